@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/admin_service.h"
+
+#include <grpc/support/log.h>
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/health_check_service_interface.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "broker/base/log.h"
+#include "broker/instance.h"
+#include "broker/version.h"
+#include "proto/admin.grpc.pb.h"
+
+namespace sluice {
+namespace {
+
+constexpr int kMaxRequestBytes = 64 * 1024;
+constexpr int kMaxThreads = 8;
+
+grpc::Status ToGrpc(const absl::Status& status) {
+  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()));
+}
+
+class AdminService final : public v1::Admin::Service {
+ public:
+  explicit AdminService(BrokerControl* control) : control_(control) {}
+
+  grpc::Status Status(grpc::ServerContext*, const v1::StatusRequest*,
+                      v1::StatusReply* reply) override {
+    const absl::StatusOr<BrokerStatus> status = control_->GetStatus();
+    if (!status.ok()) return ToGrpc(status.status());
+    const absl::StatusOr<std::vector<SessionInfo>> sessions = control_->ListSessions();
+    const Probe::Summary snapshot = control_->GetSnapshot();
+    reply->set_version(kVersion);
+    reply->set_pid(::getpid());
+    reply->set_uptime_seconds(status->uptime_seconds);
+    reply->set_draining(status->draining);
+    for (const std::string& endpoint : status->endpoints) reply->add_endpoints(endpoint);
+    reply->set_config_file(status->config_file);
+    reply->set_session_count(sessions.ok() ? sessions->size() : 0);
+    reply->set_session_limit(status->session_limit);
+    reply->set_snapshot_bytes(snapshot.bytes.size());
+    reply->set_device_problem(snapshot.problem);
+    reply->set_worker_user(status->worker_user);
+    return grpc::Status::OK;
+  }
+
+  grpc::Status ListSessions(grpc::ServerContext*, const v1::ListSessionsRequest*,
+                            v1::ListSessionsReply* reply) override {
+    const absl::StatusOr<std::vector<SessionInfo>> sessions = control_->ListSessions();
+    if (!sessions.ok()) return ToGrpc(sessions.status());
+    for (const SessionInfo& info : *sessions) {
+      v1::SessionEntry* entry = reply->add_sessions();
+      entry->set_session_id(info.id);
+      entry->set_identity(ToUtf8(info.identity.name));
+      entry->set_process_name(ToUtf8(info.process_name));
+      entry->set_client_pid(info.client_pid);
+      entry->set_worker_pid(info.worker_pid);
+      entry->set_age_seconds(
+          static_cast<uint64_t>(absl::ToInt64Seconds(absl::Now() - info.started)));
+      entry->set_ending(info.ending);
+      entry->set_memory_bytes(info.memory_bytes);
+      entry->set_object_count(info.object_count);
+      entry->set_commands_executed(info.commands_executed);
+      entry->set_context_count(info.context_count);
+      entry->set_device_name(ToUtf8(info.device_name));
+    }
+    return grpc::Status::OK;
+  }
+
+  grpc::Status KillSession(grpc::ServerContext*, const v1::KillSessionRequest* request,
+                           v1::KillSessionReply*) override {
+    return ToGrpc(control_->KillSession(request->session_id(), request->reason()));
+  }
+
+  grpc::Status ListDevices(grpc::ServerContext*, const v1::ListDevicesRequest*,
+                           v1::ListDevicesReply* reply) override {
+    Probe::Summary snapshot = control_->GetSnapshot();
+    reply->set_snapshot(std::move(snapshot.bytes));
+    reply->set_problem(snapshot.problem);
+    return grpc::Status::OK;
+  }
+
+  grpc::Status Drain(grpc::ServerContext*, const v1::DrainRequest* request,
+                     v1::DrainReply* reply) override {
+    const absl::StatusOr<uint64_t> left =
+        control_->Drain(static_cast<int64_t>(request->timeout_ms()));
+    if (!left.ok()) return ToGrpc(left.status());
+    reply->set_sessions_left(*left);
+    return grpc::Status::OK;
+  }
+
+ private:
+  // A client may call itself anything; a proto3 string may hold UTF-8 only.
+  static std::string ToUtf8(const std::string& untrusted) {
+    std::string text = untrusted;
+    for (char& c : text) {
+      if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x7f) c = '?';
+    }
+    return text;
+  }
+
+  BrokerControl* const control_;
+};
+
+// gRPC's own lines, in our format and at our levels.
+void LogForGrpc(gpr_log_func_args* args) {
+  const LogLevel level = args->severity == GPR_LOG_SEVERITY_ERROR  ? LogLevel::kError
+                         : args->severity == GPR_LOG_SEVERITY_INFO ? LogLevel::kDebug
+                                                                   : LogLevel::kTrace;
+  Log(level, "grpc", args->message);
+}
+
+class GrpcAdminServer final : public AdminServer {
+ public:
+  GrpcAdminServer(std::string socket_path, BrokerControl* control)
+      : socket_path_(std::move(socket_path)), service_(control) {}
+
+  ~GrpcAdminServer() override {
+    if (server_ == nullptr) return;
+    // Requests that run see the broker stop and return; the deadline cuts off idle streams.
+    server_->Shutdown(std::chrono::system_clock::now() + std::chrono::milliseconds(500));
+    ::unlink(socket_path_.c_str());
+  }
+
+  absl::Status Listen() {
+    grpc::ServerBuilder builder;
+    grpc::ResourceQuota quota;
+    quota.SetMaxThreads(kMaxThreads);
+    builder.SetResourceQuota(quota);
+    builder.SetMaxReceiveMessageSize(kMaxRequestBytes);
+    builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::MIN_POLLERS, 1);
+    builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::MAX_POLLERS, 2);
+    builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::NUM_CQS, 1);
+    int port = 0;
+    builder.AddListeningPort("unix:" + socket_path_, grpc::InsecureServerCredentials(), &port);
+    builder.RegisterService(&service_);
+    // The socket is made inside; with this mask never, not for a moment, with a wider mode than
+    // 0600.
+    const mode_t before = ::umask(0177);
+    server_ = builder.BuildAndStart();
+    ::umask(before);
+    if (server_ == nullptr || port == 0) {
+      return absl::UnavailableError(
+          absl::StrCat("cannot listen on the admin socket ", socket_path_));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  const std::string socket_path_;
+  AdminService service_;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<AdminServer>> AdminServer::Start(const std::string& socket_path,
+                                                                BrokerControl* control) {
+  gpr_set_log_function(LogForGrpc);
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  if (absl::Status made = MakeParentDirectory(socket_path); !made.ok()) return made;
+  if (absl::Status removed = RemoveStaleSocket(socket_path); !removed.ok()) return removed;
+  auto server = std::make_unique<GrpcAdminServer>(socket_path, control);
+  if (absl::Status listening = server->Listen(); !listening.ok()) return listening;
+  return std::unique_ptr<AdminServer>(std::move(server));
+}
+
+}  // namespace sluice

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The operators' gRPC service (proto/admin.proto), with the standard health and reflection
+// services, on a Unix socket that only the daemon's own user can open. The only part of the broker
+// that uses gRPC: it parses what operators send, never what clients send.
+//
+// Owner: the Broker. Start and Stop on the loop thread; requests come on gRPC's threads and reach
+// the broker's state only through BrokerControl.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "broker/probe.h"
+#include "broker/workers.h"
+
+namespace sluice {
+
+struct BrokerStatus {
+  uint64_t uptime_seconds = 0;
+  bool draining = false;
+  std::vector<std::string> endpoints;
+  std::string config_file;
+  uint64_t session_limit = 0;
+  std::string worker_user;
+};
+
+// What the admin service may ask of the broker. Called on gRPC's threads: implementations are
+// thread-safe and may wait for the loop thread. kCancelled when the broker stops meanwhile.
+class BrokerControl {
+ public:
+  virtual ~BrokerControl() = default;
+  virtual absl::StatusOr<BrokerStatus> GetStatus() = 0;
+  virtual absl::StatusOr<std::vector<SessionInfo>> ListSessions() = 0;
+  virtual Probe::Summary GetSnapshot() = 0;
+  virtual absl::Status KillSession(uint64_t id, const std::string& reason) = 0;
+  // How many sessions are left. `timeout_ms` 0 = no limit.
+  virtual absl::StatusOr<uint64_t> Drain(int64_t timeout_ms) = 0;
+};
+
+class AdminServer {
+ public:
+  // `control` is the caller's and outlives this.
+  static absl::StatusOr<std::unique_ptr<AdminServer>> Start(const std::string& socket_path,
+                                                            BrokerControl* control);
+  virtual ~AdminServer() = default;  // Stops it and removes the socket.
+};
+
+}  // namespace sluice

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/admission.h"
+
+#include <cerrno>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "broker/base/log.h"
+#include "broker/os/local_socket.h"
+
+namespace sluice {
+namespace {
+
+constexpr int64_t kHelloTimeoutMs = 5000;
+constexpr int64_t kAcceptPauseMs = 100;
+constexpr size_t kMaxRefusedConnections = 64;
+constexpr int kAcceptsPerWakeUp = 16;
+constexpr int kMessagesPerWakeUp = 8;
+
+}  // namespace
+
+Admission::~Admission() { Stop(); }
+
+void Admission::Listen(UniqueFd listener) {
+  listener_ = std::move(listener);
+  listener_watch_ = loop_->Watch(listener_.get(), [this] { OnAcceptable(); });
+}
+
+void Admission::Stop() {
+  loop_->Unwatch(&listener_watch_);
+  loop_->CancelTimer(&accept_timer_);
+  listener_.reset();
+  while (!connections_.empty()) Close(connections_.begin()->first, "");
+}
+
+void Admission::OnAcceptable() {
+  for (int i = 0; i < kAcceptsPerWakeUp; ++i) {
+    absl::StatusOr<UniqueFd> socket = AcceptLocal(listener_.get());
+    if (absl::IsUnavailable(socket.status())) return;
+    if (!socket.ok()) {
+      // Out of descriptors, most likely. The listener stays readable: without a pause this would
+      // spin.
+      Log(LogLevel::kError, "broker", "cannot accept a connection",
+          {{"reason", socket.status().ToString()}});
+      return PauseAccepting();
+    }
+    Adopt(*std::move(socket));
+  }
+}
+
+void Admission::PauseAccepting() {
+  loop_->Unwatch(&listener_watch_);
+  accept_timer_ = loop_->AddTimer(kAcceptPauseMs, [this] {
+    accept_timer_ = 0;
+    listener_watch_ = loop_->Watch(listener_.get(), [this] { OnAcceptable(); });
+  });
+}
+
+void Admission::Adopt(UniqueFd socket) {
+  absl::StatusOr<PeerIdentity> peer = GetPeerIdentity(socket.get());
+  if (!peer.ok()) return;  // It is gone already.
+  auto connection = std::make_unique<Connection>();
+  connection->id = next_id_++;
+  connection->socket = std::move(socket);
+  connection->peer = *std::move(peer);
+  connection->refusal = policy_->MayConnect(connection->peer.uid);
+  if (connection->refusal.has_value()) {
+    if (refused_count_ >= kMaxRefusedConnections) return;
+    ++refused_count_;
+  } else {
+    policy_->ConnectionOpened(connection->peer.uid);
+  }
+  const uint64_t id = connection->id;
+  connection->hello_timer = loop_->AddTimer(kHelloTimeoutMs, [this, id] {
+    connections_[id]->hello_timer = 0;
+    Close(id, "no Hello within 5 s of connecting");
+  });
+  if (connection->peer.pidfd.valid()) {
+    // A fork of the client keeps the socket open; this tells that the client itself is gone.
+    connection->death_watch =
+        loop_->Watch(connection->peer.pidfd.get(), [this, id] { Close(id, ""); });
+  }
+  WatchSocket(connection.get());
+  connections_[id] = std::move(connection);
+}
+
+void Admission::WatchSocket(Connection* connection) {
+  const uint64_t id = connection->id;
+  connection->socket_watch = loop_->Watch(connection->socket.get(), [this, id] { OnReadable(id); });
+}
+
+void Admission::OnReadable(uint64_t id) {
+  for (int i = 0; i < kMessagesPerWakeUp; ++i) {
+    const auto found = connections_.find(id);
+    if (found == connections_.end() || found->second->socket_watch == 0) return;
+    Connection* connection = found->second.get();
+    char packet[kMaxBrokerMessageBytes];
+    const absl::StatusOr<size_t> size =
+        ReceiveMessage(connection->socket.get(), packet, sizeof(packet), nullptr, 0);
+    if (absl::IsUnavailable(size.status())) return;
+    if (!size.ok()) return Close(id, std::string(size.status().message()));
+    if (*size == 0) return Close(id, "");
+    std::string why;
+    if (!HandleMessage(connection, packet, *size, &why)) return Close(id, why);
+  }
+}
+
+bool Admission::HandleMessage(Connection* connection, const void* packet, size_t size,
+                              std::string* why) {
+  if (connection->state == State::kNew) {
+    Hello hello;
+    if (!ParseMessage(packet, size, &hello) || !IsTerminated(hello.features) ||
+        !IsTerminated(hello.process_name)) {
+      *why = absl::StrCat("expected a Hello, got ", size, " bytes that are none");
+      return false;
+    }
+    return HandleHello(connection, hello, why);
+  }
+  OpenSession open;
+  if (!ParseMessage(packet, size, &open)) {
+    *why = absl::StrCat("expected an OpenSession, got ", size, " bytes that are none");
+    return false;
+  }
+  if ((open.flags & ~kOpenSessionKnownFlags) != 0 || open.reserved != 0) {
+    *why = absl::StrCat("unknown flags 0x", absl::Hex(open.flags), " in OpenSession");
+    return false;
+  }
+  SessionRequest request;
+  request.owner = connection->id;
+  request.identity = Identity::ForUid(connection->peer.uid);
+  request.process_name = connection->process_name;
+  request.client_pid = connection->peer.pid;
+  request.flags = open.flags;
+  const absl::Status sent = opener_->SendSession(connection->socket.get(), open.nonce, request);
+  if (!sent.ok()) *why = std::string(sent.message());
+  return sent.ok();
+}
+
+bool Admission::HandleHello(Connection* connection, const Hello& hello, std::string* why) {
+  loop_->CancelTimer(&connection->hello_timer);
+  connection->features = hello.features;
+  connection->process_name = hello.process_name;
+  if (connection->refusal.has_value()) {
+    *why = absl::StrCat("refused: ", connection->refusal->message);
+    SessionOpener::SendWelcomeRefusal(connection->socket.get(), *connection->refusal).IgnoreError();
+    return false;
+  }
+  Log(LogLevel::kDebug, "broker", "client connected",
+      {{"uid", connection->peer.uid},
+       {"pid", connection->peer.pid},
+       {"process", connection->process_name}});
+  if (opener_->ready()) return SendWelcomeTo(connection, why);
+  connection->state = State::kWaiting;
+  loop_->Unwatch(&connection->socket_watch);
+  return true;
+}
+
+bool Admission::SendWelcomeTo(Connection* connection, std::string* why) {
+  connection->state = State::kWelcome;
+  const absl::Status sent = opener_->SendWelcome(connection->socket.get(), connection->features);
+  if (!sent.ok()) *why = std::string(sent.message());
+  return sent.ok();
+}
+
+void Admission::SnapshotReady() {
+  std::vector<uint64_t> waiting;
+  for (const auto& [id, connection] : connections_) {
+    if (connection->state == State::kWaiting) waiting.push_back(id);
+  }
+  for (const uint64_t id : waiting) {
+    Connection* connection = connections_[id].get();
+    std::string why;
+    if (SendWelcomeTo(connection, &why)) {
+      WatchSocket(connection);
+    } else {
+      Close(id, why);
+    }
+  }
+}
+
+void Admission::Close(uint64_t id, const std::string& violation) {
+  const auto found = connections_.find(id);
+  if (found == connections_.end()) return;
+  const std::unique_ptr<Connection> connection = std::move(found->second);
+  connections_.erase(found);
+  loop_->Unwatch(&connection->socket_watch);
+  loop_->Unwatch(&connection->death_watch);
+  loop_->CancelTimer(&connection->hello_timer);
+  if (connection->refusal.has_value()) {
+    --refused_count_;
+  } else {
+    policy_->ConnectionClosed(connection->peer.uid);
+  }
+  if (!violation.empty() && log_limiter_.Allow(MonotonicMs())) {
+    Log(LogLevel::kWarning, "broker", "connection closed",
+        {{"uid", connection->peer.uid},
+         {"pid", connection->peer.pid},
+         {"reason", violation},
+         {"suppressed", log_limiter_.TakeSuppressed()}});
+  }
+  workers_->EndOwnedBy(id, "its client is gone");
+}
+
+}  // namespace sluice

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Local clients' connections: Hello -> decision -> Welcome, then OpenSession -> SessionOpened as
+// often as the policy allows. Identity comes from the kernel. Anything malformed closes the
+// connection with one log line; nothing that a client sends reaches further than this file and its
+// log lines.
+//
+//   accept --> [new] --Hello--> [waiting for the snapshot] --> [welcome] --OpenSession--> [welcome]
+//                |                                                |
+//                +-- refused, malformed, silent for 5 s, gone: closed; its sessions end within the
+//                grace
+//
+// Owner: the Broker. Loop thread only.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "broker/broker_messages.h"
+#include "broker/event_loop.h"
+#include "broker/os/peer_identity.h"
+#include "broker/os/scoped_handle.h"
+#include "broker/policy.h"
+#include "broker/session_opener.h"
+#include "broker/workers.h"
+
+namespace sluice {
+
+class Admission {
+ public:
+  Admission(EventLoop* loop, Policy* policy, Workers* workers, SessionOpener* opener)
+      : loop_(loop), policy_(policy), workers_(workers), opener_(opener) {}
+  ~Admission();
+
+  void Listen(UniqueFd listener);
+
+  // Closes the listening socket and every connection.
+  void Stop();
+
+  // Answers the clients that came before the snapshot was there.
+  void SnapshotReady();
+
+  size_t connection_count() const { return connections_.size(); }
+
+ private:
+  enum class State { kNew, kWaiting, kWelcome };
+
+  struct Connection {
+    uint64_t id = 0;
+    UniqueFd socket;
+    PeerIdentity peer;
+    State state = State::kNew;
+    std::optional<Refusal> refusal;  // Told after its Hello; such a connection is not counted.
+    std::string features;
+    std::string process_name;
+    EventLoop::WatchId socket_watch = 0;
+    EventLoop::WatchId death_watch = 0;
+    EventLoop::TimerId hello_timer = 0;
+  };
+
+  void OnAcceptable();
+  void PauseAccepting();
+  void Adopt(UniqueFd socket);
+  void WatchSocket(Connection* connection);
+  void OnReadable(uint64_t id);
+  // False: the connection is to be closed, `*why` says why.
+  bool HandleMessage(Connection* connection, const void* packet, size_t size, std::string* why);
+  bool HandleHello(Connection* connection, const Hello& hello, std::string* why);
+  bool SendWelcomeTo(Connection* connection, std::string* why);
+  void Close(uint64_t id, const std::string& violation);
+
+  EventLoop* const loop_;
+  Policy* const policy_;
+  Workers* const workers_;
+  SessionOpener* const opener_;
+
+  UniqueFd listener_;
+  EventLoop::WatchId listener_watch_ = 0;
+  EventLoop::TimerId accept_timer_ = 0;
+  uint64_t next_id_ = 1;
+  size_t refused_count_ = 0;
+  std::map<uint64_t, std::unique_ptr<Connection>> connections_;
+  RateLimiter log_limiter_{50, 10};
+};
+
+}  // namespace sluice

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/base/log.h"
+
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <charconv>
+#include <memory>
+
+#include "absl/strings/str_format.h"
+
+namespace sluice {
+namespace {
+
+spdlog::logger& Logger() {
+  // Never destroyed: threads may log while the process ends.
+  static spdlog::logger* logger = [] {
+    auto* made = new spdlog::logger("sluice", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+    made->set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %l %v", spdlog::pattern_time_type::utc);
+    made->set_level(spdlog::level::info);
+    made->flush_on(spdlog::level::trace);
+    return made;
+  }();
+  return *logger;
+}
+
+spdlog::level::level_enum ToSpdlog(LogLevel level) {
+  switch (level) {
+    case LogLevel::kTrace:
+      return spdlog::level::trace;
+    case LogLevel::kDebug:
+      return spdlog::level::debug;
+    case LogLevel::kInfo:
+      return spdlog::level::info;
+    case LogLevel::kWarning:
+      return spdlog::level::warn;
+    case LogLevel::kError:
+      return spdlog::level::err;
+  }
+  return spdlog::level::info;
+}
+
+constexpr LogLevel kAllLevels[] = {LogLevel::kTrace, LogLevel::kDebug, LogLevel::kInfo,
+                                   LogLevel::kWarning, LogLevel::kError};
+
+bool IsPlain(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+         c == '_' || c == '.' || c == '/' || c == ':' || c == ',' || c == '@' || c == '+';
+}
+
+}  // namespace
+
+std::string_view LogLevelName(LogLevel level) {
+  switch (level) {
+    case LogLevel::kTrace:
+      return "trace";
+    case LogLevel::kDebug:
+      return "debug";
+    case LogLevel::kInfo:
+      return "info";
+    case LogLevel::kWarning:
+      return "warning";
+    case LogLevel::kError:
+      return "error";
+  }
+  return "info";
+}
+
+std::optional<LogLevel> ParseLogLevel(std::string_view name) {
+  for (const LogLevel level : kAllLevels) {
+    if (name == LogLevelName(level)) return level;
+  }
+  return std::nullopt;
+}
+
+void SetLogLevel(LogLevel level) { Logger().set_level(ToSpdlog(level)); }
+
+LogLevel CurrentLogLevel() {
+  for (const LogLevel level : kAllLevels) {
+    if (Logger().should_log(ToSpdlog(level))) return level;
+  }
+  return LogLevel::kError;
+}
+
+std::string EscapeLogValue(std::string_view value) {
+  bool plain = !value.empty();
+  for (const char c : value) plain = plain && IsPlain(c);
+  if (plain) return std::string(value);
+  std::string out = "\"";
+  for (const char c : value) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (c == '\n') {
+      out += "\\n";
+    } else if (byte < 0x20 || byte == 0x7f) {
+      out += absl::StrFormat("\\x%02x", byte);
+    } else {
+      out += c;
+    }
+  }
+  out += '"';
+  return out;
+}
+
+void Log(LogLevel level, std::string_view component, std::string_view message,
+         std::initializer_list<LogField> fields) {
+  spdlog::logger& logger = Logger();
+  if (!logger.should_log(ToSpdlog(level))) return;
+  std::string line(component);
+  line += " msg=" + EscapeLogValue(message);
+  for (const LogField& field : fields) {
+    line += " " + field.key + "=" + EscapeLogValue(field.value);
+  }
+  logger.log(ToSpdlog(level), spdlog::string_view_t(line.data(), line.size()));
+}
+
+std::string HexId(uint64_t id) { return absl::StrFormat("%016x", id); }
+
+std::optional<uint64_t> ParseHexId(std::string_view text) {
+  uint64_t id = 0;
+  if (text.empty() || text.size() > 16) return std::nullopt;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id, 16);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return id;
+}
+
+}  // namespace sluice

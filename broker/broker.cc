@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/broker.h"
+
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "broker/base/log.h"
+#include "broker/os/local_socket.h"
+#include "broker/os/service.h"
+#include "broker/version.h"
+
+namespace sluice {
+namespace {
+
+constexpr uint64_t kGatewayOwnerBit = 1ULL << 63;  // Local connections count up from 1.
+constexpr absl::Duration kStatsTimeout = absl::Milliseconds(200);
+
+// True for a listening SOCK_SEQPACKET Unix socket, which is what our .socket unit makes.
+bool IsOurKindOfListener(int fd) {
+  int domain = 0;
+  int type = 0;
+  int listening = 0;
+  socklen_t length = sizeof(int);
+  return ::getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &length) == 0 && domain == AF_UNIX &&
+         ::getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) == 0 && type == SOCK_SEQPACKET &&
+         ::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &length) == 0 && listening == 1;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Broker>> Broker::Create(Config config, ConfigLoader reload) {
+  if (absl::Status made = MakeParentDirectory(config.socket); !made.ok()) return made;
+  absl::StatusOr<InstanceLock> lock = InstanceLock::Take(config.socket);
+  if (!lock.ok()) return lock.status();
+  absl::StatusOr<std::unique_ptr<EventLoop>> loop = EventLoop::Create();
+  if (!loop.ok()) return loop.status();
+  absl::StatusOr<WorkerLauncher> launcher = WorkerLauncher::Create(config);
+  if (!launcher.ok()) return launcher.status();
+  std::unique_ptr<Broker> broker(new Broker(std::move(config), std::move(reload), *std::move(lock),
+                                            *std::move(loop), *std::move(launcher)));
+  if (absl::Status started = broker->Start(); !started.ok()) return started;
+  return broker;
+}
+
+Broker::Broker(Config config, ConfigLoader reload, InstanceLock lock,
+               std::unique_ptr<EventLoop> loop, WorkerLauncher launcher)
+    : reload_(std::move(reload)),
+      lock_(std::move(lock)),
+      started_ms_(MonotonicMs()),
+      config_(std::move(config)),
+      loop_(std::move(loop)),
+      launcher_(std::make_unique<WorkerLauncher>(std::move(launcher))),
+      policy_(config_),
+      workers_(loop_.get(), &policy_, [this] { OnSessionEnded(); }),
+      probe_(loop_.get()),
+      opener_(&policy_, &workers_, &probe_),
+      admission_(loop_.get(), &policy_, &workers_, &opener_) {
+  workers_.Configure(config_, launcher_.get());
+  opener_.Configure(config_.limits);
+}
+
+Broker::~Broker() {
+  {
+    absl::MutexLock lock(&mutex_);
+    stopped_ = true;  // Admin requests that wait for the loop give up.
+  }
+  admin_.reset();
+  gateways_.clear();
+  admission_.Stop();
+  probe_.Cancel();
+  loop_->Unwatch(&signal_watch_);
+  if (owns_socket_file_) ::unlink(config_.socket.c_str());
+}
+
+absl::Status Broker::Start() {
+  if (absl::Status watched = WatchSignals(); !watched.ok()) return watched;
+  absl::StatusOr<UniqueFd> listener = TakeOrOpenListener();
+  if (!listener.ok()) return listener.status();
+  absl::StatusOr<std::unique_ptr<AdminServer>> admin =
+      AdminServer::Start(config_.admin_socket, this);
+  if (!admin.ok()) return admin.status();
+  admin_ = *std::move(admin);
+  admission_.Listen(*std::move(listener));
+  StartProbe();
+  for (size_t i = 0; i < config_.network.size(); ++i) {
+    gateways_.push_back(std::make_unique<GatewayLink>(loop_.get(), &workers_, &opener_,
+                                                      config_.network[i], launcher_->user(),
+                                                      kGatewayOwnerBit | i));
+    gateways_.back()->Start();
+  }
+  Log(LogLevel::kInfo, "broker", "started",
+      {{"version", kVersion},
+       {"socket", config_.socket},
+       {"admin_socket", config_.admin_socket},
+       {"config", config_.file.empty() ? "built-in" : config_.file},
+       {"worker_user", launcher_->user().has_value() ? launcher_->user()->name : "unchanged"}});
+  return absl::OkStatus();
+}
+
+absl::StatusOr<UniqueFd> Broker::TakeOrOpenListener() {
+  for (InheritedSocket& inherited : TakeInheritedSockets()) {
+    if (!IsOurKindOfListener(inherited.fd.get())) {
+      Log(LogLevel::kWarning, "broker", "ignoring a socket from the service manager",
+          {{"name", inherited.name}, {"wanted", "ListenSequentialPacket= with a path"}});
+      continue;
+    }
+    if (absl::Status set = SetNonBlocking(inherited.fd.get(), true); !set.ok()) return set;
+    return std::move(inherited.fd);  // Its file belongs to the service manager.
+  }
+  absl::StatusOr<UniqueFd> listener = OpenListener(config_);
+  owns_socket_file_ = listener.ok();
+  return listener;
+}
+
+absl::Status Broker::WatchSignals() {
+  sigset_t set;
+  ::sigemptyset(&set);
+  for (const int number : {SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&set, number);
+  signals_.reset(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!signals_.valid()) return absl::ErrnoToStatus(errno, "signalfd");
+  signal_watch_ = loop_->Watch(signals_.get(), [this] { OnSignal(); });
+  return absl::OkStatus();
+}
+
+void Broker::OnSignal() {
+  signalfd_siginfo info;
+  while (::read(signals_.get(), &info, sizeof(info)) == sizeof(info)) {
+    if (info.ssi_signo == SIGHUP) {
+      Reload();
+    } else {
+      OnTerminate();
+    }
+  }
+}
+
+void Broker::OnTerminate() {
+  // An operator's drain before this does not count: it may have no time limit.
+  if (std::exchange(told_to_stop_, true)) {
+    Log(LogLevel::kWarning, "broker", "told to stop again: ending all sessions at once");
+    return EndWorkers(0);
+  }
+  if (config_.drain_timeout_ms == 0) {
+    BeginDrain(0);
+    return EndWorkers(config_.kill_grace_ms);
+  }
+  BeginDrain(config_.drain_timeout_ms);
+}
+
+void Broker::BeginDrain(int64_t timeout_ms) {
+  if (!opener_.draining()) {
+    opener_.StartDraining();
+    Log(LogLevel::kInfo, "broker", "draining: no new sessions",
+        {{"sessions", workers_.count()}, {"timeout_ms", timeout_ms}});
+    TellServiceManager(
+        absl::StrCat("STOPPING=1\nSTATUS=Draining: ", workers_.count(), " sessions left"));
+  }
+  loop_->CancelTimer(&drain_timer_);
+  if (timeout_ms > 0) {
+    drain_timer_ = loop_->AddTimer(timeout_ms, [this] {
+      drain_timer_ = 0;
+      Log(LogLevel::kWarning, "broker", "drain timeout: ending the sessions that are left",
+          {{"sessions", workers_.count()}});
+      EndWorkers(config_.kill_grace_ms);
+    });
+  }
+  OnSessionEnded();
+}
+
+void Broker::EndWorkers(int64_t grace_ms) {
+  workers_.EndAll("the daemon is stopping", grace_ms);
+  OnSessionEnded();
+}
+
+void Broker::OnSessionEnded() {
+  if (!opener_.draining()) return;
+  if (workers_.count() == 0) loop_->Quit();
+}
+
+void Broker::Reload() {
+  Log(LogLevel::kInfo, "broker", "reloading the configuration", {{"file", config_.file}});
+  absl::StatusOr<Config> fresh = reload_();
+  absl::StatusOr<WorkerLauncher> launcher =
+      fresh.ok() ? WorkerLauncher::Create(*fresh) : absl::StatusOr<WorkerLauncher>(fresh.status());
+  if (!launcher.ok()) {
+    Log(LogLevel::kError, "broker", "configuration kept as it was",
+        {{"reason", std::string(launcher.status().message())}});
+    return;
+  }
+  if (fresh->socket != config_.socket || fresh->admin_socket != config_.admin_socket ||
+      fresh->network.size() != config_.network.size()) {
+    Log(LogLevel::kWarning, "broker",
+        "sockets and [[network]] change only when sluiced is started again");
+  }
+  // Where we are stays as it was; what we allow is new.
+  fresh->socket = config_.socket;
+  fresh->admin_socket = config_.admin_socket;
+  fresh->network = config_.network;
+  config_ = *std::move(fresh);
+  *launcher_ = *std::move(launcher);
+  SetLogLevel(config_.log_level);
+  policy_.Update(config_);
+  workers_.Configure(config_, launcher_.get());
+  opener_.Configure(config_.limits);
+  StartProbe();
+}
+
+void Broker::StartProbe() {
+  probe_.Start(*launcher_, config_.probe_timeout_ms, [this] { OnProbeDone(); });
+}
+
+void Broker::OnProbeDone() {
+  // Not from within Start: that one may still be building what is told here.
+  loop_->Post([this] {
+    admission_.SnapshotReady();
+    for (const auto& gateway : gateways_) gateway->SnapshotReady();
+    if (!ready_) Log(LogLevel::kInfo, "broker", "ready", {{"socket", config_.socket}});
+    ready_ = true;
+    TellServiceManager(probe_.problem().empty()
+                           ? "READY=1\nSTATUS=Serving"
+                           : absl::StrCat("READY=1\nSTATUS=No devices: ", probe_.problem()));
+  });
+}
+
+void Broker::TellServiceManager(const std::string& state) { NotifyService(state); }
+
+void Broker::Run() {
+  loop_->Run();
+  Log(LogLevel::kInfo, "broker", "stopped");
+}
+
+absl::Status Broker::RunOnLoop(std::function<void()> task) {
+  // Shared: this thread may give up before the loop comes to the task.
+  struct Call {
+    std::function<void()> task;
+    bool done = false;
+    bool abandoned = false;
+  };
+  auto call = std::make_shared<Call>();
+  call->task = std::move(task);
+  loop_->Post([this, call] {
+    absl::MutexLock lock(&mutex_);
+    if (call->abandoned) return;
+    call->task();  // Under the lock: the caller's variables live until it has seen `done`.
+    call->done = true;
+  });
+  absl::MutexLock lock(&mutex_);
+  const auto finished = [this, &call]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return call->done || stopped_;
+  };
+  mutex_.Await(absl::Condition(&finished));
+  call->abandoned = !call->done;
+  return call->done ? absl::OkStatus() : absl::CancelledError("the daemon is stopping");
+}
+
+absl::StatusOr<BrokerStatus> Broker::GetStatus() {
+  BrokerStatus status;
+  absl::Status ran = RunOnLoop([&] {
+    status.uptime_seconds = static_cast<uint64_t>((MonotonicMs() - started_ms_) / 1000);
+    status.draining = opener_.draining();
+    status.endpoints.push_back(absl::StrCat("unix:", config_.socket));
+    for (const NetworkConfig& network : config_.network) {
+      status.endpoints.insert(status.endpoints.end(), network.listen.begin(), network.listen.end());
+    }
+    status.config_file = config_.file;
+    status.session_limit = config_.limits.max_sessions;
+    if (launcher_->user().has_value()) status.worker_user = launcher_->user()->name;
+  });
+  if (!ran.ok()) return ran;
+  return status;
+}
+
+absl::StatusOr<std::vector<SessionInfo>> Broker::ListSessions() {
+  if (absl::Status ran = RunOnLoop([this] { workers_.RequestStats(); }); !ran.ok()) return ran;
+  workers_.WaitForStats(kStatsTimeout);
+  return workers_.List();
+}
+
+Probe::Summary Broker::GetSnapshot() { return probe_.Copy(); }
+
+absl::Status Broker::KillSession(uint64_t id, const std::string& reason) {
+  bool found = false;
+  absl::Status ran = RunOnLoop([&] {
+    found =
+        workers_.End(id, reason.empty() ? "ended by an operator" : reason, config_.kill_grace_ms);
+  });
+  if (!ran.ok()) return ran;
+  if (found) return absl::OkStatus();
+  return absl::NotFoundError(
+      absl::StrCat("no session ", HexId(id), "; `sluicectl sessions` lists those that run"));
+}
+
+absl::StatusOr<uint64_t> Broker::Drain(int64_t timeout_ms) {
+  uint64_t left = 0;
+  absl::Status ran = RunOnLoop([&] {
+    left = workers_.count();
+    BeginDrain(timeout_ms);
+  });
+  if (!ran.ok()) return ran;
+  return left;
+}
+
+}  // namespace sluice

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The broker's parts and their life, in order:
+//
+//   start  lock -> parent directories -> listener (or the service manager's) -> admin socket ->
+//   probe
+//          -> gateways; READY once the probe has a result
+//   serve  the event loop
+//   drain  SIGTERM, SIGINT or Drain: no new sessions; when the last has ended, or the drain timeout
+//   is
+//          over and the workers are ended: stop. A second SIGTERM ends the workers at once.
+//   stop   admin -> gateways -> connections -> sockets and lock removed
+//
+// A broker that is killed leaves its workers alone: running sessions go on.
+//
+// Owner: main. Main thread only, which is the loop thread; the BrokerControl methods are for
+// gRPC's.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "broker/admin_service.h"
+#include "broker/admission.h"
+#include "broker/config.h"
+#include "broker/event_loop.h"
+#include "broker/gateway_link.h"
+#include "broker/instance.h"
+#include "broker/policy.h"
+#include "broker/probe.h"
+#include "broker/session_opener.h"
+#include "broker/worker_launcher.h"
+#include "broker/workers.h"
+
+namespace sluice {
+
+class Broker final : public BrokerControl {
+ public:
+  using ConfigLoader = std::function<absl::StatusOr<Config>()>;
+
+  // `reload` is called on SIGHUP. SIGTERM, SIGINT and SIGHUP must be blocked in every thread.
+  static absl::StatusOr<std::unique_ptr<Broker>> Create(Config config, ConfigLoader reload);
+  ~Broker() override;
+
+  void Run();  // Until it has stopped.
+
+  // BrokerControl. Thread-safe.
+  absl::StatusOr<BrokerStatus> GetStatus() override;
+  absl::StatusOr<std::vector<SessionInfo>> ListSessions() override;
+  Probe::Summary GetSnapshot() override;
+  absl::Status KillSession(uint64_t id, const std::string& reason) override;
+  absl::StatusOr<uint64_t> Drain(int64_t timeout_ms) override;
+
+ private:
+  Broker(Config config, ConfigLoader reload, InstanceLock lock, std::unique_ptr<EventLoop> loop,
+         WorkerLauncher launcher);
+
+  absl::Status Start();
+  absl::StatusOr<UniqueFd> TakeOrOpenListener();
+  absl::Status WatchSignals();
+  void OnSignal();
+  void OnTerminate();
+  void Reload();
+  void StartProbe();
+  void OnProbeDone();
+  void OnSessionEnded();
+  void BeginDrain(int64_t timeout_ms);  // 0 = no limit.
+  void EndWorkers(int64_t grace_ms);
+  void TellServiceManager(const std::string& state);
+
+  // Runs `task` on the loop thread and waits for it. kCancelled if the broker stops first.
+  absl::Status RunOnLoop(std::function<void()> task) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Constant after construction.
+  const ConfigLoader reload_;
+  const InstanceLock lock_;
+  const int64_t started_ms_;
+
+  // Loop thread only.
+  Config config_;
+  const std::unique_ptr<EventLoop> loop_;
+  std::unique_ptr<WorkerLauncher> launcher_;
+  Policy policy_;
+  Workers workers_;
+  Probe probe_;
+  SessionOpener opener_;
+  Admission admission_;
+  std::vector<std::unique_ptr<GatewayLink>> gateways_;
+  std::unique_ptr<AdminServer> admin_;
+  UniqueFd signals_;
+  EventLoop::WatchId signal_watch_ = 0;
+  EventLoop::TimerId drain_timer_ = 0;
+  bool owns_socket_file_ = false;
+  bool ready_ = false;
+  bool told_to_stop_ = false;
+
+  absl::Mutex mutex_;
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace sluice

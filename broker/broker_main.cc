@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// sluiced: flags and configuration, then the Broker. Exit codes: 0 stopped as told, or the
+// configuration is fine; 1 could not start or run; 2 wrong flag or configuration; 3 another daemon
+// serves this socket.
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "broker/base/log.h"
+#include "broker/broker.h"
+#include "broker/config.h"
+#include "broker/os/process.h"
+#include "broker/version.h"
+
+namespace sluice {
+namespace {
+
+constexpr int kExitOk = 0;
+constexpr int kExitFailed = 1;
+constexpr int kExitUsage = 2;
+constexpr int kExitAlreadyRunning = 3;
+
+constexpr char kFooter[] =
+    "Without --config, /etc/sluice/sluiced.toml is read if it exists; flags win over the file.\n"
+    "Signals: SIGTERM drains (no new sessions, running ones may end), a second SIGTERM stops at\n"
+    "once, SIGHUP reads the file again and looks for devices anew.\n"
+    "`sluiced --worker ...` and `sluiced --gateway ...` run sluice-worker and sluice-gateway.\n"
+    "Exit codes: 0 stopped as told, or the configuration is fine; 1 could not start or run;\n"
+    "2 wrong flag or configuration; 3 another daemon serves this socket.";
+
+struct Flags {
+  std::string config_file;
+  std::string check_file;
+  std::string socket;
+  std::string admin_socket;
+  std::string log_level;
+  std::string worker_user;
+  std::vector<std::string> listen;
+  NetworkConfig network;  // For `listen`.
+  std::vector<std::string> devices;
+  std::optional<int64_t> drain_timeout_ms;
+  bool foreground = false;
+  bool sync = false;
+};
+
+void DefineFlags(CLI::App* app, Flags* flags) {
+  app->set_version_flag("--version", std::string("sluiced ") + kVersion);
+  app->add_option("--config", flags->config_file, "Configuration file (TOML)")->type_name("FILE");
+  app->add_option("--check-config", flags->check_file,
+                  "Check a configuration file, print what is wrong with it, and exit")
+      ->type_name("FILE");
+  app->add_option("--socket", flags->socket, "Path of the socket that applications connect to")
+      ->type_name("PATH");
+  app->add_option("--admin-socket", flags->admin_socket, "Path of sluicectl's socket")
+      ->type_name("PATH");
+  app->add_option("--log-level", flags->log_level, "trace, debug, info, warning or error")
+      ->type_name("LEVEL");
+  app->add_option("--worker-user", flags->worker_user, "User that workers run as (root only)")
+      ->type_name("NAME");
+  app->add_option(
+         "--listen", flags->listen,
+         "Serve the network on HOST:PORT; may be repeated. Without TLS files only loopback")
+      ->type_name("ADDRESS");
+  app->add_option("--certificate", flags->network.certificate, "TLS certificate for --listen (PEM)")
+      ->type_name("FILE");
+  app->add_option("--key", flags->network.key, "TLS key for --listen (PEM)")->type_name("FILE");
+  app->add_option("--client-ca", flags->network.client_ca,
+                  "Clients of --listen must show a certificate of this authority (PEM)")
+      ->type_name("FILE");
+  app->add_option("--token-file", flags->network.token_file,
+                  "Clients of --listen must send one of these tokens, one a line")
+      ->type_name("FILE");
+  app->add_flag(
+      "--allow-plaintext", flags->network.allow_plaintext,
+      "Let --listen serve without TLS beyond loopback: anyone on the way can read and change");
+  app->add_option("--devices", flags->devices,
+                  "Offer only devices whose name matches this wildcard; may be repeated")
+      ->type_name("PATTERN");
+  app->add_option("--drain-timeout-ms", flags->drain_timeout_ms,
+                  "How long SIGTERM waits for running sessions")
+      ->type_name("MS");
+  app->add_flag("--sync", flags->sync, "Debug mode: every command of every session waits");
+  app->add_flag("--foreground", flags->foreground,
+                "Stay in the foreground; sluiced always does, the service manager backgrounds it");
+  app->footer(kFooter);
+}
+
+// File, then flags, then defaults, then the checks that need all of them.
+absl::StatusOr<Config> BuildConfig(const Flags& flags) {
+  Config config;
+  std::string file = flags.config_file;
+  if (file.empty() && ::access(kDefaultConfigFile, F_OK) == 0) file = kDefaultConfigFile;
+  if (!file.empty()) {
+    absl::StatusOr<Config> loaded = LoadConfigFile(file);
+    if (!loaded.ok()) return loaded.status();
+    config = *std::move(loaded);
+  }
+  if (!flags.socket.empty()) {
+    config.socket = flags.socket;
+    // The file's admin socket belongs to the file's socket: two daemons must not meet there.
+    config.admin_socket.clear();
+  }
+  if (!flags.admin_socket.empty()) config.admin_socket = flags.admin_socket;
+  if (!flags.worker_user.empty()) config.worker_user = flags.worker_user;
+  if (!flags.devices.empty()) config.device_patterns = flags.devices;
+  if (flags.drain_timeout_ms.has_value()) config.drain_timeout_ms = *flags.drain_timeout_ms;
+  config.sync = config.sync || flags.sync;
+  if (!flags.log_level.empty()) {
+    const std::optional<LogLevel> level = ParseLogLevel(flags.log_level);
+    if (!level.has_value()) {
+      return absl::InvalidArgumentError("--log-level is \"" + flags.log_level +
+                                        "\", allowed is one of trace, debug, info, warning, error");
+    }
+    config.log_level = *level;
+  }
+  if (!flags.listen.empty()) {
+    NetworkConfig network = flags.network;
+    network.listen = flags.listen;
+    for (const std::string& address : network.listen) {
+      if (absl::Status ok = CheckListenAddress(address); !ok.ok()) return ok;
+    }
+    config.network.push_back(std::move(network));
+  }
+  ApplyDefaults(&config);
+  if (absl::Status checked = CheckConfig(config); !checked.ok()) return checked;
+  return config;
+}
+
+int CheckConfigFile(const Flags& flags) {
+  Flags only_file = flags;
+  only_file.config_file = flags.check_file;
+  const absl::StatusOr<Config> config = BuildConfig(only_file);
+  if (config.ok()) {
+    std::printf("%s: ok\n", flags.check_file.c_str());
+    return kExitOk;
+  }
+  std::fprintf(stderr, "%s\n", std::string(config.status().message()).c_str());
+  return kExitUsage;
+}
+
+// 0, 1 and 2 must be open: the first socket must not become "stderr".
+void EnsureStandardDescriptors() {
+  for (int fd = 0; fd <= 2; ++fd) {
+    if (::fcntl(fd, F_GETFD) >= 0) continue;
+    if (::open("/dev/null", O_RDWR) < 0) ::_exit(kExitFailed);
+  }
+}
+
+void PrepareProcess() {
+  ::signal(SIGPIPE, SIG_IGN);
+  sigset_t set;
+  ::sigemptyset(&set);
+  for (const int number : {SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&set, number);
+  ::sigprocmask(SIG_BLOCK, &set, nullptr);  // Before there are threads: all inherit it.
+  // A session is 3 descriptors here and a connection 2: the soft limit of 1024 is soon reached.
+  rlimit limit;
+  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+    limit.rlim_cur = limit.rlim_max;
+    ::setrlimit(RLIMIT_NOFILE, &limit);
+  }
+}
+
+int Serve(const Flags& flags) {
+  absl::StatusOr<Config> config = BuildConfig(flags);
+  if (!config.ok()) {
+    std::fprintf(stderr, "sluiced: %s\n", std::string(config.status().message()).c_str());
+    return kExitUsage;
+  }
+  SetLogLevel(config->log_level);
+  PrepareProcess();
+  absl::StatusOr<std::unique_ptr<Broker>> broker =
+      Broker::Create(*std::move(config), [flags] { return BuildConfig(flags); });
+  if (!broker.ok()) {
+    Log(LogLevel::kError, "broker", "cannot start",
+        {{"reason", std::string(broker.status().message())}});
+    return absl::IsAlreadyExists(broker.status()) ? kExitAlreadyRunning : kExitFailed;
+  }
+  (*broker)->Run();
+  return kExitOk;
+}
+
+// `sluiced --worker ARGS` and `sluiced --gateway ARGS` become the helper programs, which carry what
+// the broker must not: drivers, and TLS.
+int RunHelper(const char* name, char** argv) {
+  const absl::StatusOr<std::string> path = FindHelperExecutable(name);
+  if (!path.ok()) {
+    std::fprintf(stderr, "sluiced: %s\n", std::string(path.status().message()).c_str());
+    return kExitFailed;
+  }
+  argv[1] = argv[0];  // The helper's own argv[0]; the alias flag goes.
+  ::execv(path->c_str(), argv + 1);
+  std::fprintf(stderr, "sluiced: cannot run %s: %s\n", path->c_str(), std::strerror(errno));
+  return kExitFailed;
+}
+
+int Main(int argc, char** argv) {
+  EnsureStandardDescriptors();
+  if (argc > 1 && std::strcmp(argv[1], "--worker") == 0) return RunHelper("sluice-worker", argv);
+  if (argc > 1 && std::strcmp(argv[1], "--gateway") == 0) return RunHelper("sluice-gateway", argv);
+  CLI::App app("Sluice's daemon: shares this machine's OpenCL devices with other processes.",
+               "sluiced");
+  Flags flags;
+  DefineFlags(&app, &flags);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kExitOk : kExitUsage;
+  }
+  if (!flags.check_file.empty()) return CheckConfigFile(flags);
+  return Serve(flags);
+}
+
+}  // namespace
+}  // namespace sluice
+
+int main(int argc, char** argv) { return sluice::Main(argc, argv); }

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/config.h"
+
+#include <arpa/inet.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <sstream>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "broker/config_reader.h"
+#include "broker/os/process.h"
+
+namespace sluice {
+namespace {
+
+constexpr int64_t kMaxTimeoutMs = 24LL * 3600 * 1000;
+
+bool ParseMode(const std::string& text, mode_t* mode) {
+  unsigned value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 8);
+  if (error != std::errc() || end != text.data() + text.size() || value == 0 || value > 0777) {
+    return false;
+  }
+  *mode = value;
+  return true;
+}
+
+void ReadBroker(SectionReader section, Config* config) {
+  section.String("socket", &config->socket);
+  section.Parsed("socket_mode", "an octal file mode in quotes, such as \"0666\"",
+                 [&](const std::string& text) { return ParseMode(text, &config->socket_mode); });
+  section.String("socket_group", &config->socket_group);
+  section.String("admin_socket", &config->admin_socket);
+  section.Parsed("log_level", "one of trace, debug, info, warning, error",
+                 [&](const std::string& text) {
+                   const std::optional<LogLevel> level = ParseLogLevel(text);
+                   config->log_level = level.value_or(config->log_level);
+                   return level.has_value();
+                 });
+  section.Integer("probe_timeout_ms", 100, kMaxTimeoutMs, &config->probe_timeout_ms);
+  section.Integer("drain_timeout_ms", 0, kMaxTimeoutMs, &config->drain_timeout_ms);
+  section.Integer("kill_grace_ms", 0, 60'000, &config->kill_grace_ms);
+  section.Finish();
+}
+
+void ReadWorker(SectionReader section, Config* config) {
+  std::string user;
+  section.String("user", &user);
+  if (!user.empty()) config->worker_user = user;
+  section.String("cache_directory", &config->cache_directory);
+  section.Boolean("sync", &config->sync);
+  section.StringTable("environment", &config->worker_environment);
+  section.Finish();
+}
+
+void ReadLimits(SectionReader section, LimitsConfig* limits) {
+  section.Count("max_sessions", 1, &limits->max_sessions);
+  section.Count("max_sessions_per_user", 1, &limits->max_sessions_per_user);
+  section.Count("max_network_sessions", 1, &limits->max_network_sessions);
+  section.Count("max_connections", 1, &limits->max_connections);
+  section.Count("max_connections_per_user", 1, &limits->max_connections_per_user);
+  section.Bytes("memory_bytes_per_session", &limits->memory_bytes);
+  section.Count("objects_per_session", 0, &limits->objects);
+  section.Count("in_flight_commands_per_session", 0, &limits->in_flight_commands);
+  section.Bytes("program_bytes", &limits->program_bytes);
+  section.Count("build_time_ms", 0, &limits->build_time_ms);
+  section.Finish();
+}
+
+NetworkConfig ReadNetwork(const toml::table& table, ConfigErrors* errors) {
+  NetworkConfig network;
+  network.where = absl::StrCat(errors->file, ":", table.source().begin.line);
+  SectionReader section(&table, "[[network]]", errors);
+  section.StringOrList("listen", &network.listen);
+  section.String("certificate", &network.certificate);
+  section.String("key", &network.key);
+  section.String("client_ca", &network.client_ca);
+  section.String("token_file", &network.token_file);
+  section.Boolean("allow_plaintext", &network.allow_plaintext);
+  section.Finish();
+  for (const std::string& address : network.listen) {
+    if (absl::Status checked = CheckListenAddress(address); !checked.ok()) {
+      errors->Add(table.get("listen")->source(), std::string(checked.message()));
+    }
+  }
+  if (network.listen.empty()) {
+    errors->Add(table.source(),
+                "[[network]] needs key \"listen\", such as listen = \"0.0.0.0:7466\"");
+  }
+  return network;
+}
+
+// The rules on one network entry that concern several keys.
+absl::Status CheckNetwork(const NetworkConfig& network) {
+  const std::string where = network.where.empty() ? "--listen" : network.where;
+  if (network.certificate.empty() != network.key.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        where, ": [[network]] has only one of \"certificate\" and \"key\"; TLS needs both"));
+  }
+  if (!network.plaintext()) return absl::OkStatus();
+  if (!network.client_ca.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        where, ": \"client_ca\" needs \"certificate\" and \"key\": there is no TLS without them"));
+  }
+  for (const std::string& address : network.listen) {
+    if (network.allow_plaintext || IsLoopbackAddress(address)) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        where, ": listening on ", address,
+        " without TLS is refused, since anyone on the way could read and change everything; give ",
+        "\"certificate\" and \"key\", or listen on 127.0.0.1 or [::1], or write ",
+        "allow_plaintext = true"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckReadable(const std::string& path, const std::string& where) {
+  if (path.empty() || ::access(path.c_str(), R_OK) == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(where, ": cannot read ", path, ": ", std::strerror(errno)));
+}
+
+absl::Status CheckSocketPath(const std::string& path, const std::string& key) {
+  constexpr size_t kMaxLength = sizeof(sockaddr_un::sun_path) - 1;
+  if (!path.empty() && path[0] == '/' && path.size() <= kMaxLength) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("\"", key, "\" is \"", path,
+                                                 "\", allowed is an absolute path of at most ",
+                                                 kMaxLength, " characters"));
+}
+
+}  // namespace
+
+std::optional<uint64_t> ParseByteSize(const std::string& text) {
+  uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc()) return std::nullopt;
+  const std::string unit(absl::StripAsciiWhitespace(
+      absl::string_view(end, static_cast<size_t>(text.data() + text.size() - end))));
+  constexpr std::pair<const char*, unsigned> kUnits[] = {{"", 0},     {"B", 0},    {"KiB", 10},
+                                                         {"MiB", 20}, {"GiB", 30}, {"TiB", 40}};
+  for (const auto& [name, shift] : kUnits) {
+    if (unit != name) continue;
+    if (number > (std::numeric_limits<uint64_t>::max() >> shift)) return std::nullopt;
+    return number << shift;
+  }
+  return std::nullopt;
+}
+
+absl::StatusOr<Config> ParseConfig(const std::string& text, const std::string& file_name) {
+  ConfigErrors errors{file_name, {}};
+  const toml::parse_result parsed = toml::parse(text, file_name);
+  if (parsed.failed()) {
+    errors.Add(parsed.error().source(), std::string(parsed.error().description()));
+    return absl::InvalidArgumentError(absl::StrJoin(errors.lines, "\n"));
+  }
+  Config config;
+  config.file = file_name;
+  SectionReader root(&parsed.table(), "the file", &errors);
+  ReadBroker(SectionReader(root.Table("broker"), "[broker]", &errors), &config);
+  ReadWorker(SectionReader(root.Table("worker"), "[worker]", &errors), &config);
+  SectionReader access(root.Table("access"), "[access]", &errors);
+  access.StringOrList("users", &config.access_users);
+  access.Finish();
+  ReadLimits(SectionReader(root.Table("limits"), "[limits]", &errors), &config.limits);
+  SectionReader devices(root.Table("devices"), "[devices]", &errors);
+  devices.StringOrList("allow", &config.device_patterns);
+  for (const std::string& pattern : config.device_patterns) {
+    if (pattern.find(',') == std::string::npos) continue;
+    errors.Add(root.Table("devices")->get("allow")->source(),
+               absl::StrCat("pattern \"", pattern,
+                            "\" in \"allow\" holds a comma; write \"?\" in its place, and several "
+                            "patterns as an array"));
+  }
+  devices.Finish();
+  for (const toml::table* table : root.TableArray("network")) {
+    config.network.push_back(ReadNetwork(*table, &errors));
+  }
+  root.Finish();
+  if (!errors.lines.empty()) return absl::InvalidArgumentError(absl::StrJoin(errors.lines, "\n"));
+  return config;
+}
+
+absl::StatusOr<Config> LoadConfigFile(const std::string& path) {
+  errno = 0;
+  std::ifstream file(path);
+  std::stringstream text;
+  if (file) text << file.rdbuf();
+  struct stat info;
+  const bool directory = ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+  if (!file || directory) {
+    return absl::NotFoundError(absl::StrCat("cannot read configuration file ", path, ": ",
+                                            std::strerror(directory ? EISDIR : errno)));
+  }
+  return ParseConfig(text.str(), path);
+}
+
+absl::Status CheckConfig(const Config& config) {
+  if (absl::Status ok = CheckSocketPath(config.socket, "socket"); !ok.ok()) return ok;
+  if (absl::Status ok = CheckSocketPath(config.admin_socket, "admin_socket"); !ok.ok()) return ok;
+  if (config.socket == config.admin_socket) {
+    return absl::InvalidArgumentError("\"socket\" and \"admin_socket\" are the same path");
+  }
+  for (const NetworkConfig& network : config.network) {
+    if (absl::Status ok = CheckNetwork(network); !ok.ok()) return ok;
+    for (const std::string* path :
+         {&network.certificate, &network.key, &network.client_ca, &network.token_file}) {
+      if (absl::Status ok = CheckReadable(*path, network.where); !ok.ok()) return ok;
+    }
+  }
+  if (config.worker_user.has_value() && ::geteuid() == 0) {
+    const absl::StatusOr<UserIdentity> user = LookUpUser(*config.worker_user);
+    if (!user.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("\"user\" in [worker]: ", std::string(user.status().message())));
+    }
+  }
+  for (const std::string& user : config.access_users) {
+    uint32_t uid;
+    if (absl::SimpleAtoi(user, &uid) || LookUpUser(user).ok()) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"users\" in [access]: this machine has no user \"", user, "\""));
+  }
+  return absl::OkStatus();
+}
+
+std::string DefaultSocketPath() {
+  const char* runtime = std::getenv("XDG_RUNTIME_DIR");
+  const bool root = ::geteuid() == 0;
+  if (!root && runtime != nullptr && runtime[0] == '/') {
+    return absl::StrCat(runtime, "/sluice/broker.sock");
+  }
+  return "/run/sluice/broker.sock";
+}
+
+void ApplyDefaults(Config* config) {
+  const bool root = ::geteuid() == 0;
+  if (config->socket.empty()) config->socket = DefaultSocketPath();
+  if (config->admin_socket.empty()) {
+    config->admin_socket =
+        absl::StrCat(config->socket.substr(0, config->socket.rfind('/')), "/admin.sock");
+  }
+  if (config->socket_mode == 0) config->socket_mode = root ? 0666 : 0600;
+}
+
+absl::Status CheckListenAddress(const std::string& listen_address) {
+  const size_t colon = listen_address.rfind(':');
+  int port = 0;
+  const bool sound = colon != std::string::npos && colon > 0 &&
+                     absl::SimpleAtoi(listen_address.substr(colon + 1), &port) && port >= 1 &&
+                     port <= 65535 &&
+                     // An IPv6 address without brackets would lose its last group to the port.
+                     (listen_address[0] == '[') == (listen_address[colon - 1] == ']') &&
+                     (listen_address[0] == '[' || listen_address.find(':') == colon);
+  if (sound) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("listen address \"", listen_address,
+                   "\" is not HOST:PORT or [IPV6]:PORT with a port from 1 to 65535"));
+}
+
+bool IsLoopbackAddress(const std::string& listen_address) {
+  const std::string host = listen_address.substr(0, listen_address.rfind(':'));
+  if (host == "localhost" || host == "[::1]") return true;
+  in_addr address;
+  return ::inet_pton(AF_INET, host.c_str(), &address) == 1 && (ntohl(address.s_addr) >> 24) == 127;
+}
+
+}  // namespace sluice

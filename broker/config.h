@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the operator decides: the TOML file, defaults and flags, checked whole before anything
+// starts. A wrong key, type or value is refused with file, line and column, the key, and what is
+// allowed.
+//
+// Owner: main, which hands the Broker a copy; SIGHUP loads a second one, of which the broker takes
+// what can change while it runs (see README). Plain data; the file is trusted as the operator is.
+// Every key is described in deploy/linux/sluiced.toml.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "broker/base/log.h"
+
+namespace sluice {
+
+struct NetworkConfig {
+  std::vector<std::string> listen;  // "HOST:PORT" or "[V6]:PORT".
+  std::string certificate;          // PEM files. Without certificate and key: plaintext.
+  std::string key;
+  std::string client_ca;   // Clients must show a certificate signed by one of these.
+  std::string token_file;  // Clients must send one of the tokens in it, one a line.
+  bool allow_plaintext = false;
+  std::string where;  // "file:line", for messages about this entry.
+
+  bool plaintext() const { return certificate.empty(); }
+};
+
+// Per session unless it says otherwise; 0 = no limit.
+struct LimitsConfig {
+  uint64_t max_sessions = 256;          // Of the daemon.
+  uint64_t max_sessions_per_user = 64;  // Of one uid, or of one network identity.
+  uint64_t max_network_sessions = 128;  // Of all gateways together.
+  uint64_t max_connections = 2048;
+  uint64_t max_connections_per_user = 512;
+  uint64_t memory_bytes = 0;
+  uint64_t objects = 1'000'000;
+  uint64_t in_flight_commands = 65'536;
+  uint64_t program_bytes = 64ULL << 20;
+  uint64_t build_time_ms = 600'000;
+};
+
+struct Config {
+  std::string file;  // "" = built-in defaults.
+
+  std::string socket;        // "" = DefaultSocketPath().
+  mode_t socket_mode = 0;    // 0 = 0666 for root's daemon, 0600 for a user's own.
+  std::string socket_group;  // "" = leave.
+  std::string admin_socket;  // "" = "admin.sock" beside the socket.
+  LogLevel log_level = LogLevel::kInfo;
+  int64_t probe_timeout_ms = 30'000;
+  int64_t drain_timeout_ms = 30'000;
+  int64_t kill_grace_ms = 1'000;  // From asking a worker to end to killing it.
+
+  std::optional<std::string> worker_user;  // Unset = "sluice" if root and there is such a user.
+  std::string cache_directory;             // "" = the worker user's own.
+  bool sync = false;                       // Every session in the debug mode.
+  std::map<std::string, std::string> worker_environment;
+
+  std::vector<std::string>
+      access_users;  // Names or numeric uids; empty = whoever can open the socket.
+  LimitsConfig limits;
+  std::vector<std::string> device_patterns;  // Shell wildcards over device names; empty = all.
+  std::vector<NetworkConfig> network;
+};
+
+// Reads and checks. All errors of a file are in the one message, a line each.
+absl::StatusOr<Config> LoadConfigFile(const std::string& path);
+absl::StatusOr<Config> ParseConfig(const std::string& text, const std::string& file_name);
+
+// What can only be judged when file and flags are together: plaintext rules, the paths' lengths.
+absl::Status CheckConfig(const Config& config);
+
+// Fills what was left open with what fits this process's user.
+void ApplyDefaults(Config* config);
+
+inline constexpr char kDefaultConfigFile[] = "/etc/sluice/sluiced.toml";
+std::string DefaultSocketPath();  // Under $XDG_RUNTIME_DIR for a user, /run/sluice for root.
+
+// True for 127.0.0.0/8, [::1] and "localhost".
+bool IsLoopbackAddress(const std::string& listen_address);
+// OK if it is "HOST:PORT" with a host and a port from 1 to 65535.
+absl::Status CheckListenAddress(const std::string& listen_address);
+
+// "4GiB", "512 MiB", "1000": a number of bytes.
+std::optional<uint64_t> ParseByteSize(const std::string& text);
+
+}  // namespace sluice

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reads one table of a TOML file, key by key. Each key that is asked for is thereby allowed; Finish
+// refuses the rest, with the list of what is allowed and the nearest name. Errors carry file, line
+// and column and are collected, so that one run shows all of them.
+//
+// Used by config.cc only, so that no other file includes toml++. Thread-compatible.
+#pragma once
+
+#define TOML_EXCEPTIONS 0
+#define TOML_HEADER_ONLY 1
+#include <toml++/toml.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace sluice {
+
+struct ConfigErrors {
+  std::string file;
+  std::vector<std::string> lines;
+
+  void Add(const toml::source_region& where, const std::string& message);
+};
+
+class SectionReader {
+ public:
+  // `table` may be null: then every key keeps its default. `name` is as written: "[limits]".
+  SectionReader(const toml::table* table, std::string name, ConfigErrors* errors)
+      : table_(table), name_(std::move(name)), errors_(errors) {}
+
+  void String(const std::string& key, std::string* out);
+  void Boolean(const std::string& key, bool* out);
+  void Integer(const std::string& key, int64_t minimum, int64_t maximum, int64_t* out);
+  void Count(const std::string& key, uint64_t minimum, uint64_t* out);
+  void Bytes(const std::string& key, uint64_t* out);  // An integer, or "4GiB".
+  void StringOrList(const std::string& key, std::vector<std::string>* out);
+  void StringTable(const std::string& key, std::map<std::string, std::string>* out);
+  // A string which `parse` takes; `allowed` says in words what that is.
+  void Parsed(const std::string& key, const std::string& allowed,
+              const std::function<bool(const std::string&)>& parse);
+
+  // Tables inside this one.
+  const toml::table* Table(const std::string& key);
+  std::vector<const toml::table*> TableArray(const std::string& key);
+
+  void Finish();  // Refuses keys that were not asked for.
+
+ private:
+  const toml::node* Find(const std::string& key);
+  void WrongType(const toml::node& node, const std::string& key, const std::string& wanted);
+
+  const toml::table* table_;
+  std::string name_;
+  ConfigErrors* errors_;
+  std::vector<std::string> known_;
+};
+
+// The one of `names` that a person probably meant by `written`; "" if none is near.
+std::string NearestName(const std::string& written, const std::vector<std::string>& names);
+
+}  // namespace sluice

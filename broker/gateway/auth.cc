@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/gateway/auth.h"
+
+#include <grpc/grpc_security_constants.h>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+namespace sluice {
+namespace {
+
+constexpr std::string_view kBearer = "Bearer ";
+constexpr size_t kMinTokenLength = 16;
+
+// The subject as gRPC gives it ("CN=alice,O=Example"), else the first name that the certificate carries.
+std::string CertificateName(const grpc::AuthContext& auth) {
+  for (const char* property : {GRPC_X509_SUBJECT_PROPERTY_NAME, GRPC_X509_CN_PROPERTY_NAME, GRPC_X509_SAN_PROPERTY_NAME}) {
+    const std::vector<grpc::string_ref> values = auth.FindPropertyValues(property);
+    if (!values.empty() && !values[0].empty()) return std::string(values[0].data(), values[0].size());
+  }
+  return "";
+}
+
+}  // namespace
+
+bool ConstantTimeEqual(std::string_view secret, std::string_view offered) {
+  // The loop's length is the offered one's, which whoever offers it knows.
+  unsigned difference = secret.size() == offered.size() ? 0 : 1;
+  for (size_t i = 0; i < offered.size(); ++i) {
+    const char c = secret.empty() ? '\0' : secret[i % secret.size()];
+    difference |= static_cast<unsigned char>(c) ^ static_cast<unsigned char>(offered[i]);
+  }
+  // The compiler must not turn this into an early way out.
+  volatile unsigned result = difference;
+  return result == 0;
+}
+
+absl::StatusOr<std::vector<std::string>> Authenticator::ParseTokens(std::string_view file) {
+  std::vector<std::string> tokens;
+  size_t number = 0;
+  for (const std::string& text : std::vector<std::string>(absl::StrSplit(absl::string_view(file.data(), file.size()), '\n'))) {
+    ++number;
+    const absl::string_view line = absl::StripAsciiWhitespace(text);
+    if (line.empty() || line[0] == '#') continue;
+    if (line.size() < kMinTokenLength) {
+      return absl::InvalidArgumentError(absl::StrCat("token file: line ", number, " has ", line.size(),
+                                                     " characters; a token needs at least ", kMinTokenLength,
+                                                     " (make one with: openssl rand -hex 32)"));
+    }
+    tokens.emplace_back(line);
+  }
+  if (tokens.empty()) {
+    return absl::InvalidArgumentError("token file: it holds no token; write one a line (openssl rand -hex 32)");
+  }
+  return tokens;
+}
+
+std::optional<size_t> Authenticator::FindToken(std::string_view authorization) const {
+  if (authorization.substr(0, kBearer.size()) != kBearer) return std::nullopt;
+  authorization.remove_prefix(kBearer.size());
+  std::optional<size_t> found;
+  for (size_t i = 0; i < tokens_.size(); ++i) {  // All of them: which one it was must not show in the time.
+    if (ConstantTimeEqual(tokens_[i], authorization)) found = i + 1;
+  }
+  return found;
+}
+
+absl::StatusOr<std::string> Authenticator::Authenticate(const grpc::ServerContext& context) const {
+  std::string name;
+  const auto auth = context.auth_context();
+  if (auth != nullptr && auth->IsPeerAuthenticated()) name = CertificateName(*auth);
+  if (!tokens_.empty()) {
+    const auto& metadata = context.client_metadata();
+    const auto header = metadata.find("authorization");
+    std::optional<size_t> token;
+    if (header != metadata.end()) token = FindToken({header->second.data(), header->second.size()});
+    if (!token.has_value()) {
+      return absl::UnauthenticatedError(
+          "this daemon asks for a bearer token: set SLUICE_TOKEN_FILE to a file that holds one of its tokens");
+    }
+    if (name.empty()) name = absl::StrCat("token ", *token);
+  }
+  return name.empty() ? PeerHost(context.peer()) : name;
+}
+
+std::string PeerHost(std::string_view grpc_peer) {
+  std::string host(grpc_peer);
+  // gRPC writes IPv6 addresses' brackets as %5B and %5D.
+  for (const auto& [code, bracket] : {std::pair<std::string_view, char>{"%5B", '['}, {"%5D", ']'}}) {
+    for (size_t at; (at = host.find(code)) != std::string::npos;) host.replace(at, code.size(), 1, bracket);
+  }
+  const size_t scheme = host.find(':');
+  if (scheme != std::string::npos) host.erase(0, scheme + 1);
+  const size_t port = host.rfind(':');
+  if (port != std::string::npos && host.find(']', port) == std::string::npos) host.resize(port);
+  return host;
+}
+
+}  // namespace sluice

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The gateway's socket to the broker, and a thread that watches it together with every session's handle channel: these are
+// the descriptors on which something rare happens, which must be seen at once.
+//
+//   GatewayHello -> Welcome [snapshot];  GatewayOpen -> SessionOpened [handle channel]      (broker/broker_messages.h)
+//
+// Owner: main. Thread-safe after Start. The broker is trusted.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "broker/broker_messages.h"
+#include "broker/os/scoped_handle.h"
+
+namespace sluice {
+
+// Something with a descriptor that the link's thread watches, for as long as OnReadable returns true.
+class Watched {
+ public:
+  virtual ~Watched() = default;
+  virtual int fd() const = 0;
+  // Link thread. Must not block: called when there is something to read, or the end of file.
+  virtual bool OnReadable() = 0;
+};
+
+class BrokerLink {
+ public:
+  // Says hello on `socket` and waits for the broker's welcome.
+  static absl::StatusOr<std::unique_ptr<BrokerLink>> Connect(UniqueFd socket, absl::Duration timeout);
+
+  const std::string& snapshot() const { return snapshot_; }
+  const std::string& message() const { return message_; }  // Why the snapshot is empty, if it is.
+
+  // Starts the thread, which runs for the rest of the process's life. `on_gone` is called there, once the broker is.
+  absl::Status Start(std::function<void()> on_gone);
+
+  struct Session {
+    uint64_t id = 0;
+    UniqueFd channel;
+  };
+  // Asks for a session and waits for it. The error is what to tell the client.
+  absl::StatusOr<Session> OpenSession(uint32_t flags, const std::string& peer, const std::string& process_name,
+                                      absl::Duration timeout);
+
+  absl::Status Watch(std::shared_ptr<Watched> watched);
+
+ private:
+  struct Request {
+    bool done = false;
+    absl::StatusOr<Session> result = absl::UnknownError("");
+  };
+
+  BrokerLink(UniqueFd socket, std::string snapshot, std::string message)
+      : socket_(std::move(socket)), snapshot_(std::move(snapshot)), message_(std::move(message)) {}
+
+  void Run();
+  bool OnBrokerReadable();  // False: the broker is gone.
+  void OnBrokerGone();
+
+  const UniqueFd socket_;
+  const std::string snapshot_;
+  const std::string message_;
+  UniqueFd epoll_;                 // Constant after Start, as is on_gone_.
+  std::function<void()> on_gone_;
+
+  absl::Mutex mu_;
+  absl::CondVar answered_;
+  bool gone_ ABSL_GUARDED_BY(mu_) = false;
+  uint64_t next_request_ ABSL_GUARDED_BY(mu_) = 1;
+  absl::flat_hash_map<uint64_t, Request*> requests_ ABSL_GUARDED_BY(mu_);
+  uint64_t next_watch_ ABSL_GUARDED_BY(mu_) = 1;  // 0 is the broker's socket.
+  absl::flat_hash_map<uint64_t, std::shared_ptr<Watched>> watched_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace sluice

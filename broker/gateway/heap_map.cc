@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/gateway/heap_map.h"
+
+#include <linux/magic.h>
+#include <sys/vfs.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "proto/heap_span.h"
+#include "proto/status_macros.h"
+
+namespace sluice {
+namespace {
+
+constexpr size_t kMaxSegments = 4096;
+
+// Huge pages are refused: touching one that the system has not got raises SIGBUS in the gateway, for every session.
+absl::Status CheckOrdinaryPages(int fd) {
+  struct statfs info;
+  if (::fstatfs(fd, &info) != 0 || info.f_type != TMPFS_MAGIC) {
+    return absl::InvalidArgumentError("heap segment is not ordinary shared memory");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status HeapMap::Add(uint32_t segment, UniqueFd file, uint64_t size) {
+  if (segment == 0) return absl::InvalidArgumentError("heap segment without a number");
+  RETURN_IF_ERROR(VerifySharedMemory(file.get(), size));
+  RETURN_IF_ERROR(CheckOrdinaryPages(file.get()));
+  absl::MutexLock lock(&mu_);
+  if (segments_.size() >= kMaxSegments) {
+    return absl::ResourceExhaustedError(absl::StrCat("more than ", kMaxSegments, " heap segments"));
+  }
+  if (!segments_.try_emplace(segment, Segment{std::move(file), size, nullptr}).second) {
+    return absl::InvalidArgumentError(absl::StrCat("heap segment ", segment, " a second time"));
+  }
+  changed_.SignalAll();
+  return absl::OkStatus();
+}
+
+void HeapMap::End() {
+  absl::MutexLock lock(&mu_);
+  ended_ = true;
+  changed_.SignalAll();
+}
+
+MappedSpan HeapMap::Resolve(const BulkSpan& span, absl::Duration patience) {
+  if (span.segment == 0) return {};
+  const absl::Time deadline = absl::Now() + patience;
+  absl::MutexLock lock(&mu_);
+  auto it = segments_.find(span.segment);
+  while (it == segments_.end()) {
+    if (ended_ || changed_.WaitWithDeadline(&mu_, deadline)) return {};
+    it = segments_.find(span.segment);
+  }
+  Segment& segment = it->second;
+  if (segment.mapping == nullptr) {
+    absl::StatusOr<SharedMapping> mapping =
+        SharedMapping::Map(segment.file.get(), segment.size, /*writable=*/true);
+    if (!mapping.ok()) return {};
+    segment.mapping = std::make_shared<const SharedMapping>(*std::move(mapping));
+    segment.file.reset();
+  }
+  uint8_t* data = SpanPointer(segment.mapping->data(), segment.mapping->size(), span.offset, span.size);
+  return {data, data == nullptr ? nullptr : segment.mapping};
+}
+
+}  // namespace sluice

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The worker's heap as the gateway sees it: the segments that came over the session's handle channel, mapped when a
+// frame first names them. The worker is as hostile as its client: descriptors are verified before they are mapped, and
+// every span is checked against its segment.
+//
+// Owner: a StreamSession. Thread-safe: the watcher adds, the session's threads resolve. A pointer lasts as long as the
+// mapping it came with.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "broker/os/scoped_handle.h"
+#include "broker/os/shared_memory.h"
+#include "proto/frame.h"
+
+namespace sluice {
+
+// A span's bytes, and what keeps them mapped.
+struct MappedSpan {
+  uint8_t* data = nullptr;  // Null: not to be had.
+  std::shared_ptr<const SharedMapping> mapping;
+};
+
+class HeapMap {
+ public:
+  // A segment was announced. An error is a violation by the worker.
+  absl::Status Add(uint32_t segment, UniqueFd file, uint64_t size);
+  // No more will come: Resolve need not wait for any.
+  void End();
+
+  // A segment that a frame names was announced before it, but by another way: waits for it at most `patience`.
+  MappedSpan Resolve(const BulkSpan& span_untrusted, absl::Duration patience = absl::Seconds(5));
+
+ private:
+  struct Segment {
+    UniqueFd file;
+    uint64_t size = 0;
+    std::shared_ptr<const SharedMapping> mapping;  // From the first use on.
+  };
+
+  absl::Mutex mu_;
+  absl::CondVar changed_;
+  absl::flat_hash_map<uint32_t, Segment> segments_ ABSL_GUARDED_BY(mu_);
+  bool ended_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+}  // namespace sluice

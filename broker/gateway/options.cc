@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/gateway/options.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <optional>
+#include <string_view>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "broker/gateway/loopback.h"
+#include "broker/os/scoped_handle.h"
+#include "proto/status_macros.h"
+
+namespace sluice {
+namespace {
+
+constexpr size_t kMaxFileBytes = 1 << 20;
+
+absl::StatusOr<std::string> ReadInherited(const std::string& name, const std::string& value) {
+  int number = -1;
+  if (!absl::SimpleAtoi(value, &number) || number < 3) {
+    return absl::InvalidArgumentError(absl::StrCat(name, "=", value, ": a descriptor's number was expected"));
+  }
+  const UniqueFd fd(number);
+  std::string content;
+  char buffer[4096];
+  while (true) {
+    const ssize_t bytes = ::read(fd.get(), buffer, sizeof(buffer));
+    if (bytes < 0 && errno == EINTR) continue;
+    if (bytes < 0) return absl::ErrnoToStatus(errno, absl::StrCat("reading ", name));
+    if (bytes == 0) break;
+    content.append(buffer, static_cast<size_t>(bytes));
+    if (content.size() > kMaxFileBytes) return absl::InvalidArgumentError(absl::StrCat(name, ": more than 1 MiB"));
+  }
+  if (content.empty()) return absl::InvalidArgumentError(absl::StrCat(name, ": the file is empty"));
+  return content;
+}
+
+}  // namespace
+
+absl::StatusOr<GatewayOptions> ParseGatewayOptions(int argc, const char* const* argv) {
+  GatewayOptions options;
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    const size_t equals = argument.find('=');
+    const std::string name = argument.substr(0, equals);
+    const std::string value = equals == std::string::npos ? "" : argument.substr(equals + 1);
+    if (name == "--listen" && !value.empty()) {
+      options.listen.push_back(value);
+    } else if (argument == "--allow-plaintext") {
+      options.allow_plaintext = true;
+    } else if (name == "--cert-fd") {
+      ASSIGN_OR_RETURN(options.certificate, ReadInherited(name, value));
+    } else if (name == "--key-fd") {
+      ASSIGN_OR_RETURN(options.key, ReadInherited(name, value));
+    } else if (name == "--client-ca-fd") {
+      ASSIGN_OR_RETURN(options.client_ca, ReadInherited(name, value));
+    } else if (name == "--token-fd") {
+      ASSIGN_OR_RETURN(options.tokens, ReadInherited(name, value));
+    } else if (name == "--log-level") {
+      const std::optional<LogLevel> level = ParseLogLevel(value);
+      if (!level.has_value()) return absl::InvalidArgumentError(absl::StrCat("no log level: ", value));
+      options.log_level = *level;
+    } else {
+      return absl::InvalidArgumentError(absl::StrCat("sluice-gateway: bad argument ", argument,
+                                                     " (it is started by sluiced; see [[network]] in its configuration)"));
+    }
+  }
+  RETURN_IF_ERROR(CheckGatewayOptions(options));
+  return options;
+}
+
+absl::Status CheckGatewayOptions(const GatewayOptions& options) {
+  if (options.listen.empty()) return absl::InvalidArgumentError("no address to listen on");
+  if (options.certificate.empty() != options.key.empty()) {
+    return absl::InvalidArgumentError("TLS needs both a certificate and its key");
+  }
+  if (!options.plaintext()) return absl::OkStatus();
+  if (!options.client_ca.empty()) {
+    return absl::InvalidArgumentError("client certificates can only be checked with TLS: give a certificate and a key");
+  }
+  for (const std::string& address : options.listen) {
+    if (options.allow_plaintext || IsLoopbackTarget(address)) continue;
+    return absl::InvalidArgumentError(absl::StrCat("listening on ", address,
+                                                   " without TLS is refused: give \"certificate\" and \"key\", or listen "
+                                                   "on 127.0.0.1 or [::1], or write allow_plaintext = true"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace sluice

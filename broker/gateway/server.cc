@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/gateway/server.h"
+
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/server_builder.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "absl/strings/str_cat.h"
+#include "broker/base/log.h"
+#include "broker/gateway/describe_call.h"
+#include "broker/gateway/operation.h"
+#include "broker/gateway/standard_call.h"
+#include "broker/gateway/stream_session.h"
+#include "broker/gateway/transport_arguments.h"
+
+namespace sluice {
+namespace {
+
+// Streams in any state. The broker bounds sessions far below this; streams that never become one count here.
+constexpr int kMaxSessions = 1024;
+constexpr int kMaxStreamsPerConnection = 64;
+constexpr int kHandshakeTimeoutMs = 10'000;
+constexpr int kIdleConnectionMs = 60'000;
+
+std::shared_ptr<grpc::ServerCredentials> Credentials(const GatewayOptions& options) {
+  if (options.plaintext()) return grpc::InsecureServerCredentials();
+  grpc::SslServerCredentialsOptions ssl(options.client_ca.empty()
+                                            ? GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE
+                                            : GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  ssl.pem_root_certs = options.client_ca;
+  ssl.pem_key_cert_pairs.push_back({options.key, options.certificate});
+  return grpc::SslServerCredentials(ssl);
+}
+
+int PollerCount() {
+  const int cpus = static_cast<int>(std::thread::hardware_concurrency());
+  return std::clamp(cpus / 8, 1, 8);
+}
+
+}  // namespace
+
+absl::Status GatewayServer::Start(const GatewayOptions& options) {
+  grpc::ServerBuilder builder;
+  const std::shared_ptr<grpc::ServerCredentials> credentials = Credentials(options);
+  std::vector<int> ports(options.listen.size(), 0);
+  for (size_t i = 0; i < options.listen.size(); ++i) {
+    builder.AddListeningPort(options.listen[i], credentials, &ports[i]);
+  }
+  for (const auto& [name, value] : TransportArguments()) builder.AddChannelArgument(name, value);
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // A second daemon on the port must be told, not share it.
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeTimeoutMs);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleConnectionMs);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kKeepaliveTimeMs / 2);
+  builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  builder.RegisterService(&service_);
+  builder.RegisterAsyncGenericService(&other_services_);
+  queue_ = builder.AddCompletionQueue();
+  server_ = builder.BuildAndStart();
+  for (size_t i = 0; i < ports.size(); ++i) {
+    if (server_ != nullptr && ports[i] != 0) continue;
+    return absl::UnavailableError(absl::StrCat(
+        "cannot listen on ", options.listen[i],
+        options.plaintext() ? ": is the port in use, or the address not this machine's?"
+                            : ": is the port in use, the address not this machine's, or the certificate no PEM file?"));
+  }
+  DescribeCall::AcceptNext(this);
+  StreamSession::AcceptNext(this);
+  StandardCall::AcceptNext(this);
+  for (int i = 0; i < PollerCount(); ++i) pollers_.emplace_back([this] { Poll(); });
+  for (size_t i = 0; i < ports.size(); ++i) {
+    const std::string& address = options.listen[i];
+    Log(LogLevel::kInfo, "gateway", "listening",
+        {{"address", absl::StrCat(address.substr(0, address.rfind(':')), ":", ports[i])},
+         {"tls", options.plaintext() ? "no" : (options.client_ca.empty() ? "yes" : "mutual")},
+         {"token", options.tokens.empty() ? "no" : "yes"}});
+  }
+  return absl::OkStatus();
+}
+
+void GatewayServer::Poll() {
+  void* tag = nullptr;
+  bool ok = false;
+  while (queue_->Next(&tag, &ok)) static_cast<Operation*>(tag)->Complete(ok);
+}
+
+bool GatewayServer::SessionOpened() {
+  if (sessions_.fetch_add(1, std::memory_order_relaxed) < kMaxSessions) return true;
+  SessionClosed();
+  return false;
+}
+
+void GatewayServer::Stop(absl::Duration grace) {
+  server_->Shutdown(std::chrono::system_clock::now() + absl::ToChronoNanoseconds(grace));
+}
+
+}  // namespace sluice

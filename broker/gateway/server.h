@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The gateway's gRPC server: sluice.v1.Session, health and reflection, for every address of one [[network]] entry. All
+// calls are asynchronous, on one queue that few threads poll: with gRPC's polling engine every thread that polls takes
+// turns with the others, and each turn is a wake-up that a command would wait for. Hence no synchronous and no callback
+// service here, and health and reflection by hand.
+//
+// Owner: main. Thread-safe after Start.
+#pragma once
+
+#include <grpcpp/generic/async_generic_service.h>
+#include <grpcpp/server.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "broker/gateway/auth.h"
+#include "broker/gateway/broker_link.h"
+#include "broker/gateway/options.h"
+#include "proto/control.grpc.pb.h"
+
+namespace sluice {
+
+class GatewayServer {
+ public:
+  using Service = v1::Session::WithAsyncMethod_DescribePlatforms<v1::Session::WithRawMethod_Stream<v1::Session::Service>>;
+
+  GatewayServer(BrokerLink* link, Authenticator authenticator) : link_(link), authenticator_(std::move(authenticator)) {}
+
+  // Listens on every address and serves. The error names the address.
+  absl::Status Start(const GatewayOptions& options);
+  // Refuses new streams and connections, and returns when the sessions that run have ended, or after `grace`.
+  void Stop(absl::Duration grace);
+
+  Service& service() { return service_; }
+  grpc::AsyncGenericService& other_services() { return other_services_; }
+  grpc::ServerCompletionQueue* queue() { return queue_.get(); }
+  BrokerLink& link() { return *link_; }
+  const Authenticator& authenticator() const { return authenticator_; }
+
+  // Counts a session; false if there are too many.
+  bool SessionOpened();
+  void SessionClosed() { sessions_.fetch_sub(1, std::memory_order_relaxed); }
+  int sessions() const { return sessions_.load(std::memory_order_relaxed); }
+
+ private:
+  void Poll();
+
+  BrokerLink* const link_;
+  const Authenticator authenticator_;
+  Service service_;
+  grpc::AsyncGenericService other_services_;
+  std::unique_ptr<grpc::ServerCompletionQueue> queue_;
+  std::unique_ptr<grpc::Server> server_;
+  std::vector<std::thread> pollers_;
+  std::atomic<int> sessions_{0};
+};
+
+}  // namespace sluice

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/gateway_link.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "broker/base/log.h"
+#include "broker/broker_messages.h"
+#include "broker/os/local_socket.h"
+
+namespace sluice {
+namespace {
+
+constexpr int kControlFd = 3;
+constexpr int kFirstFileFd = 5;
+constexpr int64_t kFirstBackoffMs = 500;
+constexpr int64_t kMaxBackoffMs = 30'000;
+constexpr int64_t kStableMs = 60'000;  // A gateway that ran this long starts afresh at once.
+constexpr int kMessagesPerWakeUp = 16;
+
+std::vector<std::string> Environment() {
+  std::vector<std::string> environment;
+  for (const char* name : {"PATH", "LANG", "LD_LIBRARY_PATH", "ASAN_OPTIONS", "UBSAN_OPTIONS",
+                           "TSAN_OPTIONS", "LSAN_OPTIONS", "GRPC_VERBOSITY", "GRPC_TRACE"}) {
+    if (const char* value = std::getenv(name)) {
+      environment.push_back(absl::StrCat(name, "=", value));
+    }
+  }
+  return environment;
+}
+
+}  // namespace
+
+GatewayLink::~GatewayLink() {
+  loop_->CancelTimer(&restart_timer_);
+  loop_->Unwatch(&exit_watch_);
+  loop_->Unwatch(&control_watch_);
+  if (!process_.valid()) return;
+  process_.KillGroup();
+  process_.WaitAndReap(-1);
+}
+
+void GatewayLink::Start() {
+  const absl::Status started = Spawn();
+  if (started.ok()) return;
+  Log(LogLevel::kError, "broker", "cannot start the gateway",
+      {{"listen", absl::StrJoin(network_.listen, ",")}, {"reason", started.ToString()}});
+  ScheduleRestart();
+}
+
+absl::Status GatewayLink::Spawn() {
+  SpawnOptions options;
+  absl::StatusOr<std::string> path = FindHelperExecutable("sluice-gateway");
+  if (!path.ok()) return path.status();
+  options.path = *std::move(path);
+  options.environment = Environment();
+  options.sandbox.user = user_;
+  for (const std::string& address : network_.listen) {
+    options.arguments.push_back(absl::StrCat("--listen=", address));
+  }
+  if (network_.allow_plaintext) options.arguments.push_back("--allow-plaintext");
+  options.arguments.push_back(
+      absl::StrCat("--log-level=", std::string(LogLevelName(CurrentLogLevel()))));
+
+  const std::pair<const char*, const std::string*> files[] = {
+      {"--cert-fd=", &network_.certificate},
+      {"--key-fd=", &network_.key},
+      {"--client-ca-fd=", &network_.client_ca},
+      {"--token-fd=", &network_.token_file}};
+  std::vector<UniqueFd> opened;  // Closed here once the gateway has them.
+  for (const auto& [flag, file] : files) {
+    if (file->empty()) continue;
+    opened.emplace_back(::open(file->c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
+    if (!opened.back().valid()) return absl::ErrnoToStatus(errno, absl::StrCat("opening ", *file));
+    const int number = kFirstFileFd + static_cast<int>(opened.size()) - 1;
+    options.descriptors.emplace_back(opened.back().get(), number);
+    options.arguments.push_back(absl::StrCat(flag, number));
+  }
+  absl::StatusOr<std::pair<UniqueFd, UniqueFd>> control = CreateSocketPair();
+  if (!control.ok()) return control.status();
+  if (absl::Status set = SetNonBlocking(control->first.get(), true); !set.ok()) return set;
+  options.descriptors.emplace_back(control->second.get(), kControlFd);
+
+  absl::StatusOr<ChildProcess> process = ::sluice::Spawn(options);
+  if (!process.ok()) return process.status();
+  process_ = *std::move(process);
+  control_ = std::move(control->first);
+  started_ms_ = MonotonicMs();
+  exit_watch_ = loop_->Watch(process_.pidfd(), [this] { OnExit(); });
+  control_watch_ = loop_->Watch(control_.get(), [this] { OnReadable(); });
+  Log(LogLevel::kInfo, "broker", "gateway started",
+      {{"listen", absl::StrJoin(network_.listen, ",")},
+       {"tls", network_.plaintext() ? "no" : "yes"},
+       {"pid", process_.pid()}});
+  return absl::OkStatus();
+}
+
+void GatewayLink::OnExit() {
+  loop_->Unwatch(&exit_watch_);
+  loop_->Unwatch(&control_watch_);
+  control_.reset();
+  awaits_snapshot_ = false;
+  process_.KillGroup();
+  const std::optional<ExitStatus> status = process_.WaitAndReap(-1);
+  Log(LogLevel::kError, "broker", "gateway ended; it will be started again",
+      {{"listen", absl::StrJoin(network_.listen, ",")},
+       {"how", status.has_value() ? status->Describe() : "unknown"}});
+  workers_->EndOwnedBy(owner_, "its gateway is gone");
+  ScheduleRestart();
+}
+
+void GatewayLink::ScheduleRestart() {
+  const bool stable = started_ms_ != 0 && MonotonicMs() - started_ms_ >= kStableMs;
+  backoff_ms_ =
+      stable || backoff_ms_ == 0 ? kFirstBackoffMs : std::min(backoff_ms_ * 2, kMaxBackoffMs);
+  restart_timer_ = loop_->AddTimer(backoff_ms_, [this] {
+    restart_timer_ = 0;
+    Start();
+  });
+}
+
+void GatewayLink::Kill(const std::string& why) {
+  Log(LogLevel::kError, "broker", "ending the gateway",
+      {{"listen", absl::StrJoin(network_.listen, ",")}, {"reason", why}});
+  loop_->Unwatch(&control_watch_);
+  process_.KillGroup();  // OnExit follows.
+}
+
+void GatewayLink::OnReadable() {
+  for (int i = 0; i < kMessagesPerWakeUp && control_watch_ != 0; ++i) {
+    char packet[kMaxBrokerMessageBytes];
+    const absl::StatusOr<size_t> size =
+        ReceiveMessage(control_.get(), packet, sizeof(packet), nullptr, 0);
+    if (absl::IsUnavailable(size.status())) return;
+    if (!size.ok()) return Kill(std::string(size.status().message()));
+    if (*size == 0) return loop_->Unwatch(&control_watch_);  // Its exit follows.
+    if (!HandleMessage(packet, *size))
+      return Kill("malformed message, or it does not read answers");
+  }
+}
+
+bool GatewayLink::HandleMessage(const void* packet, size_t size) {
+  GatewayHello hello;
+  if (ParseMessage(packet, size, &hello)) {
+    if (!IsTerminated(hello.features)) return false;
+    features_ = hello.features;
+    awaits_snapshot_ = !opener_->ready();
+    return awaits_snapshot_ || opener_->SendWelcome(control_.get(), features_).ok();
+  }
+  GatewayOpen open;
+  if (!ParseMessage(packet, size, &open) || !IsTerminated(open.peer) ||
+      !IsTerminated(open.process_name) || (open.flags & ~kOpenSessionKnownFlags) != 0) {
+    return false;
+  }
+  SessionRequest request;
+  request.owner = owner_;
+  request.identity = Identity::ForNetworkPeer(open.peer);
+  request.process_name = open.process_name;
+  request.flags = open.flags;
+  return opener_->SendSession(control_.get(), open.request_id, request).ok();
+}
+
+void GatewayLink::SnapshotReady() {
+  if (!awaits_snapshot_) return;
+  awaits_snapshot_ = false;
+  const absl::Status sent = opener_->SendWelcome(control_.get(), features_);
+  if (!sent.ok()) Kill(std::string(sent.message()));
+}
+
+}  // namespace sluice

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One network entry of the configuration: the gateway process that serves it, and the broker's side
+// of the socket to that process. The gateway ends TLS and authenticates; it is unprivileged, so the
+// broker opens certificate, key and tokens and hands it the descriptors. It is started again when
+// it dies.
+//
+//   gateway fd 3: GatewayHello -> Welcome [snapshot]; GatewayOpen -> SessionOpened [handle channel]
+//
+// Owner: the Broker. Loop thread only. A gateway faces the network and is not trusted with more
+// than opening sessions, whose number the policy bounds.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "broker/config.h"
+#include "broker/event_loop.h"
+#include "broker/os/process.h"
+#include "broker/os/scoped_handle.h"
+#include "broker/session_opener.h"
+#include "broker/workers.h"
+
+namespace sluice {
+
+class GatewayLink {
+ public:
+  // `owner` marks its sessions; distinct from every local connection's id.
+  GatewayLink(EventLoop* loop, Workers* workers, SessionOpener* opener, NetworkConfig network,
+              std::optional<UserIdentity> user, uint64_t owner)
+      : loop_(loop),
+        workers_(workers),
+        opener_(opener),
+        network_(std::move(network)),
+        user_(std::move(user)),
+        owner_(owner) {}
+  ~GatewayLink();
+
+  void Start();  // Also after a failure: tries again, ever less often.
+
+  // The snapshot has come: answers a gateway that waits for it.
+  void SnapshotReady();
+
+  const NetworkConfig& network() const { return network_; }
+
+ private:
+  absl::Status Spawn();
+  void OnExit();
+  void OnReadable();
+  bool HandleMessage(const void* packet, size_t size);
+  void Kill(const std::string& why);
+  void ScheduleRestart();
+
+  EventLoop* const loop_;
+  Workers* const workers_;
+  SessionOpener* const opener_;
+  const NetworkConfig network_;
+  const std::optional<UserIdentity> user_;
+  const uint64_t owner_;
+
+  ChildProcess process_;
+  UniqueFd control_;
+  EventLoop::WatchId exit_watch_ = 0;
+  EventLoop::WatchId control_watch_ = 0;
+  EventLoop::TimerId restart_timer_ = 0;
+  int64_t started_ms_ = 0;
+  int64_t backoff_ms_ = 0;
+  bool awaits_snapshot_ = false;
+  std::string features_;
+};
+
+}  // namespace sluice

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One daemon per socket: the lock that says so, and the socket file itself. A socket that a killed
+// daemon left behind is removed; one that somebody answers on is not.
+//
+// Owner: the Broker. Main thread, before and after the loop runs.
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "broker/config.h"
+#include "broker/os/scoped_handle.h"
+
+namespace sluice {
+
+// Held for the process's life. The kernel drops it when the process dies, however it dies.
+class InstanceLock {
+ public:
+  // kAlreadyExists, with the other daemon's pid where it is known, if another one holds it.
+  static absl::StatusOr<InstanceLock> Take(const std::string& socket_path);
+
+  InstanceLock(InstanceLock&&) = default;
+  InstanceLock& operator=(InstanceLock&&) = default;
+  ~InstanceLock();  // Removes the file.
+
+ private:
+  InstanceLock(std::string path, UniqueFd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
+
+  std::string path_;
+  UniqueFd fd_;
+};
+
+// Makes the directory of `path` if it is missing: 0755 for root's daemon, 0700 for a user's own.
+absl::Status MakeParentDirectory(const std::string& path);
+
+// Removes a socket at `path` that nobody answers on. kAlreadyExists if somebody does, or if what is
+// there is no socket.
+absl::Status RemoveStaleSocket(const std::string& path);
+
+// The listening socket as the configuration wants it, mode and group included.
+absl::StatusOr<UniqueFd> OpenListener(const Config& config);
+
+}  // namespace sluice

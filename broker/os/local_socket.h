@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Local sockets that keep message boundaries (SOCK_SEQPACKET) and carry descriptors. The broker's
+// socket, the handle channels and the control sockets are all of this kind.
+//
+// The peer is not trusted: a message that does not fit, or that carries more descriptors than asked
+// for, is an error, and every descriptor that came with it is closed. Descriptors are
+// close-on-exec.
+//
+// Status codes used throughout: kUnavailable = a non-blocking socket would block; kAborted = the
+// peer is gone; kDeadlineExceeded = a timeout; kInvalidArgument = the peer's message was refused.
+// All functions are thread-safe.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "broker/os/scoped_handle.h"
+
+namespace sluice {
+
+// More descriptors than this never travel in one message.
+inline constexpr int kMaxDescriptorsPerMessage = 16;
+
+// Sends one message whole. The descriptors stay the caller's. Never raises SIGPIPE.
+absl::Status SendMessage(int socket, const void* data, size_t size, const int* fds = nullptr,
+                         int fd_count = 0);
+
+// Receives one message. `fds` (may be null if `max_fds` is 0) is cleared first, and is empty on
+// every error. 0 = end of file, or the peer died. An empty message counts as end of file.
+absl::StatusOr<size_t> ReceiveMessage(int socket, void* buffer, size_t capacity,
+                                      std::vector<UniqueFd>* fds, int max_fds);
+
+// OK once `socket` can be read or is at its end; kDeadlineExceeded after `timeout_ms` (-1 = none).
+absl::Status WaitReadable(int socket, int timeout_ms);
+
+// Two connected ends, blocking, close-on-exec.
+absl::StatusOr<std::pair<UniqueFd, UniqueFd>> CreateSocketPair();
+
+// A blocking connection to the socket at `path`. kNotFound: no such file; kUnavailable: nobody
+// listens; kPermissionDenied: the socket's mode forbids it.
+absl::StatusOr<UniqueFd> ConnectLocal(const std::string& path, int timeout_ms);
+
+// A non-blocking listening socket at `path`, which must not exist, created with exactly `mode`.
+absl::StatusOr<UniqueFd> ListenLocal(const std::string& path, mode_t mode, int backlog);
+
+// The next connection of a listening socket; non-blocking and close-on-exec. kUnavailable: none
+// yet.
+absl::StatusOr<UniqueFd> AcceptLocal(int listener);
+
+absl::Status SetNonBlocking(int fd, bool non_blocking);
+
+}  // namespace sluice

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Starting, watching and ending the broker's children: workers, probes and the gateway. A child
+// gets exactly the descriptors, arguments and environment that are listed here, and nothing by
+// inheritance. Children are named by pidfd, never by a pid that may have been reused.
+//
+// A child outlives its parent: a broker that is killed must not take running sessions with it.
+// Thread-safe; ChildProcess is thread-compatible.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "broker/os/sandbox.h"
+#include "broker/os/scoped_handle.h"
+
+namespace sluice {
+
+struct SpawnOptions {
+  std::string path;                      // Of the executable; also what the child sees as argv[0].
+  std::vector<std::string> arguments;    // argv[1] and on.
+  std::vector<std::string> environment;  // "NAME=value"; the child's whole environment.
+  // (descriptor here, its number in the child); numbers are distinct and >= 3. stdin is /dev/null,
+  // stdout and stderr are `output`, or the parent's stderr if that is -1.
+  std::vector<std::pair<int, int>> descriptors;
+  int output = -1;
+  SandboxOptions sandbox;
+};
+
+// How a process ended: its exit code, or the signal that killed it.
+struct ExitStatus {
+  int code = 0;
+  int signal = 0;                // 0 = it exited by itself.
+  std::string Describe() const;  // "exit code 3", "killed by signal 9 (Killed)"
+};
+
+class ChildProcess {
+ public:
+  ChildProcess() = default;
+  ChildProcess(pid_t pid, UniqueFd pidfd) : pid_(pid), pidfd_(std::move(pidfd)) {}
+
+  pid_t pid() const { return pid_; }          // For logs.
+  int pidfd() const { return pidfd_.get(); }  // Readable once the process has ended.
+  bool valid() const { return pidfd_.valid(); }
+
+  absl::Status Signal(int signal_number) const;
+
+  // Kills it and what it started (compilers, linkers). Also right for a child that has ended and is
+  // not reaped yet: that is when its offspring is swept up.
+  void KillGroup() const;
+
+  // Reaps the child if it has ended; nothing if it still runs. After a result, invalid.
+  std::optional<ExitStatus> TryReap();
+
+  // Waits at most `timeout_ms` (-1 = for ever), then as TryReap.
+  std::optional<ExitStatus> WaitAndReap(int timeout_ms);
+
+ private:
+  pid_t pid_ = -1;
+  UniqueFd pidfd_;
+};
+
+// The error names what failed in the child: the change of user, the exec, ...
+absl::StatusOr<ChildProcess> Spawn(const SpawnOptions& options);
+
+// The path of the running executable, and of Sluice's helper executable `name`: in
+// ../libexec/sluice, else beside the running one (the build tree).
+absl::StatusOr<std::string> OwnExecutablePath();
+absl::StatusOr<std::string> FindHelperExecutable(const std::string& name);
+
+// The numeric ids of a user of this machine, its supplementary groups included.
+absl::StatusOr<UserIdentity> LookUpUser(const std::string& name);
+
+}  // namespace sluice

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a child of the broker is confined to. Workers run other people's kernels, on a CPU device as
+// native code: they must not be able to gain rights, and must lose the broker's.
+//
+// What holds today: no new privileges (set-uid programs and file capabilities have no effect), an
+// unprivileged user if the broker is root, no core dumps (they hold tenants' data), a session of
+// its own, so that the terminal's signals do not reach it. System call filters (seccomp) and file
+// access rules (landlock) are not applied yet: they belong in ApplySandbox, and come with the
+// hardening work.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace sluice {
+
+struct UserIdentity {
+  std::string name;
+  std::string home;
+  uid_t uid = 0;
+  gid_t gid = 0;
+  std::vector<gid_t> groups;  // Supplementary: a GPU's device node belongs to "render" or "video".
+};
+
+struct SandboxOptions {
+  std::optional<UserIdentity> user;  // Become this user; without it, stay.
+  bool new_session = true;
+  // Sent to the child when the thread that started it ends; 0 = none, which is what workers get.
+  int parent_death_signal = 0;
+};
+
+// What failed, by name, with its errno; null if all is well.
+struct SandboxFailure {
+  const char* what = nullptr;
+  int error_number = 0;
+};
+
+// Called in the child between fork and exec: makes system calls only, allocates nothing, takes no
+// lock.
+SandboxFailure ApplySandbox(const SandboxOptions& options);
+
+}  // namespace sluice

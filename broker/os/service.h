@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The service manager's side of the daemon: telling it how far the start has come, and taking the
+// sockets that it opened for us (systemd's sd_notify and LISTEN_FDS protocols, spoken directly, so
+// that the privileged process links no further library). Without a service manager all of it does
+// nothing. Call from the main thread, before other threads are started.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "broker/os/scoped_handle.h"
+
+namespace sluice {
+
+// Sends lines such as "READY=1\nSTATUS=serving". False if there is nobody to tell.
+bool NotifyService(const std::string& state);
+
+// A socket opened by the service manager, with the name its unit gives it (FileDescriptorName=).
+struct InheritedSocket {
+  std::string name;
+  UniqueFd fd;
+};
+
+// Takes the inherited sockets, each marked close-on-exec, and removes the variables that announced
+// them, so that no child takes them for its own.
+std::vector<InheritedSocket> TakeInheritedSockets();
+
+}  // namespace sluice

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/policy.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "broker/base/check.h"
+#include "broker/os/process.h"
+
+namespace sluice {
+namespace {
+
+template <typename Map, typename Key>
+uint64_t CountOf(const Map& counts, const Key& key) {
+  const auto found = counts.find(key);
+  return found == counts.end() ? 0 : found->second;
+}
+
+// Entries that reach 0 go, so that a stream of strangers does not grow the map.
+template <typename Map, typename Key>
+void Decrease(Map* counts, const Key& key) {
+  const auto found = counts->find(key);
+  SLUICE_CHECK(found != counts->end() && found->second > 0);
+  if (--found->second == 0) counts->erase(found);
+}
+
+}  // namespace
+
+Identity Identity::ForUid(uid_t uid) { return {absl::StrCat("uid:", uid), false}; }
+
+Identity Identity::ForNetworkPeer(const std::string& peer) {
+  return {absl::StrCat("net:", peer), true};
+}
+
+void Policy::Update(const Config& config) {
+  limits_ = config.limits;
+  everyone_ = config.access_users.empty();
+  allowed_uids_.clear();
+  for (const std::string& user : config.access_users) {
+    uint32_t uid;
+    if (absl::SimpleAtoi(user, &uid)) {
+      allowed_uids_.insert(uid);
+    } else if (const auto identity = LookUpUser(user); identity.ok()) {
+      allowed_uids_.insert(identity->uid);
+    }
+  }
+}
+
+std::optional<Refusal> Policy::MayConnect(uid_t uid) const {
+  if (!everyone_ && !allowed_uids_.contains(uid)) {
+    return Refusal{EACCES, absl::StrCat("user ", uid, " is not in \"users\" of [access] in the ",
+                                        "daemon's configuration")};
+  }
+  if (connections_ >= limits_.max_connections) {
+    return Refusal{EBUSY, absl::StrCat("the daemon has its limit of ", limits_.max_connections,
+                                       " connections (max_connections)")};
+  }
+  if (CountOf(connections_of_, uid) >= limits_.max_connections_per_user) {
+    return Refusal{
+        EBUSY, absl::StrCat("user ", uid, " has the limit of ", limits_.max_connections_per_user,
+                            " connections (max_connections_per_user)")};
+  }
+  return std::nullopt;
+}
+
+std::optional<Refusal> Policy::MayOpenSession(const Identity& identity) const {
+  if (sessions_ >= limits_.max_sessions) {
+    return Refusal{EMFILE, absl::StrCat("the daemon has its limit of ", limits_.max_sessions,
+                                        " sessions (max_sessions)")};
+  }
+  if (identity.network && network_sessions_ >= limits_.max_network_sessions) {
+    return Refusal{EMFILE,
+                   absl::StrCat("the daemon has its limit of ", limits_.max_network_sessions,
+                                " network sessions (max_network_sessions)")};
+  }
+  if (CountOf(sessions_of_, identity.name) >= limits_.max_sessions_per_user) {
+    return Refusal{EMFILE,
+                   absl::StrCat(identity.name, " has the limit of ", limits_.max_sessions_per_user,
+                                " sessions (max_sessions_per_user)")};
+  }
+  return std::nullopt;
+}
+
+void Policy::ConnectionOpened(uid_t uid) {
+  ++connections_;
+  ++connections_of_[uid];
+}
+
+void Policy::ConnectionClosed(uid_t uid) {
+  --connections_;
+  Decrease(&connections_of_, uid);
+}
+
+void Policy::SessionOpened(const Identity& identity) {
+  ++sessions_;
+  if (identity.network) ++network_sessions_;
+  ++sessions_of_[identity.name];
+}
+
+void Policy::SessionClosed(const Identity& identity) {
+  --sessions_;
+  if (identity.network) --network_sessions_;
+  Decrease(&sessions_of_, identity.name);
+}
+
+bool RateLimiter::Allow(int64_t now_ms) {
+  if (last_ms_ != 0) {
+    const double earned = static_cast<double>(now_ms - last_ms_) / 1000.0 * per_second_;
+    tokens_ = std::min(burst_, tokens_ + earned);
+  }
+  last_ms_ = now_ms;
+  if (tokens_ < 1.0) {
+    ++suppressed_;
+    return false;
+  }
+  tokens_ -= 1.0;
+  return true;
+}
+
+uint64_t RateLimiter::TakeSuppressed() {
+  const uint64_t count = suppressed_;
+  suppressed_ = 0;
+  return count;
+}
+
+}  // namespace sluice

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/probe.h"
+
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "broker/base/log.h"
+#include "broker/os/shared_memory.h"
+
+namespace sluice {
+namespace {
+
+// Not ReadSealedCopy: the probe's memfd is still writable, by the probe's offspring perhaps.
+absl::StatusOr<std::string> ReadAll(int fd) {
+  struct stat info;
+  if (::fstat(fd, &info) != 0) return absl::ErrnoToStatus(errno, "fstat of the probe's answer");
+  if (static_cast<uint64_t>(info.st_size) > kMaxSnapshotBytes) {
+    return absl::OutOfRangeError(absl::StrCat("the probe's answer has ", info.st_size,
+                                              " bytes, at most ", kMaxSnapshotBytes, " are taken"));
+  }
+  std::string bytes(static_cast<size_t>(info.st_size), '\0');
+  for (size_t done = 0; done < bytes.size();) {
+    const ssize_t count =
+        ::pread(fd, bytes.data() + done, bytes.size() - done, static_cast<off_t>(done));
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return absl::DataLossError("the probe's answer shrank while it was read");
+    done += static_cast<size_t>(count);
+  }
+  return bytes;
+}
+
+}  // namespace
+
+Probe::~Probe() { Cancel(); }
+
+void Probe::Cancel() {
+  loop_->Unwatch(&watch_);
+  loop_->CancelTimer(&timer_);
+  if (!child_.valid()) return;
+  child_.KillGroup();
+  child_.WaitAndReap(-1);
+}
+
+Probe::Summary Probe::Copy() const {
+  absl::MutexLock lock(&mutex_);
+  return summary_;
+}
+
+void Probe::Start(const WorkerLauncher& launcher, int64_t timeout_ms,
+                  std::function<void()> on_done) {
+  if (child_.valid()) return;
+  on_done_ = std::move(on_done);
+  timeout_ms_ = timeout_ms;
+  timed_out_ = false;
+  output_.reset(::memfd_create("sluice-probe", MFD_CLOEXEC));
+  if (!output_.valid()) return Finish(absl::ErrnoToStatus(errno, "memfd_create"));
+  absl::StatusOr<ChildProcess> child =
+      launcher.Launch({"--probe", "--snapshot-fd=3"}, {{output_.get(), 3}}, "");
+  if (!child.ok()) return Finish(child.status());
+  child_ = *std::move(child);
+  watch_ = loop_->Watch(child_.pidfd(), [this] { OnExit(); });
+  timer_ = loop_->AddTimer(timeout_ms, [this] {
+    timer_ = 0;
+    timed_out_ = true;
+    child_.KillGroup();  // OnExit follows.
+  });
+}
+
+absl::StatusOr<std::string> Probe::Collect(const ExitStatus& status) const {
+  if (timed_out_) {
+    return absl::DeadlineExceededError(
+        absl::StrCat("the probe for devices did not end in ", timeout_ms_,
+                     " ms (probe_timeout_ms); a driver hangs, or the machine is very busy"));
+  }
+  if (status.signal != 0 || status.code != 0) {
+    return absl::InternalError(
+        absl::StrCat("the probe for devices ended with ", status.Describe(),
+                     "; its own lines above this one in the daemon's log say why"));
+  }
+  absl::StatusOr<std::string> bytes = ReadAll(output_.get());
+  if (bytes.ok() && bytes->empty()) {
+    return absl::NotFoundError(
+        "no OpenCL platform with an allowed device on the daemon's machine; install a driver there "
+        "(such as pocl-opencl-icd) or check [devices] in its configuration");
+  }
+  return bytes;
+}
+
+void Probe::OnExit() {
+  loop_->Unwatch(&watch_);  // Before the reaping closes the descriptor that is watched.
+  child_.KillGroup();
+  const std::optional<ExitStatus> status = child_.WaitAndReap(-1);
+  loop_->CancelTimer(&timer_);
+  if (status.has_value()) Finish(Collect(*status));
+}
+
+void Probe::Finish(absl::StatusOr<std::string> snapshot) {
+  output_.reset();
+  absl::StatusOr<UniqueFd> sealed =
+      snapshot.ok() ? CreateSealedCopy("sluice-snapshot", snapshot->data(), snapshot->size())
+                    : absl::StatusOr<UniqueFd>(snapshot.status());
+  if (sealed.ok()) {
+    sealed_ = *std::move(sealed);
+    size_ = snapshot->size();
+    problem_.clear();
+    Log(LogLevel::kInfo, "broker", "devices found", {{"snapshot_bytes", size_}});
+  } else {
+    problem_ = std::string(sealed.status().message());
+    Log(LogLevel::kError, "broker", "no devices to offer", {{"reason", problem_}});
+  }
+  if (!sealed_.valid()) {
+    // Clients get an empty snapshot and the reason, so that `sluicectl doctor` can show it.
+    absl::StatusOr<UniqueFd> empty = CreateSealedCopy("sluice-snapshot", "", 0);
+    if (empty.ok()) sealed_ = *std::move(empty);
+  }
+  has_result_ = true;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (snapshot.ok()) summary_.bytes = *snapshot;
+    summary_.problem = problem_;
+  }
+  const std::function<void()> on_done = std::exchange(on_done_, nullptr);
+  if (on_done) on_done();
+}
+
+}  // namespace sluice

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The platform snapshot: what every client is told about devices. A short-lived worker (--probe)
+// loads the drivers and writes it into a memfd; the broker never looks inside. It copies the bytes
+// into a sealed memfd of its own, so that neither the probe nor a client can change what the next
+// client sees.
+//
+// Owner: the Broker. Loop thread only, but for bytes(). The probe runs vendors' code and is trusted
+// as a worker is: its time, its size and its exit status are checked.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "broker/event_loop.h"
+#include "broker/os/process.h"
+#include "broker/os/scoped_handle.h"
+#include "broker/worker_launcher.h"
+
+namespace sluice {
+
+inline constexpr size_t kMaxSnapshotBytes = size_t{4} << 20;
+
+class Probe {
+ public:
+  explicit Probe(EventLoop* loop) : loop_(loop) {}
+  ~Probe();
+
+  // Starts a probe; `on_done` is called when there is a result, good or bad. A bad one leaves an
+  // older snapshot in place. Does nothing if a probe runs already.
+  void Start(const WorkerLauncher& launcher, int64_t timeout_ms, std::function<void()> on_done);
+
+  // Ends a running probe; `on_done` is not called.
+  void Cancel();
+
+  bool has_result() const { return has_result_; }
+  int fd() const { return sealed_.get(); }
+  uint64_t size() const { return size_; }
+  const std::string& problem() const { return problem_; }  // "" if the last probe found devices.
+
+  struct Summary {
+    std::string bytes;
+    std::string problem;
+  };
+  Summary Copy() const ABSL_LOCKS_EXCLUDED(mutex_);  // Thread-safe.
+
+ private:
+  void OnExit();
+  void Finish(absl::StatusOr<std::string> snapshot);
+  absl::StatusOr<std::string> Collect(const ExitStatus& status) const;
+
+  EventLoop* const loop_;
+  ChildProcess child_;
+  UniqueFd output_;
+  EventLoop::WatchId watch_ = 0;
+  EventLoop::TimerId timer_ = 0;
+  int64_t timeout_ms_ = 0;
+  bool timed_out_ = false;
+  std::function<void()> on_done_;
+
+  bool has_result_ = false;
+  UniqueFd sealed_;
+  uint64_t size_ = 0;
+  std::string problem_;
+
+  mutable absl::Mutex mutex_;
+  Summary summary_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace sluice

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/session_opener.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <vector>
+
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "broker/base/log.h"
+#include "broker/broker_messages.h"
+#include "broker/os/local_socket.h"
+
+namespace sluice {
+namespace {
+
+// What a peer may rely on. A name is added when a message or a flag is, and never changes meaning.
+constexpr const char* kFeatures[] = {"sync"};
+
+absl::Status SendRefusal(int socket, uint64_t request_id, const Refusal& refusal) {
+  auto answer = MakeMessage<SessionOpened>();
+  answer.request_id = request_id;
+  answer.status = refusal.status;
+  SetString(answer.message, refusal.message);
+  return SendMessage(socket, &answer, sizeof(answer));
+}
+
+}  // namespace
+
+std::string CommonFeatures(const std::string& peer_features) {
+  const std::vector<std::string> offered = absl::StrSplit(peer_features, ',', absl::SkipEmpty());
+  std::vector<std::string> common;
+  for (const char* feature : kFeatures) {
+    if (std::find(offered.begin(), offered.end(), feature) != offered.end()) {
+      common.emplace_back(feature);
+    }
+  }
+  return absl::StrJoin(common, ",");
+}
+
+absl::Status SessionOpener::SendWelcome(int socket, const std::string& features) const {
+  auto welcome = MakeMessage<Welcome>();
+  welcome.session_limit = static_cast<uint32_t>(
+      std::min<uint64_t>(limits_.max_sessions_per_user, limits_.max_sessions));
+  welcome.snapshot_size = probe_->size();
+  SetString(welcome.message, probe_->size() == 0 ? probe_->problem() : "");
+  SetString(welcome.features, CommonFeatures(features));
+  const int fd = probe_->fd();
+  return SendMessage(socket, &welcome, sizeof(welcome), &fd, 1);
+}
+
+absl::Status SessionOpener::SendWelcomeRefusal(int socket, const Refusal& refusal) {
+  auto welcome = MakeMessage<Welcome>();
+  welcome.status = refusal.status;
+  SetString(welcome.message, refusal.message);
+  return SendMessage(socket, &welcome, sizeof(welcome));
+}
+
+absl::Status SessionOpener::SendSession(int socket, uint64_t request_id,
+                                        const SessionRequest& request) {
+  if (draining_) {
+    return SendRefusal(socket, request_id,
+                       {ESHUTDOWN, "the daemon is about to stop and takes no new sessions"});
+  }
+  if (const std::optional<Refusal> refusal = policy_->MayOpenSession(request.identity)) {
+    Log(LogLevel::kWarning, "broker", "session refused",
+        {{"identity", request.identity.name}, {"reason", refusal->message}});
+    return SendRefusal(socket, request_id, *refusal);
+  }
+  absl::StatusOr<OpenedSession> session = workers_->Open(request);
+  if (!session.ok()) {
+    Log(LogLevel::kError, "broker", "cannot start a worker",
+        {{"identity", request.identity.name}, {"reason", session.status().ToString()}});
+    return SendRefusal(socket, request_id,
+                       {EIO, "the daemon could not start a worker; its log says why"});
+  }
+  auto answer = MakeMessage<SessionOpened>();
+  answer.request_id = request_id;
+  answer.session_id = session->id;
+  answer.max_memory_bytes = limits_.memory_bytes;
+  answer.max_objects = limits_.objects;
+  answer.max_in_flight_commands = limits_.in_flight_commands;
+  answer.max_program_bytes = limits_.program_bytes;
+  const int fd = session->client_end.get();
+  // Our copy of the client's end closes when this returns: then the client alone keeps the session.
+  return SendMessage(socket, &answer, sizeof(answer), &fd, 1);
+}
+
+}  // namespace sluice

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The broker's two answers, Welcome and SessionOpened, which a client's connection and a gateway
+// get alike: asks the policy, starts the worker, fills the message, sends it with its descriptor.
+//
+// Owner: the Broker. Loop thread only. Takes only what its callers have checked.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "broker/config.h"
+#include "broker/policy.h"
+#include "broker/probe.h"
+#include "broker/workers.h"
+
+namespace sluice {
+
+class SessionOpener {
+ public:
+  SessionOpener(Policy* policy, Workers* workers, const Probe* probe)
+      : policy_(policy), workers_(workers), probe_(probe) {}
+
+  void Configure(const LimitsConfig& limits) { limits_ = limits; }
+
+  // From now on every session is refused.
+  void StartDraining() { draining_ = true; }
+  bool draining() const { return draining_; }
+
+  // True once there is a snapshot to send.
+  bool ready() const { return probe_->has_result(); }
+
+  // An error means that the peer cannot be reached: its connection is to be closed.
+  absl::Status SendWelcome(int socket, const std::string& features) const;
+  absl::Status SendSession(int socket, uint64_t request_id, const SessionRequest& request);
+
+  static absl::Status SendWelcomeRefusal(int socket, const Refusal& refusal);
+
+ private:
+  Policy* const policy_;
+  Workers* const workers_;
+  const Probe* const probe_;
+  LimitsConfig limits_;
+  bool draining_ = false;
+};
+
+// The names that both this broker and the peer's comma-separated list have.
+std::string CommonFeatures(const std::string& peer_features);
+
+}  // namespace sluice

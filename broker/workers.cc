@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/workers.h"
+
+#include <sys/random.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "broker/base/check.h"
+#include "broker/base/log.h"
+#include "broker/os/local_socket.h"
+
+namespace sluice {
+namespace {
+
+constexpr int kWorkerHandleChannelFd = 3;
+constexpr int kWorkerControlFd = 4;
+constexpr int kMessagesPerWakeUp = 16;  // Then the other descriptors get their turn.
+
+}  // namespace
+
+Workers::~Workers() { SLUICE_CHECK(sessions_.empty()); }
+
+void Workers::Configure(const Config& config, const WorkerLauncher* launcher) {
+  launcher_ = launcher;
+  limits_ = config.limits;
+  sync_ = config.sync;
+  kill_grace_ms_ = config.kill_grace_ms;
+}
+
+uint64_t Workers::NewId() const {
+  uint64_t id = 0;
+  while (id == 0 || sessions_.contains(id)) {
+    SLUICE_CHECK(::getrandom(&id, sizeof(id), 0) == sizeof(id));
+  }
+  return id;
+}
+
+std::vector<std::string> Workers::Arguments(uint64_t id, uint32_t flags) const {
+  const bool sync = sync_ || (flags & kOpenSessionSync) != 0;
+  return {absl::StrCat("--session-id=", HexId(id)),
+          absl::StrCat("--limit-memory=", limits_.memory_bytes),
+          absl::StrCat("--limit-objects=", limits_.objects),
+          absl::StrCat("--limit-in-flight=", limits_.in_flight_commands),
+          absl::StrCat("--limit-program-bytes=", limits_.program_bytes),
+          absl::StrCat("--limit-build-ms=", limits_.build_time_ms),
+          absl::StrCat("--sync=", sync ? 1 : 0)};
+}
+
+absl::StatusOr<OpenedSession> Workers::Open(const SessionRequest& request) {
+  absl::StatusOr<std::pair<UniqueFd, UniqueFd>> channel = CreateSocketPair();
+  if (!channel.ok()) return channel.status();
+  absl::StatusOr<std::pair<UniqueFd, UniqueFd>> control = CreateSocketPair();
+  if (!control.ok()) return control.status();
+  if (absl::Status set = SetNonBlocking(control->first.get(), true); !set.ok()) return set;
+
+  auto session = std::make_unique<Session>();
+  session->id = NewId();
+  session->owner = request.owner;
+  session->identity = request.identity;
+  session->control = std::move(control->first);
+  absl::StatusOr<ChildProcess> worker = launcher_->Launch(
+      Arguments(session->id, request.flags),
+      {{channel->second.get(), kWorkerHandleChannelFd}, {control->second.get(), kWorkerControlFd}},
+      request.identity.name);
+  if (!worker.ok()) return worker.status();
+  session->worker = *std::move(worker);
+
+  const uint64_t id = session->id;
+  session->exit_watch = loop_->Watch(session->worker.pidfd(), [this, id] { OnExit(id); });
+  session->control_watch = loop_->Watch(session->control.get(), [this, id] { OnControl(id); });
+  SessionInfo info;
+  info.id = id;
+  info.identity = request.identity;
+  info.process_name = request.process_name;
+  info.client_pid = request.client_pid;
+  info.worker_pid = session->worker.pid();
+  info.started = absl::Now();
+  Log(LogLevel::kInfo, "broker", "session opened",
+      {{"session", HexId(id)},
+       {"identity", request.identity.name},
+       {"process", request.process_name},
+       {"client_pid", request.client_pid},
+       {"worker_pid", info.worker_pid}});
+  policy_->SessionOpened(session->identity);
+  sessions_[id] = std::move(session);
+  {
+    absl::MutexLock lock(&mutex_);
+    infos_[id] = std::move(info);
+  }
+  return OpenedSession{id, std::move(channel->first)};
+}
+
+void Workers::OnExit(uint64_t id) {
+  OnControl(id);  // Its last words: why it ended.
+  const auto found = sessions_.find(id);
+  SLUICE_CHECK(found != sessions_.end());
+  const std::unique_ptr<Session> session = std::move(found->second);
+  sessions_.erase(found);
+  loop_->Unwatch(&session->exit_watch);
+  StopListening(session.get());
+  loop_->CancelTimer(&session->kill_timer);
+  session->worker.KillGroup();
+  const std::optional<ExitStatus> status = session->worker.WaitAndReap(-1);
+  SLUICE_CHECK(status.has_value());
+  policy_->SessionClosed(session->identity);
+  absl::Time started;
+  bool ending = false;
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto info = infos_.extract(id);
+    started = info.mapped().started;
+    ending = info.mapped().ending;
+  }
+  const bool clean = status->signal == 0 && status->code == 0;
+  Log(clean || ending ? LogLevel::kInfo : LogLevel::kWarning, "broker", "session ended",
+      {{"session", HexId(id)},
+       {"worker", status->Describe()},
+       {"seconds", absl::ToInt64Seconds(absl::Now() - started)}});
+  on_ended_();
+}
+
+void Workers::StopListening(Session* session) {
+  loop_->Unwatch(&session->control_watch);
+  session->control.reset();
+  absl::MutexLock lock(&mutex_);
+  stats_awaited_.erase(session->id);
+}
+
+void Workers::OnControl(uint64_t id) {
+  for (int i = 0; i < kMessagesPerWakeUp; ++i) {
+    const auto found = sessions_.find(id);
+    if (found == sessions_.end() || !found->second->control.valid()) return;
+    Session* session = found->second.get();
+    char packet[kMaxBrokerMessageBytes];
+    const absl::StatusOr<size_t> size =
+        ReceiveMessage(session->control.get(), packet, sizeof(packet), nullptr, 0);
+    if (absl::IsUnavailable(size.status())) return;
+    if (!size.ok()) return Violation(session, std::string(size.status().message()));
+    if (*size == 0) return StopListening(session);  // The worker is about to end.
+    if (!session->messages.Allow(MonotonicMs())) {
+      return Violation(session, "control messages faster than 50 a second");
+    }
+    if (!HandleControl(session, packet, *size)) {
+      return Violation(session, "malformed control message");
+    }
+  }
+}
+
+bool Workers::HandleControl(Session* session, const void* packet, size_t size) {
+  WorkerStats stats;
+  if (ParseMessage(packet, size, &stats)) {
+    if (!IsTerminated(stats.device_name)) return false;
+    StoreStats(session->id, stats);
+    return true;
+  }
+  WorkerNotice notice;
+  if (!ParseMessage(packet, size, &notice) || !IsTerminated(notice.text)) return false;
+  LogLevel level = LogLevel::kInfo;
+  std::string_view kind = "info";
+  switch (static_cast<WorkerNoticeKind>(notice.kind)) {
+    case WorkerNoticeKind::kInfo:
+      break;
+    case WorkerNoticeKind::kViolation:
+      level = LogLevel::kWarning;
+      kind = "violation";
+      break;
+    case WorkerNoticeKind::kDriverError:
+      level = LogLevel::kWarning;
+      kind = "driver";
+      break;
+    default:
+      return false;
+  }
+  if (!session->notices.Allow(MonotonicMs())) return true;
+  Log(level, "worker", notice.text,
+      {{"session", HexId(session->id)},
+       {"kind", kind},
+       {"suppressed", session->notices.TakeSuppressed()}});
+  return true;
+}
+
+void Workers::StoreStats(uint64_t id, const WorkerStats& stats) {
+  absl::MutexLock lock(&mutex_);
+  SessionInfo& info = infos_[id];
+  info.memory_bytes = stats.memory_bytes;
+  info.object_count = stats.object_count;
+  info.commands_executed = stats.commands_executed;
+  info.context_count = stats.context_count;
+  info.device_name = stats.device_name;
+  stats_awaited_.erase(id);
+}
+
+void Workers::Violation(Session* session, const std::string& what) {
+  Log(LogLevel::kWarning, "broker", "worker broke the control protocol",
+      {{"session", HexId(session->id)}, {"reason", what}});
+  const uint64_t id = session->id;
+  StopListening(session);
+  End(id, what, 0);
+}
+
+bool Workers::End(uint64_t id, const std::string& reason, int64_t grace_ms) {
+  const auto found = sessions_.find(id);
+  if (found == sessions_.end()) return false;
+  Session* session = found->second.get();
+  {
+    absl::MutexLock lock(&mutex_);
+    bool& ending = infos_[id].ending;
+    if (!ending) {
+      Log(LogLevel::kInfo, "broker", "ending session",
+          {{"session", HexId(id)}, {"reason", reason}});
+    }
+    ending = true;
+  }
+  if (grace_ms > 0) {
+    if (session->control.valid()) {
+      auto message = MakeMessage<Terminate>();
+      SetString(message.reason, reason);
+      // Whether it arrives or not, the timer below has the last word.
+      SendMessage(session->control.get(), &message, sizeof(message)).IgnoreError();
+    }
+    if (session->kill_timer == 0) {
+      session->kill_timer = loop_->AddTimer(grace_ms, [this, id] { End(id, "", 0); });
+    }
+    return true;
+  }
+  loop_->CancelTimer(&session->kill_timer);
+  session->worker.KillGroup();  // OnExit follows.
+  return true;
+}
+
+void Workers::EndOwnedBy(uint64_t owner, const std::string& reason) {
+  std::vector<uint64_t> ids;
+  for (const auto& [id, session] : sessions_) {
+    if (session->owner == owner) ids.push_back(id);
+  }
+  for (const uint64_t id : ids) {
+    // Usually it is ending already: its handle channel is at its end too. So no Terminate, no log
+    // line, only the time after which it must be gone.
+    Session* session = sessions_[id].get();
+    if (session->kill_timer != 0) continue;
+    session->kill_timer = loop_->AddTimer(kill_grace_ms_, [this, id, reason] {
+      sessions_[id]->kill_timer = 0;
+      End(id, reason, 0);
+    });
+  }
+}
+
+void Workers::EndAll(const std::string& reason, int64_t grace_ms) {
+  std::vector<uint64_t> ids;
+  for (const auto& entry : sessions_) ids.push_back(entry.first);
+  for (const uint64_t id : ids) End(id, reason, grace_ms);
+}
+
+void Workers::RequestStats() {
+  const auto request = MakeMessage<StatsRequest>();
+  absl::MutexLock lock(&mutex_);
+  stats_awaited_.clear();
+  for (const auto& [id, session] : sessions_) {
+    if (!session->control.valid()) continue;
+    if (SendMessage(session->control.get(), &request, sizeof(request)).ok()) {
+      stats_awaited_.insert(id);
+    }
+  }
+}
+
+void Workers::WaitForStats(absl::Duration timeout) {
+  absl::MutexLock lock(&mutex_);
+  const auto all_here = [this]()
+                            ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return stats_awaited_.empty(); };
+  mutex_.AwaitWithTimeout(absl::Condition(&all_here), timeout);
+}
+
+std::vector<SessionInfo> Workers::List() const {
+  absl::MutexLock lock(&mutex_);
+  std::vector<SessionInfo> list;
+  for (const auto& entry : infos_) list.push_back(entry.second);
+  return list;
+}
+
+size_t Workers::count() const {
+  absl::MutexLock lock(&mutex_);
+  return infos_.size();
+}
+
+}  // namespace sluice

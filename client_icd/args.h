@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads the caller's pointers. What makes reading them safe is checked here, and nothing else: null
+// against count, lists that end. What the values mean is checked in each object's file, or by the
+// driver. Thread-safe: no state.
+#pragma once
+
+#include <CL/cl.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "absl/container/inlined_vector.h"
+#include "google/protobuf/repeated_field.h"
+
+// Leaves an entry point, or a helper of one, with an error code.
+#define CL_RETURN_IF_ERROR(expression)                                      \
+  do {                                                                      \
+    if (const cl_int cl_status_ = (expression); cl_status_ != CL_SUCCESS) { \
+      return cl_status_;                                                    \
+    }                                                                       \
+  } while (false)
+
+namespace sluice {
+
+class Context;
+class Device;
+class Queue;
+
+using Uint64List = google::protobuf::RepeatedField<uint64_t>;
+
+// For creating calls: stores the code where the application wants it, and returns the null handle.
+inline std::nullptr_t Fail(cl_int* errcode_ret, cl_int status) {
+  if (errcode_ret != nullptr) *errcode_ret = status;
+  return nullptr;
+}
+inline void Succeed(cl_int* errcode_ret) {
+  if (errcode_ret != nullptr) *errcode_ret = CL_SUCCESS;
+}
+
+// A zero-terminated list of (name, value) pairs, without its terminator; empty for null. At most 64
+// pairs are read.
+struct PropertyList {
+  absl::InlinedVector<uint64_t, 8> words;  // name, value, name, value, ...
+  bool given = false;                      // The application passed a list, if only an empty one.
+
+  const uint64_t* Find(uint64_t name) const;  // Its value; null if it is not there.
+  bool HasDuplicates() const;
+  void CopyTo(Uint64List* out) const { out->Add(words.begin(), words.end()); }
+  // As the application gave it, terminator included, for CL_*_PROPERTIES queries; empty if it gave
+  // none.
+  absl::InlinedVector<uint64_t, 8> WithTerminator() const;
+};
+// False if the list does not end.
+bool ReadProperties(const uint64_t* properties, PropertyList* out);
+inline bool ReadProperties(const cl_context_properties* properties, PropertyList* out) {
+  return ReadProperties(reinterpret_cast<const uint64_t*>(properties), out);
+}
+
+// Event wait list, OpenCL 3.0 section 5.8: CL_INVALID_EVENT_WAIT_LIST for null against count or an
+// invalid event, CL_INVALID_CONTEXT for one of another context. Events that have ended well are
+// left out.
+using WaitIds = absl::InlinedVector<uint64_t, 4>;
+cl_int ReadWaitList(cl_uint count, const cl_event* list, const Context& context, WaitIds* ids);
+
+// A device list of a program or build call: CL_INVALID_VALUE for null against count (or a count of
+// 0 with a list), CL_INVALID_DEVICE for a device that is none or not one of `allowed`. With no
+// list: nothing is appended, and CL_SUCCESS.
+cl_int ReadDevices(cl_uint count, const cl_device_id* list, std::span<Device* const> allowed,
+                   Uint64List* ids);
+
+// work_dim 1 to 3, else CL_INVALID_WORK_DIMENSION.
+cl_int CheckWorkDim(cl_uint work_dim);
+
+// True if a * b, or a + b, does not wrap; the result is in *out.
+inline bool CheckedMultiply(uint64_t a, uint64_t b, uint64_t* out) {
+  return !__builtin_mul_overflow(a, b, out);
+}
+inline bool CheckedAdd(uint64_t a, uint64_t b, uint64_t* out) {
+  return !__builtin_add_overflow(a, b, out);
+}
+
+}  // namespace sluice

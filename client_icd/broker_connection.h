@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The client's connection to a local broker: says Hello, takes the platform snapshot, and asks for
+// sessions. The broker's messages are checked for form; its descriptors are verified by whoever
+// maps them. Owned by Endpoint, which serialises calls. Every wait is bounded.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "broker/os/scoped_handle.h"
+#include "client_icd/transport.h"
+
+namespace sluice {
+
+class BrokerConnection {
+ public:
+  // Connects and says Hello. `snapshot` gets the serialised PlatformSnapshot, empty if the daemon
+  // has no device.
+  static absl::StatusOr<std::unique_ptr<BrokerConnection>> Connect(const std::string& path,
+                                                                   std::string* snapshot);
+
+  // Has a worker started, and returns the transport to it.
+  absl::StatusOr<std::unique_ptr<Transport>> OpenSession();
+
+  // In the child of a fork.
+  void CloseInForkedChild();
+
+ private:
+  explicit BrokerConnection(UniqueFd socket) : socket_(std::move(socket)) {}
+
+  UniqueFd socket_;
+  uint64_t next_nonce_ = 1;
+};
+
+}  // namespace sluice

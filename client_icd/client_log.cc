@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client_icd/client_log.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace sluice {
+namespace {
+
+constexpr const char* kNames[] = {"debug", "info", "warning", "error"};
+
+// The lowest level that is written; beyond the last: none is.
+int Threshold() {
+  static const int threshold = [] {
+    const char* wanted = std::getenv("SLUICE_LOG");
+    if (wanted == nullptr) return 4;
+    for (int i = 0; i < 4; ++i) {
+      if (std::strcmp(wanted, kNames[i]) == 0) return i;
+    }
+    return 2;
+  }();
+  return threshold;
+}
+
+}  // namespace
+
+bool ClientLogs(ClientLogLevel level) { return static_cast<int>(level) >= Threshold(); }
+
+void ClientLog(ClientLogLevel level, std::string_view text) {
+  if (!ClientLogs(level)) return;
+  std::fprintf(stderr, "sluice-icd[%d] %s: %.*s\n", static_cast<int>(::getpid()),
+               kNames[static_cast<int>(level)], static_cast<int>(text.size()), text.data());
+}
+
+}  // namespace sluice

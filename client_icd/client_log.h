@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the driver would like a person to know. Silent unless SLUICE_LOG is set (debug, info,
+// warning or error): the process belongs to a stranger. One line each on stderr. Thread-safe.
+#pragma once
+
+#include <string_view>
+
+namespace sluice {
+
+enum class ClientLogLevel { kDebug, kInfo, kWarning, kError };
+
+bool ClientLogs(ClientLogLevel level);
+void ClientLog(ClientLogLevel level, std::string_view text);
+
+}  // namespace sluice

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client_icd/command_stream.h"
+
+#include <sched.h>
+#include <time.h>
+
+#include <algorithm>
+#include <string>
+
+#include "client_icd/event.h"
+#include "client_icd/session.h"
+
+namespace sluice {
+namespace {
+
+// Spinning pays when a reply comes sooner than a wake-up takes (a few microseconds each way).
+constexpr int32_t kMaxSpinNs = 20'000;
+constexpr int32_t kFirstSpinNs = 4'000;
+// A stream that has stopped spinning tries again once in this many waits.
+constexpr uint32_t kWaitsBetweenTries = 32;
+// Commands up to this size are encoded on the stack.
+constexpr size_t kStackMessageBytes = 1024;
+
+}  // namespace
+
+bool CommandStream::SpinningMayPay() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return ::sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) > 1;
+}
+
+namespace {
+
+int64_t NowNs() {
+  timespec now;
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * int64_t{1'000'000'000} + now.tv_nsec;
+}
+
+inline void Pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+}  // namespace
+
+bool CommandStream::Post(const pb::Command& command, std::string_view payload) {
+  return Send(command, payload, 0, {}, /*wake=*/true, nullptr);
+}
+
+bool CommandStream::PostQuietly(const pb::Command& command) {
+  return Send(command, {}, 0, {}, /*wake=*/false, nullptr);
+}
+
+bool CommandStream::Send(const pb::Command& command, std::string_view payload, uint32_t flags,
+                         const BulkSpan& bulk, bool wake, PendingCall* call) {
+  if (transport_->lost()) return false;
+  const size_t bytes = command.ByteSizeLong();
+  uint8_t on_stack[kStackMessageBytes];
+  std::unique_ptr<uint8_t[]> on_heap;
+  uint8_t* message = on_stack;
+  if (bytes > sizeof(on_stack)) {
+    on_heap.reset(new uint8_t[bytes]);
+    message = on_heap.get();
+  }
+  command.SerializeWithCachedSizesToArray(message);
+
+  FrameHeader header = {};
+  header.message_bytes = static_cast<uint32_t>(bytes);
+  header.flags = flags;
+  header.payload_bytes = payload.size();
+  header.bulk_segment = bulk.segment;
+  header.bulk_offset = bulk.offset;
+  header.bulk_bytes = bulk.size;
+  absl::MutexLock lock(&send_mu_);
+  header.sequence = next_sequence_++;
+  if (call != nullptr) {
+    absl::MutexLock pending_lock(&pending_mu_);
+    if (failed_all_) return false;
+    pending_calls_[header.sequence] = call;
+  }
+  if (transport_->Send(header, {reinterpret_cast<const char*>(message), bytes}, payload, wake))
+    return true;
+  if (call != nullptr) {
+    absl::MutexLock pending_lock(&pending_mu_);
+    // If it is gone, FailAll has it and finishes it: the caller must wait for that.
+    return pending_calls_.erase(header.sequence) == 0;
+  }
+  return false;
+}
+
+cl_int CommandStream::Call(const pb::Command& command, std::string_view payload,
+                           pb::Answer* answer) {
+  PendingCall call{answer, CL_DEVICE_NOT_AVAILABLE};
+  if (!Send(command, payload, 0, {}, /*wake=*/true, &call)) return CL_DEVICE_NOT_AVAILABLE;
+  WaitUntil(call.done, 0);
+  return call.status;
+}
+
+bool CommandStream::Track(Event* event) {
+  if (transport_->lost()) return false;
+  absl::MutexLock lock(&pending_mu_);
+  if (failed_all_) return false;
+  pending_events_.try_emplace(event->id(), Ref<Event>(event));
+  return true;
+}
+
+void CommandStream::Untrack(const Event* event) {
+  if (session_->forked()) return;
+  const Ref<Event> dropped_after_unlock = TakePending(event->id());
+}
+
+cl_int CommandStream::WaitFor(Event* event) {
+  if (!event->ended()) WaitUntil(event->ended_flag(), event->id());
+  return event->status();
+}
+
+void CommandStream::Poll() {
+  if (transport_->lost()) {
+    FailAll();
+  } else if (transport_->HasFrame()) {
+    Drain(nullptr);
+  }
+}
+
+// Waits until `done`. Returns earlier only in the child of a fork, where nothing can ever be done.
+void CommandStream::WaitUntil(const std::atomic<bool>& done, uint64_t event_id) {
+  if (session_->forked()) return;
+  Waiter self{&done, event_id, {}};
+  bool hold = false;
+  {
+    absl::MutexLock lock(&wait_mu_);
+    waiters_.push_back(&self);
+    waiter_count_.store(waiters_.size(), std::memory_order_seq_cst);
+    if (holder_ != nullptr) {
+      RearmLocked();  // The holder must see our frames too; what is there already did not ring for
+                      // us.
+      if (transport_->HasFrame()) transport_->Interrupt(kBitWaiter);
+    }
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // Pairs with the fence in Drain.
+    while (holder_ != nullptr && !done.load(std::memory_order_acquire)) self.wake.Wait(&wait_mu_);
+    hold = holder_ == nullptr && !done.load(std::memory_order_acquire);
+    if (hold) holder_ = &self;
+  }
+  if (hold) Hold(&self);
+  Leave(&self);
+}
+
+void CommandStream::Hold(Waiter* self) {
+  const std::atomic<bool>& done = *self->done;
+  while (true) {
+    transport_->Arm(kAwake, 0);  // Nobody sleeps: the worker need not ring.
+    Drain(self);
+    if (done.load(std::memory_order_acquire)) return;
+    if (transport_->lost()) {
+      FailAll();
+      return;
+    }
+    if (Spin(done)) continue;
+    uint32_t ticket;
+    {
+      absl::MutexLock lock(&wait_mu_);
+      ticket = RearmLocked();
+    }
+    // Another thread may have drained our frame: it sets `done`, then rings the bell, so that
+    // either we see the one here or Wait sees the other.
+    if (done.load(std::memory_order_acquire)) return;
+    transport_->Wait(ticket, kBitWaiter);
+  }
+}
+
+// Looks for a frame for a while. True if there is something to do.
+bool CommandStream::Spin(const std::atomic<bool>& done) {
+  if (!may_spin_) return false;
+  int32_t budget = spin_ns_.load(std::memory_order_relaxed);
+  if (budget == 0) {
+    if (unspun_waits_.fetch_add(1, std::memory_order_relaxed) % kWaitsBetweenTries != 0)
+      return false;
+    budget = kFirstSpinNs;
+  }
+  const int64_t end = NowNs() + budget;
+  do {
+    for (int i = 0; i < 32; ++i) {
+      if (transport_->HasFrame() || done.load(std::memory_order_acquire)) {
+        spin_ns_.store(std::min(kMaxSpinNs, budget + budget / 4), std::memory_order_relaxed);
+        return true;
+      }
+      Pause();
+    }
+  } while (NowNs() < end);
+  const int32_t less = budget / 2;
+  spin_ns_.store(less < kFirstSpinNs / 8 ? 0 : less, std::memory_order_relaxed);
+  return false;
+}
+
+void CommandStream::Leave(Waiter* self) {
+  bool drain = false;
+  {
+    absl::MutexLock lock(&wait_mu_);
+    waiters_.erase(std::find(waiters_.begin(), waiters_.end(), self));
+    waiter_count_.store(waiters_.size(), std::memory_order_seq_cst);
+    if (holder_ == self) holder_ = nullptr;
+    if (holder_ != nullptr) return;
+    // Those that are done have been signalled; the role goes to one that is not.
+    for (Waiter* waiter : waiters_) {
+      if (waiter->done->load(std::memory_order_acquire)) continue;
+      waiter->wake.Signal();
+      return;
+    }
+    RearmLocked();
+    if (background_parked_) background_wake_.Signal();
+    drain = transport_->HasFrame();  // It came while nobody was rung for.
+  }
+  if (drain) Drain(nullptr);
+}
+
+// Says whom the worker should ring for, as things stand.
+uint32_t CommandStream::RearmLocked() {
+  if (holder_ == nullptr) return transport_->Arm(eager_ > 0 ? kSleepsEagerly : kSleepsLazily, 0);
+  const bool any = waiters_.size() > 1 || eager_ > 0;
+  return transport_->Arm(any ? kSleepsForAny : kSleepsForEvent, holder_->event_id);
+}
+
+void CommandStream::SignalDone(const Waiter* self) {
+  absl::MutexLock lock(&wait_mu_);
+  for (Waiter* waiter : waiters_) {
+    if (waiter == self || !waiter->done->load(std::memory_order_acquire)) continue;
+    if (waiter == holder_) {
+      transport_->Interrupt(kBitWaiter);
+    } else {
+      waiter->wake.Signal();
+    }
+  }
+}
+
+void CommandStream::WakeWaiters() {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (waiter_count_.load(std::memory_order_seq_cst) != 0) SignalDone(nullptr);
+}
+
+void CommandStream::AddEager() {
+  absl::MutexLock lock(&wait_mu_);
+  if (++eager_ != 1) return;
+  RearmLocked();
+  // What came before the change did not ring.
+  if (transport_->HasFrame())
+    transport_->Interrupt(holder_ == nullptr ? kBitBackground : kBitWaiter);
+}
+
+void CommandStream::DropEager() {
+  absl::MutexLock lock(&wait_mu_);
+  --eager_;
+}
+
+void CommandStream::RunReplyThread() {
+  while (!transport_->lost()) {
+    Drain(nullptr);
+    uint32_t ticket;
+    {
+      absl::MutexLock lock(&wait_mu_);
+      if (holder_ != nullptr) {
+        background_parked_ = true;
+        while (holder_ != nullptr) background_wake_.Wait(&wait_mu_);
+        background_parked_ = false;
+        continue;
+      }
+      ticket = RearmLocked();
+    }
+    transport_->Wait(ticket, kBitBackground);
+  }
+  FailAll();
+}
+
+void CommandStream::FailAll() {
+  if (session_->forked()) return;
+  absl::flat_hash_map<uint64_t, Ref<Event>> events;
+  {
+    // The drain lock: a transfer that is being copied must end before its event does.
+    absl::MutexLock drain_lock(&drain_mu_);
+    absl::flat_hash_map<uint64_t, PendingCall*> calls;
+    {
+      absl::MutexLock lock(&pending_mu_);
+      if (failed_all_) return;
+      failed_all_ = true;
+      events.swap(pending_events_);
+      calls.swap(pending_calls_);
+    }
+    for (const auto& [sequence, call] : calls) FinishCall(call, CL_DEVICE_NOT_AVAILABLE);
+    for (const auto& [id, event] : events) event->End(CL_DEVICE_NOT_AVAILABLE, {});
+  }
+  SignalDone(nullptr);
+  session_->OnLost();
+}
+
+}  // namespace sluice

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client_icd/context.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "client_icd/api.h"
+#include "client_icd/client_log.h"
+#include "client_icd/endpoint.h"
+#include "client_icd/info.h"
+#include "client_icd/queue.h"
+
+namespace sluice {
+namespace {
+
+// Of cl_khr_terminate_context and cl_khr_initialize_memory.
+constexpr uint64_t kTerminate = 0x2032;
+constexpr uint64_t kMemoryInitialize = 0x2030;
+
+// Section 4.4: CL_INVALID_PLATFORM for a bad CL_CONTEXT_PLATFORM, CL_INVALID_PROPERTY for a name
+// that is unknown or there twice, or a value that is none. `platform` stays null if the list names
+// none.
+cl_int CheckProperties(const PropertyList& list, Platform** platform) {
+  for (size_t i = 0; i < list.words.size(); i += 2) {
+    const uint64_t value = list.words[i + 1];
+    switch (list.words[i]) {
+      case CL_CONTEXT_PLATFORM:
+        *platform = Platform::From(reinterpret_cast<cl_platform_id>(value));
+        if (*platform == nullptr) return CL_INVALID_PLATFORM;
+        break;
+      case CL_CONTEXT_INTEROP_USER_SYNC:
+        if (value != CL_TRUE && value != CL_FALSE) return CL_INVALID_PROPERTY;
+        break;
+      case kTerminate:
+      case kMemoryInitialize:
+        break;
+      default:
+        return CL_INVALID_PROPERTY;
+    }
+  }
+  if (list.HasDuplicates()) return CL_INVALID_PROPERTY;
+  if (*platform == nullptr) return CL_SUCCESS;
+  if (list.Find(kTerminate) != nullptr && !(*platform)->HasExtension("cl_khr_terminate_context")) {
+    return CL_INVALID_PROPERTY;
+  }
+  if (list.Find(kMemoryInitialize) != nullptr &&
+      !(*platform)->HasExtension("cl_khr_initialize_memory")) {
+    return CL_INVALID_PROPERTY;
+  }
+  return CL_SUCCESS;
+}
+
+// Section 4.4: CL_INVALID_DEVICE for one that is none, or of another platform. Devices given twice
+// count once.
+cl_int ReadContextDevices(cl_uint count, const cl_device_id* handles, Platform** platform,
+                          std::vector<Ref<Device>>* devices) {
+  for (cl_uint i = 0; i < count; ++i) {
+    Device* device = Device::From(handles[i]);
+    if (device == nullptr) return CL_INVALID_DEVICE;
+    if (*platform == nullptr) *platform = device->platform();
+    if (device->platform() != *platform) return CL_INVALID_DEVICE;
+    const bool known =
+        std::any_of(devices->begin(), devices->end(),
+                    [device](const Ref<Device>& one) { return one.get() == device; });
+    if (!known) devices->push_back(Ref<Device>(device));
+  }
+  return CL_SUCCESS;
+}
+
+// The session of the sub-devices, if there are any; else the endpoint's.
+cl_int ChooseSession(Platform* platform, const std::vector<Ref<Device>>& devices,
+                     std::shared_ptr<Session>* session) {
+  for (const Ref<Device>& device : devices) {
+    if (device->is_root()) continue;
+    if (*session != nullptr && *session != device->session()) return CL_INVALID_DEVICE;
+    *session = device->session();
+  }
+  if (*session != nullptr) return (*session)->lost() ? CL_DEVICE_NOT_AVAILABLE : CL_SUCCESS;
+  absl::StatusOr<std::shared_ptr<Session>> opened = platform->endpoint().GetSession();
+  if (!opened.ok()) {
+    ClientLog(ClientLogLevel::kError, std::string(opened.status().message()));
+    return ToClError(opened.status());
+  }
+  *session = *std::move(opened);
+  return CL_SUCCESS;
+}
+
+cl_int Create(const PropertyList& properties, cl_uint num_devices, const cl_device_id* handles,
+              Context::Notify notify, void* user_data, Ref<Context>* out) {
+  Platform* platform = nullptr;
+  CL_RETURN_IF_ERROR(CheckProperties(properties, &platform));
+  std::vector<Ref<Device>> devices;
+  CL_RETURN_IF_ERROR(ReadContextDevices(num_devices, handles, &platform, &devices));
+  std::shared_ptr<Session> session;
+  CL_RETURN_IF_ERROR(ChooseSession(platform, devices, &session));
+
+  Ref<Context> context = Ref<Context>::Adopt(
+      new Context(session, platform, std::move(devices), properties, notify, user_data));
+  ScopedCommand command;
+  pb::CreateContext& body = *command->mutable_create_context();
+  body.set_context_id(context->id());
+  for (const Device* device : context->devices()) body.add_device_ids(device->id());
+  for (size_t i = 0; i < properties.words.size(); i += 2) {
+    if (properties.words[i] == CL_CONTEXT_PLATFORM) continue;
+    body.add_properties(properties.words[i]);
+    body.add_properties(properties.words[i + 1]);
+  }
+  pb::Answer answer;
+  CL_RETURN_IF_ERROR(session->stream().Call(*command, {}, &answer));
+  context->SetPlacement(answer.context().buffers_in_heap() && session->transport().shares_memory());
+  *out = std::move(context);
+  return CL_SUCCESS;
+}
+
+}  // namespace
+
+Context::Context(std::shared_ptr<Session> session, Platform* platform,
+                 std::vector<Ref<Device>> devices, PropertyList properties, Notify notify,
+                 void* user_data)
+    : ClObject(session->NextId()),
+      session_(std::move(session)),
+      platform_(platform),
+      devices_(std::move(devices)),
+      properties_(std::move(properties)),
+      notify_(notify),
+      user_data_(user_data) {
+  for (const Ref<Device>& device : devices_) device_pointers_.push_back(device.get());
+}
+
+Context::~Context() {
+  if (!made_) return;
+  session_->UnregisterObject(id());
+  session_->ReleaseObject(id());
+}
+
+void Context::SetPlacement(bool buffers_in_heap) {
+  buffers_in_heap_ = buffers_in_heap;
+  made_ = true;
+  session_->RegisterObject(this);
+}
+
+bool Context::HasDevice(const Device* device) const {
+  return std::find(device_pointers_.begin(), device_pointers_.end(), device) !=
+         device_pointers_.end();
+}
+
+void Context::SetDefaultDeviceQueue(const Device* device, uint64_t queue_id) {
+  absl::MutexLock lock(&mu_);
+  default_queues_[device] = queue_id;
+}
+
+cl_command_queue Context::DefaultDeviceQueue(const Device* device) {
+  uint64_t queue_id;
+  {
+    absl::MutexLock lock(&mu_);
+    const auto it = default_queues_.find(device);
+    if (it == default_queues_.end()) return nullptr;
+    queue_id = it->second;
+  }
+  const Ref<Object> queue = session_->FindObject(queue_id, ObjectKind::kQueue);
+  return queue ? static_cast<Queue*>(queue.get())->handle() : nullptr;
+}
+
+void Context::QueueNotify(std::string message, std::string private_info) {
+  if (notify_ == nullptr) return;
+  session_->callbacks().Add([notify = notify_, user_data = user_data_, message = std::move(message),
+                             info = std::move(private_info)] {
+    notify(message.c_str(), info.empty() ? nullptr : info.data(), info.size(), user_data);
+  });
+}
+
+namespace api {
+
+cl_context CL_API_CALL clCreateContext(const cl_context_properties* properties, cl_uint num_devices,
+                                       const cl_device_id* devices, Context::Notify pfn_notify,
+                                       void* user_data, cl_int* errcode_ret) noexcept {
+  if (devices == nullptr || num_devices == 0) return Fail(errcode_ret, CL_INVALID_VALUE);
+  if (pfn_notify == nullptr && user_data != nullptr) return Fail(errcode_ret, CL_INVALID_VALUE);
+  PropertyList list;
+  if (!ReadProperties(properties, &list)) return Fail(errcode_ret, CL_INVALID_PROPERTY);
+  Ref<Context> context;
+  const cl_int status = Create(list, num_devices, devices, pfn_notify, user_data, &context);
+  if (status != CL_SUCCESS) return Fail(errcode_ret, status);
+  Succeed(errcode_ret);
+  return context.Detach()->handle();
+}
+
+cl_context CL_API_CALL clCreateContextFromType(const cl_context_properties* properties,
+                                               cl_device_type device_type,
+                                               Context::Notify pfn_notify, void* user_data,
+                                               cl_int* errcode_ret) noexcept {
+  if (pfn_notify == nullptr && user_data != nullptr) return Fail(errcode_ret, CL_INVALID_VALUE);
+  PropertyList list;
+  if (!ReadProperties(properties, &list)) return Fail(errcode_ret, CL_INVALID_PROPERTY);
+  Platform* platform = nullptr;
+  cl_int status = CheckProperties(list, &platform);
+  if (status != CL_SUCCESS) return Fail(errcode_ret, status);
+  if (platform == nullptr) {
+    const std::vector<Platform*> all = AllPlatforms();
+    if (all.empty()) return Fail(errcode_ret, CL_INVALID_PLATFORM);
+    platform = all.front();
+  }
+  cl_uint count = 0;
+  status = api::clGetDeviceIDs(platform->handle(), device_type, 0, nullptr, &count);
+  std::vector<cl_device_id> devices(count);
+  if (status == CL_SUCCESS) {
+    status = api::clGetDeviceIDs(platform->handle(), device_type, count, devices.data(), nullptr);
+  }
+  if (status != CL_SUCCESS) return Fail(errcode_ret, status);
+  return api::clCreateContext(properties, count, devices.data(), pfn_notify, user_data,
+                              errcode_ret);
+}
+
+cl_int CL_API_CALL clRetainContext(cl_context context) noexcept {
+  return RetainHandle<Context>(context, CL_INVALID_CONTEXT);
+}
+
+cl_int CL_API_CALL clReleaseContext(cl_context context) noexcept {
+  return ReleaseHandle<Context>(context, CL_INVALID_CONTEXT);
+}
+
+cl_int CL_API_CALL clGetContextInfo(cl_context handle, cl_context_info param_name,
+                                    size_t param_value_size, void* param_value,
+                                    size_t* param_value_size_ret) noexcept {
+  Context* context = Context::From(handle);
+  if (context == nullptr) return CL_INVALID_CONTEXT;
+  const InfoSink sink(param_value_size, param_value, param_value_size_ret);
+  switch (param_name) {
+    case CL_CONTEXT_REFERENCE_COUNT:
+      return sink.Value<cl_uint>(context->app_count());
+    case CL_CONTEXT_NUM_DEVICES:
+      return sink.Value<cl_uint>(static_cast<cl_uint>(context->devices().size()));
+    case CL_CONTEXT_DEVICES: {
+      std::vector<cl_device_id> handles;
+      for (Device* device : context->devices()) handles.push_back(device->handle());
+      return sink.Array(handles);
+    }
+    case CL_CONTEXT_PROPERTIES:
+      return sink.Array(context->properties().WithTerminator());
+    default:
+      return WireInfo(context->session(), {pb::GetInfo::CONTEXT, context->id(), param_name}, sink);
+  }
+}
+
+cl_int CL_API_CALL clSetContextDestructorCallback(cl_context handle,
+                                                  void(CL_CALLBACK* pfn_notify)(cl_context context,
+                                                                                void* user_data),
+                                                  void* user_data) noexcept {
+  Context* context = Context::From(handle);
+  if (context == nullptr) return CL_INVALID_CONTEXT;
+  if (pfn_notify == nullptr) return CL_INVALID_VALUE;
+  context->session().AddDestructorCallback(
+      context->id(), [pfn_notify, handle, user_data] { pfn_notify(handle, user_data); });
+  return CL_SUCCESS;
+}
+
+}  // namespace api
+}  // namespace sluice

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// A context: some devices of one platform, in one session. Every object of the application reaches
+// its session through its context. Held by the application and by every object made in it.
+// Thread-safe.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/synchronization/mutex.h"
+#include "client_icd/args.h"
+#include "client_icd/device.h"
+#include "client_icd/object.h"
+#include "client_icd/platform.h"
+#include "client_icd/session.h"
+
+namespace sluice {
+
+class Context : public ClObject<Context, cl_context, ObjectKind::kContext> {
+ public:
+  using Notify = void(CL_CALLBACK*)(const char* message, const void* info, size_t info_bytes,
+                                    void* user_data);
+
+  // Everything but the worker's answer; the caller fills the rest by SetPlacement.
+  Context(std::shared_ptr<Session> session, Platform* platform, std::vector<Ref<Device>> devices,
+          PropertyList properties, Notify notify, void* user_data);
+  ~Context();
+
+  Session& session() const { return *session_; }
+  const std::shared_ptr<Session>& session_ptr() const { return session_; }
+  CommandStream& stream() const { return session_->stream(); }
+  Platform* platform() const { return platform_; }
+  const PropertyList& properties() const { return properties_; }
+
+  std::span<Device* const> devices() const { return device_pointers_; }
+  bool HasDevice(const Device* device) const;
+
+  // The worker was made: from now on the context is released on the wire too.
+  void SetPlacement(bool buffers_in_heap);
+  // CreateBuffer places memory in the shared heap (CPU device, local session).
+  bool buffers_in_heap() const { return buffers_in_heap_; }
+
+  // The default queue on a device, by id: it keeps nothing alive.
+  void SetDefaultDeviceQueue(const Device* device, uint64_t queue_id);
+  cl_command_queue DefaultDeviceQueue(const Device* device);
+
+  // Queues a call of the application's notify function, if it gave one.
+  void QueueNotify(std::string message, std::string private_info);
+
+ private:
+  const std::shared_ptr<Session> session_;
+  Platform* const platform_;  // Never destroyed.
+  const std::vector<Ref<Device>> devices_;
+  std::vector<Device*> device_pointers_;
+  const PropertyList properties_;
+  const Notify notify_;
+  void* const user_data_;
+  bool made_ = false;             // Set before the handle is given out, constant after.
+  bool buffers_in_heap_ = false;  // As made_.
+
+  absl::Mutex mu_;
+  absl::flat_hash_map<const Device*, uint64_t> default_queues_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace sluice

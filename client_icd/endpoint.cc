@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client_icd/endpoint.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client_icd/client_log.h"
+#include "client_icd/remote_plugin.h"
+#include "proto/snapshot.pb.h"
+#include "proto/status_macros.h"
+
+namespace sluice {
+namespace {
+
+constexpr char kSystemSocket[] = "/run/sluice/broker.sock";
+
+EndpointAddress DefaultEndpoint() {
+  const char* runtime = std::getenv("XDG_RUNTIME_DIR");
+  if (runtime != nullptr && runtime[0] == '/') {
+    const std::string path = absl::StrCat(runtime, "/sluice/broker.sock");
+    if (::access(path.c_str(), F_OK) == 0) return {EndpointAddress::Kind::kLocal, path};
+  }
+  return {EndpointAddress::Kind::kLocal, kSystemSocket};
+}
+
+bool EndsInPort(std::string_view text) {
+  const size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos || colon == 0 || colon + 1 == text.size() ||
+      text.size() - colon > 6)
+    return false;
+  return text.substr(colon + 1).find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+// Every endpoint of the process. Made once; leaked, since threads may still run while the process
+// ends.
+struct Registry {
+  absl::Mutex mu;
+  bool parsed ABSL_GUARDED_BY(mu) = false;
+  std::vector<Endpoint*> endpoints ABSL_GUARDED_BY(mu);
+};
+
+Registry& TheRegistry() {
+  static Registry* const registry = new Registry;
+  return *registry;
+}
+
+void ParseOnce(Registry& registry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(registry.mu) {
+  if (registry.parsed) return;
+  registry.parsed = true;
+  const char* worker = std::getenv("SLUICE_WORKER");
+  if (worker != nullptr && std::strcmp(worker, "1") == 0) return;
+  const char* text = std::getenv("SLUICE_ENDPOINT");
+  absl::StatusOr<std::vector<EndpointAddress>> addresses =
+      ParseEndpoints(text == nullptr ? "" : text);
+  if (!addresses.ok())
+    return ClientLog(ClientLogLevel::kError, std::string(addresses.status().message()));
+  for (EndpointAddress& address : *addresses)
+    registry.endpoints.push_back(new Endpoint(std::move(address)));
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<EndpointAddress>> ParseEndpoints(std::string_view text) {
+  std::vector<EndpointAddress> addresses;
+  while (!text.empty()) {
+    const size_t comma = std::min(text.find(','), text.size());
+    std::string_view entry = text.substr(0, comma);
+    text.remove_prefix(std::min(comma + 1, text.size()));
+    while (entry.starts_with(' ')) entry.remove_prefix(1);
+    while (entry.ends_with(' ')) entry.remove_suffix(1);
+    if (entry.empty()) continue;
+    if (entry.starts_with("unix:") && entry.size() > 5) {
+      addresses.push_back({EndpointAddress::Kind::kLocal, std::string(entry.substr(5))});
+    } else if (EndsInPort(entry.starts_with("dns:///") ? entry.substr(7) : entry)) {
+      addresses.push_back({EndpointAddress::Kind::kRemote, std::string(entry)});
+    } else {
+      return absl::InvalidArgumentError(
+          absl::StrCat("SLUICE_ENDPOINT: '", std::string(entry),
+                       "' is none of unix:PATH, HOST:PORT, dns:///NAME:PORT"));
+    }
+  }
+  if (addresses.empty()) addresses.push_back(DefaultEndpoint());
+  return addresses;
+}
+
+absl::Status Endpoint::Discover() {
+  absl::MutexLock lock(&mu_);
+  return discovered_ ? absl::OkStatus() : DiscoverLocked();
+}
+
+absl::Status Endpoint::DiscoverLocked() {
+  std::string bytes;
+  if (address_.kind == EndpointAddress::Kind::kLocal) {
+    ASSIGN_OR_RETURN(broker_, BrokerConnection::Connect(address_.target, &bytes));
+  } else {
+    ASSIGN_OR_RETURN(bytes, DescribeRemote(address_.target));
+  }
+  pb::PlatformSnapshot snapshot;
+  if (!snapshot.ParseFromString(bytes))
+    return absl::InvalidArgumentError("the daemon's snapshot does not parse");
+  for (const pb::PlatformSnapshot::Platform& described : snapshot.platforms()) {
+    platforms_.push_back(new Platform(this, described));
+  }
+  discovered_ = true;
+  return absl::OkStatus();
+}
+
+void Endpoint::AppendPlatforms(std::vector<Platform*>* out) {
+  absl::MutexLock lock(&mu_);
+  out->insert(out->end(), platforms_.begin(), platforms_.end());
+}
+
+absl::StatusOr<std::shared_ptr<Session>> Endpoint::GetSession() {
+  absl::MutexLock lock(&mu_);
+  if (session_ != nullptr && !session_->lost()) return session_;
+  session_.reset();
+  ASSIGN_OR_RETURN(std::unique_ptr<Transport> transport, ConnectLocked());
+  session_ = Session::Start(std::move(transport));
+  std::erase_if(sessions_, [](const std::weak_ptr<Session>& session) { return session.expired(); });
+  sessions_.push_back(session_);
+  return session_;
+}
+
+absl::StatusOr<std::unique_ptr<Transport>> Endpoint::ConnectLocked() {
+  if (address_.kind == EndpointAddress::Kind::kRemote) return ConnectRemote(address_.target);
+  if (broker_ != nullptr) {
+    absl::StatusOr<std::unique_ptr<Transport>> transport = broker_->OpenSession();
+    // A refusal is an answer; everything else may be a broker that was restarted.
+    if (transport.ok() || absl::IsResourceExhausted(transport.status())) return transport;
+  }
+  std::string unused_snapshot;
+  ASSIGN_OR_RETURN(broker_, BrokerConnection::Connect(address_.target, &unused_snapshot));
+  return broker_->OpenSession();
+}
+
+void Endpoint::LoseInForkedChildLocked() {
+  if (broker_ != nullptr) broker_->CloseInForkedChild();
+  broker_.reset();
+  for (const std::weak_ptr<Session>& weak : sessions_) {
+    std::shared_ptr<Session> session = weak.lock();
+    if (session == nullptr) continue;
+    session->LoseInForkedChild();
+    // Kept for ever: its mappings and threads do not exist here and must not be given back.
+    new std::shared_ptr<Session>(std::move(session));
+  }
+  sessions_.clear();
+  session_.reset();
+}
+
+// Holds the endpoints still while the process forks, so that the child finds them whole.
+class ForkGuard {
+ public:
+  static void Install() {
+    static const int installed = ::pthread_atfork(Prepare, Parent, Child);
+    static_cast<void>(installed);
+  }
+
+ private:
+  static void Prepare() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    Registry& registry = TheRegistry();
+    registry.mu.Lock();
+    for (Endpoint* endpoint : registry.endpoints) endpoint->mu_.Lock();
+  }
+  static void Parent() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    Registry& registry = TheRegistry();
+    for (Endpoint* endpoint : registry.endpoints) endpoint->mu_.Unlock();
+    registry.mu.Unlock();
+  }
+  static void Child() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    for (Endpoint* endpoint : TheRegistry().endpoints) endpoint->LoseInForkedChildLocked();
+    Parent();
+  }
+};
+
+std::vector<Platform*> AllPlatforms() {
+  std::vector<Endpoint*> endpoints;
+  {
+    Registry& registry = TheRegistry();
+    absl::MutexLock lock(&registry.mu);
+    ParseOnce(registry);
+    endpoints = registry.endpoints;
+  }
+  if (endpoints.empty()) return {};
+  ForkGuard::Install();
+  std::vector<Platform*> platforms;
+  for (Endpoint* endpoint : endpoints) {
+    if (const absl::Status status = endpoint->Discover(); !status.ok()) {
+      ClientLog(ClientLogLevel::kInfo,
+                absl::StrCat(endpoint->address().target, ": ", status.message()));
+      continue;
+    }
+    endpoint->AppendPlatforms(&platforms);
+  }
+  return platforms;
+}
+
+}  // namespace sluice

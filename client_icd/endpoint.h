@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// The daemons that this process may use, from SLUICE_ENDPOINT: each (endpoint x real platform of
+// its daemon) is one OpenCL platform. Connects when the loader first asks for platforms, which is
+// cheap and starts no worker; a session is opened by the first context. Endpoints and platforms are
+// never destroyed. Thread-safe. Survives fork: the child keeps the platforms and opens a session of
+// its own.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "client_icd/broker_connection.h"
+#include "client_icd/platform.h"
+#include "client_icd/session.h"
+
+namespace sluice {
+
+// One entry of SLUICE_ENDPOINT.
+struct EndpointAddress {
+  enum class Kind { kLocal, kRemote };
+  Kind kind;
+  std::string target;  // The socket's path; or HOST:PORT, dns:///NAME:PORT.
+};
+// An error names the entry and what is allowed. An empty text is the default (a socket of the user,
+// else of the system).
+absl::StatusOr<std::vector<EndpointAddress>> ParseEndpoints(std::string_view text);
+
+class Endpoint {
+ public:
+  explicit Endpoint(EndpointAddress address) : address_(std::move(address)) {}
+
+  const EndpointAddress& address() const { return address_; }
+
+  // Asks the daemon for its platforms, unless it has answered before.
+  absl::Status Discover();
+  // Platforms found by Discover.
+  void AppendPlatforms(std::vector<Platform*>* out);
+
+  // The running session, or a new one.
+  absl::StatusOr<std::shared_ptr<Session>> GetSession();
+
+ private:
+  friend class ForkGuard;
+
+  absl::Status DiscoverLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::StatusOr<std::unique_ptr<Transport>> ConnectLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void LoseInForkedChildLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const EndpointAddress address_;
+
+  absl::Mutex mu_;
+  bool discovered_ ABSL_GUARDED_BY(mu_) = false;
+  std::vector<Platform*> platforms_ ABSL_GUARDED_BY(mu_);
+  std::unique_ptr<BrokerConnection> broker_ ABSL_GUARDED_BY(mu_);
+  std::shared_ptr<Session> session_ ABSL_GUARDED_BY(mu_);  // The latest.
+  // All there were: a lost one may still be held by contexts when the process forks.
+  std::vector<std::weak_ptr<Session>> sessions_ ABSL_GUARDED_BY(mu_);
+};
+
+// All platforms of all endpoints that answer. Empty in a worker (SLUICE_WORKER=1): it must never
+// use Sluice's own driver.
+std::vector<Platform*> AllPlatforms();
+
+}  // namespace sluice

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client_icd/enqueue.h"
+
+#include <memory>
+#include <utility>
+
+#include "proto/frame.h"
+
+namespace sluice {
+
+EnqueueCall::EnqueueCall(Queue* queue, cl_uint num_events, const cl_event* wait_list,
+                         cl_event* event_out, cl_command_type type)
+    : queue_(queue),
+      num_events_(num_events),
+      wait_list_(wait_list),
+      event_out_(event_out),
+      type_(type),
+      status_(ReadWaitList(num_events, wait_list, queue->context(), &wait_ids_)) {
+  if (status_ == CL_SUCCESS && queue->session().lost()) status_ = CL_DEVICE_NOT_AVAILABLE;
+}
+
+Event* EnqueueCall::MakeEvent() {
+  if (!event_) event_ = Ref<Event>::Adopt(new Event(Ref<Queue>(queue_), type_));
+  return event_.get();
+}
+
+void EnqueueCall::KeepUntilEnd(Ref<Object> object) { MakeEvent()->KeepUntilEnd(std::move(object)); }
+
+void EnqueueCall::WhenEnded(Event::Hook hook) { MakeEvent()->WhenEnded(std::move(hook)); }
+
+cl_int EnqueueCall::Submit(pb::Enqueue* on) { return Post(on, {}, /*blocking=*/false); }
+
+cl_int EnqueueCall::SubmitBlocking(pb::Enqueue* on) { return Post(on, {}, /*blocking=*/true); }
+
+cl_int EnqueueCall::SubmitWrite(pb::Enqueue* on, const HostRegion& source, bool blocking) {
+  const uint64_t bytes = source.packed_bytes();
+  // What a pending command will still write must not be copied before that (design section 5).
+  if (bytes > kInlineTransferBytes || queue_->session().pending_destinations().Overlap(source)) {
+    MakeEvent()->SetTransfer(Event::Direction::kFromHost, source);
+    return Post(on, {}, blocking);
+  }
+  const char* data = reinterpret_cast<const char*>(source.base());
+  std::unique_ptr<uint8_t[]> gathered;
+  if (!source.contiguous()) {
+    gathered.reset(new uint8_t[bytes]);
+    source.Gather(0, bytes, gathered.get());
+    data = reinterpret_cast<const char*>(gathered.get());
+  }
+  return Post(on, {data, bytes}, blocking);
+}
+
+cl_int EnqueueCall::SubmitRead(pb::Enqueue* on, const HostRegion& destination, bool blocking) {
+  MakeEvent()->SetTransfer(Event::Direction::kToHost, destination);
+  return Post(on, {}, blocking);
+}
+
+// Section 5.2.2 and others: a blocking call whose command failed since one of its wait list had
+// failed answers CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST; otherwise the command's own error.
+cl_int EnqueueCall::WaitForEnd(Event* event) {
+  const cl_int status = queue_->stream().WaitFor(event);
+  if (status >= 0) return CL_SUCCESS;
+  if (queue_->session().lost()) return CL_DEVICE_NOT_AVAILABLE;
+  for (cl_uint i = 0; i < num_events_; ++i) {
+    const Event* waited = Event::From(wait_list_[i]);
+    if (waited != nullptr && waited->status() < 0)
+      return CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
+  }
+  return status;
+}
+
+cl_int EnqueueCall::Post(pb::Enqueue* on, std::string_view payload, bool blocking) {
+  CommandStream& stream = queue_->stream();
+  queue_->NoteEnqueue();
+  on->set_queue_id(queue_->id());
+  if (!wait_ids_.empty()) on->mutable_wait_event_ids()->Add(wait_ids_.begin(), wait_ids_.end());
+  Event* event = event_out_ != nullptr || blocking ? MakeEvent() : event_.get();
+  if (event == nullptr)
+    return stream.Post(*command_, payload) ? CL_SUCCESS : CL_DEVICE_NOT_AVAILABLE;
+
+  on->set_event_id(event->id());
+  event->SetPosted();
+  if (!stream.Track(event)) {
+    event->Abandon();
+    return CL_DEVICE_NOT_AVAILABLE;
+  }
+  if (!stream.Post(*command_, payload)) {
+    stream.Untrack(event);
+    event->Abandon();
+    return CL_DEVICE_NOT_AVAILABLE;
+  }
+  const cl_int status = blocking ? WaitForEnd(event) : CL_SUCCESS;
+  // A command that has failed was enqueued all the same: the application gets its event.
+  if (event_out_ != nullptr) *event_out_ = event_.Detach()->handle();
+  return status;
+}
+
+}  // namespace sluice

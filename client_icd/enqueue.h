@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part that all clEnqueue* functions share. An entry point checks its handles and makes an
+// EnqueueCall, which checks the wait list; it fills its message in command(), and ends with one of
+// the Submits, which fill the message's Enqueue part, make the event if the application asked for
+// one or the call needs one, and post:
+//
+//   Queue* queue = Queue::FromHost(queue_handle);
+//   if (queue == nullptr) return CL_INVALID_COMMAND_QUEUE;
+//   EnqueueCall call(queue, num_events, wait_list, event, CL_COMMAND_FILL_BUFFER);
+//   CL_RETURN_IF_ERROR(call.status());
+//   pb::EnqueueFillBuffer& body = *call.command().mutable_enqueue_fill_buffer();
+//   ...
+//   return call.Submit(body.mutable_on());
+//
+// Lives on the stack of one entry point; not thread-safe. Submit once.
+#pragma once
+
+#include <CL/cl.h>
+
+#include "client_icd/args.h"
+#include "client_icd/command_stream.h"
+#include "client_icd/event.h"
+#include "client_icd/host_region.h"
+#include "client_icd/queue.h"
+
+namespace sluice {
+
+class EnqueueCall {
+ public:
+  // `event_out` may be null. `type` is what CL_EVENT_COMMAND_TYPE will say.
+  EnqueueCall(Queue* queue, cl_uint num_events, const cl_event* wait_list, cl_event* event_out,
+              cl_command_type type);
+
+  // CL_INVALID_EVENT_WAIT_LIST, CL_INVALID_CONTEXT (an event of another context),
+  // CL_DEVICE_NOT_AVAILABLE, or CL_SUCCESS.
+  cl_int status() const { return status_; }
+
+  Queue& queue() const { return *queue_; }
+  pb::Command& command() const { return *command_; }
+
+  // The object lives until the command has ended. Gives the command an event.
+  void KeepUntilEnd(Ref<Object> object);
+  // Runs in whichever thread ends the command's event, before the event counts as ended: short, no
+  // waiting, no callbacks of the application (use session.callbacks()). Gives the command an event.
+  // Not run if Submit fails.
+  void WhenEnded(Event::Hook hook);
+
+  cl_int Submit(pb::Enqueue* on);
+  // Waits for the command's end and returns its error, if it failed.
+  cl_int SubmitBlocking(pb::Enqueue* on);
+  // The command takes its bytes from `source`: as payload if they are few, else the worker asks for
+  // them.
+  cl_int SubmitWrite(pb::Enqueue* on, const HostRegion& source, bool blocking);
+  // The command's bytes go to `destination`.
+  cl_int SubmitRead(pb::Enqueue* on, const HostRegion& destination, bool blocking);
+
+ private:
+  Event* MakeEvent();
+  cl_int WaitForEnd(Event* event);
+  cl_int Post(pb::Enqueue* on, std::string_view payload, bool blocking);
+
+  Queue* const queue_;
+  const cl_uint num_events_;
+  const cl_event* const wait_list_;  // Checked by ReadWaitList.
+  cl_event* const event_out_;
+  const cl_command_type type_;
+  WaitIds wait_ids_;
+  cl_int status_;  // After wait_ids_, which its initialiser fills.
+  Ref<Event> event_;
+  ScopedCommand command_;
+};
+
+}  // namespace sluice

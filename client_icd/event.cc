@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client_icd/event.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "client_icd/api.h"
+#include "client_icd/enqueue.h"
+#include "client_icd/info.h"
+
+namespace sluice {
+
+Event::Event(Ref<Queue> queue, cl_command_type type)
+    : ClObject(queue->session().NextId()),
+      queue_(std::move(queue)),
+      context_(&queue_->context()),
+      type_(type) {}
+
+Event::Event(Ref<Context> context)
+    : ClObject(context->session().NextId()), context_(std::move(context)), type_(CL_COMMAND_USER) {}
+
+Event::~Event() {
+  if (posted_) session().ReleaseEvent(id());
+}
+
+cl_int Event::status() const {
+  if (ended()) return status_.load(std::memory_order_relaxed);
+  // Not ended and never going to be: the loss is being reported to all, or this is the child of a
+  // fork.
+  return session().lost() ? CL_DEVICE_NOT_AVAILABLE : status_.load(std::memory_order_relaxed);
+}
+
+void Event::SetTransfer(Direction direction, const HostRegion& region) {
+  direction_ = direction;
+  region_ = region;
+  if (direction == Direction::kToHost) session().pending_destinations().Add(region);
+}
+
+void Event::KeepUntilEnd(Ref<Object> object) {
+  absl::MutexLock lock(&mu_);
+  kept_.push_back(std::move(object));
+}
+
+void Event::WhenEnded(Hook hook) {
+  absl::MutexLock lock(&mu_);
+  hooks_.push_back(std::move(hook));
+}
+
+void Event::Abandon() {
+  if (direction_ == Direction::kToHost) session().pending_destinations().Remove(region_);
+  std::vector<Ref<Object>> kept;
+  absl::MutexLock lock(&mu_);
+  kept.swap(kept_);
+  hooks_.clear();
+}
+
+void Event::End(cl_int status, absl::Span<const uint64_t> profiling) {
+  std::vector<Ref<Object>> kept;
+  std::vector<Hook> hooks;
+  {
+    absl::MutexLock lock(&mu_);
+    if (ended()) return;
+    kept.swap(kept_);
+    hooks.swap(hooks_);
+  }
+  if (direction_ == Direction::kToHost) session().pending_destinations().Remove(region_);
+  for (const Hook& hook : hooks) hook(status);
+  std::vector<Registered> callbacks;
+  {
+    absl::MutexLock lock(&mu_);
+    if (ended()) return;
+    has_profiling_ = profiling.size() == profiling_.size();
+    if (has_profiling_) std::copy(profiling.begin(), profiling.end(), profiling_.begin());
+    status_.store(status, std::memory_order_relaxed);
+    ended_.store(true, std::memory_order_seq_cst);
+    callbacks.swap(callbacks_);
+  }
+  for (const Registered& registered : callbacks) {
+    QueueCallback(registered, status);
+    session().stream().DropEager();
+  }
+}
+
+// Callbacks for an earlier state get that state; an abnormal end is told as it is (section 5.11).
+void Event::QueueCallback(const Registered& registered, cl_int status) {
+  const cl_int told = status < 0 ? status : registered.when;
+  session().callbacks().Add([event = Ref<Event>(this), registered, told] {
+    registered.callback(event->handle(), told, registered.user_data);
+  });
+}
+
+void Event::AddCallback(cl_int when, Callback callback, void* user_data) {
+  const Registered registered{when, callback, user_data};
+  {
+    absl::MutexLock lock(&mu_);
+    // Nothing is pushed about the states before the last, so that a command that was sent counts as
+    // submitted, and a callback for CL_RUNNING runs at the latest moment that is allowed: when the
+    // command has ended.
+    if (!ended() && when != CL_SUBMITTED) {
+      callbacks_.push_back(registered);
+      session().stream().AddEager();
+      return;
+    }
+  }
+  QueueCallback(registered, ended() ? std::min(status(), CL_COMPLETE) : CL_SUBMITTED);
+}
+
+cl_int Event::GetInfo(cl_event_info param_name, const InfoSink& sink) {
+  switch (param_name) {
+    case CL_EVENT_COMMAND_QUEUE:
+      return sink.Value<cl_command_queue>(queue_ ? queue_->handle() : nullptr);
+    case CL_EVENT_CONTEXT:
+      return sink.Value<cl_context>(context_->handle());
+    case CL_EVENT_COMMAND_TYPE:
+      return sink.Value<cl_command_type>(type_);
+    case CL_EVENT_REFERENCE_COUNT:
+      return sink.Value<cl_uint>(app_count());
+    case CL_EVENT_COMMAND_EXECUTION_STATUS:
+      if (!ended()) session().stream().Poll();
+      return sink.Value<cl_int>(status());
+    default:
+      return CL_INVALID_VALUE;
+  }
+}
+
+// Section 5.14: CL_PROFILING_INFO_NOT_AVAILABLE for a queue without profiling, a command that has
+// not ended, a user event.
+cl_int Event::GetProfilingInfo(cl_profiling_info param_name, const InfoSink& sink) {
+  if (param_name < CL_PROFILING_COMMAND_QUEUED || param_name > CL_PROFILING_COMMAND_COMPLETE)
+    return CL_INVALID_VALUE;
+  if (!ended()) session().stream().Poll();
+  if (!ended() || !has_profiling_ || status() != CL_COMPLETE)
+    return CL_PROFILING_INFO_NOT_AVAILABLE;
+  return sink.Value<cl_ulong>(profiling_[param_name - CL_PROFILING_COMMAND_QUEUED]);
+}
+
+namespace {
+
+// Section 5.11: all events of one context; CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST if one has
+// failed.
+cl_int WaitForAll(cl_uint count, const cl_event* list) {
+  if (count == 0 || list == nullptr) return CL_INVALID_VALUE;
+  for (cl_uint i = 0; i < count; ++i) {
+    const Event* event = Event::From(list[i]);
+    if (event == nullptr) return CL_INVALID_EVENT;
+    if (&event->context() != &Event::From(list[0])->context()) return CL_INVALID_CONTEXT;
+  }
+  cl_int result = CL_SUCCESS;
+  for (cl_uint i = 0; i < count; ++i) {
+    // Another thread may release the application's reference meanwhile.
+    const Ref<Event> event(Event::From(list[i]));
+    if (event->session().stream().WaitFor(event.get()) < 0)
+      result = CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
+  }
+  return result;
+}
+
+cl_int CreateUserEvent(cl_context context_handle, Ref<Event>* out) {
+  Context* context = Context::From(context_handle);
+  if (context == nullptr) return CL_INVALID_CONTEXT;
+  Ref<Event> event = Ref<Event>::Adopt(new Event(Ref<Context>(context)));
+  ScopedCommand command;
+  pb::CreateUserEvent& body = *command->mutable_create_user_event();
+  body.set_event_id(event->id());
+  body.set_context_id(context->id());
+  // Tracked, so that the loss of the session ends it too.
+  if (!context->stream().Track(event.get())) return CL_DEVICE_NOT_AVAILABLE;
+  event->SetPosted();
+  if (!context->stream().Post(*command)) {
+    context->stream().Untrack(event.get());
+    return CL_DEVICE_NOT_AVAILABLE;
+  }
+  *out = std::move(event);
+  return CL_SUCCESS;
+}
+
+}  // namespace
+
+namespace api {
+
+cl_int CL_API_CALL clWaitForEvents(cl_uint num_events, const cl_event* event_list) noexcept {
+  return WaitForAll(num_events, event_list);
+}
+
+cl_int CL_API_CALL clGetEventInfo(cl_event handle, cl_event_info param_name,
+                                  size_t param_value_size, void* param_value,
+                                  size_t* param_value_size_ret) noexcept {
+  Event* event = Event::From(handle);
+  if (event == nullptr) return CL_INVALID_EVENT;
+  return event->GetInfo(param_name, InfoSink(param_value_size, param_value, param_value_size_ret));
+}
+
+cl_int CL_API_CALL clGetEventProfilingInfo(cl_event handle, cl_profiling_info param_name,
+                                           size_t param_value_size, void* param_value,
+                                           size_t* param_value_size_ret) noexcept {
+  Event* event = Event::From(handle);
+  if (event == nullptr) return CL_INVALID_EVENT;
+  return event->GetProfilingInfo(param_name,
+                                 InfoSink(param_value_size, param_value, param_value_size_ret));
+}
+
+cl_int CL_API_CALL clRetainEvent(cl_event event) noexcept {
+  return RetainHandle<Event>(event, CL_INVALID_EVENT);
+}
+
+cl_int CL_API_CALL clReleaseEvent(cl_event handle) noexcept {
+  Event* event = Event::From(handle);
+  if (event == nullptr) return CL_INVALID_EVENT;
+  const Ref<Event> keep(event);
+  if (!event->ReleaseForApp()) return CL_INVALID_EVENT;
+  // A user event that nobody can set any more: the stream need not look after it.
+  if (event->is_user() && event->app_count() == 0 && !event->user_status_claimed()) {
+    event->session().stream().Untrack(event);
+  }
+  return CL_SUCCESS;
+}
+
+cl_event CL_API_CALL clCreateUserEvent(cl_context context, cl_int* errcode_ret) noexcept {
+  Ref<Event> event;
+  const cl_int status = CreateUserEvent(context, &event);
+  if (status != CL_SUCCESS) return Fail(errcode_ret, status);
+  Succeed(errcode_ret);
+  return event.Detach()->handle();
+}
+
+// Section 5.11: CL_INVALID_VALUE unless CL_COMPLETE or negative; CL_INVALID_OPERATION the second
+// time.
+cl_int CL_API_CALL clSetUserEventStatus(cl_event handle, cl_int execution_status) noexcept {
+  Event* event = Event::From(handle);
+  if (event == nullptr || !event->is_user()) return CL_INVALID_EVENT;
+  if (execution_status > CL_COMPLETE) return CL_INVALID_VALUE;
+  if (!event->ClaimUserStatus()) return CL_INVALID_OPERATION;
+  CommandStream& stream = event->session().stream();
+  ScopedCommand command;
+  pb::SetUserEventStatus& body = *command->mutable_set_user_event_status();
+  body.set_event_id(event->id());
+  body.set_status(execution_status);
+  const bool posted = stream.Post(*command);
+  const Ref<Event> keep(event);
+  stream.Untrack(event);
+  event->End(posted ? execution_status : CL_DEVICE_NOT_AVAILABLE, {});
+  stream.WakeWaiters();
+  return posted ? CL_SUCCESS : CL_DEVICE_NOT_AVAILABLE;
+}
+
+cl_int CL_API_CALL clSetEventCallback(cl_event handle, cl_int command_exec_callback_type,
+                                      Event::Callback pfn_notify, void* user_data) noexcept {
+  Event* event = Event::From(handle);
+  if (event == nullptr) return CL_INVALID_EVENT;
+  if (pfn_notify == nullptr || command_exec_callback_type < CL_COMPLETE ||
+      command_exec_callback_type > CL_SUBMITTED) {
+    return CL_INVALID_VALUE;
+  }
+  event->AddCallback(command_exec_callback_type, pfn_notify, user_data);
+  return CL_SUCCESS;
+}
+
+cl_int CL_API_CALL clEnqueueMarkerWithWaitList(cl_command_queue queue_handle, cl_uint num_events,
+                                               const cl_event* wait_list,
+                                               cl_event* event) noexcept {
+  Queue* queue = Queue::FromHost(queue_handle);
+  if (queue == nullptr) return CL_INVALID_COMMAND_QUEUE;
+  EnqueueCall call(queue, num_events, wait_list, event, CL_COMMAND_MARKER);
+  CL_RETURN_IF_ERROR(call.status());
+  return call.Submit(call.command().mutable_enqueue_marker()->mutable_on());
+}
+
+cl_int CL_API_CALL clEnqueueBarrierWithWaitList(cl_command_queue queue_handle, cl_uint num_events,
+                                                const cl_event* wait_list,
+                                                cl_event* event) noexcept {
+  Queue* queue = Queue::FromHost(queue_handle);
+  if (queue == nullptr) return CL_INVALID_COMMAND_QUEUE;
+  EnqueueCall call(queue, num_events, wait_list, event, CL_COMMAND_BARRIER);
+  CL_RETURN_IF_ERROR(call.status());
+  return call.Submit(call.command().mutable_enqueue_barrier()->mutable_on());
+}
+
+cl_int CL_API_CALL clEnqueueMarker(cl_command_queue queue, cl_event* event) noexcept {
+  if (Queue::FromHost(queue) == nullptr) return CL_INVALID_COMMAND_QUEUE;
+  if (event == nullptr) return CL_INVALID_VALUE;
+  return api::clEnqueueMarkerWithWaitList(queue, 0, nullptr, event);
+}
+
+cl_int CL_API_CALL clEnqueueBarrier(cl_command_queue queue) noexcept {
+  return api::clEnqueueBarrierWithWaitList(queue, 0, nullptr, nullptr);
+}
+
+// The older call has an error code of its own for a bad list, and needs one.
+cl_int CL_API_CALL clEnqueueWaitForEvents(cl_command_queue queue, cl_uint num_events,
+                                          const cl_event* event_list) noexcept {
+  if (Queue::FromHost(queue) == nullptr) return CL_INVALID_COMMAND_QUEUE;
+  if (num_events == 0 || event_list == nullptr) return CL_INVALID_VALUE;
+  const cl_int status = api::clEnqueueBarrierWithWaitList(queue, num_events, event_list, nullptr);
+  return status == CL_INVALID_EVENT_WAIT_LIST ? CL_INVALID_EVENT : status;
+}
+
+}  // namespace api
+}  // namespace sluice

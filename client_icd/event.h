@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// An event: of a command, or a user event. It ends once, with CL_COMPLETE or an error: by a
+// Completion from the worker, by clSetUserEventStatus, or by the loss of the session. Until then
+// the stream holds it, and it holds what its command needs: the application's memory of a transfer,
+// objects, hooks.
+//
+// Thread-safe. The status is an atomic, so that a look at it takes no lock; what grows is under
+// mu_. Callbacks of the application never run here: they are queued on the session's callback
+// thread.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <functional>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
+#include "client_icd/context.h"
+#include "client_icd/host_region.h"
+#include "client_icd/object.h"
+#include "client_icd/queue.h"
+
+namespace sluice {
+
+class Event : public ClObject<Event, cl_event, ObjectKind::kEvent> {
+ public:
+  using Callback = void(CL_CALLBACK*)(cl_event event, cl_int status, void* user_data);
+  // Runs in whichever thread ends the event, right before it counts as ended. Must be short, must
+  // not wait, must not call the application.
+  using Hook = std::function<void(cl_int status)>;
+
+  // Which way the application's memory of a command's transfer is used.
+  enum class Direction { kNone, kFromHost, kToHost };
+
+  // Of a command.
+  Event(Ref<Queue> queue, cl_command_type type);
+  // A user event.
+  explicit Event(Ref<Context> context);
+  ~Event();
+
+  Context& context() const { return *context_; }
+  Session& session() const { return context_->session(); }
+  Queue* queue() const { return queue_.get(); }  // Null for a user event.
+  cl_command_type type() const { return type_; }
+  bool is_user() const { return type_ == CL_COMMAND_USER; }
+
+  // An execution status as clGetEventInfo reports it: CL_COMPLETE or negative once ended.
+  cl_int status() const;
+  bool ended() const { return ended_.load(std::memory_order_acquire); }
+  const std::atomic<bool>& ended_flag() const { return ended_; }
+
+  // Before the command is posted; constant from then on until the event has ended.
+  void SetTransfer(Direction direction, const HostRegion& region);
+  Direction direction() const { return direction_; }
+  const HostRegion& region() const { return region_; }
+  void KeepUntilEnd(Ref<Object> object);
+  void WhenEnded(Hook hook);
+  // The worker knows the id: it is released on the wire too.
+  void SetPosted() { posted_ = true; }
+  // The command could not be posted: what was kept is let go, hooks do not run.
+  void Abandon();
+
+  // Ends the event: hooks, then the status, then callbacks are queued; once. Does not wake waiters:
+  // the stream does, once it has handled all that was there.
+  void End(cl_int status, absl::Span<const uint64_t> profiling);
+  // clSetUserEventStatus: true for the first.
+  bool ClaimUserStatus() { return !user_status_claimed_.exchange(true, std::memory_order_relaxed); }
+  bool user_status_claimed() const { return user_status_claimed_.load(std::memory_order_relaxed); }
+
+  void AddCallback(cl_int when, Callback callback, void* user_data);
+  cl_int GetInfo(cl_event_info param_name, const InfoSink& sink);
+  cl_int GetProfilingInfo(cl_profiling_info param_name, const InfoSink& sink);
+
+ private:
+  struct Registered {
+    cl_int when;
+    Callback callback;
+    void* user_data;
+  };
+  void QueueCallback(const Registered& registered, cl_int status);
+
+  const Ref<Queue> queue_;
+  const Ref<Context> context_;
+  const cl_command_type type_;
+  Direction direction_ = Direction::kNone;
+  bool posted_ = false;
+  bool has_profiling_ = false;  // As profiling_.
+  HostRegion region_;
+  std::array<uint64_t, 5> profiling_;  // Written before ended_ is set, constant after.
+
+  std::atomic<bool> user_status_claimed_{false};
+  std::atomic<cl_int> status_{CL_SUBMITTED};
+  // Sequentially consistent in End; pairs with the acquire in ended(). Follows status and
+  // profiling.
+  std::atomic<bool> ended_{false};
+
+  absl::Mutex mu_;
+  std::vector<Ref<Object>> kept_ ABSL_GUARDED_BY(mu_);
+  std::vector<Hook> hooks_ ABSL_GUARDED_BY(mu_);
+  std::vector<Registered> callbacks_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace sluice

@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client_icd/includes.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+namespace sluice {
+namespace {
+
+constexpr int kMaxExpansionDepth = 8;
+constexpr size_t kMaxAlternatives = 16;
+constexpr size_t kMaxMacroText = 4096;
+
+bool IsIdentifierStart(char c) {
+  return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+bool IsIdentifierPart(char c) { return IsIdentifierStart(c) || (c >= '0' && c <= '9'); }
+bool IsBlank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f'; }
+
+std::string_view Trim(std::string_view text) {
+  while (!text.empty() && IsBlank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && IsBlank(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+std::string DirectoryOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+// A word of the options: its text without quotes and escapes, and where each character stood.
+struct Word {
+  std::string text;
+  std::vector<size_t> at;
+};
+
+std::vector<Word> SplitOptions(std::string_view options) {
+  std::vector<Word> words;
+  size_t i = 0;
+  while (i < options.size()) {
+    if (IsBlank(options[i]) || options[i] == '\n') {
+      ++i;
+      continue;
+    }
+    Word word;
+    char quote = 0;
+    for (; i < options.size(); ++i) {
+      const char c = options[i];
+      if (quote == 0 && (IsBlank(c) || c == '\n')) break;
+      if (c == quote) {
+        quote = 0;
+      } else if (quote == 0 && (c == '"' || c == '\'')) {
+        quote = c;
+      } else {
+        if (c == '\\' && i + 1 < options.size()) ++i;
+        word.text.push_back(options[i]);
+        word.at.push_back(i);
+      }
+    }
+    words.push_back(std::move(word));
+  }
+  return words;
+}
+
+// A part of the options to be written anew.
+struct Edit {
+  size_t begin;
+  size_t end;
+  std::string text;
+};
+
+struct Macro {
+  std::string value;
+  size_t begin = 0;  // Where the value, without quotes around it, stands in the options; nowhere if begin == end.
+  size_t end = 0;
+};
+
+class Scanner {
+ public:
+  Scanner(std::string_view options, const std::string& current_directory)
+      : options_(options), current_directory_(current_directory) {}
+
+  void ReadOptions();
+  void ScanText(std::string_view text, const std::string& directory);
+  void ScanQueue();
+  IncludeScan Finish();
+
+ private:
+  using Values = std::vector<std::string>;
+
+  void AddFolder(const Word& word, size_t from);
+  void AddMacro(const Word& word, size_t from);
+  void ReadDirective(std::string_view line, const std::string& directory);
+  void ReadDefine(std::string_view rest);
+  void Resolve(std::string_view operand, const std::string& directory);
+  void Expand(std::string_view text, int depth, Values* out);
+  bool TakeFile(const std::string& path);
+  bool FindFile(std::string_view name, bool quoted, const std::string& directory);
+  void NoteMacroFolders(const std::string& path);
+  void AddDirectory(const std::string& directory);
+
+  const std::string_view options_;
+  const std::string& current_directory_;
+  std::vector<std::string> folders_;  // -I, in order.
+  std::vector<Edit> edits_;
+  std::multimap<std::string, Macro, std::less<>> macros_;
+  // Directives that a macro of a later file may complete, with the folder of their file.
+  std::vector<std::pair<std::string, std::string>> computed_;
+  std::set<std::string> taken_;
+  std::vector<size_t> queue_;  // Files of result_ still to be scanned.
+  size_t taken_bytes_ = 0;
+  bool uses_current_directory_ = false;
+  IncludeScan result_;
+};
+
+void Scanner::AddDirectory(const std::string& directory) {
+  auto& all = result_.directories;
+  if (std::find(all.begin(), all.end(), directory) == all.end()) all.push_back(directory);
+}
+
+void Scanner::AddFolder(const Word& word, size_t from) {
+  if (from >= word.text.size()) return;
+  const std::string folder = NormalisePath(std::string_view(word.text).substr(from), current_directory_);
+  if (folder.empty()) return;
+  folders_.push_back(folder);
+  AddDirectory(folder);
+  if (folder != std::string_view(word.text).substr(from)) {
+    edits_.push_back({word.at[from], word.at.back() + 1, folder});
+  }
+}
+
+void Scanner::AddMacro(const Word& word, size_t from) {
+  const size_t equals = word.text.find('=', from);
+  if (equals == std::string::npos || equals + 1 >= word.text.size()) return;
+  const std::string name = word.text.substr(from, equals - from);
+  size_t begin = equals + 1;
+  size_t end = word.text.size();
+  if (end - begin >= 2 && word.text[begin] == '"' && word.text[end - 1] == '"') {
+    ++begin;
+    --end;
+  }
+  if (begin == end) return;
+  macros_.emplace(name, Macro{word.text.substr(begin, end - begin), word.at[begin], word.at[end - 1] + 1});
+}
+
+void Scanner::ReadOptions() {
+  const std::vector<Word> words = SplitOptions(options_);
+  for (size_t i = 0; i < words.size(); ++i) {
+    const std::string& text = words[i].text;
+    if (text.size() < 2 || text[0] != '-' || (text[1] != 'I' && text[1] != 'D')) continue;
+    const bool separate = text.size() == 2;
+    if (separate && ++i == words.size()) return;
+    if (text[1] == 'I') {
+      AddFolder(words[i], separate ? 0 : 2);
+    } else {
+      AddMacro(words[i], separate ? 0 : 2);
+    }
+  }
+}
+
+// Only object-like macros: of the function-like ones only those matter that put quotes around their argument, and
+// they are looked through.
+void Scanner::ReadDefine(std::string_view rest) {
+  rest = Trim(rest);
+  size_t length = 0;
+  while (length < rest.size() && IsIdentifierPart(rest[length])) ++length;
+  if (length == 0 || length == rest.size() || !IsBlank(rest[length])) return;
+  const std::string_view value = Trim(rest.substr(length));
+  // Only what can become the operand of an include.
+  if (value.empty() || value.size() > kMaxMacroText || value.find_first_of("\"<./(") == std::string_view::npos) return;
+  const std::string name(rest.substr(0, length));
+  if (macros_.count(name) < kMaxAlternatives) macros_.emplace(name, Macro{std::string(value)});
+}
+
+void Scanner::ReadDirective(std::string_view line, const std::string& directory) {
+  line = Trim(line);
+  if (line.substr(0, 6) == "define") {
+    ReadDefine(line.substr(6));
+  } else if (line.substr(0, 7) == "include") {
+    line.remove_prefix(7);
+    if (line.substr(0, 5) == "_next") line.remove_prefix(5);
+    line = Trim(line);
+    if (line.empty() || line.size() > kMaxMacroText) return;
+    if (line.front() == '"' || line.front() == '<') {
+      Resolve(line, directory);
+    } else {
+      computed_.emplace_back(line, directory);
+    }
+  }
+}
+
+void Scanner::ScanText(std::string_view text, const std::string& directory) {
+  size_t hash = text.find('#');
+  for (; hash != std::string_view::npos; hash = text.find('#', hash)) {
+    size_t before = hash;
+    while (before > 0 && IsBlank(text[before - 1])) --before;
+    // A comment may stand before a directive; over-approximation is cheap.
+    const bool starts_line = before == 0 || text[before - 1] == '\n' || text[before - 1] == '/';
+    ++hash;
+    if (!starts_line) continue;
+    std::string line;
+    while (true) {
+      const size_t end = std::min(text.find('\n', hash), text.size());
+      std::string_view part = text.substr(hash, end - hash);
+      hash = std::min(end + 1, text.size());
+      if (!part.empty() && part.back() == '\r') part.remove_suffix(1);
+      const bool goes_on = !part.empty() && part.back() == '\\' && end < text.size();
+      if (goes_on) part.remove_suffix(1);
+      if (line.size() <= kMaxMacroText) line.append(part);
+      if (!goes_on) break;
+    }
+    ReadDirective(line, directory);
+  }
+}
+
+// Every text that `text` can become when the known macros in it are replaced.
+void Scanner::Expand(std::string_view text, int depth, Values* out) {
+  if (out->size() >= kMaxAlternatives || text.size() > kMaxMacroText) return;
+  for (size_t i = 0; i < text.size() && depth < kMaxExpansionDepth;) {
+    if (text[i] == '"') {
+      i = std::min(text.find('"', i + 1), text.size() - 1) + 1;
+      continue;
+    }
+    if (!IsIdentifierStart(text[i])) {
+      ++i;
+      while (IsIdentifierPart(text[i - 1]) && i < text.size() && IsIdentifierPart(text[i])) ++i;
+      continue;
+    }
+    size_t end = i;
+    while (end < text.size() && IsIdentifierPart(text[end])) ++end;
+    const auto [first, last] = macros_.equal_range(text.substr(i, end - i));
+    if (first != last) {
+      for (auto macro = first; macro != last; ++macro) {
+        std::string replaced(text.substr(0, i));
+        replaced.append(macro->second.value).append(text.substr(end));
+        Expand(replaced, depth + 1, out);
+      }
+      return;
+    }
+    i = end;
+  }
+  out->emplace_back(text);
+}
+
+// `operand` is what follows #include, macros replaced: "x", <x>, x, or any of them in calls of function-like macros.
+void Scanner::Resolve(std::string_view operand, const std::string& directory) {
+  operand = Trim(operand);
+  while (!operand.empty() && operand.front() != '"' && operand.front() != '<') {
+    const size_t open = operand.find('(');
+    const size_t close = operand.rfind(')');
+    if (open == std::string_view::npos || close == std::string_view::npos || close < open) break;
+    operand = Trim(operand.substr(open + 1, close - open - 1));
+  }
+  if (operand.empty()) return;
+  bool quoted = true;
+  if (operand.front() == '"' || operand.front() == '<') {
+    quoted = operand.front() == '"';
+    const size_t end = operand.find(quoted ? '"' : '>', 1);
+    if (end == std::string_view::npos) return;
+    operand = operand.substr(1, end - 1);
+  }
+  if (!operand.empty()) FindFile(operand, quoted, directory);
+}
+
+bool Scanner::FindFile(std::string_view name, bool quoted, const std::string& directory) {
+  if (name.front() == '/') {
+    const std::string path = NormalisePath(name, "");
+    if (!TakeFile(path)) return false;
+    NoteMacroFolders(std::string(name));
+    return true;
+  }
+  if (quoted && !directory.empty() && TakeFile(NormalisePath(name, directory))) return true;
+  for (const std::string& folder : folders_) {
+    if (TakeFile(NormalisePath(name, folder))) return true;
+  }
+  if (!quoted || current_directory_.empty() || !TakeFile(NormalisePath(name, current_directory_))) return false;
+  uses_current_directory_ = true;
+  return true;
+}
+
+// An absolute path was put together from a macro's value: that value names a folder which the worker must replace.
+void Scanner::NoteMacroFolders(const std::string& path) {
+  for (const auto& [name, macro] : macros_) {
+    if (macro.begin == macro.end || macro.value.front() != '/') continue;
+    if (path.compare(0, macro.value.size(), macro.value) != 0) continue;
+    const std::string clean = NormalisePath(macro.value, "");
+    const bool is_file = taken_.count(clean) != 0;
+    const std::string folder = is_file ? DirectoryOf(clean) : clean;
+    if (folder == "/") continue;
+    AddDirectory(folder);
+    // A slash at the end may be part of how the sources put the path together: it stays.
+    const std::string text = macro.value.back() == '/' ? clean + '/' : clean;
+    const bool edited = std::any_of(edits_.begin(), edits_.end(),
+                                    [&macro = macro](const Edit& edit) { return edit.begin == macro.begin; });
+    if (text != macro.value && !edited) edits_.push_back({macro.begin, macro.end, text});
+  }
+}
+
+// True if `path` is a readable file: it is in the result then.
+bool Scanner::TakeFile(const std::string& path) {
+  if (path.empty()) return false;
+  if (taken_.count(path) != 0) return true;
+  if (result_.files.size() >= kMaxIncludeFiles) return false;
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (fd < 0) return false;
+  struct stat info;
+  std::string contents;
+  bool good = fstat(fd, &info) == 0 && S_ISREG(info.st_mode) &&
+              static_cast<size_t>(info.st_size) <= kMaxIncludeBytes - taken_bytes_;
+  if (good) {
+    contents.resize(static_cast<size_t>(info.st_size));
+    size_t filled = 0;
+    while (filled < contents.size()) {
+      const ssize_t count = read(fd, contents.data() + filled, contents.size() - filled);
+      if (count <= 0) break;
+      filled += static_cast<size_t>(count);
+    }
+    contents.resize(filled);
+  }
+  close(fd);
+  if (!good) return false;
+  taken_bytes_ += contents.size();
+  taken_.insert(path);
+  queue_.push_back(result_.files.size());
+  result_.files.push_back({path, std::move(contents)});
+  return true;
+}
+
+void Scanner::ScanQueue() {
+  // A macro of one file may complete a directive of another: computed directives are tried again until nothing is new.
+  size_t files_before = 0;
+  do {
+    while (!queue_.empty()) {
+      const size_t index = queue_.back();
+      queue_.pop_back();
+      const std::string directory = DirectoryOf(result_.files[index].path);
+      // A copy: the scan may move the vector's elements.
+      const std::string contents = result_.files[index].contents;
+      ScanText(contents, directory);
+    }
+    files_before = result_.files.size();
+    for (size_t i = 0; i < computed_.size(); ++i) {
+      Values values;
+      Expand(computed_[i].first, 0, &values);
+      for (const std::string& value : values) Resolve(value, computed_[i].second);
+    }
+  } while (result_.files.size() != files_before || !queue_.empty());
+}
+
+IncludeScan Scanner::Finish() {
+  result_.options = std::string(options_);
+  std::sort(edits_.begin(), edits_.end(), [](const Edit& a, const Edit& b) { return a.begin > b.begin; });
+  for (const Edit& edit : edits_) {
+    const bool needs_quotes = edit.text.find(' ') != std::string::npos &&
+                              options_.substr(edit.begin, edit.end - edit.begin).find(' ') == std::string_view::npos;
+    result_.options.replace(edit.begin, edit.end - edit.begin, needs_quotes ? '"' + edit.text + '"' : edit.text);
+  }
+  // The compiler runs in another current directory; what was found from this one is found through -I.
+  if (uses_current_directory_) {
+    result_.options += current_directory_.find(' ') == std::string::npos ? " -I " + current_directory_
+                                                                         : " -I \"" + current_directory_ + '"';
+    AddDirectory(current_directory_);
+  }
+  return std::move(result_);
+}
+
+}  // namespace
+
+std::string NormalisePath(std::string_view path, const std::string& base) {
+  std::string joined;
+  if (path.empty() || path.front() != '/') {
+    if (base.empty() || base.front() != '/') return "";
+    joined = base + '/';
+  }
+  joined.append(path);
+  std::vector<std::string_view> parts;
+  for (size_t begin = 0; begin < joined.size();) {
+    const size_t end = std::min(joined.find('/', begin), joined.size());
+    const std::string_view part = std::string_view(joined).substr(begin, end - begin);
+    begin = end + 1;
+    if (part == "..") {
+      if (!parts.empty()) parts.pop_back();
+    } else if (!part.empty() && part != ".") {
+      parts.push_back(part);
+    }
+  }
+  std::string result;
+  for (const std::string_view part : parts) result.append("/").append(part);
+  return result.empty() ? "/" : result;
+}
+
+IncludeScan ScanIncludes(const std::vector<std::string_view>& sources, std::string_view options,
+                         const std::string& current_directory) {
+  Scanner scanner(options, current_directory);
+  scanner.ReadOptions();
+  for (const std::string_view source : sources) scanner.ScanText(source, "");
+  scanner.ScanQueue();
+  return scanner.Finish();
+}
+
+}  // namespace sluice

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a memory object's mappings are: regions that the application may touch between clEnqueueMap* and
+// clEnqueueUnmapMemObject. Three sorts of memory are handed out:
+//
+//   heap      buffers in the shared heap: the very bytes, nothing travels         EnqueueMapShared / EnqueueUnmapShared
+//   host_ptr  CL_MEM_USE_HOST_PTR: the application's own memory                   a read command / a write command
+//   shadow    everything else: memory of the client, laid out as the object is    the same
+//
+// One shadow belongs to one root object, so that overlapping mappings are coherent; it is there from the first map until
+// the last mapping is gone and the commands of its bytes have ended: whoever needs it holds a share.
+// Mappings is owned by its MemObject. Thread-safe.
+#pragma once
+
+#include <CL/cl.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+
+namespace sluice {
+
+// Page-aligned memory of the client.
+class Shadow {
+ public:
+  // Null if there is not enough memory.
+  static std::shared_ptr<Shadow> Make(size_t bytes);
+  ~Shadow();
+  Shadow(const Shadow&) = delete;
+  Shadow& operator=(const Shadow&) = delete;
+
+  uint8_t* data() const { return data_; }
+
+ private:
+  Shadow(uint8_t* data, size_t bytes) : data_(data), bytes_(bytes) {}
+
+  uint8_t* const data_;
+  const size_t bytes_;
+};
+
+struct Mapping {
+  void* pointer = nullptr;
+  uint64_t map_id = 0;  // Of this mapping; also on the wire if it is shared.
+  bool in_heap = false;
+  cl_map_flags flags = 0;
+  size_t offset = 0;  // A buffer's region.
+  size_t bytes = 0;
+  size_t image_origin[3] = {0, 0, 0};  // An image's.
+  size_t image_region[3] = {0, 0, 0};
+  std::shared_ptr<Shadow> shadow;
+
+  bool for_writing() const { return (flags & (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION)) != 0; }
+};
+
+class Mappings {
+ public:
+  // The root object's shadow, made if there is none. Null if there is not enough memory.
+  std::shared_ptr<Shadow> GetShadow(size_t bytes);
+
+  void Add(Mapping mapping);
+  // Takes out the newest mapping that was handed out at `pointer`; false if there is none.
+  bool Take(const void* pointer, Mapping* mapping);
+  // The map command failed: there is no such mapping.
+  void Remove(uint64_t map_id);
+  cl_uint count() const;
+
+ private:
+  mutable absl::Mutex mu_;
+  std::vector<Mapping> mappings_ ABSL_GUARDED_BY(mu_);
+  std::weak_ptr<Shadow> shadow_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace sluice

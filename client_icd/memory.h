@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// A memory object: buffer, sub-buffer, image or pipe, one class for the four as for the application (cl_mem). Everything it
+// was made from is kept here, so that queries and checks need no traffic.
+//
+// Where the bytes lie: in the session's shared heap (a CPU device of a local session), at heap(); else with the worker.
+// CL_MEM_USE_HOST_PTR memory lies with the worker as well: the application's memory is filled and read by maps (map.h).
+//
+// Keeps its context and, if it is made from another memory object, that one. Held by the application and by commands whose
+// end it must see. Thread-safe: constant once the handle is given out, but for the mappings, which have their own lock.
+#pragma once
+
+#include <CL/cl.h>
+
+#include <optional>
+
+#include "client_icd/args.h"
+#include "client_icd/context.h"
+#include "client_icd/image_format.h"
+#include "client_icd/info.h"
+#include "client_icd/map.h"
+#include "client_icd/object.h"
+
+namespace sluice {
+
+struct ImageShape {
+  cl_image_format format = {};
+  cl_image_desc desc = {};  // As given, memory object aside.
+  size_t element_bytes = 0;
+  ImageExtent extent = {};
+  // Of the application's memory for USE_HOST_PTR, and what CL_IMAGE_ROW_PITCH reports: as given, else tightly packed.
+  size_t row_pitch = 0;
+  size_t slice_pitch = 0;  // 0 where the type has no slices or layers.
+
+  int dimensions() const { return ImageDimensions(desc.image_type); }
+};
+
+struct PipeShape {
+  cl_uint packet_size = 0;
+  cl_uint max_packets = 0;
+};
+
+class MemObject : public ClObject<MemObject, cl_mem, ObjectKind::kMemory> {
+ public:
+  struct Description {
+    cl_mem_object_type type = CL_MEM_OBJECT_BUFFER;
+    cl_mem_flags flags = 0;
+    size_t bytes = 0;          // Of a buffer.
+    void* host_ptr = nullptr;  // With USE_HOST_PTR.
+    Ref<MemObject> parent;
+    size_t origin = 0;  // In the parent, if that is a buffer.
+    PropertyList properties;
+    std::optional<ImageShape> image;
+    std::optional<PipeShape> pipe;
+  };
+
+  MemObject(Ref<Context> context, Description description);
+  ~MemObject();
+
+  // Null for a handle that is none, or is not of that sort.
+  static MemObject* FromBuffer(cl_mem handle);
+  static MemObject* FromImage(cl_mem handle);
+  static MemObject* FromPipe(cl_mem handle);
+
+  Context& context() const { return *context_; }
+  Session& session() const { return context_->session(); }
+  CommandStream& stream() const { return context_->stream(); }
+
+  cl_mem_object_type type() const { return about_.type; }
+  bool is_buffer() const { return about_.type == CL_MEM_OBJECT_BUFFER; }
+  bool is_pipe() const { return about_.pipe.has_value(); }
+  bool is_image() const { return about_.image.has_value(); }
+  cl_mem_flags flags() const { return about_.flags; }
+  bool uses_host_ptr() const { return (about_.flags & CL_MEM_USE_HOST_PTR) != 0; }
+  size_t bytes() const { return about_.bytes; }
+  uint8_t* host_ptr() const { return static_cast<uint8_t*>(about_.host_ptr); }
+  MemObject* parent() const { return about_.parent.get(); }
+  size_t origin() const { return about_.origin; }
+  const ImageShape& image() const { return *about_.image; }
+  // The buffer whose memory this one is a part of, or itself.
+  MemObject& root() { return is_buffer() && about_.parent ? *about_.parent : *this; }
+
+  // The worker has made it: from now on it is released on the wire too. Before the handle is given out.
+  void SetMade(const pb::MemoryPlacement& placement);
+  // The buffer's bytes in the shared heap; null if they are not there.
+  uint8_t* heap() const { return heap_; }
+
+  Mappings& mappings() { return mappings_; }
+
+  // CL_INVALID_OPERATION if the flags forbid the host to read or write (section 5.2.1, CL_MEM_HOST_*).
+  cl_int CheckHostRead() const;
+  cl_int CheckHostWrite() const;
+  // CL_MISALIGNED_SUB_BUFFER_OFFSET if this is a sub-buffer whose origin does not suit the device.
+  cl_int CheckAlignment(const Device& device) const;
+
+  cl_int GetInfo(cl_mem_info param_name, const InfoSink& sink);
+  cl_int GetImageInfo(cl_image_info param_name, const InfoSink& sink);
+  cl_int GetPipeInfo(cl_pipe_info param_name, const InfoSink& sink);
+
+ private:
+  const Ref<Context> context_;
+  const Description about_;
+  bool made_ = false;
+  uint8_t* heap_ = nullptr;
+  Mappings mappings_;
+};
+
+// Flags of a new buffer, image or pipe (section 5.2.1): CL_INVALID_VALUE for unknown or contradicting ones,
+// CL_INVALID_HOST_PTR for a pointer that does not go with them.
+cl_int CheckMemFlags(cl_mem_flags flags);
+cl_int CheckHostPtr(cl_mem_flags flags, const void* host_ptr);
+// A sub-buffer's or buffer-made image's flags, completed from the parent's (sections 5.2.1 and 5.3.1); CL_INVALID_VALUE if
+// they contradict.
+cl_int InheritMemFlags(cl_mem_flags parent, cl_mem_flags* flags);
+// What of the flags the worker's driver sees.
+cl_mem_flags WireMemFlags(cl_mem_flags flags);
+
+// True if the origin suits the device's CL_DEVICE_MEM_BASE_ADDR_ALIGN.
+bool IsAligned(uint64_t origin, const Device& device);
+
+}  // namespace sluice

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client_icd/platform.h"
+
+#include <algorithm>
+#include <string>
+
+#include "client_icd/api.h"
+#include "client_icd/args.h"
+#include "client_icd/endpoint.h"
+
+namespace sluice {
+
+Platform::Platform(Endpoint* endpoint, const pb::PlatformSnapshot::Platform& described)
+    : ClObject(0), endpoint_(endpoint), info_(described.info()) {
+  for (const pb::PlatformSnapshot::Device& device : described.devices()) {
+    devices_.push_back(new Device(this, device.id(), InfoTable(device.info())));
+  }
+}
+
+namespace {
+
+constexpr char kIcdExtension[] = "cl_khr_icd";
+
+// cl_khr_icd is this driver's own, whatever the real platform has: loaders drop a platform without
+// it.
+std::string WithIcdExtension(const InfoTable& info) {
+  std::string extensions(info.Text(CL_PLATFORM_EXTENSIONS));
+  if (info.HasWord(CL_PLATFORM_EXTENSIONS, kIcdExtension)) return extensions;
+  return extensions.empty() ? kIcdExtension : kIcdExtension + (" " + extensions);
+}
+
+std::vector<cl_name_version> WithIcdExtensionVersion(const std::string& bytes) {
+  std::vector<cl_name_version> versions(bytes.size() / sizeof(cl_name_version));
+  bytes.copy(reinterpret_cast<char*>(versions.data()), versions.size() * sizeof(cl_name_version));
+  for (cl_name_version& one : versions) {
+    one.name[CL_NAME_VERSION_MAX_NAME_SIZE - 1] = '\0';
+    if (std::string_view(one.name) == kIcdExtension) return versions;
+  }
+  cl_name_version own = {CL_MAKE_VERSION(1, 0, 0), {}};
+  std::copy(std::begin(kIcdExtension), std::end(kIcdExtension), own.name);
+  versions.insert(versions.begin(), own);
+  return versions;
+}
+
+}  // namespace
+
+cl_int Platform::GetInfo(cl_platform_info param_name, const InfoSink& sink) const {
+  switch (param_name) {
+    case CL_PLATFORM_NAME:
+      return sink.String("Sluice (" + std::string(info_.Text(CL_PLATFORM_NAME)) + ")");
+    case CL_PLATFORM_ICD_SUFFIX_KHR:
+      return sink.String("SLUICE");
+    case CL_PLATFORM_EXTENSIONS:
+      return sink.String(WithIcdExtension(info_));
+    case CL_PLATFORM_EXTENSIONS_WITH_VERSION: {
+      const std::string* bytes = info_.Find(CL_PLATFORM_EXTENSIONS_WITH_VERSION);
+      if (bytes == nullptr) return info_.Answer(param_name, sink);  // A platform before OpenCL 3.0.
+      return sink.Array(WithIcdExtensionVersion(*bytes));
+    }
+    default:
+      return info_.Answer(param_name, sink);
+  }
+}
+
+namespace api {
+
+cl_int CL_API_CALL clGetPlatformIDs(cl_uint num_entries, cl_platform_id* platforms,
+                                    cl_uint* num_platforms) noexcept {
+  if ((num_entries == 0 && platforms != nullptr) ||
+      (platforms == nullptr && num_platforms == nullptr)) {
+    return CL_INVALID_VALUE;
+  }
+  const std::vector<Platform*> all = AllPlatforms();
+  if (num_platforms != nullptr) *num_platforms = static_cast<cl_uint>(all.size());
+  if (all.empty()) return CL_PLATFORM_NOT_FOUND_KHR;
+  if (platforms != nullptr) {
+    const size_t count = std::min<size_t>(num_entries, all.size());
+    for (size_t i = 0; i < count; ++i) platforms[i] = all[i]->handle();
+  }
+  return CL_SUCCESS;
+}
+
+cl_int CL_API_CALL clGetPlatformInfo(cl_platform_id handle, cl_platform_info param_name,
+                                     size_t param_value_size, void* param_value,
+                                     size_t* param_value_size_ret) noexcept {
+  const Platform* platform = Platform::From(handle);
+  if (platform == nullptr) return CL_INVALID_PLATFORM;
+  return platform->GetInfo(param_name,
+                           InfoSink(param_value_size, param_value, param_value_size_ret));
+}
+
+}  // namespace api
+}  // namespace sluice

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// A command queue, on the host or on a device. Held by the application and by the events of its
+// commands; holds its context and device. Thread-safe.
+#pragma once
+
+#include <atomic>
+
+#include "client_icd/args.h"
+#include "client_icd/context.h"
+#include "client_icd/device.h"
+#include "client_icd/object.h"
+
+namespace sluice {
+
+class Queue : public ClObject<Queue, cl_command_queue, ObjectKind::kQueue> {
+ public:
+  Queue(Ref<Context> context, Ref<Device> device, PropertyList properties, bool with_properties);
+  ~Queue();
+
+  // Null also for a queue on a device, to which the host cannot enqueue (CL_INVALID_COMMAND_QUEUE).
+  static Queue* FromHost(cl_command_queue handle) {
+    Queue* queue = From(handle);
+    return queue != nullptr && !queue->on_device() ? queue : nullptr;
+  }
+
+  Context& context() const { return *context_; }
+  Session& session() const { return context_->session(); }
+  CommandStream& stream() const { return context_->stream(); }
+  Device& device() const { return *device_; }
+
+  const PropertyList& properties() const { return properties_; }
+  cl_command_queue_properties flags() const { return flags_.load(std::memory_order_relaxed); }
+  bool on_device() const { return (flags() & CL_QUEUE_ON_DEVICE) != 0; }
+  bool profiles() const { return (flags() & CL_QUEUE_PROFILING_ENABLE) != 0; }
+  cl_uint size() const { return size_; }  // Of a device queue.
+
+  // The worker has made it: from now on it is released on the wire too.
+  void SetMade();
+  void SetFlags(cl_command_queue_properties flags) {
+    flags_.store(flags, std::memory_order_relaxed);
+  }
+
+  // A command was refused late: its code waits here for the queue's next synchronisation point.
+  void SetLateError(cl_int status);
+  cl_int TakeLateError() { return late_error_.exchange(CL_SUCCESS, std::memory_order_relaxed); }
+
+  // A command is about to be posted. Everything that enqueues says so.
+  void NoteEnqueue() { enqueued_.fetch_add(1, std::memory_order_relaxed); }
+  // Waits until all that was enqueued has ended: clFinish without the checks. With nothing enqueued
+  // since the last time there is nothing to ask the worker.
+  cl_int Finish();
+
+  cl_int GetInfo(cl_command_queue_info param_name, const InfoSink& sink);
+
+ private:
+  const Ref<Context> context_;
+  const Ref<Device> device_;
+  const PropertyList properties_;  // As given; for CL_QUEUE_PROPERTIES_ARRAY.
+  const bool with_properties_;     // Made by clCreateCommandQueueWithProperties.
+  const cl_uint size_;
+  bool made_ = false;  // Set before the handle is given out, constant after.
+  std::atomic<cl_command_queue_properties> flags_;
+  std::atomic<cl_int> late_error_{CL_SUCCESS};
+  std::atomic<uint64_t> enqueued_{0};
+  std::atomic<uint64_t> finished_{
+      0};  // The value of enqueued_ that a Finish is known to have covered.
+};
+
+}  // namespace sluice

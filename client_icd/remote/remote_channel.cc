@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client_icd/remote/remote_channel.h"
+
+#include <errno.h>
+#include <grpc/grpc.h>
+#include <grpc/support/log.h>
+#include <grpcpp/completion_queue.h>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/security/credentials.h>
+#include <pthread.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "broker/gateway/loopback.h"
+#include "broker/gateway/message_reader.h"
+#include "broker/gateway/transport_arguments.h"
+#include "proto/status_macros.h"
+
+namespace sluice {
+namespace {
+
+constexpr char kDescribeMethod[] = "/sluice.v1.Session/DescribePlatforms";
+constexpr char kSystemRoots[] = "/etc/ssl/certs/ca-certificates.crt";
+constexpr int kMaxDescribeBytes = 64 << 20;
+// DescribePlatformsRequest, DescribePlatformsReply.
+constexpr uint32_t kProcessNameField = 2;
+constexpr uint32_t kSnapshotField = 2;
+constexpr uint32_t kMessageField = 3;
+
+std::atomic<bool> forked{false};
+
+const char* Value(const Environment& environment, const char* name) {
+  const char* value = environment(name);
+  return value == nullptr || value[0] == '\0' ? nullptr : value;
+}
+
+absl::StatusOr<std::string> ReadFileOf(const Environment& environment, const char* name) {
+  const char* path = Value(environment, name);
+  if (path == nullptr) return std::string();
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream content;
+  content << file.rdbuf();
+  if (!file || content.str().empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(name, ": cannot read ", path, ", or it is empty"));
+  }
+  return content.str();
+}
+
+absl::StatusOr<std::string> ReadToken(const Environment& environment) {
+  ASSIGN_OR_RETURN(const std::string content, ReadFileOf(environment, "SLUICE_TOKEN_FILE"));
+  std::string token(absl::StripAsciiWhitespace(content.substr(0, content.find('\n'))));
+  if (content.empty() == token.empty()) return token;
+  return absl::InvalidArgumentError("SLUICE_TOKEN_FILE: its first line is empty; it must be the token");
+}
+
+}  // namespace
+
+absl::StatusOr<RemoteSecurity> ChooseSecurity(const std::string& endpoint, const Environment& environment) {
+  RemoteSecurity security;
+  ASSIGN_OR_RETURN(security.roots, ReadFileOf(environment, "SLUICE_TLS_CA"));
+  ASSIGN_OR_RETURN(security.certificate, ReadFileOf(environment, "SLUICE_TLS_CERT"));
+  ASSIGN_OR_RETURN(security.key, ReadFileOf(environment, "SLUICE_TLS_KEY"));
+  ASSIGN_OR_RETURN(security.token, ReadToken(environment));
+  if (security.certificate.empty() != security.key.empty()) {
+    return absl::InvalidArgumentError("SLUICE_TLS_CERT and SLUICE_TLS_KEY belong together: set both or none");
+  }
+  const char* allow = Value(environment, "SLUICE_ALLOW_PLAINTEXT");
+  const bool plaintext_allowed = IsLoopbackTarget(endpoint) || (allow != nullptr && std::strcmp(allow, "1") == 0);
+  security.tls = !security.roots.empty() || !security.certificate.empty() || !plaintext_allowed;
+  if (security.tls && security.roots.empty()) {
+    const auto system = [](const char*) { return kSystemRoots; };
+    absl::StatusOr<std::string> roots = ReadFileOf(system, "system roots");
+    if (!roots.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          endpoint, " is another machine, which takes TLS: set SLUICE_TLS_CA to the certificate of its authority (or "
+                    "SLUICE_ALLOW_PLAINTEXT=1 if nobody can listen on the way)"));
+    }
+    security.roots = *std::move(roots);
+  }
+  return security;
+}
+
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& endpoint, const RemoteSecurity& security) {
+  grpc::ChannelArguments arguments;
+  for (const auto& [name, value] : TransportArguments()) arguments.SetInt(name, value);
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+  arguments.SetMaxReceiveMessageSize(kMaxDescribeBytes);
+  std::shared_ptr<grpc::ChannelCredentials> credentials;
+  if (security.tls) {
+    grpc::SslCredentialsOptions ssl;
+    ssl.pem_root_certs = security.roots;
+    ssl.pem_cert_chain = security.certificate;
+    ssl.pem_private_key = security.key;
+    credentials = grpc::SslCredentials(ssl);
+  } else {
+    credentials = grpc::InsecureChannelCredentials();
+  }
+  return grpc::CreateCustomChannel(endpoint, credentials, arguments);
+}
+
+void Authorize(const RemoteSecurity& security, grpc::ClientContext* context) {
+  if (!security.token.empty()) context->AddMetadata("authorization", "Bearer " + security.token);
+}
+
+absl::StatusOr<std::string> DescribePlatforms(const std::string& endpoint, std::chrono::milliseconds timeout) {
+  const auto deadline = std::chrono::system_clock::now() + timeout;
+  RETURN_IF_ERROR(PrepareGrpc());
+  ASSIGN_OR_RETURN(const RemoteSecurity security, ChooseSecurity(endpoint, ::getenv));
+  grpc::GenericStub stub(MakeChannel(endpoint, security));
+  grpc::ClientContext context;
+  context.set_deadline(deadline);
+  Authorize(security, &context);
+  std::string request;
+  AppendStringField(kProcessNameField, ::program_invocation_short_name, &request);
+  const grpc::Slice slice(request);
+  grpc::CompletionQueue queue;
+  const auto call = stub.PrepareUnaryCall(&context, kDescribeMethod, grpc::ByteBuffer(&slice, 1), &queue);
+  call->StartCall();
+  grpc::ByteBuffer reply;
+  grpc::Status status;
+  call->Finish(&reply, &status, nullptr);
+  void* tag = nullptr;
+  bool ok = false;
+  queue.Next(&tag, &ok);  // The call's deadline bounds this.
+  queue.Shutdown();
+  while (queue.Next(&tag, &ok)) {
+  }
+  if (!status.ok()) return absl::UnavailableError(Describe(status));
+
+  MessageReader reader;
+  if (!reader.Reset(reply)) return absl::InvalidArgumentError("the daemon's description cannot be read");
+  std::string snapshot;
+  std::string message;
+  uint32_t field = 0;
+  MessageReader::Step step;
+  while ((step = reader.NextField(&field)) == MessageReader::Step::kField) {
+    if (field == kSnapshotField) snapshot = reader.Rest();
+    if (field == kMessageField) message = reader.Rest();
+  }
+  if (step == MessageReader::Step::kMalformed) return absl::InvalidArgumentError("the daemon's description is malformed");
+  if (snapshot.empty() && !message.empty()) return absl::UnavailableError(message);
+  return snapshot;
+}
+
+absl::Status PrepareGrpc() {
+  static const bool prepared = [] {
+    // The process belongs to a stranger: nothing on its stderr, unless someone asks for it.
+    if (std::getenv("GRPC_VERBOSITY") == nullptr && std::getenv("SLUICE_LOG") == nullptr) {
+      gpr_set_log_function([](gpr_log_func_args*) {});
+    }
+    grpc_init();
+    ::pthread_atfork(nullptr, nullptr, [] { forked.store(true, std::memory_order_relaxed); });
+    return true;
+  }();
+  static_cast<void>(prepared);
+  if (!forked.load(std::memory_order_relaxed)) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      "this process is a fork of one that has used a remote device; start it with exec to use one too");
+}
+
+std::string Describe(const grpc::Status& status) {
+  static constexpr const char* kNames[] = {
+      "OK",           "CANCELLED",         "UNKNOWN",           "INVALID_ARGUMENT", "DEADLINE_EXCEEDED",
+      "NOT_FOUND",    "ALREADY_EXISTS",    "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION",
+      "ABORTED",      "OUT_OF_RANGE",      "UNIMPLEMENTED",     "INTERNAL",         "UNAVAILABLE",
+      "DATA_LOSS",    "UNAUTHENTICATED"};
+  const auto code = static_cast<size_t>(status.error_code());
+  return absl::StrCat(code < std::size(kNames) ? kNames[code] : "error", ": ", status.error_message());
+}
+
+}  // namespace sluice

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// What libsluice_remote.so exports (client_icd/transport.h): the driver finds these two by name.
+#include <signal.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+
+#include "absl/strings/numbers.h"
+#include "client_icd/remote/remote_channel.h"
+#include "client_icd/remote/remote_transport.h"
+
+namespace sluice {
+namespace {
+
+constexpr uint32_t kDefaultTimeoutMs = 2'000;
+
+// While it lives, threads that gRPC starts get no signals: those are the application's.
+class ScopedNoSignals {
+ public:
+  ScopedNoSignals() {
+    sigset_t all;
+    ::sigfillset(&all);
+    for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP}) ::sigdelset(&all, fault);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~ScopedNoSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_;
+};
+
+void Report(const absl::Status& status, char* error, uint64_t error_bytes) {
+  if (error_bytes == 0) return;
+  const size_t length = status.message().size() < error_bytes ? status.message().size() : error_bytes - 1;
+  std::memcpy(error, status.message().data(), length);
+  error[length] = '\0';
+}
+
+std::chrono::milliseconds ConnectTimeout() {
+  const char* text = std::getenv("SLUICE_CONNECT_TIMEOUT_MS");
+  uint32_t value = 0;
+  const bool valid = text != nullptr && absl::SimpleAtoi(text, &value) && value != 0;
+  return std::chrono::milliseconds(valid ? value : kDefaultTimeoutMs);
+}
+
+}  // namespace
+}  // namespace sluice
+
+extern "C" {
+
+__attribute__((visibility("default"))) sluice::Transport* sluice_remote_connect(const char* endpoint, char* error,
+                                                                                uint64_t error_bytes) {
+  const sluice::ScopedNoSignals no_signals;
+  auto transport = sluice::RemoteTransport::Connect(endpoint, sluice::ConnectTimeout());
+  if (transport.ok()) return transport->release();
+  sluice::Report(transport.status(), error, error_bytes);
+  return nullptr;
+}
+
+__attribute__((visibility("default"))) bool sluice_remote_describe(
+    const char* endpoint, uint32_t timeout_ms, void (*deliver)(void* to, const char* data, uint64_t bytes), void* to,
+    char* error, uint64_t error_bytes) {
+  const sluice::ScopedNoSignals no_signals;
+  const auto snapshot = sluice::DescribePlatforms(endpoint, std::chrono::milliseconds(timeout_ms));
+  if (!snapshot.ok()) {
+    sluice::Report(snapshot.status(), error, error_bytes);
+    return false;
+  }
+  deliver(to, snapshot->data(), snapshot->size());
+  return true;
+}
+
+}  // extern "C"

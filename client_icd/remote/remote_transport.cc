@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client_icd/remote/remote_transport.h"
+
+#include <errno.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client_icd/remote/remote_channel.h"
+#include "proto/spin.h"
+#include "proto/status_macros.h"
+
+namespace sluice {
+namespace {
+
+constexpr char kStreamMethod[] = "/sluice.v1.Session/Stream";
+// OpenSession's fields.
+constexpr uint32_t kProcessNameField = 2;
+constexpr uint32_t kFlagsField = 3;
+// A worker loads its driver first, which takes a while on a busy machine.
+constexpr std::chrono::milliseconds kOpenTimeout(60'000);
+constexpr absl::Duration kCloseTimeout = absl::Seconds(2);
+
+constexpr size_t kMaxInboxBytes = 16 << 20;
+// After an application thread has waited, it will probably wait again soon: the background thread stays away.
+constexpr int64_t kAfterWaiterNs = 1'000'000;
+// Replies that nobody awaits are taken in batches.
+constexpr int64_t kBetweenBatchesNs = 300'000;
+// How long the background thread looks away while an application thread polls.
+constexpr absl::Duration kWhileWaiterPolls = absl::Milliseconds(2);
+constexpr int64_t kBetweenBriefPollsNs = 10'000;
+
+gpr_timespec After(int64_t nanoseconds) {
+  return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_nanos(nanoseconds, GPR_TIMESPAN));
+}
+
+gpr_timespec Never() { return gpr_inf_future(GPR_CLOCK_MONOTONIC); }
+
+}  // namespace
+
+// --- The session's beginning and end -----------------------------------------------------------------------------
+
+absl::StatusOr<std::unique_ptr<RemoteTransport>> RemoteTransport::Connect(const std::string& endpoint,
+                                                                          std::chrono::milliseconds timeout) {
+  RETURN_IF_ERROR(PrepareGrpc());
+  ASSIGN_OR_RETURN(const RemoteSecurity security, ChooseSecurity(endpoint, ::getenv));
+  auto call = std::make_unique<Call>();
+  call->channel = MakeChannel(endpoint, security);
+  Authorize(security, &call->context);
+  std::unique_ptr<RemoteTransport> transport(new RemoteTransport(std::move(call)));
+  if (absl::Status opened = transport->Open(timeout); !opened.ok()) {
+    return absl::Status(opened.code(), absl::StrCat(endpoint, ": ", opened.message()));
+  }
+  return transport;
+}
+
+absl::Status RemoteTransport::Open(std::chrono::milliseconds timeout) {
+  call_->stream = grpc::GenericStub(call_->channel).PrepareCall(&call_->context, kStreamMethod, &call_->queue);
+  call_->operations.fetch_add(1);
+  call_->stream->StartCall(reinterpret_cast<void*>(kStarted));
+  RETURN_IF_ERROR(AwaitMessage(call_->started, timeout, "no connection"));
+  std::string open;
+  AppendStringField(kProcessNameField, ::program_invocation_short_name, &open);
+  const char* sync = std::getenv("SLUICE_SYNC");
+  if (sync != nullptr && sync[0] == '1') {
+    AppendVarint(uint64_t{kFlagsField} << 3, &open);
+    AppendVarint(1, &open);
+  }
+  std::string message;
+  AppendStringField(kOpenField, open, &message);
+  const grpc::Slice slice(message);
+  call_->operations.fetch_add(1);
+  call_->stream->Write(grpc::ByteBuffer(&slice, 1), reinterpret_cast<void*>(kWritten));
+  StartRead();
+  RETURN_IF_ERROR(AwaitMessage(call_->answered, kOpenTimeout, "no session was opened"));
+
+  absl::MutexLock lock(&in_mu_);
+  uint32_t field = 0;
+  if (inbox_.empty() || !reader_.Reset(inbox_.front()) ||
+      reader_.NextField(&field) != MessageReader::Step::kField || field != kOpenField) {
+    return absl::InvalidArgumentError("the daemon's first message is none that opens a session");
+  }
+  inbox_bytes_ -= inbox_.front().Length();
+  inbox_.pop_front();
+  inbox_count_.fetch_sub(1, std::memory_order_relaxed);
+  return absl::OkStatus();
+}
+
+// Before anyone else uses the transport.
+absl::Status RemoteTransport::AwaitMessage(const std::atomic<bool>& there, std::chrono::milliseconds timeout,
+                                           const char* what) {
+  const gpr_timespec deadline = After(std::chrono::nanoseconds(timeout).count());
+  while (!there.load() && !lost()) {
+    if (!PollOnce(deadline)) {
+      return absl::DeadlineExceededError(absl::StrCat(what, " within ", timeout.count(), " ms"));
+    }
+  }
+  return lost() ? absl::UnavailableError(lost_reason()) : absl::OkStatus();
+}
+
+RemoteTransport::~RemoteTransport() {
+  Lose("closed");
+  {
+    absl::MutexLock lock(&writer_mu_);
+    writer_stops_ = true;
+    writer_wake_.SignalAll();
+    while (writer_runs_) writer_wake_.Wait(&writer_mu_);
+  }
+  // Everything has been cancelled and comes back at once, unless gRPC itself hangs.
+  const absl::Time deadline = absl::Now() + kCloseTimeout;
+  while (call_->operations.load() > 0 && absl::Now() < deadline) PollOnce(After(10'000'000));
+  if (call_->operations.load() > 0) {
+    static_cast<void>(call_.release());
+    return;
+  }
+  call_->queue.Shutdown();
+  void* tag = nullptr;
+  bool ok = false;
+  while (call_->queue.Next(&tag, &ok)) {
+  }
+}
+
+void RemoteTransport::Lose(std::string_view reason) {
+  {
+    absl::MutexLock lock(&mu_);
+    if (lost_.load(std::memory_order_relaxed)) return;
+    lost_reason_ = std::string(reason);
+    lost_.store(true, std::memory_order_release);
+  }
+  call_->context.TryCancel();
+  Interrupt(kBitWaiter | kBitBackground);
+}
+
+std::string RemoteTransport::lost_reason() const {
+  if (forked_.load(std::memory_order_relaxed)) return "the process has forked";
+  absl::MutexLock lock(&mu_);
+  return lost_reason_;
+}
+
+void RemoteTransport::LoseInForkedChild() {
+  forked_.store(true, std::memory_order_relaxed);
+  lost_.store(true, std::memory_order_release);
+}
+
+// --- Operations --------------------------------------------------------------------------------------------------
+
+void RemoteTransport::StartRead() {
+  call_->operations.fetch_add(1);
+  call_->stream->Read(&call_->incoming, reinterpret_cast<void*>(kRead));
+}
+
+bool RemoteTransport::StartWrite() {
+  auto pieces = std::make_unique<std::string>();
+  if (lost() || !outbox_.Take(pieces.get())) return false;
+  std::string start;
+  AppendFieldHeader(kPiecesField, pieces->size(), &start);
+  std::string* const owned = pieces.release();
+  const grpc::Slice slices[] = {
+      grpc::Slice(start),
+      grpc::Slice(owned->data(), owned->size(), [](void* string) { delete static_cast<std::string*>(string); }, owned)};
+  const grpc::ByteBuffer message(slices, 2);
+  call_->operations.fetch_add(1);
+  void* tag = nullptr;
+  bool ok = false;
+  // Mostly the socket takes it all at once: then the operation is over here, and no thread need be woken for that.
+  const auto write = [&] { call_->stream->Write(message, reinterpret_cast<void*>(kWritten)); };
+  if (call_->queue.DoThenAsyncNext(write, &tag, &ok, gpr_time_0(GPR_CLOCK_MONOTONIC)) ==
+      grpc::CompletionQueue::GOT_EVENT) {
+    Complete(tag, ok, /*by_poller=*/false);
+  }
+  return true;
+}
+
+void RemoteTransport::Flush() {
+  while (StartWrite()) {
+  }
+}
+
+void RemoteTransport::Complete(void* tag, bool ok, bool by_poller) {
+  call_->operations.fetch_sub(1);
+  switch (static_cast<Tag>(reinterpret_cast<intptr_t>(tag))) {
+    case kStarted:
+      if (!ok) return OnRead(false, by_poller);
+      call_->started.store(true);
+      return;
+    case kWritten:
+      return outbox_.Written();
+    case kRead:
+      return OnRead(ok, by_poller);
+    case kFinished:
+      call_->answered.store(true);
+      return Lose(absl::StrCat("the daemon ended the session: ", Describe(call_->status)));
+    case kKicked: {
+      absl::MutexLock lock(&mu_);
+      kick_pending_ = false;
+      if (!by_poller && polling_) KickLocked();  // It was meant for the poller.
+      return;
+    }
+  }
+}
+
+void RemoteTransport::OnRead(bool ok, bool by_poller) {
+  if (!ok) {
+    call_->operations.fetch_add(1);
+    call_->stream->Finish(&call_->status, reinterpret_cast<void*>(kFinished));
+    return;
+  }
+  bool read_on = false;
+  {
+    absl::MutexLock lock(&in_mu_);
+    inbox_bytes_ += call_->incoming.Length();
+    inbox_.push_back(std::move(call_->incoming));
+    call_->incoming.Clear();
+    inbox_count_.fetch_add(1, std::memory_order_release);
+    read_on = inbox_bytes_ < kMaxInboxBytes;
+    read_paused_ = !read_on;
+  }
+  call_->answered.store(true);
+  if (read_on) StartRead();
+  absl::MutexLock lock(&mu_);
+  waiter_wake_.Signal();
+  background_wake_.Signal();
+  if (!by_poller && polling_) KickLocked();
+}
+
+// --- What the session's threads do -------------------------------------------------------------------------------
+
+bool RemoteTransport::Receive(Frame* frame) {
+  while (!lost()) {
+    if (!reading_message_) {
+      grpc::ByteBuffer message;
+      bool read_on = false;
+      {
+        absl::MutexLock lock(&in_mu_);
+        if (inbox_.empty()) return false;
+        message = std::move(inbox_.front());
+        inbox_.pop_front();
+        inbox_bytes_ -= message.Length();
+        read_on = read_paused_ && inbox_bytes_ < kMaxInboxBytes / 2;
+        if (read_on) read_paused_ = false;
+      }
+      if (read_on) StartRead();
+      if (!reader_.Reset(message)) {
+        Lose("a message from the daemon cannot be read");
+        return false;
+      }
+      reading_message_ = true;
+    }
+    if (reader_.left() == 0) {
+      uint32_t field = 0;
+      const MessageReader::Step step = reader_.NextField(&field);
+      if (step == MessageReader::Step::kMalformed) Lose("a message from the daemon is malformed");
+      if (step != MessageReader::Step::kField) {
+        reading_message_ = false;
+        inbox_count_.fetch_sub(1, std::memory_order_relaxed);
+      } else if (field != kPiecesField) {
+        reader_.Skip(reader_.left());
+      }
+      continue;
+    }
+    const absl::StatusOr<bool> whole = TakePiece(frame);
+    if (!whole.ok()) Lose(std::string(whole.status().message()));
+    if (whole.ok() && *whole) return true;
+  }
+  return false;
+}
+
+// True if `frame` is whole now.
+absl::StatusOr<bool> RemoteTransport::TakePiece(Frame* frame) {
+  PieceHeader piece;
+  if (!reader_.Read(&piece, sizeof(piece))) return absl::InvalidArgumentError("piece header cut short");
+  RETURN_IF_ERROR(assembler_.Begin(piece));
+  const auto append = [this](const char* part, size_t bytes) { assembler_.Append({part, bytes}); };
+  if (!reader_.ForEachPart(piece.body_bytes, append) ||
+      !reader_.Skip(PaddedPieceBytes(piece.body_bytes) - sizeof(piece) - piece.body_bytes)) {
+    return absl::InvalidArgumentError("piece body cut short");
+  }
+  bool complete = false;
+  RETURN_IF_ERROR(assembler_.End(piece, frame, &complete));
+  return complete;
+}
+
+bool RemoteTransport::HasFrame() const {
+  if (inbox_count_.load(std::memory_order_acquire) > 0) return true;
+  if (lost()) return false;
+  // For those who look again and again instead of waiting.
+  auto* self = const_cast<RemoteTransport*>(this);
+  const int64_t now = MonotonicNs();
+  if (now - brief_poll_ns_.load(std::memory_order_relaxed) < kBetweenBriefPollsNs) return false;
+  self->brief_poll_ns_.store(now, std::memory_order_relaxed);
+  self->Flush();
+  self->TryPoll(0);
+  return inbox_count_.load(std::memory_order_acquire) > 0;
+}
+
+uint32_t RemoteTransport::Arm(RingSleep state, uint64_t) {
+  sleep_state_.store(state, std::memory_order_seq_cst);
+  return bell_.load(std::memory_order_seq_cst);
+}
+
+bool RemoteTransport::SleepMayEnd(uint32_t ticket) const {
+  return inbox_count_.load(std::memory_order_acquire) > 0 || lost() ||
+         bell_.load(std::memory_order_seq_cst) != ticket;
+}
+
+void RemoteTransport::Wait(uint32_t ticket, uint32_t bit) {
+  if (lost()) return;
+  burst_.store(0, std::memory_order_relaxed);
+  Flush();
+  const bool background = bit == kBitBackground;
+  absl::MutexLock lock(&mu_);
+  while (!SleepMayEnd(ticket)) {
+    if (polling_) {
+      if (background) {
+        background_wake_.WaitWithTimeout(&mu_, kWhileWaiterPolls);
+      } else {
+        if (poller_is_background_) KickLocked();
+        waiter_wake_.Wait(&mu_);
+      }
+      continue;
+    }
+    if (background) {
+      if (const int64_t hold_back_ns = HoldBackNs(); hold_back_ns > 0) {
+        background_wake_.WaitWithTimeout(&mu_, absl::Nanoseconds(hold_back_ns));
+        continue;
+      }
+    }
+    TakeRoleLocked(background);
+    mu_.Unlock();
+    PollOnce(Never());
+    mu_.Lock();
+    LeaveRoleLocked();
+  }
+  if (background) {
+    last_background_ns_ = MonotonicNs();
+  } else {
+    last_waiter_ns_ = MonotonicNs();
+  }
+}
+
+void RemoteTransport::Interrupt(uint32_t bits) {
+  absl::MutexLock lock(&mu_);
+  bell_.fetch_add(1, std::memory_order_seq_cst);
+  if ((bits & kBitWaiter) != 0) waiter_wake_.SignalAll();
+  if ((bits & kBitBackground) != 0) background_wake_.SignalAll();
+  if (polling_ && (bits & (poller_is_background_ ? kBitBackground : kBitWaiter)) != 0) KickLocked();
+}
+
+// --- Polling -----------------------------------------------------------------------------------------------------
+
+void RemoteTransport::TakeRoleLocked(bool background) {
+  polling_ = true;
+  poller_is_background_ = background;
+}
+
+void RemoteTransport::LeaveRoleLocked() {
+  polling_ = false;
+  waiter_wake_.Signal();
+  if (sleep_state_.load(std::memory_order_relaxed) == kSleepsEagerly) background_wake_.Signal();
+}
+
+bool RemoteTransport::PollOnce(gpr_timespec deadline) {
+  void* tag = nullptr;
+  bool ok = false;
+  if (call_->queue.AsyncNext(&tag, &ok, deadline) != grpc::CompletionQueue::GOT_EVENT) return false;
+  Complete(tag, ok, /*by_poller=*/true);
+  if (outbox_.bytes() > 0) Flush();
+  return true;
+}
+
+bool RemoteTransport::TryPoll(int64_t nanoseconds) {
+  if (!mu_.TryLock()) return false;
+  if (polling_) {
+    mu_.Unlock();
+    return false;
+  }
+  TakeRoleLocked(/*background=*/true);
+  mu_.Unlock();
+  PollOnce(nanoseconds == 0 ? gpr_time_0(GPR_CLOCK_MONOTONIC) : After(nanoseconds));
+  absl::MutexLock lock(&mu_);
+  LeaveRoleLocked();
+  return true;
+}
+
+// How long the background thread should leave the queue alone.
+int64_t RemoteTransport::HoldBackNs() const {
+  if (sleep_state_.load(std::memory_order_relaxed) == kSleepsEagerly) return 0;
+  const int64_t until = std::max(last_waiter_ns_ + kAfterWaiterNs, last_background_ns_ + kBetweenBatchesNs);
+  return until - MonotonicNs();
+}
+
+void RemoteTransport::KickLocked() {
+  if (kick_pending_) return;
+  kick_pending_ = true;
+  call_->operations.fetch_add(1);
+  call_->kick.Set(&call_->queue, gpr_time_0(GPR_CLOCK_MONOTONIC), reinterpret_cast<void*>(kKicked));
+}
+
+}  // namespace sluice

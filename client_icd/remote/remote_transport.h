@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// A remote session's transport: one gRPC bidirectional stream to a gateway (proto/control.proto).
+//
+// gRPC's completion queue is polled by whoever waits, so that an answer wakes the application's own thread and no other:
+// one thread at a time is the *poller*. With nobody waiting, the session's background thread polls, lazily: it leaves the
+// queue alone for a moment after an application thread has waited, and between bursts of replies that nobody awaits.
+//
+//   Send   appends to the outbox. A lone call is written by the caller at once; a burst of them is left to the writer
+//          thread, which writes what has gathered every few microseconds; who begins to wait writes what is left.
+//   Wait   polls, or waits until the poller has something for it.
+//
+// Owned by Session. Threads: as transport.h says. What comes in is from the peer: pieces are checked here, as in a ring.
+// Every lock is a leaf. gRPC is called with none held, but for mu_ around the alarm that wakes the poller.
+#pragma once
+
+#include <grpcpp/alarm.h>
+#include <grpcpp/client_context.h>
+#include <grpcpp/completion_queue.h>
+#include <grpcpp/generic/generic_stub.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "broker/gateway/message_reader.h"
+#include "client_icd/remote/remote_outbox.h"
+#include "client_icd/transport.h"
+#include "proto/frame.h"
+
+namespace sluice {
+
+class RemoteTransport : public Transport {
+ public:
+  // Connects within `timeout` and opens a session.
+  static absl::StatusOr<std::unique_ptr<RemoteTransport>> Connect(const std::string& endpoint,
+                                                                  std::chrono::milliseconds timeout);
+  ~RemoteTransport() override;
+
+  bool Send(const FrameHeader& header, std::string_view message, std::string_view payload, bool wake) override;
+  bool Receive(Frame* frame) override;
+  bool HasFrame() const override;
+  uint32_t Arm(RingSleep state, uint64_t awaited_event) override;
+  void Wait(uint32_t ticket, uint32_t bit) override;
+  void Interrupt(uint32_t bits) override;
+  bool lost() const override { return lost_.load(std::memory_order_acquire); }
+  std::string lost_reason() const override;
+  void Lose(std::string_view reason) override;
+  void LoseInForkedChild() override;
+  uint8_t* Map(const BulkSpan&) override { return nullptr; }
+  bool shares_memory() const override { return false; }
+
+ private:
+  enum Tag : intptr_t { kStarted = 1, kRead, kWritten, kFinished, kKicked };
+
+  // What gRPC works on. Leaked if it does not let go in time.
+  struct Call {
+    std::shared_ptr<grpc::Channel> channel;
+    grpc::CompletionQueue queue;
+    grpc::ClientContext context;
+    std::unique_ptr<grpc::GenericClientAsyncReaderWriter> stream;
+    grpc::ByteBuffer incoming;
+    grpc::Status status;
+    grpc::Alarm kick;
+    std::atomic<int> operations{0};  // Started and not yet returned by the queue.
+    std::atomic<bool> started{false};
+    std::atomic<bool> answered{false};  // The first message, or the end, has come.
+  };
+
+  explicit RemoteTransport(std::unique_ptr<Call> call) : call_(std::move(call)) {}
+
+  absl::Status Open(std::chrono::milliseconds timeout);
+  absl::Status AwaitMessage(const std::atomic<bool>& there, std::chrono::milliseconds timeout, const char* what);
+
+  absl::StatusOr<bool> TakePiece(Frame* frame);
+
+  // Operations.
+  void StartRead();
+  bool StartWrite();  // False: nothing to write, or a write is under way.
+  void Flush();
+  void Complete(void* tag, bool ok, bool by_poller);
+  void OnRead(bool ok, bool by_poller);
+
+  // Polling. Between TakeRole and LeaveRole this thread is the poller.
+  void TakeRoleLocked(bool background) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void LeaveRoleLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool PollOnce(gpr_timespec deadline);  // False: nothing happened until then.
+  // Polls for so long, unless another thread is the poller.
+  bool TryPoll(int64_t nanoseconds);
+  bool SleepMayEnd(uint32_t ticket) const;
+  int64_t HoldBackNs() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void KickLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  // Writing.
+  void AwaitRoom();
+  void RequestWriter();
+  void RunWriter();
+
+  std::unique_ptr<Call> call_;
+
+  // Drain lock of CommandStream.
+  MessageReader reader_;
+  bool reading_message_ = false;
+  FrameAssembler assembler_;
+
+  std::atomic<bool> lost_{false};    // Release in Lose; pairs with the acquire in lost().
+  std::atomic<bool> forked_{false};
+  std::atomic<uint32_t> bell_{0};
+  std::atomic<uint32_t> sleep_state_{kAwake};
+  std::atomic<int> inbox_count_{0};  // Messages that Receive has not used up. Release in OnRead; acquire in HasFrame.
+  std::atomic<int64_t> brief_poll_ns_{0};
+
+  mutable absl::Mutex mu_;
+  bool polling_ ABSL_GUARDED_BY(mu_) = false;
+  bool poller_is_background_ ABSL_GUARDED_BY(mu_) = false;
+  bool kick_pending_ ABSL_GUARDED_BY(mu_) = false;
+  int64_t last_waiter_ns_ ABSL_GUARDED_BY(mu_) = 0;      // When a waiter last left.
+  int64_t last_background_ns_ ABSL_GUARDED_BY(mu_) = 0;  // When the background thread last found something.
+  std::string lost_reason_ ABSL_GUARDED_BY(mu_);
+  absl::CondVar waiter_wake_;
+  absl::CondVar background_wake_;
+
+  absl::Mutex in_mu_;
+  std::deque<grpc::ByteBuffer> inbox_ ABSL_GUARDED_BY(in_mu_);
+  size_t inbox_bytes_ ABSL_GUARDED_BY(in_mu_) = 0;
+  bool read_paused_ ABSL_GUARDED_BY(in_mu_) = false;
+
+  RemoteOutbox outbox_;
+  std::atomic<int64_t> last_send_ns_{0};
+  std::atomic<int> burst_{0};  // Sends in quick succession since someone waited.
+  std::atomic<bool> writer_busy_{false};
+  absl::Mutex writer_mu_;
+  absl::CondVar writer_wake_;
+  bool writer_requested_ ABSL_GUARDED_BY(writer_mu_) = false;
+  bool writer_runs_ ABSL_GUARDED_BY(writer_mu_) = false;
+  bool writer_stops_ ABSL_GUARDED_BY(writer_mu_) = false;
+};
+
+}  // namespace sluice

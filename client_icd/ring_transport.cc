@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client_icd/ring_transport.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "broker/os/doorbell.h"
+#include "broker/os/local_socket.h"
+#include "client_icd/client_log.h"
+#include "client_icd/threads.h"
+#include "proto/heap_span.h"
+#include "proto/status_macros.h"
+
+namespace sluice {
+namespace {
+
+// A wait for room looks again this often whether the session is lost.
+constexpr int64_t kRoomTimeoutNs = 100'000'000;
+// How long a frame's segment may be behind the frame: it comes by another way, but was sent before.
+constexpr absl::Duration kSegmentTimeout = absl::Seconds(5);
+
+// Takes the next message of the channel, checked for form. kAborted: end of file.
+absl::StatusOr<HandleMessage> ReceiveHandleMessage(int socket, std::vector<UniqueFd>* fds) {
+  HandleMessage message;
+  ASSIGN_OR_RETURN(const size_t bytes, ReceiveMessage(socket, &message, sizeof(message), fds, 2));
+  if (bytes == 0) return absl::AbortedError("the worker has ended");
+  if (bytes != sizeof(message) || message.magic != kHandleMagic) {
+    return absl::InvalidArgumentError("a message on the handle channel that is none");
+  }
+  return message;
+}
+
+absl::StatusOr<SharedMapping> VerifyAndMap(const UniqueFd& fd, uint64_t size, void* address) {
+  RETURN_IF_ERROR(VerifySharedMemory(fd.get(), size));
+  return SharedMapping::Map(fd.get(), size, /*writable=*/true, address);
+}
+
+}  // namespace
+
+struct RingTransport::Channel {
+  explicit Channel(UniqueFd fd) : socket(std::move(fd)) {}
+
+  // The thread's whole life.
+  static void Run(const std::shared_ptr<Channel>& channel);
+  absl::Status Take(const HandleMessage& message, const std::vector<UniqueFd>& fds);
+  void LoseOwner(std::string_view reason);
+
+  const UniqueFd socket;
+
+  absl::Mutex mu;
+  RingTransport* owner ABSL_GUARDED_BY(mu) = nullptr;  // Null once the transport is gone.
+  bool ended ABSL_GUARDED_BY(mu) = false;              // No more segments will come.
+  absl::flat_hash_map<uint32_t, SharedMapping> segments ABSL_GUARDED_BY(mu);
+  absl::CondVar changed;
+};
+
+void RingTransport::Channel::Run(const std::shared_ptr<Channel>& channel) {
+  absl::Status status;
+  while (status.ok()) {
+    std::vector<UniqueFd> fds;
+    const absl::StatusOr<HandleMessage> message = ReceiveHandleMessage(channel->socket.get(), &fds);
+    status = message.ok() ? channel->Take(*message, fds) : message.status();
+  }
+  channel->LoseOwner(std::string(status.message()));
+}
+
+absl::Status RingTransport::Channel::Take(const HandleMessage& message,
+                                          const std::vector<UniqueFd>& fds) {
+  if (message.type != HandleMessageType::kHeapSegment || fds.size() != 1 || message.segment == 0) {
+    return absl::InvalidArgumentError("a message on the handle channel that is no heap segment");
+  }
+  ASSIGN_OR_RETURN(SharedMapping mapping,
+                   VerifyAndMap(fds[0], message.size, reinterpret_cast<void*>(message.address)));
+  absl::MutexLock lock(&mu);
+  if (!segments.try_emplace(message.segment, std::move(mapping)).second) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("heap segment ", message.segment, " a second time"));
+  }
+  changed.SignalAll();
+  return absl::OkStatus();
+}
+
+void RingTransport::Channel::LoseOwner(std::string_view reason) {
+  absl::MutexLock lock(&mu);
+  ended = true;
+  changed.SignalAll();
+  if (owner != nullptr) owner->Lose(reason);
+}
+
+absl::StatusOr<std::unique_ptr<RingTransport>> RingTransport::Connect(UniqueFd channel_fd,
+                                                                      int timeout_ms) {
+  auto channel = std::make_shared<Channel>(std::move(channel_fd));
+  RETURN_IF_ERROR(WaitReadable(channel->socket.get(), timeout_ms));
+  std::vector<UniqueFd> fds;
+  ASSIGN_OR_RETURN(const HandleMessage offer, ReceiveHandleMessage(channel->socket.get(), &fds));
+  if (offer.type != HandleMessageType::kRingOffer || fds.size() != 2 ||
+      offer.size != kRingFileBytes) {
+    return absl::InvalidArgumentError("the worker's first message is no ring offer");
+  }
+  ASSIGN_OR_RETURN(SharedMapping commands, VerifyAndMap(fds[0], kRingFileBytes, nullptr));
+  ASSIGN_OR_RETURN(SharedMapping replies, VerifyAndMap(fds[1], kRingFileBytes, nullptr));
+  std::unique_ptr<RingTransport> transport(
+      new RingTransport(channel, std::move(commands), std::move(replies)));
+  if (!StartThread("sluice-channel", [channel] { Channel::Run(channel); })) {
+    return absl::ResourceExhaustedError("no thread to be had");
+  }
+  return transport;
+}
+
+RingTransport::RingTransport(std::shared_ptr<Channel> channel, SharedMapping commands,
+                             SharedMapping replies)
+    : channel_(std::move(channel)),
+      commands_(std::move(commands)),
+      replies_(std::move(replies)),
+      replies_shared_(reinterpret_cast<RingShared*>(replies_.data())),
+      writer_(commands_.data()),
+      reader_(replies_.data()) {
+  absl::MutexLock lock(&channel_->mu);
+  channel_->owner = this;
+}
+
+RingTransport::~RingTransport() {
+  {
+    absl::MutexLock lock(&channel_->mu);
+    channel_->owner = nullptr;
+  }
+  ::shutdown(channel_->socket.get(), SHUT_RDWR);  // Ends the channel's thread, and the worker.
+}
+
+bool RingTransport::Send(const FrameHeader& header, std::string_view message,
+                         std::string_view payload, bool wake) {
+  const bool sent = CutFrame(
+      header, message, payload, kMaxPieceBody,
+      [this](const PieceHeader& piece, std::string_view a, std::string_view b, std::string_view c) {
+        while (!writer_.TryWritePiece(piece, a, b, c)) {
+          if (writer_.violated()) Lose("the worker's place in the command ring is impossible");
+          if (lost()) return false;
+          writer_.Notify(Wake::kUrgent, 0);
+          writer_.WaitForRoom(piece.body_bytes, kRoomTimeoutNs);
+        }
+        return true;
+      });
+  if (sent && wake) writer_.Notify(Wake::kWaiter, 0);
+  return sent;
+}
+
+bool RingTransport::Receive(Frame* frame) {
+  if (lost()) return false;
+  const absl::StatusOr<bool> there = reader_.Next(frame);
+  if (!there.ok()) Lose(std::string(there.status().message()));
+  return there.ok() && *there;
+}
+
+bool RingTransport::HasFrame() const { return reader_.HasPiece(); }
+
+uint32_t RingTransport::Arm(RingSleep state, uint64_t awaited_event) {
+  const uint32_t ticket = replies_shared_->bell.load(std::memory_order_seq_cst);
+  replies_shared_->awaited_event.store(awaited_event, std::memory_order_relaxed);
+  // Ordered before the sleeper's look at `produced`; pairs with the producer's look at the state
+  // after it has produced.
+  replies_shared_->sleep_state.store(state, std::memory_order_seq_cst);
+  return ticket;
+}
+
+void RingTransport::Wait(uint32_t ticket, uint32_t bit) {
+  if (lost() || HasFrame()) return;
+  FutexWait(&replies_shared_->bell, ticket, bit, /*timeout_ns=*/-1);
+}
+
+void RingTransport::Interrupt(uint32_t bits) { reader_.Interrupt(bits); }
+
+std::string RingTransport::lost_reason() const {
+  absl::MutexLock lock(&mu_);
+  return lost_reason_;
+}
+
+void RingTransport::Lose(std::string_view reason) {
+  {
+    absl::MutexLock lock(&mu_);
+    if (lost_.load(std::memory_order_relaxed)) return;
+    lost_reason_ = std::string(reason);
+    lost_.store(true, std::memory_order_release);
+  }
+  ::shutdown(channel_->socket.get(), SHUT_RDWR);
+  reader_.Interrupt(kBitWaiter | kBitBackground);
+  writer_.WakeWriter();
+}
+
+void RingTransport::LoseInForkedChild() {
+  lost_.store(true, std::memory_order_release);
+  ::close(channel_->socket.get());  // The worker's end of file must come from the parent alone.
+}
+
+uint8_t* RingTransport::Map(const BulkSpan& span) {
+  if (span.segment == 0 || lost()) return nullptr;
+  absl::MutexLock lock(&channel_->mu);
+  const absl::Time deadline = absl::Now() + kSegmentTimeout;
+  while (true) {
+    const auto it = channel_->segments.find(span.segment);
+    if (it != channel_->segments.end()) {
+      return SpanPointer(it->second.data(), it->second.size(), span.offset, span.size);
+    }
+    if (channel_->ended || channel_->changed.WaitWithDeadline(&channel_->mu, deadline))
+      return nullptr;
+  }
+}
+
+}  // namespace sluice

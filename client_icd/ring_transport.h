@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// A local session's transport: two rings and the heap's segments in memory shared with the worker,
+// and the handle channel (proto/handle_messages.h), over which the descriptors came and whose end
+// of file is the session's end. A thread of its own reads that channel.
+//
+// Owned by Session. Threads: as transport.h says. The worker may write anything into the shared
+// memory at any time: RingReader and SpanPointer check; descriptors are verified (seals, size)
+// before they are mapped.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "broker/os/scoped_handle.h"
+#include "broker/os/shared_memory.h"
+#include "client_icd/transport.h"
+#include "proto/handle_messages.h"
+#include "proto/ring_reader.h"
+#include "proto/ring_writer.h"
+
+namespace sluice {
+
+class RingTransport : public Transport {
+ public:
+  // Waits for the worker's RingOffer on the channel, which it takes.
+  static absl::StatusOr<std::unique_ptr<RingTransport>> Connect(UniqueFd channel, int timeout_ms);
+  ~RingTransport() override;
+
+  bool Send(const FrameHeader& header, std::string_view message, std::string_view payload,
+            bool wake) override;
+  bool Receive(Frame* frame) override;
+  bool HasFrame() const override;
+  uint32_t Arm(RingSleep state, uint64_t awaited_event) override;
+  void Wait(uint32_t ticket, uint32_t bit) override;
+  void Interrupt(uint32_t bits) override;
+  bool lost() const override { return lost_.load(std::memory_order_acquire); }
+  std::string lost_reason() const override;
+  void Lose(std::string_view reason) override;
+  void LoseInForkedChild() override;
+  uint8_t* Map(const BulkSpan& span_untrusted) override;
+  bool shares_memory() const override { return true; }
+
+ private:
+  // What the channel's thread needs, which may run a little longer than the transport.
+  struct Channel;
+
+  RingTransport(std::shared_ptr<Channel> channel, SharedMapping commands, SharedMapping replies);
+
+  const std::shared_ptr<Channel> channel_;
+  const SharedMapping commands_;
+  const SharedMapping replies_;
+  RingShared* const replies_shared_;
+  RingWriter writer_;  // Serialised by CommandStream's send lock.
+  RingReader reader_;  // Serialised by CommandStream's drain lock.
+
+  std::atomic<bool> lost_{false};  // Release in Lose; pairs with the acquire in lost().
+  mutable absl::Mutex mu_;
+  std::string lost_reason_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace sluice

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client_icd/session.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client_icd/client_log.h"
+#include "client_icd/context.h"
+#include "client_icd/threads.h"
+
+namespace sluice {
+
+cl_int ToClError(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kOk:
+      return CL_SUCCESS;
+    case absl::StatusCode::kResourceExhausted:
+      return CL_OUT_OF_RESOURCES;
+    default:
+      return CL_DEVICE_NOT_AVAILABLE;
+  }
+}
+
+Session::Session(std::unique_ptr<Transport> transport)
+    : transport_(std::move(transport)), stream_(this, transport_.get()) {}
+
+Session::~Session() = default;
+
+std::shared_ptr<Session> Session::Start(std::unique_ptr<Transport> transport) {
+  std::shared_ptr<Session> session(new Session(std::move(transport)));
+  // The thread keeps the session until it is lost.
+  if (!StartThread("sluice-replies", [session] { session->stream_.RunReplyThread(); })) {
+    session->Lose("no thread to be had");
+  }
+  return session;
+}
+
+void Session::LoseInForkedChild() {
+  forked_.store(true, std::memory_order_relaxed);
+  callbacks_.MakeInert();
+  transport_->LoseInForkedChild();
+}
+
+void Session::OnLost() {
+  const std::string message =
+      absl::StrCat("the connection to the device was lost: ", transport_->lost_reason());
+  ClientLog(ClientLogLevel::kWarning, message);
+  std::vector<Ref<Object>> contexts;
+  {
+    absl::MutexLock lock(&mu_);
+    for (const auto& [id, object] : objects_) {
+      if (object->kind() != ObjectKind::kContext) continue;
+      if (Ref<Object> context = Ref<Object>::TryAcquire(object))
+        contexts.push_back(std::move(context));
+    }
+  }
+  for (const Ref<Object>& context : contexts)
+    static_cast<Context*>(context.get())->QueueNotify(message, {});
+}
+
+void Session::ReleaseObject(uint64_t id) {
+  if (lost()) {
+    if (!forked()) RunDestructorCallbacks(id);
+    return;
+  }
+  ScopedCommand command;
+  command->mutable_release_object()->set_id(id);
+  stream_.Post(*command);
+}
+
+void Session::ReleaseEvent(uint64_t id) {
+  ScopedCommand command;
+  command->mutable_release_object()->set_id(id);
+  stream_.PostQuietly(*command);
+}
+
+void Session::RegisterObject(Object* object) {
+  absl::MutexLock lock(&mu_);
+  objects_[object->id()] = object;
+}
+
+void Session::UnregisterObject(uint64_t id) {
+  if (forked()) return;
+  absl::MutexLock lock(&mu_);
+  objects_.erase(id);
+}
+
+Ref<Object> Session::FindObject(uint64_t id, ObjectKind kind) {
+  absl::MutexLock lock(&mu_);
+  const auto it = objects_.find(id);
+  if (it == objects_.end() || it->second->kind() != kind) return nullptr;
+  return Ref<Object>::TryAcquire(it->second);
+}
+
+void Session::AddDestructorCallback(uint64_t id, Callbacks::Callback run) {
+  bool first;
+  {
+    absl::MutexLock lock(&mu_);
+    std::vector<Callbacks::Callback>& callbacks = destructor_callbacks_[id];
+    first = callbacks.empty();
+    callbacks.push_back(std::move(run));
+  }
+  if (!first) return;
+  ScopedCommand command;
+  command->mutable_watch_destruction()->set_id(id);
+  stream_.Post(*command);
+}
+
+void Session::RunDestructorCallbacks(uint64_t id) {
+  std::vector<Callbacks::Callback> callbacks;
+  {
+    absl::MutexLock lock(&mu_);
+    const auto it = destructor_callbacks_.find(id);
+    if (it == destructor_callbacks_.end()) return;
+    callbacks = std::move(it->second);
+    destructor_callbacks_.erase(it);
+  }
+  for (auto it = callbacks.rbegin(); it != callbacks.rend(); ++it) callbacks_.Add(std::move(*it));
+}
+
+}  // namespace sluice

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// One worker, as the client sees it: its transport, its stream of commands, and what must be found
+// by id. Made with the first context of an endpoint and shared by all of its contexts. When it is
+// lost (the worker or the network is gone, or the peer broke the protocol) it stays lost: every
+// object of it is inert, calls answer CL_DEVICE_NOT_AVAILABLE, releases work, and the next
+// clCreateContext makes a new one.
+//
+// Held by its endpoint, by every context, and by its reply thread. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "client_icd/callbacks.h"
+#include "client_icd/command_stream.h"
+#include "client_icd/host_region.h"
+#include "client_icd/object.h"
+#include "client_icd/transport.h"
+
+namespace sluice {
+
+// The first id that a client gives to an object; below it are the devices of the snapshot.
+inline constexpr uint64_t kFirstClientId = uint64_t{1} << 32;
+
+// What an application is told when the environment fails: the daemon is gone, refuses, or has no
+// room.
+cl_int ToClError(const absl::Status& status);
+
+class Session : public std::enable_shared_from_this<Session> {
+ public:
+  // Starts the reply thread.
+  static std::shared_ptr<Session> Start(std::unique_ptr<Transport> transport);
+  ~Session();
+
+  uint64_t NextId() { return next_id_.fetch_add(1, std::memory_order_relaxed); }
+  // The first of `count` consecutive ids.
+  uint64_t NextIds(uint64_t count) { return next_id_.fetch_add(count, std::memory_order_relaxed); }
+
+  CommandStream& stream() { return stream_; }
+  Transport& transport() { return *transport_; }
+  Callbacks& callbacks() { return callbacks_; }
+  PendingDestinations& pending_destinations() { return pending_destinations_; }
+
+  bool lost() const { return transport_->lost(); }
+  // The peer broke the protocol, or the transport failed: ends the session. Everything pending
+  // fails soon after.
+  void Lose(std::string_view reason) { transport_->Lose(reason); }
+  // In the child of a fork: makes the session lost without touching a lock, a thread or a mapping.
+  // Whoever calls it keeps the session for ever, since none of those may be given back either.
+  void LoseInForkedChild();
+  bool forked() const { return forked_.load(std::memory_order_relaxed); }
+  // Everything pending has failed: tells the contexts. For CommandStream.
+  void OnLost();
+
+  // Tells the worker that the last reference to an object is gone. For destructors.
+  void ReleaseObject(uint64_t id);
+  void ReleaseEvent(uint64_t id);
+
+  // Queues, contexts and watched memory objects can be found by id, for replies that name them. An
+  // object takes itself out in its destructor; FindObject never returns one whose destruction has
+  // begun.
+  void RegisterObject(Object* object);
+  void UnregisterObject(uint64_t id);
+  Ref<Object> FindObject(uint64_t id, ObjectKind kind);
+
+  // Destructor callbacks outlive their object: `run` is queued when the worker says that `id` is
+  // destroyed. The first call for an id sends WatchDestruction. Callbacks run in reverse order of
+  // registration (section 5.2: a stack). When the session is lost, they run once the object is
+  // released.
+  void AddDestructorCallback(uint64_t id, Callbacks::Callback run);
+  void RunDestructorCallbacks(uint64_t id);
+
+ private:
+  explicit Session(std::unique_ptr<Transport> transport);
+
+  const std::unique_ptr<Transport> transport_;
+  Callbacks callbacks_;
+  PendingDestinations pending_destinations_;
+  CommandStream stream_;
+  std::atomic<uint64_t> next_id_{kFirstClientId};
+  std::atomic<bool> forked_{false};
+
+  absl::Mutex mu_;
+  absl::flat_hash_map<uint64_t, Object*> objects_ ABSL_GUARDED_BY(mu_);
+  absl::flat_hash_map<uint64_t, std::vector<Callbacks::Callback>> destructor_callbacks_
+      ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace sluice

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// How frames travel between the client and its worker: the shared rings of a local session
+// (ring_transport), or one gRPC stream of a remote one (the plugin libsluice_remote.so, loaded only
+// for remote endpoints). Only standard types cross this interface, so that the plugin may carry
+// another abseil and protobuf.
+//
+// Owned by Session. CommandStream serialises Send (its send lock) and Receive (its drain lock);
+// everything else may be called from any thread at any time. What Receive delivers is from the
+// peer: whole, but otherwise unchecked. Nothing here blocks for ever once the session is lost.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "proto/frame.h"
+#include "proto/ring_abi.h"
+
+namespace sluice {
+
+class Transport {
+ public:
+  virtual ~Transport() = default;
+
+  // Sends one frame; waits for room if there is none. `wake`: the worker should look at it now;
+  // without it, it may stay unseen until the next frame that says so. False: the session is lost.
+  virtual bool Send(const FrameHeader& header, std::string_view message, std::string_view payload,
+                    bool wake) = 0;
+
+  // The next reply frame, if there is one. Never waits.
+  virtual bool Receive(Frame* frame) = 0;
+  // True if Receive might have something.
+  virtual bool HasFrame() const = 0;
+
+  // Says what a sleeping thread wants to be woken for, from now on (ring_abi.h), and returns a
+  // ticket for Wait. kAwake: nobody sleeps. `awaited_event` counts with kSleepsForEvent.
+  virtual uint32_t Arm(RingSleep state, uint64_t awaited_event) = 0;
+  // Sleeps as kBitWaiter or kBitBackground. Returns at once if a frame is there, or the bell has
+  // rung since the ticket was given; returns too when the session is lost. May return without
+  // cause.
+  virtual void Wait(uint32_t ticket, uint32_t bit) = 0;
+  // Rings the bell for the threads that sleep with these bits.
+  virtual void Interrupt(uint32_t bits) = 0;
+
+  virtual bool lost() const = 0;
+  virtual std::string lost_reason() const = 0;
+  // Ends the session from this side: makes lost() true and wakes everyone. The first reason is
+  // kept.
+  virtual void Lose(std::string_view reason) = 0;
+  // Called in the child of a fork: makes lost() true; touches no thread, no lock and no mapping.
+  virtual void LoseInForkedChild() = 0;
+
+  // A span of the shared heap, checked against its segment; null if it does not fit or there is no
+  // shared memory.
+  virtual uint8_t* Map(const BulkSpan& span_untrusted) = 0;
+  virtual bool shares_memory() const = 0;
+};
+
+// What the plugin exports as `sluice_remote_connect` and `sluice_remote_describe`. `endpoint` is
+// HOST:PORT or dns:///NAME:PORT. On failure they return null or false and write why, terminated,
+// into `error`.
+extern "C" {
+// A new session. The caller deletes it.
+using SluiceRemoteConnect = Transport*(const char* endpoint, char* error, uint64_t error_bytes);
+// The platform snapshot (a serialised PlatformSnapshot): calls `deliver` once with its bytes.
+using SluiceRemoteDescribe = bool(const char* endpoint, uint32_t timeout_ms,
+                                  void (*deliver)(void* to, const char* data, uint64_t bytes),
+                                  void* to, char* error, uint64_t error_bytes);
+}
+
+}  // namespace sluice

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/command_loop.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/handlers/handlers.h"
+#include "google/protobuf/arena.h"
+#include "proto/spin.h"
+#include "proto/status_macros.h"
+
+namespace sluice {
+namespace {
+
+enum class ReplyMode { kAnswer, kDeferred, kNone };
+
+ReplyMode ModeOf(pb::Command::BodyCase body) {
+  switch (body) {
+#define COMMAND(Name, field, reply) \
+  case pb::Command::k##Name:        \
+    return ReplyMode::k##reply;
+#include "proto/commands.inc"
+    case pb::Command::BODY_NOT_SET:
+      break;
+  }
+  return ReplyMode::kNone;
+}
+
+// Name, queue and event of a command, for the report of its refusal.
+struct Refusal {
+  const char* call = "";
+  uint64_t queue_id = 0;
+  uint64_t event_id = 0;
+};
+
+template <typename T>
+Refusal DescribeRefusal(const char* name, const T& body) {
+  if constexpr (requires { body.on(); }) {
+    return {name, body.on().queue_id(), body.on().event_id()};
+  } else if constexpr (requires { body.queue_id(), body.event_id(); }) {
+    return {name, body.queue_id(), body.event_id()};
+  } else {
+    return {name, 0, 0};
+  }
+}
+
+HandlerResult Dispatch(Session& session, const pb::Command& command, Call& call) {
+  switch (command.body_case()) {  // No default: a command without a row must not build.
+#define COMMAND(Name, field, reply) \
+  case pb::Command::k##Name:        \
+    return Handle##Name(session, command.field(), call);
+#include "proto/commands.inc"
+    case pb::Command::BODY_NOT_SET:
+      break;
+  }
+  return absl::InvalidArgumentError("command with no body this daemon knows");
+}
+
+Refusal Describe(const pb::Command& command) {
+  switch (command.body_case()) {
+#define COMMAND(Name, field, reply) \
+  case pb::Command::k##Name:        \
+    return DescribeRefusal(#Name, command.field());
+#include "proto/commands.inc"
+    case pb::Command::BODY_NOT_SET:
+      break;
+  }
+  return {};
+}
+
+}  // namespace
+
+absl::Status CommandLoop::HandleFrame(Frame& frame) {
+  const uint64_t sequence = frame.header().sequence;
+  if (sequence != last_sequence_ + 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("command ", sequence, " follows ", last_sequence_));
+  }
+  last_sequence_ = sequence;
+
+  alignas(8) char block[4096];
+  google::protobuf::ArenaOptions options;
+  options.initial_block = block;
+  options.initial_block_size = sizeof(block);
+  google::protobuf::Arena arena(options);
+  pb::Command& command = *google::protobuf::Arena::CreateMessage<pb::Command>(&arena);
+  const std::string_view message = frame.message();
+  if (!command.ParseFromArray(message.data(), static_cast<int>(message.size()))) {
+    return absl::InvalidArgumentError(absl::StrCat("command ", sequence, " does not parse"));
+  }
+  pb::Reply& reply = *google::protobuf::Arena::CreateMessage<pb::Reply>(&arena);
+  const ReplyMode mode = ModeOf(command.body_case());
+  pb::Answer* const answer = reply.mutable_answer();
+  Call call{frame, *answer};
+  const HandlerResult result = Dispatch(*session_, command, call);
+  session_->commands_executed.fetch_add(1, std::memory_order_relaxed);
+  if (result.is_violation()) return result.violation();
+  RETURN_IF_ERROR(session_->TakeViolation());
+  if (result.is_later()) return absl::OkStatus();
+  if (mode == ReplyMode::kAnswer) {
+    answer->set_sequence(sequence);
+    answer->set_status(result.status());
+    const uint32_t flags = answer->memory().in_heap() ? kFrameCreatesMemory : 0;
+    session_->replies().Send(reply, Wake::kWaiter, {}, flags);
+  } else if (result.status() != CL_SUCCESS) {
+    const Refusal refusal = Describe(command);
+    session_->ReportRefused(refusal.call, refusal.queue_id, refusal.event_id, result.status());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CommandLoop::Run() {
+  Frame frame;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool got, reader_.Next(&frame));
+    if (got) {
+      RETURN_IF_ERROR(HandleFrame(frame));
+    } else {
+      RETURN_IF_ERROR(Idle());
+    }
+  }
+}
+
+absl::Status CommandLoop::Idle() {
+  session_->FlushTouched();
+  if (session_->replies().violated())
+    return absl::InvalidArgumentError("the client does not take its replies");
+  if (SpinUntil([this] { return reader_.HasPiece(); }, &spin_budget_)) return absl::OkStatus();
+  reader_.Sleep(kSleepsForAny, 0, kBitWaiter, -1);
+  reader_.Arm(kAwake);
+  return absl::OkStatus();
+}
+
+}  // namespace sluice

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The session thread: takes commands from the ring in the order sent, hands each to its handler,
+// sends the answers. It never waits for anything but the next command; queues that were touched are
+// flushed when the ring runs dry. Everything it reads is hostile; the reader has copied and framed
+// it, this parses the copy.
+#pragma once
+
+#include "absl/status/status.h"
+#include "daemon/call.h"
+#include "daemon/session.h"
+#include "proto/command.pb.h"
+#include "proto/ring_reader.h"
+
+namespace sluice {
+
+class CommandLoop {
+ public:
+  CommandLoop(Session* session, uint8_t* command_ring) : session_(session), reader_(command_ring) {
+    session->replies().set_on_violated([this] { reader_.Interrupt(kBitWaiter); });
+  }
+
+  // Returns only when the client has broken the protocol: the violation.
+  absl::Status Run();
+
+  // One frame, for Run, tests and the fuzzer. An error is a violation.
+  absl::Status HandleFrame(Frame& frame);
+
+ private:
+  absl::Status Idle();
+
+  Session* const session_;
+  RingReader reader_;
+  uint64_t last_sequence_ = 0;
+  int spin_budget_ = 0;
+};
+
+}  // namespace sluice

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/completions.h"
+
+#include <thread>
+#include <utility>
+
+#include "daemon/printf_capture.h"
+#include "daemon/replies.h"
+
+namespace sluice {
+
+struct Completions::Pending {
+  Completions* owner = nullptr;
+  uint64_t event_id = 0;
+  bool profiling = false;
+  Order order;
+  std::unique_ptr<Carried> carried;  // Whoever delivers takes these two away.
+  std::function<void(cl_int)> then;
+  // Guarded by the owner's mutex.
+  std::shared_ptr<const UniqueCl<cl_event>> event;  // Null once delivered.
+  bool ended = false;         // Known to have ended: no longer in the list.
+  bool taken = false;         // Out of its lane: in the hands of who delivers.
+  bool unregistered = false;  // The driver takes no callback for it.
+  PendingRef self;            // While in the list.
+  PendingRef drivers;         // Until the driver has called back: it holds the bare pointer.
+  Pending* next = nullptr;
+  Pending* previous = nullptr;
+};
+
+// A queue's completions that have not been delivered, oldest first. One thread delivers at a time;
+// the others leave what they know and go. All of it is guarded by the mutex of Completions.
+class CompletionLane {
+ public:
+  explicit CompletionLane(bool in_order) : in_order_(in_order) {}
+
+  void Add(const Completions::PendingRef& pending) { waiting_.push_back(pending); }
+
+  // True if the caller is to deliver.
+  bool NoteEnded() {
+    ++ended_;
+    return !std::exchange(delivering_, true);
+  }
+
+  struct Item {
+    Completions::PendingRef pending;
+    std::shared_ptr<const UniqueCl<cl_event>> event;
+    cl_int status = CL_COMPLETE;
+  };
+
+  // Takes what may be delivered: what has ended, and what stands before such a one that comes after
+  // all. Of the latter only the driver knows whether it has ended. False: nothing, and the caller's
+  // turn is over.
+  bool Take(std::vector<Item>* batch) {
+    size_t end = 0;      // One past the newest that has ended,
+    size_t ordered = 0;  // and that has and comes after all.
+    for (size_t i = 0; ended_ > 0; ++i) {
+      if (!waiting_[i]->ended) continue;
+      --ended_;
+      end = i + 1;
+      if (in_order_ || waiting_[i]->order.after_all) ordered = i + 1;
+    }
+    std::vector<Completions::PendingRef> stay;
+    for (size_t i = 0; i < end; ++i) {
+      Completions::PendingRef& pending = waiting_[i];
+      if (pending->ended || i < ordered) {
+        pending->taken = true;
+        batch->push_back({pending, pending->event});
+      } else {
+        stay.push_back(std::move(pending));
+      }
+    }
+    waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<ptrdiff_t>(end));
+    waiting_.insert(waiting_.begin(), stay.begin(), stay.end());
+    if (batch->empty()) delivering_ = false;
+    return !batch->empty();
+  }
+
+  // Before everything that waits.
+  void PutBack(const Completions::PendingRef& pending) {
+    pending->taken = false;
+    waiting_.push_front(pending);
+  }
+
+  bool idle() const { return waiting_.empty() && !delivering_; }
+
+ private:
+  const bool in_order_;
+  std::deque<Completions::PendingRef> waiting_;
+  size_t ended_ = 0;  // Of those waiting.
+  bool delivering_ = false;
+};
+
+cl_int StatusOf(cl_event event) {
+  cl_int status = CL_COMPLETE;
+  const cl_int asked = cl().clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status),
+                                           &status, nullptr);
+  return asked == CL_SUCCESS ? status : asked;
+}
+
+bool ReadProfiling(cl_event event, uint64_t (&times)[5]) {
+  constexpr cl_profiling_info kParams[5] = {CL_PROFILING_COMMAND_QUEUED,
+                                            CL_PROFILING_COMMAND_SUBMIT, CL_PROFILING_COMMAND_START,
+                                            CL_PROFILING_COMMAND_END, CL_PROFILING_COMMAND_COMPLETE};
+  for (int i = 0; i < 5; ++i) {
+    cl_ulong value = 0;
+    if (cl().clGetEventProfilingInfo(event, kParams[i], sizeof(value), &value, nullptr) !=
+        CL_SUCCESS) {
+      if (i < 4) return false;
+      value = times[3];  // CL_PROFILING_COMMAND_COMPLETE is of OpenCL 2.0; without child kernels it
+                         // is the end.
+    }
+    times[i] = value;
+  }
+  return true;
+}
+
+Completions::LaneRef Completions::MakeLane(bool in_order) {
+  return std::make_shared<CompletionLane>(in_order);
+}
+
+void Completions::SendCompletion(uint64_t event_id, cl_int status, const uint64_t* profiling) {
+  if (status < 0) any_failed_.store(true, std::memory_order_relaxed);
+  if (event_id == 0) return;
+  pb::Reply reply;
+  pb::Completion& completion = *reply.mutable_completion();
+  completion.set_event_id(event_id);
+  completion.set_status(status);
+  for (int i = 0; profiling != nullptr && i < 5; ++i) completion.add_profiling(profiling[i]);
+  replies_->Send(reply, Wake::kIfAwaited);
+}
+
+void Completions::Publish(cl_event event, uint64_t event_id, bool profiling,
+                          std::unique_ptr<Carried> carried, Order order) {
+  if (event_id == 0 && carried == nullptr) return;
+  auto pending = std::make_shared<Pending>();
+  pending->event_id = event_id;
+  pending->profiling = profiling;
+  pending->carried = std::move(carried);
+  pending->order = std::move(order);
+  Watch(pending, event);
+}
+
+void Completions::Then(cl_event event, std::function<void(cl_int)> then, Order order) {
+  auto pending = std::make_shared<Pending>();
+  pending->then = std::move(then);
+  pending->order = std::move(order);
+  Watch(pending, event);
+}
+
+void Completions::Watch(const PendingRef& pending, cl_event event) {
+  pending->owner = this;
+  const auto shared = std::make_shared<const UniqueCl<cl_event>>(Share(event));
+  {
+    absl::MutexLock lock(&mu_);
+    pending->event = shared;
+    pending->self = pending->drivers = pending;
+    pending->previous = last_;
+    (last_ == nullptr ? first_ : last_->next) = pending.get();
+    last_ = pending.get();
+    if (pending->order.lane != nullptr) pending->order.lane->Add(pending);
+  }
+  if (cl().clSetEventCallback(shared->get(), CL_COMPLETE, &OnDriverCallback, pending.get()) ==
+      CL_SUCCESS) {
+    return;
+  }
+  {
+    absl::MutexLock lock(&mu_);  // A driver without callbacks.
+    pending->drivers = nullptr;
+    pending->unregistered = true;
+  }
+  WaitForUnregistered();
+}
+
+void CL_CALLBACK Completions::OnDriverCallback(cl_event, cl_int, void* pointer) {
+  auto* const pending = static_cast<Pending*>(pointer);
+  Completions* const owner = pending->owner;
+  PendingRef ref;
+  {
+    absl::MutexLock lock(&owner->mu_);
+    ref = std::move(pending->drivers);
+  }
+  owner->OnEnded(ref);
+}
+
+void Completions::UnlinkLocked(Pending* pending) {
+  (pending->previous == nullptr ? first_ : pending->previous->next) = pending->next;
+  (pending->next == nullptr ? last_ : pending->next->previous) = pending->previous;
+  pending->self = nullptr;  // The caller holds another.
+}
+
+void Completions::OnEnded(const PendingRef& pending) {
+  CompletionLane* const lane = pending->order.lane.get();
+  std::shared_ptr<const UniqueCl<cl_event>> event;
+  {
+    absl::MutexLock lock(&mu_);
+    if (pending->ended) return;  // Found by a sweep before the driver told, or by a successor.
+    pending->ended = true;
+    UnlinkLocked(pending.get());
+    if (lane == nullptr) {
+      event = std::move(pending->event);
+    } else if (pending->taken || !lane->NoteEnded()) {
+      return;
+    }
+  }
+  if (lane != nullptr) return DeliverLane(lane);
+  Deliver(pending.get(), event->get(), StatusOf(event->get()));
+}
+
+void Completions::DeliverLane(CompletionLane* lane) {
+  std::vector<CompletionLane::Item> batch;
+  while (true) {
+    batch.clear();
+    {
+      absl::MutexLock lock(&mu_);
+      if (!lane->Take(&batch)) return;
+    }
+    for (CompletionLane::Item& item : batch) item.status = StatusOf(item.event->get());
+    {
+      absl::MutexLock lock(&mu_);
+      // Newest first, so that what is put back keeps its order.
+      for (auto item = batch.rbegin(); item != batch.rend(); ++item) {
+        Pending& pending = *item->pending;
+        if (!pending.ended && item->status > 0) {
+          lane->PutBack(item->pending);
+          item->pending = nullptr;
+          continue;
+        }
+        if (!pending.ended) UnlinkLocked(&pending);  // Its callback is late.
+        pending.ended = true;
+        pending.event = nullptr;
+      }
+    }
+    for (const CompletionLane::Item& item : batch) {
+      if (item.pending != nullptr) Deliver(item.pending.get(), item.event->get(), item.status);
+    }
+  }
+}
+
+void Completions::Deliver(Pending* pending, cl_event event, cl_int status) {
+  if (status > 0) status = CL_COMPLETE;  // Called back for completion, whatever the event says.
+  if (status < 0) any_failed_.store(true, std::memory_order_relaxed);
+  if (pending->then) {
+    const std::function<void(cl_int)> then = std::exchange(pending->then, nullptr);
+    return then(status);
+  }
+  const std::unique_ptr<Carried> carried = std::move(pending->carried);
+  if (pending->event_id == 0) return;
+  printf_->Drain();
+  pb::Reply reply;
+  pb::Completion& completion = *reply.mutable_completion();
+  completion.set_event_id(pending->event_id);
+  completion.set_status(status);
+  uint64_t times[5];
+  if (pending->profiling && status == CL_COMPLETE && ReadProfiling(event, times)) {
+    for (const uint64_t time : times) completion.add_profiling(time);
+  }
+  const bool has_data = carried != nullptr && status == CL_COMPLETE;
+  replies_->Send(reply, Wake::kIfAwaited,
+                 has_data ? std::string_view(carried->read_data) : std::string_view());
+}
+
+void Completions::SweepFailed() {
+  any_failed_.store(true, std::memory_order_relaxed);
+  Sweep(/*only_failed=*/true);
+}
+
+void Completions::SweepEnded() { Sweep(/*only_failed=*/false); }
+
+void Completions::Sweep(bool only_failed) {
+  std::vector<CompletionLane::Item> all;  // Oldest first: ends are told in that order.
+  {
+    absl::MutexLock lock(&mu_);
+    for (Pending* p = first_; p != nullptr; p = p->next) all.push_back({p->self, p->event});
+  }
+  for (const CompletionLane::Item& item : all) {
+    const cl_int status = StatusOf(item.event->get());
+    if (status < 0 || (status == CL_COMPLETE && !only_failed)) OnEnded(item.pending);
+  }
+}
+
+bool Completions::AllDelivered(const LaneRef& lane) {
+  absl::MutexLock lock(&mu_);
+  return lane->idle();
+}
+
+void Completions::WaitForUnregistered() {
+  {
+    absl::MutexLock lock(&mu_);
+    if (waiting_) return;
+    waiting_ = true;
+  }
+  std::thread([this] {
+    while (true) {
+      CompletionLane::Item oldest;
+      {
+        absl::MutexLock lock(&mu_);
+        Pending* p = first_;
+        while (p != nullptr && !p->unregistered) p = p->next;
+        if (p == nullptr) {
+          waiting_ = false;
+          return;
+        }
+        oldest = {p->self, p->event};
+      }
+      const cl_event event = oldest.event->get();
+      cl().clWaitForEvents(1, &event);
+      OnEnded(oldest.pending);
+    }
+  }).detach();
+}
+
+}  // namespace sluice

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Watches driver events and tells when they end: to the client by a Completion frame, written by
+// the very driver thread that called back, and to whoever in the worker waits for a step of a
+// transfer.
+//
+// A driver's callback is a hint: the status is read from the event. PoCL 3.1 calls nobody back for
+// events that fail because a user event did: SweepFailed() finds those. Callbacks also come in any
+// order, even for an in-order queue, while an application may take the end of one command for the
+// end of all before it (a blocking read, then the profile of the kernel): a queue's Lane puts the
+// completions back in order.
+//
+// The driver is never called with the lock held: it may hold its own when it calls back.
+// Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "daemon/cl_handle.h"
+#include "proto/frame.h"
+
+namespace sluice {
+
+class PrintfCapture;
+class Replies;
+class CompletionLane;
+
+// Memory that a command uses until it has ended: the payload it writes from, or what it reads into.
+struct Carried {
+  Frame frame;            // A write's payload lies in here.
+  std::string read_data;  // A small read's result: becomes the completion's payload.
+  std::shared_ptr<void> keep;
+};
+
+// Where a completion stands among those of its queue. (No member of Completions: as a default argument there it would be
+// incomplete for GCC.)
+struct CompletionOrder {
+  std::shared_ptr<CompletionLane> lane;  // The queue's; null: on its own.
+  bool after_all = false;                // Waits for all before it in a queue that is out of order.
+};
+
+class Completions {
+ public:
+  using LaneRef = std::shared_ptr<CompletionLane>;
+
+  using Order = CompletionOrder;
+
+  Completions(Replies* replies, PrintfCapture* printf) : replies_(replies), printf_(printf) {}
+
+  static LaneRef MakeLane(bool in_order);
+
+  // Sends a Completion for `event_id` when `event` ends (event_id 0: only lets go of `carried`).
+  void Publish(cl_event event, uint64_t event_id, bool profiling, std::unique_ptr<Carried> carried,
+               Order order = {});
+
+  // Calls then(status) on a driver's thread, or on ours, when `event` has ended. It must not wait.
+  void Then(cl_event event, std::function<void(cl_int status)> then, Order order = {});
+
+  // A Completion for what ended without a driver event.
+  void SendCompletion(uint64_t event_id, cl_int status, const uint64_t* profiling = nullptr);
+
+  // Delivers every event that has failed; call after a user event was set to an error.
+  void SweepFailed();
+  // Delivers every event that has ended in whatever way.
+  void SweepEnded();
+
+  // True if nothing of the lane waits to be delivered.
+  bool AllDelivered(const LaneRef& lane);
+
+  // False as long as no event of the session can have failed.
+  bool any_failed() const { return any_failed_.load(std::memory_order_relaxed); }
+
+ private:
+  friend class CompletionLane;
+  struct Pending;
+  using PendingRef = std::shared_ptr<Pending>;
+
+  static void CL_CALLBACK OnDriverCallback(cl_event event, cl_int status, void* pending);
+  void Watch(const PendingRef& pending, cl_event event);
+  void UnlinkLocked(Pending* pending) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void OnEnded(const PendingRef& pending);
+  void DeliverLane(CompletionLane* lane);
+  void Deliver(Pending* pending, cl_event event, cl_int status);
+  void Sweep(bool only_failed);
+  void WaitForUnregistered();  // The thread for drivers that never call back (Wine's).
+
+  Replies* const replies_;
+  PrintfCapture* const printf_;
+  std::atomic<bool> any_failed_ = false;
+  absl::Mutex mu_;
+  Pending* first_ ABSL_GUARDED_BY(mu_) = nullptr;  // All that have not ended, doubly linked,
+  Pending* last_ ABSL_GUARDED_BY(mu_) = nullptr;   // oldest first.
+  bool waiting_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+// Of an event; the driver's error if it does not say.
+cl_int StatusOf(cl_event event);
+
+// The five CL_PROFILING_COMMAND_* times of an event that has ended; false if the driver gives none.
+bool ReadProfiling(cl_event event, uint64_t (&times)[5]);
+
+}  // namespace sluice

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/device_list.h"
+
+#include <fnmatch.h>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "daemon/driver.h"
+
+namespace sluice {
+namespace {
+
+template <typename Get>
+std::string TextOf(Get&& get) {
+  size_t size = 0;
+  if (get(0, nullptr, &size) != CL_SUCCESS || size == 0) return {};
+  std::string text(size, '\0');
+  if (get(size, text.data(), nullptr) != CL_SUCCESS) return {};
+  text.resize(text.find('\0') == std::string::npos ? size : text.find('\0'));
+  return text;
+}
+
+bool Allowed(const std::string& device_name, const std::string& allow_list) {
+  if (allow_list.empty()) return true;
+  for (const std::string& pattern :
+       std::vector<std::string>(absl::StrSplit(allow_list, ',', absl::SkipEmpty()))) {
+    if (fnmatch(pattern.c_str(), device_name.c_str(), 0) == 0) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<RealPlatform>> ListRealDevices(const std::string& allow_list) {
+  cl_uint count = 0;
+  if (const cl_int status = cl().clGetPlatformIDs(0, nullptr, &count); status != CL_SUCCESS) {
+    return absl::NotFoundError(absl::StrCat("clGetPlatformIDs: ", status));
+  }
+  std::vector<cl_platform_id> handles(count);
+  cl().clGetPlatformIDs(count, handles.data(), nullptr);
+  std::vector<RealPlatform> platforms;
+  uint64_t next_id = 1;
+  for (const cl_platform_id handle : handles) {
+    RealPlatform platform;
+    platform.handle = handle;
+    platform.name = TextOf([&](size_t size, void* value, size_t* size_ret) {
+      return cl().clGetPlatformInfo(handle, CL_PLATFORM_NAME, size, value, size_ret);
+    });
+    if (IsOwnPlatform(platform.name)) continue;
+    cl_uint devices = 0;
+    if (cl().clGetDeviceIDs(handle, CL_DEVICE_TYPE_ALL, 0, nullptr, &devices) != CL_SUCCESS)
+      continue;
+    std::vector<cl_device_id> ids(devices);
+    cl().clGetDeviceIDs(handle, CL_DEVICE_TYPE_ALL, devices, ids.data(), nullptr);
+    for (const cl_device_id id : ids) {
+      const uint64_t number = next_id++;
+      const std::string name = TextOf([&](size_t size, void* value, size_t* size_ret) {
+        return cl().clGetDeviceInfo(id, CL_DEVICE_NAME, size, value, size_ret);
+      });
+      if (!Allowed(name, allow_list)) continue;
+      cl_device_type type = 0;
+      cl().clGetDeviceInfo(id, CL_DEVICE_TYPE, sizeof(type), &type, nullptr);
+      platform.devices.push_back({number, id, (type & CL_DEVICE_TYPE_CPU) != 0});
+    }
+    if (!platform.devices.empty()) platforms.push_back(std::move(platform));
+  }
+  return platforms;
+}
+
+}  // namespace sluice

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The platforms and devices of this host that policy allows, in one order for the probe and for
+// every worker, which is what makes a device's id in the snapshot mean the same device in a
+// session. Thread-safe: no state.
+#pragma once
+
+#include <CL/cl.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace sluice {
+
+struct RealDevice {
+  uint64_t id = 0;  // From 1, over all platforms.
+  cl_device_id handle = nullptr;
+  bool is_cpu = false;
+};
+
+struct RealPlatform {
+  cl_platform_id handle = nullptr;
+  std::string name;
+  std::vector<RealDevice> devices;
+};
+
+// `allow_list`: shell patterns of device names, comma separated; empty allows all. Ids are given
+// before the list is applied, so that a change of policy moves no id. Platforms without an allowed
+// device are left out.
+absl::StatusOr<std::vector<RealPlatform>> ListRealDevices(const std::string& allow_list);
+
+}  // namespace sluice

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/enqueuer.h"
+
+namespace sluice {
+namespace {
+
+// PoCL 3.1 never ends a command that is enqueued behind an event which has failed already.
+bool HasFailed(const Session& session, cl_event event) {
+  return session.completions().any_failed() && StatusOf(event) < 0;
+}
+
+}  // namespace
+
+Enqueuer::Enqueuer(Session& session, const pb::Enqueue& on)
+    : session_(session), event_id_(on.event_id()) {
+  queue_ = Find<QueueObject>(on.queue_id());
+  // Before the driver has been asked for anything.
+  if (event_id_ != 0) Fail(session.CheckNew(event_id_));
+  has_wait_list_ = on.wait_event_ids_size() != 0;
+  for (const uint64_t id : on.wait_event_ids()) {
+    const EventObject* const event = session.objects().Peek<EventObject>(id);
+    if (event == nullptr) {
+      Fail(CL_INVALID_EVENT_WAIT_LIST);
+    } else if (event->is_complete()) {
+      continue;
+    } else if (event->handle.get() == nullptr || HasFailed(session, event->handle.get())) {
+      Fail(CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);  // Refused: its dependents fail as
+                                                           // dependents do.
+    } else {
+      waits_.push_back(event->handle.get());
+    }
+  }
+}
+
+HandlerResult Enqueuer::Publish(UniqueCl<cl_event> event, std::unique_ptr<Carried> carried) {
+  session_.Touch(queue_);
+  if (event_id_ != 0) {
+    auto object = std::make_shared<EventObject>();
+    object->handle = Share(event.get());
+    if (const cl_int status = session_.Add(event_id_, std::move(object)); status != CL_SUCCESS)
+      return status;
+  }
+  session_.completions().Publish(event.get(), event_id_, queue_->profiling, std::move(carried),
+                                 {queue_->lane, after_all_});
+  Remember(std::move(event));
+  return CL_SUCCESS;
+}
+
+bool Enqueuer::IsIdle() {
+  if (!queue_->in_order || queue_->profiling || !waits_.empty()) return false;
+  if (queue_->last_event && StatusOf(queue_->last_event.get()) != CL_COMPLETE) return false;
+  if (!session_.completions().AllDelivered(queue_->lane)) return false;
+  queue_->last_event.reset();
+  return true;
+}
+
+HandlerResult Enqueuer::CompleteNow(std::string_view payload) {
+  if (event_id_ == 0) return CL_SUCCESS;
+  if (const cl_int status = session_.Add(event_id_, std::make_shared<EventObject>());
+      status != CL_SUCCESS)
+    return status;
+  pb::Reply reply;
+  reply.mutable_completion()->set_event_id(event_id_);
+  reply.mutable_completion()->set_status(CL_COMPLETE);
+  session_.printf().Drain();
+  session_.replies().Send(reply, Wake::kIfAwaited, payload);
+  return CL_SUCCESS;
+}
+
+void Enqueuer::Remember(UniqueCl<cl_event> event) {
+  if (queue_->in_order) queue_->last_event = std::move(event);
+}
+
+HandlerResult Enqueuer::RunTransfer(TransferPlan plan) {
+  if (event_id_ == 0) return absl::InvalidArgumentError("transfer without an event");
+  plan.event_id = event_id_;
+  plan.profiling = queue_->profiling;
+  QueueObject& queue = *queue_;
+
+  // What it waits for: nothing, one event of the driver, or a marker of ours.
+  UniqueCl<cl_event> ready;
+  const UniqueCl<cl_event>& after = queue.in_order ? queue.last_event : queue.last_barrier;
+  const cl_int after_status = after ? StatusOf(after.get()) : CL_COMPLETE;
+  const bool undelivered =
+      queue.in_order && after && !session_.completions().AllDelivered(queue.lane);
+  if (waits_.empty() && (after_status > 0 || (after_status == CL_COMPLETE && undelivered))) {
+    ready = Share(after.get());
+  } else if (!waits_.empty() || (queue.in_order && after_status < 0)) {
+    const cl_int status = cl().clEnqueueMarkerWithWaitList(
+        queue.handle.get(), static_cast<cl_uint>(waits_.size()), waits(), ready.out());
+    if (status != CL_SUCCESS) return status;
+  }
+  UniqueCl<cl_event> done;
+  if (const cl_int status = session_.transfers().Begin(plan, &done); status != CL_SUCCESS)
+    return status;
+  auto object = std::make_shared<EventObject>();
+  object->handle = Share(done.get());
+  if (const cl_int status = session_.Add(event_id_, std::move(object)); status != CL_SUCCESS)
+    return status;
+  // Stands for the transfer in the driver's queue. In order it holds back what is enqueued later;
+  // out of order only what waits for all.
+  const cl_event list[] = {done.get()};
+  UniqueCl<cl_event> stand_in;
+  const cl_int stands =
+      queue.in_order
+          ? cl().clEnqueueBarrierWithWaitList(queue.handle.get(), 1, list, stand_in.out())
+          : cl().clEnqueueMarkerWithWaitList(queue.handle.get(), 1, list, stand_in.out());
+  if (stands != CL_SUCCESS) {
+    session_.transfers().Ready(event_id_, stands);  // Fails it; its event is in the table.
+    return CL_SUCCESS;
+  }
+  if (queue.in_order) queue.last_event = std::move(stand_in);
+  session_.Touch(&queue);
+  if (ready) {
+    Transfers* const transfers = &session_.transfers();
+    const uint64_t event_id = event_id_;
+    session_.completions().Then(
+        ready.get(), [transfers, event_id](cl_int status) { transfers->Ready(event_id, status); },
+        {queue.lane});
+  } else {
+    session_.transfers().Ready(event_id_, CL_COMPLETE);
+  }
+  return CL_SUCCESS;
+}
+
+cl_int Enqueuer::LastEvent(QueueObject& queue, UniqueCl<cl_event>* last) {
+  if (!queue.in_order) {
+    return cl().clEnqueueMarkerWithWaitList(queue.handle.get(), 0, nullptr, last->out());
+  }
+  if (queue.last_event) *last = Share(queue.last_event.get());
+  return CL_SUCCESS;
+}
+
+}  // namespace sluice

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// The shape of every enqueue handler: find the objects, call the driver, publish the event.
+//
+//   Enqueuer enqueue(session, cmd.on());
+//   MemoryObject* source = enqueue.Find<MemoryObject>(cmd.source_id());
+//   if (!enqueue.ok()) return enqueue.answer();
+//   return enqueue.Run([&](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event*
+//   event) { ... });
+//
+// Session thread only.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "daemon/call.h"
+#include "daemon/session.h"
+
+namespace sluice {
+
+class Enqueuer {
+ public:
+  Enqueuer(Session& session, const pb::Enqueue& on);
+
+  // Null, and ok() false, if the id is no object of that type. The first failure is the answer.
+  template <typename T>
+  T* Find(uint64_t id) {
+    T* const object = session_.objects().Peek<T>(id);
+    if (object == nullptr) {
+      Fail(T::kInvalid);
+    } else if constexpr (requires { object->context; }) {
+      // A handle of another driver would be no handle to this one.
+      if (queue_ != nullptr && object->context != queue_->context) Fail(CL_INVALID_CONTEXT);
+    }
+    return object;
+  }
+
+  bool ok() const { return status_ == CL_SUCCESS; }
+  HandlerResult answer() const { return status_; }
+  QueueObject& queue() { return *queue_; }
+
+  // Calls enqueue(queue, number of waits, waits, &event) -> cl_int, and publishes the event.
+  template <typename F>
+  HandlerResult Run(F&& enqueue, std::unique_ptr<Carried> carried = nullptr) {
+    UniqueCl<cl_event> event;
+    const cl_int status =
+        enqueue(queue_->handle.get(), static_cast<cl_uint>(waits_.size()), waits(), event.out());
+    if (status != CL_SUCCESS) return status;
+    return Publish(std::move(event), std::move(carried));
+  }
+
+  // A transfer that the client feeds or takes in chunks (transfers.h).
+  HandlerResult RunTransfer(TransferPlan plan);
+
+  // True if nothing runs or waits in an in-order queue and the command waits for nothing: a host
+  // copy of memory that the host shares may be made at once, and the driver need not be asked to
+  // make it.
+  bool IsIdle();
+  HandlerResult CompleteNow(std::string_view payload);
+
+  // For markers and barriers: without a wait list, they end after all before them.
+  void SetAfterAll() { after_all_ = !has_wait_list_; }
+  // True if there was a wait list, and all of it has completed: none may be passed to the driver, to
+  // which an empty list means everything.
+  bool HasWaited() const { return has_wait_list_ && waits_.empty(); }
+
+  // What stands for all that was enqueued so far; null if nothing was.
+  static cl_int LastEvent(QueueObject& queue, UniqueCl<cl_event>* last);
+
+ private:
+  void Fail(cl_int status) {
+    if (status_ == CL_SUCCESS) status_ = status;
+  }
+  const cl_event* waits() const { return waits_.empty() ? nullptr : waits_.data(); }
+  HandlerResult Publish(UniqueCl<cl_event> event, std::unique_ptr<Carried> carried);
+  void Remember(UniqueCl<cl_event> event);
+
+  Session& session_;
+  const uint64_t event_id_;
+  QueueObject* queue_ = nullptr;
+  absl::InlinedVector<cl_event, 8> waits_;
+  cl_int status_ = CL_SUCCESS;
+  bool has_wait_list_ = false;
+  bool after_all_ = false;
+};
+
+}  // namespace sluice

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "daemon/handlers/handlers.h"
+
+namespace sluice {
+namespace {
+
+// What a driver's callback may touch: lives for ever, since a driver may call late.
+struct Watcher {
+  Session* session;
+  uint64_t id;
+};
+
+void CL_CALLBACK OnNotify(const char* message, const void* private_info, size_t bytes, void* data) {
+  const auto* watcher = static_cast<const Watcher*>(data);
+  pb::Reply reply;
+  pb::ContextNotify& notify = *reply.mutable_context_notify();
+  notify.set_context_id(watcher->id);
+  if (message != nullptr) notify.set_message(message);
+  if (private_info != nullptr) notify.set_private_info(private_info, bytes);
+  watcher->session->replies().Send(reply, Wake::kUrgent);
+}
+
+void SendDestroyed(const Watcher& watcher) {
+  pb::Reply reply;
+  reply.mutable_destroyed()->set_id(watcher.id);
+  watcher.session->replies().Send(reply, Wake::kUrgent);
+}
+
+void CL_CALLBACK OnMemoryDestroyed(cl_mem, void* data) {
+  SendDestroyed(*static_cast<const Watcher*>(data));
+}
+
+// Tries whether the driver works in the memory that CL_MEM_USE_HOST_PTR names, both ways and
+// without a map: what section 5.2.1 allows but does not promise, and what buffers in the heap need.
+bool WorksInHostMemory(const ContextObject& context) {
+  constexpr size_t kBytes = 4096;
+  constexpr cl_uchar kFromDevice = 0xA5;
+  constexpr cl_uchar kFromHost = 0x5A;
+  alignas(4096) cl_uchar memory[kBytes] = {};
+  const cl_command_queue queue = context.own_queue.get();
+  cl_int status = CL_SUCCESS;
+  const UniqueCl<cl_mem> buffer(
+      cl().clCreateBuffer(context.handle.get(), CL_MEM_USE_HOST_PTR, kBytes, memory, &status));
+  if (status != CL_SUCCESS ||
+      cl().clEnqueueFillBuffer(queue, buffer.get(), &kFromDevice, 1, 0, kBytes, 0, nullptr,
+                               nullptr) != CL_SUCCESS ||
+      cl().clFinish(queue) != CL_SUCCESS || memory[0] != kFromDevice ||
+      memory[kBytes - 1] != kFromDevice) {
+    return false;
+  }
+  memory[1] = kFromHost;
+  cl_uchar seen = 0;
+  return cl().clEnqueueReadBuffer(queue, buffer.get(), CL_TRUE, 1, 1, &seen, 0, nullptr, nullptr) ==
+             CL_SUCCESS &&
+         seen == kFromHost;
+}
+
+}  // namespace
+
+HandlerResult HandleCreateContext(Session& session, const pb::CreateContext& cmd, Call& call) {
+  auto context = std::make_shared<ContextObject>();
+  std::vector<cl_device_id> handles;
+  for (const uint64_t id : cmd.device_ids()) {
+    auto device = session.objects().Find<DeviceObject>(id);
+    if (device == nullptr) return CL_INVALID_DEVICE;
+    // A driver takes another driver's handle for one of its own.
+    if (!handles.empty() && device->platform != context->devices[0]->platform) {
+      return CL_INVALID_DEVICE;
+    }
+    handles.push_back(device->handle);
+    context->devices.push_back(std::move(device));
+  }
+  if (handles.empty()) return CL_INVALID_VALUE;
+  if (cmd.properties_size() % 2 != 0) {
+    return absl::InvalidArgumentError("context property without a value");
+  }
+  std::vector<cl_context_properties> properties = {
+      CL_CONTEXT_PLATFORM, reinterpret_cast<cl_context_properties>(context->devices[0]->platform)};
+  for (const uint64_t value : cmd.properties())
+    properties.push_back(static_cast<cl_context_properties>(value));
+  properties.push_back(0);
+  cl_int status = CL_SUCCESS;
+  context->id = cmd.context_id();
+  context->handle.reset(
+      cl().clCreateContext(properties.data(), static_cast<cl_uint>(handles.size()), handles.data(),
+                           &OnNotify, new Watcher{&session, cmd.context_id()}, &status));
+  if (status != CL_SUCCESS) return status;
+  context->own_queue.reset(
+      cl().clCreateCommandQueue(context->handle.get(), handles[0], 0, &status));
+  if (status != CL_SUCCESS) return status;
+  context->buffers_in_heap =
+      std::all_of(context->devices.begin(), context->devices.end(),
+                  [](const std::shared_ptr<DeviceObject>& device) { return device->is_cpu; }) &&
+      WorksInHostMemory(*context);
+  call.answer.mutable_context()->set_buffers_in_heap(context->buffers_in_heap);
+  const cl_int added = session.Add(cmd.context_id(), std::move(context));
+  if (added == CL_SUCCESS) session.context_count.fetch_add(1, std::memory_order_relaxed);
+  return added;
+}
+
+HandlerResult HandleReleaseObject(Session& session, const pb::ReleaseObject& cmd, Call&) {
+  ObjectTable& objects = session.objects();
+  if (QueueObject* const queue = objects.Peek<QueueObject>(cmd.id()); queue != nullptr) {
+    cl().clFlush(queue->handle.get());  // Section 5.1: a release flushes.
+    session.Forget(queue);
+  }
+  if (const auto context = objects.Find<ContextObject>(cmd.id()); context != nullptr) {
+    session.context_count.fetch_sub(1, std::memory_order_relaxed);
+  }
+  objects.Erase(cmd.id());
+  session.object_count.store(objects.size(), std::memory_order_relaxed);
+  return CL_SUCCESS;
+}
+
+HandlerResult HandleWatchDestruction(Session& session, const pb::WatchDestruction& cmd, Call&) {
+  auto* const watcher = new Watcher{&session, cmd.id()};
+  if (MemoryObject* const memory = session.objects().Peek<MemoryObject>(cmd.id());
+      memory != nullptr) {
+    return cl().clSetMemObjectDestructorCallback(memory->handle.get(), &OnMemoryDestroyed, watcher);
+  }
+  delete watcher;
+  return CL_INVALID_VALUE;
+}
+
+}  // namespace sluice

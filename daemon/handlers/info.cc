@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/info_reader.h"
+
+#include <cstring>
+
+#include "daemon/handlers/handlers.h"
+
+namespace sluice {
+namespace {
+
+// One driver function per kind: `find` gives the object's handle, `get` asks the driver.
+template <typename T, typename Get>
+HandlerResult Read(Session& session, const pb::GetInfo& cmd, Call& call, Get&& get) {
+  T* const object = session.objects().Peek<T>(cmd.id());
+  if (object == nullptr || !object->handle) return T::kInvalid;
+  return ReadInfo(
+      [&](size_t size, void* value, size_t* size_ret) {
+        return get(object->handle.get(), cmd.param_name(), size, value, size_ret);
+      },
+      call.answer.mutable_data());
+}
+
+cl_device_id DeviceOf(Session& session, const pb::GetInfo& cmd) {
+  const DeviceObject* const device = session.objects().Peek<DeviceObject>(cmd.device_id());
+  return device == nullptr ? nullptr : device->handle;
+}
+
+// CL_PROGRAM_BINARIES fills buffers of the caller, one per device.
+HandlerResult ReadBinaries(Session& session, const pb::GetInfo& cmd, Call& call) {
+  ProgramObject* const program = session.objects().Peek<ProgramObject>(cmd.id());
+  if (program == nullptr || !program->handle) return CL_INVALID_PROGRAM;
+  std::string sizes;
+  cl_int status = ReadInfo(
+      [&](size_t size, void* value, size_t* size_ret) {
+        return cl().clGetProgramInfo(program->handle.get(), CL_PROGRAM_BINARY_SIZES, size, value,
+                                     size_ret);
+      },
+      &sizes);
+  if (status != CL_SUCCESS) return status;
+  std::vector<size_t> lengths(sizes.size() / sizeof(size_t));
+  std::memcpy(lengths.data(), sizes.data(), lengths.size() * sizeof(size_t));
+  size_t total = 0;
+  for (const size_t length : lengths) total += length;
+  std::string& data = *call.answer.mutable_data();
+  data.assign(total, '\0');
+  std::vector<unsigned char*> pointers;
+  size_t at = 0;
+  for (const size_t length : lengths) {
+    pointers.push_back(length == 0 ? nullptr : reinterpret_cast<unsigned char*>(data.data()) + at);
+    at += length;
+  }
+  return cl().clGetProgramInfo(program->handle.get(), CL_PROGRAM_BINARIES,
+                               pointers.size() * sizeof(pointers[0]), pointers.data(), nullptr);
+}
+
+}  // namespace
+
+HandlerResult HandleGetInfo(Session& session, const pb::GetInfo& cmd, Call& call) {
+  switch (cmd.kind()) {
+    case pb::GetInfo::DEVICE: {
+      DeviceObject* const device = session.objects().Peek<DeviceObject>(cmd.id());
+      if (device == nullptr) return CL_INVALID_DEVICE;
+      return ReadInfo(
+          [&](size_t size, void* value, size_t* size_ret) {
+            return cl().clGetDeviceInfo(device->handle, cmd.param_name(), size, value, size_ret);
+          },
+          call.answer.mutable_data());
+    }
+    case pb::GetInfo::CONTEXT:
+      return Read<ContextObject>(session, cmd, call, cl().clGetContextInfo);
+    case pb::GetInfo::QUEUE:
+      return Read<QueueObject>(session, cmd, call, cl().clGetCommandQueueInfo);
+    case pb::GetInfo::MEMORY:
+      return Read<MemoryObject>(session, cmd, call, cl().clGetMemObjectInfo);
+    case pb::GetInfo::IMAGE:
+      return Read<MemoryObject>(session, cmd, call, cl().clGetImageInfo);
+    case pb::GetInfo::PIPE:
+      if (cl().clGetPipeInfo == nullptr) return CL_INVALID_OPERATION;
+      return Read<MemoryObject>(session, cmd, call, cl().clGetPipeInfo);
+    case pb::GetInfo::SAMPLER:
+      return Read<SamplerObject>(session, cmd, call, cl().clGetSamplerInfo);
+    case pb::GetInfo::PROGRAM:
+      if (cmd.param_name() == CL_PROGRAM_BINARIES) return ReadBinaries(session, cmd, call);
+      return Read<ProgramObject>(session, cmd, call, cl().clGetProgramInfo);
+    case pb::GetInfo::PROGRAM_BUILD:
+      return Read<ProgramObject>(
+          session, cmd, call,
+          [&](cl_program program, cl_uint param, size_t size, void* value, size_t* size_ret) {
+            return cl().clGetProgramBuildInfo(program, DeviceOf(session, cmd), param, size, value,
+                                              size_ret);
+          });
+    case pb::GetInfo::KERNEL:
+      return Read<KernelObject>(session, cmd, call, cl().clGetKernelInfo);
+    case pb::GetInfo::KERNEL_ARG:
+      return Read<KernelObject>(
+          session, cmd, call,
+          [&](cl_kernel kernel, cl_uint param, size_t size, void* value, size_t* size_ret) {
+            return cl().clGetKernelArgInfo(kernel, cmd.index(), param, size, value, size_ret);
+          });
+    case pb::GetInfo::KERNEL_WORK_GROUP:
+      return Read<KernelObject>(
+          session, cmd, call,
+          [&](cl_kernel kernel, cl_uint param, size_t size, void* value, size_t* size_ret) {
+            return cl().clGetKernelWorkGroupInfo(kernel, DeviceOf(session, cmd), param, size, value,
+                                                 size_ret);
+          });
+    case pb::GetInfo::KERNEL_SUB_GROUP:
+      if (cl().clGetKernelSubGroupInfo == nullptr) return CL_INVALID_OPERATION;
+      return Read<KernelObject>(
+          session, cmd, call,
+          [&](cl_kernel kernel, cl_uint param, size_t size, void* value, size_t* size_ret) {
+            return cl().clGetKernelSubGroupInfo(
+                kernel, DeviceOf(session, cmd), param, cmd.input().size(),
+                cmd.input().empty() ? nullptr : cmd.input().data(), size, value, size_ret);
+          });
+    case pb::GetInfo::EVENT:
+      return Read<EventObject>(session, cmd, call, cl().clGetEventInfo);
+    case pb::GetInfo::EVENT_PROFILING:
+      return Read<EventObject>(session, cmd, call, cl().clGetEventProfilingInfo);
+    default:
+      return absl::InvalidArgumentError("query of a kind this daemon does not know");
+  }
+}
+
+}  // namespace sluice

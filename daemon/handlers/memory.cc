@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "absl/strings/str_cat.h"
+#include "daemon/enqueuer.h"
+#include "daemon/handlers/handlers.h"
+#include "proto/codec.h"
+#include "proto/heap_span.h"
+
+namespace sluice {
+namespace {
+
+// A rect as the driver takes it. Volume and rows are checked against the buffer before anything is
+// sized by them.
+struct Rect {
+  Size3 origin;
+  Size3 region;
+  size_t row_pitch = 0;
+  size_t slice_pitch = 0;
+  uint64_t bytes = 0;  // Packed.
+};
+
+bool DecodeRect(const pb::BufferRect& in, const MemoryObject& memory, Rect* out) {
+  out->origin = DecodeSize3(in.origin());
+  out->region = DecodeSize3(in.region());
+  out->row_pitch = in.row_pitch();
+  out->slice_pitch = in.slice_pitch();
+  const size_t* const r = out->region.v;
+  // The defaults of section 5.2.2, here because a driver that sees one chunk takes the chunk's.
+  if (out->row_pitch == 0) out->row_pitch = r[0];
+  if (out->slice_pitch == 0 && __builtin_mul_overflow(r[1], out->row_pitch, &out->slice_pitch)) {
+    return false;
+  }
+  return r[0] != 0 && r[1] != 0 && r[2] != 0 && !__builtin_mul_overflow(r[0], r[1], &out->bytes) &&
+         !__builtin_mul_overflow(out->bytes, r[2], &out->bytes) && out->bytes <= memory.size;
+}
+
+TransferPlan PlanOf(Session& session, uint64_t mem_id, bool is_write) {
+  TransferPlan plan;
+  plan.is_write = is_write;
+  plan.memory = session.objects().Find<MemoryObject>(mem_id);
+  return plan;
+}
+
+TransferPlan RectPlan(Session& session, uint64_t mem_id, bool is_write, const Rect& rect) {
+  TransferPlan plan = PlanOf(session, mem_id, is_write);
+  plan.kind = TransferPlan::Kind::kRect;
+  plan.origin = rect.origin;
+  plan.region = rect.region;
+  plan.row_pitch = rect.row_pitch;
+  plan.slice_pitch = rect.slice_pitch;
+  plan.row_bytes = rect.region.v[0];
+  plan.total_bytes = rect.bytes;
+  return plan;
+}
+
+// Fills new memory that has no contents of its own with zeros: nobody sees another's bytes.
+cl_int ZeroBuffer(const MemoryObject& memory) {
+  const cl_uchar zero = 0;
+  const cl_command_queue queue = memory.context->own_queue.get();
+  const cl_int status = cl().clEnqueueFillBuffer(queue, memory.handle.get(), &zero, 1, 0,
+                                                 memory.size, 0, nullptr, nullptr);
+  return status == CL_SUCCESS ? cl().clFinish(queue) : status;
+}
+
+// Memory of the heap that a driver uses. Commands in flight keep it beyond the client's release.
+struct DriversSpan {
+  Session* session;
+  HeapSpan span;
+};
+
+void CL_CALLBACK FreeDriversSpan(cl_mem, void* data) {
+  const std::unique_ptr<DriversSpan> drivers(static_cast<DriversSpan*>(data));
+  drivers->session->heap().Free(drivers->span);
+}
+
+void LeaveSpanToDriver(Session& session, MemoryObject* memory) {
+  auto drivers = std::make_unique<DriversSpan>(DriversSpan{&session, memory->span});
+  if (cl().clSetMemObjectDestructorCallback(memory->handle.get(), &FreeDriversSpan,
+                                            drivers.get()) != CL_SUCCESS) {
+    return;
+  }
+  (void)drivers.release();
+  memory->driver_frees_span = true;
+}
+
+cl_int MakeBuffer(const pb::CreateBuffer& cmd, std::string_view contents, Session& session,
+                  MemoryObject* memory) {
+  cl_mem_flags flags = cmd.flags() & ~cl_mem_flags{CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR};
+  void* host = nullptr;
+  if (memory->context->buffers_in_heap) {
+    auto span = session.heap().Allocate(cmd.size());
+    if (!span.ok()) return CL_MEM_OBJECT_ALLOCATION_FAILURE;
+    memory->span = *span;
+    std::copy(contents.begin(), contents.end(), span->data);
+    flags = (flags & ~cl_mem_flags{CL_MEM_ALLOC_HOST_PTR}) | CL_MEM_USE_HOST_PTR;
+    host = span->data;
+  } else if (!contents.empty()) {
+    flags |= CL_MEM_COPY_HOST_PTR;
+    host = const_cast<char*>(contents.data());
+  }
+  cl_int status = CL_SUCCESS;
+  if (cmd.properties_size() > 0 && cl().clCreateBufferWithProperties != nullptr) {
+    std::vector<cl_mem_properties> properties(cmd.properties().begin(), cmd.properties().end());
+    properties.push_back(0);
+    memory->handle.reset(cl().clCreateBufferWithProperties(
+        memory->context->handle.get(), properties.data(), flags, cmd.size(), host, &status));
+  } else {
+    memory->handle.reset(
+        cl().clCreateBuffer(memory->context->handle.get(), flags, cmd.size(), host, &status));
+  }
+  if (status != CL_SUCCESS) return status;
+  if (memory->span.segment != 0) LeaveSpanToDriver(session, memory);
+  return host != nullptr ? CL_SUCCESS : ZeroBuffer(*memory);
+}
+
+}  // namespace
+
+HandlerResult HandleCreateBuffer(Session& session, const pb::CreateBuffer& cmd, Call& call) {
+  auto memory = std::make_shared<MemoryObject>();
+  memory->context = session.objects().Find<ContextObject>(cmd.context_id());
+  if (memory->context == nullptr) return CL_INVALID_CONTEXT;
+  const std::string_view contents = call.frame.payload();
+  if (!contents.empty() && contents.size() != cmd.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("buffer of ", cmd.size(), " bytes with ", contents.size(), " of contents"));
+  }
+  if (cmd.properties_size() % 2 != 0) {
+    return absl::InvalidArgumentError("buffer property without a value");
+  }
+  if (!session.quota().ChargeMemory(cmd.size())) return CL_MEM_OBJECT_ALLOCATION_FAILURE;
+  memory->session = &session;
+  memory->charged_bytes = cmd.size();
+  memory->id = cmd.mem_id();
+  memory->size = cmd.size();
+  if (const cl_int status = MakeBuffer(cmd, contents, session, memory.get()); status != CL_SUCCESS)
+    return status;
+  pb::MemoryPlacement& placement = *call.answer.mutable_memory();
+  placement.set_in_heap(memory->span.segment != 0);
+  placement.set_segment(memory->span.segment);
+  placement.set_offset(memory->span.offset);
+  return session.Add(cmd.mem_id(), std::move(memory));
+}
+
+HandlerResult HandleCreateSubBuffer(Session& session, const pb::CreateSubBuffer& cmd, Call&) {
+  auto parent = session.objects().Find<MemoryObject>(cmd.parent_id());
+  if (parent == nullptr) return CL_INVALID_MEM_OBJECT;
+  const cl_buffer_region region = {static_cast<size_t>(cmd.origin()),
+                                   static_cast<size_t>(cmd.size())};
+  cl_int status = CL_SUCCESS;
+  auto memory = std::make_shared<MemoryObject>();
+  memory->handle.reset(cl().clCreateSubBuffer(parent->handle.get(), cmd.flags(),
+                                              CL_BUFFER_CREATE_TYPE_REGION, &region, &status));
+  if (status != CL_SUCCESS) return status;
+  if (!SpanFits(cmd.origin(), cmd.size(), parent->size)) return CL_INVALID_VALUE;
+  memory->id = cmd.mem_id();
+  memory->context = parent->context;
+  memory->size = cmd.size();
+  if (parent->span.segment != 0) {
+    memory->span = {parent->span.segment, parent->span.offset + cmd.origin(), cmd.size(),
+                    parent->span.data + cmd.origin()};
+  }
+  memory->parent = std::move(parent);
+  return session.Add(cmd.mem_id(), std::move(memory));
+}
+
+HandlerResult HandleCreatePipe(Session& session, const pb::CreatePipe& cmd, Call&) {
+  auto memory = std::make_shared<MemoryObject>();
+  memory->context = session.objects().Find<ContextObject>(cmd.context_id());
+  if (memory->context == nullptr) return CL_INVALID_CONTEXT;
+  if (cl().clCreatePipe == nullptr) return CL_INVALID_OPERATION;
+  cl_int status = CL_SUCCESS;
+  memory->handle.reset(cl().clCreatePipe(memory->context->handle.get(), cmd.flags(),
+                                         cmd.packet_size(), cmd.max_packets(), nullptr, &status));
+  if (status != CL_SUCCESS) return status;
+  memory->id = cmd.mem_id();
+  return session.Add(cmd.mem_id(), std::move(memory));
+}
+
+HandlerResult HandleEnqueueReadBuffer(Session& session, const pb::EnqueueReadBuffer& cmd, Call&) {
+  Enqueuer enqueue(session, cmd.on());
+  MemoryObject* const memory = enqueue.Find<MemoryObject>(cmd.mem_id());
+  if (!enqueue.ok()) return enqueue.answer();
+  Rect rect;
+  const bool is_rect = cmd.has_rect();
+  if (is_rect ? !DecodeRect(cmd.rect(), *memory, &rect)
+              : !SpanFits(cmd.offset(), cmd.size(), memory->size)) {
+    return CL_INVALID_VALUE;
+  }
+  const uint64_t bytes = is_rect ? rect.bytes : cmd.size();
+  if (bytes > kInlineTransferBytes) {
+    if (is_rect) return enqueue.RunTransfer(RectPlan(session, cmd.mem_id(), false, rect));
+    TransferPlan plan = PlanOf(session, cmd.mem_id(), false);
+    plan.offset = cmd.offset();
+    plan.total_bytes = cmd.size();
+    return enqueue.RunTransfer(std::move(plan));
+  }
+  if (!is_rect && memory->span.segment != 0 && enqueue.IsIdle()) {
+    return enqueue.CompleteNow(
+        {reinterpret_cast<const char*>(memory->span.data) + cmd.offset(), bytes});
+  }
+  auto carried = std::make_unique<Carried>();
+  carried->read_data.resize(bytes);
+  char* const data = carried->read_data.data();
+  return enqueue.Run(
+      [&](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {
+        if (!is_rect) {
+          return cl().clEnqueueReadBuffer(queue, memory->handle.get(), CL_FALSE, cmd.offset(),
+                                          bytes, data, waits, list, event);
+        }
+        const size_t host_origin[3] = {0, 0, 0};
+        return cl().clEnqueueReadBufferRect(
+            queue, memory->handle.get(), CL_FALSE, rect.origin, host_origin, rect.region,
+            rect.row_pitch, rect.slice_pitch, rect.region.v[0], rect.region.v[0] * rect.region.v[1],
+            data, waits, list, event);
+      },
+      std::move(carried));
+}
+
+HandlerResult HandleEnqueueWriteBuffer(Session& session, const pb::EnqueueWriteBuffer& cmd,
+                                       Call& call) {
+  Enqueuer enqueue(session, cmd.on());
+  MemoryObject* const memory = enqueue.Find<MemoryObject>(cmd.mem_id());
+  if (!enqueue.ok()) return enqueue.answer();
+  Rect rect;
+  const bool is_rect = cmd.has_rect();
+  if (is_rect ? !DecodeRect(cmd.rect(), *memory, &rect)
+              : !SpanFits(cmd.offset(), cmd.size(), memory->size)) {
+    return CL_INVALID_VALUE;
+  }
+  const uint64_t bytes = is_rect ? rect.bytes : cmd.size();
+  const std::string_view payload = call.frame.payload();
+  if (bytes == 0) return CL_INVALID_VALUE;  // As a transfer it would never end.
+  if (payload.empty()) {
+    if (is_rect) return enqueue.RunTransfer(RectPlan(session, cmd.mem_id(), true, rect));
+    TransferPlan plan = PlanOf(session, cmd.mem_id(), true);
+    plan.offset = cmd.offset();
+    plan.total_bytes = cmd.size();
+    return enqueue.RunTransfer(std::move(plan));
+  }
+  if (payload.size() != bytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("write of ", bytes, " bytes with a payload of ", payload.size()));
+  }
+  if (!is_rect && memory->span.segment != 0 && enqueue.IsIdle()) {
+    std::copy(payload.begin(), payload.end(), memory->span.data + cmd.offset());
+    return enqueue.CompleteNow({});
+  }
+  auto carried = std::make_unique<Carried>();
+  std::swap(carried->frame, call.frame);
+  const char* const data = carried->frame.payload().data();
+  return enqueue.Run(
+      [&](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {
+        if (!is_rect) {
+          return cl().clEnqueueWriteBuffer(queue, memory->handle.get(), CL_FALSE, cmd.offset(),
+                                           bytes, data, waits, list, event);
+        }
+        const size_t host_origin[3] = {0, 0, 0};
+        return cl().clEnqueueWriteBufferRect(
+            queue, memory->handle.get(), CL_FALSE, rect.origin, host_origin, rect.region,
+            rect.row_pitch, rect.slice_pitch, rect.region.v[0], rect.region.v[0] * rect.region.v[1],
+            data, waits, list, event);
+      },
+      std::move(carried));
+}
+
+HandlerResult HandleTransferChunk(Session& session, const pb::TransferChunk& cmd, Call&) {
+  if (absl::Status status = session.transfers().OnChunk(cmd.event_id(), cmd.offset(), cmd.size());
+      !status.ok())
+    return status;
+  return CL_SUCCESS;
+}
+
+HandlerResult HandleTransferAck(Session& session, const pb::TransferAck& cmd, Call&) {
+  if (absl::Status status = session.transfers().OnAck(cmd.event_id(), cmd.offset(), cmd.size());
+      !status.ok())
+    return status;
+  return CL_SUCCESS;
+}
+
+HandlerResult HandleEnqueueCopyBuffer(Session& session, const pb::EnqueueCopyBuffer& cmd, Call&) {
+  Enqueuer enqueue(session, cmd.on());
+  MemoryObject* const source = enqueue.Find<MemoryObject>(cmd.source_id());
+  MemoryObject* const destination = enqueue.Find<MemoryObject>(cmd.destination_id());
+  if (!enqueue.ok()) return enqueue.answer();
+  return enqueue.Run(
+      [&](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {
+        return cl().clEnqueueCopyBuffer(queue, source->handle.get(), destination->handle.get(),
+                                        cmd.source_offset(), cmd.destination_offset(), cmd.size(),
+                                        waits, list, event);
+      });
+}
+
+HandlerResult HandleEnqueueCopyBufferRect(Session& session, const pb::EnqueueCopyBufferRect& cmd,
+                                          Call&) {
+  Enqueuer enqueue(session, cmd.on());
+  MemoryObject* const source = enqueue.Find<MemoryObject>(cmd.source_id());
+  MemoryObject* const destination = enqueue.Find<MemoryObject>(cmd.destination_id());
+  if (!enqueue.ok()) return enqueue.answer();
+  Rect from;
+  Rect to;
+  if (!DecodeRect(cmd.source(), *source, &from) ||
+      !DecodeRect(cmd.destination(), *destination, &to))
+    return CL_INVALID_VALUE;
+  return enqueue.Run([&](cl_command_queue queue, cl_uint waits, const cl_event* list,
+                         cl_event* event) {
+    return cl().clEnqueueCopyBufferRect(
+        queue, source->handle.get(), destination->handle.get(), from.origin, to.origin, from.region,
+        from.row_pitch, from.slice_pitch, to.row_pitch, to.slice_pitch, waits, list, event);
+  });
+}
+
+HandlerResult HandleEnqueueFillBuffer(Session& session, const pb::EnqueueFillBuffer& cmd, Call&) {
+  Enqueuer enqueue(session, cmd.on());
+  MemoryObject* const memory = enqueue.Find<MemoryObject>(cmd.mem_id());
+  if (!enqueue.ok()) return enqueue.answer();
+  return enqueue.Run(
+      [&](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {
+        return cl().clEnqueueFillBuffer(queue, memory->handle.get(), cmd.pattern().data(),
+                                        cmd.pattern().size(), cmd.offset(), cmd.size(), waits, list,
+                                        event);
+      });
+}
+
+HandlerResult HandleEnqueueMapShared(Session& session, const pb::EnqueueMapShared& cmd, Call&) {
+  Enqueuer enqueue(session, cmd.on());
+  MemoryObject* const memory = enqueue.Find<MemoryObject>(cmd.mem_id());
+  if (!enqueue.ok()) return enqueue.answer();
+  if (memory->span.segment == 0) return CL_INVALID_OPERATION;
+  return enqueue.Run(
+      [&](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {
+        cl_int status = CL_SUCCESS;
+        void* const pointer =
+            cl().clEnqueueMapBuffer(queue, memory->handle.get(), CL_FALSE, cmd.map_flags(),
+                                    cmd.offset(), cmd.size(), waits, list, event, &status);
+        if (status == CL_SUCCESS) memory->maps[cmd.map_id()] = pointer;
+        return status;
+      });
+}
+
+HandlerResult HandleEnqueueUnmapShared(Session& session, const pb::EnqueueUnmapShared& cmd, Call&) {
+  Enqueuer enqueue(session, cmd.on());
+  MemoryObject* const memory = enqueue.Find<MemoryObject>(cmd.mem_id());
+  if (!enqueue.ok()) return enqueue.answer();
+  const auto map = memory->maps.find(cmd.map_id());
+  if (map == memory->maps.end()) return CL_INVALID_VALUE;
+  void* const pointer = map->second;
+  memory->maps.erase(map);
+  return enqueue.Run([&](cl_command_queue queue, cl_uint waits, const cl_event* list,
+                         cl_event* event) {
+    return cl().clEnqueueUnmapMemObject(queue, memory->handle.get(), pointer, waits, list, event);
+  });
+}
+
+HandlerResult HandleEnqueueMigrateMemObjects(Session& session,
+                                             const pb::EnqueueMigrateMemObjects& cmd, Call&) {
+  Enqueuer enqueue(session, cmd.on());
+  std::vector<cl_mem> handles;
+  for (const uint64_t id : cmd.mem_ids()) {
+    if (MemoryObject* const memory = enqueue.Find<MemoryObject>(id); memory != nullptr)
+      handles.push_back(memory->handle.get());
+  }
+  if (!enqueue.ok()) return enqueue.answer();
+  return enqueue.Run(
+      [&](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {
+        return cl().clEnqueueMigrateMemObjects(queue, static_cast<cl_uint>(handles.size()),
+                                               handles.data(), cmd.flags(), waits, list, event);
+      });
+}
+
+}  // namespace sluice

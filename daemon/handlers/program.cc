@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "daemon/handlers/handlers.h"
+#include "daemon/include_folder.h"
+
+namespace sluice {
+namespace {
+
+using Devices = std::vector<std::shared_ptr<DeviceObject>>;
+
+bool FindDevices(Session& session, const google::protobuf::RepeatedField<uint64_t>& ids,
+                 Devices* out) {
+  for (const uint64_t id : ids) {
+    auto device = session.objects().Find<DeviceObject>(id);
+    if (device == nullptr) return false;
+    out->push_back(std::move(device));
+  }
+  return true;
+}
+
+std::vector<cl_device_id> HandlesOf(const Devices& devices) {
+  std::vector<cl_device_id> handles;
+  for (const auto& device : devices) handles.push_back(device->handle);
+  return handles;
+}
+
+// Registers a program that the driver has made.
+cl_int AddProgram(Session& session, uint64_t id, std::shared_ptr<ContextObject> context,
+                  UniqueCl<cl_program> handle, Devices devices = {}) {
+  auto program = std::make_shared<ProgramObject>();
+  program->id = id;
+  program->handle = std::move(handle);
+  program->devices = devices.empty() ? context->devices : std::move(devices);
+  program->context = std::move(context);
+  return session.Add(id, std::move(program));
+}
+
+void DescribeState(const ProgramObject& program, pb::ProgramState* state) {
+  for (const auto& device : program.devices) {
+    pb::ProgramState::Device& entry = *state->add_devices();
+    cl_build_status build_status = CL_BUILD_NONE;
+    cl_program_binary_type binary_type = CL_PROGRAM_BINARY_TYPE_NONE;
+    cl().clGetProgramBuildInfo(program.handle.get(), device->handle, CL_PROGRAM_BUILD_STATUS,
+                               sizeof(build_status), &build_status, nullptr);
+    cl().clGetProgramBuildInfo(program.handle.get(), device->handle, CL_PROGRAM_BINARY_TYPE,
+                               sizeof(binary_type), &binary_type, nullptr);
+    entry.set_device_id(device->id);
+    entry.set_build_status(build_status);
+    entry.set_binary_type(binary_type);
+  }
+}
+
+void SendAnswer(Session& session, uint64_t sequence, cl_int status, const ProgramObject* program) {
+  pb::Reply reply;
+  pb::Answer& answer = *reply.mutable_answer();
+  answer.set_sequence(sequence);
+  answer.set_status(status);
+  if (program != nullptr) {
+    answer.mutable_program()->set_program_made(true);
+    DescribeState(*program, answer.mutable_program());
+  }
+  // A build may have a callback of the application, for which nobody waits.
+  session.replies().Send(reply, Wake::kUrgent);
+}
+
+// Argument information is what the client judges clSetKernelArg by; drivers keep it only if asked
+// to.
+std::string WithArgInfo(const std::string& options) {
+  return absl::StrContains(options, "-cl-kernel-arg-info")
+             ? options
+             : absl::StrCat(options, " -cl-kernel-arg-info");
+}
+
+// The files go to the disk: they are bounded as sources are.
+bool IncludesFit(const Session& session,
+                 const google::protobuf::RepeatedPtrField<pb::IncludeFile>& files) {
+  uint64_t bytes = 0;
+  for (const pb::IncludeFile& file : files) bytes += file.contents().size();
+  return bytes <= session.options().limits.program_bytes;
+}
+
+}  // namespace
+
+HandlerResult HandleCreateProgramWithSource(Session& session,
+                                            const pb::CreateProgramWithSource& cmd, Call& call) {
+  auto context = session.objects().Find<ContextObject>(cmd.context_id());
+  if (context == nullptr) return CL_INVALID_CONTEXT;
+  const std::string_view source = call.frame.payload();
+  if (source.size() > session.options().limits.program_bytes) return CL_OUT_OF_HOST_MEMORY;
+  if (source.find("printf") != source.npos || source.find("include") != source.npos)
+    session.printf().Expect();
+  const char* const text = source.empty() ? "" : source.data();
+  const size_t length = source.size();
+  cl_int status = CL_SUCCESS;
+  UniqueCl<cl_program> program(cl().clCreateProgramWithSource(
+      context->handle.get(), 1, const_cast<const char**>(&text), &length, &status));
+  if (status != CL_SUCCESS) return status;
+  return AddProgram(session, cmd.program_id(), std::move(context), std::move(program));
+}
+
+HandlerResult HandleCreateProgramWithBinary(Session& session,
+                                            const pb::CreateProgramWithBinary& cmd, Call& call) {
+  auto context = session.objects().Find<ContextObject>(cmd.context_id());
+  if (context == nullptr) return CL_INVALID_CONTEXT;
+  Devices devices;
+  if (!FindDevices(session, cmd.device_ids(), &devices)) return CL_INVALID_DEVICE;
+  const std::string_view payload = call.frame.payload();
+  if (payload.size() > session.options().limits.program_bytes) return CL_OUT_OF_HOST_MEMORY;
+  if (cmd.sizes_size() != cmd.device_ids_size())
+    return absl::InvalidArgumentError("binaries do not match devices");
+  std::vector<const unsigned char*> binaries;
+  std::vector<size_t> sizes;
+  uint64_t at = 0;
+  for (const uint64_t size : cmd.sizes()) {
+    if (size > payload.size() - at)
+      return absl::InvalidArgumentError("binaries exceed the payload");
+    binaries.push_back(reinterpret_cast<const unsigned char*>(payload.data()) + at);
+    sizes.push_back(size);
+    at += size;
+  }
+  session.printf().Expect();
+  std::vector<cl_int> statuses(devices.size(), CL_SUCCESS);
+  const std::vector<cl_device_id> handles = HandlesOf(devices);
+  cl_int status = CL_SUCCESS;
+  UniqueCl<cl_program> program(cl().clCreateProgramWithBinary(
+      context->handle.get(), static_cast<cl_uint>(handles.size()), handles.data(), sizes.data(),
+      binaries.data(), statuses.data(), &status));
+  call.answer.set_data(statuses.data(), statuses.size() * sizeof(statuses[0]));
+  if (status != CL_SUCCESS) return status;
+  return AddProgram(session, cmd.program_id(), std::move(context), std::move(program),
+                    std::move(devices));
+}
+
+HandlerResult HandleCreateProgramWithIl(Session& session, const pb::CreateProgramWithIl& cmd,
+                                        Call& call) {
+  auto context = session.objects().Find<ContextObject>(cmd.context_id());
+  if (context == nullptr) return CL_INVALID_CONTEXT;
+  if (cl().clCreateProgramWithIL == nullptr) return CL_INVALID_OPERATION;
+  const std::string_view il = call.frame.payload();
+  if (il.size() > session.options().limits.program_bytes) return CL_OUT_OF_HOST_MEMORY;
+  session.printf().Expect();
+  cl_int status = CL_SUCCESS;
+  UniqueCl<cl_program> program(
+      cl().clCreateProgramWithIL(context->handle.get(), il.data(), il.size(), &status));
+  if (status != CL_SUCCESS) return status;
+  return AddProgram(session, cmd.program_id(), std::move(context), std::move(program));
+}
+
+HandlerResult HandleCreateProgramWithBuiltInKernels(Session& session,
+                                                    const pb::CreateProgramWithBuiltInKernels& cmd,
+                                                    Call&) {
+  auto context = session.objects().Find<ContextObject>(cmd.context_id());
+  if (context == nullptr) return CL_INVALID_CONTEXT;
+  Devices devices;
+  if (!FindDevices(session, cmd.device_ids(), &devices)) return CL_INVALID_DEVICE;
+  const std::vector<cl_device_id> handles = HandlesOf(devices);
+  cl_int status = CL_SUCCESS;
+  UniqueCl<cl_program> program(cl().clCreateProgramWithBuiltInKernels(
+      context->handle.get(), static_cast<cl_uint>(handles.size()), handles.data(),
+      cmd.names().c_str(), &status));
+  if (status != CL_SUCCESS) return status;
+  return AddProgram(session, cmd.program_id(), std::move(context), std::move(program),
+                    std::move(devices));
+}
+
+HandlerResult HandleBuildProgram(Session& session, const pb::BuildProgram& cmd, Call& call) {
+  auto program = session.objects().Find<ProgramObject>(cmd.program_id());
+  if (program == nullptr || !program->handle) return CL_INVALID_PROGRAM;
+  if (!IncludesFit(session, cmd.include_files())) return CL_OUT_OF_HOST_MEMORY;
+  Devices devices;
+  if (!FindDevices(session, cmd.device_ids(), &devices)) return CL_INVALID_DEVICE;
+  auto folder = std::make_shared<IncludeFolder>();
+  if (absl::Status status = folder->Write(cmd.include_files()); !status.ok()) return status;
+  std::string options =
+      WithArgInfo(folder->RewriteOptions(cmd.options(), cmd.include_directories()));
+  session.builds().Post([&session, sequence = call.sequence(), program, devices, folder, options] {
+    const std::vector<cl_device_id> handles = HandlesOf(devices);
+    const cl_int status = cl().clBuildProgram(
+        program->handle.get(), static_cast<cl_uint>(handles.size()),
+        handles.empty() ? nullptr : handles.data(), options.c_str(), nullptr, nullptr);
+    SendAnswer(session, sequence, status, program.get());
+  });
+  return HandlerResult::Later();
+}
+
+HandlerResult HandleCompileProgram(Session& session, const pb::CompileProgram& cmd, Call& call) {
+  auto program = session.objects().Find<ProgramObject>(cmd.program_id());
+  if (program == nullptr || !program->handle) return CL_INVALID_PROGRAM;
+  if (!IncludesFit(session, cmd.include_files())) return CL_OUT_OF_HOST_MEMORY;
+  Devices devices;
+  if (!FindDevices(session, cmd.device_ids(), &devices)) return CL_INVALID_DEVICE;
+  if (cmd.header_ids_size() != cmd.header_names_size())
+    return absl::InvalidArgumentError("headers do not match names");
+  std::vector<std::shared_ptr<ProgramObject>> headers;
+  for (const uint64_t id : cmd.header_ids()) {
+    headers.push_back(session.objects().Find<ProgramObject>(id));
+    if (headers.back() == nullptr || !headers.back()->handle) return CL_INVALID_PROGRAM;
+  }
+  auto folder = std::make_shared<IncludeFolder>();
+  if (absl::Status status = folder->Write(cmd.include_files()); !status.ok()) return status;
+  std::string options =
+      WithArgInfo(folder->RewriteOptions(cmd.options(), cmd.include_directories()));
+  std::vector<std::string> names(cmd.header_names().begin(), cmd.header_names().end());
+  session.builds().Post(
+      [&session, sequence = call.sequence(), program, devices, headers, names, folder, options] {
+        const std::vector<cl_device_id> handles = HandlesOf(devices);
+        std::vector<cl_program> header_handles;
+        std::vector<const char*> header_names;
+        for (size_t i = 0; i < headers.size(); ++i) {
+          header_handles.push_back(headers[i]->handle.get());
+          header_names.push_back(names[i].c_str());
+        }
+        const cl_int status = cl().clCompileProgram(
+            program->handle.get(), static_cast<cl_uint>(handles.size()),
+            handles.empty() ? nullptr : handles.data(), options.c_str(),
+            static_cast<cl_uint>(headers.size()), headers.empty() ? nullptr : header_handles.data(),
+            headers.empty() ? nullptr : header_names.data(), nullptr, nullptr);
+        SendAnswer(session, sequence, status, program.get());
+      });
+  return HandlerResult::Later();
+}
+
+HandlerResult HandleLinkProgram(Session& session, const pb::LinkProgram& cmd, Call& call) {
+  auto context = session.objects().Find<ContextObject>(cmd.context_id());
+  if (context == nullptr) return CL_INVALID_CONTEXT;
+  Devices devices;
+  if (!FindDevices(session, cmd.device_ids(), &devices)) return CL_INVALID_DEVICE;
+  std::vector<std::shared_ptr<ProgramObject>> inputs;
+  for (const uint64_t id : cmd.input_ids()) {
+    inputs.push_back(session.objects().Find<ProgramObject>(id));
+    if (inputs.back() == nullptr || !inputs.back()->handle) return CL_INVALID_PROGRAM;
+  }
+  // The object is there before the link ends; only the build thread touches its handle until the
+  // answer is sent, and the client names the program only after that.
+  auto program = std::make_shared<ProgramObject>();
+  program->id = cmd.program_id();
+  program->devices = devices.empty() ? context->devices : devices;
+  program->context = context;
+  if (const cl_int added = session.Add(cmd.program_id(), program); added != CL_SUCCESS)
+    return added;
+  session.builds().Post([&session, sequence = call.sequence(), program, context, devices, inputs,
+                         options = cmd.options()] {
+    const std::vector<cl_device_id> handles = HandlesOf(devices);
+    std::vector<cl_program> input_handles;
+    for (const auto& input : inputs) input_handles.push_back(input->handle.get());
+    cl_int status = CL_SUCCESS;
+    program->handle = UniqueCl<cl_program>(
+        cl().clLinkProgram(context->handle.get(), static_cast<cl_uint>(handles.size()),
+                           handles.empty() ? nullptr : handles.data(), options.c_str(),
+                           static_cast<cl_uint>(input_handles.size()), input_handles.data(),
+                           nullptr, nullptr, &status));
+    SendAnswer(session, sequence, status, program->handle ? program.get() : nullptr);
+  });
+  return HandlerResult::Later();
+}
+
+HandlerResult HandleSetProgramSpecializationConstant(
+    Session& session, const pb::SetProgramSpecializationConstant& cmd, Call&) {
+  ProgramObject* const program = session.objects().Peek<ProgramObject>(cmd.program_id());
+  if (program == nullptr || !program->handle) return CL_INVALID_PROGRAM;
+  if (cl().clSetProgramSpecializationConstant == nullptr) return CL_INVALID_OPERATION;
+  return cl().clSetProgramSpecializationConstant(program->handle.get(), cmd.spec_id(),
+                                                 cmd.value().size(), cmd.value().data());
+}
+
+}  // namespace sluice

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shared virtual memory lies in heap segments that client and worker map at one address. The
+// addresses in these commands come from the client: each is looked up in the session's SVM objects
+// before a driver sees it.
+#include "daemon/enqueuer.h"
+#include "daemon/handlers/handlers.h"
+
+namespace sluice {
+HandlerResult HandleSvmAlloc(Session& session, const pb::SvmAlloc& cmd, Call& call) {
+  auto memory = std::make_shared<SvmObject>();
+  memory->context = session.objects().Find<ContextObject>(cmd.context_id());
+  if (memory->context == nullptr) return CL_INVALID_CONTEXT;
+  if (!memory->context->buffers_in_heap) return CL_INVALID_OPERATION;
+  auto span = session.svm_heap().Allocate(cmd.size());
+  if (!span.ok()) return CL_MEM_OBJECT_ALLOCATION_FAILURE;
+  memory->span = *span;
+  memory->session = &session;
+  pb::MemoryPlacement& placement = *call.answer.mutable_memory();
+  placement.set_in_heap(true);
+  placement.set_segment(memory->span.segment);
+  placement.set_offset(memory->span.offset);
+  return session.Add(cmd.svm_id(), std::move(memory));
+}
+
+HandlerResult HandleSvmFree(Session& session, const pb::SvmFree& cmd, Call&) {
+  if (session.objects().Peek<SvmObject>(cmd.svm_id()) == nullptr) return CL_INVALID_VALUE;
+  session.objects().Erase(cmd.svm_id());
+  return CL_SUCCESS;
+}
+
+HandlerResult HandleEnqueueSvmMemcpy(Session& session, const pb::EnqueueSvmMemcpy& cmd, Call&) {
+  Enqueuer enqueue(session, cmd.on());
+  if (!enqueue.ok()) return enqueue.answer();
+  void* const destination = session.objects().SvmPointer(cmd.destination(), cmd.size());
+  const void* const source = session.objects().SvmPointer(cmd.source(), cmd.size());
+  if (destination == nullptr || source == nullptr || cl().clEnqueueSVMMemcpy == nullptr)
+    return CL_INVALID_VALUE;
+  return enqueue.Run(
+      [&](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {
+        return cl().clEnqueueSVMMemcpy(queue, CL_FALSE, destination, source, cmd.size(), waits,
+                                       list, event);
+      });
+}
+
+HandlerResult HandleEnqueueSvmMemFill(Session& session, const pb::EnqueueSvmMemFill& cmd, Call&) {
+  Enqueuer enqueue(session, cmd.on());
+  if (!enqueue.ok()) return enqueue.answer();
+  void* const destination = session.objects().SvmPointer(cmd.destination(), cmd.size());
+  if (destination == nullptr || cl().clEnqueueSVMMemFill == nullptr) return CL_INVALID_VALUE;
+  return enqueue.Run(
+      [&](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {
+        return cl().clEnqueueSVMMemFill(queue, destination, cmd.pattern().data(),
+                                        cmd.pattern().size(), cmd.size(), waits, list, event);
+      });
+}
+
+HandlerResult HandleEnqueueSvmMap(Session& session, const pb::EnqueueSvmMap& cmd, Call&) {
+  Enqueuer enqueue(session, cmd.on());
+  if (!enqueue.ok()) return enqueue.answer();
+  void* const pointer = session.objects().SvmPointer(cmd.pointer(), cmd.size());
+  if (pointer == nullptr || cl().clEnqueueSVMMap == nullptr) return CL_INVALID_VALUE;
+  return enqueue.Run(
+      [&](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {
+        return cl().clEnqueueSVMMap(queue, CL_FALSE, cmd.map_flags(), pointer, cmd.size(), waits,
+                                    list, event);
+      });
+}
+
+HandlerResult HandleEnqueueSvmUnmap(Session& session, const pb::EnqueueSvmUnmap& cmd, Call&) {
+  Enqueuer enqueue(session, cmd.on());
+  if (!enqueue.ok()) return enqueue.answer();
+  void* const pointer = session.objects().SvmPointer(cmd.pointer(), 1);
+  if (pointer == nullptr || cl().clEnqueueSVMUnmap == nullptr) return CL_INVALID_VALUE;
+  return enqueue.Run(
+      [&](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {
+        return cl().clEnqueueSVMUnmap(queue, pointer, waits, list, event);
+      });
+}
+
+HandlerResult HandleEnqueueSvmMigrateMem(Session& session, const pb::EnqueueSvmMigrateMem& cmd,
+                                         Call&) {
+  Enqueuer enqueue(session, cmd.on());
+  if (!enqueue.ok()) return enqueue.answer();
+  if (cmd.sizes_size() != cmd.pointers_size())
+    return absl::InvalidArgumentError("migration of ranges without sizes");
+  std::vector<const void*> pointers;
+  std::vector<size_t> sizes;
+  for (int i = 0; i < cmd.pointers_size(); ++i) {
+    pointers.push_back(session.objects().SvmPointer(cmd.pointers(i), cmd.sizes(i)));
+    sizes.push_back(cmd.sizes(i));
+    if (pointers.back() == nullptr) return CL_INVALID_VALUE;
+  }
+  if (cl().clEnqueueSVMMigrateMem == nullptr) return CL_INVALID_OPERATION;
+  return enqueue.Run(
+      [&](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {
+        return cl().clEnqueueSVMMigrateMem(queue, static_cast<cl_uint>(pointers.size()),
+                                           pointers.data(), sizes.data(), cmd.flags(), waits, list,
+                                           event);
+      });
+}
+
+}  // namespace sluice

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// The session's shared heap: buffers of CPU devices, and staging for large transfers. Made of
+// segments, sealed memfds of fixed size that are announced to the client over the handle channel
+// before any frame names them. Only the worker allocates; what the client writes there is data,
+// never structure. Freed memory goes back to the system, so that it is zero when it is used again.
+// Thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "broker/os/scoped_handle.h"
+#include "broker/os/shared_memory.h"
+
+namespace sluice {
+
+struct HeapSpan {
+  uint32_t segment = 0;  // 0: not in the heap.
+  uint64_t offset = 0;
+  uint64_t size = 0;
+  uint8_t* data = nullptr;
+};
+
+class Heap {
+ public:
+  // `handle_channel` is where segments are announced; it stays the caller's. Segments are numbered
+  // first_segment, first_segment + 1, ... With a `base_address` they are mapped from there on, and
+  // the client is told to do the same.
+  Heap(int handle_channel, uint64_t max_bytes, uint32_t first_segment = 1,
+       uint64_t base_address = 0)
+      : handle_channel_(handle_channel),
+        max_bytes_(max_bytes),
+        first_segment_(first_segment),
+        next_address_(base_address) {}
+
+  // `size` bytes of zeros, aligned to 4096. kResourceExhausted over the limit.
+  absl::StatusOr<HeapSpan> Allocate(uint64_t size);
+  void Free(const HeapSpan& span);
+
+  uint64_t used_bytes() const;
+
+ private:
+  struct Segment {
+    UniqueFd file;
+    SharedMapping mapping;
+    std::map<uint64_t, uint64_t> free;  // offset -> size, never adjacent to each other
+  };
+
+  absl::Status AddSegment(uint64_t at_least) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const int handle_channel_;
+  const uint64_t max_bytes_;
+  const uint32_t first_segment_;
+  mutable absl::Mutex mu_;
+  std::vector<std::unique_ptr<Segment>> segments_ ABSL_GUARDED_BY(mu_);
+  uint64_t next_address_ ABSL_GUARDED_BY(mu_);  // 0: anywhere.
+  uint64_t used_bytes_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+}  // namespace sluice

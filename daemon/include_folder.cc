@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/include_folder.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+namespace sluice {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool IsPlainAbsolute(const std::string& path) {
+  if (path.size() < 2 || path[0] != '/' || path.find('\0') != std::string::npos) return false;
+  for (const absl::string_view part : absl::StrSplit(absl::string_view(path).substr(1), '/')) {
+    if (part.empty() || part == "." || part == "..") return false;
+  }
+  return true;
+}
+
+bool EndsPath(const std::string& text, size_t at) {
+  return at == text.size() || absl::StrContains(" \t\"'/", std::string(1, text[at]));
+}
+
+bool BeginsPath(const std::string& text, size_t at) {
+  return at == 0 || absl::StrContains(" \t\"'=I", std::string(1, text[at - 1]));
+}
+
+}  // namespace
+
+IncludeFolder::~IncludeFolder() {
+  std::error_code error;
+  if (!root_.empty()) fs::remove_all(root_, error);
+}
+
+absl::Status IncludeFolder::Write(
+    const google::protobuf::RepeatedPtrField<pb::IncludeFile>& files) {
+  if (files.empty()) return absl::OkStatus();
+  std::error_code error;
+  std::string name = (fs::temp_directory_path(error) / "sluice-include-XXXXXX").string();
+  if (mkdtemp(name.data()) == nullptr)
+    return absl::OkStatus();  // The compiler will name the file it misses.
+  root_ = name;
+  for (const pb::IncludeFile& file : files) {
+    if (!IsPlainAbsolute(file.path()))
+      return absl::InvalidArgumentError(absl::StrCat("include path \"", file.path(), "\""));
+    const fs::path path = root_ + file.path();
+    fs::create_directories(path.parent_path(), error);
+    std::ofstream(path, std::ios::binary) << file.contents();
+  }
+  return absl::OkStatus();
+}
+
+std::string IncludeFolder::RewriteOptions(
+    const std::string& options,
+    const google::protobuf::RepeatedPtrField<std::string>& directories) const {
+  if (root_.empty()) return options;
+  std::vector<std::string> longest_first(directories.begin(), directories.end());
+  std::sort(longest_first.begin(), longest_first.end(),
+            [](const std::string& a, const std::string& b) { return a.size() > b.size(); });
+  std::string out;
+  for (size_t at = 0; at < options.size();) {
+    const auto hit =
+        std::find_if(longest_first.begin(), longest_first.end(), [&](const std::string& directory) {
+          return !directory.empty() && options.compare(at, directory.size(), directory) == 0 &&
+                 BeginsPath(options, at) && EndsPath(options, at + directory.size());
+        });
+    if (hit == longest_first.end()) {
+      out += options[at++];
+    } else {
+      absl::StrAppend(&out, root_, *hit);
+      at += hit->size();
+    }
+  }
+  return out;
+}
+
+}  // namespace sluice

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The files that a program includes by paths of the application's host, under a folder of our own
+// for the time of a build. Paths come from the client: absolute, normalised, without any `..`; what
+// is not is a violation, and nothing outside the folder is ever written or read for it.
+// Thread-compatible; made by the session thread, dropped by the build thread.
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "google/protobuf/repeated_ptr_field.h"
+#include "proto/command.pb.h"
+
+namespace sluice {
+
+namespace pb = v1;
+
+class IncludeFolder {
+ public:
+  IncludeFolder() = default;
+  ~IncludeFolder();  // Removes the folder.
+  IncludeFolder(const IncludeFolder&) = delete;
+  IncludeFolder& operator=(const IncludeFolder&) = delete;
+
+  absl::Status Write(const google::protobuf::RepeatedPtrField<pb::IncludeFile>& files);
+
+  // The build options with each of `directories`, where it stands as a path of its own, moved under
+  // the folder.
+  std::string RewriteOptions(
+      const std::string& options,
+      const google::protobuf::RepeatedPtrField<std::string>& directories) const;
+
+ private:
+  std::string root_;  // Empty while there are no files.
+};
+
+}  // namespace sluice

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads values from the driver's clGet*Info in the form that travels: a parameter, the driver's
+// status, the bytes. Thread-safe: no state.
+#pragma once
+
+#include <CL/cl.h>
+
+#include <cstddef>
+#include <string>
+
+#include "google/protobuf/repeated_ptr_field.h"
+#include "proto/command.pb.h"
+
+namespace sluice {
+
+namespace pb = v1;
+
+// Calls get(size, value, &size_ret) for the size, then for the value.
+template <typename Get>
+cl_int ReadInfo(Get&& get, std::string* value) {
+  size_t size = 0;
+  cl_int status = get(0, nullptr, &size);
+  if (status != CL_SUCCESS) return status;
+  value->assign(size, '\0');
+  if (size != 0) status = get(size, value->data(), nullptr);
+  return status;
+}
+
+// Every query of a device or platform that this driver answers, apart from handles and counts,
+// which the client knows, with extensions and capabilities narrowed to what Sluice forwards.
+void ReadDeviceInfo(cl_device_id device, google::protobuf::RepeatedPtrField<pb::InfoValue>* out);
+void ReadPlatformInfo(cl_platform_id platform,
+                      google::protobuf::RepeatedPtrField<pb::InfoValue>* out);
+
+// A space separated list of extensions, without those whose functions Sluice does not implement.
+std::string ForwardedExtensions(const std::string& extensions);
+
+}  // namespace sluice

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/kernel_description.h"
+
+#include <cstring>
+
+#include "absl/strings/match.h"
+#include "daemon/info_reader.h"
+
+namespace sluice {
+namespace {
+
+std::string ArgText(cl_kernel kernel, cl_uint index, cl_kernel_arg_info param) {
+  std::string text;
+  ReadInfo(
+      [&](size_t size, void* value, size_t* size_ret) {
+        return cl().clGetKernelArgInfo(kernel, index, param, size, value, size_ret);
+      },
+      &text);
+  return text.substr(0, text.find('\0'));
+}
+
+std::string KernelText(cl_kernel kernel, cl_kernel_info param) {
+  std::string text;
+  ReadInfo(
+      [&](size_t size, void* value, size_t* size_ret) {
+        return cl().clGetKernelInfo(kernel, param, size, value, size_ret);
+      },
+      &text);
+  return text.substr(0, text.find('\0'));
+}
+
+pb::KernelArgDescription::Kind KindOf(const pb::KernelArgDescription& arg) {
+  using Kind = pb::KernelArgDescription;
+  if (arg.address_qualifier() == CL_KERNEL_ARG_ADDRESS_LOCAL) return Kind::LOCAL;
+  if ((arg.type_qualifier() & CL_KERNEL_ARG_TYPE_PIPE) != 0) return Kind::PIPE;
+  const std::string& type = arg.type_name();
+  if (absl::StartsWith(type, "image") && absl::StrContains(type, "_t") &&
+      !absl::EndsWith(type, "*"))
+    return Kind::IMAGE;
+  if (type == "sampler_t") return Kind::SAMPLER;
+  if (type == "queue_t") return Kind::QUEUE;
+  if (arg.address_qualifier() != CL_KERNEL_ARG_ADDRESS_PRIVATE) return Kind::MEMORY;
+  return Kind::VALUE;
+}
+
+void DescribeArg(cl_kernel kernel, cl_uint index, pb::KernelArgDescription* out) {
+  cl_kernel_arg_address_qualifier address = 0;
+  cl_kernel_arg_access_qualifier access = 0;
+  cl_kernel_arg_type_qualifier type = 0;
+  if (cl().clGetKernelArgInfo(kernel, index, CL_KERNEL_ARG_ADDRESS_QUALIFIER, sizeof(address),
+                              &address, nullptr) != CL_SUCCESS) {
+    return;  // Kind UNKNOWN: a binary whose driver kept nothing.
+  }
+  cl().clGetKernelArgInfo(kernel, index, CL_KERNEL_ARG_ACCESS_QUALIFIER, sizeof(access), &access,
+                          nullptr);
+  cl().clGetKernelArgInfo(kernel, index, CL_KERNEL_ARG_TYPE_QUALIFIER, sizeof(type), &type,
+                          nullptr);
+  out->set_has_info(true);
+  out->set_address_qualifier(address);
+  out->set_access_qualifier(access);
+  out->set_type_qualifier(type);
+  out->set_type_name(ArgText(kernel, index, CL_KERNEL_ARG_TYPE_NAME));
+  out->set_name(ArgText(kernel, index, CL_KERNEL_ARG_NAME));
+  out->set_kind(KindOf(*out));
+}
+
+void DescribeOnDevice(cl_kernel kernel, const DeviceObject& device,
+                      pb::KernelDeviceDescription* out) {
+  const auto read = [&](cl_kernel_work_group_info param, auto* value) {
+    return cl().clGetKernelWorkGroupInfo(kernel, device.handle, param, sizeof(*value), value,
+                                         nullptr) == CL_SUCCESS;
+  };
+  out->set_device_id(device.id);
+  size_t size = 0;
+  if (read(CL_KERNEL_WORK_GROUP_SIZE, &size)) out->set_work_group_size(size);
+  size_t three[3] = {};
+  if (read(CL_KERNEL_COMPILE_WORK_GROUP_SIZE, &three)) {
+    for (const size_t value : three) out->add_compile_work_group_size(value);
+  }
+  cl_ulong bytes = 0;
+  if (read(CL_KERNEL_LOCAL_MEM_SIZE, &bytes)) out->set_local_mem_size(bytes);
+  size = 0;
+  if (read(CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE, &size))
+    out->set_preferred_work_group_size_multiple(size);
+  bytes = 0;
+  if (read(CL_KERNEL_PRIVATE_MEM_SIZE, &bytes)) out->set_private_mem_size(bytes);
+}
+
+}  // namespace
+
+void DescribeKernel(const KernelObject& kernel, pb::KernelDescription* out) {
+  const cl_kernel handle = kernel.handle.get();
+  out->set_name(KernelText(handle, CL_KERNEL_FUNCTION_NAME));
+  out->set_attributes(KernelText(handle, CL_KERNEL_ATTRIBUTES));
+  cl_uint args = 0;
+  cl().clGetKernelInfo(handle, CL_KERNEL_NUM_ARGS, sizeof(args), &args, nullptr);
+  for (cl_uint i = 0; i < args; ++i) DescribeArg(handle, i, out->add_args());
+  for (const auto& device : kernel.program->devices)
+    DescribeOnDevice(handle, *device, out->add_devices());
+}
+
+}  // namespace sluice

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the worker keeps of each OpenCL object of its session, and the table that finds it by the
+// client's id. An id of another type, or of an object that is gone, is found to be nothing: an
+// answer of CL_INVALID_*, never a pointer. Objects are shared with whatever still works on them (a
+// build, a transfer), so that a release never pulls one away.
+//
+// Objects: the session thread changes them; the fields that other threads read are constant after
+// construction. ObjectTable: session thread only.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "daemon/cl_handle.h"
+#include "daemon/heap.h"
+#include "proto/heap_span.h"
+
+namespace sluice {
+
+enum class ObjectType {
+  kDevice,
+  kContext,
+  kQueue,
+  kMemory,
+  kProgram,
+  kKernel,
+  kEvent,
+  kSampler,
+  kSvm
+};
+
+struct Object {
+  explicit Object(ObjectType object_type) : type(object_type) {}
+  virtual ~Object() = default;
+  const ObjectType type;
+};
+
+struct DeviceObject : Object {
+  static constexpr ObjectType kType = ObjectType::kDevice;
+  static constexpr cl_int kInvalid = CL_INVALID_DEVICE;
+  DeviceObject() : Object(kType) {}
+  uint64_t id = 0;
+  cl_device_id handle = nullptr;
+  cl_platform_id platform = nullptr;
+  bool is_cpu = false;                // Shares memory with the host: buffers can live in the heap.
+  UniqueCl<cl_device_id> sub_device;  // Owned if this is one.
+};
+
+struct ContextObject : Object {
+  static constexpr ObjectType kType = ObjectType::kContext;
+  static constexpr cl_int kInvalid = CL_INVALID_CONTEXT;
+  ContextObject() : Object(kType) {}
+  uint64_t id = 0;
+  UniqueCl<cl_context> handle;
+  std::vector<std::shared_ptr<DeviceObject>> devices;
+  bool buffers_in_heap = false;
+  UniqueCl<cl_command_queue>
+      own_queue;  // For work of ours: initial contents, chunks of transfers. In order.
+};
+
+struct QueueObject : Object {
+  static constexpr ObjectType kType = ObjectType::kQueue;
+  static constexpr cl_int kInvalid = CL_INVALID_COMMAND_QUEUE;
+  QueueObject() : Object(kType) {}
+  uint64_t id = 0;
+  UniqueCl<cl_command_queue> handle;
+  std::shared_ptr<ContextObject> context;
+  std::shared_ptr<DeviceObject> device;
+  bool in_order = true;
+  bool profiling = false;
+  bool touched = false;           // Something was enqueued since the last flush.
+  UniqueCl<cl_event> last_event;  // In order: of the newest command.
+  UniqueCl<cl_event> last_barrier;  // Out of order: transfers must wait for it as well.
+  std::shared_ptr<class CompletionLane> lane;
+};
+
+struct MemoryObject : Object {
+  static constexpr ObjectType kType = ObjectType::kMemory;
+  static constexpr cl_int kInvalid = CL_INVALID_MEM_OBJECT;
+  MemoryObject() : Object(kType) {}
+  ~MemoryObject() override;
+  uint64_t id = 0;
+  UniqueCl<cl_mem> handle;
+  std::shared_ptr<ContextObject> context;
+  std::shared_ptr<MemoryObject>
+      parent;  // Of a sub-buffer, or of an image made from another object.
+  bool is_image = false;
+  uint64_t size = 0;        // Bytes; buffers.
+  size_t element_size = 0;  // Images.
+  cl_mem_object_type image_type = 0;
+  bool driver_frees_span = false;  // Once the driver has destroyed the buffer: commands may use it.
+  HeapSpan span;  // Where a buffer lies if it lies in the heap; a sub-buffer's is its part of the
+                  // parent's.
+  absl::flat_hash_map<uint64_t, void*> maps;  // EnqueueMapShared: map id -> the driver's pointer.
+  uint64_t charged_bytes = 0;                 // To the session's quota.
+  class Session* session = nullptr;
+};
+
+struct ProgramObject : Object {
+  static constexpr ObjectType kType = ObjectType::kProgram;
+  static constexpr cl_int kInvalid = CL_INVALID_PROGRAM;
+  ProgramObject() : Object(kType) {}
+  uint64_t id = 0;
+  PublishedCl<cl_program> handle;  // Null until a link has ended: set by the build thread.
+  std::shared_ptr<ContextObject> context;
+  std::vector<std::shared_ptr<DeviceObject>> devices;
+};
+
+struct KernelObject : Object {
+  static constexpr ObjectType kType = ObjectType::kKernel;
+  static constexpr cl_int kInvalid = CL_INVALID_KERNEL;
+  KernelObject() : Object(kType) {}
+  uint64_t id = 0;
+  UniqueCl<cl_kernel> handle;
+  std::shared_ptr<ProgramObject> program;
+  std::vector<int> arg_kinds;  // pb::KernelArgDescription::Kind of each.
+};
+
+struct EventObject : Object {
+  static constexpr ObjectType kType = ObjectType::kEvent;
+  static constexpr cl_int kInvalid = CL_INVALID_EVENT;
+  EventObject() : Object(kType) {}
+  UniqueCl<cl_event> handle;   // Null if the driver never saw the command:
+  cl_int failed = CL_SUCCESS;  // it was refused, with this code, or is complete.
+  bool is_complete() const { return handle.get() == nullptr && failed == CL_SUCCESS; }
+  bool is_user = false;
+};
+
+struct SamplerObject : Object {
+  static constexpr ObjectType kType = ObjectType::kSampler;
+  static constexpr cl_int kInvalid = CL_INVALID_SAMPLER;
+  SamplerObject() : Object(kType) {}
+  UniqueCl<cl_sampler> handle;
+};
+
+struct SvmObject : Object {
+  static constexpr ObjectType kType = ObjectType::kSvm;
+  static constexpr cl_int kInvalid = CL_INVALID_VALUE;
+  SvmObject() : Object(kType) {}
+  ~SvmObject() override;
+  std::shared_ptr<ContextObject> context;
+  HeapSpan span;
+  class Session* session = nullptr;
+};
+
+class ObjectTable {
+ public:
+  template <typename T>
+  std::shared_ptr<T> Find(uint64_t id) const {
+    const auto it = objects_.find(id);
+    if (it == objects_.end() || it->second->type != T::kType) return nullptr;
+    return std::static_pointer_cast<T>(it->second);
+  }
+
+  // A bare pointer for use within one handler, where nothing can be released meanwhile.
+  template <typename T>
+  T* Peek(uint64_t id) const {
+    const auto it = objects_.find(id);
+    if (it == objects_.end() || it->second->type != T::kType) return nullptr;
+    return static_cast<T*>(it->second.get());
+  }
+
+  // False if the id is in use: ids are the client's, and an honest one never uses an id twice.
+  bool Insert(uint64_t id, std::shared_ptr<Object> object) {
+    return objects_.emplace(id, std::move(object)).second;
+  }
+
+  bool Contains(uint64_t id) const { return objects_.contains(id); }
+  void Erase(uint64_t id) { objects_.erase(id); }
+  size_t size() const { return objects_.size(); }
+
+  // The pointer, if all of [address, address + size) lies in one SVM allocation.
+  void* SvmPointer(uint64_t address, uint64_t size) const {
+    void* found = nullptr;
+    ForEach<SvmObject>([&](const SvmObject& object) {
+      const uint64_t base = reinterpret_cast<uint64_t>(object.span.data);
+      if (address >= base && SpanFits(address - base, size, object.span.size)) {
+        found = reinterpret_cast<void*>(address);
+      }
+    });
+    return found;
+  }
+
+  // Calls f(T&) for every object of one type.
+  template <typename T, typename F>
+  void ForEach(F&& f) const {
+    for (const auto& [id, object] : objects_) {
+      if (object->type == T::kType) f(static_cast<T&>(*object));
+    }
+  }
+
+ private:
+  absl::flat_hash_map<uint64_t, std::shared_ptr<Object>> objects_;
+};
+
+}  // namespace sluice

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/probe.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "daemon/device_list.h"
+#include "daemon/driver.h"
+#include "daemon/info_reader.h"
+#include "proto/snapshot.pb.h"
+#include "proto/status_macros.h"
+
+namespace sluice {
+
+absl::Status Probe(int snapshot_fd, const std::string& device_allow_list) {
+  RETURN_IF_ERROR(Driver::Load());
+  ASSIGN_OR_RETURN(const std::vector<RealPlatform> platforms, ListRealDevices(device_allow_list));
+  if (platforms.empty())
+    return absl::NotFoundError("no OpenCL device on this host that the configuration allows");
+  pb::PlatformSnapshot snapshot;
+  for (const RealPlatform& platform : platforms) {
+    pb::PlatformSnapshot::Platform& entry = *snapshot.add_platforms();
+    ReadPlatformInfo(platform.handle, entry.mutable_info());
+    for (const RealDevice& device : platform.devices) {
+      pb::PlatformSnapshot::Device& described = *entry.add_devices();
+      described.set_id(device.id);
+      ReadDeviceInfo(device.handle, described.mutable_info());
+    }
+  }
+  const std::string bytes = snapshot.SerializeAsString();
+  for (size_t at = 0; at < bytes.size();) {
+    const ssize_t written = write(snapshot_fd, bytes.data() + at, bytes.size() - at);
+    if (written < 0 && errno != EINTR) return absl::ErrnoToStatus(errno, "writing the snapshot");
+    if (written > 0) at += static_cast<size_t>(written);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace sluice

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a session may use, and how much of it it does. For comfort and honest errors: behind these
+// counts stand the limits that the broker's cgroups and rlimits set, since a worker is as hostile
+// as its client. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace sluice {
+
+struct Limits {
+  uint64_t memory_bytes = uint64_t{64} << 30;
+  uint64_t objects = 1 << 20;
+  uint64_t program_bytes = 256 << 20;
+};
+
+class Quota {
+ public:
+  explicit Quota(const Limits& limits) : limits_(limits) {}
+
+  const Limits& limits() const { return limits_; }
+
+  // False, and nothing charged, if that would exceed the limit.
+  bool ChargeMemory(uint64_t bytes) {
+    uint64_t used = memory_bytes_.load(std::memory_order_relaxed);
+    do {
+      if (bytes > limits_.memory_bytes || used > limits_.memory_bytes - bytes) return false;
+    } while (!memory_bytes_.compare_exchange_weak(used, used + bytes, std::memory_order_relaxed));
+    return true;
+  }
+  void ReturnMemory(uint64_t bytes) { memory_bytes_.fetch_sub(bytes, std::memory_order_relaxed); }
+  uint64_t memory_bytes() const { return memory_bytes_.load(std::memory_order_relaxed); }
+
+ private:
+  const Limits limits_;
+  std::atomic<uint64_t> memory_bytes_ = 0;
+};
+
+}  // namespace sluice

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// The worker's end of the reply ring. Any thread may send: driver callbacks, builds, the session
+// thread. Nobody waits for room: what does not fit is kept, in order, and a thread of our own feeds
+// it in when the client has made room. What can wait is bounded by the commands in flight.
+// Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "proto/command.pb.h"
+#include "proto/frame.h"
+#include "proto/ring_writer.h"
+
+namespace sluice {
+
+namespace pb = v1;
+
+// Beyond this the client is taken to be gone or hostile: it never drains, and the session ends.
+inline constexpr uint64_t kMaxWaitingReplyBytes = uint64_t{2} << 30;
+
+class Replies {
+ public:
+  // `ring` is a mapping of kRingFileBytes; null in tests that look at Sent().
+  explicit Replies(uint8_t* ring);
+
+  void Send(const pb::Reply& reply, Wake wake, std::string_view payload = {}, uint32_t flags = 0,
+            BulkSpan bulk = {});
+
+  // Called once, from any thread, when violated() has become true. Set before anything is sent.
+  void set_on_violated(std::function<void()> on_violated) { on_violated_ = std::move(on_violated); }
+
+  // Bytes waiting for room exceed the bound, or the client's cursor was impossible.
+  bool violated() const { return violated_.load(std::memory_order_relaxed); }
+
+ private:
+  struct WaitingPiece {
+    PieceHeader header;
+    std::string body;
+    Wake wake;
+  };
+
+  void FeedLoop();
+  void CheckViolatedLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void WaitForRoom(size_t body_bytes);
+
+  std::function<void()> on_violated_;
+  absl::Mutex mu_;
+  RingWriter writer_ ABSL_GUARDED_BY(mu_);
+  std::deque<WaitingPiece> waiting_ ABSL_GUARDED_BY(mu_);
+  uint64_t waiting_bytes_ ABSL_GUARDED_BY(mu_) = 0;
+  std::string buffer_ ABSL_GUARDED_BY(mu_);  // Encoding space, reused.
+  bool feeding_ ABSL_GUARDED_BY(mu_) = false;
+  std::atomic<bool> violated_ = false;
+};
+
+}  // namespace sluice

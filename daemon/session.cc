@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/session.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/device_list.h"
+#include "proto/handle_messages.h"
+#include "proto/status_macros.h"
+
+namespace sluice {
+
+MemoryObject::~MemoryObject() {
+  handle.reset();
+  if (session == nullptr) return;
+  if (parent == nullptr && !driver_frees_span) session->heap().Free(span);
+  session->quota().ReturnMemory(charged_bytes);
+}
+
+SvmObject::~SvmObject() {
+  if (session != nullptr) session->svm_heap().Free(span);
+}
+
+Session::Session(const SessionOptions& options, int handle_channel, uint8_t* reply_ring)
+    : options_(options),
+      quota_(options.limits),
+      replies_(reply_ring),
+      completions_(&replies_, &printf_),
+      heap_(handle_channel, options.limits.memory_bytes),
+      svm_heap_(handle_channel, options.limits.memory_bytes, kFirstSvmSegment, kSvmBaseAddress),
+      transfers_(&replies_, &completions_, &heap_) {}
+
+absl::Status Session::AddDevices() {
+  ASSIGN_OR_RETURN(const std::vector<RealPlatform> platforms,
+                   ListRealDevices(options_.device_allow_list));
+  for (const RealPlatform& platform : platforms) {
+    for (const RealDevice& device : platform.devices) {
+      auto object = std::make_shared<DeviceObject>();
+      object->id = device.id;
+      object->handle = device.handle;
+      object->platform = platform.handle;
+      object->is_cpu = device.is_cpu;
+      objects_.Insert(device.id, std::move(object));
+    }
+  }
+  return absl::OkStatus();
+}
+
+cl_int Session::CheckNew(uint64_t id) {
+  if (objects_.size() >= options_.limits.objects) return CL_OUT_OF_RESOURCES;
+  if (id == 0 || objects_.Contains(id)) {
+    violation_ = absl::InvalidArgumentError(absl::StrCat("object id ", id, " is in use"));
+    return CL_INVALID_VALUE;
+  }
+  return CL_SUCCESS;
+}
+
+cl_int Session::Add(uint64_t id, std::shared_ptr<Object> object) {
+  if (const cl_int status = CheckNew(id); status != CL_SUCCESS) return status;
+  objects_.Insert(id, std::move(object));
+  object_count.store(objects_.size(), std::memory_order_relaxed);
+  return CL_SUCCESS;
+}
+
+void Session::Touch(QueueObject* queue) {
+  if (queue->touched) return;
+  queue->touched = true;
+  touched_.push_back(queue);
+}
+
+void Session::Forget(QueueObject* queue) { std::erase(touched_, queue); }
+
+void Session::FlushTouched() {
+  for (QueueObject* const queue : touched_) {
+    queue->touched = false;
+    cl().clFlush(queue->handle.get());
+  }
+  touched_.clear();
+}
+
+void Session::ReportRefused(const char* call, uint64_t queue_id, uint64_t event_id, cl_int status) {
+  pb::Reply reply;
+  pb::LateError& error = *reply.mutable_late_error();
+  error.set_queue_id(queue_id);
+  error.set_status(status);
+  error.set_call(call);
+  error.set_event_id(event_id);
+  replies_.Send(reply, Wake::kIfAwaited);
+  if (event_id == 0) return;
+  if (!objects_.Contains(event_id)) {
+    // An honest client releases the ids of refused commands as well.
+    if (objects_.size() >= 2 * options_.limits.objects) {
+      violation_ = absl::ResourceExhaustedError("ids of refused commands are never released");
+      return;
+    }
+    auto event = std::make_shared<EventObject>();
+    event->failed = status;
+    objects_.Insert(event_id, std::move(event));
+  }
+  completions_.SendCompletion(event_id, status);
+}
+
+}  // namespace sluice

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// The worker's one session: its objects, what it may use, and the parts that move its bytes. Made
+// when the client has come, gone with the process: a worker never serves a second client, so
+// nothing needs to be cleaned up but by the kernel.
+//
+// The object table belongs to the session thread (command_loop.h); the parts that other threads use
+// are thread-safe and say so in their own headers.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "daemon/builds.h"
+#include "daemon/completions.h"
+#include "daemon/heap.h"
+#include "daemon/objects.h"
+#include "daemon/printf_capture.h"
+#include "daemon/quota.h"
+#include "daemon/replies.h"
+#include "daemon/transfers.h"
+
+namespace sluice {
+
+struct SessionOptions {
+  uint64_t session_id = 0;
+  Limits limits;
+  bool sync = false;              // Debug: every enqueue waits for its command.
+  std::string device_allow_list;  // Patterns, comma separated; empty: all.
+};
+
+class Session {
+ public:
+  // `handle_channel` and the mapping of the reply ring outlive the session.
+  Session(const SessionOptions& options, int handle_channel, uint8_t* reply_ring);
+
+  // Puts the host's devices into the table, under the ids of the snapshot.
+  absl::Status AddDevices();
+
+  const SessionOptions& options() const { return options_; }
+  ObjectTable& objects() { return objects_; }
+  Replies& replies() { return replies_; }
+  PrintfCapture& printf() { return printf_; }
+  Completions& completions() { return completions_; }
+  const Completions& completions() const { return completions_; }
+  Heap& heap() { return heap_; }
+  Heap& svm_heap() { return svm_heap_; }
+  Quota& quota() { return quota_; }
+  Transfers& transfers() { return transfers_; }
+  Builds& builds() { return builds_; }
+
+  // New objects are counted; CL_OUT_OF_RESOURCES over the limit, CL_SUCCESS once inserted. An id
+  // that is in use is the client's violation, reported by the loop's next look at violation().
+  cl_int Add(uint64_t id, std::shared_ptr<Object> object);
+  // Whether Add would take the id now: asked before the driver is.
+  cl_int CheckNew(uint64_t id);
+  absl::Status TakeViolation() { return std::exchange(violation_, absl::OkStatus()); }
+
+  // Remembers a queue with unflushed commands; FlushTouched() flushes them, when the ring has run
+  // dry.
+  void Touch(QueueObject* queue);
+  void Forget(QueueObject* queue);
+  void FlushTouched();
+
+  // Sends a LateError, and the failed completion of its event if it has one.
+  void ReportRefused(const char* call, uint64_t queue_id, uint64_t event_id, cl_int status);
+
+  // For statistics; relaxed.
+  std::atomic<uint64_t> commands_executed{0};
+  std::atomic<uint64_t> object_count{0};
+  std::atomic<uint64_t> context_count{0};
+
+ private:
+  const SessionOptions options_;
+  Quota quota_;
+  Replies replies_;
+  PrintfCapture printf_;
+  Completions completions_;
+  Heap heap_;
+  Heap svm_heap_;
+  Transfers transfers_;
+  Builds builds_;
+  ObjectTable objects_;
+  std::vector<QueueObject*> touched_;
+  absl::Status violation_;
+};
+
+}  // namespace sluice

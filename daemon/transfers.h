@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Large reads and writes: the application's bytes stay with the client until the command may run,
+// then move in chunks.
+//
+//   queue:   [earlier commands] -> ready          done (a user event) -> [barrier, later commands]
+//   write:   ready -> Grant(span) -> client fills it -> TransferChunk -> driver writes from the
+//   span -> ... -> done read:    ready -> driver reads into a span -> ReadData(span) -> client
+//   takes it -> TransferAck -> ... -> done
+//
+// A buffer that lies in the heap itself needs no driver call: its own memory is the span. `done`
+// stands for the command wherever the driver must wait for it. Nothing here blocks: a transfer that
+// finds no staging memory waits its turn.
+//
+// Trust: the client's TransferChunk and TransferAck only say "go on"; where and how much was
+// granted is remembered here. Thread-safe: driven by the session thread and by driver callbacks.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "daemon/cl_handle.h"
+#include "daemon/heap.h"
+#include "daemon/objects.h"
+#include "proto/codec.h"
+
+namespace sluice {
+
+class Completions;
+class Replies;
+
+// What is to be moved. Packed bytes are the region's rows, one after the other.
+struct TransferPlan {
+  enum class Kind { kLinear, kRect, kImage };
+  bool is_write = false;
+  Kind kind = Kind::kLinear;
+  std::shared_ptr<MemoryObject> memory;
+  uint64_t offset = 0;  // kLinear
+  uint64_t total_bytes = 0;
+  Size3 origin;  // kRect, kImage
+  Size3 region;
+  size_t row_pitch = 0;  // kRect
+  size_t slice_pitch = 0;
+  uint64_t row_bytes = 0;  // Packed bytes of one row of the region: kRect, kImage.
+  uint64_t event_id = 0;
+  bool profiling = false;
+};
+
+// The slice pitch of tightly packed rows, as clEnqueueReadImage wants it: 0 for images without
+// slices (section 5.3.3).
+size_t HostSlicePitch(const MemoryObject& image, size_t row_bytes, size_t rows);
+
+class Transfers {
+ public:
+  Transfers(Replies* replies, Completions* completions, Heap* heap)
+      : replies_(replies), completions_(completions), heap_(heap) {}
+
+  // Registers the plan. `*done` becomes the user event that stands for it; the driver must be made
+  // to wait for it by the caller, who calls Ready once what the command waits for has ended.
+  cl_int Begin(const TransferPlan& plan, UniqueCl<cl_event>* done);
+  void Ready(uint64_t event_id, cl_int status);
+
+  // The client's frames. An event id without a transfer is ignored: it may have failed meanwhile.
+  absl::Status OnChunk(uint64_t event_id, uint64_t offset, uint64_t size);
+  absl::Status OnAck(uint64_t event_id, uint64_t offset, uint64_t size);
+
+ private:
+  struct Chunk {
+    uint64_t offset = 0;  // Of the packed bytes.
+    uint64_t size = 0;
+    size_t y = 0, rows = 0, z = 0, slices = 0;  // Of the region: kRect, kImage.
+    HeapSpan span;
+    bool staged = false;   // The span is ours to free.
+    uint64_t arrived = 0;  // Bytes the client has filled or taken.
+    bool sent = false;     // Read: the client has been told where the bytes are.
+    bool moving = false;   // Write: all has arrived.
+  };
+  struct Transfer {
+    TransferPlan plan;
+    UniqueCl<cl_event> done;
+    uint64_t next_offset = 0;          // First packed byte no chunk has been made for.
+    uint64_t moved_bytes = 0;          // Chunks that have ended.
+    uint64_t read_bytes = 0;           // Sent to the client.
+    std::map<uint64_t, Chunk> chunks;  // In flight, by offset.
+    bool ended = false;                // If it has failed, chunks may still be in flight.
+    uint64_t times[5] = {};
+  };
+  using TransferRef = std::shared_ptr<Transfer>;
+
+  TransferRef Find(uint64_t event_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Chunk NextChunk(const Transfer& transfer) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Pump(const TransferRef& transfer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void StartChunk(const TransferRef& transfer, Chunk chunk) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // A step of the driver: from or into the chunk's span.
+  void MoveChunk(const TransferRef& transfer, const Chunk& chunk)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  static cl_int EnqueueChunk(cl_command_queue queue, const TransferPlan& plan, const Chunk& chunk,
+                             cl_event* event);
+  void SendReadData(const TransferRef& transfer, const Chunk& chunk)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void EndChunk(const TransferRef& transfer, uint64_t chunk_offset)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void End(const TransferRef& transfer, cl_int status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void FreeSpan(const Transfer& transfer, const Chunk& chunk) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Feed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void RunDeferred();
+
+  Replies* const replies_;
+  Completions* const completions_;
+  Heap* const heap_;
+  absl::Mutex mu_;
+  absl::flat_hash_map<uint64_t, TransferRef> transfers_ ABSL_GUARDED_BY(mu_);
+  std::deque<TransferRef> starving_
+      ABSL_GUARDED_BY(mu_);  // Found no staging memory; first come, first served.
+  uint64_t staging_bytes_ ABSL_GUARDED_BY(mu_) = 0;
+  // Driver calls that may call back into us: made without the lock, by whoever has just left it.
+  std::vector<std::function<void()>> deferred_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace sluice

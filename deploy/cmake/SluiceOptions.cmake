@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+# Compiler options that hold for all of our own code.
+
+add_compile_options(-Wall -Wextra -Werror)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  add_compile_options(-Wno-restrict)  # GCC 12 sees overlaps in std::string that are none (GCC bug 105651).
+endif()
+add_compile_definitions(CL_TARGET_OPENCL_VERSION=300 CL_USE_DEPRECATED_OPENCL_1_0_APIS
+  CL_USE_DEPRECATED_OPENCL_1_1_APIS CL_USE_DEPRECATED_OPENCL_1_2_APIS CL_USE_DEPRECATED_OPENCL_2_0_APIS
+  CL_USE_DEPRECATED_OPENCL_2_1_APIS CL_USE_DEPRECATED_OPENCL_2_2_APIS)
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  add_compile_options(-Wthread-safety)
+endif()
+if(SLUICE_SANITIZE)
+  string(REPLACE ";" "," sluice_sanitize_list "${SLUICE_SANITIZE}")
+  add_compile_options(-fsanitize=${sluice_sanitize_list} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${sluice_sanitize_list})
+endif()

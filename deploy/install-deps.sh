@@ -1,0 +1,93 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Installs the Debian 12 packages that Sluice needs. Names every one of them, with what it is for.
+#
+#   deploy/install-deps.sh [--build] [--test] [--lint] [--all] [--list]
+#
+#   --build   to build and run Sluice (the default)
+#   --test    what the tests and benchmarks need besides: the real clients, CLBlast, bubblewrap
+#   --lint    clang 14's tools: format, tidy, fuzzer and sanitizer runtimes
+#   --all     all of them
+#   --list    print the packages and install nothing
+#
+# Works as root or through sudo; installs only what is missing and is quick when nothing is.
+set -euo pipefail
+
+build_packages=(
+  ca-certificates
+  cmake ninja-build g++ pkg-config ccache                   # the build
+  libgrpc++-dev libgrpc-dev protobuf-compiler-grpc          # control channel and network transport
+  libprotobuf-dev protobuf-compiler libabsl-dev             # the command stream
+  libspdlog-dev libcli11-dev libtomlplusplus-dev nlohmann-json3-dev
+  libseccomp-dev libcap-ng-dev libsystemd-dev               # confinement, the systemd unit
+  libssl-dev openssl                                        # TLS; certificates for a first try
+  opencl-headers opencl-clhpp-headers ocl-icd-opencl-dev
+  ocl-icd-libopencl1                                        # the loader that applications and workers use
+  pocl-opencl-icd                                           # the embedded default driver: the CPU
+  clinfo                                                    # what quickstart shows
+)
+test_packages=(
+  libgtest-dev libgmock-dev libbenchmark-dev
+  clpeak hashcat darktable python3-pyopencl python3-numpy   # real clients
+  libclblast-dev libviennacl-dev                            # libraries that real clients are built on
+  netpbm                                                    # makes and reads the test picture
+  bubblewrap                                                # the sandboxed client
+  python3 procps
+  iperf3 iproute2                                           # shaped links in the benchmark
+)
+lint_packages=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev)
+
+usage() {
+  sed -n '3,13s/^# \{0,1\}//p' "$0"
+}
+
+packages=()
+list_only=no
+for option in "$@"; do
+  case $option in
+    --build) packages+=("${build_packages[@]}") ;;
+    --test) packages+=("${build_packages[@]}" "${test_packages[@]}") ;;
+    --lint) packages+=("${lint_packages[@]}") ;;
+    --all) packages+=("${build_packages[@]}" "${test_packages[@]}" "${lint_packages[@]}") ;;
+    --list) list_only=yes ;;
+    -h | --help) usage; exit 0 ;;
+    *) echo "install-deps.sh: unknown option '$option'" >&2; usage >&2; exit 2 ;;
+  esac
+done
+[ "${#packages[@]}" -gt 0 ] || packages=("${build_packages[@]}")
+if [ "$list_only" = yes ]; then
+  printf '%s\n' "${packages[@]}" | sort -u
+  exit 0
+fi
+command -v apt-get >/dev/null || {
+  echo "install-deps.sh: this is not a Debian system (no apt-get); install the equivalents of:" >&2
+  printf '%s\n' "${packages[@]}" | sort -u >&2
+  exit 1
+}
+
+# Only what is missing: `installed` is the one state that counts.
+installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' 2>/dev/null | sed -n 's/^installed //p')
+mapfile -t missing < <(comm -23 <(printf '%s\n' "${packages[@]}" | sort -u) <(sort -u <<<"$installed"))
+if [ "${#missing[@]}" -eq 0 ]; then
+  echo "install-deps.sh: everything is installed"
+  exit 0
+fi
+
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+  command -v sudo >/dev/null || {
+    echo "install-deps.sh: run me as root to install: ${missing[*]}" >&2
+    exit 1
+  }
+  as_root=(sudo)
+fi
+export DEBIAN_FRONTEND=noninteractive
+install() {
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}"
+}
+echo "install-deps.sh: installing ${missing[*]}"
+# The package lists may be missing or old: refresh them when they cannot satisfy the request.
+if ! apt-cache show "${missing[@]}" >/dev/null 2>&1 || ! install; then
+  "${as_root[@]}" apt-get update -q
+  install
+fi

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "deploy/sluicectl/admin_commands.h"
+
+#include <grpcpp/grpcpp.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "broker/base/log.h"
+#include "deploy/sluicectl/broker_client.h"
+#include "deploy/sluicectl/endpoint.h"
+#include "deploy/sluicectl/exit_codes.h"
+#include "proto/admin.grpc.pb.h"
+
+namespace sluice {
+namespace {
+
+using Json = nlohmann::json;
+
+void Print(const std::string& text) { std::fputs(text.c_str(), stdout); }
+
+// Another process's strings may be no UTF-8; they are shown as well as can be.
+void PrintJson(const Json& json) {
+  Print(json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+int Fail(const CommonFlags& flags, int exit_code, const std::string& message) {
+  if (flags.json) {
+    PrintJson({{"error", message}});
+  } else {
+    std::fprintf(stderr, "sluicectl: %s\n", message.c_str());
+  }
+  return exit_code;
+}
+
+std::string Bytes(uint64_t count) {
+  constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  double value = static_cast<double>(count);
+  size_t unit = 0;
+  while (value >= 1024 && unit + 1 < std::size(kUnits)) {
+    value /= 1024;
+    ++unit;
+  }
+  return absl::StrFormat(unit == 0 ? "%.0f %s" : "%.1f %s", value, kUnits[unit]);
+}
+
+std::string Duration(uint64_t seconds) {
+  if (seconds < 60) return absl::StrCat(seconds, "s");
+  if (seconds < 3600) return absl::StrCat(seconds / 60, "m", seconds % 60, "s");
+  return absl::StrCat(seconds / 3600, "h", seconds / 60 % 60, "m");
+}
+
+// A control character of a stranger's name must not reach the operator's terminal.
+std::string Printable(std::string text) {
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  }
+  return text;
+}
+
+// One call to the admin service; a failure is printed and becomes an exit code.
+class AdminCall {
+ public:
+  explicit AdminCall(const CommonFlags& flags) : flags_(flags) {}
+
+  int Run(const std::function<grpc::Status(v1::Admin::Stub*, grpc::ClientContext*)>& call,
+          const std::function<void()>& print) {
+    const absl::StatusOr<std::string> path =
+        ResolveAdminSocket(flags_.admin_socket, flags_.endpoint);
+    if (!path.ok()) return Fail(flags_, kExitUsage, std::string(path.status().message()));
+    if (::access(path->c_str(), R_OK | W_OK) != 0) return Unreachable(*path, errno);
+    const auto stub = v1::Admin::NewStub(
+        grpc::CreateChannel("unix:" + *path, grpc::InsecureChannelCredentials()));
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() +
+                         std::chrono::milliseconds(flags_.timeout_ms));
+    const grpc::Status status = call(stub.get(), &context);
+    if (status.ok()) {
+      print();
+      return kExitOk;
+    }
+    if (status.error_code() == grpc::StatusCode::NOT_FOUND) {
+      return Fail(flags_, kExitNoSession, status.error_message());
+    }
+    if (status.error_code() == grpc::StatusCode::UNAVAILABLE) {
+      return Unreachable(*path, ECONNREFUSED);
+    }
+    return Fail(flags_, kExitFailed, absl::StrCat("the daemon answered: ", status.error_message()));
+  }
+
+ private:
+  int Unreachable(const std::string& path, int error_number) const {
+    std::string advice;
+    if (error_number == EACCES) {
+      advice = "only the daemon's own user may administer it; try with sudo";
+    } else if (error_number == ENOENT) {
+      advice =
+          "is sluiced running? Its admin socket lies beside the socket of --endpoint, or give "
+          "--admin-socket";
+    } else {
+      advice = "nobody answers there; start sluiced";
+    }
+    return Fail(flags_, kExitNoDaemon, absl::StrCat("cannot reach ", path, ": ", advice));
+  }
+
+  const CommonFlags& flags_;
+};
+
+Json ToJson(const PlatformSummary& platform, const std::string& endpoint) {
+  Json devices = Json::array();
+  for (const DeviceSummary& device : platform.devices) {
+    devices.push_back({{"name", device.name},
+                       {"vendor", device.vendor},
+                       {"type", device.type},
+                       {"driver_version", device.driver_version},
+                       {"device_version", device.device_version},
+                       {"compute_units", device.compute_units},
+                       {"global_memory_bytes", device.global_memory_bytes}});
+  }
+  return {{"endpoint", endpoint},
+          {"name", platform.name},
+          {"vendor", platform.vendor},
+          {"version", platform.version},
+          {"devices", devices}};
+}
+
+void PrintPlatform(const PlatformSummary& platform) {
+  Print(absl::StrFormat("%s  (%s)\n", Printable(platform.name), Printable(platform.version)));
+  for (const DeviceSummary& device : platform.devices) {
+    Print(absl::StrFormat("  %s  %s, %d compute units, %s, driver %s\n", Printable(device.name),
+                          device.type, device.compute_units, Bytes(device.global_memory_bytes),
+                          Printable(device.driver_version)));
+  }
+}
+
+}  // namespace
+
+int DevicesCommand(const CommonFlags& flags) {
+  const absl::StatusOr<std::vector<Endpoint>> endpoints = ResolveEndpoints(flags.endpoint);
+  if (!endpoints.ok()) return Fail(flags, kExitUsage, std::string(endpoints.status().message()));
+  Json list = Json::array();
+  for (const Endpoint& endpoint : *endpoints) {
+    if (!endpoint.local) {
+      return Fail(flags, kExitUsage,
+                  absl::StrCat(endpoint.text,
+                               " is on the network: run clinfo under `sluicectl run "
+                               "--endpoint ",
+                               endpoint.text, " -- clinfo` to see its devices"));
+    }
+    const absl::StatusOr<Greeting> greeting = Greet(endpoint.path, flags.timeout_ms);
+    if (!greeting.ok()) {
+      return Fail(
+          flags, kExitNoDaemon,
+          absl::StrCat("cannot ask ", endpoint.text, ": ", std::string(greeting.status().message()),
+                       "; `sluicectl doctor` looks closer"));
+    }
+    if (!greeting->problem.empty()) return Fail(flags, kExitFailed, greeting->problem);
+    const absl::StatusOr<std::vector<PlatformSummary>> platforms =
+        DecodeSnapshot(greeting->snapshot);
+    if (!platforms.ok()) return Fail(flags, kExitFailed, std::string(platforms.status().message()));
+    for (const PlatformSummary& platform : *platforms) {
+      list.push_back(ToJson(platform, endpoint.text));
+      if (!flags.json) PrintPlatform(platform);
+    }
+  }
+  if (flags.json) PrintJson({{"platforms", list}});
+  return kExitOk;
+}
+
+int StatusCommand(const CommonFlags& flags) {
+  v1::StatusReply reply;
+  const auto print = [&] {
+    std::vector<std::string> endpoints(reply.endpoints().begin(), reply.endpoints().end());
+    if (flags.json) {
+      return PrintJson({{"version", reply.version()},
+                        {"pid", reply.pid()},
+                        {"uptime_seconds", reply.uptime_seconds()},
+                        {"draining", reply.draining()},
+                        {"endpoints", endpoints},
+                        {"config_file", reply.config_file()},
+                        {"session_count", reply.session_count()},
+                        {"session_limit", reply.session_limit()},
+                        {"snapshot_bytes", reply.snapshot_bytes()},
+                        {"device_problem", reply.device_problem()},
+                        {"worker_user", reply.worker_user()}});
+    }
+    Print(absl::StrFormat("sluiced %s, pid %d, up %s%s\n", reply.version(), reply.pid(),
+                          Duration(reply.uptime_seconds()), reply.draining() ? ", draining" : ""));
+    for (const std::string& endpoint : endpoints) Print("endpoint:  " + endpoint + "\n");
+    Print(absl::StrFormat("sessions:  %d of at most %d\n", reply.session_count(),
+                          reply.session_limit()));
+    Print("devices:   " +
+          (reply.device_problem().empty() ? std::string("found; `sluicectl devices` lists them")
+                                          : reply.device_problem()) +
+          "\n");
+    Print("config:    " +
+          (reply.config_file().empty() ? std::string("built-in defaults") : reply.config_file()) +
+          "\n");
+    Print("workers:   " +
+          (reply.worker_user().empty() ? std::string("run as the daemon's own user")
+                                       : "run as user " + reply.worker_user()) +
+          "\n");
+  };
+  return AdminCall(flags).Run(
+      [&](v1::Admin::Stub* stub, grpc::ClientContext* context) {
+        return stub->Status(context, v1::StatusRequest(), &reply);
+      },
+      print);
+}
+
+int SessionsCommand(const CommonFlags& flags) {
+  v1::ListSessionsReply reply;
+  const auto print = [&] {
+    Json list = Json::array();
+    if (!flags.json) {
+      Print(absl::StrFormat("%-16s  %-12s %-18s %8s %8s  %-7s %10s %10s %8s  %s\n", "SESSION",
+                            "IDENTITY", "PROCESS", "CLIENT", "WORKER", "AGE", "COMMANDS", "MEMORY",
+                            "OBJECTS", "DEVICE"));
+    }
+    for (const v1::SessionEntry& entry : reply.sessions()) {
+      list.push_back({{"session", HexId(entry.session_id())},
+                      {"identity", entry.identity()},
+                      {"process", entry.process_name()},
+                      {"client_pid", entry.client_pid()},
+                      {"worker_pid", entry.worker_pid()},
+                      {"age_seconds", entry.age_seconds()},
+                      {"ending", entry.ending()},
+                      {"memory_bytes", entry.memory_bytes()},
+                      {"objects", entry.object_count()},
+                      {"commands", entry.commands_executed()},
+                      {"contexts", entry.context_count()},
+                      {"device", entry.device_name()}});
+      if (flags.json) continue;
+      Print(absl::StrFormat("%-16s  %-12s %-18s %8d %8d  %-7s %10d %10s %8d  %s%s\n",
+                            HexId(entry.session_id()), Printable(entry.identity()),
+                            Printable(entry.process_name()), entry.client_pid(), entry.worker_pid(),
+                            Duration(entry.age_seconds()), entry.commands_executed(),
+                            Bytes(entry.memory_bytes()), entry.object_count(),
+                            Printable(entry.device_name()), entry.ending() ? " (ending)" : ""));
+    }
+    if (flags.json) PrintJson({{"sessions", list}});
+  };
+  return AdminCall(flags).Run(
+      [&](v1::Admin::Stub* stub, grpc::ClientContext* context) {
+        return stub->ListSessions(context, v1::ListSessionsRequest(), &reply);
+      },
+      print);
+}
+
+int KillCommand(const CommonFlags& flags, const std::string& session, const std::string& reason) {
+  const std::optional<uint64_t> id = ParseHexId(session);
+  if (!id.has_value()) {
+    return Fail(flags, kExitUsage,
+                absl::StrCat("\"", session,
+                             "\" is no session id: those are up to 16 hexadecimal "
+                             "digits, as `sluicectl sessions` lists them"));
+  }
+  v1::KillSessionRequest request;
+  request.set_session_id(*id);
+  request.set_reason(reason);
+  v1::KillSessionReply reply;
+  return AdminCall(flags).Run(
+      [&](v1::Admin::Stub* stub, grpc::ClientContext* context) {
+        return stub->KillSession(context, request, &reply);
+      },
+      [&] {
+        if (flags.json) return PrintJson({{"killed", HexId(*id)}});
+        Print("session " + HexId(*id) + " is being ended\n");
+      });
+}
+
+int DrainCommand(const CommonFlags& flags, int64_t timeout_seconds) {
+  v1::DrainRequest request;
+  request.set_timeout_ms(static_cast<uint64_t>(timeout_seconds) * 1000);
+  v1::DrainReply reply;
+  return AdminCall(flags).Run(
+      [&](v1::Admin::Stub* stub, grpc::ClientContext* context) {
+        return stub->Drain(context, request, &reply);
+      },
+      [&] {
+        if (flags.json) return PrintJson({{"sessions_left", reply.sessions_left()}});
+        Print(absl::StrCat("no new sessions; sluiced stops when ", reply.sessions_left(),
+                           " running ones have ended\n"));
+      });
+}
+
+}  // namespace sluice

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// sluicectl's commands that ask a running daemon: devices over the broker's socket, which every
+// user may open; the others over the admin socket (gRPC), which is the daemon's own user's. Each
+// prints for a person, or JSON, and returns the exit code. Single thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace sluice {
+
+struct CommonFlags {
+  std::string endpoint;
+  std::string admin_socket;
+  bool json = false;
+  int timeout_ms = 5000;
+};
+
+int DevicesCommand(const CommonFlags& flags);
+int StatusCommand(const CommonFlags& flags);
+int SessionsCommand(const CommonFlags& flags);
+int KillCommand(const CommonFlags& flags, const std::string& session, const std::string& reason);
+int DrainCommand(const CommonFlags& flags, int64_t timeout_seconds);
+
+}  // namespace sluice

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "deploy/sluicectl/broker_client.h"
+
+#include <CL/cl.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "broker/broker_messages.h"
+#include "broker/os/local_socket.h"
+#include "broker/os/shared_memory.h"
+#include "proto/snapshot.pb.h"
+
+namespace sluice {
+namespace {
+
+constexpr size_t kMaxSnapshotBytes = size_t{4} << 20;
+
+using InfoList = google::protobuf::RepeatedPtrField<v1::InfoValue>;
+
+std::string Text(const InfoList& list, cl_uint param) {
+  for (const v1::InfoValue& info : list) {
+    if (info.param_name() == param) return info.value().c_str();  // Up to the NUL.
+  }
+  return "";
+}
+
+template <typename T>
+T Number(const InfoList& list, cl_uint param) {
+  T value{};
+  for (const v1::InfoValue& info : list) {
+    if (info.param_name() == param && info.value().size() == sizeof(T)) {
+      std::memcpy(&value, info.value().data(), sizeof(T));
+    }
+  }
+  return value;
+}
+
+std::string TypeName(cl_device_type type) {
+  if ((type & CL_DEVICE_TYPE_GPU) != 0) return "GPU";
+  if ((type & CL_DEVICE_TYPE_CPU) != 0) return "CPU";
+  if ((type & CL_DEVICE_TYPE_ACCELERATOR) != 0) return "accelerator";
+  return "custom";
+}
+
+// One message, and what came with it, within the time.
+absl::StatusOr<size_t> ReceiveWithin(int socket, int timeout_ms, char* packet,
+                                     std::vector<UniqueFd>* fds) {
+  if (absl::Status ready = WaitReadable(socket, timeout_ms); !ready.ok()) return ready;
+  absl::StatusOr<size_t> size = ReceiveMessage(socket, packet, kMaxBrokerMessageBytes, fds, 1);
+  if (size.ok() && *size == 0) return absl::AbortedError("the daemon closed the connection");
+  return size;
+}
+
+}  // namespace
+
+absl::StatusOr<Greeting> Greet(const std::string& socket_path, int timeout_ms) {
+  absl::StatusOr<UniqueFd> socket = ConnectLocal(socket_path, timeout_ms);
+  if (!socket.ok()) return socket.status();
+  auto hello = MakeMessage<Hello>();
+  SetString(hello.process_name, "sluicectl");
+  absl::Status sent = SendMessage(socket->get(), &hello, sizeof(hello));
+  if (!sent.ok()) return sent;
+  char packet[kMaxBrokerMessageBytes];
+  std::vector<UniqueFd> fds;
+  const absl::StatusOr<size_t> size = ReceiveWithin(socket->get(), timeout_ms, packet, &fds);
+  if (!size.ok()) return size.status();
+  Welcome welcome;
+  if (!ParseMessage(packet, *size, &welcome) || !IsTerminated(welcome.message)) {
+    return absl::InternalError("what answers there does not speak Sluice's protocol");
+  }
+  if (welcome.status == EACCES) return absl::PermissionDeniedError(welcome.message);
+  if (welcome.status != 0) return absl::ResourceExhaustedError(welcome.message);
+  if (fds.size() != 1) return absl::InternalError("the daemon sent no snapshot");
+  absl::StatusOr<std::string> snapshot = ReadSealedCopy(fds[0].get(), kMaxSnapshotBytes);
+  if (!snapshot.ok()) return snapshot.status();
+  return Greeting{*std::move(socket), welcome.message, *std::move(snapshot), welcome.session_limit};
+}
+
+absl::Status TrySession(int socket, int timeout_ms) {
+  const auto open = MakeMessage<OpenSession>();
+  if (absl::Status sent = SendMessage(socket, &open, sizeof(open)); !sent.ok()) return sent;
+  char packet[kMaxBrokerMessageBytes];
+  std::vector<UniqueFd> fds;
+  const absl::StatusOr<size_t> size = ReceiveWithin(socket, timeout_ms, packet, &fds);
+  if (!size.ok()) return size.status();
+  SessionOpened opened;
+  if (!ParseMessage(packet, *size, &opened) || !IsTerminated(opened.message)) {
+    return absl::InternalError("the daemon sent no SessionOpened");
+  }
+  if (opened.status != 0) return absl::ResourceExhaustedError(opened.message);
+  if (fds.size() != 1) return absl::InternalError("the daemon sent no handle channel");
+  // The worker's first message comes once it has loaded its driver and is ready for commands.
+  const UniqueFd channel = std::move(fds[0]);
+  const absl::Status ready = WaitReadable(channel.get(), timeout_ms);
+  if (!ready.ok()) return absl::DeadlineExceededError("the session's worker does not get ready");
+  const absl::StatusOr<size_t> offer = ReceiveMessage(channel.get(), packet, sizeof(packet), &fds, 2);
+  if (offer.ok() && *offer == 0) return absl::AbortedError("the session's worker ended at once");
+  return offer.status();
+}
+
+absl::StatusOr<std::vector<PlatformSummary>> DecodeSnapshot(const std::string& bytes) {
+  v1::PlatformSnapshot snapshot;
+  if (!snapshot.ParseFromString(bytes)) {
+    return absl::InternalError(
+        "the daemon's snapshot of devices does not parse; are sluicectl and "
+        "sluiced of one release?");
+  }
+  std::vector<PlatformSummary> platforms;
+  for (const v1::PlatformSnapshot::Platform& from : snapshot.platforms()) {
+    PlatformSummary platform;
+    platform.name = Text(from.info(), CL_PLATFORM_NAME);
+    platform.vendor = Text(from.info(), CL_PLATFORM_VENDOR);
+    platform.version = Text(from.info(), CL_PLATFORM_VERSION);
+    for (const v1::PlatformSnapshot::Device& device : from.devices()) {
+      DeviceSummary summary;
+      summary.name = Text(device.info(), CL_DEVICE_NAME);
+      summary.vendor = Text(device.info(), CL_DEVICE_VENDOR);
+      summary.type = TypeName(Number<cl_device_type>(device.info(), CL_DEVICE_TYPE));
+      summary.driver_version = Text(device.info(), CL_DRIVER_VERSION);
+      summary.device_version = Text(device.info(), CL_DEVICE_VERSION);
+      summary.compute_units = Number<cl_uint>(device.info(), CL_DEVICE_MAX_COMPUTE_UNITS);
+      summary.global_memory_bytes = Number<cl_ulong>(device.info(), CL_DEVICE_GLOBAL_MEM_SIZE);
+      platform.devices.push_back(std::move(summary));
+    }
+    platforms.push_back(std::move(platform));
+  }
+  return platforms;
+}
+
+}  // namespace sluice

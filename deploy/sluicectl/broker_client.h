@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The client's side of the broker's socket, as far as sluicectl needs it: say hello, read the
+// snapshot, open a session to see whether one can be had. Single thread; validates what the daemon
+// sends.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "broker/os/scoped_handle.h"
+
+namespace sluice {
+
+struct DeviceSummary {
+  std::string name;
+  std::string vendor;
+  std::string type;  // "CPU", "GPU", "accelerator", "custom".
+  std::string driver_version;
+  std::string device_version;
+  uint32_t compute_units = 0;
+  uint64_t global_memory_bytes = 0;
+};
+
+struct PlatformSummary {
+  std::string name;
+  std::string vendor;
+  std::string version;
+  std::vector<DeviceSummary> devices;
+};
+
+struct Greeting {
+  UniqueFd socket;       // Stays connected; closing it ends what was opened over it.
+  std::string problem;   // Why the daemon has no devices; empty if it has.
+  std::string snapshot;  // Bytes of a PlatformSnapshot.
+  uint32_t session_limit = 0;
+};
+
+// Status codes are those of ConnectLocal; kPermissionDenied also if the daemon's policy refuses.
+absl::StatusOr<Greeting> Greet(const std::string& socket_path, int timeout_ms);
+
+// OK if the daemon starts a worker for us and that gets ready; it ends as this returns.
+absl::Status TrySession(int socket, int timeout_ms);
+
+absl::StatusOr<std::vector<PlatformSummary>> DecodeSnapshot(const std::string& bytes);
+
+}  // namespace sluice

@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "deploy/sluicectl/doctor.h"
+
+#include <CL/cl.h>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "broker/os/dynamic_library.h"
+#include "broker/os/process.h"
+#include "deploy/sluicectl/broker_client.h"
+#include "deploy/sluicectl/endpoint.h"
+#include "deploy/sluicectl/exit_codes.h"
+
+extern char** environ;
+
+namespace sluice {
+namespace {
+
+constexpr char kLoader[] = "libOpenCL.so.1";
+constexpr char kSystemVendors[] = "/etc/OpenCL/vendors";
+constexpr int kListTimeoutMs = 20'000;
+
+struct Step {
+  std::string name;
+  enum { kOk, kFailed, kSkipped } result;
+  std::string found;   // What was seen.
+  std::string advice;  // What to do, if it failed.
+};
+
+class Examination {
+ public:
+  explicit Examination(const CommonFlags& flags) : flags_(flags) {}
+
+  int Run() {
+    CheckLoader();
+    CheckIcdFile();
+    CheckLibrary();
+    const absl::StatusOr<std::vector<Endpoint>> endpoints = ResolveEndpoints(flags_.endpoint);
+    if (!endpoints.ok()) {
+      Failed("endpoint", std::string(endpoints.status().message()),
+             "correct SLUICE_ENDPOINT or --endpoint");
+    } else {
+      for (const Endpoint& endpoint : *endpoints) {
+        if (endpoint.local) {
+          CheckLocal(endpoint);
+        } else {
+          CheckRemote(endpoint);
+        }
+      }
+    }
+    CheckPlatforms();
+    return Report();
+  }
+
+ private:
+  void Ok(const std::string& name, const std::string& found) {
+    steps_.push_back({name, Step::kOk, found, ""});
+  }
+  void Failed(const std::string& name, const std::string& found, const std::string& advice) {
+    steps_.push_back({name, Step::kFailed, found, advice});
+  }
+  void Skipped(const std::string& name, const std::string& why) {
+    steps_.push_back({name, Step::kSkipped, why, ""});
+  }
+
+  void CheckLoader();
+  void CheckIcdFile();
+  void CheckLibrary();
+  void CheckLocal(const Endpoint& endpoint);
+  void CheckSocketFile(const Endpoint& endpoint, const absl::Status& status);
+  void CheckDevices(const Greeting& greeting);
+  void CheckRemote(const Endpoint& endpoint);
+  void CheckPlatforms();
+  int Report() const;
+
+  const CommonFlags& flags_;
+  std::vector<Step> steps_;
+  std::string library_;  // What the .icd file names.
+  bool loader_found_ = false;
+};
+
+void Examination::CheckLoader() {
+  absl::StatusOr<DynamicLibrary> loader = DynamicLibrary::Open(kLoader);
+  if (!loader.ok()) {
+    return Failed("OpenCL loader", std::string(loader.status().message()),
+                  "install it: apt-get install ocl-icd-libopencl1");
+  }
+  loader_found_ = true;
+  Dl_info info = {};
+  void* entry = loader->Find("clGetPlatformIDs");
+  const bool located = entry != nullptr && ::dladdr(entry, &info) != 0;
+  const bool ocl_icd = loader->Find("clGetICDLoaderInfoOCLICD") != nullptr;
+  Ok("OpenCL loader",
+     absl::StrCat(located ? info.dli_fname : kLoader, ocl_icd ? " (ocl-icd or compatible)" : ""));
+  loader->KeepForever();
+}
+
+// The library that the .icd files a loader reads name for Sluice; "" if none does.
+std::string FindNamedLibrary(const std::string& place) {
+  std::vector<std::filesystem::path> files;
+  std::error_code error;
+  if (absl::EndsWith(place, ".icd")) {
+    files.emplace_back(place);
+  } else {
+    for (const auto& entry : std::filesystem::directory_iterator(place, error)) {
+      if (entry.path().extension() == ".icd") files.push_back(entry.path());
+    }
+  }
+  for (const std::filesystem::path& file : files) {
+    std::ifstream in(file);
+    std::string line;
+    std::getline(in, line);
+    line = std::string(absl::StripAsciiWhitespace(line));
+    if (absl::StrContains(line, "sluice")) return line;
+  }
+  return "";
+}
+
+void Examination::CheckIcdFile() {
+  const char* vendors = std::getenv("OCL_ICD_VENDORS");
+  const char* file_names = std::getenv("OCL_ICD_FILENAMES");
+  const std::string place = vendors != nullptr && vendors[0] != '\0' ? vendors : kSystemVendors;
+  library_ = FindNamedLibrary(place);
+  if (!library_.empty()) {
+    return Ok("ICD file", absl::StrCat("one in ", place, " names ", library_));
+  }
+  if (file_names != nullptr && absl::StrContains(file_names, "sluice")) {
+    library_ = file_names;
+    return Ok("ICD file", absl::StrCat("OCL_ICD_FILENAMES names ", library_));
+  }
+  Failed("ICD file", absl::StrCat("no .icd file in ", place, " names libsluice_icd.so"),
+         vendors != nullptr
+             ? "OCL_ICD_VENDORS is set: unset it, or put sluice.icd into that directory"
+             : "install Sluice (cmake --install puts sluice.icd there), or start the program with "
+               "`sluicectl run -- PROGRAM`");
+}
+
+void Examination::CheckLibrary() {
+  std::string path = library_;
+  std::string origin = "named by the .icd file";
+  if (path.empty()) {
+    const absl::StatusOr<std::string> own = FindIcdLibrary();
+    if (!own.ok()) {
+      return Failed("ICD library", std::string(own.status().message()), "build or install Sluice");
+    }
+    path = *own;
+    origin = "beside this sluicectl";
+  }
+  absl::StatusOr<DynamicLibrary> library = DynamicLibrary::Open(path);
+  if (!library.ok()) {
+    return Failed(
+        "ICD library", std::string(library.status().message()),
+        "install what is missing, or reinstall Sluice; a sandbox must contain the library");
+  }
+  library->KeepForever();  // It may have threads.
+  if (library->Find("clGetExtensionFunctionAddress") == nullptr) {
+    return Failed("ICD library", absl::StrCat(path, " is no OpenCL driver"), "reinstall Sluice");
+  }
+  Ok("ICD library", absl::StrCat(path, " loads (", origin, ")"));
+}
+
+void Examination::CheckSocketFile(const Endpoint& endpoint, const absl::Status& status) {
+  const std::string reason(status.message());
+  struct stat info;
+  if (::lstat(endpoint.path.c_str(), &info) != 0 && errno == ENOENT) {
+    return Failed("daemon's socket", absl::StrCat(endpoint.path, " does not exist"),
+                  "start the daemon (systemctl start sluiced, or sluiced by hand), or set "
+                  "SLUICE_ENDPOINT to where it listens; a sandbox must contain the socket");
+  }
+  if (absl::IsPermissionDenied(status)) {
+    return Failed("daemon's socket", reason,
+                  absl::StrCat("user ", ::getuid(),
+                               " is not allowed there: see socket_mode, "
+                               "socket_group and [access] users in the daemon's configuration"));
+  }
+  if (absl::IsUnavailable(status)) {
+    return Failed("daemon's socket", reason,
+                  "a daemon has left its socket behind: start sluiced again");
+  }
+  Failed("daemon's socket", reason, "look into the daemon's log (journalctl -u sluiced)");
+}
+
+void Examination::CheckLocal(const Endpoint& endpoint) {
+  Ok("endpoint", endpoint.text);
+  const absl::StatusOr<Greeting> greeting = Greet(endpoint.path, flags_.timeout_ms);
+  if (!greeting.ok()) {
+    CheckSocketFile(endpoint, greeting.status());
+    Skipped("devices", "no daemon to ask");
+    return Skipped("session", "no daemon to ask");
+  }
+  Ok("daemon's socket", "the daemon answers");
+  CheckDevices(*greeting);
+  const absl::Status session = TrySession(greeting->socket.get(), flags_.timeout_ms);
+  if (session.ok()) return Ok("session", "the daemon opened one for this user");
+  Failed("session", std::string(session.message()),
+         "end a session (`sluicectl sessions`), raise [limits], or look into the daemon's log");
+}
+
+void Examination::CheckDevices(const Greeting& greeting) {
+  if (!greeting.problem.empty()) {
+    return Failed("devices", greeting.problem,
+                  "on the daemon's machine, install an OpenCL driver (such as pocl-opencl-icd) and "
+                  "send sluiced SIGHUP, or restart it");
+  }
+  const absl::StatusOr<std::vector<PlatformSummary>> platforms = DecodeSnapshot(greeting.snapshot);
+  if (!platforms.ok()) {
+    return Failed("devices", std::string(platforms.status().message()),
+                  "install sluicectl and sluiced of one release");
+  }
+  std::vector<std::string> names;
+  for (const PlatformSummary& platform : *platforms) {
+    for (const DeviceSummary& device : platform.devices) {
+      names.push_back(absl::StrCat(platform.name, ": ", device.name));
+    }
+  }
+  if (names.empty()) {
+    return Failed("devices", "the daemon offers none",
+                  "check [devices] allow in the daemon's configuration");
+  }
+  Ok("devices", absl::StrJoin(names, "; "));
+}
+
+void Examination::CheckRemote(const Endpoint& endpoint) {
+  Ok("endpoint", endpoint.text);
+  addrinfo hints = {};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const int error = ::getaddrinfo(endpoint.host.c_str(), endpoint.port.c_str(), &hints, &found);
+  if (error != 0) {
+    return Failed("daemon's address",
+                  absl::StrCat(endpoint.host, " does not resolve: ", ::gai_strerror(error)),
+                  "correct the name in SLUICE_ENDPOINT");
+  }
+  int last_errno = 0;
+  bool connected = false;
+  for (const addrinfo* at = found; at != nullptr && !connected; at = at->ai_next) {
+    const UniqueFd socket(::socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (::connect(socket.get(), at->ai_addr, at->ai_addrlen) != 0 && errno == EINPROGRESS) {
+      pollfd entry = {socket.get(), POLLOUT, 0};
+      socklen_t length = sizeof(last_errno);
+      const bool answered =
+          ::poll(&entry, 1, flags_.timeout_ms) > 0 &&
+          ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &last_errno, &length) == 0;
+      connected = answered && last_errno == 0;
+      if (!answered) last_errno = ETIMEDOUT;
+    } else {
+      last_errno = errno;
+    }
+  }
+  ::freeaddrinfo(found);
+  if (!connected) {
+    return Failed("daemon's address", absl::StrCat("cannot connect: ", std::strerror(last_errno)),
+                  "is sluiced running there with a [[network]] entry, and does a firewall let it "
+                  "through?");
+  }
+  Ok("daemon's address", "something accepts connections there");
+}
+
+struct PlatformList {
+  std::vector<std::string> names;
+  std::string problem;
+};
+
+PlatformList ListPlatforms() {
+  const absl::StatusOr<std::string> own = OwnExecutablePath();
+  int ends[2];
+  if (!own.ok() || ::pipe2(ends, O_CLOEXEC) != 0) return {{}, "cannot start a process"};
+  const UniqueFd read_end(ends[0]);
+  UniqueFd write_end(ends[1]);
+  SpawnOptions options;
+  options.path = *own;
+  options.arguments = {"list-platforms"};
+  for (char** entry = environ; *entry != nullptr; ++entry) options.environment.emplace_back(*entry);
+  options.descriptors = {{write_end.get(), 3}};
+  absl::StatusOr<ChildProcess> child = Spawn(options);
+  if (!child.ok()) return {{}, std::string(child.status().message())};
+  write_end.reset();
+  const std::optional<ExitStatus> status = child->WaitAndReap(kListTimeoutMs);
+  if (!status.has_value()) {
+    child->KillGroup();
+    child->WaitAndReap(-1);
+    return {{}, "the loader did not list its platforms in 20 s: a driver hangs"};
+  }
+  PlatformList list;
+  if (status->signal != 0) list.problem = absl::StrCat("a driver crashes: ", status->Describe());
+  char text[16384];
+  const ssize_t size = ::read(read_end.get(), text, sizeof(text));
+  const absl::string_view all(text, size > 0 ? static_cast<size_t>(size) : 0);
+  list.names = absl::StrSplit(all, '\n', absl::SkipEmpty());
+  return list;
+}
+
+void Examination::CheckPlatforms() {
+  constexpr char kName[] = "application's view";
+  if (!loader_found_) return Skipped(kName, "there is no loader");
+  const PlatformList list = ListPlatforms();
+  std::vector<std::string> ours;
+  for (const std::string& name : list.names) {
+    if (absl::StartsWith(name, "Sluice (")) ours.push_back(name);
+  }
+  if (!ours.empty()) return Ok(kName, absl::StrCat("the loader lists ", absl::StrJoin(ours, ", ")));
+  Failed(kName,
+         !list.problem.empty() ? list.problem
+         : list.names.empty()
+             ? std::string("the loader lists no platform at all")
+             : absl::StrCat("the loader lists only ", absl::StrJoin(list.names, ", ")),
+         "mend the steps that failed above; if none did, set SLUICE_LOG=debug and run the "
+         "application again");
+}
+
+int Examination::Report() const {
+  bool healthy = true;
+  nlohmann::json list = nlohmann::json::array();
+  for (const Step& step : steps_) {
+    const char* word = step.result == Step::kOk       ? "ok"
+                       : step.result == Step::kFailed ? "failed"
+                                                      : "skipped";
+    healthy = healthy && step.result != Step::kFailed;
+    list.push_back(
+        {{"step", step.name}, {"result", word}, {"found", step.found}, {"advice", step.advice}});
+    if (flags_.json) continue;
+    std::printf("%-8s %-20s %s\n", word, step.name.c_str(), step.found.c_str());
+    if (!step.advice.empty()) std::printf("%-8s %-20s -> %s\n", "", "", step.advice.c_str());
+  }
+  if (flags_.json) {
+    const nlohmann::json report = {{"healthy", healthy}, {"steps", list}};
+    std::printf("%s\n",
+                report.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+  } else {
+    std::printf(healthy
+                    ? "An application started like this sees Sluice's devices.\n"
+                    : "An application started like this does not see all of Sluice's devices.\n");
+  }
+  return healthy ? kExitOk : kExitFailed;
+}
+
+}  // namespace
+
+int DoctorCommand(const CommonFlags& flags) {
+  // The ICD, in the process that lists the platforms, looks where the other steps looked.
+  if (!flags.endpoint.empty()) ::setenv("SLUICE_ENDPOINT", flags.endpoint.c_str(), 1);
+  return Examination(flags).Run();
+}
+
+int ListPlatformsCommand() {
+  constexpr int kAnswerFd = 3;
+  absl::StatusOr<DynamicLibrary> loader = DynamicLibrary::Open(kLoader);
+  if (!loader.ok()) return kExitFailed;
+  loader->KeepForever();
+  const auto get_ids =
+      reinterpret_cast<decltype(&clGetPlatformIDs)>(loader->Find("clGetPlatformIDs"));
+  const auto get_info =
+      reinterpret_cast<decltype(&clGetPlatformInfo)>(loader->Find("clGetPlatformInfo"));
+  cl_platform_id ids[64];
+  cl_uint count = 0;
+  if (get_ids == nullptr || get_info == nullptr ||
+      get_ids(std::size(ids), ids, &count) != CL_SUCCESS) {
+    return kExitFailed;
+  }
+  for (cl_uint i = 0; i < count && i < std::size(ids); ++i) {
+    char name[256] = {};
+    if (get_info(ids[i], CL_PLATFORM_NAME, sizeof(name) - 1, name, nullptr) != CL_SUCCESS) continue;
+    const std::string line = absl::StrCat(name, "\n");
+    if (::write(kAnswerFd, line.data(), line.size()) < 0) return kExitFailed;
+  }
+  return kExitOk;
+}
+
+}  // namespace sluice

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `sluicectl doctor`: why does an application see no device? Goes the way that an application goes,
+// step by step: loader, .icd file, library, endpoint, daemon, devices, a session, and at last the
+// loader's own list of platforms. Each step is ok, failed with what to do, or skipped because an
+// earlier one failed. Main thread only; changes nothing.
+#pragma once
+
+#include <string>
+
+#include "deploy/sluicectl/admin_commands.h"
+
+namespace sluice {
+
+int DoctorCommand(const CommonFlags& flags);
+
+// What the hidden `list-platforms` subcommand does: prints the names of the platforms that this
+// process's OpenCL loader finds, one a line. Its own process, since drivers may crash or hang.
+int ListPlatformsCommand();
+
+}  // namespace sluice

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "deploy/sluicectl/endpoint.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "broker/os/process.h"
+
+// Relative to the directory of the executable; set by CMake from the install directories.
+#ifndef SLUICE_ICD_FROM_BIN
+#define SLUICE_ICD_FROM_BIN "../lib/libsluice_icd.so"
+#endif
+
+namespace sluice {
+namespace {
+
+constexpr char kSystemSocket[] = "/run/sluice/broker.sock";
+
+std::string DefaultEndpoint() {
+  const char* runtime = std::getenv("XDG_RUNTIME_DIR");
+  if (runtime != nullptr && runtime[0] == '/') {
+    const std::string path = absl::StrCat(runtime, "/sluice/broker.sock");
+    if (::access(path.c_str(), F_OK) == 0) return "unix:" + path;
+  }
+  return absl::StrCat("unix:", kSystemSocket);
+}
+
+absl::StatusOr<std::string> FirstExisting(const std::vector<std::string>& candidates,
+                                          const std::string& what) {
+  for (const std::string& candidate : candidates) {
+    char* resolved = ::realpath(candidate.c_str(), nullptr);
+    if (resolved == nullptr) continue;
+    std::string path(resolved);
+    std::free(resolved);
+    return path;
+  }
+  return absl::NotFoundError(absl::StrCat(what, " is in none of: ", absl::StrJoin(candidates, ", "),
+                                          "; build or install all of Sluice"));
+}
+
+absl::StatusOr<std::string> OwnDirectory() {
+  absl::StatusOr<std::string> own = OwnExecutablePath();
+  if (!own.ok()) return own.status();
+  return own->substr(0, own->rfind('/'));
+}
+
+}  // namespace
+
+absl::StatusOr<Endpoint> ParseEndpoint(const std::string& text) {
+  const absl::Status refused = absl::InvalidArgumentError(
+      absl::StrCat("endpoint \"", text,
+                   "\" is none of unix:/ABSOLUTE/PATH, HOST:PORT, [IPV6]:PORT, dns:///NAME:PORT"));
+  Endpoint endpoint;
+  endpoint.text = text;
+  absl::string_view rest = text;
+  if (absl::ConsumePrefix(&rest, "unix:")) {
+    absl::ConsumePrefix(&rest, "//");  // unix:///path is the same.
+    endpoint.local = true;
+    endpoint.path = std::string(rest);
+    if (endpoint.path.empty() || endpoint.path[0] != '/') return refused;
+    return endpoint;
+  }
+  absl::ConsumePrefix(&rest, "dns:///");
+  const size_t colon = rest.rfind(':');
+  if (colon == absl::string_view::npos || colon == 0 || colon + 1 == rest.size()) return refused;
+  endpoint.port = std::string(rest.substr(colon + 1));
+  if (endpoint.port.find_first_not_of("0123456789") != std::string::npos) return refused;
+  absl::string_view host = rest.substr(0, colon);
+  if (absl::ConsumePrefix(&host, "[") && !absl::ConsumeSuffix(&host, "]")) return refused;
+  endpoint.host = std::string(host);
+  return endpoint;
+}
+
+absl::StatusOr<std::vector<Endpoint>> ResolveEndpoints(const std::string& flag) {
+  const char* variable = std::getenv("SLUICE_ENDPOINT");
+  std::string text = flag;
+  if (text.empty() && variable != nullptr) text = variable;
+  if (text.empty()) text = DefaultEndpoint();
+  std::vector<Endpoint> endpoints;
+  for (const absl::string_view part : absl::StrSplit(text, ',', absl::SkipWhitespace())) {
+    absl::StatusOr<Endpoint> endpoint =
+        ParseEndpoint(std::string(absl::StripAsciiWhitespace(part)));
+    if (!endpoint.ok()) return endpoint.status();
+    endpoints.push_back(*std::move(endpoint));
+  }
+  if (endpoints.empty()) return absl::InvalidArgumentError("SLUICE_ENDPOINT names no endpoint");
+  return endpoints;
+}
+
+absl::StatusOr<std::string> ResolveAdminSocket(const std::string& flag,
+                                               const std::string& endpoint_flag) {
+  if (!flag.empty()) return flag;
+  const absl::StatusOr<std::vector<Endpoint>> endpoints = ResolveEndpoints(endpoint_flag);
+  if (!endpoints.ok()) return endpoints.status();
+  for (const Endpoint& endpoint : *endpoints) {
+    if (!endpoint.local) continue;
+    return absl::StrCat(endpoint.path.substr(0, endpoint.path.rfind('/')), "/admin.sock");
+  }
+  return absl::InvalidArgumentError(
+      "a daemon on another machine is administered there; give --admin-socket for one here");
+}
+
+absl::StatusOr<std::string> FindIcdLibrary() {
+  const absl::StatusOr<std::string> folder = OwnDirectory();
+  if (!folder.ok()) return folder.status();
+  return FirstExisting({*folder + "/" SLUICE_ICD_FROM_BIN, *folder + "/../lib/libsluice_icd.so"},
+                       "libsluice_icd.so");
+}
+
+absl::StatusOr<std::string> FindDaemon() {
+  const absl::StatusOr<std::string> folder = OwnDirectory();
+  if (!folder.ok()) return folder.status();
+  return FirstExisting({*folder + "/sluiced"}, "sluiced");
+}
+
+}  // namespace sluice

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "deploy/sluicectl/run_command.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "deploy/sluicectl/endpoint.h"
+#include "deploy/sluicectl/exit_codes.h"
+#include "deploy/sluicectl/private_daemon.h"
+
+namespace sluice {
+namespace {
+
+constexpr int kForwardedSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+
+int Fail(int exit_code, const std::string& message) {
+  std::fprintf(stderr, "sluicectl: %s\n", message.c_str());
+  return exit_code;
+}
+
+sigset_t ForwardedSet() {
+  sigset_t set;
+  ::sigemptyset(&set);
+  for (const int number : kForwardedSignals) ::sigaddset(&set, number);
+  return set;
+}
+
+// In the child. Does not return if the command could be started.
+int Exec(const std::vector<std::string>& command) {
+  const sigset_t set = ForwardedSet();
+  ::sigprocmask(SIG_UNBLOCK, &set, nullptr);
+  std::vector<char*> argv;
+  for (const std::string& argument : command) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  ::execvp(argv[0], argv.data());
+  return errno;
+}
+
+struct StartedCommand {
+  pid_t pid = -1;
+  int exec_errno = 0;  // Not 0: it could not be executed, and is reaped.
+};
+
+StartedCommand StartCommand(const std::vector<std::string>& command) {
+  int report[2];
+  if (::pipe2(report, O_CLOEXEC) != 0) return {-1, errno};
+  const UniqueFd report_read(report[0]);
+  UniqueFd report_write(report[1]);
+  StartedCommand started;
+  started.pid = ::fork();
+  if (started.pid < 0) return {-1, errno};
+  if (started.pid == 0) {
+    const int error_number = Exec(command);
+    [[maybe_unused]] const ssize_t written =
+        ::write(report_write.get(), &error_number, sizeof(error_number));
+    ::_exit(kExitNotFound);
+  }
+  report_write.reset();
+  ssize_t count;
+  do {
+    count = ::read(report_read.get(), &started.exec_errno, sizeof(started.exec_errno));
+  } while (count < 0 && errno == EINTR);
+  if (count == sizeof(started.exec_errno)) ::waitpid(started.pid, nullptr, 0);
+  return started;
+}
+
+// Passes signals on until the command has ended.
+int WaitForCommand(pid_t pid, int signals) {
+  const UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (!pidfd.valid())
+    return Fail(kExitRunFailed, "pidfd_open failed: Linux 5.11 or later is needed");
+  while (true) {
+    pollfd entries[] = {{pidfd.get(), POLLIN, 0}, {signals, POLLIN, 0}};
+    if (::poll(entries, 2, -1) < 0 && errno != EINTR) break;
+    signalfd_siginfo info;
+    // What the terminal sends (code > 0) has reached the command already: it is in our process
+    // group.
+    while (entries[1].revents != 0 && ::read(signals, &info, sizeof(info)) == sizeof(info)) {
+      if (info.ssi_code <= 0) ::kill(pid, static_cast<int>(info.ssi_signo));
+    }
+    if (entries[0].revents != 0) break;
+  }
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFSIGNALED(status) ? kExitSignalBase + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+// The .icd file and the variables by which the loaders find it: OCL_ICD_VENDORS is ocl-icd's and
+// the newer Khronos loader's, OCL_ICD_FILENAMES the older Khronos loader's.
+absl::Status PointLoadersAt(const std::string& library, const std::string& directory) {
+  const std::string vendors = directory + "/vendors";
+  const std::string file = vendors + "/sluice.icd";
+  if (::mkdir(vendors.c_str(), 0700) != 0) return absl::ErrnoToStatus(errno, vendors);
+  std::ofstream out(file);
+  out << library << "\n";
+  out.close();
+  if (!out) return absl::InternalError(absl::StrCat("cannot write ", file));
+  ::setenv("OCL_ICD_VENDORS", vendors.c_str(), 1);
+  ::setenv("OCL_ICD_FILENAMES", library.c_str(), 1);
+  return absl::OkStatus();
+}
+
+int RunPrepared(const RunFlags& flags) {
+  const StartedCommand started = StartCommand(flags.command);
+  if (started.exec_errno != 0) {
+    const int code = started.exec_errno == ENOENT ? kExitNotFound : kExitCannotExec;
+    return Fail(code, absl::StrCat("cannot run ", flags.command[0], ": ",
+                                   std::strerror(started.exec_errno)));
+  }
+  const sigset_t set = ForwardedSet();
+  const UniqueFd signals(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  return WaitForCommand(started.pid, signals.get());
+}
+
+}  // namespace
+
+int RunCommand(const RunFlags& flags) {
+  if (flags.private_daemon && !flags.endpoint.empty()) {
+    return Fail(kExitUsage,
+                "--private starts a daemon of its own: --endpoint makes no sense with it");
+  }
+  absl::StatusOr<std::string> library = flags.icd_library;
+  if (flags.icd_library.empty()) library = FindIcdLibrary();
+  if (!library.ok()) return Fail(kExitRunFailed, std::string(library.status().message()));
+  if (!flags.endpoint.empty()) {
+    const absl::StatusOr<std::vector<Endpoint>> endpoints = ResolveEndpoints(flags.endpoint);
+    if (!endpoints.ok()) return Fail(kExitUsage, std::string(endpoints.status().message()));
+    ::setenv("SLUICE_ENDPOINT", flags.endpoint.c_str(), 1);
+  }
+  // From here on signals end the command, then us, in order: everything below is cleaned up.
+  const sigset_t set = ForwardedSet();
+  ::sigprocmask(SIG_BLOCK, &set, nullptr);
+  absl::StatusOr<std::unique_ptr<TemporaryDirectory>> directory = TemporaryDirectory::Create();
+  if (!directory.ok()) return Fail(kExitRunFailed, std::string(directory.status().message()));
+
+  std::unique_ptr<PrivateDaemon> daemon;
+  if (flags.private_daemon) {
+    const UniqueFd signals(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+    absl::StatusOr<std::unique_ptr<PrivateDaemon>> started = PrivateDaemon::Start(
+        {(*directory)->path(), flags.config_file, flags.verbose}, signals.get());
+    if (!started.ok()) return Fail(kExitRunFailed, std::string(started.status().message()));
+    daemon = *std::move(started);
+    ::setenv("SLUICE_ENDPOINT", daemon->endpoint().c_str(), 1);
+    if (!daemon->problem().empty()) {
+      Fail(0, absl::StrCat("warning: the daemon has no devices: ", daemon->problem()));
+    }
+  }
+  // After the daemon has started: its workers keep the drivers that were chosen outside.
+  if (absl::Status pointed = PointLoadersAt(*library, (*directory)->path()); !pointed.ok()) {
+    return Fail(kExitRunFailed, std::string(pointed.message()));
+  }
+  return RunPrepared(flags);
+}
+
+}  // namespace sluice

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `sluicectl run`: runs a program whose OpenCL loader sees Sluice and no other driver. Nothing on
+// the system changes: a temporary directory holds an .icd file, and environment variables point
+// there. Main thread only.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace sluice {
+
+struct RunFlags {
+  bool private_daemon = false;
+  bool verbose = false;
+  std::string endpoint;
+  std::string config_file;
+  std::string icd_library;  // "" = the one that belongs to this sluicectl.
+  std::vector<std::string> command;
+};
+
+// The command's exit code, 128 + signal if it was killed, or one of ours (exit_codes.h).
+int RunCommand(const RunFlags& flags);
+
+}  // namespace sluice

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/os/local_socket.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "broker/base/check.h"
+#include "platform_linux/errno_status.h"
+
+namespace sluice {
+namespace {
+
+absl::StatusOr<sockaddr_un> AddressOf(const std::string& path) {
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  if (path.empty() || path.size() >= sizeof(address.sun_path)) {
+    return absl::InvalidArgumentError(absl::StrCat("socket path \"", path, "\" has ", path.size(),
+                                                   " characters, allowed are 1 to ",
+                                                   sizeof(address.sun_path) - 1));
+  }
+  std::memcpy(address.sun_path, path.data(), path.size());
+  return address;
+}
+
+// Takes ownership of every descriptor in the control data, whatever else it holds.
+void CollectDescriptors(msghdr* message, std::vector<UniqueFd>* out) {
+  for (cmsghdr* control = CMSG_FIRSTHDR(message); control != nullptr;
+       control = CMSG_NXTHDR(message, control)) {
+    if (control->cmsg_level != SOL_SOCKET || control->cmsg_type != SCM_RIGHTS) continue;
+    const size_t count = (control->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (size_t i = 0; i < count; ++i) {
+      int fd = -1;
+      std::memcpy(&fd, CMSG_DATA(control) + i * sizeof(int), sizeof(int));
+      out->emplace_back(fd);
+    }
+  }
+}
+
+int64_t NowMs() {
+  timespec now;
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<int64_t>(now.tv_sec) * 1000 + now.tv_nsec / 1'000'000;
+}
+
+}  // namespace
+
+absl::Status SendMessage(int socket, const void* data, size_t size, const int* fds, int fd_count) {
+  SLUICE_CHECK(fd_count >= 0 && fd_count <= kMaxDescriptorsPerMessage);
+  SLUICE_CHECK(size > 0);
+  iovec part = {const_cast<void*>(data), size};
+  msghdr message = {};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * kMaxDescriptorsPerMessage)] = {};
+  if (fd_count > 0) {
+    const size_t fd_bytes = sizeof(int) * static_cast<size_t>(fd_count);
+    message.msg_control = control;
+    message.msg_controllen = CMSG_SPACE(fd_bytes);
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(fd_bytes);
+    std::memcpy(CMSG_DATA(header), fds, fd_bytes);
+  }
+  ssize_t sent;
+  do {
+    sent = ::sendmsg(socket, &message, MSG_NOSIGNAL);
+  } while (sent < 0 && errno == EINTR);
+  if (sent >= 0) return absl::OkStatus();  // A packet is sent whole or not at all.
+  if (errno == EAGAIN) return absl::UnavailableError("send would block");
+  if (errno == EPIPE || errno == ECONNRESET || errno == ENOTCONN) {
+    return absl::AbortedError("the peer has closed the connection");
+  }
+  return ErrnoStatus(errno, absl::StrCat("sending ", size, " bytes"));
+}
+
+absl::StatusOr<size_t> ReceiveMessage(int socket, void* buffer, size_t capacity,
+                                      std::vector<UniqueFd>* fds, int max_fds) {
+  SLUICE_CHECK(max_fds >= 0 && max_fds <= kMaxDescriptorsPerMessage);
+  SLUICE_CHECK(max_fds == 0 || fds != nullptr);
+  if (fds != nullptr) fds->clear();
+  iovec part = {buffer, capacity};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * kMaxDescriptorsPerMessage)];
+  msghdr message = {};
+  ssize_t received;
+  do {
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = max_fds > 0 ? control : nullptr;
+    message.msg_controllen =
+        max_fds > 0 ? CMSG_SPACE(sizeof(int) * static_cast<size_t>(max_fds)) : 0;
+    received = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+  } while (received < 0 && errno == EINTR);
+  if (received < 0) {
+    if (errno == EAGAIN) return absl::UnavailableError("receive would block");
+    if (errno == ECONNRESET) return size_t{0};  // It died with our bytes unread.
+    return ErrnoStatus(errno, "receiving a message");
+  }
+  // Owned from here, so that every refusal below closes them.
+  std::vector<UniqueFd> received_fds;
+  CollectDescriptors(&message, &received_fds);
+  if ((message.msg_flags & MSG_CTRUNC) != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("message carries more than ", max_fds, " descriptors"));
+  }
+  // The control buffer is rounded up, so that one descriptor too many may fit into it.
+  if (received_fds.size() > static_cast<size_t>(max_fds)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "message carries ", received_fds.size(), " descriptors, at most ", max_fds, " are taken"));
+  }
+  if ((message.msg_flags & MSG_TRUNC) != 0) {
+    return absl::InvalidArgumentError(absl::StrCat("message is larger than ", capacity, " bytes"));
+  }
+  if (received == 0) return size_t{0};
+  if (fds != nullptr) *fds = std::move(received_fds);
+  return static_cast<size_t>(received);
+}
+
+absl::Status WaitReadable(int socket, int timeout_ms) {
+  const int64_t deadline_ms = timeout_ms < 0 ? 0 : NowMs() + timeout_ms;
+  while (true) {
+    int wait_ms = -1;
+    if (timeout_ms >= 0) wait_ms = static_cast<int>(std::max<int64_t>(0, deadline_ms - NowMs()));
+    pollfd entry = {socket, POLLIN, 0};
+    const int ready = ::poll(&entry, 1, wait_ms);
+    if (ready > 0) return absl::OkStatus();
+    if (ready == 0)
+      return absl::DeadlineExceededError(absl::StrCat("no answer in ", timeout_ms, " ms"));
+    if (errno != EINTR) return ErrnoStatus(errno, "poll");
+  }
+}
+
+absl::StatusOr<std::pair<UniqueFd, UniqueFd>> CreateSocketPair() {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+    return ErrnoStatus(errno, "socketpair");
+  }
+  return std::pair<UniqueFd, UniqueFd>(UniqueFd(ends[0]), UniqueFd(ends[1]));
+}
+
+absl::StatusOr<UniqueFd> ConnectLocal(const std::string& path, int timeout_ms) {
+  const absl::StatusOr<sockaddr_un> address = AddressOf(path);
+  if (!address.ok()) return address.status();
+  UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  if (!socket.valid()) return ErrnoStatus(errno, "socket");
+  // connect() on a Unix socket waits for room in the listener's queue; the send timeout bounds it.
+  if (timeout_ms >= 0) {
+    const int bounded_ms = std::max(timeout_ms, 1);
+    const timeval limit = {bounded_ms / 1000, (bounded_ms % 1000) * 1000L};
+    ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+  }
+  int result;
+  do {
+    result =
+        ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof(*address));
+  } while (result != 0 && errno == EINTR);
+  if (result != 0) {
+    const std::string what = absl::StrCat("connecting to ", path);
+    if (errno == ECONNREFUSED) return absl::UnavailableError(what + ": nobody listens there");
+    if (errno == EAGAIN) return absl::DeadlineExceededError(what + ": the listener is busy");
+    if (errno == EPROTOTYPE) return absl::InvalidArgumentError(what + ": a socket of another kind");
+    return ErrnoStatus(errno, what);
+  }
+  const timeval unlimited = {0, 0};
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &unlimited, sizeof(unlimited));
+  return socket;
+}
+
+absl::StatusOr<UniqueFd> ListenLocal(const std::string& path, mode_t mode, int backlog) {
+  const absl::StatusOr<sockaddr_un> address = AddressOf(path);
+  if (!address.ok()) return address.status();
+  UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket.valid()) return ErrnoStatus(errno, "socket");
+  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof(*address)) != 0) {
+    return ErrnoStatus(errno, absl::StrCat("creating socket ", path));
+  }
+  // Before listen(), so that nobody connects under the umask's mode. Nobody can: not listening yet.
+  if (::chmod(path.c_str(), mode) != 0 || ::listen(socket.get(), backlog) != 0) {
+    const absl::Status failed = ErrnoStatus(errno, absl::StrCat("listening on ", path));
+    ::unlink(path.c_str());
+    return failed;
+  }
+  return socket;
+}
+
+absl::StatusOr<UniqueFd> AcceptLocal(int listener) {
+  UniqueFd connection(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (connection.valid()) return connection;
+  if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) {
+    return absl::UnavailableError("no connection waits");
+  }
+  return ErrnoStatus(errno, "accept");
+}
+
+absl::Status SetNonBlocking(int fd, bool non_blocking) {
+  const int flags = ::fcntl(fd, F_GETFL);
+  if (flags < 0) return ErrnoStatus(errno, "fcntl(F_GETFL)");
+  const int wanted = non_blocking ? flags | O_NONBLOCK : flags & ~O_NONBLOCK;
+  if (::fcntl(fd, F_SETFL, wanted) != 0) return ErrnoStatus(errno, "fcntl(F_SETFL)");
+  return absl::OkStatus();
+}
+
+}  // namespace sluice

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/os/peer_identity.h"
+
+#include <sys/socket.h>
+
+#include <cerrno>
+
+#include "platform_linux/errno_status.h"
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77
+#endif
+
+namespace sluice {
+
+absl::StatusOr<PeerIdentity> GetPeerIdentity(int socket) {
+  ucred credentials = {};
+  socklen_t length = sizeof(credentials);
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &length) != 0) {
+    return ErrnoStatus(errno, "SO_PEERCRED");
+  }
+  // The kernel answers -1 for a socket without a peer. Such a uid would match "nobody is limited".
+  if (length != sizeof(credentials) || credentials.uid == static_cast<uid_t>(-1)) {
+    return absl::UnavailableError("the kernel does not know the peer");
+  }
+  PeerIdentity identity;
+  identity.uid = credentials.uid;
+  identity.gid = credentials.gid;
+  identity.pid = credentials.pid;
+  int pidfd = -1;
+  length = sizeof(pidfd);
+  // Fails before Linux 6.5, and for a peer that is gone already: then there is simply no pidfd.
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &length) == 0) {
+    identity.pidfd.reset(pidfd);
+  }
+  return identity;
+}
+
+}  // namespace sluice

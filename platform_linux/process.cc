@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/os/process.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/sched.h>
+#include <poll.h>
+#include <pwd.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+
+#include "absl/strings/str_join.h"
+#include "broker/base/check.h"
+#include "platform_linux/errno_status.h"
+
+#ifndef P_PIDFD
+#define P_PIDFD 3
+#endif
+#ifndef CLOSE_RANGE_CLOEXEC
+#define CLOSE_RANGE_CLOEXEC (1U << 2)
+#endif
+
+namespace sluice {
+namespace {
+
+// Above every number a child asks for, so that moving descriptors never overwrites one.
+constexpr int kFirstScratchFd = 64;
+
+// What the child tells the parent if it cannot become what was asked.
+struct SpawnFailure {
+  int error_number;
+  char what[60];
+};
+
+[[noreturn]] void ReportAndExit(int report_fd, const char* what, int error_number) {
+  SpawnFailure failure = {};
+  failure.error_number = error_number;
+  for (size_t i = 0; what[i] != '\0' && i + 1 < sizeof(failure.what); ++i) {
+    failure.what[i] = what[i];
+  }
+  // Nothing can be done about a failure to report; the exit code says enough.
+  [[maybe_unused]] const ssize_t written = ::write(report_fd, &failure, sizeof(failure));
+  ::_exit(127);
+}
+
+// Everything the child needs, prepared before the fork: afterwards nothing may allocate.
+struct ChildPlan {
+  const SpawnOptions* options;
+  std::vector<char*> argv;
+  std::vector<char*> envp;
+  int null_fd;
+  int report_fd;
+};
+
+void ResetSignals() {
+  // Ignored signals would be inherited through exec.
+  for (int number = 1; number < NSIG; ++number) ::signal(number, SIG_DFL);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+// Between fork and exec, in a copy of a process that may have many threads: system calls only.
+[[noreturn]] void RunChild(const ChildPlan& plan) {
+  const SpawnOptions& options = *plan.options;
+  ResetSignals();
+  const int report_fd = ::fcntl(plan.report_fd, F_DUPFD_CLOEXEC, kFirstScratchFd);
+  if (report_fd < 0) ReportAndExit(plan.report_fd, "fcntl", errno);
+  int moved[32];
+  size_t count = 0;
+  for (const auto& [source, target] : options.descriptors) {
+    moved[count] = ::fcntl(source, F_DUPFD_CLOEXEC, kFirstScratchFd);
+    if (moved[count] < 0) ReportAndExit(report_fd, "fcntl(F_DUPFD)", errno);
+    ++count;
+  }
+  if (::dup2(plan.null_fd, STDIN_FILENO) < 0 ||
+      (options.output >= 0 && ::dup2(options.output, STDERR_FILENO) < 0) ||
+      ::dup2(STDERR_FILENO, STDOUT_FILENO) < 0) {
+    ReportAndExit(report_fd, "dup2", errno);
+  }
+  // Everything is closed at exec, but for what is placed below.
+  if (::syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC) != 0) {
+    ReportAndExit(report_fd, "close_range (Linux 5.11 or later is needed)", errno);
+  }
+  for (size_t i = 0; i < count; ++i) {
+    if (::dup2(moved[i], options.descriptors[i].second) < 0) {
+      ReportAndExit(report_fd, "dup2", errno);
+    }
+  }
+  const SandboxFailure failure = ApplySandbox(options.sandbox);
+  if (failure.what != nullptr) ReportAndExit(report_fd, failure.what, failure.error_number);
+  ::execve(options.path.c_str(), plan.argv.data(), plan.envp.data());
+  ReportAndExit(report_fd, "exec", errno);
+}
+
+std::vector<char*> Pointers(const std::vector<std::string>& strings) {
+  std::vector<char*> pointers;
+  pointers.reserve(strings.size() + 2);
+  for (const std::string& text : strings) pointers.push_back(const_cast<char*>(text.c_str()));
+  return pointers;
+}
+
+// Reads the child's report: nothing comes if exec has closed the pipe.
+absl::Status ReadReport(int fd, const std::string& path) {
+  SpawnFailure failure;
+  ssize_t count;
+  do {
+    count = ::read(fd, &failure, sizeof(failure));
+  } while (count < 0 && errno == EINTR);
+  if (count == 0) return absl::OkStatus();
+  if (count != sizeof(failure)) return absl::InternalError("child process failed before exec");
+  failure.what[sizeof(failure.what) - 1] = '\0';
+  return ErrnoStatus(failure.error_number, absl::StrCat("starting ", path, ": ", failure.what));
+}
+
+// fork with a pidfd, by the system call itself: glibc's fork runs handlers (gRPC registers some)
+// that belong to processes which go on after fork.
+pid_t ForkWithPidfd(int* pidfd) {
+  return static_cast<pid_t>(::syscall(SYS_clone, static_cast<unsigned long>(CLONE_PIDFD | SIGCHLD),
+                                      0UL, pidfd, 0UL, 0UL));
+}
+
+}  // namespace
+
+absl::StatusOr<ChildProcess> Spawn(const SpawnOptions& options) {
+  SLUICE_CHECK(options.descriptors.size() <= 32);
+  for (const auto& descriptor : options.descriptors) {
+    SLUICE_CHECK(descriptor.second >= 3 && descriptor.second < kFirstScratchFd);
+  }
+  ChildPlan plan;
+  plan.options = &options;
+  plan.argv = Pointers(options.arguments);
+  plan.argv.insert(plan.argv.begin(), const_cast<char*>(options.path.c_str()));
+  plan.argv.push_back(nullptr);
+  plan.envp = Pointers(options.environment);
+  plan.envp.push_back(nullptr);
+  const UniqueFd null_fd(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  if (!null_fd.valid()) return ErrnoStatus(errno, "opening /dev/null");
+  int report[2];
+  if (::pipe2(report, O_CLOEXEC) != 0) return ErrnoStatus(errno, "pipe");
+  const UniqueFd report_read(report[0]);
+  UniqueFd report_write(report[1]);
+  plan.null_fd = null_fd.get();
+  plan.report_fd = report_write.get();
+
+  int raw_pidfd = -1;
+  // Signals wait meanwhile, so that no handler of this process runs in the child.
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  const pid_t pid = ForkWithPidfd(&raw_pidfd);
+  if (pid == 0) RunChild(plan);
+  const int fork_errno = errno;
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (pid < 0) return ErrnoStatus(fork_errno, absl::StrCat("starting ", options.path, ": fork"));
+  ChildProcess child(pid, UniqueFd(raw_pidfd));
+  report_write.reset();
+  if (absl::Status started = ReadReport(report_read.get(), options.path); !started.ok()) {
+    child.WaitAndReap(-1);
+    return started;
+  }
+  return child;
+}
+
+absl::Status ChildProcess::Signal(int signal_number) const {
+  if (!valid()) return absl::FailedPreconditionError("no such process");
+  if (::syscall(SYS_pidfd_send_signal, pidfd_.get(), signal_number, nullptr, 0U) != 0) {
+    return ErrnoStatus(errno, "pidfd_send_signal");
+  }
+  return absl::OkStatus();
+}
+
+void ChildProcess::KillGroup() const {
+  if (!valid()) return;
+  Signal(SIGKILL).IgnoreError();
+  // Safe by number: an unreaped child's pid, which names its group, is not given to anyone else.
+  ::kill(-pid_, SIGKILL);
+}
+
+std::optional<ExitStatus> ChildProcess::TryReap() {
+  if (!valid()) return std::nullopt;
+  siginfo_t info = {};
+  int result;
+  do {
+    result = ::waitid(static_cast<idtype_t>(P_PIDFD), static_cast<id_t>(pidfd_.get()), &info,
+                      WEXITED | WNOHANG);
+  } while (result != 0 && errno == EINTR);
+  if (result == 0 && info.si_pid == 0) return std::nullopt;  // It still runs.
+  pidfd_.reset();
+  ExitStatus status;
+  if (result != 0) {
+    status.code = -1;  // Reaped by someone else: how it ended is lost.
+  } else if (info.si_code == CLD_EXITED) {
+    status.code = info.si_status;
+  } else {
+    status.signal = info.si_status;
+  }
+  return status;
+}
+
+std::optional<ExitStatus> ChildProcess::WaitAndReap(int timeout_ms) {
+  if (!valid()) return std::nullopt;
+  pollfd entry = {pidfd_.get(), POLLIN, 0};
+  while (::poll(&entry, 1, timeout_ms) < 0 && errno == EINTR) {
+  }
+  return TryReap();
+}
+
+std::string ExitStatus::Describe() const {
+  if (signal == 0) return absl::StrCat("exit code ", code);
+  const char* name = ::strsignal(signal);
+  return absl::StrCat("killed by signal ", signal, " (", name != nullptr ? name : "?", ")");
+}
+
+absl::StatusOr<std::string> OwnExecutablePath() {
+  char path[PATH_MAX];
+  const ssize_t length = ::readlink("/proc/self/exe", path, sizeof(path));
+  if (length < 0) return ErrnoStatus(errno, "reading /proc/self/exe");
+  return std::string(path, static_cast<size_t>(length));
+}
+
+absl::StatusOr<std::string> FindHelperExecutable(const std::string& name) {
+  const absl::StatusOr<std::string> own = OwnExecutablePath();
+  if (!own.ok()) return own.status();
+  const std::string folder = own->substr(0, own->rfind('/'));
+  // Installed (bin/ and libexec/ are neighbours), else beside us in the build tree.
+  const std::vector<std::string> candidates = {folder + "/../libexec/sluice/" + name,
+                                               folder + "/" + name};
+  for (const std::string& candidate : candidates) {
+    if (::access(candidate.c_str(), X_OK) == 0) return candidate;
+  }
+  return absl::NotFoundError(absl::StrCat("helper program ", name,
+                                          " is in none of: ", absl::StrJoin(candidates, ", "),
+                                          "; reinstall Sluice, or build its whole tree"));
+}
+
+absl::StatusOr<UserIdentity> LookUpUser(const std::string& name) {
+  std::vector<char> buffer(16384);
+  passwd entry = {};
+  passwd* found = nullptr;
+  const int error_number = ::getpwnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found);
+  if (error_number != 0) return ErrnoStatus(error_number, absl::StrCat("looking up user ", name));
+  if (found == nullptr) {
+    return absl::NotFoundError(absl::StrCat("this machine has no user \"", name, "\""));
+  }
+  UserIdentity identity;
+  identity.name = name;
+  identity.home = entry.pw_dir != nullptr ? entry.pw_dir : "";
+  identity.uid = entry.pw_uid;
+  identity.gid = entry.pw_gid;
+  int count = 64;
+  identity.groups.resize(static_cast<size_t>(count));
+  if (::getgrouplist(name.c_str(), entry.pw_gid, identity.groups.data(), &count) < 0) {
+    identity.groups.resize(static_cast<size_t>(count));
+    ::getgrouplist(name.c_str(), entry.pw_gid, identity.groups.data(), &count);
+  }
+  identity.groups.resize(static_cast<size_t>(std::max(count, 0)));
+  return identity;
+}
+
+}  // namespace sluice

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/os/scoped_handle.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace sluice {
+
+void UniqueFd::reset(int fd) {
+  if (fd_ >= 0) {
+    const int saved_errno = errno;
+    // Not retried on EINTR: on Linux the descriptor is gone by then, and may be another thread's.
+    ::close(fd_);
+    errno = saved_errno;
+  }
+  fd_ = fd;
+}
+
+}  // namespace sluice

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// What travels on a local session's handle channel, a SOCK_SEQPACKET pair whose ends the broker
+// gave to the client and the worker: descriptors, each announced by one fixed-size message. All of
+// them go from the worker to the client; the client sends nothing, and its end of file is the
+// session's end. Ownership of a descriptor passes with its message.
+//
+//   RingOffer    2 descriptors: command ring, reply ring (kRingFileBytes each, sealed)      once,
+//   first HeapSegment  1 descriptor: a heap segment of `size` bytes, sealed against resizing before
+//   any frame names it
+#pragma once
+
+#include <cstdint>
+
+namespace sluice {
+
+// Shared virtual memory lies in segments of its own, which both sides map from this address on: far
+// from where a 64-bit Linux puts programs, libraries and stacks. A client that cannot map there has
+// no SVM.
+inline constexpr uint64_t kSvmBaseAddress = uint64_t{0x2000} << 32;
+inline constexpr uint32_t kFirstSvmSegment = 1u << 30;
+
+inline constexpr uint32_t kHandleMagic = 0x48434c53;  // "SLCH"
+
+enum class HandleMessageType : uint32_t { kRingOffer = 1, kHeapSegment = 2 };
+
+struct HandleMessage {
+  uint32_t magic;
+  HandleMessageType type;
+  uint64_t size;     // Of the ring file, or of the segment.
+  uint32_t segment;  // From 1; 0 for the rings.
+  uint32_t reserved;
+  uint64_t address;  // Where both sides map the segment (SVM); 0: anywhere.
+};
+static_assert(sizeof(HandleMessage) == 32);
+
+}  // namespace sluice

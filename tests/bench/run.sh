@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The benchmark: native against ring against loopback network, in one run.
+#
+#   tests/bench/run.sh [--quick] [--rounds N] [--kinds native,ring,network] [--platform TEXT] [--out DIR]
+#
+# Prints the table and writes table.md and results.json (default: build/bench). Needs a Release build with
+# nothing else running; SLUICE_BUILD_DIR names the build tree (default: build/ of this checkout). Numbers
+# are reported, never asserted: it fails only when something does not run or a row is missing.
+exec /usr/bin/python3 -B "$(dirname "$0")/bench.py" "$@"

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <atomic>
+#include <thread>
+
+#include "tests/conformance/fixtures.h"
+
+namespace sluice::conformance {
+namespace {
+
+using ContextTest = WithPlatform;
+
+void CL_CALLBACK IgnoreNotice(const char*, const void*, size_t, void*) {}
+
+cl_uint ReferencesOf(cl_context context) {
+  cl_uint count = 0;
+  EXPECT_EQ(clGetContextInfo(context, CL_CONTEXT_REFERENCE_COUNT, sizeof(count), &count, nullptr),
+            CL_SUCCESS);
+  return count;
+}
+
+// A context can be made with no properties, with its platform, and with a notify function.
+TEST_F(ContextTest, IsCreated) {
+  const cl_device_id one = device();
+  MAKE("clCreateContext.no_properties", clCreateContext(nullptr, 1, &one, nullptr, nullptr, error));
+  const cl_context_properties empty[] = {0};
+  MAKE("clCreateContext.empty_properties",
+       clCreateContext(empty, 1, &one, nullptr, nullptr, error));
+  const cl_context_properties full[] = {CL_CONTEXT_PLATFORM,
+                                        reinterpret_cast<cl_context_properties>(platform()),
+                                        CL_CONTEXT_INTEROP_USER_SYNC, CL_TRUE, 0};
+  MAKE("clCreateContext.full_properties",
+       clCreateContext(full, 1, &one, &IgnoreNotice, nullptr, error));
+  const cl_device_id twice[] = {one, one};
+  const Own<cl_context> context = MAKE("clCreateContext.repeated_device",
+                                       clCreateContext(nullptr, 2, twice, nullptr, nullptr, error));
+  if (Differs("clCreateContext.repeated_device")) return;
+  cl_uint count = 0;
+  EXPECT_CL("clGetContextInfo.num_devices", CL_SUCCESS,
+            clGetContextInfo(context, CL_CONTEXT_NUM_DEVICES, sizeof(count), &count, nullptr));
+  EXPECT_EQ(count, 1u) << "duplicate devices are ignored";
+}
+
+// The error may be left out; the handle alone then tells.
+TEST_F(ContextTest, ErrorPointerIsOptional) {
+  const cl_device_id one = device();
+  const Own<cl_context> context(clCreateContext(nullptr, 1, &one, nullptr, nullptr, nullptr));
+  EXPECT_NE(context.get(), nullptr);
+  EXPECT_EQ(clCreateContext(nullptr, 0, &one, nullptr, nullptr, nullptr), nullptr);
+}
+
+// Each wrong argument of clCreateContext has its code.
+TEST_F(ContextTest, CreateRefusals) {
+  const cl_device_id one = device();
+  EXPECT_CREATE("clCreateContext.no_devices", CL_INVALID_VALUE,
+                clCreateContext(nullptr, 0, &one, nullptr, nullptr, error));
+  EXPECT_CREATE("clCreateContext.null_devices", CL_INVALID_VALUE,
+                clCreateContext(nullptr, 1, nullptr, nullptr, nullptr, error));
+  int user = 0;
+  EXPECT_CREATE("clCreateContext.data_without_notify", CL_INVALID_VALUE,
+                clCreateContext(nullptr, 1, &one, nullptr, &user, error));
+  const cl_device_id with_null[] = {one, nullptr};
+  EXPECT_CREATE("clCreateContext.null_device", CL_INVALID_DEVICE,
+                clCreateContext(nullptr, 2, with_null, nullptr, nullptr, error));
+  const cl_context_properties unknown[] = {0x7ffe, 1, 0};
+  EXPECT_CREATE("clCreateContext.unknown_property", CL_INVALID_PROPERTY,
+                clCreateContext(unknown, 1, &one, nullptr, nullptr, error));
+  const cl_context_properties doubled[] = {
+      CL_CONTEXT_PLATFORM, reinterpret_cast<cl_context_properties>(platform()), CL_CONTEXT_PLATFORM,
+      reinterpret_cast<cl_context_properties>(platform()), 0};
+  EXPECT_CREATE("clCreateContext.repeated_property", CL_INVALID_PROPERTY,
+                clCreateContext(doubled, 1, &one, nullptr, nullptr, error));
+  const cl_context_properties bad_value[] = {CL_CONTEXT_INTEROP_USER_SYNC, 7, 0};
+  EXPECT_CREATE("clCreateContext.bad_property_value", CL_INVALID_PROPERTY,
+                clCreateContext(bad_value, 1, &one, nullptr, nullptr, error));
+  const cl_context_properties no_platform[] = {CL_CONTEXT_PLATFORM, 0, 0};
+  EXPECT_CREATE("clCreateContext.null_platform", CL_INVALID_PLATFORM,
+                clCreateContext(no_platform, 1, &one, nullptr, nullptr, error));
+}
+
+// A context made by type holds devices of that type.
+TEST_F(ContextTest, IsCreatedFromType) {
+  const cl_context_properties properties[] = {
+      CL_CONTEXT_PLATFORM, reinterpret_cast<cl_context_properties>(platform()), 0};
+  const cl_device_type type =
+      DeviceValue<cl_device_type>(device(), CL_DEVICE_TYPE) & ~CL_DEVICE_TYPE_DEFAULT;
+  for (cl_device_type wanted : {type, static_cast<cl_device_type>(CL_DEVICE_TYPE_ALL),
+                                static_cast<cl_device_type>(CL_DEVICE_TYPE_DEFAULT)}) {
+    const Own<cl_context> context =
+        MAKE("clCreateContextFromType.plain",
+             clCreateContextFromType(properties, wanted, nullptr, nullptr, error));
+    cl_device_id first[64] = {};
+    size_t bytes = 0;
+    EXPECT_CL("clGetContextInfo.devices", CL_SUCCESS,
+              clGetContextInfo(context, CL_CONTEXT_DEVICES, sizeof(first), first, &bytes));
+    ASSERT_GE(bytes, sizeof(cl_device_id));
+    EXPECT_NE(first[0], nullptr);
+  }
+}
+
+// Each wrong argument of clCreateContextFromType has its code.
+TEST_F(ContextTest, CreateFromTypeRefusals) {
+  const cl_context_properties properties[] = {
+      CL_CONTEXT_PLATFORM, reinterpret_cast<cl_context_properties>(platform()), 0};
+  EXPECT_CREATE("clCreateContextFromType.no_type", CL_INVALID_DEVICE_TYPE,
+                clCreateContextFromType(properties, 0, nullptr, nullptr, error));
+  int user = 0;
+  EXPECT_CREATE("clCreateContextFromType.data_without_notify", CL_INVALID_VALUE,
+                clCreateContextFromType(properties, CL_DEVICE_TYPE_ALL, nullptr, &user, error));
+  const cl_context_properties unknown[] = {
+      CL_CONTEXT_PLATFORM, reinterpret_cast<cl_context_properties>(platform()), 0x7ffe, 1, 0};
+  EXPECT_CREATE("clCreateContextFromType.unknown_property", CL_INVALID_PROPERTY,
+                clCreateContextFromType(unknown, CL_DEVICE_TYPE_ALL, nullptr, nullptr, error));
+  for (cl_device_type type : {CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU, CL_DEVICE_TYPE_ACCELERATOR,
+                              CL_DEVICE_TYPE_CUSTOM}) {
+    cl_uint count = 0;
+    if (clGetDeviceIDs(platform(), type, 0, nullptr, &count) == CL_SUCCESS) continue;
+    EXPECT_CREATE("clCreateContextFromType.no_such_device", CL_DEVICE_NOT_FOUND,
+                  clCreateContextFromType(properties, type, nullptr, nullptr, error));
+  }
+}
+
+// What a context was made of can be asked back.
+TEST_F(ContextTest, InfoTellsWhatItWasMadeOf) {
+  const cl_context_properties properties[] = {
+      CL_CONTEXT_PLATFORM, reinterpret_cast<cl_context_properties>(platform()), 0};
+  const cl_device_id one = device();
+  const Own<cl_context> context = MAKE(
+      "clCreateContext.for_info", clCreateContext(properties, 1, &one, nullptr, nullptr, error));
+  cl_uint count = 0;
+  size_t bytes = 0;
+  EXPECT_CL("clGetContextInfo.num_devices", CL_SUCCESS,
+            clGetContextInfo(context, CL_CONTEXT_NUM_DEVICES, sizeof(count), &count, &bytes));
+  EXPECT_EQ(count, 1u);
+  EXPECT_EQ(bytes, sizeof(cl_uint));
+  cl_device_id seen = nullptr;
+  EXPECT_CL("clGetContextInfo.devices", CL_SUCCESS,
+            clGetContextInfo(context, CL_CONTEXT_DEVICES, sizeof(seen), &seen, &bytes));
+  EXPECT_EQ(seen, one);
+  EXPECT_EQ(bytes, sizeof(cl_device_id));
+  cl_context_properties back[8] = {};
+  EXPECT_CL("clGetContextInfo.properties", CL_SUCCESS,
+            clGetContextInfo(context, CL_CONTEXT_PROPERTIES, sizeof(back), back, &bytes));
+  ASSERT_EQ(bytes, sizeof(properties));
+  EXPECT_TRUE(std::equal(std::begin(properties), std::end(properties), back));
+
+  const Own<cl_context> bare = MAKE("clCreateContext.no_properties",
+                                    clCreateContext(nullptr, 1, &one, nullptr, nullptr, error));
+  EXPECT_CL("clGetContextInfo.no_properties", CL_SUCCESS,
+            clGetContextInfo(bare, CL_CONTEXT_PROPERTIES, sizeof(back), back, &bytes));
+  // The specification allows an empty list to be answered as nothing or as its terminator alone.
+  EXPECT_TRUE(bytes == 0 || (bytes == sizeof(cl_context_properties) && back[0] == 0)) << bytes;
+}
+
+// Wrong queries of a context are refused.
+TEST_F(ContextTest, InfoRefusals) {
+  const Own<cl_context> context = NewContext();
+  char value[8];
+  EXPECT_CL("clGetContextInfo.unknown", CL_INVALID_VALUE,
+            clGetContextInfo(context, 0x7ffe, sizeof(value), value, nullptr));
+  EXPECT_CL("clGetContextInfo.too_small", CL_INVALID_VALUE,
+            clGetContextInfo(context, CL_CONTEXT_DEVICES, 1, value, nullptr));
+  EXPECT_CL("clGetContextInfo.null_context", CL_INVALID_CONTEXT,
+            clGetContextInfo(nullptr, CL_CONTEXT_DEVICES, sizeof(value), value, nullptr));
+}
+
+// Retain and release count; objects of a context keep it without showing in the count's meaning.
+TEST_F(ContextTest, IsCounted) {
+  const Own<cl_context> context = NewContext();
+  EXPECT_EQ(ReferencesOf(context), 1u);
+  EXPECT_CL("clRetainContext.plain", CL_SUCCESS, clRetainContext(context));
+  EXPECT_EQ(ReferencesOf(context), 2u);
+  EXPECT_CL("clReleaseContext.plain", CL_SUCCESS, clReleaseContext(context));
+  EXPECT_EQ(ReferencesOf(context), 1u);
+  EXPECT_CL("clRetainContext.null", CL_INVALID_CONTEXT, clRetainContext(nullptr));
+  EXPECT_CL("clReleaseContext.null", CL_INVALID_CONTEXT, clReleaseContext(nullptr));
+}
+
+// A context that the application released stays alive while a buffer or a queue of it does.
+TEST_F(ContextTest, LivesWhileItsObjectsDo) {
+  Own<cl_context> context = NewContext();
+  const Own<cl_command_queue> queue =
+      MAKE("clCreateCommandQueueWithProperties.keeps_context",
+           clCreateCommandQueueWithProperties(context, device(), nullptr, error));
+  const Own<cl_mem> buffer =
+      MAKE("clCreateBuffer.keeps_context",
+           clCreateBuffer(context, CL_MEM_READ_WRITE, sizeof(cl_int), nullptr, error));
+  const cl_context raw = context.get();
+  context.Reset();
+  cl_context seen = nullptr;
+  EXPECT_CL("clGetMemObjectInfo.context", CL_SUCCESS,
+            clGetMemObjectInfo(buffer, CL_MEM_CONTEXT, sizeof(seen), &seen, nullptr));
+  EXPECT_EQ(seen, raw);
+  const cl_int sent = 7;
+  cl_int back = 0;
+  EXPECT_EQ(
+      clEnqueueWriteBuffer(queue, buffer, CL_TRUE, 0, sizeof(sent), &sent, 0, nullptr, nullptr),
+      CL_SUCCESS);
+  EXPECT_EQ(
+      clEnqueueReadBuffer(queue, buffer, CL_TRUE, 0, sizeof(back), &back, 0, nullptr, nullptr),
+      CL_SUCCESS);
+  EXPECT_EQ(back, sent);
+}
+
+struct DestructorLog {
+  std::atomic<int> calls{0};
+  int order[4] = {};
+};
+struct DestructorEntry {
+  DestructorLog* log;
+  int number;
+};
+
+void CL_CALLBACK NoteDestruction(cl_context, void* data) {
+  auto* entry = static_cast<DestructorEntry*>(data);
+  entry->log->order[entry->log->calls.fetch_add(1)] = entry->number;
+}
+
+// Destructor callbacks run in reverse order of registration, once, when the last reference of any
+// kind is gone.
+TEST_F(ContextTest, DestructorCallbacksRunInReverseOrder) {
+  DestructorLog log;
+  DestructorEntry entries[3] = {{&log, 1}, {&log, 2}, {&log, 3}};
+  Own<cl_context> context = NewContext();
+  for (DestructorEntry& entry : entries) {
+    ASSERT_CL("clSetContextDestructorCallback.plain", CL_SUCCESS,
+              clSetContextDestructorCallback(context, &NoteDestruction, &entry));
+  }
+  Own<cl_mem> buffer =
+      MAKE("clCreateBuffer.keeps_context",
+           clCreateBuffer(context, CL_MEM_READ_WRITE, sizeof(cl_int), nullptr, error));
+  context.Reset();
+  EXPECT_EQ(log.calls.load(), 0) << "a buffer still holds the context";
+  buffer.Reset();
+  // The callback may come on another thread; the watchdog bounds the wait.
+  while (log.calls.load() < 3) std::this_thread::yield();
+  EXPECT_EQ(log.order[0], 3);
+  EXPECT_EQ(log.order[1], 2);
+  EXPECT_EQ(log.order[2], 1);
+}
+
+// A destructor callback needs a context and a function.
+TEST_F(ContextTest, DestructorCallbackRefusals) {
+  const Own<cl_context> context = NewContext();
+  EXPECT_CL("clSetContextDestructorCallback.null_function", CL_INVALID_VALUE,
+            clSetContextDestructorCallback(context, nullptr, nullptr));
+  EXPECT_CL("clSetContextDestructorCallback.null_context", CL_INVALID_CONTEXT,
+            clSetContextDestructorCallback(nullptr, &NoteDestruction, nullptr));
+}
+
+}  // namespace
+}  // namespace sluice::conformance

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/conformance/child_process.h"
+#include "tests/conformance/fixtures.h"
+
+extern char** environ;
+
+namespace sluice::conformance {
+namespace {
+
+// The smallest real work: a number there and back. Returns the number, or -1.
+cl_int ThereAndBack(cl_device_id device, cl_int number) {
+  const Own<cl_context> context(clCreateContext(nullptr, 1, &device, nullptr, nullptr, nullptr));
+  if (context.get() == nullptr) return -1;
+  const Own<cl_command_queue> queue(
+      clCreateCommandQueueWithProperties(context, device, nullptr, nullptr));
+  const Own<cl_mem> buffer(
+      clCreateBuffer(context, CL_MEM_READ_WRITE, sizeof(number), nullptr, nullptr));
+  cl_int back = -1;
+  if (clEnqueueFillBuffer(queue, buffer, &number, sizeof(number), 0, sizeof(number), 0, nullptr,
+                          nullptr) != CL_SUCCESS ||
+      clEnqueueReadBuffer(queue, buffer, CL_TRUE, 0, sizeof(back), &back, 0, nullptr, nullptr) !=
+          CL_SUCCESS) {
+    return -1;
+  }
+  return back;
+}
+
+// Exit with everything still alive: objects, queued work behind a gate, a thread that waits for it.
+CHILD_SCENE(ExitWithoutRelease) {
+  cl_device_id device = TheHarness().device;
+  if (ThereAndBack(device, 5) != 5) return 3;
+  const cl_context context = clCreateContext(nullptr, 1, &device, nullptr, nullptr, nullptr);
+  const cl_command_queue queue =
+      clCreateCommandQueueWithProperties(context, device, nullptr, nullptr);
+  const cl_mem buffer = clCreateBuffer(context, CL_MEM_READ_WRITE, 1 << 20, nullptr, nullptr);
+  const cl_event gate = clCreateUserEvent(context, nullptr);
+  static std::vector<char> host(1 << 20);
+  if (clEnqueueWriteBuffer(queue, buffer, CL_FALSE, 0, host.size(), host.data(), 1, &gate,
+                           nullptr) != CL_SUCCESS) {
+    return 3;
+  }
+  clFlush(queue);
+  return 0;  // main returns it, so that static destructors and exit handlers run.
+}
+
+// Exit from another thread than main while main waits inside OpenCL.
+CHILD_SCENE(ExitWhileWaiting) {
+  cl_device_id device = TheHarness().device;
+  const cl_context context = clCreateContext(nullptr, 1, &device, nullptr, nullptr, nullptr);
+  const cl_event gate = clCreateUserEvent(context, nullptr);
+  std::thread([] { _exit(7); }).detach();
+  clWaitForEvents(1, &gate);
+  return 3;
+}
+
+// A forked child makes its first call: it must fail cleanly or work, and never hang or crash. The
+// parent goes on.
+CHILD_SCENE(ForkAfterUse) {
+  cl_device_id device = TheHarness().device;
+  if (ThereAndBack(device, 5) != 5) return 3;
+  const cl_context context = clCreateContext(nullptr, 1, &device, nullptr, nullptr, nullptr);
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    cl_uint count = 0;
+    clGetContextInfo(context, CL_CONTEXT_NUM_DEVICES, sizeof(count), &count, nullptr);
+    const cl_int back = ThereAndBack(device, 6);
+    clReleaseContext(context);
+    _exit(back == 6 || back == -1 ? 0 : 4);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) return 5;
+  clReleaseContext(context);
+  return ThereAndBack(device, 8) == 8 ? 0 : 6;
+}
+
+// A forked child that never calls OpenCL does not disturb its parent, also when it exits.
+CHILD_SCENE(ForkWithoutUse) {
+  cl_device_id device = TheHarness().device;
+  if (ThereAndBack(device, 5) != 5) return 3;
+  for (int i = 0; i < 3; ++i) {
+    const pid_t child = fork();
+    if (child == 0) _exit(0);
+    int status = 0;
+    waitpid(child, &status, 0);
+    if (ThereAndBack(device, 10 + i) != 10 + i) return 4;
+  }
+  return 0;
+}
+
+// A child forked before the parent's first OpenCL call has OpenCL of its own.
+CHILD_SCENE(LoaderForkBeforeUse) {
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(30);
+    const char* wanted = std::getenv("SLUICE_TEST_LIFETIME_PLATFORM");
+    if (!SelectPlatform(wanted == nullptr ? "" : wanted).empty()) _exit(2);
+    _exit(ThereAndBack(TheHarness().device, 6) == 6 ? 0 : 4);
+  }
+  const char* wanted = std::getenv("SLUICE_TEST_LIFETIME_PLATFORM");
+  if (!SelectPlatform(wanted == nullptr ? "" : wanted).empty()) return 2;
+  if (ThereAndBack(TheHarness().device, 5) != 5) return 3;
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 5;
+}
+
+class LifetimeTest : public WithPlatform {
+ protected:
+  static void ExpectEnd(const char* scene, int exit_code) {
+    const ChildResult child = RunInChild(scene);
+    EXPECT_FALSE(child.timed_out) << scene << " hangs";
+    EXPECT_EQ(child.signal, 0) << scene << " ended by a signal";
+    EXPECT_EQ(child.exit_code, exit_code) << scene;
+  }
+};
+
+// A process may exit without releasing anything, with work still held back.
+TEST_F(LifetimeTest, ExitWithoutRelease) {
+  if (!MayRun("clEnqueueWriteBuffer.exit_with_gated_work"))
+    GTEST_SKIP() << "see the table of differences";
+  ExpectEnd("ExitWithoutRelease", 0);
+}
+
+// A process may exit while one of its threads waits.
+TEST_F(LifetimeTest, ExitWhileWaiting) { ExpectEnd("ExitWhileWaiting", 7); }
+
+// fork after use: the child's calls fail cleanly or work, and the parent's keep working.
+TEST_F(LifetimeTest, ForkAfterUse) {
+  if (!MayRun("clCreateContext.after_fork")) GTEST_SKIP() << "see the table of differences";
+  ExpectEnd("ForkAfterUse", 0);
+}
+
+// fork of a child that leaves OpenCL alone.
+TEST_F(LifetimeTest, ForkWithoutUse) { ExpectEnd("ForkWithoutUse", 0); }
+
+// fork before use: both processes work.
+TEST_F(LifetimeTest, ForkBeforeUse) {
+  setenv("SLUICE_TEST_LIFETIME_PLATFORM", TheHarness().platform_name.c_str(), 1);
+  ExpectEnd("LoaderForkBeforeUse", 0);
+}
+
+// A program may load the loader, use it, unload it and load it again.
+TEST_F(LifetimeTest, LoaderComesAndGoes) {
+  char self[4096];
+  const ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
+  ASSERT_GT(length, 0);
+  std::string program = std::string(self, static_cast<size_t>(length)) + "_dlopen";
+  ASSERT_EQ(access(program.c_str(), X_OK), 0) << program << " is built beside this program";
+  std::string library = "libOpenCL.so.1", rounds = "3", platform = TheHarness().platform_name;
+  char* argv[] = {program.data(), library.data(), rounds.data(), platform.data(), nullptr};
+  pid_t pid = 0;
+  ASSERT_EQ(posix_spawn(&pid, program.c_str(), nullptr, nullptr, argv, environ), 0);
+  int status = 0;
+  waitpid(pid, &status, 0);  // The watchdog bounds it.
+  EXPECT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+// Contexts come and go many times without the process growing by a descriptor each time.
+TEST_F(LifetimeTest, ContextsLeaveNoDescriptors) {
+  const auto descriptors = [] {
+    int open = 0;
+    for (int fd = 0; fd < 1024; ++fd) open += fcntl(fd, F_GETFD) >= 0 ? 1 : 0;
+    return open;
+  };
+  ASSERT_EQ(ThereAndBack(device(), 1), 1);
+  const int before = descriptors();
+  for (cl_int i = 0; i < 20; ++i) ASSERT_EQ(ThereAndBack(device(), i), i);
+  EXPECT_LE(descriptors(), before + 2) << "20 contexts made and released";
+}
+
+}  // namespace
+}  // namespace sluice::conformance

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <atomic>
+
+#include "tests/conformance/fixtures.h"
+
+namespace sluice::conformance {
+namespace {
+
+class MapTest : public WithProgram {
+ protected:
+  static constexpr size_t kCount = 4096;
+  static constexpr size_t kBytes = kCount * sizeof(cl_int);
+
+  cl_int* Map(cl_mem buffer, cl_map_flags flags, size_t first = 0, size_t count = kCount) const {
+    cl_int code = CL_INVALID_VALUE;
+    void* pointer = clEnqueueMapBuffer(queue(), buffer, CL_TRUE, flags, first * sizeof(cl_int),
+                                       count * sizeof(cl_int), 0, nullptr, nullptr, &code);
+    EXPECT_CL("clEnqueueMapBuffer.blocking", CL_SUCCESS, code);
+    return static_cast<cl_int*>(pointer);
+  }
+  void Unmap(cl_mem buffer, void* pointer) const {
+    EXPECT_CL("clEnqueueUnmapMemObject.plain", CL_SUCCESS,
+              clEnqueueUnmapMemObject(queue(), buffer, pointer, 0, nullptr, nullptr));
+  }
+  cl_uint MapCount(cl_mem buffer) const {
+    cl_uint count = 99;
+    EXPECT_EQ(clGetMemObjectInfo(buffer, CL_MEM_MAP_COUNT, sizeof(count), &count, nullptr),
+              CL_SUCCESS);
+    return count;
+  }
+};
+
+// What the device wrote is in a mapping for reading; what the host wrote is on the device after the
+// unmap. This holds for every way of making the buffer.
+TEST_F(MapTest, MovesContentsBothWays) {
+  std::vector<cl_int> host(kCount, 1);
+  struct Way {
+    cl_mem_flags flags;
+    void* host;
+  };
+  for (const Way& way :
+       {Way{0, nullptr}, Way{CL_MEM_ALLOC_HOST_PTR, nullptr}, Way{CL_MEM_USE_HOST_PTR, host.data()},
+        Way{CL_MEM_COPY_HOST_PTR, host.data()}}) {
+    SCOPED_TRACE(way.flags);
+    const Own<cl_mem> buffer = Buffer(kBytes, CL_MEM_READ_WRITE | way.flags, way.host);
+    cl_int* pointer = Map(buffer, CL_MAP_WRITE);
+    ASSERT_NE(pointer, nullptr);
+    for (size_t i = 0; i < kCount; ++i) pointer[i] = static_cast<cl_int>(i);
+    Unmap(buffer, pointer);
+    const Own<cl_kernel> kernel = Kernel("add_one");
+    SetArg(kernel, 0, buffer);
+    ASSERT_EQ(Launch(queue(), kernel, kCount), CL_SUCCESS);
+    pointer = Map(buffer, CL_MAP_READ);
+    ASSERT_NE(pointer, nullptr);
+    EXPECT_TRUE(std::equal(pointer, pointer + kCount, Counting(kCount, 1).begin()));
+    Unmap(buffer, pointer);
+    Finish();
+  }
+}
+
+// A mapping of a USE_HOST_PTR buffer is at the host pointer plus the offset.
+TEST_F(MapTest, UseHostPointerMapsInPlace) {
+  std::vector<cl_int> host = Counting(kCount);
+  const Own<cl_mem> buffer = Buffer(kBytes, CL_MEM_USE_HOST_PTR, host.data());
+  cl_int* pointer = Map(buffer, CL_MAP_READ | CL_MAP_WRITE, 100, 50);
+  EXPECT_EQ(pointer, host.data() + 100);
+  EXPECT_EQ(pointer[0], 100);
+  pointer[49] = -5;
+  Unmap(buffer, pointer);
+  EXPECT_EQ(Read<cl_int>(buffer, 1, 149)[0], -5);
+}
+
+// Host memory at any address that fits the data can be used, beside other memory of the
+// application.
+TEST_F(MapTest, UseHostPointerAtAnyAddress) {
+  std::vector<cl_int> host = Counting(kCount + 64);
+  for (size_t shift : {1, 3, 17}) {
+    SCOPED_TRACE(shift);
+    const Own<cl_mem> buffer = Buffer(kBytes, CL_MEM_USE_HOST_PTR, host.data() + shift);
+    const Own<cl_kernel> kernel = Kernel("fill_int");
+    SetArg(kernel, 0, buffer);
+    SetArg(kernel, 1, static_cast<cl_int>(shift));
+    ASSERT_EQ(Launch(queue(), kernel, kCount), CL_SUCCESS);
+    cl_int* pointer = Map(buffer, CL_MAP_READ);
+    EXPECT_EQ(pointer, host.data() + shift);
+    EXPECT_TRUE(std::all_of(pointer, pointer + kCount,
+                            [&](cl_int value) { return value == static_cast<cl_int>(shift); }));
+    Unmap(buffer, pointer);
+    Finish();
+    EXPECT_EQ(host[kCount + shift], static_cast<cl_int>(kCount + shift)) << "beyond the buffer";
+  }
+}
+
+// A mapping of a part changes that part only.
+TEST_F(MapTest, PartsAreIndependent) {
+  std::vector<cl_int> model = Counting(kCount);
+  const Own<cl_mem> buffer = BufferOf(model);
+  cl_int* low = Map(buffer, CL_MAP_READ | CL_MAP_WRITE, 10, 20);
+  cl_int* high = Map(buffer, CL_MAP_WRITE_INVALIDATE_REGION, 2000, 20);
+  EXPECT_EQ(MapCount(buffer), 2u);
+  EXPECT_TRUE(std::equal(low, low + 20, model.begin() + 10));
+  std::fill(low, low + 20, 1000);
+  std::fill(high, high + 20, 2000);
+  Unmap(buffer, high);
+  Unmap(buffer, low);
+  Finish();
+  EXPECT_EQ(MapCount(buffer), 0u);
+  std::fill_n(model.begin() + 10, 20, 1000);
+  std::fill_n(model.begin() + 2000, 20, 2000);
+  EXPECT_EQ(Read<cl_int>(buffer, kCount), model);
+}
+
+// Overlapping mappings for reading see the same contents; each is unmapped once.
+TEST_F(MapTest, OverlappingMapsForReading) {
+  const std::vector<cl_int> values = Counting(kCount);
+  const Own<cl_mem> buffer = BufferOf(values);
+  cl_int* whole = Map(buffer, CL_MAP_READ);
+  cl_int* part = Map(buffer, CL_MAP_READ, 100, 200);
+  cl_int* again = Map(buffer, CL_MAP_READ, 100, 200);
+  EXPECT_EQ(MapCount(buffer), 3u);
+  EXPECT_TRUE(std::equal(part, part + 200, values.begin() + 100));
+  EXPECT_TRUE(std::equal(again, again + 200, values.begin() + 100));
+  Unmap(buffer, part);
+  Finish();
+  EXPECT_EQ(MapCount(buffer), 2u);
+  EXPECT_TRUE(std::equal(whole, whole + kCount, values.begin())) << "the other mappings stay valid";
+  EXPECT_TRUE(std::equal(again, again + 200, values.begin() + 100));
+  Unmap(buffer, again);
+  Unmap(buffer, whole);
+  Finish();
+  EXPECT_EQ(MapCount(buffer), 0u);
+  EXPECT_EQ(Read<cl_int>(buffer, kCount), values);
+}
+
+// A mapping for reading beside one for writing elsewhere: both keep what they should.
+TEST_F(MapTest, ReadAndWriteMapsSideBySide) {
+  const Own<cl_mem> buffer = BufferOf(Counting(kCount));
+  cl_int* reader = Map(buffer, CL_MAP_READ, 0, kCount / 2);
+  cl_int* writer = Map(buffer, CL_MAP_WRITE, kCount / 2, kCount / 2);
+  std::fill(writer, writer + kCount / 2, 7);
+  Unmap(buffer, writer);
+  Unmap(buffer, reader);
+  std::vector<cl_int> expected = Counting(kCount);
+  std::fill(expected.begin() + kCount / 2, expected.end(), 7);
+  EXPECT_EQ(Read<cl_int>(buffer, kCount), expected);
+}
+
+// A non-blocking mapping gives its pointer at once and its contents when its event is complete.
+TEST_F(MapTest, NonBlockingMapIsReadyAtItsEvent) {
+  const Own<cl_mem> buffer = BufferOf(std::vector<cl_int>(kCount, 1));
+  const Own<cl_kernel> kernel = Kernel("add_one");
+  SetArg(kernel, 0, buffer);
+  const Own<cl_event> gate = UserEvent();
+  const size_t global = kCount;
+  ASSERT_EQ(clEnqueueNDRangeKernel(queue(), kernel, 1, nullptr, &global, nullptr, 1, gate.AsList(),
+                                   nullptr),
+            CL_SUCCESS);
+  Own<cl_event> mapped;
+  cl_int code = CL_INVALID_VALUE;
+  auto* pointer = static_cast<cl_int*>(clEnqueueMapBuffer(queue(), buffer, CL_FALSE, CL_MAP_READ, 0,
+                                                          kBytes, 0, nullptr, mapped.Out(), &code));
+  ASSERT_CL("clEnqueueMapBuffer.non_blocking", CL_SUCCESS, code);
+  ASSERT_NE(pointer, nullptr);
+  EXPECT_GT(StatusOf(mapped), CL_COMPLETE);
+  ASSERT_EQ(clSetUserEventStatus(gate, CL_COMPLETE), CL_SUCCESS);
+  ASSERT_EQ(clWaitForEvents(1, mapped.AsList()), CL_SUCCESS);
+  EXPECT_TRUE(std::all_of(pointer, pointer + kCount, [](cl_int value) { return value == 2; }));
+  Own<cl_event> unmapped;
+  ASSERT_CL("clEnqueueUnmapMemObject.event", CL_SUCCESS,
+            clEnqueueUnmapMemObject(queue(), buffer, pointer, 0, nullptr, unmapped.Out()));
+  ASSERT_EQ(clWaitForEvents(1, unmapped.AsList()), CL_SUCCESS);
+}
+
+// Transfers between other memory and a mapped pointer are ordinary host memory accesses.
+TEST_F(MapTest, MappedMemoryIsAHostPointer) {
+  const Own<cl_mem> first = BufferOf(Counting(kCount));
+  const Own<cl_mem> second = Buffer(kBytes, CL_MEM_ALLOC_HOST_PTR);
+  cl_int* pointer = Map(second, CL_MAP_WRITE);
+  ASSERT_NE(pointer, nullptr);
+  EXPECT_EQ(clEnqueueReadBuffer(queue(), first, CL_FALSE, 0, kBytes, pointer, 0, nullptr, nullptr),
+            CL_SUCCESS);
+  Unmap(second, pointer);
+  EXPECT_EQ(Read<cl_int>(second, kCount), Counting(kCount));
+}
+
+// A mapping of a sub-buffer is a mapping of its bytes in the parent.
+TEST_F(MapTest, SubBufferMaps) {
+  const size_t align = DeviceValue<cl_uint>(device(), CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8;
+  const size_t step = align / sizeof(cl_int);
+  const Own<cl_mem> parent = BufferOf(Counting(step * 4));
+  const cl_buffer_region region = {align, align};
+  const Own<cl_mem> part =
+      MAKE("clCreateSubBuffer.for_map",
+           clCreateSubBuffer(parent, 0, CL_BUFFER_CREATE_TYPE_REGION, &region, error));
+  cl_int* pointer = Map(part, CL_MAP_READ | CL_MAP_WRITE, 0, step);
+  EXPECT_TRUE(std::equal(pointer, pointer + step,
+                         Counting<cl_int>(step, static_cast<cl_int>(step)).begin()));
+  std::fill(pointer, pointer + step, -1);
+  Unmap(part, pointer);
+  EXPECT_EQ(Read<cl_int>(parent, step, step), std::vector<cl_int>(step, -1));
+  EXPECT_EQ(Read<cl_int>(parent, step), Counting(step));
+}
+
+// Each wrong argument of a map has its code.
+TEST_F(MapTest, MapRefusals) {
+  const Own<cl_mem> buffer = Buffer(64);
+  const auto map = [&](cl_command_queue queue, cl_mem memory, cl_map_flags flags, size_t offset,
+                       size_t bytes, cl_int* error) {
+    return clEnqueueMapBuffer(queue, memory, CL_TRUE, flags, offset, bytes, 0, nullptr, nullptr,
+                              error);
+  };
+  EXPECT_CREATE("clEnqueueMapBuffer.null_queue", CL_INVALID_COMMAND_QUEUE,
+                map(nullptr, buffer, CL_MAP_READ, 0, 64, error));
+  EXPECT_CREATE("clEnqueueMapBuffer.null_buffer", CL_INVALID_MEM_OBJECT,
+                map(queue(), nullptr, CL_MAP_READ, 0, 64, error));
+  EXPECT_CREATE("clEnqueueMapBuffer.past_end", CL_INVALID_VALUE,
+                map(queue(), buffer, CL_MAP_READ, 1, 64, error));
+  EXPECT_CREATE("clEnqueueMapBuffer.wraps", CL_INVALID_VALUE,
+                map(queue(), buffer, CL_MAP_READ, ~size_t{0} - 15, 32, error));
+  EXPECT_CREATE("clEnqueueMapBuffer.zero_size", CL_INVALID_VALUE,
+                map(queue(), buffer, CL_MAP_READ, 0, 0, error));
+  EXPECT_CREATE("clEnqueueMapBuffer.unknown_flag", CL_INVALID_VALUE,
+                map(queue(), buffer, cl_map_flags{1} << 20, 0, 64, error));
+  EXPECT_CREATE("clEnqueueMapBuffer.invalidate_and_read", CL_INVALID_VALUE,
+                map(queue(), buffer, CL_MAP_WRITE_INVALIDATE_REGION | CL_MAP_READ, 0, 64, error));
+  const Own<cl_context> other = NewContext();
+  const Own<cl_mem> foreign =
+      MAKE("clCreateBuffer.foreign", clCreateBuffer(other, CL_MEM_READ_WRITE, 64, nullptr, error));
+  EXPECT_CREATE("clEnqueueMapBuffer.foreign", CL_INVALID_CONTEXT,
+                map(queue(), foreign, CL_MAP_READ, 0, 64, error));
+  const Own<cl_mem> write_only = Buffer(64, CL_MEM_HOST_WRITE_ONLY);
+  EXPECT_CREATE("clEnqueueMapBuffer.host_may_not_read", CL_INVALID_OPERATION,
+                map(queue(), write_only, CL_MAP_READ, 0, 64, error));
+  const Own<cl_mem> read_only = Buffer(64, CL_MEM_HOST_READ_ONLY);
+  EXPECT_CREATE("clEnqueueMapBuffer.host_may_not_write", CL_INVALID_OPERATION,
+                map(queue(), read_only, CL_MAP_WRITE, 0, 64, error));
+  EXPECT_CREATE("clEnqueueMapBuffer.host_may_not_invalidate", CL_INVALID_OPERATION,
+                map(queue(), read_only, CL_MAP_WRITE_INVALIDATE_REGION, 0, 64, error));
+  const Own<cl_mem> closed = Buffer(64, CL_MEM_HOST_NO_ACCESS);
+  EXPECT_CREATE("clEnqueueMapBuffer.host_no_access", CL_INVALID_OPERATION,
+                map(queue(), closed, CL_MAP_READ, 0, 64, error));
+}
+
+// Only a pointer that a map returned can be unmapped, and only once.
+TEST_F(MapTest, UnmapRefusals) {
+  const Own<cl_mem> buffer = Buffer(kBytes);
+  const Own<cl_mem> second = Buffer(kBytes);
+  cl_int* pointer = Map(buffer, CL_MAP_READ);
+  cl_int stranger = 0;
+  EXPECT_CL("clEnqueueUnmapMemObject.null_queue", CL_INVALID_COMMAND_QUEUE,
+            clEnqueueUnmapMemObject(nullptr, buffer, pointer, 0, nullptr, nullptr));
+  EXPECT_CL("clEnqueueUnmapMemObject.null_object", CL_INVALID_MEM_OBJECT,
+            clEnqueueUnmapMemObject(queue(), nullptr, pointer, 0, nullptr, nullptr));
+  EXPECT_CL("clEnqueueUnmapMemObject.stranger", CL_INVALID_VALUE,
+            clEnqueueUnmapMemObject(queue(), buffer, &stranger, 0, nullptr, nullptr));
+  EXPECT_CL("clEnqueueUnmapMemObject.null_pointer", CL_INVALID_VALUE,
+            clEnqueueUnmapMemObject(queue(), buffer, nullptr, 0, nullptr, nullptr));
+  EXPECT_CL("clEnqueueUnmapMemObject.of_other_object", CL_INVALID_VALUE,
+            clEnqueueUnmapMemObject(queue(), second, pointer, 0, nullptr, nullptr));
+  Unmap(buffer, pointer);
+  Finish();
+  EXPECT_CL("clEnqueueUnmapMemObject.twice", CL_INVALID_VALUE,
+            clEnqueueUnmapMemObject(queue(), buffer, pointer, 0, nullptr, nullptr));
+}
+
+// An unmap on a queue of another context is refused.
+TEST_F(MapTest, UnmapOnAForeignQueueIsRefused) {
+  const Own<cl_mem> buffer = Buffer(kBytes);
+  cl_int* pointer = Map(buffer, CL_MAP_READ);
+  const Own<cl_context> other = NewContext();
+  const Own<cl_command_queue> foreign =
+      MAKE("clCreateCommandQueueWithProperties.foreign",
+           clCreateCommandQueueWithProperties(other, device(), nullptr, error));
+  EXPECT_CL("clEnqueueUnmapMemObject.foreign_queue", CL_INVALID_CONTEXT,
+            clEnqueueUnmapMemObject(foreign, buffer, pointer, 0, nullptr, nullptr));
+  Unmap(buffer, pointer);
+  Finish();
+}
+
+}  // namespace
+}  // namespace sluice::conformance

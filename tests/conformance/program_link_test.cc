@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <stdlib.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "tests/conformance/fixtures.h"
+
+namespace sluice::conformance {
+namespace {
+
+class ProgramLinkTest : public WithQueue {
+ protected:
+  void SetUp() override {
+    WithQueue::SetUp();
+    if (!HasCompiler() || DeviceValue<cl_bool>(device(), CL_DEVICE_LINKER_AVAILABLE) != CL_TRUE) {
+      GTEST_SKIP() << "the device has no compiler or no linker";
+    }
+  }
+  Own<cl_program> Source(const char* text) const {
+    return MAKE("clCreateProgramWithSource.plain",
+                clCreateProgramWithSource(context(), 1, &text, nullptr, error));
+  }
+  cl_int Compile(cl_program program, const char* options = "") const {
+    const cl_device_id one = device();
+    return clCompileProgram(program, 1, &one, options, 0, nullptr, nullptr, nullptr, nullptr);
+  }
+  Own<cl_program> Compiled(const char* text) const {
+    Own<cl_program> program = Source(text);
+    EXPECT_CL("clCompileProgram.plain", CL_SUCCESS, Compile(program));
+    return program;
+  }
+  cl_program_binary_type BinaryType(cl_program program) const {
+    cl_program_binary_type type = 77;
+    EXPECT_EQ(clGetProgramBuildInfo(program, device(), CL_PROGRAM_BINARY_TYPE, sizeof(type), &type,
+                                    nullptr),
+              CL_SUCCESS);
+    return type;
+  }
+  cl_int RunK(cl_program program) const {
+    const Own<cl_kernel> kernel = Kernel(program, "k");
+    const Own<cl_mem> out = BufferOf(std::vector<cl_int>(1, -1));
+    SetArg(kernel, 0, out);
+    EXPECT_EQ(Launch(queue(), kernel, 1), CL_SUCCESS);
+    return Read<cl_int>(out, 1)[0];
+  }
+};
+
+constexpr char kMain[] = "int answer(int); kernel void k(global int* p) { *p = answer(20); }";
+constexpr char kLibrary[] = "int answer(int x) { return 2 * x + 2; }";
+
+// Two compiled programs link to one that runs.
+TEST_F(ProgramLinkTest, CompiledProgramsLink) {
+  const Own<cl_program> main = Compiled(kMain);
+  const Own<cl_program> library = Compiled(kLibrary);
+  EXPECT_EQ(BinaryType(main),
+            static_cast<cl_program_binary_type>(CL_PROGRAM_BINARY_TYPE_COMPILED_OBJECT));
+  const cl_device_id one = device();
+  const cl_program both[] = {main, library};
+  const Own<cl_program> linked =
+      MAKE("clLinkProgram.plain",
+           clLinkProgram(context(), 1, &one, "", 2, both, nullptr, nullptr, error));
+  EXPECT_EQ(BinaryType(linked),
+            static_cast<cl_program_binary_type>(CL_PROGRAM_BINARY_TYPE_EXECUTABLE));
+  EXPECT_EQ(RunK(linked), 42);
+}
+
+// A library is made by the linker, and links into a program.
+TEST_F(ProgramLinkTest, LibrariesLink) {
+  const Own<cl_program> part = Compiled(kLibrary);
+  const cl_device_id one = device();
+  const cl_program only[] = {part};
+  const Own<cl_program> library =
+      MAKE("clLinkProgram.library",
+           clLinkProgram(context(), 1, &one, "-create-library", 1, only, nullptr, nullptr, error));
+  EXPECT_EQ(BinaryType(library),
+            static_cast<cl_program_binary_type>(CL_PROGRAM_BINARY_TYPE_LIBRARY));
+  const Own<cl_program> main = Compiled(kMain);
+  const cl_program both[] = {main, library};
+  const Own<cl_program> linked =
+      MAKE("clLinkProgram.with_library",
+           clLinkProgram(context(), 1, &one, "", 2, both, nullptr, nullptr, error));
+  EXPECT_EQ(RunK(linked), 42);
+}
+
+// Headers given as programs are found by their names, also in a folder.
+TEST_F(ProgramLinkTest, EmbeddedHeadersAreFound) {
+  const Own<cl_program> main = Source(
+      "#include \"a.h\"\n#include \"sub/b.h\"\nkernel void k(global int* p) { *p = A + B; }");
+  const Own<cl_program> header_a = Source("#define A 40\n");
+  const Own<cl_program> header_b = Source("#define B 2\n");
+  const cl_program headers[] = {header_a, header_b};
+  const char* names[] = {"a.h", "sub/b.h"};
+  const cl_device_id one = device();
+  ASSERT_CL("clCompileProgram.headers", CL_SUCCESS,
+            clCompileProgram(main, 1, &one, "", 2, headers, names, nullptr, nullptr));
+  const cl_program only[] = {main};
+  const Own<cl_program> linked =
+      MAKE("clLinkProgram.with_headers",
+           clLinkProgram(context(), 1, &one, "", 1, only, nullptr, nullptr, error));
+  EXPECT_EQ(RunK(linked), 42);
+}
+
+// A folder of the application's own file system, as others use for scenes like this.
+class Folder {
+ public:
+  Folder() {
+    char name[] = "/tmp/sluice_conformance_XXXXXX";
+    path_ = mkdtemp(name) == nullptr ? "" : name;
+  }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  void Put(const std::string& name, const std::string& text) const {
+    std::filesystem::create_directories(std::filesystem::path(path_ + "/" + name).parent_path());
+    std::ofstream(path_ + "/" + name) << text;
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+// Headers in the application's own folders are found through -I, in builds and in compiles, also
+// through each other.
+TEST_F(ProgramLinkTest, IncludePathsAreTheApplications) {
+  const Folder folder;
+  ASSERT_FALSE(folder.path().empty());
+  folder.Put("a.h", "#include \"sub/b.h\"\n#define A (B + 2)\n");
+  folder.Put("sub/b.h", "#define B 40\n");
+  const char* text = "#include \"a.h\"\nkernel void k(global int* p) { *p = A; }";
+  const std::string options = "-I " + folder.path();
+  const Own<cl_program> built = Source(text);
+  const cl_device_id one = device();
+  ASSERT_CL("clBuildProgram.include_path", CL_SUCCESS,
+            clBuildProgram(built, 1, &one, options.c_str(), nullptr, nullptr));
+  EXPECT_EQ(RunK(built), 42);
+  const Own<cl_program> compiled = Source(text);
+  ASSERT_CL("clCompileProgram.include_path", CL_SUCCESS, Compile(compiled, options.c_str()));
+  const cl_program only[] = {compiled};
+  const Own<cl_program> linked =
+      MAKE("clLinkProgram.include_path",
+           clLinkProgram(context(), 1, &one, "", 1, only, nullptr, nullptr, error));
+  EXPECT_EQ(RunK(linked), 42);
+  // Without the folder the header is missing, and the build says which.
+  const Own<cl_program> missing = Source("#include \"no_such_header.h\"\n");
+  EXPECT_CL("clBuildProgram.missing_header", CL_BUILD_PROGRAM_FAILURE,
+            clBuildProgram(missing, 1, &one, options.c_str(), nullptr, nullptr));
+  std::string log(65536, '\0');
+  EXPECT_EQ(
+      clGetProgramBuildInfo(missing, one, CL_PROGRAM_BUILD_LOG, log.size(), log.data(), nullptr),
+      CL_SUCCESS);
+  EXPECT_NE(log.find("no_such_header.h"), std::string::npos) << log.c_str();
+}
+
+// A compile error has its code and a log that names the culprit.
+TEST_F(ProgramLinkTest, CompileErrorHasALog) {
+  const Own<cl_program> program = Source("kernel void k(global int* p) { *p = no_such_name; }");
+  EXPECT_CL("clCompileProgram.broken", CL_COMPILE_PROGRAM_FAILURE, Compile(program));
+  std::string log(65536, '\0');
+  EXPECT_EQ(clGetProgramBuildInfo(program, device(), CL_PROGRAM_BUILD_LOG, log.size(), log.data(),
+                                  nullptr),
+            CL_SUCCESS);
+  EXPECT_NE(log.find("no_such_name"), std::string::npos) << log.c_str();
+}
+
+// A missing function is a link error, with a program to ask for the log.
+TEST_F(ProgramLinkTest, LinkErrorHasACode) {
+  const Own<cl_program> main = Compiled(
+      "int no_such_function(int); kernel void k(global int* p) "
+      "{ *p = no_such_function(20); }");
+  const cl_device_id one = device();
+  const cl_program only[] = {main};
+  if (!MayRun("clLinkProgram.unresolved")) return;
+  cl_int code = 77;
+  const Own<cl_program> linked(
+      clLinkProgram(context(), 1, &one, "", 1, only, nullptr, nullptr, &code));
+  EXPECT_CL("clLinkProgram.unresolved", CL_LINK_PROGRAM_FAILURE, code);
+}
+
+// Each wrong argument of clCompileProgram has its code.
+TEST_F(ProgramLinkTest, CompileRefusals) {
+  const cl_device_id one = device();
+  const cl_device_id with_null[] = {one, nullptr};
+  const Own<cl_program> program = Source(kMain);
+  const cl_program headers[] = {program};
+  const char* names[] = {"x.h"};
+  int user = 0;
+  EXPECT_CL("clCompileProgram.null_program", CL_INVALID_PROGRAM,
+            clCompileProgram(nullptr, 1, &one, "", 0, nullptr, nullptr, nullptr, nullptr));
+  EXPECT_CL("clCompileProgram.list_without_count", CL_INVALID_VALUE,
+            clCompileProgram(program, 0, &one, "", 0, nullptr, nullptr, nullptr, nullptr));
+  EXPECT_CL("clCompileProgram.count_without_list", CL_INVALID_VALUE,
+            clCompileProgram(program, 1, nullptr, "", 0, nullptr, nullptr, nullptr, nullptr));
+  EXPECT_CL("clCompileProgram.headers_without_count", CL_INVALID_VALUE,
+            clCompileProgram(program, 1, &one, "", 0, headers, names, nullptr, nullptr));
+  EXPECT_CL("clCompileProgram.count_without_headers", CL_INVALID_VALUE,
+            clCompileProgram(program, 1, &one, "", 1, nullptr, nullptr, nullptr, nullptr));
+  EXPECT_CL("clCompileProgram.data_without_notify", CL_INVALID_VALUE,
+            clCompileProgram(program, 1, &one, "", 0, nullptr, nullptr, nullptr, &user));
+  EXPECT_CL("clCompileProgram.null_device", CL_INVALID_DEVICE,
+            clCompileProgram(program, 2, with_null, "", 0, nullptr, nullptr, nullptr, nullptr));
+  EXPECT_CL("clCompileProgram.unknown_option", CL_INVALID_COMPILER_OPTIONS,
+            Compile(program, "-cl-no-such-option"));
+}
+
+// Each wrong argument of clLinkProgram has its code.
+TEST_F(ProgramLinkTest, LinkRefusals) {
+  const cl_device_id one = device();
+  const Own<cl_program> main = Compiled(kMain);
+  const Own<cl_program> uncompiled = Source(kLibrary);
+  const cl_program only[] = {main};
+  const cl_program with_null[] = {main, nullptr};
+  const cl_program with_source[] = {main, uncompiled};
+  int user = 0;
+  EXPECT_CREATE("clLinkProgram.null_context", CL_INVALID_CONTEXT,
+                clLinkProgram(nullptr, 1, &one, "", 1, only, nullptr, nullptr, error));
+  EXPECT_CREATE("clLinkProgram.list_without_count", CL_INVALID_VALUE,
+                clLinkProgram(context(), 0, &one, "", 1, only, nullptr, nullptr, error));
+  EXPECT_CREATE("clLinkProgram.count_without_list", CL_INVALID_VALUE,
+                clLinkProgram(context(), 1, nullptr, "", 1, only, nullptr, nullptr, error));
+  EXPECT_CREATE("clLinkProgram.no_programs", CL_INVALID_VALUE,
+                clLinkProgram(context(), 1, &one, "", 0, only, nullptr, nullptr, error));
+  EXPECT_CREATE("clLinkProgram.null_programs", CL_INVALID_VALUE,
+                clLinkProgram(context(), 1, &one, "", 1, nullptr, nullptr, nullptr, error));
+  EXPECT_CREATE("clLinkProgram.null_program", CL_INVALID_PROGRAM,
+                clLinkProgram(context(), 1, &one, "", 2, with_null, nullptr, nullptr, error));
+  EXPECT_CREATE("clLinkProgram.data_without_notify", CL_INVALID_VALUE,
+                clLinkProgram(context(), 1, &one, "", 1, only, nullptr, &user, error));
+  EXPECT_CREATE("clLinkProgram.uncompiled", CL_INVALID_OPERATION,
+                clLinkProgram(context(), 1, &one, "", 2, with_source, nullptr, nullptr, error));
+  EXPECT_CREATE(
+      "clLinkProgram.unknown_option", CL_INVALID_LINKER_OPTIONS,
+      clLinkProgram(context(), 1, &one, "-no-such-option", 1, only, nullptr, nullptr, error));
+}
+
+void CL_CALLBACK CountCall(cl_program, void* data) {
+  static_cast<std::atomic<int>*>(data)->fetch_add(1);
+}
+
+// Compile and link call their notify function once.
+TEST_F(ProgramLinkTest, CompileAndLinkNotify) {
+  const cl_device_id one = device();
+  const Own<cl_program> main = Source("kernel void k(global int* p) { *p = 42; }");
+  std::atomic<int> compiles{0};
+  ASSERT_CL("clCompileProgram.notify", CL_SUCCESS,
+            clCompileProgram(main, 1, &one, "", 0, nullptr, nullptr, &CountCall, &compiles));
+  while (compiles.load() == 0) std::this_thread::yield();
+  std::atomic<int> links{0};
+  const cl_program only[] = {main};
+  const Own<cl_program> linked =
+      MAKE("clLinkProgram.notify",
+           clLinkProgram(context(), 1, &one, "", 1, only, &CountCall, &links, error));
+  while (links.load() == 0) std::this_thread::yield();
+  EXPECT_EQ(RunK(linked), 42);
+  EXPECT_EQ(compiles.load(), 1);
+  EXPECT_EQ(links.load(), 1);
+}
+
+}  // namespace
+}  // namespace sluice::conformance

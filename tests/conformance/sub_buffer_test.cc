@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/conformance/fixtures.h"
+
+namespace sluice::conformance {
+namespace {
+
+class SubBufferTest : public WithProgram {
+ protected:
+  // CL_DEVICE_MEM_BASE_ADDR_ALIGN is in bits.
+  size_t Alignment() const {
+    return DeviceValue<cl_uint>(device(), CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8;
+  }
+  Own<cl_mem> Part(cl_mem parent, size_t origin, size_t bytes, cl_mem_flags flags = 0) const {
+    const cl_buffer_region region = {origin, bytes};
+    return MAKE("clCreateSubBuffer.plain",
+                clCreateSubBuffer(parent, flags, CL_BUFFER_CREATE_TYPE_REGION, &region, error));
+  }
+};
+
+// A sub-buffer is a window: what is written through one side is read through the other.
+TEST_F(SubBufferTest, IsAWindowOfItsParent) {
+  const size_t step = Alignment() / sizeof(cl_int);
+  const Own<cl_mem> parent = BufferOf(Counting(step * 4));
+  const Own<cl_mem> part = Part(parent, Alignment(), Alignment() * 2);
+  EXPECT_EQ(Read<cl_int>(part, step * 2), Counting<cl_int>(step * 2, static_cast<cl_int>(step)));
+  Write(part, std::vector<cl_int>(step, 77), step);
+  EXPECT_EQ(Read<cl_int>(parent, step, step * 2), std::vector<cl_int>(step, 77));
+  EXPECT_EQ(Read<cl_int>(parent, step, step), Counting<cl_int>(step, static_cast<cl_int>(step)));
+}
+
+// A kernel that gets a sub-buffer sees its first byte at the sub-buffer's origin.
+TEST_F(SubBufferTest, IsAKernelArgument) {
+  const size_t step = Alignment() / sizeof(cl_int);
+  const Own<cl_mem> parent = BufferOf(std::vector<cl_int>(step * 3, 1));
+  const Own<cl_mem> part = Part(parent, Alignment(), Alignment());
+  const Own<cl_kernel> kernel = Kernel("fill_int");
+  SetArg(kernel, 0, part);
+  SetArg(kernel, 1, cl_int{9});
+  ASSERT_EQ(Launch(queue(), kernel, step), CL_SUCCESS);
+  EXPECT_EQ(Read<cl_int>(parent, step), std::vector<cl_int>(step, 1));
+  EXPECT_EQ(Read<cl_int>(parent, step, step), std::vector<cl_int>(step, 9));
+  EXPECT_EQ(Read<cl_int>(parent, step, step * 2), std::vector<cl_int>(step, 1));
+}
+
+// A sub-buffer tells its parent, its offset and the flags that it inherits.
+TEST_F(SubBufferTest, InfoTellsItsPlace) {
+  std::vector<cl_int> host(Alignment());
+  const Own<cl_mem> parent =
+      Buffer(host.size() * sizeof(cl_int),
+             CL_MEM_READ_ONLY | CL_MEM_USE_HOST_PTR | CL_MEM_HOST_READ_ONLY, host.data());
+  const Own<cl_mem> part = Part(parent, Alignment(), Alignment());
+  cl_mem associated = nullptr;
+  size_t value = 0;
+  cl_mem_flags flags = 0;
+  void* pointer = nullptr;
+  EXPECT_CL("clGetMemObjectInfo.parent", CL_SUCCESS,
+            clGetMemObjectInfo(part, CL_MEM_ASSOCIATED_MEMOBJECT, sizeof(associated), &associated,
+                               nullptr));
+  EXPECT_EQ(associated, parent.get());
+  EXPECT_CL("clGetMemObjectInfo.offset", CL_SUCCESS,
+            clGetMemObjectInfo(part, CL_MEM_OFFSET, sizeof(value), &value, nullptr));
+  EXPECT_EQ(value, Alignment());
+  EXPECT_CL("clGetMemObjectInfo.sub_size", CL_SUCCESS,
+            clGetMemObjectInfo(part, CL_MEM_SIZE, sizeof(value), &value, nullptr));
+  EXPECT_EQ(value, Alignment());
+  EXPECT_CL("clGetMemObjectInfo.sub_flags", CL_SUCCESS,
+            clGetMemObjectInfo(part, CL_MEM_FLAGS, sizeof(flags), &flags, nullptr));
+  EXPECT_EQ(flags, static_cast<cl_mem_flags>(CL_MEM_READ_ONLY | CL_MEM_USE_HOST_PTR |
+                                             CL_MEM_HOST_READ_ONLY));
+  EXPECT_CL("clGetMemObjectInfo.sub_host_ptr", CL_SUCCESS,
+            clGetMemObjectInfo(part, CL_MEM_HOST_PTR, sizeof(pointer), &pointer, nullptr));
+  EXPECT_EQ(pointer, reinterpret_cast<char*>(host.data()) + Alignment());
+}
+
+// A sub-buffer keeps its parent's memory after the application released the parent.
+TEST_F(SubBufferTest, KeepsItsParent) {
+  const size_t step = Alignment() / sizeof(cl_int);
+  Own<cl_mem> parent = BufferOf(Counting(step * 2));
+  const Own<cl_mem> part = Part(parent, Alignment(), Alignment());
+  parent.Reset();
+  EXPECT_EQ(Read<cl_int>(part, step), Counting<cl_int>(step, static_cast<cl_int>(step)));
+}
+
+// Each wrong argument of clCreateSubBuffer has its code.
+TEST_F(SubBufferTest, CreateRefusals) {
+  const size_t align = Alignment();
+  const Own<cl_mem> parent = Buffer(align * 4);
+  const cl_buffer_region good = {align, align};
+  EXPECT_CREATE("clCreateSubBuffer.null_buffer", CL_INVALID_MEM_OBJECT,
+                clCreateSubBuffer(nullptr, 0, CL_BUFFER_CREATE_TYPE_REGION, &good, error));
+  const Own<cl_mem> part = Part(parent, align, align);
+  EXPECT_CREATE("clCreateSubBuffer.of_sub_buffer", CL_INVALID_MEM_OBJECT,
+                clCreateSubBuffer(part, 0, CL_BUFFER_CREATE_TYPE_REGION, &good, error));
+  EXPECT_CREATE("clCreateSubBuffer.unknown_type", CL_INVALID_VALUE,
+                clCreateSubBuffer(parent, 0, 0x7ffe, &good, error));
+  EXPECT_CREATE("clCreateSubBuffer.null_region", CL_INVALID_VALUE,
+                clCreateSubBuffer(parent, 0, CL_BUFFER_CREATE_TYPE_REGION, nullptr, error));
+  const cl_buffer_region past_end = {align * 3, align * 2};
+  EXPECT_CREATE("clCreateSubBuffer.past_end", CL_INVALID_VALUE,
+                clCreateSubBuffer(parent, 0, CL_BUFFER_CREATE_TYPE_REGION, &past_end, error));
+  const cl_buffer_region wraps = {align * 2, ~size_t{0} - align};
+  EXPECT_CREATE("clCreateSubBuffer.wraps", CL_INVALID_VALUE,
+                clCreateSubBuffer(parent, 0, CL_BUFFER_CREATE_TYPE_REGION, &wraps, error));
+  const cl_buffer_region empty = {0, 0};
+  EXPECT_CREATE("clCreateSubBuffer.zero_size", CL_INVALID_BUFFER_SIZE,
+                clCreateSubBuffer(parent, 0, CL_BUFFER_CREATE_TYPE_REGION, &empty, error));
+  if (align > 1) {
+    const cl_buffer_region crooked = {1, align};
+    EXPECT_CREATE("clCreateSubBuffer.misaligned", CL_MISALIGNED_SUB_BUFFER_OFFSET,
+                  clCreateSubBuffer(parent, 0, CL_BUFFER_CREATE_TYPE_REGION, &crooked, error));
+  }
+}
+
+// A sub-buffer may narrow its parent's access and not widen it; host pointer flags are not its own.
+TEST_F(SubBufferTest, FlagRefusals) {
+  const size_t align = Alignment();
+  const cl_buffer_region region = {0, align};
+  const auto create = [&](cl_mem parent, cl_mem_flags flags, cl_int* error) {
+    return clCreateSubBuffer(parent, flags, CL_BUFFER_CREATE_TYPE_REGION, &region, error);
+  };
+  const Own<cl_mem> whole = Buffer(align);
+  MAKE("clCreateSubBuffer.narrow_read",
+       create(whole, CL_MEM_READ_ONLY | CL_MEM_HOST_NO_ACCESS, error));
+  EXPECT_CREATE("clCreateSubBuffer.unknown_flag", CL_INVALID_VALUE,
+                create(whole, cl_mem_flags{1} << 40, error));
+  EXPECT_CREATE("clCreateSubBuffer.alloc_flag", CL_INVALID_VALUE,
+                create(whole, CL_MEM_ALLOC_HOST_PTR, error));
+  EXPECT_CREATE("clCreateSubBuffer.use_flag", CL_INVALID_VALUE,
+                create(whole, CL_MEM_USE_HOST_PTR, error));
+  EXPECT_CREATE("clCreateSubBuffer.copy_flag", CL_INVALID_VALUE,
+                create(whole, CL_MEM_COPY_HOST_PTR, error));
+  const Own<cl_mem> read_only = Buffer(align, CL_MEM_READ_ONLY);
+  EXPECT_CREATE("clCreateSubBuffer.widen_read", CL_INVALID_VALUE,
+                create(read_only, CL_MEM_READ_WRITE, error));
+  EXPECT_CREATE("clCreateSubBuffer.read_to_write", CL_INVALID_VALUE,
+                create(read_only, CL_MEM_WRITE_ONLY, error));
+  const Own<cl_mem> write_only = Buffer(align, CL_MEM_WRITE_ONLY);
+  EXPECT_CREATE("clCreateSubBuffer.write_to_read", CL_INVALID_VALUE,
+                create(write_only, CL_MEM_READ_ONLY, error));
+  const Own<cl_mem> host_write = Buffer(align, CL_MEM_HOST_WRITE_ONLY);
+  EXPECT_CREATE("clCreateSubBuffer.host_write_to_read", CL_INVALID_VALUE,
+                create(host_write, CL_MEM_HOST_READ_ONLY, error));
+  const Own<cl_mem> host_none = Buffer(align, CL_MEM_HOST_NO_ACCESS);
+  EXPECT_CREATE("clCreateSubBuffer.host_none_to_read", CL_INVALID_VALUE,
+                create(host_none, CL_MEM_HOST_READ_ONLY, error));
+}
+
+// Reads and writes of a sub-buffer are bounded by it, not by its parent.
+TEST_F(SubBufferTest, TransfersAreBoundedByThePart) {
+  const size_t align = Alignment();
+  const Own<cl_mem> parent = Buffer(align * 4);
+  const Own<cl_mem> part = Part(parent, align, align);
+  std::vector<char> host(align * 2);
+  EXPECT_CL(
+      "clEnqueueReadBuffer.past_sub_buffer", CL_INVALID_VALUE,
+      clEnqueueReadBuffer(queue(), part, CL_TRUE, 0, align + 1, host.data(), 0, nullptr, nullptr));
+  EXPECT_CL(
+      "clEnqueueWriteBuffer.past_sub_buffer", CL_INVALID_VALUE,
+      clEnqueueWriteBuffer(queue(), part, CL_TRUE, 1, align, host.data(), 0, nullptr, nullptr));
+}
+
+// A part's own host access binds its transfers, whatever the parent's.
+TEST_F(SubBufferTest, HostAccessOfThePart) {
+  const size_t align = Alignment();
+  const Own<cl_mem> parent = Buffer(align * 4);
+  const Own<cl_mem> closed = Part(parent, align, align, CL_MEM_HOST_NO_ACCESS);
+  std::vector<char> host(align);
+  EXPECT_CL(
+      "clEnqueueReadBuffer.closed_part", CL_INVALID_OPERATION,
+      clEnqueueReadBuffer(queue(), closed, CL_TRUE, 0, align, host.data(), 0, nullptr, nullptr));
+  EXPECT_CL(
+      "clEnqueueReadBuffer.open_parent", CL_SUCCESS,
+      clEnqueueReadBuffer(queue(), parent, CL_TRUE, 0, align, host.data(), 0, nullptr, nullptr));
+}
+
+// Copies between windows of one parent overlap where the parent's bytes do.
+TEST_F(SubBufferTest, CopiesBetweenWindowsMayOverlap) {
+  const size_t align = Alignment();
+  const Own<cl_mem> parent = Buffer(align * 4);
+  const Own<cl_mem> first = Part(parent, 0, align * 2);
+  const Own<cl_mem> second = Part(parent, align, align * 2);
+  EXPECT_CL("clEnqueueCopyBuffer.overlap_through_parent", CL_MEM_COPY_OVERLAP,
+            clEnqueueCopyBuffer(queue(), first, second, 0, 0, align * 2, 0, nullptr, nullptr));
+  EXPECT_CL("clEnqueueCopyBuffer.beside_through_parent", CL_SUCCESS,
+            clEnqueueCopyBuffer(queue(), first, second, 0, 0, align, 0, nullptr, nullptr));
+  Finish();
+}
+
+}  // namespace
+}  // namespace sluice::conformance

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "tests/conformance/fixtures.h"
+
+namespace sluice::conformance {
+namespace {
+
+class SubDeviceTest : public WithPlatform {
+ protected:
+  bool Has(cl_device_partition_property kind) const {
+    const auto kinds =
+        DeviceArray<cl_device_partition_property>(device(), CL_DEVICE_PARTITION_PROPERTIES);
+    return Units() >= 2 && std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
+  }
+  cl_uint Units() const { return DeviceValue<cl_uint>(device(), CL_DEVICE_MAX_COMPUTE_UNITS); }
+  // One sub-device of one unit.
+  Own<cl_device_id> OneUnit() const {
+    const cl_device_partition_property list[] = {CL_DEVICE_PARTITION_BY_COUNTS, 1,
+                                                 CL_DEVICE_PARTITION_BY_COUNTS_LIST_END, 0};
+    Own<cl_device_id> part;
+    EXPECT_CL("clCreateSubDevices.by_counts", CL_SUCCESS,
+              clCreateSubDevices(device(), list, 1, part.Out(), nullptr));
+    return part;
+  }
+};
+
+// Partitioning equally gives units / n sub-devices of n units each, which know their parent.
+TEST_F(SubDeviceTest, Equally) {
+  if (!Has(CL_DEVICE_PARTITION_EQUALLY)) GTEST_SKIP() << "the device cannot be partitioned equally";
+  const cl_device_partition_property list[] = {CL_DEVICE_PARTITION_EQUALLY, 1, 0};
+  cl_uint count = 0;
+  ASSERT_CL("clCreateSubDevices.count", CL_SUCCESS,
+            clCreateSubDevices(device(), list, 0, nullptr, &count));
+  EXPECT_EQ(count, Units());
+  std::vector<cl_device_id> parts(count);
+  ASSERT_CL("clCreateSubDevices.equally", CL_SUCCESS,
+            clCreateSubDevices(device(), list, count, parts.data(), nullptr));
+  for (cl_device_id part : parts) {
+    EXPECT_EQ(DeviceValue<cl_uint>(part, CL_DEVICE_MAX_COMPUTE_UNITS), 1u);
+    EXPECT_EQ(DeviceValue<cl_device_id>(part, CL_DEVICE_PARENT_DEVICE), device());
+    EXPECT_EQ(DeviceValue<cl_platform_id>(part, CL_DEVICE_PLATFORM), platform());
+    EXPECT_EQ(DeviceValue<cl_uint>(part, CL_DEVICE_REFERENCE_COUNT), 1u);
+    const auto type = DeviceArray<cl_device_partition_property>(part, CL_DEVICE_PARTITION_TYPE);
+    EXPECT_TRUE(type.size() == 3 && std::equal(type.begin(), type.end(), list));
+    EXPECT_EQ(clReleaseDevice(part), CL_SUCCESS);
+  }
+}
+
+// Sub-devices are counted, unlike root devices.
+TEST_F(SubDeviceTest, AreCounted) {
+  if (!Has(CL_DEVICE_PARTITION_BY_COUNTS))
+    GTEST_SKIP() << "the device cannot be partitioned by counts";
+  const Own<cl_device_id> part = OneUnit();
+  EXPECT_CL("clRetainDevice.sub_device", CL_SUCCESS, clRetainDevice(part));
+  EXPECT_EQ(DeviceValue<cl_uint>(part, CL_DEVICE_REFERENCE_COUNT), 2u);
+  EXPECT_CL("clReleaseDevice.sub_device", CL_SUCCESS, clReleaseDevice(part));
+  EXPECT_EQ(DeviceValue<cl_uint>(part, CL_DEVICE_REFERENCE_COUNT), 1u);
+}
+
+// A sub-device computes like a device.
+TEST_F(SubDeviceTest, Computes) {
+  if (!Has(CL_DEVICE_PARTITION_BY_COUNTS) || !HasCompiler())
+    GTEST_SKIP() << "no partition by counts, or no compiler";
+  const Own<cl_device_id> part = OneUnit();
+  const cl_device_id one = part;
+  const Own<cl_context> context = MAKE("clCreateContext.sub_device",
+                                       clCreateContext(nullptr, 1, &one, nullptr, nullptr, error));
+  const Own<cl_command_queue> queue =
+      MAKE("clCreateCommandQueueWithProperties.sub_device",
+           clCreateCommandQueueWithProperties(context, one, nullptr, error));
+  const char* source =
+      "kernel void k(global int* p) { p[get_global_id(0)] = get_global_id(0) * 3; }";
+  const Own<cl_program> program =
+      MAKE("clCreateProgramWithSource.sub_device",
+           clCreateProgramWithSource(context, 1, &source, nullptr, error));
+  ASSERT_CL("clBuildProgram.sub_device", CL_SUCCESS,
+            clBuildProgram(program, 1, &one, "", nullptr, nullptr));
+  const Own<cl_kernel> kernel =
+      MAKE("clCreateKernel.sub_device", clCreateKernel(program, "k", error));
+  const Own<cl_mem> out = MAKE("clCreateBuffer.sub_device",
+                               clCreateBuffer(context, CL_MEM_READ_WRITE, 64, nullptr, error));
+  SetArg(kernel, 0, out);
+  ASSERT_EQ(Launch(queue, kernel, 16), CL_SUCCESS);
+  std::vector<cl_int> back(16);
+  ASSERT_EQ(clEnqueueReadBuffer(queue, out, CL_TRUE, 0, 64, back.data(), 0, nullptr, nullptr),
+            CL_SUCCESS);
+  for (cl_int i = 0; i < 16; ++i) EXPECT_EQ(back[static_cast<size_t>(i)], i * 3);
+}
+
+// Each wrong argument has its code.
+TEST_F(SubDeviceTest, Refusals) {
+  cl_device_id parts[4] = {};
+  cl_uint count = 0;
+  const cl_device_partition_property equally[] = {CL_DEVICE_PARTITION_EQUALLY, 1, 0};
+  EXPECT_CL("clCreateSubDevices.null_device", CL_INVALID_DEVICE,
+            clCreateSubDevices(nullptr, equally, 4, parts, nullptr));
+  EXPECT_CL("clCreateSubDevices.null_properties", CL_INVALID_VALUE,
+            clCreateSubDevices(device(), nullptr, 4, parts, nullptr));
+  const cl_device_partition_property unknown[] = {0x7ffe, 1, 0};
+  EXPECT_CL("clCreateSubDevices.unknown_property", CL_INVALID_VALUE,
+            clCreateSubDevices(device(), unknown, 4, parts, nullptr));
+  if (!Has(CL_DEVICE_PARTITION_BY_COUNTS) || !Has(CL_DEVICE_PARTITION_EQUALLY)) {
+    GTEST_SKIP() << "the device cannot be partitioned by counts and equally";
+  }
+  EXPECT_CL("clCreateSubDevices.no_room", CL_INVALID_VALUE,
+            clCreateSubDevices(device(), equally, 1, parts, nullptr));
+  const cl_device_partition_property too_many[] = {
+      CL_DEVICE_PARTITION_BY_COUNTS, static_cast<cl_device_partition_property>(Units()) + 1,
+      CL_DEVICE_PARTITION_BY_COUNTS_LIST_END, 0};
+  EXPECT_CL("clCreateSubDevices.too_many_units", CL_INVALID_DEVICE_PARTITION_COUNT,
+            clCreateSubDevices(device(), too_many, 0, nullptr, &count));
+  const cl_device_partition_property large[] = {
+      CL_DEVICE_PARTITION_EQUALLY, static_cast<cl_device_partition_property>(Units()) + 1, 0};
+  EXPECT_CL("clCreateSubDevices.part_too_large",
+            (AnyOf{CL_DEVICE_PARTITION_FAILED, CL_INVALID_VALUE}),
+            clCreateSubDevices(device(), large, 0, nullptr, &count));
+}
+
+// The functions of cl_ext_device_fission are there and refuse no device; they partition where the
+// driver has them.
+TEST_F(SubDeviceTest, FissionExtension) {
+  EXPECT_CL("clCreateSubDevicesEXT.null_device", CL_INVALID_DEVICE,
+            clCreateSubDevicesEXT(nullptr, nullptr, 0, nullptr, nullptr));
+  EXPECT_CL("clRetainDeviceEXT.null_device", CL_INVALID_DEVICE, clRetainDeviceEXT(nullptr));
+  EXPECT_CL("clReleaseDeviceEXT.null_device", CL_INVALID_DEVICE, clReleaseDeviceEXT(nullptr));
+  if (!HasDeviceExtension(device(), "cl_ext_device_fission")) {
+    GTEST_SKIP() << "the device has no cl_ext_device_fission";
+  }
+  const cl_device_partition_property_ext list[] = {CL_DEVICE_PARTITION_EQUALLY_EXT, 1,
+                                                   CL_PROPERTIES_LIST_END_EXT};
+  cl_uint count = 0;
+  ASSERT_CL("clCreateSubDevicesEXT.count", CL_SUCCESS,
+            clCreateSubDevicesEXT(device(), list, 0, nullptr, &count));
+  std::vector<cl_device_id> parts(count);
+  ASSERT_CL("clCreateSubDevicesEXT.plain", CL_SUCCESS,
+            clCreateSubDevicesEXT(device(), list, count, parts.data(), nullptr));
+  for (cl_device_id part : parts) {
+    EXPECT_CL("clRetainDeviceEXT.plain", CL_SUCCESS, clRetainDeviceEXT(part));
+    EXPECT_CL("clReleaseDeviceEXT.plain", CL_SUCCESS, clReleaseDeviceEXT(part));
+    EXPECT_CL("clReleaseDeviceEXT.last", CL_SUCCESS, clReleaseDeviceEXT(part));
+  }
+}
+
+}  // namespace
+}  // namespace sluice::conformance

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/conformance/watchdog.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace sluice::conformance {
+
+Watchdog::Watchdog(std::chrono::seconds limit) : limit_(limit), thread_([this] { Run(); }) {}
+
+Watchdog::~Watchdog() {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void Watchdog::OnTestStart(const testing::TestInfo& info) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  test_ = std::string(info.test_suite_name()) + "." + info.name();
+  deadline_ = std::chrono::steady_clock::now() + limit_;
+  changed_.notify_all();
+}
+
+void Watchdog::OnTestEnd(const testing::TestInfo&) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  test_.clear();
+  changed_.notify_all();
+}
+
+void Watchdog::Run() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (!stop_) {
+    if (test_.empty()) {
+      changed_.wait(lock);
+      continue;
+    }
+    const auto deadline = deadline_;
+    if (changed_.wait_until(lock, deadline) == std::cv_status::no_timeout) continue;
+    if (test_.empty() || std::chrono::steady_clock::now() < deadline_) continue;
+    std::fflush(stdout);
+    std::fprintf(stderr, "watchdog: %s did not end within %lld s; aborting\n", test_.c_str(),
+                 static_cast<long long>(limit_.count()));
+    std::fflush(stderr);
+    std::abort();
+  }
+}
+
+}  // namespace sluice::conformance

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Bounds the life of every test: a hang is a failure with a name, not a stuck run. A thread holds
+// the deadline of the running test and aborts the process when it passes. Owner: main.cc hands it
+// to GoogleTest's listeners. Thread: GoogleTest's for the events, its own for the deadline. Trust:
+// none needed.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <thread>
+
+namespace sluice::conformance {
+
+class Watchdog : public testing::EmptyTestEventListener {
+ public:
+  explicit Watchdog(std::chrono::seconds limit);
+  ~Watchdog() override;
+
+  void OnTestStart(const testing::TestInfo& info) override;
+  void OnTestEnd(const testing::TestInfo& info) override;
+
+ private:
+  void Run();
+
+  const std::chrono::seconds limit_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::string test_;  // Guarded by mutex_, as the two below; empty between tests.
+  std::chrono::steady_clock::time_point deadline_;
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+}  // namespace sluice::conformance

@@ -1,0 +1,175 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Builds Sluice and runs its tests.
+#
+#   tests/run.sh [--unit] [--conformance] [--system] [--failure] [--bench] [--quick] [--no-build]
+#
+#   --unit         ctest: unit, loopback, hostile and meta tests
+#   --conformance  the OpenCL suite on the native driver, the ring and the network
+#   --system       real clients from Debian on the ring and the network
+#   --failure      kills, crowds, leaks, isolation
+#   --bench        the benchmark's smoke run (numbers are never judged)
+#   --quick        a few minutes: unit tests, conformance and three clients on the ring
+#   --no-build     test what is built
+#
+# Without a part, all of them. SLUICE_BUILD_DIR names the build tree (default: build/ of this checkout);
+# logs go to test-logs/ in it. The last line is `N passed, N failed, N skipped`; exit 1 when something
+# failed. Each step has a time limit, so that one hang cannot eat the run.
+set -u
+root=$(cd "$(dirname "$0")/.." && pwd)
+build=${SLUICE_BUILD_DIR:-$root/build}
+export SLUICE_BUILD_DIR=$build
+parts=
+quick=no
+do_build=yes
+for option in "$@"; do
+  case $option in
+    --unit | --conformance | --system | --failure | --bench) parts+=" ${option#--}" ;;
+    --quick) quick=yes ;;
+    --no-build) do_build=no ;;
+    -h | --help) sed -n '3,18s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    *) echo "run.sh: unknown option '$option'" >&2; exit 2 ;;
+  esac
+done
+if [ -z "$parts" ]; then
+  parts="unit conformance system failure bench"
+  [ "$quick" = no ] || parts="unit conformance system"
+fi
+part() { [[ " $parts " == *" $1 "* ]]; }
+kinds=(ring network)
+[ "$quick" = no ] || kinds=(ring)
+
+logs=$build/test-logs
+mkdir -p "$logs"
+rm -f "$logs"/*.log "$logs"/*.xml "$logs"/*.codes
+export SLUICE_TEST_LOG_DIR=$logs
+# One kernel cache for the whole run, natively and in the workers: PoCL's compiler is the slowest part.
+export POCL_CACHE_DIR=$build/test-pocl-cache
+mkdir -p "$POCL_CACHE_DIR"
+# The caller's own OpenCL set-up must not decide what is tested.
+unset OCL_ICD_VENDORS OCL_ICD_FILENAMES SLUICE_ENDPOINT SLUICE_TEST_KIND SLUICE_TEST_PLATFORM
+
+passed=0
+failed=0
+skipped=0
+
+# add NAME SECONDS PASSED FAILED SKIPPED: prints one step's result and adds it up.
+add() {
+  passed=$((passed + $3))
+  failed=$((failed + $4))
+  skipped=$((skipped + $5))
+  printf '%-28s %5d passed %4d failed %4d skipped  (%d s)\n' "$1" "$3" "$4" "$5" "$2"
+}
+
+# step NAME LIMIT_SECONDS COMMAND...: runs it into a log of its own and counts the verdict lines in it.
+step() {
+  local name=$1 limit=$2 start=$SECONDS code p f s
+  shift 2
+  timeout -k 10 "$limit" "$@" >"$logs/$name.log" 2>&1 </dev/null
+  code=$?
+  p=$(grep -cE '^(PASS |\[       OK \] )' "$logs/$name.log")
+  f=$(grep -cE '^(FAIL |\[  FAILED  \] .*\([0-9]+ ms\)|\[  CRASHED \] )' "$logs/$name.log")
+  s=$(grep -cE '^(SKIP |\[  SKIPPED \] .*\([0-9]+ ms\))' "$logs/$name.log")
+  [ "$code" -ne 124 ] && [ "$code" -ne 137 ] || echo "FAIL $name: no end after $limit s" >>"$logs/$name.log"
+  # A command that failed without a verdict, or gave none at all, is a failure of its own.
+  if [ "$f" -eq 0 ] && { [ "$code" -ne 0 ] || [ $((p + s)) -eq 0 ]; }; then
+    f=1
+    echo "FAIL $name: exit code $code, $p passed" >>"$logs/$name.log"
+  fi
+  add "$name" $((SECONDS - start)) "$p" "$f" "$s"
+  # GoogleTest prints the reason of a skip on the line before it.
+  awk '/^SKIP / { print "    " $0 } /^\[  SKIPPED \] .* ms\)$/ { print "    SKIP " $4 ": " before }
+       { before = $0 }' "$logs/$name.log" | head -n 30
+  if [ "$f" -gt 0 ]; then
+    grep -hE '^(FAIL |\[  FAILED  \] .*\([0-9]+ ms\)|\[  CRASHED \] )' "$logs/$name.log" |
+      sed 's/^/    /' | head -n 40
+    echo "    log: $logs/$name.log"
+  fi
+  return 0
+}
+
+finish() {
+  echo
+  echo "$passed passed, $failed failed, $skipped skipped"
+  [ "$failed" -eq 0 ]
+  exit
+}
+
+build_all() {
+  local start=$SECONDS jobs
+  # One compiler per 1.5 GiB of memory, or they starve each other.
+  jobs=$(awk -v n="$(nproc)" '/MemTotal/ { m = int($2 / 1572864); print (m < 1 ? 1 : m < n ? m : n) }' \
+    /proc/meminfo)
+  if timeout -k 10 300 cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE="${SLUICE_BUILD_TYPE:-Release}" \
+    -DSLUICE_BUILD_TESTS=ON >"$logs/build.log" 2>&1 </dev/null &&
+    timeout -k 10 2400 cmake --build "$build" -j "$jobs" >>"$logs/build.log" 2>&1 </dev/null; then
+    echo "built in $((SECONDS - start)) s"
+    return
+  fi
+  tail -n 60 "$logs/build.log"
+  echo "FAIL build: log $logs/build.log"
+  failed=1
+  finish
+}
+
+# ctest names a test more coarsely than GoogleTest does; its own summary is what counts.
+run_unit() {
+  local start=$SECONDS code counts
+  timeout -k 10 1200 ctest --test-dir "$build" -LE conformance -j "$(nproc)" --timeout 300 \
+    --output-on-failure --no-tests=error --output-junit "$logs/unit.xml" >"$logs/unit.log" 2>&1 </dev/null
+  code=$?
+  counts=$(tr '\n' ' ' <"$logs/unit.xml" 2>/dev/null | sed -E \
+    's/.*tests="([0-9]+)".* failures="([0-9]+)".* disabled="([0-9]+)".* skipped="([0-9]+)".*/\1 \2 \3 \4/; t; s/.*//')
+  # shellcheck disable=SC2086
+  set -- $counts
+  if [ $# -ne 4 ] || { [ "$code" -ne 0 ] && [ "$2" -eq 0 ]; }; then
+    add unit $((SECONDS - start)) 0 1 0
+    tail -n 30 "$logs/unit.log"
+    return
+  fi
+  add unit $((SECONDS - start)) $(($1 - $2 - $3 - $4)) "$2" $(($3 + $4))
+  [ "$2" -eq 0 ] || sed -n '/The following tests FAILED/,$p' "$logs/unit.log"
+}
+
+run_conformance() {
+  local suite=$build/bin/sluice_conformance all=$root/tests/conformance/run_all.py kind with
+  local compare=$root/tests/conformance/compare_codes.py
+  [ -x "$suite" ] || suite=$(find "$build/tests" -name sluice_conformance -type f | head -n 1)
+  for kind in native "${kinds[@]}"; do
+    with=("$root/tests/system/harness.py" with "$kind" --)
+    step "conformance-$kind" 900 /usr/bin/python3 -B "${with[@]}" \
+      /usr/bin/python3 -B "$all" "$suite" "--codes=$logs/$kind.codes"
+    [ "$kind" = native ] && continue
+    # The codes that this kind returned are native's, apart from the suite's table of differences.
+    step "codes-$kind" 60 bash -c '[ -s "$3" ] && /usr/bin/python3 -B "$@" && echo "PASS codes equal native"' - \
+      "$compare" "$logs/native.codes" "$logs/$kind.codes"
+  done
+}
+
+run_system() {
+  local kind client clients=(all)
+  [ "$quick" = no ] || clients=(clinfo pyopencl sandbox)
+  for kind in "${kinds[@]}"; do
+    for client in "${clients[@]}"; do
+      step "clients-$kind-$client" 1500 "$root/tests/system/run_client.sh" "$kind" "$client"
+    done
+  done
+}
+
+run_failure() {
+  local kind name
+  for kind in "${kinds[@]}"; do
+    for name in no_daemon kill isolation leak crowd; do
+      step "failure-$name-$kind" 600 /usr/bin/python3 -B "$root/tests/system/failure_$name.py" "$kind"
+    done
+  done
+}
+
+[ "$do_build" = no ] || build_all
+! part unit || run_unit
+! part conformance || run_conformance
+! part system || run_system
+! part failure || run_failure
+! part bench || step bench-smoke 300 bash -c '"$1" --quick && echo "PASS bench: every row has a number"' - \
+  "$root/tests/bench/run.sh"
+finish

@@ -1,0 +1,142 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""kill -9 of the worker, the application and the broker, while idle, in a long kernel, in big transfers.
+
+No hang, no crash, the codes of design.md section 11, and afterwards no process, descriptor or memory file
+more than before. Usage: failure_kill.py ring|network
+"""
+import harness
+
+HANG_SECONDS = 60  # Far above what any of this takes; only a hang reaches it.
+GONE_SECONDS = 1.0  # design.md section 11: gone within a second.
+DEVICE_NOT_AVAILABLE = -2
+EVENTS_IN_WAIT_LIST = -14
+MOMENTS = ("idle", "kernel", "transfer")
+
+KIND = harness.kind_argument()
+report = harness.Report(f"failure_kill {KIND}")
+
+
+def start_victim(daemon, moment, *rounds):
+    victim = harness.Application(daemon, "victim", moment, *rounds)
+    if not victim.wait_for("READY", HANG_SECONDS):
+        victim.end(0)
+        report.check(False, f"victim {moment} reaches its moment", victim.output + victim.errors.decode())
+        return None
+    return victim
+
+
+def check_restored(daemon, before, name):
+    """All that the session used is given back."""
+    harness.wait_until(lambda: daemon.resources() == before, 5)
+    after = daemon.resources()
+    report.check(after == before, f"{name}: nothing leaked", f"before {before}, after {after}")
+
+
+# The worker dies: commands in flight fail, later calls say that the device is gone, the notify callback
+# fires, releases work, and a new context opens a new session.
+def kill_worker(daemon, moment):
+    name = f"worker killed, {moment}"
+    before = daemon.resources()
+    victim = start_victim(daemon, moment)
+    if victim is None:
+        return
+    workers = daemon.workers()
+    if not report.check(len(workers) == 1, f"{name}: one worker for one session", f"found {workers}"):
+        victim.end(0)
+        return
+    harness.os.kill(workers[0], harness.signal.SIGKILL)
+    harness.wait_until(lambda: not harness.alive(workers[0]), 5)
+    if moment == "idle":
+        victim.go_on()
+    victim.wait_for("DONE", HANG_SECONDS)
+    code = victim.end(1)
+    if not report.check(code == 0, f"{name}: the application neither hangs nor crashes",
+                        f"exit {code}\n{victim.output}{victim.errors.decode()}" if code != 0 else ""):
+        return
+    ended = {"idle": (0,), "kernel": (EVENTS_IN_WAIT_LIST, DEVICE_NOT_AVAILABLE),
+             "transfer": (DEVICE_NOT_AVAILABLE, EVENTS_IN_WAIT_LIST)}[moment]
+    report.check(victim.value("ended_with") in ended, f"{name}: the call in flight",
+                 f"{victim.value('ended_with')}, expected one of {ended}")
+    if moment == "kernel":
+        status = victim.value("event_status")
+        report.check(status is not None and status < 0, f"{name}: the event in flight failed", status)
+    later = {key: victim.value(key) for key in ("later_read", "later_create", "later_finish")}
+    report.check(set(later.values()) == {DEVICE_NOT_AVAILABLE}, f"{name}: later calls", later)
+    # A launch waits for nothing, so right after the kill it may still have been accepted.
+    report.check(victim.value("later_launch") in (0, DEVICE_NOT_AVAILABLE), f"{name}: a later launch",
+                 victim.value("later_launch"))
+    report.check(victim.value("release") == 0, f"{name}: releases work", victim.value("release"))
+    report.check(victim.value("notified") == 1, f"{name}: the context's notify callback was called")
+    report.check(victim.value("new_context") == 0, f"{name}: a new context works",
+                 victim.value("new_context"))
+    check_restored(daemon, before, name)
+
+
+# The application dies: its worker is gone within a second, whatever it was doing.
+def kill_application(daemon, moment):
+    name = f"application killed, {moment}"
+    before = daemon.resources()
+    victim = start_victim(daemon, moment)
+    if victim is None:
+        return
+    workers = daemon.workers()
+    report.check(len(workers) == 1, f"{name}: one worker for one session", f"found {workers}")
+    victim.process.kill()
+    start = harness.time.monotonic()
+    gone = harness.wait_until(lambda: not any(map(harness.alive, workers)), 10)
+    took = harness.time.monotonic() - start
+    victim.end(1)
+    report.check(gone and took <= GONE_SECONDS, f"{name}: its worker is gone within a second",
+                 f"after {took:.2f} s")
+    check_restored(daemon, before, name)
+
+
+# The broker dies and is started again on the same socket: running local sessions go on and new ones open.
+# A network session may end with its gateway, but with a documented code and without a hang.
+def kill_broker(moment):
+    name = f"broker killed, {moment}"
+    with harness.Daemon(KIND) as daemon:
+        victim = start_victim(daemon, moment, {"idle": "1", "kernel": "3", "transfer": "30"}[moment])
+        if victim is None:
+            return
+        daemon.kill_broker()
+        daemon.start()
+        if moment == "idle":
+            victim.go_on()
+        victim.wait_for("DONE", HANG_SECONDS)
+        code = victim.end(1)
+        if not report.check(code == 0, f"{name}: the application neither hangs nor crashes",
+                            f"exit {code}\n{victim.output}{victim.errors.decode()}" if code != 0 else ""):
+            return
+        seen = {key: victim.value(key) for key in ("ended_with", "later_launch", "later_read",
+                                                   "later_create", "later_finish")}
+        allowed = {0} if KIND == "ring" else {0, DEVICE_NOT_AVAILABLE, EVENTS_IN_WAIT_LIST}
+        report.check(set(seen.values()) <= allowed, f"{name}: the running session", seen)
+        report.check(victim.value("new_context") == 0, f"{name}: a new context works",
+                     victim.value("new_context"))
+        gone = harness.wait_until(lambda: not daemon.workers(), 5)
+        report.check(gone, f"{name}: no worker outlives its application", daemon.workers())
+
+
+def main():
+    with harness.Daemon(KIND) as daemon:
+        # One whole session first, so that what a daemon keeps after its first client is not a leak.
+        warm = harness.Application(daemon, "vector_add")
+        code = warm.end(HANG_SECONDS)
+        if not report.check(code == 0, "a first session works", warm.errors.decode() if code else ""):
+            report.exit()
+        harness.wait_until(lambda: not daemon.workers(), 5)
+        for moment in MOMENTS:
+            kill_worker(daemon, moment)
+        for moment in MOMENTS:
+            kill_application(daemon, moment)
+        left = daemon.stop()
+        report.check(not left, "SIGTERM ends the daemon and all of its processes", f"left {left}")
+    for moment in MOMENTS:
+        kill_broker(moment)
+    report.exit()
+
+
+if __name__ == "__main__":
+    main()

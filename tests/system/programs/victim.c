@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The application in the failure tests. It reaches a moment (idle, in a long kernel, in big
+// transfers), says READY, and goes on until something breaks or its standard input ends the idle
+// wait. It then reports what it saw as `key value` lines, the error codes above all, and opens a
+// new context, which must work. It must never hang or crash, whatever was killed. Verdicts are the
+// caller's: failure_kill.py.
+//
+// usage: victim idle|kernel|transfer [ROUNDS]   (so many kernels of about a second, or transfers)
+#include <unistd.h>
+
+#include "ocl.h"
+
+enum { kTransferBytes = 64 << 20, kLoopPasses = 1 << 30 };
+
+static const char* kSource =
+    "kernel void spin(global uint* out, uint n) {"
+    "  uint x = out[0] | 1u; for (uint i = 0; i < n; ++i) x = x * 1664525u + 1013904223u;"
+    "  out[get_global_id(0)] = x; }";
+
+static volatile int notified = 0;
+
+static void CL_CALLBACK on_context_error(const char* message, const void* info, size_t size,
+                                         void* user) {
+  (void)info;
+  (void)size;
+  (void)user;
+  notified = 1;
+  fprintf(stderr, "context notice: %s\n", message);
+}
+
+struct Setup {
+  cl_device_id device;
+  cl_context context;
+  cl_command_queue queue;
+  cl_kernel kernel;
+  cl_mem buffer;
+};
+
+static void ready(const char* moment) {
+  printf("READY %s\n", moment);
+  fflush(stdout);
+}
+
+// Everything needed to launch; the code of the first call that failed otherwise.
+static cl_int set_up(struct Setup* s) {
+  cl_int code = CL_SUCCESS;
+  s->context = clCreateContext(NULL, 1, &s->device, on_context_error, NULL, &code);
+  if (code != CL_SUCCESS) return code;
+  s->queue = clCreateCommandQueueWithProperties(s->context, s->device, NULL, &code);
+  if (code != CL_SUCCESS) return code;
+  const char* source = kSource;
+  cl_program program = clCreateProgramWithSource(s->context, 1, &source, NULL, &code);
+  if (code != CL_SUCCESS) return code;
+  code = clBuildProgram(program, 1, &s->device, "", NULL, NULL);
+  if (code != CL_SUCCESS) return code;
+  s->kernel = clCreateKernel(program, "spin", &code);
+  if (code != CL_SUCCESS) return code;
+  clReleaseProgram(program);
+  s->buffer = clCreateBuffer(s->context, CL_MEM_READ_WRITE, kTransferBytes, NULL, &code);
+  return code;
+}
+
+static cl_int launch(struct Setup* s, cl_uint passes, cl_event* event) {
+  const size_t one = 1;
+  cl_int code = clSetKernelArg(s->kernel, 0, sizeof(cl_mem), &s->buffer);
+  if (code == CL_SUCCESS) code = clSetKernelArg(s->kernel, 1, sizeof(passes), &passes);
+  if (code != CL_SUCCESS) return code;
+  return clEnqueueNDRangeKernel(s->queue, s->kernel, 1, NULL, &one, NULL, 0, NULL, event);
+}
+
+// Holds the process in its moment until the moment is over; returns the code that ended it.
+static cl_int stay_in(const char* moment, int rounds, struct Setup* s) {
+  cl_int code = CL_SUCCESS;
+  if (strcmp(moment, "idle") == 0) {
+    ready(moment);
+    char byte;
+    while (read(STDIN_FILENO, &byte, 1) > 0 && byte != '\n') {
+    }
+    return CL_SUCCESS;
+  }
+  if (strcmp(moment, "kernel") == 0) {
+    cl_event event = NULL;
+    for (int i = 0; i < rounds && code == CL_SUCCESS; ++i) {
+      if (event != NULL) clReleaseEvent(event);
+      code = launch(s, kLoopPasses, &event);
+    }
+    if (code == CL_SUCCESS) code = clFlush(s->queue);
+    ready(moment);
+    if (code == CL_SUCCESS) code = clWaitForEvents(1, &event);
+    cl_int status = CL_COMPLETE;
+    if (event != NULL) {
+      clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status), &status, NULL);
+      clReleaseEvent(event);
+    }
+    printf("event_status %d\n", status);
+    return code;
+  }
+  char* host = calloc(1, kTransferBytes);
+  for (int round = 0; code == CL_SUCCESS && round < rounds; ++round) {
+    code =
+        clEnqueueWriteBuffer(s->queue, s->buffer, CL_FALSE, 0, kTransferBytes, host, 0, NULL, NULL);
+    if (code == CL_SUCCESS) {
+      code =
+          clEnqueueReadBuffer(s->queue, s->buffer, CL_TRUE, 0, kTransferBytes, host, 0, NULL, NULL);
+    }
+    if (round == 1) ready(moment);
+  }
+  free(host);
+  return code;
+}
+
+// The codes of calls made after the end of the moment: the later calls of design.md section 11.
+static void report_later_calls(struct Setup* s) {
+  cl_int code = CL_SUCCESS;
+  cl_uint value = 0;
+  printf("later_launch %d\n", launch(s, 1, NULL));
+  code = clEnqueueReadBuffer(s->queue, s->buffer, CL_TRUE, 0, sizeof(value), &value, 0, NULL, NULL);
+  printf("later_read %d\n", code);
+  cl_mem buffer = clCreateBuffer(s->context, CL_MEM_READ_WRITE, 64, NULL, &code);
+  printf("later_create %d\n", code);
+  if (buffer != NULL) clReleaseMemObject(buffer);
+  printf("later_finish %d\n", clFinish(s->queue));
+  // Releases must still be accepted: the application's own clean-up may not fail or crash.
+  printf("release %d\n", clReleaseMemObject(s->buffer) | clReleaseKernel(s->kernel) |
+                             clReleaseCommandQueue(s->queue) | clReleaseContext(s->context));
+}
+
+int main(int argc, char** argv) {
+  if (argc < 2) {
+    fprintf(stderr, "usage: victim idle|kernel|transfer [ROUNDS]\n");
+    return 2;
+  }
+  struct Setup s;
+  char name[256];
+  s.device = ocl_device(NULL, name, sizeof(name));
+  ocl_check(set_up(&s), "the first context");
+  ocl_check(launch(&s, 1, NULL), "the first launch");
+  ocl_check(clFinish(s.queue), "the first clFinish");
+  const int rounds = argc > 2 ? atoi(argv[2]) : strcmp(argv[1], "kernel") == 0 ? 64 : 100000;
+  printf("ended_with %d\n", stay_in(argv[1], rounds, &s));
+  report_later_calls(&s);
+  struct Setup fresh = {.device = s.device};
+  cl_int code = set_up(&fresh);
+  if (code == CL_SUCCESS) code = launch(&fresh, 1, NULL);
+  if (code == CL_SUCCESS) code = clFinish(fresh.queue);
+  printf("new_context %d\nnotified %d\nDONE\n", code, notified);
+  return 0;
+}

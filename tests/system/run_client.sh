@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Runs one real client, or all of them, where KIND says.
+#
+#   tests/system/run_client.sh native|ring|network CLIENT|all
+#
+# Prints PASS, FAIL or SKIP with a reason per client; exit 0 when nothing failed, 1 when something did, 2 for
+# a wrong call. Binaries come from SLUICE_BUILD_DIR (default: build/ of this checkout). One daemon serves all
+# the clients of a call, as it would on a real machine.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+clients=(clinfo clpeak hashcat pyopencl clblast viennacl darktable sandbox)
+usage() {
+  echo "usage: $0 native|ring|network CLIENT|all   (clients: ${clients[*]})" >&2
+  exit 2
+}
+[ $# -eq 2 ] || usage
+kind=$1
+client=$2
+case $kind in native | ring | network) ;; *) usage ;; esac
+[ "$client" != all ] && clients=("$client")
+
+build=${SLUICE_BUILD_DIR:-$here/../../build}
+export SLUICE_TEST_BIN_DIR=$build/tests/system
+# Kernels are compiled once per suite, not once per client; the worker inherits the daemon's environment.
+export POCL_CACHE_DIR=${POCL_CACHE_DIR:-$build/test-pocl-cache}
+mkdir -p "$POCL_CACHE_DIR"
+
+command_for() {
+  case $1 in
+    clinfo) echo "/usr/bin/python3 $here/clients/clinfo.py" ;;
+    pyopencl) echo "/usr/bin/python3 $here/clients/pyopencl_client.py" ;;
+    clblast | viennacl) echo "$SLUICE_TEST_BIN_DIR/$1_client" ;;
+    clpeak | hashcat | darktable | sandbox) echo "$here/clients/$1.sh" ;;
+    *) usage ;;
+  esac
+}
+
+run_all() {
+  local failed=0 one start code
+  for one in "${clients[@]}"; do
+    start=$SECONDS
+    # shellcheck disable=SC2046
+    timeout -k 5 300 $(command_for "$one") </dev/null
+    code=$?
+    # 77 is a skip, whose reason the client printed.
+    case $code in
+      0 | 77) ;;
+      124 | 137) echo "FAIL $one: no end after 300 s"; failed=1 ;;
+      *) echo "FAIL $one: exit code $code"; failed=1 ;;
+    esac
+    echo "  ($one took $((SECONDS - start)) s)"
+  done
+  return $failed
+}
+
+if [ -n "${SLUICE_RUN_CLIENT_INNER:-}" ]; then
+  run_all
+else
+  command_for "${clients[0]}" >/dev/null
+  SLUICE_RUN_CLIENT_INNER=1 exec /usr/bin/python3 "$here/harness.py" with "$kind" -- "$0" "$kind" "$client"
+fi

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/broker_messages.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace sluice {
+namespace {
+
+// A made message parses as what it is, and its strings are terminated.
+TEST(BrokerMessagesTest, RoundTrip) {
+  auto sent = MakeMessage<Hello>();
+  SetString(sent.features, "sync");
+  SetString(sent.process_name, "app");
+  Hello received;
+  ASSERT_TRUE(ParseMessage(&sent, sizeof(sent), &received));
+  EXPECT_STREQ(received.features, "sync");
+  EXPECT_TRUE(IsTerminated(received.process_name));
+  EXPECT_EQ(PeekMessageType(&sent, sizeof(sent)), static_cast<uint16_t>(MessageType::kHello));
+}
+
+// A packet that is cut short, too long, of another type, size or magic is none.
+TEST(BrokerMessagesTest, WrongHeadersAreRefused) {
+  const auto good = MakeMessage<OpenSession>();
+  OpenSession out;
+  EXPECT_FALSE(ParseMessage(&good, sizeof(good) - 1, &out));
+  EXPECT_FALSE(ParseMessage(&good, 0, &out));
+  char longer[sizeof(good) + 1] = {};
+  std::memcpy(longer, &good, sizeof(good));
+  EXPECT_FALSE(ParseMessage(longer, sizeof(longer), &out));
+  for (int field = 0; field < 3; ++field) {
+    OpenSession bad = good;
+    if (field == 0) bad.header.magic ^= 1;
+    if (field == 1) bad.header.type = static_cast<uint16_t>(MessageType::kHello);
+    if (field == 2) bad.header.size -= 1;
+    EXPECT_FALSE(ParseMessage(&bad, sizeof(bad), &out)) << field;
+  }
+  Hello hello;
+  EXPECT_FALSE(ParseMessage(&good, sizeof(good), &hello));
+}
+
+// A packet shorter than a header, or one whose header lies about the size, has no type.
+TEST(BrokerMessagesTest, PeekNeedsASoundHeader) {
+  const auto good = MakeMessage<StatsRequest>();
+  EXPECT_EQ(PeekMessageType(&good, 7), 0);
+  EXPECT_EQ(PeekMessageType(&good, 0), 0);
+  auto bad = good;
+  bad.header.size = 9;
+  EXPECT_EQ(PeekMessageType(&bad, sizeof(bad)), 0);
+}
+
+// A string without its NUL is recognised; one that does not fit is cut, and terminated.
+TEST(BrokerMessagesTest, StringsAreBounded) {
+  auto message = MakeMessage<Terminate>();
+  std::memset(message.reason, 'x', sizeof(message.reason));
+  EXPECT_FALSE(IsTerminated(message.reason));
+  SetString(message.reason, std::string(500, 'y'));
+  ASSERT_TRUE(IsTerminated(message.reason));
+  EXPECT_EQ(std::strlen(message.reason), sizeof(message.reason) - 1);
+  SetString(message.reason, "");
+  EXPECT_STREQ(message.reason, "");
+}
+
+}  // namespace
+}  // namespace sluice

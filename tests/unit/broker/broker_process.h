@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// For tests with real processes: a sluiced whose worker and gateway are stand-ins, and a client
+// that speaks the socket's protocol by hand, rightly or wrongly. Every wait is bounded; none is a
+// sleep.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "broker/broker_messages.h"
+#include "broker/os/process.h"
+#include "broker/os/scoped_handle.h"
+
+namespace sluice {
+
+inline constexpr int kTestTimeoutMs = 20'000;
+
+class TestDirectory {
+ public:
+  TestDirectory();
+  ~TestDirectory();
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+class BrokerProcess {
+ public:
+  struct Options {
+    std::vector<std::string> arguments = {};
+    std::string config = "";       // Text of a configuration file; written even if empty.
+    std::string worker_mode = "";  // SLUICE_WORKER_TEST, see stand_in_worker.cc.
+    bool wait_until_ready = true;
+  };
+
+  // In `directory`, where sockets, configuration and log are.
+  BrokerProcess(const TestDirectory& directory, const Options& options);
+  ~BrokerProcess();  // Ends it if it still runs.
+
+  bool ok() const { return process_.valid(); }
+  ChildProcess& process() { return process_; }
+  std::string socket() const { return directory_ + "/broker.sock"; }
+  std::string admin_socket() const { return directory_ + "/admin.sock"; }
+  std::string config_file() const { return directory_ + "/sluiced.toml"; }
+
+  void WriteConfig(const std::string& text) const;
+  void Signal(int number) { ASSERT_OK(process_.Signal(number)); }
+  // Its exit status; a failure of the test if it does not end in time.
+  ExitStatus WaitForExit();
+  // The next "READY=1..." it tells its service manager; "" if none comes in time.
+  std::string WaitUntilReady();
+
+  std::string Log() const;
+  int CountOpenDescriptors() const;
+
+ private:
+  static void ASSERT_OK(const absl::Status& status);
+
+  std::string directory_;
+  UniqueFd notify_;
+  ChildProcess process_;
+};
+
+class TestClient {
+ public:
+  explicit TestClient(const std::string& socket_path);
+
+  bool connected() const { return socket_.valid(); }
+  int socket() const { return socket_.get(); }
+
+  template <typename T>
+  bool Send(const T& message) {
+    return SendBytes(&message, sizeof(message));
+  }
+  bool SendBytes(const void* data, size_t size);
+
+  // The next packet as a T, with its descriptor if it has one.
+  template <typename T>
+  bool Receive(T* out, UniqueFd* fd = nullptr) {
+    char packet[kMaxBrokerMessageBytes];
+    const size_t size = ReceivePacket(packet, fd);
+    return ParseMessage(packet, size, out);
+  }
+  size_t ReceivePacket(char* packet, UniqueFd* fd);  // 0: end of file, or nothing came in time.
+
+  // Says Hello and takes the Welcome.
+  bool Greet(Welcome* welcome, UniqueFd* snapshot = nullptr);
+  // Opens a session; invalid, with `*answer` filled, if it was refused.
+  UniqueFd Open(SessionOpened* answer, uint32_t flags = 0);
+  // True if the broker closes the connection in time, whatever it sends before.
+  bool IsClosedByPeer();
+
+ private:
+  UniqueFd socket_;
+};
+
+// What the stand-in worker says of itself over a session's handle channel; "" if it is gone.
+std::string DescribeWorker(int handle_channel);
+
+// True once the other end of `socket` is gone.
+bool WaitForEndOfFile(int socket);
+
+// What has come through `fd` until `text` is in it, or the time is over.
+std::string ReadUntil(int fd, const std::string& text);
+
+}  // namespace sluice

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/config.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <string>
+
+namespace sluice {
+namespace {
+
+std::string ErrorOf(const std::string& text) {
+  const auto config = ParseConfig(text, "f.toml");
+  return config.ok() ? "no error" : std::string(config.status().message());
+}
+
+void ExpectError(const std::string& text, const std::vector<std::string>& parts) {
+  const std::string error = ErrorOf(text);
+  for (const std::string& part : parts) {
+    EXPECT_NE(error.find(part), std::string::npos) << "missing \"" << part << "\" in:\n" << error;
+  }
+}
+
+Config Defaulted(Config config) {
+  ApplyDefaults(&config);
+  return config;
+}
+
+// An empty file is the built-in defaults.
+TEST(ConfigTest, EmptyFileIsDefaults) {
+  const auto config = ParseConfig("", "f.toml");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->limits.max_sessions, LimitsConfig().max_sessions);
+  EXPECT_TRUE(config->network.empty());
+  EXPECT_TRUE(CheckConfig(Defaulted(*config)).ok());
+}
+
+// Every key of the file reaches its field.
+TEST(ConfigTest, EveryKeyIsRead) {
+  const auto config = ParseConfig(R"(
+[broker]
+socket = "/tmp/a.sock"
+socket_mode = "0660"
+socket_group = "render"
+admin_socket = "/tmp/b.sock"
+log_level = "debug"
+probe_timeout_ms = 101
+drain_timeout_ms = 102
+kill_grace_ms = 103
+[worker]
+user = "nobody"
+cache_directory = "/tmp/cache"
+sync = true
+[worker.environment]
+POCL_MAX_PTHREAD_COUNT = "2"
+[access]
+users = ["root", 1000]
+[limits]
+max_sessions = 1
+max_sessions_per_user = 2
+max_network_sessions = 3
+max_connections = 4
+max_connections_per_user = 5
+memory_bytes_per_session = "2GiB"
+objects_per_session = 6
+in_flight_commands_per_session = 7
+program_bytes = 8
+build_time_ms = 9
+[devices]
+allow = "NVIDIA*"
+[[network]]
+listen = ["127.0.0.1:1", "[::1]:2"]
+certificate = "c"
+key = "k"
+client_ca = "a"
+token_file = "t"
+allow_plaintext = true
+)",
+                                  "f.toml");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->socket, "/tmp/a.sock");
+  EXPECT_EQ(config->socket_mode, 0660u);
+  EXPECT_EQ(config->socket_group, "render");
+  EXPECT_EQ(config->admin_socket, "/tmp/b.sock");
+  EXPECT_EQ(config->log_level, LogLevel::kDebug);
+  EXPECT_EQ(config->probe_timeout_ms, 101);
+  EXPECT_EQ(config->drain_timeout_ms, 102);
+  EXPECT_EQ(config->kill_grace_ms, 103);
+  EXPECT_EQ(config->worker_user, "nobody");
+  EXPECT_EQ(config->cache_directory, "/tmp/cache");
+  EXPECT_TRUE(config->sync);
+  EXPECT_EQ(config->worker_environment.at("POCL_MAX_PTHREAD_COUNT"), "2");
+  EXPECT_EQ(config->access_users, (std::vector<std::string>{"root", "1000"}));
+  EXPECT_EQ(config->limits.max_sessions, 1u);
+  EXPECT_EQ(config->limits.max_sessions_per_user, 2u);
+  EXPECT_EQ(config->limits.max_network_sessions, 3u);
+  EXPECT_EQ(config->limits.max_connections, 4u);
+  EXPECT_EQ(config->limits.max_connections_per_user, 5u);
+  EXPECT_EQ(config->limits.memory_bytes, 2ULL << 30);
+  EXPECT_EQ(config->limits.objects, 6u);
+  EXPECT_EQ(config->limits.in_flight_commands, 7u);
+  EXPECT_EQ(config->limits.program_bytes, 8u);
+  EXPECT_EQ(config->limits.build_time_ms, 9u);
+  EXPECT_EQ(config->device_patterns, std::vector<std::string>{"NVIDIA*"});
+  ASSERT_EQ(config->network.size(), 1u);
+  EXPECT_EQ(config->network[0].listen.size(), 2u);
+  EXPECT_EQ(config->network[0].certificate, "c");
+  EXPECT_EQ(config->network[0].key, "k");
+  EXPECT_EQ(config->network[0].client_ca, "a");
+  EXPECT_EQ(config->network[0].token_file, "t");
+  EXPECT_TRUE(config->network[0].allow_plaintext);
+}
+
+// An unknown key is refused with its place, the nearest name, and what is allowed.
+TEST(ConfigTest, UnknownKeyNamesPlaceAndAllowed) {
+  ExpectError("[limits]\nmax_sesions = 3\n",
+              {"f.toml:2:1:", "unknown key \"max_sesions\" in [limits]",
+               "did you mean \"max_sessions\"", "allowed are ", "max_connections"});
+  ExpectError("[limit]\n", {"f.toml:1:", "unknown key \"limit\"", "did you mean \"limits\""});
+  ExpectError("[worker]\nzzzzzzzzzz = 1\n", {"unknown key \"zzzzzzzzzz\"", "allowed are user"});
+  ExpectError("[[network]]\nlisten = \"127.0.0.1:1\"\ncert = \"x\"\n", {"f.toml:3:1:", "\"cert\""});
+}
+
+// A value of another type is refused with its place, its type, and what is allowed.
+TEST(ConfigTest, WrongTypeNamesPlaceAndAllowed) {
+  ExpectError("[broker]\nsocket = 3\n",
+              {"f.toml:2:10:", "\"socket\" in [broker] is an integer", "allowed is a string"});
+  ExpectError("[limits]\nmax_sessions = \"many\"\n",
+              {"f.toml:2:", "is a string", "an integer from 1"});
+  ExpectError("[limits]\nmax_sessions = 1.5\n", {"a number with a fraction"});
+  ExpectError("[worker]\nsync = 1\n", {"true or false"});
+  ExpectError("broker = 1\n", {"f.toml:1:", "\"broker\"", "allowed is a table, [broker]"});
+  ExpectError("network = 1\n", {"[[network]]"});
+  ExpectError("[worker.environment]\nA = 1\n", {"environment.A", "allowed is a string"});
+  ExpectError("[access]\nusers = [true]\n", {"\"users\"", "an array of strings"});
+}
+
+// A value out of range or not among the allowed ones is refused, with what is allowed.
+TEST(ConfigTest, WrongValueNamesAllowed) {
+  ExpectError("[limits]\nmax_sessions = 0\n", {"is 0", "an integer from 1"});
+  ExpectError("[limits]\nmax_sessions = -1\n", {"is -1"});
+  ExpectError("[broker]\nlog_level = \"loud\"\n",
+              {"\"loud\"", "trace, debug, info, warning, error"});
+  ExpectError("[broker]\nsocket_mode = \"0999\"\n", {"\"0999\"", "octal"});
+  ExpectError("[broker]\nsocket_mode = \"7777\"\n", {"\"7777\""});
+  ExpectError("[limits]\nmemory_bytes_per_session = \"4 GB\"\n", {"\"4 GB\"", "4GiB"});
+  ExpectError("[limits]\nmemory_bytes_per_session = -4\n", {"memory_bytes_per_session"});
+  ExpectError("[[network]]\nlisten = \"nowhere\"\n", {"f.toml:2:", "\"nowhere\"", "HOST:PORT"});
+  ExpectError("[devices]\nallow = \"a,b\"\n", {"f.toml:2:", "\"a,b\"", "comma"});
+  ExpectError("[[network]]\n", {"f.toml:1:", "needs key \"listen\""});
+}
+
+// A file that is no TOML is refused with its place; all other errors of a file are told at once.
+TEST(ConfigTest, SyntaxAndSeveralErrors) {
+  ExpectError("[broker\n", {"f.toml:1:"});
+  ExpectError("[broker]\nsocket = \"a\nb\"\n", {"f.toml:2:"});
+  ExpectError("[broker]\nsocket = 1\nlog_level = 2\n[nonsense]\n",
+              {"f.toml:2:", "f.toml:3:", "f.toml:4:"});
+}
+
+// A file that cannot be read is named, with the reason.
+TEST(ConfigTest, UnreadableFile) {
+  const auto missing = LoadConfigFile("/nonexistent/x.toml");
+  EXPECT_NE(missing.status().message().find("/nonexistent/x.toml: No such file"), std::string::npos)
+      << missing.status();
+  EXPECT_FALSE(LoadConfigFile("/tmp").ok());
+  EXPECT_TRUE(LoadConfigFile("/dev/null").ok());
+}
+
+// Plaintext is taken on loopback, or where it is allowed in words, and nowhere else.
+TEST(ConfigTest, PlaintextOnlyWhereAllowed) {
+  const auto check = [](const std::string& listen, bool allowed) {
+    Config config;
+    ApplyDefaults(&config);
+    NetworkConfig network;
+    network.listen = {"127.0.0.1:7466", listen};
+    network.allow_plaintext = allowed;
+    network.where = "f.toml:9";
+    config.network = {network};
+    return CheckConfig(config);
+  };
+  for (const char* loopback : {"127.0.0.1:1", "127.9.9.9:1", "[::1]:1", "localhost:1"}) {
+    EXPECT_TRUE(check(loopback, false).ok()) << loopback;
+  }
+  for (const char* other : {"0.0.0.0:1", "[::]:1", "10.0.0.1:1", "127.example.org:1", "[::2]:1",
+                            "127.0.0.1.example.org:1", "localhost.example.org:1"}) {
+    const absl::Status status = check(other, false);
+    EXPECT_FALSE(status.ok()) << other;
+    EXPECT_NE(status.message().find("f.toml:9"), std::string::npos);
+    EXPECT_NE(status.message().find("allow_plaintext"), std::string::npos);
+    EXPECT_TRUE(check(other, true).ok()) << other;
+  }
+}
+
+// Half of a TLS identity, an authority without one, and unreadable files are refused.
+TEST(ConfigTest, TlsFilesGoTogether) {
+  const auto check = [](const std::string& certificate, const std::string& key,
+                        const std::string& client_ca) {
+    Config config;
+    ApplyDefaults(&config);
+    NetworkConfig network;
+    network.listen = {"127.0.0.1:7466"};
+    network.certificate = certificate;
+    network.key = key;
+    network.client_ca = client_ca;
+    config.network = {network};
+    return CheckConfig(config);
+  };
+  EXPECT_TRUE(check("/dev/null", "/dev/null", "/dev/null").ok());
+  EXPECT_FALSE(check("/dev/null", "", "").ok());
+  EXPECT_FALSE(check("", "/dev/null", "").ok());
+  EXPECT_FALSE(check("", "", "/dev/null").ok());
+  const absl::Status missing = check("/nonexistent.pem", "/dev/null", "");
+  EXPECT_NE(missing.message().find("/nonexistent.pem"), std::string::npos) << missing;
+}
+
+// Socket paths must be absolute, short enough for the kernel, and two.
+TEST(ConfigTest, SocketPaths) {
+  const auto check = [](const std::string& socket, const std::string& admin) {
+    Config config;
+    config.socket = socket;
+    config.admin_socket = admin;
+    ApplyDefaults(&config);
+    return CheckConfig(config);
+  };
+  EXPECT_TRUE(check("/a/b.sock", "").ok());
+  EXPECT_FALSE(check("b.sock", "/a/c.sock").ok());
+  EXPECT_FALSE(check("/" + std::string(108, 'x'), "/a/c.sock").ok());
+  EXPECT_FALSE(check("/a/b.sock", "/a/b.sock").ok());
+}
+
+// A user that this machine does not have is refused by name.
+TEST(ConfigTest, UnknownUsers) {
+  Config config;
+  ApplyDefaults(&config);
+  config.access_users = {"root", "12345"};
+  EXPECT_TRUE(CheckConfig(config).ok());
+  config.access_users = {"no-such-user-here"};
+  EXPECT_NE(CheckConfig(config).message().find("no-such-user-here"), std::string::npos);
+}
+
+// Byte sizes take units of 1024, in full, without overflow.
+TEST(ConfigTest, ByteSizes) {
+  EXPECT_EQ(ParseByteSize("0"), 0u);
+  EXPECT_EQ(ParseByteSize("1000"), 1000u);
+  EXPECT_EQ(ParseByteSize("3KiB"), 3072u);
+  EXPECT_EQ(ParseByteSize("512 MiB"), 512u << 20);
+  EXPECT_EQ(ParseByteSize("16383TiB"), 16383ULL << 40);
+  for (const char* bad :
+       {"", "MiB", "-1", "4GB", "1.5GiB", "1MiB2", "16777217TiB", "99999999999999999999"}) {
+    EXPECT_FALSE(ParseByteSize(bad).has_value()) << bad;
+  }
+}
+
+// An address needs host and port; an IPv6 host needs brackets.
+TEST(ConfigTest, ListenAddresses) {
+  for (const char* good : {"0.0.0.0:1", "host.name:65535", "[::]:7466", "localhost:80"}) {
+    EXPECT_TRUE(CheckListenAddress(good).ok()) << good;
+  }
+  for (const char* bad : {"", "host", ":80", "host:", "host:0", "host:65536", "host:x", "::1:80",
+                          "[::1]", "[::1:80", "::1]:80"}) {
+    EXPECT_FALSE(CheckListenAddress(bad).ok()) << bad;
+  }
+}
+
+// The example that is installed is valid, names only known keys, and its values are the defaults.
+TEST(ConfigTest, InstalledExampleIsTheDefaults) {
+  const auto config = LoadConfigFile(SLUICE_TEST_EXAMPLE_CONFIG);
+  ASSERT_TRUE(config.ok()) << config.status();
+  const Config built_in;
+  EXPECT_EQ(config->probe_timeout_ms, built_in.probe_timeout_ms);
+  EXPECT_EQ(config->drain_timeout_ms, built_in.drain_timeout_ms);
+  EXPECT_EQ(config->kill_grace_ms, built_in.kill_grace_ms);
+  EXPECT_EQ(config->limits.max_sessions, built_in.limits.max_sessions);
+  EXPECT_EQ(config->limits.max_sessions_per_user, built_in.limits.max_sessions_per_user);
+  EXPECT_EQ(config->limits.max_network_sessions, built_in.limits.max_network_sessions);
+  EXPECT_EQ(config->limits.max_connections, built_in.limits.max_connections);
+  EXPECT_EQ(config->limits.max_connections_per_user, built_in.limits.max_connections_per_user);
+  EXPECT_EQ(config->limits.memory_bytes, built_in.limits.memory_bytes);
+  EXPECT_EQ(config->limits.objects, built_in.limits.objects);
+  EXPECT_EQ(config->limits.in_flight_commands, built_in.limits.in_flight_commands);
+  EXPECT_EQ(config->limits.program_bytes, built_in.limits.program_bytes);
+  EXPECT_EQ(config->limits.build_time_ms, built_in.limits.build_time_ms);
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/policy.h"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+
+namespace sluice {
+namespace {
+
+Config SmallLimits() {
+  Config config;
+  config.limits.max_sessions = 3;
+  config.limits.max_sessions_per_user = 2;
+  config.limits.max_network_sessions = 1;
+  config.limits.max_connections = 3;
+  config.limits.max_connections_per_user = 2;
+  return config;
+}
+
+// Without a list everybody may connect; with one, exactly who is on it.
+TEST(PolicyTest, AllowList) {
+  Config config;
+  EXPECT_FALSE(Policy(config).MayConnect(1234).has_value());
+  config.access_users = {"root", "1000"};
+  const Policy policy(config);
+  EXPECT_FALSE(policy.MayConnect(0).has_value());
+  EXPECT_FALSE(policy.MayConnect(1000).has_value());
+  const auto refusal = policy.MayConnect(1001);
+  ASSERT_TRUE(refusal.has_value());
+  EXPECT_EQ(refusal->status, EACCES);
+  EXPECT_NE(refusal->message.find("1001"), std::string::npos);
+}
+
+// Connections are counted per user and in all, and closing one makes room.
+TEST(PolicyTest, ConnectionLimits) {
+  Policy policy(SmallLimits());
+  policy.ConnectionOpened(1);
+  policy.ConnectionOpened(1);
+  EXPECT_EQ(policy.MayConnect(1)->status, EBUSY);
+  EXPECT_FALSE(policy.MayConnect(2).has_value());
+  policy.ConnectionOpened(2);
+  EXPECT_EQ(policy.MayConnect(3)->status, EBUSY);
+  policy.ConnectionClosed(1);
+  EXPECT_FALSE(policy.MayConnect(1).has_value());
+}
+
+// Sessions are counted per identity and in all, and ending one makes room.
+TEST(PolicyTest, SessionLimits) {
+  Policy policy(SmallLimits());
+  const Identity alice = Identity::ForUid(1);
+  const Identity bob = Identity::ForUid(2);
+  policy.SessionOpened(alice);
+  policy.SessionOpened(alice);
+  EXPECT_EQ(policy.MayOpenSession(alice)->status, EMFILE);
+  EXPECT_FALSE(policy.MayOpenSession(bob).has_value());
+  policy.SessionOpened(bob);
+  EXPECT_EQ(policy.MayOpenSession(bob)->status, EMFILE);
+  policy.SessionClosed(alice);
+  EXPECT_FALSE(policy.MayOpenSession(bob).has_value());
+}
+
+// Network sessions have a limit of their own, which leaves local users their share.
+TEST(PolicyTest, NetworkSessionLimit) {
+  Policy policy(SmallLimits());
+  policy.SessionOpened(Identity::ForNetworkPeer("CN=a"));
+  EXPECT_TRUE(policy.MayOpenSession(Identity::ForNetworkPeer("CN=b")).has_value());
+  EXPECT_FALSE(policy.MayOpenSession(Identity::ForUid(0)).has_value());
+}
+
+// A network peer cannot name itself like a local user.
+TEST(PolicyTest, NetworkNamesAreApart) {
+  EXPECT_NE(Identity::ForNetworkPeer("uid:0").name, Identity::ForUid(0).name);
+}
+
+// New limits hold from the next question on.
+TEST(PolicyTest, UpdateTakesEffect) {
+  Policy policy(SmallLimits());
+  policy.SessionOpened(Identity::ForUid(1));
+  Config narrow = SmallLimits();
+  narrow.limits.max_sessions = 1;
+  policy.Update(narrow);
+  EXPECT_TRUE(policy.MayOpenSession(Identity::ForUid(2)).has_value());
+}
+
+// A burst passes, then the rate holds, and what was held back is counted once.
+TEST(PolicyTest, RateLimiter) {
+  RateLimiter limiter(3, 2);
+  int64_t now_ms = 1000;
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(limiter.Allow(now_ms));
+  EXPECT_FALSE(limiter.Allow(now_ms));
+  EXPECT_FALSE(limiter.Allow(now_ms + 100));
+  EXPECT_TRUE(limiter.Allow(now_ms + 600));
+  EXPECT_EQ(limiter.TakeSuppressed(), 2u);
+  EXPECT_EQ(limiter.TakeSuppressed(), 0u);
+  now_ms += 1'000'000;
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(limiter.Allow(now_ms));
+  EXPECT_FALSE(limiter.Allow(now_ms));  // Idle time earns no more than the burst.
+}
+
+}  // namespace
+}  // namespace sluice

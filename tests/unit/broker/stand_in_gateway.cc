@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Plays sluice-gateway in the broker's tests: serves no network. The file given as its tokens says
+// what to do and where to tell about it: "MODE FIFO\n". Modes: "open COUNT" opens sessions, "die"
+// ends at once, "garbage" sends a malformed message. It then waits for the end of its socket.
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "broker/broker_messages.h"
+#include "broker/os/local_socket.h"
+#include "broker/os/shared_memory.h"
+
+namespace sluice {
+namespace {
+
+constexpr int kControl = 3;
+
+void Tell(const std::string& fifo, const std::string& text) {
+  const UniqueFd out(::open(fifo.c_str(), O_WRONLY | O_CLOEXEC));
+  [[maybe_unused]] const ssize_t written = ::write(out.get(), text.data(), text.size());
+}
+
+std::string Greet() {
+  const auto hello = MakeMessage<GatewayHello>();
+  if (!SendMessage(kControl, &hello, sizeof(hello)).ok()) return "no hello\n";
+  char packet[kMaxBrokerMessageBytes];
+  std::vector<UniqueFd> fds;
+  const auto size = ReceiveMessage(kControl, packet, sizeof(packet), &fds, 1);
+  Welcome welcome;
+  if (!size.ok() || !ParseMessage(packet, *size, &welcome) || fds.size() != 1) {
+    return "no welcome\n";
+  }
+  return "welcome " + ReadSealedCopy(fds[0].get(), 4096).value_or("unreadable") + "\n";
+}
+
+// The sessions stay open as long as `channels` does.
+std::string OpenSessions(int count, std::vector<UniqueFd>* channels) {
+  for (int i = 0; i < count; ++i) {
+    auto open = MakeMessage<GatewayOpen>();
+    open.request_id = 100 + static_cast<uint64_t>(i);
+    SetString(open.peer, "CN=alice");
+    SetString(open.process_name, "remote app");
+    if (!SendMessage(kControl, &open, sizeof(open)).ok()) return "no request\n";
+  }
+  std::string text;
+  for (int i = 0; i < count; ++i) {
+    char packet[kMaxBrokerMessageBytes];
+    std::vector<UniqueFd> fds;
+    const auto size = ReceiveMessage(kControl, packet, sizeof(packet), &fds, 1);
+    SessionOpened opened;
+    if (!size.ok() || !ParseMessage(packet, *size, &opened)) return text + "no answer\n";
+    text += "session " + std::to_string(opened.request_id) + " status " +
+            std::to_string(opened.status) + " channels " + std::to_string(fds.size()) + "\n";
+    for (UniqueFd& fd : fds) channels->push_back(std::move(fd));
+  }
+  return text;
+}
+
+int Main(int argc, char** argv) {
+  std::string report;
+  int token_fd = -1;
+  for (int i = 1; i < argc; ++i) {
+    report += std::string("arg ") + argv[i] + "\n";
+    std::sscanf(argv[i], "--token-fd=%d", &token_fd);
+  }
+  char script[512] = {};
+  if (::read(token_fd, script, sizeof(script) - 1) <= 0) return 9;
+  char mode[32] = {};
+  char fifo[256] = {};
+  if (std::sscanf(script, "%31s %255s", mode, fifo) != 2) return 8;
+  report += Greet();
+  std::vector<UniqueFd> channels;
+  if (std::string(mode) == "open3") report += OpenSessions(3, &channels);
+  if (std::string(mode) == "garbage") {
+    [[maybe_unused]] const absl::Status sent = SendMessage(kControl, "xyz", 3);
+  }
+  Tell(fifo, report + "end of report\n");
+  if (std::string(mode) == "die") return 1;
+  char byte;
+  [[maybe_unused]] const auto ended = ReceiveMessage(kControl, &byte, 1, nullptr, 0);
+  return 0;
+}
+
+}  // namespace
+}  // namespace sluice
+
+int main(int argc, char** argv) { return sluice::Main(argc, argv); }

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Plays sluice-worker in the broker's tests: speaks the control protocol, owns no device. What it
+// does wrong on purpose is chosen by SLUICE_WORKER_TEST in the environment, a list of words:
+//
+//   probe-fail       the probe exits with code 3        probe-empty   the probe finds nothing
+//   probe-hang       the probe never ends               ignore        Terminate and end of file are
+//   ignored flood            sends notices without end          garbage       sends a malformed
+//   control message violate          reports a violation              last-words    reports a
+//   violation and exits
+//
+// A client that sends "describe" on the handle channel gets back, in one message, one line each:
+// its arguments, environment, open descriptors, uid, and whether it may gain privileges.
+#include <dirent.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "broker/broker_messages.h"
+
+extern char** environ;
+
+namespace sluice {
+namespace {
+
+constexpr int kHandleChannel = 3;
+constexpr int kControl = 4;
+
+bool Mode(const char* word) {
+  const char* modes = std::getenv("SLUICE_WORKER_TEST");
+  return modes != nullptr && std::strstr(modes, word) != nullptr;
+}
+
+std::string Describe(int argc, char** argv) {
+  std::string text;
+  for (int i = 1; i < argc; ++i) text += std::string("arg ") + argv[i] + "\n";
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    text += std::string("env ") + *entry + "\n";
+  }
+  DIR* folder = ::opendir("/proc/self/fd");
+  while (const dirent* entry = ::readdir(folder)) {
+    const int fd = std::atoi(entry->d_name);
+    if (entry->d_name[0] != '.' && fd != ::dirfd(folder)) {
+      text += "fd " + std::to_string(fd) + "\n";
+    }
+  }
+  ::closedir(folder);
+  text += "uid " + std::to_string(::getuid()) + "\n";
+  text += "no_new_privs " + std::to_string(::prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)) + "\n";
+  text += "session_leader " + std::to_string(::getsid(0) == ::getpid() ? 1 : 0) + "\n";
+  return text;
+}
+
+int Probe() {
+  if (Mode("probe-fail")) return 3;
+  while (Mode("probe-hang")) ::pause();
+  constexpr char kSnapshot[] = "stand-in snapshot";
+  if (!Mode("probe-empty") &&
+      ::write(kHandleChannel, kSnapshot, sizeof(kSnapshot) - 1) != sizeof(kSnapshot) - 1) {
+    return 4;
+  }
+  return 0;
+}
+
+template <typename T>
+void SendControl(const T& message) {
+  [[maybe_unused]] const ssize_t sent = ::send(kControl, &message, sizeof(message), MSG_NOSIGNAL);
+}
+
+void Misbehave() {
+  if (Mode("garbage")) SendControl(MessageHeader{kBrokerMagic, 99, 8});
+  auto notice = MakeMessage<WorkerNotice>();
+  notice.kind = static_cast<uint32_t>(WorkerNoticeKind::kViolation);
+  SetString(notice.text, "client sent a frame of\nno known kind");
+  if (Mode("violate") || Mode("last-words")) SendControl(notice);
+  if (Mode("last-words")) ::_exit(3);
+  while (Mode("flood")) SendControl(notice);
+}
+
+// False: the session is over.
+bool HandleControl() {
+  char packet[kMaxBrokerMessageBytes];
+  const ssize_t size = ::recv(kControl, packet, sizeof(packet), 0);
+  if (size <= 0) return true;  // The broker is gone; the session goes on.
+  const uint16_t type = PeekMessageType(packet, static_cast<size_t>(size));
+  if (type == static_cast<uint16_t>(MessageType::kTerminate)) return Mode("ignore");
+  if (type == static_cast<uint16_t>(MessageType::kStatsRequest)) {
+    auto stats = MakeMessage<WorkerStats>();
+    stats.memory_bytes = 4096;
+    stats.object_count = 7;
+    stats.commands_executed = 42;
+    stats.context_count = 1;
+    SetString(stats.device_name, "stand-in device");
+    SendControl(stats);
+  }
+  return true;
+}
+
+int RunSession(int argc, char** argv) {
+  Misbehave();
+  pollfd entries[] = {{kHandleChannel, POLLIN, 0}, {kControl, POLLIN, 0}};
+  while (true) {
+    ::poll(entries, 2, -1);
+    if (entries[1].revents != 0) {
+      if (!HandleControl()) return 0;
+      if ((entries[1].revents & POLLHUP) != 0) entries[1].fd = -1;
+    }
+    if (entries[0].revents == 0) continue;
+    char request[64];
+    const ssize_t size = ::recv(kHandleChannel, request, sizeof(request), 0);
+    if (size <= 0) {
+      if (!Mode("ignore")) return 0;
+      entries[0].fd = -1;
+    } else if (std::string(request, static_cast<size_t>(size)) == "describe") {
+      const std::string text = Describe(argc, argv);
+      [[maybe_unused]] const ssize_t sent =
+          ::send(kHandleChannel, text.data(), text.size(), MSG_NOSIGNAL);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sluice
+
+int main(int argc, char** argv) {
+  if (argc > 1 && std::strcmp(argv[1], "--probe") == 0) return sluice::Probe();
+  return sluice::RunSession(argc, argv);
+}

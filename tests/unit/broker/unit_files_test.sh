@@ -1,0 +1,35 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The systemd units are valid, and the user and directories they need can be made from the files beside them.
+# Arguments: the configured sluiced.service, the source directory deploy/linux, the path of sluiced in the unit.
+set -eu
+service=$1 source=$2 daemon=$3
+if ! command -v systemd-analyze >/dev/null; then
+  echo "SKIPPED: systemd-analyze is not installed (apt-get install systemd)"
+  exit 77
+fi
+root=$(mktemp -d)
+trap 'rm -rf "$root"' EXIT
+units=$root/etc/systemd/system
+mkdir -p "$units" "$root/usr/lib/systemd/system" "$root/bin" "$root$(dirname "$daemon")"
+cp "$service" "$source/sluiced.socket" "$units"
+cp /usr/lib/systemd/system/*.target /usr/lib/systemd/system/*.slice "$root/usr/lib/systemd/system" 2>/dev/null || true
+# What the units start must exist; verify starts nothing.
+for program in /bin/kill "$daemon"; do
+  printf '#!/bin/sh\n' >"$root$program"
+  chmod 755 "$root$program"
+done
+systemd-analyze verify --root="$root" --man=no sluiced.service sluiced.socket
+echo "units are valid"
+if command -v systemd-sysusers >/dev/null; then
+  cp /etc/passwd /etc/group "$root/etc/"
+  systemd-sysusers --root="$root" "$source/sluice.sysusers"
+  grep -q '^sluice:' "$root/etc/passwd"
+  echo "user is made"
+  systemd-tmpfiles --root="$root" --create "$source/sluice.tmpfiles"
+  test "$(stat -c %a "$root/run/sluice")" = 755
+  test "$(stat -c %a "$root/var/lib/sluice")" = 700
+  echo "directories are made"
+else
+  echo "SKIPPED: systemd-sysusers is not installed"
+fi

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/os/process.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "broker/os/dynamic_library.h"
+#include "tests/unit/platform_linux/open_descriptors.h"
+
+namespace sluice {
+namespace {
+
+std::string ReadToEnd(int fd) {
+  std::string text;
+  char buffer[4096];
+  while (true) {
+    const ssize_t count = ::read(fd, buffer, sizeof(buffer));
+    if (count <= 0) return text;
+    text.append(buffer, static_cast<size_t>(count));
+  }
+}
+
+struct Pipe {
+  Pipe() {
+    int ends[2];
+    EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+    read_end.reset(ends[0]);
+    write_end.reset(ends[1]);
+  }
+  UniqueFd read_end;
+  UniqueFd write_end;
+};
+
+SpawnOptions Shell(const std::string& script) {
+  SpawnOptions options;
+  options.path = "/bin/sh";
+  options.arguments = {"-c", script};
+  return options;
+}
+
+// The exit code of a child is told as it was, and reaping it frees its descriptor.
+TEST(ProcessTest, ReportsExitCodeAndSignal) {
+  const int before = CountOpenDescriptors();
+  auto child = Spawn(Shell("exit 7"));
+  ASSERT_TRUE(child.ok()) << child.status();
+  auto status = child->WaitAndReap(-1);
+  ASSERT_TRUE(status.has_value());
+  EXPECT_EQ(status->code, 7);
+  EXPECT_EQ(status->signal, 0);
+  EXPECT_FALSE(child->valid());
+  EXPECT_EQ(CountOpenDescriptors(), before);
+
+  child = Spawn(Shell("kill -9 $$"));
+  ASSERT_TRUE(child.ok());
+  status = child->WaitAndReap(-1);
+  ASSERT_TRUE(status.has_value());
+  EXPECT_EQ(status->signal, SIGKILL);
+  EXPECT_NE(status->Describe().find("signal 9"), std::string::npos);
+}
+
+// A child has the descriptors it is given at their numbers, 0 to 2, and no other one of its
+// parent's.
+TEST(ProcessTest, ChildHasExactlyItsDescriptors) {
+  Pipe out;
+  // Open, and not close-on-exec: exactly what must not come through.
+  const UniqueFd stray(::dup(STDERR_FILENO));
+  SpawnOptions options = Shell("ls /proc/self/fd >&5");
+  options.environment = {"PATH=/usr/bin:/bin"};
+  options.descriptors = {{out.write_end.get(), 5}};
+  auto child = Spawn(options);
+  ASSERT_TRUE(child.ok()) << child.status();
+  out.write_end.reset();
+  // ls has 0, 1 (which is its pipe, 5, again), 2, 5, and the directory it lists, at the first free
+  // one.
+  EXPECT_EQ(ReadToEnd(out.read_end.get()), "0\n1\n2\n3\n5\n");
+  EXPECT_EQ(child->WaitAndReap(-1)->code, 0);
+}
+
+// Descriptors that exchange their numbers both arrive.
+TEST(ProcessTest, DescriptorsMaySwapNumbers) {
+  Pipe first;
+  Pipe second;
+  SpawnOptions options = Shell("");
+  const int a = first.write_end.get();
+  const int b = second.write_end.get();
+  options.arguments = {"-c",
+                       "echo one >&" + std::to_string(b) + "; echo two >&" + std::to_string(a)};
+  options.descriptors = {{a, b}, {b, a}};
+  auto child = Spawn(options);
+  ASSERT_TRUE(child.ok()) << child.status();
+  first.write_end.reset();
+  second.write_end.reset();
+  EXPECT_EQ(ReadToEnd(first.read_end.get()), "one\n");
+  EXPECT_EQ(ReadToEnd(second.read_end.get()), "two\n");
+  child->WaitAndReap(-1);
+}
+
+// The environment is the given one alone, and no new privileges can be had.
+TEST(ProcessTest, EnvironmentAndPrivileges) {
+  Pipe out;
+  ::setenv("SLUICE_TEST_SECRET", "secret", 1);
+  SpawnOptions options = Shell("/usr/bin/env >&5; /bin/grep NoNewPrivs /proc/self/status >&5");
+  options.environment = {"GIVEN=1"};
+  options.descriptors = {{out.write_end.get(), 5}};
+  auto child = Spawn(options);
+  ASSERT_TRUE(child.ok()) << child.status();
+  out.write_end.reset();
+  const std::string text = ReadToEnd(out.read_end.get());
+  EXPECT_NE(text.find("GIVEN=1"), std::string::npos);
+  EXPECT_EQ(text.find("SLUICE_TEST_SECRET"), std::string::npos);
+  EXPECT_NE(text.find("NoNewPrivs:\t1"), std::string::npos);
+  child->WaitAndReap(-1);
+}
+
+// What cannot be executed is an error that says why, with no child and no descriptor left.
+TEST(ProcessTest, FailedExecIsReported) {
+  const int before = CountOpenDescriptors();
+  SpawnOptions options;
+  options.path = "/nonexistent/program";
+  const auto child = Spawn(options);
+  EXPECT_TRUE(absl::IsNotFound(child.status())) << child.status();
+  EXPECT_NE(child.status().message().find("/nonexistent/program: exec"), std::string::npos);
+  EXPECT_EQ(CountOpenDescriptors(), before);
+}
+
+// Ending a child's group ends what the child has started, too.
+TEST(ProcessTest, KillGroupReachesGrandchildren) {
+  Pipe out;
+  SpawnOptions options = Shell("/bin/sleep 1000 & echo started >&5; wait");
+  options.descriptors = {{out.write_end.get(), 5}};
+  auto child = Spawn(options);
+  ASSERT_TRUE(child.ok()) << child.status();
+  out.write_end.reset();
+  char line[8];
+  ASSERT_EQ(::read(out.read_end.get(), line, sizeof(line)), 8);
+  EXPECT_FALSE(child->TryReap().has_value());
+  child->KillGroup();
+  EXPECT_EQ(child->WaitAndReap(-1)->signal, SIGKILL);
+  // The grandchild held the pipe: its end is the grandchild's end.
+  EXPECT_EQ(ReadToEnd(out.read_end.get()), "");
+}
+
+// Waiting for a child that runs is bounded.
+TEST(ProcessTest, WaitIsBounded) {
+  auto child = Spawn(Shell("exec /bin/sleep 1000"));
+  ASSERT_TRUE(child.ok());
+  EXPECT_FALSE(child->WaitAndReap(10).has_value());
+  EXPECT_TRUE(child->valid());
+  ASSERT_TRUE(child->Signal(SIGTERM).ok());
+  EXPECT_EQ(child->WaitAndReap(-1)->signal, SIGTERM);
+}
+
+// A child that becomes another user has that user's ids only.
+TEST(ProcessTest, ChildBecomesUser) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  const auto user = LookUpUser("nobody");
+  ASSERT_TRUE(user.ok()) << user.status();
+  Pipe out;
+  SpawnOptions options = Shell("/usr/bin/id -u >&5; /usr/bin/id -G >&5");
+  options.sandbox.user = *user;
+  options.descriptors = {{out.write_end.get(), 5}};
+  auto child = Spawn(options);
+  ASSERT_TRUE(child.ok()) << child.status();
+  out.write_end.reset();
+  EXPECT_EQ(ReadToEnd(out.read_end.get()),
+            std::to_string(user->uid) + "\n" + std::to_string(user->gid) + "\n");
+  child->WaitAndReap(-1);
+}
+
+// A user that does not exist is not found, by name.
+TEST(ProcessTest, UnknownUser) {
+  const auto user = LookUpUser("no-such-user-here");
+  EXPECT_TRUE(absl::IsNotFound(user.status()));
+  EXPECT_NE(user.status().message().find("no-such-user-here"), std::string::npos);
+}
+
+// A library that is not there is an error with the loader's words; one that is has its symbols.
+TEST(ProcessTest, DynamicLibraryOpens) {
+  EXPECT_TRUE(absl::IsNotFound(DynamicLibrary::Open("libno-such-library.so.9").status()));
+  const auto library = DynamicLibrary::Open("libc.so.6");
+  ASSERT_TRUE(library.ok()) << library.status();
+  EXPECT_NE(library->Find("malloc"), nullptr);
+  EXPECT_EQ(library->Find("no_such_symbol_here"), nullptr);
+}
+
+}  // namespace
+}  // namespace sluice
