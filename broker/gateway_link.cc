@@ -40,7 +40,7 @@ std::vector<std::string> Environment() {
 
 GatewayLink::~GatewayLink() {
   loop_->CancelTimer(&restart_timer_);
-  loop_->Unwatch(&exit_watch_);
+  exit_watch_.Stop();
   loop_->Unwatch(&control_watch_);
   if (!process_.valid()) return;
   process_.KillGroup();
@@ -93,7 +93,7 @@ absl::Status GatewayLink::Spawn() {
   process_ = *std::move(process);
   control_ = std::move(control->first);
   started_ms_ = MonotonicMs();
-  exit_watch_ = loop_->Watch(process_.pidfd(), [this] { OnExit(); });
+  exit_watch_.Start(&process_, [this](const ExitStatus& status) { OnExit(status); });
   control_watch_ = loop_->Watch(control_.get(), [this] { OnReadable(); });
   Log(LogLevel::kInfo, "broker", "gateway started",
       {{"listen", absl::StrJoin(network_.listen, ",")},
@@ -102,16 +102,12 @@ absl::Status GatewayLink::Spawn() {
   return absl::OkStatus();
 }
 
-void GatewayLink::OnExit() {
-  loop_->Unwatch(&exit_watch_);
+void GatewayLink::OnExit(const ExitStatus& status) {
   loop_->Unwatch(&control_watch_);
   control_.reset();
   awaits_snapshot_ = false;
-  process_.KillGroup();
-  const std::optional<ExitStatus> status = process_.WaitAndReap(-1);
   Log(LogLevel::kError, "broker", "gateway ended; it will be started again",
-      {{"listen", absl::StrJoin(network_.listen, ",")},
-       {"how", status.has_value() ? status->Describe() : "unknown"}});
+      {{"listen", absl::StrJoin(network_.listen, ",")}, {"how", status.Describe()}});
   workers_->EndOwnedBy(owner_, "its gateway is gone");
   ScheduleRestart();
 }

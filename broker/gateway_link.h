@@ -16,6 +16,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "broker/child_watch.h"
 #include "broker/config.h"
 #include "broker/event_loop.h"
 #include "broker/os/process.h"
@@ -35,7 +36,8 @@ class GatewayLink {
         opener_(opener),
         network_(std::move(network)),
         user_(std::move(user)),
-        owner_(owner) {}
+        owner_(owner),
+        exit_watch_(loop) {}
   ~GatewayLink();
 
   void Start();  // Also after a failure: tries again, ever less often.
@@ -47,7 +49,7 @@ class GatewayLink {
 
  private:
   absl::Status Spawn();
-  void OnExit();
+  void OnExit(const ExitStatus& status);
   void OnReadable();
   bool HandleMessage(const void* packet, size_t size);
   void Kill(const std::string& why);
@@ -62,7 +64,7 @@ class GatewayLink {
 
   ChildProcess process_;
   UniqueFd control_;
-  EventLoop::WatchId exit_watch_ = 0;
+  ChildWatch exit_watch_;
   EventLoop::WatchId control_watch_ = 0;
   EventLoop::TimerId restart_timer_ = 0;
   int64_t started_ms_ = 0;

@@ -39,7 +39,7 @@ absl::StatusOr<std::string> ReadAll(int fd) {
 Probe::~Probe() { Cancel(); }
 
 void Probe::Cancel() {
-  loop_->Unwatch(&watch_);
+  watch_.Stop();
   loop_->CancelTimer(&timer_);
   if (!child_.valid()) return;
   child_.KillGroup();
@@ -63,7 +63,7 @@ void Probe::Start(const WorkerLauncher& launcher, int64_t timeout_ms,
       launcher.Launch({"--probe", "--snapshot-fd=3"}, {{output_.get(), 3}}, "");
   if (!child.ok()) return Finish(child.status());
   child_ = *std::move(child);
-  watch_ = loop_->Watch(child_.pidfd(), [this] { OnExit(); });
+  watch_.Start(&child_, [this](const ExitStatus& status) { OnExit(status); });
   timer_ = loop_->AddTimer(timeout_ms, [this] {
     timer_ = 0;
     timed_out_ = true;
@@ -91,12 +91,9 @@ absl::StatusOr<std::string> Probe::Collect(const ExitStatus& status) const {
   return bytes;
 }
 
-void Probe::OnExit() {
-  loop_->Unwatch(&watch_);  // Before the reaping closes the descriptor that is watched.
-  child_.KillGroup();
-  const std::optional<ExitStatus> status = child_.WaitAndReap(-1);
+void Probe::OnExit(const ExitStatus& status) {
   loop_->CancelTimer(&timer_);
-  if (status.has_value()) Finish(Collect(*status));
+  Finish(Collect(status));
 }
 
 void Probe::Finish(absl::StatusOr<std::string> snapshot) {

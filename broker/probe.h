@@ -15,6 +15,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "broker/child_watch.h"
 #include "broker/event_loop.h"
 #include "broker/os/process.h"
 #include "broker/os/scoped_handle.h"
@@ -26,7 +27,7 @@ inline constexpr size_t kMaxSnapshotBytes = size_t{4} << 20;
 
 class Probe {
  public:
-  explicit Probe(EventLoop* loop) : loop_(loop) {}
+  explicit Probe(EventLoop* loop) : loop_(loop), watch_(loop) {}
   ~Probe();
 
   // Starts a probe; `on_done` is called when there is a result, good or bad. A bad one leaves an
@@ -48,14 +49,14 @@ class Probe {
   Summary Copy() const ABSL_LOCKS_EXCLUDED(mutex_);  // Thread-safe.
 
  private:
-  void OnExit();
+  void OnExit(const ExitStatus& status);
   void Finish(absl::StatusOr<std::string> snapshot);
   absl::StatusOr<std::string> Collect(const ExitStatus& status) const;
 
   EventLoop* const loop_;
   ChildProcess child_;
   UniqueFd output_;
-  EventLoop::WatchId watch_ = 0;
+  ChildWatch watch_;
   EventLoop::TimerId timer_ = 0;
   int64_t timeout_ms_ = 0;
   bool timed_out_ = false;

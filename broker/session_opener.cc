@@ -63,8 +63,12 @@ absl::Status SessionOpener::SendSession(int socket, uint64_t request_id,
                        {ESHUTDOWN, "the daemon is about to stop and takes no new sessions"});
   }
   if (const std::optional<Refusal> refusal = policy_->MayOpenSession(request.identity)) {
-    Log(LogLevel::kWarning, "broker", "session refused",
-        {{"identity", request.identity.name}, {"reason", refusal->message}});
+    if (log_limiter_.Allow(MonotonicMs())) {
+      Log(LogLevel::kWarning, "broker", "session refused",
+          {{"identity", request.identity.name},
+           {"reason", refusal->message},
+           {"suppressed", log_limiter_.TakeSuppressed()}});
+    }
     return SendRefusal(socket, request_id, *refusal);
   }
   absl::StatusOr<OpenedSession> session = workers_->Open(request);

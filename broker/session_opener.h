@@ -43,6 +43,7 @@ class SessionOpener {
   const Probe* const probe_;
   LimitsConfig limits_;
   bool draining_ = false;
+  RateLimiter log_limiter_{20, 2};
 };
 
 // The names that both this broker and the peer's comma-separated list have.

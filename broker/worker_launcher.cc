@@ -104,7 +104,7 @@ absl::StatusOr<WorkerLauncher> WorkerLauncher::Create(const Config& config) {
 std::string WorkerLauncher::CacheDirectoryFor(const std::string& identity_name) const {
   if (cache_directory_.empty()) return "";
   const std::string name = identity_name.empty() ? "probe" : PathComponent(identity_name);
-  const std::string path = absl::StrCat(cache_directory_, "/", name);
+  std::string path = absl::StrCat(cache_directory_, "/", name);
   // The parent belongs to the broker's user, so that no worker can put a link there.
   if (::mkdir(path.c_str(), 0700) == 0) {
     if (user_.has_value() && ::lchown(path.c_str(), user_->uid, user_->gid) == 0) return path;
@@ -140,6 +140,7 @@ std::vector<std::string> WorkerLauncher::Environment(const std::string& identity
   values["SLUICE_WORKER"] =
       "1";  // By which Sluice's own ICD, if it is loaded here, offers nothing.
   std::vector<std::string> environment;
+  environment.reserve(values.size());
   for (const auto& [name, value] : values) environment.push_back(absl::StrCat(name, "=", value));
   return environment;
 }

@@ -56,7 +56,7 @@ absl::StatusOr<OpenedSession> Workers::Open(const SessionRequest& request) {
   if (!control.ok()) return control.status();
   if (absl::Status set = SetNonBlocking(control->first.get(), true); !set.ok()) return set;
 
-  auto session = std::make_unique<Session>();
+  auto session = std::make_unique<Session>(loop_);
   session->id = NewId();
   session->owner = request.owner;
   session->identity = request.identity;
@@ -69,7 +69,8 @@ absl::StatusOr<OpenedSession> Workers::Open(const SessionRequest& request) {
   session->worker = *std::move(worker);
 
   const uint64_t id = session->id;
-  session->exit_watch = loop_->Watch(session->worker.pidfd(), [this, id] { OnExit(id); });
+  session->exit_watch.Start(&session->worker,
+                            [this, id](const ExitStatus& status) { OnExit(id, status); });
   session->control_watch = loop_->Watch(session->control.get(), [this, id] { OnControl(id); });
   SessionInfo info;
   info.id = id;
@@ -93,18 +94,14 @@ absl::StatusOr<OpenedSession> Workers::Open(const SessionRequest& request) {
   return OpenedSession{id, std::move(channel->first)};
 }
 
-void Workers::OnExit(uint64_t id) {
+void Workers::OnExit(uint64_t id, const ExitStatus& status) {
   OnControl(id);  // Its last words: why it ended.
   const auto found = sessions_.find(id);
   SLUICE_CHECK(found != sessions_.end());
   const std::unique_ptr<Session> session = std::move(found->second);
   sessions_.erase(found);
-  loop_->Unwatch(&session->exit_watch);
   StopListening(session.get());
   loop_->CancelTimer(&session->kill_timer);
-  session->worker.KillGroup();
-  const std::optional<ExitStatus> status = session->worker.WaitAndReap(-1);
-  SLUICE_CHECK(status.has_value());
   policy_->SessionClosed(session->identity);
   absl::Time started;
   bool ending = false;
@@ -114,10 +111,10 @@ void Workers::OnExit(uint64_t id) {
     started = info.mapped().started;
     ending = info.mapped().ending;
   }
-  const bool clean = status->signal == 0 && status->code == 0;
+  const bool clean = status.signal == 0 && status.code == 0;
   Log(clean || ending ? LogLevel::kInfo : LogLevel::kWarning, "broker", "session ended",
       {{"session", HexId(id)},
-       {"worker", status->Describe()},
+       {"worker", status.Describe()},
        {"seconds", absl::ToInt64Seconds(absl::Now() - started)}});
   on_ended_();
 }

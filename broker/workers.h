@@ -27,6 +27,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "broker/broker_messages.h"
+#include "broker/child_watch.h"
 #include "broker/config.h"
 #include "broker/event_loop.h"
 #include "broker/os/process.h"
@@ -92,12 +93,14 @@ class Workers {
 
  private:
   struct Session {
+    explicit Session(EventLoop* loop) : exit_watch(loop) {}
+
     uint64_t id = 0;
     uint64_t owner = 0;
     Identity identity;
     ChildProcess worker;
+    ChildWatch exit_watch;
     UniqueFd control;
-    EventLoop::WatchId exit_watch = 0;
     EventLoop::WatchId control_watch = 0;
     EventLoop::TimerId kill_timer = 0;
     RateLimiter messages{100, 50};
@@ -106,7 +109,7 @@ class Workers {
 
   std::vector<std::string> Arguments(uint64_t id, uint32_t flags) const;
   uint64_t NewId() const;
-  void OnExit(uint64_t id) ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnExit(uint64_t id, const ExitStatus& status) ABSL_LOCKS_EXCLUDED(mutex_);
   void OnControl(uint64_t id);
   bool HandleControl(Session* session, const void* packet, size_t size);
   void StoreStats(uint64_t id, const WorkerStats& stats) ABSL_LOCKS_EXCLUDED(mutex_);

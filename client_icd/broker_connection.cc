@@ -22,7 +22,7 @@ constexpr int kConnectTimeoutMs = 1'000;
 // Longer than an answer takes: the service manager may have to start the daemon first.
 constexpr int kWelcomeTimeoutMs = 10'000;
 constexpr int kSessionTimeoutMs = 30'000;
-constexpr size_t kMaxSnapshotBytes = 64 * 1024 * 1024;
+constexpr size_t kMaxSnapshotBytes = size_t{64} << 20;
 
 // Receives one message of type T. A message of another type is skipped: it answers an earlier call
 // that timed out.

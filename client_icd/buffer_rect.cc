@@ -29,7 +29,8 @@ bool CompleteRect(const size_t* origin, const size_t* region, PitchedRect* rect)
   if (!AddProduct(origin[2], rect->slice_pitch, &rect->begin)) return false;
   rect->end = rect->begin;
   return AddProduct(region[2] - 1, rect->slice_pitch, &rect->end) &&
-         AddProduct(region[1] - 1, rect->row_pitch, &rect->end) && AddProduct(region[0], 1, &rect->end);
+         AddProduct(region[1] - 1, rect->row_pitch, &rect->end) &&
+         AddProduct(region[0], 1, &rect->end);
 }
 
 bool RectsOverlap(const PitchedRect& a, uint64_t a_begin, const PitchedRect& b, uint64_t b_begin,
@@ -37,10 +38,12 @@ bool RectsOverlap(const PitchedRect& a, uint64_t a_begin, const PitchedRect& b, 
   const uint64_t a_end = a_begin + (a.end - a.begin);
   const uint64_t b_end = b_begin + (b.end - b.begin);
   if (a_end <= b_begin || b_end <= a_begin) return false;
-  // With unlike pitches (of two sub-buffers) row by row is the only exact way; what may touch counts as overlapping.
+  // With unlike pitches (of two sub-buffers) row by row is the only exact way; what may touch
+  // counts as overlapping.
   if (a.row_pitch != b.row_pitch || a.slice_pitch != b.slice_pitch) return true;
-  // Bytes of both rectangles are slice * slice_pitch + row * row_pitch + column from their begins. They meet if the
-  // distance of the begins is such a sum of differences; each difference can be taken two ways round.
+  // Bytes of both rectangles are slice * slice_pitch + row * row_pitch + column from their begins.
+  // They meet if the distance of the begins is such a sum of differences; each difference can be
+  // taken two ways round.
   const uint64_t distance = std::max(a_begin, b_begin) - std::min(a_begin, b_begin);
   const uint64_t column = distance % a.row_pitch;
   const uint64_t rows_per_slice = a.slice_pitch / a.row_pitch;
@@ -56,7 +59,8 @@ bool RectsOverlap(const PitchedRect& a, uint64_t a_begin, const PitchedRect& b, 
   return false;
 }
 
-void EncodeRect(const size_t* origin, const size_t* region, const PitchedRect& rect, pb::BufferRect* out) {
+void EncodeRect(const size_t* origin, const size_t* region, const PitchedRect& rect,
+                pb::BufferRect* out) {
   EncodeSize3(origin, out->mutable_origin());
   EncodeSize3(region, out->mutable_region());
   out->set_row_pitch(rect.row_pitch);

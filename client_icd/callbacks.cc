@@ -22,8 +22,10 @@ void Callbacks::Add(Callback callback) {
   state_->started = StartThread("sluice-callback", [state = state_] { Run(state); });
 }
 
-void Callbacks::Run(std::shared_ptr<State> state) {
-  const auto has_work = [](State* s) { return !s->waiting.empty() || s->closed; };
+void Callbacks::Run(const std::shared_ptr<State>& state) {
+  const auto has_work = [](State* s) ABSL_EXCLUSIVE_LOCKS_REQUIRED(s->mu) {
+    return !s->waiting.empty() || s->closed;
+  };
   while (true) {
     Callback callback;
     {

@@ -36,7 +36,7 @@ class Callbacks {
     bool started ABSL_GUARDED_BY(mu) = false;
     bool closed ABSL_GUARDED_BY(mu) = false;  // The thread ends once it has run what was added.
   };
-  static void Run(std::shared_ptr<State> state);
+  static void Run(const std::shared_ptr<State>& state);
 
   const std::shared_ptr<State> state_ = std::make_shared<State>();
   std::atomic<bool> inert_{false};

@@ -108,9 +108,10 @@ bool CommandStream::Track(Event* event) {
   return true;
 }
 
-void CommandStream::Untrack(const Event* event) {
-  if (session_->forked()) return;
+bool CommandStream::Untrack(const Event* event) {
+  if (session_->forked()) return true;
   const Ref<Event> dropped_after_unlock = TakePending(event->id());
+  return static_cast<bool>(dropped_after_unlock);
 }
 
 cl_int CommandStream::WaitFor(Event* event) {

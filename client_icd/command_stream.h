@@ -65,9 +65,9 @@ class CommandStream {
   // From now until it ends, `event` is found by its id, and kept. Before its command is posted.
   // False: the session is lost.
   bool Track(Event* event);
-  // Takes an event back: its command could not be posted, or it is a user event that needs no more
-  // looking after.
-  void Untrack(const Event* event);
+  // Takes an event back: its command could not be posted, or it is a user event that needs no
+  // more looking after. False: it has ended, or is being ended by the loss of the session.
+  bool Untrack(const Event* event);
 
   // Waits until the event has ended, and returns its status: CL_COMPLETE or an error.
   cl_int WaitFor(Event* event);

@@ -26,6 +26,7 @@ cl_int CheckProperties(const PropertyList& list, Platform** platform) {
     const uint64_t value = list.words[i + 1];
     switch (list.words[i]) {
       case CL_CONTEXT_PLATFORM:
+        // NOLINTNEXTLINE(performance-no-int-to-ptr): the list carries the handle as a number.
         *platform = Platform::From(reinterpret_cast<cl_platform_id>(value));
         if (*platform == nullptr) return CL_INVALID_PLATFORM;
         break;

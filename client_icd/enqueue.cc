@@ -28,6 +28,8 @@ void EnqueueCall::KeepUntilEnd(Ref<Object> object) { MakeEvent()->KeepUntilEnd(s
 
 void EnqueueCall::WhenEnded(Event::Hook hook) { MakeEvent()->WhenEnded(std::move(hook)); }
 
+void EnqueueCall::SoonWhenEnded(Event::Hook hook) { MakeEvent()->SoonWhenEnded(std::move(hook)); }
+
 cl_int EnqueueCall::Submit(pb::Enqueue* on) { return Post(on, {}, /*blocking=*/false); }
 
 cl_int EnqueueCall::SubmitBlocking(pb::Enqueue* on) { return Post(on, {}, /*blocking=*/true); }
@@ -35,7 +37,9 @@ cl_int EnqueueCall::SubmitBlocking(pb::Enqueue* on) { return Post(on, {}, /*bloc
 cl_int EnqueueCall::SubmitWrite(pb::Enqueue* on, const HostRegion& source, bool blocking) {
   const uint64_t bytes = source.packed_bytes();
   // What a pending command will still write must not be copied before that (design section 5).
-  if (bytes > kInlineTransferBytes || queue_->session().pending_destinations().Overlap(source)) {
+  // Nor what lies in a mapping, where a command may still have to write.
+  if (bytes > kInlineTransferBytes || queue_->session().pending_destinations().Overlap(source) ||
+      queue_->session().transport().InHeap(source.base(), source.extent_bytes())) {
     MakeEvent()->SetTransfer(Event::Direction::kFromHost, source);
     return Post(on, {}, blocking);
   }
@@ -51,6 +55,9 @@ cl_int EnqueueCall::SubmitWrite(pb::Enqueue* on, const HostRegion& source, bool 
 
 cl_int EnqueueCall::SubmitRead(pb::Enqueue* on, const HostRegion& destination, bool blocking) {
   MakeEvent()->SetTransfer(Event::Direction::kToHost, destination);
+  // Into a mapping: what is enqueued later, the unmap first of all, finds the data there.
+  if (queue_->session().transport().InHeap(destination.base(), destination.extent_bytes()))
+    on->set_acknowledge_data(true);
   return Post(on, {}, blocking);
 }
 
@@ -83,8 +90,9 @@ cl_int EnqueueCall::Post(pb::Enqueue* on, std::string_view payload, bool blockin
     event->Abandon();
     return CL_DEVICE_NOT_AVAILABLE;
   }
-  if (!stream.Post(*command_, payload)) {
-    stream.Untrack(event);
+  // If the loss of the session has ended the event already, hooks included, the command counts as
+  // enqueued.
+  if (!stream.Post(*command_, payload) && stream.Untrack(event)) {
     event->Abandon();
     return CL_DEVICE_NOT_AVAILABLE;
   }

@@ -44,6 +44,7 @@ class EnqueueCall {
   // waiting, no callbacks of the application (use session.callbacks()). Gives the command an event.
   // Not run if Submit fails.
   void WhenEnded(Event::Hook hook);
+  void SoonWhenEnded(Event::Hook hook);
 
   cl_int Submit(pb::Enqueue* on);
   // Waits for the command's end and returns its error, if it failed.

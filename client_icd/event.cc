@@ -46,25 +46,36 @@ void Event::WhenEnded(Hook hook) {
   hooks_.push_back(std::move(hook));
 }
 
+void Event::SoonWhenEnded(Hook hook) {
+  session().stream().AddEager();
+  absl::MutexLock lock(&mu_);
+  hooks_.push_back(std::move(hook));
+  ++eager_hooks_;
+}
+
 void Event::Abandon() {
   if (direction_ == Direction::kToHost) session().pending_destinations().Remove(region_);
   std::vector<Ref<Object>> kept;
   absl::MutexLock lock(&mu_);
   kept.swap(kept_);
   hooks_.clear();
+  for (; eager_hooks_ > 0; --eager_hooks_) session().stream().DropEager();
 }
 
 void Event::End(cl_int status, absl::Span<const uint64_t> profiling) {
   std::vector<Ref<Object>> kept;
   std::vector<Hook> hooks;
+  int eager_hooks = 0;
   {
     absl::MutexLock lock(&mu_);
     if (ended()) return;
     kept.swap(kept_);
     hooks.swap(hooks_);
+    std::swap(eager_hooks, eager_hooks_);
   }
   if (direction_ == Direction::kToHost) session().pending_destinations().Remove(region_);
   for (const Hook& hook : hooks) hook(status);
+  for (; eager_hooks > 0; --eager_hooks) session().stream().DropEager();
   std::vector<Registered> callbacks;
   {
     absl::MutexLock lock(&mu_);

@@ -57,6 +57,9 @@ class Event : public ClObject<Event, cl_event, ObjectKind::kEvent> {
   const HostRegion& region() const { return region_; }
   void KeepUntilEnd(Ref<Object> object);
   void WhenEnded(Hook hook);
+  // As WhenEnded, for a hook that somebody waits for: the worker wakes us for this event even if
+  // nobody waits for the event itself.
+  void SoonWhenEnded(Hook hook);
   // The worker knows the id: it is released on the wire too.
   void SetPosted() { posted_ = true; }
   // The command could not be posted: what was kept is let go, hooks do not run.
@@ -99,6 +102,7 @@ class Event : public ClObject<Event, cl_event, ObjectKind::kEvent> {
   absl::Mutex mu_;
   std::vector<Ref<Object>> kept_ ABSL_GUARDED_BY(mu_);
   std::vector<Hook> hooks_ ABSL_GUARDED_BY(mu_);
+  int eager_hooks_ ABSL_GUARDED_BY(mu_) = 0;
   std::vector<Registered> callbacks_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -53,7 +53,7 @@ struct NamedFunction {
 
 // Functions of extensions, which loaders and applications find by name.
 void* FindExtensionFunction(const char* name) {
-  static const NamedFunction kFunctions[] = {
+  static const NamedFunction functions[] = {
       {"clIcdGetPlatformIDsKHR", reinterpret_cast<void*>(&api::clGetPlatformIDs)},
       {"clCreateProgramWithILKHR", reinterpret_cast<void*>(&api::clCreateProgramWithILKHR)},
       {"clGetKernelSubGroupInfoKHR", reinterpret_cast<void*>(&api::clGetKernelSubGroupInfoKHR)},
@@ -63,7 +63,7 @@ void* FindExtensionFunction(const char* name) {
        reinterpret_cast<void*>(&api::clGetKernelSuggestedLocalWorkSizeKHR)},
   };
   if (name == nullptr) return nullptr;
-  for (const NamedFunction& function : kFunctions) {
+  for (const NamedFunction& function : functions) {
     if (std::strcmp(function.name, name) == 0) return function.address;
   }
   return nullptr;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Images as objects: creation in all its forms, queries, supported formats. Their elements travel in image_transfer.cc.
+// Images as objects: creation in all its forms, queries, supported formats. Their elements travel
+// in image_transfer.cc.
 #include <cstring>
 
 #include "client_icd/api.h"
@@ -36,11 +37,14 @@ bool HasDimensions(const cl_image_desc& desc) {
   }
 }
 
-// Section 5.3.1.2: a pitch must be 0 without host_ptr; with it, 0 or large enough, rows a multiple of the element size
-// and slices of the row pitch. A 2D image made from a buffer has the buffer's row pitch.
-bool PitchesAreValid(const cl_image_desc& desc, size_t element_bytes, bool has_host_ptr, bool from_buffer) {
+// Section 5.3.1.2: a pitch must be 0 without host_ptr; with it, 0 or large enough, rows a multiple
+// of the element size and slices of the row pitch. A 2D image made from a buffer has the buffer's
+// row pitch.
+bool PitchesAreValid(const cl_image_desc& desc, size_t element_bytes, bool has_host_ptr,
+                     bool from_buffer) {
   const bool rows_of_buffer = from_buffer && desc.image_type == CL_MEM_OBJECT_IMAGE2D;
-  if (!has_host_ptr && !rows_of_buffer) return desc.image_row_pitch == 0 && desc.image_slice_pitch == 0;
+  if (!has_host_ptr && !rows_of_buffer)
+    return desc.image_row_pitch == 0 && desc.image_slice_pitch == 0;
   uint64_t row_bytes = 0;
   if (!CheckedMultiply(desc.image_width, element_bytes, &row_bytes)) return false;
   if (desc.image_row_pitch != 0) {
@@ -50,31 +54,38 @@ bool PitchesAreValid(const cl_image_desc& desc, size_t element_bytes, bool has_h
   if (desc.image_slice_pitch == 0) return true;
   const bool rows_are_slices = desc.image_type == CL_MEM_OBJECT_IMAGE1D_ARRAY;
   uint64_t slice_bytes = 0;
-  if (!CheckedMultiply(row_bytes, rows_are_slices ? 1 : desc.image_height, &slice_bytes)) return false;
-  if (desc.image_type == CL_MEM_OBJECT_IMAGE1D || desc.image_type == CL_MEM_OBJECT_IMAGE2D) return true;  // Ignored.
+  if (!CheckedMultiply(row_bytes, rows_are_slices ? 1 : desc.image_height, &slice_bytes))
+    return false;
+  if (desc.image_type == CL_MEM_OBJECT_IMAGE1D || desc.image_type == CL_MEM_OBJECT_IMAGE2D)
+    return true;  // Ignored.
   return desc.image_slice_pitch >= slice_bytes && desc.image_slice_pitch % row_bytes == 0;
 }
 
-// Finds the object that the image is made from, which its type must allow: CL_INVALID_IMAGE_DESCRIPTOR.
+// Finds the object that the image is made from, which its type must allow:
+// CL_INVALID_IMAGE_DESCRIPTOR.
 cl_int FindParent(const Context& context, const cl_image_desc& desc, MemObject** parent) {
   *parent = nullptr;
   const bool is_image_buffer = desc.image_type == CL_MEM_OBJECT_IMAGE1D_BUFFER;
   if (desc.mem_object == nullptr) return is_image_buffer ? CL_INVALID_IMAGE_DESCRIPTOR : CL_SUCCESS;
   MemObject* memory = MemObject::From(desc.mem_object);
-  if (memory == nullptr || memory->is_pipe() || &memory->context() != &context) return CL_INVALID_IMAGE_DESCRIPTOR;
-  const bool suits = is_image_buffer ? memory->is_buffer() : desc.image_type == CL_MEM_OBJECT_IMAGE2D;
+  if (memory == nullptr || memory->is_pipe() || &memory->context() != &context)
+    return CL_INVALID_IMAGE_DESCRIPTOR;
+  const bool suits =
+      is_image_buffer ? memory->is_buffer() : desc.image_type == CL_MEM_OBJECT_IMAGE2D;
   if (!suits) return CL_INVALID_IMAGE_DESCRIPTOR;
   *parent = memory;
   return CL_SUCCESS;
 }
 
 // Everything of section 5.3.1 that does not need the driver.
-cl_int CheckImage(const Context& context, cl_mem_flags* flags, const cl_image_format* format, const cl_image_desc* desc,
-                  const void* host_ptr, MemObject** parent) {
+cl_int CheckImage(const Context& context, cl_mem_flags* flags, const cl_image_format* format,
+                  const cl_image_desc* desc, const void* host_ptr, MemObject** parent) {
   CL_RETURN_IF_ERROR(CheckMemFlags(*flags));
-  // CL_INVALID_IMAGE_FORMAT_DESCRIPTOR if values specified in image_format are not valid or if image_format is NULL.
+  // CL_INVALID_IMAGE_FORMAT_DESCRIPTOR if values specified in image_format are not valid or if
+  // image_format is NULL.
   if (format == nullptr || ElementBytes(*format) == 0) return CL_INVALID_IMAGE_FORMAT_DESCRIPTOR;
-  // CL_INVALID_IMAGE_DESCRIPTOR if values specified in image_desc are not valid or if image_desc is NULL.
+  // CL_INVALID_IMAGE_DESCRIPTOR if values specified in image_desc are not valid or if image_desc is
+  // NULL.
   if (desc == nullptr || !HasDimensions(*desc)) return CL_INVALID_IMAGE_DESCRIPTOR;
   // num_mip_levels and num_samples must be 0 (section 5.3.1.2).
   if (desc->num_mip_levels != 0 || desc->num_samples != 0) return CL_INVALID_IMAGE_DESCRIPTOR;
@@ -98,7 +109,8 @@ ImageShape ShapeOf(const cl_image_format& format, const cl_image_desc& desc) {
   shape.desc.mem_object = nullptr;
   shape.element_bytes = ElementBytes(format);
   shape.extent = ExtentOf(desc);
-  shape.row_pitch = desc.image_row_pitch != 0 ? desc.image_row_pitch : desc.image_width * shape.element_bytes;
+  shape.row_pitch =
+      desc.image_row_pitch != 0 ? desc.image_row_pitch : desc.image_width * shape.element_bytes;
   const bool rows_are_slices = desc.image_type == CL_MEM_OBJECT_IMAGE1D_ARRAY;
   if (shape.dimensions() == 3 || rows_are_slices) {
     const size_t plane = rows_are_slices ? shape.row_pitch : shape.row_pitch * desc.image_height;
@@ -115,37 +127,43 @@ cl_int PackContents(const ImageShape& shape, const void* host_ptr, std::string* 
   }
   if (bytes > kMaxFrameBytes - 4096) return CL_MEM_OBJECT_ALLOCATION_FAILURE;
   packed->resize(bytes);
-  ImageHostRegion(shape, const_cast<void*>(host_ptr), shape.extent.v, shape.row_pitch, shape.slice_pitch)
+  ImageHostRegion(shape, const_cast<void*>(host_ptr), shape.extent.v, shape.row_pitch,
+                  shape.slice_pitch)
       .Gather(0, bytes, reinterpret_cast<uint8_t*>(packed->data()));
   return CL_SUCCESS;
 }
 
-cl_mem CreateImage(cl_context context_handle, const cl_mem_properties* properties, cl_mem_flags flags,
-                   const cl_image_format* format, const cl_image_desc* desc, void* host_ptr, cl_int* errcode_ret) {
+cl_mem CreateImage(cl_context context_handle, const cl_mem_properties* properties,
+                   cl_mem_flags flags, const cl_image_format* format, const cl_image_desc* desc,
+                   void* host_ptr, cl_int* errcode_ret) {
   Context* context = Context::From(context_handle);
   if (context == nullptr) return Fail(errcode_ret, CL_INVALID_CONTEXT);
   MemObject::Description about;
-  // Section 5.3.1: CL_INVALID_PROPERTY if a property name in properties is not a supported property name. None is.
+  // Section 5.3.1: CL_INVALID_PROPERTY if a property name in properties is not a supported property
+  // name. None is.
   if (!ReadProperties(properties, &about.properties) || !about.properties.words.empty()) {
     return Fail(errcode_ret, CL_INVALID_PROPERTY);
   }
   MemObject* parent = nullptr;
   cl_int status = CheckImage(*context, &flags, format, desc, host_ptr, &parent);
   std::string contents;
-  if (status == CL_SUCCESS && host_ptr != nullptr) status = PackContents(ShapeOf(*format, *desc), host_ptr, &contents);
+  if (status == CL_SUCCESS && host_ptr != nullptr)
+    status = PackContents(ShapeOf(*format, *desc), host_ptr, &contents);
   if (status != CL_SUCCESS) return Fail(errcode_ret, status);
 
   about.type = desc->image_type;
   about.flags = flags;
   about.image = ShapeOf(*format, *desc);
   about.parent = Ref<MemObject>(parent);
-  if ((flags & CL_MEM_USE_HOST_PTR) != 0) about.host_ptr = parent != nullptr ? parent->host_ptr() : host_ptr;
+  if ((flags & CL_MEM_USE_HOST_PTR) != 0)
+    about.host_ptr = parent != nullptr ? parent->host_ptr() : host_ptr;
   auto memory = Ref<MemObject>::Adopt(new MemObject(Ref<Context>(context), std::move(about)));
   ScopedCommand command;
   pb::CreateImage& body = *command->mutable_create_image();
   body.set_mem_id(memory->id());
   body.set_context_id(context->id());
-  body.set_flags(WireMemFlags(flags) & ~(parent != nullptr ? cl_mem_flags{CL_MEM_ALLOC_HOST_PTR} : 0));
+  body.set_flags(WireMemFlags(flags) &
+                 ~(parent != nullptr ? cl_mem_flags{CL_MEM_ALLOC_HOST_PTR} : 0));
   EncodeImageFormat(*format, body.mutable_format());
   EncodeImageDesc(*desc, parent != nullptr ? parent->id() : 0, body.mutable_desc());
   pb::Answer answer;
@@ -183,7 +201,8 @@ cl_int MemObject::GetImageInfo(cl_image_info param_name, const InfoSink& sink) {
     case CL_IMAGE_ARRAY_SIZE:
       return sink.Value<size_t>(is_array ? shape.desc.image_array_size : 0);
     case CL_IMAGE_BUFFER:
-      return sink.Value<cl_mem>(parent() != nullptr && parent()->is_buffer() ? parent()->handle() : nullptr);
+      return sink.Value<cl_mem>(parent() != nullptr && parent()->is_buffer() ? parent()->handle()
+                                                                             : nullptr);
     case CL_IMAGE_NUM_MIP_LEVELS:
       return sink.Value<cl_uint>(shape.desc.num_mip_levels);
     case CL_IMAGE_NUM_SAMPLES:
@@ -195,20 +214,25 @@ cl_int MemObject::GetImageInfo(cl_image_info param_name, const InfoSink& sink) {
 
 namespace api {
 
-cl_mem CL_API_CALL clCreateImage(cl_context context, cl_mem_flags flags, const cl_image_format* image_format,
-                                 const cl_image_desc* image_desc, void* host_ptr, cl_int* errcode_ret) noexcept {
+cl_mem CL_API_CALL clCreateImage(cl_context context, cl_mem_flags flags,
+                                 const cl_image_format* image_format,
+                                 const cl_image_desc* image_desc, void* host_ptr,
+                                 cl_int* errcode_ret) noexcept {
   return CreateImage(context, nullptr, flags, image_format, image_desc, host_ptr, errcode_ret);
 }
 
-cl_mem CL_API_CALL clCreateImageWithProperties(cl_context context, const cl_mem_properties* properties,
-                                               cl_mem_flags flags, const cl_image_format* image_format,
+cl_mem CL_API_CALL clCreateImageWithProperties(cl_context context,
+                                               const cl_mem_properties* properties,
+                                               cl_mem_flags flags,
+                                               const cl_image_format* image_format,
                                                const cl_image_desc* image_desc, void* host_ptr,
                                                cl_int* errcode_ret) noexcept {
   return CreateImage(context, properties, flags, image_format, image_desc, host_ptr, errcode_ret);
 }
 
-cl_mem CL_API_CALL clCreateImage2D(cl_context context, cl_mem_flags flags, const cl_image_format* image_format,
-                                   size_t image_width, size_t image_height, size_t image_row_pitch, void* host_ptr,
+cl_mem CL_API_CALL clCreateImage2D(cl_context context, cl_mem_flags flags,
+                                   const cl_image_format* image_format, size_t image_width,
+                                   size_t image_height, size_t image_row_pitch, void* host_ptr,
                                    cl_int* errcode_ret) noexcept {
   // OpenCL 1.1 section 5.3.1: CL_INVALID_IMAGE_SIZE if image_width or image_height are 0.
   if (Context::From(context) != nullptr && (image_width == 0 || image_height == 0)) {
@@ -222,15 +246,20 @@ cl_mem CL_API_CALL clCreateImage2D(cl_context context, cl_mem_flags flags, const
   cl_int status = CL_SUCCESS;
   const cl_mem image = CreateImage(context, nullptr, flags, image_format, &desc, host_ptr, &status);
   // A pitch that does not follow the rules was an image size to that version.
-  if (errcode_ret != nullptr) *errcode_ret = status == CL_INVALID_IMAGE_DESCRIPTOR ? CL_INVALID_IMAGE_SIZE : status;
+  if (errcode_ret != nullptr)
+    *errcode_ret = status == CL_INVALID_IMAGE_DESCRIPTOR ? CL_INVALID_IMAGE_SIZE : status;
   return image;
 }
 
-cl_mem CL_API_CALL clCreateImage3D(cl_context context, cl_mem_flags flags, const cl_image_format* image_format,
-                                   size_t image_width, size_t image_height, size_t image_depth, size_t image_row_pitch,
-                                   size_t image_slice_pitch, void* host_ptr, cl_int* errcode_ret) noexcept {
-  // OpenCL 1.1 section 5.3.1: CL_INVALID_IMAGE_SIZE if image_width, image_height are 0 or if image_depth <= 1.
-  if (Context::From(context) != nullptr && (image_width == 0 || image_height == 0 || image_depth <= 1)) {
+cl_mem CL_API_CALL clCreateImage3D(cl_context context, cl_mem_flags flags,
+                                   const cl_image_format* image_format, size_t image_width,
+                                   size_t image_height, size_t image_depth, size_t image_row_pitch,
+                                   size_t image_slice_pitch, void* host_ptr,
+                                   cl_int* errcode_ret) noexcept {
+  // OpenCL 1.1 section 5.3.1: CL_INVALID_IMAGE_SIZE if image_width, image_height are 0 or if
+  // image_depth <= 1.
+  if (Context::From(context) != nullptr &&
+      (image_width == 0 || image_height == 0 || image_depth <= 1)) {
     return Fail(errcode_ret, CL_INVALID_IMAGE_SIZE);
   }
   cl_image_desc desc = {};
@@ -242,24 +271,28 @@ cl_mem CL_API_CALL clCreateImage3D(cl_context context, cl_mem_flags flags, const
   desc.image_slice_pitch = image_slice_pitch;
   cl_int status = CL_SUCCESS;
   const cl_mem image = CreateImage(context, nullptr, flags, image_format, &desc, host_ptr, &status);
-  if (errcode_ret != nullptr) *errcode_ret = status == CL_INVALID_IMAGE_DESCRIPTOR ? CL_INVALID_IMAGE_SIZE : status;
+  if (errcode_ret != nullptr)
+    *errcode_ret = status == CL_INVALID_IMAGE_DESCRIPTOR ? CL_INVALID_IMAGE_SIZE : status;
   return image;
 }
 
-cl_int CL_API_CALL clGetImageInfo(cl_mem image_handle, cl_image_info param_name, size_t param_value_size,
-                                  void* param_value, size_t* param_value_size_ret) noexcept {
+cl_int CL_API_CALL clGetImageInfo(cl_mem image_handle, cl_image_info param_name,
+                                  size_t param_value_size, void* param_value,
+                                  size_t* param_value_size_ret) noexcept {
   MemObject* image = MemObject::FromImage(image_handle);
   if (image == nullptr) return CL_INVALID_MEM_OBJECT;
-  return image->GetImageInfo(param_name, InfoSink(param_value_size, param_value, param_value_size_ret));
+  return image->GetImageInfo(param_name,
+                             InfoSink(param_value_size, param_value, param_value_size_ret));
 }
 
 cl_int CL_API_CALL clGetSupportedImageFormats(cl_context context_handle, cl_mem_flags flags,
                                               cl_mem_object_type image_type, cl_uint num_entries,
-                                              cl_image_format* image_formats, cl_uint* num_image_formats) noexcept {
+                                              cl_image_format* image_formats,
+                                              cl_uint* num_image_formats) noexcept {
   Context* context = Context::From(context_handle);
   if (context == nullptr) return CL_INVALID_CONTEXT;
-  // Section 5.3.2: CL_INVALID_VALUE if flags or image_type are not valid, or if num_entries is 0 and image_formats is not
-  // NULL.
+  // Section 5.3.2: CL_INVALID_VALUE if flags or image_type are not valid, or if num_entries is 0
+  // and image_formats is not NULL.
   CL_RETURN_IF_ERROR(CheckMemFlags(flags));
   if (ImageDimensions(image_type) == 0) return CL_INVALID_VALUE;
   if (num_entries == 0 && image_formats != nullptr) return CL_INVALID_VALUE;

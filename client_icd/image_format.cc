@@ -61,7 +61,8 @@ size_t ElementBytes(const cl_image_format& format) {
     case CL_UNSIGNED_INT32:
     case CL_FLOAT:
       return channels * 4;
-    // The packed types hold a whole element and go with RGB only (the last with RGBA): OpenCL 3.0 section 5.3.1.1.
+    // The packed types hold a whole element and go with RGB only (the last with RGBA): OpenCL 3.0
+    // section 5.3.1.1.
     case CL_UNORM_SHORT_565:
     case CL_UNORM_SHORT_555:
       return IsRgb(order) ? 2 : 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Commands that move the elements of images: read, write, copy, fill, and copies between images and buffers.
+// Commands that move the elements of images: read, write, copy, fill, and copies between images and
+// buffers.
 #include "client_icd/image_transfer.h"
 
 #include "client_icd/api.h"
@@ -9,7 +10,9 @@
 namespace sluice {
 namespace {
 
-bool IsLayeredRow(const ImageShape& image) { return image.desc.image_type == CL_MEM_OBJECT_IMAGE1D_ARRAY; }
+bool IsLayeredRow(const ImageShape& image) {
+  return image.desc.image_type == CL_MEM_OBJECT_IMAGE1D_ARRAY;
+}
 
 // Queue and image of a command, checked together (section 5.3.3).
 struct Target {
@@ -36,13 +39,16 @@ cl_int FindBuffer(const Target& target, cl_mem handle, MemObject** out) {
   return (*out)->CheckAlignment(target.queue->device());
 }
 
-// CL_INVALID_VALUE if the bytes of the region, tightly packed, do not fit the buffer from `offset` on (section 5.3.5).
-cl_int CheckBufferRange(const MemObject& buffer, size_t offset, const ImageShape& image, const size_t* region) {
+// CL_INVALID_VALUE if the bytes of the region, tightly packed, do not fit the buffer from `offset`
+// on (section 5.3.5).
+cl_int CheckBufferRange(const MemObject& buffer, size_t offset, const ImageShape& image,
+                        const size_t* region) {
   uint64_t bytes = image.element_bytes;
   for (int i = 0; i < 3; ++i) {
     if (!CheckedMultiply(bytes, region[i], &bytes)) return CL_INVALID_VALUE;
   }
-  return offset <= buffer.bytes() && bytes <= buffer.bytes() - offset ? CL_SUCCESS : CL_INVALID_VALUE;
+  return offset <= buffer.bytes() && bytes <= buffer.bytes() - offset ? CL_SUCCESS
+                                                                      : CL_INVALID_VALUE;
 }
 
 bool RegionsOverlap(const size_t* a, const size_t* b, const size_t* region) {
@@ -59,17 +65,21 @@ cl_int CheckImageRegion(const ImageShape& image, const size_t* origin, const siz
   for (int i = 0; i < 3; ++i) {
     // Dimensions that the type has not are 1 in the extent, which leaves origin 0 and region 1.
     const size_t extent = image.extent.v[i];
-    if (region[i] == 0 || origin[i] > extent || region[i] > extent - origin[i]) return CL_INVALID_VALUE;
+    if (region[i] == 0 || origin[i] > extent || region[i] > extent - origin[i])
+      return CL_INVALID_VALUE;
   }
   return CL_SUCCESS;
 }
 
-cl_int CompletePitches(const ImageShape& image, const size_t* region, size_t* row_pitch, size_t* slice_pitch) {
-  // Section 5.3.3: row_pitch must be greater than or equal to the element size in bytes x width; 0 stands for that.
+cl_int CompletePitches(const ImageShape& image, const size_t* region, size_t* row_pitch,
+                       size_t* slice_pitch) {
+  // Section 5.3.3: row_pitch must be greater than or equal to the element size in bytes x width; 0
+  // stands for that.
   const size_t row_bytes = region[0] * image.element_bytes;
   if (*row_pitch == 0) *row_pitch = row_bytes;
   if (*row_pitch < row_bytes) return CL_INVALID_VALUE;
-  // slice_pitch must be 0 if image is a 1D or 2D image, else greater than or equal to row_pitch x height.
+  // slice_pitch must be 0 if image is a 1D or 2D image, else greater than or equal to row_pitch x
+  // height.
   const cl_mem_object_type type = image.desc.image_type;
   const bool has_slices = image.dimensions() == 3 || IsLayeredRow(image);
   if (!has_slices) {
@@ -78,15 +88,17 @@ cl_int CompletePitches(const ImageShape& image, const size_t* region, size_t* ro
     return CL_SUCCESS;
   }
   uint64_t plane = 0;
-  if (!CheckedMultiply(*row_pitch, IsLayeredRow(image) ? 1 : region[1], &plane)) return CL_INVALID_VALUE;
+  if (!CheckedMultiply(*row_pitch, IsLayeredRow(image) ? 1 : region[1], &plane))
+    return CL_INVALID_VALUE;
   if (*slice_pitch == 0) *slice_pitch = plane;
   return *slice_pitch >= plane ? CL_SUCCESS : CL_INVALID_VALUE;
 }
 
-HostRegion ImageHostRegion(const ImageShape& image, void* first, const size_t* region, size_t row_pitch,
-                           size_t slice_pitch) {
+HostRegion ImageHostRegion(const ImageShape& image, void* first, const size_t* region,
+                           size_t row_pitch, size_t slice_pitch) {
   const size_t row_bytes = region[0] * image.element_bytes;
-  if (IsLayeredRow(image)) return HostRegion(first, row_bytes, region[1], 1, slice_pitch, slice_pitch * region[1]);
+  if (IsLayeredRow(image))
+    return HostRegion(first, row_bytes, region[1], 1, slice_pitch, slice_pitch * region[1]);
   return HostRegion(first, row_bytes, region[1], region[2], row_pitch, slice_pitch);
 }
 
@@ -103,10 +115,11 @@ size_t ImageBytes(const ImageShape& image) {
 
 namespace api {
 
-cl_int CL_API_CALL clEnqueueReadImage(cl_command_queue command_queue, cl_mem image, cl_bool blocking_read,
-                                      const size_t* origin, const size_t* region, size_t row_pitch, size_t slice_pitch,
-                                      void* ptr, cl_uint num_events_in_wait_list, const cl_event* event_wait_list,
-                                      cl_event* event) noexcept {
+cl_int CL_API_CALL clEnqueueReadImage(cl_command_queue command_queue, cl_mem image,
+                                      cl_bool blocking_read, const size_t* origin,
+                                      const size_t* region, size_t row_pitch, size_t slice_pitch,
+                                      void* ptr, cl_uint num_events_in_wait_list,
+                                      const cl_event* event_wait_list, cl_event* event) noexcept {
   Target target;
   CL_RETURN_IF_ERROR(FindTarget(command_queue, image, &target));
   const ImageShape& shape = target.image->image();
@@ -114,19 +127,23 @@ cl_int CL_API_CALL clEnqueueReadImage(cl_command_queue command_queue, cl_mem ima
   if (ptr == nullptr) return CL_INVALID_VALUE;
   CL_RETURN_IF_ERROR(CompletePitches(shape, region, &row_pitch, &slice_pitch));
   CL_RETURN_IF_ERROR(target.image->CheckHostRead());
-  EnqueueCall call(target.queue, num_events_in_wait_list, event_wait_list, event, CL_COMMAND_READ_IMAGE);
+  EnqueueCall call(target.queue, num_events_in_wait_list, event_wait_list, event,
+                   CL_COMMAND_READ_IMAGE);
   CL_RETURN_IF_ERROR(call.status());
   pb::EnqueueReadImage& body = *call.command().mutable_enqueue_read_image();
   body.set_mem_id(target.image->id());
   EncodeSize3(origin, body.mutable_origin());
   EncodeSize3(region, body.mutable_region());
-  return call.SubmitRead(body.mutable_on(), ImageHostRegion(shape, ptr, region, row_pitch, slice_pitch),
+  return call.SubmitRead(body.mutable_on(),
+                         ImageHostRegion(shape, ptr, region, row_pitch, slice_pitch),
                          blocking_read != CL_FALSE);
 }
 
-cl_int CL_API_CALL clEnqueueWriteImage(cl_command_queue command_queue, cl_mem image, cl_bool blocking_write,
-                                       const size_t* origin, const size_t* region, size_t input_row_pitch,
-                                       size_t input_slice_pitch, const void* ptr, cl_uint num_events_in_wait_list,
+cl_int CL_API_CALL clEnqueueWriteImage(cl_command_queue command_queue, cl_mem image,
+                                       cl_bool blocking_write, const size_t* origin,
+                                       const size_t* region, size_t input_row_pitch,
+                                       size_t input_slice_pitch, const void* ptr,
+                                       cl_uint num_events_in_wait_list,
                                        const cl_event* event_wait_list, cl_event* event) noexcept {
   Target target;
   CL_RETURN_IF_ERROR(FindTarget(command_queue, image, &target));
@@ -135,7 +152,8 @@ cl_int CL_API_CALL clEnqueueWriteImage(cl_command_queue command_queue, cl_mem im
   if (ptr == nullptr) return CL_INVALID_VALUE;
   CL_RETURN_IF_ERROR(CompletePitches(shape, region, &input_row_pitch, &input_slice_pitch));
   CL_RETURN_IF_ERROR(target.image->CheckHostWrite());
-  EnqueueCall call(target.queue, num_events_in_wait_list, event_wait_list, event, CL_COMMAND_WRITE_IMAGE);
+  EnqueueCall call(target.queue, num_events_in_wait_list, event_wait_list, event,
+                   CL_COMMAND_WRITE_IMAGE);
   CL_RETURN_IF_ERROR(call.status());
   pb::EnqueueWriteImage& body = *call.command().mutable_enqueue_write_image();
   body.set_mem_id(target.image->id());
@@ -146,26 +164,31 @@ cl_int CL_API_CALL clEnqueueWriteImage(cl_command_queue command_queue, cl_mem im
   return call.SubmitWrite(body.mutable_on(), source, blocking_write != CL_FALSE);
 }
 
-cl_int CL_API_CALL clEnqueueCopyImage(cl_command_queue command_queue, cl_mem src_image, cl_mem dst_image,
-                                      const size_t* src_origin, const size_t* dst_origin, const size_t* region,
-                                      cl_uint num_events_in_wait_list, const cl_event* event_wait_list,
-                                      cl_event* event) noexcept {
+cl_int CL_API_CALL clEnqueueCopyImage(cl_command_queue command_queue, cl_mem src_image,
+                                      cl_mem dst_image, const size_t* src_origin,
+                                      const size_t* dst_origin, const size_t* region,
+                                      cl_uint num_events_in_wait_list,
+                                      const cl_event* event_wait_list, cl_event* event) noexcept {
   Target source;
   Target destination;
   CL_RETURN_IF_ERROR(FindTarget(command_queue, src_image, &source));
   CL_RETURN_IF_ERROR(FindTarget(command_queue, dst_image, &destination));
   const ImageShape& from = source.image->image();
   const ImageShape& to = destination.image->image();
-  // Section 5.3.4: CL_IMAGE_FORMAT_MISMATCH if src_image and dst_image do not use the same image format.
+  // Section 5.3.4: CL_IMAGE_FORMAT_MISMATCH if src_image and dst_image do not use the same image
+  // format.
   if (from.format.image_channel_order != to.format.image_channel_order ||
       from.format.image_channel_data_type != to.format.image_channel_data_type) {
     return CL_IMAGE_FORMAT_MISMATCH;
   }
   CL_RETURN_IF_ERROR(CheckImageRegion(from, src_origin, region));
   CL_RETURN_IF_ERROR(CheckImageRegion(to, dst_origin, region));
-  // CL_MEM_COPY_OVERLAP if src_image and dst_image are the same image object and the regions overlap.
-  if (source.image == destination.image && RegionsOverlap(src_origin, dst_origin, region)) return CL_MEM_COPY_OVERLAP;
-  EnqueueCall call(source.queue, num_events_in_wait_list, event_wait_list, event, CL_COMMAND_COPY_IMAGE);
+  // CL_MEM_COPY_OVERLAP if src_image and dst_image are the same image object and the regions
+  // overlap.
+  if (source.image == destination.image && RegionsOverlap(src_origin, dst_origin, region))
+    return CL_MEM_COPY_OVERLAP;
+  EnqueueCall call(source.queue, num_events_in_wait_list, event_wait_list, event,
+                   CL_COMMAND_COPY_IMAGE);
   CL_RETURN_IF_ERROR(call.status());
   pb::EnqueueCopyImage& body = *call.command().mutable_enqueue_copy_image();
   body.set_source_id(source.image->id());
@@ -176,22 +199,26 @@ cl_int CL_API_CALL clEnqueueCopyImage(cl_command_queue command_queue, cl_mem src
   return call.Submit(body.mutable_on());
 }
 
-cl_int CL_API_CALL clEnqueueCopyImageToBuffer(cl_command_queue command_queue, cl_mem src_image, cl_mem dst_buffer,
-                                              const size_t* src_origin, const size_t* region, size_t dst_offset,
-                                              cl_uint num_events_in_wait_list, const cl_event* event_wait_list,
+cl_int CL_API_CALL clEnqueueCopyImageToBuffer(cl_command_queue command_queue, cl_mem src_image,
+                                              cl_mem dst_buffer, const size_t* src_origin,
+                                              const size_t* region, size_t dst_offset,
+                                              cl_uint num_events_in_wait_list,
+                                              const cl_event* event_wait_list,
                                               cl_event* event) noexcept {
   Target source;
   MemObject* buffer = nullptr;
   CL_RETURN_IF_ERROR(FindTarget(command_queue, src_image, &source));
   CL_RETURN_IF_ERROR(FindBuffer(source, dst_buffer, &buffer));
   const ImageShape& shape = source.image->image();
-  // Section 5.3.5: CL_INVALID_MEM_OBJECT if src_image is a 1D image buffer object created from dst_buffer.
+  // Section 5.3.5: CL_INVALID_MEM_OBJECT if src_image is a 1D image buffer object created from
+  // dst_buffer.
   if (shape.desc.image_type == CL_MEM_OBJECT_IMAGE1D_BUFFER && source.image->parent() == buffer) {
     return CL_INVALID_MEM_OBJECT;
   }
   CL_RETURN_IF_ERROR(CheckImageRegion(shape, src_origin, region));
   CL_RETURN_IF_ERROR(CheckBufferRange(*buffer, dst_offset, shape, region));
-  EnqueueCall call(source.queue, num_events_in_wait_list, event_wait_list, event, CL_COMMAND_COPY_IMAGE_TO_BUFFER);
+  EnqueueCall call(source.queue, num_events_in_wait_list, event_wait_list, event,
+                   CL_COMMAND_COPY_IMAGE_TO_BUFFER);
   CL_RETURN_IF_ERROR(call.status());
   pb::EnqueueCopyImageToBuffer& body = *call.command().mutable_enqueue_copy_image_to_buffer();
   body.set_image_id(source.image->id());
@@ -202,17 +229,21 @@ cl_int CL_API_CALL clEnqueueCopyImageToBuffer(cl_command_queue command_queue, cl
   return call.Submit(body.mutable_on());
 }
 
-cl_int CL_API_CALL clEnqueueCopyBufferToImage(cl_command_queue command_queue, cl_mem src_buffer, cl_mem dst_image,
-                                              size_t src_offset, const size_t* dst_origin, const size_t* region,
-                                              cl_uint num_events_in_wait_list, const cl_event* event_wait_list,
+cl_int CL_API_CALL clEnqueueCopyBufferToImage(cl_command_queue command_queue, cl_mem src_buffer,
+                                              cl_mem dst_image, size_t src_offset,
+                                              const size_t* dst_origin, const size_t* region,
+                                              cl_uint num_events_in_wait_list,
+                                              const cl_event* event_wait_list,
                                               cl_event* event) noexcept {
   Target destination;
   MemObject* buffer = nullptr;
   CL_RETURN_IF_ERROR(FindTarget(command_queue, dst_image, &destination));
   CL_RETURN_IF_ERROR(FindBuffer(destination, src_buffer, &buffer));
   const ImageShape& shape = destination.image->image();
-  // Section 5.3.5: CL_INVALID_MEM_OBJECT if dst_image is a 1D image buffer object created from src_buffer.
-  if (shape.desc.image_type == CL_MEM_OBJECT_IMAGE1D_BUFFER && destination.image->parent() == buffer) {
+  // Section 5.3.5: CL_INVALID_MEM_OBJECT if dst_image is a 1D image buffer object created from
+  // src_buffer.
+  if (shape.desc.image_type == CL_MEM_OBJECT_IMAGE1D_BUFFER &&
+      destination.image->parent() == buffer) {
     return CL_INVALID_MEM_OBJECT;
   }
   CL_RETURN_IF_ERROR(CheckImageRegion(shape, dst_origin, region));
@@ -229,8 +260,9 @@ cl_int CL_API_CALL clEnqueueCopyBufferToImage(cl_command_queue command_queue, cl
   return call.Submit(body.mutable_on());
 }
 
-cl_int CL_API_CALL clEnqueueFillImage(cl_command_queue command_queue, cl_mem image, const void* fill_color,
-                                      const size_t* origin, const size_t* region, cl_uint num_events_in_wait_list,
+cl_int CL_API_CALL clEnqueueFillImage(cl_command_queue command_queue, cl_mem image,
+                                      const void* fill_color, const size_t* origin,
+                                      const size_t* region, cl_uint num_events_in_wait_list,
                                       const cl_event* event_wait_list, cl_event* event) noexcept {
   Target target;
   CL_RETURN_IF_ERROR(FindTarget(command_queue, image, &target));
@@ -238,7 +270,8 @@ cl_int CL_API_CALL clEnqueueFillImage(cl_command_queue command_queue, cl_mem ima
   if (fill_color == nullptr) return CL_INVALID_VALUE;
   const ImageShape& shape = target.image->image();
   CL_RETURN_IF_ERROR(CheckImageRegion(shape, origin, region));
-  EnqueueCall call(target.queue, num_events_in_wait_list, event_wait_list, event, CL_COMMAND_FILL_IMAGE);
+  EnqueueCall call(target.queue, num_events_in_wait_list, event_wait_list, event,
+                   CL_COMMAND_FILL_IMAGE);
   CL_RETURN_IF_ERROR(call.status());
   pb::EnqueueFillImage& body = *call.command().mutable_enqueue_fill_image();
   body.set_mem_id(target.image->id());

@@ -77,7 +77,8 @@ struct Edit {
 
 struct Macro {
   std::string value;
-  size_t begin = 0;  // Where the value, without quotes around it, stands in the options; nowhere if begin == end.
+  size_t begin = 0;  // Where the value, without quotes around it, stands in the options; nowhere if
+                     // begin == end.
   size_t end = 0;
 };
 
@@ -126,7 +127,8 @@ void Scanner::AddDirectory(const std::string& directory) {
 
 void Scanner::AddFolder(const Word& word, size_t from) {
   if (from >= word.text.size()) return;
-  const std::string folder = NormalisePath(std::string_view(word.text).substr(from), current_directory_);
+  const std::string folder =
+      NormalisePath(std::string_view(word.text).substr(from), current_directory_);
   if (folder.empty()) return;
   folders_.push_back(folder);
   AddDirectory(folder);
@@ -146,7 +148,8 @@ void Scanner::AddMacro(const Word& word, size_t from) {
     --end;
   }
   if (begin == end) return;
-  macros_.emplace(name, Macro{word.text.substr(begin, end - begin), word.at[begin], word.at[end - 1] + 1});
+  macros_.emplace(
+      name, Macro{word.text.substr(begin, end - begin), word.at[begin], word.at[end - 1] + 1});
 }
 
 void Scanner::ReadOptions() {
@@ -164,8 +167,8 @@ void Scanner::ReadOptions() {
   }
 }
 
-// Only object-like macros: of the function-like ones only those matter that put quotes around their argument, and
-// they are looked through.
+// Only object-like macros: of the function-like ones only those matter that put quotes around their
+// argument, and they are looked through.
 void Scanner::ReadDefine(std::string_view rest) {
   rest = Trim(rest);
   size_t length = 0;
@@ -173,7 +176,9 @@ void Scanner::ReadDefine(std::string_view rest) {
   if (length == 0 || length == rest.size() || !IsBlank(rest[length])) return;
   const std::string_view value = Trim(rest.substr(length));
   // Only what can become the operand of an include.
-  if (value.empty() || value.size() > kMaxMacroText || value.find_first_of("\"<./(") == std::string_view::npos) return;
+  if (value.empty() || value.size() > kMaxMacroText ||
+      value.find_first_of("\"<./(") == std::string_view::npos)
+    return;
   const std::string name(rest.substr(0, length));
   if (macros_.count(name) < kMaxAlternatives) macros_.emplace(name, Macro{std::string(value)});
 }
@@ -248,7 +253,8 @@ void Scanner::Expand(std::string_view text, int depth, Values* out) {
   out->emplace_back(text);
 }
 
-// `operand` is what follows #include, macros replaced: "x", <x>, x, or any of them in calls of function-like macros.
+// `operand` is what follows #include, macros replaced: "x", <x>, x, or any of them in calls of
+// function-like macros.
 void Scanner::Resolve(std::string_view operand, const std::string& directory) {
   operand = Trim(operand);
   while (!operand.empty() && operand.front() != '"' && operand.front() != '<') {
@@ -279,12 +285,14 @@ bool Scanner::FindFile(std::string_view name, bool quoted, const std::string& di
   for (const std::string& folder : folders_) {
     if (TakeFile(NormalisePath(name, folder))) return true;
   }
-  if (!quoted || current_directory_.empty() || !TakeFile(NormalisePath(name, current_directory_))) return false;
+  if (!quoted || current_directory_.empty() || !TakeFile(NormalisePath(name, current_directory_)))
+    return false;
   uses_current_directory_ = true;
   return true;
 }
 
-// An absolute path was put together from a macro's value: that value names a folder which the worker must replace.
+// An absolute path was put together from a macro's value: that value names a folder which the
+// worker must replace.
 void Scanner::NoteMacroFolders(const std::string& path) {
   for (const auto& [name, macro] : macros_) {
     if (macro.begin == macro.end || macro.value.front() != '/') continue;
@@ -296,8 +304,9 @@ void Scanner::NoteMacroFolders(const std::string& path) {
     AddDirectory(folder);
     // A slash at the end may be part of how the sources put the path together: it stays.
     const std::string text = macro.value.back() == '/' ? clean + '/' : clean;
-    const bool edited = std::any_of(edits_.begin(), edits_.end(),
-                                    [&macro = macro](const Edit& edit) { return edit.begin == macro.begin; });
+    const bool edited =
+        std::any_of(edits_.begin(), edits_.end(),
+                    [&macro = macro](const Edit& edit) { return edit.begin == macro.begin; });
     if (text != macro.value && !edited) edits_.push_back({macro.begin, macro.end, text});
   }
 }
@@ -333,7 +342,8 @@ bool Scanner::TakeFile(const std::string& path) {
 }
 
 void Scanner::ScanQueue() {
-  // A macro of one file may complete a directive of another: computed directives are tried again until nothing is new.
+  // A macro of one file may complete a directive of another: computed directives are tried again
+  // until nothing is new.
   size_t files_before = 0;
   do {
     while (!queue_.empty()) {
@@ -355,16 +365,21 @@ void Scanner::ScanQueue() {
 
 IncludeScan Scanner::Finish() {
   result_.options = std::string(options_);
-  std::sort(edits_.begin(), edits_.end(), [](const Edit& a, const Edit& b) { return a.begin > b.begin; });
+  std::sort(edits_.begin(), edits_.end(),
+            [](const Edit& a, const Edit& b) { return a.begin > b.begin; });
   for (const Edit& edit : edits_) {
-    const bool needs_quotes = edit.text.find(' ') != std::string::npos &&
-                              options_.substr(edit.begin, edit.end - edit.begin).find(' ') == std::string_view::npos;
-    result_.options.replace(edit.begin, edit.end - edit.begin, needs_quotes ? '"' + edit.text + '"' : edit.text);
+    const bool needs_quotes =
+        edit.text.find(' ') != std::string::npos &&
+        options_.substr(edit.begin, edit.end - edit.begin).find(' ') == std::string_view::npos;
+    result_.options.replace(edit.begin, edit.end - edit.begin,
+                            needs_quotes ? '"' + edit.text + '"' : edit.text);
   }
-  // The compiler runs in another current directory; what was found from this one is found through -I.
+  // The compiler runs in another current directory; what was found from this one is found through
+  // -I.
   if (uses_current_directory_) {
-    result_.options += current_directory_.find(' ') == std::string::npos ? " -I " + current_directory_
-                                                                         : " -I \"" + current_directory_ + '"';
+    result_.options += current_directory_.find(' ') == std::string::npos
+                           ? " -I " + current_directory_
+                           : " -I \"" + current_directory_ + '"';
     AddDirectory(current_directory_);
   }
   return std::move(result_);

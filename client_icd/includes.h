@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The include files of a program that is about to be built. Build options may name folders of the application's host
-// (`-I dir`, or a -D value that sources put together to a path); the worker has another file system. So the client finds
-// what the sources may include and sends it along; the worker keeps it under a folder of the session.
+// The include files of a program that is about to be built. Build options may name folders of the
+// application's host
+// (`-I dir`, or a -D value that sources put together to a path); the worker has another file
+// system. So the client finds what the sources may include and sends it along; the worker keeps it
+// under a folder of the session.
 //
-// The scan is textual and over-approximates: conditional compilation is ignored, every definition of a macro counts. What
-// cannot be found or read is left out: the compiler says so by itself.
+// The scan is textual and over-approximates: conditional compilation is ignored, every definition
+// of a macro counts. What cannot be found or read is left out: the compiler says so by itself.
 // Trusts the application with its own files, and bounds what it takes. Thread-safe: no state.
 #pragma once
 
@@ -24,17 +26,19 @@ struct FoundInclude {
 };
 
 struct IncludeScan {
-  std::string options;  // The application's, with every folder of `directories` written absolute and normalised.
+  std::string options;  // The application's, with every folder of `directories` written absolute
+                        // and normalised.
   std::vector<FoundInclude> files;
   std::vector<std::string> directories;  // As they stand in `options`; each once.
 };
 
-// `sources` are the program's text and that of its embedded headers. Relative paths start at `current_directory`, which
-// is absolute, or empty if it is not known.
+// `sources` are the program's text and that of its embedded headers. Relative paths start at
+// `current_directory`, which is absolute, or empty if it is not known.
 IncludeScan ScanIncludes(const std::vector<std::string_view>& sources, std::string_view options,
                          const std::string& current_directory);
 
-// `path` made absolute from `base` and cleaned of ".", ".." and doubled slashes; empty if it stays relative.
+// `path` made absolute from `base` and cleaned of ".", ".." and doubled slashes; empty if it stays
+// relative.
 std::string NormalisePath(std::string_view path, const std::string& base);
 
 }  // namespace sluice

@@ -31,7 +31,7 @@ class InfoSink {
   template <typename T>
   cl_int Value(const std::type_identity_t<T>& value) const {
     static_assert(std::is_trivially_copyable_v<T>);
-    return Bytes(&value, sizeof(value));
+    return Bytes(&value, sizeof(T));  // NOLINT(bugprone-sizeof-expression): handles are pointers.
   }
   // A char[]: the terminator is added and counted.
   cl_int String(std::string_view text) const;
@@ -39,6 +39,7 @@ class InfoSink {
   template <typename List>
   cl_int Array(const List& list) const {
     static_assert(std::is_trivially_copyable_v<std::remove_cvref_t<decltype(*list.data())>>);
+    // NOLINTNEXTLINE(bugprone-sizeof-expression): a list of handles is one of pointers.
     return Bytes(list.data(), list.size() * sizeof(*list.data()));
   }
 

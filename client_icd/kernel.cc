@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels as objects: creation, queries. Arguments are in kernel_args.cc, launches in kernel_launch.cc.
+// Kernels as objects: creation, queries. Arguments are in kernel_args.cc, launches in
+// kernel_launch.cc.
 #include "client_icd/kernel.h"
 
 #include <vector>
@@ -30,7 +31,8 @@ void Kernel::CopyArgsFrom(Kernel& source) {
     absl::MutexLock lock(&source.mu_);
     args = source.args_;
   }
-  // The driver's clone may lack what the source had not sent yet: all of them travel with the first launch.
+  // The driver's clone may lack what the source had not sent yet: all of them travel with the first
+  // launch.
   for (Arg& arg : args) arg.changed = arg.value.kind != KernelArgValue::Kind::kUnset;
   absl::MutexLock lock(&mu_);
   args_ = std::move(args);
@@ -77,9 +79,11 @@ cl_int Kernel::GetArgInfo(cl_uint index, cl_kernel_arg_info param_name, const In
   }
 }
 
-cl_int Kernel::GetWorkGroupInfo(const Device& device, cl_kernel_work_group_info param_name, const InfoSink& sink) {
+cl_int Kernel::GetWorkGroupInfo(const Device& device, cl_kernel_work_group_info param_name,
+                                const InfoSink& sink) {
   const pb::KernelDeviceDescription* about = metadata_->ForDevice(device.id());
-  // Section 5.9.4: CL_INVALID_DEVICE if device is not in the list of devices associated with kernel.
+  // Section 5.9.4: CL_INVALID_DEVICE if device is not in the list of devices associated with
+  // kernel.
   if (about == nullptr) return CL_INVALID_DEVICE;
   switch (param_name) {
     case CL_KERNEL_WORK_GROUP_SIZE:
@@ -92,34 +96,33 @@ cl_int Kernel::GetWorkGroupInfo(const Device& device, cl_kernel_work_group_info 
       return sink.Bytes(sizes, sizeof(sizes));
     }
     case CL_KERNEL_LOCAL_MEM_SIZE: {
-      // Includes local memory for arguments declared as pointers with the __local qualifier and whose size has been set.
-      cl_ulong bytes = about->local_mem_size();
+      // Includes local memory for arguments declared as pointers with the __local qualifier and
+      // whose size has been set.
       absl::MutexLock lock(&mu_);
-      for (const Arg& arg : args_) {
-        if (arg.value.kind == KernelArgValue::Kind::kLocal) bytes += arg.value.number;
-      }
-      return sink.Value<cl_ulong>(bytes);
+      return sink.Value<cl_ulong>(about->local_mem_size() + LocalArgBytesLocked());
     }
     case CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE:
       return sink.Value<size_t>(about->preferred_work_group_size_multiple());
     case CL_KERNEL_PRIVATE_MEM_SIZE:
       return sink.Value<cl_ulong>(about->private_mem_size());
     case CL_KERNEL_GLOBAL_WORK_SIZE: {
-      // Section 5.9.4: CL_INVALID_VALUE if device is not a custom device and kernel is not a built-in kernel.
+      // Section 5.9.4: CL_INVALID_VALUE if device is not a custom device and kernel is not a
+      // built-in kernel.
       if (about->global_work_size_size() != 3) return CL_INVALID_VALUE;
       size_t sizes[3];
       for (int i = 0; i < 3; ++i) sizes[i] = about->global_work_size(i);
       return sink.Bytes(sizes, sizeof(sizes));
     }
     default:
-      return WireInfo(session(), {pb::GetInfo::KERNEL_WORK_GROUP, id(), param_name, device.id()}, sink);
+      return WireInfo(session(), {pb::GetInfo::KERNEL_WORK_GROUP, id(), param_name, device.id()},
+                      sink);
   }
 }
 
 namespace {
 
-// The device of a query that may leave it out: CL_INVALID_DEVICE if it is NULL and there is more than one, or is none of
-// the program's (section 5.9.4).
+// The device of a query that may leave it out: CL_INVALID_DEVICE if it is NULL and there is more
+// than one, or is none of the program's (section 5.9.4).
 cl_int FindDevice(const Kernel& kernel, cl_device_id handle, Device** out) {
   const std::span<Device* const> devices = kernel.program().devices();
   if (handle == nullptr && devices.size() != 1) return CL_INVALID_DEVICE;
@@ -131,8 +134,9 @@ cl_int FindDevice(const Kernel& kernel, cl_device_id handle, Device** out) {
   return CL_INVALID_DEVICE;
 }
 
-cl_int GetSubGroupInfo(cl_kernel kernel_handle, cl_device_id device_handle, cl_kernel_sub_group_info param_name,
-                       size_t input_value_size, const void* input_value, const InfoSink& sink) {
+cl_int GetSubGroupInfo(cl_kernel kernel_handle, cl_device_id device_handle,
+                       cl_kernel_sub_group_info param_name, size_t input_value_size,
+                       const void* input_value, const InfoSink& sink) {
   Kernel* kernel = Kernel::From(kernel_handle);
   if (kernel == nullptr) return CL_INVALID_KERNEL;
   Device* device = nullptr;
@@ -140,12 +144,15 @@ cl_int GetSubGroupInfo(cl_kernel kernel_handle, cl_device_id device_handle, cl_k
   // Section 5.9.4: CL_INVALID_OPERATION if device does not support sub-groups.
   const InfoTable& info = device->info();
   const bool has_extension = info.HasWord(CL_DEVICE_EXTENSIONS, "cl_khr_subgroups");
-  if (info.Scalar<cl_uint>(CL_DEVICE_MAX_NUM_SUB_GROUPS, 0) == 0 && !has_extension) return CL_INVALID_OPERATION;
-  // CL_INVALID_VALUE if input_value is NULL and param_name needs one, or its size is not a list of sizes.
+  if (info.Scalar<cl_uint>(CL_DEVICE_MAX_NUM_SUB_GROUPS, 0) == 0 && !has_extension)
+    return CL_INVALID_OPERATION;
+  // CL_INVALID_VALUE if input_value is NULL and param_name needs one, or its size is not a list of
+  // sizes.
   if (input_value == nullptr && input_value_size != 0) return CL_INVALID_VALUE;
   if (input_value_size > 3 * sizeof(size_t)) return CL_INVALID_VALUE;
   const std::string_view input(static_cast<const char*>(input_value), input_value_size);
-  return WireInfo(kernel->session(), {pb::GetInfo::KERNEL_SUB_GROUP, kernel->id(), param_name, device->id(), 0, input},
+  return WireInfo(kernel->session(),
+                  {pb::GetInfo::KERNEL_SUB_GROUP, kernel->id(), param_name, device->id(), 0, input},
                   sink);
 }
 
@@ -182,14 +189,16 @@ cl_kernel CL_API_CALL clCreateKernel(cl_program program_handle, const char* kern
   return kernel.Detach()->handle();
 }
 
-cl_int CL_API_CALL clCreateKernelsInProgram(cl_program program_handle, cl_uint num_kernels, cl_kernel* kernels,
-                                            cl_uint* num_kernels_ret) noexcept {
+cl_int CL_API_CALL clCreateKernelsInProgram(cl_program program_handle, cl_uint num_kernels,
+                                            cl_kernel* kernels, cl_uint* num_kernels_ret) noexcept {
   Program* program = Program::From(program_handle);
   if (program == nullptr) return CL_INVALID_PROGRAM;
   if (!program->HasExecutable()) return CL_INVALID_PROGRAM_EXECUTABLE;
   size_t count = 0;
-  CL_RETURN_IF_ERROR(program->GetInfo(CL_PROGRAM_NUM_KERNELS, InfoSink(sizeof(count), &count, nullptr)));
-  // Section 5.9.1: CL_INVALID_VALUE if kernels is not NULL and num_kernels is less than the number of kernels in program.
+  CL_RETURN_IF_ERROR(
+      program->GetInfo(CL_PROGRAM_NUM_KERNELS, InfoSink(sizeof(count), &count, nullptr)));
+  // Section 5.9.1: CL_INVALID_VALUE if kernels is not NULL and num_kernels is less than the number
+  // of kernels in program.
   if (kernels != nullptr && num_kernels < count) return CL_INVALID_VALUE;
   if (num_kernels_ret != nullptr) *num_kernels_ret = static_cast<cl_uint>(count);
   if (kernels == nullptr) return CL_SUCCESS;
@@ -215,7 +224,8 @@ cl_int CL_API_CALL clCreateKernelsInProgram(cl_program program_handle, cl_uint n
 cl_kernel CL_API_CALL clCloneKernel(cl_kernel source_kernel, cl_int* errcode_ret) noexcept {
   Kernel* source = Kernel::From(source_kernel);
   if (source == nullptr) return Fail(errcode_ret, CL_INVALID_KERNEL);
-  auto kernel = Ref<Kernel>::Adopt(new Kernel(Ref<Program>(&source->program()), source->session().NextId()));
+  auto kernel =
+      Ref<Kernel>::Adopt(new Kernel(Ref<Program>(&source->program()), source->session().NextId()));
   ScopedCommand command;
   pb::CloneKernel& body = *command->mutable_clone_kernel();
   body.set_kernel_id(kernel->id());
@@ -229,47 +239,56 @@ cl_kernel CL_API_CALL clCloneKernel(cl_kernel source_kernel, cl_int* errcode_ret
   return kernel.Detach()->handle();
 }
 
-cl_int CL_API_CALL clRetainKernel(cl_kernel kernel) noexcept { return RetainHandle<Kernel>(kernel, CL_INVALID_KERNEL); }
+cl_int CL_API_CALL clRetainKernel(cl_kernel kernel) noexcept {
+  return RetainHandle<Kernel>(kernel, CL_INVALID_KERNEL);
+}
 
 cl_int CL_API_CALL clReleaseKernel(cl_kernel kernel) noexcept {
   return ReleaseHandle<Kernel>(kernel, CL_INVALID_KERNEL);
 }
 
-cl_int CL_API_CALL clGetKernelInfo(cl_kernel kernel_handle, cl_kernel_info param_name, size_t param_value_size,
-                                   void* param_value, size_t* param_value_size_ret) noexcept {
+cl_int CL_API_CALL clGetKernelInfo(cl_kernel kernel_handle, cl_kernel_info param_name,
+                                   size_t param_value_size, void* param_value,
+                                   size_t* param_value_size_ret) noexcept {
   Kernel* kernel = Kernel::From(kernel_handle);
   if (kernel == nullptr) return CL_INVALID_KERNEL;
   return kernel->GetInfo(param_name, InfoSink(param_value_size, param_value, param_value_size_ret));
 }
 
-cl_int CL_API_CALL clGetKernelArgInfo(cl_kernel kernel_handle, cl_uint arg_indx, cl_kernel_arg_info param_name,
-                                      size_t param_value_size, void* param_value,
-                                      size_t* param_value_size_ret) noexcept {
+cl_int CL_API_CALL clGetKernelArgInfo(cl_kernel kernel_handle, cl_uint arg_indx,
+                                      cl_kernel_arg_info param_name, size_t param_value_size,
+                                      void* param_value, size_t* param_value_size_ret) noexcept {
   Kernel* kernel = Kernel::From(kernel_handle);
   if (kernel == nullptr) return CL_INVALID_KERNEL;
-  return kernel->GetArgInfo(arg_indx, param_name, InfoSink(param_value_size, param_value, param_value_size_ret));
+  return kernel->GetArgInfo(arg_indx, param_name,
+                            InfoSink(param_value_size, param_value, param_value_size_ret));
 }
 
 cl_int CL_API_CALL clGetKernelWorkGroupInfo(cl_kernel kernel_handle, cl_device_id device_handle,
-                                            cl_kernel_work_group_info param_name, size_t param_value_size,
-                                            void* param_value, size_t* param_value_size_ret) noexcept {
+                                            cl_kernel_work_group_info param_name,
+                                            size_t param_value_size, void* param_value,
+                                            size_t* param_value_size_ret) noexcept {
   Kernel* kernel = Kernel::From(kernel_handle);
   if (kernel == nullptr) return CL_INVALID_KERNEL;
   Device* device = nullptr;
   CL_RETURN_IF_ERROR(FindDevice(*kernel, device_handle, &device));
-  return kernel->GetWorkGroupInfo(*device, param_name, InfoSink(param_value_size, param_value, param_value_size_ret));
+  return kernel->GetWorkGroupInfo(*device, param_name,
+                                  InfoSink(param_value_size, param_value, param_value_size_ret));
 }
 
-cl_int CL_API_CALL clGetKernelSubGroupInfo(cl_kernel kernel, cl_device_id device, cl_kernel_sub_group_info param_name,
-                                           size_t input_value_size, const void* input_value, size_t param_value_size,
-                                           void* param_value, size_t* param_value_size_ret) noexcept {
+cl_int CL_API_CALL clGetKernelSubGroupInfo(cl_kernel kernel, cl_device_id device,
+                                           cl_kernel_sub_group_info param_name,
+                                           size_t input_value_size, const void* input_value,
+                                           size_t param_value_size, void* param_value,
+                                           size_t* param_value_size_ret) noexcept {
   return GetSubGroupInfo(kernel, device, param_name, input_value_size, input_value,
                          InfoSink(param_value_size, param_value, param_value_size_ret));
 }
 
 cl_int CL_API_CALL clGetKernelSubGroupInfoKHR(cl_kernel kernel, cl_device_id device,
-                                              cl_kernel_sub_group_info param_name, size_t input_value_size,
-                                              const void* input_value, size_t param_value_size, void* param_value,
+                                              cl_kernel_sub_group_info param_name,
+                                              size_t input_value_size, const void* input_value,
+                                              size_t param_value_size, void* param_value,
                                               size_t* param_value_size_ret) noexcept {
   return GetSubGroupInfo(kernel, device, param_name, input_value_size, input_value,
                          InfoSink(param_value_size, param_value, param_value_size_ret));

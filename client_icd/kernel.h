@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kernel: a function of a program with its arguments. Arguments are kept here and sent with the next launch, changed ones
-// only; they name objects by id and keep nothing alive. What a launch needs to be judged is known from KernelMetadata.
+// A kernel: a function of a program with its arguments. Arguments are kept here and sent with the
+// next launch, changed ones only; they name objects by id and keep nothing alive. What a launch
+// needs to be judged is known from KernelMetadata.
 //
-// Keeps its program; held by the application. Thread-safe, though the specification does not ask it of arguments: a launch
-// takes the changed arguments and is posted under mu_, so that launches of one kernel from several threads each see whole
-// sets. Lock order: mu_ before the stream's.
+// Keeps its program; held by the application. Thread-safe, though the specification does not ask it
+// of arguments: a launch takes the changed arguments and is posted under mu_, so that launches of
+// one kernel from several threads each see whole sets. Lock order: mu_ before the stream's.
 #pragma once
 
 #include <memory>
@@ -34,12 +35,13 @@ struct KernelArgValue {
 // What a launch on one device may be.
 struct LaunchLimits {
   const Device* device = nullptr;
-  bool executable = false;            // The kernel's program is built for it.
-  size_t work_group_size = 0;         // CL_KERNEL_WORK_GROUP_SIZE.
+  bool executable = false;              // The kernel's program is built for it.
+  size_t work_group_size = 0;           // CL_KERNEL_WORK_GROUP_SIZE.
   size_t required_size[3] = {0, 0, 0};  // reqd_work_group_size; zeros without it.
-  bool uniform = false;               // Work-groups must divide the work evenly.
-  bool allows_empty = false;          // No work at all is not an error.
-  uint64_t max_size = 0;              // Largest size_t of the device.
+  bool uniform = false;                 // Work-groups must divide the work evenly.
+  bool allows_empty = false;            // No work at all is not an error.
+  uint64_t max_size = 0;                // Largest size_t of the device.
+  cl_ulong local_memory = 0;            // CL_DEVICE_LOCAL_MEM_SIZE, less what the kernel declares.
 };
 
 class Kernel : public ClObject<Kernel, cl_kernel, ObjectKind::kKernel> {
@@ -53,7 +55,8 @@ class Kernel : public ClObject<Kernel, cl_kernel, ObjectKind::kKernel> {
   CommandStream& stream() const { return program_->stream(); }
   const KernelMetadata& metadata() const { return *metadata_; }
 
-  // The worker has made it: from now on it is released on the wire too. Before the handle is given out.
+  // The worker has made it: from now on it is released on the wire too. Before the handle is given
+  // out.
   void SetMade(std::shared_ptr<KernelMetadata> metadata);
   void CopyArgsFrom(Kernel& source);
 
@@ -62,14 +65,17 @@ class Kernel : public ClObject<Kernel, cl_kernel, ObjectKind::kKernel> {
 
   // CL_INVALID_KERNEL_ARGS or CL_MISALIGNED_SUB_BUFFER_OFFSET, or CL_SUCCESS.
   cl_int CheckArgsLocked(const Device& device) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  cl_ulong LocalArgBytesLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // What has changed since the last call. Must be posted before mu_ is released.
-  void TakeChangedArgsLocked(google::protobuf::RepeatedPtrField<pb::KernelArg>* out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void TakeChangedArgsLocked(google::protobuf::RepeatedPtrField<pb::KernelArg>* out)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   const LaunchLimits& LimitsLocked(const Device& device) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Mutex& mu() ABSL_LOCK_RETURNED(mu_) { return mu_; }
 
   cl_int GetInfo(cl_kernel_info param_name, const InfoSink& sink);
   cl_int GetArgInfo(cl_uint index, cl_kernel_arg_info param_name, const InfoSink& sink);
-  cl_int GetWorkGroupInfo(const Device& device, cl_kernel_work_group_info param_name, const InfoSink& sink);
+  cl_int GetWorkGroupInfo(const Device& device, cl_kernel_work_group_info param_name,
+                          const InfoSink& sink);
 
  private:
   cl_int ReadMemoryArg(cl_uint index, size_t size, const void* value, KernelArgValue* out) const;
@@ -79,6 +85,7 @@ class Kernel : public ClObject<Kernel, cl_kernel, ObjectKind::kKernel> {
   cl_int ReadUnknownArg(cl_uint index, size_t size, const void* value, KernelArgValue* out) const;
   cl_int AskDriver(cl_uint index, size_t size, const KernelArgValue& value) const;
   void StoreArg(cl_uint index, KernelArgValue value);
+  bool StoreValue(cl_uint index, size_t size, const void* value);
 
   struct Arg {
     KernelArgValue value;

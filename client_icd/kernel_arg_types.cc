@@ -13,15 +13,31 @@ struct Scalar {
 };
 
 constexpr Scalar kScalars[] = {
-    {"char", 1, true},           {"uchar", 1, true},           {"short", 2, true},          {"ushort", 2, true},
-    {"int", 4, true},            {"uint", 4, true},            {"long", 8, true},           {"ulong", 8, true},
-    {"half", 2, true},           {"float", 4, true},           {"double", 8, true},         {"signed char", 1, false},
-    {"unsigned char", 1, false}, {"unsigned short", 2, false}, {"unsigned int", 4, false},  {"unsigned", 4, false},
-    {"signed int", 4, false},    {"signed", 4, false},         {"unsigned long", 8, false}, {"signed long", 8, false},
+    {"char", 1, true},
+    {"uchar", 1, true},
+    {"short", 2, true},
+    {"ushort", 2, true},
+    {"int", 4, true},
+    {"uint", 4, true},
+    {"long", 8, true},
+    {"ulong", 8, true},
+    {"half", 2, true},
+    {"float", 4, true},
+    {"double", 8, true},
+    {"signed char", 1, false},
+    {"unsigned char", 1, false},
+    {"unsigned short", 2, false},
+    {"unsigned int", 4, false},
+    {"unsigned", 4, false},
+    {"signed int", 4, false},
+    {"signed", 4, false},
+    {"unsigned long", 8, false},
+    {"signed long", 8, false},
     {"signed short", 2, false},
 };
 
-// How many elements a vector takes in memory; a vector of 3 is stored as one of 4 (OpenCL C 3.0 section 6.3.5).
+// How many elements a vector takes in memory; a vector of 3 is stored as one of 4 (OpenCL C 3.0
+// section 6.3.5).
 size_t StoredElements(std::string_view digits) {
   if (digits == "2") return 2;
   if (digits == "3" || digits == "4") return 4;

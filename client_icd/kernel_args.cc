@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// clSetKernelArg and its like: judges a value by the argument's description (OpenCL 3.0 section 5.9.2) and keeps it for the
-// next launch. Only for a value whose size no rule gives (a struct) is the driver asked, once per kernel, argument and size.
+// clSetKernelArg and its like: judges a value by the argument's description (OpenCL 3.0
+// section 5.9.2) and keeps it for the next launch. Only for a value whose size no rule gives (a
+// struct) is the driver asked, once per kernel, argument and size.
 #include <cstring>
 
 #include "client_icd/api.h"
@@ -22,8 +23,8 @@ Handle ReadHandle(const void* value) {
   return handle;
 }
 
-// CL_INVALID_ARG_VALUE if the argument is an image declared with the read_only qualifier and the image was created with
-// CL_MEM_WRITE_ONLY, or write_only and CL_MEM_READ_ONLY.
+// CL_INVALID_ARG_VALUE if the argument is an image declared with the read_only qualifier and the
+// image was created with CL_MEM_WRITE_ONLY, or write_only and CL_MEM_READ_ONLY.
 cl_int CheckImageAccess(const pb::KernelArgDescription& about, const MemObject& image) {
   const bool reads = about.access_qualifier() == CL_KERNEL_ARG_ACCESS_READ_ONLY;
   const bool writes = about.access_qualifier() == CL_KERNEL_ARG_ACCESS_WRITE_ONLY;
@@ -66,7 +67,8 @@ void EncodeArg(cl_uint index, const KernelArgValue& value, pb::KernelArg* out) {
 
 }  // namespace
 
-cl_int Kernel::ReadMemoryArg(cl_uint index, size_t size, const void* value, KernelArgValue* out) const {
+cl_int Kernel::ReadMemoryArg(cl_uint index, size_t size, const void* value,
+                             KernelArgValue* out) const {
   const pb::KernelArgDescription& about = metadata_->arg(index);
   // CL_INVALID_ARG_SIZE if the argument is a memory object and arg_size is not sizeof(cl_mem).
   if (size != sizeof(cl_mem)) return CL_INVALID_ARG_SIZE;
@@ -79,11 +81,12 @@ cl_int Kernel::ReadMemoryArg(cl_uint index, size_t size, const void* value, Kern
   }
   if (value == nullptr) return CL_INVALID_ARG_VALUE;
   const MemObject* memory = MemObject::From(handle);
-  // CL_INVALID_MEM_OBJECT if the specified arg_value is not a valid memory object: of the argument's sort, in the kernel's
-  // context.
+  // CL_INVALID_MEM_OBJECT if the specified arg_value is not a valid memory object: of the
+  // argument's sort, in the kernel's context.
   if (memory == nullptr || &memory->context() != &context()) return CL_INVALID_MEM_OBJECT;
   const bool is_image = about.kind() == pb::KernelArgDescription::IMAGE;
-  const bool suits = is_buffer ? memory->is_buffer() : (is_image ? memory->is_image() : memory->is_pipe());
+  const bool suits =
+      is_buffer ? memory->is_buffer() : (is_image ? memory->is_image() : memory->is_pipe());
   if (!suits) return CL_INVALID_MEM_OBJECT;
   if (is_image) CL_RETURN_IF_ERROR(CheckImageAccess(about, *memory));
   StoreMemory(*memory, out);
@@ -107,14 +110,17 @@ cl_int Kernel::ReadQueueArg(size_t size, const void* value, KernelArgValue* out)
   if (value == nullptr) return CL_INVALID_ARG_VALUE;
   // CL_INVALID_DEVICE_QUEUE if the specified arg_value is not a valid device queue object.
   const Queue* queue = Queue::From(ReadHandle<cl_command_queue>(value));
-  if (queue == nullptr || !queue->on_device() || &queue->context() != &context()) return CL_INVALID_DEVICE_QUEUE;
+  if (queue == nullptr || !queue->on_device() || &queue->context() != &context())
+    return CL_INVALID_DEVICE_QUEUE;
   out->kind = Kind::kQueue;
   out->number = queue->id();
   return CL_SUCCESS;
 }
 
-cl_int Kernel::ReadValueArg(cl_uint index, size_t size, const void* value, KernelArgValue* out) const {
-  // CL_INVALID_ARG_VALUE if arg_value is NULL for an argument that is not declared with the local qualifier.
+cl_int Kernel::ReadValueArg(cl_uint index, size_t size, const void* value,
+                            KernelArgValue* out) const {
+  // CL_INVALID_ARG_VALUE if arg_value is NULL for an argument that is not declared with the local
+  // qualifier.
   if (value == nullptr) return CL_INVALID_ARG_VALUE;
   const size_t expected = metadata_->value_bytes(index);
   // CL_INVALID_ARG_SIZE if arg_size does not match the size of the data type.
@@ -124,9 +130,10 @@ cl_int Kernel::ReadValueArg(cl_uint index, size_t size, const void* value, Kerne
   return expected != 0 ? CL_SUCCESS : AskDriver(index, size, *out);
 }
 
-// The driver has no information about the argument. A local pointer is told by its NULL; a value of a pointer's size may
-// be a handle, if a live object of the kernel's context has it.
-cl_int Kernel::ReadUnknownArg(cl_uint index, size_t size, const void* value, KernelArgValue* out) const {
+// The driver has no information about the argument. A local pointer is told by its NULL; a value of
+// a pointer's size may be a handle, if a live object of the kernel's context has it.
+cl_int Kernel::ReadUnknownArg(cl_uint index, size_t size, const void* value,
+                              KernelArgValue* out) const {
   if (value == nullptr) {
     if (size == 0) return CL_INVALID_ARG_SIZE;
     out->kind = Kind::kLocal;
@@ -147,8 +154,9 @@ cl_int Kernel::ReadUnknownArg(cl_uint index, size_t size, const void* value, Ker
     }
     if (out->kind != Kind::kUnset) {
       if (ClientLogs(ClientLogLevel::kDebug)) {
-        ClientLog(ClientLogLevel::kDebug, "kernel " + metadata_->name() + ": argument " + std::to_string(index) +
-                                              " has no description; its value is a handle and passed as that object");
+        ClientLog(ClientLogLevel::kDebug,
+                  "kernel " + metadata_->name() + ": argument " + std::to_string(index) +
+                      " has no description; its value is a handle and passed as that object");
       }
       return CL_SUCCESS;
     }
@@ -179,12 +187,26 @@ void Kernel::StoreArg(cl_uint index, KernelArgValue value) {
   arg.changed = true;
 }
 
+// The usual case, without a copy of its own: a value of a size that is known. False if it is not
+// that.
+bool Kernel::StoreValue(cl_uint index, size_t size, const void* value) {
+  if (value == nullptr || size == 0 || size != metadata_->value_bytes(index)) return false;
+  absl::MutexLock lock(&mu_);
+  Arg& arg = args_[index];
+  std::string& data = arg.value.data;
+  if (arg.value.kind == Kind::kData && std::memcmp(data.data(), value, size) == 0) return true;
+  arg.value.kind = Kind::kData;
+  data.assign(static_cast<const char*>(value), size);
+  arg.changed = true;
+  return true;
+}
+
 cl_int Kernel::SetArg(cl_uint index, size_t size, const void* value) {
   // CL_INVALID_ARG_INDEX if arg_index is not a valid argument index.
   if (index >= metadata_->arg_count()) return CL_INVALID_ARG_INDEX;
   KernelArgValue read;
   cl_int status = CL_SUCCESS;
-  switch (metadata_->arg(index).kind()) {
+  switch (metadata_->kind(index)) {
     case pb::KernelArgDescription::MEMORY:
     case pb::KernelArgDescription::IMAGE:
     case pb::KernelArgDescription::PIPE:
@@ -197,14 +219,15 @@ cl_int Kernel::SetArg(cl_uint index, size_t size, const void* value) {
       status = ReadQueueArg(size, value, &read);
       break;
     case pb::KernelArgDescription::LOCAL:
-      // CL_INVALID_ARG_VALUE if arg_value is not NULL for an argument declared with the local qualifier;
-      // CL_INVALID_ARG_SIZE if arg_size is zero for one.
+      // CL_INVALID_ARG_VALUE if arg_value is not NULL for an argument declared with the local
+      // qualifier; CL_INVALID_ARG_SIZE if arg_size is zero for one.
       if (value != nullptr) return CL_INVALID_ARG_VALUE;
       if (size == 0) return CL_INVALID_ARG_SIZE;
       read.kind = Kind::kLocal;
       read.number = size;
       break;
     case pb::KernelArgDescription::VALUE:
+      if (StoreValue(index, size, value)) return CL_SUCCESS;
       status = ReadValueArg(index, size, value, &read);
       break;
     default:
@@ -216,12 +239,15 @@ cl_int Kernel::SetArg(cl_uint index, size_t size, const void* value) {
 }
 
 cl_int Kernel::SetSvmArg(cl_uint index, const void* pointer) {
-  // Section 5.9.2: CL_INVALID_OPERATION if no devices in the context associated with kernel support SVM.
+  // Section 5.9.2: CL_INVALID_OPERATION if no devices in the context associated with kernel support
+  // SVM.
   if (!SupportsSvm(context())) return CL_INVALID_OPERATION;
   if (index >= metadata_->arg_count()) return CL_INVALID_ARG_INDEX;
-  // CL_INVALID_ARG_VALUE if arg_value specified is not a valid value: the argument must be a global or constant pointer.
+  // CL_INVALID_ARG_VALUE if arg_value specified is not a valid value: the argument must be a global
+  // or constant pointer.
   const auto kind = metadata_->arg(index).kind();
-  if (kind != pb::KernelArgDescription::MEMORY && kind != pb::KernelArgDescription::UNKNOWN) return CL_INVALID_ARG_VALUE;
+  if (kind != pb::KernelArgDescription::MEMORY && kind != pb::KernelArgDescription::UNKNOWN)
+    return CL_INVALID_ARG_VALUE;
   if (pointer != nullptr && !IsSvmPointer(context(), pointer)) return CL_INVALID_ARG_VALUE;
   KernelArgValue value;
   value.kind = Kind::kSvm;
@@ -234,13 +260,22 @@ cl_int Kernel::CheckArgsLocked(const Device& device) const {
   for (const Arg& arg : args_) {
     // Section 5.10: CL_INVALID_KERNEL_ARGS if the kernel argument values have not been specified.
     if (arg.value.kind == Kind::kUnset) return CL_INVALID_KERNEL_ARGS;
-    // CL_MISALIGNED_SUB_BUFFER_OFFSET if a sub-buffer object is specified as the value for an argument and its offset is
-    // not aligned to CL_DEVICE_MEM_BASE_ADDR_ALIGN of the queue's device.
+    // CL_MISALIGNED_SUB_BUFFER_OFFSET if a sub-buffer object is specified as the value for an
+    // argument and its offset is not aligned to CL_DEVICE_MEM_BASE_ADDR_ALIGN of the queue's
+    // device.
     if (arg.value.origin_bytes != 0 && !IsAligned(arg.value.origin_bytes, device)) {
       return CL_MISALIGNED_SUB_BUFFER_OFFSET;
     }
   }
   return CL_SUCCESS;
+}
+
+cl_ulong Kernel::LocalArgBytesLocked() const {
+  cl_ulong bytes = 0;
+  for (const Arg& arg : args_) {
+    if (arg.value.kind == Kind::kLocal) bytes += arg.value.number;
+  }
+  return bytes;
 }
 
 void Kernel::TakeChangedArgsLocked(google::protobuf::RepeatedPtrField<pb::KernelArg>* out) {
@@ -269,9 +304,11 @@ cl_int CL_API_CALL clSetKernelExecInfo(cl_kernel kernel_handle, cl_kernel_exec_i
                                        size_t param_value_size, const void* param_value) noexcept {
   Kernel* kernel = Kernel::From(kernel_handle);
   if (kernel == nullptr) return CL_INVALID_KERNEL;
-  // Section 5.9.2: CL_INVALID_OPERATION if no devices in the context associated with kernel support SVM.
+  // Section 5.9.2: CL_INVALID_OPERATION if no devices in the context associated with kernel support
+  // SVM.
   if (!SupportsSvm(kernel->context())) return CL_INVALID_OPERATION;
-  // CL_INVALID_VALUE if param_name is not valid, if param_value is NULL or if the size specified is not valid.
+  // CL_INVALID_VALUE if param_name is not valid, if param_value is NULL or if the size specified is
+  // not valid.
   if (param_value == nullptr) return CL_INVALID_VALUE;
   switch (param_name) {
     case CL_KERNEL_EXEC_INFO_SVM_PTRS:
@@ -279,8 +316,8 @@ cl_int CL_API_CALL clSetKernelExecInfo(cl_kernel kernel_handle, cl_kernel_exec_i
       break;
     case CL_KERNEL_EXEC_INFO_SVM_FINE_GRAIN_SYSTEM:
       if (param_value_size != sizeof(cl_bool)) return CL_INVALID_VALUE;
-      // CL_INVALID_OPERATION if param_name is this, param_value is CL_TRUE and no device supports fine-grain system SVM:
-      // a worker never shares all of the client's memory.
+      // CL_INVALID_OPERATION if param_name is this, param_value is CL_TRUE and no device supports
+      // fine-grain system SVM: a worker never shares all of the client's memory.
       if (ReadHandle<cl_bool>(param_value) != CL_FALSE) return CL_INVALID_OPERATION;
       return CL_SUCCESS;
     default:

@@ -5,8 +5,11 @@
 
 namespace sluice {
 
-KernelMetadata::KernelMetadata(pb::KernelDescription description) : description_(std::move(description)) {
-  for (const pb::KernelArgDescription& arg : description_.args()) value_bytes_.push_back(ValueTypeBytes(arg.type_name()));
+KernelMetadata::KernelMetadata(pb::KernelDescription description)
+    : description_(std::move(description)) {
+  for (const pb::KernelArgDescription& arg : description_.args()) {
+    rules_.push_back({arg.kind(), ValueTypeBytes(arg.type_name())});
+  }
 }
 
 const pb::KernelDeviceDescription* KernelMetadata::ForDevice(uint64_t device_id) const {

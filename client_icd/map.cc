@@ -12,7 +12,8 @@
 namespace sluice {
 
 std::shared_ptr<Shadow> Shadow::Make(size_t bytes) {
-  void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (data == MAP_FAILED) return nullptr;
   return std::shared_ptr<Shadow>(new Shadow(static_cast<uint8_t*>(data), bytes));
 }
@@ -62,14 +63,17 @@ cl_uint Mappings::count() const {
 namespace {
 
 cl_int CheckMapFlags(const MemObject& memory, cl_map_flags flags) {
-  // Sections 5.2.4 and 5.3.6: CL_INVALID_VALUE if values specified in map_flags are not valid. INVALIDATE_REGION excludes
-  // the other two.
+  // Sections 5.2.4 and 5.3.6: CL_INVALID_VALUE if values specified in map_flags are not valid.
+  // INVALIDATE_REGION excludes the other two.
   constexpr cl_map_flags kReadWrite = CL_MAP_READ | CL_MAP_WRITE;
   if ((flags & ~(kReadWrite | CL_MAP_WRITE_INVALIDATE_REGION)) != 0) return CL_INVALID_VALUE;
-  if ((flags & CL_MAP_WRITE_INVALIDATE_REGION) != 0 && (flags & kReadWrite) != 0) return CL_INVALID_VALUE;
-  // CL_INVALID_OPERATION if the object was made with CL_MEM_HOST_* flags that forbid what map_flags ask for.
+  if ((flags & CL_MAP_WRITE_INVALIDATE_REGION) != 0 && (flags & kReadWrite) != 0)
+    return CL_INVALID_VALUE;
+  // CL_INVALID_OPERATION if the object was made with CL_MEM_HOST_* flags that forbid what map_flags
+  // ask for.
   if ((flags & CL_MAP_READ) != 0) CL_RETURN_IF_ERROR(memory.CheckHostRead());
-  if ((flags & (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION)) != 0) CL_RETURN_IF_ERROR(memory.CheckHostWrite());
+  if ((flags & (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION)) != 0)
+    CL_RETURN_IF_ERROR(memory.CheckHostWrite());
   return CL_SUCCESS;
 }
 
@@ -80,7 +84,8 @@ cl_int CheckMap(const Queue* queue, const MemObject* memory, cl_map_flags flags)
   return CheckMapFlags(*memory, flags);
 }
 
-// The memory of a mapping that is not in the heap, from the object's first byte on; null if there is not enough.
+// The memory of a mapping that is not in the heap, from the object's first byte on; null if there
+// is not enough.
 uint8_t* HostMemory(MemObject* memory, Mapping* mapping) {
   if (memory->host_ptr() != nullptr) return memory->host_ptr();
   MemObject& root = memory->root();
@@ -95,7 +100,8 @@ bool NeedsContents(cl_map_flags flags) { return (flags & CL_MAP_WRITE_INVALIDATE
 
 // Enters the mapping before its command is posted, and takes it out again if either fails.
 template <typename Submit>
-cl_int SubmitMap(EnqueueCall* call, MemObject* memory, const Mapping& mapping, const Submit& submit) {
+cl_int SubmitMap(EnqueueCall* call, MemObject* memory, const Mapping& mapping,
+                 const Submit& submit) {
   memory->mappings().Add(mapping);
   call->WhenEnded([kept = Ref<MemObject>(memory), map_id = mapping.map_id](cl_int status) {
     if (status < 0) kept->mappings().Remove(map_id);
@@ -125,7 +131,8 @@ cl_int MapBuffer(EnqueueCall* call, MemObject* buffer, bool blocking, Mapping* m
     });
   }
   uint8_t* memory = HostMemory(buffer, mapping);
-  // Section 5.2.4: CL_MEM_OBJECT_ALLOCATION_FAILURE if there is a failure to allocate memory for data store.
+  // Section 5.2.4: CL_MEM_OBJECT_ALLOCATION_FAILURE if there is a failure to allocate memory for
+  // data store.
   if (memory == nullptr) return CL_MEM_OBJECT_ALLOCATION_FAILURE;
   mapping->pointer = memory + mapping->offset;
   return SubmitMap(call, buffer, *mapping, [&] {
@@ -134,7 +141,8 @@ cl_int MapBuffer(EnqueueCall* call, MemObject* buffer, bool blocking, Mapping* m
     body.set_mem_id(buffer->id());
     body.set_offset(mapping->offset);
     body.set_size(mapping->bytes);
-    return call->SubmitRead(body.mutable_on(), HostRegion(mapping->pointer, mapping->bytes), blocking);
+    return call->SubmitRead(body.mutable_on(), HostRegion(mapping->pointer, mapping->bytes),
+                            blocking);
   });
 }
 
@@ -149,8 +157,8 @@ cl_int MapImage(EnqueueCall* call, MemObject* image, bool blocking, Mapping* map
     body.set_mem_id(image->id());
     EncodeSize3(mapping->image_origin, body.mutable_origin());
     EncodeSize3(mapping->image_region, body.mutable_region());
-    const HostRegion region =
-        ImageHostRegion(shape, mapping->pointer, mapping->image_region, shape.row_pitch, shape.slice_pitch);
+    const HostRegion region = ImageHostRegion(shape, mapping->pointer, mapping->image_region,
+                                              shape.row_pitch, shape.slice_pitch);
     return call->SubmitRead(body.mutable_on(), region, blocking);
   });
 }
@@ -170,15 +178,16 @@ cl_int SubmitUnmap(EnqueueCall* call, MemObject* memory, const Mapping& mapping)
     body.set_mem_id(memory->id());
     body.set_offset(mapping.offset);
     body.set_size(mapping.bytes);
-    return call->SubmitWrite(body.mutable_on(), HostRegion::Source(mapping.pointer, mapping.bytes), false);
+    return call->SubmitWrite(body.mutable_on(), HostRegion::Source(mapping.pointer, mapping.bytes),
+                             false);
   }
   const ImageShape& shape = memory->image();
   pb::EnqueueWriteImage& body = *call->command().mutable_enqueue_write_image();
   body.set_mem_id(memory->id());
   EncodeSize3(mapping.image_origin, body.mutable_origin());
   EncodeSize3(mapping.image_region, body.mutable_region());
-  const HostRegion region =
-      ImageHostRegion(shape, mapping.pointer, mapping.image_region, shape.row_pitch, shape.slice_pitch);
+  const HostRegion region = ImageHostRegion(shape, mapping.pointer, mapping.image_region,
+                                            shape.row_pitch, shape.slice_pitch);
   return call->SubmitWrite(body.mutable_on(), region, false);
 }
 
@@ -186,15 +195,17 @@ cl_int SubmitUnmap(EnqueueCall* call, MemObject* memory, const Mapping& mapping)
 
 namespace api {
 
-void* CL_API_CALL clEnqueueMapBuffer(cl_command_queue command_queue, cl_mem buffer_handle, cl_bool blocking_map,
-                                     cl_map_flags map_flags, size_t offset, size_t size,
-                                     cl_uint num_events_in_wait_list, const cl_event* event_wait_list, cl_event* event,
+void* CL_API_CALL clEnqueueMapBuffer(cl_command_queue command_queue, cl_mem buffer_handle,
+                                     cl_bool blocking_map, cl_map_flags map_flags, size_t offset,
+                                     size_t size, cl_uint num_events_in_wait_list,
+                                     const cl_event* event_wait_list, cl_event* event,
                                      cl_int* errcode_ret) noexcept {
   Queue* queue = Queue::FromHost(command_queue);
   MemObject* buffer = MemObject::FromBuffer(buffer_handle);
   cl_int status = CheckMap(queue, buffer, map_flags);
   if (status != CL_SUCCESS) return Fail(errcode_ret, status);
-  // Section 5.2.4: CL_INVALID_VALUE if region being mapped given by (offset, size) is out of bounds, or size is 0.
+  // Section 5.2.4: CL_INVALID_VALUE if region being mapped given by (offset, size) is out of
+  // bounds, or size is 0.
   if (size == 0 || offset > buffer->bytes() || size > buffer->bytes() - offset) {
     return Fail(errcode_ret, CL_INVALID_VALUE);
   }
@@ -214,18 +225,21 @@ void* CL_API_CALL clEnqueueMapBuffer(cl_command_queue command_queue, cl_mem buff
   return mapping.pointer;
 }
 
-void* CL_API_CALL clEnqueueMapImage(cl_command_queue command_queue, cl_mem image_handle, cl_bool blocking_map,
-                                    cl_map_flags map_flags, const size_t* origin, const size_t* region,
-                                    size_t* image_row_pitch, size_t* image_slice_pitch, cl_uint num_events_in_wait_list,
-                                    const cl_event* event_wait_list, cl_event* event, cl_int* errcode_ret) noexcept {
+void* CL_API_CALL clEnqueueMapImage(cl_command_queue command_queue, cl_mem image_handle,
+                                    cl_bool blocking_map, cl_map_flags map_flags,
+                                    const size_t* origin, const size_t* region,
+                                    size_t* image_row_pitch, size_t* image_slice_pitch,
+                                    cl_uint num_events_in_wait_list,
+                                    const cl_event* event_wait_list, cl_event* event,
+                                    cl_int* errcode_ret) noexcept {
   Queue* queue = Queue::FromHost(command_queue);
   MemObject* image = MemObject::FromImage(image_handle);
   cl_int status = CheckMap(queue, image, map_flags);
   if (status == CL_SUCCESS) status = CheckImageRegion(image->image(), origin, region);
   if (status != CL_SUCCESS) return Fail(errcode_ret, status);
   const ImageShape& shape = image->image();
-  // Section 5.3.6: CL_INVALID_VALUE if image_row_pitch is NULL, or if image is a 3D image, 1D or 2D image array object and
-  // image_slice_pitch is NULL.
+  // Section 5.3.6: CL_INVALID_VALUE if image_row_pitch is NULL, or if image is a 3D image, 1D or 2D
+  // image array object and image_slice_pitch is NULL.
   if (image_row_pitch == nullptr || (shape.slice_pitch != 0 && image_slice_pitch == nullptr)) {
     return Fail(errcode_ret, CL_INVALID_VALUE);
   }
@@ -247,20 +261,25 @@ void* CL_API_CALL clEnqueueMapImage(cl_command_queue command_queue, cl_mem image
   return mapping.pointer;
 }
 
-cl_int CL_API_CALL clEnqueueUnmapMemObject(cl_command_queue command_queue, cl_mem memory_handle, void* mapped_ptr,
-                                           cl_uint num_events_in_wait_list, const cl_event* event_wait_list,
+cl_int CL_API_CALL clEnqueueUnmapMemObject(cl_command_queue command_queue, cl_mem memory_handle,
+                                           void* mapped_ptr, cl_uint num_events_in_wait_list,
+                                           const cl_event* event_wait_list,
                                            cl_event* event) noexcept {
   Queue* queue = Queue::FromHost(command_queue);
   if (queue == nullptr) return CL_INVALID_COMMAND_QUEUE;
   MemObject* memory = MemObject::From(memory_handle);
-  // Section 5.5.2: CL_INVALID_MEM_OBJECT if memobj is not a valid memory object or is a pipe object.
+  // Section 5.5.2: CL_INVALID_MEM_OBJECT if memobj is not a valid memory object or is a pipe
+  // object.
   if (memory == nullptr || memory->is_pipe()) return CL_INVALID_MEM_OBJECT;
   if (&queue->context() != &memory->context()) return CL_INVALID_CONTEXT;
-  EnqueueCall call(queue, num_events_in_wait_list, event_wait_list, event, CL_COMMAND_UNMAP_MEM_OBJECT);
+  EnqueueCall call(queue, num_events_in_wait_list, event_wait_list, event,
+                   CL_COMMAND_UNMAP_MEM_OBJECT);
   CL_RETURN_IF_ERROR(call.status());
-  // CL_INVALID_VALUE if mapped_ptr is not a valid pointer returned by clEnqueueMapBuffer or clEnqueueMapImage for memobj.
+  // CL_INVALID_VALUE if mapped_ptr is not a valid pointer returned by clEnqueueMapBuffer or
+  // clEnqueueMapImage for memobj.
   Mapping mapping;
-  if (mapped_ptr == nullptr || !memory->mappings().Take(mapped_ptr, &mapping)) return CL_INVALID_VALUE;
+  if (mapped_ptr == nullptr || !memory->mappings().Take(mapped_ptr, &mapping))
+    return CL_INVALID_VALUE;
   return SubmitUnmap(&call, memory, mapping);
 }
 

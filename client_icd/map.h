@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a memory object's mappings are: regions that the application may touch between clEnqueueMap* and
-// clEnqueueUnmapMemObject. Three sorts of memory are handed out:
+// What a memory object's mappings are: regions that the application may touch between clEnqueueMap*
+// and clEnqueueUnmapMemObject. Three sorts of memory are handed out:
 //
-//   heap      buffers in the shared heap: the very bytes, nothing travels         EnqueueMapShared / EnqueueUnmapShared
-//   host_ptr  CL_MEM_USE_HOST_PTR: the application's own memory                   a read command / a write command
-//   shadow    everything else: memory of the client, laid out as the object is    the same
+//   heap      buffers in the shared heap: the very bytes, nothing travels         EnqueueMapShared
+//   / EnqueueUnmapShared host_ptr  CL_MEM_USE_HOST_PTR: the application's own memory a read command
+//   / a write command shadow    everything else: memory of the client, laid out as the object is
+//   the same
 //
-// One shadow belongs to one root object, so that overlapping mappings are coherent; it is there from the first map until
-// the last mapping is gone and the commands of its bytes have ended: whoever needs it holds a share.
-// Mappings is owned by its MemObject. Thread-safe.
+// One shadow belongs to one root object, so that overlapping mappings are coherent; it is there
+// from the first map until the last mapping is gone and the commands of its bytes have ended:
+// whoever needs it holds a share. Mappings is owned by its MemObject. Thread-safe.
 #pragma once
 
 #include <CL/cl.h>
@@ -52,7 +53,9 @@ struct Mapping {
   size_t image_region[3] = {0, 0, 0};
   std::shared_ptr<Shadow> shadow;
 
-  bool for_writing() const { return (flags & (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION)) != 0; }
+  bool for_writing() const {
+    return (flags & (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION)) != 0;
+  }
 };
 
 class Mappings {

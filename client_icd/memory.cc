@@ -12,8 +12,10 @@ namespace sluice {
 namespace {
 
 constexpr cl_mem_flags kAccessFlags = CL_MEM_READ_WRITE | CL_MEM_WRITE_ONLY | CL_MEM_READ_ONLY;
-constexpr cl_mem_flags kHostPtrFlags = CL_MEM_USE_HOST_PTR | CL_MEM_ALLOC_HOST_PTR | CL_MEM_COPY_HOST_PTR;
-constexpr cl_mem_flags kHostAccessFlags = CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_READ_ONLY | CL_MEM_HOST_NO_ACCESS;
+constexpr cl_mem_flags kHostPtrFlags =
+    CL_MEM_USE_HOST_PTR | CL_MEM_ALLOC_HOST_PTR | CL_MEM_COPY_HOST_PTR;
+constexpr cl_mem_flags kHostAccessFlags =
+    CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_READ_ONLY | CL_MEM_HOST_NO_ACCESS;
 
 bool MoreThanOne(cl_mem_flags flags) { return std::popcount(flags) > 1; }
 
@@ -21,7 +23,8 @@ bool MoreThanOne(cl_mem_flags flags) { return std::popcount(flags) > 1; }
 cl_ulong MaxAllocation(const Context& context) {
   cl_ulong largest = 0;
   for (const Device* device : context.devices()) {
-    const cl_ulong bytes = device->info().Scalar<cl_ulong>(CL_DEVICE_MAX_MEM_ALLOC_SIZE, ~cl_ulong{0});
+    const cl_ulong bytes =
+        device->info().Scalar<cl_ulong>(CL_DEVICE_MAX_MEM_ALLOC_SIZE, ~cl_ulong{0});
     if (bytes > largest) largest = bytes;
   }
   return largest;
@@ -30,26 +33,31 @@ cl_ulong MaxAllocation(const Context& context) {
 }  // namespace
 
 cl_int CheckMemFlags(cl_mem_flags flags) {
-  // Section 5.2.1: CL_INVALID_VALUE if values specified in flags are not valid as defined in the memory flags table, which
-  // makes each of these groups exclusive, and USE_HOST_PTR with either of the other two.
-  if ((flags & ~(kAccessFlags | kHostPtrFlags | kHostAccessFlags | CL_MEM_KERNEL_READ_AND_WRITE)) != 0) {
+  // Section 5.2.1: CL_INVALID_VALUE if values specified in flags are not valid as defined in the
+  // memory flags table, which makes each of these groups exclusive, and USE_HOST_PTR with either of
+  // the other two.
+  if ((flags & ~(kAccessFlags | kHostPtrFlags | kHostAccessFlags | CL_MEM_KERNEL_READ_AND_WRITE)) !=
+      0) {
     return CL_INVALID_VALUE;
   }
-  if (MoreThanOne(flags & kAccessFlags) || MoreThanOne(flags & kHostAccessFlags)) return CL_INVALID_VALUE;
-  if ((flags & CL_MEM_USE_HOST_PTR) != 0 && MoreThanOne(flags & kHostPtrFlags)) return CL_INVALID_VALUE;
+  if (MoreThanOne(flags & kAccessFlags) || MoreThanOne(flags & kHostAccessFlags))
+    return CL_INVALID_VALUE;
+  if ((flags & CL_MEM_USE_HOST_PTR) != 0 && MoreThanOne(flags & kHostPtrFlags))
+    return CL_INVALID_VALUE;
   return CL_SUCCESS;
 }
 
 cl_int CheckHostPtr(cl_mem_flags flags, const void* host_ptr) {
-  // Section 5.2.1: CL_INVALID_HOST_PTR if host_ptr is NULL and CL_MEM_USE_HOST_PTR or CL_MEM_COPY_HOST_PTR are set in flags,
-  // or if host_ptr is not NULL but neither of them is set.
+  // Section 5.2.1: CL_INVALID_HOST_PTR if host_ptr is NULL and CL_MEM_USE_HOST_PTR or
+  // CL_MEM_COPY_HOST_PTR are set in flags, or if host_ptr is not NULL but neither of them is set.
   const bool wanted = (flags & (CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR)) != 0;
   return wanted == (host_ptr != nullptr) ? CL_SUCCESS : CL_INVALID_HOST_PTR;
 }
 
 cl_int InheritMemFlags(cl_mem_flags parent, cl_mem_flags* flags) {
-  // Section 5.2.1, clCreateSubBuffer: CL_INVALID_VALUE if the buffer was created with CL_MEM_WRITE_ONLY and flags specifies
-  // CL_MEM_READ_WRITE or CL_MEM_READ_ONLY, and so on; or if flags specifies a CL_MEM_*_HOST_PTR.
+  // Section 5.2.1, clCreateSubBuffer: CL_INVALID_VALUE if the buffer was created with
+  // CL_MEM_WRITE_ONLY and flags specifies CL_MEM_READ_WRITE or CL_MEM_READ_ONLY, and so on; or if
+  // flags specifies a CL_MEM_*_HOST_PTR.
   if ((*flags & kHostPtrFlags) != 0) return CL_INVALID_VALUE;
   if ((parent & CL_MEM_WRITE_ONLY) != 0 && (*flags & (CL_MEM_READ_WRITE | CL_MEM_READ_ONLY)) != 0) {
     return CL_INVALID_VALUE;
@@ -57,9 +65,12 @@ cl_int InheritMemFlags(cl_mem_flags parent, cl_mem_flags* flags) {
   if ((parent & CL_MEM_READ_ONLY) != 0 && (*flags & (CL_MEM_READ_WRITE | CL_MEM_WRITE_ONLY)) != 0) {
     return CL_INVALID_VALUE;
   }
-  if ((parent & CL_MEM_HOST_WRITE_ONLY) != 0 && (*flags & CL_MEM_HOST_READ_ONLY) != 0) return CL_INVALID_VALUE;
-  if ((parent & CL_MEM_HOST_READ_ONLY) != 0 && (*flags & CL_MEM_HOST_WRITE_ONLY) != 0) return CL_INVALID_VALUE;
-  if ((parent & CL_MEM_HOST_NO_ACCESS) != 0 && (*flags & (CL_MEM_HOST_READ_ONLY | CL_MEM_HOST_WRITE_ONLY)) != 0) {
+  if ((parent & CL_MEM_HOST_WRITE_ONLY) != 0 && (*flags & CL_MEM_HOST_READ_ONLY) != 0)
+    return CL_INVALID_VALUE;
+  if ((parent & CL_MEM_HOST_READ_ONLY) != 0 && (*flags & CL_MEM_HOST_WRITE_ONLY) != 0)
+    return CL_INVALID_VALUE;
+  if ((parent & CL_MEM_HOST_NO_ACCESS) != 0 &&
+      (*flags & (CL_MEM_HOST_READ_ONLY | CL_MEM_HOST_WRITE_ONLY)) != 0) {
     return CL_INVALID_VALUE;
   }
   if ((*flags & kAccessFlags) == 0) *flags |= parent & kAccessFlags;
@@ -68,7 +79,9 @@ cl_int InheritMemFlags(cl_mem_flags parent, cl_mem_flags* flags) {
   return CL_SUCCESS;
 }
 
-cl_mem_flags WireMemFlags(cl_mem_flags flags) { return flags & ~(CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR); }
+cl_mem_flags WireMemFlags(cl_mem_flags flags) {
+  return flags & ~(CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR);
+}
 
 bool IsAligned(uint64_t origin, const Device& device) {
   const uint64_t bits = device.info().Scalar<cl_uint>(CL_DEVICE_MEM_BASE_ADDR_ALIGN, 8);
@@ -76,7 +89,9 @@ bool IsAligned(uint64_t origin, const Device& device) {
 }
 
 MemObject::MemObject(Ref<Context> context, Description description)
-    : ClObject(context->session().NextId()), context_(std::move(context)), about_(std::move(description)) {}
+    : ClObject(context->session().NextId()),
+      context_(std::move(context)),
+      about_(std::move(description)) {}
 
 MemObject::~MemObject() {
   if (made_) session().ReleaseObject(id());
@@ -108,16 +123,21 @@ void MemObject::SetMade(const pb::MemoryPlacement& placement) {
 }
 
 cl_int MemObject::CheckHostRead() const {
-  return (about_.flags & (CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_NO_ACCESS)) != 0 ? CL_INVALID_OPERATION : CL_SUCCESS;
+  return (about_.flags & (CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_NO_ACCESS)) != 0
+             ? CL_INVALID_OPERATION
+             : CL_SUCCESS;
 }
 
 cl_int MemObject::CheckHostWrite() const {
-  return (about_.flags & (CL_MEM_HOST_READ_ONLY | CL_MEM_HOST_NO_ACCESS)) != 0 ? CL_INVALID_OPERATION : CL_SUCCESS;
+  return (about_.flags & (CL_MEM_HOST_READ_ONLY | CL_MEM_HOST_NO_ACCESS)) != 0
+             ? CL_INVALID_OPERATION
+             : CL_SUCCESS;
 }
 
 cl_int MemObject::CheckAlignment(const Device& device) const {
   const bool is_sub_buffer = is_buffer() && about_.parent;
-  return is_sub_buffer && !IsAligned(about_.origin, device) ? CL_MISALIGNED_SUB_BUFFER_OFFSET : CL_SUCCESS;
+  return is_sub_buffer && !IsAligned(about_.origin, device) ? CL_MISALIGNED_SUB_BUFFER_OFFSET
+                                                            : CL_SUCCESS;
 }
 
 cl_int MemObject::GetInfo(cl_mem_info param_name, const InfoSink& sink) {
@@ -130,7 +150,8 @@ cl_int MemObject::GetInfo(cl_mem_info param_name, const InfoSink& sink) {
       if (is_buffer()) return sink.Value<size_t>(about_.bytes);
       break;
     case CL_MEM_HOST_PTR:
-      // Section 5.5.5: the host_ptr argument if CL_MEM_USE_HOST_PTR is specified, for sub-buffers plus origin; else NULL.
+      // Section 5.5.5: the host_ptr argument if CL_MEM_USE_HOST_PTR is specified, for sub-buffers
+      // plus origin; else NULL.
       return sink.Value<void*>(about_.host_ptr);
     case CL_MEM_MAP_COUNT:
       return sink.Value<cl_uint>(mappings_.count());
@@ -143,7 +164,8 @@ cl_int MemObject::GetInfo(cl_mem_info param_name, const InfoSink& sink) {
     case CL_MEM_OFFSET:
       return sink.Value<size_t>(is_buffer() ? about_.origin : 0);
     case CL_MEM_USES_SVM_POINTER:
-      return sink.Value<cl_bool>(uses_host_ptr() && IsSvmPointer(*context_, about_.host_ptr) ? CL_TRUE : CL_FALSE);
+      return sink.Value<cl_bool>(
+          uses_host_ptr() && IsSvmPointer(*context_, about_.host_ptr) ? CL_TRUE : CL_FALSE);
     case CL_MEM_PROPERTIES:
       return sink.Array(about_.properties.WithTerminator());
     default:
@@ -167,7 +189,8 @@ cl_int MakeBuffer(MemObject* memory, const void* contents) {
       contents != nullptr && context.buffers_in_heap() && memory->bytes() > kInlineTransferBytes;
   body.set_fill_later(fill_later);
   std::string_view payload;
-  if (contents != nullptr && !fill_later) payload = {static_cast<const char*>(contents), memory->bytes()};
+  if (contents != nullptr && !fill_later)
+    payload = {static_cast<const char*>(contents), memory->bytes()};
   // Contents that lie nowhere in the heap travel as one frame.
   if (payload.size() > kMaxFrameBytes - 4096) return CL_MEM_OBJECT_ALLOCATION_FAILURE;
   pb::Answer answer;
@@ -180,20 +203,23 @@ cl_int MakeBuffer(MemObject* memory, const void* contents) {
   return CL_SUCCESS;
 }
 
-cl_mem CreateBuffer(cl_context context_handle, const cl_mem_properties* properties, cl_mem_flags flags, size_t size,
-                    void* host_ptr, cl_int* errcode_ret) {
+cl_mem CreateBuffer(cl_context context_handle, const cl_mem_properties* properties,
+                    cl_mem_flags flags, size_t size, void* host_ptr, cl_int* errcode_ret) {
   Context* context = Context::From(context_handle);
   if (context == nullptr) return Fail(errcode_ret, CL_INVALID_CONTEXT);
   MemObject::Description about;
-  // Section 5.2.1: CL_INVALID_PROPERTY if a property name in properties is not a supported property name. None is.
+  // Section 5.2.1: CL_INVALID_PROPERTY if a property name in properties is not a supported property
+  // name. None is.
   if (!ReadProperties(properties, &about.properties) || !about.properties.words.empty()) {
     return Fail(errcode_ret, CL_INVALID_PROPERTY);
   }
   cl_int status = CheckMemFlags(flags);
   // CL_INVALID_VALUE: CL_MEM_KERNEL_READ_AND_WRITE is only for clGetSupportedImageFormats.
   if ((flags & CL_MEM_KERNEL_READ_AND_WRITE) != 0) status = CL_INVALID_VALUE;
-  // CL_INVALID_BUFFER_SIZE if size is 0, or greater than CL_DEVICE_MAX_MEM_ALLOC_SIZE for all devices in context.
-  if (status == CL_SUCCESS && (size == 0 || size > MaxAllocation(*context))) status = CL_INVALID_BUFFER_SIZE;
+  // CL_INVALID_BUFFER_SIZE if size is 0, or greater than CL_DEVICE_MAX_MEM_ALLOC_SIZE for all
+  // devices in context.
+  if (status == CL_SUCCESS && (size == 0 || size > MaxAllocation(*context)))
+    status = CL_INVALID_BUFFER_SIZE;
   if (status == CL_SUCCESS) status = CheckHostPtr(flags, host_ptr);
   if (status != CL_SUCCESS) return Fail(errcode_ret, status);
 
@@ -209,13 +235,15 @@ cl_mem CreateBuffer(cl_context context_handle, const cl_mem_properties* properti
 
 // The region of a new sub-buffer (section 5.2.1).
 cl_int CheckSubBuffer(const MemObject& parent, cl_buffer_create_type type, const void* info) {
-  // CL_INVALID_VALUE if the value specified in buffer_create_type is not valid, or buffer_create_info is NULL.
+  // CL_INVALID_VALUE if the value specified in buffer_create_type is not valid, or
+  // buffer_create_info is NULL.
   if (type != CL_BUFFER_CREATE_TYPE_REGION || info == nullptr) return CL_INVALID_VALUE;
   const auto& region = *static_cast<const cl_buffer_region*>(info);
   // CL_INVALID_BUFFER_SIZE if the size of the region is 0.
   if (region.size == 0) return CL_INVALID_BUFFER_SIZE;
   // CL_INVALID_VALUE if the region specified by (origin, size) is out of bounds in buffer.
-  if (region.origin > parent.bytes() || region.size > parent.bytes() - region.origin) return CL_INVALID_VALUE;
+  if (region.origin > parent.bytes() || region.size > parent.bytes() - region.origin)
+    return CL_INVALID_VALUE;
   // CL_MISALIGNED_SUB_BUFFER_OFFSET if there are no devices in context for which origin is aligned.
   for (const Device* device : parent.context().devices()) {
     if (IsAligned(region.origin, *device)) return CL_SUCCESS;
@@ -227,26 +255,31 @@ cl_int CheckSubBuffer(const MemObject& parent, cl_buffer_create_type type, const
 
 namespace api {
 
-cl_mem CL_API_CALL clCreateBuffer(cl_context context, cl_mem_flags flags, size_t size, void* host_ptr,
-                                  cl_int* errcode_ret) noexcept {
+cl_mem CL_API_CALL clCreateBuffer(cl_context context, cl_mem_flags flags, size_t size,
+                                  void* host_ptr, cl_int* errcode_ret) noexcept {
   return CreateBuffer(context, nullptr, flags, size, host_ptr, errcode_ret);
 }
 
-cl_mem CL_API_CALL clCreateBufferWithProperties(cl_context context, const cl_mem_properties* properties,
+cl_mem CL_API_CALL clCreateBufferWithProperties(cl_context context,
+                                                const cl_mem_properties* properties,
                                                 cl_mem_flags flags, size_t size, void* host_ptr,
                                                 cl_int* errcode_ret) noexcept {
   return CreateBuffer(context, properties, flags, size, host_ptr, errcode_ret);
 }
 
-cl_mem CL_API_CALL clCreateSubBuffer(cl_mem buffer, cl_mem_flags flags, cl_buffer_create_type buffer_create_type,
+cl_mem CL_API_CALL clCreateSubBuffer(cl_mem buffer, cl_mem_flags flags,
+                                     cl_buffer_create_type buffer_create_type,
                                      const void* buffer_create_info, cl_int* errcode_ret) noexcept {
   MemObject* parent = MemObject::FromBuffer(buffer);
-  // Section 5.2.1: CL_INVALID_MEM_OBJECT if buffer is not a valid buffer object or is a sub-buffer object.
-  if (parent == nullptr || parent->parent() != nullptr) return Fail(errcode_ret, CL_INVALID_MEM_OBJECT);
+  // Section 5.2.1: CL_INVALID_MEM_OBJECT if buffer is not a valid buffer object or is a sub-buffer
+  // object.
+  if (parent == nullptr || parent->parent() != nullptr)
+    return Fail(errcode_ret, CL_INVALID_MEM_OBJECT);
   cl_int status = CheckMemFlags(flags);
   if ((flags & CL_MEM_KERNEL_READ_AND_WRITE) != 0) status = CL_INVALID_VALUE;
   if (status == CL_SUCCESS) status = InheritMemFlags(parent->flags(), &flags);
-  if (status == CL_SUCCESS) status = CheckSubBuffer(*parent, buffer_create_type, buffer_create_info);
+  if (status == CL_SUCCESS)
+    status = CheckSubBuffer(*parent, buffer_create_type, buffer_create_info);
   if (status != CL_SUCCESS) return Fail(errcode_ret, status);
 
   const auto& region = *static_cast<const cl_buffer_region*>(buffer_create_info);
@@ -256,7 +289,8 @@ cl_mem CL_API_CALL clCreateSubBuffer(cl_mem buffer, cl_mem_flags flags, cl_buffe
   about.origin = region.origin;
   if (parent->uses_host_ptr()) about.host_ptr = parent->host_ptr() + region.origin;
   about.parent = Ref<MemObject>(parent);
-  auto memory = Ref<MemObject>::Adopt(new MemObject(Ref<Context>(&parent->context()), std::move(about)));
+  auto memory =
+      Ref<MemObject>::Adopt(new MemObject(Ref<Context>(&parent->context()), std::move(about)));
   ScopedCommand command;
   pb::CreateSubBuffer& body = *command->mutable_create_sub_buffer();
   body.set_mem_id(memory->id());
@@ -279,15 +313,17 @@ cl_int CL_API_CALL clReleaseMemObject(cl_mem memory) noexcept {
   return ReleaseHandle<MemObject>(memory, CL_INVALID_MEM_OBJECT);
 }
 
-cl_int CL_API_CALL clGetMemObjectInfo(cl_mem memory_handle, cl_mem_info param_name, size_t param_value_size,
-                                      void* param_value, size_t* param_value_size_ret) noexcept {
+cl_int CL_API_CALL clGetMemObjectInfo(cl_mem memory_handle, cl_mem_info param_name,
+                                      size_t param_value_size, void* param_value,
+                                      size_t* param_value_size_ret) noexcept {
   MemObject* memory = MemObject::From(memory_handle);
   if (memory == nullptr) return CL_INVALID_MEM_OBJECT;
   return memory->GetInfo(param_name, InfoSink(param_value_size, param_value, param_value_size_ret));
 }
 
 cl_int CL_API_CALL clSetMemObjectDestructorCallback(cl_mem memory_handle,
-                                                    void(CL_CALLBACK* pfn_notify)(cl_mem memobj, void* user_data),
+                                                    void(CL_CALLBACK* pfn_notify)(cl_mem memobj,
+                                                                                  void* user_data),
                                                     void* user_data) noexcept {
   MemObject* memory = MemObject::From(memory_handle);
   if (memory == nullptr) return CL_INVALID_MEM_OBJECT;

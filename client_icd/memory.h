@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// A memory object: buffer, sub-buffer, image or pipe, one class for the four as for the application (cl_mem). Everything it
-// was made from is kept here, so that queries and checks need no traffic.
+// A memory object: buffer, sub-buffer, image or pipe, one class for the four as for the application
+// (cl_mem). Everything it was made from is kept here, so that queries and checks need no traffic.
 //
-// Where the bytes lie: in the session's shared heap (a CPU device of a local session), at heap(); else with the worker.
-// CL_MEM_USE_HOST_PTR memory lies with the worker as well: the application's memory is filled and read by maps (map.h).
+// Where the bytes lie: in the session's shared heap (a CPU device of a local session), at heap();
+// else with the worker. CL_MEM_USE_HOST_PTR memory lies with the worker as well: the application's
+// memory is filled and read by maps (map.h).
 //
-// Keeps its context and, if it is made from another memory object, that one. Held by the application and by commands whose
-// end it must see. Thread-safe: constant once the handle is given out, but for the mappings, which have their own lock.
+// Keeps its context and, if it is made from another memory object, that one. Held by the
+// application and by commands whose end it must see. Thread-safe: constant once the handle is given
+// out, but for the mappings, which have their own lock.
 #pragma once
 
 #include <CL/cl.h>
@@ -27,7 +29,8 @@ struct ImageShape {
   cl_image_desc desc = {};  // As given, memory object aside.
   size_t element_bytes = 0;
   ImageExtent extent = {};
-  // Of the application's memory for USE_HOST_PTR, and what CL_IMAGE_ROW_PITCH reports: as given, else tightly packed.
+  // Of the application's memory for USE_HOST_PTR, and what CL_IMAGE_ROW_PITCH reports: as given,
+  // else tightly packed.
   size_t row_pitch = 0;
   size_t slice_pitch = 0;  // 0 where the type has no slices or layers.
 
@@ -79,14 +82,16 @@ class MemObject : public ClObject<MemObject, cl_mem, ObjectKind::kMemory> {
   // The buffer whose memory this one is a part of, or itself.
   MemObject& root() { return is_buffer() && about_.parent ? *about_.parent : *this; }
 
-  // The worker has made it: from now on it is released on the wire too. Before the handle is given out.
+  // The worker has made it: from now on it is released on the wire too. Before the handle is given
+  // out.
   void SetMade(const pb::MemoryPlacement& placement);
   // The buffer's bytes in the shared heap; null if they are not there.
   uint8_t* heap() const { return heap_; }
 
   Mappings& mappings() { return mappings_; }
 
-  // CL_INVALID_OPERATION if the flags forbid the host to read or write (section 5.2.1, CL_MEM_HOST_*).
+  // CL_INVALID_OPERATION if the flags forbid the host to read or write (section 5.2.1,
+  // CL_MEM_HOST_*).
   cl_int CheckHostRead() const;
   cl_int CheckHostWrite() const;
   // CL_MISALIGNED_SUB_BUFFER_OFFSET if this is a sub-buffer whose origin does not suit the device.
@@ -104,12 +109,12 @@ class MemObject : public ClObject<MemObject, cl_mem, ObjectKind::kMemory> {
   Mappings mappings_;
 };
 
-// Flags of a new buffer, image or pipe (section 5.2.1): CL_INVALID_VALUE for unknown or contradicting ones,
-// CL_INVALID_HOST_PTR for a pointer that does not go with them.
+// Flags of a new buffer, image or pipe (section 5.2.1): CL_INVALID_VALUE for unknown or
+// contradicting ones, CL_INVALID_HOST_PTR for a pointer that does not go with them.
 cl_int CheckMemFlags(cl_mem_flags flags);
 cl_int CheckHostPtr(cl_mem_flags flags, const void* host_ptr);
-// A sub-buffer's or buffer-made image's flags, completed from the parent's (sections 5.2.1 and 5.3.1); CL_INVALID_VALUE if
-// they contradict.
+// A sub-buffer's or buffer-made image's flags, completed from the parent's (sections 5.2.1
+// and 5.3.1); CL_INVALID_VALUE if they contradict.
 cl_int InheritMemFlags(cl_mem_flags parent, cl_mem_flags* flags);
 // What of the flags the worker's driver sees.
 cl_mem_flags WireMemFlags(cl_mem_flags flags);

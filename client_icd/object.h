@@ -25,6 +25,7 @@
 
 namespace sluice {
 
+// NOLINTNEXTLINE(readability-identifier-naming): a constant, though its value is elsewhere.
 extern const cl_icd_dispatch kIcdDispatch;
 
 enum class ObjectKind : uint32_t {
@@ -98,8 +99,8 @@ class Ref {
   Ref(const Ref& other) : Ref(other.object_) {}
   Ref(Ref&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
   template <typename U, typename = std::enable_if_t<std::is_convertible_v<U*, T*>>>
-  Ref(Ref<U> other)
-      : object_(other.Detach()) {}  // NOLINT(google-explicit-constructor): as a pointer converts.
+  // NOLINTNEXTLINE(google-explicit-constructor): as a pointer converts.
+  Ref(Ref<U> other) : object_(other.Detach()) {}
   Ref& operator=(Ref other) noexcept {
     std::swap(object_, other.object_);
     return *this;

@@ -11,7 +11,8 @@
 
 namespace sluice {
 
-Program::Program(Ref<Context> context, Origin origin, std::span<Device* const> devices, std::string text)
+Program::Program(Ref<Context> context, Origin origin, std::span<Device* const> devices,
+                 std::string text)
     : ClObject(context->session().NextId()),
       context_(std::move(context)),
       origin_(origin),
@@ -36,9 +37,11 @@ bool Program::ListedLocked(size_t index, const Uint64List& device_ids) const {
 cl_int Program::BeginBuild(Step step, const Uint64List& device_ids, std::string options) {
   absl::MutexLock lock(&mu_);
   for (size_t i = 0; i < states_.size(); ++i) {
-    // Section 5.8.2: CL_INVALID_OPERATION if the build of a program executable for any of the devices listed in
-    // device_list by a previous call to clBuildProgram for program has not completed.
-    if (ListedLocked(i, device_ids) && states_[i].status == CL_BUILD_IN_PROGRESS) return CL_INVALID_OPERATION;
+    // Section 5.8.2: CL_INVALID_OPERATION if the build of a program executable for any of the
+    // devices listed in device_list by a previous call to clBuildProgram for program has not
+    // completed.
+    if (ListedLocked(i, device_ids) && states_[i].status == CL_BUILD_IN_PROGRESS)
+      return CL_INVALID_OPERATION;
   }
   // Sections 5.8.2 and 5.8.3: CL_INVALID_OPERATION if there are kernel objects attached to program.
   if (step != Step::kLink && kernels_ > 0) return CL_INVALID_OPERATION;
@@ -55,7 +58,8 @@ cl_int Program::BeginBuild(Step step, const Uint64List& device_ids, std::string 
 void Program::EndBuild(const Uint64List& device_ids, cl_int status, const pb::ProgramState& state) {
   absl::MutexLock lock(&mu_);
   for (size_t i = 0; i < states_.size(); ++i) {
-    if (ListedLocked(i, device_ids)) states_[i].status = status == CL_SUCCESS ? CL_BUILD_SUCCESS : CL_BUILD_ERROR;
+    if (ListedLocked(i, device_ids))
+      states_[i].status = status == CL_SUCCESS ? CL_BUILD_SUCCESS : CL_BUILD_ERROR;
     for (const pb::ProgramState::Device& device : state.devices()) {
       if (device.device_id() != device_pointers_[i]->id()) continue;
       states_[i].status = device.build_status();
@@ -85,7 +89,8 @@ bool Program::HasExecutableFor(const Device& device) const {
     if (device_pointers_[i] != &device) continue;
     // Built-in kernels need no build.
     if (origin_ == Origin::kBuiltIn) return true;
-    // A compiled object or a library is no executable; an answer without a type leaves it to the driver.
+    // A compiled object or a library is no executable; an answer without a type leaves it to the
+    // driver.
     const cl_program_binary_type type = states_[i].binary_type;
     return states_[i].status == CL_BUILD_SUCCESS &&
            (type == CL_PROGRAM_BINARY_TYPE_EXECUTABLE || type == CL_PROGRAM_BINARY_TYPE_NONE);
@@ -123,15 +128,19 @@ cl_int Program::GetBinaries(const InfoSink& sink) {
     if (sink.size_ret() != nullptr) *sink.size_ret() = devices_.size() * sizeof(unsigned char*);
     return CL_SUCCESS;
   }
-  // Section 5.8.7: param_value points to an array of n pointers allocated by the caller, n the number of devices.
+  // Section 5.8.7: param_value points to an array of n pointers allocated by the caller, n the
+  // number of devices.
   if (sink.room() < devices_.size() * sizeof(unsigned char*)) return CL_INVALID_VALUE;
   std::string size_bytes;
   std::string binaries;
-  CL_RETURN_IF_ERROR(FetchInfo(session(), {pb::GetInfo::PROGRAM, id(), CL_PROGRAM_BINARY_SIZES}, &size_bytes));
-  CL_RETURN_IF_ERROR(FetchInfo(session(), {pb::GetInfo::PROGRAM, id(), CL_PROGRAM_BINARIES}, &binaries));
+  CL_RETURN_IF_ERROR(
+      FetchInfo(session(), {pb::GetInfo::PROGRAM, id(), CL_PROGRAM_BINARY_SIZES}, &size_bytes));
+  CL_RETURN_IF_ERROR(
+      FetchInfo(session(), {pb::GetInfo::PROGRAM, id(), CL_PROGRAM_BINARIES}, &binaries));
   std::vector<size_t> sizes(size_bytes.size() / sizeof(size_t));
   std::memcpy(sizes.data(), size_bytes.data(), sizes.size() * sizeof(size_t));
-  // The worker is not believed: what it sent must fit what it announced, and the application's array.
+  // The worker is not believed: what it sent must fit what it announced, and the application's
+  // array.
   size_t offset = 0;
   unsigned char** out = static_cast<unsigned char**>(sink.value());
   if (sizes.size() != devices_.size()) return CL_OUT_OF_RESOURCES;
@@ -159,7 +168,8 @@ cl_int Program::GetInfo(cl_program_info param_name, const InfoSink& sink) {
       return sink.Array(handles);
     }
     case CL_PROGRAM_SOURCE:
-      // Section 5.8.7: "a null string or the appropriate program source code is returned" for other programs.
+      // Section 5.8.7: "a null string or the appropriate program source code is returned" for other
+      // programs.
       return sink.String(origin_ == Origin::kSource ? std::string_view(text_) : std::string_view());
     case CL_PROGRAM_IL:
       return sink.Bytes(text_.data(), origin_ == Origin::kIl ? text_.size() : 0);
@@ -167,7 +177,8 @@ cl_int Program::GetInfo(cl_program_info param_name, const InfoSink& sink) {
       return GetBinaries(sink);
     case CL_PROGRAM_NUM_KERNELS:
     case CL_PROGRAM_KERNEL_NAMES:
-      // CL_INVALID_PROGRAM_EXECUTABLE if a successful program executable has not been built for at least one device.
+      // CL_INVALID_PROGRAM_EXECUTABLE if a successful program executable has not been built for at
+      // least one device.
       if (!HasExecutable()) return CL_INVALID_PROGRAM_EXECUTABLE;
       [[fallthrough]];
     default:
@@ -175,7 +186,8 @@ cl_int Program::GetInfo(cl_program_info param_name, const InfoSink& sink) {
   }
 }
 
-cl_int Program::GetBuildInfo(const Device& device, cl_program_build_info param_name, const InfoSink& sink) {
+cl_int Program::GetBuildInfo(const Device& device, cl_program_build_info param_name,
+                             const InfoSink& sink) {
   BuildState state;
   {
     absl::MutexLock lock(&mu_);
@@ -194,7 +206,8 @@ cl_int Program::GetBuildInfo(const Device& device, cl_program_build_info param_n
       break;
     case CL_PROGRAM_BINARY_TYPE:
       // What a loaded binary is before its build only the driver knows.
-      if (state.status != CL_BUILD_NONE) return sink.Value<cl_program_binary_type>(state.binary_type);
+      if (state.status != CL_BUILD_NONE)
+        return sink.Value<cl_program_binary_type>(state.binary_type);
       break;
     default:
       break;
@@ -205,8 +218,8 @@ cl_int Program::GetBuildInfo(const Device& device, cl_program_build_info param_n
 namespace {
 
 // Sends the command that makes `program`; the handle, or null with the error.
-cl_program Make(Ref<Program> program, const pb::Command& command, std::string_view payload, pb::Answer* answer,
-                cl_int* errcode_ret) {
+cl_program Make(Ref<Program> program, const pb::Command& command, std::string_view payload,
+                pb::Answer* answer, cl_int* errcode_ret) {
   const cl_int status = program->stream().Call(command, payload, answer);
   if (status != CL_SUCCESS) return Fail(errcode_ret, status);
   program->SetMade();
@@ -225,14 +238,15 @@ std::vector<Device*> PickDevices(const Context& context, const Uint64List& ids) 
   return picked;
 }
 
-cl_program CreateWithIl(cl_context context_handle, const void* il, size_t length, cl_int* errcode_ret) {
+cl_program CreateWithIl(cl_context context_handle, const void* il, size_t length,
+                        cl_int* errcode_ret) {
   Context* context = Context::From(context_handle);
   if (context == nullptr) return Fail(errcode_ret, CL_INVALID_CONTEXT);
   // Section 5.8.1: CL_INVALID_VALUE if il is NULL or if length is zero.
   if (il == nullptr || length == 0) return Fail(errcode_ret, CL_INVALID_VALUE);
   const std::string_view payload(static_cast<const char*>(il), length);
-  auto program = Ref<Program>::Adopt(
-      new Program(Ref<Context>(context), Program::Origin::kIl, context->devices(), std::string(payload)));
+  auto program = Ref<Program>::Adopt(new Program(Ref<Context>(context), Program::Origin::kIl,
+                                                 context->devices(), std::string(payload)));
   ScopedCommand command;
   pb::CreateProgramWithIl& body = *command->mutable_create_program_with_il();
   body.set_program_id(program->id());
@@ -244,8 +258,9 @@ cl_program CreateWithIl(cl_context context_handle, const void* il, size_t length
 
 namespace api {
 
-cl_program CL_API_CALL clCreateProgramWithSource(cl_context context_handle, cl_uint count, const char** strings,
-                                                 const size_t* lengths, cl_int* errcode_ret) noexcept {
+cl_program CL_API_CALL clCreateProgramWithSource(cl_context context_handle, cl_uint count,
+                                                 const char** strings, const size_t* lengths,
+                                                 cl_int* errcode_ret) noexcept {
   Context* context = Context::From(context_handle);
   if (context == nullptr) return Fail(errcode_ret, CL_INVALID_CONTEXT);
   // Section 5.8.1: CL_INVALID_VALUE if count is zero or if strings or any entry in strings is NULL.
@@ -259,8 +274,8 @@ cl_program CL_API_CALL clCreateProgramWithSource(cl_context context_handle, cl_u
       source.append(strings[i]);
     }
   }
-  auto program = Ref<Program>::Adopt(
-      new Program(Ref<Context>(context), Program::Origin::kSource, context->devices(), std::move(source)));
+  auto program = Ref<Program>::Adopt(new Program(Ref<Context>(context), Program::Origin::kSource,
+                                                 context->devices(), std::move(source)));
   ScopedCommand command;
   pb::CreateProgramWithSource& body = *command->mutable_create_program_with_source();
   body.set_program_id(program->id());
@@ -270,22 +285,27 @@ cl_program CL_API_CALL clCreateProgramWithSource(cl_context context_handle, cl_u
 }
 
 cl_program CL_API_CALL clCreateProgramWithBinary(cl_context context_handle, cl_uint num_devices,
-                                                 const cl_device_id* device_list, const size_t* lengths,
-                                                 const unsigned char** binaries, cl_int* binary_status,
+                                                 const cl_device_id* device_list,
+                                                 const size_t* lengths,
+                                                 const unsigned char** binaries,
+                                                 cl_int* binary_status,
                                                  cl_int* errcode_ret) noexcept {
   Context* context = Context::From(context_handle);
   if (context == nullptr) return Fail(errcode_ret, CL_INVALID_CONTEXT);
-  // Section 5.8.1: CL_INVALID_VALUE if device_list is NULL or num_devices is zero, or lengths or binaries is NULL.
+  // Section 5.8.1: CL_INVALID_VALUE if device_list is NULL or num_devices is zero, or lengths or
+  // binaries is NULL.
   if (device_list == nullptr || num_devices == 0 || lengths == nullptr || binaries == nullptr) {
     return Fail(errcode_ret, CL_INVALID_VALUE);
   }
   ScopedCommand command;
   pb::CreateProgramWithBinary& body = *command->mutable_create_program_with_binary();
-  cl_int status = ReadDevices(num_devices, device_list, context->devices(), body.mutable_device_ids());
+  cl_int status =
+      ReadDevices(num_devices, device_list, context->devices(), body.mutable_device_ids());
   if (status != CL_SUCCESS) return Fail(errcode_ret, status);
   std::string payload;
   for (cl_uint i = 0; i < num_devices; ++i) {
-    // CL_INVALID_VALUE if any entry in lengths[i] is zero or binaries[i] is NULL, also as that device's status.
+    // CL_INVALID_VALUE if any entry in lengths[i] is zero or binaries[i] is NULL, also as that
+    // device's status.
     const bool bad = lengths[i] == 0 || binaries[i] == nullptr;
     if (binary_status != nullptr) binary_status[i] = bad ? CL_INVALID_VALUE : CL_SUCCESS;
     if (bad) status = CL_INVALID_VALUE;
@@ -316,16 +336,22 @@ cl_program CL_API_CALL clCreateProgramWithILKHR(cl_context context, const void* 
   return CreateWithIl(context, il, length, errcode_ret);
 }
 
-cl_program CL_API_CALL clCreateProgramWithBuiltInKernels(cl_context context_handle, cl_uint num_devices,
-                                                         const cl_device_id* device_list, const char* kernel_names,
+cl_program CL_API_CALL clCreateProgramWithBuiltInKernels(cl_context context_handle,
+                                                         cl_uint num_devices,
+                                                         const cl_device_id* device_list,
+                                                         const char* kernel_names,
                                                          cl_int* errcode_ret) noexcept {
   Context* context = Context::From(context_handle);
   if (context == nullptr) return Fail(errcode_ret, CL_INVALID_CONTEXT);
-  // Section 5.8.1: CL_INVALID_VALUE if device_list is NULL or num_devices is zero, or kernel_names is NULL.
-  if (device_list == nullptr || num_devices == 0 || kernel_names == nullptr) return Fail(errcode_ret, CL_INVALID_VALUE);
+  // Section 5.8.1: CL_INVALID_VALUE if device_list is NULL or num_devices is zero, or kernel_names
+  // is NULL.
+  if (device_list == nullptr || num_devices == 0 || kernel_names == nullptr)
+    return Fail(errcode_ret, CL_INVALID_VALUE);
   ScopedCommand command;
-  pb::CreateProgramWithBuiltInKernels& body = *command->mutable_create_program_with_built_in_kernels();
-  const cl_int status = ReadDevices(num_devices, device_list, context->devices(), body.mutable_device_ids());
+  pb::CreateProgramWithBuiltInKernels& body =
+      *command->mutable_create_program_with_built_in_kernels();
+  const cl_int status =
+      ReadDevices(num_devices, device_list, context->devices(), body.mutable_device_ids());
   if (status != CL_SUCCESS) return Fail(errcode_ret, status);
   auto program = Ref<Program>::Adopt(new Program(Ref<Context>(context), Program::Origin::kBuiltIn,
                                                  PickDevices(*context, body.device_ids()), ""));
@@ -343,35 +369,44 @@ cl_int CL_API_CALL clReleaseProgram(cl_program program) noexcept {
   return ReleaseHandle<Program>(program, CL_INVALID_PROGRAM);
 }
 
-cl_int CL_API_CALL clGetProgramInfo(cl_program program_handle, cl_program_info param_name, size_t param_value_size,
-                                    void* param_value, size_t* param_value_size_ret) noexcept {
+cl_int CL_API_CALL clGetProgramInfo(cl_program program_handle, cl_program_info param_name,
+                                    size_t param_value_size, void* param_value,
+                                    size_t* param_value_size_ret) noexcept {
   Program* program = Program::From(program_handle);
   if (program == nullptr) return CL_INVALID_PROGRAM;
-  return program->GetInfo(param_name, InfoSink(param_value_size, param_value, param_value_size_ret));
+  return program->GetInfo(param_name,
+                          InfoSink(param_value_size, param_value, param_value_size_ret));
 }
 
 cl_int CL_API_CALL clGetProgramBuildInfo(cl_program program_handle, cl_device_id device_handle,
-                                         cl_program_build_info param_name, size_t param_value_size, void* param_value,
-                                         size_t* param_value_size_ret) noexcept {
+                                         cl_program_build_info param_name, size_t param_value_size,
+                                         void* param_value, size_t* param_value_size_ret) noexcept {
   Program* program = Program::From(program_handle);
   if (program == nullptr) return CL_INVALID_PROGRAM;
-  // Section 5.8.7: CL_INVALID_DEVICE if device is not in the list of devices associated with program.
+  // Section 5.8.7: CL_INVALID_DEVICE if device is not in the list of devices associated with
+  // program.
   for (Device* device : program->devices()) {
     if (device->handle() != device_handle) continue;
-    return program->GetBuildInfo(*device, param_name, InfoSink(param_value_size, param_value, param_value_size_ret));
+    return program->GetBuildInfo(*device, param_name,
+                                 InfoSink(param_value_size, param_value, param_value_size_ret));
   }
   return CL_INVALID_DEVICE;
 }
 
-cl_int CL_API_CALL clSetProgramSpecializationConstant(cl_program program_handle, cl_uint spec_id, size_t spec_size,
+cl_int CL_API_CALL clSetProgramSpecializationConstant(cl_program program_handle, cl_uint spec_id,
+                                                      size_t spec_size,
                                                       const void* spec_value) noexcept {
   Program* program = Program::From(program_handle);
-  // Section 5.8.2: CL_INVALID_PROGRAM if program is not a valid program object created from an intermediate language.
+  // Section 5.8.2: CL_INVALID_PROGRAM if program is not a valid program object created from an
+  // intermediate language.
   if (program == nullptr || program->origin() != Program::Origin::kIl) return CL_INVALID_PROGRAM;
-  // CL_INVALID_VALUE if spec_value is NULL, or its size is not that of the constant, which are 1 to 8 bytes long.
-  if (spec_value == nullptr || spec_size == 0 || spec_size > sizeof(cl_ulong)) return CL_INVALID_VALUE;
+  // CL_INVALID_VALUE if spec_value is NULL, or its size is not that of the constant, which are 1 to
+  // 8 bytes long.
+  if (spec_value == nullptr || spec_size == 0 || spec_size > sizeof(cl_ulong))
+    return CL_INVALID_VALUE;
   ScopedCommand command;
-  pb::SetProgramSpecializationConstant& body = *command->mutable_set_program_specialization_constant();
+  pb::SetProgramSpecializationConstant& body =
+      *command->mutable_set_program_specialization_constant();
   body.set_program_id(program->id());
   body.set_spec_id(spec_id);
   body.set_value(spec_value, spec_size);
@@ -379,12 +414,14 @@ cl_int CL_API_CALL clSetProgramSpecializationConstant(cl_program program_handle,
 }
 
 cl_int CL_API_CALL clSetProgramReleaseCallback(cl_program program_handle,
-                                               void(CL_CALLBACK* pfn_notify)(cl_program program, void* user_data),
+                                               void(CL_CALLBACK* pfn_notify)(cl_program program,
+                                                                             void* user_data),
                                                void* /*user_data*/) noexcept {
   if (Program::From(program_handle) == nullptr) return CL_INVALID_PROGRAM;
   if (pfn_notify == nullptr) return CL_INVALID_VALUE;
-  // Section 5.8.1 (deprecated): CL_INVALID_OPERATION if no devices in the context associated with program support
-  // destructors for program scope global variables. None does since OpenCL C++ was removed.
+  // Section 5.8.1 (deprecated): CL_INVALID_OPERATION if no devices in the context associated with
+  // program support destructors for program scope global variables. None does since OpenCL C++ was
+  // removed.
   return CL_INVALID_OPERATION;
 }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program: source, binaries, intermediate language or built-in kernels for some devices of a context, and how far each of
-// them has been built. Keeps its context and devices; held by the application, by its kernels, and by a build that runs.
+// A program: source, binaries, intermediate language or built-in kernels for some devices of a
+// context, and how far each of them has been built. Keeps its context and devices; held by the
+// application, by its kernels, and by a build that runs.
 //
-// What the application gave (source, options) and what the worker's answers said (build status) is kept here, so that
-// queries need no traffic; logs and binaries stay with the worker.
-// Thread-safe. Lock: mu_, held over no call that waits.
+// What the application gave (source, options) and what the worker's answers said (build status) is
+// kept here, so that queries need no traffic; logs and binaries stay with the worker. Thread-safe.
+// Lock: mu_, held over no call that waits.
 #pragma once
 
 #include <atomic>
@@ -46,8 +47,8 @@ class Program : public ClObject<Program, cl_program, ObjectKind::kProgram> {
   void SetMade() { made_.store(true, std::memory_order_relaxed); }
   bool made() const { return made_.load(std::memory_order_relaxed); }
 
-  // Marks the listed devices (all, if none are listed) as in progress. CL_INVALID_OPERATION if one of them already is, or,
-  // for a build or compilation, if kernels are attached.
+  // Marks the listed devices (all, if none are listed) as in progress. CL_INVALID_OPERATION if one
+  // of them already is, or, for a build or compilation, if kernels are attached.
   cl_int BeginBuild(Step step, const Uint64List& device_ids, std::string options);
   // The worker has answered. `state` may lack devices: those fail with the answer.
   void EndBuild(const Uint64List& device_ids, cl_int status, const pb::ProgramState& state);

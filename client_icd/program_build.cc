@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// clBuildProgram, clCompileProgram, clLinkProgram. A build is one command whose answer comes when it has ended. With a
-// notify function the call does not wait: a thread of its own does, and hands the function to the callback thread.
+// clBuildProgram, clCompileProgram, clLinkProgram. A build is one command whose answer comes when
+// it has ended. With a notify function the call does not wait: a thread of its own does, and hands
+// the function to the callback thread.
 #include <unistd.h>
 
 #include <memory>
@@ -27,7 +28,8 @@ struct Build {
   cl_int Run() {
     pb::Answer answer;
     const cl_int status = program->stream().Call(command, {}, &answer);
-    if (step == Program::Step::kLink && (status == CL_SUCCESS || answer.program().program_made())) program->SetMade();
+    if (step == Program::Step::kLink && (status == CL_SUCCESS || answer.program().program_made()))
+      program->SetMade();
     program->EndBuild(device_ids, status, answer.program());
     return status;
   }
@@ -56,7 +58,8 @@ std::string CurrentDirectory() {
 
 // Fills options and include files of a BuildProgram or CompileProgram.
 template <typename Body>
-void AddIncludes(const std::vector<std::string_view>& sources, std::string_view options, Body* body) {
+void AddIncludes(const std::vector<std::string_view>& sources, std::string_view options,
+                 Body* body) {
   IncludeScan scan = ScanIncludes(sources, options, CurrentDirectory());
   body->set_options(std::move(scan.options));
   for (FoundInclude& file : scan.files) {
@@ -64,18 +67,21 @@ void AddIncludes(const std::vector<std::string_view>& sources, std::string_view 
     out->set_path(std::move(file.path));
     out->set_contents(std::move(file.contents));
   }
-  for (std::string& directory : scan.directories) body->add_include_directories(std::move(directory));
+  for (std::string& directory : scan.directories)
+    body->add_include_directories(std::move(directory));
 }
 
-// What the three calls check alike (sections 5.8.2 to 5.8.4): CL_INVALID_VALUE if pfn_notify is NULL but user_data is
-// not; the device list.
-cl_int CheckCommon(std::span<Device* const> devices, cl_uint num_devices, const cl_device_id* device_list,
-                   Program::Notify notify, void* user_data, Uint64List* device_ids) {
+// What the three calls check alike (sections 5.8.2 to 5.8.4): CL_INVALID_VALUE if pfn_notify is
+// NULL but user_data is not; the device list.
+cl_int CheckCommon(std::span<Device* const> devices, cl_uint num_devices,
+                   const cl_device_id* device_list, Program::Notify notify, void* user_data,
+                   Uint64List* device_ids) {
   if (notify == nullptr && user_data != nullptr) return CL_INVALID_VALUE;
   return ReadDevices(num_devices, device_list, devices, device_ids);
 }
 
-std::unique_ptr<Build> NewBuild(Program* program, Program::Step step, Program::Notify notify, void* user_data) {
+std::unique_ptr<Build> NewBuild(Program* program, Program::Step step, Program::Notify notify,
+                                void* user_data) {
   auto build = std::make_unique<Build>();
   build->program = Ref<Program>(program);
   build->step = step;
@@ -88,18 +94,20 @@ std::unique_ptr<Build> NewBuild(Program* program, Program::Step step, Program::N
 
 namespace api {
 
-cl_int CL_API_CALL clBuildProgram(cl_program program_handle, cl_uint num_devices, const cl_device_id* device_list,
-                                  const char* options,
-                                  void(CL_CALLBACK* pfn_notify)(cl_program program, void* user_data),
+cl_int CL_API_CALL clBuildProgram(cl_program program_handle, cl_uint num_devices,
+                                  const cl_device_id* device_list, const char* options,
+                                  void(CL_CALLBACK* pfn_notify)(cl_program program,
+                                                                void* user_data),
                                   void* user_data) noexcept {
   Program* program = Program::From(program_handle);
   if (program == nullptr) return CL_INVALID_PROGRAM;
   auto build = NewBuild(program, Program::Step::kBuild, pfn_notify, user_data);
-  CL_RETURN_IF_ERROR(
-      CheckCommon(program->devices(), num_devices, device_list, pfn_notify, user_data, &build->device_ids));
+  CL_RETURN_IF_ERROR(CheckCommon(program->devices(), num_devices, device_list, pfn_notify,
+                                 user_data, &build->device_ids));
   // Section 5.8.2: CL_INVALID_OPERATION if program was not created with clCreateProgramWithSource,
   // clCreateProgramWithIL or clCreateProgramWithBinary.
-  if (program->origin() == Program::Origin::kBuiltIn || program->origin() == Program::Origin::kLinked) {
+  if (program->origin() == Program::Origin::kBuiltIn ||
+      program->origin() == Program::Origin::kLinked) {
     return CL_INVALID_OPERATION;
   }
   const std::string_view given = options != nullptr ? options : "";
@@ -109,24 +117,26 @@ cl_int CL_API_CALL clBuildProgram(cl_program program_handle, cl_uint num_devices
   std::vector<std::string_view> sources;
   if (program->origin() == Program::Origin::kSource) sources.push_back(program->text());
   AddIncludes(sources, given, &body);
-  CL_RETURN_IF_ERROR(program->BeginBuild(Program::Step::kBuild, build->device_ids, std::string(given)));
+  CL_RETURN_IF_ERROR(
+      program->BeginBuild(Program::Step::kBuild, build->device_ids, std::string(given)));
   return RunBuild(std::move(build));
 }
 
-cl_int CL_API_CALL clCompileProgram(cl_program program_handle, cl_uint num_devices, const cl_device_id* device_list,
-                                    const char* options, cl_uint num_input_headers, const cl_program* input_headers,
-                                    const char** header_include_names,
-                                    void(CL_CALLBACK* pfn_notify)(cl_program program, void* user_data),
-                                    void* user_data) noexcept {
+cl_int CL_API_CALL clCompileProgram(
+    cl_program program_handle, cl_uint num_devices, const cl_device_id* device_list,
+    const char* options, cl_uint num_input_headers, const cl_program* input_headers,
+    const char** header_include_names,
+    void(CL_CALLBACK* pfn_notify)(cl_program program, void* user_data), void* user_data) noexcept {
   Program* program = Program::From(program_handle);
   if (program == nullptr) return CL_INVALID_PROGRAM;
   auto build = NewBuild(program, Program::Step::kCompile, pfn_notify, user_data);
-  CL_RETURN_IF_ERROR(
-      CheckCommon(program->devices(), num_devices, device_list, pfn_notify, user_data, &build->device_ids));
-  // Section 5.8.3: CL_INVALID_VALUE if num_input_headers is zero and header_include_names or input_headers are not NULL,
-  // or if it is not zero and one of them is NULL.
+  CL_RETURN_IF_ERROR(CheckCommon(program->devices(), num_devices, device_list, pfn_notify,
+                                 user_data, &build->device_ids));
+  // Section 5.8.3: CL_INVALID_VALUE if num_input_headers is zero and header_include_names or
+  // input_headers are not NULL, or if it is not zero and one of them is NULL.
   const bool has_headers = num_input_headers != 0;
-  if (has_headers != (input_headers != nullptr) || has_headers != (header_include_names != nullptr)) {
+  if (has_headers != (input_headers != nullptr) ||
+      has_headers != (header_include_names != nullptr)) {
     return CL_INVALID_VALUE;
   }
   // CL_INVALID_OPERATION if program has no source or IL available.
@@ -149,28 +159,34 @@ cl_int CL_API_CALL clCompileProgram(cl_program program_handle, cl_uint num_devic
   }
   const std::string_view given = options != nullptr ? options : "";
   AddIncludes(sources, given, &body);
-  CL_RETURN_IF_ERROR(program->BeginBuild(Program::Step::kCompile, build->device_ids, std::string(given)));
+  CL_RETURN_IF_ERROR(
+      program->BeginBuild(Program::Step::kCompile, build->device_ids, std::string(given)));
   return RunBuild(std::move(build));
 }
 
-cl_program CL_API_CALL clLinkProgram(cl_context context_handle, cl_uint num_devices, const cl_device_id* device_list,
-                                     const char* options, cl_uint num_input_programs, const cl_program* input_programs,
-                                     void(CL_CALLBACK* pfn_notify)(cl_program program, void* user_data),
+cl_program CL_API_CALL clLinkProgram(cl_context context_handle, cl_uint num_devices,
+                                     const cl_device_id* device_list, const char* options,
+                                     cl_uint num_input_programs, const cl_program* input_programs,
+                                     void(CL_CALLBACK* pfn_notify)(cl_program program,
+                                                                   void* user_data),
                                      void* user_data, cl_int* errcode_ret) noexcept {
   Context* context = Context::From(context_handle);
   if (context == nullptr) return Fail(errcode_ret, CL_INVALID_CONTEXT);
   Uint64List device_ids;
-  cl_int status = CheckCommon(context->devices(), num_devices, device_list, pfn_notify, user_data, &device_ids);
+  cl_int status =
+      CheckCommon(context->devices(), num_devices, device_list, pfn_notify, user_data, &device_ids);
   if (status != CL_SUCCESS) return Fail(errcode_ret, status);
   // Section 5.8.4: CL_INVALID_VALUE if num_input_programs is zero or input_programs is NULL.
-  if (num_input_programs == 0 || input_programs == nullptr) return Fail(errcode_ret, CL_INVALID_VALUE);
+  if (num_input_programs == 0 || input_programs == nullptr)
+    return Fail(errcode_ret, CL_INVALID_VALUE);
   pb::Command command;
   pb::LinkProgram& body = *command.mutable_link_program();
   std::vector<Ref<Program>> inputs;
   for (cl_uint i = 0; i < num_input_programs; ++i) {
     Program* input = Program::From(input_programs[i]);
     if (input == nullptr) return Fail(errcode_ret, CL_INVALID_PROGRAM);
-    // CL_INVALID_OPERATION if the compilation or build of a program by a previous call has not completed.
+    // CL_INVALID_OPERATION if the compilation or build of a program by a previous call has not
+    // completed.
     if (input->IsBuilding()) return Fail(errcode_ret, CL_INVALID_OPERATION);
     body.add_input_ids(input->id());
     inputs.emplace_back(input);
@@ -181,11 +197,12 @@ cl_program CL_API_CALL clLinkProgram(cl_context context_handle, cl_uint num_devi
     for (const uint64_t id : device_ids) listed = listed || id == device->id();
     if (listed) devices.push_back(device);
   }
-  auto program =
-      Ref<Program>::Adopt(new Program(Ref<Context>(context), Program::Origin::kLinked, devices, ""));
+  auto program = Ref<Program>::Adopt(
+      new Program(Ref<Context>(context), Program::Origin::kLinked, devices, ""));
   body.set_program_id(program->id());
   body.set_context_id(context->id());
-  // Named one by one, in the order in which the client lists them: binaries come back in this order.
+  // Named one by one, in the order in which the client lists them: binaries come back in this
+  // order.
   for (const Device* device : devices) body.add_device_ids(device->id());
   body.set_options(options != nullptr ? options : "");
   auto build = NewBuild(program.get(), Program::Step::kLink, pfn_notify, user_data);

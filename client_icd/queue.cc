@@ -231,22 +231,11 @@ cl_int CL_API_CALL clFinish(cl_command_queue handle) noexcept {
   return queue == nullptr ? CL_INVALID_COMMAND_QUEUE : queue->Finish();
 }
 
-cl_int CL_API_CALL clSetCommandQueueProperty(cl_command_queue handle,
-                                             cl_command_queue_properties properties, cl_bool enable,
-                                             cl_command_queue_properties* old_properties) noexcept {
-  Queue* queue = Queue::FromHost(handle);
-  if (queue == nullptr) return CL_INVALID_COMMAND_QUEUE;
-  if ((properties & ~kHostFlags) != 0) return CL_INVALID_VALUE;
-  const cl_command_queue_properties old = queue->flags();
-  ScopedCommand command;
-  pb::SetCommandQueueProperty& body = *command->mutable_set_command_queue_property();
-  body.set_queue_id(queue->id());
-  body.set_properties(properties);
-  body.set_enable(enable != CL_FALSE);
-  CL_RETURN_IF_ERROR(queue->stream().Call(*command, {}, nullptr));
-  queue->SetFlags(enable != CL_FALSE ? old | properties : old & ~properties);
-  if (old_properties != nullptr) *old_properties = old;
-  return CL_SUCCESS;
+// Section 5.1 of OpenCL 1.1: CL_INVALID_OPERATION unless a device of the context is of OpenCL 1.0.
+// None of those has a driver that Sluice could load.
+cl_int CL_API_CALL clSetCommandQueueProperty(cl_command_queue handle, cl_command_queue_properties,
+                                             cl_bool, cl_command_queue_properties*) noexcept {
+  return Queue::FromHost(handle) == nullptr ? CL_INVALID_COMMAND_QUEUE : CL_INVALID_OPERATION;
 }
 
 cl_int CL_API_CALL clSetDefaultDeviceCommandQueue(cl_context context_handle,

@@ -17,7 +17,7 @@ namespace sluice {
 namespace {
 
 // Over the network, data goes in messages of this size.
-constexpr uint64_t kNetworkChunkBytes = 1024 * 1024;
+constexpr uint64_t kNetworkChunkBytes = uint64_t{1} << 20;
 
 }  // namespace
 

@@ -74,8 +74,9 @@ absl::Status RingTransport::Channel::Take(const HandleMessage& message,
   if (message.type != HandleMessageType::kHeapSegment || fds.size() != 1 || message.segment == 0) {
     return absl::InvalidArgumentError("a message on the handle channel that is no heap segment");
   }
-  ASSIGN_OR_RETURN(SharedMapping mapping,
-                   VerifyAndMap(fds[0], message.size, reinterpret_cast<void*>(message.address)));
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): an address that both processes agreed on (SVM).
+  void* const address = reinterpret_cast<void*>(message.address);
+  ASSIGN_OR_RETURN(SharedMapping mapping, VerifyAndMap(fds[0], message.size, address));
   absl::MutexLock lock(&mu);
   if (!segments.try_emplace(message.segment, std::move(mapping)).second) {
     return absl::InvalidArgumentError(
@@ -194,6 +195,15 @@ void RingTransport::Lose(std::string_view reason) {
 void RingTransport::LoseInForkedChild() {
   lost_.store(true, std::memory_order_release);
   ::close(channel_->socket.get());  // The worker's end of file must come from the parent alone.
+}
+
+bool RingTransport::InHeap(const void* memory, uint64_t bytes) const {
+  const auto* begin = static_cast<const uint8_t*>(memory);
+  absl::MutexLock lock(&channel_->mu);
+  for (const auto& [number, segment] : channel_->segments) {
+    if (begin < segment.data() + segment.size() && segment.data() < begin + bytes) return true;
+  }
+  return false;
 }
 
 uint8_t* RingTransport::Map(const BulkSpan& span) {

@@ -45,6 +45,7 @@ class RingTransport : public Transport {
   void LoseInForkedChild() override;
   uint8_t* Map(const BulkSpan& span_untrusted) override;
   bool shares_memory() const override { return true; }
+  bool InHeap(const void* memory, uint64_t bytes) const override;
 
  private:
   // What the channel's thread needs, which may run a little longer than the transport.

@@ -5,8 +5,8 @@
 
 namespace sluice {
 
-Sampler::Sampler(Ref<Context> context, PropertyList properties, bool normalized, cl_addressing_mode addressing,
-                 cl_filter_mode filter)
+Sampler::Sampler(Ref<Context> context, PropertyList properties, bool normalized,
+                 cl_addressing_mode addressing, cl_filter_mode filter)
     : ClObject(context->session().NextId()),
       context_(std::move(context)),
       properties_(std::move(properties)),
@@ -46,9 +46,10 @@ bool SupportsImages(const Context& context) {
   return false;
 }
 
-// What the list says, or the defaults of section 5.7.1. CL_INVALID_VALUE for a name that is not known, is there twice, or
-// has a value that is none of its own.
-cl_int ReadSampler(const PropertyList& list, bool* normalized, cl_addressing_mode* addressing, cl_filter_mode* filter) {
+// What the list says, or the defaults of section 5.7.1. CL_INVALID_VALUE for a name that is not
+// known, is there twice, or has a value that is none of its own.
+cl_int ReadSampler(const PropertyList& list, bool* normalized, cl_addressing_mode* addressing,
+                   cl_filter_mode* filter) {
   *normalized = true;
   *addressing = CL_ADDRESS_CLAMP;
   *filter = CL_FILTER_NEAREST;
@@ -75,8 +76,8 @@ cl_int ReadSampler(const PropertyList& list, bool* normalized, cl_addressing_mod
   return CL_SUCCESS;
 }
 
-cl_sampler CreateSampler(cl_context context_handle, const PropertyList& given, const PropertyList& wire,
-                         cl_int* errcode_ret) {
+cl_sampler CreateSampler(cl_context context_handle, const PropertyList& given,
+                         const PropertyList& wire, cl_int* errcode_ret) {
   Context* context = Context::From(context_handle);
   if (context == nullptr) return Fail(errcode_ret, CL_INVALID_CONTEXT);
   bool normalized = false;
@@ -84,10 +85,11 @@ cl_sampler CreateSampler(cl_context context_handle, const PropertyList& given, c
   cl_filter_mode filter = 0;
   cl_int status = ReadSampler(wire, &normalized, &addressing, &filter);
   if (status != CL_SUCCESS) return Fail(errcode_ret, status);
-  // Section 5.7.1: CL_INVALID_OPERATION if images are not supported by any device associated with context.
+  // Section 5.7.1: CL_INVALID_OPERATION if images are not supported by any device associated with
+  // context.
   if (!SupportsImages(*context)) return Fail(errcode_ret, CL_INVALID_OPERATION);
-  auto sampler =
-      Ref<Sampler>::Adopt(new Sampler(Ref<Context>(context), given, normalized, addressing, filter));
+  auto sampler = Ref<Sampler>::Adopt(
+      new Sampler(Ref<Context>(context), given, normalized, addressing, filter));
   ScopedCommand command;
   pb::CreateSampler& body = *command->mutable_create_sampler();
   body.set_sampler_id(sampler->id());
@@ -104,23 +106,25 @@ cl_sampler CreateSampler(cl_context context_handle, const PropertyList& given, c
 
 namespace api {
 
-cl_sampler CL_API_CALL clCreateSamplerWithProperties(cl_context context,
-                                                     const cl_sampler_properties* sampler_properties,
-                                                     cl_int* errcode_ret) noexcept {
+cl_sampler CL_API_CALL
+clCreateSamplerWithProperties(cl_context context, const cl_sampler_properties* sampler_properties,
+                              cl_int* errcode_ret) noexcept {
   PropertyList list;
   if (!ReadProperties(sampler_properties, &list)) {
-    return Fail(errcode_ret, Context::From(context) == nullptr ? CL_INVALID_CONTEXT : CL_INVALID_VALUE);
+    return Fail(errcode_ret,
+                Context::From(context) == nullptr ? CL_INVALID_CONTEXT : CL_INVALID_VALUE);
   }
   return CreateSampler(context, list, list, errcode_ret);
 }
 
 cl_sampler CL_API_CALL clCreateSampler(cl_context context, cl_bool normalized_coords,
-                                       cl_addressing_mode addressing_mode, cl_filter_mode filter_mode,
-                                       cl_int* errcode_ret) noexcept {
+                                       cl_addressing_mode addressing_mode,
+                                       cl_filter_mode filter_mode, cl_int* errcode_ret) noexcept {
   PropertyList wire;
   wire.given = true;
-  wire.words = {CL_SAMPLER_NORMALIZED_COORDS, normalized_coords, CL_SAMPLER_ADDRESSING_MODE, addressing_mode,
-                CL_SAMPLER_FILTER_MODE, filter_mode};
+  wire.words = {CL_SAMPLER_NORMALIZED_COORDS, normalized_coords,
+                CL_SAMPLER_ADDRESSING_MODE,   addressing_mode,
+                CL_SAMPLER_FILTER_MODE,       filter_mode};
   // Section 5.7.3: CL_SAMPLER_PROPERTIES of a sampler made without a list is empty.
   return CreateSampler(context, PropertyList(), wire, errcode_ret);
 }
@@ -133,11 +137,13 @@ cl_int CL_API_CALL clReleaseSampler(cl_sampler sampler) noexcept {
   return ReleaseHandle<Sampler>(sampler, CL_INVALID_SAMPLER);
 }
 
-cl_int CL_API_CALL clGetSamplerInfo(cl_sampler sampler_handle, cl_sampler_info param_name, size_t param_value_size,
-                                    void* param_value, size_t* param_value_size_ret) noexcept {
+cl_int CL_API_CALL clGetSamplerInfo(cl_sampler sampler_handle, cl_sampler_info param_name,
+                                    size_t param_value_size, void* param_value,
+                                    size_t* param_value_size_ret) noexcept {
   Sampler* sampler = Sampler::From(sampler_handle);
   if (sampler == nullptr) return CL_INVALID_SAMPLER;
-  return sampler->GetInfo(param_name, InfoSink(param_value_size, param_value, param_value_size_ret));
+  return sampler->GetInfo(param_name,
+                          InfoSink(param_value_size, param_value, param_value_size_ret));
 }
 
 }  // namespace api

@@ -33,8 +33,10 @@ class SvmTable {
     absl::MutexLock lock(&mu_);
     // What lay here before belonged to a session that is gone.
     auto it = allocations_.lower_bound(address);
-    if (it != allocations_.begin() && std::prev(it)->first + std::prev(it)->second.bytes > address) --it;
-    while (it != allocations_.end() && it->first < address + allocation.bytes) it = allocations_.erase(it);
+    if (it != allocations_.begin() && std::prev(it)->first + std::prev(it)->second.bytes > address)
+      --it;
+    while (it != allocations_.end() && it->first < address + allocation.bytes)
+      it = allocations_.erase(it);
     allocations_.emplace(address, std::move(allocation));
   }
 
@@ -55,12 +57,14 @@ class SvmTable {
     if (it == allocations_.begin()) return false;
     --it;
     const size_t offset = address - it->first;
-    return IsOf(context, it->second) && offset < it->second.bytes && bytes <= it->second.bytes - offset;
+    return IsOf(context, it->second) && offset < it->second.bytes &&
+           bytes <= it->second.bytes - offset;
   }
 
  private:
   static bool IsOf(const Context& context, const Allocation& allocation) {
-    return allocation.context_id == context.id() && allocation.session.lock() == context.session_ptr();
+    return allocation.context_id == context.id() &&
+           allocation.session.lock() == context.session_ptr();
   }
 
   absl::Mutex mu_;
@@ -75,11 +79,13 @@ bool Contains(const Context& context, const void* pointer, size_t bytes) {
   return SvmTable::Get().Contains(context, reinterpret_cast<uintptr_t>(pointer), bytes);
 }
 
-// The queue of an SVM command (section 5.6.1): CL_INVALID_OPERATION if its device does not support SVM.
+// The queue of an SVM command (section 5.6.1): CL_INVALID_OPERATION if its device does not support
+// SVM.
 cl_int FindQueue(cl_command_queue handle, Queue** queue) {
   *queue = Queue::FromHost(handle);
   if (*queue == nullptr) return CL_INVALID_COMMAND_QUEUE;
-  const bool has_svm = HasSvm((*queue)->device()) && (*queue)->session().transport().shares_memory();
+  const bool has_svm =
+      HasSvm((*queue)->device()) && (*queue)->session().transport().shares_memory();
   return has_svm ? CL_SUCCESS : CL_INVALID_OPERATION;
 }
 
@@ -90,14 +96,16 @@ cl_int SubmitNothing(EnqueueCall* call, bool blocking) {
 
 void FreeNow(const Context& context, void* pointer) {
   Allocation allocation;
-  if (pointer == nullptr || !SvmTable::Get().Take(context, reinterpret_cast<uintptr_t>(pointer), &allocation)) return;
+  if (pointer == nullptr ||
+      !SvmTable::Get().Take(context, reinterpret_cast<uintptr_t>(pointer), &allocation))
+    return;
   ScopedCommand command;
   command->mutable_svm_free()->set_svm_id(allocation.svm_id);
   context.stream().Post(*command);
 }
 
-// A copy of which one side is ordinary memory of the application: the SVM side is mapped, the bytes are copied here, and a
-// user event lets the unmap go on, whose event is the application's.
+// A copy of which one side is ordinary memory of the application: the SVM side is mapped, the bytes
+// are copied here, and a user event lets the unmap go on, whose event is the application's.
 struct HostCopy {
   void* destination;
   const void* source;
@@ -105,8 +113,8 @@ struct HostCopy {
   bool to_svm;
 };
 
-cl_int SubmitHostCopy(Queue* queue, const HostCopy& copy, bool blocking, cl_uint num_events, const cl_event* wait_list,
-                      cl_event* event) {
+cl_int SubmitHostCopy(Queue* queue, const HostCopy& copy, bool blocking, cl_uint num_events,
+                      const cl_event* wait_list, cl_event* event) {
   const uint64_t gate_id = queue->session().NextId();
   const uint64_t svm = reinterpret_cast<uintptr_t>(copy.to_svm ? copy.destination : copy.source);
   EnqueueCall map(queue, num_events, wait_list, nullptr, CL_COMMAND_SVM_MAP);
@@ -119,7 +127,7 @@ cl_int SubmitHostCopy(Queue* queue, const HostCopy& copy, bool blocking, cl_uint
     gate->mutable_create_user_event()->set_context_id(queue->context().id());
     if (!queue->stream().Post(*gate)) return CL_DEVICE_NOT_AVAILABLE;
   }
-  map.WhenEnded([copy, gate_id, kept = Ref<Queue>(queue)](cl_int status) {
+  map.SoonWhenEnded([copy, gate_id, kept = Ref<Queue>(queue)](cl_int status) {
     if (status == CL_COMPLETE) std::memcpy(copy.destination, copy.source, copy.bytes);
     ScopedCommand open;
     open->mutable_set_user_event_status()->set_event_id(gate_id);
@@ -135,7 +143,8 @@ cl_int SubmitHostCopy(Queue* queue, const HostCopy& copy, bool blocking, cl_uint
   pb::EnqueueSvmUnmap& unmap_body = *unmap.command().mutable_enqueue_svm_unmap();
   unmap_body.set_pointer(svm);
   unmap_body.mutable_on()->add_wait_event_ids(gate_id);
-  return blocking ? unmap.SubmitBlocking(unmap_body.mutable_on()) : unmap.Submit(unmap_body.mutable_on());
+  return blocking ? unmap.SubmitBlocking(unmap_body.mutable_on())
+                  : unmap.Submit(unmap_body.mutable_on());
 }
 
 bool Overlap(uintptr_t a, uintptr_t b, size_t bytes) { return a < b + bytes && b < a + bytes; }
@@ -150,30 +159,36 @@ bool SupportsSvm(const Context& context) {
   return false;
 }
 
-bool IsSvmPointer(const Context& context, const void* pointer) { return Contains(context, pointer, 1); }
+bool IsSvmPointer(const Context& context, const void* pointer) {
+  return Contains(context, pointer, 1);
+}
 
 namespace api {
 
 void* CL_API_CALL clSVMAlloc(cl_context context_handle, cl_svm_mem_flags flags, size_t size,
                              cl_uint alignment) noexcept {
   Context* context = Context::From(context_handle);
-  // Section 5.6.1: clSVMAlloc fails, returning NULL, if context is not valid, no device supports SVM, flags do not contain
-  // CL_MEM_SVM_FINE_GRAIN_BUFFER but do CL_MEM_SVM_ATOMICS, values are not supported, size is 0 or too large for a device,
-  // or alignment is not a power of two.
+  // Section 5.6.1: clSVMAlloc fails, returning NULL, if context is not valid, no device supports
+  // SVM, flags do not contain CL_MEM_SVM_FINE_GRAIN_BUFFER but do CL_MEM_SVM_ATOMICS, values are
+  // not supported, size is 0 or too large for a device, or alignment is not a power of two.
   if (context == nullptr || !SupportsSvm(*context)) return nullptr;
   constexpr cl_svm_mem_flags kAccess = CL_MEM_READ_WRITE | CL_MEM_READ_ONLY | CL_MEM_WRITE_ONLY;
   constexpr cl_svm_mem_flags kKnown = kAccess | CL_MEM_SVM_FINE_GRAIN_BUFFER | CL_MEM_SVM_ATOMICS;
   if ((flags & ~kKnown) != 0 || __builtin_popcountll(flags & kAccess) > 1) return nullptr;
-  if ((flags & CL_MEM_SVM_ATOMICS) != 0 && (flags & CL_MEM_SVM_FINE_GRAIN_BUFFER) == 0) return nullptr;
+  if ((flags & CL_MEM_SVM_ATOMICS) != 0 && (flags & CL_MEM_SVM_FINE_GRAIN_BUFFER) == 0)
+    return nullptr;
   if (size == 0 || (alignment & (alignment - 1)) != 0) return nullptr;
   cl_device_svm_capabilities capabilities = 0;
   for (const Device* device : context->devices()) {
-    capabilities |= device->info().Scalar<cl_device_svm_capabilities>(CL_DEVICE_SVM_CAPABILITIES, 0);
-    if (size > device->info().Scalar<cl_ulong>(CL_DEVICE_MAX_MEM_ALLOC_SIZE, ~cl_ulong{0})) return nullptr;
+    capabilities |=
+        device->info().Scalar<cl_device_svm_capabilities>(CL_DEVICE_SVM_CAPABILITIES, 0);
+    if (size > device->info().Scalar<cl_ulong>(CL_DEVICE_MAX_MEM_ALLOC_SIZE, ~cl_ulong{0}))
+      return nullptr;
   }
   const bool fine = (flags & CL_MEM_SVM_FINE_GRAIN_BUFFER) != 0;
   if (fine && (capabilities & CL_DEVICE_SVM_FINE_GRAIN_BUFFER) == 0) return nullptr;
-  if ((flags & CL_MEM_SVM_ATOMICS) != 0 && (capabilities & CL_DEVICE_SVM_ATOMICS) == 0) return nullptr;
+  if ((flags & CL_MEM_SVM_ATOMICS) != 0 && (capabilities & CL_DEVICE_SVM_ATOMICS) == 0)
+    return nullptr;
 
   const uint64_t svm_id = context->session().NextId();
   ScopedCommand command;
@@ -187,14 +202,16 @@ void* CL_API_CALL clSVMAlloc(cl_context context_handle, cl_svm_mem_flags flags, 
   if (context->stream().Call(*command, {}, &answer) != CL_SUCCESS) return nullptr;
   const pb::MemoryPlacement& placement = answer.memory();
   uint8_t* memory = nullptr;
-  if (placement.in_heap()) memory = context->session().transport().Map({placement.segment(), placement.offset(), size});
+  if (placement.in_heap())
+    memory = context->session().transport().Map({placement.segment(), placement.offset(), size});
   if (memory == nullptr) {
     ScopedCommand release;
     release->mutable_svm_free()->set_svm_id(svm_id);
     context->stream().Post(*release);
     return nullptr;
   }
-  SvmTable::Get().Add(reinterpret_cast<uintptr_t>(memory), {svm_id, context->id(), context->session_ptr(), size});
+  SvmTable::Get().Add(reinterpret_cast<uintptr_t>(memory),
+                      {svm_id, context->id(), context->session_ptr(), size});
   return memory;
 }
 
@@ -203,40 +220,44 @@ void CL_API_CALL clSVMFree(cl_context context_handle, void* svm_pointer) noexcep
   if (context != nullptr) FreeNow(*context, svm_pointer);
 }
 
-cl_int CL_API_CALL clEnqueueSVMFree(cl_command_queue command_queue, cl_uint num_svm_pointers, void* svm_pointers[],
-                                    void(CL_CALLBACK* pfn_free_func)(cl_command_queue queue, cl_uint num_svm_pointers,
-                                                                     void* svm_pointers[], void* user_data),
-                                    void* user_data, cl_uint num_events_in_wait_list, const cl_event* event_wait_list,
-                                    cl_event* event) noexcept {
+cl_int CL_API_CALL
+clEnqueueSVMFree(cl_command_queue command_queue, cl_uint num_svm_pointers, void* svm_pointers[],
+                 void(CL_CALLBACK* pfn_free_func)(cl_command_queue queue, cl_uint num_svm_pointers,
+                                                  void* svm_pointers[], void* user_data),
+                 void* user_data, cl_uint num_events_in_wait_list, const cl_event* event_wait_list,
+                 cl_event* event) noexcept {
   Queue* queue = nullptr;
   CL_RETURN_IF_ERROR(FindQueue(command_queue, &queue));
-  // Section 5.6.1: CL_INVALID_VALUE if num_svm_pointers is 0 and svm_pointers is non-NULL, or if svm_pointers is NULL and
-  // num_svm_pointers is not 0.
+  // Section 5.6.1: CL_INVALID_VALUE if num_svm_pointers is 0 and svm_pointers is non-NULL, or if
+  // svm_pointers is NULL and num_svm_pointers is not 0.
   if ((num_svm_pointers == 0) != (svm_pointers == nullptr)) return CL_INVALID_VALUE;
   EnqueueCall call(queue, num_events_in_wait_list, event_wait_list, event, CL_COMMAND_SVM_FREE);
   CL_RETURN_IF_ERROR(call.status());
   std::vector<void*> pointers(svm_pointers, svm_pointers + num_svm_pointers);
-  call.WhenEnded([=, kept = Ref<Queue>(queue)](cl_int status) {
+  call.SoonWhenEnded([=, kept = Ref<Queue>(queue)](cl_int status) {
     if (status != CL_COMPLETE) return;
     if (pfn_free_func == nullptr) {
       for (void* pointer : pointers) FreeNow(kept->context(), pointer);
       return;
     }
     kept->session().callbacks().Add([=]() mutable {
-      pfn_free_func(kept->handle(), static_cast<cl_uint>(pointers.size()), pointers.data(), user_data);
+      pfn_free_func(kept->handle(), static_cast<cl_uint>(pointers.size()), pointers.data(),
+                    user_data);
     });
   });
   return SubmitNothing(&call, false);
 }
 
-cl_int CL_API_CALL clEnqueueSVMMemcpy(cl_command_queue command_queue, cl_bool blocking_copy, void* dst_ptr,
-                                      const void* src_ptr, size_t size, cl_uint num_events_in_wait_list,
+cl_int CL_API_CALL clEnqueueSVMMemcpy(cl_command_queue command_queue, cl_bool blocking_copy,
+                                      void* dst_ptr, const void* src_ptr, size_t size,
+                                      cl_uint num_events_in_wait_list,
                                       const cl_event* event_wait_list, cl_event* event) noexcept {
   Queue* queue = nullptr;
   CL_RETURN_IF_ERROR(FindQueue(command_queue, &queue));
   // Section 5.6.1: CL_INVALID_VALUE if dst_ptr or src_ptr is NULL.
   if (dst_ptr == nullptr || src_ptr == nullptr) return CL_INVALID_VALUE;
-  // CL_MEM_COPY_OVERLAP if the values specified for dst_ptr, src_ptr and size result in an overlapping copy.
+  // CL_MEM_COPY_OVERLAP if the values specified for dst_ptr, src_ptr and size result in an
+  // overlapping copy.
   const uintptr_t destination = reinterpret_cast<uintptr_t>(dst_ptr);
   const uintptr_t source = reinterpret_cast<uintptr_t>(src_ptr);
   if (size != 0 && Overlap(destination, source, size)) return CL_MEM_COPY_OVERLAP;
@@ -245,8 +266,8 @@ cl_int CL_API_CALL clEnqueueSVMMemcpy(cl_command_queue command_queue, cl_bool bl
   const bool from_svm = Contains(context, src_ptr, size);
   const bool blocking = blocking_copy != CL_FALSE;
   if (size != 0 && to_svm != from_svm) {
-    return SubmitHostCopy(queue, {dst_ptr, src_ptr, size, to_svm}, blocking, num_events_in_wait_list, event_wait_list,
-                          event);
+    return SubmitHostCopy(queue, {dst_ptr, src_ptr, size, to_svm}, blocking,
+                          num_events_in_wait_list, event_wait_list, event);
   }
   // Between two pieces of the application's memory the device has no part.
   if (size != 0 && !to_svm) return CL_INVALID_VALUE;
@@ -260,14 +281,17 @@ cl_int CL_API_CALL clEnqueueSVMMemcpy(cl_command_queue command_queue, cl_bool bl
   return blocking ? call.SubmitBlocking(body.mutable_on()) : call.Submit(body.mutable_on());
 }
 
-cl_int CL_API_CALL clEnqueueSVMMemFill(cl_command_queue command_queue, void* svm_ptr, const void* pattern,
-                                       size_t pattern_size, size_t size, cl_uint num_events_in_wait_list,
+cl_int CL_API_CALL clEnqueueSVMMemFill(cl_command_queue command_queue, void* svm_ptr,
+                                       const void* pattern, size_t pattern_size, size_t size,
+                                       cl_uint num_events_in_wait_list,
                                        const cl_event* event_wait_list, cl_event* event) noexcept {
   Queue* queue = nullptr;
   CL_RETURN_IF_ERROR(FindQueue(command_queue, &queue));
-  // Section 5.6.1: CL_INVALID_VALUE if svm_ptr is NULL or not aligned to pattern_size bytes, if pattern is NULL or
-  // pattern_size is 0 or not one of {1, 2, 4, ..., 128}, or if size is not a multiple of pattern_size.
-  if (svm_ptr == nullptr || pattern == nullptr || pattern_size == 0 || pattern_size > 128) return CL_INVALID_VALUE;
+  // Section 5.6.1: CL_INVALID_VALUE if svm_ptr is NULL or not aligned to pattern_size bytes, if
+  // pattern is NULL or pattern_size is 0 or not one of {1, 2, 4, ..., 128}, or if size is not a
+  // multiple of pattern_size.
+  if (svm_ptr == nullptr || pattern == nullptr || pattern_size == 0 || pattern_size > 128)
+    return CL_INVALID_VALUE;
   if ((pattern_size & (pattern_size - 1)) != 0 || size % pattern_size != 0) return CL_INVALID_VALUE;
   if (reinterpret_cast<uintptr_t>(svm_ptr) % pattern_size != 0) return CL_INVALID_VALUE;
   EnqueueCall call(queue, num_events_in_wait_list, event_wait_list, event, CL_COMMAND_SVM_MEMFILL);
@@ -281,26 +305,32 @@ cl_int CL_API_CALL clEnqueueSVMMemFill(cl_command_queue command_queue, void* svm
   return call.Submit(body.mutable_on());
 }
 
-cl_int CL_API_CALL clEnqueueSVMMap(cl_command_queue command_queue, cl_bool blocking_map, cl_map_flags flags,
-                                   void* svm_ptr, size_t size, cl_uint num_events_in_wait_list,
-                                   const cl_event* event_wait_list, cl_event* event) noexcept {
+cl_int CL_API_CALL clEnqueueSVMMap(cl_command_queue command_queue, cl_bool blocking_map,
+                                   cl_map_flags flags, void* svm_ptr, size_t size,
+                                   cl_uint num_events_in_wait_list, const cl_event* event_wait_list,
+                                   cl_event* event) noexcept {
   Queue* queue = nullptr;
   CL_RETURN_IF_ERROR(FindQueue(command_queue, &queue));
-  // Section 5.6.1: CL_INVALID_VALUE if svm_ptr is NULL, if size is 0, or if values specified in map_flags are not valid.
+  // Section 5.6.1: CL_INVALID_VALUE if svm_ptr is NULL, if size is 0, or if values specified in
+  // map_flags are not valid.
   constexpr cl_map_flags kReadWrite = CL_MAP_READ | CL_MAP_WRITE;
-  if (svm_ptr == nullptr || size == 0 || !Contains(queue->context(), svm_ptr, size)) return CL_INVALID_VALUE;
+  if (svm_ptr == nullptr || size == 0 || !Contains(queue->context(), svm_ptr, size))
+    return CL_INVALID_VALUE;
   if ((flags & ~(kReadWrite | CL_MAP_WRITE_INVALIDATE_REGION)) != 0) return CL_INVALID_VALUE;
-  if ((flags & CL_MAP_WRITE_INVALIDATE_REGION) != 0 && (flags & kReadWrite) != 0) return CL_INVALID_VALUE;
+  if ((flags & CL_MAP_WRITE_INVALIDATE_REGION) != 0 && (flags & kReadWrite) != 0)
+    return CL_INVALID_VALUE;
   EnqueueCall call(queue, num_events_in_wait_list, event_wait_list, event, CL_COMMAND_SVM_MAP);
   CL_RETURN_IF_ERROR(call.status());
   pb::EnqueueSvmMap& body = *call.command().mutable_enqueue_svm_map();
   body.set_map_flags(flags);
   body.set_pointer(reinterpret_cast<uintptr_t>(svm_ptr));
   body.set_size(size);
-  return blocking_map != CL_FALSE ? call.SubmitBlocking(body.mutable_on()) : call.Submit(body.mutable_on());
+  return blocking_map != CL_FALSE ? call.SubmitBlocking(body.mutable_on())
+                                  : call.Submit(body.mutable_on());
 }
 
-cl_int CL_API_CALL clEnqueueSVMUnmap(cl_command_queue command_queue, void* svm_ptr, cl_uint num_events_in_wait_list,
+cl_int CL_API_CALL clEnqueueSVMUnmap(cl_command_queue command_queue, void* svm_ptr,
+                                     cl_uint num_events_in_wait_list,
                                      const cl_event* event_wait_list, cl_event* event) noexcept {
   Queue* queue = nullptr;
   CL_RETURN_IF_ERROR(FindQueue(command_queue, &queue));
@@ -314,16 +344,20 @@ cl_int CL_API_CALL clEnqueueSVMUnmap(cl_command_queue command_queue, void* svm_p
 }
 
 cl_int CL_API_CALL clEnqueueSVMMigrateMem(cl_command_queue command_queue, cl_uint num_svm_pointers,
-                                          const void** svm_pointers, const size_t* sizes, cl_mem_migration_flags flags,
-                                          cl_uint num_events_in_wait_list, const cl_event* event_wait_list,
+                                          const void** svm_pointers, const size_t* sizes,
+                                          cl_mem_migration_flags flags,
+                                          cl_uint num_events_in_wait_list,
+                                          const cl_event* event_wait_list,
                                           cl_event* event) noexcept {
   Queue* queue = nullptr;
   CL_RETURN_IF_ERROR(FindQueue(command_queue, &queue));
-  // Section 5.6.1: CL_INVALID_VALUE if num_svm_pointers is zero or svm_pointers is NULL, or if sizes[i] is non-zero and the
-  // range is not within an existing clSVMAlloc allocation.
+  // Section 5.6.1: CL_INVALID_VALUE if num_svm_pointers is zero or svm_pointers is NULL, or if
+  // sizes[i] is non-zero and the range is not within an existing clSVMAlloc allocation.
   if (num_svm_pointers == 0 || svm_pointers == nullptr) return CL_INVALID_VALUE;
-  if ((flags & ~(CL_MIGRATE_MEM_OBJECT_HOST | CL_MIGRATE_MEM_OBJECT_CONTENT_UNDEFINED)) != 0) return CL_INVALID_VALUE;
-  EnqueueCall call(queue, num_events_in_wait_list, event_wait_list, event, CL_COMMAND_SVM_MIGRATE_MEM);
+  if ((flags & ~(CL_MIGRATE_MEM_OBJECT_HOST | CL_MIGRATE_MEM_OBJECT_CONTENT_UNDEFINED)) != 0)
+    return CL_INVALID_VALUE;
+  EnqueueCall call(queue, num_events_in_wait_list, event_wait_list, event,
+                   CL_COMMAND_SVM_MIGRATE_MEM);
   CL_RETURN_IF_ERROR(call.status());
   pb::EnqueueSvmMigrateMem& body = *call.command().mutable_enqueue_svm_migrate_mem();
   for (cl_uint i = 0; i < num_svm_pointers; ++i) {

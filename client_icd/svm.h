@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared virtual memory, coarse-grained: memory of the session's heap in a segment that client and worker map at the same
-// address. Where that is not possible (a remote session, a driver without it) the device reports no SVM, and all of this
-// answers as OpenCL 3.0 says for such a device.
+// Shared virtual memory, coarse-grained: memory of the session's heap in a segment that client and
+// worker map at the same address. Where that is not possible (a remote session, a driver without
+// it) the device reports no SVM, and all of this answers as OpenCL 3.0 says for such a device.
 //
-// The table of allocations is the process's: an address says by itself which allocation it belongs to. Thread-safe.
+// The table of allocations is the process's: an address says by itself which allocation it belongs
+// to. Thread-safe.
 #pragma once
 
 #include <CL/cl.h>

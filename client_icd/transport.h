@@ -54,6 +54,8 @@ class Transport {
   // shared memory.
   virtual uint8_t* Map(const BulkSpan& span_untrusted) = 0;
   virtual bool shares_memory() const = 0;
+  // True if [memory, memory + bytes) touches the shared heap: the application works in a mapping.
+  virtual bool InHeap(const void*, uint64_t) const { return false; }
 };
 
 // What the plugin exports as `sluice_remote_connect` and `sluice_remote_describe`. `endpoint` is

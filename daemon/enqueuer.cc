@@ -40,6 +40,7 @@ HandlerResult Enqueuer::Publish(UniqueCl<cl_event> event, std::unique_ptr<Carrie
     if (const cl_int status = session_.Add(event_id_, std::move(object)); status != CL_SUCCESS)
       return status;
   }
+  if (!waits_.empty()) session_.kept_events().Keep(event.get(), waits_);
   session_.completions().Publish(event.get(), event_id_, queue_->profiling, std::move(carried),
                                  {queue_->lane, after_all_});
   Remember(std::move(event));
@@ -89,6 +90,7 @@ HandlerResult Enqueuer::RunTransfer(TransferPlan plan) {
     const cl_int status = cl().clEnqueueMarkerWithWaitList(
         queue.handle.get(), static_cast<cl_uint>(waits_.size()), waits(), ready.out());
     if (status != CL_SUCCESS) return status;
+    session_.kept_events().Keep(ready.get(), waits_);
   }
   UniqueCl<cl_event> done;
   if (const cl_int status = session_.transfers().Begin(plan, &done); status != CL_SUCCESS)
@@ -109,6 +111,7 @@ HandlerResult Enqueuer::RunTransfer(TransferPlan plan) {
     session_.transfers().Ready(event_id_, stands);  // Fails it; its event is in the table.
     return CL_SUCCESS;
   }
+  session_.kept_events().Keep(stand_in.get(), list);
   if (queue.in_order) queue.last_event = std::move(stand_in);
   session_.Touch(&queue);
   if (ready) {

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -54,12 +55,17 @@ struct ContextObject : Object {
   static constexpr ObjectType kType = ObjectType::kContext;
   static constexpr cl_int kInvalid = CL_INVALID_CONTEXT;
   ContextObject() : Object(kType) {}
+  ~ContextObject() override {
+    if (on_destroyed) on_destroyed();
+  }
   uint64_t id = 0;
   UniqueCl<cl_context> handle;
   std::vector<std::shared_ptr<DeviceObject>> devices;
   bool buffers_in_heap = false;
-  UniqueCl<cl_command_queue>
-      own_queue;  // For work of ours: initial contents, chunks of transfers. In order.
+  // For work of ours: initial contents, chunks of transfers. In order.
+  UniqueCl<cl_command_queue> own_queue;
+  // Tells the client, if it asked (WatchDestruction).
+  std::function<void()> on_destroyed;
 };
 
 struct QueueObject : Object {

@@ -19,6 +19,7 @@
 #include "daemon/builds.h"
 #include "daemon/completions.h"
 #include "daemon/heap.h"
+#include "daemon/kept_events.h"
 #include "daemon/objects.h"
 #include "daemon/printf_capture.h"
 #include "daemon/quota.h"
@@ -52,6 +53,7 @@ class Session {
   Heap& svm_heap() { return svm_heap_; }
   Quota& quota() { return quota_; }
   Transfers& transfers() { return transfers_; }
+  KeptEvents& kept_events() { return kept_events_; }
   Builds& builds() { return builds_; }
 
   // New objects are counted; CL_OUT_OF_RESOURCES over the limit, CL_SUCCESS once inserted. An id
@@ -86,6 +88,7 @@ class Session {
   Transfers transfers_;
   Builds builds_;
   ObjectTable objects_;
+  KeptEvents kept_events_;
   std::vector<QueueObject*> touched_;
   absl::Status violation_;
 };

@@ -185,13 +185,15 @@ void ChildProcess::KillGroup() const {
   ::kill(-pid_, SIGKILL);
 }
 
-std::optional<ExitStatus> ChildProcess::TryReap() {
+std::optional<ExitStatus> ChildProcess::TryReap() { return Reap(WNOHANG); }
+
+std::optional<ExitStatus> ChildProcess::Reap(int options) {
   if (!valid()) return std::nullopt;
   siginfo_t info = {};
   int result;
   do {
     result = ::waitid(static_cast<idtype_t>(P_PIDFD), static_cast<id_t>(pidfd_.get()), &info,
-                      WEXITED | WNOHANG);
+                      WEXITED | options);
   } while (result != 0 && errno == EINTR);
   if (result == 0 && info.si_pid == 0) return std::nullopt;  // It still runs.
   pidfd_.reset();
@@ -207,6 +209,7 @@ std::optional<ExitStatus> ChildProcess::TryReap() {
 }
 
 std::optional<ExitStatus> ChildProcess::WaitAndReap(int timeout_ms) {
+  if (timeout_ms < 0) return Reap(0);
   if (!valid()) return std::nullopt;
   pollfd entry = {pidfd_.get(), POLLIN, 0};
   while (::poll(&entry, 1, timeout_ms) < 0 && errno == EINTR) {

@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Builds Sluice and runs its tests.
 #
-#   tests/run.sh [--unit] [--conformance] [--system] [--failure] [--bench] [--quick] [--no-build]
+#   tests/run.sh [--lint] [--unit] [--conformance] [--system] [--failure] [--bench] [--quick]
+#                [--no-build]
 #
+#   --lint         clang-format on every source file
 #   --unit         ctest: unit, loopback, hostile and meta tests
 #   --conformance  the OpenCL suite on the native driver, the ring and the network
 #   --system       real clients from Debian on the ring and the network
@@ -24,16 +26,16 @@ quick=no
 do_build=yes
 for option in "$@"; do
   case $option in
-    --unit | --conformance | --system | --failure | --bench) parts+=" ${option#--}" ;;
+    --lint | --unit | --conformance | --system | --failure | --bench) parts+=" ${option#--}" ;;
     --quick) quick=yes ;;
     --no-build) do_build=no ;;
-    -h | --help) sed -n '3,18s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '3,20s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) echo "run.sh: unknown option '$option'" >&2; exit 2 ;;
   esac
 done
 if [ -z "$parts" ]; then
-  parts="unit conformance system failure bench"
-  [ "$quick" = no ] || parts="unit conformance system"
+  parts="lint unit conformance system failure bench"
+  [ "$quick" = no ] || parts="lint unit conformance system"
 fi
 part() { [[ " $parts " == *" $1 "* ]]; }
 kinds=(ring network)
@@ -166,6 +168,7 @@ run_failure() {
 }
 
 [ "$do_build" = no ] || build_all
+! part lint || step lint 300 bash -c '"$1" && echo "PASS lint"' - "$root/deploy/lint.sh"
 ! part unit || run_unit
 ! part conformance || run_conformance
 ! part system || run_system

@@ -22,6 +22,7 @@
 #include "broker/base/log.h"
 #include "broker/gateway/auth.h"
 #include "broker/gateway/broker_link.h"
+#include "broker/gateway/grpc_log.h"
 #include "broker/gateway/options.h"
 #include "broker/gateway/server.h"
 #include "proto/status_macros.h"
@@ -54,6 +55,7 @@ void StopOnSignal(std::counting_semaphore<>* stop, std::atomic<StopReason>* reas
 absl::Status RunGateway(int argc, char** argv) {
   ASSIGN_OR_RETURN(const GatewayOptions options, ParseGatewayOptions(argc, argv));
   SetLogLevel(options.log_level);
+  TakeOverGrpcLog();
   std::vector<std::string> tokens;
   if (!options.tokens.empty()) {
     ASSIGN_OR_RETURN(tokens, Authenticator::ParseTokens(options.tokens));

@@ -55,13 +55,16 @@ class ChildProcess {
   // not reaped yet: that is when its offspring is swept up.
   void KillGroup() const;
 
-  // Reaps the child if it has ended; nothing if it still runs. After a result, invalid.
+  // Reaps the child if it has ended; nothing if it still runs, or has ended while a debugger holds
+  // on to it (its pidfd is readable then). After a result, invalid.
   std::optional<ExitStatus> TryReap();
 
   // Waits at most `timeout_ms` (-1 = for ever), then as TryReap.
   std::optional<ExitStatus> WaitAndReap(int timeout_ms);
 
  private:
+  std::optional<ExitStatus> Reap(int options);
+
   pid_t pid_ = -1;
   UniqueFd pidfd_;
 };

@@ -4,6 +4,30 @@
 #include <utility>
 
 namespace sluice {
+namespace {
+
+constexpr size_t kMaxPooled = 8;
+
+}  // namespace
+
+std::string RemoteOutbox::Pool::Get() {
+  absl::MutexLock lock(&mu_);
+  std::string buffer;
+  if (buffers_.empty()) {
+    buffer.reserve(kMessageBytes + kMaxPieceBody + 64);
+  } else {
+    buffer = std::move(buffers_.back());
+    buffers_.pop_back();
+  }
+  return buffer;
+}
+
+void RemoteOutbox::Pool::Put(std::string buffer) {
+  if (buffer.capacity() < kMessageBytes) return;
+  buffer.clear();
+  absl::MutexLock lock(&mu_);
+  if (buffers_.size() < kMaxPooled) buffers_.push_back(std::move(buffer));
+}
 
 void RemoteOutbox::Append(const FrameHeader& header, std::string_view message, std::string_view payload) {
   absl::MutexLock lock(&mu_);
@@ -13,8 +37,7 @@ void RemoteOutbox::Append(const FrameHeader& header, std::string_view message, s
            [&](const PieceHeader& piece, std::string_view a, std::string_view b, std::string_view c)
                ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
                  if (messages_.empty() || messages_.back().size() >= kMessageBytes) {
-                   messages_.emplace_back();
-                   if (frame_bytes > kMaxPieceBody) messages_.back().reserve(kMessageBytes + kMaxPieceBody + 64);
+                   messages_.push_back(frame_bytes > kMaxPieceBody ? pool_->Get() : std::string());
                  }
                  std::string& out = messages_.back();
                  out.append(reinterpret_cast<const char*>(&piece), sizeof(piece));
@@ -27,13 +50,23 @@ void RemoteOutbox::Append(const FrameHeader& header, std::string_view message, s
   bytes_.fetch_add(added, std::memory_order_seq_cst);
 }
 
-bool RemoteOutbox::Take(std::string* pieces) {
-  absl::MutexLock lock(&mu_);
-  if (writing_.load(std::memory_order_relaxed) || messages_.empty()) return false;
-  *pieces = std::move(messages_.front());
-  messages_.pop_front();
-  bytes_.fetch_sub(pieces->size(), std::memory_order_seq_cst);
-  writing_.store(true, std::memory_order_seq_cst);
+bool RemoteOutbox::Take(grpc::Slice* pieces) {
+  auto loan = std::make_unique<Loan>();
+  {
+    absl::MutexLock lock(&mu_);
+    if (writing_.load(std::memory_order_relaxed) || messages_.empty()) return false;
+    loan->pieces = std::move(messages_.front());
+    messages_.pop_front();
+    bytes_.fetch_sub(loan->pieces.size(), std::memory_order_seq_cst);
+    writing_.store(true, std::memory_order_seq_cst);
+  }
+  loan->pool = pool_;
+  const auto give_back = [](void* taken) {
+    const std::unique_ptr<Loan> loan(static_cast<Loan*>(taken));
+    loan->pool->Put(std::move(loan->pieces));
+  };
+  Loan* const lent = loan.release();
+  *pieces = grpc::Slice(lent->pieces.data(), lent->pieces.size(), give_back, lent);
   return true;
 }
 

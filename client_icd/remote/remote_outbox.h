@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Frames on their way to the network, cut into messages. One message at a time is with gRPC; the rest waits here.
-// Owned by RemoteTransport. Thread-safe.
+// Owned by RemoteTransport. Thread-safe. Slices that Take gave out may outlive it.
 #pragma once
+
+#include <grpcpp/support/slice.h>
 
 #include <atomic>
 #include <cstddef>
 #include <deque>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -24,7 +28,7 @@ class RemoteOutbox {
   void Append(const FrameHeader& header, std::string_view message, std::string_view payload);
 
   // The next message's pieces, which are then being written. False: there is none, or one is being written.
-  bool Take(std::string* pieces);
+  bool Take(grpc::Slice* pieces);
   void Written();
 
   size_t bytes() const { return bytes_.load(std::memory_order_seq_cst); }  // Waiting.
@@ -33,6 +37,22 @@ class RemoteOutbox {
   void AwaitWritten(absl::Duration timeout);
 
  private:
+  // Large buffers that gRPC has let go of: touching fresh memory costs as much as filling it.
+  class Pool {
+   public:
+    std::string Get();
+    void Put(std::string buffer);
+
+   private:
+    absl::Mutex mu_;
+    std::vector<std::string> buffers_ ABSL_GUARDED_BY(mu_);
+  };
+  struct Loan {
+    std::shared_ptr<Pool> pool;
+    std::string pieces;
+  };
+
+  const std::shared_ptr<Pool> pool_ = std::make_shared<Pool>();
   absl::Mutex mu_;
   absl::CondVar written_;
   std::deque<std::string> messages_ ABSL_GUARDED_BY(mu_);

@@ -153,14 +153,11 @@ void RemoteTransport::StartRead() {
 }
 
 bool RemoteTransport::StartWrite() {
-  auto pieces = std::make_unique<std::string>();
-  if (lost() || !outbox_.Take(pieces.get())) return false;
+  grpc::Slice pieces;
+  if (lost() || !outbox_.Take(&pieces)) return false;
   std::string start;
-  AppendFieldHeader(kPiecesField, pieces->size(), &start);
-  std::string* const owned = pieces.release();
-  const grpc::Slice slices[] = {
-      grpc::Slice(start),
-      grpc::Slice(owned->data(), owned->size(), [](void* string) { delete static_cast<std::string*>(string); }, owned)};
+  AppendFieldHeader(kPiecesField, pieces.size(), &start);
+  const grpc::Slice slices[] = {grpc::Slice(start), pieces};
   const grpc::ByteBuffer message(slices, 2);
   call_->operations.fetch_add(1);
   void* tag = nullptr;

@@ -120,6 +120,12 @@ HandlerResult HandleWatchDestruction(Session& session, const pb::WatchDestructio
       memory != nullptr) {
     return cl().clSetMemObjectDestructorCallback(memory->handle.get(), &OnMemoryDestroyed, watcher);
   }
+  if (ContextObject* const context = session.objects().Peek<ContextObject>(cmd.id());
+      context != nullptr) {
+    // Every object of the context keeps it, here as in section 4.4.
+    context->on_destroyed = [watcher] { SendDestroyed(*watcher); };
+    return CL_SUCCESS;
+  }
   delete watcher;
   return CL_INVALID_VALUE;
 }

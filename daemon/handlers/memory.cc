@@ -186,7 +186,7 @@ HandlerResult HandleEnqueueReadBuffer(Session& session, const pb::EnqueueReadBuf
     return CL_INVALID_VALUE;
   }
   const uint64_t bytes = is_rect ? rect.bytes : cmd.size();
-  if (bytes > kInlineTransferBytes) {
+  if (bytes > kInlineTransferBytes || cmd.on().acknowledge_data()) {
     if (is_rect) return enqueue.RunTransfer(RectPlan(session, cmd.mem_id(), false, rect));
     TransferPlan plan = PlanOf(session, cmd.mem_id(), false);
     plan.offset = cmd.offset();

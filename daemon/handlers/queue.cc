@@ -97,18 +97,4 @@ HandlerResult HandleSetDefaultDeviceCommandQueue(Session& session,
                                              queue->handle.get());
 }
 
-HandlerResult HandleSetCommandQueueProperty(Session& session,
-                                            const pb::SetCommandQueueProperty& cmd, Call& call) {
-  QueueObject* const queue = session.objects().Peek<QueueObject>(cmd.queue_id());
-  if (queue == nullptr) return CL_INVALID_COMMAND_QUEUE;
-  if (cl().clSetCommandQueueProperty == nullptr) return CL_INVALID_OPERATION;
-  cl_command_queue_properties old = 0;
-  const cl_int status = cl().clSetCommandQueueProperty(queue->handle.get(), cmd.properties(),
-                                                       cmd.enable() ? CL_TRUE : CL_FALSE, &old);
-  if (status != CL_SUCCESS) return status;
-  if ((cmd.properties() & CL_QUEUE_PROFILING_ENABLE) != 0) queue->profiling = cmd.enable();
-  call.answer.set_data(&old, sizeof(old));
-  return status;
-}
-
 }  // namespace sluice

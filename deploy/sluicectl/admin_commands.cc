@@ -48,7 +48,8 @@ std::string Bytes(uint64_t count) {
     value /= 1024;
     ++unit;
   }
-  return absl::StrFormat(unit == 0 ? "%.0f %s" : "%.1f %s", value, kUnits[unit]);
+  if (unit == 0) return absl::StrCat(count, " B");
+  return absl::StrFormat("%.1f %s", value, kUnits[unit]);
 }
 
 std::string Duration(uint64_t seconds) {

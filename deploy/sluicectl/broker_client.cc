@@ -95,7 +95,8 @@ absl::Status TrySession(int socket, int timeout_ms) {
   const UniqueFd channel = std::move(fds[0]);
   const absl::Status ready = WaitReadable(channel.get(), timeout_ms);
   if (!ready.ok()) return absl::DeadlineExceededError("the session's worker does not get ready");
-  const absl::StatusOr<size_t> offer = ReceiveMessage(channel.get(), packet, sizeof(packet), &fds, 2);
+  const absl::StatusOr<size_t> offer =
+      ReceiveMessage(channel.get(), packet, sizeof(packet), &fds, 2);
   if (offer.ok() && *offer == 0) return absl::AbortedError("the session's worker ended at once");
   return offer.status();
 }

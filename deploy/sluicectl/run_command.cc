@@ -44,6 +44,7 @@ int Exec(const std::vector<std::string>& command) {
   const sigset_t set = ForwardedSet();
   ::sigprocmask(SIG_UNBLOCK, &set, nullptr);
   std::vector<char*> argv;
+  argv.reserve(command.size() + 1);
   for (const std::string& argument : command) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
   ::execvp(argv[0], argv.data());

@@ -65,6 +65,9 @@ TEST_F(BufferTransferTest, PartsLandAtTheirOffsets) {
 // A non-blocking read, then a write from the same host memory: the write must see what the read
 // brought.
 TEST_F(BufferTransferTest, ReadThenWriteFromTheSameMemory) {
+  if (!MayRun("clEnqueueWriteBuffer.after_pending_read")) {
+    GTEST_SKIP() << "see the table of differences";
+  }
   for (size_t count : {size_t{16}, size_t{4096}, size_t{1} << 20}) {
     SCOPED_TRACE(count);
     const std::vector<cl_int> values = Counting(count, 3);
@@ -78,9 +81,7 @@ TEST_F(BufferTransferTest, ReadThenWriteFromTheSameMemory) {
     ASSERT_EQ(
         clEnqueueWriteBuffer(queue(), to, CL_FALSE, 0, bytes, host.data(), 0, nullptr, nullptr),
         CL_SUCCESS);
-    if (!Differs("clEnqueueWriteBuffer.after_pending_read")) {
-      EXPECT_EQ(Read<cl_int>(to, count), values);
-    }
+    EXPECT_EQ(Read<cl_int>(to, count), values);
   }
 }
 

@@ -115,7 +115,10 @@ TEST_F(ContextTest, CreateFromTypeRefusals) {
                               CL_DEVICE_TYPE_CUSTOM}) {
     cl_uint count = 0;
     if (clGetDeviceIDs(platform(), type, 0, nullptr, &count) == CL_SUCCESS) continue;
-    EXPECT_CREATE("clCreateContextFromType.no_such_device", CL_DEVICE_NOT_FOUND,
+    const bool custom = type == CL_DEVICE_TYPE_CUSTOM;
+    EXPECT_CREATE(custom ? "clCreateContextFromType.no_custom_device"
+                         : "clCreateContextFromType.no_such_device",
+                  CL_DEVICE_NOT_FOUND,
                   clCreateContextFromType(properties, type, nullptr, nullptr, error));
   }
 }

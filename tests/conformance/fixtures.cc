@@ -8,8 +8,11 @@ typedef struct { int a; float b; char c; } Mixed;
 
 kernel void fill_int(global int* out, int value) { out[get_global_id(0)] = value; }
 kernel void add_one(global int* data) { data[get_global_id(0)] += 1; }
-kernel void copy_int(global const int* in, global int* out) { out[get_global_id(0)] = in[get_global_id(0)]; }
-kernel void sum_args(global float* out, char a, short b, int c, long d, float e, Mixed f, float4 g) {
+kernel void copy_int(global const int* in, global int* out) {
+  out[get_global_id(0)] = in[get_global_id(0)];
+}
+kernel void sum_args(global float* out, char a, short b, int c, long d, float e, Mixed f,
+                     float4 g) {
   out[0] = a; out[1] = b; out[2] = c; out[3] = d; out[4] = e;
   out[5] = f.a; out[6] = f.b; out[7] = f.c;
   out[8] = g.x; out[9] = g.y; out[10] = g.z; out[11] = g.w;
@@ -25,7 +28,8 @@ kernel void scale_by_table(global int* data, constant int* table) {
 }
 kernel void record_range(global uint* out) {
   const size_t row = get_global_size(0), plane = get_global_size(0) * get_global_size(1);
-  const size_t at = (get_global_id(0) - get_global_offset(0)) + (get_global_id(1) - get_global_offset(1)) * row +
+  const size_t at = (get_global_id(0) - get_global_offset(0)) +
+                    (get_global_id(1) - get_global_offset(1)) * row +
                     (get_global_id(2) - get_global_offset(2)) * plane;
   global uint* mine = out + at * 16;
   for (uint d = 0; d < 3; ++d) {

@@ -51,6 +51,9 @@ TEST_P(GatingTest, WritesAndReadsPassTheGate) {
 // The memory of a gated write belongs to OpenCL until the write is complete, so it is read when the
 // gate has opened: what an earlier read of the same queue put there is what is written.
 TEST_P(GatingTest, ReadThenWriteThroughTheSameMemory) {
+  if (!MayRun("clEnqueueWriteBuffer.after_pending_read")) {
+    GTEST_SKIP() << "see the table of differences";
+  }
   const size_t bytes = GetParam();
   const std::vector<cl_uint> values = Pattern(bytes, 3);
   const Own<cl_mem> from = BufferOf(values), to = Buffer(bytes);
@@ -64,9 +67,7 @@ TEST_P(GatingTest, ReadThenWriteThroughTheSameMemory) {
   ASSERT_EQ(clSetUserEventStatus(gate, CL_COMPLETE), CL_SUCCESS);
   Finish();
   EXPECT_TRUE(host == values);
-  if (!Differs("clEnqueueWriteBuffer.after_pending_read")) {
-    EXPECT_TRUE(back == values);
-  }
+  EXPECT_TRUE(back == values);
 }
 
 // A gate that fails makes the gated transfers fail; the queue's other work and later work still

@@ -32,7 +32,7 @@ def build_dir():
 
 def built(name):
     """The path of a built file, wherever its folder put it; ends the run with a reason if it is missing."""
-    for folder in ("bin", "lib", "tests/system"):
+    for folder in ("bin", "lib", "tests/system", "tests/bench"):
         path = build_dir() / folder / name
         if path.is_file():
             return path
@@ -172,6 +172,11 @@ class Application:
         return None
 
 
+def grown(before, after):
+    """What there is more of in `after`; empty when nothing leaked."""
+    return {name: (before[name], after[name]) for name in before if after[name] > before[name]}
+
+
 class Report:
     """Counts verdicts; one PASS or FAIL line each."""
 
@@ -210,6 +215,8 @@ class Daemon:
 
     def __init__(self, kind, limits="", prefix=(), address="127.0.0.1"):
         assert kind in ("ring", "network"), kind
+        # A time limit's SIGTERM must still stop the daemon.
+        signal.signal(signal.SIGTERM, lambda *unused: sys.exit(143))
         self.kind = kind
         self.prefix = list(prefix)
         self.address = address
@@ -222,6 +229,8 @@ class Daemon:
         self.config.write_text(self._config_text(limits))
         icd_dir = self.directory / "vendors"
         icd_dir.mkdir()
+        self.temporary = self.directory / "tmp"
+        self.temporary.mkdir()
         (icd_dir / "sluice.icd").write_text(f"{built('libsluice_icd.so')}\n")
         self.process = None
         self.seen = set()
@@ -258,7 +267,8 @@ class Daemon:
         # The daemon itself uses the system's drivers, whatever the caller's environment hides.
         for name in ("OCL_ICD_VENDORS", "OCL_ICD_FILENAMES", "SLUICE_ENDPOINT"):
             env.pop(name, None)
-        env.update(additions)
+        # What workers leave behind can be seen, and goes away with the directory.
+        env.update(additions, TMPDIR=str(self.temporary))
         with open(self.log, "ab") as log:
             command = [*self.prefix, str(built("sluiced")), "--config", str(self.config)]
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
@@ -298,11 +308,23 @@ class Daemon:
                 if not alive(pid) and parent_of(pid) == self.process.pid]
 
     def resources(self):
-        """What must be the same before and after a session: processes, descriptors, memory files."""
+        """What there may not be more of after a session than before it."""
         own = [self.process.pid] + self.processes()
         targets = [target for pid in own for target in descriptors(pid)]
         return {"processes": len(own), "workers": len(self.workers()), "zombies": len(self.zombies()),
-                "descriptors": len(targets), "memory files": sum("memfd:" in t for t in targets)}
+                "descriptors": len(targets), "memory files": sum("memfd:" in t for t in targets),
+                "temporary files": len(os.listdir(self.temporary))}
+
+    def settled_resources(self):
+        """The resources once they have stopped changing: the end of a session takes its time."""
+        seen = [self.resources()]
+
+        def steady():
+            seen.append(self.resources())
+            return len(seen) > 20 and all(one == seen[-1] for one in seen[-20:])
+
+        wait_until(steady, 10, 0.02)
+        return seen[-1]
 
     def kill_broker(self):
         self.processes()
@@ -348,8 +370,6 @@ def main(arguments):
     if len(arguments) < 4 or arguments[0] != "with" or arguments[1] not in KINDS or arguments[2] != "--":
         sys.exit("usage: harness.py with native|ring|network -- CMD...")
     kind, command = arguments[1], arguments[3:]
-    # SIGTERM (from timeout) must still stop the daemon.
-    signal.signal(signal.SIGTERM, lambda *unused: sys.exit(143))
     if kind == "native":
         return subprocess.call(command, env=dict(os.environ, SLUICE_TEST_KIND="native"))
     with Daemon(kind) as daemon:

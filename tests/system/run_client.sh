@@ -41,12 +41,12 @@ run_all() {
   for one in "${clients[@]}"; do
     start=$SECONDS
     # shellcheck disable=SC2046
-    timeout -k 5 300 $(command_for "$one") </dev/null
+    timeout -k 5 480 $(command_for "$one") </dev/null
     code=$?
     # 77 is a skip, whose reason the client printed.
     case $code in
       0 | 77) ;;
-      124 | 137) echo "FAIL $one: no end after 300 s"; failed=1 ;;
+      124 | 137) echo "FAIL $one: no end after 480 s"; failed=1 ;;
       *) echo "FAIL $one: exit code $code"; failed=1 ;;
     esac
     echo "  ($one took $((SECONDS - start)) s)"

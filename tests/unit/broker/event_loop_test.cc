@@ -91,6 +91,7 @@ TEST_F(EventLoopTest, PostedTasksRunOnTheLoop) {
   const std::thread::id loop_thread = std::this_thread::get_id();
   int count = 0;
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&] {
       for (int j = 0; j < 100; ++j) {

@@ -149,7 +149,7 @@ TEST_F(HostilePeerTest, ClientThatNeverReadsIsCutOff) {
   while (!channel.valid() && MonotonicMs() < deadline_ms) {
     TestClient client(broker.socket());
     Welcome welcome;
-    ASSERT_TRUE(client.Greet(&welcome));
+    ASSERT_TRUE(client.Greet(&welcome)) << broker.Log();
     SessionOpened opened;
     channel = client.Open(&opened);
   }

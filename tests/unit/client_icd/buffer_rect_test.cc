@@ -21,7 +21,8 @@ TEST(BufferRectTest, CompletesPitches) {
   EXPECT_EQ(rect.end, rect.begin + 5 * 20 + 4 * 4 + 4);
 }
 
-// What section 5.2.2 forbids is refused: empty regions, pitches too small or unlike, sums that do not fit.
+// What section 5.2.2 forbids is refused: empty regions, pitches too small or unlike, sums that do
+// not fit.
 TEST(BufferRectTest, Refuses) {
   const size_t origin[3] = {0, 0, 0};
   struct Row {
@@ -44,13 +45,15 @@ std::set<uint64_t> BytesOf(const PitchedRect& rect, const size_t* region) {
   std::set<uint64_t> bytes;
   for (size_t z = 0; z < region[2]; ++z) {
     for (size_t y = 0; y < region[1]; ++y) {
-      for (size_t x = 0; x < region[0]; ++x) bytes.insert(rect.begin + z * rect.slice_pitch + y * rect.row_pitch + x);
+      for (size_t x = 0; x < region[0]; ++x)
+        bytes.insert(rect.begin + z * rect.slice_pitch + y * rect.row_pitch + x);
     }
   }
   return bytes;
 }
 
-// Two rectangles of one grid overlap exactly when some byte belongs to both, however they wrap around rows and slices.
+// Two rectangles of one grid overlap exactly when some byte belongs to both, however they wrap
+// around rows and slices.
 TEST(BufferRectTest, OverlapAgreesWithCounting) {
   std::mt19937 random(7);
   int overlaps = 0;

@@ -40,7 +40,8 @@ TEST(ImageFormatTest, Unknown) {
   EXPECT_EQ(ElementBytes({CL_DEPTH_STENCIL, CL_UNORM_INT8}), 0u);
 }
 
-// Layers stand where origin and region count them; unused numbers of the descriptor are not looked at.
+// Layers stand where origin and region count them; unused numbers of the descriptor are not looked
+// at.
 TEST(ImageFormatTest, Extents) {
   cl_image_desc desc = {};
   desc.image_width = 5;
@@ -52,9 +53,10 @@ TEST(ImageFormatTest, Extents) {
     int dimensions;
     size_t y, z;
   };
-  for (const Row& row : {Row{CL_MEM_OBJECT_IMAGE1D, 1, 1, 1}, Row{CL_MEM_OBJECT_IMAGE1D_BUFFER, 1, 1, 1},
-                         Row{CL_MEM_OBJECT_IMAGE1D_ARRAY, 2, 8, 1}, Row{CL_MEM_OBJECT_IMAGE2D, 2, 6, 1},
-                         Row{CL_MEM_OBJECT_IMAGE2D_ARRAY, 3, 6, 8}, Row{CL_MEM_OBJECT_IMAGE3D, 3, 6, 7}}) {
+  for (const Row& row :
+       {Row{CL_MEM_OBJECT_IMAGE1D, 1, 1, 1}, Row{CL_MEM_OBJECT_IMAGE1D_BUFFER, 1, 1, 1},
+        Row{CL_MEM_OBJECT_IMAGE1D_ARRAY, 2, 8, 1}, Row{CL_MEM_OBJECT_IMAGE2D, 2, 6, 1},
+        Row{CL_MEM_OBJECT_IMAGE2D_ARRAY, 3, 6, 8}, Row{CL_MEM_OBJECT_IMAGE3D, 3, 6, 7}}) {
     desc.image_type = row.type;
     const ImageExtent extent = ExtentOf(desc);
     EXPECT_EQ(ImageDimensions(row.type), row.dimensions);

@@ -28,7 +28,8 @@ class IncludesTest : public ::testing::Test {
   }
 
   static bool Has(const IncludeScan& scan, const std::string& path) {
-    return std::any_of(scan.files.begin(), scan.files.end(), [&](const FoundInclude& f) { return f.path == path; });
+    return std::any_of(scan.files.begin(), scan.files.end(),
+                       [&](const FoundInclude& f) { return f.path == path; });
   }
 
   std::string root_;
@@ -48,15 +49,16 @@ TEST_F(IncludesTest, FirstFolderWins) {
   Write("a/other.h", "");
   const std::string first = Write("b/x.h", "first");
   Write("c/x.h", "second");
-  const IncludeScan scan =
-      ScanIncludes({"#include \"x.h\"\n"}, "-I " + root_ + "/a -I" + root_ + "/b -I " + root_ + "/c", root_);
+  const IncludeScan scan = ScanIncludes(
+      {"#include \"x.h\"\n"}, "-I " + root_ + "/a -I" + root_ + "/b -I " + root_ + "/c", root_);
   ASSERT_EQ(scan.files.size(), 1u);
   EXPECT_EQ(scan.files[0].path, first);
   EXPECT_EQ(scan.files[0].contents, "first");
   EXPECT_EQ(scan.directories, (std::vector<std::string>{root_ + "/a", root_ + "/b", root_ + "/c"}));
 }
 
-// Includes of included files are followed, relative to the including file before the -I folders, each file once.
+// Includes of included files are followed, relative to the including file before the -I folders,
+// each file once.
 TEST_F(IncludesTest, FollowsIncludesOfIncludes) {
   const std::string a = Write("inc/a.h", "#include \"sub/b.h\"\n");
   const std::string b = Write("inc/sub/b.h", "  #  include \"c.h\"\n#include \"../a.h\"\n");
@@ -68,7 +70,8 @@ TEST_F(IncludesTest, FollowsIncludesOfIncludes) {
   EXPECT_FALSE(Has(scan, far_c));
 }
 
-// A relative or untidy -I folder is written absolute and normalised in the options, in its quotes if it has some.
+// A relative or untidy -I folder is written absolute and normalised in the options, in its quotes
+// if it has some.
 TEST_F(IncludesTest, RewritesFoldersInTheOptions) {
   const std::string x = Write("my inc/x.h", "");
   const std::string y = Write("inc/y.h", "");
@@ -87,8 +90,8 @@ TEST_F(IncludesTest, CurrentDirectory) {
   EXPECT_EQ(scan.directories, std::vector<std::string>{root_});
 }
 
-// The form hashcat uses: a folder in a -D value, put together with a name and quoted by a function-like macro; also when
-// the directive names a macro that the source defines.
+// The form hashcat uses: a folder in a -D value, put together with a name and quoted by a
+// function-like macro; also when the directive names a macro that the source defines.
 TEST_F(IncludesTest, ComputedIncludesAsHashcatHasThem) {
   const std::string vendor = Write("OpenCL/inc_vendor.h", "");
   const std::string types = Write("OpenCL/inc_types.h", "#include \"inc_vendor.h\"\n");
@@ -96,9 +99,10 @@ TEST_F(IncludesTest, ComputedIncludesAsHashcatHasThem) {
   const std::string source =
       "#ifdef KERNEL_STATIC\n#include M2S(INCLUDE_PATH/inc_types.h)\n#endif\n"
       "#define COMPARE_M M2S(INCLUDE_PATH/inc_comp_multi.cl)\n  #include COMPARE_M\n";
-  for (const std::string& value : {root_ + "/OpenCL", root_ + "/OpenCL/", "\"" + root_ + "/OpenCL/\""}) {
-    const std::string options =
-        "-D KERNEL_STATIC -D INCLUDE_PATH=" + value + " -D XM2S(x)=#x -D M2S(x)=XM2S(x) -D VECT_SIZE=8 -w";
+  for (const std::string& value :
+       {root_ + "/OpenCL", root_ + "/OpenCL/", "\"" + root_ + "/OpenCL/\""}) {
+    const std::string options = "-D KERNEL_STATIC -D INCLUDE_PATH=" + value +
+                                " -D XM2S(x)=#x -D M2S(x)=XM2S(x) -D VECT_SIZE=8 -w";
     const IncludeScan scan = ScanIncludes({source}, options, "/");
     EXPECT_EQ(scan.files.size(), 3u) << value;
     EXPECT_TRUE(Has(scan, vendor) && Has(scan, types) && Has(scan, multi)) << value;
@@ -120,17 +124,19 @@ TEST_F(IncludesTest, RewritesFolderOfMacro) {
 TEST_F(IncludesTest, MacroFromAnotherFile) {
   const std::string config = Write("config.h", "#define IMPL \"impl.h\"\n");
   const std::string impl = Write("impl.h", "");
-  const IncludeScan scan = ScanIncludes({"#include IMPL\n#include \"config.h\"\n"}, "-I " + root_, "/");
+  const IncludeScan scan =
+      ScanIncludes({"#include IMPL\n#include \"config.h\"\n"}, "-I " + root_, "/");
   EXPECT_TRUE(Has(scan, config) && Has(scan, impl));
 }
 
 // What is no regular file, or not there, is left out; macros that name each other come to an end.
 TEST_F(IncludesTest, LeavesOutWhatCannotBeRead) {
   std::filesystem::create_directories(root_ + "/folder.h");
-  const IncludeScan scan = ScanIncludes(
-      {"#include \"folder.h\"\n#include \"missing.h\"\n#include </dev/zero>\n#define A B(\n#define B A(\n#include A\n"
-       "#include\n#include \"\"\n#include \"unterminated\n#include ()\n#"},
-      "-I " + root_ + " -I", root_);
+  const IncludeScan scan =
+      ScanIncludes({"#include \"folder.h\"\n#include \"missing.h\"\n#include </dev/zero>\n#define "
+                    "A B(\n#define B A(\n#include A\n"
+                    "#include\n#include \"\"\n#include \"unterminated\n#include ()\n#"},
+                   "-I " + root_ + " -I", root_);
   EXPECT_TRUE(scan.files.empty());
 }
 
@@ -156,7 +162,8 @@ TEST_F(IncludesTest, BoundedBytes) {
   const std::string big = Write("big.h", "");
   std::filesystem::resize_file(big, kMaxIncludeBytes + 1);
   const std::string small = Write("small.h", "x");
-  const IncludeScan scan = ScanIncludes({"#include \"big.h\"\n#include \"small.h\""}, "-I " + root_, "/");
+  const IncludeScan scan =
+      ScanIncludes({"#include \"big.h\"\n#include \"small.h\""}, "-I " + root_, "/");
   EXPECT_FALSE(Has(scan, big));
   EXPECT_TRUE(Has(scan, small));
 }

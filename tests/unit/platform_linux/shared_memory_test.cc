@@ -68,8 +68,7 @@ TEST(SharedMemoryTest, MappingsShareBytes) {
   writer->data()[kSize - 1] = 42;
   EXPECT_EQ(reader->data()[kSize - 1], 42);
   EXPECT_EQ(reader->size(), kSize);
-  EXPECT_EXIT(const_cast<volatile uint8_t&>(reader->data()[0]) = 1,
-              testing::KilledBySignal(SIGSEGV), "");
+  EXPECT_DEATH(const_cast<volatile uint8_t&>(reader->data()[0]) = 1, "");
 }
 
 // A fixed address is taken exactly, and never at the cost of what is mapped there already.

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tells the loop's thread once when a child process has ended, reaped, with all that it started
+// swept up. A child that somebody traces (a debugger) is dead before it can be reaped: then it is
+// looked at again every now and then, and nobody waits for the tracer.
+//
+// Owner: whoever owns the process. Loop thread only.
+#pragma once
+
+#include <functional>
+
+#include "broker/event_loop.h"
+#include "broker/os/process.h"
+
+namespace sluice {
+
+class ChildWatch {
+ public:
+  explicit ChildWatch(EventLoop* loop) : loop_(loop) {}
+  ~ChildWatch() { Stop(); }
+  ChildWatch(const ChildWatch&) = delete;
+  ChildWatch& operator=(const ChildWatch&) = delete;
+
+  // `process` is the caller's and stays where it is until `on_exit` or Stop. `on_exit` may destroy
+  // this.
+  void Start(ChildProcess* process, std::function<void(const ExitStatus&)> on_exit);
+
+  // No call after this.
+  void Stop();
+
+ private:
+  void OnEnded();
+
+  EventLoop* const loop_;
+  ChildProcess* process_ = nullptr;
+  std::function<void(const ExitStatus&)> on_exit_;
+  EventLoop::WatchId watch_ = 0;
+  EventLoop::TimerId retry_timer_ = 0;
+};
+
+}  // namespace sluice

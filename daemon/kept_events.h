@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keeps an event that waits for others alive until those have ended. PoCL 3.1 frees a command that
+// has failed by one of its dependencies and touches it again when another one fails ("PTHREAD ERROR
+// in pocl_update_event_failed", the process aborts): with the event alive it finds it failed, and all is
+// well. Session thread only.
+#pragma once
+
+#include <deque>
+#include <utility>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/types/span.h"
+#include "daemon/completions.h"
+
+namespace sluice {
+
+class KeptEvents {
+ public:
+  void Keep(cl_event event, absl::Span<const cl_event> waits) {
+    while (!kept_.empty() && CanGo(kept_.front())) kept_.pop_front();
+    Entry entry{Share(event), {}};
+    for (const cl_event wait : waits) entry.waits.push_back(Share(wait));
+    kept_.push_back(std::move(entry));
+  }
+
+ private:
+  struct Entry {
+    UniqueCl<cl_event> event;
+    absl::InlinedVector<UniqueCl<cl_event>, 2> waits;
+  };
+
+  // Complete means that all it waited for is; failed, that one of them has.
+  static bool CanGo(const Entry& entry) {
+    const cl_int status = StatusOf(entry.event.get());
+    if (status >= 0) return status == CL_COMPLETE;
+    for (const UniqueCl<cl_event>& wait : entry.waits) {
+      if (StatusOf(wait.get()) > 0) return false;
+    }
+    return true;
+  }
+
+  std::deque<Entry> kept_;
+};
+
+}  // namespace sluice

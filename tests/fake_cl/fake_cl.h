@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// A programmable OpenCL driver: one platform with a CPU and a GPU, whose buffers, images, queues and
+// events work on plain memory, in the table through which the worker calls a driver. It records each
+// call by value, refuses what it is told to refuse, and holds back commands and callbacks until a
+// test lets them go, so that every interleaving a real driver could show can be shown on purpose.
+//
+// Commands run on a thread of its own (kThreaded, as a real driver's) or inside the call that makes
+// them runnable (kInline: deterministic, for the fuzzer). One instance per process at a time; all
+// handles die with Reset. Thread-safe.
+#pragma once
+
+#include <CL/cl.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "daemon/driver.h"
+
+namespace sluice::fake {
+
+// One call of the driver. Arguments that are numbers or handles are in `values`, in order; a pointer
+// is there as 0 (null) or 1, and what it points to is in `arrays` or `bytes` where a test may ask.
+struct RecordedCall {
+  std::string name;
+  std::vector<uint64_t> values;
+  std::map<std::string, std::vector<uint64_t>> arrays;
+  std::string bytes;
+};
+
+enum class Execution { kInline, kThreaded };
+
+class FakeCl {
+ public:
+  // Makes a new driver and installs it as the worker's.
+  static FakeCl& Install(Execution execution = Execution::kThreaded);
+
+  // --- What was called.
+  std::vector<RecordedCall> Calls(const std::string& name = "") const;
+  RecordedCall Last(const std::string& name) const;  // An empty one if there was none.
+  size_t Count(const std::string& name) const;
+  void ClearCalls();
+  // Objects of all kinds that are alive, devices and platforms apart.
+  int live_objects() const;
+  // Commands that were enqueued behind an event that had failed already: PoCL 3.1 never ends them.
+  int behind_failed() const;
+
+  // --- What happens.
+  // The call after `skip` more of that name returns `status` (or null and `status`).
+  void FailNext(const std::string& name, cl_int status, int skip = 0);
+  // Commands stay queued until Release; those of user events too.
+  void HoldCommands();
+  void ReleaseCommands();
+  // The driver calls nobody back until ReleaseCallbacks, newest first if `reversed`.
+  void HoldCallbacks();
+  void ReleaseCallbacks(bool reversed = false);
+  // As PoCL 3.1: no callback for events that fail because another did.
+  void set_mute_failures(bool mute);
+  // As Wine: clSetEventCallback is refused.
+  void set_has_callbacks(bool has_callbacks);
+  // Called inside clBuildProgram, clCompileProgram and clLinkProgram; what it returns is the status.
+  void set_on_build(std::function<cl_int(const std::string& options)> on_build);
+  // Called when a kernel runs, on the driver's thread.
+  void set_on_kernel(std::function<void(const std::string& name)> on_kernel);
+  // Leaves functions out of the table, as a loader of an older OpenCL does. Installs again.
+  void RemoveFunctions(const std::vector<std::string>& names);
+
+  static cl_device_id cpu();
+  static cl_device_id gpu();
+};
+
+}  // namespace sluice::fake

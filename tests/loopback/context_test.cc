@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// proto/commands/context.proto through the worker.
+#include "tests/loopback/harness.h"
+
+namespace sluice {
+namespace {
+
+class ContextLoopbackTest : public LoopbackTest {
+ protected:
+  void Release(uint64_t id) {
+    pb::Command command;
+    command.mutable_release_object()->set_id(id);
+    client_->Send(command);
+  }
+};
+
+// The driver's context is of the application's devices, with the platform and the forwarded
+// properties before the terminator.
+TEST_F(ContextLoopbackTest, CreateContextForwardsDevicesAndProperties) {
+  pb::Command command;
+  pb::CreateContext& body = *command.mutable_create_context();
+  body.set_context_id(client_->NewId());
+  body.add_device_ids(kCpu);
+  body.add_device_ids(kGpu);
+  body.add_properties(CL_CONTEXT_INTEROP_USER_SYNC);
+  body.add_properties(CL_TRUE);
+  const pb::Answer answer = client_->Call(command);
+  EXPECT_EQ(answer.status(), CL_SUCCESS);
+  EXPECT_FALSE(answer.context().buffers_in_heap());
+  fake::RecordedCall call = fake_->Last("clCreateContext");
+  EXPECT_EQ(call.values[1], 2u);
+  const std::vector<uint64_t>& properties = call.arrays["properties"];
+  ASSERT_EQ(properties.size(), 4u);
+  EXPECT_EQ(properties[0], uint64_t{CL_CONTEXT_PLATFORM});
+  EXPECT_EQ(properties[2], uint64_t{CL_CONTEXT_INTEROP_USER_SYNC});
+  EXPECT_EQ(properties[3], uint64_t{CL_TRUE});
+}
+
+// Buffers of a context with only CPU devices lie in the heap.
+TEST_F(ContextLoopbackTest, CpuContextKeepsBuffersInTheHeap) {
+  pb::Command command;
+  command.mutable_create_context()->set_context_id(client_->NewId());
+  command.mutable_create_context()->add_device_ids(kCpu);
+  EXPECT_TRUE(client_->Call(command).context().buffers_in_heap());
+}
+
+// A driver's refusal is the answer, unchanged, and leaves nothing behind.
+TEST_F(ContextLoopbackTest, RefusalIsTheAnswer) {
+  fake_->FailNext("clCreateContext", CL_DEVICE_NOT_AVAILABLE);
+  pb::Command command;
+  command.mutable_create_context()->set_context_id(client_->NewId());
+  command.mutable_create_context()->add_device_ids(kGpu);
+  EXPECT_EQ(client_->Call(command).status(), CL_DEVICE_NOT_AVAILABLE);
+  EXPECT_EQ(client_->Call(command).status(), CL_SUCCESS);
+}
+
+// Devices that are none, or none at all, are answered as OpenCL does.
+TEST_F(ContextLoopbackTest, BadDevices) {
+  pb::Command command;
+  command.mutable_create_context()->set_context_id(client_->NewId());
+  EXPECT_EQ(client_->Call(command).status(), CL_INVALID_VALUE);
+  command.mutable_create_context()->add_device_ids(99);
+  EXPECT_EQ(client_->Call(command).status(), CL_INVALID_DEVICE);
+}
+
+// When all of a session's objects have been released, the driver has none left.
+TEST_F(ContextLoopbackTest, ReleaseFreesTheDriversObjects) {
+  const int before = fake_->live_objects();
+  const uint64_t context = MakeContext();
+  const uint64_t queue = MakeQueue(context);
+  const uint64_t mem = MakeBuffer(context, 4096);
+  const uint64_t program = MakeProgram(context);
+  const uint64_t kernel = MakeKernel(program);
+  const uint64_t event = MakeUserEvent(context);
+  pb::Command marker;
+  const uint64_t marked = On(marker.mutable_enqueue_marker()->mutable_on(), queue);
+  client_->Send(marker);
+  Completed(marked);
+  EXPECT_GT(fake_->live_objects(), before);
+  // The build thread forgets its program only after it has answered.
+  for (const uint64_t id : {context, queue, mem, kernel, program, event, marked}) Release(id);
+  client_->Sync();
+  client_->WaitUntil([&] { return fake_->live_objects() == before; });
+}
+
+// A watched object's end is told once the driver has destroyed it, not when it is released: a
+// sub-buffer keeps its parent, a buffer its context.
+TEST_F(ContextLoopbackTest, DestructionIsToldWhenItHappens) {
+  const uint64_t context = MakeContext();
+  const uint64_t parent = MakeBuffer(context, 4096);
+  pb::Command make;
+  make.mutable_create_sub_buffer()->set_mem_id(client_->NewId());
+  make.mutable_create_sub_buffer()->set_parent_id(parent);
+  make.mutable_create_sub_buffer()->set_size(128);
+  EXPECT_EQ(client_->Call(make).status(), CL_SUCCESS);
+  for (const uint64_t id : {parent, context}) {
+    pb::Command watch;
+    watch.mutable_watch_destruction()->set_id(id);
+    client_->Send(watch);
+  }
+  Release(parent);
+  Release(context);
+  client_->Sync();
+  for (const ReceivedReply& received : client_->TakeAll()) {
+    EXPECT_FALSE(received.reply.has_destroyed());
+  }
+  Release(make.create_sub_buffer().mem_id());
+  for (const uint64_t id : {parent, context}) {
+    client_->WaitFor([=](const ReceivedReply& r) { return r.reply.destroyed().id() == id; });
+  }
+}
+
+// Watching what is not there is told as a late error, and harms nothing.
+TEST_F(ContextLoopbackTest, WatchingNothing) {
+  pb::Command watch;
+  watch.mutable_watch_destruction()->set_id(12345);
+  client_->Send(watch);
+  client_->WaitFor([](const ReceivedReply& r) { return r.reply.has_late_error(); });
+  client_->Sync();
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// proto/commands/event.proto through the worker.
+#include "tests/loopback/harness.h"
+
+namespace sluice {
+namespace {
+
+class EventLoopbackTest : public LoopbackTest {
+ protected:
+  uint64_t Marker(uint64_t queue, const std::vector<uint64_t>& waits = {}) {
+    pb::Command command;
+    const uint64_t event = On(command.mutable_enqueue_marker()->mutable_on(), queue, waits);
+    client_->Send(command);
+    return event;
+  }
+  uint64_t Barrier(uint64_t queue, const std::vector<uint64_t>& waits = {}) {
+    pb::Command command;
+    const uint64_t event = On(command.mutable_enqueue_barrier()->mutable_on(), queue, waits);
+    client_->Send(command);
+    return event;
+  }
+  uint64_t LargeWrite(uint64_t queue, uint64_t mem) {
+    pb::Command command;
+    pb::EnqueueWriteBuffer& body = *command.mutable_enqueue_write_buffer();
+    const uint64_t event = On(body.mutable_on(), queue);
+    body.set_mem_id(mem);
+    body.set_size(kSize);
+    client_->Send(command);
+    return event;
+  }
+  void ExpectNothingCompleted() {
+    client_->Sync();
+    for (const ReceivedReply& received : client_->TakeAll()) {
+      EXPECT_FALSE(received.reply.has_completion()) << received.reply.completion().event_id();
+      EXPECT_FALSE(received.reply.has_grant());
+    }
+  }
+
+  static constexpr uint64_t kSize = 100000;
+  static constexpr cl_command_queue_properties kOutOfOrder = CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
+};
+
+// What waits for a user event runs when the event is set, and fails when it is set to an error.
+TEST_F(EventLoopbackTest, UserEventsGateCommands) {
+  const uint64_t context = MakeContext();
+  const uint64_t queue = MakeQueue(context);
+  const uint64_t gate = MakeUserEvent(context);
+  const uint64_t marker = Marker(queue, {gate});
+  ExpectNothingCompleted();
+  SetUserEvent(gate, CL_COMPLETE);
+  EXPECT_EQ(Completed(marker).status(), CL_COMPLETE);
+  const uint64_t bad = MakeUserEvent(context);
+  const uint64_t failing = Marker(queue, {bad});
+  SetUserEvent(bad, -17);
+  EXPECT_EQ(Completed(failing).status(), CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
+}
+
+// Events that fail through others are found although the driver, as PoCL 3.1, calls nobody back.
+TEST_F(EventLoopbackTest, FailuresAreFoundWithoutCallbacks) {
+  fake_->set_mute_failures(true);
+  const uint64_t context = MakeContext();
+  const uint64_t queue = MakeQueue(context, kGpu, kOutOfOrder);
+  const uint64_t gate = MakeUserEvent(context);
+  std::vector<uint64_t> chain = {Marker(queue, {gate})};
+  for (int i = 0; i < 50; ++i) chain.push_back(Marker(queue, {chain.back()}));
+  SetUserEvent(gate, -17);
+  for (const uint64_t event : chain) EXPECT_LT(Completed(event).status(), 0);
+}
+
+// What is enqueued behind an event that has failed fails at once: PoCL 3.1 would never end it.
+TEST_F(EventLoopbackTest, NothingIsEnqueuedBehindAFailure) {
+  const uint64_t context = MakeContext();
+  const uint64_t queue = MakeQueue(context);
+  const uint64_t gate = MakeUserEvent(context);
+  SetUserEvent(gate, -17);
+  EXPECT_EQ(Completed(Marker(queue, {gate})).status(),
+            CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
+  EXPECT_EQ(fake_->behind_failed(), 0);
+}
+
+// A marker without a wait list ends after all before it, large transfers included; one with a wait
+// list after that only, also when the list had completed before.
+TEST_F(EventLoopbackTest, MarkersOfAnOutOfOrderQueue) {
+  const uint64_t context = MakeContext();
+  const uint64_t queue = MakeQueue(context, kGpu, kOutOfOrder);
+  const uint64_t mem = MakeBuffer(context, kSize);
+  const uint64_t done = MakeUserEvent(context);
+  SetUserEvent(done, CL_COMPLETE);
+  const uint64_t write = LargeWrite(queue, mem);
+  const uint64_t all = Marker(queue);
+  EXPECT_EQ(Completed(Marker(queue, {done})).status(), CL_COMPLETE);
+  client_->Sync();
+  for (const ReceivedReply& received : client_->TakeAll()) {
+    EXPECT_NE(received.reply.completion().event_id(), all);
+    if (!received.reply.has_grant()) continue;
+    pb::Command chunk;
+    chunk.mutable_transfer_chunk()->set_event_id(write);
+    chunk.mutable_transfer_chunk()->set_offset(received.reply.grant().offset());
+    chunk.mutable_transfer_chunk()->set_size(received.reply.grant().size());
+    client_->Send(chunk);
+  }
+  EXPECT_EQ(Completed(write).status(), CL_COMPLETE);
+  EXPECT_EQ(Completed(all).status(), CL_COMPLETE);
+}
+
+// A large transfer waits for the barrier before it.
+TEST_F(EventLoopbackTest, TransfersWaitForBarriers) {
+  const uint64_t context = MakeContext();
+  const uint64_t queue = MakeQueue(context, kGpu, kOutOfOrder);
+  const uint64_t mem = MakeBuffer(context, kSize);
+  const uint64_t gate = MakeUserEvent(context);
+  const uint64_t barrier = Barrier(queue, {gate});
+  const uint64_t write = LargeWrite(queue, mem);
+  ExpectNothingCompleted();
+  SetUserEvent(gate, CL_COMPLETE);
+  EXPECT_EQ(Completed(barrier).status(), CL_COMPLETE);
+  EXPECT_EQ(Feed(write, std::string(kSize, 'x')).status(), CL_COMPLETE);
+}
+
+// In an in-order queue completions come in order even if the driver calls back in another.
+TEST_F(EventLoopbackTest, CompletionsComeInOrder) {
+  const uint64_t context = MakeContext();
+  const uint64_t queue = MakeQueue(context);
+  fake_->HoldCallbacks();
+  std::vector<uint64_t> events;
+  for (int i = 0; i < 20; ++i) events.push_back(Marker(queue));
+  client_->Sync();
+  fake_->ReleaseCallbacks(/*reversed=*/true);
+  for (size_t i = 0; i < events.size(); ++i) {
+    const ReceivedReply received =
+        client_->WaitFor([](const ReceivedReply& r) { return r.reply.has_completion(); });
+    EXPECT_EQ(received.reply.completion().event_id(), events[i]);
+  }
+}
+
+// A driver that takes no callbacks at all is waited for.
+TEST_F(EventLoopbackTest, DriverWithoutCallbacks) {
+  fake_->set_has_callbacks(false);
+  const uint64_t context = MakeContext();
+  const uint64_t queue = MakeQueue(context);
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(Completed(Marker(queue)).status(), CL_COMPLETE);
+}
+
+// A user event in a context that is none fails, and so does what waits for it.
+TEST_F(EventLoopbackTest, UserEventWithoutContext) {
+  const uint64_t queue = MakeQueue(MakeContext());
+  const uint64_t event = MakeUserEvent(4711);
+  EXPECT_EQ(Completed(event).status(), CL_INVALID_CONTEXT);
+  EXPECT_EQ(Completed(Marker(queue, {event})).status(),
+            CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
+}
+
+// Profiling values come with the completion, of queues that profile.
+TEST_F(EventLoopbackTest, CompletionsCarryProfiles) {
+  const uint64_t context = MakeContext();
+  const pb::Completion plain = Completed(Marker(MakeQueue(context)));
+  EXPECT_EQ(plain.profiling_size(), 0);
+  const pb::Completion profiled =
+      Completed(Marker(MakeQueue(context, kGpu, CL_QUEUE_PROFILING_ENABLE)));
+  ASSERT_EQ(profiled.profiling_size(), 5);
+  EXPECT_EQ(profiled.profiling(0), 1000u);
+  EXPECT_EQ(profiled.profiling(3), 1003u);
+  EXPECT_EQ(profiled.profiling(4), 1003u);
+}
+
+}  // namespace
+}  // namespace sluice

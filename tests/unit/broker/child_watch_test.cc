@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/child_watch.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <memory>
+
+#include "broker/os/local_socket.h"
+
+namespace sluice {
+namespace {
+
+class ChildWatchTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto loop = EventLoop::Create();
+    ASSERT_TRUE(loop.ok()) << loop.status();
+    loop_ = *std::move(loop);
+    SpawnOptions options;
+    options.path = "/bin/sleep";
+    options.arguments = {"1000"};
+    auto child = Spawn(options);
+    ASSERT_TRUE(child.ok()) << child.status();
+    child_ = *std::move(child);
+  }
+
+  void TearDown() override {
+    child_.KillGroup();
+    child_.WaitAndReap(-1);
+  }
+
+  std::unique_ptr<EventLoop> loop_;
+  ChildProcess child_;
+};
+
+// The end of a child is told once, with how it ended, and it is reaped by then.
+TEST_F(ChildWatchTest, TellsTheEndOnce) {
+  int calls = 0;
+  ChildWatch watch(loop_.get());
+  watch.Start(&child_, [&](const ExitStatus& status) {
+    ++calls;
+    EXPECT_EQ(status.signal, SIGTERM);
+    EXPECT_FALSE(child_.valid());
+    loop_->AddTimer(20, [&] { loop_->Quit(); });
+  });
+  ASSERT_TRUE(child_.Signal(SIGTERM).ok());
+  loop_->Run();
+  EXPECT_EQ(calls, 1);
+}
+
+// After Stop nothing is told.
+TEST_F(ChildWatchTest, StopStops) {
+  ChildWatch watch(loop_.get());
+  watch.Start(&child_, [&](const ExitStatus&) { FAIL() << "told after Stop"; });
+  ASSERT_TRUE(child_.Signal(SIGTERM).ok());
+  watch.Stop();
+  loop_->AddTimer(20, [&] { loop_->Quit(); });
+  loop_->Run();
+}
+
+// A child that died under a debugger is told when the debugger lets go; the loop turns meanwhile.
+TEST_F(ChildWatchTest, TracedChildIsToldLater) {
+  auto pair = CreateSocketPair();
+  ASSERT_TRUE(pair.ok());
+  const pid_t tracer = ::fork();
+  if (tracer == 0) {
+    pair->first.reset();
+    const bool attached = ::ptrace(PTRACE_SEIZE, child_.pid(), nullptr, nullptr) == 0;
+    const char answer = attached ? 'y' : 'n';
+    char byte;
+    [[maybe_unused]] const absl::Status sent = SendMessage(pair->second.get(), &answer, 1);
+    [[maybe_unused]] const auto end = ReceiveMessage(pair->second.get(), &byte, 1, nullptr, 0);
+    ::_exit(0);
+  }
+  pair->second.reset();
+  char answer = 0;
+  ASSERT_TRUE(ReceiveMessage(pair->first.get(), &answer, 1, nullptr, 0).ok());
+  bool released = false;
+  bool told = false;
+  if (answer == 'y') {
+    ChildWatch watch(loop_.get());
+    watch.Start(&child_, [&](const ExitStatus& status) {
+      told = true;
+      EXPECT_TRUE(released) << "reaped under its tracer: this test shows nothing";
+      EXPECT_EQ(status.signal, SIGKILL);
+      loop_->Quit();
+    });
+    ASSERT_TRUE(child_.Signal(SIGKILL).ok());
+    loop_->AddTimer(200, [&] {
+      released = true;
+      pair->first.reset();
+    });
+    loop_->Run();
+    EXPECT_TRUE(told);
+  }
+  pair->first.reset();
+  ::waitpid(tracer, nullptr, 0);
+  if (answer != 'y') GTEST_SKIP() << "this system does not let a process trace its sibling";
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The command-line tool, as a person or a script meets it: output, exit codes, and what it leaves
+// behind.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/unit/broker/broker_process.h"
+
+extern char** environ;
+
+namespace sluice {
+namespace {
+
+using Json = nlohmann::json;
+
+class SluicectlTest : public testing::Test {
+ protected:
+  struct Result {
+    int code = -1;
+    std::string output;
+    Json json() const { return Json::parse(output, nullptr, false); }
+  };
+
+  // Started, with stdout and stderr in one pipe, temporary files in our directory.
+  struct Running {
+    ChildProcess process;
+    UniqueFd output;
+  };
+
+  Running Start(std::vector<std::string> arguments) {
+    int ends[2];
+    EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+    Running running;
+    running.output.reset(ends[0]);
+    const UniqueFd write_end(ends[1]);
+    SpawnOptions options;
+    options.path = SLUICE_TEST_SLUICECTL;
+    options.arguments = std::move(arguments);
+    for (char** entry = environ; *entry != nullptr; ++entry) {
+      options.environment.emplace_back(*entry);
+    }
+    options.environment.push_back("TMPDIR=" + directory_.path());
+    options.output = write_end.get();
+    auto process = Spawn(options);
+    EXPECT_TRUE(process.ok()) << process.status();
+    if (process.ok()) running.process = *std::move(process);
+    return running;
+  }
+
+  Result Run(const std::vector<std::string>& arguments) {
+    Running running = Start(arguments);
+    Result result;
+    result.output = ReadUntil(running.output.get(), "\x01 nothing prints this");
+    const auto status = running.process.WaitAndReap(kTestTimeoutMs);
+    if (status.has_value()) {
+      result.code = status->signal == 0 ? status->code : -status->signal;
+    }
+    return result;
+  }
+
+  Result RunPrivate(const std::vector<std::string>& command) {
+    std::vector<std::string> arguments = {"run", "--private", "--icd", "/some/icd.so", "--"};
+    arguments.insert(arguments.end(), command.begin(), command.end());
+    return Run(arguments);
+  }
+
+  // What sluicectl's temporary directories are named after.
+  bool LeftNothing() const {
+    for (const auto& entry : std::filesystem::directory_iterator(directory_.path())) {
+      if (entry.path().filename().string().starts_with("sluice-")) return false;
+    }
+    return true;
+  }
+
+  TestDirectory directory_;
+};
+
+// The command's exit code is passed on, a signal as 128 + its number, and its own failures as
+// env(1) has them; nothing is left behind by any of them.
+TEST_F(SluicectlTest, RunPassesExitCodesOn) {
+  EXPECT_EQ(RunPrivate({"/bin/sh", "-c", "exit 0"}).code, 0);
+  EXPECT_EQ(RunPrivate({"/bin/sh", "-c", "exit 42"}).code, 42);
+  EXPECT_EQ(RunPrivate({"/bin/sh", "-c", "kill -9 $$"}).code, 137);
+  EXPECT_EQ(RunPrivate({"/nonexistent"}).code, 127);
+  EXPECT_EQ(RunPrivate({"/etc/passwd"}).code, 126);
+  EXPECT_TRUE(LeftNothing());
+}
+
+// The command sees one driver and the private daemon's endpoint, which answers.
+TEST_F(SluicectlTest, RunPointsTheLoaderAtSluice) {
+  const Result result =
+      RunPrivate({"/bin/sh", "-c",
+                  "cat $OCL_ICD_VENDORS/*; ls $OCL_ICD_VENDORS; echo $OCL_ICD_FILENAMES; "
+                  "test -S ${SLUICE_ENDPOINT#unix:} && echo socket is there"});
+  EXPECT_EQ(result.output, "/some/icd.so\nsluice.icd\n/some/icd.so\nsocket is there\n");
+  EXPECT_EQ(result.code, 0);
+}
+
+// A signal sent to sluicectl ends its command; daemon and directory go with it.
+TEST_F(SluicectlTest, SignalsReachTheCommand) {
+  Running running =
+      Start({"run", "--private", "--icd", "x", "--", "/bin/sh", "-c",
+             "trap 'echo got it; exit 5' TERM; echo ready; while :; do sleep 0.05; done"});
+  EXPECT_NE(ReadUntil(running.output.get(), "ready\n").find("ready"), std::string::npos);
+  ASSERT_TRUE(running.process.Signal(SIGTERM).ok());
+  EXPECT_NE(ReadUntil(running.output.get(), "got it\n").find("got it"), std::string::npos);
+  const auto status = running.process.WaitAndReap(kTestTimeoutMs);
+  ASSERT_TRUE(status.has_value());
+  EXPECT_EQ(status->code, 5);
+  EXPECT_TRUE(LeftNothing());
+}
+
+// A private daemon that finds no device is told before the command fails for want of one.
+TEST_F(SluicectlTest, RunWarnsWithoutDevices) {
+  ::setenv("SLUICE_WORKER_TEST", "probe-empty", 1);
+  const Result result = RunPrivate({"/bin/true"});
+  ::unsetenv("SLUICE_WORKER_TEST");
+  EXPECT_NE(result.output.find("no OpenCL platform"), std::string::npos) << result.output;
+  EXPECT_EQ(result.code, 0);
+}
+
+// Operators' commands print JSON that says what is, and their exit codes tell what went wrong.
+TEST_F(SluicectlTest, AdminCommands) {
+  BrokerProcess broker(directory_, {});
+  TestClient client(broker.socket());
+  Welcome welcome;
+  ASSERT_TRUE(client.Greet(&welcome));
+  SessionOpened opened;
+  const UniqueFd channel = client.Open(&opened);
+  ASSERT_TRUE(channel.valid());
+  const std::string endpoint = "unix:" + broker.socket();
+  const Json status = Run({"status", "--json", "--endpoint", endpoint}).json();
+  EXPECT_EQ(status.value("pid", 0), broker.process().pid());
+  EXPECT_EQ(status.value("session_count", 0), 1);
+  const Json sessions = Run({"sessions", "--json", "--endpoint", endpoint}).json();
+  ASSERT_TRUE(sessions.contains("sessions") && sessions["sessions"].size() == 1) << sessions;
+  const std::string id = sessions["sessions"][0]["session"];
+  EXPECT_EQ(id.size(), 16u);
+  EXPECT_NE(Run({"sessions", "--endpoint", endpoint}).output.find(id), std::string::npos);
+  EXPECT_EQ(Run({"kill", "nonsense", "--endpoint", endpoint}).code, 2);
+  EXPECT_EQ(Run({"kill", "1", "--endpoint", endpoint}).code, 4);
+  EXPECT_EQ(Run({"kill", id, "--endpoint", endpoint}).code, 0);
+  EXPECT_TRUE(WaitForEndOfFile(channel.get()));
+  EXPECT_EQ(Run({"drain", "--endpoint", endpoint}).code, 0);
+  EXPECT_EQ(broker.WaitForExit().code, 0);
+  const Result gone = Run({"status", "--json", "--endpoint", endpoint});
+  EXPECT_EQ(gone.code, 3);
+  EXPECT_TRUE(gone.json().contains("error")) << gone.output;
+}
+
+// Wrong flags are 2; help and version are 0 and name the exit codes.
+TEST_F(SluicectlTest, Usage) {
+  EXPECT_EQ(Run({}).code, 2);
+  EXPECT_EQ(Run({"frobnicate"}).code, 2);
+  EXPECT_EQ(Run({"run", "--private"}).code, 2);
+  EXPECT_EQ(Run({"run", "--private", "--endpoint", "unix:/x", "--", "true"}).code, 2);
+  EXPECT_EQ(Run({"devices", "--endpoint", "nonsense"}).code, 2);
+  const Result help = Run({"--help"});
+  EXPECT_EQ(help.code, 0);
+  EXPECT_NE(help.output.find("Exit codes"), std::string::npos);
+  EXPECT_EQ(Run({"--version"}).code, 0);
+}
+
+// doctor names the first thing that is wrong, and what to do about it, and ends with 1.
+TEST_F(SluicectlTest, DoctorFindsWhatIsMissing) {
+  const auto step = [](const Json& report, const std::string& name) {
+    for (const Json& one : report.value("steps", Json::array())) {
+      if (one.value("step", "") == name) return one;
+    }
+    return Json();
+  };
+  const std::string path = directory_.path() + "/broker.sock";
+  const Result absent = Run({"doctor", "--json", "--endpoint", "unix:" + path});
+  EXPECT_EQ(absent.code, 1);
+  const Json socket = step(absent.json(), "daemon's socket");
+  EXPECT_EQ(socket.value("result", ""), "failed");
+  EXPECT_NE(socket.value("found", "").find("does not exist"), std::string::npos) << absent.output;
+  EXPECT_NE(socket.value("advice", "").find("start"), std::string::npos);
+  {
+    BrokerProcess broker(directory_, {.worker_mode = "probe-fail"});
+    const Json report = Run({"doctor", "--json", "--endpoint", "unix:" + path}).json();
+    EXPECT_EQ(step(report, "daemon's socket").value("result", ""), "ok") << report;
+    EXPECT_EQ(step(report, "devices").value("result", ""), "failed");
+    broker.Signal(SIGKILL);
+    broker.WaitForExit();
+  }
+  const Json stale = Run({"doctor", "--json", "--endpoint", "unix:" + path}).json();
+  EXPECT_NE(step(stale, "daemon's socket").value("advice", "").find("left its socket behind"),
+            std::string::npos)
+      << stale;
+}
+
+}  // namespace
+}  // namespace sluice

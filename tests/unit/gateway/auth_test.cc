@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/gateway/auth.h"
+
+#include <gtest/gtest.h>
+
+namespace sluice {
+namespace {
+
+constexpr char kTokenA[] = "0123456789abcdef0123456789abcdef";
+constexpr char kTokenB[] = "fedcba9876543210fedcba9876543210";
+
+// Only equal strings are equal, at every place and length.
+TEST(AuthTest, ComparesWhole) {
+  EXPECT_TRUE(ConstantTimeEqual(kTokenA, kTokenA));
+  EXPECT_TRUE(ConstantTimeEqual("", ""));
+  EXPECT_FALSE(ConstantTimeEqual("", "a"));
+  EXPECT_FALSE(ConstantTimeEqual("a", ""));
+  EXPECT_FALSE(ConstantTimeEqual("abc", "abcabc"));
+  EXPECT_FALSE(ConstantTimeEqual("abcabc", "abc"));
+  for (size_t i = 0; i < sizeof(kTokenA) - 1; ++i) {
+    std::string other = kTokenA;
+    other[i] ^= 1;
+    EXPECT_FALSE(ConstantTimeEqual(kTokenA, other)) << i;
+  }
+}
+
+// A token file holds one token a line, with blank lines and comments between.
+TEST(AuthTest, ReadsTokenFile) {
+  const auto tokens = Authenticator::ParseTokens(std::string("# clients\n\n") + kTokenA + "  \r\n" + kTokenB);
+  ASSERT_TRUE(tokens.ok()) << tokens.status();
+  EXPECT_EQ(*tokens, (std::vector<std::string>{kTokenA, kTokenB}));
+}
+
+// A file without a token, or with one that could be guessed, is refused with the line.
+TEST(AuthTest, RefusesWeakTokenFile) {
+  EXPECT_FALSE(Authenticator::ParseTokens("# nothing\n").ok());
+  const auto weak = Authenticator::ParseTokens(std::string(kTokenA) + "\nsecret\n");
+  ASSERT_FALSE(weak.ok());
+  EXPECT_NE(weak.status().message().find("line 2"), absl::string_view::npos) << weak.status();
+}
+
+// Every configured token is accepted, by its number; anything else is not.
+TEST(AuthTest, FindsToken) {
+  const Authenticator authenticator({kTokenA, kTokenB});
+  EXPECT_EQ(authenticator.FindToken(std::string("Bearer ") + kTokenA), 1u);
+  EXPECT_EQ(authenticator.FindToken(std::string("Bearer ") + kTokenB), 2u);
+  EXPECT_EQ(authenticator.FindToken(kTokenA), std::nullopt);
+  EXPECT_EQ(authenticator.FindToken("Bearer "), std::nullopt);
+  EXPECT_EQ(authenticator.FindToken(""), std::nullopt);
+  EXPECT_EQ(authenticator.FindToken(std::string("Bearer ") + kTokenA + "0"), std::nullopt);
+}
+
+// Two connections of one host are one peer.
+TEST(AuthTest, PeerHasNoPort) {
+  EXPECT_EQ(PeerHost("ipv4:192.0.2.7:40000"), "192.0.2.7");
+  EXPECT_EQ(PeerHost("ipv6:[2001:db8::1]:40000"), "[2001:db8::1]");
+  EXPECT_EQ(PeerHost("ipv6:%5B2001:db8::1%5D:40000"), "[2001:db8::1]");
+}
+
+}  // namespace
+}  // namespace sluice

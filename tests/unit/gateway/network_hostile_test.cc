@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// Clients and workers that lie to the real gateway: each ends its own session, while another one goes on.
+#include <grpcpp/create_channel.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "broker/os/local_socket.h"
+#include "client_icd/remote/remote_channel.h"
+#include "proto/control.pb.h"
+#include "proto/handle_messages.h"
+#include "tests/unit/gateway/gateway_process.h"
+
+namespace sluice {
+namespace {
+
+// A client that sends what it likes.
+class RawClient {
+ public:
+  RawClient(const std::string& endpoint, const std::string& method) {
+    EXPECT_TRUE(PrepareGrpc().ok());
+    grpc::GenericStub stub(MakeChannel(endpoint, {}));
+    context_.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(60));
+    stream_ = stub.PrepareCall(&context_, method, &queue_);
+    stream_->StartCall(nullptr);
+    Next();
+  }
+  ~RawClient() {
+    context_.TryCancel();
+    queue_.Shutdown();
+    void* tag = nullptr;
+    bool ok = false;
+    while (queue_.Next(&tag, &ok)) {
+    }
+  }
+
+  bool Write(const std::string& message) {
+    const grpc::Slice slice(message);
+    stream_->Write(grpc::ByteBuffer(&slice, 1), nullptr);
+    return Next();
+  }
+  bool Open(uint32_t flags = 0) {
+    v1::ClientMessage open;
+    open.mutable_open()->set_process_name("raw");
+    open.mutable_open()->set_flags(flags);
+    std::string answer;
+    return Write(open.SerializeAsString()) && Read(&answer);
+  }
+  bool Read(std::string* message) {
+    grpc::ByteBuffer buffer;
+    stream_->Read(&buffer, nullptr);
+    if (!Next()) return false;
+    MessageReader reader;
+    uint32_t field = 0;
+    if (!reader.Reset(buffer)) return false;
+    if (reader.NextField(&field) == MessageReader::Step::kField) *message = reader.Rest();
+    return true;
+  }
+  // Reads to the end; how the server ended the call.
+  grpc::Status AwaitEnd() {
+    std::string message;
+    while (Read(&message)) {
+    }
+    grpc::Status status;
+    stream_->Finish(&status, nullptr);
+    Next();
+    return status;
+  }
+
+ private:
+  bool Next() {
+    void* tag = nullptr;
+    bool ok = false;
+    return queue_.Next(&tag, &ok) && ok;
+  }
+
+  grpc::ClientContext context_;
+  grpc::CompletionQueue queue_;
+  std::unique_ptr<grpc::GenericClientAsyncReaderWriter> stream_;
+};
+
+constexpr char kStream[] = "/sluice.v1.Session/Stream";
+
+class NetworkHostileTest : public testing::Test {
+ protected:
+  NetworkHostileTest() { std::tie(bystander_, bystander_worker_) = gateway_.OpenSession(); }
+  void TearDown() override {
+    ASSERT_NE(bystander_, nullptr);
+    ExpectWorks(bystander_.get(), bystander_worker_.get(), 1);
+  }
+
+  GatewayProcess gateway_;
+  std::unique_ptr<RemoteTransport> bystander_;
+  std::unique_ptr<PlayedWorker> bystander_worker_;
+};
+
+// Pieces that make no frame end the session that sent them, with INVALID_ARGUMENT, and its worker.
+TEST_F(NetworkHostileTest, MalformedPiecesEndTheirSession) {
+  const PieceHeader lies[] = {{1000, kPieceFirst | kPieceLast}, {8, kPieceLast}, {0xffffffff, kPieceFirst}, {64, 77}};
+  for (const PieceHeader& lie : lies) {
+    RawClient client(gateway_.endpoint(), kStream);
+    ASSERT_TRUE(client.Open());
+    const std::unique_ptr<PlayedWorker> worker = gateway_.TakeWorker();
+    std::string pieces(reinterpret_cast<const char*>(&lie), sizeof(lie));
+    pieces.append(64, 'x');
+    ASSERT_TRUE(client.Write(PiecesMessage(pieces)));
+    EXPECT_EQ(client.AwaitEnd().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+    worker->AwaitClientsEnd();
+  }
+}
+
+// A message that is no message ends its session, as the first one and as a later one.
+TEST_F(NetworkHostileTest, MalformedMessagesEndTheirSession) {
+  RawClient first(gateway_.endpoint(), kStream);
+  ASSERT_TRUE(first.Write("\x0a\xff\xff\xff\x7f"));
+  EXPECT_EQ(first.AwaitEnd().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  RawClient later(gateway_.endpoint(), kStream);
+  ASSERT_TRUE(later.Open());
+  ASSERT_TRUE(later.Write("\x12\xff\xff\xff\x7f"));
+  EXPECT_EQ(later.AwaitEnd().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+// A stream that does not begin with `open`, or with flags that the gateway does not know, starts no worker.
+TEST_F(NetworkHostileTest, ImproperOpenStartsNoWorker) {
+  RawClient pieces(gateway_.endpoint(), kStream);
+  ASSERT_TRUE(pieces.Write(PiecesMessage(FrameBytes("x", ""))));
+  EXPECT_EQ(pieces.AwaitEnd().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  RawClient flags(gateway_.endpoint(), kStream);
+  EXPECT_FALSE(flags.Open(0x80));
+  EXPECT_EQ(flags.AwaitEnd().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+// A message larger than allowed is refused before it is kept.
+TEST_F(NetworkHostileTest, OversizedMessageEndsItsSession) {
+  RawClient client(gateway_.endpoint(), kStream);
+  ASSERT_TRUE(client.Open());
+  client.Write(std::string(6 << 20, '\x12'));
+  EXPECT_EQ(client.AwaitEnd().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+}
+
+// A client that leaves while its session is being opened leaves nothing behind.
+TEST_F(NetworkHostileTest, EarlyExitLeavesNothing) {
+  for (int i = 0; i < 20; ++i) {
+    RawClient client(gateway_.endpoint(), kStream);
+    v1::ClientMessage open;
+    open.mutable_open();
+    ASSERT_TRUE(client.Write(open.SerializeAsString()));
+    if (i % 2 == 0) continue;
+    const std::unique_ptr<PlayedWorker> worker = gateway_.TakeWorker();
+  }
+}
+
+// Methods that do not exist are answered as such; health is answered.
+TEST_F(NetworkHostileTest, OtherMethods) {
+  RawClient unknown(gateway_.endpoint(), "/sluice.v1.Session/Format");
+  EXPECT_EQ(unknown.AwaitEnd().error_code(), grpc::StatusCode::UNIMPLEMENTED);
+  RawClient health(gateway_.endpoint(), "/grpc.health.v1.Health/Check");
+  ASSERT_TRUE(health.Write(""));
+  EXPECT_TRUE(health.AwaitEnd().ok());
+}
+
+// A worker whose reply ring makes no sense ends its own session.
+TEST_F(NetworkHostileTest, TamperedReplyRingEndsItsSession) {
+  auto [client, worker] = gateway_.OpenSession();
+  ASSERT_NE(client, nullptr);
+  worker->reply_ring()->produced.store(uint64_t{1} << 50);
+  worker->reply_ring()->bell.fetch_add(1);
+  Frame frame;
+  EXPECT_FALSE(AwaitFrame(client.get(), &frame));
+  worker->AwaitClientsEnd();
+}
+
+// A worker that grants or sends memory it has not shown ends its own session.
+TEST_F(NetworkHostileTest, ForgedSpansEndTheirSession) {
+  for (const uint32_t flags : {kFrameGrant, kFrameReadData}) {
+    auto [client, worker] = gateway_.OpenSession();
+    ASSERT_NE(client, nullptr);
+    const TestMemory segment(1 << 20);
+    worker->OfferSegment(1, segment, 1 << 20);
+    v1::Reply reply;
+    if (flags == kFrameGrant) {
+      reply.mutable_grant()->set_size(4096);
+    } else {
+      reply.mutable_read_data()->set_size(4096);
+    }
+    worker->Send(reply, flags, {1, (1 << 20) - 100, 4096});
+    Frame frame;
+    EXPECT_FALSE(AwaitFrame(client.get(), &frame));
+    worker->AwaitClientsEnd();
+  }
+}
+
+// A worker that offers memory it could still shrink, or that sends garbage on the handle channel, ends its own session.
+TEST_F(NetworkHostileTest, UnsafeSegmentEndsItsSession) {
+  auto [client, worker] = gateway_.OpenSession();
+  ASSERT_NE(client, nullptr);
+  const UniqueFd unsealed(::memfd_create("unsealed", MFD_ALLOW_SEALING | MFD_CLOEXEC));
+  ASSERT_EQ(::ftruncate(unsealed.get(), 1 << 20), 0);
+  HandleMessage offer = {kHandleMagic, HandleMessageType::kHeapSegment, 1 << 20, 1, 0, 0};
+  const int fd = unsealed.get();
+  ASSERT_TRUE(SendMessage(worker->channel(), &offer, sizeof(offer), &fd, 1).ok());
+  Frame frame;
+  EXPECT_FALSE(AwaitFrame(client.get(), &frame));
+
+  auto [second_client, second_worker] = gateway_.OpenSession();
+  ASSERT_NE(second_client, nullptr);
+  ASSERT_TRUE(SendMessage(second_worker->channel(), "garbage", 7).ok());
+  EXPECT_FALSE(AwaitFrame(second_client.get(), &frame));
+}
+
+}  // namespace
+}  // namespace sluice

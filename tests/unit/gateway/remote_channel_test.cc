@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client_icd/remote/remote_channel.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+
+namespace sluice {
+namespace {
+
+class RemoteChannelTest : public testing::Test {
+ protected:
+  absl::StatusOr<RemoteSecurity> Choose(const std::string& endpoint) {
+    return ChooseSecurity(endpoint, [this](const char* name) -> const char* {
+      const auto it = environment_.find(name);
+      return it == environment_.end() ? nullptr : it->second.c_str();
+    });
+  }
+  std::string File(const std::string& name, const std::string& content) {
+    const std::string path = testing::TempDir() + "remote_channel_" + name;
+    std::ofstream(path) << content;
+    return path;
+  }
+
+  std::map<std::string, std::string> environment_;
+};
+
+// This machine is reached without TLS; another one only if the user says that this is all right.
+TEST_F(RemoteChannelTest, PlaintextOnlyToLoopback) {
+  EXPECT_FALSE(Choose("127.0.0.1:7466")->tls);
+  EXPECT_FALSE(Choose("localhost:7466")->tls);
+  const absl::StatusOr<RemoteSecurity> remote = Choose("192.0.2.1:7466");
+  EXPECT_TRUE(!remote.ok() || remote->tls);  // An error where the system has no authorities.
+  environment_["SLUICE_ALLOW_PLAINTEXT"] = "0";
+  const absl::StatusOr<RemoteSecurity> refused = Choose("192.0.2.1:7466");
+  EXPECT_TRUE(!refused.ok() || refused->tls);
+  environment_["SLUICE_ALLOW_PLAINTEXT"] = "1";
+  ASSERT_TRUE(Choose("192.0.2.1:7466").ok());
+  EXPECT_FALSE(Choose("192.0.2.1:7466")->tls);
+}
+
+// An authority or a certificate asks for TLS, to loopback too, and allowing plaintext does not undo it.
+TEST_F(RemoteChannelTest, FilesAskForTls) {
+  environment_["SLUICE_TLS_CA"] = File("ca", "authority");
+  environment_["SLUICE_ALLOW_PLAINTEXT"] = "1";
+  const absl::StatusOr<RemoteSecurity> security = Choose("127.0.0.1:7466");
+  ASSERT_TRUE(security.ok()) << security.status();
+  EXPECT_TRUE(security->tls);
+  EXPECT_EQ(security->roots, "authority");
+}
+
+// A file that cannot be read, or half of a pair, is an error that names the variable.
+TEST_F(RemoteChannelTest, NamesTheVariable) {
+  environment_["SLUICE_TLS_CA"] = testing::TempDir() + "no_such_file";
+  absl::StatusOr<RemoteSecurity> security = Choose("127.0.0.1:7466");
+  ASSERT_FALSE(security.ok());
+  EXPECT_NE(security.status().message().find("SLUICE_TLS_CA"), absl::string_view::npos);
+  environment_.clear();
+  environment_["SLUICE_TLS_KEY"] = File("key", "key");
+  security = Choose("127.0.0.1:7466");
+  ASSERT_FALSE(security.ok());
+  EXPECT_NE(security.status().message().find("SLUICE_TLS_CERT"), absl::string_view::npos);
+}
+
+// The token is the file's first line, without white space; an empty one is an error, not no token.
+TEST_F(RemoteChannelTest, ReadsToken) {
+  environment_["SLUICE_TOKEN_FILE"] = File("token", "  abcdef0123456789 \nsecond line\n");
+  absl::StatusOr<RemoteSecurity> security = Choose("127.0.0.1:7466");
+  ASSERT_TRUE(security.ok()) << security.status();
+  EXPECT_EQ(security->token, "abcdef0123456789");
+  environment_["SLUICE_TOKEN_FILE"] = File("blank", "\nabcdef0123456789\n");
+  EXPECT_FALSE(Choose("127.0.0.1:7466").ok());
+}
+
+}  // namespace
+}  // namespace sluice
