@@ -41,6 +41,11 @@ cl_int InfoTable::Answer(cl_uint param_name, const InfoSink& sink) const {
   return sink.Bytes(it->second.bytes.data(), it->second.bytes.size());
 }
 
+void InfoTable::Zero(cl_uint param_name) {
+  const auto it = values_.find(param_name);
+  if (it != values_.end()) std::fill(it->second.bytes.begin(), it->second.bytes.end(), '\0');
+}
+
 const std::string* InfoTable::Find(cl_uint param_name) const {
   const auto it = values_.find(param_name);
   return it == values_.end() || it->second.status != CL_SUCCESS ? nullptr : &it->second.bytes;
@@ -163,9 +168,11 @@ cl_int CreateSubDevices(Device* parent, const cl_device_partition_property* prop
     return CL_DEVICE_NOT_AVAILABLE;
   }
   for (int i = 0; i < answer.devices_size(); ++i) {
-    devices[i] = (new Device(Ref<Device>(parent), session, first_id + i,
-                             InfoTable(answer.devices(i).info()), partition))
-                     ->handle();
+    InfoTable info(answer.devices(i).info());
+    if (!session->transport().shares_memory()) info.Zero(CL_DEVICE_SVM_CAPABILITIES);
+    devices[i] =
+        (new Device(Ref<Device>(parent), session, first_id + i, std::move(info), partition))
+            ->handle();
   }
   return CL_SUCCESS;
 }

@@ -45,6 +45,8 @@ class InfoTable {
       cl_uint param_name) const;  // Without the terminator; empty if there is none.
   bool HasWord(cl_uint param_name, std::string_view word) const;  // In a list with blanks between.
   const std::string* Find(cl_uint param_name) const;
+  // Makes the answer zero, if there is one: the device cannot do here what it does on its own host.
+  void Zero(cl_uint param_name);
 
  private:
   struct Value {

@@ -187,6 +187,10 @@ std::vector<Platform*> AllPlatforms() {
     endpoints = registry.endpoints;
   }
   if (endpoints.empty()) return {};
+  // Debian builds abseil with its deadlock detector on, which makes every lock several times
+  // dearer. A debugging aid of the process: an application that shares the library and wants it can
+  // turn it on again.
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   ForkGuard::Install();
   std::vector<Platform*> platforms;
   for (Endpoint* endpoint : endpoints) {

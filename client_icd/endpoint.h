@@ -38,6 +38,7 @@ class Endpoint {
 
   // Asks the daemon for its platforms, unless it has answered before.
   absl::Status Discover();
+  bool is_remote() const { return address_.kind == EndpointAddress::Kind::kRemote; }
   // Platforms found by Discover.
   void AppendPlatforms(std::vector<Platform*>* out);
 

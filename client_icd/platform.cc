@@ -13,7 +13,10 @@ namespace sluice {
 Platform::Platform(Endpoint* endpoint, const pb::PlatformSnapshot::Platform& described)
     : ClObject(0), endpoint_(endpoint), info_(described.info()) {
   for (const pb::PlatformSnapshot::Device& device : described.devices()) {
-    devices_.push_back(new Device(this, device.id(), InfoTable(device.info())));
+    InfoTable info(device.info());
+    // Shared virtual memory needs memory that both sides map.
+    if (endpoint->is_remote()) info.Zero(CL_DEVICE_SVM_CAPABILITIES);
+    devices_.push_back(new Device(this, device.id(), std::move(info)));
   }
 }
 

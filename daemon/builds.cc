@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/builds.h"
 
-#include <thread>
 #include <utility>
 
 namespace sluice {
@@ -9,9 +8,17 @@ namespace sluice {
 void Builds::Post(std::function<void()> work) {
   absl::MutexLock lock(&mu_);
   work_.push_back(std::move(work));
-  if (started_) return;
-  started_ = true;
-  std::thread([this] { Loop(); }).detach();  // The worker ends by _exit.
+  if (!thread_.joinable()) thread_ = std::thread([this] { Loop(); });
+}
+
+Builds::~Builds() {
+  std::thread thread;
+  {
+    absl::MutexLock lock(&mu_);
+    stop_ = true;
+    thread = std::move(thread_);
+  }
+  if (thread.joinable()) thread.join();
 }
 
 void Builds::Loop() {
@@ -19,8 +26,10 @@ void Builds::Loop() {
     std::function<void()> next;
     {
       absl::MutexLock lock(&mu_);
-      mu_.Await(absl::Condition(
-          +[](std::deque<std::function<void()>>* work) { return !work->empty(); }, &work_));
+      const auto awake = [this]()
+                             ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return stop_ || !work_.empty(); };
+      mu_.Await(absl::Condition(&awake));
+      if (stop_) return;
       next = std::move(work_.front());
       work_.pop_front();
     }

@@ -6,6 +6,7 @@
 
 #include <deque>
 #include <functional>
+#include <thread>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -14,6 +15,9 @@ namespace sluice {
 
 class Builds {
  public:
+  // Ends the thread after the work it is at. A worker's never is: the worker ends by _exit.
+  ~Builds();
+
   // Runs `work` on the build thread, after everything that was posted before.
   void Post(std::function<void()> work);
 
@@ -22,7 +26,8 @@ class Builds {
 
   absl::Mutex mu_;
   std::deque<std::function<void()>> work_ ABSL_GUARDED_BY(mu_);
-  bool started_ ABSL_GUARDED_BY(mu_) = false;
+  bool stop_ ABSL_GUARDED_BY(mu_) = false;
+  std::thread thread_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace sluice

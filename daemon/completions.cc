@@ -18,7 +18,7 @@ struct Completions::Pending {
   std::function<void(cl_int)> then;
   // Guarded by the owner's mutex.
   std::shared_ptr<const UniqueCl<cl_event>> event;  // Null once delivered.
-  bool ended = false;         // Known to have ended: no longer in the list.
+  bool ended = false;                               // Known to have ended: no longer in the list.
   bool taken = false;         // Out of its lane: in the hands of who delivers.
   bool unregistered = false;  // The driver takes no callback for it.
   PendingRef self;            // While in the list.
@@ -98,9 +98,9 @@ cl_int StatusOf(cl_event event) {
 }
 
 bool ReadProfiling(cl_event event, uint64_t (&times)[5]) {
-  constexpr cl_profiling_info kParams[5] = {CL_PROFILING_COMMAND_QUEUED,
-                                            CL_PROFILING_COMMAND_SUBMIT, CL_PROFILING_COMMAND_START,
-                                            CL_PROFILING_COMMAND_END, CL_PROFILING_COMMAND_COMPLETE};
+  constexpr cl_profiling_info kParams[5] = {
+      CL_PROFILING_COMMAND_QUEUED, CL_PROFILING_COMMAND_SUBMIT, CL_PROFILING_COMMAND_START,
+      CL_PROFILING_COMMAND_END, CL_PROFILING_COMMAND_COMPLETE};
   for (int i = 0; i < 5; ++i) {
     cl_ulong value = 0;
     if (cl().clGetEventProfilingInfo(event, kParams[i], sizeof(value), &value, nullptr) !=

@@ -39,8 +39,8 @@ struct Carried {
   std::shared_ptr<void> keep;
 };
 
-// Where a completion stands among those of its queue. (No member of Completions: as a default argument there it would be
-// incomplete for GCC.)
+// Where a completion stands among those of its queue. (No member of Completions: as a default
+// argument there it would be incomplete for GCC.)
 struct CompletionOrder {
   std::shared_ptr<CompletionLane> lane;  // The queue's; null: on its own.
   bool after_all = false;                // Waits for all before it in a queue that is out of order.

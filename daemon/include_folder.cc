@@ -42,18 +42,34 @@ IncludeFolder::~IncludeFolder() {
 
 absl::Status IncludeFolder::Write(
     const google::protobuf::RepeatedPtrField<pb::IncludeFile>& files) {
-  if (files.empty()) return absl::OkStatus();
+  if (files.empty() || !MakeRoot()) return absl::OkStatus();  // The compiler names what it misses.
   std::error_code error;
-  std::string name = (fs::temp_directory_path(error) / "sluice-include-XXXXXX").string();
-  if (mkdtemp(name.data()) == nullptr)
-    return absl::OkStatus();  // The compiler will name the file it misses.
-  root_ = name;
   for (const pb::IncludeFile& file : files) {
     if (!IsPlainAbsolute(file.path()))
       return absl::InvalidArgumentError(absl::StrCat("include path \"", file.path(), "\""));
     const fs::path path = root_ + file.path();
     fs::create_directories(path.parent_path(), error);
     std::ofstream(path, std::ios::binary) << file.contents();
+  }
+  return absl::OkStatus();
+}
+
+bool IncludeFolder::MakeRoot() {
+  if (!root_.empty()) return true;
+  std::error_code error;
+  std::string name = (fs::temp_directory_path(error) / "sluice-include-XXXXXX").string();
+  if (mkdtemp(name.data()) == nullptr) return false;
+  root_ = name;
+  return true;
+}
+
+absl::Status IncludeFolder::MakeDirectories(
+    const google::protobuf::RepeatedPtrField<std::string>& directories) {
+  for (const std::string& directory : directories) {
+    if (directory != "/" && !IsPlainAbsolute(directory))
+      return absl::InvalidArgumentError(absl::StrCat("include directory \"", directory, "\""));
+    std::error_code error;
+    if (MakeRoot()) fs::create_directories(root_ + directory, error);
   }
   return absl::OkStatus();
 }

@@ -24,6 +24,10 @@ class IncludeFolder {
 
   absl::Status Write(const google::protobuf::RepeatedPtrField<pb::IncludeFile>& files);
 
+  // Folders that the options name, be there a file in them or not: they must not be looked for on
+  // this host.
+  absl::Status MakeDirectories(const google::protobuf::RepeatedPtrField<std::string>& directories);
+
   // The build options with each of `directories`, where it stands as a path of its own, moved under
   // the folder.
   std::string RewriteOptions(
@@ -31,6 +35,8 @@ class IncludeFolder {
       const google::protobuf::RepeatedPtrField<std::string>& directories) const;
 
  private:
+  bool MakeRoot();
+
   std::string root_;  // Empty while there are no files.
 };
 

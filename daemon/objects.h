@@ -78,8 +78,8 @@ struct QueueObject : Object {
   std::shared_ptr<DeviceObject> device;
   bool in_order = true;
   bool profiling = false;
-  bool touched = false;           // Something was enqueued since the last flush.
-  UniqueCl<cl_event> last_event;  // In order: of the newest command.
+  bool touched = false;             // Something was enqueued since the last flush.
+  UniqueCl<cl_event> last_event;    // In order: of the newest command.
   UniqueCl<cl_event> last_barrier;  // Out of order: transfers must wait for it as well.
   std::shared_ptr<class CompletionLane> lane;
 };

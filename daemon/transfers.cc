@@ -185,8 +185,8 @@ absl::Status Transfers::OnChunk(uint64_t event_id, uint64_t offset, uint64_t siz
     Chunk& chunk = it->second;
     chunk.arrived += size;
     if (chunk.moving || chunk.arrived > chunk.size) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("transfer chunk ", offset, "+", size, " of event ", event_id, " comes twice"));
+      return absl::InvalidArgumentError(absl::StrCat("transfer chunk ", offset, "+", size,
+                                                     " of event ", event_id, " comes twice"));
     }
     if (chunk.arrived < chunk.size) return absl::OkStatus();
     chunk.moving = true;
@@ -265,8 +265,7 @@ absl::Status Transfers::OnAck(uint64_t event_id, uint64_t offset, uint64_t size)
     if (transfer == nullptr || transfer->plan.is_write) return absl::OkStatus();
     auto it = transfer->chunks.upper_bound(offset);
     if (it == transfer->chunks.begin() ||
-        (--it, !SpanFits(offset - it->second.offset, size, it->second.size)) ||
-        !it->second.sent) {
+        (--it, !SpanFits(offset - it->second.offset, size, it->second.size)) || !it->second.sent) {
       return absl::InvalidArgumentError(absl::StrCat("acknowledgement of ", offset, "+", size,
                                                      " of event ", event_id,
                                                      " for data never sent"));
@@ -320,20 +319,22 @@ void Transfers::End(const TransferRef& transfer, cl_int status) {
   if (transfer->ended) return;
   transfer->ended = true;
   const TransferPlan& plan = transfer->plan;
-  // The spans of a failed transfer are still in use by the driver, or by the client, which may never
-  // say that it is done: they are freed when they can be, and nobody waits for them.
+  // The spans of a failed transfer are still in use by the driver, or by the client, which may
+  // never say that it is done: they are freed when they can be, and nobody waits for them.
   for (const auto& [offset, chunk] : transfer->chunks) {
     if (chunk.staged) staging_bytes_ -= chunk.size;
   }
   if (transfer->chunks.empty()) transfers_.erase(plan.event_id);
-  if (plan.is_write || status < 0) {
-    transfer->times[3] = transfer->times[4] = NowNs();
-    completions_->SendCompletion(
-        plan.event_id, status, plan.profiling && status == CL_COMPLETE ? transfer->times : nullptr);
+  if (plan.is_write || status < 0) transfer->times[3] = transfer->times[4] = NowNs();
+  if (plan.is_write && status == CL_COMPLETE) {
+    completions_->SendCompletion(plan.event_id, status, plan.profiling ? transfer->times : nullptr);
   }
   deferred_.push_back([this, transfer, status] {
     cl().clSetUserEventStatus(transfer->done.get(), status);
-    if (status < 0) completions_->SweepFailed();
+    if (status == CL_COMPLETE) return;
+    // Told only now: what the client enqueues next must find the queue behind the failure.
+    completions_->SendCompletion(transfer->plan.event_id, status);
+    completions_->SweepFailed();
   });
   if (status < 0) Feed();
 }

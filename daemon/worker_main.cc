@@ -20,6 +20,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "broker/base/log.h"
 #include "broker/broker_messages.h"
 #include "broker/os/local_socket.h"
@@ -188,6 +189,9 @@ absl::Status RunSession(const SessionOptions& options) {
 }  // namespace
 
 int WorkerMain(int argc, char** argv) {
+  // Debian builds abseil with its deadlock detector on, which makes every lock several times
+  // dearer.
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   prctl(PR_SET_DUMPABLE, 0);  // Other workers of the same user must not look in.
   const absl::StatusOr<Options> options = ParseOptions(argc, argv);
   absl::Status status = options.status();

@@ -13,11 +13,14 @@ namespace {
 constexpr std::string_view kBearer = "Bearer ";
 constexpr size_t kMinTokenLength = 16;
 
-// The subject as gRPC gives it ("CN=alice,O=Example"), else the first name that the certificate carries.
+// The subject as gRPC gives it ("CN=alice,O=Example"), else the first name that the certificate
+// carries.
 std::string CertificateName(const grpc::AuthContext& auth) {
-  for (const char* property : {GRPC_X509_SUBJECT_PROPERTY_NAME, GRPC_X509_CN_PROPERTY_NAME, GRPC_X509_SAN_PROPERTY_NAME}) {
+  for (const char* property :
+       {GRPC_X509_SUBJECT_PROPERTY_NAME, GRPC_X509_CN_PROPERTY_NAME, GRPC_X509_SAN_PROPERTY_NAME}) {
     const std::vector<grpc::string_ref> values = auth.FindPropertyValues(property);
-    if (!values.empty() && !values[0].empty()) return std::string(values[0].data(), values[0].size());
+    if (!values.empty() && !values[0].empty())
+      return std::string(values[0].data(), values[0].size());
   }
   return "";
 }
@@ -39,19 +42,21 @@ bool ConstantTimeEqual(std::string_view secret, std::string_view offered) {
 absl::StatusOr<std::vector<std::string>> Authenticator::ParseTokens(std::string_view file) {
   std::vector<std::string> tokens;
   size_t number = 0;
-  for (const std::string& text : std::vector<std::string>(absl::StrSplit(absl::string_view(file.data(), file.size()), '\n'))) {
+  for (const std::string& text : std::vector<std::string>(
+           absl::StrSplit(absl::string_view(file.data(), file.size()), '\n'))) {
     ++number;
     const absl::string_view line = absl::StripAsciiWhitespace(text);
     if (line.empty() || line[0] == '#') continue;
     if (line.size() < kMinTokenLength) {
-      return absl::InvalidArgumentError(absl::StrCat("token file: line ", number, " has ", line.size(),
-                                                     " characters; a token needs at least ", kMinTokenLength,
-                                                     " (make one with: openssl rand -hex 32)"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "token file: line ", number, " has ", line.size(), " characters; a token needs at least ",
+          kMinTokenLength, " (make one with: openssl rand -hex 32)"));
     }
     tokens.emplace_back(line);
   }
   if (tokens.empty()) {
-    return absl::InvalidArgumentError("token file: it holds no token; write one a line (openssl rand -hex 32)");
+    return absl::InvalidArgumentError(
+        "token file: it holds no token; write one a line (openssl rand -hex 32)");
   }
   return tokens;
 }
@@ -60,7 +65,8 @@ std::optional<size_t> Authenticator::FindToken(std::string_view authorization) c
   if (authorization.substr(0, kBearer.size()) != kBearer) return std::nullopt;
   authorization.remove_prefix(kBearer.size());
   std::optional<size_t> found;
-  for (size_t i = 0; i < tokens_.size(); ++i) {  // All of them: which one it was must not show in the time.
+  for (size_t i = 0; i < tokens_.size();
+       ++i) {  // All of them: which one it was must not show in the time.
     if (ConstantTimeEqual(tokens_[i], authorization)) found = i + 1;
   }
   return found;
@@ -77,7 +83,8 @@ absl::StatusOr<std::string> Authenticator::Authenticate(const grpc::ServerContex
     if (header != metadata.end()) token = FindToken({header->second.data(), header->second.size()});
     if (!token.has_value()) {
       return absl::UnauthenticatedError(
-          "this daemon asks for a bearer token: set SLUICE_TOKEN_FILE to a file that holds one of its tokens");
+          "this daemon asks for a bearer token: set SLUICE_TOKEN_FILE to a file that holds one of "
+          "its tokens");
     }
     if (name.empty()) name = absl::StrCat("token ", *token);
   }
@@ -87,8 +94,10 @@ absl::StatusOr<std::string> Authenticator::Authenticate(const grpc::ServerContex
 std::string PeerHost(std::string_view grpc_peer) {
   std::string host(grpc_peer);
   // gRPC writes IPv6 addresses' brackets as %5B and %5D.
-  for (const auto& [code, bracket] : {std::pair<std::string_view, char>{"%5B", '['}, {"%5D", ']'}}) {
-    for (size_t at; (at = host.find(code)) != std::string::npos;) host.replace(at, code.size(), 1, bracket);
+  for (const auto& [code, bracket] :
+       {std::pair<std::string_view, char>{"%5B", '['}, {"%5D", ']'}}) {
+    for (size_t at; (at = host.find(code)) != std::string::npos;)
+      host.replace(at, code.size(), 1, bracket);
   }
   const size_t scheme = host.find(':');
   if (scheme != std::string::npos) host.erase(0, scheme + 1);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who a network client is. TLS with client certificates is judged by gRPC during the handshake; bearer tokens are judged
-// here, for every call. What comes out names the client to the broker, which counts sessions by it.
+// Who a network client is. TLS with client certificates is judged by gRPC during the handshake;
+// bearer tokens are judged here, for every call. What comes out names the client to the broker,
+// which counts sessions by it.
 //
 // Owner: GatewayServer. Immutable after construction.
 #pragma once
@@ -17,22 +18,25 @@
 
 namespace sluice {
 
-// True if they are equal. Takes as long for every `offered` of the same length, wherever it differs.
+// True if they are equal. Takes as long for every `offered` of the same length, wherever it
+// differs.
 bool ConstantTimeEqual(std::string_view secret, std::string_view offered);
 
 class Authenticator {
  public:
-  // Of a token file: one token a line; blank lines and lines that begin with '#' are skipped. An error if there is none,
-  // or one that is too short to be a secret.
+  // Of a token file: one token a line; blank lines and lines that begin with '#' are skipped. An
+  // error if there is none, or one that is too short to be a secret.
   static absl::StatusOr<std::vector<std::string>> ParseTokens(std::string_view file);
 
   // Without tokens, every client that the handshake let in is accepted.
   explicit Authenticator(std::vector<std::string> tokens) : tokens_(std::move(tokens)) {}
 
-  // The number (from 1) of the token that "authorization: Bearer TOKEN" carries; nothing if it is none of ours.
+  // The number (from 1) of the token that "authorization: Bearer TOKEN" carries; nothing if it is
+  // none of ours.
   std::optional<size_t> FindToken(std::string_view authorization) const;
 
-  // The client's name: its certificate's subject, or its token's number, or its address. kUnauthenticated: no valid token.
+  // The client's name: its certificate's subject, or its token's number, or its address.
+  // kUnauthenticated: no valid token.
   absl::StatusOr<std::string> Authenticate(const grpc::ServerContext& context) const;
 
  private:

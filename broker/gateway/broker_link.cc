@@ -23,7 +23,8 @@ constexpr int kEventsPerWakeUp = 16;
 
 // What the broker's errno means to a client on the network.
 absl::Status RefusalStatus(const SessionOpened& opened) {
-  const std::string message = opened.message[0] != '\0' ? opened.message : std::strerror(opened.status);
+  const std::string message =
+      opened.message[0] != '\0' ? opened.message : std::strerror(opened.status);
   switch (opened.status) {
     case EACCES:
     case EPERM:
@@ -39,14 +40,16 @@ absl::Status RefusalStatus(const SessionOpened& opened) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<BrokerLink>> BrokerLink::Connect(UniqueFd socket, absl::Duration timeout) {
+absl::StatusOr<std::unique_ptr<BrokerLink>> BrokerLink::Connect(UniqueFd socket,
+                                                                absl::Duration timeout) {
   auto hello = MakeMessage<GatewayHello>();
   SetString(hello.features, "sync");
   RETURN_IF_ERROR(SendMessage(socket.get(), &hello, sizeof(hello)));
   RETURN_IF_ERROR(WaitReadable(socket.get(), static_cast<int>(absl::ToInt64Milliseconds(timeout))));
   char packet[kMaxBrokerMessageBytes];
   std::vector<UniqueFd> fds;
-  ASSIGN_OR_RETURN(const size_t size, ReceiveMessage(socket.get(), packet, sizeof(packet), &fds, 1));
+  ASSIGN_OR_RETURN(const size_t size,
+                   ReceiveMessage(socket.get(), packet, sizeof(packet), &fds, 1));
   if (size == 0) return absl::AbortedError("the broker has closed the connection");
   Welcome welcome;
   if (!ParseMessage(packet, size, &welcome) || !IsTerminated(welcome.message)) {
@@ -58,7 +61,8 @@ absl::StatusOr<std::unique_ptr<BrokerLink>> BrokerLink::Connect(UniqueFd socket,
     if (fds.size() != 1) return absl::InvalidArgumentError("a welcome without its snapshot");
     ASSIGN_OR_RETURN(snapshot, ReadSealedCopy(fds[0].get(), kMaxSnapshotBytes));
   }
-  return std::unique_ptr<BrokerLink>(new BrokerLink(std::move(socket), std::move(snapshot), welcome.message));
+  return std::unique_ptr<BrokerLink>(
+      new BrokerLink(std::move(socket), std::move(snapshot), welcome.message));
 }
 
 absl::Status BrokerLink::Start(std::function<void()> on_gone) {
@@ -77,7 +81,8 @@ absl::Status BrokerLink::Watch(std::shared_ptr<Watched> watched) {
   absl::MutexLock lock(&mu_);
   const uint64_t id = next_watch_++;
   epoll_event event = {EPOLLIN, {.u64 = id}};
-  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) return absl::ErrnoToStatus(errno, "epoll_ctl");
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0)
+    return absl::ErrnoToStatus(errno, "epoll_ctl");
   watched_.emplace(id, std::move(watched));
   return absl::OkStatus();
 }
@@ -110,12 +115,15 @@ void BrokerLink::Run() {
 bool BrokerLink::OnBrokerReadable() {
   char packet[kMaxBrokerMessageBytes];
   std::vector<UniqueFd> fds;
-  const absl::StatusOr<size_t> size = ReceiveMessage(socket_.get(), packet, sizeof(packet), &fds, 1);
+  const absl::StatusOr<size_t> size =
+      ReceiveMessage(socket_.get(), packet, sizeof(packet), &fds, 1);
   SessionOpened opened;
-  if (!size.ok() || !ParseMessage(packet, *size, &opened) || !IsTerminated(opened.message)) return false;
+  if (!size.ok() || !ParseMessage(packet, *size, &opened) || !IsTerminated(opened.message))
+    return false;
   absl::MutexLock lock(&mu_);
   const auto it = requests_.find(opened.request_id);
-  if (it == requests_.end()) return true;  // Nobody waits any more: the channel closes, and with it the worker.
+  if (it == requests_.end())
+    return true;  // Nobody waits any more: the channel closes, and with it the worker.
   Request& request = *it->second;
   if (opened.status != 0) {
     request.result = RefusalStatus(opened);
@@ -139,7 +147,8 @@ void BrokerLink::OnBrokerGone() {
 }
 
 absl::StatusOr<BrokerLink::Session> BrokerLink::OpenSession(uint32_t flags, const std::string& peer,
-                                                            const std::string& process_name, absl::Duration timeout) {
+                                                            const std::string& process_name,
+                                                            absl::Duration timeout) {
   auto open = MakeMessage<GatewayOpen>();
   open.flags = flags;
   SetString(open.peer, peer);
@@ -149,7 +158,8 @@ absl::StatusOr<BrokerLink::Session> BrokerLink::OpenSession(uint32_t flags, cons
   absl::MutexLock lock(&mu_);
   open.request_id = next_request_++;
   if (gone_ || !SendMessage(socket_.get(), &open, sizeof(open)).ok()) {
-    return absl::UnavailableError("the daemon is stopping or starting again; try again in a moment");
+    return absl::UnavailableError(
+        "the daemon is stopping or starting again; try again in a moment");
   }
   requests_.emplace(open.request_id, &request);
   bool late = false;

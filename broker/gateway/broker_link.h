@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The gateway's socket to the broker, and a thread that watches it together with every session's handle channel: these are
-// the descriptors on which something rare happens, which must be seen at once.
+// The gateway's socket to the broker, and a thread that watches it together with every session's
+// handle channel: these are the descriptors on which something rare happens, which must be seen at
+// once.
 //
-//   GatewayHello -> Welcome [snapshot];  GatewayOpen -> SessionOpened [handle channel]      (broker/broker_messages.h)
+//   GatewayHello -> Welcome [snapshot];  GatewayOpen -> SessionOpened [handle channel]
+//   (broker/broker_messages.h)
 //
 // Owner: main. Thread-safe after Start. The broker is trusted.
 #pragma once
@@ -23,7 +25,8 @@
 
 namespace sluice {
 
-// Something with a descriptor that the link's thread watches, for as long as OnReadable returns true.
+// Something with a descriptor that the link's thread watches, for as long as OnReadable returns
+// true.
 class Watched {
  public:
   virtual ~Watched() = default;
@@ -35,12 +38,14 @@ class Watched {
 class BrokerLink {
  public:
   // Says hello on `socket` and waits for the broker's welcome.
-  static absl::StatusOr<std::unique_ptr<BrokerLink>> Connect(UniqueFd socket, absl::Duration timeout);
+  static absl::StatusOr<std::unique_ptr<BrokerLink>> Connect(UniqueFd socket,
+                                                             absl::Duration timeout);
 
   const std::string& snapshot() const { return snapshot_; }
   const std::string& message() const { return message_; }  // Why the snapshot is empty, if it is.
 
-  // Starts the thread, which runs for the rest of the process's life. `on_gone` is called there, once the broker is.
+  // Starts the thread, which runs for the rest of the process's life. `on_gone` is called there,
+  // once the broker is.
   absl::Status Start(std::function<void()> on_gone);
 
   struct Session {
@@ -48,8 +53,8 @@ class BrokerLink {
     UniqueFd channel;
   };
   // Asks for a session and waits for it. The error is what to tell the client.
-  absl::StatusOr<Session> OpenSession(uint32_t flags, const std::string& peer, const std::string& process_name,
-                                      absl::Duration timeout);
+  absl::StatusOr<Session> OpenSession(uint32_t flags, const std::string& peer,
+                                      const std::string& process_name, absl::Duration timeout);
 
   absl::Status Watch(std::shared_ptr<Watched> watched);
 
@@ -69,7 +74,7 @@ class BrokerLink {
   const UniqueFd socket_;
   const std::string snapshot_;
   const std::string message_;
-  UniqueFd epoll_;                 // Constant after Start, as is on_gone_.
+  UniqueFd epoll_;  // Constant after Start, as is on_gone_.
   std::function<void()> on_gone_;
 
   absl::Mutex mu_;

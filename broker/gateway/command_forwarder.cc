@@ -28,16 +28,19 @@ absl::StatusOr<CommandForwarder::Outcome> CommandForwarder::Forward(MessageReade
   return Outcome::kDone;
 }
 
-absl::StatusOr<bool> CommandForwarder::Put(const PieceHeader& piece, std::string_view a, std::string_view b) {
+absl::StatusOr<bool> CommandForwarder::Put(const PieceHeader& piece, std::string_view a,
+                                           std::string_view b) {
   if (writer_.TryWritePiece(piece, a, b, {})) return true;
-  if (writer_.violated()) return absl::InternalError("the worker's place in the command ring is impossible");
+  if (writer_.violated())
+    return absl::InternalError("the worker's place in the command ring is impossible");
   wanted_bytes_ = piece.body_bytes;
   return false;
 }
 
 absl::StatusOr<bool> CommandForwarder::ForwardPiece(MessageReader* reader) {
   PieceHeader piece;
-  if (!reader->Peek(&piece, sizeof(piece))) return absl::InvalidArgumentError("piece header cut short");
+  if (!reader->Peek(&piece, sizeof(piece)))
+    return absl::InvalidArgumentError("piece header cut short");
   RETURN_IF_ERROR(CheckPieceHeader(piece));
   const bool first = (piece.flags & kPieceFirst) != 0;
   if (first == in_frame_) {
@@ -45,7 +48,8 @@ absl::StatusOr<bool> CommandForwarder::ForwardPiece(MessageReader* reader) {
   }
   const size_t padded = PaddedPieceBytes(piece.body_bytes);
   if (padded > reader->left()) {
-    return absl::InvalidArgumentError(absl::StrCat("piece of ", padded, " bytes where ", reader->left(), " are left"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("piece of ", padded, " bytes where ", reader->left(), " are left"));
   }
   if (first) {
     char start[sizeof(piece) + sizeof(FrameHeader)];
@@ -79,14 +83,18 @@ absl::Status CommandForwarder::TakeChunkPiece(const PieceHeader& piece, MessageR
   if ((piece.flags & kPieceFirst) != 0) {
     body -= sizeof(header);
     if (header.message_bytes > kMaxChunkMessageBytes || header.payload_bytes > kMaxFrameBytes) {
-      return absl::InvalidArgumentError(absl::StrCat("transfer chunk with a message of ", header.message_bytes,
-                                                     " and a payload of ", header.payload_bytes, " bytes"));
+      return absl::InvalidArgumentError(absl::StrCat("transfer chunk with a message of ",
+                                                     header.message_bytes, " and a payload of ",
+                                                     header.payload_bytes, " bytes"));
     }
   }
-  const uint64_t of_message = std::min<uint64_t>(body, header.message_bytes - chunk_.message.size());
-  reader->ForEachPart(of_message, [this](const char* part, size_t bytes) { chunk_.message.append(part, bytes); });
+  const uint64_t of_message =
+      std::min<uint64_t>(body, header.message_bytes - chunk_.message.size());
+  reader->ForEachPart(
+      of_message, [this](const char* part, size_t bytes) { chunk_.message.append(part, bytes); });
   body -= of_message;
-  if (!chunk_.located && chunk_.message.size() == header.message_bytes) RETURN_IF_ERROR(LocateChunk());
+  if (!chunk_.located && chunk_.message.size() == header.message_bytes)
+    RETURN_IF_ERROR(LocateChunk());
   if (body > header.payload_bytes - chunk_.payload_done) {
     return absl::InvalidArgumentError("transfer chunk with more bytes than its header says");
   }
@@ -110,10 +118,11 @@ absl::Status CommandForwarder::LocateChunk() {
   }
   const v1::TransferChunk& chunk = command.transfer_chunk();
   if (chunk.size() != chunk_.header.payload_bytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("transfer chunk of ", chunk.size(), " with ", chunk_.header.payload_bytes, " bytes"));
+    return absl::InvalidArgumentError(absl::StrCat("transfer chunk of ", chunk.size(), " with ",
+                                                   chunk_.header.payload_bytes, " bytes"));
   }
-  // No grant: the transfer has failed meanwhile, which the client cannot know. The worker judges the frame.
+  // No grant: the transfer has failed meanwhile, which the client cannot know. The worker judges
+  // the frame.
   chunk_.destination = grants_->Find(chunk.event_id(), chunk.offset(), chunk.size(), &chunk_.span);
   chunk_.event_id = chunk.event_id();
   chunk_.offset = chunk.offset();
@@ -127,7 +136,8 @@ absl::StatusOr<bool> CommandForwarder::SendChunkFrame() {
   header.bulk_segment = chunk_.span.segment;
   header.bulk_offset = chunk_.span.offset;
   header.bulk_bytes = chunk_.span.size;
-  const PieceHeader piece = {static_cast<uint32_t>(sizeof(header) + chunk_.message.size()), kPieceFirst | kPieceLast};
+  const PieceHeader piece = {static_cast<uint32_t>(sizeof(header) + chunk_.message.size()),
+                             kPieceFirst | kPieceLast};
   const std::string_view start(reinterpret_cast<const char*>(&header), sizeof(header));
   ASSIGN_OR_RETURN(const bool put, Put(piece, start, chunk_.message));
   chunk_waits_ = !put;

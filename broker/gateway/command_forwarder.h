@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The way in: pieces from a network client into the worker's command ring. They pass as they are; only a TransferChunk
-// is looked into: its bytes go to the span that the worker granted, and the frame goes on without them.
+// The way in: pieces from a network client into the worker's command ring. They pass as they are;
+// only a TransferChunk is looked into: its bytes go to the span that the worker granted, and the
+// frame goes on without them.
 //
 //   ClientMessage.pieces -> piece -> ring
 //                           TransferChunk: payload -> heap span; header, message -> ring
 //
-// Owner: a StreamSession, which calls it from one thread at a time. Nothing here blocks: when the ring is full the rest
-// of the message stays in the reader, and Forward is called again once there is room. Nothing that a client sends can
-// do more than end its own session.
+// Owner: a StreamSession, which calls it from one thread at a time. Nothing here blocks: when the
+// ring is full the rest of the message stays in the reader, and Forward is called again once there
+// is room. Nothing that a client sends can do more than end its own session.
 #pragma once
 
 #include <cstdint>
@@ -29,10 +30,12 @@ class CommandForwarder {
   // `ring` is the mapping of the command ring.
   CommandForwarder(uint8_t* ring, GrantTable* grants) : writer_(ring), grants_(grants) {}
 
-  // Forwards what is left of the reader's field. An error is a violation by the client, or a broken ring.
+  // Forwards what is left of the reader's field. An error is a violation by the client, or a broken
+  // ring.
   absl::StatusOr<Outcome> Forward(MessageReader* reader);
 
-  // After kRingFull: sleeps until there may be room, WakeWriter is called, or the timeout has passed.
+  // After kRingFull: sleeps until there may be room, WakeWriter is called, or the timeout has
+  // passed.
   void WaitForRoom(int64_t timeout_ns) { writer_.WaitForRoom(wanted_bytes_, timeout_ns); }
   void WakeWriter() { writer_.WakeWriter(); }
   // Tells the worker that something is there.

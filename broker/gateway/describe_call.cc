@@ -8,8 +8,9 @@ namespace sluice {
 
 void DescribeCall::AcceptNext(GatewayServer* server) {
   const auto call = std::make_shared<DescribeCall>(server);
-  server->service().RequestDescribePlatforms(&call->context_, &call->request_, &call->responder_, server->queue(),
-                                             server->queue(), call->accept_op_.Start(call));
+  server->service().RequestDescribePlatforms(&call->context_, &call->request_, &call->responder_,
+                                             server->queue(), server->queue(),
+                                             call->accept_op_.Start(call));
 }
 
 void DescribeCall::OnAccepted(bool ok) {
@@ -20,10 +21,12 @@ void DescribeCall::OnAccepted(bool ok) {
   if (!peer.ok()) {
     Log(LogLevel::kWarning, "gateway", "client refused",
         {{"peer", PeerHost(context_.peer())}, {"reason", std::string(peer.status().message())}});
-    responder_.FinishWithError({grpc::StatusCode::UNAUTHENTICATED, std::string(peer.status().message())}, tag);
+    responder_.FinishWithError(
+        {grpc::StatusCode::UNAUTHENTICATED, std::string(peer.status().message())}, tag);
     return;
   }
-  Log(LogLevel::kDebug, "gateway", "platforms described", {{"peer", *peer}, {"process", request_.process_name()}});
+  Log(LogLevel::kDebug, "gateway", "platforms described",
+      {{"peer", *peer}, {"process", request_.process_name()}});
   v1::DescribePlatformsReply reply;
   reply.set_snapshot(server_->link().snapshot());
   reply.set_message(server_->link().message());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DescribePlatforms: one call, answered at once from the snapshot that the broker gave. Starts no worker.
+// DescribePlatforms: one call, answered at once from the snapshot that the broker gave. Starts no
+// worker.
 //
 // Owner: itself, by its operations. Poller threads.
 #pragma once

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// sluice-gateway: receives network sessions (gRPC over TLS) and feeds them to workers. Started by the broker, never by a
-// person; unprivileged. Descriptor 3 is the socket to the broker; options.h says what else it is told.
+// sluice-gateway: receives network sessions (gRPC over TLS) and feeds them to workers. Started by
+// the broker, never by a person; unprivileged. Descriptor 3 is the socket to the broker; options.h
+// says what else it is told.
 //
-//   options -> welcome and snapshot from the broker -> listen -> serve, until SIGTERM or the broker's end
+//   options -> welcome and snapshot from the broker -> listen -> serve, until SIGTERM or the
+//   broker's end
 //
-// When the broker is gone, the sessions that run go on; the port is given up, for the gateway of the next broker.
+// When the broker is gone, the sessions that run go on; the port is given up, for the gateway of
+// the next broker.
 #include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -60,12 +63,14 @@ absl::Status RunGateway(int argc, char** argv) {
   if (!options.tokens.empty()) {
     ASSIGN_OR_RETURN(tokens, Authenticator::ParseTokens(options.tokens));
   }
-  ASSIGN_OR_RETURN(std::unique_ptr<BrokerLink> link, BrokerLink::Connect(UniqueFd(kBrokerSocket), kWelcomeTimeout));
+  ASSIGN_OR_RETURN(std::unique_ptr<BrokerLink> link,
+                   BrokerLink::Connect(UniqueFd(kBrokerSocket), kWelcomeTimeout));
 
   // All of this lives until the process ends.
   static std::counting_semaphore<> stop(0);
   static std::atomic<StopReason> reason{StopReason::kBrokerGone};
-  static GatewayServer& server = *new GatewayServer(link.release(), Authenticator(std::move(tokens)));
+  static GatewayServer& server =
+      *new GatewayServer(link.release(), Authenticator(std::move(tokens)));
   StopOnSignal(&stop, &reason);
   RETURN_IF_ERROR(server.link().Start([] { stop.release(); }));
   RETURN_IF_ERROR(server.Start(options));
@@ -73,7 +78,8 @@ absl::Status RunGateway(int argc, char** argv) {
   if (reason.load() == StopReason::kBrokerGone) {
     Log(LogLevel::kInfo, "gateway", "the broker is gone: no new sessions; those that run go on");
     std::thread([] { server.Stop(absl::InfiniteDuration()); }).detach();
-    while (server.sessions() > 0 && reason.load() != StopReason::kSignal) stop.try_acquire_for(std::chrono::seconds(1));
+    while (server.sessions() > 0 && reason.load() != StopReason::kSignal)
+      stop.try_acquire_for(std::chrono::seconds(1));
   } else {
     server.Stop(kStopGrace);
   }

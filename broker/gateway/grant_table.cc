@@ -5,7 +5,8 @@
 
 namespace sluice {
 
-void GrantTable::Add(uint64_t event_id, uint64_t offset, uint64_t size, const BulkSpan& span, MappedSpan mapped) {
+void GrantTable::Add(uint64_t event_id, uint64_t offset, uint64_t size, const BulkSpan& span,
+                     MappedSpan mapped) {
   absl::MutexLock lock(&mu_);
   const Key key(event_id, offset);
   if (const auto old = grants_.find(key); old != grants_.end()) {
@@ -21,16 +22,18 @@ void GrantTable::Add(uint64_t event_id, uint64_t offset, uint64_t size, const Bu
   grants_.emplace(key, Grant{size, 0, serial, span, std::move(mapped)});
 }
 
-std::map<GrantTable::Key, GrantTable::Grant>::const_iterator GrantTable::FindLocked(uint64_t event_id, uint64_t offset,
-                                                                                   uint64_t size) const {
+std::map<GrantTable::Key, GrantTable::Grant>::const_iterator GrantTable::FindLocked(
+    uint64_t event_id, uint64_t offset, uint64_t size) const {
   auto it = grants_.upper_bound(Key(event_id, offset));
   if (it == grants_.begin()) return grants_.end();
   --it;
-  const bool holds = it->first.first == event_id && SpanFits(offset - it->first.second, size, it->second.size);
+  const bool holds =
+      it->first.first == event_id && SpanFits(offset - it->first.second, size, it->second.size);
   return holds ? it : grants_.end();
 }
 
-MappedSpan GrantTable::Find(uint64_t event_id, uint64_t offset, uint64_t size, BulkSpan* span) const {
+MappedSpan GrantTable::Find(uint64_t event_id, uint64_t offset, uint64_t size,
+                            BulkSpan* span) const {
   absl::MutexLock lock(&mu_);
   const auto it = FindLocked(event_id, offset, size);
   if (it == grants_.end()) return {};

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the worker wants the bytes of which transfer: filled from Grant frames on their way to the client, asked when
-// the client's TransferChunk comes back with the bytes. Only what was granted can be written, and only there.
+// Where the worker wants the bytes of which transfer: filled from Grant frames on their way to the
+// client, asked when the client's TransferChunk comes back with the bytes. Only what was granted
+// can be written, and only there.
 //
 // Owner: a StreamSession. Thread-safe: replies and commands pass on different threads.
 #pragma once
@@ -24,11 +25,13 @@ class GrantTable {
 
   explicit GrantTable(size_t max_grants = kMaxGrants) : max_grants_(max_grants) {}
 
-  // Bytes [offset, offset + size) of the event's data belong at `span`, which is mapped at `mapped`.
-  void Add(uint64_t event_id, uint64_t offset, uint64_t size, const BulkSpan& span, MappedSpan mapped);
+  // Bytes [offset, offset + size) of the event's data belong at `span`, which is mapped at
+  // `mapped`.
+  void Add(uint64_t event_id, uint64_t offset, uint64_t size, const BulkSpan& span,
+           MappedSpan mapped);
 
-  // The place of a chunk that lies within one grant; `data` is null if there is none. `*span` is the part of the
-  // grant's span.
+  // The place of a chunk that lies within one grant; `data` is null if there is none. `*span` is
+  // the part of the grant's span.
   MappedSpan Find(uint64_t event_id, uint64_t offset, uint64_t size, BulkSpan* span) const;
 
   // The chunk has been put there. Once all of a grant has, it is forgotten.
@@ -47,7 +50,8 @@ class GrantTable {
   };
 
   // The grant that holds the range, or the end.
-  std::map<Key, Grant>::const_iterator FindLocked(uint64_t event_id, uint64_t offset, uint64_t size) const
+  std::map<Key, Grant>::const_iterator FindLocked(uint64_t event_id, uint64_t offset,
+                                                  uint64_t size) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const size_t max_grants_;

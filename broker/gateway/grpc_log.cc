@@ -30,7 +30,8 @@ bool Allowed() {
       suppressed.fetch_add(1, std::memory_order_relaxed);
       return false;
     }
-    if (recent.compare_exchange_weak(seen, same ? seen + 1 : second + 1, std::memory_order_relaxed)) return true;
+    if (recent.compare_exchange_weak(seen, same ? seen + 1 : second + 1, std::memory_order_relaxed))
+      return true;
   }
 }
 

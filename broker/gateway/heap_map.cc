@@ -15,7 +15,8 @@ namespace {
 
 constexpr size_t kMaxSegments = 4096;
 
-// Huge pages are refused: touching one that the system has not got raises SIGBUS in the gateway, for every session.
+// Huge pages are refused: touching one that the system has not got raises SIGBUS in the gateway,
+// for every session.
 absl::Status CheckOrdinaryPages(int fd) {
   struct statfs info;
   if (::fstatfs(fd, &info) != 0 || info.f_type != TMPFS_MAGIC) {
@@ -64,7 +65,8 @@ MappedSpan HeapMap::Resolve(const BulkSpan& span, absl::Duration patience) {
     segment.mapping = std::make_shared<const SharedMapping>(*std::move(mapping));
     segment.file.reset();
   }
-  uint8_t* data = SpanPointer(segment.mapping->data(), segment.mapping->size(), span.offset, span.size);
+  uint8_t* data =
+      SpanPointer(segment.mapping->data(), segment.mapping->size(), span.offset, span.size);
   return {data, data == nullptr ? nullptr : segment.mapping};
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The worker's heap as the gateway sees it: the segments that came over the session's handle channel, mapped when a
-// frame first names them. The worker is as hostile as its client: descriptors are verified before they are mapped, and
-// every span is checked against its segment.
+// The worker's heap as the gateway sees it: the segments that came over the session's handle
+// channel, mapped when a frame first names them. The worker is as hostile as its client:
+// descriptors are verified before they are mapped, and every span is checked against its segment.
 //
-// Owner: a StreamSession. Thread-safe: the watcher adds, the session's threads resolve. A pointer lasts as long as the
-// mapping it came with.
+// Owner: a StreamSession. Thread-safe: the watcher adds, the session's threads resolve. A pointer
+// lasts as long as the mapping it came with.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,8 @@ class HeapMap {
   // No more will come: Resolve need not wait for any.
   void End();
 
-  // A segment that a frame names was announced before it, but by another way: waits for it at most `patience`.
+  // A segment that a frame names was announced before it, but by another way: waits for it at most
+  // `patience`.
   MappedSpan Resolve(const BulkSpan& span_untrusted, absl::Duration patience = absl::Seconds(5));
 
  private:

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads a ClientMessage or ServerMessage (proto/control.proto) where gRPC has put it: in slices, which a
-// protobuf parse would copy once more. Bulk data is most of what a session carries, so its bytes go from the
-// socket's buffers to their place in one copy. Also builds the few bytes around what is sent.
+// Reads a ClientMessage or ServerMessage (proto/control.proto) where gRPC has put it: in slices,
+// which a protobuf parse would copy once more. Bulk data is most of what a session carries, so its
+// bytes go from the socket's buffers to their place in one copy. Also builds the few bytes around
+// what is sent.
 //
-// Used by the gateway and by the client's network transport. Thread-compatible. The bytes are the peer's:
-// every length is checked against what is there.
+// Used by the gateway and by the client's network transport. Thread-compatible. The bytes are the
+// peer's: every length is checked against what is there.
 #pragma once
 
 #include <grpcpp/support/byte_buffer.h>
@@ -28,8 +29,8 @@ class MessageReader {
   // Takes a reference to the message's slices. False if gRPC cannot give them.
   bool Reset(const grpc::ByteBuffer& message);
 
-  // Goes to the next length-delimited field; what is left of the present one, and fields of other kinds, are
-  // skipped. After kField, the calls below read that field.
+  // Goes to the next length-delimited field; what is left of the present one, and fields of other
+  // kinds, are skipped. After kField, the calls below read that field.
   Step NextField(uint32_t* number);
 
   uint64_t left() const { return field_left_; }  // Bytes of the field not yet read.
@@ -38,8 +39,8 @@ class MessageReader {
   bool Peek(void* out, size_t bytes) const;
   bool Skip(uint64_t bytes);
   bool Read(void* out, size_t bytes);
-  // The next bytes in one piece: where they lie, or else copied to `scratch`. Valid until the reader is reset. Null
-  // if there are not as many. Takes nothing: Skip follows.
+  // The next bytes in one piece: where they lie, or else copied to `scratch`. Valid until the
+  // reader is reset. Null if there are not as many. Takes nothing: Skip follows.
   const char* Contiguous(size_t bytes, std::string* scratch) const;
   // Calls `take(const char*, size_t)` with the next bytes, part by part.
   template <typename Take>
@@ -53,8 +54,8 @@ class MessageReader {
   void CopyOut(char* out, size_t bytes) const;
 
   std::vector<grpc::Slice> slices_;
-  size_t slice_ = 0;        // The one that is read.
-  size_t at_ = 0;           // Its first byte not yet read.
+  size_t slice_ = 0;           // The one that is read.
+  size_t at_ = 0;              // Its first byte not yet read.
   uint64_t message_left_ = 0;  // Of the message, the field's included.
   uint64_t field_left_ = 0;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a completion queue's tags are: an operation of some call, which keeps the call alive while gRPC works on it.
+// What a completion queue's tags are: an operation of some call, which keeps the call alive while
+// gRPC works on it.
 //
 // Owner: the call, as a member. Complete runs on whichever thread took the event from the queue.
 #pragma once
@@ -44,14 +45,14 @@ class CallOperation final : public Operation {
   std::shared_ptr<Call> call_;
 };
 
-// Runs `start`, which starts one operation. If that is over at once, as most writes are, it is completed here, without
-// waking a thread that waits at the queue.
+// Runs `start`, which starts one operation. If that is over at once, as most writes are, it is
+// completed here, without waking a thread that waits at the queue.
 template <typename StartFunction>
 void RunHere(grpc::CompletionQueue* queue, StartFunction&& start) {
   void* tag = nullptr;
   bool ok = false;
-  if (queue->DoThenAsyncNext(std::forward<StartFunction>(start), &tag, &ok, gpr_time_0(GPR_CLOCK_MONOTONIC)) ==
-      grpc::CompletionQueue::GOT_EVENT) {
+  if (queue->DoThenAsyncNext(std::forward<StartFunction>(start), &tag, &ok,
+                             gpr_time_0(GPR_CLOCK_MONOTONIC)) == grpc::CompletionQueue::GOT_EVENT) {
     static_cast<Operation*>(tag)->Complete(ok);
   }
 }

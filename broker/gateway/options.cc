@@ -21,7 +21,8 @@ constexpr size_t kMaxFileBytes = 1 << 20;
 absl::StatusOr<std::string> ReadInherited(const std::string& name, const std::string& value) {
   int number = -1;
   if (!absl::SimpleAtoi(value, &number) || number < 3) {
-    return absl::InvalidArgumentError(absl::StrCat(name, "=", value, ": a descriptor's number was expected"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, "=", value, ": a descriptor's number was expected"));
   }
   const UniqueFd fd(number);
   std::string content;
@@ -32,7 +33,8 @@ absl::StatusOr<std::string> ReadInherited(const std::string& name, const std::st
     if (bytes < 0) return absl::ErrnoToStatus(errno, absl::StrCat("reading ", name));
     if (bytes == 0) break;
     content.append(buffer, static_cast<size_t>(bytes));
-    if (content.size() > kMaxFileBytes) return absl::InvalidArgumentError(absl::StrCat(name, ": more than 1 MiB"));
+    if (content.size() > kMaxFileBytes)
+      return absl::InvalidArgumentError(absl::StrCat(name, ": more than 1 MiB"));
   }
   if (content.empty()) return absl::InvalidArgumentError(absl::StrCat(name, ": the file is empty"));
   return content;
@@ -61,11 +63,13 @@ absl::StatusOr<GatewayOptions> ParseGatewayOptions(int argc, const char* const* 
       ASSIGN_OR_RETURN(options.tokens, ReadInherited(name, value));
     } else if (name == "--log-level") {
       const std::optional<LogLevel> level = ParseLogLevel(value);
-      if (!level.has_value()) return absl::InvalidArgumentError(absl::StrCat("no log level: ", value));
+      if (!level.has_value())
+        return absl::InvalidArgumentError(absl::StrCat("no log level: ", value));
       options.log_level = *level;
     } else {
-      return absl::InvalidArgumentError(absl::StrCat("sluice-gateway: bad argument ", argument,
-                                                     " (it is started by sluiced; see [[network]] in its configuration)"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("sluice-gateway: bad argument ", argument,
+                       " (it is started by sluiced; see [[network]] in its configuration)"));
     }
   }
   RETURN_IF_ERROR(CheckGatewayOptions(options));
@@ -79,13 +83,15 @@ absl::Status CheckGatewayOptions(const GatewayOptions& options) {
   }
   if (!options.plaintext()) return absl::OkStatus();
   if (!options.client_ca.empty()) {
-    return absl::InvalidArgumentError("client certificates can only be checked with TLS: give a certificate and a key");
+    return absl::InvalidArgumentError(
+        "client certificates can only be checked with TLS: give a certificate and a key");
   }
   for (const std::string& address : options.listen) {
     if (options.allow_plaintext || IsLoopbackTarget(address)) continue;
-    return absl::InvalidArgumentError(absl::StrCat("listening on ", address,
-                                                   " without TLS is refused: give \"certificate\" and \"key\", or listen "
-                                                   "on 127.0.0.1 or [::1], or write allow_plaintext = true"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("listening on ", address,
+                     " without TLS is refused: give \"certificate\" and \"key\", or listen "
+                     "on 127.0.0.1 or [::1], or write allow_plaintext = true"));
   }
   return absl::OkStatus();
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the broker tells the gateway at its start, by arguments and inherited descriptors (broker/gateway_link.cc). The
-// broker has checked all of it; that plaintext stays on this machine is checked here again, where it would do harm.
+// What the broker tells the gateway at its start, by arguments and inherited descriptors
+// (broker/gateway_link.cc). The broker has checked all of it; that plaintext stays on this machine
+// is checked here again, where it would do harm.
 //
 // Plain data; parsed once, by main.
 #pragma once

@@ -20,21 +20,25 @@ constexpr size_t kWorthReferring = 4096;
 grpc::Slice SliceOwning(std::string bytes) {
   auto* owned = new std::string(std::move(bytes));
   return grpc::Slice(
-      owned->data(), owned->size(), [](void* string) { delete static_cast<std::string*>(string); }, owned);
+      owned->data(), owned->size(), [](void* string) { delete static_cast<std::string*>(string); },
+      owned);
 }
 
 }  // namespace
 
-void OutgoingPieces::Add(const PieceHeader& piece, std::string_view a, std::string_view b, std::string_view c) {
+void OutgoingPieces::Add(const PieceHeader& piece, std::string_view a, std::string_view b,
+                         std::string_view c) {
   copied_.append(reinterpret_cast<const char*>(&piece), sizeof(piece));
   copied_.append(a).append(b).append(c);
   copied_.append(PaddedPieceBytes(piece.body_bytes) - sizeof(piece) - piece.body_bytes, '\0');
   bytes_ += PaddedPieceBytes(piece.body_bytes);
 }
 
-void OutgoingPieces::AddWithSpan(const PieceHeader& piece, std::string_view a, std::string_view b, const uint8_t* span,
-                                 size_t bytes, const std::shared_ptr<const SharedMapping>& mapping) {
-  if (bytes < kWorthReferring) return Add(piece, a, b, {reinterpret_cast<const char*>(span), bytes});
+void OutgoingPieces::AddWithSpan(const PieceHeader& piece, std::string_view a, std::string_view b,
+                                 const uint8_t* span, size_t bytes,
+                                 const std::shared_ptr<const SharedMapping>& mapping) {
+  if (bytes < kWorthReferring)
+    return Add(piece, a, b, {reinterpret_cast<const char*>(span), bytes});
   copied_.append(reinterpret_cast<const char*>(&piece), sizeof(piece));
   copied_.append(a).append(b);
   Cut();
@@ -70,7 +74,8 @@ absl::Status ReplyForwarder::Forward(const PieceHeader& piece, std::string* body
   in_frame_ = !last;
   if (first) {
     FrameHeader header;
-    if (body->size() < sizeof(header)) return absl::InternalError("the worker's first piece has no frame header");
+    if (body->size() < sizeof(header))
+      return absl::InternalError("the worker's first piece has no frame header");
     std::memcpy(&header, body->data(), sizeof(header));
     const std::string_view message = std::string_view(*body).substr(sizeof(header));
     if ((header.flags & (kFrameReadData | kFrameGrant)) != 0) {
@@ -90,27 +95,32 @@ absl::Status ReplyForwarder::Forward(const PieceHeader& piece, std::string* body
 }
 
 absl::Status ReplyForwarder::SendIfFull() {
-  return !collected_.full() || send_(&collected_) ? absl::OkStatus() : absl::CancelledError("the session is over");
+  return !collected_.full() || send_(&collected_) ? absl::OkStatus()
+                                                  : absl::CancelledError("the session is over");
 }
 
 absl::Status ReplyForwarder::RememberGrant(const FrameHeader& header, std::string_view message) {
   v1::Reply reply;
-  if (!reply.ParseFromArray(message.data(), static_cast<int>(message.size())) || !reply.has_grant()) {
+  if (!reply.ParseFromArray(message.data(), static_cast<int>(message.size())) ||
+      !reply.has_grant()) {
     return absl::InternalError("the worker marked a frame as a grant that is none");
   }
   const v1::Grant& grant = reply.grant();
   const BulkSpan span = {header.bulk_segment, header.bulk_offset, header.bulk_bytes};
   MappedSpan mapped = heap_->Resolve(span);
   if (mapped.data == nullptr || span.size < grant.size()) {
-    return absl::InternalError(absl::StrCat("the worker granted ", grant.size(), " bytes outside its heap"));
+    return absl::InternalError(
+        absl::StrCat("the worker granted ", grant.size(), " bytes outside its heap"));
   }
   grants_->Add(grant.event_id(), grant.offset(), grant.size(), span, std::move(mapped));
   return absl::OkStatus();
 }
 
-absl::Status ReplyForwarder::ForwardReadData(const FrameHeader& read_header, std::string_view message) {
+absl::Status ReplyForwarder::ForwardReadData(const FrameHeader& read_header,
+                                             std::string_view message) {
   v1::Reply reply;
-  if (!reply.ParseFromArray(message.data(), static_cast<int>(message.size())) || !reply.has_read_data()) {
+  if (!reply.ParseFromArray(message.data(), static_cast<int>(message.size())) ||
+      !reply.has_read_data()) {
     return absl::InternalError("the worker marked a frame as read data that is none");
   }
   v1::ReadData& part = *reply.mutable_read_data();
@@ -119,7 +129,8 @@ absl::Status ReplyForwarder::ForwardReadData(const FrameHeader& read_header, std
   const BulkSpan span = {read_header.bulk_segment, read_header.bulk_offset, read_header.bulk_bytes};
   const MappedSpan mapped = heap_->Resolve(span);
   if (mapped.data == nullptr || span.size < size) {
-    return absl::InternalError(absl::StrCat("the worker sent ", size, " bytes from outside its heap"));
+    return absl::InternalError(
+        absl::StrCat("the worker sent ", size, " bytes from outside its heap"));
   }
   for (uint64_t done = 0; done < size;) {
     const uint64_t bytes = std::min<uint64_t>(kNetworkMessageBytes, size - done);
@@ -131,12 +142,13 @@ absl::Status ReplyForwarder::ForwardReadData(const FrameHeader& read_header, std
     header.message_bytes = static_cast<uint32_t>(encoded.size());
     header.payload_bytes = bytes;
     const std::string_view payload(reinterpret_cast<const char*>(mapped.data) + done, bytes);
-    CutFrame(header, encoded, payload, kMaxPieceBody,
-             [&](const PieceHeader& piece, std::string_view a, std::string_view b, std::string_view c) {
-               collected_.AddWithSpan(piece, a, b, reinterpret_cast<const uint8_t*>(c.data()), c.size(),
-                                      mapped.mapping);
-               return true;
-             });
+    CutFrame(
+        header, encoded, payload, kMaxPieceBody,
+        [&](const PieceHeader& piece, std::string_view a, std::string_view b, std::string_view c) {
+          collected_.AddWithSpan(piece, a, b, reinterpret_cast<const uint8_t*>(c.data()), c.size(),
+                                 mapped.mapping);
+          return true;
+        });
     done += bytes;
     RETURN_IF_ERROR(SendIfFull());
   }

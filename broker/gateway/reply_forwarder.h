@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The way out: frames from the worker's reply ring to a network client. Most pass as they are; a Grant is remembered for
-// the chunk that answers it, and ReadData takes its bytes along, straight from the heap, in messages of about a MiB.
+// The way out: frames from the worker's reply ring to a network client. Most pass as they are; a
+// Grant is remembered for the chunk that answers it, and ReadData takes its bytes along, straight
+// from the heap, in messages of about a MiB.
 //
-// Owner: a StreamSession's thread, the only caller. The worker is as hostile as its client: what it says about spans is
-// checked, and an error ends this session only.
+// Owner: a StreamSession's thread, the only caller. The worker is as hostile as its client: what it
+// says about spans is checked, and an error ends this session only.
 #pragma once
 
 #include <grpcpp/support/byte_buffer.h>
@@ -24,7 +25,8 @@
 
 namespace sluice {
 
-// Bytes of one network message, about: what is sent at once, and what either side must be ready to take.
+// Bytes of one network message, about: what is sent at once, and what either side must be ready to
+// take.
 inline constexpr size_t kNetworkMessageBytes = 1 << 20;
 
 // A ServerMessage in the making: pieces, partly copied, partly by reference.
@@ -32,7 +34,8 @@ class OutgoingPieces {
  public:
   void Add(const PieceHeader& piece, std::string_view a, std::string_view b, std::string_view c);
   // The last part lies in the heap and stays there until gRPC has sent it. What is small is copied.
-  void AddWithSpan(const PieceHeader& piece, std::string_view a, std::string_view b, const uint8_t* span, size_t bytes,
+  void AddWithSpan(const PieceHeader& piece, std::string_view a, std::string_view b,
+                   const uint8_t* span, size_t bytes,
                    const std::shared_ptr<const SharedMapping>& mapping);
 
   size_t bytes() const { return bytes_; }
@@ -53,10 +56,11 @@ class ReplyForwarder {
   // Sends what is collected and empties it; false: the session is over. May block.
   using Send = std::function<bool(OutgoingPieces*)>;
 
-  ReplyForwarder(HeapMap* heap, GrantTable* grants, Send send) : heap_(heap), grants_(grants), send_(std::move(send)) {}
+  ReplyForwarder(HeapMap* heap, GrantTable* grants, Send send)
+      : heap_(heap), grants_(grants), send_(std::move(send)) {}
 
-  // Adds a piece to what is collected, sending whenever that is full. May change `*body`. kCancelled: Send returned
-  // false; every other error is a violation by the worker.
+  // Adds a piece to what is collected, sending whenever that is full. May change `*body`.
+  // kCancelled: Send returned false; every other error is a violation by the worker.
   absl::Status Forward(const PieceHeader& piece, std::string* body);
   OutgoingPieces& collected() { return collected_; }
 

@@ -15,20 +15,24 @@ absl::StatusOr<bool> ReplyRing::Next(PieceHeader* piece, std::string* body) {
   const uint64_t available = produced_untrusted - consumed_;
   if (available == 0) return false;
   if (available > kRingCapacity || available % 8 != 0) {
-    return absl::InternalError(absl::StrCat("reply ring claims ", available, " bytes of ", kRingCapacity));
+    return absl::InternalError(
+        absl::StrCat("reply ring claims ", available, " bytes of ", kRingCapacity));
   }
   std::memcpy(piece, data_ + consumed_ % kRingCapacity, sizeof(*piece));  // 8-aligned: never wraps.
   RETURN_IF_ERROR(CheckPieceHeader(*piece));
   const size_t padded = PaddedPieceBytes(piece->body_bytes);
   if (padded > available) {
-    return absl::InternalError(absl::StrCat("reply piece of ", padded, " bytes where ", available, " are there"));
+    return absl::InternalError(
+        absl::StrCat("reply piece of ", padded, " bytes where ", available, " are there"));
   }
   const size_t at = (consumed_ + sizeof(*piece)) % kRingCapacity;
-  const size_t first = piece->body_bytes < kRingCapacity - at ? piece->body_bytes : kRingCapacity - at;
+  const size_t first =
+      piece->body_bytes < kRingCapacity - at ? piece->body_bytes : kRingCapacity - at;
   body->assign(reinterpret_cast<const char*>(data_) + at, first);
   body->append(reinterpret_cast<const char*>(data_), piece->body_bytes - first);
   consumed_ += padded;
-  shared_->consumed.store(consumed_, std::memory_order_seq_cst);  // Pairs with the acquire in RingWriter::Room.
+  shared_->consumed.store(
+      consumed_, std::memory_order_seq_cst);  // Pairs with the acquire in RingWriter::Room.
   if (shared_->producer_waits.load(std::memory_order_seq_cst) != 0) {
     shared_->producer_waits.store(0, std::memory_order_relaxed);
     shared_->space_bell.fetch_add(1, std::memory_order_seq_cst);
@@ -40,7 +44,8 @@ absl::StatusOr<bool> ReplyRing::Next(PieceHeader* piece, std::string* body) {
 uint32_t ReplyRing::Arm() {
   const uint32_t ticket = shared_->bell.load(std::memory_order_seq_cst);
   shared_->awaited_event.store(0, std::memory_order_relaxed);
-  // Before the look at `produced`; pairs with the producer's look at the state after it has produced.
+  // Before the look at `produced`; pairs with the producer's look at the state after it has
+  // produced.
   shared_->sleep_state.store(kSleepsForAny, std::memory_order_seq_cst);
   return ticket;
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The consumer's end of a reply ring, piece by piece: the gateway passes frames on without putting them together, so that
-// no session can make it hold more than one piece. As RingReader, it believes nothing: the producer's cursor is read once
-// per look, a piece is copied out before it is looked at.
+// The consumer's end of a reply ring, piece by piece: the gateway passes frames on without putting
+// them together, so that no session can make it hold more than one piece. As RingReader, it
+// believes nothing: the producer's cursor is read once per look, a piece is copied out before it is
+// looked at.
 //
 // Owner: a StreamSession's thread; Wake may be called by any.
 #pragma once
@@ -22,8 +23,8 @@ class ReplyRing {
   explicit ReplyRing(uint8_t* memory)
       : shared_(reinterpret_cast<RingShared*>(memory)), data_(memory + kRingDataOffset) {}
 
-  // Takes the next piece: its checked header, and its body in `*body`. False: none is there. An error is a violation by
-  // the worker.
+  // Takes the next piece: its checked header, and its body in `*body`. False: none is there. An
+  // error is a violation by the worker.
   absl::StatusOr<bool> Next(PieceHeader* piece, std::string* body);
   bool HasPiece() const { return shared_->produced.load(std::memory_order_acquire) != consumed_; }
 

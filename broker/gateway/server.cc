@@ -18,7 +18,8 @@
 namespace sluice {
 namespace {
 
-// Streams in any state. The broker bounds sessions far below this; streams that never become one count here.
+// Streams in any state. The broker bounds sessions far below this; streams that never become one
+// count here.
 constexpr int kMaxSessions = 1024;
 constexpr int kMaxStreamsPerConnection = 64;
 constexpr int kHandshakeTimeoutMs = 10'000;
@@ -26,9 +27,9 @@ constexpr int kIdleConnectionMs = 60'000;
 
 std::shared_ptr<grpc::ServerCredentials> Credentials(const GatewayOptions& options) {
   if (options.plaintext()) return grpc::InsecureServerCredentials();
-  grpc::SslServerCredentialsOptions ssl(options.client_ca.empty()
-                                            ? GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE
-                                            : GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  grpc::SslServerCredentialsOptions ssl(
+      options.client_ca.empty() ? GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE
+                                : GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
   ssl.pem_root_certs = options.client_ca;
   ssl.pem_key_cert_pairs.push_back({options.key, options.certificate});
   return grpc::SslServerCredentials(ssl);
@@ -49,11 +50,13 @@ absl::Status GatewayServer::Start(const GatewayOptions& options) {
     builder.AddListeningPort(options.listen[i], credentials, &ports[i]);
   }
   for (const auto& [name, value] : TransportArguments()) builder.AddChannelArgument(name, value);
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // A second daemon on the port must be told, not share it.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT,
+                             0);  // A second daemon on the port must be told, not share it.
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeTimeoutMs);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleConnectionMs);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection);
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kKeepaliveTimeMs / 2);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
+                             kKeepaliveTimeMs / 2);
   builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
   builder.RegisterService(&service_);
   builder.RegisterAsyncGenericService(&other_services_);
@@ -64,7 +67,8 @@ absl::Status GatewayServer::Start(const GatewayOptions& options) {
     return absl::UnavailableError(absl::StrCat(
         "cannot listen on ", options.listen[i],
         options.plaintext() ? ": is the port in use, or the address not this machine's?"
-                            : ": is the port in use, the address not this machine's, or the certificate no PEM file?"));
+                            : ": is the port in use, the address not this machine's, or the "
+                              "certificate no PEM file?"));
   }
   DescribeCall::AcceptNext(this);
   StreamSession::AcceptNext(this);
@@ -93,6 +97,7 @@ bool GatewayServer::SessionOpened() {
 }
 
 void GatewayServer::Stop(absl::Duration grace) {
+  if (grace == absl::InfiniteDuration()) return server_->Shutdown();
   server_->Shutdown(std::chrono::system_clock::now() + absl::ToChronoNanoseconds(grace));
 }
 

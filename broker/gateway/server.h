@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The gateway's gRPC server: sluice.v1.Session, health and reflection, for every address of one [[network]] entry. All
-// calls are asynchronous, on one queue that few threads poll: with gRPC's polling engine every thread that polls takes
-// turns with the others, and each turn is a wake-up that a command would wait for. Hence no synchronous and no callback
-// service here, and health and reflection by hand.
+// The gateway's gRPC server: sluice.v1.Session, health and reflection, for every address of one
+// [[network]] entry. All calls are asynchronous, on one queue that few threads poll: with gRPC's
+// polling engine every thread that polls takes turns with the others, and each turn is a wake-up
+// that a command would wait for. Hence no synchronous and no callback service here, and health and
+// reflection by hand.
 //
 // Owner: main. Thread-safe after Start.
 #pragma once
@@ -27,13 +28,16 @@ namespace sluice {
 
 class GatewayServer {
  public:
-  using Service = v1::Session::WithAsyncMethod_DescribePlatforms<v1::Session::WithRawMethod_Stream<v1::Session::Service>>;
+  using Service = v1::Session::WithAsyncMethod_DescribePlatforms<
+      v1::Session::WithRawMethod_Stream<v1::Session::Service>>;
 
-  GatewayServer(BrokerLink* link, Authenticator authenticator) : link_(link), authenticator_(std::move(authenticator)) {}
+  GatewayServer(BrokerLink* link, Authenticator authenticator)
+      : link_(link), authenticator_(std::move(authenticator)) {}
 
   // Listens on every address and serves. The error names the address.
   absl::Status Start(const GatewayOptions& options);
-  // Refuses new streams and connections, and returns when the sessions that run have ended, or after `grace`.
+  // Refuses new streams and connections, and returns when the sessions that run have ended, or
+  // after `grace`.
   void Stop(absl::Duration grace);
 
   Service& service() { return service_; }

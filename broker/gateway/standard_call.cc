@@ -40,7 +40,8 @@ bool Parse(const std::string& message, std::vector<std::pair<uint32_t, std::stri
 }
 
 // `file` and all that it imports.
-void AppendFiles(const google::protobuf::FileDescriptor& file, std::set<std::string>* done, std::string* out) {
+void AppendFiles(const google::protobuf::FileDescriptor& file, std::set<std::string>* done,
+                 std::string* out) {
   if (!done->insert(file.name()).second) return;
   google::protobuf::FileDescriptorProto described;
   file.CopyTo(&described);
@@ -70,7 +71,8 @@ std::string ReadAll(const grpc::ByteBuffer& buffer) {
   std::vector<grpc::Slice> slices;
   std::string bytes;
   if (!buffer.Dump(&slices).ok()) return bytes;
-  for (const grpc::Slice& slice : slices) bytes.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
+  for (const grpc::Slice& slice : slices)
+    bytes.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
   return bytes;
 }
 
@@ -80,7 +82,8 @@ HealthAnswer AnswerHealth(const std::string& request) {
   std::vector<std::pair<uint32_t, std::string>> fields;
   if (!Parse(request, &fields)) return HealthAnswer::kMalformed;
   for (const auto& [number, value] : fields) {
-    if (number == 1 && !value.empty() && value != kSessionService) return HealthAnswer::kUnknownService;
+    if (number == 1 && !value.empty() && value != kSessionService)
+      return HealthAnswer::kUnknownService;
   }
   return HealthAnswer::kServing;
 }
@@ -107,7 +110,8 @@ std::optional<std::string> AnswerReflection(const std::string& request) {
         continue;
     }
     if (file == nullptr) {
-      AppendStringField(kErrorResponse, ReflectionError(grpc::StatusCode::NOT_FOUND, value + " is not known here"),
+      AppendStringField(kErrorResponse,
+                        ReflectionError(grpc::StatusCode::NOT_FOUND, value + " is not known here"),
                         &answer);
       return answer;
     }
@@ -117,14 +121,16 @@ std::optional<std::string> AnswerReflection(const std::string& request) {
     AppendStringField(kFileDescriptorResponse, files, &answer);
     return answer;
   }
-  AppendStringField(kErrorResponse, ReflectionError(grpc::StatusCode::UNIMPLEMENTED, "no such kind of request"), &answer);
+  AppendStringField(kErrorResponse,
+                    ReflectionError(grpc::StatusCode::UNIMPLEMENTED, "no such kind of request"),
+                    &answer);
   return answer;
 }
 
 void StandardCall::AcceptNext(GatewayServer* server) {
   const auto call = std::make_shared<StandardCall>(server);
-  server->other_services().RequestCall(&call->context_, &call->stream_, server->queue(), server->queue(),
-                                       call->accept_op_.Start(call));
+  server->other_services().RequestCall(&call->context_, &call->stream_, server->queue(),
+                                       server->queue(), call->accept_op_.Start(call));
 }
 
 StandardCall::~StandardCall() {
@@ -160,7 +166,8 @@ void StandardCall::OnRead(bool ok) {
 void StandardCall::Answer(const std::string& request) {
   if (kind_ == Kind::kReflection) {
     const std::optional<std::string> answer = AnswerReflection(request);
-    if (!answer.has_value()) return Finish(grpc::StatusCode::INVALID_ARGUMENT, "a request that does not parse");
+    if (!answer.has_value())
+      return Finish(grpc::StatusCode::INVALID_ARGUMENT, "a request that does not parse");
     return Write(*answer);
   }
   constexpr char kServing[] = {1 << 3, 1};         // status = SERVING
@@ -169,7 +176,8 @@ void StandardCall::Answer(const std::string& request) {
     case HealthAnswer::kServing:
       return Write(std::string(kServing, sizeof(kServing)));
     case HealthAnswer::kUnknownService:
-      if (kind_ == Kind::kHealthWatch) return Write(std::string(kServiceUnknown, sizeof(kServiceUnknown)));
+      if (kind_ == Kind::kHealthWatch)
+        return Write(std::string(kServiceUnknown, sizeof(kServiceUnknown)));
       return Finish(grpc::StatusCode::NOT_FOUND, "unknown service");
     case HealthAnswer::kMalformed:
       return Finish(grpc::StatusCode::INVALID_ARGUMENT, "a request that does not parse");

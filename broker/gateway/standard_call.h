@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The services that every gRPC server is expected to have, grpc.health.v1.Health and grpc.reflection.v1alpha
-// .ServerReflection, on the gateway's own queue (server.h says why not gRPC's ready-made ones). Any other method is
-// answered with UNIMPLEMENTED. They say nothing that the published protocol does not, so they ask for no token.
+// The services that every gRPC server is expected to have, grpc.health.v1.Health and
+// grpc.reflection.v1alpha .ServerReflection, on the gateway's own queue (server.h says why not
+// gRPC's ready-made ones). Any other method is answered with UNIMPLEMENTED. They say nothing that
+// the published protocol does not, so they ask for no token.
 //
 // Owner: itself, by its operations. Poller threads; one operation at a time.
 #pragma once

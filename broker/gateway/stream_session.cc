@@ -24,7 +24,8 @@ namespace {
 constexpr std::chrono::seconds kOpenTimeout(10);
 constexpr absl::Duration kBrokerTimeout = absl::Seconds(30);
 constexpr int kRingOfferTimeoutMs = 30'000;
-// The rings' bells are in memory that the worker can write: a sleeper looks again this often, whatever they say.
+// The rings' bells are in memory that the worker can write: a sleeper looks again this often,
+// whatever they say.
 constexpr int64_t kReplySleepNs = 1'000'000'000;
 constexpr int64_t kRoomSleepNs = 100'000'000;
 
@@ -53,15 +54,16 @@ absl::StatusOr<SharedMapping> MapRing(const UniqueFd& fd) {
 void StreamSession::AcceptNext(GatewayServer* server) {
   const auto session = std::make_shared<StreamSession>(server);
   session->context_.AsyncNotifyWhenDone(session->done_op_.Start(session));
-  server->service().RequestStream(&session->context_, &session->stream_, server->queue(), server->queue(),
-                                  session->accept_op_.Start(session));
+  server->service().RequestStream(&session->context_, &session->stream_, server->queue(),
+                                  server->queue(), session->accept_op_.Start(session));
 }
 
 StreamSession::~StreamSession() {
   if (counted_) server_->SessionClosed();
 }
 
-// --- The stream's operations -------------------------------------------------------------------------------------
+// --- The stream's operations
+// -------------------------------------------------------------------------------------
 
 void StreamSession::OnAccepted(bool ok) {
   if (!ok) {  // The server is stopping.
@@ -77,7 +79,8 @@ void StreamSession::OnAccepted(bool ok) {
   }
   peer_ = *peer;
   counted_ = server_->SessionOpened();
-  if (!counted_) return End(absl::ResourceExhaustedError("the gateway has as many sessions as it can serve"));
+  if (!counted_)
+    return End(absl::ResourceExhaustedError("the gateway has as many sessions as it can serve"));
   open_timer_.Set(server_->queue(), std::chrono::system_clock::now() + kOpenTimeout,
                   timer_op_.Start(shared_from_this()));
   StartRead();
@@ -92,9 +95,7 @@ void StreamSession::OnOpenTimeout(bool ok) {
   End(absl::DeadlineExceededError("the stream's first message did not come in time"));
 }
 
-void StreamSession::OnCallDone(bool) {
-  End(absl::CancelledError("the client has gone"));
-}
+void StreamSession::OnCallDone(bool) { End(absl::CancelledError("the client has gone")); }
 
 void StreamSession::StartRead() { stream_.Read(&incoming_, read_op_.Start(shared_from_this())); }
 
@@ -139,7 +140,8 @@ void StreamSession::ForwardCommands() {
         commands_->Notify();
         return StartRead();
       }
-      if (step == MessageReader::Step::kMalformed) return End(absl::InvalidArgumentError("a message that is none"));
+      if (step == MessageReader::Step::kMalformed)
+        return End(absl::InvalidArgumentError("a message that is none"));
       if (field != kPiecesField) continue;
       in_pieces_ = true;
     }
@@ -170,7 +172,8 @@ void StreamSession::RunFeeder() {
   }
 }
 
-// --- The handle channel ------------------------------------------------------------------------------------------
+// --- The handle channel
+// ------------------------------------------------------------------------------------------
 
 bool StreamSession::OnReadable() {
   std::vector<UniqueFd> fds;
@@ -189,7 +192,8 @@ bool StreamSession::OnReadable() {
   return false;
 }
 
-// --- The session thread ------------------------------------------------------------------------------------------
+// --- The session thread
+// ------------------------------------------------------------------------------------------
 
 void StreamSession::Run() {
   absl::Status status = OpenSession();
@@ -210,7 +214,9 @@ void StreamSession::Run() {
   if (feeder.joinable()) feeder.join();
   const bool clean = reason.ok() || absl::IsCancelled(reason);
   Log(clean ? LogLevel::kInfo : LogLevel::kWarning, "gateway", "session ended",
-      {{"session", HexId(session_id_)}, {"peer", peer_}, {"reason", clean ? "the client left" : std::string(reason.message())}});
+      {{"session", HexId(session_id_)},
+       {"peer", peer_},
+       {"reason", clean ? "the client left" : std::string(reason.message())}});
   Finish();
 }
 
@@ -238,13 +244,15 @@ absl::Status StreamSession::TakeRings() {
   const absl::StatusOr<HandleMessage> offer = ReceiveHandleMessage(channel_.get(), &fds);
   if (!offer.ok() || offer->type != HandleMessageType::kRingOffer || fds.size() != 2 ||
       offer->size != kRingFileBytes) {
-    return absl::UnavailableError("the session's worker could not start; the daemon's log says why");
+    return absl::UnavailableError(
+        "the session's worker could not start; the daemon's log says why");
   }
   ASSIGN_OR_RETURN(command_memory_, MapRing(fds[0]));
   ASSIGN_OR_RETURN(reply_memory_, MapRing(fds[1]));
   commands_.emplace(command_memory_.data(), &grants_);
   replies_.emplace(reply_memory_.data());
-  reply_forwarder_.emplace(&heap_, &grants_, [this](OutgoingPieces* pieces) { return SendCollected(pieces); });
+  reply_forwarder_.emplace(&heap_, &grants_,
+                           [this](OutgoingPieces* pieces) { return SendCollected(pieces); });
   return absl::OkStatus();
 }
 
@@ -261,7 +269,8 @@ absl::Status StreamSession::RunReplies() {
     const bool last_look = worker_gone_.load(std::memory_order_acquire);
     RETURN_IF_ERROR(DrainReplies());
     if (reply_forwarder_->collected().bytes() > 0) {
-      if (!SendCollected(&reply_forwarder_->collected())) return absl::CancelledError("the client has gone");
+      if (!SendCollected(&reply_forwarder_->collected()))
+        return absl::CancelledError("the client has gone");
       continue;
     }
     if (last_look) return absl::UnavailableError("the session's worker has ended");
@@ -284,7 +293,8 @@ absl::Status StreamSession::DrainReplies() {
 void StreamSession::SleepForReplies() {
   if (SpinUntil([this] { return replies_->HasPiece(); }, &spin_budget_)) return;
   const uint32_t ticket = replies_->Arm();
-  if (!ended() && !worker_gone_.load(std::memory_order_acquire)) replies_->Wait(ticket, kReplySleepNs);
+  if (!ended() && !worker_gone_.load(std::memory_order_acquire))
+    replies_->Wait(ticket, kReplySleepNs);
   replies_->Disarm();
 }
 
@@ -310,7 +320,8 @@ void StreamSession::OnWritten(bool ok) {
   changed_.SignalAll();
 }
 
-// --- The end -----------------------------------------------------------------------------------------------------
+// --- The end
+// -----------------------------------------------------------------------------------------------------
 
 void StreamSession::End(const absl::Status& reason) {
   bool finish = false;

@@ -3,14 +3,16 @@
 // One network session: a gRPC stream on one side, a worker's rings and handle channel on the other.
 //
 //   poller thread     reads the stream, and writes what came straight into the command ring
-//   session thread    opens the session with the broker, then takes the reply ring's pieces and writes the stream
-//   feeder thread     only while the command ring is full: waits for room; meanwhile nothing is read from the stream
-//   link thread       sees the handle channel: heap segments, and the worker's end
+//   session thread    opens the session with the broker, then takes the reply ring's pieces and
+//   writes the stream feeder thread     only while the command ring is full: waits for room;
+//   meanwhile nothing is read from the stream link thread       sees the handle channel: heap
+//   segments, and the worker's end
 //
 //   accept -> await `open` -> (session thread) opening -> running -> ending -> Finish -> gone
 //
-// Nothing grows without bound: one message is read at a time, one is written at a time, and what the worker says waits in
-// its ring. The end of the stream ends the worker and the other way round; nobody else notices either.
+// Nothing grows without bound: one message is read at a time, one is written at a time, and what
+// the worker says waits in its ring. The end of the stream ends the worker and the other way round;
+// nobody else notices either.
 //
 // Owner: itself, by shared pointers that its operations and threads hold.
 #pragma once
@@ -136,8 +138,8 @@ class StreamSession : public Watched, public std::enable_shared_from_this<Stream
   bool thread_started_ ABSL_GUARDED_BY(mu_) = false;  // The session thread will call Finish.
   bool writing_ ABSL_GUARDED_BY(mu_) = false;
   bool write_failed_ ABSL_GUARDED_BY(mu_) = false;
-  bool ring_full_ ABSL_GUARDED_BY(mu_) = false;  // The feeder has work.
-  bool ring_ready_ ABSL_GUARDED_BY(mu_) = false; // commands_ and replies_ exist.
+  bool ring_full_ ABSL_GUARDED_BY(mu_) = false;   // The feeder has work.
+  bool ring_ready_ ABSL_GUARDED_BY(mu_) = false;  // commands_ and replies_ exist.
   std::thread feeder_ ABSL_GUARDED_BY(mu_);
 };
 

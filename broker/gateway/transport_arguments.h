@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How gRPC is tuned for a session's stream, the same at both ends: few large frames, a window wide enough for fast links,
-// and a peer that has vanished noticed within half a minute.
+// How gRPC is tuned for a session's stream, the same at both ends: few large frames, a window wide
+// enough for fast links, and a peer that has vanished noticed within half a minute.
 #pragma once
 
 #include <grpc/grpc.h>
@@ -11,7 +11,8 @@
 
 namespace sluice {
 
-// One message carries about a MiB of pieces (kNetworkMessageBytes), plus a last piece and its envelope.
+// One message carries about a MiB of pieces (kNetworkMessageBytes), plus a last piece and its
+// envelope.
 inline constexpr int kMaxMessageBytes = 4 << 20;
 inline constexpr int kKeepaliveTimeMs = 15'000;
 inline constexpr int kKeepaliveTimeoutMs = 15'000;
@@ -19,7 +20,7 @@ inline constexpr int kKeepaliveTimeoutMs = 15'000;
 inline std::array<std::pair<const char*, int>, 8> TransportArguments() {
   return {{
       {GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 8 << 20},  // The window: 10 Gbit/s at 6 ms.
-      {GRPC_ARG_HTTP2_BDP_PROBE, 0},                     // Which needs no probing, whose pings cost time.
+      {GRPC_ARG_HTTP2_BDP_PROBE, 0},  // Which needs no probing, whose pings cost time.
       {GRPC_ARG_HTTP2_MAX_FRAME_SIZE, 1 << 20},
       {GRPC_ARG_TCP_READ_CHUNK_SIZE, 64 << 10},
       {GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveTimeMs},

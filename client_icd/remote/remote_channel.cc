@@ -48,7 +48,8 @@ absl::StatusOr<std::string> ReadFileOf(const Environment& environment, const cha
   std::ostringstream content;
   content << file.rdbuf();
   if (!file || content.str().empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(name, ": cannot read ", path, ", or it is empty"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, ": cannot read ", path, ", or it is empty"));
   }
   return content.str();
 }
@@ -57,37 +58,44 @@ absl::StatusOr<std::string> ReadToken(const Environment& environment) {
   ASSIGN_OR_RETURN(const std::string content, ReadFileOf(environment, "SLUICE_TOKEN_FILE"));
   std::string token(absl::StripAsciiWhitespace(content.substr(0, content.find('\n'))));
   if (content.empty() == token.empty()) return token;
-  return absl::InvalidArgumentError("SLUICE_TOKEN_FILE: its first line is empty; it must be the token");
+  return absl::InvalidArgumentError(
+      "SLUICE_TOKEN_FILE: its first line is empty; it must be the token");
 }
 
 }  // namespace
 
-absl::StatusOr<RemoteSecurity> ChooseSecurity(const std::string& endpoint, const Environment& environment) {
+absl::StatusOr<RemoteSecurity> ChooseSecurity(const std::string& endpoint,
+                                              const Environment& environment) {
   RemoteSecurity security;
   ASSIGN_OR_RETURN(security.roots, ReadFileOf(environment, "SLUICE_TLS_CA"));
   ASSIGN_OR_RETURN(security.certificate, ReadFileOf(environment, "SLUICE_TLS_CERT"));
   ASSIGN_OR_RETURN(security.key, ReadFileOf(environment, "SLUICE_TLS_KEY"));
   ASSIGN_OR_RETURN(security.token, ReadToken(environment));
   if (security.certificate.empty() != security.key.empty()) {
-    return absl::InvalidArgumentError("SLUICE_TLS_CERT and SLUICE_TLS_KEY belong together: set both or none");
+    return absl::InvalidArgumentError(
+        "SLUICE_TLS_CERT and SLUICE_TLS_KEY belong together: set both or none");
   }
   const char* allow = Value(environment, "SLUICE_ALLOW_PLAINTEXT");
-  const bool plaintext_allowed = IsLoopbackTarget(endpoint) || (allow != nullptr && std::strcmp(allow, "1") == 0);
+  const bool plaintext_allowed =
+      IsLoopbackTarget(endpoint) || (allow != nullptr && std::strcmp(allow, "1") == 0);
   security.tls = !security.roots.empty() || !security.certificate.empty() || !plaintext_allowed;
   if (security.tls && security.roots.empty()) {
     const auto system = [](const char*) { return kSystemRoots; };
     absl::StatusOr<std::string> roots = ReadFileOf(system, "system roots");
     if (!roots.ok()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          endpoint, " is another machine, which takes TLS: set SLUICE_TLS_CA to the certificate of its authority (or "
-                    "SLUICE_ALLOW_PLAINTEXT=1 if nobody can listen on the way)"));
+      return absl::InvalidArgumentError(
+          absl::StrCat(endpoint,
+                       " is another machine, which takes TLS: set SLUICE_TLS_CA to the certificate "
+                       "of its authority (or "
+                       "SLUICE_ALLOW_PLAINTEXT=1 if nobody can listen on the way)"));
     }
     security.roots = *std::move(roots);
   }
   return security;
 }
 
-std::shared_ptr<grpc::Channel> MakeChannel(const std::string& endpoint, const RemoteSecurity& security) {
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& endpoint,
+                                           const RemoteSecurity& security) {
   grpc::ChannelArguments arguments;
   for (const auto& [name, value] : TransportArguments()) arguments.SetInt(name, value);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -110,7 +118,8 @@ void Authorize(const RemoteSecurity& security, grpc::ClientContext* context) {
   if (!security.token.empty()) context->AddMetadata("authorization", "Bearer " + security.token);
 }
 
-absl::StatusOr<std::string> DescribePlatforms(const std::string& endpoint, std::chrono::milliseconds timeout) {
+absl::StatusOr<std::string> DescribePlatforms(const std::string& endpoint,
+                                              std::chrono::milliseconds timeout) {
   const auto deadline = std::chrono::system_clock::now() + timeout;
   RETURN_IF_ERROR(PrepareGrpc());
   ASSIGN_OR_RETURN(const RemoteSecurity security, ChooseSecurity(endpoint, ::getenv));
@@ -122,7 +131,8 @@ absl::StatusOr<std::string> DescribePlatforms(const std::string& endpoint, std::
   AppendStringField(kProcessNameField, ::program_invocation_short_name, &request);
   const grpc::Slice slice(request);
   grpc::CompletionQueue queue;
-  const auto call = stub.PrepareUnaryCall(&context, kDescribeMethod, grpc::ByteBuffer(&slice, 1), &queue);
+  const auto call =
+      stub.PrepareUnaryCall(&context, kDescribeMethod, grpc::ByteBuffer(&slice, 1), &queue);
   call->StartCall();
   grpc::ByteBuffer reply;
   grpc::Status status;
@@ -136,7 +146,8 @@ absl::StatusOr<std::string> DescribePlatforms(const std::string& endpoint, std::
   if (!status.ok()) return absl::UnavailableError(Describe(status));
 
   MessageReader reader;
-  if (!reader.Reset(reply)) return absl::InvalidArgumentError("the daemon's description cannot be read");
+  if (!reader.Reset(reply))
+    return absl::InvalidArgumentError("the daemon's description cannot be read");
   std::string snapshot;
   std::string message;
   uint32_t field = 0;
@@ -145,7 +156,8 @@ absl::StatusOr<std::string> DescribePlatforms(const std::string& endpoint, std::
     if (field == kSnapshotField) snapshot = reader.Rest();
     if (field == kMessageField) message = reader.Rest();
   }
-  if (step == MessageReader::Step::kMalformed) return absl::InvalidArgumentError("the daemon's description is malformed");
+  if (step == MessageReader::Step::kMalformed)
+    return absl::InvalidArgumentError("the daemon's description is malformed");
   if (snapshot.empty() && !message.empty()) return absl::UnavailableError(message);
   return snapshot;
 }
@@ -163,17 +175,31 @@ absl::Status PrepareGrpc() {
   static_cast<void>(prepared);
   if (!forked.load(std::memory_order_relaxed)) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      "this process is a fork of one that has used a remote device; start it with exec to use one too");
+      "this process is a fork of one that has used a remote device; start it with exec to use one "
+      "too");
 }
 
 std::string Describe(const grpc::Status& status) {
-  static constexpr const char* kNames[] = {
-      "OK",           "CANCELLED",         "UNKNOWN",           "INVALID_ARGUMENT", "DEADLINE_EXCEEDED",
-      "NOT_FOUND",    "ALREADY_EXISTS",    "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION",
-      "ABORTED",      "OUT_OF_RANGE",      "UNIMPLEMENTED",     "INTERNAL",         "UNAVAILABLE",
-      "DATA_LOSS",    "UNAUTHENTICATED"};
+  static constexpr const char* kNames[] = {"OK",
+                                           "CANCELLED",
+                                           "UNKNOWN",
+                                           "INVALID_ARGUMENT",
+                                           "DEADLINE_EXCEEDED",
+                                           "NOT_FOUND",
+                                           "ALREADY_EXISTS",
+                                           "PERMISSION_DENIED",
+                                           "RESOURCE_EXHAUSTED",
+                                           "FAILED_PRECONDITION",
+                                           "ABORTED",
+                                           "OUT_OF_RANGE",
+                                           "UNIMPLEMENTED",
+                                           "INTERNAL",
+                                           "UNAVAILABLE",
+                                           "DATA_LOSS",
+                                           "UNAUTHENTICATED"};
   const auto code = static_cast<size_t>(status.error_code());
-  return absl::StrCat(code < std::size(kNames) ? kNames[code] : "error", ": ", status.error_message());
+  return absl::StrCat(code < std::size(kNames) ? kNames[code] : "error", ": ",
+                      status.error_message());
 }
 
 }  // namespace sluice

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the network is reached: the gRPC channel to a gateway, with the security that the environment asks for.
+// How the network is reached: the gRPC channel to a gateway, with the security that the environment
+// asks for.
 //
 //   SLUICE_TLS_CA      PEM file: whom to trust; else the system's authorities
 //   SLUICE_TLS_CERT    PEM files: who we are (mutual TLS); both or none
 //   SLUICE_TLS_KEY
 //   SLUICE_TOKEN_FILE  a file whose first line is sent as a bearer token
-//   SLUICE_ALLOW_PLAINTEXT=1   no TLS, also beyond this machine; without it only to 127.0.0.0/8, [::1] and localhost
+//   SLUICE_ALLOW_PLAINTEXT=1   no TLS, also beyond this machine; without it only to 127.0.0.0/8,
+//   [::1] and localhost
 //
 // Thread-safe: no state but what gRPC keeps.
 #pragma once
@@ -35,19 +37,23 @@ struct RemoteSecurity {
 
 // `environment` is getenv, or a test's. An error names the variable and what to do.
 using Environment = std::function<const char*(const char* name)>;
-absl::StatusOr<RemoteSecurity> ChooseSecurity(const std::string& endpoint, const Environment& environment);
+absl::StatusOr<RemoteSecurity> ChooseSecurity(const std::string& endpoint,
+                                              const Environment& environment);
 
 // Not connected yet. Every channel has a connection of its own.
-std::shared_ptr<grpc::Channel> MakeChannel(const std::string& endpoint, const RemoteSecurity& security);
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& endpoint,
+                                           const RemoteSecurity& security);
 
 // Gives the call its token.
 void Authorize(const RemoteSecurity& security, grpc::ClientContext* context);
 
 // The platform snapshot of the daemon behind `endpoint`.
-absl::StatusOr<std::string> DescribePlatforms(const std::string& endpoint, std::chrono::milliseconds timeout);
+absl::StatusOr<std::string> DescribePlatforms(const std::string& endpoint,
+                                              std::chrono::milliseconds timeout);
 
-// Makes gRPC ready, once per process: silent, and never taken down again, since its threads may still run while the
-// process ends. An error in a forked child of a process that has used gRPC before: gRPC does not survive that.
+// Makes gRPC ready, once per process: silent, and never taken down again, since its threads may
+// still run while the process ends. An error in a forked child of a process that has used gRPC
+// before: gRPC does not survive that.
 absl::Status PrepareGrpc();
 
 // "UNAVAILABLE: connection refused": for a person.

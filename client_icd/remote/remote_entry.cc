@@ -32,7 +32,8 @@ class ScopedNoSignals {
 
 void Report(const absl::Status& status, char* error, uint64_t error_bytes) {
   if (error_bytes == 0) return;
-  const size_t length = status.message().size() < error_bytes ? status.message().size() : error_bytes - 1;
+  const size_t length =
+      status.message().size() < error_bytes ? status.message().size() : error_bytes - 1;
   std::memcpy(error, status.message().data(), length);
   error[length] = '\0';
 }
@@ -49,8 +50,8 @@ std::chrono::milliseconds ConnectTimeout() {
 
 extern "C" {
 
-__attribute__((visibility("default"))) sluice::Transport* sluice_remote_connect(const char* endpoint, char* error,
-                                                                                uint64_t error_bytes) {
+__attribute__((visibility("default"))) sluice::Transport* sluice_remote_connect(
+    const char* endpoint, char* error, uint64_t error_bytes) {
   const sluice::ScopedNoSignals no_signals;
   auto transport = sluice::RemoteTransport::Connect(endpoint, sluice::ConnectTimeout());
   if (transport.ok()) return transport->release();
@@ -59,8 +60,9 @@ __attribute__((visibility("default"))) sluice::Transport* sluice_remote_connect(
 }
 
 __attribute__((visibility("default"))) bool sluice_remote_describe(
-    const char* endpoint, uint32_t timeout_ms, void (*deliver)(void* to, const char* data, uint64_t bytes), void* to,
-    char* error, uint64_t error_bytes) {
+    const char* endpoint, uint32_t timeout_ms,
+    void (*deliver)(void* to, const char* data, uint64_t bytes), void* to, char* error,
+    uint64_t error_bytes) {
   const sluice::ScopedNoSignals no_signals;
   const auto snapshot = sluice::DescribePlatforms(endpoint, std::chrono::milliseconds(timeout_ms));
   if (!snapshot.ok()) {

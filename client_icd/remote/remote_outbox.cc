@@ -29,7 +29,8 @@ void RemoteOutbox::Pool::Put(std::string buffer) {
   if (buffers_.size() < kMaxPooled) buffers_.push_back(std::move(buffer));
 }
 
-void RemoteOutbox::Append(const FrameHeader& header, std::string_view message, std::string_view payload) {
+void RemoteOutbox::Append(const FrameHeader& header, std::string_view message,
+                          std::string_view payload) {
   absl::MutexLock lock(&mu_);
   size_t added = 0;
   const uint64_t frame_bytes = sizeof(header) + message.size() + payload.size();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames on their way to the network, cut into messages. One message at a time is with gRPC; the rest waits here.
-// Owned by RemoteTransport. Thread-safe. Slices that Take gave out may outlive it.
+// Frames on their way to the network, cut into messages. One message at a time is with gRPC; the
+// rest waits here. Owned by RemoteTransport. Thread-safe. Slices that Take gave out may outlive it.
 #pragma once
 
 #include <grpcpp/support/slice.h>
@@ -27,7 +27,8 @@ class RemoteOutbox {
 
   void Append(const FrameHeader& header, std::string_view message, std::string_view payload);
 
-  // The next message's pieces, which are then being written. False: there is none, or one is being written.
+  // The next message's pieces, which are then being written. False: there is none, or one is being
+  // written.
   bool Take(grpc::Slice* pieces);
   void Written();
 
@@ -56,7 +57,7 @@ class RemoteOutbox {
   absl::Mutex mu_;
   absl::CondVar written_;
   std::deque<std::string> messages_ ABSL_GUARDED_BY(mu_);
-  std::atomic<size_t> bytes_{0};       // Changed under mu_.
+  std::atomic<size_t> bytes_{0};  // Changed under mu_.
   std::atomic<bool> writing_{false};
 };
 

@@ -25,13 +25,16 @@ constexpr std::chrono::milliseconds kOpenTimeout(60'000);
 constexpr absl::Duration kCloseTimeout = absl::Seconds(2);
 
 constexpr size_t kMaxInboxBytes = 16 << 20;
-// After an application thread has waited, it will probably wait again soon: the background thread stays away.
+// After an application thread has waited, it will probably wait again soon: the background thread
+// stays away.
 constexpr int64_t kAfterWaiterNs = 1'000'000;
 // Replies that nobody awaits are taken in batches.
 constexpr int64_t kBetweenBatchesNs = 300'000;
 // How long the background thread looks away while an application thread polls.
 constexpr absl::Duration kWhileWaiterPolls = absl::Milliseconds(2);
 constexpr int64_t kBetweenBriefPollsNs = 10'000;
+// Looking this often without a wait is polling: by clGetEventInfo in a loop, or a spinning waiter.
+constexpr int kPollingLooks = 4;
 
 gpr_timespec After(int64_t nanoseconds) {
   return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_nanos(nanoseconds, GPR_TIMESPAN));
@@ -41,10 +44,11 @@ gpr_timespec Never() { return gpr_inf_future(GPR_CLOCK_MONOTONIC); }
 
 }  // namespace
 
-// --- The session's beginning and end -----------------------------------------------------------------------------
+// --- The session's beginning and end
+// -----------------------------------------------------------------------------
 
-absl::StatusOr<std::unique_ptr<RemoteTransport>> RemoteTransport::Connect(const std::string& endpoint,
-                                                                          std::chrono::milliseconds timeout) {
+absl::StatusOr<std::unique_ptr<RemoteTransport>> RemoteTransport::Connect(
+    const std::string& endpoint, std::chrono::milliseconds timeout) {
   RETURN_IF_ERROR(PrepareGrpc());
   ASSIGN_OR_RETURN(const RemoteSecurity security, ChooseSecurity(endpoint, ::getenv));
   auto call = std::make_unique<Call>();
@@ -58,7 +62,8 @@ absl::StatusOr<std::unique_ptr<RemoteTransport>> RemoteTransport::Connect(const 
 }
 
 absl::Status RemoteTransport::Open(std::chrono::milliseconds timeout) {
-  call_->stream = grpc::GenericStub(call_->channel).PrepareCall(&call_->context, kStreamMethod, &call_->queue);
+  call_->stream =
+      grpc::GenericStub(call_->channel).PrepareCall(&call_->context, kStreamMethod, &call_->queue);
   call_->operations.fetch_add(1);
   call_->stream->StartCall(reinterpret_cast<void*>(kStarted));
   RETURN_IF_ERROR(AwaitMessage(call_->started, timeout, "no connection"));
@@ -90,8 +95,8 @@ absl::Status RemoteTransport::Open(std::chrono::milliseconds timeout) {
 }
 
 // Before anyone else uses the transport.
-absl::Status RemoteTransport::AwaitMessage(const std::atomic<bool>& there, std::chrono::milliseconds timeout,
-                                           const char* what) {
+absl::Status RemoteTransport::AwaitMessage(const std::atomic<bool>& there,
+                                           std::chrono::milliseconds timeout, const char* what) {
   const gpr_timespec deadline = After(std::chrono::nanoseconds(timeout).count());
   while (!there.load() && !lost()) {
     if (!PollOnce(deadline)) {
@@ -145,11 +150,21 @@ void RemoteTransport::LoseInForkedChild() {
   lost_.store(true, std::memory_order_release);
 }
 
-// --- Operations --------------------------------------------------------------------------------------------------
+// --- Operations
+// --------------------------------------------------------------------------------------------------
 
 void RemoteTransport::StartRead() {
   call_->operations.fetch_add(1);
   call_->stream->Read(&call_->incoming, reinterpret_cast<void*>(kRead));
+}
+
+void RemoteTransport::ReadOn() {
+  if (!read_due_.load(std::memory_order_acquire) || lost()) return;
+  {
+    absl::MutexLock lock(&in_mu_);
+    if (inbox_bytes_ >= kMaxInboxBytes) return;
+  }
+  if (read_due_.exchange(false, std::memory_order_acq_rel)) StartRead();
 }
 
 bool RemoteTransport::StartWrite() {
@@ -162,7 +177,8 @@ bool RemoteTransport::StartWrite() {
   call_->operations.fetch_add(1);
   void* tag = nullptr;
   bool ok = false;
-  // Mostly the socket takes it all at once: then the operation is over here, and no thread need be woken for that.
+  // Mostly the socket takes it all at once: then the operation is over here, and no thread need be
+  // woken for that.
   const auto write = [&] { call_->stream->Write(message, reinterpret_cast<void*>(kWritten)); };
   if (call_->queue.DoThenAsyncNext(write, &tag, &ok, gpr_time_0(GPR_CLOCK_MONOTONIC)) ==
       grpc::CompletionQueue::GOT_EVENT) {
@@ -205,41 +221,41 @@ void RemoteTransport::OnRead(bool ok, bool by_poller) {
     call_->stream->Finish(&call_->status, reinterpret_cast<void*>(kFinished));
     return;
   }
-  bool read_on = false;
   {
     absl::MutexLock lock(&in_mu_);
     inbox_bytes_ += call_->incoming.Length();
     inbox_.push_back(std::move(call_->incoming));
     call_->incoming.Clear();
-    inbox_count_.fetch_add(1, std::memory_order_release);
-    read_on = inbox_bytes_ < kMaxInboxBytes;
-    read_paused_ = !read_on;
   }
+  read_due_.store(true, std::memory_order_release);
+  inbox_count_.fetch_add(1, std::memory_order_seq_cst);
   call_->answered.store(true);
-  if (read_on) StartRead();
+  if (by_poller) return;  // It looks for itself.
   absl::MutexLock lock(&mu_);
-  waiter_wake_.Signal();
-  background_wake_.Signal();
-  if (!by_poller && polling_) KickLocked();
+  WakeSleepersLocked();
 }
 
-// --- What the session's threads do -------------------------------------------------------------------------------
+// Something has come by way of a thread that does not wait for it.
+void RemoteTransport::WakeSleepersLocked() {
+  waiter_wake_.Signal();
+  background_wake_.Signal();
+  if (polling_) KickLocked();
+}
+
+// --- What the session's threads do
+// -------------------------------------------------------------------------------
 
 bool RemoteTransport::Receive(Frame* frame) {
   while (!lost()) {
     if (!reading_message_) {
       grpc::ByteBuffer message;
-      bool read_on = false;
       {
         absl::MutexLock lock(&in_mu_);
         if (inbox_.empty()) return false;
         message = std::move(inbox_.front());
         inbox_.pop_front();
         inbox_bytes_ -= message.Length();
-        read_on = read_paused_ && inbox_bytes_ < kMaxInboxBytes / 2;
-        if (read_on) read_paused_ = false;
       }
-      if (read_on) StartRead();
       if (!reader_.Reset(message)) {
         Lose("a message from the daemon cannot be read");
         return false;
@@ -268,7 +284,8 @@ bool RemoteTransport::Receive(Frame* frame) {
 // True if `frame` is whole now.
 absl::StatusOr<bool> RemoteTransport::TakePiece(Frame* frame) {
   PieceHeader piece;
-  if (!reader_.Read(&piece, sizeof(piece))) return absl::InvalidArgumentError("piece header cut short");
+  if (!reader_.Read(&piece, sizeof(piece)))
+    return absl::InvalidArgumentError("piece header cut short");
   RETURN_IF_ERROR(assembler_.Begin(piece));
   const auto append = [this](const char* part, size_t bytes) { assembler_.Append({part, bytes}); };
   if (!reader_.ForEachPart(piece.body_bytes, append) ||
@@ -285,6 +302,7 @@ bool RemoteTransport::HasFrame() const {
   if (lost()) return false;
   // For those who look again and again instead of waiting.
   auto* self = const_cast<RemoteTransport*>(this);
+  if (self->looks_.fetch_add(1, std::memory_order_relaxed) < kPollingLooks) return false;
   const int64_t now = MonotonicNs();
   if (now - brief_poll_ns_.load(std::memory_order_relaxed) < kBetweenBriefPollsNs) return false;
   self->brief_poll_ns_.store(now, std::memory_order_relaxed);
@@ -306,7 +324,9 @@ bool RemoteTransport::SleepMayEnd(uint32_t ticket) const {
 void RemoteTransport::Wait(uint32_t ticket, uint32_t bit) {
   if (lost()) return;
   burst_.store(0, std::memory_order_relaxed);
+  looks_.store(0, std::memory_order_relaxed);
   Flush();
+  ReadOn();
   const bool background = bit == kBitBackground;
   absl::MutexLock lock(&mu_);
   while (!SleepMayEnd(ticket)) {
@@ -327,6 +347,7 @@ void RemoteTransport::Wait(uint32_t ticket, uint32_t bit) {
     }
     TakeRoleLocked(background);
     mu_.Unlock();
+    ReadOn();
     PollOnce(Never());
     mu_.Lock();
     LeaveRoleLocked();
@@ -346,7 +367,8 @@ void RemoteTransport::Interrupt(uint32_t bits) {
   if (polling_ && (bits & (poller_is_background_ ? kBitBackground : kBitWaiter)) != 0) KickLocked();
 }
 
-// --- Polling -----------------------------------------------------------------------------------------------------
+// --- Polling
+// -----------------------------------------------------------------------------------------------------
 
 void RemoteTransport::TakeRoleLocked(bool background) {
   polling_ = true;
@@ -376,16 +398,20 @@ bool RemoteTransport::TryPoll(int64_t nanoseconds) {
   }
   TakeRoleLocked(/*background=*/true);
   mu_.Unlock();
+  ReadOn();
+  const int before = inbox_count_.load(std::memory_order_relaxed);
   PollOnce(nanoseconds == 0 ? gpr_time_0(GPR_CLOCK_MONOTONIC) : After(nanoseconds));
   absl::MutexLock lock(&mu_);
   LeaveRoleLocked();
+  if (inbox_count_.load(std::memory_order_relaxed) > before) background_wake_.Signal();
   return true;
 }
 
 // How long the background thread should leave the queue alone.
 int64_t RemoteTransport::HoldBackNs() const {
   if (sleep_state_.load(std::memory_order_relaxed) == kSleepsEagerly) return 0;
-  const int64_t until = std::max(last_waiter_ns_ + kAfterWaiterNs, last_background_ns_ + kBetweenBatchesNs);
+  const int64_t until =
+      std::max(last_waiter_ns_ + kAfterWaiterNs, last_background_ns_ + kBetweenBatchesNs);
   return until - MonotonicNs();
 }
 

@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // A remote session's transport: one gRPC bidirectional stream to a gateway (proto/control.proto).
 //
-// gRPC's completion queue is polled by whoever waits, so that an answer wakes the application's own thread and no other:
-// one thread at a time is the *poller*. With nobody waiting, the session's background thread polls, lazily: it leaves the
-// queue alone for a moment after an application thread has waited, and between bursts of replies that nobody awaits.
+// gRPC's completion queue is polled by whoever waits, so that an answer wakes the application's own
+// thread and no other: one thread at a time is the *poller*. With nobody waiting, the session's
+// background thread polls, lazily: it leaves the queue alone for a moment after an application
+// thread has waited, and between bursts of replies that nobody awaits.
 //
-//   Send   appends to the outbox. A lone call is written by the caller at once; a burst of them is left to the writer
-//          thread, which writes what has gathered every few microseconds; who begins to wait writes what is left.
+//   Send   appends to the outbox. A lone call is written by the caller at once; a burst of them is
+//   left to the writer
+//          thread, which writes what has gathered every few microseconds; who begins to wait writes
+//          what is left.
 //   Wait   polls, or waits until the poller has something for it.
 //
-// Owned by Session. Threads: as transport.h says. What comes in is from the peer: pieces are checked here, as in a ring.
-// Every lock is a leaf. gRPC is called with none held, but for mu_ around the alarm that wakes the poller.
+// Owned by Session. Threads: as transport.h says. What comes in is from the peer: pieces are
+// checked here, as in a ring. Every lock is a leaf. gRPC is called with none held, but for mu_
+// around the alarm that wakes the poller.
 #pragma once
 
 #include <grpcpp/alarm.h>
@@ -39,11 +43,12 @@ namespace sluice {
 class RemoteTransport : public Transport {
  public:
   // Connects within `timeout` and opens a session.
-  static absl::StatusOr<std::unique_ptr<RemoteTransport>> Connect(const std::string& endpoint,
-                                                                  std::chrono::milliseconds timeout);
+  static absl::StatusOr<std::unique_ptr<RemoteTransport>> Connect(
+      const std::string& endpoint, std::chrono::milliseconds timeout);
   ~RemoteTransport() override;
 
-  bool Send(const FrameHeader& header, std::string_view message, std::string_view payload, bool wake) override;
+  bool Send(const FrameHeader& header, std::string_view message, std::string_view payload,
+            bool wake) override;
   bool Receive(Frame* frame) override;
   bool HasFrame() const override;
   uint32_t Arm(RingSleep state, uint64_t awaited_event) override;
@@ -76,12 +81,14 @@ class RemoteTransport : public Transport {
   explicit RemoteTransport(std::unique_ptr<Call> call) : call_(std::move(call)) {}
 
   absl::Status Open(std::chrono::milliseconds timeout);
-  absl::Status AwaitMessage(const std::atomic<bool>& there, std::chrono::milliseconds timeout, const char* what);
+  absl::Status AwaitMessage(const std::atomic<bool>& there, std::chrono::milliseconds timeout,
+                            const char* what);
 
   absl::StatusOr<bool> TakePiece(Frame* frame);
 
   // Operations.
   void StartRead();
+  void ReadOn();      // Starts a read if one is due.
   bool StartWrite();  // False: nothing to write, or a write is under way.
   void Flush();
   void Complete(void* tag, bool ok, bool by_poller);
@@ -95,6 +102,7 @@ class RemoteTransport : public Transport {
   bool TryPoll(int64_t nanoseconds);
   bool SleepMayEnd(uint32_t ticket) const;
   int64_t HoldBackNs() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void WakeSleepersLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void KickLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // Writing.
@@ -109,19 +117,22 @@ class RemoteTransport : public Transport {
   bool reading_message_ = false;
   FrameAssembler assembler_;
 
-  std::atomic<bool> lost_{false};    // Release in Lose; pairs with the acquire in lost().
+  std::atomic<bool> lost_{false};  // Release in Lose; pairs with the acquire in lost().
   std::atomic<bool> forked_{false};
   std::atomic<uint32_t> bell_{0};
   std::atomic<uint32_t> sleep_state_{kAwake};
-  std::atomic<int> inbox_count_{0};  // Messages that Receive has not used up. Release in OnRead; acquire in HasFrame.
+  std::atomic<int> inbox_count_{
+      0};  // Messages that Receive has not used up. Changed in OnRead and Receive.
   std::atomic<int64_t> brief_poll_ns_{0};
+  std::atomic<int> looks_{0};  // HasFrame's calls since the last Wait.
 
   mutable absl::Mutex mu_;
   bool polling_ ABSL_GUARDED_BY(mu_) = false;
   bool poller_is_background_ ABSL_GUARDED_BY(mu_) = false;
   bool kick_pending_ ABSL_GUARDED_BY(mu_) = false;
-  int64_t last_waiter_ns_ ABSL_GUARDED_BY(mu_) = 0;      // When a waiter last left.
-  int64_t last_background_ns_ ABSL_GUARDED_BY(mu_) = 0;  // When the background thread last found something.
+  int64_t last_waiter_ns_ ABSL_GUARDED_BY(mu_) = 0;  // When a waiter last left.
+  int64_t last_background_ns_ ABSL_GUARDED_BY(mu_) =
+      0;  // When the background thread last found something.
   std::string lost_reason_ ABSL_GUARDED_BY(mu_);
   absl::CondVar waiter_wake_;
   absl::CondVar background_wake_;
@@ -129,7 +140,10 @@ class RemoteTransport : public Transport {
   absl::Mutex in_mu_;
   std::deque<grpc::ByteBuffer> inbox_ ABSL_GUARDED_BY(in_mu_);
   size_t inbox_bytes_ ABSL_GUARDED_BY(in_mu_) = 0;
-  bool read_paused_ ABSL_GUARDED_BY(in_mu_) = false;
+  // No read is under way. Starting one makes gRPC tell the peer at once how much it has taken,
+  // which an application's thread that has its answer should not have to wait for: the next one to
+  // wait does it.
+  std::atomic<bool> read_due_{false};  // Set by OnRead; whoever clears it starts the read.
 
   RemoteOutbox outbox_;
   std::atomic<int64_t> last_send_ns_{0};

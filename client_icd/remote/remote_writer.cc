@@ -28,7 +28,8 @@ void SleepNs(int64_t nanoseconds) {
 
 }  // namespace
 
-bool RemoteTransport::Send(const FrameHeader& header, std::string_view message, std::string_view payload, bool wake) {
+bool RemoteTransport::Send(const FrameHeader& header, std::string_view message,
+                           std::string_view payload, bool wake) {
   if (lost()) return false;
   outbox_.Append(header, message, payload);
   const size_t waiting = outbox_.bytes();

@@ -52,8 +52,7 @@ cl_int SetArg(Session& session, const KernelObject& object, const pb::KernelArg&
       return cl().clSetKernelArg(kernel, arg.index(), arg.local_bytes(), nullptr);
     case pb::KernelArg::kSvmPointer:
       if (cl().clSetKernelArgSVMPointer == nullptr) return CL_INVALID_OPERATION;
-      if (arg.svm_pointer() != 0 &&
-          session.objects().SvmPointer(arg.svm_pointer(), 1) == nullptr) {
+      if (arg.svm_pointer() != 0 && session.objects().SvmPointer(arg.svm_pointer(), 1) == nullptr) {
         return CL_INVALID_ARG_VALUE;
       }
       return cl().clSetKernelArgSVMPointer(kernel, arg.index(),
@@ -165,8 +164,7 @@ HandlerResult HandleGetKernelSuggestedLocalWorkSize(Session& session,
       cl().clGetExtensionFunctionAddressForPlatform(queue->device->platform,
                                                     "clGetKernelSuggestedLocalWorkSizeKHR"));
   if (suggest == nullptr) return CL_INVALID_OPERATION;
-  if (const cl_int status = ApplyArgs(session, *kernel, cmd.changed_args());
-      status != CL_SUCCESS)
+  if (const cl_int status = ApplyArgs(session, *kernel, cmd.changed_args()); status != CL_SUCCESS)
     return status;
   size_t suggested[3] = {};
   const cl_int status = suggest(queue->handle.get(), kernel->handle.get(), range.work_dim,

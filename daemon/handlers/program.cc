@@ -174,6 +174,8 @@ HandlerResult HandleBuildProgram(Session& session, const pb::BuildProgram& cmd, 
   if (!FindDevices(session, cmd.device_ids(), &devices)) return CL_INVALID_DEVICE;
   auto folder = std::make_shared<IncludeFolder>();
   if (absl::Status status = folder->Write(cmd.include_files()); !status.ok()) return status;
+  if (absl::Status status = folder->MakeDirectories(cmd.include_directories()); !status.ok())
+    return status;
   std::string options =
       WithArgInfo(folder->RewriteOptions(cmd.options(), cmd.include_directories()));
   session.builds().Post([&session, sequence = call.sequence(), program, devices, folder, options] {
@@ -201,6 +203,8 @@ HandlerResult HandleCompileProgram(Session& session, const pb::CompileProgram& c
   }
   auto folder = std::make_shared<IncludeFolder>();
   if (absl::Status status = folder->Write(cmd.include_files()); !status.ok()) return status;
+  if (absl::Status status = folder->MakeDirectories(cmd.include_directories()); !status.ok())
+    return status;
   std::string options =
       WithArgInfo(folder->RewriteOptions(cmd.options(), cmd.include_directories()));
   std::vector<std::string> names(cmd.header_names().begin(), cmd.header_names().end());

@@ -64,8 +64,8 @@ HandlerResult HandleFinish(Session& session, const pb::Finish& cmd, Call&) {
     owner->printf().Drain();
     owner->completions().SendCompletion(event_id, CL_COMPLETE);
   };
-  if (!last || (StatusOf(last.get()) == CL_COMPLETE &&
-                session.completions().AllDelivered(queue->lane))) {
+  if (!last ||
+      (StatusOf(last.get()) == CL_COMPLETE && session.completions().AllDelivered(queue->lane))) {
     finished();
     return CL_SUCCESS;
   }

@@ -1,4 +1,4 @@
-#!/usr/bin/python3
+#!/usr/bin/python3 -B
 # SPDX-License-Identifier: Apache-2.0
 """Runs sluice_bench natively, over the ring and over the loopback network in interleaved rounds, takes the
 median of each row, judges each against its budget and writes a Markdown table and JSON.

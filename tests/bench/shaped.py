@@ -1,4 +1,4 @@
-#!/usr/bin/python3
+#!/usr/bin/python3 -B
 # SPDX-License-Identifier: Apache-2.0
 """Remote sustained transfer against iperf3, on loopback and on links shaped to 1 and to 10 Gbit/s.
 

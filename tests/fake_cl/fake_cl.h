@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A programmable OpenCL driver: one platform with a CPU and a GPU, whose buffers, images, queues and
-// events work on plain memory, in the table through which the worker calls a driver. It records each
-// call by value, refuses what it is told to refuse, and holds back commands and callbacks until a
-// test lets them go, so that every interleaving a real driver could show can be shown on purpose.
+// A programmable OpenCL driver: one platform with a CPU and a GPU, whose buffers, images, queues
+// and events work on plain memory, in the table through which the worker calls a driver. It records
+// each call by value, refuses what it is told to refuse, and holds back commands and callbacks
+// until a test lets them go, so that every interleaving a real driver could show can be shown on
+// purpose.
 //
 // Commands run on a thread of its own (kThreaded, as a real driver's) or inside the call that makes
 // them runnable (kInline: deterministic, for the fuzzer). One instance per process at a time; all
@@ -22,8 +23,9 @@
 
 namespace sluice::fake {
 
-// One call of the driver. Arguments that are numbers or handles are in `values`, in order; a pointer
-// is there as 0 (null) or 1, and what it points to is in `arrays` or `bytes` where a test may ask.
+// One call of the driver. Arguments that are numbers or handles are in `values`, in order; a
+// pointer is there as 0 (null) or 1, and what it points to is in `arrays` or `bytes` where a test
+// may ask.
 struct RecordedCall {
   std::string name;
   std::vector<uint64_t> values;
@@ -61,7 +63,8 @@ class FakeCl {
   void set_mute_failures(bool mute);
   // As Wine: clSetEventCallback is refused.
   void set_has_callbacks(bool has_callbacks);
-  // Called inside clBuildProgram, clCompileProgram and clLinkProgram; what it returns is the status.
+  // Called inside clBuildProgram, clCompileProgram and clLinkProgram; what it returns is the
+  // status.
   void set_on_build(std::function<cl_int(const std::string& options)> on_build);
   // Called when a kernel runs, on the driver's thread.
   void set_on_kernel(std::function<void(const std::string& name)> on_kernel);

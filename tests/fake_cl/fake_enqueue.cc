@@ -51,12 +51,13 @@ bool BufferBox(cl_mem memory, const size_t* origin, const size_t* region, size_t
   if (region[0] == 0 || region[1] == 0 || region[2] == 0) return false;
   if (row_pitch == 0) row_pitch = region[0];
   if (slice_pitch == 0) slice_pitch = row_pitch * region[1];
-  if (row_pitch < region[0] || slice_pitch < row_pitch || slice_pitch % row_pitch != 0) return false;
+  if (row_pitch < region[0] || slice_pitch < row_pitch || slice_pitch % row_pitch != 0)
+    return false;
   const auto wide = [](size_t a) { return static_cast<unsigned __int128>(a); };
   const unsigned __int128 first =
       wide(origin[2]) * slice_pitch + wide(origin[1]) * row_pitch + origin[0];
-  const unsigned __int128 end = first + wide(region[2] - 1) * slice_pitch +
-                                wide(region[1] - 1) * row_pitch + region[0];
+  const unsigned __int128 end =
+      first + wide(region[2] - 1) * slice_pitch + wide(region[1] - 1) * row_pitch + region[0];
   if (end > memory->size) return false;
   *out = {memory->data + static_cast<size_t>(first), row_pitch, slice_pitch};
   return true;
@@ -69,9 +70,9 @@ bool ImageBox(cl_mem image, const size_t* origin, const size_t* region, Box* out
   }
   const size_t row_pitch = image->row_pitch;
   const size_t slice_pitch = row_pitch * image->extent[1];
-  *out = {image->data + origin[2] * slice_pitch + origin[1] * row_pitch +
-              origin[0] * image->element,
-          row_pitch, slice_pitch};
+  *out = {
+      image->data + origin[2] * slice_pitch + origin[1] * row_pitch + origin[0] * image->element,
+      row_pitch, slice_pitch};
   return true;
 }
 
@@ -132,26 +133,24 @@ cl_int CL_API_CALL fake_clEnqueueReadBuffer(cl_command_queue queue, cl_mem memor
                                             const cl_event* list, cl_event* event) {
   if (memory->type != CL_MEM_OBJECT_BUFFER) return CL_INVALID_MEM_OBJECT;
   if (size == 0 || !Fits(offset, size, memory->size)) return CL_INVALID_VALUE;
-  const cl_int status = Submit(queue, CL_COMMAND_READ_BUFFER, waits, list, event,
-                               [=, keep = KeepAlive(memory)] {
-                                 std::memcpy(host, memory->data + offset, size);
-                                 return CL_COMPLETE;
-                               });
+  const cl_int status =
+      Submit(queue, CL_COMMAND_READ_BUFFER, waits, list, event, [=, keep = KeepAlive(memory)] {
+        std::memcpy(host, memory->data + offset, size);
+        return CL_COMPLETE;
+      });
   return status == CL_SUCCESS && blocking ? fake_clFinish(queue) : status;
 }
 
 cl_int CL_API_CALL fake_clEnqueueWriteBuffer(cl_command_queue queue, cl_mem memory, cl_bool,
                                              size_t offset, size_t size, const void* host,
-                                             cl_uint waits, const cl_event* list,
-                                             cl_event* event) {
+                                             cl_uint waits, const cl_event* list, cl_event* event) {
   if (memory->type != CL_MEM_OBJECT_BUFFER) return CL_INVALID_MEM_OBJECT;
   if (size == 0 || !Fits(offset, size, memory->size)) return CL_INVALID_VALUE;
   NoteBytes(host, size < 1024 ? size : 1024);
-  return Submit(queue, CL_COMMAND_WRITE_BUFFER, waits, list, event,
-                [=, keep = KeepAlive(memory)] {
-                  std::memcpy(memory->data + offset, host, size);
-                  return CL_COMPLETE;
-                });
+  return Submit(queue, CL_COMMAND_WRITE_BUFFER, waits, list, event, [=, keep = KeepAlive(memory)] {
+    std::memcpy(memory->data + offset, host, size);
+    return CL_COMPLETE;
+  });
 }
 
 cl_int CL_API_CALL fake_clEnqueueReadBufferRect(cl_command_queue queue, cl_mem memory, cl_bool,
@@ -184,11 +183,10 @@ cl_int CL_API_CALL fake_clEnqueueCopyBuffer(cl_command_queue queue, cl_mem from,
     return CL_INVALID_VALUE;
   }
   if (from->data == nullptr || to->data == nullptr) return CL_INVALID_MEM_OBJECT;
-  return Submit(queue, CL_COMMAND_COPY_BUFFER, waits, list, event,
-                [=, keep = KeepAlive(from, to)] {
-                  std::memmove(to->data + to_offset, from->data + from_offset, size);
-                  return CL_COMPLETE;
-                });
+  return Submit(queue, CL_COMMAND_COPY_BUFFER, waits, list, event, [=, keep = KeepAlive(from, to)] {
+    std::memmove(to->data + to_offset, from->data + from_offset, size);
+    return CL_COMPLETE;
+  });
 }
 
 cl_int CL_API_CALL fake_clEnqueueCopyBufferRect(cl_command_queue queue, cl_mem from, cl_mem to,
@@ -218,22 +216,21 @@ cl_int CL_API_CALL fake_clEnqueueCopyBufferRect(cl_command_queue queue, cl_mem f
 }
 
 cl_int CL_API_CALL fake_clEnqueueFillBuffer(cl_command_queue queue, cl_mem memory,
-                                            const void* pattern, size_t pattern_size,
-                                            size_t offset, size_t size, cl_uint waits,
-                                            const cl_event* list, cl_event* event) {
+                                            const void* pattern, size_t pattern_size, size_t offset,
+                                            size_t size, cl_uint waits, const cl_event* list,
+                                            cl_event* event) {
   NoteBytes(pattern, pattern_size);
   if (pattern_size == 0 || pattern_size > 128 || size % pattern_size != 0 ||
       memory->data == nullptr || !Fits(offset, size, memory->size)) {
     return CL_INVALID_VALUE;
   }
   const std::string copy(static_cast<const char*>(pattern), pattern_size);
-  return Submit(queue, CL_COMMAND_FILL_BUFFER, waits, list, event,
-                [=, keep = KeepAlive(memory)] {
-                  for (size_t at = 0; at < size; at += copy.size()) {
-                    std::memcpy(memory->data + offset + at, copy.data(), copy.size());
-                  }
-                  return CL_COMPLETE;
-                });
+  return Submit(queue, CL_COMMAND_FILL_BUFFER, waits, list, event, [=, keep = KeepAlive(memory)] {
+    for (size_t at = 0; at < size; at += copy.size()) {
+      std::memcpy(memory->data + offset + at, copy.data(), copy.size());
+    }
+    return CL_COMPLETE;
+  });
 }
 
 void* CL_API_CALL fake_clEnqueueMapBuffer(cl_command_queue queue, cl_mem memory, cl_bool,
@@ -294,11 +291,10 @@ cl_int CL_API_CALL fake_clEnqueueCopyImage(cl_command_queue queue, cl_mem from, 
     return CL_INVALID_VALUE;
   }
   const size_t row = region[0] * from->element, rows = region[1], slices = region[2];
-  return Submit(queue, CL_COMMAND_COPY_IMAGE, waits, list, event,
-                [=, keep = KeepAlive(from, to)] {
-                  CopyBox(target, source, row, rows, slices);
-                  return CL_COMPLETE;
-                });
+  return Submit(queue, CL_COMMAND_COPY_IMAGE, waits, list, event, [=, keep = KeepAlive(from, to)] {
+    CopyBox(target, source, row, rows, slices);
+    return CL_COMPLETE;
+  });
 }
 
 cl_int CL_API_CALL fake_clEnqueueCopyImageToBuffer(cl_command_queue queue, cl_mem image,

@@ -113,7 +113,8 @@ cl_mem CL_API_CALL fake_clCreateSubBuffer(cl_mem parent, cl_mem_flags flags, cl_
     return Set(status, CL_INVALID_MEM_OBJECT), nullptr;
   }
   if (region.size == 0) return Set(status, CL_INVALID_BUFFER_SIZE), nullptr;
-  if (!Fits(region.origin, region.size, parent->size)) return Set(status, CL_INVALID_VALUE), nullptr;
+  if (!Fits(region.origin, region.size, parent->size))
+    return Set(status, CL_INVALID_VALUE), nullptr;
   const std::lock_guard lock(g_runtime->mu);
   auto* const memory = new _cl_mem;
   memory->context = Ref(parent->context);
@@ -178,12 +179,9 @@ cl_mem CL_API_CALL fake_clCreateImage(cl_context context, cl_mem_flags flags,
   return Set(status, CL_SUCCESS), memory;
 }
 
-cl_mem CL_API_CALL fake_clCreateImageWithProperties(cl_context context,
-                                                    const cl_mem_properties* properties,
-                                                    cl_mem_flags flags,
-                                                    const cl_image_format* format,
-                                                    const cl_image_desc* desc, void* host,
-                                                    cl_int* status) {
+cl_mem CL_API_CALL fake_clCreateImageWithProperties(
+    cl_context context, const cl_mem_properties* properties, cl_mem_flags flags,
+    const cl_image_format* format, const cl_image_desc* desc, void* host, cl_int* status) {
   size_t length = 0;
   while (properties != nullptr && properties[length] != 0) length += 2;
   Note("properties", reinterpret_cast<const size_t*>(properties), length);

@@ -125,11 +125,9 @@ cl_int CL_API_CALL fake_clGetHostTimer(cl_device_id, cl_ulong* host) {
   return CL_SUCCESS;
 }
 
-cl_context CL_API_CALL fake_clCreateContext(const cl_context_properties* properties, cl_uint count,
-                                            const cl_device_id* devices,
-                                            void(CL_CALLBACK*)(const char*, const void*, size_t,
-                                                               void*),
-                                            void*, cl_int* status) {
+cl_context CL_API_CALL fake_clCreateContext(
+    const cl_context_properties* properties, cl_uint count, const cl_device_id* devices,
+    void(CL_CALLBACK*)(const char*, const void*, size_t, void*), void*, cl_int* status) {
   size_t length = 0;
   while (properties != nullptr && properties[length] != 0) length += 2;
   Note("properties", reinterpret_cast<const size_t*>(properties), length);
@@ -168,9 +166,9 @@ cl_command_queue CL_API_CALL fake_clCreateCommandQueue(cl_context context, cl_de
   return Set(status, CL_SUCCESS), queue;
 }
 
-cl_command_queue CL_API_CALL fake_clCreateCommandQueueWithProperties(
-    cl_context context, cl_device_id device, const cl_queue_properties* properties,
-    cl_int* status) {
+cl_command_queue CL_API_CALL
+fake_clCreateCommandQueueWithProperties(cl_context context, cl_device_id device,
+                                        const cl_queue_properties* properties, cl_int* status) {
   cl_command_queue_properties flags = 0;
   size_t length = 0;
   for (; properties != nullptr && properties[length] != 0; length += 2) {
@@ -182,16 +180,6 @@ cl_command_queue CL_API_CALL fake_clCreateCommandQueueWithProperties(
 
 cl_int CL_API_CALL fake_clReleaseCommandQueue(cl_command_queue queue) {
   return Release(queue, CL_INVALID_COMMAND_QUEUE);
-}
-
-cl_int CL_API_CALL fake_clSetCommandQueueProperty(cl_command_queue queue,
-                                                  cl_command_queue_properties properties,
-                                                  cl_bool enable,
-                                                  cl_command_queue_properties* old) {
-  const std::lock_guard lock(g_runtime->mu);
-  if (old != nullptr) *old = queue->properties;
-  queue->properties = enable ? queue->properties | properties : queue->properties & ~properties;
-  return CL_SUCCESS;
 }
 
 cl_int CL_API_CALL fake_clSetDefaultDeviceCommandQueue(cl_context, cl_device_id, cl_command_queue) {

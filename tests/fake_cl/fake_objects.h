@@ -132,7 +132,8 @@ struct Runtime {
   void Kick();
   // Ends an event, and what depends on it if it failed. Callbacks are queued.
   void End(cl_event event, cl_int status, bool by_dependency);
-  bool Step(std::unique_lock<std::recursive_mutex>& lock);  // One action or callback; false: nothing to do.
+  bool Step(std::unique_lock<std::recursive_mutex>&
+                lock);  // One action or callback; false: nothing to do.
 };
 
 extern Runtime* g_runtime;

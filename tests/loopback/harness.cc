@@ -34,8 +34,7 @@ LoopbackClient::LoopbackClient(const SessionOptions& options)
   auto ends = CreateSocketPair();
   worker_end_ = std::move(ends->first);
   client_end_ = std::move(ends->second);
-  Sessions().push_back(
-      std::make_unique<Session>(options, worker_end_.get(), reply_memory_.data()));
+  Sessions().push_back(std::make_unique<Session>(options, worker_end_.get(), reply_memory_.data()));
   session_ = Sessions().back().get();
   EXPECT_TRUE(session_->AddDevices().ok());
   loop_ = std::make_unique<CommandLoop>(session_, command_memory_.data());
@@ -58,15 +57,15 @@ LoopbackClient::~LoopbackClient() {
 
 void LoopbackClient::SendRaw(const FrameHeader& header, std::string_view message,
                              std::string_view payload) {
-  CutFrame(header, message, payload, kMaxPieceBody,
-           [&](const PieceHeader& piece, std::string_view a, std::string_view b,
-               std::string_view c) {
-             while (!writer_->TryWritePiece(piece, a, b, c) && !ended_) {
-               writer_->Notify(Wake::kUrgent, 0);
-               writer_->WaitForRoom(piece.body_bytes, 100'000'000);
-             }
-             return true;
-           });
+  CutFrame(
+      header, message, payload, kMaxPieceBody,
+      [&](const PieceHeader& piece, std::string_view a, std::string_view b, std::string_view c) {
+        while (!writer_->TryWritePiece(piece, a, b, c) && !ended_) {
+          writer_->Notify(Wake::kUrgent, 0);
+          writer_->WaitForRoom(piece.body_bytes, 100'000'000);
+        }
+        return true;
+      });
   writer_->Notify(Wake::kUrgent, 0);
 }
 
@@ -145,8 +144,7 @@ pb::Answer LoopbackClient::Call(const pb::Command& command, std::string_view pay
 
 pb::Completion LoopbackClient::WaitForCompletion(uint64_t event_id, std::string* payload) {
   ReceivedReply received = WaitFor([=](const ReceivedReply& candidate) {
-    return candidate.reply.has_completion() &&
-           candidate.reply.completion().event_id() == event_id;
+    return candidate.reply.has_completion() && candidate.reply.completion().event_id() == event_id;
   });
   if (payload != nullptr) *payload = std::move(received.payload);
   return received.reply.completion();

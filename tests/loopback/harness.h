@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A worker's session in this process, over the fake driver, and the client's end of its rings: tests
-// send the frames that the ICD would send and look at what the driver was asked. The command loop
-// runs on a thread of its own, exactly as in a worker.
+// A worker's session in this process, over the fake driver, and the client's end of its rings:
+// tests send the frames that the ICD would send and look at what the driver was asked. The command
+// loop runs on a thread of its own, exactly as in a worker.
 //
 // A session lives until the process ends, as in a worker, where only the kernel takes it back.
 #pragma once
@@ -100,7 +100,8 @@ class LoopbackTest : public ::testing::Test {
   void Start(const SessionOptions& options);
 
   uint64_t MakeContext(uint64_t device = kGpu);
-  uint64_t MakeQueue(uint64_t context, uint64_t device = kGpu, cl_command_queue_properties flags = 0);
+  uint64_t MakeQueue(uint64_t context, uint64_t device = kGpu,
+                     cl_command_queue_properties flags = 0);
   uint64_t MakeBuffer(uint64_t context, uint64_t size, std::string_view contents = {});
   uint64_t MakeImage(uint64_t context, const pb::ImageDesc& desc, std::string_view contents = {});
   uint64_t MakeProgram(uint64_t context, std::string_view source = "kernel void k() {}");

@@ -24,10 +24,10 @@ class EveryCommandIsTested : public ::testing::EmptyTestEventListener {
   void OnTestProgramEnd(const ::testing::UnitTest& tests) override {
     if (tests.test_to_run_count() != tests.total_test_count()) return;
     absl::MutexLock lock(&g_mu);
-#define COMMAND(Name, field, reply)                                           \
-  if (Sent().count(v1::Command::k##Name) == 0) {                              \
+#define COMMAND(Name, field, reply)                                             \
+  if (Sent().count(v1::Command::k##Name) == 0) {                                \
     std::fprintf(stderr, "every_command_is_tested: no test sends " #Name "\n"); \
-    failed_ = true;                                                           \
+    failed_ = true;                                                             \
   }
 #include "proto/commands.inc"
   }

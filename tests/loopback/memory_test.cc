@@ -97,8 +97,7 @@ TEST_F(MemoryLoopbackTest, CpuBufferLiesInTheHeap) {
   body.set_size(5000);
   const pb::Answer answer = client_->Call(command);
   ASSERT_TRUE(answer.memory().in_heap());
-  uint8_t* const memory =
-      client_->Map({answer.memory().segment(), answer.memory().offset(), 5000});
+  uint8_t* const memory = client_->Map({answer.memory().segment(), answer.memory().offset(), 5000});
   ASSERT_NE(memory, nullptr);
   EXPECT_EQ(std::accumulate(memory, memory + 5000, 0), 0);
   memory[4321] = 77;
@@ -186,8 +185,8 @@ TEST_F(MemoryLoopbackTest, SmallWriteAndRead) {
   }
 }
 
-// A large write asks for its bytes in chunks when it may run, and a large read returns them, whether
-// the buffer lies in the heap or not.
+// A large write asks for its bytes in chunks when it may run, and a large read returns them,
+// whether the buffer lies in the heap or not.
 TEST_F(MemoryLoopbackTest, LargeTransfersGoThroughTheHeap) {
   for (const uint64_t device : {kGpu, kCpu}) {
     const uint64_t context = MakeContext(device);
@@ -199,8 +198,8 @@ TEST_F(MemoryLoopbackTest, LargeTransfersGoThroughTheHeap) {
   }
 }
 
-// Until what a large write waits for has ended, nothing is asked of the client; when that fails, the
-// write fails as dependents do.
+// Until what a large write waits for has ended, nothing is asked of the client; when that fails,
+// the write fails as dependents do.
 TEST_F(MemoryLoopbackTest, LargeWriteWaitsForItsEvents) {
   const uint64_t context = MakeContext();
   const uint64_t queue = MakeQueue(context);

@@ -42,8 +42,9 @@ TEST_F(QueueLoopbackTest, CreateForwardsProperties) {
     body.add_properties(value);
   }
   EXPECT_EQ(client_->Call(command).status(), CL_SUCCESS);
-  EXPECT_EQ(fake_->Last("clCreateCommandQueueWithProperties").arrays["properties"],
-            (std::vector<uint64_t>{CL_QUEUE_PROPERTIES, CL_QUEUE_ON_DEVICE | 1, CL_QUEUE_SIZE, 4096}));
+  EXPECT_EQ(
+      fake_->Last("clCreateCommandQueueWithProperties").arrays["properties"],
+      (std::vector<uint64_t>{CL_QUEUE_PROPERTIES, CL_QUEUE_ON_DEVICE | 1, CL_QUEUE_SIZE, 4096}));
 }
 
 // The driver's verdict on properties and devices is the answer.
@@ -152,19 +153,10 @@ TEST_F(QueueLoopbackTest, FinishOutlastsAFailure) {
   EXPECT_TRUE(ran);
 }
 
-// The older property call and the default device queue are the driver's.
-TEST_F(QueueLoopbackTest, OlderCallsReachTheDriver) {
+// The default device queue is the driver's.
+TEST_F(QueueLoopbackTest, DefaultDeviceQueueReachesTheDriver) {
   const uint64_t context = MakeContext();
   const uint64_t queue = MakeQueue(context);
-  pb::Command property;
-  property.mutable_set_command_queue_property()->set_queue_id(queue);
-  property.mutable_set_command_queue_property()->set_properties(CL_QUEUE_PROFILING_ENABLE);
-  property.mutable_set_command_queue_property()->set_enable(true);
-  const pb::Answer answer = client_->Call(property);
-  EXPECT_EQ(answer.status(), CL_SUCCESS);
-  EXPECT_EQ(answer.data(), std::string(8, '\0'));
-  EXPECT_EQ(fake_->Last("clSetCommandQueueProperty").values[1],
-            uint64_t{CL_QUEUE_PROFILING_ENABLE});
   pb::Command standard;
   standard.mutable_set_default_device_command_queue()->set_context_id(context);
   standard.mutable_set_default_device_command_queue()->set_device_id(kGpu);

@@ -1,4 +1,4 @@
-#!/usr/bin/python3
+#!/usr/bin/python3 -B
 # SPDX-License-Identifier: Apache-2.0
 """A hundred applications at once: each gets its own worker and the right result, and nothing stays behind.
 

@@ -1,4 +1,4 @@
-#!/usr/bin/python3
+#!/usr/bin/python3 -B
 # SPDX-License-Identifier: Apache-2.0
 """Two sessions at once: neither sees the other's bytes, and the end of one does not touch the other.
 

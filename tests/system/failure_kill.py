@@ -1,4 +1,4 @@
-#!/usr/bin/python3
+#!/usr/bin/python3 -B
 # SPDX-License-Identifier: Apache-2.0
 """kill -9 of the worker, the application and the broker, while idle, in a long kernel, in big transfers.
 

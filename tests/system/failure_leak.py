@@ -1,4 +1,4 @@
-#!/usr/bin/python3
+#!/usr/bin/python3 -B
 # SPDX-License-Identifier: Apache-2.0
 """Ten thousand lives of every object kind in one session: neither the worker nor the client grows.
 

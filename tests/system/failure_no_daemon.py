@@ -1,4 +1,4 @@
-#!/usr/bin/python3
+#!/usr/bin/python3 -B
 # SPDX-License-Identifier: Apache-2.0
 """No daemon where the endpoint points: a prompt answer, silence, and no harm to other drivers.
 

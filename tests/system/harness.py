@@ -1,4 +1,4 @@
-#!/usr/bin/python3
+#!/usr/bin/python3 -B
 # SPDX-License-Identifier: Apache-2.0
 """Starts and stops a real sluiced for the system tests, and looks at its processes from outside.
 

@@ -1,4 +1,4 @@
-#!/usr/bin/python3
+#!/usr/bin/python3 -B
 # SPDX-License-Identifier: Apache-2.0
 """Debian's pyopencl with numpy, unmodified: arrays, images, profiling, callbacks, binaries, mapping.
 

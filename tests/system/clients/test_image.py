@@ -1,4 +1,4 @@
-#!/usr/bin/python3
+#!/usr/bin/python3 -B
 # SPDX-License-Identifier: Apache-2.0
 """Makes the picture that the darktable test develops, and compares two developed pictures.
 

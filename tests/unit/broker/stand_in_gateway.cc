@@ -77,10 +77,11 @@ int Main(int argc, char** argv) {
   report += Greet();
   std::vector<UniqueFd> channels;
   if (std::string(mode) == "open3") report += OpenSessions(3, &channels);
+  // Before the garbage: the broker ends us for it.
+  Tell(fifo, report + "end of report\n");
   if (std::string(mode) == "garbage") {
     [[maybe_unused]] const absl::Status sent = SendMessage(kControl, "xyz", 3);
   }
-  Tell(fifo, report + "end of report\n");
   if (std::string(mode) == "die") return 1;
   char byte;
   [[maybe_unused]] const auto ended = ReceiveMessage(kControl, &byte, 1, nullptr, 0);

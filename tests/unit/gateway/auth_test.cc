@@ -26,7 +26,8 @@ TEST(AuthTest, ComparesWhole) {
 
 // A token file holds one token a line, with blank lines and comments between.
 TEST(AuthTest, ReadsTokenFile) {
-  const auto tokens = Authenticator::ParseTokens(std::string("# clients\n\n") + kTokenA + "  \r\n" + kTokenB);
+  const auto tokens =
+      Authenticator::ParseTokens(std::string("# clients\n\n") + kTokenA + "  \r\n" + kTokenB);
   ASSERT_TRUE(tokens.ok()) << tokens.status();
   EXPECT_EQ(*tokens, (std::vector<std::string>{kTokenA, kTokenB}));
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A certificate authority for tests: made afresh by the openssl command, in a folder of the test's own.
+// A certificate authority for tests: made afresh by the openssl command, in a folder of the test's
+// own.
 #pragma once
 
 #include <string>
@@ -15,7 +16,8 @@ class TestAuthority {
 
   std::string certificate_file() const { return folder_ + "/ca.pem"; }
 
-  // Makes NAME.pem and NAME.key, signed by this authority, for 127.0.0.1 and with the subject CN=NAME.
+  // Makes NAME.pem and NAME.key, signed by this authority, for 127.0.0.1 and with the subject
+  // CN=NAME.
   void Issue(const std::string& name);
   std::string CertificateOf(const std::string& name) const { return folder_ + "/" + name + ".pem"; }
   std::string KeyOf(const std::string& name) const { return folder_ + "/" + name + ".key"; }

@@ -38,7 +38,8 @@ class CommandForwarderTest : public testing::Test {
   uint8_t heap_[200'000] = {};
 };
 
-// A frame, also one of many pieces, reaches the worker byte for byte, however the network has cut it.
+// A frame, also one of many pieces, reaches the worker byte for byte, however the network has cut
+// it.
 TEST_F(CommandForwarderTest, PassesFramesOn) {
   const std::string message = Pattern(300);
   const std::string payload = Pattern(200'001, 2);
@@ -51,11 +52,13 @@ TEST_F(CommandForwarderTest, PassesFramesOn) {
   }
 }
 
-// A chunk's bytes go where the worker granted; the frame reaches it without them and names the place.
+// A chunk's bytes go where the worker granted; the frame reaches it without them and names the
+// place.
 TEST_F(CommandForwarderTest, PutsChunkIntoGrantedSpan) {
   Grant(9, 1000);
   const std::string bytes = Pattern(150'000);
-  ASSERT_EQ(*Feed(FrameBytes(ChunkMessage(9, 1500, bytes.size()), bytes, kFrameTransferChunk), 999), Outcome::kDone);
+  ASSERT_EQ(*Feed(FrameBytes(ChunkMessage(9, 1500, bytes.size()), bytes, kFrameTransferChunk), 999),
+            Outcome::kDone);
   Frame frame;
   ASSERT_TRUE(Take(&frame));
   EXPECT_EQ(frame.payload().size(), 0u);
@@ -68,12 +71,15 @@ TEST_F(CommandForwarderTest, PutsChunkIntoGrantedSpan) {
   EXPECT_EQ(heap_[500 + bytes.size()], 0);
 }
 
-// A chunk that was never granted writes nowhere, and the frame still arrives: sequence numbers have no gap.
+// A chunk that was never granted writes nowhere, and the frame still arrives: sequence numbers have
+// no gap.
 TEST_F(CommandForwarderTest, DropsBytesWithoutGrant) {
   Grant(9, 0);
   const std::string bytes = Pattern(1000);
-  ASSERT_EQ(*Feed(FrameBytes(ChunkMessage(8, 0, bytes.size()), bytes, kFrameTransferChunk)), Outcome::kDone);
-  ASSERT_EQ(*Feed(FrameBytes(ChunkMessage(9, sizeof(heap_) - 1, bytes.size()), bytes, kFrameTransferChunk)),
+  ASSERT_EQ(*Feed(FrameBytes(ChunkMessage(8, 0, bytes.size()), bytes, kFrameTransferChunk)),
+            Outcome::kDone);
+  ASSERT_EQ(*Feed(FrameBytes(ChunkMessage(9, sizeof(heap_) - 1, bytes.size()), bytes,
+                             kFrameTransferChunk)),
             Outcome::kDone);
   Frame frame;
   ASSERT_TRUE(Take(&frame));
@@ -83,7 +89,8 @@ TEST_F(CommandForwarderTest, DropsBytesWithoutGrant) {
   for (const uint8_t byte : heap_) ASSERT_EQ(byte, 0);
 }
 
-// A chunk that says another size than it has is a violation, and writes nothing outside what it says.
+// A chunk that says another size than it has is a violation, and writes nothing outside what it
+// says.
 TEST_F(CommandForwarderTest, RefusesChunkOfAnotherSize) {
   Grant(9, 0);
   EXPECT_FALSE(Feed(FrameBytes(ChunkMessage(9, 0, 10), Pattern(1000), kFrameTransferChunk)).ok());
@@ -110,18 +117,23 @@ TEST_F(CommandForwarderTest, RefusesChunkThatBreaksItsHeader) {
   EXPECT_FALSE(Feed(more).ok());
 }
 
-// Pieces that make no frame are violations: cut short, of no known flags, too large, without a header, out of order.
+// Pieces that make no frame are violations: cut short, of no known flags, too large, without a
+// header, out of order.
 TEST_F(CommandForwarderTest, RefusesMalformedPieces) {
   const auto piece = [](uint32_t body_bytes, uint32_t flags, size_t there) {
     const PieceHeader header = {body_bytes, flags};
-    return std::string(reinterpret_cast<const char*>(&header), sizeof(header)) + std::string(there, '\0');
+    return std::string(reinterpret_cast<const char*>(&header), sizeof(header)) +
+           std::string(there, '\0');
   };
   constexpr uint32_t kWhole = kPieceFirst | kPieceLast;
-  const std::string malformed[] = {
-      std::string("short"),        piece(64, kWhole, 56),
-      piece(64, 8, 64),            piece(kMaxPieceBody + 8, kPieceFirst, kMaxPieceBody + 8),
-      piece(40, kWhole, 40),       piece(64, kPieceLast, 64),
-      piece(0xffffffff, kWhole, 64), piece(64, kPieceFirst, 64) + piece(64, kPieceFirst, 64)};
+  const std::string malformed[] = {std::string("short"),
+                                   piece(64, kWhole, 56),
+                                   piece(64, 8, 64),
+                                   piece(kMaxPieceBody + 8, kPieceFirst, kMaxPieceBody + 8),
+                                   piece(40, kWhole, 40),
+                                   piece(64, kPieceLast, 64),
+                                   piece(0xffffffff, kWhole, 64),
+                                   piece(64, kPieceFirst, 64) + piece(64, kPieceFirst, 64)};
   for (const std::string& pieces : malformed) {
     TestMemory ring(kRingFileBytes);
     CommandForwarder forwarder(ring.data(), &grants_);

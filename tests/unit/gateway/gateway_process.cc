@@ -49,14 +49,16 @@ bool Accepts(int port) {
 
 UniqueFd FileWith(const std::string& content) {
   UniqueFd file(::memfd_create("file", MFD_CLOEXEC));
-  EXPECT_EQ(::write(file.get(), content.data(), content.size()), static_cast<ssize_t>(content.size()));
+  EXPECT_EQ(::write(file.get(), content.data(), content.size()),
+            static_cast<ssize_t>(content.size()));
   EXPECT_EQ(::lseek(file.get(), 0, SEEK_SET), 0);
   return file;
 }
 
 }  // namespace
 
-// --- Worker ------------------------------------------------------------------------------------------------------
+// --- Worker
+// ------------------------------------------------------------------------------------------------------
 
 void PlayedWorker::OfferRings() {
   HandleMessage offer = {};
@@ -83,11 +85,16 @@ Frame PlayedWorker::TakeCommand() {
     const absl::StatusOr<bool> got = reader_.Next(&frame);
     EXPECT_TRUE(got.ok()) << got.status();
     if (!got.ok() || *got) return frame;
+    if (WaitReadable(channel_.get(), 0).ok()) {
+      ADD_FAILURE() << "the session ended instead of a command";
+      return frame;
+    }
     reader_.Sleep(kSleepsForAny, 0, kBitWaiter, kSleepNs);
   }
 }
 
-void PlayedWorker::Send(const v1::Reply& reply, uint32_t flags, const BulkSpan& bulk, std::string_view payload) {
+void PlayedWorker::Send(const v1::Reply& reply, uint32_t flags, const BulkSpan& bulk,
+                        std::string_view payload) {
   const std::string message = reply.SerializeAsString();
   FrameHeader header = {};
   header.message_bytes = static_cast<uint32_t>(message.size());
@@ -96,16 +103,17 @@ void PlayedWorker::Send(const v1::Reply& reply, uint32_t flags, const BulkSpan& 
   header.bulk_segment = bulk.segment;
   header.bulk_offset = bulk.offset;
   header.bulk_bytes = bulk.size;
-  CutFrame(header, message, payload, kMaxPieceBody,
-           [this](const PieceHeader& piece, std::string_view a, std::string_view b, std::string_view c) {
-             while (!writer_.TryWritePiece(piece, a, b, c)) {
-               was_full_.store(true);
-               if (writer_.violated() || !channel_.valid()) return false;
-               writer_.Notify(Wake::kUrgent, 0);
-               writer_.WaitForRoom(piece.body_bytes, kSleepNs);
-             }
-             return true;
-           });
+  CutFrame(
+      header, message, payload, kMaxPieceBody,
+      [this](const PieceHeader& piece, std::string_view a, std::string_view b, std::string_view c) {
+        while (!writer_.TryWritePiece(piece, a, b, c)) {
+          was_full_.store(true);
+          if (writer_.violated() || !channel_.valid()) return false;
+          writer_.Notify(Wake::kUrgent, 0);
+          writer_.WaitForRoom(piece.body_bytes, kSleepNs);
+        }
+        return true;
+      });
   writer_.Notify(Wake::kUrgent, 0);
 }
 
@@ -115,7 +123,8 @@ void PlayedWorker::AwaitClientsEnd() {
   EXPECT_EQ(::recv(channel_.get(), &byte, 1, 0), 0);
 }
 
-// --- Gateway and broker ------------------------------------------------------------------------------------------
+// --- Gateway and broker
+// ------------------------------------------------------------------------------------------
 
 GatewayProcess::GatewayProcess(const Options& options) : options_(options) {
   ::signal(SIGPIPE, SIG_IGN);
@@ -129,13 +138,15 @@ GatewayProcess::GatewayProcess(const Options& options) : options_(options) {
   spawn.sandbox.parent_death_signal = SIGKILL;
   spawn.descriptors.emplace_back(control->second.get(), 3);
   for (const char* name : {"ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS"}) {
-    if (const char* value = std::getenv(name)) spawn.environment.push_back(absl::StrCat(name, "=", value));
+    if (const char* value = std::getenv(name))
+      spawn.environment.push_back(absl::StrCat(name, "=", value));
   }
   std::vector<UniqueFd> files;
-  const std::pair<const char*, const std::string*> contents[] = {{"--cert-fd=", &options.certificate},
-                                                                 {"--key-fd=", &options.key},
-                                                                 {"--client-ca-fd=", &options.client_ca},
-                                                                 {"--token-fd=", &options.tokens}};
+  const std::pair<const char*, const std::string*> contents[] = {
+      {"--cert-fd=", &options.certificate},
+      {"--key-fd=", &options.key},
+      {"--client-ca-fd=", &options.client_ca},
+      {"--token-fd=", &options.tokens}};
   for (const auto& [flag, content] : contents) {
     if (content->empty()) continue;
     files.push_back(FileWith(*content));
@@ -170,7 +181,8 @@ void GatewayProcess::LoseBroker() { ::shutdown(broker_.get(), SHUT_RDWR); }
 void GatewayProcess::PlayBroker() {
   while (true) {
     char packet[kMaxBrokerMessageBytes];
-    const absl::StatusOr<size_t> size = ReceiveMessage(broker_.get(), packet, sizeof(packet), nullptr, 0);
+    const absl::StatusOr<size_t> size =
+        ReceiveMessage(broker_.get(), packet, sizeof(packet), nullptr, 0);
     if (!size.ok() || *size == 0) return;
     Answer(packet, *size);
   }
@@ -216,7 +228,8 @@ std::unique_ptr<PlayedWorker> GatewayProcess::TakeWorker() {
   return worker;
 }
 
-std::pair<std::unique_ptr<RemoteTransport>, std::unique_ptr<PlayedWorker>> GatewayProcess::OpenSession() {
+std::pair<std::unique_ptr<RemoteTransport>, std::unique_ptr<PlayedWorker>>
+GatewayProcess::OpenSession() {
   auto transport = RemoteTransport::Connect(endpoint_, std::chrono::seconds(30));
   EXPECT_TRUE(transport.ok()) << transport.status();
   if (!transport.ok()) return {};
@@ -228,14 +241,16 @@ uint64_t GatewayProcess::PeakMemoryBytes() const {
   uint64_t kilobytes = 0;
   for (const absl::string_view line : absl::StrSplit(status, '\n')) {
     if (!absl::StartsWith(line, "VmHWM:")) continue;
-    const std::vector<std::string> words = absl::StrSplit(line, absl::ByAnyChar(" \t"), absl::SkipEmpty());
+    const std::vector<std::string> words =
+        absl::StrSplit(line, absl::ByAnyChar(" \t"), absl::SkipEmpty());
     EXPECT_TRUE(absl::SimpleAtoi(words.at(1), &kilobytes));
   }
   EXPECT_NE(kilobytes, 0u) << status;
   return kilobytes * 1024;
 }
 
-// --- Clients -----------------------------------------------------------------------------------------------------
+// --- Clients
+// -----------------------------------------------------------------------------------------------------
 
 bool AwaitFrame(RemoteTransport* transport, Frame* frame) {
   while (!transport->Receive(frame)) {
@@ -246,8 +261,8 @@ bool AwaitFrame(RemoteTransport* transport, Frame* frame) {
   return true;
 }
 
-bool SendCommand(RemoteTransport* transport, uint64_t sequence, std::string_view message, std::string_view payload,
-                 uint32_t flags) {
+bool SendCommand(RemoteTransport* transport, uint64_t sequence, std::string_view message,
+                 std::string_view payload, uint32_t flags) {
   FrameHeader header = {};
   header.sequence = sequence;
   header.message_bytes = static_cast<uint32_t>(message.size());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The real sluice-gateway between a broker and workers that the test plays. The broker answers on a thread of its own;
-// a worker is driven by the test.
+// The real sluice-gateway between a broker and workers that the test plays. The broker answers on a
+// thread of its own; a worker is driven by the test.
 #pragma once
 
 #include <deque>
@@ -23,7 +23,8 @@ namespace sluice {
 // One session's worker.
 class PlayedWorker {
  public:
-  PlayedWorker(UniqueFd channel, std::string peer) : channel_(std::move(channel)), peer_(std::move(peer)) {}
+  PlayedWorker(UniqueFd channel, std::string peer)
+      : channel_(std::move(channel)), peer_(std::move(peer)) {}
 
   const std::string& peer() const { return peer_; }  // As the gateway named the client.
   void OfferRings();
@@ -33,7 +34,8 @@ class PlayedWorker {
 
   // The next command; waits for it.
   Frame TakeCommand();
-  void Send(const v1::Reply& reply, uint32_t flags = 0, const BulkSpan& bulk = {}, std::string_view payload = {});
+  void Send(const v1::Reply& reply, uint32_t flags = 0, const BulkSpan& bulk = {},
+            std::string_view payload = {});
   // Waits until the gateway has closed the handle channel.
   void AwaitClientsEnd();
 
@@ -94,8 +96,8 @@ class GatewayProcess {
 // Waits for the next reply as an application's thread does.
 bool AwaitFrame(RemoteTransport* transport, Frame* frame);
 // Sends a command whose message is `message`.
-bool SendCommand(RemoteTransport* transport, uint64_t sequence, std::string_view message, std::string_view payload = {},
-                 uint32_t flags = 0);
+bool SendCommand(RemoteTransport* transport, uint64_t sequence, std::string_view message,
+                 std::string_view payload = {}, uint32_t flags = 0);
 v1::Reply AnswerTo(uint64_t sequence, std::string data = "");
 // A command and an answer through the whole path, to see that a session still works.
 void ExpectWorks(RemoteTransport* transport, PlayedWorker* worker, uint64_t sequence);

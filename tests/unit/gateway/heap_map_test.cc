@@ -36,7 +36,8 @@ TEST(HeapMapTest, RefusesSpansOutside) {
   EXPECT_EQ(heap.Resolve({0, 0, 1}).data, nullptr);
 }
 
-// Memory that its maker could still shrink, of another size than announced, or announced twice, is refused.
+// Memory that its maker could still shrink, of another size than announced, or announced twice, is
+// refused.
 TEST(HeapMapTest, RefusesUnsafeSegments) {
   HeapMap heap;
   UniqueFd unsealed(::memfd_create("unsealed", MFD_ALLOW_SEALING | MFD_CLOEXEC));
@@ -49,7 +50,8 @@ TEST(HeapMapTest, RefusesUnsafeSegments) {
   EXPECT_FALSE(heap.Add(1, memory.Duplicate(), kSize).ok());
 }
 
-// A frame may be ahead of its segment: the reader waits for it, and no longer than until there is none to come.
+// A frame may be ahead of its segment: the reader waits for it, and no longer than until there is
+// none to come.
 TEST(HeapMapTest, WaitsForSegment) {
   const TestMemory memory(kSize);
   HeapMap heap;

@@ -34,7 +34,8 @@ TEST(MessageReaderTest, ReadsAcrossSlices) {
     EXPECT_EQ(std::string(reader.Contiguous(100, &scratch), 100), content.substr(0, 100));
     ASSERT_TRUE(reader.Skip(100));
     std::string parts;
-    ASSERT_TRUE(reader.ForEachPart(500, [&](const char* part, size_t bytes) { parts.append(part, bytes); }));
+    ASSERT_TRUE(reader.ForEachPart(
+        500, [&](const char* part, size_t bytes) { parts.append(part, bytes); }));
     EXPECT_EQ(parts, content.substr(100, 500));
     EXPECT_EQ(reader.Rest(), content.substr(600));
     EXPECT_EQ(reader.NextField(&field), Step::kEnd);
@@ -60,16 +61,20 @@ TEST(MessageReaderTest, StaysInsideTheField) {
   EXPECT_EQ(reader.left(), 3u);
 }
 
-// A length beyond the message, a number without an end and an unknown wire type are malformed, not read.
+// A length beyond the message, a number without an end and an unknown wire type are malformed, not
+// read.
 TEST(MessageReaderTest, RefusesMalformedMessages) {
   const std::string malformed[] = {
-      std::string("\x12\x05" "abc"),                                     // 5 bytes announced, 3 there
-      std::string("\x12\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 11),   // a length of 2^64 - 1
+      std::string("\x12\x05"
+                  "abc"),  // 5 bytes announced, 3 there
+      std::string("\x12\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 11),  // a length of 2^64 - 1
       std::string("\x12\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 12),
-      std::string("\x80"),                                               // a tag cut short
-      std::string("\x13"),                                               // a group
-      std::string("\x09\x01"),                                           // a fixed64 cut short
-      std::string("\x02\x01" "a", 3),                                    // field number 0
+      std::string("\x80"),      // a tag cut short
+      std::string("\x13"),      // a group
+      std::string("\x09\x01"),  // a fixed64 cut short
+      std::string("\x02\x01"
+                  "a",
+                  3),  // field number 0
   };
   for (const std::string& message : malformed) {
     MessageReader reader;

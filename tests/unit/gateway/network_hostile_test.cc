@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clients and workers that lie to the real gateway: each ends its own session, while another one goes on.
+// Clients and workers that lie to the real gateway: each ends its own session, while another one
+// goes on.
 #include <grpcpp/create_channel.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <gtest/gtest.h>
@@ -97,7 +98,8 @@ class NetworkHostileTest : public testing::Test {
 
 // Pieces that make no frame end the session that sent them, with INVALID_ARGUMENT, and its worker.
 TEST_F(NetworkHostileTest, MalformedPiecesEndTheirSession) {
-  const PieceHeader lies[] = {{1000, kPieceFirst | kPieceLast}, {8, kPieceLast}, {0xffffffff, kPieceFirst}, {64, 77}};
+  const PieceHeader lies[] = {
+      {1000, kPieceFirst | kPieceLast}, {8, kPieceLast}, {0xffffffff, kPieceFirst}, {64, 77}};
   for (const PieceHeader& lie : lies) {
     RawClient client(gateway_.endpoint(), kStream);
     ASSERT_TRUE(client.Open());
@@ -121,7 +123,8 @@ TEST_F(NetworkHostileTest, MalformedMessagesEndTheirSession) {
   EXPECT_EQ(later.AwaitEnd().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
 }
 
-// A stream that does not begin with `open`, or with flags that the gateway does not know, starts no worker.
+// A stream that does not begin with `open`, or with flags that the gateway does not know, starts no
+// worker.
 TEST_F(NetworkHostileTest, ImproperOpenStartsNoWorker) {
   RawClient pieces(gateway_.endpoint(), kStream);
   ASSERT_TRUE(pieces.Write(PiecesMessage(FrameBytes("x", ""))));
@@ -191,7 +194,8 @@ TEST_F(NetworkHostileTest, ForgedSpansEndTheirSession) {
   }
 }
 
-// A worker that offers memory it could still shrink, or that sends garbage on the handle channel, ends its own session.
+// A worker that offers memory it could still shrink, or that sends garbage on the handle channel,
+// ends its own session.
 TEST_F(NetworkHostileTest, UnsafeSegmentEndsItsSession) {
   auto [client, worker] = gateway_.OpenSession();
   ASSERT_NE(client, nullptr);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is let in: TLS, mutual TLS and bearer tokens between the client's transport and the real gateway.
+// Who is let in: TLS, mutual TLS and bearer tokens between the client's transport and the real
+// gateway.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -18,7 +19,7 @@ constexpr char kToken[] = "0123456789abcdef0123456789abcdef";
 class NetworkSecurityTest : public testing::Test {
  protected:
   static TestAuthority& Authority() {
-    static TestAuthority& authority = [] () -> TestAuthority& {
+    static TestAuthority& authority = []() -> TestAuthority& {
       auto* made = new TestAuthority("authority");
       made->Issue("server");
       made->Issue("alice");
@@ -27,7 +28,7 @@ class NetworkSecurityTest : public testing::Test {
     return authority;
   }
   static TestAuthority& Stranger() {
-    static TestAuthority& authority = [] () -> TestAuthority& {
+    static TestAuthority& authority = []() -> TestAuthority& {
       auto* made = new TestAuthority("stranger");
       made->Issue("mallory");
       return *made;
@@ -36,7 +37,8 @@ class NetworkSecurityTest : public testing::Test {
   }
 
   void TearDown() override {
-    for (const char* name : {"SLUICE_TLS_CA", "SLUICE_TLS_CERT", "SLUICE_TLS_KEY", "SLUICE_TOKEN_FILE"}) {
+    for (const char* name :
+         {"SLUICE_TLS_CA", "SLUICE_TLS_CERT", "SLUICE_TLS_KEY", "SLUICE_TOKEN_FILE"}) {
       ::unsetenv(name);
     }
   }
@@ -137,7 +139,8 @@ TEST_F(NetworkSecurityTest, RefusesWithoutToken) {
   UseToken("0123456789abcdef0123456789abcdee");
   const auto refused = RemoteTransport::Connect(gateway.endpoint(), std::chrono::seconds(30));
   ASSERT_FALSE(refused.ok());
-  EXPECT_NE(refused.status().message().find("SLUICE_TOKEN_FILE"), absl::string_view::npos) << refused.status();
+  EXPECT_NE(refused.status().message().find("SLUICE_TOKEN_FILE"), absl::string_view::npos)
+      << refused.status();
   ExpectRefused(gateway);
 }
 

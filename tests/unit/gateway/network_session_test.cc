@@ -11,7 +11,8 @@
 namespace sluice {
 namespace {
 
-// Above this the gateway would be keeping what it should pass on. Sanitizers need room of their own.
+// Above this the gateway would be keeping what it should pass on. Sanitizers need room of their
+// own.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr uint64_t kPeakMemory = 1500 << 20;
 #else
@@ -32,7 +33,9 @@ TEST(NetworkSessionTest, PassesFramesBothWays) {
     const Frame command = worker->TakeCommand();
     EXPECT_EQ(command.payload(), payload);
     Frame frame;
-    std::thread sender([&worker = worker, sequence, &payload] { worker->Send(AnswerTo(sequence), 0, {}, payload); });
+    std::thread sender([&worker = worker, sequence, &payload] {
+      worker->Send(AnswerTo(sequence), 0, {}, payload);
+    });
     ASSERT_TRUE(AwaitFrame(client.get(), &frame));
     sender.join();
     EXPECT_EQ(frame.payload(), payload);
@@ -119,7 +122,8 @@ TEST(NetworkSessionTest, ReadsFromTheHeap) {
   EXPECT_EQ(got, bytes);
 }
 
-// A worker that takes its time makes the client wait; the gateway keeps no more than a few messages.
+// A worker that takes its time makes the client wait; the gateway keeps no more than a few
+// messages.
 TEST(NetworkSessionTest, SlowWorkerSlowsTheClient) {
   constexpr int kFrames = 300;
   GatewayProcess gateway;
@@ -179,7 +183,8 @@ TEST(NetworkSessionTest, WorkersEndEndsTheSession) {
   ASSERT_TRUE(AwaitFrame(client.get(), &frame));
   EXPECT_EQ(frame.message(), last.SerializeAsString());
   EXPECT_FALSE(AwaitFrame(client.get(), &frame));
-  EXPECT_NE(client->lost_reason().find("worker has ended"), std::string::npos) << client->lost_reason();
+  EXPECT_NE(client->lost_reason().find("worker has ended"), std::string::npos)
+      << client->lost_reason();
   EXPECT_FALSE(SendCommand(client.get(), 1, "too late"));
 }
 
@@ -206,7 +211,8 @@ TEST(NetworkSessionTest, GatewaysDeathEndsTheSession) {
   EXPECT_FALSE(SendCommand(client.get(), 1, "anyone?"));
 }
 
-// When the broker is gone the sessions go on, nobody new is taken, and with the last session the gateway ends.
+// When the broker is gone the sessions go on, nobody new is taken, and with the last session the
+// gateway ends.
 TEST(NetworkSessionTest, OutlivesTheBroker) {
   GatewayProcess gateway;
   auto [client, worker] = gateway.OpenSession();
@@ -226,13 +232,15 @@ TEST(NetworkSessionTest, RefusalReachesTheClient) {
   GatewayProcess gateway(options);
   const auto refused = RemoteTransport::Connect(gateway.endpoint(), std::chrono::seconds(30));
   ASSERT_FALSE(refused.ok());
-  EXPECT_NE(refused.status().message().find(GatewayProcess::kRefusal), absl::string_view::npos) << refused.status();
+  EXPECT_NE(refused.status().message().find(GatewayProcess::kRefusal), absl::string_view::npos)
+      << refused.status();
 }
 
 // The platforms are described without a session.
 TEST(NetworkSessionTest, DescribesPlatforms) {
   GatewayProcess gateway;
-  const absl::StatusOr<std::string> snapshot = DescribePlatforms(gateway.endpoint(), std::chrono::seconds(30));
+  const absl::StatusOr<std::string> snapshot =
+      DescribePlatforms(gateway.endpoint(), std::chrono::seconds(30));
   ASSERT_TRUE(snapshot.ok()) << snapshot.status();
   EXPECT_EQ(*snapshot, GatewayProcess::kSnapshot);
 }
@@ -243,7 +251,8 @@ TEST(NetworkSessionTest, NobodyThere) {
   EXPECT_FALSE(DescribePlatforms("127.0.0.1:1", std::chrono::seconds(60)).ok());
   const auto session = RemoteTransport::Connect("127.0.0.1:1", std::chrono::seconds(60));
   ASSERT_FALSE(session.ok());
-  EXPECT_NE(session.status().message().find("127.0.0.1:1"), absl::string_view::npos) << session.status();
+  EXPECT_NE(session.status().message().find("127.0.0.1:1"), absl::string_view::npos)
+      << session.status();
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
 }
 

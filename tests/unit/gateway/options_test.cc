@@ -37,7 +37,8 @@ TEST(OptionsTest, RefusesPlaintextBeyondLoopback) {
 TEST(OptionsTest, TlsNeedsBothFiles) {
   const std::string certificate = FileArgument("--cert-fd", "certificate");
   const std::string key = FileArgument("--key-fd", "key");
-  const absl::StatusOr<GatewayOptions> options = Parse({"--listen=0.0.0.0:7466", certificate.c_str(), key.c_str()});
+  const absl::StatusOr<GatewayOptions> options =
+      Parse({"--listen=0.0.0.0:7466", certificate.c_str(), key.c_str()});
   ASSERT_TRUE(options.ok()) << options.status();
   EXPECT_EQ(options->certificate, "certificate");
   EXPECT_EQ(options->key, "key");
@@ -63,11 +64,12 @@ TEST(OptionsTest, RefusesWhatItDoesNotKnow) {
 
 // Only what cannot be another machine counts as loopback.
 TEST(OptionsTest, KnowsLoopback) {
-  for (const char* address : {"127.0.0.1:1", "127.3.2.1:65535", "[::1]:1", "localhost:1", "dns:///localhost:1"}) {
+  for (const char* address :
+       {"127.0.0.1:1", "127.3.2.1:65535", "[::1]:1", "localhost:1", "dns:///localhost:1"}) {
     EXPECT_TRUE(IsLoopbackTarget(address)) << address;
   }
-  for (const char* address : {"128.0.0.1:1", "0.0.0.0:1", "[::]:1", "127.0.0.1.example.org:1", "localhost.example.org:1",
-                              "127.0.0.1", "dns:///example.org:1", ""}) {
+  for (const char* address : {"128.0.0.1:1", "0.0.0.0:1", "[::]:1", "127.0.0.1.example.org:1",
+                              "localhost.example.org:1", "127.0.0.1", "dns:///example.org:1", ""}) {
     EXPECT_FALSE(IsLoopbackTarget(address)) << address;
   }
 }

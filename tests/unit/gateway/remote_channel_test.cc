@@ -40,7 +40,8 @@ TEST_F(RemoteChannelTest, PlaintextOnlyToLoopback) {
   EXPECT_FALSE(Choose("192.0.2.1:7466")->tls);
 }
 
-// An authority or a certificate asks for TLS, to loopback too, and allowing plaintext does not undo it.
+// An authority or a certificate asks for TLS, to loopback too, and allowing plaintext does not undo
+// it.
 TEST_F(RemoteChannelTest, FilesAskForTls) {
   environment_["SLUICE_TLS_CA"] = File("ca", "authority");
   environment_["SLUICE_ALLOW_PLAINTEXT"] = "1";

@@ -17,7 +17,8 @@ FrameHeader HeaderFor(std::string_view message, std::string_view payload, uint64
   return header;
 }
 
-// Frames come out whole and in order, small ones many to a message, large ones in several, none beyond what the peer takes.
+// Frames come out whole and in order, small ones many to a message, large ones in several, none
+// beyond what the peer takes.
 TEST(RemoteOutboxTest, CutsFramesIntoMessages) {
   RemoteOutbox outbox;
   const std::string large = Pattern(5 << 20);

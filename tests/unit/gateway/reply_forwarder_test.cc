@@ -17,7 +17,8 @@ class ReplyForwarderTest : public testing::Test {
   ReplyForwarderTest() { EXPECT_TRUE(heap_.Add(1, memory_.Duplicate(), kHeapBytes).ok()); }
 
   // Forwards a frame as the worker sends it.
-  absl::Status Forward(const v1::Reply& reply, uint32_t flags, const BulkSpan& bulk, std::string_view payload = {}) {
+  absl::Status Forward(const v1::Reply& reply, uint32_t flags, const BulkSpan& bulk,
+                       std::string_view payload = {}) {
     const std::string message = reply.SerializeAsString();
     FrameHeader header = {};
     header.message_bytes = static_cast<uint32_t>(message.size());
@@ -27,13 +28,14 @@ class ReplyForwarderTest : public testing::Test {
     header.bulk_offset = bulk.offset;
     header.bulk_bytes = bulk.size;
     absl::Status status;
-    CutFrame(header, message, payload, kMaxPieceBody,
-             [&](const PieceHeader& piece, std::string_view a, std::string_view b, std::string_view c) {
-               std::string body;
-               body.append(a).append(b).append(c);
-               status = forwarder_.Forward(piece, &body);
-               return status.ok();
-             });
+    CutFrame(
+        header, message, payload, kMaxPieceBody,
+        [&](const PieceHeader& piece, std::string_view a, std::string_view b, std::string_view c) {
+          std::string body;
+          body.append(a).append(b).append(c);
+          status = forwarder_.Forward(piece, &body);
+          return status.ok();
+        });
     return status;
   }
 
@@ -45,7 +47,10 @@ class ReplyForwarderTest : public testing::Test {
     EXPECT_TRUE(reader.Reset(message));
     EXPECT_EQ(reader.NextField(&field), MessageReader::Step::kField);
     EXPECT_EQ(field, kPiecesField);
-    EXPECT_TRUE(assembler_.Feed(reader.Rest(), [this](Frame& frame) { frames_.push_back(std::move(frame)); }).ok());
+    EXPECT_TRUE(
+        assembler_
+            .Feed(reader.Rest(), [this](Frame& frame) { frames_.push_back(std::move(frame)); })
+            .ok());
     return accepts_;
   }
   void Flush() {
@@ -73,7 +78,8 @@ class ReplyForwarderTest : public testing::Test {
   bool accepts_ = true;
   FrameAssembler assembler_;
   std::vector<Frame> frames_;
-  ReplyForwarder forwarder_{&heap_, &grants_, [this](OutgoingPieces* pieces) { return Receive(pieces); }};
+  ReplyForwarder forwarder_{&heap_, &grants_,
+                            [this](OutgoingPieces* pieces) { return Receive(pieces); }};
 };
 
 // A frame passes unchanged, but says nothing of places on this machine.
@@ -94,7 +100,8 @@ TEST_F(ReplyForwarderTest, PassesFramesOn) {
 TEST_F(ReplyForwarderTest, BringsReadData) {
   const std::string bytes = Pattern(3'500'001);
   std::memcpy(memory_.data() + 4096, bytes.data(), bytes.size());
-  ASSERT_TRUE(Forward(ReadData(9, 700, bytes.size()), kFrameReadData, {1, 4096, bytes.size()}).ok());
+  ASSERT_TRUE(
+      Forward(ReadData(9, 700, bytes.size()), kFrameReadData, {1, 4096, bytes.size()}).ok());
   Flush();
   std::string got;
   for (const Frame& frame : frames_) {

@@ -26,7 +26,8 @@ class ReplyRingTest : public testing::Test {
 TEST_F(ReplyRingTest, DeliversPieces) {
   for (int i = 0; i < 100; ++i) {
     const std::string body = Pattern(40'001 + i, i + 1);
-    ASSERT_TRUE(worker_.TryWritePiece({static_cast<uint32_t>(body.size()), kPieceFirst}, body, {}, {}));
+    ASSERT_TRUE(
+        worker_.TryWritePiece({static_cast<uint32_t>(body.size()), kPieceFirst}, body, {}, {}));
     ASSERT_TRUE(*ring_.Next(&piece_, &body_));
     EXPECT_EQ(piece_.flags, kPieceFirst);
     ASSERT_EQ(body_, body);
@@ -34,7 +35,8 @@ TEST_F(ReplyRingTest, DeliversPieces) {
   EXPECT_FALSE(*ring_.Next(&piece_, &body_));
 }
 
-// A worker that claims more than the ring holds, or half a piece, or a piece larger than what is there, is refused.
+// A worker that claims more than the ring holds, or half a piece, or a piece larger than what is
+// there, is refused.
 TEST_F(ReplyRingTest, RefusesImpossibleClaims) {
   const auto claim = [this](uint64_t produced, PieceHeader header) {
     std::memcpy(memory_.data() + kRingDataOffset, &header, sizeof(header));

@@ -21,7 +21,8 @@ namespace sluice {
 // Sealed shared memory and a mapping of it.
 struct TestMemory {
   explicit TestMemory(size_t size)
-      : file(*CreateSharedMemory("test", size)), mapping(*SharedMapping::Map(file.get(), size, /*writable=*/true)) {}
+      : file(*CreateSharedMemory("test", size)),
+        mapping(*SharedMapping::Map(file.get(), size, /*writable=*/true)) {}
 
   UniqueFd Duplicate() const { return UniqueFd(::dup(file.get())); }
   uint8_t* data() const { return mapping.data(); }
@@ -47,8 +48,8 @@ inline std::string PiecesMessage(std::string_view pieces) {
 }
 
 // The pieces of one frame.
-inline std::string FrameBytes(std::string_view message, std::string_view payload, uint32_t flags = 0,
-                              uint64_t sequence = 1) {
+inline std::string FrameBytes(std::string_view message, std::string_view payload,
+                              uint32_t flags = 0, uint64_t sequence = 1) {
   FrameHeader header = {};
   header.sequence = sequence;
   header.message_bytes = static_cast<uint32_t>(message.size());

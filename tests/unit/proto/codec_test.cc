@@ -24,8 +24,8 @@ TEST(CodecTest, NdRangeRoundTrip) {
         EXPECT_EQ(range->offset_or_null() != nullptr, has_offset);
         for (cl_uint i = 0; i < dims; ++i) {
           EXPECT_EQ(range->global[i], global[i]);
-          if (has_local) EXPECT_EQ(range->local[i], local[i]);
-          if (has_offset) EXPECT_EQ(range->offset[i], offset[i]);
+          EXPECT_EQ(range->local[i], has_local ? local[i] : 0);
+          EXPECT_EQ(range->offset[i], has_offset ? offset[i] : 0);
         }
       }
     }
@@ -34,8 +34,13 @@ TEST(CodecTest, NdRangeRoundTrip) {
 
 // Sizes that OpenCL has no dimensions for, or lists of different lengths, are violations.
 TEST(CodecTest, NdRangeOfOddShapesIsRefused) {
-  for (const auto& [global, local, offset] :
-       {std::tuple{0, 0, 0}, {4, 0, 0}, {2, 1, 0}, {2, 3, 0}, {2, 2, 1}, {1, 0, 3}, {1000, 1000, 0}}) {
+  for (const auto& [global, local, offset] : {std::tuple{0, 0, 0},
+                                              {4, 0, 0},
+                                              {2, 1, 0},
+                                              {2, 3, 0},
+                                              {2, 2, 1},
+                                              {1, 0, 3},
+                                              {1000, 1000, 0}}) {
     pb::NdRange message;
     for (int i = 0; i < global; ++i) message.add_global(1);
     for (int i = 0; i < local; ++i) message.add_local(1);

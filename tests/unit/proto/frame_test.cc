@@ -91,9 +91,10 @@ TEST(FrameTest, FramesFollowEachOther) {
 TEST(FrameTest, EmptyPiecesAreHarmless) {
   const std::string body = BodyOf(HeaderFor("abc", ""), "abc");
   std::vector<std::string> messages;
-  EXPECT_TRUE(FeedAll(Piece(kPieceFirst, "") + Piece(0, body) + Piece(0, "") + Piece(kPieceLast, ""),
-                      &messages)
-                  .ok());
+  EXPECT_TRUE(
+      FeedAll(Piece(kPieceFirst, "") + Piece(0, body) + Piece(0, "") + Piece(kPieceLast, ""),
+              &messages)
+          .ok());
   EXPECT_EQ(messages, std::vector<std::string>{"abc"});
 }
 

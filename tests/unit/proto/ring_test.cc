@@ -37,16 +37,16 @@ class RingTest : public ::testing::Test {
     FrameHeader header = {};
     header.sequence = sequence;
     header.message_bytes = static_cast<uint32_t>(message.size());
-    CutFrame(header, message, {}, kMaxPieceBody,
-             [&](const PieceHeader& piece, std::string_view a, std::string_view b,
-                 std::string_view c) {
-               while (!writer->TryWritePiece(piece, a, b, c)) {
-                 if (writer->violated()) return false;
-                 writer->Notify(wake, event_id);
-                 writer->WaitForRoom(piece.body_bytes, kForever);
-               }
-               return true;
-             });
+    CutFrame(
+        header, message, {}, kMaxPieceBody,
+        [&](const PieceHeader& piece, std::string_view a, std::string_view b, std::string_view c) {
+          while (!writer->TryWritePiece(piece, a, b, c)) {
+            if (writer->violated()) return false;
+            writer->Notify(wake, event_id);
+            writer->WaitForRoom(piece.body_bytes, kForever);
+          }
+          return true;
+        });
     writer->Notify(wake, event_id);
   }
 
@@ -135,8 +135,8 @@ TEST_F(RingTest, FullRingRefuses) {
 
 // A producer that claims more than the ring holds, less than before, or odd positions, is refused.
 TEST_F(RingTest, TornProducerCursorIsRefused) {
-  for (const uint64_t produced : {kRingCapacity + 8, uint64_t{0} - 8, uint64_t{4}, uint64_t{1} << 63,
-                                  UINT64_MAX, uint64_t{8} + 1}) {
+  for (const uint64_t produced : {kRingCapacity + 8, uint64_t{0} - 8, uint64_t{4},
+                                  uint64_t{1} << 63, UINT64_MAX, uint64_t{8} + 1}) {
     RingReader reader(memory_.get());
     shared_.produced.store(produced);
     Frame frame;
@@ -150,8 +150,8 @@ TEST_F(RingTest, OversizePiecesAreRefused) {
     uint32_t body_bytes;
     uint64_t produced;
   };
-  for (const Case& c : {Case{17, 16}, Case{kMaxPieceBody + 1, kRingCapacity}, Case{UINT32_MAX, 4096},
-                        Case{kMaxPieceBody, 4096}, Case{1, 8}}) {
+  for (const Case& c : {Case{17, 16}, Case{kMaxPieceBody + 1, kRingCapacity},
+                        Case{UINT32_MAX, 4096}, Case{kMaxPieceBody, 4096}, Case{1, 8}}) {
     shared_.produced.store(0);
     RingReader reader(memory_.get());
     Forge({c.body_bytes, kPieceFirst | kPieceLast}, "", c.produced);
@@ -203,16 +203,15 @@ TEST_F(RingTest, NotifyRingsForTheStatesThatAsk) {
     uint64_t event_id;
     bool rings;
   };
-  for (const Case& c : {Case{kAwake, Wake::kUrgent, 0, false},
-                        Case{kSleepsLazily, Wake::kIfAwaited, 7, false},
-                        Case{kSleepsLazily, Wake::kWaiter, 0, false},
-                        Case{kSleepsLazily, Wake::kUrgent, 0, true},
-                        Case{kSleepsForEvent, Wake::kIfAwaited, 8, false},
-                        Case{kSleepsForEvent, Wake::kIfAwaited, 7, true},
-                        Case{kSleepsForEvent, Wake::kWaiter, 0, true},
-                        Case{kSleepsForEvent, Wake::kUrgent, 0, true},
-                        Case{kSleepsForAny, Wake::kIfAwaited, 8, true},
-                        Case{kSleepsEagerly, Wake::kIfAwaited, 8, true}}) {
+  for (const Case& c :
+       {Case{kAwake, Wake::kUrgent, 0, false}, Case{kSleepsLazily, Wake::kIfAwaited, 7, false},
+        Case{kSleepsLazily, Wake::kWaiter, 0, false}, Case{kSleepsLazily, Wake::kUrgent, 0, true},
+        Case{kSleepsForEvent, Wake::kIfAwaited, 8, false},
+        Case{kSleepsForEvent, Wake::kIfAwaited, 7, true},
+        Case{kSleepsForEvent, Wake::kWaiter, 0, true},
+        Case{kSleepsForEvent, Wake::kUrgent, 0, true},
+        Case{kSleepsForAny, Wake::kIfAwaited, 8, true},
+        Case{kSleepsEagerly, Wake::kIfAwaited, 8, true}}) {
     shared_.awaited_event.store(7);
     reader_->Arm(c.state);
     const uint32_t before = shared_.bell.load();

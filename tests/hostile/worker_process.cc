@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/hostile/worker_process.h"
+
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "broker/broker_messages.h"
+#include "proto/handle_messages.h"
+#include "proto/spin.h"
+
+namespace sluice {
+namespace {
+
+constexpr int kPatienceMs = 60'000;  // A driver may take its time to load, most of all sanitized.
+
+}  // namespace
+
+std::unique_ptr<WorkerProcess> WorkerProcess::Start(std::string* why) {
+  auto worker = std::make_unique<WorkerProcess>();
+  auto channel = CreateSocketPair();
+  auto control = CreateSocketPair();
+  SpawnOptions options;
+  options.path = SLUICE_WORKER_PATH;
+  options.arguments = {"--session-id=00000000000000aa", "--limit-objects=5000"};
+  for (const char* name : {"PATH", "HOME", "TMPDIR", "OCL_ICD_VENDORS", "POCL_CACHE_DIR",
+                           "ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"}) {
+    if (const char* value = std::getenv(name)) {
+      options.environment.push_back(absl::StrCat(name, "=", value));
+    }
+  }
+  options.descriptors = {{channel->first.get(), 3}, {control->first.get(), 4}};
+  absl::StatusOr<ChildProcess> process = Spawn(options);
+  if (!process.ok()) {
+    *why = std::string(process.status().message());
+    return nullptr;
+  }
+  worker->process_ = std::move(*process);
+  worker->channel_ = std::move(channel->second);
+  worker->control_ = std::move(control->second);
+  channel->first.reset();
+  control->first.reset();
+  return worker->Attach(why) ? std::move(worker) : nullptr;
+}
+
+bool WorkerProcess::Attach(std::string* why) {
+  HandleMessage offer;
+  std::vector<UniqueFd> fds;
+  *why = "the worker offers no rings: ";
+  if (!WaitReadable(channel_.get(), kPatienceMs).ok()) return false;
+  const auto size = ReceiveMessage(channel_.get(), &offer, sizeof(offer), &fds, 2);
+  if (!size.ok() || *size != sizeof(offer) || fds.size() != 2) {
+    absl::StrAppend(why, ViolationNotice());
+    return false;
+  }
+  for (const UniqueFd& fd : fds) {
+    if (!VerifySharedMemory(fd.get(), kRingFileBytes).ok()) return false;
+  }
+  commands_ = std::move(*SharedMapping::Map(fds[0].get(), kRingFileBytes, true));
+  replies_ = std::move(*SharedMapping::Map(fds[1].get(), kRingFileBytes, true));
+  command_file_ = std::move(fds[0]);
+  writer_ = std::make_unique<RingWriter>(commands_.data());
+  reader_ = std::make_unique<RingReader>(replies_.data());
+  return true;
+}
+
+WorkerProcess::~WorkerProcess() {
+  if (!process_.valid()) return;
+  channel_.reset();
+  if (!process_.WaitAndReap(10'000).has_value()) {
+    (void)process_.Signal(SIGKILL);
+    (void)process_.WaitAndReap(-1);
+  }
+}
+
+void WorkerProcess::SendFrame(FrameHeader header, std::string_view message,
+                              std::string_view payload) {
+  header.message_bytes = static_cast<uint32_t>(message.size());
+  header.payload_bytes = payload.size();
+  CutFrame(header, message, payload, kMaxPieceBody,
+           [&](const PieceHeader& piece, std::string_view a, std::string_view b,
+               std::string_view c) {
+             for (int i = 0; i < 100 && !writer_->TryWritePiece(piece, a, b, c); ++i) {
+               writer_->Notify(Wake::kUrgent, 0);
+               writer_->WaitForRoom(piece.body_bytes, 100'000'000);
+             }
+             return true;
+           });
+  writer_->Notify(Wake::kUrgent, 0);
+}
+
+uint64_t WorkerProcess::Send(const pb::Command& command, std::string_view payload) {
+  FrameHeader header = {};
+  header.sequence = next_sequence();
+  SendFrame(header, command.SerializeAsString(), payload);
+  return header.sequence;
+}
+
+std::optional<pb::Reply> WorkerProcess::Receive(
+    const std::function<bool(const pb::Reply&)>& wanted, BulkSpan* bulk) {
+  const int64_t end = MonotonicNs() + int64_t{kPatienceMs} * 1'000'000;
+  Frame frame;
+  while (MonotonicNs() < end) {
+    const absl::StatusOr<bool> got = reader_->Next(&frame);
+    if (!got.ok()) return std::nullopt;
+    if (*got) {
+      pb::Reply reply;
+      const std::string_view message = frame.message();
+      if (!reply.ParseFromArray(message.data(), static_cast<int>(message.size()))) {
+        return std::nullopt;
+      }
+      if (!wanted(reply)) continue;
+      if (bulk != nullptr) *bulk = frame.bulk();
+      return reply;
+    }
+    if (process_.TryReap().has_value() || !process_.valid()) return std::nullopt;
+    reader_->Sleep(kSleepsForAny, 0, kBitWaiter, 50'000'000);
+    reader_->Arm(kAwake);
+  }
+  return std::nullopt;
+}
+
+std::optional<pb::Answer> WorkerProcess::Call(const pb::Command& command,
+                                              std::string_view payload) {
+  const uint64_t sequence = Send(command, payload);
+  const std::optional<pb::Reply> reply = Receive(
+      [=](const pb::Reply& r) { return r.has_answer() && r.answer().sequence() == sequence; });
+  if (!reply.has_value()) return std::nullopt;
+  return reply->answer();
+}
+
+bool WorkerProcess::Ping() {
+  pb::Command command;
+  command.mutable_get_info()->set_kind(pb::GetInfo::DEVICE);
+  command.mutable_get_info()->set_id(1);
+  command.mutable_get_info()->set_param_name(0x102B);  // CL_DEVICE_NAME
+  const std::optional<pb::Answer> answer = Call(command);
+  return answer.has_value() && answer->status() == 0 && !answer->data().empty();
+}
+
+std::optional<ExitStatus> WorkerProcess::WaitForEnd() {
+  if (!process_.valid()) return std::nullopt;
+  return process_.WaitAndReap(10'000);
+}
+
+std::string WorkerProcess::ViolationNotice() {
+  char buffer[kMaxBrokerMessageBytes];
+  while (WaitReadable(control_.get(), 5000).ok()) {
+    const auto size = ReceiveMessage(control_.get(), buffer, sizeof(buffer), nullptr, 0);
+    if (!size.ok() || *size == 0) return "";
+    WorkerNotice notice;
+    if (ParseMessage(buffer, *size, &notice) && IsTerminated(notice.text)) return notice.text;
+  }
+  return "";
+}
+
+}  // namespace sluice

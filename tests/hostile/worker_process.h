@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// A real sluice-worker, started as the broker starts it, and the client's end of its session with
+// everything within reach that a hostile client has: the raw rings, the handle channel. Also the
+// broker's end of the control socket, to see what the worker reports.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "broker/os/local_socket.h"
+#include "broker/os/process.h"
+#include "broker/os/shared_memory.h"
+#include "proto/command.pb.h"
+#include "proto/ring_reader.h"
+#include "proto/ring_writer.h"
+
+namespace sluice {
+
+namespace pb = v1;
+
+class WorkerProcess {
+ public:
+  // Null if no worker could be started; `*why` says why.
+  static std::unique_ptr<WorkerProcess> Start(std::string* why);
+
+  // The honest way.
+  uint64_t Send(const pb::Command& command, std::string_view payload = {});
+  std::optional<pb::Answer> Call(const pb::Command& command, std::string_view payload = {});
+  std::optional<pb::Reply> Receive(const std::function<bool(const pb::Reply&)>& wanted,
+                                   BulkSpan* bulk = nullptr);
+  bool Ping();
+
+  // The other ways.
+  void SendFrame(FrameHeader header, std::string_view message, std::string_view payload = {});
+  uint64_t next_sequence() { return ++sequence_; }
+  RingShared& command_ring() { return *reinterpret_cast<RingShared*>(commands_.data()); }
+  RingShared& reply_ring() { return *reinterpret_cast<RingShared*>(replies_.data()); }
+  uint8_t* command_data() { return commands_.data() + kRingDataOffset; }
+  int command_file() const { return command_file_.get(); }
+  void RingTheBell() { writer_->Notify(Wake::kUrgent, 0); }
+  int handle_channel() const { return channel_.get(); }
+  void CloseHandleChannel() { channel_.reset(); }
+
+  // How it ended, within ten seconds; nothing if it runs on.
+  std::optional<ExitStatus> WaitForEnd();
+  // What it told the broker about a violation; empty if nothing.
+  std::string ViolationNotice();
+
+  ~WorkerProcess();
+
+ private:
+  bool Attach(std::string* why);
+
+  ChildProcess process_;
+  UniqueFd channel_;
+  UniqueFd control_;
+  UniqueFd command_file_;
+  SharedMapping commands_;
+  SharedMapping replies_;
+  std::unique_ptr<RingWriter> writer_;
+  std::unique_ptr<RingReader> reader_;
+  uint64_t sequence_ = 0;
+};
+
+}  // namespace sluice

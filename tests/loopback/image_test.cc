@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// proto/commands/image.proto through the worker.
+#include "tests/loopback/harness.h"
+
+namespace sluice {
+namespace {
+
+std::string Pattern(size_t size) {
+  std::string bytes(size, '\0');
+  for (size_t i = 0; i < size; ++i) bytes[i] = static_cast<char>(i * 13 + i / 999);
+  return bytes;
+}
+
+pb::ImageDesc Desc(cl_mem_object_type type, uint64_t width, uint64_t height = 0, uint64_t depth = 0,
+                   uint64_t layers = 0) {
+  pb::ImageDesc desc;
+  desc.set_image_type(type);
+  desc.set_width(width);
+  desc.set_height(height);
+  desc.set_depth(depth);
+  desc.set_array_size(layers);
+  return desc;
+}
+
+class ImageLoopbackTest : public LoopbackTest {
+ protected:
+  void SetUp() override {
+    LoopbackTest::SetUp();
+    context_ = MakeContext();
+    queue_ = MakeQueue(context_);
+  }
+  static void Set(pb::Size3* size, const std::vector<uint64_t>& v) {
+    size->set_x(v[0]);
+    size->set_y(v[1]);
+    size->set_z(v[2]);
+  }
+  std::string Read(uint64_t image, const std::vector<uint64_t>& origin,
+                   const std::vector<uint64_t>& region) {
+    pb::Command command;
+    pb::EnqueueReadImage& body = *command.mutable_enqueue_read_image();
+    const uint64_t event = On(body.mutable_on(), queue_);
+    body.set_mem_id(image);
+    Set(body.mutable_origin(), origin);
+    Set(body.mutable_region(), region);
+    client_->Send(command);
+    const uint64_t bytes = 4 * region[0] * region[1] * region[2];
+    if (bytes > kInlineTransferBytes) return Take(event, bytes);
+    std::string payload;
+    EXPECT_EQ(client_->WaitForCompletion(event, &payload).status(), CL_COMPLETE);
+    return payload;
+  }
+  cl_int Write(uint64_t image, const std::vector<uint64_t>& origin,
+               const std::vector<uint64_t>& region, std::string_view bytes) {
+    pb::Command command;
+    pb::EnqueueWriteImage& body = *command.mutable_enqueue_write_image();
+    const uint64_t event = On(body.mutable_on(), queue_);
+    body.set_mem_id(image);
+    Set(body.mutable_origin(), origin);
+    Set(body.mutable_region(), region);
+    const bool small = bytes.size() <= kInlineTransferBytes;
+    client_->Send(command, small ? bytes : "");
+    return (small ? Completed(event) : Feed(event, bytes)).status();
+  }
+  uint64_t context_ = 0, queue_ = 0;
+};
+
+// Every kind of image keeps its contents through creation, large and small reads and writes: no kind
+// is moved with another's pitches.
+TEST_F(ImageLoopbackTest, EveryKindKeepsItsBytes) {
+  struct Kind {
+    pb::ImageDesc desc;
+    std::vector<uint64_t> whole;
+  };
+  for (const Kind& kind :
+       {Kind{Desc(CL_MEM_OBJECT_IMAGE1D, 9000), {9000, 1, 1}},
+        Kind{Desc(CL_MEM_OBJECT_IMAGE1D_ARRAY, 700, 0, 0, 2000), {700, 2000, 1}},
+        Kind{Desc(CL_MEM_OBJECT_IMAGE2D, 1100, 1200), {1100, 1200, 1}},
+        Kind{Desc(CL_MEM_OBJECT_IMAGE2D_ARRAY, 300, 200, 0, 20), {300, 200, 20}},
+        Kind{Desc(CL_MEM_OBJECT_IMAGE3D, 300, 200, 25), {300, 200, 25}}}) {
+    const std::vector<uint64_t>& whole = kind.whole;
+    const std::string bytes = Pattern(4 * whole[0] * whole[1] * whole[2]);
+    const uint64_t image = MakeImage(context_, kind.desc, bytes);
+    EXPECT_TRUE(Read(image, {0, 0, 0}, whole) == bytes) << kind.desc.image_type();
+    const std::string other = Pattern(bytes.size() + 1).substr(1);
+    EXPECT_EQ(Write(image, {0, 0, 0}, whole, other), CL_COMPLETE);
+    EXPECT_TRUE(Read(image, {0, 0, 0}, whole) == other) << kind.desc.image_type();
+    EXPECT_EQ(Write(image, {1, 0, 0}, {2, 1, 1}, "12345678"), CL_COMPLETE);
+    EXPECT_EQ(Read(image, {0, 0, 0}, {4, 1, 1}),
+              other.substr(0, 4) + "12345678" + other.substr(12, 4));
+  }
+}
+
+// New images are zero, and told with their element size and pitches.
+TEST_F(ImageLoopbackTest, NewImagesAreZero) {
+  pb::Command command;
+  pb::CreateImage& body = *command.mutable_create_image();
+  body.set_mem_id(client_->NewId());
+  body.set_context_id(context_);
+  body.set_flags(CL_MEM_READ_WRITE);
+  body.mutable_format()->set_channel_order(CL_RGBA);
+  body.mutable_format()->set_channel_data_type(CL_UNORM_INT8);
+  *body.mutable_desc() = Desc(CL_MEM_OBJECT_IMAGE2D, 8, 8);
+  const pb::Answer answer = client_->Call(command);
+  EXPECT_EQ(answer.memory().element_size(), 4u);
+  EXPECT_EQ(answer.memory().row_pitch(), 32u);
+  EXPECT_EQ(Read(body.mem_id(), {0, 0, 0}, {8, 8, 1}), std::string(256, '\0'));
+}
+
+// What an application leaves in extents that its image's type does not have changes nothing.
+TEST_F(ImageLoopbackTest, ExtentsOfOtherTypesDoNotCount) {
+  const std::string bytes = Pattern(4 * 6 * 5);
+  const uint64_t image = MakeImage(context_, Desc(CL_MEM_OBJECT_IMAGE2D, 6, 5, 77, 88), bytes);
+  EXPECT_EQ(Read(image, {0, 0, 0}, {6, 5, 1}), bytes);
+}
+
+// An image of a buffer shows the buffer's bytes.
+TEST_F(ImageLoopbackTest, ImageOfABuffer) {
+  const std::string bytes = Pattern(256);
+  pb::ImageDesc desc = Desc(CL_MEM_OBJECT_IMAGE1D_BUFFER, 64);
+  desc.set_parent_id(MakeBuffer(context_, 256, bytes));
+  EXPECT_EQ(Read(MakeImage(context_, desc), {0, 0, 0}, {64, 1, 1}), bytes);
+}
+
+// Copies forward origins, region and offset, in all three directions.
+TEST_F(ImageLoopbackTest, CopiesForwardTheirGeometry) {
+  const std::string bytes = Pattern(4 * 16 * 16);
+  const uint64_t from = MakeImage(context_, Desc(CL_MEM_OBJECT_IMAGE2D, 16, 16), bytes);
+  const uint64_t to = MakeImage(context_, Desc(CL_MEM_OBJECT_IMAGE2D, 16, 16));
+  const uint64_t buffer = MakeBuffer(context_, 4096);
+  pb::Command copy;
+  pb::EnqueueCopyImage& body = *copy.mutable_enqueue_copy_image();
+  uint64_t event = On(body.mutable_on(), queue_);
+  body.set_source_id(from);
+  body.set_destination_id(to);
+  Set(body.mutable_source_origin(), {1, 2, 0});
+  Set(body.mutable_destination_origin(), {3, 4, 0});
+  Set(body.mutable_region(), {5, 1, 1});
+  client_->Send(copy);
+  EXPECT_EQ(Completed(event).status(), CL_COMPLETE);
+  EXPECT_EQ(Read(to, {3, 4, 0}, {5, 1, 1}), bytes.substr(4 * (2 * 16 + 1), 20));
+  pb::Command out;
+  event = On(out.mutable_enqueue_copy_image_to_buffer()->mutable_on(), queue_);
+  out.mutable_enqueue_copy_image_to_buffer()->set_image_id(from);
+  out.mutable_enqueue_copy_image_to_buffer()->set_buffer_id(buffer);
+  Set(out.mutable_enqueue_copy_image_to_buffer()->mutable_origin(), {0, 3, 0});
+  Set(out.mutable_enqueue_copy_image_to_buffer()->mutable_region(), {16, 2, 1});
+  out.mutable_enqueue_copy_image_to_buffer()->set_buffer_offset(100);
+  client_->Send(out);
+  EXPECT_EQ(Completed(event).status(), CL_COMPLETE);
+  EXPECT_EQ(fake_->Last("clEnqueueCopyImageToBuffer").values[5], 100u);
+  pb::Command in;
+  event = On(in.mutable_enqueue_copy_buffer_to_image()->mutable_on(), queue_);
+  in.mutable_enqueue_copy_buffer_to_image()->set_buffer_id(buffer);
+  in.mutable_enqueue_copy_buffer_to_image()->set_image_id(to);
+  in.mutable_enqueue_copy_buffer_to_image()->set_buffer_offset(100);
+  Set(in.mutable_enqueue_copy_buffer_to_image()->mutable_origin(), {0, 0, 0});
+  Set(in.mutable_enqueue_copy_buffer_to_image()->mutable_region(), {16, 2, 1});
+  client_->Send(in);
+  EXPECT_EQ(Completed(event).status(), CL_COMPLETE);
+  EXPECT_EQ(Read(to, {0, 0, 0}, {16, 2, 1}), bytes.substr(4 * 3 * 16, 128));
+}
+
+// A fill forwards all sixteen bytes of the color, and fewer never make it read beyond them.
+TEST_F(ImageLoopbackTest, FillForwardsTheColor) {
+  const uint64_t image = MakeImage(context_, Desc(CL_MEM_OBJECT_IMAGE2D, 4, 4));
+  for (const std::string color : {"0123456789abcdef", "01234567", ""}) {
+    pb::Command command;
+    pb::EnqueueFillImage& body = *command.mutable_enqueue_fill_image();
+    const uint64_t event = On(body.mutable_on(), queue_);
+    body.set_mem_id(image);
+    body.set_color(color);
+    Set(body.mutable_origin(), {0, 0, 0});
+    Set(body.mutable_region(), {4, 4, 1});
+    client_->Send(command);
+    EXPECT_EQ(Completed(event).status(), CL_COMPLETE);
+    EXPECT_EQ(fake_->Last("clEnqueueFillImage").bytes, color + std::string(16 - color.size(), 0));
+  }
+}
+
+// Formats come as the driver lists them, in pairs.
+TEST_F(ImageLoopbackTest, SupportedFormats) {
+  pb::Command command;
+  command.mutable_get_supported_image_formats()->set_context_id(context_);
+  command.mutable_get_supported_image_formats()->set_image_type(CL_MEM_OBJECT_IMAGE2D);
+  EXPECT_EQ(client_->Call(command).data().size(), 16u);
+}
+
+// Reads of what is no image, or of nothing, are refused.
+TEST_F(ImageLoopbackTest, BadReadsAreRefused) {
+  const uint64_t image = MakeImage(context_, Desc(CL_MEM_OBJECT_IMAGE2D, 4, 4));
+  struct Case {
+    uint64_t mem;
+    std::vector<uint64_t> region;
+    cl_int status;
+  };
+  for (const Case& c : {Case{image, {0, 1, 1}, CL_INVALID_VALUE},
+                        Case{image, {5, 1, 1}, CL_INVALID_VALUE},
+                        Case{image, {UINT64_MAX, UINT64_MAX, 2}, CL_INVALID_VALUE},
+                        Case{MakeBuffer(context_, 64), {1, 1, 1}, CL_INVALID_VALUE},
+                        Case{queue_, {1, 1, 1}, CL_INVALID_MEM_OBJECT}}) {
+    pb::Command command;
+    pb::EnqueueReadImage& body = *command.mutable_enqueue_read_image();
+    const uint64_t event = On(body.mutable_on(), queue_);
+    body.set_mem_id(c.mem);
+    Set(body.mutable_origin(), {0, 0, 0});
+    Set(body.mutable_region(), c.region);
+    client_->Send(command);
+    EXPECT_EQ(Completed(event).status(), c.status);
+  }
+}
+
+}  // namespace
+}  // namespace sluice

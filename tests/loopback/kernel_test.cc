@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// proto/commands/kernel.proto through the worker.
+#include <cstring>
+
+#include "tests/loopback/harness.h"
+
+namespace sluice {
+namespace {
+
+class KernelLoopbackTest : public LoopbackTest {
+ protected:
+  void SetUp() override {
+    LoopbackTest::SetUp();
+    context_ = MakeContext();
+    queue_ = MakeQueue(context_);
+    program_ = MakeProgram(context_);
+    kernel_ = MakeKernel(program_);
+  }
+  pb::EnqueueNdRangeKernel* Launch(pb::Command* command) {
+    pb::EnqueueNdRangeKernel& body = *command->mutable_enqueue_nd_range_kernel();
+    On(body.mutable_on(), queue_);
+    body.set_kernel_id(kernel_);
+    body.mutable_range()->add_global(16);
+    return &body;
+  }
+  cl_int CheckArg(const pb::KernelArg& arg) {
+    pb::Command command;
+    command.mutable_check_kernel_arg()->set_kernel_id(kernel_);
+    *command.mutable_check_kernel_arg()->mutable_arg() = arg;
+    return client_->Call(command).status();
+  }
+
+  uint64_t context_ = 0, queue_ = 0, program_ = 0, kernel_ = 0;
+};
+
+// The driver sees the sizes the application passed, and no offset stays no offset.
+TEST_F(KernelLoopbackTest, LaunchForwardsSizes) {
+  pb::Command command;
+  pb::EnqueueNdRangeKernel& body = *Launch(&command);
+  body.mutable_range()->add_global(8);
+  body.mutable_range()->add_local(4);
+  body.mutable_range()->add_local(2);
+  client_->Send(command);
+  EXPECT_EQ(Completed(body.on().event_id()).status(), CL_COMPLETE);
+  fake::RecordedCall call = fake_->Last("clEnqueueNDRangeKernel");
+  EXPECT_EQ(call.values[2], 2u);
+  EXPECT_EQ(call.arrays["global"], (std::vector<uint64_t>{16, 8}));
+  EXPECT_EQ(call.arrays["local"], (std::vector<uint64_t>{4, 2}));
+  EXPECT_EQ(call.arrays.count("offset"), 0u);
+}
+
+// Arguments ride with the launch and are set before it, each as what it is.
+TEST_F(KernelLoopbackTest, LaunchAppliesArguments) {
+  const uint64_t mem = MakeBuffer(context_, 64);
+  pb::Command command;
+  pb::EnqueueNdRangeKernel& body = *Launch(&command);
+  pb::KernelArg* arg = body.add_changed_args();
+  arg->set_index(0);
+  arg->set_mem_id(mem);
+  arg = body.add_changed_args();
+  arg->set_index(1);
+  arg->set_data(std::string("\x2a\0\0\0", 4));
+  arg = body.add_changed_args();
+  arg->set_index(2);
+  arg->set_local_bytes(256);
+  client_->Send(command);
+  EXPECT_EQ(Completed(body.on().event_id()).status(), CL_COMPLETE);
+  const auto calls = fake_->Calls("clSetKernelArg");
+  ASSERT_EQ(calls.size(), 3u);
+  EXPECT_EQ(calls[0].values[2], sizeof(cl_mem));
+  EXPECT_EQ(calls[1].bytes, std::string("\x2a\0\0\0", 4));
+  EXPECT_EQ(calls[2].values[2], 256u);
+  EXPECT_EQ(calls[2].values[3], 0u);
+}
+
+// An argument that cannot be applied fails the launch, and the others are applied all the same.
+TEST_F(KernelLoopbackTest, BadArgumentFailsTheLaunch) {
+  pb::Command command;
+  pb::EnqueueNdRangeKernel& body = *Launch(&command);
+  body.add_changed_args()->set_mem_id(31337);
+  pb::KernelArg* const good = body.add_changed_args();
+  good->set_index(1);
+  good->set_data("abcd");
+  client_->Send(command);
+  EXPECT_EQ(Completed(body.on().event_id()).status(), CL_INVALID_MEM_OBJECT);
+  EXPECT_EQ(fake_->Count("clSetKernelArg"), 1u);
+  EXPECT_EQ(fake_->Count("clEnqueueNDRangeKernel"), 0u);
+}
+
+// Bytes are never taken for a handle, nor a handle given where bytes belong: the driver would follow
+// a pointer of the client's, or the kernel would see one of ours.
+TEST_F(KernelLoopbackTest, ArgumentsKeepTheirKind) {
+  pb::KernelArg forged;
+  forged.set_index(0);
+  forged.set_data("AAAAAAAA");
+  EXPECT_EQ(CheckArg(forged), CL_INVALID_ARG_VALUE);
+  pb::KernelArg leak;
+  leak.set_index(1);
+  leak.set_mem_id(MakeBuffer(context_, 64));
+  EXPECT_EQ(CheckArg(leak), CL_INVALID_ARG_VALUE);
+  pb::KernelArg svm;
+  svm.set_index(0);
+  svm.set_svm_pointer(0xdeadbeef);
+  EXPECT_EQ(CheckArg(svm), CL_INVALID_ARG_VALUE);
+  pb::KernelArg beyond;
+  beyond.set_index(5);
+  beyond.set_data("abcd");
+  EXPECT_EQ(CheckArg(beyond), CL_INVALID_ARG_INDEX);
+  EXPECT_EQ(CheckArg(pb::KernelArg()), CL_INVALID_ARG_VALUE);
+  EXPECT_EQ(fake_->Count("clSetKernelArg"), 0u);
+}
+
+// The driver judges the size of a value, and a null buffer is a null buffer.
+TEST_F(KernelLoopbackTest, DriverJudgesValues) {
+  pb::KernelArg value;
+  value.set_index(1);
+  value.set_data("abcde");
+  EXPECT_EQ(CheckArg(value), CL_INVALID_ARG_SIZE);
+  value.set_data("abcd");
+  EXPECT_EQ(CheckArg(value), CL_SUCCESS);
+  pb::KernelArg null;
+  null.set_index(0);
+  null.set_mem_id(0);
+  EXPECT_EQ(CheckArg(null), CL_SUCCESS);
+  EXPECT_EQ(fake_->Last("clSetKernelArg").values[3], 0u);
+}
+
+// A kernel is made by its name and described with its arguments and each device's limits.
+TEST_F(KernelLoopbackTest, CreateDescribesTheKernel) {
+  pb::Command command;
+  command.mutable_create_kernel()->set_kernel_id(client_->NewId());
+  command.mutable_create_kernel()->set_program_id(program_);
+  command.mutable_create_kernel()->set_name("k_other");
+  const pb::Answer answer = client_->Call(command);
+  ASSERT_EQ(answer.kernels_size(), 1);
+  const pb::KernelDescription& kernel = answer.kernels(0);
+  EXPECT_EQ(kernel.name(), "k_other");
+  ASSERT_EQ(kernel.args_size(), 5);
+  EXPECT_EQ(kernel.args(0).kind(), pb::KernelArgDescription::MEMORY);
+  EXPECT_EQ(kernel.args(1).kind(), pb::KernelArgDescription::VALUE);
+  EXPECT_EQ(kernel.args(2).kind(), pb::KernelArgDescription::LOCAL);
+  EXPECT_EQ(kernel.args(3).kind(), pb::KernelArgDescription::IMAGE);
+  EXPECT_EQ(kernel.args(4).kind(), pb::KernelArgDescription::SAMPLER);
+  ASSERT_EQ(kernel.devices_size(), 1);
+  EXPECT_EQ(kernel.devices(0).work_group_size(), 256u);
+}
+
+// A name that is no kernel, with bytes that are no text either, is the driver's to refuse.
+TEST_F(KernelLoopbackTest, UnknownNamesAreAnswered) {
+  for (const char* name : {"nothing", "\xff\xfe latin \xe9"}) {
+    pb::Command command;
+    command.mutable_create_kernel()->set_kernel_id(client_->NewId());
+    command.mutable_create_kernel()->set_program_id(program_);
+    command.mutable_create_kernel()->set_name(name);
+    EXPECT_EQ(client_->Call(command).status(), CL_INVALID_KERNEL_NAME);
+    EXPECT_EQ(fake_->Last("clCreateKernel").bytes, name);
+  }
+}
+
+// All kernels of a program get consecutive ids; room for fewer is an error; a count costs nothing.
+TEST_F(KernelLoopbackTest, KernelsInProgram) {
+  pb::Command command;
+  pb::CreateKernelsInProgram& body = *command.mutable_create_kernels_in_program();
+  body.set_program_id(program_);
+  body.set_first_id(client_->NewId());
+  client_->NewId();
+  EXPECT_EQ(client_->Call(command).count(), 2u);
+  body.set_max_kernels(1);
+  EXPECT_EQ(client_->Call(command).status(), CL_INVALID_VALUE);
+  body.set_max_kernels(2);
+  EXPECT_EQ(client_->Call(command).kernels_size(), 2);
+  kernel_ = body.first_id() + 1;
+  pb::Command launch;
+  const uint64_t event = Launch(&launch)->on().event_id();
+  client_->Send(launch);
+  EXPECT_EQ(Completed(event).status(), CL_COMPLETE);
+}
+
+// A clone is the driver's clone; execution info and the suggested size are the driver's.
+TEST_F(KernelLoopbackTest, CloneInfoAndSuggestedSize) {
+  pb::Command clone;
+  clone.mutable_clone_kernel()->set_kernel_id(client_->NewId());
+  clone.mutable_clone_kernel()->set_source_id(kernel_);
+  EXPECT_EQ(client_->Call(clone).kernels_size(), 1);
+  pb::Command info;
+  info.mutable_set_kernel_exec_info()->set_kernel_id(kernel_);
+  info.mutable_set_kernel_exec_info()->set_param_name(CL_KERNEL_EXEC_INFO_SVM_FINE_GRAIN_SYSTEM);
+  info.mutable_set_kernel_exec_info()->set_value(std::string(4, '\0'));
+  EXPECT_EQ(client_->Call(info).status(), CL_SUCCESS);
+  info.mutable_set_kernel_exec_info()->set_param_name(CL_KERNEL_EXEC_INFO_SVM_PTRS);
+  info.mutable_set_kernel_exec_info()->set_value("AAAAAAAA");
+  EXPECT_EQ(client_->Call(info).status(), CL_INVALID_VALUE);
+  pb::Command suggest;
+  pb::GetKernelSuggestedLocalWorkSize& body =
+      *suggest.mutable_get_kernel_suggested_local_work_size();
+  body.set_queue_id(queue_);
+  body.set_kernel_id(kernel_);
+  body.mutable_range()->add_global(64);
+  body.mutable_range()->add_global(10);
+  const std::string data = client_->Call(suggest).data();
+  uint64_t sizes[2] = {};
+  ASSERT_EQ(data.size(), sizeof(sizes));
+  std::memcpy(sizes, data.data(), sizeof(sizes));
+  EXPECT_EQ(sizes[0], 32u);
+  EXPECT_EQ(sizes[1], 5u);
+}
+
+}  // namespace
+}  // namespace sluice
