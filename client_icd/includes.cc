@@ -132,8 +132,15 @@ void Scanner::AddFolder(const Word& word, size_t from) {
   if (folder.empty()) return;
   folders_.push_back(folder);
   AddDirectory(folder);
-  if (folder != std::string_view(word.text).substr(from)) {
-    edits_.push_back({word.at[from], word.at.back() + 1, folder});
+  size_t begin = word.at[from];
+  size_t end = word.at.back() + 1;
+  // Not every compiler takes quotes off (PoCL 3.1 does not), and without a blank they are not
+  // needed.
+  const bool unquote = begin > 0 && end < options_.size() && options_[begin - 1] == options_[end] &&
+                       (options_[end] == '"' || options_[end] == '\'') &&
+                       folder.find(' ') == std::string::npos;
+  if (unquote || folder != std::string_view(word.text).substr(from)) {
+    edits_.push_back({begin - unquote, end + unquote, folder});
   }
 }
 

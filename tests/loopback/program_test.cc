@@ -77,15 +77,15 @@ TEST_F(ProgramLoopbackTest, IncludedFilesAreThere) {
   pb::Command build;
   pb::BuildProgram& body = *build.mutable_build_program();
   body.set_program_id(Source("#include \"a.h\""));
-  body.set_options("-I/home/app/inc -DX");
-  body.add_include_directories("/home/app/inc");
+  body.set_options("-I/srv/app/inc -DX");
+  body.add_include_directories("/srv/app/inc");
   pb::IncludeFile& file = *body.add_include_files();
-  file.set_path("/home/app/inc/a.h");
+  file.set_path("/srv/app/inc/a.h");
   file.set_contents("#define A 1");
   EXPECT_EQ(client_->Call(build).status(), CL_SUCCESS);
   EXPECT_EQ(contents, "#define A 1");
-  ASSERT_NE(options.find("/home/app/inc -DX"), std::string::npos);
-  const std::string folder = options.substr(2, options.find("/home/app/inc") - 2);
+  ASSERT_NE(options.find("/srv/app/inc -DX"), std::string::npos);
+  const std::string folder = options.substr(2, options.find("/srv/app/inc") - 2);
   client_->Call(build);  // The build before it has been put away.
   client_->WaitUntil([&] { return !std::filesystem::exists(folder); });
 }
