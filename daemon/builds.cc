@@ -8,6 +8,7 @@ namespace sluice {
 void Builds::Post(std::function<void()> work) {
   absl::MutexLock lock(&mu_);
   work_.push_back(std::move(work));
+  changed_.Signal();
   if (!thread_.joinable()) thread_ = std::thread([this] { Loop(); });
 }
 
@@ -16,6 +17,7 @@ Builds::~Builds() {
   {
     absl::MutexLock lock(&mu_);
     stop_ = true;
+    changed_.Signal();
     thread = std::move(thread_);
   }
   if (thread.joinable()) thread.join();
@@ -26,9 +28,7 @@ void Builds::Loop() {
     std::function<void()> next;
     {
       absl::MutexLock lock(&mu_);
-      const auto awake = [this]()
-                             ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return stop_ || !work_.empty(); };
-      mu_.Await(absl::Condition(&awake));
+      while (work_.empty() && !stop_) changed_.Wait(&mu_);
       if (stop_) return;
       next = std::move(work_.front());
       work_.pop_front();

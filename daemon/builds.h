@@ -25,6 +25,7 @@ class Builds {
   void Loop();
 
   absl::Mutex mu_;
+  absl::CondVar changed_;  // work_ or stop_.
   std::deque<std::function<void()>> work_ ABSL_GUARDED_BY(mu_);
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
   std::thread thread_ ABSL_GUARDED_BY(mu_);

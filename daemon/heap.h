@@ -6,6 +6,7 @@
 // Thread-safe.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -35,7 +36,7 @@ class Heap {
   Heap(int handle_channel, uint64_t max_bytes, uint32_t first_segment = 1,
        uint64_t base_address = 0)
       : handle_channel_(handle_channel),
-        max_bytes_(max_bytes),
+        max_bytes_(std::min(max_bytes, kMostBytes)),
         first_segment_(first_segment),
         next_address_(base_address) {}
 
@@ -46,6 +47,9 @@ class Heap {
   uint64_t used_bytes() const;
 
  private:
+  // So that no sum of sizes can wrap, whatever the limit says.
+  static constexpr uint64_t kMostBytes = uint64_t{1} << 62;
+
   struct Segment {
     UniqueFd file;
     SharedMapping mapping;

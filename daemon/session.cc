@@ -96,6 +96,7 @@ void Session::ReportRefused(const char* call, uint64_t queue_id, uint64_t event_
     auto event = std::make_shared<EventObject>();
     event->failed = status;
     objects_.Insert(event_id, std::move(event));
+    object_count.store(objects_.size(), std::memory_order_relaxed);
   }
   completions_.SendCompletion(event_id, status);
 }

@@ -12,7 +12,8 @@ RingWriter::RingWriter(uint8_t* memory)
 
 uint64_t RingWriter::Room() {
   const uint64_t consumed_untrusted = shared_->consumed.load(std::memory_order_acquire);
-  if (produced_ - consumed_untrusted > kRingCapacity || consumed_untrusted < consumed_seen_) {
+  if (consumed_untrusted > produced_ || produced_ - consumed_untrusted > kRingCapacity ||
+      consumed_untrusted < consumed_seen_) {
     violated_ = true;
     return 0;
   }

@@ -120,7 +120,7 @@ run_unit() {
   timeout -k 10 1200 ctest --test-dir "$build" -LE conformance -j "$(nproc)" --timeout 300 \
     --output-on-failure --no-tests=error --output-junit "$logs/unit.xml" >"$logs/unit.log" 2>&1 </dev/null
   code=$?
-  counts=$(tr '\n' ' ' <"$logs/unit.xml" 2>/dev/null | sed -E \
+  counts=$(tr '\n\t' '  ' <"$logs/unit.xml" 2>/dev/null | sed -E \
     's/.*tests="([0-9]+)".* failures="([0-9]+)".* disabled="([0-9]+)".* skipped="([0-9]+)".*/\1 \2 \3 \4/; t; s/.*//')
   # shellcheck disable=SC2086
   set -- $counts

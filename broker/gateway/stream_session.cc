@@ -62,9 +62,6 @@ StreamSession::~StreamSession() {
   if (counted_) server_->SessionClosed();
 }
 
-// --- The stream's operations
-// -------------------------------------------------------------------------------------
-
 void StreamSession::OnAccepted(bool ok) {
   if (!ok) {  // The server is stopping.
     done_op_.Drop();
@@ -172,9 +169,6 @@ void StreamSession::RunFeeder() {
   }
 }
 
-// --- The handle channel
-// ------------------------------------------------------------------------------------------
-
 bool StreamSession::OnReadable() {
   std::vector<UniqueFd> fds;
   const absl::StatusOr<HandleMessage> message = ReceiveHandleMessage(channel_.get(), &fds);
@@ -192,9 +186,6 @@ bool StreamSession::OnReadable() {
   return false;
 }
 
-// --- The session thread
-// ------------------------------------------------------------------------------------------
-
 void StreamSession::Run() {
   absl::Status status = OpenSession();
   if (status.ok()) {
@@ -203,6 +194,9 @@ void StreamSession::Run() {
     status = RunReplies();
   }
   if (!absl::IsCancelled(status)) End(status);
+  // Also when the client left before there were rings: ends the worker, and the link's interest in
+  // us.
+  if (channel_.valid()) ::shutdown(channel_.get(), SHUT_RDWR);
   std::thread feeder;
   absl::Status reason;
   {
@@ -320,9 +314,6 @@ void StreamSession::OnWritten(bool ok) {
   changed_.SignalAll();
 }
 
-// --- The end
-// -----------------------------------------------------------------------------------------------------
-
 void StreamSession::End(const absl::Status& reason) {
   bool finish = false;
   {
@@ -333,7 +324,7 @@ void StreamSession::End(const absl::Status& reason) {
     finish = !thread_started_;
     changed_.SignalAll();
     if (ring_ready_) {
-      ::shutdown(channel_.get(), SHUT_RDWR);  // Ends the worker, and the link's interest.
+      ::shutdown(channel_.get(), SHUT_RDWR);
       replies_->Wake();
       commands_->WakeWriter();
     }

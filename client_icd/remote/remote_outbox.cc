@@ -71,6 +71,11 @@ bool RemoteOutbox::Take(grpc::Slice* pieces) {
   return true;
 }
 
+void RemoteOutbox::SetWriting() {
+  absl::MutexLock lock(&mu_);
+  writing_.store(true, std::memory_order_seq_cst);
+}
+
 void RemoteOutbox::Written() {
   absl::MutexLock lock(&mu_);
   writing_.store(false, std::memory_order_seq_cst);

@@ -30,6 +30,8 @@ class RemoteOutbox {
   // The next message's pieces, which are then being written. False: there is none, or one is being
   // written.
   bool Take(grpc::Slice* pieces);
+  // A write that Take did not give out has begun.
+  void SetWriting();
   void Written();
 
   size_t bytes() const { return bytes_.load(std::memory_order_seq_cst); }  // Waiting.

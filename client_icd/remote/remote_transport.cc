@@ -44,9 +44,6 @@ gpr_timespec Never() { return gpr_inf_future(GPR_CLOCK_MONOTONIC); }
 
 }  // namespace
 
-// --- The session's beginning and end
-// -----------------------------------------------------------------------------
-
 absl::StatusOr<std::unique_ptr<RemoteTransport>> RemoteTransport::Connect(
     const std::string& endpoint, std::chrono::milliseconds timeout) {
   RETURN_IF_ERROR(PrepareGrpc());
@@ -77,6 +74,8 @@ absl::Status RemoteTransport::Open(std::chrono::milliseconds timeout) {
   std::string message;
   AppendStringField(kOpenField, open, &message);
   const grpc::Slice slice(message);
+  // One write at a time: the session may be open before this one is known to be over.
+  outbox_.SetWriting();
   call_->operations.fetch_add(1);
   call_->stream->Write(grpc::ByteBuffer(&slice, 1), reinterpret_cast<void*>(kWritten));
   StartRead();
@@ -149,9 +148,6 @@ void RemoteTransport::LoseInForkedChild() {
   forked_.store(true, std::memory_order_relaxed);
   lost_.store(true, std::memory_order_release);
 }
-
-// --- Operations
-// --------------------------------------------------------------------------------------------------
 
 void RemoteTransport::StartRead() {
   call_->operations.fetch_add(1);
@@ -241,9 +237,6 @@ void RemoteTransport::WakeSleepersLocked() {
   background_wake_.Signal();
   if (polling_) KickLocked();
 }
-
-// --- What the session's threads do
-// -------------------------------------------------------------------------------
 
 bool RemoteTransport::Receive(Frame* frame) {
   while (!lost()) {
@@ -366,9 +359,6 @@ void RemoteTransport::Interrupt(uint32_t bits) {
   if ((bits & kBitBackground) != 0) background_wake_.SignalAll();
   if (polling_ && (bits & (poller_is_background_ ? kBitBackground : kBitWaiter)) != 0) KickLocked();
 }
-
-// --- Polling
-// -----------------------------------------------------------------------------------------------------
 
 void RemoteTransport::TakeRoleLocked(bool background) {
   polling_ = true;

@@ -8,6 +8,34 @@
 namespace sluice {
 namespace {
 
+// Values that are handles of the driver, or pointers of this process. The client answers these from
+// what it knows; whoever asks for them here wants to know where things lie.
+bool IsHandle(cl_uint param) {
+  switch (param) {
+    case CL_DEVICE_PLATFORM:
+    case CL_DEVICE_PARENT_DEVICE:
+    case CL_CONTEXT_DEVICES:
+    case CL_CONTEXT_PROPERTIES:
+    case CL_QUEUE_CONTEXT:
+    case CL_QUEUE_DEVICE:
+    case CL_QUEUE_DEVICE_DEFAULT:
+    case CL_MEM_HOST_PTR:
+    case CL_MEM_CONTEXT:
+    case CL_MEM_ASSOCIATED_MEMOBJECT:
+    case CL_IMAGE_BUFFER:
+    case CL_SAMPLER_CONTEXT:
+    case CL_PROGRAM_CONTEXT:
+    case CL_PROGRAM_DEVICES:
+    case CL_KERNEL_CONTEXT:
+    case CL_KERNEL_PROGRAM:
+    case CL_EVENT_COMMAND_QUEUE:
+    case CL_EVENT_CONTEXT:
+      return true;
+    default:
+      return false;
+  }
+}
+
 // One driver function per kind: `find` gives the object's handle, `get` asks the driver.
 template <typename T, typename Get>
 HandlerResult Read(Session& session, const pb::GetInfo& cmd, Call& call, Get&& get) {
@@ -56,6 +84,7 @@ HandlerResult ReadBinaries(Session& session, const pb::GetInfo& cmd, Call& call)
 }  // namespace
 
 HandlerResult HandleGetInfo(Session& session, const pb::GetInfo& cmd, Call& call) {
+  if (IsHandle(cmd.param_name())) return CL_INVALID_VALUE;
   switch (cmd.kind()) {
     case pb::GetInfo::DEVICE: {
       DeviceObject* const device = session.objects().Peek<DeviceObject>(cmd.id());

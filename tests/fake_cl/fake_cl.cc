@@ -117,6 +117,8 @@ FakeCl& FakeCl::Install(Execution execution) {
   return g_fake;
 }
 
+FakeCl& FakeCl::Get() { return g_fake; }
+
 void FakeCl::RemoveFunctions(const std::vector<std::string>& names) {
   g_removed = names;
   InstallTable();
@@ -178,6 +180,11 @@ void FakeCl::ReleaseCallbacks(bool reversed) {
     if (reversed) std::reverse(g_runtime->callbacks.begin(), g_runtime->callbacks.end());
   }
   g_runtime->Kick();
+}
+
+size_t FakeCl::held_callbacks() const {
+  const std::lock_guard lock(g_runtime->mu);
+  return g_runtime->callbacks.size();
 }
 
 void FakeCl::set_mute_failures(bool mute) {

@@ -39,6 +39,7 @@ class FakeCl {
  public:
   // Makes a new driver and installs it as the worker's.
   static FakeCl& Install(Execution execution = Execution::kThreaded);
+  static FakeCl& Get();  // The one that is installed.
 
   // --- What was called.
   std::vector<RecordedCall> Calls(const std::string& name = "") const;
@@ -59,6 +60,7 @@ class FakeCl {
   // The driver calls nobody back until ReleaseCallbacks, newest first if `reversed`.
   void HoldCallbacks();
   void ReleaseCallbacks(bool reversed = false);
+  size_t held_callbacks() const;
   // As PoCL 3.1: no callback for events that fail because another did.
   void set_mute_failures(bool mute);
   // As Wine: clSetEventCallback is refused.

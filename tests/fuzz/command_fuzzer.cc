@@ -4,9 +4,9 @@
 //
 //   kind (1 byte) | message bytes (2) | payload bytes (2) | message | payload
 //
-// kind 0: a frame with the right sequence number; 1: with a wrong one; 2: TransferChunk or TransferAck for
-// what the worker has granted or sent, as the message's first bytes choose; others: as 0.
-// The session begins with objects of every kind under the ids 3 to 12.
+// kind 0: a frame with the right sequence number; 1: with a wrong one; 2: TransferChunk or
+// TransferAck for what the worker has granted or sent, as the message's first bytes choose; others:
+// as 0. The session begins with objects of every kind under the ids 3 to 12.
 #include <unistd.h>
 
 #include <cstdlib>
@@ -55,9 +55,8 @@ class FuzzedSession {
     AppendFrame(header, message, payload, &pieces);
     FrameAssembler assembler;
     bool alive = true;
-    const absl::Status fed = assembler.Feed(pieces, [&](Frame& frame) {
-      alive = loop_->HandleFrame(frame).ok() && alive;
-    });
+    const absl::Status fed = assembler.Feed(
+        pieces, [&](Frame& frame) { alive = loop_->HandleFrame(frame).ok() && alive; });
     Drain();
     return fed.ok() && alive;
   }
@@ -67,7 +66,8 @@ class FuzzedSession {
     if (steps_.empty()) return true;
     const size_t pick = how.empty() ? 0 : static_cast<uint8_t>(how[0]) % steps_.size();
     pb::Command command = steps_[pick];
-    if (how.size() < 2 || how[1] % 4 != 0) steps_.erase(steps_.begin() + static_cast<ptrdiff_t>(pick));
+    if (how.size() < 2 || how[1] % 4 != 0)
+      steps_.erase(steps_.begin() + static_cast<ptrdiff_t>(pick));
     if (how.size() > 2 && how[2] % 4 == 0 && command.has_transfer_chunk()) {
       command.mutable_transfer_chunk()->set_size(command.transfer_chunk().size() / 2);
     }
@@ -187,8 +187,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     in.remove_prefix(message.size());
     const std::string_view payload = in.substr(0, lengths[1]);
     in.remove_prefix(payload.size());
-    const bool alive = kind == 2 ? session.SendStep(message)
-                                 : session.Send(message, payload, kind == 1 ? 1 : 0);
+    const bool alive =
+        kind == 2 ? session.SendStep(message) : session.Send(message, payload, kind == 1 ? 1 : 0);
     if (!alive) break;  // A violation: the session is over.
   }
   return 0;
@@ -200,7 +200,7 @@ std::string MakeFuzzInput(std::mt19937_64& random) {
   for (size_t i = 0; i < commands; ++i) {
     const uint8_t kind = random() % 4 == 0 ? 2 : random() % 500 == 0 ? 1 : 0;
     const std::string message = sluice::fuzz::RandomCommand(random, i);
-    const std::string payload(random() % 3 == 0 ? random() % 64 : 0, 'p');
+    const std::string payload(random() % 12 == 0 ? random() % 64 : 0, 'p');
     const uint16_t lengths[2] = {static_cast<uint16_t>(message.size()),
                                  static_cast<uint16_t>(payload.size())};
     input += static_cast<char>(kind);

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <map>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace sluice::fuzz {
@@ -106,11 +107,49 @@ bool EndsWith(const std::string& text, std::string_view end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
-uint64_t RandomNumber(const Field& field, std::mt19937_64& random, uint64_t sequence) {
-  const bool is_new = field.name == "event_id" || field.name == "first_id";
+// Ids under which command_fuzzer.cc makes an object of the kind that a field of this name wants.
+std::pair<uint64_t, uint64_t> PoolOf(const std::string& name) {
+  if (name == "device_id" || name == "device_ids") return {1, 2};
+  if (name == "context_id") return {3, 4};
+  if (name == "queue_id") return {5, 6};
+  if (name == "image_id") return {9, 9};
+  if (name == "wait_event_ids" || name == "event_id") return {10, 10};
+  if (name == "kernel_id") return {12, 12};
+  if (name == "program_id" || name == "input_ids" || name == "header_ids") return {11, 11};
+  return {7, 9};  // Memory under its many names.
+}
+
+// The id of the object that a command makes.
+bool IsNewId(const std::string& message, const Field& field) {
+  if (field.name == "first_id") return true;
+  if (message == ".sluice.v1.Enqueue") return field.name == "event_id";
+  if (message == ".sluice.v1.CreateSubDevices") return false;
+  if (message == ".sluice.v1.CreateKernelsInProgram") return false;
+  const std::string_view name = std::string_view(message).substr(sizeof(".sluice.v1.") - 1);
+  const bool makes = name.substr(0, 6) == "Create" || name.substr(0, 5) == "Clone" ||
+                     name == "LinkProgram" || name == "SvmAlloc" || name == "Finish";
+  return makes && field.number == (name == "Finish" ? 2u : 1u);
+}
+
+uint64_t RandomNumber(const std::string& message, const Field& field, std::mt19937_64& random,
+                      uint64_t sequence) {
   if (EndsWith(field.name, "_id") || EndsWith(field.name, "_ids")) {
-    if (is_new && random() % 4 != 0) return 100 + sequence;
-    return random() % 16 != 0 ? random() % 40 : random();
+    if (IsNewId(message, field) && random() % 200 != 0) return 100 + sequence;
+    switch (random() % 16) {
+      case 0:
+        return random() % 40;
+      case 1:
+        return random();
+      case 2:
+      case 3:
+      case 4:
+      case 5:
+        return 100 + random() % (sequence + 1);
+      default: {
+        const auto [first, last] = PoolOf(field.name);
+        return first + random() % (last - first + 1);
+      }
+    }
   }
   switch (random() % 12) {
     case 0:
@@ -140,8 +179,8 @@ std::string RandomBytes(const Field& field, std::mt19937_64& random) {
 std::string RandomMessage(const std::string& name, std::mt19937_64& random, uint64_t sequence,
                           int depth);
 
-void PutField(const Field& field, std::mt19937_64& random, uint64_t sequence, int depth,
-              std::string* out) {
+void PutField(const std::string& message, const Field& field, std::mt19937_64& random,
+              uint64_t sequence, int depth, std::string* out) {
   switch (field.type) {
     case kTypeMessage:
     case kTypeString:
@@ -162,7 +201,7 @@ void PutField(const Field& field, std::mt19937_64& random, uint64_t sequence, in
       PutVarint(field.number * 8, out);
       PutVarint(field.type == kTypeBool   ? random() % 2
                 : field.type == kTypeEnum ? random() % 17
-                                          : RandomNumber(field, random, sequence),
+                                          : RandomNumber(message, field, random, sequence),
                 out);
       return;
     default:
@@ -175,11 +214,18 @@ std::string RandomMessage(const std::string& name, std::mt19937_64& random, uint
   std::string out;
   const auto found = AllMessages().find(name);
   if (found == AllMessages().end() || depth > 6) return out;
+  const uint64_t dims = 1 + random() % 3;
   for (const Field& field : found->second) {
-    if (random() % 12 == 0) continue;
+    // What is left out rarely: without it a command gets nowhere.
+    if (random() % (EndsWith(field.name, "_id") || field.name == "on" ? 60 : 8) == 0) continue;
     uint64_t times = 1;
-    if (field.label == kRepeated) times = random() % 8 == 0 ? random() % 40 : random() % 4;
-    for (; times > 0; --times) PutField(field, random, sequence, depth, &out);
+    if (field.label == kRepeated) {
+      times = random() % 8 == 0 ? random() % 40 : random() % 4;
+      if (field.name == "properties") times &= ~uint64_t{1};
+      if (name == ".sluice.v1.NdRange" && random() % 16 != 0) times = dims;
+      if (field.name == "wait_event_ids") times = random() % 3 == 0 ? 1 + random() % 3 : 0;
+    }
+    for (; times > 0; --times) PutField(name, field, random, sequence, depth, &out);
   }
   return out;
 }
@@ -189,7 +235,7 @@ std::string RandomMessage(const std::string& name, std::mt19937_64& random, uint
 std::string RandomCommand(std::mt19937_64& random, uint64_t sequence) {
   const Message& commands = AllMessages().at(".sluice.v1.Command");
   std::string out;
-  PutField(commands[random() % commands.size()], random, sequence, 0, &out);
+  PutField(".sluice.v1.Command", commands[random() % commands.size()], random, sequence, 0, &out);
   return out;
 }
 

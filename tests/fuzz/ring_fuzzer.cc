@@ -71,8 +71,8 @@ std::string MakeFuzzInput(std::mt19937_64& random) {
       sluice::AppendFrame(header, message, payload, &pieces);
     }
     if (pieces.size() > 60000) pieces.resize(60000);
-    const uint32_t step = random() % 10 == 0 ? static_cast<uint32_t>(random())
-                                             : static_cast<uint32_t>(pieces.size());
+    const uint32_t step =
+        random() % 10 == 0 ? static_cast<uint32_t>(random()) : static_cast<uint32_t>(pieces.size());
     const auto body_bytes = static_cast<uint16_t>(pieces.size());
     input.append(reinterpret_cast<const char*>(&step), sizeof(step));
     input.append(reinterpret_cast<const char*>(&body_bytes), sizeof(body_bytes));

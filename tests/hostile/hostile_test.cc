@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A lying client ends its own session, with a reason that the broker is told, or gets the error that
-// OpenCL has for it; another session of the same host never notices.
+// A lying client ends its own session, with a reason that the broker is told, or gets the error
+// that OpenCL has for it; another session of the same host never notices.
 #include <CL/cl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -78,8 +78,8 @@ class HostileClientTest : public ::testing::Test {
   }
   // What became of an event.
   cl_int Completed(uint64_t event) {
-    const auto reply = worker_->Receive(
-        [=](const pb::Reply& r) { return r.completion().event_id() == event; });
+    const auto reply =
+        worker_->Receive([=](const pb::Reply& r) { return r.completion().event_id() == event; });
     EXPECT_TRUE(reply.has_value()) << "event " << event << " never ended";
     return reply.has_value() ? reply->completion().status() : 1;
   }
@@ -191,8 +191,8 @@ TEST_F(HostileClientTest, EarlyExit) {
   EXPECT_EQ(end->Describe(), "exit code 0");
 }
 
-// Ids of other types, of nothing, of devices, and 0 are answered with the error of the type that was
-// missing, and the session goes on.
+// Ids of other types, of nothing, of devices, and 0 are answered with the error of the type that
+// was missing, and the session goes on.
 TEST_F(HostileClientTest, ForgedIdsAreAnswered) {
   MakeObjects();
   EXPECT_EQ(Status(Context(200, 102)), CL_INVALID_DEVICE);
@@ -311,7 +311,8 @@ TEST_F(HostileClientTest, PayloadOfAnotherSize) {
   ExpectViolation("payload of 10");
 }
 
-// Property lists of any length are the driver's to refuse; one without its last value is a violation.
+// Property lists of any length are the driver's to refuse; one without its last value is a
+// violation.
 TEST_F(HostileClientTest, HugePropertyLists) {
   pb::Command huge = Context(100);
   for (int i = 0; i < 200000; ++i) huge.mutable_create_context()->add_properties(0x7777);

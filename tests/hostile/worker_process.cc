@@ -80,15 +80,15 @@ void WorkerProcess::SendFrame(FrameHeader header, std::string_view message,
                               std::string_view payload) {
   header.message_bytes = static_cast<uint32_t>(message.size());
   header.payload_bytes = payload.size();
-  CutFrame(header, message, payload, kMaxPieceBody,
-           [&](const PieceHeader& piece, std::string_view a, std::string_view b,
-               std::string_view c) {
-             for (int i = 0; i < 100 && !writer_->TryWritePiece(piece, a, b, c); ++i) {
-               writer_->Notify(Wake::kUrgent, 0);
-               writer_->WaitForRoom(piece.body_bytes, 100'000'000);
-             }
-             return true;
-           });
+  CutFrame(
+      header, message, payload, kMaxPieceBody,
+      [&](const PieceHeader& piece, std::string_view a, std::string_view b, std::string_view c) {
+        for (int i = 0; i < 100 && !writer_->TryWritePiece(piece, a, b, c); ++i) {
+          writer_->Notify(Wake::kUrgent, 0);
+          writer_->WaitForRoom(piece.body_bytes, 100'000'000);
+        }
+        return true;
+      });
   writer_->Notify(Wake::kUrgent, 0);
 }
 
@@ -99,8 +99,8 @@ uint64_t WorkerProcess::Send(const pb::Command& command, std::string_view payloa
   return header.sequence;
 }
 
-std::optional<pb::Reply> WorkerProcess::Receive(
-    const std::function<bool(const pb::Reply&)>& wanted, BulkSpan* bulk) {
+std::optional<pb::Reply> WorkerProcess::Receive(const std::function<bool(const pb::Reply&)>& wanted,
+                                                BulkSpan* bulk) {
   const int64_t end = MonotonicNs() + int64_t{kPatienceMs} * 1'000'000;
   Frame frame;
   while (MonotonicNs() < end) {

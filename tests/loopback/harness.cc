@@ -156,12 +156,16 @@ void LoopbackClient::Sync() {
   Call(command);
 }
 
-std::string LoopbackClient::WaitForViolation() {
+void LoopbackClient::BreakReplyRing() {
+  reinterpret_cast<RingShared*>(reply_memory_.data())->consumed.store(uint64_t{1} << 50);
+}
+
+std::string LoopbackClient::WaitForViolation(bool poll) {
   const int64_t end = MonotonicNs() + kPatienceNs;
   while (!ended_ && MonotonicNs() < end) {
     reader_->Sleep(kSleepsForAny, 0, kBitWaiter, 100'000'000);
     reader_->Arm(kAwake);
-    Poll();
+    if (poll) Poll();
   }
   EXPECT_TRUE(ended_) << "the session goes on";
   return ended_ ? violation_ : "";

@@ -60,7 +60,9 @@ class LoopbackClient {
   // A command through and back, so that everything sent before has been handled.
   void Sync();
   // The violation that ended the session; waits for it.
-  std::string WaitForViolation();
+  std::string WaitForViolation(bool poll = true);
+  // Puts a cursor into the reply ring that no consumer can have.
+  void BreakReplyRing();
   bool ended() const { return ended_; }
 
   // The bytes of a span, in segments announced over the handle channel.

@@ -64,19 +64,18 @@ class ImageLoopbackTest : public LoopbackTest {
   uint64_t context_ = 0, queue_ = 0;
 };
 
-// Every kind of image keeps its contents through creation, large and small reads and writes: no kind
-// is moved with another's pitches.
+// Every kind of image keeps its contents through creation, large and small reads and writes: no
+// kind is moved with another's pitches.
 TEST_F(ImageLoopbackTest, EveryKindKeepsItsBytes) {
   struct Kind {
     pb::ImageDesc desc;
     std::vector<uint64_t> whole;
   };
-  for (const Kind& kind :
-       {Kind{Desc(CL_MEM_OBJECT_IMAGE1D, 9000), {9000, 1, 1}},
-        Kind{Desc(CL_MEM_OBJECT_IMAGE1D_ARRAY, 700, 0, 0, 2000), {700, 2000, 1}},
-        Kind{Desc(CL_MEM_OBJECT_IMAGE2D, 1100, 1200), {1100, 1200, 1}},
-        Kind{Desc(CL_MEM_OBJECT_IMAGE2D_ARRAY, 300, 200, 0, 20), {300, 200, 20}},
-        Kind{Desc(CL_MEM_OBJECT_IMAGE3D, 300, 200, 25), {300, 200, 25}}}) {
+  for (const Kind& kind : {Kind{Desc(CL_MEM_OBJECT_IMAGE1D, 9000), {9000, 1, 1}},
+                           Kind{Desc(CL_MEM_OBJECT_IMAGE1D_ARRAY, 700, 0, 0, 2000), {700, 2000, 1}},
+                           Kind{Desc(CL_MEM_OBJECT_IMAGE2D, 1100, 1200), {1100, 1200, 1}},
+                           Kind{Desc(CL_MEM_OBJECT_IMAGE2D_ARRAY, 300, 200, 0, 20), {300, 200, 20}},
+                           Kind{Desc(CL_MEM_OBJECT_IMAGE3D, 300, 200, 25), {300, 200, 25}}}) {
     const std::vector<uint64_t>& whole = kind.whole;
     const std::string bytes = Pattern(4 * whole[0] * whole[1] * whole[2]);
     const uint64_t image = MakeImage(context_, kind.desc, bytes);
@@ -193,11 +192,11 @@ TEST_F(ImageLoopbackTest, BadReadsAreRefused) {
     std::vector<uint64_t> region;
     cl_int status;
   };
-  for (const Case& c : {Case{image, {0, 1, 1}, CL_INVALID_VALUE},
-                        Case{image, {5, 1, 1}, CL_INVALID_VALUE},
-                        Case{image, {UINT64_MAX, UINT64_MAX, 2}, CL_INVALID_VALUE},
-                        Case{MakeBuffer(context_, 64), {1, 1, 1}, CL_INVALID_VALUE},
-                        Case{queue_, {1, 1, 1}, CL_INVALID_MEM_OBJECT}}) {
+  for (const Case& c :
+       {Case{image, {0, 1, 1}, CL_INVALID_VALUE}, Case{image, {5, 1, 1}, CL_INVALID_VALUE},
+        Case{image, {UINT64_MAX, UINT64_MAX, 2}, CL_INVALID_VALUE},
+        Case{MakeBuffer(context_, 64), {1, 1, 1}, CL_INVALID_VALUE},
+        Case{queue_, {1, 1, 1}, CL_INVALID_MEM_OBJECT}}) {
     pb::Command command;
     pb::EnqueueReadImage& body = *command.mutable_enqueue_read_image();
     const uint64_t event = On(body.mutable_on(), queue_);

@@ -82,6 +82,17 @@ TEST_F(InfoLoopbackTest, EveryKindAsksItsFunction) {
             CL_PROFILING_INFO_NOT_AVAILABLE);
 }
 
+// No handle of the driver ever crosses the wire: such queries are refused unasked.
+TEST_F(InfoLoopbackTest, HandlesAreNotTold) {
+  const uint64_t context = MakeContext();
+  const uint64_t event = MakeUserEvent(context);
+  EXPECT_EQ(Get(pb::GetInfo::EVENT, event, CL_EVENT_CONTEXT).status(), CL_INVALID_VALUE);
+  EXPECT_EQ(Get(pb::GetInfo::CONTEXT, context, CL_CONTEXT_DEVICES).status(), CL_INVALID_VALUE);
+  EXPECT_EQ(Get(pb::GetInfo::MEMORY, MakeBuffer(context, 8), CL_MEM_HOST_PTR).status(),
+            CL_INVALID_VALUE);
+  EXPECT_EQ(fake_->Count("clGetContextInfo") + fake_->Count("clGetMemObjectInfo"), 0u);
+}
+
 // All binaries of a program come one after the other.
 TEST_F(InfoLoopbackTest, Binaries) {
   const uint64_t program = MakeProgram(MakeContext(), "src");

@@ -87,8 +87,8 @@ TEST_F(KernelLoopbackTest, BadArgumentFailsTheLaunch) {
   EXPECT_EQ(fake_->Count("clEnqueueNDRangeKernel"), 0u);
 }
 
-// Bytes are never taken for a handle, nor a handle given where bytes belong: the driver would follow
-// a pointer of the client's, or the kernel would see one of ours.
+// Bytes are never taken for a handle, nor a handle given where bytes belong: the driver would
+// follow a pointer of the client's, or the kernel would see one of ours.
 TEST_F(KernelLoopbackTest, ArgumentsKeepTheirKind) {
   pb::KernelArg forged;
   forged.set_index(0);

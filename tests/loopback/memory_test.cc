@@ -249,9 +249,11 @@ TEST_F(MemoryLoopbackTest, FailedTransfersDoNotStarveOthers) {
   const uint64_t queue = MakeQueue(context);
   const std::string bytes = Pattern(16 << 20);
   const uint64_t mem = MakeBuffer(context, bytes.size());
-  for (int i = 0; i < 12; ++i) {
+  for (unsigned i = 0; i < 12; ++i) {
     fake_->FailNext("clEnqueueReadBuffer", CL_OUT_OF_RESOURCES, /*skip=*/1);
     EXPECT_EQ(Completed(Read(queue, mem, 0, bytes.size())).status(), CL_OUT_OF_RESOURCES);
+    // The other chunks, so that the next failure is for the next transfer.
+    client_->WaitUntil([&] { return fake_->Count("clEnqueueReadBuffer") == 4u * (i + 1); });
   }
   client_->TakeAll();
   EXPECT_EQ(Feed(Write(queue, mem, 0, {}, bytes.size()), bytes).status(), CL_COMPLETE);

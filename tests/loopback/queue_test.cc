@@ -98,6 +98,7 @@ TEST_F(QueueLoopbackTest, FinishWaitsForAll) {
     EXPECT_EQ(Completed(finish).status(), CL_COMPLETE);
     EXPECT_EQ(runs, 5);
     fake_->set_on_kernel(nullptr);
+    client_->TakeAll();
   }
 }
 

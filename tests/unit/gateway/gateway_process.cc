@@ -57,9 +57,6 @@ UniqueFd FileWith(const std::string& content) {
 
 }  // namespace
 
-// --- Worker
-// ------------------------------------------------------------------------------------------------------
-
 void PlayedWorker::OfferRings() {
   HandleMessage offer = {};
   offer.magic = kHandleMagic;
@@ -122,9 +119,6 @@ void PlayedWorker::AwaitClientsEnd() {
   char byte;
   EXPECT_EQ(::recv(channel_.get(), &byte, 1, 0), 0);
 }
-
-// --- Gateway and broker
-// ------------------------------------------------------------------------------------------
 
 GatewayProcess::GatewayProcess(const Options& options) : options_(options) {
   ::signal(SIGPIPE, SIG_IGN);
@@ -248,9 +242,6 @@ uint64_t GatewayProcess::PeakMemoryBytes() const {
   EXPECT_NE(kilobytes, 0u) << status;
   return kilobytes * 1024;
 }
-
-// --- Clients
-// -----------------------------------------------------------------------------------------------------
 
 bool AwaitFrame(RemoteTransport* transport, Frame* frame) {
   while (!transport->Receive(frame)) {

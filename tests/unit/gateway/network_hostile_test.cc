@@ -142,15 +142,37 @@ TEST_F(NetworkHostileTest, OversizedMessageEndsItsSession) {
   EXPECT_EQ(client.AwaitEnd().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
 }
 
-// A client that leaves while its session is being opened leaves nothing behind.
+// A client that leaves while its session is being opened leaves nothing behind: its worker ends.
 TEST_F(NetworkHostileTest, EarlyExitLeavesNothing) {
   for (int i = 0; i < 20; ++i) {
-    RawClient client(gateway_.endpoint(), kStream);
-    v1::ClientMessage open;
-    open.mutable_open();
-    ASSERT_TRUE(client.Write(open.SerializeAsString()));
-    if (i % 2 == 0) continue;
-    const std::unique_ptr<PlayedWorker> worker = gateway_.TakeWorker();
+    std::unique_ptr<PlayedWorker> worker;
+    {
+      RawClient client(gateway_.endpoint(), kStream);
+      v1::ClientMessage open;
+      open.mutable_open();
+      ASSERT_TRUE(client.Write(open.SerializeAsString()));
+      worker = gateway_.TakeWorker();
+    }
+    worker->AwaitClientsEnd();
+  }
+}
+
+// As above, where the client leaves before the worker has offered anything.
+TEST(NetworkSlowWorkerTest, EarlyExitLeavesNothing) {
+  GatewayProcess::Options options;
+  options.offer_rings = false;
+  GatewayProcess gateway(options);
+  for (int i = 0; i < 5; ++i) {
+    std::unique_ptr<PlayedWorker> worker;
+    {
+      RawClient client(gateway.endpoint(), kStream);
+      v1::ClientMessage open;
+      open.mutable_open();
+      ASSERT_TRUE(client.Write(open.SerializeAsString()));
+      worker = gateway.TakeWorker();
+    }
+    worker->OfferRings();
+    worker->AwaitClientsEnd();
   }
 }
 

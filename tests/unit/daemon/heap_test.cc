@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/heap.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "broker/os/local_socket.h"
+#include "proto/handle_messages.h"
+
+namespace sluice {
+namespace {
+
+class HeapTest : public ::testing::Test {
+ protected:
+  HeapTest() : ends_(*CreateSocketPair()) {}
+
+  // The announcements that have come so far.
+  std::vector<HandleMessage> Announced() {
+    std::vector<HandleMessage> messages;
+    while (WaitReadable(ends_.second.get(), 0).ok()) {
+      HandleMessage message;
+      std::vector<UniqueFd> fds;
+      const auto size = ReceiveMessage(ends_.second.get(), &message, sizeof(message), &fds, 1);
+      if (!size.ok() || *size != sizeof(message)) break;
+      EXPECT_EQ(fds.size(), 1u);
+      EXPECT_TRUE(VerifySharedMemory(fds[0].get(), message.size).ok());
+      messages.push_back(message);
+    }
+    return messages;
+  }
+
+  std::pair<UniqueFd, UniqueFd> ends_;
+};
+
+// A segment is announced, sealed and with its size, before any span of it is given out.
+TEST_F(HeapTest, SegmentsAreAnnouncedFirst) {
+  Heap heap(ends_.first.get(), uint64_t{1} << 40);
+  const absl::StatusOr<HeapSpan> span = heap.Allocate(100);
+  ASSERT_TRUE(span.ok());
+  const std::vector<HandleMessage> messages = Announced();
+  ASSERT_EQ(messages.size(), 1u);
+  EXPECT_EQ(messages[0].magic, kHandleMagic);
+  EXPECT_EQ(messages[0].type, HandleMessageType::kHeapSegment);
+  EXPECT_EQ(messages[0].segment, span->segment);
+  EXPECT_GE(messages[0].size, span->offset + span->size);
+}
+
+// A span larger than a usual segment gets a segment of its own size.
+TEST_F(HeapTest, LargeSpansGetLargeSegments) {
+  Heap heap(ends_.first.get(), uint64_t{1} << 40);
+  const absl::StatusOr<HeapSpan> span = heap.Allocate(200 << 20);
+  ASSERT_TRUE(span.ok());
+  span->data[span->size - 1] = 1;
+  EXPECT_GE(Announced().at(0).size, uint64_t{200} << 20);
+}
+
+// Spans never overlap, are aligned to pages and zero, in whatever order they come and go.
+TEST_F(HeapTest, SpansAreDisjointAndZero) {
+  Heap heap(ends_.first.get(), uint64_t{1} << 40);
+  std::mt19937 random(7);
+  std::vector<HeapSpan> live;
+  for (int i = 0; i < 2000; ++i) {
+    if (live.size() > 40 || (!live.empty() && random() % 3 == 0)) {
+      const size_t at = random() % live.size();
+      heap.Free(live[at]);
+      live.erase(live.begin() + static_cast<ptrdiff_t>(at));
+      continue;
+    }
+    const absl::StatusOr<HeapSpan> span = heap.Allocate(1 + random() % 200000);
+    ASSERT_TRUE(span.ok());
+    EXPECT_EQ(span->offset % 4096, 0u);
+    EXPECT_EQ(std::count(span->data, span->data + span->size, 0),
+              static_cast<ptrdiff_t>(span->size));
+    std::memset(span->data, 0xff, span->size);
+    for (const HeapSpan& other : live) {
+      EXPECT_TRUE(other.segment != span->segment || other.offset + other.size <= span->offset ||
+                  span->offset + span->size <= other.offset);
+    }
+    live.push_back(*span);
+  }
+  for (const HeapSpan& span : live) heap.Free(span);
+  EXPECT_EQ(heap.used_bytes(), 0u);
+  // All of it has grown together again: one segment holds it.
+  EXPECT_TRUE(heap.Allocate(64 << 20).ok());
+  EXPECT_EQ(Announced().size(), 1u);
+}
+
+// Nothing is given out over the limit, not even by sizes that wrap, and freeing makes room again.
+TEST_F(HeapTest, LimitHolds) {
+  Heap heap(ends_.first.get(), 1 << 20);
+  EXPECT_FALSE(heap.Allocate(0).ok());
+  EXPECT_FALSE(heap.Allocate((1 << 20) + 1).ok());
+  EXPECT_FALSE(heap.Allocate(UINT64_MAX).ok());
+  EXPECT_FALSE(heap.Allocate(UINT64_MAX - 4000).ok());
+  const absl::StatusOr<HeapSpan> all = heap.Allocate(1 << 20);
+  ASSERT_TRUE(all.ok());
+  EXPECT_FALSE(heap.Allocate(1).ok());
+  heap.Free(*all);
+  EXPECT_TRUE(heap.Allocate(1).ok());
+}
+
+// A limit of everything is a limit that lets things through.
+TEST_F(HeapTest, NoLimitIsNoRefusal) {
+  Heap heap(ends_.first.get(), UINT64_MAX);
+  EXPECT_TRUE(heap.Allocate(5000).ok());
+  EXPECT_FALSE(heap.Allocate(UINT64_MAX - 100).ok());
+}
+
+// When the client is gone there is no new segment, and that is an error, not a crash.
+TEST_F(HeapTest, ClientGone) {
+  ends_.second.reset();
+  Heap heap(ends_.first.get(), 1 << 20);
+  EXPECT_FALSE(heap.Allocate(1).ok());
+  EXPECT_EQ(heap.used_bytes(), 0u);
+}
+
+}  // namespace
+}  // namespace sluice

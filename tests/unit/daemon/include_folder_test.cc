@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/include_folder.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+namespace sluice {
+namespace {
+
+namespace fs = std::filesystem;
+
+pb::BuildProgram Files(const std::vector<std::string>& paths) {
+  pb::BuildProgram build;
+  for (const std::string& path : paths) {
+    build.add_include_files()->set_path(path);
+    build.mutable_include_files(build.include_files_size() - 1)->set_contents("of " + path);
+  }
+  return build;
+}
+
+std::string Rewrite(const IncludeFolder& folder, const std::string& options,
+                    const std::vector<std::string>& directories) {
+  pb::BuildProgram build;
+  for (const std::string& directory : directories) build.add_include_directories(directory);
+  return folder.RewriteOptions(options, build.include_directories());
+}
+
+// Files lie under the folder at their paths, the options lead there, and nothing is left
+// afterwards.
+TEST(IncludeFolderTest, FilesComeAndGo) {
+  std::string root;
+  {
+    IncludeFolder folder;
+    ASSERT_TRUE(folder.Write(Files({"/app/x.h", "/app/sub/y.h"}).include_files()).ok());
+    const std::string options = Rewrite(folder, "-I/app", {"/app"});
+    ASSERT_EQ(options.substr(0, 2), "-I");
+    root = options.substr(2, options.size() - 2 - std::string("/app").size());
+    std::ifstream in(root + "/app/sub/y.h");
+    EXPECT_EQ(std::string(std::istreambuf_iterator<char>(in), {}), "of /app/sub/y.h");
+  }
+  EXPECT_FALSE(fs::exists(root));
+}
+
+// A path that is not absolute and plain is a violation, and nothing is written for it.
+TEST(IncludeFolderTest, OtherPathsAreRefused) {
+  for (const std::string& path :
+       {std::string(""), std::string("/"), std::string("relative"), std::string("/a/../b"),
+        std::string("/.."), std::string("/a//b"), std::string("/a/./b"), std::string("/a/"),
+        std::string("/a\0b", 4), std::string("//etc/passwd")}) {
+    IncludeFolder folder;
+    EXPECT_FALSE(folder.Write(Files({path}).include_files()).ok()) << path;
+  }
+}
+
+// Only whole paths in the options are moved, the longest first, in every way they are written.
+TEST(IncludeFolderTest, OptionsAreRewrittenByWholePaths) {
+  IncludeFolder folder;
+  ASSERT_TRUE(folder.Write(Files({"/inc/x.h"}).include_files()).ok());
+  const std::string root =
+      Rewrite(folder, "/inc", {"/inc"}).substr(0, Rewrite(folder, "/inc", {"/inc"}).size() - 4);
+  const std::vector<std::string> directories = {"/inc", "/inc/deep"};
+  EXPECT_EQ(Rewrite(folder, "-I/inc -I /inc/deep -I\"/inc\"", directories),
+            "-I" + root + "/inc -I " + root + "/inc/deep -I\"" + root + "/inc\"");
+  EXPECT_EQ(Rewrite(folder, "-I/include -DX=a/inc -I/other/inc", directories),
+            "-I/include -DX=a/inc -I/other/inc");
+  EXPECT_EQ(Rewrite(folder, "-I/inc/more", directories), "-I" + root + "/inc/more");
+}
+
+// Without files nothing is made and nothing is changed.
+TEST(IncludeFolderTest, NoFilesNoFolder) {
+  IncludeFolder folder;
+  ASSERT_TRUE(folder.Write(pb::BuildProgram().include_files()).ok());
+  EXPECT_EQ(Rewrite(folder, "-I/inc", {"/inc"}), "-I/inc");
+}
+
+// Files that get into each other's way are no reason to fail, or to write elsewhere.
+TEST(IncludeFolderTest, FileAndFolderOfOneName) {
+  IncludeFolder folder;
+  EXPECT_TRUE(folder.Write(Files({"/a", "/a/b", "/a"}).include_files()).ok());
+}
+
+}  // namespace
+}  // namespace sluice
