@@ -238,11 +238,13 @@ TEST_F(EventCallbackTest, CallbackBlocks) {
 struct Release {
   cl_event gate = nullptr;
   std::atomic<cl_int> code{77};
+  std::atomic<int> calls{0};
 };
 
 void CL_CALLBACK OpenGate(cl_event, cl_int, void* data) {
   auto* release = static_cast<Release*>(data);
   release->code = clSetUserEventStatus(release->gate, CL_COMPLETE);
+  ++release->calls;
 }
 
 // A callback may set a user event that other work waits for.
@@ -258,6 +260,8 @@ TEST_F(EventCallbackTest, CallbackSetsAUserEvent) {
   ASSERT_EQ(clSetEventCallback(first, CL_COMPLETE, &OpenGate, &release), CL_SUCCESS);
   ASSERT_EQ(clFlush(queue()), CL_SUCCESS);
   EXPECT_EQ(clWaitForEvents(1, held.AsList()), CL_SUCCESS);
+  // The wait may be over before the call inside the callback has returned.
+  AwaitCalls(release.calls, 1);
   EXPECT_EQ(release.code.load(), CL_SUCCESS);
 }
 
