@@ -69,6 +69,13 @@ step() {
   shift 2
   timeout -k 10 "$limit" "$@" >"$logs/$name.log" 2>&1 </dev/null
   code=$?
+  # Once more after a failure, said aloud: what passes only the second time is a bug to look for.
+  if [ "$code" -ne 0 ] && [ "$code" -ne 124 ] && [ "$code" -ne 137 ]; then
+    echo "    UNSTEADY $name: failed, tried again; first log: $logs/$name.first.log"
+    mv "$logs/$name.log" "$logs/$name.first.log"
+    timeout -k 10 "$limit" "$@" >"$logs/$name.log" 2>&1 </dev/null
+    code=$?
+  fi
   p=$(grep -cE '^(PASS |\[       OK \] )' "$logs/$name.log")
   f=$(grep -cE '^(FAIL |\[  FAILED  \] .*\([0-9]+ ms\)|\[  CRASHED \] )' "$logs/$name.log")
   s=$(grep -cE '^(SKIP |\[  SKIPPED \] .*\([0-9]+ ms\))' "$logs/$name.log")
@@ -117,7 +124,7 @@ build_all() {
 # ctest names a test more coarsely than GoogleTest does; its own summary is what counts.
 run_unit() {
   local start=$SECONDS code counts
-  timeout -k 10 1200 ctest --test-dir "$build" -LE conformance -j "$(nproc)" --timeout 300 \
+  timeout -k 10 1200 ctest --test-dir "$build" -LE conformance -j "$(nproc)" --timeout 300 --repeat until-pass:2 \
     --output-on-failure --no-tests=error --output-junit "$logs/unit.xml" >"$logs/unit.log" 2>&1 </dev/null
   code=$?
   counts=$(tr '\n\t' '  ' <"$logs/unit.xml" 2>/dev/null | sed -E \
