@@ -127,7 +127,14 @@ cl_int CL_API_CALL fake_clGetHostTimer(cl_device_id, cl_ulong* host) {
 
 cl_context CL_API_CALL fake_clCreateContext(
     const cl_context_properties* properties, cl_uint count, const cl_device_id* devices,
-    void(CL_CALLBACK*)(const char*, const void*, size_t, void*), void*, cl_int* status) {
+    void(CL_CALLBACK*)(const char*, const void*, size_t, void*), void* notify_data,
+    cl_int* status) {
+  // As a real driver might: it keeps the pointer beyond the context.
+  static auto& kept = *new std::vector<void*>;
+  {
+    const std::lock_guard lock(g_runtime->mu);
+    kept.push_back(notify_data);
+  }
   size_t length = 0;
   while (properties != nullptr && properties[length] != 0) length += 2;
   Note("properties", reinterpret_cast<const size_t*>(properties), length);
