@@ -23,6 +23,7 @@ build_packages=(
   libssl-dev openssl                                        # TLS; certificates for a first try
   opencl-headers opencl-clhpp-headers ocl-icd-opencl-dev
   ocl-icd-libopencl1                                        # the loader that applications and workers use
+  libvulkan-dev                                             # headers: exportable memory; opened at run time if it is there
   pocl-opencl-icd                                           # the embedded default driver: the CPU
   clinfo                                                    # what quickstart shows
 )
@@ -32,6 +33,8 @@ test_packages=(
   libclblast-dev libviennacl-dev                            # libraries that real clients are built on
   netpbm                                                    # makes and reads the test picture
   bubblewrap                                                # the sandboxed client
+  libvulkan1 mesa-vulkan-drivers                            # exportable memory without a GPU: lavapipe
+  libegl-dev libgl-dev libegl1 libgl1-mesa-dri              # OpenGL without a display: llvmpipe
   python3 procps
   iperf3 iproute2                                           # shaped links in the benchmark
 )

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Memory of a graphics device that other processes and other APIs can open: OpenGL through
+// GL_EXT_memory_object_fd, OpenCL through cl_khr_external_memory_opaque_fd. Made with Vulkan, whose
+// loader is opened at run time: a machine without it has no such memory, and the status says so.
+// The device is chosen by its UUID, which the APIs agree on; for an OpenCL device on the CPU it is
+// the Vulkan device that runs there (lavapipe), whose memory is the host's.
+//
+// Who owns it: a worker (the shadows of its client's GL objects), or the allocator. An exported
+// descriptor is a new one each time and belongs to the caller; what it refers to lives as long as
+// any process holds it. Nothing here comes from a peer but sizes, which are bounded by the device's
+// limits; whoever opens an exported descriptor can read and write all of the memory.
+//
+// Thread-safe, all of it. No call waits for the device. Never map an exported descriptor: its bytes
+// are the driver's business (lavapipe's begin with a header of its own). host() is the memory.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "broker/os/scoped_handle.h"
+
+namespace sluice {
+
+// As in CL_DEVICE_UUID_KHR, GL_DEVICE_UUID_EXT and VkPhysicalDeviceIDProperties.
+using DeviceUuid = std::array<uint8_t, 16>;
+
+// Lower-case hexadecimal, for messages.
+std::string UuidText(const DeviceUuid& uuid);
+
+// What an exported descriptor is. An opaque one can be opened only by the same driver on the same
+// device; a dma-buf by any that takes its layout.
+enum class ExternalHandle { kOpaqueFd, kDmaBuf };
+
+class ExternalMemoryDevice;
+
+// One allocation. Its bytes are zero at first where the host can reach them; elsewhere they are
+// whatever the device had there, and must be overwritten before anybody else may see them.
+class ExternalMemory {
+ public:
+  ~ExternalMemory();
+  ExternalMemory(const ExternalMemory&) = delete;
+  ExternalMemory& operator=(const ExternalMemory&) = delete;
+
+  uint64_t size_bytes() const { return size_bytes_; }  // What was asked for.
+  // What an importer names as the size of the memory. Larger than size_bytes by some slack:
+  // llvmpipe takes no buffer that fills the imported memory.
+  uint64_t allocation_bytes() const { return allocation_bytes_; }
+  ExternalHandle kind() const { return kind_; }
+  bool dedicated() const { return dedicated_; }      // An importer must say so as well.
+  uint64_t row_pitch() const { return row_pitch_; }  // Of an image.
+  uint64_t offset() const { return offset_; }        // Of an image's first row.
+  // Where the memory is mapped in this process; null unless the device shares the host's memory.
+  uint8_t* host() const { return host_; }
+
+  absl::StatusOr<UniqueFd> Export() const;
+
+ private:
+  friend class ExternalMemoryDevice;
+  explicit ExternalMemory(std::shared_ptr<const ExternalMemoryDevice> device);
+
+  struct Objects;
+  const std::shared_ptr<const ExternalMemoryDevice> device_;
+  const std::unique_ptr<Objects> objects_;
+  uint64_t size_bytes_ = 0;
+  uint64_t allocation_bytes_ = 0;
+  uint64_t row_pitch_ = 0;
+  uint64_t offset_ = 0;
+  ExternalHandle kind_ = ExternalHandle::kOpaqueFd;
+  bool dedicated_ = false;
+  uint8_t* host_ = nullptr;
+};
+
+// A binary semaphore for GL_EXT_semaphore_fd and cl_khr_external_semaphore_opaque_fd.
+class ExternalSemaphore {
+ public:
+  ~ExternalSemaphore();
+  ExternalSemaphore(const ExternalSemaphore&) = delete;
+  ExternalSemaphore& operator=(const ExternalSemaphore&) = delete;
+
+  absl::StatusOr<UniqueFd> Export() const;
+
+ private:
+  friend class ExternalMemoryDevice;
+  explicit ExternalSemaphore(std::shared_ptr<const ExternalMemoryDevice> device);
+
+  struct Objects;
+  const std::shared_ptr<const ExternalMemoryDevice> device_;
+  const std::unique_ptr<Objects> objects_;
+};
+
+// A 2D image with rows one after the other (linear tiling).
+struct ExternalImageShape {
+  uint32_t width = 0;
+  uint32_t height = 0;
+  uint32_t vulkan_format = 0;  // A VkFormat.
+};
+
+class ExternalMemoryDevice : public std::enable_shared_from_this<ExternalMemoryDevice> {
+ public:
+  // The device with this UUID; without one, the first that runs on the CPU. kNotFound: there is no
+  // Vulkan loader, or no such device; kUnimplemented: it exports no memory. The message names what
+  // is missing.
+  static absl::StatusOr<std::shared_ptr<ExternalMemoryDevice>> Open(
+      const std::optional<DeviceUuid>& uuid);
+  ~ExternalMemoryDevice();
+  ExternalMemoryDevice(const ExternalMemoryDevice&) = delete;
+  ExternalMemoryDevice& operator=(const ExternalMemoryDevice&) = delete;
+
+  const std::string& name() const { return name_; }
+  const DeviceUuid& device_uuid() const { return device_uuid_; }
+  const DeviceUuid& driver_uuid() const { return driver_uuid_; }
+  bool is_cpu() const { return is_cpu_; }
+  bool exports_dma_buf() const { return exports_dma_buf_; }
+  bool exports_semaphores() const { return exports_semaphores_; }
+
+  // kInvalidArgument: a size of 0 or over the device's limit; kUnimplemented: the device exports
+  // nothing of that kind; kResourceExhausted: no memory.
+  absl::StatusOr<std::unique_ptr<ExternalMemory>> AllocateBuffer(uint64_t size_bytes,
+                                                                 ExternalHandle kind) const;
+  absl::StatusOr<std::unique_ptr<ExternalMemory>> AllocateImage(const ExternalImageShape& shape,
+                                                                ExternalHandle kind) const;
+  // kUnimplemented: the device exports none.
+  absl::StatusOr<std::unique_ptr<ExternalSemaphore>> CreateSemaphore() const;
+
+ private:
+  friend class ExternalMemory;
+  friend class ExternalSemaphore;
+
+  struct Vulkan;  // The loader, its functions, instance and device.
+  explicit ExternalMemoryDevice(std::unique_ptr<Vulkan> vulkan);
+  // Whether the image must have an allocation to itself.
+  absl::StatusOr<bool> CheckImage(const ExternalImageShape& shape, ExternalHandle kind) const;
+  absl::Status Allocate(uint64_t bytes, uint32_t memory_types, ExternalMemory* memory) const;
+
+  const std::unique_ptr<Vulkan> vulkan_;
+  std::string name_;
+  DeviceUuid device_uuid_ = {};
+  DeviceUuid driver_uuid_ = {};
+  bool is_cpu_ = false;
+  bool exports_dma_buf_ = false;
+  bool exports_semaphores_ = false;
+};
+
+}  // namespace sluice

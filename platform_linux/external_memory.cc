@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/os/external_memory.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "platform_linux/vulkan_device.h"
+#include "proto/status_macros.h"
+
+namespace sluice {
+namespace {
+
+// llvmpipe refuses a GL buffer that fills the imported memory to its end.
+constexpr uint64_t kSlackBytes = 64 * 1024;
+// So that no sum of sizes can wrap, whatever a driver says of its limits.
+constexpr uint64_t kMostBytes = uint64_t{1} << 48;
+
+VkExternalMemoryHandleTypeFlagBits TypeOf(ExternalHandle kind) {
+  return kind == ExternalHandle::kDmaBuf ? VK_EXTERNAL_MEMORY_HANDLE_TYPE_DMA_BUF_BIT_EXT
+                                         : VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT;
+}
+
+constexpr VkImageUsageFlags kImageUsage =
+    VK_IMAGE_USAGE_TRANSFER_SRC_BIT | VK_IMAGE_USAGE_TRANSFER_DST_BIT;
+
+// Drivers differ in whether a descriptor they make is passed on to programs.
+UniqueFd TakeCloseOnExec(int fd) {
+  UniqueFd owned(fd);
+  ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+  return owned;
+}
+
+const char* NameOf(ExternalHandle kind) {
+  return kind == ExternalHandle::kDmaBuf ? "dma-buf" : "opaque descriptor";
+}
+
+}  // namespace
+
+struct ExternalMemory::Objects {
+  VkBuffer buffer = VK_NULL_HANDLE;
+  VkImage image = VK_NULL_HANDLE;
+  VkDeviceMemory memory = VK_NULL_HANDLE;
+};
+
+struct ExternalSemaphore::Objects {
+  VkSemaphore semaphore = VK_NULL_HANDLE;
+};
+
+std::string UuidText(const DeviceUuid& uuid) {
+  return absl::BytesToHexString(
+      absl::string_view(reinterpret_cast<const char*>(uuid.data()), uuid.size()));
+}
+
+ExternalMemoryDevice::ExternalMemoryDevice(std::unique_ptr<Vulkan> vulkan)
+    : vulkan_(std::move(vulkan)) {
+  bool unused_dedicated = false;
+  name_ = vulkan_->properties.deviceName;
+  std::copy_n(vulkan_->ids.deviceUUID, device_uuid_.size(), device_uuid_.begin());
+  std::copy_n(vulkan_->ids.driverUUID, driver_uuid_.size(), driver_uuid_.begin());
+  is_cpu_ = vulkan_->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
+  exports_dma_buf_ =
+      vulkan_->HasExtension(VK_EXT_EXTERNAL_MEMORY_DMA_BUF_EXTENSION_NAME) &&
+      vulkan_->BufferIsExportable(TypeOf(ExternalHandle::kDmaBuf), &unused_dedicated);
+  exports_semaphores_ = vulkan_->SemaphoreIsExportable();
+}
+
+ExternalMemoryDevice::~ExternalMemoryDevice() = default;
+
+absl::StatusOr<std::shared_ptr<ExternalMemoryDevice>> ExternalMemoryDevice::Open(
+    const std::optional<DeviceUuid>& uuid) {
+  auto vulkan = std::make_unique<Vulkan>();
+  RETURN_IF_ERROR(vulkan->OpenLoader());
+  RETURN_IF_ERROR(vulkan->ChoosePhysicalDevice(uuid));
+  RETURN_IF_ERROR(vulkan->CreateDevice());
+  bool unused_dedicated = false;
+  if (!vulkan->BufferIsExportable(TypeOf(ExternalHandle::kOpaqueFd), &unused_dedicated)) {
+    return absl::UnimplementedError(
+        absl::StrCat(vulkan->properties.deviceName, " exports no buffer as an opaque descriptor"));
+  }
+  return std::shared_ptr<ExternalMemoryDevice>(new ExternalMemoryDevice(std::move(vulkan)));
+}
+
+absl::Status ExternalMemoryDevice::Allocate(uint64_t bytes, uint32_t memory_types,
+                                            ExternalMemory* memory) const {
+  const Vulkan& vk = *vulkan_;
+  const std::optional<uint32_t> type = vk.MemoryType(memory_types);
+  if (!type.has_value()) {
+    return absl::UnimplementedError(absl::StrCat(name_, " has no memory of a kind that suits"));
+  }
+  auto dedicated =
+      VulkanStruct<VkMemoryDedicatedAllocateInfo>(VK_STRUCTURE_TYPE_MEMORY_DEDICATED_ALLOCATE_INFO);
+  dedicated.buffer = memory->objects_->buffer;
+  dedicated.image = memory->objects_->image;
+  auto exported = VulkanStruct<VkExportMemoryAllocateInfo>(
+      VK_STRUCTURE_TYPE_EXPORT_MEMORY_ALLOCATE_INFO, memory->dedicated_ ? &dedicated : nullptr);
+  exported.handleTypes = static_cast<VkExternalMemoryHandleTypeFlags>(TypeOf(memory->kind_));
+  auto allocate =
+      VulkanStruct<VkMemoryAllocateInfo>(VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO, &exported);
+  allocate.allocationSize = bytes;
+  allocate.memoryTypeIndex = *type;
+  const VkResult result =
+      vk.vkAllocateMemory(vk.device, &allocate, nullptr, &memory->objects_->memory);
+  if (result != VK_SUCCESS) {
+    memory->objects_->memory = VK_NULL_HANDLE;
+    return VulkanStatus(result, absl::StrCat("vkAllocateMemory of ", bytes, " bytes on ", name_));
+  }
+  memory->allocation_bytes_ = bytes;
+  if (!is_cpu_ || !vk.IsHostVisible(*type)) return absl::OkStatus();
+  void* mapped = nullptr;
+  RETURN_IF_ERROR(VulkanStatus(
+      vk.vkMapMemory(vk.device, memory->objects_->memory, 0, VK_WHOLE_SIZE, 0, &mapped),
+      "vkMapMemory"));
+  memory->host_ = static_cast<uint8_t*>(mapped);
+  std::memset(memory->host_, 0, bytes);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<ExternalMemory>> ExternalMemoryDevice::AllocateBuffer(
+    uint64_t size_bytes, ExternalHandle kind) const {
+  const Vulkan& vk = *vulkan_;
+  const uint64_t most = std::min(vk.max_allocation_bytes, kMostBytes);
+  if (size_bytes == 0 || size_bytes > most || kSlackBytes > most - size_bytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("exportable memory of ", size_bytes, " bytes; ", name_, " allows ", most));
+  }
+  std::unique_ptr<ExternalMemory> memory(new ExternalMemory(shared_from_this()));
+  memory->kind_ = kind;
+  memory->size_bytes_ = size_bytes;
+  if ((kind == ExternalHandle::kDmaBuf && !exports_dma_buf_) ||
+      !vk.BufferIsExportable(TypeOf(kind), &memory->dedicated_)) {
+    return absl::UnimplementedError(absl::StrCat(name_, " exports no buffer as a ", NameOf(kind)));
+  }
+  auto external = VulkanStruct<VkExternalMemoryBufferCreateInfo>(
+      VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO);
+  external.handleTypes = static_cast<VkExternalMemoryHandleTypeFlags>(TypeOf(kind));
+  auto create = VulkanStruct<VkBufferCreateInfo>(VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO, &external);
+  create.size = size_bytes + kSlackBytes;
+  create.usage = VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT |
+                 VK_BUFFER_USAGE_STORAGE_BUFFER_BIT;
+  create.sharingMode = VK_SHARING_MODE_EXCLUSIVE;
+  RETURN_IF_ERROR(VulkanStatus(
+      vk.vkCreateBuffer(vk.device, &create, nullptr, &memory->objects_->buffer), "vkCreateBuffer"));
+  auto dedicated =
+      VulkanStruct<VkMemoryDedicatedRequirements>(VK_STRUCTURE_TYPE_MEMORY_DEDICATED_REQUIREMENTS);
+  auto needs =
+      VulkanStruct<VkMemoryRequirements2>(VK_STRUCTURE_TYPE_MEMORY_REQUIREMENTS_2, &dedicated);
+  const VkBufferMemoryRequirementsInfo2 about = {
+      VK_STRUCTURE_TYPE_BUFFER_MEMORY_REQUIREMENTS_INFO_2, nullptr, memory->objects_->buffer};
+  vk.vkGetBufferMemoryRequirements2(vk.device, &about, &needs);
+  if (dedicated.requiresDedicatedAllocation != VK_FALSE) memory->dedicated_ = true;
+  RETURN_IF_ERROR(Allocate(needs.memoryRequirements.size, needs.memoryRequirements.memoryTypeBits,
+                           memory.get()));
+  RETURN_IF_ERROR(VulkanStatus(
+      vk.vkBindBufferMemory(vk.device, memory->objects_->buffer, memory->objects_->memory, 0),
+      "vkBindBufferMemory"));
+  return memory;
+}
+
+absl::StatusOr<bool> ExternalMemoryDevice::CheckImage(const ExternalImageShape& shape,
+                                                      ExternalHandle kind) const {
+  const Vulkan& vk = *vulkan_;
+  const VkPhysicalDeviceExternalImageFormatInfo external_info = {
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_IMAGE_FORMAT_INFO, nullptr, TypeOf(kind)};
+  const VkPhysicalDeviceImageFormatInfo2 info = {
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_IMAGE_FORMAT_INFO_2,
+      &external_info,
+      static_cast<VkFormat>(shape.vulkan_format),
+      VK_IMAGE_TYPE_2D,
+      VK_IMAGE_TILING_LINEAR,
+      kImageUsage,
+      0};
+  auto external = VulkanStruct<VkExternalImageFormatProperties>(
+      VK_STRUCTURE_TYPE_EXTERNAL_IMAGE_FORMAT_PROPERTIES);
+  auto answer = VulkanStruct<VkImageFormatProperties2>(VK_STRUCTURE_TYPE_IMAGE_FORMAT_PROPERTIES_2,
+                                                       &external);
+  const std::string what =
+      absl::StrCat("linear image of VkFormat ", shape.vulkan_format, " on ", name_);
+  RETURN_IF_ERROR(VulkanStatus(
+      vk.vkGetPhysicalDeviceImageFormatProperties2(vk.physical, &info, &answer), what));
+  const VkExternalMemoryFeatureFlags features =
+      external.externalMemoryProperties.externalMemoryFeatures;
+  if ((kind == ExternalHandle::kDmaBuf && !exports_dma_buf_) ||
+      (features & VK_EXTERNAL_MEMORY_FEATURE_EXPORTABLE_BIT) == 0) {
+    return absl::UnimplementedError(absl::StrCat(what, " cannot be exported as a ", NameOf(kind)));
+  }
+  const VkExtent3D& most = answer.imageFormatProperties.maxExtent;
+  if (shape.width == 0 || shape.height == 0 || shape.width > most.width ||
+      shape.height > most.height) {
+    return absl::InvalidArgumentError(absl::StrCat(shape.width, "x", shape.height,
+                                                   " exportable image; ", name_, " allows ",
+                                                   most.width, "x", most.height));
+  }
+  return (features & VK_EXTERNAL_MEMORY_FEATURE_DEDICATED_ONLY_BIT) != 0;
+}
+
+absl::StatusOr<std::unique_ptr<ExternalMemory>> ExternalMemoryDevice::AllocateImage(
+    const ExternalImageShape& shape, ExternalHandle kind) const {
+  const Vulkan& vk = *vulkan_;
+  std::unique_ptr<ExternalMemory> memory(new ExternalMemory(shared_from_this()));
+  memory->kind_ = kind;
+  ASSIGN_OR_RETURN(memory->dedicated_, CheckImage(shape, kind));
+  auto exported = VulkanStruct<VkExternalMemoryImageCreateInfo>(
+      VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_IMAGE_CREATE_INFO);
+  exported.handleTypes = static_cast<VkExternalMemoryHandleTypeFlags>(TypeOf(kind));
+  auto create = VulkanStruct<VkImageCreateInfo>(VK_STRUCTURE_TYPE_IMAGE_CREATE_INFO, &exported);
+  create.imageType = VK_IMAGE_TYPE_2D;
+  create.format = static_cast<VkFormat>(shape.vulkan_format);
+  create.extent = {shape.width, shape.height, 1};
+  create.mipLevels = 1;
+  create.arrayLayers = 1;
+  create.samples = VK_SAMPLE_COUNT_1_BIT;
+  create.tiling = VK_IMAGE_TILING_LINEAR;
+  create.usage = kImageUsage;
+  create.sharingMode = VK_SHARING_MODE_EXCLUSIVE;
+  create.initialLayout = VK_IMAGE_LAYOUT_UNDEFINED;
+  VkImage* const image = &memory->objects_->image;
+  RETURN_IF_ERROR(
+      VulkanStatus(vk.vkCreateImage(vk.device, &create, nullptr, image), "vkCreateImage"));
+  auto dedicated =
+      VulkanStruct<VkMemoryDedicatedRequirements>(VK_STRUCTURE_TYPE_MEMORY_DEDICATED_REQUIREMENTS);
+  auto needs =
+      VulkanStruct<VkMemoryRequirements2>(VK_STRUCTURE_TYPE_MEMORY_REQUIREMENTS_2, &dedicated);
+  const VkImageMemoryRequirementsInfo2 about = {VK_STRUCTURE_TYPE_IMAGE_MEMORY_REQUIREMENTS_INFO_2,
+                                                nullptr, *image};
+  vk.vkGetImageMemoryRequirements2(vk.device, &about, &needs);
+  if (dedicated.requiresDedicatedAllocation != VK_FALSE) memory->dedicated_ = true;
+  const uint64_t bytes = needs.memoryRequirements.size;
+  if (bytes > kMostBytes) return absl::InvalidArgumentError("the exportable image is too large");
+  // A dedicated allocation has exactly the image's size.
+  RETURN_IF_ERROR(Allocate(bytes + (memory->dedicated_ ? 0 : kSlackBytes),
+                           needs.memoryRequirements.memoryTypeBits, memory.get()));
+  RETURN_IF_ERROR(VulkanStatus(vk.vkBindImageMemory(vk.device, *image, memory->objects_->memory, 0),
+                               "vkBindImageMemory"));
+  const VkImageSubresource whole = {VK_IMAGE_ASPECT_COLOR_BIT, 0, 0};
+  VkSubresourceLayout layout = {};
+  vk.vkGetImageSubresourceLayout(vk.device, *image, &whole, &layout);
+  memory->size_bytes_ = bytes;
+  memory->row_pitch_ = layout.rowPitch;
+  memory->offset_ = layout.offset;
+  return memory;
+}
+
+ExternalMemory::ExternalMemory(std::shared_ptr<const ExternalMemoryDevice> device)
+    : device_(std::move(device)), objects_(std::make_unique<Objects>()) {}
+
+ExternalMemory::~ExternalMemory() {
+  const ExternalMemoryDevice::Vulkan& vk = *device_->vulkan_;
+  vk.vkDestroyBuffer(vk.device, objects_->buffer, nullptr);
+  vk.vkDestroyImage(vk.device, objects_->image, nullptr);
+  vk.vkFreeMemory(vk.device, objects_->memory, nullptr);  // Unmaps it, too.
+}
+
+absl::StatusOr<UniqueFd> ExternalMemory::Export() const {
+  const ExternalMemoryDevice::Vulkan& vk = *device_->vulkan_;
+  auto get = VulkanStruct<VkMemoryGetFdInfoKHR>(VK_STRUCTURE_TYPE_MEMORY_GET_FD_INFO_KHR);
+  get.memory = objects_->memory;
+  get.handleType = TypeOf(kind_);
+  int fd = -1;
+  RETURN_IF_ERROR(VulkanStatus(vk.vkGetMemoryFdKHR(vk.device, &get, &fd), "vkGetMemoryFdKHR"));
+  return TakeCloseOnExec(fd);
+}
+
+absl::StatusOr<std::unique_ptr<ExternalSemaphore>> ExternalMemoryDevice::CreateSemaphore() const {
+  if (!exports_semaphores_) {
+    return absl::UnimplementedError(
+        absl::StrCat(name_, " exports no semaphore (VK_KHR_external_semaphore_fd)"));
+  }
+  const Vulkan& vk = *vulkan_;
+  std::unique_ptr<ExternalSemaphore> semaphore(new ExternalSemaphore(shared_from_this()));
+  VkExportSemaphoreCreateInfo exported = {VK_STRUCTURE_TYPE_EXPORT_SEMAPHORE_CREATE_INFO, nullptr,
+                                          VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT};
+  const VkSemaphoreCreateInfo create = {VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, &exported, 0};
+  RETURN_IF_ERROR(VulkanStatus(
+      vk.vkCreateSemaphore(vk.device, &create, nullptr, &semaphore->objects_->semaphore),
+      "vkCreateSemaphore"));
+  return semaphore;
+}
+
+ExternalSemaphore::ExternalSemaphore(std::shared_ptr<const ExternalMemoryDevice> device)
+    : device_(std::move(device)), objects_(std::make_unique<Objects>()) {}
+
+ExternalSemaphore::~ExternalSemaphore() {
+  const ExternalMemoryDevice::Vulkan& vk = *device_->vulkan_;
+  vk.vkDestroySemaphore(vk.device, objects_->semaphore, nullptr);
+}
+
+absl::StatusOr<UniqueFd> ExternalSemaphore::Export() const {
+  const ExternalMemoryDevice::Vulkan& vk = *device_->vulkan_;
+  auto get = VulkanStruct<VkSemaphoreGetFdInfoKHR>(VK_STRUCTURE_TYPE_SEMAPHORE_GET_FD_INFO_KHR);
+  get.semaphore = objects_->semaphore;
+  get.handleType = VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT;
+  int fd = -1;
+  RETURN_IF_ERROR(
+      VulkanStatus(vk.vkGetSemaphoreFdKHR(vk.device, &get, &fd), "vkGetSemaphoreFdKHR"));
+  return TakeCloseOnExec(fd);
+}
+
+}  // namespace sluice
