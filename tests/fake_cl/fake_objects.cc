@@ -125,10 +125,11 @@ cl_int CL_API_CALL fake_clGetHostTimer(cl_device_id, cl_ulong* host) {
   return CL_SUCCESS;
 }
 
-cl_context CL_API_CALL fake_clCreateContext(
-    const cl_context_properties* properties, cl_uint count, const cl_device_id* devices,
-    void(CL_CALLBACK*)(const char*, const void*, size_t, void*), void* notify_data,
-    cl_int* status) {
+cl_context CL_API_CALL fake_clCreateContext(const cl_context_properties* properties, cl_uint count,
+                                            const cl_device_id* devices,
+                                            void(CL_CALLBACK*)(const char*, const void*, size_t,
+                                                               void*),
+                                            void* notify_data, cl_int* status) {
   // As a real driver might: it keeps the pointer beyond the context.
   static auto& kept = *new std::vector<void*>;
   {
