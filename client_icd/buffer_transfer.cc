@@ -11,13 +11,13 @@
 namespace sluice {
 namespace {
 
-// Queue and buffer of a transfer, checked together (section 5.2.2).
+// Queue and buffer of a transfer, checked together (section 5.2.2). `writes`: to the buffer.
 struct Target {
   Queue* queue = nullptr;
   MemObject* buffer = nullptr;
 };
 
-cl_int FindTarget(cl_command_queue queue_handle, cl_mem buffer_handle, Target* out) {
+cl_int FindTarget(cl_command_queue queue_handle, cl_mem buffer_handle, bool writes, Target* out) {
   out->queue = Queue::FromHost(queue_handle);
   if (out->queue == nullptr) return CL_INVALID_COMMAND_QUEUE;
   out->buffer = MemObject::FromBuffer(buffer_handle);
@@ -26,7 +26,8 @@ cl_int FindTarget(cl_command_queue queue_handle, cl_mem buffer_handle, Target* o
   if (&out->queue->context() != &out->buffer->context()) return CL_INVALID_CONTEXT;
   // CL_MISALIGNED_SUB_BUFFER_OFFSET if buffer is a sub-buffer whose offset is not aligned for the
   // queue's device.
-  return out->buffer->CheckAlignment(out->queue->device());
+  CL_RETURN_IF_ERROR(out->buffer->CheckAlignment(out->queue->device()));
+  return out->buffer->Use(writes);
 }
 
 // CL_INVALID_VALUE if the region specified by (offset, size) is out of bounds.
@@ -95,7 +96,7 @@ cl_int CL_API_CALL clEnqueueReadBuffer(cl_command_queue command_queue, cl_mem bu
                                        cl_uint num_events_in_wait_list,
                                        const cl_event* event_wait_list, cl_event* event) noexcept {
   Target target;
-  CL_RETURN_IF_ERROR(FindTarget(command_queue, buffer, &target));
+  CL_RETURN_IF_ERROR(FindTarget(command_queue, buffer, /*writes=*/false, &target));
   CL_RETURN_IF_ERROR(CheckRange(*target.buffer, offset, size));
   if (ptr == nullptr) return CL_INVALID_VALUE;
   CL_RETURN_IF_ERROR(target.buffer->CheckHostRead());
@@ -120,7 +121,7 @@ cl_int CL_API_CALL clEnqueueWriteBuffer(cl_command_queue command_queue, cl_mem b
                                         const void* ptr, cl_uint num_events_in_wait_list,
                                         const cl_event* event_wait_list, cl_event* event) noexcept {
   Target target;
-  CL_RETURN_IF_ERROR(FindTarget(command_queue, buffer, &target));
+  CL_RETURN_IF_ERROR(FindTarget(command_queue, buffer, /*writes=*/true, &target));
   CL_RETURN_IF_ERROR(CheckRange(*target.buffer, offset, size));
   if (ptr == nullptr) return CL_INVALID_VALUE;
   CL_RETURN_IF_ERROR(target.buffer->CheckHostWrite());
@@ -149,7 +150,7 @@ cl_int CL_API_CALL clEnqueueReadBufferRect(cl_command_queue command_queue, cl_me
                                            const cl_event* event_wait_list,
                                            cl_event* event) noexcept {
   Target target;
-  CL_RETURN_IF_ERROR(FindTarget(command_queue, buffer, &target));
+  CL_RETURN_IF_ERROR(FindTarget(command_queue, buffer, /*writes=*/false, &target));
   PitchedRect source{buffer_row_pitch, buffer_slice_pitch};
   PitchedRect host{host_row_pitch, host_slice_pitch};
   CL_RETURN_IF_ERROR(CheckRect(target, buffer_origin, host_origin, region, &source, &host, ptr));
@@ -172,7 +173,7 @@ cl_int CL_API_CALL clEnqueueWriteBufferRect(cl_command_queue command_queue, cl_m
                                             const cl_event* event_wait_list,
                                             cl_event* event) noexcept {
   Target target;
-  CL_RETURN_IF_ERROR(FindTarget(command_queue, buffer, &target));
+  CL_RETURN_IF_ERROR(FindTarget(command_queue, buffer, /*writes=*/true, &target));
   PitchedRect destination{buffer_row_pitch, buffer_slice_pitch};
   PitchedRect host{host_row_pitch, host_slice_pitch};
   CL_RETURN_IF_ERROR(
@@ -194,8 +195,8 @@ cl_int CL_API_CALL clEnqueueCopyBuffer(cl_command_queue command_queue, cl_mem sr
                                        const cl_event* event_wait_list, cl_event* event) noexcept {
   Target source;
   Target destination;
-  CL_RETURN_IF_ERROR(FindTarget(command_queue, src_buffer, &source));
-  CL_RETURN_IF_ERROR(FindTarget(command_queue, dst_buffer, &destination));
+  CL_RETURN_IF_ERROR(FindTarget(command_queue, src_buffer, /*writes=*/false, &source));
+  CL_RETURN_IF_ERROR(FindTarget(command_queue, dst_buffer, /*writes=*/true, &destination));
   CL_RETURN_IF_ERROR(CheckRange(*source.buffer, src_offset, size));
   CL_RETURN_IF_ERROR(CheckRange(*destination.buffer, dst_offset, size));
   // Section 5.2.2: CL_MEM_COPY_OVERLAP if src_buffer and dst_buffer are the same buffer or
@@ -225,8 +226,8 @@ cl_int CL_API_CALL clEnqueueCopyBufferRect(
     const cl_event* event_wait_list, cl_event* event) noexcept {
   Target source;
   Target destination;
-  CL_RETURN_IF_ERROR(FindTarget(command_queue, src_buffer, &source));
-  CL_RETURN_IF_ERROR(FindTarget(command_queue, dst_buffer, &destination));
+  CL_RETURN_IF_ERROR(FindTarget(command_queue, src_buffer, /*writes=*/false, &source));
+  CL_RETURN_IF_ERROR(FindTarget(command_queue, dst_buffer, /*writes=*/true, &destination));
   // Section 5.2.2: CL_INVALID_VALUE if src_origin, dst_origin, or region is NULL, or a pitch does
   // not suit the region.
   if (src_origin == nullptr || dst_origin == nullptr || region == nullptr) return CL_INVALID_VALUE;
@@ -262,7 +263,7 @@ cl_int CL_API_CALL clEnqueueFillBuffer(cl_command_queue command_queue, cl_mem bu
                                        size_t size, cl_uint num_events_in_wait_list,
                                        const cl_event* event_wait_list, cl_event* event) noexcept {
   Target target;
-  CL_RETURN_IF_ERROR(FindTarget(command_queue, buffer, &target));
+  CL_RETURN_IF_ERROR(FindTarget(command_queue, buffer, /*writes=*/true, &target));
   CL_RETURN_IF_ERROR(CheckRange(*target.buffer, offset, size));
   // Section 5.2.3: CL_INVALID_VALUE if pattern is NULL or if pattern_size is 0 or not one of {1, 2,
   // 4, ..., 128}, or if offset and size are not a multiple of pattern_size.
@@ -306,6 +307,7 @@ cl_int CL_API_CALL clEnqueueMigrateMemObjects(cl_command_queue command_queue,
     // CL_INVALID_MEM_OBJECT if any of the memory objects is not valid.
     if (memory == nullptr) return CL_INVALID_MEM_OBJECT;
     if (&memory->context() != &queue->context()) return CL_INVALID_CONTEXT;
+    CL_RETURN_IF_ERROR(memory->Use((flags & CL_MIGRATE_MEM_OBJECT_CONTENT_UNDEFINED) != 0));
     body.add_mem_ids(memory->id());
   }
   body.set_flags(flags);

@@ -10,6 +10,7 @@
 #include "client_icd/endpoint.h"
 #include "client_icd/info.h"
 #include "client_icd/queue.h"
+#include "client_icd/sharing/shared_object.h"
 
 namespace sluice {
 namespace {
@@ -125,7 +126,8 @@ Context::Context(std::shared_ptr<Session> session, Platform* platform,
       devices_(std::move(devices)),
       properties_(std::move(properties)),
       notify_(notify),
-      user_data_(user_data) {
+      user_data_(user_data),
+      shared_registry_(std::make_shared<sharing::SharedRegistry>()) {
   for (const Ref<Device>& device : devices_) device_pointers_.push_back(device.get());
 }
 
@@ -161,6 +163,17 @@ cl_command_queue Context::DefaultDeviceQueue(const Device* device) {
   }
   const Ref<Object> queue = session_->FindObject(queue_id, ObjectKind::kQueue);
   return queue ? static_cast<Queue*>(queue.get())->handle() : nullptr;
+}
+
+void Context::AddInterop(sharing::Api api, std::shared_ptr<void> interop) {
+  interops_.emplace_back(api, std::move(interop));
+}
+
+void* Context::Interop(sharing::Api api) const {
+  for (const auto& [one, interop] : interops_) {
+    if (one == api) return interop.get();
+  }
+  return nullptr;
 }
 
 void Context::QueueNotify(std::string message, std::string private_info) {

@@ -19,6 +19,11 @@
 
 namespace sluice {
 
+namespace sharing {
+class SharedRegistry;
+enum class Api;
+}  // namespace sharing
+
 class Context : public ClObject<Context, cl_context, ObjectKind::kContext> {
  public:
   using Notify = void(CL_CALLBACK*)(const char* message, const void* info, size_t info_bytes,
@@ -47,6 +52,15 @@ class Context : public ClObject<Context, cl_context, ObjectKind::kContext> {
   void SetDefaultDeviceQueue(const Device* device, uint64_t queue_id);
   cl_command_queue DefaultDeviceQueue(const Device* device);
 
+  // What an API's adapter keeps for a context that was created for it (a GL context in the
+  // application's share group): added before the handle is given out, constant after.
+  void AddInterop(sharing::Api api, std::shared_ptr<void> interop);
+  // Null if the context was not created for that API.
+  void* Interop(sharing::Api api) const;
+  const std::shared_ptr<sharing::SharedRegistry>& shared_registry() const {
+    return shared_registry_;
+  }
+
   // Queues a call of the application's notify function, if it gave one.
   void QueueNotify(std::string message, std::string private_info);
 
@@ -58,6 +72,8 @@ class Context : public ClObject<Context, cl_context, ObjectKind::kContext> {
   const PropertyList properties_;
   const Notify notify_;
   void* const user_data_;
+  const std::shared_ptr<sharing::SharedRegistry> shared_registry_;
+  std::vector<std::pair<sharing::Api, std::shared_ptr<void>>> interops_;
   bool made_ = false;             // Set before the handle is given out, constant after.
   bool buffers_in_heap_ = false;  // As made_.
 

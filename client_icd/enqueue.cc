@@ -53,6 +53,11 @@ cl_int EnqueueCall::SubmitWrite(pb::Enqueue* on, const HostRegion& source, bool 
   return Post(on, {data, bytes}, blocking);
 }
 
+cl_int EnqueueCall::SubmitLateWrite(pb::Enqueue* on, const HostRegion& source) {
+  MakeEvent()->SetTransfer(Event::Direction::kFromHost, source);
+  return Post(on, {}, /*blocking=*/false);
+}
+
 cl_int EnqueueCall::SubmitRead(pb::Enqueue* on, const HostRegion& destination, bool blocking) {
   MakeEvent()->SetTransfer(Event::Direction::kToHost, destination);
   // Into a mapping: what is enqueued later, the unmap first of all, finds the data there.

@@ -38,6 +38,10 @@ class EnqueueCall {
   Queue& queue() const { return *queue_; }
   pb::Command& command() const { return *command_; }
 
+  // One more event to wait for, whatever its state: also one that has ended, where an empty list
+  // would mean everything.
+  void WaitAlso(const Event& event) { wait_ids_.push_back(event.id()); }
+
   // The object lives until the command has ended. Gives the command an event.
   void KeepUntilEnd(Ref<Object> object);
   // Runs in whichever thread ends the command's event, before the event counts as ended: short, no
@@ -52,6 +56,9 @@ class EnqueueCall {
   // The command takes its bytes from `source`: as payload if they are few, else the worker asks for
   // them.
   cl_int SubmitWrite(pb::Enqueue* on, const HostRegion& source, bool blocking);
+  // As SubmitWrite without blocking; the source is never read before the worker grants it room,
+  // which it does once the command may run.
+  cl_int SubmitLateWrite(pb::Enqueue* on, const HostRegion& source);
   // The command's bytes go to `destination`.
   cl_int SubmitRead(pb::Enqueue* on, const HostRegion& destination, bool blocking);
 

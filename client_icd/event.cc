@@ -166,9 +166,9 @@ cl_int WaitForAll(cl_uint count, const cl_event* list) {
   return result;
 }
 
-cl_int CreateUserEvent(cl_context context_handle, Ref<Event>* out) {
-  Context* context = Context::From(context_handle);
-  if (context == nullptr) return CL_INVALID_CONTEXT;
+}  // namespace
+
+cl_int MakeUserEvent(Context* context, Ref<Event>* out) {
   Ref<Event> event = Ref<Event>::Adopt(new Event(Ref<Context>(context)));
   ScopedCommand command;
   pb::CreateUserEvent& body = *command->mutable_create_user_event();
@@ -185,7 +185,19 @@ cl_int CreateUserEvent(cl_context context_handle, Ref<Event>* out) {
   return CL_SUCCESS;
 }
 
-}  // namespace
+cl_int EndUserEvent(Event* event, cl_int status) {
+  CommandStream& stream = event->session().stream();
+  ScopedCommand command;
+  pb::SetUserEventStatus& body = *command->mutable_set_user_event_status();
+  body.set_event_id(event->id());
+  body.set_status(status);
+  const bool posted = stream.Post(*command);
+  const Ref<Event> keep(event);
+  stream.Untrack(event);
+  event->End(posted ? status : CL_DEVICE_NOT_AVAILABLE, {});
+  stream.WakeWaiters();
+  return posted ? CL_SUCCESS : CL_DEVICE_NOT_AVAILABLE;
+}
 
 namespace api {
 
@@ -226,9 +238,11 @@ cl_int CL_API_CALL clReleaseEvent(cl_event handle) noexcept {
   return CL_SUCCESS;
 }
 
-cl_event CL_API_CALL clCreateUserEvent(cl_context context, cl_int* errcode_ret) noexcept {
+cl_event CL_API_CALL clCreateUserEvent(cl_context context_handle, cl_int* errcode_ret) noexcept {
+  Context* context = Context::From(context_handle);
+  if (context == nullptr) return Fail(errcode_ret, CL_INVALID_CONTEXT);
   Ref<Event> event;
-  const cl_int status = CreateUserEvent(context, &event);
+  const cl_int status = MakeUserEvent(context, &event);
   if (status != CL_SUCCESS) return Fail(errcode_ret, status);
   Succeed(errcode_ret);
   return event.Detach()->handle();
@@ -241,17 +255,7 @@ cl_int CL_API_CALL clSetUserEventStatus(cl_event handle, cl_int execution_status
   if (event == nullptr || !event->is_user()) return CL_INVALID_EVENT;
   if (execution_status > CL_COMPLETE) return CL_INVALID_VALUE;
   if (!event->ClaimUserStatus()) return CL_INVALID_OPERATION;
-  CommandStream& stream = event->session().stream();
-  ScopedCommand command;
-  pb::SetUserEventStatus& body = *command->mutable_set_user_event_status();
-  body.set_event_id(event->id());
-  body.set_status(execution_status);
-  const bool posted = stream.Post(*command);
-  const Ref<Event> keep(event);
-  stream.Untrack(event);
-  event->End(posted ? execution_status : CL_DEVICE_NOT_AVAILABLE, {});
-  stream.WakeWaiters();
-  return posted ? CL_SUCCESS : CL_DEVICE_NOT_AVAILABLE;
+  return EndUserEvent(event, execution_status);
 }
 
 cl_int CL_API_CALL clSetEventCallback(cl_event handle, cl_int command_exec_callback_type,

@@ -106,4 +106,10 @@ class Event : public ClObject<Event, cl_event, ObjectKind::kEvent> {
   std::vector<Registered> callbacks_ ABSL_GUARDED_BY(mu_);
 };
 
+// A user event: of the application, or of ours (a command waits for something on this side).
+// CL_DEVICE_NOT_AVAILABLE if the session is lost.
+cl_int MakeUserEvent(Context* context, Ref<Event>* out);
+// Ends a user event whose status has been claimed.
+cl_int EndUserEvent(Event* event, cl_int status);
+
 }  // namespace sluice

@@ -102,7 +102,9 @@ cl_int CheckImage(const Context& context, cl_mem_flags* flags, const cl_image_fo
   return SupportsImages(context) ? CL_SUCCESS : CL_INVALID_OPERATION;
 }
 
-ImageShape ShapeOf(const cl_image_format& format, const cl_image_desc& desc) {
+}  // namespace
+
+ImageShape MakeImageShape(const cl_image_format& format, const cl_image_desc& desc) {
   ImageShape shape;
   shape.format = format;
   shape.desc = desc;
@@ -118,6 +120,24 @@ ImageShape ShapeOf(const cl_image_format& format, const cl_image_desc& desc) {
   }
   return shape;
 }
+
+cl_int MakeImage(MemObject* memory, std::string_view contents) {
+  const MemObject* parent = memory->parent();
+  ScopedCommand command;
+  pb::CreateImage& body = *command->mutable_create_image();
+  body.set_mem_id(memory->id());
+  body.set_context_id(memory->context().id());
+  body.set_flags(WireMemFlags(memory->flags()) &
+                 ~(parent != nullptr ? cl_mem_flags{CL_MEM_ALLOC_HOST_PTR} : 0));
+  EncodeImageFormat(memory->image().format, body.mutable_format());
+  EncodeImageDesc(memory->image().desc, parent != nullptr ? parent->id() : 0, body.mutable_desc());
+  pb::Answer answer;
+  CL_RETURN_IF_ERROR(memory->stream().Call(*command, contents, &answer));
+  memory->SetMade(answer.memory());
+  return CL_SUCCESS;
+}
+
+namespace {
 
 // The initial contents, tightly packed; CL_INVALID_IMAGE_SIZE if they cannot be counted or sent.
 cl_int PackContents(const ImageShape& shape, const void* host_ptr, std::string* packed) {
@@ -148,28 +168,18 @@ cl_mem CreateImage(cl_context context_handle, const cl_mem_properties* propertie
   cl_int status = CheckImage(*context, &flags, format, desc, host_ptr, &parent);
   std::string contents;
   if (status == CL_SUCCESS && host_ptr != nullptr)
-    status = PackContents(ShapeOf(*format, *desc), host_ptr, &contents);
+    status = PackContents(MakeImageShape(*format, *desc), host_ptr, &contents);
   if (status != CL_SUCCESS) return Fail(errcode_ret, status);
 
   about.type = desc->image_type;
   about.flags = flags;
-  about.image = ShapeOf(*format, *desc);
+  about.image = MakeImageShape(*format, *desc);
   about.parent = Ref<MemObject>(parent);
   if ((flags & CL_MEM_USE_HOST_PTR) != 0)
     about.host_ptr = parent != nullptr ? parent->host_ptr() : host_ptr;
   auto memory = Ref<MemObject>::Adopt(new MemObject(Ref<Context>(context), std::move(about)));
-  ScopedCommand command;
-  pb::CreateImage& body = *command->mutable_create_image();
-  body.set_mem_id(memory->id());
-  body.set_context_id(context->id());
-  body.set_flags(WireMemFlags(flags) &
-                 ~(parent != nullptr ? cl_mem_flags{CL_MEM_ALLOC_HOST_PTR} : 0));
-  EncodeImageFormat(*format, body.mutable_format());
-  EncodeImageDesc(*desc, parent != nullptr ? parent->id() : 0, body.mutable_desc());
-  pb::Answer answer;
-  status = context->stream().Call(*command, contents, &answer);
+  status = MakeImage(memory.get(), contents);
   if (status != CL_SUCCESS) return Fail(errcode_ret, status);
-  memory->SetMade(answer.memory());
   Succeed(errcode_ret);
   return memory.Detach()->handle();
 }
@@ -208,6 +218,7 @@ cl_int MemObject::GetImageInfo(cl_image_info param_name, const InfoSink& sink) {
     case CL_IMAGE_NUM_SAMPLES:
       return sink.Value<cl_uint>(shape.desc.num_samples);
     default:
+      if (const std::optional<cl_int> answer = GetSharedImageInfo(param_name, sink)) return *answer;
       return WireInfo(session(), {pb::GetInfo::IMAGE, id(), param_name}, sink);
   }
 }

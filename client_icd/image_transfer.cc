@@ -14,13 +14,13 @@ bool IsLayeredRow(const ImageShape& image) {
   return image.desc.image_type == CL_MEM_OBJECT_IMAGE1D_ARRAY;
 }
 
-// Queue and image of a command, checked together (section 5.3.3).
+// Queue and image of a command, checked together (section 5.3.3). `writes`: to the image.
 struct Target {
   Queue* queue = nullptr;
   MemObject* image = nullptr;
 };
 
-cl_int FindTarget(cl_command_queue queue_handle, cl_mem image_handle, Target* out) {
+cl_int FindTarget(cl_command_queue queue_handle, cl_mem image_handle, bool writes, Target* out) {
   out->queue = Queue::FromHost(queue_handle);
   if (out->queue == nullptr) return CL_INVALID_COMMAND_QUEUE;
   out->image = MemObject::FromImage(image_handle);
@@ -28,15 +28,17 @@ cl_int FindTarget(cl_command_queue queue_handle, cl_mem image_handle, Target* ou
   // CL_INVALID_CONTEXT if the context associated with command_queue and image are not the same.
   if (&out->queue->context() != &out->image->context()) return CL_INVALID_CONTEXT;
   // CL_INVALID_OPERATION if the device associated with command_queue does not support images.
-  return out->queue->device().image_support() ? CL_SUCCESS : CL_INVALID_OPERATION;
+  if (!out->queue->device().image_support()) return CL_INVALID_OPERATION;
+  return out->image->Use(writes);
 }
 
 // The buffer of a copy between image and buffer.
-cl_int FindBuffer(const Target& target, cl_mem handle, MemObject** out) {
+cl_int FindBuffer(const Target& target, cl_mem handle, bool writes, MemObject** out) {
   *out = MemObject::FromBuffer(handle);
   if (*out == nullptr) return CL_INVALID_MEM_OBJECT;
   if (&target.queue->context() != &(*out)->context()) return CL_INVALID_CONTEXT;
-  return (*out)->CheckAlignment(target.queue->device());
+  CL_RETURN_IF_ERROR((*out)->CheckAlignment(target.queue->device()));
+  return (*out)->Use(writes);
 }
 
 // CL_INVALID_VALUE if the bytes of the region, tightly packed, do not fit the buffer from `offset`
@@ -121,7 +123,7 @@ cl_int CL_API_CALL clEnqueueReadImage(cl_command_queue command_queue, cl_mem ima
                                       void* ptr, cl_uint num_events_in_wait_list,
                                       const cl_event* event_wait_list, cl_event* event) noexcept {
   Target target;
-  CL_RETURN_IF_ERROR(FindTarget(command_queue, image, &target));
+  CL_RETURN_IF_ERROR(FindTarget(command_queue, image, /*writes=*/false, &target));
   const ImageShape& shape = target.image->image();
   CL_RETURN_IF_ERROR(CheckImageRegion(shape, origin, region));
   if (ptr == nullptr) return CL_INVALID_VALUE;
@@ -146,7 +148,7 @@ cl_int CL_API_CALL clEnqueueWriteImage(cl_command_queue command_queue, cl_mem im
                                        cl_uint num_events_in_wait_list,
                                        const cl_event* event_wait_list, cl_event* event) noexcept {
   Target target;
-  CL_RETURN_IF_ERROR(FindTarget(command_queue, image, &target));
+  CL_RETURN_IF_ERROR(FindTarget(command_queue, image, /*writes=*/true, &target));
   const ImageShape& shape = target.image->image();
   CL_RETURN_IF_ERROR(CheckImageRegion(shape, origin, region));
   if (ptr == nullptr) return CL_INVALID_VALUE;
@@ -171,8 +173,8 @@ cl_int CL_API_CALL clEnqueueCopyImage(cl_command_queue command_queue, cl_mem src
                                       const cl_event* event_wait_list, cl_event* event) noexcept {
   Target source;
   Target destination;
-  CL_RETURN_IF_ERROR(FindTarget(command_queue, src_image, &source));
-  CL_RETURN_IF_ERROR(FindTarget(command_queue, dst_image, &destination));
+  CL_RETURN_IF_ERROR(FindTarget(command_queue, src_image, /*writes=*/false, &source));
+  CL_RETURN_IF_ERROR(FindTarget(command_queue, dst_image, /*writes=*/true, &destination));
   const ImageShape& from = source.image->image();
   const ImageShape& to = destination.image->image();
   // Section 5.3.4: CL_IMAGE_FORMAT_MISMATCH if src_image and dst_image do not use the same image
@@ -207,8 +209,8 @@ cl_int CL_API_CALL clEnqueueCopyImageToBuffer(cl_command_queue command_queue, cl
                                               cl_event* event) noexcept {
   Target source;
   MemObject* buffer = nullptr;
-  CL_RETURN_IF_ERROR(FindTarget(command_queue, src_image, &source));
-  CL_RETURN_IF_ERROR(FindBuffer(source, dst_buffer, &buffer));
+  CL_RETURN_IF_ERROR(FindTarget(command_queue, src_image, /*writes=*/false, &source));
+  CL_RETURN_IF_ERROR(FindBuffer(source, dst_buffer, /*writes=*/true, &buffer));
   const ImageShape& shape = source.image->image();
   // Section 5.3.5: CL_INVALID_MEM_OBJECT if src_image is a 1D image buffer object created from
   // dst_buffer.
@@ -237,8 +239,8 @@ cl_int CL_API_CALL clEnqueueCopyBufferToImage(cl_command_queue command_queue, cl
                                               cl_event* event) noexcept {
   Target destination;
   MemObject* buffer = nullptr;
-  CL_RETURN_IF_ERROR(FindTarget(command_queue, dst_image, &destination));
-  CL_RETURN_IF_ERROR(FindBuffer(destination, src_buffer, &buffer));
+  CL_RETURN_IF_ERROR(FindTarget(command_queue, dst_image, /*writes=*/true, &destination));
+  CL_RETURN_IF_ERROR(FindBuffer(destination, src_buffer, /*writes=*/false, &buffer));
   const ImageShape& shape = destination.image->image();
   // Section 5.3.5: CL_INVALID_MEM_OBJECT if dst_image is a 1D image buffer object created from
   // src_buffer.
@@ -265,7 +267,7 @@ cl_int CL_API_CALL clEnqueueFillImage(cl_command_queue command_queue, cl_mem ima
                                       const size_t* region, cl_uint num_events_in_wait_list,
                                       const cl_event* event_wait_list, cl_event* event) noexcept {
   Target target;
-  CL_RETURN_IF_ERROR(FindTarget(command_queue, image, &target));
+  CL_RETURN_IF_ERROR(FindTarget(command_queue, image, /*writes=*/true, &target));
   // Section 5.3.3: CL_INVALID_VALUE if fill_color is NULL.
   if (fill_color == nullptr) return CL_INVALID_VALUE;
   const ImageShape& shape = target.image->image();

@@ -18,6 +18,7 @@
 #include "client_icd/object.h"
 #include "client_icd/program.h"
 #include "client_icd/queue.h"
+#include "client_icd/sharing/shared_object.h"
 
 namespace sluice {
 
@@ -28,6 +29,10 @@ struct KernelArgValue {
   uint64_t number = 0;        // An id, a size, or an address.
   uint64_t origin_bytes = 0;  // Of a sub-buffer in its parent: launches check its alignment.
   std::string data;
+  // Of a shared object (client_icd/sharing): launches check that it is acquired. `writes`: the
+  // kernel may change it.
+  std::shared_ptr<sharing::SharedState> shared;
+  bool writes = false;
 
   bool operator==(const KernelArgValue&) const = default;
 };

@@ -33,10 +33,22 @@ cl_int CheckImageAccess(const pb::KernelArgDescription& about, const MemObject& 
   return CL_SUCCESS;
 }
 
-void StoreMemory(const MemObject& memory, KernelArgValue* out) {
+// What the kernel promises not to write, and what it cannot.
+bool MayWrite(const pb::KernelArgDescription& about, const MemObject& memory) {
+  return (memory.flags() & CL_MEM_READ_ONLY) == 0 &&
+         about.access_qualifier() != CL_KERNEL_ARG_ACCESS_READ_ONLY &&
+         about.address_qualifier() != CL_KERNEL_ARG_ADDRESS_CONSTANT &&
+         (about.type_qualifier() & CL_KERNEL_ARG_TYPE_CONST) == 0;
+}
+
+void StoreMemory(const pb::KernelArgDescription& about, const MemObject& memory,
+                 KernelArgValue* out) {
   out->kind = Kind::kMemory;
   out->number = memory.id();
   out->origin_bytes = memory.is_buffer() ? memory.origin() : 0;
+  if (memory.shared_state() == nullptr) return;
+  out->shared = memory.shared_state();
+  out->writes = MayWrite(about, memory);
 }
 
 void EncodeArg(cl_uint index, const KernelArgValue& value, pb::KernelArg* out) {
@@ -89,7 +101,7 @@ cl_int Kernel::ReadMemoryArg(cl_uint index, size_t size, const void* value,
       is_buffer ? memory->is_buffer() : (is_image ? memory->is_image() : memory->is_pipe());
   if (!suits) return CL_INVALID_MEM_OBJECT;
   if (is_image) CL_RETURN_IF_ERROR(CheckImageAccess(about, *memory));
-  StoreMemory(*memory, out);
+  StoreMemory(about, *memory, out);
   return CL_SUCCESS;
 }
 
@@ -144,7 +156,8 @@ cl_int Kernel::ReadUnknownArg(cl_uint index, size_t size, const void* value,
     const void* handle = ReadHandle<const void*>(value);
     if (Object::IsLive(handle, ObjectKind::kMemory)) {
       const MemObject* memory = MemObject::From(ReadHandle<cl_mem>(value));
-      if (memory != nullptr && &memory->context() == &context()) StoreMemory(*memory, out);
+      if (memory != nullptr && &memory->context() == &context())
+        StoreMemory(metadata_->arg(index), *memory, out);
     } else if (Object::IsLive(handle, ObjectKind::kSampler)) {
       const Sampler* sampler = Sampler::From(ReadHandle<cl_sampler>(value));
       if (sampler != nullptr && &sampler->context() == &context()) {
@@ -266,6 +279,8 @@ cl_int Kernel::CheckArgsLocked(const Device& device) const {
     if (arg.value.origin_bytes != 0 && !IsAligned(arg.value.origin_bytes, device)) {
       return CL_MISALIGNED_SUB_BUFFER_OFFSET;
     }
+    // The code of the API that a shared object is of, if it is used while not acquired.
+    if (arg.value.shared != nullptr) CL_RETURN_IF_ERROR(arg.value.shared->Use(arg.value.writes));
   }
   return CL_SUCCESS;
 }

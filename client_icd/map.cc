@@ -81,7 +81,8 @@ cl_int CheckMap(const Queue* queue, const MemObject* memory, cl_map_flags flags)
   if (queue == nullptr) return CL_INVALID_COMMAND_QUEUE;
   if (memory == nullptr) return CL_INVALID_MEM_OBJECT;
   if (&queue->context() != &memory->context()) return CL_INVALID_CONTEXT;
-  return CheckMapFlags(*memory, flags);
+  CL_RETURN_IF_ERROR(CheckMapFlags(*memory, flags));
+  return memory->Use((flags & (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION)) != 0);
 }
 
 // The memory of a mapping that is not in the heap, from the object's first byte on; null if there
@@ -272,6 +273,8 @@ cl_int CL_API_CALL clEnqueueUnmapMemObject(cl_command_queue command_queue, cl_me
   // object.
   if (memory == nullptr || memory->is_pipe()) return CL_INVALID_MEM_OBJECT;
   if (&queue->context() != &memory->context()) return CL_INVALID_CONTEXT;
+  // A release stores what was mapped for writing, so an unmap must come before it.
+  CL_RETURN_IF_ERROR(memory->Use(/*writes=*/false));
   EnqueueCall call(queue, num_events_in_wait_list, event_wait_list, event,
                    CL_COMMAND_UNMAP_MEM_OBJECT);
   CL_RETURN_IF_ERROR(call.status());

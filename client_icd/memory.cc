@@ -91,7 +91,10 @@ bool IsAligned(uint64_t origin, const Device& device) {
 MemObject::MemObject(Ref<Context> context, Description description)
     : ClObject(context->session().NextId()),
       context_(std::move(context)),
-      about_(std::move(description)) {}
+      about_(std::move(description)),
+      shared_state_(about_.shared != nullptr ? about_.shared->state()
+                    : about_.parent          ? about_.parent->shared_state()
+                                             : nullptr) {}
 
 MemObject::~MemObject() {
   if (made_) session().ReleaseObject(id());
@@ -171,12 +174,10 @@ cl_int MemObject::GetInfo(cl_mem_info param_name, const InfoSink& sink) {
     default:
       break;
   }
+  if (const std::optional<cl_int> answer = GetSharedInfo(param_name, sink)) return *answer;
   return WireInfo(session(), {pb::GetInfo::MEMORY, id(), param_name}, sink);
 }
 
-namespace {
-
-// CreateBuffer, with its contents. `description` is complete.
 cl_int MakeBuffer(MemObject* memory, const void* contents) {
   Context& context = memory->context();
   ScopedCommand command;
@@ -202,6 +203,8 @@ cl_int MakeBuffer(MemObject* memory, const void* contents) {
   std::memcpy(memory->heap(), contents, memory->bytes());
   return CL_SUCCESS;
 }
+
+namespace {
 
 cl_mem CreateBuffer(cl_context context_handle, const cl_mem_properties* properties,
                     cl_mem_flags flags, size_t size, void* host_ptr, cl_int* errcode_ret) {

@@ -13,7 +13,9 @@
 
 #include <CL/cl.h>
 
+#include <memory>
 #include <optional>
+#include <string_view>
 
 #include "client_icd/args.h"
 #include "client_icd/context.h"
@@ -21,6 +23,7 @@
 #include "client_icd/info.h"
 #include "client_icd/map.h"
 #include "client_icd/object.h"
+#include "client_icd/sharing/shared_object.h"
 
 namespace sluice {
 
@@ -54,6 +57,7 @@ class MemObject : public ClObject<MemObject, cl_mem, ObjectKind::kMemory> {
     PropertyList properties;
     std::optional<ImageShape> image;
     std::optional<PipeShape> pipe;
+    std::shared_ptr<sharing::SharedObject> shared;  // Made from a native object (sharing/core.h).
   };
 
   MemObject(Ref<Context> context, Description description);
@@ -90,6 +94,16 @@ class MemObject : public ClObject<MemObject, cl_mem, ObjectKind::kMemory> {
 
   Mappings& mappings() { return mappings_; }
 
+  // Its own, or that of the object it is made from; null for what is not shared.
+  const std::shared_ptr<sharing::SharedState>& shared_state() const { return shared_state_; }
+  // The native object that this very memory object was made from; null if it was not.
+  sharing::SharedObject* own_shared() const { return about_.shared.get(); }
+  // For every command that uses it, before anything is sent: the API's code for a shared object
+  // that is not acquired. `writes`: the command may change the bytes.
+  cl_int Use(bool writes) const {
+    return shared_state_ == nullptr ? CL_SUCCESS : shared_state_->Use(writes);
+  }
+
   // CL_INVALID_OPERATION if the flags forbid the host to read or write (section 5.2.1,
   // CL_MEM_HOST_*).
   cl_int CheckHostRead() const;
@@ -99,11 +113,15 @@ class MemObject : public ClObject<MemObject, cl_mem, ObjectKind::kMemory> {
 
   cl_int GetInfo(cl_mem_info param_name, const InfoSink& sink);
   cl_int GetImageInfo(cl_image_info param_name, const InfoSink& sink);
+  // Names that only shared objects, or those of one API, answer; nothing for others.
+  std::optional<cl_int> GetSharedInfo(cl_mem_info param_name, const InfoSink& sink);
+  std::optional<cl_int> GetSharedImageInfo(cl_image_info param_name, const InfoSink& sink);
   cl_int GetPipeInfo(cl_pipe_info param_name, const InfoSink& sink);
 
  private:
   const Ref<Context> context_;
   const Description about_;
+  const std::shared_ptr<sharing::SharedState> shared_state_;
   bool made_ = false;
   uint8_t* heap_ = nullptr;
   Mappings mappings_;
@@ -116,6 +134,12 @@ cl_int CheckHostPtr(cl_mem_flags flags, const void* host_ptr);
 // A sub-buffer's or buffer-made image's flags, completed from the parent's (sections 5.2.1
 // and 5.3.1); CL_INVALID_VALUE if they contradict.
 cl_int InheritMemFlags(cl_mem_flags parent, cl_mem_flags* flags);
+// Makes the worker's buffer for `memory`, with its contents if they are not null.
+cl_int MakeBuffer(MemObject* memory, const void* contents);
+// The same for an image; contents tightly packed, or none.
+cl_int MakeImage(MemObject* memory, std::string_view contents);
+// An image's shape by what it is created from, pitches completed.
+ImageShape MakeImageShape(const cl_image_format& format, const cl_image_desc& desc);
 // What of the flags the worker's driver sees.
 cl_mem_flags WireMemFlags(cl_mem_flags flags);
 

@@ -46,6 +46,10 @@ class Queue : public ClObject<Queue, cl_command_queue, ObjectKind::kQueue> {
 
   // A command is about to be posted. Everything that enqueues says so.
   void NoteEnqueue() { enqueued_.fetch_add(1, std::memory_order_relaxed); }
+  // Nothing was enqueued since the last Finish.
+  bool idle() const {
+    return finished_.load(std::memory_order_acquire) == enqueued_.load(std::memory_order_acquire);
+  }
   // Waits until all that was enqueued has ended: clFinish without the checks. With nothing enqueued
   // since the last time there is nothing to ask the worker.
   cl_int Finish();

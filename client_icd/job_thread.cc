@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client_icd/callbacks.h"
+#include "client_icd/job_thread.h"
 
 #include <utility>
 
@@ -7,35 +7,34 @@
 
 namespace sluice {
 
-Callbacks::~Callbacks() {
+JobThread::~JobThread() {
   if (inert_.load(std::memory_order_relaxed)) return;
   absl::MutexLock lock(&state_->mu);
   state_->closed = true;
 }
 
-void Callbacks::Add(Callback callback) {
-  if (inert_.load(std::memory_order_relaxed)) return;
+bool JobThread::Add(Job job) {
+  if (inert_.load(std::memory_order_relaxed)) return false;
   absl::MutexLock lock(&state_->mu);
-  state_->waiting.push_back(std::move(callback));
-  if (state_->started) return;
-  // With no thread to be had, the next callback tries again.
-  state_->started = StartThread("sluice-callback", [state = state_] { Run(state); });
+  state_->waiting.push_back(std::move(job));
+  if (!state_->started) state_->started = StartThread(name_, [state = state_] { Run(state); });
+  return state_->started;
 }
 
-void Callbacks::Run(const std::shared_ptr<State>& state) {
+void JobThread::Run(const std::shared_ptr<State>& state) {
   const auto has_work = [](State* s) ABSL_EXCLUSIVE_LOCKS_REQUIRED(s->mu) {
     return !s->waiting.empty() || s->closed;
   };
   while (true) {
-    Callback callback;
+    Job job;
     {
       absl::MutexLock lock(&state->mu);
       state->mu.Await(absl::Condition(+has_work, state.get()));
       if (state->waiting.empty()) return;
-      callback = std::move(state->waiting.front());
+      job = std::move(state->waiting.front());
       state->waiting.pop_front();
     }
-    callback();
+    job();
   }
 }
 

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// A thread that runs jobs, one after the other in the order they were added, and holds no lock
+// while one runs. It is started with the first job, is detached, and ends once its owner has gone
+// and what was added has run. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <memory>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+
+namespace sluice {
+
+class JobThread {
+ public:
+  using Job = std::function<void()>;
+
+  // `name` is a literal: the thread's, for debuggers.
+  explicit JobThread(const char* name) : name_(name) {}
+  ~JobThread();
+  JobThread(const JobThread&) = delete;
+  JobThread& operator=(const JobThread&) = delete;
+
+  // False: there is no thread to be had yet; the job runs once a later Add finds one.
+  bool Add(Job job);
+
+  // In the child of a fork, which has no such thread: additions are dropped from now on, without a
+  // lock.
+  void MakeInert() { inert_.store(true, std::memory_order_relaxed); }
+
+ private:
+  // Shared with the thread, which may outlive the owner when the last reference goes in a job.
+  struct State {
+    absl::Mutex mu;
+    std::deque<Job> waiting ABSL_GUARDED_BY(mu);
+    bool started ABSL_GUARDED_BY(mu) = false;
+    bool closed ABSL_GUARDED_BY(mu) = false;  // The thread ends once it has run what was added.
+  };
+  static void Run(const std::shared_ptr<State>& state);
+
+  const char* const name_;
+  const std::shared_ptr<State> state_ = std::make_shared<State>();
+  std::atomic<bool> inert_{false};
+};
+
+}  // namespace sluice

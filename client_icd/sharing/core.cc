@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory objects made from native objects: which way their bytes go, and what is asked of them.
+// Acquiring and releasing is in sync.cc.
+#include "client_icd/sharing/core.h"
+
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client_icd/client_log.h"
+#include "client_icd/include/CL/cl_sluice.h"
+
+namespace sluice::sharing {
+namespace {
+
+static_assert(static_cast<cl_uint>(Way::kImport) == CL_SHARING_WAY_IMPORT_SLUICE);
+static_assert(static_cast<cl_uint>(Way::kShadow) == CL_SHARING_WAY_SHADOW_SLUICE);
+static_assert(static_cast<cl_uint>(Way::kStaging) == CL_SHARING_WAY_STAGING_SLUICE);
+
+// SLUICE_SHARING: the only way that may be taken, for tests.
+bool MayTake(Way way) {
+  const char* forced = std::getenv("SLUICE_SHARING");
+  return forced == nullptr || *forced == '\0' || std::string_view(forced) == WayName(way);
+}
+
+void LogWay(const SharedObject& shared, Way way, const char* outcome) {
+  if (!ClientLogs(ClientLogLevel::kInfo)) return;
+  ClientLog(ClientLogLevel::kInfo,
+            absl::StrCat("sharing: ", shared.rules().name, " object by ", WayName(way), outcome));
+}
+
+cl_int MakeStaged(MemObject* memory) {
+  return memory->is_image() ? MakeImage(memory, {}) : MakeBuffer(memory, nullptr);
+}
+
+// Makes the worker's memory by the best way that both sides can go.
+cl_int MakeByBestWay(MemObject* memory, SharedObject* shared) {
+  if (!MayTake(Way::kStaging)) {
+    LogWay(*shared, Way::kStaging, ": not what SLUICE_SHARING asks for");
+    return CL_MEM_OBJECT_ALLOCATION_FAILURE;
+  }
+  CL_RETURN_IF_ERROR(MakeStaged(memory));
+  shared->SetWay(Way::kStaging);
+  LogWay(*shared, Way::kStaging, "");
+  return CL_SUCCESS;
+}
+
+}  // namespace
+
+cl_int CreateShared(Context* context, MemObject::Description about, Api api,
+                    std::unique_ptr<NativeObject> native, Ref<MemObject>* out) {
+  const ApiRules& rules = RulesOf(api);
+  if (!context->shared_registry()->Add(rules, native->key())) return rules.created_twice;
+  const auto shared =
+      std::make_shared<SharedObject>(rules, std::move(native), context->shared_registry());
+  about.shared = shared;
+  auto memory = Ref<MemObject>::Adopt(new MemObject(Ref<Context>(context), std::move(about)));
+  CL_RETURN_IF_ERROR(MakeByBestWay(memory.get(), shared.get()));
+  *out = std::move(memory);
+  return CL_SUCCESS;
+}
+
+SharedObject* FindShared(const MemObject& memory, Api api) {
+  SharedObject* shared = memory.own_shared();
+  return shared != nullptr && shared->rules().api == api ? shared : nullptr;
+}
+
+}  // namespace sluice::sharing
+
+namespace sluice {
+
+std::optional<cl_int> MemObject::GetSharedInfo(cl_mem_info param_name, const InfoSink& sink) {
+  sharing::SharedObject* shared = own_shared();
+  if (param_name == CL_MEM_SHARING_WAY_SLUICE) {
+    return shared == nullptr ? CL_INVALID_VALUE
+                             : sink.Value<cl_sluice_sharing_way>(
+                                   static_cast<cl_sluice_sharing_way>(shared->way()));
+  }
+  const sharing::ApiRules* rules = sharing::RulesOfMemParam(param_name);
+  if (rules == nullptr) {
+    const cl_int answer =
+        shared == nullptr ? CL_INVALID_VALUE : shared->native().GetMemInfo(param_name, sink);
+    return answer == CL_INVALID_VALUE ? std::nullopt : std::optional<cl_int>(answer);
+  }
+  if (shared != nullptr && shared->rules().api == rules->api)
+    return shared->native().GetMemInfo(param_name, sink);
+  // An API's own code is only for contexts that have the API; elsewhere the name is unknown.
+  return context_->Interop(rules->api) != nullptr ? rules->no_param : CL_INVALID_VALUE;
+}
+
+std::optional<cl_int> MemObject::GetSharedImageInfo(cl_image_info param_name,
+                                                    const InfoSink& sink) {
+  const sharing::ApiRules* rules = sharing::RulesOfImageParam(param_name);
+  if (rules == nullptr) return std::nullopt;
+  sharing::SharedObject* shared = own_shared();
+  if (shared != nullptr && shared->rules().api == rules->api)
+    return shared->native().GetImageInfo(param_name, sink);
+  return context_->Interop(rules->api) != nullptr ? rules->no_param : CL_INVALID_VALUE;
+}
+
+}  // namespace sluice

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sharing core: what all sharing extensions have in common. An adapter (gl.cc, egl.cc,
+// gralloc.cc, ...) checks what is its API's own, wraps the native object in a NativeObject
+// (native_object.h), and leaves the rest to the three functions below; where APIs differ they read
+// ApiRules (api_rules.h).
+//
+//   cl_mem CL_API_CALL clCreateFromXxx(...) noexcept {
+//     ... the API's own checks; MemObject::Description about: type, flags, bytes or image ...
+//     Ref<MemObject> memory;
+//     const cl_int status = sharing::CreateShared(context, std::move(about), Api::kXxx,
+//                                                 std::make_unique<XxxObject>(...), &memory);
+//     if (status != CL_SUCCESS) return Fail(errcode_ret, status);
+//     Succeed(errcode_ret);
+//     return memory.Detach()->handle();
+//   }
+//   cl_int CL_API_CALL clEnqueueAcquireXxx(...) noexcept {
+//     return sharing::EnqueueAcquire(Api::kXxx, {queue, count, objects, events, list, event});
+//   }
+//
+// What an acquire is made of, in the queue (staging; M only if there is something to wait for):
+//
+//    [M: marker, the wait list] -> native thread: before(), Fetch each -> U: a user event of ours
+//    [W: a write per object, waits for U, its bytes fed on the worker's grant]
+//    [A: marker, waits for U and every W] = the application's event
+//
+// and a release:
+//
+//    [R: a read per object that was written, the wait list] -> native thread: Store each, after()
+//    -> U [A: marker, waits for U] = the application's event
+//
+// U is known to the worker, so that an in-order queue stays in order, clFinish covers A, and
+// commands of other queues may wait for it; nothing blocks the caller, whatever the wait list waits
+// for. Import and shadow have neither W nor R, and BeginImported, EndImported, CopyToShadow,
+// CopyFromShadow in place of Fetch and Store.
+//
+// Which bytes travel: an acquire fetches always, also for CL_MEM_WRITE_ONLY, since a release writes
+// back the whole object and bytes that no command wrote must keep their contents. A release stores
+// only if a command since the acquire may have written: a kernel with the object as an argument
+// that is not CL_MEM_READ_ONLY, a write, copy, fill, or map for writing.
+//
+// An acquire that fails late (its fetch timed out, an event of its wait list failed) leaves the
+// object acquired and its contents invalid: the next release fails too, and stores nothing.
+//
+// Thread-safe.
+#pragma once
+
+#include <CL/cl.h>
+
+#include <functional>
+#include <memory>
+
+#include "absl/time/time.h"
+#include "client_icd/context.h"
+#include "client_icd/memory.h"
+#include "client_icd/sharing/api_rules.h"
+#include "client_icd/sharing/native_object.h"
+#include "client_icd/sharing/shared_object.h"
+
+namespace sluice::sharing {
+
+// Makes the memory object of a native object, with the best way that both sides can go. `about` is
+// complete but for `shared`; its flags are checked by the caller, who knows which of them its API
+// takes. The first contents are undefined until the first acquire. Blocks for one round trip.
+cl_int CreateShared(Context* context, MemObject::Description about, Api api,
+                    std::unique_ptr<NativeObject> native, Ref<MemObject>* out);
+
+// The arguments of an acquire or release function, as they came.
+struct SyncArguments {
+  cl_command_queue queue;
+  cl_uint num_objects;
+  const cl_mem* objects;
+  cl_uint num_events;
+  const cl_event* wait_list;
+  cl_event* event;
+};
+
+// What an adapter wants done around the objects of one call, on the native thread of the first or
+// the last of them: waiting for a fence that the entry point issued; issuing one. Either may be
+// empty. An error fails the command.
+struct SyncSteps {
+  std::function<cl_int(absl::Time deadline)> before;
+  std::function<cl_int(absl::Time deadline)> after;
+};
+
+// CL_INVALID_COMMAND_QUEUE, CL_INVALID_VALUE, CL_INVALID_MEM_OBJECT, CL_INVALID_CONTEXT,
+// CL_INVALID_EVENT_WAIT_LIST and the codes of the API's rules; never waits. If one object is
+// refused, the states of all stay as they were.
+cl_int EnqueueAcquire(Api api, const SyncArguments& arguments, SyncSteps steps = {});
+cl_int EnqueueRelease(Api api, const SyncArguments& arguments, SyncSteps steps = {});
+
+// The shared object of a memory object that was itself made from a native object of this API; null
+// for any other, sub-buffers included.
+SharedObject* FindShared(const MemObject& memory, Api api);
+
+}  // namespace sluice::sharing

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an adapter (gl.cc, egl.cc, gralloc.cc, ...) implements for the core: one native object, or
+// one level, subresource or plane of it, whose bytes an OpenCL memory object stands for.
+//
+// Owned by the SharedObject of a memory object. Unless a method says otherwise it runs on thread(),
+// one call at a time per thread, with no lock of the driver held; so does the work that another
+// thread's calls had to leave to it. The destructor runs on any thread and must not wait: it posts
+// to thread() what has to be let go there. Nothing may wait beyond the deadline it is given: what
+// is late is an error (CL_OUT_OF_RESOURCES), never success.
+//
+// Packed bytes are the memory object's, tightly: rows of slices, as clEnqueueReadImage with pitches
+// of 0 gives them; a buffer is one row.
+#pragma once
+
+#include <CL/cl.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "broker/os/scoped_handle.h"
+#include "client_icd/host_region.h"
+#include "client_icd/info.h"
+#include "client_icd/sharing/native_thread.h"
+
+namespace sluice::sharing {
+
+// How the bytes travel, best first (design section 9). Values as in CL/cl_sluice.h.
+enum class Way : cl_uint { kImport = 1, kShadow = 2, kStaging = 3 };
+const char* WayName(Way way);
+
+// Which native object this is, for APIs that refuse a second memory object of one.
+struct NativeKey {
+  uint64_t object = 0;  // A pointer or name, which the NativeObject keeps from being used again.
+  uint32_t subresource = 0;
+  uint32_t plane = 0;
+  friend bool operator==(const NativeKey&, const NativeKey&) = default;
+};
+
+// The native object's memory as descriptors that another process can map or import.
+struct ExportedMemory {
+  enum class Kind { kMemfd, kDmaBuf };
+  Kind kind = Kind::kMemfd;
+  UniqueFd fd;
+  // Where the object's bytes lie in it. Pitches are of an image, 0 for a buffer.
+  uint64_t offset = 0;
+  uint64_t row_pitch = 0;
+  uint64_t slice_pitch = 0;
+};
+
+// Device memory of the worker that both sides can open: the adapter keeps it as a native object of
+// its own and copies on the device.
+struct ShadowMemory {
+  UniqueFd fd;                    // VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD.
+  uint64_t allocation_bytes = 0;  // Of all of the memory: what an importer must say.
+  uint64_t bytes = 0;             // Packed bytes of the object, from offset 0.
+  uint8_t device_uuid[16] = {};
+  uint8_t driver_uuid[16] = {};
+};
+
+class NativeObject {
+ public:
+  virtual ~NativeObject() = default;
+
+  // Any thread; constant.
+  virtual NativeKey key() const = 0;
+  virtual NativeThread& thread() = 0;
+  // Of one acquire or release of this object, from the moment thread() takes it up.
+  virtual absl::Duration timeout() const { return absl::Seconds(10); }
+
+  // -- staging: always there --
+
+  // Any thread; constant. The object's bytes, if this process can address them: then nothing is
+  // copied twice, and Fetch and Store, given null, only make the bytes ready for reading and tell
+  // that they were written. An empty region: there is no such memory.
+  virtual HostRegion host_memory() { return {}; }
+  // Native contents to packed bytes. Nothing of it may be left to happen after the return.
+  virtual cl_int Fetch(uint8_t* packed, absl::Time deadline) = 0;
+  // The end of an acquire that has ended well: packed bytes to the native object, visible to its
+  // API on return.
+  virtual cl_int Store(const uint8_t* packed, absl::Time deadline) = 0;
+  // In place of Store if no command wrote the object, or its acquire failed: nothing is to be
+  // stored. Also in place of CopyFromShadow.
+  virtual cl_int LetGo(absl::Time) { return CL_SUCCESS; }
+
+  // -- import: the device uses the native memory itself --
+
+  // Any thread, while the memory object is made. An error says why not, for the log; the core falls
+  // back.
+  virtual absl::StatusOr<ExportedMemory> Export() {
+    return absl::UnimplementedError("the object cannot be exported");
+  }
+  // In place of Fetch and Store: pending native work is waited for; what OpenCL wrote is made
+  // visible. No bytes move.
+  virtual cl_int BeginImported(absl::Time) { return CL_SUCCESS; }
+  virtual cl_int EndImported(bool /*written*/, absl::Time) { return CL_SUCCESS; }
+
+  // -- device shadow --
+
+  // Any thread, while the memory object is made: whether AttachShadow is worth asking for.
+  virtual bool CanShadow() const { return false; }
+  virtual absl::Status AttachShadow(ShadowMemory) {
+    return absl::UnimplementedError("the API imports no memory");
+  }
+  virtual cl_int CopyToShadow(absl::Time) { return CL_INVALID_OPERATION; }
+  virtual cl_int CopyFromShadow(absl::Time) { return CL_INVALID_OPERATION; }
+
+  // -- queries: any thread --
+
+  // The API's own names of clGetMemObjectInfo and clGetImageInfo (ApiRules::mem_param and others).
+  virtual cl_int GetMemInfo(cl_mem_info, const InfoSink&) { return CL_INVALID_VALUE; }
+  virtual cl_int GetImageInfo(cl_image_info, const InfoSink&) { return CL_INVALID_VALUE; }
+};
+
+}  // namespace sluice::sharing

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client_icd/sharing/native_thread.h"
+
+#include <unistd.h>
+
+namespace sluice::sharing {
+
+NativeThread::NativeThread(const char* name) : owner_pid_(::getpid()), thread_(name) {}
+
+NativeThread::~NativeThread() {
+  if (InForkedChild()) thread_.MakeInert();
+}
+
+bool NativeThread::InForkedChild() const { return ::getpid() != owner_pid_; }
+
+bool NativeThread::Post(JobThread::Job job) {
+  return !InForkedChild() && thread_.Add(std::move(job));
+}
+
+}  // namespace sluice::sharing

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// A thread on which native objects are worked on: GL and EGL want one that has their context
+// current, gralloc and daemon-owned resources one that may wait for a fence. Jobs run in the order
+// they were posted, with no lock of the driver held; a job may wait, but only with a bound. Held by
+// whoever posts. Thread-safe.
+#pragma once
+
+#include <utility>
+
+#include "client_icd/job_thread.h"
+
+namespace sluice::sharing {
+
+class NativeThread {
+ public:
+  explicit NativeThread(const char* name);  // A literal.
+  ~NativeThread();
+
+  // False if the job will not run: this is the child of a fork, or there is no thread to be had.
+  bool Post(JobThread::Job job);
+
+ private:
+  bool InForkedChild() const;
+
+  const int owner_pid_;
+  JobThread thread_;
+};
+
+}  // namespace sluice::sharing

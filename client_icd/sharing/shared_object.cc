@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client_icd/sharing/shared_object.h"
+
+#include <algorithm>
+
+namespace sluice::sharing {
+
+const char* WayName(Way way) {
+  switch (way) {
+    case Way::kImport:
+      return "import";
+    case Way::kShadow:
+      return "shadow";
+    case Way::kStaging:
+      return "staging";
+  }
+  return "none";
+}
+
+bool SharedRegistry::Add(const ApiRules& rules, const NativeKey& key) {
+  if (rules.created_twice == CL_SUCCESS) return true;
+  const std::pair<Api, NativeKey> entry(rules.api, key);
+  absl::MutexLock lock(&mu_);
+  if (std::find(keys_.begin(), keys_.end(), entry) != keys_.end()) return false;
+  keys_.push_back(entry);
+  return true;
+}
+
+void SharedRegistry::Remove(const ApiRules& rules, const NativeKey& key) {
+  if (rules.created_twice == CL_SUCCESS) return;
+  absl::MutexLock lock(&mu_);
+  const auto it = std::find(keys_.begin(), keys_.end(), std::pair(rules.api, key));
+  if (it != keys_.end()) keys_.erase(it);
+}
+
+SharedObject::SharedObject(const ApiRules& rules, std::unique_ptr<NativeObject> native,
+                           std::shared_ptr<SharedRegistry> registry)
+    : native_(std::move(native)),
+      registry_(std::move(registry)),
+      state_(std::make_shared<SharedState>(rules)) {}
+
+SharedObject::~SharedObject() { registry_->Remove(rules(), native_->key()); }
+
+std::shared_ptr<Shadow> SharedObject::StagingMemory(size_t bytes) {
+  absl::MutexLock lock(&mu_);
+  if (staging_ == nullptr) staging_ = Shadow::Make(bytes);
+  return staging_;
+}
+
+}  // namespace sluice::sharing

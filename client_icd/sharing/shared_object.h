@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a memory object made from a native object has beside others: whose it is, whether OpenCL
+// has it, and how its bytes travel. Its states, and who makes each transition:
+//
+//               EnqueueAcquire, accepted
+//    RELEASED ----------------------------> ACQUIRED
+//        ^                                      |
+//        +--------------------------------------+   EnqueueRelease, accepted
+//
+// The state is that of the calls, not of the commands: it changes when an enqueue is accepted, as
+// the specification's wording does ("have previously been acquired using"), and is given back if it
+// could not be posted. A state belongs to one memory object: APIs that allow several memory objects
+// of one native object give each a copy of its own; the others refuse the second (SharedRegistry).
+//
+// SharedObject is held by its memory object alone; the state by what is made from that, and by
+// kernel arguments, which keep no object alive. Thread-safe: transitions are made under the
+// registry's mutex; `acquired` and `written` are atomics, so that the look at every use takes no
+// lock.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "client_icd/map.h"
+#include "client_icd/sharing/api_rules.h"
+#include "client_icd/sharing/native_object.h"
+
+namespace sluice::sharing {
+
+// Of one context: which native objects have a memory object.
+class SharedRegistry {
+ public:
+  // False if the API refuses a second memory object of this key and there is one.
+  bool Add(const ApiRules& rules, const NativeKey& key);
+  void Remove(const ApiRules& rules, const NativeKey& key);
+
+  absl::Mutex& mu() ABSL_LOCK_RETURNED(mu_) { return mu_; }
+
+ private:
+  absl::Mutex mu_;
+  std::vector<std::pair<Api, NativeKey>> keys_ ABSL_GUARDED_BY(mu_);
+};
+
+// What every use of the memory object looks at.
+class SharedState {
+ public:
+  explicit SharedState(const ApiRules& rules) : rules_(rules) {}
+
+  const ApiRules& rules() const { return rules_; }
+  bool acquired() const { return acquired_.load(std::memory_order_acquire); }
+
+  // For every command that uses the memory object: rules().use_not_acquired while it is released.
+  // `writes`: the command may change the bytes.
+  cl_int Use(bool writes) {
+    if (!acquired()) return rules_.use_not_acquired;
+    if (writes) written_.store(true, std::memory_order_relaxed);
+    return CL_SUCCESS;
+  }
+
+  // Transitions; under the registry's mutex, which the core holds.
+  void SetAcquired(bool acquired) { acquired_.store(acquired, std::memory_order_release); }
+  // Whether a command may have written since the last acquire; forgets it.
+  bool TakeWritten() { return written_.exchange(false, std::memory_order_relaxed); }
+
+ private:
+  const ApiRules& rules_;
+  std::atomic<bool> acquired_{
+      false};  // Release in SetAcquired; pairs with the acquire in acquired.
+  std::atomic<bool> written_{false};
+};
+
+class SharedObject {
+ public:
+  // `key` is registered already, and taken out in the end.
+  SharedObject(const ApiRules& rules, std::unique_ptr<NativeObject> native,
+               std::shared_ptr<SharedRegistry> registry);
+  ~SharedObject();
+
+  const ApiRules& rules() const { return state_->rules(); }
+  NativeObject& native() const { return *native_; }
+  const std::shared_ptr<SharedState>& state() const { return state_; }
+  Way way() const { return way_; }
+  void SetWay(Way way) { way_ = way; }  // Before the handle is given out.
+
+  // The native contents have been brought to the worker by the newest acquire that has ended: only
+  // then may a release write them back.
+  void SetContentsValid(bool valid) { contents_valid_.store(valid, std::memory_order_release); }
+  bool contents_valid() const { return contents_valid_.load(std::memory_order_acquire); }
+
+  // Staging memory of `bytes`, made with the first use and kept; null if there is not enough.
+  std::shared_ptr<Shadow> StagingMemory(size_t bytes);
+
+ private:
+  const std::unique_ptr<NativeObject> native_;
+  const std::shared_ptr<SharedRegistry> registry_;
+  const std::shared_ptr<SharedState> state_;
+  Way way_ = Way::kStaging;  // Constant once the handle is given out.
+  std::atomic<bool> contents_valid_{false};
+  absl::Mutex mu_;
+  std::shared_ptr<Shadow> staging_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace sluice::sharing

@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: Apache-2.0
+// Acquire and release: the states, the commands (drawn in core.h), and the work on native threads.
+#include <atomic>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "client_icd/client_log.h"
+#include "client_icd/enqueue.h"
+#include "client_icd/sharing/core.h"
+#include "proto/codec.h"
+
+namespace sluice::sharing {
+namespace {
+
+struct Item {
+  Ref<MemObject> memory;
+  SharedObject* shared = nullptr;        // The memory object's own.
+  bool moves = false;                    // Staging: its bytes travel, by a write or a read.
+  bool written = false;                  // A release: by a command since the acquire.
+  HostRegion region = {};                // Staging: where they lie in this process.
+  std::shared_ptr<Shadow> staging = {};  // Null if they lie in the native object's own memory.
+};
+
+// One acquire or release in flight. Made by the call, kept by the hooks and jobs that still have to
+// run; ends `done`, the user event that the queue waits for.
+class Pass : public std::enable_shared_from_this<Pass> {
+ public:
+  Pass(Queue* queue, const ApiRules& rules, bool acquire, std::vector<Item> items, SyncSteps steps)
+      : queue_(queue),
+        rules_(rules),
+        acquire_(acquire),
+        items_(std::move(items)),
+        steps_(std::move(steps)) {}
+
+  cl_int Post(const SyncArguments& arguments);
+
+ private:
+  cl_int FindRegions();
+  cl_int PostPrerequisites(const SyncArguments& arguments);
+  cl_int PostMarker(const SyncArguments& arguments);
+  cl_int PostRead(const Item& item, const SyncArguments& arguments);
+  cl_int PostWrite(const Item& item);
+  cl_int PostLast(const SyncArguments& arguments);
+
+  Event::Hook WhenPrerequisiteEnds();
+  void PrerequisiteEnded(cl_int status);
+  void RunOn(size_t first);
+  void Run(size_t first);
+  cl_int RunItem(const Item& item, absl::Time deadline);
+  cl_int AcquireItem(NativeObject& native, const Item& item, absl::Time deadline);
+  cl_int ReleaseItem(NativeObject& native, const Item& item, absl::Time deadline);
+  void Finish(cl_int status);
+  void Report(cl_int status);
+
+  const Ref<Queue> queue_;
+  const ApiRules& rules_;
+  const bool acquire_;
+  std::vector<Item> items_;  // Constant once Post has found their regions.
+  const SyncSteps steps_;
+  Ref<Event> done_;
+  std::vector<Ref<Event>> writes_;  // Only in Post.
+  // Prerequisites that have not ended, and one for Post itself: the native work begins at 0.
+  std::atomic<int> prerequisites_{1};
+  std::atomic<cl_int> failed_{CL_SUCCESS};  // The first failure of a prerequisite.
+};
+
+Ref<Event> Own(cl_event handle) { return Ref<Event>::Adopt(Event::From(handle)); }
+
+uint64_t PackedBytes(const MemObject& memory) {
+  if (!memory.is_image()) return memory.bytes();
+  uint64_t bytes = memory.image().element_bytes;
+  for (const size_t extent : memory.image().extent.v) bytes *= extent;
+  return bytes;
+}
+
+cl_int Pass::FindRegions() {
+  for (Item& item : items_) {
+    if (item.shared->way() != Way::kStaging) continue;
+    item.moves = acquire_ || item.written;
+    item.region = item.shared->native().host_memory();
+    if (item.region.base() != nullptr) continue;
+    const uint64_t bytes = PackedBytes(*item.memory);
+    item.staging = item.shared->StagingMemory(bytes);
+    if (item.staging == nullptr) return CL_OUT_OF_HOST_MEMORY;
+    item.region = HostRegion(item.staging->data(), bytes);
+  }
+  return CL_SUCCESS;
+}
+
+cl_int Pass::Post(const SyncArguments& arguments) {
+  CL_RETURN_IF_ERROR(FindRegions());
+  CL_RETURN_IF_ERROR(MakeUserEvent(&queue_->context(), &done_));
+  cl_int status = PostPrerequisites(arguments);
+  if (acquire_) {
+    for (const Item& item : items_) {
+      if (status == CL_SUCCESS && item.moves) status = PostWrite(item);
+    }
+  }
+  if (status == CL_SUCCESS) status = PostLast(arguments);
+  PrerequisiteEnded(status);
+  writes_.clear();
+  return status;
+}
+
+// What the native work must wait for: the wait list and, in an in-order queue, all before. Reads
+// wait for the same. A marker without a list would wait for everything in a queue that is out of
+// order, so that there is none there.
+cl_int Pass::PostPrerequisites(const SyncArguments& arguments) {
+  bool reads = false;
+  for (const Item& item : items_) {
+    if (acquire_ || !item.moves) continue;
+    CL_RETURN_IF_ERROR(PostRead(item, arguments));
+    reads = true;
+  }
+  const bool in_order = (queue_->flags() & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE) == 0;
+  const bool after_others = in_order && !queue_->idle();
+  if (reads || (arguments.num_events == 0 && !after_others)) return CL_SUCCESS;
+  return PostMarker(arguments);
+}
+
+Event::Hook Pass::WhenPrerequisiteEnds() {
+  prerequisites_.fetch_add(1, std::memory_order_relaxed);
+  return [self = shared_from_this()](cl_int status) { self->PrerequisiteEnded(status); };
+}
+
+cl_int Pass::PostMarker(const SyncArguments& arguments) {
+  EnqueueCall call(queue_.get(), arguments.num_events, arguments.wait_list, nullptr,
+                   CL_COMMAND_MARKER);
+  CL_RETURN_IF_ERROR(call.status());
+  call.SoonWhenEnded(WhenPrerequisiteEnds());
+  const cl_int status = call.Submit(call.command().mutable_enqueue_marker()->mutable_on());
+  if (status != CL_SUCCESS) PrerequisiteEnded(status);  // Its hook does not run.
+  return status;
+}
+
+cl_int Pass::PostRead(const Item& item, const SyncArguments& arguments) {
+  EnqueueCall call(queue_.get(), arguments.num_events, arguments.wait_list, nullptr,
+                   item.memory->is_image() ? CL_COMMAND_READ_IMAGE : CL_COMMAND_READ_BUFFER);
+  CL_RETURN_IF_ERROR(call.status());
+  call.SoonWhenEnded(WhenPrerequisiteEnds());
+  pb::Enqueue* on = nullptr;
+  if (item.memory->is_image()) {
+    pb::EnqueueReadImage& body = *call.command().mutable_enqueue_read_image();
+    body.set_mem_id(item.memory->id());
+    const size_t origin[3] = {0, 0, 0};
+    EncodeSize3(origin, body.mutable_origin());
+    EncodeSize3(item.memory->image().extent.v, body.mutable_region());
+    on = body.mutable_on();
+  } else {
+    pb::EnqueueReadBuffer& body = *call.command().mutable_enqueue_read_buffer();
+    body.set_mem_id(item.memory->id());
+    body.set_size(item.memory->bytes());
+    on = body.mutable_on();
+  }
+  const cl_int status = call.SubmitRead(on, item.region, /*blocking=*/false);
+  if (status != CL_SUCCESS) PrerequisiteEnded(status);
+  return status;
+}
+
+cl_int Pass::PostWrite(const Item& item) {
+  cl_event handle = nullptr;
+  EnqueueCall call(queue_.get(), 0, nullptr, &handle,
+                   item.memory->is_image() ? CL_COMMAND_WRITE_IMAGE : CL_COMMAND_WRITE_BUFFER);
+  CL_RETURN_IF_ERROR(call.status());
+  call.WaitAlso(*done_);
+  // Keeps the bytes too.
+  call.WhenEnded([memory = item.memory, staging = item.staging](cl_int status) {
+    if (status < 0) memory->own_shared()->SetContentsValid(false);
+  });
+  pb::Enqueue* on = nullptr;
+  if (item.memory->is_image()) {
+    pb::EnqueueWriteImage& body = *call.command().mutable_enqueue_write_image();
+    body.set_mem_id(item.memory->id());
+    const size_t origin[3] = {0, 0, 0};
+    EncodeSize3(origin, body.mutable_origin());
+    EncodeSize3(item.memory->image().extent.v, body.mutable_region());
+    on = body.mutable_on();
+  } else {
+    pb::EnqueueWriteBuffer& body = *call.command().mutable_enqueue_write_buffer();
+    body.set_mem_id(item.memory->id());
+    body.set_size(item.memory->bytes());
+    on = body.mutable_on();
+  }
+  CL_RETURN_IF_ERROR(call.SubmitLateWrite(on, item.region));
+  writes_.push_back(Own(handle));
+  return CL_SUCCESS;
+}
+
+cl_int Pass::PostLast(const SyncArguments& arguments) {
+  // With no object to work on, the command still waits for its list.
+  const bool only_waits = items_.empty();
+  EnqueueCall call(queue_.get(), only_waits ? arguments.num_events : 0,
+                   only_waits ? arguments.wait_list : nullptr, arguments.event,
+                   acquire_ ? rules_.acquire_command : rules_.release_command);
+  CL_RETURN_IF_ERROR(call.status());
+  call.WaitAlso(*done_);
+  for (const Ref<Event>& write : writes_) call.WaitAlso(*write);
+  for (const Item& item : items_) call.KeepUntilEnd(item.memory);
+  return call.Submit(call.command().mutable_enqueue_marker()->mutable_on());
+}
+
+// Any thread, the one that drains replies among them: must not wait.
+void Pass::PrerequisiteEnded(cl_int status) {
+  if (status < 0) {
+    cl_int none = CL_SUCCESS;
+    failed_.compare_exchange_strong(none, status, std::memory_order_relaxed);
+  }
+  if (prerequisites_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  const cl_int failed = failed_.load(std::memory_order_relaxed);
+  if (failed != CL_SUCCESS && acquire_) return Finish(failed);
+  if (items_.empty()) return Finish(CL_SUCCESS);
+  RunOn(0);
+}
+
+// Goes on with the items from `first` on, on the native thread of the first of them.
+void Pass::RunOn(size_t first) {
+  NativeThread& thread = items_[first].shared->native().thread();
+  if (thread.Post([self = shared_from_this(), first] { self->Run(first); })) return;
+  Report(CL_OUT_OF_RESOURCES);
+  Finish(CL_OUT_OF_RESOURCES);
+}
+
+void Pass::Run(size_t first) {
+  NativeThread* const here = &items_[first].shared->native().thread();
+  const cl_int before = failed_.load(std::memory_order_relaxed);
+  cl_int status = before;
+  absl::Time deadline = absl::Now() + items_[first].shared->native().timeout();
+  if (first == 0 && status == CL_SUCCESS && steps_.before != nullptr)
+    status = steps_.before(deadline);
+  size_t i = first;
+  // A release lets go of every object, whatever became of the others.
+  for (; i < items_.size() && (status == CL_SUCCESS || !acquire_); ++i) {
+    NativeObject& native = items_[i].shared->native();
+    if (&native.thread() != here) break;
+    deadline = absl::Now() + native.timeout();
+    const cl_int one = acquire_ ? AcquireItem(native, items_[i], deadline)
+                                : ReleaseItem(native, items_[i], deadline);
+    if (status == CL_SUCCESS) status = one;
+  }
+  const bool more = i < items_.size() && (status == CL_SUCCESS || !acquire_);
+  if (!more && status == CL_SUCCESS && steps_.after != nullptr) status = steps_.after(deadline);
+  if (status != before) {
+    failed_.store(status, std::memory_order_relaxed);
+    Report(status);
+  }
+  return more ? RunOn(i) : Finish(status);
+}
+
+cl_int Pass::AcquireItem(NativeObject& native, const Item& item, absl::Time deadline) {
+  cl_int status = CL_SUCCESS;
+  switch (item.shared->way()) {
+    case Way::kImport:
+      status = native.BeginImported(deadline);
+      break;
+    case Way::kShadow:
+      status = native.CopyToShadow(deadline);
+      break;
+    case Way::kStaging:
+      status = native.Fetch(item.staging != nullptr ? item.staging->data() : nullptr, deadline);
+      break;
+  }
+  item.shared->SetContentsValid(status == CL_SUCCESS);
+  return status;
+}
+
+cl_int Pass::ReleaseItem(NativeObject& native, const Item& item, absl::Time deadline) {
+  const bool valid = item.shared->contents_valid();
+  item.shared->SetContentsValid(false);
+  const bool stores = item.written && valid && failed_.load() == CL_SUCCESS;
+  cl_int status = CL_SUCCESS;
+  if (item.shared->way() == Way::kImport) {
+    status = native.EndImported(item.written, deadline);
+  } else if (!stores) {
+    status = native.LetGo(deadline);
+  } else if (item.shared->way() == Way::kShadow) {
+    status = native.CopyFromShadow(deadline);
+  } else {
+    status = native.Store(item.staging != nullptr ? item.staging->data() : nullptr, deadline);
+  }
+  // What was written cannot be stored: the bytes that nobody wrote are not there.
+  return item.written && !valid && status == CL_SUCCESS ? CL_OUT_OF_RESOURCES : status;
+}
+
+// A late error as any other (design section 5).
+void Pass::Report(cl_int status) {
+  const std::string message =
+      absl::StrCat("sharing: ", acquire_ ? "acquiring" : "releasing", " ", items_.size(), " ",
+                   rules_.name, " object(s) failed with ", status);
+  ClientLog(ClientLogLevel::kWarning, message);
+  queue_->SetLateError(status);
+  queue_->context().QueueNotify(message, {});
+}
+
+void Pass::Finish(cl_int status) {
+  if (!done_->ClaimUserStatus()) return;
+  // An event's error is negative; an extension's codes need not be.
+  EndUserEvent(done_.get(), status > 0 ? CL_OUT_OF_RESOURCES : status);
+}
+
+// The objects of the call, checked in the order of the extensions' lists.
+cl_int ReadObjects(const ApiRules& rules, const Context& context, const SyncArguments& arguments,
+                   std::vector<Item>* items) {
+  for (cl_uint i = 0; i < arguments.num_objects; ++i) {
+    MemObject* memory = MemObject::From(arguments.objects[i]);
+    if (memory == nullptr) return CL_INVALID_MEM_OBJECT;
+    if (&memory->context() != &context) return rules.other_context;
+    SharedObject* shared = FindShared(*memory, rules.api);
+    if (shared == nullptr) return rules.invalid_object;
+    items->push_back({.memory = Ref<MemObject>(memory), .shared = shared});
+  }
+  return CL_SUCCESS;
+}
+
+void Undo(std::vector<Item>* changed, bool acquire) {
+  for (Item& item : *changed) {
+    SharedState& state = *item.shared->state();
+    state.SetAcquired(!acquire);
+    if (item.written) state.Use(/*writes=*/true);
+  }
+}
+
+// Changes the states of all objects, or of none. Leaves in `items` those that have changed: an
+// object that the API ignores, or that is there twice, is dropped.
+cl_int ChangeStates(const ApiRules& rules, Context& context, bool acquire,
+                    std::vector<Item>* items) {
+  std::vector<Item> changed;
+  absl::MutexLock lock(&context.shared_registry()->mu());
+  for (Item& item : *items) {
+    SharedState& state = *item.shared->state();
+    if (state.acquired() == acquire) {
+      const cl_int refused = acquire ? rules.already_acquired : rules.release_not_acquired;
+      if (refused == CL_SUCCESS) continue;
+      Undo(&changed, acquire);
+      return refused;
+    }
+    item.written = state.TakeWritten() && !acquire;
+    state.SetAcquired(acquire);
+    changed.push_back(std::move(item));
+  }
+  *items = std::move(changed);
+  return CL_SUCCESS;
+}
+
+cl_int EnqueueSync(Api api, const SyncArguments& arguments, SyncSteps steps, bool acquire) {
+  Queue* queue = Queue::FromHost(arguments.queue);
+  if (queue == nullptr) return CL_INVALID_COMMAND_QUEUE;
+  // CL_INVALID_VALUE if num_objects is zero and mem_objects is not a NULL value or if num_objects >
+  // 0 and mem_objects is NULL; zero and NULL: does nothing and returns CL_SUCCESS.
+  if ((arguments.num_objects == 0) != (arguments.objects == nullptr)) return CL_INVALID_VALUE;
+  const ApiRules& rules = RulesOf(api);
+  Context& context = queue->context();
+  std::vector<Item> items;
+  if (arguments.num_objects != 0) {
+    if (rules.context_without_api != CL_SUCCESS && context.Interop(api) == nullptr)
+      return rules.context_without_api;
+    CL_RETURN_IF_ERROR(ReadObjects(rules, context, arguments, &items));
+  }
+  WaitIds ignored;
+  CL_RETURN_IF_ERROR(ReadWaitList(arguments.num_events, arguments.wait_list, context, &ignored));
+  if (context.session().lost()) return CL_DEVICE_NOT_AVAILABLE;
+  CL_RETURN_IF_ERROR(ChangeStates(rules, context, acquire, &items));
+  // Nothing to do, and nobody who would ask when it is done.
+  if (items.empty() && arguments.event == nullptr) return CL_SUCCESS;
+  std::vector<Item> changed = items;
+  const auto pass =
+      std::make_shared<Pass>(queue, rules, acquire, std::move(items), std::move(steps));
+  const cl_int status = pass->Post(arguments);
+  if (status != CL_SUCCESS) {
+    absl::MutexLock lock(&context.shared_registry()->mu());
+    Undo(&changed, acquire);
+  }
+  return status;
+}
+
+}  // namespace
+
+cl_int EnqueueAcquire(Api api, const SyncArguments& arguments, SyncSteps steps) {
+  return EnqueueSync(api, arguments, std::move(steps), /*acquire=*/true);
+}
+
+cl_int EnqueueRelease(Api api, const SyncArguments& arguments, SyncSteps steps) {
+  return EnqueueSync(api, arguments, std::move(steps), /*acquire=*/false);
+}
+
+}  // namespace sluice::sharing
