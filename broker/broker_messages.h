@@ -41,6 +41,12 @@ enum class MessageType : uint16_t {
   kWorkerNotice = 19,
   kGatewayHello = 32,
   kGatewayOpen = 33,
+  kOpenResources = 48,  // This and on: resource_messages.h.
+  kResourcesOpened = 49,
+  kResourceHandle = 50,
+  kOfferHandle = 51,
+  kAllocateMemory = 56,
+  kMemoryAllocated = 57,
 };
 
 struct MessageHeader {

@@ -79,6 +79,21 @@ void ReadLimits(SectionReader section, LimitsConfig* limits) {
   section.Finish();
 }
 
+void ReadResources(SectionReader section, ResourcesConfig* resources) {
+  section.Boolean("enabled", &resources->enabled);
+  section.Count("max_resources", 0, &resources->max_resources);
+  section.Count("max_resources_per_user", 0, &resources->max_resources_per_user);
+  section.Bytes("max_bytes", &resources->max_bytes);
+  section.Bytes("max_bytes_per_user", &resources->max_bytes_per_user);
+  section.Count("max_connections", 1, &resources->max_connections);
+  section.Count("max_connections_per_user", 1, &resources->max_connections_per_user);
+  section.Count("max_acquires_per_connection", 1, &resources->max_acquires_per_connection);
+  section.Count("max_watches_per_connection", 0, &resources->max_watches_per_connection);
+  section.Count("max_wait_ms", 0, &resources->max_wait_ms);
+  section.Count("max_linger_ms", 0, &resources->max_linger_ms);
+  section.Finish();
+}
+
 NetworkConfig ReadNetwork(const toml::table& table, ConfigErrors* errors) {
   NetworkConfig network;
   network.where = absl::StrCat(errors->file, ":", table.source().begin.line);
@@ -173,6 +188,7 @@ absl::StatusOr<Config> ParseConfig(const std::string& text, const std::string& f
   access.StringOrList("users", &config.access_users);
   access.Finish();
   ReadLimits(SectionReader(root.Table("limits"), "[limits]", &errors), &config.limits);
+  ReadResources(SectionReader(root.Table("resources"), "[resources]", &errors), &config.resources);
   SectionReader devices(root.Table("devices"), "[devices]", &errors);
   devices.StringOrList("allow", &config.device_patterns);
   for (const std::string& pattern : config.device_patterns) {

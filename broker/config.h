@@ -49,6 +49,21 @@ struct LimitsConfig {
   uint64_t build_time_ms = 600'000;
 };
 
+// Daemon-owned resources; 0 = no limit for the quotas of count and bytes.
+struct ResourcesConfig {
+  bool enabled = true;
+  uint64_t max_resources = 4096;           // Of the daemon.
+  uint64_t max_resources_per_user = 1024;  // Of one uid.
+  uint64_t max_bytes = 0;
+  uint64_t max_bytes_per_user = 4ULL << 30;
+  uint64_t max_connections = 256;
+  uint64_t max_connections_per_user = 64;
+  uint64_t max_acquires_per_connection = 256;  // Waiting or held.
+  uint64_t max_watches_per_connection = 64;
+  uint64_t max_wait_ms = 600'000;
+  uint64_t max_linger_ms = 60'000;
+};
+
 struct Config {
   std::string file;  // "" = built-in defaults.
 
@@ -69,6 +84,7 @@ struct Config {
   std::vector<std::string>
       access_users;  // Names or numeric uids; empty = whoever can open the socket.
   LimitsConfig limits;
+  ResourcesConfig resources;
   std::vector<std::string> device_patterns;  // Shell wildcards over device names; empty = all.
   std::vector<NetworkConfig> network;
 };

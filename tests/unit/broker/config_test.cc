@@ -282,6 +282,18 @@ TEST(ConfigTest, InstalledExampleIsTheDefaults) {
   EXPECT_EQ(config->limits.in_flight_commands, built_in.limits.in_flight_commands);
   EXPECT_EQ(config->limits.program_bytes, built_in.limits.program_bytes);
   EXPECT_EQ(config->limits.build_time_ms, built_in.limits.build_time_ms);
+  const ResourcesConfig& resources = config->resources;
+  EXPECT_EQ(resources.enabled, built_in.resources.enabled);
+  EXPECT_EQ(resources.max_resources, built_in.resources.max_resources);
+  EXPECT_EQ(resources.max_resources_per_user, built_in.resources.max_resources_per_user);
+  EXPECT_EQ(resources.max_bytes, built_in.resources.max_bytes);
+  EXPECT_EQ(resources.max_bytes_per_user, built_in.resources.max_bytes_per_user);
+  EXPECT_EQ(resources.max_connections, built_in.resources.max_connections);
+  EXPECT_EQ(resources.max_connections_per_user, built_in.resources.max_connections_per_user);
+  EXPECT_EQ(resources.max_acquires_per_connection, built_in.resources.max_acquires_per_connection);
+  EXPECT_EQ(resources.max_watches_per_connection, built_in.resources.max_watches_per_connection);
+  EXPECT_EQ(resources.max_wait_ms, built_in.resources.max_wait_ms);
+  EXPECT_EQ(resources.max_linger_ms, built_in.resources.max_linger_ms);
 }
 
 }  // namespace

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The messages of daemon-owned resources, in the form of broker_messages.h: how a client gets its
+// connection to `Resources` (proto/resources.proto), what travels on that connection's handle
+// channel, and what broker and allocator say to each other.
+//
+//   client                        broker                           allocator (fd 3)
+//     | -- Hello "resources" -----> |
+//     | <- Welcome -------------- - |
+//     | -- OpenResources ---------> |
+//     | <- ResourcesOpened [2 fds]- |
+//     |                             |
+//     | == gRPC on the first ====== | -- AllocateMemory -------------> |
+//     |                             | <- MemoryAllocated [fds] ------- |
+//     | <- ResourceHandle [fds] --- |   on the second, the handle channel
+//     | -- OfferHandle [fds] -----> |
+#pragma once
+
+#include "broker/broker_messages.h"
+
+namespace sluice {
+
+inline constexpr char kResourcesFeature[] = "resources";
+
+inline constexpr int kMaxResourceDescriptors = 4;
+inline constexpr int kMaxGrallocInts = 16;
+
+// client -> broker, after Welcome, once on a connection that named the feature.
+struct OpenResources {
+  static constexpr MessageType kType = MessageType::kOpenResources;
+  MessageHeader header;
+  uint64_t reserved;  // 0.
+};
+static_assert(sizeof(OpenResources) == 16);
+
+// broker -> client, with two descriptors when `status` is 0: a connected stream socket,
+// non-blocking, for gRPC; and the handle channel. The resources' connection lasts as long as both,
+// and the connection to the broker, do.
+struct ResourcesOpened {
+  static constexpr MessageType kType = MessageType::kResourcesOpened;
+  MessageHeader header;
+  int32_t status;  // 0, or an errno value: EBUSY (limit), ESHUTDOWN, EOPNOTSUPP (disabled).
+  uint32_t reserved;
+  char message[256];  // Why not, for a person.
+};
+static_assert(sizeof(ResourcesOpened) == 272);
+
+// broker -> client on the handle channel, with `descriptor_count` descriptors: what Export
+// promised.
+struct ResourceHandle {
+  static constexpr MessageType kType = MessageType::kResourceHandle;
+  MessageHeader header;
+  uint64_t token;        // Of the Export call.
+  uint64_t resource_id;  // As in its description.
+  uint64_t size_bytes;   // Of the memory: at least this much can be mapped.
+  uint32_t backing;      // ResourceBacking.
+  uint32_t writable;     // 1 or 0.
+  uint32_t descriptor_count;
+  uint32_t int_count;
+  int32_t ints[kMaxGrallocInts];  // Of a gralloc handle: GrallocInts.
+};
+static_assert(sizeof(ResourceHandle) == 112 && offsetof(ResourceHandle, backing) == 32);
+
+// client -> broker on the handle channel, with one descriptor: memory for the Import call that
+// names the token. At most kMaxOffers wait for theirs.
+struct OfferHandle {
+  static constexpr MessageType kType = MessageType::kOfferHandle;
+  MessageHeader header;
+  uint64_t token;
+};
+static_assert(sizeof(OfferHandle) == 16);
+inline constexpr int kMaxOffers = 8;
+
+// What the ints of a gralloc-shaped handle mean. Real gralloc modules each have their own; this is
+// Sluice's, for consumers that know it.
+struct GrallocInts {
+  int32_t magic;  // kGrallocMagic.
+  int32_t drm_fourcc;
+  int32_t width;
+  int32_t height;
+  int32_t row_pitch;  // Bytes, of plane 0.
+  int32_t size_low;
+  int32_t size_high;
+  int32_t reserved;
+};
+inline constexpr int32_t kGrallocMagic = 0x474c5321;  // "!SLG".
+inline constexpr int kGrallocIntCount = sizeof(GrallocInts) / sizeof(int32_t);
+static_assert(kGrallocIntCount <= kMaxGrallocInts);
+
+// broker -> allocator: answer with MemoryAllocated, in order.
+struct AllocateMemory {
+  static constexpr MessageType kType = MessageType::kAllocateMemory;
+  MessageHeader header;
+  uint64_t request_id;
+  uint64_t size_bytes;
+  uint32_t backing;  // ResourceBacking, never kAny or kImported.
+  uint32_t reserved;
+};
+static_assert(sizeof(AllocateMemory) == 32);
+
+// allocator -> broker, with `descriptor_count` descriptors if `status` is 0. The broker checks what
+// it gets: an allocator carries drivers.
+struct MemoryAllocated {
+  static constexpr MessageType kType = MessageType::kMemoryAllocated;
+  MessageHeader header;
+  uint64_t request_id;
+  int32_t status;  // 0, or an errno value: EOPNOTSUPP (no such backing here), ENOMEM, ...
+  uint32_t descriptor_count;
+  char message[128];  // Why not, for a person.
+};
+static_assert(sizeof(MemoryAllocated) == 152);
+
+}  // namespace sluice

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/resource_turns.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace sluice {
+
+void ResourceTurns::Request(uint64_t ticket, ResourceAccess access) {
+  waiting_.push_back({ticket, access});
+  GrantFromFront();
+}
+
+std::vector<uint64_t> ResourceTurns::TakeGranted() { return std::exchange(granted_, {}); }
+
+void ResourceTurns::End(uint64_t ticket, Contents contents) {
+  const auto held = holders_.find(ticket);
+  if (held == holders_.end()) {
+    std::erase_if(waiting_, [ticket](const Waiter& waiter) { return waiter.ticket == ticket; });
+  } else {
+    if (held->second == ResourceAccess::kWrite) {
+      has_writer_ = false;
+      if (contents != Contents::kUntouched) {
+        ++generation_;
+        indeterminate_ = contents == Contents::kIndeterminate;
+      }
+    }
+    holders_.erase(held);
+    std::erase(granted_, ticket);
+  }
+  GrantFromFront();  // Also after a wait that ended: it may have been what the rest stood behind.
+}
+
+void ResourceTurns::GrantFromFront() {
+  while (!waiting_.empty() && !has_writer_) {
+    const Waiter next = waiting_.front();
+    if (next.access == ResourceAccess::kWrite && !holders_.empty()) return;
+    waiting_.pop_front();
+    holders_[next.ticket] = next.access;
+    has_writer_ = next.access == ResourceAccess::kWrite;
+    granted_.push_back(next.ticket);
+  }
+}
+
+}  // namespace sluice

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Whose turn it is at one resource: many readers or one writer, first come first served. A reader
+// that comes after a waiting writer waits behind it, so that neither kind can starve the other.
+//
+//   Request --> [waiting] --> [holding] --> End
+//                  |  turn comes: TakeGranted names it
+//                  +-- Cancel
+//
+// Owner: the resource's entry in ResourceRegistry. Thread-compatible; no clock, no I/O. Tickets are
+// the registry's and distinct.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <vector>
+
+namespace sluice {
+
+enum class ResourceAccess { kRead, kWrite };
+
+class ResourceTurns {
+ public:
+  // What a writer leaves behind: a new generation; one that is half-written; or what it found.
+  enum class Contents { kWritten, kIndeterminate, kUntouched };
+
+  void Request(uint64_t ticket, ResourceAccess access);
+
+  // The tickets that have come to hold since the last call, in order.
+  std::vector<uint64_t> TakeGranted();
+
+  // Ends a wait or a hold, whichever it is. `contents` means nothing but for a writer's hold.
+  void End(uint64_t ticket, Contents contents);
+
+  uint64_t generation() const { return generation_; }
+  bool indeterminate() const { return indeterminate_; }
+  bool has_writer() const { return has_writer_; }
+  size_t reader_count() const { return holders_.size() - (has_writer_ ? 1 : 0); }
+  size_t holder_count() const { return holders_.size(); }
+  size_t waiting_count() const { return waiting_.size(); }
+
+ private:
+  struct Waiter {
+    uint64_t ticket;
+    ResourceAccess access;
+  };
+
+  void GrantFromFront();
+
+  std::deque<Waiter> waiting_;
+  std::map<uint64_t, ResourceAccess> holders_;
+  std::vector<uint64_t> granted_;
+  bool has_writer_ = false;
+  bool indeterminate_ = false;
+  uint64_t generation_ = 0;
+};
+
+}  // namespace sluice

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/resource_registry.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace sluice {
+namespace {
+
+constexpr uint64_t kAlice = 11;  // Connections.
+constexpr uint64_t kBob = 12;
+constexpr uint64_t kCarol = 13;
+
+// What one Acquire was told, if anything yet.
+struct Answer {
+  int calls = 0;
+  absl::StatusOr<ResourceGrant> result = absl::UnknownError("not called");
+};
+
+class ResourceRegistryTest : public testing::Test {
+ protected:
+  ResourceRegistryTest() : registry_(Limits()) {}
+
+  static ResourcesConfig Limits() {
+    ResourcesConfig limits;
+    limits.max_resources = 6;
+    limits.max_resources_per_user = 4;
+    limits.max_bytes = 10'000;
+    limits.max_bytes_per_user = 6'000;
+    limits.max_acquires_per_connection = 8;
+    limits.max_watches_per_connection = 2;
+    limits.max_wait_ms = 1'000;
+    limits.max_linger_ms = 500;
+    return limits;
+  }
+
+  CreatedResource Make(uint64_t connection, uint64_t size = 1'000, int64_t linger_ms = 0) {
+    EXPECT_TRUE(registry_.Reserve("uid:1", size).ok());
+    ResourceShape shape;
+    shape.size_bytes = size;
+    ResourceOptions options;
+    options.linger_ms = linger_ms;
+    const auto created = registry_.Create(connection, "uid:1", shape, ResourceBacking::kMemfd,
+                                          options, ResourceMemory());
+    EXPECT_TRUE(created.ok()) << created.status();
+    return *created;
+  }
+
+  std::shared_ptr<Answer> Acquire(uint64_t connection, const Capability& capability,
+                                  ResourceAccess access, uint64_t timeout_ms = 1'000) {
+    auto answer = std::make_shared<Answer>();
+    last_ticket_ = registry_.Acquire(connection, capability.Encode(), access, now_ms_, timeout_ms,
+                                     [answer](absl::StatusOr<ResourceGrant> result) {
+                                       ++answer->calls;
+                                       answer->result = std::move(result);
+                                     });
+    return answer;
+  }
+
+  absl::Status Release(uint64_t connection, const Answer& answer,
+                       ResourceTurns::Contents contents = ResourceTurns::Contents::kWritten) {
+    return registry_.Release(connection, answer.result->hold_id, contents).status();
+  }
+
+  ResourceRegistry registry_;
+  int64_t now_ms_ = 1'000'000;
+  uint64_t last_ticket_ = 0;
+};
+
+// Each capability opens what it is for: reading does not write, writing also reads.
+TEST_F(ResourceRegistryTest, CapabilitiesAreSeparate) {
+  const CreatedResource made = Make(kAlice);
+  EXPECT_TRUE(registry_.Open(kBob, made.read.Encode(), ResourceAccess::kRead).ok());
+  EXPECT_TRUE(registry_.Open(kBob, made.write.Encode(), ResourceAccess::kRead).ok());
+  EXPECT_TRUE(registry_.Open(kBob, made.write.Encode(), ResourceAccess::kWrite).ok());
+  EXPECT_TRUE(absl::IsPermissionDenied(
+      registry_.Open(kBob, made.read.Encode(), ResourceAccess::kWrite).status()));
+  EXPECT_TRUE(absl::IsPermissionDenied(registry_.Destroy(made.read.Encode())));
+}
+
+// A wrong secret and a wrong id get the same answer, for every single wrong byte.
+TEST_F(ResourceRegistryTest, GuessesAreAllAlike) {
+  const CreatedResource made = Make(kAlice);
+  const std::string good = made.write.Encode();
+  std::set<std::string> answers;
+  for (size_t i = 0; i < good.size(); ++i) {
+    std::string bad = good;
+    bad[i] = static_cast<char>(bad[i] ^ 1);
+    const absl::Status status = registry_.Open(kBob, bad, ResourceAccess::kRead).status();
+    EXPECT_TRUE(absl::IsPermissionDenied(status));
+    answers.insert(status.ToString());
+  }
+  EXPECT_EQ(answers.size(), 1u);
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      registry_.Open(kBob, good.substr(1), ResourceAccess::kRead).status()));
+  EXPECT_TRUE(absl::IsPermissionDenied(
+      registry_.Open(kBob, std::string(Capability::kBytes, '\0'), ResourceAccess::kRead).status()));
+}
+
+// A wait ends at its deadline with the error that says so, and lets those behind it in.
+TEST_F(ResourceRegistryTest, DeadlinesEndWaits) {
+  const CreatedResource made = Make(kAlice);
+  const auto reader = Acquire(kAlice, made.read, ResourceAccess::kRead);
+  const auto writer = Acquire(kBob, made.write, ResourceAccess::kWrite, 100);
+  const auto behind = Acquire(kCarol, made.read, ResourceAccess::kRead, 900);
+  EXPECT_EQ(reader->calls, 1);
+  EXPECT_EQ(registry_.NextDueMs(), now_ms_ + 100);
+  registry_.AdvanceTo(now_ms_ + 99);
+  EXPECT_EQ(writer->calls, 0);
+  registry_.AdvanceTo(now_ms_ + 100);
+  EXPECT_TRUE(absl::IsDeadlineExceeded(writer->result.status()));
+  EXPECT_TRUE(behind->result.ok());
+  EXPECT_FALSE(registry_.NextDueMs().has_value());
+}
+
+// A timeout of 0 takes what is free and does not wait; a long one is cut to the limit.
+TEST_F(ResourceRegistryTest, ZeroTriesAndLongIsBounded) {
+  const CreatedResource made = Make(kAlice);
+  const auto first = Acquire(kAlice, made.write, ResourceAccess::kWrite, 0);
+  EXPECT_TRUE(first->result.ok());
+  EXPECT_TRUE(absl::IsDeadlineExceeded(
+      Acquire(kBob, made.read, ResourceAccess::kRead, 0)->result.status()));
+  Acquire(kBob, made.read, ResourceAccess::kRead, ~uint64_t{0});
+  EXPECT_EQ(registry_.NextDueMs(), now_ms_ + 1'000);
+}
+
+// A writer's death releases, and the next holders are told, until a writer has released well.
+TEST_F(ResourceRegistryTest, DeathLeavesIndeterminateContents) {
+  const CreatedResource made = Make(kAlice);
+  const auto writer = Acquire(kAlice, made.write, ResourceAccess::kWrite);
+  const auto reader = Acquire(kBob, made.read, ResourceAccess::kRead);
+  EXPECT_EQ(reader->calls, 0);
+  registry_.ConnectionEnded(kAlice, now_ms_);
+  ASSERT_TRUE(reader->result.ok());
+  EXPECT_TRUE(reader->result->indeterminate);
+  EXPECT_TRUE(Release(kBob, *reader).ok());
+  const auto second = Acquire(kBob, made.write, ResourceAccess::kWrite);
+  EXPECT_TRUE(second->result->indeterminate);
+  EXPECT_TRUE(Release(kBob, *second).ok());
+  EXPECT_FALSE(Acquire(kBob, made.read, ResourceAccess::kRead)->result->indeterminate);
+}
+
+// A reader's death and a waiter's death release, and spoil nothing.
+TEST_F(ResourceRegistryTest, DeathOfOthersSpoilsNothing) {
+  const CreatedResource made = Make(kAlice);
+  Acquire(kBob, made.read, ResourceAccess::kRead);
+  const auto dead_waiter = Acquire(kBob, made.write, ResourceAccess::kWrite);
+  const auto waiter = Acquire(kAlice, made.write, ResourceAccess::kWrite);
+  registry_.ConnectionEnded(kBob, now_ms_);
+  EXPECT_TRUE(absl::IsUnavailable(dead_waiter->result.status()));
+  ASSERT_TRUE(waiter->result.ok());
+  EXPECT_FALSE(waiter->result->indeterminate);
+}
+
+// What was granted to a caller that has gone is given back as it was found.
+TEST_F(ResourceRegistryTest, CancelGivesBackUntouched) {
+  const CreatedResource made = Make(kAlice);
+  const auto spoiler = Acquire(kBob, made.write, ResourceAccess::kWrite);
+  EXPECT_TRUE(Release(kBob, *spoiler, ResourceTurns::Contents::kIndeterminate).ok());
+  Acquire(kAlice, made.write, ResourceAccess::kWrite);
+  registry_.Cancel(kBob, last_ticket_);  // Not his: nothing happens.
+  EXPECT_TRUE(registry_.StateOf(made.id).writer);
+  registry_.Cancel(kAlice, last_ticket_);
+  EXPECT_FALSE(registry_.StateOf(made.id).writer);
+  EXPECT_TRUE(registry_.StateOf(made.id).indeterminate);
+}
+
+// Holds are good on their own connection only, and once.
+TEST_F(ResourceRegistryTest, HoldIdsCannotBeForged) {
+  const CreatedResource made = Make(kAlice);
+  const auto hold = Acquire(kAlice, made.write, ResourceAccess::kWrite);
+  EXPECT_TRUE(absl::IsNotFound(Release(kBob, *hold)));
+  for (uint64_t id = 0; id < 100; ++id) {
+    if (id == hold->result->hold_id) continue;
+    EXPECT_TRUE(absl::IsNotFound(
+        registry_.Release(kAlice, id, ResourceTurns::Contents::kWritten).status()));
+  }
+  const auto waiting = Acquire(kBob, made.read, ResourceAccess::kRead);
+  EXPECT_TRUE(absl::IsNotFound(
+      registry_.Release(kBob, last_ticket_, ResourceTurns::Contents::kWritten).status()));
+  EXPECT_TRUE(Release(kAlice, *hold).ok());
+  EXPECT_TRUE(absl::IsNotFound(Release(kAlice, *hold)));
+  EXPECT_TRUE(waiting->result.ok());
+}
+
+// Destroying ends waits and capabilities at once; a hold stays and its bytes count until released.
+TEST_F(ResourceRegistryTest, DestroyWhileHeld) {
+  const CreatedResource made = Make(kAlice);
+  const auto hold = Acquire(kBob, made.read, ResourceAccess::kRead);
+  const auto waiting = Acquire(kCarol, made.write, ResourceAccess::kWrite);
+  const auto behind = Acquire(kCarol, made.read, ResourceAccess::kRead);
+  EXPECT_TRUE(registry_.Destroy(made.write.Encode()).ok());
+  EXPECT_TRUE(absl::IsAborted(waiting->result.status()));
+  EXPECT_TRUE(absl::IsAborted(behind->result.status()));
+  EXPECT_TRUE(absl::IsPermissionDenied(
+      registry_.Open(kAlice, made.write.Encode(), ResourceAccess::kRead).status()));
+  EXPECT_EQ(registry_.bytes(), 1'000u);
+  EXPECT_TRUE(Release(kBob, *hold).ok());
+  EXPECT_EQ(registry_.bytes(), 0u);
+  EXPECT_EQ(registry_.count(), 0u);
+}
+
+// A resource lives as long as a connection that has used it; the last one's end takes it away.
+TEST_F(ResourceRegistryTest, UsersKeepItAlive) {
+  const CreatedResource made = Make(kAlice);
+  EXPECT_TRUE(registry_.Open(kBob, made.read.Encode(), ResourceAccess::kRead).ok());
+  registry_.ConnectionEnded(kAlice, now_ms_);
+  EXPECT_EQ(registry_.count(), 1u);
+  registry_.ConnectionEnded(kBob, now_ms_);
+  EXPECT_EQ(registry_.count(), 0u);
+}
+
+// A lingering resource can be picked up until its time is over, which the limit bounds.
+TEST_F(ResourceRegistryTest, LingeringIsBounded) {
+  const CreatedResource made = Make(kAlice, 1'000, 10'000);
+  registry_.ConnectionEnded(kAlice, now_ms_);
+  EXPECT_EQ(registry_.NextDueMs(), now_ms_ + 500);
+  EXPECT_TRUE(registry_.Open(kBob, made.read.Encode(), ResourceAccess::kRead).ok());
+  EXPECT_FALSE(registry_.NextDueMs().has_value());
+  registry_.ConnectionEnded(kBob, now_ms_);
+  registry_.AdvanceTo(now_ms_ + 500);
+  EXPECT_EQ(registry_.count(), 0u);
+}
+
+// Count and bytes are bounded per user and in all, without overflow, and come back at the end.
+TEST_F(ResourceRegistryTest, Quotas) {
+  EXPECT_TRUE(registry_.Reserve("uid:1", 6'000).ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(registry_.Reserve("uid:1", 1)));
+  EXPECT_TRUE(absl::IsResourceExhausted(registry_.Reserve("uid:2", ~uint64_t{0})));
+  EXPECT_TRUE(absl::IsResourceExhausted(registry_.Reserve("uid:2", 4'001)));
+  EXPECT_TRUE(registry_.Reserve("uid:2", 4'000).ok());
+  registry_.CancelReservation("uid:1", 6'000);
+  registry_.CancelReservation("uid:2", 4'000);
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(registry_.Reserve("uid:1", 1).ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(registry_.Reserve("uid:1", 1)));
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(registry_.Reserve("uid:2", 1).ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(registry_.Reserve("uid:3", 1)));
+}
+
+// Acquires and watches of one connection are bounded; its end makes room for the next.
+TEST_F(ResourceRegistryTest, ConnectionsAreBounded) {
+  const CreatedResource made = Make(kAlice);
+  for (int i = 0; i < 8; ++i)
+    EXPECT_TRUE(Acquire(kBob, made.read, ResourceAccess::kRead)->result.ok());
+  EXPECT_TRUE(
+      absl::IsResourceExhausted(Acquire(kBob, made.read, ResourceAccess::kRead)->result.status()));
+  const auto ignore = [](const ResourceStateView&, bool) {};
+  EXPECT_TRUE(registry_.Watch(kBob, made.read.Encode(), ignore).ok());
+  EXPECT_TRUE(registry_.Watch(kBob, made.read.Encode(), ignore).ok());
+  EXPECT_TRUE(
+      absl::IsResourceExhausted(registry_.Watch(kBob, made.read.Encode(), ignore).status()));
+  registry_.ConnectionEnded(kBob, now_ms_);
+  EXPECT_TRUE(registry_.Watch(kBob, made.read.Encode(), ignore).ok());
+}
+
+// A watcher hears the state at once, at every change, and the end.
+TEST_F(ResourceRegistryTest, WatchTellsStatesAndTheEnd) {
+  const CreatedResource made = Make(kAlice);
+  std::vector<ResourceStateView> states;
+  bool ended = false;
+  ASSERT_TRUE(registry_
+                  .Watch(kBob, made.read.Encode(),
+                         [&](const ResourceStateView& state, bool end) {
+                           states.push_back(state);
+                           ended = end;
+                         })
+                  .ok());
+  ASSERT_EQ(states.size(), 1u);
+  const auto hold = Acquire(kAlice, made.write, ResourceAccess::kWrite);
+  EXPECT_TRUE(states.back().writer);
+  EXPECT_TRUE(Release(kAlice, *hold).ok());
+  EXPECT_FALSE(states.back().writer);
+  EXPECT_EQ(states.back().generation, 1u);
+  EXPECT_FALSE(ended);
+  EXPECT_TRUE(registry_.Destroy(made.write.Encode()).ok());
+  EXPECT_TRUE(states.back().destroyed);
+  EXPECT_TRUE(ended);
+  EXPECT_EQ(registry_.count(), 0u);
+}
+
+// A thousand lives of connections with waits, holds and watches leave nothing behind.
+TEST_F(ResourceRegistryTest, NothingIsLeftBehind) {
+  for (uint64_t i = 0; i < 1'000; ++i) {
+    const CreatedResource made = Make(100 + i);
+    Acquire(100 + i, made.write, ResourceAccess::kWrite);
+    Acquire(2'000 + i, made.read, ResourceAccess::kRead);
+    ASSERT_TRUE(
+        registry_.Watch(2'000 + i, made.read.Encode(), [](const ResourceStateView&, bool) {}).ok());
+    registry_.ConnectionEnded(i % 2 == 0 ? 100 + i : 2'000 + i, now_ms_);
+    registry_.ConnectionEnded(i % 2 == 0 ? 2'000 + i : 100 + i, now_ms_);
+    ASSERT_EQ(registry_.count(), 0u);
+    ASSERT_EQ(registry_.bytes(), 0u);
+  }
+}
+
+}  // namespace
+}  // namespace sluice
