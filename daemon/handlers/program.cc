@@ -67,11 +67,15 @@ void SendAnswer(Session& session, uint64_t sequence, cl_int status, const Progra
 }
 
 // Argument information is what the client judges clSetKernelArg by; drivers keep it only if asked
-// to.
-std::string WithArgInfo(const std::string& options) {
-  return absl::StrContains(options, "-cl-kernel-arg-info")
-             ? options
-             : absl::StrCat(options, " -cl-kernel-arg-info");
+// to. NVIDIA's driver (580) cannot build a source in which one kernel has no arguments when it is
+// asked ("ptxas: Parsing error near '}'"): what fails with the question is tried again without it,
+// and that outcome, its log included, is told.
+template <typename Build>
+cl_int BuildWithArgInfo(const std::string& options, const Build& build) {
+  if (absl::StrContains(options, "-cl-kernel-arg-info")) return build(options);
+  const cl_int status = build(absl::StrCat(options, " -cl-kernel-arg-info"));
+  const bool failed = status == CL_BUILD_PROGRAM_FAILURE || status == CL_COMPILE_PROGRAM_FAILURE;
+  return failed ? build(options) : status;
 }
 
 // The files go to the disk: they are bounded as sources are.
@@ -176,13 +180,14 @@ HandlerResult HandleBuildProgram(Session& session, const pb::BuildProgram& cmd, 
   if (absl::Status status = folder->Write(cmd.include_files()); !status.ok()) return status;
   if (absl::Status status = folder->MakeDirectories(cmd.include_directories()); !status.ok())
     return status;
-  std::string options =
-      WithArgInfo(folder->RewriteOptions(cmd.options(), cmd.include_directories()));
+  std::string options = folder->RewriteOptions(cmd.options(), cmd.include_directories());
   session.builds().Post([&session, sequence = call.sequence(), program, devices, folder, options] {
     const std::vector<cl_device_id> handles = HandlesOf(devices);
-    const cl_int status = cl().clBuildProgram(
-        program->handle.get(), static_cast<cl_uint>(handles.size()),
-        handles.empty() ? nullptr : handles.data(), options.c_str(), nullptr, nullptr);
+    const cl_int status = BuildWithArgInfo(options, [&](const std::string& all) {
+      return cl().clBuildProgram(program->handle.get(), static_cast<cl_uint>(handles.size()),
+                                 handles.empty() ? nullptr : handles.data(), all.c_str(), nullptr,
+                                 nullptr);
+    });
     SendAnswer(session, sequence, status, program.get());
   });
   return HandlerResult::Later();
@@ -205,25 +210,26 @@ HandlerResult HandleCompileProgram(Session& session, const pb::CompileProgram& c
   if (absl::Status status = folder->Write(cmd.include_files()); !status.ok()) return status;
   if (absl::Status status = folder->MakeDirectories(cmd.include_directories()); !status.ok())
     return status;
-  std::string options =
-      WithArgInfo(folder->RewriteOptions(cmd.options(), cmd.include_directories()));
+  std::string options = folder->RewriteOptions(cmd.options(), cmd.include_directories());
   std::vector<std::string> names(cmd.header_names().begin(), cmd.header_names().end());
-  session.builds().Post(
-      [&session, sequence = call.sequence(), program, devices, headers, names, folder, options] {
-        const std::vector<cl_device_id> handles = HandlesOf(devices);
-        std::vector<cl_program> header_handles;
-        std::vector<const char*> header_names;
-        for (size_t i = 0; i < headers.size(); ++i) {
-          header_handles.push_back(headers[i]->handle.get());
-          header_names.push_back(names[i].c_str());
-        }
-        const cl_int status = cl().clCompileProgram(
-            program->handle.get(), static_cast<cl_uint>(handles.size()),
-            handles.empty() ? nullptr : handles.data(), options.c_str(),
-            static_cast<cl_uint>(headers.size()), headers.empty() ? nullptr : header_handles.data(),
-            headers.empty() ? nullptr : header_names.data(), nullptr, nullptr);
-        SendAnswer(session, sequence, status, program.get());
-      });
+  session.builds().Post([&session, sequence = call.sequence(), program, devices, headers, names,
+                         folder, options] {
+    const std::vector<cl_device_id> handles = HandlesOf(devices);
+    std::vector<cl_program> header_handles;
+    std::vector<const char*> header_names;
+    for (size_t i = 0; i < headers.size(); ++i) {
+      header_handles.push_back(headers[i]->handle.get());
+      header_names.push_back(names[i].c_str());
+    }
+    const cl_int status = BuildWithArgInfo(options, [&](const std::string& all) {
+      return cl().clCompileProgram(
+          program->handle.get(), static_cast<cl_uint>(handles.size()),
+          handles.empty() ? nullptr : handles.data(), all.c_str(),
+          static_cast<cl_uint>(headers.size()), headers.empty() ? nullptr : header_handles.data(),
+          headers.empty() ? nullptr : header_names.data(), nullptr, nullptr);
+    });
+    SendAnswer(session, sequence, status, program.get());
+  });
   return HandlerResult::Later();
 }
 

@@ -43,6 +43,21 @@ TEST_F(ProgramLoopbackTest, BuildForwardsSourceAndOptions) {
   EXPECT_EQ(answer.program().devices(0).binary_type(), CL_PROGRAM_BINARY_TYPE_EXECUTABLE);
 }
 
+// A driver that fails because argument information was asked for is asked again without.
+TEST_F(ProgramLoopbackTest, BuildDoesWithoutArgumentInformation) {
+  fake_->set_on_build([](const std::string& options) {
+    return options.find("-cl-kernel-arg-info") == std::string::npos ? CL_SUCCESS
+                                                                    : CL_BUILD_PROGRAM_FAILURE;
+  });
+  pb::Command build;
+  build.mutable_build_program()->set_program_id(Source("kernel void k() {}"));
+  build.mutable_build_program()->set_options("-DX");
+  const pb::Answer answer = client_->Call(build);
+  EXPECT_EQ(answer.status(), CL_SUCCESS);
+  EXPECT_EQ(answer.program().devices(0).build_status(), CL_BUILD_SUCCESS);
+  EXPECT_EQ(fake_->Last("clBuildProgram").bytes, "-DX");
+}
+
 // Other commands go on while a build runs, and a failed build is an answer.
 TEST_F(ProgramLoopbackTest, BuildsRunBeside) {
   std::atomic<bool> go = false;
