@@ -28,5 +28,17 @@ TEST_F(SamplerLoopbackTest, CreateForwardsProperties) {
   EXPECT_EQ(call.values[3], uint64_t{CL_FILTER_LINEAR});
 }
 
+// An empty list reaches the driver as the defaults in full: not every driver takes an empty one.
+TEST_F(SamplerLoopbackTest, EmptyListIsSaidInFull) {
+  pb::Command command;
+  command.mutable_create_sampler()->set_sampler_id(client_->NewId());
+  command.mutable_create_sampler()->set_context_id(MakeContext());
+  EXPECT_EQ(client_->Call(command).status(), CL_SUCCESS);
+  EXPECT_EQ(
+      fake_->Last("clCreateSamplerWithProperties").arrays["properties"],
+      (std::vector<uint64_t>{CL_SAMPLER_NORMALIZED_COORDS, CL_TRUE, CL_SAMPLER_ADDRESSING_MODE,
+                             CL_ADDRESS_CLAMP, CL_SAMPLER_FILTER_MODE, CL_FILTER_NEAREST}));
+}
+
 }  // namespace
 }  // namespace sluice
