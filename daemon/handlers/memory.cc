@@ -353,17 +353,21 @@ HandlerResult HandleEnqueueUnmapShared(Session& session, const pb::EnqueueUnmapS
 HandlerResult HandleEnqueueMigrateMemObjects(Session& session,
                                              const pb::EnqueueMigrateMemObjects& cmd, Call&) {
   Enqueuer enqueue(session, cmd.on());
-  std::vector<cl_mem> handles;
+  // NVIDIA's driver (580) reads the list when the command runs, not when it is called.
+  const auto handles = std::make_shared<std::vector<cl_mem>>();
   for (const uint64_t id : cmd.mem_ids()) {
     if (MemoryObject* const memory = enqueue.Find<MemoryObject>(id); memory != nullptr)
-      handles.push_back(memory->handle.get());
+      handles->push_back(memory->handle.get());
   }
   if (!enqueue.ok()) return enqueue.answer();
+  auto carried = std::make_unique<Carried>();
+  carried->keep = handles;
   return enqueue.Run(
       [&](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {
-        return cl().clEnqueueMigrateMemObjects(queue, static_cast<cl_uint>(handles.size()),
-                                               handles.data(), cmd.flags(), waits, list, event);
-      });
+        return cl().clEnqueueMigrateMemObjects(queue, static_cast<cl_uint>(handles->size()),
+                                               handles->data(), cmd.flags(), waits, list, event);
+      },
+      std::move(carried));
 }
 
 }  // namespace sluice

@@ -83,20 +83,26 @@ HandlerResult HandleEnqueueSvmMigrateMem(Session& session, const pb::EnqueueSvmM
   if (!enqueue.ok()) return enqueue.answer();
   if (cmd.sizes_size() != cmd.pointers_size())
     return absl::InvalidArgumentError("migration of ranges without sizes");
-  std::vector<const void*> pointers;
-  std::vector<size_t> sizes;
+  struct Ranges {
+    std::vector<const void*> pointers;
+    std::vector<size_t> sizes;
+  };
+  const auto ranges = std::make_shared<Ranges>();  // Kept, as the list of a memory migration is.
   for (int i = 0; i < cmd.pointers_size(); ++i) {
-    pointers.push_back(session.objects().SvmPointer(cmd.pointers(i), cmd.sizes(i)));
-    sizes.push_back(cmd.sizes(i));
-    if (pointers.back() == nullptr) return CL_INVALID_VALUE;
+    ranges->pointers.push_back(session.objects().SvmPointer(cmd.pointers(i), cmd.sizes(i)));
+    ranges->sizes.push_back(cmd.sizes(i));
+    if (ranges->pointers.back() == nullptr) return CL_INVALID_VALUE;
   }
   if (cl().clEnqueueSVMMigrateMem == nullptr) return CL_INVALID_OPERATION;
+  auto carried = std::make_unique<Carried>();
+  carried->keep = ranges;
   return enqueue.Run(
       [&](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {
-        return cl().clEnqueueSVMMigrateMem(queue, static_cast<cl_uint>(pointers.size()),
-                                           pointers.data(), sizes.data(), cmd.flags(), waits, list,
-                                           event);
-      });
+        return cl().clEnqueueSVMMigrateMem(queue, static_cast<cl_uint>(ranges->pointers.size()),
+                                           ranges->pointers.data(), ranges->sizes.data(),
+                                           cmd.flags(), waits, list, event);
+      },
+      std::move(carried));
 }
 
 }  // namespace sluice

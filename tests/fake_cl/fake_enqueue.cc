@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Commands: checked when enqueued, done on plain memory when they may run.
+#include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "tests/fake_cl/fake_objects.h"
 
@@ -256,7 +258,11 @@ cl_int CL_API_CALL fake_clEnqueueMigrateMemObjects(cl_command_queue queue, cl_ui
                                                    cl_event* event) {
   if (count == 0) return CL_INVALID_VALUE;
   Note("objects", reinterpret_cast<const size_t*>(objects), count);
-  return Submit(queue, CL_COMMAND_MIGRATE_MEM_OBJECTS, waits, list, event, nullptr);
+  // As NVIDIA's driver: the caller's list is read when the command runs.
+  const std::vector<cl_mem> named(objects, objects + count);
+  return Submit(queue, CL_COMMAND_MIGRATE_MEM_OBJECTS, waits, list, event, [=] {
+    return std::equal(named.begin(), named.end(), objects) ? CL_COMPLETE : CL_INVALID_MEM_OBJECT;
+  });
 }
 
 cl_int CL_API_CALL fake_clEnqueueReadImage(cl_command_queue queue, cl_mem image, cl_bool,

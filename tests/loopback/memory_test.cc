@@ -445,6 +445,25 @@ TEST_F(MemoryLoopbackTest, MigrateForwardsAllObjects) {
   EXPECT_EQ(call.values[3], CL_MIGRATE_MEM_OBJECT_HOST);
 }
 
+// The list of a migration is there until the command has run: a driver may read it only then.
+TEST_F(MemoryLoopbackTest, MigrationKeepsItsList) {
+  const uint64_t context = MakeContext();
+  const uint64_t queue = MakeQueue(context);
+  const uint64_t gate = MakeUserEvent(context);
+  std::vector<uint64_t> events;
+  for (int i = 0; i < 3; ++i) {
+    pb::Command command;
+    pb::EnqueueMigrateMemObjects& body = *command.mutable_enqueue_migrate_mem_objects();
+    events.push_back(On(body.mutable_on(), queue, {gate}));
+    body.add_mem_ids(MakeBuffer(context, 16));
+    body.add_mem_ids(MakeBuffer(context, 16));
+    client_->Send(command);
+  }
+  client_->Sync();
+  SetUserEvent(gate, CL_COMPLETE);
+  for (const uint64_t event : events) EXPECT_EQ(Completed(event).status(), CL_COMPLETE);
+}
+
 // A command that the driver refuses late fails its event with the driver's code, says so in a
 // LateError that names the call, and its dependents fail as dependents do.
 TEST_F(MemoryLoopbackTest, RefusedCommandFailsItsEventAndDependents) {
