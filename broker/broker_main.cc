@@ -75,22 +75,29 @@ void DefineFlags(CLI::App* app, Flags* flags) {
          "Serve the network on HOST:PORT; may be repeated. Without TLS files only loopback")
       ->type_name("ADDRESS");
   app->add_option("--certificate", flags->network.certificate, "TLS certificate for --listen (PEM)")
+      ->needs("--listen")
       ->type_name("FILE");
-  app->add_option("--key", flags->network.key, "TLS key for --listen (PEM)")->type_name("FILE");
+  app->add_option("--key", flags->network.key, "TLS key for --listen (PEM)")
+      ->needs("--listen")
+      ->type_name("FILE");
   app->add_option("--client-ca", flags->network.client_ca,
                   "Clients of --listen must show a certificate of this authority (PEM)")
+      ->needs("--listen")
       ->type_name("FILE");
   app->add_option("--token-file", flags->network.token_file,
                   "Clients of --listen must send one of these tokens, one a line")
+      ->needs("--listen")
       ->type_name("FILE");
   app->add_flag(
-      "--allow-plaintext", flags->network.allow_plaintext,
-      "Let --listen serve without TLS beyond loopback: anyone on the way can read and change");
+         "--allow-plaintext", flags->network.allow_plaintext,
+         "Let --listen serve without TLS beyond loopback: anyone on the way can read and change")
+      ->needs("--listen");
   app->add_option("--devices", flags->devices,
                   "Offer only devices whose name matches this wildcard; may be repeated")
       ->type_name("PATTERN");
   app->add_option("--drain-timeout-ms", flags->drain_timeout_ms,
                   "How long SIGTERM waits for running sessions")
+      ->check(CLI::Range(int64_t{0}, kMaxDrainTimeoutMs))
       ->type_name("MS");
   app->add_flag("--sync", flags->sync, "Debug mode: every command of every session waits");
   app->add_flag("--foreground", flags->foreground,

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <fstream>
 #include <limits>
+#include <set>
 #include <sstream>
 
 #include "absl/strings/ascii.h"
@@ -25,7 +26,7 @@
 namespace sluice {
 namespace {
 
-constexpr int64_t kMaxTimeoutMs = 24LL * 3600 * 1000;
+constexpr size_t kMaxSocketPath = sizeof(sockaddr_un::sun_path) - 1;
 
 bool ParseMode(const std::string& text, mode_t* mode) {
   unsigned value = 0;
@@ -37,31 +38,92 @@ bool ParseMode(const std::string& text, mode_t* mode) {
   return true;
 }
 
+bool IsSocketPath(const std::string& path) {
+  return !path.empty() && path[0] == '/' && path.size() <= kMaxSocketPath;
+}
+
+std::string SocketPathRule() {
+  return absl::StrCat("an absolute path of at most ", kMaxSocketPath, " characters");
+}
+
+bool IsDirectory(const std::string& path) {
+  struct stat info;
+  return ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+// fnmatch takes a bracket without its end for a character of the name, which nobody means.
+std::string WildcardProblem(const std::string& pattern) {
+  if (pattern.empty()) return "which matches no device; \"*\" matches all";
+  if (pattern.find(',') != std::string::npos) {
+    return "which holds a comma; write \"?\" in its place, and several patterns as an array";
+  }
+  for (size_t open = pattern.find('['); open != std::string::npos;) {
+    const size_t close = pattern.find(']', open + 2);
+    if (close == std::string::npos) return "whose \"[\" has no \"]\"";
+    open = pattern.find('[', close);
+  }
+  return "";
+}
+
+std::string UserProblem(const std::string& user) {
+  uint32_t uid;
+  if (absl::SimpleAtoi(user, &uid) || LookUpUser(user).ok()) return "";
+  return "which is no user of this machine: neither a name of one nor a uid";
+}
+
+std::string EnvironmentProblem(const std::string& name) {
+  if (name.empty() || name.find('=') != std::string::npos || name.find('\0') != std::string::npos) {
+    return "which can be no variable's name";
+  }
+  return name == "SLUICE_WORKER" ? "which keeps Sluice's driver out of its own workers" : "";
+}
+
+std::string ListenProblem(const std::string& address) {
+  return CheckListenAddress(address).ok()
+             ? ""
+             : "which is not HOST:PORT or [IPV6]:PORT with a port from 1 to 65535";
+}
+
 void ReadBroker(SectionReader section, Config* config) {
-  section.String("socket", &config->socket);
+  const auto socket_path = [&](const char* key, std::string* out) {
+    section.Parsed(key, SocketPathRule(), [out](const std::string& text) {
+      *out = text;
+      return IsSocketPath(text);
+    });
+  };
+  socket_path("socket", &config->socket);
   section.Parsed("socket_mode", "an octal file mode in quotes, such as \"0666\"",
                  [&](const std::string& text) { return ParseMode(text, &config->socket_mode); });
-  section.String("socket_group", &config->socket_group);
-  section.String("admin_socket", &config->admin_socket);
+  section.Parsed("socket_group", "the name of a group of this machine",
+                 [&](const std::string& text) {
+                   config->socket_group = text;
+                   return text.empty() || LookUpGroup(text).ok();
+                 });
+  socket_path("admin_socket", &config->admin_socket);
   section.Parsed("log_level", "one of trace, debug, info, warning, error",
                  [&](const std::string& text) {
                    const std::optional<LogLevel> level = ParseLogLevel(text);
                    config->log_level = level.value_or(config->log_level);
                    return level.has_value();
                  });
-  section.Integer("probe_timeout_ms", 100, kMaxTimeoutMs, &config->probe_timeout_ms);
-  section.Integer("drain_timeout_ms", 0, kMaxTimeoutMs, &config->drain_timeout_ms);
+  section.Integer("probe_timeout_ms", 100, kMaxDrainTimeoutMs, &config->probe_timeout_ms);
+  section.Integer("drain_timeout_ms", 0, kMaxDrainTimeoutMs, &config->drain_timeout_ms);
   section.Integer("kill_grace_ms", 0, 60'000, &config->kill_grace_ms);
   section.Finish();
 }
 
 void ReadWorker(SectionReader section, Config* config) {
-  std::string user;
-  section.String("user", &user);
-  if (!user.empty()) config->worker_user = user;
-  section.String("cache_directory", &config->cache_directory);
+  section.Parsed("user", "the name of a user of this machine", [&](const std::string& text) {
+    if (!text.empty()) config->worker_user = text;
+    return text.empty() || LookUpUser(text).ok();
+  });
+  section.Parsed("cache_directory", "the absolute path of a directory that exists",
+                 [&](const std::string& text) {
+                   config->cache_directory = text;
+                   return text.empty() || (text[0] == '/' && IsDirectory(text));
+                 });
   section.Boolean("sync", &config->sync);
-  section.StringTable("environment", &config->worker_environment);
+  section.StringTable("environment", &EnvironmentProblem, &config->worker_environment);
   section.Finish();
 }
 
@@ -98,19 +160,15 @@ NetworkConfig ReadNetwork(const toml::table& table, ConfigErrors* errors) {
   NetworkConfig network;
   network.where = absl::StrCat(errors->file, ":", table.source().begin.line);
   SectionReader section(&table, "[[network]]", errors);
-  section.StringOrList("listen", &network.listen);
+  const size_t errors_before = errors->lines.size();
+  section.StringOrList("listen", &ListenProblem, &network.listen);
   section.String("certificate", &network.certificate);
   section.String("key", &network.key);
   section.String("client_ca", &network.client_ca);
   section.String("token_file", &network.token_file);
   section.Boolean("allow_plaintext", &network.allow_plaintext);
   section.Finish();
-  for (const std::string& address : network.listen) {
-    if (absl::Status checked = CheckListenAddress(address); !checked.ok()) {
-      errors->Add(table.get("listen")->source(), std::string(checked.message()));
-    }
-  }
-  if (network.listen.empty()) {
+  if (network.listen.empty() && errors->lines.size() == errors_before) {
     errors->Add(table.source(),
                 "[[network]] needs key \"listen\", such as listen = \"0.0.0.0:7466\"");
   }
@@ -118,8 +176,7 @@ NetworkConfig ReadNetwork(const toml::table& table, ConfigErrors* errors) {
 }
 
 // The rules on one network entry that concern several keys.
-absl::Status CheckNetwork(const NetworkConfig& network) {
-  const std::string where = network.where.empty() ? "--listen" : network.where;
+absl::Status CheckNetwork(const NetworkConfig& network, const std::string& where) {
   if (network.certificate.empty() != network.key.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
         where, ": [[network]] has only one of \"certificate\" and \"key\"; TLS needs both"));
@@ -146,12 +203,11 @@ absl::Status CheckReadable(const std::string& path, const std::string& where) {
       absl::StrCat(where, ": cannot read ", path, ": ", std::strerror(errno)));
 }
 
+// Of a flag, or a default made from $XDG_RUNTIME_DIR: the file's are checked where they are read.
 absl::Status CheckSocketPath(const std::string& path, const std::string& key) {
-  constexpr size_t kMaxLength = sizeof(sockaddr_un::sun_path) - 1;
-  if (!path.empty() && path[0] == '/' && path.size() <= kMaxLength) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("\"", key, "\" is \"", path,
-                                                 "\", allowed is an absolute path of at most ",
-                                                 kMaxLength, " characters"));
+  if (IsSocketPath(path)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("\"", key, "\" is \"", path, "\", allowed is ", SocketPathRule()));
 }
 
 }  // namespace
@@ -185,19 +241,12 @@ absl::StatusOr<Config> ParseConfig(const std::string& text, const std::string& f
   ReadBroker(SectionReader(root.Table("broker"), "[broker]", &errors), &config);
   ReadWorker(SectionReader(root.Table("worker"), "[worker]", &errors), &config);
   SectionReader access(root.Table("access"), "[access]", &errors);
-  access.StringOrList("users", &config.access_users);
+  access.StringOrList("users", &UserProblem, &config.access_users);
   access.Finish();
   ReadLimits(SectionReader(root.Table("limits"), "[limits]", &errors), &config.limits);
   ReadResources(SectionReader(root.Table("resources"), "[resources]", &errors), &config.resources);
   SectionReader devices(root.Table("devices"), "[devices]", &errors);
-  devices.StringOrList("allow", &config.device_patterns);
-  for (const std::string& pattern : config.device_patterns) {
-    if (pattern.find(',') == std::string::npos) continue;
-    errors.Add(root.Table("devices")->get("allow")->source(),
-               absl::StrCat("pattern \"", pattern,
-                            "\" in \"allow\" holds a comma; write \"?\" in its place, and several "
-                            "patterns as an array"));
-  }
+  devices.StringOrList("allow", &WildcardProblem, &config.device_patterns);
   devices.Finish();
   for (const toml::table* table : root.TableArray("network")) {
     config.network.push_back(ReadNetwork(*table, &errors));
@@ -222,32 +271,34 @@ absl::StatusOr<Config> LoadConfigFile(const std::string& path) {
 }
 
 absl::Status CheckConfig(const Config& config) {
-  if (absl::Status ok = CheckSocketPath(config.socket, "socket"); !ok.ok()) return ok;
-  if (absl::Status ok = CheckSocketPath(config.admin_socket, "admin_socket"); !ok.ok()) return ok;
+  std::vector<std::string> problems;
+  const auto add = [&problems](const absl::Status& status) {
+    if (!status.ok()) problems.emplace_back(status.message());
+  };
+  add(CheckSocketPath(config.socket, "socket"));
+  add(CheckSocketPath(config.admin_socket, "admin_socket"));
   if (config.socket == config.admin_socket) {
-    return absl::InvalidArgumentError("\"socket\" and \"admin_socket\" are the same path");
+    problems.emplace_back("\"socket\" and \"admin_socket\" are the same path");
   }
+  std::set<std::string> addresses;
   for (const NetworkConfig& network : config.network) {
-    if (absl::Status ok = CheckNetwork(network); !ok.ok()) return ok;
+    const std::string where = network.where.empty() ? "--listen" : network.where;
+    add(CheckNetwork(network, where));
     for (const std::string* path :
          {&network.certificate, &network.key, &network.client_ca, &network.token_file}) {
-      if (absl::Status ok = CheckReadable(*path, network.where); !ok.ok()) return ok;
+      add(CheckReadable(*path, where));
+    }
+    for (const std::string& address : network.listen) {
+      if (addresses.insert(address).second) continue;
+      problems.push_back(absl::StrCat(where, ": ", address, " is listened on twice"));
     }
   }
   if (config.worker_user.has_value() && ::geteuid() == 0) {
-    const absl::StatusOr<UserIdentity> user = LookUpUser(*config.worker_user);
-    if (!user.ok()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("\"user\" in [worker]: ", std::string(user.status().message())));
-    }
+    const absl::Status user = LookUpUser(*config.worker_user).status();
+    if (!user.ok()) problems.push_back(absl::StrCat("workers' user: ", user.message()));
   }
-  for (const std::string& user : config.access_users) {
-    uint32_t uid;
-    if (absl::SimpleAtoi(user, &uid) || LookUpUser(user).ok()) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("\"users\" in [access]: this machine has no user \"", user, "\""));
-  }
-  return absl::OkStatus();
+  if (problems.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
 }
 
 std::string DefaultSocketPath() {

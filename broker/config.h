@@ -35,6 +35,8 @@ struct NetworkConfig {
   bool plaintext() const { return certificate.empty(); }
 };
 
+inline constexpr int64_t kMaxDrainTimeoutMs = 24LL * 3600 * 1000;
+
 // Per session unless it says otherwise; 0 = no limit.
 struct LimitsConfig {
   uint64_t max_sessions = 256;          // Of the daemon.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -134,39 +135,49 @@ void SectionReader::Bytes(const std::string& key, uint64_t* out) {
   }
 }
 
-void SectionReader::StringOrList(const std::string& key, std::vector<std::string>* out) {
+void SectionReader::StringOrList(const std::string& key, const Problem& problem,
+                                 std::vector<std::string>* out) {
   const toml::node* node = Find(key);
   if (node == nullptr) return;
-  constexpr char kWanted[] = "a string or an array of strings";
   out->clear();
-  if (const auto value = node->value_exact<std::string>()) {
-    out->push_back(*value);
-    return;
-  }
   const toml::array* array = node->as_array();
-  if (array == nullptr) return WrongType(*node, key, kWanted);
-  for (const toml::node& element : *array) {
-    if (const auto value = element.value_exact<std::string>()) {
-      out->push_back(*value);
-    } else if (const auto number = element.value_exact<int64_t>(); key == "users" && number) {
-      out->push_back(absl::StrCat(*number));
-    } else {
-      WrongType(element, key, kWanted);
-    }
-  }
+  if (array == nullptr) return ListElement(*node, key, problem, out);
+  for (const toml::node& element : *array) ListElement(element, key, problem, out);
 }
 
-void SectionReader::StringTable(const std::string& key, std::map<std::string, std::string>* out) {
+void SectionReader::ListElement(const toml::node& element, const std::string& key,
+                                const Problem& problem, std::vector<std::string>* out) {
+  std::optional<std::string> value = element.value_exact<std::string>();
+  if (const auto number = element.value_exact<int64_t>(); key == "users" && number) {
+    value = absl::StrCat(*number);
+  }
+  if (!value.has_value()) return WrongType(element, key, "a string or an array of strings");
+  const std::string wrong = problem(*value);
+  if (!wrong.empty()) {
+    return errors_->Add(element.source(), absl::StrCat("key \"", key, "\" in ", name_, " has \"",
+                                                       *value, "\", ", wrong));
+  }
+  out->push_back(*std::move(value));
+}
+
+void SectionReader::StringTable(const std::string& key, const Problem& problem,
+                                std::map<std::string, std::string>* out) {
   const toml::node* node = Find(key);
   if (node == nullptr) return;
   const toml::table* table = node->as_table();
   if (table == nullptr) return WrongType(*node, key, "a table of strings");
   out->clear();
-  for (const auto& [name, value] : *table) {
-    if (const auto text = value.value_exact<std::string>()) {
-      (*out)[std::string(name.str())] = *text;
+  for (const auto& [key_of_table, value] : *table) {
+    const std::string name(key_of_table.str());
+    const auto text = value.value_exact<std::string>();
+    const std::string wrong = problem(name);
+    if (!wrong.empty()) {
+      errors_->Add(key_of_table.source(),
+                   absl::StrCat("key \"", key, "\" in ", name_, " has \"", name, "\", ", wrong));
+    } else if (!text.has_value() || text->find('\0') != std::string::npos) {
+      WrongType(value, absl::StrCat(key, ".", name), "a string without NUL");
     } else {
-      WrongType(value, absl::StrCat(key, ".", std::string(name.str())), "a string");
+      (*out)[name] = *text;
     }
   }
 }

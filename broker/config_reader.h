@@ -28,6 +28,9 @@ struct ConfigErrors {
 
 class SectionReader {
  public:
+  // What is wrong with a value, in words that follow "is "VALUE""; empty if nothing is.
+  using Problem = std::function<std::string(const std::string& value)>;
+
   // `table` may be null: then every key keeps its default. `name` is as written: "[limits]".
   SectionReader(const toml::table* table, std::string name, ConfigErrors* errors)
       : table_(table), name_(std::move(name)), errors_(errors) {}
@@ -37,8 +40,11 @@ class SectionReader {
   void Integer(const std::string& key, int64_t minimum, int64_t maximum, int64_t* out);
   void Count(const std::string& key, uint64_t minimum, uint64_t* out);
   void Bytes(const std::string& key, uint64_t* out);  // An integer, or "4GiB".
-  void StringOrList(const std::string& key, std::vector<std::string>* out);
-  void StringTable(const std::string& key, std::map<std::string, std::string>* out);
+  // Each string must be one to which `problem` has nothing to say.
+  void StringOrList(const std::string& key, const Problem& problem, std::vector<std::string>* out);
+  // As above for the names; `problem` does not see the values, which only must be without NUL.
+  void StringTable(const std::string& key, const Problem& problem,
+                   std::map<std::string, std::string>* out);
   // A string which `parse` takes; `allowed` says in words what that is.
   void Parsed(const std::string& key, const std::string& allowed,
               const std::function<bool(const std::string&)>& parse);
@@ -52,6 +58,8 @@ class SectionReader {
  private:
   const toml::node* Find(const std::string& key);
   void WrongType(const toml::node& node, const std::string& key, const std::string& wanted);
+  void ListElement(const toml::node& element, const std::string& key, const Problem& problem,
+                   std::vector<std::string>* out);
 
   const toml::table* table_;
   std::string name_;

@@ -2,18 +2,17 @@
 #include "broker/instance.h"
 
 #include <fcntl.h>
-#include <grp.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "broker/os/local_socket.h"
+#include "broker/os/process.h"
 
 namespace sluice {
 namespace {
@@ -33,19 +32,6 @@ bool IsFileAt(int fd, const std::string& path) {
   struct stat named;
   return ::fstat(fd, &opened) == 0 && ::stat(path.c_str(), &named) == 0 &&
          opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
-}
-
-absl::StatusOr<gid_t> LookUpGroup(const std::string& name) {
-  std::vector<char> buffer(16384);
-  group entry = {};
-  group* found = nullptr;
-  const int error_number = ::getgrnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found);
-  if (error_number != 0) return absl::ErrnoToStatus(error_number, "looking up a group");
-  if (found == nullptr) {
-    return absl::InvalidArgumentError(absl::StrCat("\"socket_group\" in [broker] is \"", name,
-                                                   "\", but this machine has no such group"));
-  }
-  return entry.gr_gid;
 }
 
 }  // namespace
@@ -90,7 +76,7 @@ absl::Status RemoveStaleSocket(const std::string& path) {
                            : absl::ErrnoToStatus(errno, absl::StrCat("looking at ", path));
   }
   if (!S_ISSOCK(info.st_mode)) {
-    return absl::AlreadyExistsError(
+    return absl::FailedPreconditionError(
         absl::StrCat(path, " exists and is no socket; remove it, or choose another path"));
   }
   absl::Status connected = ConnectLocal(path, kConnectTestMs).status();

@@ -269,4 +269,16 @@ absl::StatusOr<UserIdentity> LookUpUser(const std::string& name) {
   return identity;
 }
 
+absl::StatusOr<gid_t> LookUpGroup(const std::string& name) {
+  std::vector<char> buffer(16384);
+  group entry = {};
+  group* found = nullptr;
+  const int error_number = ::getgrnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found);
+  if (error_number != 0) return ErrnoStatus(error_number, absl::StrCat("looking up group ", name));
+  if (found == nullptr) {
+    return absl::NotFoundError(absl::StrCat("this machine has no group \"", name, "\""));
+  }
+  return entry.gr_gid;
+}
+
 }  // namespace sluice

@@ -77,7 +77,8 @@ absl::StatusOr<ChildProcess> Spawn(const SpawnOptions& options);
 absl::StatusOr<std::string> OwnExecutablePath();
 absl::StatusOr<std::string> FindHelperExecutable(const std::string& name);
 
-// The numeric ids of a user of this machine, its supplementary groups included.
+// The numeric ids of a user of this machine, its supplementary groups included; of a group.
 absl::StatusOr<UserIdentity> LookUpUser(const std::string& name);
+absl::StatusOr<gid_t> LookUpGroup(const std::string& name);
 
 }  // namespace sluice

@@ -42,7 +42,7 @@ TEST(ConfigTest, EveryKeyIsRead) {
 [broker]
 socket = "/tmp/a.sock"
 socket_mode = "0660"
-socket_group = "render"
+socket_group = "daemon"
 admin_socket = "/tmp/b.sock"
 log_level = "debug"
 probe_timeout_ms = 101
@@ -50,7 +50,7 @@ drain_timeout_ms = 102
 kill_grace_ms = 103
 [worker]
 user = "nobody"
-cache_directory = "/tmp/cache"
+cache_directory = "/tmp"
 sync = true
 [worker.environment]
 POCL_MAX_PTHREAD_COUNT = "2"
@@ -81,14 +81,14 @@ allow_plaintext = true
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->socket, "/tmp/a.sock");
   EXPECT_EQ(config->socket_mode, 0660u);
-  EXPECT_EQ(config->socket_group, "render");
+  EXPECT_EQ(config->socket_group, "daemon");
   EXPECT_EQ(config->admin_socket, "/tmp/b.sock");
   EXPECT_EQ(config->log_level, LogLevel::kDebug);
   EXPECT_EQ(config->probe_timeout_ms, 101);
   EXPECT_EQ(config->drain_timeout_ms, 102);
   EXPECT_EQ(config->kill_grace_ms, 103);
   EXPECT_EQ(config->worker_user, "nobody");
-  EXPECT_EQ(config->cache_directory, "/tmp/cache");
+  EXPECT_EQ(config->cache_directory, "/tmp");
   EXPECT_TRUE(config->sync);
   EXPECT_EQ(config->worker_environment.at("POCL_MAX_PTHREAD_COUNT"), "2");
   EXPECT_EQ(config->access_users, (std::vector<std::string>{"root", "1000"}));
@@ -124,8 +124,8 @@ TEST(ConfigTest, UnknownKeyNamesPlaceAndAllowed) {
 
 // A value of another type is refused with its place, its type, and what is allowed.
 TEST(ConfigTest, WrongTypeNamesPlaceAndAllowed) {
-  ExpectError("[broker]\nsocket = 3\n",
-              {"f.toml:2:10:", "\"socket\" in [broker] is an integer", "allowed is a string"});
+  ExpectError("[broker]\nsocket = 3\n", {"f.toml:2:10:", "\"socket\" in [broker] is an integer",
+                                         "allowed is an absolute path"});
   ExpectError("[limits]\nmax_sessions = \"many\"\n",
               {"f.toml:2:", "is a string", "an integer from 1"});
   ExpectError("[limits]\nmax_sessions = 1.5\n", {"a number with a fraction"});
@@ -230,16 +230,6 @@ TEST(ConfigTest, SocketPaths) {
   EXPECT_FALSE(check("/a/b.sock", "/a/b.sock").ok());
 }
 
-// A user that this machine does not have is refused by name.
-TEST(ConfigTest, UnknownUsers) {
-  Config config;
-  ApplyDefaults(&config);
-  config.access_users = {"root", "12345"};
-  EXPECT_TRUE(CheckConfig(config).ok());
-  config.access_users = {"no-such-user-here"};
-  EXPECT_NE(CheckConfig(config).message().find("no-such-user-here"), std::string::npos);
-}
-
 // Byte sizes take units of 1024, in full, without overflow.
 TEST(ConfigTest, ByteSizes) {
   EXPECT_EQ(ParseByteSize("0"), 0u);
@@ -294,6 +284,56 @@ TEST(ConfigTest, InstalledExampleIsTheDefaults) {
   EXPECT_EQ(resources.max_watches_per_connection, built_in.resources.max_watches_per_connection);
   EXPECT_EQ(resources.max_wait_ms, built_in.resources.max_wait_ms);
   EXPECT_EQ(resources.max_linger_ms, built_in.resources.max_linger_ms);
+}
+
+// A value that only this machine can judge is refused with its place in the file, too.
+TEST(ConfigTest, MachineDependentValuesAreRefusedWhereTheyStand) {
+  ExpectError("[broker]\nsocket = \"relative\"\n", {"f.toml:2:", "\"socket\"", "absolute path"});
+  ExpectError("[broker]\nadmin_socket = \"" + std::string(200, '/') + "\"\n",
+              {"f.toml:2:", "\"admin_socket\"", "at most"});
+  ExpectError("[broker]\n\nsocket_group = \"nosuchgroup\"\n",
+              {"f.toml:3:", "\"socket_group\"", "group of this machine"});
+  ExpectError("[worker]\nuser = \"nosuchuser\"\n",
+              {"f.toml:2:", "\"user\"", "user of this machine"});
+  ExpectError("[worker]\ncache_directory = \"relative\"\n", {"f.toml:2:", "absolute path"});
+  ExpectError("[worker]\ncache_directory = \"/nonexistent/folder\"\n",
+              {"f.toml:2:", "that exists"});
+  ExpectError("[access]\nusers = [\"root\", \"nosuchuser\"]\n", {"f.toml:2:18", "nosuchuser"});
+  EXPECT_EQ(ErrorOf("[access]\nusers = [\"root\", 12345, \"12345\"]\n"), "no error");
+  ExpectError("[access]\nusers = [-1]\n", {"f.toml:2:", "\"-1\""});
+  ExpectError("[access]\nusers = [99999999999]\n", {"f.toml:2:", "\"99999999999\""});
+}
+
+// Names of the workers' environment that can be none, and the one that is Sluice's, are refused.
+TEST(ConfigTest, EnvironmentNamesAreChecked) {
+  ExpectError("[worker.environment]\n\"\" = \"1\"\n", {"f.toml:2:", "no variable's name"});
+  ExpectError("[worker.environment]\n\"A=B\" = \"1\"\n", {"f.toml:2:", "\"A=B\""});
+  ExpectError("[worker.environment]\nA = \"x\\u0000y\"\n", {"f.toml:2:", "without NUL"});
+  ExpectError("[worker.environment]\nSLUICE_WORKER = \"0\"\n", {"f.toml:2:", "its own workers"});
+}
+
+// A wildcard that can match nothing is a mistake.
+TEST(ConfigTest, WildcardsAreChecked) {
+  ExpectError("[devices]\nallow = [\"[abc\"]\n", {"f.toml:2:", "\"[\" has no \"]\""});
+  ExpectError("[devices]\nallow = \"\"\n", {"f.toml:2:", "matches no device"});
+  EXPECT_EQ(ErrorOf("[devices]\nallow = [\"[ab]*\", \"[]]\", \"x?\"]\n"), "no error");
+}
+
+// All that only file and flags together show is told at once.
+TEST(ConfigTest, ChecksOfTheWholeAreToldTogether) {
+  const auto config = ParseConfig(R"(
+[[network]]
+listen = ["127.0.0.1:1", "127.0.0.1:1"]
+[[network]]
+listen = "0.0.0.0:2"
+)",
+                                  "f.toml");
+  ASSERT_TRUE(config.ok()) << config.status();
+  const std::string message(CheckConfig(Defaulted(*config)).message());
+  EXPECT_NE(message.find("f.toml:2: 127.0.0.1:1 is listened on twice"), std::string::npos)
+      << message;
+  EXPECT_NE(message.find("f.toml:4: listening on 0.0.0.0:2 without TLS"), std::string::npos)
+      << message;
 }
 
 }  // namespace

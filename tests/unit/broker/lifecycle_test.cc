@@ -115,7 +115,7 @@ TEST_F(LifecycleTest, ForeignFilesAreNotRemoved) {
   ::unlink(path.c_str());
   std::ofstream(path) << "precious";
   const ShortRun run = RunToEnd({"--config", "/dev/null", "--socket", path});
-  EXPECT_EQ(run.status.code, 3);
+  EXPECT_EQ(run.status.code, 1);  // 3 is for another daemon alone.
   EXPECT_NE(run.output.find("is no socket"), std::string::npos) << run.output;
   EXPECT_EQ(std::filesystem::file_size(path), 8u);
 }
