@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# What `cmake --install --prefix` lays down is whole: every file that an installed file names is there, also when the
+# prefix is another than the configured one.
+#   installed_tree_test.sh BUILD_DIR
+set -euo pipefail
+build=$1
+root=$(mktemp -d)
+trap 'rm -rf "$root"' EXIT
+for prefix in /usr /opt/sluice; do
+  tree=$root$prefix.tree
+  DESTDIR=$tree cmake --install "$build" --prefix "$prefix" >"$root/log" 2>&1 || {
+    cat "$root/log"
+    exit 1
+  }
+  library=$(cat "$tree/etc/OpenCL/vendors/sluice.icd")
+  unit=$tree$prefix/lib/systemd/system/sluiced.service
+  daemon=$(sed -n 's/^ExecStart=\([^ ]*\).*/\1/p' "$unit")
+  document=$(sed -n 's/^Documentation=file://p' "$unit")
+  for file in "$library" "$daemon" "$document" "$prefix/bin/sluicectl" "$prefix/libexec/sluice/sluice-worker" \
+    "$prefix/libexec/sluice/sluice-gateway" "$prefix/lib/sysusers.d/sluice.conf" "$prefix/lib/tmpfiles.d/sluice.conf"; do
+    [ -f "$tree$file" ] || {
+      echo "FAILED: $file is missing after cmake --install --prefix $prefix"
+      exit 1
+    }
+  done
+  for path in "$library" "$daemon" "$document"; do
+    case $path in
+      "$prefix"/*) ;;
+      *) echo "FAILED: $path is not below $prefix"; exit 1 ;;
+    esac
+  done
+  # The installed programs find each other: a daemon for the program, its worker, the driver.
+  env -u OCL_ICD_VENDORS -u SLUICE_ENDPOINT "$tree$prefix/bin/sluicectl" run --private -- clinfo -l >"$root/devices" 2>&1 || true
+  grep -q 'Sluice (' "$root/devices" || {
+    cat "$root/devices"
+    echo "FAILED: clinfo sees no Sluice platform through the tree installed for $prefix"
+    exit 1
+  }
+done
+echo "installed trees are whole"
