@@ -17,6 +17,7 @@
 #include "deploy/sluicectl/broker_client.h"
 #include "deploy/sluicectl/endpoint.h"
 #include "deploy/sluicectl/exit_codes.h"
+#include "deploy/sluicectl/remote_client.h"
 #include "proto/admin.grpc.pb.h"
 
 namespace sluice {
@@ -141,6 +142,14 @@ void PrintPlatform(const PlatformSummary& platform) {
   }
 }
 
+absl::StatusOr<std::string> SnapshotOf(const Endpoint& endpoint, int timeout_ms) {
+  if (!endpoint.local) return DescribeNetwork(endpoint.text, timeout_ms);
+  absl::StatusOr<Greeting> greeting = Greet(endpoint.path, timeout_ms);
+  if (!greeting.ok()) return greeting.status();
+  if (!greeting->problem.empty()) return absl::FailedPreconditionError(greeting->problem);
+  return std::move(greeting->snapshot);
+}
+
 }  // namespace
 
 int DevicesCommand(const CommonFlags& flags) {
@@ -148,23 +157,16 @@ int DevicesCommand(const CommonFlags& flags) {
   if (!endpoints.ok()) return Fail(flags, kExitUsage, std::string(endpoints.status().message()));
   Json list = Json::array();
   for (const Endpoint& endpoint : *endpoints) {
-    if (!endpoint.local) {
-      return Fail(flags, kExitUsage,
-                  absl::StrCat(endpoint.text,
-                               " is on the network: run clinfo under `sluicectl run "
-                               "--endpoint ",
-                               endpoint.text, " -- clinfo` to see its devices"));
+    const absl::StatusOr<std::string> snapshot = SnapshotOf(endpoint, flags.timeout_ms);
+    if (absl::IsFailedPrecondition(snapshot.status())) {  // It answered, but has no devices.
+      return Fail(flags, kExitFailed, std::string(snapshot.status().message()));
     }
-    const absl::StatusOr<Greeting> greeting = Greet(endpoint.path, flags.timeout_ms);
-    if (!greeting.ok()) {
-      return Fail(
-          flags, kExitNoDaemon,
-          absl::StrCat("cannot ask ", endpoint.text, ": ", std::string(greeting.status().message()),
-                       "; `sluicectl doctor` looks closer"));
+    if (!snapshot.ok()) {
+      return Fail(flags, kExitNoDaemon,
+                  absl::StrCat("cannot ask ", endpoint.text, ": ", snapshot.status().message(),
+                               "; `sluicectl doctor` looks closer"));
     }
-    if (!greeting->problem.empty()) return Fail(flags, kExitFailed, greeting->problem);
-    const absl::StatusOr<std::vector<PlatformSummary>> platforms =
-        DecodeSnapshot(greeting->snapshot);
+    const absl::StatusOr<std::vector<PlatformSummary>> platforms = DecodeSnapshot(*snapshot);
     if (!platforms.ok()) return Fail(flags, kExitFailed, std::string(platforms.status().message()));
     for (const PlatformSummary& platform : *platforms) {
       list.push_back(ToJson(platform, endpoint.text));

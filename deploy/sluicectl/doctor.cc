@@ -4,9 +4,6 @@
 #include <CL/cl.h>
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <netdb.h>
-#include <poll.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -29,6 +26,7 @@
 #include "deploy/sluicectl/broker_client.h"
 #include "deploy/sluicectl/endpoint.h"
 #include "deploy/sluicectl/exit_codes.h"
+#include "deploy/sluicectl/remote_client.h"
 
 extern char** environ;
 
@@ -51,6 +49,7 @@ class Examination {
   explicit Examination(const CommonFlags& flags) : flags_(flags) {}
 
   int Run() {
+    CheckEnvironment();
     CheckLoader();
     CheckIcdFile();
     CheckLibrary();
@@ -82,12 +81,13 @@ class Examination {
     steps_.push_back({name, Step::kSkipped, why, ""});
   }
 
+  void CheckEnvironment();
   void CheckLoader();
   void CheckIcdFile();
   void CheckLibrary();
   void CheckLocal(const Endpoint& endpoint);
   void CheckSocketFile(const Endpoint& endpoint, const absl::Status& status);
-  void CheckDevices(const Greeting& greeting);
+  void CheckDevices(const std::string& problem, const std::string& snapshot);
   void CheckRemote(const Endpoint& endpoint);
   void CheckPlatforms();
   int Report() const;
@@ -97,6 +97,14 @@ class Examination {
   std::string library_;  // What the .icd file names.
   bool loader_found_ = false;
 };
+
+void Examination::CheckEnvironment() {
+  const char* worker = std::getenv("SLUICE_WORKER");
+  if (worker == nullptr || worker[0] == '\0') return;
+  Failed("environment",
+         "SLUICE_WORKER is set, which hides Sluice's devices from Sluice's own workers",
+         "unset SLUICE_WORKER");
+}
 
 void Examination::CheckLoader() {
   absl::StatusOr<DynamicLibrary> loader = DynamicLibrary::Open(kLoader);
@@ -180,11 +188,16 @@ void Examination::CheckLibrary() {
 
 void Examination::CheckSocketFile(const Endpoint& endpoint, const absl::Status& status) {
   const std::string reason(status.message());
-  struct stat info;
-  if (::lstat(endpoint.path.c_str(), &info) != 0 && errno == ENOENT) {
+  struct stat info = {};
+  const bool there = ::stat(endpoint.path.c_str(), &info) == 0;
+  if (!there && errno == ENOENT) {
     return Failed("daemon's socket", absl::StrCat(endpoint.path, " does not exist"),
                   "start the daemon (systemctl start sluiced, or sluiced by hand), or set "
                   "SLUICE_ENDPOINT to where it listens; a sandbox must contain the socket");
+  }
+  if (there && !S_ISSOCK(info.st_mode)) {
+    return Failed("daemon's socket", absl::StrCat(endpoint.path, " is no socket"),
+                  "set SLUICE_ENDPOINT to where the daemon listens");
   }
   if (absl::IsPermissionDenied(status)) {
     return Failed("daemon's socket", reason,
@@ -208,20 +221,20 @@ void Examination::CheckLocal(const Endpoint& endpoint) {
     return Skipped("session", "no daemon to ask");
   }
   Ok("daemon's socket", "the daemon answers");
-  CheckDevices(*greeting);
+  CheckDevices(greeting->problem, greeting->snapshot);
   const absl::Status session = TrySession(greeting->socket.get(), flags_.timeout_ms);
   if (session.ok()) return Ok("session", "the daemon opened one for this user");
   Failed("session", std::string(session.message()),
          "end a session (`sluicectl sessions`), raise [limits], or look into the daemon's log");
 }
 
-void Examination::CheckDevices(const Greeting& greeting) {
-  if (!greeting.problem.empty()) {
-    return Failed("devices", greeting.problem,
+void Examination::CheckDevices(const std::string& problem, const std::string& snapshot) {
+  if (!problem.empty()) {
+    return Failed("devices", problem,
                   "on the daemon's machine, install an OpenCL driver (such as pocl-opencl-icd) and "
                   "send sluiced SIGHUP, or restart it");
   }
-  const absl::StatusOr<std::vector<PlatformSummary>> platforms = DecodeSnapshot(greeting.snapshot);
+  const absl::StatusOr<std::vector<PlatformSummary>> platforms = DecodeSnapshot(snapshot);
   if (!platforms.ok()) {
     return Failed("devices", std::string(platforms.status().message()),
                   "install sluicectl and sluiced of one release");
@@ -239,40 +252,19 @@ void Examination::CheckDevices(const Greeting& greeting) {
   Ok("devices", absl::StrJoin(names, "; "));
 }
 
+// As the driver asks: what is wrong with name, route, TLS or token is in its words.
 void Examination::CheckRemote(const Endpoint& endpoint) {
   Ok("endpoint", endpoint.text);
-  addrinfo hints = {};
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  const int error = ::getaddrinfo(endpoint.host.c_str(), endpoint.port.c_str(), &hints, &found);
-  if (error != 0) {
-    return Failed("daemon's address",
-                  absl::StrCat(endpoint.host, " does not resolve: ", ::gai_strerror(error)),
-                  "correct the name in SLUICE_ENDPOINT");
+  const absl::StatusOr<std::string> snapshot = DescribeNetwork(endpoint.text, flags_.timeout_ms);
+  if (!snapshot.ok()) {
+    Failed("daemon on the network", std::string(snapshot.status().message()),
+           "is sluiced running there with a [[network]] entry, does a firewall let it through, and "
+           "do SLUICE_TLS_CA, SLUICE_TLS_CERT, SLUICE_TLS_KEY and SLUICE_TOKEN_FILE fit that "
+           "entry?");
+    return Skipped("devices", "no daemon to ask");
   }
-  int last_errno = 0;
-  bool connected = false;
-  for (const addrinfo* at = found; at != nullptr && !connected; at = at->ai_next) {
-    const UniqueFd socket(::socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (::connect(socket.get(), at->ai_addr, at->ai_addrlen) != 0 && errno == EINPROGRESS) {
-      pollfd entry = {socket.get(), POLLOUT, 0};
-      socklen_t length = sizeof(last_errno);
-      const bool answered =
-          ::poll(&entry, 1, flags_.timeout_ms) > 0 &&
-          ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &last_errno, &length) == 0;
-      connected = answered && last_errno == 0;
-      if (!answered) last_errno = ETIMEDOUT;
-    } else {
-      last_errno = errno;
-    }
-  }
-  ::freeaddrinfo(found);
-  if (!connected) {
-    return Failed("daemon's address", absl::StrCat("cannot connect: ", std::strerror(last_errno)),
-                  "is sluiced running there with a [[network]] entry, and does a firewall let it "
-                  "through?");
-  }
-  Ok("daemon's address", "something accepts connections there");
+  Ok("daemon on the network", "the daemon answers");
+  CheckDevices("", *snapshot);
 }
 
 struct PlatformList {

@@ -2,8 +2,15 @@
 //
 // sluicectl: flags and help; each subcommand lives in a file of its own.
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "broker/config_reader.h"
 #include "broker/version.h"
 #include "deploy/sluicectl/admin_commands.h"
 #include "deploy/sluicectl/doctor.h"
@@ -91,6 +98,36 @@ int Dispatch(const CLI::App& app, const AllFlags& flags) {
   return ListPlatformsCommand();
 }
 
+// Help and version end well; a mistake is named, as JSON if that was asked for. A first word that
+// is no command is the mistake, whatever the parser thinks of the rest.
+int ReportParseError(const CLI::App& app, const CLI::ParseError& error,
+                     const std::vector<std::string>& arguments) {
+  if (error.get_exit_code() == 0) return app.exit(error);
+  std::string message = error.what();
+  if (!arguments.empty() && arguments[0].rfind('-', 0) != 0) {
+    std::vector<std::string> commands;
+    for (const CLI::App* sub : app.get_subcommands([](const CLI::App* one) {
+           return !one->get_group().empty();  // doctor's helper has none.
+         })) {
+      commands.push_back(sub->get_name());
+    }
+    if (std::find(commands.begin(), commands.end(), arguments[0]) == commands.end()) {
+      const std::string nearest = NearestName(arguments[0], commands);
+      message = absl::StrCat("there is no command \"", arguments[0], "\"",
+                             nearest.empty() ? "" : absl::StrCat(" (did you mean ", nearest, "?)"),
+                             "; commands are ", absl::StrJoin(commands, ", "));
+    }
+  }
+  const auto separator = std::find(arguments.begin(), arguments.end(), "--");
+  if (std::find(arguments.begin(), separator, "--json") != separator) {
+    std::printf("%s\n", nlohmann::json({{"error", message}}).dump(2).c_str());
+  } else {
+    std::fprintf(stderr, "sluicectl: %s\nsluicectl --help says what can be written.\n",
+                 message.c_str());
+  }
+  return kExitUsage;
+}
+
 int Main(int argc, char** argv) {
   CLI::App app("Runs programs on Sluice's devices, and looks after its daemon.", "sluicectl");
   AllFlags flags;
@@ -117,7 +154,7 @@ int Main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kExitOk : kExitUsage;
+    return ReportParseError(app, error, std::vector<std::string>(argv + 1, argv + argc));
   }
   return Dispatch(app, flags);
 }

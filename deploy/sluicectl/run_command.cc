@@ -18,6 +18,7 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "broker/os/local_socket.h"
 #include "deploy/sluicectl/endpoint.h"
 #include "deploy/sluicectl/exit_codes.h"
 #include "deploy/sluicectl/private_daemon.h"
@@ -25,6 +26,7 @@
 namespace sluice {
 namespace {
 
+constexpr int kConnectTestMs = 500;
 constexpr int kForwardedSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 
 int Fail(int exit_code, const std::string& message) {
@@ -116,6 +118,23 @@ absl::Status PointLoadersAt(const std::string& library, const std::string& direc
   return absl::OkStatus();
 }
 
+// A program that finds no platform says so in words of its own, or not at all.
+void WarnWithoutDaemon(const std::string& endpoint_flag) {
+  const absl::StatusOr<std::vector<Endpoint>> endpoints = ResolveEndpoints(endpoint_flag);
+  if (!endpoints.ok()) {
+    Fail(0, absl::StrCat("warning: ", endpoints.status().message()));
+    return;
+  }
+  for (const Endpoint& endpoint : *endpoints) {
+    if (!endpoint.local) continue;  // The program's own first query shows it; asking costs as much.
+    const absl::Status reached = ConnectLocal(endpoint.path, kConnectTestMs).status();
+    if (reached.ok()) continue;
+    Fail(0, absl::StrCat("warning: no daemon at ", endpoint.text, " (", reached.message(),
+                         "); --private starts one for the program, `sluicectl doctor` looks "
+                         "closer"));
+  }
+}
+
 int RunPrepared(const RunFlags& flags) {
   const StartedCommand started = StartCommand(flags.command);
   if (started.exec_errno != 0) {
@@ -135,9 +154,16 @@ int RunCommand(const RunFlags& flags) {
     return Fail(kExitUsage,
                 "--private starts a daemon of its own: --endpoint makes no sense with it");
   }
+  if (!flags.private_daemon && (!flags.config_file.empty() || flags.verbose)) {
+    return Fail(kExitUsage, "--config and --verbose are for the daemon that --private starts");
+  }
   absl::StatusOr<std::string> library = flags.icd_library;
   if (flags.icd_library.empty()) library = FindIcdLibrary();
   if (!library.ok()) return Fail(kExitRunFailed, std::string(library.status().message()));
+  if (::access(library->c_str(), R_OK) != 0) {
+    return Fail(kExitRunFailed,
+                absl::StrCat("cannot read the driver ", *library, ": ", std::strerror(errno)));
+  }
   if (!flags.endpoint.empty()) {
     const absl::StatusOr<std::vector<Endpoint>> endpoints = ResolveEndpoints(flags.endpoint);
     if (!endpoints.ok()) return Fail(kExitUsage, std::string(endpoints.status().message()));
@@ -161,6 +187,7 @@ int RunCommand(const RunFlags& flags) {
       Fail(0, absl::StrCat("warning: the daemon has no devices: ", daemon->problem()));
     }
   }
+  if (!flags.private_daemon) WarnWithoutDaemon(flags.endpoint);
   // After the daemon has started: its workers keep the drivers that were chosen outside.
   if (absl::Status pointed = PointLoadersAt(*library, (*directory)->path()); !pointed.ok()) {
     return Fail(kExitRunFailed, std::string(pointed.message()));

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Asks a daemon on the network what it offers, as an application's driver would: through
+// libsluice_remote.so, with the TLS files and the token that the environment names. Single thread.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace sluice {
+
+// Bytes of a PlatformSnapshot. `target` is HOST:PORT or dns:///NAME:PORT.
+absl::StatusOr<std::string> DescribeNetwork(const std::string& target, int timeout_ms);
+
+}  // namespace sluice

@@ -1,0 +1,93 @@
+#!/usr/bin/python3 -B
+# SPDX-License-Identifier: Apache-2.0
+"""sluicectl in front of a real daemon: doctor names each induced fault, devices shows what there is.
+
+Usage: failure_doctor.py ring|network
+"""
+import json
+import pathlib
+import shutil
+import subprocess
+import tempfile
+
+import harness
+
+KIND = harness.kind_argument()
+HEALTHY, FAULTY, NO_DAEMON = 0, 1, 3
+
+report = harness.Report(f"failure_doctor {KIND}")
+
+
+def sluicectl(env, *arguments):
+    """The exit code and what was printed as JSON."""
+    run = subprocess.run([str(harness.built("sluicectl")), *arguments, "--json"], env=env,
+                         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                         timeout=60, check=False)
+    try:
+        return run.returncode, json.loads(run.stdout)
+    except ValueError:
+        return run.returncode, {"not JSON": run.stdout.decode()}
+
+
+def failed_steps(answer):
+    return [step["step"] for step in answer.get("steps", []) if step["result"] == "failed"]
+
+
+def expect_fault(env, what, step):
+    code, answer = sluicectl(env, "doctor")
+    found = failed_steps(answer)
+    advised = all(s["advice"] for s in answer.get("steps", []) if s["result"] == "failed")
+    report.check(code == FAULTY and step in found and advised, f"doctor finds {what}", (code, answer))
+
+
+def expect_no_platform_beside_another_grpc(env):
+    """A program that has the other gRPC loses the network platform, not its life."""
+    libraries = sorted(pathlib.Path("/usr/lib").glob("*/libgrpc++_unsecure.so.*"))
+    run = subprocess.run([str(harness.built("list_platforms"))], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                         stderr=subprocess.STDOUT, timeout=60, check=False,
+                         env=dict(env, LD_PRELOAD=str(libraries[0]), SLUICE_LOG="info"))
+    text = run.stdout.decode()
+    report.check(run.returncode == 0 and "has a gRPC of its own" in text and "count 0" in text,
+                 "a program with another gRPC is told so and goes on", text)
+
+
+def main():
+    daemon = harness.Daemon(KIND)
+    daemon.start()
+    env = daemon.environment()
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="sluice-test-"))
+    try:
+        code, answer = sluicectl(env, "doctor")
+        report.check(code == HEALTHY and answer.get("healthy") is True, "doctor finds nothing wrong", answer)
+        code, answer = sluicectl(env, "devices")
+        names = [d["name"] for p in answer.get("platforms", []) for d in p["devices"]]
+        report.check(code == HEALTHY and len(names) >= 1, "devices lists what the daemon offers", names)
+
+        expect_fault(dict(env, OCL_ICD_VENDORS=str(folder)), "no .icd file", "ICD file")
+        broken = folder / "broken"
+        broken.mkdir()
+        (broken / "sluice.icd").write_text("/nonexistent/libsluice_icd.so\n")
+        expect_fault(dict(env, OCL_ICD_VENDORS=str(broken)), "a missing library", "ICD library")
+        expect_fault(dict(env, SLUICE_WORKER="1"), "the variable that hides devices", "environment")
+        expect_fault(dict(env, SLUICE_ENDPOINT="nonsense"), "an endpoint that is none", "endpoint")
+        if KIND == "ring":
+            plain = folder / "plain"
+            plain.write_text("no socket\n")
+            for what, path in {"no socket": folder / "none.sock", "a file that is no socket": plain}.items():
+                expect_fault(dict(env, SLUICE_ENDPOINT=f"unix:{path}"), what, "daemon's socket")
+        else:
+            nobody = f"127.0.0.1:{harness.free_port()}"
+            expect_fault(dict(env, SLUICE_ENDPOINT=nobody), "nobody at the address", "daemon on the network")
+            authority = dict(env, SLUICE_TLS_CA="/etc/ssl/certs/ca-certificates.crt")
+            expect_fault(authority, "a daemon without TLS asked with TLS", "daemon on the network")
+            expect_no_platform_beside_another_grpc(env)
+            code, answer = sluicectl(dict(env, SLUICE_ENDPOINT=nobody), "devices")
+            report.check(code == NO_DAEMON and "error" in answer, "devices says that nobody is there", answer)
+    finally:
+        daemon.stop()
+        shutil.rmtree(folder)
+    report.exit()
+
+
+if __name__ == "__main__":
+    main()
