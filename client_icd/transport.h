@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "proto/frame.h"
+#include "proto/remote_describe.h"
 #include "proto/ring_abi.h"
 
 namespace sluice {
@@ -58,16 +59,11 @@ class Transport {
   virtual bool InHeap(const void*, uint64_t) const { return false; }
 };
 
-// What the plugin exports as `sluice_remote_connect` and `sluice_remote_describe`. `endpoint` is
-// HOST:PORT or dns:///NAME:PORT. On failure they return null or false and write why, terminated,
-// into `error`.
+// What the plugin exports as `sluice_remote_connect`, beside proto/remote_describe.h: a new
+// session, which the caller deletes. On failure it returns null and writes why, terminated, into
+// `error`.
 extern "C" {
-// A new session. The caller deletes it.
 using SluiceRemoteConnect = Transport*(const char* endpoint, char* error, uint64_t error_bytes);
-// The platform snapshot (a serialised PlatformSnapshot): calls `deliver` once with its bytes.
-using SluiceRemoteDescribe = bool(const char* endpoint, uint32_t timeout_ms,
-                                  void (*deliver)(void* to, const char* data, uint64_t bytes),
-                                  void* to, char* error, uint64_t error_bytes);
 }
 
 }  // namespace sluice

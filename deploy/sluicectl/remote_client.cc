@@ -3,8 +3,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "broker/os/dynamic_library.h"
-#include "client_icd/transport.h"
 #include "deploy/sluicectl/endpoint.h"
+#include "proto/remote_describe.h"
 
 namespace sluice {
 

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// What libsluice_remote.so exports as `sluice_remote_describe`: asks a daemon on the network for
+// its platform snapshot (a serialised PlatformSnapshot) and calls `deliver` once with its bytes.
+// For the driver and for sluicectl, which must see the same. Only standard C types, so that the
+// library may carry another protobuf. Any thread; bounded by `timeout_ms`.
+#pragma once
+
+#include <cstdint>
+
+extern "C" {
+// `endpoint` is HOST:PORT or dns:///NAME:PORT. False: why is in `error`, terminated.
+using SluiceRemoteDescribe = bool(const char* endpoint, uint32_t timeout_ms,
+                                  void (*deliver)(void* to, const char* data, uint64_t bytes),
+                                  void* to, char* error, uint64_t error_bytes);
+}
