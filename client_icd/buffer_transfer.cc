@@ -42,31 +42,12 @@ cl_int SubmitNothing(EnqueueCall* call, bool blocking) {
   return blocking ? call->SubmitBlocking(on) : call->Submit(on);
 }
 
-// A large blocking transfer of a buffer that lies in the shared heap needs no copy of the worker's:
-// the region is mapped, the application's thread copies it, and it is unmapped. The map is the
-// command that the application's event stands for.
-template <typename Copy>
-cl_int CopyThroughHeap(EnqueueCall* call, const Target& target, cl_map_flags map_flags,
-                       size_t offset, size_t size, const Copy& copy) {
-  const uint64_t map_id = target.queue->session().NextId();
-  pb::EnqueueMapShared& body = *call->command().mutable_enqueue_map_shared();
-  body.set_mem_id(target.buffer->id());
-  body.set_map_flags(map_flags);
-  body.set_offset(offset);
-  body.set_size(size);
-  body.set_map_id(map_id);
-  CL_RETURN_IF_ERROR(call->SubmitBlocking(body.mutable_on()));
-  copy(target.buffer->heap() + offset);
-  EnqueueCall unmap(target.queue, 0, nullptr, nullptr, CL_COMMAND_UNMAP_MEM_OBJECT);
-  CL_RETURN_IF_ERROR(unmap.status());
-  pb::EnqueueUnmapShared& unmap_body = *unmap.command().mutable_enqueue_unmap_shared();
-  unmap_body.set_mem_id(target.buffer->id());
-  unmap_body.set_map_id(map_id);
-  return unmap.Submit(unmap_body.mutable_on());
-}
-
-bool ThroughHeap(const Target& target, bool blocking, size_t size) {
-  return blocking && target.buffer->heap() != nullptr && size > kInlineTransferBytes;
+Mapping MapOf(cl_map_flags flags, size_t offset, size_t size) {
+  Mapping mapping;
+  mapping.flags = flags;
+  mapping.offset = offset;
+  mapping.bytes = size;
+  return mapping;
 }
 
 cl_int CheckRect(const Target& target, const size_t* buffer_origin, const size_t* host_origin,
@@ -105,9 +86,9 @@ cl_int CL_API_CALL clEnqueueReadBuffer(cl_command_queue command_queue, cl_mem bu
   CL_RETURN_IF_ERROR(call.status());
   const bool blocking = blocking_read != CL_FALSE;
   if (size == 0) return SubmitNothing(&call, blocking);
-  if (ThroughHeap(target, blocking, size)) {
-    return CopyThroughHeap(&call, target, CL_MAP_READ, offset, size,
-                           [=](const uint8_t* from) { std::memcpy(ptr, from, size); });
+  if (GoesThroughHeap(*target.buffer, blocking, size)) {
+    return CopyThroughHeap(&call, target.buffer, MapOf(CL_MAP_READ, offset, size),
+                           [&] { std::memcpy(ptr, target.buffer->heap() + offset, size); });
   }
   pb::EnqueueReadBuffer& body = *call.command().mutable_enqueue_read_buffer();
   body.set_mem_id(target.buffer->id());
@@ -130,9 +111,10 @@ cl_int CL_API_CALL clEnqueueWriteBuffer(cl_command_queue command_queue, cl_mem b
   CL_RETURN_IF_ERROR(call.status());
   const bool blocking = blocking_write != CL_FALSE;
   if (size == 0) return SubmitNothing(&call, blocking);
-  if (ThroughHeap(target, blocking, size)) {
-    return CopyThroughHeap(&call, target, CL_MAP_WRITE_INVALIDATE_REGION, offset, size,
-                           [=](uint8_t* to) { std::memcpy(to, ptr, size); });
+  if (GoesThroughHeap(*target.buffer, blocking, size)) {
+    return CopyThroughHeap(&call, target.buffer,
+                           MapOf(CL_MAP_WRITE_INVALIDATE_REGION, offset, size),
+                           [&] { std::memcpy(target.buffer->heap() + offset, ptr, size); });
   }
   pb::EnqueueWriteBuffer& body = *call.command().mutable_enqueue_write_buffer();
   body.set_mem_id(target.buffer->id());

@@ -56,6 +56,17 @@ void HostRegion::Scatter(uint64_t offset, uint64_t size, const uint8_t* from) co
   });
 }
 
+void HostRegion::CopyFrom(const HostRegion& source) const {
+  if (contiguous_) return source.Gather(0, packed_bytes(), base_);
+  if (source.contiguous_) return Scatter(0, packed_bytes(), source.base_);
+  for (size_t z = 0; z < slices_; ++z) {
+    for (size_t y = 0; y < rows_; ++y) {
+      std::memcpy(base_ + z * slice_pitch_ + y * row_pitch_,
+                  source.base_ + z * source.slice_pitch_ + y * source.row_pitch_, row_bytes_);
+    }
+  }
+}
+
 PendingDestinations::Range PendingDestinations::RangeOf(const HostRegion& region) {
   const uintptr_t begin = reinterpret_cast<uintptr_t>(region.base());
   return {begin, begin + region.extent_bytes()};

@@ -46,6 +46,8 @@ class HostRegion {
   // range must fit.
   void Gather(uint64_t offset, uint64_t size, uint8_t* to) const;
   void Scatter(uint64_t offset, uint64_t size, const uint8_t* from) const;
+  // Copies a region of as many rows and slices of as many bytes.
+  void CopyFrom(const HostRegion& source) const;
 
  private:
   template <typename Copy>

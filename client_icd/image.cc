@@ -121,7 +121,7 @@ ImageShape MakeImageShape(const cl_image_format& format, const cl_image_desc& de
   return shape;
 }
 
-cl_int MakeImage(MemObject* memory, std::string_view contents) {
+cl_int MakeImage(MemObject* memory, std::string_view contents, bool fill_later) {
   const MemObject* parent = memory->parent();
   ScopedCommand command;
   pb::CreateImage& body = *command->mutable_create_image();
@@ -131,6 +131,7 @@ cl_int MakeImage(MemObject* memory, std::string_view contents) {
                  ~(parent != nullptr ? cl_mem_flags{CL_MEM_ALLOC_HOST_PTR} : 0));
   EncodeImageFormat(memory->image().format, body.mutable_format());
   EncodeImageDesc(memory->image().desc, parent != nullptr ? parent->id() : 0, body.mutable_desc());
+  body.set_fill_later(fill_later);
   pb::Answer answer;
   CL_RETURN_IF_ERROR(memory->stream().Call(*command, contents, &answer));
   memory->SetMade(answer.memory());
@@ -139,18 +140,33 @@ cl_int MakeImage(MemObject* memory, std::string_view contents) {
 
 namespace {
 
-// The initial contents, tightly packed; CL_INVALID_IMAGE_SIZE if they cannot be counted or sent.
-cl_int PackContents(const ImageShape& shape, const void* host_ptr, std::string* packed) {
+// With the contents at `host_ptr`: written into the heap if the image lies there, else sent along.
+cl_int MakeFilledImage(Context* context, const MemObject::Description& about, void* host_ptr,
+                       Ref<MemObject>* out) {
+  const ImageShape& shape = *about.image;
   uint64_t bytes = shape.element_bytes;
   for (const size_t extent : shape.extent.v) {
+    // CL_INVALID_IMAGE_SIZE if they cannot be counted.
     if (!CheckedMultiply(bytes, extent, &bytes)) return CL_INVALID_IMAGE_SIZE;
   }
+  const HostRegion contents =
+      ImageHostRegion(shape, host_ptr, shape.extent.v, shape.row_pitch, shape.slice_pitch);
+  if (context->buffers_in_heap() && bytes > kInlineTransferBytes) {
+    *out = Ref<MemObject>::Adopt(new MemObject(Ref<Context>(context), about));
+    CL_RETURN_IF_ERROR(MakeImage(out->get(), {}, /*fill_later=*/true));
+    // Nothing else may touch the memory yet: the handle has not been given out. Whether images of
+    // this sort lie in the heap is known only now; of one that does not, another is made.
+    if ((*out)->heap() != nullptr) {
+      contents.Gather(0, bytes, (*out)->heap());
+      return CL_SUCCESS;
+    }
+  }
+  // Contents that lie nowhere in the heap travel as one frame.
   if (bytes > kMaxFrameBytes - 4096) return CL_MEM_OBJECT_ALLOCATION_FAILURE;
-  packed->resize(bytes);
-  ImageHostRegion(shape, const_cast<void*>(host_ptr), shape.extent.v, shape.row_pitch,
-                  shape.slice_pitch)
-      .Gather(0, bytes, reinterpret_cast<uint8_t*>(packed->data()));
-  return CL_SUCCESS;
+  std::string packed(bytes, '\0');
+  contents.Gather(0, bytes, reinterpret_cast<uint8_t*>(packed.data()));
+  *out = Ref<MemObject>::Adopt(new MemObject(Ref<Context>(context), about));
+  return MakeImage(out->get(), packed);
 }
 
 cl_mem CreateImage(cl_context context_handle, const cl_mem_properties* properties,
@@ -166,19 +182,20 @@ cl_mem CreateImage(cl_context context_handle, const cl_mem_properties* propertie
   }
   MemObject* parent = nullptr;
   cl_int status = CheckImage(*context, &flags, format, desc, host_ptr, &parent);
-  std::string contents;
-  if (status == CL_SUCCESS && host_ptr != nullptr)
-    status = PackContents(MakeImageShape(*format, *desc), host_ptr, &contents);
   if (status != CL_SUCCESS) return Fail(errcode_ret, status);
-
   about.type = desc->image_type;
   about.flags = flags;
   about.image = MakeImageShape(*format, *desc);
   about.parent = Ref<MemObject>(parent);
   if ((flags & CL_MEM_USE_HOST_PTR) != 0)
     about.host_ptr = parent != nullptr ? parent->host_ptr() : host_ptr;
-  auto memory = Ref<MemObject>::Adopt(new MemObject(Ref<Context>(context), std::move(about)));
-  status = MakeImage(memory.get(), contents);
+  Ref<MemObject> memory;
+  if (host_ptr != nullptr) {
+    status = MakeFilledImage(context, about, host_ptr, &memory);
+  } else {
+    memory = Ref<MemObject>::Adopt(new MemObject(Ref<Context>(context), std::move(about)));
+    status = MakeImage(memory.get(), {});
+  }
   if (status != CL_SUCCESS) return Fail(errcode_ret, status);
   Succeed(errcode_ret);
   return memory.Detach()->handle();

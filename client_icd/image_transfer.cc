@@ -3,6 +3,8 @@
 // buffers.
 #include "client_icd/image_transfer.h"
 
+#include <algorithm>
+
 #include "client_icd/api.h"
 #include "client_icd/enqueue.h"
 #include "proto/codec.h"
@@ -51,6 +53,14 @@ cl_int CheckBufferRange(const MemObject& buffer, size_t offset, const ImageShape
   }
   return offset <= buffer.bytes() && bytes <= buffer.bytes() - offset ? CL_SUCCESS
                                                                       : CL_INVALID_VALUE;
+}
+
+Mapping MapOf(cl_map_flags flags, const size_t* origin, const size_t* region) {
+  Mapping mapping;
+  mapping.flags = flags;
+  std::copy_n(origin, 3, mapping.image_origin);
+  std::copy_n(region, 3, mapping.image_region);
+  return mapping;
 }
 
 bool RegionsOverlap(const size_t* a, const size_t* b, const size_t* region) {
@@ -132,13 +142,17 @@ cl_int CL_API_CALL clEnqueueReadImage(cl_command_queue command_queue, cl_mem ima
   EnqueueCall call(target.queue, num_events_in_wait_list, event_wait_list, event,
                    CL_COMMAND_READ_IMAGE);
   CL_RETURN_IF_ERROR(call.status());
+  const HostRegion destination = ImageHostRegion(shape, ptr, region, row_pitch, slice_pitch);
+  if (GoesThroughHeap(*target.image, blocking_read != CL_FALSE, destination.packed_bytes())) {
+    return CopyThroughHeap(&call, target.image, MapOf(CL_MAP_READ, origin, region), [&] {
+      destination.CopyFrom(ImageRegionInHeap(*target.image, origin, region));
+    });
+  }
   pb::EnqueueReadImage& body = *call.command().mutable_enqueue_read_image();
   body.set_mem_id(target.image->id());
   EncodeSize3(origin, body.mutable_origin());
   EncodeSize3(region, body.mutable_region());
-  return call.SubmitRead(body.mutable_on(),
-                         ImageHostRegion(shape, ptr, region, row_pitch, slice_pitch),
-                         blocking_read != CL_FALSE);
+  return call.SubmitRead(body.mutable_on(), destination, blocking_read != CL_FALSE);
 }
 
 cl_int CL_API_CALL clEnqueueWriteImage(cl_command_queue command_queue, cl_mem image,
@@ -157,12 +171,17 @@ cl_int CL_API_CALL clEnqueueWriteImage(cl_command_queue command_queue, cl_mem im
   EnqueueCall call(target.queue, num_events_in_wait_list, event_wait_list, event,
                    CL_COMMAND_WRITE_IMAGE);
   CL_RETURN_IF_ERROR(call.status());
+  const HostRegion source =
+      ImageHostRegion(shape, const_cast<void*>(ptr), region, input_row_pitch, input_slice_pitch);
+  if (GoesThroughHeap(*target.image, blocking_write != CL_FALSE, source.packed_bytes())) {
+    return CopyThroughHeap(
+        &call, target.image, MapOf(CL_MAP_WRITE_INVALIDATE_REGION, origin, region),
+        [&] { ImageRegionInHeap(*target.image, origin, region).CopyFrom(source); });
+  }
   pb::EnqueueWriteImage& body = *call.command().mutable_enqueue_write_image();
   body.set_mem_id(target.image->id());
   EncodeSize3(origin, body.mutable_origin());
   EncodeSize3(region, body.mutable_region());
-  const HostRegion source =
-      ImageHostRegion(shape, const_cast<void*>(ptr), region, input_row_pitch, input_slice_pitch);
   return call.SubmitWrite(body.mutable_on(), source, blocking_write != CL_FALSE);
 }
 

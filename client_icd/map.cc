@@ -117,19 +117,34 @@ cl_int SubmitMarker(EnqueueCall* call, bool blocking) {
   return blocking ? call->SubmitBlocking(on) : call->Submit(on);
 }
 
+void EncodeMapShared(const MemObject& memory, const Mapping& mapping, pb::EnqueueMapShared* body) {
+  body->set_mem_id(memory.id());
+  body->set_map_flags(mapping.flags);
+  body->set_map_id(mapping.map_id);
+  if (memory.is_image()) {
+    EncodeSize3(mapping.image_origin, body->mutable_origin());
+    EncodeSize3(mapping.image_region, body->mutable_region());
+  } else {
+    body->set_offset(mapping.offset);
+    body->set_size(mapping.bytes);
+  }
+}
+
+// The very bytes, from `at` on.
+cl_int MapInHeap(EnqueueCall* call, MemObject* memory, bool blocking, uint64_t at,
+                 Mapping* mapping) {
+  mapping->in_heap = true;
+  mapping->pointer = memory->heap() + at;
+  return SubmitMap(call, memory, *mapping, [&] {
+    pb::EnqueueMapShared& body = *call->command().mutable_enqueue_map_shared();
+    EncodeMapShared(*memory, *mapping, &body);
+    return blocking ? call->SubmitBlocking(body.mutable_on()) : call->Submit(body.mutable_on());
+  });
+}
+
 cl_int MapBuffer(EnqueueCall* call, MemObject* buffer, bool blocking, Mapping* mapping) {
   if (buffer->heap() != nullptr && !buffer->uses_host_ptr()) {
-    mapping->in_heap = true;
-    mapping->pointer = buffer->heap() + mapping->offset;
-    return SubmitMap(call, buffer, *mapping, [&] {
-      pb::EnqueueMapShared& body = *call->command().mutable_enqueue_map_shared();
-      body.set_mem_id(buffer->id());
-      body.set_map_flags(mapping->flags);
-      body.set_offset(mapping->offset);
-      body.set_size(mapping->bytes);
-      body.set_map_id(mapping->map_id);
-      return blocking ? call->SubmitBlocking(body.mutable_on()) : call->Submit(body.mutable_on());
-    });
+    return MapInHeap(call, buffer, blocking, mapping->offset, mapping);
   }
   uint8_t* memory = HostMemory(buffer, mapping);
   // Section 5.2.4: CL_MEM_OBJECT_ALLOCATION_FAILURE if there is a failure to allocate memory for
@@ -147,7 +162,21 @@ cl_int MapBuffer(EnqueueCall* call, MemObject* buffer, bool blocking, Mapping* m
   });
 }
 
+// True if the application sees the image as it lies in the heap: it is told one pair of pitches.
+bool LiesAsSeen(const MemObject& image) {
+  const ImageShape& shape = image.image();
+  const ImageLayout& layout = image.heap_layout();
+  const bool rows_are_slices = shape.desc.image_type == CL_MEM_OBJECT_IMAGE1D_ARRAY;
+  if (rows_are_slices) return shape.slice_pitch == layout.row_pitch;
+  return shape.row_pitch == layout.row_pitch &&
+         (shape.slice_pitch == 0 || shape.slice_pitch == layout.slice_pitch);
+}
+
 cl_int MapImage(EnqueueCall* call, MemObject* image, bool blocking, Mapping* mapping) {
+  if (image->heap() != nullptr && !image->uses_host_ptr() && LiesAsSeen(*image)) {
+    return MapInHeap(call, image, blocking, image->heap_layout().OffsetOf(mapping->image_origin),
+                     mapping);
+  }
   uint8_t* memory = HostMemory(image, mapping);
   if (memory == nullptr) return CL_MEM_OBJECT_ALLOCATION_FAILURE;
   const ImageShape& shape = image->image();
@@ -164,13 +193,15 @@ cl_int MapImage(EnqueueCall* call, MemObject* image, bool blocking, Mapping* map
   });
 }
 
+cl_int SubmitUnmapShared(EnqueueCall* call, const MemObject& memory, const Mapping& mapping) {
+  pb::EnqueueUnmapShared& body = *call->command().mutable_enqueue_unmap_shared();
+  body.set_mem_id(memory.id());
+  body.set_map_id(mapping.map_id);
+  return call->Submit(body.mutable_on());
+}
+
 cl_int SubmitUnmap(EnqueueCall* call, MemObject* memory, const Mapping& mapping) {
-  if (mapping.in_heap) {
-    pb::EnqueueUnmapShared& body = *call->command().mutable_enqueue_unmap_shared();
-    body.set_mem_id(memory->id());
-    body.set_map_id(mapping.map_id);
-    return call->Submit(body.mutable_on());
-  }
+  if (mapping.in_heap) return SubmitUnmapShared(call, *memory, mapping);
   if (!mapping.for_writing()) return SubmitMarker(call, false);
   // The bytes are taken from here when the command runs; until then the shadow stays.
   if (mapping.shadow != nullptr) call->WhenEnded([shadow = mapping.shadow](cl_int) {});
@@ -193,6 +224,29 @@ cl_int SubmitUnmap(EnqueueCall* call, MemObject* memory, const Mapping& mapping)
 }
 
 }  // namespace
+
+bool GoesThroughHeap(const MemObject& memory, bool blocking, uint64_t bytes) {
+  return blocking && memory.heap() != nullptr && bytes > kInlineTransferBytes;
+}
+
+cl_int CopyThroughHeap(EnqueueCall* call, MemObject* memory, Mapping region,
+                       absl::FunctionRef<void()> copy) {
+  Queue* queue = &call->queue();
+  region.map_id = queue->session().NextId();
+  pb::EnqueueMapShared& body = *call->command().mutable_enqueue_map_shared();
+  EncodeMapShared(*memory, region, &body);
+  CL_RETURN_IF_ERROR(call->SubmitBlocking(body.mutable_on()));
+  copy();
+  EnqueueCall unmap(queue, 0, nullptr, nullptr, CL_COMMAND_UNMAP_MEM_OBJECT);
+  CL_RETURN_IF_ERROR(unmap.status());
+  return SubmitUnmapShared(&unmap, *memory, region);
+}
+
+HostRegion ImageRegionInHeap(const MemObject& image, const size_t* origin, const size_t* region) {
+  const ImageLayout& layout = image.heap_layout();
+  return HostRegion(image.heap() + layout.OffsetOf(origin), region[0] * layout.element_bytes,
+                    region[1], region[2], layout.row_pitch, layout.slice_pitch);
+}
 
 namespace api {
 

@@ -2,10 +2,10 @@
 // What a memory object's mappings are: regions that the application may touch between clEnqueueMap*
 // and clEnqueueUnmapMemObject. Three sorts of memory are handed out:
 //
-//   heap      buffers in the shared heap: the very bytes, nothing travels         EnqueueMapShared
-//   / EnqueueUnmapShared host_ptr  CL_MEM_USE_HOST_PTR: the application's own memory a read command
-//   / a write command shadow    everything else: memory of the client, laid out as the object is
-//   the same
+//   heap      buffers and images in the shared heap: the very bytes, nothing travels; the commands
+//             are EnqueueMapShared and EnqueueUnmapShared
+//   host_ptr  CL_MEM_USE_HOST_PTR: the application's own memory; a read command, a write command
+//   shadow    everything else: memory of the client, laid out as the object is; the same commands
 //
 // One shadow belongs to one root object, so that overlapping mappings are coherent; it is there
 // from the first map until the last mapping is gone and the commands of its bytes have ended:
@@ -20,9 +20,14 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/synchronization/mutex.h"
 
 namespace sluice {
+
+class EnqueueCall;
+class HostRegion;
+class MemObject;
 
 // Page-aligned memory of the client.
 class Shadow {
@@ -75,5 +80,16 @@ class Mappings {
   std::vector<Mapping> mappings_ ABSL_GUARDED_BY(mu_);
   std::weak_ptr<Shadow> shadow_ ABSL_GUARDED_BY(mu_);
 };
+
+// A large blocking transfer of memory that lies in the shared heap needs no copy of the worker's:
+// the region is mapped, the application's thread runs `copy`, and it is unmapped. The map is the
+// command that the application's event stands for. `region` has offset and bytes, or image_origin
+// and image_region, and the flags.
+bool GoesThroughHeap(const MemObject& memory, bool blocking, uint64_t bytes);
+cl_int CopyThroughHeap(EnqueueCall* call, MemObject* memory, Mapping region,
+                       absl::FunctionRef<void()> copy);
+
+// The elements of an image in the heap as a region of memory.
+HostRegion ImageRegionInHeap(const MemObject& image, const size_t* origin, const size_t* region);
 
 }  // namespace sluice

@@ -88,6 +88,14 @@ bool IsAligned(uint64_t origin, const Device& device) {
   return bits < 8 || origin % (bits / 8) == 0;
 }
 
+bool LayOutInHeap(const ImageShape& shape, bool of_buffer, const pb::MemoryPlacement& placement,
+                  ImageLayout* out) {
+  return placement.in_heap() &&
+         LayOutImage(shape.desc, shape.element_bytes, of_buffer ? shape.row_pitch : 0, out) &&
+         placement.element_size() == out->element_bytes &&
+         placement.row_pitch() == out->row_pitch && placement.slice_pitch() == out->slice_pitch;
+}
+
 MemObject::MemObject(Ref<Context> context, Description description)
     : ClObject(context->session().NextId()),
       context_(std::move(context)),
@@ -117,12 +125,24 @@ MemObject* MemObject::FromPipe(cl_mem handle) {
 
 void MemObject::SetMade(const pb::MemoryPlacement& placement) {
   made_ = true;
+  if (is_image()) heap_ = FindImage(placement);
   if (!is_buffer()) return;
   if (about_.parent) {
     if (about_.parent->heap() != nullptr) heap_ = about_.parent->heap() + about_.origin;
   } else if (placement.in_heap()) {
     heap_ = session().transport().Map({placement.segment(), placement.offset(), about_.bytes});
   }
+}
+
+uint8_t* MemObject::FindImage(const pb::MemoryPlacement& placement) {
+  const MemObject* parent = about_.parent.get();
+  if ((parent != nullptr && !parent->is_buffer()) ||
+      !LayOutInHeap(image(), parent != nullptr, placement, &heap_layout_)) {
+    return nullptr;
+  }
+  if (parent == nullptr)
+    return session().transport().Map({placement.segment(), placement.offset(), heap_layout_.bytes});
+  return heap_layout_.bytes <= parent->bytes() ? parent->heap() : nullptr;
 }
 
 cl_int MemObject::CheckHostRead() const {

@@ -19,11 +19,11 @@
 
 #include "client_icd/args.h"
 #include "client_icd/context.h"
-#include "client_icd/image_format.h"
 #include "client_icd/info.h"
 #include "client_icd/map.h"
 #include "client_icd/object.h"
 #include "client_icd/sharing/shared_object.h"
+#include "proto/image_format.h"
 
 namespace sluice {
 
@@ -89,8 +89,11 @@ class MemObject : public ClObject<MemObject, cl_mem, ObjectKind::kMemory> {
   // The worker has made it: from now on it is released on the wire too. Before the handle is given
   // out.
   void SetMade(const pb::MemoryPlacement& placement);
-  // The buffer's bytes in the shared heap; null if they are not there.
+  // The buffer's or image's bytes in the shared heap; null if they are not there.
   uint8_t* heap() const { return heap_; }
+  // Of an image: how they lie there. Not always as the application sees its image: that has the
+  // pitches of the application's memory.
+  const ImageLayout& heap_layout() const { return heap_layout_; }
 
   Mappings& mappings() { return mappings_; }
 
@@ -119,13 +122,21 @@ class MemObject : public ClObject<MemObject, cl_mem, ObjectKind::kMemory> {
   cl_int GetPipeInfo(cl_pipe_info param_name, const InfoSink& sink);
 
  private:
+  uint8_t* FindImage(const pb::MemoryPlacement& placement);
+
   const Ref<Context> context_;
   const Description about_;
   const std::shared_ptr<sharing::SharedState> shared_state_;
   bool made_ = false;
   uint8_t* heap_ = nullptr;
+  ImageLayout heap_layout_;
   Mappings mappings_;
 };
+
+// How an image lies in the heap. False if the placement is not the one that the contract prescribes
+// for an image of that shape: its elements travel by commands then.
+bool LayOutInHeap(const ImageShape& shape, bool of_buffer, const pb::MemoryPlacement& placement,
+                  ImageLayout* out);
 
 // Flags of a new buffer, image or pipe (section 5.2.1): CL_INVALID_VALUE for unknown or
 // contradicting ones, CL_INVALID_HOST_PTR for a pointer that does not go with them.
@@ -136,8 +147,9 @@ cl_int CheckHostPtr(cl_mem_flags flags, const void* host_ptr);
 cl_int InheritMemFlags(cl_mem_flags parent, cl_mem_flags* flags);
 // Makes the worker's buffer for `memory`, with its contents if they are not null.
 cl_int MakeBuffer(MemObject* memory, const void* contents);
-// The same for an image; contents tightly packed, or none.
-cl_int MakeImage(MemObject* memory, std::string_view contents);
+// The same for an image; contents tightly packed, or none. `fill_later`: if it lies in the heap
+// then, the contents are written there.
+cl_int MakeImage(MemObject* memory, std::string_view contents, bool fill_later = false);
 // An image's shape by what it is created from, pitches completed.
 ImageShape MakeImageShape(const cl_image_format& format, const cl_image_desc& desc);
 // What of the flags the worker's driver sees.

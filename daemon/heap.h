@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The session's shared heap: buffers of CPU devices, and staging for large transfers. Made of
+// The session's shared heap: memory objects of CPU devices, staging for large transfers. Made of
 // segments, sealed memfds of fixed size that are announced to the client over the handle channel
 // before any frame names them. Only the worker allocates; what the client writes there is data,
 // never structure. Freed memory goes back to the system, so that it is zero when it is used again.

@@ -19,6 +19,7 @@
 #include "daemon/cl_handle.h"
 #include "daemon/heap.h"
 #include "proto/heap_span.h"
+#include "proto/image_format.h"
 
 namespace sluice {
 
@@ -62,6 +63,8 @@ struct ContextObject : Object {
   UniqueCl<cl_context> handle;
   std::vector<std::shared_ptr<DeviceObject>> devices;
   bool buffers_in_heap = false;
+  // Whether images of a type can lie there too: known of those types that were asked for.
+  absl::flat_hash_map<cl_mem_object_type, bool> images_in_heap;
   // For work of ours: initial contents, chunks of transfers. In order.
   UniqueCl<cl_command_queue> own_queue;
   // Tells the client, if it asked (WatchDestruction).
@@ -89,6 +92,8 @@ struct MemoryObject : Object {
   static constexpr cl_int kInvalid = CL_INVALID_MEM_OBJECT;
   MemoryObject() : Object(kType) {}
   ~MemoryObject() override;
+  // The span is the driver's, which frees it once it has destroyed the handle.
+  void LeaveSpanToDriver();
   uint64_t id = 0;
   UniqueCl<cl_mem> handle;
   std::shared_ptr<ContextObject> context;
@@ -99,8 +104,9 @@ struct MemoryObject : Object {
   size_t element_size = 0;  // Images.
   cl_mem_object_type image_type = 0;
   bool driver_frees_span = false;  // Once the driver has destroyed the buffer: commands may use it.
-  HeapSpan span;  // Where a buffer lies if it lies in the heap; a sub-buffer's is its part of the
-                  // parent's.
+  HeapSpan span;  // Where it lies if it lies in the heap. What is made from a buffer has its part
+                  // of the buffer's.
+  ImageLayout layout;                         // Of an image in the heap.
   absl::flat_hash_map<uint64_t, void*> maps;  // EnqueueMapShared: map id -> the driver's pointer.
   uint64_t charged_bytes = 0;                 // To the session's quota.
   class Session* session = nullptr;

@@ -17,6 +17,31 @@ MemoryObject::~MemoryObject() {
   session->quota().ReturnMemory(charged_bytes);
 }
 
+namespace {
+
+// Memory of the heap that a driver uses. Commands in flight keep it beyond the client's release.
+struct DriversSpan {
+  Session* session;
+  HeapSpan span;
+};
+
+void CL_CALLBACK FreeDriversSpan(cl_mem, void* data) {
+  const std::unique_ptr<DriversSpan> drivers(static_cast<DriversSpan*>(data));
+  drivers->session->heap().Free(drivers->span);
+}
+
+}  // namespace
+
+void MemoryObject::LeaveSpanToDriver() {
+  auto drivers = std::make_unique<DriversSpan>(DriversSpan{session, span});
+  if (cl().clSetMemObjectDestructorCallback(handle.get(), &FreeDriversSpan, drivers.get()) !=
+      CL_SUCCESS) {
+    return;
+  }
+  (void)drivers.release();
+  driver_frees_span = true;
+}
+
 SvmObject::~SvmObject() {
   if (session != nullptr) session->svm_heap().Free(span);
 }

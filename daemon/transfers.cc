@@ -42,6 +42,14 @@ size_t HostSlicePitch(const MemoryObject& image, size_t row_bytes, size_t rows) 
   }
 }
 
+bool IsInImage(const MemoryObject& image, const Size3& origin, const Size3& region) {
+  for (int i = 0; i < 3; ++i) {
+    if (region.v[i] == 0 || !SpanFits(origin.v[i], region.v[i], image.layout.extent.v[i]))
+      return false;
+  }
+  return image.is_image;
+}
+
 cl_int Transfers::Begin(const TransferPlan& plan, UniqueCl<cl_event>* done) {
   cl_int status = CL_SUCCESS;
   auto transfer = std::make_shared<Transfer>();

@@ -57,6 +57,10 @@ struct TransferPlan {
 // slices (section 5.3.3).
 size_t HostSlicePitch(const MemoryObject& image, size_t row_bytes, size_t rows);
 
+// False if the box is empty or not in the image, whatever wraps: the client has checked that, and
+// not every driver survives it.
+bool IsInImage(const MemoryObject& image, const Size3& origin, const Size3& region);
+
 class Transfers {
  public:
   Transfers(Replies* replies, Completions* completions, Heap* heap)

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "daemon/handlers/handlers.h"
+#include "daemon/host_memory.h"
 
 namespace sluice {
 namespace {
@@ -30,31 +31,6 @@ void SendDestroyed(const Watcher& watcher) {
 
 void CL_CALLBACK OnMemoryDestroyed(cl_mem, void* data) {
   SendDestroyed(*static_cast<const Watcher*>(data));
-}
-
-// Tries whether the driver works in the memory that CL_MEM_USE_HOST_PTR names, both ways and
-// without a map: what section 5.2.1 allows but does not promise, and what buffers in the heap need.
-bool WorksInHostMemory(const ContextObject& context) {
-  constexpr size_t kBytes = 4096;
-  constexpr cl_uchar kFromDevice = 0xA5;
-  constexpr cl_uchar kFromHost = 0x5A;
-  alignas(4096) cl_uchar memory[kBytes] = {};
-  const cl_command_queue queue = context.own_queue.get();
-  cl_int status = CL_SUCCESS;
-  const UniqueCl<cl_mem> buffer(
-      cl().clCreateBuffer(context.handle.get(), CL_MEM_USE_HOST_PTR, kBytes, memory, &status));
-  if (status != CL_SUCCESS ||
-      cl().clEnqueueFillBuffer(queue, buffer.get(), &kFromDevice, 1, 0, kBytes, 0, nullptr,
-                               nullptr) != CL_SUCCESS ||
-      cl().clFinish(queue) != CL_SUCCESS || memory[0] != kFromDevice ||
-      memory[kBytes - 1] != kFromDevice) {
-    return false;
-  }
-  memory[1] = kFromHost;
-  cl_uchar seen = 0;
-  return cl().clEnqueueReadBuffer(queue, buffer.get(), CL_TRUE, 1, 1, &seen, 0, nullptr, nullptr) ==
-             CL_SUCCESS &&
-         seen == kFromHost;
 }
 
 }  // namespace
@@ -93,7 +69,7 @@ HandlerResult HandleCreateContext(Session& session, const pb::CreateContext& cmd
   context->buffers_in_heap =
       std::all_of(context->devices.begin(), context->devices.end(),
                   [](const std::shared_ptr<DeviceObject>& device) { return device->is_cpu; }) &&
-      WorksInHostMemory(*context);
+      BuffersWorkInHostMemory(*context);
   call.answer.mutable_context()->set_buffers_in_heap(context->buffers_in_heap);
   const cl_int added = session.Add(cmd.context_id(), std::move(context));
   if (added == CL_SUCCESS) session.context_count.fetch_add(1, std::memory_order_relaxed);

@@ -1,21 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cstring>
 
 #include "absl/strings/str_cat.h"
 #include "daemon/enqueuer.h"
 #include "daemon/handlers/handlers.h"
+#include "daemon/host_memory.h"
 #include "proto/codec.h"
+#include "proto/heap_span.h"
+#include "proto/image_format.h"
 
 namespace sluice {
 namespace {
 
-// Host bytes of a box of an image, rows packed. False if it is empty or cannot be of this image.
+// Host bytes of a box of an image, rows packed. False if it is no box of this image.
 bool PlanImage(const pb::Size3& origin, const pb::Size3& region, TransferPlan* plan) {
   plan->kind = TransferPlan::Kind::kImage;
   plan->origin = DecodeSize3(origin);
   plan->region = DecodeSize3(region);
   const size_t* const r = plan->region.v;
-  if (r[0] == 0 || r[1] == 0 || r[2] == 0) return false;
+  if (!IsInImage(*plan->memory, plan->origin, plan->region)) return false;
   return !__builtin_mul_overflow(r[0], plan->memory->element_size, &plan->row_bytes) &&
          !__builtin_mul_overflow(plan->row_bytes, r[1], &plan->total_bytes) &&
          !__builtin_mul_overflow(plan->total_bytes, r[2], &plan->total_bytes) &&
@@ -29,34 +33,10 @@ T ImageValue(cl_mem image, cl_image_info param) {
   return value;
 }
 
-// The whole image as a region, section 5.3.2.
-Size3 WholeRegion(const cl_image_desc& desc) {
-  Size3 region{{desc.image_width, 1, 1}};
-  switch (desc.image_type) {
-    case CL_MEM_OBJECT_IMAGE1D_ARRAY:
-      region.v[1] = desc.image_array_size;
-      break;
-    case CL_MEM_OBJECT_IMAGE2D_ARRAY:
-      region.v[1] = desc.image_height;
-      region.v[2] = desc.image_array_size;
-      break;
-    case CL_MEM_OBJECT_IMAGE2D:
-      region.v[1] = desc.image_height;
-      break;
-    case CL_MEM_OBJECT_IMAGE3D:
-      region.v[1] = desc.image_height;
-      region.v[2] = desc.image_depth;
-      break;
-    default:
-      break;
-  }
-  return region;
-}
-
 // Of the extents that the type has: an application may leave anything in the others.
 uint64_t ImageBytes(const cl_image_desc& desc, size_t element_size) {
   uint64_t bytes = element_size;
-  for (const size_t extent : WholeRegion(desc).v) {
+  for (const size_t extent : ExtentOf(desc).v) {
     if (__builtin_mul_overflow(bytes, std::max<uint64_t>(extent, 1), &bytes)) return UINT64_MAX;
   }
   return bytes;
@@ -64,22 +44,137 @@ uint64_t ImageBytes(const cl_image_desc& desc, size_t element_size) {
 
 cl_int ZeroImage(const MemoryObject& memory, const cl_image_desc& desc) {
   const cl_uint zeros[4] = {};
+  const size_t origin[3] = {0, 0, 0};
   const cl_command_queue queue = memory.context->own_queue.get();
-  const cl_int status = cl().clEnqueueFillImage(queue, memory.handle.get(), zeros, Size3(),
-                                                WholeRegion(desc), 0, nullptr, nullptr);
+  const cl_int status = cl().clEnqueueFillImage(queue, memory.handle.get(), zeros, origin,
+                                                ExtentOf(desc).v, 0, nullptr, nullptr);
   return status == CL_SUCCESS ? cl().clFinish(queue) : status;
 }
 
-cl_int WriteImage(const std::shared_ptr<MemoryObject>& memory, const cl_image_desc& desc,
+cl_int WriteImage(const MemoryObject& memory, const cl_image_desc& desc,
                   std::string_view contents) {
-  TransferPlan plan;
-  plan.memory = memory;
-  plan.region = WholeRegion(desc);
-  plan.row_bytes = plan.region.v[0] * memory->element_size;
-  return cl().clEnqueueWriteImage(memory->context->own_queue.get(), memory->handle.get(), CL_TRUE,
-                                  plan.origin, plan.region, plan.row_bytes,
-                                  HostSlicePitch(*plan.memory, plan.row_bytes, plan.region.v[1]),
-                                  contents.data(), 0, nullptr, nullptr);
+  const size_t origin[3] = {0, 0, 0};
+  const ImageExtent extent = ExtentOf(desc);
+  const size_t row_bytes = extent.v[0] * memory.element_size;
+  return cl().clEnqueueWriteImage(
+      memory.context->own_queue.get(), memory.handle.get(), CL_TRUE, origin, extent.v, row_bytes,
+      HostSlicePitch(memory, row_bytes, extent.v[1]), contents.data(), 0, nullptr, nullptr);
+}
+
+// The driver's image, in `host` memory if that is not null.
+cl_int MakeHandle(const pb::CreateImage& cmd, const cl_image_format& format,
+                  const cl_image_desc& desc, void* host, MemoryObject* memory) {
+  constexpr cl_mem_flags kClients = CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR;
+  cl_mem_flags flags = cmd.flags() & ~kClients;
+  if (host != nullptr) flags = (flags & ~cl_mem_flags{CL_MEM_ALLOC_HOST_PTR}) | CL_MEM_USE_HOST_PTR;
+  cl_int status = CL_SUCCESS;
+  const cl_context context = memory->context->handle.get();
+  if (cmd.properties_size() > 0 && cl().clCreateImageWithProperties != nullptr) {
+    std::vector<cl_mem_properties> properties(cmd.properties().begin(), cmd.properties().end());
+    properties.push_back(0);
+    memory->handle.reset(cl().clCreateImageWithProperties(context, properties.data(), flags,
+                                                          &format, &desc, host, &status));
+  } else {
+    memory->handle.reset(cl().clCreateImage(context, flags, &format, &desc, host, &status));
+  }
+  if (status != CL_SUCCESS) return status;
+  memory->element_size = ImageValue<size_t>(memory->handle.get(), CL_IMAGE_ELEMENT_SIZE);
+  return CL_SUCCESS;
+}
+
+// A new image of a CPU device in the heap. False if it is not there: the driver is asked again
+// without, and gives its own answer.
+bool MakeInHeap(Session& session, const pb::CreateImage& cmd, const cl_image_format& format,
+                const cl_image_desc& desc, MemoryObject* memory) {
+  ImageLayout layout;
+  if (!ImagesWorkInHostMemory(memory->context.get(), desc.image_type) ||
+      !LayOutImage(desc, ElementBytes(format), 0, &layout)) {
+    return false;
+  }
+  const auto span = session.heap().Allocate(layout.bytes);
+  if (!span.ok()) return false;
+  if (MakeHandle(cmd, format, desc, span->data, memory) != CL_SUCCESS ||
+      memory->element_size != layout.element_bytes ||
+      ImageValue<size_t>(memory->handle.get(), CL_IMAGE_ROW_PITCH) != layout.row_pitch) {
+    memory->handle.reset();
+    session.heap().Free(*span);
+    return false;
+  }
+  memory->span = *span;
+  memory->layout = layout;
+  memory->LeaveSpanToDriver();
+  return true;
+}
+
+// An image made from a buffer that lies in the heap lies there too, if the driver says so.
+void FindInParent(const cl_image_desc& desc, MemoryObject* memory) {
+  const HeapSpan& parents = memory->parent->span;
+  ImageLayout layout;
+  if (parents.segment == 0 || memory->parent->is_image ||
+      !ImagesWorkInHostMemory(memory->context.get(), CL_MEM_OBJECT_IMAGE2D) ||
+      !LayOutImage(desc, memory->element_size, desc.image_row_pitch, &layout) ||
+      !SpanFits(0, layout.bytes, parents.size) || layout.bytes == 0 ||
+      !MapsTo(*memory, layout, parents.data)) {
+    return;
+  }
+  memory->span = parents;
+  memory->span.size = layout.bytes;
+  memory->layout = layout;
+}
+
+// With its contents, or zeros.
+cl_int MakeImage(Session& session, const pb::CreateImage& cmd, const cl_image_format& format,
+                 const cl_image_desc& desc, std::string_view contents, MemoryObject* memory) {
+  const bool is_new = memory->parent == nullptr;
+  if (!is_new || !MakeInHeap(session, cmd, format, desc, memory)) {
+    const cl_int status = MakeHandle(cmd, format, desc, nullptr, memory);
+    if (status != CL_SUCCESS) return status;
+  }
+  memory->size = ImageBytes(desc, memory->element_size);
+  if (!is_new) {
+    FindInParent(desc, memory);
+    return CL_SUCCESS;
+  }
+  // The contents are used once their size has been judged by the image itself: never read by the
+  // driver before.
+  if (!contents.empty() && contents.size() != memory->size) return CL_SUCCESS;
+  if (memory->span.segment != 0) {
+    std::copy(contents.begin(), contents.end(), memory->span.data);
+    return CL_SUCCESS;
+  }
+  return contents.empty() ? ZeroImage(*memory, desc) : WriteImage(*memory, desc, contents);
+}
+
+void DescribePlacement(const MemoryObject& memory, pb::MemoryPlacement* placement) {
+  const bool in_heap = memory.span.segment != 0;
+  const cl_mem image = memory.handle.get();
+  placement->set_element_size(memory.element_size);
+  placement->set_row_pitch(in_heap ? memory.layout.row_pitch
+                                   : ImageValue<size_t>(image, CL_IMAGE_ROW_PITCH));
+  placement->set_slice_pitch(in_heap ? memory.layout.slice_pitch
+                                     : ImageValue<size_t>(image, CL_IMAGE_SLICE_PITCH));
+  placement->set_in_heap(in_heap);
+  placement->set_segment(memory.span.segment);
+  placement->set_offset(memory.span.offset);
+}
+
+// Copies the region between an image in the heap and packed bytes.
+template <typename Copy>
+void ForEachRow(const TransferPlan& plan, const Copy& copy) {
+  const MemoryObject& memory = *plan.memory;
+  size_t packed = 0;
+  for (size_t z = 0; z < plan.region.v[2]; ++z) {
+    for (size_t y = 0; y < plan.region.v[1]; ++y) {
+      const size_t at[3] = {plan.origin.v[0], plan.origin.v[1] + y, plan.origin.v[2] + z};
+      copy(memory.span.data + memory.layout.OffsetOf(at), packed, plan.row_bytes);
+      packed += plan.row_bytes;
+    }
+  }
+}
+
+// The host may touch the region now, without the driver: as with buffers (Enqueuer::IsIdle).
+bool IsAtHand(Enqueuer* enqueue, const TransferPlan& plan) {
+  return plan.memory->span.segment != 0 && enqueue->IsIdle();
 }
 
 }  // namespace
@@ -98,45 +193,27 @@ HandlerResult HandleCreateImage(Session& session, const pb::CreateImage& cmd, Ca
   if (cmd.properties_size() % 2 != 0) {
     return absl::InvalidArgumentError("image property without a value");
   }
-  // 16 bytes are the largest element: enough to judge the quota before the driver tells.
-  const uint64_t most_bytes = memory->parent == nullptr ? ImageBytes(desc, 16) : 0;
-  if (most_bytes == UINT64_MAX) return CL_INVALID_IMAGE_SIZE;
-  const std::string_view contents = call.frame.payload();
-  const cl_mem_flags flags =
-      cmd.flags() & ~cl_mem_flags{CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR};
-  if (!session.quota().ChargeMemory(most_bytes / 4)) return CL_MEM_OBJECT_ALLOCATION_FAILURE;
+  // Of a format that only the driver knows, the largest element there is.
+  const size_t element_size = ElementBytes(format) != 0 ? ElementBytes(format) : 16;
+  const uint64_t bytes = memory->parent == nullptr ? ImageBytes(desc, element_size) : 0;
+  if (bytes == UINT64_MAX) return CL_INVALID_IMAGE_SIZE;
+  if (!session.quota().ChargeMemory(bytes)) return CL_MEM_OBJECT_ALLOCATION_FAILURE;
   memory->session = &session;
-  memory->charged_bytes = most_bytes / 4;
-  cl_int status = CL_SUCCESS;
-  const cl_context context = memory->context->handle.get();
-  if (cmd.properties_size() > 0 && cl().clCreateImageWithProperties != nullptr) {
-    std::vector<cl_mem_properties> properties(cmd.properties().begin(), cmd.properties().end());
-    properties.push_back(0);
-    memory->handle.reset(cl().clCreateImageWithProperties(context, properties.data(), flags,
-                                                          &format, &desc, nullptr, &status));
-  } else {
-    memory->handle.reset(cl().clCreateImage(context, flags, &format, &desc, nullptr, &status));
-  }
-  if (status != CL_SUCCESS) return status;
+  memory->charged_bytes = bytes;
   memory->id = cmd.mem_id();
   memory->is_image = true;
   memory->image_type = desc.image_type;
-  memory->element_size = ImageValue<size_t>(memory->handle.get(), CL_IMAGE_ELEMENT_SIZE);
-  memory->size = ImageBytes(desc, memory->element_size);
+  memory->layout.extent = ExtentOf(desc);
+  const std::string_view contents = call.frame.payload();
+  if (const cl_int status = MakeImage(session, cmd, format, desc, contents, memory.get());
+      status != CL_SUCCESS) {
+    return status;
+  }
   if (!contents.empty() && contents.size() != memory->size) {
     return absl::InvalidArgumentError(
         absl::StrCat("image of ", memory->size, " bytes with ", contents.size(), " of contents"));
   }
-  // The contents are written once their size has been judged by the image itself: never read by the
-  // driver before.
-  if (memory->parent == nullptr) {
-    status = contents.empty() ? ZeroImage(*memory, desc) : WriteImage(memory, desc, contents);
-    if (status != CL_SUCCESS) return status;
-  }
-  pb::MemoryPlacement& placement = *call.answer.mutable_memory();
-  placement.set_element_size(memory->element_size);
-  placement.set_row_pitch(ImageValue<size_t>(memory->handle.get(), CL_IMAGE_ROW_PITCH));
-  placement.set_slice_pitch(ImageValue<size_t>(memory->handle.get(), CL_IMAGE_SLICE_PITCH));
+  DescribePlacement(*memory, call.answer.mutable_memory());
   return session.Add(cmd.mem_id(), std::move(memory));
 }
 
@@ -168,6 +245,12 @@ HandlerResult HandleEnqueueReadImage(Session& session, const pb::EnqueueReadImag
   auto carried = std::make_unique<Carried>();
   carried->read_data.resize(plan.total_bytes);
   char* const data = carried->read_data.data();
+  if (IsAtHand(&enqueue, plan)) {
+    ForEachRow(plan, [data](const uint8_t* there, size_t packed, size_t bytes) {
+      std::memcpy(data + packed, there, bytes);
+    });
+    return enqueue.CompleteNow(carried->read_data);
+  }
   return enqueue.Run(
       [&](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {
         return cl().clEnqueueReadImage(
@@ -193,6 +276,12 @@ HandlerResult HandleEnqueueWriteImage(Session& session, const pb::EnqueueWriteIm
     return absl::InvalidArgumentError(
         absl::StrCat("write of ", plan.total_bytes, " bytes with a payload of ", payload.size()));
   }
+  if (IsAtHand(&enqueue, plan)) {
+    ForEachRow(plan, [payload](uint8_t* there, size_t packed, size_t bytes) {
+      std::memcpy(there, payload.data() + packed, bytes);
+    });
+    return enqueue.CompleteNow({});
+  }
   auto carried = std::make_unique<Carried>();
   std::swap(carried->frame, call.frame);
   const char* const data = carried->frame.payload().data();
@@ -211,6 +300,11 @@ HandlerResult HandleEnqueueCopyImage(Session& session, const pb::EnqueueCopyImag
   MemoryObject* const source = enqueue.Find<MemoryObject>(cmd.source_id());
   MemoryObject* const destination = enqueue.Find<MemoryObject>(cmd.destination_id());
   if (!enqueue.ok()) return enqueue.answer();
+  const Size3 region = DecodeSize3(cmd.region());
+  if (!IsInImage(*source, DecodeSize3(cmd.source_origin()), region) ||
+      !IsInImage(*destination, DecodeSize3(cmd.destination_origin()), region)) {
+    return CL_INVALID_VALUE;
+  }
   return enqueue.Run([&](cl_command_queue queue, cl_uint waits, const cl_event* list,
                          cl_event* event) {
     return cl().clEnqueueCopyImage(
@@ -225,6 +319,8 @@ HandlerResult HandleEnqueueCopyImageToBuffer(Session& session,
   MemoryObject* const image = enqueue.Find<MemoryObject>(cmd.image_id());
   MemoryObject* const buffer = enqueue.Find<MemoryObject>(cmd.buffer_id());
   if (!enqueue.ok()) return enqueue.answer();
+  if (!IsInImage(*image, DecodeSize3(cmd.origin()), DecodeSize3(cmd.region())))
+    return CL_INVALID_VALUE;
   return enqueue.Run(
       [&](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {
         return cl().clEnqueueCopyImageToBuffer(queue, image->handle.get(), buffer->handle.get(),
@@ -239,6 +335,8 @@ HandlerResult HandleEnqueueCopyBufferToImage(Session& session,
   MemoryObject* const buffer = enqueue.Find<MemoryObject>(cmd.buffer_id());
   MemoryObject* const image = enqueue.Find<MemoryObject>(cmd.image_id());
   if (!enqueue.ok()) return enqueue.answer();
+  if (!IsInImage(*image, DecodeSize3(cmd.origin()), DecodeSize3(cmd.region())))
+    return CL_INVALID_VALUE;
   return enqueue.Run(
       [&](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {
         return cl().clEnqueueCopyBufferToImage(queue, buffer->handle.get(), image->handle.get(),
@@ -251,6 +349,8 @@ HandlerResult HandleEnqueueFillImage(Session& session, const pb::EnqueueFillImag
   Enqueuer enqueue(session, cmd.on());
   MemoryObject* const memory = enqueue.Find<MemoryObject>(cmd.mem_id());
   if (!enqueue.ok()) return enqueue.answer();
+  if (!IsInImage(*memory, DecodeSize3(cmd.origin()), DecodeSize3(cmd.region())))
+    return CL_INVALID_VALUE;
   char color[16] = {};
   std::copy_n(cmd.color().begin(), std::min<size_t>(cmd.color().size(), sizeof(color)), color);
   return enqueue.Run([&](cl_command_queue queue, cl_uint waits, const cl_event* list,

@@ -61,27 +61,6 @@ cl_int ZeroBuffer(const MemoryObject& memory) {
   return status == CL_SUCCESS ? cl().clFinish(queue) : status;
 }
 
-// Memory of the heap that a driver uses. Commands in flight keep it beyond the client's release.
-struct DriversSpan {
-  Session* session;
-  HeapSpan span;
-};
-
-void CL_CALLBACK FreeDriversSpan(cl_mem, void* data) {
-  const std::unique_ptr<DriversSpan> drivers(static_cast<DriversSpan*>(data));
-  drivers->session->heap().Free(drivers->span);
-}
-
-void LeaveSpanToDriver(Session& session, MemoryObject* memory) {
-  auto drivers = std::make_unique<DriversSpan>(DriversSpan{&session, memory->span});
-  if (cl().clSetMemObjectDestructorCallback(memory->handle.get(), &FreeDriversSpan,
-                                            drivers.get()) != CL_SUCCESS) {
-    return;
-  }
-  (void)drivers.release();
-  memory->driver_frees_span = true;
-}
-
 cl_int MakeBuffer(const pb::CreateBuffer& cmd, std::string_view contents, Session& session,
                   MemoryObject* memory) {
   cl_mem_flags flags = cmd.flags() & ~cl_mem_flags{CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR};
@@ -108,7 +87,7 @@ cl_int MakeBuffer(const pb::CreateBuffer& cmd, std::string_view contents, Sessio
         cl().clCreateBuffer(memory->context->handle.get(), flags, cmd.size(), host, &status));
   }
   if (status != CL_SUCCESS) return status;
-  if (memory->span.segment != 0) LeaveSpanToDriver(session, memory);
+  if (memory->span.segment != 0) memory->LeaveSpanToDriver();
   return host != nullptr ? CL_SUCCESS : ZeroBuffer(*memory);
 }
 
@@ -325,12 +304,20 @@ HandlerResult HandleEnqueueMapShared(Session& session, const pb::EnqueueMapShare
   MemoryObject* const memory = enqueue.Find<MemoryObject>(cmd.mem_id());
   if (!enqueue.ok()) return enqueue.answer();
   if (memory->span.segment == 0) return CL_INVALID_OPERATION;
+  const Size3 origin = DecodeSize3(cmd.origin());
+  const Size3 region = DecodeSize3(cmd.region());
+  if (memory->is_image && !IsInImage(*memory, origin, region)) return CL_INVALID_VALUE;
   return enqueue.Run(
       [&](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {
+        const cl_mem handle = memory->handle.get();
         cl_int status = CL_SUCCESS;
+        size_t pitches[2];  // The client has them from the placement.
         void* const pointer =
-            cl().clEnqueueMapBuffer(queue, memory->handle.get(), CL_FALSE, cmd.map_flags(),
-                                    cmd.offset(), cmd.size(), waits, list, event, &status);
+            memory->is_image
+                ? cl().clEnqueueMapImage(queue, handle, CL_FALSE, cmd.map_flags(), origin, region,
+                                         &pitches[0], &pitches[1], waits, list, event, &status)
+                : cl().clEnqueueMapBuffer(queue, handle, CL_FALSE, cmd.map_flags(), cmd.offset(),
+                                          cmd.size(), waits, list, event, &status);
         if (status == CL_SUCCESS) memory->maps[cmd.map_id()] = pointer;
         return status;
       });

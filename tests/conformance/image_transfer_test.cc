@@ -11,7 +11,8 @@ using Triple = std::array<size_t, 3>;
 
 class ImageTransferTest : public WithImages {
  protected:
-  // Calls `body(kind, format)` for all kinds and the formats that the driver has for them.
+  // Calls `body(kind, format)` for all kinds and the formats that the driver has for them; and with
+  // one format for kinds of some hundred KiB, which a transport may move by other ways.
   template <typename Body>
   void ForAll(Body body) const {
     for (const ImageKind& kind : kImageKinds) {
@@ -20,7 +21,22 @@ class ImageTransferTest : public WithImages {
         body(kind, format);
       }
     }
+    for (const ImageKind& kind : kLarge) {
+      const cl_image_format format = {CL_RGBA, CL_UNORM_INT8};
+      SCOPED_TRACE(std::string("large ") + kind.name);
+      body(kind, format);
+    }
   }
+
+ private:
+  static constexpr ImageKind kLarge[] = {
+      {"1d", CL_MEM_OBJECT_IMAGE1D, 16001, 0, 0, 0},
+      {"1d_buffer", CL_MEM_OBJECT_IMAGE1D_BUFFER, 32000, 0, 0, 0},
+      {"1d_array", CL_MEM_OBJECT_IMAGE1D_ARRAY, 1001, 0, 0, 47},
+      {"2d", CL_MEM_OBJECT_IMAGE2D, 311, 173, 0, 0},
+      {"2d_array", CL_MEM_OBJECT_IMAGE2D_ARRAY, 131, 89, 0, 11},
+      {"3d", CL_MEM_OBJECT_IMAGE3D, 131, 89, 11, 0},
+  };
 };
 
 // A part of the kind's image: origin and region.
@@ -280,6 +296,72 @@ TEST_F(ImageTransferTest, MapsShowPixels) {
     std::fill(pixels.begin(), pixels.end(), 0x3c);
     CopyPart(kind, pixel, part, &model, &pixels, row, row * part.region[1], false);
     EXPECT_TRUE(ReadAll(kind, format, image.memory) == model);
+  });
+}
+
+// Two maps of one image at a time both show its pixels; the end of one leaves the other as it is.
+TEST_F(ImageTransferTest, OverlappingMapsAgree) {
+  ForAll([&](const ImageKind& kind, const cl_image_format& format) {
+    if (!MayRun(std::string("clEnqueueMapImage.kind_") + kind.name)) return;
+    const TestImage image = Make(kind, format);
+    const std::vector<cl_uchar> model = ImagePattern(kind, format, 9);
+    WriteAll(kind, image.memory, model);
+    const size_t origin[3] = {0, 0, 0};
+    const Part part = PartOf(kind);
+    const size_t pixel = PixelBytes(format);
+    Triple whole;
+    WholeRegion(kind, whole.data());
+    std::array<size_t, 4> pitches = {};
+    cl_int code = 77;
+    auto* const all = static_cast<cl_uchar*>(
+        clEnqueueMapImage(queue(), image.memory, CL_TRUE, CL_MAP_READ, origin, whole.data(),
+                          &pitches[0], &pitches[1], 0, nullptr, nullptr, &code));
+    EXPECT_CL("clEnqueueMapImage.whole", CL_SUCCESS, code);
+    auto* const some = static_cast<cl_uchar*>(clEnqueueMapImage(
+        queue(), image.memory, CL_TRUE, CL_MAP_READ, part.origin.data(), part.region.data(),
+        &pitches[2], &pitches[3], 0, nullptr, nullptr, &code));
+    EXPECT_CL("clEnqueueMapImage.overlapping", CL_SUCCESS, code);
+    ASSERT_TRUE(all != nullptr && some != nullptr);
+    // The first row of the part, in both.
+    const bool row_is_slice = kind.type == CL_MEM_OBJECT_IMAGE1D_ARRAY;
+    const size_t row = part.region[0] * pixel;
+    const size_t step = row_is_slice ? pitches[1] : pitches[0];
+    const cl_uchar* const same =
+        all + part.origin[2] * pitches[1] + part.origin[1] * step + part.origin[0] * pixel;
+    std::vector<cl_uchar> expected(row);
+    CopyPart(kind, pixel, {part.origin, {part.region[0], 1, 1}},
+             const_cast<std::vector<cl_uchar>*>(&model), &expected, row, row, true);
+    EXPECT_TRUE(std::equal(expected.begin(), expected.end(), same));
+    EXPECT_TRUE(std::equal(expected.begin(), expected.end(), some));
+    EXPECT_EQ(clEnqueueUnmapMemObject(queue(), image.memory, all, 0, nullptr, nullptr), CL_SUCCESS);
+    EXPECT_EQ(clFinish(queue()), CL_SUCCESS);
+    EXPECT_TRUE(std::equal(expected.begin(), expected.end(), some));
+    EXPECT_EQ(clEnqueueUnmapMemObject(queue(), image.memory, some, 0, nullptr, nullptr),
+              CL_SUCCESS);
+    EXPECT_TRUE(ReadAll(kind, format, image.memory) == model);
+  });
+}
+
+// Blocking and non-blocking transfers of one image take effect in the order of the queue.
+TEST_F(ImageTransferTest, WaysMixInOrder) {
+  ForAll([&](const ImageKind& kind, const cl_image_format& format) {
+    const TestImage image = Make(kind, format);
+    std::vector<cl_uchar> model = ImagePattern(kind, format, 10);
+    const std::vector<cl_uchar> first = ImagePattern(kind, format, 11);
+    const size_t origin[3] = {0, 0, 0};
+    Triple whole;
+    WholeRegion(kind, whole.data());
+    EXPECT_EQ(clEnqueueWriteImage(queue(), image.memory, CL_FALSE, origin, whole.data(), 0, 0,
+                                  first.data(), 0, nullptr, nullptr),
+              CL_SUCCESS);
+    WriteAll(kind, image.memory, model);
+    std::vector<cl_uchar> late(model.size());
+    EXPECT_EQ(clEnqueueReadImage(queue(), image.memory, CL_FALSE, origin, whole.data(), 0, 0,
+                                 late.data(), 0, nullptr, nullptr),
+              CL_SUCCESS);
+    WriteAll(kind, image.memory, first);
+    EXPECT_TRUE(late == model);
+    EXPECT_TRUE(ReadAll(kind, format, image.memory) == first);
   });
 }
 

@@ -245,6 +245,22 @@ void* CL_API_CALL fake_clEnqueueMapBuffer(cl_command_queue queue, cl_mem memory,
   return *status == CL_SUCCESS ? memory->data + offset : nullptr;
 }
 
+void* CL_API_CALL fake_clEnqueueMapImage(cl_command_queue queue, cl_mem image, cl_bool blocking,
+                                         cl_map_flags, const size_t* origin, const size_t* region,
+                                         size_t* row_pitch, size_t* slice_pitch, cl_uint waits,
+                                         const cl_event* list, cl_event* event, cl_int* status) {
+  NoteBox(origin, region);
+  Box box;
+  *status = CL_INVALID_VALUE;
+  if (!ImageBox(image, origin, region, &box)) return nullptr;
+  *row_pitch = box.row_pitch;
+  *slice_pitch = box.slice_pitch;
+  *status = Submit(queue, CL_COMMAND_MAP_IMAGE, waits, list, event,
+                   [keep = KeepAlive(image)] { return CL_COMPLETE; });
+  if (*status == CL_SUCCESS && blocking) *status = fake_clFinish(queue);
+  return *status == CL_SUCCESS ? box.data : nullptr;
+}
+
 cl_int CL_API_CALL fake_clEnqueueUnmapMemObject(cl_command_queue queue, cl_mem memory, void*,
                                                 cl_uint waits, const cl_event* list,
                                                 cl_event* event) {
@@ -265,12 +281,13 @@ cl_int CL_API_CALL fake_clEnqueueMigrateMemObjects(cl_command_queue queue, cl_ui
   });
 }
 
-cl_int CL_API_CALL fake_clEnqueueReadImage(cl_command_queue queue, cl_mem image, cl_bool,
+cl_int CL_API_CALL fake_clEnqueueReadImage(cl_command_queue queue, cl_mem image, cl_bool blocking,
                                            const size_t* origin, const size_t* region,
                                            size_t row_pitch, size_t slice_pitch, void* host,
                                            cl_uint waits, const cl_event* list, cl_event* event) {
-  return TransferImage(queue, image, false, origin, region, row_pitch, slice_pitch, host, waits,
-                       list, event);
+  const cl_int status = TransferImage(queue, image, false, origin, region, row_pitch, slice_pitch,
+                                      host, waits, list, event);
+  return status == CL_SUCCESS && blocking ? fake_clFinish(queue) : status;
 }
 
 cl_int CL_API_CALL fake_clEnqueueWriteImage(cl_command_queue queue, cl_mem image, cl_bool blocking,

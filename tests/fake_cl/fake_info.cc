@@ -84,7 +84,8 @@ cl_int CL_API_CALL fake_clGetImageInfo(cl_mem image, cl_image_info param, size_t
     case CL_IMAGE_ROW_PITCH:
       return GiveValue(image->row_pitch, room, out, size_ret);
     case CL_IMAGE_SLICE_PITCH:
-      return GiveValue(size_t{0}, room, out, size_ret);
+      return GiveValue(image->extent[2] > 1 ? image->row_pitch * image->extent[1] : size_t{0}, room,
+                       out, size_ret);
     case CL_IMAGE_WIDTH:
       return GiveValue(image->extent[0], room, out, size_ret);
     default:

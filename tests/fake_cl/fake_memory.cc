@@ -149,6 +149,8 @@ cl_mem CL_API_CALL fake_clCreateImage(cl_context context, cl_mem_flags flags,
   const bool known = SetExtent(memory);
   cl_int result = CL_SUCCESS;
   if (memory->element == 0) result = CL_INVALID_IMAGE_FORMAT_DESCRIPTOR;
+  const bool takes_host = (flags & (CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR)) != 0;
+  if (takes_host != (host != nullptr)) result = CL_INVALID_HOST_PTR;
   if (!known) result = CL_INVALID_IMAGE_DESCRIPTOR;
   for (const size_t extent : memory->extent) {
     if (__builtin_mul_overflow(bytes, extent, &bytes) || bytes > kMostBytes) {
@@ -164,9 +166,13 @@ cl_mem CL_API_CALL fake_clCreateImage(cl_context context, cl_mem_flags flags,
     return Set(status, result), nullptr;
   }
   memory->size = bytes;
-  memory->row_pitch = memory->element * memory->extent[0];
+  memory->row_pitch =
+      desc->image_row_pitch != 0 ? desc->image_row_pitch : memory->element * memory->extent[0];
   if (parent != nullptr) {
     memory->data = parent->data;
+  } else if ((flags & CL_MEM_USE_HOST_PTR) != 0) {
+    memory->data = static_cast<uint8_t*>(host);
+    memory->host_ptr = host;
   } else {
     memory->storage.assign(bytes, 0xcd);
     memory->data = memory->storage.data();

@@ -304,6 +304,69 @@ TEST_F(HostileClientTest, WrappingOffsets) {
   EXPECT_TRUE(worker_->Ping());
 }
 
+// Images in the heap: maps of regions that are not in the image, or of what is no image, and images
+// whose bytes wrap or lie beyond their buffer, get the error that OpenCL has for them.
+TEST_F(HostileClientTest, ImagesOutOfBounds) {
+  MakeObjects();
+  pb::Command create;
+  pb::CreateImage& image = *create.mutable_create_image();
+  image.set_mem_id(103);
+  image.set_context_id(100);
+  image.mutable_format()->set_channel_order(CL_RGBA);
+  image.mutable_format()->set_channel_data_type(CL_UNORM_INT8);
+  image.mutable_desc()->set_image_type(CL_MEM_OBJECT_IMAGE2D);
+  image.mutable_desc()->set_width(16);
+  image.mutable_desc()->set_height(16);
+  ASSERT_EQ(Status(create), CL_SUCCESS);
+  uint64_t event = 300;
+  struct Box {
+    uint64_t mem, x, width;
+  };
+  for (const Box& box : {Box{103, 0, 17},
+                         {103, 16, 1},
+                         {103, UINT64_MAX, 2},
+                         {103, 2, UINT64_MAX},
+                         {103, 0, 0},
+                         {102, 0, 1},
+                         {101, 0, 1}}) {
+    pb::Command map;
+    pb::EnqueueMapShared& body = *map.mutable_enqueue_map_shared();
+    body.mutable_on()->set_queue_id(101);
+    body.mutable_on()->set_event_id(event);
+    body.set_mem_id(box.mem);
+    body.set_map_flags(CL_MAP_READ);
+    body.mutable_origin()->set_x(box.x);
+    body.mutable_region()->set_x(box.width);
+    body.mutable_region()->set_y(1);
+    body.mutable_region()->set_z(1);
+    worker_->Send(map);
+    EXPECT_LT(Completed(event++), 0) << box.mem << " " << box.x << "+" << box.width;
+    pb::Command read;
+    pb::EnqueueReadImage& reading = *read.mutable_enqueue_read_image();
+    *reading.mutable_on() = body.on();
+    reading.mutable_on()->set_event_id(event);
+    reading.set_mem_id(box.mem);
+    *reading.mutable_origin() = body.origin();
+    *reading.mutable_region() = body.region();
+    worker_->Send(read);
+    EXPECT_LT(Completed(event++), 0) << box.mem << " " << box.x << "+" << box.width;
+  }
+  for (const uint64_t side : {uint64_t{1} << 31, uint64_t{1} << 40, UINT64_MAX}) {
+    image.set_mem_id(104);
+    image.mutable_desc()->set_width(side);
+    image.mutable_desc()->set_height(side);
+    EXPECT_LT(Status(create), 0) << side;
+    image.mutable_desc()->set_parent_id(102);
+    image.mutable_desc()->set_row_pitch(side);
+    EXPECT_LT(Status(create), 0) << side;
+    image.mutable_desc()->set_image_type(CL_MEM_OBJECT_IMAGE1D_BUFFER);
+    EXPECT_LT(Status(create), 0) << side;
+    image.mutable_desc()->clear_parent_id();
+    image.mutable_desc()->set_image_type(CL_MEM_OBJECT_IMAGE2D);
+  }
+  EXPECT_TRUE(worker_->Ping());
+}
+
 // A payload of another size than the command says is a violation.
 TEST_F(HostileClientTest, PayloadOfAnotherSize) {
   MakeObjects();

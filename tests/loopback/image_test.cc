@@ -26,8 +26,36 @@ class ImageLoopbackTest : public LoopbackTest {
  protected:
   void SetUp() override {
     LoopbackTest::SetUp();
-    context_ = MakeContext();
-    queue_ = MakeQueue(context_);
+    Use(kGpu);
+  }
+  void Use(uint64_t device) {
+    context_ = MakeContext(device);
+    queue_ = MakeQueue(context_, device);
+  }
+  // A command for a new image of 4-byte elements.
+  pb::Command Create(const pb::ImageDesc& desc) {
+    pb::Command command;
+    pb::CreateImage& body = *command.mutable_create_image();
+    body.set_mem_id(client_->NewId());
+    body.set_context_id(context_);
+    body.set_flags(CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR);
+    body.mutable_format()->set_channel_order(CL_RGBA);
+    body.mutable_format()->set_channel_data_type(CL_UNORM_INT8);
+    *body.mutable_desc() = desc;
+    return command;
+  }
+  uint64_t MapShared(uint64_t image, uint64_t map_id, const std::vector<uint64_t>& origin,
+                     const std::vector<uint64_t>& region) {
+    pb::Command command;
+    pb::EnqueueMapShared& body = *command.mutable_enqueue_map_shared();
+    const uint64_t event = On(body.mutable_on(), queue_);
+    body.set_mem_id(image);
+    body.set_map_flags(CL_MAP_READ);
+    body.set_map_id(map_id);
+    Set(body.mutable_origin(), origin);
+    Set(body.mutable_region(), region);
+    client_->Send(command);
+    return event;
   }
   static void Set(pb::Size3* size, const std::vector<uint64_t>& v) {
     size->set_x(v[0]);
@@ -71,38 +99,157 @@ TEST_F(ImageLoopbackTest, EveryKindKeepsItsBytes) {
     pb::ImageDesc desc;
     std::vector<uint64_t> whole;
   };
-  for (const Kind& kind : {Kind{Desc(CL_MEM_OBJECT_IMAGE1D, 9000), {9000, 1, 1}},
-                           Kind{Desc(CL_MEM_OBJECT_IMAGE1D_ARRAY, 700, 0, 0, 2000), {700, 2000, 1}},
-                           Kind{Desc(CL_MEM_OBJECT_IMAGE2D, 1100, 1200), {1100, 1200, 1}},
-                           Kind{Desc(CL_MEM_OBJECT_IMAGE2D_ARRAY, 300, 200, 0, 20), {300, 200, 20}},
-                           Kind{Desc(CL_MEM_OBJECT_IMAGE3D, 300, 200, 25), {300, 200, 25}}}) {
-    const std::vector<uint64_t>& whole = kind.whole;
-    const std::string bytes = Pattern(4 * whole[0] * whole[1] * whole[2]);
-    const uint64_t image = MakeImage(context_, kind.desc, bytes);
-    EXPECT_TRUE(Read(image, {0, 0, 0}, whole) == bytes) << kind.desc.image_type();
-    const std::string other = Pattern(bytes.size() + 1).substr(1);
-    EXPECT_EQ(Write(image, {0, 0, 0}, whole, other), CL_COMPLETE);
-    EXPECT_TRUE(Read(image, {0, 0, 0}, whole) == other) << kind.desc.image_type();
-    EXPECT_EQ(Write(image, {1, 0, 0}, {2, 1, 1}, "12345678"), CL_COMPLETE);
-    EXPECT_EQ(Read(image, {0, 0, 0}, {4, 1, 1}),
-              other.substr(0, 4) + "12345678" + other.substr(12, 4));
+  for (const uint64_t device : {kGpu, kCpu}) {
+    Use(device);
+    for (const Kind& kind :
+         {Kind{Desc(CL_MEM_OBJECT_IMAGE1D, 9000), {9000, 1, 1}},
+          Kind{Desc(CL_MEM_OBJECT_IMAGE1D_ARRAY, 700, 0, 0, 2000), {700, 2000, 1}},
+          Kind{Desc(CL_MEM_OBJECT_IMAGE2D, 1100, 1200), {1100, 1200, 1}},
+          Kind{Desc(CL_MEM_OBJECT_IMAGE2D_ARRAY, 300, 200, 0, 20), {300, 200, 20}},
+          Kind{Desc(CL_MEM_OBJECT_IMAGE3D, 300, 200, 25), {300, 200, 25}}}) {
+      const std::vector<uint64_t>& whole = kind.whole;
+      const std::string bytes = Pattern(4 * whole[0] * whole[1] * whole[2]);
+      const uint64_t image = MakeImage(context_, kind.desc, bytes);
+      EXPECT_TRUE(Read(image, {0, 0, 0}, whole) == bytes) << kind.desc.image_type();
+      const std::string other = Pattern(bytes.size() + 1).substr(1);
+      EXPECT_EQ(Write(image, {0, 0, 0}, whole, other), CL_COMPLETE);
+      EXPECT_TRUE(Read(image, {0, 0, 0}, whole) == other) << kind.desc.image_type();
+      EXPECT_EQ(Write(image, {1, 0, 0}, {2, 1, 1}, "12345678"), CL_COMPLETE);
+      EXPECT_EQ(Read(image, {0, 0, 0}, {4, 1, 1}),
+                other.substr(0, 4) + "12345678" + other.substr(12, 4));
+    }
   }
 }
 
 // New images are zero, and told with their element size and pitches.
 TEST_F(ImageLoopbackTest, NewImagesAreZero) {
-  pb::Command command;
-  pb::CreateImage& body = *command.mutable_create_image();
-  body.set_mem_id(client_->NewId());
-  body.set_context_id(context_);
-  body.set_flags(CL_MEM_READ_WRITE);
-  body.mutable_format()->set_channel_order(CL_RGBA);
-  body.mutable_format()->set_channel_data_type(CL_UNORM_INT8);
-  *body.mutable_desc() = Desc(CL_MEM_OBJECT_IMAGE2D, 8, 8);
-  const pb::Answer answer = client_->Call(command);
-  EXPECT_EQ(answer.memory().element_size(), 4u);
-  EXPECT_EQ(answer.memory().row_pitch(), 32u);
-  EXPECT_EQ(Read(body.mem_id(), {0, 0, 0}, {8, 8, 1}), std::string(256, '\0'));
+  for (const uint64_t device : {kGpu, kCpu}) {
+    Use(device);
+    const pb::Command command = Create(Desc(CL_MEM_OBJECT_IMAGE2D, 8, 8));
+    const pb::Answer answer = client_->Call(command);
+    EXPECT_EQ(answer.memory().element_size(), 4u);
+    EXPECT_EQ(answer.memory().row_pitch(), 32u);
+    EXPECT_EQ(answer.memory().in_heap(), device == kCpu);
+    EXPECT_EQ(Read(command.create_image().mem_id(), {0, 0, 0}, {8, 8, 1}), std::string(256, '\0'));
+  }
+}
+
+// On a CPU an image is the heap span that the answer names, in rows and slices without gaps: what
+// the client writes there, the driver has, and a map moves nothing.
+TEST_F(ImageLoopbackTest, CpuImageLiesInTheHeap) {
+  Use(kCpu);
+  const pb::Command command = Create(Desc(CL_MEM_OBJECT_IMAGE3D, 8, 5, 3));
+  const uint64_t image = command.create_image().mem_id();
+  const pb::MemoryPlacement placement = client_->Call(command).memory();
+  ASSERT_TRUE(placement.in_heap());
+  EXPECT_EQ(placement.row_pitch(), 32u);
+  EXPECT_EQ(placement.slice_pitch(), 160u);
+  EXPECT_EQ(fake_->Last("clCreateImage").values[1],
+            cl_mem_flags{CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR});
+  uint8_t* const memory = client_->Map({placement.segment(), placement.offset(), 480});
+  ASSERT_NE(memory, nullptr);
+  memory[2 * 160 + 4 * 32 + 7 * 4] = 77;
+  EXPECT_EQ(Read(image, {7, 4, 2}, {1, 1, 1}), std::string("\x4d\0\0\0", 4));
+  EXPECT_EQ(Completed(MapShared(image, 1, {1, 2, 0}, {3, 1, 2})).status(), CL_COMPLETE);
+  EXPECT_EQ(fake_->Last("clEnqueueMapImage").arrays["origin"], (std::vector<uint64_t>{1, 2, 0}));
+  EXPECT_EQ(fake_->Last("clEnqueueMapImage").arrays["region"], (std::vector<uint64_t>{3, 1, 2}));
+  memory[2 * 32 + 4] = 78;
+  pb::Command unmap;
+  const uint64_t event = On(unmap.mutable_enqueue_unmap_shared()->mutable_on(), queue_);
+  unmap.mutable_enqueue_unmap_shared()->set_mem_id(image);
+  unmap.mutable_enqueue_unmap_shared()->set_map_id(1);
+  client_->Send(unmap);
+  EXPECT_EQ(Completed(event).status(), CL_COMPLETE);
+  EXPECT_EQ(Read(image, {1, 2, 0}, {1, 1, 1}), std::string("\x4e\0\0\0", 4));
+}
+
+// A small read or write of an image in the heap asks nothing of the driver while nothing is
+// pending, and waits its turn while something is.
+TEST_F(ImageLoopbackTest, SmallTransfersInTheHeapTakeTheirTurn) {
+  Use(kCpu);
+  const uint64_t image = MakeImage(context_, Desc(CL_MEM_OBJECT_IMAGE2D, 4, 4), Pattern(64));
+  const size_t before = fake_->Count("clEnqueueWriteImage");
+  EXPECT_EQ(Write(image, {1, 1, 0}, {2, 2, 1}, "abcdefghijklmnop"), CL_COMPLETE);
+  EXPECT_EQ(Read(image, {1, 1, 0}, {2, 2, 1}), "abcdefghijklmnop");
+  EXPECT_EQ(fake_->Count("clEnqueueWriteImage"), before);
+  fake_->HoldCommands();
+  pb::Command fill;
+  pb::EnqueueFillImage& body = *fill.mutable_enqueue_fill_image();
+  On(body.mutable_on(), queue_);
+  body.set_mem_id(image);
+  body.set_color(std::string(16, 'x'));
+  Set(body.mutable_region(), {4, 4, 1});
+  client_->Send(fill);
+  pb::Command read;
+  const uint64_t event = On(read.mutable_enqueue_read_image()->mutable_on(), queue_);
+  read.mutable_enqueue_read_image()->set_mem_id(image);
+  Set(read.mutable_enqueue_read_image()->mutable_origin(), {0, 0, 0});
+  Set(read.mutable_enqueue_read_image()->mutable_region(), {1, 1, 1});
+  client_->Send(read);
+  client_->Sync();
+  EXPECT_TRUE(client_->TakeAll().empty());
+  fake_->ReleaseCommands();
+  EXPECT_EQ(Completed(event).status(), CL_COMPLETE);
+  EXPECT_EQ(fake_->Count("clEnqueueReadImage"), 2u);  // One was the trial of the type.
+}
+
+// A driver that does not take our memory for an image, or lays it out otherwise, keeps the image:
+// its elements travel by commands.
+TEST_F(ImageLoopbackTest, RefusedMemoryFallsBack) {
+  Use(kCpu);
+  MakeImage(context_, Desc(CL_MEM_OBJECT_IMAGE2D, 4, 4));  // The type's trial.
+  const uint64_t used = client_->session().heap().used_bytes();
+  fake_->FailNext("clCreateImage", CL_INVALID_HOST_PTR);
+  pb::Command command = Create(Desc(CL_MEM_OBJECT_IMAGE2D, 4, 4));
+  const std::string bytes = Pattern(64);
+  EXPECT_FALSE(client_->Call(command, bytes).memory().in_heap());
+  EXPECT_EQ(client_->session().heap().used_bytes(), used);
+  EXPECT_EQ(Read(command.create_image().mem_id(), {0, 0, 0}, {4, 4, 1}), bytes);
+  // The trial of another type fails.
+  fake_->FailNext("clEnqueueMapImage", CL_INVALID_OPERATION);
+  for (int i = 0; i < 2; ++i) {
+    command = Create(Desc(CL_MEM_OBJECT_IMAGE1D, 16));
+    EXPECT_FALSE(client_->Call(command, bytes).memory().in_heap());
+    EXPECT_EQ(Read(command.create_image().mem_id(), {0, 0, 0}, {16, 1, 1}), bytes);
+  }
+}
+
+// The driver's own answer to an image that cannot be made is the one that the client gets.
+TEST_F(ImageLoopbackTest, RefusalsAreTheDrivers) {
+  Use(kCpu);
+  pb::Command command = Create(Desc(CL_MEM_OBJECT_IMAGE2D, 1 << 16, 1 << 16));
+  EXPECT_EQ(client_->Call(command).status(), CL_INVALID_IMAGE_SIZE);
+  command = Create(Desc(CL_MEM_OBJECT_IMAGE2D, 4, 4));
+  command.mutable_create_image()->mutable_format()->set_channel_data_type(0x7777);
+  EXPECT_EQ(client_->Call(command).status(), CL_INVALID_IMAGE_FORMAT_DESCRIPTOR);
+  EXPECT_EQ(client_->session().heap().used_bytes(), 0u);
+}
+
+// The span of a released image waits for the driver, as a buffer's does, and images count against
+// the session's memory.
+TEST_F(ImageLoopbackTest, SpansAndQuota) {
+  SessionOptions options;
+  options.limits.memory_bytes = 10000;
+  Start(options);
+  Use(kCpu);
+  const uint64_t image = MakeImage(context_, Desc(CL_MEM_OBJECT_IMAGE2D, 32, 64));
+  EXPECT_EQ(client_->Call(Create(Desc(CL_MEM_OBJECT_IMAGE2D, 32, 64))).status(),
+            CL_MEM_OBJECT_ALLOCATION_FAILURE);
+  fake_->HoldCommands();
+  pb::Command fill;
+  const uint64_t event = On(fill.mutable_enqueue_fill_image()->mutable_on(), queue_);
+  fill.mutable_enqueue_fill_image()->set_mem_id(image);
+  Set(fill.mutable_enqueue_fill_image()->mutable_region(), {1, 1, 1});
+  client_->Send(fill);
+  pb::Command release;
+  release.mutable_release_object()->set_id(image);
+  client_->Send(release);
+  client_->Sync();
+  EXPECT_EQ(client_->session().heap().used_bytes(), 8192u);
+  fake_->ReleaseCommands();
+  EXPECT_EQ(Completed(event).status(), CL_COMPLETE);
+  client_->WaitUntil([&] { return client_->session().heap().used_bytes() == 0; });
+  EXPECT_EQ(client_->Call(Create(Desc(CL_MEM_OBJECT_IMAGE2D, 32, 64))).status(), CL_SUCCESS);
 }
 
 // What an application leaves in extents that its image's type does not have changes nothing.
@@ -118,6 +265,30 @@ TEST_F(ImageLoopbackTest, ImageOfABuffer) {
   pb::ImageDesc desc = Desc(CL_MEM_OBJECT_IMAGE1D_BUFFER, 64);
   desc.set_parent_id(MakeBuffer(context_, 256, bytes));
   EXPECT_EQ(Read(MakeImage(context_, desc), {0, 0, 0}, {64, 1, 1}), bytes);
+}
+
+// An image of a buffer in the heap lies there too, with the buffer's row pitch, and goes when both
+// are released.
+TEST_F(ImageLoopbackTest, ImageOfACpuBuffer) {
+  Use(kCpu);
+  const std::string bytes = Pattern(256);
+  const uint64_t buffer = MakeBuffer(context_, 256, bytes);
+  pb::ImageDesc desc = Desc(CL_MEM_OBJECT_IMAGE2D, 3, 4);
+  desc.set_parent_id(buffer);
+  desc.set_row_pitch(64);
+  const pb::Command command = Create(desc);
+  const uint64_t image = command.create_image().mem_id();
+  const pb::MemoryPlacement placement = client_->Call(command).memory();
+  EXPECT_TRUE(placement.in_heap());
+  EXPECT_EQ(placement.row_pitch(), 64u);
+  EXPECT_EQ(Read(image, {1, 2, 0}, {2, 2, 1}), bytes.substr(132, 8) + bytes.substr(196, 8));
+  EXPECT_EQ(Completed(MapShared(image, 1, {0, 0, 0}, {3, 4, 1})).status(), CL_COMPLETE);
+  for (const uint64_t id : {buffer, image}) {
+    pb::Command release;
+    release.mutable_release_object()->set_id(id);
+    client_->Send(release);
+  }
+  client_->WaitUntil([&] { return client_->session().heap().used_bytes() == 0; });
 }
 
 // Copies forward origins, region and offset, in all three directions.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client_icd/image_format.h"
+#include "proto/image_format.h"
 
 namespace sluice {
 namespace {
@@ -112,6 +112,24 @@ ImageExtent ExtentOf(const cl_image_desc& desc) {
       break;
   }
   return extent;
+}
+
+bool LayOutImage(const cl_image_desc& desc, size_t element_bytes, size_t row_pitch,
+                 ImageLayout* out) {
+  const ImageExtent extent = ExtentOf(desc);
+  uint64_t row_bytes = 0;
+  uint64_t slice_pitch = 0;
+  uint64_t bytes = 0;
+  if (__builtin_mul_overflow(extent.v[0], element_bytes, &row_bytes)) return false;
+  if (row_pitch == 0) row_pitch = row_bytes;
+  if (row_pitch < row_bytes || __builtin_mul_overflow(row_pitch, extent.v[1], &slice_pitch) ||
+      __builtin_mul_overflow(slice_pitch, extent.v[2], &bytes) || bytes > uint64_t{1} << 63) {
+    return false;
+  }
+  // The last row has no gap behind it.
+  bytes = bytes == 0 ? 0 : bytes - (row_pitch - row_bytes);
+  *out = {element_bytes, extent, row_pitch, slice_pitch, bytes};
+  return true;
 }
 
 }  // namespace sluice

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client_icd/image_format.h"
+#include "proto/image_format.h"
 
 #include <gtest/gtest.h>
 
@@ -65,6 +65,45 @@ TEST(ImageFormatTest, Extents) {
     EXPECT_EQ(extent.v[2], row.z);
   }
   EXPECT_EQ(ImageDimensions(CL_MEM_OBJECT_BUFFER), 0);
+}
+
+// Images lie without gaps, or with the row pitch of their buffer, whose last row has no gap behind
+// it; the layers of a 1D array are what rows are to others.
+TEST(ImageFormatTest, Layouts) {
+  cl_image_desc desc = {};
+  desc.image_width = 5;
+  desc.image_height = 6;
+  desc.image_depth = 7;
+  desc.image_array_size = 8;
+  ImageLayout layout;
+  desc.image_type = CL_MEM_OBJECT_IMAGE1D_ARRAY;
+  ASSERT_TRUE(LayOutImage(desc, 4, 0, &layout));
+  EXPECT_EQ(layout.bytes, 4u * 5 * 8);
+  const size_t layer[3] = {1, 2, 0};
+  EXPECT_EQ(layout.OffsetOf(layer), 4u + 2 * 20);
+  desc.image_type = CL_MEM_OBJECT_IMAGE3D;
+  ASSERT_TRUE(LayOutImage(desc, 16, 0, &layout));
+  EXPECT_EQ(layout.bytes, 16u * 5 * 6 * 7);
+  const size_t voxel[3] = {1, 2, 3};
+  EXPECT_EQ(layout.OffsetOf(voxel), 16u + 2 * 80 + 3 * 480);
+  desc.image_type = CL_MEM_OBJECT_IMAGE2D;
+  ASSERT_TRUE(LayOutImage(desc, 4, 128, &layout));
+  EXPECT_EQ(layout.bytes, 128u * 5 + 20);
+}
+
+// What wraps, or whose rows are longer than their pitch, is no layout.
+TEST(ImageFormatTest, NoLayouts) {
+  cl_image_desc desc = {};
+  ImageLayout layout;
+  desc.image_type = CL_MEM_OBJECT_IMAGE2D;
+  desc.image_width = 5;
+  desc.image_height = 6;
+  EXPECT_FALSE(LayOutImage(desc, 4, 19, &layout));
+  EXPECT_FALSE(LayOutImage(desc, 4, SIZE_MAX / 2, &layout));
+  desc.image_width = SIZE_MAX / 2;
+  EXPECT_FALSE(LayOutImage(desc, 4, 0, &layout));
+  desc.image_width = desc.image_height = size_t{1} << 32;
+  EXPECT_FALSE(LayOutImage(desc, 4, 0, &layout));
 }
 
 }  // namespace
