@@ -90,9 +90,9 @@ absl::Status Broker::Start() {
   admission_.Listen(*std::move(listener));
   StartProbe();
   for (size_t i = 0; i < config_.network.size(); ++i) {
-    gateways_.push_back(std::make_unique<GatewayLink>(loop_.get(), &workers_, &opener_,
-                                                      config_.network[i], launcher_->user(),
-                                                      kGatewayOwnerBit | i));
+    gateways_.push_back(
+        std::make_unique<GatewayLink>(loop_.get(), &workers_, &opener_, config_.network[i],
+                                      launcher_->users().service(), kGatewayOwnerBit | i));
     gateways_.back()->Start();
   }
   Log(LogLevel::kInfo, "broker", "started",
@@ -100,7 +100,7 @@ absl::Status Broker::Start() {
        {"socket", config_.socket},
        {"admin_socket", config_.admin_socket},
        {"config", config_.file.empty() ? "built-in" : config_.file},
-       {"worker_user", launcher_->user().has_value() ? launcher_->user()->name : "unchanged"}});
+       {"worker_user", launcher_->users().Describe()}});
   return absl::OkStatus();
 }
 
@@ -270,7 +270,7 @@ absl::StatusOr<BrokerStatus> Broker::GetStatus() {
     }
     status.config_file = config_.file;
     status.session_limit = config_.limits.max_sessions;
-    if (launcher_->user().has_value()) status.worker_user = launcher_->user()->name;
+    status.worker_user = launcher_->users().Describe();
   });
   if (!ran.ok()) return ran;
   return status;
