@@ -14,6 +14,7 @@
 #include "broker/base/log.h"
 #include "broker/os/local_socket.h"
 #include "broker/os/service.h"
+#include "broker/vendor_folder.h"
 #include "broker/version.h"
 
 namespace sluice {
@@ -76,6 +77,7 @@ Broker::~Broker() {
   admission_.Stop();
   probe_.Cancel();
   loop_->Unwatch(&signal_watch_);
+  RemoveVendorFolder(config_.socket);
   if (owns_socket_file_) ::unlink(config_.socket.c_str());
 }
 
@@ -185,14 +187,12 @@ void Broker::OnSessionEnded() {
 
 void Broker::Reload() {
   Log(LogLevel::kInfo, "broker", "reloading the configuration", {{"file", config_.file}});
-  absl::StatusOr<Config> fresh = reload_();
-  absl::StatusOr<WorkerLauncher> launcher =
-      fresh.ok() ? WorkerLauncher::Create(*fresh) : absl::StatusOr<WorkerLauncher>(fresh.status());
-  if (!launcher.ok()) {
+  const auto keep = [](const absl::Status& why) {
     Log(LogLevel::kError, "broker", "configuration kept as it was",
-        {{"reason", std::string(launcher.status().message())}});
-    return;
-  }
+        {{"reason", std::string(why.message())}});
+  };
+  absl::StatusOr<Config> fresh = reload_();
+  if (!fresh.ok()) return keep(fresh.status());
   if (fresh->socket != config_.socket || fresh->admin_socket != config_.admin_socket ||
       fresh->network.size() != config_.network.size()) {
     Log(LogLevel::kWarning, "broker",
@@ -202,6 +202,8 @@ void Broker::Reload() {
   fresh->socket = config_.socket;
   fresh->admin_socket = config_.admin_socket;
   fresh->network = config_.network;
+  absl::StatusOr<WorkerLauncher> launcher = WorkerLauncher::Create(*fresh);
+  if (!launcher.ok()) return keep(launcher.status());
   config_ = *std::move(fresh);
   *launcher_ = *std::move(launcher);
   SetLogLevel(config_.log_level);

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
+#include "broker/vendor_folder.h"
 
 extern char** environ;
 
@@ -39,6 +40,9 @@ absl::StatusOr<WorkerLauncher> WorkerLauncher::Create(const Config& config) {
   if (!users.ok()) return users.status();
   launcher.users_ = std::make_unique<WorkerUsers>(*std::move(users));
   launcher.extra_environment_ = config.worker_environment;
+  absl::StatusOr<std::string> vendors = FillVendorFolder(config.socket, config.worker_environment);
+  if (!vendors.ok()) return vendors.status();
+  if (!vendors->empty()) launcher.extra_environment_["OCL_ICD_VENDORS"] = *vendors;
   launcher.common_arguments_.push_back(
       absl::StrCat("--log-level=", std::string(LogLevelName(config.log_level))));
   for (const std::string& pattern : config.device_patterns) {
