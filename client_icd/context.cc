@@ -10,6 +10,8 @@
 #include "client_icd/endpoint.h"
 #include "client_icd/info.h"
 #include "client_icd/queue.h"
+#include "client_icd/sharing/api_rules.h"
+#include "client_icd/sharing/gl_context.h"
 #include "client_icd/sharing/shared_object.h"
 
 namespace sluice {
@@ -38,7 +40,8 @@ cl_int CheckProperties(const PropertyList& list, Platform** platform) {
       case kMemoryInitialize:
         break;
       default:
-        return CL_INVALID_PROPERTY;
+        if (!sharing::IsGlProperty(list.words[i])) return CL_INVALID_PROPERTY;
+        break;
     }
   }
   if (list.HasDuplicates()) return CL_INVALID_PROPERTY;
@@ -94,6 +97,8 @@ cl_int Create(const PropertyList& properties, cl_uint num_devices, const cl_devi
   CL_RETURN_IF_ERROR(CheckProperties(properties, &platform));
   std::vector<Ref<Device>> devices;
   CL_RETURN_IF_ERROR(ReadContextDevices(num_devices, handles, &platform, &devices));
+  std::shared_ptr<sharing::GlShare> gl;
+  CL_RETURN_IF_ERROR(sharing::OpenGlShare(properties, &gl));
   std::shared_ptr<Session> session;
   CL_RETURN_IF_ERROR(ChooseSession(platform, devices, &session));
 
@@ -104,13 +109,16 @@ cl_int Create(const PropertyList& properties, cl_uint num_devices, const cl_devi
   body.set_context_id(context->id());
   for (const Device* device : context->devices()) body.add_device_ids(device->id());
   for (size_t i = 0; i < properties.words.size(); i += 2) {
-    if (properties.words[i] == CL_CONTEXT_PLATFORM) continue;
+    // The worker's driver knows neither our platform nor the application's GL.
+    if (properties.words[i] == CL_CONTEXT_PLATFORM || sharing::IsGlProperty(properties.words[i]))
+      continue;
     body.add_properties(properties.words[i]);
     body.add_properties(properties.words[i + 1]);
   }
   pb::Answer answer;
   CL_RETURN_IF_ERROR(session->stream().Call(*command, {}, &answer));
   context->SetPlacement(answer.context().buffers_in_heap() && session->transport().shares_memory());
+  if (gl != nullptr) context->AddInterop(sharing::Api::kGl, std::move(gl));
   *out = std::move(context);
   return CL_SUCCESS;
 }

@@ -4,6 +4,7 @@
 // Thread-safe.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <span>
 #include <string>
@@ -61,6 +62,11 @@ class Context : public ClObject<Context, cl_context, ObjectKind::kContext> {
     return shared_registry_;
   }
 
+  // User events of the application without a status: what the context's queues wait for may be one
+  // of them. One that was released without ever getting a status counts for ever.
+  int open_user_events() const { return open_user_events_.load(std::memory_order_relaxed); }
+  void CountUserEvents(int by) { open_user_events_.fetch_add(by, std::memory_order_relaxed); }
+
   // Queues a call of the application's notify function, if it gave one.
   void QueueNotify(std::string message, std::string private_info);
 
@@ -76,6 +82,8 @@ class Context : public ClObject<Context, cl_context, ObjectKind::kContext> {
   std::vector<std::pair<sharing::Api, std::shared_ptr<void>>> interops_;
   bool made_ = false;             // Set before the handle is given out, constant after.
   bool buffers_in_heap_ = false;  // As made_.
+
+  std::atomic<int> open_user_events_{0};
 
   absl::Mutex mu_;
   absl::flat_hash_map<const Device*, uint64_t> default_queues_ ABSL_GUARDED_BY(mu_);

@@ -7,6 +7,7 @@
 #include "client_icd/api.h"
 #include "client_icd/args.h"
 #include "client_icd/endpoint.h"
+#include "client_icd/extensions.h"
 #include "client_icd/platform.h"
 #include "client_icd/session.h"
 
@@ -59,13 +60,7 @@ std::string_view InfoTable::Text(cl_uint param_name) const {
 }
 
 bool InfoTable::HasWord(cl_uint param_name, std::string_view word) const {
-  std::string_view left = Text(param_name);
-  while (!left.empty()) {
-    const size_t end = std::min(left.find(' '), left.size());
-    if (left.substr(0, end) == word) return true;
-    left.remove_prefix(std::min(end + 1, left.size()));
-  }
-  return false;
+  return HasExtensionWord(Text(param_name), word);
 }
 
 Device::Device(Platform* platform, uint64_t id, InfoTable info)
@@ -106,6 +101,13 @@ cl_int Device::GetInfo(cl_device_info param_name, const InfoSink& sink) {
       return sink.Value<cl_uint>(is_root() ? 1 : app_count());
     case CL_DEVICE_PARTITION_TYPE:
       if (!is_root()) return sink.Array(partition_);
+      break;
+    case CL_DEVICE_EXTENSIONS:
+      return sink.String(WithExtensions(OwnDeviceExtensions(), info_.Text(param_name)));
+    case CL_DEVICE_EXTENSIONS_WITH_VERSION:
+      // A device before OpenCL 3.0 has no such query.
+      if (const std::string* bytes = info_.Find(param_name))
+        return sink.Array(WithExtensionVersions(OwnDeviceExtensions(), *bytes));
       break;
     default:
       break;

@@ -244,6 +244,7 @@ cl_event CL_API_CALL clCreateUserEvent(cl_context context_handle, cl_int* errcod
   Ref<Event> event;
   const cl_int status = MakeUserEvent(context, &event);
   if (status != CL_SUCCESS) return Fail(errcode_ret, status);
+  context->CountUserEvents(+1);
   Succeed(errcode_ret);
   return event.Detach()->handle();
 }
@@ -255,6 +256,7 @@ cl_int CL_API_CALL clSetUserEventStatus(cl_event handle, cl_int execution_status
   if (event == nullptr || !event->is_user()) return CL_INVALID_EVENT;
   if (execution_status > CL_COMPLETE) return CL_INVALID_VALUE;
   if (!event->ClaimUserStatus()) return CL_INVALID_OPERATION;
+  event->context().CountUserEvents(-1);
   return EndUserEvent(event, execution_status);
 }
 

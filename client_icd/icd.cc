@@ -61,6 +61,16 @@ void* FindExtensionFunction(const char* name) {
        reinterpret_cast<void*>(&api::clCreateCommandQueueWithPropertiesKHR)},
       {"clGetKernelSuggestedLocalWorkSizeKHR",
        reinterpret_cast<void*>(&api::clGetKernelSuggestedLocalWorkSizeKHR)},
+      {"clCreateFromGLBuffer", reinterpret_cast<void*>(&api::clCreateFromGLBuffer)},
+      {"clCreateFromGLTexture", reinterpret_cast<void*>(&api::clCreateFromGLTexture)},
+      {"clCreateFromGLTexture2D", reinterpret_cast<void*>(&api::clCreateFromGLTexture2D)},
+      {"clCreateFromGLTexture3D", reinterpret_cast<void*>(&api::clCreateFromGLTexture3D)},
+      {"clCreateFromGLRenderbuffer", reinterpret_cast<void*>(&api::clCreateFromGLRenderbuffer)},
+      {"clGetGLObjectInfo", reinterpret_cast<void*>(&api::clGetGLObjectInfo)},
+      {"clGetGLTextureInfo", reinterpret_cast<void*>(&api::clGetGLTextureInfo)},
+      {"clEnqueueAcquireGLObjects", reinterpret_cast<void*>(&api::clEnqueueAcquireGLObjects)},
+      {"clEnqueueReleaseGLObjects", reinterpret_cast<void*>(&api::clEnqueueReleaseGLObjects)},
+      {"clGetGLContextInfoKHR", reinterpret_cast<void*>(&api::clGetGLContextInfoKHR)},
   };
   if (name == nullptr) return nullptr;
   for (const NamedFunction& function : functions) {

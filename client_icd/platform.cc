@@ -7,6 +7,7 @@
 #include "client_icd/api.h"
 #include "client_icd/args.h"
 #include "client_icd/endpoint.h"
+#include "client_icd/extensions.h"
 
 namespace sluice {
 
@@ -20,33 +21,6 @@ Platform::Platform(Endpoint* endpoint, const pb::PlatformSnapshot::Platform& des
   }
 }
 
-namespace {
-
-constexpr char kIcdExtension[] = "cl_khr_icd";
-
-// cl_khr_icd is this driver's own, whatever the real platform has: loaders drop a platform without
-// it.
-std::string WithIcdExtension(const InfoTable& info) {
-  std::string extensions(info.Text(CL_PLATFORM_EXTENSIONS));
-  if (info.HasWord(CL_PLATFORM_EXTENSIONS, kIcdExtension)) return extensions;
-  return extensions.empty() ? kIcdExtension : kIcdExtension + (" " + extensions);
-}
-
-std::vector<cl_name_version> WithIcdExtensionVersion(const std::string& bytes) {
-  std::vector<cl_name_version> versions(bytes.size() / sizeof(cl_name_version));
-  bytes.copy(reinterpret_cast<char*>(versions.data()), versions.size() * sizeof(cl_name_version));
-  for (cl_name_version& one : versions) {
-    one.name[CL_NAME_VERSION_MAX_NAME_SIZE - 1] = '\0';
-    if (std::string_view(one.name) == kIcdExtension) return versions;
-  }
-  cl_name_version own = {CL_MAKE_VERSION(1, 0, 0), {}};
-  std::copy(std::begin(kIcdExtension), std::end(kIcdExtension), own.name);
-  versions.insert(versions.begin(), own);
-  return versions;
-}
-
-}  // namespace
-
 cl_int Platform::GetInfo(cl_platform_info param_name, const InfoSink& sink) const {
   switch (param_name) {
     case CL_PLATFORM_NAME:
@@ -54,11 +28,12 @@ cl_int Platform::GetInfo(cl_platform_info param_name, const InfoSink& sink) cons
     case CL_PLATFORM_ICD_SUFFIX_KHR:
       return sink.String("SLUICE");
     case CL_PLATFORM_EXTENSIONS:
-      return sink.String(WithIcdExtension(info_));
+      return sink.String(
+          WithExtensions(OwnPlatformExtensions(), info_.Text(CL_PLATFORM_EXTENSIONS)));
     case CL_PLATFORM_EXTENSIONS_WITH_VERSION: {
       const std::string* bytes = info_.Find(CL_PLATFORM_EXTENSIONS_WITH_VERSION);
       if (bytes == nullptr) return info_.Answer(param_name, sink);  // A platform before OpenCL 3.0.
-      return sink.Array(WithIcdExtensionVersion(*bytes));
+      return sink.Array(WithExtensionVersions(OwnPlatformExtensions(), *bytes));
     }
     default:
       return info_.Answer(param_name, sink);

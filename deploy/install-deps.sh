@@ -22,6 +22,7 @@ build_packages=(
   libseccomp-dev libcap-ng-dev libsystemd-dev               # confinement, the systemd unit
   libssl-dev openssl                                        # TLS; certificates for a first try
   opencl-headers opencl-clhpp-headers ocl-icd-opencl-dev
+  libegl-dev libgl-dev                                      # headers only: GL is the application's
   ocl-icd-libopencl1                                        # the loader that applications and workers use
   libvulkan-dev                                             # headers: exportable memory; opened at run time if it is there
   pocl-opencl-icd                                           # the embedded default driver: the CPU
@@ -36,6 +37,7 @@ test_packages=(
   libvulkan1 mesa-vulkan-drivers                            # exportable memory without a GPU: lavapipe
   libegl-dev libgl-dev libegl1 libgl1-mesa-dri              # OpenGL without a display: llvmpipe
   python3 procps
+  libegl1 libgl1 libgles2 libgl1-mesa-dri libglx-mesa0 libegl-mesa0 libx11-dev xvfb  # GL without a GPU
   iperf3 iproute2                                           # shaped links in the benchmark
 )
 lint_packages=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev)

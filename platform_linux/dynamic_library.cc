@@ -38,6 +38,15 @@ absl::StatusOr<DynamicLibrary> DynamicLibrary::Open(const std::string& path) {
   return DynamicLibrary(handle);
 }
 
+absl::StatusOr<DynamicLibrary> DynamicLibrary::FindLoaded(const std::string& name) {
+  void* handle = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+  if (handle == nullptr) {
+    ::dlerror();  // The process's next dlerror is not about this.
+    return absl::NotFoundError(absl::StrCat(name, " is not loaded"));
+  }
+  return DynamicLibrary(handle);
+}
+
 void* DynamicLibrary::Find(const char* symbol) const {
   return handle_ != nullptr ? ::dlsym(handle_, symbol) : nullptr;
 }

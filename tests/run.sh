@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # Builds Sluice and runs its tests.
 #
-#   tests/run.sh [--lint] [--unit] [--conformance] [--system] [--failure] [--bench] [--quick]
-#                [--no-build]
+#   tests/run.sh [--lint] [--unit] [--conformance] [--sharing] [--system] [--failure] [--bench]
+#                [--quick] [--no-build]
 #
 #   --lint         clang-format on every source file
 #   --unit         ctest: unit, loopback, hostile and meta tests
 #   --conformance  the OpenCL suite on the native driver, the ring and the network
+#   --sharing      objects shared with OpenGL (EGL and, under Xvfb, GLX) on the ring and the network
 #   --system       real clients from Debian on the ring and the network
 #   --failure      kills, crowds, leaks, isolation
 #   --bench        the benchmark's smoke run (numbers are never judged)
@@ -26,16 +27,16 @@ quick=no
 do_build=yes
 for option in "$@"; do
   case $option in
-    --lint | --unit | --conformance | --system | --failure | --bench) parts+=" ${option#--}" ;;
+    --lint | --unit | --conformance | --sharing | --system | --failure | --bench) parts+=" ${option#--}" ;;
     --quick) quick=yes ;;
     --no-build) do_build=no ;;
-    -h | --help) sed -n '3,20s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '3,21s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) echo "run.sh: unknown option '$option'" >&2; exit 2 ;;
   esac
 done
 if [ -z "$parts" ]; then
-  parts="lint unit conformance system failure bench"
-  [ "$quick" = no ] || parts="lint unit conformance system"
+  parts="lint unit conformance sharing system failure bench"
+  [ "$quick" = no ] || parts="lint unit conformance sharing system"
 fi
 part() { [[ " $parts " == *" $1 "* ]]; }
 kinds=(ring network)
@@ -155,6 +156,13 @@ run_conformance() {
   done
 }
 
+run_sharing() {
+  local kind
+  for kind in "${kinds[@]}"; do
+    step "sharing-$kind" 600 "$root/tests/sharing/run.sh" "$kind"
+  done
+}
+
 run_system() {
   local kind client clients=(all)
   [ "$quick" = no ] || clients=(clinfo pyopencl sandbox)
@@ -178,6 +186,7 @@ run_failure() {
 ! part lint || step lint 300 bash -c '"$1" && echo "PASS lint"' - "$root/deploy/lint.sh"
 ! part unit || run_unit
 ! part conformance || run_conformance
+! part sharing || run_sharing
 ! part system || run_system
 ! part failure || run_failure
 ! part bench || step bench-smoke 300 bash -c '"$1" --quick && echo "PASS bench: every row has a number"' - \

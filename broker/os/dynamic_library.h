@@ -22,6 +22,10 @@ class DynamicLibrary {
   // The status of a failure says what the loader said.
   static absl::StatusOr<DynamicLibrary> Open(const std::string& path);
 
+  // A library that the process has loaded already, by the name it was loaded under; NotFoundError
+  // if it has not. Keeps it loaded.
+  static absl::StatusOr<DynamicLibrary> FindLoaded(const std::string& name);
+
   // Null if there is no such symbol.
   void* Find(const char* symbol) const;
 

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Contexts of our own in the share group of the application's, by the window-system binding that
+// the application names: EGL or GLX (WGL has its place here). They are made with the application's
+// configuration and API, with whatever reset notification it has (sharing demands the same), and
+// have no surface, or one of a single pixel.
+//
+// Owned by a GlShare; everything here runs on its thread but IsCurrentHere, so that neither the
+// application's current context nor its thread's EGL error is touched. What the application gave as
+// handles is asked about, not trusted, as far as its binding can say: a Display of X is a pointer,
+// and a wrong one crashes as it does in any other call of X.
+//
+// GLX: our contexts live on an X connection of our own to the same server. The application's
+// Display is only asked for its name, so neither XInitThreads nor the Display's lock matters, and
+// it may be closed before us. X errors of ours, which would end the process, are caught
+// (glx_binding.cc).
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "absl/status/statusor.h"
+
+namespace sluice::sharing {
+
+// What the application named in its context properties.
+struct GlContextRef {
+  enum class Kind { kNone, kEgl, kGlx };
+  Kind kind = Kind::kNone;
+  void* display = nullptr;
+  void* context = nullptr;
+};
+
+// OpenGL 3.2 is {.es = false, .number = 32}.
+struct GlVersion {
+  bool es = false;
+  int number = 0;
+
+  // Of the text that glGetString(GL_VERSION) gives; 0 for what is none.
+  static GlVersion Parse(const char* text);
+  // Fences, vertex array objects, level queries: the least that we work with.
+  bool enough() const { return number >= (es ? 31 : 32); }
+};
+
+class GlNativeContext {
+ public:
+  virtual ~GlNativeContext() = default;
+  virtual bool MakeCurrent() = 0;
+};
+
+class GlBinding {
+ public:
+  virtual ~GlBinding() = default;
+
+  // Another context in the application's share group, current on this thread.
+  virtual absl::StatusOr<std::unique_ptr<GlNativeContext>> CreateContext() = 0;
+  virtual void* Lookup(const char* function) const = 0;
+  // Any thread: a context of this binding (and, for EGL, display) is current on it.
+  virtual bool IsCurrentHere() const = 0;
+  virtual bool IsNamedContextCurrent() const = 0;
+  // Before the thread ends: what it held by itself is given back.
+  virtual void LeaveThread() = 0;
+};
+
+// NotFoundError: the process has no such binding. InvalidArgumentError: display and context
+// identify no context. UnavailableError: no context can be made in its share group.
+absl::StatusOr<std::unique_ptr<GlBinding>> MakeEglBinding(const GlContextRef& ref);
+absl::StatusOr<std::unique_ptr<GlBinding>> MakeGlxBinding(const GlContextRef& ref);
+
+// glGetString(GL_VERSION) of the context that is current on this thread.
+GlVersion CurrentVersion(const std::function<void*(const char*)>& lookup);
+
+}  // namespace sluice::sharing

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// GL internal formats and the OpenCL image formats that they map to: table 9.4 of the OpenCL
+// extension specification, what cl_khr_gl_depth_images adds to it, and nothing else. An element has
+// the same bytes on both sides, so contents travel as they are. Thread-safe: constants.
+#pragma once
+
+#include <CL/cl.h>
+
+#include <cstddef>
+
+#include "client_icd/sharing/gl_api.h"
+
+namespace sluice::sharing {
+
+struct GlFormat {
+  GLenum internal_format;
+  // How glGetTexImage, glReadPixels and glTexSubImage* are told to move elements as they are.
+  GLenum transfer_format;
+  GLenum transfer_type;
+  cl_image_format cl;
+  size_t element_bytes;
+
+  bool is_depth() const;
+  bool is_signed_normalised() const;
+};
+
+// Null if the table has no such internal format.
+const GlFormat* FindGlFormat(GLenum internal_format);
+
+// What a driver allocated for a texture that was asked for by an unsized name (GL_RGBA).
+struct GlComponents {
+  GLenum type = 0;  // Of the first component: GL_UNSIGNED_NORMALIZED, ...
+  GLint red = 0, green = 0, blue = 0, alpha = 0;
+};
+
+// The table's row for an unsized internal format of those components: table 9.4 asks for "at least
+// the number of bits/component actually allocated by OpenGL". Null if there is none.
+const GlFormat* FindUnsizedGlFormat(GLenum internal_format, const GlComponents& components);
+
+// The whole table.
+const GlFormat* GlFormatsBegin();
+const GlFormat* GlFormatsEnd();
+
+}  // namespace sluice::sharing

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client_icd/sharing/gl_image.h"
+
+#include <CL/cl_gl.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "client_icd/api.h"
+
+namespace sluice::sharing {
+namespace {
+
+// The image that table 9.4's words make of each target.
+cl_image_desc DescOf(const GlDescription& about) {
+  cl_image_desc desc = {};
+  desc.image_width = about.width;
+  switch (about.type) {
+    case CL_GL_OBJECT_TEXTURE1D:
+      desc.image_type = CL_MEM_OBJECT_IMAGE1D;
+      break;
+    case CL_GL_OBJECT_TEXTURE1D_ARRAY:
+      desc.image_type = CL_MEM_OBJECT_IMAGE1D_ARRAY;
+      desc.image_array_size = about.height;
+      break;
+    case CL_GL_OBJECT_TEXTURE2D_ARRAY:
+      desc.image_type = CL_MEM_OBJECT_IMAGE2D_ARRAY;
+      desc.image_height = about.height;
+      desc.image_array_size = about.depth;
+      break;
+    case CL_GL_OBJECT_TEXTURE3D:
+      desc.image_type = CL_MEM_OBJECT_IMAGE3D;
+      desc.image_height = about.height;
+      desc.image_depth = about.depth;
+      break;
+    case CL_GL_OBJECT_TEXTURE_BUFFER:
+      desc.image_type = CL_MEM_OBJECT_IMAGE1D_BUFFER;
+      break;
+    default:
+      desc.image_type = CL_MEM_OBJECT_IMAGE2D;
+      desc.image_height = about.height;
+      break;
+  }
+  return desc;
+}
+
+bool SupportsImages(const Context& context) {
+  for (const Device* device : context.devices()) {
+    if (device->image_support()) return true;
+  }
+  return false;
+}
+
+// Drivers differ in the code that they give for a format they lack (PoCL: CL_INVALID_OPERATION).
+bool SupportsFormat(Context* context, cl_mem_flags flags, cl_mem_object_type type,
+                    const cl_image_format& wanted) {
+  cl_uint count = 0;
+  if (api::clGetSupportedImageFormats(context->handle(), flags, type, 0, nullptr, &count) !=
+      CL_SUCCESS) {
+    return false;
+  }
+  std::vector<cl_image_format> formats(count);
+  if (count == 0 || api::clGetSupportedImageFormats(context->handle(), flags, type, count,
+                                                    formats.data(), nullptr) != CL_SUCCESS) {
+    return false;
+  }
+  return std::any_of(formats.begin(), formats.end(), [&wanted](const cl_image_format& one) {
+    return one.image_channel_order == wanted.image_channel_order &&
+           one.image_channel_data_type == wanted.image_channel_data_type;
+  });
+}
+
+// OpenCL has a 1D image buffer over a buffer only: one that the application does not see.
+cl_int MakeHiddenBuffer(Context* context, cl_mem_flags flags, size_t bytes, Ref<MemObject>* out) {
+  MemObject::Description about = {};
+  about.flags = flags;
+  about.bytes = bytes;
+  auto memory = Ref<MemObject>::Adopt(new MemObject(Ref<Context>(context), std::move(about)));
+  CL_RETURN_IF_ERROR(MakeBuffer(memory.get(), nullptr));
+  *out = std::move(memory);
+  return CL_SUCCESS;
+}
+
+}  // namespace
+
+bool IsTwoDimensionalTarget(GLenum target) {
+  return target == GL_TEXTURE_2D || target == GL_TEXTURE_RECTANGLE ||
+         (target >= GL_TEXTURE_CUBE_MAP_POSITIVE_X && target <= GL_TEXTURE_CUBE_MAP_NEGATIVE_Z);
+}
+
+cl_int CreateFromGlObject(Context* context, cl_mem_flags flags, Api api,
+                          std::unique_ptr<GlObject> object, Ref<MemObject>* out) {
+  const GlDescription& gl = object->about();
+  MemObject::Description about = {};
+  about.flags = flags;
+  about.bytes = gl.bytes;
+  if (gl.format != nullptr) {
+    if (!SupportsImages(*context)) return CL_INVALID_OPERATION;
+    const cl_image_desc desc = DescOf(gl);
+    if (!SupportsFormat(context, flags, desc.image_type, gl.format->cl)) {
+      return CL_IMAGE_FORMAT_NOT_SUPPORTED;
+    }
+    about.type = desc.image_type;
+    about.image = MakeImageShape(gl.format->cl, desc);
+    if (desc.image_type == CL_MEM_OBJECT_IMAGE1D_BUFFER) {
+      CL_RETURN_IF_ERROR(MakeHiddenBuffer(context, flags, gl.bytes, &about.parent));
+    }
+  }
+  return CreateShared(context, std::move(about), api, std::move(object), out);
+}
+
+}  // namespace sluice::sharing

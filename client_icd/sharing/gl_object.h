@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// A GL object of the application as the sharing core sees one: staged through a buffer of the GL's
+// (gl_holding.h). Owned by the SharedObject of a memory object; lets go of its holding on the GL
+// thread.
+//
+// CanShadow has its place here: with memory of the worker imported as a buffer of ours
+// (GL_EXT_memory_object_fd), Pack and Unpack are the whole copy.
+#pragma once
+
+#include <memory>
+
+#include "client_icd/sharing/gl_holding.h"
+#include "client_icd/sharing/gl_share.h"
+#include "client_icd/sharing/native_object.h"
+
+namespace sluice::sharing {
+
+class GlObject final : public NativeObject {
+ public:
+  // Asks on the GL thread for the object, and waits. `hold` is one of the functions of
+  // gl_holding.h.
+  using Hold = std::function<cl_int(GlContexts&, std::unique_ptr<GlHolding>*)>;
+  static cl_int Make(std::shared_ptr<GlShare> share, Hold hold, std::unique_ptr<GlObject>* out);
+  ~GlObject() override;
+
+  // Any thread; constant.
+  const GlDescription& about() const { return holding_->about(); }
+
+  NativeKey key() const override;
+  NativeThread& thread() override { return share_->thread(); }
+  cl_int Fetch(uint8_t* packed, absl::Time deadline) override;
+  cl_int Store(const uint8_t* packed, absl::Time deadline) override;
+
+ private:
+  GlObject(std::shared_ptr<GlShare> share, std::unique_ptr<GlHolding> holding)
+      : share_(std::move(share)), holding_(std::move(holding)) {}
+
+  const std::shared_ptr<GlShare> share_;
+  std::unique_ptr<GlHolding> holding_;
+};
+
+}  // namespace sluice::sharing

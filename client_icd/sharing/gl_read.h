@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading the framebuffer that is bound for reading, in both APIs. OpenGL converts to whatever is
+// asked for; OpenGL ES reads a format as it is only if its implementation chose to, else as RGBA of
+// the widest type of that kind, from which the elements are then picked out. GL thread only.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "client_icd/sharing/gl_format.h"
+#include "client_icd/sharing/gl_share.h"
+
+namespace sluice::sharing {
+
+struct GlRead {
+  GLenum format = 0;
+  GLenum type = 0;
+  size_t element_bytes = 0;
+  bool exact = true;  // The elements are as OpenCL wants them.
+};
+
+// For the framebuffer that is bound; nothing if elements of this format cannot be read without
+// loss.
+std::optional<GlRead> ChooseGlRead(GlContexts& contexts, const GlFormat& format);
+
+// `count` elements that were read in a wider way to elements of the format.
+void NarrowElements(const GlFormat& format, const GlRead& read, const uint8_t* wide, size_t count,
+                    uint8_t* out);
+
+// A float that was a half before, exactly; others are rounded towards zero.
+uint16_t FloatToHalf(float value);
+
+}  // namespace sluice::sharing

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Renderbuffers. They are read through their framebuffer, and written by a blit from a texture of
+// ours, since nothing else writes to one as it is.
+#include "client_icd/sharing/gl_holding.h"
+#include "client_icd/sharing/gl_read.h"
+
+namespace sluice::sharing {
+namespace {
+
+GLenum AttachmentOf(const GlFormat& format) {
+  return format.is_depth() ? GL_DEPTH_ATTACHMENT : GL_COLOR_ATTACHMENT0;
+}
+
+class RenderbufferHolding final : public GlHolding {
+ public:
+  RenderbufferHolding(const GlDescription& about, GLuint framebuffer, const GlRead& read)
+      : framebuffer_(framebuffer), read_(read) {
+    about_ = about;
+  }
+
+  size_t packed_room() const override { return about_.elements() * read_.element_bytes; }
+  bool packs_exactly() const override { return read_.exact; }
+  void Narrow(const uint8_t* packed_in_buffer, uint8_t* packed) const override {
+    if (read_.exact) return GlHolding::Narrow(packed_in_buffer, packed);
+    NarrowElements(*about_.format, read_, packed_in_buffer, about_.elements(), packed);
+  }
+
+  cl_int Pack(GlContexts& contexts, GLuint buffer) override {
+    if (!contexts.Use(0)) return CL_OUT_OF_RESOURCES;
+    const GlFunctions& gl = contexts.gl();
+    gl.BindFramebuffer(GL_READ_FRAMEBUFFER, framebuffer_);
+    gl.BindBuffer(GL_PIXEL_PACK_BUFFER, buffer);
+    gl.ReadPixels(0, 0, static_cast<GLsizei>(about_.width), static_cast<GLsizei>(about_.height),
+                  read_.format, read_.type, nullptr);
+    gl.BindBuffer(GL_PIXEL_PACK_BUFFER, 0);
+    gl.BindFramebuffer(GL_READ_FRAMEBUFFER, 0);
+    return contexts.TakeError(CL_INVALID_GL_OBJECT);
+  }
+
+  cl_int Unpack(GlContexts& contexts, GLuint buffer) override {
+    if (!contexts.Use(0)) return CL_OUT_OF_RESOURCES;
+    const GlFunctions& gl = contexts.gl();
+    contexts.UseScratchUnit();
+    if (texture_ == 0) gl.GenTextures(1, &texture_);
+    gl.BindTexture(GL_TEXTURE_2D, texture_);
+    gl.TexParameteri(GL_TEXTURE_2D, GL_TEXTURE_MAX_LEVEL, 0);
+    const GLsizei width = static_cast<GLsizei>(about_.width);
+    const GLsizei height = static_cast<GLsizei>(about_.height);
+    gl.BindBuffer(GL_PIXEL_UNPACK_BUFFER, buffer);
+    gl.TexImage2D(GL_TEXTURE_2D, 0, static_cast<GLint>(about_.format->internal_format), width,
+                  height, 0, about_.format->transfer_format, about_.format->transfer_type, nullptr);
+    gl.BindBuffer(GL_PIXEL_UNPACK_BUFFER, 0);
+    Blit(gl, width, height);
+    gl.BindTexture(GL_TEXTURE_2D, 0);
+    return contexts.TakeError(CL_INVALID_GL_OBJECT);
+  }
+
+  void Drop(GlContexts& contexts) override {
+    if (!contexts.Use(0)) return;
+    contexts.gl().DeleteFramebuffers(1, &framebuffer_);
+    if (source_ != 0) contexts.gl().DeleteFramebuffers(1, &source_);
+    if (texture_ != 0) contexts.gl().DeleteTextures(1, &texture_);
+  }
+
+ private:
+  void Blit(const GlFunctions& gl, GLsizei width, GLsizei height) {
+    const GLbitfield mask = about_.format->is_depth() ? GL_DEPTH_BUFFER_BIT : GL_COLOR_BUFFER_BIT;
+    if (source_ == 0) gl.GenFramebuffers(1, &source_);
+    gl.BindFramebuffer(GL_READ_FRAMEBUFFER, source_);
+    gl.FramebufferTexture2D(GL_READ_FRAMEBUFFER, AttachmentOf(*about_.format), GL_TEXTURE_2D,
+                            texture_, 0);
+    gl.BindFramebuffer(GL_DRAW_FRAMEBUFFER, framebuffer_);
+    gl.BlitFramebuffer(0, 0, width, height, 0, 0, width, height, mask, GL_NEAREST);
+    gl.BindFramebuffer(GL_READ_FRAMEBUFFER, 0);
+    gl.BindFramebuffer(GL_DRAW_FRAMEBUFFER, 0);
+  }
+
+  GLuint framebuffer_;
+  GLuint source_ = 0;  // Made with the first write, of the texture.
+  GLuint texture_ = 0;
+  const GlRead read_;
+};
+
+GLint Parameter(const GlFunctions& gl, GLenum name) {
+  GLint value = 0;
+  gl.GetRenderbufferParameteriv(GL_RENDERBUFFER, name, &value);
+  return value;
+}
+
+// Of the renderbuffer that is bound.
+cl_int Describe(const GlFunctions& gl, GlDescription* about) {
+  // Section 9.4.4: CL_INVALID_GL_OBJECT if the width or height of renderbuffer is zero.
+  about->width = static_cast<size_t>(Parameter(gl, GL_RENDERBUFFER_WIDTH));
+  about->height = static_cast<size_t>(Parameter(gl, GL_RENDERBUFFER_HEIGHT));
+  if (about->width == 0 || about->height == 0) return CL_INVALID_GL_OBJECT;
+  // CL_INVALID_OPERATION if renderbuffer is a multi-sample GL renderbuffer object.
+  if (Parameter(gl, GL_RENDERBUFFER_SAMPLES) > 0) return CL_INVALID_OPERATION;
+  // CL_INVALID_IMAGE_FORMAT_DESCRIPTOR if the internal format does not map to a supported OpenCL
+  // image format.
+  const GLenum internal = static_cast<GLenum>(Parameter(gl, GL_RENDERBUFFER_INTERNAL_FORMAT));
+  about->format = FindGlFormat(internal);
+  if (about->format == nullptr) {
+    // The unsized names that a renderbuffer may have are all of normalised formats.
+    about->format = FindUnsizedGlFormat(
+        internal,
+        {GL_UNSIGNED_NORMALIZED, Parameter(gl, GL_RENDERBUFFER_RED_SIZE),
+         Parameter(gl, GL_RENDERBUFFER_GREEN_SIZE), Parameter(gl, GL_RENDERBUFFER_BLUE_SIZE),
+         Parameter(gl, GL_RENDERBUFFER_ALPHA_SIZE)});
+  }
+  if (about->format == nullptr) return CL_INVALID_IMAGE_FORMAT_DESCRIPTOR;
+  about->bytes = about->elements() * about->format->element_bytes;
+  return CL_SUCCESS;
+}
+
+}  // namespace
+
+cl_int HoldGlRenderbuffer(GlContexts& contexts, GLuint name, std::unique_ptr<GlHolding>* out) {
+  if (!contexts.Use(0)) return CL_OUT_OF_RESOURCES;
+  const GlFunctions& gl = contexts.gl();
+  // CL_INVALID_GL_OBJECT if renderbuffer is not a GL renderbuffer object.
+  if (gl.IsRenderbuffer(name) != GL_TRUE) return CL_INVALID_GL_OBJECT;
+  GlDescription about;
+  about.type = CL_GL_OBJECT_RENDERBUFFER;
+  about.name = name;
+  gl.BindRenderbuffer(GL_RENDERBUFFER, name);
+  cl_int status = Describe(gl, &about);
+  gl.BindRenderbuffer(GL_RENDERBUFFER, 0);
+  if (status != CL_SUCCESS) {
+    contexts.TakeError(CL_SUCCESS);
+    return status;
+  }
+  GLuint framebuffer = 0;
+  gl.GenFramebuffers(1, &framebuffer);
+  gl.BindFramebuffer(GL_FRAMEBUFFER, framebuffer);
+  gl.FramebufferRenderbuffer(GL_FRAMEBUFFER, AttachmentOf(*about.format), GL_RENDERBUFFER, name);
+  std::optional<GlRead> read;
+  if (gl.CheckFramebufferStatus(GL_FRAMEBUFFER) == GL_FRAMEBUFFER_COMPLETE) {
+    read = ChooseGlRead(contexts, *about.format);
+  }
+  gl.BindFramebuffer(GL_FRAMEBUFFER, 0);
+  status = contexts.TakeError(CL_INVALID_GL_OBJECT);
+  if (status == CL_SUCCESS && !read) status = CL_INVALID_IMAGE_FORMAT_DESCRIPTOR;
+  if (status != CL_SUCCESS) {
+    gl.DeleteFramebuffers(1, &framebuffer);
+    return status;
+  }
+  *out = std::make_unique<RenderbufferHolding>(about, framebuffer, *read);
+  return CL_SUCCESS;
+}
+
+}  // namespace sluice::sharing

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client_icd/sharing/gl_share.h"
+
+#include <CL/cl_gl.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "client_icd/client_log.h"
+
+namespace sluice::sharing {
+namespace {
+
+// Making a context, describing an object: what an entry point waits for, an acquire before it in
+// line.
+constexpr absl::Duration kRunTimeout = absl::Seconds(20);
+// GL_EXT_memory_object, whose tokens the core headers lack.
+constexpr GLenum kNumDeviceUuids = 0x9596;
+constexpr GLenum kDeviceUuid = 0x9597;
+
+// More units of one context than this are not needed for anything.
+constexpr GLint kMaxUnits = 1024;
+constexpr size_t kMaxContexts = 64;
+
+}  // namespace
+
+GlVersion GlVersion::Parse(const char* text) {
+  constexpr std::string_view kEs = "OpenGL ES ";
+  GlVersion version;
+  std::string_view left = text == nullptr ? std::string_view() : std::string_view(text);
+  if (left.substr(0, kEs.size()) == kEs) {
+    version.es = true;
+    left.remove_prefix(kEs.size());
+  }
+  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
+  if (left.size() >= 3 && digit(left[0]) && left[1] == '.' && digit(left[2])) {
+    version.number = (left[0] - '0') * 10 + (left[2] - '0');
+  }
+  return version;
+}
+
+GlVersion CurrentVersion(const std::function<void*(const char*)>& lookup) {
+  const auto get_string = reinterpret_cast<PFNGLGETSTRINGPROC>(lookup("glGetString"));
+  if (get_string == nullptr) return {};
+  return GlVersion::Parse(reinterpret_cast<const char*>(get_string(GL_VERSION)));
+}
+
+absl::StatusOr<std::unique_ptr<GlContexts>> GlContexts::Make(std::unique_ptr<GlBinding> binding) {
+  std::unique_ptr<GlContexts> made(new GlContexts(std::move(binding)));
+  absl::StatusOr<std::unique_ptr<GlNativeContext>> first = made->binding_->CreateContext();
+  if (!first.ok()) return first.status();
+  made->contexts_.push_back(*std::move(first));
+  absl::StatusOr<GlFunctions> gl =
+      LoadGlFunctions([&made](const char* name) { return made->binding_->Lookup(name); });
+  if (!gl.ok()) return gl.status();
+  made->gl_ = *gl;
+  made->ReadCaps();
+  made->Prepare();
+  return made;
+}
+
+GlContexts::~GlContexts() {
+  // The contexts take what was bound in them along.
+  if (staging_buffer_ != 0 && Use(0)) gl_.DeleteBuffers(1, &staging_buffer_);
+  contexts_.clear();
+  binding_->LeaveThread();
+}
+
+bool GlContexts::HasExtension(const char* name) {
+  GLint count = 0;
+  gl_.GetIntegerv(GL_NUM_EXTENSIONS, &count);
+  for (GLint i = 0; i < count; ++i) {
+    const GLubyte* one = gl_.GetStringi(GL_EXTENSIONS, static_cast<GLuint>(i));
+    if (one != nullptr && std::string_view(reinterpret_cast<const char*>(one)) == name) return true;
+  }
+  return false;
+}
+
+void GlContexts::ReadCaps() {
+  caps_.version = GlVersion::Parse(reinterpret_cast<const char*>(gl_.GetString(GL_VERSION)));
+  const bool es = caps_.version.es;
+  const int number = caps_.version.number;
+  if (!es) {
+    GLint profile = 0;
+    gl_.GetIntegerv(GL_CONTEXT_PROFILE_MASK, &profile);
+    caps_.core_profile = (profile & GL_CONTEXT_CORE_PROFILE_BIT) != 0;
+  }
+  caps_.texture_buffer = !es || number >= 32;
+  caps_.texture_buffer_range = number >= (es ? 32 : 43);
+  caps_.egl_image = HasExtension("GL_OES_EGL_image") && gl_.EGLImageTargetTexture2DOES != nullptr;
+  caps_.memory_object =
+      HasExtension("GL_EXT_memory_object") && gl_.GetUnsignedBytei_vEXT != nullptr;
+  caps_.reset_status = gl_.GetGraphicsResetStatus != nullptr && number >= (es ? 32 : 45);
+  gl_.GetIntegerv(GL_MAX_COMBINED_TEXTURE_IMAGE_UNITS, &caps_.texture_units);
+  caps_.texture_units = std::clamp(caps_.texture_units - 1, 1, kMaxUnits);
+}
+
+// Of the current context: rows are tight wherever it packs or unpacks, and what it reads of signed
+// normalised formats is not cut off below zero.
+void GlContexts::Prepare() {
+  if (!caps_.version.es && gl_.ClampColor != nullptr) {
+    gl_.ClampColor(GL_CLAMP_READ_COLOR, GL_FALSE);
+  }
+  gl_.PixelStorei(GL_PACK_ALIGNMENT, 1);
+  gl_.PixelStorei(GL_UNPACK_ALIGNMENT, 1);
+}
+
+bool GlContexts::Use(size_t context) {
+  if (context == current_) return true;
+  if (!contexts_[context]->MakeCurrent()) return false;
+  current_ = context;
+  return true;
+}
+
+std::optional<GlContexts::Unit> GlContexts::TakeUnit(GLenum target) {
+  std::vector<bool>& taken = taken_[target];
+  const size_t units = static_cast<size_t>(caps_.texture_units);
+  size_t index = std::find(taken.begin(), taken.end(), false) - taken.begin();
+  if (index == taken.size()) {
+    const size_t context = taken.size() / units;
+    if (context == contexts_.size()) {
+      if (context == kMaxContexts) return std::nullopt;
+      absl::StatusOr<std::unique_ptr<GlNativeContext>> made = binding_->CreateContext();
+      if (!made.ok()) {
+        contexts_[current_]->MakeCurrent();
+        return std::nullopt;
+      }
+      contexts_.push_back(*std::move(made));
+      current_ = context;
+      Prepare();
+    }
+    taken.resize(taken.size() + units, false);
+  }
+  const Unit unit = {index / units, static_cast<GLuint>(index % units), target};
+  if (!UseUnit(unit)) return std::nullopt;
+  taken[index] = true;
+  return unit;
+}
+
+bool GlContexts::UseUnit(const Unit& unit) {
+  if (!Use(unit.context)) return false;
+  gl_.ActiveTexture(GL_TEXTURE0 + unit.unit);
+  return true;
+}
+
+void GlContexts::ReturnUnit(const Unit& unit) {
+  if (UseUnit(unit)) gl_.BindTexture(unit.target, 0);
+  taken_[unit.target][unit.context * static_cast<size_t>(caps_.texture_units) + unit.unit] = false;
+}
+
+GLuint GlContexts::StagingBuffer(size_t bytes) {
+  if (staging_buffer_ == 0) gl_.GenBuffers(1, &staging_buffer_);
+  if (bytes <= staging_bytes_) return staging_buffer_;
+  gl_.BindBuffer(GL_COPY_WRITE_BUFFER, staging_buffer_);
+  gl_.BufferData(GL_COPY_WRITE_BUFFER, static_cast<GLsizeiptr>(bytes), nullptr, GL_STREAM_COPY);
+  gl_.BindBuffer(GL_COPY_WRITE_BUFFER, 0);
+  staging_bytes_ = TakeError(CL_OUT_OF_RESOURCES) == CL_SUCCESS ? bytes : 0;
+  return staging_bytes_ == 0 ? 0 : staging_buffer_;
+}
+
+cl_int GlContexts::Finish(absl::Time deadline) {
+  GLsync sync = gl_.FenceSync(GL_SYNC_GPU_COMMANDS_COMPLETE, 0);
+  if (sync == nullptr) return CL_OUT_OF_RESOURCES;
+  const cl_int status = Wait(sync, deadline);
+  gl_.DeleteSync(sync);
+  return status;
+}
+
+cl_int GlContexts::Wait(GLsync sync, absl::Time deadline) {
+  const int64_t left = std::max<int64_t>(absl::ToInt64Nanoseconds(deadline - absl::Now()), 0);
+  const GLenum result =
+      gl_.ClientWaitSync(sync, GL_SYNC_FLUSH_COMMANDS_BIT, static_cast<GLuint64>(left));
+  if (result == GL_TIMEOUT_EXPIRED) {
+    ClientLog(ClientLogLevel::kWarning, "OpenGL did not finish in time");
+    return CL_OUT_OF_RESOURCES;
+  }
+  if (result == GL_WAIT_FAILED) return TakeError(CL_OUT_OF_RESOURCES);
+  if (caps_.reset_status && gl_.GetGraphicsResetStatus() != GL_NO_ERROR) {
+    ClientLog(ClientLogLevel::kError, "the OpenGL context was reset");
+    return CL_OUT_OF_RESOURCES;
+  }
+  return CL_SUCCESS;
+}
+
+cl_int GlContexts::TakeError(cl_int otherwise) {
+  cl_int status = CL_SUCCESS;
+  // A lost context may report errors without end.
+  for (int i = 0; i < 16; ++i) {
+    const GLenum error = gl_.GetError();
+    if (error == GL_NO_ERROR) break;
+    if (status != CL_SUCCESS) continue;
+    status =
+        error == GL_OUT_OF_MEMORY || error == GL_CONTEXT_LOST ? CL_OUT_OF_RESOURCES : otherwise;
+  }
+  return status;
+}
+
+std::vector<GlUuid> GlContexts::DeviceUuids() {
+  std::vector<GlUuid> uuids;
+  if (!caps_.memory_object) return uuids;
+  GLint count = 0;
+  gl_.GetIntegerv(kNumDeviceUuids, &count);
+  for (GLint i = 0; i < std::min(count, 64); ++i) {
+    GlUuid uuid = {};
+    gl_.GetUnsignedBytei_vEXT(kDeviceUuid, static_cast<GLuint>(i), uuid.data());
+    uuids.push_back(uuid);
+  }
+  if (TakeError(CL_OUT_OF_RESOURCES) != CL_SUCCESS) uuids.clear();
+  return uuids;
+}
+
+GlShare::GlShare() : thread_("sluice-gl") {}
+
+cl_int GlShare::Open(const GlContextRef& ref, std::shared_ptr<GlShare>* out) {
+  struct Opening {
+    absl::Notification done;
+    absl::Status status;
+  };
+  std::shared_ptr<GlShare> share(new GlShare);
+  auto opening = std::make_shared<Opening>();
+  const bool posted = share->thread_.Post([ref, opening, state = share->state_] {
+    absl::StatusOr<std::unique_ptr<GlBinding>> binding =
+        ref.kind == GlContextRef::Kind::kGlx ? MakeGlxBinding(ref) : MakeEglBinding(ref);
+    absl::StatusOr<std::unique_ptr<GlContexts>> contexts =
+        binding.ok() ? GlContexts::Make(*std::move(binding)) : binding.status();
+    if (contexts.ok()) state->contexts = *std::move(contexts);
+    opening->status = contexts.status();
+    opening->done.Notify();
+  });
+  if (!posted) return CL_OUT_OF_HOST_MEMORY;
+  if (!opening->done.WaitForNotificationWithTimeout(kRunTimeout)) {
+    ClientLog(ClientLogLevel::kError, "OpenGL does not make a context in time");
+    return CL_OUT_OF_RESOURCES;
+  }
+  if (!opening->status.ok()) {
+    ClientLog(ClientLogLevel::kError,
+              absl::StrCat("no sharing with OpenGL: ", opening->status.message()));
+    return absl::IsNotFound(opening->status) ? CL_INVALID_OPERATION
+                                             : CL_INVALID_GL_SHAREGROUP_REFERENCE_KHR;
+  }
+  share->binding_ = &share->state_->contexts->binding();
+  *out = std::move(share);
+  return CL_SUCCESS;
+}
+
+GlShare::~GlShare() {
+  // Contexts are destroyed where they are current. In a forked child they are left as they are.
+  if (!thread_.Post([state = state_] { state->contexts.reset(); })) {
+    static_cast<void>(state_->contexts.release());
+  }
+}
+
+cl_int GlShare::Run(Job job) {
+  struct Running {
+    absl::Notification done;
+    cl_int status = CL_OUT_OF_RESOURCES;
+  };
+  auto running = std::make_shared<Running>();
+  const bool posted = thread_.Post([job = std::move(job), running, state = state_] {
+    running->status = job(*state->contexts);
+    running->done.Notify();
+  });
+  if (!posted) return CL_OUT_OF_RESOURCES;
+  if (!running->done.WaitForNotificationWithTimeout(kRunTimeout)) {
+    ClientLog(ClientLogLevel::kError, "OpenGL does not answer in time");
+    return CL_OUT_OF_RESOURCES;
+  }
+  return running->status;
+}
+
+void GlShare::Post(std::function<void(GlContexts&)> job) {
+  thread_.Post([job = std::move(job), state = state_] { job(*state->contexts); });
+}
+
+}  // namespace sluice::sharing

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// A place in the application's GL share group: a thread of ours and, current on it, a context of
+// ours. Everything that is done to the application's GL objects is done there, so that the
+// application's current context, bindings and errors are never touched.
+//
+// GlShare is what others hold: OpenCL contexts made for GL, memory objects made from GL objects.
+// Any thread. GlContexts is what lives on the thread, given to the jobs that run there.
+//
+// An object of the application is held by a binding point of ours, never by its name, which the
+// application may delete and use again: a texture by a texture unit (of each target there is one
+// per unit; when a context's units are taken another context is made), a buffer and a renderbuffer
+// by a vertex array or framebuffer object (gl_object.h). What is bound in a context outlives its
+// name.
+//
+// Nothing waits without a bound: GPU work is waited for by fences, with a deadline.
+#pragma once
+
+#include <CL/cl.h>
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "client_icd/sharing/gl_api.h"
+#include "client_icd/sharing/gl_binding.h"
+#include "client_icd/sharing/native_thread.h"
+
+namespace sluice::sharing {
+
+// What the contexts can do beyond the least; constant.
+struct GlCaps {
+  GlVersion version;
+  bool core_profile = false;
+  bool texture_buffer = false;
+  bool texture_buffer_range = false;
+  bool egl_image = false;
+  bool memory_object = false;
+  bool reset_status = false;
+  GLint texture_units = 0;  // Of one context, but for the scratch unit.
+};
+
+using GlUuid = std::array<uint8_t, 16>;
+
+// GL thread only.
+class GlContexts {
+ public:
+  // Owns a texture unit's binding of one target; empty once given back.
+  struct Unit {
+    size_t context = 0;
+    GLuint unit = 0;
+    GLenum target = 0;
+  };
+
+  // With a first context that is current. NotFoundError if a function is missing.
+  static absl::StatusOr<std::unique_ptr<GlContexts>> Make(std::unique_ptr<GlBinding> binding);
+  ~GlContexts();
+
+  const GlFunctions& gl() const { return gl_; }
+  const GlCaps& caps() const { return caps_; }
+  const GlBinding& binding() const { return *binding_; }
+
+  // Makes the context current, if it is not. The first one holds everything but textures.
+  bool Use(size_t context);
+
+  // A free unit of that target, active in its context, which is current. Null if no further context
+  // can be made.
+  std::optional<Unit> TakeUnit(GLenum target);
+  // The same, later.
+  bool UseUnit(const Unit& unit);
+  // The unit that nobody owns, in the current context.
+  void UseScratchUnit() {
+    gl_.ActiveTexture(GL_TEXTURE0 + static_cast<GLuint>(caps_.texture_units));
+  }
+  // Binds nothing to it and gives it back.
+  void ReturnUnit(const Unit& unit);
+
+  // A buffer of at least that size for bytes under way, the same for every job. 0 if there is none.
+  GLuint StagingBuffer(size_t bytes);
+
+  // Waits for what the current context was given. CL_OUT_OF_RESOURCES when late or reset.
+  cl_int Finish(absl::Time deadline);
+  // Waits for a fence of the share group, and keeps it.
+  cl_int Wait(GLsync sync, absl::Time deadline);
+  // GL's error since the last look: CL_SUCCESS, CL_OUT_OF_RESOURCES, or `otherwise`.
+  cl_int TakeError(cl_int otherwise);
+
+  // The devices that the context runs on (GL_EXT_memory_object); empty if it does not say.
+  std::vector<GlUuid> DeviceUuids();
+
+ private:
+  explicit GlContexts(std::unique_ptr<GlBinding> binding) : binding_(std::move(binding)) {}
+  void ReadCaps();
+  bool HasExtension(const char* name);
+  void Prepare();
+
+  const std::unique_ptr<GlBinding> binding_;
+  std::vector<std::unique_ptr<GlNativeContext>> contexts_;
+  size_t current_ = 0;
+  GlFunctions gl_;
+  GlCaps caps_;
+  // By target: which units of all contexts, one after the other, are taken.
+  absl::flat_hash_map<GLenum, std::vector<bool>> taken_;
+  GLuint staging_buffer_ = 0;
+  size_t staging_bytes_ = 0;
+};
+
+// Thread-safe.
+class GlShare : public std::enable_shared_from_this<GlShare> {
+ public:
+  using Job = std::function<cl_int(GlContexts&)>;
+
+  // The codes of section 9.3.4: CL_INVALID_GL_SHAREGROUP_REFERENCE_KHR, or CL_INVALID_OPERATION if
+  // the process has no such binding. The reason is logged.
+  static cl_int Open(const GlContextRef& ref, std::shared_ptr<GlShare>* out);
+  ~GlShare();
+
+  NativeThread& thread() { return thread_; }
+
+  // Runs on the thread, and waits for it. CL_OUT_OF_RESOURCES if the thread does not get to its end
+  // in time: what the job uses must live as long as the job.
+  cl_int Run(Job job);
+  // Runs it there, some time.
+  void Post(std::function<void(GlContexts&)> job);
+  // Of the thread's own jobs, which the sharing core posts.
+  GlContexts* contexts() const { return state_->contexts.get(); }
+
+  // A context of the same binding is current on the calling thread.
+  bool IsCurrentHere() const { return binding_->IsCurrentHere(); }
+  // That context is the one that the application named.
+  bool IsNamedContextCurrent() const { return binding_->IsNamedContextCurrent(); }
+  // The functions and abilities of a context made like the application's.
+  const GlFunctions& gl() const { return state_->contexts->gl(); }
+  const GlCaps& caps() const { return state_->contexts->caps(); }
+
+ private:
+  // Outlives the handle by the jobs that were posted.
+  struct State {
+    std::unique_ptr<GlContexts> contexts;  // Constant once Open has returned.
+  };
+  GlShare();
+
+  std::shared_ptr<State> state_ = std::make_shared<State>();
+  const GlBinding* binding_ = nullptr;  // Of contexts.
+  NativeThread thread_;
+};
+
+}  // namespace sluice::sharing

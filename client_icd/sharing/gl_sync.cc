@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client_icd/sharing/gl_sync.h"
+
+#include <memory>
+#include <utility>
+
+#include "client_icd/event.h"
+#include "client_icd/queue.h"
+#include "client_icd/sharing/gl_share.h"
+
+namespace sluice::sharing {
+namespace {
+
+// The share of a call that would do something; null for one that will be refused or is empty.
+GlShare* ShareOfCall(const SyncArguments& arguments) {
+  const Queue* queue = Queue::FromHost(arguments.queue);
+  if (queue == nullptr || arguments.num_objects == 0) return nullptr;
+  return static_cast<GlShare*>(queue->context().Interop(Api::kGl));
+}
+
+// A fence of the calling thread's context, waited for and deleted on the share's thread: also if
+// the call turns out to have nothing to wait for.
+class Fence {
+ public:
+  Fence(std::shared_ptr<GlShare> share, GLsync sync) : share_(std::move(share)), sync_(sync) {}
+  Fence(const Fence&) = delete;
+  Fence& operator=(const Fence&) = delete;
+  ~Fence() {
+    share_->Post([sync = sync_](GlContexts& contexts) { contexts.gl().DeleteSync(sync); });
+  }
+  cl_int Wait(absl::Time deadline) { return share_->contexts()->Wait(sync_, deadline); }
+
+ private:
+  const std::shared_ptr<GlShare> share_;
+  const GLsync sync_;
+};
+
+// True if the fence, made in the current context of this thread, is known in our share group.
+bool IsOurs(GlShare& share, GLsync fence) {
+  return share.Run([fence](GlContexts& contexts) {
+    return contexts.gl().IsSync(fence) == GL_TRUE ? CL_SUCCESS : CL_INVALID_GL_OBJECT;
+  }) == CL_SUCCESS;
+}
+
+}  // namespace
+
+cl_int AcquireGlObjects(const SyncArguments& arguments) {
+  GlShare* share = ShareOfCall(arguments);
+  if (share == nullptr || !share->IsCurrentHere()) return EnqueueAcquire(Api::kGl, arguments);
+  const GlFunctions& gl = share->gl();
+  const GlVersion version =
+      GlVersion::Parse(reinterpret_cast<const char*>(gl.GetString(GL_VERSION)));
+  // Section 9.5.5 asks for completion; a context without fences can only be finished.
+  if (version.number < (version.es ? 30 : 32)) {
+    gl.Finish();
+    return EnqueueAcquire(Api::kGl, arguments);
+  }
+  const GLsync fence = gl.FenceSync(GL_SYNC_GPU_COMMANDS_COMPLETE, 0);
+  gl.Flush();
+  if (fence == nullptr) return EnqueueAcquire(Api::kGl, arguments);
+  if (!share->IsNamedContextCurrent() && !IsOurs(*share, fence)) {
+    // A context of another share group: its commands concern no object of ours.
+    gl.DeleteSync(fence);
+    return EnqueueAcquire(Api::kGl, arguments);
+  }
+  SyncSteps steps;
+  steps.before = [held = std::make_shared<Fence>(share->shared_from_this(), fence)](
+                     absl::Time deadline) { return held->Wait(deadline); };
+  return EnqueueAcquire(Api::kGl, arguments, std::move(steps));
+}
+
+cl_int ReleaseGlObjects(const SyncArguments& arguments) {
+  GlShare* share = ShareOfCall(arguments);
+  if (share == nullptr || !share->IsCurrentHere()) return EnqueueRelease(Api::kGl, arguments);
+  Queue* queue = Queue::FromHost(arguments.queue);
+  cl_event own = nullptr;
+  SyncArguments waited = arguments;
+  if (waited.event == nullptr) waited.event = &own;
+  const cl_int status = EnqueueRelease(Api::kGl, waited);
+  if (status != CL_SUCCESS) return status;
+  const Ref<Event> released(Event::From(*waited.event));
+  if (own != nullptr) released->ReleaseForApp();
+  if (queue->context().open_user_events() == 0) queue->stream().WaitFor(released.get());
+  return CL_SUCCESS;
+}
+
+}  // namespace sluice::sharing

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+// What X reports as an error after the fact goes to a handler that belongs to the whole process
+// and, unless somebody replaces it, ends it. While we talk to X, ours stands before the
+// application's and passes on what is not about our connection.
+#include <atomic>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "client_icd/sharing/gl_api.h"
+#include "client_icd/sharing/gl_binding.h"
+
+namespace sluice::sharing {
+namespace {
+
+// GL/glx.h and GL/glxext.h, which cannot be included without X11's headers.
+constexpr int kFbConfigId = 0x8013;
+constexpr int kScreen = 0x800C;
+constexpr int kDrawableType = 0x8010;
+constexpr int kPbufferBit = 0x4;
+constexpr int kPbufferHeight = 0x8040;
+constexpr int kPbufferWidth = 0x8041;
+constexpr int kRgbaType = 0x8014;
+constexpr int kContextMajor = 0x2091;
+constexpr int kContextMinor = 0x2092;
+constexpr int kContextFlags = 0x2094;
+constexpr int kContextRobustAccess = 0x4;
+constexpr int kContextProfileMask = 0x9126;
+constexpr int kContextCore = 0x1;
+constexpr int kResetStrategy = 0x8256;
+constexpr int kLoseContextOnReset = 0x8252;
+
+using CreateContextAttribs = void* (*)(void* display, void* config, void* share, int direct,
+                                       const int* attributes);
+using Attributes = std::vector<int>;
+
+// One holder at a time: the handler is the process's. Never destroyed: a process may end at any
+// time.
+absl::Mutex& error_mu = *new absl::Mutex;
+std::atomic<void*> guarded_display{nullptr};
+std::atomic<int> guarded_errors{0};
+std::atomic<GlxApi::ErrorHandler> application_handler{nullptr};
+
+int OnError(void* display, void* error_event) {
+  if (display == guarded_display.load(std::memory_order_relaxed)) {
+    guarded_errors.fetch_add(1, std::memory_order_relaxed);
+    return 0;
+  }
+  const GlxApi::ErrorHandler next = application_handler.load(std::memory_order_relaxed);
+  return next != nullptr ? next(display, error_event) : 0;
+}
+
+// While it lives, errors of `display` are counted, and nobody is told.
+class ABSL_SCOPED_LOCKABLE ErrorGuard {
+ public:
+  ErrorGuard(const GlxApi& glx, void* display) ABSL_EXCLUSIVE_LOCK_FUNCTION(error_mu)
+      : glx_(glx), display_(display) {
+    error_mu.Lock();
+    guarded_display.store(display, std::memory_order_relaxed);
+    guarded_errors.store(0, std::memory_order_relaxed);
+    application_handler.store(glx_.SetErrorHandler(&OnError), std::memory_order_relaxed);
+  }
+  ~ErrorGuard() ABSL_UNLOCK_FUNCTION() {
+    glx_.Sync(display_, 0);  // What is on its way arrives while the handler is ours.
+    const GlxApi::ErrorHandler mine =
+        glx_.SetErrorHandler(application_handler.load(std::memory_order_relaxed));
+    // The application put another one in the meantime: that one stays.
+    if (mine != &OnError) glx_.SetErrorHandler(mine);
+    guarded_display.store(nullptr, std::memory_order_relaxed);
+    error_mu.Unlock();
+  }
+  bool Failed() const {
+    glx_.Sync(display_, 0);
+    return guarded_errors.load(std::memory_order_relaxed) != 0;
+  }
+
+ private:
+  const GlxApi& glx_;
+  void* const display_;
+};
+
+class GlxContext final : public GlNativeContext {
+ public:
+  GlxContext(const GlxApi* glx, void* display, void* context, unsigned long pbuffer)
+      : glx_(glx), display_(display), context_(context), pbuffer_(pbuffer) {}
+  ~GlxContext() override {
+    ErrorGuard guard(*glx_, display_);
+    if (glx_->GetCurrentContext() == context_) {
+      glx_->MakeContextCurrent(display_, 0, 0, nullptr);
+    }
+    if (pbuffer_ != 0) glx_->DestroyPbuffer(display_, pbuffer_);
+    glx_->DestroyContext(display_, context_);
+  }
+  bool MakeCurrent() override {
+    ErrorGuard guard(*glx_, display_);
+    return glx_->MakeContextCurrent(display_, pbuffer_, pbuffer_, context_) != 0 && !guard.Failed();
+  }
+
+ private:
+  const GlxApi* const glx_;
+  void* const display_;
+  void* const context_;
+  const unsigned long pbuffer_;
+};
+
+class GlxBinding final : public GlBinding {
+ public:
+  GlxBinding(GlxApi glx, const GlContextRef& ref) : glx_(std::move(glx)), shared_(ref.context) {}
+  ~GlxBinding() override {
+    if (display_ != nullptr) glx_.CloseDisplay(display_);
+  }
+
+  absl::Status Init(void* application_display) {
+    display_ = glx_.OpenDisplay(glx_.DisplayString(application_display));
+    if (display_ == nullptr) {
+      return absl::UnavailableError("no second connection to the X server can be made");
+    }
+    ErrorGuard guard(glx_, display_);
+    int config_id = 0;
+    if (glx_.QueryContext(display_, shared_, kFbConfigId, &config_id) != 0 ||
+        glx_.QueryContext(display_, shared_, kScreen, &screen_) != 0 || guard.Failed()) {
+      return absl::InvalidArgumentError("GLX knows no such context");
+    }
+    config_ = FindConfig(config_id);
+    if (config_ == nullptr) {
+      return absl::UnavailableError("the context's configuration cannot be found");
+    }
+    if (HasWord(glx_.QueryExtensionsString(display_, screen_), "GLX_ARB_create_context")) {
+      create_with_attributes_ =
+          reinterpret_cast<CreateContextAttribs>(Lookup("glXCreateContextAttribsARB"));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::unique_ptr<GlNativeContext>> CreateContext() override {
+    // The default is the highest compatible version, which for some drivers is an old one.
+    const std::vector<Attributes> versions = {
+        {},
+        {kContextMajor, 4, kContextMinor, 5, kContextProfileMask, kContextCore},
+        {kContextMajor, 3, kContextMinor, 2, kContextProfileMask, kContextCore}};
+    // GLX_ARB_create_context_robustness: the share group's reset strategy must be one.
+    const std::vector<Attributes> resets = {
+        {},
+        {kResetStrategy, kLoseContextOnReset, kContextFlags, kContextRobustAccess},
+        {kResetStrategy, kLoseContextOnReset}};
+    for (const Attributes& version : versions) {
+      for (const Attributes& reset : resets) {
+        Attributes attributes = version;
+        attributes.insert(attributes.end(), reset.begin(), reset.end());
+        attributes.push_back(0);
+        std::unique_ptr<GlNativeContext> context = Try(attributes);
+        if (context != nullptr) return context;
+      }
+    }
+    return absl::UnavailableError("no context of OpenGL 3.2 can be made in the share group");
+  }
+
+  void* Lookup(const char* function) const override {
+    return glx_.GetProcAddressARB(reinterpret_cast<const unsigned char*>(function));
+  }
+  bool IsCurrentHere() const override { return glx_.GetCurrentContext() != nullptr; }
+  bool IsNamedContextCurrent() const override { return glx_.GetCurrentContext() == shared_; }
+  void LeaveThread() override {}
+
+ private:
+  // Null if there is no such context, or it is too old.
+  std::unique_ptr<GlNativeContext> Try(const Attributes& attributes) {
+    std::unique_ptr<GlNativeContext> made;
+    {
+      ErrorGuard guard(glx_, display_);
+      const bool plain = attributes.size() == 1;
+      if (create_with_attributes_ == nullptr && !plain) return nullptr;
+      void* context =
+          create_with_attributes_ != nullptr
+              ? create_with_attributes_(display_, config_, shared_, 1, attributes.data())
+              : glx_.CreateNewContext(display_, config_, kRgbaType, shared_, 1);
+      if (context == nullptr) return nullptr;
+      if (guard.Failed()) {
+        glx_.DestroyContext(display_, context);
+        return nullptr;
+      }
+      made = std::make_unique<GlxContext>(&glx_, display_, context, MakePbuffer());
+    }
+    if (!made->MakeCurrent()) return nullptr;
+    if (!CurrentVersion([this](const char* name) { return Lookup(name); }).enough()) return nullptr;
+    return made;
+  }
+
+  // Among all: Mesa's glXChooseFBConfig does not find a configuration by its id.
+  void* FindConfig(int id) {
+    int count = 0;
+    void** configs = glx_.GetFBConfigs(display_, screen_, &count);
+    void* found = nullptr;
+    for (int i = 0; i < count && found == nullptr; ++i) {
+      int one = 0;
+      glx_.GetFBConfigAttrib(display_, configs[i], kFbConfigId, &one);
+      if (one == id) found = configs[i];
+    }
+    if (configs != nullptr) glx_.Free(configs);
+    return found;
+  }
+
+  // One pixel; 0 if the configuration has none: contexts since OpenGL 3.0 can be current without.
+  unsigned long MakePbuffer() {
+    int kinds = 0;
+    glx_.GetFBConfigAttrib(display_, config_, kDrawableType, &kinds);
+    if ((kinds & kPbufferBit) == 0) return 0;
+    const int one_pixel[] = {kPbufferWidth, 1, kPbufferHeight, 1, 0};
+    return glx_.CreatePbuffer(display_, config_, one_pixel);
+  }
+
+  const GlxApi glx_;
+  void* const shared_;       // The application's context.
+  void* display_ = nullptr;  // Ours.
+  void* config_ = nullptr;
+  int screen_ = 0;
+  CreateContextAttribs create_with_attributes_ = nullptr;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<GlBinding>> MakeGlxBinding(const GlContextRef& ref) {
+  if (ref.display == nullptr) return absl::InvalidArgumentError("no display");
+  absl::StatusOr<GlxApi> glx = GlxApi::Find();
+  if (!glx.ok()) return glx.status();
+  auto binding = std::make_unique<GlxBinding>(*std::move(glx), ref);
+  const absl::Status status = binding->Init(ref.display);
+  if (!status.ok()) return status;
+  return binding;
+}
+
+}  // namespace sluice::sharing

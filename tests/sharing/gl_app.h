@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// An application's OpenGL: a context by one of the window-system bindings, with the functions that
+// the tests call, and what OpenCL is told about it. Owner: the test. Thread: the context is current
+// on the thread that made it or called MakeCurrent.
+#pragma once
+
+#include <CL/cl.h>
+#include <CL/cl_gl.h>
+#include <EGL/egl.h>
+#include <EGL/eglext.h>
+#include <GL/glcorearb.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace sluice::gltest {
+
+#define SLUICE_TEST_GL(X)                                                    \
+  X(PFNGLGETERRORPROC, GetError)                                             \
+  X(PFNGLGETSTRINGPROC, GetString)                                           \
+  X(PFNGLGETINTEGERVPROC, GetIntegerv)                                       \
+  X(PFNGLISENABLEDPROC, IsEnabled)                                           \
+  X(PFNGLPIXELSTOREIPROC, PixelStorei)                                       \
+  X(PFNGLFINISHPROC, Finish)                                                 \
+  X(PFNGLFLUSHPROC, Flush)                                                   \
+  X(PFNGLCLAMPCOLORPROC, ClampColor)                                         \
+  X(PFNGLCLEARPROC, Clear)                                                   \
+  X(PFNGLCLEARCOLORPROC, ClearColor)                                         \
+  X(PFNGLVIEWPORTPROC, Viewport)                                             \
+  X(PFNGLGENTEXTURESPROC, GenTextures)                                       \
+  X(PFNGLDELETETEXTURESPROC, DeleteTextures)                                 \
+  X(PFNGLBINDTEXTUREPROC, BindTexture)                                       \
+  X(PFNGLACTIVETEXTUREPROC, ActiveTexture)                                   \
+  X(PFNGLTEXPARAMETERIPROC, TexParameteri)                                   \
+  X(PFNGLTEXIMAGE1DPROC, TexImage1D)                                         \
+  X(PFNGLTEXIMAGE2DPROC, TexImage2D)                                         \
+  X(PFNGLTEXIMAGE3DPROC, TexImage3D)                                         \
+  X(PFNGLTEXIMAGE2DMULTISAMPLEPROC, TexImage2DMultisample)                   \
+  X(PFNGLTEXSUBIMAGE2DPROC, TexSubImage2D)                                   \
+  X(PFNGLTEXSTORAGE2DPROC, TexStorage2D)                                     \
+  X(PFNGLTEXBUFFERPROC, TexBuffer)                                           \
+  X(PFNGLTEXBUFFERRANGEPROC, TexBufferRange)                                 \
+  X(PFNGLGETTEXIMAGEPROC, GetTexImage)                                       \
+  X(PFNGLGENBUFFERSPROC, GenBuffers)                                         \
+  X(PFNGLDELETEBUFFERSPROC, DeleteBuffers)                                   \
+  X(PFNGLBINDBUFFERPROC, BindBuffer)                                         \
+  X(PFNGLBUFFERDATAPROC, BufferData)                                         \
+  X(PFNGLBUFFERSTORAGEPROC, BufferStorage)                                   \
+  X(PFNGLBUFFERSUBDATAPROC, BufferSubData)                                   \
+  X(PFNGLMAPBUFFERRANGEPROC, MapBufferRange)                                 \
+  X(PFNGLUNMAPBUFFERPROC, UnmapBuffer)                                       \
+  X(PFNGLGENVERTEXARRAYSPROC, GenVertexArrays)                               \
+  X(PFNGLBINDVERTEXARRAYPROC, BindVertexArray)                               \
+  X(PFNGLGENRENDERBUFFERSPROC, GenRenderbuffers)                             \
+  X(PFNGLDELETERENDERBUFFERSPROC, DeleteRenderbuffers)                       \
+  X(PFNGLBINDRENDERBUFFERPROC, BindRenderbuffer)                             \
+  X(PFNGLRENDERBUFFERSTORAGEPROC, RenderbufferStorage)                       \
+  X(PFNGLRENDERBUFFERSTORAGEMULTISAMPLEPROC, RenderbufferStorageMultisample) \
+  X(PFNGLGENFRAMEBUFFERSPROC, GenFramebuffers)                               \
+  X(PFNGLDELETEFRAMEBUFFERSPROC, DeleteFramebuffers)                         \
+  X(PFNGLBINDFRAMEBUFFERPROC, BindFramebuffer)                               \
+  X(PFNGLFRAMEBUFFERTEXTURE2DPROC, FramebufferTexture2D)                     \
+  X(PFNGLFRAMEBUFFERTEXTURELAYERPROC, FramebufferTextureLayer)               \
+  X(PFNGLFRAMEBUFFERRENDERBUFFERPROC, FramebufferRenderbuffer)               \
+  X(PFNGLCHECKFRAMEBUFFERSTATUSPROC, CheckFramebufferStatus)                 \
+  X(PFNGLBLITFRAMEBUFFERPROC, BlitFramebuffer)                               \
+  X(PFNGLREADPIXELSPROC, ReadPixels)                                         \
+  X(PFNGLFENCESYNCPROC, FenceSync)                                           \
+  X(PFNGLDELETESYNCPROC, DeleteSync)                                         \
+  X(PFNGLISTEXTUREPROC, IsTexture)
+
+struct GlFunctions {
+#define SLUICE_TEST_MEMBER(type, name) type name = nullptr;
+  SLUICE_TEST_GL(SLUICE_TEST_MEMBER)
+#undef SLUICE_TEST_MEMBER
+};
+
+enum class Binding { kEglGl, kEglEs, kGlx };
+const char* BindingName(Binding binding);
+std::string BindingParamName(const testing::TestParamInfo<Binding>& info);
+
+class GlApp {
+ public:
+  // With a context that is current on this thread; null, with the reason in `why`, if the system
+  // has none of that kind. `share`: in that one's share group. `robust`: loses its context on
+  // reset.
+  static std::unique_ptr<GlApp> Make(Binding binding, std::string* why, GlApp* share = nullptr,
+                                     bool robust = false);
+  virtual ~GlApp() = default;
+
+  bool es() const { return binding_ == Binding::kEglEs; }
+  Binding binding() const { return binding_; }
+  const GlFunctions& gl() const { return gl_; }
+
+  // CL_GL_CONTEXT_KHR and the display, without a terminator.
+  virtual std::vector<cl_context_properties> Properties() const = 0;
+  virtual void MakeCurrent() = 0;
+  virtual void ClearCurrent() = 0;
+  virtual void DestroyContext() = 0;
+  virtual EGLDisplay egl_display() const { return EGL_NO_DISPLAY; }
+  virtual EGLContext egl_context() const { return EGL_NO_CONTEXT; }
+
+ protected:
+  explicit GlApp(Binding binding) : binding_(binding) {}
+  void Load(void* (*lookup)(const char* name));
+
+ private:
+  const Binding binding_;
+  GlFunctions gl_;
+};
+
+}  // namespace sluice::gltest
