@@ -19,9 +19,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "broker/base/log.h"
 #include "broker/broker.h"
 #include "broker/config.h"
+#include "broker/gateway_link.h"
 #include "broker/os/process.h"
 #include "broker/version.h"
 
@@ -143,6 +145,12 @@ absl::StatusOr<Config> BuildConfig(const Flags& flags) {
   }
   ApplyDefaults(&config);
   if (absl::Status checked = CheckConfig(config); !checked.ok()) return checked;
+  for (const NetworkConfig& network : config.network) {
+    if (absl::Status checked = CheckNetworkFiles(network); !checked.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          network.where.empty() ? "--listen" : network.where, ": ", checked.message()));
+    }
+  }
   return config;
 }
 

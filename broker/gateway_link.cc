@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "broker/base/log.h"
@@ -24,6 +25,7 @@ constexpr int64_t kFirstBackoffMs = 500;
 constexpr int64_t kMaxBackoffMs = 30'000;
 constexpr int64_t kStableMs = 60'000;  // A gateway that ran this long starts afresh at once.
 constexpr int kMessagesPerWakeUp = 16;
+constexpr int kCheckTimeoutMs = 10'000;
 
 std::vector<std::string> Environment() {
   std::vector<std::string> environment;
@@ -36,7 +38,61 @@ std::vector<std::string> Environment() {
   return environment;
 }
 
+// What every gateway of this entry is started with. `opened` holds the files' descriptors until it
+// has them.
+absl::Status Prepare(const NetworkConfig& network, SpawnOptions* options,
+                     std::vector<UniqueFd>* opened) {
+  absl::StatusOr<std::string> path = FindHelperExecutable("sluice-gateway");
+  if (!path.ok()) return path.status();
+  options->path = *std::move(path);
+  options->environment = Environment();
+  for (const std::string& address : network.listen) {
+    options->arguments.push_back(absl::StrCat("--listen=", address));
+  }
+  if (network.allow_plaintext) options->arguments.push_back("--allow-plaintext");
+  const std::pair<const char*, const std::string*> files[] = {
+      {"--cert-fd=", &network.certificate},
+      {"--key-fd=", &network.key},
+      {"--client-ca-fd=", &network.client_ca},
+      {"--token-fd=", &network.token_file}};
+  for (const auto& [flag, file] : files) {
+    if (file->empty()) continue;
+    opened->emplace_back(::open(file->c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
+    if (!opened->back().valid()) return absl::ErrnoToStatus(errno, absl::StrCat("opening ", *file));
+    const int number = kFirstFileFd + static_cast<int>(opened->size()) - 1;
+    options->descriptors.emplace_back(opened->back().get(), number);
+    options->arguments.push_back(absl::StrCat(flag, number));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
+
+absl::Status CheckNetworkFiles(const NetworkConfig& network) {
+  SpawnOptions options;
+  std::vector<UniqueFd> opened;
+  if (absl::Status ok = Prepare(network, &options, &opened); !ok.ok()) return ok;
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return absl::ErrnoToStatus(errno, "pipe");
+  const UniqueFd output(ends[0]);
+  UniqueFd input(ends[1]);
+  options.output = input.get();
+  options.arguments.push_back("--check");
+  absl::StatusOr<ChildProcess> process = ::sluice::Spawn(options);
+  if (!process.ok()) return process.status();
+  input.reset();
+  const std::optional<ExitStatus> ended = process->WaitAndReap(kCheckTimeoutMs);
+  if (!ended.has_value()) {
+    process->KillGroup();
+    process->WaitAndReap(-1);
+    return absl::DeadlineExceededError("sluice-gateway does not answer");
+  }
+  if (ended->signal == 0 && ended->code == 0) return absl::OkStatus();
+  char text[1024];
+  const ssize_t size = ::read(output.get(), text, sizeof(text));
+  return absl::InvalidArgumentError(std::string(
+      absl::StripTrailingAsciiWhitespace({text, size > 0 ? static_cast<size_t>(size) : 0})));
+}
 
 GatewayLink::~GatewayLink() {
   loop_->CancelTimer(&restart_timer_);
@@ -57,32 +113,11 @@ void GatewayLink::Start() {
 
 absl::Status GatewayLink::Spawn() {
   SpawnOptions options;
-  absl::StatusOr<std::string> path = FindHelperExecutable("sluice-gateway");
-  if (!path.ok()) return path.status();
-  options.path = *std::move(path);
-  options.environment = Environment();
+  std::vector<UniqueFd> opened;  // Closed here once the gateway has them.
+  if (absl::Status ok = Prepare(network_, &options, &opened); !ok.ok()) return ok;
   options.sandbox.user = user_;
-  for (const std::string& address : network_.listen) {
-    options.arguments.push_back(absl::StrCat("--listen=", address));
-  }
-  if (network_.allow_plaintext) options.arguments.push_back("--allow-plaintext");
   options.arguments.push_back(
       absl::StrCat("--log-level=", std::string(LogLevelName(CurrentLogLevel()))));
-
-  const std::pair<const char*, const std::string*> files[] = {
-      {"--cert-fd=", &network_.certificate},
-      {"--key-fd=", &network_.key},
-      {"--client-ca-fd=", &network_.client_ca},
-      {"--token-fd=", &network_.token_file}};
-  std::vector<UniqueFd> opened;  // Closed here once the gateway has them.
-  for (const auto& [flag, file] : files) {
-    if (file->empty()) continue;
-    opened.emplace_back(::open(file->c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
-    if (!opened.back().valid()) return absl::ErrnoToStatus(errno, absl::StrCat("opening ", *file));
-    const int number = kFirstFileFd + static_cast<int>(opened.size()) - 1;
-    options.descriptors.emplace_back(opened.back().get(), number);
-    options.arguments.push_back(absl::StrCat(flag, number));
-  }
   absl::StatusOr<std::pair<UniqueFd, UniqueFd>> control = CreateSocketPair();
   if (!control.ok()) return control.status();
   if (absl::Status set = SetNonBlocking(control->first.get(), true); !set.ok()) return set;
@@ -105,7 +140,7 @@ absl::Status GatewayLink::Spawn() {
 void GatewayLink::OnExit(const ExitStatus& status) {
   loop_->Unwatch(&control_watch_);
   control_.reset();
-  awaits_snapshot_ = false;
+  greeted_ = false;
   Log(LogLevel::kError, "broker", "gateway ended; it will be started again",
       {{"listen", absl::StrJoin(network_.listen, ",")}, {"how", status.Describe()}});
   workers_->EndOwnedBy(owner_, "its gateway is gone");
@@ -147,8 +182,9 @@ bool GatewayLink::HandleMessage(const void* packet, size_t size) {
   if (ParseMessage(packet, size, &hello)) {
     if (!IsTerminated(hello.features)) return false;
     features_ = hello.features;
-    awaits_snapshot_ = !opener_->ready();
-    return awaits_snapshot_ || opener_->SendWelcome(control_.get(), features_).ok();
+    greeted_ = true;
+    told_snapshot_ = 0;
+    return TellSnapshot().ok();
   }
   GatewayOpen open;
   if (!ParseMessage(packet, size, &open) || !IsTerminated(open.peer) ||
@@ -164,10 +200,15 @@ bool GatewayLink::HandleMessage(const void* packet, size_t size) {
 }
 
 void GatewayLink::SnapshotReady() {
-  if (!awaits_snapshot_) return;
-  awaits_snapshot_ = false;
-  const absl::Status sent = opener_->SendWelcome(control_.get(), features_);
-  if (!sent.ok()) Kill(std::string(sent.message()));
+  if (!greeted_) return;
+  const absl::Status told = TellSnapshot();
+  if (!told.ok()) Kill(std::string(told.message()));
+}
+
+absl::Status GatewayLink::TellSnapshot() {
+  if (opener_->snapshot_number() == told_snapshot_) return absl::OkStatus();
+  told_snapshot_ = opener_->snapshot_number();
+  return opener_->SendWelcome(control_.get(), features_);
 }
 
 }  // namespace sluice

@@ -26,6 +26,10 @@
 
 namespace sluice {
 
+// What only the gateway can judge of an entry: certificate, key, authorities, tokens. Starts one
+// for the moment.
+absl::Status CheckNetworkFiles(const NetworkConfig& network);
+
 class GatewayLink {
  public:
   // `owner` marks its sessions; distinct from every local connection's id.
@@ -42,7 +46,7 @@ class GatewayLink {
 
   void Start();  // Also after a failure: tries again, ever less often.
 
-  // The snapshot has come: answers a gateway that waits for it.
+  // A snapshot has come: welcomes a gateway that waits for it, or tells it of the new one.
   void SnapshotReady();
 
   const NetworkConfig& network() const { return network_; }
@@ -52,6 +56,7 @@ class GatewayLink {
   void OnExit(const ExitStatus& status);
   void OnReadable();
   bool HandleMessage(const void* packet, size_t size);
+  absl::Status TellSnapshot();
   void Kill(const std::string& why);
   void ScheduleRestart();
 
@@ -69,7 +74,8 @@ class GatewayLink {
   EventLoop::TimerId restart_timer_ = 0;
   int64_t started_ms_ = 0;
   int64_t backoff_ms_ = 0;
-  bool awaits_snapshot_ = false;
+  bool greeted_ = false;   // By the gateway that runs.
+  int told_snapshot_ = 0;  // To that one, by its number.
   std::string features_;
 };
 

@@ -110,15 +110,17 @@ void Probe::Finish(absl::StatusOr<std::string> snapshot) {
     problem_ = std::string(sealed.status().message());
     Log(LogLevel::kError, "broker", "no devices to offer", {{"reason", problem_}});
   }
-  if (!sealed_.valid()) {
+  const bool none_allowed = absl::IsNotFound(snapshot.status());
+  if (!sealed_.valid() || none_allowed) {
     // Clients get an empty snapshot and the reason, so that `sluicectl doctor` can show it.
+    size_ = 0;
     absl::StatusOr<UniqueFd> empty = CreateSealedCopy("sluice-snapshot", "", 0);
     if (empty.ok()) sealed_ = *std::move(empty);
   }
-  has_result_ = true;
+  ++results_;
   {
     absl::MutexLock lock(&mutex_);
-    if (snapshot.ok()) summary_.bytes = *snapshot;
+    if (snapshot.ok() || none_allowed) summary_.bytes = snapshot.value_or("");
     summary_.problem = problem_;
   }
   const std::function<void()> on_done = std::exchange(on_done_, nullptr);

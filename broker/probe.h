@@ -31,13 +31,15 @@ class Probe {
   ~Probe();
 
   // Starts a probe; `on_done` is called when there is a result, good or bad. A bad one leaves an
-  // older snapshot in place. Does nothing if a probe runs already.
+  // older snapshot in place; one that finds no allowed device does not. Does nothing if a probe
+  // runs already.
   void Start(const WorkerLauncher& launcher, int64_t timeout_ms, std::function<void()> on_done);
 
   // Ends a running probe; `on_done` is not called.
   void Cancel();
 
-  bool has_result() const { return has_result_; }
+  // How many results there were; 0: none yet.
+  int results() const { return results_; }
   int fd() const { return sealed_.get(); }
   uint64_t size() const { return size_; }
   const std::string& problem() const { return problem_; }  // "" if the last probe found devices.
@@ -62,7 +64,7 @@ class Probe {
   bool timed_out_ = false;
   std::function<void()> on_done_;
 
-  bool has_result_ = false;
+  int results_ = 0;
   UniqueFd sealed_;
   uint64_t size_ = 0;
   std::string problem_;

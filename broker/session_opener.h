@@ -29,7 +29,9 @@ class SessionOpener {
   bool draining() const { return draining_; }
 
   // True once there is a snapshot to send.
-  bool ready() const { return probe_->has_result(); }
+  bool ready() const { return snapshot_number() != 0; }
+  // Another with each probe that has ended; 0: none has.
+  int snapshot_number() const { return probe_->results(); }
 
   // An error means that the peer cannot be reached: its connection is to be closed.
   absl::Status SendWelcome(int socket, const std::string& features) const;

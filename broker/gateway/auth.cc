@@ -83,8 +83,11 @@ absl::StatusOr<std::string> Authenticator::Authenticate(const grpc::ServerContex
     if (header != metadata.end()) token = FindToken({header->second.data(), header->second.size()});
     if (!token.has_value()) {
       return absl::UnauthenticatedError(
-          "this daemon asks for a bearer token: set SLUICE_TOKEN_FILE to a file that holds one of "
-          "its tokens");
+          header == metadata.end()
+              ? "this daemon asks for a bearer token: set SLUICE_TOKEN_FILE to a file that holds "
+                "one "
+                "of its tokens"
+              : "this daemon does not know the token in the file that SLUICE_TOKEN_FILE names");
     }
     if (name.empty()) name = absl::StrCat("token ", *token);
   }

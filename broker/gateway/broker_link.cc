@@ -56,13 +56,17 @@ absl::StatusOr<std::unique_ptr<BrokerLink>> BrokerLink::Connect(UniqueFd socket,
     return absl::InvalidArgumentError("the broker's first message is no welcome");
   }
   if (welcome.status != 0) return absl::PermissionDeniedError(welcome.message);
-  std::string snapshot;
-  if (welcome.snapshot_size != 0) {
-    if (fds.size() != 1) return absl::InvalidArgumentError("a welcome without its snapshot");
-    ASSIGN_OR_RETURN(snapshot, ReadSealedCopy(fds[0].get(), kMaxSnapshotBytes));
-  }
-  return std::unique_ptr<BrokerLink>(
-      new BrokerLink(std::move(socket), std::move(snapshot), welcome.message));
+  ASSIGN_OR_RETURN(Snapshot snapshot, ReadSnapshot(welcome, fds));
+  return std::unique_ptr<BrokerLink>(new BrokerLink(std::move(socket), std::move(snapshot)));
+}
+
+absl::StatusOr<BrokerLink::Snapshot> BrokerLink::ReadSnapshot(const Welcome& welcome,
+                                                              std::vector<UniqueFd>& fds) {
+  Snapshot snapshot{"", welcome.message};
+  if (welcome.snapshot_size == 0) return snapshot;
+  if (fds.size() != 1) return absl::InvalidArgumentError("a welcome without its snapshot");
+  ASSIGN_OR_RETURN(snapshot.bytes, ReadSealedCopy(fds[0].get(), kMaxSnapshotBytes));
+  return snapshot;
 }
 
 absl::Status BrokerLink::Start(std::function<void()> on_gone) {
@@ -117,9 +121,18 @@ bool BrokerLink::OnBrokerReadable() {
   std::vector<UniqueFd> fds;
   const absl::StatusOr<size_t> size =
       ReceiveMessage(socket_.get(), packet, sizeof(packet), &fds, 1);
+  if (!size.ok()) return false;
+  Welcome welcome;
+  if (ParseMessage(packet, *size, &welcome)) {
+    if (!IsTerminated(welcome.message)) return false;
+    absl::StatusOr<Snapshot> fresh = ReadSnapshot(welcome, fds);
+    if (!fresh.ok()) return false;
+    absl::MutexLock lock(&mu_);
+    snapshot_ = *std::move(fresh);
+    return true;
+  }
   SessionOpened opened;
-  if (!size.ok() || !ParseMessage(packet, *size, &opened) || !IsTerminated(opened.message))
-    return false;
+  if (!ParseMessage(packet, *size, &opened) || !IsTerminated(opened.message)) return false;
   absl::MutexLock lock(&mu_);
   const auto it = requests_.find(opened.request_id);
   if (it == requests_.end())

@@ -4,8 +4,8 @@
 // handle channel: these are the descriptors on which something rare happens, which must be seen at
 // once.
 //
-//   GatewayHello -> Welcome [snapshot];  GatewayOpen -> SessionOpened [handle channel]
-//   (broker/broker_messages.h)
+//   GatewayHello -> Welcome [snapshot], again with each new one;  GatewayOpen -> SessionOpened
+//   [handle channel] (broker/broker_messages.h)
 //
 // Owner: main. Thread-safe after Start. The broker is trusted.
 #pragma once
@@ -14,6 +14,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
@@ -41,8 +42,15 @@ class BrokerLink {
   static absl::StatusOr<std::unique_ptr<BrokerLink>> Connect(UniqueFd socket,
                                                              absl::Duration timeout);
 
-  const std::string& snapshot() const { return snapshot_; }
-  const std::string& message() const { return message_; }  // Why the snapshot is empty, if it is.
+  // The newest: the broker sends another Welcome whenever a probe has ended.
+  struct Snapshot {
+    std::string bytes;
+    std::string message;  // Why there are none, if there are none.
+  };
+  Snapshot snapshot() const {
+    absl::MutexLock lock(&mu_);
+    return snapshot_;
+  }
 
   // Starts the thread, which runs for the rest of the process's life. `on_gone` is called there,
   // once the broker is.
@@ -64,21 +72,22 @@ class BrokerLink {
     absl::StatusOr<Session> result = absl::UnknownError("");
   };
 
-  BrokerLink(UniqueFd socket, std::string snapshot, std::string message)
-      : socket_(std::move(socket)), snapshot_(std::move(snapshot)), message_(std::move(message)) {}
+  BrokerLink(UniqueFd socket, Snapshot snapshot)
+      : socket_(std::move(socket)), snapshot_(std::move(snapshot)) {}
+
+  static absl::StatusOr<Snapshot> ReadSnapshot(const Welcome& welcome, std::vector<UniqueFd>& fds);
 
   void Run();
   bool OnBrokerReadable();  // False: the broker is gone.
   void OnBrokerGone();
 
   const UniqueFd socket_;
-  const std::string snapshot_;
-  const std::string message_;
   UniqueFd epoll_;  // Constant after Start, as is on_gone_.
   std::function<void()> on_gone_;
 
-  absl::Mutex mu_;
+  mutable absl::Mutex mu_;
   absl::CondVar answered_;
+  Snapshot snapshot_ ABSL_GUARDED_BY(mu_);
   bool gone_ ABSL_GUARDED_BY(mu_) = false;
   uint64_t next_request_ ABSL_GUARDED_BY(mu_) = 1;
   absl::flat_hash_map<uint64_t, Request*> requests_ ABSL_GUARDED_BY(mu_);

@@ -28,8 +28,9 @@ void DescribeCall::OnAccepted(bool ok) {
   Log(LogLevel::kDebug, "gateway", "platforms described",
       {{"peer", *peer}, {"process", request_.process_name()}});
   v1::DescribePlatformsReply reply;
-  reply.set_snapshot(server_->link().snapshot());
-  reply.set_message(server_->link().message());
+  BrokerLink::Snapshot snapshot = server_->link().snapshot();
+  reply.set_snapshot(std::move(snapshot.bytes));
+  reply.set_message(std::move(snapshot.message));
   responder_.Finish(reply, grpc::Status::OK, tag);
 }
 

@@ -3,8 +3,8 @@
 // the broker, never by a person; unprivileged. Descriptor 3 is the socket to the broker; options.h
 // says what else it is told.
 //
-//   options -> welcome and snapshot from the broker -> listen -> serve, until SIGTERM or the
-//   broker's end
+//   options [-> `--check` ends here] -> welcome and snapshot from the broker -> listen -> serve,
+//   until SIGTERM or the broker's end
 //
 // When the broker is gone, the sessions that run go on; the port is given up, for the gateway of
 // the next broker.
@@ -12,11 +12,14 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdio>
 #include <memory>
 #include <semaphore>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -28,6 +31,7 @@
 #include "broker/gateway/grpc_log.h"
 #include "broker/gateway/options.h"
 #include "broker/gateway/server.h"
+#include "broker/gateway/tls_files.h"
 #include "proto/status_macros.h"
 
 namespace sluice {
@@ -59,10 +63,14 @@ absl::Status RunGateway(int argc, char** argv) {
   ASSIGN_OR_RETURN(const GatewayOptions options, ParseGatewayOptions(argc, argv));
   SetLogLevel(options.log_level);
   TakeOverGrpcLog();
+  if (!options.plaintext()) {
+    RETURN_IF_ERROR(CheckTlsFiles(options.certificate, options.key, options.client_ca));
+  }
   std::vector<std::string> tokens;
   if (!options.tokens.empty()) {
     ASSIGN_OR_RETURN(tokens, Authenticator::ParseTokens(options.tokens));
   }
+  if (options.check) return absl::OkStatus();
   ASSIGN_OR_RETURN(std::unique_ptr<BrokerLink> link,
                    BrokerLink::Connect(UniqueFd(kBrokerSocket), kWelcomeTimeout));
 
@@ -95,6 +103,11 @@ int GatewayMain(int argc, char** argv) {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
   const absl::Status status = RunGateway(argc, argv);
+  const bool only_checks = std::count(argv, argv + argc, std::string_view("--check")) != 0;
+  if (!status.ok() && only_checks) {  // For the broker's own message.
+    std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());
+    _exit(1);
+  }
   if (!status.ok()) Log(LogLevel::kError, "gateway", std::string(status.message()));
   // Not exit(): gRPC's threads still run. The broker and the workers see the descriptors close.
   _exit(status.ok() ? 0 : 1);

@@ -53,6 +53,8 @@ absl::StatusOr<GatewayOptions> ParseGatewayOptions(int argc, const char* const* 
       options.listen.push_back(value);
     } else if (argument == "--allow-plaintext") {
       options.allow_plaintext = true;
+    } else if (argument == "--check") {
+      options.check = true;
     } else if (name == "--cert-fd") {
       ASSIGN_OR_RETURN(options.certificate, ReadInherited(name, value));
     } else if (name == "--key-fd") {

@@ -24,6 +24,7 @@ struct GatewayOptions {
   std::string client_ca;
   std::string tokens;
   LogLevel log_level = LogLevel::kInfo;
+  bool check = false;  // Say what is wrong with the rest, and end.
 
   bool plaintext() const { return certificate.empty(); }
 };

@@ -118,6 +118,25 @@ void Authorize(const RemoteSecurity& security, grpc::ClientContext* context) {
   if (!security.token.empty()) context->AddMetadata("authorization", "Bearer " + security.token);
 }
 
+std::string TlsHint(const grpc::Status& status, const RemoteSecurity& security) {
+  // A server that breaks the handshake off says no more than this.
+  if (status.error_code() != grpc::StatusCode::UNAVAILABLE ||
+      (status.error_message().find("closed") == std::string::npos &&
+       status.error_message().find("reset") == std::string::npos)) {
+    return "";
+  }
+  if (!security.tls) {
+    return " (if that daemon takes TLS: set SLUICE_TLS_CA to the certificate of its authority)";
+  }
+  if (security.certificate.empty()) {
+    return " (if that daemon asks for a client certificate: set SLUICE_TLS_CERT and "
+           "SLUICE_TLS_KEY; "
+           "if it takes no TLS, unset SLUICE_TLS_CA)";
+  }
+  return " (that daemon may not know the authority of the certificate in SLUICE_TLS_CERT, or the "
+         "certificate may have expired)";
+}
+
 absl::StatusOr<std::string> DescribePlatforms(const std::string& endpoint,
                                               std::chrono::milliseconds timeout) {
   const auto deadline = std::chrono::system_clock::now() + timeout;
@@ -143,7 +162,9 @@ absl::StatusOr<std::string> DescribePlatforms(const std::string& endpoint,
   queue.Shutdown();
   while (queue.Next(&tag, &ok)) {
   }
-  if (!status.ok()) return absl::UnavailableError(Describe(status));
+  if (!status.ok()) {
+    return absl::UnavailableError(absl::StrCat(Describe(status), TlsHint(status, security)));
+  }
 
   MessageReader reader;
   if (!reader.Reset(reply))

@@ -58,5 +58,7 @@ absl::Status PrepareGrpc();
 
 // "UNAVAILABLE: connection refused": for a person.
 std::string Describe(const grpc::Status& status);
+// What to try about TLS, in brackets, if the failure looks like it; else nothing.
+std::string TlsHint(const grpc::Status& status, const RemoteSecurity& security);
 
 }  // namespace sluice

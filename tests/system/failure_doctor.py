@@ -51,6 +51,21 @@ def expect_no_platform_beside_another_grpc(env):
                  "a program with another gRPC is told so and goes on", text)
 
 
+# SIGHUP's new list of devices reaches whoever asks next, over the network too.
+def check_reload(daemon, env):
+    text = daemon.config.read_text()
+    for what, allow, good in (("takes devices away", "no such device*", lambda n: n == []),
+                              ("gives them back", "*", lambda n: n != [])):
+        daemon.config.write_text(f'{text}[devices]\nallow = "{allow}"\n')
+        daemon.process.send_signal(harness.signal.SIGHUP)
+        seen = []
+
+        def changed():
+            seen[:] = [d["name"] for p in sluicectl(env, "devices")[1].get("platforms", []) for d in p["devices"]]
+            return good(seen)
+        report.check(harness.wait_until(changed, 20, pause=0.1), f"a reload {what}", seen)
+
+
 def main():
     daemon = harness.Daemon(KIND)
     daemon.start()
@@ -83,6 +98,7 @@ def main():
             expect_no_platform_beside_another_grpc(env)
             code, answer = sluicectl(dict(env, SLUICE_ENDPOINT=nobody), "devices")
             report.check(code == NO_DAEMON and "error" in answer, "devices says that nobody is there", answer)
+        check_reload(daemon, env)
     finally:
         daemon.stop()
         shutil.rmtree(folder)

@@ -117,6 +117,22 @@ TEST_F(NetworkSecurityTest, MutualTlsRefusesStrangers) {
   ExpectRefused(gateway);
 }
 
+// A client that lacks what TLS needs is told which variable may help.
+TEST_F(NetworkSecurityTest, RefusalsHintAtTls) {
+  const auto expect_hint = [](const GatewayProcess& gateway, const char* variable) {
+    const auto refused = DescribePlatforms(gateway.endpoint(), std::chrono::seconds(30));
+    ASSERT_FALSE(refused.ok());
+    EXPECT_NE(refused.status().message().find(variable), absl::string_view::npos)
+        << refused.status();
+  };
+  GatewayProcess gateway(MutualTls());
+  expect_hint(gateway, "set SLUICE_TLS_CA");
+  Set("SLUICE_TLS_CA", Authority().certificate_file());
+  expect_hint(gateway, "set SLUICE_TLS_CERT");
+  UseCertificate(Stranger(), "mallory");
+  expect_hint(gateway, "in SLUICE_TLS_CERT");
+}
+
 // A client with one of the tokens is let in.
 TEST_F(NetworkSecurityTest, TokenLetsIn) {
   GatewayProcess::Options options;
@@ -139,7 +155,7 @@ TEST_F(NetworkSecurityTest, RefusesWithoutToken) {
   UseToken("0123456789abcdef0123456789abcdee");
   const auto refused = RemoteTransport::Connect(gateway.endpoint(), std::chrono::seconds(30));
   ASSERT_FALSE(refused.ok());
-  EXPECT_NE(refused.status().message().find("SLUICE_TOKEN_FILE"), absl::string_view::npos)
+  EXPECT_NE(refused.status().message().find("does not know the token"), absl::string_view::npos)
       << refused.status();
   ExpectRefused(gateway);
 }

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/gateway/tls_files.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/unit/gateway/certificates.h"
+
+namespace sluice {
+namespace {
+
+class TlsFilesTest : public testing::Test {
+ protected:
+  TlsFilesTest() {
+    authority_.Issue("one");
+    authority_.Issue("two");
+  }
+  std::string Certificate(const std::string& name) {
+    return ReadWholeFile(authority_.CertificateOf(name));
+  }
+  std::string Key(const std::string& name) { return ReadWholeFile(authority_.KeyOf(name)); }
+  static std::string ErrorOf(const absl::Status& status) { return std::string(status.message()); }
+
+  TestAuthority authority_{"tls_files"};
+};
+
+// What belongs together is taken, with and without authorities for clients.
+TEST_F(TlsFilesTest, SoundFilesAreTaken) {
+  EXPECT_TRUE(CheckTlsFiles(Certificate("one"), Key("one"), "").ok());
+  EXPECT_TRUE(
+      CheckTlsFiles(Certificate("one"), Key("one"), ReadWholeFile(authority_.certificate_file()))
+          .ok());
+}
+
+// Each mistake is told by the file that holds it.
+TEST_F(TlsFilesTest, MistakesAreNamed) {
+  const auto expect = [](const absl::Status& status, const char* text) {
+    EXPECT_NE(ErrorOf(status).find(text), std::string::npos) << status;
+  };
+  expect(CheckTlsFiles(Certificate("one"), Key("two"), ""), "do not belong together");
+  expect(CheckTlsFiles("nonsense", Key("one"), ""), "\"certificate\" holds no certificate");
+  expect(CheckTlsFiles(Certificate("one"), "nonsense", ""), "\"key\" holds no private key");
+  expect(CheckTlsFiles(Certificate("one"), Key("one"), Key("one")),
+         "\"client_ca\" holds no certificate");
+}
+
+}  // namespace
+}  // namespace sluice
