@@ -55,7 +55,8 @@ class CommandStream {
 
   // For commands whose reply mode is None or Deferred. False: the session is lost.
   bool Post(const pb::Command& command, std::string_view payload = {});
-  // As Post, but the worker need not look at it before the next command: releases of events.
+  // As Post, but the worker need not look at it before the next command: releases of events,
+  // flushes.
   bool PostQuietly(const pb::Command& command);
 
   // For commands whose reply mode is Answer: sends, waits, and returns the answer's status, or

@@ -90,7 +90,13 @@ cl_int EnqueueCall::Post(pb::Enqueue* on, std::string_view payload, bool blockin
     return stream.Post(*command_, payload) ? CL_SUCCESS : CL_DEVICE_NOT_AVAILABLE;
 
   on->set_event_id(event->id());
-  event->SetPosted();
+  // An event that the application does not get is named by no later command: the worker need not
+  // know it longer than the command takes.
+  if (event_out_ != nullptr) {
+    event->SetPosted();
+  } else {
+    on->set_unnamed(true);
+  }
   if (!stream.Track(event)) {
     event->Abandon();
     return CL_DEVICE_NOT_AVAILABLE;

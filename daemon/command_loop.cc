@@ -26,21 +26,14 @@ ReplyMode ModeOf(pb::Command::BodyCase body) {
   return ReplyMode::kNone;
 }
 
-// Name, queue and event of a command, for the report of its refusal.
-struct Refusal {
-  const char* call = "";
-  uint64_t queue_id = 0;
-  uint64_t event_id = 0;
-};
-
 template <typename T>
 Refusal DescribeRefusal(const char* name, const T& body) {
   if constexpr (requires { body.on(); }) {
-    return {name, body.on().queue_id(), body.on().event_id()};
+    return {name, body.on().queue_id(), body.on().event_id(), !body.on().unnamed()};
   } else if constexpr (requires { body.queue_id(), body.event_id(); }) {
-    return {name, body.queue_id(), body.event_id()};
+    return {name, body.queue_id(), body.event_id()};  // Finish: nobody names its event.
   } else {
-    return {name, 0, 0};
+    return {name};
   }
 }
 
@@ -103,8 +96,7 @@ absl::Status CommandLoop::HandleFrame(Frame& frame) {
     const uint32_t flags = answer->memory().in_heap() ? kFrameCreatesMemory : 0;
     session_->replies().Send(reply, Wake::kWaiter, {}, flags);
   } else if (result.status() != CL_SUCCESS) {
-    const Refusal refusal = Describe(command);
-    session_->ReportRefused(refusal.call, refusal.queue_id, refusal.event_id, result.status());
+    session_->ReportRefused(Describe(command), result.status());
   }
   return absl::OkStatus();
 }

@@ -12,10 +12,10 @@ bool HasFailed(const Session& session, cl_event event) {
 }  // namespace
 
 Enqueuer::Enqueuer(Session& session, const pb::Enqueue& on)
-    : session_(session), event_id_(on.event_id()) {
+    : session_(session), event_id_(on.event_id()), named_(on.event_id() != 0 && !on.unnamed()) {
   queue_ = Find<QueueObject>(on.queue_id());
   // Before the driver has been asked for anything.
-  if (event_id_ != 0) Fail(session.CheckNew(event_id_));
+  if (named_) Fail(session.CheckNew(event_id_));
   has_wait_list_ = on.wait_event_ids_size() != 0;
   for (const uint64_t id : on.wait_event_ids()) {
     const EventObject* const event = session.objects().Peek<EventObject>(id);
@@ -34,7 +34,7 @@ Enqueuer::Enqueuer(Session& session, const pb::Enqueue& on)
 
 HandlerResult Enqueuer::Publish(UniqueCl<cl_event> event, std::unique_ptr<Carried> carried) {
   session_.Touch(queue_);
-  if (event_id_ != 0) {
+  if (named_) {
     auto object = std::make_shared<EventObject>();
     object->handle = Share(event.get());
     if (const cl_int status = session_.Add(event_id_, std::move(object)); status != CL_SUCCESS)
@@ -57,9 +57,10 @@ bool Enqueuer::IsIdle() {
 
 HandlerResult Enqueuer::CompleteNow(std::string_view payload) {
   if (event_id_ == 0) return CL_SUCCESS;
-  if (const cl_int status = session_.Add(event_id_, std::make_shared<EventObject>());
-      status != CL_SUCCESS)
-    return status;
+  if (named_) {
+    const cl_int status = session_.Add(event_id_, std::make_shared<EventObject>());
+    if (status != CL_SUCCESS) return status;
+  }
   pb::Reply reply;
   reply.mutable_completion()->set_event_id(event_id_);
   reply.mutable_completion()->set_status(CL_COMPLETE);
@@ -95,10 +96,12 @@ HandlerResult Enqueuer::RunTransfer(TransferPlan plan) {
   UniqueCl<cl_event> done;
   if (const cl_int status = session_.transfers().Begin(plan, &done); status != CL_SUCCESS)
     return status;
-  auto object = std::make_shared<EventObject>();
-  object->handle = Share(done.get());
-  if (const cl_int status = session_.Add(event_id_, std::move(object)); status != CL_SUCCESS)
-    return status;
+  if (named_) {
+    auto object = std::make_shared<EventObject>();
+    object->handle = Share(done.get());
+    if (const cl_int status = session_.Add(event_id_, std::move(object)); status != CL_SUCCESS)
+      return status;
+  }
   // Stands for the transfer in the driver's queue. In order it holds back what is enqueued later;
   // out of order only what waits for all.
   const cl_event list[] = {done.get()};

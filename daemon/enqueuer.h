@@ -78,6 +78,7 @@ class Enqueuer {
 
   Session& session_;
   const uint64_t event_id_;
+  const bool named_;  // Later commands may ask for the event.
   QueueObject* queue_ = nullptr;
   absl::InlinedVector<cl_event, 8> waits_;
   cl_int status_ = CL_SUCCESS;

@@ -103,16 +103,17 @@ void Session::FlushTouched() {
   touched_.clear();
 }
 
-void Session::ReportRefused(const char* call, uint64_t queue_id, uint64_t event_id, cl_int status) {
+void Session::ReportRefused(const Refusal& refusal, cl_int status) {
+  const uint64_t event_id = refusal.event_id;
   pb::Reply reply;
   pb::LateError& error = *reply.mutable_late_error();
-  error.set_queue_id(queue_id);
+  error.set_queue_id(refusal.queue_id);
   error.set_status(status);
-  error.set_call(call);
+  error.set_call(refusal.call);
   error.set_event_id(event_id);
   replies_.Send(reply, Wake::kIfAwaited);
   if (event_id == 0) return;
-  if (!objects_.Contains(event_id)) {
+  if (refusal.named && !objects_.Contains(event_id)) {
     // An honest client releases the ids of refused commands as well.
     if (objects_.size() >= 2 * options_.limits.objects) {
       violation_ = absl::ResourceExhaustedError("ids of refused commands are never released");

@@ -35,6 +35,14 @@ struct SessionOptions {
   std::string device_allow_list;  // Patterns, comma separated; empty: all.
 };
 
+// A command that was refused, for the report of that.
+struct Refusal {
+  const char* call = "";
+  uint64_t queue_id = 0;
+  uint64_t event_id = 0;  // 0: it has none.
+  bool named = false;     // Later commands may name the event.
+};
+
 class Session {
  public:
   // `handle_channel` and the mapping of the reply ring outlive the session.
@@ -70,7 +78,7 @@ class Session {
   void FlushTouched();
 
   // Sends a LateError, and the failed completion of its event if it has one.
-  void ReportRefused(const char* call, uint64_t queue_id, uint64_t event_id, cl_int status);
+  void ReportRefused(const Refusal& refusal, cl_int status);
 
   // For statistics; relaxed.
   std::atomic<uint64_t> commands_executed{0};

@@ -6,7 +6,7 @@
 namespace sluice {
 namespace {
 
-constexpr size_t kMaxPooled = 8;
+constexpr size_t kMaxPooled = 2;
 
 }  // namespace
 

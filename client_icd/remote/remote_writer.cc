@@ -15,7 +15,7 @@ constexpr int64_t kBurstGapNs = 20'000;
 constexpr int kBurstSends = 4;
 constexpr size_t kMaxQuietBytes = 64 << 10;
 constexpr size_t kMaxBurstBytes = 256 << 10;
-constexpr size_t kMaxOutboxBytes = 4 << 20;
+constexpr size_t kMaxOutboxBytes = 2 << 20;
 // How often the writer looks during a burst, and how often in vain before it goes to sleep.
 constexpr int64_t kWriterPeriodNs = 25'000;
 constexpr int kWriterPatience = 8;

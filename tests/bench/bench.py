@@ -53,6 +53,11 @@ def bandwidth(of_gpu):
     return judge
 
 
+def on_cpu(judge):
+    """Without a budget on a GPU."""
+    return lambda value, native, row: judge(value, native, row) if row["type"] == "cpu" else None
+
+
 def beats(published, text):
     """Better than what PoCL-Remote measured over loopback (issue 2, Speed)."""
     return lambda value, native, row: (f"beat PoCL-Remote: {text}", published(value))
@@ -91,13 +96,19 @@ ROWS = {
     "map_unmap_16mib_us": ("map + unmap 16 MiB (us)", None, None),
     # "native, no copy": a wait each way is what the two synchronisation points cost.
     "map_unmap_host_16mib_us": ("map + unmap 16 MiB of ALLOC_HOST_PTR memory (us)", native_plus(12), None),
+    "write_image_16mib_gbs": ("write an image of 16 MiB (GB/s)", on_cpu(bandwidth(None)), None),
+    "read_image_16mib_gbs": ("read an image of 16 MiB (GB/s)", on_cpu(bandwidth(None)), None),
+    "map_unmap_image_16mib_us": ("map + unmap an image of 16 MiB (us)", on_cpu(native_plus(12)), None),
     "first_query_ms": ("first platform and device query of a process (ms)", native_plus(30), None),
     "start_to_device_ms": ("process start to first device (ms)", None, beats(lambda v: v < 3000, "< 3000")),
-    "client_memory_mib": ("client memory over a plain process, heap apart (MiB)", at_most(16), at_most(16)),
+    "client_memory_mib": ("client memory over a plain process, heap apart (MiB)", at_most(16), None),
+    "client_written_mib": ("of it, pages that were written (MiB)", None, None),
+    "client_threads": ("threads over a plain process", None, None),
     "remote_latency_us": ("marker + wait, over the round-trip time (us)", None, at_most(30)),
 }
-# Rows that only some kinds have.
+# Rows that only some kinds have, or only some devices.
 ONLY = {"remote_latency_us": ("network",)}
+OPTIONAL = {"write_image_16mib_gbs", "read_image_16mib_gbs", "map_unmap_image_16mib_us"}
 
 
 def number(value):
@@ -177,17 +188,41 @@ def judge(name, medians, where):
         row[f"{kind}_ratio"] = value / native if value is not None and native else None
         row[f"{kind}_budget"], row[f"{kind}_verdict"] = None, None
         if budget and value is not None and (native is not None or name in ONLY):
-            row[f"{kind}_budget"], good = budget(value, native, row)
-            row[f"{kind}_verdict"] = "pass" if good else "MISS"
+            verdict = budget(value, native, row)
+            if verdict is not None:
+                row[f"{kind}_budget"] = verdict[0]
+                row[f"{kind}_verdict"] = "pass" if verdict[1] else "MISS"
     return row
 
 
-def table(rows, where, options):
+def processor():
+    """The host's processor by name."""
+    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return platform.processor() or "unknown processor"
+
+
+def commit():
+    """The commit that was measured; a star if the tree has other changes."""
+    root = pathlib.Path(__file__).resolve().parents[2]
+    result = subprocess.run(["git", "-C", str(root), "describe", "--always", "--dirty=*", "--exclude=*"],
+                            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
+    return result.stdout.decode().strip() or "unknown"
+
+
+def facts(where, options):
+    """Where and when, as one Markdown paragraph."""
     first = next(iter(where.values()))
-    lines = [f"{first['device']} ({first['type']}), driver {first['driver']}, "
-             f"{os.cpu_count()} processors, Linux {platform.release()}, "
-             f"{datetime.date.today().isoformat()}; medians of {options.rounds} interleaved rounds"
-             f"{' (quick: a smoke test, not a measurement)' if options.quick else ''}.", "",
+    return (f"{first['device']} ({first['type']}), driver {first['driver']}, on {processor()}, "
+            f"{os.cpu_count()} processors, Linux {platform.release()}; commit {commit()}, "
+            f"{datetime.date.today().isoformat()}, load {options.load:.1f} at the start; medians of "
+            f"{options.rounds} interleaved rounds"
+            f"{' (quick: a smoke test, not a measurement)' if options.quick else ''}.")
+
+
+def table(rows, where, options):
+    lines = [facts(where, options), "",
              "| row | native | ring | ring/native | budget | | network | network/native | target | |",
              "| --- | ---: | ---: | ---: | --- | --- | ---: | ---: | --- | --- |"]
     for row in rows:
@@ -202,21 +237,43 @@ def table(rows, where, options):
 def missing_rows(medians):
     """Rows that a kind should have and has not; the only thing that fails."""
     return [f"{kind}: {name}" for kind, rows in medians.items() for name in ROWS
-            if name not in rows and kind in ONLY.get(name, KINDS)]
+            if name not in rows and name not in OPTIONAL and kind in ONLY.get(name, KINDS)]
+
+
+def record(text, where, options):
+    """Writes what README.md shows: the table, and the links if this machine can shape any."""
+    here = pathlib.Path(__file__).resolve().parent
+    kind = next(iter(where.values()))["type"]
+    path = options.record if options.record != DEFAULT_RECORD else here / "results" / f"{kind}.md"
+    links = subprocess.run([sys.executable, "-B", str(here / "shaped.py")], stdin=subprocess.DEVNULL,
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+    shaped = (links.stdout.decode() if links.returncode == 0 else
+              f"Not measured: {links.stderr.decode().strip().splitlines()[-1:] or 'no reason given'}\n")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"<!-- Written by tests/bench/run.sh --record: do not edit. -->\n{text}\n"
+                    f"Sustained transfer over the network against iperf3, one stream each:\n\n{shaped}")
+    print(f"recorded in {path}")
+
+
+DEFAULT_RECORD = pathlib.Path("results")
 
 
 def main():
     parser = argparse.ArgumentParser(prog="run.sh", description="Measures native, ring and network.")
     parser.add_argument("--quick", action="store_true", help="smoke test: one round, few repetitions")
-    parser.add_argument("--rounds", type=int, help="interleaved rounds (default 7; quick: 1)")
+    parser.add_argument("--rounds", type=int, help="interleaved rounds (default 5; quick: 1)")
     parser.add_argument("--kinds", default=",".join(KINDS), help="which of native,ring,network")
     parser.add_argument("--platform", default="", help="text in the real platform's name")
     parser.add_argument("--out", type=pathlib.Path, help="folder for table.md and results.json")
+    parser.add_argument("--record", type=pathlib.Path, nargs="?", const=DEFAULT_RECORD, metavar="FILE",
+                        help="also measure the links and write the table, with the machine's facts, as "
+                             "Markdown (default: results/cpu.md or results/gpu.md beside this program)")
     options = parser.parse_args()
+    options.load = os.getloadavg()[0]
     options.kinds = options.kinds.split(",")
     if set(options.kinds) - set(KINDS):
         parser.error(f"--kinds takes some of {', '.join(KINDS)}")
-    options.rounds = options.rounds or (1 if options.quick else 7)
+    options.rounds = options.rounds or (1 if options.quick else 5)
     out = options.out or harness.build_dir() / "bench"
 
     samples, where = measure_rounds(options)
@@ -230,6 +287,8 @@ def main():
                                                   "samples": samples}, indent=1) + "\n")
     print(text)
     print(f"written to {out}/table.md and {out}/results.json")
+    if options.record:
+        record(text, where, options)
     missing = missing_rows(medians)
     if missing:
         sys.exit("FAIL bench: rows without a number: " + ", ".join(missing))

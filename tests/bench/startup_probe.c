@@ -2,26 +2,26 @@
 //
 // A small process for the rows that need a fresh one: the first platform query, the time at which
 // the first device is known (on the monotonic clock, for the parent to subtract its own), and how
-// much resident memory OpenCL adds to a plain process. The heap shared with the worker is left out:
-// it is counted as shared memory by the kernel. Prints one JSON object.
+// much resident memory and how many threads OpenCL adds to a plain process. The heap shared with
+// the worker is left out: it is counted as shared memory by the kernel. Of the rest, pages that
+// were written, which only this process has, are told apart from those of files, which all
+// processes with the same libraries share. Prints one JSON object.
 //
 // usage: startup_probe query|memory
 #include "../system/programs/ocl.h"
 
 static const char* kSource = "kernel void empty(global uint* data) {}";
 
-// Resident KiB of this process without shared memory.
-static long resident_kib(void) {
+// The number behind a name in /proc/self/status.
+static long status_of(const char* name) {
   FILE* status = fopen("/proc/self/status", "r");
   char line[256];
-  long total = 0;
+  long value = 0;
   while (status != NULL && fgets(line, sizeof(line), status) != NULL) {
-    if (strncmp(line, "RssAnon:", 8) == 0 || strncmp(line, "RssFile:", 8) == 0) {
-      total += strtol(line + 8, NULL, 10);
-    }
+    if (strncmp(line, name, strlen(name)) == 0) value = strtol(line + strlen(name), NULL, 10);
   }
   if (status != NULL) fclose(status);
-  return total;
+  return value;
 }
 
 // A context, a kernel that ran, and a 16 MiB transfer: what an ordinary application has.
@@ -52,13 +52,18 @@ int main(int argc, char** argv) {
     fprintf(stderr, "usage: startup_probe query|memory\n");
     return 2;
   }
-  const long plain_kib = resident_kib();
+  const long plain_anon_kib = status_of("RssAnon:");
+  const long plain_file_kib = status_of("RssFile:");
   const double start = ocl_seconds();
   cl_device_id device = ocl_device(NULL, NULL, 0);
   const double known = ocl_seconds();
   if (strcmp(argv[1], "memory") == 0) {
     use(device);
-    printf("{\"client_memory_mib\": %.3f}\n", (double)(resident_kib() - plain_kib) / 1024);
+    const double anon_mib = (double)(status_of("RssAnon:") - plain_anon_kib) / 1024;
+    const double file_mib = (double)(status_of("RssFile:") - plain_file_kib) / 1024;
+    printf("{\"client_memory_mib\": %.3f, \"client_written_mib\": %.3f, ", anon_mib + file_mib,
+           anon_mib);
+    printf("\"client_threads\": %ld}\n", status_of("Threads:") - 1);
   } else {
     printf("{\"first_query_ms\": %.3f, \"device_known_s\": %.9f}\n", (known - start) * 1e3, known);
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Rows about bulk data: blocking writes and reads by size, from pageable and from ALLOC_HOST_PTR
-// memory, and mapping. GB/s are 10^9 bytes per second.
+// memory, of buffers and of an image, and mapping. GB/s are 10^9 bytes per second.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -68,6 +68,49 @@ double MapUnmapUs(const Device& device, cl_mem_flags flags, int repeats) {
   return seconds * 1e6;
 }
 
+// The same three of a 16 MiB image; nothing on a device without images.
+void MeasureImage(const Device& device, bool quick, void* host, Rows* rows) {
+  constexpr size_t kSide = 2048;
+  const size_t origin[3] = {0, 0, 0};
+  const size_t region[3] = {kSide, kSide, 1};
+  const cl_image_format format = {CL_RGBA, CL_UNORM_INT8};
+  cl_image_desc desc = {};
+  desc.image_type = CL_MEM_OBJECT_IMAGE2D;
+  desc.image_width = desc.image_height = kSide;
+  cl_bool has_images = CL_FALSE;
+  ocl_check(
+      clGetDeviceInfo(device.id, CL_DEVICE_IMAGE_SUPPORT, sizeof(has_images), &has_images, nullptr),
+      "clGetDeviceInfo");
+  if (has_images == CL_FALSE) return;
+  cl_int code = CL_SUCCESS;
+  cl_mem image = clCreateImage(device.context, CL_MEM_READ_WRITE, &format, &desc, nullptr, &code);
+  ocl_check(code, "clCreateImage");
+  const int repeats = quick ? 1 : 21;
+  const double write = MedianSeconds(repeats, [&] {
+    ocl_check(clEnqueueWriteImage(device.queue, image, CL_TRUE, origin, region, 0, 0, host, 0,
+                                  nullptr, nullptr),
+              "clEnqueueWriteImage");
+  });
+  const double read = MedianSeconds(repeats, [&] {
+    ocl_check(clEnqueueReadImage(device.queue, image, CL_TRUE, origin, region, 0, 0, host, 0,
+                                 nullptr, nullptr),
+              "clEnqueueReadImage");
+  });
+  const double map = MedianSeconds(repeats, [&] {
+    size_t row_pitch = 0;
+    void* mapped =
+        clEnqueueMapImage(device.queue, image, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, origin, region,
+                          &row_pitch, nullptr, 0, nullptr, nullptr, &code);
+    ocl_check(code, "clEnqueueMapImage");
+    static_cast<volatile char*>(mapped)[0] = 1;
+    Unmap(device, image, mapped);
+  });
+  ocl_check(clReleaseMemObject(image), "clReleaseMemObject");
+  rows->emplace_back("write_image_16mib_gbs", Gbs(kSide * kSide * 4, write));
+  rows->emplace_back("read_image_16mib_gbs", Gbs(kSide * kSide * 4, read));
+  rows->emplace_back("map_unmap_image_16mib_us", map * 1e6);
+}
+
 }  // namespace
 
 void MeasureTransfers(const Device& device, const Options& options, Rows* rows) {
@@ -101,6 +144,7 @@ void MeasureTransfers(const Device& device, const Options& options, Rows* rows) 
   rows->emplace_back("map_unmap_16mib_us", MapUnmapUs(device, 0, quick ? 3 : 51));
   rows->emplace_back("map_unmap_host_16mib_us",
                      MapUnmapUs(device, CL_MEM_ALLOC_HOST_PTR, quick ? 3 : 51));
+  if (most >= kMapBytes) MeasureImage(device, quick, host.get(), rows);
 }
 
 // Half a gigabyte each way in pieces that overlap on the way, ended by one clFinish.

@@ -40,6 +40,35 @@ class EventLoopbackTest : public LoopbackTest {
   static constexpr cl_command_queue_properties kOutOfOrder = CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
 };
 
+// An unnamed event has its completion, however its command is done, and leaves nothing behind: no
+// object, no id that a wait list could name or that could not be used again.
+TEST_F(EventLoopbackTest, UnnamedEventsAreNotKept) {
+  for (const uint64_t device : {kGpu, kCpu}) {
+    const uint64_t context = MakeContext(device);
+    const uint64_t queue = MakeQueue(context, device);
+    const uint64_t mem = MakeBuffer(context, kSize);
+    client_->Sync();
+    const size_t before = client_->session().object_count;
+    pb::Command command;
+    pb::EnqueueWriteBuffer& body = *command.mutable_enqueue_write_buffer();
+    const uint64_t event = On(body.mutable_on(), queue);
+    body.mutable_on()->set_unnamed(true);
+    body.set_mem_id(mem);
+    body.set_size(4);
+    client_->Send(command, "abcd");
+    EXPECT_EQ(Completed(event).status(), CL_COMPLETE);
+    body.set_size(kSize);
+    client_->Send(command);
+    EXPECT_EQ(Feed(event, std::string(kSize, 'x')).status(), CL_COMPLETE);
+    body.set_mem_id(queue);
+    client_->Send(command);
+    EXPECT_EQ(Completed(event).status(), CL_INVALID_MEM_OBJECT);
+    EXPECT_EQ(Completed(Marker(queue, {event})).status(), CL_INVALID_EVENT_WAIT_LIST);
+    client_->Sync();
+    EXPECT_EQ(client_->session().object_count, before + 1);  // The refused marker's id.
+  }
+}
+
 // What waits for a user event runs when the event is set, and fails when it is set to an error.
 TEST_F(EventLoopbackTest, UserEventsGateCommands) {
   const uint64_t context = MakeContext();
