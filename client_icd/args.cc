@@ -43,12 +43,14 @@ absl::InlinedVector<uint64_t, 8> PropertyList::WithTerminator() const {
   return list;
 }
 
-cl_int ReadWaitList(cl_uint count, const cl_event* list, const Context& context, WaitIds* ids) {
+cl_int ReadWaitList(cl_uint count, const cl_event* list, const Context& context, WaitIds* ids,
+                    LinkedEvents linked) {
   if ((count == 0) != (list == nullptr)) return CL_INVALID_EVENT_WAIT_LIST;
   for (cl_uint i = 0; i < count; ++i) {
     const Event* event = Event::From(list[i]);
     if (event == nullptr) return CL_INVALID_EVENT_WAIT_LIST;
     if (&event->context() != &context) return CL_INVALID_CONTEXT;
+    if (event->is_linked() && linked == LinkedEvents::kRefuse) return CL_INVALID_EVENT;
     if (event->status() != CL_COMPLETE) ids->push_back(event->id());
   }
   return CL_SUCCESS;

@@ -60,8 +60,12 @@ inline bool ReadProperties(const cl_context_properties* properties, PropertyList
 // Event wait list, OpenCL 3.0 section 5.8: CL_INVALID_EVENT_WAIT_LIST for null against count or an
 // invalid event, CL_INVALID_CONTEXT for one of another context. Events that have ended well are
 // left out.
+// CL_INVALID_EVENT for one that is linked to a fence of GL or EGL, unless the command is an acquire
+// (OpenCL 2.2 Extension Specification, sections 9.5.4 and 9.17.4).
 using WaitIds = absl::InlinedVector<uint64_t, 4>;
-cl_int ReadWaitList(cl_uint count, const cl_event* list, const Context& context, WaitIds* ids);
+enum class LinkedEvents { kRefuse, kAllow };
+cl_int ReadWaitList(cl_uint count, const cl_event* list, const Context& context, WaitIds* ids,
+                    LinkedEvents linked = LinkedEvents::kRefuse);
 
 // A device list of a program or build call: CL_INVALID_VALUE for null against count (or a count of
 // 0 with a list), CL_INVALID_DEVICE for a device that is none or not one of `allowed`. With no

@@ -9,13 +9,13 @@
 namespace sluice {
 
 EnqueueCall::EnqueueCall(Queue* queue, cl_uint num_events, const cl_event* wait_list,
-                         cl_event* event_out, cl_command_type type)
+                         cl_event* event_out, cl_command_type type, LinkedEvents linked)
     : queue_(queue),
       num_events_(num_events),
       wait_list_(wait_list),
       event_out_(event_out),
       type_(type),
-      status_(ReadWaitList(num_events, wait_list, queue->context(), &wait_ids_)) {
+      status_(ReadWaitList(num_events, wait_list, queue->context(), &wait_ids_, linked)) {
   if (status_ == CL_SUCCESS && queue->session().lost()) status_ = CL_DEVICE_NOT_AVAILABLE;
 }
 

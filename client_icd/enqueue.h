@@ -29,9 +29,9 @@ class EnqueueCall {
  public:
   // `event_out` may be null. `type` is what CL_EVENT_COMMAND_TYPE will say.
   EnqueueCall(Queue* queue, cl_uint num_events, const cl_event* wait_list, cl_event* event_out,
-              cl_command_type type);
+              cl_command_type type, LinkedEvents linked = LinkedEvents::kRefuse);
 
-  // CL_INVALID_EVENT_WAIT_LIST, CL_INVALID_CONTEXT (an event of another context),
+  // CL_INVALID_EVENT_WAIT_LIST, CL_INVALID_EVENT, CL_INVALID_CONTEXT (an event of another context),
   // CL_DEVICE_NOT_AVAILABLE, or CL_SUCCESS.
   cl_int status() const { return status_; }
 

@@ -16,8 +16,8 @@ Event::Event(Ref<Queue> queue, cl_command_type type)
       context_(&queue_->context()),
       type_(type) {}
 
-Event::Event(Ref<Context> context)
-    : ClObject(context->session().NextId()), context_(std::move(context)), type_(CL_COMMAND_USER) {}
+Event::Event(Ref<Context> context, cl_command_type type)
+    : ClObject(context->session().NextId()), context_(std::move(context)), type_(type) {}
 
 Event::~Event() {
   if (posted_) session().ReleaseEvent(id());
@@ -169,7 +169,11 @@ cl_int WaitForAll(cl_uint count, const cl_event* list) {
 }  // namespace
 
 cl_int MakeUserEvent(Context* context, Ref<Event>* out) {
-  Ref<Event> event = Ref<Event>::Adopt(new Event(Ref<Context>(context)));
+  return MakeLinkedEvent(context, CL_COMMAND_USER, out);
+}
+
+cl_int MakeLinkedEvent(Context* context, cl_command_type type, Ref<Event>* out) {
+  Ref<Event> event = Ref<Event>::Adopt(new Event(Ref<Context>(context), type));
   ScopedCommand command;
   pb::CreateUserEvent& body = *command->mutable_create_user_event();
   body.set_event_id(event->id());

@@ -36,8 +36,8 @@ class Event : public ClObject<Event, cl_event, ObjectKind::kEvent> {
 
   // Of a command.
   Event(Ref<Queue> queue, cl_command_type type);
-  // A user event.
-  explicit Event(Ref<Context> context);
+  // A user event, or one linked to a fence of another API, which has that API's type.
+  explicit Event(Ref<Context> context, cl_command_type type = CL_COMMAND_USER);
   ~Event();
 
   Context& context() const { return *context_; }
@@ -45,6 +45,8 @@ class Event : public ClObject<Event, cl_event, ObjectKind::kEvent> {
   Queue* queue() const { return queue_.get(); }  // Null for a user event.
   cl_command_type type() const { return type_; }
   bool is_user() const { return type_ == CL_COMMAND_USER; }
+  // To a fence of another API: only acquires may wait for it.
+  bool is_linked() const { return queue_.get() == nullptr && !is_user(); }
 
   // An execution status as clGetEventInfo reports it: CL_COMPLETE or negative once ended.
   cl_int status() const;
@@ -109,6 +111,8 @@ class Event : public ClObject<Event, cl_event, ObjectKind::kEvent> {
 // A user event: of the application, or of ours (a command waits for something on this side).
 // CL_DEVICE_NOT_AVAILABLE if the session is lost.
 cl_int MakeUserEvent(Context* context, Ref<Event>* out);
+// The same, linked to a fence of another API: of that type, and only ours to end.
+cl_int MakeLinkedEvent(Context* context, cl_command_type type, Ref<Event>* out);
 // Ends a user event whose status has been claimed.
 cl_int EndUserEvent(Event* event, cl_int status);
 

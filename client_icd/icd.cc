@@ -71,6 +71,13 @@ void* FindExtensionFunction(const char* name) {
       {"clEnqueueAcquireGLObjects", reinterpret_cast<void*>(&api::clEnqueueAcquireGLObjects)},
       {"clEnqueueReleaseGLObjects", reinterpret_cast<void*>(&api::clEnqueueReleaseGLObjects)},
       {"clGetGLContextInfoKHR", reinterpret_cast<void*>(&api::clGetGLContextInfoKHR)},
+      {"clCreateEventFromGLsyncKHR", reinterpret_cast<void*>(&api::clCreateEventFromGLsyncKHR)},
+      {"clCreateFromEGLImageKHR", reinterpret_cast<void*>(&api::clCreateFromEGLImageKHR)},
+      {"clEnqueueAcquireEGLObjectsKHR",
+       reinterpret_cast<void*>(&api::clEnqueueAcquireEGLObjectsKHR)},
+      {"clEnqueueReleaseEGLObjectsKHR",
+       reinterpret_cast<void*>(&api::clEnqueueReleaseEGLObjectsKHR)},
+      {"clCreateEventFromEGLSyncKHR", reinterpret_cast<void*>(&api::clCreateEventFromEGLSyncKHR)},
   };
   if (name == nullptr) return nullptr;
   for (const NamedFunction& function : functions) {

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client_icd/threads.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <cstdio>
+#include <cstring>
 #include <memory>
 #include <utility>
 
@@ -40,6 +45,23 @@ bool StartThread(const char* name, std::function<void()> body) {
   ::pthread_detach(thread);
   static_cast<void>(start.release());  // Main owns it.
   return true;
+}
+
+int ThisThreadNumber() { return static_cast<int>(::syscall(SYS_gettid)); }
+
+bool ThreadSleeps(int number) {
+  char path[64];
+  std::snprintf(path, sizeof(path), "/proc/self/task/%d/stat", number);
+  const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  // "number (name) state ...": the name is one of ours, without parentheses.
+  char text[128];
+  const ssize_t length = ::read(fd, text, sizeof(text) - 1);
+  ::close(fd);
+  if (length <= 0) return false;
+  text[length] = '\0';
+  const char* name_end = std::strchr(text, ')');
+  return name_end != nullptr && name_end[1] == ' ' && name_end[2] == 'S';
 }
 
 }  // namespace sluice

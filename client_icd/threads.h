@@ -11,4 +11,9 @@ namespace sluice {
 // False if the system has no thread to give.
 bool StartThread(const char* name, std::function<void()> body);
 
+// The calling thread's number, and whether the thread of that number sleeps in a call of the
+// system.
+int ThisThreadNumber();
+bool ThreadSleeps(int number);
+
 }  // namespace sluice

@@ -65,6 +65,29 @@ class EglBinding final : public GlBinding {
       : egl_(std::move(egl)), display_(ref.display), shared_(ref.context) {}
 
   absl::Status Init() {
+    const char* extensions = egl_.QueryString(display_, EGL_EXTENSIONS);
+    if (extensions == nullptr) {
+      return absl::InvalidArgumentError("EGL knows no such display, or it is not initialised");
+    }
+    surfaceless_ = HasWord(extensions, "EGL_KHR_surfaceless_context");
+    return shared_ == EGL_NO_CONTEXT ? InitAlone(extensions) : InitShared();
+  }
+
+ private:
+  // OpenGL ES, of which every EGL that has EGLImages has GL_OES_EGL_image.
+  absl::Status InitAlone(const char* extensions) {
+    api_ = EGL_OPENGL_ES_API;
+    if (HasWord(extensions, "EGL_KHR_no_config_context")) return absl::OkStatus();
+    const EGLint wanted[] = {EGL_SURFACE_TYPE, 0, EGL_RENDERABLE_TYPE, EGL_OPENGL_ES3_BIT,
+                             EGL_NONE};
+    EGLint count = 0;
+    if (egl_.ChooseConfig(display_, wanted, &config_, 1, &count) != EGL_TRUE || count != 1) {
+      return absl::UnavailableError("the display has no OpenGL ES 3");
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status InitShared() {
     EGLint type = 0;
     EGLint config_id = 0;
     if (egl_.QueryContext(display_, shared_, EGL_CONTEXT_CLIENT_TYPE, &type) != EGL_TRUE ||
@@ -76,9 +99,6 @@ class EglBinding final : public GlBinding {
       return absl::InvalidArgumentError("the context is neither of OpenGL nor of OpenGL ES");
     }
     api_ = static_cast<EGLenum>(type);
-    if (egl_.BindAPI(api_) != EGL_TRUE) return absl::UnavailableError("eglBindAPI failed");
-    const char* extensions = egl_.QueryString(display_, EGL_EXTENSIONS);
-    surfaceless_ = HasWord(extensions, "EGL_KHR_surfaceless_context");
     if (config_id == 0) return absl::OkStatus();  // Made without one: EGL_KHR_no_config_context.
     EGLint count = 0;
     const EGLint wanted[] = {EGL_CONFIG_ID, config_id, EGL_NONE};
@@ -88,7 +108,9 @@ class EglBinding final : public GlBinding {
     return absl::OkStatus();
   }
 
+ public:
   absl::StatusOr<std::unique_ptr<GlNativeContext>> CreateContext() override {
+    if (egl_.BindAPI(api_) != EGL_TRUE) return absl::UnavailableError("eglBindAPI failed");
     for (const Attributes& version : VersionCandidates(api_)) {
       for (const Attributes& reset : ResetCandidates()) {
         Attributes attributes = version;
@@ -102,6 +124,16 @@ class EglBinding final : public GlBinding {
         "no context of OpenGL 3.2 or OpenGL ES 3.1 can be made in the share group");
   }
 
+  GlContextRef Sibling() const override { return {GlContextRef::Kind::kEgl, display_, first_, {}}; }
+  // GL_OES_EGL_image asks for INVALID_VALUE for what is no image, but some drivers (Mesa's swrast)
+  // read it first. The one call that looks an image up and does nothing to it is that which names
+  // it for debugging; a name that the application gave is lost.
+  bool IsImage(void* image) const override {
+    if (!HasWord(egl_.QueryString(EGL_NO_DISPLAY, EGL_EXTENSIONS), "EGL_KHR_debug")) return true;
+    const auto label =
+        reinterpret_cast<PFNEGLLABELOBJECTKHRPROC>(egl_.GetProcAddress("eglLabelObjectKHR"));
+    return label == nullptr || label(display_, EGL_OBJECT_IMAGE_KHR, image, nullptr) == EGL_SUCCESS;
+  }
   void* Lookup(const char* function) const override {
     return reinterpret_cast<void*>(egl_.GetProcAddress(function));
   }
@@ -114,11 +146,14 @@ class EglBinding final : public GlBinding {
  private:
   // Null if there is no such context, or it is too old.
   std::unique_ptr<GlNativeContext> Try(const Attributes& attributes) {
-    const EGLContext context = egl_.CreateContext(display_, config_, shared_, attributes.data());
+    // Later ones with our own first one, which outlives the application's.
+    const EGLContext share = first_ != EGL_NO_CONTEXT ? first_ : shared_;
+    const EGLContext context = egl_.CreateContext(display_, config_, share, attributes.data());
     if (context == EGL_NO_CONTEXT) return nullptr;
     auto made = std::make_unique<EglContext>(&egl_, display_, context, MakeSurface());
     if (!made->MakeCurrent()) return nullptr;
     if (!CurrentVersion([this](const char* name) { return Lookup(name); }).enough()) return nullptr;
+    if (first_ == EGL_NO_CONTEXT) first_ = context;
     return made;
   }
 
@@ -146,7 +181,8 @@ class EglBinding final : public GlBinding {
 
   const EglApi egl_;
   const EGLDisplay display_;
-  const EGLContext shared_;  // The application's.
+  const EGLContext shared_;            // The application's.
+  EGLContext first_ = EGL_NO_CONTEXT;  // Ours; constant once there is one.
   EGLConfig config_ = EGL_NO_CONFIG_KHR;
   EGLenum api_ = EGL_OPENGL_API;
   bool surfaceless_ = false;

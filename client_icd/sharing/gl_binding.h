@@ -17,6 +17,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "absl/status/statusor.h"
 
@@ -26,8 +27,11 @@ namespace sluice::sharing {
 struct GlContextRef {
   enum class Kind { kNone, kEgl, kGlx };
   Kind kind = Kind::kNone;
+  // With Kind::kEgl, a context of null stands for one that shares with nobody.
   void* display = nullptr;
   void* context = nullptr;
+  // With Kind::kGlx, in place of `display`: the X server by name.
+  std::string server;
 };
 
 // OpenGL 3.2 is {.es = false, .number = 32}.
@@ -53,6 +57,11 @@ class GlBinding {
 
   // Another context in the application's share group, current on this thread.
   virtual absl::StatusOr<std::unique_ptr<GlNativeContext>> CreateContext() = 0;
+  // Any thread, once there is a context: names it, for others in its share group. It is ours, and
+  // is there for as long as this is.
+  virtual GlContextRef Sibling() const = 0;
+  // False if this is an EGL whose display says that the image is none of its own.
+  virtual bool IsImage(void* image) const = 0;
   virtual void* Lookup(const char* function) const = 0;
   // Any thread: a context of this binding (and, for EGL, display) is current on it.
   virtual bool IsCurrentHere() const = 0;

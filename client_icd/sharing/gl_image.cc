@@ -45,13 +45,6 @@ cl_image_desc DescOf(const GlDescription& about) {
   return desc;
 }
 
-bool SupportsImages(const Context& context) {
-  for (const Device* device : context.devices()) {
-    if (device->image_support()) return true;
-  }
-  return false;
-}
-
 // Drivers differ in the code that they give for a format they lack (PoCL: CL_INVALID_OPERATION).
 bool SupportsFormat(Context* context, cl_mem_flags flags, cl_mem_object_type type,
                     const cl_image_format& wanted) {
@@ -87,6 +80,13 @@ cl_int MakeHiddenBuffer(Context* context, cl_mem_flags flags, size_t bytes, Ref<
 bool IsTwoDimensionalTarget(GLenum target) {
   return target == GL_TEXTURE_2D || target == GL_TEXTURE_RECTANGLE ||
          (target >= GL_TEXTURE_CUBE_MAP_POSITIVE_X && target <= GL_TEXTURE_CUBE_MAP_NEGATIVE_Z);
+}
+
+bool SupportsImages(const Context& context) {
+  for (const Device* device : context.devices()) {
+    if (device->image_support()) return true;
+  }
+  return false;
 }
 
 cl_int CreateFromGlObject(Context* context, cl_mem_flags flags, Api api,

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "client_icd/client_log.h"
+#include "client_icd/sharing/fence_waiters.h"
 
 namespace sluice::sharing {
 namespace {
@@ -47,8 +48,11 @@ GlVersion CurrentVersion(const std::function<void*(const char*)>& lookup) {
   return GlVersion::Parse(reinterpret_cast<const char*>(get_string(GL_VERSION)));
 }
 
-absl::StatusOr<std::unique_ptr<GlContexts>> GlContexts::Make(std::unique_ptr<GlBinding> binding) {
-  std::unique_ptr<GlContexts> made(new GlContexts(std::move(binding)));
+absl::StatusOr<std::unique_ptr<GlContexts>> GlContexts::Make(const GlContextRef& ref) {
+  absl::StatusOr<std::unique_ptr<GlBinding>> binding =
+      ref.kind == GlContextRef::Kind::kGlx ? MakeGlxBinding(ref) : MakeEglBinding(ref);
+  if (!binding.ok()) return binding.status();
+  std::unique_ptr<GlContexts> made(new GlContexts(*std::move(binding)));
   absl::StatusOr<std::unique_ptr<GlNativeContext>> first = made->binding_->CreateContext();
   if (!first.ok()) return first.status();
   made->contexts_.push_back(*std::move(first));
@@ -221,10 +225,7 @@ cl_int GlShare::Open(const GlContextRef& ref, std::shared_ptr<GlShare>* out) {
   std::shared_ptr<GlShare> share(new GlShare);
   auto opening = std::make_shared<Opening>();
   const bool posted = share->thread_.Post([ref, opening, state = share->state_] {
-    absl::StatusOr<std::unique_ptr<GlBinding>> binding =
-        ref.kind == GlContextRef::Kind::kGlx ? MakeGlxBinding(ref) : MakeEglBinding(ref);
-    absl::StatusOr<std::unique_ptr<GlContexts>> contexts =
-        binding.ok() ? GlContexts::Make(*std::move(binding)) : binding.status();
+    absl::StatusOr<std::unique_ptr<GlContexts>> contexts = GlContexts::Make(ref);
     if (contexts.ok()) state->contexts = *std::move(contexts);
     opening->status = contexts.status();
     opening->done.Notify();
@@ -250,6 +251,12 @@ GlShare::~GlShare() {
   if (!thread_.Post([state = state_] { state->contexts.reset(); })) {
     static_cast<void>(state_->contexts.release());
   }
+}
+
+FenceWaiters& GlShare::waiters() {
+  absl::MutexLock lock(&mu_);
+  if (waiters_ == nullptr) waiters_ = std::make_unique<FenceWaiters>(binding_->Sibling());
+  return *waiters_;
 }
 
 cl_int GlShare::Run(Job job) {

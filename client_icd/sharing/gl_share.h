@@ -24,14 +24,18 @@
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "client_icd/sharing/gl_api.h"
 #include "client_icd/sharing/gl_binding.h"
 #include "client_icd/sharing/native_thread.h"
 
 namespace sluice::sharing {
+
+class FenceWaiters;
 
 // What the contexts can do beyond the least; constant.
 struct GlCaps {
@@ -57,8 +61,9 @@ class GlContexts {
     GLenum target = 0;
   };
 
-  // With a first context that is current. NotFoundError if a function is missing.
-  static absl::StatusOr<std::unique_ptr<GlContexts>> Make(std::unique_ptr<GlBinding> binding);
+  // With a first context that is current on this thread, in the share group of the one named.
+  // NotFoundError if the binding or a function is missing; else as MakeEglBinding.
+  static absl::StatusOr<std::unique_ptr<GlContexts>> Make(const GlContextRef& ref);
   ~GlContexts();
 
   const GlFunctions& gl() const { return gl_; }
@@ -134,6 +139,8 @@ class GlShare : public std::enable_shared_from_this<GlShare> {
   bool IsCurrentHere() const { return binding_->IsCurrentHere(); }
   // That context is the one that the application named.
   bool IsNamedContextCurrent() const { return binding_->IsNamedContextCurrent(); }
+  // For fences of the application. Made with the first.
+  FenceWaiters& waiters();
   // The functions and abilities of a context made like the application's.
   const GlFunctions& gl() const { return state_->contexts->gl(); }
   const GlCaps& caps() const { return state_->contexts->caps(); }
@@ -148,6 +155,8 @@ class GlShare : public std::enable_shared_from_this<GlShare> {
   std::shared_ptr<State> state_ = std::make_shared<State>();
   const GlBinding* binding_ = nullptr;  // Of contexts.
   NativeThread thread_;
+  absl::Mutex mu_;
+  std::unique_ptr<FenceWaiters> waiters_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace sluice::sharing

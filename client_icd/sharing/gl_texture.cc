@@ -353,6 +353,7 @@ cl_int HoldEglImage(GlContexts& contexts, void* image, std::unique_ptr<GlHolding
   // Section 9.16.4: CL_IMAGE_FORMAT_NOT_SUPPORTED if the OpenCL implementation is not able to
   // create a cl_mem compatible with the provided image for an implementation-dependent reason.
   if (!contexts.caps().egl_image) return CL_IMAGE_FORMAT_NOT_SUPPORTED;
+  if (!contexts.binding().IsImage(image)) return CL_INVALID_EGL_OBJECT_KHR;
   const std::optional<GlContexts::Unit> unit = contexts.TakeUnit(GL_TEXTURE_2D);
   if (!unit) return CL_OUT_OF_RESOURCES;
   GlDescription about;

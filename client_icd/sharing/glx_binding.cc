@@ -3,6 +3,7 @@
 // and, unless somebody replaces it, ends it. While we talk to X, ours stands before the
 // application's and passes on what is not about our connection.
 #include <atomic>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -112,8 +113,9 @@ class GlxBinding final : public GlBinding {
     if (display_ != nullptr) glx_.CloseDisplay(display_);
   }
 
-  absl::Status Init(void* application_display) {
-    display_ = glx_.OpenDisplay(glx_.DisplayString(application_display));
+  absl::Status Init(const GlContextRef& ref) {
+    server_ = ref.display != nullptr ? glx_.DisplayString(ref.display) : ref.server;
+    display_ = glx_.OpenDisplay(server_.c_str());
     if (display_ == nullptr) {
       return absl::UnavailableError("no second connection to the X server can be made");
     }
@@ -157,6 +159,10 @@ class GlxBinding final : public GlBinding {
     return absl::UnavailableError("no context of OpenGL 3.2 can be made in the share group");
   }
 
+  GlContextRef Sibling() const override {
+    return {GlContextRef::Kind::kGlx, nullptr, first_, server_};
+  }
+  bool IsImage(void*) const override { return false; }
   void* Lookup(const char* function) const override {
     return glx_.GetProcAddressARB(reinterpret_cast<const unsigned char*>(function));
   }
@@ -168,15 +174,18 @@ class GlxBinding final : public GlBinding {
   // Null if there is no such context, or it is too old.
   std::unique_ptr<GlNativeContext> Try(const Attributes& attributes) {
     std::unique_ptr<GlNativeContext> made;
+    void* native = nullptr;
     {
       ErrorGuard guard(glx_, display_);
+      // Later ones with our own first one, which outlives the application's.
+      void* const share = first_ != nullptr ? first_ : shared_;
       const bool plain = attributes.size() == 1;
       if (create_with_attributes_ == nullptr && !plain) return nullptr;
-      void* context =
-          create_with_attributes_ != nullptr
-              ? create_with_attributes_(display_, config_, shared_, 1, attributes.data())
-              : glx_.CreateNewContext(display_, config_, kRgbaType, shared_, 1);
+      void* context = create_with_attributes_ != nullptr
+                          ? create_with_attributes_(display_, config_, share, 1, attributes.data())
+                          : glx_.CreateNewContext(display_, config_, kRgbaType, share, 1);
       if (context == nullptr) return nullptr;
+      native = context;
       if (guard.Failed()) {
         glx_.DestroyContext(display_, context);
         return nullptr;
@@ -185,6 +194,7 @@ class GlxBinding final : public GlBinding {
     }
     if (!made->MakeCurrent()) return nullptr;
     if (!CurrentVersion([this](const char* name) { return Lookup(name); }).enough()) return nullptr;
+    if (first_ == nullptr) first_ = native;
     return made;
   }
 
@@ -215,6 +225,8 @@ class GlxBinding final : public GlBinding {
   void* const shared_;       // The application's context.
   void* display_ = nullptr;  // Ours.
   void* config_ = nullptr;
+  void* first_ = nullptr;  // Our first context; constant once there is one.
+  std::string server_;
   int screen_ = 0;
   CreateContextAttribs create_with_attributes_ = nullptr;
 };
@@ -222,11 +234,10 @@ class GlxBinding final : public GlBinding {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<GlBinding>> MakeGlxBinding(const GlContextRef& ref) {
-  if (ref.display == nullptr) return absl::InvalidArgumentError("no display");
   absl::StatusOr<GlxApi> glx = GlxApi::Find();
   if (!glx.ok()) return glx.status();
   auto binding = std::make_unique<GlxBinding>(*std::move(glx), ref);
-  const absl::Status status = binding->Init(ref.display);
+  const absl::Status status = binding->Init(ref);
   if (!status.ok()) return status;
   return binding;
 }

@@ -127,7 +127,7 @@ Event::Hook Pass::WhenPrerequisiteEnds() {
 
 cl_int Pass::PostMarker(const SyncArguments& arguments) {
   EnqueueCall call(queue_.get(), arguments.num_events, arguments.wait_list, nullptr,
-                   CL_COMMAND_MARKER);
+                   CL_COMMAND_MARKER, LinkedEvents::kAllow);
   CL_RETURN_IF_ERROR(call.status());
   call.SoonWhenEnded(WhenPrerequisiteEnds());
   const cl_int status = call.Submit(call.command().mutable_enqueue_marker()->mutable_on());
@@ -193,7 +193,8 @@ cl_int Pass::PostLast(const SyncArguments& arguments) {
   const bool only_waits = items_.empty();
   EnqueueCall call(queue_.get(), only_waits ? arguments.num_events : 0,
                    only_waits ? arguments.wait_list : nullptr, arguments.event,
-                   acquire_ ? rules_.acquire_command : rules_.release_command);
+                   acquire_ ? rules_.acquire_command : rules_.release_command,
+                   LinkedEvents::kAllow);
   CL_RETURN_IF_ERROR(call.status());
   call.WaitAlso(*done_);
   for (const Ref<Event>& write : writes_) call.WaitAlso(*write);
@@ -358,7 +359,9 @@ cl_int EnqueueSync(Api api, const SyncArguments& arguments, SyncSteps steps, boo
     CL_RETURN_IF_ERROR(ReadObjects(rules, context, arguments, &items));
   }
   WaitIds ignored;
-  CL_RETURN_IF_ERROR(ReadWaitList(arguments.num_events, arguments.wait_list, context, &ignored));
+  // Only an acquire may wait for a fence of another API.
+  CL_RETURN_IF_ERROR(ReadWaitList(arguments.num_events, arguments.wait_list, context, &ignored,
+                                  acquire ? LinkedEvents::kAllow : LinkedEvents::kRefuse));
   if (context.session().lost()) return CL_DEVICE_NOT_AVAILABLE;
   CL_RETURN_IF_ERROR(ChangeStates(rules, context, acquire, &items));
   // Nothing to do, and nobody who would ask when it is done.

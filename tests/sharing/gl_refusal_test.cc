@@ -109,7 +109,8 @@ TEST_P(GlRefusals, ContextInfo) {
 
 // The extensions say that they are there, on the platform and on the device.
 TEST_P(GlRefusals, Advertised) {
-  for (const char* name : {"cl_khr_gl_sharing", "cl_khr_gl_event"}) {
+  for (const char* name :
+       {"cl_khr_gl_sharing", "cl_khr_gl_event", "cl_khr_egl_image", "cl_khr_egl_event"}) {
     EXPECT_TRUE(conformance::HasPlatformExtension(platform(), name)) << name;
     EXPECT_TRUE(conformance::HasDeviceExtension(device(), name)) << name;
   }

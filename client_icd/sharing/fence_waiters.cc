@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client_icd/sharing/fence_waiters.h"
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+#include <utility>
+
+#include "absl/synchronization/notification.h"
+#include "client_icd/threads.h"
+
+namespace sluice::sharing {
+namespace {
+
+// From the check of a fence to the wait for it; a machine under load may need some of it.
+constexpr absl::Duration kMostToBegin = absl::Milliseconds(100);
+
+}  // namespace
+
+FenceWaiters::~FenceWaiters() {
+  absl::MutexLock lock(&mu_);
+  for (const std::shared_ptr<Waiter>& waiter : waiters_) {
+    // Destroyed where it is current; in a forked child it is left as it is.
+    if (!waiter->thread.Post([waiter] { waiter->contexts.reset(); })) {
+      static_cast<void>(waiter->contexts.release());
+    }
+  }
+}
+
+std::shared_ptr<FenceWaiters::Waiter> FenceWaiters::LeastBusy() {
+  absl::MutexLock lock(&mu_);
+  const auto least = std::min_element(
+      waiters_.begin(), waiters_.end(),
+      [](const auto& a, const auto& b) { return a->waits.load() < b->waits.load(); });
+  if (least != waiters_.end() && ((*least)->waits.load() == 0 || waiters_.size() == kMaxWaiters)) {
+    (*least)->waits.fetch_add(1);
+    return *least;
+  }
+  waiters_.push_back(std::make_shared<Waiter>());
+  waiters_.back()->waits.store(1);
+  return waiters_.back();
+}
+
+cl_int FenceWaiters::Begin(const GlContextRef& ref, Waiter& waiter, const Fence& fence) {
+  if (waiter.contexts == nullptr) {
+    absl::StatusOr<std::unique_ptr<GlContexts>> made = GlContexts::Make(ref);
+    if (!made.ok()) return CL_OUT_OF_RESOURCES;
+    waiter.contexts = *std::move(made);
+  }
+  return fence.begin(*waiter.contexts);
+}
+
+cl_int FenceWaiters::Start(Fence fence) {
+  struct Beginning {
+    absl::Notification done;
+    std::atomic<bool> ended{false};
+    int thread = 0;
+    cl_int status = CL_OUT_OF_RESOURCES;
+  };
+  const std::shared_ptr<Waiter> waiter = LeastBusy();
+  auto beginning = std::make_shared<Beginning>();
+  const bool posted =
+      waiter->thread.Post([ref = ref_, waiter, beginning, fence = std::move(fence)] {
+        const cl_int status = Begin(ref, *waiter, fence);
+        beginning->status = status;
+        beginning->thread = ThisThreadNumber();
+        beginning->done.Notify();
+        if (status == CL_SUCCESS) {
+          const cl_int ended = fence.wait(*waiter->contexts, absl::Now() + kFenceTimeout);
+          beginning->ended.store(true);
+          fence.done(ended);
+        }
+        waiter->waits.fetch_sub(1);
+      });
+  if (!posted) {
+    waiter->waits.fetch_sub(1);
+    return CL_OUT_OF_RESOURCES;
+  }
+  beginning->done
+      .WaitForNotification();  // Bounded by the waits before it, each with its own bound.
+  const absl::Time enough = absl::Now() + kMostToBegin;
+  while (beginning->status == CL_SUCCESS && !beginning->ended.load() &&
+         !ThreadSleeps(beginning->thread) && absl::Now() < enough) {
+    std::this_thread::yield();
+  }
+  return beginning->status;
+}
+
+}  // namespace sluice::sharing

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Waits for fences of the application, for as long as it takes the fence but never without a bound,
+// beside the thread that copies: a fence may depend on commands that the application has not
+// flushed.
+//
+// One wait is one call of GL or EGL on a thread of its own, which is what references the fence:
+// once the call has begun, the fence may be deleted by name (glDeleteSync, eglDestroySync). That is
+// when Start returns, as far as can be told: when the thread sleeps in it. Waits beyond kMaxWaiters
+// at a time stand in line.
+//
+// Owned by a GlShare; a wait under way keeps its waiter. Thread-safe.
+#pragma once
+
+#include <CL/cl.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "client_icd/sharing/gl_binding.h"
+#include "client_icd/sharing/gl_share.h"
+#include "client_icd/sharing/native_thread.h"
+
+namespace sluice::sharing {
+
+constexpr absl::Duration kFenceTimeout = absl::Seconds(30);
+
+class FenceWaiters {
+ public:
+  // One wait. `begin` looks whether there is such a fence: its code is Start's, unless it is
+  // CL_SUCCESS. `wait` then ends with CL_SUCCESS once the fence is signalled, late with an error.
+  struct Fence {
+    std::function<cl_int(GlContexts&)> begin;
+    std::function<cl_int(GlContexts&, absl::Time deadline)> wait;
+    std::function<void(cl_int status)> done;
+  };
+
+  explicit FenceWaiters(GlContextRef ref) : ref_(ref) {}
+  ~FenceWaiters();
+
+  // Returns once the wait has begun, or with the code of `begin`; `done` is called only in the
+  // first case, on the waiter's thread.
+  cl_int Start(Fence fence);
+
+ private:
+  static constexpr size_t kMaxWaiters = 16;
+  // A thread with a context of its own.
+  struct Waiter {
+    NativeThread thread{"sluice-gl-fence"};
+    std::unique_ptr<GlContexts> contexts;  // Its thread only.
+    std::atomic<int> waits{0};
+  };
+  std::shared_ptr<Waiter> LeastBusy();
+  static cl_int Begin(const GlContextRef& ref, Waiter& waiter, const Fence& fence);
+
+  const GlContextRef ref_;  // What the waiters' contexts share with.
+  absl::Mutex mu_;
+  std::vector<std::shared_ptr<Waiter>> waiters_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace sluice::sharing

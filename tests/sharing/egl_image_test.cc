@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// cl_khr_egl_image: images of OpenCL made from EGLImages (OpenCL 2.2 Extension Specification,
+// section 9.16).
+#include <CL/cl_egl.h>
+
+#include "tests/sharing/gl_fixture.h"
+
+namespace sluice::gltest {
+namespace {
+
+class EglImages : public WithGl {
+ protected:
+  void SetUp() override {
+    WithGl::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    create_ = Extension<decltype(&clCreateFromEGLImageKHR)>("clCreateFromEGLImageKHR");
+    acquire_ = Extension<decltype(&clEnqueueAcquireEGLObjectsKHR)>("clEnqueueAcquireEGLObjectsKHR");
+    release_ = Extension<decltype(&clEnqueueReleaseEGLObjectsKHR)>("clEnqueueReleaseEGLObjectsKHR");
+    ASSERT_NE(create_, nullptr);
+    ASSERT_NE(acquire_, nullptr);
+    ASSERT_NE(release_, nullptr);
+    make_image_ =
+        reinterpret_cast<PFNEGLCREATEIMAGEKHRPROC>(eglGetProcAddress("eglCreateImageKHR"));
+    destroy_image_ =
+        reinterpret_cast<PFNEGLDESTROYIMAGEKHRPROC>(eglGetProcAddress("eglDestroyImageKHR"));
+  }
+
+  EGLImageKHR ImageOf(GLuint texture) {
+    const EGLint attributes[] = {EGL_GL_TEXTURE_LEVEL_KHR, 0, EGL_IMAGE_PRESERVED_KHR, EGL_TRUE,
+                                 EGL_NONE};
+    const EGLImageKHR image =
+        make_image_(app().egl_display(), app().egl_context(), EGL_GL_TEXTURE_2D_KHR,
+                    reinterpret_cast<EGLClientBuffer>(static_cast<uintptr_t>(texture)), attributes);
+    EXPECT_NE(image, EGL_NO_IMAGE_KHR) << std::hex << eglGetError();
+    return image;
+  }
+
+  decltype(&clCreateFromEGLImageKHR) create_ = nullptr;
+  decltype(&clEnqueueAcquireEGLObjectsKHR) acquire_ = nullptr;
+  decltype(&clEnqueueReleaseEGLObjectsKHR) release_ = nullptr;
+  PFNEGLCREATEIMAGEKHRPROC make_image_ = nullptr;
+  PFNEGLDESTROYIMAGEKHRPROC destroy_image_ = nullptr;
+};
+
+// What GL wrote into the image's texture OpenCL reads, and the reverse; also from an OpenCL context
+// that knows nothing of GL, and after the EGLImage itself has been destroyed.
+TEST_P(EglImages, RoundTrip) {
+  const Format& format = FormatOf(GL_RGBA8);
+  constexpr size_t kWidth = 24;
+  constexpr size_t kHeight = 10;
+  for (const bool plain : {false, true}) {
+    SCOPED_TRACE(plain);
+    Own<cl_context> other = NewContext();
+    const cl_context context = plain ? other.get() : this->context();
+    cl_int status = CL_SUCCESS;
+    Own<cl_command_queue> queue(
+        clCreateCommandQueueWithProperties(context, device(), nullptr, &status));
+    const std::vector<uint8_t> before = Pattern(format, kWidth * kHeight, 1);
+    const GLuint texture = Texture2D(format, kWidth, kHeight, before.data());
+    const EGLImageKHR image = ImageOf(texture);
+    gl().Finish();
+    Own<cl_mem> memory =
+        MAKE("clCreateFromEGLImageKHR.plain",
+             create_(context, app().egl_display(), image, CL_MEM_READ_WRITE, nullptr, error));
+    ASSERT_NE(memory.get(), nullptr);
+    destroy_image_(app().egl_display(), image);
+    cl_mem_object_type type = 0;
+    clGetMemObjectInfo(memory, CL_MEM_TYPE, sizeof(type), &type, nullptr);
+    EXPECT_EQ(type, static_cast<cl_mem_object_type>(CL_MEM_OBJECT_IMAGE2D));
+    EXPECT_EQ(clGetGLObjectInfo(memory, nullptr, nullptr), CL_INVALID_GL_OBJECT);
+    const cl_mem handle = memory;
+    cl_event event = nullptr;
+    ASSERT_CL("clEnqueueAcquireEGLObjectsKHR.plain", CL_SUCCESS,
+              acquire_(queue, 1, &handle, 0, nullptr, &event));
+    Own<cl_event> acquired(event);
+    cl_command_type command = 0;
+    clGetEventInfo(event, CL_EVENT_COMMAND_TYPE, sizeof(command), &command, nullptr);
+    EXPECT_EQ(command, static_cast<cl_command_type>(CL_COMMAND_ACQUIRE_EGL_OBJECTS_KHR));
+    std::vector<uint8_t> seen(before.size());
+    const size_t origin[3] = {0, 0, 0};
+    const size_t region[3] = {kWidth, kHeight, 1};
+    ASSERT_EQ(clEnqueueReadImage(queue, memory, CL_TRUE, origin, region, 0, 0, seen.data(), 0,
+                                 nullptr, nullptr),
+              CL_SUCCESS);
+    EXPECT_EQ(seen, before);
+    const std::vector<uint8_t> after = Pattern(format, kWidth * kHeight, 2);
+    ASSERT_EQ(clEnqueueWriteImage(queue, memory, CL_TRUE, origin, region, 0, 0, after.data(), 0,
+                                  nullptr, nullptr),
+              CL_SUCCESS);
+    ASSERT_CL("clEnqueueReleaseEGLObjectsKHR.plain", CL_SUCCESS,
+              release_(queue, 1, &handle, 0, nullptr, nullptr));
+    ASSERT_EQ(clFinish(queue), CL_SUCCESS);
+    EXPECT_EQ(ReadTexture(GL_TEXTURE_2D, texture, 0, format, kWidth, kHeight, 1), after);
+  }
+}
+
+// Section 9.16.4's codes.
+TEST_P(EglImages, Refusals) {
+  const GLuint texture = Texture2D(FormatOf(GL_RGBA8), 4, 4, nullptr);
+  const EGLImageKHR image = ImageOf(texture);
+  const EGLDisplay display = app().egl_display();
+  gl().Finish();
+  EXPECT_CREATE("clCreateFromEGLImageKHR.null_context", CL_INVALID_CONTEXT,
+                create_(nullptr, display, image, CL_MEM_READ_ONLY, nullptr, error));
+  const cl_egl_image_properties_khr properties[] = {1, 2, 0};
+  const cl_egl_image_properties_khr none[] = {0};
+  EXPECT_CREATE("clCreateFromEGLImageKHR.properties", CL_INVALID_VALUE,
+                create_(context(), display, image, CL_MEM_READ_ONLY, properties, error));
+  EXPECT_CREATE("clCreateFromEGLImageKHR.no_display", CL_INVALID_VALUE,
+                create_(context(), nullptr, image, CL_MEM_READ_ONLY, nullptr, error));
+  EXPECT_CREATE("clCreateFromEGLImageKHR.bad_display", CL_INVALID_VALUE,
+                create_(context(), reinterpret_cast<void*>(0x12340), image, CL_MEM_READ_ONLY,
+                        nullptr, error));
+  EXPECT_CREATE("clCreateFromEGLImageKHR.flags", CL_INVALID_VALUE,
+                create_(context(), display, image, CL_MEM_COPY_HOST_PTR, nullptr, error));
+  EXPECT_CREATE("clCreateFromEGLImageKHR.null_image", CL_INVALID_EGL_OBJECT_KHR,
+                create_(context(), display, nullptr, CL_MEM_READ_ONLY, nullptr, error));
+  EXPECT_CREATE("clCreateFromEGLImageKHR.bad_image", CL_INVALID_EGL_OBJECT_KHR,
+                create_(context(), display, reinterpret_cast<void*>(0x12340), CL_MEM_READ_ONLY,
+                        nullptr, error));
+  Own<cl_mem> memory = MAKE(
+      "clCreateFromEGLImageKHR.no_properties",
+      create_(context(), display, image, CL_MEM_READ_ONLY | CL_MEM_HOST_NO_ACCESS, none, error));
+  ASSERT_NE(memory.get(), nullptr);
+  Own<cl_mem> plain = MAKE("clCreateFromEGLImageKHR.again",
+                           create_(context(), display, image, CL_MEM_READ_WRITE, nullptr, error));
+  // Used while released.
+  const cl_mem handle = plain;
+  uint8_t pixel[4] = {};
+  const size_t origin[3] = {0, 0, 0};
+  const size_t region[3] = {1, 1, 1};
+  EXPECT_EQ(clEnqueueReadImage(queue(), handle, CL_TRUE, origin, region, 0, 0, pixel, 0, nullptr,
+                               nullptr),
+            CL_EGL_RESOURCE_NOT_ACQUIRED_KHR);
+  cl_int status = CL_SUCCESS;
+  Own<cl_mem> ordinary(clCreateBuffer(context(), 0, 4, nullptr, &status));
+  const cl_mem bad = ordinary;
+  const cl_mem null = nullptr;
+  using Call = decltype(&clEnqueueAcquireEGLObjectsKHR);
+  for (const Call call : {acquire_, release_}) {
+    EXPECT_EQ(call(queue(), 0, nullptr, 0, nullptr, nullptr), CL_SUCCESS);
+    EXPECT_EQ(call(queue(), 0, &handle, 0, nullptr, nullptr), CL_INVALID_VALUE);
+    EXPECT_EQ(call(queue(), 1, nullptr, 0, nullptr, nullptr), CL_INVALID_VALUE);
+    EXPECT_EQ(call(queue(), 1, &null, 0, nullptr, nullptr), CL_INVALID_MEM_OBJECT);
+    EXPECT_EQ(call(queue(), 1, &bad, 0, nullptr, nullptr), CL_INVALID_EGL_OBJECT_KHR);
+    EXPECT_EQ(call(nullptr, 1, &handle, 0, nullptr, nullptr), CL_INVALID_COMMAND_QUEUE);
+    EXPECT_EQ(call(queue(), 1, &handle, 1, nullptr, nullptr), CL_INVALID_EVENT_WAIT_LIST);
+  }
+  // An EGL object is none of GL's.
+  EXPECT_EQ(Acquire(handle), CL_INVALID_GL_OBJECT);
+  destroy_image_(display, image);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EglImages, testing::Values(Binding::kEglGl, Binding::kEglEs),
+                         BindingParamName);
+
+}  // namespace
+}  // namespace sluice::gltest
