@@ -76,6 +76,30 @@ class AdminService final : public v1::Admin::Service {
     return grpc::Status::OK;
   }
 
+  grpc::Status ListResources(grpc::ServerContext*, const v1::ListResourcesRequest*,
+                             v1::ListResourcesReply* reply) override {
+    const absl::StatusOr<std::vector<ResourceInfo>> resources = control_->ListResources();
+    if (!resources.ok()) return ToGrpc(resources.status());
+    for (const ResourceInfo& info : *resources) {
+      v1::ResourceEntry* entry = reply->add_resources();
+      entry->set_resource_id(info.id);
+      entry->set_identity(ToUtf8(info.identity));
+      entry->set_label(ToUtf8(info.label));
+      entry->set_image(info.image);
+      entry->set_size_bytes(info.size_bytes);
+      entry->set_backing(BackingName(info.backing));
+      entry->set_users(info.users);
+      entry->set_readers(info.state.readers);
+      entry->set_writer(info.state.writer);
+      entry->set_waiting(info.state.waiting);
+      entry->set_watches(info.watches);
+      entry->set_indeterminate(info.state.indeterminate);
+      entry->set_destroyed(info.state.destroyed);
+      entry->set_generation(info.state.generation);
+    }
+    return grpc::Status::OK;
+  }
+
   grpc::Status KillSession(grpc::ServerContext*, const v1::KillSessionRequest* request,
                            v1::KillSessionReply*) override {
     return ToGrpc(control_->KillSession(request->session_id(), request->reason()));

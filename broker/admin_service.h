@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The operators' gRPC service (proto/admin.proto), with the standard health and reflection
-// services, on a Unix socket that only the daemon's own user can open. The only part of the broker
-// that uses gRPC: it parses what operators send, never what clients send.
+// services, on a Unix socket that only the daemon's own user can open. It parses what operators
+// send, never what clients send; with resource_service.h the only part of the broker that uses
+// gRPC.
 //
 // Owner: the Broker. Start and Stop on the loop thread; requests come on gRPC's threads and reach
 // the broker's state only through BrokerControl.
@@ -16,6 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "broker/probe.h"
+#include "broker/resource_registry.h"
 #include "broker/workers.h"
 
 namespace sluice {
@@ -36,6 +38,7 @@ class BrokerControl {
   virtual ~BrokerControl() = default;
   virtual absl::StatusOr<BrokerStatus> GetStatus() = 0;
   virtual absl::StatusOr<std::vector<SessionInfo>> ListSessions() = 0;
+  virtual absl::StatusOr<std::vector<ResourceInfo>> ListResources() = 0;
   virtual Probe::Summary GetSnapshot() = 0;
   virtual absl::Status KillSession(uint64_t id, const std::string& reason) = 0;
   // How many sessions are left. `timeout_ms` 0 = no limit.

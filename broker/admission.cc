@@ -4,9 +4,11 @@
 #include <cerrno>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "broker/base/log.h"
 #include "broker/os/local_socket.h"
+#include "broker/resource_messages.h"
 
 namespace sluice {
 namespace {
@@ -116,11 +118,36 @@ bool Admission::HandleMessage(Connection* connection, const void* packet, size_t
     }
     return HandleHello(connection, hello, why);
   }
+  OpenResources resources;
+  if (ParseMessage(packet, size, &resources) && resources.reserved == 0) {
+    return HandleOpenResources(connection, why);
+  }
   OpenSession open;
   if (!ParseMessage(packet, size, &open)) {
     *why = absl::StrCat("expected an OpenSession, got ", size, " bytes that are none");
     return false;
   }
+  return HandleOpenSession(connection, open, why);
+}
+
+bool Admission::HandleOpenResources(Connection* connection, std::string* why) {
+  const std::string common = CommonFeatures(connection->features);
+  if (!absl::StrContains(absl::StrCat(",", common, ","),
+                         absl::StrCat(",", kResourcesFeature, ","))) {
+    *why = "OpenResources without the feature in its Hello";
+    return false;
+  }
+  ResourceClient client;
+  client.owner = connection->id;
+  client.uid = connection->peer.uid;
+  client.process_name = connection->process_name;
+  const absl::Status sent = resources_->SendConnection(connection->socket.get(), client);
+  if (!sent.ok()) *why = std::string(sent.message());
+  return sent.ok();
+}
+
+bool Admission::HandleOpenSession(Connection* connection, const OpenSession& open,
+                                  std::string* why) {
   if ((open.flags & ~kOpenSessionKnownFlags) != 0 || open.reserved != 0) {
     *why = absl::StrCat("unknown flags 0x", absl::Hex(open.flags), " in OpenSession");
     return false;
@@ -199,6 +226,7 @@ void Admission::Close(uint64_t id, const std::string& violation) {
          {"suppressed", log_limiter_.TakeSuppressed()}});
   }
   workers_->EndOwnedBy(id, "its client is gone");
+  resources_->EndOwnedBy(id);
 }
 
 }  // namespace sluice

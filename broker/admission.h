@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Local clients' connections: Hello -> decision -> Welcome, then OpenSession -> SessionOpened as
-// often as the policy allows. Identity comes from the kernel. Anything malformed closes the
-// connection with one log line; nothing that a client sends reaches further than this file and its
-// log lines.
+// often as the policy allows, and OpenResources -> ResourcesOpened once. Identity comes from the
+// kernel. Anything malformed closes the connection with one log line; nothing that a client sends
+// reaches further than this file and its log lines.
 //
 //   accept --> [new] --Hello--> [waiting for the snapshot] --> [welcome] --OpenSession--> [welcome]
 //                |                                                |
@@ -25,6 +25,7 @@
 #include "broker/os/peer_identity.h"
 #include "broker/os/scoped_handle.h"
 #include "broker/policy.h"
+#include "broker/resource_hub.h"
 #include "broker/session_opener.h"
 #include "broker/workers.h"
 
@@ -32,8 +33,9 @@ namespace sluice {
 
 class Admission {
  public:
-  Admission(EventLoop* loop, Policy* policy, Workers* workers, SessionOpener* opener)
-      : loop_(loop), policy_(policy), workers_(workers), opener_(opener) {}
+  Admission(EventLoop* loop, Policy* policy, Workers* workers, SessionOpener* opener,
+            ResourceHub* resources)
+      : loop_(loop), policy_(policy), workers_(workers), opener_(opener), resources_(resources) {}
   ~Admission();
 
   void Listen(UniqueFd listener);
@@ -69,6 +71,8 @@ class Admission {
   void OnReadable(uint64_t id);
   // False: the connection is to be closed, `*why` says why.
   bool HandleMessage(Connection* connection, const void* packet, size_t size, std::string* why);
+  bool HandleOpenSession(Connection* connection, const OpenSession& open, std::string* why);
+  bool HandleOpenResources(Connection* connection, std::string* why);
   bool HandleHello(Connection* connection, const Hello& hello, std::string* why);
   bool SendWelcomeTo(Connection* connection, std::string* why);
   void Close(uint64_t id, const std::string& violation);
@@ -77,6 +81,7 @@ class Admission {
   Policy* const policy_;
   Workers* const workers_;
   SessionOpener* const opener_;
+  ResourceHub* const resources_;
 
   UniqueFd listener_;
   EventLoop::WatchId listener_watch_ = 0;

@@ -33,6 +33,16 @@ bool IsOurKindOfListener(int fd) {
          ::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &length) == 0 && listening == 1;
 }
 
+// The user of the processes that serve everybody: not a tenant's own.
+template <typename Launcher>
+const std::optional<UserIdentity>& ServiceUser(const Launcher& launcher) {
+  if constexpr (requires { launcher.users(); }) {
+    return launcher.users().service();
+  } else {
+    return launcher.user();
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Broker>> Broker::Create(Config config, ConfigLoader reload) {
@@ -61,9 +71,11 @@ Broker::Broker(Config config, ConfigLoader reload, InstanceLock lock,
       workers_(loop_.get(), &policy_, [this] { OnSessionEnded(); }),
       probe_(loop_.get()),
       opener_(&policy_, &workers_, &probe_),
-      admission_(loop_.get(), &policy_, &workers_, &opener_) {
+      resources_(loop_.get()),
+      admission_(loop_.get(), &policy_, &workers_, &opener_, &resources_) {
   workers_.Configure(config_, launcher_.get());
   opener_.Configure(config_.limits);
+  resources_.Configure(config_.resources, ServiceUser(*launcher_));
 }
 
 Broker::~Broker() {
@@ -72,6 +84,7 @@ Broker::~Broker() {
     stopped_ = true;  // Admin requests that wait for the loop give up.
   }
   admin_.reset();
+  resource_server_.reset();
   gateways_.clear();
   admission_.Stop();
   probe_.Cancel();
@@ -83,6 +96,10 @@ absl::Status Broker::Start() {
   if (absl::Status watched = WatchSignals(); !watched.ok()) return watched;
   absl::StatusOr<UniqueFd> listener = TakeOrOpenListener();
   if (!listener.ok()) return listener.status();
+  absl::StatusOr<std::unique_ptr<ResourceServer>> resources =
+      ResourceServer::Start(loop_.get(), &resources_);
+  if (!resources.ok()) return resources.status();
+  resource_server_ = *std::move(resources);
   absl::StatusOr<std::unique_ptr<AdminServer>> admin =
       AdminServer::Start(config_.admin_socket, this);
   if (!admin.ok()) return admin.status();
@@ -156,6 +173,7 @@ void Broker::OnTerminate() {
 void Broker::BeginDrain(int64_t timeout_ms) {
   if (!opener_.draining()) {
     opener_.StartDraining();
+    resources_.StartDraining();
     Log(LogLevel::kInfo, "broker", "draining: no new sessions",
         {{"sessions", workers_.count()}, {"timeout_ms", timeout_ms}});
     TellServiceManager(
@@ -208,6 +226,7 @@ void Broker::Reload() {
   policy_.Update(config_);
   workers_.Configure(config_, launcher_.get());
   opener_.Configure(config_.limits);
+  resources_.Configure(config_.resources, ServiceUser(*launcher_));
   StartProbe();
 }
 
@@ -280,6 +299,14 @@ absl::StatusOr<std::vector<SessionInfo>> Broker::ListSessions() {
   if (absl::Status ran = RunOnLoop([this] { workers_.RequestStats(); }); !ran.ok()) return ran;
   workers_.WaitForStats(kStatsTimeout);
   return workers_.List();
+}
+
+absl::StatusOr<std::vector<ResourceInfo>> Broker::ListResources() {
+  std::vector<ResourceInfo> list;
+  if (absl::Status ran = RunOnLoop([&] { list = resources_.registry().List(); }); !ran.ok()) {
+    return ran;
+  }
+  return list;
 }
 
 Probe::Summary Broker::GetSnapshot() { return probe_.Copy(); }

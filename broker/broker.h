@@ -9,7 +9,7 @@
 //   drain  SIGTERM, SIGINT or Drain: no new sessions; when the last has ended, or the drain timeout
 //   is
 //          over and the workers are ended: stop. A second SIGTERM ends the workers at once.
-//   stop   admin -> gateways -> connections -> sockets and lock removed
+//   stop   admin -> resources -> gateways -> connections -> sockets and lock removed
 //
 // A broker that is killed leaves its workers alone: running sessions go on.
 //
@@ -36,6 +36,8 @@
 #include "broker/instance.h"
 #include "broker/policy.h"
 #include "broker/probe.h"
+#include "broker/resource_hub.h"
+#include "broker/resource_service.h"
 #include "broker/session_opener.h"
 #include "broker/worker_launcher.h"
 #include "broker/workers.h"
@@ -55,6 +57,7 @@ class Broker final : public BrokerControl {
   // BrokerControl. Thread-safe.
   absl::StatusOr<BrokerStatus> GetStatus() override;
   absl::StatusOr<std::vector<SessionInfo>> ListSessions() override;
+  absl::StatusOr<std::vector<ResourceInfo>> ListResources() override;
   Probe::Summary GetSnapshot() override;
   absl::Status KillSession(uint64_t id, const std::string& reason) override;
   absl::StatusOr<uint64_t> Drain(int64_t timeout_ms) override;
@@ -92,8 +95,10 @@ class Broker final : public BrokerControl {
   Workers workers_;
   Probe probe_;
   SessionOpener opener_;
+  ResourceHub resources_;
   Admission admission_;
   std::vector<std::unique_ptr<GatewayLink>> gateways_;
+  std::unique_ptr<ResourceServer> resource_server_;
   std::unique_ptr<AdminServer> admin_;
   UniqueFd signals_;
   EventLoop::WatchId signal_watch_ = 0;

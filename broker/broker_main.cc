@@ -39,7 +39,8 @@ constexpr char kFooter[] =
     "Without --config, /etc/sluice/sluiced.toml is read if it exists; flags win over the file.\n"
     "Signals: SIGTERM drains (no new sessions, running ones may end), a second SIGTERM stops at\n"
     "once, SIGHUP reads the file again and looks for devices anew.\n"
-    "`sluiced --worker ...` and `sluiced --gateway ...` run sluice-worker and sluice-gateway.\n"
+    "`sluiced --worker`, `--gateway` and `--allocator` run sluice-worker, -gateway and "
+    "-allocator.\n"
     "Exit codes: 0 stopped as told, or the configuration is fine; 1 could not start or run;\n"
     "2 wrong flag or configuration; 3 another daemon serves this socket.";
 
@@ -207,8 +208,8 @@ int Serve(const Flags& flags) {
   return kExitOk;
 }
 
-// `sluiced --worker ARGS` and `sluiced --gateway ARGS` become the helper programs, which carry what
-// the broker must not: drivers, and TLS.
+// `sluiced --worker ARGS`, `--gateway ARGS` and `--allocator ARGS` become the helper programs,
+// which carry what the broker must not: drivers, and TLS.
 int RunHelper(const char* name, char** argv) {
   const absl::StatusOr<std::string> path = FindHelperExecutable(name);
   if (!path.ok()) {
@@ -225,6 +226,9 @@ int Main(int argc, char** argv) {
   EnsureStandardDescriptors();
   if (argc > 1 && std::strcmp(argv[1], "--worker") == 0) return RunHelper("sluice-worker", argv);
   if (argc > 1 && std::strcmp(argv[1], "--gateway") == 0) return RunHelper("sluice-gateway", argv);
+  if (argc > 1 && std::strcmp(argv[1], "--allocator") == 0) {
+    return RunHelper("sluice-allocator", argv);
+  }
   CLI::App app("Sluice's daemon: shares this machine's OpenCL devices with other processes.",
                "sluiced");
   Flags flags;

@@ -44,16 +44,24 @@ absl::StatusOr<std::unique_ptr<EventLoop>> EventLoop::Create() {
 }
 
 EventLoop::WatchId EventLoop::Watch(int fd, Task on_readable) {
+  return WatchFor(EPOLLIN, fd, std::move(on_readable));
+}
+
+EventLoop::WatchId EventLoop::WatchHangUp(int fd, Task on_hang_up) {
+  return WatchFor(EPOLLRDHUP, fd, std::move(on_hang_up));
+}
+
+EventLoop::WatchId EventLoop::WatchFor(uint32_t epoll_events, int fd, Task task) {
   const WatchId id = next_id_++;
   epoll_event event = {};
-  event.events = EPOLLIN;
+  event.events = epoll_events;
   event.data.u64 = id;  // An id, not a pointer: an event may be stale by the time it is handled.
   if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
     Log(LogLevel::kError, "broker", "cannot watch a descriptor",
         {{"reason", std::strerror(errno)}});
     return 0;
   }
-  watches_[id] = {fd, std::make_shared<Task>(std::move(on_readable))};
+  watches_[id] = {fd, std::make_shared<Task>(std::move(task))};
   return id;
 }
 

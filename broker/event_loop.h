@@ -33,6 +33,8 @@ class EventLoop {
   // Calls `on_readable` whenever `fd` can be read or is at its end, until Unwatch. The descriptor
   // stays the caller's and must be unwatched before it is closed. 0 if the kernel refuses (logged).
   WatchId Watch(int fd, Task on_readable);
+  // The same for a stream whose other end hangs up; what there is to read stays unread.
+  WatchId WatchHangUp(int fd, Task on_hang_up);
   void Unwatch(WatchId* id);  // Sets it to 0; does nothing if it is 0.
 
   // Calls `task` once, `delay_ms` from now.
@@ -52,6 +54,7 @@ class EventLoop {
 
   EventLoop(UniqueFd epoll, UniqueFd wake) : epoll_(std::move(epoll)), wake_(std::move(wake)) {}
 
+  WatchId WatchFor(uint32_t epoll_events, int fd, Task task);
   int MillisecondsToNextTimer() const;
   void RunDueTimers();
   void RunPosted() ABSL_LOCKS_EXCLUDED(mutex_);

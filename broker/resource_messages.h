@@ -58,8 +58,10 @@ struct ResourceHandle {
   uint32_t descriptor_count;
   uint32_t int_count;
   int32_t ints[kMaxGrallocInts];  // Of a gralloc handle: GrallocInts.
+  uint64_t allocation_bytes;      // Of an opaque handle: the size that an importer names.
+  uint8_t device_uuid[16];        // Of an opaque handle: whose it is.
 };
-static_assert(sizeof(ResourceHandle) == 112 && offsetof(ResourceHandle, backing) == 32);
+static_assert(sizeof(ResourceHandle) == 136 && offsetof(ResourceHandle, backing) == 32);
 
 // client -> broker on the handle channel, with one descriptor: memory for the Import call that
 // names the token. At most kMaxOffers wait for theirs.
@@ -106,8 +108,10 @@ struct MemoryAllocated {
   uint64_t request_id;
   int32_t status;  // 0, or an errno value: EOPNOTSUPP (no such backing here), ENOMEM, ...
   uint32_t descriptor_count;
-  char message[128];  // Why not, for a person.
+  uint64_t allocation_bytes;
+  uint8_t device_uuid[16];
+  char message[200];  // Why not, for a person.
 };
-static_assert(sizeof(MemoryAllocated) == 152);
+static_assert(sizeof(MemoryAllocated) == 248);
 
 }  // namespace sluice

@@ -18,6 +18,24 @@ absl::Status OverLimit(const std::string& whose, const char* what, uint64_t limi
 
 }  // namespace
 
+const char* BackingName(ResourceBacking backing) {
+  switch (backing) {
+    case ResourceBacking::kAny:
+      break;
+    case ResourceBacking::kMemfd:
+      return "memfd";
+    case ResourceBacking::kDmaBuf:
+      return "dmabuf";
+    case ResourceBacking::kVulkan:
+      return "vulkan";
+    case ResourceBacking::kGralloc:
+      return "gralloc";
+    case ResourceBacking::kImported:
+      return "imported";
+  }
+  return "unknown";
+}
+
 // --- quotas -------------------------------------------------------------------------------------
 
 absl::Status ResourceRegistry::Reserve(const std::string& identity, uint64_t size_bytes) {
@@ -142,7 +160,18 @@ ResourceStateView ResourceRegistry::StateOf(const Resource& resource) const {
 
 // --- taking turns -------------------------------------------------------------------------------
 
-absl::Status ResourceRegistry::MayAcquire(uint64_t connection) const {
+uint64_t ResourceRegistry::FindTicket(uint64_t connection, uint64_t hold_id_untrusted) const {
+  const auto client = clients_.find(connection);
+  if (client == clients_.end()) return 0;
+  const auto ticket = client->second.tickets.find(hold_id_untrusted);
+  return ticket == client->second.tickets.end() ? 0 : ticket->second;
+}
+
+absl::Status ResourceRegistry::MayAcquire(uint64_t connection, uint64_t hold_id_untrusted) const {
+  if (hold_id_untrusted == 0) return absl::InvalidArgumentError("a hold's id is not 0");
+  if (FindTicket(connection, hold_id_untrusted) != 0) {
+    return absl::AlreadyExistsError("this connection holds something, or waits, under that id");
+  }
   const auto client = clients_.find(connection);
   if (client == clients_.end() ||
       client->second.tickets.size() < limits_.max_acquires_per_connection) {
@@ -152,25 +181,22 @@ absl::Status ResourceRegistry::MayAcquire(uint64_t connection) const {
                    limits_.max_acquires_per_connection, "max_acquires_per_connection");
 }
 
-uint64_t ResourceRegistry::Acquire(uint64_t connection, const std::string& capability_untrusted,
-                                   ResourceAccess access, int64_t now_ms, uint64_t timeout_ms,
-                                   AcquireDone done) {
-  const absl::Status allowed = MayAcquire(connection);
+void ResourceRegistry::Acquire(uint64_t connection, uint64_t hold_id_untrusted,
+                               const std::string& capability_untrusted, ResourceAccess access,
+                               int64_t now_ms, uint64_t timeout_ms, AcquireDone done) {
+  const absl::Status allowed = MayAcquire(connection, hold_id_untrusted);
   const absl::StatusOr<ResourceView> view = allowed.ok()
                                                 ? Open(connection, capability_untrusted, access)
                                                 : absl::StatusOr<ResourceView>(allowed);
-  if (!view.ok()) {
-    done(view.status());
-    return 0;
-  }
+  if (!view.ok()) return done(view.status());
   Resource& resource = resources_[view->id];
   const uint64_t ticket = next_id_++;
   const int64_t deadline_ms =
       now_ms + static_cast<int64_t>(std::min(timeout_ms, limits_.max_wait_ms));
-  tickets_[ticket] = {view->id, connection, deadline_ms, std::move(done)};
+  tickets_[ticket] = {view->id, connection, hold_id_untrusted, deadline_ms, std::move(done)};
   deadlines_.insert({deadline_ms, ticket});
   resource.tickets.insert(ticket);
-  clients_[connection].tickets.insert(ticket);
+  clients_[connection].tickets[hold_id_untrusted] = ticket;
   Calls calls;
   resource.turns.Request(ticket, access);
   HandOut(view->id, &calls);
@@ -179,7 +205,6 @@ uint64_t ResourceRegistry::Acquire(uint64_t connection, const std::string& capab
               absl::DeadlineExceededError("it is held by another"), &calls);
   }
   Run(calls);
-  return ticket;
 }
 
 void ResourceRegistry::HandOut(uint64_t resource_id, Calls* calls) {
@@ -187,7 +212,7 @@ void ResourceRegistry::HandOut(uint64_t resource_id, Calls* calls) {
   for (const uint64_t id : resource.turns.TakeGranted()) {
     Ticket& ticket = tickets_[id];
     deadlines_.erase({ticket.deadline_ms, id});
-    const ResourceGrant grant = {id, resource.turns.indeterminate(), resource.turns.generation()};
+    const ResourceGrant grant = {resource.turns.indeterminate(), resource.turns.generation()};
     calls->push_back([done = std::exchange(ticket.done, nullptr), grant] { done(grant); });
   }
   for (const uint64_t id : resource.watches) {
@@ -203,7 +228,7 @@ void ResourceRegistry::EndTicket(uint64_t id, ResourceTurns::Contents contents, 
   tickets_.erase(found);
   deadlines_.erase({ticket.deadline_ms, id});
   if (ticket.done) calls->push_back([done = ticket.done, told] { done(told); });
-  clients_[ticket.connection].tickets.erase(id);
+  clients_[ticket.connection].tickets.erase(ticket.hold_id);
   DropClientIfIdle(ticket.connection);
   Resource& resource = resources_[ticket.resource_id];
   resource.tickets.erase(id);
@@ -212,9 +237,9 @@ void ResourceRegistry::EndTicket(uint64_t id, ResourceTurns::Contents contents, 
   ForgetIfUnheld(ticket.resource_id);
 }
 
-void ResourceRegistry::Cancel(uint64_t connection, uint64_t ticket) {
-  const auto found = tickets_.find(ticket);
-  if (found == tickets_.end() || found->second.connection != connection) return;
+void ResourceRegistry::Cancel(uint64_t connection, uint64_t hold_id) {
+  const uint64_t ticket = FindTicket(connection, hold_id);
+  if (ticket == 0 || !tickets_[ticket].done) return;
   Calls calls;
   EndTicket(ticket, ResourceTurns::Contents::kUntouched, absl::CancelledError("cancelled"), &calls);
   Run(calls);
@@ -222,16 +247,16 @@ void ResourceRegistry::Cancel(uint64_t connection, uint64_t ticket) {
 
 absl::StatusOr<uint64_t> ResourceRegistry::Release(uint64_t connection, uint64_t hold_id_untrusted,
                                                    ResourceTurns::Contents contents) {
-  const auto found = tickets_.find(hold_id_untrusted);
-  if (found == tickets_.end() || found->second.connection != connection || found->second.done) {
+  const uint64_t ticket = FindTicket(connection, hold_id_untrusted);
+  if (ticket == 0 || tickets_[ticket].done) {
     return absl::NotFoundError("this connection holds nothing under that id");
   }
-  const uint64_t resource_id = found->second.resource_id;
+  const uint64_t resource_id = tickets_[ticket].resource_id;
   ResourceTurns& turns = resources_[resource_id].turns;
   const bool counts = turns.has_writer() && contents != ResourceTurns::Contents::kUntouched;
   const uint64_t generation = turns.generation() + (counts ? 1 : 0);
   Calls calls;
-  EndTicket(hold_id_untrusted, contents, absl::OkStatus(), &calls);
+  EndTicket(ticket, contents, absl::OkStatus(), &calls);
   Run(calls);
   return generation;
 }
@@ -289,10 +314,10 @@ void ResourceRegistry::ConnectionEnded(uint64_t connection, int64_t now_ms) {
   Calls calls;
   const absl::Status told = absl::UnavailableError("the connection has ended");
   // Waits first, so that no hold of the dead is granted on the way.
-  for (const uint64_t ticket : client.tickets) {
+  for (const auto& [hold_id, ticket] : client.tickets) {
     if (tickets_[ticket].done) EndTicket(ticket, ResourceTurns::Contents::kUntouched, told, &calls);
   }
-  for (const uint64_t ticket : client.tickets) {
+  for (const auto& [hold_id, ticket] : client.tickets) {
     if (!tickets_.contains(ticket)) continue;
     EndTicket(ticket, ResourceTurns::Contents::kIndeterminate, told, &calls);
   }

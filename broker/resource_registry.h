@@ -17,6 +17,7 @@
 // after the registry's own state is whole again; they must not call back into it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -30,6 +31,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "broker/config.h"
+#include "broker/os/lent_memory.h"
 #include "broker/os/scoped_handle.h"
 #include "broker/resource_capability.h"
 #include "broker/resource_shape.h"
@@ -47,10 +49,16 @@ enum class ResourceBacking : uint32_t {
   kImported = 5,
 };
 
+// "memfd", "dmabuf", ...
+const char* BackingName(ResourceBacking backing);
+
 // The native handle: what an export duplicates.
 struct ResourceMemory {
+  LentKind kind = LentKind::kMemfd;
   std::vector<UniqueFd> fds;
-  std::vector<int32_t> ints;  // Of a gralloc handle.
+  std::vector<int32_t> ints;      // Of a gralloc handle.
+  uint64_t allocation_bytes = 0;  // Of an opaque one: the size that importers name, and the device.
+  std::array<uint8_t, 16> device_uuid = {};
 };
 
 struct ResourceOptions {
@@ -78,7 +86,6 @@ struct ResourceStateView {
 };
 
 struct ResourceGrant {
-  uint64_t hold_id = 0;
   bool indeterminate = false;
   uint64_t generation = 0;
 };
@@ -130,12 +137,13 @@ class ResourceRegistry {
   ResourceStateView StateOf(uint64_t resource_id) const;
 
   // Calls `done` once: at once, when the turn comes, at `now_ms + timeout_ms`, when the resource or
-  // the connection ends, or after Cancel. Returns the ticket, which is the hold's id if it is
-  // granted.
-  uint64_t Acquire(uint64_t connection, const std::string& capability_untrusted,
-                   ResourceAccess access, int64_t now_ms, uint64_t timeout_ms, AcquireDone done);
-  // The caller has gone: ends the wait, or gives back what was granted and never heard of.
-  void Cancel(uint64_t connection, uint64_t ticket);
+  // the connection ends, or after Cancel. `hold_id` is the client's name for the hold, from the
+  // first moment that it waits: so it can be released by one who never heard of the grant.
+  void Acquire(uint64_t connection, uint64_t hold_id_untrusted,
+               const std::string& capability_untrusted, ResourceAccess access, int64_t now_ms,
+               uint64_t timeout_ms, AcquireDone done);
+  // Ends the wait, if it is one still.
+  void Cancel(uint64_t connection, uint64_t hold_id);
   // The generation afterwards.
   absl::StatusOr<uint64_t> Release(uint64_t connection, uint64_t hold_id_untrusted,
                                    ResourceTurns::Contents contents);
@@ -165,6 +173,7 @@ class ResourceRegistry {
   struct Ticket {
     uint64_t resource_id = 0;
     uint64_t connection = 0;
+    uint64_t hold_id = 0;
     int64_t deadline_ms = 0;
     AcquireDone done;  // Empty once it holds.
   };
@@ -190,13 +199,14 @@ class ResourceRegistry {
   };
   struct Client {  // A connection that has something here.
     std::set<uint64_t> resources;
-    std::set<uint64_t> tickets;
+    std::map<uint64_t, uint64_t> tickets;  // By hold id.
     std::set<uint64_t> watches;
   };
   using Calls = std::vector<std::function<void()>>;
 
   absl::StatusOr<uint64_t> Find(const std::string& capability_untrusted, ResourceAccess access);
-  absl::Status MayAcquire(uint64_t connection) const;
+  absl::Status MayAcquire(uint64_t connection, uint64_t hold_id_untrusted) const;
+  uint64_t FindTicket(uint64_t connection, uint64_t hold_id_untrusted) const;  // 0: none.
   void EndTicket(uint64_t id, ResourceTurns::Contents contents, absl::Status told, Calls* calls);
   void HandOut(uint64_t resource_id, Calls* calls);  // Grants, and tells the watchers.
   void EndWatch(uint64_t id, Calls* calls);
@@ -216,7 +226,7 @@ class ResourceRegistry {
   std::map<uint64_t, Watcher> watches_;
   std::set<std::pair<int64_t, uint64_t>> deadlines_;  // Of waiting tickets.
   std::set<std::pair<int64_t, uint64_t>> lingering_;
-  uint64_t next_id_ = 1;  // Of tickets and watches: good on their own connection only.
+  uint64_t next_id_ = 1;  // Of tickets and watches.
 };
 
 }  // namespace sluice

@@ -10,12 +10,13 @@
 #include "broker/base/log.h"
 #include "broker/broker_messages.h"
 #include "broker/os/local_socket.h"
+#include "broker/resource_messages.h"
 
 namespace sluice {
 namespace {
 
 // What a peer may rely on. A name is added when a message or a flag is, and never changes meaning.
-constexpr const char* kFeatures[] = {"sync"};
+constexpr const char* kFeatures[] = {"sync", kResourcesFeature};
 
 absl::Status SendRefusal(int socket, uint64_t request_id, const Refusal& refusal) {
   auto answer = MakeMessage<SessionOpened>();

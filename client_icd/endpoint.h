@@ -8,27 +8,17 @@
 
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "client_icd/broker_connection.h"
+#include "client_icd/endpoint_address.h"
 #include "client_icd/platform.h"
 #include "client_icd/session.h"
 
 namespace sluice {
-
-// One entry of SLUICE_ENDPOINT.
-struct EndpointAddress {
-  enum class Kind { kLocal, kRemote };
-  Kind kind;
-  std::string target;  // The socket's path; or HOST:PORT, dns:///NAME:PORT.
-};
-// An error names the entry and what is allowed. An empty text is the default (a socket of the user,
-// else of the system).
-absl::StatusOr<std::vector<EndpointAddress>> ParseEndpoints(std::string_view text);
 
 class Endpoint {
  public:

@@ -52,13 +52,14 @@ absl::StatusOr<size_t> SizeOf(int fd) {
 
 }  // namespace
 
-absl::StatusOr<UniqueFd> CreateSharedMemory(const char* name, size_t size_bytes) {
+absl::StatusOr<UniqueFd> CreateSharedMemory(const char* name, size_t size_bytes, Sealing sealing) {
   absl::StatusOr<UniqueFd> fd = CreateMemfd(name);
   if (!fd.ok()) return fd.status();
   if (::ftruncate(fd->get(), static_cast<off_t>(size_bytes)) != 0) {
     return ErrnoStatus(errno, absl::StrCat("shared memory of ", size_bytes, " bytes"));
   }
-  if (::fcntl(fd->get(), F_ADD_SEALS, kSizeSeals) != 0) {
+  const int seals = sealing == Sealing::kFinal ? kSizeSeals : kSizeSeals & ~F_SEAL_SEAL;
+  if (::fcntl(fd->get(), F_ADD_SEALS, seals) != 0) {
     return ErrnoStatus(errno, "sealing shared memory");
   }
   return fd;

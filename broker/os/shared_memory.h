@@ -18,8 +18,12 @@
 
 namespace sluice {
 
-// Zero-filled, close-on-exec, sealed against shrinking, growing and further sealing.
-absl::StatusOr<UniqueFd> CreateSharedMemory(const char* name, size_t size_bytes);
+// Whether seals can be added later.
+enum class Sealing { kFinal, kMore };
+
+// Zero-filled, close-on-exec, sealed against shrinking, growing and (kFinal) further sealing.
+absl::StatusOr<UniqueFd> CreateSharedMemory(const char* name, size_t size_bytes,
+                                            Sealing sealing = Sealing::kFinal);
 
 // OK if `fd` carries those seals and has exactly `expected_size_bytes`.
 absl::Status VerifySharedMemory(int fd, size_t expected_size_bytes);

@@ -17,6 +17,7 @@ constexpr uint64_t kCarol = 13;
 
 // What one Acquire was told, if anything yet.
 struct Answer {
+  uint64_t hold_id = 0;
   int calls = 0;
   absl::StatusOr<ResourceGrant> result = absl::UnknownError("not called");
 };
@@ -53,22 +54,23 @@ class ResourceRegistryTest : public testing::Test {
   std::shared_ptr<Answer> Acquire(uint64_t connection, const Capability& capability,
                                   ResourceAccess access, uint64_t timeout_ms = 1'000) {
     auto answer = std::make_shared<Answer>();
-    last_ticket_ = registry_.Acquire(connection, capability.Encode(), access, now_ms_, timeout_ms,
-                                     [answer](absl::StatusOr<ResourceGrant> result) {
-                                       ++answer->calls;
-                                       answer->result = std::move(result);
-                                     });
+    answer->hold_id = next_hold_++;
+    registry_.Acquire(connection, answer->hold_id, capability.Encode(), access, now_ms_, timeout_ms,
+                      [answer](absl::StatusOr<ResourceGrant> result) {
+                        ++answer->calls;
+                        answer->result = std::move(result);
+                      });
     return answer;
   }
 
   absl::Status Release(uint64_t connection, const Answer& answer,
                        ResourceTurns::Contents contents = ResourceTurns::Contents::kWritten) {
-    return registry_.Release(connection, answer.result->hold_id, contents).status();
+    return registry_.Release(connection, answer.hold_id, contents).status();
   }
 
   ResourceRegistry registry_;
   int64_t now_ms_ = 1'000'000;
-  uint64_t last_ticket_ = 0;
+  uint64_t next_hold_ = 1;
 };
 
 // Each capability opens what it is for: reading does not write, writing also reads.
@@ -156,17 +158,41 @@ TEST_F(ResourceRegistryTest, DeathOfOthersSpoilsNothing) {
   EXPECT_FALSE(waiter->result->indeterminate);
 }
 
-// What was granted to a caller that has gone is given back as it was found.
-TEST_F(ResourceRegistryTest, CancelGivesBackUntouched) {
+// A wait that is cancelled ends; a grant that came before stays, and is released by its name even
+// by one who never heard of it.
+TEST_F(ResourceRegistryTest, CancelEndsWaitsOnly) {
   const CreatedResource made = Make(kAlice);
-  const auto spoiler = Acquire(kBob, made.write, ResourceAccess::kWrite);
-  EXPECT_TRUE(Release(kBob, *spoiler, ResourceTurns::Contents::kIndeterminate).ok());
-  Acquire(kAlice, made.write, ResourceAccess::kWrite);
-  registry_.Cancel(kBob, last_ticket_);  // Not his: nothing happens.
+  const auto hold = Acquire(kAlice, made.write, ResourceAccess::kWrite);
+  const auto wait = Acquire(kBob, made.write, ResourceAccess::kWrite);
+  registry_.Cancel(kAlice, wait->hold_id);  // Not hers: nothing happens.
+  EXPECT_EQ(wait->calls, 0);
+  registry_.Cancel(kBob, wait->hold_id);
+  EXPECT_TRUE(absl::IsCancelled(wait->result.status()));
+  EXPECT_TRUE(absl::IsNotFound(Release(kBob, *wait)));
+  registry_.Cancel(kAlice, hold->hold_id);
   EXPECT_TRUE(registry_.StateOf(made.id).writer);
-  registry_.Cancel(kAlice, last_ticket_);
-  EXPECT_FALSE(registry_.StateOf(made.id).writer);
-  EXPECT_TRUE(registry_.StateOf(made.id).indeterminate);
+  EXPECT_TRUE(Release(kAlice, *hold).ok());
+}
+
+// A connection names its holds itself: one name for one hold at a time, and never 0.
+TEST_F(ResourceRegistryTest, HoldNamesAreTheConnections) {
+  const CreatedResource made = Make(kAlice);
+  const auto acquire = [&](uint64_t connection, uint64_t hold_id) {
+    absl::Status status = absl::UnknownError("not called");
+    registry_.Acquire(connection, hold_id, made.read.Encode(), ResourceAccess::kRead, now_ms_, 0,
+                      [&](absl::StatusOr<ResourceGrant> result) { status = result.status(); });
+    return status;
+  };
+  EXPECT_TRUE(absl::IsInvalidArgument(acquire(kAlice, 0)));
+  EXPECT_TRUE(acquire(kAlice, 7).ok());
+  EXPECT_TRUE(absl::IsAlreadyExists(acquire(kAlice, 7)));
+  EXPECT_TRUE(acquire(kBob, 7).ok());
+  const auto release = [&](uint64_t connection) {
+    return registry_.Release(connection, 7, ResourceTurns::Contents::kWritten).status();
+  };
+  EXPECT_TRUE(release(kAlice).ok());
+  EXPECT_TRUE(absl::IsNotFound(release(kAlice)));
+  EXPECT_TRUE(release(kBob).ok());
 }
 
 // Holds are good on their own connection only, and once.
@@ -175,13 +201,13 @@ TEST_F(ResourceRegistryTest, HoldIdsCannotBeForged) {
   const auto hold = Acquire(kAlice, made.write, ResourceAccess::kWrite);
   EXPECT_TRUE(absl::IsNotFound(Release(kBob, *hold)));
   for (uint64_t id = 0; id < 100; ++id) {
-    if (id == hold->result->hold_id) continue;
+    if (id == hold->hold_id) continue;
     EXPECT_TRUE(absl::IsNotFound(
         registry_.Release(kAlice, id, ResourceTurns::Contents::kWritten).status()));
   }
   const auto waiting = Acquire(kBob, made.read, ResourceAccess::kRead);
   EXPECT_TRUE(absl::IsNotFound(
-      registry_.Release(kBob, last_ticket_, ResourceTurns::Contents::kWritten).status()));
+      registry_.Release(kBob, waiting->hold_id, ResourceTurns::Contents::kWritten).status()));
   EXPECT_TRUE(Release(kAlice, *hold).ok());
   EXPECT_TRUE(absl::IsNotFound(Release(kAlice, *hold)));
   EXPECT_TRUE(waiting->result.ok());

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// sluice-allocator: makes memory for the broker, one request after the other, on descriptor 3. It
+// may load graphics drivers, which the broker must not. Ends at end of file there: with the broker,
+// or when the broker has had enough of it.
+
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "broker/allocator/memory_maker.h"
+#include "broker/base/log.h"
+#include "broker/os/local_socket.h"
+#include "broker/resource_messages.h"
+
+namespace sluice {
+namespace {
+
+constexpr int kSocketFd = 3;
+
+int ErrnoOf(const absl::Status& status) {
+  if (absl::IsUnimplemented(status) || absl::IsNotFound(status)) return EOPNOTSUPP;
+  if (absl::IsInvalidArgument(status)) return EINVAL;
+  return ENOMEM;
+}
+
+absl::Status Answer(MemoryMaker* maker, const AllocateMemory& request) {
+  auto answer = MakeMessage<MemoryAllocated>();
+  answer.request_id = request.request_id;
+  const absl::StatusOr<MadeMemory> memory =
+      maker->Make(static_cast<ResourceBacking>(request.backing), request.size_bytes);
+  std::vector<int> fds;
+  if (memory.ok()) {
+    for (const UniqueFd& fd : memory->fds) fds.push_back(fd.get());
+    answer.descriptor_count = static_cast<uint32_t>(fds.size());
+    answer.allocation_bytes = memory->allocation_bytes;
+    std::memcpy(answer.device_uuid, memory->device_uuid.data(), sizeof(answer.device_uuid));
+  } else {
+    answer.status = ErrnoOf(memory.status());
+    SetString(answer.message, std::string(memory.status().message()));
+  }
+  return SendMessage(kSocketFd, &answer, sizeof(answer), fds.data(), static_cast<int>(fds.size()));
+}
+
+int Main(int argc, char** argv) {
+  constexpr std::string_view kLevelFlag = "--log-level=";
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    if (!argument.starts_with(kLevelFlag)) continue;
+    if (const auto level = ParseLogLevel(argument.substr(kLevelFlag.size()))) SetLogLevel(*level);
+  }
+  MemoryMaker maker;
+  while (true) {
+    char packet[kMaxBrokerMessageBytes];
+    const absl::StatusOr<size_t> size =
+        ReceiveMessage(kSocketFd, packet, sizeof(packet), nullptr, 0);
+    if (size.ok() && *size == 0) return 0;
+    AllocateMemory request = {};
+    absl::Status done = size.status();
+    if (done.ok() && !ParseMessage(packet, *size, &request)) {
+      done = absl::InvalidArgumentError("a message that is no AllocateMemory");
+    }
+    if (done.ok()) done = Answer(&maker, request);
+    if (done.ok()) continue;
+    Log(LogLevel::kError, "allocator", "ending", {{"reason", done.ToString()}});
+    return 1;
+  }
+}
+
+}  // namespace
+}  // namespace sluice
+
+int main(int argc, char** argv) { return sluice::Main(argc, argv); }

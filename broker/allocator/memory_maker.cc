@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/allocator/memory_maker.h"
+
+#include <fcntl.h>
+#include <linux/dma-heap.h>
+#include <linux/udmabuf.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "broker/os/lent_memory.h"
+#include "proto/status_macros.h"
+
+namespace sluice {
+namespace {
+
+constexpr char kMemoryName[] = "sluice-resource";
+// Of the kernel's own memory, cached; "linux,cma" and vendors' heaps are small and special.
+constexpr char kSystemHeap[] = "/dev/dma_heap/system";
+constexpr char kUdmabuf[] = "/dev/udmabuf";
+
+absl::StatusOr<MadeMemory> Only(absl::StatusOr<UniqueFd> fd, uint64_t size_bytes) {
+  if (!fd.ok()) return fd.status();
+  MadeMemory memory;
+  memory.fds.push_back(*std::move(fd));
+  memory.allocation_bytes = size_bytes;
+  return memory;
+}
+
+uint64_t WholePages(uint64_t size_bytes) {
+  const uint64_t page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  return (size_bytes + page - 1) / page * page;
+}
+
+// A heap's memory is zeroed by the kernel, and holds the caller's pages at once.
+absl::StatusOr<UniqueFd> FromHeap(int heap, uint64_t size_bytes) {
+  dma_heap_allocation_data data = {};
+  data.len = WholePages(size_bytes);
+  data.fd_flags = O_RDWR | O_CLOEXEC;
+  if (::ioctl(heap, DMA_HEAP_IOCTL_ALLOC, &data) != 0) {
+    return absl::ErrnoToStatus(errno, absl::StrCat("allocating from ", kSystemHeap));
+  }
+  return UniqueFd(static_cast<int>(data.fd));
+}
+
+// A dma-buf whose pages are a memfd's: fixed in size, zero.
+absl::StatusOr<UniqueFd> FromUdmabuf(int device, uint64_t size_bytes) {
+  ASSIGN_OR_RETURN(const UniqueFd pages, CreateLentMemory(kMemoryName, WholePages(size_bytes)));
+  udmabuf_create request = {};
+  request.memfd = static_cast<uint32_t>(pages.get());
+  request.flags = UDMABUF_FLAGS_CLOEXEC;
+  request.size = WholePages(size_bytes);
+  const int fd = ::ioctl(device, UDMABUF_CREATE, &request);
+  if (fd < 0) return absl::ErrnoToStatus(errno, "creating a udmabuf");
+  return UniqueFd(fd);
+}
+
+absl::StatusOr<MadeMemory> MakeDmaBuf(uint64_t size_bytes) {
+  const UniqueFd heap(::open(kSystemHeap, O_RDONLY | O_CLOEXEC));
+  if (heap.valid()) return Only(FromHeap(heap.get(), size_bytes), WholePages(size_bytes));
+  const UniqueFd device(::open(kUdmabuf, O_RDWR | O_CLOEXEC));
+  if (device.valid()) return Only(FromUdmabuf(device.get(), size_bytes), WholePages(size_bytes));
+  return absl::UnimplementedError(absl::StrCat("the daemon's host has no dma-bufs: neither ",
+                                               kSystemHeap, " nor ", kUdmabuf,
+                                               " can be opened by its allocator"));
+}
+
+}  // namespace
+
+absl::StatusOr<MadeMemory> MemoryMaker::MakeVulkan(uint64_t size_bytes) {
+  if (!vulkan_.has_value()) vulkan_ = ExternalMemoryDevice::Open(std::nullopt);
+  if (!vulkan_->ok()) {
+    return absl::UnimplementedError(absl::StrCat("the daemon's host has no Vulkan memory: ",
+                                                 std::string(vulkan_->status().message())));
+  }
+  const ExternalMemoryDevice& device = ***vulkan_;
+  ASSIGN_OR_RETURN(const std::unique_ptr<ExternalMemory> made,
+                   device.AllocateBuffer(size_bytes, ExternalHandle::kOpaqueFd));
+  if (made->host() == nullptr) {
+    return absl::UnimplementedError(absl::StrCat(
+        "memory of ", device.name(), " cannot be cleared from the host, so it is not handed out"));
+  }
+  absl::StatusOr<UniqueFd> fd = made->Export();  // Lives on without `made`.
+  absl::StatusOr<MadeMemory> memory = Only(std::move(fd), made->allocation_bytes());
+  if (memory.ok()) memory->device_uuid = device.device_uuid();
+  return memory;
+}
+
+absl::StatusOr<MadeMemory> MemoryMaker::Make(ResourceBacking backing, uint64_t size_bytes) {
+  switch (backing) {
+    case ResourceBacking::kMemfd:
+    case ResourceBacking::kGralloc:
+      return Only(CreateLentMemory(kMemoryName, size_bytes), size_bytes);
+    case ResourceBacking::kDmaBuf:
+      return MakeDmaBuf(size_bytes);
+    case ResourceBacking::kVulkan:
+      return MakeVulkan(size_bytes);
+    case ResourceBacking::kAny:
+    case ResourceBacking::kImported:
+      break;
+  }
+  return absl::UnimplementedError(
+      absl::StrCat("there is no backing ", static_cast<uint32_t>(backing)));
+}
+
+}  // namespace sluice

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/allocator_link.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "broker/base/log.h"
+#include "broker/os/local_socket.h"
+#include "proto/status_macros.h"
+
+namespace sluice {
+namespace {
+
+constexpr int kSocketFd = 3;
+constexpr size_t kMaxPending = 64;
+constexpr int64_t kAnswerTimeoutMs = 10'000;
+constexpr int64_t kRestartPauseMs = 500;  // Against one that ends as soon as it begins.
+constexpr int kMessagesPerWakeUp = 16;
+
+std::vector<std::string> Environment() {
+  std::vector<std::string> environment;
+  for (const char* name : {"PATH", "LANG", "LD_LIBRARY_PATH", "VK_ICD_FILENAMES", "VK_DRIVER_FILES",
+                           "ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "LSAN_OPTIONS"}) {
+    if (const char* value = std::getenv(name)) {
+      environment.push_back(absl::StrCat(name, "=", value));
+    }
+  }
+  return environment;
+}
+
+absl::Status ToStatus(const MemoryAllocated& answer) {
+  const std::string why = answer.message[0] != '\0' ? answer.message : std::strerror(answer.status);
+  if (answer.status == EOPNOTSUPP) return absl::FailedPreconditionError(why);
+  return absl::ResourceExhaustedError(absl::StrCat("the daemon's allocator: ", why));
+}
+
+}  // namespace
+
+absl::Status AllocatorLink::EnsureRunning() {
+  if (process_.valid()) return absl::OkStatus();
+  if (started_ms_ != 0 && MonotonicMs() - started_ms_ < kRestartPauseMs) {
+    return absl::UnavailableError("the daemon's allocator has just ended; try again in a second");
+  }
+  const absl::Status started = Spawn();
+  if (started.ok()) return started;
+  Log(LogLevel::kError, "broker", "cannot start the allocator", {{"reason", started.ToString()}});
+  return absl::UnavailableError("the daemon's allocator cannot be started; its log says why");
+}
+
+absl::Status AllocatorLink::Spawn() {
+  started_ms_ = MonotonicMs();
+  SpawnOptions options;
+  ASSIGN_OR_RETURN(options.path, FindHelperExecutable("sluice-allocator"));
+  options.environment = Environment();
+  options.sandbox.user = user_;
+  options.arguments.push_back(
+      absl::StrCat("--log-level=", std::string(LogLevelName(CurrentLogLevel()))));
+  ASSIGN_OR_RETURN(auto sockets, CreateSocketPair());
+  RETURN_IF_ERROR(SetNonBlocking(sockets.first.get(), true));
+  options.descriptors.emplace_back(sockets.second.get(), kSocketFd);
+  ASSIGN_OR_RETURN(process_, ::sluice::Spawn(options));
+  socket_ = std::move(sockets.first);
+  exit_watch_.Start(&process_, [this](const ExitStatus& status) { OnExit(status); });
+  socket_watch_ = loop_->Watch(socket_.get(), [this] { OnReadable(); });
+  Log(LogLevel::kInfo, "broker", "allocator started", {{"pid", process_.pid()}});
+  return absl::OkStatus();
+}
+
+void AllocatorLink::Allocate(ResourceBacking backing, uint64_t size_bytes, Done done) {
+  absl::Status ready = EnsureRunning();
+  if (ready.ok() && pending_.size() >= kMaxPending) {
+    ready = absl::ResourceExhaustedError("too many allocations at once; try again");
+  }
+  auto request = MakeMessage<AllocateMemory>();
+  request.request_id = next_request_++;
+  request.size_bytes = size_bytes;
+  request.backing = static_cast<uint32_t>(backing);
+  if (ready.ok()) ready = SendMessage(socket_.get(), &request, sizeof(request));
+  if (!ready.ok()) return done(ready);
+  const EventLoop::TimerId timer = loop_->AddTimer(kAnswerTimeoutMs, [this] {
+    pending_.front().timer = 0;  // They are answered in order: the oldest is the one that is late.
+    Kill("it does not answer");
+  });
+  pending_.push_back({request.request_id, std::move(done), timer});
+}
+
+void AllocatorLink::OnReadable() {
+  for (int i = 0; i < kMessagesPerWakeUp && socket_watch_ != 0; ++i) {
+    char packet[kMaxBrokerMessageBytes];
+    std::vector<UniqueFd> fds;
+    const absl::StatusOr<size_t> size =
+        ReceiveMessage(socket_.get(), packet, sizeof(packet), &fds, kMaxResourceDescriptors);
+    if (absl::IsUnavailable(size.status())) return;
+    if (!size.ok()) return Kill(std::string(size.status().message()));
+    if (*size == 0) return loop_->Unwatch(&socket_watch_);  // Its exit follows.
+    MemoryAllocated answer;
+    if (!ParseMessage(packet, *size, &answer) || !IsTerminated(answer.message) ||
+        !HandleAnswer(answer, std::move(fds))) {
+      return Kill("malformed message");
+    }
+  }
+}
+
+bool AllocatorLink::HandleAnswer(const MemoryAllocated& answer, std::vector<UniqueFd> fds) {
+  if (pending_.empty() || pending_.front().request_id != answer.request_id) return false;
+  const bool good = answer.status == 0 && !fds.empty();
+  if (answer.descriptor_count != fds.size() || good != (answer.status == 0)) return false;
+  Pending pending = std::move(pending_.front());
+  pending_.pop_front();
+  loop_->CancelTimer(&pending.timer);
+  if (!good) {
+    pending.done(ToStatus(answer));
+    return true;
+  }
+  AllocatedMemory memory;
+  memory.fds = std::move(fds);
+  memory.allocation_bytes = answer.allocation_bytes;
+  std::memcpy(memory.device_uuid.data(), answer.device_uuid, memory.device_uuid.size());
+  pending.done(std::move(memory));
+  return true;
+}
+
+void AllocatorLink::OnExit(const ExitStatus& status) {
+  loop_->Unwatch(&socket_watch_);
+  socket_.reset();
+  Log(LogLevel::kError, "broker", "allocator ended; the next request starts another",
+      {{"how", status.Describe()}});
+  FailAll(absl::UnavailableError("the daemon's allocator has ended; try again"));
+}
+
+void AllocatorLink::Kill(const std::string& why) {
+  Log(LogLevel::kError, "broker", "ending the allocator", {{"reason", why}});
+  loop_->Unwatch(&socket_watch_);
+  process_.KillGroup();  // OnExit follows.
+}
+
+void AllocatorLink::FailAll(const absl::Status& status) {
+  for (Pending& pending : std::exchange(pending_, {})) {
+    loop_->CancelTimer(&pending.timer);
+    pending.done(status);
+  }
+}
+
+void AllocatorLink::Stop() {
+  exit_watch_.Stop();
+  loop_->Unwatch(&socket_watch_);
+  if (process_.valid()) {
+    process_.KillGroup();
+    process_.WaitAndReap(-1);
+  }
+  FailAll(absl::UnavailableError("the daemon is stopping"));
+}
+
+}  // namespace sluice

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The broker's side of the allocator process, which makes the memory of daemon-owned resources: it
+// may load graphics drivers, so it is unprivileged, apart, and replaceable. Started when memory is
+// first asked for; if it ends, what it was asked fails, and the next request starts another.
+// Memory that it has made lives on in the broker's descriptors.
+//
+// Owner: ResourceHub. Loop thread only. What the allocator sends is checked like any peer's.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "broker/child_watch.h"
+#include "broker/event_loop.h"
+#include "broker/os/process.h"
+#include "broker/os/scoped_handle.h"
+#include "broker/resource_messages.h"
+#include "broker/resource_registry.h"
+
+namespace sluice {
+
+struct AllocatedMemory {
+  std::vector<UniqueFd> fds;
+  uint64_t allocation_bytes = 0;  // What an importer of an opaque handle names as its size.
+  std::array<uint8_t, 16> device_uuid = {};
+};
+
+class AllocatorLink {
+ public:
+  using Done = std::function<void(absl::StatusOr<AllocatedMemory>)>;
+
+  explicit AllocatorLink(EventLoop* loop) : loop_(loop), exit_watch_(loop) {}
+  ~AllocatorLink() { Stop(); }
+
+  // The user that the next allocator runs as.
+  void Configure(std::optional<UserIdentity> user) { user_ = std::move(user); }
+
+  // `done` is called once, possibly before this returns.
+  void Allocate(ResourceBacking backing, uint64_t size_bytes, Done done);
+
+  // Ends the process; whatever waits fails.
+  void Stop();
+
+  bool running() const { return process_.valid(); }
+
+ private:
+  struct Pending {
+    uint64_t request_id;
+    Done done;
+    EventLoop::TimerId timer;
+  };
+
+  absl::Status EnsureRunning();
+  absl::Status Spawn();
+  void OnExit(const ExitStatus& status);
+  void OnReadable();
+  bool HandleAnswer(const MemoryAllocated& answer, std::vector<UniqueFd> fds);
+  void Kill(const std::string& why);
+  void FailAll(const absl::Status& status);
+
+  EventLoop* const loop_;
+  std::optional<UserIdentity> user_;
+  ChildProcess process_;
+  UniqueFd socket_;
+  ChildWatch exit_watch_;
+  EventLoop::WatchId socket_watch_ = 0;
+  int64_t started_ms_ = 0;
+  uint64_t next_request_ = 1;
+  std::deque<Pending> pending_;  // Answered in this order.
+};
+
+}  // namespace sluice

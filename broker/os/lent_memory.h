@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Descriptors of memory that the daemon lends to programs: what may be taken from a stranger, and
+// what is given to one who may write, or only read.
+//
+// The daemon trusts neither side of a resource with the other: nobody may shrink the memory under a
+// peer (so a memfd carries F_SEAL_SHRINK and F_SEAL_GROW; a dma-buf cannot change its size), and a
+// reader's descriptor must stay a reader's. A read-only descriptor of a memfd is not enough for
+// that: whoever may write to the inode can open it again through /proc/self/fd. So the inode
+// belongs to the daemon with mode 0600, and for a reader whom that does not stop (the daemon's own
+// user, root in a container) the memory is sealed with F_SEAL_FUTURE_WRITE: mappings of the writers
+// stay writable, new ones do not come to be.
+//
+// All functions are thread-safe, take no ownership of the descriptors that they look at, and return
+// close-on-exec ones.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "broker/os/scoped_handle.h"
+
+namespace sluice {
+
+enum class LentKind {
+  kMemfd,
+  kDmaBuf,
+  kOpaque,  // A driver's own (Vulkan's opaque descriptors): not ours to look into.
+};
+
+// Zero-filled, of fixed size, sealed against resizing but not yet against writing.
+absl::StatusOr<UniqueFd> CreateLentMemory(const char* name, uint64_t size_bytes);
+
+// What a stranger's descriptor is, if it is memory that may be lent on: a memfd that carries the
+// size seals, or a dma-buf, of at least `size_bytes`.
+absl::StatusOr<LentKind> CheckLentMemory(int fd, uint64_t size_bytes);
+
+// Makes a memfd's inode the daemon's own as far as this process may. With `final_seals` nobody can
+// add seals any more: then writing can never be sealed off.
+void TakeOverLentMemory(int fd, bool final_seals);
+
+// kFailedPrecondition: the descriptor was only ever for reading, or the memory has been sealed for
+// a reader.
+absl::StatusOr<UniqueFd> LendForWriting(int fd, LentKind kind);
+
+// A descriptor that `reader` cannot turn into one for writing. With `trusted`, one that it would
+// have to turn on purpose. kFailedPrecondition: there is no such descriptor of this memory.
+absl::StatusOr<UniqueFd> LendForReading(int fd, LentKind kind, uid_t reader, bool trusted);
+
+}  // namespace sluice

@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/resource_hub.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "broker/base/log.h"
+#include "broker/os/local_socket.h"
+#include "broker/resource_messages.h"
+#include "proto/status_macros.h"
+
+namespace sluice {
+namespace {
+
+constexpr int kMessagesPerWakeUp = 8;
+constexpr size_t kMaxLabelBytes = 63;
+// Of a handle channel: room for a few handles that nobody has read, no more. In-flight descriptors
+// count against the daemon's user.
+constexpr int kChannelBufferBytes = 16 * 1024;
+
+LentKind KindOf(ResourceBacking backing) {
+  switch (backing) {
+    case ResourceBacking::kDmaBuf:
+      return LentKind::kDmaBuf;
+    case ResourceBacking::kVulkan:
+      return LentKind::kOpaque;
+    default:
+      return LentKind::kMemfd;
+  }
+}
+
+// What goes with the descriptor of a gralloc-shaped handle.
+std::vector<int32_t> GrallocIntsOf(const ResourceShape& shape) {
+  GrallocInts ints = {};
+  ints.magic = kGrallocMagic;
+  ints.size_low = static_cast<int32_t>(shape.size_bytes & 0xffffffff);
+  ints.size_high = static_cast<int32_t>(shape.size_bytes >> 32);
+  if (shape.image.has_value()) {
+    ints.drm_fourcc = static_cast<int32_t>(shape.image->drm_fourcc);
+    ints.width = static_cast<int32_t>(shape.image->width);
+    ints.height = static_cast<int32_t>(shape.image->height);
+    ints.row_pitch = static_cast<int32_t>(shape.image->planes[0].row_pitch);
+  }
+  std::vector<int32_t> values(kGrallocIntCount);
+  std::memcpy(values.data(), &ints, sizeof(ints));
+  return values;
+}
+
+absl::Status CheckParameters(CreateParameters* parameters) {
+  RETURN_IF_ERROR(CompleteShape(&parameters->shape));
+  if (parameters->options.label.size() > kMaxLabelBytes) {
+    return absl::InvalidArgumentError(absl::StrCat("the label has ",
+                                                   parameters->options.label.size(),
+                                                   " bytes, allowed are ", kMaxLabelBytes));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void ResourceHub::Configure(const ResourcesConfig& config,
+                            std::optional<UserIdentity> allocator_user) {
+  config_ = config;
+  registry_.Configure(config);
+  allocator_.Configure(std::move(allocator_user));
+}
+
+// --- connections
+// ----------------------------------------------------------------------------------
+
+std::optional<Refusal> ResourceHub::MayConnect(const ResourceClient& client) const {
+  if (!config_.enabled) {
+    return Refusal{EOPNOTSUPP, "this daemon shares no resources (\"enabled\" in [resources])"};
+  }
+  if (draining_) return Refusal{ESHUTDOWN, "the daemon is about to stop"};
+  if (connections_.size() >= config_.max_connections) {
+    return Refusal{EBUSY, absl::StrCat("the daemon has its limit of ", config_.max_connections,
+                                       " resource connections (max_connections in [resources])")};
+  }
+  uint64_t own = 0;
+  for (const auto& [id, connection] : connections_) {
+    own += connection->client.uid == client.uid ? 1 : 0;
+    if (connection->client.owner == client.owner) {
+      return Refusal{EALREADY, "this connection to the daemon has its resource connection"};
+    }
+  }
+  if (own < config_.max_connections_per_user) return std::nullopt;
+  return Refusal{EBUSY, absl::StrCat("user ", client.uid, " has the limit of ",
+                                     config_.max_connections_per_user,
+                                     " resource connections (max_connections_per_user in "
+                                     "[resources])")};
+}
+
+absl::Status ResourceHub::SendConnection(int socket, const ResourceClient& client) {
+  auto answer = MakeMessage<ResourcesOpened>();
+  if (const std::optional<Refusal> refusal = MayConnect(client)) {
+    answer.status = refusal->status;
+    SetString(answer.message, refusal->message);
+    return SendMessage(socket, &answer, sizeof(answer));
+  }
+  const auto ends = Connect(client);
+  if (!ends.ok()) {
+    Log(LogLevel::kError, "broker", "cannot open a resource connection",
+        {{"reason", ends.status().ToString()}});
+    answer.status = EIO;
+    SetString(answer.message, "the daemon could not open a connection; its log says why");
+    return SendMessage(socket, &answer, sizeof(answer));
+  }
+  const int fds[] = {ends->first.get(), ends->second.get()};
+  return SendMessage(socket, &answer, sizeof(answer), fds, 2);
+}
+
+absl::StatusOr<std::pair<UniqueFd, UniqueFd>> ResourceHub::Connect(const ResourceClient& client) {
+  int pair[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) != 0) {
+    return absl::ErrnoToStatus(errno, "socketpair");
+  }
+  UniqueFd ours(pair[0]);
+  UniqueFd theirs(pair[1]);
+  ASSIGN_OR_RETURN(auto channel, CreateSocketPair());
+  RETURN_IF_ERROR(SetNonBlocking(channel.first.get(), true));
+  ::setsockopt(channel.first.get(), SOL_SOCKET, SO_SNDBUF, &kChannelBufferBytes,
+               sizeof(kChannelBufferBytes));
+  auto connection = std::make_unique<Connection>();
+  const uint64_t id = next_id_++;
+  connection->id = id;
+  connection->client = client;
+  connection->identity = Identity::ForUid(client.uid).name;
+  connection->transport_number = ours.get();
+  connection->transport.reset(::fcntl(ours.get(), F_DUPFD_CLOEXEC, 0));
+  if (!connection->transport.valid()) return absl::ErrnoToStatus(errno, "duplicating a socket");
+  connection->channel = std::move(channel.first);
+  RETURN_IF_ERROR(attach_(std::move(ours)));
+  connection->transport_watch =
+      loop_->WatchHangUp(connection->transport.get(), [this, id] { End(id, ""); });
+  connection->channel_watch =
+      loop_->Watch(connection->channel.get(), [this, id] { ReadOffers(id); });
+  by_transport_[connection->transport_number] = id;
+  connections_[id] = std::move(connection);
+  return std::make_pair(std::move(theirs), std::move(channel.second));
+}
+
+void ResourceHub::ReadOffers(uint64_t id) {
+  for (int i = 0; i < kMessagesPerWakeUp; ++i) {
+    const auto found = connections_.find(id);
+    if (found == connections_.end()) return;
+    Connection& connection = *found->second;
+    char packet[kMaxBrokerMessageBytes];
+    std::vector<UniqueFd> fds;
+    const absl::StatusOr<size_t> size =
+        ReceiveMessage(connection.channel.get(), packet, sizeof(packet), &fds, 1);
+    if (absl::IsUnavailable(size.status())) return;
+    if (!size.ok()) return End(id, std::string(size.status().message()));
+    if (*size == 0) return End(id, "");
+    OfferHandle offer;
+    if (!ParseMessage(packet, *size, &offer) || fds.size() != 1) {
+      return End(id, "expected an OfferHandle with one descriptor");
+    }
+    if (connection.offers.size() >= kMaxOffers) return End(id, "too many offers without an Import");
+    if (!connection.offers.emplace(offer.token, std::move(fds[0])).second) {
+      return End(id, "two offers under one token");
+    }
+  }
+}
+
+void ResourceHub::End(uint64_t id, const std::string& violation) {
+  const auto found = connections_.find(id);
+  if (found == connections_.end()) return;
+  const std::unique_ptr<Connection> connection = std::move(found->second);
+  connections_.erase(found);
+  loop_->Unwatch(&connection->transport_watch);
+  loop_->Unwatch(&connection->channel_watch);
+  const auto transport = by_transport_.find(connection->transport_number);
+  if (transport != by_transport_.end() && transport->second == id) by_transport_.erase(transport);
+  ::shutdown(connection->transport.get(), SHUT_RDWR);  // gRPC's end sees it, and closes.
+  if (!violation.empty() && log_limiter_.Allow(MonotonicMs())) {
+    Log(LogLevel::kWarning, "broker", "resource connection closed",
+        {{"uid", connection->client.uid},
+         {"process", connection->client.process_name},
+         {"reason", violation},
+         {"suppressed", log_limiter_.TakeSuppressed()}});
+  }
+  registry_.ConnectionEnded(id, MonotonicMs());
+  Rearm();
+}
+
+void ResourceHub::EndOwnedBy(uint64_t owner) {
+  for (const auto& [id, connection] : connections_) {
+    if (connection->client.owner == owner) return End(id, "");  // There is one at most.
+  }
+}
+
+void ResourceHub::Stop() {
+  while (!connections_.empty()) End(connections_.begin()->first, "");
+  allocator_.Stop();
+  loop_->CancelTimer(&timer_);
+}
+
+std::optional<uint64_t> ResourceHub::FindByTransport(int number) const {
+  const auto found = by_transport_.find(number);
+  if (found == by_transport_.end()) return std::nullopt;
+  return found->second;
+}
+
+// --- memory
+// ---------------------------------------------------------------------------------------
+
+void ResourceHub::Create(uint64_t connection, CreateParameters parameters, CreateDone done) {
+  absl::Status checked = CheckParameters(&parameters);
+  if (parameters.backing == ResourceBacking::kAny) parameters.backing = ResourceBacking::kMemfd;
+  const std::string identity = connections_[connection]->identity;
+  const uint64_t size = parameters.shape.size_bytes;
+  if (checked.ok()) checked = registry_.Reserve(identity, size);
+  if (!checked.ok()) return done(checked);
+  const ResourceBacking backing = parameters.backing;
+  allocator_.Allocate(backing, size,
+                      [this, connection, identity, parameters = std::move(parameters),
+                       done = std::move(done)](absl::StatusOr<AllocatedMemory> memory) mutable {
+                        FinishCreate(connection, identity, std::move(parameters), std::move(memory),
+                                     done);
+                      });
+}
+
+void ResourceHub::FinishCreate(uint64_t connection, const std::string& identity,
+                               CreateParameters parameters, absl::StatusOr<AllocatedMemory> memory,
+                               const CreateDone& done) {
+  const uint64_t size = parameters.shape.size_bytes;
+  absl::Status good = memory.status();
+  if (good.ok() && !connections_.contains(connection)) {
+    good = absl::UnavailableError("the connection has ended");
+  }
+  const LentKind wanted = KindOf(parameters.backing);
+  if (good.ok() && wanted != LentKind::kOpaque) {
+    const absl::StatusOr<LentKind> kind = CheckLentMemory(memory->fds[0].get(), size);
+    good = kind.status();
+    if (good.ok() && *kind != wanted) good = absl::InternalError("memory of another kind");
+  }
+  if (!good.ok()) {
+    registry_.CancelReservation(identity, size);
+    return done(good);
+  }
+  ResourceMemory kept;
+  kept.fds = std::move(memory->fds);
+  kept.allocation_bytes = memory->allocation_bytes;
+  kept.device_uuid = memory->device_uuid;
+  if (parameters.backing == ResourceBacking::kGralloc) {
+    kept.ints = GrallocIntsOf(parameters.shape);
+  }
+  kept.kind = wanted;
+  done(Keep(connection, identity, std::move(parameters), std::move(kept)));
+}
+
+absl::StatusOr<CreatedResource> ResourceHub::Keep(uint64_t connection, const std::string& identity,
+                                                  CreateParameters parameters,
+                                                  ResourceMemory memory) {
+  if (memory.kind == LentKind::kMemfd) {
+    TakeOverLentMemory(memory.fds[0].get(), parameters.options.trust_readers);
+  }
+  return registry_.Create(connection, identity, std::move(parameters.shape), parameters.backing,
+                          std::move(parameters.options), std::move(memory));
+}
+
+absl::StatusOr<CreatedResource> ResourceHub::Import(uint64_t connection, uint64_t token,
+                                                    CreateParameters parameters) {
+  ReadOffers(connection);  // The offer was sent before the call, but may not have been looked at.
+  const auto found = connections_.find(connection);
+  if (found == connections_.end()) return absl::UnavailableError("the connection has ended");
+  auto offer = found->second->offers.extract(token);
+  if (offer.empty()) return absl::InvalidArgumentError("no handle was offered under this token");
+  RETURN_IF_ERROR(CheckParameters(&parameters));
+  ResourceMemory memory;
+  ASSIGN_OR_RETURN(memory.kind, CheckLentMemory(offer.mapped().get(), parameters.shape.size_bytes));
+  memory.fds.push_back(std::move(offer.mapped()));
+  const std::string identity = found->second->identity;
+  RETURN_IF_ERROR(registry_.Reserve(identity, parameters.shape.size_bytes));
+  parameters.backing = ResourceBacking::kImported;
+  return Keep(connection, identity, std::move(parameters), std::move(memory));
+}
+
+absl::StatusOr<uint32_t> ResourceHub::Export(uint64_t connection, const std::string& capability,
+                                             ResourceAccess access, uint64_t token) {
+  ASSIGN_OR_RETURN(const ResourceView view, registry_.Open(connection, capability, access));
+  const Connection& peer = *connections_[connection];
+  auto handle = MakeMessage<ResourceHandle>();
+  std::vector<UniqueFd> lent;
+  std::vector<int> numbers;
+  for (const UniqueFd& fd : view.memory->fds) {
+    absl::StatusOr<UniqueFd> one =
+        access == ResourceAccess::kWrite
+            ? LendForWriting(fd.get(), view.memory->kind)
+            : LendForReading(fd.get(), view.memory->kind, peer.client.uid,
+                             view.options->trust_readers);
+    if (!one.ok()) return one.status();
+    numbers.push_back(one->get());
+    lent.push_back(*std::move(one));
+  }
+  handle.token = token;
+  handle.resource_id = view.id;
+  handle.size_bytes = view.shape->size_bytes;
+  handle.allocation_bytes = view.memory->allocation_bytes;
+  handle.backing = static_cast<uint32_t>(view.backing);
+  handle.writable = access == ResourceAccess::kWrite ? 1 : 0;
+  handle.descriptor_count = static_cast<uint32_t>(numbers.size());
+  handle.int_count = static_cast<uint32_t>(view.memory->ints.size());
+  std::copy(view.memory->ints.begin(), view.memory->ints.end(), handle.ints);
+  std::memcpy(handle.device_uuid, view.memory->device_uuid.data(), sizeof(handle.device_uuid));
+  const absl::Status sent = SendMessage(peer.channel.get(), &handle, sizeof(handle), numbers.data(),
+                                        static_cast<int>(numbers.size()));
+  if (absl::IsUnavailable(sent)) {
+    return absl::ResourceExhaustedError("too many handles lie unread on the handle channel");
+  }
+  if (!sent.ok()) return sent;
+  return handle.descriptor_count;
+}
+
+// --- what the registry does, and the clock
+// ----------------------------------------------------------
+
+void ResourceHub::Acquire(uint64_t connection, uint64_t hold_id, const std::string& capability,
+                          ResourceAccess access, uint64_t timeout_ms,
+                          ResourceRegistry::AcquireDone done) {
+  registry_.Acquire(connection, hold_id, capability, access, MonotonicMs(), timeout_ms,
+                    std::move(done));
+  Rearm();
+}
+
+void ResourceHub::Cancel(uint64_t connection, uint64_t hold_id) {
+  registry_.Cancel(connection, hold_id);
+}
+
+absl::StatusOr<uint64_t> ResourceHub::Release(uint64_t connection, uint64_t hold_id,
+                                              ResourceTurns::Contents contents) {
+  return registry_.Release(connection, hold_id, contents);
+}
+
+absl::Status ResourceHub::Destroy(const std::string& capability) {
+  return registry_.Destroy(capability);
+}
+
+absl::StatusOr<ResourceView> ResourceHub::Describe(uint64_t connection,
+                                                   const std::string& capability) {
+  return registry_.Open(connection, capability, ResourceAccess::kRead);
+}
+
+absl::StatusOr<uint64_t> ResourceHub::Watch(uint64_t connection, const std::string& capability,
+                                            ResourceRegistry::WatchCallback callback) {
+  return registry_.Watch(connection, capability, std::move(callback));
+}
+
+// A timer that is due too early costs a look; one that was cancelled and made again for every
+// acquire would cost more.
+void ResourceHub::Rearm() {
+  const std::optional<int64_t> due_ms = registry_.NextDueMs();
+  if (!due_ms.has_value() || (timer_ != 0 && timer_due_ms_ <= *due_ms)) return;
+  loop_->CancelTimer(&timer_);
+  timer_due_ms_ = *due_ms;
+  timer_ = loop_->AddTimer(*due_ms - MonotonicMs(), [this] {
+    timer_ = 0;
+    registry_.AdvanceTo(MonotonicMs());
+    Rearm();
+  });
+}
+
+}  // namespace sluice

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Clients of daemon-owned resources and what they ask: their connections (a gRPC socket and a
+// handle channel), making and importing memory, sending handles. The registry says who may; this
+// does it.
+//
+//   Open --> [connected] --either descriptor's other end closed, or its broker connection's, or
+//                |          a malformed message on the handle channel, or Stop--> ended
+//                +-- calls, by the number of the gRPC socket that they came on
+//
+// Owner: the Broker. Loop thread only: the gRPC service posts to it. Identity is what the kernel
+// said of the broker connection; everything in a call or on a handle channel comes from a client
+// and is checked here or in the registry.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "broker/allocator_link.h"
+#include "broker/config.h"
+#include "broker/event_loop.h"
+#include "broker/os/lent_memory.h"
+#include "broker/os/scoped_handle.h"
+#include "broker/policy.h"
+#include "broker/resource_registry.h"
+
+namespace sluice {
+
+// Who asks for a connection.
+struct ResourceClient {
+  uint64_t owner = 0;  // The broker connection; EndOwnedBy ends what it has.
+  uid_t uid = 0;       // From the kernel.
+  std::string process_name;
+};
+
+struct CreateParameters {
+  ResourceShape shape;  // As the client says it.
+  ResourceBacking backing = ResourceBacking::kAny;
+  ResourceOptions options;
+};
+
+class ResourceHub {
+ public:
+  // Hands the daemon's end of a connection to the gRPC server.
+  using Attach = std::function<absl::Status(UniqueFd)>;
+  using CreateDone = std::function<void(absl::StatusOr<CreatedResource>)>;
+
+  explicit ResourceHub(EventLoop* loop) : loop_(loop), allocator_(loop), registry_({}) {}
+  ~ResourceHub() { Stop(); }
+
+  void SetAttach(Attach attach) { attach_ = std::move(attach); }
+  void Configure(const ResourcesConfig& config, std::optional<UserIdentity> allocator_user);
+  // From now on there are no new connections.
+  void StartDraining() { draining_ = true; }
+
+  // Opens a connection, or refuses, and answers on `socket`. An error means that the peer cannot be
+  // reached.
+  absl::Status SendConnection(int socket, const ResourceClient& client);
+  void EndOwnedBy(uint64_t owner);
+  void Stop();  // Ends every connection and the allocator.
+
+  // The connection behind a gRPC socket's number; nothing if it has ended. Good for a call that has
+  // not been finished: until then gRPC keeps the socket, so its number is not another's.
+  std::optional<uint64_t> FindByTransport(int number) const;
+
+  // What clients ask, as ResourceRegistry has it.
+  void Create(uint64_t connection, CreateParameters parameters, CreateDone done);
+  absl::StatusOr<CreatedResource> Import(uint64_t connection, uint64_t token,
+                                         CreateParameters parameters);
+  // How many descriptors went out on the handle channel.
+  absl::StatusOr<uint32_t> Export(uint64_t connection, const std::string& capability,
+                                  ResourceAccess access, uint64_t token);
+  void Acquire(uint64_t connection, uint64_t hold_id, const std::string& capability,
+               ResourceAccess access, uint64_t timeout_ms, ResourceRegistry::AcquireDone done);
+  void Cancel(uint64_t connection, uint64_t hold_id);
+  absl::StatusOr<uint64_t> Release(uint64_t connection, uint64_t hold_id,
+                                   ResourceTurns::Contents contents);
+  absl::Status Destroy(const std::string& capability);
+  absl::StatusOr<ResourceView> Describe(uint64_t connection, const std::string& capability);
+  absl::StatusOr<uint64_t> Watch(uint64_t connection, const std::string& capability,
+                                 ResourceRegistry::WatchCallback callback);
+  void Unwatch(uint64_t watch_id) { registry_.Unwatch(watch_id); }
+
+  const ResourceRegistry& registry() const { return registry_; }
+  size_t connection_count() const { return connections_.size(); }
+
+ private:
+  struct Connection {
+    uint64_t id = 0;
+    ResourceClient client;
+    std::string identity;
+    int transport_number = -1;  // Of the end that gRPC has.
+    UniqueFd transport;         // A duplicate of it: to hang up, and to see the other side do so.
+    UniqueFd channel;
+    EventLoop::WatchId transport_watch = 0;
+    EventLoop::WatchId channel_watch = 0;
+    std::map<uint64_t, UniqueFd> offers;  // By token, for Import.
+  };
+
+  std::optional<Refusal> MayConnect(const ResourceClient& client) const;
+  absl::StatusOr<std::pair<UniqueFd, UniqueFd>> Connect(const ResourceClient& client);
+  void ReadOffers(uint64_t id);
+  void End(uint64_t id, const std::string& violation);
+  void FinishCreate(uint64_t connection, const std::string& identity, CreateParameters parameters,
+                    absl::StatusOr<AllocatedMemory> memory, const CreateDone& done);
+  absl::StatusOr<CreatedResource> Keep(uint64_t connection, const std::string& identity,
+                                       CreateParameters parameters, ResourceMemory memory);
+  void Rearm();
+
+  EventLoop* const loop_;
+  Attach attach_;
+  ResourcesConfig config_;
+  AllocatorLink allocator_;
+  ResourceRegistry registry_;
+  bool draining_ = false;
+  uint64_t next_id_ = 1;
+  std::map<uint64_t, std::unique_ptr<Connection>> connections_;
+  std::map<int, uint64_t> by_transport_;
+  EventLoop::TimerId timer_ = 0;
+  int64_t timer_due_ms_ = 0;
+  RateLimiter log_limiter_{20, 2};
+};
+
+}  // namespace sluice

@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/resource_service.h"
+
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/server_posix.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "absl/synchronization/mutex.h"
+#include "broker/resource_conversion.h"
+#include "proto/resources.grpc.pb.h"
+
+namespace sluice {
+namespace {
+
+constexpr int kMaxRequestBytes = 16 * 1024;
+constexpr int kMaxMetadataBytes = 4 * 1024;
+// Of one connection: every acquire that waits and every watch is one.
+constexpr int kMaxStreams = 512;
+constexpr size_t kMaxMemoryBytes = size_t{64} << 20;
+
+grpc::Status ToGrpc(const absl::Status& status) {
+  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()));
+}
+
+grpc::Status ConnectionGone() {
+  return grpc::Status(grpc::StatusCode::UNAVAILABLE, "the connection has ended");
+}
+
+// gRPC names the peer of an attached socket "fd:N".
+int TransportNumber(const grpc::CallbackServerContext& context) {
+  const std::string peer = context.peer();
+  absl::string_view text = peer;
+  int number = -1;
+  if (!absl::ConsumePrefix(&text, "fd:") || !absl::SimpleAtoi(text, &number)) return -1;
+  return number;
+}
+
+// One unary call. Finished once, by whoever has the answer; deletes itself afterwards.
+class UnaryCall final : public grpc::ServerUnaryReactor {
+ public:
+  explicit UnaryCall(std::function<void()> on_cancel = nullptr)
+      : on_cancel_(std::move(on_cancel)) {}
+
+  void OnCancel() override {
+    if (on_cancel_) on_cancel_();
+  }
+  void OnDone() override { delete this; }
+
+ private:
+  const std::function<void()> on_cancel_;
+};
+
+// One Watch. The latest state is written whenever the one before has gone out: a reader that is
+// slow costs one message, not a queue. Thread-safe: states come on the loop thread, OnWriteDone on
+// gRPC's.
+class WatchCall final : public grpc::ServerWriteReactor<v1::ResourceState> {
+ public:
+  explicit WatchCall(std::function<void()> on_cancel) : on_cancel_(std::move(on_cancel)) {}
+
+  // With `last`, the stream ends once it is written.
+  void Send(const ResourceStateView& state, bool last) ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    if (ending_ || finished_) return;
+    ending_ = last;
+    next_ = state;
+    has_next_ = true;
+    if (!writing_) WriteNextLocked();
+  }
+
+  // Ends the stream without a state. Only the loop thread ends a watch, and no Send follows.
+  void End(const grpc::Status& status) ABSL_LOCKS_EXCLUDED(mutex_) {
+    {
+      absl::MutexLock lock(&mutex_);
+      if (std::exchange(finished_, true)) return;
+    }
+    Finish(status);  // After which OnDone may have deleted this.
+  }
+
+  void OnWriteDone(bool ok) override ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    writing_ = false;
+    if (finished_) return;
+    if (ok && has_next_) return WriteNextLocked();
+    if (!ending_) return;  // Broken if not `ok`: OnCancel comes.
+    finished_ = true;
+    Finish(grpc::Status::OK);  // This lives until OnWriteDone has returned.
+  }
+  void OnCancel() override { on_cancel_(); }
+  void OnDone() override { delete this; }
+
+ private:
+  void WriteNextLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    has_next_ = false;
+    writing_ = true;
+    FillState(next_, &message_);
+    StartWrite(&message_);
+  }
+
+  const std::function<void()> on_cancel_;
+  absl::Mutex mutex_;
+  v1::ResourceState message_ ABSL_GUARDED_BY(mutex_);  // Being written.
+  ResourceStateView next_ ABSL_GUARDED_BY(mutex_);
+  bool has_next_ ABSL_GUARDED_BY(mutex_) = false;
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool ending_ ABSL_GUARDED_BY(mutex_) = false;
+  bool finished_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+// Tasks for the loop thread, which can be closed: then those that wait are run at once, and no more
+// are taken. EventLoop::Post alone would lose what was posted when the loop has ended.
+class LoopQueue {
+ public:
+  explicit LoopQueue(EventLoop* loop) : loop_(loop) {}
+
+  // False: closed, `task` will not run.
+  bool Post(std::function<void()> task) ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    if (closed_) return false;
+    tasks_.push_back(std::move(task));
+    if (tasks_.size() == 1) loop_->Post([this] { RunAll(); });
+    return true;
+  }
+
+  void CloseAndRun() ABSL_LOCKS_EXCLUDED(mutex_) {
+    {
+      absl::MutexLock lock(&mutex_);
+      closed_ = true;
+    }
+    RunAll();
+  }
+
+ private:
+  void RunAll() ABSL_LOCKS_EXCLUDED(mutex_) {
+    std::vector<std::function<void()>> tasks;
+    {
+      absl::MutexLock lock(&mutex_);
+      tasks.swap(tasks_);
+    }
+    for (const std::function<void()>& task : tasks) task();
+  }
+
+  EventLoop* const loop_;
+  absl::Mutex mutex_;
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<std::function<void()>> tasks_ ABSL_GUARDED_BY(mutex_);
+};
+
+class ResourceService final : public v1::Resources::CallbackService {
+ public:
+  using Context = grpc::CallbackServerContext;
+  using Unary = grpc::ServerUnaryReactor;
+
+  ResourceService(EventLoop* loop, ResourceHub* hub) : hub_(hub), queue_(loop) {}
+
+  void Stop() {
+    queue_.CloseAndRun();
+    hub_->Stop();  // Ends what waits.
+  }
+
+  Unary* Create(Context* context, const v1::CreateResourceRequest* request,
+                v1::CreateResourceReply* reply) override {
+    auto* call = new UnaryCall;
+    return OnLoop(context, call, [this, call, request, reply](uint64_t connection) {
+      hub_->Create(connection, ReadCreate(*request),
+                   [this, call, connection, reply](absl::StatusOr<CreatedResource> created) {
+                     call->Finish(Answer(connection, created, reply));
+                   });
+    });
+  }
+
+  Unary* Import(Context* context, const v1::ImportResourceRequest* request,
+                v1::CreateResourceReply* reply) override {
+    return Simple(context, [this, request, reply](uint64_t connection) {
+      return Answer(connection, hub_->Import(connection, request->token(), ReadImport(*request)),
+                    reply);
+    });
+  }
+
+  Unary* Export(Context* context, const v1::ExportResourceRequest* request,
+                v1::ExportResourceReply* reply) override {
+    return Simple(context, [this, request, reply](uint64_t connection) {
+      const absl::StatusOr<ResourceAccess> access = ReadAccess(request->access());
+      if (!access.ok()) return ToGrpc(access.status());
+      const absl::StatusOr<uint32_t> count =
+          hub_->Export(connection, request->capability(), *access, request->token());
+      if (count.ok()) reply->set_descriptor_count(*count);
+      return ToGrpc(count.status());
+    });
+  }
+
+  Unary* Acquire(Context* context, const v1::AcquireResourceRequest* request,
+                 v1::AcquireResourceReply* reply) override {
+    auto turn = std::make_shared<Turn>();
+    auto* call = new UnaryCall([this, turn] { queue_.Post([this, turn] { GiveUp(*turn); }); });
+    return OnLoop(context, call, [this, call, turn, request, reply](uint64_t connection) {
+      const absl::StatusOr<ResourceAccess> access = ReadAccess(request->access());
+      if (!access.ok()) return call->Finish(ToGrpc(access.status()));
+      if (turn->given_up) return call->Finish(grpc::Status::CANCELLED);
+      turn->connection = connection;
+      turn->id = request->hold_id();
+      hub_->Acquire(connection, request->hold_id(), request->capability(), *access,
+                    request->timeout_ms(),
+                    [call, reply, turn](absl::StatusOr<ResourceGrant> grant) {
+                      turn->id = 0;
+                      if (grant.ok()) FillGrant(*grant, reply);
+                      call->Finish(ToGrpc(grant.status()));
+                    });
+    });
+  }
+
+  Unary* Release(Context* context, const v1::ReleaseResourceRequest* request,
+                 v1::ReleaseResourceReply* reply) override {
+    return Simple(context, [this, request, reply](uint64_t connection) {
+      const auto contents = request->contents_indeterminate()
+                                ? ResourceTurns::Contents::kIndeterminate
+                                : ResourceTurns::Contents::kWritten;
+      const absl::StatusOr<uint64_t> generation =
+          hub_->Release(connection, request->hold_id(), contents);
+      if (generation.ok()) reply->set_generation(*generation);
+      return ToGrpc(generation.status());
+    });
+  }
+
+  Unary* Destroy(Context* context, const v1::DestroyResourceRequest* request,
+                 v1::DestroyResourceReply*) override {
+    return Simple(context, [this, request](uint64_t) {
+      return ToGrpc(hub_->Destroy(request->capability()));
+    });
+  }
+
+  Unary* Describe(Context* context, const v1::DescribeResourceRequest* request,
+                  v1::ResourceDescription* reply) override {
+    return Simple(context, [this, request, reply](uint64_t connection) {
+      const absl::StatusOr<ResourceView> view = hub_->Describe(connection, request->capability());
+      if (view.ok()) FillDescription(*view, hub_->registry().StateOf(view->id), reply);
+      return ToGrpc(view.status());
+    });
+  }
+
+  grpc::ServerWriteReactor<v1::ResourceState>* Watch(
+      Context* context, const v1::WatchResourceRequest* request) override {
+    auto turn = std::make_shared<Turn>();
+    // The reactor outlives the task: gRPC waits for the Finish that only End and Send bring.
+    auto* call = new WatchCall([this, turn] { queue_.Post([this, turn] { StopWatch(*turn); }); });
+    const int number = TransportNumber(*context);
+    const bool posted = queue_.Post([this, call, turn, number, request] {
+      const std::optional<uint64_t> connection = hub_->FindByTransport(number);
+      if (!connection.has_value()) return call->End(ConnectionGone());
+      if (turn->given_up) return call->End(grpc::Status::CANCELLED);
+      const absl::StatusOr<uint64_t> watch =
+          hub_->Watch(*connection, request->capability(),
+                      [call, turn](const ResourceStateView& state, bool ended) {
+                        if (ended) turn->watch = nullptr;
+                        if (ended && !state.destroyed) return call->End(ConnectionGone());
+                        call->Send(state, ended);
+                      });
+      if (!watch.ok()) return call->End(ToGrpc(watch.status()));
+      turn->watch = call;
+      turn->id = *watch;
+    });
+    if (!posted) call->End(ConnectionGone());
+    return call;
+  }
+
+ private:
+  // What a call that waits has, for the case that its caller gives up. Loop thread only.
+  struct Turn {
+    uint64_t connection = 0;
+    uint64_t id = 0;             // Of the hold while it waits; of the watch.
+    WatchCall* watch = nullptr;  // While the registry calls it.
+    bool given_up = false;
+  };
+
+  // `work(connection)` on the loop thread; it finishes the call, then or later.
+  template <typename Work>
+  Unary* OnLoop(Context* context, UnaryCall* call, Work work) {
+    const int number = TransportNumber(*context);
+    const bool posted = queue_.Post([this, call, number, work = std::move(work)] {
+      const std::optional<uint64_t> connection = hub_->FindByTransport(number);
+      if (!connection.has_value()) return call->Finish(ConnectionGone());
+      work(*connection);
+    });
+    if (!posted) call->Finish(ConnectionGone());
+    return call;
+  }
+
+  // The same for a call whose answer is there at once.
+  template <typename Work>
+  Unary* Simple(Context* context, Work work) {
+    auto* call = new UnaryCall;
+    return OnLoop(context, call, [call, work = std::move(work)](uint64_t connection) {
+      call->Finish(work(connection));
+    });
+  }
+
+  void GiveUp(Turn& turn) {
+    turn.given_up = true;
+    if (turn.id != 0) hub_->Cancel(turn.connection, turn.id);
+  }
+
+  void StopWatch(Turn& turn) {
+    turn.given_up = true;
+    if (turn.watch == nullptr) return;
+    WatchCall* const call = std::exchange(turn.watch, nullptr);
+    hub_->Unwatch(turn.id);  // Nothing is sent after this.
+    call->End(grpc::Status::CANCELLED);
+  }
+
+  grpc::Status Answer(uint64_t connection, const absl::StatusOr<CreatedResource>& created,
+                      v1::CreateResourceReply* reply) {
+    if (!created.ok()) return ToGrpc(created.status());
+    reply->set_read_capability(created->read.Encode());
+    reply->set_write_capability(created->write.Encode());
+    const auto view = hub_->Describe(connection, reply->write_capability());
+    if (view.ok()) {
+      FillDescription(*view, hub_->registry().StateOf(view->id), reply->mutable_description());
+    }
+    return ToGrpc(view.status());
+  }
+
+  ResourceHub* const hub_;
+  LoopQueue queue_;
+};
+
+class GrpcResourceServer final : public ResourceServer {
+ public:
+  GrpcResourceServer(EventLoop* loop, ResourceHub* hub) : service_(loop, hub) {}
+
+  ~GrpcResourceServer() override {
+    service_.Stop();
+    if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now());
+  }
+
+  absl::Status Build() {
+    grpc::ServerBuilder builder;
+    grpc::ResourceQuota quota;
+    quota.Resize(kMaxMemoryBytes);
+    builder.SetResourceQuota(quota);
+    builder.SetMaxReceiveMessageSize(kMaxRequestBytes);
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreams);
+    builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes);
+    builder.RegisterService(&service_);
+    server_ = builder.BuildAndStart();
+    if (server_ == nullptr) return absl::UnavailableError("cannot start the resource service");
+    return absl::OkStatus();
+  }
+
+  absl::Status Attach(UniqueFd connected_socket) override {
+    grpc::AddInsecureChannelFromFd(server_.get(), connected_socket.release());
+    return absl::OkStatus();
+  }
+
+ private:
+  ResourceService service_;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ResourceServer>> ResourceServer::Start(EventLoop* loop,
+                                                                      ResourceHub* hub) {
+  auto server = std::make_unique<GrpcResourceServer>(loop, hub);
+  if (absl::Status built = server->Build(); !built.ok()) return built;
+  hub->SetAttach([raw = server.get()](UniqueFd fd) { return raw->Attach(std::move(fd)); });
+  return std::unique_ptr<ResourceServer>(std::move(server));
+}
+
+}  // namespace sluice

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client_icd/libsluice/resource_connection.h"
+
+#include <fcntl.h>
+#include <grpcpp/create_channel_posix.h>
+#include <grpcpp/grpcpp.h>
+
+#include <cerrno>
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "broker/os/lent_memory.h"
+#include "broker/os/local_socket.h"
+#include "broker/resource_registry.h"
+#include "client_icd/broker_greeting.h"
+
+namespace sluice {
+namespace {
+
+constexpr int kOpenTimeoutMs = 10'000;
+constexpr int kHandleTimeoutMs = 10'000;
+constexpr std::chrono::seconds kBackstop{30};
+
+}  // namespace
+
+absl::Status FromGrpc(const grpc::Status& status) {
+  if (status.ok()) return absl::OkStatus();
+  return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
+}
+
+absl::StatusOr<std::unique_ptr<ResourceConnection>> ResourceConnection::Connect(
+    const std::string& path) {
+  Welcome welcome;
+  std::vector<UniqueFd> fds;
+  ASSIGN_OR_RETURN(UniqueFd broker, GreetBroker(path, kResourcesFeature, &welcome, &fds));
+  if (!IsTerminated(welcome.features) ||
+      !absl::StrContains(absl::StrCat(",", welcome.features, ","),
+                         absl::StrCat(",", kResourcesFeature, ","))) {
+    return absl::NotFoundError("the daemon is too old to share resources");
+  }
+  const auto open = MakeMessage<OpenResources>();
+  RETURN_IF_ERROR(SendMessage(broker.get(), &open, sizeof(open)));
+  ASSIGN_OR_RETURN(const ResourcesOpened opened,
+                   ReceiveFromBroker<ResourcesOpened>(broker.get(), kOpenTimeoutMs, &fds, 2));
+  if (opened.status != 0) {
+    const std::string why =
+        BrokerRefusal("the daemon shares no resources", opened.status, opened.message);
+    if (opened.status == EBUSY) return absl::ResourceExhaustedError(why);
+    return absl::NotFoundError(why);
+  }
+  if (fds.size() != 2) return absl::InternalError("a resource connection without its descriptors");
+  RETURN_IF_ERROR(SetNonBlocking(fds[0].get(), true));
+  return std::unique_ptr<ResourceConnection>(
+      new ResourceConnection(std::move(broker), std::move(fds[0]), std::move(fds[1])));
+}
+
+ResourceConnection::ResourceConnection(UniqueFd broker, UniqueFd transport, UniqueFd channel)
+    : broker_(std::move(broker)),
+      channel_(std::move(channel)),
+      stub_(v1::Resources::NewStub(
+          grpc::CreateInsecureChannelFromFd("sluice", transport.release()))) {}
+
+ResourceConnection::~ResourceConnection() {
+  // gRPC's threads are not in a child; what it would wait for does not come.
+  if (!CheckProcess().ok()) stub_.release();  // NOLINT(bugprone-unused-return-value)
+}
+
+absl::Status ResourceConnection::CheckProcess() const {
+  if (pid_ == ::getpid()) return absl::OkStatus();
+  return absl::UnavailableError("this connection belongs to the process that forked this one");
+}
+
+template <typename Request, typename Reply>
+absl::Status ResourceConnection::Call(
+    grpc::Status (v1::Resources::Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
+    const Request& request, Reply* reply, uint64_t timeout_ms) {
+  if (absl::Status here = CheckProcess(); !here.ok()) return here;
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + kBackstop +
+                       std::chrono::milliseconds(timeout_ms));
+  return FromGrpc((stub_.get()->*method)(&context, request, reply));
+}
+
+absl::StatusOr<v1::CreateResourceReply> ResourceConnection::Create(
+    const v1::CreateResourceRequest& request) {
+  v1::CreateResourceReply reply;
+  RETURN_IF_ERROR(Call(&v1::Resources::Stub::Create, request, &reply));
+  return reply;
+}
+
+absl::StatusOr<v1::CreateResourceReply> ResourceConnection::Import(
+    v1::ImportResourceRequest request, int fd) {
+  if (absl::Status here = CheckProcess(); !here.ok()) return here;
+  auto offer = MakeMessage<OfferHandle>();
+  offer.token = next_token_.fetch_add(1, std::memory_order_relaxed);
+  request.set_token(offer.token);
+  const absl::Status sent = SendMessage(channel_.get(), &offer, sizeof(offer), &fd, 1);
+  if (absl::IsAborted(sent)) return absl::UnavailableError("the daemon is gone");
+  if (!sent.ok()) return sent;
+  v1::CreateResourceReply reply;
+  RETURN_IF_ERROR(Call(&v1::Resources::Stub::Import, request, &reply));
+  return reply;
+}
+
+absl::StatusOr<ExportedHandle> ResourceConnection::Export(const std::string& capability,
+                                                          v1::ResourceAccess access) {
+  v1::ExportResourceRequest request;
+  request.set_capability(capability);
+  request.set_access(access);
+  request.set_token(next_token_.fetch_add(1, std::memory_order_relaxed));
+  absl::MutexLock lock(&channel_mutex_);
+  v1::ExportResourceReply reply;
+  RETURN_IF_ERROR(Call(&v1::Resources::Stub::Export, request, &reply));
+  return ReceiveHandle(request.token());
+}
+
+absl::StatusOr<ExportedHandle> ResourceConnection::ReceiveHandle(uint64_t token) {
+  while (true) {
+    RETURN_IF_ERROR(WaitReadable(channel_.get(), kHandleTimeoutMs));
+    ExportedHandle handle;
+    char packet[kMaxBrokerMessageBytes];
+    ASSIGN_OR_RETURN(const size_t size, ReceiveMessage(channel_.get(), packet, sizeof(packet),
+                                                       &handle.fds, kMaxResourceDescriptors));
+    if (size == 0) return absl::UnavailableError("the daemon is gone");
+    ResourceHandle& message = handle.message;
+    if (!ParseMessage(packet, size, &message) || message.int_count > kMaxGrallocInts ||
+        message.descriptor_count != handle.fds.size() || handle.fds.empty()) {
+      return absl::InternalError("a broken handle from the daemon");
+    }
+    if (message.token != token) continue;  // Of an Export that was given up.
+    const bool opaque = message.backing == static_cast<uint32_t>(ResourceBacking::kVulkan);
+    if (!opaque) {
+      RETURN_IF_ERROR(CheckLentMemory(handle.fds[0].get(), message.size_bytes).status());
+    }
+    return handle;
+  }
+}
+
+absl::StatusOr<v1::AcquireResourceReply> ResourceConnection::Acquire(
+    v1::AcquireResourceRequest request, uint64_t* hold_id) {
+  *hold_id = next_hold_.fetch_add(1, std::memory_order_relaxed);
+  request.set_hold_id(*hold_id);
+  v1::AcquireResourceReply reply;
+  RETURN_IF_ERROR(Call(&v1::Resources::Stub::Acquire, request, &reply, request.timeout_ms()));
+  return reply;
+}
+
+absl::Status ResourceConnection::Release(const v1::ReleaseResourceRequest& request) {
+  v1::ReleaseResourceReply reply;
+  return Call(&v1::Resources::Stub::Release, request, &reply);
+}
+
+absl::Status ResourceConnection::Destroy(const std::string& capability) {
+  v1::DestroyResourceRequest request;
+  request.set_capability(capability);
+  v1::DestroyResourceReply reply;
+  return Call(&v1::Resources::Stub::Destroy, request, &reply);
+}
+
+absl::StatusOr<v1::ResourceDescription> ResourceConnection::Describe(
+    const std::string& capability) {
+  v1::DescribeResourceRequest request;
+  request.set_capability(capability);
+  v1::ResourceDescription reply;
+  RETURN_IF_ERROR(Call(&v1::Resources::Stub::Describe, request, &reply));
+  return reply;
+}
+
+}  // namespace sluice

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One connection to the daemon's Resources service: the conversation with the broker, the gRPC
+// channel, and the handle channel beside it. What comes from the daemon is checked for form and,
+// where memory is mapped, for seals.
+//
+// Owned by the application through sluice_connection. Thread-safe. Calls are bounded in time;
+// gRPC's deadline is only a backstop for a daemon that hangs, since a deadline that cut off an
+// acquire could leave a hold that nobody knows of.
+#pragma once
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "broker/os/scoped_handle.h"
+#include "broker/resource_messages.h"
+#include "proto/resources.grpc.pb.h"
+
+namespace sluice {
+
+struct ExportedHandle {
+  ResourceHandle message;
+  std::vector<UniqueFd> fds;
+};
+
+class ResourceConnection {
+ public:
+  // kNotFound: nobody answers there, or the daemon has no such service.
+  static absl::StatusOr<std::unique_ptr<ResourceConnection>> Connect(const std::string& path);
+  ~ResourceConnection();
+
+  absl::StatusOr<v1::CreateResourceReply> Create(const v1::CreateResourceRequest& request);
+  absl::StatusOr<v1::CreateResourceReply> Import(v1::ImportResourceRequest request, int fd);
+  absl::StatusOr<ExportedHandle> Export(const std::string& capability, v1::ResourceAccess access);
+  // `hold_id` gets the name that it chose.
+  absl::StatusOr<v1::AcquireResourceReply> Acquire(v1::AcquireResourceRequest request,
+                                                   uint64_t* hold_id);
+  absl::Status Release(const v1::ReleaseResourceRequest& request);
+  absl::Status Destroy(const std::string& capability);
+  absl::StatusOr<v1::ResourceDescription> Describe(const std::string& capability);
+
+  v1::Resources::Stub* stub() { return stub_.get(); }
+  // kUnavailable in a child of the process that made it.
+  absl::Status CheckProcess() const;
+
+ private:
+  ResourceConnection(UniqueFd broker, UniqueFd transport, UniqueFd channel);
+
+  // One unary call, `timeout_ms` longer than the backstop.
+  template <typename Request, typename Reply>
+  absl::Status Call(grpc::Status (v1::Resources::Stub::*method)(grpc::ClientContext*,
+                                                                const Request&, Reply*),
+                    const Request& request, Reply* reply, uint64_t timeout_ms = 0);
+  absl::StatusOr<ExportedHandle> ReceiveHandle(uint64_t token)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(channel_mutex_);
+
+  // Constant after construction.
+  const pid_t pid_ = ::getpid();
+  UniqueFd broker_;  // Held open: its end is the end of everything.
+  UniqueFd channel_;
+  std::unique_ptr<v1::Resources::Stub> stub_;
+
+  std::atomic<uint64_t> next_token_{1};
+  std::atomic<uint64_t> next_hold_{1};
+  absl::Mutex channel_mutex_;  // Held from asking for a handle until it is here.
+};
+
+// gRPC's status as ours.
+absl::Status FromGrpc(const grpc::Status& status);
+
+}  // namespace sluice

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client_icd/libsluice/resource_watch.h"
+
+#include "absl/time/time.h"
+
+namespace sluice {
+
+ResourceWatch::ResourceWatch(ResourceConnection* connection, const std::string& capability)
+    : connection_(connection) {
+  request_.set_capability(capability);
+  connection_->stub()->async()->Watch(&context_, &request_, this);
+  StartRead(&incoming_);
+  StartCall();
+}
+
+ResourceWatch::~ResourceWatch() {
+  context_.TryCancel();
+  absl::MutexLock lock(&mutex_);
+  mutex_.Await(absl::Condition(&done_));
+}
+
+absl::StatusOr<v1::ResourceState> ResourceWatch::Next(uint32_t timeout_ms) {
+  absl::MutexLock lock(&mutex_);
+  const auto something = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return news_ || done_; };
+  mutex_.AwaitWithTimeout(absl::Condition(&something), absl::Milliseconds(timeout_ms));
+  if (news_) {
+    news_ = false;
+    return latest_;
+  }
+  if (!done_) return absl::DeadlineExceededError("nothing has changed in time");
+  if (end_.ok()) return absl::AbortedError("the resource was destroyed");
+  return end_;
+}
+
+void ResourceWatch::OnReadDone(bool ok) {
+  if (!ok) return;  // OnDone follows.
+  {
+    absl::MutexLock lock(&mutex_);
+    latest_ = incoming_;
+    news_ = true;
+  }
+  StartRead(&incoming_);
+}
+
+void ResourceWatch::OnDone(const grpc::Status& status) {
+  absl::MutexLock lock(&mutex_);
+  end_ = FromGrpc(status);
+  done_ = true;
+}
+
+}  // namespace sluice

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The C entry points of libsluice: check pointers, translate, call, translate back. Nothing throws
+// across them. Thread-safe as sluice.h says.
+#include "sluice/sluice.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "client_icd/endpoint_address.h"
+#include "client_icd/libsluice/resource_connection.h"
+#include "client_icd/libsluice/resource_watch.h"
+#include "client_icd/libsluice/translation.h"
+#include "proto/status_macros.h"
+
+struct sluice_connection {
+  std::unique_ptr<sluice::ResourceConnection> to;
+};
+
+struct sluice_watch {
+  std::unique_ptr<sluice::ResourceWatch> of;
+};
+
+namespace sluice {
+namespace {
+
+thread_local std::string last_error;
+
+sluice_status StatusOf(absl::StatusCode code) {
+  switch (code) {
+    case absl::StatusCode::kOk:
+      return SLUICE_OK;
+    case absl::StatusCode::kInvalidArgument:
+      return SLUICE_INVALID_ARGUMENT;
+    case absl::StatusCode::kPermissionDenied:
+      return SLUICE_PERMISSION_DENIED;
+    case absl::StatusCode::kNotFound:
+      return SLUICE_NOT_FOUND;
+    case absl::StatusCode::kResourceExhausted:
+      return SLUICE_LIMIT;
+    case absl::StatusCode::kDeadlineExceeded:
+      return SLUICE_TIMED_OUT;
+    case absl::StatusCode::kAborted:
+      return SLUICE_DESTROYED;
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kUnimplemented:
+      return SLUICE_UNSUPPORTED;
+    case absl::StatusCode::kUnavailable:
+      return SLUICE_LOST;
+    default:
+      return SLUICE_FAILED;
+  }
+}
+
+sluice_status Fail(sluice_status status, const std::string& why) {
+  last_error = why;
+  return status;
+}
+
+sluice_status Told(const absl::Status& status) {
+  if (status.ok()) return SLUICE_OK;
+  return Fail(StatusOf(status.code()), std::string(status.message()));
+}
+
+sluice_status NullArgument() { return Fail(SLUICE_INVALID_ARGUMENT, "a null argument"); }
+
+std::string BytesOf(const sluice_capability& capability) {
+  return std::string(reinterpret_cast<const char*>(capability.bytes), sizeof(capability.bytes));
+}
+
+absl::StatusOr<std::string> LocalPath(const char* endpoint) {
+  const char* text = endpoint != nullptr ? endpoint : std::getenv("SLUICE_ENDPOINT");
+  ASSIGN_OR_RETURN(const std::vector<EndpointAddress> addresses,
+                   ParseEndpoints(text == nullptr ? "" : text));
+  for (const EndpointAddress& address : addresses) {
+    if (address.kind == EndpointAddress::Kind::kLocal) return address.target;
+  }
+  return absl::InvalidArgumentError("resources are shared on one machine: no unix: endpoint given");
+}
+
+sluice_status GiveCapabilities(const absl::StatusOr<v1::CreateResourceReply>& reply,
+                               sluice_capability* read, sluice_capability* write) {
+  if (!reply.ok()) return Told(reply.status());
+  if (reply->read_capability().size() != sizeof(read->bytes) ||
+      reply->write_capability().size() != sizeof(write->bytes)) {
+    return Fail(SLUICE_FAILED, "a broken capability from the daemon");
+  }
+  if (read != nullptr) std::memcpy(read->bytes, reply->read_capability().data(), 24);
+  if (write != nullptr) std::memcpy(write->bytes, reply->write_capability().data(), 24);
+  return SLUICE_OK;
+}
+
+}  // namespace
+}  // namespace sluice
+
+using sluice::BytesOf;
+using sluice::Fail;
+using sluice::NullArgument;
+using sluice::Told;
+
+const char* sluice_status_string(sluice_status status) {
+  switch (status) {
+    case SLUICE_OK:
+      return "ok";
+    case SLUICE_INVALID_ARGUMENT:
+      return "invalid argument";
+    case SLUICE_PERMISSION_DENIED:
+      return "the capability does not permit this";
+    case SLUICE_NOT_FOUND:
+      return "not found";
+    case SLUICE_LIMIT:
+      return "a limit is reached";
+    case SLUICE_TIMED_OUT:
+      return "timed out";
+    case SLUICE_DESTROYED:
+      return "the resource was destroyed";
+    case SLUICE_UNSUPPORTED:
+      return "not supported here";
+    case SLUICE_LOST:
+      return "the connection to the daemon is lost";
+    case SLUICE_NO_DAEMON:
+      return "no daemon answers";
+    case SLUICE_FAILED:
+      return "failed";
+  }
+  return "unknown status";
+}
+
+const char* sluice_error_text(void) { return sluice::last_error.c_str(); }
+
+sluice_status sluice_connect(const char* endpoint, sluice_connection** connection) {
+  if (connection == nullptr) return NullArgument();
+  const absl::StatusOr<std::string> path = sluice::LocalPath(endpoint);
+  if (!path.ok()) return Told(path.status());
+  auto to = sluice::ResourceConnection::Connect(*path);
+  if (!to.ok()) {
+    const absl::StatusCode code = to.status().code();
+    const bool told =
+        code == absl::StatusCode::kPermissionDenied || code == absl::StatusCode::kResourceExhausted;
+    return Fail(told ? sluice::StatusOf(code) : SLUICE_NO_DAEMON,
+                absl::StrCat(*path, ": ", std::string(to.status().message())));
+  }
+  *connection = new sluice_connection{*std::move(to)};
+  return SLUICE_OK;
+}
+
+void sluice_disconnect(sluice_connection* connection) { delete connection; }
+
+void sluice_capability_to_text(const sluice_capability* capability,
+                               char text[SLUICE_CAPABILITY_TEXT_SIZE]) {
+  const std::string hex = absl::BytesToHexString(BytesOf(*capability));
+  std::memcpy(text, hex.c_str(), SLUICE_CAPABILITY_TEXT_SIZE);
+}
+
+sluice_status sluice_capability_from_text(const char* text, sluice_capability* capability) {
+  if (text == nullptr || capability == nullptr) return NullArgument();
+  const std::string hex = text;
+  const bool digits = hex.find_first_not_of("0123456789abcdefABCDEF") == std::string::npos;
+  if (hex.size() != SLUICE_CAPABILITY_TEXT_SIZE - 1 || !digits) {
+    return Fail(SLUICE_INVALID_ARGUMENT, "a capability is 48 hexadecimal digits");
+  }
+  const std::string bytes = absl::HexStringToBytes(hex);
+  std::memcpy(capability->bytes, bytes.data(), sizeof(capability->bytes));
+  return SLUICE_OK;
+}
+
+sluice_status sluice_create(sluice_connection* connection, const sluice_create_info* info,
+                            sluice_capability* read, sluice_capability* write) {
+  if (connection == nullptr || info == nullptr) return NullArgument();
+  const auto request = sluice::ToCreateRequest(*info);
+  if (!request.ok()) return Told(request.status());
+  return sluice::GiveCapabilities(connection->to->Create(*request), read, write);
+}
+
+sluice_status sluice_import(sluice_connection* connection, const sluice_create_info* info, int fd,
+                            sluice_capability* read, sluice_capability* write) {
+  if (connection == nullptr || info == nullptr) return NullArgument();
+  const auto request = sluice::ToImportRequest(*info);
+  if (!request.ok()) return Told(request.status());
+  return sluice::GiveCapabilities(connection->to->Import(*request, fd), read, write);
+}
+
+sluice_status sluice_destroy(sluice_connection* connection, const sluice_capability* write) {
+  if (connection == nullptr || write == nullptr) return NullArgument();
+  return Told(connection->to->Destroy(BytesOf(*write)));
+}
+
+sluice_status sluice_describe(sluice_connection* connection, const sluice_capability* capability,
+                              sluice_description* description) {
+  if (connection == nullptr || capability == nullptr || description == nullptr) {
+    return NullArgument();
+  }
+  const auto reply = connection->to->Describe(BytesOf(*capability));
+  if (!reply.ok()) return Told(reply.status());
+  return Told(sluice::FromDescription(*reply, description));
+}
+
+sluice_status sluice_export(sluice_connection* connection, const sluice_capability* capability,
+                            sluice_access access, sluice_handle* handle) {
+  if (connection == nullptr || capability == nullptr || handle == nullptr) return NullArgument();
+  auto exported = connection->to->Export(BytesOf(*capability), sluice::ToAccess(access));
+  if (!exported.ok()) return Told(exported.status());
+  return Told(sluice::GiveHandle(*std::move(exported), handle));
+}
+
+void sluice_handle_close(sluice_handle* handle) {
+  if (handle == nullptr) return;
+  for (int& fd : handle->fds) {
+    sluice::UniqueFd closed(fd);
+    fd = -1;
+  }
+  handle->fd_count = 0;
+}
+
+sluice_status sluice_map(const sluice_handle* handle, void** address) {
+  if (handle == nullptr || address == nullptr) return NullArgument();
+  if (handle->backing == SLUICE_BACKING_VULKAN) {
+    return Fail(SLUICE_UNSUPPORTED, "Vulkan's memory is reached through Vulkan, not mapped");
+  }
+  const int protection = PROT_READ | (handle->writable != 0 ? PROT_WRITE : 0);
+  void* mapped = ::mmap(nullptr, handle->size_bytes, protection, MAP_SHARED, handle->fds[0], 0);
+  if (mapped == MAP_FAILED) {
+    return Fail(errno == ENOMEM ? SLUICE_LIMIT : SLUICE_FAILED,
+                absl::StrCat("mapping ", handle->size_bytes, " bytes: ", std::strerror(errno)));
+  }
+  *address = mapped;
+  return SLUICE_OK;
+}
+
+void sluice_unmap(void* address, uint64_t size_bytes) {
+  if (address != nullptr) ::munmap(address, size_bytes);
+}
+
+sluice_status sluice_acquire(sluice_connection* connection, const sluice_capability* capability,
+                             sluice_access access, uint32_t timeout_ms, sluice_hold* hold) {
+  if (connection == nullptr || capability == nullptr || hold == nullptr) return NullArgument();
+  sluice::v1::AcquireResourceRequest request;
+  request.set_capability(BytesOf(*capability));
+  request.set_access(sluice::ToAccess(access));
+  request.set_timeout_ms(timeout_ms);
+  uint64_t id = 0;
+  const auto reply = connection->to->Acquire(std::move(request), &id);
+  if (!reply.ok()) return Told(reply.status());
+  *hold = {id, reply->generation(), reply->indeterminate() ? 1u : 0u, 0};
+  return SLUICE_OK;
+}
+
+sluice_status sluice_release(sluice_connection* connection, const sluice_hold* hold,
+                             uint32_t flags) {
+  if (connection == nullptr || hold == nullptr) return NullArgument();
+  if ((flags & ~SLUICE_CONTENTS_INDETERMINATE) != 0) {
+    return Fail(SLUICE_INVALID_ARGUMENT, "unknown flags of a release");
+  }
+  sluice::v1::ReleaseResourceRequest request;
+  request.set_hold_id(hold->id);
+  request.set_contents_indeterminate((flags & SLUICE_CONTENTS_INDETERMINATE) != 0);
+  return Told(connection->to->Release(request));
+}
+
+sluice_status sluice_watch_open(sluice_connection* connection, const sluice_capability* capability,
+                                sluice_watch** watch) {
+  if (connection == nullptr || capability == nullptr || watch == nullptr) return NullArgument();
+  if (const absl::Status here = connection->to->CheckProcess(); !here.ok()) return Told(here);
+  *watch = new sluice_watch{
+      std::make_unique<sluice::ResourceWatch>(connection->to.get(), BytesOf(*capability))};
+  return SLUICE_OK;
+}
+
+sluice_status sluice_watch_next(sluice_watch* watch, uint32_t timeout_ms, sluice_state* state) {
+  if (watch == nullptr || state == nullptr) return NullArgument();
+  const auto next = watch->of->Next(timeout_ms);
+  if (!next.ok()) return Told(next.status());
+  *state = sluice::FromState(*next);
+  return SLUICE_OK;
+}
+
+void sluice_watch_close(sluice_watch* watch) { delete watch; }

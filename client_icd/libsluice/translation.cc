@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client_icd/libsluice/translation.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "proto/status_macros.h"
+
+namespace sluice {
+namespace {
+
+// There is one version of each structure so far: exactly its size, or a larger one of a later
+// version, of which the first part is ours.
+template <typename Struct>
+absl::Status CheckSize(const Struct& given) {
+  if (given.struct_size >= sizeof(Struct)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("struct_size is ", given.struct_size, ", it must be at least ", sizeof(Struct)));
+}
+
+absl::Status FillShape(const sluice_shape& shape, v1::ResourceShape* message) {
+  message->set_size_bytes(shape.size_bytes);
+  if (shape.plane_count > SLUICE_MAX_PLANES) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(shape.plane_count, " planes, at most ", SLUICE_MAX_PLANES, " are possible"));
+  }
+  if (shape.width == 0 && shape.height == 0 && shape.drm_fourcc == 0 && shape.channel_order == 0) {
+    return absl::OkStatus();
+  }
+  v1::ImageShape* image = message->mutable_image();
+  image->set_channel_order(shape.channel_order);
+  image->set_channel_type(shape.channel_type);
+  image->set_drm_fourcc(shape.drm_fourcc);
+  image->set_width(shape.width);
+  image->set_height(shape.height);
+  image->set_depth(shape.depth);
+  image->set_array_layers(shape.array_layers);
+  for (uint32_t i = 0; i < shape.plane_count; ++i) {
+    v1::ResourcePlane* plane = image->add_planes();
+    plane->set_offset(shape.planes[i].offset);
+    plane->set_row_pitch(shape.planes[i].row_pitch);
+    plane->set_slice_pitch(shape.planes[i].slice_pitch);
+  }
+  return absl::OkStatus();
+}
+
+sluice_shape FromShape(const v1::ResourceShape& message) {
+  sluice_shape shape = {};
+  shape.size_bytes = message.size_bytes();
+  if (!message.has_image()) return shape;
+  const v1::ImageShape& image = message.image();
+  shape.channel_order = image.channel_order();
+  shape.channel_type = image.channel_type();
+  shape.drm_fourcc = image.drm_fourcc();
+  shape.width = image.width();
+  shape.height = image.height();
+  shape.depth = image.depth();
+  shape.array_layers = image.array_layers();
+  shape.plane_count = static_cast<uint32_t>(std::min<int>(image.planes_size(), SLUICE_MAX_PLANES));
+  for (uint32_t i = 0; i < shape.plane_count; ++i) {
+    const v1::ResourcePlane& plane = image.planes(static_cast<int>(i));
+    shape.planes[i] = {plane.offset(), plane.row_pitch(), plane.slice_pitch()};
+  }
+  return shape;
+}
+
+template <typename Request>
+absl::StatusOr<Request> ToRequest(const sluice_create_info& info) {
+  RETURN_IF_ERROR(CheckSize(info));
+  if ((info.flags & ~SLUICE_TRUST_READERS) != 0) {
+    return absl::InvalidArgumentError(absl::StrCat("unknown flags 0x", absl::Hex(info.flags)));
+  }
+  Request request;
+  RETURN_IF_ERROR(FillShape(info.shape, request.mutable_shape()));
+  request.set_trust_readers((info.flags & SLUICE_TRUST_READERS) != 0);
+  request.set_linger_ms(info.linger_ms);
+  if (info.label != nullptr) request.set_label(info.label);
+  return request;
+}
+
+}  // namespace
+
+absl::StatusOr<v1::CreateResourceRequest> ToCreateRequest(const sluice_create_info& info) {
+  auto request = ToRequest<v1::CreateResourceRequest>(info);
+  if (request.ok()) request->set_backing(static_cast<v1::ResourceBacking>(info.backing));
+  return request;
+}
+
+absl::StatusOr<v1::ImportResourceRequest> ToImportRequest(const sluice_create_info& info) {
+  return ToRequest<v1::ImportResourceRequest>(info);
+}
+
+v1::ResourceAccess ToAccess(sluice_access access) {
+  return static_cast<v1::ResourceAccess>(access);  // The daemon refuses what is neither.
+}
+
+sluice_state FromState(const v1::ResourceState& message) {
+  sluice_state state = {};
+  state.generation = message.generation();
+  state.readers = message.readers();
+  state.waiting = message.waiting();
+  state.writer = message.writer() ? 1 : 0;
+  state.indeterminate = message.indeterminate() ? 1 : 0;
+  state.destroyed = message.destroyed() ? 1 : 0;
+  return state;
+}
+
+absl::Status FromDescription(const v1::ResourceDescription& message,
+                             sluice_description* description) {
+  RETURN_IF_ERROR(CheckSize(*description));
+  description->backing = message.backing();
+  description->resource_id = message.resource_id();
+  description->shape = FromShape(message.shape());
+  description->state = FromState(message.state());
+  const std::string label = message.label().substr(0, sizeof(description->label) - 1);
+  std::memset(description->label, 0, sizeof(description->label));
+  std::memcpy(description->label, label.data(), label.size());
+  return absl::OkStatus();
+}
+
+absl::Status GiveHandle(ExportedHandle exported, sluice_handle* handle) {
+  RETURN_IF_ERROR(CheckSize(*handle));
+  const ResourceHandle& message = exported.message;
+  handle->backing = message.backing;
+  std::fill(std::begin(handle->fds), std::end(handle->fds), -1);
+  handle->fd_count = static_cast<uint32_t>(exported.fds.size());
+  for (size_t i = 0; i < exported.fds.size(); ++i) handle->fds[i] = exported.fds[i].release();
+  handle->int_count = message.int_count;
+  std::copy(std::begin(message.ints), std::end(message.ints), handle->ints);
+  handle->size_bytes = message.size_bytes;
+  handle->allocation_bytes = message.allocation_bytes;
+  std::memcpy(handle->device_uuid, message.device_uuid, sizeof(handle->device_uuid));
+  handle->writable = message.writable;
+  handle->reserved = 0;
+  return absl::OkStatus();
+}
+
+}  // namespace sluice

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/os/lent_memory.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "absl/strings/str_cat.h"
+#include "broker/os/shared_memory.h"
+#include "platform_linux/errno_status.h"
+#include "proto/status_macros.h"
+
+namespace sluice {
+namespace {
+
+#ifndef DMA_BUF_MAGIC
+#define DMA_BUF_MAGIC 0x444d4142
+#endif
+
+constexpr int kSizeSeals = F_SEAL_SHRINK | F_SEAL_GROW;
+constexpr int kWriteSeals = F_SEAL_WRITE | F_SEAL_FUTURE_WRITE;
+
+absl::StatusOr<UniqueFd> Duplicate(int fd) {
+  UniqueFd duplicate(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+  if (!duplicate.valid()) return ErrnoStatus(errno, "duplicating a descriptor");
+  return duplicate;
+}
+
+bool IsReadOnly(int fd) { return (::fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY; }
+
+// Through the magic link, which leads to the file itself: nothing of a path is followed.
+absl::StatusOr<UniqueFd> ReopenReadOnly(int fd) {
+  UniqueFd reopened(::open(absl::StrCat("/proc/self/fd/", fd).c_str(), O_RDONLY | O_CLOEXEC));
+  if (!reopened.valid()) return ErrnoStatus(errno, "opening memory for reading only");
+  return reopened;
+}
+
+// Whether the inode's owner and mode let `user` open it for writing.
+bool MayOpenForWriting(int fd, uid_t user) {
+  struct stat info;
+  if (::fstat(fd, &info) != 0) return true;
+  return user == 0 || user == info.st_uid || (info.st_mode & (S_IWGRP | S_IWOTH)) != 0;
+}
+
+absl::Status SealAgainstNewWriters(int fd) {
+  if ((::fcntl(fd, F_GET_SEALS) & kWriteSeals) != 0) return absl::OkStatus();
+  if (::fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) == 0) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      "this memory cannot be sealed, and its reader could open it for writing: import memory "
+      "without F_SEAL_SEAL, or say that readers are trusted");
+}
+
+}  // namespace
+
+absl::StatusOr<UniqueFd> CreateLentMemory(const char* name, uint64_t size_bytes) {
+  return CreateSharedMemory(name, size_bytes, Sealing::kMore);
+}
+
+absl::StatusOr<LentKind> CheckLentMemory(int fd, uint64_t size_bytes) {
+  uint64_t size = 0;
+  LentKind kind;
+  struct statfs filesystem;
+  if (::fstatfs(fd, &filesystem) != 0) return ErrnoStatus(errno, "fstatfs of offered memory");
+  if (static_cast<uint64_t>(filesystem.f_type) == DMA_BUF_MAGIC) {
+    kind = LentKind::kDmaBuf;
+    const off_t end = ::lseek(fd, 0, SEEK_END);
+    if (end < 0) return ErrnoStatus(errno, "size of a dma-buf");
+    size = static_cast<uint64_t>(end);
+  } else {
+    kind = LentKind::kMemfd;
+    const int seals = ::fcntl(fd, F_GET_SEALS);
+    struct stat info;
+    if (seals < 0 || ::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
+      return absl::InvalidArgumentError("the descriptor is neither a memfd nor a dma-buf");
+    }
+    if ((seals & kSizeSeals) != kSizeSeals) {
+      return absl::InvalidArgumentError(
+          "the memfd is not sealed against shrinking and growing (F_SEAL_SHRINK, F_SEAL_GROW)");
+    }
+    size = static_cast<uint64_t>(info.st_size);
+  }
+  if (size < size_bytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the memory has ", size, " bytes, its shape needs ", size_bytes));
+  }
+  return kind;
+}
+
+void TakeOverLentMemory(int fd, bool final_seals) {
+  // Only root may take what another user has made; for a user's own daemon the two are one.
+  [[maybe_unused]] const int owned = ::fchown(fd, ::geteuid(), static_cast<gid_t>(-1));
+  [[maybe_unused]] const int closed = ::fchmod(fd, 0600);
+  if (final_seals) ::fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL);
+}
+
+absl::StatusOr<UniqueFd> LendForWriting(int fd, LentKind kind) {
+  if (kind != LentKind::kOpaque && IsReadOnly(fd)) {
+    return absl::FailedPreconditionError("this memory was imported for reading only");
+  }
+  if (kind == LentKind::kMemfd && (::fcntl(fd, F_GET_SEALS) & kWriteSeals) != 0) {
+    return absl::FailedPreconditionError(
+        "this memory is sealed against new writers, since a reader who could have reopened it has "
+        "it: export for writing before that, or say at creation that readers are trusted");
+  }
+  return Duplicate(fd);
+}
+
+absl::StatusOr<UniqueFd> LendForReading(int fd, LentKind kind, uid_t reader, bool trusted) {
+  if (kind == LentKind::kMemfd) {
+    if (!trusted && MayOpenForWriting(fd, reader)) RETURN_IF_ERROR(SealAgainstNewWriters(fd));
+    return ReopenReadOnly(fd);
+  }
+  if (trusted || (kind == LentKind::kDmaBuf && IsReadOnly(fd))) return Duplicate(fd);
+  return absl::FailedPreconditionError(
+      "this kind of memory has no handle for reading only: only trusted readers can have it "
+      "(trust_readers)");
+}
+
+}  // namespace sluice

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The memory behind resources: what a reader's handle can be made into, what may be imported, which
+// backings there are, and an allocator that dies.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+
+#include "broker/resource_messages.h"
+#include "tests/unit/resources/raw_client.h"
+
+namespace sluice {
+namespace {
+
+class MemoryTest : public ResourceTest {};
+
+// What somebody who has `fd` can do to write to its memory. 0: nothing worked; else which did.
+int TryToWrite(int fd) {
+  if (::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) != MAP_FAILED) return 1;
+  void* mapped = ::mmap(nullptr, 4096, PROT_READ, MAP_SHARED, fd, 0);
+  if (mapped == MAP_FAILED) return 2;
+  if (::mprotect(mapped, 4096, PROT_READ | PROT_WRITE) == 0) return 3;
+  ::munmap(mapped, 4096);
+  if (::write(fd, "x", 1) == 1) return 4;
+  if (::ftruncate(fd, 0) == 0) return 5;
+  ::fchmod(fd, 0666);  // May work, for the owner; must not help.
+  const std::string link = "/proc/self/fd/" + std::to_string(fd);
+  const UniqueFd again(::open(link.c_str(), O_RDWR | O_CLOEXEC));
+  if (!again.valid()) return 0;
+  if (::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, again.get(), 0) != MAP_FAILED) {
+    return 6;
+  }
+  if (::pwrite(again.get(), "x", 1, 0) == 1) return 7;
+  if (::ftruncate(again.get(), 0) == 0) return 8;
+  if (::fallocate(again.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096) == 0) return 9;
+  return 0;
+}
+
+// A reader of the daemon's own user, who may reopen descriptors, still cannot write: not by
+// mapping, not by opening again, not by seals. The writer, who mapped before, still can.
+TEST_F(MemoryTest, ReadExportCannotBeWrittenBySameUser) {
+  BrokerProcess broker(directory_, {});
+  Client writer(broker);
+  Client reader(broker);
+  sluice_capability read, write;
+  writer.MakeBuffer(4096, &read, &write);
+  sluice_handle out = writer.Export(write, SLUICE_WRITE);
+  EXPECT_EQ(out.writable, 1u);
+  void* memory = nullptr;
+  ASSERT_EQ(sluice_map(&out, &memory), SLUICE_OK);
+  sluice_handle in = reader.Export(read, SLUICE_READ);
+  EXPECT_EQ(in.writable, 0u);
+  EXPECT_EQ(TryToWrite(in.fds[0]), 0);
+  static_cast<char*>(memory)[0] = 'w';
+  void* seen = nullptr;
+  ASSERT_EQ(sluice_map(&in, &seen), SLUICE_OK);
+  EXPECT_EQ(static_cast<char*>(seen)[0], 'w');
+  // The price: no new writers, told in words.
+  sluice_handle late = {};
+  late.struct_size = sizeof(late);
+  EXPECT_EQ(sluice_export(writer.get(), &write, SLUICE_WRITE, &late), SLUICE_UNSUPPORTED);
+  EXPECT_NE(std::string(sluice_error_text()).find("trusted"), std::string::npos);
+  sluice_unmap(memory, 4096);
+  sluice_unmap(seen, 4096);
+  sluice_handle_close(&in);
+  sluice_handle_close(&out);
+}
+
+// A reader of another user is stopped by the inode's owner and mode, and writers may come later.
+TEST_F(MemoryTest, ReadExportCannotBeWrittenByOtherUser) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to become another user";
+  ASSERT_EQ(::chmod(directory_.path().c_str(), 0755), 0);
+  BrokerProcess broker(directory_, {});
+  Client writer(broker);
+  sluice_capability read, write;
+  writer.MakeBuffer(4096, &read, &write);
+  Forked reader([&] {
+    if (::setgid(54321) != 0 || ::setuid(54321) != 0) return 100;
+    sluice_connection* own = nullptr;
+    const std::string endpoint = "unix:" + broker.socket();
+    if (sluice_connect(endpoint.c_str(), &own) != SLUICE_OK) return 101;
+    sluice_handle in = {};
+    in.struct_size = sizeof(in);
+    if (sluice_export(own, &read, SLUICE_READ, &in) != SLUICE_OK) return 102;
+    return TryToWrite(in.fds[0]);
+  });
+  EXPECT_EQ(reader.Wait(), 0);
+  sluice_handle late = writer.Export(write, SLUICE_WRITE);
+  void* memory = nullptr;
+  EXPECT_EQ(sluice_map(&late, &memory), SLUICE_OK);
+  sluice_unmap(memory, 4096);
+  sluice_handle_close(&late);
+}
+
+// Nobody who writes can shrink, grow or freeze the memory under the others.
+TEST_F(MemoryTest, WritersCannotResize) {
+  BrokerProcess broker(directory_, {});
+  Client writer(broker);
+  sluice_capability read, write;
+  writer.MakeBuffer(8192, &read, &write, SLUICE_TRUST_READERS);
+  sluice_handle out = writer.Export(write, SLUICE_WRITE);
+  EXPECT_NE(::ftruncate(out.fds[0], 0), 0);
+  EXPECT_NE(::ftruncate(out.fds[0], 1 << 20), 0);
+  EXPECT_NE(::fcntl(out.fds[0], F_ADD_SEALS, F_SEAL_FUTURE_WRITE), 0);
+  sluice_handle in = writer.Export(read, SLUICE_READ);  // Trusted: later writers stay possible.
+  sluice_handle late = writer.Export(write, SLUICE_WRITE);
+  sluice_handle_close(&out);
+  sluice_handle_close(&in);
+  sluice_handle_close(&late);
+}
+
+// Only sealed memfds of sufficient size are taken; whatever else is offered is closed again.
+TEST_F(MemoryTest, ImportTakesOnlySealedMemory) {
+  BrokerProcess broker(directory_, {});
+  Baseline(broker);
+  Client client(broker);
+  sluice_capability read, write;
+  client.MakeBuffer(1, &read, &write);
+  const sluice_create_info info = BufferInfo(4096);
+  int pipe_ends[2];
+  ASSERT_EQ(::pipe2(pipe_ends, O_CLOEXEC), 0);
+  const UniqueFd pipe_read(pipe_ends[0]);
+  const UniqueFd pipe_write(pipe_ends[1]);
+  const UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  const UniqueFd folder(::open("/", O_RDONLY | O_CLOEXEC));
+  const UniqueFd file(::open(directory_.path().c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  ASSERT_EQ(::ftruncate(file.get(), 4096), 0);
+  const UniqueFd unsealed = MakeMemfd(4096, 0);
+  const UniqueFd half = MakeMemfd(4096, F_SEAL_SHRINK);
+  const UniqueFd small = MakeMemfd(4095, F_SEAL_SHRINK | F_SEAL_GROW);
+  const int before = broker.CountOpenDescriptors();
+  for (const int fd : {pipe_read.get(), pipe_write.get(), null.get(), folder.get(), file.get(),
+                       unsealed.get(), half.get(), small.get()}) {
+    EXPECT_EQ(sluice_import(client.get(), &info, fd, &read, &write), SLUICE_INVALID_ARGUMENT) << fd;
+  }
+  EXPECT_TRUE(SettlesAt(broker, before));
+  const UniqueFd good = MakeMemfd(4096, F_SEAL_SHRINK | F_SEAL_GROW);
+  ASSERT_EQ(sluice_import(client.get(), &info, good.get(), &read, &write), SLUICE_OK)
+      << sluice_error_text();
+  sluice_handle in = client.Export(read, SLUICE_READ);
+  EXPECT_EQ(TryToWrite(in.fds[0]), 0);
+  sluice_handle_close(&in);
+  EXPECT_EQ(sluice_destroy(client.get(), &write), SLUICE_OK);
+  EXPECT_TRUE(SettlesAt(broker, before));
+}
+
+// Memory imported for reading only is never exported for writing, and memory that cannot be sealed
+// is not lent to a reader who could reopen it.
+TEST_F(MemoryTest, ImportsKeepTheirLimits) {
+  BrokerProcess broker(directory_, {});
+  Client client(broker);
+  const UniqueFd sealed = MakeMemfd(4096, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+  const UniqueFd read_only(
+      ::open(("/proc/self/fd/" + std::to_string(sealed.get())).c_str(), O_RDONLY | O_CLOEXEC));
+  const sluice_create_info info = BufferInfo(4096);
+  sluice_capability read, write;
+  sluice_handle handle = {};
+  handle.struct_size = sizeof(handle);
+  ASSERT_EQ(sluice_import(client.get(), &info, read_only.get(), &read, &write), SLUICE_OK);
+  EXPECT_EQ(sluice_export(client.get(), &write, SLUICE_WRITE, &handle), SLUICE_UNSUPPORTED);
+  ASSERT_EQ(sluice_import(client.get(), &info, sealed.get(), &read, &write), SLUICE_OK);
+  EXPECT_EQ(sluice_export(client.get(), &read, SLUICE_READ, &handle), SLUICE_UNSUPPORTED);
+}
+
+// New memory is zero, and a gralloc handle says what it is.
+TEST_F(MemoryTest, BackingsAreWhatTheySay) {
+  BrokerProcess broker(directory_, {});
+  Client client(broker);
+  sluice_create_info info = BufferInfo(0);
+  info.shape.drm_fourcc = 0x34325241;  // 'AR24'
+  info.shape.width = 64;
+  info.shape.height = 32;
+  info.backing = SLUICE_BACKING_GRALLOC;
+  sluice_capability read, write;
+  ASSERT_EQ(sluice_create(client.get(), &info, &read, &write), SLUICE_OK) << sluice_error_text();
+  sluice_handle handle = client.Export(read, SLUICE_READ);
+  EXPECT_EQ(handle.size_bytes, 64u * 32 * 4);
+  ASSERT_EQ(handle.int_count, static_cast<uint32_t>(kGrallocIntCount));
+  EXPECT_EQ(handle.ints[0], kGrallocMagic);
+  EXPECT_EQ(handle.ints[2], 64);
+  EXPECT_EQ(handle.ints[4], 256);
+  void* memory = nullptr;
+  ASSERT_EQ(sluice_map(&handle, &memory), SLUICE_OK);
+  for (size_t i = 0; i < handle.size_bytes; ++i) ASSERT_EQ(static_cast<char*>(memory)[i], 0);
+  sluice_unmap(memory, handle.size_bytes);
+  sluice_handle_close(&handle);
+}
+
+// A backing that the host does not have is refused by name, and the daemon goes on.
+TEST_F(MemoryTest, MissingBackingsAreTold) {
+  if (::access("/dev/udmabuf", F_OK) == 0 || ::access("/dev/dma_heap/system", F_OK) == 0) {
+    GTEST_SKIP() << "this host has dma-bufs";
+  }
+  BrokerProcess broker(directory_, {});
+  Client client(broker);
+  sluice_create_info info = BufferInfo(4096);
+  info.backing = SLUICE_BACKING_DMABUF;
+  sluice_capability read, write;
+  EXPECT_EQ(sluice_create(client.get(), &info, &read, &write), SLUICE_UNSUPPORTED);
+  EXPECT_NE(std::string(sluice_error_text()).find("/dev/udmabuf"), std::string::npos);
+  for (const uint32_t backing : {SLUICE_BACKING_IMPORTED + 0u, 77u, ~0u}) {
+    info.backing = backing;
+    EXPECT_EQ(sluice_create(client.get(), &info, &read, &write), SLUICE_UNSUPPORTED) << backing;
+  }
+  ExpectServing(broker);
+}
+
+pid_t AllocatorPid(const std::string& log) {
+  const size_t line = log.rfind("allocator started");
+  const size_t pid = log.find("pid=", line);
+  return line == std::string::npos ? -1 : std::atoi(log.c_str() + pid + 4);
+}
+
+// An allocator that is killed is replaced at the next need; memory that it made lives on.
+TEST_F(MemoryTest, AllocatorIsReplaced) {
+  BrokerProcess broker(directory_, {});
+  EXPECT_EQ(AllocatorPid(broker.Log()), -1) << "it starts with the first need";
+  Client client(broker);
+  sluice_capability read, write;
+  client.MakeBuffer(4096, &read, &write);
+  const pid_t first = AllocatorPid(broker.Log());
+  ASSERT_GT(first, 0);
+  ASSERT_EQ(::kill(first, SIGKILL), 0);
+  const sluice_create_info info = BufferInfo(4096);
+  sluice_capability other;
+  EXPECT_TRUE(Becomes([&] {
+    return AllocatorPid(broker.Log()) != first ||
+           (sluice_create(client.get(), &info, nullptr, &other), false);
+  }));
+  sluice_handle handle = client.Export(write, SLUICE_WRITE);
+  sluice_handle_close(&handle);
+  ExpectServing(broker);
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/unit/resources/raw_client.h"
+
+#include <fcntl.h>
+#include <grpcpp/create_channel_posix.h>
+#include <grpcpp/grpcpp.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "broker/event_loop.h"
+#include "broker/os/local_socket.h"
+
+namespace sluice {
+
+Client::Client(const BrokerProcess& broker) {
+  const std::string endpoint = "unix:" + broker.socket();
+  EXPECT_EQ(sluice_connect(endpoint.c_str(), &connection_), SLUICE_OK)
+      << sluice_error_text() << "\n"
+      << broker.Log();
+}
+
+void Client::Disconnect() { sluice_disconnect(std::exchange(connection_, nullptr)); }
+
+sluice_create_info BufferInfo(uint64_t size, uint32_t flags) {
+  sluice_create_info info = {};
+  info.struct_size = sizeof(info);
+  info.shape.size_bytes = size;
+  info.flags = flags;
+  info.label = "test";
+  return info;
+}
+
+void Client::MakeBuffer(uint64_t size, sluice_capability* read, sluice_capability* write,
+                        uint32_t flags) {
+  const sluice_create_info info = BufferInfo(size, flags);
+  ASSERT_EQ(sluice_create(connection_, &info, read, write), SLUICE_OK) << sluice_error_text();
+}
+
+sluice_handle Client::Export(const sluice_capability& capability, sluice_access access) {
+  sluice_handle handle = {};
+  handle.struct_size = sizeof(handle);
+  EXPECT_EQ(sluice_export(connection_, &capability, access, &handle), SLUICE_OK)
+      << sluice_error_text();
+  return handle;
+}
+
+RawClient::RawClient(const BrokerProcess& process, bool with_stub)
+    : broker(std::make_unique<TestClient>(process.socket())) {
+  auto hello = MakeMessage<Hello>();
+  SetString(hello.features, kResourcesFeature);
+  EXPECT_TRUE(broker->Send(hello));
+  Welcome welcome;
+  EXPECT_TRUE(broker->Receive(&welcome));
+  EXPECT_TRUE(broker->Send(MakeMessage<OpenResources>()));
+  EXPECT_TRUE(WaitReadable(broker->socket(), kTestTimeoutMs).ok());
+  char packet[kMaxBrokerMessageBytes];
+  std::vector<UniqueFd> fds;
+  const auto size = ReceiveMessage(broker->socket(), packet, sizeof(packet), &fds, 2);
+  ResourcesOpened opened;
+  EXPECT_TRUE(size.ok() && ParseMessage(packet, *size, &opened));
+  EXPECT_EQ(fds.size(), 2u) << opened.message;
+  if (fds.size() != 2) return;
+  transport = std::move(fds[0]);
+  channel = std::move(fds[1]);
+  if (!with_stub) return;
+  stub = v1::Resources::NewStub(grpc::CreateInsecureChannelFromFd("raw", transport.release()));
+}
+
+bool Becomes(const std::function<bool()>& condition) {
+  const int64_t deadline_ms = MonotonicMs() + kTestTimeoutMs;
+  while (!condition()) {
+    if (MonotonicMs() > deadline_ms) return false;
+    ::usleep(1000);
+  }
+  return true;
+}
+
+void ResourceTest::ExpectServing(const BrokerProcess& broker) {
+  Client client(broker);
+  sluice_capability read, write;
+  client.MakeBuffer(4096, &read, &write);
+  sluice_hold hold;
+  EXPECT_EQ(sluice_acquire(client.get(), &write, SLUICE_WRITE, 0, &hold), SLUICE_OK);
+  EXPECT_EQ(sluice_release(client.get(), &hold, 0), SLUICE_OK);
+}
+
+int ResourceTest::Baseline(const BrokerProcess& broker) {
+  ExpectServing(broker);
+  int before = -1;
+  int steady = 0;
+  EXPECT_TRUE(Becomes([&] {
+    const int now = broker.CountOpenDescriptors();
+    steady = std::exchange(before, now) == now ? steady + 1 : 0;
+    return steady == 50;
+  }));
+  return before;
+}
+
+bool ResourceTest::SettlesAt(const BrokerProcess& broker, int count) {
+  return Becomes([&] { return broker.CountOpenDescriptors() == count; });
+}
+
+UniqueFd MakeMemfd(uint64_t size, int seals) {
+  UniqueFd fd(::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  EXPECT_EQ(::ftruncate(fd.get(), static_cast<off_t>(size)), 0);
+  EXPECT_EQ(::fcntl(fd.get(), F_ADD_SEALS, seals), 0);
+  return fd;
+}
+
+Forked::Forked(const std::function<int()>& child) : pid_(::fork()) {
+  if (pid_ == 0) ::_exit(child());
+}
+
+void Forked::Kill() {
+  if (pid_ <= 0) return;
+  ::kill(pid_, SIGKILL);
+  Wait();
+}
+
+int Forked::Wait() {
+  int status = 0;
+  ::waitpid(std::exchange(pid_, -1), &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+}  // namespace sluice
