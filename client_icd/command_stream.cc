@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client_icd/command_stream.h"
 
-#include <sched.h>
-#include <time.h>
-
 #include <algorithm>
 #include <string>
 
@@ -13,37 +10,8 @@
 namespace sluice {
 namespace {
 
-// Spinning pays when a reply comes sooner than a wake-up takes (a few microseconds each way).
-constexpr int32_t kMaxSpinNs = 20'000;
-constexpr int32_t kFirstSpinNs = 4'000;
-// A stream that has stopped spinning tries again once in this many waits.
-constexpr uint32_t kWaitsBetweenTries = 32;
 // Commands up to this size are encoded on the stack.
 constexpr size_t kStackMessageBytes = 1024;
-
-}  // namespace
-
-bool CommandStream::SpinningMayPay() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  return ::sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) > 1;
-}
-
-namespace {
-
-int64_t NowNs() {
-  timespec now;
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * int64_t{1'000'000'000} + now.tv_nsec;
-}
-
-inline void Pause() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
 
 }  // namespace
 
@@ -160,7 +128,10 @@ void CommandStream::Hold(Waiter* self) {
       FailAll();
       return;
     }
-    if (Spin(done)) continue;
+    const auto there = [&] {
+      return transport_->HasFrame() || done.load(std::memory_order_acquire);
+    };
+    if (spin_.Until(there)) continue;
     uint32_t ticket;
     {
       absl::MutexLock lock(&wait_mu_);
@@ -171,30 +142,6 @@ void CommandStream::Hold(Waiter* self) {
     if (done.load(std::memory_order_acquire)) return;
     transport_->Wait(ticket, kBitWaiter);
   }
-}
-
-// Looks for a frame for a while. True if there is something to do.
-bool CommandStream::Spin(const std::atomic<bool>& done) {
-  if (!may_spin_) return false;
-  int32_t budget = spin_ns_.load(std::memory_order_relaxed);
-  if (budget == 0) {
-    if (unspun_waits_.fetch_add(1, std::memory_order_relaxed) % kWaitsBetweenTries != 0)
-      return false;
-    budget = kFirstSpinNs;
-  }
-  const int64_t end = NowNs() + budget;
-  do {
-    for (int i = 0; i < 32; ++i) {
-      if (transport_->HasFrame() || done.load(std::memory_order_acquire)) {
-        spin_ns_.store(std::min(kMaxSpinNs, budget + budget / 4), std::memory_order_relaxed);
-        return true;
-      }
-      Pause();
-    }
-  } while (NowNs() < end);
-  const int32_t less = budget / 2;
-  spin_ns_.store(less < kFirstSpinNs / 8 ? 0 : less, std::memory_order_relaxed);
-  return false;
 }
 
 void CommandStream::Leave(Waiter* self) {

@@ -22,6 +22,7 @@
 #include "client_icd/object.h"
 #include "client_icd/transport.h"
 #include "proto/command.pb.h"
+#include "proto/spin.h"
 
 namespace sluice {
 
@@ -103,10 +104,8 @@ class CommandStream {
             const BulkSpan& bulk, bool wake, PendingCall* call);
 
   // Waiting.
-  static bool SpinningMayPay();
   void WaitUntil(const std::atomic<bool>& done, uint64_t event_id);
   void Hold(Waiter* self);
-  bool Spin(const std::atomic<bool>& done);
   void Leave(Waiter* self);
   uint32_t RearmLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(wait_mu_);
   void Rearm() ABSL_LOCKS_EXCLUDED(wait_mu_);
@@ -130,7 +129,6 @@ class CommandStream {
 
   Session* const session_;
   Transport* const transport_;
-  const bool may_spin_;
 
   absl::Mutex drain_mu_;
   Frame frame_ ABSL_GUARDED_BY(drain_mu_);
@@ -154,10 +152,7 @@ class CommandStream {
   // wait_mu_; ordered against the `done` flags by sequentially consistent fences on both sides.
   std::atomic<size_t> waiter_count_{0};
 
-  // How long a waiter spins before it sleeps, and how many did not at all since. Heuristics: racing
-  // updates do no harm.
-  std::atomic<int32_t> spin_ns_{0};
-  std::atomic<uint32_t> unspun_waits_{0};
+  AdaptiveSpin spin_;  // Of the holder, before it sleeps.
 };
 
 }  // namespace sluice

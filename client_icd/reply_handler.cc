@@ -24,10 +24,7 @@ constexpr uint64_t kNetworkChunkBytes = uint64_t{1} << 20;
 struct CommandStream::ReplyArena : MessageArena {};
 
 CommandStream::CommandStream(Session* session, Transport* transport)
-    : session_(session),
-      transport_(transport),
-      may_spin_(SpinningMayPay()),
-      arena_(std::make_unique<ReplyArena>()) {}
+    : session_(session), transport_(transport), arena_(std::make_unique<ReplyArena>()) {}
 
 CommandStream::~CommandStream() = default;
 

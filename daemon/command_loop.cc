@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/handlers/handlers.h"
 #include "google/protobuf/arena.h"
-#include "proto/spin.h"
 #include "proto/status_macros.h"
 
 namespace sluice {
@@ -117,7 +116,7 @@ absl::Status CommandLoop::Idle() {
   session_->FlushTouched();
   if (session_->replies().violated())
     return absl::InvalidArgumentError("the client does not take its replies");
-  if (SpinUntil([this] { return reader_.HasPiece(); }, &spin_budget_)) return absl::OkStatus();
+  if (spin_.Until([this] { return reader_.HasPiece(); })) return absl::OkStatus();
   reader_.Sleep(kSleepsForAny, 0, kBitWaiter, -1);
   reader_.Arm(kAwake);
   return absl::OkStatus();

@@ -10,6 +10,7 @@
 #include "daemon/session.h"
 #include "proto/command.pb.h"
 #include "proto/ring_reader.h"
+#include "proto/spin.h"
 
 namespace sluice {
 
@@ -31,7 +32,7 @@ class CommandLoop {
   Session* const session_;
   RingReader reader_;
   uint64_t last_sequence_ = 0;
-  int spin_budget_ = 0;
+  AdaptiveSpin spin_;
 };
 
 }  // namespace sluice

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looking again for a moment before sleeping: a wake-up through the kernel costs a few
-// microseconds, an answer is often there sooner. The budget adapts: it grows while looking pays and
-// shrinks to nothing while it does not, as on a machine whose cores are all busy, where spinning
-// would take the time of the very thread it waits for. Thread-compatible: one budget per waiting
-// place.
+// Looking again for a moment before going to sleep: a sleep and a wake-up cost a few microseconds
+// on each side, an answer is often there sooner. How long adapts: it grows while looking pays and
+// shrinks to nothing while it does not. And looking stops at once, for a good while, when it has
+// cost the thread its processor: then no core is idle, and spinning takes the time of the very
+// thread it waits for, or is paid for with a whole time slice later. None on one processor.
+//
+// Owned by whoever waits; one for each waiting place. Thread-safe: racing updates do no harm.
 #pragma once
 
 #include <sched.h>
 #include <time.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cstdint>
 
 namespace sluice {
-
-inline constexpr int kMaxSpinMicroseconds = 20;
 
 inline int64_t MonotonicNs() {
   timespec now;
@@ -29,31 +31,71 @@ inline bool MaySpin() {
   return several_cpus;
 }
 
-// True as soon as `there()` is; false once the budget is used up. `*budget` is in units of 1/16 of
-// the longest spin, and is the caller's to keep between calls, from 0.
-template <typename There>
-bool SpinUntil(There&& there, int* budget) {
-  if (there()) return true;
-  // From time to time a short look even without budget, to notice that it pays again.
-  if (!MaySpin()) return false;
-  if (*budget < 1) {
-    if (--*budget > -16) return false;
-    *budget = 1;
-  }
-  const int64_t end = MonotonicNs() + int64_t{kMaxSpinMicroseconds} * 1000 * *budget / 16;
-  do {
-    for (int i = 0; i < 16; ++i) {
-      if (there()) {
-        if (*budget < 16) ++*budget;
-        return true;
-      }
-#if defined(__x86_64__)
-      __builtin_ia32_pause();
-#endif
+class AdaptiveSpin {
+ public:
+  // Spinning pays when what is awaited comes sooner than a wake-up takes.
+  static constexpr int32_t kMostNs = 20'000;
+  static constexpr int32_t kFirstNs = 4'000;
+  // Once spinning has stopped, it is tried again after this many waits, to notice that it pays
+  // again;
+  static constexpr int32_t kWaitsBetweenTries = 32;
+  // and after this many if it has cost the processor, as which counts a gap of
+  static constexpr int32_t kWaitsAfterLoss = 128;
+  static constexpr int64_t kLossNs = 100'000;
+
+  // True as soon as `there()` is; false once it is better to sleep.
+  template <typename There>
+  bool Until(There&& there) {
+    if (there()) return true;
+    if (!MaySpin()) return false;
+    int32_t budget = budget_ns_.load(std::memory_order_relaxed);
+    if (budget == 0) {
+      if (waits_left_.fetch_sub(1, std::memory_order_relaxed) > 0) return false;
+      budget = kFirstNs;
     }
-  } while (MonotonicNs() < end);
-  *budget -= *budget > 4 ? *budget / 4 : 1;
-  return false;
-}
+    const int64_t start = MonotonicNs();
+    int64_t now = start;
+    do {
+      for (int i = 0; i < 16; ++i) {
+        if (there()) {
+          budget_ns_.store(std::min(kMostNs, budget + budget / 4), std::memory_order_relaxed);
+          return true;
+        }
+        Pause();
+      }
+      const int64_t before = now;
+      now = MonotonicNs();
+      if (now - before > kLossNs) {
+        Stop(kWaitsAfterLoss);
+        return there();
+      }
+    } while (now < start + budget);
+    if (budget / 2 < kFirstNs / 8) {
+      Stop(kWaitsBetweenTries);
+    } else {
+      budget_ns_.store(budget / 2, std::memory_order_relaxed);
+    }
+    return false;
+  }
+
+  int32_t budget_ns() const { return budget_ns_.load(std::memory_order_relaxed); }
+
+ private:
+  static void Pause() {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
+  }
+
+  void Stop(int32_t waits) {
+    budget_ns_.store(0, std::memory_order_relaxed);
+    waits_left_.store(waits, std::memory_order_relaxed);
+  }
+
+  std::atomic<int32_t> budget_ns_{0};
+  std::atomic<int32_t> waits_left_{0};  // Without spinning, while the budget is 0.
+};
 
 }  // namespace sluice

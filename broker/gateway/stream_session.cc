@@ -14,7 +14,6 @@
 #include "broker/os/local_socket.h"
 #include "proto/control.pb.h"
 #include "proto/handle_messages.h"
-#include "proto/spin.h"
 #include "proto/status_macros.h"
 
 namespace sluice {
@@ -285,7 +284,7 @@ absl::Status StreamSession::DrainReplies() {
 }
 
 void StreamSession::SleepForReplies() {
-  if (SpinUntil([this] { return replies_->HasPiece(); }, &spin_budget_)) return;
+  if (spin_.Until([this] { return replies_->HasPiece(); })) return;
   const uint32_t ticket = replies_->Arm();
   if (!ended() && !worker_gone_.load(std::memory_order_acquire))
     replies_->Wait(ticket, kReplySleepNs);

@@ -41,6 +41,7 @@
 #include "broker/gateway/reply_forwarder.h"
 #include "broker/gateway/reply_ring.h"
 #include "broker/os/shared_memory.h"
+#include "proto/spin.h"
 
 namespace sluice {
 
@@ -127,7 +128,7 @@ class StreamSession : public Watched, public std::enable_shared_from_this<Stream
 
   // Session thread only.
   std::optional<ReplyForwarder> reply_forwarder_;
-  int spin_budget_ = 0;
+  AdaptiveSpin spin_;
 
   std::atomic<bool> ended_{false};  // Release in End; pairs with the acquire in ended().
   std::atomic<bool> worker_gone_{false};
