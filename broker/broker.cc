@@ -14,6 +14,7 @@
 #include "broker/base/log.h"
 #include "broker/os/local_socket.h"
 #include "broker/os/service.h"
+#include "broker/vendor_folder.h"
 #include "broker/version.h"
 
 namespace sluice {
@@ -89,6 +90,7 @@ Broker::~Broker() {
   admission_.Stop();
   probe_.Cancel();
   loop_->Unwatch(&signal_watch_);
+  RemoveVendorFolder(config_.socket);
   if (owns_socket_file_) ::unlink(config_.socket.c_str());
 }
 
@@ -107,9 +109,9 @@ absl::Status Broker::Start() {
   admission_.Listen(*std::move(listener));
   StartProbe();
   for (size_t i = 0; i < config_.network.size(); ++i) {
-    gateways_.push_back(std::make_unique<GatewayLink>(loop_.get(), &workers_, &opener_,
-                                                      config_.network[i], launcher_->user(),
-                                                      kGatewayOwnerBit | i));
+    gateways_.push_back(
+        std::make_unique<GatewayLink>(loop_.get(), &workers_, &opener_, config_.network[i],
+                                      launcher_->users().service(), kGatewayOwnerBit | i));
     gateways_.back()->Start();
   }
   Log(LogLevel::kInfo, "broker", "started",
@@ -117,7 +119,7 @@ absl::Status Broker::Start() {
        {"socket", config_.socket},
        {"admin_socket", config_.admin_socket},
        {"config", config_.file.empty() ? "built-in" : config_.file},
-       {"worker_user", launcher_->user().has_value() ? launcher_->user()->name : "unchanged"}});
+       {"worker_user", launcher_->users().Describe()}});
   return absl::OkStatus();
 }
 
@@ -203,14 +205,12 @@ void Broker::OnSessionEnded() {
 
 void Broker::Reload() {
   Log(LogLevel::kInfo, "broker", "reloading the configuration", {{"file", config_.file}});
-  absl::StatusOr<Config> fresh = reload_();
-  absl::StatusOr<WorkerLauncher> launcher =
-      fresh.ok() ? WorkerLauncher::Create(*fresh) : absl::StatusOr<WorkerLauncher>(fresh.status());
-  if (!launcher.ok()) {
+  const auto keep = [](const absl::Status& why) {
     Log(LogLevel::kError, "broker", "configuration kept as it was",
-        {{"reason", std::string(launcher.status().message())}});
-    return;
-  }
+        {{"reason", std::string(why.message())}});
+  };
+  absl::StatusOr<Config> fresh = reload_();
+  if (!fresh.ok()) return keep(fresh.status());
   if (fresh->socket != config_.socket || fresh->admin_socket != config_.admin_socket ||
       fresh->network.size() != config_.network.size()) {
     Log(LogLevel::kWarning, "broker",
@@ -220,6 +220,8 @@ void Broker::Reload() {
   fresh->socket = config_.socket;
   fresh->admin_socket = config_.admin_socket;
   fresh->network = config_.network;
+  absl::StatusOr<WorkerLauncher> launcher = WorkerLauncher::Create(*fresh);
+  if (!launcher.ok()) return keep(launcher.status());
   config_ = *std::move(fresh);
   *launcher_ = *std::move(launcher);
   SetLogLevel(config_.log_level);
@@ -289,7 +291,7 @@ absl::StatusOr<BrokerStatus> Broker::GetStatus() {
     }
     status.config_file = config_.file;
     status.session_limit = config_.limits.max_sessions;
-    if (launcher_->user().has_value()) status.worker_user = launcher_->user()->name;
+    status.worker_user = launcher_->users().Describe();
   });
   if (!ran.ok()) return ran;
   return status;

@@ -78,7 +78,7 @@ struct Config {
   int64_t drain_timeout_ms = 30'000;
   int64_t kill_grace_ms = 1'000;  // From asking a worker to end to killing it.
 
-  std::optional<std::string> worker_user;  // Unset = "sluice" if root and there is such a user.
+  std::optional<std::string> worker_user;  // Unset = of root's daemon, one for each identity.
   std::string cache_directory;             // "" = the worker user's own.
   bool sync = false;                       // Every session in the debug mode.
   std::map<std::string, std::string> worker_environment;

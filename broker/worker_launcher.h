@@ -7,7 +7,8 @@
 // or the environment.
 #pragma once
 
-#include <optional>
+#include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,36 +16,31 @@
 #include "absl/status/statusor.h"
 #include "broker/config.h"
 #include "broker/os/process.h"
+#include "broker/worker_users.h"
 
 namespace sluice {
 
 class WorkerLauncher {
  public:
-  // Finds the executable and the user. Warns if workers will run with the broker's own rights.
+  // Finds the executable and the users.
   static absl::StatusOr<WorkerLauncher> Create(const Config& config);
 
-  // `identity_name` chooses the compile cache; "" for the probe, which has one of its own.
+  // `identity_name` chooses user and compile cache; "" for the probe.
   absl::StatusOr<ChildProcess> Launch(std::vector<std::string> arguments,
                                       std::vector<std::pair<int, int>> descriptors,
                                       const std::string& identity_name) const;
 
-  // The user that children run as; nothing if they stay with the broker's.
-  const std::optional<UserIdentity>& user() const { return user_; }
+  const WorkerUsers& users() const { return *users_; }
 
  private:
   WorkerLauncher() = default;
 
-  std::vector<std::string> Environment(const std::string& identity_name) const;
-  std::string CacheDirectoryFor(const std::string& identity_name) const;
+  std::vector<std::string> Environment(const WorkerUsers::Tenant& tenant) const;
 
   std::string path_;
-  std::optional<UserIdentity> user_;
-  std::string cache_directory_;
+  std::unique_ptr<WorkerUsers> users_;
   std::vector<std::string> common_arguments_;
   std::map<std::string, std::string> extra_environment_;
 };
-
-// Resolves [worker] user for this process; nothing if it does not change.
-absl::StatusOr<std::optional<UserIdentity>> ResolveWorkerUser(const Config& config);
 
 }  // namespace sluice

@@ -28,6 +28,7 @@ echo "built sluiced, sluicectl and libsluice_icd.so in $build"
 
 run=$(mktemp -d)
 daemon=
+same_user=()
 finish() {
   if [ -n "$daemon" ] && kill -0 "$daemon" 2>/dev/null; then
     kill "$daemon"
@@ -39,8 +40,10 @@ trap finish EXIT
 
 step "3. Start the daemon"
 # The daemon uses the machine's own drivers, also if this shell was already pointed at Sluice.
+# Its socket's folder is closed to others, and a checkout may be: root's workers stay root here.
+[ "$(id -u)" -ne 0 ] || same_user=(--worker-user root)
 env -u OCL_ICD_VENDORS -u OCL_ICD_FILENAMES -u SLUICE_ENDPOINT \
-  "$build/bin/sluiced" --socket "$run/broker.sock" --admin-socket "$run/admin.sock" \
+  "$build/bin/sluiced" "${same_user[@]}" --socket "$run/broker.sock" --admin-socket "$run/admin.sock" \
   >"$run/sluiced.log" 2>&1 </dev/null &
 daemon=$!
 for _ in $(seq 300); do

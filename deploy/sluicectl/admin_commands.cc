@@ -208,7 +208,7 @@ int StatusCommand(const CommonFlags& flags) {
           "\n");
     Print("workers:   " +
           (reply.worker_user().empty() ? std::string("run as the daemon's own user")
-                                       : "run as user " + reply.worker_user()) +
+                                       : "run as user: " + reply.worker_user()) +
           "\n");
   };
   return AdminCall(flags).Run(

@@ -91,6 +91,11 @@ absl::StatusOr<std::unique_ptr<PrivateDaemon>> PrivateDaemon::Start(const Option
       // An empty file: a private daemon does not depend on the system's configuration.
       "--config", options.config_file.empty() ? "/dev/null" : options.config_file,
       "--drain-timeout-ms", absl::StrCat(kDrainTimeoutMs)};
+  // The directory is closed to others: root's program has root's workers, as with a driver of its
+  // own.
+  if (::geteuid() == 0 && options.config_file.empty()) {
+    spawn.arguments.insert(spawn.arguments.end(), {"--worker-user", "root"});
+  }
   spawn.environment = DaemonEnvironment(notify_path);
   spawn.sandbox.parent_death_signal = SIGTERM;
   UniqueFd log;

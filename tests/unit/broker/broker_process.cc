@@ -51,6 +51,10 @@ BrokerProcess::BrokerProcess(const TestDirectory& directory, const Options& opti
   spawn.path = SLUICE_TEST_SLUICED;
   spawn.arguments = {"--config", config_file(), "--socket", socket()};
   spawn.arguments.insert(spawn.arguments.end(), options.arguments.begin(), options.arguments.end());
+  // A build tree that other users cannot reach must do for all but the tests about users.
+  if (::geteuid() == 0 && options.same_user) {
+    spawn.arguments.insert(spawn.arguments.end(), {"--worker-user", "root"});
+  }
   for (char** entry = environ; *entry != nullptr; ++entry) spawn.environment.emplace_back(*entry);
   spawn.environment.push_back("NOTIFY_SOCKET=" + notify_path);
   spawn.environment.push_back("SLUICE_WORKER_TEST=" + options.worker_mode);

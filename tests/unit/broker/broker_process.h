@@ -35,6 +35,7 @@ class BrokerProcess {
     std::string config = "";       // Text of a configuration file; written even if empty.
     std::string worker_mode = "";  // SLUICE_WORKER_TEST, see stand_in_worker.cc.
     bool wait_until_ready = true;
+    bool same_user = true;  // Workers stay with root, if that is who tests.
   };
 
   // In `directory`, where sockets, configuration and log are.

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,6 +24,18 @@
 
 namespace sluice {
 namespace {
+
+constexpr char kUnreachable[] = "another user cannot reach the build tree at " SLUICE_TEST_SLUICED;
+
+// True if that user may execute what was built.
+bool CanRun(const UserIdentity& user) {
+  SpawnOptions readable;
+  readable.path = "/bin/sh";
+  readable.arguments = {"-c", "test -x \"$0\"", SLUICE_TEST_SLUICED};
+  readable.sandbox.user = user;
+  auto check = Spawn(readable);
+  return check.ok() && check->WaitAndReap(-1)->code == 0;
+}
 
 class SessionTest : public testing::Test {
  protected:
@@ -111,15 +124,8 @@ TEST_F(SessionTest, WorkerRunsAsTheConfiguredUser) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root's daemon can change its workers' user";
   const auto nobody = LookUpUser("nobody");
   ASSERT_TRUE(nobody.ok());
-  SpawnOptions readable;
-  readable.path = "/bin/sh";
-  readable.arguments = {"-c", "test -x \"$0\"", SLUICE_TEST_SLUICED};
-  readable.sandbox.user = *nobody;
-  auto check = Spawn(readable);
-  if (!check.ok() || check->WaitAndReap(-1)->code != 0) {
-    GTEST_SKIP() << "user nobody cannot reach the build tree at " << SLUICE_TEST_SLUICED;
-  }
-  BrokerProcess broker(directory_, {.arguments = {"--worker-user", "nobody"}});
+  if (!CanRun(*nobody)) GTEST_SKIP() << kUnreachable;
+  BrokerProcess broker(directory_, {.arguments = {"--worker-user", "nobody"}, .same_user = false});
   TestClient client(broker.socket());
   Welcome welcome;
   ASSERT_TRUE(client.Greet(&welcome));
@@ -127,6 +133,41 @@ TEST_F(SessionTest, WorkerRunsAsTheConfiguredUser) {
   const UniqueFd channel = client.Open(&opened);
   EXPECT_NE(DescribeWorker(channel.get()).find("uid " + std::to_string(nobody->uid) + "\n"),
             std::string::npos);
+}
+
+// Root's daemon gives every identity's workers a user of their own, and their cache belongs to it.
+TEST_F(SessionTest, EveryIdentityHasAUserOfItsOwn) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root's daemon can change its workers' user";
+  const auto nobody = LookUpUser("nobody");
+  ASSERT_TRUE(nobody.ok());
+  if (!CanRun(*nobody)) GTEST_SKIP() << kUnreachable;
+  ASSERT_EQ(::chmod(directory_.path().c_str(), 0755), 0);
+  const std::string cache = directory_.path() + "/cache";
+  ASSERT_EQ(::mkdir(cache.c_str(), 0755), 0);
+  BrokerProcess broker(directory_, {.config = "[worker]\ncache_directory = \"" + cache + "\"\n",
+                                    .same_user = false});
+  std::set<std::string> uids;
+  for (const uid_t uid : {uid_t{0}, nobody->uid}) {
+    ASSERT_EQ(::seteuid(uid), 0);  // SO_PEERCRED tells the user that connects.
+    TestClient client(broker.socket());
+    ASSERT_EQ(::seteuid(0), 0);
+    Welcome welcome;
+    ASSERT_TRUE(client.Greet(&welcome));
+    for (int i = 0; i < 2; ++i) {  // The same user both times.
+      SessionOpened opened;
+      const UniqueFd channel = client.Open(&opened);
+      const std::string text = DescribeWorker(channel.get());
+      const size_t at = text.find("uid ");
+      ASSERT_NE(at, std::string::npos) << text;
+      uids.insert(text.substr(at, text.find('\n', at) - at));
+    }
+    struct stat info;
+    ASSERT_EQ(::stat((cache + "/uid-" + std::to_string(uid)).c_str(), &info), 0);
+    EXPECT_TRUE(uids.contains("uid " + std::to_string(info.st_uid)));
+    EXPECT_EQ(info.st_mode & 0777, 0700u);
+  }
+  EXPECT_EQ(uids.size(), 2u);
+  EXPECT_FALSE(uids.contains("uid 0"));
 }
 
 // Sessions are processes of their own with different ids; the limit refuses, and an end makes room.

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/vendor_folder.h"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+namespace sluice {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kVariable[] = "OCL_ICD_VENDORS";
+constexpr char kSystemFolder[] = "/etc/OpenCL/vendors";
+
+fs::path FolderBeside(const std::string& socket_path) { return socket_path + ".vendors"; }
+
+std::string HostsFolder(const std::map<std::string, std::string>& worker_environment) {
+  if (const auto given = worker_environment.find(kVariable); given != worker_environment.end()) {
+    return given->second;
+  }
+  const char* own = std::getenv(kVariable);
+  return own != nullptr && *own != '\0' ? own : kSystemFolder;
+}
+
+bool NamesOwnDriver(const fs::path& icd_file) {
+  std::ifstream in(icd_file);
+  std::string line;
+  std::getline(in, line);
+  return absl::StrContains(line, "libsluice_icd");
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> FillVendorFolder(
+    const std::string& socket_path, const std::map<std::string, std::string>& worker_environment) {
+  const fs::path hosts = HostsFolder(worker_environment);
+  std::error_code error;
+  if (!fs::is_directory(hosts, error)) return std::string();
+  const fs::path folder = FolderBeside(socket_path);
+  if (::mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST) {
+    return absl::ErrnoToStatus(errno, absl::StrCat("creating ", folder.string()));
+  }
+  // Changed entry by entry: a worker may be looking.
+  std::map<std::string, fs::path> wanted;
+  for (const auto& entry : fs::directory_iterator(hosts, error)) {
+    if (entry.path().extension() != ".icd" || NamesOwnDriver(entry.path())) continue;
+    wanted[entry.path().filename()] = fs::absolute(entry.path());
+  }
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    const auto kept = wanted.find(entry.path().filename());
+    std::error_code unreadable;
+    if (kept != wanted.end() && fs::read_symlink(entry.path(), unreadable) == kept->second) {
+      wanted.erase(kept);
+    } else {
+      fs::remove_all(entry.path(), error);
+    }
+  }
+  for (const auto& [name, target] : wanted) fs::create_symlink(target, folder / name, error);
+  if (error) {
+    return absl::InternalError(absl::StrCat("filling ", folder.string(), ": ", error.message()));
+  }
+  return folder.string();
+}
+
+void RemoveVendorFolder(const std::string& socket_path) {
+  std::error_code ignored;
+  fs::remove_all(FolderBeside(socket_path), ignored);
+}
+
+}  // namespace sluice

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which user each of the daemon's children runs as, and where it caches what it compiles. On a CPU
+// device a kernel is native code with its worker's rights; so where the broker is root and the
+// operator names no user, every client identity has a user id of its own, and the kernel keeps one
+// tenant's worker from signalling another's and from its files.
+//
+// These ids stand in no passwd. They come from kFirstTenantUid on, which distributions leave alone
+// (systemd's UIDS-GIDS.md: 1879048192 to 2147483647 is unused). An identity keeps its id, whatever
+// restarts: its cache directory belongs to it, and is the record.
+//
+// Owned by WorkerLauncher. Event loop thread only.
+#pragma once
+
+#include <sys/types.h>
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "broker/config.h"
+#include "broker/os/sandbox.h"
+
+namespace sluice {
+
+inline constexpr uid_t kFirstTenantUid = 1879048192;
+inline constexpr uid_t kLastTenantUid = 2147483647;
+
+class WorkerUsers {
+ public:
+  // A user that the operator names and that does not exist is an error.
+  static absl::StatusOr<WorkerUsers> Create(const Config& config);
+
+  // Of the gateways, the allocator and the probe; nothing if they stay with the broker's.
+  const std::optional<UserIdentity>& service() const { return service_; }
+  // For operators: "sluice", "one for each identity"; empty for the broker's own.
+  std::string Describe() const;
+
+  struct Tenant {
+    std::optional<UserIdentity> user;  // Nothing: the broker's own.
+    std::string cache_directory;       // Empty: that user's own.
+  };
+  // `identity_name` as Policy has it; "" for the probe. Makes the directory.
+  absl::StatusOr<Tenant> For(const std::string& identity_name);
+
+ private:
+  WorkerUsers() = default;
+
+  absl::StatusOr<uid_t> TenantUid(const std::string& directory);
+  uid_t FirstFreeUid() const;
+
+  bool own_uids_ = false;  // One for each identity.
+  std::optional<UserIdentity> service_;
+  std::string cache_root_;
+  std::map<std::string, uid_t> tenants_;  // By cache directory.
+};
+
+}  // namespace sluice

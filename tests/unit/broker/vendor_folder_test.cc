@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/vendor_folder.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <string>
+
+namespace sluice {
+namespace {
+
+namespace fs = std::filesystem;
+
+class VendorFolderTest : public testing::Test {
+ protected:
+  VendorFolderTest() {
+    char path[] = "/tmp/sluice-test-XXXXXX";
+    directory_ = ::mkdtemp(path);
+    fs::create_directory(directory_ / "host");
+    environment_["OCL_ICD_VENDORS"] = directory_ / "host";
+  }
+  ~VendorFolderTest() override { fs::remove_all(directory_); }
+
+  void WriteIcd(const std::string& name, const std::string& library) {
+    std::ofstream(directory_ / "host" / name) << library << "\n";
+  }
+
+  std::set<std::string> Offered() {
+    const absl::StatusOr<std::string> folder = FillVendorFolder(socket(), environment_);
+    EXPECT_TRUE(folder.ok()) << folder.status();
+    std::set<std::string> names;
+    for (const auto& entry : fs::directory_iterator(*folder)) names.insert(entry.path().filename());
+    return names;
+  }
+
+  std::string socket() const { return directory_ / "broker.sock"; }
+
+  fs::path directory_;
+  std::map<std::string, std::string> environment_;
+};
+
+// Every driver of the host is offered but Sluice's own, wherever that is installed.
+TEST_F(VendorFolderTest, OwnDriverIsHidden) {
+  WriteIcd("pocl.icd", "libpocl.so.2");
+  WriteIcd("sluice.icd", "/usr/lib/libsluice_icd.so");
+  WriteIcd("renamed.icd", "/opt/x/libsluice_icd.so");
+  WriteIcd("notes.txt", "libpocl.so.2");
+  EXPECT_EQ(Offered(), std::set<std::string>{"pocl.icd"});
+}
+
+// What has come or gone since is seen the next time.
+TEST_F(VendorFolderTest, IsBroughtUpToDate) {
+  WriteIcd("a.icd", "liba.so");
+  WriteIcd("b.icd", "libb.so");
+  EXPECT_EQ(Offered(), (std::set<std::string>{"a.icd", "b.icd"}));
+  fs::remove(directory_ / "host" / "a.icd");
+  WriteIcd("c.icd", "libc.so");
+  WriteIcd("b.icd", "/usr/lib/libsluice_icd.so");
+  EXPECT_EQ(Offered(), std::set<std::string>{"c.icd"});
+}
+
+// A host without such a folder has nothing to hide, and the daemon's end leaves nothing.
+TEST_F(VendorFolderTest, NothingIsLeft) {
+  (void)Offered();
+  RemoveVendorFolder(socket());
+  EXPECT_FALSE(fs::exists(socket() + ".vendors"));
+  environment_["OCL_ICD_VENDORS"] = directory_ / "nowhere";
+  const absl::StatusOr<std::string> folder = FillVendorFolder(socket(), environment_);
+  ASSERT_TRUE(folder.ok());
+  EXPECT_EQ(*folder, "");
+}
+
+}  // namespace
+}  // namespace sluice
