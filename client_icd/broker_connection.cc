@@ -49,8 +49,12 @@ absl::StatusOr<std::unique_ptr<Transport>> BrokerConnection::OpenSession() {
                      ReceiveFromBroker<SessionOpened>(socket_.get(), kSessionTimeoutMs, &fds, 1));
     if (opened.request_id != open.nonce) continue;  // Late: its descriptor is closed with `fds`.
     if (opened.status != 0) {
-      return absl::ResourceExhaustedError(
-          BrokerRefusal("the daemon opens no session", opened.status, opened.message));
+      const std::string refusal =
+          BrokerRefusal("the daemon opens no session", opened.status, opened.message);
+      // As the gateway tells a client on the network: only a limit is CL_OUT_OF_RESOURCES.
+      const bool over_a_limit = opened.status == EMFILE || opened.status == EBUSY;
+      return over_a_limit ? absl::ResourceExhaustedError(refusal)
+                          : absl::FailedPreconditionError(refusal);
     }
     if (fds.size() != 1) return absl::InvalidArgumentError("a session without its channel");
     ASSIGN_OR_RETURN(std::unique_ptr<RingTransport> transport,

@@ -9,13 +9,18 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "client_icd/client_log.h"
 #include "client_icd/remote_plugin.h"
+#include "client_icd/threads.h"
 #include "proto/snapshot.pb.h"
 #include "proto/status_macros.h"
 
 namespace sluice {
 namespace {
+
+// How long an endpoint that did not answer is taken to be as it was.
+constexpr absl::Duration kFailureHolds = absl::Seconds(1);
 
 // Every endpoint of the process. Made once; leaked, since threads may still run while the process
 // ends.
@@ -48,7 +53,15 @@ void ParseOnce(Registry& registry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(registry.mu) {
 
 absl::Status Endpoint::Discover() {
   absl::MutexLock lock(&mu_);
-  return discovered_ ? absl::OkStatus() : DiscoverLocked();
+  if (discovered_) return absl::OkStatus();
+  // A loader asks at least twice for what is one question of the application.
+  if (absl::Now() < asked_until_) return last_failure_;
+  const absl::Status status = DiscoverLocked();
+  if (!status.ok()) {
+    last_failure_ = status;
+    asked_until_ = absl::Now() + kFailureHolds;
+  }
+  return status;
 }
 
 absl::Status Endpoint::DiscoverLocked() {
@@ -89,7 +102,10 @@ absl::StatusOr<std::unique_ptr<Transport>> Endpoint::ConnectLocked() {
   if (broker_ != nullptr) {
     absl::StatusOr<std::unique_ptr<Transport>> transport = broker_->OpenSession();
     // A refusal is an answer; everything else may be a broker that was restarted.
-    if (transport.ok() || absl::IsResourceExhausted(transport.status())) return transport;
+    if (transport.ok() || absl::IsResourceExhausted(transport.status()) ||
+        absl::IsFailedPrecondition(transport.status())) {
+      return transport;
+    }
   }
   std::string unused_snapshot;
   ASSIGN_OR_RETURN(broker_, BrokerConnection::Connect(address_.target, &unused_snapshot));
@@ -135,6 +151,45 @@ class ForkGuard {
   }
 };
 
+namespace {
+
+void DiscoverOne(Endpoint* endpoint) {
+  const absl::Status status = endpoint->Discover();
+  if (status.ok()) return;
+  ClientLog(ClientLogLevel::kInfo,
+            absl::StrCat(endpoint->address().target, ": ", status.message()));
+}
+
+// Side by side, so that one that does not answer delays nobody else's answer.
+void DiscoverAll(const std::vector<Endpoint*>& endpoints) {
+  struct Latch {
+    absl::Mutex mu;
+    size_t running ABSL_GUARDED_BY(mu) = 0;
+  };
+  const auto latch = std::make_shared<Latch>();
+  for (size_t i = 1; i < endpoints.size(); ++i) {
+    {
+      absl::MutexLock lock(&latch->mu);
+      ++latch->running;
+    }
+    Endpoint* const endpoint = endpoints[i];
+    const auto ask = [latch, endpoint] {
+      DiscoverOne(endpoint);
+      absl::MutexLock lock(&latch->mu);
+      --latch->running;
+    };
+    if (!endpoint->discovered() && StartThread("sluice-discover", ask)) continue;
+    ask();
+  }
+  DiscoverOne(endpoints.front());
+  absl::MutexLock lock(&latch->mu);
+  latch->mu.Await(absl::Condition(
+      +[](Latch* all) ABSL_EXCLUSIVE_LOCKS_REQUIRED(all->mu) { return all->running == 0; },
+      latch.get()));
+}
+
+}  // namespace
+
 std::vector<Platform*> AllPlatforms() {
   std::vector<Endpoint*> endpoints;
   {
@@ -149,15 +204,9 @@ std::vector<Platform*> AllPlatforms() {
   // turn it on again.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   ForkGuard::Install();
+  DiscoverAll(endpoints);
   std::vector<Platform*> platforms;
-  for (Endpoint* endpoint : endpoints) {
-    if (const absl::Status status = endpoint->Discover(); !status.ok()) {
-      ClientLog(ClientLogLevel::kInfo,
-                absl::StrCat(endpoint->address().target, ": ", status.message()));
-      continue;
-    }
-    endpoint->AppendPlatforms(&platforms);
-  }
+  for (Endpoint* endpoint : endpoints) endpoint->AppendPlatforms(&platforms);
   return platforms;
 }
 

@@ -13,6 +13,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "client_icd/broker_connection.h"
 #include "client_icd/endpoint_address.h"
 #include "client_icd/platform.h"
@@ -26,8 +27,12 @@ class Endpoint {
 
   const EndpointAddress& address() const { return address_; }
 
-  // Asks the daemon for its platforms, unless it has answered before.
+  // Asks the daemon for its platforms, unless it has answered before, or failed to a moment ago.
   absl::Status Discover();
+  bool discovered() const {
+    absl::MutexLock lock(&mu_);
+    return discovered_;
+  }
   bool is_remote() const { return address_.kind == EndpointAddress::Kind::kRemote; }
   // Platforms found by Discover.
   void AppendPlatforms(std::vector<Platform*>* out);
@@ -44,8 +49,10 @@ class Endpoint {
 
   const EndpointAddress address_;
 
-  absl::Mutex mu_;
+  mutable absl::Mutex mu_;
   bool discovered_ ABSL_GUARDED_BY(mu_) = false;
+  absl::Status last_failure_ ABSL_GUARDED_BY(mu_);
+  absl::Time asked_until_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
   std::vector<Platform*> platforms_ ABSL_GUARDED_BY(mu_);
   std::unique_ptr<BrokerConnection> broker_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<Session> session_ ABSL_GUARDED_BY(mu_);  // The latest.

@@ -117,8 +117,12 @@ absl::StatusOr<std::string> DescribeRemote(const std::string& target) {
 absl::StatusOr<std::unique_ptr<Transport>> ConnectRemote(const std::string& target) {
   ASSIGN_OR_RETURN(const Plugin plugin, GetPlugin());
   char error[256] = "";
-  std::unique_ptr<Transport> transport(plugin.connect(target.c_str(), error, sizeof(error)));
-  if (transport == nullptr) return absl::UnavailableError(error);
+  bool refused = false;
+  std::unique_ptr<Transport> transport(
+      plugin.connect(target.c_str(), &refused, error, sizeof(error)));
+  if (transport == nullptr) {
+    return refused ? absl::ResourceExhaustedError(error) : absl::UnavailableError(error);
+  }
   return transport;
 }
 

@@ -61,9 +61,10 @@ class Transport {
 
 // What the plugin exports as `sluice_remote_connect`, beside proto/remote_describe.h: a new
 // session, which the caller deletes. On failure it returns null and writes why, terminated, into
-// `error`.
+// `error`; `refused` is then true if the daemon is there and over a limit.
 extern "C" {
-using SluiceRemoteConnect = Transport*(const char* endpoint, char* error, uint64_t error_bytes);
+using SluiceRemoteConnect = Transport*(const char* endpoint, bool* refused, char* error,
+                                       uint64_t error_bytes);
 }
 
 }  // namespace sluice

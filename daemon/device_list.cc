@@ -31,6 +31,12 @@ bool Allowed(const std::string& device_name, const std::string& allow_list) {
 
 }  // namespace
 
+std::string DeviceName(cl_device_id device) {
+  return TextOf([device](size_t size, void* value, size_t* size_ret) {
+    return cl().clGetDeviceInfo(device, CL_DEVICE_NAME, size, value, size_ret);
+  });
+}
+
 absl::StatusOr<std::vector<RealPlatform>> ListRealDevices(const std::string& allow_list) {
   cl_uint count = 0;
   if (const cl_int status = cl().clGetPlatformIDs(0, nullptr, &count); status != CL_SUCCESS) {
@@ -54,10 +60,7 @@ absl::StatusOr<std::vector<RealPlatform>> ListRealDevices(const std::string& all
     cl().clGetDeviceIDs(handle, CL_DEVICE_TYPE_ALL, devices, ids.data(), nullptr);
     for (const cl_device_id id : ids) {
       const uint64_t number = next_id++;
-      const std::string name = TextOf([&](size_t size, void* value, size_t* size_ret) {
-        return cl().clGetDeviceInfo(id, CL_DEVICE_NAME, size, value, size_ret);
-      });
-      if (!Allowed(name, allow_list)) continue;
+      if (!Allowed(DeviceName(id), allow_list)) continue;
       cl_device_type type = 0;
       cl().clGetDeviceInfo(id, CL_DEVICE_TYPE, sizeof(type), &type, nullptr);
       platform.devices.push_back({number, id, (type & CL_DEVICE_TYPE_CPU) != 0});

@@ -14,6 +14,8 @@
 
 namespace sluice {
 
+std::string DeviceName(cl_device_id device);
+
 struct RealDevice {
   uint64_t id = 0;  // From 1, over all platforms.
   cl_device_id handle = nullptr;

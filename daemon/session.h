@@ -80,6 +80,16 @@ class Session {
   // Sends a LateError, and the failed completion of its event if it has one.
   void ReportRefused(const Refusal& refusal, cl_int status);
 
+  // For operators: the device of the session's first context. Any thread.
+  void NameDevice(const std::string& name) {
+    absl::MutexLock lock(&device_mu_);
+    if (device_name_.empty()) device_name_ = name;
+  }
+  std::string device_name() const {
+    absl::MutexLock lock(&device_mu_);
+    return device_name_;
+  }
+
   // For statistics; relaxed.
   std::atomic<uint64_t> commands_executed{0};
   std::atomic<uint64_t> object_count{0};
@@ -99,6 +109,9 @@ class Session {
   KeptEvents kept_events_;
   std::vector<QueueObject*> touched_;
   absl::Status violation_;
+
+  mutable absl::Mutex device_mu_;
+  std::string device_name_ ABSL_GUARDED_BY(device_mu_);
 };
 
 }  // namespace sluice

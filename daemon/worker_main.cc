@@ -116,6 +116,7 @@ void SendStats(const Session& session) {
   stats.object_count = session.object_count.load(std::memory_order_relaxed);
   stats.commands_executed = session.commands_executed.load(std::memory_order_relaxed);
   stats.context_count = session.context_count.load(std::memory_order_relaxed);
+  SetString(stats.device_name, session.device_name());
   (void)SendMessage(kControlSocket, &stats, sizeof(stats));
 }
 

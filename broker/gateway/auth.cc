@@ -2,8 +2,10 @@
 #include "broker/gateway/auth.h"
 
 #include <grpc/grpc_security_constants.h>
+#include <openssl/sha.h>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 
@@ -85,13 +87,23 @@ absl::StatusOr<std::string> Authenticator::Authenticate(const grpc::ServerContex
       return absl::UnauthenticatedError(
           header == metadata.end()
               ? "this daemon asks for a bearer token: set SLUICE_TOKEN_FILE to a file that holds "
-                "one "
-                "of its tokens"
+                "one of its tokens"
               : "this daemon does not know the token in the file that SLUICE_TOKEN_FILE names");
     }
     if (name.empty()) name = absl::StrCat("token ", *token);
   }
-  return name.empty() ? PeerHost(context.peer()) : name;
+  return name.empty() ? PeerHost(context.peer()) : FittingName(name);
+}
+
+std::string FittingName(const std::string& name) {
+  constexpr size_t kDigestShown = 16;  // Bytes: nobody finds a second name for so many.
+  constexpr std::string_view kMark = " sha256:";
+  if (name.size() <= kMaxPeerName) return name;
+  unsigned char digest[SHA256_DIGEST_LENGTH];
+  SHA256(reinterpret_cast<const unsigned char*>(name.data()), name.size(), digest);
+  const std::string_view shown(reinterpret_cast<const char*>(digest), kDigestShown);
+  return absl::StrCat(name.substr(0, kMaxPeerName - kMark.size() - 2 * kDigestShown),
+                      std::string(kMark), absl::BytesToHexString({shown.data(), shown.size()}));
 }
 
 std::string PeerHost(std::string_view grpc_peer) {

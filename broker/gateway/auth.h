@@ -43,6 +43,11 @@ class Authenticator {
   const std::vector<std::string> tokens_;
 };
 
+// A client's name as the broker and its file names can carry it: what is too long is cut, and told
+// apart by its SHA-256.
+inline constexpr size_t kMaxPeerName = 80;
+std::string FittingName(const std::string& name);
+
 // "ipv4:127.0.0.1:1234" -> "127.0.0.1": a port would make every connection another client.
 std::string PeerHost(std::string_view grpc_peer);
 

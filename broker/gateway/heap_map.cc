@@ -3,6 +3,7 @@
 
 #include <linux/magic.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #include <utility>
 
@@ -27,6 +28,11 @@ absl::Status CheckOrdinaryPages(int fd) {
 
 }  // namespace
 
+uint64_t MemoryOfMachine() {
+  return static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
+         static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
 absl::Status HeapMap::Add(uint32_t segment, UniqueFd file, uint64_t size) {
   if (segment == 0) return absl::InvalidArgumentError("heap segment without a number");
   RETURN_IF_ERROR(VerifySharedMemory(file.get(), size));
@@ -35,9 +41,14 @@ absl::Status HeapMap::Add(uint32_t segment, UniqueFd file, uint64_t size) {
   if (segments_.size() >= kMaxSegments) {
     return absl::ResourceExhaustedError(absl::StrCat("more than ", kMaxSegments, " heap segments"));
   }
+  if (size > max_bytes_ - bytes_) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("heap segments of ", bytes_, " and ", size, " bytes: more than ", max_bytes_));
+  }
   if (!segments_.try_emplace(segment, Segment{std::move(file), size, nullptr}).second) {
     return absl::InvalidArgumentError(absl::StrCat("heap segment ", segment, " a second time"));
   }
+  bytes_ += size;
   changed_.SignalAll();
   return absl::OkStatus();
 }

@@ -28,8 +28,14 @@ struct MappedSpan {
   std::shared_ptr<const SharedMapping> mapping;
 };
 
+// Bytes of memory that this machine has: shared memory cannot hold more.
+uint64_t MemoryOfMachine();
+
 class HeapMap {
  public:
+  // All segments together may have `max_bytes`: the gateway's address space is every session's.
+  explicit HeapMap(uint64_t max_bytes = MemoryOfMachine()) : max_bytes_(max_bytes) {}
+
   // A segment was announced. An error is a violation by the worker.
   absl::Status Add(uint32_t segment, UniqueFd file, uint64_t size);
   // No more will come: Resolve need not wait for any.
@@ -46,8 +52,10 @@ class HeapMap {
     std::shared_ptr<const SharedMapping> mapping;  // From the first use on.
   };
 
+  const uint64_t max_bytes_;
   absl::Mutex mu_;
   absl::CondVar changed_;
+  uint64_t bytes_ ABSL_GUARDED_BY(mu_) = 0;
   absl::flat_hash_map<uint32_t, Segment> segments_ ABSL_GUARDED_BY(mu_);
   bool ended_ ABSL_GUARDED_BY(mu_) = false;
 };

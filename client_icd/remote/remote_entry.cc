@@ -51,10 +51,11 @@ std::chrono::milliseconds ConnectTimeout() {
 extern "C" {
 
 __attribute__((visibility("default"))) sluice::Transport* sluice_remote_connect(
-    const char* endpoint, char* error, uint64_t error_bytes) {
+    const char* endpoint, bool* refused, char* error, uint64_t error_bytes) {
   const sluice::ScopedNoSignals no_signals;
   auto transport = sluice::RemoteTransport::Connect(endpoint, sluice::ConnectTimeout());
   if (transport.ok()) return transport->release();
+  *refused = absl::IsResourceExhausted(transport.status());
   sluice::Report(transport.status(), error, error_bytes);
   return nullptr;
 }

@@ -102,7 +102,10 @@ absl::Status RemoteTransport::AwaitMessage(const std::atomic<bool>& there,
       return absl::DeadlineExceededError(absl::StrCat(what, " within ", timeout.count(), " ms"));
     }
   }
-  return lost() ? absl::UnavailableError(lost_reason()) : absl::OkStatus();
+  if (!lost()) return absl::OkStatus();
+  const bool over_a_limit = call_->status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED;
+  return over_a_limit ? absl::ResourceExhaustedError(lost_reason())
+                      : absl::UnavailableError(lost_reason());
 }
 
 RemoteTransport::~RemoteTransport() {

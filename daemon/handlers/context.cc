@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "daemon/device_list.h"
 #include "daemon/handlers/handlers.h"
 #include "daemon/host_memory.h"
 
@@ -71,6 +72,7 @@ HandlerResult HandleCreateContext(Session& session, const pb::CreateContext& cmd
                   [](const std::shared_ptr<DeviceObject>& device) { return device->is_cpu; }) &&
       BuffersWorkInHostMemory(*context);
   call.answer.mutable_context()->set_buffers_in_heap(context->buffers_in_heap);
+  session.NameDevice(DeviceName(handles[0]));
   const cl_int added = session.Add(cmd.context_id(), std::move(context));
   if (added == CL_SUCCESS) session.context_count.fetch_add(1, std::memory_order_relaxed);
   return added;

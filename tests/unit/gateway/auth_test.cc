@@ -58,5 +58,16 @@ TEST(AuthTest, PeerHasNoPort) {
   EXPECT_EQ(PeerHost("ipv6:%5B2001:db8::1%5D:40000"), "[2001:db8::1]");
 }
 
+// Two long names that begin alike stay two names; a short one stays as it is.
+TEST(AuthTest, LongNamesStayApart) {
+  EXPECT_EQ(FittingName("CN=alice"), "CN=alice");
+  const std::string unit(100, 'u');
+  const std::string alice = FittingName("O=" + unit + ",CN=alice");
+  const std::string mallory = FittingName("O=" + unit + ",CN=mallory");
+  EXPECT_NE(alice, mallory);
+  EXPECT_EQ(alice.size(), kMaxPeerName);
+  EXPECT_EQ(alice, FittingName("O=" + unit + ",CN=alice"));
+}
+
 }  // namespace
 }  // namespace sluice

@@ -50,6 +50,15 @@ TEST(HeapMapTest, RefusesUnsafeSegments) {
   EXPECT_FALSE(heap.Add(1, memory.Duplicate(), kSize).ok());
 }
 
+// A worker cannot take the address space that all sessions share.
+TEST(HeapMapTest, BoundsAllSegmentsTogether) {
+  const TestMemory memory(kSize);
+  HeapMap heap(kSize * 5 / 2);
+  EXPECT_TRUE(heap.Add(1, memory.Duplicate(), kSize).ok());
+  EXPECT_TRUE(heap.Add(2, memory.Duplicate(), kSize).ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(heap.Add(3, memory.Duplicate(), kSize)));
+}
+
 // A frame may be ahead of its segment: the reader waits for it, and no longer than until there is
 // none to come.
 TEST(HeapMapTest, WaitsForSegment) {
