@@ -34,16 +34,6 @@ bool IsOurKindOfListener(int fd) {
          ::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &length) == 0 && listening == 1;
 }
 
-// The user of the processes that serve everybody: not a tenant's own.
-template <typename Launcher>
-const std::optional<UserIdentity>& ServiceUser(const Launcher& launcher) {
-  if constexpr (requires { launcher.users(); }) {
-    return launcher.users().service();
-  } else {
-    return launcher.user();
-  }
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Broker>> Broker::Create(Config config, ConfigLoader reload) {
@@ -76,7 +66,7 @@ Broker::Broker(Config config, ConfigLoader reload, InstanceLock lock,
       admission_(loop_.get(), &policy_, &workers_, &opener_, &resources_) {
   workers_.Configure(config_, launcher_.get());
   opener_.Configure(config_.limits);
-  resources_.Configure(config_.resources, ServiceUser(*launcher_));
+  resources_.Configure(config_.resources, launcher_->users().service());
 }
 
 Broker::~Broker() {
@@ -228,7 +218,7 @@ void Broker::Reload() {
   policy_.Update(config_);
   workers_.Configure(config_, launcher_.get());
   opener_.Configure(config_.limits);
-  resources_.Configure(config_.resources, ServiceUser(*launcher_));
+  resources_.Configure(config_.resources, launcher_->users().service());
   StartProbe();
 }
 
