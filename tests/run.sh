@@ -125,7 +125,7 @@ build_all() {
 # ctest names a test more coarsely than GoogleTest does; its own summary is what counts.
 run_unit() {
   local start=$SECONDS code counts
-  timeout -k 10 1200 ctest --test-dir "$build" -LE conformance -j "$(nproc)" --timeout 300 --repeat until-pass:2 \
+  timeout -k 10 1200 ctest --test-dir "$build" -LE 'conformance|sharing' -j "$(nproc)" --timeout 300 --repeat until-pass:2 \
     --output-on-failure --no-tests=error --output-junit "$logs/unit.xml" >"$logs/unit.log" 2>&1 </dev/null
   code=$?
   counts=$(tr '\n\t' '  ' <"$logs/unit.xml" 2>/dev/null | sed -E \

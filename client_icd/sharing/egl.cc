@@ -28,7 +28,7 @@ cl_int ShareOfDisplay(void* display, std::shared_ptr<GlShare>* out) {
   std::weak_ptr<GlShare>& known = (*shares)[display];
   *out = known.lock();
   if (*out != nullptr) return CL_SUCCESS;
-  const cl_int status = GlShare::Open({GlContextRef::Kind::kEgl, display, nullptr, {}}, out);
+  const cl_int status = GlShare::Open({GlContextRef::Kind::kEgl, display, nullptr}, out);
   if (status == CL_SUCCESS) known = *out;
   return status;
 }

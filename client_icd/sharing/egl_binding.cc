@@ -124,7 +124,7 @@ class EglBinding final : public GlBinding {
         "no context of OpenGL 3.2 or OpenGL ES 3.1 can be made in the share group");
   }
 
-  GlContextRef Sibling() const override { return {GlContextRef::Kind::kEgl, display_, first_, {}}; }
+  GlContextRef Sibling() const override { return {GlContextRef::Kind::kEgl, display_, first_}; }
   // GL_OES_EGL_image asks for INVALID_VALUE for what is no image, but some drivers (Mesa's swrast)
   // read it first. The one call that looks an image up and does nothing to it is that which names
   // it for debugging; a name that the application gave is lost.

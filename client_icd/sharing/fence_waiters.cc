@@ -20,8 +20,7 @@ constexpr absl::Duration kMostToBegin = absl::Milliseconds(100);
 FenceWaiters::~FenceWaiters() {
   absl::MutexLock lock(&mu_);
   for (const std::shared_ptr<Waiter>& waiter : waiters_) {
-    // Destroyed where it is current; in a forked child it is left as it is.
-    if (!waiter->thread.Post([waiter] { waiter->contexts.reset(); })) {
+    if (!RunLast(waiter->thread, waiter->id, [waiter] { waiter->contexts.reset(); })) {
       static_cast<void>(waiter->contexts.release());
     }
   }
@@ -46,6 +45,7 @@ cl_int FenceWaiters::Begin(const GlContextRef& ref, Waiter& waiter, const Fence&
     absl::StatusOr<std::unique_ptr<GlContexts>> made = GlContexts::Make(ref);
     if (!made.ok()) return CL_OUT_OF_RESOURCES;
     waiter.contexts = *std::move(made);
+    waiter.id = std::this_thread::get_id();
   }
   return fence.begin(*waiter.contexts);
 }

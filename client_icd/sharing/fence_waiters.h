@@ -16,6 +16,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -51,7 +52,8 @@ class FenceWaiters {
   // A thread with a context of its own.
   struct Waiter {
     NativeThread thread{"sluice-gl-fence"};
-    std::unique_ptr<GlContexts> contexts;  // Its thread only.
+    std::unique_ptr<GlContexts> contexts;  // Its thread's, and the destructor's.
+    std::thread::id id;                    // As contexts.
     std::atomic<int> waits{0};
   };
   std::shared_ptr<Waiter> LeastBusy();

@@ -82,9 +82,7 @@ absl::StatusOr<GlxApi> GlxApi::Find() {
                        Load(*library, "glXMakeContextCurrent", &glx.MakeContextCurrent) &&
                        Load(*library, "glXQueryExtensionsString", &glx.QueryExtensionsString) &&
                        Load(*library, "glXGetCurrentContext", &glx.GetCurrentContext) &&
-                       Load(*x11, "XOpenDisplay", &glx.OpenDisplay) &&
-                       Load(*x11, "XCloseDisplay", &glx.CloseDisplay) &&
-                       Load(*x11, "XDisplayString", &glx.DisplayString) &&
+                       Load(*x11, "XQueryExtension", &glx.QueryExtension) &&
                        Load(*x11, "XSetErrorHandler", &glx.SetErrorHandler) &&
                        Load(*x11, "XSync", &glx.Sync) && Load(*x11, "XFree", &glx.Free);
     if (!whole) continue;

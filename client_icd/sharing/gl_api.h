@@ -151,9 +151,8 @@ struct GlxApi {
                             void* context) = nullptr;
   const char* (*QueryExtensionsString)(void* display, int screen) = nullptr;
   void* (*GetCurrentContext)() = nullptr;
-  void* (*OpenDisplay)(const char* name) = nullptr;
-  int (*CloseDisplay)(void* display) = nullptr;
-  char* (*DisplayString)(void* display) = nullptr;
+  int (*QueryExtension)(void* display, const char* name, int* request, int* first_event,
+                        int* first_error) = nullptr;
   ErrorHandler (*SetErrorHandler)(ErrorHandler handler) = nullptr;
   int (*Sync)(void* display, int discard) = nullptr;
   int (*Free)(void* memory) = nullptr;

@@ -9,15 +9,16 @@
 // handles is asked about, not trusted, as far as its binding can say: a Display of X is a pointer,
 // and a wrong one crashes as it does in any other call of X.
 //
-// GLX: our contexts live on an X connection of our own to the same server. The application's
-// Display is only asked for its name, so neither XInitThreads nor the Display's lock matters, and
-// it may be closed before us. X errors of ours, which would end the process, are caught
-// (glx_binding.cc).
+// GLX: our contexts are made on the application's Display, since drivers keep a screen per
+// connection and objects of one screen are nothing in another. What we ask of Xlib there is asked
+// while the application waits in a call of ours (making and destroying contexts), but for binding
+// another of our contexts, which without a drawable asks the server for nothing. So XInitThreads is
+// needed only by programs that use their Display in several threads anyway. X errors of ours, which
+// would end the process, are caught (glx_binding.cc).
 #pragma once
 
 #include <functional>
 #include <memory>
-#include <string>
 
 #include "absl/status/statusor.h"
 
@@ -30,8 +31,6 @@ struct GlContextRef {
   // With Kind::kEgl, a context of null stands for one that shares with nobody.
   void* display = nullptr;
   void* context = nullptr;
-  // With Kind::kGlx, in place of `display`: the X server by name.
-  std::string server;
 };
 
 // OpenGL 3.2 is {.es = false, .number = 32}.

@@ -215,6 +215,19 @@ std::vector<GlUuid> GlContexts::DeviceUuids() {
   return uuids;
 }
 
+bool RunLast(NativeThread& thread, std::thread::id id, std::function<void()> job) {
+  auto done = std::make_shared<absl::Notification>();
+  const bool posted = thread.Post([job = std::move(job), done] {
+    job();
+    done->Notify();
+  });
+  if (posted && id != std::this_thread::get_id() &&
+      !done->WaitForNotificationWithTimeout(kRunTimeout)) {
+    ClientLog(ClientLogLevel::kError, "OpenGL does not destroy a context in time");
+  }
+  return posted;
+}
+
 GlShare::GlShare() : thread_("sluice-gl") {}
 
 cl_int GlShare::Open(const GlContextRef& ref, std::shared_ptr<GlShare>* out) {
@@ -227,6 +240,7 @@ cl_int GlShare::Open(const GlContextRef& ref, std::shared_ptr<GlShare>* out) {
   const bool posted = share->thread_.Post([ref, opening, state = share->state_] {
     absl::StatusOr<std::unique_ptr<GlContexts>> contexts = GlContexts::Make(ref);
     if (contexts.ok()) state->contexts = *std::move(contexts);
+    state->thread = std::this_thread::get_id();
     opening->status = contexts.status();
     opening->done.Notify();
   });
@@ -247,8 +261,13 @@ cl_int GlShare::Open(const GlContextRef& ref, std::shared_ptr<GlShare>* out) {
 }
 
 GlShare::~GlShare() {
-  // Contexts are destroyed where they are current. In a forked child they are left as they are.
-  if (!thread_.Post([state = state_] { state->contexts.reset(); })) {
+  {
+    absl::MutexLock lock(&mu_);
+    waiters_.reset();
+  }
+  // Where they are current, after the jobs that still use them. In a forked child they are left as
+  // they are.
+  if (!RunLast(thread_, state_->thread, [state = state_] { state->contexts.reset(); })) {
     static_cast<void>(state_->contexts.release());
   }
 }

@@ -22,6 +22,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -115,6 +116,10 @@ class GlContexts {
   size_t staging_bytes_ = 0;
 };
 
+// Runs the job on the thread with that id, which nobody posts to any more, and waits for it unless
+// that is this very thread. False in a forked child, where it does not run.
+bool RunLast(NativeThread& thread, std::thread::id id, std::function<void()> job);
+
 // Thread-safe.
 class GlShare : public std::enable_shared_from_this<GlShare> {
  public:
@@ -123,6 +128,8 @@ class GlShare : public std::enable_shared_from_this<GlShare> {
   // The codes of section 9.3.4: CL_INVALID_GL_SHAREGROUP_REFERENCE_KHR, or CL_INVALID_OPERATION if
   // the process has no such binding. The reason is logged.
   static cl_int Open(const GlContextRef& ref, std::shared_ptr<GlShare>* out);
+  // Waits until our contexts are gone, but on the thread itself: the application may destroy its
+  // display next.
   ~GlShare();
 
   NativeThread& thread() { return thread_; }
@@ -149,6 +156,7 @@ class GlShare : public std::enable_shared_from_this<GlShare> {
   // Outlives the handle by the jobs that were posted.
   struct State {
     std::unique_ptr<GlContexts> contexts;  // Constant once Open has returned.
+    std::thread::id thread;                // As contexts.
   };
   GlShare();
 

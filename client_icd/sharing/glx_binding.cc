@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What X reports as an error after the fact goes to a handler that belongs to the whole process
-// and, unless somebody replaces it, ends it. While we talk to X, ours stands before the
-// application's and passes on what is not about our connection.
+// and, unless somebody replaces it, ends it. While we talk GLX, ours stands before the
+// application's and passes on what is not about GLX on that connection.
 #include <atomic>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -41,11 +40,25 @@ using Attributes = std::vector<int>;
 // time.
 absl::Mutex& error_mu = *new absl::Mutex;
 std::atomic<void*> guarded_display{nullptr};
+std::atomic<int> guarded_request{0};
 std::atomic<int> guarded_errors{0};
 std::atomic<GlxApi::ErrorHandler> application_handler{nullptr};
 
+// XErrorEvent of X11/Xlib.h.
+struct ErrorEvent {
+  int type;
+  void* display;
+  unsigned long resource;
+  unsigned long serial;
+  unsigned char error_code;
+  unsigned char request_code;
+  unsigned char minor_code;
+};
+
 int OnError(void* display, void* error_event) {
-  if (display == guarded_display.load(std::memory_order_relaxed)) {
+  const int request = static_cast<const ErrorEvent*>(error_event)->request_code;
+  if (display == guarded_display.load(std::memory_order_relaxed) &&
+      request == guarded_request.load(std::memory_order_relaxed)) {
     guarded_errors.fetch_add(1, std::memory_order_relaxed);
     return 0;
   }
@@ -53,12 +66,17 @@ int OnError(void* display, void* error_event) {
   return next != nullptr ? next(display, error_event) : 0;
 }
 
-// While it lives, errors of `display` are counted, and nobody is told.
+// While it lives, errors of GLX on `display` are counted, and nobody is told.
 class ABSL_SCOPED_LOCKABLE ErrorGuard {
  public:
   ErrorGuard(const GlxApi& glx, void* display) ABSL_EXCLUSIVE_LOCK_FUNCTION(error_mu)
       : glx_(glx), display_(display) {
     error_mu.Lock();
+    int request = 0;
+    int first_event = 0;
+    int first_error = 0;
+    glx_.QueryExtension(display, "GLX", &request, &first_event, &first_error);
+    guarded_request.store(request, std::memory_order_relaxed);
     guarded_display.store(display, std::memory_order_relaxed);
     guarded_errors.store(0, std::memory_order_relaxed);
     application_handler.store(glx_.SetErrorHandler(&OnError), std::memory_order_relaxed);
@@ -84,8 +102,8 @@ class ABSL_SCOPED_LOCKABLE ErrorGuard {
 
 class GlxContext final : public GlNativeContext {
  public:
-  GlxContext(const GlxApi* glx, void* display, void* context, unsigned long pbuffer)
-      : glx_(glx), display_(display), context_(context), pbuffer_(pbuffer) {}
+  GlxContext(const GlxApi* glx, void* display, void* context)
+      : glx_(glx), display_(display), context_(context) {}
   ~GlxContext() override {
     ErrorGuard guard(*glx_, display_);
     if (glx_->GetCurrentContext() == context_) {
@@ -94,31 +112,25 @@ class GlxContext final : public GlNativeContext {
     if (pbuffer_ != 0) glx_->DestroyPbuffer(display_, pbuffer_);
     glx_->DestroyContext(display_, context_);
   }
+  // Without a drawable, nothing goes to the server for it.
   bool MakeCurrent() override {
-    ErrorGuard guard(*glx_, display_);
-    return glx_->MakeContextCurrent(display_, pbuffer_, pbuffer_, context_) != 0 && !guard.Failed();
+    return glx_->MakeContextCurrent(display_, pbuffer_, pbuffer_, context_) != 0;
   }
+  void TakePbuffer(unsigned long pbuffer) { pbuffer_ = pbuffer; }
 
  private:
   const GlxApi* const glx_;
   void* const display_;
   void* const context_;
-  const unsigned long pbuffer_;
+  unsigned long pbuffer_ = 0;  // For drivers that make nothing current without.
 };
 
 class GlxBinding final : public GlBinding {
  public:
-  GlxBinding(GlxApi glx, const GlContextRef& ref) : glx_(std::move(glx)), shared_(ref.context) {}
-  ~GlxBinding() override {
-    if (display_ != nullptr) glx_.CloseDisplay(display_);
-  }
+  GlxBinding(GlxApi glx, const GlContextRef& ref)
+      : glx_(std::move(glx)), shared_(ref.context), display_(ref.display) {}
 
-  absl::Status Init(const GlContextRef& ref) {
-    server_ = ref.display != nullptr ? glx_.DisplayString(ref.display) : ref.server;
-    display_ = glx_.OpenDisplay(server_.c_str());
-    if (display_ == nullptr) {
-      return absl::UnavailableError("no second connection to the X server can be made");
-    }
+  absl::Status Init() {
     ErrorGuard guard(glx_, display_);
     int config_id = 0;
     if (glx_.QueryContext(display_, shared_, kFbConfigId, &config_id) != 0 ||
@@ -159,9 +171,7 @@ class GlxBinding final : public GlBinding {
     return absl::UnavailableError("no context of OpenGL 3.2 can be made in the share group");
   }
 
-  GlContextRef Sibling() const override {
-    return {GlContextRef::Kind::kGlx, nullptr, first_, server_};
-  }
+  GlContextRef Sibling() const override { return {GlContextRef::Kind::kGlx, display_, first_}; }
   bool IsImage(void*) const override { return false; }
   void* Lookup(const char* function) const override {
     return glx_.GetProcAddressARB(reinterpret_cast<const unsigned char*>(function));
@@ -173,29 +183,38 @@ class GlxBinding final : public GlBinding {
  private:
   // Null if there is no such context, or it is too old.
   std::unique_ptr<GlNativeContext> Try(const Attributes& attributes) {
-    std::unique_ptr<GlNativeContext> made;
-    void* native = nullptr;
+    void* const context = Create(attributes);
+    if (context == nullptr) return nullptr;
+    auto made = std::make_unique<GlxContext>(&glx_, display_, context);
+    if (!MakeFirstCurrent(made.get())) return nullptr;
+    if (!CurrentVersion([this](const char* name) { return Lookup(name); }).enough()) return nullptr;
+    if (first_ == nullptr) first_ = context;
+    return made;
+  }
+
+  void* Create(const Attributes& attributes) {
+    const bool plain = attributes.size() == 1;
+    if (create_with_attributes_ == nullptr && !plain) return nullptr;
+    // Later ones with our own first one, which outlives the application's.
+    void* const share = first_ != nullptr ? first_ : shared_;
+    ErrorGuard guard(glx_, display_);
+    void* const context =
+        create_with_attributes_ != nullptr
+            ? create_with_attributes_(display_, config_, share, 1, attributes.data())
+            : glx_.CreateNewContext(display_, config_, kRgbaType, share, 1);
+    if (context == nullptr || !guard.Failed()) return context;
+    glx_.DestroyContext(display_, context);
+    return nullptr;
+  }
+
+  bool MakeFirstCurrent(GlxContext* context) {
     {
       ErrorGuard guard(glx_, display_);
-      // Later ones with our own first one, which outlives the application's.
-      void* const share = first_ != nullptr ? first_ : shared_;
-      const bool plain = attributes.size() == 1;
-      if (create_with_attributes_ == nullptr && !plain) return nullptr;
-      void* context = create_with_attributes_ != nullptr
-                          ? create_with_attributes_(display_, config_, share, 1, attributes.data())
-                          : glx_.CreateNewContext(display_, config_, kRgbaType, share, 1);
-      if (context == nullptr) return nullptr;
-      native = context;
-      if (guard.Failed()) {
-        glx_.DestroyContext(display_, context);
-        return nullptr;
-      }
-      made = std::make_unique<GlxContext>(&glx_, display_, context, MakePbuffer());
+      if (context->MakeCurrent() && !guard.Failed()) return true;
     }
-    if (!made->MakeCurrent()) return nullptr;
-    if (!CurrentVersion([this](const char* name) { return Lookup(name); }).enough()) return nullptr;
-    if (first_ == nullptr) first_ = native;
-    return made;
+    ErrorGuard guard(glx_, display_);
+    context->TakePbuffer(MakePbuffer());
+    return context->MakeCurrent() && !guard.Failed();
   }
 
   // Among all: Mesa's glXChooseFBConfig does not find a configuration by its id.
@@ -222,11 +241,10 @@ class GlxBinding final : public GlBinding {
   }
 
   const GlxApi glx_;
-  void* const shared_;       // The application's context.
-  void* display_ = nullptr;  // Ours.
+  void* const shared_;   // The application's context.
+  void* const display_;  // The application's: see gl_binding.h.
   void* config_ = nullptr;
   void* first_ = nullptr;  // Our first context; constant once there is one.
-  std::string server_;
   int screen_ = 0;
   CreateContextAttribs create_with_attributes_ = nullptr;
 };
@@ -234,10 +252,11 @@ class GlxBinding final : public GlBinding {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<GlBinding>> MakeGlxBinding(const GlContextRef& ref) {
+  if (ref.display == nullptr) return absl::InvalidArgumentError("no display");
   absl::StatusOr<GlxApi> glx = GlxApi::Find();
   if (!glx.ok()) return glx.status();
   auto binding = std::make_unique<GlxBinding>(*std::move(glx), ref);
-  const absl::Status status = binding->Init(ref);
+  const absl::Status status = binding->Init();
   if (!status.ok()) return status;
   return binding;
 }
