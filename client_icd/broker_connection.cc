@@ -58,7 +58,8 @@ absl::StatusOr<std::unique_ptr<Transport>> BrokerConnection::OpenSession() {
     }
     if (fds.size() != 1) return absl::InvalidArgumentError("a session without its channel");
     ASSIGN_OR_RETURN(std::unique_ptr<RingTransport> transport,
-                     RingTransport::Connect(std::move(fds[0]), kSessionTimeoutMs));
+                     RingTransport::Connect(std::move(fds[0]), kSessionTimeoutMs,
+                                            opened.max_in_flight_commands));
     return std::unique_ptr<Transport>(std::move(transport));
   }
 }

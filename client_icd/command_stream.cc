@@ -228,6 +228,7 @@ void CommandStream::FailAll() {
   {
     // The drain lock: a transfer that is being copied must end before its event does.
     absl::MutexLock drain_lock(&drain_mu_);
+    HandleLastWords();
     absl::flat_hash_map<uint64_t, PendingCall*> calls;
     {
       absl::MutexLock lock(&pending_mu_);

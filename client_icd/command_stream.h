@@ -123,6 +123,8 @@ class CommandStream {
   void HandleGrant(const pb::Grant& grant, const BulkSpan& bulk);
   void HandleReadData(const pb::ReadData& data, const BulkSpan& bulk, std::string_view payload);
   void SendChunks(const Event& event, const pb::Grant& grant);
+  void HandleLastWords() ABSL_EXCLUSIVE_LOCKS_REQUIRED(drain_mu_);
+  static void Print(const pb::Printed& printed);
   static void FinishCall(PendingCall* call, cl_int status);
   Ref<Event> FindPending(uint64_t event_id);
   Ref<Event> TakePending(uint64_t event_id);

@@ -7,6 +7,18 @@
 #include "proto/frame.h"
 
 namespace sluice {
+namespace {
+
+// Sections 5.2 to 5.8: CL_OUT_OF_RESOURCES if there is a failure to allocate resources required by
+// the OpenCL implementation on the device.
+cl_int TakeInFlight(Queue* queue) {
+  InFlight& in_flight = queue->session().in_flight();
+  if (in_flight.Take()) return CL_SUCCESS;
+  queue->stream().Poll();  // Ends that nobody has looked at yet.
+  return in_flight.Take() ? CL_SUCCESS : CL_OUT_OF_RESOURCES;
+}
+
+}  // namespace
 
 EnqueueCall::EnqueueCall(Queue* queue, cl_uint num_events, const cl_event* wait_list,
                          cl_event* event_out, cl_command_type type, LinkedEvents linked)
@@ -17,6 +29,23 @@ EnqueueCall::EnqueueCall(Queue* queue, cl_uint num_events, const cl_event* wait_
       type_(type),
       status_(ReadWaitList(num_events, wait_list, queue->context(), &wait_ids_, linked)) {
   if (status_ == CL_SUCCESS && queue->session().lost()) status_ = CL_DEVICE_NOT_AVAILABLE;
+  if (status_ == CL_SUCCESS) status_ = TakeInFlight(queue);
+  counted_ = status_ == CL_SUCCESS;
+}
+
+EnqueueCall::EnqueueCall(Queue* queue, cl_command_type type)
+    : queue_(queue),
+      num_events_(0),
+      wait_list_(nullptr),
+      event_out_(nullptr),
+      type_(type),
+      status_(queue->session().lost() ? CL_DEVICE_NOT_AVAILABLE : CL_SUCCESS),
+      counted_(status_ == CL_SUCCESS) {
+  if (counted_) queue->session().in_flight().TakeAlways();
+}
+
+EnqueueCall::~EnqueueCall() {
+  if (counted_) queue_->session().in_flight().Return(1);
 }
 
 Event* EnqueueCall::MakeEvent() {
@@ -80,15 +109,8 @@ cl_int EnqueueCall::WaitForEnd(Event* event) {
   return status;
 }
 
-cl_int EnqueueCall::Post(pb::Enqueue* on, std::string_view payload, bool blocking) {
+cl_int EnqueueCall::PostWithEvent(Event* event, pb::Enqueue* on, std::string_view payload) {
   CommandStream& stream = queue_->stream();
-  queue_->NoteEnqueue();
-  on->set_queue_id(queue_->id());
-  if (!wait_ids_.empty()) on->mutable_wait_event_ids()->Add(wait_ids_.begin(), wait_ids_.end());
-  Event* event = event_out_ != nullptr || blocking ? MakeEvent() : event_.get();
-  if (event == nullptr)
-    return stream.Post(*command_, payload) ? CL_SUCCESS : CL_DEVICE_NOT_AVAILABLE;
-
   on->set_event_id(event->id());
   // An event that the application does not get is named by no later command: the worker need not
   // know it longer than the command takes.
@@ -97,6 +119,8 @@ cl_int EnqueueCall::Post(pb::Enqueue* on, std::string_view payload, bool blockin
   } else {
     on->set_unnamed(true);
   }
+  if (std::exchange(counted_, false))
+    event->SetCovers(1 + (queue_->in_order() ? queue_->TakeUncovered() : 0));
   if (!stream.Track(event)) {
     event->Abandon();
     return CL_DEVICE_NOT_AVAILABLE;
@@ -107,6 +131,22 @@ cl_int EnqueueCall::Post(pb::Enqueue* on, std::string_view payload, bool blockin
     event->Abandon();
     return CL_DEVICE_NOT_AVAILABLE;
   }
+  return CL_SUCCESS;
+}
+
+cl_int EnqueueCall::Post(pb::Enqueue* on, std::string_view payload, bool blocking) {
+  CommandStream& stream = queue_->stream();
+  queue_->NoteEnqueue();
+  on->set_queue_id(queue_->id());
+  if (!wait_ids_.empty()) on->mutable_wait_event_ids()->Add(wait_ids_.begin(), wait_ids_.end());
+  Event* event = event_out_ != nullptr || blocking ? MakeEvent() : event_.get();
+  if (event == nullptr) {
+    if (!stream.Post(*command_, payload)) return CL_DEVICE_NOT_AVAILABLE;
+    counted_ = false;
+    queue_->NotePosted();
+    return CL_SUCCESS;
+  }
+  if (const cl_int posted = PostWithEvent(event, on, payload); posted != CL_SUCCESS) return posted;
   const cl_int status = blocking ? WaitForEnd(event) : CL_SUCCESS;
   // A command that has failed was enqueued all the same: the application gets its event.
   if (event_out_ != nullptr) *event_out_ = event_.Detach()->handle();

@@ -30,9 +30,14 @@ class EnqueueCall {
   // `event_out` may be null. `type` is what CL_EVENT_COMMAND_TYPE will say.
   EnqueueCall(Queue* queue, cl_uint num_events, const cl_event* wait_list, cl_event* event_out,
               cl_command_type type, LinkedEvents linked = LinkedEvents::kRefuse);
+  // The second command of one call, which must not fail halfway: has no limit.
+  EnqueueCall(Queue* queue, cl_command_type type);
+  ~EnqueueCall();
+  EnqueueCall(const EnqueueCall&) = delete;
+  EnqueueCall& operator=(const EnqueueCall&) = delete;
 
   // CL_INVALID_EVENT_WAIT_LIST, CL_INVALID_EVENT, CL_INVALID_CONTEXT (an event of another context),
-  // CL_DEVICE_NOT_AVAILABLE, or CL_SUCCESS.
+  // CL_DEVICE_NOT_AVAILABLE, CL_OUT_OF_RESOURCES (too many commands in flight), or CL_SUCCESS.
   cl_int status() const { return status_; }
 
   Queue& queue() const { return *queue_; }
@@ -64,6 +69,7 @@ class EnqueueCall {
 
  private:
   Event* MakeEvent();
+  cl_int PostWithEvent(Event* event, pb::Enqueue* on, std::string_view payload);
   cl_int WaitForEnd(Event* event);
   cl_int Post(pb::Enqueue* on, std::string_view payload, bool blocking);
 
@@ -73,7 +79,8 @@ class EnqueueCall {
   cl_event* const event_out_;
   const cl_command_type type_;
   WaitIds wait_ids_;
-  cl_int status_;  // After wait_ids_, which its initialiser fills.
+  cl_int status_;         // After wait_ids_, which its initialiser fills.
+  bool counted_ = false;  // Taken from the session's commands in flight, and not passed on.
   Ref<Event> event_;
   ScopedCommand command_;
 };

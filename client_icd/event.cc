@@ -62,6 +62,16 @@ void Event::Abandon() {
   for (; eager_hooks_ > 0; --eager_hooks_) session().stream().DropEager();
 }
 
+// As the worker does it (daemon/in_flight.h): a command that failed may have done so before others
+// of its queue have ended.
+void Event::ReturnCovered(cl_int status) {
+  const uint64_t covers = std::exchange(covers_, 0);
+  if (covers == 0) return;
+  const bool all = is_finish_ || status == CL_COMPLETE;
+  if (!all) queue_->AddUncovered(covers - 1);
+  session().in_flight().Return(all ? covers : 1);
+}
+
 void Event::End(cl_int status, absl::Span<const uint64_t> profiling) {
   std::vector<Ref<Object>> kept;
   std::vector<Hook> hooks;
@@ -74,6 +84,7 @@ void Event::End(cl_int status, absl::Span<const uint64_t> profiling) {
     std::swap(eager_hooks, eager_hooks_);
   }
   if (direction_ == Direction::kToHost) session().pending_destinations().Remove(region_);
+  ReturnCovered(status);
   for (const Hook& hook : hooks) hook(status);
   for (; eager_hooks > 0; --eager_hooks) session().stream().DropEager();
   std::vector<Registered> callbacks;

@@ -62,6 +62,12 @@ class Event : public ClObject<Event, cl_event, ObjectKind::kEvent> {
   // As WhenEnded, for a hook that somebody waits for: the worker wakes us for this event even if
   // nobody waits for the event itself.
   void SoonWhenEnded(Hook hook);
+  // So many commands are no longer in flight when this one has ended: itself, and those of its
+  // queue that it covers; a Finish covers them even if it fails. Before the command is posted.
+  void SetCovers(uint64_t commands, bool is_finish = false) {
+    covers_ = commands;
+    is_finish_ = is_finish;
+  }
   // The worker knows the id: it is released on the wire too.
   void SetPosted() { posted_ = true; }
   // The command could not be posted: what was kept is let go, hooks do not run.
@@ -85,12 +91,15 @@ class Event : public ClObject<Event, cl_event, ObjectKind::kEvent> {
     void* user_data;
   };
   void QueueCallback(const Registered& registered, cl_int status);
+  void ReturnCovered(cl_int status);
 
   const Ref<Queue> queue_;
   const Ref<Context> context_;
   const cl_command_type type_;
   Direction direction_ = Direction::kNone;
   bool posted_ = false;
+  bool is_finish_ = false;
+  uint64_t covers_ = 0;         // Whoever ends the event, or abandons it, takes it.
   bool has_profiling_ = false;  // As profiling_.
   HostRegion region_;
   std::array<uint64_t, 5> profiling_;  // Written before ended_ is set, constant after.

@@ -237,7 +237,7 @@ cl_int CopyThroughHeap(EnqueueCall* call, MemObject* memory, Mapping region,
   EncodeMapShared(*memory, region, &body);
   CL_RETURN_IF_ERROR(call->SubmitBlocking(body.mutable_on()));
   copy();
-  EnqueueCall unmap(queue, 0, nullptr, nullptr, CL_COMMAND_UNMAP_MEM_OBJECT);
+  EnqueueCall unmap(queue, CL_COMMAND_UNMAP_MEM_OBJECT);
   CL_RETURN_IF_ERROR(unmap.status());
   return SubmitUnmapShared(&unmap, *memory, region);
 }

@@ -50,6 +50,7 @@ cl_int Program::BeginBuild(Step step, const Uint64List& device_ids, std::string 
     states_[i].status = CL_BUILD_IN_PROGRESS;
     states_[i].binary_type = CL_PROGRAM_BINARY_TYPE_NONE;
     states_[i].options = options;
+    states_[i].log.clear();
   }
   metadata_.clear();
   return CL_SUCCESS;
@@ -64,6 +65,7 @@ void Program::EndBuild(const Uint64List& device_ids, cl_int status, const pb::Pr
       if (device.device_id() != device_pointers_[i]->id()) continue;
       states_[i].status = device.build_status();
       states_[i].binary_type = device.binary_type();
+      states_[i].log = device.log();
     }
   }
 }
@@ -203,6 +205,7 @@ cl_int Program::GetBuildInfo(const Device& device, cl_program_build_info param_n
     case CL_PROGRAM_BUILD_LOG:
       // Section 5.8.7: an empty string while there is no log.
       if (state.status == CL_BUILD_IN_PROGRESS) return sink.String("");
+      if (!state.log.empty()) return sink.String(state.log);
       break;
     case CL_PROGRAM_BINARY_TYPE:
       // What a loaded binary is before its build only the driver knows.

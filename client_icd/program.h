@@ -73,6 +73,7 @@ class Program : public ClObject<Program, cl_program, ObjectKind::kProgram> {
     cl_build_status status = CL_BUILD_NONE;
     cl_program_binary_type binary_type = CL_PROGRAM_BINARY_TYPE_NONE;
     std::string options;
+    std::string log;  // The worker's own; empty: the driver has one.
   };
 
   cl_int GetBinaries(const InfoSink& sink);

@@ -114,20 +114,39 @@ void Queue::SetLateError(cl_int status) {
                                       std::memory_order_relaxed);  // The first one is kept.
 }
 
-cl_int Queue::Finish() {
-  const uint64_t covered = enqueued_.load(std::memory_order_acquire);
-  if (finished_.load(std::memory_order_acquire) == covered && !session().lost())
-    return TakeLateError();
-  const Ref<Event> event = Ref<Event>::Adopt(new Event(Ref<Queue>(this), CL_COMMAND_MARKER));
-  if (!stream().Track(event.get())) return CL_DEVICE_NOT_AVAILABLE;
+Ref<Event> Queue::PostFinish(bool soon) {
+  Ref<Event> event = Ref<Event>::Adopt(new Event(Ref<Queue>(this), CL_COMMAND_MARKER));
+  event->SetCovers(TakeUncovered(), /*is_finish=*/true);
+  if (soon) event->SoonWhenEnded([](cl_int) {});
   ScopedCommand command;
   pb::Finish& body = *command->mutable_finish();
   body.set_queue_id(id());
   body.set_event_id(event->id());
-  if (!stream().Post(*command)) {
+  if (stream().Track(event.get())) {
+    if (stream().Post(*command)) return event;
     stream().Untrack(event.get());
-    return CL_DEVICE_NOT_AVAILABLE;
   }
+  event->Abandon();
+  return nullptr;
+}
+
+void Queue::NotePosted() {
+  if (!session().in_flight().counts()) return;
+  const uint64_t before = uncovered_.fetch_add(1, std::memory_order_release);
+  if (before + 1 >= session().in_flight().check_batch()) PostFinish(/*soon=*/false);
+}
+
+void Queue::CoverBeforeRelease() {
+  if (uncovered_.load(std::memory_order_relaxed) != 0 && !session().lost())
+    PostFinish(/*soon=*/true);
+}
+
+cl_int Queue::Finish() {
+  const uint64_t covered = enqueued_.load(std::memory_order_acquire);
+  if (finished_.load(std::memory_order_acquire) == covered && !session().lost())
+    return TakeLateError();
+  const Ref<Event> event = PostFinish(/*soon=*/false);
+  if (!event) return CL_DEVICE_NOT_AVAILABLE;
   const cl_int status = stream().WaitFor(event.get());
   const cl_int late = TakeLateError();
   if (session().lost()) return CL_DEVICE_NOT_AVAILABLE;
@@ -206,6 +225,8 @@ cl_int CL_API_CALL clRetainCommandQueue(cl_command_queue queue) noexcept {
 
 // An implicit flush (section 5.1); the worker also flushes by itself.
 cl_int CL_API_CALL clReleaseCommandQueue(cl_command_queue handle) noexcept {
+  Queue* queue = Queue::FromHost(handle);
+  if (queue != nullptr && queue->app_count() == 1) queue->CoverBeforeRelease();
   return ReleaseHandle<Queue>(handle, CL_INVALID_COMMAND_QUEUE);
 }
 

@@ -50,6 +50,19 @@ class Queue : public ClObject<Queue, cl_command_queue, ObjectKind::kQueue> {
   bool idle() const {
     return finished_.load(std::memory_order_acquire) == enqueued_.load(std::memory_order_acquire);
   }
+  // Commands in flight of which nothing will be told (in_flight.h). AddUncovered: after they have
+  // been posted.
+  void AddUncovered(uint64_t commands) {
+    uncovered_.fetch_add(commands, std::memory_order_release);
+  }
+  // Before the command is posted that covers them.
+  uint64_t TakeUncovered() { return uncovered_.exchange(0, std::memory_order_acquire); }
+  bool in_order() const { return (flags() & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE) == 0; }
+  // A command without an event was posted: counts it, and has it covered if there are many.
+  void NotePosted();
+  // The application lets go of the queue: what is uncovered would stay so.
+  void CoverBeforeRelease();
+
   // Waits until all that was enqueued has ended: clFinish without the checks. With nothing enqueued
   // since the last time there is nothing to ask the worker.
   cl_int Finish();
@@ -57,6 +70,10 @@ class Queue : public ClObject<Queue, cl_command_queue, ObjectKind::kQueue> {
   cl_int GetInfo(cl_command_queue_info param_name, const InfoSink& sink);
 
  private:
+  // Sends a Finish, which covers all that was posted before. Null: the session is lost. `soon`: its
+  // end is taken though nobody waits for it.
+  Ref<class Event> PostFinish(bool soon);
+
   const Ref<Context> context_;
   const Ref<Device> device_;
   const PropertyList properties_;  // As given; for CL_QUEUE_PROPERTIES_ARRAY.
@@ -65,6 +82,7 @@ class Queue : public ClObject<Queue, cl_command_queue, ObjectKind::kQueue> {
   bool made_ = false;  // Set before the handle is given out, constant after.
   std::atomic<cl_command_queue_properties> flags_;
   std::atomic<cl_int> late_error_{CL_SUCCESS};
+  std::atomic<uint64_t> uncovered_{0};
   std::atomic<uint64_t> enqueued_{0};
   std::atomic<uint64_t> finished_{
       0};  // The value of enqueued_ that a Finish is known to have covered.

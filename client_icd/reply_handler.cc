@@ -18,6 +18,8 @@ namespace {
 
 // Over the network, data goes in messages of this size.
 constexpr uint64_t kNetworkChunkBytes = uint64_t{1} << 20;
+// No worker that has ended left more frames behind.
+constexpr int kMaxLastWords = 65536;
 
 }  // namespace
 
@@ -71,14 +73,33 @@ void CommandStream::Handle(const Frame& frame, const pb::Reply& reply) {
       return;
     }
     case pb::Reply::kPrinted:
-      std::fwrite(reply.printed().text().data(), 1, reply.printed().text().size(), stdout);
-      std::fflush(stdout);
-      return;
+      return Print(reply.printed());
     case pb::Reply::kSessionEnded:
       return session_->Lose(
           absl::StrCat("the worker ended the session: ", reply.session_ended().reason()));
     case pb::Reply::BODY_NOT_SET:
       return session_->Lose("a reply of a kind that this driver does not know");
+  }
+}
+
+void CommandStream::Print(const pb::Printed& printed) {
+  std::fwrite(printed.text().data(), 1, printed.text().size(), stdout);
+  std::fflush(stdout);
+}
+
+// What the worker said before it ended: the answer that somebody waits for, and why it ended. What
+// completed counts no more, since nothing of it can be asked for.
+void CommandStream::HandleLastWords() {
+  transport_->ReceiveLastWords();
+  for (int i = 0; i < kMaxLastWords && transport_->Receive(&frame_); ++i) {
+    pb::Reply* reply = arena_->Make<pb::Reply>();
+    const std::string_view message = frame_.message();
+    if (reply->ParseFromArray(message.data(), static_cast<int>(message.size()))) {
+      if (reply->has_answer()) HandleAnswer(reply->answer());
+      if (reply->has_printed()) Print(reply->printed());
+      if (reply->has_session_ended()) Handle(frame_, *reply);
+    }
+    arena_->Reset();
   }
 }
 

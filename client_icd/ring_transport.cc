@@ -48,7 +48,7 @@ struct RingTransport::Channel {
   // The thread's whole life.
   static void Run(const std::shared_ptr<Channel>& channel);
   absl::Status Take(const HandleMessage& message, const std::vector<UniqueFd>& fds);
-  void LoseOwner(std::string_view reason);
+  void LoseOwner(std::string_view reason, bool by_end_of_file);
 
   const UniqueFd socket;
 
@@ -66,7 +66,7 @@ void RingTransport::Channel::Run(const std::shared_ptr<Channel>& channel) {
     const absl::StatusOr<HandleMessage> message = ReceiveHandleMessage(channel->socket.get(), &fds);
     status = message.ok() ? channel->Take(*message, fds) : message.status();
   }
-  channel->LoseOwner(std::string(status.message()));
+  channel->LoseOwner(std::string(status.message()), absl::IsAborted(status));
 }
 
 absl::Status RingTransport::Channel::Take(const HandleMessage& message,
@@ -86,15 +86,16 @@ absl::Status RingTransport::Channel::Take(const HandleMessage& message,
   return absl::OkStatus();
 }
 
-void RingTransport::Channel::LoseOwner(std::string_view reason) {
+void RingTransport::Channel::LoseOwner(std::string_view reason, bool by_end_of_file) {
   absl::MutexLock lock(&mu);
   ended = true;
   changed.SignalAll();
-  if (owner != nullptr) owner->Lose(reason);
+  if (owner != nullptr) owner->LoseAs(reason, by_end_of_file);
 }
 
 absl::StatusOr<std::unique_ptr<RingTransport>> RingTransport::Connect(UniqueFd channel_fd,
-                                                                      int timeout_ms) {
+                                                                      int timeout_ms,
+                                                                      uint64_t max_in_flight) {
   auto channel = std::make_shared<Channel>(std::move(channel_fd));
   RETURN_IF_ERROR(WaitReadable(channel->socket.get(), timeout_ms));
   std::vector<UniqueFd> fds;
@@ -106,7 +107,7 @@ absl::StatusOr<std::unique_ptr<RingTransport>> RingTransport::Connect(UniqueFd c
   ASSIGN_OR_RETURN(SharedMapping commands, VerifyAndMap(fds[0], kRingFileBytes, nullptr));
   ASSIGN_OR_RETURN(SharedMapping replies, VerifyAndMap(fds[1], kRingFileBytes, nullptr));
   std::unique_ptr<RingTransport> transport(
-      new RingTransport(channel, std::move(commands), std::move(replies)));
+      new RingTransport(channel, std::move(commands), std::move(replies), max_in_flight));
   if (!StartThread("sluice-channel", [channel] { Channel::Run(channel); })) {
     return absl::ResourceExhaustedError("no thread to be had");
   }
@@ -114,11 +115,12 @@ absl::StatusOr<std::unique_ptr<RingTransport>> RingTransport::Connect(UniqueFd c
 }
 
 RingTransport::RingTransport(std::shared_ptr<Channel> channel, SharedMapping commands,
-                             SharedMapping replies)
+                             SharedMapping replies, uint64_t max_in_flight)
     : channel_(std::move(channel)),
       commands_(std::move(commands)),
       replies_(std::move(replies)),
       replies_shared_(reinterpret_cast<RingShared*>(replies_.data())),
+      max_in_flight_(max_in_flight),
       writer_(commands_.data()),
       reader_(replies_.data()) {
   absl::MutexLock lock(&channel_->mu);
@@ -151,9 +153,12 @@ bool RingTransport::Send(const FrameHeader& header, std::string_view message,
 }
 
 bool RingTransport::Receive(Frame* frame) {
-  if (lost()) return false;
+  if (lost() && !receiving_last_words_) return false;
   const absl::StatusOr<bool> there = reader_.Next(frame);
-  if (!there.ok()) Lose(std::string(there.status().message()));
+  if (!there.ok()) {
+    receiving_last_words_ = false;
+    Lose(std::string(there.status().message()));
+  }
   return there.ok() && *there;
 }
 
@@ -180,11 +185,19 @@ std::string RingTransport::lost_reason() const {
   return lost_reason_;
 }
 
-void RingTransport::Lose(std::string_view reason) {
+void RingTransport::Lose(std::string_view reason) { LoseAs(reason, /*by_end_of_file=*/false); }
+
+void RingTransport::ReceiveLastWords() {
+  absl::MutexLock lock(&mu_);
+  receiving_last_words_ = lost_by_end_of_file_;
+}
+
+void RingTransport::LoseAs(std::string_view reason, bool by_end_of_file) {
   {
     absl::MutexLock lock(&mu_);
-    if (lost_.load(std::memory_order_relaxed)) return;
+    if (lost_.load(std::memory_order_relaxed) && (by_end_of_file || !lost_by_end_of_file_)) return;
     lost_reason_ = std::string(reason);
+    lost_by_end_of_file_ = by_end_of_file;
     lost_.store(true, std::memory_order_release);
   }
   ::shutdown(channel_->socket.get(), SHUT_RDWR);

@@ -29,7 +29,8 @@ namespace sluice {
 class RingTransport : public Transport {
  public:
   // Waits for the worker's RingOffer on the channel, which it takes.
-  static absl::StatusOr<std::unique_ptr<RingTransport>> Connect(UniqueFd channel, int timeout_ms);
+  static absl::StatusOr<std::unique_ptr<RingTransport>> Connect(UniqueFd channel, int timeout_ms,
+                                                                uint64_t max_in_flight);
   ~RingTransport() override;
 
   bool Send(const FrameHeader& header, std::string_view message, std::string_view payload,
@@ -43,26 +44,34 @@ class RingTransport : public Transport {
   std::string lost_reason() const override;
   void Lose(std::string_view reason) override;
   void LoseInForkedChild() override;
+  void ReceiveLastWords() override;
   uint8_t* Map(const BulkSpan& span_untrusted) override;
   bool shares_memory() const override { return true; }
+  uint64_t max_in_flight() const override { return max_in_flight_; }
   bool InHeap(const void* memory, uint64_t bytes) const override;
 
  private:
   // What the channel's thread needs, which may run a little longer than the transport.
   struct Channel;
 
-  RingTransport(std::shared_ptr<Channel> channel, SharedMapping commands, SharedMapping replies);
+  RingTransport(std::shared_ptr<Channel> channel, SharedMapping commands, SharedMapping replies,
+                uint64_t max_in_flight);
+
+  void LoseAs(std::string_view reason, bool by_end_of_file);
 
   const std::shared_ptr<Channel> channel_;
   const SharedMapping commands_;
   const SharedMapping replies_;
   RingShared* const replies_shared_;
+  const uint64_t max_in_flight_;
   RingWriter writer_;  // Serialised by CommandStream's send lock.
   RingReader reader_;  // Serialised by CommandStream's drain lock.
 
-  std::atomic<bool> lost_{false};  // Release in Lose; pairs with the acquire in lost().
+  bool receiving_last_words_ = false;  // Serialised as reader_.
+  std::atomic<bool> lost_{false};      // Release in Lose; pairs with the acquire in lost().
   mutable absl::Mutex mu_;
   std::string lost_reason_ ABSL_GUARDED_BY(mu_);
+  bool lost_by_end_of_file_ ABSL_GUARDED_BY(mu_) = false;
 };
 
 }  // namespace sluice

@@ -23,7 +23,9 @@ cl_int ToClError(const absl::Status& status) {
 }
 
 Session::Session(std::unique_ptr<Transport> transport)
-    : transport_(std::move(transport)), stream_(this, transport_.get()) {}
+    : transport_(std::move(transport)),
+      in_flight_(transport_->max_in_flight()),
+      stream_(this, transport_.get()) {}
 
 Session::~Session() = default;
 

@@ -21,6 +21,7 @@
 #include "client_icd/callbacks.h"
 #include "client_icd/command_stream.h"
 #include "client_icd/host_region.h"
+#include "client_icd/in_flight.h"
 #include "client_icd/object.h"
 #include "client_icd/transport.h"
 
@@ -47,6 +48,7 @@ class Session : public std::enable_shared_from_this<Session> {
   Transport& transport() { return *transport_; }
   Callbacks& callbacks() { return callbacks_; }
   PendingDestinations& pending_destinations() { return pending_destinations_; }
+  InFlight& in_flight() { return in_flight_; }
 
   bool lost() const { return transport_->lost(); }
   // The peer broke the protocol, or the transport failed: ends the session. Everything pending
@@ -83,6 +85,7 @@ class Session : public std::enable_shared_from_this<Session> {
   const std::unique_ptr<Transport> transport_;
   Callbacks callbacks_;
   PendingDestinations pending_destinations_;
+  InFlight in_flight_;
   CommandStream stream_;
   std::atomic<uint64_t> next_id_{kFirstClientId};
   std::atomic<bool> forked_{false};

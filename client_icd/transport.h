@@ -48,6 +48,9 @@ class Transport {
   // Ends the session from this side: makes lost() true and wakes everyone. The first reason is
   // kept.
   virtual void Lose(std::string_view reason) = 0;
+  // The session is lost. If that is because the worker has ended, Receive gives what it had said
+  // before, and the next Lose has the better reason. Serialised as Receive.
+  virtual void ReceiveLastWords() {}
   // Called in the child of a fork: makes lost() true; touches no thread, no lock and no mapping.
   virtual void LoseInForkedChild() = 0;
 
@@ -55,6 +58,8 @@ class Transport {
   // shared memory.
   virtual uint8_t* Map(const BulkSpan& span_untrusted) = 0;
   virtual bool shares_memory() const = 0;
+  // What the daemon allows the session to have in flight; 0: no limit.
+  virtual uint64_t max_in_flight() const = 0;
   // True if [memory, memory + bytes) touches the shared heap: the application works in a mapping.
   virtual bool InHeap(const void*, uint64_t) const { return false; }
 };

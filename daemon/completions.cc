@@ -244,6 +244,7 @@ void Completions::Deliver(Pending* pending, cl_event event, cl_int status) {
     return then(status);
   }
   const std::unique_ptr<Carried> carried = std::move(pending->carried);
+  pending->order.share.End(/*all_before=*/status == CL_COMPLETE);
   if (pending->event_id == 0) return;
   printf_->Drain();
   pb::Reply reply;

@@ -24,6 +24,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "daemon/cl_handle.h"
+#include "daemon/in_flight.h"
 #include "proto/frame.h"
 
 namespace sluice {
@@ -44,6 +45,7 @@ struct Carried {
 struct CompletionOrder {
   std::shared_ptr<CompletionLane> lane;  // The queue's; null: on its own.
   bool after_all = false;                // Waits for all before it in a queue that is out of order.
+  CommandShare share = {};               // What is no longer in flight when it has ended.
 };
 
 class Completions {

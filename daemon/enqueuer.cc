@@ -14,6 +14,7 @@ bool HasFailed(const Session& session, cl_event event) {
 Enqueuer::Enqueuer(Session& session, const pb::Enqueue& on)
     : session_(session), event_id_(on.event_id()), named_(on.event_id() != 0 && !on.unnamed()) {
   queue_ = Find<QueueObject>(on.queue_id());
+  if (!session.MayAccept()) Fail(CL_OUT_OF_RESOURCES);
   // Before the driver has been asked for anything.
   if (named_) Fail(session.CheckNew(event_id_));
   has_wait_list_ = on.wait_event_ids_size() != 0;
@@ -41,8 +42,15 @@ HandlerResult Enqueuer::Publish(UniqueCl<cl_event> event, std::unique_ptr<Carrie
       return status;
   }
   if (!waits_.empty()) session_.kept_events().Keep(event.get(), waits_);
+  // A share that nobody ends would keep its command in flight for ever.
+  CommandShare share;
+  if (event_id_ == 0 && carried == nullptr) {
+    queue_->in_flight->AcceptUntracked();
+  } else {
+    share = queue_->in_flight->Accept(after_all_);
+  }
   session_.completions().Publish(event.get(), event_id_, queue_->profiling, std::move(carried),
-                                 {queue_->lane, after_all_});
+                                 {queue_->lane, after_all_, std::move(share)});
   Remember(std::move(event));
   return CL_SUCCESS;
 }
@@ -56,6 +64,7 @@ bool Enqueuer::IsIdle() {
 }
 
 HandlerResult Enqueuer::CompleteNow(std::string_view payload) {
+  if (queue_->in_order) queue_->in_flight->AllEnded();  // IsIdle has seen that.
   if (event_id_ == 0) return CL_SUCCESS;
   if (named_) {
     const cl_int status = session_.Add(event_id_, std::make_shared<EventObject>());
@@ -94,8 +103,11 @@ HandlerResult Enqueuer::RunTransfer(TransferPlan plan) {
     session_.kept_events().Keep(ready.get(), waits_);
   }
   UniqueCl<cl_event> done;
-  if (const cl_int status = session_.transfers().Begin(plan, &done); status != CL_SUCCESS)
+  plan.share = queue.in_flight->Accept(/*after_all=*/false);
+  if (const cl_int status = session_.transfers().Begin(plan, &done); status != CL_SUCCESS) {
+    plan.share.End(/*all_before=*/false);
     return status;
+  }
   if (named_) {
     auto object = std::make_shared<EventObject>();
     object->handle = Share(done.get());

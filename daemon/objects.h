@@ -85,6 +85,7 @@ struct QueueObject : Object {
   UniqueCl<cl_event> last_event;    // In order: of the newest command.
   UniqueCl<cl_event> last_barrier;  // Out of order: transfers must wait for it as well.
   std::shared_ptr<class CompletionLane> lane;
+  std::shared_ptr<class QueueInFlight> in_flight;
 };
 
 struct MemoryObject : Object {

@@ -13,7 +13,12 @@ struct Limits {
   uint64_t memory_bytes = uint64_t{64} << 30;
   uint64_t objects = 1 << 20;
   uint64_t program_bytes = 256 << 20;
+  uint64_t in_flight = 0;  // Commands accepted and not ended; 0: no limit.
+  uint64_t build_ms = 0;   // Of one build, compilation or link; 0: no limit.
 };
+
+// What an honest client may have in flight beyond its limit: it counts no Finish and no build.
+inline constexpr uint64_t kInFlightSlack = 1024;
 
 class Quota {
  public:
@@ -32,9 +37,20 @@ class Quota {
   void ReturnMemory(uint64_t bytes) { memory_bytes_.fetch_sub(bytes, std::memory_order_relaxed); }
   uint64_t memory_bytes() const { return memory_bytes_.load(std::memory_order_relaxed); }
 
+  // Commands in flight (in_flight.h).
+  void AddCommand() { in_flight_.fetch_add(1, std::memory_order_relaxed); }
+  void EndCommands(uint64_t count) { in_flight_.fetch_sub(count, std::memory_order_relaxed); }
+  uint64_t in_flight() const { return in_flight_.load(std::memory_order_relaxed); }
+  // False once there are so many that the client does not keep to its limit.
+  bool TakesCommands() const {
+    const uint64_t bound = limits_.in_flight + limits_.in_flight / 4 + kInFlightSlack;
+    return limits_.in_flight == 0 || in_flight() < bound;
+  }
+
  private:
   const Limits limits_;
   std::atomic<uint64_t> memory_bytes_ = 0;
+  std::atomic<uint64_t> in_flight_ = 0;
 };
 
 }  // namespace sluice

@@ -53,7 +53,8 @@ Session::Session(const SessionOptions& options, int handle_channel, uint8_t* rep
       completions_(&replies_, &printf_),
       heap_(handle_channel, options.limits.memory_bytes),
       svm_heap_(handle_channel, options.limits.memory_bytes, kFirstSvmSegment, kSvmBaseAddress),
-      transfers_(&replies_, &completions_, &heap_) {}
+      transfers_(&replies_, &completions_, &heap_),
+      builds_(options.limits.build_ms) {}
 
 absl::Status Session::AddDevices() {
   ASSIGN_OR_RETURN(const std::vector<RealPlatform> platforms,
@@ -78,6 +79,14 @@ cl_int Session::CheckNew(uint64_t id) {
     return CL_INVALID_VALUE;
   }
   return CL_SUCCESS;
+}
+
+bool Session::MayAccept() {
+  if (quota_.TakesCommands()) return true;
+  violation_ = absl::ResourceExhaustedError(
+      absl::StrCat(quota_.in_flight(), " commands in flight, of which the session may have ",
+                   options_.limits.in_flight));
+  return false;
 }
 
 cl_int Session::Add(uint64_t id, std::shared_ptr<Object> object) {

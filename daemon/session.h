@@ -69,6 +69,8 @@ class Session {
   cl_int Add(uint64_t id, std::shared_ptr<Object> object);
   // Whether Add would take the id now: asked before the driver is.
   cl_int CheckNew(uint64_t id);
+  // False, and a violation, if the client has more in flight than it may.
+  bool MayAccept();
   absl::Status TakeViolation() { return std::exchange(violation_, absl::OkStatus()); }
 
   // Remembers a queue with unflushed commands; FlushTouched() flushes them, when the ring has run

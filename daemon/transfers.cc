@@ -175,6 +175,7 @@ void Transfers::SendReadData(const TransferRef& transfer, const Chunk& chunk) {
   if (transfer->read_bytes < transfer->plan.total_bytes) return;
   // The client takes the bytes before it sees this: no need to wait for its acknowledgement.
   transfer->times[3] = transfer->times[4] = NowNs();
+  transfer->plan.share.End(/*all_before=*/true);
   completions_->SendCompletion(transfer->plan.event_id, CL_COMPLETE,
                                transfer->plan.profiling ? transfer->times : nullptr);
 }
@@ -326,6 +327,7 @@ void Transfers::EndChunk(const TransferRef& transfer, uint64_t chunk_offset) {
 void Transfers::End(const TransferRef& transfer, cl_int status) {
   if (transfer->ended) return;
   transfer->ended = true;
+  transfer->plan.share.End(/*all_before=*/status == CL_COMPLETE);
   const TransferPlan& plan = transfer->plan;
   // The spans of a failed transfer are still in use by the driver, or by the client, which may
   // never say that it is done: they are freed when they can be, and nobody waits for them.

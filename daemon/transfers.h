@@ -28,6 +28,7 @@
 #include "absl/synchronization/mutex.h"
 #include "daemon/cl_handle.h"
 #include "daemon/heap.h"
+#include "daemon/in_flight.h"
 #include "daemon/objects.h"
 #include "proto/codec.h"
 
@@ -51,6 +52,7 @@ struct TransferPlan {
   uint64_t row_bytes = 0;  // Packed bytes of one row of the region: kRect, kImage.
   uint64_t event_id = 0;
   bool profiling = false;
+  CommandShare share;  // What is no longer in flight when it has ended.
 };
 
 // The slice pitch of tightly packed rows, as clEnqueueReadImage wants it: 0 for images without

@@ -74,6 +74,10 @@ absl::StatusOr<Options> ParseOptions(int argc, char** argv) {
       ok = ParseLimit(value, &options.session.limits.objects);
     } else if (name == "--limit-program-bytes") {
       ok = ParseLimit(value, &options.session.limits.program_bytes);
+    } else if (name == "--limit-in-flight") {
+      ok = ParseLimit(value, &options.session.limits.in_flight);
+    } else if (name == "--limit-build-ms") {
+      ok = ParseLimit(value, &options.session.limits.build_ms);
     } else if (name == "--devices") {
       std::string& list = options.session.device_allow_list;  // Given once for each pattern.
       absl::StrAppend(&list, list.empty() ? "" : ",", value);
@@ -132,6 +136,15 @@ void EndSession(Session& session, std::string_view reason) {
   session.replies().Send(reply, Wake::kUrgent);
 }
 
+// The driver is stuck in a compiler, perhaps with locks held: the session ends.
+void EndAfterOverrun(Session& session, const std::string& why) {
+  Log(LogLevel::kWarning, "worker", "session ended: a build took too long",
+      {{"session", HexId(session.options().session_id)}, {"reason", why}});
+  Notice(WorkerNoticeKind::kInfo, why);
+  EndSession(session, why);
+  EndProcess(4);
+}
+
 // Handles one message of the broker. False once the broker is gone.
 bool OnControl(Session& session) {
   char buffer[kMaxBrokerMessageBytes];
@@ -169,6 +182,7 @@ absl::Status RunSession(const SessionOptions& options) {
   static Session& session = *new Session(options, kHandleChannel, replies.second.data());
   RETURN_IF_ERROR(session.AddDevices());
   RETURN_IF_ERROR(session.printf().Start(&session.replies()));
+  session.builds().set_on_overrun([](const std::string& why) { EndAfterOverrun(session, why); });
   static CommandLoop& loop = *new CommandLoop(&session, commands.second.data());
   HandleMessage offer = {};
   offer.magic = kHandleMagic;

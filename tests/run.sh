@@ -176,7 +176,7 @@ run_system() {
 run_failure() {
   local kind name
   for kind in "${kinds[@]}"; do
-    for name in no_daemon doctor kill isolation leak crowd; do
+    for name in no_daemon doctor kill isolation leak crowd limits; do
       step "failure-$name-$kind" 600 /usr/bin/python3 -B "$root/tests/system/failure_$name.py" "$kind"
     done
   done

@@ -143,7 +143,7 @@ bool BrokerLink::OnBrokerReadable() {
   } else if (fds.size() != 1) {
     request.result = absl::InternalError("the broker opened a session without its channel");
   } else {
-    request.result = Session{opened.session_id, std::move(fds[0])};
+    request.result = Session{opened.session_id, std::move(fds[0]), opened.max_in_flight_commands};
   }
   request.done = true;
   answered_.SignalAll();

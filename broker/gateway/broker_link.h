@@ -59,6 +59,7 @@ class BrokerLink {
   struct Session {
     uint64_t id = 0;
     UniqueFd channel;
+    uint64_t max_in_flight = 0;  // 0: no limit.
   };
   // Asks for a session and waits for it. The error is what to tell the client.
   absl::StatusOr<Session> OpenSession(uint32_t flags, const std::string& peer,

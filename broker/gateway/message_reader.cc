@@ -125,6 +125,49 @@ std::string MessageReader::Rest() {
   return rest;
 }
 
+namespace {
+
+bool TakeVarint(std::string_view* bytes, uint64_t* value) {
+  *value = 0;
+  for (int shift = 0; shift < 64 && !bytes->empty(); shift += 7) {
+    const uint8_t byte = static_cast<uint8_t>(bytes->front());
+    bytes->remove_prefix(1);
+    *value |= uint64_t{byte & 0x7fu} << shift;
+    if (byte < 0x80) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool FindVarintField(std::string_view message, uint32_t number, uint64_t* value) {
+  *value = 0;
+  while (!message.empty()) {
+    uint64_t tag = 0;
+    uint64_t read = 0;
+    if (!TakeVarint(&message, &tag)) return false;
+    uint64_t skip = 0;
+    switch (tag & 7) {
+      case kVarint:
+        if (!TakeVarint(&message, &read)) return false;
+        if (tag >> 3 == number) *value = read;
+        break;
+      case kFixed64:
+      case kFixed32:
+        skip = (tag & 7) == kFixed64 ? 8 : 4;
+        break;
+      case kLengthDelimited:
+        if (!TakeVarint(&message, &skip)) return false;
+        break;
+      default:
+        return false;
+    }
+    if (skip > message.size()) return false;
+    message.remove_prefix(skip);
+  }
+  return true;
+}
+
 void AppendVarint(uint64_t value, std::string* out) {
   while (value >= 0x80) {
     out->push_back(static_cast<char>(value | 0x80));

@@ -21,6 +21,7 @@ namespace sluice {
 // Field numbers of both messages, and of the others that are read without protobuf.
 inline constexpr uint32_t kOpenField = 1;  // ClientMessage.open, ServerMessage.opened
 inline constexpr uint32_t kPiecesField = 2;
+inline constexpr uint32_t kMaxInFlightField = 3;  // SessionOpened.max_in_flight_commands
 
 class MessageReader {
  public:
@@ -74,6 +75,9 @@ bool MessageReader::ForEachPart(uint64_t bytes, Take&& take) {
   }
   return true;
 }
+
+// The value of a varint field of a whole message, 0 if it is not there. False if it is malformed.
+bool FindVarintField(std::string_view message, uint32_t number, uint64_t* value);
 
 void AppendVarint(uint64_t value, std::string* out);
 // The tag and length of a length-delimited field whose content follows.

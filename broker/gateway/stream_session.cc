@@ -217,6 +217,7 @@ absl::Status StreamSession::OpenSession() {
   ASSIGN_OR_RETURN(BrokerLink::Session session,
                    server_->link().OpenSession(flags_, peer_, process_name_, kBrokerTimeout));
   session_id_ = session.id;
+  max_in_flight_ = session.max_in_flight;
   channel_ = std::move(session.channel);
   RETURN_IF_ERROR(TakeRings());
   RETURN_IF_ERROR(server_->link().Watch(shared_from_this()));
@@ -252,6 +253,7 @@ absl::Status StreamSession::TakeRings() {
 void StreamSession::SendOpened() {
   v1::ServerMessage message;
   message.mutable_opened()->set_session_id(session_id_);
+  message.mutable_opened()->set_max_in_flight_commands(max_in_flight_);
   const std::string bytes = message.SerializeAsString();
   const grpc::Slice slice(bytes);
   Write(grpc::ByteBuffer(&slice, 1));

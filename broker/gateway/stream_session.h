@@ -112,6 +112,7 @@ class StreamSession : public Watched, public std::enable_shared_from_this<Stream
 
   // Set by the session thread before it starts the first read.
   uint64_t session_id_ = 0;
+  uint64_t max_in_flight_ = 0;
   UniqueFd channel_;
   SharedMapping command_memory_;
   SharedMapping reply_memory_;

@@ -87,6 +87,10 @@ absl::Status RemoteTransport::Open(std::chrono::milliseconds timeout) {
       reader_.NextField(&field) != MessageReader::Step::kField || field != kOpenField) {
     return absl::InvalidArgumentError("the daemon's first message is none that opens a session");
   }
+  // SessionOpened.
+  if (!FindVarintField(reader_.Rest(), kMaxInFlightField, &max_in_flight_)) {
+    return absl::InvalidArgumentError("the daemon's opening of a session does not parse");
+  }
   inbox_bytes_ -= inbox_.front().Length();
   inbox_.pop_front();
   inbox_count_.fetch_sub(1, std::memory_order_relaxed);

@@ -60,6 +60,7 @@ class RemoteTransport : public Transport {
   void LoseInForkedChild() override;
   uint8_t* Map(const BulkSpan&) override { return nullptr; }
   bool shares_memory() const override { return false; }
+  uint64_t max_in_flight() const override { return max_in_flight_; }
 
  private:
   enum Tag : intptr_t { kStarted = 1, kRead, kWritten, kFinished, kKicked };
@@ -111,6 +112,7 @@ class RemoteTransport : public Transport {
   void RunWriter();
 
   std::unique_ptr<Call> call_;
+  uint64_t max_in_flight_ = 0;  // Constant after Open.
 
   // Drain lock of CommandStream.
   MessageReader reader_;

@@ -66,6 +66,45 @@ void SendAnswer(Session& session, uint64_t sequence, cl_int status, const Progra
   session.replies().Send(reply, Wake::kUrgent);
 }
 
+// What the client is told of a build that was given up: as of one that failed, with the reason in
+// the log. The driver is still at it, and is not asked.
+void SendGivenUp(Session& session, uint64_t sequence, cl_int status, const Devices& devices,
+                 const std::string& why) {
+  pb::Reply reply;
+  pb::Answer& answer = *reply.mutable_answer();
+  answer.set_sequence(sequence);
+  answer.set_status(status);
+  for (const auto& device : devices) {
+    pb::ProgramState::Device& entry = *answer.mutable_program()->add_devices();
+    entry.set_device_id(device->id);
+    entry.set_build_status(CL_BUILD_ERROR);
+    entry.set_binary_type(CL_PROGRAM_BINARY_TYPE_NONE);
+    entry.set_log(why);
+  }
+  session.replies().Send(reply, Wake::kUrgent);
+}
+
+// Has the build thread run `build`, which returns its status, and answers when it has ended. The
+// program is told of in the answer if it exists by then.
+template <typename F>
+HandlerResult RunBuild(Session& session, const Call& call, std::shared_ptr<ProgramObject> program,
+                       Devices devices, cl_int failure, F build) {
+  Builds::Work work;
+  work.run = [&session, sequence = call.sequence(), program, build = std::move(build)] {
+    const cl_int status = build();
+    return [&session, sequence, program, status] {
+      SendAnswer(session, sequence, status, program->handle ? program.get() : nullptr);
+    };
+  };
+  if (devices.empty()) devices = program->devices;
+  work.give_up = [&session, sequence = call.sequence(), devices = std::move(devices),
+                  failure](const std::string& why) {
+    SendGivenUp(session, sequence, failure, devices, why);
+  };
+  if (!session.builds().Post(std::move(work))) return CL_OUT_OF_RESOURCES;
+  return HandlerResult::Later();
+}
+
 // Argument information is what the client judges clSetKernelArg by; drivers keep it only if asked
 // to. NVIDIA's driver (580) cannot build a source in which one kernel has no arguments when it is
 // asked ("ptxas: Parsing error near '}'"): what fails with the question is tried again without it,
@@ -180,17 +219,17 @@ HandlerResult HandleBuildProgram(Session& session, const pb::BuildProgram& cmd, 
   if (absl::Status status = folder->Write(cmd.include_files()); !status.ok()) return status;
   if (absl::Status status = folder->MakeDirectories(cmd.include_directories()); !status.ok())
     return status;
-  std::string options = folder->RewriteOptions(cmd.options(), cmd.include_directories());
-  session.builds().Post([&session, sequence = call.sequence(), program, devices, folder, options] {
-    const std::vector<cl_device_id> handles = HandlesOf(devices);
-    const cl_int status = BuildWithArgInfo(options, [&](const std::string& all) {
-      return cl().clBuildProgram(program->handle.get(), static_cast<cl_uint>(handles.size()),
-                                 handles.empty() ? nullptr : handles.data(), all.c_str(), nullptr,
-                                 nullptr);
-    });
-    SendAnswer(session, sequence, status, program.get());
-  });
-  return HandlerResult::Later();
+  const std::string options = folder->RewriteOptions(cmd.options(), cmd.include_directories());
+  return RunBuild(session, call, program, devices, CL_BUILD_PROGRAM_FAILURE,
+                  [program, devices, folder, options] {
+                    const std::vector<cl_device_id> handles = HandlesOf(devices);
+                    return BuildWithArgInfo(options, [&](const std::string& all) {
+                      return cl().clBuildProgram(program->handle.get(),
+                                                 static_cast<cl_uint>(handles.size()),
+                                                 handles.empty() ? nullptr : handles.data(),
+                                                 all.c_str(), nullptr, nullptr);
+                    });
+                  });
 }
 
 HandlerResult HandleCompileProgram(Session& session, const pb::CompileProgram& cmd, Call& call) {
@@ -212,25 +251,24 @@ HandlerResult HandleCompileProgram(Session& session, const pb::CompileProgram& c
     return status;
   std::string options = folder->RewriteOptions(cmd.options(), cmd.include_directories());
   std::vector<std::string> names(cmd.header_names().begin(), cmd.header_names().end());
-  session.builds().Post([&session, sequence = call.sequence(), program, devices, headers, names,
-                         folder, options] {
-    const std::vector<cl_device_id> handles = HandlesOf(devices);
-    std::vector<cl_program> header_handles;
-    std::vector<const char*> header_names;
-    for (size_t i = 0; i < headers.size(); ++i) {
-      header_handles.push_back(headers[i]->handle.get());
-      header_names.push_back(names[i].c_str());
-    }
-    const cl_int status = BuildWithArgInfo(options, [&](const std::string& all) {
-      return cl().clCompileProgram(
-          program->handle.get(), static_cast<cl_uint>(handles.size()),
-          handles.empty() ? nullptr : handles.data(), all.c_str(),
-          static_cast<cl_uint>(headers.size()), headers.empty() ? nullptr : header_handles.data(),
-          headers.empty() ? nullptr : header_names.data(), nullptr, nullptr);
-    });
-    SendAnswer(session, sequence, status, program.get());
-  });
-  return HandlerResult::Later();
+  return RunBuild(session, call, program, devices, CL_COMPILE_PROGRAM_FAILURE,
+                  [program, devices, headers, names, folder, options] {
+                    const std::vector<cl_device_id> handles = HandlesOf(devices);
+                    std::vector<cl_program> header_handles;
+                    std::vector<const char*> header_names;
+                    for (size_t i = 0; i < headers.size(); ++i) {
+                      header_handles.push_back(headers[i]->handle.get());
+                      header_names.push_back(names[i].c_str());
+                    }
+                    return BuildWithArgInfo(options, [&](const std::string& all) {
+                      return cl().clCompileProgram(
+                          program->handle.get(), static_cast<cl_uint>(handles.size()),
+                          handles.empty() ? nullptr : handles.data(), all.c_str(),
+                          static_cast<cl_uint>(headers.size()),
+                          headers.empty() ? nullptr : header_handles.data(),
+                          headers.empty() ? nullptr : header_names.data(), nullptr, nullptr);
+                    });
+                  });
 }
 
 HandlerResult HandleLinkProgram(Session& session, const pb::LinkProgram& cmd, Call& call) {
@@ -251,20 +289,19 @@ HandlerResult HandleLinkProgram(Session& session, const pb::LinkProgram& cmd, Ca
   program->context = context;
   if (const cl_int added = session.Add(cmd.program_id(), program); added != CL_SUCCESS)
     return added;
-  session.builds().Post([&session, sequence = call.sequence(), program, context, devices, inputs,
-                         options = cmd.options()] {
-    const std::vector<cl_device_id> handles = HandlesOf(devices);
-    std::vector<cl_program> input_handles;
-    for (const auto& input : inputs) input_handles.push_back(input->handle.get());
-    cl_int status = CL_SUCCESS;
-    program->handle = UniqueCl<cl_program>(
-        cl().clLinkProgram(context->handle.get(), static_cast<cl_uint>(handles.size()),
-                           handles.empty() ? nullptr : handles.data(), options.c_str(),
-                           static_cast<cl_uint>(input_handles.size()), input_handles.data(),
-                           nullptr, nullptr, &status));
-    SendAnswer(session, sequence, status, program->handle ? program.get() : nullptr);
-  });
-  return HandlerResult::Later();
+  return RunBuild(session, call, program, devices, CL_LINK_PROGRAM_FAILURE,
+                  [program, context, devices, inputs, options = cmd.options()] {
+                    const std::vector<cl_device_id> handles = HandlesOf(devices);
+                    std::vector<cl_program> input_handles;
+                    for (const auto& input : inputs) input_handles.push_back(input->handle.get());
+                    cl_int status = CL_SUCCESS;
+                    program->handle = UniqueCl<cl_program>(cl().clLinkProgram(
+                        context->handle.get(), static_cast<cl_uint>(handles.size()),
+                        handles.empty() ? nullptr : handles.data(), options.c_str(),
+                        static_cast<cl_uint>(input_handles.size()), input_handles.data(), nullptr,
+                        nullptr, &status));
+                    return status;
+                  });
 }
 
 HandlerResult HandleSetProgramSpecializationConstant(

@@ -44,6 +44,7 @@ HandlerResult HandleCreateCommandQueue(Session& session, const pb::CreateCommand
   queue->device = std::move(device);
   queue->in_order = (flags & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE) == 0;
   queue->lane = Completions::MakeLane(queue->in_order);
+  queue->in_flight = std::make_shared<QueueInFlight>(&session.quota(), queue->in_order);
   queue->profiling = (flags & CL_QUEUE_PROFILING_ENABLE) != 0;
   return session.Add(cmd.queue_id(), std::move(queue));
 }
@@ -59,9 +60,12 @@ HandlerResult HandleFinish(Session& session, const pb::Finish& cmd, Call&) {
   const auto queue = session.objects().Find<QueueObject>(cmd.queue_id());
   if (queue == nullptr) return CL_INVALID_COMMAND_QUEUE;
   UniqueCl<cl_event> last;
+  if (!session.MayAccept()) return CL_OUT_OF_RESOURCES;
   if (const cl_int status = Enqueuer::LastEvent(*queue, &last); status != CL_SUCCESS) return status;
-  const auto finished = [owner = &session, event_id = cmd.event_id()] {
+  const auto share = std::make_shared<CommandShare>(queue->in_flight->Accept(/*after_all=*/true));
+  const auto finished = [owner = &session, event_id = cmd.event_id(), share] {
     owner->printf().Drain();
+    share->End(/*all_before=*/true);
     owner->completions().SendCompletion(event_id, CL_COMPLETE);
   };
   if (!last ||

@@ -399,6 +399,24 @@ TEST_F(HostileClientTest, EndlessObjects) {
   ExpectViolation("never released");
 }
 
+// Commands that wait for what never comes are bounded: the client that sends more than it was
+// allowed ends its session.
+TEST_F(HostileClientTest, EndlessCommandsInFlight) {
+  std::string why;
+  worker_ = WorkerProcess::Start(&why, {"--limit-in-flight=100"});
+  ASSERT_NE(worker_, nullptr) << why;
+  MakeObjects();
+  pb::Command gate;
+  gate.mutable_create_user_event()->set_event_id(200);
+  gate.mutable_create_user_event()->set_context_id(100);
+  worker_->Send(gate);
+  pb::Command marker;
+  marker.mutable_enqueue_marker()->mutable_on()->set_queue_id(101);
+  marker.mutable_enqueue_marker()->mutable_on()->add_wait_event_ids(200);
+  for (int i = 0; i < 3000; ++i) worker_->Send(marker);
+  ExpectViolation("commands in flight");
+}
+
 // Include paths that leave the worker's folder are a violation, and write nothing.
 TEST_F(HostileClientTest, EscapingIncludePaths) {
   MakeObjects();

@@ -19,13 +19,15 @@ constexpr int kPatienceMs = 60'000;  // A driver may take its time to load, most
 
 }  // namespace
 
-std::unique_ptr<WorkerProcess> WorkerProcess::Start(std::string* why) {
+std::unique_ptr<WorkerProcess> WorkerProcess::Start(std::string* why,
+                                                    const std::vector<std::string>& limits) {
   auto worker = std::make_unique<WorkerProcess>();
   auto channel = CreateSocketPair();
   auto control = CreateSocketPair();
   SpawnOptions options;
   options.path = SLUICE_WORKER_PATH;
   options.arguments = {"--session-id=00000000000000aa", "--limit-objects=5000"};
+  options.arguments.insert(options.arguments.end(), limits.begin(), limits.end());
   for (const char* name : {"PATH", "HOME", "TMPDIR", "OCL_ICD_VENDORS", "POCL_CACHE_DIR",
                            "ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"}) {
     if (const char* value = std::getenv(name)) {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "broker/os/local_socket.h"
 #include "broker/os/process.h"
@@ -23,8 +24,10 @@ namespace pb = v1;
 
 class WorkerProcess {
  public:
-  // Null if no worker could be started; `*why` says why.
-  static std::unique_ptr<WorkerProcess> Start(std::string* why);
+  // Null if no worker could be started; `*why` says why. `limits`: more arguments of its command
+  // line.
+  static std::unique_ptr<WorkerProcess> Start(std::string* why,
+                                              const std::vector<std::string>& limits = {});
 
   // The honest way.
   uint64_t Send(const pb::Command& command, std::string_view payload = {});

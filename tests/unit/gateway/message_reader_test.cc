@@ -84,6 +84,30 @@ TEST(MessageReaderTest, RefusesMalformedMessages) {
   }
 }
 
+// A number is found among fields of every kind; what is malformed is refused, not read.
+TEST(MessageReaderTest, FindsANumber) {
+  std::string message(
+      "\x08\x07\x11"
+      "12345678"
+      "\x1d"
+      "1234",
+      16);
+  AppendStringField(2, "abc", &message);
+  message += std::string("\x18\x80\x02", 3);
+  uint64_t value = 0;
+  EXPECT_TRUE(FindVarintField(message, 3, &value));
+  EXPECT_EQ(value, 256u);
+  EXPECT_TRUE(FindVarintField(message, 9, &value));
+  EXPECT_EQ(value, 0u);
+  for (const char* bad : {"\x18", "\x18\x80",
+                          "\x12\x05"
+                          "ab",
+                          "\x11"
+                          "123",
+                          "\x1b"})
+    EXPECT_FALSE(FindVarintField(bad, 3, &value)) << bad;
+}
+
 // A message without bytes has no fields.
 TEST(MessageReaderTest, EmptyMessageEnds) {
   MessageReader reader;

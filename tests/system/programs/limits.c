@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The application that goes to its limits: one limit of the daemon's configuration per run, told as
+// `key value` lines. Verdicts are the caller's: failure_limits.py.
+//
+// usage: limits in-flight MOST | build | memory BYTES | objects MOST | program BYTES | context
+#include <time.h>
+
+#include "ocl.h"
+
+static cl_device_id device;
+static cl_context context;
+static volatile int notified = 0;
+
+static void CL_CALLBACK on_context_error(const char* message, const void* info, size_t size,
+                                         void* user) {
+  (void)info;
+  (void)size;
+  (void)user;
+  notified = 1;
+  printf("notice %s\n", message);
+}
+
+static cl_command_queue make_queue(cl_command_queue_properties flags) {
+  const cl_queue_properties properties[] = {CL_QUEUE_PROPERTIES, flags, 0};
+  cl_int code = CL_SUCCESS;
+  cl_command_queue queue = clCreateCommandQueueWithProperties(context, device, properties, &code);
+  ocl_check(code, "clCreateCommandQueueWithProperties");
+  return queue;
+}
+
+// Markers behind a user event until one is refused. Every `every`th has an event.
+static void fill_queue(cl_command_queue_properties flags, int most, int every) {
+  cl_int code = CL_SUCCESS;
+  cl_command_queue queue = make_queue(flags);
+  cl_event gate = clCreateUserEvent(context, &code);
+  ocl_check(code, "clCreateUserEvent");
+  int accepted = 0;
+  const double began = ocl_seconds();
+  while (accepted <= 2 * most) {
+    cl_event event = NULL;
+    const int with_event = accepted % every == every - 1;
+    code = clEnqueueMarkerWithWaitList(queue, 1, &gate, with_event ? &event : NULL);
+    if (code != CL_SUCCESS) break;
+    if (event != NULL) clReleaseEvent(event);
+    ++accepted;
+  }
+  const char* order = flags == 0 ? "in_order" : "out_of_order";
+  printf("accepted_%s_%d %d\nrefused_%s_%d %d\n", order, every, accepted, order, every, code);
+  printf("refused_after_ms %d\n", (int)((ocl_seconds() - began) * 1e3));
+  ocl_check(clSetUserEventStatus(gate, CL_COMPLETE), "clSetUserEventStatus");
+  ocl_check(clFinish(queue), "clFinish");
+  clReleaseEvent(gate);
+  clReleaseCommandQueue(queue);
+}
+
+// What ends is not in flight any more, in whatever way it was enqueued: none of these is refused.
+static void use_again(int most) {
+  cl_command_queue queue = make_queue(0);
+  cl_command_queue other = make_queue(CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
+  for (int i = 0; i < 8 * most; ++i) {
+    ocl_check(clEnqueueMarkerWithWaitList(queue, 0, NULL, NULL), "a marker");
+    ocl_check(clEnqueueBarrierWithWaitList(other, 0, NULL, NULL), "a barrier");
+    if (i % (most / 4) == 0) ocl_check(clFinish(queue) | clFinish(other), "clFinish");
+  }
+  for (int i = 0; i < 2 * most; ++i) {
+    cl_command_queue brief = make_queue(0);
+    ocl_check(clEnqueueMarkerWithWaitList(brief, 0, NULL, NULL), "a marker of a brief queue");
+    clReleaseCommandQueue(brief);
+  }
+  // Failures too: the gate is set to an error each time.
+  for (int i = 0; i < 2 * most; ++i) {
+    cl_int code = CL_SUCCESS;
+    cl_command_queue failing = make_queue(0);
+    cl_event gate = clCreateUserEvent(context, &code);
+    ocl_check(code, "clCreateUserEvent");
+    ocl_check(clEnqueueMarkerWithWaitList(failing, 0, NULL, NULL), "a marker before a failure");
+    ocl_check(clEnqueueMarkerWithWaitList(failing, 1, &gate, NULL), "a marker that fails");
+    ocl_check(clSetUserEventStatus(gate, -5), "clSetUserEventStatus");
+    clFinish(failing);
+    clReleaseEvent(gate);
+    clReleaseCommandQueue(failing);
+  }
+  printf("used_again 1\n");
+}
+
+static void try_in_flight(int most) {
+  fill_queue(0, most, 1);
+  fill_queue(0, most, 2 * most + 2);  // None has an event.
+  fill_queue(0, most, 7);
+  fill_queue(CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, most, 1);
+  fill_queue(CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, most, 7);
+  use_again(most);
+}
+
+// A source whose preprocessing takes hours and no memory.
+static char* endless_source(void) {
+  static char text[4096] = "#define A0\n";
+  for (int i = 1; i <= 14; ++i) {
+    char line[256];
+    int length = snprintf(line, sizeof(line), "#define A%d", i);
+    for (int k = 0; k < 10; ++k)
+      length += snprintf(line + length, sizeof(line) - (size_t)length, " A%d", i - 1);
+    strcat(strcat(text, line), "\n");
+  }
+  return strcat(text, "A14\nkernel void k() {}\n");
+}
+
+static void try_build(void) {
+  const char* source = endless_source();
+  cl_int code = CL_SUCCESS;
+  cl_program program = clCreateProgramWithSource(context, 1, &source, NULL, &code);
+  ocl_check(code, "clCreateProgramWithSource");
+  const double began = ocl_seconds();
+  code = clBuildProgram(program, 1, &device, "", NULL, NULL);
+  printf("build %d\nbuild_ms %d\n", code, (int)((ocl_seconds() - began) * 1e3));
+  cl_build_status status = 0;
+  static char log[4096];
+  clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_STATUS, sizeof(status), &status, NULL);
+  code = clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, sizeof(log) - 1, log, NULL);
+  printf("build_status %d\nlog_code %d\nlog %s\n", status, code, log);
+  for (int i = 0; i < 5000 && !notified; ++i)
+    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+  printf("notified %d\n", notified);
+  clReleaseProgram(program);
+  clReleaseContext(context);
+  context = clCreateContext(NULL, 1, &device, NULL, NULL, &code);
+  printf("new_context %d\n", code);
+}
+
+// Buffers of a quarter of the limit each: three fit with all that the session needs itself.
+static void try_memory(size_t bytes) {
+  cl_mem buffers[16];
+  int made = 0;
+  cl_int code = CL_SUCCESS;
+  for (; made < 16; ++made) {
+    buffers[made] = clCreateBuffer(context, CL_MEM_READ_WRITE, bytes / 4, NULL, &code);
+    if (code != CL_SUCCESS) break;
+  }
+  printf("buffers %d\nrefused %d\n", made, code);
+  clReleaseMemObject(buffers[0]);
+  clReleaseMemObject(clCreateBuffer(context, CL_MEM_READ_WRITE, bytes / 4, NULL, &code));
+  printf("after_release %d\n", code);
+}
+
+static void try_objects(int most) {
+  cl_int code = CL_SUCCESS;
+  int made = 0;
+  cl_sampler last = NULL;
+  for (; made <= 2 * most; ++made) {
+    cl_sampler sampler =
+        clCreateSampler(context, CL_FALSE, CL_ADDRESS_NONE, CL_FILTER_NEAREST, &code);
+    if (code != CL_SUCCESS) break;
+    last = sampler;
+  }
+  printf("objects %d\nrefused %d\n", made, code);
+  clReleaseSampler(last);
+  clReleaseSampler(clCreateSampler(context, CL_FALSE, CL_ADDRESS_NONE, CL_FILTER_NEAREST, &code));
+  printf("after_release %d\n", code);
+}
+
+static void try_program(size_t bytes) {
+  for (int over = 0; over < 2; ++over) {
+    const size_t size = bytes + (size_t)over;
+    char* text = malloc(size);
+    memset(text, ' ', size);
+    memcpy(text, "kernel void k() {}\n", 19);
+    const char* source = text;
+    cl_int code = CL_SUCCESS;
+    clCreateProgramWithSource(context, 1, &source, &size, &code);
+    printf("%s %d\n", over ? "over" : "within", code);
+    free(text);
+  }
+}
+
+int main(int argc, char** argv) {
+  setvbuf(stdout, NULL, _IOLBF, 0);
+  if (argc < 2) return 2;
+  const char* which = argv[1];
+  const long most = argc > 2 ? atol(argv[2]) : 0;
+  cl_int code = CL_SUCCESS;
+  device = ocl_device(NULL, NULL, 0);
+  context = clCreateContext(NULL, 1, &device, on_context_error, NULL, &code);
+  printf("context %d\n", code);
+  if (code != CL_SUCCESS) return 0;
+  if (strcmp(which, "in-flight") == 0) try_in_flight((int)most);
+  if (strcmp(which, "build") == 0) try_build();
+  if (strcmp(which, "memory") == 0) try_memory((size_t)most);
+  if (strcmp(which, "objects") == 0) try_objects((int)most);
+  if (strcmp(which, "program") == 0) try_program((size_t)most);
+  if (strcmp(which, "context") == 0) {
+    printf("READY\n");
+    getchar();
+  }
+  return 0;
+}
