@@ -5,7 +5,7 @@
 #   tests/run.sh [--lint] [--unit] [--conformance] [--sharing] [--system] [--failure] [--bench]
 #                [--quick] [--no-build]
 #
-#   --lint         clang-format on every source file
+#   --lint         clang-format on every source file; what the configure step refuses
 #   --unit         ctest: unit, loopback, hostile and meta tests
 #   --conformance  the OpenCL suite on the native driver, the ring and the network
 #   --sharing      objects shared with OpenGL (EGL and, under Xvfb, GLX) on the ring and the network
@@ -183,7 +183,11 @@ run_failure() {
 }
 
 [ "$do_build" = no ] || build_all
-! part lint || step lint 300 bash -c '"$1" && echo "PASS lint"' - "$root/deploy/lint.sh"
+# clang-tidy only on what changed since SLUICE_TIDY_SINCE, and only if that is set: it is slower than the build.
+! part lint || step lint 1200 bash -c '"$@" && echo "PASS lint"' - "$root/deploy/lint.sh" \
+  ${SLUICE_TIDY_SINCE:+--tidy-since "$SLUICE_TIDY_SINCE" "$build"}
+! part lint || step configure 400 bash -c '/usr/bin/python3 -B "$1" cmake && echo "PASS refusals of the configure step"' - \
+  "$root/tests/meta/configure_refusals.py"
 ! part unit || run_unit
 ! part conformance || run_conformance
 ! part sharing || run_sharing
