@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "broker/base/log.h"
+#include "broker/os/file_access.h"
 #include "broker/os/local_socket.h"
 #include "broker/os/service.h"
 #include "broker/vendor_folder.h"
@@ -103,6 +104,12 @@ absl::Status Broker::Start() {
         std::make_unique<GatewayLink>(loop_.get(), &workers_, &opener_, config_.network[i],
                                       launcher_->users().service(), kGatewayOwnerBit | i));
     gateways_.back()->Start();
+  }
+  if (!config_.confine_files || FileConfinementVersion() == 0) {
+    Log(LogLevel::kWarning, "broker",
+        "workers can read whatever their user can: their access to files is not confined",
+        {{"reason", config_.confine_files ? "this kernel has no landlock"
+                                          : "confine_files = false in [worker]"}});
   }
   Log(LogLevel::kInfo, "broker", "started",
       {{"version", kVersion},

@@ -84,6 +84,10 @@ std::string ListenProblem(const std::string& address) {
              : "which is not HOST:PORT or [IPV6]:PORT with a port from 1 to 65535";
 }
 
+std::string AbsolutePathProblem(const std::string& path) {
+  return path.starts_with("/") ? "" : "which is no absolute path";
+}
+
 void ReadBroker(SectionReader section, Config* config) {
   const auto socket_path = [&](const char* key, std::string* out) {
     section.Parsed(key, SocketPathRule(), [out](const std::string& text) {
@@ -122,6 +126,8 @@ void ReadWorker(SectionReader section, Config* config) {
                    config->cache_directory = text;
                    return text.empty() || (text[0] == '/' && IsDirectory(text));
                  });
+  section.Boolean("confine_files", &config->confine_files);
+  section.StringOrList("readable", &AbsolutePathProblem, &config->readable);
   section.Boolean("sync", &config->sync);
   section.StringTable("environment", &EnvironmentProblem, &config->worker_environment);
   section.Finish();
@@ -138,6 +144,7 @@ void ReadLimits(SectionReader section, LimitsConfig* limits) {
   section.Count("in_flight_commands_per_session", 0, &limits->in_flight_commands);
   section.Bytes("program_bytes", &limits->program_bytes);
   section.Count("build_time_ms", 0, &limits->build_time_ms);
+  section.Bytes("worker_memory_bytes", &limits->worker_memory_bytes);
   section.Finish();
 }
 

@@ -49,6 +49,7 @@ struct LimitsConfig {
   uint64_t in_flight_commands = 65'536;
   uint64_t program_bytes = 64ULL << 20;
   uint64_t build_time_ms = 600'000;
+  uint64_t worker_memory_bytes = 0;  // A worker process's own memory.
 };
 
 // Daemon-owned resources; 0 = no limit for the quotas of count and bytes.
@@ -80,7 +81,9 @@ struct Config {
 
   std::optional<std::string> worker_user;  // Unset = of root's daemon, one for each identity.
   std::string cache_directory;             // "" = the worker user's own.
-  bool sync = false;                       // Every session in the debug mode.
+  bool confine_files = true;          // Workers reach only what drivers need of the host's files.
+  std::vector<std::string> readable;  // What workers may read besides.
+  bool sync = false;                  // Every session in the debug mode.
   std::map<std::string, std::string> worker_environment;
 
   std::vector<std::string>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/worker_launcher.h"
 
+#include <unistd.h>
+
 #include <cstdlib>
 #include <string_view>
 
@@ -43,12 +45,37 @@ absl::StatusOr<WorkerLauncher> WorkerLauncher::Create(const Config& config) {
   absl::StatusOr<std::string> vendors = FillVendorFolder(config.socket, config.worker_environment);
   if (!vendors.ok()) return vendors.status();
   if (!vendors->empty()) launcher.extra_environment_["OCL_ICD_VENDORS"] = *vendors;
+  launcher.data_bytes_ = config.limits.worker_memory_bytes;
+  launcher.common_arguments_.push_back(
+      absl::StrCat("--confine-files=", config.confine_files ? 1 : 0));
+  for (const std::string& path : config.readable)
+    launcher.common_arguments_.push_back(absl::StrCat("--readable=", path));
   launcher.common_arguments_.push_back(
       absl::StrCat("--log-level=", std::string(LogLevelName(config.log_level))));
   for (const std::string& pattern : config.device_patterns) {
     launcher.common_arguments_.push_back(absl::StrCat("--devices=", pattern));
   }
   return launcher;
+}
+
+// Where a worker may keep what it will believe in a later session: "" unless that place is this
+// identity's alone.
+std::string WorkerLauncher::RecordsDirectory(const WorkerUsers::Tenant& tenant,
+                                             const std::string& identity_name) {
+  std::string cache = tenant.cache_directory;
+  // Without one per identity, the user's own serves nobody but that user.
+  const bool is_own =
+      !tenant.user.has_value() && identity_name == absl::StrCat("uid:", ::geteuid());
+  if (cache.empty() && is_own) {
+    const char* const home = std::getenv("HOME");
+    const char* const xdg = std::getenv("XDG_CACHE_HOME");
+    if (xdg != nullptr && xdg[0] == '/') {
+      cache = xdg;
+    } else if (home != nullptr && home[0] == '/') {
+      cache = absl::StrCat(home, "/.cache");
+    }
+  }
+  return cache.empty() ? "" : absl::StrCat(cache, "/sluice-arguments");
 }
 
 std::vector<std::string> WorkerLauncher::Environment(const WorkerUsers::Tenant& tenant) const {
@@ -67,7 +94,11 @@ std::vector<std::string> WorkerLauncher::Environment(const WorkerUsers::Tenant& 
       if (const char* value = std::getenv(name); value != nullptr) values[name] = value;
     }
   }
-  if (!tenant.cache_directory.empty()) values["XDG_CACHE_HOME"] = tenant.cache_directory;
+  if (const std::string& cache = tenant.cache_directory; !cache.empty()) {
+    values["XDG_CACHE_HOME"] = cache;
+    values["CUDA_CACHE_PATH"] = cache + "/nv";  // NVIDIA's driver knows no XDG_CACHE_HOME.
+    values["TMPDIR"] = cache + "/tmp";          // Made by the worker, which owns the folder.
+  }
   for (const auto& [name, value] : extra_environment_) values[name] = value;
   values["SLUICE_WORKER"] =
       "1";  // By which Sluice's own ICD, if it is loaded here, offers nothing.
@@ -89,6 +120,11 @@ absl::StatusOr<ChildProcess> WorkerLauncher::Launch(std::vector<std::string> arg
                            common_arguments_.end());
   options.descriptors = std::move(descriptors);
   options.environment = Environment(*tenant);
+  if (!identity_name.empty()) {
+    options.sandbox.data_bytes = data_bytes_;
+    if (const std::string records = RecordsDirectory(*tenant, identity_name); !records.empty())
+      options.arguments.push_back(absl::StrCat("--records=", records));
+  }
   options.sandbox.user = std::move(tenant->user);
   return Spawn(options);
 }

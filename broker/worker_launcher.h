@@ -36,9 +36,12 @@ class WorkerLauncher {
   WorkerLauncher() = default;
 
   std::vector<std::string> Environment(const WorkerUsers::Tenant& tenant) const;
+  static std::string RecordsDirectory(const WorkerUsers::Tenant& tenant,
+                                      const std::string& identity_name);
 
   std::string path_;
   std::unique_ptr<WorkerUsers> users_;
+  uint64_t data_bytes_ = 0;
   std::vector<std::string> common_arguments_;
   std::map<std::string, std::string> extra_environment_;
 };

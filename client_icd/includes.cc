@@ -10,6 +10,8 @@
 #include <set>
 #include <utility>
 
+#include "client_icd/absolute_includes.h"
+
 namespace sluice {
 namespace {
 
@@ -99,12 +101,16 @@ class Scanner {
   void AddMacro(const Word& word, size_t from);
   void ReadDirective(std::string_view line, const std::string& directory);
   void ReadDefine(std::string_view rest);
+  void ReadCondition(std::string_view line, const std::string& directory);
   void Resolve(std::string_view operand, const std::string& directory);
   void Expand(std::string_view text, int depth, Values* out);
   bool TakeFile(const std::string& path);
   bool FindFile(std::string_view name, bool quoted, const std::string& directory);
   void NoteMacroFolders(const std::string& path);
   void AddDirectory(const std::string& directory);
+  void NoteAbsolute(std::string_view operand) {
+    names_absolute_paths_ = names_absolute_paths_ || operand.substr(1, 1) == "/";
+  }
 
   const std::string_view options_;
   const std::string& current_directory_;
@@ -117,6 +123,7 @@ class Scanner {
   std::vector<size_t> queue_;  // Files of result_ still to be scanned.
   size_t taken_bytes_ = 0;
   bool uses_current_directory_ = false;
+  bool names_absolute_paths_ = false;  // In a text: the client has rewritten them.
   IncludeScan result_;
 };
 
@@ -186,6 +193,7 @@ void Scanner::ReadDefine(std::string_view rest) {
   if (value.empty() || value.size() > kMaxMacroText ||
       value.find_first_of("\"<./(") == std::string_view::npos)
     return;
+  NoteAbsolute(value);
   const std::string name(rest.substr(0, length));
   if (macros_.count(name) < kMaxAlternatives) macros_.emplace(name, Macro{std::string(value)});
 }
@@ -194,16 +202,31 @@ void Scanner::ReadDirective(std::string_view line, const std::string& directory)
   line = Trim(line);
   if (line.substr(0, 6) == "define") {
     ReadDefine(line.substr(6));
-  } else if (line.substr(0, 7) == "include") {
-    line.remove_prefix(7);
+  } else if (line.substr(0, 2) == "if" || line.substr(0, 4) == "elif") {
+    ReadCondition(line, directory);
+  } else if (line.substr(0, 7) == "include" || line.substr(0, 5) == "embed") {
+    line.remove_prefix(line.front() == 'i' ? 7 : 5);
     if (line.substr(0, 5) == "_next") line.remove_prefix(5);
     line = Trim(line);
     if (line.empty() || line.size() > kMaxMacroText) return;
     if (line.front() == '"' || line.front() == '<') {
+      NoteAbsolute(line);
       Resolve(line, directory);
     } else {
       computed_.emplace_back(line, directory);
     }
+  }
+}
+
+// __has_include("x"): a file that is asked for is sent too, or the answer would be another.
+void Scanner::ReadCondition(std::string_view line, const std::string& directory) {
+  for (size_t at = line.find("__has_"); at != line.npos; at = line.find("__has_", at + 1)) {
+    const size_t open = line.find('(', at);
+    if (open == line.npos) return;
+    const std::string_view operand = Trim(line.substr(open + 1));
+    if (operand.empty() || (operand.front() != '"' && operand.front() != '<')) continue;
+    NoteAbsolute(operand);
+    Resolve(operand, directory);
   }
 }
 
@@ -389,6 +412,11 @@ IncludeScan Scanner::Finish() {
                            : " -I \"" + current_directory_ + '"';
     AddDirectory(current_directory_);
   }
+  if (names_absolute_paths_ && !result_.files.empty()) {
+    result_.options += " -I /";
+    AddDirectory("/");
+  }
+  for (FoundInclude& file : result_.files) file.contents = RewriteAbsoluteIncludes(file.contents);
   return std::move(result_);
 }
 

@@ -166,8 +166,8 @@ cl_int Kernel::ReadUnknownArg(cl_uint index, size_t size, const void* value,
       }
     }
     if (out->kind != Kind::kUnset) {
-      if (ClientLogs(ClientLogLevel::kDebug)) {
-        ClientLog(ClientLogLevel::kDebug,
+      if (ClientLogs(ClientLogLevel::kInfo)) {
+        ClientLog(ClientLogLevel::kInfo,
                   "kernel " + metadata_->name() + ": argument " + std::to_string(index) +
                       " has no description; its value is a handle and passed as that object");
       }

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "client_icd/absolute_includes.h"
 #include "client_icd/api.h"
 #include "client_icd/args.h"
 #include "client_icd/kernel_metadata.h"
@@ -283,7 +284,8 @@ cl_program CL_API_CALL clCreateProgramWithSource(cl_context context_handle, cl_u
   pb::CreateProgramWithSource& body = *command->mutable_create_program_with_source();
   body.set_program_id(program->id());
   body.set_context_id(context->id());
-  const std::string& text = program->text();
+  // The application still finds its own text in CL_PROGRAM_SOURCE.
+  const std::string text = RewriteAbsoluteIncludes(program->text());
   return Make(std::move(program), *command, text, nullptr, errcode_ret);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/kernel_description.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "absl/strings/match.h"
@@ -64,6 +65,15 @@ void DescribeArg(cl_kernel kernel, cl_uint index, pb::KernelArgDescription* out)
   out->set_kind(KindOf(*out));
 }
 
+// What the driver does not say; clGetKernelArgInfo answers as the driver does all the same.
+void FillFromRecord(const pb::KernelDescription& known, pb::KernelDescription* out) {
+  for (int i = 0; i < out->args_size(); ++i) {
+    if (out->args(i).kind() != pb::KernelArgDescription::UNKNOWN) continue;
+    *out->mutable_args(i) = known.args(i);
+    out->mutable_args(i)->set_has_info(false);
+  }
+}
+
 void DescribeOnDevice(cl_kernel kernel, const DeviceObject& device,
                       pb::KernelDeviceDescription* out) {
   const auto read = [&](cl_kernel_work_group_info param, auto* value) {
@@ -88,13 +98,27 @@ void DescribeOnDevice(cl_kernel kernel, const DeviceObject& device,
 
 }  // namespace
 
+bool DescribeArguments(cl_kernel kernel, const pb::ProgramRecord* record,
+                       pb::KernelDescription* out) {
+  out->set_name(KernelText(kernel, CL_KERNEL_FUNCTION_NAME));
+  cl_uint args = 0;
+  cl().clGetKernelInfo(kernel, CL_KERNEL_NUM_ARGS, sizeof(args), &args, nullptr);
+  for (cl_uint i = 0; i < args; ++i) DescribeArg(kernel, i, out->add_args());
+  if (record != nullptr) {
+    for (const pb::KernelDescription& known : record->kernels()) {
+      if (known.name() == out->name() && known.args_size() == out->args_size())
+        FillFromRecord(known, out);
+    }
+  }
+  return std::all_of(out->args().begin(), out->args().end(), [](const auto& arg) {
+    return arg.kind() != pb::KernelArgDescription::UNKNOWN;
+  });
+}
+
 void DescribeKernel(const KernelObject& kernel, pb::KernelDescription* out) {
   const cl_kernel handle = kernel.handle.get();
-  out->set_name(KernelText(handle, CL_KERNEL_FUNCTION_NAME));
+  DescribeArguments(handle, kernel.program->record.get(), out);
   out->set_attributes(KernelText(handle, CL_KERNEL_ATTRIBUTES));
-  cl_uint args = 0;
-  cl().clGetKernelInfo(handle, CL_KERNEL_NUM_ARGS, sizeof(args), &args, nullptr);
-  for (cl_uint i = 0; i < args; ++i) DescribeArg(handle, i, out->add_args());
   for (const auto& device : kernel.program->devices)
     DescribeOnDevice(handle, *device, out->add_devices());
 }

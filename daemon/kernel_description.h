@@ -5,10 +5,16 @@
 
 #include "daemon/objects.h"
 #include "proto/command.pb.h"
+#include "proto/program_record.pb.h"
 
 namespace sluice {
 
 namespace pb = v1;
+
+// Name and arguments; what the driver does not say comes from `record`, if there is one. False if
+// something stays unknown.
+bool DescribeArguments(cl_kernel kernel, const pb::ProgramRecord* record,
+                       pb::KernelDescription* out);
 
 void DescribeKernel(const KernelObject& kernel, pb::KernelDescription* out);
 

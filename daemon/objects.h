@@ -23,6 +23,10 @@
 
 namespace sluice {
 
+namespace v1 {
+class ProgramRecord;
+}
+
 enum class ObjectType {
   kDevice,
   kContext,
@@ -121,6 +125,8 @@ struct ProgramObject : Object {
   PublishedCl<cl_program> handle;  // Null until a link has ended: set by the build thread.
   std::shared_ptr<ContextObject> context;
   std::vector<std::shared_ptr<DeviceObject>> devices;
+  // Of the binary that it was made of; null: nothing is known but what the driver says.
+  std::shared_ptr<const v1::ProgramRecord> record;
 };
 
 struct KernelObject : Object {

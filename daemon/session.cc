@@ -54,7 +54,8 @@ Session::Session(const SessionOptions& options, int handle_channel, uint8_t* rep
       heap_(handle_channel, options.limits.memory_bytes),
       svm_heap_(handle_channel, options.limits.memory_bytes, kFirstSvmSegment, kSvmBaseAddress),
       transfers_(&replies_, &completions_, &heap_),
-      builds_(options.limits.build_ms) {}
+      builds_(options.limits.build_ms),
+      argument_records_(options.records_directory) {}
 
 absl::Status Session::AddDevices() {
   ASSIGN_OR_RETURN(const std::vector<RealPlatform> platforms,

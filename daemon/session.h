@@ -16,6 +16,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
+#include "daemon/argument_records.h"
 #include "daemon/builds.h"
 #include "daemon/completions.h"
 #include "daemon/heap.h"
@@ -33,6 +34,7 @@ struct SessionOptions {
   Limits limits;
   bool sync = false;              // Debug: every enqueue waits for its command.
   std::string device_allow_list;  // Patterns, comma separated; empty: all.
+  std::string records_directory;  // argument_records.h; empty: none.
 };
 
 // A command that was refused, for the report of that.
@@ -63,6 +65,7 @@ class Session {
   Transfers& transfers() { return transfers_; }
   KeptEvents& kept_events() { return kept_events_; }
   Builds& builds() { return builds_; }
+  ArgumentRecords& argument_records() { return argument_records_; }
 
   // New objects are counted; CL_OUT_OF_RESOURCES over the limit, CL_SUCCESS once inserted. An id
   // that is in use is the client's violation, reported by the loop's next look at violation().
@@ -107,6 +110,7 @@ class Session {
   Heap svm_heap_;
   Transfers transfers_;
   Builds builds_;
+  ArgumentRecords argument_records_;
   ObjectTable objects_;
   KeptEvents kept_events_;
   std::vector<QueueObject*> touched_;

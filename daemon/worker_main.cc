@@ -17,8 +17,6 @@
 #include <string_view>
 #include <thread>
 
-#include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "broker/base/log.h"
@@ -27,6 +25,8 @@
 #include "broker/os/shared_memory.h"
 #include "daemon/command_loop.h"
 #include "daemon/probe.h"
+#include "daemon/worker_files.h"
+#include "daemon/worker_options.h"
 #include "proto/handle_messages.h"
 #include "proto/ring_abi.h"
 #include "proto/status_macros.h"
@@ -36,66 +36,6 @@ namespace {
 
 constexpr int kHandleChannel = 3;
 constexpr int kControlSocket = 4;
-
-struct Options {
-  SessionOptions session;
-  bool probe = false;
-  int snapshot_fd = -1;
-};
-
-// 0 is no limit of the operator's: the worker's own stays.
-bool ParseLimit(const std::string& text, uint64_t* out) {
-  uint64_t limit = 0;
-  if (!absl::SimpleAtoi(text, &limit)) return false;
-  if (limit != 0) *out = limit;
-  return true;
-}
-
-absl::StatusOr<Options> ParseOptions(int argc, char** argv) {
-  Options options;
-  for (int i = 1; i < argc; ++i) {
-    const std::string arg = argv[i];
-    const size_t equals = arg.find('=');
-    const std::string name = arg.substr(0, equals);
-    const std::string value = equals == std::string::npos ? "" : arg.substr(equals + 1);
-    bool ok = true;
-    uint64_t number = 0;
-    if (name == "--probe") {
-      options.probe = true;
-    } else if (name == "--snapshot-fd") {
-      ok = absl::SimpleAtoi(value, &options.snapshot_fd);
-    } else if (name == "--session-id") {
-      const std::optional<uint64_t> id = ParseHexId(value);
-      ok = id.has_value();
-      options.session.session_id = id.value_or(0);
-    } else if (name == "--limit-memory") {
-      ok = ParseLimit(value, &options.session.limits.memory_bytes);
-    } else if (name == "--limit-objects") {
-      ok = ParseLimit(value, &options.session.limits.objects);
-    } else if (name == "--limit-program-bytes") {
-      ok = ParseLimit(value, &options.session.limits.program_bytes);
-    } else if (name == "--limit-in-flight") {
-      ok = ParseLimit(value, &options.session.limits.in_flight);
-    } else if (name == "--limit-build-ms") {
-      ok = ParseLimit(value, &options.session.limits.build_ms);
-    } else if (name == "--devices") {
-      std::string& list = options.session.device_allow_list;  // Given once for each pattern.
-      absl::StrAppend(&list, list.empty() ? "" : ",", value);
-    } else if (name == "--sync") {
-      ok = absl::SimpleAtoi(value, &number);
-      options.session.sync = number != 0;
-    } else if (name == "--log-level") {
-      const std::optional<LogLevel> level = ParseLogLevel(value);
-      ok = level.has_value();
-      if (ok) SetLogLevel(*level);
-    } else if (!absl::StartsWith(name, "--limit-")) {  // A limit that this worker does not know yet
-                                                       // is the broker's to keep.
-      ok = false;
-    }
-    if (!ok) return absl::InvalidArgumentError(absl::StrCat("sluice-worker: bad argument ", arg));
-  }
-  return options;
-}
 
 // One ring: made and sealed here, mapped here, its descriptor for the client.
 absl::StatusOr<std::pair<UniqueFd, SharedMapping>> MakeRing(const char* name) {
@@ -174,6 +114,13 @@ bool OnControl(Session& session) {
   }
 }
 
+// Before the first driver is loaded, and the first thread started.
+absl::Status Confine(const WorkerOptions& options) {
+  if (!options.confine_files) return absl::OkStatus();
+  const absl::Status confined = ConfineWorkerFiles(options.readable);
+  return absl::IsUnavailable(confined) ? absl::OkStatus() : confined;  // The broker's log says so.
+}
+
 absl::Status RunSession(const SessionOptions& options) {
   RETURN_IF_ERROR(Driver::Load());
   ASSIGN_OR_RETURN(auto commands, MakeRing("sluice-commands"));
@@ -208,8 +155,10 @@ int WorkerMain(int argc, char** argv) {
   // dearer.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   prctl(PR_SET_DUMPABLE, 0);  // Other workers of the same user must not look in.
-  const absl::StatusOr<Options> options = ParseOptions(argc, argv);
+  const absl::StatusOr<WorkerOptions> options = ParseWorkerOptions(argc, argv);
   absl::Status status = options.status();
+  // The probe too: a driver that cannot work so must not be offered.
+  if (status.ok()) status = Confine(*options);
   if (status.ok())
     status = options->probe ? Probe(options->snapshot_fd, options->session.device_allow_list)
                             : RunSession(options->session);

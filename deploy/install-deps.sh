@@ -19,6 +19,7 @@ build_packages=(
   libgrpc++-dev libgrpc-dev protobuf-compiler-grpc          # control channel and network transport
   libprotobuf-dev protobuf-compiler libabsl-dev             # the command stream
   libspdlog-dev libcli11-dev libtomlplusplus-dev nlohmann-json3-dev
+  libxxhash-dev                                             # names program binaries; header only
   libseccomp-dev libcap-ng-dev libsystemd-dev               # confinement, the systemd unit
   libssl-dev openssl                                        # TLS; certificates for a first try
   opencl-headers opencl-clhpp-headers ocl-icd-opencl-dev

@@ -28,6 +28,10 @@ SandboxFailure ApplySandbox(const SandboxOptions& options) {
   if (options.new_session && ::setsid() < 0) return {"setsid", errno};
   const rlimit no_core = {0, 0};
   if (::setrlimit(RLIMIT_CORE, &no_core) != 0) return {"setrlimit(RLIMIT_CORE)", errno};
+  if (options.data_bytes != 0) {
+    const rlimit data = {options.data_bytes, options.data_bytes};
+    if (::setrlimit(RLIMIT_DATA, &data) != 0) return {"setrlimit(RLIMIT_DATA)", errno};
+  }
   if (options.user.has_value()) {
     const SandboxFailure failure = BecomeUser(*options.user);
     if (failure.what != nullptr) return failure;

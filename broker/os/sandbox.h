@@ -5,13 +5,15 @@
 //
 // What holds today: no new privileges (set-uid programs and file capabilities have no effect), an
 // unprivileged user if the broker is root, no core dumps (they hold tenants' data), a session of
-// its own, so that the terminal's signals do not reach it. System call filters (seccomp) and file
-// access rules (landlock) are not applied yet: they belong in ApplySandbox, and come with the
+// its own, so that the terminal's signals do not reach it, a bound for its memory if the operator
+// sets one. Which files it reaches a worker says itself, before it loads a driver (file_access.h).
+// System call filters (seccomp) are not applied yet: they belong in ApplySandbox, and come with the
 // hardening work.
 #pragma once
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,6 +31,10 @@ struct UserIdentity {
 struct SandboxOptions {
   std::optional<UserIdentity> user;  // Become this user; without it, stay.
   bool new_session = true;
+  // Memory of its own that it may have: heaps, stacks, what compilers take; not what it shares, and
+  // not address space that is only reserved, of which GPU drivers take terabytes (RLIMIT_DATA, not
+  // RLIMIT_AS). 0 = no limit.
+  uint64_t data_bytes = 0;
   // Sent to the child when the thread that started it ends; 0 = none, which is what workers get.
   int parent_death_signal = 0;
 };

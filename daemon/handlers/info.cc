@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "daemon/handlers/handlers.h"
+#include "daemon/kernel_description.h"
 
 namespace sluice {
 namespace {
@@ -53,6 +54,34 @@ cl_device_id DeviceOf(Session& session, const pb::GetInfo& cmd) {
   return device == nullptr ? nullptr : device->handle;
 }
 
+// Who has the binaries may make programs of them later, when the driver may know no more what their
+// kernels take.
+void RecordArguments(Session& session, const ProgramObject& program, std::string_view binaries,
+                     const std::vector<size_t>& lengths) {
+  cl_uint count = 0;
+  if (cl().clCreateKernelsInProgram(program.handle.get(), 0, nullptr, &count) != CL_SUCCESS ||
+      count == 0) {
+    return;  // Not an executable.
+  }
+  std::vector<cl_kernel> handles(count);
+  if (cl().clCreateKernelsInProgram(program.handle.get(), count, handles.data(), nullptr) !=
+      CL_SUCCESS) {
+    return;
+  }
+  pb::ProgramRecord record;
+  bool complete = true;
+  for (const cl_kernel handle : handles) {
+    const UniqueCl<cl_kernel> kernel(handle);
+    complete &= DescribeArguments(handle, program.record.get(), record.add_kernels());
+  }
+  if (!complete) return;
+  size_t at = 0;
+  for (const size_t length : lengths) {
+    session.argument_records().Note(binaries.substr(at, length), record);
+    at += length;
+  }
+}
+
 // CL_PROGRAM_BINARIES fills buffers of the caller, one per device.
 HandlerResult ReadBinaries(Session& session, const pb::GetInfo& cmd, Call& call) {
   ProgramObject* const program = session.objects().Peek<ProgramObject>(cmd.id());
@@ -77,8 +106,10 @@ HandlerResult ReadBinaries(Session& session, const pb::GetInfo& cmd, Call& call)
     pointers.push_back(length == 0 ? nullptr : reinterpret_cast<unsigned char*>(data.data()) + at);
     at += length;
   }
-  return cl().clGetProgramInfo(program->handle.get(), CL_PROGRAM_BINARIES,
-                               pointers.size() * sizeof(pointers[0]), pointers.data(), nullptr);
+  status = cl().clGetProgramInfo(program->handle.get(), CL_PROGRAM_BINARIES,
+                                 pointers.size() * sizeof(pointers[0]), pointers.data(), nullptr);
+  if (status == CL_SUCCESS) RecordArguments(session, *program, data, lengths);
+  return status;
 }
 
 }  // namespace

@@ -29,8 +29,10 @@ std::vector<cl_device_id> HandlesOf(const Devices& devices) {
 
 // Registers a program that the driver has made.
 cl_int AddProgram(Session& session, uint64_t id, std::shared_ptr<ContextObject> context,
-                  UniqueCl<cl_program> handle, Devices devices = {}) {
+                  UniqueCl<cl_program> handle, Devices devices = {},
+                  std::shared_ptr<const pb::ProgramRecord> record = nullptr) {
   auto program = std::make_shared<ProgramObject>();
+  program->record = std::move(record);
   program->id = id;
   program->handle = std::move(handle);
   program->devices = devices.empty() ? context->devices : std::move(devices);
@@ -173,8 +175,13 @@ HandlerResult HandleCreateProgramWithBinary(Session& session,
       binaries.data(), statuses.data(), &status));
   call.answer.set_data(statuses.data(), statuses.size() * sizeof(statuses[0]));
   if (status != CL_SUCCESS) return status;
+  std::shared_ptr<const pb::ProgramRecord> record;
+  for (size_t i = 0; i < binaries.size() && record == nullptr; ++i) {
+    record =
+        session.argument_records().Find({reinterpret_cast<const char*>(binaries[i]), sizes[i]});
+  }
   return AddProgram(session, cmd.program_id(), std::move(context), std::move(program),
-                    std::move(devices));
+                    std::move(devices), std::move(record));
 }
 
 HandlerResult HandleCreateProgramWithIl(Session& session, const pb::CreateProgramWithIl& cmd,

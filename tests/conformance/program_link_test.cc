@@ -121,6 +121,34 @@ class Folder {
   std::string path_;
 };
 
+// A header that a source names by its absolute path is the application's own file, also where it is
+// asked for, comes from a macro, or includes another; the source stays as the application wrote it.
+TEST_F(ProgramLinkTest, AbsoluteIncludesAreTheApplications) {
+  const Folder folder;
+  ASSERT_FALSE(folder.path().empty());
+  folder.Put("a.h", "#include \"sub/b.h\"\n#include \"" + folder.path() + "/c.h\"\n");
+  folder.Put("sub/b.h", "#define B 40\n");
+  folder.Put("c.h", "#define C 1\n");
+  folder.Put("d.h", "#define D 1\n");
+  const std::string text = "#include \"" + folder.path() + "/a.h\"\n#define FILE_D \"" +
+                           folder.path() + "/d.h\"\n#include FILE_D\n#if __has_include(\"" +
+                           folder.path() + "/c.h\") && !__has_include(\"" + folder.path() +
+                           "/no.h\")\nkernel void k(global int* p) { *p = B + C + D; }\n#endif\n";
+  const Own<cl_program> built = Source(text.c_str());
+  const cl_device_id one = device();
+  ASSERT_CL("clBuildProgram.absolute_include", CL_SUCCESS,
+            clBuildProgram(built, 1, &one, "", nullptr, nullptr));
+  EXPECT_EQ(RunK(built), 42);
+  std::string source(text.size() + 1, '\0');
+  EXPECT_CL("clGetProgramInfo.absolute_include", CL_SUCCESS,
+            clGetProgramInfo(built, CL_PROGRAM_SOURCE, source.size(), source.data(), nullptr));
+  EXPECT_STREQ(source.c_str(), text.c_str());
+  const Own<cl_program> missing =
+      Source(("#include \"" + folder.path() + "/no.h\"\nkernel void k() {}\n").c_str());
+  EXPECT_CL("clBuildProgram.missing_absolute_include", CL_BUILD_PROGRAM_FAILURE,
+            clBuildProgram(missing, 1, &one, "", nullptr, nullptr));
+}
+
 // Headers in the application's own folders are found through -I, in builds and in compiles, also
 // through each other.
 TEST_F(ProgramLinkTest, IncludePathsAreTheApplications) {

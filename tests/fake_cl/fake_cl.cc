@@ -192,6 +192,11 @@ void FakeCl::set_mute_failures(bool mute) {
   g_runtime->mute_failures = mute;
 }
 
+void FakeCl::set_forgetful_binaries(bool forgetful) {
+  const std::lock_guard lock(g_runtime->mu);
+  g_runtime->forgetful_binaries = forgetful;
+}
+
 void FakeCl::set_has_callbacks(bool has_callbacks) {
   const std::lock_guard lock(g_runtime->mu);
   g_runtime->has_callbacks = has_callbacks;

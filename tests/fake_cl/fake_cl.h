@@ -63,6 +63,8 @@ class FakeCl {
   size_t held_callbacks() const;
   // As PoCL 3.1: no callback for events that fail because another did.
   void set_mute_failures(bool mute);
+  // As NVIDIA's: kernels of programs from binaries have no argument information.
+  void set_forgetful_binaries(bool forgetful);
   // As Wine: clSetEventCallback is refused.
   void set_has_callbacks(bool has_callbacks);
   // Called inside clBuildProgram, clCompileProgram and clLinkProgram; what it returns is the

@@ -164,8 +164,9 @@ cl_int CL_API_CALL fake_clGetKernelInfo(cl_kernel kernel, cl_kernel_info param, 
   }
 }
 
-cl_int CL_API_CALL fake_clGetKernelArgInfo(cl_kernel, cl_uint index, cl_kernel_arg_info param,
-                                           size_t room, void* out, size_t* size_ret) {
+cl_int CL_API_CALL fake_clGetKernelArgInfo(cl_kernel kernel, cl_uint index,
+                                           cl_kernel_arg_info param, size_t room, void* out,
+                                           size_t* size_ret) {
   struct Arg {
     const char* type;
     cl_kernel_arg_address_qualifier address;
@@ -176,6 +177,8 @@ cl_int CL_API_CALL fake_clGetKernelArgInfo(cl_kernel, cl_uint index, cl_kernel_a
                            {"image2d_t", CL_KERNEL_ARG_ADDRESS_GLOBAL},
                            {"sampler_t", CL_KERNEL_ARG_ADDRESS_PRIVATE}};
   if (index > 4) return CL_INVALID_ARG_INDEX;
+  if (g_runtime->forgetful_binaries && kernel->program->from_binary)
+    return CL_KERNEL_ARG_INFO_NOT_AVAILABLE;
   switch (param) {
     case CL_KERNEL_ARG_ADDRESS_QUALIFIER:
       return GiveValue(kArgs[index].address, room, out, size_ret);

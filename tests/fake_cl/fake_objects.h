@@ -74,6 +74,7 @@ struct _cl_program : sluice::fake::Counted {
   std::vector<cl_device_id> devices;
   std::string source;
   std::string binary;
+  bool from_binary = false;
   cl_build_status build_status = CL_BUILD_NONE;
   cl_program_binary_type binary_type = CL_PROGRAM_BINARY_TYPE_NONE;
   std::string options;
@@ -116,6 +117,7 @@ struct Runtime {
   bool hold_commands = false;
   bool hold_callbacks = false;
   bool mute_failures = false;
+  bool forgetful_binaries = false;
   bool has_callbacks = true;
   int behind_failed = 0;
   std::function<cl_int(const std::string&)> on_build;

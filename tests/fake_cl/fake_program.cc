@@ -67,6 +67,7 @@ cl_program CL_API_CALL fake_clCreateProgramWithBinary(cl_context context, cl_uin
   NoteBytes(all.data(), all.size());
   const cl_program program = NewProgram(context, {devices, devices + count});
   program->binary = all;
+  program->from_binary = true;
   return Set(status, CL_SUCCESS), program;
 }
 

@@ -7,7 +7,10 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 
+#include "broker/os/file_access.h"
 #include "tests/hostile/worker_process.h"
 
 namespace sluice {
@@ -415,6 +418,65 @@ TEST_F(HostileClientTest, EndlessCommandsInFlight) {
   marker.mutable_enqueue_marker()->mutable_on()->add_wait_event_ids(200);
   for (int i = 0; i < 3000; ++i) worker_->Send(marker);
   ExpectViolation("commands in flight");
+}
+
+// Nothing that a source or its options say makes the worker's compiler read a file of the daemon's
+// host: neither does the program see what the file defines, nor the log quote it.
+TEST_F(HostileClientTest, SourcesCannotReadTheHostsFiles) {
+  if (FileConfinementVersion() == 0) GTEST_SKIP() << "this kernel has no landlock";
+  MakeObjects();
+  std::string folder = "/var/tmp/sluice-hostile-XXXXXX";
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  const std::string file = folder + "/secret.h";
+  std::ofstream(file) << "#define SECRET\nTOPSECRET words that no compiler takes\n";
+  const struct {
+    std::string source;
+    std::string options;
+  } attempts[] = {
+      {"#include \"" + file + "\"\n", ""},
+      {"#include <" + file + ">\n", ""},
+      {"#include \"../../../../../../../../../../../.." + file + "\"\n", ""},
+      {"#define F \"" + file + "\"\n#include F\n", ""},
+      {"#include_next \"" + file + "\"\n", ""},
+      {"%:include \"" + file + "\"\n", ""},
+      {"#if __has_include(\"" + file + "\")\n#define SECRET\n#endif\n", ""},
+      {"#include \"secret.h\"\n", "-I" + folder},
+      {"#include \"secret.h\"\n", "-I " + folder},
+      {"#include \"secret.h\"\n", "-I/proc/1/root" + folder},
+      {"", "-include " + file},
+      {"", "-imacros " + file},
+      {"", "-DX -include" + file},
+      {"#include F\n", "-DF=\\\"" + file + "\\\""},
+  };
+  uint64_t id = 1000;
+  for (const auto& attempt : attempts) {
+    pb::Command create;
+    create.mutable_create_program_with_source()->set_program_id(++id);
+    create.mutable_create_program_with_source()->set_context_id(100);
+    ASSERT_EQ(Status(create, attempt.source + "#ifdef SECRET\nkernel void leaked() {}\n#endif\n"
+                                              "kernel void plain() {}\n"),
+              CL_SUCCESS);
+    pb::Command build;
+    build.mutable_build_program()->set_program_id(id);
+    build.mutable_build_program()->set_options(attempt.options);
+    Status(build);
+    pb::Command kernel;
+    kernel.mutable_create_kernel()->set_program_id(id);
+    kernel.mutable_create_kernel()->set_kernel_id(id + 1000);
+    kernel.mutable_create_kernel()->set_name("leaked");
+    EXPECT_NE(Status(kernel), CL_SUCCESS) << attempt.source << attempt.options;
+    pb::Command log;
+    log.mutable_get_info()->set_kind(pb::GetInfo::PROGRAM_BUILD);
+    log.mutable_get_info()->set_id(id);
+    log.mutable_get_info()->set_param_name(CL_PROGRAM_BUILD_LOG);
+    log.mutable_get_info()->set_device_id(1);
+    const std::optional<pb::Answer> answer = worker_->Call(log);
+    ASSERT_TRUE(answer.has_value());
+    EXPECT_EQ(answer->data().find("TOPSECRET"), std::string::npos)
+        << attempt.source << attempt.options << "\n"
+        << answer->data();
+  }
+  std::filesystem::remove_all(folder);
 }
 
 // Include paths that leave the worker's folder are a violation, and write nothing.

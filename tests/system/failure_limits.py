@@ -121,8 +121,21 @@ def connections():
                      f"{held} {ended} {code}")
 
 
+def worker_memory():
+    """The kernel holds a worker to its memory; sessions of ordinary size work within it."""
+    with harness.Daemon(KIND, limits='worker_memory_bytes = "4GiB"') as daemon:
+        application = harness.Application(daemon, "limits", "context")
+        ready = application.wait_for("READY", 30)
+        held = [line.split()[3:5] for pid in daemon.workers()
+                for line in (harness.pathlib.Path(f"/proc/{pid}/limits").read_text().splitlines())
+                if line.startswith("Max data size")]
+        application.end(30)
+    report.check(ready and held == [[str(4 << 30)] * 2], "worker_memory_bytes is the worker's RLIMIT_DATA", held)
+
+
 in_flight()
 build_time()
+worker_memory()
 memory()
 objects()
 program_bytes()

@@ -9,7 +9,7 @@
 # the clients of a call, as it would on a real machine.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
-clients=(clinfo clpeak hashcat pyopencl pyopencl_gl clblast viennacl darktable sandbox)
+clients=(clinfo clpeak hashcat pyopencl pyopencl_gl clblast viennacl darktable sandbox loader)
 usage() {
   echo "usage: $0 native|ring|network CLIENT|all   (clients: ${clients[*]})" >&2
   exit 2
@@ -31,7 +31,7 @@ command_for() {
     clinfo) echo "/usr/bin/python3 $here/clients/clinfo.py" ;;
     pyopencl | pyopencl_gl) echo "/usr/bin/python3 $here/clients/$1_client.py" ;;
     clblast | viennacl) echo "$SLUICE_TEST_BIN_DIR/$1_client" ;;
-    clpeak | hashcat | darktable | sandbox) echo "$here/clients/$1.sh" ;;
+    clpeak | hashcat | darktable | sandbox | loader) echo "$here/clients/$1.sh" ;;
     *) usage ;;
   esac
 }

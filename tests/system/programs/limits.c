@@ -54,6 +54,18 @@ static void fill_queue(cl_command_queue_properties flags, int most, int every) {
   clReleaseCommandQueue(queue);
 }
 
+// A marker, tried again for as long as the driver may take to end what was enqueued before: only
+// what never ends keeps it refused.
+static void enqueue_marker(cl_command_queue queue, const char* what) {
+  const double end = ocl_seconds() + 20;
+  cl_int code = CL_OUT_OF_RESOURCES;
+  while (code == CL_OUT_OF_RESOURCES && ocl_seconds() < end) {
+    code = clEnqueueMarkerWithWaitList(queue, 0, NULL, NULL);
+    if (code == CL_OUT_OF_RESOURCES) clReleaseCommandQueue(make_queue(0));  // Once there and back.
+  }
+  ocl_check(code, what);
+}
+
 // What ends is not in flight any more, in whatever way it was enqueued: none of these is refused.
 static void use_again(int most) {
   cl_command_queue queue = make_queue(0);
@@ -65,7 +77,7 @@ static void use_again(int most) {
   }
   for (int i = 0; i < 2 * most; ++i) {
     cl_command_queue brief = make_queue(0);
-    ocl_check(clEnqueueMarkerWithWaitList(brief, 0, NULL, NULL), "a marker of a brief queue");
+    enqueue_marker(brief, "a marker of a brief queue");
     clReleaseCommandQueue(brief);
   }
   // Failures too: the gate is set to an error each time.
@@ -74,7 +86,7 @@ static void use_again(int most) {
     cl_command_queue failing = make_queue(0);
     cl_event gate = clCreateUserEvent(context, &code);
     ocl_check(code, "clCreateUserEvent");
-    ocl_check(clEnqueueMarkerWithWaitList(failing, 0, NULL, NULL), "a marker before a failure");
+    enqueue_marker(failing, "a marker before a failure");
     ocl_check(clEnqueueMarkerWithWaitList(failing, 1, &gate, NULL), "a marker that fails");
     ocl_check(clSetUserEventStatus(gate, -5), "clSetUserEventStatus");
     clFinish(failing);

@@ -51,6 +51,8 @@ kill_grace_ms = 103
 [worker]
 user = "nobody"
 cache_directory = "/tmp"
+confine_files = false
+readable = ["/driver", "/its/data"]
 sync = true
 [worker.environment]
 POCL_MAX_PTHREAD_COUNT = "2"
@@ -67,6 +69,7 @@ objects_per_session = 6
 in_flight_commands_per_session = 7
 program_bytes = 8
 build_time_ms = 9
+worker_memory_bytes = "3GiB"
 [devices]
 allow = "NVIDIA*"
 [[network]]
@@ -89,6 +92,8 @@ allow_plaintext = true
   EXPECT_EQ(config->kill_grace_ms, 103);
   EXPECT_EQ(config->worker_user, "nobody");
   EXPECT_EQ(config->cache_directory, "/tmp");
+  EXPECT_FALSE(config->confine_files);
+  EXPECT_EQ(config->readable, (std::vector<std::string>{"/driver", "/its/data"}));
   EXPECT_TRUE(config->sync);
   EXPECT_EQ(config->worker_environment.at("POCL_MAX_PTHREAD_COUNT"), "2");
   EXPECT_EQ(config->access_users, (std::vector<std::string>{"root", "1000"}));
@@ -102,6 +107,7 @@ allow_plaintext = true
   EXPECT_EQ(config->limits.in_flight_commands, 7u);
   EXPECT_EQ(config->limits.program_bytes, 8u);
   EXPECT_EQ(config->limits.build_time_ms, 9u);
+  EXPECT_EQ(config->limits.worker_memory_bytes, 3ULL << 30);
   EXPECT_EQ(config->device_patterns, std::vector<std::string>{"NVIDIA*"});
   ASSERT_EQ(config->network.size(), 1u);
   EXPECT_EQ(config->network[0].listen.size(), 2u);
@@ -296,6 +302,7 @@ TEST(ConfigTest, MachineDependentValuesAreRefusedWhereTheyStand) {
   ExpectError("[worker]\nuser = \"nosuchuser\"\n",
               {"f.toml:2:", "\"user\"", "user of this machine"});
   ExpectError("[worker]\ncache_directory = \"relative\"\n", {"f.toml:2:", "absolute path"});
+  ExpectError("[worker]\nreadable = [\"relative\"]\n", {"f.toml:2:", "no absolute path"});
   ExpectError("[worker]\ncache_directory = \"/nonexistent/folder\"\n",
               {"f.toml:2:", "that exists"});
   ExpectError("[access]\nusers = [\"root\", \"nosuchuser\"]\n", {"f.toml:2:18", "nosuchuser"});

@@ -57,6 +57,30 @@ TEST_F(IncludesTest, FirstFolderWins) {
   EXPECT_EQ(scan.directories, (std::vector<std::string>{root_ + "/a", root_ + "/b", root_ + "/c"}));
 }
 
+// A file that is named by its absolute path is taken too, and what it includes; the sources reach
+// it below a folder that the options name.
+TEST_F(IncludesTest, AbsolutePaths) {
+  const std::string c = Write("other/c.h", "");
+  const std::string a = Write("inc/a.h", "#include \"b.h\"\n#include \"" + c + "\"\n");
+  const std::string b = Write("inc/b.h", "");
+  const IncludeScan scan = ScanIncludes({"#include \"" + a + "\"\n"}, "-w", root_);
+  EXPECT_EQ(scan.options, "-w -I /");
+  EXPECT_EQ(scan.directories, std::vector<std::string>{"/"});
+  ASSERT_EQ(scan.files.size(), 3u);
+  EXPECT_TRUE(Has(scan, a) && Has(scan, b) && Has(scan, c));
+  EXPECT_EQ(scan.files[0].contents, "#include \"b.h\"\n#include \".sluice-host" + c + "\"\n");
+  // What is not there is left to the compiler.
+  EXPECT_EQ(ScanIncludes({"#include \"" + root_ + "/no.h\"\n"}, "-w", root_).options, "-w");
+}
+
+// A file that is only asked for is taken, or the answer would be another.
+TEST_F(IncludesTest, HasInclude) {
+  const std::string a = Write("inc/a.h", "");
+  const IncludeScan scan = ScanIncludes({"#if defined(X) && __has_include(<a.h>)\n#endif\n"},
+                                        "-I " + root_ + "/inc", root_);
+  EXPECT_TRUE(Has(scan, a));
+}
+
 // Includes of included files are followed, relative to the including file before the -I folders,
 // each file once.
 TEST_F(IncludesTest, FollowsIncludesOfIncludes) {

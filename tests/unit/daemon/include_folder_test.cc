@@ -69,6 +69,16 @@ TEST(IncludeFolderTest, OptionsAreRewrittenByWholePaths) {
   EXPECT_EQ(Rewrite(folder, "-I/inc/more", directories), "-I" + root + "/inc/more");
 }
 
+// What a source names by an absolute path of its own host is found below the folder.
+TEST(IncludeFolderTest, AbsolutePathsOfTheClientsHost) {
+  IncludeFolder folder;
+  ASSERT_TRUE(folder.Write(Files({"/app/x.h"}).include_files()).ok());
+  const std::string options = Rewrite(folder, "-DA=/b -I /", {"/"});
+  ASSERT_EQ(options.substr(0, 11), "-DA=/b -I /");
+  std::ifstream in(options.substr(10) + "/.sluice-host/app/x.h");
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(in), {}), "of /app/x.h");
+}
+
 // Without files nothing is made and nothing is changed.
 TEST(IncludeFolderTest, NoFilesNoFolder) {
   IncludeFolder folder;

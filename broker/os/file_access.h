@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What of the host's files a worker can reach. Its client's sources may include any path, its
+// client's kernels may, on a CPU device, open any: so the kernel around it (landlock, Linux 5.13)
+// lets it see what drivers are made of, device nodes, and its own cache, and nothing else. Where
+// the kernel knows them, TCP sockets, abstract Unix sockets and signals to processes outside are
+// denied as well.
+//
+// Holds for the calling thread and for what it starts later: call before there are other threads.
+// Trusts its arguments, which are the operator's.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+
+namespace sluice {
+
+struct FileAccess {
+  // Files and folders; a folder stands for all below it. What does not exist is left out.
+  std::vector<std::string> readable;  // Executable too: compilers start linkers.
+  std::vector<std::string> writable;  // And readable.
+  std::vector<std::string> devices;   // Device nodes, or folders of them: read, write, ioctl.
+};
+
+// The version of the kernel's interface; 0 if it has none, or it is switched off.
+int FileConfinementVersion();
+
+// kUnavailable if the kernel has no such thing; then nothing is confined.
+absl::Status ConfineFiles(const FileAccess& access);
+
+}  // namespace sluice

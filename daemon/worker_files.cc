@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/worker_files.h"
+
+#include <glob.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "broker/os/file_access.h"
+
+namespace sluice {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Where programs and libraries are, and the configuration of those that drivers use.
+constexpr const char* kReadable[] = {
+    "/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/opt", "/nix/store", "/gnu/store",
+    "/run/opengl-driver", "/etc/OpenCL", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d",
+    "/etc/ld.so.preload", "/etc/alternatives", "/etc/localtime", "/etc/nvidia", "/etc/vulkan",
+    "/etc/egl", "/etc/glvnd", "/etc/drirc",
+    // What drivers ask about the machine. Of processes only this one: `self` is resolved below.
+    "/sys", "/proc/self", "/proc/bus", "/proc/cpuinfo", "/proc/devices", "/proc/driver",
+    "/proc/filesystems", "/proc/loadavg", "/proc/meminfo", "/proc/modules", "/proc/stat",
+    "/proc/sys/vm", "/proc/uptime", "/proc/version"};
+
+constexpr const char* kDevices[] = {"/dev/null",    "/dev/zero",  "/dev/full",    "/dev/random",
+                                    "/dev/urandom", "/dev/dri",   "/dev/nvidia*", "/dev/kfd",
+                                    "/dev/accel",   "/dev/mali*", "/dev/udmabuf", "/dev/dma_heap"};
+
+std::string Variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+void AddMatches(const char* pattern, std::vector<std::string>* out) {
+  glob_t found = {};
+  if (::glob(pattern, 0, nullptr, &found) == 0) {
+    for (size_t i = 0; i < found.gl_pathc; ++i) out->push_back(found.gl_pathv[i]);
+  }
+  ::globfree(&found);
+}
+
+std::string FolderOf(const std::string& path) { return fs::path(path).parent_path().string(); }
+
+// A driver's library need not lie where libraries do: its .icd file names it.
+void AddDriver(const fs::path& icd_file, std::vector<std::string>* out) {
+  std::error_code error;
+  const fs::path target = fs::canonical(icd_file, error);  // The broker's folder has links.
+  if (!error) out->push_back(target.string());
+  std::ifstream file(icd_file);
+  std::string library;
+  std::getline(file, library);
+  library = std::string(absl::StripAsciiWhitespace(library));
+  if (absl::StartsWith(library, "/")) out->push_back(FolderOf(library));
+}
+
+void AddDrivers(std::vector<std::string>* out) {
+  std::string vendors = Variable("OCL_ICD_VENDORS");
+  if (vendors.empty()) vendors = "/etc/OpenCL/vendors";
+  out->push_back(vendors);
+  std::error_code error;
+  if (!fs::is_directory(vendors, error)) return AddDriver(vendors, out);
+  for (const fs::directory_entry& entry : fs::directory_iterator(vendors, error))
+    AddDriver(entry.path(), out);
+}
+
+// Folders that a driver would make itself cannot be allowed before they are there.
+void AddOwn(const std::string& path, std::vector<std::string>* out) {
+  if (!absl::StartsWith(path, "/")) return;
+  std::error_code error;
+  fs::create_directories(path, error);
+  out->push_back(path);
+}
+
+}  // namespace
+
+FileAccess WorkerFileAccess(const std::vector<std::string>& more) {
+  FileAccess access;
+  access.readable.assign(std::begin(kReadable), std::end(kReadable));
+  for (const absl::string_view folder :
+       absl::StrSplit(Variable("LD_LIBRARY_PATH"), ':', absl::SkipEmpty())) {
+    access.readable.emplace_back(folder);
+  }
+  for (const absl::string_view library :
+       absl::StrSplit(Variable("OCL_ICD_FILENAMES"), ':', absl::SkipEmpty())) {
+    if (absl::StartsWith(library, "/")) access.readable.push_back(FolderOf(std::string(library)));
+  }
+  AddDrivers(&access.readable);
+  std::error_code error;
+  // For the sanitizers' symbols, in a build tree.
+  access.readable.push_back(FolderOf(fs::read_symlink("/proc/self/exe", error).string()));
+  access.readable.insert(access.readable.end(), more.begin(), more.end());
+  for (const char* const pattern : kDevices) AddMatches(pattern, &access.devices);
+  const std::string temporary = Variable("TMPDIR");
+  AddOwn(temporary.empty() ? "/tmp" : temporary, &access.writable);
+  AddOwn(Variable("POCL_CACHE_DIR"), &access.writable);
+  AddOwn(Variable("CUDA_CACHE_PATH"), &access.writable);
+  AddOwn(Variable("XDG_CACHE_HOME"), &access.writable);
+  const std::string home = Variable("HOME");
+  if (!home.empty() && Variable("XDG_CACHE_HOME").empty())
+    AddOwn(home + "/.cache", &access.writable);
+  if (!home.empty() && Variable("CUDA_CACHE_PATH").empty()) AddOwn(home + "/.nv", &access.writable);
+  return access;
+}
+
+absl::Status ConfineWorkerFiles(const std::vector<std::string>& more) {
+  return ConfineFiles(WorkerFileAccess(more));
+}
+
+}  // namespace sluice

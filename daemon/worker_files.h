@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a worker needs of the host's files: the parts that OpenCL drivers and their compilers are
+// made of, device nodes, what they read about the machine, and the caches that are this worker's.
+// Everything else is the host's business, and out of reach from before the first driver is loaded
+// (broker/os/file_access.h). Called once, by main, before any other thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+
+namespace sluice {
+
+struct FileAccess;
+
+// From the environment that the broker gave; `more` is what the operator adds for reading.
+FileAccess WorkerFileAccess(const std::vector<std::string>& more);
+
+// kUnavailable if this kernel cannot: then the worker reaches what its user may.
+absl::Status ConfineWorkerFiles(const std::vector<std::string>& more);
+
+}  // namespace sluice

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/os/file_access.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+
+namespace sluice {
+namespace {
+
+class FileAccessTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (FileConfinementVersion() == 0) GTEST_SKIP() << "this kernel has no landlock";
+    std::string pattern = ::testing::TempDir() + "/file_access_test.XXXXXX";
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    root_ = pattern;
+    for (const char* folder : {"seen", "own", "hidden"}) {
+      std::filesystem::create_directory(root_ + "/" + folder);
+      std::ofstream(root_ + "/" + folder + "/file") << "text";
+    }
+    access_.readable = {root_ + "/seen", root_ + "/not there"};
+    access_.writable = {root_ + "/own"};
+    access_.devices = {"/dev/null"};
+  }
+  void TearDown() override {
+    if (!root_.empty()) std::filesystem::remove_all(root_);
+  }
+
+  // Confines a child and has it look; the number of the first check that failed, 0 if none did.
+  int InConfinedChild(const std::function<int()>& look) {
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(ConfineFiles(access_).ok() ? look() : 100);
+    int status = 0;
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 101;
+  }
+  bool Opens(const std::string& path, int flags) const {
+    const int fd = ::open((path[0] == '/' ? path : root_ + "/" + path).c_str(), flags, 0600);
+    if (fd >= 0) ::close(fd);
+    return fd >= 0;
+  }
+
+  std::string root_;
+  FileAccess access_;
+};
+
+// What is readable can be read and not written, what is writable both, and the rest neither, by
+// whatever path it is named.
+TEST_F(FileAccessTest, OnlyWhatIsAllowed) {
+  EXPECT_EQ(InConfinedChild([this] {
+              if (!Opens("seen/file", O_RDONLY)) return 1;
+              if (Opens("seen/file", O_WRONLY)) return 2;
+              if (Opens("seen/new", O_WRONLY | O_CREAT)) return 3;
+              if (!Opens("own/file", O_RDWR | O_TRUNC)) return 4;
+              if (!Opens("own/new", O_RDWR | O_CREAT)) return 5;
+              if (Opens("hidden/file", O_RDONLY)) return 6;
+              if (Opens("seen/../hidden/file", O_RDONLY)) return 7;
+              if (Opens("/etc/passwd", O_RDONLY)) return 8;
+              if (::symlink((root_ + "/hidden/file").c_str(), (root_ + "/own/link").c_str()) != 0)
+                return 9;
+              if (Opens("own/link", O_RDONLY)) return 10;
+              if (!Opens("/dev/null", O_RDWR)) return 11;
+              return 0;
+            }),
+            0);
+}
+
+// A process that a confined one starts is confined as well.
+TEST_F(FileAccessTest, HoldsForChildren) {
+  EXPECT_EQ(InConfinedChild([this] {
+              const pid_t child = ::fork();
+              if (child == 0) ::_exit(Opens("hidden/file", O_RDONLY) ? 1 : 0);
+              int status = 0;
+              ::waitpid(child, &status, 0);
+              return WEXITSTATUS(status);
+            }),
+            0);
+}
+
+// Where the kernel can, no TCP connection is made and no process outside gets a signal.
+TEST_F(FileAccessTest, NoNetworkAndNoSignals) {
+  const int version = FileConfinementVersion();
+  EXPECT_EQ(InConfinedChild([version] {
+              const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+              sockaddr_in address = {};
+              address.sin_family = AF_INET;
+              address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+              address.sin_port = htons(9);
+              ::connect(socket, reinterpret_cast<sockaddr*>(&address), sizeof(address));
+              if (version >= 4 && errno != EACCES) return 1;
+              if (version >= 6 && ::kill(::getppid(), 0) == 0) return 2;
+              return 0;
+            }),
+            0);
+}
+
+}  // namespace
+}  // namespace sluice
