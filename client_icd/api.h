@@ -43,6 +43,16 @@ namespace api {
 #undef ICD_DECLARE_unsupported
 
 // Functions without a slot, found by clGetExtensionFunctionAddress.
+cl_int CL_API_CALL clEnqueueAcquireGrallocObjectsIMG(cl_command_queue command_queue,
+                                                     cl_uint num_objects, const cl_mem* mem_objects,
+                                                     cl_uint num_events_in_wait_list,
+                                                     const cl_event* event_wait_list,
+                                                     cl_event* event) noexcept;
+cl_int CL_API_CALL clEnqueueReleaseGrallocObjectsIMG(cl_command_queue command_queue,
+                                                     cl_uint num_objects, const cl_mem* mem_objects,
+                                                     cl_uint num_events_in_wait_list,
+                                                     const cl_event* event_wait_list,
+                                                     cl_event* event) noexcept;
 cl_program CL_API_CALL clCreateProgramWithILKHR(cl_context context, const void* il, size_t length,
                                                 cl_int* errcode_ret) noexcept;
 cl_command_queue CL_API_CALL clCreateCommandQueueWithPropertiesKHR(

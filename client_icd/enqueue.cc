@@ -112,9 +112,9 @@ cl_int EnqueueCall::WaitForEnd(Event* event) {
 cl_int EnqueueCall::PostWithEvent(Event* event, pb::Enqueue* on, std::string_view payload) {
   CommandStream& stream = queue_->stream();
   on->set_event_id(event->id());
-  // An event that the application does not get is named by no later command: the worker need not
-  // know it longer than the command takes.
-  if (event_out_ != nullptr) {
+  // An event that neither the application gets nor we wait for is named by no later command: the
+  // worker need not know it longer than the command takes.
+  if (event_out_ != nullptr || named_) {
     event->SetPosted();
   } else {
     on->set_unnamed(true);

@@ -47,6 +47,12 @@ class EnqueueCall {
   // would mean everything.
   void WaitAlso(const Event& event) { wait_ids_.push_back(event.id()); }
 
+  // The command's event, which it has from now on, for later commands to wait for (WaitAlso).
+  Ref<Event> GetEvent() {
+    named_ = true;
+    return Ref<Event>(MakeEvent());
+  }
+
   // The object lives until the command has ended. Gives the command an event.
   void KeepUntilEnd(Ref<Object> object);
   // Runs in whichever thread ends the command's event, before the event counts as ended: short, no
@@ -82,6 +88,7 @@ class EnqueueCall {
   cl_int status_;         // After wait_ids_, which its initialiser fills.
   bool counted_ = false;  // Taken from the session's commands in flight, and not passed on.
   Ref<Event> event_;
+  bool named_ = false;  // Later commands of ours may name the event.
   ScopedCommand command_;
 };
 

@@ -9,10 +9,12 @@ namespace {
 
 // cl_khr_icd is this driver's own: loaders drop a platform without it. The others concern the
 // application's process and need nothing of the device but memory (sharing/).
-constexpr const char* kPlatformExtensions[] = {"cl_khr_icd", "cl_khr_gl_sharing", "cl_khr_gl_event",
-                                               "cl_khr_egl_image", "cl_khr_egl_event"};
+constexpr const char* kPlatformExtensions[] = {"cl_khr_icd",       "cl_khr_gl_sharing",
+                                               "cl_khr_gl_event",  "cl_khr_egl_image",
+                                               "cl_khr_egl_event", "cl_img_use_gralloc_ptr"};
 constexpr const char* kDeviceExtensions[] = {"cl_khr_gl_sharing", "cl_khr_gl_event",
-                                             "cl_khr_egl_image", "cl_khr_egl_event"};
+                                             "cl_khr_egl_image", "cl_khr_egl_event",
+                                             "cl_img_use_gralloc_ptr"};
 
 }  // namespace
 

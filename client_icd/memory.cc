@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client_icd/memory.h"
 
+#include <CL/cl_ext.h>
+
 #include <bit>
 #include <cstring>
 
 #include "client_icd/api.h"
+#include "client_icd/sharing/gralloc.h"
 #include "client_icd/svm.h"
 #include "proto/frame.h"
 
@@ -19,7 +22,8 @@ constexpr cl_mem_flags kHostAccessFlags =
 
 bool MoreThanOne(cl_mem_flags flags) { return std::popcount(flags) > 1; }
 
-// Largest CL_DEVICE_MAX_MEM_ALLOC_SIZE of the context's devices.
+}  // namespace
+
 cl_ulong MaxAllocation(const Context& context) {
   cl_ulong largest = 0;
   for (const Device* device : context.devices()) {
@@ -29,8 +33,6 @@ cl_ulong MaxAllocation(const Context& context) {
   }
   return largest;
 }
-
-}  // namespace
 
 cl_int CheckMemFlags(cl_mem_flags flags) {
   // Section 5.2.1: CL_INVALID_VALUE if values specified in flags are not valid as defined in the
@@ -80,7 +82,7 @@ cl_int InheritMemFlags(cl_mem_flags parent, cl_mem_flags* flags) {
 }
 
 cl_mem_flags WireMemFlags(cl_mem_flags flags) {
-  return flags & ~(CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR);
+  return flags & ~(CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR | CL_MEM_USE_GRALLOC_PTR_IMG);
 }
 
 bool IsAligned(uint64_t origin, const Device& device) {
@@ -235,6 +237,10 @@ cl_mem CreateBuffer(cl_context context_handle, const cl_mem_properties* properti
   // name. None is.
   if (!ReadProperties(properties, &about.properties) || !about.properties.words.empty()) {
     return Fail(errcode_ret, CL_INVALID_PROPERTY);
+  }
+  if ((flags & CL_MEM_USE_GRALLOC_PTR_IMG) != 0) {
+    return sharing::CreateGrallocBuffer(context, about.properties, flags, size, host_ptr,
+                                        errcode_ret);
   }
   cl_int status = CheckMemFlags(flags);
   // CL_INVALID_VALUE: CL_MEM_KERNEL_READ_AND_WRITE is only for clGetSupportedImageFormats.

@@ -138,6 +138,8 @@ class MemObject : public ClObject<MemObject, cl_mem, ObjectKind::kMemory> {
 bool LayOutInHeap(const ImageShape& shape, bool of_buffer, const pb::MemoryPlacement& placement,
                   ImageLayout* out);
 
+// Largest CL_DEVICE_MAX_MEM_ALLOC_SIZE of the context's devices.
+cl_ulong MaxAllocation(const Context& context);
 // Flags of a new buffer, image or pipe (section 5.2.1): CL_INVALID_VALUE for unknown or
 // contradicting ones, CL_INVALID_HOST_PTR for a pointer that does not go with them.
 cl_int CheckMemFlags(cl_mem_flags flags);

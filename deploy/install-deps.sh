@@ -34,6 +34,7 @@ test_packages=(
   clpeak hashcat darktable python3-pyopencl python3-numpy   # real clients
   libclblast-dev libviennacl-dev                            # libraries that real clients are built on
   python3-opengl                                            # with pyopencl: a client that shares GL objects
+  android-libcutils-dev                                     # real native handles for the gralloc tests
   netpbm                                                    # makes and reads the test picture
   bubblewrap                                                # the sandboxed client
   libvulkan1 mesa-vulkan-drivers                            # exportable memory without a GPU: lavapipe

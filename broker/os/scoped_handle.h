@@ -32,4 +32,8 @@ class UniqueFd {
   int fd_;
 };
 
+// Another descriptor of the same thing, close-on-exec; an invalid one if `fd` is none or there are
+// no more to be had.
+UniqueFd DuplicateFd(int fd);
+
 }  // namespace sluice

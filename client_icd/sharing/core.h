@@ -38,8 +38,9 @@
 // only if a command since the acquire may have written: a kernel with the object as an argument
 // that is not CL_MEM_READ_ONLY, a write, copy, fill, or map for writing.
 //
-// An acquire that fails late (its fetch timed out, an event of its wait list failed) leaves the
-// object acquired and its contents invalid: the next release fails too, and stores nothing.
+// A release waits for the end of its acquire, whatever queue that was in. An acquire that fails
+// late (its fetch timed out, an event of its wait list failed) leaves the object acquired: the
+// release fails too, and stores nothing.
 //
 // Thread-safe.
 #pragma once

@@ -69,6 +69,8 @@ class NativeObject {
   // Any thread; constant.
   virtual NativeKey key() const = 0;
   virtual NativeThread& thread() = 0;
+  // Whether the native object can be written at all: commands that would are refused if not.
+  virtual bool writable() const { return true; }
   // Of one acquire or release of this object, from the moment thread() takes it up.
   virtual absl::Duration timeout() const { return absl::Seconds(10); }
 

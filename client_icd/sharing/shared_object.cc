@@ -37,9 +37,19 @@ SharedObject::SharedObject(const ApiRules& rules, std::unique_ptr<NativeObject> 
                            std::shared_ptr<SharedRegistry> registry)
     : native_(std::move(native)),
       registry_(std::move(registry)),
-      state_(std::make_shared<SharedState>(rules)) {}
+      state_(std::make_shared<SharedState>(rules, native_->writable())) {}
 
 SharedObject::~SharedObject() { registry_->Remove(rules(), native_->key()); }
+
+void SharedObject::SetAcquireEvent(Ref<Object> event) {
+  absl::MutexLock lock(&mu_);
+  std::swap(acquire_event_, event);  // The old one is let go after the lock.
+}
+
+Ref<Object> SharedObject::TakeAcquireEvent() {
+  absl::MutexLock lock(&mu_);
+  return std::exchange(acquire_event_, nullptr);
+}
 
 std::shared_ptr<Shadow> SharedObject::StagingMemory(size_t bytes) {
   absl::MutexLock lock(&mu_);

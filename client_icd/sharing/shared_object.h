@@ -26,12 +26,13 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "client_icd/map.h"
+#include "client_icd/object.h"
 #include "client_icd/sharing/api_rules.h"
 #include "client_icd/sharing/native_object.h"
 
 namespace sluice::sharing {
 
-// Of one context: which native objects have a memory object.
+// Of one context: which native objects have a memory object; who works on them.
 class SharedRegistry {
  public:
   // False if the API refuses a second memory object of this key and there is one.
@@ -39,8 +40,11 @@ class SharedRegistry {
   void Remove(const ApiRules& rules, const NativeKey& key);
 
   absl::Mutex& mu() ABSL_LOCK_RETURNED(mu_) { return mu_; }
+  // For native objects that need no thread of their own.
+  const std::shared_ptr<NativeThread>& thread() const { return thread_; }
 
  private:
+  const std::shared_ptr<NativeThread> thread_ = std::make_shared<NativeThread>("sluice-native");
   absl::Mutex mu_;
   std::vector<std::pair<Api, NativeKey>> keys_ ABSL_GUARDED_BY(mu_);
 };
@@ -48,16 +52,19 @@ class SharedRegistry {
 // What every use of the memory object looks at.
 class SharedState {
  public:
-  explicit SharedState(const ApiRules& rules) : rules_(rules) {}
+  SharedState(const ApiRules& rules, bool writable) : rules_(rules), writable_(writable) {}
 
   const ApiRules& rules() const { return rules_; }
   bool acquired() const { return acquired_.load(std::memory_order_acquire); }
 
   // For every command that uses the memory object: rules().use_not_acquired while it is released.
-  // `writes`: the command may change the bytes.
+  // `writes`: the command may change the bytes; CL_INVALID_OPERATION if the native object's cannot
+  // be.
   cl_int Use(bool writes) {
     if (!acquired()) return rules_.use_not_acquired;
-    if (writes) written_.store(true, std::memory_order_relaxed);
+    if (!writes) return CL_SUCCESS;
+    if (!writable_) return CL_INVALID_OPERATION;
+    written_.store(true, std::memory_order_relaxed);
     return CL_SUCCESS;
   }
 
@@ -68,6 +75,7 @@ class SharedState {
 
  private:
   const ApiRules& rules_;
+  const bool writable_;
   std::atomic<bool> acquired_{
       false};  // Release in SetAcquired; pairs with the acquire in acquired.
   std::atomic<bool> written_{false};
@@ -86,10 +94,10 @@ class SharedObject {
   Way way() const { return way_; }
   void SetWay(Way way) { way_ = way; }  // Before the handle is given out.
 
-  // The native contents have been brought to the worker by the newest acquire that has ended: only
-  // then may a release write them back.
-  void SetContentsValid(bool valid) { contents_valid_.store(valid, std::memory_order_release); }
-  bool contents_valid() const { return contents_valid_.load(std::memory_order_acquire); }
+  // The event of the newest acquire, until its release takes it: what was not acquired well must
+  // not be stored.
+  void SetAcquireEvent(Ref<Object> event);
+  Ref<Object> TakeAcquireEvent();
 
   // Staging memory of `bytes`, made with the first use and kept; null if there is not enough.
   std::shared_ptr<Shadow> StagingMemory(size_t bytes);
@@ -99,8 +107,8 @@ class SharedObject {
   const std::shared_ptr<SharedRegistry> registry_;
   const std::shared_ptr<SharedState> state_;
   Way way_ = Way::kStaging;  // Constant once the handle is given out.
-  std::atomic<bool> contents_valid_{false};
   absl::Mutex mu_;
+  Ref<Object> acquire_event_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<Shadow> staging_ ABSL_GUARDED_BY(mu_);
 };
 

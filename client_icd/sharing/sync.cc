@@ -19,6 +19,7 @@ struct Item {
   SharedObject* shared = nullptr;        // The memory object's own.
   bool moves = false;                    // Staging: its bytes travel, by a write or a read.
   bool written = false;                  // A release: by a command since the acquire.
+  Ref<Event> acquired = {};              // A release: the end of the acquire before it.
   HostRegion region = {};                // Staging: where they lie in this process.
   std::shared_ptr<Shadow> staging = {};  // Null if they lie in the native object's own memory.
 };
@@ -39,6 +40,7 @@ class Pass : public std::enable_shared_from_this<Pass> {
  private:
   cl_int FindRegions();
   cl_int PostPrerequisites(const SyncArguments& arguments);
+  void NoteFailure(cl_int status);
   cl_int PostMarker(const SyncArguments& arguments);
   cl_int PostRead(const Item& item, const SyncArguments& arguments);
   cl_int PostWrite(const Item& item);
@@ -65,8 +67,6 @@ class Pass : public std::enable_shared_from_this<Pass> {
   std::atomic<int> prerequisites_{1};
   std::atomic<cl_int> failed_{CL_SUCCESS};  // The first failure of a prerequisite.
 };
-
-Ref<Event> Own(cl_event handle) { return Ref<Event>::Adopt(Event::From(handle)); }
 
 uint64_t PackedBytes(const MemObject& memory) {
   if (!memory.is_image()) return memory.bytes();
@@ -104,20 +104,33 @@ cl_int Pass::Post(const SyncArguments& arguments) {
   return status;
 }
 
-// What the native work must wait for: the wait list and, in an in-order queue, all before. Reads
-// wait for the same. A marker without a list would wait for everything in a queue that is out of
-// order, so that there is none there.
+// What the native work must wait for: the wait list, in an in-order queue all before, and in a
+// release the end of the acquire. Reads wait for the same. A marker without a list would wait for
+// everything in a queue that is out of order, so that there is none there.
 cl_int Pass::PostPrerequisites(const SyncArguments& arguments) {
-  bool reads = false;
+  bool all_read = true;
+  bool acquiring = false;
   for (const Item& item : items_) {
-    if (acquire_ || !item.moves) continue;
+    const bool pending = item.acquired && !item.acquired->ended();
+    if (item.acquired && !pending && item.acquired->status() < 0)
+      NoteFailure(item.acquired->status());
+    acquiring = acquiring || pending;
+    if (acquire_ || !item.moves || failed_.load(std::memory_order_relaxed) != CL_SUCCESS) {
+      all_read = false;
+      continue;
+    }
     CL_RETURN_IF_ERROR(PostRead(item, arguments));
-    reads = true;
   }
   const bool in_order = (queue_->flags() & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE) == 0;
   const bool after_others = in_order && !queue_->idle();
-  if (reads || (arguments.num_events == 0 && !after_others)) return CL_SUCCESS;
+  const bool nothing_before = arguments.num_events == 0 && !after_others && !acquiring;
+  if (items_.empty() || nothing_before || (all_read && !acquire_)) return CL_SUCCESS;
   return PostMarker(arguments);
+}
+
+void Pass::NoteFailure(cl_int status) {
+  cl_int none = CL_SUCCESS;
+  failed_.compare_exchange_strong(none, status, std::memory_order_relaxed);
 }
 
 Event::Hook Pass::WhenPrerequisiteEnds() {
@@ -129,6 +142,9 @@ cl_int Pass::PostMarker(const SyncArguments& arguments) {
   EnqueueCall call(queue_.get(), arguments.num_events, arguments.wait_list, nullptr,
                    CL_COMMAND_MARKER, LinkedEvents::kAllow);
   CL_RETURN_IF_ERROR(call.status());
+  for (const Item& item : items_) {
+    if (item.acquired) call.WaitAlso(*item.acquired);
+  }
   call.SoonWhenEnded(WhenPrerequisiteEnds());
   const cl_int status = call.Submit(call.command().mutable_enqueue_marker()->mutable_on());
   if (status != CL_SUCCESS) PrerequisiteEnded(status);  // Its hook does not run.
@@ -139,6 +155,8 @@ cl_int Pass::PostRead(const Item& item, const SyncArguments& arguments) {
   EnqueueCall call(queue_.get(), arguments.num_events, arguments.wait_list, nullptr,
                    item.memory->is_image() ? CL_COMMAND_READ_IMAGE : CL_COMMAND_READ_BUFFER);
   CL_RETURN_IF_ERROR(call.status());
+  // Nothing is read, into the native object's own memory perhaps, after an acquire that failed.
+  if (item.acquired) call.WaitAlso(*item.acquired);
   call.SoonWhenEnded(WhenPrerequisiteEnds());
   pb::Enqueue* on = nullptr;
   if (item.memory->is_image()) {
@@ -160,15 +178,13 @@ cl_int Pass::PostRead(const Item& item, const SyncArguments& arguments) {
 }
 
 cl_int Pass::PostWrite(const Item& item) {
-  cl_event handle = nullptr;
-  EnqueueCall call(queue_.get(), 0, nullptr, &handle,
+  EnqueueCall call(queue_.get(), 0, nullptr, nullptr,
                    item.memory->is_image() ? CL_COMMAND_WRITE_IMAGE : CL_COMMAND_WRITE_BUFFER);
   CL_RETURN_IF_ERROR(call.status());
   call.WaitAlso(*done_);
   // Keeps the bytes too.
-  call.WhenEnded([memory = item.memory, staging = item.staging](cl_int status) {
-    if (status < 0) memory->own_shared()->SetContentsValid(false);
-  });
+  call.WhenEnded([memory = item.memory, staging = item.staging](cl_int) {});
+  writes_.push_back(call.GetEvent());
   pb::Enqueue* on = nullptr;
   if (item.memory->is_image()) {
     pb::EnqueueWriteImage& body = *call.command().mutable_enqueue_write_image();
@@ -183,9 +199,7 @@ cl_int Pass::PostWrite(const Item& item) {
     body.set_size(item.memory->bytes());
     on = body.mutable_on();
   }
-  CL_RETURN_IF_ERROR(call.SubmitLateWrite(on, item.region));
-  writes_.push_back(Own(handle));
-  return CL_SUCCESS;
+  return call.SubmitLateWrite(on, item.region);
 }
 
 cl_int Pass::PostLast(const SyncArguments& arguments) {
@@ -198,16 +212,16 @@ cl_int Pass::PostLast(const SyncArguments& arguments) {
   CL_RETURN_IF_ERROR(call.status());
   call.WaitAlso(*done_);
   for (const Ref<Event>& write : writes_) call.WaitAlso(*write);
-  for (const Item& item : items_) call.KeepUntilEnd(item.memory);
+  for (const Item& item : items_) {
+    call.KeepUntilEnd(item.memory);
+    if (acquire_) item.shared->SetAcquireEvent(call.GetEvent());
+  }
   return call.Submit(call.command().mutable_enqueue_marker()->mutable_on());
 }
 
 // Any thread, the one that drains replies among them: must not wait.
 void Pass::PrerequisiteEnded(cl_int status) {
-  if (status < 0) {
-    cl_int none = CL_SUCCESS;
-    failed_.compare_exchange_strong(none, status, std::memory_order_relaxed);
-  }
+  if (status < 0) NoteFailure(status);
   if (prerequisites_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   const cl_int failed = failed_.load(std::memory_order_relaxed);
   if (failed != CL_SUCCESS && acquire_) return Finish(failed);
@@ -243,7 +257,7 @@ void Pass::Run(size_t first) {
   const bool more = i < items_.size() && (status == CL_SUCCESS || !acquire_);
   if (!more && status == CL_SUCCESS && steps_.after != nullptr) status = steps_.after(deadline);
   if (status != before) {
-    failed_.store(status, std::memory_order_relaxed);
+    NoteFailure(status);
     Report(status);
   }
   return more ? RunOn(i) : Finish(status);
@@ -262,26 +276,16 @@ cl_int Pass::AcquireItem(NativeObject& native, const Item& item, absl::Time dead
       status = native.Fetch(item.staging != nullptr ? item.staging->data() : nullptr, deadline);
       break;
   }
-  item.shared->SetContentsValid(status == CL_SUCCESS);
   return status;
 }
 
 cl_int Pass::ReleaseItem(NativeObject& native, const Item& item, absl::Time deadline) {
-  const bool valid = item.shared->contents_valid();
-  item.shared->SetContentsValid(false);
-  const bool stores = item.written && valid && failed_.load() == CL_SUCCESS;
-  cl_int status = CL_SUCCESS;
-  if (item.shared->way() == Way::kImport) {
-    status = native.EndImported(item.written, deadline);
-  } else if (!stores) {
-    status = native.LetGo(deadline);
-  } else if (item.shared->way() == Way::kShadow) {
-    status = native.CopyFromShadow(deadline);
-  } else {
-    status = native.Store(item.staging != nullptr ? item.staging->data() : nullptr, deadline);
-  }
-  // What was written cannot be stored: the bytes that nobody wrote are not there.
-  return item.written && !valid && status == CL_SUCCESS ? CL_OUT_OF_RESOURCES : status;
+  if (item.shared->way() == Way::kImport) return native.EndImported(item.written, deadline);
+  // What was not acquired well, or not read well, is not stored: the bytes are not the object's.
+  if (!item.written || failed_.load(std::memory_order_relaxed) != CL_SUCCESS)
+    return native.LetGo(deadline);
+  if (item.shared->way() == Way::kShadow) return native.CopyFromShadow(deadline);
+  return native.Store(item.staging != nullptr ? item.staging->data() : nullptr, deadline);
 }
 
 // A late error as any other (design section 5).
@@ -319,6 +323,7 @@ void Undo(std::vector<Item>* changed, bool acquire) {
     SharedState& state = *item.shared->state();
     state.SetAcquired(!acquire);
     if (item.written) state.Use(/*writes=*/true);
+    if (!acquire) item.shared->SetAcquireEvent(item.acquired);
   }
 }
 
@@ -338,6 +343,11 @@ cl_int ChangeStates(const ApiRules& rules, Context& context, bool acquire,
     }
     item.written = state.TakeWritten() && !acquire;
     state.SetAcquired(acquire);
+    if (!acquire) {
+      // An event: nothing else is ever set.
+      item.acquired =
+          Ref<Event>::Adopt(static_cast<Event*>(item.shared->TakeAcquireEvent().Detach()));
+    }
     changed.push_back(std::move(item));
   }
   *items = std::move(changed);

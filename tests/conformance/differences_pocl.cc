@@ -152,6 +152,9 @@ constexpr Difference kRows[] = {
      "spec: CL_INVALID_VALUE for an empty region; not checked"},
     {"clEnqueueMapImage.zero_width", kPocl, Where::kNative, CL_SUCCESS,
      "spec: CL_INVALID_VALUE for an empty region; not checked"},
+    {"clEnqueueMarkerWithWaitList.out_of_order_list", kPocl, Where::kDriverDecides, kDoNotRun,
+     "a marker with a wait list waits for all that was enqueued before it, also in a queue that is "
+     "out of order"},
     {"clEnqueueNDRangeKernel.count_without_list", kPocl, Where::kNative, kDoNotRun, "crashes"},
     {"clEnqueueNDRangeKernel.foreign_event", kPocl, Where::kNative, CL_SUCCESS,
      "spec: CL_INVALID_CONTEXT; not checked for launches"},

@@ -31,7 +31,8 @@ ONLY_CALLED = {"clSVMFree"}
 
 # Beside the dispatch table.
 EXTENSION_FUNCTIONS = ["clCreateProgramWithILKHR", "clCreateCommandQueueWithPropertiesKHR",
-                       "clGetKernelSuggestedLocalWorkSizeKHR"]
+                       "clGetKernelSuggestedLocalWorkSizeKHR",
+                       "clEnqueueAcquireGrallocObjectsIMG", "clEnqueueReleaseGrallocObjectsIMG"]
 
 
 def dispatch_entries(header):

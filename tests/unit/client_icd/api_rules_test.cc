@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client_icd/sharing/api_rules.h"
+
+#include <CL/cl_ext.h>
+#include <gtest/gtest.h>
+
+#include "client_icd/sharing/shared_object.h"
+
+namespace sluice::sharing {
+namespace {
+
+constexpr Api kApis[] = {Api::kGl,    Api::kEgl,      Api::kGralloc, Api::kD3d10,
+                         Api::kD3d11, Api::kDx9Media, Api::kSluice};
+
+// Every API has a row of its own, with commands of its own and an error for each misuse that must
+// never pass.
+TEST(ApiRulesTest, EveryApiHasARow) {
+  for (const Api api : kApis) {
+    const ApiRules& rules = RulesOf(api);
+    EXPECT_EQ(rules.api, api);
+    EXPECT_NE(rules.invalid_object, CL_SUCCESS) << rules.name;
+    EXPECT_NE(rules.use_not_acquired, CL_SUCCESS) << rules.name;
+    EXPECT_NE(rules.other_context, CL_SUCCESS) << rules.name;
+    EXPECT_NE(rules.acquire_command, rules.release_command) << rules.name;
+    for (const Api other : kApis) {
+      EXPECT_EQ(RulesOf(other).acquire_command == rules.acquire_command, other == api);
+    }
+  }
+}
+
+// The codes of the extensions, as their texts give them: acquired twice, released or used while not
+// acquired, created twice.
+TEST(ApiRulesTest, CodesAreTheExtensions) {
+  struct Row {
+    Api api;
+    cl_int again, release, use, twice;
+  };
+  const Row rows[] = {
+      {Api::kGl, CL_SUCCESS, CL_SUCCESS, -60, CL_SUCCESS},
+      {Api::kEgl, CL_SUCCESS, CL_SUCCESS, -1092, CL_SUCCESS},
+      {Api::kGralloc, CL_SUCCESS, 0x40D4, 0x40D4, CL_SUCCESS},
+      {Api::kD3d10, -1004, -1005, -1005, -1003},
+      {Api::kD3d11, -1008, -1009, -1009, -1007},
+      {Api::kDx9Media, -1012, -1013, -1013, -1011},
+  };
+  for (const Row& row : rows) {
+    const ApiRules& rules = RulesOf(row.api);
+    EXPECT_EQ(rules.already_acquired, row.again) << rules.name;
+    EXPECT_EQ(rules.release_not_acquired, row.release) << rules.name;
+    EXPECT_EQ(rules.use_not_acquired, row.use) << rules.name;
+    EXPECT_EQ(rules.created_twice, row.twice) << rules.name;
+  }
+}
+
+// A name of clGet*Info belongs to one API at most, and a row without one owns none.
+TEST(ApiRulesTest, ParamsHaveOneOwner) {
+  EXPECT_EQ(RulesOfMemParam(0), nullptr);
+  EXPECT_EQ(RulesOfImageParam(0), nullptr);
+  EXPECT_EQ(RulesOfMemParam(0x401E)->api, Api::kD3d11);
+  EXPECT_EQ(RulesOfImageParam(0x4016)->api, Api::kD3d10);
+}
+
+// Native objects that need nothing but to be there.
+class Stone : public NativeObject {
+ public:
+  Stone(NativeKey key, bool writable) : key_(key), writable_(writable) {}
+  NativeKey key() const override { return key_; }
+  NativeThread& thread() override { return thread_; }
+  bool writable() const override { return writable_; }
+  cl_int Fetch(uint8_t*, absl::Time) override { return CL_SUCCESS; }
+  cl_int Store(const uint8_t*, absl::Time) override { return CL_SUCCESS; }
+
+ private:
+  const NativeKey key_;
+  const bool writable_;
+  NativeThread thread_{"stone"};
+};
+
+// A second memory object of one (object, subresource, plane) is refused where the API says so,
+// until the first is gone; other subresources and planes, and other APIs, are their own.
+TEST(SharedRegistryTest, RefusesTheSecondWhereTheApiDoes) {
+  for (const Api api : kApis) {
+    const ApiRules& rules = RulesOf(api);
+    const bool refuses = rules.created_twice != CL_SUCCESS;
+    const auto registry = std::make_shared<SharedRegistry>();
+    const NativeKey key = {42, 1, 2};
+    ASSERT_TRUE(registry->Add(rules, key));
+    EXPECT_EQ(registry->Add(rules, key), !refuses) << rules.name;
+    EXPECT_TRUE(registry->Add(rules, {42, 0, 2})) << rules.name;
+    EXPECT_TRUE(registry->Add(rules, {42, 1, 0})) << rules.name;
+    EXPECT_TRUE(registry->Add(rules, {43, 1, 2})) << rules.name;
+    EXPECT_TRUE(registry->Add(RulesOf(api == Api::kD3d10 ? Api::kD3d11 : Api::kD3d10), key));
+    { const SharedObject first(rules, std::make_unique<Stone>(key, true), registry); }
+    EXPECT_TRUE(registry->Add(rules, key)) << rules.name;
+  }
+}
+
+// Every look at a state, for every API: refused while released, allowed while acquired; writing is
+// remembered until it is asked for, and refused for what cannot be written.
+TEST(SharedStateTest, UseFollowsTheState) {
+  for (const Api api : kApis) {
+    const ApiRules& rules = RulesOf(api);
+    SharedState state(rules, /*writable=*/true);
+    EXPECT_FALSE(state.acquired());
+    EXPECT_EQ(state.Use(false), rules.use_not_acquired) << rules.name;
+    EXPECT_EQ(state.Use(true), rules.use_not_acquired) << rules.name;
+    EXPECT_FALSE(state.TakeWritten());
+    state.SetAcquired(true);
+    EXPECT_EQ(state.Use(false), CL_SUCCESS);
+    EXPECT_FALSE(state.TakeWritten());
+    EXPECT_EQ(state.Use(true), CL_SUCCESS);
+    EXPECT_TRUE(state.TakeWritten());
+    EXPECT_FALSE(state.TakeWritten());
+    state.SetAcquired(false);
+    EXPECT_EQ(state.Use(false), rules.use_not_acquired) << rules.name;
+    SharedState fixed(rules, /*writable=*/false);
+    fixed.SetAcquired(true);
+    EXPECT_EQ(fixed.Use(false), CL_SUCCESS);
+    EXPECT_EQ(fixed.Use(true), CL_INVALID_OPERATION);
+    EXPECT_FALSE(fixed.TakeWritten());
+  }
+}
+
+}  // namespace
+}  // namespace sluice::sharing
