@@ -122,6 +122,10 @@ bool Admission::HandleMessage(Connection* connection, const void* packet, size_t
   if (ParseMessage(packet, size, &resources) && resources.reserved == 0) {
     return HandleOpenResources(connection, why);
   }
+  if (CloseSession close; ParseMessage(packet, size, &close)) {
+    workers_->EndOneOwnedBy(connection->id, close.session_id, "its client closed it");
+    return true;
+  }
   OpenSession open;
   if (!ParseMessage(packet, size, &open)) {
     *why = absl::StrCat("expected an OpenSession, got ", size, " bytes that are none");

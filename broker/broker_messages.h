@@ -35,6 +35,7 @@ enum class MessageType : uint16_t {
   kWelcome = 2,
   kOpenSession = 3,
   kSessionOpened = 4,
+  kCloseSession = 5,
   kStatsRequest = 16,
   kTerminate = 17,
   kWorkerStats = 18,
@@ -109,6 +110,17 @@ struct SessionOpened {
   char message[256];  // Why not, for a person.
 };
 static_assert(sizeof(SessionOpened) == 320 && offsetof(SessionOpened, request_id) == 16);
+
+// client -> broker: one of this connection's sessions is over, and its worker must end soon,
+// whatever it is doing. Only to a broker that has the feature; no answer. An id that is none of the
+// connection's is ignored: the session may have ended by itself.
+inline constexpr char kFeatureCloseSession[] = "close-session";
+struct CloseSession {
+  static constexpr MessageType kType = MessageType::kCloseSession;
+  MessageHeader header;
+  uint64_t session_id;
+};
+static_assert(sizeof(CloseSession) == 16);
 
 // broker -> worker, on fd 4: answer with WorkerStats.
 struct StatsRequest {
@@ -212,6 +224,16 @@ inline uint16_t PeekMessageType(const void* packet, size_t packet_size) {
 template <size_t N>
 bool IsTerminated(const char (&text)[N]) {
   return std::memchr(text, '\0', N) != nullptr;
+}
+
+// True if `name` is one of a comma-separated list of features.
+inline bool HasFeature(std::string_view features, std::string_view name) {
+  while (!features.empty()) {
+    const size_t end = features.find(',') < features.size() ? features.find(',') : features.size();
+    if (features.substr(0, end) == name) return true;
+    features.remove_prefix(end < features.size() ? end + 1 : end);
+  }
+  return false;
 }
 
 // Copies what fits and terminates it.

@@ -16,7 +16,7 @@ namespace sluice {
 namespace {
 
 // What a peer may rely on. A name is added when a message or a flag is, and never changes meaning.
-constexpr const char* kFeatures[] = {"sync", kResourcesFeature};
+constexpr const char* kFeatures[] = {"sync", kResourcesFeature, kFeatureCloseSession};
 
 absl::Status SendRefusal(int socket, uint64_t request_id, const Refusal& refusal) {
   auto answer = MakeMessage<SessionOpened>();

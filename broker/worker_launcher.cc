@@ -15,10 +15,19 @@ namespace sluice {
 namespace {
 
 // What a worker may see of the broker's environment; all else is dropped. OCL_ICD_ lets the
-// operator choose the vendors' drivers, POCL_ tunes the embedded default.
-constexpr std::string_view kPassedNames[] = {
-    "PATH",         "LANG",          "LC_ALL",       "TMPDIR",      "LD_LIBRARY_PATH",
-    "ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "LSAN_OPTIONS"};
+// operator choose the vendors' drivers, VK_ those of shared device memory, POCL_ tunes the embedded
+// default.
+constexpr std::string_view kPassedNames[] = {"PATH",
+                                             "LANG",
+                                             "LC_ALL",
+                                             "TMPDIR",
+                                             "LD_LIBRARY_PATH",
+                                             "VK_DRIVER_FILES",
+                                             "VK_ICD_FILENAMES",
+                                             "ASAN_OPTIONS",
+                                             "UBSAN_OPTIONS",
+                                             "TSAN_OPTIONS",
+                                             "LSAN_OPTIONS"};
 constexpr std::string_view kPassedPrefixes[] = {"OCL_ICD_", "POCL_", "SLUICE_WORKER_"};
 
 bool IsPassed(std::string_view name) {

@@ -228,21 +228,26 @@ bool Workers::End(uint64_t id, const std::string& reason, int64_t grace_ms) {
   return true;
 }
 
+// Usually it is ending already: its handle channel is at its end too. So no Terminate, no log line,
+// only the time after which it must be gone.
+void Workers::EndAfterGrace(Session* session, const std::string& reason) {
+  if (session->kill_timer != 0) return;
+  session->kill_timer = loop_->AddTimer(kill_grace_ms_, [this, id = session->id, reason] {
+    sessions_[id]->kill_timer = 0;
+    End(id, reason, 0);
+  });
+}
+
 void Workers::EndOwnedBy(uint64_t owner, const std::string& reason) {
-  std::vector<uint64_t> ids;
   for (const auto& [id, session] : sessions_) {
-    if (session->owner == owner) ids.push_back(id);
+    if (session->owner == owner) EndAfterGrace(session.get(), reason);
   }
-  for (const uint64_t id : ids) {
-    // Usually it is ending already: its handle channel is at its end too. So no Terminate, no log
-    // line, only the time after which it must be gone.
-    Session* session = sessions_[id].get();
-    if (session->kill_timer != 0) continue;
-    session->kill_timer = loop_->AddTimer(kill_grace_ms_, [this, id, reason] {
-      sessions_[id]->kill_timer = 0;
-      End(id, reason, 0);
-    });
-  }
+}
+
+void Workers::EndOneOwnedBy(uint64_t owner, uint64_t id, const std::string& reason) {
+  const auto found = sessions_.find(id);
+  if (found != sessions_.end() && found->second->owner == owner)
+    EndAfterGrace(found->second.get(), reason);
 }
 
 void Workers::EndAll(const std::string& reason, int64_t grace_ms) {

@@ -81,6 +81,8 @@ class Workers {
   // False if there is no such session. Repeating it with grace 0 kills at once.
   bool End(uint64_t id, const std::string& reason, int64_t grace_ms);
   void EndOwnedBy(uint64_t owner, const std::string& reason);
+  // Of those, one: nothing happens if there is no such session of that owner.
+  void EndOneOwnedBy(uint64_t owner, uint64_t id, const std::string& reason);
   void EndAll(const std::string& reason, int64_t grace_ms);
 
   // Asks every worker for its numbers. They are in List once they have come.
@@ -108,6 +110,7 @@ class Workers {
   };
 
   std::vector<std::string> Arguments(uint64_t id, uint32_t flags) const;
+  void EndAfterGrace(Session* session, const std::string& reason);
   uint64_t NewId() const;
   void OnExit(uint64_t id, const ExitStatus& status) ABSL_LOCKS_EXCLUDED(mutex_);
   void OnControl(uint64_t id);

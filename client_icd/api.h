@@ -64,5 +64,7 @@ cl_int CL_API_CALL clGetKernelSuggestedLocalWorkSizeKHR(cl_command_queue command
                                                         const size_t* global_work_size,
                                                         size_t* suggested_local_work_size) noexcept;
 
+cl_int CL_API_CALL clTerminateContextKHR(cl_context context) noexcept;
+
 }  // namespace api
 }  // namespace sluice

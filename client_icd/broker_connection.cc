@@ -28,16 +28,19 @@ absl::StatusOr<std::unique_ptr<BrokerConnection>> BrokerConnection::Connect(cons
                                                                             std::string* snapshot) {
   std::vector<UniqueFd> fds;
   Welcome welcome;
-  ASSIGN_OR_RETURN(UniqueFd socket, GreetBroker(path, "", &welcome, &fds));
+  ASSIGN_OR_RETURN(UniqueFd socket, GreetBroker(path, kFeatureCloseSession, &welcome, &fds));
   snapshot->clear();
   if (welcome.snapshot_size != 0) {
     if (fds.size() != 1) return absl::InvalidArgumentError("a welcome without its snapshot");
     ASSIGN_OR_RETURN(*snapshot, ReadSealedCopy(fds[0].get(), kMaxSnapshotBytes));
   }
-  return std::unique_ptr<BrokerConnection>(new BrokerConnection(std::move(socket)));
+  const bool closes_sessions =
+      IsTerminated(welcome.features) && HasFeature(welcome.features, kFeatureCloseSession);
+  return std::unique_ptr<BrokerConnection>(
+      new BrokerConnection(std::move(socket), closes_sessions));
 }
 
-absl::StatusOr<std::unique_ptr<Transport>> BrokerConnection::OpenSession() {
+absl::StatusOr<OpenedTransport> BrokerConnection::OpenSession() {
   sluice::OpenSession open = MakeMessage<sluice::OpenSession>();
   const char* sync = std::getenv("SLUICE_SYNC");
   if (sync != nullptr && sync[0] == '1') open.flags = kOpenSessionSync;
@@ -60,8 +63,15 @@ absl::StatusOr<std::unique_ptr<Transport>> BrokerConnection::OpenSession() {
     ASSIGN_OR_RETURN(std::unique_ptr<RingTransport> transport,
                      RingTransport::Connect(std::move(fds[0]), kSessionTimeoutMs,
                                             opened.max_in_flight_commands));
-    return std::unique_ptr<Transport>(std::move(transport));
+    return OpenedTransport{std::move(transport), opened.session_id};
   }
+}
+
+void BrokerConnection::CloseSession(uint64_t id) {
+  if (!closes_sessions_) return;  // The worker's end of file must do.
+  sluice::CloseSession close = MakeMessage<sluice::CloseSession>();
+  close.session_id = id;
+  SendMessage(socket_.get(), &close, sizeof(close)).IgnoreError();
 }
 
 void BrokerConnection::CloseInForkedChild() { socket_.reset(); }

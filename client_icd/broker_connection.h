@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "broker/os/scoped_handle.h"
-#include "client_icd/transport.h"
+#include "client_icd/session.h"
 
 namespace sluice {
 
@@ -21,15 +21,20 @@ class BrokerConnection {
                                                                    std::string* snapshot);
 
   // Has a worker started, and returns the transport to it.
-  absl::StatusOr<std::unique_ptr<Transport>> OpenSession();
+  absl::StatusOr<OpenedTransport> OpenSession();
+  // Asks for the end of a session's worker, if the daemon can do that for a client; there is no
+  // answer.
+  void CloseSession(uint64_t id);
 
   // In the child of a fork.
   void CloseInForkedChild();
 
  private:
-  explicit BrokerConnection(UniqueFd socket) : socket_(std::move(socket)) {}
+  BrokerConnection(UniqueFd socket, bool closes_sessions)
+      : socket_(std::move(socket)), closes_sessions_(closes_sessions) {}
 
   UniqueFd socket_;
+  const bool closes_sessions_;  // The daemon knows CloseSession.
   uint64_t next_nonce_ = 1;
 };
 

@@ -63,7 +63,7 @@ bool CommandStream::Send(const pb::Command& command, std::string_view payload, u
 cl_int CommandStream::Call(const pb::Command& command, std::string_view payload,
                            pb::Answer* answer) {
   PendingCall call{answer, CL_DEVICE_NOT_AVAILABLE};
-  if (!Send(command, payload, 0, {}, /*wake=*/true, &call)) return CL_DEVICE_NOT_AVAILABLE;
+  if (!Send(command, payload, 0, {}, /*wake=*/true, &call)) return session_->lost_code();
   WaitUntil(call.done, 0);
   return call.status;
 }
@@ -237,8 +237,10 @@ void CommandStream::FailAll() {
       events.swap(pending_events_);
       calls.swap(pending_calls_);
     }
-    for (const auto& [sequence, call] : calls) FinishCall(call, CL_DEVICE_NOT_AVAILABLE);
-    for (const auto& [id, event] : events) event->End(CL_DEVICE_NOT_AVAILABLE, {});
+    for (const auto& [sequence, call] : calls) FinishCall(call, session_->lost_code());
+    for (const auto& [id, event] : events) {
+      if (!event->StaysOpen()) event->End(session_->lost_code(), {});
+    }
   }
   SignalDone(nullptr);
   session_->OnLost();

@@ -61,7 +61,7 @@ class CommandStream {
   bool PostQuietly(const pb::Command& command);
 
   // For commands whose reply mode is Answer: sends, waits, and returns the answer's status, or
-  // CL_DEVICE_NOT_AVAILABLE if the session was lost meanwhile. `answer` may be null.
+  // the session's lost_code if it was lost meanwhile. `answer` may be null.
   cl_int Call(const pb::Command& command, std::string_view payload, pb::Answer* answer);
 
   // From now until it ends, `event` is found by its id, and kept. Before its command is posted.

@@ -17,9 +17,8 @@
 namespace sluice {
 namespace {
 
-// Of cl_khr_terminate_context and cl_khr_initialize_memory.
-constexpr uint64_t kTerminate = 0x2032;
-constexpr uint64_t kMemoryInitialize = 0x2030;
+// cl_khr_initialize_memory: CL_CONTEXT_MEMORY_INITIALIZE_LOCAL_KHR and _PRIVATE_KHR.
+constexpr uint64_t kMemoryInitializeBits = 3;
 
 // Section 4.4: CL_INVALID_PLATFORM for a bad CL_CONTEXT_PLATFORM, CL_INVALID_PROPERTY for a name
 // that is unknown or there twice, or a value that is none. `platform` stays null if the list names
@@ -36,22 +35,34 @@ cl_int CheckProperties(const PropertyList& list, Platform** platform) {
       case CL_CONTEXT_INTEROP_USER_SYNC:
         if (value != CL_TRUE && value != CL_FALSE) return CL_INVALID_PROPERTY;
         break;
-      case kTerminate:
-      case kMemoryInitialize:
+      case CL_CONTEXT_TERMINATE_KHR:
+        if (value != CL_TRUE && value != CL_FALSE) return CL_INVALID_PROPERTY;
+        break;
+      case CL_CONTEXT_MEMORY_INITIALIZE_KHR:
+        if ((value & ~kMemoryInitializeBits) != 0) return CL_INVALID_PROPERTY;
         break;
       default:
         if (!sharing::IsGlProperty(list.words[i])) return CL_INVALID_PROPERTY;
         break;
     }
   }
-  if (list.HasDuplicates()) return CL_INVALID_PROPERTY;
-  if (*platform == nullptr) return CL_SUCCESS;
-  if (list.Find(kTerminate) != nullptr && !(*platform)->HasExtension("cl_khr_terminate_context")) {
-    return CL_INVALID_PROPERTY;
-  }
-  if (list.Find(kMemoryInitialize) != nullptr &&
-      !(*platform)->HasExtension("cl_khr_initialize_memory")) {
-    return CL_INVALID_PROPERTY;
+  return list.HasDuplicates() ? CL_INVALID_PROPERTY : CL_SUCCESS;
+}
+
+bool IsTerminatable(const PropertyList& list) {
+  const uint64_t* const value = list.Find(CL_CONTEXT_TERMINATE_KHR);
+  return value != nullptr && *value == CL_TRUE;
+}
+
+// Sections 9.12.1 and 9.11.1: these properties "can be specified in the context properties only if
+// all devices associated with the context support" them. "Otherwise, context creation fails with
+// error code of CL_INVALID_PROPERTY."
+cl_int CheckDevices(const PropertyList& list, const std::vector<Ref<Device>>& devices) {
+  const bool initializes = list.Find(CL_CONTEXT_MEMORY_INITIALIZE_KHR) != nullptr;
+  for (const Ref<Device>& device : devices) {
+    if (IsTerminatable(list) && !device->can_terminate()) return CL_INVALID_PROPERTY;
+    if (initializes && !device->HasExtension("cl_khr_initialize_memory"))
+      return CL_INVALID_PROPERTY;
   }
   return CL_SUCCESS;
 }
@@ -73,16 +84,19 @@ cl_int ReadContextDevices(cl_uint count, const cl_device_id* handles, Platform**
   return CL_SUCCESS;
 }
 
-// The session of the sub-devices, if there are any; else the endpoint's.
-cl_int ChooseSession(Platform* platform, const std::vector<Ref<Device>>& devices,
+// The session of the sub-devices, if there are any; else one `alone` for the context, or the
+// endpoint's.
+cl_int ChooseSession(Platform* platform, const std::vector<Ref<Device>>& devices, bool alone,
                      std::shared_ptr<Session>* session) {
   for (const Ref<Device>& device : devices) {
     if (device->is_root()) continue;
     if (*session != nullptr && *session != device->session()) return CL_INVALID_DEVICE;
     *session = device->session();
   }
-  if (*session != nullptr) return (*session)->lost() ? CL_DEVICE_NOT_AVAILABLE : CL_SUCCESS;
-  absl::StatusOr<std::shared_ptr<Session>> opened = platform->endpoint().GetSession();
+  if (*session != nullptr) return (*session)->lost() ? (*session)->lost_code() : CL_SUCCESS;
+  // What ends with the context must not be shared with others.
+  absl::StatusOr<std::shared_ptr<Session>> opened =
+      alone ? platform->endpoint().OpenSeparateSession() : platform->endpoint().GetSession();
   if (!opened.ok()) {
     ClientLog(ClientLogLevel::kError, std::string(opened.status().message()));
     return ToClError(opened.status());
@@ -97,10 +111,11 @@ cl_int Create(const PropertyList& properties, cl_uint num_devices, const cl_devi
   CL_RETURN_IF_ERROR(CheckProperties(properties, &platform));
   std::vector<Ref<Device>> devices;
   CL_RETURN_IF_ERROR(ReadContextDevices(num_devices, handles, &platform, &devices));
+  CL_RETURN_IF_ERROR(CheckDevices(properties, devices));
   std::shared_ptr<sharing::GlShare> gl;
   CL_RETURN_IF_ERROR(sharing::OpenGlShare(properties, &gl));
   std::shared_ptr<Session> session;
-  CL_RETURN_IF_ERROR(ChooseSession(platform, devices, &session));
+  CL_RETURN_IF_ERROR(ChooseSession(platform, devices, IsTerminatable(properties), &session));
 
   Ref<Context> context = Ref<Context>::Adopt(
       new Context(session, platform, std::move(devices), properties, notify, user_data));
@@ -109,8 +124,11 @@ cl_int Create(const PropertyList& properties, cl_uint num_devices, const cl_devi
   body.set_context_id(context->id());
   for (const Device* device : context->devices()) body.add_device_ids(device->id());
   for (size_t i = 0; i < properties.words.size(); i += 2) {
-    // The worker's driver knows neither our platform nor the application's GL.
-    if (properties.words[i] == CL_CONTEXT_PLATFORM || sharing::IsGlProperty(properties.words[i]))
+    // The worker's driver knows neither our platform nor the application's GL, and the worker is
+    // what is terminated.
+    if (properties.words[i] == CL_CONTEXT_PLATFORM ||
+        properties.words[i] == CL_CONTEXT_TERMINATE_KHR ||
+        sharing::IsGlProperty(properties.words[i]))
       continue;
     body.add_properties(properties.words[i]);
     body.add_properties(properties.words[i + 1]);
@@ -143,7 +161,10 @@ Context::~Context() {
   if (!made_) return;
   session_->UnregisterObject(id());
   session_->ReleaseObject(id());
+  if (is_terminatable() && !session_->lost()) platform_->endpoint().KeepSession(session_);
 }
+
+bool Context::is_terminatable() const { return IsTerminatable(properties_); }
 
 void Context::SetPlacement(bool buffers_in_heap) {
   buffers_in_heap_ = buffers_in_heap;
@@ -232,6 +253,19 @@ cl_context CL_API_CALL clCreateContextFromType(const cl_context_properties* prop
   if (status != CL_SUCCESS) return Fail(errcode_ret, status);
   return api::clCreateContext(properties, count, devices.data(), pfn_notify, user_data,
                               errcode_ret);
+}
+
+// cl_khr_terminate_context (section 9.12): CL_INVALID_OPERATION if context was not created with
+// CL_CONTEXT_TERMINATE_KHR set to CL_TRUE; CL_CONTEXT_TERMINATED_KHR if it has already been
+// terminated. Its commands have failed on return; its worker ends by itself at the end of the
+// channel, and if it does not, by the daemon.
+cl_int CL_API_CALL clTerminateContextKHR(cl_context handle) noexcept {
+  Context* context = Context::From(handle);
+  if (context == nullptr) return CL_INVALID_CONTEXT;
+  if (!context->is_terminatable()) return CL_INVALID_OPERATION;
+  if (!context->session().Terminate()) return CL_CONTEXT_TERMINATED_KHR;
+  context->platform()->endpoint().CloseSession(context->session());
+  return CL_SUCCESS;
 }
 
 cl_int CL_API_CALL clRetainContext(cl_context context) noexcept {

@@ -40,6 +40,8 @@ class Context : public ClObject<Context, cl_context, ObjectKind::kContext> {
   CommandStream& stream() const { return session_->stream(); }
   Platform* platform() const { return platform_; }
   const PropertyList& properties() const { return properties_; }
+  // It has its session, and so its worker, to itself (CL_CONTEXT_TERMINATE_KHR).
+  bool is_terminatable() const;
 
   std::span<Device* const> devices() const { return device_pointers_; }
   bool HasDevice(const Device* device) const;

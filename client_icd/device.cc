@@ -17,6 +17,8 @@ namespace {
 constexpr cl_device_type kKnownTypes = CL_DEVICE_TYPE_DEFAULT | CL_DEVICE_TYPE_CPU |
                                        CL_DEVICE_TYPE_GPU | CL_DEVICE_TYPE_ACCELERATOR |
                                        CL_DEVICE_TYPE_CUSTOM;
+// CL_DEVICE_TERMINATE_CAPABILITY_CONTEXT_KHR.
+constexpr cl_bitfield kTerminateContext = 1;
 // More properties than any partition scheme has.
 constexpr size_t kMaxPartitionProperties = 4096;
 
@@ -99,6 +101,9 @@ cl_int Device::GetInfo(cl_device_info param_name, const InfoSink& sink) {
       return sink.Value<cl_device_id>(parent_ ? parent_->handle() : nullptr);
     case CL_DEVICE_REFERENCE_COUNT:
       return sink.Value<cl_uint>(is_root() ? 1 : app_count());
+    case CL_DEVICE_TERMINATE_CAPABILITY_KHR:
+      if (!HasExtension("cl_khr_terminate_context")) break;
+      return sink.Value<cl_bitfield>(can_terminate() ? kTerminateContext : 0);
     case CL_DEVICE_PARTITION_TYPE:
       if (!is_root()) return sink.Array(partition_);
       break;
@@ -123,7 +128,7 @@ namespace {
 cl_int SessionOf(const Device& device, std::shared_ptr<Session>* session) {
   if (!device.is_root()) {
     *session = device.session();
-    return (*session)->lost() ? CL_DEVICE_NOT_AVAILABLE : CL_SUCCESS;
+    return (*session)->lost() ? (*session)->lost_code() : CL_SUCCESS;
   }
   absl::StatusOr<std::shared_ptr<Session>> opened = device.platform()->endpoint().GetSession();
   if (!opened.ok()) return ToClError(opened.status());

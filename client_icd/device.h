@@ -77,6 +77,9 @@ class Device : public ClObject<Device, cl_device_id, ObjectKind::kDevice> {
   cl_uint max_work_item_dimensions() const { return max_work_item_dimensions_; }
   const std::vector<size_t>& max_work_item_sizes() const { return max_work_item_sizes_; }
   bool image_support() const { return image_support_; }
+  // Whether a context on it can have a worker to itself, which a sub-device, being of one session,
+  // cannot.
+  bool can_terminate() const { return is_root() && HasExtension("cl_khr_terminate_context"); }
 
   bool HasExtension(std::string_view name) const {
     return info_.HasWord(CL_DEVICE_EXTENSIONS, name);

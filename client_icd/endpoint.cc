@@ -90,17 +90,49 @@ absl::StatusOr<std::shared_ptr<Session>> Endpoint::GetSession() {
   absl::MutexLock lock(&mu_);
   if (session_ != nullptr && !session_->lost()) return session_;
   session_.reset();
-  ASSIGN_OR_RETURN(std::unique_ptr<Transport> transport, ConnectLocked());
-  session_ = Session::Start(std::move(transport));
-  std::erase_if(sessions_, [](const std::weak_ptr<Session>& session) { return session.expired(); });
-  sessions_.push_back(session_);
+  ASSIGN_OR_RETURN(session_, StartLocked());
   return session_;
 }
 
-absl::StatusOr<std::unique_ptr<Transport>> Endpoint::ConnectLocked() {
-  if (address_.kind == EndpointAddress::Kind::kRemote) return ConnectRemote(address_.target);
+absl::StatusOr<std::shared_ptr<Session>> Endpoint::OpenSeparateSession() {
+  {
+    absl::MutexLock lock(&spare_mu_);
+    std::erase_if(spares_, [](const std::shared_ptr<Session>& spare) { return spare->lost(); });
+    if (!spares_.empty()) {
+      std::shared_ptr<Session> session = std::move(spares_.back());
+      spares_.pop_back();
+      return session;
+    }
+  }
+  absl::MutexLock lock(&mu_);
+  return StartLocked();
+}
+
+absl::StatusOr<std::shared_ptr<Session>> Endpoint::StartLocked() {
+  ASSIGN_OR_RETURN(OpenedTransport opened, ConnectLocked());
+  std::shared_ptr<Session> session = Session::Start(std::move(opened));
+  std::erase_if(sessions_, [](const std::weak_ptr<Session>& old) { return old.expired(); });
+  sessions_.push_back(session);
+  return session;
+}
+
+void Endpoint::KeepSession(std::shared_ptr<Session> session) {
+  absl::MutexLock lock(&spare_mu_);
+  spares_.push_back(std::move(session));
+}
+
+void Endpoint::CloseSession(const Session& session) {
+  absl::MutexLock lock(&mu_);
+  if (broker_ != nullptr && session.daemon_id() != 0) broker_->CloseSession(session.daemon_id());
+}
+
+absl::StatusOr<OpenedTransport> Endpoint::ConnectLocked() {
+  if (address_.kind == EndpointAddress::Kind::kRemote) {
+    ASSIGN_OR_RETURN(std::unique_ptr<Transport> remote, ConnectRemote(address_.target));
+    return OpenedTransport{std::move(remote)};
+  }
   if (broker_ != nullptr) {
-    absl::StatusOr<std::unique_ptr<Transport>> transport = broker_->OpenSession();
+    absl::StatusOr<OpenedTransport> transport = broker_->OpenSession();
     // A refusal is an answer; everything else may be a broker that was restarted.
     if (transport.ok() || absl::IsResourceExhausted(transport.status()) ||
         absl::IsFailedPrecondition(transport.status())) {
@@ -138,11 +170,17 @@ class ForkGuard {
   static void Prepare() ABSL_NO_THREAD_SAFETY_ANALYSIS {
     Registry& registry = TheRegistry();
     registry.mu.Lock();
-    for (Endpoint* endpoint : registry.endpoints) endpoint->mu_.Lock();
+    for (Endpoint* endpoint : registry.endpoints) {
+      endpoint->mu_.Lock();
+      endpoint->spare_mu_.Lock();
+    }
   }
   static void Parent() ABSL_NO_THREAD_SAFETY_ANALYSIS {
     Registry& registry = TheRegistry();
-    for (Endpoint* endpoint : registry.endpoints) endpoint->mu_.Unlock();
+    for (Endpoint* endpoint : registry.endpoints) {
+      endpoint->spare_mu_.Unlock();
+      endpoint->mu_.Unlock();
+    }
     registry.mu.Unlock();
   }
   static void Child() ABSL_NO_THREAD_SAFETY_ANALYSIS {

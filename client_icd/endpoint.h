@@ -39,12 +39,21 @@ class Endpoint {
 
   // The running session, or a new one.
   absl::StatusOr<std::shared_ptr<Session>> GetSession();
+  // A session, and so a worker, for one context alone, which may be ended by itself
+  // (CloseSession).
+  absl::StatusOr<std::shared_ptr<Session>> OpenSeparateSession();
+  // Takes a session back whose context is gone: the next separate session, so that what its worker
+  // still does may end.
+  void KeepSession(std::shared_ptr<Session> session) ABSL_LOCKS_EXCLUDED(spare_mu_);
+  // Tells the daemon that the worker of a lost session must be gone soon, whatever it does.
+  void CloseSession(const Session& session);
 
  private:
   friend class ForkGuard;
 
   absl::Status DiscoverLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::StatusOr<std::unique_ptr<Transport>> ConnectLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::StatusOr<std::shared_ptr<Session>> StartLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::StatusOr<OpenedTransport> ConnectLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void LoseInForkedChildLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const EndpointAddress address_;
@@ -58,6 +67,8 @@ class Endpoint {
   std::shared_ptr<Session> session_ ABSL_GUARDED_BY(mu_);  // The latest.
   // All there were: a lost one may still be held by contexts when the process forks.
   std::vector<std::weak_ptr<Session>> sessions_ ABSL_GUARDED_BY(mu_);
+  absl::Mutex spare_mu_;  // A leaf.
+  std::vector<std::shared_ptr<Session>> spares_ ABSL_GUARDED_BY(spare_mu_);
 };
 
 // All platforms of all endpoints that answer. Empty in a worker (SLUICE_WORKER=1): it must never

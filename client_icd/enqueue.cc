@@ -28,7 +28,7 @@ EnqueueCall::EnqueueCall(Queue* queue, cl_uint num_events, const cl_event* wait_
       event_out_(event_out),
       type_(type),
       status_(ReadWaitList(num_events, wait_list, queue->context(), &wait_ids_, linked)) {
-  if (status_ == CL_SUCCESS && queue->session().lost()) status_ = CL_DEVICE_NOT_AVAILABLE;
+  if (status_ == CL_SUCCESS && queue->session().lost()) status_ = queue->session().lost_code();
   if (status_ == CL_SUCCESS) status_ = TakeInFlight(queue);
   counted_ = status_ == CL_SUCCESS;
 }
@@ -39,7 +39,7 @@ EnqueueCall::EnqueueCall(Queue* queue, cl_command_type type)
       wait_list_(nullptr),
       event_out_(nullptr),
       type_(type),
-      status_(queue->session().lost() ? CL_DEVICE_NOT_AVAILABLE : CL_SUCCESS),
+      status_(queue->session().lost() ? queue->session().lost_code() : CL_SUCCESS),
       counted_(status_ == CL_SUCCESS) {
   if (counted_) queue->session().in_flight().TakeAlways();
 }
@@ -100,7 +100,7 @@ cl_int EnqueueCall::SubmitRead(pb::Enqueue* on, const HostRegion& destination, b
 cl_int EnqueueCall::WaitForEnd(Event* event) {
   const cl_int status = queue_->stream().WaitFor(event);
   if (status >= 0) return CL_SUCCESS;
-  if (queue_->session().lost()) return CL_DEVICE_NOT_AVAILABLE;
+  if (queue_->session().lost()) return queue_->session().lost_code();
   for (cl_uint i = 0; i < num_events_; ++i) {
     const Event* waited = Event::From(wait_list_[i]);
     if (waited != nullptr && waited->status() < 0)
@@ -123,13 +123,13 @@ cl_int EnqueueCall::PostWithEvent(Event* event, pb::Enqueue* on, std::string_vie
     event->SetCovers(1 + (queue_->in_order() ? queue_->TakeUncovered() : 0));
   if (!stream.Track(event)) {
     event->Abandon();
-    return CL_DEVICE_NOT_AVAILABLE;
+    return queue_->session().lost_code();
   }
   // If the loss of the session has ended the event already, hooks included, the command counts as
   // enqueued.
   if (!stream.Post(*command_, payload) && stream.Untrack(event)) {
     event->Abandon();
-    return CL_DEVICE_NOT_AVAILABLE;
+    return queue_->session().lost_code();
   }
   return CL_SUCCESS;
 }
@@ -141,7 +141,7 @@ cl_int EnqueueCall::Post(pb::Enqueue* on, std::string_view payload, bool blockin
   if (!wait_ids_.empty()) on->mutable_wait_event_ids()->Add(wait_ids_.begin(), wait_ids_.end());
   Event* event = event_out_ != nullptr || blocking ? MakeEvent() : event_.get();
   if (event == nullptr) {
-    if (!stream.Post(*command_, payload)) return CL_DEVICE_NOT_AVAILABLE;
+    if (!stream.Post(*command_, payload)) return queue_->session().lost_code();
     counted_ = false;
     queue_->NotePosted();
     return CL_SUCCESS;

@@ -27,8 +27,11 @@ cl_int Event::status() const {
   if (ended()) return status_.load(std::memory_order_relaxed);
   // Not ended and never going to be: the loss is being reported to all, or this is the child of a
   // fork.
-  return session().lost() ? CL_DEVICE_NOT_AVAILABLE : status_.load(std::memory_order_relaxed);
+  if (!session().lost() || StaysOpen()) return status_.load(std::memory_order_relaxed);
+  return session().lost_code();
 }
+
+bool Event::StaysOpen() const { return is_user() && session().terminated(); }
 
 void Event::SetTransfer(Direction direction, const HostRegion& region) {
   direction_ = direction;
@@ -171,7 +174,8 @@ cl_int WaitForAll(cl_uint count, const cl_event* list) {
   for (cl_uint i = 0; i < count; ++i) {
     // Another thread may release the application's reference meanwhile.
     const Ref<Event> event(Event::From(list[i]));
-    if (event->session().stream().WaitFor(event.get()) < 0)
+    // A user event of a terminated context may never end: nobody waits for it.
+    if (event->session().stream().WaitFor(event.get()) < 0 || !event->ended())
       result = CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
   }
   return result;
@@ -190,11 +194,11 @@ cl_int MakeLinkedEvent(Context* context, cl_command_type type, Ref<Event>* out) 
   body.set_event_id(event->id());
   body.set_context_id(context->id());
   // Tracked, so that the loss of the session ends it too.
-  if (!context->stream().Track(event.get())) return CL_DEVICE_NOT_AVAILABLE;
+  if (!context->stream().Track(event.get())) return context->session().lost_code();
   event->SetPosted();
   if (!context->stream().Post(*command)) {
     context->stream().Untrack(event.get());
-    return CL_DEVICE_NOT_AVAILABLE;
+    return context->session().lost_code();
   }
   *out = std::move(event);
   return CL_SUCCESS;
@@ -209,9 +213,11 @@ cl_int EndUserEvent(Event* event, cl_int status) {
   const bool posted = stream.Post(*command);
   const Ref<Event> keep(event);
   stream.Untrack(event);
-  event->End(posted ? status : CL_DEVICE_NOT_AVAILABLE, {});
+  // cl_khr_terminate_context: "the status of user events can be set".
+  const bool taken = posted || event->session().terminated();
+  event->End(taken ? status : event->session().lost_code(), {});
   stream.WakeWaiters();
-  return posted ? CL_SUCCESS : CL_DEVICE_NOT_AVAILABLE;
+  return taken ? CL_SUCCESS : event->session().lost_code();
 }
 
 namespace api {

@@ -50,6 +50,8 @@ class Event : public ClObject<Event, cl_event, ObjectKind::kEvent> {
 
   // An execution status as clGetEventInfo reports it: CL_COMPLETE or negative once ended.
   cl_int status() const;
+  // A user event that the termination of its context leaves for the application to end.
+  bool StaysOpen() const;
   bool ended() const { return ended_.load(std::memory_order_acquire); }
   const std::atomic<bool>& ended_flag() const { return ended_; }
 

@@ -82,6 +82,7 @@ void* FindExtensionFunction(const char* name) {
       {"clEnqueueReleaseEGLObjectsKHR",
        reinterpret_cast<void*>(&api::clEnqueueReleaseEGLObjectsKHR)},
       {"clCreateEventFromEGLSyncKHR", reinterpret_cast<void*>(&api::clCreateEventFromEGLSyncKHR)},
+      {"clTerminateContextKHR", reinterpret_cast<void*>(&api::clTerminateContextKHR)},
   };
   if (name == nullptr) return nullptr;
   for (const NamedFunction& function : functions) {

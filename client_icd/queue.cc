@@ -21,19 +21,30 @@ cl_command_queue_properties FlagsOf(const PropertyList& list) {
   return flags == nullptr ? 0 : *flags;
 }
 
+// The values of both kinds of hints are high, medium and low, numbered alike.
+bool IsHint(uint64_t value) {
+  return value == CL_QUEUE_PRIORITY_HIGH_KHR || value == CL_QUEUE_PRIORITY_MED_KHR ||
+         value == CL_QUEUE_PRIORITY_LOW_KHR;
+}
+
 // Section 5.1: CL_INVALID_VALUE for what is no property, or no combination of them;
 // CL_INVALID_QUEUE_PROPERTIES for what is valid but not supported by the device.
 cl_int CheckProperties(const PropertyList& list, const Device& device) {
+  bool hinted = false;
   for (size_t i = 0; i < list.words.size(); i += 2) {
     switch (list.words[i]) {
       case CL_QUEUE_PROPERTIES:
       case CL_QUEUE_SIZE:
         break;
       case CL_QUEUE_PRIORITY_KHR:
-        if (!device.HasExtension("cl_khr_priority_hints")) return CL_INVALID_VALUE;
+        if (!device.HasExtension("cl_khr_priority_hints") || !IsHint(list.words[i + 1]))
+          return CL_INVALID_VALUE;
+        hinted = true;
         break;
       case CL_QUEUE_THROTTLE_KHR:
-        if (!device.HasExtension("cl_khr_throttle_hints")) return CL_INVALID_VALUE;
+        if (!device.HasExtension("cl_khr_throttle_hints") || !IsHint(list.words[i + 1]))
+          return CL_INVALID_VALUE;
+        hinted = true;
         break;
       default:
         return CL_INVALID_VALUE;
@@ -47,6 +58,9 @@ cl_int CheckProperties(const PropertyList& list, const Device& device) {
   if (on_device && (flags & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE) == 0) return CL_INVALID_VALUE;
   if (!on_device && ((flags & CL_QUEUE_ON_DEVICE_DEFAULT) != 0 || size != nullptr))
     return CL_INVALID_VALUE;
+  // Sections 9.18.1 and 9.19.1: CL_INVALID_QUEUE_PROPERTIES if a hint "is specified and the queue
+  // is a CL_QUEUE_ON_DEVICE".
+  if (hinted && on_device) return CL_INVALID_QUEUE_PROPERTIES;
   const cl_device_info which =
       on_device ? CL_DEVICE_QUEUE_ON_DEVICE_PROPERTIES : CL_DEVICE_QUEUE_ON_HOST_PROPERTIES;
   const auto supported = device.info().Scalar<cl_command_queue_properties>(which, 0);
@@ -146,10 +160,10 @@ cl_int Queue::Finish() {
   if (finished_.load(std::memory_order_acquire) == covered && !session().lost())
     return TakeLateError();
   const Ref<Event> event = PostFinish(/*soon=*/false);
-  if (!event) return CL_DEVICE_NOT_AVAILABLE;
+  if (!event) return session().lost_code();
   const cl_int status = stream().WaitFor(event.get());
   const cl_int late = TakeLateError();
-  if (session().lost()) return CL_DEVICE_NOT_AVAILABLE;
+  if (session().lost()) return session().lost_code();
   uint64_t before = finished_.load(std::memory_order_relaxed);
   while (before < covered &&
          !finished_.compare_exchange_weak(before, covered, std::memory_order_release)) {
@@ -244,7 +258,7 @@ cl_int CL_API_CALL clFlush(cl_command_queue handle) noexcept {
   ScopedCommand command;
   command->mutable_flush()->set_queue_id(queue->id());
   // A worker that sleeps has taken everything and flushed before: it need not be woken for this.
-  return queue->stream().PostQuietly(*command) ? CL_SUCCESS : CL_DEVICE_NOT_AVAILABLE;
+  return queue->stream().PostQuietly(*command) ? CL_SUCCESS : queue->session().lost_code();
 }
 
 cl_int CL_API_CALL clFinish(cl_command_queue handle) noexcept {

@@ -23,6 +23,8 @@ namespace {
 constexpr int64_t kRoomTimeoutNs = 100'000'000;
 // How long a frame's segment may be behind the frame: it comes by another way, but was sent before.
 constexpr absl::Duration kSegmentTimeout = absl::Seconds(5);
+// Descriptors that nobody has asked for yet: an honest worker sends one for each call that waits.
+constexpr size_t kMaxUnclaimed = 64;
 
 // Takes the next message of the channel, checked for form. kAborted: end of file.
 absl::StatusOr<HandleMessage> ReceiveHandleMessage(int socket, std::vector<UniqueFd>* fds) {
@@ -47,7 +49,9 @@ struct RingTransport::Channel {
 
   // The thread's whole life.
   static void Run(const std::shared_ptr<Channel>& channel);
-  absl::Status Take(const HandleMessage& message, const std::vector<UniqueFd>& fds);
+  absl::Status Take(const HandleMessage& message, std::vector<UniqueFd>* fds);
+  absl::Status TakeSegment(const HandleMessage& message, const UniqueFd& file);
+  absl::Status TakeExported(const HandleMessage& message, UniqueFd memory);
   void LoseOwner(std::string_view reason, bool by_end_of_file);
 
   const UniqueFd socket;
@@ -56,6 +60,8 @@ struct RingTransport::Channel {
   RingTransport* owner ABSL_GUARDED_BY(mu) = nullptr;  // Null once the transport is gone.
   bool ended ABSL_GUARDED_BY(mu) = false;              // No more segments will come.
   absl::flat_hash_map<uint32_t, SharedMapping> segments ABSL_GUARDED_BY(mu);
+  // Memory that the worker exported, by the id of its object, until somebody takes it.
+  absl::flat_hash_map<uint64_t, UniqueFd> exported ABSL_GUARDED_BY(mu);
   absl::CondVar changed;
 };
 
@@ -64,24 +70,47 @@ void RingTransport::Channel::Run(const std::shared_ptr<Channel>& channel) {
   while (status.ok()) {
     std::vector<UniqueFd> fds;
     const absl::StatusOr<HandleMessage> message = ReceiveHandleMessage(channel->socket.get(), &fds);
-    status = message.ok() ? channel->Take(*message, fds) : message.status();
+    status = message.ok() ? channel->Take(*message, &fds) : message.status();
   }
   channel->LoseOwner(std::string(status.message()), absl::IsAborted(status));
 }
 
 absl::Status RingTransport::Channel::Take(const HandleMessage& message,
-                                          const std::vector<UniqueFd>& fds) {
-  if (message.type != HandleMessageType::kHeapSegment || fds.size() != 1 || message.segment == 0) {
-    return absl::InvalidArgumentError("a message on the handle channel that is no heap segment");
+                                          std::vector<UniqueFd>* fds) {
+  if (fds->size() == 1) {
+    if (message.type == HandleMessageType::kHeapSegment) return TakeSegment(message, fds->front());
+    if (message.type == HandleMessageType::kShadowMemory)
+      return TakeExported(message, std::move(fds->front()));
   }
+  return absl::InvalidArgumentError("a message on the handle channel that is no offer of memory");
+}
+
+absl::Status RingTransport::Channel::TakeSegment(const HandleMessage& message,
+                                                 const UniqueFd& file) {
+  if (message.segment == 0) return absl::InvalidArgumentError("a heap segment without a number");
   // NOLINTNEXTLINE(performance-no-int-to-ptr): an address that both processes agreed on (SVM).
   void* const address = reinterpret_cast<void*>(message.address);
-  ASSIGN_OR_RETURN(SharedMapping mapping, VerifyAndMap(fds[0], message.size, address));
+  absl::StatusOr<SharedMapping> mapped = VerifyAndMap(file, message.size, address);
+  // Something lies there in this process, perhaps another session's SVM: then this one has no SVM,
+  // and a segment that nothing fits into.
+  const bool taken = address != nullptr && absl::IsAlreadyExists(mapped.status());
+  if (!mapped.ok() && !taken) return mapped.status();
+  SharedMapping mapping = taken ? SharedMapping() : *std::move(mapped);
   absl::MutexLock lock(&mu);
   if (!segments.try_emplace(message.segment, std::move(mapping)).second) {
     return absl::InvalidArgumentError(
         absl::StrCat("heap segment ", message.segment, " a second time"));
   }
+  changed.SignalAll();
+  return absl::OkStatus();
+}
+
+absl::Status RingTransport::Channel::TakeExported(const HandleMessage& message, UniqueFd memory) {
+  absl::MutexLock lock(&mu);
+  if (exported.size() >= kMaxUnclaimed) {
+    return absl::ResourceExhaustedError("exported memory that was not asked for");
+  }
+  exported.insert_or_assign(message.address, std::move(memory));
   changed.SignalAll();
   return absl::OkStatus();
 }
@@ -217,6 +246,21 @@ bool RingTransport::InHeap(const void* memory, uint64_t bytes) const {
     if (begin < segment.data() + segment.size() && segment.data() < begin + bytes) return true;
   }
   return false;
+}
+
+int RingTransport::TakeDescriptor(uint64_t id) {
+  absl::MutexLock lock(&channel_->mu);
+  const absl::Time deadline = absl::Now() + kSegmentTimeout;
+  while (true) {
+    const auto it = channel_->exported.find(id);
+    if (it != channel_->exported.end()) {
+      const int fd = it->second.release();
+      channel_->exported.erase(it);
+      return fd;
+    }
+    if (lost() || channel_->ended || channel_->changed.WaitWithDeadline(&channel_->mu, deadline))
+      return -1;
+  }
 }
 
 uint8_t* RingTransport::Map(const BulkSpan& span) {

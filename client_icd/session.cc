@@ -22,15 +22,16 @@ cl_int ToClError(const absl::Status& status) {
   }
 }
 
-Session::Session(std::unique_ptr<Transport> transport)
-    : transport_(std::move(transport)),
+Session::Session(OpenedTransport opened)
+    : transport_(std::move(opened.transport)),
+      daemon_id_(opened.daemon_id),
       in_flight_(transport_->max_in_flight()),
       stream_(this, transport_.get()) {}
 
 Session::~Session() = default;
 
-std::shared_ptr<Session> Session::Start(std::unique_ptr<Transport> transport) {
-  std::shared_ptr<Session> session(new Session(std::move(transport)));
+std::shared_ptr<Session> Session::Start(OpenedTransport opened) {
+  std::shared_ptr<Session> session(new Session(std::move(opened)));
   // The thread keeps the session until it is lost.
   if (!StartThread("sluice-replies", [session] { session->stream_.RunReplyThread(); })) {
     session->Lose("no thread to be had");
@@ -44,10 +45,21 @@ void Session::LoseInForkedChild() {
   transport_->LoseInForkedChild();
 }
 
+bool Session::Terminate() {
+  if (lost_code_.exchange(CL_CONTEXT_TERMINATED_KHR, std::memory_order_acq_rel) ==
+      CL_CONTEXT_TERMINATED_KHR) {
+    return false;
+  }
+  transport_->Lose("the context was terminated");
+  stream_.Poll();  // Fails what is pending here and now.
+  return true;
+}
+
 void Session::OnLost() {
-  const std::string message =
-      absl::StrCat("the connection to the device was lost: ", transport_->lost_reason());
-  ClientLog(ClientLogLevel::kWarning, message);
+  const std::string message = terminated() ? "the context was terminated"
+                                           : absl::StrCat("the connection to the device was lost: ",
+                                                          transport_->lost_reason());
+  ClientLog(terminated() ? ClientLogLevel::kInfo : ClientLogLevel::kWarning, message);
   std::vector<Ref<Object>> contexts;
   {
     absl::MutexLock lock(&mu_);

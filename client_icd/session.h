@@ -8,6 +8,9 @@
 // Held by its endpoint, by every context, and by its reply thread. Thread-safe.
 #pragma once
 
+#include <CL/cl.h>
+#include <CL/cl_ext.h>
+
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -30,6 +33,12 @@ namespace sluice {
 // The first id that a client gives to an object; below it are the devices of the snapshot.
 inline constexpr uint64_t kFirstClientId = uint64_t{1} << 32;
 
+// A transport, and the id by which the daemon knows its session; 0 for a remote one.
+struct OpenedTransport {
+  std::unique_ptr<Transport> transport;
+  uint64_t daemon_id = 0;
+};
+
 // What an application is told when the environment fails: the daemon is gone, refuses, or has no
 // room.
 cl_int ToClError(const absl::Status& status);
@@ -37,13 +46,14 @@ cl_int ToClError(const absl::Status& status);
 class Session : public std::enable_shared_from_this<Session> {
  public:
   // Starts the reply thread.
-  static std::shared_ptr<Session> Start(std::unique_ptr<Transport> transport);
+  static std::shared_ptr<Session> Start(OpenedTransport opened);
   ~Session();
 
   uint64_t NextId() { return next_id_.fetch_add(1, std::memory_order_relaxed); }
   // The first of `count` consecutive ids.
   uint64_t NextIds(uint64_t count) { return next_id_.fetch_add(count, std::memory_order_relaxed); }
 
+  uint64_t daemon_id() const { return daemon_id_; }
   CommandStream& stream() { return stream_; }
   Transport& transport() { return *transport_; }
   Callbacks& callbacks() { return callbacks_; }
@@ -51,6 +61,13 @@ class Session : public std::enable_shared_from_this<Session> {
   InFlight& in_flight() { return in_flight_; }
 
   bool lost() const { return transport_->lost(); }
+  // What calls and commands end with once it is lost: CL_DEVICE_NOT_AVAILABLE, or, if it was
+  // terminated, CL_CONTEXT_TERMINATED_KHR.
+  cl_int lost_code() const { return lost_code_.load(std::memory_order_acquire); }
+  bool terminated() const { return lost_code() == CL_CONTEXT_TERMINATED_KHR; }
+  // clTerminateContextKHR: ends the session; everything pending has failed on return. False the
+  // second time.
+  bool Terminate();
   // The peer broke the protocol, or the transport failed: ends the session. Everything pending
   // fails soon after.
   void Lose(std::string_view reason) { transport_->Lose(reason); }
@@ -80,15 +97,18 @@ class Session : public std::enable_shared_from_this<Session> {
   void RunDestructorCallbacks(uint64_t id);
 
  private:
-  explicit Session(std::unique_ptr<Transport> transport);
+  explicit Session(OpenedTransport opened);
 
   const std::unique_ptr<Transport> transport_;
+  const uint64_t daemon_id_;
   Callbacks callbacks_;
   PendingDestinations pending_destinations_;
   InFlight in_flight_;
   CommandStream stream_;
   std::atomic<uint64_t> next_id_{kFirstClientId};
   std::atomic<bool> forked_{false};
+  // Release in Terminate, before the transport is lost; pairs with the acquire in lost_code.
+  std::atomic<cl_int> lost_code_{CL_DEVICE_NOT_AVAILABLE};
 
   absl::Mutex mu_;
   absl::flat_hash_map<uint64_t, Object*> objects_ ABSL_GUARDED_BY(mu_);

@@ -125,7 +125,7 @@ cl_int SubmitHostCopy(Queue* queue, const HostCopy& copy, bool blocking, cl_uint
     ScopedCommand gate;
     gate->mutable_create_user_event()->set_event_id(gate_id);
     gate->mutable_create_user_event()->set_context_id(queue->context().id());
-    if (!queue->stream().Post(*gate)) return CL_DEVICE_NOT_AVAILABLE;
+    if (!queue->stream().Post(*gate)) return queue->session().lost_code();
   }
   map.SoonWhenEnded([copy, gate_id, kept = Ref<Queue>(queue)](cl_int status) {
     if (status == CL_COMPLETE) std::memcpy(copy.destination, copy.source, copy.bytes);

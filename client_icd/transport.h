@@ -60,6 +60,9 @@ class Transport {
   virtual bool shares_memory() const = 0;
   // What the daemon allows the session to have in flight; 0: no limit.
   virtual uint64_t max_in_flight() const = 0;
+  // Takes a descriptor that the worker has sent for the object with this id; waits for it, but not
+  // long. The caller closes it. -1: there is none.
+  virtual int TakeDescriptor(uint64_t) { return -1; }
   // True if [memory, memory + bytes) touches the shared heap: the application works in a mapping.
   virtual bool InHeap(const void*, uint64_t) const { return false; }
 };

@@ -82,26 +82,65 @@ void Enqueuer::Remember(UniqueCl<cl_event> event) {
   if (queue_->in_order) queue_->last_event = std::move(event);
 }
 
+// Nothing, one event of the driver, or a marker of ours.
+cl_int Enqueuer::WhatItWaitsFor(UniqueCl<cl_event>* ready) {
+  QueueObject& queue = *queue_;
+  const UniqueCl<cl_event>& after = queue.in_order ? queue.last_event : queue.last_barrier;
+  const cl_int after_status = after ? StatusOf(after.get()) : CL_COMPLETE;
+  const bool undelivered =
+      queue.in_order && after && !session_.completions().AllDelivered(queue.lane);
+  if (waits_.empty() && (after_status > 0 || (after_status == CL_COMPLETE && undelivered))) {
+    *ready = Share(after.get());
+  } else if (!waits_.empty() || (queue.in_order && after_status < 0)) {
+    const cl_int status = cl().clEnqueueMarkerWithWaitList(
+        queue.handle.get(), static_cast<cl_uint>(waits_.size()), waits(), ready->out());
+    if (status != CL_SUCCESS) return status;
+    session_.kept_events().Keep(ready->get(), waits_);
+  }
+  return CL_SUCCESS;
+}
+
+HandlerResult Enqueuer::RunWhenReady(std::function<cl_int(cl_event* ended)> start) {
+  UniqueCl<cl_event> ready;
+  if (const cl_int status = WhatItWaitsFor(&ready); status != CL_SUCCESS) return status;
+  cl_int status = CL_SUCCESS;
+  UniqueCl<cl_event> done(cl().clCreateUserEvent(queue_->context->handle.get(), &status));
+  if (status != CL_SUCCESS) return status;
+  Completions* const completions = &session_.completions();
+  // Shared by the callbacks: the event goes with the last of them.
+  const auto end = [completions,
+                    event = std::make_shared<UniqueCl<cl_event>>(Share(done.get()))](cl_int ended) {
+    cl().clSetUserEventStatus(event->get(), ended < 0 ? ended : CL_COMPLETE);
+    if (ended < 0) completions->SweepFailed();
+  };
+  const auto begin = [completions, end, start = std::move(start)](cl_int before) {
+    UniqueCl<cl_event> ended;
+    const cl_int began = before < 0 ? before : start(ended.out());
+    if (began != CL_SUCCESS) return end(began);
+    completions->Then(ended.get(), end, {});
+  };
+  // Before what stands for the command, behind which the queue's lane would deliver it.
+  if (ready) completions->Then(ready.get(), begin, {queue_->lane});
+  // Stands for the command in the driver's queue, as for a transfer.
+  waits_.assign(1, done.get());
+  const bool in_order = queue_->in_order;
+  const HandlerResult published =
+      Run([in_order](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {
+        return in_order ? cl().clEnqueueBarrierWithWaitList(queue, waits, list, event)
+                        : cl().clEnqueueMarkerWithWaitList(queue, waits, list, event);
+      });
+  if (!ready) begin(CL_COMPLETE);
+  return published;
+}
+
 HandlerResult Enqueuer::RunTransfer(TransferPlan plan) {
   if (event_id_ == 0) return absl::InvalidArgumentError("transfer without an event");
   plan.event_id = event_id_;
   plan.profiling = queue_->profiling;
   QueueObject& queue = *queue_;
 
-  // What it waits for: nothing, one event of the driver, or a marker of ours.
   UniqueCl<cl_event> ready;
-  const UniqueCl<cl_event>& after = queue.in_order ? queue.last_event : queue.last_barrier;
-  const cl_int after_status = after ? StatusOf(after.get()) : CL_COMPLETE;
-  const bool undelivered =
-      queue.in_order && after && !session_.completions().AllDelivered(queue.lane);
-  if (waits_.empty() && (after_status > 0 || (after_status == CL_COMPLETE && undelivered))) {
-    ready = Share(after.get());
-  } else if (!waits_.empty() || (queue.in_order && after_status < 0)) {
-    const cl_int status = cl().clEnqueueMarkerWithWaitList(
-        queue.handle.get(), static_cast<cl_uint>(waits_.size()), waits(), ready.out());
-    if (status != CL_SUCCESS) return status;
-    session_.kept_events().Keep(ready.get(), waits_);
-  }
+  if (const cl_int status = WhatItWaitsFor(&ready); status != CL_SUCCESS) return status;
   UniqueCl<cl_event> done;
   plan.share = queue.in_flight->Accept(/*after_all=*/false);
   if (const cl_int status = session_.transfers().Begin(plan, &done); status != CL_SUCCESS) {

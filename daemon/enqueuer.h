@@ -10,6 +10,7 @@
 // Session thread only.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -53,6 +54,10 @@ class Enqueuer {
   // A transfer that the client feeds or takes in chunks (transfers.h).
   HandlerResult RunTransfer(TransferPlan plan);
 
+  // A command that the driver must not be given before it may run. start(&event) -> cl_int is
+  // called then, on this thread or a driver's, and must not wait; the command ends with the event.
+  HandlerResult RunWhenReady(std::function<cl_int(cl_event* ended)> start);
+
   // True if nothing runs or waits in an in-order queue and the command waits for nothing: a host
   // copy of memory that the host shares may be made at once, and the driver need not be asked to
   // make it.
@@ -75,6 +80,7 @@ class Enqueuer {
   const cl_event* waits() const { return waits_.empty() ? nullptr : waits_.data(); }
   HandlerResult Publish(UniqueCl<cl_event> event, std::unique_ptr<Carried> carried);
   void Remember(UniqueCl<cl_event> event);
+  cl_int WhatItWaitsFor(UniqueCl<cl_event>* ready);
 
   Session& session_;
   const uint64_t event_id_;

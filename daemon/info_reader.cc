@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "daemon/driver.h"
 
 namespace sluice {
@@ -75,6 +76,11 @@ constexpr const char* kForwarded[] = {
     "cl_amd_media_ops2",
 };
 
+// Given by the daemon whatever the driver has: a worker can be ended with its context, and gives
+// hints a meaning (queue_hints.h).
+constexpr const char* kOwn[] = {"cl_khr_priority_hints", "cl_khr_throttle_hints",
+                                "cl_khr_terminate_context"};
+
 bool IsForwarded(std::string_view name) {
   return std::any_of(std::begin(kForwarded), std::end(kForwarded),
                      [&](const char* known) { return name == known; });
@@ -88,6 +94,11 @@ std::string ForwardedVersions(const std::string& value) {
     std::memcpy(&entry, value.data() + at, sizeof(entry));
     entry.name[sizeof(entry.name) - 1] = '\0';
     if (IsForwarded(entry.name)) out.append(value, at, sizeof(entry));
+  }
+  for (const char* const own : kOwn) {
+    cl_name_version entry = {CL_MAKE_VERSION(1, 0, 0), {}};
+    std::string_view(own).copy(entry.name, sizeof(entry.name) - 1);
+    out.append(reinterpret_cast<const char*>(&entry), sizeof(entry));
   }
   return out;
 }
@@ -157,6 +168,9 @@ std::string ForwardedExtensions(const std::string& extensions) {
     } else {
       at = end + 1;
     }
+  }
+  for (const char* const own : kOwn) {
+    absl::StrAppend(&kept, kept.empty() || kept.back() == ' ' ? "" : " ", own);
   }
   return kept;
 }

@@ -32,7 +32,8 @@ void ReadDeviceInfo(cl_device_id device, google::protobuf::RepeatedPtrField<pb::
 void ReadPlatformInfo(cl_platform_id platform,
                       google::protobuf::RepeatedPtrField<pb::InfoValue>* out);
 
-// A space separated list of extensions, without those whose functions Sluice does not implement.
+// A space separated list of extensions, without those whose functions Sluice does not implement,
+// and with those that the worker gives by itself.
 std::string ForwardedExtensions(const std::string& extensions);
 
 }  // namespace sluice

@@ -18,6 +18,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "daemon/cl_handle.h"
 #include "daemon/heap.h"
+#include "daemon/queue_hints.h"
 #include "proto/heap_span.h"
 #include "proto/image_format.h"
 
@@ -85,6 +86,7 @@ struct QueueObject : Object {
   std::shared_ptr<DeviceObject> device;
   bool in_order = true;
   bool profiling = false;
+  QueueHints hints;
   bool touched = false;             // Something was enqueued since the last flush.
   UniqueCl<cl_event> last_event;    // In order: of the newest command.
   UniqueCl<cl_event> last_barrier;  // Out of order: transfers must wait for it as well.
@@ -111,7 +113,8 @@ struct MemoryObject : Object {
   bool driver_frees_span = false;  // Once the driver has destroyed the buffer: commands may use it.
   HeapSpan span;  // Where it lies if it lies in the heap. What is made from a buffer has its part
                   // of the buffer's.
-  ImageLayout layout;                         // Of an image in the heap.
+  ImageLayout layout;                                 // Of an image in the heap.
+  std::shared_ptr<const struct ShadowBuffer> shadow;  // Of a shadow buffer (shadows.h).
   absl::flat_hash_map<uint64_t, void*> maps;  // EnqueueMapShared: map id -> the driver's pointer.
   uint64_t charged_bytes = 0;                 // To the session's quota.
   class Session* session = nullptr;

@@ -48,6 +48,7 @@ SvmObject::~SvmObject() {
 
 Session::Session(const SessionOptions& options, int handle_channel, uint8_t* reply_ring)
     : options_(options),
+      handle_channel_(handle_channel),
       quota_(options.limits),
       replies_(reply_ring),
       completions_(&replies_, &printf_),
@@ -106,6 +107,11 @@ void Session::Touch(QueueObject* queue) {
 void Session::Forget(QueueObject* queue) { std::erase(touched_, queue); }
 
 void Session::FlushTouched() {
+  if (touched_.size() > 1) {
+    std::stable_sort(touched_.begin(), touched_.end(), [](QueueObject* a, QueueObject* b) {
+      return a->hints.priority < b->hints.priority;
+    });
+  }
   for (QueueObject* const queue : touched_) {
     queue->touched = false;
     cl().clFlush(queue->handle.get());

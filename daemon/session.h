@@ -54,6 +54,7 @@ class Session {
   absl::Status AddDevices();
 
   const SessionOptions& options() const { return options_; }
+  int handle_channel() const { return handle_channel_; }  // For descriptors to the client.
   ObjectTable& objects() { return objects_; }
   Replies& replies() { return replies_; }
   PrintfCapture& printf() { return printf_; }
@@ -66,6 +67,7 @@ class Session {
   KeptEvents& kept_events() { return kept_events_; }
   Builds& builds() { return builds_; }
   ArgumentRecords& argument_records() { return argument_records_; }
+  SessionHints& hints() { return hints_; }
 
   // New objects are counted; CL_OUT_OF_RESOURCES over the limit, CL_SUCCESS once inserted. An id
   // that is in use is the client's violation, reported by the loop's next look at violation().
@@ -102,6 +104,7 @@ class Session {
 
  private:
   const SessionOptions options_;
+  const int handle_channel_;
   Quota quota_;
   Replies replies_;
   PrintfCapture printf_;
@@ -113,6 +116,7 @@ class Session {
   ArgumentRecords argument_records_;
   ObjectTable objects_;
   KeptEvents kept_events_;
+  SessionHints hints_;
   std::vector<QueueObject*> touched_;
   absl::Status violation_;
 

@@ -7,6 +7,9 @@
 //   RingOffer    2 descriptors: command ring, reply ring (kRingFileBytes each, sealed)      once,
 //   first HeapSegment  1 descriptor: a heap segment of `size` bytes, sealed against resizing before
 //   any frame names it
+//   ShadowMemory 1 descriptor: exportable memory of `size` bytes, opaque but to the client's
+//   graphics driver, for the buffer that `address` names by its id; before the answer to its
+//   CreateShadowBuffer
 #pragma once
 
 #include <cstdint>
@@ -21,7 +24,7 @@ inline constexpr uint32_t kFirstSvmSegment = 1u << 30;
 
 inline constexpr uint32_t kHandleMagic = 0x48434c53;  // "SLCH"
 
-enum class HandleMessageType : uint32_t { kRingOffer = 1, kHeapSegment = 2 };
+enum class HandleMessageType : uint32_t { kRingOffer = 1, kHeapSegment = 2, kShadowMemory = 16 };
 
 struct HandleMessage {
   uint32_t magic;

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "client_icd/client_log.h"
 #include "client_icd/include/CL/cl_sluice.h"
+#include "client_icd/sharing/shadow.h"
 
 namespace sluice::sharing {
 namespace {
@@ -20,12 +21,22 @@ static_assert(static_cast<cl_uint>(Way::kShadow) == CL_SHARING_WAY_SHADOW_SLUICE
 static_assert(static_cast<cl_uint>(Way::kStaging) == CL_SHARING_WAY_STAGING_SLUICE);
 
 // SLUICE_SHARING: the only way that may be taken, for tests.
+bool IsForced(Way way) {
+  const char* forced = std::getenv("SLUICE_SHARING");
+  return forced != nullptr && std::string_view(forced) == WayName(way);
+}
 bool MayTake(Way way) {
   const char* forced = std::getenv("SLUICE_SHARING");
-  return forced == nullptr || *forced == '\0' || std::string_view(forced) == WayName(way);
+  return forced == nullptr || *forced == '\0' || IsForced(way);
 }
 
-void LogWay(const SharedObject& shared, Way way, const char* outcome) {
+// Where the device works in the shared heap, staging is one copy by the native thread into memory
+// that the device uses: a shadow, which the worker must be asked to take and give, is slower there.
+bool IsShadowWorthIt(const MemObject& memory) {
+  return !memory.context().buffers_in_heap() || IsForced(Way::kShadow);
+}
+
+void LogWay(const SharedObject& shared, Way way, const std::string& outcome) {
   if (!ClientLogs(ClientLogLevel::kInfo)) return;
   ClientLog(ClientLogLevel::kInfo,
             absl::StrCat("sharing: ", shared.rules().name, " object by ", WayName(way), outcome));
@@ -37,6 +48,15 @@ cl_int MakeStaged(MemObject* memory) {
 
 // Makes the worker's memory by the best way that both sides can go.
 cl_int MakeByBestWay(MemObject* memory, SharedObject* shared) {
+  if (MayTake(Way::kShadow) && IsShadowWorthIt(*memory)) {
+    const absl::Status made = MakeShadowed(memory, shared);
+    if (made.ok()) {
+      shared->SetWay(Way::kShadow);
+      LogWay(*shared, Way::kShadow, "");
+      return CL_SUCCESS;
+    }
+    LogWay(*shared, Way::kShadow, absl::StrCat(": not possible: ", made.message()));
+  }
   if (!MayTake(Way::kStaging)) {
     LogWay(*shared, Way::kStaging, ": not what SLUICE_SHARING asks for");
     return CL_MEM_OBJECT_ALLOCATION_FAILURE;

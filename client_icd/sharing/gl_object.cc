@@ -18,9 +18,47 @@ cl_int GlObject::Make(std::shared_ptr<GlShare> share, Hold hold, std::unique_ptr
 }
 
 GlObject::~GlObject() {
-  share_->Post([holding = std::shared_ptr<GlHolding>(std::move(holding_))](GlContexts& contexts) {
+  share_->Post([holding = std::shared_ptr<GlHolding>(std::move(holding_)),
+                shadow = std::shared_ptr<GlShadow>(std::move(shadow_))](GlContexts& contexts) {
     holding->Drop(contexts);
+    if (shadow != nullptr) shadow->Drop(contexts);
   });
+}
+
+// What must be narrowed on the way is narrowed by the CPU.
+bool GlObject::CanShadow() const {
+  return GlShadow::IsPossible(share_->caps()) && holding_->packs_exactly();
+}
+
+absl::Status GlObject::AttachShadow(ShadowMemory memory) {
+  // Shared with the job, which may outlive this call.
+  struct Attaching {
+    ShadowMemory memory;
+    absl::StatusOr<std::unique_ptr<GlShadow>> shadow =
+        absl::UnavailableError("OpenGL does not answer in time");
+  };
+  auto attaching = std::make_shared<Attaching>();
+  attaching->memory = std::move(memory);
+  const cl_int status = share_->Run([attaching](GlContexts& contexts) {
+    attaching->shadow = GlShadow::Import(contexts, std::move(attaching->memory));
+    return CL_SUCCESS;
+  });
+  if (status != CL_SUCCESS) return absl::UnavailableError("OpenGL does not answer in time");
+  if (!attaching->shadow.ok()) return attaching->shadow.status();
+  shadow_ = *std::move(attaching->shadow);
+  return absl::OkStatus();
+}
+
+cl_int GlObject::CopyToShadow(absl::Time deadline) {
+  GlContexts& contexts = *share_->contexts();
+  const cl_int status = holding_->Pack(contexts, shadow_->buffer());
+  return status != CL_SUCCESS ? status : contexts.Finish(deadline);
+}
+
+cl_int GlObject::CopyFromShadow(absl::Time deadline) {
+  GlContexts& contexts = *share_->contexts();
+  const cl_int status = holding_->Unpack(contexts, shadow_->buffer());
+  return status != CL_SUCCESS ? status : contexts.Finish(deadline);
 }
 
 NativeKey GlObject::key() const {

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // A GL object of the application as the sharing core sees one: staged through a buffer of the GL's
-// (gl_holding.h). Owned by the SharedObject of a memory object; lets go of its holding on the GL
-// thread.
-//
-// CanShadow has its place here: with memory of the worker imported as a buffer of ours
-// (GL_EXT_memory_object_fd), Pack and Unpack are the whole copy.
+// (gl_holding.h), or copied to and from memory of the worker that is imported as one (gl_shadow.h).
+// Owned by the SharedObject of a memory object; lets go of its holding on the GL thread.
 #pragma once
 
 #include <memory>
 
 #include "client_icd/sharing/gl_holding.h"
+#include "client_icd/sharing/gl_shadow.h"
 #include "client_icd/sharing/gl_share.h"
 #include "client_icd/sharing/native_object.h"
 
@@ -30,6 +28,10 @@ class GlObject final : public NativeObject {
   NativeThread& thread() override { return share_->thread(); }
   cl_int Fetch(uint8_t* packed, absl::Time deadline) override;
   cl_int Store(const uint8_t* packed, absl::Time deadline) override;
+  bool CanShadow() const override;
+  absl::Status AttachShadow(ShadowMemory memory) override;
+  cl_int CopyToShadow(absl::Time deadline) override;
+  cl_int CopyFromShadow(absl::Time deadline) override;
 
  private:
   GlObject(std::shared_ptr<GlShare> share, std::unique_ptr<GlHolding> holding)
@@ -37,6 +39,7 @@ class GlObject final : public NativeObject {
 
   const std::shared_ptr<GlShare> share_;
   std::unique_ptr<GlHolding> holding_;
+  std::unique_ptr<GlShadow> shadow_;  // Set by AttachShadow; used on the GL thread.
 };
 
 }  // namespace sluice::sharing

@@ -96,6 +96,8 @@ void GlContexts::ReadCaps() {
   caps_.egl_image = HasExtension("GL_OES_EGL_image") && gl_.EGLImageTargetTexture2DOES != nullptr;
   caps_.memory_object =
       HasExtension("GL_EXT_memory_object") && gl_.GetUnsignedBytei_vEXT != nullptr;
+  caps_.memory_object_fd = caps_.memory_object && HasExtension("GL_EXT_memory_object_fd") &&
+                           gl_.GetUnsignedBytevEXT != nullptr;
   caps_.reset_status = gl_.GetGraphicsResetStatus != nullptr && number >= (es ? 32 : 45);
   gl_.GetIntegerv(GL_MAX_COMBINED_TEXTURE_IMAGE_UNITS, &caps_.texture_units);
   caps_.texture_units = std::clamp(caps_.texture_units - 1, 1, kMaxUnits);

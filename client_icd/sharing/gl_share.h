@@ -46,6 +46,7 @@ struct GlCaps {
   bool texture_buffer_range = false;
   bool egl_image = false;
   bool memory_object = false;
+  bool memory_object_fd = false;
   bool reset_status = false;
   GLint texture_units = 0;  // Of one context, but for the scratch unit.
 };

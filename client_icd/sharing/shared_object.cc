@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "client_icd/memory.h"
+
 namespace sluice::sharing {
 
 const char* WayName(Way way) {
@@ -50,6 +52,8 @@ Ref<Object> SharedObject::TakeAcquireEvent() {
   absl::MutexLock lock(&mu_);
   return std::exchange(acquire_event_, nullptr);
 }
+
+void SharedObject::SetShadow(Ref<MemObject> shadow) { shadow_ = std::move(shadow); }
 
 std::shared_ptr<Shadow> SharedObject::StagingMemory(size_t bytes) {
   absl::MutexLock lock(&mu_);

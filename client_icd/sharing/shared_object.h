@@ -30,6 +30,10 @@
 #include "client_icd/sharing/api_rules.h"
 #include "client_icd/sharing/native_object.h"
 
+namespace sluice {
+class MemObject;
+}
+
 namespace sluice::sharing {
 
 // Of one context: which native objects have a memory object; who works on them.
@@ -99,6 +103,11 @@ class SharedObject {
   void SetAcquireEvent(Ref<Object> event);
   Ref<Object> TakeAcquireEvent();
 
+  // Way::kShadow, and not a buffer: the buffer that lies in the shadow. Before the handle is given
+  // out.
+  void SetShadow(Ref<MemObject> shadow);
+  const Ref<MemObject>& shadow() const { return shadow_; }
+
   // Staging memory of `bytes`, made with the first use and kept; null if there is not enough.
   std::shared_ptr<Shadow> StagingMemory(size_t bytes);
 
@@ -106,7 +115,8 @@ class SharedObject {
   const std::unique_ptr<NativeObject> native_;
   const std::shared_ptr<SharedRegistry> registry_;
   const std::shared_ptr<SharedState> state_;
-  Way way_ = Way::kStaging;  // Constant once the handle is given out.
+  Way way_ = Way::kStaging;  // Constant once the handle is given out, as is the next.
+  Ref<MemObject> shadow_;
   absl::Mutex mu_;
   Ref<Object> acquire_event_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<Shadow> staging_ ABSL_GUARDED_BY(mu_);

@@ -9,6 +9,7 @@
 #include "client_icd/client_log.h"
 #include "client_icd/enqueue.h"
 #include "client_icd/sharing/core.h"
+#include "client_icd/sharing/shadow.h"
 #include "proto/codec.h"
 
 namespace sluice::sharing {
@@ -22,6 +23,8 @@ struct Item {
   Ref<Event> acquired = {};              // A release: the end of the acquire before it.
   HostRegion region = {};                // Staging: where they lie in this process.
   std::shared_ptr<Shadow> staging = {};  // Null if they lie in the native object's own memory.
+
+  bool by_shadow() const { return shared->way() == Way::kShadow; }
 };
 
 // One acquire or release in flight. Made by the call, kept by the hooks and jobs that still have to
@@ -44,6 +47,8 @@ class Pass : public std::enable_shared_from_this<Pass> {
   cl_int PostMarker(const SyncArguments& arguments);
   cl_int PostRead(const Item& item, const SyncArguments& arguments);
   cl_int PostWrite(const Item& item);
+  cl_int PostGive(const Item& item, const SyncArguments& arguments);
+  cl_int PostTake(const Item& item);
   cl_int PostLast(const SyncArguments& arguments);
 
   Event::Hook WhenPrerequisiteEnds();
@@ -68,13 +73,6 @@ class Pass : public std::enable_shared_from_this<Pass> {
   std::atomic<cl_int> failed_{CL_SUCCESS};  // The first failure of a prerequisite.
 };
 
-uint64_t PackedBytes(const MemObject& memory) {
-  if (!memory.is_image()) return memory.bytes();
-  uint64_t bytes = memory.image().element_bytes;
-  for (const size_t extent : memory.image().extent.v) bytes *= extent;
-  return bytes;
-}
-
 cl_int Pass::FindRegions() {
   for (Item& item : items_) {
     if (item.shared->way() != Way::kStaging) continue;
@@ -96,6 +94,7 @@ cl_int Pass::Post(const SyncArguments& arguments) {
   if (acquire_) {
     for (const Item& item : items_) {
       if (status == CL_SUCCESS && item.moves) status = PostWrite(item);
+      if (status == CL_SUCCESS && item.by_shadow()) status = PostTake(item);
     }
   }
   if (status == CL_SUCCESS) status = PostLast(arguments);
@@ -115,11 +114,12 @@ cl_int Pass::PostPrerequisites(const SyncArguments& arguments) {
     if (item.acquired && !pending && item.acquired->status() < 0)
       NoteFailure(item.acquired->status());
     acquiring = acquiring || pending;
-    if (acquire_ || !item.moves || failed_.load(std::memory_order_relaxed) != CL_SUCCESS) {
+    if (acquire_ || !(item.moves || item.by_shadow()) ||
+        failed_.load(std::memory_order_relaxed) != CL_SUCCESS) {
       all_read = false;
       continue;
     }
-    CL_RETURN_IF_ERROR(PostRead(item, arguments));
+    CL_RETURN_IF_ERROR(item.moves ? PostRead(item, arguments) : PostGive(item, arguments));
   }
   const bool in_order = (queue_->flags() & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE) == 0;
   const bool after_others = in_order && !queue_->idle();
@@ -175,6 +175,21 @@ cl_int Pass::PostRead(const Item& item, const SyncArguments& arguments) {
   const cl_int status = call.SubmitRead(on, item.region, /*blocking=*/false);
   if (status != CL_SUCCESS) PrerequisiteEnded(status);
   return status;
+}
+
+cl_int Pass::PostGive(const Item& item, const SyncArguments& arguments) {
+  const cl_int status =
+      PostGiveShadow(queue_.get(), item.memory, item.written, item.acquired.get(),
+                     arguments.num_events, arguments.wait_list, WhenPrerequisiteEnds());
+  if (status != CL_SUCCESS) PrerequisiteEnded(status);
+  return status;
+}
+
+cl_int Pass::PostTake(const Item& item) {
+  Ref<Event> last;
+  CL_RETURN_IF_ERROR(PostTakeShadow(queue_.get(), item.memory, *done_, &last));
+  writes_.push_back(std::move(last));
+  return CL_SUCCESS;
 }
 
 cl_int Pass::PostWrite(const Item& item) {
@@ -372,7 +387,7 @@ cl_int EnqueueSync(Api api, const SyncArguments& arguments, SyncSteps steps, boo
   // Only an acquire may wait for a fence of another API.
   CL_RETURN_IF_ERROR(ReadWaitList(arguments.num_events, arguments.wait_list, context, &ignored,
                                   acquire ? LinkedEvents::kAllow : LinkedEvents::kRefuse));
-  if (context.session().lost()) return CL_DEVICE_NOT_AVAILABLE;
+  if (context.session().lost()) return context.session().lost_code();
   CL_RETURN_IF_ERROR(ChangeStates(rules, context, acquire, &items));
   // Nothing to do, and nobody who would ask when it is done.
   if (items.empty() && arguments.event == nullptr) return CL_SUCCESS;

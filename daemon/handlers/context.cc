@@ -83,6 +83,7 @@ HandlerResult HandleReleaseObject(Session& session, const pb::ReleaseObject& cmd
   if (QueueObject* const queue = objects.Peek<QueueObject>(cmd.id()); queue != nullptr) {
     cl().clFlush(queue->handle.get());  // Section 5.1: a release flushes.
     session.Forget(queue);
+    session.hints().Remove(queue->hints);
   }
   if (const auto context = objects.Find<ContextObject>(cmd.id()); context != nullptr) {
     session.context_count.fetch_sub(1, std::memory_order_relaxed);

@@ -13,21 +13,20 @@ HandlerResult HandleCreateCommandQueue(Session& session, const pb::CreateCommand
   if (device == nullptr) return CL_INVALID_DEVICE;
   if (cmd.properties_size() % 2 != 0)
     return absl::InvalidArgumentError("queue property without a value");
+  auto queue = std::make_shared<QueueObject>();
+  std::vector<cl_queue_properties> properties(cmd.properties().begin(), cmd.properties().end());
+  cl_int status = TakeQueueHints(device->handle, &properties, &queue->hints);
+  if (status != CL_SUCCESS) return status;
   cl_command_queue_properties flags = 0;
   bool only_flags = true;
-  std::vector<cl_queue_properties> properties;
-  for (int i = 0; i < cmd.properties_size(); i += 2) {
-    properties.push_back(cmd.properties(i));
-    properties.push_back(cmd.properties(i + 1));
-    if (cmd.properties(i) == CL_QUEUE_PROPERTIES) {
-      flags = cmd.properties(i + 1);
+  for (size_t i = 0; i < properties.size(); i += 2) {
+    if (properties[i] == CL_QUEUE_PROPERTIES) {
+      flags = properties[i + 1];
     } else {
       only_flags = false;
     }
   }
   properties.push_back(0);
-  cl_int status = CL_SUCCESS;
-  auto queue = std::make_shared<QueueObject>();
   // The older call where it says the same: a loader of OpenCL 1.2 has no other.
   if (only_flags && (flags & CL_QUEUE_ON_DEVICE) == 0) {
     queue->handle.reset(
@@ -46,7 +45,10 @@ HandlerResult HandleCreateCommandQueue(Session& session, const pb::CreateCommand
   queue->lane = Completions::MakeLane(queue->in_order);
   queue->in_flight = std::make_shared<QueueInFlight>(&session.quota(), queue->in_order);
   queue->profiling = (flags & CL_QUEUE_PROFILING_ENABLE) != 0;
-  return session.Add(cmd.queue_id(), std::move(queue));
+  const QueueHints hints = queue->hints;
+  const cl_int added = session.Add(cmd.queue_id(), std::move(queue));
+  if (added == CL_SUCCESS) session.hints().Add(hints);
+  return added;
 }
 
 HandlerResult HandleFlush(Session& session, const pb::Flush& cmd, Call&) {

@@ -212,6 +212,16 @@ void FakeCl::set_on_kernel(std::function<void(const std::string&)> on_kernel) {
   g_runtime->on_kernel = std::move(on_kernel);
 }
 
+void FakeCl::set_gpu_uuid(const std::optional<std::array<uint8_t, 16>>& uuid) {
+  const std::lock_guard lock(g_runtime->mu);
+  g_runtime->gpu_uuid = uuid;
+}
+
+std::vector<bool> FakeCl::ownership_changes() const {
+  const std::lock_guard lock(g_runtime->mu);
+  return g_runtime->ownership_changes;
+}
+
 cl_device_id FakeCl::cpu() { return &g_runtime->cpu; }
 cl_device_id FakeCl::gpu() { return &g_runtime->gpu; }
 

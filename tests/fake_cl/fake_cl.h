@@ -12,6 +12,7 @@
 
 #include <CL/cl.h>
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -72,6 +73,10 @@ class FakeCl {
   void set_on_build(std::function<cl_int(const std::string& options)> on_build);
   // Called when a kernel runs, on the driver's thread.
   void set_on_kernel(std::function<void(const std::string& name)> on_kernel);
+  // The GPU has this UUID and imports opaque descriptors (which it only closes); without, neither.
+  void set_gpu_uuid(const std::optional<std::array<uint8_t, 16>>& uuid);
+  // What was said of imported memory, in order: true, acquire; false, release.
+  std::vector<bool> ownership_changes() const;
   // Leaves functions out of the table, as a loader of an older OpenCL does. Installs again.
   void RemoveFunctions(const std::vector<std::string>& names);
 

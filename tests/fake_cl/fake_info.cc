@@ -41,6 +41,12 @@ cl_int CL_API_CALL fake_clGetDeviceInfo(cl_device_id device, cl_device_info para
       return GiveValue(device->type, room, out, size_ret);
     case CL_DEVICE_EXTENSIONS:
       return GiveText("cl_khr_fp64 cl_fake_secret", room, out, size_ret);
+    case CL_DEVICE_UUID_KHR:
+      if (device != &g_runtime->gpu || !g_runtime->gpu_uuid.has_value()) return CL_INVALID_VALUE;
+      return GiveValue(*g_runtime->gpu_uuid, room, out, size_ret);
+    case CL_DEVICE_EXTERNAL_MEMORY_IMPORT_HANDLE_TYPES_KHR:
+      if (device != &g_runtime->gpu || !g_runtime->gpu_uuid.has_value()) return CL_INVALID_VALUE;
+      return GiveValue(cl_uint{CL_EXTERNAL_MEMORY_HANDLE_OPAQUE_FD_KHR}, room, out, size_ret);
     case CL_DEVICE_MAX_COMPUTE_UNITS:
       return GiveValue(cl_uint{4}, room, out, size_ret);
     case CL_DEVICE_SVM_CAPABILITIES:
@@ -249,10 +255,28 @@ cl_int CL_API_CALL SuggestLocalSize(cl_command_queue, cl_kernel, cl_uint dims, c
   return CL_SUCCESS;
 }
 
+template <bool kAcquire>
+cl_int CL_API_CALL ChangeOwner(cl_command_queue queue, cl_uint, const cl_mem*, cl_uint waits,
+                               const cl_event* list, cl_event* event) {
+  const cl_command_type type = kAcquire ? CL_COMMAND_ACQUIRE_EXTERNAL_MEM_OBJECTS_KHR
+                                        : CL_COMMAND_RELEASE_EXTERNAL_MEM_OBJECTS_KHR;
+  return Submit(queue, type, waits, list, event, [] {
+    const std::lock_guard lock(g_runtime->mu);
+    g_runtime->ownership_changes.push_back(kAcquire);
+    return CL_SUCCESS;
+  });
+}
+
 }  // namespace
 
 void* CL_API_CALL fake_clGetExtensionFunctionAddressForPlatform(cl_platform_id, const char* name) {
   NoteBytes(name, std::strlen(name));
+  if (std::strcmp(name, "clEnqueueAcquireExternalMemObjectsKHR") == 0) {
+    return reinterpret_cast<void*>(&ChangeOwner<true>);
+  }
+  if (std::strcmp(name, "clEnqueueReleaseExternalMemObjectsKHR") == 0) {
+    return reinterpret_cast<void*>(&ChangeOwner<false>);
+  }
   if (std::strcmp(name, "clGetKernelSuggestedLocalWorkSizeKHR") != 0) return nullptr;
   return reinterpret_cast<void*>(&SuggestLocalSize);
 }

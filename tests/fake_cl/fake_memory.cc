@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Buffers, images, pipes and SVM: what they are made of.
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -101,7 +103,13 @@ cl_mem CL_API_CALL fake_clCreateBufferWithProperties(cl_context context,
   size_t length = 0;
   while (properties != nullptr && properties[length] != 0) length += 2;
   Note("properties", reinterpret_cast<const size_t*>(properties), length);
-  return fake_clCreateBuffer(context, flags, size, host, status);
+  const cl_mem memory = fake_clCreateBuffer(context, flags, size, host, status);
+  // An import takes the descriptor.
+  if (memory != nullptr && length != 0 &&
+      properties[0] == CL_EXTERNAL_MEMORY_HANDLE_OPAQUE_FD_KHR) {
+    ::close(static_cast<int>(properties[1]));
+  }
+  return memory;
 }
 
 cl_mem CL_API_CALL fake_clCreateSubBuffer(cl_mem parent, cl_mem_flags flags, cl_buffer_create_type,

@@ -5,6 +5,7 @@
 
 #include <CL/cl.h>
 
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -12,6 +13,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -119,6 +121,8 @@ struct Runtime {
   bool mute_failures = false;
   bool forgetful_binaries = false;
   bool has_callbacks = true;
+  std::optional<std::array<uint8_t, 16>> gpu_uuid;
+  std::vector<bool> ownership_changes;
   int behind_failed = 0;
   std::function<cl_int(const std::string&)> on_build;
   std::function<void(const std::string&)> on_kernel;

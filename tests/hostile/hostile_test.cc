@@ -517,5 +517,45 @@ TEST_F(HostileClientTest, HonestSessionStillWorks) {
   EXPECT_EQ(Completed(300), CL_COMPLETE);
 }
 
+// Shadow commands on what is no shadow, sizes beyond all memory, and contexts that are none are
+// refused with the codes that fit, and the session lives.
+TEST_F(HostileClientTest, ForgedShadows) {
+  ASSERT_NO_FATAL_FAILURE(MakeObjects());
+  pb::Command command;
+  pb::Enqueue& on = *command.mutable_enqueue_acquire_shadow()->mutable_on();
+  on.set_queue_id(101);
+  on.set_event_id(200);
+  command.mutable_enqueue_acquire_shadow()->set_mem_id(102);
+  worker_->Send(command);
+  EXPECT_EQ(Completed(200), CL_INVALID_MEM_OBJECT);
+  command.mutable_enqueue_release_shadow()->mutable_on()->set_queue_id(101);
+  command.mutable_enqueue_release_shadow()->mutable_on()->set_event_id(201);
+  command.mutable_enqueue_release_shadow()->set_mem_id(~uint64_t{0});
+  worker_->Send(command);
+  EXPECT_EQ(Completed(201), CL_INVALID_MEM_OBJECT);
+  pb::CreateShadowBuffer& create = *command.mutable_create_shadow_buffer();
+  create.set_mem_id(202);
+  create.set_context_id(100);
+  for (const uint64_t size : {~uint64_t{0}, ~uint64_t{0} - 65535, uint64_t{1} << 60}) {
+    create.set_size(size);
+    EXPECT_NE(Status(command), CL_SUCCESS);
+  }
+  create.set_size(4096);
+  create.set_context_id(102);
+  EXPECT_EQ(Status(command), CL_INVALID_CONTEXT);
+  EXPECT_TRUE(worker_->Ping());
+}
+
+// A shadow under an id that is in use is a violation, as for every object.
+TEST_F(HostileClientTest, ShadowUnderAUsedId) {
+  ASSERT_NO_FATAL_FAILURE(MakeObjects());
+  pb::Command command;
+  command.mutable_create_shadow_buffer()->set_mem_id(102);
+  command.mutable_create_shadow_buffer()->set_context_id(100);
+  command.mutable_create_shadow_buffer()->set_size(4096);
+  worker_->Send(command);
+  ExpectViolation("id 102 is in use");
+}
+
 }  // namespace
 }  // namespace sluice

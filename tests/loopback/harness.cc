@@ -3,7 +3,6 @@
 
 #include <cstring>
 
-#include "proto/handle_messages.h"
 #include "proto/heap_span.h"
 #include "proto/spin.h"
 
@@ -171,20 +170,30 @@ std::string LoopbackClient::WaitForViolation(bool poll) {
   return ended_ ? violation_ : "";
 }
 
+HandleMessage LoopbackClient::TakeHandle(UniqueFd* descriptor) {
+  HandleMessage message = {};
+  std::vector<UniqueFd> fds;
+  absl::Status status = WaitReadable(client_end_.get(), 5000);
+  if (status.ok()) {
+    status = ReceiveMessage(client_end_.get(), &message, sizeof(message), &fds, 2).status();
+  }
+  EXPECT_TRUE(status.ok() && message.magic == kHandleMagic && fds.size() == 1)
+      << "no descriptor came: " << status;
+  if (fds.size() == 1) *descriptor = std::move(fds[0]);
+  return message;
+}
+
 uint8_t* LoopbackClient::Map(const BulkSpan& span) {
   while (segments_.find(span.segment) == segments_.end()) {
-    if (!WaitReadable(client_end_.get(), 5000).ok()) return nullptr;
-    HandleMessage message;
-    std::vector<UniqueFd> fds;
-    const auto size = ReceiveMessage(client_end_.get(), &message, sizeof(message), &fds, 2);
-    if (!size.ok() || *size != sizeof(message) || fds.size() != 1 ||
-        message.type != HandleMessageType::kHeapSegment ||
-        !VerifySharedMemory(fds[0].get(), message.size).ok()) {
+    UniqueFd file;
+    const HandleMessage message = TakeHandle(&file);
+    if (message.type != HandleMessageType::kHeapSegment ||
+        !VerifySharedMemory(file.get(), message.size).ok()) {
       ADD_FAILURE() << "no heap segment came";
       return nullptr;
     }
     segments_[message.segment] =
-        std::move(*SharedMapping::Map(fds[0].get(), message.size, /*writable=*/true));
+        std::move(*SharedMapping::Map(file.get(), message.size, /*writable=*/true));
   }
   SharedMapping& segment = segments_[span.segment];
   return SpanPointer(segment.data(), segment.size(), span.offset, span.size);

@@ -20,6 +20,7 @@
 #include "daemon/command_loop.h"
 #include "daemon/session.h"
 #include "proto/command.pb.h"
+#include "proto/handle_messages.h"
 #include "proto/ring_reader.h"
 #include "proto/ring_writer.h"
 #include "tests/fake_cl/fake_cl.h"
@@ -65,6 +66,8 @@ class LoopbackClient {
   void BreakReplyRing();
   bool ended() const { return ended_; }
 
+  // The next message of the handle channel, with its descriptor. Fails the test after 5 s.
+  HandleMessage TakeHandle(UniqueFd* descriptor);
   // The bytes of a span, in segments announced over the handle channel.
   uint8_t* Map(const BulkSpan& span);
 

@@ -47,6 +47,29 @@ TEST_F(QueueLoopbackTest, CreateForwardsProperties) {
       (std::vector<uint64_t>{CL_QUEUE_PROPERTIES, CL_QUEUE_ON_DEVICE | 1, CL_QUEUE_SIZE, 4096}));
 }
 
+// Hints that the driver has not are taken out of the list before it sees it; a value that is none,
+// or a hint for a queue on the device, is refused with the extensions' codes.
+TEST_F(QueueLoopbackTest, HintsAreTheWorkersOwn) {
+  const uint64_t context = MakeContext();
+  const auto create = [&](const std::vector<uint64_t>& properties) {
+    pb::Command command;
+    pb::CreateCommandQueue& body = *command.mutable_create_command_queue();
+    body.set_queue_id(client_->NewId());
+    body.set_context_id(context);
+    body.set_device_id(kGpu);
+    for (const uint64_t value : properties) body.add_properties(value);
+    return client_->Call(command).status();
+  };
+  EXPECT_EQ(create({CL_QUEUE_PRIORITY_KHR, CL_QUEUE_PRIORITY_HIGH_KHR, CL_QUEUE_PROPERTIES,
+                    CL_QUEUE_PROFILING_ENABLE, CL_QUEUE_THROTTLE_KHR, CL_QUEUE_THROTTLE_MED_KHR}),
+            CL_SUCCESS);
+  EXPECT_EQ(fake_->Last("clCreateCommandQueue").values[2], uint64_t{CL_QUEUE_PROFILING_ENABLE});
+  EXPECT_EQ(create({CL_QUEUE_PRIORITY_KHR, 3}), CL_INVALID_VALUE);
+  EXPECT_EQ(create({CL_QUEUE_PROPERTIES, CL_QUEUE_ON_DEVICE | 1, CL_QUEUE_THROTTLE_KHR,
+                    CL_QUEUE_THROTTLE_LOW_KHR}),
+            CL_INVALID_QUEUE_PROPERTIES);
+}
+
 // The driver's verdict on properties and devices is the answer.
 TEST_F(QueueLoopbackTest, CreateAnswersErrors) {
   const uint64_t context = MakeContext(kGpu);

@@ -32,7 +32,8 @@ ONLY_CALLED = {"clSVMFree"}
 # Beside the dispatch table.
 EXTENSION_FUNCTIONS = ["clCreateProgramWithILKHR", "clCreateCommandQueueWithPropertiesKHR",
                        "clGetKernelSuggestedLocalWorkSizeKHR",
-                       "clEnqueueAcquireGrallocObjectsIMG", "clEnqueueReleaseGrallocObjectsIMG"]
+                       "clEnqueueAcquireGrallocObjectsIMG", "clEnqueueReleaseGrallocObjectsIMG",
+                       "clTerminateContextKHR"]
 
 
 def dispatch_entries(header):

@@ -233,6 +233,34 @@ TEST_F(SessionTest, DeadClientsWorkersAreEnded) {
   EXPECT_TRUE(WaitForEndOfFile(channel.get()));
 }
 
+// A client may close one of its sessions: that worker must end within the grace even if it does not
+// want to, and no other of the client's; nobody else's id does anything.
+TEST_F(SessionTest, ClosedSessionsWorkerIsEnded) {
+  BrokerProcess broker(
+      directory_,
+      {.arguments = {}, .config = "[broker]\nkill_grace_ms = 50\n", .worker_mode = "ignore"});
+  TestClient client(broker.socket());
+  TestClient stranger(broker.socket());
+  Welcome welcome;
+  ASSERT_TRUE(client.Greet(&welcome));
+  ASSERT_TRUE(stranger.Greet(&welcome));
+  SessionOpened first;
+  SessionOpened second;
+  UniqueFd first_channel = client.Open(&first);
+  UniqueFd second_channel = client.Open(&second);
+  ASSERT_TRUE(first_channel.valid() && second_channel.valid());
+  auto close = MakeMessage<CloseSession>();
+  close.session_id = second.session_id;
+  ASSERT_TRUE(SendMessage(stranger.socket(), &close, sizeof(close)).ok());
+  close.session_id = first.session_id;
+  ASSERT_TRUE(SendMessage(client.socket(), &close, sizeof(close)).ok());
+  EXPECT_TRUE(WaitForEndOfFile(first_channel.get()));
+  // Both were handled before this is answered, and the grace of the other is over with the first's.
+  SessionOpened third;
+  EXPECT_TRUE(client.Open(&third).valid());
+  EXPECT_FALSE(WaitReadable(second_channel.get(), 0).ok());
+}
+
 // A child that a dead client left behind does not keep the client's session.
 TEST_F(SessionTest, ForkedChildDoesNotKeepTheSession) {
   auto pair = CreateSocketPair();

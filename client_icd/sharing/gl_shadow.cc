@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client_icd/sharing/gl_shadow.h"
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+
+namespace sluice::sharing {
+namespace {
+
+// GL_EXT_memory_object and GL_EXT_memory_object_fd, which the core headers lack.
+constexpr GLenum kDriverUuid = 0x9598;
+constexpr GLenum kHandleTypeOpaqueFd = 0x9586;
+
+std::string Hex(const uint8_t (&uuid)[16]) {
+  return absl::BytesToHexString(
+      absl::string_view(reinterpret_cast<const char*>(uuid), sizeof(uuid)));
+}
+
+}  // namespace
+
+struct GlShadow::Functions {
+  void(APIENTRYP CreateMemoryObjectsEXT)(GLsizei count, GLuint* objects) = nullptr;
+  void(APIENTRYP DeleteMemoryObjectsEXT)(GLsizei count, const GLuint* objects) = nullptr;
+  void(APIENTRYP ImportMemoryFdEXT)(GLuint object, GLuint64 size, GLenum type, GLint fd) = nullptr;
+  void(APIENTRYP BufferStorageMemEXT)(GLenum target, GLsizeiptr size, GLuint object,
+                                      GLuint64 offset) = nullptr;
+
+  // The extension strings have been looked at before: the names are good.
+  explicit Functions(const GlContexts& contexts) {
+    const auto find = [&contexts](auto* function, const char* name) {
+      *function = reinterpret_cast<std::remove_pointer_t<decltype(function)>>(
+          contexts.binding().Lookup(name));
+    };
+    find(&CreateMemoryObjectsEXT, "glCreateMemoryObjectsEXT");
+    find(&DeleteMemoryObjectsEXT, "glDeleteMemoryObjectsEXT");
+    find(&ImportMemoryFdEXT, "glImportMemoryFdEXT");
+    find(&BufferStorageMemEXT, "glBufferStorageMemEXT");
+  }
+  bool complete() const {
+    return CreateMemoryObjectsEXT != nullptr && DeleteMemoryObjectsEXT != nullptr &&
+           ImportMemoryFdEXT != nullptr && BufferStorageMemEXT != nullptr;
+  }
+};
+
+bool GlShadow::IsPossible(const GlCaps& caps) { return caps.memory_object_fd; }
+
+absl::StatusOr<std::unique_ptr<GlShadow>> GlShadow::Import(GlContexts& contexts,
+                                                           ShadowMemory memory) {
+  if (!contexts.Use(0)) return absl::UnavailableError("the GL context is gone");
+  const GlFunctions& gl = contexts.gl();
+  const Functions functions(contexts);
+  if (!functions.complete() || gl.GetUnsignedBytevEXT == nullptr) {
+    return absl::UnimplementedError("OpenGL lacks functions of GL_EXT_memory_object_fd");
+  }
+  // Elsewhere the same descriptor may be taken, and be other bytes.
+  const std::vector<GlUuid> devices = contexts.DeviceUuids();
+  const bool same_device = std::any_of(devices.begin(), devices.end(), [&](const GlUuid& uuid) {
+    return std::equal(uuid.begin(), uuid.end(), std::begin(memory.device_uuid));
+  });
+  if (!same_device) {
+    return absl::UnavailableError(
+        absl::StrCat("OpenGL runs on another device than the worker's ", Hex(memory.device_uuid)));
+  }
+  GLubyte driver[16] = {};
+  gl.GetUnsignedBytevEXT(kDriverUuid, driver);
+  if (!std::equal(std::begin(driver), std::end(driver), std::begin(memory.driver_uuid))) {
+    return absl::UnavailableError(absl::StrCat("OpenGL's driver is ", Hex(driver),
+                                               ", the worker's ", Hex(memory.driver_uuid)));
+  }
+  std::unique_ptr<GlShadow> shadow(new GlShadow);
+  functions.CreateMemoryObjectsEXT(1, &shadow->memory_);
+  functions.ImportMemoryFdEXT(shadow->memory_, memory.allocation_bytes, kHandleTypeOpaqueFd,
+                              memory.fd.get());
+  // An import that succeeds has taken the descriptor; one that fails has not.
+  if (contexts.TakeError(CL_INVALID_OPERATION) != CL_SUCCESS) {
+    functions.DeleteMemoryObjectsEXT(1, &shadow->memory_);
+    return absl::UnavailableError("OpenGL does not import the memory");
+  }
+  static_cast<void>(memory.fd.release());
+  gl.GenBuffers(1, &shadow->buffer_);
+  gl.BindBuffer(GL_COPY_WRITE_BUFFER, shadow->buffer_);
+  functions.BufferStorageMemEXT(GL_COPY_WRITE_BUFFER, static_cast<GLsizeiptr>(memory.bytes),
+                                shadow->memory_, 0);
+  gl.BindBuffer(GL_COPY_WRITE_BUFFER, 0);
+  if (contexts.TakeError(CL_INVALID_OPERATION) != CL_SUCCESS) {
+    shadow->Drop(contexts);
+    return absl::UnavailableError("OpenGL makes no buffer of the imported memory");
+  }
+  return shadow;
+}
+
+void GlShadow::Drop(GlContexts& contexts) {
+  if (!contexts.Use(0)) return;
+  contexts.gl().DeleteBuffers(1, &buffer_);
+  Functions(contexts).DeleteMemoryObjectsEXT(1, &memory_);
+}
+
+}  // namespace sluice::sharing

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory of the worker as a buffer of ours in the application's share group, imported through
+// GL_EXT_memory_object_fd: the GL's end of a device shadow. What GlHolding packs into it, OpenCL
+// has without a copy between the processes.
+//
+// Owned by a GlObject; GL thread only. The memory is the worker's: its bytes may change at any time
+// and are data, never structure.
+#pragma once
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "client_icd/sharing/gl_share.h"
+#include "client_icd/sharing/native_object.h"
+
+namespace sluice::sharing {
+
+class GlShadow {
+ public:
+  // Any thread: whether Import is worth trying.
+  static bool IsPossible(const GlCaps& caps);
+
+  // Takes the memory over if its device and driver are this context's own; else the error says what
+  // differs.
+  static absl::StatusOr<std::unique_ptr<GlShadow>> Import(GlContexts& contexts,
+                                                          ShadowMemory memory);
+  // Before it is destroyed.
+  void Drop(GlContexts& contexts);
+
+  GLuint buffer() const { return buffer_; }
+
+ private:
+  struct Functions;
+  GlShadow() = default;
+
+  GLuint memory_ = 0;
+  GLuint buffer_ = 0;
+};
+
+}  // namespace sluice::sharing

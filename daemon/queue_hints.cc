@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/queue_hints.h"
+
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <thread>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
+#include "daemon/info_reader.h"
+
+namespace sluice {
+namespace {
+
+constexpr int kLowNice = 10;
+constexpr uint32_t kWholeUtilisation = 1024;
+constexpr uint32_t kLowUtilisation = kWholeUtilisation / 4;
+// sched_setattr's argument and flags: the kernel's headers have them, and clash with glibc's.
+struct SchedAttributes {
+  uint32_t size = sizeof(SchedAttributes);
+  uint32_t policy = 0;
+  uint64_t flags = 0;
+  int32_t nice = 0;
+  uint32_t priority = 0;
+  uint64_t deadline[3] = {};
+  uint32_t util_min = 0;
+  uint32_t util_max = 0;
+};
+static_assert(sizeof(SchedAttributes) == 56);
+constexpr uint64_t kKeepPolicy = 0x08;
+constexpr uint64_t kKeepParams = 0x10;
+constexpr uint64_t kUtilClampMax = 0x40;
+
+// Calls change(tid) for every thread there is; those that they start inherit. True if it worked for
+// all.
+template <typename F>
+bool ForEachThread(F&& change) {
+  bool all = true;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task", error)) {
+    pid_t tid = 0;
+    // A thread that has ended meanwhile needs nothing.
+    if (absl::SimpleAtoi(entry.path().filename().string(), &tid)) {
+      all = (change(tid) || errno == ESRCH) && all;
+    }
+  }
+  return all && !error;
+}
+
+bool SetNice(pid_t tid, int nice) {
+  return ::setpriority(PRIO_PROCESS, static_cast<id_t>(tid), nice) == 0;
+}
+
+// Tried on a thread that has nothing else to do.
+bool MayReturnFromNice() {
+  static const bool may = [] {
+    bool returned = false;
+    std::thread([&returned] {
+      const auto self = static_cast<pid_t>(::syscall(SYS_gettid));
+      const int own = ::getpriority(PRIO_PROCESS, static_cast<id_t>(self));
+      returned = SetNice(self, own + 1) && SetNice(self, own);
+    }).join();
+    return returned;
+  }();
+  return may;
+}
+
+bool DriverHas(cl_device_id device, const char* extension) {
+  std::string names;
+  const cl_int status = ReadInfo(
+      [&](size_t size, void* value, size_t* size_ret) {
+        return cl().clGetDeviceInfo(device, CL_DEVICE_EXTENSIONS, size, value, size_ret);
+      },
+      &names);
+  if (status != CL_SUCCESS) return false;
+  for (const std::string& name :
+       std::vector<std::string>(absl::StrSplit(names.c_str(), ' ', absl::SkipEmpty()))) {
+    if (name == extension) return true;
+  }
+  return false;
+}
+
+// Both extensions number their values alike.
+static_assert(CL_QUEUE_PRIORITY_HIGH_KHR == CL_QUEUE_THROTTLE_HIGH_KHR);
+static_assert(CL_QUEUE_PRIORITY_MED_KHR == CL_QUEUE_THROTTLE_MED_KHR);
+static_assert(CL_QUEUE_PRIORITY_LOW_KHR == CL_QUEUE_THROTTLE_LOW_KHR);
+
+bool ReadLevel(cl_queue_properties value, QueueLevel* level) {
+  switch (value) {
+    case CL_QUEUE_PRIORITY_HIGH_KHR:
+      *level = QueueLevel::kHigh;
+      return true;
+    case CL_QUEUE_PRIORITY_MED_KHR:
+      *level = QueueLevel::kMedium;
+      return true;
+    case CL_QUEUE_PRIORITY_LOW_KHR:
+      *level = QueueLevel::kLow;
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+cl_int TakeQueueHints(cl_device_id device, std::vector<cl_queue_properties>* properties,
+                      QueueHints* hints) {
+  std::vector<cl_queue_properties> kept;
+  bool on_device = false;
+  bool hinted = false;
+  for (size_t i = 0; i + 1 < properties->size(); i += 2) {
+    const cl_queue_properties name = (*properties)[i];
+    const cl_queue_properties value = (*properties)[i + 1];
+    if (name == CL_QUEUE_PROPERTIES) on_device = (value & CL_QUEUE_ON_DEVICE) != 0;
+    const bool is_priority = name == CL_QUEUE_PRIORITY_KHR;
+    if (is_priority || name == CL_QUEUE_THROTTLE_KHR) {
+      hinted = true;
+      if (!ReadLevel(value, is_priority ? &hints->priority : &hints->throttle))
+        return CL_INVALID_VALUE;
+      if (!DriverHas(device, is_priority ? "cl_khr_priority_hints" : "cl_khr_throttle_hints"))
+        continue;
+    }
+    kept.push_back(name);
+    kept.push_back(value);
+  }
+  if (hinted && on_device) return CL_INVALID_QUEUE_PROPERTIES;
+  *properties = std::move(kept);
+  return CL_SUCCESS;
+}
+
+void SessionHints::Add(const QueueHints& hints) {
+  ++queues_;
+  if (hints.priority == QueueLevel::kLow) ++low_priority_;
+  if (hints.throttle == QueueLevel::kLow) ++low_throttle_;
+  Apply();
+}
+
+void SessionHints::Remove(const QueueHints& hints) {
+  --queues_;
+  if (hints.priority == QueueLevel::kLow) --low_priority_;
+  if (hints.throttle == QueueLevel::kLow) --low_throttle_;
+  Apply();
+}
+
+void SessionHints::Apply() {
+  const bool nice = queues_ != 0 && low_priority_ == queues_;
+  const bool clamped = queues_ != 0 && low_throttle_ == queues_;
+  if (nice != nice_) {
+    nice_ = nice;
+    SetProcessNice(nice ? kLowNice : 0);
+  }
+  if (clamped != clamped_) {
+    clamped_ = clamped;
+    SetProcessUtilisation(clamped ? kLowUtilisation : kWholeUtilisation);
+  }
+}
+
+bool SetProcessNice(int nice) {
+  return MayReturnFromNice() && ForEachThread([nice](pid_t tid) { return SetNice(tid, nice); });
+}
+
+bool SetProcessUtilisation(uint32_t most) {
+  return ForEachThread([most](pid_t tid) {
+    SchedAttributes attributes;
+    attributes.flags = kKeepPolicy | kKeepParams | kUtilClampMax;
+    attributes.util_max = most;
+    return ::syscall(SYS_sched_setattr, tid, &attributes, 0) == 0;
+  });
+}
+
+}  // namespace sluice

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/shadows.h"
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "daemon/info_reader.h"
+#include "proto/status_macros.h"
+
+namespace sluice {
+namespace {
+
+// More than the largest vector type needs, and what PoCL asks of memory that it works in.
+constexpr uintptr_t kHostAlignment = 128;
+
+// The devices that were opened, by the UUID that was asked for; none for the one on the CPU.
+absl::StatusOr<std::shared_ptr<ExternalMemoryDevice>> DeviceFor(
+    const std::optional<DeviceUuid>& uuid) {
+  struct Opened {
+    absl::Mutex mu;
+    std::map<std::optional<DeviceUuid>, std::shared_ptr<ExternalMemoryDevice>> devices
+        ABSL_GUARDED_BY(mu);
+  };
+  static Opened& opened = *new Opened;  // Drivers are never closed.
+  absl::MutexLock lock(&opened.mu);
+  std::shared_ptr<ExternalMemoryDevice>& device = opened.devices[uuid];
+  if (device == nullptr) {
+    ASSIGN_OR_RETURN(device, ExternalMemoryDevice::Open(uuid));
+  }
+  return device;
+}
+
+absl::StatusOr<DeviceUuid> UuidOf(const DeviceObject& device) {
+  DeviceUuid uuid;
+  size_t size = 0;
+  const cl_int status =
+      cl().clGetDeviceInfo(device.handle, CL_DEVICE_UUID_KHR, uuid.size(), uuid.data(), &size);
+  if (status != CL_SUCCESS || size != uuid.size()) {
+    return absl::UnimplementedError("the driver gives its device no UUID (cl_khr_device_uuid)");
+  }
+  return uuid;
+}
+
+absl::Status CheckImports(const DeviceObject& device) {
+  std::string bytes;
+  const cl_int status = ReadInfo(
+      [&](size_t size, void* value, size_t* size_ret) {
+        return cl().clGetDeviceInfo(device.handle,
+                                    CL_DEVICE_EXTERNAL_MEMORY_IMPORT_HANDLE_TYPES_KHR, size, value,
+                                    size_ret);
+      },
+      &bytes);
+  std::vector<cl_external_memory_handle_type_khr> types(bytes.size() / sizeof(cl_uint));
+  bytes.copy(reinterpret_cast<char*>(types.data()), types.size() * sizeof(cl_uint));
+  const bool takes =
+      std::find(types.begin(), types.end(), CL_EXTERNAL_MEMORY_HANDLE_OPAQUE_FD_KHR) != types.end();
+  if (status != CL_SUCCESS || !takes || cl().clCreateBufferWithProperties == nullptr) {
+    return absl::UnimplementedError("the driver has no cl_khr_external_memory_opaque_fd");
+  }
+  return absl::OkStatus();
+}
+
+// Commands in flight use the memory beyond the client's release: the driver says when it is done.
+void CL_CALLBACK LetGo(cl_mem, void* data) {
+  delete static_cast<std::shared_ptr<const ShadowBuffer>*>(data);
+}
+
+absl::Status MakeOnHostMemory(cl_mem_flags flags, MemoryObject* memory, ShadowBuffer* shadow) {
+  uint8_t* const host = shadow->memory->host();
+  if (host == nullptr || reinterpret_cast<uintptr_t>(host) % kHostAlignment != 0) {
+    return absl::UnimplementedError(
+        absl::StrCat(shadow->device->name(), " does not map its memory as OpenCL needs it"));
+  }
+  cl_int status = CL_SUCCESS;
+  memory->handle.reset(cl().clCreateBuffer(
+      memory->context->handle.get(), flags | CL_MEM_USE_HOST_PTR, memory->size, host, &status));
+  if (status == CL_SUCCESS) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("clCreateBuffer on the memory: ", status));
+}
+
+// Another tenant's bytes may be in the memory: nobody gets it before it is zero.
+cl_int ZeroImported(const MemoryObject& memory, const ShadowBuffer& shadow) {
+  const cl_command_queue queue = memory.context->own_queue.get();
+  const cl_mem handle = memory.handle.get();
+  const cl_uchar zero = 0;
+  cl_int status = shadow.acquire(queue, 1, &handle, 0, nullptr, nullptr);
+  if (status != CL_SUCCESS) return status;
+  status = cl().clEnqueueFillBuffer(queue, handle, &zero, 1, 0, memory.size, 0, nullptr, nullptr);
+  const cl_int released = shadow.release(queue, 1, &handle, 0, nullptr, nullptr);
+  const cl_int finished = cl().clFinish(queue);
+  return status != CL_SUCCESS ? status : released != CL_SUCCESS ? released : finished;
+}
+
+absl::Status MakeByImport(cl_mem_flags flags, MemoryObject* memory, ShadowBuffer* shadow) {
+  const DeviceObject& device = *memory->context->devices[0];
+  const auto find = [&](const char* name) {
+    return cl().clGetExtensionFunctionAddressForPlatform(device.platform, name);
+  };
+  shadow->acquire = reinterpret_cast<clEnqueueAcquireExternalMemObjectsKHR_fn>(
+      find("clEnqueueAcquireExternalMemObjectsKHR"));
+  shadow->release = reinterpret_cast<clEnqueueReleaseExternalMemObjectsKHR_fn>(
+      find("clEnqueueReleaseExternalMemObjectsKHR"));
+  if (shadow->acquire == nullptr || shadow->release == nullptr) {
+    return absl::UnimplementedError("the driver lacks functions of cl_khr_external_memory");
+  }
+  ASSIGN_OR_RETURN(UniqueFd fd, shadow->memory->Export());
+  const cl_mem_properties properties[] = {CL_EXTERNAL_MEMORY_HANDLE_OPAQUE_FD_KHR,
+                                          static_cast<cl_mem_properties>(fd.get()),
+                                          CL_DEVICE_HANDLE_LIST_KHR,
+                                          reinterpret_cast<cl_mem_properties>(device.handle),
+                                          CL_DEVICE_HANDLE_LIST_END_KHR,
+                                          0};
+  cl_int status = CL_SUCCESS;
+  memory->handle.reset(cl().clCreateBufferWithProperties(memory->context->handle.get(), properties,
+                                                         flags, memory->size, nullptr, &status));
+  if (status != CL_SUCCESS) {
+    return absl::UnavailableError(absl::StrCat("the driver does not import the memory: ", status));
+  }
+  // The import has taken the descriptor (cl_khr_external_memory_opaque_fd).
+  static_cast<void>(fd.release());
+  if (status = ZeroImported(*memory, *shadow); status != CL_SUCCESS) {
+    return absl::UnavailableError(absl::StrCat("the imported memory cannot be filled: ", status));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status MakeShadowBuffer(cl_mem_flags flags, MemoryObject* memory) {
+  const ContextObject& context = *memory->context;
+  auto shadow = std::make_shared<ShadowBuffer>();
+  std::optional<DeviceUuid> uuid;
+  if (!context.buffers_in_heap) {
+    if (context.devices.size() != 1) {
+      return absl::UnimplementedError("the context has several devices");
+    }
+    RETURN_IF_ERROR(CheckImports(*context.devices[0]));
+    ASSIGN_OR_RETURN(uuid, UuidOf(*context.devices[0]));
+  }
+  ASSIGN_OR_RETURN(shadow->device, DeviceFor(uuid));
+  ASSIGN_OR_RETURN(shadow->memory,
+                   shadow->device->AllocateBuffer(memory->size, ExternalHandle::kOpaqueFd));
+  RETURN_IF_ERROR(context.buffers_in_heap ? MakeOnHostMemory(flags, memory, shadow.get())
+                                          : MakeByImport(flags, memory, shadow.get()));
+  memory->shadow = shadow;
+  auto kept = std::make_unique<std::shared_ptr<const ShadowBuffer>>(std::move(shadow));
+  if (cl().clSetMemObjectDestructorCallback(memory->handle.get(), &LetGo, kept.get()) ==
+      CL_SUCCESS) {
+    static_cast<void>(kept.release());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace sluice

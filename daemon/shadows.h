@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shadow buffers (design section 9): buffers of the driver in memory that the client's graphics API
+// opens as well. The memory is Vulkan's (broker/os/external_memory.h), on the device that OpenCL
+// uses. A driver that works in the host's memory (a CPU device) is given the mapping; any other
+// imports the descriptor (cl_khr_external_memory_opaque_fd), and is told of each change of hands.
+//
+// Vulkan is opened by the first shadow of the process and kept, like the driver. Called on the
+// session thread, which the first one holds up for as long as the making of a context does; memory
+// may be let go on a driver's thread.
+#pragma once
+
+#include <memory>
+
+#include "absl/status/status.h"
+#include "broker/os/external_memory.h"
+#include "daemon/objects.h"
+
+namespace sluice {
+
+// The memory of a shadow buffer, where it is, and what the driver is told when it changes hands:
+// null functions, nothing.
+struct ShadowBuffer {
+  std::shared_ptr<const ExternalMemoryDevice> device;
+  std::shared_ptr<const ExternalMemory> memory;
+  clEnqueueAcquireExternalMemObjectsKHR_fn acquire = nullptr;
+  clEnqueueReleaseExternalMemObjectsKHR_fn release = nullptr;
+};
+
+// Makes `memory`, whose context and size are set, a buffer of zeros in exportable memory: sets its
+// handle and shadow. The error says what is missing, for a log.
+absl::Status MakeShadowBuffer(cl_mem_flags flags, MemoryObject* memory);
+
+}  // namespace sluice

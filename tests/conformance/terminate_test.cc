@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// cl_khr_terminate_context, and the hints of cl_khr_priority_hints and cl_khr_throttle_hints.
+#include <atomic>
+#include <string>
+#include <thread>
+
+#include "tests/conformance/fixtures.h"
+
+namespace sluice::conformance {
+namespace {
+
+using TerminateContext = cl_int(CL_API_CALL*)(cl_context);
+
+// Of cl_khr_terminate_context; CL_TERMINATED_KHR, as older texts call it, is the same.
+constexpr cl_int kTerminated = CL_CONTEXT_TERMINATED_KHR;
+
+class TerminateTest : public WithContext {
+ protected:
+  void SetUp() override {
+    WithContext::SetUp();
+    terminate_ = Extension<TerminateContext>("clTerminateContextKHR");
+    const bool has =
+        DeviceString(device(), CL_DEVICE_EXTENSIONS).find("cl_khr_terminate_context") !=
+        std::string::npos;
+    ASSERT_TRUE(has || !TheHarness().IsSluice()) << "Sluice must have this extension";
+    if (!has || terminate_ == nullptr) GTEST_SKIP() << "the driver has no such extension";
+  }
+  static void CL_CALLBACK CountNotice(const char*, const void*, size_t, void* count) {
+    static_cast<std::atomic<int>*>(count)->fetch_add(1);
+  }
+  Own<cl_context> Terminatable(std::atomic<int>* notices = nullptr) const {
+    const cl_context_properties list[] = {CL_CONTEXT_PLATFORM,
+                                          reinterpret_cast<cl_context_properties>(platform()),
+                                          CL_CONTEXT_TERMINATE_KHR, CL_TRUE, 0};
+    const cl_device_id one = device();
+    return MAKE("clCreateContext.terminatable",
+                clCreateContext(list, 1, &one, notices == nullptr ? nullptr : &CountNotice, notices,
+                                error));
+  }
+
+  TerminateContext terminate_ = nullptr;
+};
+
+// The device says that it can, and a context is only terminatable if it was made so.
+TEST_F(TerminateTest, OnlyIfAskedFor) {
+  EXPECT_EQ(DeviceValue<cl_bitfield>(device(), CL_DEVICE_TERMINATE_CAPABILITY_KHR), 1u);
+  EXPECT_CL("clTerminateContextKHR.null_context", CL_INVALID_CONTEXT, terminate_(nullptr));
+  EXPECT_CL("clTerminateContextKHR.not_asked_for", CL_INVALID_OPERATION, terminate_(context()));
+  const cl_device_id one = device();
+  const cl_context_properties neither[] = {CL_CONTEXT_TERMINATE_KHR, 7, 0};
+  EXPECT_CREATE("clCreateContext.terminate_value", CL_INVALID_PROPERTY,
+                clCreateContext(neither, 1, &one, nullptr, nullptr, error));
+  const cl_context_properties no[] = {CL_CONTEXT_TERMINATE_KHR, CL_FALSE, 0};
+  const Own<cl_context> plain = MAKE("clCreateContext.not_terminatable",
+                                     clCreateContext(no, 1, &one, nullptr, nullptr, error));
+  EXPECT_CL("clTerminateContextKHR.asked_not_to", CL_INVALID_OPERATION, terminate_(plain));
+}
+
+// A kernel that never ends is ended: its event, and one behind it, fail at once with the code of
+// the extension; everything else of the context says so too, and can be released.
+TEST_F(TerminateTest, EndsAKernelThatNeverEnds) {
+  std::atomic<int> notices = 0;
+  Own<cl_context> doomed = Terminatable(&notices);
+  cl_int status = CL_SUCCESS;
+  const Own<cl_command_queue> queue(clCreateCommandQueue(doomed, device(), 0, &status));
+  ASSERT_EQ(status, CL_SUCCESS);
+  const char* source =
+      "__kernel void forever(__global volatile int* stop) { while (*stop == 0) { } }";
+  const Own<cl_program> program(clCreateProgramWithSource(doomed, 1, &source, nullptr, &status));
+  ASSERT_EQ(clBuildProgram(program, 0, nullptr, "", nullptr, nullptr), CL_SUCCESS);
+  const Own<cl_kernel> kernel(clCreateKernel(program, "forever", &status));
+  const cl_int zero[4] = {};
+  const Own<cl_mem> stop(clCreateBuffer(doomed, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR,
+                                        sizeof(zero), const_cast<cl_int*>(zero), &status));
+  ASSERT_EQ(status, CL_SUCCESS);
+  const cl_mem argument = stop;
+  ASSERT_EQ(clSetKernelArg(kernel, 0, sizeof(argument), &argument), CL_SUCCESS);
+  const size_t one = 1;
+  Own<cl_event> runs, waits;
+  ASSERT_EQ(
+      clEnqueueNDRangeKernel(queue, kernel, 1, nullptr, &one, nullptr, 0, nullptr, runs.Out()),
+      CL_SUCCESS);
+  ASSERT_EQ(clEnqueueMarkerWithWaitList(queue, 0, nullptr, waits.Out()), CL_SUCCESS);
+  const Own<cl_event> user(clCreateUserEvent(doomed, &status));
+  ASSERT_EQ(clFlush(queue), CL_SUCCESS);
+
+  const TerminateContext clTerminateContextKHR = terminate_;
+  EXPECT_CL("clTerminateContextKHR.plain", CL_SUCCESS, clTerminateContextKHR(doomed));
+  for (const cl_event event : {runs.get(), waits.get()}) {
+    cl_int state = CL_COMPLETE;
+    ASSERT_EQ(
+        clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(state), &state, nullptr),
+        CL_SUCCESS);
+    EXPECT_EQ(state, kTerminated);
+    cl_ulong time = 0;
+    EXPECT_EQ(
+        clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof(time), &time, nullptr),
+        CL_PROFILING_INFO_NOT_AVAILABLE);
+  }
+  const cl_event list[] = {runs, waits};
+  EXPECT_EQ(clWaitForEvents(2, list), CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
+  EXPECT_CL("clTerminateContextKHR.twice", kTerminated, terminate_(doomed));
+  EXPECT_CREATE("clCreateBuffer.terminated", kTerminated,
+                clCreateBuffer(doomed, CL_MEM_READ_WRITE, 64, nullptr, error));
+  EXPECT_CREATE("clCreateUserEvent.terminated", kTerminated, clCreateUserEvent(doomed, error));
+  EXPECT_CL("clEnqueueMarkerWithWaitList.terminated", kTerminated,
+            clEnqueueMarkerWithWaitList(queue, 0, nullptr, nullptr));
+  EXPECT_CL("clFinish.terminated", kTerminated, clFinish(queue));
+  EXPECT_CL("clSetUserEventStatus.terminated", CL_SUCCESS, clSetUserEventStatus(user, CL_COMPLETE));
+  cl_uint references = 0;
+  EXPECT_EQ(clGetContextInfo(doomed, CL_CONTEXT_REFERENCE_COUNT, sizeof(references), &references,
+                             nullptr),
+            CL_SUCCESS);
+  while (notices == 0) std::this_thread::yield();  // The watchdog ends a test that hangs.
+}
+
+// Termination concerns one context: others of the process go on, terminatable ones too, and a new
+// one can be made.
+TEST_F(TerminateTest, OthersGoOn) {
+  const Own<cl_context> doomed = Terminatable();
+  const Own<cl_context> other = Terminatable();
+  ASSERT_EQ(terminate_(doomed), CL_SUCCESS);
+  const Own<cl_context> later = Terminatable();
+  for (const cl_context alive : {context(), other.get(), later.get()}) {
+    cl_int status = CL_SUCCESS;
+    const Own<cl_command_queue> queue(clCreateCommandQueue(alive, device(), 0, &status));
+    ASSERT_EQ(status, CL_SUCCESS);
+    const Own<cl_mem> buffer(clCreateBuffer(alive, CL_MEM_READ_WRITE, 4, nullptr, &status));
+    ASSERT_EQ(status, CL_SUCCESS);
+    cl_int value = 4711;
+    EXPECT_EQ(clEnqueueWriteBuffer(queue, buffer, CL_TRUE, 0, 4, &value, 0, nullptr, nullptr),
+              CL_SUCCESS);
+    value = 0;
+    EXPECT_EQ(clEnqueueReadBuffer(queue, buffer, CL_TRUE, 0, 4, &value, 0, nullptr, nullptr),
+              CL_SUCCESS);
+    EXPECT_EQ(value, 4711);
+  }
+}
+
+// Every priority and throttle makes a queue that works; other values, and hints for a queue on the
+// device, have their codes.
+TEST_F(TerminateTest, QueueHints) {
+  for (const cl_queue_properties name : {CL_QUEUE_PRIORITY_KHR, CL_QUEUE_THROTTLE_KHR}) {
+    for (const cl_queue_properties value : {1, 2, 4}) {
+      const cl_queue_properties list[] = {name, value, 0};
+      const Own<cl_command_queue> queue =
+          MAKE("clCreateCommandQueueWithProperties.hint",
+               clCreateCommandQueueWithProperties(context(), device(), list, error));
+      EXPECT_EQ(clFinish(queue), CL_SUCCESS);
+    }
+    const cl_queue_properties wrong[] = {name, 3, 0};
+    EXPECT_CREATE("clCreateCommandQueueWithProperties.hint_value", CL_INVALID_VALUE,
+                  clCreateCommandQueueWithProperties(context(), device(), wrong, error));
+  }
+}
+
+}  // namespace
+}  // namespace sluice::conformance

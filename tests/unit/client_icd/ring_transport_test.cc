@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client_icd/ring_transport.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "broker/os/local_socket.h"
+#include "proto/handle_messages.h"
+
+namespace sluice {
+namespace {
+
+constexpr int kTimeoutMs = 10'000;
+
+// The worker's end of the handle channel, in this process.
+class RingTransportTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto ends = CreateSocketPair();
+    ASSERT_TRUE(ends.ok()) << ends.status();
+    worker_ = std::move(ends->first);
+    const UniqueFd commands = *CreateSharedMemory("test-ring", kRingFileBytes);
+    const UniqueFd replies = *CreateSharedMemory("test-ring", kRingFileBytes);
+    const int fds[] = {commands.get(), replies.get()};
+    Send(HandleMessageType::kRingOffer, kRingFileBytes, 0, 0, fds, 2);
+    auto transport = RingTransport::Connect(std::move(ends->second), kTimeoutMs, 0);
+    ASSERT_TRUE(transport.ok()) << transport.status();
+    transport_ = *std::move(transport);
+  }
+
+  void Send(HandleMessageType type, uint64_t size, uint32_t segment, uint64_t address,
+            const int* fds, int count) {
+    HandleMessage message = {};
+    message.magic = kHandleMagic;
+    message.type = type;
+    message.size = size;
+    message.segment = segment;
+    message.address = address;
+    SendMessage(worker_.get(), &message, sizeof(message), fds, count).IgnoreError();
+  }
+  void SendShadow(uint64_t id) {
+    const UniqueFd memory = *CreateSharedMemory("test-shadow", 4096);
+    const int fd = memory.get();
+    Send(HandleMessageType::kShadowMemory, 4096, 0, id, &fd, 1);
+  }
+  // Until the channel's thread has seen what was sent.
+  void WaitUntilLost() {
+    const absl::Time end = absl::Now() + absl::Milliseconds(kTimeoutMs);
+    while (!transport_->lost() && absl::Now() < end) std::this_thread::yield();
+    EXPECT_TRUE(transport_->lost());
+  }
+
+  UniqueFd worker_;
+  std::unique_ptr<RingTransport> transport_;
+};
+
+// Memory that the worker exports is found under its object's id, once.
+TEST_F(RingTransportTest, ExportedMemoryIsFoundByItsId) {
+  SendShadow(7);
+  SendShadow(9);
+  const UniqueFd nine(transport_->TakeDescriptor(9));
+  const UniqueFd seven(transport_->TakeDescriptor(7));
+  struct stat info;
+  EXPECT_EQ(fstat(nine.get(), &info), 0);
+  EXPECT_EQ(fstat(seven.get(), &info), 0);
+  worker_.reset();
+  WaitUntilLost();
+  EXPECT_EQ(transport_->TakeDescriptor(7), -1);
+}
+
+// A worker that sends memory nobody asks for, and one that sends none, lose the session.
+TEST_F(RingTransportTest, FloodOfExportedMemoryLosesTheSession) {
+  for (uint64_t id = 1; id <= 65; ++id) SendShadow(id);
+  WaitUntilLost();
+  EXPECT_NE(transport_->lost_reason().find("not asked for"), std::string::npos);
+}
+TEST_F(RingTransportTest, ExportedMemoryWithoutADescriptorLosesTheSession) {
+  Send(HandleMessageType::kShadowMemory, 4096, 0, 1, nullptr, 0);
+  WaitUntilLost();
+}
+
+// A heap segment for an address where something lies already, as another session's does, is one
+// that nothing fits into; the session goes on.
+TEST_F(RingTransportTest, SegmentAtATakenAddressHoldsNothing) {
+  const UniqueFd file = *CreateSharedMemory("test-segment", 4096);
+  const SharedMapping in_the_way = *SharedMapping::Map(file.get(), 4096, /*writable=*/true);
+  const int fd = file.get();
+  Send(HandleMessageType::kHeapSegment, 4096, kFirstSvmSegment,
+       reinterpret_cast<uint64_t>(in_the_way.data()), &fd, 1);
+  EXPECT_EQ(transport_->Map({kFirstSvmSegment, 0, 64}), nullptr);
+  EXPECT_FALSE(transport_->lost());
+}
+
+}  // namespace
+}  // namespace sluice
