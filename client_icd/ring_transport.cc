@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client_icd/ring_transport.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -21,6 +22,8 @@ namespace {
 
 // A wait for room looks again this often whether the session is lost.
 constexpr int64_t kRoomTimeoutNs = 100'000'000;
+// How long a descriptor may wait for room in the channel.
+constexpr int kHandleTimeoutMs = 1000;
 // How long a frame's segment may be behind the frame: it comes by another way, but was sent before.
 constexpr absl::Duration kSegmentTimeout = absl::Seconds(5);
 // Descriptors that nobody has asked for yet: an honest worker sends one for each call that waits.
@@ -136,16 +139,17 @@ absl::StatusOr<std::unique_ptr<RingTransport>> RingTransport::Connect(UniqueFd c
   ASSIGN_OR_RETURN(SharedMapping commands, VerifyAndMap(fds[0], kRingFileBytes, nullptr));
   ASSIGN_OR_RETURN(SharedMapping replies, VerifyAndMap(fds[1], kRingFileBytes, nullptr));
   std::unique_ptr<RingTransport> transport(
-      new RingTransport(channel, std::move(commands), std::move(replies), max_in_flight));
+      new RingTransport(channel, offer, std::move(commands), std::move(replies), max_in_flight));
   if (!StartThread("sluice-channel", [channel] { Channel::Run(channel); })) {
     return absl::ResourceExhaustedError("no thread to be had");
   }
   return transport;
 }
 
-RingTransport::RingTransport(std::shared_ptr<Channel> channel, SharedMapping commands,
-                             SharedMapping replies, uint64_t max_in_flight)
+RingTransport::RingTransport(std::shared_ptr<Channel> channel, const HandleMessage& offer,
+                             SharedMapping commands, SharedMapping replies, uint64_t max_in_flight)
     : channel_(std::move(channel)),
+      takes_imports_((offer.flags & kTakesImports) != 0),
       commands_(std::move(commands)),
       replies_(std::move(replies)),
       replies_shared_(reinterpret_cast<RingShared*>(replies_.data())),
@@ -154,6 +158,19 @@ RingTransport::RingTransport(std::shared_ptr<Channel> channel, SharedMapping com
       reader_(replies_.data()) {
   absl::MutexLock lock(&channel_->mu);
   channel_->owner = this;
+}
+
+bool RingTransport::SendHandle(uint64_t token, int fd) {
+  if (!takes_imports_ || lost()) return false;
+  HandleMessage message = {};
+  message.magic = kHandleMagic;
+  message.type = HandleMessageType::kImportHandle;
+  message.address = token;
+  absl::MutexLock lock(&handle_mu_);
+  // The worker's main thread takes what comes; one that does not must not hold us up.
+  pollfd room = {channel_->socket.get(), POLLOUT, 0};
+  if (::poll(&room, 1, kHandleTimeoutMs) != 1 || (room.revents & POLLOUT) == 0) return false;
+  return SendMessage(channel_->socket.get(), &message, sizeof(message), &fd, 1).ok();
 }
 
 RingTransport::~RingTransport() {

@@ -49,18 +49,20 @@ class RingTransport : public Transport {
   bool shares_memory() const override { return true; }
   uint64_t max_in_flight() const override { return max_in_flight_; }
   int TakeDescriptor(uint64_t id) override;
+  bool SendHandle(uint64_t token, int fd) override;
   bool InHeap(const void* memory, uint64_t bytes) const override;
 
  private:
   // What the channel's thread needs, which may run a little longer than the transport.
   struct Channel;
 
-  RingTransport(std::shared_ptr<Channel> channel, SharedMapping commands, SharedMapping replies,
-                uint64_t max_in_flight);
+  RingTransport(std::shared_ptr<Channel> channel, const HandleMessage& offer,
+                SharedMapping commands, SharedMapping replies, uint64_t max_in_flight);
 
   void LoseAs(std::string_view reason, bool by_end_of_file);
 
   const std::shared_ptr<Channel> channel_;
+  const bool takes_imports_;
   const SharedMapping commands_;
   const SharedMapping replies_;
   RingShared* const replies_shared_;
@@ -68,6 +70,7 @@ class RingTransport : public Transport {
   RingWriter writer_;  // Serialised by CommandStream's send lock.
   RingReader reader_;  // Serialised by CommandStream's drain lock.
 
+  absl::Mutex handle_mu_;              // One SendHandle at a time.
   bool receiving_last_words_ = false;  // Serialised as reader_.
   std::atomic<bool> lost_{false};      // Release in Lose; pairs with the acquire in lost().
   mutable absl::Mutex mu_;

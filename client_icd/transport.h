@@ -63,6 +63,9 @@ class Transport {
   // Takes a descriptor that the worker has sent for the object with this id; waits for it, but not
   // long. The caller closes it. -1: there is none.
   virtual int TakeDescriptor(uint64_t) { return -1; }
+  // Hands a descriptor over under a token, before the command that names it. False: this session
+  // passes none, or the worker takes none. The descriptor stays the caller's.
+  virtual bool SendHandle(uint64_t, int) { return false; }
   // True if [memory, memory + bytes) touches the shared heap: the application works in a mapping.
   virtual bool InHeap(const void*, uint64_t) const { return false; }
 };

@@ -54,6 +54,7 @@ Session::Session(const SessionOptions& options, int handle_channel, uint8_t* rep
       completions_(&replies_, &printf_),
       heap_(handle_channel, options.limits.memory_bytes),
       svm_heap_(handle_channel, options.limits.memory_bytes, kFirstSvmSegment, kSvmBaseAddress),
+      imports_(handle_channel),
       transfers_(&replies_, &completions_, &heap_),
       builds_(options.limits.build_ms),
       argument_records_(options.records_directory) {}

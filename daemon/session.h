@@ -20,6 +20,7 @@
 #include "daemon/builds.h"
 #include "daemon/completions.h"
 #include "daemon/heap.h"
+#include "daemon/imports.h"
 #include "daemon/kept_events.h"
 #include "daemon/objects.h"
 #include "daemon/printf_capture.h"
@@ -63,6 +64,7 @@ class Session {
   Heap& heap() { return heap_; }
   Heap& svm_heap() { return svm_heap_; }
   Quota& quota() { return quota_; }
+  Imports& imports() { return imports_; }
   Transfers& transfers() { return transfers_; }
   KeptEvents& kept_events() { return kept_events_; }
   Builds& builds() { return builds_; }
@@ -111,6 +113,7 @@ class Session {
   Completions completions_;
   Heap heap_;
   Heap svm_heap_;
+  Imports imports_;
   Transfers transfers_;
   Builds builds_;
   ArgumentRecords argument_records_;

@@ -103,13 +103,27 @@ bool OnControl(Session& session) {
   return true;
 }
 
+[[noreturn]] void EndForViolation(Session& session, const std::string& violation) {
+  Log(LogLevel::kWarning, "worker", "session ended: the client broke the protocol",
+      {{"session", HexId(session.options().session_id)}, {"violation", violation}});
+  Notice(WorkerNoticeKind::kViolation, violation);
+  EndSession(session, absl::StrCat("protocol violation: ", violation));
+  EndProcess(3);
+}
+
+// The client's end of the handle channel: descriptors to import, or its end.
+void OnHandleChannel(Session& session) {
+  const absl::Status status = session.imports().Receive();
+  if (absl::IsAborted(status)) EndProcess(0);
+  if (!status.ok()) EndForViolation(session, std::string(status.message()));
+}
+
 // The main thread: the client's end ends us; the broker may ask for numbers.
 [[noreturn]] void Watch(Session& session) {
   pollfd entries[2] = {{kHandleChannel, POLLIN, 0}, {kControlSocket, POLLIN, 0}};
   while (true) {
     if (poll(entries, 2, -1) < 0) continue;
-    if (entries[0].revents != 0)
-      EndProcess(0);  // The client sends nothing: anything here is its end.
+    if (entries[0].revents != 0) OnHandleChannel(session);
     if (entries[1].revents != 0 && !OnControl(session)) entries[1].fd = -1;
   }
 }
@@ -135,15 +149,13 @@ absl::Status RunSession(const SessionOptions& options) {
   offer.magic = kHandleMagic;
   offer.type = HandleMessageType::kRingOffer;
   offer.size = kRingFileBytes;
+  offer.flags = kTakesImports;
   const int fds[] = {commands.first.get(), replies.first.get()};
   RETURN_IF_ERROR(SendMessage(kHandleChannel, &offer, sizeof(offer), fds, 2));
   std::thread([&] {
-    const std::string violation(loop.Run().message());
-    Log(LogLevel::kWarning, "worker", "session ended: the client broke the protocol",
-        {{"session", HexId(session.options().session_id)}, {"violation", violation}});
-    Notice(WorkerNoticeKind::kViolation, violation);
-    EndSession(session, absl::StrCat("protocol violation: ", violation));
-    EndProcess(3);
+    const absl::Status ended = loop.Run();
+    if (absl::IsAborted(ended)) EndProcess(0);  // It looked into the channel: the client has gone.
+    EndForViolation(session, std::string(ended.message()));
   }).detach();
   Watch(session);
 }

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // What travels on a local session's handle channel, a SOCK_SEQPACKET pair whose ends the broker
-// gave to the client and the worker: descriptors, each announced by one fixed-size message. All of
-// them go from the worker to the client; the client sends nothing, and its end of file is the
-// session's end. Ownership of a descriptor passes with its message.
+// gave to the client and the worker: descriptors, each announced by one fixed-size message.
+// Ownership of a descriptor passes with its message. The client's end of file is the session's end,
+// and so is anything that comes from it and is none of its messages.
 //
+// From the worker:
 //   RingOffer    2 descriptors: command ring, reply ring (kRingFileBytes each, sealed)      once,
 //   first HeapSegment  1 descriptor: a heap segment of `size` bytes, sealed against resizing before
 //   any frame names it
 //   ShadowMemory 1 descriptor: exportable memory of `size` bytes, opaque but to the client's
 //   graphics driver, for the buffer that `address` names by its id; before the answer to its
 //   CreateShadowBuffer
+// From the client, to a worker that said kTakesImports:
+//   ImportHandle 1 descriptor: memory for the object that `address` names by its id, before the
+//   command that makes the object (proto/commands/sharing/imported.proto)
 #pragma once
 
 #include <cstdint>
@@ -24,15 +28,18 @@ inline constexpr uint32_t kFirstSvmSegment = 1u << 30;
 
 inline constexpr uint32_t kHandleMagic = 0x48434c53;  // "SLCH"
 
-enum class HandleMessageType : uint32_t { kRingOffer = 1, kHeapSegment = 2, kShadowMemory = 16 };
+enum class HandleMessageType : uint32_t { kRingOffer = 1, kHeapSegment = 2, kImportHandle = 3, kShadowMemory = 16 };
+
+// In the RingOffer: what this worker takes beyond what every worker does.
+inline constexpr uint32_t kTakesImports = 1;
 
 struct HandleMessage {
   uint32_t magic;
   HandleMessageType type;
   uint64_t size;     // Of the ring file, or of the segment.
   uint32_t segment;  // From 1; 0 for the rings.
-  uint32_t reserved;
-  uint64_t address;  // Where both sides map the segment (SVM); 0: anywhere.
+  uint32_t flags;    // Of a RingOffer; others: 0.
+  uint64_t address;  // Where both sides map the segment (SVM), 0: anywhere; an object's id.
 };
 static_assert(sizeof(HandleMessage) == 32);
 

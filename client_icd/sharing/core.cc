@@ -12,6 +12,7 @@
 #include "client_icd/client_log.h"
 #include "client_icd/include/CL/cl_sluice.h"
 #include "client_icd/sharing/shadow.h"
+#include "client_icd/sharing/ways.h"
 
 namespace sluice::sharing {
 namespace {
@@ -36,34 +37,36 @@ bool IsShadowWorthIt(const MemObject& memory) {
   return !memory.context().buffers_in_heap() || IsForced(Way::kShadow);
 }
 
-void LogWay(const SharedObject& shared, Way way, const std::string& outcome) {
+void LogWay(const SharedObject& shared, Way way, const absl::Status& outcome) {
   if (!ClientLogs(ClientLogLevel::kInfo)) return;
   ClientLog(ClientLogLevel::kInfo,
-            absl::StrCat("sharing: ", shared.rules().name, " object by ", WayName(way), outcome));
+            absl::StrCat("sharing: ", shared.rules().name, " object by ", WayName(way),
+                         outcome.ok() ? "" : ": not possible: ", outcome.message()));
 }
 
 cl_int MakeStaged(MemObject* memory) {
   return memory->is_image() ? MakeImage(memory, {}) : MakeBuffer(memory, nullptr);
 }
 
-// Makes the worker's memory by the best way that both sides can go.
+// Makes the worker's memory by the best way that both sides can go. What a better way lacked is
+// logged; staging's own failure is the application's.
 cl_int MakeByBestWay(MemObject* memory, SharedObject* shared) {
+  if (MayTake(Way::kImport)) {
+    const absl::Status made = MakeImported(memory, shared->native());
+    LogWay(*shared, Way::kImport, made);
+    shared->SetWay(Way::kImport);
+    if (made.ok()) return CL_SUCCESS;
+  }
   if (MayTake(Way::kShadow) && IsShadowWorthIt(*memory)) {
     const absl::Status made = MakeShadowed(memory, shared);
-    if (made.ok()) {
-      shared->SetWay(Way::kShadow);
-      LogWay(*shared, Way::kShadow, "");
-      return CL_SUCCESS;
-    }
-    LogWay(*shared, Way::kShadow, absl::StrCat(": not possible: ", made.message()));
+    LogWay(*shared, Way::kShadow, made);
+    shared->SetWay(Way::kShadow);
+    if (made.ok()) return CL_SUCCESS;
   }
-  if (!MayTake(Way::kStaging)) {
-    LogWay(*shared, Way::kStaging, ": not what SLUICE_SHARING asks for");
-    return CL_MEM_OBJECT_ALLOCATION_FAILURE;
-  }
-  CL_RETURN_IF_ERROR(MakeStaged(memory));
+  if (!MayTake(Way::kStaging)) return CL_MEM_OBJECT_ALLOCATION_FAILURE;
   shared->SetWay(Way::kStaging);
-  LogWay(*shared, Way::kStaging, "");
+  CL_RETURN_IF_ERROR(MakeStaged(memory));
+  LogWay(*shared, Way::kStaging, absl::OkStatus());
   return CL_SUCCESS;
 }
 

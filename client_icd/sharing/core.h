@@ -28,6 +28,9 @@
 //    [R: a read per object that was written, the wait list] -> native thread: Store each, after()
 //    -> U [A: marker, waits for U] = the application's event
 //
+// Memory of a CPU device that both sides share needs no W and no R: the native thread copies
+// itself.
+//
 // U is known to the worker, so that an in-order queue stays in order, clFinish covers A, and
 // commands of other queues may wait for it; nothing blocks the caller, whatever the wait list waits
 // for. An import has neither W nor R, and BeginImported and EndImported in place of Fetch and

@@ -23,8 +23,15 @@ struct Item {
   Ref<Event> acquired = {};              // A release: the end of the acquire before it.
   HostRegion region = {};                // Staging: where they lie in this process.
   std::shared_ptr<Shadow> staging = {};  // Null if they lie in the native object's own memory.
+  uint8_t* heap = nullptr;  // Staging: the worker's own bytes, if this process has them too.
 
   bool by_shadow() const { return shared->way() == Way::kShadow; }
+
+  // What Fetch and Store work on; null if the native object's own memory is what is copied.
+  uint8_t* packed() const {
+    if (staging != nullptr) return staging->data();
+    return region.base() == nullptr ? heap : nullptr;
+  }
 };
 
 // One acquire or release in flight. Made by the call, kept by the hooks and jobs that still have to
@@ -73,13 +80,23 @@ class Pass : public std::enable_shared_from_this<Pass> {
   std::atomic<cl_int> failed_{CL_SUCCESS};  // The first failure of a prerequisite.
 };
 
+// The object's bytes in the shared heap (a CPU device of a local session), if they are packed
+// there.
+uint8_t* PackedHeap(const MemObject& memory, uint64_t bytes) {
+  if (memory.is_image() && memory.heap_layout().bytes != bytes) return nullptr;
+  return memory.heap();
+}
+
 cl_int Pass::FindRegions() {
   for (Item& item : items_) {
     if (item.shared->way() != Way::kStaging) continue;
-    item.moves = acquire_ || item.written;
-    item.region = item.shared->native().host_memory();
-    if (item.region.base() != nullptr) continue;
     const uint64_t bytes = PackedBytes(*item.memory);
+    item.region = item.shared->native().host_memory();
+    // Nothing of the queue touches them between the marker and the end: no command need move them.
+    item.heap = PackedHeap(*item.memory, bytes);
+    if (item.heap != nullptr) continue;
+    item.moves = acquire_ || item.written;
+    if (item.region.base() != nullptr) continue;
     item.staging = item.shared->StagingMemory(bytes);
     if (item.staging == nullptr) return CL_OUT_OF_HOST_MEMORY;
     item.region = HostRegion(item.staging->data(), bytes);
@@ -259,6 +276,7 @@ void Pass::Run(size_t first) {
   absl::Time deadline = absl::Now() + items_[first].shared->native().timeout();
   if (first == 0 && status == CL_SUCCESS && steps_.before != nullptr)
     status = steps_.before(deadline);
+  if (status != CL_SUCCESS) NoteFailure(status);  // A release then stores nothing.
   size_t i = first;
   // A release lets go of every object, whatever became of the others.
   for (; i < items_.size() && (status == CL_SUCCESS || !acquire_); ++i) {
@@ -288,7 +306,9 @@ cl_int Pass::AcquireItem(NativeObject& native, const Item& item, absl::Time dead
       status = native.CopyToShadow(deadline);
       break;
     case Way::kStaging:
-      status = native.Fetch(item.staging != nullptr ? item.staging->data() : nullptr, deadline);
+      status = native.Fetch(item.packed(), deadline);
+      if (status == CL_SUCCESS && item.heap != nullptr && item.region.base() != nullptr)
+        item.region.Gather(0, item.region.packed_bytes(), item.heap);
       break;
   }
   return status;
@@ -300,7 +320,9 @@ cl_int Pass::ReleaseItem(NativeObject& native, const Item& item, absl::Time dead
   if (!item.written || failed_.load(std::memory_order_relaxed) != CL_SUCCESS)
     return native.LetGo(deadline);
   if (item.shared->way() == Way::kShadow) return native.CopyFromShadow(deadline);
-  return native.Store(item.staging != nullptr ? item.staging->data() : nullptr, deadline);
+  if (item.heap != nullptr && item.region.base() != nullptr)
+    item.region.Scatter(0, item.region.packed_bytes(), item.heap);
+  return native.Store(item.packed(), deadline);
 }
 
 // A late error as any other (design section 5).

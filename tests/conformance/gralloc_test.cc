@@ -4,6 +4,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cstdlib>
+
 #include "tests/conformance/gralloc_helpers.h"
 
 namespace sluice::conformance {
@@ -122,6 +124,40 @@ TEST_F(GrallocTest, Describes) {
   EXPECT_TRUE(way >= 1 && way <= 3) << way;
   const Own<cl_mem> plain = Buffer(64);
   EXPECT_EQ(clGetMemObjectInfo(plain, way_name, sizeof(way), &way, nullptr), CL_INVALID_VALUE);
+}
+
+// Each way, forced, has the same result and says which it is; one that cannot be gone is an error.
+TEST_F(GrallocTest, EachWayForced) {
+  if (!TheHarness().IsSluice()) GTEST_SKIP() << "Sluice's own switch";
+  struct Way {
+    const char* name;
+    cl_uint number;
+  };
+  const bool is_cpu =
+      (DeviceValue<cl_device_type>(device(), CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU) != 0;
+  const bool may_import = TheHarness().kind == Kind::kRing && is_cpu;
+  for (const Way& way : {Way{"import", 1}, Way{"shadow", 2}, Way{"staging", 3}}) {
+    SCOPED_TRACE(way.name);
+    const Allocation allocation(Backing::kSealed, 300'000);
+    ::setenv("SLUICE_SHARING", way.name, 1);
+    const bool possible = way.number == 3 || (way.number == 1 && may_import);
+    const Own<cl_mem> memory = EXPECT_CREATE(
+        "clCreateBuffer.gralloc_forced_way",
+        possible ? CL_SUCCESS : CL_MEM_OBJECT_ALLOCATION_FAILURE,
+        clCreateBuffer(context(), CL_MEM_USE_GRALLOC_PTR_IMG, 0, allocation.handle(), error));
+    ::unsetenv("SLUICE_SHARING");
+    if (!possible) continue;
+    const cl_mem_info way_name = 0x534C0000;  // CL_MEM_SHARING_WAY_SLUICE
+    cl_uint taken = 0;
+    EXPECT_EQ(clGetMemObjectInfo(memory, way_name, sizeof(taken), &taken, nullptr), CL_SUCCESS);
+    EXPECT_EQ(taken, way.number);
+    const Values before = allocation.Read();
+    ASSERT_EQ(Acquire(memory), CL_SUCCESS);
+    ASSERT_EQ(AddOne(memory, allocation.bytes()), CL_SUCCESS);
+    ASSERT_EQ(Release(memory), CL_SUCCESS);
+    Finish();
+    EXPECT_TRUE(allocation.Read() == PlusOne(before));
+  }
 }
 
 // The handle and its descriptor may go once the buffer is made.
@@ -267,9 +303,10 @@ TEST_F(GrallocTest, SubBufferSharesBytes) {
   EXPECT_TRUE(allocation.Read() == expected);
 }
 
-// An acquire whose wait list fails, fails; so does the release after it, and nothing is stored.
+// An acquire whose wait list fails, fails; so does the release after it, and nothing is stored. (Of
+// memory that the device does not use itself.)
 TEST_F(GrallocTest, FailedAcquireStoresNothing) {
-  const Allocation allocation(Backing::kSealed, 4096);
+  const Allocation allocation(Backing::kUnsealed, 4096);
   const Own<cl_mem> memory = Import(allocation);
   const Own<cl_command_queue> other = Queue(), writer = Queue();
   const Own<cl_event> gate = UserEvent();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/hostile/worker_process.h"
 
+#include <dirent.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -46,6 +47,17 @@ std::unique_ptr<WorkerProcess> WorkerProcess::Start(std::string* why,
   channel->first.reset();
   control->first.reset();
   return worker->Attach(why) ? std::move(worker) : nullptr;
+}
+
+int WorkerProcess::CountDescriptors() const {
+  DIR* folder = ::opendir(absl::StrCat("/proc/", process_.pid(), "/fd").c_str());
+  if (folder == nullptr) return -1;
+  int count = 0;
+  while (const dirent* entry = ::readdir(folder)) {
+    if (entry->d_name[0] != '.') ++count;
+  }
+  ::closedir(folder);
+  return count;
 }
 
 bool WorkerProcess::Attach(std::string* why) {

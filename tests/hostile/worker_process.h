@@ -46,6 +46,8 @@ class WorkerProcess {
   void RingTheBell() { writer_->Notify(Wake::kUrgent, 0); }
   int handle_channel() const { return channel_.get(); }
   void CloseHandleChannel() { channel_.reset(); }
+  // Open descriptors of the worker; -1 if they cannot be seen.
+  int CountDescriptors() const;
 
   // How it ended, within ten seconds; nothing if it runs on.
   std::optional<ExitStatus> WaitForEnd();

@@ -80,6 +80,14 @@ uint64_t LoopbackClient::Send(const pb::Command& command, std::string_view paylo
   return header.sequence;
 }
 
+void LoopbackClient::SendHandle(uint64_t token, int fd) {
+  HandleMessage message = {};
+  message.magic = kHandleMagic;
+  message.type = HandleMessageType::kImportHandle;
+  message.address = token;
+  EXPECT_TRUE(SendMessage(client_end_.get(), &message, sizeof(message), &fd, 1).ok());
+}
+
 void LoopbackClient::Poll() {
   Frame frame;
   while (true) {

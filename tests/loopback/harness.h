@@ -46,6 +46,9 @@ class LoopbackClient {
   uint64_t Send(const pb::Command& command, std::string_view payload = {}, uint64_t sequence = 0);
   void SendRaw(const FrameHeader& header, std::string_view message, std::string_view payload);
 
+  // Hands a descriptor over, as RingTransport does.
+  void SendHandle(uint64_t token, int fd);
+
   // Sends and waits for the answer.
   pb::Answer Call(const pb::Command& command, std::string_view payload = {});
   pb::Answer WaitForAnswer(uint64_t sequence);

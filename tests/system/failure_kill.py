@@ -1,6 +1,7 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: Apache-2.0
-"""kill -9 of the worker, the application and the broker, while idle, in a long kernel, in big transfers.
+"""kill -9 of the worker, the application and the broker, while idle, in a long kernel, in big transfers, and
+while a shared object is acquired.
 
 No hang, no crash, the codes of design.md section 11, and afterwards no process, descriptor or memory file
 more than before. Usage: failure_kill.py ring|network
@@ -11,7 +12,7 @@ HANG_SECONDS = 60  # Far above what any of this takes; only a hang reaches it.
 GONE_SECONDS = 1.0  # design.md section 11: gone within a second.
 DEVICE_NOT_AVAILABLE = -2
 EVENTS_IN_WAIT_LIST = -14
-MOMENTS = ("idle", "kernel", "transfer")
+MOMENTS = ("idle", "kernel", "transfer", "acquired")
 
 KIND = harness.kind_argument()
 report = harness.Report(f"failure_kill {KIND}")
@@ -47,14 +48,14 @@ def kill_worker(daemon, moment):
         return
     harness.os.kill(workers[0], harness.signal.SIGKILL)
     harness.wait_until(lambda: not harness.alive(workers[0]), 5)
-    if moment == "idle":
+    if moment in ("idle", "acquired"):
         victim.go_on()
     victim.wait_for("DONE", HANG_SECONDS)
     code = victim.end(1)
     if not report.check(code == 0, f"{name}: the application neither hangs nor crashes",
                         f"exit {code}\n{victim.output}{victim.errors.decode()}" if code != 0 else ""):
         return
-    ended = {"idle": (0,), "kernel": (EVENTS_IN_WAIT_LIST, DEVICE_NOT_AVAILABLE),
+    ended = {"idle": (0,), "acquired": (DEVICE_NOT_AVAILABLE,), "kernel": (EVENTS_IN_WAIT_LIST, DEVICE_NOT_AVAILABLE),
              "transfer": (DEVICE_NOT_AVAILABLE, EVENTS_IN_WAIT_LIST)}[moment]
     report.check(victim.value("ended_with") in ended, f"{name}: the call in flight",
                  f"{victim.value('ended_with')}, expected one of {ended}")
@@ -97,12 +98,12 @@ def kill_application(daemon, moment):
 def kill_broker(moment):
     name = f"broker killed, {moment}"
     with harness.Daemon(KIND) as daemon:
-        victim = start_victim(daemon, moment, {"idle": "1", "kernel": "3", "transfer": "30"}[moment])
+        victim = start_victim(daemon, moment, {"idle": "1", "kernel": "3", "transfer": "30", "acquired": "1"}[moment])
         if victim is None:
             return
         daemon.kill_broker()
         daemon.start()
-        if moment == "idle":
+        if moment in ("idle", "acquired"):
             victim.go_on()
         victim.wait_for("DONE", HANG_SECONDS)
         code = victim.end(1)

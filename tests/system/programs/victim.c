@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The application in the failure tests. It reaches a moment (idle, in a long kernel, in big
-// transfers), says READY, and goes on until something breaks or its standard input ends the idle
-// wait. It then reports what it saw as `key value` lines, the error codes above all, and opens a
-// new context, which must work. It must never hang or crash, whatever was killed. Verdicts are the
-// caller's: failure_kill.py.
+// transfers, holding a shared object acquired), says READY, and goes on until something breaks or
+// its standard input ends the idle wait. It then reports what it saw as `key value` lines, the
+// error codes above all, and opens a new context, which must work. It must never hang or crash,
+// whatever was killed. Verdicts are the caller's: failure_kill.py.
 //
-// usage: victim idle|kernel|transfer [ROUNDS]   (so many kernels of about a second, or transfers)
+// usage: victim idle|kernel|transfer|acquired [ROUNDS]   (so many kernels of about a second, or
+// transfers)
+#define _GNU_SOURCE
+#include <CL/cl_ext.h>
+#include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "ocl.h"
@@ -69,16 +74,57 @@ static cl_int launch(struct Setup* s, cl_uint passes, cl_event* event) {
   return clEnqueueNDRangeKernel(s->queue, s->kernel, 1, NULL, &one, NULL, 0, NULL, event);
 }
 
+static void wait_for_line(void) {
+  char byte;
+  while (read(STDIN_FILENO, &byte, 1) > 0 && byte != '\n') {
+  }
+}
+
+typedef cl_int(CL_API_CALL* SyncGralloc)(cl_command_queue, cl_uint, const cl_mem*, cl_uint,
+                                         const cl_event*, cl_event*);
+
+// Holds a gralloc allocation acquired while it waits; returns what its release answers.
+static cl_int hold_acquired(struct Setup* s) {
+  cl_platform_id platform;
+  clGetDeviceInfo(s->device, CL_DEVICE_PLATFORM, sizeof(platform), &platform, NULL);
+  const SyncGralloc acquire = (SyncGralloc)clGetExtensionFunctionAddressForPlatform(
+      platform, "clEnqueueAcquireGrallocObjectsIMG");
+  const SyncGralloc release = (SyncGralloc)clGetExtensionFunctionAddressForPlatform(
+      platform, "clEnqueueReleaseGrallocObjectsIMG");
+  const int memory = memfd_create("victim", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (acquire == NULL || release == NULL || memory < 0) return CL_INVALID_OPERATION;
+  if (ftruncate(memory, kTransferBytes) != 0) return CL_INVALID_OPERATION;
+  if (fcntl(memory, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0) return CL_INVALID_OPERATION;
+  int handle[] = {3 * sizeof(int), 1, 0, memory};  // A native_handle_t.
+  cl_int code = CL_SUCCESS;
+  cl_mem shared = clCreateBuffer(s->context, CL_MEM_USE_GRALLOC_PTR_IMG, 0, handle, &code);
+  if (code != CL_SUCCESS) return code;
+  code = acquire(s->queue, 1, &shared, 0, NULL, NULL);
+  const cl_uint value = 7;
+  if (code == CL_SUCCESS) {
+    code = clEnqueueFillBuffer(s->queue, shared, &value, sizeof(value), 0, kTransferBytes, 0, NULL,
+                               NULL);
+  }
+  if (code == CL_SUCCESS) code = clFinish(s->queue);
+  if (code != CL_SUCCESS) return code;
+  ready("acquired");
+  wait_for_line();
+  code = release(s->queue, 1, &shared, 0, NULL, NULL);
+  if (code == CL_SUCCESS) code = clFinish(s->queue);
+  clReleaseMemObject(shared);
+  close(memory);
+  return code;
+}
+
 // Holds the process in its moment until the moment is over; returns the code that ended it.
 static cl_int stay_in(const char* moment, int rounds, struct Setup* s) {
   cl_int code = CL_SUCCESS;
   if (strcmp(moment, "idle") == 0) {
     ready(moment);
-    char byte;
-    while (read(STDIN_FILENO, &byte, 1) > 0 && byte != '\n') {
-    }
+    wait_for_line();
     return CL_SUCCESS;
   }
+  if (strcmp(moment, "acquired") == 0) return hold_acquired(s);
   if (strcmp(moment, "kernel") == 0) {
     cl_event event = NULL;
     for (int i = 0; i < rounds && code == CL_SUCCESS; ++i) {
@@ -133,7 +179,7 @@ static void report_later_calls(struct Setup* s) {
 
 int main(int argc, char** argv) {
   if (argc < 2) {
-    fprintf(stderr, "usage: victim idle|kernel|transfer [ROUNDS]\n");
+    fprintf(stderr, "usage: victim idle|kernel|transfer|acquired [ROUNDS]\n");
     return 2;
   }
   struct Setup s;

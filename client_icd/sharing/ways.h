@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ways that a shared object's bytes can go and that may turn out to be impossible: each makes
+// the worker's memory for a memory object, or says why it cannot, for the log; the core then takes
+// the next (design section 9). Block for a round trip. Thread-safe: no state.
+#pragma once
+
+#include "absl/status/status.h"
+#include "client_icd/memory.h"
+#include "client_icd/sharing/native_object.h"
+
+namespace sluice::sharing {
+
+// The native object's own memory, handed over as a descriptor (import.cc).
+absl::Status MakeImported(MemObject* memory, NativeObject& native);
+
+}  // namespace sluice::sharing

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/unit/client_icd/scripted_worker.h"
+
+#include <CL/cl.h>
+
+#include <utility>
+
+namespace sluice {
+
+std::string ScriptedWorker::Memory(uint64_t id) {
+  const std::lock_guard<std::mutex> lock(mu_);
+  return memory_[id];
+}
+
+void ScriptedWorker::SetMemory(uint64_t id, const std::string& bytes) {
+  const std::lock_guard<std::mutex> lock(mu_);
+  memory_[id] = bytes;
+}
+
+size_t ScriptedWorker::Count(pb::Command::BodyCase body) {
+  const std::lock_guard<std::mutex> lock(mu_);
+  return counts_[body];
+}
+
+bool ScriptedWorker::Send(const FrameHeader& header, std::string_view message,
+                          std::string_view payload, bool) {
+  const std::lock_guard<std::mutex> lock(mu_);
+  if (lost_) return false;
+  pb::Command command;
+  if (!command.ParseFromArray(message.data(), static_cast<int>(message.size()))) return false;
+  ++counts_[command.body_case()];
+  Take(header, command, payload);
+  Pump();
+  return true;
+}
+
+void ScriptedWorker::Take(const FrameHeader& header, const pb::Command& command,
+                          std::string_view payload) {
+  pb::Reply reply;
+  pb::Answer& answer = *reply.mutable_answer();
+  answer.set_sequence(header.sequence);
+  switch (command.body_case()) {
+    case pb::Command::kCreateBuffer:
+      memory_[command.create_buffer().mem_id()] = std::string(command.create_buffer().size(), '\0');
+      return Reply(reply);
+    case pb::Command::kCreateCommandQueue: {
+      const pb::CreateCommandQueue& queue = command.create_command_queue();
+      bool in_order = true;
+      for (int i = 0; i + 1 < queue.properties_size(); i += 2) {
+        if (queue.properties(i) == CL_QUEUE_PROPERTIES)
+          in_order = (queue.properties(i + 1) & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE) == 0;
+      }
+      in_order_[queue.queue_id()] = in_order;
+      return Reply(reply);
+    }
+    case pb::Command::kSetUserEventStatus:
+      ended_[command.set_user_event_status().event_id()] = command.set_user_event_status().status();
+      return;
+    case pb::Command::kTransferChunk:
+      for (Pending& pending : pending_) {
+        if (pending.on->event_id() != command.transfer_chunk().event_id()) continue;
+        memory_[pending.command.enqueue_write_buffer().mem_id()] = std::string(payload);
+        pending.fed = true;
+      }
+      return;
+    case pb::Command::kEnqueueMarker:
+    case pb::Command::kEnqueueReadBuffer:
+    case pb::Command::kEnqueueWriteBuffer:
+      return Enqueue(command);
+    default:
+      return;  // Nothing that needs an answer here.
+  }
+}
+
+void ScriptedWorker::Enqueue(const pb::Command& command) {
+  pending_.push_back({command, nullptr});
+  pb::Command& own = pending_.back().command;
+  pending_.back().on = own.has_enqueue_marker()        ? &own.enqueue_marker().on()
+                       : own.has_enqueue_read_buffer() ? &own.enqueue_read_buffer().on()
+                                                       : &own.enqueue_write_buffer().on();
+}
+
+void ScriptedWorker::Pump() {
+  for (bool moved = true; moved;) {
+    moved = false;
+    std::map<uint64_t, bool> blocked;  // In-order queues whose first command has not ended.
+    for (auto it = pending_.begin(); it != pending_.end(); ++it) {
+      const uint64_t queue = it->on->queue_id();
+      if (in_order_[queue] && blocked[queue]) continue;
+      if (!Step(&*it)) {
+        blocked[queue] = true;
+        continue;
+      }
+      pending_.erase(it);
+      moved = true;
+      break;
+    }
+  }
+}
+
+bool ScriptedWorker::Step(Pending* pending) {
+  const uint64_t event = pending->on->event_id();
+  for (const uint64_t id : pending->on->wait_event_ids()) {
+    const auto it = ended_.find(id);
+    if (it == ended_.end()) return false;
+    if (it->second >= 0) continue;
+    Complete(event, CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
+    return true;
+  }
+  if (pending->command.has_enqueue_write_buffer() && !pending->fed) {
+    if (!std::exchange(pending->granted, true)) {
+      pb::Reply reply;
+      reply.mutable_grant()->set_event_id(event);
+      reply.mutable_grant()->set_size(pending->command.enqueue_write_buffer().size());
+      Reply(reply);
+    }
+    return false;
+  }
+  std::string payload;
+  if (pending->command.has_enqueue_read_buffer())
+    payload = memory_[pending->command.enqueue_read_buffer().mem_id()];
+  Complete(event, CL_COMPLETE, payload);
+  return true;
+}
+
+void ScriptedWorker::Complete(uint64_t event, cl_int status, const std::string& payload) {
+  if (event == 0) return;
+  ended_[event] = status;
+  pb::Reply reply;
+  reply.mutable_completion()->set_event_id(event);
+  reply.mutable_completion()->set_status(status);
+  Reply(reply, status == CL_COMPLETE ? payload : "");
+}
+
+void ScriptedWorker::Reply(const pb::Reply& reply, const std::string& payload) {
+  const std::string message = reply.SerializeAsString();
+  FrameHeader header = {};
+  header.message_bytes = static_cast<uint32_t>(message.size());
+  header.payload_bytes = payload.size();
+  std::string pieces;
+  AppendFrame(header, message, payload, &pieces);
+  FrameAssembler assembler;
+  assembler.Feed(pieces, [this](Frame& frame) { frames_.push_back(std::move(frame)); })
+      .IgnoreError();
+  ++bell_;
+  changed_.notify_all();
+}
+
+bool ScriptedWorker::Receive(Frame* frame) {
+  const std::lock_guard<std::mutex> lock(mu_);
+  if (frames_.empty()) return false;
+  *frame = std::move(frames_.front());
+  frames_.pop_front();
+  return true;
+}
+
+bool ScriptedWorker::HasFrame() const {
+  const std::lock_guard<std::mutex> lock(mu_);
+  return !frames_.empty();
+}
+
+uint32_t ScriptedWorker::Arm(RingSleep, uint64_t) {
+  const std::lock_guard<std::mutex> lock(mu_);
+  return bell_;
+}
+
+void ScriptedWorker::Wait(uint32_t ticket, uint32_t) {
+  std::unique_lock<std::mutex> lock(mu_);
+  changed_.wait(lock, [&] { return lost_ || !frames_.empty() || bell_ != ticket; });
+}
+
+void ScriptedWorker::Interrupt(uint32_t) {
+  const std::lock_guard<std::mutex> lock(mu_);
+  ++bell_;
+  changed_.notify_all();
+}
+
+bool ScriptedWorker::lost() const {
+  const std::lock_guard<std::mutex> lock(mu_);
+  return lost_;
+}
+
+void ScriptedWorker::Lose(std::string_view) {
+  const std::lock_guard<std::mutex> lock(mu_);
+  lost_ = true;
+  ++bell_;
+  changed_.notify_all();
+}
+
+}  // namespace sluice

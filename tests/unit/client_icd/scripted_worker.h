@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// A worker for tests of the client alone: a transport whose other end is a few lines of script,
+// with buffers that are strings, in-order and out-of-order queues, markers, reads, writes fed on
+// grants (as over the network), and user events. Thread-safe.
+#pragma once
+
+#include <CL/cl.h>
+
+#include <condition_variable>
+#include <deque>
+#include <list>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "client_icd/transport.h"
+#include "proto/command.pb.h"
+
+namespace sluice {
+
+namespace pb = v1;
+
+class ScriptedWorker : public Transport {
+ public:
+  // --- What tests see.
+  std::string Memory(uint64_t id);
+  void SetMemory(uint64_t id, const std::string& bytes);
+  size_t Count(pb::Command::BodyCase body);  // Commands of that kind that came.
+
+  // --- Transport.
+  bool Send(const FrameHeader& header, std::string_view message, std::string_view payload,
+            bool wake) override;
+  bool Receive(Frame* frame) override;
+  bool HasFrame() const override;
+  uint32_t Arm(RingSleep, uint64_t) override;
+  void Wait(uint32_t ticket, uint32_t) override;
+  void Interrupt(uint32_t) override;
+  bool lost() const override;
+  std::string lost_reason() const override { return "scripted"; }
+  void Lose(std::string_view) override;
+  void LoseInForkedChild() override {}
+  uint8_t* Map(const BulkSpan&) override { return nullptr; }
+  bool shares_memory() const override { return false; }
+  uint64_t max_in_flight() const override { return 0; }
+
+ private:
+  struct Pending {
+    pb::Command command;
+    const pb::Enqueue* on;
+    bool granted = false;
+    bool fed = false;
+  };
+
+  void Reply(const pb::Reply& reply, const std::string& payload = "");
+  void Complete(uint64_t event, cl_int status, const std::string& payload = "");
+  void Take(const FrameHeader& header, const pb::Command& command, std::string_view payload);
+  void Enqueue(const pb::Command& command);
+  void Pump();
+  bool Step(Pending* pending);  // True once it has ended.
+
+  mutable std::mutex mu_;
+  std::condition_variable changed_;
+  uint32_t bell_ = 0;
+  bool lost_ = false;
+  std::deque<Frame> frames_;
+  std::map<uint64_t, std::string> memory_;
+  std::map<uint64_t, bool> in_order_;  // By queue.
+  std::map<uint64_t, cl_int> ended_;   // By event.
+  std::list<Pending> pending_;
+  std::map<int, size_t> counts_;
+};
+
+}  // namespace sluice

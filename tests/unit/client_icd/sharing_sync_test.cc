@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sharing core with native objects that tests make up, and a scripted worker: every state and
+// code of every API, and what is asked of the native side when.
+#include <gtest/gtest.h>
+
+#include <mutex>
+#include <utility>
+
+#include "client_icd/api.h"
+#include "client_icd/event.h"
+#include "client_icd/queue.h"
+#include "client_icd/sharing/core.h"
+#include "tests/unit/client_icd/scripted_worker.h"
+
+namespace sluice::sharing {
+namespace {
+
+constexpr Api kApis[] = {Api::kGl,    Api::kEgl,      Api::kGralloc, Api::kD3d10,
+                         Api::kD3d11, Api::kDx9Media, Api::kSluice};
+constexpr size_t kBytes = 64;
+
+// What the native side of all objects of a test was asked, and what it answers.
+struct Native {
+  std::mutex mu;
+  std::string log;  // One letter per call: Fetch, Store, LetGo; before is <, after is >.
+  std::string contents = std::string(kBytes, 'n');
+  cl_int fetch_status = CL_SUCCESS;
+
+  void Note(char letter) {
+    const std::lock_guard<std::mutex> lock(mu);
+    log += letter;
+  }
+  std::string Log() {
+    const std::lock_guard<std::mutex> lock(mu);
+    return log;
+  }
+};
+
+class FakeObject : public NativeObject {
+ public:
+  FakeObject(std::shared_ptr<Native> native, std::shared_ptr<NativeThread> thread, uint64_t name)
+      : native_(std::move(native)), thread_(std::move(thread)), name_(name) {}
+  NativeKey key() const override { return {name_, 0, 0}; }
+  NativeThread& thread() override { return *thread_; }
+  cl_int Fetch(uint8_t* packed, absl::Time) override {
+    native_->Note('F');
+    if (native_->fetch_status == CL_SUCCESS)
+      native_->contents.copy(reinterpret_cast<char*>(packed), kBytes);
+    return native_->fetch_status;
+  }
+  cl_int Store(const uint8_t* packed, absl::Time) override {
+    native_->Note('S');
+    native_->contents.assign(reinterpret_cast<const char*>(packed), kBytes);
+    return CL_SUCCESS;
+  }
+  cl_int LetGo(absl::Time) override {
+    native_->Note('L');
+    return CL_SUCCESS;
+  }
+
+ private:
+  const std::shared_ptr<Native> native_;  // Jobs may outlive a test.
+  const std::shared_ptr<NativeThread> thread_;
+  const uint64_t name_;
+};
+
+class SharingSyncTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto worker = std::make_unique<ScriptedWorker>();
+    worker_ = worker.get();
+    session_ = MakeSession(std::move(worker));
+    device_ = Ref<Device>::Adopt(new Device(nullptr, 1, InfoTable()));
+    context_ = MakeContext();
+    for (const Api api : kApis) context_->AddInterop(api, std::make_shared<int>(0));
+    queue_ = MakeQueue(0);
+  }
+  void TearDown() override { session_->Lose("the test is over"); }
+
+  static std::shared_ptr<Session> MakeSession(std::unique_ptr<ScriptedWorker> worker) {
+    return Session::Start({std::move(worker)});
+  }
+  Ref<Context> MakeContext() {
+    auto context = Ref<Context>::Adopt(
+        new Context(session_, nullptr, {device_}, PropertyList(), nullptr, nullptr));
+    context->SetPlacement(false);
+    return context;
+  }
+  Ref<Queue> MakeQueue(cl_command_queue_properties flags) {
+    const cl_queue_properties list[] = {CL_QUEUE_PROPERTIES, flags, 0};
+    PropertyList properties;
+    EXPECT_TRUE(ReadProperties(list, &properties));
+    auto queue = Ref<Queue>::Adopt(new Queue(context_, device_, properties, true));
+    ScopedCommand command;
+    command->mutable_create_command_queue()->set_queue_id(queue->id());
+    properties.CopyTo(command->mutable_create_command_queue()->mutable_properties());
+    EXPECT_EQ(session_->stream().Call(*command, {}, nullptr), CL_SUCCESS);
+    queue->SetMade();
+    return queue;
+  }
+  cl_int Create(Api api, Ref<MemObject>* out, uint64_t name = 0) {
+    MemObject::Description about;
+    about.flags = CL_MEM_READ_WRITE;
+    about.bytes = kBytes;
+    return CreateShared(context_.get(), std::move(about), api,
+                        std::make_unique<FakeObject>(native_, context_->shared_registry()->thread(),
+                                                     name != 0 ? name : ++next_name_),
+                        out);
+  }
+  Ref<MemObject> Make(Api api) {
+    Ref<MemObject> memory;
+    EXPECT_EQ(Create(api, &memory), CL_SUCCESS);
+    return memory;
+  }
+  cl_int Sync(bool acquire, Api api, const std::vector<MemObject*>& objects,
+              cl_event* event = nullptr, const std::vector<cl_event>& waits = {},
+              SyncSteps steps = {}) {
+    std::vector<cl_mem> handles;
+    for (MemObject* one : objects) handles.push_back(one->handle());
+    const SyncArguments arguments = {queue_->handle(),
+                                     static_cast<cl_uint>(handles.size()),
+                                     handles.data(),
+                                     static_cast<cl_uint>(waits.size()),
+                                     waits.empty() ? nullptr : waits.data(),
+                                     event};
+    return acquire ? EnqueueAcquire(api, arguments, std::move(steps))
+                   : EnqueueRelease(api, arguments, std::move(steps));
+  }
+  // Waits for the event and releases it.
+  cl_int End(cl_event event) {
+    const Ref<Event> own = Ref<Event>::Adopt(Event::From(event));
+    return session_->stream().WaitFor(own.get());
+  }
+
+  const std::shared_ptr<Native> native_ = std::make_shared<Native>();
+  ScriptedWorker* worker_ = nullptr;  // The session's.
+  std::shared_ptr<Session> session_;
+  Ref<Device> device_;
+  Ref<Context> context_;
+  Ref<Queue> queue_;
+  uint64_t next_name_ = 100;
+};
+
+// Every API: refused while released, acquired, again, released, again, with the codes of its row.
+TEST_F(SharingSyncTest, EveryTransitionOfEveryApi) {
+  for (const Api api : kApis) {
+    const ApiRules& rules = RulesOf(api);
+    SCOPED_TRACE(rules.name);
+    const Ref<MemObject> memory = Make(api), plain = Make(api == Api::kGl ? Api::kEgl : Api::kGl);
+    EXPECT_EQ(memory->Use(false), rules.use_not_acquired);
+    EXPECT_EQ(Sync(false, api, {memory.get()}), rules.release_not_acquired);
+    EXPECT_EQ(Sync(true, api, {plain.get()}), rules.invalid_object);
+    cl_event event = nullptr;
+    EXPECT_EQ(Sync(true, api, {memory.get()}, &event), CL_SUCCESS);
+    EXPECT_EQ(Event::From(event)->type(), rules.acquire_command);
+    EXPECT_EQ(End(event), CL_COMPLETE);
+    EXPECT_EQ(memory->Use(false), CL_SUCCESS);
+    EXPECT_EQ(Sync(true, api, {memory.get()}), rules.already_acquired);
+    EXPECT_EQ(Sync(false, api, {memory.get()}, &event), CL_SUCCESS);
+    EXPECT_EQ(Event::From(event)->type(), rules.release_command);
+    EXPECT_EQ(End(event), CL_COMPLETE);
+    EXPECT_EQ(memory->Use(false), rules.use_not_acquired);
+    EXPECT_EQ(Sync(false, api, {memory.get()}), rules.release_not_acquired);
+  }
+}
+
+// A call that is refused for one object leaves the states of the others as they were.
+TEST_F(SharingSyncTest, RefusedCallChangesNothing) {
+  const Ref<MemObject> a = Make(Api::kD3d11), b = Make(Api::kD3d11);
+  ASSERT_EQ(Sync(true, Api::kD3d11, {b.get()}), CL_SUCCESS);
+  EXPECT_EQ(Sync(true, Api::kD3d11, {a.get(), b.get()}), -1008);
+  EXPECT_EQ(a->Use(false), -1009);
+  EXPECT_EQ(Sync(true, Api::kD3d11, {a.get(), a.get()}), -1008) << "twice in one list";
+  EXPECT_EQ(a->Use(false), -1009);
+  EXPECT_EQ(Sync(false, Api::kD3d11, {b.get(), a.get()}), -1009);
+  EXPECT_EQ(b->Use(false), CL_SUCCESS);
+}
+
+// Where the API says so, a second memory object of one native object is refused until the first is
+// gone.
+TEST_F(SharingSyncTest, CreatedTwice) {
+  for (const Api api : kApis) {
+    const ApiRules& rules = RulesOf(api);
+    Ref<MemObject> first, second;
+    ASSERT_EQ(Create(api, &first, 7), CL_SUCCESS);
+    EXPECT_EQ(Create(api, &second, 7), rules.created_twice) << rules.name;
+    first = nullptr;
+    second = nullptr;
+    EXPECT_EQ(Create(api, &first, 7), CL_SUCCESS) << rules.name;
+  }
+}
+
+// A context that was not created for the API, an object of another context.
+TEST_F(SharingSyncTest, Contexts) {
+  const Ref<Context> with_apis = context_;
+  const Ref<Queue> of_with_apis = queue_;
+  context_ = MakeContext();
+  const Ref<Queue> of_other = MakeQueue(0);
+  for (const Api api : kApis) {
+    const ApiRules& rules = RulesOf(api);
+    const Ref<MemObject> memory = Make(api);
+    queue_ = of_with_apis;
+    EXPECT_EQ(Sync(true, api, {memory.get()}), rules.other_context) << rules.name;
+    queue_ = of_other;
+    EXPECT_EQ(Sync(true, api, {memory.get()}), rules.context_without_api) << rules.name;
+  }
+}
+
+// Contents go to the worker with an acquire and come back with a release, if a command may have
+// written; if none has, nothing is stored.
+TEST_F(SharingSyncTest, ContentsTravel) {
+  const Ref<MemObject> memory = Make(Api::kGralloc);
+  cl_event event = nullptr;
+  ASSERT_EQ(Sync(true, Api::kGralloc, {memory.get()}, &event), CL_SUCCESS);
+  ASSERT_EQ(End(event), CL_COMPLETE);
+  EXPECT_EQ(worker_->Memory(memory->id()), std::string(kBytes, 'n'));
+  worker_->SetMemory(memory->id(), std::string(kBytes, 'w'));
+  ASSERT_EQ(memory->Use(true), CL_SUCCESS);
+  ASSERT_EQ(Sync(false, Api::kGralloc, {memory.get()}, &event), CL_SUCCESS);
+  ASSERT_EQ(End(event), CL_COMPLETE);
+  EXPECT_EQ(native_->contents, std::string(kBytes, 'w'));
+  EXPECT_EQ(native_->Log(), "FS");
+  ASSERT_EQ(Sync(true, Api::kGralloc, {memory.get()}), CL_SUCCESS);
+  ASSERT_EQ(memory->Use(false), CL_SUCCESS);
+  ASSERT_EQ(Sync(false, Api::kGralloc, {memory.get()}, &event), CL_SUCCESS);
+  ASSERT_EQ(End(event), CL_COMPLETE);
+  EXPECT_EQ(native_->Log(), "FSFL");
+  EXPECT_EQ(worker_->Count(pb::Command::kEnqueueReadBuffer), 1u);
+}
+
+// The calls return at once whatever they wait for; nothing is fetched before the wait list has
+// ended, in queues of both kinds.
+TEST_F(SharingSyncTest, NothingBlocksAndNothingIsEarly) {
+  for (const cl_command_queue_properties flags :
+       {cl_command_queue_properties{0},
+        cl_command_queue_properties{CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE}}) {
+    queue_ = MakeQueue(flags);
+    native_->log.clear();
+    const Ref<MemObject> memory = Make(Api::kGl);
+    Ref<Event> gate;
+    ASSERT_EQ(MakeUserEvent(context_.get(), &gate), CL_SUCCESS);
+    cl_event acquired = nullptr, released = nullptr;
+    ASSERT_EQ(Sync(true, Api::kGl, {memory.get()}, &acquired, {gate->handle()}), CL_SUCCESS);
+    ASSERT_EQ(memory->Use(true), CL_SUCCESS);
+    ASSERT_EQ(Sync(false, Api::kGl, {memory.get()}, &released, {acquired}), CL_SUCCESS);
+    EXPECT_EQ(native_->Log(), "");
+    EXPECT_GT(Event::From(released)->status(), CL_COMPLETE);
+    ASSERT_TRUE(gate->ClaimUserStatus());
+    ASSERT_EQ(EndUserEvent(gate.get(), CL_COMPLETE), CL_SUCCESS);
+    EXPECT_EQ(End(released), CL_COMPLETE);
+    EXPECT_EQ(End(acquired), CL_COMPLETE);
+    EXPECT_EQ(native_->Log(), "FS");
+  }
+}
+
+// A fetch that fails fails its acquire and the release after it, and stores nothing; so does a wait
+// list that fails.
+TEST_F(SharingSyncTest, FailedAcquireStoresNothing) {
+  const Ref<MemObject> memory = Make(Api::kD3d10);
+  native_->fetch_status = CL_OUT_OF_RESOURCES;
+  cl_event acquired = nullptr, released = nullptr;
+  ASSERT_EQ(Sync(true, Api::kD3d10, {memory.get()}, &acquired), CL_SUCCESS);
+  ASSERT_EQ(memory->Use(true), CL_SUCCESS);
+  ASSERT_EQ(Sync(false, Api::kD3d10, {memory.get()}, &released), CL_SUCCESS);
+  EXPECT_LT(End(acquired), 0);
+  EXPECT_LT(End(released), 0);
+  EXPECT_EQ(native_->Log(), "FL");
+  EXPECT_EQ(queue_->TakeLateError(), CL_OUT_OF_RESOURCES);
+  native_->fetch_status = CL_SUCCESS;
+  Ref<Event> gate;
+  ASSERT_EQ(MakeUserEvent(context_.get(), &gate), CL_SUCCESS);
+  ASSERT_EQ(Sync(true, Api::kD3d10, {memory.get()}, &acquired, {gate->handle()}), CL_SUCCESS);
+  ASSERT_TRUE(gate->ClaimUserStatus());
+  EndUserEvent(gate.get(), -77);
+  EXPECT_LT(End(acquired), 0);
+  ASSERT_EQ(memory->Use(true), CL_SUCCESS);
+  ASSERT_EQ(Sync(false, Api::kD3d10, {memory.get()}, &released), CL_SUCCESS);
+  EXPECT_LT(End(released), 0);
+  EXPECT_EQ(native_->Log(), "FLL");
+  EXPECT_EQ(native_->contents, std::string(kBytes, 'n'));
+}
+
+// An adapter's steps run around the objects, and their failure is the command's.
+TEST_F(SharingSyncTest, StepsRunAroundTheObjects) {
+  const Ref<MemObject> a = Make(Api::kGl), b = Make(Api::kGl);
+  const auto step = [this](char letter, cl_int status) {
+    return [this, letter, status](absl::Time) {
+      native_->Note(letter);
+      return status;
+    };
+  };
+  cl_event event = nullptr;
+  ASSERT_EQ(Sync(true, Api::kGl, {a.get(), b.get()}, &event, {},
+                 {step('<', CL_SUCCESS), step('>', CL_SUCCESS)}),
+            CL_SUCCESS);
+  EXPECT_EQ(End(event), CL_COMPLETE);
+  EXPECT_EQ(native_->Log(), "<FF>");
+  ASSERT_EQ(a->Use(true), CL_SUCCESS);
+  ASSERT_EQ(Sync(false, Api::kGl, {a.get(), b.get()}, &event, {},
+                 {step('<', CL_OUT_OF_RESOURCES), step('>', CL_SUCCESS)}),
+            CL_SUCCESS);
+  EXPECT_LT(End(event), 0);
+  EXPECT_EQ(native_->Log(), "<FF><LL") << "let go of, but not stored";
+}
+
+// The loss of the session ends everything; later calls say so, and no state changes any more.
+TEST_F(SharingSyncTest, LostSessionEndsEverything) {
+  const Ref<MemObject> memory = Make(Api::kGl);
+  Ref<Event> gate;
+  ASSERT_EQ(MakeUserEvent(context_.get(), &gate), CL_SUCCESS);
+  cl_event event = nullptr;
+  ASSERT_EQ(Sync(true, Api::kGl, {memory.get()}, &event, {gate->handle()}), CL_SUCCESS);
+  session_->Lose("gone");
+  EXPECT_EQ(End(event), CL_DEVICE_NOT_AVAILABLE);
+  EXPECT_EQ(Sync(false, Api::kGl, {memory.get()}), CL_DEVICE_NOT_AVAILABLE);
+  EXPECT_EQ(memory->Use(false), CL_SUCCESS);
+  EXPECT_EQ(native_->Log(), "");
+}
+
+}  // namespace
+}  // namespace sluice::sharing
