@@ -12,7 +12,7 @@ ResourceShape ReadShape(const v1::ResourceShape& message) {
   shape.size_bytes = message.size_bytes();
   if (!message.has_image()) return shape;
   const v1::ImageShape& from = message.image();
-  ImageShape& image = shape.image.emplace();
+  ResourceImage& image = shape.image.emplace();
   image.channel_order = from.channel_order();
   image.channel_type = from.channel_type();
   image.drm_fourcc = from.drm_fourcc();
@@ -29,7 +29,7 @@ ResourceShape ReadShape(const v1::ResourceShape& message) {
 void FillShape(const ResourceShape& shape, v1::ResourceShape* message) {
   message->set_size_bytes(shape.size_bytes);
   if (!shape.image.has_value()) return;
-  const ImageShape& image = *shape.image;
+  const ResourceImage& image = *shape.image;
   v1::ImageShape* to = message->mutable_image();
   to->set_channel_order(image.channel_order);
   to->set_channel_type(image.channel_type);
@@ -77,6 +77,15 @@ absl::StatusOr<ResourceAccess> ReadAccess(v1::ResourceAccess access) {
   if (access == v1::RESOURCE_ACCESS_READ) return ResourceAccess::kRead;
   if (access == v1::RESOURCE_ACCESS_WRITE) return ResourceAccess::kWrite;
   return absl::InvalidArgumentError("the access is neither READ nor WRITE");
+}
+
+absl::StatusOr<ResourceTurns::Contents> ReadContents(const v1::ReleaseResourceRequest& request) {
+  if (request.contents_indeterminate() && request.contents_untouched()) {
+    return absl::InvalidArgumentError("contents are indeterminate or untouched, not both");
+  }
+  if (request.contents_indeterminate()) return ResourceTurns::Contents::kIndeterminate;
+  if (request.contents_untouched()) return ResourceTurns::Contents::kUntouched;
+  return ResourceTurns::Contents::kWritten;
 }
 
 void FillState(const ResourceStateView& state, v1::ResourceState* message) {

@@ -15,6 +15,7 @@ namespace sluice {
 CreateParameters ReadCreate(const v1::CreateResourceRequest& request);
 CreateParameters ReadImport(const v1::ImportResourceRequest& request);
 absl::StatusOr<ResourceAccess> ReadAccess(v1::ResourceAccess access);
+absl::StatusOr<ResourceTurns::Contents> ReadContents(const v1::ReleaseResourceRequest& request);
 
 void FillState(const ResourceStateView& state, v1::ResourceState* message);
 void FillGrant(const ResourceGrant& grant, v1::AcquireResourceReply* reply);

@@ -221,11 +221,10 @@ class ResourceService final : public v1::Resources::CallbackService {
   Unary* Release(Context* context, const v1::ReleaseResourceRequest* request,
                  v1::ReleaseResourceReply* reply) override {
     return Simple(context, [this, request, reply](uint64_t connection) {
-      const auto contents = request->contents_indeterminate()
-                                ? ResourceTurns::Contents::kIndeterminate
-                                : ResourceTurns::Contents::kWritten;
+      const absl::StatusOr<ResourceTurns::Contents> contents = ReadContents(*request);
+      if (!contents.ok()) return ToGrpc(contents.status());
       const absl::StatusOr<uint64_t> generation =
-          hub_->Release(connection, request->hold_id(), contents);
+          hub_->Release(connection, request->hold_id(), *contents);
       if (generation.ok()) reply->set_generation(*generation);
       return ToGrpc(generation.status());
     });

@@ -134,7 +134,7 @@ uint32_t ElementBytes(uint32_t order, uint32_t type) {
 absl::Status Refuse(const std::string& why) { return absl::InvalidArgumentError(why); }
 
 // Completes the names of the format and says what its planes are.
-absl::StatusOr<Format> ResolveFormat(ImageShape* image) {
+absl::StatusOr<Format> ResolveFormat(ResourceImage* image) {
   const bool by_cl = image->channel_order != 0 || image->channel_type != 0;
   if (image->drm_fourcc == 0) {
     if (!by_cl) return Refuse("the image has neither an OpenCL format nor a DRM fourcc");
@@ -168,7 +168,7 @@ absl::StatusOr<Format> ResolveFormat(ImageShape* image) {
   return Refuse(absl::StrCat("DRM fourcc 0x", absl::Hex(image->drm_fourcc), " is not known here"));
 }
 
-absl::Status CheckExtent(ImageShape* image) {
+absl::Status CheckExtent(ResourceImage* image) {
   image->depth = std::max<uint64_t>(image->depth, 1);
   image->array_layers = std::max<uint64_t>(image->array_layers, 1);
   for (const uint64_t extent : {image->width, image->height, image->depth, image->array_layers}) {
@@ -185,7 +185,7 @@ absl::Status CheckExtent(ImageShape* image) {
 }
 
 // Completes one plane; returns where it ends. `begin` is the first byte that is free.
-absl::StatusOr<uint64_t> CompletePlane(const ImageShape& image, const PlaneFormat& format,
+absl::StatusOr<uint64_t> CompletePlane(const ResourceImage& image, const PlaneFormat& format,
                                        uint64_t begin, PlaneLayout* plane) {
   const uint64_t columns = (image.width + format.subsample_x - 1) / format.subsample_x;
   const uint64_t rows = (image.height + format.subsample_y - 1) / format.subsample_y;
@@ -208,7 +208,7 @@ absl::StatusOr<uint64_t> CompletePlane(const ImageShape& image, const PlaneForma
   return plane->offset + plane->slice_pitch * slices;
 }
 
-absl::StatusOr<uint64_t> CompleteImage(ImageShape* image) {
+absl::StatusOr<uint64_t> CompleteImage(ResourceImage* image) {
   RETURN_IF_ERROR(CheckExtent(image));
   ASSIGN_OR_RETURN(const Format format, ResolveFormat(image));
   if (format.planes.size() > 1 && std::max(image->depth, image->array_layers) > 1) {

@@ -24,7 +24,7 @@ struct PlaneLayout {
   uint64_t slice_pitch = 0;
 };
 
-struct ImageShape {
+struct ResourceImage {
   uint32_t channel_order = 0;  // OpenCL's numbers; 0 where OpenCL has no name for the fourcc.
   uint32_t channel_type = 0;
   uint32_t drm_fourcc = 0;  // 0 where DRM has no name for the OpenCL format.
@@ -37,7 +37,7 @@ struct ImageShape {
 
 struct ResourceShape {
   uint64_t size_bytes = 0;
-  std::optional<ImageShape> image;
+  std::optional<ResourceImage> image;
 };
 
 inline constexpr uint64_t kMaxImageExtent = 65'536;

@@ -55,6 +55,15 @@ cl_int CL_API_CALL clEnqueueReleaseGrallocObjectsIMG(cl_command_queue command_qu
                                                      cl_event* event) noexcept;
 cl_program CL_API_CALL clCreateProgramWithILKHR(cl_context context, const void* il, size_t length,
                                                 cl_int* errcode_ret) noexcept;
+cl_mem CL_API_CALL clCreateFromSharedResourceSLUICE(cl_context context, cl_mem_flags flags,
+                                                    const void* capability, cl_uint plane,
+                                                    cl_int* errcode_ret) noexcept;
+cl_int CL_API_CALL clEnqueueAcquireSharedResourcesSLUICE(
+    cl_command_queue command_queue, cl_uint num_objects, const cl_mem* mem_objects,
+    cl_uint num_events_in_wait_list, const cl_event* event_wait_list, cl_event* event) noexcept;
+cl_int CL_API_CALL clEnqueueReleaseSharedResourcesSLUICE(
+    cl_command_queue command_queue, cl_uint num_objects, const cl_mem* mem_objects,
+    cl_uint num_events_in_wait_list, const cl_event* event_wait_list, cl_event* event) noexcept;
 cl_command_queue CL_API_CALL clCreateCommandQueueWithPropertiesKHR(
     cl_context context, cl_device_id device, const cl_queue_properties_khr* properties,
     cl_int* errcode_ret) noexcept;

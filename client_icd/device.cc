@@ -108,11 +108,14 @@ cl_int Device::GetInfo(cl_device_info param_name, const InfoSink& sink) {
       if (!is_root()) return sink.Array(partition_);
       break;
     case CL_DEVICE_EXTENSIONS:
-      return sink.String(WithExtensions(OwnDeviceExtensions(), info_.Text(param_name)));
+      return sink.String(
+          WithExtensions(LocalExtensions(!platform_->endpoint().is_remote()),
+                         WithExtensions(OwnDeviceExtensions(), info_.Text(param_name))));
     case CL_DEVICE_EXTENSIONS_WITH_VERSION:
       // A device before OpenCL 3.0 has no such query.
       if (const std::string* bytes = info_.Find(param_name))
-        return sink.Array(WithExtensionVersions(OwnDeviceExtensions(), *bytes));
+        return sink.Array(
+            WithLocalVersions(!platform_->endpoint().is_remote(), OwnDeviceExtensions(), *bytes));
       break;
     default:
       break;

@@ -21,6 +21,11 @@ constexpr const char* kDeviceExtensions[] = {"cl_khr_gl_sharing", "cl_khr_gl_eve
 std::span<const char* const> OwnPlatformExtensions() { return kPlatformExtensions; }
 std::span<const char* const> OwnDeviceExtensions() { return kDeviceExtensions; }
 
+std::span<const char* const> LocalExtensions(bool local) {
+  static constexpr const char* kNames[] = {"cl_sluice_shared_resource"};
+  return local ? std::span<const char* const>(kNames) : std::span<const char* const>();
+}
+
 bool HasExtensionWord(std::string_view list, std::string_view word) {
   while (!list.empty()) {
     const size_t end = std::min(list.find(' '), list.size());
@@ -58,6 +63,14 @@ std::vector<cl_name_version> WithExtensionVersions(std::span<const char* const> 
   }
   all.insert(all.end(), versions.begin(), versions.end());
   return all;
+}
+
+std::vector<cl_name_version> WithLocalVersions(bool local, std::span<const char* const> names,
+                                               std::string_view array) {
+  const std::vector<cl_name_version> own = WithExtensionVersions(names, array);
+  const std::string_view bytes(reinterpret_cast<const char*>(own.data()),
+                               own.size() * sizeof(cl_name_version));
+  return WithExtensionVersions(LocalExtensions(local), bytes);
 }
 
 }  // namespace sluice

@@ -55,6 +55,12 @@ struct NamedFunction {
 void* FindExtensionFunction(const char* name) {
   static const NamedFunction functions[] = {
       {"clIcdGetPlatformIDsKHR", reinterpret_cast<void*>(&api::clGetPlatformIDs)},
+      {"clCreateFromSharedResourceSLUICE",
+       reinterpret_cast<void*>(&api::clCreateFromSharedResourceSLUICE)},
+      {"clEnqueueAcquireSharedResourcesSLUICE",
+       reinterpret_cast<void*>(&api::clEnqueueAcquireSharedResourcesSLUICE)},
+      {"clEnqueueReleaseSharedResourcesSLUICE",
+       reinterpret_cast<void*>(&api::clEnqueueReleaseSharedResourcesSLUICE)},
       {"clCreateProgramWithILKHR", reinterpret_cast<void*>(&api::clCreateProgramWithILKHR)},
       {"clGetKernelSubGroupInfoKHR", reinterpret_cast<void*>(&api::clGetKernelSubGroupInfoKHR)},
       {"clCreateCommandQueueWithPropertiesKHR",

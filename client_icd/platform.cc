@@ -28,12 +28,14 @@ cl_int Platform::GetInfo(cl_platform_info param_name, const InfoSink& sink) cons
     case CL_PLATFORM_ICD_SUFFIX_KHR:
       return sink.String("SLUICE");
     case CL_PLATFORM_EXTENSIONS:
-      return sink.String(
-          WithExtensions(OwnPlatformExtensions(), info_.Text(CL_PLATFORM_EXTENSIONS)));
+      return sink.String(WithExtensions(
+          LocalExtensions(!endpoint_->is_remote()),
+          WithExtensions(OwnPlatformExtensions(), info_.Text(CL_PLATFORM_EXTENSIONS))));
     case CL_PLATFORM_EXTENSIONS_WITH_VERSION: {
       const std::string* bytes = info_.Find(CL_PLATFORM_EXTENSIONS_WITH_VERSION);
       if (bytes == nullptr) return info_.Answer(param_name, sink);  // A platform before OpenCL 3.0.
-      return sink.Array(WithExtensionVersions(OwnPlatformExtensions(), *bytes));
+      return sink.Array(
+          WithLocalVersions(!endpoint_->is_remote(), OwnPlatformExtensions(), *bytes));
     }
     default:
       return info_.Answer(param_name, sink);

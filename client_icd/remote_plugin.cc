@@ -2,16 +2,15 @@
 #include "client_icd/remote_plugin.h"
 
 #include <dlfcn.h>
-#include <link.h>
 #include <unistd.h>
 
 #include <cstdlib>
-#include <string_view>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "broker/os/dynamic_library.h"
+#include "client_icd/foreign_grpc.h"
 #include "proto/status_macros.h"
 
 namespace sluice {
@@ -25,36 +24,8 @@ struct Plugin {
   SluiceRemoteDescribe* describe = nullptr;
 };
 
-// The file of another kind of gRPC that the process has: one without TLS, or one that the
-// application exports itself; empty if there is none. The plugin's gRPC would call into it where
-// both have a function of a name, and end the process. (Seen with libgrpc++_unsecure: neither
-// RTLD_DEEPBIND nor a local scope keeps the two apart, since they share GNU unique symbols.)
-std::string ForeignGrpc() {
-  std::string found;
-  const auto look = [](dl_phdr_info* object, size_t, void* out) {
-    const std::string_view path = object->dlpi_name == nullptr ? "" : object->dlpi_name;
-    const std::string_view name = path.substr(path.rfind('/') + 1);
-    if (!name.starts_with("libgrpc_unsecure.so") && !name.starts_with("libgrpc++_unsecure.so")) {
-      return 0;
-    }
-    static_cast<std::string*>(out)->assign(path);
-    return 1;
-  };
-  ::dl_iterate_phdr(look, &found);
-  Dl_info exporter = {};
-  const void* exported = ::dlsym(RTLD_DEFAULT, "grpc_init");
-  if (!found.empty() || exported == nullptr || ::dladdr(exported, &exporter) == 0) return found;
-  const std::string_view path = exporter.dli_fname == nullptr ? "" : exporter.dli_fname;
-  return path.find("/libgrpc.so") != path.npos ? "" : std::string(path);
-}
-
 absl::StatusOr<Plugin> Load() {
-  if (const std::string foreign = ForeignGrpc(); !foreign.empty()) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "this program has a gRPC of its own in ", foreign,
-        ", which cannot be beside the one that network endpoints need; link it to libgrpc, or use "
-        "a local daemon"));
-  }
+  RETURN_IF_ERROR(CheckNoForeignGrpc());
   Dl_info self = {};
   if (::dladdr(reinterpret_cast<const void*>(&Load), &self) == 0 || self.dli_fname == nullptr) {
     return absl::NotFoundError("cannot tell where this driver's library lies");

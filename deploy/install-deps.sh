@@ -40,6 +40,7 @@ test_packages=(
   libvulkan1 mesa-vulkan-drivers                            # exportable memory without a GPU: lavapipe
   libegl-dev libgl-dev libegl1 libgl1-mesa-dri              # OpenGL without a display: llvmpipe
   python3 procps
+  libgles-dev                                               # a program that renders with OpenGL ES
   libegl1 libgl1 libgles2 libgl1-mesa-dri libglx-mesa0 libegl-mesa0 libx11-dev xvfb  # GL without a GPU
   iperf3 iproute2                                           # shaped links in the benchmark
 )

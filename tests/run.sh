@@ -173,6 +173,10 @@ run_system() {
   done
 }
 
+run_resources() {
+  step resources 300 /usr/bin/python3 -B "$root/tests/system/resources.py"
+}
+
 run_failure() {
   local kind name
   for kind in "${kinds[@]}"; do
@@ -192,6 +196,7 @@ run_failure() {
 ! part conformance || run_conformance
 ! part sharing || run_sharing
 ! part system || run_system
+! part system || run_resources
 ! part failure || run_failure
 ! part bench || step bench-smoke 300 bash -c '"$1" --quick && echo "PASS bench: every row has a number"' - \
   "$root/tests/bench/run.sh"

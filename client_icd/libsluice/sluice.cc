@@ -257,12 +257,14 @@ sluice_status sluice_acquire(sluice_connection* connection, const sluice_capabil
 sluice_status sluice_release(sluice_connection* connection, const sluice_hold* hold,
                              uint32_t flags) {
   if (connection == nullptr || hold == nullptr) return NullArgument();
-  if ((flags & ~SLUICE_CONTENTS_INDETERMINATE) != 0) {
-    return Fail(SLUICE_INVALID_ARGUMENT, "unknown flags of a release");
+  constexpr uint32_t kBoth = SLUICE_CONTENTS_INDETERMINATE | SLUICE_CONTENTS_UNTOUCHED;
+  if ((flags & ~kBoth) != 0 || flags == kBoth) {
+    return Fail(SLUICE_INVALID_ARGUMENT, "unknown flags of a release, or both of them");
   }
   sluice::v1::ReleaseResourceRequest request;
   request.set_hold_id(hold->id);
   request.set_contents_indeterminate((flags & SLUICE_CONTENTS_INDETERMINATE) != 0);
+  request.set_contents_untouched((flags & SLUICE_CONTENTS_UNTOUCHED) != 0);
   return Told(connection->to->Release(request));
 }
 

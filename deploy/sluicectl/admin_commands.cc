@@ -257,6 +257,55 @@ int SessionsCommand(const CommonFlags& flags) {
       print);
 }
 
+// "1 writer", "3 readers, 2 waiting".
+std::string Turns(const v1::ResourceEntry& entry) {
+  std::string text = entry.writer() ? "1 writer" : absl::StrCat(entry.readers(), " readers");
+  if (entry.waiting() > 0) absl::StrAppend(&text, ", ", entry.waiting(), " waiting");
+  return text;
+}
+
+int ResourcesCommand(const CommonFlags& flags) {
+  v1::ListResourcesReply reply;
+  const auto print = [&] {
+    Json list = Json::array();
+    if (!flags.json) {
+      Print(absl::StrFormat("%-16s  %-12s %-7s %10s  %-9s %-24s %6s %8s %10s  %s\n", "RESOURCE",
+                            "IDENTITY", "KIND", "SIZE", "BACKING", "TURNS", "USERS", "WATCHES",
+                            "GENERATION", "LABEL"));
+    }
+    for (const v1::ResourceEntry& entry : reply.resources()) {
+      list.push_back({{"resource", HexId(entry.resource_id())},
+                      {"identity", entry.identity()},
+                      {"label", entry.label()},
+                      {"kind", entry.image() ? "image" : "buffer"},
+                      {"size_bytes", entry.size_bytes()},
+                      {"backing", entry.backing()},
+                      {"users", entry.users()},
+                      {"readers", entry.readers()},
+                      {"writer", entry.writer()},
+                      {"waiting", entry.waiting()},
+                      {"watches", entry.watches()},
+                      {"generation", entry.generation()},
+                      {"indeterminate", entry.indeterminate()},
+                      {"destroyed", entry.destroyed()}});
+      if (flags.json) continue;
+      Print(absl::StrFormat("%-16s  %-12s %-7s %10s  %-9s %-24s %6d %8d %10d  %s%s%s\n",
+                            HexId(entry.resource_id()), Printable(entry.identity()),
+                            entry.image() ? "image" : "buffer", Bytes(entry.size_bytes()),
+                            entry.backing(), Turns(entry), entry.users(), entry.watches(),
+                            entry.generation(), Printable(entry.label()),
+                            entry.indeterminate() ? " (indeterminate)" : "",
+                            entry.destroyed() ? " (destroyed, still held)" : ""));
+    }
+    if (flags.json) PrintJson({{"resources", list}});
+  };
+  return AdminCall(flags).Run(
+      [&](v1::Admin::Stub* stub, grpc::ClientContext* context) {
+        return stub->ListResources(context, v1::ListResourcesRequest(), &reply);
+      },
+      print);
+}
+
 int KillCommand(const CommonFlags& flags, const std::string& session, const std::string& reason) {
   const std::optional<uint64_t> id = ParseHexId(session);
   if (!id.has_value()) {

@@ -92,6 +92,7 @@ int Dispatch(const CLI::App& app, const AllFlags& flags) {
   if (name == "devices") return DevicesCommand(flags.common);
   if (name == "status") return StatusCommand(flags.common);
   if (name == "sessions") return SessionsCommand(flags.common);
+  if (name == "resources") return ResourcesCommand(flags.common);
   if (name == "kill") return KillCommand(flags.common, flags.session, flags.reason);
   if (name == "drain") return DrainCommand(flags.common, flags.drain_seconds);
   if (name == "doctor") return DoctorCommand(flags.common);
@@ -138,6 +139,7 @@ int Main(int argc, char** argv) {
   Subcommand(&app, "devices", "List the devices that the daemon offers", &flags.common);
   AdminSubcommand(&app, "status", "Show the daemon's state", &flags.common);
   AdminSubcommand(&app, "sessions", "List the running sessions", &flags.common);
+  AdminSubcommand(&app, "resources", "List the resources that programs share", &flags.common);
   CLI::App* kill = AdminSubcommand(&app, "kill", "End one session", &flags.common);
   kill->add_option("session", flags.session, "Its id, from `sluicectl sessions`")->required();
   kill->add_option("--reason", flags.reason, "For the daemon's log and the session's client");

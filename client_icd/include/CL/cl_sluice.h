@@ -37,6 +37,22 @@ typedef cl_uint cl_sluice_sharing_way;
 #define CL_INVALID_SHARED_RESOURCE_SLUICE (-0x534C0102)
 #define CL_SHARED_RESOURCE_ALREADY_ACQUIRED_SLUICE (-0x534C0103)
 #define CL_SHARED_RESOURCE_NOT_ACQUIRED_SLUICE (-0x534C0104)
+/* clGetMemObjectInfo, a cl_bool: when it was last acquired, the contents may have been
+ * half-written. */
+#define CL_MEM_SHARED_RESOURCE_INDETERMINATE_SLUICE 0x534C0105
+
+/* `capability`: the 24 bytes of a sluice_capability (sluice/sluice.h). */
+typedef cl_mem(CL_API_CALL* clCreateFromSharedResourceSLUICE_fn)(cl_context context,
+                                                                 cl_mem_flags flags,
+                                                                 const void* capability,
+                                                                 cl_uint plane,
+                                                                 cl_int* errcode_ret);
+typedef cl_int(CL_API_CALL* clEnqueueAcquireSharedResourcesSLUICE_fn)(
+    cl_command_queue command_queue, cl_uint num_objects, const cl_mem* mem_objects,
+    cl_uint num_events_in_wait_list, const cl_event* event_wait_list, cl_event* event);
+typedef cl_int(CL_API_CALL* clEnqueueReleaseSharedResourcesSLUICE_fn)(
+    cl_command_queue command_queue, cl_uint num_objects, const cl_mem* mem_objects,
+    cl_uint num_events_in_wait_list, const cl_event* event_wait_list, cl_event* event);
 
 #ifdef __cplusplus
 }

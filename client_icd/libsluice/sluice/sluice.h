@@ -219,6 +219,8 @@ sluice_status sluice_acquire(sluice_connection* connection, const sluice_capabil
 
 #define SLUICE_CONTENTS_INDETERMINATE 1u /* a writer gave up half way */
 
+#define SLUICE_CONTENTS_UNTOUCHED 2u /* a writer wrote nothing: no new generation */
+
 /* A writer's release counts one generation, and makes the contents good unless it says otherwise.
  */
 sluice_status sluice_release(sluice_connection* connection, const sluice_hold* hold,

@@ -26,7 +26,7 @@ def fewer_words(native, sluice):
                      "cl_khr_pci_bus_info", "cl_khr_extended_versioning", "cl_khr_subgroups",
                      "cl_khr_suggested_local_work_size", "cl_khr_terminate_context",
                      "cl_khr_initialize_memory", "cl_khr_priority_hints", "cl_khr_throttle_hints",
-                     "cl_khr_gl_sharing", "cl_khr_gl_event", "cl_khr_egl_image", "cl_khr_egl_event",
+                     "cl_sluice_shared_resource", "cl_khr_gl_sharing", "cl_khr_gl_event", "cl_khr_egl_image", "cl_khr_egl_event",
                      "cl_khr_gl_depth_images", "cl_sluice_shared_resource"}
 
 

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether the process has a gRPC that the one of our plugins (libsluice_remote.so, libsluice.so)
+// cannot be beside. Thread-safe.
+#pragma once
+
+#include "absl/status/status.h"
+
+namespace sluice {
+
+// kFailedPrecondition names the file of the other gRPC.
+absl::Status CheckNoForeignGrpc();
+
+}  // namespace sluice

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+// cl_sluice_shared_resource (client_icd/cl_sluice_shared_resource.txt): memory objects made from
+// resources that the daemon owns. An acquire takes the resource's turn among all the programs that
+// share it, a release gives it up.
+#include <CL/cl.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client_icd/api.h"
+#include "client_icd/client_log.h"
+#include "client_icd/endpoint.h"
+#include "client_icd/include/CL/cl_sluice.h"
+#include "client_icd/memory.h"
+#include "client_icd/platform.h"
+#include "client_icd/sharing/core.h"
+#include "client_icd/sharing/sluice_library.h"
+
+namespace sluice::sharing {
+namespace {
+
+cl_int ToError(const SluiceConnection& connection, sluice_status status, const char* what) {
+  if (status == SLUICE_OK) return CL_SUCCESS;
+  ClientLog(ClientLogLevel::kWarning,
+            absl::StrCat("shared resource: ", what, ": ", connection.functions.error_text()));
+  switch (status) {
+    case SLUICE_PERMISSION_DENIED:
+    case SLUICE_DESTROYED:
+    case SLUICE_UNSUPPORTED:
+    case SLUICE_INVALID_ARGUMENT:
+      return CL_INVALID_SHARED_RESOURCE_SLUICE;
+    case SLUICE_LOST:
+    case SLUICE_NO_DAEMON:
+      return CL_DEVICE_NOT_AVAILABLE;
+    default:
+      return CL_OUT_OF_RESOURCES;
+  }
+}
+
+// Where the bytes of the memory object lie in the resource, and what they are.
+struct Part {
+  uint64_t offset = 0;
+  size_t row_bytes = 0;
+  size_t rows = 1;
+  size_t slices = 1;
+  uint64_t row_pitch = 0;
+  uint64_t slice_pitch = 0;
+};
+
+class SharedResourceObject : public NativeObject {
+ public:
+  SharedResourceObject(std::shared_ptr<SluiceConnection> connection,
+                       const sluice_capability& capability, sluice_access access,
+                       const sluice_description& about, const Part& part)
+      : connection_(std::move(connection)),
+        capability_(capability),
+        access_(access),
+        resource_id_(about.resource_id),
+        size_bytes_(about.shape.size_bytes),
+        part_(part) {}
+
+  ~SharedResourceObject() override {
+    if (held_) {
+      // What an application forgot to release is released; nobody is told that it is good. Not
+      // here: it asks the daemon.
+      thread_.Post([connection = connection_, hold = hold_] {
+        connection->functions.release(connection->raw, &hold, SLUICE_CONTENTS_INDETERMINATE);
+      });
+    }
+    if (mapped_ != nullptr) connection_->functions.unmap(mapped_, size_bytes_);
+  }
+
+  // While the memory object is made.
+  cl_int Map() {
+    const SluiceFunctions& sluice = connection_->functions;
+    sluice_handle handle = {};
+    handle.struct_size = sizeof(handle);
+    cl_int status =
+        ToError(*connection_,
+                sluice.export_handle(connection_->raw, &capability_, access_, &handle), "export");
+    if (status != CL_SUCCESS) return status;
+    status = ToError(*connection_, sluice.map(&handle, &mapped_), "map");
+    sluice.handle_close(&handle);
+    return status;
+  }
+
+  NativeKey key() const override { return {resource_id_, 0, 0}; }
+  // Its own: one resource's turn may be a long wait, in which others must go on.
+  NativeThread& thread() override { return thread_; }
+  // A reader's mapping cannot be written, not by the host's commands either.
+  bool writable() const override { return access_ == SLUICE_WRITE; }
+
+  HostRegion host_memory() override { return Region(); }
+  cl_int Fetch(uint8_t* packed, absl::Time deadline) override {
+    const cl_int status = Acquire(deadline);
+    if (status == CL_SUCCESS && packed != nullptr) {
+      const HostRegion from = Region();
+      from.Gather(0, from.packed_bytes(), packed);
+    }
+    return status;
+  }
+  cl_int Store(const uint8_t* packed, absl::Time) override {
+    if (packed != nullptr) {
+      const HostRegion to = Region();
+      to.Scatter(0, to.packed_bytes(), packed);
+    }
+    return Release(0);
+  }
+  cl_int LetGo(absl::Time) override { return Release(SLUICE_CONTENTS_UNTOUCHED); }
+
+  cl_int GetMemInfo(cl_mem_info param, const InfoSink& sink) override {
+    if (param != CL_MEM_SHARED_RESOURCE_INDETERMINATE_SLUICE) return CL_INVALID_VALUE;
+    return sink.Value<cl_bool>(indeterminate_.load() ? CL_TRUE : CL_FALSE);
+  }
+
+ private:
+  HostRegion Region() const {
+    return HostRegion(static_cast<uint8_t*>(mapped_) + part_.offset, part_.row_bytes, part_.rows,
+                      part_.slices, part_.row_pitch, part_.slice_pitch);
+  }
+
+  cl_int Acquire(absl::Time deadline) {
+    const int64_t left_ms =
+        std::clamp<int64_t>(absl::ToInt64Milliseconds(deadline - absl::Now()), 0, int64_t{600'000});
+    const sluice_status taken = connection_->functions.acquire(
+        connection_->raw, &capability_, access_, static_cast<uint32_t>(left_ms), &hold_);
+    held_ = taken == SLUICE_OK;
+    if (held_) indeterminate_ = hold_.indeterminate != 0;
+    if (taken == SLUICE_LOST) ForgetSluiceConnection(connection_);
+    return ToError(*connection_, taken, "acquire");
+  }
+
+  cl_int Release(uint32_t flags) {
+    if (!std::exchange(held_, false)) return CL_SUCCESS;
+    return ToError(*connection_, connection_->functions.release(connection_->raw, &hold_, flags),
+                   "release");
+  }
+
+  const std::shared_ptr<SluiceConnection> connection_;
+  const sluice_capability capability_;
+  const sluice_access access_;
+  const uint64_t resource_id_;
+  const uint64_t size_bytes_;
+  const Part part_;
+  void* mapped_ = nullptr;  // Constant after Map.
+  std::atomic<bool> indeterminate_{false};
+  // Native thread only.
+  sluice_hold hold_ = {};
+  bool held_ = false;
+  NativeThread thread_{"sluice-resource"};
+};
+
+// What a plane of a format that OpenCL has no name for is to OpenCL. Fourccs as in drm_fourcc.h.
+struct PlaneFormat {
+  uint32_t fourcc;
+  cl_image_format planes[3];
+};
+constexpr PlaneFormat kPlanar[] = {
+    {0x3231564e /* NV12 */, {{CL_R, CL_UNORM_INT8}, {CL_RG, CL_UNORM_INT8}}},
+    {0x3132564e /* NV21 */, {{CL_R, CL_UNORM_INT8}, {CL_RG, CL_UNORM_INT8}}},
+    {0x30313050 /* P010 */, {{CL_R, CL_UNORM_INT16}, {CL_RG, CL_UNORM_INT16}}},
+    {0x32315559 /* YU12 */, {{CL_R, CL_UNORM_INT8}, {CL_R, CL_UNORM_INT8}, {CL_R, CL_UNORM_INT8}}},
+    {0x32315659 /* YV12 */, {{CL_R, CL_UNORM_INT8}, {CL_R, CL_UNORM_INT8}, {CL_R, CL_UNORM_INT8}}},
+};
+
+// CL_INVALID_SHARED_RESOURCE_SLUICE: OpenCL has no such image.
+cl_int FormatOf(const sluice_shape& shape, cl_uint plane, cl_image_format* format) {
+  if (shape.channel_order != 0) {
+    *format = {shape.channel_order, shape.channel_type};
+    return CL_SUCCESS;
+  }
+  for (const PlaneFormat& row : kPlanar) {
+    if (row.fourcc != shape.drm_fourcc) continue;
+    *format = row.planes[plane];
+    return CL_SUCCESS;
+  }
+  return CL_INVALID_SHARED_RESOURCE_SLUICE;
+}
+
+// The image that a plane is.
+cl_int DescribePlane(const sluice_shape& shape, cl_uint plane, MemObject::Description* about,
+                     Part* part) {
+  cl_image_format format;
+  const cl_int status = FormatOf(shape, plane, &format);
+  if (status != CL_SUCCESS) return status;
+  cl_image_desc desc = {};
+  desc.image_type = shape.depth > 1          ? CL_MEM_OBJECT_IMAGE3D
+                    : shape.array_layers > 1 ? CL_MEM_OBJECT_IMAGE2D_ARRAY
+                                             : CL_MEM_OBJECT_IMAGE2D;
+  const size_t divisor = plane > 0 ? 2 : 1;  // Every format of several planes halves its chroma.
+  desc.image_width = (shape.width + divisor - 1) / divisor;
+  desc.image_height = (shape.height + divisor - 1) / divisor;
+  if (shape.depth > 1) desc.image_depth = shape.depth;
+  if (shape.array_layers > 1) desc.image_array_size = shape.array_layers;
+  about->type = desc.image_type;
+  about->image = MakeImageShape(format, desc);
+  part->offset = shape.planes[plane].offset;
+  part->row_bytes = desc.image_width * about->image->element_bytes;
+  part->rows = desc.image_height;
+  part->slices = std::max<uint64_t>(shape.depth, shape.array_layers);
+  part->row_pitch = shape.planes[plane].row_pitch;
+  part->slice_pitch = shape.planes[plane].slice_pitch;
+  return CL_SUCCESS;
+}
+
+cl_int CheckFlags(cl_mem_flags flags) {
+  // "CL_INVALID_VALUE if <flags> holds anything but one of CL_MEM_READ_ONLY, CL_MEM_WRITE_ONLY,
+  // CL_MEM_READ_WRITE": the memory is the resource's.
+  if (flags == CL_MEM_READ_ONLY || flags == CL_MEM_WRITE_ONLY || flags == CL_MEM_READ_WRITE) {
+    return CL_SUCCESS;
+  }
+  return CL_INVALID_VALUE;
+}
+
+cl_int Create(Context* context, cl_mem_flags flags, const void* capability, cl_uint plane,
+              Ref<MemObject>* out) {
+  CL_RETURN_IF_ERROR(CheckFlags(flags));
+  if (capability == nullptr) return CL_INVALID_VALUE;
+  const EndpointAddress& address = context->platform()->endpoint().address();
+  // "CL_INVALID_OPERATION if the daemon of <context> is not on this machine."
+  if (address.kind != EndpointAddress::Kind::kLocal) return CL_INVALID_OPERATION;
+  auto connection = ConnectSluice(address.target);
+  if (!connection.ok()) {
+    ClientLog(ClientLogLevel::kError,
+              absl::StrCat("shared resource: ", connection.status().message()));
+    return CL_INVALID_OPERATION;
+  }
+  const SluiceFunctions& sluice = (*connection)->functions;
+  sluice_capability shown;
+  std::memcpy(shown.bytes, capability, sizeof(shown.bytes));
+  sluice_description found = {};
+  found.struct_size = sizeof(found);
+  const sluice_status described = sluice.describe((*connection)->raw, &shown, &found);
+  if (described == SLUICE_LOST) ForgetSluiceConnection(*connection);
+  CL_RETURN_IF_ERROR(ToError(**connection, described, "describe"));
+  // "CL_INVALID_VALUE if <plane> is not a plane of the resource; a buffer has the plane 0."
+  if (plane >= std::max(found.shape.plane_count, 1u)) return CL_INVALID_VALUE;
+
+  MemObject::Description about = {};
+  about.flags = flags;
+  Part part;
+  if (found.shape.plane_count > 0) {
+    CL_RETURN_IF_ERROR(DescribePlane(found.shape, plane, &about, &part));
+    about.bytes = part.row_bytes * part.rows * part.slices;
+  } else {
+    about.bytes = found.shape.size_bytes;
+    part.row_bytes = part.row_pitch = part.slice_pitch = about.bytes;
+  }
+  const sluice_access access = flags == CL_MEM_READ_ONLY ? SLUICE_READ : SLUICE_WRITE;
+  auto object =
+      std::make_unique<SharedResourceObject>(*std::move(connection), shown, access, found, part);
+  CL_RETURN_IF_ERROR(object->Map());
+  return CreateShared(context, std::move(about), Api::kSluice, std::move(object), out);
+}
+
+}  // namespace
+}  // namespace sluice::sharing
+
+namespace sluice::api {
+
+cl_mem CL_API_CALL clCreateFromSharedResourceSLUICE(cl_context context_handle, cl_mem_flags flags,
+                                                    const void* capability, cl_uint plane,
+                                                    cl_int* errcode_ret) noexcept {
+  Context* context = Context::From(context_handle);
+  if (context == nullptr) return Fail(errcode_ret, CL_INVALID_CONTEXT);
+  Ref<MemObject> memory;
+  const cl_int status = sharing::Create(context, flags, capability, plane, &memory);
+  if (status != CL_SUCCESS) return Fail(errcode_ret, status);
+  Succeed(errcode_ret);
+  return memory.Detach()->handle();
+}
+
+cl_int CL_API_CALL clEnqueueAcquireSharedResourcesSLUICE(
+    cl_command_queue command_queue, cl_uint num_objects, const cl_mem* mem_objects,
+    cl_uint num_events_in_wait_list, const cl_event* event_wait_list, cl_event* event) noexcept {
+  return sharing::EnqueueAcquire(
+      sharing::Api::kSluice,
+      {command_queue, num_objects, mem_objects, num_events_in_wait_list, event_wait_list, event});
+}
+
+cl_int CL_API_CALL clEnqueueReleaseSharedResourcesSLUICE(
+    cl_command_queue command_queue, cl_uint num_objects, const cl_mem* mem_objects,
+    cl_uint num_events_in_wait_list, const cl_event* event_wait_list, cl_event* event) noexcept {
+  return sharing::EnqueueRelease(
+      sharing::Api::kSluice,
+      {command_queue, num_objects, mem_objects, num_events_in_wait_list, event_wait_list, event});
+}
+
+}  // namespace sluice::api

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client_icd/sharing/sluice_library.h"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "broker/os/dynamic_library.h"
+#include "client_icd/foreign_grpc.h"
+#include "proto/status_macros.h"
+
+namespace sluice::sharing {
+namespace {
+
+constexpr char kLibrary[] = "libsluice.so.0";
+
+std::string OwnFolder() {
+  Dl_info self = {};
+  if (::dladdr(reinterpret_cast<const void*>(&OwnFolder), &self) == 0 ||
+      self.dli_fname == nullptr) {
+    return "";
+  }
+  const std::string path = self.dli_fname;
+  return path.substr(0, path.rfind('/') + 1);
+}
+
+template <typename Function>
+bool Find(const DynamicLibrary& library, const char* name, Function* out) {
+  *out = reinterpret_cast<Function>(library.Find(name));
+  return *out != nullptr;
+}
+
+absl::StatusOr<const SluiceFunctions*> Load() {
+  RETURN_IF_ERROR(CheckNoForeignGrpc());
+  const std::string beside = OwnFolder() + kLibrary;
+  absl::StatusOr<DynamicLibrary> library =
+      DynamicLibrary::Open(::access(beside.c_str(), F_OK) == 0 ? beside : kLibrary);
+  if (!library.ok()) return library.status();
+  auto functions = std::make_unique<SluiceFunctions>();
+  const bool whole = Find(*library, "sluice_error_text", &functions->error_text) &&
+                     Find(*library, "sluice_connect", &functions->connect) &&
+                     Find(*library, "sluice_disconnect", &functions->disconnect) &&
+                     Find(*library, "sluice_describe", &functions->describe) &&
+                     Find(*library, "sluice_export", &functions->export_handle) &&
+                     Find(*library, "sluice_handle_close", &functions->handle_close) &&
+                     Find(*library, "sluice_map", &functions->map) &&
+                     Find(*library, "sluice_unmap", &functions->unmap) &&
+                     Find(*library, "sluice_acquire", &functions->acquire) &&
+                     Find(*library, "sluice_release", &functions->release);
+  library->KeepForever();
+  if (!whole) return absl::NotFoundError(absl::StrCat(kLibrary, " is of another version"));
+  return functions.release();
+}
+
+// Leaked, since threads may still run while the process ends.
+struct State {
+  absl::Mutex mu;
+  const SluiceFunctions* functions ABSL_GUARDED_BY(mu) = nullptr;
+  std::map<std::string, std::weak_ptr<SluiceConnection>> connections ABSL_GUARDED_BY(mu);
+};
+
+State& TheState() {
+  static State* const state = new State;
+  return *state;
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<SluiceConnection>> ConnectSluice(const std::string& path) {
+  State& state = TheState();
+  absl::MutexLock lock(&state.mu);
+  // The process is part of the name: a child of a fork makes connections of its own.
+  const std::string name = absl::StrCat(::getpid(), ":", path);
+  std::weak_ptr<SluiceConnection>& known = state.connections[name];
+  if (std::shared_ptr<SluiceConnection> connection = known.lock()) return connection;
+  if (state.functions == nullptr) {
+    ASSIGN_OR_RETURN(state.functions, Load());
+  }
+  sluice_connection* raw = nullptr;
+  if (state.functions->connect(absl::StrCat("unix:", path).c_str(), &raw) != SLUICE_OK) {
+    return absl::UnavailableError(state.functions->error_text());
+  }
+  auto connection = std::make_shared<SluiceConnection>(*state.functions, raw);
+  known = connection;
+  return connection;
+}
+
+void ForgetSluiceConnection(const std::shared_ptr<SluiceConnection>& connection) {
+  State& state = TheState();
+  absl::MutexLock lock(&state.mu);
+  for (auto& [name, known] : state.connections) {
+    if (known.lock() == connection) known.reset();
+  }
+}
+
+}  // namespace sluice::sharing

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What gl_frames and cl_frames agree on: the pixels of frame F, and how one hears of the other.
+ */
+#ifndef SHARED_FRAMES_H
+#define SHARED_FRAMES_H
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "sluice/sluice.h"
+
+enum { TIMEOUT_MS = 30000 };
+
+#define FOURCC_AB24 0x34324241u /* RGBA in memory */
+
+/* The same in the fragment shader of one and the kernel of the other. */
+#define PIXEL_RED "((x + frame) & 255)"
+#define PIXEL_GREEN "((y + 3 * frame) & 255)"
+#define PIXEL_BLUE "((x ^ y ^ frame) & 255)"
+
+static inline void check(sluice_status status, const char* what) {
+  if (status == SLUICE_OK) return;
+  fprintf(stderr, "%s: %s: %s\n", what, sluice_status_string(status), sluice_error_text());
+  exit(1);
+}
+
+/* Waits until the watched resource has been written more than `generation` times. */
+static inline void await_write(sluice_watch* watch, uint64_t* generation) {
+  sluice_state state;
+  do {
+    check(sluice_watch_next(watch, TIMEOUT_MS, &state), "watch");
+  } while (state.generation <= *generation);
+  *generation = state.generation;
+}
+
+#endif

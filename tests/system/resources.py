@@ -1,0 +1,145 @@
+#!/usr/bin/python3 -B
+# SPDX-License-Identifier: Apache-2.0
+"""Programs in namespaces of their own exchange frames through daemon-owned resources.
+
+Each runs in its own user, mount, PID, IPC and network namespace (bubblewrap) with nothing but the daemon's
+socket and libsluice; the capabilities are what one tells the other. Every pixel of every frame is verified.
+A producer that is killed while it writes leaves contents that the consumer knows to be indeterminate. The
+daemon is afterwards as it was. Usage: resources.py
+"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import harness
+
+SECONDS = 60
+FRAMES = 100
+report = harness.Report("resources")
+
+
+def sandbox(daemon, program):
+    """The command line that runs `program` with the socket's directory and our libraries' only."""
+    libraries = harness.built("libsluice.so.0").parent
+    return ["bwrap", "--ro-bind", "/usr", "/usr", "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64",
+            "/lib64", "--symlink", "usr/bin", "/bin", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp",
+            "--unshare-all", "--die-with-parent", "--new-session",
+            "--ro-bind", str(daemon.directory), "/run/sluice-test",
+            "--ro-bind", str(libraries), str(libraries),
+            "--ro-bind", str(harness.built(program)), "/opt/program",
+            "--clearenv", "--setenv", "LD_LIBRARY_PATH", str(libraries),
+            "--setenv", "SLUICE_TEST_KIND", "ring", "--setenv", "OCL_ICD_VENDORS", "/run/sluice-test/vendors",
+            "--setenv", "SLUICE_ENDPOINT", f"unix:/run/sluice-test/{daemon.socket.name}", "/opt/program"]
+
+
+def start(daemon, program, *arguments):
+    return subprocess.Popen([*sandbox(daemon, program), *map(str, arguments)], stdin=subprocess.PIPE,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def finish(process):
+    """(exit code, output) or (None, what there was)."""
+    try:
+        output, errors = process.communicate(timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        output, errors = process.communicate()
+        return None, output + errors
+    return process.returncode, output + errors
+
+
+def capability(process, name):
+    line = process.stdout.readline().split()
+    if len(line) != 2 or line[0] != name:
+        report.check(False, f"the producer says its capability for {name}", f"{line} {finish(process)[1]}")
+        report.exit()
+    return line[1]
+
+
+def listed(daemon):
+    reply = subprocess.run([str(harness.built("sluicectl")), "resources", "--json", "--admin-socket",
+                            str(daemon.directory / "admin.sock")], capture_output=True, text=True, timeout=SECONDS)
+    return json.loads(reply.stdout)["resources"] if reply.returncode == 0 else reply.stderr
+
+
+# Two programs in separate namespaces exchange frames; each is verified, and sluicectl shows the resource.
+def exchange(daemon, width, height):
+    name = f"{FRAMES} frames of {width}x{height}"
+    producer = start(daemon, "resource_frames", "produce", FRAMES, width, height)
+    frames, ack = capability(producer, "frames"), capability(producer, "ack")
+    entries = {entry["label"]: entry for entry in listed(daemon)}
+    report.check(entries.get("frames", {}).get("size_bytes") == width * height * 4,
+                 f"{name}: sluicectl lists the resource", entries)
+    report.check(frames not in json.dumps(entries), f"{name}: and not what opens it")
+    consumer = start(daemon, "resource_frames", "consume", FRAMES, frames, ack)
+    code, output = finish(consumer)
+    report.check(code == 0, f"{name}: every pixel verified by the consumer", output)
+    code, output = finish(producer)
+    report.check(code == 0, f"{name}: every frame acknowledged", output)
+
+
+# One renders with OpenGL, the other computes with OpenCL, neither has a device node, and every pixel of
+# every frame is what it must be.
+def render_and_compute(daemon, width, height):
+    name = f"{FRAMES} frames of {width}x{height} from GL to OpenCL"
+    producer = start(daemon, "gl_frames", FRAMES, width, height)
+    frames, ack = capability(producer, "frames"), capability(producer, "ack")
+    consumer = start(daemon, "cl_frames", FRAMES, frames, ack)
+    code, output = finish(consumer)
+    report.check(code == 0, f"{name}: every pixel verified by a kernel", output)
+    code, output = finish(producer)
+    report.check(code == 0, f"{name}: every frame acknowledged", output)
+
+
+# A producer that is killed while it writes: the consumer gets its turn, and is told.
+def producer_killed(daemon):
+    producer = start(daemon, "resource_frames", "die-writing")
+    frames = capability(producer, "frames")
+    consumer = start(daemon, "resource_frames", "look", frames)
+    first = consumer.stdout.readline().strip()
+    report.check(first == "determinate", "before the kill the contents are good", first)
+    producer.stdin.write("\n")
+    producer.stdin.flush()
+    held = producer.stdout.readline().strip() == "holding"
+    report.check(held, "the producer holds it half-written")
+    consumer.stdin.write("\n")
+    consumer.stdin.flush()
+    # The sandbox's first process dies with bwrap, and with it everything in the PID namespace.
+    producer.kill()
+    producer.communicate()
+    code, output = finish(consumer)
+    report.check(code == 0 and "indeterminate" in output.split(), "after it the consumer is told", output)
+
+
+# A number for people; never judged.
+def time_turns(daemon):
+    code, output = finish(start(daemon, "resource_frames", "time-turns", 2000))
+    report.check(code == 0, "two thousand turns of one program", output)
+
+
+def main():
+    refusal = subprocess.run(["bwrap", "--ro-bind", "/", "/", "--unshare-all", "true"], capture_output=True,
+                             text=True) if shutil.which("bwrap") else None
+    if refusal is None or refusal.returncode != 0:
+        print(f"SKIP resources: bubblewrap cannot make namespaces here: {refusal and refusal.stderr}")
+        return
+    with harness.Daemon("ring") as daemon:
+        exchange(daemon, 64, 48)  # The allocator is started; from here on nothing may grow.
+        harness.wait_until(lambda: listed(daemon) == [], 5)
+        before = daemon.settled_resources()
+        exchange(daemon, 640, 480)
+        exchange(daemon, 1920, 1080)
+        render_and_compute(daemon, 640, 480)
+        producer_killed(daemon)
+        time_turns(daemon)
+        report.check(harness.wait_until(lambda: listed(daemon) == [], 5),
+                     "no resource outlives its users", listed(daemon))
+        harness.wait_until(lambda: not harness.grown(before, daemon.resources()), 5)
+        more = harness.grown(before, daemon.resources())
+        report.check(not more, "nothing leaked in the daemon", more or before)
+
+
+main()
+report.exit()
