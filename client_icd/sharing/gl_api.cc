@@ -83,6 +83,8 @@ absl::StatusOr<GlxApi> GlxApi::Find() {
                        Load(*library, "glXQueryExtensionsString", &glx.QueryExtensionsString) &&
                        Load(*library, "glXGetCurrentContext", &glx.GetCurrentContext) &&
                        Load(*x11, "XQueryExtension", &glx.QueryExtension) &&
+                       Load(*x11, "XAddExtension", &glx.AddExtension) &&
+                       Load(*x11, "XESetCloseDisplay", &glx.ESetCloseDisplay) &&
                        Load(*x11, "XSetErrorHandler", &glx.SetErrorHandler) &&
                        Load(*x11, "XSync", &glx.Sync) && Load(*x11, "XFree", &glx.Free);
     if (!whole) continue;

@@ -27,9 +27,11 @@
 
 namespace sluice::sharing {
 
-// Not in the headers of core OpenGL: glEGLImageTargetTexture2DOES of GL_OES_EGL_image,
-// glGetUnsignedBytevEXT and glGetUnsignedBytei_vEXT of GL_EXT_memory_object.
+// Not in the headers of core OpenGL: glEGLImageTargetTexture2DOES of GL_OES_EGL_image, that of
+// GL_EXT_EGL_image_storage, glGetUnsignedBytevEXT and glGetUnsignedBytei_vEXT of
+// GL_EXT_memory_object.
 using GlEglImageTargetTexture2D = void(APIENTRYP)(GLenum target, void* image);
+using GlEglImageTargetTexStorage = void(APIENTRYP)(GLenum target, void* image, const GLint* list);
 using GlGetUnsignedBytev = void(APIENTRYP)(GLenum name, GLubyte* data);
 using GlGetUnsignedByteiv = void(APIENTRYP)(GLenum name, GLuint index, GLubyte* data);
 
@@ -91,6 +93,7 @@ using GlGetUnsignedByteiv = void(APIENTRYP)(GLenum name, GLuint index, GLubyte* 
   X(PFNGLTEXSUBIMAGE1DPROC, TexSubImage1D)                   \
   X(PFNGLGETGRAPHICSRESETSTATUSPROC, GetGraphicsResetStatus) \
   X(GlEglImageTargetTexture2D, EGLImageTargetTexture2DOES)   \
+  X(GlEglImageTargetTexStorage, EGLImageTargetTexStorageEXT) \
   X(GlGetUnsignedBytev, GetUnsignedBytevEXT)                 \
   X(GlGetUnsignedByteiv, GetUnsignedBytei_vEXT)
 
@@ -151,6 +154,9 @@ struct GlxApi {
                             void* context) = nullptr;
   const char* (*QueryExtensionsString)(void* display, int screen) = nullptr;
   void* (*GetCurrentContext)() = nullptr;
+  int* (*AddExtension)(void* display) = nullptr;  // XExtCodes: its number first.
+  using CloseHook = int (*)(void* display, int* codes);
+  CloseHook (*ESetCloseDisplay)(void* display, int extension, CloseHook hook) = nullptr;
   int (*QueryExtension)(void* display, const char* name, int* request, int* first_event,
                         int* first_error) = nullptr;
   ErrorHandler (*SetErrorHandler)(ErrorHandler handler) = nullptr;

@@ -91,6 +91,8 @@ void GlContexts::ReadCaps() {
     gl_.GetIntegerv(GL_CONTEXT_PROFILE_MASK, &profile);
     caps_.core_profile = (profile & GL_CONTEXT_CORE_PROFILE_BIT) != 0;
   }
+  caps_.egl_image_storage =
+      HasExtension("GL_EXT_EGL_image_storage") && gl_.EGLImageTargetTexStorageEXT != nullptr;
   caps_.texture_buffer = !es || number >= 32;
   caps_.texture_buffer_range = number >= (es ? 32 : 43);
   caps_.egl_image = HasExtension("GL_OES_EGL_image") && gl_.EGLImageTargetTexture2DOES != nullptr;

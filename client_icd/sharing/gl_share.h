@@ -42,6 +42,7 @@ class FenceWaiters;
 struct GlCaps {
   GlVersion version;
   bool core_profile = false;
+  bool egl_image_storage = false;
   bool texture_buffer = false;
   bool texture_buffer_range = false;
   bool egl_image = false;

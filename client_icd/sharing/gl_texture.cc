@@ -362,7 +362,13 @@ cl_int HoldEglImage(GlContexts& contexts, void* image, std::unique_ptr<GlHolding
   gl.GenTextures(1, &about.name);
   GLuint texture = about.name;
   gl.BindTexture(GL_TEXTURE_2D, texture);
-  gl.EGLImageTargetTexture2DOES(GL_TEXTURE_2D, image);
+  // As storage where the GL has that: NVIDIA's other call makes a texture that is not the image's
+  // sibling (seen on an H200, driver 580: one texel everywhere, and writes that nobody saw).
+  if (contexts.caps().egl_image_storage) {
+    gl.EGLImageTargetTexStorageEXT(GL_TEXTURE_2D, image, nullptr);
+  } else {
+    gl.EGLImageTargetTexture2DOES(GL_TEXTURE_2D, image);
+  }
   // GL_OES_EGL_image: INVALID_VALUE if image is no EGLImage, INVALID_OPERATION if the GL cannot
   // make a texture of it.
   const GLenum error = gl.GetError();

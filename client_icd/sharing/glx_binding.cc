@@ -3,10 +3,12 @@
 // and, unless somebody replaces it, ends it. While we talk GLX, ours stands before the
 // application's and passes on what is not about GLX on that connection.
 #include <atomic>
+#include <memory>
 #include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "client_icd/sharing/gl_api.h"
@@ -100,17 +102,63 @@ class ABSL_SCOPED_LOCKABLE ErrorGuard {
   void* const display_;
 };
 
+// A Display of the application with contexts of ours on it. The last reference to one of those may
+// be dropped by a thread of ours a moment after the application's last call, so that XCloseDisplay
+// waits for them (Xlib calls extensions before it closes), and what is still there then is left
+// alone.
+struct UsedDisplay {
+  absl::Mutex mu;
+  int contexts ABSL_GUARDED_BY(mu) = 0;
+  bool closed ABSL_GUARDED_BY(mu) = false;
+};
+constexpr absl::Duration kCloseTimeout = absl::Seconds(2);
+
+// Those with a hook, by address. Never destroyed: a process may end at any time.
+absl::Mutex& displays_mu = *new absl::Mutex;
+auto& displays = *new absl::flat_hash_map<void*, std::shared_ptr<UsedDisplay>>;
+
+int OnClose(void* display, int*) {
+  std::shared_ptr<UsedDisplay> used;
+  {
+    absl::MutexLock lock(&displays_mu);
+    const auto it = displays.find(display);
+    if (it == displays.end()) return 0;
+    used = std::move(it->second);
+    displays.erase(it);
+  }
+  absl::MutexLock lock(&used->mu);
+  const auto unused = [&used]()
+                          ABSL_EXCLUSIVE_LOCKS_REQUIRED(used->mu) { return used->contexts == 0; };
+  used->mu.AwaitWithTimeout(absl::Condition(&unused), kCloseTimeout);
+  used->closed = true;
+  return 0;
+}
+
+std::shared_ptr<UsedDisplay> UseDisplay(const GlxApi& glx, void* display) {
+  absl::MutexLock lock(&displays_mu);
+  std::shared_ptr<UsedDisplay>& used = displays[display];
+  if (used != nullptr) return used;
+  used = std::make_shared<UsedDisplay>();
+  const int* codes = glx.AddExtension(display);
+  if (codes != nullptr) glx.ESetCloseDisplay(display, codes[0], &OnClose);
+  return used;
+}
+
 class GlxContext final : public GlNativeContext {
  public:
-  GlxContext(const GlxApi* glx, void* display, void* context)
-      : glx_(glx), display_(display), context_(context) {}
+  GlxContext(const GlxApi* glx, void* display, std::shared_ptr<UsedDisplay> used, void* context)
+      : glx_(glx), display_(display), used_(std::move(used)), context_(context) {
+    absl::MutexLock lock(&used_->mu);
+    ++used_->contexts;
+  }
   ~GlxContext() override {
-    ErrorGuard guard(*glx_, display_);
-    if (glx_->GetCurrentContext() == context_) {
-      glx_->MakeContextCurrent(display_, 0, 0, nullptr);
+    {
+      absl::MutexLock lock(&used_->mu);
+      if (used_->closed) return;
     }
-    if (pbuffer_ != 0) glx_->DestroyPbuffer(display_, pbuffer_);
-    glx_->DestroyContext(display_, context_);
+    Destroy();
+    absl::MutexLock lock(&used_->mu);
+    --used_->contexts;
   }
   // Without a drawable, nothing goes to the server for it.
   bool MakeCurrent() override {
@@ -119,8 +167,18 @@ class GlxContext final : public GlNativeContext {
   void TakePbuffer(unsigned long pbuffer) { pbuffer_ = pbuffer; }
 
  private:
+  void Destroy() {
+    ErrorGuard guard(*glx_, display_);
+    if (glx_->GetCurrentContext() == context_) {
+      glx_->MakeContextCurrent(display_, 0, 0, nullptr);
+    }
+    if (pbuffer_ != 0) glx_->DestroyPbuffer(display_, pbuffer_);
+    glx_->DestroyContext(display_, context_);
+  }
+
   const GlxApi* const glx_;
   void* const display_;
+  const std::shared_ptr<UsedDisplay> used_;
   void* const context_;
   unsigned long pbuffer_ = 0;  // For drivers that make nothing current without.
 };
@@ -131,6 +189,7 @@ class GlxBinding final : public GlBinding {
       : glx_(std::move(glx)), shared_(ref.context), display_(ref.display) {}
 
   absl::Status Init() {
+    used_ = UseDisplay(glx_, display_);
     ErrorGuard guard(glx_, display_);
     int config_id = 0;
     if (glx_.QueryContext(display_, shared_, kFbConfigId, &config_id) != 0 ||
@@ -185,7 +244,7 @@ class GlxBinding final : public GlBinding {
   std::unique_ptr<GlNativeContext> Try(const Attributes& attributes) {
     void* const context = Create(attributes);
     if (context == nullptr) return nullptr;
-    auto made = std::make_unique<GlxContext>(&glx_, display_, context);
+    auto made = std::make_unique<GlxContext>(&glx_, display_, used_, context);
     if (!MakeFirstCurrent(made.get())) return nullptr;
     if (!CurrentVersion([this](const char* name) { return Lookup(name); }).enough()) return nullptr;
     if (first_ == nullptr) first_ = context;
@@ -243,6 +302,7 @@ class GlxBinding final : public GlBinding {
   const GlxApi glx_;
   void* const shared_;   // The application's context.
   void* const display_;  // The application's: see gl_binding.h.
+  std::shared_ptr<UsedDisplay> used_;
   void* config_ = nullptr;
   void* first_ = nullptr;  // Our first context; constant once there is one.
   int screen_ = 0;

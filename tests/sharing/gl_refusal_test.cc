@@ -334,6 +334,7 @@ TEST_P(GlRefusals, AcquireAndRelease) {
     EXPECT_EQ(call(queue(), 1, &good, 0, &event, nullptr), CL_INVALID_EVENT_WAIT_LIST);
     EXPECT_EQ(call(queue(), 1, &good, 1, &event, nullptr), CL_INVALID_CONTEXT);
   }
+  EXPECT_EQ(clSetUserEventStatus(foreign_event, CL_COMPLETE), CL_SUCCESS);
   // Use while released is refused: its contents would be old.
   char byte = 0;
   const cl_mem memory = shared;
