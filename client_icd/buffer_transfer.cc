@@ -5,6 +5,7 @@
 
 #include "client_icd/api.h"
 #include "client_icd/buffer_rect.h"
+#include "client_icd/copy_helpers.h"
 #include "client_icd/enqueue.h"
 #include "client_icd/memory.h"
 
@@ -50,6 +51,13 @@ Mapping MapOf(cl_map_flags flags, size_t offset, size_t size) {
   return mapping;
 }
 
+void CopyInParts(void* to, const void* from, size_t size) {
+  CopyHelpers::Get().Run(size, [=](uint64_t offset, uint64_t bytes) {
+    std::memcpy(static_cast<uint8_t*>(to) + offset, static_cast<const uint8_t*>(from) + offset,
+                bytes);
+  });
+}
+
 cl_int CheckRect(const Target& target, const size_t* buffer_origin, const size_t* host_origin,
                  const size_t* region, PitchedRect* buffer, PitchedRect* host, const void* ptr) {
   // Section 5.2.2: CL_INVALID_VALUE if buffer_origin, host_origin, or region is NULL, or ptr is
@@ -88,7 +96,7 @@ cl_int CL_API_CALL clEnqueueReadBuffer(cl_command_queue command_queue, cl_mem bu
   if (size == 0) return SubmitNothing(&call, blocking);
   if (GoesThroughHeap(*target.buffer, blocking, size)) {
     return CopyThroughHeap(&call, target.buffer, MapOf(CL_MAP_READ, offset, size),
-                           [&] { std::memcpy(ptr, target.buffer->heap() + offset, size); });
+                           [&] { CopyInParts(ptr, target.buffer->heap() + offset, size); });
   }
   pb::EnqueueReadBuffer& body = *call.command().mutable_enqueue_read_buffer();
   body.set_mem_id(target.buffer->id());
@@ -114,7 +122,7 @@ cl_int CL_API_CALL clEnqueueWriteBuffer(cl_command_queue command_queue, cl_mem b
   if (GoesThroughHeap(*target.buffer, blocking, size)) {
     return CopyThroughHeap(&call, target.buffer,
                            MapOf(CL_MAP_WRITE_INVALIDATE_REGION, offset, size),
-                           [&] { std::memcpy(target.buffer->heap() + offset, ptr, size); });
+                           [&] { CopyInParts(target.buffer->heap() + offset, ptr, size); });
   }
   pb::EnqueueWriteBuffer& body = *call.command().mutable_enqueue_write_buffer();
   body.set_mem_id(target.buffer->id());

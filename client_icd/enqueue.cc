@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "client_icd/copy_helpers.h"
 #include "proto/frame.h"
 
 namespace sluice {
@@ -147,6 +148,8 @@ cl_int EnqueueCall::Post(pb::Enqueue* on, std::string_view payload, bool blockin
     return CL_SUCCESS;
   }
   if (const cl_int posted = PostWithEvent(event, on, payload); posted != CL_SUCCESS) return posted;
+  if (event->direction() != Event::Direction::kNone)
+    CopyHelpers::Get().Expect(event->region().packed_bytes());
   const cl_int status = blocking ? WaitForEnd(event) : CL_SUCCESS;
   // A command that has failed was enqueued all the same: the application gets its event.
   if (event_out_ != nullptr) *event_out_ = event_.Detach()->handle();

@@ -8,6 +8,7 @@
 #include "client_icd/command_arena.h"
 #include "client_icd/command_stream.h"
 #include "client_icd/context.h"
+#include "client_icd/copy_helpers.h"
 #include "client_icd/event.h"
 #include "client_icd/queue.h"
 #include "client_icd/session.h"
@@ -182,7 +183,9 @@ void CommandStream::HandleGrant(const pb::Grant& grant, const BulkSpan& bulk) {
   uint8_t* to = transport_->Map(bulk);
   if (to == nullptr || bulk.size < grant.size())
     return session_->Lose("a grant whose span is not in the heap");
-  event->region().Gather(grant.offset(), grant.size(), to);
+  CopyHelpers::Get().Run(grant.size(), [&](uint64_t offset, uint64_t bytes) {
+    event->region().Gather(grant.offset() + offset, bytes, to + offset);
+  });
   ScopedCommand command;
   pb::TransferChunk& chunk = *command->mutable_transfer_chunk();
   chunk.set_event_id(grant.event_id());
@@ -228,7 +231,9 @@ void CommandStream::HandleReadData(const pb::ReadData& data, const BulkSpan& bul
       there = from == nullptr ? 0 : bulk.size;
     }
     if (there < data.size()) return session_->Lose("read data whose bytes are not there");
-    event->region().Scatter(data.offset(), data.size(), from);
+    CopyHelpers::Get().Run(data.size(), [&](uint64_t offset, uint64_t bytes) {
+      event->region().Scatter(data.offset() + offset, bytes, from + offset);
+    });
   }
   // Also for an event that is unknown by now: the worker's span must come free.
   ScopedCommand command;

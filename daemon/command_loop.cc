@@ -11,6 +11,11 @@
 namespace sluice {
 namespace {
 
+constexpr uint64_t kCommandsBetweenPolls = 64;
+constexpr int64_t kPollWithoutSleepNs = 100'000;
+constexpr int64_t kShortestPauseNs = 10'000;
+constexpr int64_t kLongestPauseNs = 2'000'000;
+
 enum class ReplyMode { kAnswer, kDeferred, kNone };
 
 ReplyMode ModeOf(pb::Command::BodyCase body) {
@@ -106,9 +111,35 @@ absl::Status CommandLoop::Run() {
     ASSIGN_OR_RETURN(const bool got, reader_.Next(&frame));
     if (got) {
       RETURN_IF_ERROR(HandleFrame(frame));
+      // Also under a client that never pauses.
+      if (last_sequence_ % kCommandsBetweenPolls == 0 && session_->completions().polls())
+        session_->completions().Poll();
     } else {
       RETURN_IF_ERROR(Idle());
     }
+  }
+}
+
+void CommandLoop::PollUntilCommand() {
+  int64_t now = last_progress_ns_ = MonotonicNs();
+  while (!reader_.HasPiece()) {
+    if (now - last_progress_ns_ > kPollWithoutSleepNs || !MaySpin()) {
+      // A command that has run for long is not likely to end right now: the sleep costs it a
+      // fraction of its time at most, and looking a fraction of ours.
+      const int64_t pause = (now - last_progress_ns_) / 32;
+      reader_.Sleep(kSleepsForAny, 0, kBitWaiter,
+                    std::clamp(pause, kShortestPauseNs, kLongestPauseNs));
+      reader_.Arm(kAwake);
+    }
+    const Completions::Polled polled = session_->completions().Poll();
+    now = MonotonicNs();
+    if (polled.any_ended) {
+      last_progress_ns_ = now;
+      session_->FlushTouched();  // What waited for it may have been enqueued.
+    }
+    // With nothing left, what the client says next is worth the same moment.
+    const bool looks_on = now - last_progress_ns_ < kPollWithoutSleepNs && MaySpin();
+    if ((!polled.any_left && !looks_on) || session_->replies().violated()) return;
   }
 }
 
@@ -116,6 +147,10 @@ absl::Status CommandLoop::Idle() {
   session_->FlushTouched();
   if (session_->replies().violated())
     return absl::InvalidArgumentError("the client does not take its replies");
+  if (session_->completions().polls()) {
+    PollUntilCommand();
+    if (reader_.HasPiece() || session_->completions().Poll().any_left) return absl::OkStatus();
+  }
   if (spin_.Until([this] { return reader_.HasPiece(); })) return absl::OkStatus();
   reader_.Sleep(kSleepsForAny, 0, kBitWaiter, -1);
   reader_.Arm(kAwake);

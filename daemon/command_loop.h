@@ -28,11 +28,14 @@ class CommandLoop {
 
  private:
   absl::Status Idle();
+  // Looks after the driver's events itself (completions.h) until a command comes.
+  void PollUntilCommand();
 
   Session* const session_;
   RingReader reader_;
   uint64_t last_sequence_ = 0;
   AdaptiveSpin spin_;
+  int64_t last_progress_ns_ = 0;  // When a command was handled, or an event was seen to have ended.
 };
 
 }  // namespace sluice

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/completions.h"
 
+#include <algorithm>
 #include <thread>
 #include <utility>
 
@@ -8,6 +9,11 @@
 #include "daemon/replies.h"
 
 namespace sluice {
+namespace {
+
+constexpr size_t kMostLeftBehind = 256;
+
+}  // namespace
 
 struct Completions::Pending {
   Completions* owner = nullptr;
@@ -21,6 +27,7 @@ struct Completions::Pending {
   bool ended = false;                               // Known to have ended: no longer in the list.
   bool taken = false;         // Out of its lane: in the hands of who delivers.
   bool unregistered = false;  // The driver takes no callback for it.
+  bool polled = false;        // The driver was not asked for one.
   PendingRef self;            // While in the list.
   PendingRef drivers;         // Until the driver has called back: it holds the bare pointer.
   Pending* next = nullptr;
@@ -82,6 +89,7 @@ class CompletionLane {
   }
 
   bool idle() const { return waiting_.empty() && !delivering_; }
+  bool in_order() const { return in_order_; }
 
  private:
   const bool in_order_;
@@ -150,15 +158,23 @@ void Completions::Then(cl_event event, std::function<void(cl_int)> then, Order o
 void Completions::Watch(const PendingRef& pending, cl_event event) {
   pending->owner = this;
   const auto shared = std::make_shared<const UniqueCl<cl_event>>(Share(event));
+  const bool polled = polls();
   {
     absl::MutexLock lock(&mu_);
     pending->event = shared;
-    pending->self = pending->drivers = pending;
+    pending->self = pending;
+    pending->polled = polled;
+    if (polled) {
+      ++polled_count_;
+    } else {
+      pending->drivers = pending;
+    }
     pending->previous = last_;
     (last_ == nullptr ? first_ : last_->next) = pending.get();
     last_ = pending.get();
     if (pending->order.lane != nullptr) pending->order.lane->Add(pending);
   }
+  if (polled) return;
   if (cl().clSetEventCallback(shared->get(), CL_COMPLETE, &OnDriverCallback, pending.get()) ==
       CL_SUCCESS) {
     return;
@@ -183,6 +199,8 @@ void CL_CALLBACK Completions::OnDriverCallback(cl_event, cl_int, void* pointer) 
 }
 
 void Completions::UnlinkLocked(Pending* pending) {
+  if (poll_next_ == pending) poll_next_ = pending->next;
+  if (pending->polled) --polled_count_;
   (pending->previous == nullptr ? first_ : pending->previous->next) = pending->next;
   (pending->next == nullptr ? last_ : pending->next->previous) = pending->previous;
   pending->self = nullptr;  // The caller holds another.
@@ -245,6 +263,11 @@ void Completions::Deliver(Pending* pending, cl_event event, cl_int status) {
   }
   const std::unique_ptr<Carried> carried = std::move(pending->carried);
   pending->order.share.End(/*all_before=*/status == CL_COMPLETE);
+  if (status < 0 && carried != nullptr && carried->keep != nullptr) {
+    absl::MutexLock lock(&mu_);
+    left_behind_.push_back(carried->keep);
+    if (left_behind_.size() > kMostLeftBehind) left_behind_.pop_front();
+  }
   if (pending->event_id == 0) return;
   printf_->Drain();
   pb::Reply reply;
@@ -276,6 +299,47 @@ void Completions::Sweep(bool only_failed) {
   for (const CompletionLane::Item& item : all) {
     const cl_int status = StatusOf(item.event->get());
     if (status < 0 || (status == CL_COMPLETE && !only_failed)) OnEnded(item.pending);
+  }
+}
+
+// Adds to `looks`, from `p` on, what may have ended: of a queue in order only the oldest, since
+// what is behind it has not ended before it. Returns where to go on.
+Completions::Pending* Completions::CollectLocked(Pending* p, Looks* looks) {
+  constexpr int kMostSteps = 64;
+  const size_t most = looks->size() + kLooksAtOnce;
+  for (int i = 0; p != nullptr && i < kMostSteps && looks->size() < most; ++i, p = p->next) {
+    if (!p->polled) continue;
+    const CompletionLane* const lane = p->order.lane.get();
+    const bool seen = std::any_of(looks->begin(), looks->end(), [&](const auto& look) {
+      return look.first.get() == p ||
+             (lane != nullptr && lane->in_order() && look.first->order.lane.get() == lane);
+    });
+    if (!seen) looks->emplace_back(p->self, p->event);
+  }
+  return p;
+}
+
+Completions::Polled Completions::Poll() {
+  Polled polled;
+  while (true) {
+    Looks looks;
+    {
+      absl::MutexLock lock(&mu_);
+      Pending* const next = CollectLocked(first_, &looks);
+      // The oldest may be held for ever: the others have their turn too.
+      poll_next_ = CollectLocked(poll_next_ == nullptr ? next : poll_next_, &looks);
+    }
+    bool any_ended = false;
+    for (const auto& [pending, event] : looks) {
+      if (StatusOf(event->get()) > 0) continue;
+      OnEnded(pending);
+      any_ended = true;
+    }
+    polled.any_ended |= any_ended;
+    if (any_ended) continue;
+    absl::MutexLock lock(&mu_);
+    polled.any_left = polled_count_ != 0;
+    return polled;
   }
 }
 

@@ -10,6 +10,9 @@
 namespace sluice {
 namespace {
 
+// CL_DEVICE_VENDOR_ID, that of the PCI bus. What its driver does late: completions.h.
+constexpr cl_uint kNvidiaVendorId = 0x10DE;
+
 template <typename Get>
 std::string TextOf(Get&& get) {
   size_t size = 0;
@@ -63,7 +66,10 @@ absl::StatusOr<std::vector<RealPlatform>> ListRealDevices(const std::string& all
       if (!Allowed(DeviceName(id), allow_list)) continue;
       cl_device_type type = 0;
       cl().clGetDeviceInfo(id, CL_DEVICE_TYPE, sizeof(type), &type, nullptr);
-      platform.devices.push_back({number, id, (type & CL_DEVICE_TYPE_CPU) != 0});
+      cl_uint vendor = 0;
+      cl().clGetDeviceInfo(id, CL_DEVICE_VENDOR_ID, sizeof(vendor), &vendor, nullptr);
+      platform.devices.push_back(
+          {number, id, (type & CL_DEVICE_TYPE_CPU) != 0, vendor == kNvidiaVendorId});
     }
     if (!platform.devices.empty()) platforms.push_back(std::move(platform));
   }

@@ -20,6 +20,7 @@ struct RealDevice {
   uint64_t id = 0;  // From 1, over all platforms.
   cl_device_id handle = nullptr;
   bool is_cpu = false;
+  bool calls_back_late = false;
 };
 
 struct RealPlatform {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/enqueuer.h"
 
+#include <utility>
+
 namespace sluice {
 namespace {
 
@@ -57,6 +59,9 @@ HandlerResult Enqueuer::Publish(UniqueCl<cl_event> event, std::unique_ptr<Carrie
 
 bool Enqueuer::IsIdle() {
   if (!queue_->in_order || queue_->profiling || !waits_.empty()) return false;
+  if (queue_->transfer != nullptr && !queue_->transfer->ended.load(std::memory_order_acquire))
+    return false;
+  queue_->transfer.reset();
   if (queue_->last_event && StatusOf(queue_->last_event.get()) != CL_COMPLETE) return false;
   if (!session_.completions().AllDelivered(queue_->lane)) return false;
   queue_->last_event.reset();
@@ -101,6 +106,7 @@ cl_int Enqueuer::WhatItWaitsFor(UniqueCl<cl_event>* ready) {
 }
 
 HandlerResult Enqueuer::RunWhenReady(std::function<cl_int(cl_event* ended)> start) {
+  if (const cl_int status = TellDriver(session_, queue_); status != CL_SUCCESS) return status;
   UniqueCl<cl_event> ready;
   if (const cl_int status = WhatItWaitsFor(&ready); status != CL_SUCCESS) return status;
   cl_int status = CL_SUCCESS;
@@ -138,35 +144,36 @@ HandlerResult Enqueuer::RunTransfer(TransferPlan plan) {
   plan.event_id = event_id_;
   plan.profiling = queue_->profiling;
   QueueObject& queue = *queue_;
+  if (const cl_int status = TellDriver(session_, &queue); status != CL_SUCCESS) return status;
 
   UniqueCl<cl_event> ready;
   if (const cl_int status = WhatItWaitsFor(&ready); status != CL_SUCCESS) return status;
-  UniqueCl<cl_event> done;
+  std::shared_ptr<TransferEnd> end;
   plan.share = queue.in_flight->Accept(/*after_all=*/false);
-  if (const cl_int status = session_.transfers().Begin(plan, &done); status != CL_SUCCESS) {
+  if (const cl_int status = session_.transfers().Begin(plan, &end); status != CL_SUCCESS) {
     plan.share.End(/*all_before=*/false);
     return status;
   }
   if (named_) {
     auto object = std::make_shared<EventObject>();
-    object->handle = Share(done.get());
+    object->handle = Share(end->done.get());
     if (const cl_int status = session_.Add(event_id_, std::move(object)); status != CL_SUCCESS)
       return status;
   }
-  // Stands for the transfer in the driver's queue. In order it holds back what is enqueued later;
-  // out of order only what waits for all.
-  const cl_event list[] = {done.get()};
-  UniqueCl<cl_event> stand_in;
-  const cl_int stands =
-      queue.in_order
-          ? cl().clEnqueueBarrierWithWaitList(queue.handle.get(), 1, list, stand_in.out())
-          : cl().clEnqueueMarkerWithWaitList(queue.handle.get(), 1, list, stand_in.out());
-  if (stands != CL_SUCCESS) {
-    session_.transfers().Ready(event_id_, stands);  // Fails it; its event is in the table.
-    return CL_SUCCESS;
+  if (queue.in_order) {
+    queue.transfer = std::move(end);
+  } else {
+    // Stands for the transfer in the driver's queue, where only what waits for all waits for it.
+    const cl_event list[] = {end->done.get()};
+    UniqueCl<cl_event> stand_in;
+    const cl_int stands =
+        cl().clEnqueueMarkerWithWaitList(queue.handle.get(), 1, list, stand_in.out());
+    if (stands != CL_SUCCESS) {
+      session_.transfers().Ready(event_id_, stands);  // Fails it; its event is in the table.
+      return CL_SUCCESS;
+    }
+    session_.kept_events().Keep(stand_in.get(), list);
   }
-  session_.kept_events().Keep(stand_in.get(), list);
-  if (queue.in_order) queue.last_event = std::move(stand_in);
   session_.Touch(&queue);
   if (ready) {
     Transfers* const transfers = &session_.transfers();
@@ -180,7 +187,25 @@ HandlerResult Enqueuer::RunTransfer(TransferPlan plan) {
   return CL_SUCCESS;
 }
 
-cl_int Enqueuer::LastEvent(QueueObject& queue, UniqueCl<cl_event>* last) {
+cl_int Enqueuer::TellDriver(Session& session, QueueObject* queue) {
+  const std::shared_ptr<TransferEnd> transfer = std::exchange(queue->transfer, nullptr);
+  if (transfer == nullptr || transfer->ended.load(std::memory_order_acquire)) return CL_SUCCESS;
+  const cl_event list[] = {transfer->done.get()};
+  UniqueCl<cl_event> stand_in;
+  const cl_int status =
+      cl().clEnqueueBarrierWithWaitList(queue->handle.get(), 1, list, stand_in.out());
+  if (status != CL_SUCCESS) {
+    queue->transfer = transfer;
+    return status;
+  }
+  session.kept_events().Keep(stand_in.get(), list);
+  queue->last_event = std::move(stand_in);
+  session.Touch(queue);
+  return CL_SUCCESS;
+}
+
+cl_int Enqueuer::LastEvent(Session& session, QueueObject& queue, UniqueCl<cl_event>* last) {
+  if (const cl_int status = TellDriver(session, &queue); status != CL_SUCCESS) return status;
   if (!queue.in_order) {
     return cl().clEnqueueMarkerWithWaitList(queue.handle.get(), 0, nullptr, last->out());
   }

@@ -44,6 +44,7 @@ class Enqueuer {
   // Calls enqueue(queue, number of waits, waits, &event) -> cl_int, and publishes the event.
   template <typename F>
   HandlerResult Run(F&& enqueue, std::unique_ptr<Carried> carried = nullptr) {
+    if (const cl_int told = TellDriver(session_, queue_); told != CL_SUCCESS) return told;
     UniqueCl<cl_event> event;
     const cl_int status =
         enqueue(queue_->handle.get(), static_cast<cl_uint>(waits_.size()), waits(), event.out());
@@ -70,8 +71,8 @@ class Enqueuer {
   // to which an empty list means everything.
   bool HasWaited() const { return has_wait_list_ && waits_.empty(); }
 
-  // What stands for all that was enqueued so far; null if nothing was.
-  static cl_int LastEvent(QueueObject& queue, UniqueCl<cl_event>* last);
+  // What stands for all that was enqueued so far; null if nothing was, or all of it has ended.
+  static cl_int LastEvent(Session& session, QueueObject& queue, UniqueCl<cl_event>* last);
 
  private:
   void Fail(cl_int status) {
@@ -81,6 +82,8 @@ class Enqueuer {
   HandlerResult Publish(UniqueCl<cl_event> event, std::unique_ptr<Carried> carried);
   void Remember(UniqueCl<cl_event> event);
   cl_int WhatItWaitsFor(UniqueCl<cl_event>* ready);
+  // Something is to be enqueued: the driver's queue learns of a transfer that has not ended.
+  static cl_int TellDriver(Session& session, QueueObject* queue);
 
   Session& session_;
   const uint64_t event_id_;

@@ -12,14 +12,13 @@ namespace sluice {
 namespace {
 
 constexpr uint64_t kPage = 4096;
-constexpr uint64_t kSegmentBytes = 64 << 20;
 
 uint64_t RoundUp(uint64_t size) { return (size + kPage - 1) & ~(kPage - 1); }
 
 }  // namespace
 
 absl::Status Heap::AddSegment(uint64_t at_least) {
-  const uint64_t size = std::max(kSegmentBytes, at_least);
+  const uint64_t size = std::max(segment_bytes_, at_least);
   auto segment = std::make_unique<Segment>();
   ASSIGN_OR_RETURN(segment->file, CreateSharedMemory("sluice-heap", size));
   ASSIGN_OR_RETURN(segment->mapping,
@@ -73,7 +72,8 @@ void Heap::Free(const HeapSpan& span) {
   const uint64_t rounded = RoundUp(span.size);
   absl::MutexLock lock(&mu_);
   Segment& segment = *segments_[span.segment - first_segment_];
-  ZeroSharedMemory(segment.file.get(), span.data, span.offset, rounded);
+  if (freed_ == Freed::kZeroed)
+    ZeroSharedMemory(segment.file.get(), span.data, span.offset, rounded);
   used_bytes_ -= rounded;
   auto [it, inserted] = segment.free.emplace(span.offset, rounded);
   auto next = std::next(it);
@@ -88,6 +88,12 @@ void Heap::Free(const HeapSpan& span) {
       segment.free.erase(it);
     }
   }
+}
+
+HeapSpan Heap::WholeSegment(uint32_t number) const {
+  absl::MutexLock lock(&mu_);
+  const SharedMapping& mapping = segments_[number - first_segment_]->mapping;
+  return {number, 0, mapping.size(), mapping.data()};
 }
 
 uint64_t Heap::used_bytes() const {

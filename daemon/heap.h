@@ -2,8 +2,9 @@
 // The session's shared heap: memory objects of CPU devices, staging for large transfers. Made of
 // segments, sealed memfds of fixed size that are announced to the client over the handle channel
 // before any frame names them. Only the worker allocates; what the client writes there is data,
-// never structure. Freed memory goes back to the system, so that it is zero when it is used again.
-// Thread-safe.
+// never structure. Freed memory goes back to the system, so that it is zero when it is used again;
+// not that of the pinned heap, whose pages a driver holds: what the device sees there would no
+// longer be what the mapping shows. Thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -30,25 +31,34 @@ struct HeapSpan {
 
 class Heap {
  public:
+  // What becomes of freed memory: zeroed, as Allocate promises, or kept as it is, pages and bytes.
+  enum class Freed { kZeroed, kKept };
+
   // `handle_channel` is where segments are announced; it stays the caller's. Segments are numbered
   // first_segment, first_segment + 1, ... With a `base_address` they are mapped from there on, and
   // the client is told to do the same.
   Heap(int handle_channel, uint64_t max_bytes, uint32_t first_segment = 1,
-       uint64_t base_address = 0)
+       uint64_t base_address = 0, Freed freed = Freed::kZeroed,
+       uint64_t segment_bytes = kUsualSegmentBytes)
       : handle_channel_(handle_channel),
         max_bytes_(std::min(max_bytes, kMostBytes)),
         first_segment_(first_segment),
+        freed_(freed),
+        segment_bytes_(segment_bytes),
         next_address_(base_address) {}
 
-  // `size` bytes of zeros, aligned to 4096. kResourceExhausted over the limit.
+  // `size` bytes of zeros (kKept: of anything), aligned to 4096. kResourceExhausted over the limit.
   absl::StatusOr<HeapSpan> Allocate(uint64_t size);
   void Free(const HeapSpan& span);
 
   uint64_t used_bytes() const;
+  // The whole segment of a span of this heap.
+  HeapSpan WholeSegment(uint32_t number) const;
 
  private:
   // So that no sum of sizes can wrap, whatever the limit says.
   static constexpr uint64_t kMostBytes = uint64_t{1} << 62;
+  static constexpr uint64_t kUsualSegmentBytes = 64 << 20;
 
   struct Segment {
     UniqueFd file;
@@ -61,6 +71,8 @@ class Heap {
   const int handle_channel_;
   const uint64_t max_bytes_;
   const uint32_t first_segment_;
+  const Freed freed_;
+  const uint64_t segment_bytes_;
   mutable absl::Mutex mu_;
   std::vector<std::unique_ptr<Segment>> segments_ ABSL_GUARDED_BY(mu_);
   uint64_t next_address_ ABSL_GUARDED_BY(mu_);  // 0: anywhere.

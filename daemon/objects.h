@@ -54,6 +54,7 @@ struct DeviceObject : Object {
   cl_device_id handle = nullptr;
   cl_platform_id platform = nullptr;
   bool is_cpu = false;                // Shares memory with the host: buffers can live in the heap.
+  bool calls_back_late = false;       // Its driver: events are polled (completions.h).
   UniqueCl<cl_device_id> sub_device;  // Owned if this is one.
 };
 
@@ -68,6 +69,7 @@ struct ContextObject : Object {
   UniqueCl<cl_context> handle;
   std::vector<std::shared_ptr<DeviceObject>> devices;
   bool buffers_in_heap = false;
+  bool pins = false;  // Its driver moves memory that it has pinned faster (pins.h).
   // Whether images of a type can lie there too: known of those types that were asked for.
   absl::flat_hash_map<cl_mem_object_type, bool> images_in_heap;
   // For work of ours: initial contents, chunks of transfers. In order.
@@ -87,8 +89,10 @@ struct QueueObject : Object {
   bool in_order = true;
   bool profiling = false;
   QueueHints hints;
-  bool touched = false;             // Something was enqueued since the last flush.
-  UniqueCl<cl_event> last_event;    // In order: of the newest command.
+  bool touched = false;           // Something was enqueued since the last flush.
+  UniqueCl<cl_event> last_event;  // In order: of the newest command that the driver knows of.
+  // In order: the transfer that is newer than that, of which the driver's queue knows nothing yet.
+  std::shared_ptr<struct TransferEnd> transfer;
   UniqueCl<cl_event> last_barrier;  // Out of order: transfers must wait for it as well.
   std::shared_ptr<class CompletionLane> lane;
   std::shared_ptr<class QueueInFlight> in_flight;

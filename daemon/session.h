@@ -23,6 +23,7 @@
 #include "daemon/imports.h"
 #include "daemon/kept_events.h"
 #include "daemon/objects.h"
+#include "daemon/pins.h"
 #include "daemon/printf_capture.h"
 #include "daemon/quota.h"
 #include "daemon/replies.h"
@@ -63,6 +64,8 @@ class Session {
   const Completions& completions() const { return completions_; }
   Heap& heap() { return heap_; }
   Heap& svm_heap() { return svm_heap_; }
+  Heap& pinned_heap() { return pinned_heap_; }
+  Pins& pins() { return pins_; }
   Quota& quota() { return quota_; }
   Imports& imports() { return imports_; }
   Transfers& transfers() { return transfers_; }
@@ -114,6 +117,8 @@ class Session {
   Heap heap_;
   Heap svm_heap_;
   Imports imports_;
+  Heap pinned_heap_;
+  Pins pins_;
   Transfers transfers_;
   Builds builds_;
   ArgumentRecords argument_records_;

@@ -8,20 +8,30 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/completions.h"
+#include "daemon/pins.h"
 #include "daemon/replies.h"
 #include "proto/heap_span.h"
 
 namespace sluice {
 namespace {
 
-constexpr uint64_t kChunkBytes = 4 << 20;
-constexpr size_t kChunksInFlight = 4;
+// Several chunks are under way, so that the client copies one while the driver moves another.
+constexpr size_t kChunksInFlight = 8;
+constexpr uint64_t kSmallestChunk = 1 << 20;
+constexpr uint64_t kLargestChunk = 4 << 20;
+// What a session has to move before pinning staging memory, once, is worth its milliseconds.
+constexpr uint64_t kPinAfterBytes = 4 << 20;
 constexpr uint64_t kStagingBytes = 128 << 20;
 
 uint64_t NowNs() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC_RAW, &now);
   return static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec);
+}
+
+uint64_t ChunkBytes(const TransferPlan& plan) {
+  const uint64_t share = plan.total_bytes / kChunksInFlight & ~uint64_t{4095};
+  return std::clamp(share, kSmallestChunk, kLargestChunk);
 }
 
 bool IsDirect(const TransferPlan& plan) {
@@ -50,13 +60,14 @@ bool IsInImage(const MemoryObject& image, const Size3& origin, const Size3& regi
   return image.is_image;
 }
 
-cl_int Transfers::Begin(const TransferPlan& plan, UniqueCl<cl_event>* done) {
+cl_int Transfers::Begin(const TransferPlan& plan, std::shared_ptr<TransferEnd>* end) {
   cl_int status = CL_SUCCESS;
   auto transfer = std::make_shared<Transfer>();
   transfer->plan = plan;
-  transfer->done.reset(cl().clCreateUserEvent(plan.memory->context->handle.get(), &status));
+  transfer->end = std::make_shared<TransferEnd>();
+  transfer->end->done.reset(cl().clCreateUserEvent(plan.memory->context->handle.get(), &status));
   if (status != CL_SUCCESS) return status;
-  *done = Share(transfer->done.get());
+  *end = transfer->end;
   transfer->times[0] = transfer->times[1] = NowNs();
   absl::MutexLock lock(&mu_);
   // Only a client that uses an id twice meets one that is still there.
@@ -96,8 +107,9 @@ Transfers::Chunk Transfers::NextChunk(const Transfer& transfer) const {
     chunk.span.size = plan.total_bytes;
     return chunk;
   }
+  const uint64_t most = ChunkBytes(plan);
   if (plan.kind == TransferPlan::Kind::kLinear) {
-    chunk.size = std::min(kChunkBytes, plan.total_bytes - chunk.offset);
+    chunk.size = std::min(most, plan.total_bytes - chunk.offset);
     return chunk;
   }
   // Whole slices if one fits, else rows of one slice, at least one.
@@ -105,11 +117,11 @@ Transfers::Chunk Transfers::NextChunk(const Transfer& transfer) const {
   chunk.z = chunk.offset / slice_bytes;
   chunk.y = chunk.offset % slice_bytes / plan.row_bytes;
   chunk.slices = 1;
-  if (chunk.y == 0 && slice_bytes <= kChunkBytes) {
+  if (chunk.y == 0 && slice_bytes <= most) {
     chunk.rows = plan.region.v[1];
-    chunk.slices = std::min<uint64_t>(kChunkBytes / slice_bytes, plan.region.v[2] - chunk.z);
+    chunk.slices = std::min<uint64_t>(most / slice_bytes, plan.region.v[2] - chunk.z);
   } else {
-    chunk.rows = std::clamp<uint64_t>(kChunkBytes / plan.row_bytes, 1, plan.region.v[1] - chunk.y);
+    chunk.rows = std::clamp<uint64_t>(most / plan.row_bytes, 1, plan.region.v[1] - chunk.y);
   }
   chunk.size = plan.row_bytes * chunk.rows * chunk.slices;
   return chunk;
@@ -225,7 +237,10 @@ void Transfers::MoveChunk(const TransferRef& transfer, const Chunk& chunk) {
       }
       RunDeferred();
     };
-    const cl_command_queue queue = transfer->plan.memory->context->own_queue.get();
+    const ContextObject& context = *transfer->plan.memory->context;
+    if (context.pins && staged_bytes_.fetch_add(chunk.size) >= kPinAfterBytes)
+      pins_->Pin(context, chunk.span);
+    const cl_command_queue queue = context.own_queue.get();
     UniqueCl<cl_event> event;
     const cl_int status = EnqueueChunk(queue, transfer->plan, chunk, event.out());
     if (status != CL_SUCCESS) return then(status);
@@ -328,6 +343,8 @@ void Transfers::End(const TransferRef& transfer, cl_int status) {
   if (transfer->ended) return;
   transfer->ended = true;
   transfer->plan.share.End(/*all_before=*/status == CL_COMPLETE);
+  // Before the client is told: what it enqueues next need not wait.
+  transfer->end->ended.store(true, std::memory_order_release);
   const TransferPlan& plan = transfer->plan;
   // The spans of a failed transfer are still in use by the driver, or by the client, which may
   // never say that it is done: they are freed when they can be, and nobody waits for them.
@@ -340,7 +357,7 @@ void Transfers::End(const TransferRef& transfer, cl_int status) {
     completions_->SendCompletion(plan.event_id, status, plan.profiling ? transfer->times : nullptr);
   }
   deferred_.push_back([this, transfer, status] {
-    cl().clSetUserEventStatus(transfer->done.get(), status);
+    cl().clSetUserEventStatus(transfer->end->done.get(), status);
     if (status == CL_COMPLETE) return;
     // Told only now: what the client enqueues next must find the queue behind the failure.
     completions_->SendCompletion(transfer->plan.event_id, status);

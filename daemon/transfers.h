@@ -8,13 +8,15 @@
 //   takes it -> TransferAck -> ... -> done
 //
 // A buffer that lies in the heap itself needs no driver call: its own memory is the span. `done`
-// stands for the command wherever the driver must wait for it. Nothing here blocks: a transfer that
-// finds no staging memory waits its turn.
+// stands for the command wherever the driver must wait for it; in a queue in order that is not
+// before something is enqueued behind it, which a blocking transfer never sees (Enqueuer). Nothing
+// here blocks: a transfer that finds no staging memory waits its turn.
 //
 // Trust: the client's TransferChunk and TransferAck only say "go on"; where and how much was
 // granted is remembered here. Thread-safe: driven by the session thread and by driver callbacks.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -35,6 +37,7 @@
 namespace sluice {
 
 class Completions;
+class Pins;
 class Replies;
 
 // What is to be moved. Packed bytes are the region's rows, one after the other.
@@ -63,14 +66,21 @@ size_t HostSlicePitch(const MemoryObject& image, size_t row_bytes, size_t rows);
 // not every driver survives it.
 bool IsInImage(const MemoryObject& image, const Size3& origin, const Size3& region);
 
+// What others keep of a transfer.
+struct TransferEnd {
+  UniqueCl<cl_event> done;          // The user event that stands for it.
+  std::atomic<bool> ended = false;  // Nothing needs to wait for it any more. Release in End.
+};
+
 class Transfers {
  public:
-  Transfers(Replies* replies, Completions* completions, Heap* heap)
-      : replies_(replies), completions_(completions), heap_(heap) {}
+  // Staging memory comes from `heap`, which `pins` pins.
+  Transfers(Replies* replies, Completions* completions, Heap* heap, Pins* pins)
+      : replies_(replies), completions_(completions), heap_(heap), pins_(pins) {}
 
-  // Registers the plan. `*done` becomes the user event that stands for it; the driver must be made
-  // to wait for it by the caller, who calls Ready once what the command waits for has ended.
-  cl_int Begin(const TransferPlan& plan, UniqueCl<cl_event>* done);
+  // Registers the plan. The driver must be made to wait for end->done by the caller, who calls
+  // Ready once what the command waits for has ended.
+  cl_int Begin(const TransferPlan& plan, std::shared_ptr<TransferEnd>* end);
   void Ready(uint64_t event_id, cl_int status);
 
   // The client's frames. An event id without a transfer is ignored: it may have failed meanwhile.
@@ -90,7 +100,7 @@ class Transfers {
   };
   struct Transfer {
     TransferPlan plan;
-    UniqueCl<cl_event> done;
+    std::shared_ptr<TransferEnd> end;
     uint64_t next_offset = 0;          // First packed byte no chunk has been made for.
     uint64_t moved_bytes = 0;          // Chunks that have ended.
     uint64_t read_bytes = 0;           // Sent to the client.
@@ -121,6 +131,8 @@ class Transfers {
   Replies* const replies_;
   Completions* const completions_;
   Heap* const heap_;
+  Pins* const pins_;
+  std::atomic<uint64_t> staged_bytes_ = 0;  // All that was ever moved through staging memory.
   absl::Mutex mu_;
   absl::flat_hash_map<uint64_t, TransferRef> transfers_ ABSL_GUARDED_BY(mu_);
   std::deque<TransferRef> starving_

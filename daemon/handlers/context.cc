@@ -67,10 +67,16 @@ HandlerResult HandleCreateContext(Session& session, const pb::CreateContext& cmd
   context->own_queue.reset(
       cl().clCreateCommandQueue(context->handle.get(), handles[0], 0, &status));
   if (status != CL_SUCCESS) return status;
+  for (const auto& device : context->devices) {
+    if (device->calls_back_late) session.completions().set_polls();
+  }
   context->buffers_in_heap =
       std::all_of(context->devices.begin(), context->devices.end(),
                   [](const std::shared_ptr<DeviceObject>& device) { return device->is_cpu; }) &&
       BuffersWorkInHostMemory(*context);
+  context->pins =
+      std::none_of(context->devices.begin(), context->devices.end(),
+                   [](const std::shared_ptr<DeviceObject>& device) { return device->is_cpu; });
   call.answer.mutable_context()->set_buffers_in_heap(context->buffers_in_heap);
   session.NameDevice(DeviceName(handles[0]));
   const cl_int added = session.Add(cmd.context_id(), std::move(context));

@@ -63,7 +63,8 @@ HandlerResult HandleFinish(Session& session, const pb::Finish& cmd, Call&) {
   if (queue == nullptr) return CL_INVALID_COMMAND_QUEUE;
   UniqueCl<cl_event> last;
   if (!session.MayAccept()) return CL_OUT_OF_RESOURCES;
-  if (const cl_int status = Enqueuer::LastEvent(*queue, &last); status != CL_SUCCESS) return status;
+  if (const cl_int status = Enqueuer::LastEvent(session, *queue, &last); status != CL_SUCCESS)
+    return status;
   const auto share = std::make_shared<CommandShare>(queue->in_flight->Accept(/*after_all=*/true));
   const auto finished = [owner = &session, event_id = cmd.event_id(), share] {
     owner->printf().Drain();

@@ -222,6 +222,11 @@ std::vector<bool> FakeCl::ownership_changes() const {
   return g_runtime->ownership_changes;
 }
 
+void FakeCl::set_gpu_vendor_id(cl_uint vendor_id) {
+  const std::lock_guard lock(g_runtime->mu);
+  g_runtime->gpu.vendor_id = vendor_id;
+}
+
 cl_device_id FakeCl::cpu() { return &g_runtime->cpu; }
 cl_device_id FakeCl::gpu() { return &g_runtime->gpu; }
 

@@ -66,6 +66,8 @@ class FakeCl {
   void set_mute_failures(bool mute);
   // As NVIDIA's: kernels of programs from binaries have no argument information.
   void set_forgetful_binaries(bool forgetful);
+  // CL_DEVICE_VENDOR_ID of the GPU, 0 otherwise. Before the worker lists its devices.
+  void set_gpu_vendor_id(cl_uint vendor_id);
   // As Wine: clSetEventCallback is refused.
   void set_has_callbacks(bool has_callbacks);
   // Called inside clBuildProgram, clCompileProgram and clLinkProgram; what it returns is the

@@ -40,6 +40,7 @@ struct _cl_device_id {
   std::string name;
   cl_device_type type = 0;
   cl_device_id parent = nullptr;
+  cl_uint vendor_id = 0;
 };
 
 struct _cl_context : sluice::fake::Counted {

@@ -84,6 +84,30 @@ TEST_F(EventLoopbackTest, UserEventsGateCommands) {
   EXPECT_EQ(Completed(failing).status(), CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
 }
 
+// Where the driver calls back late, nothing waits for it to: not a command, not a transfer's chunk,
+// and not a command behind more than a few that are held.
+TEST_F(EventLoopbackTest, LateCallbacksAreNotWaitedFor) {
+  Start({}, kNvidia);
+  fake_->HoldCallbacks();
+  const uint64_t context = MakeContext();
+  const uint64_t queue = MakeQueue(context);
+  const uint64_t gate = MakeUserEvent(context);
+  const uint64_t marker = Marker(queue, {gate});
+  ExpectNothingCompleted();
+  const uint64_t others = MakeQueue(context, kGpu, kOutOfOrder);
+  const uint64_t never = MakeUserEvent(context);
+  std::vector<uint64_t> held;
+  for (int i = 0; i < 100; ++i) held.push_back(Barrier(MakeQueue(context), {never}));
+  EXPECT_EQ(Completed(Marker(others)).status(), CL_COMPLETE);
+  SetUserEvent(gate, CL_COMPLETE);
+  EXPECT_EQ(Completed(marker).status(), CL_COMPLETE);
+  const uint64_t mem = MakeBuffer(context, kSize);
+  EXPECT_EQ(Feed(LargeWrite(queue, mem), std::string(kSize, 'x')).status(), CL_COMPLETE);
+  SetUserEvent(never, -5);
+  for (const uint64_t event : held) EXPECT_LT(Completed(event).status(), 0);
+  EXPECT_EQ(fake_->held_callbacks(), 0u);
+}
+
 // Events that fail through others are found although the driver, as PoCL 3.1, calls nobody back.
 TEST_F(EventLoopbackTest, FailuresAreFoundWithoutCallbacks) {
   fake_->set_mute_failures(true);

@@ -69,13 +69,16 @@ void LoopbackClient::SendRaw(const FrameHeader& header, std::string_view message
 }
 
 uint64_t LoopbackClient::Send(const pb::Command& command, std::string_view payload,
-                              uint64_t sequence) {
+                              uint64_t sequence, const BulkSpan& bulk) {
   NoteSentCommand(command.body_case());
   const std::string message = command.SerializeAsString();
   FrameHeader header = {};
   header.sequence = sequence != 0 ? sequence : ++sequence_;
   header.message_bytes = static_cast<uint32_t>(message.size());
   header.payload_bytes = payload.size();
+  header.bulk_segment = bulk.segment;
+  header.bulk_offset = bulk.offset;
+  header.bulk_bytes = bulk.size;
   SendRaw(header, message, payload);
   return header.sequence;
 }
@@ -207,9 +210,10 @@ uint8_t* LoopbackClient::Map(const BulkSpan& span) {
   return SpanPointer(segment.data(), segment.size(), span.offset, span.size);
 }
 
-void LoopbackTest::Start(const SessionOptions& options) {
+void LoopbackTest::Start(const SessionOptions& options, cl_uint gpu_vendor_id) {
   client_.reset();
   fake_ = &fake::FakeCl::Install();
+  fake_->set_gpu_vendor_id(gpu_vendor_id);
   client_ = std::make_unique<LoopbackClient>(options);
 }
 

@@ -43,7 +43,8 @@ class LoopbackClient {
   Session& session() { return *session_; }
 
   // Sends one command. Its sequence number is the next, or `sequence` if that is not 0.
-  uint64_t Send(const pb::Command& command, std::string_view payload = {}, uint64_t sequence = 0);
+  uint64_t Send(const pb::Command& command, std::string_view payload = {}, uint64_t sequence = 0,
+                const BulkSpan& bulk = {});
   void SendRaw(const FrameHeader& header, std::string_view message, std::string_view payload);
 
   // Hands a descriptor over, as RingTransport does.
@@ -101,11 +102,14 @@ class LoopbackClient {
 inline constexpr uint64_t kCpu = 1;
 inline constexpr uint64_t kGpu = 2;
 
+// The vendor whose driver calls back late: the worker looks after its events itself.
+inline constexpr cl_uint kNvidia = 0x10DE;
+
 // Helpers that make what nearly every test needs. `on_cpu` decides whether buffers lie in the heap.
 class LoopbackTest : public ::testing::Test {
  protected:
   void SetUp() override { Start({}); }
-  void Start(const SessionOptions& options);
+  void Start(const SessionOptions& options, cl_uint gpu_vendor_id = 0);
 
   uint64_t MakeContext(uint64_t device = kGpu);
   uint64_t MakeQueue(uint64_t context, uint64_t device = kGpu,

@@ -253,7 +253,7 @@ TEST_F(MemoryLoopbackTest, FailedTransfersDoNotStarveOthers) {
     fake_->FailNext("clEnqueueReadBuffer", CL_OUT_OF_RESOURCES, /*skip=*/1);
     EXPECT_EQ(Completed(Read(queue, mem, 0, bytes.size())).status(), CL_OUT_OF_RESOURCES);
     // The other chunks, so that the next failure is for the next transfer.
-    client_->WaitUntil([&] { return fake_->Count("clEnqueueReadBuffer") == 4u * (i + 1); });
+    client_->WaitUntil([&] { return fake_->Count("clEnqueueReadBuffer") == 8u * (i + 1); });
   }
   client_->TakeAll();
   EXPECT_EQ(Feed(Write(queue, mem, 0, {}, bytes.size()), bytes).status(), CL_COMPLETE);
@@ -313,6 +313,26 @@ TEST_F(MemoryLoopbackTest, RectsForwardOriginRegionAndPitches) {
     }
     EXPECT_TRUE(got == expected) << c.width << "x" << c.height;
   }
+}
+
+// The driver's queue learns of a transfer only when something is enqueued behind one that is under
+// way: a blocking transfer costs it nothing, and what follows stays in order.
+TEST_F(MemoryLoopbackTest, TransfersAreToldToTheDriverWhenTheyMustBe) {
+  const uint64_t context = MakeContext();
+  const uint64_t queue = MakeQueue(context);
+  const uint64_t mem = MakeBuffer(context, 1 << 20);
+  const std::string bytes = Pattern(1 << 20);
+  EXPECT_EQ(Feed(Write(queue, mem, 0, {}, 1 << 20), bytes).status(), CL_COMPLETE);
+  EXPECT_EQ(SmallRead(queue, mem, 77, 5), bytes.substr(77, 5));
+  EXPECT_EQ(fake_->Count("clEnqueueBarrierWithWaitList"), 0u);
+  const uint64_t write = Write(queue, mem, 0, {}, 1 << 20);
+  const uint64_t after = Read(queue, mem, 88, 5);
+  client_->Sync();
+  EXPECT_EQ(fake_->Count("clEnqueueBarrierWithWaitList"), 1u);
+  EXPECT_EQ(Feed(write, Pattern((1 << 20) + 9).substr(9)).status(), CL_COMPLETE);
+  std::string payload;
+  EXPECT_EQ(client_->WaitForCompletion(after, &payload).status(), CL_COMPLETE);
+  EXPECT_EQ(payload, Pattern(200).substr(97, 5));
 }
 
 // Rects are written where the application said, small with the payload and large in chunks.

@@ -55,7 +55,7 @@ class TransfersTest : public LoopbackTest {
         .reply.grant();
   }
 
-  static constexpr uint64_t kSize = 6 << 20;  // Two chunks.
+  static constexpr uint64_t kSize = 2 << 20;  // Two chunks.
   uint64_t queue_ = 0;
   uint64_t mem_ = 0;
 };
@@ -131,7 +131,7 @@ TEST_F(TransfersTest, LateFramesAreIgnored) {
 // late to say that it is done.
 TEST_F(TransfersTest, StagingIsGivenBack) {
   EXPECT_EQ(Feed(Write(), std::string(kSize, 'x')).status(), CL_COMPLETE);
-  EXPECT_EQ(client_->session().heap().used_bytes(), 0u);
+  EXPECT_EQ(client_->session().pinned_heap().used_bytes(), 0u);
   fake_->FailNext("clEnqueueWriteBuffer", CL_OUT_OF_RESOURCES);
   const uint64_t event = Write();
   const pb::Grant first = Granted();
@@ -140,7 +140,7 @@ TEST_F(TransfersTest, StagingIsGivenBack) {
   EXPECT_EQ(Completed(event).status(), CL_OUT_OF_RESOURCES);
   Chunk(event, second.offset(), second.size());
   client_->Sync();
-  EXPECT_EQ(client_->session().heap().used_bytes(), 0u);
+  EXPECT_EQ(client_->session().pinned_heap().used_bytes(), 0u);
 }
 
 // More transfers at once than there is staging memory for take turns, and all end.

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client_icd/copy_helpers.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+namespace sluice {
+namespace {
+
+std::vector<unsigned char> Counting(size_t bytes, unsigned char first) {
+  std::vector<unsigned char> data(bytes);
+  for (size_t i = 0; i < bytes; ++i) data[i] = static_cast<unsigned char>(first + i / 7);
+  return data;
+}
+
+// Every byte is copied once, whatever the size, and none after Run has returned.
+TEST(CopyHelpersTest, EveryByteOnce) {
+  CopyHelpers helpers;
+  for (const size_t bytes : {size_t{0}, size_t{1}, size_t{1} << 20, (size_t{5} << 20) + 3}) {
+    const std::vector<unsigned char> from = Counting(bytes, 3);
+    std::vector<unsigned char> to(bytes, 0);
+    std::atomic<uint64_t> copied = 0;
+    helpers.Expect(bytes);
+    helpers.Run(bytes, [&](uint64_t offset, uint64_t size) {
+      std::memcpy(to.data() + offset, from.data() + offset, size);
+      copied += size;
+    });
+    EXPECT_EQ(copied.load(), bytes);
+    EXPECT_EQ(to, from);
+  }
+}
+
+// Threads may copy at the same time, over and over: no job sees another's parts.
+TEST(CopyHelpersTest, ManyAtOnce) {
+  CopyHelpers helpers;
+  std::vector<std::thread> threads;
+  for (unsigned char id = 0; id < 4; ++id) {
+    threads.emplace_back([&helpers, id] {
+      const std::vector<unsigned char> from = Counting(3 << 20, id);
+      for (int round = 0; round < 30; ++round) {
+        std::vector<unsigned char> to(from.size(), 0xff);
+        helpers.Run(from.size(), [&](uint64_t offset, uint64_t size) {
+          std::memcpy(to.data() + offset, from.data() + offset, size);
+        });
+        ASSERT_EQ(to, from);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+// Helpers that outlive their owner touch nothing of it.
+TEST(CopyHelpersTest, OwnersComeAndGo) {
+  std::vector<unsigned char> from = Counting(2 << 20, 9), to(from.size());
+  for (int i = 0; i < 50; ++i) {
+    CopyHelpers helpers;
+    helpers.Run(from.size(), [&](uint64_t offset, uint64_t size) {
+      std::memcpy(to.data() + offset, from.data() + offset, size);
+    });
+  }
+  EXPECT_EQ(to, from);
+}
+
+}  // namespace
+}  // namespace sluice
