@@ -44,7 +44,7 @@ absl::Status AllocatorLink::EnsureRunning() {
   if (started_ms_ != 0 && MonotonicMs() - started_ms_ < kRestartPauseMs) {
     return absl::UnavailableError("the daemon's allocator has just ended; try again in a second");
   }
-  const absl::Status started = Spawn();
+  absl::Status started = Spawn();
   if (started.ok()) return started;
   Log(LogLevel::kError, "broker", "cannot start the allocator", {{"reason", started.ToString()}});
   return absl::UnavailableError("the daemon's allocator cannot be started; its log says why");

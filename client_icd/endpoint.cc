@@ -56,7 +56,7 @@ absl::Status Endpoint::Discover() {
   if (discovered_) return absl::OkStatus();
   // A loader asks at least twice for what is one question of the application.
   if (absl::Now() < asked_until_) return last_failure_;
-  const absl::Status status = DiscoverLocked();
+  absl::Status status = DiscoverLocked();
   if (!status.ok()) {
     last_failure_ = status;
     asked_until_ = absl::Now() + kFailureHolds;

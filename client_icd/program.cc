@@ -35,7 +35,7 @@ bool Program::ListedLocked(size_t index, const Uint64List& device_ids) const {
   return false;
 }
 
-cl_int Program::BeginBuild(Step step, const Uint64List& device_ids, std::string options) {
+cl_int Program::BeginBuild(Step step, const Uint64List& device_ids, const std::string& options) {
   absl::MutexLock lock(&mu_);
   for (size_t i = 0; i < states_.size(); ++i) {
     // Section 5.8.2: CL_INVALID_OPERATION if the build of a program executable for any of the

@@ -19,8 +19,8 @@ namespace pb = v1;
 class HandlerResult {
  public:
   HandlerResult(cl_int status) : kind_(Kind::kAnswer), status_(status) {}  // NOLINT: by design
-  HandlerResult(absl::Status violation)
-      : kind_(Kind::kViolation), violation_(std::move(violation)) {}  // NOLINT
+  HandlerResult(absl::Status violation)                                    // NOLINT
+      : kind_(Kind::kViolation), violation_(std::move(violation)) {}
   // The handler's own thread will send the answer.
   static HandlerResult Later() { return HandlerResult(Kind::kLater); }
 

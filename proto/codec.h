@@ -38,7 +38,7 @@ absl::StatusOr<NdRange> DecodeNdRange(const pb::NdRange& in);
 // Three sizes, as OpenCL passes origins and regions.
 struct Size3 {
   size_t v[3] = {0, 0, 0};
-  operator const size_t*() const { return v; }
+  operator const size_t*() const { return v; }  // NOLINT: by design, for OpenCL's parameters.
 };
 void EncodeSize3(const size_t* xyz, pb::Size3* out);
 Size3 DecodeSize3(const pb::Size3& in);

@@ -252,7 +252,7 @@ bool RemoteTransport::Receive(Frame* frame) {
       {
         absl::MutexLock lock(&in_mu_);
         if (inbox_.empty()) return false;
-        message = std::move(inbox_.front());
+        message.Swap(&inbox_.front());
         inbox_.pop_front();
         inbox_bytes_ -= message.Length();
       }

@@ -243,9 +243,9 @@ cl_int GlShare::Open(const GlContextRef& ref, std::shared_ptr<GlShare>* out) {
   auto opening = std::make_shared<Opening>();
   const bool posted = share->thread_.Post([ref, opening, state = share->state_] {
     absl::StatusOr<std::unique_ptr<GlContexts>> contexts = GlContexts::Make(ref);
+    opening->status = contexts.status();
     if (contexts.ok()) state->contexts = *std::move(contexts);
     state->thread = std::this_thread::get_id();
-    opening->status = contexts.status();
     opening->done.Notify();
   });
   if (!posted) return CL_OUT_OF_HOST_MEMORY;
