@@ -46,7 +46,7 @@ struct LimitsConfig {
   uint64_t max_connections_per_user = 512;
   uint64_t memory_bytes = 0;
   uint64_t objects = 1'000'000;
-  uint64_t in_flight_commands = 65'536;
+  uint64_t in_flight_commands = 1'000'000;
   uint64_t program_bytes = 64ULL << 20;
   uint64_t build_time_ms = 600'000;
   uint64_t worker_memory_bytes = 0;  // A worker process's own memory.
