@@ -30,7 +30,12 @@ inline constexpr uint32_t kFirstPinnedSegment = 1u << 29;
 
 inline constexpr uint32_t kHandleMagic = 0x48434c53;  // "SLCH"
 
-enum class HandleMessageType : uint32_t { kRingOffer = 1, kHeapSegment = 2, kImportHandle = 3, kShadowMemory = 16 };
+enum class HandleMessageType : uint32_t {
+  kRingOffer = 1,
+  kHeapSegment = 2,
+  kImportHandle = 3,
+  kShadowMemory = 16
+};
 
 // In the RingOffer: what this worker takes beyond what every worker does.
 inline constexpr uint32_t kTakesImports = 1;

@@ -130,7 +130,8 @@ std::optional<pb::Reply> WorkerProcess::Receive(const std::function<bool(const p
       if (bulk != nullptr) *bulk = frame.bulk();
       return reply;
     }
-    if (process_.TryReap().has_value() || !process_.valid()) return std::nullopt;
+    if (!ended_.has_value()) ended_ = process_.TryReap();
+    if (ended_.has_value() || !process_.valid()) return std::nullopt;
     reader_->Sleep(kSleepsForAny, 0, kBitWaiter, 50'000'000);
     reader_->Arm(kAwake);
   }
@@ -156,8 +157,8 @@ bool WorkerProcess::Ping() {
 }
 
 std::optional<ExitStatus> WorkerProcess::WaitForEnd() {
-  if (!process_.valid()) return std::nullopt;
-  return process_.WaitAndReap(10'000);
+  if (!ended_.has_value()) ended_ = process_.WaitAndReap(10'000);
+  return ended_;
 }
 
 std::string WorkerProcess::ViolationNotice() {

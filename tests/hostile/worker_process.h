@@ -60,6 +60,7 @@ class WorkerProcess {
   bool Attach(std::string* why);
 
   ChildProcess process_;
+  std::optional<ExitStatus> ended_;  // Whoever sees it first reaps it.
   UniqueFd channel_;
   UniqueFd control_;
   UniqueFd command_file_;
