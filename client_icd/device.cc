@@ -17,6 +17,9 @@ namespace {
 constexpr cl_device_type kKnownTypes = CL_DEVICE_TYPE_DEFAULT | CL_DEVICE_TYPE_CPU |
                                        CL_DEVICE_TYPE_GPU | CL_DEVICE_TYPE_ACCELERATOR |
                                        CL_DEVICE_TYPE_CUSTOM;
+// CL_DEVICE_TERMINATE_CAPABILITY_KHR as the OpenCL 1.2 extension's header had it: clinfo still
+// asks.
+constexpr cl_device_info kTerminateCapabilityOf12 = 0x200F;
 // CL_DEVICE_TERMINATE_CAPABILITY_CONTEXT_KHR.
 constexpr cl_bitfield kTerminateContext = 1;
 // More properties than any partition scheme has.
@@ -102,6 +105,7 @@ cl_int Device::GetInfo(cl_device_info param_name, const InfoSink& sink) {
     case CL_DEVICE_REFERENCE_COUNT:
       return sink.Value<cl_uint>(is_root() ? 1 : app_count());
     case CL_DEVICE_TERMINATE_CAPABILITY_KHR:
+    case kTerminateCapabilityOf12:
       if (!HasExtension("cl_khr_terminate_context")) break;
       return sink.Value<cl_bitfield>(can_terminate() ? kTerminateContext : 0);
     case CL_DEVICE_PARTITION_TYPE:

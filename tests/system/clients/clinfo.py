@@ -26,8 +26,8 @@ def fewer_words(native, sluice):
                      "cl_khr_pci_bus_info", "cl_khr_extended_versioning", "cl_khr_subgroups",
                      "cl_khr_suggested_local_work_size", "cl_khr_terminate_context",
                      "cl_khr_initialize_memory", "cl_khr_priority_hints", "cl_khr_throttle_hints",
-                     "cl_sluice_shared_resource", "cl_khr_gl_sharing", "cl_khr_gl_event", "cl_khr_egl_image", "cl_khr_egl_event",
-                     "cl_khr_gl_depth_images", "cl_sluice_shared_resource"}
+                     "cl_sluice_shared_resource", "cl_khr_gl_sharing", "cl_khr_gl_event", "cl_khr_egl_image",
+                     "cl_khr_egl_event", "cl_khr_gl_depth_images", "cl_img_use_gralloc_ptr"}
 
 
 def not_larger(native, sluice):
@@ -48,7 +48,8 @@ DOCUMENTED = {
     r"CL_DEVICE_(COMMAND_BUFFER|TERMINATE|PCI_BUS_INFO|UUID|LUID|NODE_MASK|PRIORITY|THROTTLE).*": anything,
     r"(CL_)?(DEVICE|DRIVER)_?(LUID|UUID).*|(Device|Driver) (UUID|LUID).*|PCI bus info.*|Valid Device LUID":
         anything,
-    r"Command buffer.*|Required queue properties for command buffer|Context termination.*": anything,
+    r"Command buffer.*|Required queue properties for command buffer|Context termination.*|"
+    r"Terminate capability.*": anything,
     # Shared virtual memory is absent where the worker cannot give the client the same address.
     r".*SVM.*|.*Shared Virtual Memory.*|(Coarse|Fine)-grained .* sharing|Atomics": anything,
     # Native kernels are the application's own code; another process cannot run them.
