@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "broker/os/scoped_handle.h"
 #include "client_icd/api.h"
 #include "client_icd/client_log.h"
 #include "client_icd/endpoint.h"
@@ -84,6 +85,7 @@ class SharedResourceObject : public NativeObject {
                 sluice.export_handle(connection_->raw, &capability_, access_, &handle), "export");
     if (status != CL_SUCCESS) return status;
     status = ToError(*connection_, sluice.map(&handle, &mapped_), "map");
+    memory_ = DuplicateFd(handle.fds[0]);
     sluice.handle_close(&handle);
     return status;
   }
@@ -111,6 +113,20 @@ class SharedResourceObject : public NativeObject {
     return Release(0);
   }
   cl_int LetGo(absl::Time) override { return Release(SLUICE_CONTENTS_UNTOUCHED); }
+
+  absl::StatusOr<ExportedMemory> Export() override {
+    ExportedMemory exported;  // What cannot be mapped did not get here: it is a memfd or a dma-buf.
+    exported.fd = std::move(memory_);
+    if (!exported.fd.valid()) return absl::ResourceExhaustedError("no descriptor to be had");
+    exported.offset = part_.offset;
+    exported.row_pitch = part_.rows > 1 ? part_.row_pitch : 0;
+    exported.slice_pitch = part_.slices > 1 ? part_.slice_pitch : 0;
+    return exported;
+  }
+  cl_int BeginImported(absl::Time deadline) override { return Acquire(deadline); }
+  cl_int EndImported(bool written, absl::Time) override {
+    return Release(written ? 0 : SLUICE_CONTENTS_UNTOUCHED);
+  }
 
   cl_int GetMemInfo(cl_mem_info param, const InfoSink& sink) override {
     if (param != CL_MEM_SHARED_RESOURCE_INDETERMINATE_SLUICE) return CL_INVALID_VALUE;
@@ -147,6 +163,7 @@ class SharedResourceObject : public NativeObject {
   const uint64_t size_bytes_;
   const Part part_;
   void* mapped_ = nullptr;  // Constant after Map.
+  UniqueFd memory_;         // From Map to Export, which takes it.
   std::atomic<bool> indeterminate_{false};
   // Native thread only.
   sluice_hold hold_ = {};
