@@ -95,7 +95,13 @@ void GlContexts::ReadCaps() {
       HasExtension("GL_EXT_EGL_image_storage") && gl_.EGLImageTargetTexStorageEXT != nullptr;
   caps_.texture_buffer = !es || number >= 32;
   caps_.texture_buffer_range = number >= (es ? 32 : 43);
-  caps_.egl_image = HasExtension("GL_OES_EGL_image") && gl_.EGLImageTargetTexture2DOES != nullptr;
+  // NVIDIA's glEGLImageTargetTexture2DOES makes a texture that is not the image's sibling (seen on
+  // an H200, driver 580: one texel everywhere, writes that nobody saw, no error). Refused rather
+  // than wrong, until its storage way has been seen to be right.
+  const auto* vendor = reinterpret_cast<const char*>(gl_.GetString(GL_VENDOR));
+  const bool is_nvidia = vendor != nullptr && std::string_view(vendor).starts_with("NVIDIA");
+  caps_.egl_image =
+      !is_nvidia && HasExtension("GL_OES_EGL_image") && gl_.EGLImageTargetTexture2DOES != nullptr;
   caps_.memory_object =
       HasExtension("GL_EXT_memory_object") && gl_.GetUnsignedBytei_vEXT != nullptr;
   caps_.memory_object_fd = caps_.memory_object && HasExtension("GL_EXT_memory_object_fd") &&

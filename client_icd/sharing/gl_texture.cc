@@ -362,8 +362,7 @@ cl_int HoldEglImage(GlContexts& contexts, void* image, std::unique_ptr<GlHolding
   gl.GenTextures(1, &about.name);
   GLuint texture = about.name;
   gl.BindTexture(GL_TEXTURE_2D, texture);
-  // As storage where the GL has that: NVIDIA's other call makes a texture that is not the image's
-  // sibling (seen on an H200, driver 580: one texel everywhere, and writes that nobody saw).
+  // As storage where the GL has that: such a texture cannot lose the image by being given others.
   if (contexts.caps().egl_image_storage) {
     gl.EGLImageTargetTexStorageEXT(GL_TEXTURE_2D, image, nullptr);
   } else {
