@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <memory>
 
 #include "daemon/device_list.h"
 #include "daemon/handlers/handlers.h"
@@ -8,7 +9,8 @@
 namespace sluice {
 namespace {
 
-// What a driver's callback may touch: lives for ever, since a driver may call late.
+// What a driver's callback may touch. A context's lives for ever, since a driver may call late; a
+// memory object's goes with its one call.
 struct Watcher {
   Session* session;
   uint64_t id;
@@ -31,7 +33,8 @@ void SendDestroyed(const Watcher& watcher) {
 }
 
 void CL_CALLBACK OnMemoryDestroyed(cl_mem, void* data) {
-  SendDestroyed(*static_cast<const Watcher*>(data));
+  const std::unique_ptr<const Watcher> watcher(static_cast<const Watcher*>(data));
+  SendDestroyed(*watcher);
 }
 
 }  // namespace
@@ -60,10 +63,12 @@ HandlerResult HandleCreateContext(Session& session, const pb::CreateContext& cmd
   properties.push_back(0);
   cl_int status = CL_SUCCESS;
   context->id = cmd.context_id();
-  context->handle.reset(
-      cl().clCreateContext(properties.data(), static_cast<cl_uint>(handles.size()), handles.data(),
-                           &OnNotify, new Watcher{&session, cmd.context_id()}, &status));
+  auto watcher = std::make_unique<Watcher>(Watcher{&session, cmd.context_id()});
+  context->handle.reset(cl().clCreateContext(properties.data(),
+                                             static_cast<cl_uint>(handles.size()), handles.data(),
+                                             &OnNotify, watcher.get(), &status));
   if (status != CL_SUCCESS) return status;
+  (void)watcher.release();
   context->own_queue.reset(
       cl().clCreateCommandQueue(context->handle.get(), handles[0], 0, &status));
   if (status != CL_SUCCESS) return status;
@@ -100,18 +105,21 @@ HandlerResult HandleReleaseObject(Session& session, const pb::ReleaseObject& cmd
 }
 
 HandlerResult HandleWatchDestruction(Session& session, const pb::WatchDestruction& cmd, Call&) {
-  auto* const watcher = new Watcher{&session, cmd.id()};
+  const Watcher watcher{&session, cmd.id()};
   if (MemoryObject* const memory = session.objects().Peek<MemoryObject>(cmd.id());
       memory != nullptr) {
-    return cl().clSetMemObjectDestructorCallback(memory->handle.get(), &OnMemoryDestroyed, watcher);
+    auto drivers = std::make_unique<Watcher>(watcher);
+    const cl_int status = cl().clSetMemObjectDestructorCallback(memory->handle.get(),
+                                                                &OnMemoryDestroyed, drivers.get());
+    if (status == CL_SUCCESS) (void)drivers.release();
+    return status;
   }
   if (ContextObject* const context = session.objects().Peek<ContextObject>(cmd.id());
       context != nullptr) {
     // Every object of the context keeps it, here as in section 4.4.
-    context->on_destroyed = [watcher] { SendDestroyed(*watcher); };
+    context->on_destroyed = [watcher] { SendDestroyed(watcher); };
     return CL_SUCCESS;
   }
-  delete watcher;
   return CL_INVALID_VALUE;
 }
 

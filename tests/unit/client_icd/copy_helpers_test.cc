@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <thread>
@@ -26,7 +27,7 @@ TEST(CopyHelpersTest, EveryByteOnce) {
     std::atomic<uint64_t> copied = 0;
     helpers.Expect(bytes);
     helpers.Run(bytes, [&](uint64_t offset, uint64_t size) {
-      std::memcpy(to.data() + offset, from.data() + offset, size);
+      std::copy_n(from.data() + offset, size, to.data() + offset);
       copied += size;
     });
     EXPECT_EQ(copied.load(), bytes);
