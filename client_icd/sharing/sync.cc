@@ -168,6 +168,22 @@ cl_int Pass::PostMarker(const SyncArguments& arguments) {
   return status;
 }
 
+// A read's or write's body, for all of the object's bytes.
+template <typename Body>
+pb::Enqueue* NameWholeImage(const MemObject& memory, Body* body) {
+  const size_t origin[3] = {0, 0, 0};
+  body->set_mem_id(memory.id());
+  EncodeSize3(origin, body->mutable_origin());
+  EncodeSize3(memory.image().extent.v, body->mutable_region());
+  return body->mutable_on();
+}
+template <typename Body>
+pb::Enqueue* NameWholeBuffer(const MemObject& memory, Body* body) {
+  body->set_mem_id(memory.id());
+  body->set_size(memory.bytes());
+  return body->mutable_on();
+}
+
 cl_int Pass::PostRead(const Item& item, const SyncArguments& arguments) {
   EnqueueCall call(queue_.get(), arguments.num_events, arguments.wait_list, nullptr,
                    item.memory->is_image() ? CL_COMMAND_READ_IMAGE : CL_COMMAND_READ_BUFFER);
@@ -175,20 +191,10 @@ cl_int Pass::PostRead(const Item& item, const SyncArguments& arguments) {
   // Nothing is read, into the native object's own memory perhaps, after an acquire that failed.
   if (item.acquired) call.WaitAlso(*item.acquired);
   call.SoonWhenEnded(WhenPrerequisiteEnds());
-  pb::Enqueue* on = nullptr;
-  if (item.memory->is_image()) {
-    pb::EnqueueReadImage& body = *call.command().mutable_enqueue_read_image();
-    body.set_mem_id(item.memory->id());
-    const size_t origin[3] = {0, 0, 0};
-    EncodeSize3(origin, body.mutable_origin());
-    EncodeSize3(item.memory->image().extent.v, body.mutable_region());
-    on = body.mutable_on();
-  } else {
-    pb::EnqueueReadBuffer& body = *call.command().mutable_enqueue_read_buffer();
-    body.set_mem_id(item.memory->id());
-    body.set_size(item.memory->bytes());
-    on = body.mutable_on();
-  }
+  pb::Enqueue* const on =
+      item.memory->is_image()
+          ? NameWholeImage(*item.memory, call.command().mutable_enqueue_read_image())
+          : NameWholeBuffer(*item.memory, call.command().mutable_enqueue_read_buffer());
   const cl_int status = call.SubmitRead(on, item.region, /*blocking=*/false);
   if (status != CL_SUCCESS) PrerequisiteEnded(status);
   return status;
@@ -217,20 +223,10 @@ cl_int Pass::PostWrite(const Item& item) {
   // Keeps the bytes too.
   call.WhenEnded([memory = item.memory, staging = item.staging](cl_int) {});
   writes_.push_back(call.GetEvent());
-  pb::Enqueue* on = nullptr;
-  if (item.memory->is_image()) {
-    pb::EnqueueWriteImage& body = *call.command().mutable_enqueue_write_image();
-    body.set_mem_id(item.memory->id());
-    const size_t origin[3] = {0, 0, 0};
-    EncodeSize3(origin, body.mutable_origin());
-    EncodeSize3(item.memory->image().extent.v, body.mutable_region());
-    on = body.mutable_on();
-  } else {
-    pb::EnqueueWriteBuffer& body = *call.command().mutable_enqueue_write_buffer();
-    body.set_mem_id(item.memory->id());
-    body.set_size(item.memory->bytes());
-    on = body.mutable_on();
-  }
+  pb::Enqueue* const on =
+      item.memory->is_image()
+          ? NameWholeImage(*item.memory, call.command().mutable_enqueue_write_image())
+          : NameWholeBuffer(*item.memory, call.command().mutable_enqueue_write_buffer());
   return call.SubmitLateWrite(on, item.region);
 }
 
