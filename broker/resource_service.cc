@@ -211,8 +211,11 @@ class ResourceService final : public v1::Resources::CallbackService {
       hub_->Acquire(connection, request->hold_id(), request->capability(), *access,
                     request->timeout_ms(),
                     [call, reply, turn](absl::StatusOr<ResourceGrant> grant) {
+                      if (grant.ok()) {
+                        FillGrant(*grant, reply);
+                        turn->granted = turn->id;
+                      }
                       turn->id = 0;
-                      if (grant.ok()) FillGrant(*grant, reply);
                       call->Finish(ToGrpc(grant.status()));
                     });
     });
@@ -276,6 +279,7 @@ class ResourceService final : public v1::Resources::CallbackService {
   struct Turn {
     uint64_t connection = 0;
     uint64_t id = 0;             // Of the hold while it waits; of the watch.
+    uint64_t granted = 0;        // The hold once it is one.
     WatchCall* watch = nullptr;  // While the registry calls it.
     bool given_up = false;
   };
@@ -305,6 +309,11 @@ class ResourceService final : public v1::Resources::CallbackService {
   void GiveUp(Turn& turn) {
     turn.given_up = true;
     if (turn.id != 0) hub_->Cancel(turn.connection, turn.id);
+    // The caller never heard of the grant. Its own release may have come before the acquire: gRPC
+    // hands calls of one connection to several threads. If it came after, this finds nothing.
+    if (turn.granted != 0) {
+      (void)hub_->Release(turn.connection, turn.granted, ResourceTurns::Contents::kWritten);
+    }
   }
 
   void StopWatch(Turn& turn) {
