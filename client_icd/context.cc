@@ -2,6 +2,7 @@
 #include "client_icd/context.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -10,8 +11,7 @@
 #include "client_icd/endpoint.h"
 #include "client_icd/info.h"
 #include "client_icd/queue.h"
-#include "client_icd/sharing/api_rules.h"
-#include "client_icd/sharing/gl_context.h"
+#include "client_icd/sharing/native_apis.h"
 #include "client_icd/sharing/shared_object.h"
 
 namespace sluice {
@@ -42,7 +42,7 @@ cl_int CheckProperties(const PropertyList& list, Platform** platform) {
         if ((value & ~kMemoryInitializeBits) != 0) return CL_INVALID_PROPERTY;
         break;
       default:
-        if (!sharing::IsGlProperty(list.words[i])) return CL_INVALID_PROPERTY;
+        if (!sharing::IsInteropProperty(list.words[i])) return CL_INVALID_PROPERTY;
         break;
     }
   }
@@ -112,8 +112,8 @@ cl_int Create(const PropertyList& properties, cl_uint num_devices, const cl_devi
   std::vector<Ref<Device>> devices;
   CL_RETURN_IF_ERROR(ReadContextDevices(num_devices, handles, &platform, &devices));
   CL_RETURN_IF_ERROR(CheckDevices(properties, devices));
-  std::shared_ptr<sharing::GlShare> gl;
-  CL_RETURN_IF_ERROR(sharing::OpenGlShare(properties, &gl));
+  std::vector<sharing::Interop> interops;
+  CL_RETURN_IF_ERROR(sharing::OpenInterops(properties, devices, &interops));
   std::shared_ptr<Session> session;
   CL_RETURN_IF_ERROR(ChooseSession(platform, devices, IsTerminatable(properties), &session));
 
@@ -124,11 +124,11 @@ cl_int Create(const PropertyList& properties, cl_uint num_devices, const cl_devi
   body.set_context_id(context->id());
   for (const Device* device : context->devices()) body.add_device_ids(device->id());
   for (size_t i = 0; i < properties.words.size(); i += 2) {
-    // The worker's driver knows neither our platform nor the application's GL, and the worker is
-    // what is terminated.
+    // The worker's driver knows neither our platform nor the application's graphics API, and the
+    // worker is what is terminated.
     if (properties.words[i] == CL_CONTEXT_PLATFORM ||
         properties.words[i] == CL_CONTEXT_TERMINATE_KHR ||
-        sharing::IsGlProperty(properties.words[i]))
+        sharing::IsInteropProperty(properties.words[i]))
       continue;
     body.add_properties(properties.words[i]);
     body.add_properties(properties.words[i + 1]);
@@ -136,7 +136,7 @@ cl_int Create(const PropertyList& properties, cl_uint num_devices, const cl_devi
   pb::Answer answer;
   CL_RETURN_IF_ERROR(session->stream().Call(*command, {}, &answer));
   context->SetPlacement(answer.context().buffers_in_heap() && session->transport().shares_memory());
-  if (gl != nullptr) context->AddInterop(sharing::Api::kGl, std::move(gl));
+  for (sharing::Interop& one : interops) context->AddInterop(one.api, std::move(one.kept));
   *out = std::move(context);
   return CL_SUCCESS;
 }
@@ -295,6 +295,8 @@ cl_int CL_API_CALL clGetContextInfo(cl_context handle, cl_context_info param_nam
     case CL_CONTEXT_PROPERTIES:
       return sink.Array(context->properties().WithTerminator());
     default:
+      if (const std::optional<cl_int> answer = sharing::GetInteropInfo(param_name, sink))
+        return *answer;
       return WireInfo(context->session(), {pb::GetInfo::CONTEXT, context->id(), param_name}, sink);
   }
 }

@@ -4,22 +4,22 @@
 #include <algorithm>
 #include <cstring>
 
+#include "client_icd/sharing/native_apis.h"
+
 namespace sluice {
-namespace {
 
 // cl_khr_icd is this driver's own: loaders drop a platform without it. The others concern the
 // application's process and need nothing of the device but memory (sharing/).
-constexpr const char* kPlatformExtensions[] = {"cl_khr_icd",       "cl_khr_gl_sharing",
-                                               "cl_khr_gl_event",  "cl_khr_egl_image",
-                                               "cl_khr_egl_event", "cl_img_use_gralloc_ptr"};
-constexpr const char* kDeviceExtensions[] = {"cl_khr_gl_sharing", "cl_khr_gl_event",
-                                             "cl_khr_egl_image", "cl_khr_egl_event",
-                                             "cl_img_use_gralloc_ptr"};
-
-}  // namespace
-
-std::span<const char* const> OwnPlatformExtensions() { return kPlatformExtensions; }
-std::span<const char* const> OwnDeviceExtensions() { return kDeviceExtensions; }
+std::span<const char* const> OwnPlatformExtensions() {
+  static const std::vector<const char*> names = [] {
+    std::vector<const char*> all = {"cl_khr_icd"};
+    const std::span<const char* const> sharing = sharing::SharingExtensions();
+    all.insert(all.end(), sharing.begin(), sharing.end());
+    return all;
+  }();
+  return names;
+}
+std::span<const char* const> OwnDeviceExtensions() { return sharing::SharingExtensions(); }
 
 std::span<const char* const> LocalExtensions(bool local) {
   static constexpr const char* kNames[] = {"cl_sluice_shared_resource"};

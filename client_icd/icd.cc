@@ -7,6 +7,7 @@
 #include "client_icd/api.h"
 #include "client_icd/object.h"
 #include "client_icd/platform.h"
+#include "client_icd/sharing/native_apis.h"
 
 namespace sluice {
 namespace {
@@ -46,6 +47,27 @@ struct Unsupported<R(CL_API_CALL*)(Args...)> {
   }
 };
 
+#define ICD_SLOT_wire(name) &api::name
+#define ICD_SLOT_local(name) &api::name
+#define ICD_SLOT_alias(name) &api::name
+#define ICD_SLOT_unsupported(name) Unsupported<cl_api_##name>::Get()
+// What is found by name too: the functions of the APIs that this build shares with.
+#define ICD_NAMED_wire(name)
+#define ICD_NAMED_local(name)
+#define ICD_NAMED_alias(name)
+#define ICD_NAMED_unsupported(name)
+#ifdef SLUICE_SHARES_DIRECT3D
+#define ICD_SLOT_gl(name) ICD_SLOT_unsupported(name)
+#define ICD_SLOT_direct3d(name) &api::name
+#define ICD_NAMED_gl(name)
+#define ICD_NAMED_direct3d(name) {#name, reinterpret_cast<void*>(&api::name)},
+#else
+#define ICD_SLOT_gl(name) &api::name
+#define ICD_SLOT_direct3d(name) ICD_SLOT_unsupported(name)
+#define ICD_NAMED_gl(name) {#name, reinterpret_cast<void*>(&api::name)},
+#define ICD_NAMED_direct3d(name)
+#endif
+
 struct NamedFunction {
   const char* name;
   void* address;
@@ -65,36 +87,17 @@ void* FindExtensionFunction(const char* name) {
       {"clGetKernelSubGroupInfoKHR", reinterpret_cast<void*>(&api::clGetKernelSubGroupInfoKHR)},
       {"clCreateCommandQueueWithPropertiesKHR",
        reinterpret_cast<void*>(&api::clCreateCommandQueueWithPropertiesKHR)},
-      {"clEnqueueAcquireGrallocObjectsIMG",
-       reinterpret_cast<void*>(&api::clEnqueueAcquireGrallocObjectsIMG)},
-      {"clEnqueueReleaseGrallocObjectsIMG",
-       reinterpret_cast<void*>(&api::clEnqueueReleaseGrallocObjectsIMG)},
       {"clGetKernelSuggestedLocalWorkSizeKHR",
        reinterpret_cast<void*>(&api::clGetKernelSuggestedLocalWorkSizeKHR)},
-      {"clCreateFromGLBuffer", reinterpret_cast<void*>(&api::clCreateFromGLBuffer)},
-      {"clCreateFromGLTexture", reinterpret_cast<void*>(&api::clCreateFromGLTexture)},
-      {"clCreateFromGLTexture2D", reinterpret_cast<void*>(&api::clCreateFromGLTexture2D)},
-      {"clCreateFromGLTexture3D", reinterpret_cast<void*>(&api::clCreateFromGLTexture3D)},
-      {"clCreateFromGLRenderbuffer", reinterpret_cast<void*>(&api::clCreateFromGLRenderbuffer)},
-      {"clGetGLObjectInfo", reinterpret_cast<void*>(&api::clGetGLObjectInfo)},
-      {"clGetGLTextureInfo", reinterpret_cast<void*>(&api::clGetGLTextureInfo)},
-      {"clEnqueueAcquireGLObjects", reinterpret_cast<void*>(&api::clEnqueueAcquireGLObjects)},
-      {"clEnqueueReleaseGLObjects", reinterpret_cast<void*>(&api::clEnqueueReleaseGLObjects)},
-      {"clGetGLContextInfoKHR", reinterpret_cast<void*>(&api::clGetGLContextInfoKHR)},
-      {"clCreateEventFromGLsyncKHR", reinterpret_cast<void*>(&api::clCreateEventFromGLsyncKHR)},
-      {"clCreateFromEGLImageKHR", reinterpret_cast<void*>(&api::clCreateFromEGLImageKHR)},
-      {"clEnqueueAcquireEGLObjectsKHR",
-       reinterpret_cast<void*>(&api::clEnqueueAcquireEGLObjectsKHR)},
-      {"clEnqueueReleaseEGLObjectsKHR",
-       reinterpret_cast<void*>(&api::clEnqueueReleaseEGLObjectsKHR)},
-      {"clCreateEventFromEGLSyncKHR", reinterpret_cast<void*>(&api::clCreateEventFromEGLSyncKHR)},
       {"clTerminateContextKHR", reinterpret_cast<void*>(&api::clTerminateContextKHR)},
+#define ICD_ENTRY(name, kind) ICD_NAMED_##kind(name)
+#include "client_icd/icd_surface.inc"
   };
   if (name == nullptr) return nullptr;
   for (const NamedFunction& function : functions) {
     if (std::strcmp(function.name, name) == 0) return function.address;
   }
-  return nullptr;
+  return sharing::FindSharingFunction(name);
 }
 
 #define ICD_ENTRY(name, kind) +1
@@ -107,16 +110,8 @@ static_assert(sizeof(cl_icd_dispatch) == kSurfaceRows * sizeof(void*),
 }  // namespace
 
 const cl_icd_dispatch kIcdDispatch = {
-#define ICD_SLOT_wire(name) &api::name
-#define ICD_SLOT_local(name) &api::name
-#define ICD_SLOT_alias(name) &api::name
-#define ICD_SLOT_unsupported(name) Unsupported<cl_api_##name>::Get()
 #define ICD_ENTRY(name, kind) .name = ICD_SLOT_##kind(name),
 #include "client_icd/icd_surface.inc"
-#undef ICD_SLOT_wire
-#undef ICD_SLOT_local
-#undef ICD_SLOT_alias
-#undef ICD_SLOT_unsupported
 };
 
 namespace api {
