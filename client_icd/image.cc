@@ -121,7 +121,7 @@ ImageShape MakeImageShape(const cl_image_format& format, const cl_image_desc& de
   return shape;
 }
 
-cl_int MakeImage(MemObject* memory, std::string_view contents, bool fill_later) {
+cl_int MakeImage(MemObject* memory, std::string_view contents) {
   const MemObject* parent = memory->parent();
   ScopedCommand command;
   pb::CreateImage& body = *command->mutable_create_image();
@@ -131,7 +131,6 @@ cl_int MakeImage(MemObject* memory, std::string_view contents, bool fill_later) 
                  ~(parent != nullptr ? cl_mem_flags{CL_MEM_ALLOC_HOST_PTR} : 0));
   EncodeImageFormat(memory->image().format, body.mutable_format());
   EncodeImageDesc(memory->image().desc, parent != nullptr ? parent->id() : 0, body.mutable_desc());
-  body.set_fill_later(fill_later);
   pb::Answer answer;
   CL_RETURN_IF_ERROR(memory->stream().Call(*command, contents, &answer));
   memory->SetMade(answer.memory());
@@ -140,7 +139,7 @@ cl_int MakeImage(MemObject* memory, std::string_view contents, bool fill_later) 
 
 namespace {
 
-// With the contents at `host_ptr`: written into the heap if the image lies there, else sent along.
+// With the contents at `host_ptr`, sent along if they are few.
 cl_int MakeFilledImage(Context* context, const MemObject::Description& about, void* host_ptr,
                        Ref<MemObject>* out) {
   const ImageShape& shape = *about.image;
@@ -151,21 +150,13 @@ cl_int MakeFilledImage(Context* context, const MemObject::Description& about, vo
   }
   const HostRegion contents =
       ImageHostRegion(shape, host_ptr, shape.extent.v, shape.row_pitch, shape.slice_pitch);
-  if (context->buffers_in_heap() && bytes > kInlineTransferBytes) {
-    *out = Ref<MemObject>::Adopt(new MemObject(Ref<Context>(context), about));
-    CL_RETURN_IF_ERROR(MakeImage(out->get(), {}, /*fill_later=*/true));
-    // Nothing else may touch the memory yet: the handle has not been given out. Whether images of
-    // this sort lie in the heap is known only now; of one that does not, another is made.
-    if ((*out)->heap() != nullptr) {
-      contents.Gather(0, bytes, (*out)->heap());
-      return CL_SUCCESS;
-    }
+  *out = Ref<MemObject>::Adopt(new MemObject(Ref<Context>(context), about));
+  if (FillsLater(*context, bytes)) {
+    CL_RETURN_IF_ERROR(MakeImage(out->get(), {}));
+    return FillNew(out->get(), contents);
   }
-  // Contents that lie nowhere in the heap travel as one frame.
-  if (bytes > kMaxFrameBytes - 4096) return CL_MEM_OBJECT_ALLOCATION_FAILURE;
   std::string packed(bytes, '\0');
   contents.Gather(0, bytes, reinterpret_cast<uint8_t*>(packed.data()));
-  *out = Ref<MemObject>::Adopt(new MemObject(Ref<Context>(context), about));
   return MakeImage(out->get(), packed);
 }
 

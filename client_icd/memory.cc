@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "client_icd/api.h"
+#include "client_icd/event.h"
 #include "client_icd/sharing/gralloc.h"
 #include "client_icd/svm.h"
 #include "proto/frame.h"
@@ -208,22 +209,39 @@ cl_int MakeBuffer(MemObject* memory, const void* contents) {
   body.set_context_id(context.id());
   body.set_flags(WireMemFlags(memory->flags()));
   body.set_size(memory->bytes());
-  const bool fill_later =
-      contents != nullptr && context.buffers_in_heap() && memory->bytes() > kInlineTransferBytes;
-  body.set_fill_later(fill_later);
+  const bool fill_later = contents != nullptr && FillsLater(context, memory->bytes());
   std::string_view payload;
   if (contents != nullptr && !fill_later)
     payload = {static_cast<const char*>(contents), memory->bytes()};
-  // Contents that lie nowhere in the heap travel as one frame.
-  if (payload.size() > kMaxFrameBytes - 4096) return CL_MEM_OBJECT_ALLOCATION_FAILURE;
   pb::Answer answer;
   CL_RETURN_IF_ERROR(context.stream().Call(*command, payload, &answer));
   memory->SetMade(answer.memory());
-  if (!fill_later) return CL_SUCCESS;
-  if (memory->heap() == nullptr) return CL_MEM_OBJECT_ALLOCATION_FAILURE;
-  // Nothing else may touch the memory yet: the handle has not been given out.
-  std::memcpy(memory->heap(), contents, memory->bytes());
-  return CL_SUCCESS;
+  return fill_later ? FillNew(memory, HostRegion::Source(contents, memory->bytes())) : CL_SUCCESS;
+}
+
+bool FillsLater(const Context& context, uint64_t bytes) {
+  return bytes > (context.buffers_in_heap() ? kInlineTransferBytes : kMaxInitialPayloadBytes);
+}
+
+cl_int FillNew(MemObject* memory, const HostRegion& contents) {
+  if (memory->heap() != nullptr) {
+    contents.Gather(0, contents.packed_bytes(), memory->heap());
+    return CL_SUCCESS;
+  }
+  Session& session = memory->session();
+  const Ref<Event> event =
+      Ref<Event>::Adopt(new Event(Ref<Context>(&memory->context()), CL_COMMAND_WRITE_BUFFER));
+  event->SetTransfer(Event::Direction::kFromHost, contents);
+  ScopedCommand command;
+  pb::WriteInitialContents& body = *command->mutable_write_initial_contents();
+  body.set_mem_id(memory->id());
+  body.mutable_on()->set_event_id(event->id());
+  body.mutable_on()->set_unnamed(true);
+  if (!session.stream().Track(event.get())) return session.lost_code();
+  if (!session.stream().Post(*command) && session.stream().Untrack(event.get()))
+    return session.lost_code();
+  const cl_int status = session.stream().WaitFor(event.get());
+  return session.lost() ? session.lost_code() : status;
 }
 
 namespace {

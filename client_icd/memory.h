@@ -149,9 +149,13 @@ cl_int CheckHostPtr(cl_mem_flags flags, const void* host_ptr);
 cl_int InheritMemFlags(cl_mem_flags parent, cl_mem_flags* flags);
 // Makes the worker's buffer for `memory`, with its contents if they are not null.
 cl_int MakeBuffer(MemObject* memory, const void* contents);
-// The same for an image; contents tightly packed, or none. `fill_later`: if it lies in the heap
-// then, the contents are written there.
-cl_int MakeImage(MemObject* memory, std::string_view contents, bool fill_later = false);
+// The same for an image; contents tightly packed, or none.
+cl_int MakeImage(MemObject* memory, std::string_view contents);
+// Whether contents of so many bytes follow the creation, by FillNew, instead of going with it.
+bool FillsLater(const Context& context, uint64_t bytes);
+// Writes the contents of memory that has just been made, whose handle nobody has yet: into the heap
+// if it lies there, else chunk by chunk. Waits for the end of that.
+cl_int FillNew(MemObject* memory, const HostRegion& contents);
 // An image's shape by what it is created from, pitches completed.
 ImageShape MakeImageShape(const cl_image_format& format, const cl_image_desc& desc);
 // What of the flags the worker's driver sees.

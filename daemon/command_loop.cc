@@ -12,6 +12,9 @@ namespace sluice {
 namespace {
 
 constexpr uint64_t kCommandsBetweenPolls = 64;
+// Beside a program: a message, or what travels with a creation.
+constexpr uint64_t kFrameRoom = uint64_t{4} << 20;
+static_assert(kFrameRoom > 2 * kMaxInitialPayloadBytes);
 constexpr int64_t kPollWithoutSleepNs = 100'000;
 constexpr int64_t kShortestPauseNs = 10'000;
 constexpr int64_t kLongestPauseNs = 2'000'000;
@@ -67,6 +70,19 @@ Refusal Describe(const pb::Command& command) {
 
 }  // namespace
 
+uint64_t CommandLoop::MaxFrameBytes(const Limits& limits) {
+  return std::min(kMaxFrameBytes, std::min(kMaxFrameBytes, limits.program_bytes) + kFrameRoom);
+}
+
+void CommandLoop::AnswerTooLarge(uint64_t sequence) {
+  // Who sends that much asks for a program, and waits. Sections 5.8.1, 5.8.6: CL_OUT_OF_HOST_MEMORY
+  // if there is a failure to allocate resources required by the OpenCL implementation on the host.
+  pb::Reply reply;
+  reply.mutable_answer()->set_sequence(sequence);
+  reply.mutable_answer()->set_status(CL_OUT_OF_HOST_MEMORY);
+  session_->replies().Send(reply, Wake::kWaiter);
+}
+
 absl::Status CommandLoop::HandleFrame(Frame& frame) {
   const uint64_t sequence = frame.header().sequence;
   if (sequence != last_sequence_ + 1) {
@@ -74,6 +90,10 @@ absl::Status CommandLoop::HandleFrame(Frame& frame) {
         absl::StrCat("command ", sequence, " follows ", last_sequence_));
   }
   last_sequence_ = sequence;
+  if (frame.too_large()) {
+    AnswerTooLarge(sequence);
+    return absl::OkStatus();
+  }
 
   alignas(8) char block[4096];
   google::protobuf::ArenaOptions options;

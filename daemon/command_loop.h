@@ -16,17 +16,23 @@ namespace sluice {
 
 class CommandLoop {
  public:
-  CommandLoop(Session* session, uint8_t* command_ring) : session_(session), reader_(command_ring) {
+  CommandLoop(Session* session, uint8_t* command_ring)
+      : session_(session), reader_(command_ring, MaxFrameBytes(session->options().limits)) {
     session->replies().set_on_violated([this] { reader_.Interrupt(kBitWaiter); });
   }
 
   // Returns only when the client has broken the protocol: the violation.
   absl::Status Run();
 
+  // A frame is a program at most, or a command with the bytes that go with it: data moves in
+  // chunks.
+  static uint64_t MaxFrameBytes(const Limits& limits);
+
   // One frame, for Run, tests and the fuzzer. An error is a violation.
   absl::Status HandleFrame(Frame& frame);
 
  private:
+  void AnswerTooLarge(uint64_t sequence);
   absl::Status Idle();
   // Looks after the driver's events itself (completions.h) until a command comes.
   void PollUntilCommand();

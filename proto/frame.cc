@@ -7,6 +7,12 @@
 #include "proto/status_macros.h"
 
 namespace sluice {
+namespace {
+
+// What a frame has left behind is kept for the next one, up to this much.
+constexpr size_t kKeptCapacity = 1 << 20;
+
+}  // namespace
 
 absl::Status CheckPieceHeader(const PieceHeader& piece) {
   if (piece.body_bytes > kMaxPieceBody) {
@@ -25,9 +31,16 @@ absl::Status FrameAssembler::Begin(const PieceHeader& piece) {
   if (first == in_frame_) {
     return absl::InvalidArgumentError(first ? "new frame inside a frame" : "piece outside a frame");
   }
-  if (first) body_.clear();
-  if (body_.size() + piece.body_bytes > kMaxFrameBytes) {
-    return absl::InvalidArgumentError(absl::StrCat("frame exceeds ", kMaxFrameBytes, " bytes"));
+  if (first) {
+    received_ = 0;
+    too_large_ = false;
+    body_.clear();
+    if (body_.capacity() > kKeptCapacity) body_.shrink_to_fit();
+  }
+  if (!too_large_ && received_ + piece.body_bytes > max_bytes_) {
+    too_large_ = true;
+    if (body_.size() > sizeof(FrameHeader)) body_.resize(sizeof(FrameHeader));
+    body_.shrink_to_fit();
   }
   in_frame_ = true;
   return absl::OkStatus();
@@ -43,7 +56,7 @@ absl::Status FrameAssembler::End(const PieceHeader& piece, Frame* frame, bool* c
         absl::StrCat("frame of ", body_.size(), " bytes has no header"));
   }
   std::memcpy(&header, body_.data(), sizeof(header));
-  const uint64_t rest = body_.size() - sizeof(header);
+  const uint64_t rest = received_ - sizeof(header);
   if (header.message_bytes > rest || header.payload_bytes != rest - header.message_bytes) {
     return absl::InvalidArgumentError(absl::StrCat("message of ", header.message_bytes,
                                                    " and payload of ", header.payload_bytes,
@@ -51,6 +64,7 @@ absl::Status FrameAssembler::End(const PieceHeader& piece, Frame* frame, bool* c
   }
   std::swap(frame->body_, body_);
   frame->header_ = header;
+  frame->too_large_ = too_large_;
   *complete = true;
   return absl::OkStatus();
 }

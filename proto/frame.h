@@ -34,8 +34,10 @@ struct PieceHeader {
 static_assert(sizeof(PieceHeader) == 8);
 
 inline constexpr size_t kMaxPieceBody = 64 * 1024;
-// The largest frame: initial contents of a memory object travel as one.
+// The largest frame: a program travels as one.
 inline constexpr uint64_t kMaxFrameBytes = (uint64_t{1} << 31) - 1;
+// Initial contents of a memory object up to this size travel with its creation.
+inline constexpr uint64_t kMaxInitialPayloadBytes = uint64_t{1} << 20;
 
 // Reads and writes of at most this many bytes carry their data as payload.
 inline constexpr uint64_t kInlineTransferBytes = 32 * 1024;
@@ -72,26 +74,39 @@ class Frame {
  public:
   const FrameHeader& header() const { return header_; }
   std::string_view message() const {
+    if (too_large_) return {};
     return {body_.data() + sizeof(FrameHeader), header_.message_bytes};
   }
   std::string_view payload() const {
+    if (too_large_) return {};
     return {body_.data() + sizeof(FrameHeader) + header_.message_bytes, header_.payload_bytes};
   }
   BulkSpan bulk() const { return {header_.bulk_segment, header_.bulk_offset, header_.bulk_bytes}; }
+  // It was larger than its receiver takes: only the header has been kept.
+  bool too_large() const { return too_large_; }
 
  private:
   friend class FrameAssembler;
   std::string body_;
   FrameHeader header_ = {};
+  bool too_large_ = false;
 };
 
 // Puts pieces together. `body_untrusted` must be private memory, or memory that only Append reads,
 // once.
 class FrameAssembler {
  public:
-  // True when `frame` is whole. An error is a violation of the protocol.
+  // Of a frame of more than `max_bytes` only the header is kept, and the frame says so: the peer
+  // gets an answer, and takes no more of our memory than this.
+  explicit FrameAssembler(uint64_t max_bytes = kMaxFrameBytes) : max_bytes_(max_bytes) {}
+
+  // An error is a violation of the protocol.
   absl::Status Begin(const PieceHeader& piece);
-  void Append(std::string_view body_untrusted) { body_.append(body_untrusted); }
+  void Append(std::string_view body_untrusted) {
+    received_ += body_untrusted.size();
+    const uint64_t most = too_large_ ? sizeof(FrameHeader) : max_bytes_;
+    if (body_.size() < most) body_.append(body_untrusted.substr(0, most - body_.size()));
+  }
   // Call after the piece's whole body has been appended. Sets *complete when *frame holds a checked
   // frame.
   absl::Status End(const PieceHeader& piece, Frame* frame, bool* complete);
@@ -102,7 +117,10 @@ class FrameAssembler {
   absl::Status Feed(std::string_view pieces, Done&& done);
 
  private:
+  const uint64_t max_bytes_;
   std::string body_;
+  uint64_t received_ = 0;  // Of the frame, kept or not.
+  bool too_large_ = false;
   bool in_frame_ = false;
 };
 

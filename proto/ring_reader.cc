@@ -10,8 +10,10 @@
 
 namespace sluice {
 
-RingReader::RingReader(uint8_t* memory)
-    : shared_(reinterpret_cast<RingShared*>(memory)), data_(memory + kRingDataOffset) {}
+RingReader::RingReader(uint8_t* memory, uint64_t max_frame_bytes)
+    : shared_(reinterpret_cast<RingShared*>(memory)),
+      data_(memory + kRingDataOffset),
+      assembler_(max_frame_bytes) {}
 
 bool RingReader::HasPiece() const {
   return shared_->produced.load(std::memory_order_acquire) !=

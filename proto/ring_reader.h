@@ -16,8 +16,9 @@ namespace sluice {
 
 class RingReader {
  public:
-  // `memory` is a mapping of kRingFileBytes that outlives the reader.
-  explicit RingReader(uint8_t* memory);
+  // `memory` is a mapping of kRingFileBytes that outlives the reader. Of larger frames than
+  // `max_frame_bytes` only the header is taken (frame.h).
+  explicit RingReader(uint8_t* memory, uint64_t max_frame_bytes = kMaxFrameBytes);
 
   // Takes the next whole frame. False: none is there yet. An error is a violation; the ring is of
   // no use any more.

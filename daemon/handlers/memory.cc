@@ -241,6 +241,29 @@ HandlerResult HandleEnqueueWriteBuffer(Session& session, const pb::EnqueueWriteB
       std::move(carried));
 }
 
+HandlerResult HandleWriteInitialContents(Session& session, const pb::WriteInitialContents& cmd,
+                                         Call&) {
+  if (cmd.on().event_id() == 0) return absl::InvalidArgumentError("contents without an event");
+  TransferPlan plan = PlanOf(session, cmd.mem_id(), true);
+  if (plan.memory == nullptr || plan.memory->size == 0) return CL_INVALID_MEM_OBJECT;
+  if (!session.MayAccept()) return CL_OUT_OF_RESOURCES;
+  plan.event_id = cmd.on().event_id();
+  plan.total_bytes = plan.memory->size;
+  if (plan.memory->is_image) {
+    plan.kind = TransferPlan::Kind::kImage;
+    std::copy_n(plan.memory->layout.extent.v, 3, plan.region.v);
+    plan.row_bytes = plan.region.v[0] * plan.memory->element_size;
+  }
+  plan.share = std::make_shared<QueueInFlight>(&session.quota(), true)->Accept(/*after_all=*/false);
+  std::shared_ptr<TransferEnd> end;
+  if (const cl_int status = session.transfers().Begin(plan, &end); status != CL_SUCCESS) {
+    plan.share.End(/*all_before=*/false);
+    return status;
+  }
+  session.transfers().Ready(plan.event_id, CL_COMPLETE);
+  return CL_SUCCESS;
+}
+
 HandlerResult HandleTransferChunk(Session& session, const pb::TransferChunk& cmd, Call&) {
   if (absl::Status status = session.transfers().OnChunk(cmd.event_id(), cmd.offset(), cmd.size());
       !status.ok())

@@ -174,17 +174,41 @@ TEST_F(MemoryTest, IsCounted) {
 // The first bytes of a COPY_HOST_PTR buffer are the host's at creation; of a USE_HOST_PTR buffer,
 // as well.
 TEST_F(MemoryTest, HostPointerContentsArrive) {
-  std::vector<cl_int> host = Counting(1024, 5);
-  const std::vector<cl_int> before = host;
-  const Own<cl_mem> copied = BufferOf(host);
-  const Own<cl_mem> pinned = BufferOf(host, CL_MEM_ALLOC_HOST_PTR);
-  host.assign(host.size(), 0);
-  EXPECT_EQ(Read<cl_int>(copied, host.size()), before);
-  EXPECT_EQ(Read<cl_int>(pinned, host.size()), before);
-  std::vector<cl_int> used = before;
-  const Own<cl_mem> wrapped =
-      Buffer(used.size() * sizeof(cl_int), CL_MEM_USE_HOST_PTR, used.data());
-  EXPECT_EQ(Read<cl_int>(wrapped, used.size()), before);
+  for (const size_t count : {size_t{1024}, size_t{16 << 10}, (size_t{1} << 20) + 3}) {
+    std::vector<cl_int> host = Counting(count, 5);
+    const std::vector<cl_int> before = host;
+    const Own<cl_mem> copied = BufferOf(host);
+    const Own<cl_mem> pinned = BufferOf(host, CL_MEM_ALLOC_HOST_PTR);
+    host.assign(host.size(), 0);
+    EXPECT_EQ(Read<cl_int>(copied, host.size()), before);
+    EXPECT_EQ(Read<cl_int>(pinned, host.size()), before);
+    std::vector<cl_int> used = before;
+    const Own<cl_mem> wrapped =
+        Buffer(used.size() * sizeof(cl_int), CL_MEM_USE_HOST_PTR, used.data());
+    EXPECT_EQ(Read<cl_int>(wrapped, used.size()), before);
+  }
+}
+
+// Also beyond what 31 bits count, wherever they have to travel.
+TEST_F(MemoryTest, HostPointerContentsBeyondTwoGigabytesArrive) {
+  const size_t bytes = (size_t{2} << 30) + (size_t{64} << 20) + 5;
+  if (DeviceValue<cl_ulong>(device(), CL_DEVICE_MAX_MEM_ALLOC_SIZE) < bytes)
+    GTEST_SKIP() << "the device has no buffers of " << bytes << " bytes";
+  // Pages that nobody writes take no memory.
+  const std::unique_ptr<cl_uchar, void (*)(void*)> host(
+      static_cast<cl_uchar*>(std::calloc(bytes, 1)), &std::free);
+  ASSERT_NE(host, nullptr);
+  const size_t marks[] = {0, (size_t{1} << 31) - 1, size_t{1} << 31, bytes - 1};
+  for (const size_t mark : marks) host.get()[mark] = static_cast<cl_uchar>(mark % 251 + 1);
+  const Own<cl_mem> buffer = Buffer(bytes, CL_MEM_COPY_HOST_PTR, host.get());
+  for (const size_t mark : marks) {
+    cl_uchar there[2] = {};
+    const size_t from = mark == 0 ? 0 : mark - 1;
+    ASSERT_CL("clEnqueueReadBuffer.far", CL_SUCCESS,
+              clEnqueueReadBuffer(queue(), buffer, CL_TRUE, from, 2, there, 0, nullptr, nullptr));
+    EXPECT_EQ(there[0], host.get()[from]) << mark;
+    EXPECT_EQ(there[1], host.get()[from + 1]) << mark;
+  }
 }
 
 struct Notes {

@@ -169,6 +169,30 @@ TEST_F(HostileClientTest, TruncatedFrame) {
   EXPECT_EQ(end->Describe(), "exit code 0");
 }
 
+// A frame that goes on and on takes no more memory than the largest program may; once it ends it is
+// answered, and the session goes on.
+TEST_F(HostileClientTest, EndlessFrame) {
+  std::string why;
+  worker_ = WorkerProcess::Start(&why, {"--limit-program-bytes=1048576"});
+  ASSERT_NE(worker_, nullptr) << why;
+  ASSERT_TRUE(worker_->Ping());
+  const uint64_t before = worker_->PeakMemoryBytes();
+  ASSERT_NE(before, 0u);
+  FrameHeader header = {};
+  header.sequence = worker_->next_sequence();
+  const std::string source(256 << 20, ' ');
+  pb::Command command;
+  command.mutable_create_program_with_source()->set_context_id(100);
+  worker_->SendFrame(header, command.SerializeAsString(), source);
+  const auto answer = worker_->Receive([&](const pb::Reply& reply) {
+    return reply.has_answer() && reply.answer().sequence() == header.sequence;
+  });
+  ASSERT_TRUE(answer.has_value());
+  EXPECT_EQ(answer->answer().status(), CL_OUT_OF_HOST_MEMORY);
+  EXPECT_LT(worker_->PeakMemoryBytes(), before + (uint64_t{32} << 20));
+  EXPECT_TRUE(worker_->Ping());
+}
+
 // The worker's memory cannot be resized under it.
 TEST_F(HostileClientTest, RingsCannotBeTruncated) {
   EXPECT_NE(ftruncate(worker_->command_file(), 0), 0);

@@ -6,6 +6,7 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <fstream>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -47,6 +48,15 @@ std::unique_ptr<WorkerProcess> WorkerProcess::Start(std::string* why,
   channel->first.reset();
   control->first.reset();
   return worker->Attach(why) ? std::move(worker) : nullptr;
+}
+
+uint64_t WorkerProcess::PeakMemoryBytes() const {
+  std::ifstream status(absl::StrCat("/proc/", process_.pid(), "/status"));
+  uint64_t kilobytes = 0;
+  for (std::string word; status >> word;) {
+    if (word == "VmHWM:") status >> kilobytes;
+  }
+  return kilobytes << 10;
 }
 
 int WorkerProcess::CountDescriptors() const {

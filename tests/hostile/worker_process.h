@@ -49,6 +49,9 @@ class WorkerProcess {
   // Open descriptors of the worker; -1 if they cannot be seen.
   int CountDescriptors() const;
 
+  // The most memory that the worker ever had resident; 0 if that cannot be seen.
+  uint64_t PeakMemoryBytes() const;
+
   // How it ended, within ten seconds; nothing if it runs on.
   std::optional<ExitStatus> WaitForEnd();
   // What it told the broker about a violation; empty if nothing.

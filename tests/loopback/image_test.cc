@@ -57,6 +57,14 @@ class ImageLoopbackTest : public LoopbackTest {
     client_->Send(command);
     return event;
   }
+  uint64_t WriteInitial(uint64_t image) {
+    pb::Command command;
+    pb::WriteInitialContents& body = *command.mutable_write_initial_contents();
+    body.mutable_on()->set_event_id(client_->NewId());
+    body.set_mem_id(image);
+    client_->Send(command);
+    return body.on().event_id();
+  }
   static void Set(pb::Size3* size, const std::vector<uint64_t>& v) {
     size->set_x(v[0]);
     size->set_y(v[1]);
@@ -117,6 +125,8 @@ TEST_F(ImageLoopbackTest, EveryKindKeepsItsBytes) {
       EXPECT_EQ(Write(image, {1, 0, 0}, {2, 1, 1}, "12345678"), CL_COMPLETE);
       EXPECT_EQ(Read(image, {0, 0, 0}, {4, 1, 1}),
                 other.substr(0, 4) + "12345678" + other.substr(12, 4));
+      EXPECT_EQ(Feed(WriteInitial(image), bytes).status(), CL_COMPLETE);
+      EXPECT_TRUE(Read(image, {0, 0, 0}, whole) == bytes) << kind.desc.image_type();
     }
   }
 }

@@ -39,6 +39,15 @@ class MemoryLoopbackTest : public LoopbackTest {
     client_->Send(command);
     return event;
   }
+  uint64_t WriteInitial(uint64_t mem) {
+    pb::Command command;
+    pb::WriteInitialContents& body = *command.mutable_write_initial_contents();
+    body.mutable_on()->set_event_id(client_->NewId());
+    body.mutable_on()->set_unnamed(true);
+    body.set_mem_id(mem);
+    client_->Send(command);
+    return body.on().event_id();
+  }
   std::string SmallRead(uint64_t queue, uint64_t mem, uint64_t offset, uint64_t size) {
     std::string payload;
     const uint64_t event = Read(queue, mem, offset, size);
@@ -61,6 +70,26 @@ TEST_F(MemoryLoopbackTest, CreateBufferForwardsSizeFlagsAndContents) {
   EXPECT_EQ(call.values[1], CL_MEM_READ_ONLY | CL_MEM_HOST_WRITE_ONLY | CL_MEM_COPY_HOST_PTR);
   EXPECT_EQ(call.values[2], 12u);
   EXPECT_EQ(call.bytes, "twelve bytes");
+}
+
+// Contents that do not go with the creation are asked for at once, whatever queues wait for, and
+// are the memory's; the event ends when they are.
+TEST_F(MemoryLoopbackTest, InitialContentsComeInChunks) {
+  const std::string contents = Pattern(5'000'003);
+  for (const uint64_t device : {kGpu, kCpu}) {
+    const uint64_t context = MakeContext(device);
+    const uint64_t queue = MakeQueue(context, device);
+    const uint64_t mem = MakeBuffer(context, contents.size());
+    EXPECT_EQ(Feed(WriteInitial(mem), contents).status(), CL_COMPLETE);
+    EXPECT_EQ(Take(Read(queue, mem, 0, contents.size()), contents.size()), contents);
+  }
+}
+
+// Contents for what is no memory object fail, and keep nothing in flight.
+TEST_F(MemoryLoopbackTest, InitialContentsOfNothingAreRefused) {
+  const uint64_t context = MakeContext();
+  EXPECT_EQ(Completed(WriteInitial(context)).status(), CL_INVALID_MEM_OBJECT);
+  EXPECT_EQ(client_->session().quota().in_flight(), 0u);
 }
 
 // Properties reach the driver in pairs, with a terminator.

@@ -136,6 +136,37 @@ TEST(FrameTest, MalformedShapesAreRefused) {
   EXPECT_TRUE(FeedAll(whole).ok());
 }
 
+// Of a frame that is larger than its receiver takes only the header comes out, whatever the pieces
+// it came in, and the next frame is whole.
+TEST(FrameTest, OfATooLargeFrameOnlyTheHeaderIsKept) {
+  constexpr uint64_t kMost = 1000;
+  for (const size_t piece : {size_t{1}, size_t{47}, size_t{48}, size_t{500}, kMaxPieceBody}) {
+    FrameAssembler assembler(kMost);
+    uint64_t sequence = 0;
+    for (const size_t message_size : {kMost - 48, kMost - 47, size_t{200'000}, kMost - 48}) {
+      const std::string message(message_size, 'm');
+      std::string pieces;
+      CutFrame(HeaderFor(message, "", ++sequence), message, "", piece,
+               [&](const PieceHeader& header, std::string_view a, std::string_view b,
+                   std::string_view c) {
+                 pieces += Piece(header.flags, std::string(a) + std::string(b) + std::string(c));
+                 return true;
+               });
+      int frames = 0;
+      EXPECT_TRUE(assembler
+                      .Feed(pieces,
+                            [&](Frame& frame) {
+                              ++frames;
+                              EXPECT_EQ(frame.header().sequence, sequence);
+                              EXPECT_EQ(frame.too_large(), message_size + 48 > kMost);
+                              EXPECT_TRUE(frame.message() == (frame.too_large() ? "" : message));
+                            })
+                      .ok());
+      EXPECT_EQ(frames, 1);
+    }
+  }
+}
+
 // A sender that stops in the middle is obeyed: CutFrame emits nothing more.
 TEST(FrameTest, CutFrameStopsWhenTold) {
   int pieces = 0;
