@@ -134,7 +134,7 @@ cl_int Create(const PropertyList& properties, cl_uint num_devices, const cl_devi
     body.add_properties(properties.words[i + 1]);
   }
   pb::Answer answer;
-  CL_RETURN_IF_ERROR(session->stream().Call(*command, {}, &answer));
+  CL_RETURN_IF_ERROR(OfKnownDevice(session->stream().Call(*command, {}, &answer)));
   context->SetPlacement(answer.context().buffers_in_heap() && session->transport().shares_memory());
   for (sharing::Interop& one : interops) context->AddInterop(one.api, std::move(one.kept));
   *out = std::move(context);

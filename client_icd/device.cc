@@ -68,9 +68,10 @@ bool InfoTable::HasWord(cl_uint param_name, std::string_view word) const {
   return HasExtensionWord(Text(param_name), word);
 }
 
-Device::Device(Platform* platform, uint64_t id, InfoTable info)
+Device::Device(Platform* platform, uint64_t id, uint64_t key, InfoTable info)
     : ClObject(id),
       platform_(platform),
+      key_(key),
       info_(std::move(info)),
       type_(info_.Scalar<cl_device_type>(CL_DEVICE_TYPE, 0)),
       max_work_group_size_(info_.Scalar<size_t>(CL_DEVICE_MAX_WORK_GROUP_SIZE, 1)),
@@ -174,7 +175,7 @@ cl_int CreateSubDevices(Device* parent, const cl_device_partition_property* prop
   body.set_first_id(first_id);
   body.set_max_devices(static_cast<uint32_t>(room));
   pb::Answer answer;
-  CL_RETURN_IF_ERROR(session->stream().Call(*command, {}, &answer));
+  CL_RETURN_IF_ERROR(OfKnownDevice(session->stream().Call(*command, {}, &answer)));
   if (num_devices_ret != nullptr) *num_devices_ret = static_cast<cl_uint>(answer.count());
   if (devices == nullptr) return CL_SUCCESS;
   if (static_cast<uint64_t>(answer.devices_size()) > room) {
@@ -269,7 +270,7 @@ cl_int CL_API_CALL clGetDeviceAndHostTimer(cl_device_id handle, cl_ulong* device
   ScopedCommand command;
   command->mutable_get_device_and_host_timer()->set_device_id(device->id());
   pb::Answer answer;
-  CL_RETURN_IF_ERROR(session->stream().Call(*command, {}, &answer));
+  CL_RETURN_IF_ERROR(OfKnownDevice(session->stream().Call(*command, {}, &answer)));
   cl_ulong times[2];
   if (answer.data().size() != sizeof(times)) return CL_OUT_OF_RESOURCES;
   answer.data().copy(reinterpret_cast<char*>(times), sizeof(times));
@@ -287,7 +288,7 @@ cl_int CL_API_CALL clGetHostTimer(cl_device_id handle, cl_ulong* host_timestamp)
   ScopedCommand command;
   command->mutable_get_host_timer()->set_device_id(device->id());
   pb::Answer answer;
-  CL_RETURN_IF_ERROR(session->stream().Call(*command, {}, &answer));
+  CL_RETURN_IF_ERROR(OfKnownDevice(session->stream().Call(*command, {}, &answer)));
   if (answer.data().size() != sizeof(*host_timestamp)) return CL_OUT_OF_RESOURCES;
   answer.data().copy(reinterpret_cast<char*>(host_timestamp), sizeof(*host_timestamp));
   return CL_SUCCESS;

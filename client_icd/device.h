@@ -59,7 +59,7 @@ class InfoTable {
 class Device : public ClObject<Device, cl_device_id, ObjectKind::kDevice> {
  public:
   // A root device.
-  Device(Platform* platform, uint64_t id, InfoTable info);
+  Device(Platform* platform, uint64_t id, uint64_t key, InfoTable info);
   // A sub-device. `partition` is the property list that made it, terminator included.
   Device(Ref<Device> parent, std::shared_ptr<Session> session, uint64_t id, InfoTable info,
          std::vector<cl_device_partition_property> partition);
@@ -68,6 +68,8 @@ class Device : public ClObject<Device, cl_device_id, ObjectKind::kDevice> {
   Platform* platform() const { return platform_; }
   Device* parent() const { return parent_.get(); }
   bool is_root() const { return !parent_; }
+  // Of a root device: by which a later session's worker knows it; 0 if the daemon gives none.
+  uint64_t key() const { return key_; }
   // Of a sub-device; null for a root device, which every session of its endpoint knows.
   const std::shared_ptr<Session>& session() const { return session_; }
 
@@ -89,6 +91,7 @@ class Device : public ClObject<Device, cl_device_id, ObjectKind::kDevice> {
 
  private:
   Platform* const platform_;
+  const uint64_t key_ = 0;
   const Ref<Device> parent_;
   const std::shared_ptr<Session> session_;
   const std::vector<cl_device_partition_property> partition_;
@@ -100,5 +103,12 @@ class Device : public ClObject<Device, cl_device_id, ObjectKind::kDevice> {
   const std::vector<size_t> max_work_item_sizes_;
   const bool image_support_;
 };
+
+// What an application is told when the worker has answered `status` for a device of ours: one that
+// the worker does not know is no longer there (section 4.4: CL_DEVICE_NOT_AVAILABLE "if a device in
+// devices is currently not available even though the device was returned by clGetDeviceIDs").
+inline cl_int OfKnownDevice(cl_int status) {
+  return status == CL_INVALID_DEVICE ? CL_DEVICE_NOT_AVAILABLE : status;
+}
 
 }  // namespace sluice

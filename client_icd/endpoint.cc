@@ -111,9 +111,25 @@ absl::StatusOr<std::shared_ptr<Session>> Endpoint::OpenSeparateSession() {
 absl::StatusOr<std::shared_ptr<Session>> Endpoint::StartLocked() {
   ASSIGN_OR_RETURN(OpenedTransport opened, ConnectLocked());
   std::shared_ptr<Session> session = Session::Start(std::move(opened));
+  TellDevicesLocked(*session);
   std::erase_if(sessions_, [](const std::weak_ptr<Session>& old) { return old.expired(); });
   sessions_.push_back(session);
   return session;
+}
+
+// The daemon, or the machine, may be another than the one that the platforms were made from.
+void Endpoint::TellDevicesLocked(Session& session) {
+  ScopedCommand command;
+  pb::SetDevices& body = *command->mutable_set_devices();
+  for (const Platform* platform : platforms_) {
+    for (const Device* device : platform->devices()) {
+      if (device->key() == 0) return;  // A daemon of before.
+      pb::SetDevices::Entry& entry = *body.add_devices();
+      entry.set_id(device->id());
+      entry.set_key(device->key());
+    }
+  }
+  session.stream().PostQuietly(*command);
 }
 
 void Endpoint::KeepSession(std::shared_ptr<Session> session) {

@@ -17,7 +17,7 @@ Platform::Platform(Endpoint* endpoint, const pb::PlatformSnapshot::Platform& des
     InfoTable info(device.info());
     // Shared virtual memory needs memory that both sides map.
     if (endpoint->is_remote()) info.Zero(CL_DEVICE_SVM_CAPABILITIES);
-    devices_.push_back(new Device(this, device.id(), std::move(info)));
+    devices_.push_back(new Device(this, device.id(), device.key(), std::move(info)));
   }
 }
 

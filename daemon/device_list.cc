@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/device_list.h"
 
+#include <CL/cl_ext.h>
 #include <fnmatch.h>
+
+#include <array>
+#include <set>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -32,6 +39,24 @@ bool Allowed(const std::string& device_name, const std::string& allow_list) {
   return false;
 }
 
+template <typename T>
+void AppendInfo(cl_device_id device, cl_device_info param, std::string* out) {
+  T value{};
+  if (cl().clGetDeviceInfo(device, param, sizeof(value), &value, nullptr) != CL_SUCCESS) return;
+  out->append(reinterpret_cast<const char*>(&value), sizeof(value));
+}
+
+// Devices that say the same of themselves are told apart by their order.
+uint64_t KeyOf(const std::string& platform, cl_device_id device, std::set<uint64_t>* taken) {
+  std::string text = absl::StrCat(platform, "\n", DeviceName(device), "\n");
+  AppendInfo<cl_uint>(device, CL_DEVICE_VENDOR_ID, &text);
+  AppendInfo<std::array<cl_uchar, CL_UUID_SIZE_KHR>>(device, CL_DEVICE_UUID_KHR, &text);
+  AppendInfo<cl_device_pci_bus_info_khr>(device, CL_DEVICE_PCI_BUS_INFO_KHR, &text);
+  uint64_t key = XXH3_64bits(text.data(), text.size());
+  while (key == 0 || !taken->insert(key).second) ++key;
+  return key;
+}
+
 }  // namespace
 
 std::string DeviceName(cl_device_id device) {
@@ -49,6 +74,7 @@ absl::StatusOr<std::vector<RealPlatform>> ListRealDevices(const std::string& all
   cl().clGetPlatformIDs(count, handles.data(), nullptr);
   std::vector<RealPlatform> platforms;
   uint64_t next_id = 1;
+  std::set<uint64_t> keys;
   for (const cl_platform_id handle : handles) {
     RealPlatform platform;
     platform.handle = handle;
@@ -63,13 +89,14 @@ absl::StatusOr<std::vector<RealPlatform>> ListRealDevices(const std::string& all
     cl().clGetDeviceIDs(handle, CL_DEVICE_TYPE_ALL, devices, ids.data(), nullptr);
     for (const cl_device_id id : ids) {
       const uint64_t number = next_id++;
+      const uint64_t key = KeyOf(platform.name, id, &keys);
       if (!Allowed(DeviceName(id), allow_list)) continue;
       cl_device_type type = 0;
       cl().clGetDeviceInfo(id, CL_DEVICE_TYPE, sizeof(type), &type, nullptr);
       cl_uint vendor = 0;
       cl().clGetDeviceInfo(id, CL_DEVICE_VENDOR_ID, sizeof(vendor), &vendor, nullptr);
       platform.devices.push_back(
-          {number, id, (type & CL_DEVICE_TYPE_CPU) != 0, vendor == kNvidiaVendorId});
+          {number, key, id, (type & CL_DEVICE_TYPE_CPU) != 0, vendor == kNvidiaVendorId});
     }
     if (!platform.devices.empty()) platforms.push_back(std::move(platform));
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The platforms and devices of this host that policy allows, in one order for the probe and for
-// every worker, which is what makes a device's id in the snapshot mean the same device in a
-// session. Thread-safe: no state.
+// The platforms and devices of this host that policy allows, in the order of their drivers. Between
+// the probe and a worker that may change with the machine: a device is known again by its key.
+// Thread-safe: no state.
 #pragma once
 
 #include <CL/cl.h>
@@ -17,7 +17,8 @@ namespace sluice {
 std::string DeviceName(cl_device_id device);
 
 struct RealDevice {
-  uint64_t id = 0;  // From 1, over all platforms.
+  uint64_t id = 0;   // From 1, over all platforms.
+  uint64_t key = 0;  // Of what the device says of itself: the same as long as the machine has it.
   cl_device_id handle = nullptr;
   bool is_cpu = false;
   bool calls_back_late = false;

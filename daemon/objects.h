@@ -51,6 +51,7 @@ struct DeviceObject : Object {
   static constexpr cl_int kInvalid = CL_INVALID_DEVICE;
   DeviceObject() : Object(kType) {}
   uint64_t id = 0;
+  uint64_t key = 0;  // Of one of the host's (device_list.h).
   cl_device_id handle = nullptr;
   cl_platform_id platform = nullptr;
   bool is_cpu = false;                // Shares memory with the host: buffers can live in the heap.

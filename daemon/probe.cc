@@ -24,6 +24,7 @@ absl::Status Probe(int snapshot_fd, const std::string& device_allow_list) {
     for (const RealDevice& device : platform.devices) {
       pb::PlatformSnapshot::Device& described = *entry.add_devices();
       described.set_id(device.id);
+      described.set_key(device.key);
       ReadDeviceInfo(device.handle, described.mutable_info());
     }
   }

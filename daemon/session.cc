@@ -73,13 +73,25 @@ absl::Status Session::AddDevices() {
       auto object = std::make_shared<DeviceObject>();
       object->id = device.id;
       object->handle = device.handle;
+      object->key = device.key;
       object->platform = platform.handle;
       object->is_cpu = device.is_cpu;
       object->calls_back_late = device.calls_back_late;
+      devices_.push_back(object);
       objects_.Insert(device.id, std::move(object));
     }
   }
   return absl::OkStatus();
+}
+
+void Session::SetDevices(const absl::flat_hash_map<uint64_t, uint64_t>& ids_by_key) {
+  for (const auto& device : devices_) objects_.Erase(std::exchange(device->id, 0));
+  for (const auto& device : devices_) {
+    const auto it = ids_by_key.find(device->key);
+    if (it == ids_by_key.end() || objects_.Contains(it->second)) continue;
+    device->id = it->second;
+    objects_.Insert(device->id, device);
+  }
 }
 
 cl_int Session::CheckNew(uint64_t id) {

@@ -54,6 +54,8 @@ class Session {
 
   // Puts the host's devices into the table, under the ids of the snapshot.
   absl::Status AddDevices();
+  // Puts them there under other ids, and takes out those without one (SetDevices).
+  void SetDevices(const absl::flat_hash_map<uint64_t, uint64_t>& ids_by_key);
 
   const SessionOptions& options() const { return options_; }
   int handle_channel() const { return handle_channel_; }  // For descriptors to the client.
@@ -123,6 +125,7 @@ class Session {
   Builds builds_;
   ArgumentRecords argument_records_;
   ObjectTable objects_;
+  std::vector<std::shared_ptr<DeviceObject>> devices_;  // The host's.
   KeptEvents kept_events_;
   SessionHints hints_;
   std::vector<QueueObject*> touched_;

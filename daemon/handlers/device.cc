@@ -4,6 +4,16 @@
 
 namespace sluice {
 
+HandlerResult HandleSetDevices(Session& session, const pb::SetDevices& cmd, Call&) {
+  absl::flat_hash_map<uint64_t, uint64_t> ids_by_key;
+  for (const pb::SetDevices::Entry& entry : cmd.devices()) {
+    if (entry.id() == 0) return absl::InvalidArgumentError("device without an id");
+    ids_by_key.emplace(entry.key(), entry.id());
+  }
+  session.SetDevices(ids_by_key);
+  return CL_SUCCESS;
+}
+
 HandlerResult HandleCreateSubDevices(Session& session, const pb::CreateSubDevices& cmd,
                                      Call& call) {
   auto parent = session.objects().Find<DeviceObject>(cmd.device_id());

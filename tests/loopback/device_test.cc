@@ -9,6 +9,47 @@ namespace {
 
 using DeviceLoopbackTest = LoopbackTest;
 
+// After SetDevices an id is the device that has its key, wherever the worker lists it; a device
+// without a key there is none, and a key that no device has makes none.
+TEST_F(DeviceLoopbackTest, DevicesAreKnownByTheirKeys) {
+  const uint64_t cpu_key = client_->session().objects().Find<DeviceObject>(kCpu)->key;
+  const uint64_t gpu_key = client_->session().objects().Find<DeviceObject>(kGpu)->key;
+  EXPECT_NE(cpu_key, gpu_key);
+  pb::Command command;
+  pb::SetDevices& body = *command.mutable_set_devices();
+  const auto add = [&body](uint64_t id, uint64_t key) {
+    body.add_devices()->set_id(id);
+    body.mutable_devices(body.devices_size() - 1)->set_key(key);
+  };
+  add(kCpu, gpu_key);
+  add(7, cpu_key ^ gpu_key);
+  client_->Send(command);
+  client_->Sync();
+  const auto device = client_->session().objects().Find<DeviceObject>(kCpu);
+  ASSERT_NE(device, nullptr);
+  EXPECT_FALSE(device->is_cpu);
+  MakeContext(kCpu);
+  for (const uint64_t gone : {kGpu, uint64_t{7}}) {
+    pb::Command create;
+    create.mutable_create_context()->set_context_id(client_->NewId());
+    create.mutable_create_context()->add_device_ids(gone);
+    EXPECT_EQ(client_->Call(create).status(), CL_INVALID_DEVICE);
+  }
+}
+
+// An object whose id is claimed for a device stays what it is.
+TEST_F(DeviceLoopbackTest, OtherObjectsKeepTheirIds) {
+  const uint64_t context = MakeContext();
+  const uint64_t key = client_->session().objects().Find<DeviceObject>(kCpu)->key;
+  pb::Command command;
+  command.mutable_set_devices()->add_devices()->set_id(context);
+  command.mutable_set_devices()->mutable_devices(0)->set_key(key);
+  client_->Send(command);
+  client_->Send(command);
+  client_->Sync();
+  EXPECT_NE(client_->session().objects().Find<ContextObject>(context), nullptr);
+}
+
 // A partition forwards its properties, and its sub-devices are devices of the session, described.
 TEST_F(DeviceLoopbackTest, SubDevices) {
   pb::Command command;

@@ -120,6 +120,31 @@ def kill_broker(moment):
         report.check(gone, f"{name}: no worker outlives its application", daemon.workers())
 
 
+# The broker comes back on a machine that has lost a device (PoCL's two drivers stand for two devices): the
+# one that is gone says so, and the other is still itself, though it has another place in the list.
+def lose_device():
+    name = "device lost"
+    with harness.Daemon(KIND) as daemon:
+        daemon.stop()
+        daemon.start_with({"POCL_DEVICES": "basic pthread"})
+        devices = harness.Application(daemon, "devices")
+        if not report.check(devices.wait_for("READY", HANG_SECONDS) and devices.value("before_1") == 0,
+                            f"{name}: two devices at first", devices.output):
+            devices.end(0)
+            return
+        workers = daemon.workers()
+        daemon.kill_broker()
+        for pid in filter(harness.alive, workers):  # A session that runs would go on.
+            harness.os.kill(pid, harness.signal.SIGKILL)
+        daemon.start_with({"POCL_DEVICES": "pthread"})
+        devices.go_on()
+        code = devices.end(HANG_SECONDS)
+        report.check(code == 0, f"{name}: the application ends", devices.output + devices.errors.decode())
+        report.check(devices.value("after_0") == DEVICE_NOT_AVAILABLE, f"{name}: it is not available",
+                     devices.output)
+        report.check(devices.value("after_1") == 0, f"{name}: the other one is", devices.output)
+
+
 def main():
     with harness.Daemon(KIND) as daemon:
         # One whole session first, so that what a daemon keeps after its first client is not a leak.
@@ -136,6 +161,7 @@ def main():
         report.check(not left, "SIGTERM ends the daemon and all of its processes", f"left {left}")
     for moment in MOMENTS:
         kill_broker(moment)
+    lose_device()
     report.exit()
 
 

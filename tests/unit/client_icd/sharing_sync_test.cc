@@ -70,7 +70,7 @@ class SharingSyncTest : public ::testing::Test {
     auto worker = std::make_unique<ScriptedWorker>();
     worker_ = worker.get();
     session_ = MakeSession(std::move(worker));
-    device_ = Ref<Device>::Adopt(new Device(nullptr, 1, InfoTable()));
+    device_ = Ref<Device>::Adopt(new Device(nullptr, 1, /*key=*/0, InfoTable()));
     context_ = MakeContext();
     for (const Api api : kApis) context_->AddInterop(api, std::make_shared<int>(0));
     queue_ = MakeQueue(0);
@@ -188,6 +188,28 @@ TEST_F(SharingSyncTest, CreatedTwice) {
     second = nullptr;
     EXPECT_EQ(Create(api, &first, 7), CL_SUCCESS) << rules.name;
   }
+}
+
+// A user event counts as open until it has a status or nobody can give it one any more, unless
+// commands wait for it: they wait for ever then (section 5.11, clReleaseEvent).
+TEST_F(SharingSyncTest, OpenUserEvents) {
+  const auto make = [this] { return api::clCreateUserEvent(context_->handle(), nullptr); };
+  const cl_event set = make(), dropped = make(), awaited = make();
+  EXPECT_EQ(context_->open_user_events(), 3);
+  EXPECT_EQ(api::clRetainEvent(dropped), CL_SUCCESS);
+  EXPECT_EQ(api::clReleaseEvent(dropped), CL_SUCCESS);
+  EXPECT_EQ(context_->open_user_events(), 3);
+  EXPECT_EQ(api::clReleaseEvent(dropped), CL_SUCCESS);
+  EXPECT_EQ(context_->open_user_events(), 2);
+  EXPECT_EQ(api::clSetUserEventStatus(set, CL_COMPLETE), CL_SUCCESS);
+  EXPECT_EQ(api::clReleaseEvent(set), CL_SUCCESS);
+  EXPECT_EQ(context_->open_user_events(), 1);
+  cl_event marker = nullptr;
+  EXPECT_EQ(api::clEnqueueMarkerWithWaitList(queue_->handle(), 1, &awaited, &marker), CL_SUCCESS);
+  EXPECT_EQ(api::clReleaseEvent(awaited), CL_SUCCESS);
+  EXPECT_EQ(context_->open_user_events(), 1);
+  EXPECT_EQ(Event::From(marker)->status(), CL_SUBMITTED);
+  EXPECT_EQ(api::clReleaseEvent(marker), CL_SUCCESS);
 }
 
 // A context that was not created for the API, an object of another context.
