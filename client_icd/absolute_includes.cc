@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client_icd/absolute_includes.h"
 
-#include <sys/stat.h>
-
 #include <vector>
 
+#include "broker/os/this_process.h"
 #include "proto/include_host.h"
 
 namespace sluice {
@@ -30,11 +29,6 @@ size_t LineEnd(std::string_view text, size_t at) {
     if (before == 0 || text[before - 1] != '\\') return at;
   }
   return text.size();
-}
-
-bool IsFileOfThisHost(const std::string& path) {
-  struct stat info;
-  return ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
 }
 
 class Rewriter {

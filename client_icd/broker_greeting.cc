@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "absl/strings/str_cat.h"
+#include "broker/os/this_process.h"
 
 namespace sluice {
 namespace {
@@ -24,7 +25,7 @@ absl::StatusOr<UniqueFd> GreetBroker(const std::string& path, const char* featur
   ASSIGN_OR_RETURN(UniqueFd socket, ConnectLocal(path, kConnectTimeoutMs));
   Hello hello = MakeMessage<Hello>();
   SetString(hello.features, features);
-  SetString(hello.process_name, ::program_invocation_short_name);
+  SetString(hello.process_name, ProcessName());
   RETURN_IF_ERROR(SendMessage(socket.get(), &hello, sizeof(hello)));
   ASSIGN_OR_RETURN(*welcome, ReceiveFromBroker<Welcome>(socket.get(), kWelcomeTimeoutMs, fds, 1));
   if (welcome->status != 0) {

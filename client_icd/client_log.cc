@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client_icd/client_log.h"
 
-#include <unistd.h>
-
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+
+#include "broker/os/this_process.h"
 
 namespace sluice {
 namespace {
@@ -31,8 +31,8 @@ bool ClientLogs(ClientLogLevel level) { return static_cast<int>(level) >= Thresh
 
 void ClientLog(ClientLogLevel level, std::string_view text) {
   if (!ClientLogs(level)) return;
-  std::fprintf(stderr, "sluice-icd[%d] %s: %.*s\n", static_cast<int>(::getpid()),
-               kNames[static_cast<int>(level)], static_cast<int>(text.size()), text.data());
+  std::fprintf(stderr, "sluice-icd[%d] %s: %.*s\n", ProcessId(), kNames[static_cast<int>(level)],
+               static_cast<int>(text.size()), text.data());
 }
 
 }  // namespace sluice

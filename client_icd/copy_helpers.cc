@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client_icd/copy_helpers.h"
 
-#include <fcntl.h>
-#include <sched.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
-#include <cstdio>
+#include <thread>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "client_icd/threads.h"
+#include "broker/os/this_process.h"
+#include "broker/os/threads.h"
 #include "proto/spin.h"
 
 namespace sluice {
@@ -24,30 +21,11 @@ constexpr int kFewestProcessors = 4;
 constexpr int64_t kLookForWorkNs = 200'000;
 constexpr int64_t kCountAgainNs = 5'000'000;
 
-int Processors() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  return ::sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
-}
-
-// Threads of the whole machine that run or could run right now, this one among them; a guess of
-// one where that is not to be known.
-int Running() {
-  const int file = ::open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
-  if (file < 0) return 1;
-  char text[128] = {};
-  const ssize_t bytes = ::read(file, text, sizeof(text) - 1);
-  ::close(file);
-  int running = 1;
-  if (bytes <= 0 || std::sscanf(text, "%*f %*f %*f %d/", &running) != 1) return 1;
-  return running;
-}
-
 }  // namespace
 
 struct CopyHelpers::Shared {
-  const int processors = Processors();
-  const pid_t process = ::getpid();
+  const int processors = UsableProcessors();
+  const int process = ProcessId();
   absl::Mutex run_mu;  // One Run at a time; whoever finds it taken copies alone.
 
   std::atomic<uint64_t> calls{0};  // Counts jobs and Expects; changed under mu.
@@ -128,7 +106,7 @@ int CopyHelpers::Wanted() {
   if (shared.processors < kFewestProcessors) return 0;
   if (const int64_t now = MonotonicNs(); now - shared.counted_ns > kCountAgainNs) {
     shared.counted_ns = now;
-    const int others = Running() - shared.awake.load(std::memory_order_relaxed);
+    const int others = RunnableThreads() - shared.awake.load(std::memory_order_relaxed);
     shared.idle = shared.processors - std::max(others, 1);
   }
   return std::clamp(shared.idle / 2, 0, kMostHelpers);
@@ -136,7 +114,7 @@ int CopyHelpers::Wanted() {
 
 void CopyHelpers::Run(uint64_t total, Piece piece) {
   Shared& shared = *shared_;
-  if (total < kWorthHelp || ::getpid() != shared.process || !shared.run_mu.TryLock())
+  if (total < kWorthHelp || ProcessId() != shared.process || !shared.run_mu.TryLock())
     return piece(0, total);
   const int wanted = Wanted();
   if (wanted == 0) {
@@ -169,14 +147,14 @@ void CopyHelpers::Run(uint64_t total, Piece piece) {
   }
   // Each has one part at most left; the first looks cost less than a sleep.
   for (int looks = 0; shared.working.load(std::memory_order_acquire) != 0; ++looks) {
-    if (looks > 1000) ::sched_yield();
+    if (looks > 1000) std::this_thread::yield();
   }
   shared.run_mu.Unlock();
 }
 
 void CopyHelpers::Expect(uint64_t bytes) {
   if (bytes < 2 * kWorthHelp || shared_->processors < kFewestProcessors) return;
-  if (::getpid() != shared_->process) return;
+  if (ProcessId() != shared_->process) return;
   absl::MutexLock lock(&shared_->mu);
   if (shared_->asleep == 0) return;
   shared_->calls.fetch_add(1, std::memory_order_release);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client_icd/endpoint.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -10,9 +8,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "broker/os/this_process.h"
+#include "broker/os/threads.h"
 #include "client_icd/client_log.h"
 #include "client_icd/remote_plugin.h"
-#include "client_icd/threads.h"
 #include "proto/snapshot.pb.h"
 #include "proto/status_macros.h"
 
@@ -178,7 +177,10 @@ void Endpoint::LoseInForkedChildLocked() {
 class ForkGuard {
  public:
   static void Install() {
-    static const int installed = ::pthread_atfork(Prepare, Parent, Child);
+    static const bool installed = [] {
+      AtFork(Prepare, Parent, Child);
+      return true;
+    }();
     static_cast<void>(installed);
   }
 
@@ -257,6 +259,8 @@ std::vector<Platform*> AllPlatforms() {
   // dearer. A debugging aid of the process: an application that shares the library and wants it can
   // turn it on again.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+  // Our threads run on when a loader has closed this library.
+  KeepLibraryOf(reinterpret_cast<const void*>(&AllPlatforms));
   ForkGuard::Install();
   DiscoverAll(endpoints);
   std::vector<Platform*> platforms;

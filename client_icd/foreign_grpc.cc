@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client_icd/foreign_grpc.h"
 
-#include <dlfcn.h>
-#include <link.h>
-
 #include <string>
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
+#include "broker/os/this_process.h"
 
 namespace sluice {
 namespace {
@@ -17,22 +15,15 @@ namespace {
 // both have a function of a name, and end the process. (Seen with libgrpc++_unsecure: neither
 // RTLD_DEEPBIND nor a local scope keeps the two apart, since they share GNU unique symbols.)
 std::string ForeignGrpc() {
-  std::string found;
-  const auto look = [](dl_phdr_info* object, size_t, void* out) {
-    const std::string_view path = object->dlpi_name == nullptr ? "" : object->dlpi_name;
-    const std::string_view name = path.substr(path.rfind('/') + 1);
-    if (!name.starts_with("libgrpc_unsecure.so") && !name.starts_with("libgrpc++_unsecure.so")) {
-      return 0;
-    }
-    static_cast<std::string*>(out)->assign(path);
-    return 1;
-  };
-  ::dl_iterate_phdr(look, &found);
-  Dl_info exporter = {};
-  const void* exported = ::dlsym(RTLD_DEFAULT, "grpc_init");
-  if (!found.empty() || exported == nullptr || ::dladdr(exported, &exporter) == 0) return found;
-  const std::string_view path = exporter.dli_fname == nullptr ? "" : exporter.dli_fname;
-  return path.find("/libgrpc.so") != path.npos ? "" : std::string(path);
+  for (const std::string& file : LoadedLibraryFiles()) {
+    const std::string_view name = std::string_view(file).substr(file.rfind('/') + 1);
+    if (name.starts_with("libgrpc_unsecure.so") || name.starts_with("libgrpc++_unsecure.so"))
+      return file;
+  }
+  const void* exported = FindGlobalSymbol("grpc_init");
+  if (exported == nullptr) return "";
+  const std::string exporter = LibraryFileOf(exported);
+  return exporter.find("/libgrpc.so") != exporter.npos ? "" : exporter;
 }
 
 }  // namespace

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client_icd/includes.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <map>
 #include <set>
 #include <utility>
 
+#include "broker/os/this_process.h"
 #include "client_icd/absolute_includes.h"
 
 namespace sluice {
@@ -346,24 +343,8 @@ bool Scanner::TakeFile(const std::string& path) {
   if (path.empty()) return false;
   if (taken_.count(path) != 0) return true;
   if (result_.files.size() >= kMaxIncludeFiles) return false;
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  if (fd < 0) return false;
-  struct stat info;
   std::string contents;
-  bool good = fstat(fd, &info) == 0 && S_ISREG(info.st_mode) &&
-              static_cast<size_t>(info.st_size) <= kMaxIncludeBytes - taken_bytes_;
-  if (good) {
-    contents.resize(static_cast<size_t>(info.st_size));
-    size_t filled = 0;
-    while (filled < contents.size()) {
-      const ssize_t count = read(fd, contents.data() + filled, contents.size() - filled);
-      if (count <= 0) break;
-      filled += static_cast<size_t>(count);
-    }
-    contents.resize(filled);
-  }
-  close(fd);
-  if (!good) return false;
+  if (!ReadFileOfThisHost(path, kMaxIncludeBytes - taken_bytes_, &contents)) return false;
   taken_bytes_ += contents.size();
   taken_.insert(path);
   queue_.push_back(result_.files.size());

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "client_icd/threads.h"
+#include "broker/os/threads.h"
 
 namespace sluice {
 

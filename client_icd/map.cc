@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client_icd/map.h"
 
-#include <sys/mman.h>
-
+#include "broker/os/this_process.h"
 #include "client_icd/api.h"
 #include "client_icd/enqueue.h"
 #include "client_icd/image_transfer.h"
@@ -12,13 +11,12 @@
 namespace sluice {
 
 std::shared_ptr<Shadow> Shadow::Make(size_t bytes) {
-  void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (data == MAP_FAILED) return nullptr;
+  void* data = AllocatePages(bytes);
+  if (data == nullptr) return nullptr;
   return std::shared_ptr<Shadow>(new Shadow(static_cast<uint8_t*>(data), bytes));
 }
 
-Shadow::~Shadow() { munmap(data_, bytes_); }
+Shadow::~Shadow() { FreePages(data_, bytes_); }
 
 std::shared_ptr<Shadow> Mappings::GetShadow(size_t bytes) {
   absl::MutexLock lock(&mu_);

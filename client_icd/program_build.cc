@@ -2,15 +2,14 @@
 // clBuildProgram, clCompileProgram, clLinkProgram. A build is one command whose answer comes when
 // it has ended. With a notify function the call does not wait: a thread of its own does, and hands
 // the function to the callback thread.
-#include <unistd.h>
-
 #include <memory>
 
+#include "broker/os/this_process.h"
+#include "broker/os/threads.h"
 #include "client_icd/api.h"
 #include "client_icd/args.h"
 #include "client_icd/includes.h"
 #include "client_icd/program.h"
-#include "client_icd/threads.h"
 
 namespace sluice {
 namespace {
@@ -49,11 +48,6 @@ cl_int RunBuild(std::unique_ptr<Build> build) {
   const std::shared_ptr<Build> shared = std::move(build);
   if (!StartThread("sluice-build", [shared] { RunAndNotify(shared); })) RunAndNotify(shared);
   return CL_SUCCESS;
-}
-
-std::string CurrentDirectory() {
-  char buffer[4096];
-  return getcwd(buffer, sizeof(buffer)) != nullptr ? buffer : "";
 }
 
 // Fills options and include files of a BuildProgram or CompileProgram.

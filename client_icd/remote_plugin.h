@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loads libsluice_remote.so, the transport over the network, the first time a remote endpoint is
-// used: it brings gRPC and TLS, which an application with a local daemon need not carry. Looked for
-// beside this library, then in ../lib/sluice and sluice/ below it. Thread-safe.
+// A daemon on the network, through the transport that remote_library.h finds. Thread-safe.
 #pragma once
 
 #include <memory>

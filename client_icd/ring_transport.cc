@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client_icd/ring_transport.h"
 
-#include <poll.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <utility>
 #include <vector>
 
@@ -12,8 +8,8 @@
 #include "absl/time/time.h"
 #include "broker/os/doorbell.h"
 #include "broker/os/local_socket.h"
+#include "broker/os/threads.h"
 #include "client_icd/client_log.h"
-#include "client_icd/threads.h"
 #include "proto/heap_span.h"
 #include "proto/status_macros.h"
 
@@ -168,8 +164,7 @@ bool RingTransport::SendHandle(uint64_t token, int fd) {
   message.address = token;
   absl::MutexLock lock(&handle_mu_);
   // The worker's main thread takes what comes; one that does not must not hold us up.
-  pollfd room = {channel_->socket.get(), POLLOUT, 0};
-  if (::poll(&room, 1, kHandleTimeoutMs) != 1 || (room.revents & POLLOUT) == 0) return false;
+  if (!WaitWritable(channel_->socket.get(), kHandleTimeoutMs).ok()) return false;
   return SendMessage(channel_->socket.get(), &message, sizeof(message), &fd, 1).ok();
 }
 
@@ -178,7 +173,7 @@ RingTransport::~RingTransport() {
     absl::MutexLock lock(&channel_->mu);
     channel_->owner = nullptr;
   }
-  ::shutdown(channel_->socket.get(), SHUT_RDWR);  // Ends the channel's thread, and the worker.
+  ShutdownLocal(channel_->socket.get());  // Ends the channel's thread, and the worker.
 }
 
 bool RingTransport::Send(const FrameHeader& header, std::string_view message,
@@ -246,14 +241,15 @@ void RingTransport::LoseAs(std::string_view reason, bool by_end_of_file) {
     lost_by_end_of_file_ = by_end_of_file;
     lost_.store(true, std::memory_order_release);
   }
-  ::shutdown(channel_->socket.get(), SHUT_RDWR);
+  ShutdownLocal(channel_->socket.get());
   reader_.Interrupt(kBitWaiter | kBitBackground);
   writer_.WakeWriter();
 }
 
 void RingTransport::LoseInForkedChild() {
   lost_.store(true, std::memory_order_release);
-  ::close(channel_->socket.get());  // The worker's end of file must come from the parent alone.
+  // The worker's end of file must come from the parent alone. Nobody uses it here any more.
+  const UniqueFd closed(channel_->socket.get());
 }
 
 bool RingTransport::InHeap(const void* memory, uint64_t bytes) const {

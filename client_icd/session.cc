@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "broker/os/threads.h"
 #include "client_icd/client_log.h"
 #include "client_icd/context.h"
-#include "client_icd/threads.h"
 
 namespace sluice {
 

@@ -52,6 +52,21 @@ int64_t NowMs() {
   return static_cast<int64_t>(now.tv_sec) * 1000 + now.tv_nsec / 1'000'000;
 }
 
+// OK once `events` are there, or the socket is at its end.
+absl::Status WaitFor(int socket, short events, int timeout_ms) {
+  const int64_t deadline_ms = timeout_ms < 0 ? 0 : NowMs() + timeout_ms;
+  while (true) {
+    int wait_ms = -1;
+    if (timeout_ms >= 0) wait_ms = static_cast<int>(std::max<int64_t>(0, deadline_ms - NowMs()));
+    pollfd entry = {socket, events, 0};
+    const int ready = ::poll(&entry, 1, wait_ms);
+    if (ready > 0) return absl::OkStatus();
+    if (ready == 0)
+      return absl::DeadlineExceededError(absl::StrCat("no answer in ", timeout_ms, " ms"));
+    if (errno != EINTR) return ErrnoStatus(errno, "poll");
+  }
+}
+
 }  // namespace
 
 absl::Status SendMessage(int socket, const void* data, size_t size, const int* fds, int fd_count) {
@@ -127,18 +142,14 @@ absl::StatusOr<size_t> ReceiveMessage(int socket, void* buffer, size_t capacity,
 }
 
 absl::Status WaitReadable(int socket, int timeout_ms) {
-  const int64_t deadline_ms = timeout_ms < 0 ? 0 : NowMs() + timeout_ms;
-  while (true) {
-    int wait_ms = -1;
-    if (timeout_ms >= 0) wait_ms = static_cast<int>(std::max<int64_t>(0, deadline_ms - NowMs()));
-    pollfd entry = {socket, POLLIN, 0};
-    const int ready = ::poll(&entry, 1, wait_ms);
-    if (ready > 0) return absl::OkStatus();
-    if (ready == 0)
-      return absl::DeadlineExceededError(absl::StrCat("no answer in ", timeout_ms, " ms"));
-    if (errno != EINTR) return ErrnoStatus(errno, "poll");
-  }
+  return WaitFor(socket, POLLIN, timeout_ms);
 }
+
+absl::Status WaitWritable(int socket, int timeout_ms) {
+  return WaitFor(socket, POLLOUT, timeout_ms);
+}
+
+void ShutdownLocal(int socket) { ::shutdown(socket, SHUT_RDWR); }
 
 absl::StatusOr<std::pair<UniqueFd, UniqueFd>> CreateSocketPair() {
   int ends[2];

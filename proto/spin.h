@@ -8,26 +8,23 @@
 // Owned by whoever waits; one for each waiting place. Thread-safe: racing updates do no harm.
 #pragma once
 
-#include <sched.h>
-#include <time.h>
-
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
+
+#include "broker/os/threads.h"
 
 namespace sluice {
 
 inline int64_t MonotonicNs() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return int64_t{now.tv_sec} * 1000000000 + now.tv_nsec;
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 inline bool MaySpin() {
-  static const bool several_cpus = [] {
-    cpu_set_t set;
-    return sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) > 1;
-  }();
+  static const bool several_cpus = UsableProcessors() > 1;
   return several_cpus;
 }
 

@@ -40,6 +40,13 @@ absl::StatusOr<size_t> ReceiveMessage(int socket, void* buffer, size_t capacity,
 // OK once `socket` can be read or is at its end; kDeadlineExceeded after `timeout_ms` (-1 = none).
 absl::Status WaitReadable(int socket, int timeout_ms);
 
+// OK once a message can be sent; else as WaitReadable.
+absl::Status WaitWritable(int socket, int timeout_ms);
+
+// Ends the connection both ways: whoever waits for it in another thread, here or there, sees the end
+// of file. The descriptor stays the caller's.
+void ShutdownLocal(int socket);
+
 // Two connected ends, blocking, close-on-exec.
 absl::StatusOr<std::pair<UniqueFd, UniqueFd>> CreateSocketPair();
 

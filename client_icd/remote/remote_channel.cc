@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client_icd/remote/remote_channel.h"
 
-#include <errno.h>
 #include <grpc/grpc.h>
 #include <grpc/support/log.h>
 #include <grpcpp/completion_queue.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/security/credentials.h>
-#include <pthread.h>
 
 #include <atomic>
 #include <cstdlib>
@@ -21,6 +19,7 @@
 #include "broker/gateway/loopback.h"
 #include "broker/gateway/message_reader.h"
 #include "broker/gateway/transport_arguments.h"
+#include "broker/os/this_process.h"
 #include "proto/status_macros.h"
 
 namespace sluice {
@@ -147,7 +146,7 @@ absl::StatusOr<std::string> DescribePlatforms(const std::string& endpoint,
   context.set_deadline(deadline);
   Authorize(security, &context);
   std::string request;
-  AppendStringField(kProcessNameField, ::program_invocation_short_name, &request);
+  AppendStringField(kProcessNameField, ProcessName(), &request);
   const grpc::Slice slice(request);
   grpc::CompletionQueue queue;
   const auto call =
@@ -190,7 +189,7 @@ absl::Status PrepareGrpc() {
       gpr_set_log_function([](gpr_log_func_args*) {});
     }
     grpc_init();
-    ::pthread_atfork(nullptr, nullptr, [] { forked.store(true, std::memory_order_relaxed); });
+    AtFork(nullptr, nullptr, [] { forked.store(true, std::memory_order_relaxed); });
     return true;
   }();
   static_cast<void>(prepared);

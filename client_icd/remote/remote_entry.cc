@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What libsluice_remote.so exports (client_icd/transport.h): the driver finds these two by name.
-#include <signal.h>
-
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
 
 #include "absl/strings/numbers.h"
+#include "broker/os/threads.h"
 #include "client_icd/remote/remote_channel.h"
 #include "client_icd/remote/remote_transport.h"
 
@@ -14,21 +13,6 @@ namespace sluice {
 namespace {
 
 constexpr uint32_t kDefaultTimeoutMs = 2'000;
-
-// While it lives, threads that gRPC starts get no signals: those are the application's.
-class ScopedNoSignals {
- public:
-  ScopedNoSignals() {
-    sigset_t all;
-    ::sigfillset(&all);
-    for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP}) ::sigdelset(&all, fault);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~ScopedNoSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_;
-};
 
 void Report(const absl::Status& status, char* error, uint64_t error_bytes) {
   if (error_bytes == 0) return;

@@ -65,7 +65,7 @@ absl::Status RemoteTransport::Open(std::chrono::milliseconds timeout) {
   call_->stream->StartCall(reinterpret_cast<void*>(kStarted));
   RETURN_IF_ERROR(AwaitMessage(call_->started, timeout, "no connection"));
   std::string open;
-  AppendStringField(kProcessNameField, ::program_invocation_short_name, &open);
+  AppendStringField(kProcessNameField, ProcessName(), &open);
   const char* sync = std::getenv("SLUICE_SYNC");
   if (sync != nullptr && sync[0] == '1') {
     AppendVarint(uint64_t{kFlagsField} << 3, &open);

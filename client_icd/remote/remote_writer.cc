@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // RemoteTransport's half that sends.
-#include <sys/prctl.h>
-#include <time.h>
-
+#include "broker/os/threads.h"
 #include "client_icd/remote/remote_transport.h"
-#include "client_icd/threads.h"
 #include "proto/spin.h"
 
 namespace sluice {
@@ -20,11 +17,6 @@ constexpr size_t kMaxOutboxBytes = 2 << 20;
 constexpr int64_t kWriterPeriodNs = 25'000;
 constexpr int kWriterPatience = 8;
 constexpr int64_t kWritePollNs = 1'000'000;
-
-void SleepNs(int64_t nanoseconds) {
-  const timespec time = {0, static_cast<decltype(timespec::tv_nsec)>(nanoseconds)};
-  ::nanosleep(&time, nullptr);
-}
 
 }  // namespace
 
@@ -66,7 +58,7 @@ void RemoteTransport::RequestWriter() {
 }
 
 void RemoteTransport::RunWriter() {
-  ::prctl(PR_SET_TIMERSLACK, 1000);
+  AskForPreciseSleeps();
   absl::MutexLock lock(&writer_mu_);
   while (!writer_stops_ && !lost()) {
     if (!writer_requested_) {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/synchronization/notification.h"
-#include "client_icd/threads.h"
+#include "broker/os/threads.h"
 
 namespace sluice::sharing {
 namespace {

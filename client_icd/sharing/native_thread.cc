@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client_icd/sharing/native_thread.h"
 
-#include <unistd.h>
+#include "broker/os/this_process.h"
 
 namespace sluice::sharing {
 
-NativeThread::NativeThread(const char* name) : owner_pid_(::getpid()), thread_(name) {}
+NativeThread::NativeThread(const char* name) : owner_pid_(ProcessId()), thread_(name) {}
 
 NativeThread::~NativeThread() {
   if (InForkedChild()) thread_.MakeInert();
 }
 
-bool NativeThread::InForkedChild() const { return ::getpid() != owner_pid_; }
+bool NativeThread::InForkedChild() const { return ProcessId() != owner_pid_; }
 
 bool NativeThread::Post(JobThread::Job job) {
   return !InForkedChild() && thread_.Add(std::move(job));

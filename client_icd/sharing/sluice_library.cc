@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client_icd/sharing/sluice_library.h"
 
-#include <dlfcn.h>
-#include <unistd.h>
-
 #include <map>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "broker/os/dynamic_library.h"
+#include "broker/os/this_process.h"
 #include "client_icd/foreign_grpc.h"
 #include "proto/status_macros.h"
 
@@ -16,16 +14,6 @@ namespace sluice::sharing {
 namespace {
 
 constexpr char kLibrary[] = "libsluice.so.0";
-
-std::string OwnFolder() {
-  Dl_info self = {};
-  if (::dladdr(reinterpret_cast<const void*>(&OwnFolder), &self) == 0 ||
-      self.dli_fname == nullptr) {
-    return "";
-  }
-  const std::string path = self.dli_fname;
-  return path.substr(0, path.rfind('/') + 1);
-}
 
 template <typename Function>
 bool Find(const DynamicLibrary& library, const char* name, Function* out) {
@@ -35,9 +23,10 @@ bool Find(const DynamicLibrary& library, const char* name, Function* out) {
 
 absl::StatusOr<const SluiceFunctions*> Load() {
   RETURN_IF_ERROR(CheckNoForeignGrpc());
-  const std::string beside = OwnFolder() + kLibrary;
+  const std::string beside =
+      LibraryFolderOf(reinterpret_cast<const void*>(&ConnectSluice)) + kLibrary;
   absl::StatusOr<DynamicLibrary> library =
-      DynamicLibrary::Open(::access(beside.c_str(), F_OK) == 0 ? beside : kLibrary);
+      DynamicLibrary::Open(IsFileOfThisHost(beside) ? beside : kLibrary);
   if (!library.ok()) return library.status();
   auto functions = std::make_unique<SluiceFunctions>();
   const bool whole = Find(*library, "sluice_error_text", &functions->error_text) &&
@@ -73,7 +62,7 @@ absl::StatusOr<std::shared_ptr<SluiceConnection>> ConnectSluice(const std::strin
   State& state = TheState();
   absl::MutexLock lock(&state.mu);
   // The process is part of the name: a child of a fork makes connections of its own.
-  const std::string name = absl::StrCat(::getpid(), ":", path);
+  const std::string name = absl::StrCat(ProcessId(), ":", path);
   std::weak_ptr<SluiceConnection>& known = state.connections[name];
   if (std::shared_ptr<SluiceConnection> connection = known.lock()) return connection;
   if (state.functions == nullptr) {

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the running process is, for code that lives in a stranger's: its number and name, the
+// libraries in it, its forks, its memory. Thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace sluice {
+
+// Another one in the child of a fork.
+int ProcessId();
+
+// The program's name without its folder: for the daemon's lists.
+std::string ProcessName();
+
+// Empty if it is not to be had.
+std::string CurrentDirectory();
+
+// Whether `path` is a regular file; its bytes, unless it is none, cannot be read, or has more than
+// `max_bytes`. Never waits for what is no regular file.
+bool IsFileOfThisHost(const std::string& path);
+bool ReadFileOfThisHost(const std::string& path, size_t max_bytes, std::string* contents);
+
+// Calls `prepare` before each fork of the process, then `parent` and `child` in each of the two;
+// any may be null. Nothing where processes do not fork.
+void AtFork(void (*prepare)(), void (*parent)(), void (*child)());
+
+// The file of the library or program that holds this address, as the loader knows it; empty if it
+// is none.
+std::string LibraryFileOf(const void* address);
+// Its folder, with the separator at its end, or empty.
+std::string LibraryFolderOf(const void* address);
+// Has the library that holds this address stay in the process, where that is not said when it is
+// linked.
+void KeepLibraryOf(const void* address);
+// The files of all the libraries in the process.
+std::vector<std::string> LoadedLibraryFiles();
+// What the process's libraries see under this name, if they share their names; null if none has it,
+// or if each library has names of its own.
+const void* FindGlobalSymbol(const char* name);
+
+// Zero-filled memory of the process's own, which costs nothing until it is touched; null if there
+// is no more. A multiple of pages is given back by FreePages with the same size.
+void* AllocatePages(size_t bytes);
+void FreePages(void* data, size_t bytes);
+
+}  // namespace sluice

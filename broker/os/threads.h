@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// The driver's own threads inside a stranger's process: detached, named for debuggers, with every
+// signal but faults blocked, so that the application's signal handlers do not run on them. And what
+// the system says of its processors. Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+namespace sluice {
+
+// False if the system has no thread to give.
+bool StartThread(const char* name, std::function<void()> body);
+
+// While it lives, threads that a library starts on this thread's behalf get no signals but faults.
+// Nothing where there are no signals.
+class ScopedNoSignals {
+ public:
+  ScopedNoSignals();
+  ~ScopedNoSignals();
+  ScopedNoSignals(const ScopedNoSignals&) = delete;
+  ScopedNoSignals& operator=(const ScopedNoSignals&) = delete;
+
+ private:
+  uint64_t before_[16] = {};  // The mask that the thread had.
+};
+
+// The calling thread's number, and whether the thread of that number sleeps in a call of the
+// system; true where that cannot be told.
+int ThisThreadNumber();
+bool ThreadSleeps(int number);
+
+// Has the calling thread's sleeps end on time, to the microsecond where the system can.
+void AskForPreciseSleeps();
+void SleepNs(int64_t nanoseconds);
+
+// Processors that the process may run on, at least 1.
+int UsableProcessors();
+// Threads of the whole machine that run or could run right now, this one among them; a guess of one
+// where that is not to be known.
+int RunnableThreads();
+
+}  // namespace sluice

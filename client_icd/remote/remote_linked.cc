@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// The network transport as a part of the driver, where it is linked into it.
+#include "client_icd/remote_library.h"
+
+extern "C" {
+// remote_entry.cc
+sluice::SluiceRemoteConnect sluice_remote_connect;
+SluiceRemoteDescribe sluice_remote_describe;
+}
+
+namespace sluice {
+
+absl::StatusOr<RemoteFunctions> FindRemoteFunctions() {
+  return RemoteFunctions{&sluice_remote_connect, &sluice_remote_describe};
+}
+
+}  // namespace sluice

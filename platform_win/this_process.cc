@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/os/this_process.h"
+
+#include <windows.h>
+// After windows.h.
+#include <psapi.h>
+
+#include <algorithm>
+
+#include "platform_win/wide_text.h"
+
+namespace sluice {
+namespace {
+
+std::string FileOf(HMODULE module) {
+  std::wstring path(32768, L'\0');  // The longest that Windows knows.
+  path.resize(::GetModuleFileNameW(module, path.data(), static_cast<DWORD>(path.size())));
+  return FromWide(path);
+}
+
+}  // namespace
+
+int ProcessId() { return static_cast<int>(::GetCurrentProcessId()); }
+
+std::string ProcessName() {
+  const std::string file = FileOf(nullptr);
+  return file.substr(file.find_last_of("\\/") + 1);
+}
+
+std::string CurrentDirectory() {
+  std::wstring path(32768, L'\0');
+  path.resize(::GetCurrentDirectoryW(static_cast<DWORD>(path.size()), path.data()));
+  return FromWide(path);
+}
+
+bool IsFileOfThisHost(const std::string& path) {
+  const DWORD attributes = ::GetFileAttributesW(ToWide(path).c_str());
+  return attributes != INVALID_FILE_ATTRIBUTES &&
+         (attributes & (FILE_ATTRIBUTE_DIRECTORY | FILE_ATTRIBUTE_DEVICE)) == 0;
+}
+
+bool ReadFileOfThisHost(const std::string& path, size_t max_bytes, std::string* contents) {
+  if (!IsFileOfThisHost(path)) return false;
+  const HANDLE file = ::CreateFileW(ToWide(path).c_str(), GENERIC_READ,
+                                    FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE, nullptr,
+                                    OPEN_EXISTING, FILE_ATTRIBUTE_NORMAL, nullptr);
+  if (file == INVALID_HANDLE_VALUE) return false;
+  LARGE_INTEGER size = {};
+  const bool good = ::GetFileType(file) == FILE_TYPE_DISK && ::GetFileSizeEx(file, &size) &&
+                    static_cast<size_t>(size.QuadPart) <= max_bytes;
+  if (good) {
+    contents->resize(static_cast<size_t>(size.QuadPart));
+    DWORD filled = 0;
+    ::ReadFile(file, contents->data(), static_cast<DWORD>(contents->size()), &filled, nullptr);
+    contents->resize(filled);
+  }
+  ::CloseHandle(file);
+  return good;
+}
+
+void AtFork(void (*)(), void (*)(), void (*)()) {}
+
+std::string LibraryFileOf(const void* address) {
+  HMODULE module = nullptr;
+  if (!::GetModuleHandleExW(
+          GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS | GET_MODULE_HANDLE_EX_FLAG_UNCHANGED_REFCOUNT,
+          static_cast<const wchar_t*>(address), &module)) {
+    return "";
+  }
+  return FileOf(module);
+}
+
+std::string LibraryFolderOf(const void* address) {
+  const std::string file = LibraryFileOf(address);
+  return file.substr(0, file.find_last_of("\\/") + 1);
+}
+
+void KeepLibraryOf(const void* address) {
+  HMODULE unused = nullptr;
+  ::GetModuleHandleExW(GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS | GET_MODULE_HANDLE_EX_FLAG_PIN,
+                       static_cast<const wchar_t*>(address), &unused);
+}
+
+std::vector<std::string> LoadedLibraryFiles() {
+  std::vector<HMODULE> modules(1024);
+  DWORD bytes = 0;
+  if (!::K32EnumProcessModules(::GetCurrentProcess(), modules.data(),
+                               static_cast<DWORD>(modules.size() * sizeof(HMODULE)), &bytes)) {
+    return {};
+  }
+  modules.resize(std::min<size_t>(modules.size(), bytes / sizeof(HMODULE)));
+  std::vector<std::string> files;
+  for (HMODULE module : modules) files.push_back(FileOf(module));
+  return files;
+}
+
+// Each DLL binds to the DLLs it names.
+const void* FindGlobalSymbol(const char*) { return nullptr; }
+
+void* AllocatePages(size_t bytes) {
+  return ::VirtualAlloc(nullptr, bytes, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE);
+}
+
+void FreePages(void* data, size_t) { ::VirtualFree(data, 0, MEM_RELEASE); }
+
+}  // namespace sluice

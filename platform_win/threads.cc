@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/os/threads.h"
+
+#include <pthread.h>
+#include <windows.h>
+
+#include <algorithm>
+#include <bit>
+#include <memory>
+#include <utility>
+
+#include "platform_win/wide_text.h"
+
+namespace sluice {
+namespace {
+
+struct Start {
+  const char* name;
+  std::function<void()> body;
+};
+
+// Where Windows has such names (10 1607).
+void NameThisThread(const char* name) {
+  using SetDescription = HRESULT(WINAPI*)(HANDLE, const wchar_t*);
+  static const auto set_description = reinterpret_cast<SetDescription>(reinterpret_cast<void*>(
+      ::GetProcAddress(::GetModuleHandleW(L"kernel32.dll"), "SetThreadDescription")));
+  if (set_description != nullptr) set_description(::GetCurrentThread(), ToWide(name).c_str());
+}
+
+void* Main(void* argument) {
+  const std::unique_ptr<Start> start(static_cast<Start*>(argument));
+  NameThisThread(start->name);
+  start->body();
+  return nullptr;
+}
+
+// Windows 10 1803; this mingw's headers do not have it.
+constexpr DWORD kHighResolution = 0x2;  // CREATE_WAITABLE_TIMER_HIGH_RESOLUTION
+
+// The sleeping thread's own timer.
+struct Timer {
+  Timer() : handle(::CreateWaitableTimerExW(nullptr, nullptr, kHighResolution, TIMER_ALL_ACCESS)) {
+    if (handle == nullptr) handle = ::CreateWaitableTimerW(nullptr, TRUE, nullptr);
+  }
+  ~Timer() {
+    if (handle != nullptr) ::CloseHandle(handle);
+  }
+  HANDLE handle;
+};
+
+}  // namespace
+
+// The compiler's runtime keeps thread-local objects by its own threads' ends: so they are pthreads.
+bool StartThread(const char* name, std::function<void()> body) {
+  auto start = std::make_unique<Start>(Start{name, std::move(body)});
+  pthread_t thread;
+  if (::pthread_create(&thread, nullptr, Main, start.get()) != 0) return false;
+  ::pthread_detach(thread);
+  static_cast<void>(start.release());  // Main owns it.
+  return true;
+}
+
+ScopedNoSignals::ScopedNoSignals() = default;
+ScopedNoSignals::~ScopedNoSignals() = default;
+
+int ThisThreadNumber() { return static_cast<int>(::GetCurrentThreadId()); }
+
+bool ThreadSleeps(int) { return true; }
+
+void AskForPreciseSleeps() {}  // Its timers are precise from the start.
+
+void SleepNs(int64_t nanoseconds) {
+  thread_local const Timer timer;
+  LARGE_INTEGER due;
+  due.QuadPart = -std::max<int64_t>(1, nanoseconds / 100);  // Negative: from now.
+  if (timer.handle == nullptr ||
+      !::SetWaitableTimer(timer.handle, &due, 0, nullptr, nullptr, FALSE)) {
+    ::Sleep(static_cast<DWORD>(nanoseconds / 1'000'000 + 1));
+    return;
+  }
+  ::WaitForSingleObject(timer.handle, INFINITE);
+}
+
+int UsableProcessors() {
+  DWORD_PTR mine = 0;
+  DWORD_PTR all = 0;
+  if (!::GetProcessAffinityMask(::GetCurrentProcess(), &mine, &all)) return 1;
+  return std::max(1, std::popcount(mine));
+}
+
+int RunnableThreads() { return 1; }  // Windows counts processor time, not waiting threads.
+
+}  // namespace sluice

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "platform_win/wide_text.h"
+
+#include <windows.h>
+
+namespace sluice {
+
+std::wstring ToWide(std::string_view text) {
+  const int length = static_cast<int>(text.size());
+  std::wstring wide(
+      static_cast<size_t>(::MultiByteToWideChar(CP_UTF8, 0, text.data(), length, nullptr, 0)),
+      L'\0');
+  ::MultiByteToWideChar(CP_UTF8, 0, text.data(), length, wide.data(),
+                        static_cast<int>(wide.size()));
+  return wide;
+}
+
+std::string FromWide(std::wstring_view text) {
+  const int length = static_cast<int>(text.size());
+  std::string narrow(static_cast<size_t>(::WideCharToMultiByte(CP_UTF8, 0, text.data(), length,
+                                                               nullptr, 0, nullptr, nullptr)),
+                     '\0');
+  ::WideCharToMultiByte(CP_UTF8, 0, text.data(), length, narrow.data(),
+                        static_cast<int>(narrow.size()), nullptr, nullptr);
+  return narrow;
+}
+
+}  // namespace sluice

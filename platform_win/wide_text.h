@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sluice's texts are UTF-8; Windows takes and gives UTF-16. What is not valid in one becomes U+FFFD
+// in the other. Thread-safe.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace sluice {
+
+std::wstring ToWide(std::string_view text);
+std::string FromWide(std::wstring_view text);
+
+}  // namespace sluice
