@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "broker/os/this_process.h"
 #include "client_icd/remote/remote_channel.h"
 #include "proto/spin.h"
 #include "proto/status_macros.h"
