@@ -173,7 +173,7 @@ RingTransport::~RingTransport() {
     absl::MutexLock lock(&channel_->mu);
     channel_->owner = nullptr;
   }
-  ShutdownLocal(channel_->socket.get());  // Ends the channel's thread, and the worker.
+  HangUp(channel_->socket.get());  // Ends the channel's thread, and the worker.
 }
 
 bool RingTransport::Send(const FrameHeader& header, std::string_view message,
@@ -241,7 +241,7 @@ void RingTransport::LoseAs(std::string_view reason, bool by_end_of_file) {
     lost_by_end_of_file_ = by_end_of_file;
     lost_.store(true, std::memory_order_release);
   }
-  ShutdownLocal(channel_->socket.get());
+  HangUp(channel_->socket.get());
   reader_.Interrupt(kBitWaiter | kBitBackground);
   writer_.WakeWriter();
 }

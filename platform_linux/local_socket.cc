@@ -149,7 +149,7 @@ absl::Status WaitWritable(int socket, int timeout_ms) {
   return WaitFor(socket, POLLOUT, timeout_ms);
 }
 
-void ShutdownLocal(int socket) { ::shutdown(socket, SHUT_RDWR); }
+void HangUp(int socket) { ::shutdown(socket, SHUT_RDWR); }
 
 absl::StatusOr<std::pair<UniqueFd, UniqueFd>> CreateSocketPair() {
   int ends[2];

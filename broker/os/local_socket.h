@@ -23,6 +23,8 @@
 #include "absl/status/statusor.h"
 #include "broker/os/scoped_handle.h"
 
+#undef SendMessage  // A macro of windows.h.
+
 namespace sluice {
 
 // More descriptors than this never travel in one message.
@@ -43,9 +45,8 @@ absl::Status WaitReadable(int socket, int timeout_ms);
 // OK once a message can be sent; else as WaitReadable.
 absl::Status WaitWritable(int socket, int timeout_ms);
 
-// Ends the connection both ways: whoever waits for it in another thread, here or there, sees the end
-// of file. The descriptor stays the caller's.
-void ShutdownLocal(int socket);
+// Ends a connection for both sides, whoever else holds a descriptor of it.
+void HangUp(int socket);
 
 // Two connected ends, blocking, close-on-exec.
 absl::StatusOr<std::pair<UniqueFd, UniqueFd>> CreateSocketPair();
