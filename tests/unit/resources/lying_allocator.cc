@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Stands in for sluice-allocator in a test: the size that is asked for says how it lies. Anything
+// that is not listed is answered as it should be.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "broker/os/lent_memory.h"
+#include "broker/os/local_socket.h"
+#include "broker/resource_messages.h"
+#include "tests/unit/resources/lying_allocator.h"
+
+namespace sluice {
+namespace {
+
+constexpr int kSocketFd = 3;
+
+absl::Status Say(const MemoryAllocated& answer, const std::vector<int>& fds) {
+  return SendMessage(kSocketFd, &answer, sizeof(answer), fds.data(), static_cast<int>(fds.size()));
+}
+
+absl::Status Lie(const AllocateMemory& request) {
+  auto answer = MakeMessage<MemoryAllocated>();
+  answer.request_id = request.request_id;
+  answer.descriptor_count = 1;
+  const uint64_t right_size = std::max<uint64_t>(request.size_bytes, 4096);
+  const absl::StatusOr<UniqueFd> good = CreateLentMemory("lie", right_size);
+  if (!good.ok()) return good.status();
+  const int fd = good->get();
+  switch (static_cast<AllocatorLie>(request.size_bytes)) {
+    case AllocatorLie::kNoDescriptor:
+      answer.descriptor_count = 0;
+      return Say(answer, {});
+    case AllocatorLie::kWrongCount:
+      answer.descriptor_count = 2;
+      return Say(answer, {fd});
+    case AllocatorLie::kMemoryWithAnError:
+      answer.status = ENOMEM;
+      return Say(answer, {fd});
+    case AllocatorLie::kTooManyDescriptors:
+      answer.descriptor_count = kMaxResourceDescriptors + 4;
+      return Say(answer, std::vector<int>(kMaxResourceDescriptors + 4, fd));
+    case AllocatorLie::kOtherRequest:
+      answer.request_id += 1;
+      return Say(answer, {fd});
+    case AllocatorLie::kEndlessMessage:
+      std::memset(answer.message, 'x', sizeof(answer.message));
+      return Say(answer, {fd});
+    case AllocatorLie::kShortMessage:
+      return SendMessage(kSocketFd, &answer, sizeof(answer) / 2, &fd, 1);
+    case AllocatorLie::kTwice: {
+      const absl::Status first = Say(answer, {fd});
+      return first.ok() ? Say(answer, {fd}) : first;
+    }
+    case AllocatorLie::kEnds:
+      ::_exit(0);
+    case AllocatorLie::kPipe: {
+      int ends[2];
+      if (::pipe(ends) != 0) return absl::ErrnoToStatus(errno, "pipe");
+      const UniqueFd read(ends[0]), write(ends[1]);
+      return Say(answer, {read.get()});
+    }
+    case AllocatorLie::kSmaller: {
+      const absl::StatusOr<UniqueFd> small = CreateLentMemory("lie", 1);
+      return small.ok() ? Say(answer, {small->get()}) : small.status();
+    }
+    case AllocatorLie::kUnsealed: {
+      const UniqueFd unsealed(::memfd_create("lie", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+      if (::ftruncate(unsealed.get(), 4096) != 0) return absl::ErrnoToStatus(errno, "ftruncate");
+      return Say(answer, {unsealed.get()});
+    }
+    case AllocatorLie::kNone:
+      break;
+  }
+  return Say(answer, {fd});
+}
+
+int Main() {
+  while (true) {
+    char packet[kMaxBrokerMessageBytes];
+    const auto size = ReceiveMessage(kSocketFd, packet, sizeof(packet), nullptr, 0);
+    AllocateMemory request = {};
+    if (!size.ok() || *size == 0 || !ParseMessage(packet, *size, &request)) return 0;
+    if (!Lie(request).ok()) return 1;
+  }
+}
+
+}  // namespace
+}  // namespace sluice
+
+int main() { return sluice::Main(); }

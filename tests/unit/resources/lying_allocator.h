@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How lying_allocator.cc lies: what a test asks for as the size of a buffer.
+#pragma once
+
+#include <cstdint>
+
+namespace sluice {
+
+enum class AllocatorLie : uint64_t {
+  kNoDescriptor = 1,    // Success without memory.
+  kWrongCount,          // More descriptors announced than sent.
+  kMemoryWithAnError,   // Failure with memory.
+  kTooManyDescriptors,  // More than any answer may have.
+  kOtherRequest,        // An answer to what was not asked.
+  kEndlessMessage,      // Text without a terminator.
+  kShortMessage,        // Half of the message.
+  kTwice,               // The same answer again.
+  kEnds,                // No answer: it is gone.
+  kPipe,                // No memory at all.
+  kSmaller,             // Memory of one byte.
+  kUnsealed,            // Memory that could shrink under its users.
+  kNone = 4096,
+};
+
+}  // namespace sluice
