@@ -7,6 +7,14 @@
 namespace sluice {
 namespace {
 
+// One set of numbers in the messages and behind them.
+static_assert(static_cast<int>(ResourceBacking::kAny) == v1::RESOURCE_BACKING_ANY);
+static_assert(static_cast<int>(ResourceBacking::kMemfd) == v1::RESOURCE_BACKING_MEMFD);
+static_assert(static_cast<int>(ResourceBacking::kDmaBuf) == v1::RESOURCE_BACKING_DMABUF);
+static_assert(static_cast<int>(ResourceBacking::kVulkan) == v1::RESOURCE_BACKING_VULKAN);
+static_assert(static_cast<int>(ResourceBacking::kGralloc) == v1::RESOURCE_BACKING_GRALLOC);
+static_assert(static_cast<int>(ResourceBacking::kImported) == v1::RESOURCE_BACKING_IMPORTED);
+
 ResourceShape ReadShape(const v1::ResourceShape& message) {
   ResourceShape shape;
   shape.size_bytes = message.size_bytes();

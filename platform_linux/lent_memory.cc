@@ -2,15 +2,14 @@
 #include "broker/os/lent_memory.h"
 
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/statfs.h>
 #include <unistd.h>
 
 #include <cerrno>
 
 #include "absl/strings/str_cat.h"
+#include "broker/os/foreign_memory.h"
 #include "broker/os/shared_memory.h"
 #include "platform_linux/errno_status.h"
 #include "proto/status_macros.h"
@@ -18,11 +17,6 @@
 namespace sluice {
 namespace {
 
-#ifndef DMA_BUF_MAGIC
-#define DMA_BUF_MAGIC 0x444d4142
-#endif
-
-constexpr int kSizeSeals = F_SEAL_SHRINK | F_SEAL_GROW;
 constexpr int kWriteSeals = F_SEAL_WRITE | F_SEAL_FUTURE_WRITE;
 
 absl::StatusOr<UniqueFd> Duplicate(int fd) {
@@ -62,33 +56,16 @@ absl::StatusOr<UniqueFd> CreateLentMemory(const char* name, uint64_t size_bytes)
 }
 
 absl::StatusOr<LentKind> CheckLentMemory(int fd, uint64_t size_bytes) {
-  uint64_t size = 0;
-  LentKind kind;
-  struct statfs filesystem;
-  if (::fstatfs(fd, &filesystem) != 0) return ErrnoStatus(errno, "fstatfs of offered memory");
-  if (static_cast<uint64_t>(filesystem.f_type) == DMA_BUF_MAGIC) {
-    kind = LentKind::kDmaBuf;
-    const off_t end = ::lseek(fd, 0, SEEK_END);
-    if (end < 0) return ErrnoStatus(errno, "size of a dma-buf");
-    size = static_cast<uint64_t>(end);
-  } else {
-    kind = LentKind::kMemfd;
-    const int seals = ::fcntl(fd, F_GET_SEALS);
-    struct stat info;
-    if (seals < 0 || ::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
-      return absl::InvalidArgumentError("the descriptor is neither a memfd nor a dma-buf");
-    }
-    if ((seals & kSizeSeals) != kSizeSeals) {
-      return absl::InvalidArgumentError(
-          "the memfd is not sealed against shrinking and growing (F_SEAL_SHRINK, F_SEAL_GROW)");
-    }
-    size = static_cast<uint64_t>(info.st_size);
-  }
-  if (size < size_bytes) {
+  ASSIGN_OR_RETURN(const ForeignMemory memory, DescribeForeignMemory(fd));
+  if (!memory.mappable()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("the memory has ", size, " bytes, its shape needs ", size_bytes));
+        "the memfd is not sealed against shrinking and growing (F_SEAL_SHRINK, F_SEAL_GROW)");
   }
-  return kind;
+  if (memory.size_bytes < size_bytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the memory has ", memory.size_bytes, " bytes, its shape needs ", size_bytes));
+  }
+  return memory.kind == ForeignMemoryKind::kDmaBuf ? LentKind::kDmaBuf : LentKind::kMemfd;
 }
 
 void TakeOverLentMemory(int fd, bool final_seals) {

@@ -11,6 +11,16 @@
 namespace sluice {
 namespace {
 
+// One set of numbers in the header and in the messages.
+static_assert(static_cast<int>(SLUICE_READ) == v1::RESOURCE_ACCESS_READ);
+static_assert(static_cast<int>(SLUICE_WRITE) == v1::RESOURCE_ACCESS_WRITE);
+static_assert(static_cast<int>(SLUICE_BACKING_ANY) == v1::RESOURCE_BACKING_ANY);
+static_assert(static_cast<int>(SLUICE_BACKING_MEMFD) == v1::RESOURCE_BACKING_MEMFD);
+static_assert(static_cast<int>(SLUICE_BACKING_DMABUF) == v1::RESOURCE_BACKING_DMABUF);
+static_assert(static_cast<int>(SLUICE_BACKING_VULKAN) == v1::RESOURCE_BACKING_VULKAN);
+static_assert(static_cast<int>(SLUICE_BACKING_GRALLOC) == v1::RESOURCE_BACKING_GRALLOC);
+static_assert(static_cast<int>(SLUICE_BACKING_IMPORTED) == v1::RESOURCE_BACKING_IMPORTED);
+
 // There is one version of each structure so far: exactly its size, or a larger one of a later
 // version, of which the first part is ours.
 template <typename Struct>
