@@ -37,6 +37,14 @@ void CL_CALLBACK OnMemoryDestroyed(cl_mem, void* data) {
   SendDestroyed(*watcher);
 }
 
+// Nobody can set it any more: what waits for it would wait for ever, its queues with it. It is also
+// what a test did that hung on an H200 (driver 580), for a reason that was not found.
+void EndForgottenUserEvent(Session& session, const EventObject& event) {
+  if (!event.is_user || !event.handle || StatusOf(event.handle.get()) <= CL_COMPLETE) return;
+  cl().clSetUserEventStatus(event.handle.get(), CL_INVALID_EVENT);
+  session.completions().SweepFailed();
+}
+
 }  // namespace
 
 HandlerResult HandleCreateContext(Session& session, const pb::CreateContext& cmd, Call& call) {
@@ -98,6 +106,9 @@ HandlerResult HandleReleaseObject(Session& session, const pb::ReleaseObject& cmd
   }
   if (const auto context = objects.Find<ContextObject>(cmd.id()); context != nullptr) {
     session.context_count.fetch_sub(1, std::memory_order_relaxed);
+  }
+  if (const auto event = objects.Find<EventObject>(cmd.id()); event != nullptr) {
+    EndForgottenUserEvent(session, *event);
   }
   objects.Erase(cmd.id());
   session.object_count.store(objects.size(), std::memory_order_relaxed);

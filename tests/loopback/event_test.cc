@@ -69,6 +69,27 @@ TEST_F(EventLoopbackTest, UnnamedEventsAreNotKept) {
   }
 }
 
+// A user event that is released before anybody set it fails what waits for it, which nothing could
+// end otherwise; one that was set stays as it was set.
+TEST_F(EventLoopbackTest, ForgottenUserEventsFail) {
+  const uint64_t context = MakeContext();
+  const uint64_t queue = MakeQueue(context);
+  const uint64_t forgotten = MakeUserEvent(context);
+  const uint64_t first = Marker(queue, {forgotten});
+  ExpectNothingCompleted();
+  pb::Command command;
+  command.mutable_release_object()->set_id(forgotten);
+  client_->Send(command);
+  EXPECT_LT(Completed(first).status(), 0);
+  const uint64_t set = MakeUserEvent(context);
+  const uint64_t other = MakeQueue(context);
+  const uint64_t second = Marker(other, {set});
+  SetUserEvent(set, CL_COMPLETE);
+  command.mutable_release_object()->set_id(set);
+  client_->Send(command);
+  EXPECT_EQ(Completed(second).status(), CL_COMPLETE);
+}
+
 // What waits for a user event runs when the event is set, and fails when it is set to an error.
 TEST_F(EventLoopbackTest, UserEventsGateCommands) {
   const uint64_t context = MakeContext();
