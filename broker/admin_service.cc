@@ -71,6 +71,9 @@ class AdminService final : public v1::Admin::Service {
       entry->set_object_count(info.object_count);
       entry->set_commands_executed(info.commands_executed);
       entry->set_context_count(info.context_count);
+      entry->set_imported_objects(info.imported_objects);
+      entry->set_shadowed_objects(info.shadowed_objects);
+      entry->set_staged_objects(info.staged_objects);
       entry->set_device_name(ToUtf8(info.device_name));
     }
     return grpc::Status::OK;

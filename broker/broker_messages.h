@@ -145,9 +145,12 @@ struct WorkerStats {
   uint64_t object_count;
   uint64_t commands_executed;
   uint64_t context_count;
+  uint64_t imported_objects;  // Memory objects of native objects, by the way their bytes travel.
+  uint64_t shadowed_objects;
+  uint64_t staged_objects;
   char device_name[128];  // Of the session's first context; empty before it has one.
 };
-static_assert(sizeof(WorkerStats) == 168);
+static_assert(sizeof(WorkerStats) == 192);
 
 enum class WorkerNoticeKind : uint32_t {
   kInfo = 1,

@@ -186,6 +186,9 @@ void Workers::StoreStats(uint64_t id, const WorkerStats& stats) {
   info.object_count = stats.object_count;
   info.commands_executed = stats.commands_executed;
   info.context_count = stats.context_count;
+  info.imported_objects = stats.imported_objects;
+  info.shadowed_objects = stats.shadowed_objects;
+  info.staged_objects = stats.staged_objects;
   info.device_name = stats.device_name;
   stats_awaited_.erase(id);
 }

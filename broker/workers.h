@@ -64,6 +64,9 @@ struct SessionInfo {
   uint64_t object_count = 0;
   uint64_t commands_executed = 0;
   uint64_t context_count = 0;
+  uint64_t imported_objects = 0;
+  uint64_t shadowed_objects = 0;
+  uint64_t staged_objects = 0;
   std::string device_name;
 };
 

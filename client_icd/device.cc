@@ -98,6 +98,10 @@ Device::~Device() {
 }
 
 cl_int Device::GetInfo(cl_device_info param_name, const InfoSink& sink) {
+  const auto own_extensions = [this] {
+    return OwnDeviceExtensions(!platform_->endpoint().is_remote(),
+                               info_.Text(CL_DEVICE_EXTENSIONS));
+  };
   switch (param_name) {
     case CL_DEVICE_PLATFORM:
       return sink.Value<cl_platform_id>(platform_->handle());
@@ -113,14 +117,11 @@ cl_int Device::GetInfo(cl_device_info param_name, const InfoSink& sink) {
       if (!is_root()) return sink.Array(partition_);
       break;
     case CL_DEVICE_EXTENSIONS:
-      return sink.String(
-          WithExtensions(LocalExtensions(!platform_->endpoint().is_remote()),
-                         WithExtensions(OwnDeviceExtensions(), info_.Text(param_name))));
+      return sink.String(WithExtensions(own_extensions(), info_.Text(param_name)));
     case CL_DEVICE_EXTENSIONS_WITH_VERSION:
       // A device before OpenCL 3.0 has no such query.
       if (const std::string* bytes = info_.Find(param_name))
-        return sink.Array(
-            WithLocalVersions(!platform_->endpoint().is_remote(), OwnDeviceExtensions(), *bytes));
+        return sink.Array(WithExtensionVersions(own_extensions(), *bytes));
       break;
     default:
       break;

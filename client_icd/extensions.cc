@@ -7,23 +7,29 @@
 #include "client_icd/sharing/native_apis.h"
 
 namespace sluice {
+namespace {
 
-// cl_khr_icd is this driver's own: loaders drop a platform without it. The others concern the
-// application's process and need nothing of the device but memory (sharing/).
-std::span<const char* const> OwnPlatformExtensions() {
-  static const std::vector<const char*> names = [] {
-    std::vector<const char*> all = {"cl_khr_icd"};
-    const std::span<const char* const> sharing = sharing::SharingExtensions();
-    all.insert(all.end(), sharing.begin(), sharing.end());
-    return all;
-  }();
+// cl_khr_gl_depth_images (section 9.9) needs depth images of the device; the others concern the
+// application's process and need nothing of it but memory.
+bool Applies(std::string_view name, std::string_view passed_on) {
+  return name != "cl_khr_gl_depth_images" || HasExtensionWord(passed_on, "cl_khr_depth_images");
+}
+
+}  // namespace
+
+std::vector<const char*> OwnPlatformExtensions(bool local, std::string_view passed_on) {
+  std::vector<const char*> names = OwnDeviceExtensions(local, passed_on);
+  names.push_back("cl_khr_icd");  // Loaders drop a platform without it.
   return names;
 }
-std::span<const char* const> OwnDeviceExtensions() { return sharing::SharingExtensions(); }
 
-std::span<const char* const> LocalExtensions(bool local) {
-  static constexpr const char* kNames[] = {"cl_sluice_shared_resource"};
-  return local ? std::span<const char* const>(kNames) : std::span<const char* const>();
+std::vector<const char*> OwnDeviceExtensions(bool local, std::string_view passed_on) {
+  std::vector<const char*> names;
+  if (local) names.push_back("cl_sluice_shared_resource");
+  for (const char* name : sharing::SharingExtensions()) {
+    if (Applies(name, passed_on)) names.push_back(name);
+  }
+  return names;
 }
 
 bool HasExtensionWord(std::string_view list, std::string_view word) {
@@ -35,7 +41,7 @@ bool HasExtensionWord(std::string_view list, std::string_view word) {
   return false;
 }
 
-std::string WithExtensions(std::span<const char* const> names, std::string_view list) {
+std::string WithExtensions(const std::vector<const char*>& names, std::string_view list) {
   std::string all;
   for (const char* name : names) {
     if (HasExtensionWord(list, name)) continue;
@@ -46,7 +52,7 @@ std::string WithExtensions(std::span<const char* const> names, std::string_view 
   return all.append(list);
 }
 
-std::vector<cl_name_version> WithExtensionVersions(std::span<const char* const> names,
+std::vector<cl_name_version> WithExtensionVersions(const std::vector<const char*>& names,
                                                    std::string_view array) {
   std::vector<cl_name_version> versions(array.size() / sizeof(cl_name_version));
   array.copy(reinterpret_cast<char*>(versions.data()), versions.size() * sizeof(cl_name_version));
@@ -63,14 +69,6 @@ std::vector<cl_name_version> WithExtensionVersions(std::span<const char* const> 
   }
   all.insert(all.end(), versions.begin(), versions.end());
   return all;
-}
-
-std::vector<cl_name_version> WithLocalVersions(bool local, std::span<const char* const> names,
-                                               std::string_view array) {
-  const std::vector<cl_name_version> own = WithExtensionVersions(names, array);
-  const std::string_view bytes(reinterpret_cast<const char*>(own.data()),
-                               own.size() * sizeof(cl_name_version));
-  return WithExtensionVersions(LocalExtensions(local), bytes);
 }
 
 }  // namespace sluice

@@ -131,6 +131,7 @@ cl_int MakeImage(MemObject* memory, std::string_view contents) {
                  ~(parent != nullptr ? cl_mem_flags{CL_MEM_ALLOC_HOST_PTR} : 0));
   EncodeImageFormat(memory->image().format, body.mutable_format());
   EncodeImageDesc(memory->image().desc, parent != nullptr ? parent->id() : 0, body.mutable_desc());
+  body.set_staged(memory->is_staged());
   pb::Answer answer;
   CL_RETURN_IF_ERROR(memory->stream().Call(*command, contents, &answer));
   memory->SetMade(answer.memory());

@@ -209,6 +209,7 @@ cl_int MakeBuffer(MemObject* memory, const void* contents) {
   body.set_context_id(context.id());
   body.set_flags(WireMemFlags(memory->flags()));
   body.set_size(memory->bytes());
+  body.set_staged(memory->is_staged());
   const bool fill_later = contents != nullptr && FillsLater(context, memory->bytes());
   std::string_view payload;
   if (contents != nullptr && !fill_later)

@@ -101,6 +101,10 @@ class MemObject : public ClObject<MemObject, cl_mem, ObjectKind::kMemory> {
   const std::shared_ptr<sharing::SharedState>& shared_state() const { return shared_state_; }
   // The native object that this very memory object was made from; null if it was not.
   sharing::SharedObject* own_shared() const { return about_.shared.get(); }
+  // Its bytes travel by staging.
+  bool is_staged() const {
+    return about_.shared != nullptr && about_.shared->way() == sharing::Way::kStaging;
+  }
   // For every command that uses it, before anything is sent: the API's code for a shared object
   // that is not acquired. `writes`: the command may change the bytes.
   cl_int Use(bool writes) const {

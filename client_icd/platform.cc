@@ -22,20 +22,20 @@ Platform::Platform(Endpoint* endpoint, const pb::PlatformSnapshot::Platform& des
 }
 
 cl_int Platform::GetInfo(cl_platform_info param_name, const InfoSink& sink) const {
+  const auto own_extensions = [this] {
+    return OwnPlatformExtensions(!endpoint_->is_remote(), info_.Text(CL_PLATFORM_EXTENSIONS));
+  };
   switch (param_name) {
     case CL_PLATFORM_NAME:
       return sink.String("Sluice (" + std::string(info_.Text(CL_PLATFORM_NAME)) + ")");
     case CL_PLATFORM_ICD_SUFFIX_KHR:
       return sink.String("SLUICE");
     case CL_PLATFORM_EXTENSIONS:
-      return sink.String(WithExtensions(
-          LocalExtensions(!endpoint_->is_remote()),
-          WithExtensions(OwnPlatformExtensions(), info_.Text(CL_PLATFORM_EXTENSIONS))));
+      return sink.String(WithExtensions(own_extensions(), info_.Text(param_name)));
     case CL_PLATFORM_EXTENSIONS_WITH_VERSION: {
       const std::string* bytes = info_.Find(CL_PLATFORM_EXTENSIONS_WITH_VERSION);
       if (bytes == nullptr) return info_.Answer(param_name, sink);  // A platform before OpenCL 3.0.
-      return sink.Array(
-          WithLocalVersions(!endpoint_->is_remote(), OwnPlatformExtensions(), *bytes));
+      return sink.Array(WithExtensionVersions(own_extensions(), *bytes));
     }
     default:
       return info_.Answer(param_name, sink);

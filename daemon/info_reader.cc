@@ -52,8 +52,6 @@ constexpr const char* kForwarded[] = {
     "cl_khr_extended_versioning",
     "cl_khr_suggested_local_work_size",
     "cl_khr_image2d_from_buffer",
-    "cl_khr_mipmap_image",
-    "cl_khr_mipmap_image_writes",
     "cl_khr_srgb_image_writes",
     "cl_khr_depth_images",
     "cl_khr_kernel_clock",

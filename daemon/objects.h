@@ -8,6 +8,7 @@
 // construction. ObjectTable: session thread only.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -104,6 +105,8 @@ struct MemoryObject : Object {
   static constexpr cl_int kInvalid = CL_INVALID_MEM_OBJECT;
   MemoryObject() : Object(kType) {}
   ~MemoryObject() override;
+  // Counts it there as long as it lives: one of the session's counts of shared objects.
+  void CountIn(std::atomic<uint64_t>* count);
   // The span is the driver's, which frees it once it has destroyed the handle.
   void LeaveSpanToDriver();
   uint64_t id = 0;
@@ -122,6 +125,7 @@ struct MemoryObject : Object {
   std::shared_ptr<const struct ShadowBuffer> shadow;  // Of a shadow buffer (shadows.h).
   absl::flat_hash_map<uint64_t, void*> maps;  // EnqueueMapShared: map id -> the driver's pointer.
   uint64_t charged_bytes = 0;                 // To the session's quota.
+  std::atomic<uint64_t>* counted_in = nullptr;
   class Session* session = nullptr;
 };
 

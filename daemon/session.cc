@@ -10,8 +10,14 @@
 
 namespace sluice {
 
+void MemoryObject::CountIn(std::atomic<uint64_t>* count) {
+  counted_in = count;
+  count->fetch_add(1, std::memory_order_relaxed);
+}
+
 MemoryObject::~MemoryObject() {
   handle.reset();
+  if (counted_in != nullptr) counted_in->fetch_sub(1, std::memory_order_relaxed);
   if (session == nullptr) return;
   if (parent == nullptr && !driver_frees_span) session->heap().Free(span);
   session->quota().ReturnMemory(charged_bytes);

@@ -108,6 +108,9 @@ class Session {
   std::atomic<uint64_t> commands_executed{0};
   std::atomic<uint64_t> object_count{0};
   std::atomic<uint64_t> context_count{0};
+  std::atomic<uint64_t> imported_count{0};  // Memory objects of native objects, by the way that
+  std::atomic<uint64_t> shadowed_count{0};  // their bytes travel.
+  std::atomic<uint64_t> staged_count{0};
 
  private:
   const SessionOptions options_;

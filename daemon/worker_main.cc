@@ -60,6 +60,9 @@ void SendStats(const Session& session) {
   stats.object_count = session.object_count.load(std::memory_order_relaxed);
   stats.commands_executed = session.commands_executed.load(std::memory_order_relaxed);
   stats.context_count = session.context_count.load(std::memory_order_relaxed);
+  stats.imported_objects = session.imported_count.load(std::memory_order_relaxed);
+  stats.shadowed_objects = session.shadowed_count.load(std::memory_order_relaxed);
+  stats.staged_objects = session.staged_count.load(std::memory_order_relaxed);
   SetString(stats.device_name, session.device_name());
   (void)SendMessage(kControlSocket, &stats, sizeof(stats));
 }

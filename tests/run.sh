@@ -8,7 +8,7 @@
 #   --lint         clang-format on every source file; what the configure step refuses
 #   --unit         ctest: unit, loopback, hostile and meta tests
 #   --conformance  the OpenCL suite on the native driver, the ring and the network
-#   --sharing      objects shared with OpenGL (EGL and, under Xvfb, GLX) on the ring and the network
+#   --sharing      objects shared with OpenGL (EGL and, under Xvfb, GLX) on the ring and the network; each way
 #   --system       real clients from Debian on the ring and the network
 #   --failure      kills, crowds, leaks, isolation
 #   --bench        the benchmark's smoke run (numbers are never judged)
@@ -161,6 +161,9 @@ run_sharing() {
   for kind in "${kinds[@]}"; do
     step "sharing-$kind" 600 "$root/tests/sharing/run.sh" "$kind"
   done
+  # Everything again by device shadow, which only a GPU takes by itself; then each way and its fallbacks.
+  step sharing-shadow 600 env SLUICE_SHARING=shadow "$root/tests/sharing/run.sh" ring
+  step sharing-ways 300 /usr/bin/python3 -B "$root/tests/system/sharing_ways.py"
 }
 
 run_system() {

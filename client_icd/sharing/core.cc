@@ -3,12 +3,16 @@
 // Acquiring and releasing is in sync.cc.
 #include "client_icd/sharing/core.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "client_icd/api.h"
 #include "client_icd/client_log.h"
 #include "client_icd/include/CL/cl_sluice.h"
 #include "client_icd/sharing/shadow.h"
@@ -21,20 +25,24 @@ static_assert(static_cast<cl_uint>(Way::kImport) == CL_SHARING_WAY_IMPORT_SLUICE
 static_assert(static_cast<cl_uint>(Way::kShadow) == CL_SHARING_WAY_SHADOW_SLUICE);
 static_assert(static_cast<cl_uint>(Way::kStaging) == CL_SHARING_WAY_STAGING_SLUICE);
 
-// SLUICE_SHARING: the only way that may be taken, for tests.
-bool IsForced(Way way) {
-  const char* forced = std::getenv("SLUICE_SHARING");
-  return forced != nullptr && std::string_view(forced) == WayName(way);
+// SLUICE_SHARING: the ways that may be taken, for tests.
+bool IsNamed(Way way) {
+  const char* named = std::getenv("SLUICE_SHARING");
+  if (named == nullptr) return false;
+  for (const absl::string_view one : absl::StrSplit(named, ',')) {
+    if (one == WayName(way)) return true;
+  }
+  return false;
 }
 bool MayTake(Way way) {
-  const char* forced = std::getenv("SLUICE_SHARING");
-  return forced == nullptr || *forced == '\0' || IsForced(way);
+  const char* named = std::getenv("SLUICE_SHARING");
+  return named == nullptr || *named == '\0' || IsNamed(way);
 }
 
 // Where the device works in the shared heap, staging is one copy by the native thread into memory
 // that the device uses: a shadow, which the worker must be asked to take and give, is slower there.
 bool IsShadowWorthIt(const MemObject& memory) {
-  return !memory.context().buffers_in_heap() || IsForced(Way::kShadow);
+  return !memory.context().buffers_in_heap() || IsNamed(Way::kShadow);
 }
 
 void LogWay(const SharedObject& shared, Way way, const absl::Status& outcome) {
@@ -52,15 +60,15 @@ cl_int MakeStaged(MemObject* memory) {
 // logged; staging's own failure is the application's.
 cl_int MakeByBestWay(MemObject* memory, SharedObject* shared) {
   if (MayTake(Way::kImport)) {
+    shared->SetWay(Way::kImport);
     const absl::Status made = MakeImported(memory, shared->native());
     LogWay(*shared, Way::kImport, made);
-    shared->SetWay(Way::kImport);
     if (made.ok()) return CL_SUCCESS;
   }
   if (MayTake(Way::kShadow) && IsShadowWorthIt(*memory)) {
+    shared->SetWay(Way::kShadow);
     const absl::Status made = MakeShadowed(memory, shared);
     LogWay(*shared, Way::kShadow, made);
-    shared->SetWay(Way::kShadow);
     if (made.ok()) return CL_SUCCESS;
   }
   if (!MayTake(Way::kStaging)) return CL_MEM_OBJECT_ALLOCATION_FAILURE;
@@ -83,6 +91,26 @@ cl_int CreateShared(Context* context, MemObject::Description about, Api api,
   CL_RETURN_IF_ERROR(MakeByBestWay(memory.get(), shared.get()));
   *out = std::move(memory);
   return CL_SUCCESS;
+}
+
+bool SupportsFormat(Context* context, cl_mem_flags flags, cl_mem_object_type type,
+                    const cl_image_format& wanted) {
+  // Flags for the host would leave no format with some drivers (rusticl).
+  flags &= CL_MEM_READ_WRITE | CL_MEM_READ_ONLY | CL_MEM_WRITE_ONLY;
+  cl_uint count = 0;
+  if (api::clGetSupportedImageFormats(context->handle(), flags, type, 0, nullptr, &count) !=
+      CL_SUCCESS) {
+    return false;
+  }
+  std::vector<cl_image_format> formats(count);
+  if (count == 0 || api::clGetSupportedImageFormats(context->handle(), flags, type, count,
+                                                    formats.data(), nullptr) != CL_SUCCESS) {
+    return false;
+  }
+  return std::any_of(formats.begin(), formats.end(), [&wanted](const cl_image_format& one) {
+    return one.image_channel_order == wanted.image_channel_order &&
+           one.image_channel_data_type == wanted.image_channel_data_type;
+  });
 }
 
 SharedObject* FindShared(const MemObject& memory, Api api) {

@@ -69,6 +69,11 @@ namespace sluice::sharing {
 cl_int CreateShared(Context* context, MemObject::Description about, Api api,
                     std::unique_ptr<NativeObject> native, Ref<MemObject>* out);
 
+// Whether a device of the context has such images. To be asked before CreateShared makes one:
+// drivers differ in the code that they give for a format they lack (PoCL: CL_INVALID_OPERATION).
+bool SupportsFormat(Context* context, cl_mem_flags flags, cl_mem_object_type type,
+                    const cl_image_format& wanted);
+
 // The arguments of an acquire or release function, as they came.
 struct SyncArguments {
   cl_command_queue queue;

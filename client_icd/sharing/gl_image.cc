@@ -3,11 +3,7 @@
 
 #include <CL/cl_gl.h>
 
-#include <algorithm>
 #include <utility>
-#include <vector>
-
-#include "client_icd/api.h"
 
 namespace sluice::sharing {
 namespace {
@@ -43,25 +39,6 @@ cl_image_desc DescOf(const GlDescription& about) {
       break;
   }
   return desc;
-}
-
-// Drivers differ in the code that they give for a format they lack (PoCL: CL_INVALID_OPERATION).
-bool SupportsFormat(Context* context, cl_mem_flags flags, cl_mem_object_type type,
-                    const cl_image_format& wanted) {
-  cl_uint count = 0;
-  if (api::clGetSupportedImageFormats(context->handle(), flags, type, 0, nullptr, &count) !=
-      CL_SUCCESS) {
-    return false;
-  }
-  std::vector<cl_image_format> formats(count);
-  if (count == 0 || api::clGetSupportedImageFormats(context->handle(), flags, type, count,
-                                                    formats.data(), nullptr) != CL_SUCCESS) {
-    return false;
-  }
-  return std::any_of(formats.begin(), formats.end(), [&wanted](const cl_image_format& one) {
-    return one.image_channel_order == wanted.image_channel_order &&
-           one.image_channel_data_type == wanted.image_channel_data_type;
-  });
 }
 
 // OpenCL has a 1D image buffer over a buffer only: one that the application does not see.

@@ -19,11 +19,14 @@ size_t Channels(const GlFormat& format) {
   }
 }
 
-// OpenGL ES 3.1, section 16.1.2: what may be read from every framebuffer of that kind.
+// OpenGL ES 3.1, section 16.1.2, and EXT_texture_norm16: what may be read from every framebuffer of
+// that kind.
 std::optional<GlRead> Widest(const GlFormat& format) {
   switch (format.cl.image_channel_data_type) {
     case CL_UNORM_INT8:
       return GlRead{GL_RGBA, GL_UNSIGNED_BYTE, 4, false};
+    case CL_UNORM_INT16:
+      return GlRead{GL_RGBA, GL_UNSIGNED_SHORT, 8, false};
     case CL_HALF_FLOAT:
     case CL_FLOAT:
       return GlRead{GL_RGBA, GL_FLOAT, 16, false};
@@ -57,6 +60,9 @@ void NarrowChannel(cl_channel_type type, const uint8_t* wide, uint8_t* out) {
   switch (type) {
     case CL_UNORM_INT8:
       *out = *wide;
+      break;
+    case CL_UNORM_INT16:
+      Put(Load<uint16_t>(wide), out);
       break;
     case CL_HALF_FLOAT:
       Put(FloatToHalf(Load<float>(wide)), out);

@@ -20,7 +20,8 @@
 
 namespace sluice::sharing {
 
-// The sharing extensions, of the platform and of every device.
+// The sharing extensions, of the platform and of every device that has what they need
+// (extensions.cc).
 std::span<const char* const> SharingExtensions();
 
 // A property name of clCreateContext that one of the APIs adds.

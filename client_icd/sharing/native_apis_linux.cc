@@ -8,9 +8,9 @@
 namespace sluice::sharing {
 
 std::span<const char* const> SharingExtensions() {
-  static constexpr const char* kNames[] = {"cl_khr_gl_sharing", "cl_khr_gl_event",
-                                           "cl_khr_egl_image", "cl_khr_egl_event",
-                                           "cl_img_use_gralloc_ptr"};
+  static constexpr const char* kNames[] = {"cl_khr_gl_sharing",      "cl_khr_gl_event",
+                                           "cl_khr_gl_depth_images", "cl_khr_egl_image",
+                                           "cl_khr_egl_event",       "cl_img_use_gralloc_ptr"};
   return kNames;
 }
 

@@ -112,6 +112,7 @@ HandlerResult HandleCreateBuffer(Session& session, const pb::CreateBuffer& cmd, 
   memory->size = cmd.size();
   if (const cl_int status = MakeBuffer(cmd, contents, session, memory.get()); status != CL_SUCCESS)
     return status;
+  if (cmd.staged()) memory->CountIn(&session.staged_count);
   pb::MemoryPlacement& placement = *call.answer.mutable_memory();
   placement.set_in_heap(memory->span.segment != 0);
   placement.set_segment(memory->span.segment);

@@ -218,14 +218,26 @@ int StatusCommand(const CommonFlags& flags) {
       print);
 }
 
+// How the bytes of shared objects travel: "2 import, 1 staging".
+std::string Ways(const v1::SessionEntry& entry) {
+  std::string text;
+  const auto add = [&text](uint64_t count, const char* way) {
+    if (count > 0) absl::StrAppend(&text, text.empty() ? "" : ", ", count, " ", way);
+  };
+  add(entry.imported_objects(), "import");
+  add(entry.shadowed_objects(), "shadow");
+  add(entry.staged_objects(), "staging");
+  return text.empty() ? "-" : text;
+}
+
 int SessionsCommand(const CommonFlags& flags) {
   v1::ListSessionsReply reply;
   const auto print = [&] {
     Json list = Json::array();
     if (!flags.json) {
-      Print(absl::StrFormat("%-16s  %-12s %-18s %8s %8s  %-7s %10s %10s %8s  %s\n", "SESSION",
+      Print(absl::StrFormat("%-16s  %-12s %-18s %8s %8s  %-7s %10s %10s %8s  %-20s %s\n", "SESSION",
                             "IDENTITY", "PROCESS", "CLIENT", "WORKER", "AGE", "COMMANDS", "MEMORY",
-                            "OBJECTS", "DEVICE"));
+                            "OBJECTS", "SHARED BY", "DEVICE"));
     }
     for (const v1::SessionEntry& entry : reply.sessions()) {
       list.push_back({{"session", HexId(entry.session_id())},
@@ -239,13 +251,17 @@ int SessionsCommand(const CommonFlags& flags) {
                       {"objects", entry.object_count()},
                       {"commands", entry.commands_executed()},
                       {"contexts", entry.context_count()},
+                      {"shared_by",
+                       {{"import", entry.imported_objects()},
+                        {"shadow", entry.shadowed_objects()},
+                        {"staging", entry.staged_objects()}}},
                       {"device", entry.device_name()}});
       if (flags.json) continue;
-      Print(absl::StrFormat("%-16s  %-12s %-18s %8d %8d  %-7s %10d %10s %8d  %s%s\n",
+      Print(absl::StrFormat("%-16s  %-12s %-18s %8d %8d  %-7s %10d %10s %8d  %-20s %s%s\n",
                             HexId(entry.session_id()), Printable(entry.identity()),
                             Printable(entry.process_name()), entry.client_pid(), entry.worker_pid(),
                             Duration(entry.age_seconds()), entry.commands_executed(),
-                            Bytes(entry.memory_bytes()), entry.object_count(),
+                            Bytes(entry.memory_bytes()), entry.object_count(), Ways(entry),
                             Printable(entry.device_name()), entry.ending() ? " (ending)" : ""));
     }
     if (flags.json) PrintJson({{"sessions", list}});

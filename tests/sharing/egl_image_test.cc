@@ -138,14 +138,23 @@ TEST_P(EglImages, Refusals) {
   const cl_mem null = nullptr;
   using Call = decltype(&clEnqueueAcquireEGLObjectsKHR);
   for (const Call call : {acquire_, release_}) {
-    EXPECT_EQ(call(queue(), 0, nullptr, 0, nullptr, nullptr), CL_SUCCESS);
-    EXPECT_EQ(call(queue(), 0, &handle, 0, nullptr, nullptr), CL_INVALID_VALUE);
-    EXPECT_EQ(call(queue(), 1, nullptr, 0, nullptr, nullptr), CL_INVALID_VALUE);
-    EXPECT_EQ(call(queue(), 1, &null, 0, nullptr, nullptr), CL_INVALID_MEM_OBJECT);
-    EXPECT_EQ(call(queue(), 1, &bad, 0, nullptr, nullptr), CL_INVALID_EGL_OBJECT_KHR);
-    EXPECT_EQ(call(nullptr, 1, &handle, 0, nullptr, nullptr), CL_INVALID_COMMAND_QUEUE);
-    EXPECT_EQ(call(queue(), 1, &handle, 1, nullptr, nullptr), CL_INVALID_EVENT_WAIT_LIST);
+    EXPECT_CL("clEnqueueAcquireEGLObjectsKHR.nothing", CL_SUCCESS,
+              call(queue(), 0, nullptr, 0, nullptr, nullptr));
+    EXPECT_CL("clEnqueueAcquireEGLObjectsKHR.zero", CL_INVALID_VALUE,
+              call(queue(), 0, &handle, 0, nullptr, nullptr));
+    EXPECT_CL("clEnqueueAcquireEGLObjectsKHR.null_list", CL_INVALID_VALUE,
+              call(queue(), 1, nullptr, 0, nullptr, nullptr));
+    EXPECT_CL("clEnqueueAcquireEGLObjectsKHR.null_object", CL_INVALID_MEM_OBJECT,
+              call(queue(), 1, &null, 0, nullptr, nullptr));
+    EXPECT_CL("clEnqueueAcquireEGLObjectsKHR.ordinary", CL_INVALID_EGL_OBJECT_KHR,
+              call(queue(), 1, &bad, 0, nullptr, nullptr));
+    EXPECT_CL("clEnqueueAcquireEGLObjectsKHR.null_queue", CL_INVALID_COMMAND_QUEUE,
+              call(nullptr, 1, &handle, 0, nullptr, nullptr));
+    EXPECT_CL("clEnqueueAcquireEGLObjectsKHR.null_waits", CL_INVALID_EVENT_WAIT_LIST,
+              call(queue(), 1, &handle, 1, nullptr, nullptr));
   }
+  EXPECT_CL("clEnqueueReleaseEGLObjectsKHR.null_queue", CL_INVALID_COMMAND_QUEUE,
+            release_(nullptr, 1, &handle, 0, nullptr, nullptr));
   // An EGL object is none of GL's.
   EXPECT_EQ(Acquire(handle), CL_INVALID_GL_OBJECT);
   destroy_image_(display, image);

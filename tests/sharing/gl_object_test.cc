@@ -343,6 +343,8 @@ TEST_P(GlObjects, OldVolumeCall) {
 // A buffer texture is a one-dimensional image over its buffer, from its offset on.
 TEST_P(GlObjects, BufferTexture) {
   if (gl().TexBuffer == nullptr || gl().TexBufferRange == nullptr) GTEST_SKIP();
+  const char* ways = std::getenv("SLUICE_SHARING");
+  if (ways != nullptr && std::string(ways) == "shadow") GTEST_SKIP() << "has no device shadow";
   const Format& format = FormatOf(GL_RGBA32UI);
   const std::vector<uint8_t> before = Pattern(format, 64, 6);
   const GLuint buffer = Buffer(before.data(), before.size());
@@ -434,6 +436,64 @@ TEST_P(GlObjects, ManyTextures) {
   }
   ASSERT_EQ(clEnqueueReleaseGLObjects(queue(), kCount, handles.data(), 0, nullptr, nullptr),
             CL_SUCCESS);
+}
+
+// cl_khr_gl_depth_images, section 9.9: where the device has depth images a depth texture is one,
+// and its bits survive both ways; elsewhere the extension is not there, and the texture is refused.
+// So it is in OpenGL ES, which cannot read depth.
+TEST_P(GlObjects, DepthTextures) {
+  constexpr size_t kWidth = 21;
+  constexpr size_t kHeight = 13;
+  const bool has = conformance::HasDeviceExtension(device(), "cl_khr_gl_depth_images");
+  EXPECT_EQ(has, conformance::HasDeviceExtension(device(), "cl_khr_depth_images"));
+  EXPECT_EQ(has, conformance::HasPlatformExtension(platform(), "cl_khr_gl_depth_images"));
+  const Format formats[] = {{GL_DEPTH_COMPONENT32F,
+                             GL_DEPTH_COMPONENT,
+                             GL_FLOAT,
+                             {CL_DEPTH, CL_FLOAT},
+                             4,
+                             "GL_DEPTH_COMPONENT32F"},
+                            {GL_DEPTH_COMPONENT16,
+                             GL_DEPTH_COMPONENT,
+                             GL_UNSIGNED_SHORT,
+                             {CL_DEPTH, CL_UNORM_INT16},
+                             2,
+                             "GL_DEPTH_COMPONENT16"}};
+  int shared = 0;
+  for (const Format& format : formats) {
+    SCOPED_TRACE(format.name);
+    std::vector<uint8_t> before = Pattern(format, kWidth * kHeight, 5);
+    std::vector<uint8_t> after = Pattern(format, kWidth * kHeight, 6);
+    if (format.type == GL_FLOAT) {  // Depth lies between 0 and 1.
+      for (std::vector<uint8_t>* bytes : {&before, &after}) {
+        for (size_t at = 0; at < bytes->size(); at += 4) {
+          float value = 0;
+          std::memcpy(&value, &(*bytes)[at], 4);
+          value /= 256.0f;
+          std::memcpy(&(*bytes)[at], &value, 4);
+        }
+      }
+    }
+    const GLuint texture = Texture2D(format, kWidth, kHeight, before.data());
+    if (es() || !DeviceHas(format, CL_MEM_OBJECT_IMAGE2D, CL_MEM_READ_WRITE)) {
+      EXPECT_CREATE(
+          "clCreateFromGLTexture.no_depth", CL_INVALID_IMAGE_FORMAT_DESCRIPTOR,
+          clCreateFromGLTexture(context(), CL_MEM_READ_WRITE, GL_TEXTURE_2D, 0, texture, error));
+      continue;
+    }
+    EXPECT_TRUE(has);
+    Own<cl_mem> image =
+        MAKE("clCreateFromGLTexture.depth",
+             clCreateFromGLTexture(context(), CL_MEM_READ_WRITE, GL_TEXTURE_2D, 0, texture, error));
+    ASSERT_NE(image.get(), nullptr);
+    RoundTripImage(image, kWidth, kHeight, 1, format, before, after);
+    EXPECT_EQ(ReadTexture(GL_TEXTURE_2D, texture, 0, format, kWidth, kHeight, 1), after);
+    ++shared;
+  }
+  std::printf("%d depth formats shared\n", shared);
+  if (has && !es()) {
+    EXPECT_GE(shared, 1);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, GlObjects,

@@ -323,17 +323,30 @@ TEST_P(GlRefusals, AcquireAndRelease) {
     const cl_mem bad = ordinary;
     const cl_mem none = nullptr;
     const cl_event event = foreign_event;
-    EXPECT_EQ(call(queue(), 0, nullptr, 0, nullptr, nullptr), CL_SUCCESS);
-    EXPECT_EQ(call(queue(), 0, &good, 0, nullptr, nullptr), CL_INVALID_VALUE);
-    EXPECT_EQ(call(queue(), 1, nullptr, 0, nullptr, nullptr), CL_INVALID_VALUE);
-    EXPECT_EQ(call(queue(), 1, &none, 0, nullptr, nullptr), CL_INVALID_MEM_OBJECT);
-    EXPECT_EQ(call(nullptr, 1, &good, 0, nullptr, nullptr), CL_INVALID_COMMAND_QUEUE);
-    EXPECT_EQ(call(plain_queue, 1, &good, 0, nullptr, nullptr), CL_INVALID_CONTEXT);
-    EXPECT_EQ(call(queue(), 1, &bad, 0, nullptr, nullptr), CL_INVALID_GL_OBJECT);
-    EXPECT_EQ(call(queue(), 1, &good, 1, nullptr, nullptr), CL_INVALID_EVENT_WAIT_LIST);
-    EXPECT_EQ(call(queue(), 1, &good, 0, &event, nullptr), CL_INVALID_EVENT_WAIT_LIST);
-    EXPECT_EQ(call(queue(), 1, &good, 1, &event, nullptr), CL_INVALID_CONTEXT);
+    EXPECT_CL("clEnqueueAcquireGLObjects.nothing", CL_SUCCESS,
+              call(queue(), 0, nullptr, 0, nullptr, nullptr));
+    EXPECT_CL("clEnqueueAcquireGLObjects.zero", CL_INVALID_VALUE,
+              call(queue(), 0, &good, 0, nullptr, nullptr));
+    EXPECT_CL("clEnqueueAcquireGLObjects.null_list", CL_INVALID_VALUE,
+              call(queue(), 1, nullptr, 0, nullptr, nullptr));
+    EXPECT_CL("clEnqueueAcquireGLObjects.null_object", CL_INVALID_MEM_OBJECT,
+              call(queue(), 1, &none, 0, nullptr, nullptr));
+    EXPECT_CL("clEnqueueAcquireGLObjects.null_queue", CL_INVALID_COMMAND_QUEUE,
+              call(nullptr, 1, &good, 0, nullptr, nullptr));
+    EXPECT_CL("clEnqueueAcquireGLObjects.other_context", CL_INVALID_CONTEXT,
+              call(plain_queue, 1, &good, 0, nullptr, nullptr));
+    EXPECT_CL("clEnqueueAcquireGLObjects.ordinary", CL_INVALID_GL_OBJECT,
+              call(queue(), 1, &bad, 0, nullptr, nullptr));
+    EXPECT_CL("clEnqueueAcquireGLObjects.null_waits", CL_INVALID_EVENT_WAIT_LIST,
+              call(queue(), 1, &good, 1, nullptr, nullptr));
+    EXPECT_CL("clEnqueueAcquireGLObjects.waits_without_count", CL_INVALID_EVENT_WAIT_LIST,
+              call(queue(), 1, &good, 0, &event, nullptr));
+    EXPECT_CL("clEnqueueAcquireGLObjects.foreign_wait", CL_INVALID_CONTEXT,
+              call(queue(), 1, &good, 1, &event, nullptr));
   }
+  const cl_mem released = shared;
+  EXPECT_CL("clEnqueueReleaseGLObjects.null_queue", CL_INVALID_COMMAND_QUEUE,
+            clEnqueueReleaseGLObjects(nullptr, 1, &released, 0, nullptr, nullptr));
   EXPECT_EQ(clSetUserEventStatus(foreign_event, CL_COMPLETE), CL_SUCCESS);
   // Use while released is refused: its contents would be old.
   char byte = 0;

@@ -19,7 +19,7 @@ if [ -z "${DISPLAY:-}" ] && command -v Xvfb >/dev/null; then
   xvfb=$XVFB_PID
   read -r -t 20 number <&"${XVFB[0]}" && export DISPLAY=:$number
 fi
-/usr/bin/python3 -B "$root/tests/system/harness.py" with "$kind" -- "$build/bin/sluice_gl_test" "$@"
+/usr/bin/python3 -B "$root/tests/system/harness.py" with "$kind" -- "$build/bin/sluice_sharing_test" "$@"
 code=$?
 [ -z "$xvfb" ] || kill "$xvfb"
 exit "$code"

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "broker/base/log.h"
 #include "broker/os/foreign_memory.h"
 #include "broker/os/shared_memory.h"
 #include "daemon/handlers/handlers.h"
@@ -21,12 +20,6 @@
 
 namespace sluice {
 namespace {
-
-// The way is the client's to report; the operator sees it here.
-void LogImport(const Session& session, uint64_t bytes) {
-  Log(LogLevel::kDebug, "worker", "a memory object was made in memory of the client's",
-      {{"session", HexId(session.options().session_id)}, {"bytes", bytes}});
-}
 
 HandlerResult Refuse(Call& call, absl::string_view reason) {
   call.answer.set_refusal(std::string(reason));
@@ -133,7 +126,7 @@ HandlerResult HandleCreateImportedBuffer(Session& session, const pb::CreateImpor
                                            &status));
   if (status == CL_SUCCESS) status = LeaveMappingToDriver(*std::move(mapping), memory.get());
   if (status != CL_SUCCESS) return status;
-  LogImport(session, memory->charged_bytes);
+  memory->CountIn(&session.imported_count);
   return session.Add(cmd.mem_id(), std::move(memory));
 }
 
@@ -169,7 +162,7 @@ HandlerResult HandleCreateImportedImage(Session& session, const pb::CreateImport
   if (status == CL_INVALID_OPERATION) return Refuse(call, "the driver lays images out otherwise");
   if (status == CL_SUCCESS) status = LeaveMappingToDriver(*std::move(mapping), memory.get());
   if (status != CL_SUCCESS) return status;
-  LogImport(session, memory->charged_bytes);
+  memory->CountIn(&session.imported_count);
   return session.Add(cmd.mem_id(), std::move(memory));
 }
 

@@ -76,6 +76,7 @@ HandlerResult HandleCreateShadowBuffer(Session& session, const pb::CreateShadowB
     return absl::IsResourceExhausted(made) ? CL_MEM_OBJECT_ALLOCATION_FAILURE
                                            : CL_INVALID_OPERATION;
   }
+  memory->CountIn(&session.shadowed_count);
   placement.set_allocation_bytes(memory->shadow->memory->allocation_bytes());
   placement.set_device_uuid(Bytes(memory->shadow->device->device_uuid()));
   placement.set_driver_uuid(Bytes(memory->shadow->device->driver_uuid()));

@@ -2,17 +2,14 @@
 // A texture and a buffer of OpenGL (EGL, no display) go to OpenCL, are inverted by a kernel, and
 // come back: contents checked each time, acquire and release timed.
 //
-//   gl_ways [--way=import|shadow|staging] [--side=PIXELS] [--rounds=N]
+//   gl_ways [--way=import|shadow|staging] [--side=PIXELS] [--rounds=N] [--warm=N] [--hold]
 //
-// Prints one line for each object: way, bytes, median milliseconds of acquire and of release. With
-// --way an object that goes another way is a failure (set SLUICE_SHARING too, to ask for one).
-#define EGL_NO_X11 1
+// Prints one line for each object: way, bytes, median milliseconds of acquire and of release, over
+// the rounds after the first --warm ones. With --way an object that goes another way is a failure
+// (set SLUICE_SHARING too, to ask for one). With --hold it says "holding" while the objects are
+// there, and waits for the end of its input.
 #include <CL/cl.h>
 #include <CL/cl_gl.h>
-#include <EGL/egl.h>
-#include <EGL/eglext.h>
-#include <GL/gl.h>
-#include <GL/glext.h>
 
 #include <algorithm>
 #include <chrono>
@@ -24,6 +21,7 @@
 #include <vector>
 
 #include "client_icd/include/CL/cl_sluice.h"
+#include "tests/system/programs/headless_gl.h"
 
 namespace {
 
@@ -36,31 +34,7 @@ void Check(cl_int status, const char* what) {
   if (status != CL_SUCCESS) Die(std::string(what) + ": " + std::to_string(status));
 }
 
-template <typename F>
-F Function(const char* name) {
-  const auto found = reinterpret_cast<F>(eglGetProcAddress(name));
-  if (found == nullptr) Die(std::string("no ") + name);
-  return found;
-}
-
-EGLDisplay OpenDisplay() {
-  const auto get = Function<PFNEGLGETPLATFORMDISPLAYEXTPROC>("eglGetPlatformDisplayEXT");
-  const auto query =
-      reinterpret_cast<PFNEGLQUERYDEVICESEXTPROC>(eglGetProcAddress("eglQueryDevicesEXT"));
-  EGLDeviceEXT devices[16];
-  EGLint count = 0;
-  if (query != nullptr && query(16, devices, &count) == EGL_TRUE) {
-    for (EGLint i = 0; i < count; ++i) {
-      const EGLDisplay display = get(EGL_PLATFORM_DEVICE_EXT, devices[i], nullptr);
-      if (display != EGL_NO_DISPLAY && eglInitialize(display, nullptr, nullptr) == EGL_TRUE)
-        return display;
-    }
-  }
-  const EGLDisplay display = get(EGL_PLATFORM_SURFACELESS_MESA, EGL_DEFAULT_DISPLAY, nullptr);
-  if (display == EGL_NO_DISPLAY || eglInitialize(display, nullptr, nullptr) != EGL_TRUE)
-    Die("no EGL display");
-  return display;
-}
+using headless::Function;
 
 struct Cl {
   cl_context context = nullptr;
@@ -78,7 +52,15 @@ __kernel void invert_image(read_only image2d_t in, write_only image2d_t out) {
 __kernel void invert_buffer(__global uint* data) { data[get_global_id(0)] = ~data[get_global_id(0)]; }
 )";
 
-Cl OpenCl(EGLDisplay display, EGLContext gl) {
+struct Options {
+  std::string way;
+  int side = 2048;
+  int rounds = 20;
+  int warm = 3;
+  bool hold = false;
+};
+
+Cl OpenCl(const headless::Gl& gl) {
   cl_uint count = 0;
   Check(clGetPlatformIDs(0, nullptr, &count), "clGetPlatformIDs");
   std::vector<cl_platform_id> platforms(count);
@@ -95,9 +77,9 @@ Cl OpenCl(EGLDisplay display, EGLContext gl) {
     const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM,
                                                 reinterpret_cast<cl_context_properties>(platform),
                                                 CL_GL_CONTEXT_KHR,
-                                                reinterpret_cast<cl_context_properties>(gl),
+                                                reinterpret_cast<cl_context_properties>(gl.context),
                                                 CL_EGL_DISPLAY_KHR,
-                                                reinterpret_cast<cl_context_properties>(display),
+                                                reinterpret_cast<cl_context_properties>(gl.display),
                                                 0};
     cl.context = clCreateContext(properties, 1, &device, nullptr, nullptr, &status);
     Check(status, "clCreateContext");
@@ -144,12 +126,18 @@ std::string WayOf(cl_mem memory) {
                                                : "staging";
 }
 
+void Hold() {
+  std::printf("holding\n");
+  while (std::getchar() != EOF) {
+  }
+}
+
 // One object through all rounds. `fill` and `read` are GL's, `run` the kernel.
 template <typename Fill, typename Read, typename Run>
-void Rounds(const Cl& cl, const char* what, cl_mem memory, size_t words, int rounds,
-            const std::string& way, Fill fill, Read read, Run run) {
+void Rounds(const Cl& cl, const char* what, cl_mem memory, size_t words, const Options& options,
+            Fill fill, Read read, Run run) {
   std::vector<double> acquires, releases;
-  for (int round = 0; round < rounds; ++round) {
+  for (int round = 0; round < options.warm + options.rounds; ++round) {
     const std::vector<uint32_t> before = Pattern(words, static_cast<uint32_t>(round));
     fill(before);
     glFinish();
@@ -170,16 +158,18 @@ void Rounds(const Cl& cl, const char* what, cl_mem memory, size_t words, int rou
             std::to_string(round) + " is wrong");
       }
     }
+    if (round < options.warm) continue;
     acquires.push_back(t1 - t0);
     releases.push_back(t3 - t2);
   }
   const std::string taken = WayOf(memory);
   std::printf("%-8s %-8s %9zu bytes  acquire %8.3f ms  release %8.3f ms\n", what, taken.c_str(),
               words * 4, Median(acquires), Median(releases));
-  if (!way.empty() && way != taken) Die(std::string(what) + " went by " + taken);
+  if (!options.way.empty() && options.way != taken) Die(std::string(what) + " went by " + taken);
 }
 
-void Texture(const Cl& cl, int side, int rounds, const std::string& way) {
+void Texture(const Cl& cl, const Options& options) {
+  const int side = options.side;
   const size_t words = static_cast<size_t>(side) * static_cast<size_t>(side);
   GLuint texture = 0;
   glGenTextures(1, &texture);
@@ -199,7 +189,7 @@ void Texture(const Cl& cl, int side, int rounds, const std::string& way) {
   cl_mem other = clCreateImage(cl.context, CL_MEM_READ_WRITE, &format, &desc, nullptr, &status);
   Check(status, "clCreateImage");
   Rounds(
-      cl, "texture", memory, words, rounds, way,
+      cl, "texture", memory, words, options,
       [&](const std::vector<uint32_t>& bytes) {
         glTexSubImage2D(GL_TEXTURE_2D, 0, 0, 0, side, side, GL_RGBA, GL_UNSIGNED_BYTE,
                         bytes.data());
@@ -227,8 +217,8 @@ void Texture(const Cl& cl, int side, int rounds, const std::string& way) {
   glDeleteTextures(1, &texture);
 }
 
-void Buffer(const Cl& cl, int side, int rounds, const std::string& way) {
-  const size_t words = static_cast<size_t>(side) * static_cast<size_t>(side);
+void Buffer(const Cl& cl, const Options& options) {
+  const size_t words = static_cast<size_t>(options.side) * static_cast<size_t>(options.side);
   const auto gen = Function<PFNGLGENBUFFERSPROC>("glGenBuffers");
   const auto bind = Function<PFNGLBINDBUFFERPROC>("glBindBuffer");
   const auto data = Function<PFNGLBUFFERDATAPROC>("glBufferData");
@@ -244,7 +234,7 @@ void Buffer(const Cl& cl, int side, int rounds, const std::string& way) {
   cl_mem memory = clCreateFromGLBuffer(cl.context, CL_MEM_READ_WRITE, buffer, &status);
   Check(status, "clCreateFromGLBuffer");
   Rounds(
-      cl, "buffer", memory, words, rounds, way,
+      cl, "buffer", memory, words, options,
       [&](const std::vector<uint32_t>& contents) {
         sub_data(GL_ARRAY_BUFFER, 0, bytes, contents.data());
       },
@@ -259,6 +249,7 @@ void Buffer(const Cl& cl, int side, int rounds, const std::string& way) {
                                      nullptr, nullptr),
               "kernel");
       });
+  if (options.hold) Hold();
   clReleaseMemObject(memory);
 }
 
@@ -266,35 +257,28 @@ void Buffer(const Cl& cl, int side, int rounds, const std::string& way) {
 
 int main(int argc, char** argv) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
-  std::string way;
-  int side = 2048;
-  int rounds = 5;
+  Options options;
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
     if (argument.rfind("--way=", 0) == 0) {
-      way = argument.substr(6);
+      options.way = argument.substr(6);
     } else if (argument.rfind("--side=", 0) == 0) {
-      side = std::atoi(argument.c_str() + 7);
+      options.side = std::atoi(argument.c_str() + 7);
     } else if (argument.rfind("--rounds=", 0) == 0) {
-      rounds = std::atoi(argument.c_str() + 9);
+      options.rounds = std::atoi(argument.c_str() + 9);
+    } else if (argument.rfind("--warm=", 0) == 0) {
+      options.warm = std::atoi(argument.c_str() + 7);
+    } else if (argument == "--hold") {
+      options.hold = true;
     } else {
       Die("unknown argument " + argument);
     }
   }
-  if (side < 1 || side > 16384 || rounds < 1) Die("bad numbers");
-  const EGLDisplay display = OpenDisplay();
-  eglBindAPI(EGL_OPENGL_API);
-  const EGLint attributes[] = {EGL_CONTEXT_MAJOR_VERSION, 4, EGL_CONTEXT_MINOR_VERSION, 5,
-                               EGL_NONE};
-  const EGLContext context =
-      eglCreateContext(display, EGL_NO_CONFIG_KHR, EGL_NO_CONTEXT, attributes);
-  if (context == EGL_NO_CONTEXT ||
-      eglMakeCurrent(display, EGL_NO_SURFACE, EGL_NO_SURFACE, context) != EGL_TRUE) {
-    Die("no OpenGL 4.5 context");
-  }
-  const Cl cl = OpenCl(display, context);
-  Texture(cl, side, rounds, way);
-  Buffer(cl, side, rounds, way);
+  if (options.side < 1 || options.side > 16384 || options.rounds < 1 || options.warm < 0)
+    Die("bad numbers");
+  const Cl cl = OpenCl(headless::OpenGl());
+  Texture(cl, options);
+  Buffer(cl, options);
   if (glGetError() != GL_NO_ERROR) Die("GL has an error");
   std::printf("gl_ways: PASS\n");
   return 0;

@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every error code of cl_sluice_shared_resource (client_icd/cl_sluice_shared_resource.txt), and
+// what stands beside them: turns, contents by each way, what is indeterminate.
+// CL_DEVICE_NOT_AVAILABLE needs a dead daemon: tests/unit/resources has libsluice's side of it.
+#include <sluice/sluice.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+
+#include "client_icd/include/CL/cl_sluice.h"
+#include "tests/conformance/fixtures.h"
+
+namespace sluice::gltest {
+namespace {
+
+using conformance::Kind;
+using conformance::Own;
+using conformance::TheHarness;
+
+constexpr uint32_t kNv12 = 0x3231564e;  // DRM_FORMAT_NV12.
+constexpr uint32_t kXrgb = 0x34325258;  // DRM_FORMAT_XRGB8888: OpenCL has no such image.
+constexpr uint64_t kBytes = 4096;
+
+class SharedResources : public conformance::WithQueue {
+ protected:
+  void SetUp() override {
+    if (!TheHarness().IsSluice()) GTEST_SKIP() << "Sluice's own extension";
+    WithQueue::SetUp();
+    create_ = Extension<clCreateFromSharedResourceSLUICE_fn>("clCreateFromSharedResourceSLUICE");
+    acquire_ = Extension<clEnqueueAcquireSharedResourcesSLUICE_fn>(
+        "clEnqueueAcquireSharedResourcesSLUICE");
+    release_ = Extension<clEnqueueReleaseSharedResourcesSLUICE_fn>(
+        "clEnqueueReleaseSharedResourcesSLUICE");
+    ASSERT_TRUE(create_ != nullptr && acquire_ != nullptr && release_ != nullptr);
+    ASSERT_EQ(sluice_connect(Endpoint().c_str(), &daemon_), SLUICE_OK) << sluice_error_text();
+    const char* ways = std::getenv("SLUICE_SHARING");
+    if (ways != nullptr) saved_ways_ = ways;
+    ::unsetenv("SLUICE_SHARING");
+  }
+  void TearDown() override {
+    sluice_disconnect(daemon_);
+    if (!saved_ways_.empty()) ::setenv("SLUICE_SHARING", saved_ways_.c_str(), 1);
+  }
+
+  // Also where OpenCL goes over the network: the daemon serves both.
+  static std::string Endpoint() {
+    const char* directory = std::getenv("SLUICE_TEST_SOCKET_DIR");
+    return std::string("unix:") + (directory == nullptr ? "" : directory) + "/broker.sock";
+  }
+
+  struct Made {
+    sluice_capability read = {};
+    sluice_capability write = {};
+  };
+  Made Make(sluice_create_info info) {
+    info.struct_size = sizeof(info);
+    info.flags = SLUICE_TRUST_READERS;
+    Made made;
+    EXPECT_EQ(sluice_create(daemon_, &info, &made.read, &made.write), SLUICE_OK)
+        << sluice_error_text();
+    return made;
+  }
+  Made MakeBuffer(uint64_t bytes = kBytes, sluice_backing backing = SLUICE_BACKING_ANY) {
+    sluice_create_info info = {};
+    info.shape.size_bytes = bytes;
+    info.backing = backing;
+    return Make(info);
+  }
+  Made MakeImage(uint32_t fourcc, uint64_t side) {
+    sluice_create_info info = {};
+    info.shape.drm_fourcc = fourcc;
+    info.shape.width = side;
+    info.shape.height = side;
+    return Make(info);
+  }
+  Own<cl_mem> Share(const Made& made, cl_mem_flags flags = CL_MEM_READ_WRITE) {
+    const sluice_capability& capability = flags == CL_MEM_READ_ONLY ? made.read : made.write;
+    return MAKE("clCreateFromSharedResourceSLUICE.plain",
+                create_(context(), flags, capability.bytes, 0, error));
+  }
+  cl_int Acquire(cl_mem memory, cl_event* event = nullptr) {
+    return acquire_(queue(), 1, &memory, 0, nullptr, event);
+  }
+  cl_int Release(cl_mem memory, cl_event* event = nullptr) {
+    return release_(queue(), 1, &memory, 0, nullptr, event);
+  }
+  bool IsIndeterminate(cl_mem memory) {
+    cl_bool indeterminate = 7;
+    EXPECT_EQ(clGetMemObjectInfo(memory, CL_MEM_SHARED_RESOURCE_INDETERMINATE_SLUICE,
+                                 sizeof(indeterminate), &indeterminate, nullptr),
+              CL_SUCCESS);
+    return indeterminate == CL_TRUE;
+  }
+  cl_int Fill(cl_mem memory, cl_uint value) {
+    return clEnqueueFillBuffer(queue(), memory, &value, sizeof(value), 0, kBytes, 0, nullptr,
+                               nullptr);
+  }
+  // The resource's memory in this process, as a program without OpenCL has it.
+  uint32_t* Map(const Made& made) {
+    sluice_handle handle = {};
+    handle.struct_size = sizeof(handle);
+    EXPECT_EQ(sluice_export(daemon_, &made.write, SLUICE_WRITE, &handle), SLUICE_OK);
+    void* mapped = nullptr;
+    EXPECT_EQ(sluice_map(&handle, &mapped), SLUICE_OK);
+    sluice_handle_close(&handle);
+    return static_cast<uint32_t*>(mapped);
+  }
+
+  clCreateFromSharedResourceSLUICE_fn create_ = nullptr;
+  clEnqueueAcquireSharedResourcesSLUICE_fn acquire_ = nullptr;
+  clEnqueueReleaseSharedResourcesSLUICE_fn release_ = nullptr;
+  sluice_connection* daemon_ = nullptr;
+
+ private:
+  std::string saved_ways_;
+};
+
+#define SKIP_OVER_NETWORK()                                                   \
+  if (TheHarness().kind == Kind::kNetwork) {                                  \
+    GTEST_SKIP() << "no resource is shared with a daemon on another machine"; \
+  }
+
+// "CL_INVALID_OPERATION if the daemon of context is on another machine"; what is wrong with the
+// arguments themselves is said first.
+TEST_F(SharedResources, NotOverTheNetwork) {
+  if (TheHarness().kind != Kind::kNetwork) GTEST_SKIP() << "the daemon is on this machine";
+  const Made made = MakeBuffer();
+  EXPECT_CREATE("clCreateFromSharedResourceSLUICE.network", CL_INVALID_OPERATION,
+                create_(context(), CL_MEM_READ_WRITE, made.write.bytes, 0, error));
+  EXPECT_CREATE("clCreateFromSharedResourceSLUICE.network_flags", CL_INVALID_VALUE,
+                create_(context(), 0, made.write.bytes, 0, error));
+  const cl_mem none = nullptr;
+  EXPECT_CL("clEnqueueAcquireSharedResourcesSLUICE.network_null_object", CL_INVALID_MEM_OBJECT,
+            acquire_(queue(), 1, &none, 0, nullptr, nullptr));
+}
+
+// Each refusal of clCreateFromSharedResourceSLUICE that the arguments themselves bring about.
+TEST_F(SharedResources, CreateArguments) {
+  SKIP_OVER_NETWORK();
+  const Made made = MakeBuffer();
+  const uint8_t* write = made.write.bytes;
+  EXPECT_CREATE("clCreateFromSharedResourceSLUICE.null_context", CL_INVALID_CONTEXT,
+                create_(nullptr, CL_MEM_READ_WRITE, write, 0, error));
+  for (const cl_mem_flags flags :
+       {cl_mem_flags{0}, cl_mem_flags{CL_MEM_READ_ONLY | CL_MEM_WRITE_ONLY},
+        cl_mem_flags{CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR}, cl_mem_flags{CL_MEM_USE_HOST_PTR},
+        cl_mem_flags{CL_MEM_READ_WRITE | CL_MEM_HOST_READ_ONLY}, cl_mem_flags{1} << 40}) {
+    EXPECT_CREATE("clCreateFromSharedResourceSLUICE.flags", CL_INVALID_VALUE,
+                  create_(context(), flags, write, 0, error));
+  }
+  EXPECT_CREATE("clCreateFromSharedResourceSLUICE.null_capability", CL_INVALID_VALUE,
+                create_(context(), CL_MEM_READ_WRITE, nullptr, 0, error));
+  EXPECT_CREATE("clCreateFromSharedResourceSLUICE.buffer_plane", CL_INVALID_VALUE,
+                create_(context(), CL_MEM_READ_WRITE, write, 1, error));
+  const Made planar = MakeImage(kNv12, 16);
+  EXPECT_CREATE("clCreateFromSharedResourceSLUICE.image_plane", CL_INVALID_VALUE,
+                create_(context(), CL_MEM_READ_WRITE, planar.write.bytes, 2, error));
+  const cl_mem without_code = create_(context(), CL_MEM_READ_WRITE, write, 0, nullptr);
+  ASSERT_NE(without_code, nullptr);
+  EXPECT_EQ(clReleaseMemObject(without_code), CL_SUCCESS);
+}
+
+// CL_INVALID_SHARED_RESOURCE_SLUICE: the capability opens nothing, or not for that; it has ended;
+// OpenCL has no such image; its memory cannot be mapped.
+TEST_F(SharedResources, CreateResources) {
+  SKIP_OVER_NETWORK();
+  const Made made = MakeBuffer();
+  sluice_capability unknown = made.write;
+  unknown.bytes[23] ^= 1;
+  EXPECT_CREATE("clCreateFromSharedResourceSLUICE.unknown", CL_INVALID_SHARED_RESOURCE_SLUICE,
+                create_(context(), CL_MEM_READ_WRITE, unknown.bytes, 0, error));
+  for (const cl_mem_flags flags :
+       {cl_mem_flags{CL_MEM_READ_WRITE}, cl_mem_flags{CL_MEM_WRITE_ONLY}}) {
+    EXPECT_CREATE("clCreateFromSharedResourceSLUICE.read_capability",
+                  CL_INVALID_SHARED_RESOURCE_SLUICE,
+                  create_(context(), flags, made.read.bytes, 0, error));
+  }
+  EXPECT_CREATE("clCreateFromSharedResourceSLUICE.write_capability_to_read", CL_SUCCESS,
+                create_(context(), CL_MEM_READ_ONLY, made.write.bytes, 0, error));
+  ASSERT_EQ(sluice_destroy(daemon_, &made.write), SLUICE_OK);
+  EXPECT_CREATE("clCreateFromSharedResourceSLUICE.destroyed", CL_INVALID_SHARED_RESOURCE_SLUICE,
+                create_(context(), CL_MEM_READ_WRITE, made.write.bytes, 0, error));
+  EXPECT_CREATE("clCreateFromSharedResourceSLUICE.no_format", CL_INVALID_SHARED_RESOURCE_SLUICE,
+                create_(context(), CL_MEM_READ_WRITE, MakeImage(kXrgb, 16).write.bytes, 0, error));
+  sluice_create_info info = {};
+  info.struct_size = sizeof(info);
+  info.flags = SLUICE_TRUST_READERS;
+  info.shape.size_bytes = kBytes;
+  info.backing = SLUICE_BACKING_VULKAN;
+  Made vulkan;
+  if (sluice_create(daemon_, &info, &vulkan.read, &vulkan.write) == SLUICE_OK) {
+    EXPECT_CREATE("clCreateFromSharedResourceSLUICE.vulkan", CL_INVALID_SHARED_RESOURCE_SLUICE,
+                  create_(context(), CL_MEM_READ_WRITE, vulkan.write.bytes, 0, error));
+  } else {
+    std::printf("no Vulkan memory here: %s\n", sluice_error_text());
+  }
+}
+
+// CL_IMAGE_FORMAT_NOT_SUPPORTED exactly if the device has no such image: both planes of NV12.
+TEST_F(SharedResources, PlanesNeedTheirFormat) {
+  SKIP_OVER_NETWORK();
+  if (!HasImages()) GTEST_SKIP() << "the device has no images";
+  const Made planar = MakeImage(kNv12, 16);
+  cl_uint count = 0;
+  clGetSupportedImageFormats(context(), CL_MEM_READ_WRITE, CL_MEM_OBJECT_IMAGE2D, 0, nullptr,
+                             &count);
+  std::vector<cl_image_format> formats(count);
+  clGetSupportedImageFormats(context(), CL_MEM_READ_WRITE, CL_MEM_OBJECT_IMAGE2D, count,
+                             formats.data(), nullptr);
+  const cl_channel_order orders[2] = {CL_R, CL_RG};
+  for (cl_uint plane = 0; plane < 2; ++plane) {
+    const bool has =
+        std::any_of(formats.begin(), formats.end(), [&](const cl_image_format& format) {
+          return format.image_channel_order == orders[plane] &&
+                 format.image_channel_data_type == CL_UNORM_INT8;
+        });
+    const Own<cl_mem> image =
+        EXPECT_CREATE("clCreateFromSharedResourceSLUICE.plane_format",
+                      has ? CL_SUCCESS : CL_IMAGE_FORMAT_NOT_SUPPORTED,
+                      create_(context(), CL_MEM_READ_WRITE, planar.write.bytes, plane, error));
+    if (!has) continue;
+    size_t width = 0;
+    EXPECT_EQ(clGetImageInfo(image, CL_IMAGE_WIDTH, sizeof(width), &width, nullptr), CL_SUCCESS);
+    EXPECT_EQ(width, plane == 0 ? 16u : 8u);
+  }
+}
+
+// Each refusal of acquire and release, for both alike.
+TEST_F(SharedResources, AcquireAndRelease) {
+  SKIP_OVER_NETWORK();
+  const Own<cl_mem> shared = Share(MakeBuffer());
+  const Own<cl_mem> ordinary = Buffer(64);
+  const Own<cl_context> plain = NewContext();
+  cl_int status = CL_SUCCESS;
+  const Own<cl_command_queue> other_queue(
+      clCreateCommandQueueWithProperties(plain, device(), nullptr, &status));
+  const cl_mem good = shared;
+  const cl_mem bad = ordinary;
+  const cl_mem none = nullptr;
+  EXPECT_CL("clEnqueueAcquireSharedResourcesSLUICE.nothing", CL_SUCCESS,
+            acquire_(queue(), 0, nullptr, 0, nullptr, nullptr));
+  using Call = decltype(acquire_);
+  for (const Call call : {acquire_, Call{release_}}) {
+    EXPECT_CL("clEnqueueAcquireSharedResourcesSLUICE.zero", CL_INVALID_VALUE,
+              call(queue(), 0, &good, 0, nullptr, nullptr));
+    EXPECT_CL("clEnqueueAcquireSharedResourcesSLUICE.null_list", CL_INVALID_VALUE,
+              call(queue(), 1, nullptr, 0, nullptr, nullptr));
+    EXPECT_CL("clEnqueueAcquireSharedResourcesSLUICE.null_object", CL_INVALID_MEM_OBJECT,
+              call(queue(), 1, &none, 0, nullptr, nullptr));
+    EXPECT_CL("clEnqueueAcquireSharedResourcesSLUICE.other_context", CL_INVALID_MEM_OBJECT,
+              call(other_queue, 1, &good, 0, nullptr, nullptr));
+    EXPECT_CL("clEnqueueAcquireSharedResourcesSLUICE.ordinary", CL_INVALID_SHARED_RESOURCE_SLUICE,
+              call(queue(), 1, &bad, 0, nullptr, nullptr));
+    EXPECT_CL("clEnqueueAcquireSharedResourcesSLUICE.null_queue", CL_INVALID_COMMAND_QUEUE,
+              call(nullptr, 1, &good, 0, nullptr, nullptr));
+    EXPECT_CL("clEnqueueAcquireSharedResourcesSLUICE.null_waits", CL_INVALID_EVENT_WAIT_LIST,
+              call(queue(), 1, &good, 1, nullptr, nullptr));
+  }
+  EXPECT_CL("clEnqueueReleaseSharedResourcesSLUICE.released",
+            CL_SHARED_RESOURCE_NOT_ACQUIRED_SLUICE, Release(shared));
+  ASSERT_EQ(Acquire(shared), CL_SUCCESS);
+  EXPECT_CL("clEnqueueAcquireSharedResourcesSLUICE.twice",
+            CL_SHARED_RESOURCE_ALREADY_ACQUIRED_SLUICE, Acquire(shared));
+  EXPECT_CL("clEnqueueReleaseSharedResourcesSLUICE.plain", CL_SUCCESS, Release(shared));
+  // One that is refused leaves the other as it was.
+  const Own<cl_mem> second = Share(MakeBuffer());
+  const cl_mem both[2] = {shared, ordinary};
+  EXPECT_EQ(acquire_(queue(), 2, both, 0, nullptr, nullptr), CL_INVALID_SHARED_RESOURCE_SLUICE);
+  EXPECT_EQ(Release(shared), CL_SHARED_RESOURCE_NOT_ACQUIRED_SLUICE);
+  Finish();
+}
+
+// What is not acquired is not used, and what was made for reading is not written.
+TEST_F(SharedResources, UseNeedsATurn) {
+  SKIP_OVER_NETWORK();
+  const Made made = MakeBuffer();
+  const Own<cl_mem> writer = Share(made);
+  const Own<cl_mem> reader = Share(made, CL_MEM_READ_ONLY);
+  cl_uint word = 0;
+  EXPECT_EQ(Fill(writer, 1), CL_SHARED_RESOURCE_NOT_ACQUIRED_SLUICE);
+  EXPECT_EQ(clEnqueueReadBuffer(queue(), reader, CL_TRUE, 0, 4, &word, 0, nullptr, nullptr),
+            CL_SHARED_RESOURCE_NOT_ACQUIRED_SLUICE);
+  ASSERT_EQ(Acquire(reader), CL_SUCCESS);
+  EXPECT_EQ(clEnqueueReadBuffer(queue(), reader, CL_TRUE, 0, 4, &word, 0, nullptr, nullptr),
+            CL_SUCCESS);
+  EXPECT_EQ(Fill(reader, 1), CL_INVALID_OPERATION);
+  EXPECT_EQ(clEnqueueWriteBuffer(queue(), reader, CL_TRUE, 0, 4, &word, 0, nullptr, nullptr),
+            CL_INVALID_OPERATION);
+  cl_int status = CL_SUCCESS;
+  EXPECT_EQ(clEnqueueMapBuffer(queue(), reader, CL_TRUE, CL_MAP_WRITE, 0, 4, 0, nullptr, nullptr,
+                               &status),
+            nullptr);
+  EXPECT_EQ(status, CL_INVALID_OPERATION);
+  ASSERT_EQ(Release(reader), CL_SUCCESS);
+  Finish();
+}
+
+// The events say what they are of.
+TEST_F(SharedResources, EventsTellTheirCommand) {
+  SKIP_OVER_NETWORK();
+  const Own<cl_mem> shared = Share(MakeBuffer());
+  Own<cl_event> acquired, released;
+  ASSERT_EQ(Acquire(shared, acquired.Out()), CL_SUCCESS);
+  ASSERT_EQ(Release(shared, released.Out()), CL_SUCCESS);
+  ASSERT_EQ(clWaitForEvents(1, released.AsList()), CL_SUCCESS);
+  cl_command_type type = 0;
+  EXPECT_EQ(clGetEventInfo(acquired, CL_EVENT_COMMAND_TYPE, sizeof(type), &type, nullptr),
+            CL_SUCCESS);
+  EXPECT_EQ(type, static_cast<cl_command_type>(CL_COMMAND_ACQUIRE_SHARED_RESOURCES_SLUICE));
+  EXPECT_EQ(clGetEventInfo(released, CL_EVENT_COMMAND_TYPE, sizeof(type), &type, nullptr),
+            CL_SUCCESS);
+  EXPECT_EQ(type, static_cast<cl_command_type>(CL_COMMAND_RELEASE_SHARED_RESOURCES_SLUICE));
+}
+
+// Both sides see each other's bytes by each way; a release without a write is no new generation.
+TEST_F(SharedResources, ContentsByEachWay) {
+  SKIP_OVER_NETWORK();
+  const bool is_cpu = (conformance::DeviceValue<cl_device_type>(device(), CL_DEVICE_TYPE) &
+                       CL_DEVICE_TYPE_CPU) != 0;
+  for (const char* way : {"import", "staging"}) {
+    SCOPED_TRACE(way);
+    if (!is_cpu && std::strcmp(way, "import") == 0) continue;
+    const Made made = MakeBuffer();
+    uint32_t* const words = Map(made);
+    ASSERT_NE(words, nullptr);
+    ::setenv("SLUICE_SHARING", way, 1);
+    const Own<cl_mem> shared = Share(made);
+    ::unsetenv("SLUICE_SHARING");
+    words[7] = 0x01020304;
+    sluice_hold hold = {};
+    ASSERT_EQ(Acquire(shared), CL_SUCCESS);
+    EXPECT_EQ(Read<cl_uint>(shared, 8)[7], 0x01020304u);
+    ASSERT_EQ(Release(shared), CL_SUCCESS);
+    Finish();
+    ASSERT_EQ(sluice_acquire(daemon_, &made.write, SLUICE_READ, 5000, &hold), SLUICE_OK);
+    EXPECT_EQ(hold.generation, 0u);
+    ASSERT_EQ(sluice_release(daemon_, &hold, 0), SLUICE_OK);
+    ASSERT_EQ(Acquire(shared), CL_SUCCESS);
+    ASSERT_EQ(Fill(shared, 0x0a0b0c0d), CL_SUCCESS);
+    ASSERT_EQ(Release(shared), CL_SUCCESS);
+    Finish();
+    ASSERT_EQ(sluice_acquire(daemon_, &made.write, SLUICE_READ, 5000, &hold), SLUICE_OK);
+    EXPECT_EQ(hold.generation, 1u);
+    EXPECT_EQ(words[kBytes / 4 - 1], 0x0a0b0c0du);
+    ASSERT_EQ(sluice_release(daemon_, &hold, 0), SLUICE_OK);
+    sluice_unmap(words, kBytes);
+  }
+}
+
+// A memory object that goes while it is acquired gives its turn up and leaves the contents
+// indeterminate, until somebody writes them whole.
+TEST_F(SharedResources, ForgottenTurnIsIndeterminate) {
+  SKIP_OVER_NETWORK();
+  const Made made = MakeBuffer();
+  Own<cl_mem> forgetful = Share(made);
+  const Own<cl_mem> next = Share(made);
+  ASSERT_EQ(Acquire(forgetful), CL_SUCCESS);
+  Finish();
+  EXPECT_FALSE(IsIndeterminate(forgetful));
+  forgetful.Reset();
+  ASSERT_EQ(Acquire(next), CL_SUCCESS);
+  Finish();
+  EXPECT_TRUE(IsIndeterminate(next));
+  ASSERT_EQ(Fill(next, 1), CL_SUCCESS);
+  ASSERT_EQ(Release(next), CL_SUCCESS);
+  ASSERT_EQ(Acquire(next), CL_SUCCESS);
+  Finish();
+  EXPECT_FALSE(IsIndeterminate(next));
+  ASSERT_EQ(Release(next), CL_SUCCESS);
+  Finish();
+}
+
+// An acquire waits for its turn without holding up the caller; a turn that does not come within ten
+// seconds fails the command, and its release with it, and nothing is held afterwards.
+TEST_F(SharedResources, TurnsHaveADeadline) {
+  SKIP_OVER_NETWORK();
+  const Made made = MakeBuffer();
+  const Own<cl_mem> shared = Share(made);
+  sluice_hold hold = {};
+  ASSERT_EQ(sluice_acquire(daemon_, &made.write, SLUICE_WRITE, 5000, &hold), SLUICE_OK);
+  Own<cl_event> acquired, released;
+  const auto begin = std::chrono::steady_clock::now();
+  ASSERT_EQ(Acquire(shared, acquired.Out()), CL_SUCCESS);
+  EXPECT_GT(conformance::StatusOf(acquired), CL_COMPLETE);
+  EXPECT_EQ(clWaitForEvents(1, acquired.AsList()), CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
+  const auto waited = std::chrono::steady_clock::now() - begin;
+  EXPECT_LT(conformance::StatusOf(acquired), 0);
+  EXPECT_GE(waited, std::chrono::seconds(9));
+  EXPECT_LT(waited, std::chrono::seconds(20));
+  ASSERT_EQ(Release(shared, released.Out()), CL_SUCCESS);
+  clWaitForEvents(1, released.AsList());
+  EXPECT_LT(conformance::StatusOf(released), 0);
+  ASSERT_EQ(sluice_release(daemon_, &hold, 0), SLUICE_OK);
+  ASSERT_EQ(sluice_acquire(daemon_, &made.write, SLUICE_WRITE, 0, &hold), SLUICE_OK);
+  EXPECT_EQ(hold.indeterminate, 0u);
+  ASSERT_EQ(sluice_release(daemon_, &hold, 0), SLUICE_OK);
+}
+
+}  // namespace
+}  // namespace sluice::gltest
