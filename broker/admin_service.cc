@@ -5,8 +5,6 @@
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <utility>
@@ -14,8 +12,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "broker/admin_listener.h"
 #include "broker/base/log.h"
-#include "broker/instance.h"
+#include "broker/os/this_process.h"
 #include "broker/version.h"
 #include "proto/admin.grpc.pb.h"
 
@@ -31,16 +30,18 @@ grpc::Status ToGrpc(const absl::Status& status) {
 
 class AdminService final : public v1::Admin::Service {
  public:
-  explicit AdminService(BrokerControl* control) : control_(control) {}
+  AdminService(BrokerControl* control, AdminListener* listener)
+      : control_(control), listener_(listener) {}
 
-  grpc::Status Status(grpc::ServerContext*, const v1::StatusRequest*,
+  grpc::Status Status(grpc::ServerContext* context, const v1::StatusRequest*,
                       v1::StatusReply* reply) override {
+    if (grpc::Status admitted = listener_->Admit(*context); !admitted.ok()) return admitted;
     const absl::StatusOr<BrokerStatus> status = control_->GetStatus();
     if (!status.ok()) return ToGrpc(status.status());
     const absl::StatusOr<std::vector<SessionInfo>> sessions = control_->ListSessions();
     const Probe::Summary snapshot = control_->GetSnapshot();
     reply->set_version(kVersion);
-    reply->set_pid(::getpid());
+    reply->set_pid(ProcessId());
     reply->set_uptime_seconds(status->uptime_seconds);
     reply->set_draining(status->draining);
     for (const std::string& endpoint : status->endpoints) reply->add_endpoints(endpoint);
@@ -53,8 +54,9 @@ class AdminService final : public v1::Admin::Service {
     return grpc::Status::OK;
   }
 
-  grpc::Status ListSessions(grpc::ServerContext*, const v1::ListSessionsRequest*,
+  grpc::Status ListSessions(grpc::ServerContext* context, const v1::ListSessionsRequest*,
                             v1::ListSessionsReply* reply) override {
+    if (grpc::Status admitted = listener_->Admit(*context); !admitted.ok()) return admitted;
     const absl::StatusOr<std::vector<SessionInfo>> sessions = control_->ListSessions();
     if (!sessions.ok()) return ToGrpc(sessions.status());
     for (const SessionInfo& info : *sessions) {
@@ -79,8 +81,9 @@ class AdminService final : public v1::Admin::Service {
     return grpc::Status::OK;
   }
 
-  grpc::Status ListResources(grpc::ServerContext*, const v1::ListResourcesRequest*,
+  grpc::Status ListResources(grpc::ServerContext* context, const v1::ListResourcesRequest*,
                              v1::ListResourcesReply* reply) override {
+    if (grpc::Status admitted = listener_->Admit(*context); !admitted.ok()) return admitted;
     const absl::StatusOr<std::vector<ResourceInfo>> resources = control_->ListResources();
     if (!resources.ok()) return ToGrpc(resources.status());
     for (const ResourceInfo& info : *resources) {
@@ -103,21 +106,24 @@ class AdminService final : public v1::Admin::Service {
     return grpc::Status::OK;
   }
 
-  grpc::Status KillSession(grpc::ServerContext*, const v1::KillSessionRequest* request,
+  grpc::Status KillSession(grpc::ServerContext* context, const v1::KillSessionRequest* request,
                            v1::KillSessionReply*) override {
+    if (grpc::Status admitted = listener_->Admit(*context); !admitted.ok()) return admitted;
     return ToGrpc(control_->KillSession(request->session_id(), request->reason()));
   }
 
-  grpc::Status ListDevices(grpc::ServerContext*, const v1::ListDevicesRequest*,
+  grpc::Status ListDevices(grpc::ServerContext* context, const v1::ListDevicesRequest*,
                            v1::ListDevicesReply* reply) override {
+    if (grpc::Status admitted = listener_->Admit(*context); !admitted.ok()) return admitted;
     Probe::Summary snapshot = control_->GetSnapshot();
     reply->set_snapshot(std::move(snapshot.bytes));
     reply->set_problem(snapshot.problem);
     return grpc::Status::OK;
   }
 
-  grpc::Status Drain(grpc::ServerContext*, const v1::DrainRequest* request,
+  grpc::Status Drain(grpc::ServerContext* context, const v1::DrainRequest* request,
                      v1::DrainReply* reply) override {
+    if (grpc::Status admitted = listener_->Admit(*context); !admitted.ok()) return admitted;
     const absl::StatusOr<uint64_t> left =
         control_->Drain(static_cast<int64_t>(request->timeout_ms()));
     if (!left.ok()) return ToGrpc(left.status());
@@ -136,6 +142,7 @@ class AdminService final : public v1::Admin::Service {
   }
 
   BrokerControl* const control_;
+  AdminListener* const listener_;
 };
 
 // gRPC's own lines, in our format and at our levels.
@@ -148,14 +155,14 @@ void LogForGrpc(gpr_log_func_args* args) {
 
 class GrpcAdminServer final : public AdminServer {
  public:
-  GrpcAdminServer(std::string socket_path, BrokerControl* control)
-      : socket_path_(std::move(socket_path)), service_(control) {}
+  GrpcAdminServer(std::unique_ptr<AdminListener> listener, BrokerControl* control)
+      : listener_(std::move(listener)), service_(control, listener_.get()) {}
 
   ~GrpcAdminServer() override {
     if (server_ == nullptr) return;
     // Requests that run see the broker stop and return; the deadline cuts off idle streams.
     server_->Shutdown(std::chrono::system_clock::now() + std::chrono::milliseconds(500));
-    ::unlink(socket_path_.c_str());
+    server_.reset();
   }
 
   absl::Status Listen() {
@@ -167,37 +174,31 @@ class GrpcAdminServer final : public AdminServer {
     builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::MIN_POLLERS, 1);
     builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::MAX_POLLERS, 2);
     builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::NUM_CQS, 1);
-    int port = 0;
-    builder.AddListeningPort("unix:" + socket_path_, grpc::InsecureServerCredentials(), &port);
     builder.RegisterService(&service_);
-    // The socket is made inside; with this mask never, not for a moment, with a wider mode than
-    // 0600.
-    const mode_t before = ::umask(0177);
-    server_ = builder.BuildAndStart();
-    ::umask(before);
-    if (server_ == nullptr || port == 0) {
-      return absl::UnavailableError(
-          absl::StrCat("cannot listen on the admin socket ", socket_path_));
-    }
+    absl::StatusOr<std::unique_ptr<grpc::Server>> server = listener_->Start(&builder);
+    if (!server.ok()) return server.status();
+    server_ = *std::move(server);
     return absl::OkStatus();
   }
 
  private:
-  const std::string socket_path_;
+  const std::unique_ptr<AdminListener> listener_;
   AdminService service_;
   std::unique_ptr<grpc::Server> server_;
 };
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<AdminServer>> AdminServer::Start(const std::string& socket_path,
+absl::StatusOr<std::unique_ptr<AdminServer>> AdminServer::Start(EventLoop* loop,
+                                                                const std::string& socket_name,
                                                                 BrokerControl* control) {
   gpr_set_log_function(LogForGrpc);
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
-  if (absl::Status made = MakeParentDirectory(socket_path); !made.ok()) return made;
-  if (absl::Status removed = RemoveStaleSocket(socket_path); !removed.ok()) return removed;
-  auto server = std::make_unique<GrpcAdminServer>(socket_path, control);
+  absl::StatusOr<std::unique_ptr<AdminListener>> listener =
+      AdminListener::Create(loop, socket_name);
+  if (!listener.ok()) return listener.status();
+  auto server = std::make_unique<GrpcAdminServer>(*std::move(listener), control);
   if (absl::Status listening = server->Listen(); !listening.ok()) return listening;
   return std::unique_ptr<AdminServer>(std::move(server));
 }

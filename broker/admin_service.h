@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The operators' gRPC service (proto/admin.proto), with the standard health and reflection
-// services, on a Unix socket that only the daemon's own user can open. It parses what operators
+// services, where admin_listener.h lets operators in. It parses what operators
 // send, never what clients send; with resource_service.h the only part of the broker that uses
 // gRPC.
 //
@@ -16,6 +16,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "broker/event_loop.h"
 #include "broker/probe.h"
 #include "broker/resource_registry.h"
 #include "broker/workers.h"
@@ -47,8 +48,9 @@ class BrokerControl {
 
 class AdminServer {
  public:
-  // `control` is the caller's and outlives this.
-  static absl::StatusOr<std::unique_ptr<AdminServer>> Start(const std::string& socket_path,
+  // `loop` and `control` are the caller's and outlive this.
+  static absl::StatusOr<std::unique_ptr<AdminServer>> Start(EventLoop* loop,
+                                                            const std::string& socket_name,
                                                             BrokerControl* control);
   virtual ~AdminServer() = default;  // Stops it and removes the socket.
 };

@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/broker.h"
 
-#include <signal.h>
-#include <sys/signalfd.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -23,17 +17,6 @@ namespace {
 
 constexpr uint64_t kGatewayOwnerBit = 1ULL << 63;  // Local connections count up from 1.
 constexpr absl::Duration kStatsTimeout = absl::Milliseconds(200);
-
-// True for a listening SOCK_SEQPACKET Unix socket, which is what our .socket unit makes.
-bool IsOurKindOfListener(int fd) {
-  int domain = 0;
-  int type = 0;
-  int listening = 0;
-  socklen_t length = sizeof(int);
-  return ::getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &length) == 0 && domain == AF_UNIX &&
-         ::getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) == 0 && type == SOCK_SEQPACKET &&
-         ::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &length) == 0 && listening == 1;
-}
 
 }  // namespace
 
@@ -82,7 +65,7 @@ Broker::~Broker() {
   probe_.Cancel();
   loop_->Unwatch(&signal_watch_);
   RemoveVendorFolder(config_.socket);
-  if (owns_socket_file_) ::unlink(config_.socket.c_str());
+  if (owns_socket_file_) RemoveSocketFile(config_.socket);
 }
 
 absl::Status Broker::Start() {
@@ -94,7 +77,7 @@ absl::Status Broker::Start() {
   if (!resources.ok()) return resources.status();
   resource_server_ = *std::move(resources);
   absl::StatusOr<std::unique_ptr<AdminServer>> admin =
-      AdminServer::Start(config_.admin_socket, this);
+      AdminServer::Start(loop_.get(), config_.admin_socket, this);
   if (!admin.ok()) return admin.status();
   admin_ = *std::move(admin);
   admission_.Listen(*std::move(listener));
@@ -122,7 +105,7 @@ absl::Status Broker::Start() {
 
 absl::StatusOr<UniqueFd> Broker::TakeOrOpenListener() {
   for (InheritedSocket& inherited : TakeInheritedSockets()) {
-    if (!IsOurKindOfListener(inherited.fd.get())) {
+    if (!IsLocalListener(inherited.fd.get())) {
       Log(LogLevel::kWarning, "broker", "ignoring a socket from the service manager",
           {{"name", inherited.name}, {"wanted", "ListenSequentialPacket= with a path"}});
       continue;
@@ -136,19 +119,16 @@ absl::StatusOr<UniqueFd> Broker::TakeOrOpenListener() {
 }
 
 absl::Status Broker::WatchSignals() {
-  sigset_t set;
-  ::sigemptyset(&set);
-  for (const int number : {SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&set, number);
-  signals_.reset(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-  if (!signals_.valid()) return absl::ErrnoToStatus(errno, "signalfd");
-  signal_watch_ = loop_->Watch(signals_.get(), [this] { OnSignal(); });
+  absl::StatusOr<std::unique_ptr<StopSignals>> signals = StopSignals::Open();
+  if (!signals.ok()) return signals.status();
+  signals_ = *std::move(signals);
+  signal_watch_ = loop_->Watch(signals_->fd(), [this] { OnSignal(); });
   return absl::OkStatus();
 }
 
 void Broker::OnSignal() {
-  signalfd_siginfo info;
-  while (::read(signals_.get(), &info, sizeof(info)) == sizeof(info)) {
-    if (info.ssi_signo == SIGHUP) {
+  while (const std::optional<StopSignals::Kind> kind = signals_->Next()) {
+    if (*kind == StopSignals::Kind::kReload) {
       Reload();
     } else {
       OnTerminate();
@@ -282,7 +262,7 @@ absl::StatusOr<BrokerStatus> Broker::GetStatus() {
   absl::Status ran = RunOnLoop([&] {
     status.uptime_seconds = static_cast<uint64_t>((MonotonicMs() - started_ms_) / 1000);
     status.draining = opener_.draining();
-    status.endpoints.push_back(absl::StrCat("unix:", config_.socket));
+    status.endpoints.push_back(absl::StrCat(kLocalScheme, config_.socket));
     for (const NetworkConfig& network : config_.network) {
       status.endpoints.insert(status.endpoints.end(), network.listen.begin(), network.listen.end());
     }

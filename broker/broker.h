@@ -34,6 +34,7 @@
 #include "broker/event_loop.h"
 #include "broker/gateway_link.h"
 #include "broker/instance.h"
+#include "broker/os/stop_signals.h"
 #include "broker/policy.h"
 #include "broker/probe.h"
 #include "broker/resource_hub.h"
@@ -100,7 +101,7 @@ class Broker final : public BrokerControl {
   std::vector<std::unique_ptr<GatewayLink>> gateways_;
   std::unique_ptr<ResourceServer> resource_server_;
   std::unique_ptr<AdminServer> admin_;
-  UniqueFd signals_;
+  std::unique_ptr<StopSignals> signals_;
   EventLoop::WatchId signal_watch_ = 0;
   EventLoop::TimerId drain_timer_ = 0;
   bool owns_socket_file_ = false;

@@ -4,18 +4,14 @@
 // configuration is fine; 1 could not start or run; 2 wrong flag or configuration; 3 another daemon
 // serves this socket.
 
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/resource.h>
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
-#include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -24,7 +20,9 @@
 #include "broker/broker.h"
 #include "broker/config.h"
 #include "broker/gateway_link.h"
+#include "broker/os/daemon_process.h"
 #include "broker/os/process.h"
+#include "broker/os/service.h"
 #include "broker/version.h"
 
 namespace sluice {
@@ -55,7 +53,7 @@ struct Flags {
   NetworkConfig network;  // For `listen`.
   std::vector<std::string> devices;
   std::optional<int64_t> drain_timeout_ms;
-  bool foreground = false;
+  bool console = false;
   bool sync = false;
 };
 
@@ -103,8 +101,8 @@ void DefineFlags(CLI::App* app, Flags* flags) {
       ->check(CLI::Range(int64_t{0}, kMaxDrainTimeoutMs))
       ->type_name("MS");
   app->add_flag("--sync", flags->sync, "Debug mode: every command of every session waits");
-  app->add_flag("--foreground", flags->foreground,
-                "Stay in the foreground; sluiced always does, the service manager backgrounds it");
+  app->add_flag("--foreground,--console", flags->console,
+                "Run as a program, not as a service of Windows; elsewhere it always does");
   app->footer(kFooter);
 }
 
@@ -112,7 +110,10 @@ void DefineFlags(CLI::App* app, Flags* flags) {
 absl::StatusOr<Config> BuildConfig(const Flags& flags) {
   Config config;
   std::string file = flags.config_file;
-  if (file.empty() && ::access(kDefaultConfigFile, F_OK) == 0) file = kDefaultConfigFile;
+  const std::string default_file = DefaultConfigFile();
+  if (std::error_code error; file.empty() && std::filesystem::exists(default_file, error)) {
+    file = default_file;
+  }
   if (!file.empty()) {
     absl::StatusOr<Config> loaded = LoadConfigFile(file);
     if (!loaded.ok()) return loaded.status();
@@ -167,28 +168,6 @@ int CheckConfigFile(const Flags& flags) {
   return kExitUsage;
 }
 
-// 0, 1 and 2 must be open: the first socket must not become "stderr".
-void EnsureStandardDescriptors() {
-  for (int fd = 0; fd <= 2; ++fd) {
-    if (::fcntl(fd, F_GETFD) >= 0) continue;
-    if (::open("/dev/null", O_RDWR) < 0) ::_exit(kExitFailed);
-  }
-}
-
-void PrepareProcess() {
-  ::signal(SIGPIPE, SIG_IGN);
-  sigset_t set;
-  ::sigemptyset(&set);
-  for (const int number : {SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&set, number);
-  ::sigprocmask(SIG_BLOCK, &set, nullptr);  // Before there are threads: all inherit it.
-  // A session is 3 descriptors here and a connection 2: the soft limit of 1024 is soon reached.
-  rlimit limit;
-  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-    limit.rlim_cur = limit.rlim_max;
-    ::setrlimit(RLIMIT_NOFILE, &limit);
-  }
-}
-
 int Serve(const Flags& flags) {
   absl::StatusOr<Config> config = BuildConfig(flags);
   if (!config.ok()) {
@@ -196,7 +175,7 @@ int Serve(const Flags& flags) {
     return kExitUsage;
   }
   SetLogLevel(config->log_level);
-  PrepareProcess();
+  PrepareDaemonProcess();
   absl::StatusOr<std::unique_ptr<Broker>> broker =
       Broker::Create(*std::move(config), [flags] { return BuildConfig(flags); });
   if (!broker.ok()) {
@@ -217,9 +196,8 @@ int RunHelper(const char* name, char** argv) {
     return kExitFailed;
   }
   argv[1] = argv[0];  // The helper's own argv[0]; the alias flag goes.
-  ::execv(path->c_str(), argv + 1);
-  std::fprintf(stderr, "sluiced: cannot run %s: %s\n", path->c_str(), std::strerror(errno));
-  return kExitFailed;
+  const int result = BecomeProgram(*path, argv + 1);
+  return result < 0 ? kExitFailed : result;
 }
 
 int Main(int argc, char** argv) {
@@ -239,7 +217,7 @@ int Main(int argc, char** argv) {
     return app.exit(error) == 0 ? kExitOk : kExitUsage;
   }
   if (!flags.check_file.empty()) return CheckConfigFile(flags);
-  return Serve(flags);
+  return RunUnderServiceManager(flags.console, [&flags] { return Serve(flags); });
 }
 
 }  // namespace

@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/config.h"
 
-#include <arpa/inet.h>
-#include <sys/stat.h>
-#include <sys/un.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
@@ -19,14 +14,16 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "broker/config_reader.h"
+#include "broker/os/file.h"
+#include "broker/os/local_socket.h"
+#include "broker/os/peer_identity.h"
 #include "broker/os/process.h"
 
 namespace sluice {
 namespace {
-
-constexpr size_t kMaxSocketPath = sizeof(sockaddr_un::sun_path) - 1;
 
 bool ParseMode(const std::string& text, mode_t* mode) {
   unsigned value = 0;
@@ -36,19 +33,6 @@ bool ParseMode(const std::string& text, mode_t* mode) {
   }
   *mode = value;
   return true;
-}
-
-bool IsSocketPath(const std::string& path) {
-  return !path.empty() && path[0] == '/' && path.size() <= kMaxSocketPath;
-}
-
-std::string SocketPathRule() {
-  return absl::StrCat("an absolute path of at most ", kMaxSocketPath, " characters");
-}
-
-bool IsDirectory(const std::string& path) {
-  struct stat info;
-  return ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
 }
 
 // fnmatch takes a bracket without its end for a character of the name, which nobody means.
@@ -66,9 +50,8 @@ std::string WildcardProblem(const std::string& pattern) {
 }
 
 std::string UserProblem(const std::string& user) {
-  uint32_t uid;
-  if (absl::SimpleAtoi(user, &uid) || LookUpUser(user).ok()) return "";
-  return "which is no user of this machine: neither a name of one nor a uid";
+  if (ParseUser(user).has_value() || LookUpUser(user).ok()) return "";
+  return "which is no user of this machine: neither a name of one nor its number";
 }
 
 std::string EnvironmentProblem(const std::string& name) {
@@ -85,14 +68,14 @@ std::string ListenProblem(const std::string& address) {
 }
 
 std::string AbsolutePathProblem(const std::string& path) {
-  return path.starts_with("/") ? "" : "which is no absolute path";
+  return IsAbsolutePath(path) ? "" : "which is no absolute path";
 }
 
 void ReadBroker(SectionReader section, Config* config) {
   const auto socket_path = [&](const char* key, std::string* out) {
-    section.Parsed(key, SocketPathRule(), [out](const std::string& text) {
+    section.Parsed(key, std::string(CheckLocalName("").message()), [out](const std::string& text) {
       *out = text;
-      return IsSocketPath(text);
+      return CheckLocalName(text).ok();
     });
   };
   socket_path("socket", &config->socket);
@@ -124,7 +107,7 @@ void ReadWorker(SectionReader section, Config* config) {
   section.Parsed("cache_directory", "the absolute path of a directory that exists",
                  [&](const std::string& text) {
                    config->cache_directory = text;
-                   return text.empty() || (text[0] == '/' && IsDirectory(text));
+                   return text.empty() || (IsAbsolutePath(text) && IsDirectory(text));
                  });
   section.Boolean("confine_files", &config->confine_files);
   section.StringOrList("readable", &AbsolutePathProblem, &config->readable);
@@ -205,16 +188,18 @@ absl::Status CheckNetwork(const NetworkConfig& network, const std::string& where
 }
 
 absl::Status CheckReadable(const std::string& path, const std::string& where) {
-  if (path.empty() || ::access(path.c_str(), R_OK) == 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(where, ": cannot read ", path, ": ", std::strerror(errno)));
+  if (path.empty()) return absl::OkStatus();
+  const absl::Status readable = CheckReadableFile(path);
+  if (readable.ok()) return readable;
+  return absl::InvalidArgumentError(absl::StrCat(where, ": ", readable.message()));
 }
 
 // Of a flag, or a default made from $XDG_RUNTIME_DIR: the file's are checked where they are read.
-absl::Status CheckSocketPath(const std::string& path, const std::string& key) {
-  if (IsSocketPath(path)) return absl::OkStatus();
+absl::Status CheckSocketName(const std::string& name, const std::string& key) {
+  const absl::Status checked = CheckLocalName(name);
+  if (checked.ok()) return checked;
   return absl::InvalidArgumentError(
-      absl::StrCat("\"", key, "\" is \"", path, "\", allowed is ", SocketPathRule()));
+      absl::StrCat("\"", key, "\" is \"", name, "\", allowed is ", checked.message()));
 }
 
 }  // namespace
@@ -268,8 +253,7 @@ absl::StatusOr<Config> LoadConfigFile(const std::string& path) {
   std::ifstream file(path);
   std::stringstream text;
   if (file) text << file.rdbuf();
-  struct stat info;
-  const bool directory = ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+  const bool directory = IsDirectory(path);
   if (!file || directory) {
     return absl::NotFoundError(absl::StrCat("cannot read configuration file ", path, ": ",
                                             std::strerror(directory ? EISDIR : errno)));
@@ -282,8 +266,8 @@ absl::Status CheckConfig(const Config& config) {
   const auto add = [&problems](const absl::Status& status) {
     if (!status.ok()) problems.emplace_back(status.message());
   };
-  add(CheckSocketPath(config.socket, "socket"));
-  add(CheckSocketPath(config.admin_socket, "admin_socket"));
+  add(CheckSocketName(config.socket, "socket"));
+  add(CheckSocketName(config.admin_socket, "admin_socket"));
   if (config.socket == config.admin_socket) {
     problems.emplace_back("\"socket\" and \"admin_socket\" are the same path");
   }
@@ -300,7 +284,7 @@ absl::Status CheckConfig(const Config& config) {
       problems.push_back(absl::StrCat(where, ": ", address, " is listened on twice"));
     }
   }
-  if (config.worker_user.has_value() && ::geteuid() == 0) {
+  if (config.worker_user.has_value() && IsPrivileged()) {
     const absl::Status user = LookUpUser(*config.worker_user).status();
     if (!user.ok()) problems.push_back(absl::StrCat("workers' user: ", user.message()));
   }
@@ -308,23 +292,10 @@ absl::Status CheckConfig(const Config& config) {
   return absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
 }
 
-std::string DefaultSocketPath() {
-  const char* runtime = std::getenv("XDG_RUNTIME_DIR");
-  const bool root = ::geteuid() == 0;
-  if (!root && runtime != nullptr && runtime[0] == '/') {
-    return absl::StrCat(runtime, "/sluice/broker.sock");
-  }
-  return "/run/sluice/broker.sock";
-}
-
 void ApplyDefaults(Config* config) {
-  const bool root = ::geteuid() == 0;
-  if (config->socket.empty()) config->socket = DefaultSocketPath();
-  if (config->admin_socket.empty()) {
-    config->admin_socket =
-        absl::StrCat(config->socket.substr(0, config->socket.rfind('/')), "/admin.sock");
-  }
-  if (config->socket_mode == 0) config->socket_mode = root ? 0666 : 0600;
+  if (config->socket.empty()) config->socket = DefaultLocalName();
+  if (config->admin_socket.empty()) config->admin_socket = AdminNameBeside(config->socket);
+  if (config->socket_mode == 0) config->socket_mode = IsPrivileged() ? 0666 : 0600;
 }
 
 absl::Status CheckListenAddress(const std::string& listen_address) {
@@ -345,8 +316,17 @@ absl::Status CheckListenAddress(const std::string& listen_address) {
 bool IsLoopbackAddress(const std::string& listen_address) {
   const std::string host = listen_address.substr(0, listen_address.rfind(':'));
   if (host == "localhost" || host == "[::1]") return true;
-  in_addr address;
-  return ::inet_pton(AF_INET, host.c_str(), &address) == 1 && (ntohl(address.s_addr) >> 24) == 127;
+  // 127.0.0.0/8, in the one way of writing it: four numbers with nothing before them.
+  unsigned numbers = 0;
+  for (const absl::string_view part : absl::StrSplit(host, '.')) {
+    uint32_t number;
+    const bool plain = !part.empty() && part.size() <= 3 &&
+                       part.find_first_not_of("0123456789") == absl::string_view::npos &&
+                       (part.size() == 1 || part[0] != '0');
+    if (!plain || !absl::SimpleAtoi(part, &number) || number > 255) return false;
+    if (numbers++ == 0 && number != 127) return false;
+  }
+  return numbers == 4;
 }
 
 }  // namespace sluice

@@ -9,8 +9,6 @@
 // Every key is described in deploy/linux/sluiced.toml.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -20,6 +18,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "broker/base/log.h"
+#include "broker/os/types.h"
 
 namespace sluice {
 
@@ -70,7 +69,7 @@ struct ResourcesConfig {
 struct Config {
   std::string file;  // "" = built-in defaults.
 
-  std::string socket;        // "" = DefaultSocketPath().
+  std::string socket;        // "" = DefaultLocalName().
   mode_t socket_mode = 0;    // 0 = 0666 for root's daemon, 0600 for a user's own.
   std::string socket_group;  // "" = leave.
   std::string admin_socket;  // "" = "admin.sock" beside the socket.
@@ -103,9 +102,6 @@ absl::Status CheckConfig(const Config& config);
 
 // Fills what was left open with what fits this process's user.
 void ApplyDefaults(Config* config);
-
-inline constexpr char kDefaultConfigFile[] = "/etc/sluice/sluiced.toml";
-std::string DefaultSocketPath();  // Under $XDG_RUNTIME_DIR for a user, /run/sluice for root.
 
 // True for 127.0.0.0/8, [::1] and "localhost".
 bool IsLoopbackAddress(const std::string& listen_address);

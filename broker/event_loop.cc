@@ -1,64 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/event_loop.h"
 
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
-#include <time.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
+#include <chrono>
 #include <climits>
-#include <cstring>
+#include <string>
 #include <utility>
 
-#include "broker/base/check.h"
 #include "broker/base/log.h"
 
 namespace sluice {
-namespace {
-
-constexpr int kEventsPerWait = 64;
-constexpr EventLoop::WatchId kWakeId = 0;
-
-}  // namespace
 
 int64_t MonotonicMs() {
-  timespec now;
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<int64_t>(now.tv_sec) * 1000 + now.tv_nsec / 1'000'000;
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 absl::StatusOr<std::unique_ptr<EventLoop>> EventLoop::Create() {
-  UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
-  if (!epoll.valid()) return absl::ErrnoToStatus(errno, "epoll_create1");
-  UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!wake.valid()) return absl::ErrnoToStatus(errno, "eventfd");
-  epoll_event event = {};
-  event.events = EPOLLIN;
-  event.data.u64 = kWakeId;
-  if (::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, wake.get(), &event) != 0) {
-    return absl::ErrnoToStatus(errno, "epoll_ctl");
-  }
-  return std::unique_ptr<EventLoop>(new EventLoop(std::move(epoll), std::move(wake)));
+  absl::StatusOr<std::unique_ptr<Poller>> poller = Poller::Create();
+  if (!poller.ok()) return poller.status();
+  return std::unique_ptr<EventLoop>(new EventLoop(*std::move(poller)));
 }
 
 EventLoop::WatchId EventLoop::Watch(int fd, Task on_readable) {
-  return WatchFor(EPOLLIN, fd, std::move(on_readable));
+  return WatchFor(Poller::Interest::kReadable, fd, std::move(on_readable));
 }
 
 EventLoop::WatchId EventLoop::WatchHangUp(int fd, Task on_hang_up) {
-  return WatchFor(EPOLLRDHUP, fd, std::move(on_hang_up));
+  return WatchFor(Poller::Interest::kHangUp, fd, std::move(on_hang_up));
 }
 
-EventLoop::WatchId EventLoop::WatchFor(uint32_t epoll_events, int fd, Task task) {
+EventLoop::WatchId EventLoop::WatchFor(Poller::Interest interest, int fd, Task task) {
   const WatchId id = next_id_++;
-  epoll_event event = {};
-  event.events = epoll_events;
-  event.data.u64 = id;  // An id, not a pointer: an event may be stale by the time it is handled.
-  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
+  if (absl::Status added = poller_->Add(id, fd, interest); !added.ok()) {
     Log(LogLevel::kError, "broker", "cannot watch a descriptor",
-        {{"reason", std::strerror(errno)}});
+        {{"reason", std::string(added.message())}});
     return 0;
   }
   watches_[id] = {fd, std::make_shared<Task>(std::move(task))};
@@ -68,7 +45,7 @@ EventLoop::WatchId EventLoop::WatchFor(uint32_t epoll_events, int fd, Task task)
 void EventLoop::Unwatch(WatchId* id) {
   const auto found = watches_.find(std::exchange(*id, 0));
   if (found == watches_.end()) return;
-  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, found->second.fd, nullptr);
+  poller_->Remove(found->first, found->second.fd);
   watches_.erase(found);
 }
 
@@ -92,9 +69,7 @@ void EventLoop::Post(Task task) {
     absl::MutexLock lock(&mutex_);
     posted_.push_back(std::move(task));
   }
-  const uint64_t one = 1;
-  // Fails only if the counter is full, and then the loop is about to wake anyway.
-  [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof(one));
+  poller_->Wake();
 }
 
 void EventLoop::Quit() {
@@ -117,8 +92,6 @@ void EventLoop::RunDueTimers() {
 }
 
 void EventLoop::RunPosted() {
-  uint64_t count;
-  [[maybe_unused]] const ssize_t bytes = ::read(wake_.get(), &count, sizeof(count));
   std::vector<Task> tasks;
   {
     absl::MutexLock lock(&mutex_);
@@ -128,16 +101,11 @@ void EventLoop::RunPosted() {
 }
 
 void EventLoop::Run() {
-  epoll_event events[kEventsPerWait];
+  std::vector<uint64_t> ready;
   while (!quit_) {
-    const int count = ::epoll_wait(epoll_.get(), events, kEventsPerWait, MillisecondsToNextTimer());
-    SLUICE_CHECK(count >= 0 || errno == EINTR);
-    for (int i = 0; i < count; ++i) {
-      const WatchId id = events[i].data.u64;
-      if (id == kWakeId) {
-        RunPosted();
-        continue;
-      }
+    poller_->Wait(MillisecondsToNextTimer(), &ready);
+    RunPosted();
+    for (const WatchId id : ready) {
       const auto found = watches_.find(id);
       if (found == watches_.end()) continue;  // Removed by an earlier event of this round.
       const std::shared_ptr<Task> on_readable = found->second.on_readable;

@@ -12,13 +12,14 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
-#include "broker/os/scoped_handle.h"
+#include "broker/os/poller.h"
 
 namespace sluice {
 
@@ -52,16 +53,14 @@ class EventLoop {
     std::shared_ptr<Task> on_readable;  // Shared: it may remove its own watch while it runs.
   };
 
-  EventLoop(UniqueFd epoll, UniqueFd wake) : epoll_(std::move(epoll)), wake_(std::move(wake)) {}
+  explicit EventLoop(std::unique_ptr<Poller> poller) : poller_(std::move(poller)) {}
 
-  WatchId WatchFor(uint32_t epoll_events, int fd, Task task);
+  WatchId WatchFor(Poller::Interest interest, int fd, Task task);
   int MillisecondsToNextTimer() const;
   void RunDueTimers();
   void RunPosted() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Constant after construction.
-  const UniqueFd epoll_;
-  const UniqueFd wake_;  // An eventfd, watched under id 0.
+  const std::unique_ptr<Poller> poller_;  // Constant after construction.
 
   // Loop thread only.
   bool quit_ = false;

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/gateway_link.h"
 
-#include <fcntl.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
 #include <utility>
 #include <vector>
@@ -14,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "broker/base/log.h"
 #include "broker/broker_messages.h"
+#include "broker/os/file.h"
 #include "broker/os/local_socket.h"
 
 namespace sluice {
@@ -57,8 +55,9 @@ absl::Status Prepare(const NetworkConfig& network, SpawnOptions* options,
       {"--token-fd=", &network.token_file}};
   for (const auto& [flag, file] : files) {
     if (file->empty()) continue;
-    opened->emplace_back(::open(file->c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
-    if (!opened->back().valid()) return absl::ErrnoToStatus(errno, absl::StrCat("opening ", *file));
+    absl::StatusOr<UniqueFd> fd = OpenForReading(*file);
+    if (!fd.ok()) return fd.status();
+    opened->push_back(*std::move(fd));
     const int number = kFirstFileFd + static_cast<int>(opened->size()) - 1;
     options->descriptors.emplace_back(opened->back().get(), number);
     options->arguments.push_back(absl::StrCat(flag, number));
@@ -72,15 +71,13 @@ absl::Status CheckNetworkFiles(const NetworkConfig& network) {
   SpawnOptions options;
   std::vector<UniqueFd> opened;
   if (absl::Status ok = Prepare(network, &options, &opened); !ok.ok()) return ok;
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return absl::ErrnoToStatus(errno, "pipe");
-  const UniqueFd output(ends[0]);
-  UniqueFd input(ends[1]);
-  options.output = input.get();
+  absl::StatusOr<std::pair<UniqueFd, UniqueFd>> output = CreatePipe();
+  if (!output.ok()) return output.status();
+  options.output = output->second.get();
   options.arguments.push_back("--check");
   absl::StatusOr<ChildProcess> process = ::sluice::Spawn(options);
   if (!process.ok()) return process.status();
-  input.reset();
+  output->second.reset();
   const std::optional<ExitStatus> ended = process->WaitAndReap(kCheckTimeoutMs);
   if (!ended.has_value()) {
     process->KillGroup();
@@ -88,10 +85,8 @@ absl::Status CheckNetworkFiles(const NetworkConfig& network) {
     return absl::DeadlineExceededError("sluice-gateway does not answer");
   }
   if (ended->signal == 0 && ended->code == 0) return absl::OkStatus();
-  char text[1024];
-  const ssize_t size = ::read(output.get(), text, sizeof(text));
-  return absl::InvalidArgumentError(std::string(
-      absl::StripTrailingAsciiWhitespace({text, size > 0 ? static_cast<size_t>(size) : 0})));
+  return absl::InvalidArgumentError(
+      std::string(absl::StripTrailingAsciiWhitespace(ReadPipe(output->first.get(), 1024))));
 }
 
 GatewayLink::~GatewayLink() {

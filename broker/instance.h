@@ -39,6 +39,9 @@ absl::Status MakeParentDirectory(const std::string& path);
 // there is no socket.
 absl::Status RemoveStaleSocket(const std::string& path);
 
+// Of a listener that is gone.
+void RemoveSocketFile(const std::string& path);
+
 // The listening socket as the configuration wants it, mode and group included.
 absl::StatusOr<UniqueFd> OpenListener(const Config& config);
 

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "broker/base/check.h"
+#include "broker/os/peer_identity.h"
 #include "broker/os/process.h"
 
 namespace sluice {
@@ -28,7 +28,7 @@ void Decrease(Map* counts, const Key& key) {
 
 }  // namespace
 
-Identity Identity::ForUid(uid_t uid) { return {absl::StrCat("uid:", uid), false}; }
+Identity Identity::ForUid(uid_t uid) { return {UserName(uid), false}; }
 
 Identity Identity::ForNetworkPeer(const std::string& peer) {
   return {absl::StrCat("net:", peer), true};
@@ -39,9 +39,8 @@ void Policy::Update(const Config& config) {
   everyone_ = config.access_users.empty();
   allowed_uids_.clear();
   for (const std::string& user : config.access_users) {
-    uint32_t uid;
-    if (absl::SimpleAtoi(user, &uid)) {
-      allowed_uids_.insert(uid);
+    if (const std::optional<uid_t> uid = ParseUser(user)) {
+      allowed_uids_.insert(*uid);
     } else if (const auto identity = LookUpUser(user); identity.ok()) {
       allowed_uids_.insert(identity->uid);
     }
@@ -50,7 +49,7 @@ void Policy::Update(const Config& config) {
 
 std::optional<Refusal> Policy::MayConnect(uid_t uid) const {
   if (!everyone_ && !allowed_uids_.contains(uid)) {
-    return Refusal{EACCES, absl::StrCat("user ", uid, " is not in \"users\" of [access] in the ",
+    return Refusal{EACCES, absl::StrCat(UserName(uid), " is not in \"users\" of [access] in the ",
                                         "daemon's configuration")};
   }
   if (connections_ >= limits_.max_connections) {
@@ -59,7 +58,7 @@ std::optional<Refusal> Policy::MayConnect(uid_t uid) const {
   }
   if (CountOf(connections_of_, uid) >= limits_.max_connections_per_user) {
     return Refusal{
-        EBUSY, absl::StrCat("user ", uid, " has the limit of ", limits_.max_connections_per_user,
+        EBUSY, absl::StrCat(UserName(uid), " has the limit of ", limits_.max_connections_per_user,
                             " connections (max_connections_per_user)")};
   }
   return std::nullopt;

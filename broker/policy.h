@@ -7,8 +7,6 @@
 // Owner: the Broker. Loop thread only.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -16,6 +14,7 @@
 #include <string>
 
 #include "broker/config.h"
+#include "broker/os/types.h"
 
 namespace sluice {
 

@@ -1,40 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/probe.h"
 
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "broker/base/log.h"
+#include "broker/os/file.h"
 #include "broker/os/shared_memory.h"
 
 namespace sluice {
-namespace {
-
-// Not ReadSealedCopy: the probe's memfd is still writable, by the probe's offspring perhaps.
-absl::StatusOr<std::string> ReadAll(int fd) {
-  struct stat info;
-  if (::fstat(fd, &info) != 0) return absl::ErrnoToStatus(errno, "fstat of the probe's answer");
-  if (static_cast<uint64_t>(info.st_size) > kMaxSnapshotBytes) {
-    return absl::OutOfRangeError(absl::StrCat("the probe's answer has ", info.st_size,
-                                              " bytes, at most ", kMaxSnapshotBytes, " are taken"));
-  }
-  std::string bytes(static_cast<size_t>(info.st_size), '\0');
-  for (size_t done = 0; done < bytes.size();) {
-    const ssize_t count =
-        ::pread(fd, bytes.data() + done, bytes.size() - done, static_cast<off_t>(done));
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return absl::DataLossError("the probe's answer shrank while it was read");
-    done += static_cast<size_t>(count);
-  }
-  return bytes;
-}
-
-}  // namespace
 
 Probe::~Probe() { Cancel(); }
 
@@ -57,8 +31,9 @@ void Probe::Start(const WorkerLauncher& launcher, int64_t timeout_ms,
   on_done_ = std::move(on_done);
   timeout_ms_ = timeout_ms;
   timed_out_ = false;
-  output_.reset(::memfd_create("sluice-probe", MFD_CLOEXEC));
-  if (!output_.valid()) return Finish(absl::ErrnoToStatus(errno, "memfd_create"));
+  absl::StatusOr<UniqueFd> output = CreateScratchFile("sluice-probe");
+  if (!output.ok()) return Finish(output.status());
+  output_ = *std::move(output);
   absl::StatusOr<ChildProcess> child =
       launcher.Launch({"--probe", "--snapshot-fd=3"}, {{output_.get(), 3}}, "");
   if (!child.ok()) return Finish(child.status());
@@ -82,8 +57,13 @@ absl::StatusOr<std::string> Probe::Collect(const ExitStatus& status) const {
         absl::StrCat("the probe for devices ended with ", status.Describe(),
                      "; its own lines above this one in the daemon's log say why"));
   }
-  absl::StatusOr<std::string> bytes = ReadAll(output_.get());
-  if (bytes.ok() && bytes->empty()) {
+  // Not ReadSealedCopy: the file is still writable, by the probe's offspring perhaps.
+  absl::StatusOr<std::string> bytes = ReadScratchFile(output_.get(), kMaxSnapshotBytes);
+  if (!bytes.ok()) {
+    return absl::Status(bytes.status().code(),
+                        absl::StrCat("the probe's answer: ", bytes.status().message()));
+  }
+  if (bytes->empty()) {
     return absl::NotFoundError(
         "no OpenCL platform with an allowed device on the daemon's machine; install a driver there "
         "(such as pocl-opencl-icd) or check [devices] in its configuration");

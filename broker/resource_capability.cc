@@ -1,26 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/resource_capability.h"
 
-#include <sys/random.h>
-
-#include <cerrno>
 #include <cstring>
 
 #include "absl/status/status.h"
+#include "broker/os/random.h"
 
 namespace sluice {
-namespace {
-
-absl::Status FillRandom(void* out, size_t size) {
-  ssize_t got;
-  do {
-    got = ::getrandom(out, size, 0);  // Whole, for so few bytes.
-  } while (got < 0 && errno == EINTR);
-  if (got == static_cast<ssize_t>(size)) return absl::OkStatus();
-  return absl::ErrnoToStatus(got < 0 ? errno : EIO, "getrandom");
-}
-
-}  // namespace
 
 std::string Capability::Encode() const {
   std::string bytes(kBytes, '\0');

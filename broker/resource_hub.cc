@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/resource_hub.h"
 
-#include <fcntl.h>
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -12,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "broker/base/log.h"
 #include "broker/os/local_socket.h"
+#include "broker/os/peer_identity.h"
 #include "broker/resource_messages.h"
 #include "proto/status_macros.h"
 
@@ -91,7 +89,7 @@ std::optional<Refusal> ResourceHub::MayConnect(const ResourceClient& client) con
     }
   }
   if (own < config_.max_connections_per_user) return std::nullopt;
-  return Refusal{EBUSY, absl::StrCat("user ", client.uid, " has the limit of ",
+  return Refusal{EBUSY, absl::StrCat(UserName(client.uid), " has the limit of ",
                                      config_.max_connections_per_user,
                                      " resource connections (max_connections_per_user in "
                                      "[resources])")};
@@ -105,6 +103,11 @@ absl::Status ResourceHub::SendConnection(int socket, const ResourceClient& clien
     return SendMessage(socket, &answer, sizeof(answer));
   }
   const auto ends = Connect(client);
+  if (absl::IsUnimplemented(ends.status())) {
+    answer.status = EOPNOTSUPP;
+    SetString(answer.message, std::string(ends.status().message()));
+    return SendMessage(socket, &answer, sizeof(answer));
+  }
   if (!ends.ok()) {
     Log(LogLevel::kError, "broker", "cannot open a resource connection",
         {{"reason", ends.status().ToString()}});
@@ -117,24 +120,19 @@ absl::Status ResourceHub::SendConnection(int socket, const ResourceClient& clien
 }
 
 absl::StatusOr<std::pair<UniqueFd, UniqueFd>> ResourceHub::Connect(const ResourceClient& client) {
-  int pair[2];
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) != 0) {
-    return absl::ErrnoToStatus(errno, "socketpair");
-  }
-  UniqueFd ours(pair[0]);
-  UniqueFd theirs(pair[1]);
+  ASSIGN_OR_RETURN(auto stream, CreateStreamPair());
+  UniqueFd ours = std::move(stream.first);
   ASSIGN_OR_RETURN(auto channel, CreateSocketPair());
   RETURN_IF_ERROR(SetNonBlocking(channel.first.get(), true));
-  ::setsockopt(channel.first.get(), SOL_SOCKET, SO_SNDBUF, &kChannelBufferBytes,
-               sizeof(kChannelBufferBytes));
+  LimitUnread(channel.first.get(), kChannelBufferBytes);
   auto connection = std::make_unique<Connection>();
   const uint64_t id = next_id_++;
   connection->id = id;
   connection->client = client;
   connection->identity = Identity::ForUid(client.uid).name;
   connection->transport_number = ours.get();
-  connection->transport.reset(::fcntl(ours.get(), F_DUPFD_CLOEXEC, 0));
-  if (!connection->transport.valid()) return absl::ErrnoToStatus(errno, "duplicating a socket");
+  connection->transport = DuplicateFd(ours.get());
+  if (!connection->transport.valid()) return absl::ResourceExhaustedError("no more descriptors");
   connection->channel = std::move(channel.first);
   RETURN_IF_ERROR(attach_(std::move(ours)));
   connection->transport_watch =
@@ -143,7 +141,7 @@ absl::StatusOr<std::pair<UniqueFd, UniqueFd>> ResourceHub::Connect(const Resourc
       loop_->Watch(connection->channel.get(), [this, id] { ReadOffers(id); });
   by_transport_[connection->transport_number] = id;
   connections_[id] = std::move(connection);
-  return std::make_pair(std::move(theirs), std::move(channel.second));
+  return std::make_pair(std::move(stream.second), std::move(channel.second));
 }
 
 void ResourceHub::ReadOffers(uint64_t id) {
@@ -178,7 +176,7 @@ void ResourceHub::End(uint64_t id, const std::string& violation) {
   loop_->Unwatch(&connection->channel_watch);
   const auto transport = by_transport_.find(connection->transport_number);
   if (transport != by_transport_.end() && transport->second == id) by_transport_.erase(transport);
-  ::shutdown(connection->transport.get(), SHUT_RDWR);  // gRPC's end sees it, and closes.
+  HangUp(connection->transport.get());  // gRPC's end sees it, and closes.
   if (!violation.empty() && log_limiter_.Allow(MonotonicMs())) {
     Log(LogLevel::kWarning, "broker", "resource connection closed",
         {{"uid", connection->client.uid},

@@ -13,8 +13,6 @@
 // and is checked here or in the registry.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -30,6 +28,7 @@
 #include "broker/event_loop.h"
 #include "broker/os/lent_memory.h"
 #include "broker/os/scoped_handle.h"
+#include "broker/os/types.h"
 #include "broker/policy.h"
 #include "broker/resource_registry.h"
 

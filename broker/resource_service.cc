@@ -2,7 +2,6 @@
 #include "broker/resource_service.h"
 
 #include <grpcpp/grpcpp.h>
-#include <grpcpp/server_posix.h>
 
 #include <chrono>
 #include <functional>
@@ -16,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/synchronization/mutex.h"
+#include "broker/attach_stream.h"
 #include "broker/resource_conversion.h"
 #include "proto/resources.grpc.pb.h"
 
@@ -364,8 +364,7 @@ class GrpcResourceServer final : public ResourceServer {
   }
 
   absl::Status Attach(UniqueFd connected_socket) override {
-    grpc::AddInsecureChannelFromFd(server_.get(), connected_socket.release());
-    return absl::OkStatus();
+    return AttachStream(server_.get(), std::move(connected_socket));
   }
 
  private:

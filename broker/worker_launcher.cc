@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/worker_launcher.h"
 
-#include <unistd.h>
-
 #include <cstdlib>
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
+#include "broker/os/peer_identity.h"
 #include "broker/vendor_folder.h"
-
-extern char** environ;
 
 namespace sluice {
 namespace {
@@ -73,8 +70,7 @@ std::string WorkerLauncher::RecordsDirectory(const WorkerUsers::Tenant& tenant,
                                              const std::string& identity_name) {
   std::string cache = tenant.cache_directory;
   // Without one per identity, the user's own serves nobody but that user.
-  const bool is_own =
-      !tenant.user.has_value() && identity_name == absl::StrCat("uid:", ::geteuid());
+  const bool is_own = !tenant.user.has_value() && identity_name == UserName(OwnUser());
   if (cache.empty() && is_own) {
     const char* const home = std::getenv("HOME");
     const char* const xdg = std::getenv("XDG_CACHE_HOME");
@@ -89,8 +85,8 @@ std::string WorkerLauncher::RecordsDirectory(const WorkerUsers::Tenant& tenant,
 
 std::vector<std::string> WorkerLauncher::Environment(const WorkerUsers::Tenant& tenant) const {
   std::map<std::string, std::string> values;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string_view text(*entry);
+  for (const std::string& entry : OwnEnvironment()) {
+    const std::string_view text(entry);
     const size_t equals = text.find('=');
     if (equals == std::string_view::npos || !IsPassed(text.substr(0, equals))) continue;
     values[std::string(text.substr(0, equals))] = std::string(text.substr(equals + 1));

@@ -12,8 +12,6 @@
 // Owned by WorkerLauncher. Event loop thread only.
 #pragma once
 
-#include <sys/types.h>
-
 #include <map>
 #include <optional>
 #include <string>
@@ -21,6 +19,7 @@
 #include "absl/status/statusor.h"
 #include "broker/config.h"
 #include "broker/os/sandbox.h"
+#include "broker/os/types.h"
 
 namespace sluice {
 

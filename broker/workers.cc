@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/workers.h"
 
-#include <sys/random.h>
-
-#include <cerrno>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -11,6 +8,7 @@
 #include "broker/base/check.h"
 #include "broker/base/log.h"
 #include "broker/os/local_socket.h"
+#include "broker/os/random.h"
 
 namespace sluice {
 namespace {
@@ -33,7 +31,7 @@ void Workers::Configure(const Config& config, const WorkerLauncher* launcher) {
 uint64_t Workers::NewId() const {
   uint64_t id = 0;
   while (id == 0 || sessions_.contains(id)) {
-    SLUICE_CHECK(::getrandom(&id, sizeof(id), 0) == sizeof(id));
+    SLUICE_CHECK(FillRandom(&id, sizeof(id)).ok());
   }
   return id;
 }

@@ -12,8 +12,6 @@
 // not relied on.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -32,6 +30,7 @@
 #include "broker/event_loop.h"
 #include "broker/os/process.h"
 #include "broker/os/scoped_handle.h"
+#include "broker/os/types.h"
 #include "broker/policy.h"
 #include "broker/worker_launcher.h"
 

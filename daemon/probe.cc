@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/probe.h"
 
-#include <unistd.h>
-
-#include <cerrno>
-
+#include "broker/os/file.h"
 #include "daemon/device_list.h"
 #include "daemon/driver.h"
 #include "daemon/info_reader.h"
@@ -28,13 +25,7 @@ absl::Status Probe(int snapshot_fd, const std::string& device_allow_list) {
       ReadDeviceInfo(device.handle, described.mutable_info());
     }
   }
-  const std::string bytes = snapshot.SerializeAsString();
-  for (size_t at = 0; at < bytes.size();) {
-    const ssize_t written = write(snapshot_fd, bytes.data() + at, bytes.size() - at);
-    if (written < 0 && errno != EINTR) return absl::ErrnoToStatus(errno, "writing the snapshot");
-    if (written > 0) at += static_cast<size_t>(written);
-  }
-  return absl::OkStatus();
+  return WriteWhole(snapshot_fd, snapshot.SerializeAsString());
 }
 
 }  // namespace sluice

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 
 #include "broker/base/check.h"
@@ -211,6 +212,49 @@ absl::StatusOr<UniqueFd> AcceptLocal(int listener) {
     return absl::UnavailableError("no connection waits");
   }
   return ErrnoStatus(errno, "accept");
+}
+
+absl::StatusOr<std::pair<UniqueFd, UniqueFd>> CreateStreamPair() {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0) {
+    return ErrnoStatus(errno, "socketpair");
+  }
+  return std::pair<UniqueFd, UniqueFd>(UniqueFd(ends[0]), UniqueFd(ends[1]));
+}
+
+void LimitUnread(int socket, int bytes) {
+  ::setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+}
+
+bool IsLocalListener(int fd) {
+  int domain = 0;
+  int type = 0;
+  int listening = 0;
+  socklen_t length = sizeof(int);
+  return ::getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &length) == 0 && domain == AF_UNIX &&
+         ::getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) == 0 && type == SOCK_SEQPACKET &&
+         ::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &length) == 0 && listening == 1;
+}
+
+const char kLocalScheme[] = "unix:";
+
+absl::Status CheckLocalName(const std::string& name) {
+  constexpr size_t kMaxPath = sizeof(sockaddr_un::sun_path) - 1;
+  if (!name.empty() && name[0] == '/' && name.size() <= kMaxPath) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("an absolute path of at most ", kMaxPath, " characters"));
+}
+
+std::string DefaultLocalName() {
+  const char* runtime = std::getenv("XDG_RUNTIME_DIR");
+  if (::geteuid() != 0 && runtime != nullptr && runtime[0] == '/') {
+    return absl::StrCat(runtime, "/sluice/broker.sock");
+  }
+  return "/run/sluice/broker.sock";
+}
+
+std::string AdminNameBeside(const std::string& name) {
+  return absl::StrCat(name.substr(0, name.rfind('/')), "/admin.sock");
 }
 
 absl::Status SetNonBlocking(int fd, bool non_blocking) {

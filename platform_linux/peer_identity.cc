@@ -3,8 +3,12 @@
 
 #include <sys/socket.h>
 
+#include <unistd.h>
+
 #include <cerrno>
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "platform_linux/errno_status.h"
 
 #ifndef SO_PEERPIDFD
@@ -12,6 +16,16 @@
 #endif
 
 namespace sluice {
+
+std::string UserName(uid_t uid) { return absl::StrCat("uid:", uid); }
+
+std::optional<uid_t> ParseUser(const std::string& text) {
+  uint32_t uid;
+  if (!absl::SimpleAtoi(text, &uid)) return std::nullopt;
+  return uid;
+}
+
+uid_t OwnUser() { return ::geteuid(); }
 
 absl::StatusOr<PeerIdentity> GetPeerIdentity(int socket) {
   ucred credentials = {};

@@ -245,6 +245,14 @@ absl::StatusOr<std::string> FindHelperExecutable(const std::string& name) {
                                           "; reinstall Sluice, or build its whole tree"));
 }
 
+std::vector<std::string> OwnEnvironment() {
+  std::vector<std::string> environment;
+  for (char** entry = ::environ; *entry != nullptr; ++entry) environment.emplace_back(*entry);
+  return environment;
+}
+
+bool IsPrivileged() { return ::geteuid() == 0; }
+
 absl::StatusOr<UserIdentity> LookUpUser(const std::string& name) {
   std::vector<char> buffer(16384);
   passwd entry = {};

@@ -22,6 +22,10 @@ constexpr int kMaxInheritedFds = 16;
 
 }  // namespace
 
+int RunUnderServiceManager(bool, const std::function<int()>& serve) { return serve(); }
+
+std::string DefaultConfigFile() { return "/etc/sluice/sluiced.toml"; }
+
 bool NotifyService(const std::string& state) {
   const char* path = std::getenv("NOTIFY_SOCKET");
   if (path == nullptr || (path[0] != '/' && path[0] != '@')) return false;

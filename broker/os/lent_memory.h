@@ -15,13 +15,12 @@
 // close-on-exec ones.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "broker/os/scoped_handle.h"
+#include "broker/os/types.h"
 
 namespace sluice {
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Local sockets that keep message boundaries (SOCK_SEQPACKET) and carry descriptors. The broker's
-// socket, the handle channels and the control sockets are all of this kind.
+// Local sockets that keep message boundaries (SOCK_SEQPACKET; on Windows named pipes) and carry
+// descriptors. The broker's socket, the handle channels and the control sockets are all of this
+// kind.
 //
 // The peer is not trusted: a message that does not fit, or that carries more descriptors than asked
 // for, is an error, and every descriptor that came with it is closed. Descriptors are
@@ -12,8 +13,6 @@
 // All functions are thread-safe.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstddef>
 #include <string>
 #include <utility>
@@ -22,6 +21,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "broker/os/scoped_handle.h"
+#include "broker/os/types.h"
 
 #undef SendMessage  // A macro of windows.h.
 
@@ -63,5 +63,29 @@ absl::StatusOr<UniqueFd> ListenLocal(const std::string& path, mode_t mode, int b
 absl::StatusOr<UniqueFd> AcceptLocal(int listener);
 
 absl::Status SetNonBlocking(int fd, bool non_blocking);
+
+// Two connected ends of a stream of bytes, non-blocking, for gRPC. kUnimplemented where gRPC takes
+// no such socket (Windows).
+absl::StatusOr<std::pair<UniqueFd, UniqueFd>> CreateStreamPair();
+
+// Bounds what may lie unread at the other end, where the system lets us.
+void LimitUnread(int socket, int bytes);
+
+// True for a listening socket of this kind.
+bool IsLocalListener(int fd);
+
+// --- names of listening sockets: paths; on Windows names of pipes
+
+// How an endpoint of this machine is written: the scheme, then the name.
+extern const char kLocalScheme[];  // "unix:", "pipe:"
+
+// OK if a socket can have this name; else the message says what it must look like.
+absl::Status CheckLocalName(const std::string& name);
+
+// Where this process's daemon listens unless it is told otherwise.
+std::string DefaultLocalName();
+
+// Of the operators' socket that belongs to this one.
+std::string AdminNameBeside(const std::string& name);
 
 }  // namespace sluice

@@ -6,12 +6,23 @@
 // else invalid) names the process itself. Thread-safe.
 #pragma once
 
-#include <sys/types.h>
+#include <optional>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "broker/os/scoped_handle.h"
+#include "broker/os/types.h"
 
 namespace sluice {
+
+// A user as limits are counted for and lists show it: "uid:1000"; on Windows "sid:S-1-5-...".
+std::string UserName(uid_t uid);
+
+// What the configuration may name a user by besides a name: a number; on Windows a SID.
+std::optional<uid_t> ParseUser(const std::string& text);
+
+// This process's own.
+uid_t OwnUser();
 
 struct PeerIdentity {
   uid_t uid = static_cast<uid_t>(-1);

@@ -8,8 +8,6 @@
 // Thread-safe; ChildProcess is thread-compatible.
 #pragma once
 
-#include <sys/types.h>
-
 #include <optional>
 #include <string>
 #include <utility>
@@ -19,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "broker/os/sandbox.h"
 #include "broker/os/scoped_handle.h"
+#include "broker/os/types.h"
 
 namespace sluice {
 
@@ -76,6 +75,12 @@ absl::StatusOr<ChildProcess> Spawn(const SpawnOptions& options);
 // ../libexec/sluice, else beside the running one (the build tree).
 absl::StatusOr<std::string> OwnExecutablePath();
 absl::StatusOr<std::string> FindHelperExecutable(const std::string& name);
+
+// This process's environment, "NAME=value".
+std::vector<std::string> OwnEnvironment();
+
+// True if this process may become other users: root; on Windows the system's own account.
+bool IsPrivileged();
 
 // The numeric ids of a user of this machine, its supplementary groups included; of a group.
 absl::StatusOr<UserIdentity> LookUpUser(const std::string& name);

@@ -11,12 +11,12 @@
 // hardening work.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "broker/os/types.h"
 
 namespace sluice {
 

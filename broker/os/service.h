@@ -3,15 +3,24 @@
 // The service manager's side of the daemon: telling it how far the start has come, and taking the
 // sockets that it opened for us (systemd's sd_notify and LISTEN_FDS protocols, spoken directly, so
 // that the privileged process links no further library). Without a service manager all of it does
-// nothing. Call from the main thread, before other threads are started.
+// nothing. On Windows the service control manager, which starts the process by its own protocol.
+// Call from the main thread, before other threads are started.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "broker/os/scoped_handle.h"
 
 namespace sluice {
+
+// Runs `serve` and returns its result: at once, or on Windows, unless `console` says that a person
+// has started us, when and as the service control manager wants it.
+int RunUnderServiceManager(bool console, const std::function<int()>& serve);
+
+// Read if it exists and no other is named.
+std::string DefaultConfigFile();
 
 // Sends lines such as "READY=1\nSTATUS=serving". False if there is nobody to tell.
 bool NotifyService(const std::string& state);

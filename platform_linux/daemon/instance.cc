@@ -92,6 +92,8 @@ absl::Status RemoveStaleSocket(const std::string& path) {
   return absl::OkStatus();
 }
 
+void RemoveSocketFile(const std::string& path) { ::unlink(path.c_str()); }
+
 absl::StatusOr<UniqueFd> OpenListener(const Config& config) {
   if (absl::Status removed = RemoveStaleSocket(config.socket); !removed.ok()) return removed;
   // Closed to all until the group is right: between the two steps the wrong group could connect.

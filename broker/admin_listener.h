@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How operators reach the admin service. On Linux a Unix socket that only the daemon's own user can
+// open. On Windows, where gRPC has no such socket, a port of loopback: who may open the admin pipe
+// gets the port and a 256-bit token through it, and every call must show the token, from the one
+// TCP connection that showed it first, while the pipe is open (loopback_tokens.h).
+//
+// Owner: AdminServer. Create, Start and the destructor on the loop thread; Admit on gRPC's.
+#pragma once
+
+#include <grpcpp/server_builder.h>
+#include <grpcpp/server_context.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "broker/event_loop.h"
+
+namespace sluice {
+
+class AdminListener {
+ public:
+  // `loop` is the caller's and outlives this.
+  static absl::StatusOr<std::unique_ptr<AdminListener>> Create(EventLoop* loop,
+                                                               const std::string& name);
+  virtual ~AdminListener() = default;  // After the server has been shut down.
+
+  // Builds and starts the server with its port.
+  virtual absl::StatusOr<std::unique_ptr<grpc::Server>> Start(grpc::ServerBuilder* builder) = 0;
+
+  // Whether the caller may ask anything at all.
+  virtual grpc::Status Admit(const grpc::ServerContext& context) = 0;
+};
+
+}  // namespace sluice

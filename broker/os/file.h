@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Files as far as daemon and worker need them as descriptors: files of the operator's for a child
+// that may not open them itself, and scratch files and pipes that a child writes its answer into.
+// All functions are thread-safe; descriptors are not inherited unless Spawn gives them.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "broker/os/scoped_handle.h"
+
+namespace sluice {
+
+absl::StatusOr<UniqueFd> OpenForReading(const std::string& path);
+
+// An empty file without a name, in memory where the system can.
+absl::StatusOr<UniqueFd> CreateScratchFile(const char* name);
+absl::Status WriteWhole(int fd, std::string_view bytes);
+// All of a scratch file from its beginning, of at most `max_bytes`; whoever holds it may still
+// write meanwhile.
+absl::StatusOr<std::string> ReadScratchFile(int fd, size_t max_bytes);
+
+// (read end, write end). What was written stays readable when the writer is gone.
+absl::StatusOr<std::pair<UniqueFd, UniqueFd>> CreatePipe();
+// What the pipe holds, at most `max_bytes`; "" at its end.
+std::string ReadPipe(int fd, size_t max_bytes);
+
+bool IsAbsolutePath(const std::string& path);
+bool IsDirectory(const std::string& path);
+// OK, or why this process cannot read the file.
+absl::Status CheckReadableFile(const std::string& path);
+
+}  // namespace sluice
