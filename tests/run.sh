@@ -203,4 +203,6 @@ run_failure() {
 ! part failure || run_failure
 ! part bench || step bench-smoke 300 bash -c '"$1" --quick && echo "PASS bench: every row has a number"' - \
   "$root/tests/bench/run.sh"
+! part bench || step bench-sharing-smoke 300 bash -c '"$1" --sharing --quick && echo "PASS bench of sharing"' - \
+  "$root/tests/bench/run.sh"
 finish

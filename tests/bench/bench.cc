@@ -24,6 +24,12 @@ std::string DeviceText(cl_device_id device, cl_device_info what) {
 
 }  // namespace
 
+double Median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
 double MedianSeconds(int repeats, const std::function<void()>& body) {
   body();
   std::vector<double> times;
@@ -32,8 +38,7 @@ double MedianSeconds(int repeats, const std::function<void()>& body) {
     body();
     times.push_back(ocl_seconds() - start);
   }
-  std::nth_element(times.begin(), times.begin() + repeats / 2, times.end());
-  return times[repeats / 2];
+  return Median(std::move(times));
 }
 
 cl_mem NewBuffer(const Device& device, cl_mem_flags flags, size_t bytes) {

@@ -35,6 +35,8 @@ struct Device {
   std::string platform_name, name, driver, type;
 };
 
+double Median(std::vector<double> values);  // Of at least one.
+
 // The median of the seconds that `repeats` runs of `body` took, after one run that does not count.
 double MedianSeconds(int repeats, const std::function<void()>& body);
 

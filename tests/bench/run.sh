@@ -4,10 +4,16 @@
 #
 #   tests/bench/run.sh [--quick] [--rounds N] [--kinds native,ring,network] [--platform TEXT] [--out DIR]
 #                      [--record [FILE]]
+#   tests/bench/run.sh --sharing [--quick] [--rounds N] [--platform TEXT] [--record [FILE]]
 #
+# --sharing measures objects shared with OpenGL and daemon-owned resources instead (sharing.py).
 # Prints the table and writes table.md and results.json (default: build/bench). --record measures the shaped
 # links too (root) and writes both tables with the machine's facts as Markdown, by default to
 # tests/bench/results/cpu.md or gpu.md, which README.md names. A full run takes some six minutes. Needs a Release build with
 # nothing else running; SLUICE_BUILD_DIR names the build tree (default: build/ of this checkout). Numbers
 # are reported, never asserted: it fails only when something does not run or a row is missing.
+if [ "${1:-}" = --sharing ]; then
+  shift
+  exec /usr/bin/python3 -B "$(dirname "$0")/sharing.py" "$@"
+fi
 exec /usr/bin/python3 -B "$(dirname "$0")/bench.py" "$@"

@@ -48,6 +48,15 @@ def free_port():
         return probe.getsockname()[1]
 
 
+def accepts(host, port):
+    """True if somebody listens there."""
+    try:
+        socket.create_connection((host, port), 1).close()
+        return True
+    except OSError:
+        return False
+
+
 def wait_until(condition, seconds, pause=0.005):
     """True as soon as condition() is, False when `seconds` have passed without it."""
     end = time.monotonic() + seconds
@@ -283,8 +292,8 @@ class Daemon:
     def _answers(self):
         """True when applications can connect."""
         try:
-            if self.kind == "network" and not self.prefix:
-                socket.create_connection(("127.0.0.1", self.port), 1).close()
+            if self.kind == "network" and not self.prefix and not accepts("127.0.0.1", self.port):
+                return False
             with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as probe:
                 probe.connect(str(self.socket))
             return True

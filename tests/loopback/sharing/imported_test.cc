@@ -58,6 +58,37 @@ class ImportedLoopbackTest : public LoopbackTest {
   }
 };
 
+// What operators see of a session: its memory objects of native objects, by the way that their
+// bytes travel, for as long as they live. One that is refused, or shares nothing, does not count.
+TEST_F(ImportedLoopbackTest, WaysAreCounted) {
+  const uint64_t context = MakeContext(kCpu);
+  const UniqueFd fd = Memory(8192);
+  const UniqueFd unsealed = Memory(8192, 0);
+  const pb::Command import = CreateBuffer(context, 4096);
+  ASSERT_EQ(Import(import, fd.get()).status(), CL_SUCCESS);
+  EXPECT_NE(Import(CreateBuffer(context, 4096), unsealed.get()).status(), CL_SUCCESS);
+  pb::Command stage;
+  stage.mutable_create_buffer()->set_mem_id(client_->NewId());
+  stage.mutable_create_buffer()->set_context_id(context);
+  stage.mutable_create_buffer()->set_flags(CL_MEM_READ_WRITE);
+  stage.mutable_create_buffer()->set_size(4096);
+  stage.mutable_create_buffer()->set_staged(true);
+  ASSERT_EQ(client_->Call(stage).status(), CL_SUCCESS);
+  MakeBuffer(context, 4096);
+  EXPECT_EQ(client_->session().imported_count, 1u);
+  EXPECT_EQ(client_->session().staged_count, 1u);
+  EXPECT_EQ(client_->session().shadowed_count, 0u);
+  for (const uint64_t id :
+       {import.create_imported_buffer().mem_id(), stage.create_buffer().mem_id()}) {
+    pb::Command release;
+    release.mutable_release_object()->set_id(id);
+    client_->Send(release);
+  }
+  client_->Sync();
+  EXPECT_EQ(client_->session().imported_count, 0u);
+  EXPECT_EQ(client_->session().staged_count, 0u);
+}
+
 // The driver works in the client's memory itself: it reads what is there, and what it writes is
 // there.
 TEST_F(ImportedLoopbackTest, BufferIsTheClientsMemory) {

@@ -7,6 +7,7 @@
  *   resource_frames die-writing                   prints a capability, holds it half-written, waits
  *   resource_frames look FRAMES                   says whether the contents are indeterminate
  *   resource_frames time-turns COUNT              says what an acquire and release take, together
+ *   resource_frames time-lives COUNT              the same of creating and destroying a buffer
  *
  * The producer waits for the consumer's word, which comes back through a resource of its own.
  */
@@ -84,6 +85,12 @@ static void await_write(sluice_watch* watch, uint64_t* generation) {
   *generation = state.generation;
 }
 
+static double seconds_since(const struct timespec* begin) {
+  struct timespec end;
+  clock_gettime(CLOCK_MONOTONIC, &end);
+  return (double)(end.tv_sec - begin->tv_sec) + (double)(end.tv_nsec - begin->tv_nsec) / 1e9;
+}
+
 static int produce(sluice_connection* daemon, uint32_t count, uint64_t width, uint64_t height) {
   sluice_capability frames_read, frames_write, ack_read, ack_write;
   make(daemon, "frames", width, height, 0, &frames_read, &frames_write);
@@ -98,7 +105,7 @@ static int produce(sluice_connection* daemon, uint32_t count, uint64_t width, ui
   print_capability("ack", &ack_write);
   uint32_t* pixels = frames.at;
   uint64_t acknowledged = 0;
-  struct timespec begin, end;
+  struct timespec begin;
   clock_gettime(CLOCK_MONOTONIC, &begin);
   for (uint32_t frame = 1; frame <= count; ++frame) {
     sluice_hold hold;
@@ -113,10 +120,7 @@ static int produce(sluice_connection* daemon, uint32_t count, uint64_t width, ui
     }
     check(sluice_release(daemon, &hold, 0), "release");
   }
-  clock_gettime(CLOCK_MONOTONIC, &end);
-  double seconds =
-      (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9;
-  printf("produced %u frames, %.1f per second\n", count, count / seconds);
+  printf("produced %u frames, %.1f per second\n", count, count / seconds_since(&begin));
   sluice_watch_close(watch);
   sluice_unmap(frames.at, frames.size);
   sluice_unmap(ack.at, ack.size);
@@ -190,20 +194,29 @@ static int look(sluice_connection* daemon, const sluice_capability* frames) {
   return 0;
 }
 
+static int time_lives(sluice_connection* daemon, int count) {
+  struct timespec begin;
+  clock_gettime(CLOCK_MONOTONIC, &begin);
+  for (int i = 0; i < count; ++i) {
+    sluice_capability read, write;
+    make(daemon, "lives", 65536, 0, 0, &read, &write);
+    check(sluice_destroy(daemon, &write), "destroy");
+  }
+  printf("a creation and its end take %.1f us\n", seconds_since(&begin) / count * 1e6);
+  return 0;
+}
+
 static int time_turns(sluice_connection* daemon, int count) {
   sluice_capability read, write;
   make(daemon, "turns", 64, 0, 0, &read, &write);
-  struct timespec begin, end;
+  struct timespec begin;
   clock_gettime(CLOCK_MONOTONIC, &begin);
   for (int i = 0; i < count; ++i) {
     sluice_hold hold;
     check(sluice_acquire(daemon, &write, SLUICE_WRITE, TIMEOUT_MS, &hold), "acquire");
     check(sluice_release(daemon, &hold, 0), "release");
   }
-  clock_gettime(CLOCK_MONOTONIC, &end);
-  double seconds =
-      (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9;
-  printf("an acquire and its release take %.1f us\n", seconds / count * 1e6);
+  printf("an acquire and its release take %.1f us\n", seconds_since(&begin) / count * 1e6);
   return 0;
 }
 
@@ -227,8 +240,11 @@ int main(int argc, char** argv) {
     code = look(daemon, &one);
   } else if (strcmp(what, "time-turns") == 0 && argc == 3) {
     code = time_turns(daemon, atoi(argv[2]));
+  } else if (strcmp(what, "time-lives") == 0 && argc == 3) {
+    code = time_lives(daemon, atoi(argv[2]));
   } else {
-    fprintf(stderr, "usage: resource_frames produce|consume|die-writing|look ...\n");
+    fprintf(stderr,
+            "usage: resource_frames produce|consume|die-writing|look|time-turns|time-lives ...\n");
   }
   sluice_disconnect(daemon);
   return code;
