@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client_icd/absolute_includes.h"
 
+#include <utility>
 #include <vector>
 
 #include "broker/os/this_process.h"
@@ -31,6 +32,13 @@ size_t LineEnd(std::string_view text, size_t at) {
   return text.size();
 }
 
+// An absolute path in the text, without what is around it.
+struct Path {
+  size_t begin;
+  size_t end;
+  std::string portable;
+};
+
 class Rewriter {
  public:
   explicit Rewriter(std::string_view text) : text_(text) {}
@@ -39,9 +47,10 @@ class Rewriter {
     for (size_t at = 0; at < text_.size(); at = LineEnd(text_, at) + 1) ReadLine(at);
     std::string out;
     size_t from = 0;
-    for (const size_t slash : slashes_) {
-      out.append(text_.substr(from, slash - from)).append(kIncludeHostFolder);
-      from = slash;
+    for (const Path& path : paths_) {
+      out.append(text_.substr(from, path.begin - from)).append(kIncludeHostFolder);
+      out.append(path.portable);
+      from = path.end;
     }
     return out.append(text_.substr(from));
   }
@@ -69,12 +78,13 @@ class Rewriter {
 
   // At `at` may stand the quote or bracket before a path.
   void NoteOperand(size_t at, bool only_files) {
-    if (at + 1 >= text_.size() || text_[at + 1] != '/' || (text_[at] != '"' && text_[at] != '<'))
-      return;
+    if (at + 1 >= text_.size() || (text_[at] != '"' && text_[at] != '<')) return;
     const size_t end = text_.find(text_[at] == '"' ? '"' : '>', at + 1);
     if (end == std::string_view::npos || end > LineEnd(text_, at)) return;
-    if (only_files && !IsFileOfThisHost(std::string(text_.substr(at + 1, end - at - 1)))) return;
-    slashes_.push_back(at + 1);
+    std::string portable = PortablePath(text_.substr(at + 1, end - at - 1));
+    if (portable.empty() || portable[0] != '/') return;
+    if (only_files && !IsFileOfThisHost(portable)) return;
+    paths_.push_back({at + 1, end, std::move(portable)});
   }
 
   // #define NAME "/path": it may become the operand of an include, or be any other text.
@@ -93,7 +103,7 @@ class Rewriter {
   }
 
   const std::string_view text_;
-  std::vector<size_t> slashes_;  // Where paths begin, in order.
+  std::vector<Path> paths_;  // In order.
 };
 
 }  // namespace

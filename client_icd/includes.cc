@@ -39,6 +39,9 @@ struct Word {
   std::vector<size_t> at;
 };
 
+// Whether a backslash before `next` makes it an ordinary character and is none itself.
+bool Escapes(char next) { return !BackslashSeparatesFolders() || next == '"' || next == '\''; }
+
 std::vector<Word> SplitOptions(std::string_view options) {
   std::vector<Word> words;
   size_t i = 0;
@@ -57,7 +60,7 @@ std::vector<Word> SplitOptions(std::string_view options) {
       } else if (quote == 0 && (c == '"' || c == '\'')) {
         quote = c;
       } else {
-        if (c == '\\' && i + 1 < options.size()) ++i;
+        if (c == '\\' && i + 1 < options.size() && Escapes(options[i + 1])) ++i;
         word.text.push_back(options[i]);
         word.at.push_back(i);
       }
@@ -102,11 +105,13 @@ class Scanner {
   void Resolve(std::string_view operand, const std::string& directory);
   void Expand(std::string_view text, int depth, Values* out);
   bool TakeFile(const std::string& path);
-  bool FindFile(std::string_view name, bool quoted, const std::string& directory);
+  bool FindFile(std::string_view written, bool quoted, const std::string& directory);
   void NoteMacroFolders(const std::string& path);
   void AddDirectory(const std::string& directory);
   void NoteAbsolute(std::string_view operand) {
-    names_absolute_paths_ = names_absolute_paths_ || operand.substr(1, 1) == "/";
+    // A quote or bracket stands before the path.
+    if (operand.size() > 1 && PortablePath(operand.substr(1))[0] == '/')
+      names_absolute_paths_ = true;
   }
 
   const std::string_view options_;
@@ -132,7 +137,7 @@ void Scanner::AddDirectory(const std::string& directory) {
 void Scanner::AddFolder(const Word& word, size_t from) {
   if (from >= word.text.size()) return;
   const std::string folder =
-      NormalisePath(std::string_view(word.text).substr(from), current_directory_);
+      NormalisePath(PortablePath(std::string_view(word.text).substr(from)), current_directory_);
   if (folder.empty()) return;
   folders_.push_back(folder);
   AddDirectory(folder);
@@ -301,11 +306,12 @@ void Scanner::Resolve(std::string_view operand, const std::string& directory) {
   if (!operand.empty()) FindFile(operand, quoted, directory);
 }
 
-bool Scanner::FindFile(std::string_view name, bool quoted, const std::string& directory) {
+bool Scanner::FindFile(std::string_view written, bool quoted, const std::string& directory) {
+  const std::string name = PortablePath(written);
   if (name.front() == '/') {
     const std::string path = NormalisePath(name, "");
     if (!TakeFile(path)) return false;
-    NoteMacroFolders(std::string(name));
+    NoteMacroFolders(name);
     return true;
   }
   if (quoted && !directory.empty() && TakeFile(NormalisePath(name, directory))) return true;

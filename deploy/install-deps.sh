@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs the Debian 12 packages that Sluice needs. Names every one of them, with what it is for.
 #
-#   deploy/install-deps.sh [--build] [--test] [--lint] [--all] [--list]
+#   deploy/install-deps.sh [--build] [--test] [--lint] [--windows] [--all] [--list]
 #
 #   --build   to build and run Sluice (the default)
 #   --test    what the tests and benchmarks need besides: the real clients, CLBlast, bubblewrap
 #   --lint    clang 14's tools: format, tidy, fuzzer and sanitizer runtimes
-#   --all     all of them
+#   --windows the cross-build for Windows (deploy/windows) and Wine to run it; not part of --all
+#   --all     build, test and lint
 #   --list    print the packages and install nothing
 #
 # Works as root or through sudo; installs only what is missing and is quick when nothing is.
@@ -44,10 +45,16 @@ test_packages=(
   libegl1 libgl1 libgles2 libgl1-mesa-dri libglx-mesa0 libegl-mesa0 libx11-dev xvfb  # GL without a GPU
   iperf3 iproute2                                           # shaped links in the benchmark
 )
+windows_packages=(
+  g++-mingw-w64-x86-64-posix libz-mingw-w64-dev              # the compiler; gRPC's zlib
+  libfmt-dev googletest                                     # headers and sources that are built for Windows
+  nasm python3-six unicode-data dpkg-dev                    # deploy/windows/make-deps.sh
+  wine wine64                                               # runs the tests
+)
 lint_packages=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev)
 
 usage() {
-  sed -n '3,13s/^# \{0,1\}//p' "$0"
+  sed -n '3,14s/^# \{0,1\}//p' "$0"
 }
 
 packages=()
@@ -57,6 +64,7 @@ for option in "$@"; do
     --build) packages+=("${build_packages[@]}") ;;
     --test) packages+=("${build_packages[@]}" "${test_packages[@]}") ;;
     --lint) packages+=("${lint_packages[@]}") ;;
+    --windows) packages+=("${build_packages[@]}" "${windows_packages[@]}") ;;
     --all) packages+=("${build_packages[@]}" "${test_packages[@]}" "${lint_packages[@]}") ;;
     --list) list_only=yes ;;
     -h | --help) usage; exit 0 ;;

@@ -19,6 +19,10 @@ int ProcessId() { return ::getpid(); }
 
 std::string ProcessName() { return ::program_invocation_short_name; }
 
+std::string PortablePath(std::string_view path) { return std::string(path); }
+
+bool BackslashSeparatesFolders() { return false; }
+
 std::string CurrentDirectory() {
   char buffer[PATH_MAX];
   return ::getcwd(buffer, sizeof(buffer)) != nullptr ? buffer : "";

@@ -18,6 +18,12 @@ std::string FileOf(HMODULE module) {
   return FromWide(path);
 }
 
+// What PortablePath was made from.
+std::wstring NativePath(std::string_view portable) {
+  if (portable.size() < 3 || portable[0] != '/' || portable[2] != '/') return ToWide(portable);
+  return ToWide(std::string{portable[1], ':'} + std::string(portable.substr(2)));
+}
+
 }  // namespace
 
 int ProcessId() { return static_cast<int>(::GetCurrentProcessId()); }
@@ -27,21 +33,31 @@ std::string ProcessName() {
   return file.substr(file.find_last_of("\\/") + 1);
 }
 
+std::string PortablePath(std::string_view path) {
+  std::string portable(path);
+  std::replace(portable.begin(), portable.end(), '\\', '/');
+  if (portable.size() < 2 || portable[1] != ':') return portable;
+  const char drive = static_cast<char>(portable[0] | 0x20);  // In one spelling.
+  return std::string("/") + drive + portable.substr(2);
+}
+
+bool BackslashSeparatesFolders() { return true; }
+
 std::string CurrentDirectory() {
   std::wstring path(32768, L'\0');
   path.resize(::GetCurrentDirectoryW(static_cast<DWORD>(path.size()), path.data()));
-  return FromWide(path);
+  return PortablePath(FromWide(path));
 }
 
 bool IsFileOfThisHost(const std::string& path) {
-  const DWORD attributes = ::GetFileAttributesW(ToWide(path).c_str());
+  const DWORD attributes = ::GetFileAttributesW(NativePath(path).c_str());
   return attributes != INVALID_FILE_ATTRIBUTES &&
          (attributes & (FILE_ATTRIBUTE_DIRECTORY | FILE_ATTRIBUTE_DEVICE)) == 0;
 }
 
 bool ReadFileOfThisHost(const std::string& path, size_t max_bytes, std::string* contents) {
   if (!IsFileOfThisHost(path)) return false;
-  const HANDLE file = ::CreateFileW(ToWide(path).c_str(), GENERIC_READ,
+  const HANDLE file = ::CreateFileW(NativePath(path).c_str(), GENERIC_READ,
                                     FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE, nullptr,
                                     OPEN_EXISTING, FILE_ATTRIBUTE_NORMAL, nullptr);
   if (file == INVALID_HANDLE_VALUE) return false;

@@ -3,7 +3,7 @@
 # Builds Sluice and runs its tests.
 #
 #   tests/run.sh [--lint] [--unit] [--conformance] [--sharing] [--system] [--failure] [--bench]
-#                [--quick] [--no-build]
+#                [--windows] [--quick] [--no-build]
 #
 #   --lint         clang-format on every source file; what the configure step refuses
 #   --unit         ctest: unit, loopback, hostile and meta tests
@@ -12,6 +12,7 @@
 #   --system       real clients from Debian on the ring and the network
 #   --failure      kills, crowds, leaks, isolation
 #   --bench        the benchmark's smoke run (numbers are never judged)
+#   --windows      the Windows build under Wine, where mingw-w64 and its libraries are there (deploy/windows)
 #   --quick        a few minutes: unit tests, conformance and three clients on the ring
 #   --no-build     test what is built
 #
@@ -27,15 +28,15 @@ quick=no
 do_build=yes
 for option in "$@"; do
   case $option in
-    --lint | --unit | --conformance | --sharing | --system | --failure | --bench) parts+=" ${option#--}" ;;
+    --lint | --unit | --conformance | --sharing | --system | --failure | --bench | --windows) parts+=" ${option#--}" ;;
     --quick) quick=yes ;;
     --no-build) do_build=no ;;
-    -h | --help) sed -n '3,21s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '3,22s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) echo "run.sh: unknown option '$option'" >&2; exit 2 ;;
   esac
 done
 if [ -z "$parts" ]; then
-  parts="lint unit conformance sharing system failure bench"
+  parts="lint unit conformance sharing system failure windows bench"
   [ "$quick" = no ] || parts="lint unit conformance sharing system"
 fi
 part() { [[ " $parts " == *" $1 "* ]]; }
@@ -180,6 +181,18 @@ run_resources() {
   step resources 300 /usr/bin/python3 -B "$root/tests/system/resources.py"
 }
 
+# The Windows programs under Wine, against this machine's daemon.
+run_windows() {
+  local reason
+  if ! reason=$("$root/deploy/windows/build.sh" --check); then
+    echo "    SKIP windows: $reason"
+    skipped=$((skipped + 1))
+    return
+  fi
+  step windows-build 2400 bash -c '"$1" && echo "PASS built for Windows"' - "$root/deploy/windows/build.sh"
+  step windows-conformance 900 "$root/tests/windows/conformance.py"
+}
+
 run_failure() {
   local kind name
   for kind in "${kinds[@]}"; do
@@ -201,6 +214,7 @@ run_failure() {
 ! part system || run_system
 ! part system || run_resources
 ! part failure || run_failure
+! part windows || run_windows
 ! part bench || step bench-smoke 300 bash -c '"$1" --quick && echo "PASS bench: every row has a number"' - \
   "$root/tests/bench/run.sh"
 ! part bench || step bench-sharing-smoke 300 bash -c '"$1" --sharing --quick && echo "PASS bench of sharing"' - \

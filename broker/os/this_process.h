@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace sluice {
@@ -17,11 +18,18 @@ int ProcessId();
 // The program's name without its folder: for the daemon's lists.
 std::string ProcessName();
 
-// Empty if it is not to be had.
+// How a path of this host is written where hosts of any kind must understand it: "/folder/file". On
+// Windows the drive is the first folder, "C:\\folder\\file" is "/c/folder/file"; a relative path
+// only gets its slashes.
+std::string PortablePath(std::string_view path);
+// Whether a backslash in front of anything but a quote is part of a path.
+bool BackslashSeparatesFolders();
+
+// Portable; empty if it is not to be had.
 std::string CurrentDirectory();
 
-// Whether `path` is a regular file; its bytes, unless it is none, cannot be read, or has more than
-// `max_bytes`. Never waits for what is no regular file.
+// Whether the portable `path` is a regular file; its bytes, unless it is none, cannot be read, or
+// has more than `max_bytes`. Never waits for what is no regular file.
 bool IsFileOfThisHost(const std::string& path);
 bool ReadFileOfThisHost(const std::string& path, size_t max_bytes, std::string* contents);
 

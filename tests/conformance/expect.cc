@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/conformance/expect.h"
 
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -26,7 +26,8 @@ void NoteCheck(std::string_view name) {
 }
 
 // Async-signal-safe: names the check and lets the default action follow.
-void OnCrash(int) {
+void OnCrash(int number) {
+  std::signal(number, SIG_DFL);
   constexpr char kText[] = "\ncrashed in or after the check ";
   ssize_t ignored = write(STDERR_FILENO, kText, sizeof(kText) - 1);
   ignored = write(STDERR_FILENO, last_check, std::strlen(last_check));
@@ -74,10 +75,10 @@ bool Contains(const AnyOf& expected, cl_int code) {
 }  // namespace
 
 void NameChecksInCrashes() {
-  struct sigaction action = {};
-  action.sa_handler = &OnCrash;
-  action.sa_flags = static_cast<int>(SA_RESETHAND | SA_NODEFER);
-  for (int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) sigaction(number, &action, nullptr);
+  for (int number : {SIGSEGV, SIGFPE, SIGILL, SIGABRT}) std::signal(number, &OnCrash);
+#ifdef SIGBUS
+  std::signal(SIGBUS, &OnCrash);
+#endif
   std::atexit(&OnExit);
 }
 

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <random>
 #include <thread>
 
 #include "tests/conformance/fixtures.h"
@@ -107,8 +108,15 @@ TEST_F(ProgramLinkTest, EmbeddedHeadersAreFound) {
 class Folder {
  public:
   Folder() {
-    char name[] = "/tmp/sluice_conformance_XXXXXX";
-    path_ = mkdtemp(name) == nullptr ? "" : name;
+    const std::filesystem::path temporary = std::filesystem::temp_directory_path();
+    std::random_device random;
+    for (int tries = 0; tries < 100; ++tries) {
+      const auto path = temporary / ("sluice_conformance_" + std::to_string(random()));
+      std::error_code taken;
+      if (!std::filesystem::create_directory(path, taken)) continue;
+      path_ = path.generic_string();
+      return;
+    }
   }
   ~Folder() { std::filesystem::remove_all(path_); }
   void Put(const std::string& name, const std::string& text) const {

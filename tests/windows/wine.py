@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs Windows programs under Wine, in a prefix of their own that is gone afterwards.
+
+    with Wine() as wine:
+        code, output = wine.run([exe, "--flag"], seconds=60, SLUICE_ENDPOINT="127.0.0.1:1")
+
+Wine's rules, each learnt from a hang: its output never goes into a pipe of ours while nothing else keeps the prefix
+alive (its services inherit it); one idle process lives as long as the prefix, or services stop and each command
+starts them again; `wineserver -k` ends exactly this prefix's processes. Python 3 standard library only.
+"""
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+
+VENDORS = r"HKLM\SOFTWARE\Khronos\OpenCL\Vendors"
+
+
+def missing():
+    """What cannot be done here, in words; None if Wine is there."""
+    if shutil.which("wine") is None or server() is None:
+        return "wine is not installed (deploy/install-deps.sh --windows)"
+    return None
+
+
+def server():
+    """Debian keeps wineserver beside Wine's other programs."""
+    found = shutil.which("wineserver")
+    return found or next((str(path) for path in (pathlib.Path("/usr/lib/wine/wineserver64"),
+                                                 pathlib.Path("/usr/lib/wine/wineserver")) if path.is_file()), None)
+
+
+class Wine:
+    """display: start an Xvfb, which Direct3D needs."""
+
+    def __init__(self, display=False):
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="sluice-wine-"))
+        self.environment = {name: value for name, value in os.environ.items()
+                            if not name.startswith(("WINE", "SLUICE_ENDPOINT", "OCL_ICD")) and name != "DISPLAY"}
+        # "n" for opencl: the tests' loader beside the program, not Wine's OpenCL.dll.
+        self.environment.update(WINEPREFIX=str(self.directory / "prefix"), WINEDEBUG="-all",
+                                WINEDLLOVERRIDES="mscoree,mshtml=;opencl=n", LIBGL_ALWAYS_SOFTWARE="1")
+        self.display = self._start_display() if display else None
+        self.idle = None
+
+    def _start_display(self):
+        number, told = os.pipe()
+        process = subprocess.Popen(["Xvfb", "-displayfd", str(told), "-screen", "0", "640x480x24", "-nolisten", "tcp"],
+                                   pass_fds=[told], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL)
+        os.close(told)
+        with os.fdopen(number) as line:
+            self.environment["DISPLAY"] = ":" + line.readline().strip()
+        return process
+
+    def __enter__(self):
+        try:
+            self.run(["wineboot", "--init"], seconds=120)
+            self.idle = subprocess.Popen(["wine", "cmd"], env=self.environment, stdin=subprocess.PIPE,
+                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            self.must("reg", "add", r"HKCU\Software\Wine\WineDbg", "/v", "ShowCrashDialog", "/t", "REG_DWORD", "/d", "0",
+                      "/f")
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *unused):
+        if self.idle is not None:
+            self.idle.stdin.close()
+        subprocess.run([server(), "-k"], env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL, timeout=30, check=False)
+        for process in (self.idle, self.display):
+            if process is not None:
+                process.terminate()
+                process.wait()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def run(self, command, seconds, **variables):
+        """The exit code (124: the time was over) and what the program wrote."""
+        path = self.directory / "output"
+        with open(path, "wb") as output:
+            code = subprocess.run(["timeout", "-k", "5", str(seconds), "wine", *map(str, command)],
+                                  env={**self.environment, **variables}, stdin=subprocess.DEVNULL, stdout=output,
+                                  stderr=subprocess.STDOUT, check=False).returncode
+        return code, path.read_text(errors="replace").replace("\r\n", "\n")
+
+    def must(self, *command):
+        code, output = self.run(command, seconds=60)
+        if code != 0:
+            raise RuntimeError(f"{' '.join(map(str, command))} ended with {code}: {output}")
+
+    def register_driver(self, path):
+        """As an installer does: where OpenCL loaders look."""
+        self.must("reg", "add", VENDORS, "/v", windows_path(path), "/t", "REG_DWORD", "/d", "0", "/f")
+
+    def launcher(self, program):
+        """A script that runs this program with the arguments it is given, for tools that start one executable. Its
+        output may go into a pipe: the idle process keeps the services."""
+        path = self.directory / f"run-{pathlib.Path(program).stem}"
+        names = ("WINEPREFIX", "WINEDEBUG", "WINEDLLOVERRIDES", "LIBGL_ALWAYS_SOFTWARE", "DISPLAY")
+        settings = "".join(f'export {name}="{self.environment[name]}"\n' for name in names if name in self.environment)
+        path.write_text(f'#!/bin/sh\n{settings}exec timeout -k 5 900 wine "{program}" "$@" </dev/null\n')
+        path.chmod(0o755)
+        return path
+
+
+def windows_path(path):
+    """Wine shows the file system of its host as Z:."""
+    return "Z:" + str(path).replace("/", "\\")
