@@ -12,6 +12,9 @@ import sys
 BY_HAND = ["clGetPlatformIDs", "clGetPlatformInfo", "clCreateContext", "clCreateContextFromType", "clWaitForEvents",
            "clUnloadCompiler", "clGetExtensionFunctionAddress"]
 
+# What Khronos' loader answers for a null handle by itself; elsewhere the first platform's driver is asked.
+NULL_CODES = {"clCreateSubDevicesEXT": -33, "clRetainDeviceEXT": -33, "clReleaseDeviceEXT": -33}  # CL_INVALID_DEVICE
+
 FORWARD = """
   .globl Forward_{name}
 Forward_{name}:
@@ -20,7 +23,8 @@ Forward_{name}:
   movq (%rcx), %rax
   jmp *{offset}(%rax)
 1:
-  movq default_dispatch(%rip), %rax
+"""
+ASK_DEFAULT = """  movq default_dispatch(%rip), %rax
   testq %rax, %rax
   je no_platform
   jmp *{offset}(%rax)
@@ -38,6 +42,8 @@ def main():
         for number, name in enumerate(slots):
             if name not in BY_HAND:
                 out.write(FORWARD.format(name=name, offset=8 * number))
+                out.write(f"  movl ${NULL_CODES[name]}, %eax\n  ret\n" if name in NULL_CODES
+                          else ASK_DEFAULT.format(offset=8 * number))
     with open(definition, "w") as out:
         out.write("LIBRARY OpenCL.dll\nEXPORTS\n")
         for name in slots:
