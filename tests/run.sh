@@ -191,6 +191,7 @@ run_windows() {
   fi
   step windows-build 2400 bash -c '"$1" && echo "PASS built for Windows"' - "$root/deploy/windows/build.sh"
   step windows-conformance 900 "$root/tests/windows/conformance.py"
+  step windows-clients 300 "$root/tests/windows/clients.py"
 }
 
 run_failure() {

@@ -1,0 +1,59 @@
+#!/usr/bin/python3 -B
+# SPDX-License-Identifier: Apache-2.0
+"""Applications as Windows programs, and what a plug-in host does, with sluice_icd.dll under Wine and a real Linux
+sluiced on the network.
+
+SLUICE_BUILD_DIR is the Linux build, SLUICE_WINDOWS_BUILD_DIR the Windows one (default: build-windows/).
+"""
+import os
+import pathlib
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "system"))
+
+import harness  # noqa: E402  pylint: disable=wrong-import-position
+import wine as wine_module  # noqa: E402  pylint: disable=wrong-import-position
+
+BUILD = pathlib.Path(os.environ.get("SLUICE_WINDOWS_BUILD_DIR") or harness.ROOT / "build-windows").resolve()
+DRIVER = BUILD / "bin" / "sluice_icd.dll"
+REPORT = harness.Report("windows clients")
+
+
+def driver_life(wine, daemon):
+    program, driver = BUILD / "bin" / "driver_life.exe", wine_module.windows_path(DRIVER)
+    there = {"SLUICE_ENDPOINT": daemon.endpoint()}
+    nowhere = {"SLUICE_ENDPOINT": f"127.0.0.1:{harness.free_port()}", "SLUICE_CONNECT_TIMEOUT_MS": "500"}
+    for name, arguments, variables in (("loaded, used and let go five times", ["rounds", "5"], there),
+                                       ("leaves with commands in flight", ["leave"], there),
+                                       ("no daemon: no platform, and silence", ["none"], nowhere)):
+        code, output = wine.run([program, driver, *arguments], seconds=60, **variables)
+        REPORT.check(code == 0 and output == "", name, f"exit code {code}: {output}" if code or output else "")
+    REPORT.check(harness.wait_until(lambda: not daemon.workers(), 10), "the workers end with their clients")
+
+
+def applications(wine, daemon):
+    """Programs of the Linux system tests, and a user of Debian's ViennaCL headers, built for Windows."""
+    for name, told in (("vector_add", "every element right"), ("viennacl_client", "PASS ")):
+        program = BUILD / "bin" / f"{name}.exe"
+        if not program.is_file():
+            print(f"SKIP windows clients: {name}: not built (apt-get install libviennacl-dev)")
+            continue
+        code, output = wine.run([program], seconds=120, SLUICE_ENDPOINT=daemon.endpoint(), SLUICE_TEST_KIND="network")
+        REPORT.check(code == 0 and told in output, name, output if code else "")
+
+
+def main():
+    reason = wine_module.missing()
+    if reason:
+        print(f"SKIP windows clients: {reason}")
+        return
+    with harness.Daemon("network") as daemon, wine_module.Wine() as wine:
+        wine.register_driver(DRIVER)
+        driver_life(wine, daemon)
+        applications(wine, daemon)
+    REPORT.exit()
+
+
+if __name__ == "__main__":
+    main()
