@@ -177,6 +177,11 @@ bool Context::HasDevice(const Device* device) const {
          device_pointers_.end();
 }
 
+bool Context::supports_images() const {
+  return std::any_of(device_pointers_.begin(), device_pointers_.end(),
+                     [](const Device* device) { return device->image_support(); });
+}
+
 void Context::SetDefaultDeviceQueue(const Device* device, uint64_t queue_id) {
   absl::MutexLock lock(&mu_);
   default_queues_[device] = queue_id;

@@ -45,6 +45,8 @@ class Context : public ClObject<Context, cl_context, ObjectKind::kContext> {
 
   std::span<Device* const> devices() const { return device_pointers_; }
   bool HasDevice(const Device* device) const;
+  // One of the devices does.
+  bool supports_images() const;
 
   // The worker was made: from now on the context is released on the wire too.
   void SetPlacement(bool buffers_in_heap);

@@ -90,6 +90,9 @@ void Event::End(cl_int status, absl::Span<const uint64_t> profiling) {
   ReturnCovered(status);
   for (const Hook& hook : hooks) hook(status);
   for (; eager_hooks > 0; --eager_hooks) session().stream().DropEager();
+  // Let go before anybody sees the end: who then releases an object may count on being the last.
+  hooks.clear();
+  kept.clear();
   std::vector<Registered> callbacks;
   {
     absl::MutexLock lock(&mu_);

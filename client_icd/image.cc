@@ -11,13 +11,6 @@
 namespace sluice {
 namespace {
 
-bool SupportsImages(const Context& context) {
-  for (const Device* device : context.devices()) {
-    if (device->image_support()) return true;
-  }
-  return false;
-}
-
 // The dimensions that a type has must be there (section 5.3.1.2).
 bool HasDimensions(const cl_image_desc& desc) {
   switch (desc.image_type) {
@@ -99,7 +92,7 @@ cl_int CheckImage(const Context& context, cl_mem_flags* flags, const cl_image_fo
   // For an image made from another object: CL_INVALID_VALUE if flags contradict that object's.
   if (*parent != nullptr) CL_RETURN_IF_ERROR(InheritMemFlags((*parent)->flags(), flags));
   // CL_INVALID_OPERATION if there are no devices in context that support images.
-  return SupportsImages(context) ? CL_SUCCESS : CL_INVALID_OPERATION;
+  return context.supports_images() ? CL_SUCCESS : CL_INVALID_OPERATION;
 }
 
 }  // namespace

@@ -39,13 +39,6 @@ cl_int Sampler::GetInfo(cl_sampler_info param_name, const InfoSink& sink) {
 
 namespace {
 
-bool SupportsImages(const Context& context) {
-  for (const Device* device : context.devices()) {
-    if (device->image_support()) return true;
-  }
-  return false;
-}
-
 // What the list says, or the defaults of section 5.7.1. CL_INVALID_VALUE for a name that is not
 // known, is there twice, or has a value that is none of its own.
 cl_int ReadSampler(const PropertyList& list, bool* normalized, cl_addressing_mode* addressing,
@@ -87,7 +80,7 @@ cl_sampler CreateSampler(cl_context context_handle, const PropertyList& given,
   if (status != CL_SUCCESS) return Fail(errcode_ret, status);
   // Section 5.7.1: CL_INVALID_OPERATION if images are not supported by any device associated with
   // context.
-  if (!SupportsImages(*context)) return Fail(errcode_ret, CL_INVALID_OPERATION);
+  if (!context->supports_images()) return Fail(errcode_ret, CL_INVALID_OPERATION);
   auto sampler = Ref<Sampler>::Adopt(
       new Sampler(Ref<Context>(context), given, normalized, addressing, filter));
   ScopedCommand command;

@@ -93,6 +93,14 @@ cl_int CreateShared(Context* context, MemObject::Description about, Api api,
   return CL_SUCCESS;
 }
 
+cl_int CheckAccessFlags(cl_mem_flags* flags) {
+  if ((*flags & ~cl_mem_flags{CL_MEM_READ_ONLY | CL_MEM_WRITE_ONLY | CL_MEM_READ_WRITE}) != 0) {
+    return CL_INVALID_VALUE;
+  }
+  if (*flags == 0) *flags = CL_MEM_READ_WRITE;
+  return CheckMemFlags(*flags);
+}
+
 bool SupportsFormat(Context* context, cl_mem_flags flags, cl_mem_object_type type,
                     const cl_image_format& wanted) {
   // Flags for the host would leave no format with some drivers (rusticl).

@@ -69,6 +69,10 @@ namespace sluice::sharing {
 cl_int CreateShared(Context* context, MemObject::Description about, Api api,
                     std::unique_ptr<NativeObject> native, Ref<MemObject>* out);
 
+// "Only CL_MEM_READ_ONLY, CL_MEM_WRITE_ONLY and CL_MEM_READ_WRITE values ... can be used" (sections
+// 9.4.2, 9.6.7.3, 9.7.7.2, 9.8.7.3); none is the default, CL_MEM_READ_WRITE. Else CL_INVALID_VALUE.
+cl_int CheckAccessFlags(cl_mem_flags* flags);
+
 // Whether a device of the context has such images. To be asked before CreateShared makes one:
 // drivers differ in the code that they give for a format they lack (PoCL: CL_INVALID_OPERATION).
 bool SupportsFormat(Context* context, cl_mem_flags flags, cl_mem_object_type type,

@@ -52,7 +52,7 @@ cl_int CreateFromEglImage(Context* context, void* display, void* image, cl_mem_f
   CL_RETURN_IF_ERROR(CheckEglFlags(&flags));
   if (display == nullptr) return CL_INVALID_VALUE;
   // CL_INVALID_OPERATION if there are no devices in context that support images.
-  if (!SupportsImages(*context)) return CL_INVALID_OPERATION;
+  if (!context->supports_images()) return CL_INVALID_OPERATION;
   // CL_INVALID_EGL_OBJECT_KHR if image is not a valid EGLImage object.
   if (image == nullptr) return CL_INVALID_EGL_OBJECT_KHR;
   std::shared_ptr<GlShare> share;

@@ -22,16 +22,6 @@ std::shared_ptr<GlShare> ShareOf(const Context& context) {
   return share == nullptr ? nullptr : share->shared_from_this();
 }
 
-// Section 9.4.2: only CL_MEM_READ_ONLY, CL_MEM_WRITE_ONLY and CL_MEM_READ_WRITE can be used; none
-// is the default, CL_MEM_READ_WRITE.
-cl_int CheckGlFlags(cl_mem_flags* flags) {
-  if ((*flags & ~cl_mem_flags{CL_MEM_READ_ONLY | CL_MEM_WRITE_ONLY | CL_MEM_READ_WRITE}) != 0) {
-    return CL_INVALID_VALUE;
-  }
-  if (*flags == 0) *flags = CL_MEM_READ_WRITE;
-  return CheckMemFlags(*flags);
-}
-
 // A memory object of what `hold` holds: a buffer, or the image that its description asks for.
 cl_mem CreateFromGl(cl_context context_handle, cl_mem_flags flags, GlObject::Hold hold,
                     cl_int* errcode_ret) {
@@ -41,7 +31,7 @@ cl_mem CreateFromGl(cl_context context_handle, cl_mem_flags flags, GlObject::Hol
   std::shared_ptr<GlShare> share = ShareOf(*context);
   if (share == nullptr) return Fail(errcode_ret, CL_INVALID_CONTEXT);
   // CL_INVALID_VALUE if values specified in flags are not valid.
-  cl_int status = CheckGlFlags(&flags);
+  cl_int status = CheckAccessFlags(&flags);
   std::unique_ptr<GlObject> object;
   if (status == CL_SUCCESS) status = GlObject::Make(std::move(share), std::move(hold), &object);
   Ref<MemObject> memory;

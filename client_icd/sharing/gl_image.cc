@@ -59,13 +59,6 @@ bool IsTwoDimensionalTarget(GLenum target) {
          (target >= GL_TEXTURE_CUBE_MAP_POSITIVE_X && target <= GL_TEXTURE_CUBE_MAP_NEGATIVE_Z);
 }
 
-bool SupportsImages(const Context& context) {
-  for (const Device* device : context.devices()) {
-    if (device->image_support()) return true;
-  }
-  return false;
-}
-
 cl_int CreateFromGlObject(Context* context, cl_mem_flags flags, Api api,
                           std::unique_ptr<GlObject> object, Ref<MemObject>* out) {
   const GlDescription& gl = object->about();
@@ -73,7 +66,7 @@ cl_int CreateFromGlObject(Context* context, cl_mem_flags flags, Api api,
   about.flags = flags;
   about.bytes = gl.bytes;
   if (gl.format != nullptr) {
-    if (!SupportsImages(*context)) return CL_INVALID_OPERATION;
+    if (!context->supports_images()) return CL_INVALID_OPERATION;
     const cl_image_desc desc = DescOf(gl);
     if (!SupportsFormat(context, flags, desc.image_type, gl.format->cl)) {
       return CL_IMAGE_FORMAT_NOT_SUPPORTED;

@@ -14,9 +14,6 @@ namespace sluice::sharing {
 // 2D, rectangle, or a face of a cube map.
 bool IsTwoDimensionalTarget(GLenum target);
 
-// One of the devices does.
-bool SupportsImages(const Context& context);
-
 // CL_INVALID_OPERATION if it is an image and no device in the context supports images;
 // CL_IMAGE_FORMAT_NOT_SUPPORTED if the devices do not support its format.
 cl_int CreateFromGlObject(Context* context, cl_mem_flags flags, Api api,

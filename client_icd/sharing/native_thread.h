@@ -14,10 +14,10 @@ namespace sluice::sharing {
 class NativeThread {
  public:
   explicit NativeThread(const char* name);  // A literal.
-  ~NativeThread();
+  virtual ~NativeThread();
 
   // False if the job will not run: this is the child of a fork, or there is no thread to be had.
-  bool Post(JobThread::Job job);
+  virtual bool Post(JobThread::Job job);
 
  private:
   bool InForkedChild() const;

@@ -71,7 +71,8 @@ class Pass : public std::enable_shared_from_this<Pass> {
   const Ref<Queue> queue_;
   const ApiRules& rules_;
   const bool acquire_;
-  std::vector<Item> items_;  // Constant once Post has found their regions.
+  // Constant once Post has found their regions, and gone at the end.
+  std::vector<Item> items_;
   const SyncSteps steps_;
   Ref<Event> done_;
   std::vector<Ref<Event>> writes_;  // Only in Post.
@@ -333,6 +334,9 @@ void Pass::Report(cl_int status) {
 
 void Pass::Finish(cl_int status) {
   if (!done_->ClaimUserStatus()) return;
+  // What was posted keeps the objects until its own end; from then on the application's last
+  // release must be the last, since it counts the native object's references.
+  items_.clear();
   // An event's error is negative; an extension's codes need not be.
   EndUserEvent(done_.get(), status > 0 ? CL_OUT_OF_RESOURCES : status);
 }

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// The entry points of cl_khr_d3d11_sharing, whose functions are cl_nv_d3d11_sharing's too.
+#include "client_icd/api.h"
+#include "client_icd/sharing/d3d/d3d_memory.h"
+#include "client_icd/sharing/d3d/d3d_share.h"
+
+namespace sluice::api {
+
+using sharing::Direct3d11;
+
+cl_int CL_API_CALL clGetDeviceIDsFromD3D11KHR(cl_platform_id platform,
+                                              cl_d3d11_device_source_khr d3d_device_source,
+                                              void* d3d_object,
+                                              cl_d3d11_device_set_khr d3d_device_set,
+                                              cl_uint num_entries, cl_device_id* devices,
+                                              cl_uint* num_devices) noexcept {
+  return sharing::GetD3dDevices<Direct3d11>(platform, d3d_device_source, d3d_object, d3d_device_set,
+                                            num_entries, devices, num_devices);
+}
+
+cl_mem CL_API_CALL clCreateFromD3D11BufferKHR(cl_context context, cl_mem_flags flags,
+                                              ID3D11Buffer* resource,
+                                              cl_int* errcode_ret) noexcept {
+  return sharing::CreateFromD3d<Direct3d11>(context, flags, resource, 0, errcode_ret);
+}
+
+cl_mem CL_API_CALL clCreateFromD3D11Texture2DKHR(cl_context context, cl_mem_flags flags,
+                                                 ID3D11Texture2D* resource, UINT subresource,
+                                                 cl_int* errcode_ret) noexcept {
+  return sharing::CreateFromD3d<Direct3d11>(context, flags, resource, subresource, errcode_ret);
+}
+
+cl_mem CL_API_CALL clCreateFromD3D11Texture3DKHR(cl_context context, cl_mem_flags flags,
+                                                 ID3D11Texture3D* resource, UINT subresource,
+                                                 cl_int* errcode_ret) noexcept {
+  return sharing::CreateFromD3d<Direct3d11>(context, flags, resource, subresource, errcode_ret);
+}
+
+cl_int CL_API_CALL clEnqueueAcquireD3D11ObjectsKHR(cl_command_queue command_queue,
+                                                   cl_uint num_objects, const cl_mem* mem_objects,
+                                                   cl_uint num_events_in_wait_list,
+                                                   const cl_event* event_wait_list,
+                                                   cl_event* event) noexcept {
+  return sharing::AcquireD3d(
+      Direct3d11::kTokens.api,
+      {command_queue, num_objects, mem_objects, num_events_in_wait_list, event_wait_list, event});
+}
+
+cl_int CL_API_CALL clEnqueueReleaseD3D11ObjectsKHR(cl_command_queue command_queue,
+                                                   cl_uint num_objects, const cl_mem* mem_objects,
+                                                   cl_uint num_events_in_wait_list,
+                                                   const cl_event* event_wait_list,
+                                                   cl_event* event) noexcept {
+  return sharing::ReleaseD3d(
+      Direct3d11::kTokens.api,
+      {command_queue, num_objects, mem_objects, num_events_in_wait_list, event_wait_list, event});
+}
+
+}  // namespace sluice::api

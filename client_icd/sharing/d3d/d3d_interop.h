@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the Direct3D adapters have in common: on which thread the application's Direct3D is used,
+// and when an entry point waits.
+//
+// A device that may be used by several threads (multithread protection, D3DCREATE_MULTITHREADED) is
+// used by the context's native thread, and while a call of ours waits for its own end, by the
+// calling thread. Any other device is used on the calling thread only: acquires and releases wait
+// there, and are refused while the context has a user event without a status, which nobody could
+// set meanwhile.
+//
+// "Any calls to Direct3D made after the call to clEnqueueRelease... will not start executing until
+// after all events in event_wait_list are complete and all work already submitted to command_queue
+// completes execution" (sections 9.6.7.6, 9.7.7.4, 9.8.7.6): there is nothing on this side that
+// could make Direct3D wait, so a release waits in the call, but for a context with
+// CL_CONTEXT_INTEROP_USER_SYNC, and never on a user event.
+#pragma once
+
+#include <algorithm>
+#include <deque>
+#include <memory>
+#include <optional>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "client_icd/sharing/core.h"
+#include "client_icd/sharing/d3d/com_ref.h"
+#include "client_icd/sharing/native_device.h"
+#include "client_icd/sharing/native_thread.h"
+
+namespace sluice::sharing {
+
+// Thread-safe.
+class D3dThread final : public NativeThread {
+ public:
+  // `callers_only`: jobs run in RunUntilGone alone.
+  explicit D3dThread(bool callers_only) : NativeThread("sluice-d3d"), callers_only_(callers_only) {}
+
+  bool callers_only() const { return callers_only_; }
+  bool Post(JobThread::Job job) override;
+
+  // One call that waits for its own native work. Guarded by the thread's mutex.
+  struct Call {
+    bool ended = false;
+  };
+  // A token that whatever the caller waits for keeps: the call has ended once the last copy is
+  // gone. From now until RunUntilEnded, jobs are kept for the caller.
+  std::shared_ptr<void> Begin(std::shared_ptr<Call>* call);
+  // Runs jobs on the calling thread until the call has ended.
+  void RunUntilEnded(const Call& call);
+
+ private:
+  struct State {
+    absl::Mutex mu;
+    std::deque<JobThread::Job> jobs ABSL_GUARDED_BY(mu);
+    int callers ABSL_GUARDED_BY(mu) = 0;
+  };
+  const bool callers_only_;
+  // Shared with the tokens, which may outlive this.
+  const std::shared_ptr<State> state_ = std::make_shared<State>();
+};
+
+// What a context keeps that was created for an API of Direct3D's (Context::AddInterop): the base of
+// each adapter's own.
+class D3dInterop {
+ public:
+  D3dInterop(bool user_sync, bool callers_only)
+      : user_sync_(user_sync), thread_(std::make_shared<D3dThread>(callers_only)) {}
+  virtual ~D3dInterop() = default;
+
+  bool user_sync() const { return user_sync_; }
+  const std::shared_ptr<D3dThread>& thread() const { return thread_; }
+
+ private:
+  const bool user_sync_;
+  const std::shared_ptr<D3dThread> thread_;
+};
+
+// Of a context; null if it was not created for that API.
+D3dInterop* FindInterop(const Context& context, Api api);
+
+// clEnqueueAcquire... and clEnqueueRelease...
+cl_int AcquireD3d(Api api, const SyncArguments& arguments);
+cl_int ReleaseD3d(Api api, const SyncArguments& arguments);
+
+// Waits until `is_done`, asked again and again, no longer gives S_FALSE: how Direct3D tells of an
+// event query. CL_OUT_OF_RESOURCES for an error (a device that was removed or lost), or when late.
+template <typename IsDone>
+cl_int WaitForQuery(IsDone is_done, absl::Time deadline) {
+  constexpr absl::Duration kShortest = absl::Microseconds(20);
+  constexpr absl::Duration kLongest = absl::Milliseconds(1);
+  for (absl::Duration pause = kShortest;; pause = std::min(2 * pause, kLongest)) {
+    const HRESULT result = is_done();
+    if (result != S_FALSE) return SUCCEEDED(result) ? CL_SUCCESS : CL_OUT_OF_RESOURCES;
+    if (absl::Now() > deadline) return CL_OUT_OF_RESOURCES;
+    absl::SleepFor(pause);
+  }
+}
+
+// The adapter that a device of DXGI runs on, or that is one; empty if it is neither.
+std::optional<AdapterLuid> LuidOfDxgiDevice(IUnknown* device);
+std::optional<AdapterLuid> LuidOfDxgiAdapter(IUnknown* adapter);
+AdapterLuid ToAdapterLuid(const LUID& luid);
+
+// Copies rows of slices; a packed side has pitches of row_bytes and row_bytes * rows.
+struct Pitched {
+  uint8_t* data;
+  size_t row_pitch;
+  size_t slice_pitch;
+};
+void CopyRows(const Pitched& to, const Pitched& from, size_t row_bytes, size_t rows, size_t slices);
+
+}  // namespace sluice::sharing
