@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+// Contents, references and order through cl_khr_dx9_media_sharing, bit for bit.
+#include <cstdio>
+
+#include "tests/sharing/d3d/dx9_fixture.h"
+
+namespace sluice::d3dtest {
+namespace {
+
+constexpr cl_image_format kBgra8 = {CL_BGRA, CL_UNORM_INT8};
+constexpr cl_image_format kOne = {CL_R, CL_UNORM_INT8};
+constexpr cl_image_format kPair = {CL_RG, CL_UNORM_INT8};
+
+ULONG CountOf(IUnknown* object) {
+  object->AddRef();
+  return object->Release();
+}
+
+class Dx9Objects : public WithDx9 {
+ protected:
+  void ThroughImage(cl_mem image, const Size& size, const Bytes& before, const Bytes& after) {
+    ASSERT_EQ(Acquire(image), CL_SUCCESS);
+    EXPECT_TRUE(ReadImage(image, size) == before);
+    WriteImage(image, size, after);
+    ASSERT_EQ(Release(image), CL_SUCCESS);
+  }
+};
+
+// The platform and the device have the extension.
+TEST_P(Dx9Objects, ExtensionIsListed) {
+  EXPECT_NE(conformance::PlatformString(platform(), CL_PLATFORM_EXTENSIONS)
+                .find("cl_khr_dx9_media_sharing"),
+            std::string::npos);
+  EXPECT_NE(
+      conformance::DeviceString(device(), CL_DEVICE_EXTENSIONS).find("cl_khr_dx9_media_sharing"),
+      std::string::npos);
+}
+
+// Every row of table 9.10.4, of odd size: it is what the table says, and its bits survive both
+// ways; one that the OpenCL device has not is refused.
+TEST_P(Dx9Objects, EveryFormat) {
+  const Size size = {37, 19};
+  int shared = 0;
+  int made = 0;
+  for (const Dx9Format& format : AllDx9Formats()) {
+    SCOPED_TRACE(format.name);
+    const auto surface = app().Offscreen(format.native, 37, 19);
+    if (surface == nullptr) continue;  // Direct3D has no such surfaces here.
+    ++made;
+    if (!DeviceHas(format.cl, CL_MEM_OBJECT_IMAGE2D, CL_MEM_READ_WRITE)) {
+      From(surface.Get(), 0, CL_INVALID_IMAGE_FORMAT_DESCRIPTOR);
+      continue;
+    }
+    const size_t row = size.width * ElementBytes(format.cl);
+    const Bytes before = Pattern(format.cl, size.elements(), 1);
+    const Bytes after = Pattern(format.cl, size.elements(), 2);
+    app().Write(surface.Get(), before, row, size.height);
+    Own<cl_mem> image = From(surface.Get());
+    ASSERT_NE(image.get(), nullptr);
+    EXPECT_EQ(FormatOf(image).image_channel_order, format.cl.image_channel_order);
+    EXPECT_EQ(FormatOf(image).image_channel_data_type, format.cl.image_channel_data_type);
+    ThroughImage(image, size, before, after);
+    EXPECT_TRUE(app().Read(surface.Get(), row, size.height) == after);
+    ++shared;
+  }
+  std::printf("%d of %zu formats shared, %d made\n", shared, AllDx9Formats().size(), made);
+  EXPECT_GT(shared, 0);
+}
+
+// A render target, which is not locked, and what was drawn there a moment ago.
+TEST_P(Dx9Objects, RenderTarget) {
+  const auto surface = app().RenderTarget(D3DFMT_A8R8G8B8, 40, 30);
+  ASSERT_NE(surface, nullptr);
+  ASSERT_EQ(app().device()->ColorFill(surface.Get(), nullptr, D3DCOLOR_ARGB(1, 2, 3, 4)), D3D_OK);
+  Own<cl_mem> image = From(surface.Get());
+  Bytes before;
+  for (int i = 0; i < 40 * 30; ++i) before.insert(before.end(), {4, 3, 2, 1});
+  const Bytes after = Pattern(kBgra8, 40 * 30, 2);
+  ThroughImage(image, {40, 30}, before, after);
+  EXPECT_TRUE(app().Download(surface.Get(), 40 * 4) == after);
+}
+
+// Levels of textures that can be locked and of such that cannot.
+TEST_P(Dx9Objects, TextureLevels) {
+  for (const DWORD usage : {DWORD{0}, DWORD{D3DUSAGE_DYNAMIC}, DWORD{D3DUSAGE_RENDERTARGET}}) {
+    SCOPED_TRACE(usage);
+    const UINT level = usage == D3DUSAGE_DYNAMIC ? 0 : 1;
+    const auto surface = app().TextureLevel(D3DFMT_A8R8G8B8, 32, 16, level, usage);
+    ASSERT_NE(surface, nullptr);
+    const Size size = {32u >> level, 16u >> level};
+    const Bytes before = Pattern(kBgra8, size.elements(), 1);
+    const Bytes after = Pattern(kBgra8, size.elements(), 2);
+    app().Upload(surface.Get(), before, size.width * 4);
+    Own<cl_mem> image = From(surface.Get());
+    ASSERT_NE(image.get(), nullptr);
+    EXPECT_EQ(SizeOf(image).width, size.width);
+    ThroughImage(image, size, before, after);
+    EXPECT_TRUE(app().Download(surface.Get(), size.width * 4) == after);
+  }
+}
+
+// NV12: a plane of luminance and one of half its size with both colours; writing one leaves the
+// other.
+TEST_P(Dx9Objects, Nv12Planes) {
+  const auto surface = app().Offscreen(kNv12, 48, 32);
+  ASSERT_NE(surface, nullptr);
+  // Both planes have rows of 48 bytes: 32 of them, and 16.
+  const Bytes both = Pattern(48 * 48, 1);
+  app().Write(surface.Get(), both, 48, 48);
+  Own<cl_mem> luma = From(surface.Get(), 0);
+  From(surface.Get(), 2, CL_INVALID_VALUE);
+  const Bytes new_luma = Pattern(kOne, 48 * 32, 5);
+  ThroughImage(luma, {48, 32}, Bytes(both.begin(), both.begin() + 48 * 32), new_luma);
+  Bytes expected = new_luma;
+  expected.insert(expected.end(), both.begin() + 48 * 32, both.end());
+  EXPECT_TRUE(app().Read(surface.Get(), 48, 48) == expected);
+  if (!DeviceHas(kPair, CL_MEM_OBJECT_IMAGE2D, CL_MEM_READ_WRITE)) {
+    From(surface.Get(), 1, CL_INVALID_IMAGE_FORMAT_DESCRIPTOR);
+    GTEST_SKIP() << "the device has no CL_RG images: only the first plane was shared";
+  }
+  Own<cl_mem> chroma = From(surface.Get(), 1);
+  EXPECT_EQ(FormatOf(chroma).image_channel_order, static_cast<cl_channel_order>(CL_RG));
+  EXPECT_EQ(SizeOf(chroma).width, 24u);
+  EXPECT_EQ(SizeOf(chroma).height, 16u);
+  const Bytes new_chroma = Pattern(kPair, 24 * 16, 6);
+  ThroughImage(chroma, {24, 16}, Bytes(both.begin() + 48 * 32, both.end()), new_chroma);
+  expected = new_luma;
+  expected.insert(expected.end(), new_chroma.begin(), new_chroma.end());
+  EXPECT_TRUE(app().Read(surface.Get(), 48, 48) == expected);
+}
+
+// YV12: luminance, then V, then U, of half its size each and at half its pitch.
+TEST_P(Dx9Objects, Yv12Planes) {
+  const auto surface = app().Offscreen(kYv12, 64, 32);
+  ASSERT_NE(surface, nullptr);
+  D3DLOCKED_RECT locked;
+  ASSERT_EQ(surface->LockRect(&locked, nullptr, 0), D3D_OK);
+  const size_t pitch = static_cast<size_t>(locked.Pitch);
+  const size_t starts[] = {0, pitch * 32, pitch * 32 + pitch / 2 * 16};
+  const size_t pitches[] = {pitch, pitch / 2, pitch / 2};
+  const Size sizes[] = {{64, 32}, {32, 16}, {32, 16}};
+  const auto fill = [&](uint8_t* bits, int plane, const Bytes& bytes) {
+    for (size_t row = 0; row < sizes[plane].height; ++row) {
+      std::copy_n(&bytes[row * sizes[plane].width], sizes[plane].width,
+                  bits + starts[plane] + row * pitches[plane]);
+    }
+  };
+  for (int plane = 0; plane < 3; ++plane) {
+    fill(static_cast<uint8_t*>(locked.pBits), plane,
+         Pattern(kOne, sizes[plane].elements(), static_cast<uint32_t>(plane)));
+  }
+  surface->UnlockRect();
+  for (cl_uint plane = 0; plane < 3; ++plane) {
+    SCOPED_TRACE(plane);
+    Own<cl_mem> image = From(surface.Get(), plane);
+    ASSERT_NE(image.get(), nullptr);
+    EXPECT_EQ(SizeOf(image).width, sizes[plane].width);
+    EXPECT_EQ(SizeOf(image).height, sizes[plane].height);
+    ThroughImage(image, sizes[plane], Pattern(kOne, sizes[plane].elements(), plane),
+                 Pattern(kOne, sizes[plane].elements(), 10 + plane));
+  }
+  From(surface.Get(), 3, CL_INVALID_VALUE);
+  ASSERT_EQ(surface->LockRect(&locked, nullptr, D3DLOCK_READONLY), D3D_OK);
+  for (int plane = 0; plane < 3; ++plane) {
+    Bytes seen;
+    for (size_t row = 0; row < sizes[plane].height; ++row) {
+      const auto* from =
+          static_cast<const uint8_t*>(locked.pBits) + starts[plane] + row * pitches[plane];
+      seen.insert(seen.end(), from, from + sizes[plane].width);
+    }
+    EXPECT_TRUE(seen == Pattern(kOne, sizes[plane].elements(), static_cast<uint32_t>(10 + plane)))
+        << plane;
+  }
+  surface->UnlockRect();
+}
+
+// A memory object has one reference of its surface until its last release, also after use.
+TEST_P(Dx9Objects, MemoryHoldsItsSurface) {
+  const auto surface = app().Offscreen(D3DFMT_A8R8G8B8, 8, 8);
+  const ULONG before = CountOf(surface.Get());
+  for (int round = 0; round < 10; ++round) {
+    Own<cl_mem> image = From(surface.Get());
+    EXPECT_EQ(CountOf(surface.Get()), before + 1);
+    ThroughImage(image, {8, 8}, app().Read(surface.Get(), 32, 8), Pattern(kBgra8, 64, 3));
+    ASSERT_EQ(clFinish(queue()), CL_SUCCESS);
+    EXPECT_EQ(CountOf(surface.Get()), before + 1);
+    image.Reset();
+    EXPECT_EQ(CountOf(surface.Get()), before) << round;
+  }
+}
+
+// A context has one reference of its device, and lets it go.
+TEST_P(Dx9Objects, ContextLetsItsDeviceGo) {
+  Dx9App other(is_ex(), true);
+  const ULONG before = CountOf(other.device());
+  cl_int status = CL_SUCCESS;
+  Own<cl_context> context = NewContext(Properties(other.device()), &status);
+  ASSERT_EQ(status, CL_SUCCESS);
+  EXPECT_EQ(CountOf(other.device()), before + 1);
+  context.Reset();
+  EXPECT_EQ(CountOf(other.device()), before);
+}
+
+// The events say what they are of; with CL_CONTEXT_INTEROP_USER_SYNC the application waits for
+// them.
+TEST_P(Dx9Objects, EventsAndUserSync) {
+  const auto surface = app().Offscreen(D3DFMT_A8R8G8B8, 8, 8);
+  for (const cl_context_properties user_sync : {CL_FALSE, CL_TRUE}) {
+    std::vector<cl_context_properties> properties = Properties(app().device());
+    properties.insert(properties.end() - 1, {CL_CONTEXT_INTEROP_USER_SYNC, user_sync});
+    LetContextGo();
+    MakeContext(properties);
+    Own<cl_mem> image = From(surface.Get());
+    Own<cl_event> acquired;
+    Own<cl_event> released;
+    ASSERT_EQ(Acquire(image, acquired.Out()), CL_SUCCESS);
+    const Bytes after = Pattern(kBgra8, 64, 20 + static_cast<uint32_t>(user_sync));
+    WriteImage(image, {8, 8}, after);
+    ASSERT_EQ(Release(image, released.Out()), CL_SUCCESS);
+    cl_command_type type = 0;
+    EXPECT_EQ(clGetEventInfo(acquired, CL_EVENT_COMMAND_TYPE, sizeof(type), &type, nullptr),
+              CL_SUCCESS);
+    EXPECT_EQ(type, static_cast<cl_command_type>(CL_COMMAND_ACQUIRE_DX9_MEDIA_SURFACES_KHR));
+    EXPECT_EQ(clGetEventInfo(released, CL_EVENT_COMMAND_TYPE, sizeof(type), &type, nullptr),
+              CL_SUCCESS);
+    EXPECT_EQ(type, static_cast<cl_command_type>(CL_COMMAND_RELEASE_DX9_MEDIA_SURFACES_KHR));
+    ASSERT_EQ(clWaitForEvents(1, released.AsList()), CL_SUCCESS);
+    EXPECT_TRUE(app().Read(surface.Get(), 32, 8) == after);
+  }
+}
+
+// A device without D3DCREATE_MULTITHREADED is used on the calling thread alone, and what would have
+// to wait for the application there is refused.
+TEST_P(Dx9Objects, SingleThreadedDevice) {
+  Dx9App single(is_ex(), /*multithreaded=*/false);
+  ASSERT_TRUE(single.ok());
+  LetContextGo();
+  MakeContext(Properties(single.device()));
+  const auto surface = single.Offscreen(D3DFMT_A8R8G8B8, 8, 8);
+  const Bytes before = Pattern(kBgra8, 64, 1);
+  single.Write(surface.Get(), before, 32, 8);
+  Own<cl_mem> image = From(surface.Get());
+  ThroughImage(image, {8, 8}, before, Pattern(kBgra8, 64, 2));
+  EXPECT_TRUE(single.Read(surface.Get(), 32, 8) == Pattern(kBgra8, 64, 2));
+  cl_int status = CL_SUCCESS;
+  Own<cl_event> gate(clCreateUserEvent(context(), &status));
+  EXPECT_EQ(Acquire(image), CL_INVALID_OPERATION);
+  ASSERT_EQ(clSetUserEventStatus(gate, CL_COMPLETE), CL_SUCCESS);
+  EXPECT_EQ(Acquire(image), CL_SUCCESS);
+  EXPECT_EQ(Release(image), CL_SUCCESS);
+}
+
+INSTANTIATE_TEST_SUITE_P(, Dx9Objects, testing::Values(CL_ADAPTER_D3D9_KHR, CL_ADAPTER_D3D9EX_KHR),
+                         [](const auto& one) {
+                           return one.param == CL_ADAPTER_D3D9EX_KHR ? "D3D9Ex" : "D3D9";
+                         });
+
+}  // namespace
+}  // namespace sluice::d3dtest

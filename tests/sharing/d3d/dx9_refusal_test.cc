@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every error code of cl_khr_dx9_media_sharing, and DXVA adapters.
+#include <d3d9.h>
+#include <dxvahd.h>
+
+#include <vector>
+
+#include "tests/sharing/d3d/dx9_fixture.h"
+
+namespace sluice::d3dtest {
+namespace {
+
+// A DXVA device on a Direct3D device: where there is no dxva2.dll that makes one (Wine), this says
+// what the driver asks of it. Lives on the test's stack.
+class FakeDxva final : public IDXVAHD_Device {
+ public:
+  explicit FakeDxva(IDirect3DDevice9* device) : device_(device) {}
+  ULONG count() const { return count_; }
+
+  HRESULT STDMETHODCALLTYPE QueryInterface(REFIID id, void** out) override {
+    const bool known = IsEqualIID(id, IID_IUnknown) || IsEqualIID(id, __uuidof(IDXVAHD_Device));
+    *out = known ? this : nullptr;
+    if (!known) return E_NOINTERFACE;
+    AddRef();
+    return S_OK;
+  }
+  ULONG STDMETHODCALLTYPE AddRef() override { return ++count_; }
+  ULONG STDMETHODCALLTYPE Release() override { return --count_; }
+  HRESULT STDMETHODCALLTYPE CreateVideoSurface(UINT width, UINT height, D3DFORMAT format,
+                                               D3DPOOL pool, DWORD, DXVAHD_SURFACE_TYPE, UINT count,
+                                               IDirect3DSurface9** surfaces, HANDLE*) override {
+    if (count != 1) return E_INVALIDARG;
+    return device_->CreateOffscreenPlainSurface(width, height, format, pool, surfaces, nullptr);
+  }
+  HRESULT STDMETHODCALLTYPE GetVideoProcessorDeviceCaps(DXVAHD_VPDEVCAPS*) override {
+    return E_NOTIMPL;
+  }
+  HRESULT STDMETHODCALLTYPE GetVideoProcessorOutputFormats(UINT, D3DFORMAT*) override {
+    return E_NOTIMPL;
+  }
+  HRESULT STDMETHODCALLTYPE GetVideoProcessorInputFormats(UINT, D3DFORMAT*) override {
+    return E_NOTIMPL;
+  }
+  HRESULT STDMETHODCALLTYPE GetVideoProcessorCaps(UINT, DXVAHD_VPCAPS*) override {
+    return E_NOTIMPL;
+  }
+  HRESULT STDMETHODCALLTYPE GetVideoProcessorCustomRates(const GUID*, UINT,
+                                                         DXVAHD_CUSTOM_RATE_DATA*) override {
+    return E_NOTIMPL;
+  }
+  HRESULT STDMETHODCALLTYPE GetVideoProcessorFilterRange(DXVAHD_FILTER,
+                                                         DXVAHD_FILTER_RANGE_DATA*) override {
+    return E_NOTIMPL;
+  }
+  HRESULT STDMETHODCALLTYPE CreateVideoProcessor(const GUID*, IDXVAHD_VideoProcessor**) override {
+    return E_NOTIMPL;
+  }
+
+ private:
+  IDirect3DDevice9* const device_;
+  ULONG count_ = 1;
+};
+
+class Dx9Refusals : public WithDx9 {
+ protected:
+  cl_int ContextStatus(const std::vector<cl_context_properties>& properties) {
+    cl_int status = CL_SUCCESS;
+    NewContext(properties, &status);
+    return status;
+  }
+  cl_int Devices(cl_dx9_media_adapter_type_khr type, void* adapter,
+                 cl_dx9_media_adapter_set_khr set) {
+    cl_uint count = 0;
+    return get_devices_(platform(), 1, &type, &adapter, set, 0, nullptr, &count);
+  }
+};
+
+// All devices share; none is on the adapter, since they are on another machine.
+TEST_P(Dx9Refusals, Devices) {
+  cl_uint expected = 0;
+  ASSERT_EQ(clGetDeviceIDs(platform(), CL_DEVICE_TYPE_ALL, 0, nullptr, &expected), CL_SUCCESS);
+  cl_dx9_media_adapter_type_khr types[] = {GetParam(), GetParam()};
+  void* adapters[] = {app().device(), app().device()};
+  for (const cl_uint adapter_count : {1u, 2u}) {
+    cl_uint count = 0;
+    cl_device_id one = nullptr;
+    EXPECT_EQ(get_devices_(platform(), adapter_count, types, adapters,
+                           CL_ALL_DEVICES_FOR_DX9_MEDIA_ADAPTER_KHR, 1, &one, &count),
+              CL_SUCCESS);
+    EXPECT_EQ(count, expected);
+    EXPECT_NE(one, nullptr);
+  }
+  EXPECT_EQ(Devices(GetParam(), app().device(), CL_PREFERRED_DEVICES_FOR_DX9_MEDIA_ADAPTER_KHR),
+            CL_DEVICE_NOT_FOUND);
+}
+
+// CL_INVALID_PLATFORM and each CL_INVALID_VALUE of the query for devices.
+TEST_P(Dx9Refusals, DeviceQueryCodes) {
+  constexpr auto kAll = CL_ALL_DEVICES_FOR_DX9_MEDIA_ADAPTER_KHR;
+  cl_dx9_media_adapter_type_khr type = GetParam();
+  void* adapter = app().device();
+  cl_uint count = 0;
+  cl_device_id one = nullptr;
+  EXPECT_EQ(get_devices_(nullptr, 1, &type, &adapter, kAll, 0, nullptr, &count),
+            CL_INVALID_PLATFORM);
+  EXPECT_EQ(get_devices_(platform(), 0, &type, &adapter, kAll, 0, nullptr, &count),
+            CL_INVALID_VALUE);
+  EXPECT_EQ(get_devices_(platform(), 1, nullptr, &adapter, kAll, 0, nullptr, &count),
+            CL_INVALID_VALUE);
+  EXPECT_EQ(get_devices_(platform(), 1, &type, nullptr, kAll, 0, nullptr, &count),
+            CL_INVALID_VALUE);
+  EXPECT_EQ(get_devices_(platform(), 1, &type, &adapter, GetParam(), 0, nullptr, &count),
+            CL_INVALID_VALUE);
+  EXPECT_EQ(get_devices_(platform(), 1, &type, &adapter, kAll, 0, &one, &count), CL_INVALID_VALUE);
+  EXPECT_EQ(get_devices_(platform(), 1, &type, &adapter, kAll, 0, nullptr, nullptr),
+            CL_INVALID_VALUE);
+  EXPECT_EQ(Devices(kAll, app().device(), kAll), CL_INVALID_VALUE);
+  EXPECT_EQ(Devices(GetParam(), nullptr, kAll), CL_INVALID_VALUE);
+  const auto surface = app().Offscreen(D3DFMT_A8R8G8B8, 4, 4);
+  EXPECT_EQ(Devices(GetParam(), surface.Get(), kAll), CL_INVALID_VALUE);
+}
+
+// CL_INVALID_DX9_MEDIA_ADAPTER_KHR for what is no such adapter, by type; null asks for nothing.
+TEST_P(Dx9Refusals, ContextCodes) {
+  const auto surface = app().Offscreen(D3DFMT_A8R8G8B8, 4, 4);
+  EXPECT_EQ(ContextStatus(Properties(surface.Get())), CL_INVALID_DX9_MEDIA_ADAPTER_KHR);
+  EXPECT_EQ(ContextStatus(Properties(nullptr)), CL_SUCCESS);
+  std::vector<cl_context_properties> wrong = Properties(app().device());
+  wrong[2] = CL_CONTEXT_ADAPTER_DXVA_KHR;
+  EXPECT_EQ(ContextStatus(wrong), CL_INVALID_DX9_MEDIA_ADAPTER_KHR);
+  // An Ex device is one of Direct3D 9 too; the reverse is not so.
+  wrong[2] = is_ex() ? CL_CONTEXT_ADAPTER_D3D9_KHR : CL_CONTEXT_ADAPTER_D3D9EX_KHR;
+  EXPECT_EQ(ContextStatus(wrong), is_ex() ? CL_SUCCESS : CL_INVALID_DX9_MEDIA_ADAPTER_KHR);
+}
+
+// CL_INVALID_CONTEXT, CL_INVALID_VALUE (flags, plane), CL_INVALID_OPERATION (an adapter type that
+// the context was not made for).
+TEST_P(Dx9Refusals, CreateCodes) {
+  const auto surface = app().Offscreen(D3DFMT_A8R8G8B8, 8, 8);
+  cl_dx9_surface_info_khr info = {surface.Get(), nullptr};
+  cl_int status = CL_SUCCESS;
+  EXPECT_EQ(create_(nullptr, CL_MEM_READ_WRITE, GetParam(), &info, 0, &status), nullptr);
+  EXPECT_EQ(status, CL_INVALID_CONTEXT);
+  Own<cl_context> plain = conformance::WithPlatform::NewContext();
+  EXPECT_EQ(create_(plain, CL_MEM_READ_WRITE, GetParam(), &info, 0, &status), nullptr);
+  EXPECT_EQ(status, CL_INVALID_CONTEXT);
+  From(surface.Get(), 0, CL_INVALID_VALUE, CL_MEM_USE_HOST_PTR);
+  From(surface.Get(), 1, CL_INVALID_VALUE);
+  From(CL_ADAPTER_DXVA_KHR, &info, 0, CL_INVALID_OPERATION);
+  From(12345, &info, 0, CL_INVALID_OPERATION);
+}
+
+// CL_INVALID_DX9_MEDIA_SURFACE_KHR: nothing, not a surface, another pool, another device, a bad
+// handle, multisampled, made twice. CL_INVALID_IMAGE_FORMAT_DESCRIPTOR: formats beside the tables.
+TEST_P(Dx9Refusals, Surfaces) {
+  constexpr cl_int kInvalid = CL_INVALID_DX9_MEDIA_SURFACE_KHR;
+  From(GetParam(), nullptr, 0, kInvalid);
+  From(nullptr, 0, kInvalid);
+  From(reinterpret_cast<IDirect3DSurface9*>(app().device()), 0, kInvalid);
+  const auto memory = app().Offscreen(D3DFMT_A8R8G8B8, 8, 8, D3DPOOL_SYSTEMMEM);
+  From(memory.Get(), 0, kInvalid);
+  Dx9App other(is_ex(), true);
+  const auto foreign = other.Offscreen(D3DFMT_A8R8G8B8, 8, 8);
+  From(foreign.Get(), 0, kInvalid);
+  const auto surface = app().Offscreen(D3DFMT_A8R8G8B8, 8, 8);
+  cl_dx9_surface_info_khr info = {surface.Get(), INVALID_HANDLE_VALUE};
+  From(GetParam(), &info, 0, kInvalid);
+  const auto multisampled = app().RenderTarget(D3DFMT_A8R8G8B8, 8, 8, D3DMULTISAMPLE_4_SAMPLES);
+  if (multisampled != nullptr) From(multisampled.Get(), 0, kInvalid);
+  for (const D3DFORMAT format : {D3DFMT_R5G6B5, kYuy2}) {
+    const auto unlisted = app().Offscreen(format, 8, 8);
+    ASSERT_NE(unlisted, nullptr);
+    From(unlisted.Get(), 0, CL_INVALID_IMAGE_FORMAT_DESCRIPTOR);
+  }
+  Own<cl_mem> first = From(surface.Get());
+  From(surface.Get(), 0, kInvalid);
+  first.Reset();
+  Own<cl_mem> again = From(surface.Get());
+}
+
+// Adapter type, surface and plane are told; objects without answer with the extension's code.
+TEST_P(Dx9Refusals, Queries) {
+  const auto surface = app().Offscreen(kYv12, 16, 16);
+  Own<cl_mem> image = From(surface.Get(), 1);
+  cl_dx9_media_adapter_type_khr type = 0;
+  EXPECT_EQ(
+      clGetMemObjectInfo(image, CL_MEM_DX9_MEDIA_ADAPTER_TYPE_KHR, sizeof(type), &type, nullptr),
+      CL_SUCCESS);
+  EXPECT_EQ(type, GetParam());
+  cl_dx9_surface_info_khr info = {};
+  EXPECT_EQ(
+      clGetMemObjectInfo(image, CL_MEM_DX9_MEDIA_SURFACE_INFO_KHR, sizeof(info), &info, nullptr),
+      CL_SUCCESS);
+  EXPECT_EQ(info.resource, surface.Get());
+  EXPECT_EQ(info.shared_handle, nullptr);
+  cl_uint plane = 9;
+  EXPECT_EQ(clGetImageInfo(image, CL_IMAGE_DX9_MEDIA_PLANE_KHR, sizeof(plane), &plane, nullptr),
+            CL_SUCCESS);
+  EXPECT_EQ(plane, 1u);
+  EXPECT_EQ(clGetMemObjectInfo(image, CL_MEM_DX9_MEDIA_SURFACE_INFO_KHR, 1, &info, nullptr),
+            CL_INVALID_VALUE);
+  cl_int status = CL_SUCCESS;
+  const cl_image_format format = {CL_RGBA, CL_UNORM_INT8};
+  cl_image_desc desc = {};
+  desc.image_type = CL_MEM_OBJECT_IMAGE2D;
+  desc.image_width = desc.image_height = 4;
+  Own<cl_mem> plain(clCreateImage(context(), CL_MEM_READ_WRITE, &format, &desc, nullptr, &status));
+  EXPECT_EQ(
+      clGetMemObjectInfo(plain, CL_MEM_DX9_MEDIA_SURFACE_INFO_KHR, sizeof(info), &info, nullptr),
+      CL_INVALID_DX9_MEDIA_SURFACE_KHR);
+  EXPECT_EQ(clGetImageInfo(plain, CL_IMAGE_DX9_MEDIA_PLANE_KHR, sizeof(plane), &plane, nullptr),
+            CL_INVALID_DX9_MEDIA_SURFACE_KHR);
+}
+
+// The codes of acquire, release and use, in and out of turn.
+TEST_P(Dx9Refusals, AcquireAndRelease) {
+  const auto surface = app().Offscreen(D3DFMT_A8R8G8B8, 8, 8);
+  Own<cl_mem> image = From(surface.Get());
+  cl_int status = CL_SUCCESS;
+  Own<cl_mem> plain(clCreateBuffer(context(), CL_MEM_READ_WRITE, 64, nullptr, &status));
+  Own<cl_context> no_api = conformance::WithPlatform::NewContext();
+  Own<cl_command_queue> no_api_queue(clCreateCommandQueue(no_api, device(), 0, &status));
+  const cl_mem list[] = {image};
+  const cl_mem plain_list[] = {plain};
+  for (const auto call : {acquire_, release_}) {
+    EXPECT_EQ(call(queue(), 0, nullptr, 0, nullptr, nullptr), CL_SUCCESS);
+    EXPECT_EQ(call(queue(), 0, list, 0, nullptr, nullptr), CL_INVALID_VALUE);
+    EXPECT_EQ(call(queue(), 1, nullptr, 0, nullptr, nullptr), CL_INVALID_VALUE);
+    EXPECT_EQ(call(nullptr, 1, list, 0, nullptr, nullptr), CL_INVALID_COMMAND_QUEUE);
+    EXPECT_EQ(call(no_api_queue, 1, list, 0, nullptr, nullptr), CL_INVALID_CONTEXT);
+    EXPECT_EQ(call(queue(), 1, plain_list, 0, nullptr, nullptr), CL_INVALID_MEM_OBJECT);
+    EXPECT_EQ(call(queue(), 1, list, 1, nullptr, nullptr), CL_INVALID_EVENT_WAIT_LIST);
+  }
+  uint8_t pixels[256];
+  const size_t zero[3] = {0, 0, 0};
+  const size_t whole[3] = {8, 8, 1};
+  EXPECT_EQ(
+      clEnqueueReadImage(queue(), image, CL_TRUE, zero, whole, 0, 0, pixels, 0, nullptr, nullptr),
+      CL_DX9_MEDIA_SURFACE_NOT_ACQUIRED_KHR);
+  EXPECT_EQ(Release(image), CL_DX9_MEDIA_SURFACE_NOT_ACQUIRED_KHR);
+  EXPECT_EQ(Acquire(image), CL_SUCCESS);
+  EXPECT_EQ(Acquire(image), CL_DX9_MEDIA_SURFACE_ALREADY_ACQUIRED_KHR);
+  EXPECT_EQ(
+      clEnqueueReadImage(queue(), image, CL_TRUE, zero, whole, 0, 0, pixels, 0, nullptr, nullptr),
+      CL_SUCCESS);
+  EXPECT_EQ(Release(image), CL_SUCCESS);
+  EXPECT_EQ(Release(image), CL_DX9_MEDIA_SURFACE_NOT_ACQUIRED_KHR);
+}
+
+// A DXVA adapter is found out by a surface that it makes; its surfaces are shared as others, and it
+// is let go.
+TEST_P(Dx9Refusals, Dxva) {
+  FakeDxva dxva(app().device());
+  std::vector<cl_context_properties> properties = Properties(&dxva);
+  properties[2] = CL_CONTEXT_ADAPTER_DXVA_KHR;
+  LetContextGo();
+  MakeContext(properties);
+  EXPECT_EQ(dxva.count(), 2u);
+  const auto surface = app().Offscreen(kNv12, 32, 16);
+  const Bytes before = Pattern(32 * 24, 1);
+  app().Write(surface.Get(), before, 32, 24);
+  cl_dx9_surface_info_khr info = {surface.Get(), nullptr};
+  Own<cl_mem> image = From(CL_ADAPTER_DXVA_KHR, &info, 0, CL_SUCCESS);
+  ASSERT_EQ(Acquire(image), CL_SUCCESS);
+  EXPECT_TRUE(ReadImage(image, {32, 16}) == Bytes(before.begin(), before.begin() + 32 * 16));
+  ASSERT_EQ(Release(image), CL_SUCCESS);
+  From(GetParam(), &info, 0, CL_INVALID_OPERATION);
+  EXPECT_EQ(Devices(CL_ADAPTER_DXVA_KHR, &dxva, CL_ALL_DEVICES_FOR_DX9_MEDIA_ADAPTER_KHR),
+            CL_SUCCESS);
+  image.Reset();
+  LetContextGo();
+  EXPECT_EQ(dxva.count(), 1u);
+}
+
+INSTANTIATE_TEST_SUITE_P(, Dx9Refusals, testing::Values(CL_ADAPTER_D3D9_KHR, CL_ADAPTER_D3D9EX_KHR),
+                         [](const auto& one) {
+                           return one.param == CL_ADAPTER_D3D9EX_KHR ? "D3D9Ex" : "D3D9";
+                         });
+
+}  // namespace
+}  // namespace sluice::d3dtest
