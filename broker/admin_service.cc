@@ -2,7 +2,6 @@
 #include "broker/admin_service.h"
 
 #include <grpc/support/log.h>
-#include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
 
@@ -194,7 +193,6 @@ absl::StatusOr<std::unique_ptr<AdminServer>> AdminServer::Start(EventLoop* loop,
                                                                 BrokerControl* control) {
   gpr_set_log_function(LogForGrpc);
   grpc::EnableDefaultHealthCheckService(true);
-  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   absl::StatusOr<std::unique_ptr<AdminListener>> listener =
       AdminListener::Create(loop, socket_name);
   if (!listener.ok()) return listener.status();

@@ -91,7 +91,7 @@ absl::Status Broker::Start() {
   if (!config_.confine_files || FileConfinementVersion() == 0) {
     Log(LogLevel::kWarning, "broker",
         "workers can read whatever their user can: their access to files is not confined",
-        {{"reason", config_.confine_files ? "this kernel has no landlock"
+        {{"reason", config_.confine_files ? "this system has no landlock"
                                           : "confine_files = false in [worker]"}});
   }
   Log(LogLevel::kInfo, "broker", "started",

@@ -48,6 +48,7 @@ enum class MessageType : uint16_t {
   kOfferHandle = 51,
   kAllocateMemory = 56,
   kMemoryAllocated = 57,
+  kAdminTicket = 64,
 };
 
 struct MessageHeader {
@@ -79,6 +80,17 @@ struct Welcome {
   char features[256];  // What both ends have.
 };
 static_assert(sizeof(Welcome) == 536 && offsetof(Welcome, snapshot_size) == 16);
+
+// broker -> operator, first and only one on the admin pipe (Windows): where the admin service
+// listens and what it wants to be shown. Good while the pipe is open, for one connection.
+struct AdminTicket {
+  static constexpr MessageType kType = MessageType::kAdminTicket;
+  MessageHeader header;
+  uint32_t port;  // Of 127.0.0.1.
+  uint32_t reserved;
+  uint8_t token[32];
+};
+static_assert(sizeof(AdminTicket) == 48);
 
 // Bits of OpenSession::flags and GatewayOpen::flags. Unknown bits are refused.
 inline constexpr uint32_t kOpenSessionSync = 1;  // Debug mode: every command waits for its reply.

@@ -7,7 +7,7 @@
 //   #include "/opt/app/x.h"   ->   #include ".sluice-host/opt/app/x.h"
 //
 // Textual, as the scan for include files is. What is overlooked here, the worker's confinement
-// keeps away from its host's files (daemon/worker_files.h). Thread-safe: no state.
+// keeps away from its host's files (broker/os/worker_files.h). Thread-safe: no state.
 #pragma once
 
 #include <string>

@@ -1,26 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client_icd/endpoint_address.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cstdlib>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "broker/os/local_endpoint.h"
+#include "broker/os/local_socket.h"
 
 namespace sluice {
 namespace {
-
-constexpr char kSystemSocket[] = "/run/sluice/broker.sock";
-
-EndpointAddress DefaultEndpoint() {
-  const char* runtime = std::getenv("XDG_RUNTIME_DIR");
-  if (runtime != nullptr && runtime[0] == '/') {
-    const std::string path = absl::StrCat(runtime, "/sluice/broker.sock");
-    if (::access(path.c_str(), F_OK) == 0) return {EndpointAddress::Kind::kLocal, path};
-  }
-  return {EndpointAddress::Kind::kLocal, kSystemSocket};
-}
 
 bool EndsInPort(std::string_view text) {
   const size_t colon = text.rfind(':');
@@ -41,17 +30,22 @@ absl::StatusOr<std::vector<EndpointAddress>> ParseEndpoints(std::string_view tex
     while (entry.starts_with(' ')) entry.remove_prefix(1);
     while (entry.ends_with(' ')) entry.remove_suffix(1);
     if (entry.empty()) continue;
-    if (entry.starts_with("unix:") && entry.size() > 5) {
-      addresses.push_back({EndpointAddress::Kind::kLocal, std::string(entry.substr(5))});
+    const std::string_view scheme = kLocalScheme;
+    std::optional<std::string> local;
+    if (entry.starts_with(scheme)) local = ParseLocalName(entry.substr(scheme.size()));
+    if (local.has_value()) {
+      addresses.push_back({EndpointAddress::Kind::kLocal, *std::move(local)});
     } else if (EndsInPort(entry.starts_with("dns:///") ? entry.substr(7) : entry)) {
       addresses.push_back({EndpointAddress::Kind::kRemote, std::string(entry)});
     } else {
-      return absl::InvalidArgumentError(
-          absl::StrCat("SLUICE_ENDPOINT: '", std::string(entry),
-                       "' is none of unix:PATH, HOST:PORT, dns:///NAME:PORT"));
+      return absl::InvalidArgumentError(absl::StrCat("SLUICE_ENDPOINT: '", std::string(entry),
+                                                     "' is none of ", LocalEndpointForm(),
+                                                     ", HOST:PORT, dns:///NAME:PORT"));
     }
   }
-  if (addresses.empty()) addresses.push_back(DefaultEndpoint());
+  if (addresses.empty()) {
+    addresses.push_back({EndpointAddress::Kind::kLocal, DefaultClientName()});
+  }
   return addresses;
 }
 

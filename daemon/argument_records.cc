@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/argument_records.h"
 
-#include <unistd.h>
 // The header-only form: nothing to link.
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -15,6 +14,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "broker/os/this_process.h"
 
 namespace sluice {
 namespace {
@@ -52,7 +52,7 @@ void ArgumentRecords::Write(const std::string& key, const pb::ProgramRecord& rec
   }
   const std::string path = absl::StrCat(directory_, "/", key);
   if (fs::exists(path, error)) return;
-  const std::string temporary = absl::StrCat(path, ".", ::getpid());
+  const std::string temporary = absl::StrCat(path, ".", ProcessId());
   std::ofstream file(temporary, std::ios::binary);
   file << record.SerializeAsString();
   file.close();

@@ -2,7 +2,6 @@
 #include "daemon/device_list.h"
 
 #include <CL/cl_ext.h>
-#include <fnmatch.h>
 
 #include <array>
 #include <set>
@@ -12,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "broker/os/worker_process.h"
 #include "daemon/driver.h"
 
 namespace sluice {
@@ -34,7 +34,7 @@ bool Allowed(const std::string& device_name, const std::string& allow_list) {
   if (allow_list.empty()) return true;
   for (const std::string& pattern :
        std::vector<std::string>(absl::StrSplit(allow_list, ',', absl::SkipEmpty()))) {
-    if (fnmatch(pattern.c_str(), device_name.c_str(), 0) == 0) return true;
+    if (MatchesWildcard(pattern, device_name)) return true;
   }
   return false;
 }

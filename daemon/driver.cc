@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/driver.h"
 
-#include <dlfcn.h>
-
-#include <cstdlib>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "broker/os/dynamic_library.h"
+#include "broker/os/worker_process.h"
 
 namespace sluice {
 namespace {
@@ -23,17 +23,18 @@ absl::Status Driver::Load() {
   // The broker shows the loader a folder without Sluice's own driver (broker/vendor_folder.h).
   // Should that be loaded all the same (OCL_ICD_FILENAMES, a layer), this makes it offer no
   // platform.
-  setenv("SLUICE_WORKER", "1", 1);
-  void* library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    return absl::NotFoundError(
-        absl::StrCat("no OpenCL loader: ", dlerror(), " (install ocl-icd-libopencl1)"));
+  SetVariable("SLUICE_WORKER", "1");
+  absl::StatusOr<DynamicLibrary> library = DynamicLibrary::Open(kOpenClLoader);
+  if (!library.ok()) {
+    return absl::NotFoundError(absl::StrCat("no OpenCL loader: ", library.status().message(), " (",
+                                            kOpenClLoaderAdvice, ")"));
   }
+  library->KeepForever();
 #define DRIVER_FUNCTION(name) \
-  g_driver.name = reinterpret_cast<decltype(g_driver.name)>(dlsym(library, #name));
+  g_driver.name = reinterpret_cast<decltype(g_driver.name)>(library->Find(#name));
 #include "daemon/driver_functions.inc"
   if (g_driver.clGetPlatformIDs == nullptr) {
-    return absl::NotFoundError("libOpenCL.so.1 has no clGetPlatformIDs");
+    return absl::NotFoundError(absl::StrCat(kOpenClLoader, " has no clGetPlatformIDs"));
   }
   cl_uint count = 0;
   const cl_int status = g_driver.clGetPlatformIDs(0, nullptr, &count);

@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "broker/os/worker_process.h"
 #include "proto/include_host.h"
 
 namespace sluice {
@@ -57,10 +58,9 @@ absl::Status IncludeFolder::Write(
 
 bool IncludeFolder::MakeRoot() {
   if (!root_.empty()) return true;
+  root_ = MakeTemporaryFolder();
+  if (root_.empty()) return false;
   std::error_code error;
-  std::string name = (fs::temp_directory_path(error) / "sluice-include-XXXXXX").string();
-  if (mkdtemp(name.data()) == nullptr) return false;
-  root_ = name;
   // Absolute paths of the client's host, which its sources name below this one.
   fs::create_directory_symlink(".", root_ + "/" + kIncludeHostFolder, error);
   return true;

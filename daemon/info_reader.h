@@ -15,11 +15,18 @@ namespace sluice {
 
 namespace pb = v1;
 
-// Calls get(size, value, &size_ret) for the size, then for the value.
+// Calls get(size, value, &size_ret): for the value at once where it is short (Wine's OpenCL.dll
+// faults when it is asked for the size of some alone), else for its size and then for the value.
 template <typename Get>
 cl_int ReadInfo(Get&& get, std::string* value) {
+  char brief[64];
   size_t size = 0;
-  cl_int status = get(0, nullptr, &size);
+  cl_int status = get(sizeof(brief), brief, &size);
+  if (status == CL_SUCCESS && size <= sizeof(brief)) {
+    value->assign(brief, size);
+    return status;
+  }
+  status = get(0, nullptr, &size);
   if (status != CL_SUCCESS) return status;
   value->assign(size, '\0');
   if (size != 0) status = get(size, value->data(), nullptr);

@@ -1,18 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/queue_hints.h"
 
-#include <sys/resource.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <filesystem>
 #include <string>
-#include <system_error>
-#include <thread>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
+#include "broker/os/worker_process.h"
 #include "daemon/info_reader.h"
 
 namespace sluice {
@@ -21,55 +13,6 @@ namespace {
 constexpr int kLowNice = 10;
 constexpr uint32_t kWholeUtilisation = 1024;
 constexpr uint32_t kLowUtilisation = kWholeUtilisation / 4;
-// sched_setattr's argument and flags: the kernel's headers have them, and clash with glibc's.
-struct SchedAttributes {
-  uint32_t size = sizeof(SchedAttributes);
-  uint32_t policy = 0;
-  uint64_t flags = 0;
-  int32_t nice = 0;
-  uint32_t priority = 0;
-  uint64_t deadline[3] = {};
-  uint32_t util_min = 0;
-  uint32_t util_max = 0;
-};
-static_assert(sizeof(SchedAttributes) == 56);
-constexpr uint64_t kKeepPolicy = 0x08;
-constexpr uint64_t kKeepParams = 0x10;
-constexpr uint64_t kUtilClampMax = 0x40;
-
-// Calls change(tid) for every thread there is; those that they start inherit. True if it worked for
-// all.
-template <typename F>
-bool ForEachThread(F&& change) {
-  bool all = true;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task", error)) {
-    pid_t tid = 0;
-    // A thread that has ended meanwhile needs nothing.
-    if (absl::SimpleAtoi(entry.path().filename().string(), &tid)) {
-      all = (change(tid) || errno == ESRCH) && all;
-    }
-  }
-  return all && !error;
-}
-
-bool SetNice(pid_t tid, int nice) {
-  return ::setpriority(PRIO_PROCESS, static_cast<id_t>(tid), nice) == 0;
-}
-
-// Tried on a thread that has nothing else to do.
-bool MayReturnFromNice() {
-  static const bool may = [] {
-    bool returned = false;
-    std::thread([&returned] {
-      const auto self = static_cast<pid_t>(::syscall(SYS_gettid));
-      const int own = ::getpriority(PRIO_PROCESS, static_cast<id_t>(self));
-      returned = SetNice(self, own + 1) && SetNice(self, own);
-    }).join();
-    return returned;
-  }();
-  return may;
-}
 
 bool DriverHas(cl_device_id device, const char* extension) {
   std::string names;
@@ -159,19 +102,6 @@ void SessionHints::Apply() {
     clamped_ = clamped;
     SetProcessUtilisation(clamped ? kLowUtilisation : kWholeUtilisation);
   }
-}
-
-bool SetProcessNice(int nice) {
-  return MayReturnFromNice() && ForEachThread([nice](pid_t tid) { return SetNice(tid, nice); });
-}
-
-bool SetProcessUtilisation(uint32_t most) {
-  return ForEachThread([most](pid_t tid) {
-    SchedAttributes attributes;
-    attributes.flags = kKeepPolicy | kKeepParams | kUtilClampMax;
-    attributes.util_max = most;
-    return ::syscall(SYS_sched_setattr, tid, &attributes, 0) == 0;
-  });
 }
 
 }  // namespace sluice

@@ -54,9 +54,4 @@ class SessionHints {
   bool clamped_ = false;
 };
 
-// Of all threads of this process. False if the kernel refuses, or could not be made to take it
-// back.
-bool SetProcessNice(int nice);
-bool SetProcessUtilisation(uint32_t most);  // Of 1024.
-
 }  // namespace sluice

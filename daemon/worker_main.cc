@@ -7,25 +7,25 @@
 //   PlatformSnapshot to descriptor N and ends
 //
 // It ends with its client: end of file on the handle channel. The broker's death does not end it.
-#include <poll.h>
-#include <sys/prctl.h>
-#include <unistd.h>
-
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "broker/base/log.h"
 #include "broker/broker_messages.h"
 #include "broker/os/local_socket.h"
+#include "broker/os/poller.h"
 #include "broker/os/shared_memory.h"
+#include "broker/os/worker_files.h"
+#include "broker/os/worker_process.h"
 #include "daemon/command_loop.h"
 #include "daemon/probe.h"
-#include "daemon/worker_files.h"
 #include "daemon/worker_options.h"
 #include "proto/handle_messages.h"
 #include "proto/ring_abi.h"
@@ -70,7 +70,7 @@ void SendStats(const Session& session) {
 [[noreturn]] void EndProcess(int code) {
   // Not exit(): drivers' destructors wait for kernels that may never end. The kernel takes
   // everything back.
-  _exit(code);
+  EndProcessNow(code);
 }
 
 void EndSession(Session& session, std::string_view reason) {
@@ -123,11 +123,22 @@ void OnHandleChannel(Session& session) {
 
 // The main thread: the client's end ends us; the broker may ask for numbers.
 [[noreturn]] void Watch(Session& session) {
-  pollfd entries[2] = {{kHandleChannel, POLLIN, 0}, {kControlSocket, POLLIN, 0}};
+  const absl::StatusOr<std::unique_ptr<Poller>> poller = Poller::Create();
+  if (!poller.ok() ||
+      !(*poller)->Add(kHandleChannel, kHandleChannel, Poller::Interest::kReadable).ok() ||
+      !(*poller)->Add(kControlSocket, kControlSocket, Poller::Interest::kReadable).ok()) {
+    Notice(WorkerNoticeKind::kDriverError, "a worker cannot wait for its client");
+    EndProcess(1);
+  }
+  std::vector<uint64_t> ready;
   while (true) {
-    if (poll(entries, 2, -1) < 0) continue;
-    if (entries[0].revents != 0) OnHandleChannel(session);
-    if (entries[1].revents != 0 && !OnControl(session)) entries[1].fd = -1;
+    (*poller)->Wait(-1, &ready);
+    for (const uint64_t key : ready) {
+      if (key == kHandleChannel) OnHandleChannel(session);
+      if (key == kControlSocket && !OnControl(session)) {
+        (*poller)->Remove(kControlSocket, kControlSocket);  // The broker is gone: we stay.
+      }
+    }
   }
 }
 
@@ -169,7 +180,7 @@ int WorkerMain(int argc, char** argv) {
   // Debian builds abseil with its deadlock detector on, which makes every lock several times
   // dearer.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
-  prctl(PR_SET_DUMPABLE, 0);  // Other workers of the same user must not look in.
+  HideFromOthers();
   const absl::StatusOr<WorkerOptions> options = ParseWorkerOptions(argc, argv);
   absl::Status status = options.status();
   // The probe too: a driver that cannot work so must not be offered.

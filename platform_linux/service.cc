@@ -26,6 +26,9 @@ int RunUnderServiceManager(bool, const std::function<int()>& serve) { return ser
 
 std::string DefaultConfigFile() { return "/etc/sluice/sluiced.toml"; }
 
+// The journal reads stderr.
+void LogServiceEvent(ServiceEvent, const std::string&) {}
+
 bool NotifyService(const std::string& state) {
   const char* path = std::getenv("NOTIFY_SOCKET");
   if (path == nullptr || (path[0] != '/' && path[0] != '@')) return false;

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "absl/strings/str_format.h"
+#include "broker/os/service.h"
 
 namespace sluice {
 namespace {
@@ -38,6 +39,11 @@ spdlog::level::level_enum ToSpdlog(LogLevel level) {
       return spdlog::level::err;
   }
   return spdlog::level::info;
+}
+
+ServiceEvent ToServiceEvent(LogLevel level) {
+  if (level == LogLevel::kError) return ServiceEvent::kError;
+  return level == LogLevel::kWarning ? ServiceEvent::kWarning : ServiceEvent::kInfo;
 }
 
 constexpr LogLevel kAllLevels[] = {LogLevel::kTrace, LogLevel::kDebug, LogLevel::kInfo,
@@ -114,6 +120,7 @@ void Log(LogLevel level, std::string_view component, std::string_view message,
     line += " " + field.key + "=" + EscapeLogValue(field.value);
   }
   logger.log(ToSpdlog(level), spdlog::string_view_t(line.data(), line.size()));
+  if (level >= LogLevel::kInfo) LogServiceEvent(ToServiceEvent(level), line);
 }
 
 std::string HexId(uint64_t id) { return absl::StrFormat("%016x", id); }

@@ -25,6 +25,11 @@ std::string DefaultConfigFile();
 // Sends lines such as "READY=1\nSTATUS=serving". False if there is nobody to tell.
 bool NotifyService(const std::string& state);
 
+// The service manager's log, for a service that has no stderr: Windows' event log. Nothing
+// elsewhere. Thread-safe.
+enum class ServiceEvent { kInfo, kWarning, kError };
+void LogServiceEvent(ServiceEvent kind, const std::string& line);
+
 // A socket opened by the service manager, with the name its unit gives it (FileDescriptorName=).
 struct InheritedSocket {
   std::string name;

@@ -2,7 +2,6 @@
 #include "deploy/sluicectl/admin_commands.h"
 
 #include <grpcpp/grpcpp.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
@@ -14,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "broker/base/log.h"
+#include "deploy/sluicectl/admin_channel.h"
 #include "deploy/sluicectl/broker_client.h"
 #include "deploy/sluicectl/endpoint.h"
 #include "deploy/sluicectl/exit_codes.h"
@@ -77,12 +77,13 @@ class AdminCall {
     const absl::StatusOr<std::string> path =
         ResolveAdminSocket(flags_.admin_socket, flags_.endpoint);
     if (!path.ok()) return Fail(flags_, kExitUsage, std::string(path.status().message()));
-    if (::access(path->c_str(), R_OK | W_OK) != 0) return Unreachable(*path, errno);
-    const auto stub = v1::Admin::NewStub(
-        grpc::CreateChannel("unix:" + *path, grpc::InsecureChannelCredentials()));
+    const absl::StatusOr<AdminChannel> channel = OpenAdminChannel(*path, flags_.timeout_ms);
+    if (!channel.ok()) return Unreachable(*path, channel.status());
+    const auto stub = v1::Admin::NewStub(channel->channel);
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() +
                          std::chrono::milliseconds(flags_.timeout_ms));
+    channel->Prepare(&context);
     const grpc::Status status = call(stub.get(), &context);
     if (status.ok()) {
       print();
@@ -92,17 +93,17 @@ class AdminCall {
       return Fail(flags_, kExitNoSession, status.error_message());
     }
     if (status.error_code() == grpc::StatusCode::UNAVAILABLE) {
-      return Unreachable(*path, ECONNREFUSED);
+      return Unreachable(*path, absl::UnavailableError("nobody answers"));
     }
     return Fail(flags_, kExitFailed, absl::StrCat("the daemon answered: ", status.error_message()));
   }
 
  private:
-  int Unreachable(const std::string& path, int error_number) const {
+  int Unreachable(const std::string& path, const absl::Status& why) const {
     std::string advice;
-    if (error_number == EACCES) {
-      advice = "only the daemon's own user may administer it; try with sudo";
-    } else if (error_number == ENOENT) {
+    if (absl::IsPermissionDenied(why)) {
+      advice = "only the daemon's own user may administer it; try as an administrator";
+    } else if (absl::IsNotFound(why)) {
       advice =
           "is sluiced running? Its admin socket lies beside the socket of --endpoint, or give "
           "--admin-socket";

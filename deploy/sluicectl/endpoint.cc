@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "deploy/sluicectl/endpoint.h"
 
-#include <unistd.h>
-
 #include <cstdlib>
+#include <filesystem>
+#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "broker/os/local_endpoint.h"
+#include "broker/os/local_socket.h"
 #include "broker/os/process.h"
 
 // Relative to the directory of the executable; set by CMake from the install directories.
@@ -19,25 +21,14 @@
 namespace sluice {
 namespace {
 
-constexpr char kSystemSocket[] = "/run/sluice/broker.sock";
-
-std::string DefaultEndpoint() {
-  const char* runtime = std::getenv("XDG_RUNTIME_DIR");
-  if (runtime != nullptr && runtime[0] == '/') {
-    const std::string path = absl::StrCat(runtime, "/sluice/broker.sock");
-    if (::access(path.c_str(), F_OK) == 0) return "unix:" + path;
-  }
-  return absl::StrCat("unix:", kSystemSocket);
-}
+std::string DefaultEndpoint() { return absl::StrCat(kLocalScheme, DefaultClientName()); }
 
 absl::StatusOr<std::string> FirstExisting(const std::vector<std::string>& candidates,
                                           const std::string& what) {
   for (const std::string& candidate : candidates) {
-    char* resolved = ::realpath(candidate.c_str(), nullptr);
-    if (resolved == nullptr) continue;
-    std::string path(resolved);
-    std::free(resolved);
-    return path;
+    std::error_code error;
+    const std::filesystem::path path = std::filesystem::canonical(candidate, error);
+    if (!error) return path.string();
   }
   return absl::NotFoundError(absl::StrCat(what, " is in none of: ", absl::StrJoin(candidates, ", "),
                                           "; build or install all of Sluice"));
@@ -46,23 +37,23 @@ absl::StatusOr<std::string> FirstExisting(const std::vector<std::string>& candid
 absl::StatusOr<std::string> OwnDirectory() {
   absl::StatusOr<std::string> own = OwnExecutablePath();
   if (!own.ok()) return own.status();
-  return own->substr(0, own->rfind('/'));
+  return own->substr(0, own->find_last_of("/\\"));
 }
 
 }  // namespace
 
 absl::StatusOr<Endpoint> ParseEndpoint(const std::string& text) {
   const absl::Status refused = absl::InvalidArgumentError(
-      absl::StrCat("endpoint \"", text,
-                   "\" is none of unix:/ABSOLUTE/PATH, HOST:PORT, [IPV6]:PORT, dns:///NAME:PORT"));
+      absl::StrCat("endpoint \"", text, "\" is none of ", LocalEndpointForm(),
+                   ", HOST:PORT, [IPV6]:PORT, dns:///NAME:PORT"));
   Endpoint endpoint;
   endpoint.text = text;
   absl::string_view rest = text;
-  if (absl::ConsumePrefix(&rest, "unix:")) {
-    absl::ConsumePrefix(&rest, "//");  // unix:///path is the same.
+  if (absl::ConsumePrefix(&rest, kLocalScheme)) {
+    const std::optional<std::string> name = ParseLocalName({rest.data(), rest.size()});
+    if (!name.has_value()) return refused;
     endpoint.local = true;
-    endpoint.path = std::string(rest);
-    if (endpoint.path.empty() || endpoint.path[0] != '/') return refused;
+    endpoint.path = *name;
     return endpoint;
   }
   absl::ConsumePrefix(&rest, "dns:///");
@@ -99,7 +90,7 @@ absl::StatusOr<std::string> ResolveAdminSocket(const std::string& flag,
   if (!endpoints.ok()) return endpoints.status();
   for (const Endpoint& endpoint : *endpoints) {
     if (!endpoint.local) continue;
-    return absl::StrCat(endpoint.path.substr(0, endpoint.path.rfind('/')), "/admin.sock");
+    return AdminNameBeside(endpoint.path);
   }
   return absl::InvalidArgumentError(
       "a daemon on another machine is administered there; give --admin-socket for one here");

@@ -11,44 +11,19 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "broker/config_reader.h"
+#include "broker/os/local_socket.h"
 #include "broker/version.h"
 #include "deploy/sluicectl/admin_commands.h"
-#include "deploy/sluicectl/doctor.h"
 #include "deploy/sluicectl/exit_codes.h"
-#include "deploy/sluicectl/run_command.h"
+#include "deploy/sluicectl/system_commands.h"
 
 namespace sluice {
-namespace {
 
-constexpr char kFooter[] =
-    "Where the daemon is: --endpoint, else SLUICE_ENDPOINT, else\n"
-    "$XDG_RUNTIME_DIR/sluice/broker.sock if it exists, else /run/sluice/broker.sock.\n"
-    "\n"
-    "Examples:\n"
-    "  sluicectl run --private -- clinfo        try Sluice with no installation and no daemon\n"
-    "  sluicectl run -- ./my_program            only Sluice's devices, through the running daemon\n"
-    "  sluicectl doctor                         why does my program see no device?\n"
-    "  sudo sluicectl sessions                  who uses the devices?\n"
-    "  sudo sluicectl kill 0f3a5b7c9d1e2f40     end one of them\n"
-    "\n"
-    "Exit codes: 0 done; 1 failed, or doctor found something wrong; 2 wrong flags; 3 the daemon\n"
-    "cannot be reached; 4 no such session. `run` ends as its command does (128 + signal if that "
-    "was\n"
-    "killed); 125 sluicectl itself failed, 126 the command cannot be executed, 127 it is not "
-    "there.";
-
-struct AllFlags {
-  CommonFlags common;
-  RunFlags run;
-  std::string session;
-  std::string reason;
-  int64_t drain_seconds = 0;
-};
-
-CLI::App* Subcommand(CLI::App* app, const std::string& name, const std::string& help,
-                     CommonFlags* flags) {
+CLI::App* AddSubcommand(CLI::App* app, const std::string& name, const std::string& help,
+                        CommonFlags* flags) {
   CLI::App* sub = app->add_subcommand(name, help);
-  sub->add_option("--endpoint", flags->endpoint, "unix:PATH of the daemon's socket")
+  sub->add_option("--endpoint", flags->endpoint,
+                  std::string(kLocalScheme) + "NAME of the daemon's socket")
       ->type_name("ENDPOINT");
   sub->add_flag("--json", flags->json, "Print JSON, for scripts");
   sub->add_option("--timeout-ms", flags->timeout_ms, "How long to wait for the daemon")
@@ -57,46 +32,43 @@ CLI::App* Subcommand(CLI::App* app, const std::string& name, const std::string& 
   return sub;
 }
 
+namespace {
+
+constexpr char kExitCodes[] =
+    "\n"
+    "Exit codes: 0 done; 1 failed, or doctor found something wrong; 2 wrong flags; 3 the daemon\n"
+    "cannot be reached; 4 no such session. `run` ends as its command does (128 + signal if that "
+    "was\n"
+    "killed); 125 sluicectl itself failed, 126 the command cannot be executed, 127 it is not "
+    "there.";
+
+std::string Footer() { return absl::StrCat(SystemExamples(), kExitCodes); }
+
+struct AllFlags {
+  CommonFlags common;
+  std::string session;
+  std::string reason;
+  int64_t drain_seconds = 0;
+};
+
 CLI::App* AdminSubcommand(CLI::App* app, const std::string& name, const std::string& help,
                           CommonFlags* flags) {
-  CLI::App* sub = Subcommand(app, name, help, flags);
+  CLI::App* sub = AddSubcommand(app, name, help, flags);
   sub->add_option("--admin-socket", flags->admin_socket,
                   "The daemon's admin socket; default: admin.sock beside the endpoint's socket")
       ->type_name("PATH");
   return sub;
 }
 
-void DefineRun(CLI::App* app, RunFlags* flags) {
-  CLI::App* run = app->add_subcommand(
-      "run",
-      "Run a program whose only OpenCL driver is Sluice: sluicectl run [flags] -- PROGRAM ...");
-  run->add_flag("--private", flags->private_daemon,
-                "Start a daemon for this program alone, and stop it afterwards");
-  run->add_option("--endpoint", flags->endpoint,
-                  "Daemon(s) to use, as SLUICE_ENDPOINT takes them: unix:PATH,HOST:PORT,...")
-      ->type_name("ENDPOINT");
-  run->add_option("--config", flags->config_file, "Configuration file for --private")
-      ->type_name("FILE");
-  run->add_flag("--verbose", flags->verbose, "Show the --private daemon's log on stderr");
-  run->add_option("--icd", flags->icd_library, "Another libsluice_icd.so than this sluicectl's own")
-      ->type_name("FILE");
-  run->add_option("command", flags->command, "The program and its arguments, after --")
-      ->required()
-      ->type_name("PROGRAM ...");
-  run->footer("The program's own exit code is passed on. " + std::string(kFooter));
-}
-
 int Dispatch(const CLI::App& app, const AllFlags& flags) {
   const std::string name = app.get_subcommands().front()->get_name();
-  if (name == "run") return RunCommand(flags.run);
   if (name == "devices") return DevicesCommand(flags.common);
   if (name == "status") return StatusCommand(flags.common);
   if (name == "sessions") return SessionsCommand(flags.common);
   if (name == "resources") return ResourcesCommand(flags.common);
   if (name == "kill") return KillCommand(flags.common, flags.session, flags.reason);
   if (name == "drain") return DrainCommand(flags.common, flags.drain_seconds);
-  if (name == "doctor") return DoctorCommand(flags.common);
-  return ListPlatformsCommand();
+  return RunSystemCommand(name, flags.common).value_or(kExitUsage);
 }
 
 // Help and version end well; a mistake is named, as JSON if that was asked for. A first word that
@@ -134,9 +106,8 @@ int Main(int argc, char** argv) {
   AllFlags flags;
   app.set_version_flag("--version", std::string("sluicectl ") + kVersion);
   app.require_subcommand(1);
-  app.footer(kFooter);
-  DefineRun(&app, &flags.run);
-  Subcommand(&app, "devices", "List the devices that the daemon offers", &flags.common);
+  app.footer(Footer());
+  AddSubcommand(&app, "devices", "List the devices that the daemon offers", &flags.common);
   AdminSubcommand(&app, "status", "Show the daemon's state", &flags.common);
   AdminSubcommand(&app, "sessions", "List the running sessions", &flags.common);
   AdminSubcommand(&app, "resources", "List the resources that programs share", &flags.common);
@@ -151,8 +122,7 @@ int Main(int argc, char** argv) {
                    "End sessions that still run after this many seconds; 0 = wait for ever")
       ->check(CLI::Range(0, 604'800))
       ->type_name("SECONDS");
-  Subcommand(&app, "doctor", "Find out why an application sees no device", &flags.common);
-  app.add_subcommand("list-platforms", "")->group("");  // doctor's helper process.
+  DefineSystemCommands(&app, &flags.common, Footer());
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/admin_listener.h"
 
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -45,6 +46,8 @@ class UnixSocketListener final : public AdminListener {
 
 absl::StatusOr<std::unique_ptr<AdminListener>> AdminListener::Create(EventLoop*,
                                                                      const std::string& name) {
+  // Only who can open the socket can ask.
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   if (absl::Status made = MakeParentDirectory(name); !made.ok()) return made;
   if (absl::Status removed = RemoveStaleSocket(name); !removed.ok()) return removed;
   return std::make_unique<UnixSocketListener>(name);

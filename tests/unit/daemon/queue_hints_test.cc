@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "absl/synchronization/notification.h"
+#include "broker/os/worker_process.h"
 #include "tests/loopback/harness.h"
 
 namespace sluice {

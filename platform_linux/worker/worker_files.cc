@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/worker_files.h"
+#include "broker/os/worker_files.h"
 
 #include <glob.h>
 #include <unistd.h>

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Who may speak on a port of loopback, which anybody on the machine can connect to: whoever shows a
+// token that travelled another way (a pipe, whose access list says who may have it). A token is 256
+// random bits, is bound to the first connection that shows it, and ends with the pipe it came
+// through. All tokens are compared, each in constant time, so that nothing is learnt from how long
+// a wrong one takes.
+//
+// Owner: whoever listens. Thread-safe.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+
+namespace sluice {
+
+inline constexpr size_t kLoopbackTokenBytes = 32;
+using LoopbackToken = std::array<uint8_t, kLoopbackTokenBytes>;
+
+// The gRPC metadata that carries it, in hexadecimal.
+inline constexpr char kLoopbackTokenKey[] = "x-sluice-token";
+std::string LoopbackTokenText(const uint8_t* bytes);
+
+class LoopbackTokens {
+ public:
+  // `id` is the caller's name for it, to revoke it by.
+  absl::StatusOr<LoopbackToken> Issue(uint64_t id) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Revoke(uint64_t id) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // True if `text` is a token that is not revoked, and that no other connection than `peer` has
+  // shown. `peer` is what gRPC says of the connection, "ipv4:127.0.0.1:50000".
+  bool Admit(std::string_view text, std::string_view peer) ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  struct Issued {
+    std::string text;
+    std::string peer;  // Empty until it is first shown.
+  };
+
+  absl::Mutex mutex_;
+  std::map<uint64_t, Issued> issued_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace sluice

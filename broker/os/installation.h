@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What `sluicectl install` writes into the machine and `uninstall` takes out again: the service,
+// its source in the event log, the driver's entry for OpenCL's loader (the driver's path, a DWORD
+// of 0, under Khronos' key "Vendors"). Files stay where they are. Repeating either is harmless.
+// Single thread; needs an administrator.
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+
+namespace sluice {
+
+struct InstallFlags {
+  std::string config_file;
+  bool manual = false;
+  bool no_service = false;
+  bool no_driver = false;
+};
+
+absl::Status Install(const InstallFlags& flags);
+absl::Status Uninstall(const InstallFlags& flags);
+
+}  // namespace sluice

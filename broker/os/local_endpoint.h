@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How a person writes the name of a daemon's socket (local_socket.h) as an endpoint, and where a
+// client looks if nobody does. Thread-safe.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace sluice {
+
+// What follows "unix:" (an absolute path, perhaps after "//") or "pipe:" (NAME or \\.\pipe\NAME).
+// Nothing if it cannot be one.
+std::optional<std::string> ParseLocalName(std::string_view text);
+
+// Such an endpoint, for messages: "unix:/ABSOLUTE/PATH", "pipe:NAME".
+const char* LocalEndpointForm();
+
+// The user's own daemon if there is one, else the machine's.
+std::string DefaultClientName();
+
+}  // namespace sluice

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a worker asks of the system for its own process. Thread-safe but for CaptureStdout, which is
+// called once, before there are other threads.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "broker/os/scoped_handle.h"
+
+namespace sluice {
+
+// Other processes of the same user must not look into this one.
+void HideFromOthers();
+
+// Without destructors, which in a driver may wait for kernels that never end.
+[[noreturn]] void EndProcessNow(int code);
+
+// Sets a variable of the environment for libraries that are loaded later.
+void SetVariable(const char* name, const char* value);
+
+// Of all threads of this process. False if the system refuses, or could not be made to take it
+// back.
+bool SetProcessNice(int nice);
+bool SetProcessUtilisation(uint32_t most);  // Of 1024.
+
+// From now on what the process writes to stdout comes out of the descriptor, which WaitReadable
+// waits for.
+absl::StatusOr<UniqueFd> CaptureStdout();
+// What has been written, at most `max_bytes`; "" if there is nothing now.
+std::string ReadCaptured(int fd, size_t max_bytes);
+
+// Whether a name matches a shell wildcard: *, ?, [abc], [a-z], [!abc].
+bool MatchesWildcard(const std::string& pattern, const std::string& name);
+
+// A new folder that is this user's alone; "" if none can be made.
+std::string MakeTemporaryFolder();
+
+// The system's OpenCL loader.
+extern const char kOpenClLoader[];
+extern const char kOpenClLoaderAdvice[];  // For who has none.
+
+}  // namespace sluice

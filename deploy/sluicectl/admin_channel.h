@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The way to the daemon's admin service: a Unix socket; on Windows a port of loopback, with a token
+// that the admin pipe gives (broker/admin_listener.h). Single thread.
+#pragma once
+
+#include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "broker/os/scoped_handle.h"
+
+namespace sluice {
+
+struct AdminChannel {
+  std::shared_ptr<grpc::Channel> channel;
+  std::string token;  // Empty where none is wanted.
+  UniqueFd pipe;      // Stays open as long as the token is used.
+
+  void Prepare(grpc::ClientContext* context) const;
+};
+
+// kNotFound: nothing has this name; kPermissionDenied; kUnavailable: nobody answers.
+absl::StatusOr<AdminChannel> OpenAdminChannel(const std::string& name, int timeout_ms);
+
+}  // namespace sluice

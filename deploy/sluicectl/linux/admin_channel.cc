@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "deploy/sluicectl/admin_channel.h"
+
+#include <grpcpp/create_channel.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace sluice {
+
+void AdminChannel::Prepare(grpc::ClientContext*) const {}
+
+absl::StatusOr<AdminChannel> OpenAdminChannel(const std::string& name, int) {
+  if (::access(name.c_str(), R_OK | W_OK) != 0) return absl::ErrnoToStatus(errno, name);
+  AdminChannel channel;
+  channel.channel = grpc::CreateChannel("unix:" + name, grpc::InsecureChannelCredentials());
+  return channel;
+}
+
+}  // namespace sluice

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "deploy/sluicectl/system_commands.h"
+
+#include "deploy/sluicectl/doctor.h"
+#include "deploy/sluicectl/run_command.h"
+
+namespace sluice {
+namespace {
+
+RunFlags& TheRunFlags() {
+  static RunFlags* flags = new RunFlags;
+  return *flags;
+}
+
+}  // namespace
+
+void DefineSystemCommands(CLI::App* app, CommonFlags* common, const std::string& footer) {
+  RunFlags* flags = &TheRunFlags();
+  CLI::App* run = app->add_subcommand(
+      "run",
+      "Run a program whose only OpenCL driver is Sluice: sluicectl run [flags] -- PROGRAM ...");
+  run->add_flag("--private", flags->private_daemon,
+                "Start a daemon for this program alone, and stop it afterwards");
+  run->add_option("--endpoint", flags->endpoint,
+                  "Daemon(s) to use, as SLUICE_ENDPOINT takes them: unix:PATH,HOST:PORT,...")
+      ->type_name("ENDPOINT");
+  run->add_option("--config", flags->config_file, "Configuration file for --private")
+      ->type_name("FILE");
+  run->add_flag("--verbose", flags->verbose, "Show the --private daemon's log on stderr");
+  run->add_option("--icd", flags->icd_library, "Another libsluice_icd.so than this sluicectl's own")
+      ->type_name("FILE");
+  run->add_option("command", flags->command, "The program and its arguments, after --")
+      ->required()
+      ->type_name("PROGRAM ...");
+  run->footer("The program's own exit code is passed on. " + footer);
+  AddSubcommand(app, "doctor", "Find out why an application sees no device", common);
+  app->add_subcommand("list-platforms", "")->group("");  // doctor's helper process.
+}
+
+std::optional<int> RunSystemCommand(const std::string& name, const CommonFlags& flags) {
+  if (name == "run") return RunCommand(TheRunFlags());
+  if (name == "doctor") return DoctorCommand(flags);
+  if (name == "list-platforms") return ListPlatformsCommand();
+  return std::nullopt;
+}
+
+const char* SystemExamples() {
+  return "Where the daemon is: --endpoint, else SLUICE_ENDPOINT, else\n"
+         "$XDG_RUNTIME_DIR/sluice/broker.sock if it exists, else /run/sluice/broker.sock.\n"
+         "\n"
+         "Examples:\n"
+         "  sluicectl run --private -- clinfo        try Sluice with no installation and no "
+         "daemon\n"
+         "  sluicectl run -- ./my_program            only Sluice's devices, through the running "
+         "daemon\n"
+         "  sluicectl doctor                         why does my program see no device?\n"
+         "  sudo sluicectl sessions                  who uses the devices?\n"
+         "  sudo sluicectl kill 0f3a5b7c9d1e2f40     end one of them\n";
+}
+
+}  // namespace sluice

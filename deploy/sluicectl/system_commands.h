@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The commands that not every system has: run and doctor on Linux (linux/),
+// install and uninstall on Windows (windows/). Single thread.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+
+#include "deploy/sluicectl/admin_commands.h"
+
+namespace sluice {
+
+// `footer` says where the daemon is and what the exit codes mean.
+void DefineSystemCommands(CLI::App* app, CommonFlags* flags, const std::string& footer);
+
+// The exit code; nothing if `name` is no such command.
+std::optional<int> RunSystemCommand(const std::string& name, const CommonFlags& flags);
+
+// What a person may write, for --help.
+const char* SystemExamples();
+
+// A subcommand with the flags that say which daemon is meant (main.cc).
+CLI::App* AddSubcommand(CLI::App* app, const std::string& name, const std::string& help,
+                        CommonFlags* flags);
+
+}  // namespace sluice

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "deploy/sluicectl/admin_channel.h"
+
+#include <grpcpp/create_channel.h>
+
+#include "absl/strings/str_cat.h"
+#include "broker/broker_messages.h"
+#include "broker/loopback_tokens.h"
+#include "broker/os/local_socket.h"
+
+namespace sluice {
+
+void AdminChannel::Prepare(grpc::ClientContext* context) const {
+  context->AddMetadata(kLoopbackTokenKey, token);
+}
+
+absl::StatusOr<AdminChannel> OpenAdminChannel(const std::string& name, int timeout_ms) {
+  absl::StatusOr<UniqueFd> pipe = ConnectLocal(name, timeout_ms);
+  if (!pipe.ok()) return pipe.status();
+  if (absl::Status came = WaitReadable(pipe->get(), timeout_ms); !came.ok()) return came;
+  char packet[kMaxBrokerMessageBytes];
+  const absl::StatusOr<size_t> size =
+      ReceiveMessage(pipe->get(), packet, sizeof(packet), nullptr, 0);
+  if (!size.ok()) return size.status();
+  AdminTicket ticket;
+  if (!ParseMessage(packet, *size, &ticket) || ticket.port == 0 || ticket.port > 65535) {
+    return absl::UnavailableError("what answers there is no sluiced");
+  }
+  AdminChannel channel;
+  channel.channel = grpc::CreateChannel(absl::StrCat("ipv4:127.0.0.1:", ticket.port),
+                                        grpc::InsecureChannelCredentials());
+  channel.token = LoopbackTokenText(ticket.token);
+  channel.pipe = *std::move(pipe);
+  return channel;
+}
+
+}  // namespace sluice

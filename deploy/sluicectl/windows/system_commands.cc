@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "deploy/sluicectl/system_commands.h"
+
+#include <cstdio>
+#include <string>
+
+#include "broker/os/installation.h"
+#include "deploy/sluicectl/exit_codes.h"
+
+namespace sluice {
+namespace {
+
+InstallFlags& TheInstallFlags() {
+  static InstallFlags* flags = new InstallFlags;
+  return *flags;
+}
+
+int Told(const absl::Status& status) {
+  if (status.ok()) return kExitOk;
+  std::fprintf(stderr, "sluicectl: %s\n", std::string(status.message()).c_str());
+  return kExitFailed;
+}
+
+}  // namespace
+
+void DefineSystemCommands(CLI::App* app, CommonFlags*, const std::string&) {
+  InstallFlags* flags = &TheInstallFlags();
+  CLI::App* install = app->add_subcommand(
+      "install", "Make sluiced a service and register the driver with OpenCL's loader");
+  install->add_option("--config", flags->config_file, "Configuration file of the service")
+      ->type_name("FILE");
+  install->add_flag("--manual", flags->manual, "Do not start the service with Windows");
+  CLI::App* uninstall =
+      app->add_subcommand("uninstall", "Stop and remove the service and the driver's registration");
+  for (CLI::App* command : {install, uninstall}) {
+    command->add_flag("--no-service", flags->no_service, "Only the driver");
+    command->add_flag("--no-driver", flags->no_driver, "Only the service");
+  }
+}
+
+std::optional<int> RunSystemCommand(const std::string& name, const CommonFlags&) {
+  if (name == "install") return Told(Install(TheInstallFlags()));
+  if (name == "uninstall") return Told(Uninstall(TheInstallFlags()));
+  return std::nullopt;
+}
+
+const char* SystemExamples() {
+  return "Where the daemon is: --endpoint, else SLUICE_ENDPOINT, else pipe:sluice-broker.\n"
+         "\n"
+         "Examples, as an administrator:\n"
+         "  sluicectl install                        make Sluice a service, and an OpenCL driver\n"
+         "  sluicectl status                         what is the service doing?\n"
+         "  sluicectl sessions                       who uses the devices?\n"
+         "  sluicectl kill 0f3a5b7c9d1e2f40          end one of them\n"
+         "  sluicectl uninstall                      take all of it away again\n";
+}
+
+}  // namespace sluice

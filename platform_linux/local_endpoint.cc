@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/os/local_endpoint.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+
+namespace sluice {
+
+std::optional<std::string> ParseLocalName(std::string_view text) {
+  if (text.starts_with("//")) text.remove_prefix(2);  // unix:///path is the same.
+  if (!text.starts_with("/")) return std::nullopt;
+  return std::string(text);
+}
+
+const char* LocalEndpointForm() { return "unix:/ABSOLUTE/PATH"; }
+
+std::string DefaultClientName() {
+  const char* runtime = std::getenv("XDG_RUNTIME_DIR");
+  if (runtime != nullptr && runtime[0] == '/') {
+    const std::string path = std::string(runtime) + "/sluice/broker.sock";
+    if (::access(path.c_str(), F_OK) == 0) return path;
+  }
+  return "/run/sluice/broker.sock";
+}
+
+}  // namespace sluice

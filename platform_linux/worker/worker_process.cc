@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/os/worker_process.h"
+
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+#include <thread>
+
+#include "absl/strings/numbers.h"
+#include "platform_linux/errno_status.h"
+
+namespace sluice {
+namespace {
+
+// sched_setattr's argument and flags: the kernel's headers have them, and clash with glibc's.
+struct SchedAttributes {
+  uint32_t size = sizeof(SchedAttributes);
+  uint32_t policy = 0;
+  uint64_t flags = 0;
+  int32_t nice = 0;
+  uint32_t priority = 0;
+  uint64_t deadline[3] = {};
+  uint32_t util_min = 0;
+  uint32_t util_max = 0;
+};
+static_assert(sizeof(SchedAttributes) == 56);
+constexpr uint64_t kKeepPolicy = 0x08;
+constexpr uint64_t kKeepParams = 0x10;
+constexpr uint64_t kUtilClampMax = 0x40;
+
+// Calls change(tid) for every thread there is; those that they start inherit. True if it worked for
+// all.
+template <typename F>
+bool ForEachThread(F&& change) {
+  bool all = true;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task", error)) {
+    pid_t tid = 0;
+    // A thread that has ended meanwhile needs nothing.
+    if (absl::SimpleAtoi(entry.path().filename().string(), &tid)) {
+      all = (change(tid) || errno == ESRCH) && all;
+    }
+  }
+  return all && !error;
+}
+
+bool SetNice(pid_t tid, int nice) {
+  return ::setpriority(PRIO_PROCESS, static_cast<id_t>(tid), nice) == 0;
+}
+
+// Tried on a thread that has nothing else to do.
+bool MayReturnFromNice() {
+  static const bool may = [] {
+    bool returned = false;
+    std::thread([&returned] {
+      const auto self = static_cast<pid_t>(::syscall(SYS_gettid));
+      const int own = ::getpriority(PRIO_PROCESS, static_cast<id_t>(self));
+      returned = SetNice(self, own + 1) && SetNice(self, own);
+    }).join();
+    return returned;
+  }();
+  return may;
+}
+
+}  // namespace
+
+void HideFromOthers() { ::prctl(PR_SET_DUMPABLE, 0); }
+
+void EndProcessNow(int code) { ::_exit(code); }
+
+void SetVariable(const char* name, const char* value) { ::setenv(name, value, 1); }
+
+bool SetProcessNice(int nice) {
+  return MayReturnFromNice() && ForEachThread([nice](pid_t tid) { return SetNice(tid, nice); });
+}
+
+bool SetProcessUtilisation(uint32_t most) {
+  return ForEachThread([most](pid_t tid) {
+    SchedAttributes attributes;
+    attributes.flags = kKeepPolicy | kKeepParams | kUtilClampMax;
+    attributes.util_max = most;
+    return ::syscall(SYS_sched_setattr, tid, &attributes, 0) == 0;
+  });
+}
+
+absl::StatusOr<UniqueFd> CaptureStdout() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return ErrnoStatus(errno, "pipe for the output of kernels");
+  UniqueFd read_end(ends[0]);
+  const UniqueFd write_end(ends[1]);
+  ::fcntl(read_end.get(), F_SETFL, O_NONBLOCK);
+  ::fcntl(write_end.get(), F_SETPIPE_SZ, 1 << 20);  // A wish; a smaller pipe works too.
+  std::fflush(stdout);
+  if (::dup2(write_end.get(), STDOUT_FILENO) < 0) return ErrnoStatus(errno, "dup2 of stdout");
+  std::setvbuf(stdout, nullptr, _IONBF, 0);
+  return read_end;
+}
+
+std::string ReadCaptured(int fd, size_t max_bytes) {
+  std::string text(max_bytes, '\0');
+  const ssize_t bytes = ::read(fd, text.data(), text.size());
+  text.resize(bytes > 0 ? static_cast<size_t>(bytes) : 0);
+  return text;
+}
+
+bool MatchesWildcard(const std::string& pattern, const std::string& name) {
+  return ::fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
+}
+
+std::string MakeTemporaryFolder() {
+  std::error_code error;
+  std::string name =
+      (std::filesystem::temp_directory_path(error) / "sluice-include-XXXXXX").string();
+  return ::mkdtemp(name.data()) != nullptr ? name : "";
+}
+
+const char kOpenClLoader[] = "libOpenCL.so.1";
+const char kOpenClLoaderAdvice[] = "install ocl-icd-libopencl1";
+
+}  // namespace sluice

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/loopback_tokens.h"
+
+#include <gtest/gtest.h>
+
+namespace sluice {
+namespace {
+
+constexpr char kPeer[] = "ipv4:127.0.0.1:50000";
+constexpr char kOther[] = "ipv4:127.0.0.1:50001";
+
+std::string TextOf(const absl::StatusOr<LoopbackToken>& token) {
+  return LoopbackTokenText(token->data());
+}
+
+// A token admits the connection that shows it first, again and again, and no other one.
+TEST(LoopbackTokensTest, BoundToTheFirstConnection) {
+  LoopbackTokens tokens;
+  const std::string text = TextOf(tokens.Issue(1));
+  EXPECT_TRUE(tokens.Admit(text, kPeer));
+  EXPECT_TRUE(tokens.Admit(text, kPeer));
+  EXPECT_FALSE(tokens.Admit(text, kOther));
+}
+
+// What is no token, or not one of these, or nearly one, admits nobody, and binds nothing.
+TEST(LoopbackTokensTest, WrongTokensAdmitNobody) {
+  LoopbackTokens tokens;
+  const std::string text = TextOf(tokens.Issue(1));
+  LoopbackTokens others;
+  EXPECT_FALSE(tokens.Admit("", kOther));
+  EXPECT_FALSE(tokens.Admit(TextOf(others.Issue(1)), kOther));
+  EXPECT_FALSE(tokens.Admit(text.substr(1), kOther));
+  EXPECT_FALSE(tokens.Admit(text + "0", kOther));
+  std::string near = text;
+  near.back() = near.back() == '0' ? '1' : '0';
+  EXPECT_FALSE(tokens.Admit(near, kOther));
+  EXPECT_FALSE(tokens.Admit(text, ""));
+  EXPECT_TRUE(tokens.Admit(text, kPeer));
+}
+
+// Once revoked it is nothing any more; others stay what they are.
+TEST(LoopbackTokensTest, RevokedIsGone) {
+  LoopbackTokens tokens;
+  const std::string first = TextOf(tokens.Issue(1));
+  const std::string second = TextOf(tokens.Issue(2));
+  EXPECT_NE(first, second);
+  EXPECT_TRUE(tokens.Admit(first, kPeer));
+  tokens.Revoke(1);
+  EXPECT_FALSE(tokens.Admit(first, kPeer));
+  EXPECT_TRUE(tokens.Admit(second, kPeer));
+}
+
+}  // namespace
+}  // namespace sluice
