@@ -181,7 +181,7 @@ run_resources() {
   step resources 300 /usr/bin/python3 -B "$root/tests/system/resources.py"
 }
 
-# The Windows programs under Wine, against this machine's daemon.
+# The Windows daemon under Wine, and Windows programs against this machine's daemon.
 run_windows() {
   local reason
   if ! reason=$("$root/deploy/windows/build.sh" --check); then
@@ -190,6 +190,7 @@ run_windows() {
     return
   fi
   step windows-build 2400 bash -c '"$1" && echo "PASS built for Windows"' - "$root/deploy/windows/build.sh"
+  step windows-service 600 "$root/tests/windows/service.py"
   step windows-conformance 900 "$root/tests/windows/conformance.py"
   step windows-clients 300 "$root/tests/windows/clients.py"
 }

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Users on Windows. A user is a SID; the rest of Sluice has a number for it, which this process
+// gives out when it first sees one: the same SID has the same number as long as the process lives.
+// Thread-safe.
+#pragma once
+
+#include <windows.h>
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "broker/os/types.h"
+
+namespace sluice {
+
+// "S-1-5-21-...".
+absl::StatusOr<std::string> SidOfToken(HANDLE token);
+// Of this process; "" if the system does not say.
+const std::string& OwnSid();
+// The logon session that the token belongs to; 0 if the system does not say.
+uint64_t LogonOfToken(HANDLE token);
+
+uid_t UserOfSid(const std::string& sid);
+std::string SidOfUser(uid_t user);
+
+// True for the system's own account.
+bool IsSystemSid(const std::string& sid);
+
+}  // namespace sluice

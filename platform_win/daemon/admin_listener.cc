@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/admin_listener.h"
+
+#include <cstring>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "broker/broker_messages.h"
+#include "broker/loopback_tokens.h"
+#include "broker/os/local_socket.h"
+
+namespace sluice {
+namespace {
+
+constexpr mode_t kOwnerOnly = 0600;
+constexpr int kBacklog = 16;
+constexpr size_t kMaxVisitors = 64;
+
+class LoopbackListener final : public AdminListener {
+ public:
+  LoopbackListener(EventLoop* loop, UniqueFd pipe) : loop_(loop), pipe_(std::move(pipe)) {}
+
+  ~LoopbackListener() override {
+    loop_->Unwatch(&pipe_watch_);
+    for (auto& [id, visitor] : visitors_) loop_->Unwatch(&visitor.watch);
+  }
+
+  absl::StatusOr<std::unique_ptr<grpc::Server>> Start(grpc::ServerBuilder* builder) override {
+    builder->AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
+    std::unique_ptr<grpc::Server> server = builder->BuildAndStart();
+    if (server == nullptr || port_ == 0) {
+      return absl::UnavailableError("cannot listen on a port of loopback for operators");
+    }
+    pipe_watch_ = loop_->Watch(pipe_.get(), [this] { OnVisitor(); });
+    if (pipe_watch_ == 0) return absl::InternalError("cannot watch the operators' pipe");
+    return server;
+  }
+
+  grpc::Status Admit(const grpc::ServerContext& context) override {
+    const auto shown = context.client_metadata().find(kLoopbackTokenKey);
+    if (shown != context.client_metadata().end() &&
+        tokens_.Admit({shown->second.data(), shown->second.size()}, context.peer())) {
+      return grpc::Status::OK;
+    }
+    return grpc::Status(grpc::StatusCode::UNAUTHENTICATED,
+                        "the admin pipe gives the token that is missing here");
+  }
+
+ private:
+  struct Visitor {
+    UniqueFd pipe;
+    EventLoop::WatchId watch = 0;
+  };
+
+  // Who gets this far has passed the pipe's access list.
+  void OnVisitor() {
+    while (true) {
+      absl::StatusOr<UniqueFd> pipe = AcceptLocal(pipe_.get());
+      if (!pipe.ok()) return;
+      if (visitors_.size() >= kMaxVisitors) continue;
+      const uint64_t id = next_id_++;
+      const absl::StatusOr<LoopbackToken> token = tokens_.Issue(id);
+      if (!token.ok()) continue;
+      auto ticket = MakeMessage<AdminTicket>();
+      ticket.port = static_cast<uint32_t>(port_);
+      std::memcpy(ticket.token, token->data(), token->size());
+      const bool sent = SendMessage(pipe->get(), &ticket, sizeof(ticket)).ok();
+      Visitor& visitor = visitors_[id];
+      visitor.pipe = *std::move(pipe);
+      // It has nothing to say: what comes is its end.
+      visitor.watch = loop_->Watch(visitor.pipe.get(), [this, id] { Forget(id); });
+      if (!sent || visitor.watch == 0) Forget(id);
+    }
+  }
+
+  void Forget(uint64_t id) {
+    tokens_.Revoke(id);
+    const auto found = visitors_.find(id);
+    loop_->Unwatch(&found->second.watch);
+    visitors_.erase(found);
+  }
+
+  EventLoop* const loop_;
+  const UniqueFd pipe_;
+  int port_ = 0;
+  EventLoop::WatchId pipe_watch_ = 0;
+  uint64_t next_id_ = 1;
+  std::map<uint64_t, Visitor> visitors_;
+  LoopbackTokens tokens_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<AdminListener>> AdminListener::Create(EventLoop* loop,
+                                                                     const std::string& name) {
+  absl::StatusOr<UniqueFd> pipe = ListenLocal(name, kOwnerOnly, kBacklog);
+  if (!pipe.ok()) return pipe.status();
+  return std::make_unique<LoopbackListener>(loop, *std::move(pipe));
+}
+
+}  // namespace sluice

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/os/installation.h"
+
+#include <windows.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "broker/os/process.h"
+#include "platform_win/handle_table.h"
+#include "platform_win/service_name.h"
+#include "platform_win/wide_text.h"
+#include "proto/status_macros.h"
+
+namespace sluice {
+namespace {
+
+constexpr wchar_t kVendors[] = L"SOFTWARE\\Khronos\\OpenCL\\Vendors";
+constexpr wchar_t kEventSource[] =
+    L"SYSTEM\\CurrentControlSet\\Services\\EventLog\\Application\\Sluice";
+// Windows' own, whose messages 1 to 1000 are nothing but the text that comes with the event.
+constexpr wchar_t kMessageFile[] = L"%SystemRoot%\\System32\\EventCreate.exe";
+constexpr char kDriver[] = "sluice_icd.dll";
+constexpr DWORD kStopTimeoutMs = 60'000;
+constexpr DWORD kPollMs = 100;
+
+// A handle of the service manager's.
+class ServiceHandle {
+ public:
+  explicit ServiceHandle(SC_HANDLE handle) : handle_(handle) {}
+  ~ServiceHandle() {
+    if (handle_ != nullptr) ::CloseServiceHandle(handle_);
+  }
+  ServiceHandle(const ServiceHandle&) = delete;
+  ServiceHandle& operator=(const ServiceHandle&) = delete;
+  SC_HANDLE get() const { return handle_; }
+  bool valid() const { return handle_ != nullptr; }
+
+ private:
+  SC_HANDLE handle_;
+};
+
+absl::Status Failed(const char* what) {
+  const DWORD error = ::GetLastError();
+  if (error == ERROR_ACCESS_DENIED) {
+    return absl::PermissionDeniedError(absl::StrCat(what, ": only an administrator may do that"));
+  }
+  return WindowsStatus(error, what);
+}
+
+absl::StatusOr<std::string> FileBeside(const char* name) {
+  ASSIGN_OR_RETURN(const std::string own, OwnExecutablePath());
+  std::string path = absl::StrCat(own.substr(0, own.find_last_of("\\/") + 1), name);
+  std::error_code error;
+  if (std::filesystem::exists(std::filesystem::path(ToWide(path)), error)) return path;
+  return absl::NotFoundError(absl::StrCat(path,
+                                          " is not there; sluicectl registers what lies beside "
+                                          "itself"));
+}
+
+absl::Status SetDword(const wchar_t* key_name, const std::wstring& value, DWORD number) {
+  HKEY key = nullptr;
+  LSTATUS result = ::RegCreateKeyExW(HKEY_LOCAL_MACHINE, key_name, 0, nullptr, 0,
+                                     KEY_SET_VALUE | KEY_WOW64_64KEY, nullptr, &key, nullptr);
+  if (result == ERROR_SUCCESS) {
+    result = ::RegSetValueExW(key, value.c_str(), 0, REG_DWORD,
+                              reinterpret_cast<const BYTE*>(&number), sizeof(number));
+    ::RegCloseKey(key);
+  }
+  ::SetLastError(static_cast<DWORD>(result));
+  return result == ERROR_SUCCESS ? absl::OkStatus() : Failed("writing the registry");
+}
+
+absl::Status SetText(const wchar_t* key_name, const wchar_t* value, const std::wstring& text) {
+  const LSTATUS result =
+      ::RegSetKeyValueW(HKEY_LOCAL_MACHINE, key_name, value, REG_EXPAND_SZ, text.c_str(),
+                        static_cast<DWORD>((text.size() + 1) * sizeof(wchar_t)));
+  ::SetLastError(static_cast<DWORD>(result));
+  return result == ERROR_SUCCESS ? absl::OkStatus() : Failed("writing the registry");
+}
+
+// Every entry that names our driver, wherever it lay when it was installed.
+absl::Status RemoveDriver() {
+  HKEY key = nullptr;
+  if (::RegOpenKeyExW(HKEY_LOCAL_MACHINE, kVendors, 0,
+                      KEY_QUERY_VALUE | KEY_SET_VALUE | KEY_WOW64_64KEY, &key) != ERROR_SUCCESS) {
+    return absl::OkStatus();  // No drivers at all, or no administrator, which the service tells.
+  }
+  std::wstring name(32768, L'\0');
+  LSTATUS result = ERROR_SUCCESS;
+  for (DWORD index = 0; result == ERROR_SUCCESS;) {
+    auto length = static_cast<DWORD>(name.size());
+    if (::RegEnumValueW(key, index, name.data(), &length, nullptr, nullptr, nullptr, nullptr) !=
+        ERROR_SUCCESS) {
+      break;
+    }
+    const std::wstring value(name.data(), length);
+    const std::string file = FromWide(value.substr(value.find_last_of(L"\\/") + 1));
+    if (file == kDriver) {
+      result = ::RegDeleteValueW(key, value.c_str());  // The next one has this index now.
+    } else {
+      ++index;
+    }
+  }
+  ::RegCloseKey(key);
+  ::SetLastError(static_cast<DWORD>(result));
+  return result == ERROR_SUCCESS ? absl::OkStatus() : Failed("removing the driver's entry");
+}
+
+// After a crash it is started again, at once twice, then after a minute; the count starts anew
+// after a day.
+absl::Status SetFailureActions(SC_HANDLE service) {
+  SC_ACTION actions[] = {
+      {SC_ACTION_RESTART, 1000}, {SC_ACTION_RESTART, 1000}, {SC_ACTION_RESTART, 60'000}};
+  SERVICE_FAILURE_ACTIONSW failure = {};
+  failure.dwResetPeriod = 24 * 3600;
+  failure.cActions = std::size(actions);
+  failure.lpsaActions = actions;
+  if (!::ChangeServiceConfig2W(service, SERVICE_CONFIG_FAILURE_ACTIONS, &failure)) {
+    return Failed("setting what happens when the service fails");
+  }
+  SERVICE_FAILURE_ACTIONS_FLAG also_errors = {TRUE};  // It ends by itself, with an error.
+  ::ChangeServiceConfig2W(service, SERVICE_CONFIG_FAILURE_ACTIONS_FLAG, &also_errors);
+  std::wstring text = L"Shares this machine's OpenCL devices with other processes.";
+  SERVICE_DESCRIPTIONW description = {text.data()};
+  ::ChangeServiceConfig2W(service, SERVICE_CONFIG_DESCRIPTION, &description);
+  return absl::OkStatus();
+}
+
+absl::Status InstallService(const InstallFlags& flags) {
+  ASSIGN_OR_RETURN(const std::string daemon, FileBeside("sluiced.exe"));
+  std::string command = absl::StrCat("\"", daemon, "\"");
+  if (!flags.config_file.empty()) {
+    const std::string file = FromWide(
+        std::filesystem::absolute(std::filesystem::path(ToWide(flags.config_file))).wstring());
+    absl::StrAppend(&command, " --config \"", file, "\"");
+  }
+  const ServiceHandle manager(
+      ::OpenSCManagerW(nullptr, nullptr, SC_MANAGER_CONNECT | SC_MANAGER_CREATE_SERVICE));
+  if (!manager.valid()) return Failed("opening the service manager");
+  const DWORD start = flags.manual ? SERVICE_DEMAND_START : SERVICE_AUTO_START;
+  SC_HANDLE handle = ::CreateServiceW(
+      manager.get(), kServiceName, L"Sluice", SERVICE_ALL_ACCESS, SERVICE_WIN32_OWN_PROCESS, start,
+      SERVICE_ERROR_NORMAL, ToWide(command).c_str(), nullptr, nullptr, nullptr, nullptr, nullptr);
+  if (handle == nullptr && ::GetLastError() == ERROR_SERVICE_EXISTS) {
+    handle = ::OpenServiceW(manager.get(), kServiceName, SERVICE_ALL_ACCESS);
+    if (handle != nullptr &&
+        !::ChangeServiceConfigW(handle, SERVICE_WIN32_OWN_PROCESS, start, SERVICE_NO_CHANGE,
+                                ToWide(command).c_str(), nullptr, nullptr, nullptr, nullptr,
+                                nullptr, nullptr)) {
+      const ServiceHandle closed(handle);
+      return Failed("changing the service");
+    }
+  }
+  const ServiceHandle service(handle);
+  if (!service.valid()) return Failed("creating the service");
+  RETURN_IF_ERROR(SetFailureActions(service.get()));
+  constexpr DWORD kEventTypes =
+      EVENTLOG_ERROR_TYPE | EVENTLOG_WARNING_TYPE | EVENTLOG_INFORMATION_TYPE;
+  RETURN_IF_ERROR(SetDword(kEventSource, L"TypesSupported", kEventTypes));
+  RETURN_IF_ERROR(SetText(kEventSource, L"EventMessageFile", kMessageFile));
+  std::printf("service %s: %s\n", FromWide(kServiceName).c_str(), command.c_str());
+  return absl::OkStatus();
+}
+
+absl::Status StopService(SC_HANDLE service) {
+  SERVICE_STATUS status = {};
+  if (!::ControlService(service, SERVICE_CONTROL_STOP, &status) &&
+      ::GetLastError() != ERROR_SERVICE_NOT_ACTIVE) {
+    return Failed("stopping the service");
+  }
+  // The manager tells nobody when a service has stopped; it can only be asked.
+  for (DWORD waited = 0; waited < kStopTimeoutMs; waited += kPollMs) {
+    if (!::QueryServiceStatus(service, &status)) return Failed("asking for the service");
+    if (status.dwCurrentState == SERVICE_STOPPED) return absl::OkStatus();
+    ::Sleep(kPollMs);
+  }
+  return absl::DeadlineExceededError("the service does not stop");
+}
+
+absl::Status UninstallService() {
+  const ServiceHandle manager(::OpenSCManagerW(nullptr, nullptr, SC_MANAGER_CONNECT));
+  if (!manager.valid()) return Failed("opening the service manager");
+  const ServiceHandle service(
+      ::OpenServiceW(manager.get(), kServiceName, SERVICE_STOP | SERVICE_QUERY_STATUS | DELETE));
+  if (!service.valid()) {
+    if (::GetLastError() == ERROR_SERVICE_DOES_NOT_EXIST) return absl::OkStatus();
+    return Failed("opening the service");
+  }
+  RETURN_IF_ERROR(StopService(service.get()));
+  if (!::DeleteService(service.get())) return Failed("removing the service");
+  ::RegDeleteKeyExW(HKEY_LOCAL_MACHINE, kEventSource, KEY_WOW64_64KEY, 0);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status Install(const InstallFlags& flags) {
+  if (!flags.no_driver) {
+    ASSIGN_OR_RETURN(const std::string driver, FileBeside(kDriver));
+    RETURN_IF_ERROR(RemoveDriver());  // One that was installed from elsewhere.
+    RETURN_IF_ERROR(SetDword(kVendors, ToWide(driver), 0));
+    std::printf("driver: %s\n", driver.c_str());
+  }
+  return flags.no_service ? absl::OkStatus() : InstallService(flags);
+}
+
+absl::Status Uninstall(const InstallFlags& flags) {
+  if (!flags.no_driver) RETURN_IF_ERROR(RemoveDriver());
+  return flags.no_service ? absl::OkStatus() : UninstallService();
+}
+
+}  // namespace sluice

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/worker_users.h"
+
+#include "broker/os/process.h"
+
+namespace sluice {
+
+// Every child has the same restricted token (restricted_token.h): Windows gives out no users that
+// stand in no list.
+absl::StatusOr<WorkerUsers> WorkerUsers::Create(const Config& config) {
+  if (config.worker_user.has_value()) {
+    return absl::InvalidArgumentError(
+        "[worker] user cannot be chosen on Windows: workers run as LocalService, restricted");
+  }
+  return WorkerUsers();
+}
+
+std::string WorkerUsers::Describe() const {
+  return IsPrivileged() ? "LocalService, restricted" : "the daemon's own, restricted";
+}
+
+// Without a cache of its own: a folder that one restricted worker may write, all may.
+absl::StatusOr<WorkerUsers::Tenant> WorkerUsers::For(const std::string&) { return Tenant(); }
+
+}  // namespace sluice

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/os/daemon_process.h"
+
+#include <windows.h>
+
+#include <cstdio>
+#include <vector>
+
+#include "broker/os/process.h"
+
+namespace sluice {
+
+// Descriptors 0 to 2 are never given to anything else here (handle_table.h).
+void EnsureStandardDescriptors() {}
+
+void PrepareDaemonProcess() {
+  // A fault is a line in the log and an exit code, not a window that waits for somebody.
+  ::SetErrorMode(SEM_FAILCRITICALERRORS | SEM_NOGPFAULTERRORBOX | SEM_NOOPENFILEERRORBOX);
+  // Libraries come from the system's folder alone: nothing that lies about is loaded.
+  ::SetDefaultDllDirectories(LOAD_LIBRARY_SEARCH_SYSTEM32);
+  ::HeapSetInformation(nullptr, HeapEnableTerminationOnCorruption, nullptr, 0);
+}
+
+int BecomeProgram(const std::string& path, char** argv) {
+  SpawnOptions options;
+  options.path = path;
+  for (char** argument = argv + 1; *argument != nullptr; ++argument) {
+    options.arguments.emplace_back(*argument);
+  }
+  options.environment = OwnEnvironment();
+  options.sandbox.new_session = false;
+  options.sandbox.parent_death_signal = 1;
+  absl::StatusOr<ChildProcess> child = Spawn(options);
+  if (!child.ok()) {
+    std::fprintf(stderr, "sluiced: %s\n", std::string(child.status().message()).c_str());
+    return -1;
+  }
+  return child->WaitAndReap(-1)->code;
+}
+
+}  // namespace sluice

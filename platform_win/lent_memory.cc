@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/os/lent_memory.h"
+
+#include "absl/strings/str_cat.h"
+#include "broker/os/shared_memory.h"
+#include "platform_win/section.h"
+
+namespace sluice {
+namespace {
+
+absl::StatusOr<UniqueFd> Lend(int fd, DWORD access) {
+  const std::shared_ptr<HandleObject> object = FindDescriptor(fd, HandleKind::kSection);
+  if (object == nullptr) return absl::InvalidArgumentError("the descriptor is no section");
+  OwnedHandle lent = DuplicateHandleHere(object->handle(), access);
+  if (!lent.valid()) return WindowsStatus(::GetLastError(), "duplicating shared memory");
+  return AddDescriptor(std::make_shared<Section>(std::move(lent), Section::Bells()));
+}
+
+}  // namespace
+
+absl::StatusOr<UniqueFd> CreateLentMemory(const char* name, uint64_t size_bytes) {
+  return CreateSharedMemory(name, size_bytes, Sealing::kMore);
+}
+
+absl::StatusOr<LentKind> CheckLentMemory(int fd, uint64_t size_bytes) {
+  const std::shared_ptr<HandleObject> object = FindDescriptor(fd, HandleKind::kSection);
+  if (object == nullptr) return absl::InvalidArgumentError("the descriptor is no section");
+  const absl::StatusOr<SectionFacts> facts = DescribeSection(object->handle());
+  if (!facts.ok()) return facts.status();
+  if (!facts->committed) {
+    return absl::InvalidArgumentError("the section is of a file, or is only reserved");
+  }
+  if (facts->size_bytes < size_bytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the memory has ", facts->size_bytes, " bytes, its shape needs ", size_bytes));
+  }
+  return LentKind::kMemfd;
+}
+
+// What a handle may do is fixed when it is made, whoever owns the section.
+void TakeOverLentMemory(int, bool) {}
+
+absl::StatusOr<UniqueFd> LendForWriting(int fd, LentKind) {
+  const std::shared_ptr<HandleObject> object = FindDescriptor(fd, HandleKind::kSection);
+  if (object == nullptr) return absl::InvalidArgumentError("the descriptor is no section");
+  const absl::StatusOr<SectionFacts> facts = DescribeSection(object->handle());
+  if (!facts.ok()) return facts.status();
+  if (!facts->writable) {
+    return absl::FailedPreconditionError("this memory was imported for reading only");
+  }
+  return Lend(fd, SECTION_MAP_READ | SECTION_MAP_WRITE | SECTION_QUERY);
+}
+
+// Of a section that we have made, nobody can make more of such a handle (shared_memory.cc). A
+// client's own may have no such protection, so that its reader must be trusted.
+absl::StatusOr<UniqueFd> LendForReading(int fd, LentKind, uid_t, bool) {
+  return Lend(fd, SECTION_MAP_READ | SECTION_QUERY);
+}
+
+}  // namespace sluice

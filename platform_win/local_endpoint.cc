@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/os/local_endpoint.h"
+
+#include "broker/os/local_socket.h"
+
+namespace sluice {
+
+std::optional<std::string> ParseLocalName(std::string_view text) {
+  std::string name(text);
+  if (!name.starts_with("\\")) name.insert(0, R"(\\.\pipe\)");
+  if (!CheckLocalName(name).ok()) return std::nullopt;
+  return name;
+}
+
+const char* LocalEndpointForm() { return "pipe:NAME"; }
+
+std::string DefaultClientName() { return DefaultLocalName(); }
+
+}  // namespace sluice

@@ -1,0 +1,453 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/os/local_socket.h"
+
+#include <windows.h>
+// After windows.h.
+#include <sddl.h>
+
+#include <algorithm>
+#include <chrono>
+#include <list>
+#include <mutex>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "broker/base/check.h"
+#include "broker/os/random.h"
+#include "platform_win/account.h"
+#include "platform_win/pipe.h"
+#include "platform_win/wide_text.h"
+
+#undef SendMessage  // A macro of windows.h.
+
+namespace sluice {
+namespace {
+
+constexpr char kPrefix[] = R"(\\.\pipe\)";
+constexpr size_t kMaxName = 256;  // The whole of it, as CreateNamedPipe says.
+constexpr DWORD kBufferBytes = 64 * 1024;
+// The first message of a connection, which is no message of the broker's: a client's token can be
+// had only once something has been read from it.
+constexpr char kGreeting[] = "sluice-1";
+constexpr size_t kMaxGreeting = 64;  // Connections whose greeting has not come yet.
+constexpr int kInstancesReady = 4;   // That clients can connect to at once.
+constexpr mode_t kOthersMayWrite = 02;
+// What a client needs of a pipe. GENERIC_WRITE would hold the right to make further instances of
+// it, which is the server's.
+constexpr DWORD kClientAccess = FILE_GENERIC_READ | FILE_WRITE_DATA | FILE_WRITE_ATTRIBUTES |
+                                FILE_WRITE_EA | READ_CONTROL | SYNCHRONIZE;
+
+int64_t NowMs() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+// The system, administrators and this process's own user may do all; with `others` everybody who
+// has logged on, sandboxed and low-integrity processes too, may talk.
+class PipeSecurity {
+ public:
+  explicit PipeSecurity(bool others) {
+    std::wstring text = L"D:P(A;;GA;;;SY)(A;;GA;;;BA)(A;;GA;;;" + ToWide(OwnSid()) + L")";
+    if (others) text += L"(A;;0x12019b;;;AU)(A;;0x12019b;;;S-1-15-2-1)S:(ML;;NW;;;LW)";
+    valid_ = ::ConvertStringSecurityDescriptorToSecurityDescriptorW(
+        text.c_str(), SDDL_REVISION_1, &attributes_.lpSecurityDescriptor, nullptr);
+    attributes_.nLength = sizeof(attributes_);
+  }
+  ~PipeSecurity() { ::LocalFree(attributes_.lpSecurityDescriptor); }
+  PipeSecurity(const PipeSecurity&) = delete;
+  PipeSecurity& operator=(const PipeSecurity&) = delete;
+
+  SECURITY_ATTRIBUTES* get() { return valid_ ? &attributes_ : nullptr; }
+
+ private:
+  bool valid_ = false;
+  SECURITY_ATTRIBUTES attributes_ = {};
+};
+
+OwnedHandle CreateInstance(const std::wstring& name, PipeSecurity* security, bool first,
+                           DWORD instances) {
+  if (security->get() == nullptr) return OwnedHandle();
+  return OwnedHandle(::CreateNamedPipeW(
+      name.c_str(),
+      PIPE_ACCESS_DUPLEX | FILE_FLAG_OVERLAPPED | (first ? FILE_FLAG_FIRST_PIPE_INSTANCE : 0),
+      PIPE_TYPE_MESSAGE | PIPE_READMODE_MESSAGE | PIPE_WAIT | PIPE_REJECT_REMOTE_CLIENTS, instances,
+      kBufferBytes, kBufferBytes, 0, security->get()));
+}
+
+// The server may ask who we are, and nothing more with it.
+OwnedHandle OpenPipe(const std::wstring& name) {
+  OwnedHandle pipe(::CreateFileW(name.c_str(), kClientAccess, 0, nullptr, OPEN_EXISTING,
+                                 FILE_FLAG_OVERLAPPED | SECURITY_SQOS_PRESENT |
+                                     SECURITY_IDENTIFICATION | SECURITY_EFFECTIVE_ONLY,
+                                 nullptr));
+  DWORD mode = PIPE_READMODE_MESSAGE;
+  if (pipe.valid() && !::SetNamedPipeHandleState(pipe.get(), &mode, nullptr, nullptr)) {
+    const DWORD error = ::GetLastError();
+    pipe.reset();
+    ::SetLastError(error);
+  }
+  return pipe;
+}
+
+// The token of who has written what was last read.
+absl::StatusOr<OwnedHandle> ClientToken(HANDLE pipe) {
+  if (!::ImpersonateNamedPipeClient(pipe)) {
+    return WindowsStatus(::GetLastError(), "asking a pipe for its client");
+  }
+  HANDLE token = nullptr;
+  const bool opened = ::OpenThreadToken(::GetCurrentThread(), TOKEN_QUERY, TRUE, &token);
+  const DWORD error = ::GetLastError();
+  SLUICE_CHECK(::RevertToSelf());  // Going on as a client would be worse than ending.
+  if (!opened) return WindowsStatus(error, "asking a pipe for its client's token");
+  return OwnedHandle(token);
+}
+
+// The process that has the pipe's other end, and whose it is. A process that has taken the number
+// of one that is gone has another user, or another logon: then there is no peer.
+absl::StatusOr<PipePeer> PeerOf(HANDLE pipe) {
+  absl::StatusOr<OwnedHandle> token = ClientToken(pipe);
+  if (!token.ok()) return token.status();
+  ULONG pid = 0;
+  if (!::GetNamedPipeClientProcessId(pipe, &pid)) {
+    return WindowsStatus(::GetLastError(), "asking a pipe for its client's process");
+  }
+  PipePeer peer;
+  peer.pid = static_cast<pid_t>(pid);
+  peer.process = OwnedHandle(::OpenProcess(
+      PROCESS_DUP_HANDLE | PROCESS_QUERY_LIMITED_INFORMATION | SYNCHRONIZE, FALSE, pid));
+  if (!peer.process.valid()) return WindowsStatus(::GetLastError(), "opening a client's process");
+  HANDLE of_process = nullptr;
+  if (!::OpenProcessToken(peer.process.get(), TOKEN_QUERY, &of_process)) {
+    return WindowsStatus(::GetLastError(), "asking a client's process for its token");
+  }
+  const OwnedHandle process_token(of_process);
+  absl::StatusOr<std::string> sid = SidOfToken(token->get());
+  const absl::StatusOr<std::string> process_sid = SidOfToken(process_token.get());
+  if (!sid.ok()) return sid.status();
+  if (!process_sid.ok() || *process_sid != *sid ||
+      LogonOfToken(process_token.get()) != LogonOfToken(token->get())) {
+    return absl::PermissionDeniedError("the process with the client's number is another's");
+  }
+  peer.user = UserOfSid(*sid);
+  return peer;
+}
+
+}  // namespace
+
+// A pipe's name with a few instances that clients can connect to.
+class Listener final : public HandleObject {
+ public:
+  Listener(std::wstring name, mode_t mode, OwnedHandle first)
+      : HandleObject(HandleKind::kListener, OwnedHandle()),
+        name_(std::move(name)),
+        security_((mode & kOthersMayWrite) != 0),
+        event_(::CreateEventW(nullptr, TRUE, FALSE, nullptr)) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    AddInstance(std::move(first));
+    Advance();
+  }
+
+  ~Listener() override {
+    for (auto& instance : connecting_) Cancel(instance.get());
+  }
+
+  HANDLE PrepareWait() override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    Advance();
+    return event_.get();
+  }
+
+  absl::StatusOr<std::shared_ptr<PipeEnd>> Accept() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    while (true) {
+      Advance();
+      if (accepted_.empty()) return absl::UnavailableError("no connection waits");
+      std::shared_ptr<PipeEnd> end = std::move(accepted_.front());
+      accepted_.pop_front();
+      if (end != nullptr) return end;
+    }
+  }
+
+ private:
+  struct Instance {
+    OwnedHandle pipe;
+    OVERLAPPED overlapped = {};
+    bool greeting = false;  // Connected; waits for the greeting.
+    char buffer[sizeof(kGreeting)] = {};
+  };
+
+  void AddInstance(OwnedHandle pipe) {
+    if (!pipe.valid()) return;
+    auto instance = std::make_unique<Instance>();
+    instance->pipe = std::move(pipe);
+    instance->overlapped.hEvent = event_.get();
+    if (!::ConnectNamedPipe(instance->pipe.get(), &instance->overlapped)) {
+      const DWORD error = ::GetLastError();
+      if (error == ERROR_PIPE_CONNECTED) {
+        StartGreeting(instance.get());
+      } else if (error != ERROR_IO_PENDING) {
+        return;
+      }
+    }
+    connecting_.push_back(std::move(instance));
+  }
+
+  void StartGreeting(Instance* instance) {
+    instance->greeting = true;
+    instance->overlapped = {};
+    instance->overlapped.hEvent = event_.get();
+    // Its result is looked at in Advance, whatever it is.
+    if (!::ReadFile(instance->pipe.get(), instance->buffer, sizeof(instance->buffer), nullptr,
+                    &instance->overlapped) &&
+        ::GetLastError() != ERROR_IO_PENDING && ::GetLastError() != ERROR_MORE_DATA) {
+      instance->overlapped.Internal = static_cast<ULONG_PTR>(~0);  // Complete, and no success.
+      instance->pipe.reset();
+    }
+  }
+
+  static void Cancel(Instance* instance) {
+    if (!instance->pipe.valid()) return;
+    ::CancelIoEx(instance->pipe.get(), &instance->overlapped);
+    DWORD bytes;
+    ::GetOverlappedResult(instance->pipe.get(), &instance->overlapped, &bytes, TRUE);
+  }
+
+  // Looks at every instance until none has got further. The event is cleared before, since each
+  // start of an operation clears it as well: what completes later sets it.
+  void Advance() {
+    ::ResetEvent(event_.get());
+    bool progress = true;
+    while (progress) {
+      progress = false;
+      for (auto at = connecting_.begin(); at != connecting_.end();) {
+        Instance* instance = at->get();
+        if (instance->pipe.valid() && !HasOverlappedIoCompleted(&instance->overlapped)) {
+          ++at;
+          continue;
+        }
+        progress = true;
+        if (instance->pipe.valid() && !instance->greeting) {
+          DWORD bytes;
+          if (::GetOverlappedResult(instance->pipe.get(), &instance->overlapped, &bytes, FALSE)) {
+            StartGreeting(instance);
+            ++at;
+            continue;
+          }
+        } else if (instance->pipe.valid()) {
+          Greet(instance);
+        }
+        at = connecting_.erase(at);
+      }
+      const auto waiting = [](const auto& one) { return !one->greeting; };
+      while (std::count_if(connecting_.begin(), connecting_.end(), waiting) < kInstancesReady) {
+        const size_t before = connecting_.size();
+        AddInstance(CreateInstance(name_, &security_, false, PIPE_UNLIMITED_INSTANCES));
+        if (connecting_.size() == before) break;  // No more to be had now.
+        progress = true;
+      }
+      // Who connects and says nothing must not keep others out.
+      while (connecting_.size() > kMaxGreeting + kInstancesReady) {
+        const auto oldest = std::find_if_not(connecting_.begin(), connecting_.end(), waiting);
+        if (oldest == connecting_.end()) break;
+        Cancel(oldest->get());
+        connecting_.erase(oldest);
+      }
+    }
+    if (!accepted_.empty()) ::SetEvent(event_.get());
+  }
+
+  void Greet(Instance* instance) {
+    DWORD bytes = 0;
+    if (!::GetOverlappedResult(instance->pipe.get(), &instance->overlapped, &bytes, FALSE) ||
+        std::string_view(instance->buffer, bytes) != kGreeting) {
+      return;
+    }
+    absl::StatusOr<PipePeer> peer = PeerOf(instance->pipe.get());
+    if (!peer.ok()) return;  // It is gone already, or not who it seems.
+    auto end = std::make_shared<PipeEnd>(std::move(instance->pipe), *std::move(peer));
+    end->SetNonBlocking(true);
+    accepted_.push_back(std::move(end));
+  }
+
+  std::mutex mutex_;
+  const std::wstring name_;
+  PipeSecurity security_;
+  const OwnedHandle event_;
+  std::list<std::unique_ptr<Instance>> connecting_;
+  std::list<std::shared_ptr<PipeEnd>> accepted_;
+};
+
+namespace {
+
+absl::Status NameIsTaken(const std::string& path) {
+  return absl::AlreadyExistsError(
+      absl::StrCat("another process serves ", path, "; stop it first, or choose another name"));
+}
+
+absl::StatusOr<std::shared_ptr<PipeEnd>> FindPipe(int fd) {
+  std::shared_ptr<HandleObject> object = FindDescriptor(fd, HandleKind::kPipe);
+  if (object == nullptr) return absl::InvalidArgumentError("the descriptor is no pipe");
+  return std::static_pointer_cast<PipeEnd>(std::move(object));
+}
+
+}  // namespace
+
+absl::Status SendMessage(int socket, const void* data, size_t size, const int* fds, int fd_count) {
+  SLUICE_CHECK(fd_count >= 0 && fd_count <= kMaxDescriptorsPerMessage);
+  SLUICE_CHECK(size > 0);
+  absl::StatusOr<std::shared_ptr<PipeEnd>> pipe = FindPipe(socket);
+  if (!pipe.ok()) return pipe.status();
+  std::vector<std::shared_ptr<HandleObject>> objects;
+  for (int i = 0; i < fd_count; ++i) {
+    objects.push_back(FindDescriptor(fds[i]));
+    if (objects.back() == nullptr) return absl::InvalidArgumentError("no such descriptor");
+  }
+  return (*pipe)->Send(data, size, objects);
+}
+
+absl::StatusOr<size_t> ReceiveMessage(int socket, void* buffer, size_t capacity,
+                                      std::vector<UniqueFd>* fds, int max_fds) {
+  SLUICE_CHECK(max_fds >= 0 && max_fds <= kMaxDescriptorsPerMessage);
+  SLUICE_CHECK(max_fds == 0 || fds != nullptr);
+  if (fds != nullptr) fds->clear();
+  absl::StatusOr<std::shared_ptr<PipeEnd>> pipe = FindPipe(socket);
+  if (!pipe.ok()) return pipe.status();
+  std::vector<std::shared_ptr<HandleObject>> objects;
+  absl::StatusOr<size_t> size = (*pipe)->Receive(buffer, capacity, max_fds, &objects);
+  if (!size.ok() || fds == nullptr) return size;
+  for (auto& object : objects) fds->push_back(AddDescriptor(std::move(object)));
+  return size;
+}
+
+absl::Status WaitReadable(int socket, int timeout_ms) {
+  const std::shared_ptr<HandleObject> object = FindDescriptor(socket);
+  HANDLE ready = object != nullptr ? object->PrepareWait() : nullptr;
+  if (ready == nullptr) return absl::InvalidArgumentError("the descriptor cannot be waited for");
+  const DWORD limit = timeout_ms < 0 ? INFINITE : static_cast<DWORD>(timeout_ms);
+  if (::WaitForSingleObject(ready, limit) == WAIT_OBJECT_0) return absl::OkStatus();
+  return absl::DeadlineExceededError(absl::StrCat("no answer in ", timeout_ms, " ms"));
+}
+
+absl::Status WaitWritable(int socket, int timeout_ms) {
+  const absl::StatusOr<std::shared_ptr<PipeEnd>> pipe = FindPipe(socket);
+  if (!pipe.ok()) return pipe.status();
+  HANDLE ready = (*pipe)->PrepareWriteWait();
+  const DWORD limit = timeout_ms < 0 ? INFINITE : static_cast<DWORD>(timeout_ms);
+  if (ready == nullptr || ::WaitForSingleObject(ready, limit) == WAIT_OBJECT_0) {
+    return absl::OkStatus();
+  }
+  return absl::DeadlineExceededError(absl::StrCat("no room in ", timeout_ms, " ms"));
+}
+
+absl::StatusOr<std::pair<UniqueFd, UniqueFd>> CreateSocketPair() {
+  uint64_t secret[2];
+  if (absl::Status random = FillRandom(secret, sizeof(secret)); !random.ok()) return random;
+  const std::wstring name =
+      ToWide(absl::StrCat(kPrefix, "sluice-", absl::Hex(secret[0], absl::kZeroPad16),
+                          absl::Hex(secret[1], absl::kZeroPad16)));
+  PipeSecurity security(/*others=*/false);
+  OwnedHandle server = CreateInstance(name, &security, /*first=*/true, /*instances=*/1);
+  if (!server.valid()) return WindowsStatus(::GetLastError(), "creating a pipe");
+  OwnedHandle client = OpenPipe(name);
+  if (!client.valid()) return WindowsStatus(::GetLastError(), "opening a pipe");
+  auto pair = std::make_shared<PipePair>();
+  return std::make_pair(AddDescriptor(std::make_shared<PipeEnd>(std::move(server), pair, 0)),
+                        AddDescriptor(std::make_shared<PipeEnd>(std::move(client), pair, 1)));
+}
+
+absl::StatusOr<UniqueFd> ConnectLocal(const std::string& path, int timeout_ms) {
+  if (absl::Status named = CheckLocalName(path); !named.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("pipe \"", path, "\" must be ", named.message()));
+  }
+  const std::wstring name = ToWide(path);
+  const std::string what = absl::StrCat("connecting to ", path);
+  const int64_t deadline = NowMs() + timeout_ms;
+  OwnedHandle pipe = OpenPipe(name);
+  while (!pipe.valid()) {
+    const DWORD error = ::GetLastError();
+    if (error != ERROR_PIPE_BUSY) return WindowsStatus(error, what);
+    // Every instance is taken; the server makes more.
+    const int64_t left_ms = timeout_ms < 0 ? 60'000 : deadline - NowMs();
+    if (left_ms <= 0 || (!::WaitNamedPipeW(name.c_str(), static_cast<DWORD>(left_ms)) &&
+                         ::GetLastError() == ERROR_SEM_TIMEOUT && timeout_ms >= 0)) {
+      return absl::DeadlineExceededError(what + ": the listener is busy");
+    }
+    pipe = OpenPipe(name);
+  }
+  auto end = std::make_shared<PipeEnd>(std::move(pipe));
+  if (absl::Status sent = end->SendRaw(std::string(kGreeting)); !sent.ok()) {
+    return absl::UnavailableError(what + ": nobody listens there");
+  }
+  return AddDescriptor(std::move(end));
+}
+
+absl::StatusOr<UniqueFd> ListenLocal(const std::string& path, mode_t mode, int) {
+  if (absl::Status named = CheckLocalName(path); !named.ok()) return named;
+  const std::wstring name = ToWide(path);
+  // Wine 8 knows FILE_FLAG_FIRST_PIPE_INSTANCE, and does nothing with it.
+  const bool taken = ::WaitNamedPipeW(name.c_str(), 1) || ::GetLastError() == ERROR_SEM_TIMEOUT;
+  if (taken) return NameIsTaken(path);
+  PipeSecurity security((mode & kOthersMayWrite) != 0);
+  OwnedHandle first = CreateInstance(name, &security, /*first=*/true, PIPE_UNLIMITED_INSTANCES);
+  if (!first.valid()) {
+    const DWORD error = ::GetLastError();
+    // Somebody has this name: another daemon, or one who wants to be taken for it.
+    if (error == ERROR_ACCESS_DENIED || error == ERROR_PIPE_BUSY) {
+      return NameIsTaken(path);
+    }
+    return WindowsStatus(error, absl::StrCat("creating ", path));
+  }
+  return AddDescriptor(std::make_shared<Listener>(name, mode, std::move(first)));
+}
+
+absl::StatusOr<UniqueFd> AcceptLocal(int listener) {
+  const std::shared_ptr<HandleObject> object = FindDescriptor(listener, HandleKind::kListener);
+  if (object == nullptr) return absl::InvalidArgumentError("the descriptor does not listen");
+  absl::StatusOr<std::shared_ptr<PipeEnd>> end = static_cast<Listener&>(*object).Accept();
+  if (!end.ok()) return end.status();
+  return AddDescriptor(*std::move(end));
+}
+
+absl::Status SetNonBlocking(int fd, bool non_blocking) {
+  absl::StatusOr<std::shared_ptr<PipeEnd>> pipe = FindPipe(fd);
+  if (!pipe.ok()) return pipe.status();
+  (*pipe)->SetNonBlocking(non_blocking);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::pair<UniqueFd, UniqueFd>> CreateStreamPair() {
+  return absl::UnimplementedError(
+      "this daemon shares no resources of its own: on Windows they have no transport yet");
+}
+
+void HangUp(int socket) {
+  if (const absl::StatusOr<std::shared_ptr<PipeEnd>> pipe = FindPipe(socket); pipe.ok()) {
+    (*pipe)->HangUp();
+  }
+}
+
+// The system decides: a pipe's buffer is 64 KiB and one message.
+void LimitUnread(int, int) {}
+
+bool IsLocalListener(int fd) { return FindDescriptor(fd, HandleKind::kListener) != nullptr; }
+
+const char kLocalScheme[] = "pipe:";
+
+absl::Status CheckLocalName(const std::string& name) {
+  absl::string_view rest = name;
+  if (absl::ConsumePrefix(&rest, kPrefix) && !rest.empty() && name.size() <= kMaxName &&
+      rest.find_first_of("\\/") == absl::string_view::npos) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("the name of a pipe, ", kPrefix, "NAME, of at most ", kMaxName, " characters"));
+}
+
+std::string DefaultLocalName() { return absl::StrCat(kPrefix, "sluice-broker"); }
+
+std::string AdminNameBeside(const std::string& name) { return absl::StrCat(name, "-admin"); }
+
+}  // namespace sluice

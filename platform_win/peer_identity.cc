@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/os/peer_identity.h"
+
+#include <windows.h>
+// After windows.h.
+#include <sddl.h>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "platform_win/account.h"
+#include "platform_win/pipe.h"
+#include "platform_win/process_object.h"
+#include "platform_win/wide_text.h"
+
+namespace sluice {
+
+std::string UserName(uid_t uid) { return absl::StrCat("sid:", SidOfUser(uid)); }
+
+std::optional<uid_t> ParseUser(const std::string& text) {
+  if (!absl::StartsWith(text, "S-1-")) return std::nullopt;
+  PSID sid = nullptr;
+  if (!::ConvertStringSidToSidW(ToWide(text).c_str(), &sid)) return std::nullopt;
+  ::LocalFree(sid);
+  return UserOfSid(text);
+}
+
+uid_t OwnUser() { return UserOfSid(OwnSid()); }
+
+absl::StatusOr<PeerIdentity> GetPeerIdentity(int socket) {
+  const std::shared_ptr<HandleObject> object = FindDescriptor(socket, HandleKind::kPipe);
+  if (object == nullptr) return absl::InvalidArgumentError("the descriptor is no pipe");
+  const PipePeer& peer = static_cast<PipeEnd&>(*object).peer();
+  if (peer.pid < 0) return absl::UnavailableError("the system does not know the peer");
+  PeerIdentity identity;
+  identity.uid = peer.user;
+  identity.gid = peer.user;
+  identity.pid = peer.pid;
+  identity.pidfd = AddDescriptor(
+      std::make_shared<ProcessObject>(DuplicateHandleHere(peer.process.get()), OwnedHandle()));
+  return identity;
+}
+
+}  // namespace sluice

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/os/process.h"
+
+#include <windows.h>
+// After windows.h.
+#include <sddl.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "broker/base/check.h"
+#include "platform_win/account.h"
+#include "platform_win/inherited_handles.h"
+#include "platform_win/pipe.h"
+#include "platform_win/process_object.h"
+#include "platform_win/restricted_token.h"
+#include "platform_win/wide_text.h"
+
+namespace sluice {
+namespace {
+
+// The numbers that Linux has for the two ways of ending that are told apart.
+constexpr int kSignalKill = 9;
+constexpr int kSignalFault = 11;
+constexpr DWORD kKilledExitCode = 0x40534b4c;  // What KillGroup ends a process with: "SLK@".
+constexpr DWORD kFirstExceptionCode = 0xc0000000;
+
+// As CommandLineToArgvW and the C runtime take it apart: backslashes count only before a quote.
+void AppendQuoted(const std::string& argument, std::wstring* line) {
+  if (!line->empty()) *line += L' ';
+  *line += L'"';
+  size_t backslashes = 0;
+  for (const wchar_t c : ToWide(argument)) {
+    if (c == L'"') line->append(backslashes + 1, L'\\');
+    backslashes = c == L'\\' ? backslashes + 1 : 0;
+    *line += c;
+  }
+  line->append(backslashes, L'\\');
+  *line += L'"';
+}
+
+// Sorted, as the system wants it, each entry with its NUL and one more at the end.
+std::wstring EnvironmentBlock(std::vector<std::string> entries) {
+  std::sort(entries.begin(), entries.end(), [](const std::string& a, const std::string& b) {
+    return absl::AsciiStrToUpper(a) < absl::AsciiStrToUpper(b);
+  });
+  std::wstring block;
+  for (const std::string& entry : entries) {
+    block += ToWide(entry);
+    block += L'\0';
+  }
+  block += L'\0';
+  return block;
+}
+
+// Where the child and all that it starts are held together, bounded and ended.
+absl::StatusOr<OwnedHandle> CreateJob(const SandboxOptions& sandbox) {
+  OwnedHandle job(::CreateJobObjectW(nullptr, nullptr));
+  if (!job.valid()) return WindowsStatus(::GetLastError(), "creating a job");
+  JOBOBJECT_EXTENDED_LIMIT_INFORMATION limits = {};
+  // A crash ends the process; nobody is there to press a button.
+  limits.BasicLimitInformation.LimitFlags = JOB_OBJECT_LIMIT_DIE_ON_UNHANDLED_EXCEPTION;
+  if (sandbox.data_bytes != 0) {
+    limits.BasicLimitInformation.LimitFlags |= JOB_OBJECT_LIMIT_JOB_MEMORY;
+    limits.JobMemoryLimit = sandbox.data_bytes;
+  }
+  if (sandbox.parent_death_signal != 0) {
+    limits.BasicLimitInformation.LimitFlags |= JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE;
+  }
+  if (!::SetInformationJobObject(job.get(), JobObjectExtendedLimitInformation, &limits,
+                                 sizeof(limits))) {
+    return WindowsStatus(::GetLastError(), "bounding a job");
+  }
+  // No clipboard, no windows of others, no shutting down. Where there are no desktops, none needed.
+  JOBOBJECT_BASIC_UI_RESTRICTIONS no_desktop = {};
+  no_desktop.UIRestrictionsClass = JOB_OBJECT_UILIMIT_DESKTOP | JOB_OBJECT_UILIMIT_DISPLAYSETTINGS |
+                                   JOB_OBJECT_UILIMIT_EXITWINDOWS | JOB_OBJECT_UILIMIT_GLOBALATOMS |
+                                   JOB_OBJECT_UILIMIT_HANDLES | JOB_OBJECT_UILIMIT_READCLIPBOARD |
+                                   JOB_OBJECT_UILIMIT_WRITECLIPBOARD |
+                                   JOB_OBJECT_UILIMIT_SYSTEMPARAMETERS;
+  ::SetInformationJobObject(job.get(), JobObjectBasicUIRestrictions, &no_desktop,
+                            sizeof(no_desktop));
+  return job;
+}
+
+OwnedHandle OpenNull() {
+  SECURITY_ATTRIBUTES inheritable = {sizeof(inheritable), nullptr, TRUE};
+  return OwnedHandle(::CreateFileW(L"NUL", GENERIC_READ | GENERIC_WRITE,
+                                   FILE_SHARE_READ | FILE_SHARE_WRITE, &inheritable, OPEN_EXISTING,
+                                   0, nullptr));
+}
+
+// Inheritable duplicates of what the child's stdin, stdout and stderr are.
+struct StandardHandles {
+  OwnedHandle input = OpenNull();
+  OwnedHandle output;
+
+  explicit StandardHandles(int descriptor) {
+    HANDLE source = ::GetStdHandle(STD_ERROR_HANDLE);
+    const std::shared_ptr<HandleObject> object = FindDescriptor(descriptor, HandleKind::kFile);
+    if (object != nullptr) source = object->handle();
+    if (source != nullptr && source != INVALID_HANDLE_VALUE) {
+      output = DuplicateHandleHere(source, 0, /*inheritable=*/true);
+    }
+    if (!output.valid()) output = OpenNull();  // A service has no stderr.
+  }
+};
+
+// The list of all handles that a child inherits: others may be made inheritable at the same time,
+// for another child.
+class HandleList {
+ public:
+  explicit HandleList(std::vector<HANDLE> handles) : handles_(std::move(handles)) {
+    SIZE_T bytes = 0;
+    ::InitializeProcThreadAttributeList(nullptr, 1, 0, &bytes);
+    memory_.resize(bytes);
+    auto* list = reinterpret_cast<LPPROC_THREAD_ATTRIBUTE_LIST>(memory_.data());
+    if (!::InitializeProcThreadAttributeList(list, 1, 0, &bytes)) return;
+    list_ = list;
+    valid_ =
+        ::UpdateProcThreadAttribute(list_, 0, PROC_THREAD_ATTRIBUTE_HANDLE_LIST, handles_.data(),
+                                    handles_.size() * sizeof(HANDLE), nullptr, nullptr);
+  }
+  ~HandleList() {
+    if (list_ != nullptr) ::DeleteProcThreadAttributeList(list_);
+  }
+  HandleList(const HandleList&) = delete;
+  HandleList& operator=(const HandleList&) = delete;
+
+  bool valid() const { return valid_; }
+  LPPROC_THREAD_ATTRIBUTE_LIST get() const { return list_; }
+
+ private:
+  std::vector<HANDLE> handles_;
+  std::vector<char> memory_;
+  LPPROC_THREAD_ATTRIBUTE_LIST list_ = nullptr;
+  bool valid_ = false;
+};
+
+std::string FolderOf(const std::string& path) { return path.substr(0, path.find_last_of("\\/")); }
+
+bool FileExists(const std::string& path) {
+  const DWORD attributes = ::GetFileAttributesW(ToWide(path).c_str());
+  return attributes != INVALID_FILE_ATTRIBUTES && (attributes & FILE_ATTRIBUTE_DIRECTORY) == 0;
+}
+
+}  // namespace
+
+absl::StatusOr<ChildProcess> Spawn(const SpawnOptions& options) {
+  std::vector<OwnedHandle> inheritable;
+  std::vector<std::string> entries;
+  for (const auto& [descriptor, number] : options.descriptors) {
+    SLUICE_CHECK(number >= 3 && number < 64);
+    const std::shared_ptr<HandleObject> object = FindDescriptor(descriptor);
+    if (object == nullptr) return absl::InvalidArgumentError("no such descriptor for a child");
+    absl::StatusOr<std::string> entry = DescribeForChild(*object, number, &inheritable);
+    if (!entry.ok()) return entry.status();
+    entries.push_back(*std::move(entry));
+  }
+  std::vector<std::string> environment = options.environment;
+  if (!entries.empty()) {
+    environment.push_back(
+        absl::StrCat(FromWide(kInheritedVariable), "=", absl::StrJoin(entries, ";")));
+  }
+  std::wstring block = EnvironmentBlock(std::move(environment));
+  std::wstring line;
+  AppendQuoted(options.path, &line);
+  for (const std::string& argument : options.arguments) AppendQuoted(argument, &line);
+
+  const StandardHandles standard(options.output);
+  std::vector<HANDLE> list = {standard.input.get(), standard.output.get()};
+  for (const OwnedHandle& handle : inheritable) list.push_back(handle.get());
+  const HandleList handles(std::move(list));
+  if (!handles.valid()) return WindowsStatus(::GetLastError(), "listing a child's handles");
+  absl::StatusOr<OwnedHandle> job = CreateJob(options.sandbox);
+  if (!job.ok()) return job.status();
+  absl::StatusOr<OwnedHandle> token = CreateRestrictedChildToken();
+  if (!token.ok()) return token.status();
+
+  STARTUPINFOEXW startup = {};
+  startup.StartupInfo.cb = sizeof(startup);
+  startup.StartupInfo.dwFlags = STARTF_USESTDHANDLES;
+  startup.StartupInfo.hStdInput = standard.input.get();
+  startup.StartupInfo.hStdOutput = standard.output.get();
+  startup.StartupInfo.hStdError = standard.output.get();
+  startup.lpAttributeList = handles.get();
+  PROCESS_INFORMATION started = {};
+  const DWORD flags = CREATE_SUSPENDED | CREATE_UNICODE_ENVIRONMENT | EXTENDED_STARTUPINFO_PRESENT |
+                      CREATE_NO_WINDOW |
+                      (options.sandbox.new_session ? CREATE_NEW_PROCESS_GROUP : 0);
+  if (!::CreateProcessAsUserW(token->get(), ToWide(options.path).c_str(), line.data(), nullptr,
+                              nullptr, TRUE, flags, block.data(), nullptr, &startup.StartupInfo,
+                              &started)) {
+    return WindowsStatus(::GetLastError(), absl::StrCat("starting ", options.path, ": exec"));
+  }
+  OwnedHandle process(started.hProcess);
+  const OwnedHandle thread(started.hThread);
+  // Held before its first instruction: nothing that it starts escapes.
+  if (!::AssignProcessToJobObject(job->get(), process.get())) {
+    const DWORD error = ::GetLastError();
+    ::TerminateProcess(process.get(), kKilledExitCode);
+    return WindowsStatus(error, "putting a child into its job");
+  }
+  for (const auto& [descriptor, number] : options.descriptors) {
+    const std::shared_ptr<HandleObject> object = FindDescriptor(descriptor, HandleKind::kPipe);
+    if (object != nullptr) static_cast<PipeEnd&>(*object).GoneTo(process.get());
+  }
+  ::ResumeThread(thread.get());
+  return ChildProcess(
+      static_cast<pid_t>(started.dwProcessId),
+      AddDescriptor(std::make_shared<ProcessObject>(std::move(process), *std::move(job))));
+}
+
+absl::Status ChildProcess::Signal(int signal_number) const {
+  const std::shared_ptr<HandleObject> object = FindDescriptor(pidfd_.get(), HandleKind::kProcess);
+  if (object == nullptr) return absl::FailedPreconditionError("no such process");
+  if (signal_number != kSignalKill) {
+    return absl::UnimplementedError("Windows has no signals; a process can only be ended");
+  }
+  if (!::TerminateProcess(object->handle(), kKilledExitCode)) {
+    return WindowsStatus(::GetLastError(), "ending a process");
+  }
+  return absl::OkStatus();
+}
+
+void ChildProcess::KillGroup() const {
+  const std::shared_ptr<HandleObject> object = FindDescriptor(pidfd_.get(), HandleKind::kProcess);
+  if (object == nullptr) return;
+  const auto& process = static_cast<const ProcessObject&>(*object);
+  if (process.job() != nullptr) ::TerminateJobObject(process.job(), kKilledExitCode);
+  ::TerminateProcess(process.handle(), kKilledExitCode);  // Fails if that has done it.
+}
+
+std::optional<ExitStatus> ChildProcess::TryReap() { return WaitAndReap(0); }
+
+std::optional<ExitStatus> ChildProcess::WaitAndReap(int timeout_ms) {
+  const std::shared_ptr<HandleObject> object = FindDescriptor(pidfd_.get(), HandleKind::kProcess);
+  if (object == nullptr) return std::nullopt;
+  const DWORD limit = timeout_ms < 0 ? INFINITE : static_cast<DWORD>(timeout_ms);
+  if (::WaitForSingleObject(object->handle(), limit) != WAIT_OBJECT_0) return std::nullopt;
+  DWORD code = 0;
+  ::GetExitCodeProcess(object->handle(), &code);
+  pidfd_.reset();
+  ExitStatus status;
+  status.code = static_cast<int>(code);
+  if (code == kKilledExitCode) status.signal = kSignalKill;
+  if (code >= kFirstExceptionCode) status.signal = kSignalFault;
+  return status;
+}
+
+std::string ExitStatus::Describe() const {
+  if (signal == 0) return absl::StrCat("exit code ", code);
+  if (signal == kSignalKill) return "ended from outside";
+  return absl::StrCat("exception 0x", absl::Hex(static_cast<uint32_t>(code)));
+}
+
+absl::StatusOr<std::string> OwnExecutablePath() {
+  std::wstring path(32768, L'\0');  // The longest that Windows knows.
+  const DWORD length = ::GetModuleFileNameW(nullptr, path.data(), static_cast<DWORD>(path.size()));
+  if (length == 0) return WindowsStatus(::GetLastError(), "asking for our own file");
+  path.resize(length);
+  return FromWide(path);
+}
+
+absl::StatusOr<std::string> FindHelperExecutable(const std::string& name) {
+  const absl::StatusOr<std::string> own = OwnExecutablePath();
+  if (!own.ok()) return own.status();
+  // One folder for all; it is the administrators' alone where the service is installed.
+  std::string path = absl::StrCat(FolderOf(*own), "\\", name, ".exe");
+  if (FileExists(path)) return path;
+  return absl::NotFoundError(absl::StrCat(
+      "helper program ", path, " is not there; reinstall Sluice, or build its whole tree"));
+}
+
+std::vector<std::string> OwnEnvironment() {
+  std::vector<std::string> environment;
+  wchar_t* const block = ::GetEnvironmentStringsW();
+  for (const wchar_t* entry = block; entry != nullptr && *entry != L'\0';
+       entry += std::wstring_view(entry).size() + 1) {
+    // Those that begin with "=" are the shell's folders of drives.
+    if (*entry != L'=') environment.push_back(FromWide(entry));
+  }
+  if (block != nullptr) ::FreeEnvironmentStringsW(block);
+  return environment;
+}
+
+bool IsPrivileged() { return IsSystemSid(OwnSid()); }
+
+absl::StatusOr<UserIdentity> LookUpUser(const std::string& name) {
+  alignas(SID) char sid[SECURITY_MAX_SID_SIZE];
+  DWORD sid_bytes = sizeof(sid);
+  wchar_t domain[256];
+  DWORD domain_length = std::size(domain);
+  SID_NAME_USE use;
+  if (name.empty() || !::LookupAccountNameW(nullptr, ToWide(name).c_str(), sid, &sid_bytes, domain,
+                                            &domain_length, &use)) {
+    return absl::NotFoundError(absl::StrCat("this machine has no user \"", name, "\""));
+  }
+  wchar_t* text = nullptr;
+  if (!::ConvertSidToStringSidW(sid, &text))
+    return WindowsStatus(::GetLastError(), "writing a SID");
+  UserIdentity identity;
+  identity.name = name;
+  identity.uid = UserOfSid(FromWide(text));
+  identity.gid = identity.uid;
+  ::LocalFree(text);
+  return identity;
+}
+
+absl::StatusOr<gid_t> LookUpGroup(const std::string&) {
+  return absl::UnimplementedError(
+      "on Windows the pipe's access list is the whole machine's, or the daemon's user's");
+}
+
+}  // namespace sluice

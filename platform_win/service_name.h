@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the service is called by the service manager and in the event log.
+#pragma once
+
+namespace sluice {
+
+inline constexpr wchar_t kServiceName[] = L"Sluice";
+
+}  // namespace sluice

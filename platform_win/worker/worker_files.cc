@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/os/worker_files.h"
+
+#include "broker/os/file_access.h"
+
+namespace sluice {
+
+// What a worker reaches was decided by its token, when it was started.
+absl::Status ConfineWorkerFiles(const std::vector<std::string>&) { return ConfineFiles({}); }
+
+}  // namespace sluice

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/os/worker_process.h"
+
+#include <windows.h>
+// After windows.h.
+#include <fcntl.h>
+#include <io.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "broker/os/random.h"
+#include "platform_win/pipe.h"
+#include "platform_win/wide_text.h"
+
+namespace sluice {
+namespace {
+
+constexpr DWORD kCapturedBytes = 1 << 20;
+constexpr int kStdout = 1;
+
+// The set at `pattern[at]` is "[...]": whether `c` is in it; `*end` is what follows it, or 0 if it
+// has no end.
+bool InSet(const std::string& pattern, size_t at, char c, size_t* end) {
+  size_t i = at + 1;
+  const bool inverted = i < pattern.size() && (pattern[i] == '!' || pattern[i] == '^');
+  if (inverted) ++i;
+  bool found = false;
+  for (const size_t first = i; i < pattern.size() && (pattern[i] != ']' || i == first); ++i) {
+    if (i + 2 < pattern.size() && pattern[i + 1] == '-' && pattern[i + 2] != ']') {
+      found = found || (pattern[i] <= c && c <= pattern[i + 2]);
+      i += 2;
+    } else {
+      found = found || pattern[i] == c;
+    }
+  }
+  *end = i < pattern.size() ? i + 1 : 0;
+  return found != inverted;
+}
+
+}  // namespace
+
+// Its token and its integrity level keep others out.
+void HideFromOthers() {}
+
+void EndProcessNow(int code) {
+  ::TerminateProcess(::GetCurrentProcess(), static_cast<UINT>(code));
+  std::abort();  // Never: that call does not return.
+}
+
+void SetVariable(const char* name, const char* value) { ::_putenv_s(name, value); }
+
+bool SetProcessNice(int nice) {
+  return ::SetPriorityClass(::GetCurrentProcess(),
+                            nice > 0 ? BELOW_NORMAL_PRIORITY_CLASS : NORMAL_PRIORITY_CLASS);
+}
+
+// Windows has no clamp of that kind.
+bool SetProcessUtilisation(uint32_t) { return false; }
+
+absl::StatusOr<UniqueFd> CaptureStdout() {
+  uint64_t secret[2];
+  if (absl::Status random = FillRandom(secret, sizeof(secret)); !random.ok()) return random;
+  const std::wstring name = ToWide(
+      absl::StrCat(R"(\\.\pipe\sluice-stdout-)", absl::Hex(secret[0]), absl::Hex(secret[1])));
+  OwnedHandle read_end(::CreateNamedPipeW(
+      name.c_str(), PIPE_ACCESS_INBOUND | FILE_FLAG_OVERLAPPED | FILE_FLAG_FIRST_PIPE_INSTANCE,
+      PIPE_TYPE_MESSAGE | PIPE_READMODE_MESSAGE | PIPE_REJECT_REMOTE_CLIENTS, 1, kCapturedBytes,
+      kCapturedBytes, 0, nullptr));
+  if (!read_end.valid()) return WindowsStatus(::GetLastError(), "pipe for the output of kernels");
+  OwnedHandle write_end(
+      ::CreateFileW(name.c_str(), GENERIC_WRITE, 0, nullptr, OPEN_EXISTING, 0, nullptr));
+  if (!write_end.valid()) return WindowsStatus(::GetLastError(), "pipe for the output of kernels");
+  std::fflush(stdout);
+  ::SetStdHandle(STD_OUTPUT_HANDLE, write_end.get());
+  const int descriptor =
+      ::_open_osfhandle(reinterpret_cast<intptr_t>(write_end.release()), _O_WRONLY | _O_BINARY);
+  if (descriptor < 0 || ::_dup2(descriptor, kStdout) != 0) {
+    return absl::InternalError("taking over stdout");
+  }
+  std::setvbuf(stdout, nullptr, _IONBF, 0);
+  auto end = std::make_shared<PipeEnd>(std::move(read_end));
+  end->SetNonBlocking(true);
+  return AddDescriptor(std::move(end));
+}
+
+std::string ReadCaptured(int fd, size_t) {
+  const std::shared_ptr<HandleObject> object = FindDescriptor(fd, HandleKind::kPipe);
+  if (object == nullptr) return "";
+  return static_cast<PipeEnd&>(*object).ReceiveRaw(/*may_block=*/false).value_or("");
+}
+
+bool MatchesWildcard(const std::string& pattern, const std::string& name) {
+  size_t p = 0;
+  size_t n = 0;
+  size_t star = std::string::npos;  // The last one, and what it has been tried with.
+  size_t tried = 0;
+  while (n < name.size()) {
+    size_t after_set = 0;
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      tried = n;
+      continue;
+    }
+    if (p < pattern.size() && pattern[p] == '[' && InSet(pattern, p, name[n], &after_set) &&
+        after_set != 0) {
+      p = after_set;
+      ++n;
+    } else if (p < pattern.size() && (after_set == 0 || pattern[p] != '[') &&
+               (pattern[p] == '?' || pattern[p] == name[n])) {
+      ++p;
+      ++n;
+    } else if (star != std::string::npos) {
+      p = star + 1;
+      n = ++tried;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
+std::string MakeTemporaryFolder() {
+  uint64_t secret;
+  std::error_code error;
+  if (!FillRandom(&secret, sizeof(secret)).ok()) return "";
+  const std::filesystem::path folder = std::filesystem::temp_directory_path(error) /
+                                       absl::StrCat("sluice-include-", absl::Hex(secret));
+  return !error && std::filesystem::create_directory(folder, error) ? folder.string() : "";
+}
+
+const char kOpenClLoader[] = "OpenCL.dll";
+const char kOpenClLoaderAdvice[] = "it comes with a GPU's driver";
+
+}  // namespace sluice

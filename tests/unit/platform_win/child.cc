@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/unit/platform_win/child.h"
+
+#include <gtest/gtest.h>
+#include <windows.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <string_view>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "broker/os/doorbell.h"
+#include "broker/os/file.h"
+#include "broker/os/local_socket.h"
+#include "broker/os/shared_memory.h"
+#include "platform_win/handle_table.h"
+
+#undef SendMessage  // A macro of windows.h.
+
+namespace sluice {
+namespace {
+
+constexpr size_t kSize = 64 * 1024;
+
+// Takes memory on descriptor 3, changes it, and sends memory of its own back.
+int ExchangeMemory() {
+  char buffer[64];
+  std::vector<UniqueFd> fds;
+  const auto size = ReceiveMessage(3, buffer, sizeof(buffer), &fds, 1);
+  if (!size.ok() || *size != 5 || fds.size() != 1) return 10;
+  if (!VerifySharedMemory(fds[0].get(), kSize).ok()) return 11;
+  const auto mapping = SharedMapping::Map(fds[0].get(), kSize, true);
+  if (!mapping.ok() || mapping->data()[0] != 1) return 12;
+  mapping->data()[kSize - 1] = 2;
+  const auto own = CreateSharedMemory("child", kSize);
+  if (!own.ok()) return 13;
+  const auto own_mapping = SharedMapping::Map(own->get(), kSize, true);
+  own_mapping->data()[7] = 3;
+  const int fd = own->get();
+  return SendMessage(3, "there", 5, &fd, 1).ok() ? 0 : 14;
+}
+
+// Wakes the sleeper on the first word of the memory that comes on descriptor 3, and sleeps on the
+// next word in turn.
+int AnswerDoorbell() {
+  char byte;
+  std::vector<UniqueFd> fds;
+  if (!ReceiveMessage(3, &byte, 1, &fds, 1).ok() || fds.size() != 1) return 10;
+  const auto mapping = SharedMapping::Map(fds[0].get(), kSize, true);
+  if (!mapping.ok()) return 11;
+  auto* ping = reinterpret_cast<std::atomic<uint32_t>*>(mapping->data());
+  auto* pong = reinterpret_cast<std::atomic<uint32_t>*>(mapping->data() + 64);
+  for (uint32_t i = 0; i < 100; ++i) {
+    while (ping->load() == i) {
+      if (!FutexWait(ping, i, 1, 10'000'000'000)) return 12;
+    }
+    pong->store(i + 1);
+    FutexWake(pong, 1, 2);
+  }
+  return 0;
+}
+
+// Says on descriptor 4 what it is and has.
+int Describe() {
+  HANDLE token = nullptr;
+  ::OpenProcessToken(::GetCurrentProcess(), TOKEN_QUERY, &token);
+  alignas(8) char buffer[4096];
+  DWORD length = 0;
+  const int descriptors = CountDescriptors();  // The first look at them.
+  std::string text = absl::StrJoin(OwnEnvironment(), "\n");
+  if (::GetTokenInformation(token, TokenPrivileges, buffer, sizeof(buffer), &length)) {
+    absl::StrAppend(&text,
+                    "\nprivileges=", reinterpret_cast<TOKEN_PRIVILEGES*>(buffer)->PrivilegeCount);
+  }
+  absl::StrAppend(&text, "\ndescriptors=", descriptors, "\n");
+  return WriteWhole(4, text).ok() ? 0 : 10;
+}
+
+// Connects, offers memory, and waits until the other side is done.
+int ConnectAndOffer(const std::string& name) {
+  const auto socket = ConnectLocal(name, 5000);
+  if (!socket.ok()) {
+    std::fprintf(stderr, "%s\n", socket.status().ToString().c_str());
+    return 10;
+  }
+  const auto memory = CreateSharedMemory("offer", kSize);
+  const int fd = memory->get();
+  if (!SendMessage(socket->get(), "offer", 5, &fd, 1).ok()) return 11;
+  char byte;
+  const auto end = ReceiveMessage(socket->get(), &byte, 1, nullptr, 0);
+  return end.ok() ? 0 : 12;
+}
+
+// Names a handle that is no memory, past SendMessage's own checks.
+int ConnectAndLie(const std::string& name, uint64_t value, uint32_t kind, uint16_t flags) {
+  const auto socket = ConnectLocal(name, 5000);
+  if (!socket.ok()) return 10;
+  struct {
+    uint32_t magic = 0x50434c53;
+    uint16_t flags;
+    uint16_t objects = 1;
+    uint32_t kind;
+    uint32_t handles = 1;
+    uint64_t values[8] = {};
+    char data[5] = {'o', 'f', 'f', 'e', 'r'};
+  } packet;
+  packet.flags = flags;
+  packet.kind = kind;
+  packet.values[0] = value;
+  DWORD written;
+  OVERLAPPED overlapped = {};
+  const HANDLE pipe = FindDescriptor(socket->get())->handle();
+  overlapped.hEvent = ::CreateEventW(nullptr, TRUE, FALSE, nullptr);
+  ::WriteFile(pipe, &packet, 16 + 64 + 5, nullptr, &overlapped);
+  if (!::GetOverlappedResult(pipe, &overlapped, &written, TRUE)) return 11;
+  char byte;
+  return ReceiveMessage(socket->get(), &byte, 1, nullptr, 0).ok() ? 0 : 12;
+}
+
+int Hold() {
+  ::Sleep(INFINITE);
+  return 0;
+}
+
+// Starts one that holds on to descriptor 3, says so there, and holds on as well.
+int HoldWithGrandchild() {
+  SpawnOptions options = ChildOptions("hold");
+  const auto child = Spawn(options);
+  if (!child.ok()) return 10;
+  const std::string pid = std::to_string(child->pid());
+  if (!SendMessage(3, pid.data(), pid.size()).ok()) return 11;
+  return Hold();
+}
+
+}  // namespace
+
+SpawnOptions ChildOptions(const std::string& part) {
+  SpawnOptions options;
+  options.path = *OwnExecutablePath();
+  options.arguments = {"--child=" + part};
+  for (const std::string& entry : OwnEnvironment()) {
+    for (const char* name : {"SystemRoot=", "SYSTEMROOT=", "windir=", "TEMP=", "TMP=", "PATH="}) {
+      if (entry.starts_with(name)) options.environment.push_back(entry);
+    }
+  }
+  return options;
+}
+
+int RunChildPart(const std::string& part, int argc, char** argv) {
+  const std::string name = argc > 2 ? argv[2] : "";
+  if (part == "exit7") return 7;
+  if (part == "crash") {
+    int* volatile nowhere = nullptr;
+    *nowhere = 1;
+  }
+  if (part == "hold") return Hold();
+  if (part == "hold-with-grandchild") return HoldWithGrandchild();
+  if (part == "memory") return ExchangeMemory();
+  if (part == "doorbell") return AnswerDoorbell();
+  if (part == "describe") return Describe();
+  if (part == "argument") return name == "a \"b\\\" c\\" ? 0 : 10;
+  if (part == "offer") return ConnectAndOffer(name);
+  // NtCurrentProcess(), which would be the puller's own if it were pulled carelessly.
+  if (part == "lie-pseudo") return ConnectAndLie(name, ~uint64_t{0}, 3, 0);
+  if (part == "lie-type") {
+    return ConnectAndLie(name, reinterpret_cast<uintptr_t>(::CreateEventW(nullptr, 0, 0, nullptr)),
+                         3, 0);
+  }
+  if (part == "lie-kind") {
+    return ConnectAndLie(name, reinterpret_cast<uintptr_t>(::CreateEventW(nullptr, 0, 0, nullptr)),
+                         2, 0);
+  }
+  if (part == "lie-place") return ConnectAndLie(name, 4, 3, 1);
+  if (part == "lie-none") return ConnectAndLie(name, 0x7ffffffc, 3, 0);
+  return 100;
+}
+
+std::string FreshPipeName() {
+  static std::atomic<int> number = 0;
+  return absl::StrCat(R"(\\.\pipe\sluice-test-)", ::GetCurrentProcessId(), "-", ++number);
+}
+
+}  // namespace sluice
+
+int main(int argc, char** argv) {
+  constexpr std::string_view kChild = "--child=";
+  if (argc > 1 && std::string_view(argv[1]).starts_with(kChild)) {
+    return sluice::RunChildPart(argv[1] + kChild.size(), argc, argv);
+  }
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

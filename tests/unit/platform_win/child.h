@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The other process of a test: this program again, with "--child=PART" as its first argument.
+#pragma once
+
+#include <string>
+
+#include "broker/os/process.h"
+
+namespace sluice {
+
+// How it is started; the environment is what a child on Windows cannot do without.
+SpawnOptions ChildOptions(const std::string& part);
+
+// What it does. Its exit code is its answer: 0 if all was as the part wants it.
+int RunChildPart(const std::string& part, int argc, char** argv);
+
+// A pipe's name that no other test has.
+std::string FreshPipeName();
+
+}  // namespace sluice

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/os/process.h"
+
+#include <gtest/gtest.h>
+#include <windows.h>
+
+#include <string>
+
+#include "absl/strings/numbers.h"
+#include "broker/os/dynamic_library.h"
+#include "broker/os/file.h"
+#include "broker/os/local_socket.h"
+#include "broker/os/peer_identity.h"
+#include "broker/os/poller.h"
+#include "broker/os/random.h"
+#include "platform_win/handle_table.h"
+#include "tests/unit/platform_win/child.h"
+
+#undef SendMessage  // A macro of windows.h.
+
+namespace sluice {
+namespace {
+
+std::string ReadToEnd(int fd) {
+  std::string text;
+  while (true) {
+    const std::string more = ReadPipe(fd, 4096);
+    if (more.empty()) return text;
+    text += more;
+  }
+}
+
+// The exit code of a child is told as it was, a crash as one; reaping frees the descriptor.
+TEST(ProcessTest, ReportsHowItEnded) {
+  const int before = CountDescriptors();
+  auto child = Spawn(ChildOptions("exit7"));
+  ASSERT_TRUE(child.ok()) << child.status();
+  auto status = child->WaitAndReap(-1);
+  ASSERT_TRUE(status.has_value());
+  EXPECT_EQ(status->code, 7);
+  EXPECT_EQ(status->signal, 0);
+  EXPECT_FALSE(child->valid());
+  EXPECT_EQ(CountDescriptors(), before);
+
+  child = Spawn(ChildOptions("crash"));
+  ASSERT_TRUE(child.ok());
+  status = child->WaitAndReap(-1);
+  ASSERT_TRUE(status.has_value());
+  EXPECT_NE(status->signal, 0);
+  EXPECT_EQ(status->Describe(), "exception 0xc0000005");
+}
+
+// A child has the descriptors it is given at their numbers and no others, the given environment
+// alone, and no privileges but the one that everybody has.
+TEST(ProcessTest, ChildHasWhatItIsGiven) {
+  auto pipe = CreatePipe();
+  ASSERT_TRUE(pipe.ok());
+  ::SetEnvironmentVariableA("SLUICE_TEST_SECRET", "secret");
+  SpawnOptions options = ChildOptions("describe");
+  options.environment.push_back("GIVEN=1");
+  options.descriptors = {{pipe->second.get(), 4}};
+  auto child = Spawn(options);
+  ASSERT_TRUE(child.ok()) << child.status();
+  pipe->second.reset();
+  const std::string text = ReadToEnd(pipe->first.get());
+  EXPECT_EQ(child->WaitAndReap(-1)->code, 0);
+  EXPECT_NE(text.find("GIVEN=1"), std::string::npos) << text;
+  EXPECT_EQ(text.find("SLUICE_TEST_SECRET"), std::string::npos);
+  EXPECT_EQ(text.find("SLUICE_INHERITED"), std::string::npos);
+  EXPECT_NE(text.find("descriptors=1\n"), std::string::npos) << text;
+  const size_t at = text.find("privileges=");
+  ASSERT_NE(at, std::string::npos);
+  EXPECT_LE(std::stoi(text.substr(at + 11)), 1);
+}
+
+// An argument with quotes and backslashes arrives as it was.
+TEST(ProcessTest, ArgumentsSurviveQuoting) {
+  SpawnOptions options = ChildOptions("argument");
+  options.arguments.push_back("a \"b\\\" c\\");
+  auto child = Spawn(options);
+  ASSERT_TRUE(child.ok()) << child.status();
+  EXPECT_EQ(child->WaitAndReap(-1)->code, 0);
+}
+
+// What cannot be executed is an error that says why, with no child and no descriptor left.
+TEST(ProcessTest, FailedExecIsReported) {
+  const int before = CountDescriptors();
+  SpawnOptions options;
+  options.path = "C:\\nonexistent\\program.exe";
+  const auto child = Spawn(options);
+  EXPECT_TRUE(absl::IsNotFound(child.status())) << child.status();
+  EXPECT_EQ(CountDescriptors(), before);
+}
+
+// Ending a child's group ends what the child has started, too.
+TEST(ProcessTest, KillGroupReachesGrandchildren) {
+  auto pair = CreateSocketPair();
+  ASSERT_TRUE(pair.ok());
+  SpawnOptions options = ChildOptions("hold-with-grandchild");
+  options.descriptors = {{pair->second.get(), 3}};
+  auto child = Spawn(options);
+  ASSERT_TRUE(child.ok()) << child.status();
+  pair->second.reset();
+  char text[16] = {};
+  const auto size = ReceiveMessage(pair->first.get(), text, sizeof(text) - 1, nullptr, 0);
+  ASSERT_TRUE(size.ok() && *size > 0);
+  const OwnedHandle grandchild(
+      ::OpenProcess(SYNCHRONIZE, FALSE, static_cast<DWORD>(std::stoul(text))));
+  ASSERT_TRUE(grandchild.valid());
+  EXPECT_FALSE(child->TryReap().has_value());
+  EXPECT_FALSE(child->WaitAndReap(10).has_value());
+  child->KillGroup();
+  EXPECT_EQ(child->WaitAndReap(-1)->Describe(), "ended from outside");
+  EXPECT_EQ(::WaitForSingleObject(grandchild.get(), 10'000), WAIT_OBJECT_0);
+}
+
+// A poller tells of a message, of a child's end and of nothing else, and forgets what is removed.
+TEST(PollerTest, TellsWhatIsReady) {
+  auto poller = Poller::Create();
+  ASSERT_TRUE(poller.ok());
+  auto pair = CreateSocketPair();
+  auto child = Spawn(ChildOptions("hold"));
+  ASSERT_TRUE(pair.ok() && child.ok());
+  ASSERT_TRUE((*poller)->Add(7, pair->first.get(), Poller::Interest::kReadable).ok());
+  ASSERT_TRUE((*poller)->Add(8, child->pidfd(), Poller::Interest::kReadable).ok());
+  std::vector<uint64_t> ready;
+  (*poller)->Wait(10, &ready);
+  EXPECT_TRUE(ready.empty());
+  ASSERT_TRUE(SendMessage(pair->second.get(), "x", 1).ok());
+  for (int i = 0; i < 3; ++i) {  // Level-triggered.
+    (*poller)->Wait(5000, &ready);
+    EXPECT_EQ(ready, std::vector<uint64_t>{7});
+  }
+  (*poller)->Remove(7, pair->first.get());
+  (*poller)->Wait(10, &ready);
+  EXPECT_TRUE(ready.empty());
+  child->KillGroup();
+  (*poller)->Wait(5000, &ready);
+  EXPECT_EQ(ready, std::vector<uint64_t>{8});
+  (*poller)->Remove(8, child->pidfd());
+}
+
+// Far more descriptors than one wait of the system's can take.
+TEST(PollerTest, ManyDescriptors) {
+  auto poller = Poller::Create();
+  ASSERT_TRUE(poller.ok());
+  std::vector<std::pair<UniqueFd, UniqueFd>> pairs;
+  for (uint64_t i = 0; i < 150; ++i) {
+    auto pair = CreateSocketPair();
+    ASSERT_TRUE(pair.ok()) << pair.status();
+    ASSERT_TRUE((*poller)->Add(i + 1, pair->first.get(), Poller::Interest::kReadable).ok());
+    pairs.push_back(*std::move(pair));
+  }
+  std::vector<uint64_t> ready;
+  for (const size_t index : {size_t{149}, size_t{0}, size_t{70}}) {
+    ASSERT_TRUE(SendMessage(pairs[index].second.get(), "x", 1).ok());
+    (*poller)->Wait(5000, &ready);
+    EXPECT_EQ(ready, std::vector<uint64_t>{index + 1});
+    char byte;
+    ASSERT_TRUE(ReceiveMessage(pairs[index].first.get(), &byte, 1, nullptr, 0).ok());
+  }
+}
+
+// A scratch file holds what a child, or we, have written; too much is an error.
+TEST(FileTest, ScratchFile) {
+  const auto file = CreateScratchFile("sluice-test");
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_EQ(*ReadScratchFile(file->get(), 10), "");
+  ASSERT_TRUE(WriteWhole(file->get(), "hello").ok());
+  EXPECT_EQ(*ReadScratchFile(file->get(), 5), "hello");
+  EXPECT_TRUE(absl::IsOutOfRange(ReadScratchFile(file->get(), 4).status()));
+}
+
+// Users are known by SIDs; a name of the machine's and its SID are the same number.
+TEST(UserTest, NamesAndSids) {
+  EXPECT_TRUE(absl::IsNotFound(LookUpUser("no-such-user-here").status()));
+  EXPECT_FALSE(ParseUser("1000").has_value());
+  const std::string own = UserName(OwnUser()).substr(4);
+  EXPECT_EQ(ParseUser(own), OwnUser());
+  EXPECT_NE(ParseUser("S-1-5-18"), ParseUser("S-1-5-19"));
+}
+
+// A library that is not there is an error; the system's has its symbols.
+TEST(DynamicLibraryTest, Opens) {
+  EXPECT_TRUE(absl::IsNotFound(DynamicLibrary::Open("no-such-library.dll").status()));
+  const auto library = DynamicLibrary::Open("advapi32.dll");
+  ASSERT_TRUE(library.ok()) << library.status();
+  EXPECT_NE(library->Find("RegOpenKeyExW"), nullptr);
+  EXPECT_EQ(library->Find("no_such_symbol_here"), nullptr);
+}
+
+// Two draws of 256 bits differ.
+TEST(RandomTest, Differs) {
+  uint64_t a[4] = {};
+  uint64_t b[4] = {};
+  ASSERT_TRUE(FillRandom(a, sizeof(a)).ok() && FillRandom(b, sizeof(b)).ok());
+  EXPECT_NE(std::memcmp(a, b, sizeof(a)), 0);
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/os/shared_memory.h"
+
+#include <gtest/gtest.h>
+#include <windows.h>
+
+#include <atomic>
+#include <cstring>
+#include <string>
+#include <thread>
+
+#include "broker/os/doorbell.h"
+#include "broker/os/foreign_memory.h"
+#include "broker/os/lent_memory.h"
+#include "broker/os/local_socket.h"
+#include "platform_win/section.h"
+#include "tests/unit/platform_win/child.h"
+
+#undef SendMessage  // A macro of windows.h.
+
+namespace sluice {
+namespace {
+
+constexpr size_t kSize = 64 * 1024;
+
+UniqueFd AddSection(HANDLE handle) {
+  return AddDescriptor(std::make_shared<Section>(OwnedHandle(handle), Section::Bells()));
+}
+
+HANDLE HandleOf(int fd) { return FindDescriptor(fd)->handle(); }
+
+// What is made is zero, has its size, and verifies; another size does not.
+TEST(SharedMemoryTest, CreatedMemoryVerifies) {
+  const auto fd = CreateSharedMemory("test", kSize);
+  ASSERT_TRUE(fd.ok()) << fd.status();
+  EXPECT_TRUE(VerifySharedMemory(fd->get(), kSize).ok());
+  EXPECT_FALSE(VerifySharedMemory(fd->get(), kSize + 4096).ok());
+  EXPECT_FALSE(VerifySharedMemory(fd->get(), kSize - 4096).ok());
+  EXPECT_FALSE(VerifySharedMemory(-1, kSize).ok());
+  const auto mapping = SharedMapping::Map(fd->get(), kSize, true);
+  ASSERT_TRUE(mapping.ok()) << mapping.status();
+  for (size_t i = 0; i < kSize; ++i) ASSERT_EQ(mapping->data()[i], 0);
+}
+
+// Memory whose pages are only reserved, or are a file's, could fault under a reader: it is refused.
+TEST(SharedMemoryTest, VerifyRefusesWhatCouldFault) {
+  const UniqueFd reserved = AddSection(::CreateFileMappingW(
+      INVALID_HANDLE_VALUE, nullptr, PAGE_READWRITE | SEC_RESERVE, 0, kSize, nullptr));
+  ASSERT_NE(HandleOf(reserved.get()), nullptr);
+  EXPECT_FALSE(VerifySharedMemory(reserved.get(), kSize).ok());
+  EXPECT_FALSE(CheckLentMemory(reserved.get(), kSize).ok());
+
+  wchar_t folder[MAX_PATH];
+  wchar_t path[MAX_PATH];
+  ::GetTempPathW(MAX_PATH, folder);
+  ::GetTempFileNameW(folder, L"slu", 0, path);
+  const OwnedHandle file(::CreateFileW(path, GENERIC_READ | GENERIC_WRITE, 0, nullptr,
+                                       CREATE_ALWAYS, FILE_FLAG_DELETE_ON_CLOSE, nullptr));
+  const UniqueFd mapped_file =
+      AddSection(::CreateFileMappingW(file.get(), nullptr, PAGE_READWRITE, 0, kSize, nullptr));
+  ASSERT_NE(HandleOf(mapped_file.get()), nullptr);
+  EXPECT_FALSE(VerifySharedMemory(mapped_file.get(), kSize).ok());
+  EXPECT_FALSE(CheckLentMemory(mapped_file.get(), kSize).ok());
+}
+
+// Two mappings of one section show the same bytes.
+TEST(SharedMemoryTest, MappingsShareBytes) {
+  const auto fd = CreateSharedMemory("test", kSize);
+  const auto writer = SharedMapping::Map(fd->get(), kSize, true);
+  const auto reader = SharedMapping::Map(fd->get(), kSize, false);
+  ASSERT_TRUE(writer.ok() && reader.ok());
+  writer->data()[kSize - 1] = 42;
+  EXPECT_EQ(reader->data()[kSize - 1], 42);
+}
+
+// A fixed address is taken exactly, and never at the cost of what is mapped there already.
+TEST(SharedMemoryTest, FixedAddressNeverReplaces) {
+  const auto fd = CreateSharedMemory("test", kSize);
+  auto first = SharedMapping::Map(fd->get(), kSize, true);
+  ASSERT_TRUE(first.ok());
+  uint8_t* const place = first->data();
+  EXPECT_FALSE(SharedMapping::Map(fd->get(), kSize, true, place).ok());
+  EXPECT_EQ(place[0], 0);
+  *first = SharedMapping();
+  const auto second = SharedMapping::Map(fd->get(), kSize, true, place);
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_EQ(second->data(), place);
+}
+
+// A sealed copy holds its bytes, however many, and can be read only.
+TEST(SharedMemoryTest, SealedCopyIsReadOnly) {
+  for (const size_t size : {size_t{0}, size_t{1}, size_t{4096}, size_t{100'000}}) {
+    const std::string bytes(size, 'b');
+    const auto fd = CreateSealedCopy("test", bytes.data(), bytes.size());
+    ASSERT_TRUE(fd.ok()) << fd.status();
+    EXPECT_EQ(*ReadSealedCopy(fd->get(), 100'000), bytes);
+    EXPECT_FALSE(SharedMapping::Map(fd->get(), 4096, /*writable=*/true).ok());
+    EXPECT_EQ(ReadSealedCopy(fd->get(), size / 2).ok(), size == 0);
+  }
+  const auto open = CreateSharedMemory("test", kSize);
+  EXPECT_FALSE(ReadSealedCopy(open->get(), kSize).ok());
+}
+
+// Whoever has a handle for reading cannot make one for writing of it.
+TEST(SharedMemoryTest, ReadersStayReaders) {
+  const auto memory = CreateLentMemory("test", kSize);
+  ASSERT_TRUE(memory.ok());
+  EXPECT_EQ(*CheckLentMemory(memory->get(), kSize), LentKind::kMemfd);
+  const auto reader = LendForReading(memory->get(), LentKind::kMemfd, 0, false);
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  EXPECT_TRUE(SharedMapping::Map(reader->get(), kSize, false).ok());
+  EXPECT_FALSE(SharedMapping::Map(reader->get(), kSize, true).ok());
+  EXPECT_TRUE(absl::IsFailedPrecondition(LendForWriting(reader->get(), LentKind::kMemfd).status()));
+  const auto writer = LendForWriting(memory->get(), LentKind::kMemfd);
+  ASSERT_TRUE(writer.ok()) << writer.status();
+  EXPECT_TRUE(SharedMapping::Map(writer->get(), kSize, true).ok());
+  const auto described = DescribeForeignMemory(reader->get());
+  ASSERT_TRUE(described.ok());
+  EXPECT_TRUE(described->mappable());
+  EXPECT_FALSE(described->writable);
+}
+
+// A word that differs already does not let the waiter sleep; without a wake the wait ends at its
+// timeout: in memory of the process alone, and in a section.
+TEST(DoorbellTest, ReturnsAtOnceOrAtTheTimeout) {
+  const auto fd = CreateSharedMemory("test", kSize);
+  const auto mapping = SharedMapping::Map(fd->get(), kSize, true);
+  std::atomic<uint32_t> own{0};
+  for (std::atomic<uint32_t>* word :
+       {&own, reinterpret_cast<std::atomic<uint32_t>*>(mapping->data())}) {
+    EXPECT_FALSE(FutexWait(word, 0, 1, 1'000'000));
+    EXPECT_FALSE(FutexWait(word, 0, 1, 0));
+    word->store(1);
+    EXPECT_TRUE(FutexWait(word, 0, 1, -1));
+  }
+}
+
+// Several threads that sleep on one word, with either bit, all see it change.
+TEST(DoorbellTest, WakesAllSleepersOfAWord) {
+  const auto fd = CreateSharedMemory("test", kSize);
+  const auto mapping = SharedMapping::Map(fd->get(), kSize, true);
+  auto* word = reinterpret_cast<std::atomic<uint32_t>*>(mapping->data() + 132);
+  std::vector<std::thread> sleepers;
+  for (int i = 0; i < 6; ++i) {
+    sleepers.emplace_back([=] {
+      while (word->load() == 0) FutexWait(word, 0, i % 2 == 0 ? 1 : 2, -1);
+    });
+  }
+  word->store(1);
+  FutexWake(word, INT_MAX, ~0U);
+  for (std::thread& sleeper : sleepers) sleeper.join();
+}
+
+// Another process and this one wake each other through mappings of their own.
+TEST(DoorbellTest, WakesAcrossProcesses) {
+  auto pair = CreateSocketPair();
+  ASSERT_TRUE(pair.ok());
+  SpawnOptions options = ChildOptions("doorbell");
+  options.descriptors = {{pair->second.get(), 3}};
+  auto child = Spawn(options);
+  ASSERT_TRUE(child.ok()) << child.status();
+  pair->second.reset();
+  const auto memory = CreateSharedMemory("test", kSize);
+  const auto mapping = SharedMapping::Map(memory->get(), kSize, true);
+  const int fd = memory->get();
+  ASSERT_TRUE(SendMessage(pair->first.get(), "x", 1, &fd, 1).ok());
+  auto* ping = reinterpret_cast<std::atomic<uint32_t>*>(mapping->data());
+  auto* pong = reinterpret_cast<std::atomic<uint32_t>*>(mapping->data() + 64);
+  for (uint32_t i = 0; i < 100; ++i) {
+    ping->store(i + 1);
+    FutexWake(ping, 1, 1);
+    while (pong->load() == i) {
+      ASSERT_TRUE(FutexWait(pong, i, 2, 10'000'000'000)) << "no wake in 10 s, round " << i;
+    }
+  }
+  EXPECT_EQ(child->WaitAndReap(-1)->code, 0);
+}
+
+}  // namespace
+}  // namespace sluice

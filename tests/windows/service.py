@@ -1,0 +1,175 @@
+#!/usr/bin/python3 -B
+# SPDX-License-Identifier: Apache-2.0
+"""The daemon for Windows under Wine: platform_win's own tests, sluiced --console asked by sluicectl, and the service
+through the service control manager. Devices are PoCL's, behind Wine's OpenCL.dll.
+
+usage: service.py
+SLUICE_WINDOWS_BUILD_DIR is the Windows build (default: build-windows/).
+"""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+import wine as wine_module  # noqa: E402  pylint: disable=wrong-import-position
+
+ROOT = HERE.parents[1]
+BUILD = pathlib.Path(os.environ.get("SLUICE_WINDOWS_BUILD_DIR") or ROOT / "build-windows").resolve()
+BIN = BUILD / "bin"
+PIPE = r"\\.\pipe\sluice-console-test"
+OPENCL = "mscoree,mshtml="  # Wine's own OpenCL.dll: the worker's driver.
+FAILURES = []
+
+
+def check(name, good, detail=""):
+    print(f"{'PASS' if good else 'FAIL'} {name}" + ("" if good else f": {detail}"))
+    if not good:
+        FAILURES.append(name)
+
+
+def ctl(wine, *arguments, endpoint=None):
+    """sluicectl's exit code, and its JSON or text."""
+    command = [BIN / "sluicectl.exe", *arguments]
+    if endpoint:
+        command += ["--endpoint", endpoint]
+    code, output = wine.run(command, seconds=60)
+    try:
+        return code, json.loads(output)
+    except ValueError:
+        return code, output
+
+
+def wait_for(what, seconds, step):
+    """What `step` returns once that is true; None when the time is over. Processes of Wine tell us nothing."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        result = step()
+        if result:
+            return result
+        time.sleep(0.3)
+    check(what, False, f"not in {seconds} s")
+    return None
+
+
+def keep_one_service_manager(wine):
+    """A program that is started while the making of the prefix still ends its services gets a second service manager,
+    and the two answer in turn. So: end all, and begin again in the prefix that is made."""
+    wine.idle.stdin.close()
+    for how in ("-k", "-w"):
+        subprocess.run([wine_module.server(), how], env=wine.environment, stdin=subprocess.DEVNULL, timeout=60,
+                       check=False)
+    wine.idle.wait()
+    wine.idle = subprocess.Popen(["wine", "cmd"], env=wine.environment, stdin=subprocess.PIPE,
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wine.run(["cmd", "/c", "exit"], seconds=60)  # Its services are there once this has run.
+
+
+def unit_tests(wine):
+    code, output = wine.run([BIN / "platform_win_test.exe"], seconds=300)
+    check("platform_win_test", code == 0, output[-3000:])
+
+
+def answered(wine, endpoint):
+    def ask():
+        code, status = ctl(wine, "status", "--json", endpoint=endpoint)
+        return status if code == 0 else None
+    return wait_for("sluicectl status answers", 60, ask)
+
+
+def console(wine):
+    """Starts as a program, answers, refuses a second one, and stops when it is drained."""
+    endpoint = "pipe:" + PIPE
+    log = wine.directory / "console.log"
+    with open(log, "wb") as output:
+        daemon = subprocess.Popen(["wine", str(BIN / "sluiced.exe"), "--console", "--socket", PIPE],
+                                  env={**wine.environment, "WINEDLLOVERRIDES": OPENCL}, stdin=subprocess.DEVNULL,
+                                  stdout=output, stderr=subprocess.STDOUT)
+    try:
+        status = answered(wine, endpoint)
+        if status is None:
+            print(log.read_text(errors="replace"))
+            return
+        check("console: endpoint", status["endpoints"] == [endpoint], status)
+        devices = wait_for("console: devices are listed", 60, lambda: (lambda code, found: found if code == 0 else None)(
+            *ctl(wine, "devices", "--json", endpoint=endpoint)))
+        names = [device["name"] for platform in (devices or {}).get("platforms", []) for device in platform["devices"]]
+        check("console: a device of Wine's OpenCL.dll", bool(names), devices)
+        code, sessions = ctl(wine, "sessions", "--json", endpoint=endpoint)
+        check("console: sessions", code == 0 and sessions == {"sessions": []}, sessions)
+        code, answer = ctl(wine, "kill", "1234", "--json", endpoint=endpoint)
+        check("console: kill of no session", code == 4, answer)
+        code, output = wine.run([BIN / "sluiced.exe", "--console", "--socket", PIPE], seconds=60)
+        check("console: a second daemon is refused", code == 3, (code, output))
+        code, answer = ctl(wine, "drain", "--json", endpoint=endpoint)
+        check("console: drain", code == 0 and answer == {"sessions_left": 0}, answer)
+        check("console: ends by itself", daemon.wait(timeout=30) == 0, log.read_text(errors="replace"))
+        code, answer = ctl(wine, "status", "--json", endpoint=endpoint)
+        check("console: nobody answers afterwards", code == 3, answer)
+    except subprocess.TimeoutExpired:
+        check("console: ends by itself", False, log.read_text(errors="replace"))
+    finally:
+        if daemon.poll() is None:
+            daemon.kill()
+            daemon.wait()
+
+
+def state(wine):
+    _, output = wine.run(["sc", "query", "Sluice"], seconds=30)
+    for line in output.splitlines():
+        if "STATE" in line:
+            return line.split()[-1]
+    return output
+
+
+def service(wine):
+    """Install, start, stop, start again, uninstall: twice each, where that must be harmless."""
+    for name in ("first", "again"):
+        code, output = ctl(wine, "install", "--manual")
+        check(f"service: install, {name}", code == 0, output)
+    code, output = wine.run(["reg", "query", wine_module.VENDORS], seconds=30)
+    check("service: the driver is registered once", output.count("sluice_icd.dll") == 1, output)
+    code, output = wine.run([BIN / "sluiced.exe"], seconds=60)
+    check("service: not by hand", code == 2 and "--console" in output, (code, output))
+    pids = set()
+    for name in ("start", "restart"):
+        code, output = wine.run(["sc", "start", "Sluice"], seconds=60)
+        check(f"service: {name}", code == 0, output)
+        status = answered(wine, None)
+        check(f"service: runs after {name}", state(wine) == "RUNNING", state(wine))
+        pids.add((status or {}).get("pid"))
+        code, output = wine.run(["sc", "pause", "Sluice"], seconds=30)
+        check("service: pause is refused", code != 0 and state(wine) == "RUNNING", output)
+        code, output = wine.run(["sc", "stop", "Sluice"], seconds=60)
+        check("service: stop is taken", code == 0, output)
+        wait_for("service: stops", 60, lambda: state(wine) == "STOPPED")
+        check("service: is stopped", state(wine) == "STOPPED", state(wine))
+    check("service: two processes, one after the other", len(pids) == 2 and None not in pids, pids)
+    for name in ("first", "again"):
+        code, output = ctl(wine, "uninstall")
+        check(f"service: uninstall, {name}", code == 0, output)
+    code, output = wine.run(["reg", "query", wine_module.VENDORS], seconds=30)
+    check("service: the driver is no longer registered", "sluice_icd.dll" not in output, output)
+
+
+def main():
+    reason = wine_module.missing()
+    if reason:
+        print(f"SKIP windows service: {reason}")
+        return 0
+    with wine_module.Wine() as wine:
+        wine.environment["WINEDLLOVERRIDES"] = OPENCL
+        keep_one_service_manager(wine)
+        for part in (unit_tests, console, service):
+            if not sys.argv[1:] or part.__name__ in sys.argv[1:]:
+                part(wine)
+    print(f"{len(FAILURES)} failed")
+    return 1 if FAILURES else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
