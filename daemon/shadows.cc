@@ -17,21 +17,21 @@ namespace {
 // More than the largest vector type needs, and what PoCL asks of memory that it works in.
 constexpr uintptr_t kHostAlignment = 128;
 
-// The devices that were opened, by the UUID that was asked for; none for the one on the CPU.
+// The devices that were opened, by the UUID that was asked for; none for the one on the CPU. What
+// could not be opened is not tried again for every object that the client shares: drivers take
+// long to say so, and do not change while the process lives.
 absl::StatusOr<std::shared_ptr<ExternalMemoryDevice>> DeviceFor(
     const std::optional<DeviceUuid>& uuid) {
   struct Opened {
     absl::Mutex mu;
-    std::map<std::optional<DeviceUuid>, std::shared_ptr<ExternalMemoryDevice>> devices
-        ABSL_GUARDED_BY(mu);
+    std::map<std::optional<DeviceUuid>, absl::StatusOr<std::shared_ptr<ExternalMemoryDevice>>>
+        devices ABSL_GUARDED_BY(mu);
   };
   static Opened& opened = *new Opened;  // Drivers are never closed.
   absl::MutexLock lock(&opened.mu);
-  std::shared_ptr<ExternalMemoryDevice>& device = opened.devices[uuid];
-  if (device == nullptr) {
-    ASSIGN_OR_RETURN(device, ExternalMemoryDevice::Open(uuid));
-  }
-  return device;
+  const auto known = opened.devices.find(uuid);
+  if (known != opened.devices.end()) return known->second;
+  return opened.devices.emplace(uuid, ExternalMemoryDevice::Open(uuid)).first->second;
 }
 
 absl::StatusOr<DeviceUuid> UuidOf(const DeviceObject& device) {

@@ -107,12 +107,18 @@ TEST_P(GlRefusals, ContextInfo) {
             query(list.data(), CL_CURRENT_DEVICE_FOR_GL_CONTEXT_KHR, 1, &current, nullptr));
 }
 
-// The extensions say that they are there, on the platform and on the device.
+// The extensions say that they are there, on the platform and on the device; those whose images are
+// refused do not, whatever the driver has.
 TEST_P(GlRefusals, Advertised) {
   for (const char* name :
        {"cl_khr_gl_sharing", "cl_khr_gl_event", "cl_khr_egl_image", "cl_khr_egl_event"}) {
     EXPECT_TRUE(conformance::HasPlatformExtension(platform(), name)) << name;
     EXPECT_TRUE(conformance::HasDeviceExtension(device(), name)) << name;
+  }
+  for (const char* name :
+       {"cl_khr_gl_msaa_sharing", "cl_khr_mipmap_image", "cl_khr_mipmap_image_writes"}) {
+    EXPECT_FALSE(conformance::HasPlatformExtension(platform(), name)) << name;
+    EXPECT_FALSE(conformance::HasDeviceExtension(device(), name)) << name;
   }
   size_t bytes = 0;
   if (clGetDeviceInfo(device(), CL_DEVICE_EXTENSIONS_WITH_VERSION, 0, nullptr, &bytes) ==
