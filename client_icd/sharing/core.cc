@@ -40,7 +40,8 @@ bool MayTake(Way way) {
 }
 
 // Where the device works in the shared heap, staging is one copy by the native thread into memory
-// that the device uses: a shadow, which the worker must be asked to take and give, is slower there.
+// that the device uses. A shadow is no faster there but for large buffers, and the first makes the
+// worker open Vulkan (tests/bench/README.md).
 bool IsShadowWorthIt(const MemObject& memory) {
   return !memory.context().buffers_in_heap() || IsNamed(Way::kShadow);
 }
