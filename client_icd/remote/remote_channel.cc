@@ -121,7 +121,8 @@ std::string TlsHint(const grpc::Status& status, const RemoteSecurity& security) 
   // A server that breaks the handshake off says no more than this.
   if (status.error_code() != grpc::StatusCode::UNAVAILABLE ||
       (status.error_message().find("closed") == std::string::npos &&
-       status.error_message().find("reset") == std::string::npos)) {
+       status.error_message().find("reset") == std::string::npos &&
+       status.error_message().find("End of TCP stream") == std::string::npos)) {
     return "";
   }
   if (!security.tls) {

@@ -7,6 +7,7 @@ SLUICE_BUILD_DIR is the Linux build, SLUICE_WINDOWS_BUILD_DIR the Windows one (d
 """
 import os
 import pathlib
+import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -18,6 +19,39 @@ import wine as wine_module  # noqa: E402  pylint: disable=wrong-import-position
 BUILD = pathlib.Path(os.environ.get("SLUICE_WINDOWS_BUILD_DIR") or harness.ROOT / "build-windows").resolve()
 DRIVER = BUILD / "bin" / "sluice_icd.dll"
 REPORT = harness.Report("windows clients")
+
+
+class TlsDaemon(harness.Daemon):
+    """Mutual TLS, with an authority of its own."""
+
+    def _config_text(self, limits):
+        self._openssl("req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=authority "
+                      "-keyout ca.key -out ca.pem")
+        for name in ("localhost", "client"):
+            self._openssl("req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN={0} "
+                          "-addext subjectAltName=DNS:{0} -keyout {0}.key -out {0}.csr".format(name))
+            self._openssl("x509 -req -days 2 -CA ca.pem -CAkey ca.key -CAcreateserial -copy_extensions copy "
+                          "-in {0}.csr -out {0}.pem".format(name))
+        return super()._config_text(limits) + "".join(
+            f'{key} = "{self.directory / name}"\n' for key, name in
+            (("certificate", "localhost.pem"), ("key", "localhost.key"), ("client_ca", "ca.pem")))
+
+    def _openssl(self, arguments):
+        subprocess.run(["openssl", *arguments.split()], cwd=self.directory, stdin=subprocess.DEVNULL,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+
+
+def tls(wine):
+    with TlsDaemon("network") as daemon:
+        certificate = {f"SLUICE_TLS_{key}": wine_module.windows_path(daemon.directory / name)
+                       for key, name in (("CERT", "client.pem"), ("KEY", "client.key"))}
+        common = {"SLUICE_ENDPOINT": f"localhost:{daemon.port}", "SLUICE_TEST_KIND": "network",
+                  "SLUICE_TLS_CA": wine_module.windows_path(daemon.directory / "ca.pem"), "SLUICE_LOG": "info"}
+        program = BUILD / "bin" / "vector_add.exe"
+        code, output = wine.run([program], seconds=60, **common, **certificate)
+        REPORT.check(code == 0 and "every element right" in output, "mutual TLS", output if code else "")
+        code, output = wine.run([program], seconds=60, **common)
+        REPORT.check(code != 0 and "set SLUICE_TLS_CERT" in output, "no certificate: refused, and said why", output)
 
 
 def driver_life(wine, daemon):
@@ -52,6 +86,7 @@ def main():
         wine.register_driver(DRIVER)
         driver_life(wine, daemon)
         applications(wine, daemon)
+        tls(wine)
     REPORT.exit()
 
 
