@@ -193,6 +193,7 @@ run_windows() {
   step windows-service 600 "$root/tests/windows/service.py"
   step windows-conformance 900 "$root/tests/windows/conformance.py"
   step windows-clients 300 "$root/tests/windows/clients.py"
+  step windows-sharing 1000 "$root/tests/sharing/d3d/run.py"
 }
 
 run_failure() {

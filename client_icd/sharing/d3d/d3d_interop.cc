@@ -95,7 +95,7 @@ cl_int AcquireD3d(Api api, const SyncArguments& arguments) {
 cl_int ReleaseD3d(Api api, const SyncArguments& arguments) {
   const Queue* queue = Queue::FromHost(arguments.queue);
   D3dInterop* interop = queue == nullptr ? nullptr : FindInterop(queue->context(), api);
-  if (interop == nullptr) return EnqueueRelease(api, arguments);
+  if (interop == nullptr || arguments.num_objects == 0) return EnqueueRelease(api, arguments);
   const bool may_wait = queue->context().open_user_events() == 0;
   const bool on_caller = interop->thread()->callers_only();
   if (on_caller && !may_wait) {
@@ -109,7 +109,7 @@ cl_int ReleaseD3d(Api api, const SyncArguments& arguments) {
   SyncArguments waited = arguments;
   if (waited.event == nullptr) waited.event = &own;
   const cl_int status = EnqueueOnCaller(&EnqueueRelease, api, waited, *interop->thread());
-  if (status != CL_SUCCESS || arguments.num_objects == 0) return status;
+  if (status != CL_SUCCESS) return status;
   const Ref<Event> released(Event::From(*waited.event));
   if (own != nullptr) released->ReleaseForApp();
   // Nothing may be left that keeps the context, and so the application's device, after its last

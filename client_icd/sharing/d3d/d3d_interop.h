@@ -15,19 +15,17 @@
 // CL_CONTEXT_INTEROP_USER_SYNC, and never on a user event.
 #pragma once
 
-#include <algorithm>
 #include <deque>
 #include <memory>
 #include <optional>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
 #include "client_icd/sharing/core.h"
 #include "client_icd/sharing/d3d/com_ref.h"
 #include "client_icd/sharing/native_device.h"
 #include "client_icd/sharing/native_thread.h"
+#include "client_icd/sharing/native_wait.h"
 
 namespace sluice::sharing {
 
@@ -84,18 +82,10 @@ D3dInterop* FindInterop(const Context& context, Api api);
 cl_int AcquireD3d(Api api, const SyncArguments& arguments);
 cl_int ReleaseD3d(Api api, const SyncArguments& arguments);
 
-// Waits until `is_done`, asked again and again, no longer gives S_FALSE: how Direct3D tells of an
-// event query. CL_OUT_OF_RESOURCES for an error (a device that was removed or lost), or when late.
-template <typename IsDone>
-cl_int WaitForQuery(IsDone is_done, absl::Time deadline) {
-  constexpr absl::Duration kShortest = absl::Microseconds(20);
-  constexpr absl::Duration kLongest = absl::Milliseconds(1);
-  for (absl::Duration pause = kShortest;; pause = std::min(2 * pause, kLongest)) {
-    const HRESULT result = is_done();
-    if (result != S_FALSE) return SUCCEEDED(result) ? CL_SUCCESS : CL_OUT_OF_RESOURCES;
-    if (absl::Now() > deadline) return CL_OUT_OF_RESOURCES;
-    absl::SleepFor(pause);
-  }
+// Of an event query, by what its GetData answered.
+inline NativeProgress ProgressOf(HRESULT answer) {
+  if (answer == S_FALSE) return NativeProgress::kPending;
+  return SUCCEEDED(answer) ? NativeProgress::kDone : NativeProgress::kFailed;
 }
 
 // The adapter that a device of DXGI runs on, or that is one; empty if it is neither.

@@ -121,8 +121,8 @@ class D3dObject final : public NativeObject {
   cl_int WaitForWork(absl::Time deadline) {
     if (!pending_) return CL_SUCCESS;
     const ComRef<typename T::Commands> commands = T::CommandsOf(device_.get());
-    CL_RETURN_IF_ERROR(
-        WaitForQuery([&] { return T::IsDone(commands.get(), query_.get()); }, deadline));
+    CL_RETURN_IF_ERROR(WaitForNative(
+        [&] { return ProgressOf(T::IsDone(commands.get(), query_.get())); }, deadline));
     pending_ = false;
     return CL_SUCCESS;
   }

@@ -99,7 +99,8 @@ cl_int Dx9Surface::Store(const uint8_t* packed, absl::Time deadline) {
 cl_int Dx9Surface::WaitForDevice(absl::Time deadline) {
   if (!query_) CL_RETURN_IF_ERROR(ToError(device_->CreateQuery(D3DQUERYTYPE_EVENT, query_.out())));
   CL_RETURN_IF_ERROR(ToError(query_->Issue(D3DISSUE_END)));
-  return WaitForQuery([this] { return query_->GetData(nullptr, 0, D3DGETDATA_FLUSH); }, deadline);
+  return WaitForNative([this] { return ProgressOf(query_->GetData(nullptr, 0, D3DGETDATA_FLUSH)); },
+                       deadline);
 }
 
 cl_int Dx9Surface::MakeSystemMemory() {

@@ -34,6 +34,9 @@ struct Direct3d10 {
   using Texture3dDesc = D3D10_TEXTURE3D_DESC;
   using RenderTarget = ID3D10RenderTargetView;
   using InitialData = D3D10_SUBRESOURCE_DATA;
+  using Predicate = ID3D10Predicate;
+  using QueryDesc = D3D10_QUERY_DESC;
+  static constexpr auto kOcclusion = D3D10_QUERY_OCCLUSION_PREDICATE;
   using Usage = D3D10_USAGE;
   static constexpr UINT kShaderResource = D3D10_BIND_SHADER_RESOURCE;
   static constexpr UINT kRenderTarget = D3D10_BIND_RENDER_TARGET;
@@ -48,6 +51,10 @@ struct Direct3d10 {
 
   static Com<Device> NewDevice(UINT flags);
   static Com<Commands> CommandsOf(Device* device) { return device; }
+  static void Issue(Commands*, Predicate* predicate) {
+    predicate->Begin();
+    predicate->End();
+  }
   static Mapped Map(Commands* commands, Buffer* staging);
   static Mapped Map(Commands* commands, Texture2d* staging);
   static Mapped Map(Commands* commands, Texture3d* staging);
@@ -68,6 +75,9 @@ struct Direct3d11 {
   using Texture3dDesc = D3D11_TEXTURE3D_DESC;
   using RenderTarget = ID3D11RenderTargetView;
   using InitialData = D3D11_SUBRESOURCE_DATA;
+  using Predicate = ID3D11Predicate;
+  using QueryDesc = D3D11_QUERY_DESC;
+  static constexpr auto kOcclusion = D3D11_QUERY_OCCLUSION_PREDICATE;
   using Usage = D3D11_USAGE;
   static constexpr UINT kShaderResource = D3D11_BIND_SHADER_RESOURCE;
   static constexpr UINT kRenderTarget = D3D11_BIND_RENDER_TARGET;
@@ -82,6 +92,10 @@ struct Direct3d11 {
 
   static Com<Device> NewDevice(UINT flags);
   static Com<Commands> CommandsOf(Device* device);
+  static void Issue(Commands* commands, Predicate* predicate) {
+    commands->Begin(predicate);
+    commands->End(predicate);
+  }
   static Mapped Map(Commands* commands, Resource* staging);
   static void Unmap(Commands* commands, Resource* staging) { commands->Unmap(staging, 0); }
 };

@@ -252,6 +252,32 @@ TYPED_TEST(D3dObjects, OnlyReadIsNotStored) {
   EXPECT_TRUE(this->app().Read(buffer.Get()) == meanwhile);
 }
 
+// A predicate of the application's, by which Direct3D would leave copies out, decides over nothing
+// of ours, and is there again afterwards.
+TYPED_TEST(D3dObjects, PredicateIsPutAside) {
+  const Bytes before = Pattern(1024, 1);
+  const Bytes after = Pattern(1024, 2);
+  const auto buffer = this->app().Buffer(1024, before.data());
+  Own<cl_mem> memory = this->FromBuffer(buffer.Get());
+  typename TypeParam::QueryDesc desc = {};
+  desc.Query = TypeParam::kOcclusion;
+  Com<typename TypeParam::Predicate> predicate;
+  ASSERT_EQ(this->app().device()->CreatePredicate(&desc, &predicate), S_OK);
+  TypeParam::Issue(this->app().commands(), predicate.Get());
+  this->app().commands()->SetPredication(predicate.Get(), FALSE);
+  ASSERT_EQ(this->Acquire(memory), CL_SUCCESS);
+  EXPECT_TRUE(this->ReadBuffer(memory, 1024) == before);
+  this->WriteBuffer(memory, after);
+  ASSERT_EQ(this->Release(memory), CL_SUCCESS);
+  Com<typename TypeParam::Predicate> seen;
+  BOOL value = TRUE;
+  this->app().commands()->GetPredication(&seen, &value);
+  EXPECT_EQ(seen.Get(), predicate.Get());
+  EXPECT_EQ(value, FALSE);
+  this->app().commands()->SetPredication(nullptr, FALSE);
+  EXPECT_TRUE(this->app().Read(buffer.Get()) == after);
+}
+
 // Several objects go in one call, whatever they are.
 TYPED_TEST(D3dObjects, SeveralInOneCall) {
   const Bytes bytes = Pattern(2048, 9);

@@ -3,28 +3,77 @@
 
 #include <gtest/gtest.h>
 
+#include "client_icd/endpoint.h"
+
 namespace sluice::sharing {
 namespace {
 
-InfoTable Table(cl_bool valid, const std::string& luid) {
-  google::protobuf::RepeatedPtrField<pb::InfoValue> values;
-  pb::InfoValue& is_valid = *values.Add();
+using Values = google::protobuf::RepeatedPtrField<pb::InfoValue>;
+
+const std::string kLuid = {1, 2, 3, 4, 5, 6, 7, 8};
+constexpr AdapterLuid kAdapter = {1, 2, 3, 4, 5, 6, 7, 8};
+constexpr AdapterLuid kOtherAdapter = {8, 7, 6, 5, 4, 3, 2, 1};
+
+void SayLuid(cl_bool valid, const std::string& luid, Values* values) {
+  pb::InfoValue& is_valid = *values->Add();
   is_valid.set_param_name(CL_DEVICE_LUID_VALID_KHR);
   is_valid.set_value(std::string(reinterpret_cast<const char*>(&valid), sizeof(valid)));
-  pb::InfoValue& bytes = *values.Add();
+  pb::InfoValue& bytes = *values->Add();
   bytes.set_param_name(CL_DEVICE_LUID_KHR);
   bytes.set_value(luid);
+}
+InfoTable Table(cl_bool valid, const std::string& luid) {
+  Values values;
+  SayLuid(valid, luid, &values);
   return InfoTable(values);
+}
+
+// A platform of two devices, the second on kAdapter. As all platforms it is never destroyed.
+Platform* TwoDevices(EndpointAddress::Kind kind) {
+  EndpointAddress address;
+  address.kind = kind;
+  pb::PlatformSnapshot::Platform described;
+  SayLuid(CL_FALSE, kLuid, described.add_devices()->mutable_info());
+  SayLuid(CL_TRUE, kLuid, described.add_devices()->mutable_info());
+  return new Platform(new Endpoint(address), described);
 }
 
 // A LUID counts only if the device says that it is valid, and only whole.
 TEST(NativeDeviceTest, LuidMustBeValid) {
-  const std::string luid = {1, 2, 3, 4, 5, 6, 7, 8};
-  const AdapterLuid wanted = {1, 2, 3, 4, 5, 6, 7, 8};
-  EXPECT_EQ(LuidOf(Table(CL_TRUE, luid)), wanted);
-  EXPECT_FALSE(LuidOf(Table(CL_FALSE, luid)));
+  EXPECT_EQ(LuidOf(Table(CL_TRUE, kLuid)), kAdapter);
+  EXPECT_FALSE(LuidOf(Table(CL_FALSE, kLuid)));
   EXPECT_FALSE(LuidOf(Table(CL_TRUE, "1234")));
   EXPECT_FALSE(LuidOf(InfoTable()));
+}
+
+// The preferred devices are those of the adapter's LUID; all are all, as many as there is room for.
+TEST(NativeDeviceTest, PreferredAreOnTheAdapter) {
+  static const Platform* const platform = TwoDevices(EndpointAddress::Kind::kLocal);
+  cl_device_id found[2] = {};
+  cl_uint count = 0;
+  EXPECT_EQ(GiveDevices(*platform, kAdapter, /*all=*/false, 2, found, &count), CL_SUCCESS);
+  EXPECT_EQ(count, 1u);
+  EXPECT_EQ(found[0], platform->devices()[1]->handle());
+  EXPECT_EQ(found[1], nullptr);
+  EXPECT_EQ(GiveDevices(*platform, kOtherAdapter, /*all=*/false, 2, found, &count),
+            CL_DEVICE_NOT_FOUND);
+  EXPECT_EQ(GiveDevices(*platform, std::nullopt, /*all=*/false, 2, found, &count),
+            CL_DEVICE_NOT_FOUND);
+  EXPECT_EQ(count, 0u);
+  EXPECT_EQ(GiveDevices(*platform, kOtherAdapter, /*all=*/true, 1, found, &count), CL_SUCCESS);
+  EXPECT_EQ(count, 2u);
+  EXPECT_EQ(found[0], platform->devices()[0]->handle());
+  EXPECT_EQ(found[1], nullptr);
+}
+
+// A LUID is of one machine: what a daemon on another says is no match.
+TEST(NativeDeviceTest, NoneIsPreferredElsewhere) {
+  static const Platform* const platform = TwoDevices(EndpointAddress::Kind::kRemote);
+  cl_uint count = 0;
+  EXPECT_EQ(GiveDevices(*platform, kAdapter, /*all=*/false, 0, nullptr, &count),
+            CL_DEVICE_NOT_FOUND);
+  EXPECT_EQ(GiveDevices(*platform, kAdapter, /*all=*/true, 0, nullptr, &count), CL_SUCCESS);
+  EXPECT_EQ(count, 2u);
 }
 
 // CL_INVALID_VALUE for room without a size, and for neither room nor a count.
