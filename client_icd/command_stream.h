@@ -83,6 +83,9 @@ class CommandStream {
   void AddEager();
   void DropEager();
 
+  // The session works with a device beside the processor: waits look longer before they sleep.
+  void ExpectDevice() { spin_.BePatient(); }
+
   // The reply thread's whole life: ends when the session is lost.
   void RunReplyThread();
 

@@ -135,7 +135,9 @@ cl_int Create(const PropertyList& properties, cl_uint num_devices, const cl_devi
   }
   pb::Answer answer;
   CL_RETURN_IF_ERROR(OfKnownDevice(session->stream().Call(*command, {}, &answer)));
-  context->SetPlacement(answer.context().buffers_in_heap() && session->transport().shares_memory());
+  const bool is_local = session->transport().shares_memory();
+  context->SetPlacement(is_local && answer.context().buffers_in_heap());
+  if (is_local && !answer.context().buffers_in_heap()) session->stream().ExpectDevice();
   for (sharing::Interop& one : interops) context->AddInterop(one.api, std::move(one.kept));
   *out = std::move(context);
   return CL_SUCCESS;

@@ -64,7 +64,18 @@ cl_int EnqueueCall::Submit(pb::Enqueue* on) { return Post(on, {}, /*blocking=*/f
 
 cl_int EnqueueCall::SubmitBlocking(pb::Enqueue* on) { return Post(on, {}, /*blocking=*/true); }
 
+bool EnqueueCall::NameMirror(pb::Enqueue* on, const HostRegion& region) const {
+  MirrorPlace place;
+  const Mirrors& mirrors = queue_->session().mirrors();
+  if (!region.contiguous() || !mirrors.Find(region.base(), region.packed_bytes(), &place))
+    return false;
+  on->set_mirror_mem_id(place.mem_id);
+  on->set_mirror_offset(place.offset);
+  return true;
+}
+
 cl_int EnqueueCall::SubmitWrite(pb::Enqueue* on, const HostRegion& source, bool blocking) {
+  if (NameMirror(on, source)) return Post(on, {}, blocking);
   const uint64_t bytes = source.packed_bytes();
   // What a pending command will still write must not be copied before that (design section 5).
   // Nor what lies in a mapping, where a command may still have to write.
@@ -89,6 +100,7 @@ cl_int EnqueueCall::SubmitLateWrite(pb::Enqueue* on, const HostRegion& source) {
 }
 
 cl_int EnqueueCall::SubmitRead(pb::Enqueue* on, const HostRegion& destination, bool blocking) {
+  if (NameMirror(on, destination)) return Post(on, {}, blocking);
   MakeEvent()->SetTransfer(Event::Direction::kToHost, destination);
   // Into a mapping: what is enqueued later, the unmap first of all, finds the data there.
   if (queue_->session().transport().InHeap(destination.base(), destination.extent_bytes()))

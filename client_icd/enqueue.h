@@ -75,6 +75,8 @@ class EnqueueCall {
 
  private:
   Event* MakeEvent();
+  // True if the region lies in a mirror: the command needs no more than its place.
+  bool NameMirror(pb::Enqueue* on, const HostRegion& region) const;
   cl_int PostWithEvent(Event* event, pb::Enqueue* on, std::string_view payload);
   cl_int WaitForEnd(Event* event);
   cl_int Post(pb::Enqueue* on, std::string_view payload, bool blocking);

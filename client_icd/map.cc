@@ -88,6 +88,7 @@ cl_int CheckMap(const Queue* queue, const MemObject* memory, cl_map_flags flags)
 uint8_t* HostMemory(MemObject* memory, Mapping* mapping) {
   if (memory->host_ptr() != nullptr) return memory->host_ptr();
   MemObject& root = memory->root();
+  if (root.mirror() != nullptr) return root.mirror() + memory->origin();
   size_t bytes = root.bytes();
   if (root.is_image()) bytes = ImageBytes(root.image());
   mapping->shadow = root.mappings().GetShadow(bytes);

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a memory object's mappings are: regions that the application may touch between clEnqueueMap*
-// and clEnqueueUnmapMemObject. Three sorts of memory are handed out:
+// and clEnqueueUnmapMemObject. Four sorts of memory are handed out:
 //
 //   heap      buffers and images in the shared heap: the very bytes, nothing travels; the commands
 //             are EnqueueMapShared and EnqueueUnmapShared
 //   host_ptr  CL_MEM_USE_HOST_PTR: the application's own memory; a read command, a write command
+//   mirror    CL_MEM_ALLOC_HOST_PTR buffers of a GPU: memory of the worker's driver; a read command
+//             and a write command that carry no bytes
 //   shadow    everything else: memory of the client, laid out as the object is; the same commands
 //
 // One shadow belongs to one root object, so that overlapping mappings are coherent; it is there

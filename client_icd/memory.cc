@@ -108,6 +108,7 @@ MemObject::MemObject(Ref<Context> context, Description description)
                                              : nullptr) {}
 
 MemObject::~MemObject() {
+  if (mirror_ != nullptr) session().mirrors().Remove(mirror_);
   if (made_) session().ReleaseObject(id());
 }
 
@@ -130,10 +131,14 @@ void MemObject::SetMade(const pb::MemoryPlacement& placement) {
   made_ = true;
   if (is_image()) heap_ = FindImage(placement);
   if (!is_buffer()) return;
+  const BulkSpan span = {placement.segment(), placement.offset(), about_.bytes};
   if (about_.parent) {
     if (about_.parent->heap() != nullptr) heap_ = about_.parent->heap() + about_.origin;
   } else if (placement.in_heap()) {
-    heap_ = session().transport().Map({placement.segment(), placement.offset(), about_.bytes});
+    heap_ = session().transport().Map(span);
+  } else if (placement.is_mirror()) {
+    mirror_ = session().transport().Map(span);
+    if (mirror_ != nullptr) session().mirrors().Add(mirror_, about_.bytes, id());
   }
 }
 
@@ -211,6 +216,10 @@ cl_int MakeBuffer(MemObject* memory, const void* contents) {
   body.set_size(memory->bytes());
   body.set_staged(memory->is_staged());
   const bool fill_later = contents != nullptr && FillsLater(context, memory->bytes());
+  // What few bytes travel as payload gain nothing.
+  body.set_mirror((memory->flags() & CL_MEM_ALLOC_HOST_PTR) != 0 && !context.buffers_in_heap() &&
+                  memory->bytes() > kInlineTransferBytes &&
+                  memory->session().transport().shares_memory());
   std::string_view payload;
   if (contents != nullptr && !fill_later)
     payload = {static_cast<const char*>(contents), memory->bytes()};

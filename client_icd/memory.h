@@ -91,6 +91,8 @@ class MemObject : public ClObject<MemObject, cl_mem, ObjectKind::kMemory> {
   void SetMade(const pb::MemoryPlacement& placement);
   // The buffer's or image's bytes in the shared heap; null if they are not there.
   uint8_t* heap() const { return heap_; }
+  // What its mappings show, if the worker has made a mirror for it; else null.
+  uint8_t* mirror() const { return mirror_; }
   // Of an image: how they lie there. Not always as the application sees its image: that has the
   // pitches of the application's memory.
   const ImageLayout& heap_layout() const { return heap_layout_; }
@@ -133,6 +135,7 @@ class MemObject : public ClObject<MemObject, cl_mem, ObjectKind::kMemory> {
   const std::shared_ptr<sharing::SharedState> shared_state_;
   bool made_ = false;
   uint8_t* heap_ = nullptr;
+  uint8_t* mirror_ = nullptr;
   ImageLayout heap_layout_;
   Mappings mappings_;
 };

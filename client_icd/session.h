@@ -25,6 +25,7 @@
 #include "client_icd/command_stream.h"
 #include "client_icd/host_region.h"
 #include "client_icd/in_flight.h"
+#include "client_icd/mirrors.h"
 #include "client_icd/object.h"
 #include "client_icd/transport.h"
 
@@ -59,6 +60,7 @@ class Session : public std::enable_shared_from_this<Session> {
   Callbacks& callbacks() { return callbacks_; }
   PendingDestinations& pending_destinations() { return pending_destinations_; }
   InFlight& in_flight() { return in_flight_; }
+  Mirrors& mirrors() { return mirrors_; }
 
   bool lost() const { return transport_->lost(); }
   // What calls and commands end with once it is lost: CL_DEVICE_NOT_AVAILABLE, or, if it was
@@ -104,6 +106,7 @@ class Session : public std::enable_shared_from_this<Session> {
   Callbacks callbacks_;
   PendingDestinations pending_destinations_;
   InFlight in_flight_;
+  Mirrors mirrors_;
   CommandStream stream_;
   std::atomic<uint64_t> next_id_{kFirstClientId};
   std::atomic<bool> forked_{false};

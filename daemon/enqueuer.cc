@@ -3,6 +3,9 @@
 
 #include <utility>
 
+#include "daemon/mirrors.h"
+#include "proto/heap_span.h"
+
 namespace sluice {
 namespace {
 
@@ -14,7 +17,11 @@ bool HasFailed(const Session& session, cl_event event) {
 }  // namespace
 
 Enqueuer::Enqueuer(Session& session, const pb::Enqueue& on)
-    : session_(session), event_id_(on.event_id()), named_(on.event_id() != 0 && !on.unnamed()) {
+    : session_(session),
+      event_id_(on.event_id()),
+      named_(on.event_id() != 0 && !on.unnamed()),
+      mirror_mem_id_(on.mirror_mem_id()),
+      mirror_offset_(on.mirror_offset()) {
   queue_ = Find<QueueObject>(on.queue_id());
   if (!session.MayAccept()) Fail(CL_OUT_OF_RESOURCES);
   // Before the driver has been asked for anything.
@@ -139,7 +146,22 @@ HandlerResult Enqueuer::RunWhenReady(std::function<cl_int(cl_event* ended)> star
   return published;
 }
 
+HandlerResult Enqueuer::RunInMirror(const TransferPlan& plan) {
+  const MemoryObject* const buffer = session_.objects().Peek<MemoryObject>(mirror_mem_id_);
+  if (buffer == nullptr || buffer->mirror == nullptr) return CL_INVALID_MEM_OBJECT;
+  const HeapSpan& span = buffer->mirror->span();
+  if (!SpanFits(mirror_offset_, plan.total_bytes, span.size)) return CL_INVALID_VALUE;
+  auto carried = std::make_unique<Carried>();
+  carried->keep = std::const_pointer_cast<Mirror>(buffer->mirror);
+  return Run(
+      [&](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {
+        return Transfers::EnqueueWhole(queue, plan, span.data + mirror_offset_, waits, list, event);
+      },
+      std::move(carried));
+}
+
 HandlerResult Enqueuer::RunTransfer(TransferPlan plan) {
+  if (names_mirror()) return RunInMirror(plan);
   if (event_id_ == 0) return absl::InvalidArgumentError("transfer without an event");
   plan.event_id = event_id_;
   plan.profiling = queue_->profiling;

@@ -54,6 +54,8 @@ class Enqueuer {
 
   // A transfer that the client feeds or takes in chunks (transfers.h).
   HandlerResult RunTransfer(TransferPlan plan);
+  // True if it moves bytes to or from a mirror: a transfer then, however small.
+  bool names_mirror() const { return mirror_mem_id_ != 0; }
 
   // A command that the driver must not be given before it may run. start(&event) -> cl_int is
   // called then, on this thread or a driver's, and must not wait; the command ends with the event.
@@ -78,6 +80,7 @@ class Enqueuer {
   void Fail(cl_int status) {
     if (status_ == CL_SUCCESS) status_ = status;
   }
+  HandlerResult RunInMirror(const TransferPlan& plan);
   const cl_event* waits() const { return waits_.empty() ? nullptr : waits_.data(); }
   HandlerResult Publish(UniqueCl<cl_event> event, std::unique_ptr<Carried> carried);
   void Remember(UniqueCl<cl_event> event);
@@ -88,6 +91,8 @@ class Enqueuer {
   Session& session_;
   const uint64_t event_id_;
   const bool named_;  // Later commands may ask for the event.
+  const uint64_t mirror_mem_id_;
+  const uint64_t mirror_offset_;
   QueueObject* queue_ = nullptr;
   absl::InlinedVector<cl_event, 8> waits_;
   cl_int status_ = CL_SUCCESS;

@@ -122,6 +122,7 @@ struct MemoryObject : Object {
   HeapSpan span;  // Where it lies if it lies in the heap. What is made from a buffer has its part
                   // of the buffer's.
   ImageLayout layout;                                 // Of an image in the heap.
+  std::shared_ptr<const class Mirror> mirror;         // mirrors.h; a buffer's that is no part.
   std::shared_ptr<const struct ShadowBuffer> shadow;  // Of a shadow buffer (shadows.h).
   absl::flat_hash_map<uint64_t, void*> maps;  // EnqueueMapShared: map id -> the driver's pointer.
   uint64_t charged_bytes = 0;                 // To the session's quota.

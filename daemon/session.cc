@@ -25,9 +25,6 @@ MemoryObject::~MemoryObject() {
 
 namespace {
 
-// Pinning takes the driver 0.4 ms for each MiB that was never touched: no more than staging needs.
-constexpr uint64_t kPinnedSegmentBytes = 32 << 20;
-
 // Memory of the heap that a driver uses. Commands in flight keep it beyond the client's release.
 struct DriversSpan {
   Heap* heap;
@@ -67,6 +64,7 @@ Session::Session(const SessionOptions& options, int handle_channel, uint8_t* rep
       pinned_heap_(handle_channel, options.limits.memory_bytes, kFirstPinnedSegment, 0,
                    Heap::Freed::kKept, kPinnedSegmentBytes),
       pins_(&pinned_heap_),
+      mirrors_(handle_channel, options.limits.memory_bytes),
       transfers_(&replies_, &completions_, &pinned_heap_, &pins_),
       builds_(options.limits.build_ms),
       argument_records_(options.records_directory) {}

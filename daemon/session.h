@@ -22,6 +22,7 @@
 #include "daemon/heap.h"
 #include "daemon/imports.h"
 #include "daemon/kept_events.h"
+#include "daemon/mirrors.h"
 #include "daemon/objects.h"
 #include "daemon/pins.h"
 #include "daemon/printf_capture.h"
@@ -68,6 +69,7 @@ class Session {
   Heap& svm_heap() { return svm_heap_; }
   Heap& pinned_heap() { return pinned_heap_; }
   Pins& pins() { return pins_; }
+  Mirrors& mirrors() { return mirrors_; }
   Quota& quota() { return quota_; }
   Imports& imports() { return imports_; }
   Transfers& transfers() { return transfers_; }
@@ -124,6 +126,7 @@ class Session {
   Imports imports_;
   Heap pinned_heap_;
   Pins pins_;
+  Mirrors mirrors_;
   Transfers transfers_;
   Builds builds_;
   ArgumentRecords argument_records_;

@@ -243,7 +243,7 @@ void Transfers::MoveChunk(const TransferRef& transfer, const Chunk& chunk) {
       pins_->Pin(context, chunk.span);
     const cl_command_queue queue = context.own_queue.get();
     UniqueCl<cl_event> event;
-    const cl_int status = EnqueueChunk(queue, transfer->plan, chunk, event.out());
+    const cl_int status = EnqueueChunk(queue, transfer->plan, chunk, 0, nullptr, event.out());
     if (status != CL_SUCCESS) return then(status);
     completions_->Then(event.get(), then);
     cl().clFlush(queue);
@@ -251,15 +251,15 @@ void Transfers::MoveChunk(const TransferRef& transfer, const Chunk& chunk) {
 }
 
 cl_int Transfers::EnqueueChunk(cl_command_queue queue, const TransferPlan& plan, const Chunk& chunk,
-                               cl_event* event) {
+                               cl_uint wait_count, const cl_event* waits, cl_event* event) {
   const cl_mem memory = plan.memory->handle.get();
   void* const host = chunk.span.data;
   if (plan.kind == TransferPlan::Kind::kLinear) {
     const uint64_t at = plan.offset + chunk.offset;
     return plan.is_write ? cl().clEnqueueWriteBuffer(queue, memory, CL_FALSE, at, chunk.size, host,
-                                                     0, nullptr, event)
+                                                     wait_count, waits, event)
                          : cl().clEnqueueReadBuffer(queue, memory, CL_FALSE, at, chunk.size, host,
-                                                    0, nullptr, event);
+                                                    wait_count, waits, event);
   }
   const size_t origin[3] = {plan.origin.v[0], plan.origin.v[1] + chunk.y,
                             plan.origin.v[2] + chunk.z};
@@ -269,18 +269,28 @@ cl_int Transfers::EnqueueChunk(cl_command_queue queue, const TransferPlan& plan,
     const size_t slice_pitch = HostSlicePitch(*plan.memory, plan.row_bytes, chunk.rows);
     return plan.is_write
                ? cl().clEnqueueWriteImage(queue, memory, CL_FALSE, origin, region, plan.row_bytes,
-                                          slice_pitch, host, 0, nullptr, event)
+                                          slice_pitch, host, wait_count, waits, event)
                : cl().clEnqueueReadImage(queue, memory, CL_FALSE, origin, region, plan.row_bytes,
-                                         slice_pitch, host, 0, nullptr, event);
+                                         slice_pitch, host, wait_count, waits, event);
   }
   const size_t slice_pitch = plan.row_bytes * chunk.rows;
   return plan.is_write
              ? cl().clEnqueueWriteBufferRect(queue, memory, CL_FALSE, origin, host_origin, region,
                                              plan.row_pitch, plan.slice_pitch, plan.row_bytes,
-                                             slice_pitch, host, 0, nullptr, event)
+                                             slice_pitch, host, wait_count, waits, event)
              : cl().clEnqueueReadBufferRect(queue, memory, CL_FALSE, origin, host_origin, region,
                                             plan.row_pitch, plan.slice_pitch, plan.row_bytes,
-                                            slice_pitch, host, 0, nullptr, event);
+                                            slice_pitch, host, wait_count, waits, event);
+}
+
+cl_int Transfers::EnqueueWhole(cl_command_queue queue, const TransferPlan& plan, uint8_t* host,
+                               cl_uint wait_count, const cl_event* waits, cl_event* event) {
+  Chunk whole;
+  whole.size = plan.total_bytes;
+  whole.rows = plan.region.v[1];
+  whole.slices = plan.region.v[2];
+  whole.span.data = host;
+  return EnqueueChunk(queue, plan, whole, wait_count, waits, event);
 }
 
 absl::Status Transfers::OnAck(uint64_t event_id, uint64_t offset, uint64_t size) {

@@ -83,6 +83,10 @@ class Transfers {
   cl_int Begin(const TransferPlan& plan, std::shared_ptr<TransferEnd>* end);
   void Ready(uint64_t event_id, cl_int status);
 
+  // The whole of it as one command of the driver's: the packed bytes are, or go, at `host`.
+  static cl_int EnqueueWhole(cl_command_queue queue, const TransferPlan& plan, uint8_t* host,
+                             cl_uint wait_count, const cl_event* waits, cl_event* event);
+
   // The client's frames. An event id without a transfer is ignored: it may have failed meanwhile.
   absl::Status OnChunk(uint64_t event_id, uint64_t offset, uint64_t size);
   absl::Status OnAck(uint64_t event_id, uint64_t offset, uint64_t size);
@@ -118,7 +122,7 @@ class Transfers {
   void MoveChunk(const TransferRef& transfer, const Chunk& chunk)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   static cl_int EnqueueChunk(cl_command_queue queue, const TransferPlan& plan, const Chunk& chunk,
-                             cl_event* event);
+                             cl_uint wait_count, const cl_event* waits, cl_event* event);
   void SendReadData(const TransferRef& transfer, const Chunk& chunk)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void EndChunk(const TransferRef& transfer, uint64_t chunk_offset)

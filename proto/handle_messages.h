@@ -27,6 +27,8 @@ inline constexpr uint64_t kSvmBaseAddress = uint64_t{0x2000} << 32;
 inline constexpr uint32_t kFirstSvmSegment = 1u << 30;
 // Memory that a GPU's driver pins: staging.
 inline constexpr uint32_t kFirstPinnedSegment = 1u << 29;
+// And for mirrors of buffers, pinned as well.
+inline constexpr uint32_t kFirstMirrorSegment = 1u << 28;
 
 inline constexpr uint32_t kHandleMagic = 0x48434c53;  // "SLCH"
 

@@ -33,6 +33,9 @@ class AdaptiveSpin {
   // Spinning pays when what is awaited comes sooner than a wake-up takes.
   static constexpr int32_t kMostNs = 20'000;
   static constexpr int32_t kFirstNs = 4'000;
+  // The same of a patient one.
+  static constexpr int32_t kPatientMostNs = 500'000;
+  static constexpr int32_t kPatientFirstNs = 50'000;
   // Once spinning has stopped, it is tried again after this many waits, to notice that it pays
   // again;
   static constexpr int32_t kWaitsBetweenTries = 32;
@@ -40,22 +43,30 @@ class AdaptiveSpin {
   static constexpr int32_t kWaitsAfterLoss = 128;
   static constexpr int64_t kLossNs = 100'000;
 
+  // For answers of a device beside the processor, which take some tens of microseconds even if
+  // there is little to do: its own driver would spin in the application's thread all the while.
+  void BePatient() { patient_.store(true, std::memory_order_relaxed); }
+
   // True as soon as `there()` is; false once it is better to sleep.
   template <typename There>
   bool Until(There&& there) {
     if (there()) return true;
     if (!MaySpin()) return false;
+    const bool patient = patient_.load(std::memory_order_relaxed);
+    const int32_t first = patient ? kPatientFirstNs : kFirstNs;
+    const int32_t most = patient ? kPatientMostNs : kMostNs;
     int32_t budget = budget_ns_.load(std::memory_order_relaxed);
     if (budget == 0) {
       if (waits_left_.fetch_sub(1, std::memory_order_relaxed) > 0) return false;
-      budget = kFirstNs;
+      budget = first;
     }
     const int64_t start = MonotonicNs();
+    started_ns_.store(start, std::memory_order_relaxed);
     int64_t now = start;
     do {
       for (int i = 0; i < 16; ++i) {
         if (there()) {
-          budget_ns_.store(std::min(kMostNs, budget + budget / 4), std::memory_order_relaxed);
+          budget_ns_.store(std::min(most, budget + budget / 4), std::memory_order_relaxed);
           return true;
         }
         Pause();
@@ -64,15 +75,26 @@ class AdaptiveSpin {
       now = MonotonicNs();
       if (now - before > kLossNs) {
         Stop(kWaitsAfterLoss);
+        started_ns_.store(0, std::memory_order_relaxed);  // Nothing is to be learned from this one.
         return there();
       }
     } while (now < start + budget);
-    if (budget / 2 < kFirstNs / 8) {
+    if (budget / 2 < first / 8) {
       Stop(kWaitsBetweenTries);
     } else {
       budget_ns_.store(budget / 2, std::memory_order_relaxed);
     }
     return false;
+  }
+
+  // What Until gave up on is there now. A patient one looks that long the next time, if it is not
+  // too long.
+  void NoteCame() {
+    if (!patient_.load(std::memory_order_relaxed)) return;
+    const int64_t took = MonotonicNs() - started_ns_.load(std::memory_order_relaxed);
+    if (took > kPatientMostNs) return;
+    const auto budget = static_cast<int32_t>(took + took / 4);
+    budget_ns_.store(std::min(kPatientMostNs, budget), std::memory_order_relaxed);
   }
 
   int32_t budget_ns() const { return budget_ns_.load(std::memory_order_relaxed); }
@@ -91,6 +113,8 @@ class AdaptiveSpin {
     waits_left_.store(waits, std::memory_order_relaxed);
   }
 
+  std::atomic<bool> patient_{false};
+  std::atomic<int64_t> started_ns_{0};  // The last spin.
   std::atomic<int32_t> budget_ns_{0};
   std::atomic<int32_t> waits_left_{0};  // Without spinning, while the budget is 0.
 };

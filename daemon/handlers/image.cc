@@ -241,7 +241,8 @@ HandlerResult HandleEnqueueReadImage(Session& session, const pb::EnqueueReadImag
   TransferPlan plan;
   plan.memory = session.objects().Find<MemoryObject>(cmd.mem_id());
   if (!PlanImage(cmd.origin(), cmd.region(), &plan)) return CL_INVALID_VALUE;
-  if (plan.total_bytes > kInlineTransferBytes || cmd.on().acknowledge_data())
+  if (plan.total_bytes > kInlineTransferBytes || cmd.on().acknowledge_data() ||
+      enqueue.names_mirror())
     return enqueue.RunTransfer(std::move(plan));
   auto carried = std::make_unique<Carried>();
   carried->read_data.resize(plan.total_bytes);

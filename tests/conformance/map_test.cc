@@ -184,6 +184,81 @@ TEST_F(MapTest, MappedMemoryIsAHostPointer) {
   EXPECT_EQ(Read<cl_int>(second, kCount), Counting(kCount));
 }
 
+// What pinned memory is for: a large CL_MEM_ALLOC_HOST_PTR buffer stays mapped, and other objects
+// are written from there and read into it; parts of it, by whatever command; and the unmap brings
+// what was read there to the device.
+TEST_F(MapTest, LargeTransfersFromAndIntoAMapping) {
+  constexpr size_t kLarge = 96 * 1024;  // In ints.
+  constexpr size_t kPart = 40 * 1024;
+  const Own<cl_mem> pinned = Buffer(kLarge * sizeof(cl_int), CL_MEM_ALLOC_HOST_PTR);
+  const Own<cl_mem> other = Buffer(kLarge * sizeof(cl_int));
+  cl_int* const host = Map(pinned, CL_MAP_READ | CL_MAP_WRITE, 0, kLarge);
+  ASSERT_NE(host, nullptr);
+  const std::vector<cl_int> numbers = Counting(kLarge);
+  std::copy(numbers.begin(), numbers.end(), host);
+  Own<cl_event> written;
+  ASSERT_EQ(clEnqueueWriteBuffer(queue(), other, CL_FALSE, 0, kLarge * sizeof(cl_int), host, 0,
+                                 nullptr, written.Out()),
+            CL_SUCCESS);
+  ASSERT_EQ(clWaitForEvents(1, written.AsList()), CL_SUCCESS);
+  std::fill(host, host + kLarge, -7);
+  ASSERT_EQ(clEnqueueReadBuffer(queue(), other, CL_FALSE, sizeof(cl_int) * 5,
+                                kPart * sizeof(cl_int), host + 1000, 0, nullptr, nullptr),
+            CL_SUCCESS);
+  // Few bytes, and a rectangle with gaps: 64 rows of 512 bytes, 1024 apart, from 200000 on.
+  const size_t buffer_origin[3] = {0, 0, 0};
+  const size_t host_origin[3] = {0, 0, 0};
+  const size_t region[3] = {512, 64, 1};
+  ASSERT_EQ(clEnqueueReadBufferRect(queue(), other, CL_FALSE, buffer_origin, host_origin, region,
+                                    512, 0, 1024, 0, host + 50000, 0, nullptr, nullptr),
+            CL_SUCCESS);
+  ASSERT_EQ(clEnqueueReadBuffer(queue(), other, CL_TRUE, 0, 3 * sizeof(cl_int), host, 0, nullptr,
+                                nullptr),
+            CL_SUCCESS);
+  std::vector<cl_int> expected(kLarge, -7);
+  std::copy_n(numbers.begin() + 5, kPart, expected.begin() + 1000);
+  for (size_t row = 0; row < 64; ++row)
+    std::copy_n(numbers.begin() + row * 128, 128, expected.begin() + 50000 + row * 256);
+  std::copy_n(numbers.begin(), 3, expected.begin());
+  EXPECT_TRUE(std::equal(expected.begin(), expected.end(), host));
+  Unmap(pinned, host);
+  EXPECT_EQ(Read<cl_int>(pinned, kLarge), expected);
+}
+
+// A large CL_MEM_ALLOC_HOST_PTR buffer, a part of it through a sub-buffer, and a few bytes of it
+// that need not be read first: each mapping has what the device has, and the device gets what is
+// written.
+TEST_F(MapTest, LargeMappings) {
+  constexpr size_t kLarge = 64 * 1024;  // In ints.
+  const Own<cl_mem> pinned = Buffer(kLarge * sizeof(cl_int), CL_MEM_ALLOC_HOST_PTR);
+  std::vector<cl_int> expected = Counting(kLarge);
+  ASSERT_EQ(clEnqueueWriteBuffer(queue(), pinned, CL_TRUE, 0, kLarge * sizeof(cl_int),
+                                 expected.data(), 0, nullptr, nullptr),
+            CL_SUCCESS);
+  const cl_buffer_region region = {kLarge, kLarge};  // Bytes; aligned for every device.
+  const Own<cl_mem> part =
+      MAKE("clCreateSubBuffer.for_large_map",
+           clCreateSubBuffer(pinned, 0, CL_BUFFER_CREATE_TYPE_REGION, &region, error));
+  constexpr size_t kFirst = kLarge / sizeof(cl_int);
+  cl_int* pointer = Map(pinned, CL_MAP_READ, 0, kLarge);
+  ASSERT_NE(pointer, nullptr);
+  EXPECT_TRUE(std::equal(expected.begin(), expected.end(), pointer));
+  Unmap(pinned, pointer);
+  pointer = Map(part, CL_MAP_READ | CL_MAP_WRITE, 0, kFirst);
+  ASSERT_NE(pointer, nullptr);
+  EXPECT_TRUE(std::equal(pointer, pointer + kFirst, expected.begin() + kFirst));
+  std::fill(pointer, pointer + kFirst, -1);
+  Unmap(part, pointer);
+  std::fill_n(expected.begin() + kFirst, kFirst, -1);
+  EXPECT_EQ(Read<cl_int>(pinned, kLarge), expected);
+  pointer = Map(pinned, CL_MAP_WRITE_INVALIDATE_REGION, 0, 3);
+  ASSERT_NE(pointer, nullptr);
+  std::fill(pointer, pointer + 3, 9);
+  Unmap(pinned, pointer);
+  std::fill_n(expected.begin(), 3, 9);
+  EXPECT_EQ(Read<cl_int>(pinned, kLarge), expected);
+}
+
 // A mapping of a sub-buffer is a mapping of its bytes in the parent.
 TEST_F(MapTest, SubBufferMaps) {
   const size_t align = DeviceValue<cl_uint>(device(), CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8;

@@ -214,6 +214,32 @@ TEST_F(MemoryLoopbackTest, SmallWriteAndRead) {
   }
 }
 
+// A small read of a GPU's buffer while nothing runs is one call that waits; behind something that
+// runs, or with a list to wait for, it must not wait, since other commands come behind it.
+TEST_F(MemoryLoopbackTest, SmallReadWaitsOnlyWhenIdle) {
+  const uint64_t context = MakeContext();
+  const uint64_t queue = MakeQueue(context);
+  const uint64_t mem = MakeBuffer(context, 64, std::string(64, 'x'));
+  constexpr int kBlocking = 2;  // Of clEnqueueReadBuffer's arguments.
+  EXPECT_EQ(SmallRead(queue, mem, 0, 4), "xxxx");
+  EXPECT_EQ(fake_->Last("clEnqueueReadBuffer").values[kBlocking], CL_TRUE);
+  fake_->HoldCommands();
+  const uint64_t write = Write(queue, mem, 0, "abcd", 4);
+  const uint64_t read = Read(queue, mem, 0, 4);
+  const uint64_t other_queue = MakeQueue(context);
+  const uint64_t other = Read(other_queue, mem, 8, 4);
+  client_->Sync();
+  EXPECT_EQ(fake_->Last("clEnqueueReadBuffer").values[kBlocking], CL_FALSE);
+  fake_->ReleaseCommands();
+  EXPECT_EQ(Completed(write).status(), CL_COMPLETE);
+  std::string payload;
+  EXPECT_EQ(client_->WaitForCompletion(read, &payload).status(), CL_COMPLETE);
+  EXPECT_EQ(payload, "abcd");
+  EXPECT_EQ(Completed(other).status(), CL_COMPLETE);
+  EXPECT_EQ(SmallRead(queue, mem, 0, 4), "abcd");
+  EXPECT_EQ(fake_->Last("clEnqueueReadBuffer").values[kBlocking], CL_TRUE);
+}
+
 // A large write asks for its bytes in chunks when it may run, and a large read returns them,
 // whether the buffer lies in the heap or not.
 TEST_F(MemoryLoopbackTest, LargeTransfersGoThroughTheHeap) {

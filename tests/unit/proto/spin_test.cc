@@ -39,6 +39,52 @@ TEST(SpinTest, BudgetGrowsWhileItPays) {
   EXPECT_EQ(spin.budget_ns(), AdaptiveSpin::kMostNs);
 }
 
+// A patient one looks long enough for a device's answer from the first wait on, and longer while it
+// pays; and stops as well if it does not.
+TEST(SpinTest, PatientOneLooksLonger) {
+  if (!MaySpin()) GTEST_SKIP() << "one processor: there is no spinning here";
+  AdaptiveSpin spin;
+  spin.BePatient();
+  const int64_t start = MonotonicNs();
+  const int64_t answer = start + AdaptiveSpin::kPatientFirstNs / 2;
+  const bool seen = spin.Until([&] { return MonotonicNs() >= answer; });
+  // False if the thread was off the processor meanwhile.
+  if (seen) {
+    EXPECT_GT(spin.budget_ns(), AdaptiveSpin::kPatientFirstNs);
+  }
+  for (int i = 0; i < 1000 && spin.budget_ns() < AdaptiveSpin::kPatientMostNs; ++i) {
+    int looks = 0;
+    spin.Until([&] { return ++looks > 2; });
+  }
+  EXPECT_EQ(spin.budget_ns(), AdaptiveSpin::kPatientMostNs);
+  for (int i = 0; i < 10; ++i) spin.Until([] { return false; });
+  EXPECT_EQ(spin.budget_ns(), 0);
+}
+
+// A patient one learns how long an answer takes that came after it had gone to sleep; not from one
+// that takes too long, and an impatient one not at all.
+TEST(SpinTest, PatientOneLearnsFromWhatItMissed) {
+  if (!MaySpin()) GTEST_SKIP() << "one processor: there is no spinning here";
+  for (const bool patient : {true, false}) {
+    AdaptiveSpin spin;
+    if (patient) spin.BePatient();
+    bool missed = false;
+    for (int i = 0; i < 100 && !missed; ++i) {
+      const int64_t start = MonotonicNs();
+      missed = !spin.Until([] { return false; });
+      spin.NoteCame();
+      // Unless the thread was off the processor for long.
+      missed = missed && MonotonicNs() - start < AdaptiveSpin::kPatientMostNs;
+    }
+    ASSERT_TRUE(missed);
+    if (patient) {
+      EXPECT_GE(spin.budget_ns(), AdaptiveSpin::kPatientFirstNs);
+    } else {
+      EXPECT_LT(spin.budget_ns(), AdaptiveSpin::kFirstNs);
+    }
+  }
+}
+
 // A look during which the thread was off the processor is the last for many waits.
 TEST(SpinTest, StopsWhenTheProcessorIsLost) {
   if (!MaySpin()) GTEST_SKIP() << "one processor: there is no spinning here";
