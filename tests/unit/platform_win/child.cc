@@ -39,7 +39,9 @@ int ExchangeMemory() {
   const auto own_mapping = SharedMapping::Map(own->get(), kSize, true);
   own_mapping->data()[7] = 3;
   const int fd = own->get();
-  return SendMessage(3, "there", 5, &fd, 1).ok() ? 0 : 14;
+  if (!SendMessage(3, "there", 5, &fd, 1).ok()) return 14;
+  // Stays until the other side has it: it is pulled out of this process.
+  return ReceiveMessage(3, buffer, sizeof(buffer), nullptr, 0).ok() ? 0 : 15;
 }
 
 // Wakes the sleeper on the first word of the memory that comes on descriptor 3, and sleeps on the

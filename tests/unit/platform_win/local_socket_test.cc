@@ -268,8 +268,8 @@ TEST_F(LocalSocketTest, ChildExchangesMemory) {
   char buffer[16];
   std::vector<UniqueFd> received;
   const auto size = ReceiveMessage(here_.get(), buffer, sizeof(buffer), &received, 1);
-  const auto status = child->WaitAndReap(-1);
-  EXPECT_EQ(status->code, 0);
+  ASSERT_TRUE(SendMessage(here_.get(), "taken", 5).ok());
+  EXPECT_EQ(child->WaitAndReap(-1)->code, 0);
   ASSERT_TRUE(size.ok()) << size.status();
   EXPECT_EQ(std::string(buffer, *size), "there");
   EXPECT_EQ(mapping->data()[kSize - 1], 2);
@@ -365,6 +365,7 @@ TEST_F(LocalSocketTest, IntroducedEndsExchangeMemory) {
   ASSERT_TRUE(SendMessage(channel[0].get(), "hello", 5, &fd, 1).ok());
   std::vector<UniqueFd> received;
   const auto size = ReceiveMessage(channel[0].get(), buffer, sizeof(buffer), &received, 1);
+  ASSERT_TRUE(SendMessage(channel[0].get(), "taken", 5).ok());
   EXPECT_EQ(worker->WaitAndReap(-1)->code, 0);
   ASSERT_TRUE(size.ok()) << size.status();
   EXPECT_EQ(mapping->data()[kSize - 1], 2);
