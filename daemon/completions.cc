@@ -2,7 +2,6 @@
 #include "daemon/completions.h"
 
 #include <algorithm>
-#include <thread>
 #include <utility>
 
 #include "daemon/printf_capture.h"
@@ -25,11 +24,10 @@ struct Completions::Pending {
   // Guarded by the owner's mutex.
   std::shared_ptr<const UniqueCl<cl_event>> event;  // Null once delivered.
   bool ended = false;                               // Known to have ended: no longer in the list.
-  bool taken = false;         // Out of its lane: in the hands of who delivers.
-  bool unregistered = false;  // The driver takes no callback for it.
-  bool polled = false;        // The driver was not asked for one.
-  PendingRef self;            // While in the list.
-  PendingRef drivers;         // Until the driver has called back: it holds the bare pointer.
+  bool taken = false;   // Out of its lane: in the hands of who delivers.
+  bool polled = false;  // The driver was not asked for one.
+  PendingRef self;      // While in the list.
+  PendingRef drivers;   // Until the driver has called back: it holds the bare pointer.
   Pending* next = nullptr;
   Pending* previous = nullptr;
 };
@@ -179,12 +177,14 @@ void Completions::Watch(const PendingRef& pending, cl_event event) {
       CL_SUCCESS) {
     return;
   }
-  {
-    absl::MutexLock lock(&mu_);  // A driver without callbacks.
-    pending->drivers = nullptr;
-    pending->unregistered = true;
-  }
-  WaitForUnregistered();
+  // A driver without callbacks (Wine's). Waiting for the oldest on a thread of ours would not do:
+  // it may depend on what we do at the end of a later one.
+  set_polls();
+  absl::MutexLock lock(&mu_);
+  pending->drivers = nullptr;
+  if (pending->ended) return;
+  pending->polled = true;
+  ++polled_count_;
 }
 
 void CL_CALLBACK Completions::OnDriverCallback(cl_event, cl_int, void* pointer) {
@@ -346,32 +346,6 @@ Completions::Polled Completions::Poll() {
 bool Completions::AllDelivered(const LaneRef& lane) {
   absl::MutexLock lock(&mu_);
   return lane->idle();
-}
-
-void Completions::WaitForUnregistered() {
-  {
-    absl::MutexLock lock(&mu_);
-    if (waiting_) return;
-    waiting_ = true;
-  }
-  std::thread([this] {
-    while (true) {
-      CompletionLane::Item oldest;
-      {
-        absl::MutexLock lock(&mu_);
-        Pending* p = first_;
-        while (p != nullptr && !p->unregistered) p = p->next;
-        if (p == nullptr) {
-          waiting_ = false;
-          return;
-        }
-        oldest = {p->self, p->event};
-      }
-      const cl_event event = oldest.event->get();
-      cl().clWaitForEvents(1, &event);
-      OnEnded(oldest.pending);
-    }
-  }).detach();
 }
 
 }  // namespace sluice

@@ -11,7 +11,8 @@
 //
 // NVIDIA's driver calls back from a thread that looks every 20 ms: eight writes that had ended
 // after 0.65 ms were told after 20 (driver 580, H200). With set_polls nothing is registered with
-// the driver, and the session thread looks itself (Poll), while it has nothing else to do.
+// the driver, and the session thread looks itself (Poll), while it has nothing else to do. A driver
+// that refuses a callback (Wine's) is treated so from then on.
 //
 // The driver is never called with the lock held: it may hold its own when it calls back.
 // Thread-safe, but for set_polls and Poll: session thread only.
@@ -116,7 +117,6 @@ class Completions {
   void DeliverLane(CompletionLane* lane);
   void Deliver(Pending* pending, cl_event event, cl_int status);
   void Sweep(bool only_failed);
-  void WaitForUnregistered();  // The thread for drivers that never call back (Wine's).
 
   Replies* const replies_;
   PrintfCapture* const printf_;
@@ -129,7 +129,6 @@ class Completions {
   size_t polled_count_ ABSL_GUARDED_BY(mu_) = 0;
   Pending* poll_next_ ABSL_GUARDED_BY(mu_) =
       nullptr;  // Where Poll goes on; null: behind the oldest.
-  bool waiting_ ABSL_GUARDED_BY(mu_) = false;
 };
 
 // Of an event; the driver's error if it does not say.

@@ -207,12 +207,17 @@ TEST_F(EventLoopbackTest, CompletionsComeInOrder) {
   }
 }
 
-// A driver that takes no callbacks at all is waited for.
+// A driver that takes no callbacks at all is looked after, and what waits for ever there holds
+// nobody up that came later.
 TEST_F(EventLoopbackTest, DriverWithoutCallbacks) {
   fake_->set_has_callbacks(false);
   const uint64_t context = MakeContext();
+  const uint64_t gate = MakeUserEvent(context);
+  const uint64_t held = Marker(MakeQueue(context), {gate});
   const uint64_t queue = MakeQueue(context);
   for (int i = 0; i < 10; ++i) EXPECT_EQ(Completed(Marker(queue)).status(), CL_COMPLETE);
+  SetUserEvent(gate, CL_COMPLETE);
+  EXPECT_EQ(Completed(held).status(), CL_COMPLETE);
 }
 
 // A user event in a context that is none fails, and so does what waits for it.
