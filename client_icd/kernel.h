@@ -91,6 +91,7 @@ class Kernel : public ClObject<Kernel, cl_kernel, ObjectKind::kKernel> {
   cl_int AskDriver(cl_uint index, size_t size, const KernelArgValue& value) const;
   void StoreArg(cl_uint index, KernelArgValue value);
   bool StoreValue(cl_uint index, size_t size, const void* value);
+  bool HasMemory(cl_uint index, size_t size, const void* value);
 
   struct Arg {
     KernelArgValue value;

@@ -214,6 +214,16 @@ bool Kernel::StoreValue(cl_uint index, size_t size, const void* value) {
   return true;
 }
 
+// The object that the argument has already, which was judged then: nothing changes.
+bool Kernel::HasMemory(cl_uint index, size_t size, const void* value) {
+  if (value == nullptr || size != sizeof(cl_mem)) return false;
+  const MemObject* memory = MemObject::From(ReadHandle<cl_mem>(value));
+  if (memory == nullptr) return false;
+  absl::MutexLock lock(&mu_);
+  const KernelArgValue& held = args_[index].value;
+  return held.kind == Kind::kMemory && held.number == memory->id();
+}
+
 cl_int Kernel::SetArg(cl_uint index, size_t size, const void* value) {
   // CL_INVALID_ARG_INDEX if arg_index is not a valid argument index.
   if (index >= metadata_->arg_count()) return CL_INVALID_ARG_INDEX;
@@ -223,6 +233,7 @@ cl_int Kernel::SetArg(cl_uint index, size_t size, const void* value) {
     case pb::KernelArgDescription::MEMORY:
     case pb::KernelArgDescription::IMAGE:
     case pb::KernelArgDescription::PIPE:
+      if (HasMemory(index, size, value)) return CL_SUCCESS;
       status = ReadMemoryArg(index, size, value, &read);
       break;
     case pb::KernelArgDescription::SAMPLER:
