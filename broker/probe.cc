@@ -1,14 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/probe.h"
 
+#include <string_view>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "broker/base/log.h"
 #include "broker/os/file.h"
 #include "broker/os/shared_memory.h"
 
 namespace sluice {
+namespace {
+
+// Of what clients are told.
+constexpr size_t kMaxReasonBytes = 160;
+
+// What a probe that failed has left instead of a snapshot: why.
+std::string PlainText(std::string_view bytes) {
+  std::string text(bytes.substr(0, kMaxReasonBytes));
+  for (char& c : text) c = absl::ascii_isprint(static_cast<unsigned char>(c)) ? c : '?';
+  return text;
+}
+
+}  // namespace
 
 Probe::~Probe() { Cancel(); }
 
@@ -52,13 +67,14 @@ absl::StatusOr<std::string> Probe::Collect(const ExitStatus& status) const {
         absl::StrCat("the probe for devices did not end in ", timeout_ms_,
                      " ms (probe_timeout_ms); a driver hangs, or the machine is very busy"));
   }
-  if (status.signal != 0 || status.code != 0) {
-    return absl::InternalError(
-        absl::StrCat("the probe for devices ended with ", status.Describe(),
-                     "; its own lines above this one in the daemon's log say why"));
-  }
   // Not ReadSealedCopy: the file is still writable, by the probe's offspring perhaps.
   absl::StatusOr<std::string> bytes = ReadScratchFile(output_.get(), kMaxSnapshotBytes);
+  if (status.signal != 0 || status.code != 0) {
+    // Clients are told this, and cannot see the daemon's log.
+    const std::string why = status.signal == 0 && bytes.ok() ? PlainText(*bytes) : "";
+    return absl::InternalError(absl::StrCat("the probe for devices ended with ", status.Describe(),
+                                            why.empty() ? "" : ": ", why));
+  }
   if (!bytes.ok()) {
     return absl::Status(bytes.status().code(),
                         absl::StrCat("the probe's answer: ", bytes.status().message()));

@@ -112,7 +112,8 @@ absl::Status ResourceHub::SendConnection(int socket, const ResourceClient& clien
     Log(LogLevel::kError, "broker", "cannot open a resource connection",
         {{"reason", ends.status().ToString()}});
     answer.status = EIO;
-    SetString(answer.message, "the daemon could not open a connection; its log says why");
+    SetString(answer.message,
+              absl::StrCat("the daemon could not open a connection: ", ends.status().message()));
     return SendMessage(socket, &answer, sizeof(answer));
   }
   const int fds[] = {ends->first.get(), ends->second.get()};

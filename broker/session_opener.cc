@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "broker/base/log.h"
@@ -76,8 +77,9 @@ absl::Status SessionOpener::SendSession(int socket, uint64_t request_id,
   if (!session.ok()) {
     Log(LogLevel::kError, "broker", "cannot start a worker",
         {{"identity", request.identity.name}, {"reason", session.status().ToString()}});
-    return SendRefusal(socket, request_id,
-                       {EIO, "the daemon could not start a worker; its log says why"});
+    return SendRefusal(
+        socket, request_id,
+        {EIO, absl::StrCat("the daemon could not start a worker: ", session.status().message())});
   }
   auto answer = MakeMessage<SessionOpened>();
   answer.request_id = request_id;

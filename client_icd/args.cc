@@ -47,13 +47,11 @@ cl_int ReadWaitList(cl_uint count, const cl_event* list, const Context& context,
                     LinkedEvents linked) {
   if ((count == 0) != (list == nullptr)) return CL_INVALID_EVENT_WAIT_LIST;
   for (cl_uint i = 0; i < count; ++i) {
-    Event* event = Event::From(list[i]);
+    const Event* event = Event::From(list[i]);
     if (event == nullptr) return CL_INVALID_EVENT_WAIT_LIST;
     if (&event->context() != &context) return CL_INVALID_CONTEXT;
     if (event->is_linked() && linked == LinkedEvents::kRefuse) return CL_INVALID_EVENT;
-    if (event->status() == CL_COMPLETE) continue;
-    event->NoteAwaited();
-    ids->push_back(event->id());
+    if (event->status() != CL_COMPLETE) ids->push_back(event->id());
   }
   return CL_SUCCESS;
 }

@@ -66,9 +66,8 @@ class Context : public ClObject<Context, cl_context, ObjectKind::kContext> {
     return shared_registry_;
   }
 
-  // User events of the application without a status: what the context's queues wait for may be one
-  // of them. One that commands wait for and that was released without ever getting a status counts
-  // for ever, as those commands wait for ever (section 5.11, clReleaseEvent).
+  // User events of the application that may still get a status: what the context's queues wait for
+  // may be one of them.
   int open_user_events() const { return open_user_events_.load(std::memory_order_relaxed); }
   void CountUserEvents(int by) { open_user_events_.fetch_add(by, std::memory_order_relaxed); }
 

@@ -255,10 +255,10 @@ cl_int CL_API_CALL clReleaseEvent(cl_event handle) noexcept {
   if (event == nullptr) return CL_INVALID_EVENT;
   const Ref<Event> keep(event);
   if (!event->ReleaseForApp()) return CL_INVALID_EVENT;
-  // A user event that nobody can set any more: the stream need not look after it. Section 5.11:
-  // commands that have it in their wait lists "will continue to wait".
+  // A user event that nobody can set any more: the stream need not look after it, and the worker
+  // fails what waits for it.
   if (event->is_user() && event->app_count() == 0 && event->ClaimUserStatus()) {
-    if (!event->awaited()) event->context().CountUserEvents(-1);
+    event->context().CountUserEvents(-1);
     event->session().stream().Untrack(event);
   }
   return CL_SUCCESS;

@@ -80,9 +80,6 @@ class Event : public ClObject<Event, cl_event, ObjectKind::kEvent> {
   void End(cl_int status, absl::Span<const uint64_t> profiling);
   // clSetUserEventStatus: true for the first.
   bool ClaimUserStatus() { return !user_status_claimed_.exchange(true, std::memory_order_relaxed); }
-  // It is in the wait list of a command, or may be.
-  void NoteAwaited() { awaited_.store(true, std::memory_order_relaxed); }
-  bool awaited() const { return awaited_.load(std::memory_order_relaxed); }
 
   void AddCallback(cl_int when, Callback callback, void* user_data);
   cl_int GetInfo(cl_event_info param_name, const InfoSink& sink);
@@ -109,7 +106,6 @@ class Event : public ClObject<Event, cl_event, ObjectKind::kEvent> {
   std::array<uint64_t, 5> profiling_;  // Written before ended_ is set, constant after.
 
   std::atomic<bool> user_status_claimed_{false};
-  std::atomic<bool> awaited_{false};
   std::atomic<cl_int> status_{CL_SUBMITTED};
   // Sequentially consistent in End; pairs with the acquire in ended(). Follows status and
   // profiling.

@@ -24,7 +24,8 @@ std::vector<const char*> OwnPlatformExtensions(bool local, std::string_view pass
 }
 
 std::vector<const char*> OwnDeviceExtensions(bool local, std::string_view passed_on) {
-  std::vector<const char*> names;
+  // The worker makes queues with properties on a driver of any version.
+  std::vector<const char*> names = {"cl_khr_create_command_queue"};
   if (local) names.push_back("cl_sluice_shared_resource");
   for (const char* name : sharing::SharingExtensions()) {
     if (Applies(name, passed_on)) names.push_back(name);

@@ -28,6 +28,14 @@ std::string ForeignGrpc() {
 
 }  // namespace
 
+bool HasGrpc() {
+  for (const std::string& file : LoadedLibraryFiles()) {
+    const std::string_view name = std::string_view(file).substr(file.rfind('/') + 1);
+    if (name.starts_with("libgpr.so") || name.starts_with("libgrpc.so")) return true;
+  }
+  return false;
+}
+
 absl::Status CheckNoForeignGrpc() {
   const std::string foreign = ForeignGrpc();
   if (foreign.empty()) return absl::OkStatus();

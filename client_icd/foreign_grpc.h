@@ -10,4 +10,8 @@ namespace sluice {
 // kFailedPrecondition names the file of the other gRPC.
 absl::Status CheckNoForeignGrpc();
 
+// Whether the process has a gRPC already, of whatever kind: what is set in it is not ours to
+// change.
+bool HasGrpc();
+
 }  // namespace sluice

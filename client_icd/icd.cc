@@ -116,6 +116,9 @@ const cl_icd_dispatch kIcdDispatch = {
 
 namespace api {
 
+// Section 9.2: an address "does not guarantee that an extension function is actually supported by
+// the platform", which is what its extensions' names are for. So all that there is are found,
+// whatever the devices offer.
 void* CL_API_CALL clGetExtensionFunctionAddress(const char* name) noexcept {
   return FindExtensionFunction(name);
 }

@@ -17,6 +17,7 @@ constexpr char kLibrary[] = "libsluice_remote.so";
 
 absl::StatusOr<RemoteFunctions> Load() {
   RETURN_IF_ERROR(CheckNoForeignGrpc());
+  const bool brings_grpc = !HasGrpc();
   const std::string folder = LibraryFolderOf(reinterpret_cast<const void*>(&Load));
   absl::Status last = absl::NotFoundError(absl::StrCat(
       kLibrary, " is not beside the driver in ", folder, ": install Sluice's network transport"));
@@ -33,6 +34,9 @@ absl::StatusOr<RemoteFunctions> Load() {
     found.describe =
         reinterpret_cast<SluiceRemoteDescribe*>(library->Find("sluice_remote_describe"));
     library->KeepForever();
+    auto* const silence =
+        reinterpret_cast<SluiceRemoteSilenceGrpc*>(library->Find("sluice_remote_silence_grpc"));
+    if (brings_grpc && silence != nullptr) silence();
     if (found.connect != nullptr && found.describe != nullptr) return found;
     last = absl::NotFoundError(absl::StrCat(path, " is of another version of Sluice"));
   }

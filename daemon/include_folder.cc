@@ -37,6 +37,16 @@ bool BeginsPath(const std::string& text, size_t at) {
 
 }  // namespace
 
+void IncludeFolder::SweepAbandoned() {
+  std::error_code error;
+  for (const fs::directory_entry& entry :
+       fs::directory_iterator(fs::temp_directory_path(error), error)) {
+    if (!absl::StartsWith(entry.path().filename().string(), kTemporaryFolderPrefix)) continue;
+    const UniqueFd held = HoldFolder(entry.path().string());
+    if (held.valid()) fs::remove_all(entry.path(), error);
+  }
+}
+
 IncludeFolder::~IncludeFolder() {
   std::error_code error;
   if (!root_.empty()) fs::remove_all(root_, error);
@@ -58,9 +68,13 @@ absl::Status IncludeFolder::Write(
 
 bool IncludeFolder::MakeRoot() {
   if (!root_.empty()) return true;
-  root_ = MakeTemporaryFolder();
-  if (root_.empty()) return false;
   std::error_code error;
+  // Again if another worker's sweep was between the making and the holding.
+  for (int i = 0; i < 8 && (root_.empty() || !fs::exists(root_, error)); ++i) {
+    root_ = MakeTemporaryFolder();
+    if (root_.empty()) return false;
+    held_ = HoldFolder(root_);
+  }
   // Absolute paths of the client's host, which its sources name below this one.
   fs::create_directory_symlink(".", root_ + "/" + kIncludeHostFolder, error);
   return true;

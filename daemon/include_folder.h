@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "broker/os/scoped_handle.h"
 #include "google/protobuf/repeated_ptr_field.h"
 #include "proto/command.pb.h"
 
@@ -19,6 +20,8 @@ class IncludeFolder {
  public:
   IncludeFolder() = default;
   ~IncludeFolder();  // Removes the folder.
+  // Removes the folders of workers that ended without that: killed, or with their client.
+  static void SweepAbandoned();
   IncludeFolder(const IncludeFolder&) = delete;
   IncludeFolder& operator=(const IncludeFolder&) = delete;
 
@@ -38,6 +41,7 @@ class IncludeFolder {
   bool MakeRoot();
 
   std::string root_;  // Empty while there are no files.
+  UniqueFd held_;     // The root, locked for as long as it is in use.
 };
 
 }  // namespace sluice

@@ -19,12 +19,14 @@
 #include "absl/synchronization/mutex.h"
 #include "broker/base/log.h"
 #include "broker/broker_messages.h"
+#include "broker/os/file.h"
 #include "broker/os/local_socket.h"
 #include "broker/os/poller.h"
 #include "broker/os/shared_memory.h"
 #include "broker/os/worker_files.h"
 #include "broker/os/worker_process.h"
 #include "daemon/command_loop.h"
+#include "daemon/include_folder.h"
 #include "daemon/probe.h"
 #include "daemon/worker_options.h"
 #include "proto/handle_messages.h"
@@ -149,14 +151,20 @@ absl::Status Confine(const WorkerOptions& options) {
   return absl::IsUnavailable(confined) ? absl::OkStatus() : confined;  // The broker's log says so.
 }
 
-absl::Status RunSession(const SessionOptions& options) {
+absl::Status Prepare(Session& session) {
   RETURN_IF_ERROR(Driver::Load());
+  RETURN_IF_ERROR(session.AddDevices());
+  return session.printf().Start(&session.replies());
+}
+
+absl::Status RunSession(const SessionOptions& options) {
   ASSIGN_OR_RETURN(auto commands, MakeRing("sluice-commands"));
   ASSIGN_OR_RETURN(auto replies, MakeRing("sluice-replies"));
   // All of this lives until the process ends.
   static Session& session = *new Session(options, kHandleChannel, replies.second.data());
-  RETURN_IF_ERROR(session.AddDevices());
-  RETURN_IF_ERROR(session.printf().Start(&session.replies()));
+  const absl::Status prepared = Prepare(session);
+  // The client cannot see our log.
+  if (!prepared.ok()) EndSession(session, absl::StrCat("cannot start: ", prepared.message()));
   session.builds().set_on_overrun([](const std::string& why) { EndAfterOverrun(session, why); });
   static CommandLoop& loop = *new CommandLoop(&session, commands.second.data());
   HandleMessage offer = {};
@@ -166,6 +174,7 @@ absl::Status RunSession(const SessionOptions& options) {
   offer.flags = kTakesImports;
   const int fds[] = {commands.first.get(), replies.first.get()};
   RETURN_IF_ERROR(SendMessage(kHandleChannel, &offer, sizeof(offer), fds, 2));
+  RETURN_IF_ERROR(prepared);
   std::thread([&] {
     const absl::Status ended = loop.Run();
     if (absl::IsAborted(ended)) EndProcess(0);  // It looked into the channel: the client has gone.
@@ -185,12 +194,15 @@ int WorkerMain(int argc, char** argv) {
   absl::Status status = options.status();
   // The probe too: a driver that cannot work so must not be offered.
   if (status.ok()) status = Confine(*options);
+  if (status.ok()) IncludeFolder::SweepAbandoned();
   if (status.ok())
     status = options->probe ? Probe(options->snapshot_fd, options->session.device_allow_list)
                             : RunSession(options->session);
   if (status.ok()) EndProcess(0);
   const std::string message(status.message());
   Log(LogLevel::kError, "worker", message);
+  // Where a probe's snapshot would be.
+  if (options.ok() && options->probe) (void)WriteWhole(options->snapshot_fd, message);
   if (options.ok() && !options->probe) Notice(WorkerNoticeKind::kDriverError, message);
   EndProcess(1);
 }

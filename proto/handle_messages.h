@@ -23,7 +23,11 @@ namespace sluice {
 // Shared virtual memory lies in segments of its own, which both sides map from this address on: far
 // from where a 64-bit Linux puts programs, libraries and stacks. A client that cannot map there has
 // no SVM.
+#ifdef __SANITIZE_THREAD__
+inline constexpr uint64_t kSvmBaseAddress = uint64_t{0x40} << 32;  // Its shadow lies at the other.
+#else
 inline constexpr uint64_t kSvmBaseAddress = uint64_t{0x2000} << 32;
+#endif
 inline constexpr uint32_t kFirstSvmSegment = 1u << 30;
 // Memory that a GPU's driver pins: staging.
 inline constexpr uint32_t kFirstPinnedSegment = 1u << 29;

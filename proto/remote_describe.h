@@ -12,4 +12,8 @@ extern "C" {
 using SluiceRemoteDescribe = bool(const char* endpoint, uint32_t timeout_ms,
                                   void (*deliver)(void* to, const char* data, uint64_t bytes),
                                   void* to, char* error, uint64_t error_bytes);
+// `sluice_remote_silence_grpc`: gRPC writes nothing more on stderr, unless GRPC_VERBOSITY or
+// SLUICE_LOG asks for it. It does so for the whole process, so that only who brought gRPC into the
+// process may call it, before the others.
+using SluiceRemoteSilenceGrpc = void();
 }

@@ -239,7 +239,7 @@ absl::Status StreamSession::TakeRings() {
   if (!offer.ok() || offer->type != HandleMessageType::kRingOffer || fds.size() != 2 ||
       offer->size != kRingFileBytes) {
     return absl::UnavailableError(
-        "the session's worker could not start; the daemon's log says why");
+        "the session's worker ended before it could say why: its driver crashed, perhaps");
   }
   ASSIGN_OR_RETURN(command_memory_, MapRing(fds[0]));
   ASSIGN_OR_RETURN(reply_memory_, MapRing(fds[1]));

@@ -35,8 +35,13 @@ std::string ReadCaptured(int fd, size_t max_bytes);
 // Whether a name matches a shell wildcard: *, ?, [abc], [a-z], [!abc].
 bool MatchesWildcard(const std::string& pattern, const std::string& name);
 
-// A new folder that is this user's alone; "" if none can be made.
+// A new folder that is this user's alone, of which others know by the prefix whose it is; "" if
+// none can be made.
+inline constexpr char kTemporaryFolderPrefix[] = "sluice-include-";
 std::string MakeTemporaryFolder();
+// Locks a folder until the descriptor is closed. None if another process has it, or it is no
+// folder; on Windows always, so that nobody's folder is taken for abandoned.
+UniqueFd HoldFolder(const std::string& folder);
 
 // The system's OpenCL loader.
 extern const char kOpenClLoader[];

@@ -2,7 +2,6 @@
 #include "client_icd/remote/remote_channel.h"
 
 #include <grpc/grpc.h>
-#include <grpc/support/log.h>
 #include <grpcpp/completion_queue.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/generic/generic_stub.h>
@@ -185,10 +184,6 @@ absl::StatusOr<std::string> DescribePlatforms(const std::string& endpoint,
 
 absl::Status PrepareGrpc() {
   static const bool prepared = [] {
-    // The process belongs to a stranger: nothing on its stderr, unless someone asks for it.
-    if (std::getenv("GRPC_VERBOSITY") == nullptr && std::getenv("SLUICE_LOG") == nullptr) {
-      gpr_set_log_function([](gpr_log_func_args*) {});
-    }
     grpc_init();
     AtFork(nullptr, nullptr, [] { forked.store(true, std::memory_order_relaxed); });
     return true;

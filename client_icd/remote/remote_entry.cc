@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What libsluice_remote.so exports (client_icd/transport.h): the driver finds these two by name.
+#include <grpc/support/log.h>
+
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -56,6 +58,12 @@ __attribute__((visibility("default"))) bool sluice_remote_describe(
   }
   deliver(to, snapshot->data(), snapshot->size());
   return true;
+}
+
+__attribute__((visibility("default"))) void sluice_remote_silence_grpc() {
+  // The process belongs to a stranger.
+  if (std::getenv("GRPC_VERBOSITY") == nullptr && std::getenv("SLUICE_LOG") == nullptr)
+    gpr_set_log_function([](gpr_log_func_args*) {});
 }
 
 }  // extern "C"

@@ -16,3 +16,12 @@ if(SLUICE_SANITIZE)
   add_compile_options(-fsanitize=${sluice_sanitize_list} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${sluice_sanitize_list})
 endif()
+if(SLUICE_SANITIZE MATCHES "thread")
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # It does not follow fences. Ours order atomics among themselves; no data is handed over by one.
+    add_compile_options(-Wno-tsan)
+  endif()
+  include_directories(${CMAKE_SOURCE_DIR})
+  add_subdirectory(tests/sanitizers)  # Before the options that it must not have itself.
+  link_libraries(-Wl,--no-as-needed sluice_tsan)
+endif()

@@ -17,9 +17,12 @@ absl::StatusOr<std::string> DescribeNetwork(const std::string& target, int timeo
   library->KeepForever();  // It has threads.
   auto* const describe =
       reinterpret_cast<SluiceRemoteDescribe*>(library->Find("sluice_remote_describe"));
-  if (describe == nullptr) {
+  auto* const silence =
+      reinterpret_cast<SluiceRemoteSilenceGrpc*>(library->Find("sluice_remote_silence_grpc"));
+  if (describe == nullptr || silence == nullptr) {
     return absl::NotFoundError(absl::StrCat(path, " is of another version of Sluice"));
   }
+  silence();  // Of this program, which says itself what went wrong.
   std::string snapshot;
   char error[256] = "";
   const auto deliver = [](void* to, const char* data, uint64_t bytes) {

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fnmatch.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -119,8 +120,14 @@ bool MatchesWildcard(const std::string& pattern, const std::string& name) {
 std::string MakeTemporaryFolder() {
   std::error_code error;
   std::string name =
-      (std::filesystem::temp_directory_path(error) / "sluice-include-XXXXXX").string();
+      (std::filesystem::temp_directory_path(error) / kTemporaryFolderPrefix).string() + "XXXXXX";
   return ::mkdtemp(name.data()) != nullptr ? name : "";
+}
+
+UniqueFd HoldFolder(const std::string& folder) {
+  UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (fd.valid() && ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) fd.reset();
+  return fd;
 }
 
 const char kOpenClLoader[] = "libOpenCL.so.1";

@@ -129,9 +129,11 @@ std::string MakeTemporaryFolder() {
   std::error_code error;
   if (!FillRandom(&secret, sizeof(secret)).ok()) return "";
   const std::filesystem::path folder = std::filesystem::temp_directory_path(error) /
-                                       absl::StrCat("sluice-include-", absl::Hex(secret));
+                                       absl::StrCat(kTemporaryFolderPrefix, absl::Hex(secret));
   return !error && std::filesystem::create_directory(folder, error) ? folder.string() : "";
 }
+
+UniqueFd HoldFolder(const std::string&) { return UniqueFd(); }
 
 const char kOpenClLoader[] = "OpenCL.dll";
 const char kOpenClLoaderAdvice[] = "it comes with a GPU's driver";

@@ -216,7 +216,8 @@ struct DestructorEntry {
 
 void CL_CALLBACK NoteDestruction(cl_context, void* data) {
   auto* entry = static_cast<DestructorEntry*>(data);
-  entry->log->order[entry->log->calls.fetch_add(1)] = entry->number;
+  entry->log->order[entry->log->calls.load()] = entry->number;
+  entry->log->calls.fetch_add(1);
 }
 
 // Destructor callbacks run in reverse order of registration, once, when the last reference of any

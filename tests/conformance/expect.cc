@@ -4,10 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <set>
@@ -17,12 +19,12 @@ namespace {
 
 // The check that any thread began last, for the message of a crash. Written without a lock: a torn
 // name is no harm.
-char last_check[128];
+std::atomic<char> last_check[128];
 
 void NoteCheck(std::string_view name) {
-  const size_t bytes = std::min(name.size(), sizeof(last_check) - 1);
-  std::memcpy(last_check, name.data(), bytes);
-  last_check[bytes] = '\0';
+  const size_t bytes = std::min(name.size(), std::size(last_check) - 1);
+  for (size_t i = 0; i < bytes; ++i) last_check[i].store(name[i], std::memory_order_relaxed);
+  last_check[bytes].store('\0', std::memory_order_relaxed);
 }
 
 // Async-signal-safe: names the check and lets the default action follow.
@@ -30,14 +32,17 @@ void OnCrash(int number) {
   std::signal(number, SIG_DFL);
   constexpr char kText[] = "\ncrashed in or after the check ";
   ssize_t ignored = write(STDERR_FILENO, kText, sizeof(kText) - 1);
-  ignored = write(STDERR_FILENO, last_check, std::strlen(last_check));
+  char name[std::size(last_check)];
+  for (size_t i = 0; i < sizeof(name); ++i) name[i] = last_check[i].load();
+  ignored = write(STDERR_FILENO, name,
+                  static_cast<size_t>(std::find(name, name + sizeof(name), '\0') - name));
   ignored = write(STDERR_FILENO, "\n", 1);
   static_cast<void>(ignored);
 }
 
 // For drivers that end the process themselves.
 void OnExit() {
-  if (last_check[0] != '\0') OnCrash(0);
+  if (last_check[0].load() != '\0') OnCrash(0);
 }
 
 std::string Joined(const AnyOf& expected) {

@@ -193,6 +193,20 @@ TEST_F(HostileClientTest, EndlessFrame) {
   EXPECT_TRUE(worker_->Ping());
 }
 
+// A worker that finds no device says so to its client, who cannot see the daemon's log.
+TEST_F(HostileClientTest, WorkerWithoutDevicesSaysWhy) {
+  const char* const before = std::getenv("OCL_ICD_VENDORS");
+  const std::string drivers = before == nullptr ? "/etc/OpenCL/vendors" : before;
+  ::setenv("OCL_ICD_VENDORS", "/proc/self/no_such_folder", 1);
+  std::string why;
+  worker_ = WorkerProcess::Start(&why);
+  ::setenv("OCL_ICD_VENDORS", drivers.c_str(), 1);
+  ASSERT_NE(worker_, nullptr) << why;
+  const auto end = worker_->Receive([](const pb::Reply& r) { return r.has_session_ended(); });
+  ASSERT_TRUE(end.has_value());
+  EXPECT_EQ(end->session_ended().reason().find("cannot start: no OpenCL platform"), 0u);
+}
+
 // The worker's memory cannot be resized under it.
 TEST_F(HostileClientTest, RingsCannotBeTruncated) {
   EXPECT_NE(ftruncate(worker_->command_file(), 0), 0);

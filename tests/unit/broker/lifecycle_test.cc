@@ -206,7 +206,7 @@ TEST_F(LifecycleTest, ProbeFailureIsTold) {
   const struct {
     const char* mode;
     const char* reason;
-  } cases[] = {{"probe-fail", "exit code 3"},
+  } cases[] = {{"probe-fail", "exit code 3: no driver?in /opt"},
                {"probe-empty", "no OpenCL platform"},
                {"probe-hang", "did not end in 200 ms"}};
   for (const auto& one : cases) {

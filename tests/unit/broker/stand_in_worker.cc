@@ -3,11 +3,11 @@
 // Plays sluice-worker in the broker's tests: speaks the control protocol, owns no device. What it
 // does wrong on purpose is chosen by SLUICE_WORKER_TEST in the environment, a list of words:
 //
-//   probe-fail       the probe exits with code 3        probe-empty   the probe finds nothing
-//   probe-hang       the probe never ends               ignore        Terminate and end of file are
-//   ignored flood            sends notices without end          garbage       sends a malformed
-//   control message violate          reports a violation              last-words    reports a
-//   violation and exits
+//   probe-fail       the probe says why and exits with code 3        probe-empty   the probe finds
+//   nothing probe-hang       the probe never ends               ignore        Terminate and end of
+//   file are ignored flood            sends notices without end          garbage       sends a
+//   malformed control message violate          reports a violation              last-words reports
+//   a violation and exits
 //
 // A client that sends "describe" on the handle channel gets back, in one message, one line each:
 // its arguments, environment, open descriptors, uid, and whether it may gain privileges.
@@ -58,7 +58,10 @@ std::string Describe(int argc, char** argv) {
 }
 
 int Probe() {
-  if (Mode("probe-fail")) return 3;
+  if (Mode("probe-fail")) {
+    constexpr char kWhy[] = "no driver\nin /opt";
+    return ::write(kHandleChannel, kWhy, sizeof(kWhy) - 1) == sizeof(kWhy) - 1 ? 3 : 4;
+  }
   while (Mode("probe-hang")) ::pause();
   constexpr char kSnapshot[] = "stand-in snapshot";
   if (!Mode("probe-empty") &&

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client_icd/remote/remote_channel.h"
 
+#include <grpc/support/log.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <fstream>
 #include <map>
 
@@ -25,6 +28,18 @@ class RemoteChannelTest : public testing::Test {
 
   std::map<std::string, std::string> environment_;
 };
+
+std::atomic<int> application_lines{0};
+
+// A program that has gRPC keeps the log function that it set, whatever is asked of the network.
+TEST_F(RemoteChannelTest, LeavesTheApplicationsLogAlone) {
+  gpr_set_log_function([](gpr_log_func_args*) { ++application_lines; });
+  EXPECT_FALSE(DescribePlatforms("127.0.0.1:1", std::chrono::milliseconds(200)).ok());
+  const int before = application_lines;
+  gpr_log(GPR_ERROR, "the application's own line");
+  EXPECT_EQ(application_lines, before + 1);
+  gpr_set_log_function(nullptr);
+}
 
 // This machine is reached without TLS; another one only if the user says that this is all right.
 TEST_F(RemoteChannelTest, PlaintextOnlyToLoopback) {
