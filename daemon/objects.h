@@ -124,8 +124,9 @@ struct MemoryObject : Object {
   ImageLayout layout;                                 // Of an image in the heap.
   std::shared_ptr<const class Mirror> mirror;         // mirrors.h; a buffer's that is no part.
   std::shared_ptr<const struct ShadowBuffer> shadow;  // Of a shadow buffer (shadows.h).
-  absl::flat_hash_map<uint64_t, void*> maps;  // EnqueueMapShared: map id -> the driver's pointer.
-  uint64_t charged_bytes = 0;                 // To the session's quota.
+  // EnqueueMapShared: map id -> the driver's pointer; null: it was not asked.
+  absl::flat_hash_map<uint64_t, void*> maps;
+  uint64_t charged_bytes = 0;  // To the session's quota.
   std::atomic<uint64_t>* counted_in = nullptr;
   class Session* session = nullptr;
 };

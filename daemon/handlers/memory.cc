@@ -360,7 +360,15 @@ HandlerResult HandleEnqueueMapShared(Session& session, const pb::EnqueueMapShare
   if (memory->span.segment == 0) return CL_INVALID_OPERATION;
   const Size3 origin = DecodeSize3(cmd.origin());
   const Size3 region = DecodeSize3(cmd.region());
-  if (memory->is_image && !IsInImage(*memory, origin, region)) return CL_INVALID_VALUE;
+  if (memory->is_image ? !IsInImage(*memory, origin, region)
+                       : cmd.size() == 0 || !SpanFits(cmd.offset(), cmd.size(), memory->size)) {
+    return CL_INVALID_VALUE;
+  }
+  // Two commands of the driver fewer for each large copy.
+  if (enqueue.IsIdle()) {
+    memory->maps[cmd.map_id()] = nullptr;
+    return enqueue.CompleteNow({});
+  }
   return enqueue.Run(
       [&](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {
         const cl_mem handle = memory->handle.get();
@@ -385,10 +393,14 @@ HandlerResult HandleEnqueueUnmapShared(Session& session, const pb::EnqueueUnmapS
   if (map == memory->maps.end()) return CL_INVALID_VALUE;
   void* const pointer = map->second;
   memory->maps.erase(map);
-  return enqueue.Run([&](cl_command_queue queue, cl_uint waits, const cl_event* list,
-                         cl_event* event) {
-    return cl().clEnqueueUnmapMemObject(queue, memory->handle.get(), pointer, waits, list, event);
-  });
+  if (pointer == nullptr && enqueue.IsIdle()) return enqueue.CompleteNow({});
+  return enqueue.Run(
+      [&](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {
+        // What the driver does not know ends in its turn.
+        return pointer == nullptr ? cl().clEnqueueMarkerWithWaitList(queue, waits, list, event)
+                                  : cl().clEnqueueUnmapMemObject(queue, memory->handle.get(),
+                                                                 pointer, waits, list, event);
+      });
 }
 
 HandlerResult HandleEnqueueMigrateMemObjects(Session& session,

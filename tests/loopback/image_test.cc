@@ -28,9 +28,9 @@ class ImageLoopbackTest : public LoopbackTest {
     LoopbackTest::SetUp();
     Use(kGpu);
   }
-  void Use(uint64_t device) {
+  void Use(uint64_t device, cl_command_queue_properties flags = 0) {
     context_ = MakeContext(device);
-    queue_ = MakeQueue(context_, device);
+    queue_ = MakeQueue(context_, device, flags);
   }
   // A command for a new image of 4-byte elements.
   pb::Command Create(const pb::ImageDesc& desc) {
@@ -147,7 +147,7 @@ TEST_F(ImageLoopbackTest, NewImagesAreZero) {
 // On a CPU an image is the heap span that the answer names, in rows and slices without gaps: what
 // the client writes there, the driver has, and a map moves nothing.
 TEST_F(ImageLoopbackTest, CpuImageLiesInTheHeap) {
-  Use(kCpu);
+  Use(kCpu, CL_QUEUE_PROFILING_ENABLE);  // Nothing passes the driver by.
   const pb::Command command = Create(Desc(CL_MEM_OBJECT_IMAGE3D, 8, 5, 3));
   const uint64_t image = command.create_image().mem_id();
   const pb::MemoryPlacement placement = client_->Call(command).memory();

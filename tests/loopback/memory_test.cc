@@ -477,7 +477,7 @@ TEST_F(MemoryLoopbackTest, FillForwardsThePattern) {
 // flags; ending one that is not there is an error.
 TEST_F(MemoryLoopbackTest, MapsOfSharedMemory) {
   const uint64_t context = MakeContext(kCpu);
-  const uint64_t queue = MakeQueue(context, kCpu);
+  const uint64_t queue = MakeQueue(context, kCpu, CL_QUEUE_PROFILING_ENABLE);
   const uint64_t mem = MakeBuffer(context, 4096);
   pb::Command map;
   pb::EnqueueMapShared& body = *map.mutable_enqueue_map_shared();

@@ -11,9 +11,6 @@ class SvmLoopbackTest : public LoopbackTest {
  protected:
   // One session for all of them: it lies at the one address that there is for SVM.
   void SetUp() override {
-#ifdef __SANITIZE_THREAD__
-    GTEST_SKIP() << "ThreadSanitizer has no room for memory at the address of SVM";
-#endif
     static LoopbackClient* shared = nullptr;
     if (shared == nullptr) {
       LoopbackTest::SetUp();
