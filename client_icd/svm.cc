@@ -133,8 +133,10 @@ cl_int SubmitHostCopy(Queue* queue, const HostCopy& copy, bool blocking, cl_uint
     open->mutable_set_user_event_status()->set_event_id(gate_id);
     open->mutable_set_user_event_status()->set_status(status == CL_COMPLETE ? CL_COMPLETE : status);
     kept->stream().Post(*open);
-    kept->session().ReleaseEvent(gate_id);
   });
+  // Not before: the map may have ended by the time that the unmap, which names the gate, is posted.
+  unmap.WhenEnded(
+      [gate_id, kept = Ref<Queue>(queue)](cl_int) { kept->session().ReleaseEvent(gate_id); });
   pb::EnqueueSvmMap& map_body = *map.command().mutable_enqueue_svm_map();
   map_body.set_map_flags(copy.to_svm ? CL_MAP_WRITE : CL_MAP_READ);
   map_body.set_pointer(svm);
