@@ -64,6 +64,8 @@ bool TryImages(ContextObject* context, cl_mem_object_type type) {
          MapsTo(image, layout, page.bytes);
 }
 
+void CL_CALLBACK OnTrialDestroyed(cl_mem, void*) {}
+
 }  // namespace
 
 bool BuffersWorkInHostMemory(const ContextObject& context) {
@@ -75,8 +77,13 @@ bool BuffersWorkInHostMemory(const ContextObject& context) {
   cl_int status = CL_SUCCESS;
   const UniqueCl<cl_mem> buffer(
       cl().clCreateBuffer(context.handle.get(), CL_MEM_USE_HOST_PTR, kBytes, memory, &status));
-  if (status != CL_SUCCESS ||
-      cl().clEnqueueFillBuffer(queue, buffer.get(), &kFromDevice, 1, 0, kBytes, 0, nullptr,
+  // The heap has the memory back when the driver says that it has done with it. Of one that does
+  // not say so (Wine's), buffers cannot lie there.
+  if (status != CL_SUCCESS || cl().clSetMemObjectDestructorCallback(buffer.get(), &OnTrialDestroyed,
+                                                                    nullptr) != CL_SUCCESS) {
+    return false;
+  }
+  if (cl().clEnqueueFillBuffer(queue, buffer.get(), &kFromDevice, 1, 0, kBytes, 0, nullptr,
                                nullptr) != CL_SUCCESS ||
       cl().clFinish(queue) != CL_SUCCESS || memory[0] != kFromDevice ||
       memory[kBytes - 1] != kFromDevice) {
