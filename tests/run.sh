@@ -191,7 +191,8 @@ run_windows() {
   fi
   step windows-build 2400 bash -c '"$1" && echo "PASS built for Windows"' - "$root/deploy/windows/build.sh"
   step windows-service 600 "$root/tests/windows/service.py"
-  step windows-conformance 900 "$root/tests/windows/conformance.py"
+  step windows-conformance-network 600 "$root/tests/windows/conformance.py" network
+  step windows-conformance-ring 600 "$root/tests/windows/conformance.py" ring
   step windows-clients 300 "$root/tests/windows/clients.py"
   step windows-sharing 1000 "$root/tests/sharing/d3d/run.py"
 }
