@@ -282,6 +282,9 @@ PlatformList ListPlatforms() {
   options.path = *own;
   options.arguments = {"list-platforms"};
   for (char** entry = environ; *entry != nullptr; ++entry) options.environment.emplace_back(*entry);
+  // This program has gRPC itself, whose log the driver then leaves alone.
+  if (std::getenv("GRPC_VERBOSITY") == nullptr && std::getenv("SLUICE_LOG") == nullptr)
+    options.environment.emplace_back("GRPC_VERBOSITY=NONE");
   options.descriptors = {{write_end.get(), 3}};
   absl::StatusOr<ChildProcess> child = Spawn(options);
   if (!child.ok()) return {{}, std::string(child.status().message())};

@@ -21,10 +21,11 @@ done
 network=()
 [ "$KIND" != ring ] || network=(--unshare-net)
 icd=$(cat "$OCL_ICD_VENDORS/sluice.icd")
+remote=${icd%/*}/libsluice_remote.so  # Beside the ICD, for the network.
 in_sandbox() {
   bwrap --ro-bind / / --dev /dev --proc /proc --tmpfs /tmp --tmpfs /run --tmpfs /etc/OpenCL \
     "${driver_dirs[@]}" "${network[@]}" --unshare-ipc --unshare-pid --unshare-uts \
-    --ro-bind "$SLUICE_TEST_SOCKET_DIR" "$SLUICE_TEST_SOCKET_DIR" --ro-bind "$icd" "$icd" \
+    --ro-bind "$SLUICE_TEST_SOCKET_DIR" "$SLUICE_TEST_SOCKET_DIR" --ro-bind "$icd" "$icd" --ro-bind "$remote" "$remote" \
     --ro-bind "$1" /tmp/client --die-with-parent /tmp/client
 }
 
@@ -33,7 +34,7 @@ log=$WORK/log
 (unset OCL_ICD_VENDORS SLUICE_ENDPOINT && in_sandbox "$SLUICE_TEST_BIN_DIR/list_platforms") \
   >"$log" 2>&1 </dev/null
 grep -qx 'count 0' "$log" || fail "the sandbox still has a driver of its own" "$log"
-timeout 60 bash -c "$(declare -f in_sandbox); $(declare -p driver_dirs network icd); in_sandbox \"\$1\"" \
+timeout 60 bash -c "$(declare -f in_sandbox); $(declare -p driver_dirs network icd remote); in_sandbox \"\$1\"" \
   - "$SLUICE_TEST_BIN_DIR/vector_add" >"$log" 2>&1 </dev/null || fail "the client ended with $?" "$log"
 grep -q '^platform: Sluice (' "$log" || fail "the client did not run on Sluice" "$log"
 grep -q 'every element right' "$log" || fail "the client's result is wrong" "$log"
