@@ -37,8 +37,9 @@ void CL_CALLBACK OnMemoryDestroyed(cl_mem, void* data) {
   SendDestroyed(*watcher);
 }
 
-// Nobody can set it any more: what waits for it would wait for ever, its queues with it. It is also
-// what a test did that hung on an H200 (driver 580), for a reason that was not found.
+// Nobody can set it any more: what waits for it would wait for ever, its queues with it, as section
+// 5.11 (clReleaseEvent) warns; here it fails. It is also what a test did that hung on an H200
+// (driver 580), for a reason that was not found, and no longer does.
 void EndForgottenUserEvent(Session& session, const EventObject& event) {
   if (!event.is_user || !event.handle || StatusOf(event.handle.get()) <= CL_COMPLETE) return;
   cl().clSetUserEventStatus(event.handle.get(), CL_INVALID_EVENT);
