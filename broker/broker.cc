@@ -70,6 +70,10 @@ Broker::~Broker() {
 
 absl::Status Broker::Start() {
   if (absl::Status watched = WatchSignals(); !watched.ok()) return watched;
+  for (const NetworkConfig& network : config_.network) {
+    absl::Status free = CheckNetwork(network, NetworkCheck::kPorts, launcher_->users().service());
+    if (!free.ok()) return free;
+  }
   absl::StatusOr<UniqueFd> listener = TakeOrOpenListener();
   if (!listener.ok()) return listener.status();
   absl::StatusOr<std::unique_ptr<ResourceServer>> resources =

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "broker/base/log.h"
 #include "broker/broker.h"
 #include "broker/config.h"
@@ -107,7 +107,7 @@ void DefineFlags(CLI::App* app, Flags* flags) {
 }
 
 // File, then flags, then defaults, then the checks that need all of them.
-absl::StatusOr<Config> BuildConfig(const Flags& flags) {
+absl::StatusOr<Config> BuildConfig(const Flags& flags, NetworkCheck check) {
   Config config;
   std::string file = flags.config_file;
   const std::string default_file = DefaultConfigFile();
@@ -123,8 +123,12 @@ absl::StatusOr<Config> BuildConfig(const Flags& flags) {
     config.socket = flags.socket;
     // The file's admin socket belongs to the file's socket: two daemons must not meet there.
     config.admin_socket.clear();
+    config.places.clear();
   }
-  if (!flags.admin_socket.empty()) config.admin_socket = flags.admin_socket;
+  if (!flags.admin_socket.empty()) {
+    config.admin_socket = flags.admin_socket;
+    config.places.erase("admin_socket");
+  }
   if (!flags.worker_user.empty()) config.worker_user = flags.worker_user;
   if (!flags.devices.empty()) config.device_patterns = flags.devices;
   if (flags.drain_timeout_ms.has_value()) config.drain_timeout_ms = *flags.drain_timeout_ms;
@@ -147,19 +151,19 @@ absl::StatusOr<Config> BuildConfig(const Flags& flags) {
   }
   ApplyDefaults(&config);
   if (absl::Status checked = CheckConfig(config); !checked.ok()) return checked;
+  std::vector<std::string> problems;
   for (const NetworkConfig& network : config.network) {
-    if (absl::Status checked = CheckNetworkFiles(network); !checked.ok()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          network.where.empty() ? "--listen" : network.where, ": ", checked.message()));
-    }
+    const absl::Status checked = CheckNetwork(network, check);
+    if (!checked.ok()) problems.emplace_back(checked.message());
   }
+  if (!problems.empty()) return absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
   return config;
 }
 
 int CheckConfigFile(const Flags& flags) {
   Flags only_file = flags;
   only_file.config_file = flags.check_file;
-  const absl::StatusOr<Config> config = BuildConfig(only_file);
+  const absl::StatusOr<Config> config = BuildConfig(only_file, NetworkCheck::kAddresses);
   if (config.ok()) {
     std::printf("%s: ok\n", flags.check_file.c_str());
     return kExitOk;
@@ -169,15 +173,15 @@ int CheckConfigFile(const Flags& flags) {
 }
 
 int Serve(const Flags& flags) {
-  absl::StatusOr<Config> config = BuildConfig(flags);
+  absl::StatusOr<Config> config = BuildConfig(flags, NetworkCheck::kFiles);
   if (!config.ok()) {
     std::fprintf(stderr, "sluiced: %s\n", std::string(config.status().message()).c_str());
     return kExitUsage;
   }
   SetLogLevel(config->log_level);
   PrepareDaemonProcess();
-  absl::StatusOr<std::unique_ptr<Broker>> broker =
-      Broker::Create(*std::move(config), [flags] { return BuildConfig(flags); });
+  absl::StatusOr<std::unique_ptr<Broker>> broker = Broker::Create(
+      *std::move(config), [flags] { return BuildConfig(flags, NetworkCheck::kFiles); });
   if (!broker.ok()) {
     Log(LogLevel::kError, "broker", "cannot start",
         {{"reason", std::string(broker.status().message())}});

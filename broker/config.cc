@@ -14,6 +14,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "broker/config_reader.h"
@@ -24,6 +25,8 @@
 
 namespace sluice {
 namespace {
+
+constexpr const char* kNetworkKeys[] = {"listen", "certificate", "key", "client_ca", "token_file"};
 
 bool ParseMode(const std::string& text, mode_t* mode) {
   unsigned value = 0;
@@ -87,6 +90,7 @@ void ReadBroker(SectionReader section, Config* config) {
                    return text.empty() || LookUpGroup(text).ok();
                  });
   socket_path("admin_socket", &config->admin_socket);
+  for (const char* key : {"socket", "admin_socket"}) config->places[key] = section.PlaceOf(key);
   section.Parsed("log_level", "one of trace, debug, info, warning, error",
                  [&](const std::string& text) {
                    const std::optional<LogLevel> level = ParseLogLevel(text);
@@ -146,40 +150,55 @@ void ReadResources(SectionReader section, ResourcesConfig* resources) {
   section.Finish();
 }
 
-NetworkConfig ReadNetwork(const toml::table& table, ConfigErrors* errors) {
+// With null, only says which keys there are.
+NetworkConfig ReadNetwork(const toml::table* table, ConfigErrors* errors) {
   NetworkConfig network;
-  network.where = absl::StrCat(errors->file, ":", table.source().begin.line);
-  SectionReader section(&table, "[[network]]", errors);
-  const size_t errors_before = errors->lines.size();
+  SectionReader section(table, "[[network]]", errors);
+  const size_t errors_before = errors->count();
   section.StringOrList("listen", &ListenProblem, &network.listen);
-  section.String("certificate", &network.certificate);
-  section.String("key", &network.key);
-  section.String("client_ca", &network.client_ca);
-  section.String("token_file", &network.token_file);
+  // A service's working directory is nobody's choice: relative paths would lead anywhere.
+  const std::string wanted = "the absolute path of a file";
+  const auto path = [](std::string* out) {
+    return [out](const std::string& text) {
+      *out = text;
+      return text.empty() || (IsAbsolutePath(text) && text.find('\0') == std::string::npos);
+    };
+  };
+  section.Parsed("certificate", wanted, path(&network.certificate));
+  section.Parsed("key", wanted, path(&network.key));
+  section.Parsed("client_ca", wanted, path(&network.client_ca));
+  section.Parsed("token_file", wanted, path(&network.token_file));
   section.Boolean("allow_plaintext", &network.allow_plaintext);
   section.Finish();
-  if (network.listen.empty() && errors->lines.size() == errors_before) {
-    errors->Add(table.source(),
+  if (table == nullptr) return network;
+  network.where = errors->Place(table->source());
+  network.where.resize(network.where.rfind(':'));
+  for (const char* key : kNetworkKeys) network.places[key] = section.PlaceOf(key);
+  if (network.listen.empty() && errors->count() == errors_before) {
+    errors->Add(table->source(),
                 "[[network]] needs key \"listen\", such as listen = \"0.0.0.0:7466\"");
   }
   return network;
 }
 
 // The rules on one network entry that concern several keys.
-absl::Status CheckNetwork(const NetworkConfig& network, const std::string& where) {
+absl::Status CheckNetwork(const NetworkConfig& network) {
   if (network.certificate.empty() != network.key.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        where, ": [[network]] has only one of \"certificate\" and \"key\"; TLS needs both"));
+    const bool only_key = network.certificate.empty();
+    return absl::InvalidArgumentError(
+        absl::StrCat(network.Describe(only_key ? "key" : "certificate"), " is given without \"",
+                     only_key ? "certificate" : "key", "\"; TLS needs both"));
   }
   if (!network.plaintext()) return absl::OkStatus();
   if (!network.client_ca.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        where, ": \"client_ca\" needs \"certificate\" and \"key\": there is no TLS without them"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(network.Describe("client_ca"),
+                     " needs \"certificate\" and \"key\": there is no TLS without them"));
   }
   for (const std::string& address : network.listen) {
     if (network.allow_plaintext || IsLoopbackAddress(address)) continue;
     return absl::InvalidArgumentError(absl::StrCat(
-        where, ": listening on ", address,
+        network.Describe("listen"), ": listening on ", address,
         " without TLS is refused, since anyone on the way could read and change everything; give ",
         "\"certificate\" and \"key\", or listen on 127.0.0.1 or [::1], or write ",
         "allow_plaintext = true"));
@@ -187,11 +206,12 @@ absl::Status CheckNetwork(const NetworkConfig& network, const std::string& where
   return absl::OkStatus();
 }
 
-absl::Status CheckReadable(const std::string& path, const std::string& where) {
+absl::Status CheckReadable(const NetworkConfig& network, const std::string& key) {
+  const std::string& path = *network.FileOf(key);
   if (path.empty()) return absl::OkStatus();
   const absl::Status readable = CheckReadableFile(path);
   if (readable.ok()) return readable;
-  return absl::InvalidArgumentError(absl::StrCat(where, ": ", readable.message()));
+  return absl::InvalidArgumentError(absl::StrCat(network.Describe(key), ": ", readable.message()));
 }
 
 // Of a flag, or a default made from $XDG_RUNTIME_DIR: the file's are checked where they are read.
@@ -202,7 +222,32 @@ absl::Status CheckSocketName(const std::string& name, const std::string& key) {
       absl::StrCat("\"", key, "\" is \"", name, "\", allowed is ", checked.message()));
 }
 
+std::string SameSocketProblem(const Config& config) {
+  for (const char* key : {"admin_socket", "socket"}) {
+    const auto place = config.places.find(key);
+    if (place == config.places.end() || place->second.empty()) continue;
+    return absl::StrCat(place->second, ": key \"", key, "\" in [broker] is \"", config.socket,
+                        "\", and so are both \"socket\" and \"admin_socket\"; give them two paths");
+  }
+  return absl::StrCat("--socket and --admin-socket are both ", config.socket,
+                      "; give them two paths");
+}
+
 }  // namespace
+
+const std::string* NetworkConfig::FileOf(const std::string& key_name) const {
+  if (key_name == "certificate") return &certificate;
+  if (key_name == "key") return &key;
+  if (key_name == "client_ca") return &client_ca;
+  return key_name == "token_file" ? &token_file : nullptr;
+}
+
+std::string NetworkConfig::Describe(const std::string& key_name) const {
+  if (where.empty()) return absl::StrCat("--", absl::StrReplaceAll(key_name, {{"_", "-"}}));
+  const auto place = places.find(key_name);
+  const bool given = place != places.end() && !place->second.empty();
+  return absl::StrCat(given ? place->second : where, ": key \"", key_name, "\" in [[network]]");
+}
 
 std::optional<uint64_t> ParseByteSize(const std::string& text) {
   uint64_t number = 0;
@@ -221,15 +266,15 @@ std::optional<uint64_t> ParseByteSize(const std::string& text) {
 }
 
 absl::StatusOr<Config> ParseConfig(const std::string& text, const std::string& file_name) {
-  ConfigErrors errors{file_name, {}};
+  ConfigErrors errors(file_name);
   const toml::parse_result parsed = toml::parse(text, file_name);
   if (parsed.failed()) {
     errors.Add(parsed.error().source(), std::string(parsed.error().description()));
-    return absl::InvalidArgumentError(absl::StrJoin(errors.lines, "\n"));
+    return absl::InvalidArgumentError(errors.Text());
   }
   Config config;
   config.file = file_name;
-  SectionReader root(&parsed.table(), "the file", &errors);
+  SectionReader root(&parsed.table(), kTopLevel, &errors);
   ReadBroker(SectionReader(root.Table("broker"), "[broker]", &errors), &config);
   ReadWorker(SectionReader(root.Table("worker"), "[worker]", &errors), &config);
   SectionReader access(root.Table("access"), "[access]", &errors);
@@ -241,10 +286,11 @@ absl::StatusOr<Config> ParseConfig(const std::string& text, const std::string& f
   devices.StringOrList("allow", &WildcardProblem, &config.device_patterns);
   devices.Finish();
   for (const toml::table* table : root.TableArray("network")) {
-    config.network.push_back(ReadNetwork(*table, &errors));
+    config.network.push_back(ReadNetwork(table, &errors));
   }
+  if (config.network.empty()) ReadNetwork(nullptr, &errors);
   root.Finish();
-  if (!errors.lines.empty()) return absl::InvalidArgumentError(absl::StrJoin(errors.lines, "\n"));
+  if (errors.count() != 0) return absl::InvalidArgumentError(errors.Text());
   return config;
 }
 
@@ -269,19 +315,18 @@ absl::Status CheckConfig(const Config& config) {
   add(CheckSocketName(config.socket, "socket"));
   add(CheckSocketName(config.admin_socket, "admin_socket"));
   if (config.socket == config.admin_socket) {
-    problems.emplace_back("\"socket\" and \"admin_socket\" are the same path");
+    problems.push_back(SameSocketProblem(config));
   }
   std::set<std::string> addresses;
   for (const NetworkConfig& network : config.network) {
-    const std::string where = network.where.empty() ? "--listen" : network.where;
-    add(CheckNetwork(network, where));
-    for (const std::string* path :
-         {&network.certificate, &network.key, &network.client_ca, &network.token_file}) {
-      add(CheckReadable(*path, where));
+    add(CheckNetwork(network));
+    for (const char* key : kNetworkKeys) {
+      if (network.FileOf(key) != nullptr) add(CheckReadable(network, key));
     }
     for (const std::string& address : network.listen) {
       if (addresses.insert(address).second) continue;
-      problems.push_back(absl::StrCat(where, ": ", address, " is listened on twice"));
+      problems.push_back(
+          absl::StrCat(network.Describe("listen"), ": ", address, " is listened on twice"));
     }
   }
   if (config.worker_user.has_value() && IsPrivileged()) {

@@ -29,9 +29,15 @@ struct NetworkConfig {
   std::string client_ca;   // Clients must show a certificate signed by one of these.
   std::string token_file;  // Clients must send one of the tokens in it, one a line.
   bool allow_plaintext = false;
-  std::string where;  // "file:line", for messages about this entry.
+  // For messages: "file:line" of the entry, "file:line:column" of its keys. Empty for flags.
+  std::string where;
+  std::map<std::string, std::string> places;
 
   bool plaintext() const { return certificate.empty(); }
+  // Of the keys that name a file; null for any other.
+  const std::string* FileOf(const std::string& key) const;
+  // How a message about a key begins: its place, and the key; for flags, the flag.
+  std::string Describe(const std::string& key) const;
 };
 
 inline constexpr int64_t kMaxDrainTimeoutMs = 24LL * 3600 * 1000;
@@ -68,6 +74,8 @@ struct ResourcesConfig {
 
 struct Config {
   std::string file;  // "" = built-in defaults.
+  // "file:line:column" of the keys of [broker] that a check of the whole may blame.
+  std::map<std::string, std::string> places;
 
   std::string socket;        // "" = DefaultLocalName().
   mode_t socket_mode = 0;    // 0 = 0666 for root's daemon, 0600 for a user's own.

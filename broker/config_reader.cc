@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
+#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -50,9 +51,10 @@ size_t EditDistance(const std::string& a, const std::string& b) {
 
 std::string NearestName(const std::string& written, const std::vector<std::string>& names) {
   std::string nearest;
-  size_t nearest_distance = written.size() / 3 + 2;  // Farther away it is no slip of the pen.
+  size_t nearest_distance = written.size() / 3 + 1;  // Farther away it is no slip of the pen.
   for (const std::string& name : names) {
-    const size_t distance = EditDistance(written, name);
+    const bool begun = written.size() >= 3 && name.starts_with(written);
+    const size_t distance = begun ? 1 : EditDistance(written, name);
     if (distance < nearest_distance) {
       nearest = name;
       nearest_distance = distance;
@@ -62,12 +64,51 @@ std::string NearestName(const std::string& written, const std::vector<std::strin
 }
 
 void ConfigErrors::Add(const toml::source_region& where, const std::string& message) {
-  lines.push_back(
-      absl::StrCat(file, ":", where.begin.line, ":", where.begin.column, ": ", message));
+  found_.push_back({where.begin.line, where.begin.column, message});
+}
+
+void ConfigErrors::AddUnknown(const toml::source_region& where, const std::string& key,
+                              const std::string& section, const std::vector<std::string>& allowed) {
+  unknown_.push_back({where, key, section, allowed});
+}
+
+std::string ConfigErrors::Place(const toml::source_region& where) const {
+  return absl::StrCat(file_, ":", where.begin.line, ":", where.begin.column);
+}
+
+std::string ConfigErrors::Describe(const Unknown& unknown) const {
+  const auto known = sections_of_.find(unknown.key);
+  if (known != sections_of_.end()) {
+    const std::string home = known->second.contains(kTopLevel)
+                                 ? absl::StrCat("at the top of the file, as [", unknown.key, "]")
+                                 : absl::StrCat("in ", absl::StrJoin(known->second, " or "));
+    return unknown.section == kTopLevel
+               ? absl::StrCat("key \"", unknown.key, "\" is outside its table: it belongs ", home)
+               : absl::StrCat("key \"", unknown.key, "\" is in ", unknown.section, ", but belongs ",
+                              home);
+  }
+  const std::string nearest = NearestName(unknown.key, unknown.allowed);
+  return absl::StrCat("unknown key \"", unknown.key, "\" in ", unknown.section,
+                      nearest.empty() ? "" : absl::StrCat(" (did you mean \"", nearest, "\"?)"),
+                      "; allowed are ", absl::StrJoin(unknown.allowed, ", "));
+}
+
+std::string ConfigErrors::Text() const {
+  std::vector<Error> all = found_;
+  for (const Unknown& one : unknown_) {
+    all.push_back({one.where.begin.line, one.where.begin.column, Describe(one)});
+  }
+  std::stable_sort(all.begin(), all.end(), [](const Error& a, const Error& b) {
+    return std::tie(a.line, a.column) < std::tie(b.line, b.column);
+  });
+  return absl::StrJoin(all, "\n", [this](std::string* out, const Error& error) {
+    absl::StrAppend(out, file_, ":", error.line, ":", error.column, ": ", error.text);
+  });
 }
 
 const toml::node* SectionReader::Find(const std::string& key) {
   known_.push_back(key);
+  errors_->NoteKey(key, name_);
   return table_ != nullptr ? table_->get(key) : nullptr;
 }
 
@@ -119,7 +160,11 @@ void SectionReader::Bytes(const std::string& key, uint64_t* out) {
   if (node == nullptr) return;
   constexpr char kWanted[] =
       "a number of bytes, as an integer or as a string with a unit such as \"512MiB\" or \"4GiB\"";
-  if (const auto number = node->value_exact<int64_t>(); number.has_value() && *number >= 0) {
+  if (const auto number = node->value_exact<int64_t>(); number.has_value()) {
+    if (*number < 0) {
+      return errors_->Add(node->source(), absl::StrCat("key \"", key, "\" in ", name_, " is ",
+                                                       *number, ", allowed is 0 or more bytes"));
+    }
     *out = static_cast<uint64_t>(*number);
     return;
   }
@@ -194,6 +239,11 @@ void SectionReader::Parsed(const std::string& key, const std::string& allowed,
   }
 }
 
+std::string SectionReader::PlaceOf(const std::string& key) const {
+  const toml::node* node = table_ != nullptr ? table_->get(key) : nullptr;
+  return node != nullptr ? errors_->Place(node->source()) : "";
+}
+
 const toml::table* SectionReader::Table(const std::string& key) {
   const toml::node* node = Find(key);
   if (node == nullptr) return nullptr;
@@ -225,12 +275,7 @@ void SectionReader::Finish() {
   for (const auto& [key, value] : *table_) {
     const std::string name(key.str());
     if (std::find(known_.begin(), known_.end(), name) != known_.end()) continue;
-    const std::string nearest = NearestName(name, known_);
-    errors_->Add(
-        key.source(),
-        absl::StrCat("unknown key \"", name, "\" in ", name_,
-                     nearest.empty() ? "" : absl::StrCat(" (did you mean \"", nearest, "\"?)"),
-                     "; allowed are ", absl::StrJoin(known_, ", ")));
+    errors_->AddUnknown(key.source(), name, name_, known_);
   }
 }
 

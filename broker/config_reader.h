@@ -14,17 +14,54 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
 namespace sluice {
 
-struct ConfigErrors {
-  std::string file;
-  std::vector<std::string> lines;
+// All that is wrong with one file.
+class ConfigErrors {
+ public:
+  explicit ConfigErrors(std::string file) : file_(std::move(file)) {}
 
   void Add(const toml::source_region& where, const std::string& message);
+  // A key of `section` that nobody asked for; `allowed` are those that somebody did. What to say of
+  // it is known once all sections are read: it may belong in another one.
+  void AddUnknown(const toml::source_region& where, const std::string& key,
+                  const std::string& section, const std::vector<std::string>& allowed);
+  void NoteKey(const std::string& key, const std::string& section) {
+    sections_of_[key].insert(section);
+  }
+
+  size_t count() const { return found_.size() + unknown_.size(); }
+  // "file:line:column" of a value, or of a key.
+  std::string Place(const toml::source_region& where) const;
+  // A line for each, in the file's order. After all sections are read.
+  std::string Text() const;
+
+ private:
+  struct Error {
+    uint32_t line;
+    uint32_t column;
+    std::string text;
+  };
+  struct Unknown {
+    toml::source_region where;
+    std::string key;
+    std::string section;
+    std::vector<std::string> allowed;
+  };
+  std::string Describe(const Unknown& unknown) const;
+
+  const std::string file_;
+  std::vector<Error> found_;
+  std::vector<Unknown> unknown_;
+  std::map<std::string, std::set<std::string>> sections_of_;
 };
+
+// The name of what is outside of every table.
+inline constexpr char kTopLevel[] = "the file";
 
 class SectionReader {
  public:
@@ -48,6 +85,9 @@ class SectionReader {
   // A string which `parse` takes; `allowed` says in words what that is.
   void Parsed(const std::string& key, const std::string& allowed,
               const std::function<bool(const std::string&)>& parse);
+
+  // "file:line:column" of the key's value; "" if the file does not have the key.
+  std::string PlaceOf(const std::string& key) const;
 
   // Tables inside this one.
   const toml::table* Table(const std::string& key);

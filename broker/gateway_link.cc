@@ -23,7 +23,10 @@ constexpr int64_t kFirstBackoffMs = 500;
 constexpr int64_t kMaxBackoffMs = 30'000;
 constexpr int64_t kStableMs = 60'000;  // A gateway that ran this long starts afresh at once.
 constexpr int kMessagesPerWakeUp = 16;
-constexpr int kCheckTimeoutMs = 10'000;
+constexpr int kCheckTimeoutMs = 20'000;
+constexpr size_t kMaxReasonBytes = 2048;
+// Of a gateway that has said why in the log.
+constexpr int kExitSaid = 1;
 
 std::vector<std::string> Environment() {
   std::vector<std::string> environment;
@@ -65,16 +68,42 @@ absl::Status Prepare(const NetworkConfig& network, SpawnOptions* options,
   return absl::OkStatus();
 }
 
-}  // namespace
+const char* CheckArgument(NetworkCheck check) {
+  switch (check) {
+    case NetworkCheck::kFiles:
+      return "--check";
+    case NetworkCheck::kAddresses:
+      return "--check=addresses";
+    case NetworkCheck::kPorts:
+      return "--check=ports";
+  }
+  return "--check";
+}
 
-absl::Status CheckNetworkFiles(const NetworkConfig& network) {
+// What a gateway says begins with the key that it is about: here that gets its place, and the file
+// its name.
+std::string Locate(const NetworkConfig& network, const std::string& said) {
+  const size_t colon = said.find(": ");
+  const std::string key = said.substr(0, colon);
+  if (colon == std::string::npos) return absl::StrCat(network.Describe("listen"), ": ", said);
+  const std::string text = said.substr(colon + 2);
+  if (key == "listen") return absl::StrCat(network.Describe(key), ": ", text);
+  if (const std::string* file = network.FileOf(key); file != nullptr) {
+    return absl::StrCat(network.Describe(key), " is \"", *file, "\": ", text);
+  }
+  return absl::StrCat(network.Describe("listen"), ": ", said);
+}
+
+absl::Status RunCheck(const NetworkConfig& network, NetworkCheck check,
+                      const std::optional<UserIdentity>& user) {
   SpawnOptions options;
   std::vector<UniqueFd> opened;
   if (absl::Status ok = Prepare(network, &options, &opened); !ok.ok()) return ok;
+  options.sandbox.user = user;
   absl::StatusOr<std::pair<UniqueFd, UniqueFd>> output = CreatePipe();
   if (!output.ok()) return output.status();
   options.output = output->second.get();
-  options.arguments.push_back("--check");
+  options.arguments.emplace_back(CheckArgument(check));
   absl::StatusOr<ChildProcess> process = ::sluice::Spawn(options);
   if (!process.ok()) return process.status();
   output->second.reset();
@@ -82,11 +111,23 @@ absl::Status CheckNetworkFiles(const NetworkConfig& network) {
   if (!ended.has_value()) {
     process->KillGroup();
     process->WaitAndReap(-1);
-    return absl::DeadlineExceededError("sluice-gateway does not answer");
+    return absl::DeadlineExceededError(absl::StrCat(
+        "its check took longer than ", kCheckTimeoutMs / 1000, " s: does the name server answer?"));
   }
   if (ended->signal == 0 && ended->code == 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      std::string(absl::StripTrailingAsciiWhitespace(ReadPipe(output->first.get(), 1024))));
+  std::string said(
+      absl::StripTrailingAsciiWhitespace(ReadPipe(output->first.get(), kMaxReasonBytes)));
+  if (said.empty()) said = absl::StrCat("sluice-gateway: ", ended->Describe());
+  return absl::InvalidArgumentError(said);
+}
+
+}  // namespace
+
+absl::Status CheckNetwork(const NetworkConfig& network, NetworkCheck check,
+                          const std::optional<UserIdentity>& user) {
+  const absl::Status checked = RunCheck(network, check, user);
+  if (checked.ok()) return checked;
+  return absl::Status(checked.code(), Locate(network, std::string(checked.message())));
 }
 
 GatewayLink::~GatewayLink() {
@@ -125,7 +166,8 @@ absl::Status GatewayLink::Spawn() {
   started_ms_ = MonotonicMs();
   exit_watch_.Start(&process_, [this](const ExitStatus& status) { OnExit(status); });
   control_watch_ = loop_->Watch(control_.get(), [this] { OnReadable(); });
-  Log(LogLevel::kInfo, "broker", "gateway started",
+  // Of tries in a row, what each says is enough.
+  Log(backoff_ms_ == 0 ? LogLevel::kInfo : LogLevel::kDebug, "broker", "gateway started",
       {{"listen", absl::StrJoin(network_.listen, ",")},
        {"tls", network_.plaintext() ? "no" : "yes"},
        {"pid", process_.pid()}});
@@ -136,7 +178,9 @@ void GatewayLink::OnExit(const ExitStatus& status) {
   loop_->Unwatch(&control_watch_);
   control_.reset();
   greeted_ = false;
-  Log(LogLevel::kError, "broker", "gateway ended; it will be started again",
+  const bool said = status.signal == 0 && status.code == kExitSaid;
+  Log(said ? LogLevel::kDebug : LogLevel::kError, "broker",
+      "gateway ended; it will be started again",
       {{"listen", absl::StrJoin(network_.listen, ",")}, {"how", status.Describe()}});
   workers_->EndOwnedBy(owner_, "its gateway is gone");
   ScheduleRestart();

@@ -26,9 +26,16 @@
 
 namespace sluice {
 
-// What only the gateway can judge of an entry: certificate, key, authorities, tokens. Starts one
-// for the moment.
-absl::Status CheckNetworkFiles(const NetworkConfig& network);
+enum class NetworkCheck {
+  kFiles,      // Certificate, key, authorities, tokens.
+  kAddresses,  // Those, and whether this machine has the addresses.
+  kPorts,      // All that, and whether the ports can be had now.
+};
+
+// What only a gateway can judge of an entry. Starts one for the moment, as the user that it will
+// run as, if that matters. An error names place and key.
+absl::Status CheckNetwork(const NetworkConfig& network, NetworkCheck check,
+                          const std::optional<UserIdentity>& user = std::nullopt);
 
 class GatewayLink {
  public:

@@ -51,14 +51,13 @@ absl::StatusOr<std::vector<std::string>> Authenticator::ParseTokens(std::string_
     if (line.empty() || line[0] == '#') continue;
     if (line.size() < kMinTokenLength) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "token file: line ", number, " has ", line.size(), " characters; a token needs at least ",
+          "line ", number, " has ", line.size(), " characters; a token needs at least ",
           kMinTokenLength, " (make one with: openssl rand -hex 32)"));
     }
     tokens.emplace_back(line);
   }
   if (tokens.empty()) {
-    return absl::InvalidArgumentError(
-        "token file: it holds no token; write one a line (openssl rand -hex 32)");
+    return absl::InvalidArgumentError("it holds no token; write one a line (openssl rand -hex 32)");
   }
   return tokens;
 }

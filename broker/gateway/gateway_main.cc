@@ -24,11 +24,13 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "broker/base/log.h"
 #include "broker/gateway/auth.h"
 #include "broker/gateway/broker_link.h"
 #include "broker/gateway/grpc_log.h"
+#include "broker/gateway/listen_check.h"
 #include "broker/gateway/options.h"
 #include "broker/gateway/server.h"
 #include "broker/gateway/tls_files.h"
@@ -38,6 +40,7 @@ namespace sluice {
 namespace {
 
 constexpr int kBrokerSocket = 3;
+constexpr absl::Duration kPortPatience = absl::Seconds(2);
 // The welcome comes when the probe has seen the devices; the broker bounds that.
 constexpr absl::Duration kWelcomeTimeout = absl::Minutes(5);
 constexpr absl::Duration kStopGrace = absl::Seconds(1);
@@ -59,18 +62,37 @@ void StopOnSignal(std::counting_semaphore<>* stop, std::atomic<StopReason>* reas
   }).detach();
 }
 
+// The key of [[network]] that an error is about, by which the broker finds its place in the file.
+absl::Status About(const char* key, const absl::Status& status) {
+  return status.ok() ? status
+                     : absl::Status(status.code(), absl::StrCat(key, ": ", status.message()));
+}
+
+absl::Status CheckTlsFiles(const GatewayOptions& options) {
+  if (options.plaintext()) return absl::OkStatus();
+  RETURN_IF_ERROR(CheckIdentity({"certificate", options.certificate}, {"key", options.key}));
+  if (options.client_ca.empty()) return absl::OkStatus();
+  return CheckAuthorities({"client_ca", options.client_ca});
+}
+
+absl::StatusOr<std::vector<std::string>> ReadTokens(const GatewayOptions& options) {
+  if (options.tokens.empty()) return std::vector<std::string>();
+  auto tokens = Authenticator::ParseTokens(options.tokens);
+  if (!tokens.ok()) return About("token_file", tokens.status());
+  return tokens;
+}
+
 absl::Status RunGateway(int argc, char** argv) {
   ASSIGN_OR_RETURN(const GatewayOptions options, ParseGatewayOptions(argc, argv));
   SetLogLevel(options.log_level);
   TakeOverGrpcLog();
-  if (!options.plaintext()) {
-    RETURN_IF_ERROR(CheckTlsFiles(options.certificate, options.key, options.client_ca));
+  RETURN_IF_ERROR(CheckTlsFiles(options));
+  ASSIGN_OR_RETURN(std::vector<std::string> tokens, ReadTokens(options));
+  if (options.check) {
+    if (!options.check_listening.has_value()) return absl::OkStatus();
+    return About("listen", CheckListening(DistinctAddresses(options.listen),
+                                          *options.check_listening, kPortPatience));
   }
-  std::vector<std::string> tokens;
-  if (!options.tokens.empty()) {
-    ASSIGN_OR_RETURN(tokens, Authenticator::ParseTokens(options.tokens));
-  }
-  if (options.check) return absl::OkStatus();
   ASSIGN_OR_RETURN(std::unique_ptr<BrokerLink> link,
                    BrokerLink::Connect(UniqueFd(kBrokerSocket), kWelcomeTimeout));
 
@@ -103,7 +125,9 @@ int GatewayMain(int argc, char** argv) {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
   const absl::Status status = RunGateway(argc, argv);
-  const bool only_checks = std::count(argv, argv + argc, std::string_view("--check")) != 0;
+  const bool only_checks = std::any_of(argv, argv + argc, [](const char* argument) {
+    return std::string_view(argument).starts_with("--check");
+  });
   if (!status.ok() && only_checks) {  // For the broker's own message.
     std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());
     _exit(1);

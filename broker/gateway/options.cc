@@ -18,11 +18,12 @@ namespace {
 
 constexpr size_t kMaxFileBytes = 1 << 20;
 
-absl::StatusOr<std::string> ReadInherited(const std::string& name, const std::string& value) {
+// `name` is the key of [[network]] whose file this is.
+absl::StatusOr<std::string> ReadInherited(const char* name, const std::string& value) {
   int number = -1;
   if (!absl::SimpleAtoi(value, &number) || number < 3) {
     return absl::InvalidArgumentError(
-        absl::StrCat(name, "=", value, ": a descriptor's number was expected"));
+        absl::StrCat(name, ": ", value, " is no descriptor's number"));
   }
   const UniqueFd fd(number);
   std::string content;
@@ -30,13 +31,13 @@ absl::StatusOr<std::string> ReadInherited(const std::string& name, const std::st
   while (true) {
     const ssize_t bytes = ::read(fd.get(), buffer, sizeof(buffer));
     if (bytes < 0 && errno == EINTR) continue;
-    if (bytes < 0) return absl::ErrnoToStatus(errno, absl::StrCat("reading ", name));
+    if (bytes < 0) return absl::ErrnoToStatus(errno, absl::StrCat(name, ": reading it"));
     if (bytes == 0) break;
     content.append(buffer, static_cast<size_t>(bytes));
     if (content.size() > kMaxFileBytes)
-      return absl::InvalidArgumentError(absl::StrCat(name, ": more than 1 MiB"));
+      return absl::InvalidArgumentError(absl::StrCat(name, ": it is longer than 1 MiB"));
   }
-  if (content.empty()) return absl::InvalidArgumentError(absl::StrCat(name, ": the file is empty"));
+  if (content.empty()) return absl::InvalidArgumentError(absl::StrCat(name, ": it is empty"));
   return content;
 }
 
@@ -53,16 +54,18 @@ absl::StatusOr<GatewayOptions> ParseGatewayOptions(int argc, const char* const* 
       options.listen.push_back(value);
     } else if (argument == "--allow-plaintext") {
       options.allow_plaintext = true;
-    } else if (argument == "--check") {
+    } else if (name == "--check") {
       options.check = true;
+      if (value == "addresses") options.check_listening = ListenCheck::kAddresses;
+      if (value == "ports") options.check_listening = ListenCheck::kPorts;
     } else if (name == "--cert-fd") {
-      ASSIGN_OR_RETURN(options.certificate, ReadInherited(name, value));
+      ASSIGN_OR_RETURN(options.certificate, ReadInherited("certificate", value));
     } else if (name == "--key-fd") {
-      ASSIGN_OR_RETURN(options.key, ReadInherited(name, value));
+      ASSIGN_OR_RETURN(options.key, ReadInherited("key", value));
     } else if (name == "--client-ca-fd") {
-      ASSIGN_OR_RETURN(options.client_ca, ReadInherited(name, value));
+      ASSIGN_OR_RETURN(options.client_ca, ReadInherited("client_ca", value));
     } else if (name == "--token-fd") {
-      ASSIGN_OR_RETURN(options.tokens, ReadInherited(name, value));
+      ASSIGN_OR_RETURN(options.tokens, ReadInherited("token_file", value));
     } else if (name == "--log-level") {
       const std::optional<LogLevel> level = ParseLogLevel(value);
       if (!level.has_value())

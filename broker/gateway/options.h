@@ -7,11 +7,13 @@
 // Plain data; parsed once, by main.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "broker/base/log.h"
+#include "broker/gateway/listen_check.h"
 
 namespace sluice {
 
@@ -24,12 +26,15 @@ struct GatewayOptions {
   std::string client_ca;
   std::string tokens;
   LogLevel log_level = LogLevel::kInfo;
-  bool check = false;  // Say what is wrong with the rest, and end.
+  // Say what is wrong with the rest, and with the addresses if asked for, and end.
+  bool check = false;
+  std::optional<ListenCheck> check_listening;
 
   bool plaintext() const { return certificate.empty(); }
 };
 
-// Reads and closes the descriptors that the arguments name.
+// Reads and closes the descriptors that the arguments name. An error begins with the key of
+// [[network]] that it is about, if it is about one: "token_file: ...".
 absl::StatusOr<GatewayOptions> ParseGatewayOptions(int argc, const char* const* argv);
 absl::Status CheckGatewayOptions(const GatewayOptions& options);
 

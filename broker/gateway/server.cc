@@ -10,10 +10,12 @@
 #include "absl/strings/str_cat.h"
 #include "broker/base/log.h"
 #include "broker/gateway/describe_call.h"
+#include "broker/gateway/listen_check.h"
 #include "broker/gateway/operation.h"
 #include "broker/gateway/standard_call.h"
 #include "broker/gateway/stream_session.h"
 #include "broker/gateway/transport_arguments.h"
+#include "proto/status_macros.h"
 
 namespace sluice {
 namespace {
@@ -43,11 +45,13 @@ int PollerCount() {
 }  // namespace
 
 absl::Status GatewayServer::Start(const GatewayOptions& options) {
+  const std::vector<std::string> listen = DistinctAddresses(options.listen);
+  RETURN_IF_ERROR(CheckListening(listen, ListenCheck::kPorts, absl::ZeroDuration()));
   grpc::ServerBuilder builder;
   const std::shared_ptr<grpc::ServerCredentials> credentials = Credentials(options);
-  std::vector<int> ports(options.listen.size(), 0);
-  for (size_t i = 0; i < options.listen.size(); ++i) {
-    builder.AddListeningPort(options.listen[i], credentials, &ports[i]);
+  std::vector<int> ports(listen.size(), 0);
+  for (size_t i = 0; i < listen.size(); ++i) {
+    builder.AddListeningPort(listen[i], credentials, &ports[i]);
   }
   for (const auto& [name, value] : TransportArguments()) builder.AddChannelArgument(name, value);
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT,
@@ -64,18 +68,15 @@ absl::Status GatewayServer::Start(const GatewayOptions& options) {
   server_ = builder.BuildAndStart();
   for (size_t i = 0; i < ports.size(); ++i) {
     if (server_ != nullptr && ports[i] != 0) continue;
-    return absl::UnavailableError(absl::StrCat(
-        "cannot listen on ", options.listen[i],
-        options.plaintext() ? ": is the port in use, or the address not this machine's?"
-                            : ": is the port in use, the address not this machine's, or the "
-                              "certificate no PEM file?"));
+    // Taken since the check above; gRPC's own line says by what.
+    return absl::UnavailableError(absl::StrCat("cannot listen on ", listen[i]));
   }
   DescribeCall::AcceptNext(this);
   StreamSession::AcceptNext(this);
   StandardCall::AcceptNext(this);
   for (int i = 0; i < PollerCount(); ++i) pollers_.emplace_back([this] { Poll(); });
   for (size_t i = 0; i < ports.size(); ++i) {
-    const std::string& address = options.listen[i];
+    const std::string& address = listen[i];
     Log(LogLevel::kInfo, "gateway", "listening",
         {{"address", absl::StrCat(address.substr(0, address.rfind(':')), ":", ports[i])},
          {"tls", options.plaintext() ? "no" : (options.client_ca.empty() ? "yes" : "mutual")},

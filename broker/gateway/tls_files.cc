@@ -23,40 +23,43 @@ Bio Over(const std::string& text) {
   return {BIO_new_mem_buf(text.data(), static_cast<int>(text.size())), &BIO_free};
 }
 
-absl::StatusOr<Certificate> ReadCertificate(const char* what, const std::string& pem) {
-  Certificate certificate(PEM_read_bio_X509(Over(pem).get(), nullptr, nullptr, nullptr),
+absl::StatusOr<Certificate> ReadCertificate(const PemFile& file) {
+  Certificate certificate(PEM_read_bio_X509(Over(file.content).get(), nullptr, nullptr, nullptr),
                           &X509_free);
-  if (certificate == nullptr) {
-    return absl::InvalidArgumentError(absl::StrCat("\"", what, "\" holds no certificate (PEM)"));
-  }
-  if (X509_cmp_current_time(X509_get0_notAfter(certificate.get())) < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the certificate in \"", what, "\" has expired"));
-  }
-  return certificate;
+  ERR_clear_error();
+  if (certificate != nullptr) return certificate;
+  return absl::InvalidArgumentError(absl::StrCat(file.name, ": it holds no certificate (PEM)"));
 }
 
-// No prompt for a pass phrase: there is nobody at a daemon's terminal.
+// No prompt for a pass phrase: nobody is there to answer.
 int NoPassPhrase(char*, int, int, void*) { return 0; }
 
 }  // namespace
 
-absl::Status CheckTlsFiles(const std::string& certificate, const std::string& key,
-                           const std::string& client_ca) {
-  ASSIGN_OR_RETURN(const Certificate own, ReadCertificate("certificate", certificate));
-  const Key private_key(PEM_read_bio_PrivateKey(Over(key).get(), nullptr, &NoPassPhrase, nullptr),
-                        &EVP_PKEY_free);
-  if (private_key == nullptr) {
+absl::Status CheckIdentity(const PemFile& certificate, const PemFile& key) {
+  ASSIGN_OR_RETURN(const Certificate own, ReadCertificate(certificate));
+  if (X509_cmp_current_time(X509_get0_notAfter(own.get())) < 0) {
     return absl::InvalidArgumentError(
-        "\"key\" holds no private key (PEM), or one under a pass phrase, which sluiced cannot "
-        "give");
+        absl::StrCat(certificate.name, ": the certificate has expired"));
   }
-  if (X509_check_private_key(own.get(), private_key.get()) != 1) {
-    return absl::InvalidArgumentError("\"certificate\" and \"key\" do not belong together");
-  }
-  if (!client_ca.empty()) RETURN_IF_ERROR(ReadCertificate("client_ca", client_ca).status());
+  const Key private_key(
+      PEM_read_bio_PrivateKey(Over(key.content).get(), nullptr, &NoPassPhrase, nullptr),
+      &EVP_PKEY_free);
+  const bool fits = private_key != nullptr && X509_check_private_key(own.get(), private_key.get());
   ERR_clear_error();
-  return absl::OkStatus();
+  if (private_key == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        key.name,
+        ": it holds no private key (PEM), or one under a pass phrase, for which nobody "
+        "can be asked"));
+  }
+  if (fits) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(key.name, ": it is not the key of the certificate in ", certificate.name));
+}
+
+absl::Status CheckAuthorities(const PemFile& authorities) {
+  return ReadCertificate(authorities).status();
 }
 
 }  // namespace sluice

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether certificate, key and authorities are what they should be, before anybody connects: gRPC
-// says only that it cannot listen. Files are the operator's. Any thread.
+// Whether PEM files hold what they should, for errors that gRPC does not give: it only fails later,
+// without naming a file. The client's side uses it too. Plain functions.
 #pragma once
 
 #include <string>
@@ -10,8 +10,17 @@
 
 namespace sluice {
 
-// PEM texts. The error says which of them is wrong, and how. `client_ca` may be empty.
-absl::Status CheckTlsFiles(const std::string& certificate, const std::string& key,
-                           const std::string& client_ca);
+// A file's content, and how a message calls it.
+struct PemFile {
+  std::string name;
+  std::string content;
+};
+
+// A certificate that has not expired, and its private key. An error begins with the name of the
+// file that it is about.
+absl::Status CheckIdentity(const PemFile& certificate, const PemFile& key);
+
+// At least one certificate of an authority.
+absl::Status CheckAuthorities(const PemFile& authorities);
 
 }  // namespace sluice

@@ -74,10 +74,10 @@ worker_memory_bytes = "3GiB"
 allow = "NVIDIA*"
 [[network]]
 listen = ["127.0.0.1:1", "[::1]:2"]
-certificate = "c"
-key = "k"
-client_ca = "a"
-token_file = "t"
+certificate = "/c"
+key = "/k"
+client_ca = "/a"
+token_file = "/t"
 allow_plaintext = true
 )",
                                   "f.toml");
@@ -111,10 +111,10 @@ allow_plaintext = true
   EXPECT_EQ(config->device_patterns, std::vector<std::string>{"NVIDIA*"});
   ASSERT_EQ(config->network.size(), 1u);
   EXPECT_EQ(config->network[0].listen.size(), 2u);
-  EXPECT_EQ(config->network[0].certificate, "c");
-  EXPECT_EQ(config->network[0].key, "k");
-  EXPECT_EQ(config->network[0].client_ca, "a");
-  EXPECT_EQ(config->network[0].token_file, "t");
+  EXPECT_EQ(config->network[0].certificate, "/c");
+  EXPECT_EQ(config->network[0].key, "/k");
+  EXPECT_EQ(config->network[0].client_ca, "/a");
+  EXPECT_EQ(config->network[0].token_file, "/t");
   EXPECT_TRUE(config->network[0].allow_plaintext);
 }
 
@@ -151,7 +151,8 @@ TEST(ConfigTest, WrongValueNamesAllowed) {
   ExpectError("[broker]\nsocket_mode = \"0999\"\n", {"\"0999\"", "octal"});
   ExpectError("[broker]\nsocket_mode = \"7777\"\n", {"\"7777\""});
   ExpectError("[limits]\nmemory_bytes_per_session = \"4 GB\"\n", {"\"4 GB\"", "4GiB"});
-  ExpectError("[limits]\nmemory_bytes_per_session = -4\n", {"memory_bytes_per_session"});
+  ExpectError("[limits]\nmemory_bytes_per_session = -4\n",
+              {"f.toml:2:28:", "memory_bytes_per_session", "is -4, allowed is 0 or more bytes"});
   ExpectError("[[network]]\nlisten = \"nowhere\"\n", {"f.toml:2:", "\"nowhere\"", "HOST:PORT"});
   ExpectError("[devices]\nallow = \"a,b\"\n", {"f.toml:2:", "\"a,b\"", "comma"});
   ExpectError("[[network]]\n", {"f.toml:1:", "needs key \"listen\""});
@@ -337,10 +338,61 @@ listen = "0.0.0.0:2"
                                   "f.toml");
   ASSERT_TRUE(config.ok()) << config.status();
   const std::string message(CheckConfig(Defaulted(*config)).message());
-  EXPECT_NE(message.find("f.toml:2: 127.0.0.1:1 is listened on twice"), std::string::npos)
+  EXPECT_NE(
+      message.find("f.toml:3:10: key \"listen\" in [[network]]: 127.0.0.1:1 is listened on twice"),
+      std::string::npos)
       << message;
-  EXPECT_NE(message.find("f.toml:4: listening on 0.0.0.0:2 without TLS"), std::string::npos)
+  EXPECT_NE(
+      message.find("f.toml:5:10: key \"listen\" in [[network]]: listening on 0.0.0.0:2 without"),
+      std::string::npos)
       << message;
+}
+
+// A key outside its table is sent there, be it on its own or in another table; errors come in the
+// file's order.
+TEST(ConfigTest, KeysAreSentToTheirTables) {
+  const std::string error =
+      ErrorOf("socket = \"/a\"\n[broker]\nmax_sessions = 3\nlog_level = 1\nlimits = 1\n");
+  EXPECT_EQ(error,
+            "f.toml:1:1: key \"socket\" is outside its table: it belongs in [broker]\n"
+            "f.toml:3:1: key \"max_sessions\" is in [broker], but belongs in [limits]\n"
+            "f.toml:4:13: key \"log_level\" in [broker] is an integer, allowed is one of trace, "
+            "debug, info, warning, error\n"
+            "f.toml:5:1: key \"limits\" is in [broker], but belongs at the top of the file, as "
+            "[limits]");
+  ExpectError("listen = \"127.0.0.1:1\"\n", {"f.toml:1:1:", "belongs in [[network]]"});
+  ExpectError("[broker]\nmax_connections = 1\n", {"belongs in [limits] or [resources]"});
+}
+
+// Errors about the network's files stand at the key that names the file.
+TEST(ConfigTest, NetworkErrorsStandAtTheirKeys) {
+  const auto error = [](const std::string& keys) {
+    const auto config = ParseConfig("[[network]]\nlisten = \"127.0.0.1:1\"\n" + keys, "f.toml");
+    return config.ok() ? std::string(CheckConfig(Defaulted(*config)).message())
+                       : std::string(config.status().message());
+  };
+  EXPECT_TRUE(error("certificate = \"/dev/null\"\n")
+                  .starts_with("f.toml:3:15: key \"certificate\" in [[network]] is given without"));
+  EXPECT_TRUE(error("key = \"/dev/null\"\n").starts_with("f.toml:3:7: key \"key\""));
+  EXPECT_TRUE(error("token_file = \"/nonexistent\"\n")
+                  .starts_with("f.toml:3:14: key \"token_file\" in [[network]]: cannot read"));
+  EXPECT_TRUE(error("\nclient_ca = \"/dev/null\"\n").starts_with("f.toml:4:13: key \"client_ca\""));
+  for (const char* key : {"certificate", "key", "client_ca", "token_file"}) {
+    const std::string text = error(std::string(key) + " = \"relative.pem\"\n");
+    EXPECT_NE(text.find("is \"relative.pem\", allowed is the absolute path"), std::string::npos)
+        << text;
+  }
+}
+
+// One path for both sockets is told at the key that made it so; by flags, with the flags' names.
+TEST(ConfigTest, OneSocketForBothIsToldWhereItStands) {
+  const auto config = ParseConfig("[broker]\nsocket = \"/a\"\nadmin_socket = \"/a\"\n", "f.toml");
+  ASSERT_TRUE(config.ok()) << config.status();
+  const std::string message(CheckConfig(Defaulted(*config)).message());
+  EXPECT_TRUE(message.starts_with("f.toml:3:16: key \"admin_socket\"")) << message;
+  Config flags;
+  flags.socket = flags.admin_socket = "/a";
+  EXPECT_NE(CheckConfig(Defaulted(flags)).message().find("--admin-socket"), std::string::npos);
 }
 
 }  // namespace

@@ -66,7 +66,7 @@ int Main(int argc, char** argv) {
   std::string report;
   int token_fd = -1;
   for (int i = 1; i < argc; ++i) {
-    if (std::string(argv[i]) == "--check") return 0;  // All files are well.
+    if (std::string(argv[i]).starts_with("--check")) return 0;  // All files are well.
     report += std::string("arg ") + argv[i] + "\n";
     std::sscanf(argv[i], "--token-fd=%d", &token_fd);
   }

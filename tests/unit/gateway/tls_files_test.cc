@@ -27,22 +27,20 @@ class TlsFilesTest : public testing::Test {
 
 // What belongs together is taken, with and without authorities for clients.
 TEST_F(TlsFilesTest, SoundFilesAreTaken) {
-  EXPECT_TRUE(CheckTlsFiles(Certificate("one"), Key("one"), "").ok());
-  EXPECT_TRUE(
-      CheckTlsFiles(Certificate("one"), Key("one"), ReadWholeFile(authority_.certificate_file()))
-          .ok());
+  EXPECT_TRUE(CheckIdentity({"c", Certificate("one")}, {"k", Key("one")}).ok());
+  EXPECT_TRUE(CheckAuthorities({"a", ReadWholeFile(authority_.certificate_file())}).ok());
 }
 
 // Each mistake is told by the file that holds it.
 TEST_F(TlsFilesTest, MistakesAreNamed) {
   const auto expect = [](const absl::Status& status, const char* text) {
-    EXPECT_NE(ErrorOf(status).find(text), std::string::npos) << status;
+    EXPECT_TRUE(ErrorOf(status).starts_with(text)) << status;
   };
-  expect(CheckTlsFiles(Certificate("one"), Key("two"), ""), "do not belong together");
-  expect(CheckTlsFiles("nonsense", Key("one"), ""), "\"certificate\" holds no certificate");
-  expect(CheckTlsFiles(Certificate("one"), "nonsense", ""), "\"key\" holds no private key");
-  expect(CheckTlsFiles(Certificate("one"), Key("one"), Key("one")),
-         "\"client_ca\" holds no certificate");
+  expect(CheckIdentity({"c", Certificate("one")}, {"k", Key("two")}),
+         "k: it is not the key of the certificate in c");
+  expect(CheckIdentity({"c", "nonsense"}, {"k", Key("one")}), "c: it holds no certificate");
+  expect(CheckIdentity({"c", Certificate("one")}, {"k", "nonsense"}), "k: it holds no private key");
+  expect(CheckAuthorities({"a", Key("one")}), "a: it holds no certificate");
 }
 
 }  // namespace

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Whether this process can listen where it is told to, asked of the system before gRPC is: so that
+// a person reads the reason, and not gRPC's. Plain functions.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+
+namespace sluice {
+
+enum class ListenCheck {
+  kAddresses,  // The host has an address, and it is this machine's.
+  kPorts,      // And the port can be had.
+};
+
+// Without what an earlier one serves too: gRPC takes 0.0.0.0 and [::] both for all of IPv4 and
+// IPv6.
+std::vector<std::string> DistinctAddresses(const std::vector<std::string>& listen);
+
+// An error names the address, what is wrong and what to do. A port that is in use is asked for
+// again until `patience` is over: the gateway of a daemon that was killed a moment ago gives it up.
+absl::Status CheckListening(const std::vector<std::string>& listen, ListenCheck check,
+                            absl::Duration patience);
+
+}  // namespace sluice

@@ -1,0 +1,216 @@
+#!/usr/bin/python3 -B
+# SPDX-License-Identifier: Apache-2.0
+"""What a wrong configuration is told: the file, the line, the key and what to do, and no daemon that half works.
+
+Usage: failure_config.py
+"""
+import os
+import pathlib
+import re
+import shutil
+import socket
+import subprocess
+import tempfile
+
+import harness
+
+FAILED, WRONG = 1, 2
+
+report = harness.Report("failure_config")
+
+
+def openssl(folder, *arguments):
+    subprocess.run(["openssl", *arguments], cwd=folder, check=True, stdin=subprocess.DEVNULL,
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60)
+
+
+def make_certificates(folder, *names):
+    """NAME.pem and NAME.key for 127.0.0.1, each its own authority."""
+    for name in names:
+        openssl(folder, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+                "-subj", f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", f"{name}.key",
+                "-out", f"{name}.pem")
+
+
+class Files:
+    """A folder with a configuration file, whose text each check writes anew."""
+
+    def __init__(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="sluice-test-"))
+        self.config = self.folder / "sluiced.toml"
+
+    def write(self, text):
+        user = '[worker]\nuser = "root"\n' if os.geteuid() == 0 else ""
+        head = f'[broker]\nsocket = "{self.folder}/broker.sock"\n{user}'
+        self.config.write_text(head + text)
+        return head.count("\n")
+
+    def run(self, *arguments, seconds=10):
+        """The exit code (None: it still ran, and was ended) and all that was printed."""
+        process = subprocess.Popen([str(harness.built("sluiced")), *arguments], stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=self.folder)
+        try:
+            output = process.communicate(timeout=seconds)[0].decode()
+            return process.returncode, output
+        except subprocess.TimeoutExpired:
+            process.terminate()
+            return None, process.communicate()[0].decode()
+
+
+def check_config(files, what, text, line, parts):
+    """--check-config names `line` of `text` and `parts`; starting a daemon does not go further either."""
+    above = files.write(text)
+    code, output = files.run("--check-config", str(files.config))
+    place = f"{files.config}:{above + line}:"
+    report.check(code == WRONG and place in output and all(part in output for part in parts), what, output)
+
+
+def network(*lines):
+    return "[[network]]\n" + "\n".join(lines) + "\n"
+
+
+def check_network_keys(files):
+    folder = files.folder
+    make_certificates(folder, "one", "two")
+    (folder / "empty").write_text("")
+    (folder / "short").write_text("# clients\nsecret\n")
+    (folder / "text").write_text("no PEM\n")
+    listen = 'listen = "127.0.0.1:17466"'
+    one, two = f'certificate = "{folder}/one.pem"', f'key = "{folder}/one.key"'
+    for what, lines, line, parts in (
+            ("a certificate without key", (listen, one), 3, ["key"]),
+            ("a key without certificate", (listen, two), 3, ["certificate"]),
+            ("a missing file", (listen, f'certificate = "{folder}/none.pem"', two), 3, ["none.pem", '"certificate"']),
+            ("a missing token file", (listen, f'token_file = "{folder}/none"'), 3, ["none", '"token_file"']),
+            ("no certificate", (listen, f'certificate = "{folder}/text"', two), 3, ['"certificate"', "/text", "PEM"]),
+            ("no key", (listen, one, f'key = "{folder}/text"'), 4, ['"key"', "/text", "PEM"]),
+            ("another key", (listen, one, f'key = "{folder}/two.key"'), 4, ['"key"', "two.key", "certificate"]),
+            ("no authority", (listen, one, two, f'client_ca = "{folder}/text"'), 5, ['"client_ca"', "/text"]),
+            ("an authority without TLS", (listen, f'client_ca = "{folder}/one.pem"'), 3, ['"client_ca"']),
+            ("an empty token file", (listen, f'token_file = "{folder}/empty"'), 3, ['"token_file"', "/empty", "empty"]),
+            ("a folder as token file", (listen, f'token_file = "{folder}"'), 3, ['"token_file"', str(folder)]),
+            ("a short token", (listen, f'token_file = "{folder}/short"'), 3,
+             ['"token_file"', "/short", "line 2", "openssl rand"]),
+            ("a relative path", (listen, 'certificate = "one.pem"', 'key = "one.key"'), 3, ["one.pem", "absolute"]),
+            ("a relative token file", (listen, 'token_file = "short"'), 3, ["short", "absolute"]),
+            ("plaintext beyond loopback", ('allow_plaintext = false', 'listen = "0.0.0.0:17466"'), 3, ["without TLS"]),
+            ("a host without address", ('listen = "sluice-test.invalid:17466"', one, two), 2,
+             ['"listen"', "sluice-test.invalid"]),
+            ("an address of another machine", ('listen = "192.0.2.1:17466"', one, two), 2, ['"listen"', "192.0.2.1"]),
+            ("an address twice", ('listen = ["127.0.0.1:17466", "127.0.0.1:17466"]',), 2, ["twice"])):
+        check_config(files, f"--check-config names {what}", network(*lines), line, parts)
+    above = files.write(network(listen, one, two, f'token_file = "{folder}/one.key"'))
+    code, output = files.run("--check-config", str(files.config))
+    report.check(code == 0 and ": ok" in output and above, "--check-config takes what is right", output)
+
+
+def check_ports(files):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen(1)
+        port = taken.getsockname()[1]
+        above = files.write(network(f'listen = ["127.0.0.1:{harness.free_port()}", "127.0.0.1:{port}"]'))
+        code, output = files.run("--config", str(files.config))
+        good = code == FAILED and f"127.0.0.1:{port}" in output and f"{files.config}:{above + 2}:" in output
+        report.check(good and "in use" in output and "file_line" not in output,
+                     "a port in use: sluiced does not start, and says which", output)
+        report.check("msg=ready" not in output, "a port in use: sluiced does not say that it is ready", output)
+        code, output = files.run("--check-config", str(files.config))
+        report.check(code == 0, "a port in use is none of the file's mistakes: a daemon may be running", output)
+        code, output = files.run("--config", "/dev/null", "--socket", f"{files.folder}/flag.sock", "--listen",
+                                    f"127.0.0.1:{port}")
+        report.check(code == FAILED and "--listen" in output and "in use" in output, "the same by flag", output)
+
+
+def check_both_wildcards(files):
+    """What the installed example shows: all of IPv4 and all of IPv6."""
+    port = harness.free_port()
+    files.write(network(f'listen = ["0.0.0.0:{port}", "[::]:{port}"]', "allow_plaintext = true"))
+    log = files.folder / "log"
+    with open(log, "wb") as out:
+        process = subprocess.Popen([str(harness.built("sluiced")), "--config", str(files.config)],
+                                   stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+    try:
+        listens = harness.wait_until(lambda: process.poll() is not None or harness.accepts("127.0.0.1", port), 15)
+        report.check(listens and process.poll() is None, "0.0.0.0 and [::] of one port together", log.read_text())
+    finally:
+        process.terminate()
+        process.wait(timeout=30)
+
+
+def kill_and_take(broker, taken, port):
+    """True once the port is ours and no longer the gateway's."""
+    for pid in harness.descendants(broker):
+        if harness.command_line(pid)[0].endswith("sluice-gateway") and harness.alive(pid):
+            os.kill(pid, harness.signal.SIGKILL)
+    try:
+        taken.bind(("127.0.0.1", port))
+        return True
+    except OSError:
+        return False
+
+
+def check_lost_gateway(files):
+    """Somebody takes the port while the gateway is gone: one line for each try, and it comes back."""
+    port = harness.free_port()
+    files.write(network(f'listen = "127.0.0.1:{port}"'))
+    log = files.folder / "log"
+    with open(log, "wb") as out:
+        process = subprocess.Popen([str(harness.built("sluiced")), "--config", str(files.config)],
+                                   stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+    try:
+        harness.wait_until(lambda: harness.accepts("127.0.0.1", port), 15)
+        with socket.socket() as taken:
+            taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            harness.wait_until(lambda: kill_and_take(process.pid, taken, port), 20)
+            taken.listen(64)
+            mark = len(log.read_text())
+            said = harness.wait_until(lambda: log.read_text()[mark:].count("cannot listen") >= 2, 15)
+            lines = [line for line in log.read_text()[mark:].splitlines() if line]
+            tries = [line for line in lines if "cannot listen" in line]
+            others = [line for line in lines if line not in tries and "killed by signal" not in line and
+                      "gateway started" not in line]
+            report.check(said and all("in use" in line and str(port) in line for line in tries),
+                         "a gateway that finds its port taken says so", lines)
+            report.check(not others, "and that is the one line of each try", others)
+        report.check(harness.wait_until(lambda: "msg=listening" in log.read_text()[mark:], 30),
+                     "it listens again once the port is free", log.read_text()[mark:])
+    finally:
+        process.terminate()
+        process.wait(timeout=30)
+
+
+def check_other_keys(files):
+    folder = files.folder
+    for what, text, parts in (
+            ("a negative size", "[limits]\nmemory_bytes_per_session = -4\n", [":5:" if os.geteuid() else ":6:", "is -4"]),
+            ("one socket for both", "", [])):
+        if not text:
+            files.config.write_text(f'[broker]\nsocket = "{folder}/a.sock"\nadmin_socket = "{folder}/a.sock"\n')
+            parts = [f"{files.config}:3:", '"admin_socket"', '"socket"']
+        else:
+            files.write(text)
+        code, output = files.run("--check-config", str(files.config))
+        contradicts = re.search(r"is an integer, allowed is .*integer", output)
+        report.check(code == WRONG and all(part in output for part in parts) and not contradicts, what, output)
+    files.config.write_text(f'socket = "{folder}/a.sock"\n[broker]\nmax_sessions = 3\n')
+    code, output = files.run("--check-config", str(files.config))
+    report.check(code == WRONG and ":1:1: " in output and "[broker]" in output and "did you mean" not in output and
+                 ":3:1: " in output and "[limits]" in output, "keys outside their tables are sent there", output)
+
+
+def main():
+    files = Files()
+    try:
+        check_network_keys(files)
+        check_other_keys(files)
+        check_ports(files)
+        check_both_wildcards(files)
+        check_lost_gateway(files)
+    finally:
+        shutil.rmtree(files.folder)
+    report.exit()
+
+
+if __name__ == "__main__":
+    main()
