@@ -56,6 +56,18 @@ std::wstring EnvironmentBlock(std::vector<std::string> entries) {
   return block;
 }
 
+// The system's libraries look for their own files by these.
+void AddWhatNobodyCanDoWithout(std::vector<std::string>* environment) {
+  for (const std::string& own : OwnEnvironment()) {
+    const std::string name = absl::AsciiStrToUpper(own.substr(0, own.find('=') + 1));
+    if (name != "SYSTEMROOT=" && name != "WINDIR=") continue;
+    const auto same = [&name](const std::string& entry) {
+      return absl::AsciiStrToUpper(entry.substr(0, name.size())) == name;
+    };
+    if (std::none_of(environment->begin(), environment->end(), same)) environment->push_back(own);
+  }
+}
+
 // Where the child and all that it starts are held together, bounded and ended.
 absl::StatusOr<OwnedHandle> CreateJob(const SandboxOptions& sandbox) {
   OwnedHandle job(::CreateJobObjectW(nullptr, nullptr));
@@ -161,6 +173,7 @@ absl::StatusOr<ChildProcess> Spawn(const SpawnOptions& options) {
     entries.push_back(*std::move(entry));
   }
   std::vector<std::string> environment = options.environment;
+  AddWhatNobodyCanDoWithout(&environment);
   if (!entries.empty()) {
     environment.push_back(
         absl::StrCat(FromWide(kInheritedVariable), "=", absl::StrJoin(entries, ";")));

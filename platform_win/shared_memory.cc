@@ -39,20 +39,25 @@ struct ObjectBasic {
   ULONG reserved[10];
 };
 
-// An empty list: no handle with more rights than the given one can be made of it. Without one,
-// whoever holds a handle for reading could duplicate it into one for writing.
+// A list that gives nobody anything: no handle with more rights than the given one can be made of
+// it. Without one, whoever holds a handle for reading could duplicate it into one for writing. Its
+// one entry takes away what an owner has by being the owner: the right to change the list.
 class NobodyMayOpen {
  public:
   NobodyMayOpen() {
-    ::InitializeAcl(&list_, sizeof(list_), ACL_REVISION);
+    SID owner_rights = {
+        SID_REVISION, 1, SECURITY_CREATOR_SID_AUTHORITY, {SECURITY_CREATOR_OWNER_RIGHTS_RID}};
+    auto* list = reinterpret_cast<ACL*>(list_);
+    ::InitializeAcl(list, sizeof(list_), ACL_REVISION);
+    ::AddAccessAllowedAce(list, ACL_REVISION, 0, &owner_rights);
     ::InitializeSecurityDescriptor(&descriptor_, SECURITY_DESCRIPTOR_REVISION);
-    ::SetSecurityDescriptorDacl(&descriptor_, TRUE, &list_, FALSE);
+    ::SetSecurityDescriptorDacl(&descriptor_, TRUE, list, FALSE);
     attributes_ = {sizeof(attributes_), &descriptor_, FALSE};
   }
   SECURITY_ATTRIBUTES* get() { return &attributes_; }
 
  private:
-  ACL list_;
+  alignas(ACL) char list_[sizeof(ACL) + sizeof(ACCESS_ALLOWED_ACE) + sizeof(SID)];
   SECURITY_DESCRIPTOR descriptor_;
   SECURITY_ATTRIBUTES attributes_;
 };

@@ -73,6 +73,34 @@ TEST(SharedMemoryTest, MappingsShareBytes) {
   EXPECT_EQ(reader->data()[kSize - 1], 42);
 }
 
+// Nobody may make more of a handle, the owner included, who else could change who may: the list has
+// one entry, which gives OWNER RIGHTS nothing.
+TEST(SharedMemoryTest, AccessListGivesNothing) {
+  const auto fd = CreateSharedMemory("test", kSize);
+  alignas(8) char buffer[1024];
+  DWORD size = 0;
+  ASSERT_TRUE(::GetKernelObjectSecurity(HandleOf(fd->get()), DACL_SECURITY_INFORMATION, buffer,
+                                        sizeof(buffer), &size))
+      << ::GetLastError();
+  BOOL present = FALSE;
+  BOOL defaulted = FALSE;
+  ACL* list = nullptr;
+  ASSERT_TRUE(::GetSecurityDescriptorDacl(buffer, &present, &list, &defaulted));
+  ASSERT_TRUE(present && list != nullptr);
+  ASSERT_EQ(list->AceCount, 1);
+  void* entry = nullptr;
+  ASSERT_TRUE(::GetAce(list, 0, &entry));
+  const auto* allowed = static_cast<const ACCESS_ALLOWED_ACE*>(entry);
+  EXPECT_EQ(allowed->Header.AceType, ACCESS_ALLOWED_ACE_TYPE);
+  EXPECT_EQ(allowed->Mask, 0u);
+  SID owner_rights = {
+      SID_REVISION, 1, SECURITY_CREATOR_SID_AUTHORITY, {SECURITY_CREATOR_OWNER_RIGHTS_RID}};
+  EXPECT_TRUE(::EqualSid(const_cast<DWORD*>(&allowed->SidStart), &owner_rights));
+  const OwnedHandle reading = DuplicateHandleHere(HandleOf(fd->get()), SECTION_MAP_READ);
+  ASSERT_TRUE(reading.valid());
+  EXPECT_FALSE(DuplicateHandleHere(reading.get(), SECTION_MAP_READ | SECTION_MAP_WRITE).valid());
+}
+
 // A fixed address is taken exactly, and never at the cost of what is mapped there already.
 TEST(SharedMemoryTest, FixedAddressNeverReplaces) {
   const auto fd = CreateSharedMemory("test", kSize);
