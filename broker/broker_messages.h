@@ -46,6 +46,7 @@ enum class MessageType : uint16_t {
   kResourcesOpened = 49,
   kResourceHandle = 50,
   kOfferHandle = 51,
+  kResourceTicket = 52,
   kAllocateMemory = 56,
   kMemoryAllocated = 57,
   kAdminTicket = 64,

@@ -36,16 +36,17 @@ void LoopbackTokens::Revoke(uint64_t id) {
   issued_.erase(id);
 }
 
-bool LoopbackTokens::Admit(std::string_view text, std::string_view peer) {
-  if (text.size() != 2 * kLoopbackTokenBytes || peer.empty()) return false;
+std::optional<uint64_t> LoopbackTokens::Admit(std::string_view text, std::string_view peer) {
+  if (text.size() != 2 * kLoopbackTokenBytes || peer.empty()) return std::nullopt;
   absl::MutexLock lock(&mutex_);
-  Issued* shown = nullptr;
-  for (auto& [id, one] : issued_) {
-    if (SameText(one.text, text)) shown = &one;  // No early end.
+  auto shown = issued_.end();
+  for (auto it = issued_.begin(); it != issued_.end(); ++it) {
+    if (SameText(it->second.text, text)) shown = it;  // No early end.
   }
-  if (shown == nullptr) return false;
-  if (shown->peer.empty()) shown->peer = std::string(peer);
-  return shown->peer == peer;
+  if (shown == issued_.end()) return std::nullopt;
+  if (shown->second.peer.empty()) shown->second.peer = std::string(peer);
+  if (shown->second.peer != peer) return std::nullopt;
+  return shown->first;
 }
 
 }  // namespace sluice

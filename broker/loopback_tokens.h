@@ -12,6 +12,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -34,9 +35,10 @@ class LoopbackTokens {
   absl::StatusOr<LoopbackToken> Issue(uint64_t id) ABSL_LOCKS_EXCLUDED(mutex_);
   void Revoke(uint64_t id) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // True if `text` is a token that is not revoked, and that no other connection than `peer` has
-  // shown. `peer` is what gRPC says of the connection, "ipv4:127.0.0.1:50000".
-  bool Admit(std::string_view text, std::string_view peer) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The id of the token `text`, if it is not revoked and no other connection than `peer` has shown
+  // it. `peer` is what gRPC says of the connection, "ipv4:127.0.0.1:50000".
+  std::optional<uint64_t> Admit(std::string_view text, std::string_view peer)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   struct Issued {

@@ -103,11 +103,6 @@ absl::Status ResourceHub::SendConnection(int socket, const ResourceClient& clien
     return SendMessage(socket, &answer, sizeof(answer));
   }
   const auto ends = Connect(client);
-  if (absl::IsUnimplemented(ends.status())) {
-    answer.status = EOPNOTSUPP;
-    SetString(answer.message, std::string(ends.status().message()));
-    return SendMessage(socket, &answer, sizeof(answer));
-  }
   if (!ends.ok()) {
     Log(LogLevel::kError, "broker", "cannot open a resource connection",
         {{"reason", ends.status().ToString()}});
@@ -121,9 +116,8 @@ absl::Status ResourceHub::SendConnection(int socket, const ResourceClient& clien
 }
 
 absl::StatusOr<std::pair<UniqueFd, UniqueFd>> ResourceHub::Connect(const ResourceClient& client) {
-  ASSIGN_OR_RETURN(auto stream, CreateStreamPair());
-  UniqueFd ours = std::move(stream.first);
-  ASSIGN_OR_RETURN(auto channel, CreateSocketPair());
+  if (streams_ == nullptr) return absl::UnavailableError("the daemon is stopping");
+  ASSIGN_OR_RETURN(auto channel, CreateSocketPair(FirstEnd::kStays));
   RETURN_IF_ERROR(SetNonBlocking(channel.first.get(), true));
   LimitUnread(channel.first.get(), kChannelBufferBytes);
   auto connection = std::make_unique<Connection>();
@@ -131,18 +125,15 @@ absl::StatusOr<std::pair<UniqueFd, UniqueFd>> ResourceHub::Connect(const Resourc
   connection->id = id;
   connection->client = client;
   connection->identity = Identity::ForUid(client.uid).name;
-  connection->transport_number = ours.get();
-  connection->transport = DuplicateFd(ours.get());
-  if (!connection->transport.valid()) return absl::ResourceExhaustedError("no more descriptors");
   connection->channel = std::move(channel.first);
-  RETURN_IF_ERROR(attach_(std::move(ours)));
+  ASSIGN_OR_RETURN(ResourceStreams::Ends stream, streams_->Open(id));
+  connection->transport = std::move(stream.ours);
   connection->transport_watch =
       loop_->WatchHangUp(connection->transport.get(), [this, id] { End(id, ""); });
   connection->channel_watch =
       loop_->Watch(connection->channel.get(), [this, id] { ReadOffers(id); });
-  by_transport_[connection->transport_number] = id;
   connections_[id] = std::move(connection);
-  return std::make_pair(std::move(stream.second), std::move(channel.second));
+  return std::make_pair(std::move(stream.client), std::move(channel.second));
 }
 
 void ResourceHub::ReadOffers(uint64_t id) {
@@ -175,8 +166,7 @@ void ResourceHub::End(uint64_t id, const std::string& violation) {
   connections_.erase(found);
   loop_->Unwatch(&connection->transport_watch);
   loop_->Unwatch(&connection->channel_watch);
-  const auto transport = by_transport_.find(connection->transport_number);
-  if (transport != by_transport_.end() && transport->second == id) by_transport_.erase(transport);
+  streams_->Close(id);
   HangUp(connection->transport.get());  // gRPC's end sees it, and closes.
   if (!violation.empty() && log_limiter_.Allow(MonotonicMs())) {
     Log(LogLevel::kWarning, "broker", "resource connection closed",
@@ -199,12 +189,6 @@ void ResourceHub::Stop() {
   while (!connections_.empty()) End(connections_.begin()->first, "");
   allocator_.Stop();
   loop_->CancelTimer(&timer_);
-}
-
-std::optional<uint64_t> ResourceHub::FindByTransport(int number) const {
-  const auto found = by_transport_.find(number);
-  if (found == by_transport_.end()) return std::nullopt;
-  return found->second;
 }
 
 // --- memory

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Clients of daemon-owned resources and what they ask: their connections (a gRPC socket and a
+// Clients of daemon-owned resources and what they ask: their connections (a way for gRPC and a
 // handle channel), making and importing memory, sending handles. The registry says who may; this
 // does it.
 //
 //   Open --> [connected] --either descriptor's other end closed, or its broker connection's, or
 //                |          a malformed message on the handle channel, or Stop--> ended
-//                +-- calls, by the number of the gRPC socket that they came on
+//                +-- calls, by the connection that they came on
 //
 // Owner: the Broker. Loop thread only: the gRPC service posts to it. Identity is what the kernel
 // said of the broker connection; everything in a call or on a handle channel comes from a client
@@ -31,6 +31,7 @@
 #include "broker/os/types.h"
 #include "broker/policy.h"
 #include "broker/resource_registry.h"
+#include "broker/resource_streams.h"
 
 namespace sluice {
 
@@ -49,14 +50,13 @@ struct CreateParameters {
 
 class ResourceHub {
  public:
-  // Hands the daemon's end of a connection to the gRPC server.
-  using Attach = std::function<absl::Status(UniqueFd)>;
   using CreateDone = std::function<void(absl::StatusOr<CreatedResource>)>;
 
   explicit ResourceHub(EventLoop* loop) : loop_(loop), allocator_(loop), registry_({}) {}
   ~ResourceHub() { Stop(); }
 
-  void SetAttach(Attach attach) { attach_ = std::move(attach); }
+  // How connections come to the gRPC server; until Stop. Null: there is no server.
+  void SetStreams(ResourceStreams* streams) { streams_ = streams; }
   void Configure(const ResourcesConfig& config, std::optional<UserIdentity> allocator_user);
   // From now on there are no new connections.
   void StartDraining() { draining_ = true; }
@@ -67,9 +67,8 @@ class ResourceHub {
   void EndOwnedBy(uint64_t owner);
   void Stop();  // Ends every connection and the allocator.
 
-  // The connection behind a gRPC socket's number; nothing if it has ended. Good for a call that has
-  // not been finished: until then gRPC keeps the socket, so its number is not another's.
-  std::optional<uint64_t> FindByTransport(int number) const;
+  // Whether this is one that has not ended.
+  bool IsConnected(uint64_t connection) const { return connections_.contains(connection); }
 
   // What clients ask, as ResourceRegistry has it.
   void Create(uint64_t connection, CreateParameters parameters, CreateDone done);
@@ -97,8 +96,7 @@ class ResourceHub {
     uint64_t id = 0;
     ResourceClient client;
     std::string identity;
-    int transport_number = -1;  // Of the end that gRPC has.
-    UniqueFd transport;         // A duplicate of it: to hang up, and to see the other side do so.
+    UniqueFd transport;  // To hang up, and to see the other side do so.
     UniqueFd channel;
     EventLoop::WatchId transport_watch = 0;
     EventLoop::WatchId channel_watch = 0;
@@ -116,14 +114,13 @@ class ResourceHub {
   void Rearm();
 
   EventLoop* const loop_;
-  Attach attach_;
+  ResourceStreams* streams_ = nullptr;
   ResourcesConfig config_;
   AllocatorLink allocator_;
   ResourceRegistry registry_;
   bool draining_ = false;
   uint64_t next_id_ = 1;
   std::map<uint64_t, std::unique_ptr<Connection>> connections_;
-  std::map<int, uint64_t> by_transport_;
   EventLoop::TimerId timer_ = 0;
   int64_t timer_due_ms_ = 0;
   RateLimiter log_limiter_{20, 2};

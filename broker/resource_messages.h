@@ -34,8 +34,8 @@ struct OpenResources {
 static_assert(sizeof(OpenResources) == 16);
 
 // broker -> client, with two descriptors when `status` is 0: a connected stream socket,
-// non-blocking, for gRPC; and the handle channel. The resources' connection lasts as long as both,
-// and the connection to the broker, do.
+// non-blocking, for gRPC (on Windows a pipe with a ResourceTicket in it); and the handle channel.
+// The resources' connection lasts as long as both, and the connection to the broker, do.
 struct ResourcesOpened {
   static constexpr MessageType kType = MessageType::kResourcesOpened;
   MessageHeader header;
@@ -44,6 +44,17 @@ struct ResourcesOpened {
   char message[256];  // Why not, for a person.
 };
 static_assert(sizeof(ResourcesOpened) == 272);
+
+// broker -> client, first and only one on its pipe (Windows): where gRPC finds the service, and
+// what every call shows it (loopback_tokens.h).
+struct ResourceTicket {
+  static constexpr MessageType kType = MessageType::kResourceTicket;
+  MessageHeader header;
+  uint32_t port;  // Of 127.0.0.1.
+  uint32_t reserved;
+  uint8_t token[32];
+};
+static_assert(sizeof(ResourceTicket) == 48);
 
 // broker -> client on the handle channel, with `descriptor_count` descriptors: what Export
 // promised.

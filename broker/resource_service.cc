@@ -11,12 +11,9 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "absl/synchronization/mutex.h"
-#include "broker/attach_stream.h"
 #include "broker/resource_conversion.h"
+#include "broker/resource_listener.h"
 #include "proto/resources.grpc.pb.h"
 
 namespace sluice {
@@ -34,15 +31,6 @@ grpc::Status ToGrpc(const absl::Status& status) {
 
 grpc::Status ConnectionGone() {
   return grpc::Status(grpc::StatusCode::UNAVAILABLE, "the connection has ended");
-}
-
-// gRPC names the peer of an attached socket "fd:N".
-int TransportNumber(const grpc::CallbackServerContext& context) {
-  const std::string peer = context.peer();
-  absl::string_view text = peer;
-  int number = -1;
-  if (!absl::ConsumePrefix(&text, "fd:") || !absl::SimpleAtoi(text, &number)) return -1;
-  return number;
 }
 
 // One unary call. Finished once, by whoever has the answer; deletes itself afterwards.
@@ -160,7 +148,8 @@ class ResourceService final : public v1::Resources::CallbackService {
   using Context = grpc::CallbackServerContext;
   using Unary = grpc::ServerUnaryReactor;
 
-  ResourceService(EventLoop* loop, ResourceHub* hub) : hub_(hub), queue_(loop) {}
+  ResourceService(EventLoop* loop, ResourceHub* hub, ResourceListener* listener)
+      : hub_(hub), listener_(listener), queue_(loop) {}
 
   void Stop() {
     queue_.CloseAndRun();
@@ -254,13 +243,12 @@ class ResourceService final : public v1::Resources::CallbackService {
     auto turn = std::make_shared<Turn>();
     // The reactor outlives the task: gRPC waits for the Finish that only End and Send bring.
     auto* call = new WatchCall([this, turn] { queue_.Post([this, turn] { StopWatch(*turn); }); });
-    const int number = TransportNumber(*context);
-    const bool posted = queue_.Post([this, call, turn, number, request] {
-      const std::optional<uint64_t> connection = hub_->FindByTransport(number);
-      if (!connection.has_value()) return call->End(ConnectionGone());
+    const uint64_t connection = listener_->ConnectionOf(*context);
+    const bool posted = queue_.Post([this, call, turn, connection, request] {
+      if (!hub_->IsConnected(connection)) return call->End(ConnectionGone());
       if (turn->given_up) return call->End(grpc::Status::CANCELLED);
       const absl::StatusOr<uint64_t> watch =
-          hub_->Watch(*connection, request->capability(),
+          hub_->Watch(connection, request->capability(),
                       [call, turn](const ResourceStateView& state, bool ended) {
                         if (ended) turn->watch = nullptr;
                         if (ended && !state.destroyed) return call->End(ConnectionGone());
@@ -287,11 +275,10 @@ class ResourceService final : public v1::Resources::CallbackService {
   // `work(connection)` on the loop thread; it finishes the call, then or later.
   template <typename Work>
   Unary* OnLoop(Context* context, UnaryCall* call, Work work) {
-    const int number = TransportNumber(*context);
-    const bool posted = queue_.Post([this, call, number, work = std::move(work)] {
-      const std::optional<uint64_t> connection = hub_->FindByTransport(number);
-      if (!connection.has_value()) return call->Finish(ConnectionGone());
-      work(*connection);
+    const uint64_t connection = listener_->ConnectionOf(*context);
+    const bool posted = queue_.Post([this, call, connection, work = std::move(work)] {
+      if (!hub_->IsConnected(connection)) return call->Finish(ConnectionGone());
+      work(connection);
     });
     if (!posted) call->Finish(ConnectionGone());
     return call;
@@ -337,15 +324,18 @@ class ResourceService final : public v1::Resources::CallbackService {
   }
 
   ResourceHub* const hub_;
+  ResourceListener* const listener_;
   LoopQueue queue_;
 };
 
 class GrpcResourceServer final : public ResourceServer {
  public:
-  GrpcResourceServer(EventLoop* loop, ResourceHub* hub) : service_(loop, hub) {}
+  GrpcResourceServer(EventLoop* loop, ResourceHub* hub)
+      : hub_(hub), listener_(ResourceListener::Create()), service_(loop, hub, listener_.get()) {}
 
   ~GrpcResourceServer() override {
     service_.Stop();
+    hub_->SetStreams(nullptr);
     if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now());
   }
 
@@ -358,16 +348,16 @@ class GrpcResourceServer final : public ResourceServer {
     builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreams);
     builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes);
     builder.RegisterService(&service_);
-    server_ = builder.BuildAndStart();
-    if (server_ == nullptr) return absl::UnavailableError("cannot start the resource service");
+    absl::StatusOr<std::unique_ptr<grpc::Server>> server = listener_->Start(&builder);
+    if (!server.ok()) return server.status();
+    server_ = *std::move(server);
+    hub_->SetStreams(listener_.get());
     return absl::OkStatus();
   }
 
-  absl::Status Attach(UniqueFd connected_socket) override {
-    return AttachStream(server_.get(), std::move(connected_socket));
-  }
-
  private:
+  ResourceHub* const hub_;
+  const std::unique_ptr<ResourceListener> listener_;
   ResourceService service_;
   std::unique_ptr<grpc::Server> server_;
 };
@@ -378,7 +368,6 @@ absl::StatusOr<std::unique_ptr<ResourceServer>> ResourceServer::Start(EventLoop*
                                                                       ResourceHub* hub) {
   auto server = std::make_unique<GrpcResourceServer>(loop, hub);
   if (absl::Status built = server->Build(); !built.ok()) return built;
-  hub->SetAttach([raw = server.get()](UniqueFd fd) { return raw->Attach(std::move(fd)); });
   return std::unique_ptr<ResourceServer>(std::move(server));
 }
 

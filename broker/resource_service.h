@@ -1,21 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The gRPC face of daemon-owned resources (proto/resources.proto): turns calls into questions to
-// ResourceHub on the loop thread, and its answers into replies. No port, no name: the server has
-// only the connected sockets that the hub attaches, and which of them a call came on says whose it
-// is.
+// ResourceHub on the loop thread, and its answers into replies. Whose a call is, its way here says
+// (resource_listener.h).
 //
-// Owner: the Broker. Start, Attach and the destructor on the loop thread; calls come on gRPC's
+// Owner: the Broker. Start and the destructor on the loop thread; calls come on gRPC's
 // threads, wait for nothing there, and touch nothing but the queue. Clients are hostile: gRPC's
 // limits on message size, streams and memory are set here, the rest is checked behind.
 #pragma once
 
 #include <memory>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "broker/event_loop.h"
-#include "broker/os/scoped_handle.h"
 #include "broker/resource_hub.h"
 
 namespace sluice {
@@ -26,8 +23,6 @@ class ResourceServer {
   // adds reflection and health to every server made after it.
   static absl::StatusOr<std::unique_ptr<ResourceServer>> Start(EventLoop* loop, ResourceHub* hub);
   virtual ~ResourceServer() = default;  // Ends every call; stops the hub, which has them.
-
-  virtual absl::Status Attach(UniqueFd connected_socket) = 0;
 };
 
 }  // namespace sluice

@@ -152,7 +152,7 @@ absl::Status WaitWritable(int socket, int timeout_ms) {
 
 void HangUp(int socket) { ::shutdown(socket, SHUT_RDWR); }
 
-absl::StatusOr<std::pair<UniqueFd, UniqueFd>> CreateSocketPair() {
+absl::StatusOr<std::pair<UniqueFd, UniqueFd>> CreateSocketPair(FirstEnd) {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
     return ErrnoStatus(errno, "socketpair");

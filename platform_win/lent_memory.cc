@@ -51,10 +51,18 @@ absl::StatusOr<UniqueFd> LendForWriting(int fd, LentKind) {
   return Lend(fd, SECTION_MAP_READ | SECTION_MAP_WRITE | SECTION_QUERY);
 }
 
-// Of a section that we have made, nobody can make more of such a handle (shared_memory.cc). A
-// client's own may have no such protection, so that its reader must be trusted.
-absl::StatusOr<UniqueFd> LendForReading(int fd, LentKind, uid_t, bool) {
-  return Lend(fd, SECTION_MAP_READ | SECTION_QUERY);
+// Of a section that we have made, nobody can make more of such a handle (shared_memory.cc). One
+// that a client brought has whatever access list it was made with: what this process may make of
+// the handle, a reader may be able to as well.
+absl::StatusOr<UniqueFd> LendForReading(int fd, LentKind, uid_t, bool trusted) {
+  absl::StatusOr<UniqueFd> lent = Lend(fd, SECTION_MAP_READ | SECTION_QUERY);
+  if (!lent.ok() || trusted) return lent;
+  const OwnedHandle more =
+      DuplicateHandleHere(FindDescriptor(lent->get())->handle(), SECTION_MAP_WRITE);
+  if (!more.valid()) return lent;
+  return absl::FailedPreconditionError(
+      "a reader could make a handle for writing of this section, since its access list allows it: "
+      "import it with SLUICE_TRUST_READERS, or make it with an empty list");
 }
 
 }  // namespace sluice

@@ -341,7 +341,7 @@ absl::Status WaitWritable(int socket, int timeout_ms) {
   return absl::DeadlineExceededError(absl::StrCat("no room in ", timeout_ms, " ms"));
 }
 
-absl::StatusOr<std::pair<UniqueFd, UniqueFd>> CreateSocketPair() {
+absl::StatusOr<std::pair<UniqueFd, UniqueFd>> CreateSocketPair(FirstEnd first) {
   uint64_t secret[2];
   if (absl::Status random = FillRandom(secret, sizeof(secret)); !random.ok()) return random;
   const std::wstring name =
@@ -353,6 +353,7 @@ absl::StatusOr<std::pair<UniqueFd, UniqueFd>> CreateSocketPair() {
   OwnedHandle client = OpenPipe(name);
   if (!client.valid()) return WindowsStatus(::GetLastError(), "opening a pipe");
   auto pair = std::make_shared<PipePair>();
+  pair->first_stays = first == FirstEnd::kStays;
   return std::make_pair(AddDescriptor(std::make_shared<PipeEnd>(std::move(server), pair, 0)),
                         AddDescriptor(std::make_shared<PipeEnd>(std::move(client), pair, 1)));
 }
@@ -416,11 +417,6 @@ absl::Status SetNonBlocking(int fd, bool non_blocking) {
   if (!pipe.ok()) return pipe.status();
   (*pipe)->SetNonBlocking(non_blocking);
   return absl::OkStatus();
-}
-
-absl::StatusOr<std::pair<UniqueFd, UniqueFd>> CreateStreamPair() {
-  return absl::UnimplementedError(
-      "this daemon shares no resources of its own: on Windows they have no transport yet");
 }
 
 void HangUp(int socket) {

@@ -9,6 +9,7 @@
 //   client - broker   the broker, which opened the client's process when it accepted
 //   broker - child    the broker, which has started the child
 //   client - worker   the client, whom the broker gives the worker's process (see README)
+//   resource client - broker   the broker, whose end stays where it is (FirstEnd::kStays)
 //
 // A peer that names handles and has not the right to decide where they are (`kInReceiver` from one
 // that the receiver is to pull from) breaks the protocol. What is pulled from a peer is checked: no
@@ -37,7 +38,8 @@ namespace sluice {
 // Both ends of a pair were made here; whose process each is in now.
 struct PipePair {
   std::mutex mutex;
-  OwnedHandle holder[2];  // Null: this process.
+  OwnedHandle holder[2];     // Null: this process.
+  bool first_stays = false;  // Set when it is made: side 0 is this process's for ever.
 };
 
 // Who is at the other end of a connection that was accepted.
@@ -84,6 +86,8 @@ class PipeEnd final : public HandleObject {
   void GoneTo(HANDLE process);
   // The process that has the other end, as far as this one knows and may duplicate into it.
   OwnedHandle OtherProcess() const;
+  // The other end is this process's for ever: whoever gets this one needs nobody's process.
+  bool OtherEndStays() const { return pair_ != nullptr && pair_->first_stays && side_ == 1; }
 
  private:
   enum class ReadState { kIdle, kPending, kEnd };

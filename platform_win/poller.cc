@@ -24,10 +24,9 @@ class PoolPoller final : public Poller {
     while (!watches_.empty()) Remove(watches_.begin()->first, 0);
   }
 
-  absl::Status Add(uint64_t key, int fd, Interest interest) override {
-    if (interest == Interest::kHangUp) {
-      return absl::UnimplementedError("nothing here tells that a stream was hung up");
-    }
+  // A pipe that is watched for its hang-up is one that nobody speaks on: what comes is its end, or
+  // a reason to end it.
+  absl::Status Add(uint64_t key, int fd, Interest) override {
     auto watch = std::make_unique<Watch>();
     watch->poller = this;
     watch->key = key;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Makes the memory behind daemon-owned resources: whatever of memfd, dma-heap or udmabuf, and
-// Vulkan's exportable memory this host has. All of it is zero when it leaves here, so that no user
-// sees another's bytes.
+// Makes the memory behind daemon-owned resources, of whatever kinds this host has: memfds, dma-heap
+// or udmabuf, Vulkan's exportable memory; on Windows sections. All of it is zero when it leaves
+// here, so that no user sees another's bytes. Implemented in platform_*/allocator.
 //
 // Owner: the allocator's main. Single thread. Sizes come from the broker, which has held them
 // against quotas; drivers may still refuse them.

@@ -48,8 +48,12 @@ absl::Status WaitWritable(int socket, int timeout_ms);
 // Ends a connection for both sides, whoever else holds a descriptor of it.
 void HangUp(int socket);
 
+// What becomes of the first end of a pair. One that stays here passes descriptors for both ends,
+// wherever the second goes; Windows must know that before the second is given away.
+enum class FirstEnd { kGiven, kStays };
+
 // Two connected ends, blocking, close-on-exec.
-absl::StatusOr<std::pair<UniqueFd, UniqueFd>> CreateSocketPair();
+absl::StatusOr<std::pair<UniqueFd, UniqueFd>> CreateSocketPair(FirstEnd first = FirstEnd::kGiven);
 
 // A blocking connection to the socket at `path`. kNotFound: no such file; kUnavailable: nobody
 // listens; kPermissionDenied: the socket's mode forbids it.
@@ -64,8 +68,8 @@ absl::StatusOr<UniqueFd> AcceptLocal(int listener);
 
 absl::Status SetNonBlocking(int fd, bool non_blocking);
 
-// Two connected ends of a stream of bytes, non-blocking, for gRPC. kUnimplemented where gRPC takes
-// no such socket (Windows).
+// Two connected ends of a stream of bytes, non-blocking, for gRPC. Not on Windows, where gRPC takes
+// no such socket.
 absl::StatusOr<std::pair<UniqueFd, UniqueFd>> CreateStreamPair();
 
 // Bounds what may lie unread at the other end, where the system lets us.

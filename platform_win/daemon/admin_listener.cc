@@ -40,7 +40,7 @@ class LoopbackListener final : public AdminListener {
   grpc::Status Admit(const grpc::ServerContext& context) override {
     const auto shown = context.client_metadata().find(kLoopbackTokenKey);
     if (shown != context.client_metadata().end() &&
-        tokens_.Admit({shown->second.data(), shown->second.size()}, context.peer())) {
+        tokens_.Admit({shown->second.data(), shown->second.size()}, context.peer()).has_value()) {
       return grpc::Status::OK;
     }
     return grpc::Status(grpc::StatusCode::UNAUTHENTICATED,

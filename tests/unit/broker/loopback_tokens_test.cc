@@ -38,16 +38,16 @@ TEST(LoopbackTokensTest, WrongTokensAdmitNobody) {
   EXPECT_TRUE(tokens.Admit(text, kPeer));
 }
 
-// Once revoked it is nothing any more; others stay what they are.
+// Once revoked it is nothing any more; others stay what they are, and name who has them.
 TEST(LoopbackTokensTest, RevokedIsGone) {
   LoopbackTokens tokens;
   const std::string first = TextOf(tokens.Issue(1));
   const std::string second = TextOf(tokens.Issue(2));
   EXPECT_NE(first, second);
-  EXPECT_TRUE(tokens.Admit(first, kPeer));
+  EXPECT_EQ(tokens.Admit(first, kPeer), 1u);
   tokens.Revoke(1);
   EXPECT_FALSE(tokens.Admit(first, kPeer));
-  EXPECT_TRUE(tokens.Admit(second, kPeer));
+  EXPECT_EQ(tokens.Admit(second, kPeer), 2u);
 }
 
 }  // namespace

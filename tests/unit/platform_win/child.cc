@@ -24,11 +24,11 @@ namespace {
 
 constexpr size_t kSize = 64 * 1024;
 
-// Takes memory on descriptor 3, changes it, and sends memory of its own back.
-int ExchangeMemory() {
+// Takes memory on `channel`, changes it, and sends memory of its own back.
+int ExchangeMemory(int channel) {
   char buffer[64];
   std::vector<UniqueFd> fds;
-  const auto size = ReceiveMessage(3, buffer, sizeof(buffer), &fds, 1);
+  const auto size = ReceiveMessage(channel, buffer, sizeof(buffer), &fds, 1);
   if (!size.ok() || *size != 5 || fds.size() != 1) return 10;
   if (!VerifySharedMemory(fds[0].get(), kSize).ok()) return 11;
   const auto mapping = SharedMapping::Map(fds[0].get(), kSize, true);
@@ -39,9 +39,9 @@ int ExchangeMemory() {
   const auto own_mapping = SharedMapping::Map(own->get(), kSize, true);
   own_mapping->data()[7] = 3;
   const int fd = own->get();
-  if (!SendMessage(3, "there", 5, &fd, 1).ok()) return 14;
+  if (!SendMessage(channel, "there", 5, &fd, 1).ok()) return 14;
   // Stays until the other side has it: it is pulled out of this process.
-  return ReceiveMessage(3, buffer, sizeof(buffer), nullptr, 0).ok() ? 0 : 15;
+  return ReceiveMessage(channel, buffer, sizeof(buffer), nullptr, 0).ok() ? 0 : 15;
 }
 
 // Wakes the sleeper on the first word of the memory that comes on descriptor 3, and sleeps on the
@@ -93,6 +93,17 @@ int ConnectAndOffer(const std::string& name) {
   char byte;
   const auto end = ReceiveMessage(socket->get(), &byte, 1, nullptr, 0);
   return end.ok() ? 0 : 12;
+}
+
+// Connects, gets a channel there, and exchanges memory on that.
+int ExchangeOnChannel(const std::string& name) {
+  const auto socket = ConnectLocal(name, 5000);
+  if (!socket.ok()) return 20;
+  char byte;
+  std::vector<UniqueFd> fds;
+  const auto size = ReceiveMessage(socket->get(), &byte, 1, &fds, 1);
+  if (!size.ok() || fds.size() != 1) return 21;
+  return ExchangeMemory(fds[0].get());
 }
 
 // Names a handle that is no memory, past SendMessage's own checks.
@@ -159,11 +170,12 @@ int RunChildPart(const std::string& part, int argc, char** argv) {
   }
   if (part == "hold") return Hold();
   if (part == "hold-with-grandchild") return HoldWithGrandchild();
-  if (part == "memory") return ExchangeMemory();
+  if (part == "memory") return ExchangeMemory(3);
   if (part == "doorbell") return AnswerDoorbell();
   if (part == "describe") return Describe();
   if (part == "argument") return name == "a \"b\\\" c\\" ? 0 : 10;
   if (part == "offer") return ConnectAndOffer(name);
+  if (part == "channel") return ExchangeOnChannel(name);
   // NtCurrentProcess(), which would be the puller's own if it were pulled carelessly.
   if (part == "lie-pseudo") return ConnectAndLie(name, ~uint64_t{0}, 3, 0);
   if (part == "lie-type") {

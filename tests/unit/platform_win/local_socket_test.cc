@@ -320,6 +320,44 @@ TEST_F(OfferTest, ClientOffersMemory) {
   EXPECT_TRUE(VerifySharedMemory(received_[0].get(), kSize).ok());
 }
 
+// A client that was given the second end of a pair whose first stays here: memory goes both ways,
+// and the client gets no process of ours with it.
+TEST(StayingEndTest, HandsMemoryToAClientAndTakesIt) {
+  const std::string name = FreshPipeName();
+  const auto listener = ListenLocal(name, 0600, 4);
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  SpawnOptions options = ChildOptions("channel");
+  options.arguments.push_back(name);
+  auto child = Spawn(options);
+  ASSERT_TRUE(child.ok()) << child.status();
+  absl::StatusOr<UniqueFd> accepted = absl::UnavailableError("");
+  while (absl::IsUnavailable(accepted.status())) {
+    ASSERT_TRUE(WaitReadable(listener->get(), 20'000).ok());
+    accepted = AcceptLocal(listener->get());
+  }
+  ASSERT_TRUE(accepted.ok()) << accepted.status();
+  auto pair = CreateSocketPair(FirstEnd::kStays);
+  ASSERT_TRUE(pair.ok()) << pair.status();
+  const int end = pair->second.get();
+  ASSERT_TRUE(SendMessage(accepted->get(), "x", 1, &end, 1).ok());
+  pair->second.reset();
+  const int channel = pair->first.get();
+  const auto memory = CreateSharedMemory("test", kSize);
+  const auto mapping = SharedMapping::Map(memory->get(), kSize, true);
+  mapping->data()[0] = 1;
+  const int fd = memory->get();
+  ASSERT_TRUE(SendMessage(channel, "hello", 5, &fd, 1).ok());
+  char buffer[16];
+  std::vector<UniqueFd> received;
+  const auto size = ReceiveMessage(channel, buffer, sizeof(buffer), &received, 1);
+  ASSERT_TRUE(SendMessage(channel, "taken", 5).ok());
+  EXPECT_EQ(child->WaitAndReap(-1)->code, 0);
+  ASSERT_TRUE(size.ok()) << size.status();
+  EXPECT_EQ(mapping->data()[kSize - 1], 2);
+  ASSERT_EQ(received.size(), 1u);
+  EXPECT_TRUE(VerifySharedMemory(received[0].get(), kSize).ok());
+}
+
 // What a client names that is no memory of its own is refused, and nothing of it stays open.
 TEST_F(OfferTest, LiesAreRefused) {
   for (const char* part : {"lie-pseudo", "lie-type", "lie-kind", "lie-place", "lie-none"}) {

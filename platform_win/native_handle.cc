@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/os/native_handle.h"
+
+#include <windows.h>
+
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "platform_win/section.h"
+
+namespace sluice {
+
+NativeHandle ToNative(UniqueFd fd) {
+  const std::shared_ptr<HandleObject> object = FindDescriptor(fd.get());
+  return object == nullptr ? kNoNativeHandle : DuplicateHandleHere(object->handle()).release();
+}
+
+UniqueFd FromNative(NativeHandle handle) {
+  OwnedHandle own = DuplicateHandleHere(handle);
+  if (!own.valid() || !DescribeSection(own.get()).ok()) return UniqueFd();
+  return AddDescriptor(std::make_shared<Section>(std::move(own), Section::Bells()));
+}
+
+void CloseNative(NativeHandle handle) { const OwnedHandle closed(handle); }
+
+absl::StatusOr<void*> MapNative(NativeHandle handle, uint64_t size_bytes, bool writable) {
+  void* view = ::MapViewOfFile(handle, writable ? FILE_MAP_READ | FILE_MAP_WRITE : FILE_MAP_READ, 0,
+                               0, static_cast<SIZE_T>(size_bytes));
+  if (view != nullptr) return view;
+  return WindowsStatus(::GetLastError(), absl::StrCat("mapping ", size_bytes, " bytes"));
+}
+
+void UnmapNative(void* address, uint64_t) { ::UnmapViewOfFile(address); }
+
+}  // namespace sluice
