@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client_icd/libsluice/resource_connection.h"
 
-#include <fcntl.h>
-#include <grpcpp/create_channel_posix.h>
 #include <grpcpp/grpcpp.h>
 
 #include <cerrno>
@@ -27,6 +25,10 @@ constexpr std::chrono::seconds kBackstop{30};
 
 absl::Status FromGrpc(const grpc::Status& status) {
   if (status.ok()) return absl::OkStatus();
+  // Never the service's own: gRPC for Windows says so of a connection that was reset.
+  if (status.error_code() == grpc::StatusCode::UNKNOWN) {
+    return absl::UnavailableError(absl::StrCat("the daemon is gone: ", status.error_message()));
+  }
   return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
 }
 
@@ -51,16 +53,16 @@ absl::StatusOr<std::unique_ptr<ResourceConnection>> ResourceConnection::Connect(
     return absl::NotFoundError(why);
   }
   if (fds.size() != 2) return absl::InternalError("a resource connection without its descriptors");
-  RETURN_IF_ERROR(SetNonBlocking(fds[0].get(), true));
+  ASSIGN_OR_RETURN(ResourceChannel transport, OpenResourceChannel(std::move(fds[0])));
   return std::unique_ptr<ResourceConnection>(
-      new ResourceConnection(std::move(broker), std::move(fds[0]), std::move(fds[1])));
+      new ResourceConnection(std::move(broker), std::move(transport), std::move(fds[1])));
 }
 
-ResourceConnection::ResourceConnection(UniqueFd broker, UniqueFd transport, UniqueFd channel)
+ResourceConnection::ResourceConnection(UniqueFd broker, ResourceChannel transport, UniqueFd channel)
     : broker_(std::move(broker)),
+      transport_(std::move(transport)),
       channel_(std::move(channel)),
-      stub_(v1::Resources::NewStub(
-          grpc::CreateInsecureChannelFromFd("sluice", transport.release()))) {}
+      stub_(v1::Resources::NewStub(transport_.channel)) {}
 
 ResourceConnection::~ResourceConnection() {
   // gRPC's threads are not in a child; what it would wait for does not come.
@@ -68,7 +70,7 @@ ResourceConnection::~ResourceConnection() {
 }
 
 absl::Status ResourceConnection::CheckProcess() const {
-  if (pid_ == ::getpid()) return absl::OkStatus();
+  if (pid_ == ProcessId()) return absl::OkStatus();
   return absl::UnavailableError("this connection belongs to the process that forked this one");
 }
 
@@ -78,6 +80,7 @@ absl::Status ResourceConnection::Call(
     const Request& request, Reply* reply, uint64_t timeout_ms) {
   if (absl::Status here = CheckProcess(); !here.ok()) return here;
   grpc::ClientContext context;
+  transport_.Prepare(&context);
   context.set_deadline(std::chrono::system_clock::now() + kBackstop +
                        std::chrono::milliseconds(timeout_ms));
   return FromGrpc((stub_.get()->*method)(&context, request, reply));

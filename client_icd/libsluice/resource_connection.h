@@ -9,8 +9,6 @@
 // acquire could leave a hold that nobody knows of.
 #pragma once
 
-#include <unistd.h>
-
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -22,7 +20,9 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "broker/os/scoped_handle.h"
+#include "broker/os/this_process.h"
 #include "broker/resource_messages.h"
+#include "client_icd/libsluice/resource_channel.h"
 #include "proto/resources.grpc.pb.h"
 
 namespace sluice {
@@ -49,11 +49,13 @@ class ResourceConnection {
   absl::StatusOr<v1::ResourceDescription> Describe(const std::string& capability);
 
   v1::Resources::Stub* stub() { return stub_.get(); }
+  // Before each call of the stub.
+  void Prepare(grpc::ClientContext* context) const { transport_.Prepare(context); }
   // kUnavailable in a child of the process that made it.
   absl::Status CheckProcess() const;
 
  private:
-  ResourceConnection(UniqueFd broker, UniqueFd transport, UniqueFd channel);
+  ResourceConnection(UniqueFd broker, ResourceChannel transport, UniqueFd channel);
 
   // One unary call, `timeout_ms` longer than the backstop.
   template <typename Request, typename Reply>
@@ -64,8 +66,9 @@ class ResourceConnection {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(channel_mutex_);
 
   // Constant after construction.
-  const pid_t pid_ = ::getpid();
+  const int pid_ = ProcessId();
   UniqueFd broker_;  // Held open: its end is the end of everything.
+  const ResourceChannel transport_;
   UniqueFd channel_;
   std::unique_ptr<v1::Resources::Stub> stub_;
 

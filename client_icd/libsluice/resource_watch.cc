@@ -8,6 +8,7 @@ namespace sluice {
 ResourceWatch::ResourceWatch(ResourceConnection* connection, const std::string& capability)
     : connection_(connection) {
   request_.set_capability(capability);
+  connection_->Prepare(&context_);
   connection_->stub()->async()->Watch(&context_, &request_, this);
   StartRead(&incoming_);
   StartCall();

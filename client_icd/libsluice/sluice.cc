@@ -4,10 +4,7 @@
 // across them. Thread-safe as sluice.h says.
 #include "sluice/sluice.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -16,6 +13,9 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "broker/os/local_endpoint.h"
+#include "broker/os/native_handle.h"
+#include "broker/os/this_process.h"
 #include "client_icd/endpoint_address.h"
 #include "client_icd/libsluice/resource_connection.h"
 #include "client_icd/libsluice/resource_watch.h"
@@ -84,7 +84,8 @@ absl::StatusOr<std::string> LocalPath(const char* endpoint) {
   for (const EndpointAddress& address : addresses) {
     if (address.kind == EndpointAddress::Kind::kLocal) return address.target;
   }
-  return absl::InvalidArgumentError("resources are shared on one machine: no unix: endpoint given");
+  return absl::InvalidArgumentError(absl::StrCat(
+      "resources are shared on one machine: no endpoint of the form ", LocalEndpointForm()));
 }
 
 sluice_status GiveCapabilities(const absl::StatusOr<v1::CreateResourceReply>& reply,
@@ -139,6 +140,7 @@ const char* sluice_error_text(void) { return sluice::last_error.c_str(); }
 
 sluice_status sluice_connect(const char* endpoint, sluice_connection** connection) {
   if (connection == nullptr) return NullArgument();
+  sluice::KeepLibraryOf(reinterpret_cast<const void*>(&sluice_connect));  // gRPC's threads run on.
   const absl::StatusOr<std::string> path = sluice::LocalPath(endpoint);
   if (!path.ok()) return Told(path.status());
   auto to = sluice::ResourceConnection::Connect(*path);
@@ -181,12 +183,17 @@ sluice_status sluice_create(sluice_connection* connection, const sluice_create_i
   return sluice::GiveCapabilities(connection->to->Create(*request), read, write);
 }
 
-sluice_status sluice_import(sluice_connection* connection, const sluice_create_info* info, int fd,
-                            sluice_capability* read, sluice_capability* write) {
+sluice_status sluice_import(sluice_connection* connection, const sluice_create_info* info,
+                            sluice_native_handle memory, sluice_capability* read,
+                            sluice_capability* write) {
   if (connection == nullptr || info == nullptr) return NullArgument();
   const auto request = sluice::ToImportRequest(*info);
   if (!request.ok()) return Told(request.status());
-  return sluice::GiveCapabilities(connection->to->Import(*request, fd), read, write);
+  const sluice::UniqueFd fd = sluice::FromNative(memory);
+  if (!fd.valid()) {
+    return Fail(SLUICE_INVALID_ARGUMENT, "the handle to import is none, or is no shared memory");
+  }
+  return sluice::GiveCapabilities(connection->to->Import(*request, fd.get()), read, write);
 }
 
 sluice_status sluice_destroy(sluice_connection* connection, const sluice_capability* write) {
@@ -214,9 +221,8 @@ sluice_status sluice_export(sluice_connection* connection, const sluice_capabili
 
 void sluice_handle_close(sluice_handle* handle) {
   if (handle == nullptr) return;
-  for (int& fd : handle->fds) {
-    sluice::UniqueFd closed(fd);
-    fd = -1;
+  for (sluice_native_handle& native : handle->fds) {
+    sluice::CloseNative(std::exchange(native, sluice::kNoNativeHandle));
   }
   handle->fd_count = 0;
 }
@@ -226,18 +232,18 @@ sluice_status sluice_map(const sluice_handle* handle, void** address) {
   if (handle->backing == SLUICE_BACKING_VULKAN) {
     return Fail(SLUICE_UNSUPPORTED, "Vulkan's memory is reached through Vulkan, not mapped");
   }
-  const int protection = PROT_READ | (handle->writable != 0 ? PROT_WRITE : 0);
-  void* mapped = ::mmap(nullptr, handle->size_bytes, protection, MAP_SHARED, handle->fds[0], 0);
-  if (mapped == MAP_FAILED) {
-    return Fail(errno == ENOMEM ? SLUICE_LIMIT : SLUICE_FAILED,
-                absl::StrCat("mapping ", handle->size_bytes, " bytes: ", std::strerror(errno)));
+  const absl::StatusOr<void*> mapped =
+      sluice::MapNative(handle->fds[0], handle->size_bytes, handle->writable != 0);
+  if (!mapped.ok()) {
+    return Fail(absl::IsResourceExhausted(mapped.status()) ? SLUICE_LIMIT : SLUICE_FAILED,
+                std::string(mapped.status().message()));
   }
-  *address = mapped;
+  *address = *mapped;
   return SLUICE_OK;
 }
 
 void sluice_unmap(void* address, uint64_t size_bytes) {
-  if (address != nullptr) ::munmap(address, size_bytes);
+  if (address != nullptr) sluice::UnmapNative(address, size_bytes);
 }
 
 sluice_status sluice_acquire(sluice_connection* connection, const sluice_capability* capability,

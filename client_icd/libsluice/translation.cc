@@ -4,14 +4,18 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <type_traits>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "broker/os/native_handle.h"
 #include "proto/status_macros.h"
 
 namespace sluice {
 namespace {
 
 // One set of numbers in the header and in the messages.
+static_assert(std::is_same_v<sluice_native_handle, NativeHandle>);
 static_assert(static_cast<int>(SLUICE_READ) == v1::RESOURCE_ACCESS_READ);
 static_assert(static_cast<int>(SLUICE_WRITE) == v1::RESOURCE_ACCESS_WRITE);
 static_assert(static_cast<int>(SLUICE_BACKING_ANY) == v1::RESOURCE_BACKING_ANY);
@@ -134,9 +138,11 @@ absl::Status GiveHandle(ExportedHandle exported, sluice_handle* handle) {
   RETURN_IF_ERROR(CheckSize(*handle));
   const ResourceHandle& message = exported.message;
   handle->backing = message.backing;
-  std::fill(std::begin(handle->fds), std::end(handle->fds), -1);
+  std::fill(std::begin(handle->fds), std::end(handle->fds), kNoNativeHandle);
   handle->fd_count = static_cast<uint32_t>(exported.fds.size());
-  for (size_t i = 0; i < exported.fds.size(); ++i) handle->fds[i] = exported.fds[i].release();
+  for (size_t i = 0; i < exported.fds.size(); ++i) {
+    handle->fds[i] = ToNative(std::move(exported.fds[i]));
+  }
   handle->int_count = message.int_count;
   std::copy(std::begin(message.ints), std::end(message.ints), handle->ints);
   handle->size_bytes = message.size_bytes;

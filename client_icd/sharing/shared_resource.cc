@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "broker/os/native_handle.h"
 #include "broker/os/scoped_handle.h"
 #include "client_icd/api.h"
 #include "client_icd/client_log.h"
@@ -85,7 +86,7 @@ class SharedResourceObject : public NativeObject {
                 sluice.export_handle(connection_->raw, &capability_, access_, &handle), "export");
     if (status != CL_SUCCESS) return status;
     status = ToError(*connection_, sluice.map(&handle, &mapped_), "map");
-    memory_ = DuplicateFd(handle.fds[0]);
+    memory_ = FromNative(handle.fds[0]);
     sluice.handle_close(&handle);
     return status;
   }

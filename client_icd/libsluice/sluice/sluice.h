@@ -36,8 +36,15 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-#if defined(__GNUC__)
+#if defined(__GNUC__) && !defined(_WIN32)
 #pragma GCC visibility push(default)
+#endif
+
+/* What the system calls a handle of memory. */
+#if defined(_WIN32)
+typedef void* sluice_native_handle; /* a HANDLE; none is NULL */
+#else
+typedef int sluice_native_handle; /* a descriptor; none is -1 */
 #endif
 
 typedef enum sluice_status {
@@ -65,9 +72,10 @@ const char* sluice_error_text(void);
 typedef struct sluice_connection sluice_connection;
 
 /*
- * Connects to a daemon on this machine. `endpoint` is "unix:PATH"; null means the first local one
- * of the environment variable SLUICE_ENDPOINT, else $XDG_RUNTIME_DIR/sluice/broker.sock if there is
- * one, else /run/sluice/broker.sock. Takes at most about ten seconds, while the daemon starts.
+ * Connects to a daemon on this machine. `endpoint` is "unix:PATH", on Windows "pipe:NAME"; null
+ * means the first local one of the environment variable SLUICE_ENDPOINT, else
+ * $XDG_RUNTIME_DIR/sluice/broker.sock if there is one, else /run/sluice/broker.sock; on Windows the
+ * service's pipe. Takes at most about ten seconds, while the daemon starts.
  */
 sluice_status sluice_connect(const char* endpoint, sluice_connection** connection);
 
@@ -96,7 +104,7 @@ typedef enum sluice_access {
 
 typedef enum sluice_backing {
   SLUICE_BACKING_ANY = 0,     /* memfd */
-  SLUICE_BACKING_MEMFD = 1,   /* can be mapped */
+  SLUICE_BACKING_MEMFD = 1,   /* can be mapped; on Windows a section */
   SLUICE_BACKING_DMABUF = 2,  /* dma-heap or udmabuf, where the daemon's host has them */
   SLUICE_BACKING_VULKAN = 3,  /* an opaque descriptor for VK_KHR_external_memory_fd and the like */
   SLUICE_BACKING_GRALLOC = 4, /* a native_handle_t: one memfd and a few ints */
@@ -148,9 +156,12 @@ sluice_status sluice_create(sluice_connection* connection, const sluice_create_i
                             sluice_capability* read, sluice_capability* write);
 
 /* A resource of the caller's memory: a memfd with F_SEAL_SHRINK and F_SEAL_GROW (and without
- * F_SEAL_SEAL, unless readers are trusted), or a dma-buf. `fd` stays the caller's. */
-sluice_status sluice_import(sluice_connection* connection, const sluice_create_info* info, int fd,
-                            sluice_capability* read, sluice_capability* write);
+ * F_SEAL_SEAL, unless readers are trusted), or a dma-buf; on Windows a committed section of the
+ * paging file (whose access list lets nobody open it, unless readers are trusted). `memory` stays
+ * the caller's. */
+sluice_status sluice_import(sluice_connection* connection, const sluice_create_info* info,
+                            sluice_native_handle memory, sluice_capability* read,
+                            sluice_capability* write);
 
 /* Ends it for everybody; needs the write capability. Holds stay until released. */
 sluice_status sluice_destroy(sluice_connection* connection, const sluice_capability* write);
@@ -182,7 +193,7 @@ sluice_status sluice_describe(sluice_connection* connection, const sluice_capabi
 typedef struct sluice_handle {
   uint32_t struct_size;
   uint32_t backing;
-  int fds[SLUICE_MAX_DESCRIPTORS]; /* the caller's, close-on-exec; -1 where there is none */
+  sluice_native_handle fds[SLUICE_MAX_DESCRIPTORS]; /* the caller's, not inherited by programs */
   uint32_t fd_count;
   uint32_t int_count;
   int32_t ints[SLUICE_MAX_INTS]; /* of a gralloc handle */
@@ -238,7 +249,7 @@ sluice_status sluice_watch_open(sluice_connection* connection, const sluice_capa
 sluice_status sluice_watch_next(sluice_watch* watch, uint32_t timeout_ms, sluice_state* state);
 void sluice_watch_close(sluice_watch* watch); /* before its connection; null does nothing */
 
-#if defined(__GNUC__)
+#if defined(__GNUC__) && !defined(_WIN32)
 #pragma GCC visibility pop
 #endif
 #ifdef __cplusplus

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client_icd/libsluice/resource_channel.h"
+
+#include <grpcpp/create_channel_posix.h>
+
+#include "broker/os/local_socket.h"
+#include "proto/status_macros.h"
+
+namespace sluice {
+
+void ResourceChannel::Prepare(grpc::ClientContext*) const {}
+
+absl::StatusOr<ResourceChannel> OpenResourceChannel(UniqueFd transport) {
+  RETURN_IF_ERROR(SetNonBlocking(transport.get(), true));
+  ResourceChannel channel;
+  channel.channel = grpc::CreateInsecureChannelFromFd("sluice", transport.release());
+  return channel;
+}
+
+}  // namespace sluice

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client_icd/libsluice/resource_channel.h"
+
+#include <grpcpp/create_channel.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "broker/loopback_tokens.h"
+#include "broker/os/local_socket.h"
+#include "broker/resource_messages.h"
+#include "proto/status_macros.h"
+
+namespace sluice {
+namespace {
+
+constexpr int kTicketTimeoutMs = 10'000;  // It was sent before the pipe was.
+
+}  // namespace
+
+void ResourceChannel::Prepare(grpc::ClientContext* context) const {
+  context->AddMetadata(kLoopbackTokenKey, token);
+}
+
+absl::StatusOr<ResourceChannel> OpenResourceChannel(UniqueFd transport) {
+  RETURN_IF_ERROR(WaitReadable(transport.get(), kTicketTimeoutMs));
+  char packet[kMaxBrokerMessageBytes];
+  ASSIGN_OR_RETURN(const size_t size,
+                   ReceiveMessage(transport.get(), packet, sizeof(packet), nullptr, 0));
+  if (size == 0) return absl::UnavailableError("the daemon is gone");
+  ResourceTicket ticket;
+  if (!ParseMessage(packet, size, &ticket) || ticket.port == 0 || ticket.port > 65535) {
+    return absl::InternalError("a broken ticket from the daemon");
+  }
+  // A token is good for one connection to the port: two of ours must not share one, and a proxy
+  // that the environment names has no part in this.
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  ResourceChannel channel;
+  channel.channel = grpc::CreateCustomChannel(absl::StrCat("ipv4:127.0.0.1:", ticket.port),
+                                              grpc::InsecureChannelCredentials(), arguments);
+  channel.token = LoopbackTokenText(ticket.token);
+  channel.pipe = std::move(transport);
+  return channel;
+}
+
+}  // namespace sluice

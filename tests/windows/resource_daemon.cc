@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/windows/resource_daemon.h"
+
+#include <tlhelp32.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+namespace sluice {
+namespace {
+
+std::string OwnFolder() {
+  char path[32768];
+  const std::string own(path, ::GetModuleFileNameA(nullptr, path, sizeof(path)));
+  return own.substr(0, own.rfind('\\') + 1);
+}
+
+std::string Quoted(const std::string& argument) { return "\"" + argument + "\""; }
+
+}  // namespace
+
+Process::Process(const std::vector<std::string>& arguments) {
+  SECURITY_ATTRIBUTES inheritable = {sizeof(inheritable), nullptr, TRUE};
+  HANDLE child_in = nullptr;
+  HANDLE child_out = nullptr;
+  EXPECT_TRUE(::CreatePipe(&child_in, &to_, &inheritable, 0));
+  EXPECT_TRUE(::CreatePipe(&from_, &child_out, &inheritable, 0));
+  ::SetHandleInformation(to_, HANDLE_FLAG_INHERIT, 0);
+  ::SetHandleInformation(from_, HANDLE_FLAG_INHERIT, 0);
+  std::string line;
+  for (const std::string& argument : arguments) line += Quoted(argument) + " ";
+  STARTUPINFOA startup = {};
+  startup.cb = sizeof(startup);
+  startup.dwFlags = STARTF_USESTDHANDLES;
+  startup.hStdInput = child_in;
+  startup.hStdOutput = child_out;
+  startup.hStdError = ::GetStdHandle(STD_ERROR_HANDLE);
+  EXPECT_TRUE(::CreateProcessA(nullptr, line.data(), nullptr, nullptr, TRUE, 0, nullptr, nullptr,
+                               &startup, &process_))
+      << line << ": " << ::GetLastError();
+  ::CloseHandle(child_in);
+  ::CloseHandle(child_out);
+}
+
+Process::~Process() {
+  Kill();
+  for (HANDLE handle : {process_.hProcess, process_.hThread, to_, from_}) ::CloseHandle(handle);
+}
+
+void Process::Kill() {
+  ::TerminateProcess(process_.hProcess, 99);
+  ::WaitForSingleObject(process_.hProcess, kTestTimeoutMs);
+}
+
+int Process::Wait() {
+  if (::WaitForSingleObject(process_.hProcess, kTestTimeoutMs) != WAIT_OBJECT_0) return 124;
+  DWORD code = 0;
+  ::GetExitCodeProcess(process_.hProcess, &code);
+  return static_cast<int>(code);
+}
+
+std::string Process::ReadLine() {
+  std::string line;
+  char one = 0;
+  DWORD got = 0;
+  while (::ReadFile(from_, &one, 1, &got, nullptr) && got == 1 && one != '\n') {
+    if (one != '\r') line += one;
+  }
+  return line;
+}
+
+void Process::WriteLine() {
+  DWORD written;
+  ::WriteFile(to_, "\n", 1, &written, nullptr);
+}
+
+ResourceDaemon::ResourceDaemon() {
+  static std::atomic<int> number = 0;
+  endpoint_ = "pipe:sluice-resources-" + std::to_string(::GetCurrentProcessId()) + "-" +
+              std::to_string(++number);
+  process_ = std::make_unique<Process>(
+      std::vector<std::string>{OwnFolder() + "sluiced.exe", "--console", "--socket", pipe_name()});
+  // Before it has its pipe, there is nobody there; its probe takes its time afterwards.
+  EXPECT_TRUE(Becomes([this] {
+    sluice_connection* connection = nullptr;
+    const sluice_status status = sluice_connect(endpoint_.c_str(), &connection);
+    sluice_disconnect(connection);
+    return status == SLUICE_OK;
+  })) << sluice_error_text();
+}
+
+HANDLE ResourceDaemon::OpenChild(const char* executable) const {
+  HANDLE found = nullptr;
+  HANDLE all = ::CreateToolhelp32Snapshot(TH32CS_SNAPPROCESS, 0);
+  PROCESSENTRY32 entry = {};
+  entry.dwSize = sizeof(entry);
+  for (BOOL more = ::Process32First(all, &entry); more; more = ::Process32Next(all, &entry)) {
+    if (entry.th32ParentProcessID != process_->pid()) continue;
+    if (std::strcmp(entry.szExeFile, executable) != 0) continue;
+    found = ::OpenProcess(PROCESS_TERMINATE | SYNCHRONIZE, FALSE, entry.th32ProcessID);
+  }
+  ::CloseHandle(all);
+  return found;
+}
+
+ResourceDaemon& SharedDaemon() {
+  static ResourceDaemon daemon;
+  return daemon;
+}
+
+Client::Client(const ResourceDaemon& daemon) {
+  EXPECT_EQ(sluice_connect(daemon.endpoint().c_str(), &connection_), SLUICE_OK)
+      << sluice_error_text();
+}
+
+void Client::Disconnect() { sluice_disconnect(std::exchange(connection_, nullptr)); }
+
+sluice_create_info BufferInfo(uint64_t size, uint32_t flags) {
+  sluice_create_info info = {};
+  info.struct_size = sizeof(info);
+  info.shape.size_bytes = size;
+  info.flags = flags;
+  info.label = "test";
+  return info;
+}
+
+void Client::MakeBuffer(uint64_t size, sluice_capability* read, sluice_capability* write,
+                        uint32_t flags) {
+  const sluice_create_info info = BufferInfo(size, flags);
+  ASSERT_EQ(sluice_create(connection_, &info, read, write), SLUICE_OK) << sluice_error_text();
+}
+
+sluice_handle Client::Export(const sluice_capability& capability, sluice_access access) {
+  sluice_handle handle = {};
+  handle.struct_size = sizeof(handle);
+  EXPECT_EQ(sluice_export(connection_, &capability, access, &handle), SLUICE_OK)
+      << sluice_error_text();
+  return handle;
+}
+
+uint8_t* Client::Map(const sluice_capability& capability, sluice_access access) {
+  sluice_handle handle = Export(capability, access);
+  void* mapped = nullptr;
+  EXPECT_EQ(sluice_map(&handle, &mapped), SLUICE_OK) << sluice_error_text();
+  sluice_handle_close(&handle);
+  return static_cast<uint8_t*>(mapped);
+}
+
+std::string TextOf(const sluice_capability& capability) {
+  char text[SLUICE_CAPABILITY_TEXT_SIZE];
+  sluice_capability_to_text(&capability, text);
+  return text;
+}
+
+bool Becomes(const std::function<bool()>& condition) {
+  const auto deadline =
+      std::chrono::steady_clock::now() + std::chrono::milliseconds(kTestTimeoutMs);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    ::Sleep(1);
+  }
+  return true;
+}
+
+}  // namespace sluice
+
+int main(int argc, char** argv) {
+  const std::string child = "--child=";
+  const std::string first = argc > 1 ? argv[1] : "";
+  if (first.starts_with(child)) {
+    return sluice::RunChildPart(first.substr(child.size()), argc, argv);
+  }
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

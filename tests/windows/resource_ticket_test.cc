@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The port that Resources listens on, which every program of the machine can connect to: what a
+// token is good for, and for whom. The client speaks by hand and does what sluice.dll does not.
+#include <grpcpp/create_channel.h>
+#include <grpcpp/grpcpp.h>
+
+#include "proto/resources.grpc.pb.h"
+// After all of gRPC, whose headers use the same name: this one undefines a macro of windows.h.
+#include "broker/loopback_tokens.h"
+#include "broker/os/local_socket.h"
+#include "broker/resource_messages.h"
+#include "client_icd/broker_greeting.h"
+#include "tests/windows/resource_daemon.h"
+
+#undef SendMessage  // A macro of windows.h.
+
+namespace sluice {
+
+int RunChildPart(const std::string&, int, char**) { return 100; }
+
+namespace {
+
+constexpr char kNobodysCapability[] = "0123456789abcdef01234567";
+
+class TicketTest : public testing::Test {
+ public:
+  void SetUp() override { Open(SharedDaemon()); }
+
+  void Open(const ResourceDaemon& daemon) {
+    Welcome welcome;
+    std::vector<UniqueFd> fds;
+    auto broker = GreetBroker(daemon.pipe_name(), kResourcesFeature, &welcome, &fds);
+    ASSERT_TRUE(broker.ok()) << broker.status();
+    broker_ = *std::move(broker);
+    const auto open = MakeMessage<OpenResources>();
+    ASSERT_TRUE(SendMessage(broker_.get(), &open, sizeof(open)).ok());
+    const auto opened = ReceiveFromBroker<ResourcesOpened>(broker_.get(), kTestTimeoutMs, &fds, 2);
+    ASSERT_TRUE(opened.ok()) << opened.status();
+    ASSERT_EQ(fds.size(), 2u) << opened->message;
+    pipe_ = std::move(fds[0]);
+    channel_ = std::move(fds[1]);
+    ASSERT_TRUE(WaitReadable(pipe_.get(), kTestTimeoutMs).ok());
+    char packet[kMaxBrokerMessageBytes];
+    const auto size = ReceiveMessage(pipe_.get(), packet, sizeof(packet), nullptr, 0);
+    ASSERT_TRUE(size.ok() && ParseMessage(packet, *size, &ticket_));
+  }
+
+  // A connection to the port, which shares nothing with another.
+  std::unique_ptr<v1::Resources::Stub> Connect() const {
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    return v1::Resources::NewStub(
+        grpc::CreateCustomChannel("ipv4:127.0.0.1:" + std::to_string(ticket_.port),
+                                  grpc::InsecureChannelCredentials(), arguments));
+  }
+
+  std::string token() const { return LoopbackTokenText(ticket_.token); }
+
+  // What the service answers to one who shows `token`: PERMISSION_DENIED to one who is somebody,
+  // for the capability opens nothing; UNAVAILABLE to nobody.
+  static grpc::StatusCode Ask(v1::Resources::Stub* stub, const std::string& token) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() +
+                         std::chrono::milliseconds(kTestTimeoutMs));
+    if (!token.empty()) context.AddMetadata(kLoopbackTokenKey, token);
+    v1::DescribeResourceRequest request;
+    request.set_capability(kNobodysCapability);
+    v1::ResourceDescription reply;
+    return stub->Describe(&context, request, &reply).error_code();
+  }
+
+  UniqueFd broker_;
+  UniqueFd pipe_;
+  UniqueFd channel_;
+  ResourceTicket ticket_ = {};
+};
+
+// Only the connection that shows a token first is somebody; who steals it later is nobody, and
+// takes nothing from the first.
+TEST_F(TicketTest, IsGoodForOneConnection) {
+  const auto first = Connect();
+  const auto second = Connect();
+  EXPECT_EQ(Ask(first.get(), token()), grpc::PERMISSION_DENIED);
+  EXPECT_EQ(Ask(second.get(), token()), grpc::UNAVAILABLE);
+  EXPECT_EQ(Ask(second.get(), ""), grpc::UNAVAILABLE);
+  EXPECT_EQ(Ask(first.get(), token()), grpc::PERMISSION_DENIED);
+}
+
+// What is no token, or nearly one, is nobody's, also where a token has been shown before.
+TEST_F(TicketTest, WrongTokensAreNobodys) {
+  const auto stub = Connect();
+  std::string almost = token();
+  almost.back() = almost.back() == '0' ? '1' : '0';
+  for (const std::string& wrong : {std::string("x"), almost, token() + token()}) {
+    EXPECT_EQ(Ask(stub.get(), wrong), grpc::UNAVAILABLE) << wrong;
+  }
+  EXPECT_EQ(Ask(stub.get(), token()), grpc::PERMISSION_DENIED);
+  EXPECT_EQ(Ask(stub.get(), almost), grpc::UNAVAILABLE);
+}
+
+// A hold belongs to the connection that took it: under another token its id means nothing.
+TEST_F(TicketTest, HoldsAreTheirConnections) {
+  Client other;
+  sluice_capability read, write;
+  other.MakeBuffer(4096, &read, &write);
+  sluice_hold hold;
+  ASSERT_EQ(sluice_acquire(other.get(), &write, SLUICE_WRITE, 0, &hold), SLUICE_OK);
+  const auto stub = Connect();
+  grpc::ClientContext context;
+  context.AddMetadata(kLoopbackTokenKey, token());
+  v1::ReleaseResourceRequest request;
+  request.set_hold_id(hold.id);
+  v1::ReleaseResourceReply reply;
+  EXPECT_EQ(stub->Release(&context, request, &reply).error_code(), grpc::NOT_FOUND);
+  EXPECT_EQ(sluice_release(other.get(), &hold, 0), SLUICE_OK);
+}
+
+// The end of the pipe, of the handle channel or of the connection to the broker is the token's.
+TEST_F(TicketTest, EndsWithEachOfTheThree) {
+  for (UniqueFd TicketTest::*end :
+       {&TicketTest::pipe_, &TicketTest::channel_, &TicketTest::broker_}) {
+    Open(SharedDaemon());
+    const auto stub = Connect();
+    ASSERT_EQ(Ask(stub.get(), token()), grpc::PERMISSION_DENIED);
+    (this->*end).reset();
+    EXPECT_TRUE(Becomes([&] { return Ask(stub.get(), token()) == grpc::UNAVAILABLE; }));
+  }
+}
+
+// Nothing is said on the pipe after the ticket, and no handle is offered but memory: who does
+// otherwise has no connection any more, and others keep theirs.
+TEST_F(TicketTest, NonsenseEndsTheConnection) {
+  Client other;
+  for (UniqueFd TicketTest::*where : {&TicketTest::pipe_, &TicketTest::channel_}) {
+    Open(SharedDaemon());
+    const auto stub = Connect();
+    ASSERT_EQ(Ask(stub.get(), token()), grpc::PERMISSION_DENIED);
+    ASSERT_TRUE(SendMessage((this->*where).get(), "nonsense", 8).ok());
+    EXPECT_TRUE(Becomes([&] { return Ask(stub.get(), token()) == grpc::UNAVAILABLE; }));
+  }
+  sluice_capability read, write;
+  other.MakeBuffer(4096, &read, &write);
+}
+
+}  // namespace
+}  // namespace sluice
