@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/probe.h"
 
+#include <cstdlib>
 #include <string_view>
 #include <utility>
 
@@ -15,6 +16,13 @@ namespace {
 
 // Of what clients are told.
 constexpr size_t kMaxReasonBytes = 160;
+
+// Of a daemon that was told where its drivers are, and finds none.
+std::string DriverHint() {
+  const char* vendors = std::getenv("OCL_ICD_VENDORS");
+  if (vendors == nullptr || vendors[0] == '\0') return "";
+  return absl::StrCat("; the daemon looks only where OCL_ICD_VENDORS=", vendors, " says");
+}
 
 // What a probe that failed has left instead of a snapshot: why.
 std::string PlainText(std::string_view bytes) {
@@ -73,7 +81,7 @@ absl::StatusOr<std::string> Probe::Collect(const ExitStatus& status) const {
     // Clients are told this, and cannot see the daemon's log.
     const std::string why = status.signal == 0 && bytes.ok() ? PlainText(*bytes) : "";
     return absl::InternalError(absl::StrCat("the probe for devices ended with ", status.Describe(),
-                                            why.empty() ? "" : ": ", why));
+                                            why.empty() ? "" : ": ", why, DriverHint()));
   }
   if (!bytes.ok()) {
     return absl::Status(bytes.status().code(),
@@ -82,7 +90,8 @@ absl::StatusOr<std::string> Probe::Collect(const ExitStatus& status) const {
   if (bytes->empty()) {
     return absl::NotFoundError(
         "no OpenCL platform with an allowed device on the daemon's machine; install a driver there "
-        "(such as pocl-opencl-icd) or check [devices] in its configuration");
+        "(such as pocl-opencl-icd) or check [devices] in its configuration" +
+        DriverHint());
   }
   return bytes;
 }

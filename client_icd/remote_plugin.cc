@@ -24,7 +24,7 @@ uint32_t TimeoutMs() {
 absl::StatusOr<std::string> DescribeRemote(const std::string& target) {
   ASSIGN_OR_RETURN(const RemoteFunctions remote, FindRemoteFunctions());
   std::string snapshot;
-  char error[256] = "";
+  char error[1024] = "";
   const auto deliver = [](void* to, const char* data, uint64_t bytes) {
     static_cast<std::string*>(to)->assign(data, bytes);
   };
@@ -36,7 +36,7 @@ absl::StatusOr<std::string> DescribeRemote(const std::string& target) {
 
 absl::StatusOr<std::unique_ptr<Transport>> ConnectRemote(const std::string& target) {
   ASSIGN_OR_RETURN(const RemoteFunctions remote, FindRemoteFunctions());
-  char error[256] = "";
+  char error[1024] = "";
   bool refused = false;
   std::unique_ptr<Transport> transport(
       remote.connect(target.c_str(), &refused, error, sizeof(error)));

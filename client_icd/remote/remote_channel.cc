@@ -8,16 +8,20 @@
 #include <grpcpp/security/credentials.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <sstream>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "broker/gateway/loopback.h"
 #include "broker/gateway/message_reader.h"
+#include "broker/gateway/tls_files.h"
 #include "broker/gateway/transport_arguments.h"
+#include "broker/os/file.h"
 #include "broker/os/this_process.h"
 #include "proto/status_macros.h"
 
@@ -42,14 +46,33 @@ const char* Value(const Environment& environment, const char* name) {
 absl::StatusOr<std::string> ReadFileOf(const Environment& environment, const char* name) {
   const char* path = Value(environment, name);
   if (path == nullptr) return std::string();
+  errno = 0;
   std::ifstream file(path, std::ios::binary);
   std::ostringstream content;
-  content << file.rdbuf();
-  if (!file || content.str().empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(name, ": cannot read ", path, ", or it is empty"));
+  if (file) content << file.rdbuf();
+  const bool directory = IsDirectory(path);
+  if (!file.is_open() || directory) {
+    return absl::InvalidArgumentError(absl::StrCat(name, ": cannot read ", path, ": ",
+                                                   std::strerror(directory ? EISDIR : errno)));
   }
+  if (content.str().empty())
+    return absl::InvalidArgumentError(absl::StrCat(name, ": ", path, " is empty"));
   return content.str();
+}
+
+// As messages call it: the variable, and the file.
+PemFile Named(const Environment& environment, const char* name, const std::string& content) {
+  return {absl::StrCat(name, "=", environment(name)), content};
+}
+
+// gRPC says of a file that holds something else no more than that it has no address.
+absl::Status CheckFiles(const Environment& environment, const RemoteSecurity& security) {
+  if (!security.roots.empty()) {
+    RETURN_IF_ERROR(CheckAuthorities(Named(environment, "SLUICE_TLS_CA", security.roots)));
+  }
+  if (security.certificate.empty()) return absl::OkStatus();
+  return CheckIdentity(Named(environment, "SLUICE_TLS_CERT", security.certificate),
+                       Named(environment, "SLUICE_TLS_KEY", security.key));
 }
 
 absl::StatusOr<std::string> ReadToken(const Environment& environment) {
@@ -73,6 +96,7 @@ absl::StatusOr<RemoteSecurity> ChooseSecurity(const std::string& endpoint,
     return absl::InvalidArgumentError(
         "SLUICE_TLS_CERT and SLUICE_TLS_KEY belong together: set both or none");
   }
+  RETURN_IF_ERROR(CheckFiles(environment, security));
   const char* allow = Value(environment, "SLUICE_ALLOW_PLAINTEXT");
   const bool plaintext_allowed =
       IsLoopbackTarget(endpoint) || (allow != nullptr && std::strcmp(allow, "1") == 0);
@@ -117,13 +141,25 @@ void Authorize(const RemoteSecurity& security, grpc::ClientContext* context) {
 }
 
 std::string TlsHint(const grpc::Status& status, const RemoteSecurity& security) {
-  // A server that breaks the handshake off says no more than this.
-  if (status.error_code() != grpc::StatusCode::UNAVAILABLE ||
-      (status.error_message().find("closed") == std::string::npos &&
-       status.error_message().find("reset") == std::string::npos &&
-       status.error_message().find("End of TCP stream") == std::string::npos)) {
-    return "";
+  if (status.error_code() != grpc::StatusCode::UNAVAILABLE) return "";
+  const std::string message = absl::AsciiStrToLower(status.error_message());
+  const auto says = [&message](const char* text) { return absl::StrContains(message, text); };
+  // OpenSSL's words, which BoringSSL has with underscores.
+  if (says("wrong version number") || says("wrong_version_number")) {
+    return " (that daemon takes no TLS there: unset SLUICE_TLS_CA, SLUICE_TLS_CERT and "
+           "SLUICE_TLS_KEY; another machine's also needs SLUICE_ALLOW_PLAINTEXT=1, if nobody can "
+           "listen on the way)";
   }
+  if (says("certificate verify failed") || says("certificate_verify_failed")) {
+    return " (the daemon's certificate is not from an authority in SLUICE_TLS_CA, or has expired)";
+  }
+  if (says("is not in peer certificate") || says("hostname verification")) {
+    return " (the daemon's certificate is for another name: write that name into SLUICE_ENDPOINT, "
+           "or "
+           "give the daemon a certificate for this one)";
+  }
+  // A server that breaks the handshake off says no more than this.
+  if (!says("closed") && !says("reset") && !says("end of tcp stream")) return "";
   if (!security.tls) {
     return " (if that daemon takes TLS: set SLUICE_TLS_CA to the certificate of its authority)";
   }

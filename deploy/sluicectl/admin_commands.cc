@@ -3,6 +3,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <functional>
@@ -12,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "broker/base/log.h"
 #include "deploy/sluicectl/admin_channel.h"
 #include "deploy/sluicectl/broker_client.h"
@@ -134,8 +136,9 @@ Json ToJson(const PlatformSummary& platform, const std::string& endpoint) {
           {"devices", devices}};
 }
 
-void PrintPlatform(const PlatformSummary& platform) {
-  Print(absl::StrFormat("%s  (%s)\n", Printable(platform.name), Printable(platform.version)));
+void PrintPlatform(const PlatformSummary& platform, const std::string& endpoint) {
+  Print(absl::StrFormat("%s  (%s)  from %s\n", Printable(platform.name),
+                        Printable(platform.version), endpoint));
   for (const DeviceSummary& device : platform.devices) {
     Print(absl::StrFormat("  %s  %s, %d compute units, %s, driver %s\n", Printable(device.name),
                           device.type, device.compute_units, Bytes(device.global_memory_bytes),
@@ -151,31 +154,59 @@ absl::StatusOr<std::string> SnapshotOf(const Endpoint& endpoint, int timeout_ms)
   return std::move(greeting->snapshot);
 }
 
+// What one endpoint offers; the exit code tells what is wrong with it, `error` in words.
+struct Offer {
+  std::vector<PlatformSummary> platforms;
+  int exit_code = kExitOk;
+  std::string error;
+};
+
+Offer AskForDevices(const Endpoint& endpoint, int timeout_ms) {
+  const absl::StatusOr<std::string> snapshot = SnapshotOf(endpoint, timeout_ms);
+  if (absl::IsFailedPrecondition(snapshot.status())) {  // It answered, but has no devices.
+    return {{}, kExitFailed, absl::StrCat(endpoint.text, ": ", snapshot.status().message())};
+  }
+  if (!snapshot.ok()) {
+    return {{},
+            kExitNoDaemon,
+            absl::StrCat("cannot ask ", endpoint.text, ": ", snapshot.status().message(),
+                         "; `sluicectl doctor` looks closer")};
+  }
+  absl::StatusOr<std::vector<PlatformSummary>> platforms = DecodeSnapshot(*snapshot);
+  if (platforms.ok()) return {*std::move(platforms), kExitOk, ""};
+  return {{}, kExitFailed, absl::StrCat(endpoint.text, ": ", platforms.status().message())};
+}
+
 }  // namespace
 
 int DevicesCommand(const CommonFlags& flags) {
   const absl::StatusOr<std::vector<Endpoint>> endpoints = ResolveEndpoints(flags.endpoint);
   if (!endpoints.ok()) return Fail(flags, kExitUsage, std::string(endpoints.status().message()));
-  Json list = Json::array();
+  Json platforms = Json::array();
+  Json errors = Json::array();
+  std::vector<std::string> messages;
+  int exit_code = kExitOk;
   for (const Endpoint& endpoint : *endpoints) {
-    const absl::StatusOr<std::string> snapshot = SnapshotOf(endpoint, flags.timeout_ms);
-    if (absl::IsFailedPrecondition(snapshot.status())) {  // It answered, but has no devices.
-      return Fail(flags, kExitFailed, std::string(snapshot.status().message()));
+    const Offer offer = AskForDevices(endpoint, flags.timeout_ms);
+    for (const PlatformSummary& platform : offer.platforms) {
+      platforms.push_back(ToJson(platform, endpoint.text));
+      if (!flags.json) PrintPlatform(platform, endpoint.text);
     }
-    if (!snapshot.ok()) {
-      return Fail(flags, kExitNoDaemon,
-                  absl::StrCat("cannot ask ", endpoint.text, ": ", snapshot.status().message(),
-                               "; `sluicectl doctor` looks closer"));
-    }
-    const absl::StatusOr<std::vector<PlatformSummary>> platforms = DecodeSnapshot(*snapshot);
-    if (!platforms.ok()) return Fail(flags, kExitFailed, std::string(platforms.status().message()));
-    for (const PlatformSummary& platform : *platforms) {
-      list.push_back(ToJson(platform, endpoint.text));
-      if (!flags.json) PrintPlatform(platform);
-    }
+    if (offer.exit_code == kExitOk) continue;
+    // Of several kinds of failure the one that tells most: nobody is there.
+    exit_code = std::max(exit_code, offer.exit_code);
+    errors.push_back({{"endpoint", endpoint.text}, {"error", offer.error}});
+    messages.push_back(offer.error);
+    if (!flags.json) Fail(flags, offer.exit_code, offer.error);
   }
-  if (flags.json) PrintJson({{"platforms", list}});
-  return kExitOk;
+  if (!flags.json) return exit_code;
+  Json answer = {{"platforms", platforms}};
+  if (exit_code != kExitOk) {
+    answer["errors"] = errors;
+    answer["error"] = absl::StrJoin(messages, "; ");
+  }
+  PrintJson(answer);
+  return exit_code;
 }
 
 int StatusCommand(const CommonFlags& flags) {

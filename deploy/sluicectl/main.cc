@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "broker/config_reader.h"
-#include "broker/os/local_socket.h"
+#include "broker/os/local_endpoint.h"
 #include "broker/version.h"
 #include "deploy/sluicectl/admin_commands.h"
 #include "deploy/sluicectl/exit_codes.h"
@@ -19,13 +19,18 @@
 
 namespace sluice {
 
+void AddEverywhereFlags(CLI::App* app, CommonFlags* flags) {
+  app->add_option("--endpoint", flags->endpoint,
+                  absl::StrCat("Daemon(s) to use, as SLUICE_ENDPOINT takes them: ",
+                               LocalEndpointForm(), ",HOST:PORT,..."))
+      ->type_name("ENDPOINT");
+  app->add_flag("--json", flags->json, "Print JSON, for scripts");
+}
+
 CLI::App* AddSubcommand(CLI::App* app, const std::string& name, const std::string& help,
                         CommonFlags* flags) {
   CLI::App* sub = app->add_subcommand(name, help);
-  sub->add_option("--endpoint", flags->endpoint,
-                  std::string(kLocalScheme) + "NAME of the daemon's socket")
-      ->type_name("ENDPOINT");
-  sub->add_flag("--json", flags->json, "Print JSON, for scripts");
+  AddEverywhereFlags(sub, flags);
   sub->add_option("--timeout-ms", flags->timeout_ms, "How long to wait for the daemon")
       ->check(CLI::Range(1, 3'600'000))
       ->type_name("MS");
@@ -36,11 +41,12 @@ namespace {
 
 constexpr char kExitCodes[] =
     "\n"
+    "--endpoint and --json may stand before or after the command.\n"
+    "\n"
     "Exit codes: 0 done; 1 failed, or doctor found something wrong; 2 wrong flags; 3 the daemon\n"
-    "cannot be reached; 4 no such session. `run` ends as its command does (128 + signal if that "
-    "was\n"
-    "killed); 125 sluicectl itself failed, 126 the command cannot be executed, 127 it is not "
-    "there.";
+    "cannot be reached (devices: one of several; those of the others are shown); 4 no such\n"
+    "session. `run` ends as its command does (128 + signal if that was killed); 125 sluicectl\n"
+    "itself failed, 126 the command cannot be executed, 127 it is not there.";
 
 std::string Footer() { return absl::StrCat(SystemExamples(), kExitCodes); }
 
@@ -71,22 +77,34 @@ int Dispatch(const CLI::App& app, const AllFlags& flags) {
   return RunSystemCommand(name, flags.common).value_or(kExitUsage);
 }
 
+// The word that should be a command; "" if there is none.
+std::string FirstWord(const std::vector<std::string>& arguments) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i] == "--endpoint") {
+      ++i;  // Its value.
+    } else if (arguments[i].rfind('-', 0) != 0) {
+      return arguments[i];
+    }
+  }
+  return "";
+}
+
 // Help and version end well; a mistake is named, as JSON if that was asked for. A first word that
 // is no command is the mistake, whatever the parser thinks of the rest.
 int ReportParseError(const CLI::App& app, const CLI::ParseError& error,
                      const std::vector<std::string>& arguments) {
   if (error.get_exit_code() == 0) return app.exit(error);
   std::string message = error.what();
-  if (!arguments.empty() && arguments[0].rfind('-', 0) != 0) {
+  if (const std::string word = FirstWord(arguments); !word.empty()) {
     std::vector<std::string> commands;
     for (const CLI::App* sub : app.get_subcommands([](const CLI::App* one) {
            return !one->get_group().empty();  // doctor's helper has none.
          })) {
       commands.push_back(sub->get_name());
     }
-    if (std::find(commands.begin(), commands.end(), arguments[0]) == commands.end()) {
-      const std::string nearest = NearestName(arguments[0], commands);
-      message = absl::StrCat("there is no command \"", arguments[0], "\"",
+    if (std::find(commands.begin(), commands.end(), word) == commands.end()) {
+      const std::string nearest = NearestName(word, commands);
+      message = absl::StrCat("there is no command \"", word, "\"",
                              nearest.empty() ? "" : absl::StrCat(" (did you mean ", nearest, "?)"),
                              "; commands are ", absl::StrJoin(commands, ", "));
     }
@@ -107,6 +125,7 @@ int Main(int argc, char** argv) {
   app.set_version_flag("--version", std::string("sluicectl ") + kVersion);
   app.require_subcommand(1);
   app.footer(Footer());
+  AddEverywhereFlags(&app, &flags.common);
   AddSubcommand(&app, "devices", "List the devices that the daemon offers", &flags.common);
   AdminSubcommand(&app, "status", "Show the daemon's state", &flags.common);
   AdminSubcommand(&app, "sessions", "List the running sessions", &flags.common);

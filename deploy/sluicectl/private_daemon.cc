@@ -10,9 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string_view>
@@ -28,6 +26,7 @@ namespace {
 
 constexpr int kDrainTimeoutMs = 2000;
 constexpr int kStopTimeoutMs = 5000;
+constexpr int kHoldFd = 3;  // It only stays open.
 
 // Ours, but for what would make the daemon talk to our own service manager.
 std::vector<std::string> DaemonEnvironment(const std::string& notify_path) {
@@ -59,21 +58,6 @@ absl::StatusOr<UniqueFd> BindNotifySocket(const std::string& path) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<TemporaryDirectory>> TemporaryDirectory::Create() {
-  const char* base = std::getenv("TMPDIR");
-  if (base == nullptr || base[0] != '/') base = "/tmp";
-  std::string path = absl::StrCat(base, "/sluice-XXXXXX");
-  if (::mkdtemp(path.data()) == nullptr) {
-    return absl::ErrnoToStatus(errno, absl::StrCat("creating a directory in ", base));
-  }
-  return std::unique_ptr<TemporaryDirectory>(new TemporaryDirectory(std::move(path)));
-}
-
-TemporaryDirectory::~TemporaryDirectory() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
 absl::StatusOr<std::unique_ptr<PrivateDaemon>> PrivateDaemon::Start(const Options& options,
                                                                     int signals) {
   std::unique_ptr<PrivateDaemon> daemon(new PrivateDaemon);
@@ -98,6 +82,7 @@ absl::StatusOr<std::unique_ptr<PrivateDaemon>> PrivateDaemon::Start(const Option
   }
   spawn.environment = DaemonEnvironment(notify_path);
   spawn.sandbox.parent_death_signal = SIGTERM;
+  if (options.hold >= 0) spawn.descriptors = {{options.hold, kHoldFd}};
   UniqueFd log;
   if (!options.verbose) {
     daemon->log_path_ = options.directory + "/sluiced.log";

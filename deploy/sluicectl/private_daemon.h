@@ -2,9 +2,7 @@
 //
 // A sluiced for one command: its own socket in a temporary directory, ready when Start returns,
 // gone with all it made when the object is. Should sluicectl be killed, the kernel tells the daemon
-// to stop.
-//
-// Also the temporary directory itself. Main thread only (the death signal is bound to it).
+// to stop. Main thread only (the death signal is bound to it).
 #pragma once
 
 #include <memory>
@@ -17,26 +15,12 @@
 
 namespace sluice {
 
-// A directory that only this user can enter; removed with its contents.
-class TemporaryDirectory {
- public:
-  static absl::StatusOr<std::unique_ptr<TemporaryDirectory>> Create();
-  ~TemporaryDirectory();
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-
-  const std::string& path() const { return path_; }
-
- private:
-  explicit TemporaryDirectory(std::string path) : path_(std::move(path)) {}
-  std::string path_;
-};
-
 class PrivateDaemon {
  public:
   struct Options {
     std::string directory;    // Where socket and log go.
     std::string config_file;  // "" = built-in defaults.
+    int hold = -1;            // Kept open by the daemon as long as it lives.
     bool verbose = false;     // Its log to our stderr, not to a file.
     int start_timeout_ms = 60'000;
   };

@@ -24,7 +24,7 @@ absl::StatusOr<std::string> DescribeNetwork(const std::string& target, int timeo
   }
   silence();  // Of this program, which says itself what went wrong.
   std::string snapshot;
-  char error[256] = "";
+  char error[1024] = "";
   const auto deliver = [](void* to, const char* data, uint64_t bytes) {
     static_cast<std::string*>(to)->assign(data, bytes);
   };

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -16,23 +17,21 @@
 #include <cstring>
 #include <fstream>
 #include <memory>
+#include <nlohmann/json.hpp>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "broker/os/local_socket.h"
 #include "deploy/sluicectl/endpoint.h"
 #include "deploy/sluicectl/exit_codes.h"
 #include "deploy/sluicectl/private_daemon.h"
+#include "deploy/sluicectl/temporary_directory.h"
 
 namespace sluice {
 namespace {
 
 constexpr int kConnectTestMs = 500;
 constexpr int kForwardedSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-
-int Fail(int exit_code, const std::string& message) {
-  std::fprintf(stderr, "sluicectl: %s\n", message.c_str());
-  return exit_code;
-}
 
 sigset_t ForwardedSet() {
   sigset_t set;
@@ -42,7 +41,10 @@ sigset_t ForwardedSet() {
 }
 
 // In the child. Does not return if the command could be started.
-int Exec(const std::vector<std::string>& command) {
+int Exec(const std::vector<std::string>& command, pid_t parent) {
+  // SIGKILL cannot be passed on: should sluicectl be killed, this stands for it.
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (::getppid() != parent) ::_exit(kExitRunFailed);
   const sigset_t set = ForwardedSet();
   ::sigprocmask(SIG_UNBLOCK, &set, nullptr);
   std::vector<char*> argv;
@@ -64,10 +66,11 @@ StartedCommand StartCommand(const std::vector<std::string>& command) {
   const UniqueFd report_read(report[0]);
   UniqueFd report_write(report[1]);
   StartedCommand started;
+  const pid_t own_pid = ::getpid();
   started.pid = ::fork();
   if (started.pid < 0) return {-1, errno};
   if (started.pid == 0) {
-    const int error_number = Exec(command);
+    const int error_number = Exec(command, own_pid);
     [[maybe_unused]] const ssize_t written =
         ::write(report_write.get(), &error_number, sizeof(error_number));
     ::_exit(kExitNotFound);
@@ -81,11 +84,12 @@ StartedCommand StartCommand(const std::vector<std::string>& command) {
   return started;
 }
 
-// Passes signals on until the command has ended.
-int WaitForCommand(pid_t pid, int signals) {
+// Passes signals on until the command has ended; its wait status.
+absl::StatusOr<int> WaitForCommand(pid_t pid, int signals) {
   const UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-  if (!pidfd.valid())
-    return Fail(kExitRunFailed, "pidfd_open failed: Linux 5.11 or later is needed");
+  if (!pidfd.valid()) {
+    return absl::UnimplementedError("pidfd_open failed: Linux 5.11 or later is needed");
+  }
   while (true) {
     pollfd entries[] = {{pidfd.get(), POLLIN, 0}, {signals, POLLIN, 0}};
     if (::poll(entries, 2, -1) < 0 && errno != EINTR) break;
@@ -100,7 +104,7 @@ int WaitForCommand(pid_t pid, int signals) {
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
-  return WIFSIGNALED(status) ? kExitSignalBase + WTERMSIG(status) : WEXITSTATUS(status);
+  return status;
 }
 
 // The .icd file and the variables by which the loaders find it: OCL_ICD_VENDORS is ocl-icd's and
@@ -118,81 +122,151 @@ absl::Status PointLoadersAt(const std::string& library, const std::string& direc
   return absl::OkStatus();
 }
 
-// A program that finds no platform says so in words of its own, or not at all.
-void WarnWithoutDaemon(const std::string& endpoint_flag) {
-  const absl::StatusOr<std::vector<Endpoint>> endpoints = ResolveEndpoints(endpoint_flag);
-  if (!endpoints.ok()) {
-    Fail(0, absl::StrCat("warning: ", endpoints.status().message()));
+class CommandRun {
+ public:
+  explicit CommandRun(const RunFlags& flags) : flags_(flags) {}
+
+  int Run() {
+    RunChecked();
+    Report();
+    return exit_code_;
+  }
+
+ private:
+  void RunChecked();
+  void RunInDirectory(const std::string& library);
+  std::unique_ptr<PrivateDaemon> StartDaemon(const TemporaryDirectory& directory);
+  void RunPrepared();
+  void WarnWithoutDaemon();
+  void Warn(const std::string& text);
+  void Fail(int exit_code, const std::string& message) {
+    exit_code_ = exit_code;
+    error_ = message;
+  }
+  void Report() const;
+
+  const RunFlags& flags_;
+  int exit_code_ = kExitOk;
+  int signal_ = 0;
+  std::string error_;
+  std::vector<std::string> warnings_;
+};
+
+void CommandRun::Warn(const std::string& text) {
+  warnings_.push_back(text);
+  if (!flags_.json) std::fprintf(stderr, "sluicectl: warning: %s\n", text.c_str());
+}
+
+void CommandRun::Report() const {
+  if (!flags_.json) {
+    if (!error_.empty()) std::fprintf(stderr, "sluicectl: %s\n", error_.c_str());
     return;
   }
+  const char* endpoint = std::getenv("SLUICE_ENDPOINT");
+  nlohmann::json answer = {{"exit_code", exit_code_}, {"warnings", warnings_}};
+  if (endpoint != nullptr) answer["endpoint"] = endpoint;
+  if (signal_ != 0) answer["signal"] = signal_;
+  if (!error_.empty()) answer["error"] = error_;
+  // In one line, so that it can be told from what the program has written before.
+  std::fprintf(stderr, "%s\n",
+               answer.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+}
+
+// A program that finds no platform says so in words of its own, or not at all.
+void CommandRun::WarnWithoutDaemon() {
+  const absl::StatusOr<std::vector<Endpoint>> endpoints = ResolveEndpoints(flags_.endpoint);
+  if (!endpoints.ok()) return Warn(std::string(endpoints.status().message()));
   for (const Endpoint& endpoint : *endpoints) {
     if (!endpoint.local) continue;  // The program's own first query shows it; asking costs as much.
     const absl::Status reached = ConnectLocal(endpoint.path, kConnectTestMs).status();
     if (reached.ok()) continue;
-    Fail(0, absl::StrCat("warning: no daemon at ", endpoint.text, " (", reached.message(),
-                         "); --private starts one for the program, `sluicectl doctor` looks "
-                         "closer"));
+    Warn(absl::StrCat("no daemon at ", endpoint.text, " (", reached.message(),
+                      "); --private starts one for the program, `sluicectl doctor` looks closer"));
   }
 }
 
-int RunPrepared(const RunFlags& flags) {
-  const StartedCommand started = StartCommand(flags.command);
+void CommandRun::RunPrepared() {
+  const StartedCommand started = StartCommand(flags_.command);
   if (started.exec_errno != 0) {
-    const int code = started.exec_errno == ENOENT ? kExitNotFound : kExitCannotExec;
-    return Fail(code, absl::StrCat("cannot run ", flags.command[0], ": ",
-                                   std::strerror(started.exec_errno)));
+    return Fail(
+        started.exec_errno == ENOENT ? kExitNotFound : kExitCannotExec,
+        absl::StrCat("cannot run ", flags_.command[0], ": ", std::strerror(started.exec_errno)));
   }
   const sigset_t set = ForwardedSet();
   const UniqueFd signals(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-  return WaitForCommand(started.pid, signals.get());
+  const absl::StatusOr<int> status = WaitForCommand(started.pid, signals.get());
+  if (!status.ok()) return Fail(kExitRunFailed, std::string(status.status().message()));
+  if (WIFSIGNALED(*status)) signal_ = WTERMSIG(*status);
+  exit_code_ = signal_ != 0 ? kExitSignalBase + signal_ : WEXITSTATUS(*status);
 }
 
-}  // namespace
+std::unique_ptr<PrivateDaemon> CommandRun::StartDaemon(const TemporaryDirectory& directory) {
+  const sigset_t set = ForwardedSet();
+  const UniqueFd signals(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  PrivateDaemon::Options options;
+  options.directory = directory.path();
+  options.config_file = flags_.config_file;
+  options.hold = directory.hold();
+  options.verbose = flags_.verbose;
+  absl::StatusOr<std::unique_ptr<PrivateDaemon>> started =
+      PrivateDaemon::Start(options, signals.get());
+  if (!started.ok()) {
+    Fail(kExitRunFailed, std::string(started.status().message()));
+    return nullptr;
+  }
+  ::setenv("SLUICE_ENDPOINT", (*started)->endpoint().c_str(), 1);
+  if (!(*started)->problem().empty()) {
+    Warn(absl::StrCat("the daemon has no devices: ", (*started)->problem()));
+  }
+  return *std::move(started);
+}
 
-int RunCommand(const RunFlags& flags) {
-  if (flags.private_daemon && !flags.endpoint.empty()) {
+void CommandRun::RunInDirectory(const std::string& library) {
+  // From here on signals end the command, then us, in order: everything below is cleaned up.
+  const sigset_t set = ForwardedSet();
+  ::sigprocmask(SIG_BLOCK, &set, nullptr);
+  const absl::StatusOr<std::unique_ptr<TemporaryDirectory>> directory =
+      TemporaryDirectory::Create();
+  if (!directory.ok()) return Fail(kExitRunFailed, std::string(directory.status().message()));
+  std::unique_ptr<PrivateDaemon> daemon;
+  if (flags_.private_daemon) {
+    daemon = StartDaemon(**directory);
+    if (daemon == nullptr) return;
+  } else {
+    WarnWithoutDaemon();
+  }
+  // After the daemon has started: its workers keep the drivers that were chosen outside.
+  if (absl::Status pointed = PointLoadersAt(library, (*directory)->path()); !pointed.ok()) {
+    return Fail(kExitRunFailed, std::string(pointed.message()));
+  }
+  RunPrepared();
+}
+
+void CommandRun::RunChecked() {
+  if (flags_.private_daemon && !flags_.endpoint.empty()) {
     return Fail(kExitUsage,
                 "--private starts a daemon of its own: --endpoint makes no sense with it");
   }
-  if (!flags.private_daemon && (!flags.config_file.empty() || flags.verbose)) {
+  if (!flags_.private_daemon && (!flags_.config_file.empty() || flags_.verbose)) {
     return Fail(kExitUsage, "--config and --verbose are for the daemon that --private starts");
   }
-  absl::StatusOr<std::string> library = flags.icd_library;
-  if (flags.icd_library.empty()) library = FindIcdLibrary();
+  absl::StatusOr<std::string> library = flags_.icd_library;
+  if (flags_.icd_library.empty()) library = FindIcdLibrary();
   if (!library.ok()) return Fail(kExitRunFailed, std::string(library.status().message()));
   if (::access(library->c_str(), R_OK) != 0) {
     return Fail(kExitRunFailed,
                 absl::StrCat("cannot read the driver ", *library, ": ", std::strerror(errno)));
   }
-  if (!flags.endpoint.empty()) {
-    const absl::StatusOr<std::vector<Endpoint>> endpoints = ResolveEndpoints(flags.endpoint);
+  if (!flags_.endpoint.empty()) {
+    const absl::StatusOr<std::vector<Endpoint>> endpoints = ResolveEndpoints(flags_.endpoint);
     if (!endpoints.ok()) return Fail(kExitUsage, std::string(endpoints.status().message()));
-    ::setenv("SLUICE_ENDPOINT", flags.endpoint.c_str(), 1);
+    ::setenv("SLUICE_ENDPOINT", flags_.endpoint.c_str(), 1);
   }
-  // From here on signals end the command, then us, in order: everything below is cleaned up.
-  const sigset_t set = ForwardedSet();
-  ::sigprocmask(SIG_BLOCK, &set, nullptr);
-  absl::StatusOr<std::unique_ptr<TemporaryDirectory>> directory = TemporaryDirectory::Create();
-  if (!directory.ok()) return Fail(kExitRunFailed, std::string(directory.status().message()));
-
-  std::unique_ptr<PrivateDaemon> daemon;
-  if (flags.private_daemon) {
-    const UniqueFd signals(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-    absl::StatusOr<std::unique_ptr<PrivateDaemon>> started = PrivateDaemon::Start(
-        {(*directory)->path(), flags.config_file, flags.verbose}, signals.get());
-    if (!started.ok()) return Fail(kExitRunFailed, std::string(started.status().message()));
-    daemon = *std::move(started);
-    ::setenv("SLUICE_ENDPOINT", daemon->endpoint().c_str(), 1);
-    if (!daemon->problem().empty()) {
-      Fail(0, absl::StrCat("warning: the daemon has no devices: ", daemon->problem()));
-    }
-  }
-  if (!flags.private_daemon) WarnWithoutDaemon(flags.endpoint);
-  // After the daemon has started: its workers keep the drivers that were chosen outside.
-  if (absl::Status pointed = PointLoadersAt(*library, (*directory)->path()); !pointed.ok()) {
-    return Fail(kExitRunFailed, std::string(pointed.message()));
-  }
-  return RunPrepared(flags);
+  RunInDirectory(*library);
 }
+
+}  // namespace
+
+int RunCommand(const RunFlags& flags) { return CommandRun(flags).Run(); }
 
 }  // namespace sluice

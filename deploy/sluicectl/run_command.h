@@ -13,6 +13,7 @@ namespace sluice {
 struct RunFlags {
   bool private_daemon = false;
   bool verbose = false;
+  bool json = false;  // How it ended, on stderr.
   std::string endpoint;
   std::string config_file;
   std::string icd_library;  // "" = the one that belongs to this sluicectl.

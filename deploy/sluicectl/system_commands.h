@@ -21,6 +21,9 @@ std::optional<int> RunSystemCommand(const std::string& name, const CommonFlags& 
 // What a person may write, for --help.
 const char* SystemExamples();
 
+// The flags that may stand before or after every command (main.cc).
+void AddEverywhereFlags(CLI::App* app, CommonFlags* flags);
+
 // A subcommand with the flags that say which daemon is meant (main.cc).
 CLI::App* AddSubcommand(CLI::App* app, const std::string& name, const std::string& help,
                         CommonFlags* flags);

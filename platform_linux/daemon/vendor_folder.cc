@@ -11,6 +11,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "broker/base/log.h"
 
 namespace sluice {
 namespace {
@@ -22,19 +23,37 @@ constexpr char kSystemFolder[] = "/etc/OpenCL/vendors";
 
 fs::path FolderBeside(const std::string& socket_path) { return socket_path + ".vendors"; }
 
-std::string HostsFolder(const std::map<std::string, std::string>& worker_environment) {
-  if (const auto given = worker_environment.find(kVariable); given != worker_environment.end()) {
-    return given->second;
-  }
-  const char* own = std::getenv(kVariable);
-  return own != nullptr && *own != '\0' ? own : kSystemFolder;
-}
-
 bool NamesOwnDriver(const fs::path& icd_file) {
   std::ifstream in(icd_file);
   std::string line;
   std::getline(in, line);
   return absl::StrContains(line, "libsluice_icd");
+}
+
+// As `sluicectl run` sets it: for a daemon that is started from there, no choice of drivers at all.
+bool NamesOwnDriverAlone(const fs::path& vendors) {
+  std::error_code error;
+  if (fs::is_regular_file(vendors, error)) return NamesOwnDriver(vendors);
+  bool own = false;
+  for (const auto& entry : fs::directory_iterator(vendors, error)) {
+    if (entry.path().extension() != ".icd") continue;
+    if (!NamesOwnDriver(entry.path())) return false;
+    own = true;
+  }
+  return own;
+}
+
+std::string HostsFolder(const std::map<std::string, std::string>& worker_environment) {
+  if (const auto given = worker_environment.find(kVariable); given != worker_environment.end()) {
+    return given->second;
+  }
+  const char* own = std::getenv(kVariable);
+  if (own == nullptr || *own == '\0') return kSystemFolder;
+  if (!NamesOwnDriverAlone(own)) return own;
+  Log(LogLevel::kWarning, "broker",
+      "OCL_ICD_VENDORS names Sluice's own driver alone: the daemon looks for drivers elsewhere",
+      {{"OCL_ICD_VENDORS", own}, {"instead", kSystemFolder}});
+  return kSystemFolder;
 }
 
 }  // namespace

@@ -21,9 +21,7 @@ void DefineSystemCommands(CLI::App* app, CommonFlags* common, const std::string&
       "Run a program whose only OpenCL driver is Sluice: sluicectl run [flags] -- PROGRAM ...");
   run->add_flag("--private", flags->private_daemon,
                 "Start a daemon for this program alone, and stop it afterwards");
-  run->add_option("--endpoint", flags->endpoint,
-                  "Daemon(s) to use, as SLUICE_ENDPOINT takes them: unix:PATH,HOST:PORT,...")
-      ->type_name("ENDPOINT");
+  AddEverywhereFlags(run, common);
   run->add_option("--config", flags->config_file, "Configuration file for --private")
       ->type_name("FILE");
   run->add_flag("--verbose", flags->verbose, "Show the --private daemon's log on stderr");
@@ -32,13 +30,22 @@ void DefineSystemCommands(CLI::App* app, CommonFlags* common, const std::string&
   run->add_option("command", flags->command, "The program and its arguments, after --")
       ->required()
       ->type_name("PROGRAM ...");
-  run->footer("The program's own exit code is passed on. " + footer);
+  run->footer(
+      "The program's own exit code is passed on. With --json, the last line on stderr is a JSON\n"
+      "document of how it ended: exit_code, signal if one killed it, endpoint, warnings, and error "
+      "if\nsluicectl itself failed. stdout is the program's.\n\n" +
+      footer);
   AddSubcommand(app, "doctor", "Find out why an application sees no device", common);
   app->add_subcommand("list-platforms", "")->group("");  // doctor's helper process.
 }
 
 std::optional<int> RunSystemCommand(const std::string& name, const CommonFlags& flags) {
-  if (name == "run") return RunCommand(TheRunFlags());
+  if (name == "run") {
+    RunFlags run = TheRunFlags();
+    run.endpoint = flags.endpoint;
+    run.json = flags.json;
+    return RunCommand(run);
+  }
   if (name == "doctor") return DoctorCommand(flags);
   if (name == "list-platforms") return ListPlatformsCommand();
   return std::nullopt;

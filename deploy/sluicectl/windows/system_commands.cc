@@ -2,6 +2,7 @@
 #include "deploy/sluicectl/system_commands.h"
 
 #include <cstdio>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "broker/os/installation.h"
@@ -15,15 +16,21 @@ InstallFlags& TheInstallFlags() {
   return *flags;
 }
 
-int Told(const absl::Status& status) {
-  if (status.ok()) return kExitOk;
-  std::fprintf(stderr, "sluicectl: %s\n", std::string(status.message()).c_str());
-  return kExitFailed;
+int Told(const absl::Status& status, bool json) {
+  const std::string message(status.message());
+  if (json) {
+    const nlohmann::json answer =
+        status.ok() ? nlohmann::json({{"done", true}}) : nlohmann::json({{"error", message}});
+    std::printf("%s\n", answer.dump(2).c_str());
+  } else if (!status.ok()) {
+    std::fprintf(stderr, "sluicectl: %s\n", message.c_str());
+  }
+  return status.ok() ? kExitOk : kExitFailed;
 }
 
 }  // namespace
 
-void DefineSystemCommands(CLI::App* app, CommonFlags*, const std::string&) {
+void DefineSystemCommands(CLI::App* app, CommonFlags* common, const std::string&) {
   InstallFlags* flags = &TheInstallFlags();
   CLI::App* install = app->add_subcommand(
       "install", "Make sluiced a service and register the driver with OpenCL's loader");
@@ -33,14 +40,15 @@ void DefineSystemCommands(CLI::App* app, CommonFlags*, const std::string&) {
   CLI::App* uninstall =
       app->add_subcommand("uninstall", "Stop and remove the service and the driver's registration");
   for (CLI::App* command : {install, uninstall}) {
+    command->add_flag("--json", common->json, "Print JSON, for scripts");
     command->add_flag("--no-service", flags->no_service, "Only the driver");
     command->add_flag("--no-driver", flags->no_driver, "Only the service");
   }
 }
 
-std::optional<int> RunSystemCommand(const std::string& name, const CommonFlags&) {
-  if (name == "install") return Told(Install(TheInstallFlags()));
-  if (name == "uninstall") return Told(Uninstall(TheInstallFlags()));
+std::optional<int> RunSystemCommand(const std::string& name, const CommonFlags& flags) {
+  if (name == "install") return Told(Install(TheInstallFlags()), flags.json);
+  if (name == "uninstall") return Told(Uninstall(TheInstallFlags()), flags.json);
   return std::nullopt;
 }
 

@@ -61,6 +61,27 @@ TEST_F(VendorFolderTest, IsBroughtUpToDate) {
   EXPECT_EQ(Offered(), std::set<std::string>{"c.icd"});
 }
 
+// Of the daemon's own environment, Sluice's driver alone is no choice: the system's are offered.
+TEST_F(VendorFolderTest, OwnDriverAloneIsNoChoice) {
+  WriteIcd("sluice.icd", "/usr/lib/libsluice_icd.so");
+  std::set<std::string> of_system;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator("/etc/OpenCL/vendors", error)) {
+    if (entry.path().extension() == ".icd" && entry.path().filename() != "sluice.icd")
+      of_system.insert(entry.path().filename());
+  }
+  ASSERT_FALSE(of_system.empty()) << "this machine has no OpenCL driver: pocl-opencl-icd";
+  environment_.clear();
+  for (const fs::path& named : {directory_ / "host", directory_ / "host" / "sluice.icd"}) {
+    ::setenv("OCL_ICD_VENDORS", named.c_str(), 1);
+    EXPECT_EQ(Offered(), of_system) << named;
+  }
+  WriteIcd("pocl.icd", "libpocl.so.2");
+  ::setenv("OCL_ICD_VENDORS", (directory_ / "host").c_str(), 1);
+  EXPECT_EQ(Offered(), std::set<std::string>{"pocl.icd"});
+  ::unsetenv("OCL_ICD_VENDORS");
+}
+
 // A host without such a folder has nothing to hide, and the daemon's end leaves nothing.
 TEST_F(VendorFolderTest, NothingIsLeft) {
   (void)Offered();

@@ -9,6 +9,8 @@
 #include <fstream>
 #include <map>
 
+#include "tests/unit/gateway/certificates.h"
+
 namespace sluice {
 namespace {
 
@@ -58,12 +60,13 @@ TEST_F(RemoteChannelTest, PlaintextOnlyToLoopback) {
 // An authority or a certificate asks for TLS, to loopback too, and allowing plaintext does not undo
 // it.
 TEST_F(RemoteChannelTest, FilesAskForTls) {
-  environment_["SLUICE_TLS_CA"] = File("ca", "authority");
+  const TestAuthority authority("remote_channel");
+  environment_["SLUICE_TLS_CA"] = authority.certificate_file();
   environment_["SLUICE_ALLOW_PLAINTEXT"] = "1";
   const absl::StatusOr<RemoteSecurity> security = Choose("127.0.0.1:7466");
   ASSERT_TRUE(security.ok()) << security.status();
   EXPECT_TRUE(security->tls);
-  EXPECT_EQ(security->roots, "authority");
+  EXPECT_EQ(security->roots, ReadWholeFile(authority.certificate_file()));
 }
 
 // A file that cannot be read, or half of a pair, is an error that names the variable.
@@ -77,6 +80,25 @@ TEST_F(RemoteChannelTest, NamesTheVariable) {
   security = Choose("127.0.0.1:7466");
   ASSERT_FALSE(security.ok());
   EXPECT_NE(security.status().message().find("SLUICE_TLS_CERT"), absl::string_view::npos);
+}
+
+// So is a file that holds something else, which gRPC would only call an empty list of addresses.
+TEST_F(RemoteChannelTest, NamesTheFileThatIsNoPem) {
+  TestAuthority authority("remote_channel_pem");
+  authority.Issue("one");
+  authority.Issue("two");
+  const std::string text = File("text", "no PEM");
+  const auto error = [this] { return std::string(Choose("127.0.0.1:7466").status().message()); };
+  environment_["SLUICE_TLS_CA"] = text;
+  EXPECT_EQ(error(), "SLUICE_TLS_CA=" + text + ": it holds no certificate (PEM)");
+  environment_["SLUICE_TLS_CA"] = authority.certificate_file();
+  environment_["SLUICE_TLS_CERT"] = authority.CertificateOf("one");
+  environment_["SLUICE_TLS_KEY"] = authority.KeyOf("one");
+  EXPECT_EQ(error(), "");
+  environment_["SLUICE_TLS_KEY"] = authority.KeyOf("two");
+  EXPECT_TRUE(error().starts_with("SLUICE_TLS_KEY=" + authority.KeyOf("two"))) << error();
+  environment_["SLUICE_TLS_CERT"] = text;
+  EXPECT_TRUE(error().starts_with("SLUICE_TLS_CERT=" + text)) << error();
 }
 
 // The token is the file's first line, without white space; an empty one is an error, not no token.

@@ -1,0 +1,189 @@
+#!/usr/bin/python3 -B
+# SPDX-License-Identifier: Apache-2.0
+"""sluicectl where something is wrong: each error names what a person can change, as text and as JSON.
+
+Usage: failure_sluicectl.py
+"""
+import json
+import os
+import shutil
+import subprocess
+
+import failure_config
+import harness
+
+DONE, FAILED, USAGE, NO_DAEMON = 0, 1, 2, 3
+
+report = harness.Report("failure_sluicectl")
+
+
+def sluicectl(env, *arguments, seconds=60):
+    """(exit code, stdout, stderr)"""
+    run = subprocess.run([str(harness.built("sluicectl")), *arguments], env=env, stdin=subprocess.DEVNULL,
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=seconds, check=False)
+    return run.returncode, run.stdout.decode(), run.stderr.decode()
+
+
+def parsed(text):
+    try:
+        return json.loads(text)
+    except ValueError:
+        return {"not JSON": text}
+
+
+def own_environment(folder):
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("SLUICE_TLS", "OCL_ICD"))}
+    env.update(TMPDIR=str(folder))
+    env.pop("SLUICE_ENDPOINT", None)
+    return env
+
+
+def check_lists(env, living):
+    """Several endpoints: what the living ones offer, and the error of each dead one."""
+    dead = ["unix:/nonexistent/one.sock", f"127.0.0.1:{harness.free_port()}"]
+    several = dict(env, SLUICE_ENDPOINT=f"{dead[0]},{living},{dead[1]}")
+    code, output, errors = sluicectl(several, "devices")
+    report.check(code == NO_DAEMON and living in output and "compute units" in output,
+                 "devices shows the living endpoint's devices, and from where", output + errors)
+    report.check(all(one in errors for one in dead), "and the error of each dead one", errors)
+    code, output, errors = sluicectl(several, "devices", "--json")
+    answer = parsed(output)
+    platforms = answer.get("platforms", [])
+    report.check(code == NO_DAEMON and [p["endpoint"] for p in platforms] == [living] and platforms[0]["devices"] and
+                 [e["endpoint"] for e in answer.get("errors", [])] == dead and answer.get("error"),
+                 "the same as JSON", output + errors)
+    code, output, errors = sluicectl(dict(env, SLUICE_ENDPOINT=f"{living},{living}"), "devices", "--json")
+    report.check(code == DONE and len(parsed(output).get("platforms", [])) == 2 and "error" not in parsed(output),
+                 "two living ones are no error", output)
+
+
+def check_json_everywhere(env, living):
+    env = dict(env, SLUICE_ENDPOINT=living)
+    for command in ("devices", "status", "sessions", "resources", "doctor"):
+        for arguments in (("--json", command), (command, "--json")):
+            code, output, errors = sluicectl(env, *arguments)
+            report.check(code in (DONE, FAILED) and "not JSON" not in parsed(output), " ".join(arguments),
+                         output + errors)
+    code, output, errors = sluicectl(env, "--endpoint", living, "--json", "devices")
+    report.check(code == DONE and parsed(output).get("platforms"), "--endpoint before the command", output + errors)
+    for arguments in (("--json", "run"), ("run", "--json")):
+        code, output, errors = sluicectl(env, *arguments, "--", "/bin/sh", "-c", "echo out; echo err >&2; exit 7")
+        lines = errors.splitlines() or [""]
+        answer = parsed(lines[-1])
+        report.check(code == 7 and output == "out\n" and lines[0] == "err" and answer.get("exit_code") == 7 and
+                     answer.get("endpoint") == living, " ".join(arguments) + " tells how it ended", errors)
+    code, output, errors = sluicectl(env, "run", "--json", "--", "/bin/sh", "-c", "kill -9 $$")
+    answer = parsed(errors.strip())
+    report.check(code == 137 and answer.get("signal") == 9, "run --json tells the signal", errors)
+    code, output, errors = sluicectl(env, "run", "--json", "--", "/nonexistent")
+    answer = parsed(errors.strip())
+    report.check(code == 127 and "/nonexistent" in answer.get("error", "") and answer.get("exit_code") == 127,
+                 "run --json tells its own errors", errors)
+    dead = dict(env, SLUICE_ENDPOINT="unix:/nonexistent/one.sock")
+    code, output, errors = sluicectl(dead, "run", "--json", "--", "/bin/true")
+    answer = parsed(errors.strip())
+    report.check(code == DONE and any("/nonexistent" in w for w in answer.get("warnings", [])),
+                 "run --json tells its warnings", errors)
+    code, output, errors = sluicectl(env, "--json", "frobnicate")
+    report.check(code == USAGE and "frobnicate" in parsed(output).get("error", ""), "--json before no command", output)
+
+
+def check_tls(env, folder, port_tls, port_plain):
+    tls, plain = f"127.0.0.1:{port_tls}", f"127.0.0.1:{port_plain}"
+    authority = {"SLUICE_TLS_CA": f"{folder}/one.pem"}
+    (folder / "text").write_text("no PEM\n")
+    (folder / "nothing").write_text("")
+    cases = [
+        ("an authority that is not there", {"SLUICE_TLS_CA": f"{folder}/none"}, ["SLUICE_TLS_CA", "No such file"]),
+        ("an empty authority", {"SLUICE_TLS_CA": f"{folder}/nothing"}, ["SLUICE_TLS_CA", "/nothing", "empty"]),
+        ("a folder as authority", {"SLUICE_TLS_CA": str(folder)}, ["SLUICE_TLS_CA", str(folder), "directory"]),
+        ("an authority that is no PEM", {"SLUICE_TLS_CA": f"{folder}/text"}, ["SLUICE_TLS_CA", "/text", "PEM"]),
+        ("a certificate that is no PEM", dict(authority, SLUICE_TLS_CERT=f"{folder}/text",
+                                              SLUICE_TLS_KEY=f"{folder}/one.key"), ["SLUICE_TLS_CERT", "/text", "PEM"]),
+        ("a key that is no PEM", dict(authority, SLUICE_TLS_CERT=f"{folder}/one.pem", SLUICE_TLS_KEY=f"{folder}/text"),
+         ["SLUICE_TLS_KEY", "/text", "PEM"]),
+        ("another certificate's key", dict(authority, SLUICE_TLS_CERT=f"{folder}/one.pem",
+                                           SLUICE_TLS_KEY=f"{folder}/two.key"), ["SLUICE_TLS_KEY", "two.key"]),
+        ("a daemon of another authority", {"SLUICE_TLS_CA": f"{folder}/two.pem"}, ["SLUICE_TLS_CA"]),
+        ("plaintext to a daemon with TLS", {}, ["takes TLS", "SLUICE_TLS_CA"]),
+    ]
+    for what, variables, parts in cases:
+        code, output, errors = sluicectl(dict(env, SLUICE_ENDPOINT=tls, **variables), "devices")
+        report.check(code == NO_DAEMON and all(part in errors for part in parts) and "address list" not in errors,
+                     what, output + errors)
+    code, output, errors = sluicectl(dict(env, SLUICE_ENDPOINT=plain, **authority), "devices")
+    report.check(code == NO_DAEMON and "no TLS" in errors and "SLUICE_TLS_CA" in errors, "TLS to a daemon without it",
+                 errors)
+    code, output, errors = sluicectl(dict(env, SLUICE_ENDPOINT=tls, **authority), "devices")
+    report.check(code == DONE and tls in output, "what is right works", output + errors)
+
+
+def check_killed_run(env, folder):
+    """kill -9 of sluicectl: daemon, program and folder go with it."""
+    for flags in (("--private",), ("--endpoint", "unix:/nonexistent")):
+        run = subprocess.Popen([str(harness.built("sluicectl")), "run", *flags, "--", "/bin/sh", "-c",
+                                "echo ready; exec sleep 1000"], env=env, stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        ready = run.stdout.readline() == b"ready\n"
+        family = harness.descendants(run.pid)
+        folders = list(folder.glob("sluice-*"))
+        run.kill()
+        run.wait()
+        ended = harness.wait_until(lambda: not any(harness.alive(pid) for pid in family), 20)
+        left = [harness.command_line(pid) for pid in family if harness.alive(pid)]
+        report.check(ready and len(family) >= 2 and ended, f"a killed run {flags[0]} leaves no process", left)
+        gone = harness.wait_until(lambda: not list(folder.glob("sluice-*")), 20)
+        report.check(len(folders) == 1 and gone, f"a killed run {flags[0]} leaves no folder",
+                     [str(p) for p in folder.glob("sluice-*")])
+        run.stdout.close()
+
+
+def check_inherited_drivers(env, folder):
+    """The variables of a `sluicectl run` around this one do not take the private daemon's drivers away."""
+    vendors = folder / "vendors"
+    vendors.mkdir()
+    library = str(harness.built("libsluice_icd.so"))
+    (vendors / "sluice.icd").write_text(library + "\n")
+    listing = str(harness.built("list_platforms"))
+    for what, variables in (("OCL_ICD_VENDORS", {"OCL_ICD_VENDORS": str(vendors)}),
+                            ("OCL_ICD_VENDORS with a file", {"OCL_ICD_VENDORS": str(vendors / "sluice.icd")}),
+                            ("OCL_ICD_FILENAMES", {"OCL_ICD_FILENAMES": library})):
+        code, output, errors = sluicectl(dict(env, **variables), "run", "--private", "--", listing)
+        report.check(code == DONE and "platform Sluice (" in output and not errors, f"run --private under {what}",
+                     output + errors)
+    empty = folder / "empty"
+    empty.mkdir()
+    code, output, errors = sluicectl(dict(env, OCL_ICD_VENDORS=str(empty)), "run", "--private", "--", listing)
+    report.check("no OpenCL platform" in errors and f"OCL_ICD_VENDORS={empty}" in errors,
+                 "a folder without drivers is named", output + errors)
+
+
+def main():
+    files = failure_config.Files()
+    env = own_environment(files.folder)
+    failure_config.make_certificates(files.folder, "one", "two")
+    tls, plain = harness.free_port(), harness.free_port()
+    files.write(failure_config.network(f'listen = "127.0.0.1:{tls}"', f'certificate = "{files.folder}/one.pem"',
+                                       f'key = "{files.folder}/one.key"') +
+                failure_config.network(f'listen = "127.0.0.1:{plain}"'))
+    with open(files.folder / "log", "wb") as log:
+        daemon = subprocess.Popen([str(harness.built("sluiced")), "--config", str(files.config)], env=env,
+                                  stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    try:
+        up = harness.wait_until(lambda: all(harness.accepts("127.0.0.1", port) for port in (tls, plain)), 20)
+        report.check(up, "a daemon to ask", (files.folder / "log").read_text())
+        living = f"unix:{files.folder}/broker.sock"
+        check_lists(env, living)
+        check_killed_run(env, files.folder)
+        check_inherited_drivers(env, files.folder)
+        check_json_everywhere(env, living)
+        check_tls(env, files.folder, tls, plain)
+    finally:
+        daemon.terminate()
+        daemon.wait(timeout=30)
+        shutil.rmtree(files.folder)
+    report.exit()
+
+
+if __name__ == "__main__":
+    main()
