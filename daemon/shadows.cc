@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "daemon/info_reader.h"
+#include "daemon/zero_fill.h"
 #include "proto/status_macros.h"
 
 namespace sluice {
@@ -86,10 +87,9 @@ absl::Status MakeOnHostMemory(cl_mem_flags flags, MemoryObject* memory, ShadowBu
 cl_int ZeroImported(const MemoryObject& memory, const ShadowBuffer& shadow) {
   const cl_command_queue queue = memory.context->own_queue.get();
   const cl_mem handle = memory.handle.get();
-  const cl_uchar zero = 0;
   cl_int status = shadow.acquire(queue, 1, &handle, 0, nullptr, nullptr);
   if (status != CL_SUCCESS) return status;
-  status = cl().clEnqueueFillBuffer(queue, handle, &zero, 1, 0, memory.size, 0, nullptr, nullptr);
+  status = EnqueueZeros(queue, handle, memory.size);
   const cl_int released = shadow.release(queue, 1, &handle, 0, nullptr, nullptr);
   const cl_int finished = cl().clFinish(queue);
   return status != CL_SUCCESS ? status : released != CL_SUCCESS ? released : finished;

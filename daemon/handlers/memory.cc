@@ -2,6 +2,7 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/enqueuer.h"
 #include "daemon/handlers/handlers.h"
+#include "daemon/zero_fill.h"
 #include "proto/codec.h"
 #include "proto/heap_span.h"
 
@@ -52,20 +53,10 @@ TransferPlan RectPlan(Session& session, uint64_t mem_id, bool is_write, const Re
   return plan;
 }
 
-// Fills new memory that has no contents of its own with zeros: nobody sees another's bytes.
 cl_int ZeroBuffer(const MemoryObject& memory) {
-  // Not more at once: creating 2.06 GiB hung with NVIDIA's driver (580). That the fill is what hung
-  // was not tried.
-  constexpr uint64_t kMostAtOnce = 1 << 30;
-  const cl_uchar zero = 0;
   const cl_command_queue queue = memory.context->own_queue.get();
-  for (uint64_t at = 0; at < memory.size; at += kMostAtOnce) {
-    const uint64_t bytes = std::min(kMostAtOnce, memory.size - at);
-    const cl_int status = cl().clEnqueueFillBuffer(queue, memory.handle.get(), &zero, 1, at, bytes,
-                                                   0, nullptr, nullptr);
-    if (status != CL_SUCCESS) return status;
-  }
-  return cl().clFinish(queue);
+  const cl_int status = EnqueueZeros(queue, memory.handle.get(), memory.size);
+  return status == CL_SUCCESS ? cl().clFinish(queue) : status;
 }
 
 // Without one, mapping is slower, not wrong: nothing fails for the want of it.

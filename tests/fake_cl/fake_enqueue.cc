@@ -148,6 +148,8 @@ cl_int CL_API_CALL fake_clEnqueueWriteBuffer(cl_command_queue queue, cl_mem memo
                                              cl_uint waits, const cl_event* list, cl_event* event) {
   if (memory->type != CL_MEM_OBJECT_BUFFER) return CL_INVALID_MEM_OBJECT;
   if (size == 0 || !Fits(offset, size, memory->size)) return CL_INVALID_VALUE;
+  if ((memory->flags & (CL_MEM_HOST_READ_ONLY | CL_MEM_HOST_NO_ACCESS)) != 0)
+    return CL_INVALID_OPERATION;
   NoteBytes(host, size < 1024 ? size : 1024);
   return Submit(queue, CL_COMMAND_WRITE_BUFFER, waits, list, event, [=, keep = KeepAlive(memory)] {
     std::memcpy(memory->data + offset, host, size);

@@ -110,8 +110,22 @@ TEST_F(MemoryLoopbackTest, CreateBufferForwardsProperties) {
 TEST_F(MemoryLoopbackTest, NewGpuMemoryIsZero) {
   const uint64_t context = MakeContext();
   const uint64_t queue = MakeQueue(context);
-  const uint64_t mem = MakeBuffer(context, 1000);
-  EXPECT_EQ(SmallRead(queue, mem, 0, 1000), std::string(1000, '\0'));
+  for (const size_t bytes : {1, 15, 16, 17, 1000, 1003}) {
+    const uint64_t mem = MakeBuffer(context, bytes);
+    EXPECT_EQ(SmallRead(queue, mem, 0, bytes), std::string(bytes, '\0'));
+  }
+}
+
+// Also where the host may not write: the driver is asked for it in no such way.
+TEST_F(MemoryLoopbackTest, NewMemoryIsZeroWithoutTheHost) {
+  const uint64_t context = MakeContext();
+  pb::Command command;
+  pb::CreateBuffer& body = *command.mutable_create_buffer();
+  body.set_mem_id(client_->NewId());
+  body.set_context_id(context);
+  body.set_size(1003);
+  body.set_flags(CL_MEM_READ_ONLY | CL_MEM_HOST_NO_ACCESS);
+  EXPECT_EQ(client_->Call(command).status(), CL_SUCCESS);
 }
 
 // On a CPU the buffer is the heap span that the answer names: what the client writes there, the
