@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
@@ -11,11 +12,15 @@
 #include "broker/os/threads.h"
 #include "proto/spin.h"
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 namespace sluice {
 namespace {
 
 constexpr uint64_t kWorthHelp = 1 << 20;
-constexpr uint64_t kPieceBytes = 256 << 10;
+constexpr uint64_t kPieceBytes = 64 << 10;
 constexpr int kMostHelpers = 7;
 constexpr int kFewestProcessors = 4;
 constexpr int64_t kLookForWorkNs = 200'000;
@@ -28,16 +33,21 @@ struct CopyHelpers::Shared {
   const int process = ProcessId();
   absl::Mutex run_mu;  // One Run at a time; whoever finds it taken copies alone.
 
+  // The job, which helpers take up without a lock: all of them come at once. A helper first counts
+  // itself in `working`, then looks whether the job is `open`; a Run first closes it, then waits
+  // until nobody works. So whoever finds it open may read what stands here till it is counted out.
+  std::atomic<bool> open{false};
+  std::atomic<int> working{0};
+  std::atomic<int> places{0};     // How many helpers more may join.
+  std::atomic<uint64_t> next{0};  // First byte that nobody has taken.
+  const Piece* job = nullptr;     // Written while it is closed and nobody works.
+  uint64_t total = 0;
+
   std::atomic<uint64_t> calls{0};  // Counts jobs and Expects; changed under mu.
-  std::atomic<uint64_t> next{0};   // First byte of the job that nobody has taken.
-  std::atomic<int> working{0};     // Helpers that have the job; grows under mu.
   std::atomic<int> awake{0};
 
   absl::Mutex mu;
   absl::CondVar wake;
-  const Piece* job ABSL_GUARDED_BY(mu) = nullptr;
-  uint64_t total ABSL_GUARDED_BY(mu) = 0;
-  int wanted ABSL_GUARDED_BY(mu) = 0;
   int asleep ABSL_GUARDED_BY(mu) = 0;
   int threads ABSL_GUARDED_BY(mu) = 0;
   bool ended ABSL_GUARDED_BY(mu) = false;
@@ -53,7 +63,50 @@ struct CopyHelpers::Shared {
       piece(at, std::min(kPieceBytes, all - at));
     }
   }
+
+  // On a helper.
+  void Join() {
+    working.fetch_add(1, std::memory_order_seq_cst);
+    if (open.load(std::memory_order_seq_cst) &&
+        places.fetch_sub(1, std::memory_order_relaxed) > 0) {
+      Work(*job, total);
+    }
+    working.fetch_sub(1, std::memory_order_release);  // Pairs with the load in Close.
+  }
+
+  // Returns when no helper uses the job. Each has one part at most left; the first looks cost less
+  // than a sleep.
+  void Close() {
+    open.store(false, std::memory_order_seq_cst);
+    for (int looks = 0; working.load(std::memory_order_seq_cst) != 0; ++looks) {
+      if (looks > 1000) std::this_thread::yield();
+    }
+  }
 };
+
+#if defined(__SSE2__)
+void StreamingCopy(uint8_t* to, const uint8_t* from, size_t bytes) {
+  const size_t before = std::min<size_t>(-reinterpret_cast<uintptr_t>(to) & 63, bytes);
+  std::memcpy(to, from, before);
+  to += before;
+  from += before;
+  size_t left = bytes - before;
+  for (; left >= 64; left -= 64, to += 64, from += 64) {
+    const auto* source = reinterpret_cast<const __m128i*>(from);
+    auto* target = reinterpret_cast<__m128i*>(to);
+    const __m128i a = _mm_loadu_si128(source), b = _mm_loadu_si128(source + 1);
+    const __m128i c = _mm_loadu_si128(source + 2), d = _mm_loadu_si128(source + 3);
+    _mm_stream_si128(target, a);
+    _mm_stream_si128(target + 1, b);
+    _mm_stream_si128(target + 2, c);
+    _mm_stream_si128(target + 3, d);
+  }
+  std::memcpy(to, from, left);
+  _mm_sfence();  // Before whoever is told that the bytes are there.
+}
+#else
+void StreamingCopy(uint8_t* to, const uint8_t* from, size_t bytes) { std::memcpy(to, from, bytes); }
+#endif
 
 CopyHelpers& CopyHelpers::Get() {
   static CopyHelpers& helpers = *new CopyHelpers;
@@ -77,11 +130,10 @@ void CopyHelpers::Help(const std::shared_ptr<Shared>& shared) {
       for (int i = 0; i < 16; ++i) __builtin_ia32_pause();
 #endif
     }
-    const Piece* job = nullptr;
-    uint64_t total = 0;
-    {
+    uint64_t now = shared->calls.load(std::memory_order_acquire);  // Pairs with Run's.
+    if (now == seen) {
       absl::MutexLock lock(&shared->mu);
-      while (shared->calls.load(std::memory_order_relaxed) == seen && !shared->ended) {
+      while ((now = shared->calls.load(std::memory_order_relaxed)) == seen && !shared->ended) {
         ++shared->asleep;
         shared->awake.fetch_sub(1, std::memory_order_relaxed);
         shared->wake.Wait(&shared->mu);
@@ -89,14 +141,9 @@ void CopyHelpers::Help(const std::shared_ptr<Shared>& shared) {
         --shared->asleep;
       }
       if (shared->ended) return;
-      seen = shared->calls.load(std::memory_order_relaxed);
-      if (shared->job == nullptr || shared->working >= shared->wanted) continue;
-      shared->working.fetch_add(1, std::memory_order_relaxed);
-      job = shared->job;
-      total = shared->total;
     }
-    shared->Work(*job, total);
-    shared->working.fetch_sub(1, std::memory_order_release);  // Pairs with the acquire in Run.
+    seen = now;
+    shared->Join();
   }
 }
 
@@ -121,15 +168,16 @@ void CopyHelpers::Run(uint64_t total, Piece piece) {
     shared.run_mu.Unlock();
     return piece(0, total);
   }
+  shared.job = &piece;
+  shared.total = total;
+  shared.next.store(0, std::memory_order_relaxed);
+  shared.places.store(wanted, std::memory_order_relaxed);
+  shared.open.store(true, std::memory_order_seq_cst);
   int missing = 0;
   {
     absl::MutexLock lock(&shared.mu);
     missing = std::max(0, wanted - shared.threads);
     shared.threads += missing;
-    shared.next.store(0, std::memory_order_relaxed);
-    shared.job = &piece;
-    shared.total = total;
-    shared.wanted = wanted;
     shared.calls.fetch_add(1, std::memory_order_release);  // Pairs with the acquire in Help.
     if (shared.asleep > 0) shared.wake.SignalAll();
   }
@@ -141,14 +189,7 @@ void CopyHelpers::Run(uint64_t total, Piece piece) {
     --shared.threads;
   }
   shared.Work(piece, total);
-  {
-    absl::MutexLock lock(&shared.mu);
-    shared.job = nullptr;  // Nobody takes it up any more.
-  }
-  // Each has one part at most left; the first looks cost less than a sleep.
-  for (int looks = 0; shared.working.load(std::memory_order_acquire) != 0; ++looks) {
-    if (looks > 1000) std::this_thread::yield();
-  }
+  shared.Close();
   shared.run_mu.Unlock();
 }
 

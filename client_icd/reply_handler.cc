@@ -183,8 +183,13 @@ void CommandStream::HandleGrant(const pb::Grant& grant, const BulkSpan& bulk) {
   uint8_t* to = transport_->Map(bulk);
   if (to == nullptr || bulk.size < grant.size())
     return session_->Lose("a grant whose span is not in the heap");
+  const HostRegion& region = event->region();
   CopyHelpers::Get().Run(grant.size(), [&](uint64_t offset, uint64_t bytes) {
-    event->region().Gather(grant.offset() + offset, bytes, to + offset);
+    if (region.contiguous() && grant.size() >= kWorthStreaming) {
+      StreamingCopy(to + offset, region.base() + grant.offset() + offset, bytes);
+    } else {
+      region.Gather(grant.offset() + offset, bytes, to + offset);
+    }
   });
   ScopedCommand command;
   pb::TransferChunk& chunk = *command->mutable_transfer_chunk();

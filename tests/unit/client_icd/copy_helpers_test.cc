@@ -35,6 +35,19 @@ TEST(CopyHelpersTest, EveryByteOnce) {
   }
 }
 
+// Whatever the alignment of either side, and nothing beside it.
+TEST(CopyHelpersTest, StreamingCopies) {
+  const std::vector<unsigned char> from = Counting(1000, 5);
+  for (const size_t bytes : {0, 1, 63, 64, 65, 200, 700}) {
+    for (size_t shift = 0; shift < 70; ++shift) {
+      std::vector<unsigned char> to(1000, 0xee), wanted = to;
+      std::copy_n(from.data() + shift / 3, bytes, wanted.data() + shift);
+      StreamingCopy(to.data() + shift, from.data() + shift / 3, bytes);
+      ASSERT_EQ(to, wanted) << bytes << " bytes, shifted by " << shift;
+    }
+  }
+}
+
 // Threads may copy at the same time, over and over: no job sees another's parts.
 TEST(CopyHelpersTest, ManyAtOnce) {
   CopyHelpers helpers;
