@@ -4,11 +4,14 @@
 #include <CL/cl.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstring>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "proto/handle_messages.h"
 #include "tests/hostile/worker_process.h"
 
@@ -162,6 +165,12 @@ TEST_F(HandleChannelTest, RefusalsKeepNoDescriptor) {
   const UniqueFd first(ends[0]), second(ends[1]);
   const int before = worker_->CountDescriptors();
   if (before < 0) GTEST_SKIP() << "only root may look at a worker's descriptors";
+  // The driver's threads may have one open for a moment: what is kept, stays.
+  const auto has_as_many_as_before = [&] {
+    const absl::Time deadline = absl::Now() + absl::Seconds(10);
+    while (worker_->CountDescriptors() != before && absl::Now() < deadline) ::sched_yield();
+    return worker_->CountDescriptors() == before;
+  };
   struct Row {
     int fd;
     uint64_t size, offset;
@@ -175,12 +184,12 @@ TEST_F(HandleChannelTest, RefusalsKeepNoDescriptor) {
     const auto answer = CreateBuffer(id, row.size, row.offset);
     ASSERT_TRUE(answer.has_value());
     EXPECT_EQ(answer->status(), CL_INVALID_OPERATION) << id;
-    EXPECT_EQ(worker_->CountDescriptors(), before) << id;
+    EXPECT_TRUE(has_as_many_as_before()) << id;
   }
   // Nor of what was taken: the mapping is enough.
   Send(Import(++id), {sealed.get()});
   ASSERT_EQ(CreateBuffer(id, 4096)->status(), CL_SUCCESS);
-  EXPECT_EQ(worker_->CountDescriptors(), before);
+  EXPECT_TRUE(has_as_many_as_before());
 }
 
 }  // namespace
