@@ -74,6 +74,6 @@ void BrokerConnection::CloseSession(uint64_t id) {
   SendMessage(socket_.get(), &close, sizeof(close)).IgnoreError();
 }
 
-void BrokerConnection::CloseInForkedChild() { socket_.reset(); }
+void BrokerConnection::CloseInForkedChild() { socket_.Reset(); }
 
 }  // namespace sluice

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "broker/os/scoped_handle.h"
+#include "broker/os/descriptor_identity.h"
 #include "client_icd/session.h"
 
 namespace sluice {
@@ -26,6 +26,9 @@ class BrokerConnection {
   // answer.
   void CloseSession(uint64_t id);
 
+  // False once the application has closed our socket.
+  bool there() const { return socket_.there(); }
+
   // In the child of a fork.
   void CloseInForkedChild();
 
@@ -33,7 +36,7 @@ class BrokerConnection {
   BrokerConnection(UniqueFd socket, bool closes_sessions)
       : socket_(std::move(socket)), closes_sessions_(closes_sessions) {}
 
-  UniqueFd socket_;
+  GuardedFd socket_;
   const bool closes_sessions_;  // The daemon knows CloseSession.
   uint64_t next_nonce_ = 1;
 };

@@ -146,7 +146,7 @@ absl::StatusOr<OpenedTransport> Endpoint::ConnectLocked() {
     ASSIGN_OR_RETURN(std::unique_ptr<Transport> remote, ConnectRemote(address_.target));
     return OpenedTransport{std::move(remote)};
   }
-  if (broker_ != nullptr) {
+  if (broker_ != nullptr && broker_->there()) {
     absl::StatusOr<OpenedTransport> transport = broker_->OpenSession();
     // A refusal is an answer; everything else may be a broker that was restarted.
     if (transport.ok() || absl::IsResourceExhausted(transport.status()) ||

@@ -3,11 +3,14 @@
 
 #include <string>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "broker/os/dynamic_library.h"
 #include "broker/os/this_process.h"
+#include "client_icd/client_log.h"
 #include "client_icd/foreign_grpc.h"
+#include "client_icd/network_helper.h"
 #include "proto/status_macros.h"
 
 namespace sluice {
@@ -15,44 +18,68 @@ namespace {
 
 constexpr char kLibrary[] = "libsluice_remote.so";
 
-absl::StatusOr<RemoteFunctions> Load() {
-  RETURN_IF_ERROR(CheckNoForeignGrpc());
+struct Plugin {
+  RemoteFunctions functions;
+  SluiceRemoteCheck* check = nullptr;
+};
+
+absl::StatusOr<Plugin> Load() {
   const bool brings_grpc = !HasGrpc();
-  const std::string folder = LibraryFolderOf(reinterpret_cast<const void*>(&Load));
-  absl::Status last = absl::NotFoundError(absl::StrCat(
-      kLibrary, " is not beside the driver in ", folder, ": install Sluice's network transport"));
-  for (const char* below : {"", "sluice/", "../lib/sluice/"}) {
-    const std::string path = absl::StrCat(folder, below, kLibrary);
-    if (!IsFileOfThisHost(path)) continue;
-    absl::StatusOr<DynamicLibrary> library = DynamicLibrary::Open(path);
-    if (!library.ok()) {
-      last = library.status();
-      continue;
-    }
-    RemoteFunctions found;
-    found.connect = reinterpret_cast<SluiceRemoteConnect*>(library->Find("sluice_remote_connect"));
-    found.describe =
-        reinterpret_cast<SluiceRemoteDescribe*>(library->Find("sluice_remote_describe"));
-    library->KeepForever();
-    auto* const silence =
-        reinterpret_cast<SluiceRemoteSilenceGrpc*>(library->Find("sluice_remote_silence_grpc"));
-    if (brings_grpc && silence != nullptr) silence();
-    if (found.connect != nullptr && found.describe != nullptr) return found;
-    last = absl::NotFoundError(absl::StrCat(path, " is of another version of Sluice"));
+  ASSIGN_OR_RETURN(const std::string path, FindNetworkProgram(kLibrary));
+  ASSIGN_OR_RETURN(DynamicLibrary library, DynamicLibrary::Open(path));
+  library.KeepForever();
+  Plugin plugin;
+  plugin.functions.connect =
+      reinterpret_cast<SluiceRemoteConnect*>(library.Find("sluice_remote_connect"));
+  plugin.functions.describe =
+      reinterpret_cast<SluiceRemoteDescribe*>(library.Find("sluice_remote_describe"));
+  plugin.check = reinterpret_cast<SluiceRemoteCheck*>(library.Find("sluice_remote_check"));
+  if (plugin.functions.connect == nullptr || plugin.functions.describe == nullptr ||
+      plugin.check == nullptr) {
+    return absl::NotFoundError(absl::StrCat(path, " is of another version of Sluice"));
   }
-  return last;
+  auto* const silence =
+      reinterpret_cast<SluiceRemoteSilenceGrpc*>(library.Find("sluice_remote_silence_grpc"));
+  if (brings_grpc && silence != nullptr) silence();
+  return plugin;
+}
+
+// An error: gRPC cannot be used in this process, now or ever.
+absl::Status CheckGrpc(const Plugin& plugin) {
+  if (plugin.check == nullptr) return CheckNoForeignGrpc();
+  const char* const reason = plugin.check();
+  return reason == nullptr ? absl::OkStatus() : absl::FailedPreconditionError(reason);
 }
 
 }  // namespace
 
+absl::StatusOr<std::string> FindNetworkProgram(const std::string& name) {
+  const std::string folder = LibraryFolderOf(reinterpret_cast<const void*>(&Load));
+  for (const char* below : {"", "sluice/", "../lib/sluice/"}) {
+    std::string path = absl::StrCat(folder, below, name);
+    if (IsFileOfThisHost(path)) return path;
+  }
+  return absl::NotFoundError(absl::StrCat(name, " is not beside the driver in ", folder,
+                                          ": install Sluice's network transport"));
+}
+
 absl::StatusOr<RemoteFunctions> FindRemoteFunctions() {
   static absl::Mutex* const mu = new absl::Mutex;
-  static RemoteFunctions* const found = new RemoteFunctions;
+  static Plugin* const plugin = new Plugin;
   absl::MutexLock lock(mu);
-  if (found->connect == nullptr) {
-    ASSIGN_OR_RETURN(*found, Load());
+  const absl::Status usable = CheckGrpc(*plugin);
+  if (!usable.ok()) {
+    ClientLog(ClientLogLevel::kInfo,
+              absl::StrCat(usable.message(), "; a process of its own does the network's work"));
+    absl::StatusOr<RemoteFunctions> helper = FindNetworkHelper();
+    if (helper.ok()) return helper;
+    return absl::FailedPreconditionError(
+        absl::StrCat(usable.message(), "; ", helper.status().message()));
   }
-  return *found;
+  if (plugin->check == nullptr) {
+    ASSIGN_OR_RETURN(*plugin, Load());
+  }
+  return plugin->functions;
 }
 
 }  // namespace sluice

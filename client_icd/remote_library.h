@@ -2,9 +2,12 @@
 // Where the network transport's two functions are. On Linux in libsluice_remote.so, loaded the
 // first time a remote endpoint is used: it brings gRPC and TLS, which an application with a local
 // daemon need not carry. Looked for beside this library, then in ../lib/sluice and sluice/ below
-// it. On Windows linked into the driver (remote/remote_linked.cc): each DLL has symbols of its own
+// it. In a process where gRPC cannot be, a helper program beside it stands in (network_helper.h).
+// On Windows linked into the driver (remote/remote_linked.cc): each DLL has symbols of its own
 // there, so that nothing can clash. Thread-safe.
 #pragma once
+
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "client_icd/transport.h"
@@ -17,5 +20,8 @@ struct RemoteFunctions {
 };
 
 absl::StatusOr<RemoteFunctions> FindRemoteFunctions();
+
+// The path of a file of the network transport. Linux only.
+absl::StatusOr<std::string> FindNetworkProgram(const std::string& name);
 
 }  // namespace sluice

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "broker/os/descriptor_identity.h"
 #include "broker/os/doorbell.h"
 #include "broker/os/local_socket.h"
 #include "broker/os/threads.h"
@@ -53,7 +54,7 @@ struct RingTransport::Channel {
   absl::Status TakeExported(const HandleMessage& message, UniqueFd memory);
   void LoseOwner(std::string_view reason, bool by_end_of_file);
 
-  const UniqueFd socket;
+  const GuardedFd socket;
 
   absl::Mutex mu;
   RingTransport* owner ABSL_GUARDED_BY(mu) = nullptr;  // Null once the transport is gone.
@@ -67,6 +68,10 @@ struct RingTransport::Channel {
 void RingTransport::Channel::Run(const std::shared_ptr<Channel>& channel) {
   absl::Status status;
   while (status.ok()) {
+    if (!channel->socket.there()) {
+      status = absl::FailedPreconditionError("the application has closed the session's socket");
+      break;
+    }
     std::vector<UniqueFd> fds;
     const absl::StatusOr<HandleMessage> message = ReceiveHandleMessage(channel->socket.get(), &fds);
     status = message.ok() ? channel->Take(*message, &fds) : message.status();
@@ -123,7 +128,8 @@ void RingTransport::Channel::LoseOwner(std::string_view reason, bool by_end_of_f
 
 absl::StatusOr<std::unique_ptr<RingTransport>> RingTransport::Connect(UniqueFd channel_fd,
                                                                       int timeout_ms,
-                                                                      uint64_t max_in_flight) {
+                                                                      uint64_t max_in_flight,
+                                                                      Heap heap) {
   auto channel = std::make_shared<Channel>(std::move(channel_fd));
   RETURN_IF_ERROR(WaitReadable(channel->socket.get(), timeout_ms));
   std::vector<UniqueFd> fds;
@@ -134,8 +140,8 @@ absl::StatusOr<std::unique_ptr<RingTransport>> RingTransport::Connect(UniqueFd c
   }
   ASSIGN_OR_RETURN(SharedMapping commands, VerifyAndMap(fds[0], kRingFileBytes, nullptr));
   ASSIGN_OR_RETURN(SharedMapping replies, VerifyAndMap(fds[1], kRingFileBytes, nullptr));
-  std::unique_ptr<RingTransport> transport(
-      new RingTransport(channel, offer, std::move(commands), std::move(replies), max_in_flight));
+  std::unique_ptr<RingTransport> transport(new RingTransport(
+      channel, offer, std::move(commands), std::move(replies), max_in_flight, heap));
   if (!StartThread("sluice-channel", [channel] { Channel::Run(channel); })) {
     return absl::ResourceExhaustedError("no thread to be had");
   }
@@ -143,13 +149,15 @@ absl::StatusOr<std::unique_ptr<RingTransport>> RingTransport::Connect(UniqueFd c
 }
 
 RingTransport::RingTransport(std::shared_ptr<Channel> channel, const HandleMessage& offer,
-                             SharedMapping commands, SharedMapping replies, uint64_t max_in_flight)
+                             SharedMapping commands, SharedMapping replies, uint64_t max_in_flight,
+                             Heap heap)
     : channel_(std::move(channel)),
       takes_imports_((offer.flags & kTakesImports) != 0),
       commands_(std::move(commands)),
       replies_(std::move(replies)),
       replies_shared_(reinterpret_cast<RingShared*>(replies_.data())),
       max_in_flight_(max_in_flight),
+      heap_(heap),
       writer_(commands_.data()),
       reader_(replies_.data()) {
   absl::MutexLock lock(&channel_->mu);
@@ -262,6 +270,7 @@ bool RingTransport::InHeap(const void* memory, uint64_t bytes) const {
 }
 
 int RingTransport::TakeDescriptor(uint64_t id) {
+  if (heap_ == Heap::kNone) return -1;
   absl::MutexLock lock(&channel_->mu);
   const absl::Time deadline = absl::Now() + kSegmentTimeout;
   while (true) {
@@ -277,7 +286,7 @@ int RingTransport::TakeDescriptor(uint64_t id) {
 }
 
 uint8_t* RingTransport::Map(const BulkSpan& span) {
-  if (span.segment == 0 || lost()) return nullptr;
+  if (span.segment == 0 || heap_ == Heap::kNone || lost()) return nullptr;
   absl::MutexLock lock(&channel_->mu);
   const absl::Time deadline = absl::Now() + kSegmentTimeout;
   while (true) {

@@ -28,9 +28,13 @@ namespace sluice {
 
 class RingTransport : public Transport {
  public:
+  // Whether bulk data lies in shared segments, or travels as payload (a network helper's rings).
+  enum class Heap { kShared, kNone };
+
   // Waits for the worker's RingOffer on the channel, which it takes.
   static absl::StatusOr<std::unique_ptr<RingTransport>> Connect(UniqueFd channel, int timeout_ms,
-                                                                uint64_t max_in_flight);
+                                                                uint64_t max_in_flight,
+                                                                Heap heap = Heap::kShared);
   ~RingTransport() override;
 
   bool Send(const FrameHeader& header, std::string_view message, std::string_view payload,
@@ -46,7 +50,7 @@ class RingTransport : public Transport {
   void LoseInForkedChild() override;
   void ReceiveLastWords() override;
   uint8_t* Map(const BulkSpan& span_untrusted) override;
-  bool shares_memory() const override { return true; }
+  bool shares_memory() const override { return heap_ == Heap::kShared; }
   uint64_t max_in_flight() const override { return max_in_flight_; }
   int TakeDescriptor(uint64_t id) override;
   bool SendHandle(uint64_t token, int fd) override;
@@ -57,7 +61,7 @@ class RingTransport : public Transport {
   struct Channel;
 
   RingTransport(std::shared_ptr<Channel> channel, const HandleMessage& offer,
-                SharedMapping commands, SharedMapping replies, uint64_t max_in_flight);
+                SharedMapping commands, SharedMapping replies, uint64_t max_in_flight, Heap heap);
 
   void LoseAs(std::string_view reason, bool by_end_of_file);
 
@@ -67,6 +71,7 @@ class RingTransport : public Transport {
   const SharedMapping replies_;
   RingShared* const replies_shared_;
   const uint64_t max_in_flight_;
+  const Heap heap_;
   RingWriter writer_;  // Serialised by CommandStream's send lock.
   RingReader reader_;  // Serialised by CommandStream's drain lock.
 

@@ -19,6 +19,7 @@
 #include "absl/strings/str_join.h"
 #include "broker/base/check.h"
 #include "platform_linux/errno_status.h"
+#include "proto/status_macros.h"
 
 #ifndef P_PIDFD
 #define P_PIDFD 3
@@ -127,9 +128,9 @@ pid_t ForkWithPidfd(int* pidfd) {
                                       0UL, pidfd, 0UL, 0UL));
 }
 
-}  // namespace
-
-absl::StatusOr<ChildProcess> Spawn(const SpawnOptions& options) {
+// Clones as `clone` says: a process that runs the plan, and the caller, which gets its number.
+template <typename Clone>
+absl::StatusOr<pid_t> RunPlan(const SpawnOptions& options, UniqueFd* report_read, Clone&& clone) {
   SLUICE_CHECK(options.descriptors.size() <= 32);
   for (const auto& descriptor : options.descriptors) {
     SLUICE_CHECK(descriptor.second >= 3 && descriptor.second < kFirstScratchFd);
@@ -137,7 +138,9 @@ absl::StatusOr<ChildProcess> Spawn(const SpawnOptions& options) {
   ChildPlan plan;
   plan.options = &options;
   plan.argv = Pointers(options.arguments);
-  plan.argv.insert(plan.argv.begin(), const_cast<char*>(options.path.c_str()));
+  plan.argv.insert(
+      plan.argv.begin(),
+      const_cast<char*>(options.argv0.empty() ? options.path.c_str() : options.argv0.c_str()));
   plan.argv.push_back(nullptr);
   plan.envp = Pointers(options.environment);
   plan.envp.push_back(nullptr);
@@ -145,29 +148,60 @@ absl::StatusOr<ChildProcess> Spawn(const SpawnOptions& options) {
   if (!null_fd.valid()) return ErrnoStatus(errno, "opening /dev/null");
   int report[2];
   if (::pipe2(report, O_CLOEXEC) != 0) return ErrnoStatus(errno, "pipe");
-  const UniqueFd report_read(report[0]);
-  UniqueFd report_write(report[1]);
+  report_read->reset(report[0]);
+  const UniqueFd report_write(report[1]);
   plan.null_fd = null_fd.get();
   plan.report_fd = report_write.get();
 
-  int raw_pidfd = -1;
   // Signals wait meanwhile, so that no handler of this process runs in the child.
   sigset_t all;
   sigset_t before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  const pid_t pid = ForkWithPidfd(&raw_pidfd);
+  const pid_t pid = clone();
   if (pid == 0) RunChild(plan);
   const int fork_errno = errno;
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (pid < 0) return ErrnoStatus(fork_errno, absl::StrCat("starting ", options.path, ": fork"));
+  return pid;
+}
+
+pid_t ForkSilently() { return static_cast<pid_t>(::syscall(SYS_clone, 0UL, 0UL, 0UL, 0UL, 0UL)); }
+
+}  // namespace
+
+absl::StatusOr<ChildProcess> Spawn(const SpawnOptions& options) {
+  int raw_pidfd = -1;
+  UniqueFd report_read;
+  ASSIGN_OR_RETURN(const pid_t pid,
+                   RunPlan(options, &report_read, [&] { return ForkWithPidfd(&raw_pidfd); }));
   ChildProcess child(pid, UniqueFd(raw_pidfd));
-  report_write.reset();
   if (absl::Status started = ReadReport(report_read.get(), options.path); !started.ok()) {
     child.WaitAndReap(-1);
     return started;
   }
   return child;
+}
+
+absl::Status SpawnDetached(const SpawnOptions& options) {
+  UniqueFd report_read;
+  // The child in between sends no signal when it ends, and only __WCLONE finds it.
+  const auto twice = [] {
+    const pid_t between = ForkSilently();
+    if (between != 0) return between;
+    const pid_t child = ForkSilently();
+    if (child != 0) ::_exit(child < 0 ? 1 : 0);
+    return pid_t{0};
+  };
+  ASSIGN_OR_RETURN(const pid_t between, RunPlan(options, &report_read, twice));
+  int status = 0;
+  while (::waitpid(between, &status, __WCLONE) < 0 && errno == EINTR) {
+  }
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("starting ", options.path, ": no more processes are to be had"));
+  }
+  return ReadReport(report_read.get(), options.path);
 }
 
 absl::Status ChildProcess::Signal(int signal_number) const {

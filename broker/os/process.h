@@ -22,7 +22,8 @@
 namespace sluice {
 
 struct SpawnOptions {
-  std::string path;                      // Of the executable; also what the child sees as argv[0].
+  std::string path;                      // Of the executable.
+  std::string argv0;                     // What the child sees as its name; empty: the path.
   std::vector<std::string> arguments;    // argv[1] and on.
   std::vector<std::string> environment;  // "NAME=value"; the child's whole environment.
   // (descriptor here, its number in the child); numbers are distinct and >= 3. stdin is /dev/null,
@@ -70,6 +71,10 @@ class ChildProcess {
 
 // The error names what failed in the child: the change of user, the exec, ...
 absl::StatusOr<ChildProcess> Spawn(const SpawnOptions& options);
+
+// Starts a process that is nobody's child, for code in a stranger's process: no SIGCHLD, nothing
+// for its wait() to find. It ends when its descriptors tell it to. Linux only.
+absl::Status SpawnDetached(const SpawnOptions& options);
 
 // The path of the running executable, and of Sluice's helper executable `name`: in
 // ../libexec/sluice, else beside the running one (the build tree).

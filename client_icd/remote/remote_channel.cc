@@ -21,6 +21,7 @@
 #include "broker/gateway/message_reader.h"
 #include "broker/gateway/tls_files.h"
 #include "broker/gateway/transport_arguments.h"
+#include "broker/os/descriptor_identity.h"
 #include "broker/os/file.h"
 #include "broker/os/this_process.h"
 #include "proto/status_macros.h"
@@ -37,6 +38,8 @@ constexpr uint32_t kSnapshotField = 2;
 constexpr uint32_t kMessageField = 3;
 
 std::atomic<bool> forked{false};
+// Opened beside gRPC's own descriptors: closed with them. Set once, by PrepareGrpc.
+std::atomic<const DescriptorIdentity*> sentinel{nullptr};
 
 const char* Value(const Environment& environment, const char* name) {
   const char* value = environment(name);
@@ -222,13 +225,22 @@ absl::Status PrepareGrpc() {
   static const bool prepared = [] {
     grpc_init();
     AtFork(nullptr, nullptr, [] { forked.store(true, std::memory_order_relaxed); });
+    sentinel.store(new DescriptorIdentity(IdentityOf(OpenSentinel().release())));
     return true;
   }();
   static_cast<void>(prepared);
-  if (!forked.load(std::memory_order_relaxed)) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      "this process is a fork of one that has used a remote device; start it with exec to use one "
-      "too");
+  const char* const trouble = GrpcTrouble();
+  return trouble == nullptr ? absl::OkStatus() : absl::FailedPreconditionError(trouble);
+}
+
+const char* GrpcTrouble() {
+  if (forked.load(std::memory_order_relaxed)) {
+    return "this process is a fork of one that has used a remote device, which gRPC does not "
+           "survive";
+  }
+  const DescriptorIdentity* opened = sentinel.load(std::memory_order_acquire);
+  if (opened == nullptr || IsStillThere(*opened)) return nullptr;
+  return "this process has closed the descriptors that gRPC had opened";
 }
 
 std::string Describe(const grpc::Status& status) {

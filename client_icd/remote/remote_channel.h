@@ -52,9 +52,13 @@ absl::StatusOr<std::string> DescribePlatforms(const std::string& endpoint,
                                               std::chrono::milliseconds timeout);
 
 // Makes gRPC ready, once per process: silent, and never taken down again, since its threads may
-// still run while the process ends. An error in a forked child of a process that has used gRPC
-// before: gRPC does not survive that.
+// still run while the process ends. An error where GrpcTrouble has one.
 absl::Status PrepareGrpc();
+
+// Why gRPC is of no use in this process any more, or null: the process is the child of a fork, or
+// has closed the descriptors that gRPC works with. Whoever finds this leaves gRPC alone: it would
+// wait for threads that are not there, or use descriptors that are somebody else's by now.
+const char* GrpcTrouble();
 
 // "UNAVAILABLE: connection refused": for a person.
 std::string Describe(const grpc::Status& status);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What libsluice_remote.so exports (client_icd/transport.h): the driver finds these two by name.
+// What libsluice_remote.so exports (client_icd/transport.h): the driver finds these by name.
 #include <grpc/support/log.h>
 
 #include <chrono>
@@ -58,6 +58,10 @@ __attribute__((visibility("default"))) bool sluice_remote_describe(
   }
   deliver(to, snapshot->data(), snapshot->size());
   return true;
+}
+
+__attribute__((visibility("default"))) const char* sluice_remote_check() {
+  return sluice::GrpcTrouble();
 }
 
 __attribute__((visibility("default"))) void sluice_remote_silence_grpc() {

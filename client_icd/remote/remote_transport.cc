@@ -33,6 +33,9 @@ constexpr int64_t kAfterWaiterNs = 1'000'000;
 constexpr int64_t kBetweenBatchesNs = 300'000;
 // How long the background thread looks away while an application thread polls.
 constexpr absl::Duration kWhileWaiterPolls = absl::Milliseconds(2);
+// A poller that nothing wakes looks this often whether the application has closed gRPC's
+// descriptors under it, which ends no poll.
+constexpr int64_t kLookAgainNs = 1'000'000'000;
 constexpr int64_t kBetweenBriefPollsNs = 10'000;
 // Looking this often without a wait is polling: by clGetEventInfo in a loop, or a spinning waiter.
 constexpr int kPollingLooks = 4;
@@ -40,8 +43,6 @@ constexpr int kPollingLooks = 4;
 gpr_timespec After(int64_t nanoseconds) {
   return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_nanos(nanoseconds, GPR_TIMESPAN));
 }
-
-gpr_timespec Never() { return gpr_inf_future(GPR_CLOCK_MONOTONIC); }
 
 }  // namespace
 
@@ -95,6 +96,7 @@ absl::Status RemoteTransport::Open(std::chrono::milliseconds timeout) {
   inbox_bytes_ -= inbox_.front().Length();
   inbox_.pop_front();
   inbox_count_.fetch_sub(1, std::memory_order_relaxed);
+  sockets_ = SocketsConnectedTo(call_->context.peer());
   return absl::OkStatus();
 }
 
@@ -121,6 +123,10 @@ RemoteTransport::~RemoteTransport() {
     writer_wake_.SignalAll();
     while (writer_runs_) writer_wake_.Wait(&writer_mu_);
   }
+  if (Abandoned()) {
+    static_cast<void>(call_.release());
+    return;
+  }
   // Everything has been cancelled and comes back at once, unless gRPC itself hangs.
   const absl::Time deadline = absl::Now() + kCloseTimeout;
   while (call_->operations.load() > 0 && absl::Now() < deadline) PollOnce(After(10'000'000));
@@ -139,10 +145,12 @@ void RemoteTransport::Lose(std::string_view reason) {
   {
     absl::MutexLock lock(&mu_);
     if (lost_.load(std::memory_order_relaxed)) return;
-    lost_reason_ = std::string(reason);
+    const char* const trouble = GrpcTrouble();
+    lost_reason_ = trouble == nullptr ? std::string(reason) : trouble;
+    abandoned_.store(trouble != nullptr, std::memory_order_release);
     lost_.store(true, std::memory_order_release);
   }
-  call_->context.TryCancel();
+  if (!Abandoned()) call_->context.TryCancel();
   Interrupt(kBitWaiter | kBitBackground);
 }
 
@@ -155,6 +163,15 @@ std::string RemoteTransport::lost_reason() const {
 void RemoteTransport::LoseInForkedChild() {
   forked_.store(true, std::memory_order_relaxed);
   lost_.store(true, std::memory_order_release);
+  // The daemon's end of file must come from the parent alone.
+  for (const DescriptorIdentity& socket : sockets_) {
+    if (IsStillThere(socket)) const UniqueFd closed(socket.fd);
+  }
+}
+
+bool RemoteTransport::LoseIfTrouble() {
+  if (!lost() && GrpcTrouble() != nullptr) Lose("gRPC is of no use any more");
+  return Abandoned();
 }
 
 void RemoteTransport::StartRead() {
@@ -163,7 +180,7 @@ void RemoteTransport::StartRead() {
 }
 
 void RemoteTransport::ReadOn() {
-  if (!read_due_.load(std::memory_order_acquire) || lost()) return;
+  if (!read_due_.load(std::memory_order_acquire) || LoseIfTrouble() || lost()) return;
   {
     absl::MutexLock lock(&in_mu_);
     if (inbox_bytes_ >= kMaxInboxBytes) return;
@@ -173,7 +190,7 @@ void RemoteTransport::ReadOn() {
 
 bool RemoteTransport::StartWrite() {
   grpc::Slice pieces;
-  if (lost() || !outbox_.Take(&pieces)) return false;
+  if (LoseIfTrouble() || lost() || !outbox_.Take(&pieces)) return false;
   std::string start;
   AppendFieldHeader(kPiecesField, pieces.size(), &start);
   const grpc::Slice slices[] = {grpc::Slice(start), pieces};
@@ -349,7 +366,7 @@ void RemoteTransport::Wait(uint32_t ticket, uint32_t bit) {
     TakeRoleLocked(background);
     mu_.Unlock();
     ReadOn();
-    PollOnce(Never());
+    PollOnce(After(kLookAgainNs));
     mu_.Lock();
     LeaveRoleLocked();
   }
@@ -380,6 +397,7 @@ void RemoteTransport::LeaveRoleLocked() {
 }
 
 bool RemoteTransport::PollOnce(gpr_timespec deadline) {
+  if (LoseIfTrouble()) return false;
   void* tag = nullptr;
   bool ok = false;
   if (call_->queue.AsyncNext(&tag, &ok, deadline) != grpc::CompletionQueue::GOT_EVENT) return false;
@@ -414,7 +432,7 @@ int64_t RemoteTransport::HoldBackNs() const {
 }
 
 void RemoteTransport::KickLocked() {
-  if (kick_pending_) return;
+  if (kick_pending_ || Abandoned()) return;
   kick_pending_ = true;
   call_->operations.fetch_add(1);
   call_->kick.Set(&call_->queue, gpr_time_0(GPR_CLOCK_MONOTONIC), reinterpret_cast<void*>(kKicked));

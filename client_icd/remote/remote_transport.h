@@ -29,11 +29,13 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "broker/gateway/message_reader.h"
+#include "broker/os/descriptor_identity.h"
 #include "client_icd/remote/remote_outbox.h"
 #include "client_icd/transport.h"
 #include "proto/frame.h"
@@ -81,6 +83,10 @@ class RemoteTransport : public Transport {
 
   explicit RemoteTransport(std::unique_ptr<Call> call) : call_(std::move(call)) {}
 
+  // gRPC may not be touched any more (GrpcTrouble): the session is lost without it.
+  bool Abandoned() const { return abandoned_.load(std::memory_order_acquire); }
+  bool LoseIfTrouble();
+
   absl::Status Open(std::chrono::milliseconds timeout);
   absl::Status AwaitMessage(const std::atomic<bool>& there, std::chrono::milliseconds timeout,
                             const char* what);
@@ -113,6 +119,9 @@ class RemoteTransport : public Transport {
 
   std::unique_ptr<Call> call_;
   uint64_t max_in_flight_ = 0;  // Constant after Open.
+  // The connection's, which a child of a fork must not keep: the daemon would see no end of the
+  // session while it lives. Constant after Open.
+  std::vector<DescriptorIdentity> sockets_;
 
   // Drain lock of CommandStream.
   MessageReader reader_;
@@ -121,6 +130,7 @@ class RemoteTransport : public Transport {
 
   std::atomic<bool> lost_{false};  // Release in Lose; pairs with the acquire in lost().
   std::atomic<bool> forked_{false};
+  std::atomic<bool> abandoned_{false};  // Release in Lose; pairs with the acquire in Abandoned.
   std::atomic<uint32_t> bell_{0};
   std::atomic<uint32_t> sleep_state_{kAwake};
   std::atomic<int> inbox_count_{

@@ -2,10 +2,13 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
+#include <future>
 #include <string>
 #include <thread>
 #include <vector>
@@ -64,8 +67,8 @@ CHILD_SCENE(ExitWhileWaiting) {
   return 3;
 }
 
-// A forked child makes its first call: it must fail cleanly or work, and never hang or crash. The
-// parent goes on.
+// A forked child makes its first call: with Sluice it has OpenCL of its own; a native driver may
+// fail cleanly, but must not hang or crash. So has a child of the child. The parent goes on.
 CHILD_SCENE(ForkAfterUse) {
   cl_device_id device = TheHarness().device;
   if (ThereAndBack(device, 5) != 5) return 3;
@@ -77,7 +80,12 @@ CHILD_SCENE(ForkAfterUse) {
     clGetContextInfo(context, CL_CONTEXT_NUM_DEVICES, sizeof(count), &count, nullptr);
     const cl_int back = ThereAndBack(device, 6);
     clReleaseContext(context);
-    _exit(back == 6 || back == -1 ? 0 : 4);
+    if (back != 6) _exit(back == -1 && !TheHarness().IsSluice() ? 0 : 4);
+    const pid_t grandchild = fork();
+    if (grandchild == 0) _exit(ThereAndBack(device, 7) == 7 ? 0 : 4);
+    int status = 0;
+    waitpid(grandchild, &status, 0);
+    _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 7);
   }
   int status = 0;
   waitpid(child, &status, 0);
@@ -117,6 +125,60 @@ CHILD_SCENE(LoaderForkBeforeUse) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 5;
 }
 
+// A command on objects that may be lost: it works, or says that the device is gone; an event that
+// it gives is one.
+bool EventIsWhole(cl_command_queue queue) {
+  cl_event event = nullptr;
+  const cl_int status = clEnqueueMarkerWithWaitList(queue, 0, nullptr, &event);
+  if (status != CL_SUCCESS) return status == CL_DEVICE_NOT_AVAILABLE && event == nullptr;
+  const cl_int waited = clWaitForEvents(1, &event);
+  cl_int state = CL_QUEUED;
+  const cl_int asked =
+      clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(state), &state, nullptr);
+  clReleaseEvent(event);
+  if (asked != CL_SUCCESS) return false;
+  if (waited == CL_SUCCESS) return state == CL_COMPLETE;
+  return waited == CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST && state == CL_DEVICE_NOT_AVAILABLE;
+}
+
+// Closes every descriptor that it has not opened itself, as programs that go into the background
+// do, and opens others with the same numbers, which the driver must leave alone.
+CHILD_SCENE(ClosesDescriptors) {
+  cl_device_id device = TheHarness().device;
+  if (ThereAndBack(device, 5) != 5) return 3;
+  static std::promise<void> told;
+  const auto notify = [](const char*, const void*, size_t, void*) { told.set_value(); };
+  const cl_context context = clCreateContext(nullptr, 1, &device, notify, nullptr, nullptr);
+  const cl_command_queue queue =
+      clCreateCommandQueueWithProperties(context, device, nullptr, nullptr);
+  if (clFinish(queue) != CL_SUCCESS) return 3;
+  for (int fd = 3; fd < 1024; ++fd) close(fd);
+  int mine[64][2];
+  for (auto& pair : mine) {
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair) != 0) return 3;
+  }
+  alarm(30);
+  for (int i = 0; i < 5; ++i) {
+    if (!EventIsWhole(queue)) return 4;
+  }
+  // At the latest when the daemon has noticed.
+  if (told.get_future().wait_for(std::chrono::seconds(20)) != std::future_status::ready) return 5;
+  if (clFinish(queue) != CL_DEVICE_NOT_AVAILABLE) return 5;
+  if (ThereAndBack(device, 6) != 6) return 6;
+  clReleaseCommandQueue(queue);
+  clReleaseContext(context);
+  if (ThereAndBack(device, 7) != 7) return 7;
+  for (const auto& pair : mine) {  // Neither closed, nor hung up, nor written to.
+    for (const int from : {0, 1}) {
+      char byte = 'x';
+      if (send(pair[from], &byte, 1, MSG_NOSIGNAL) != 1) return 8;
+      byte = 0;
+      if (recv(pair[1 - from], &byte, 1, MSG_DONTWAIT) != 1 || byte != 'x') return 8;
+    }
+  }
+  return 0;
+}
+
 class LifetimeTest : public WithPlatform {
  protected:
   static void ExpectEnd(const char* scene, int exit_code) {
@@ -150,6 +212,12 @@ TEST_F(LifetimeTest, ForkWithoutUse) { ExpectEnd("ForkWithoutUse", 0); }
 TEST_F(LifetimeTest, ForkBeforeUse) {
   setenv("SLUICE_TEST_LIFETIME_PLATFORM", TheHarness().platform_name.c_str(), 1);
   ExpectEnd("LoaderForkBeforeUse", 0);
+}
+
+// A program may close all descriptors: what it has of OpenCL is lost, and it may begin anew.
+TEST_F(LifetimeTest, ClosesDescriptors) {
+  if (!TheHarness().IsSluice()) GTEST_SKIP() << "what a native driver has open is its own affair";
+  ExpectEnd("ClosesDescriptors", 0);
 }
 
 // A program may load the loader, use it, unload it and load it again.

@@ -93,6 +93,28 @@ def kill_application(daemon, moment):
     check_restored(daemon, before, name)
 
 
+# The application dies and leaves a forked child behind that uses no OpenCL: its worker goes all the same.
+def kill_parent(daemon):
+    name = "application killed, its child left"
+    before = daemon.settled_resources()
+    forker = harness.Application(daemon, "forker")
+    if not report.check(forker.wait_for("READY", HANG_SECONDS), f"{name}: it runs", forker.output):
+        forker.end(0)
+        return
+    workers = daemon.workers()
+    children = harness.descendants(forker.process.pid)
+    report.check(len(workers) == 1 and len(children) == 1, f"{name}: one worker, one child", (workers, children))
+    forker.process.kill()
+    start = harness.time.monotonic()
+    gone = harness.wait_until(lambda: not any(map(harness.alive, workers)), 10)
+    took = harness.time.monotonic() - start
+    report.check(all(map(harness.alive, children)), f"{name}: the child is still there", children)
+    report.check(gone and took <= GONE_SECONDS, f"{name}: its worker is gone within a second",
+                 f"after {took:.2f} s")
+    forker.end(5)
+    check_restored(daemon, before, name)
+
+
 # The broker dies and is started again on the same socket: running local sessions go on and new ones open.
 # A network session may end with its gateway, but with a documented code and without a hang.
 def kill_broker(moment):
@@ -157,6 +179,7 @@ def main():
             kill_worker(daemon, moment)
         for moment in MOMENTS:
             kill_application(daemon, moment)
+        kill_parent(daemon)
         left = daemon.stop()
         report.check(not left, "SIGTERM ends the daemon and all of its processes", f"left {left}")
     for moment in MOMENTS:

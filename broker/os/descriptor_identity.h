@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Whether a descriptor is still what it was. An application may close descriptors that it did not
+// open (programs that go into the background close them all), and what it opens next gets the same
+// numbers: code in a stranger's process looks before it reads, writes or closes. A closed number is
+// told for certain; where the system has no such thing (Windows), everything counts as there.
+// Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "broker/os/scoped_handle.h"
+
+namespace sluice {
+
+struct DescriptorIdentity {
+  int fd = -1;
+  uint64_t device = 0;
+  uint64_t inode = 0;
+};
+
+DescriptorIdentity IdentityOf(int fd);
+bool IsStillThere(const DescriptorIdentity& identity);
+
+// A descriptor of ours that the application may close under us: then it is left alone. As UniqueFd
+// otherwise. Thread-safe but for Reset.
+class GuardedFd {
+ public:
+  explicit GuardedFd(UniqueFd fd) : fd_(std::move(fd)), identity_(IdentityOf(fd_.get())) {}
+  ~GuardedFd() { Reset(); }
+  GuardedFd(const GuardedFd&) = delete;
+  GuardedFd& operator=(const GuardedFd&) = delete;
+
+  bool there() const { return IsStillThere(identity_); }
+  int get() const { return there() ? fd_.get() : -1; }
+  void Reset() {
+    if (!there()) static_cast<void>(fd_.release());
+    fd_.reset();
+    identity_ = {};
+  }
+
+ private:
+  UniqueFd fd_;
+  DescriptorIdentity identity_;
+};
+
+// A descriptor that is nobody else's, and good for nothing but to see whether it is still there.
+UniqueFd OpenSentinel();
+
+// The sockets of this process that are connected to `peer`, which is written as gRPC writes it:
+// "ipv4:127.0.0.1:80", "ipv6:%5B::1%5D:80" or "ipv6:[::1]:80".
+std::vector<DescriptorIdentity> SocketsConnectedTo(std::string_view peer);
+
+}  // namespace sluice

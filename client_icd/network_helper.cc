@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client_icd/network_helper.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "broker/os/descriptor_identity.h"
+#include "broker/os/local_socket.h"
+#include "broker/os/process.h"
+#include "broker/os/shared_memory.h"
+#include "broker/os/this_process.h"
+#include "client_icd/ring_transport.h"
+#include "proto/status_macros.h"
+
+namespace sluice {
+namespace {
+
+// Beyond what the helper itself waits for: it must load gRPC first.
+constexpr int kStartTimeoutMs = 5'000;
+constexpr int kConnectTimeoutMs = 70'000;
+constexpr int kOfferTimeoutMs = 5'000;
+constexpr size_t kMaxSnapshotBytes = size_t{64} << 20;
+
+absl::StatusOr<UniqueFd> Start(std::vector<std::string> arguments) {
+  SpawnOptions options;
+  ASSIGN_OR_RETURN(options.path, FindNetworkProgram(kNetworkHelper));
+  ASSIGN_OR_RETURN(auto ends, CreateSocketPair());
+  const UniqueFd theirs = std::move(ends.second);
+  options.argv0 = ProcessName();  // The name by which the daemon lists the session.
+  options.arguments = std::move(arguments);
+  for (std::string& variable : OwnEnvironment()) {
+    // What the application has loaded into itself (another gRPC, perhaps) is not for the helper.
+    if (!absl::StartsWith(variable, "LD_PRELOAD=")) options.environment.push_back(variable);
+  }
+  options.descriptors = {{theirs.get(), kHelperSocket}};
+  options.sandbox.new_session = true;
+  // Silent, as the driver is: the application's stderr is for log lines that were asked for.
+  const UniqueFd quiet(::open("/dev/null", O_WRONLY | O_CLOEXEC));
+  const bool logs = std::getenv("SLUICE_LOG") != nullptr && IdentityOf(2).fd == 2;
+  if (!logs) options.output = quiet.get();
+  RETURN_IF_ERROR(SpawnDetached(options));
+  return std::move(ends.first);
+}
+
+absl::StatusOr<HelperAnswer> ReceiveAnswer(int socket, int timeout_ms, std::vector<UniqueFd>* fds) {
+  if (absl::Status there = WaitReadable(socket, timeout_ms); !there.ok()) {
+    return absl::UnavailableError(
+        absl::StrCat("the network helper does not answer within ", timeout_ms, " ms"));
+  }
+  HelperAnswer answer;
+  ASSIGN_OR_RETURN(const size_t bytes, ReceiveMessage(socket, &answer, sizeof(answer), fds, 1));
+  if (bytes != sizeof(answer) || answer.magic != kHelperMagic) {
+    return absl::UnavailableError("the network helper has ended without an answer");
+  }
+  answer.message[sizeof(answer.message) - 1] = '\0';
+  if (answer.status == HelperStatus::kRefused) return absl::ResourceExhaustedError(answer.message);
+  if (answer.status != HelperStatus::kOk) return absl::UnavailableError(answer.message);
+  return answer;
+}
+
+absl::StatusOr<std::string> Describe(const char* endpoint, uint32_t timeout_ms) {
+  ASSIGN_OR_RETURN(const UniqueFd socket, Start({"describe", endpoint, absl::StrCat(timeout_ms)}));
+  std::vector<UniqueFd> fds;
+  const int patience_ms = static_cast<int>(std::min<uint32_t>(timeout_ms, 1'000'000));
+  RETURN_IF_ERROR(ReceiveAnswer(socket.get(), patience_ms + kStartTimeoutMs, &fds).status());
+  if (fds.size() != 1) return absl::InvalidArgumentError("a description without its snapshot");
+  return ReadSealedCopy(fds[0].get(), kMaxSnapshotBytes);
+}
+
+absl::StatusOr<std::unique_ptr<Transport>> Connect(const char* endpoint) {
+  ASSIGN_OR_RETURN(UniqueFd socket, Start({"connect", endpoint}));
+  std::vector<UniqueFd> fds;
+  ASSIGN_OR_RETURN(const HelperAnswer answer,
+                   ReceiveAnswer(socket.get(), kConnectTimeoutMs + kStartTimeoutMs, &fds));
+  ASSIGN_OR_RETURN(std::unique_ptr<RingTransport> transport,
+                   RingTransport::Connect(std::move(socket), kOfferTimeoutMs, answer.max_in_flight,
+                                          RingTransport::Heap::kNone));
+  return transport;
+}
+
+void Report(const absl::Status& status, char* error, uint64_t error_bytes) {
+  if (error_bytes == 0) return;
+  const size_t length = std::min<size_t>(status.message().size(), error_bytes - 1);
+  std::memcpy(error, status.message().data(), length);
+  error[length] = '\0';
+}
+
+Transport* ConnectAsPlugin(const char* endpoint, bool* refused, char* error, uint64_t error_bytes) {
+  auto transport = Connect(endpoint);
+  if (transport.ok()) return transport->release();
+  *refused = absl::IsResourceExhausted(transport.status());
+  Report(transport.status(), error, error_bytes);
+  return nullptr;
+}
+
+bool DescribeAsPlugin(const char* endpoint, uint32_t timeout_ms,
+                      void (*deliver)(void* to, const char* data, uint64_t bytes), void* to,
+                      char* error, uint64_t error_bytes) {
+  const auto snapshot = Describe(endpoint, timeout_ms);
+  if (!snapshot.ok()) {
+    Report(snapshot.status(), error, error_bytes);
+    return false;
+  }
+  deliver(to, snapshot->data(), snapshot->size());
+  return true;
+}
+
+}  // namespace
+
+absl::StatusOr<RemoteFunctions> FindNetworkHelper() {
+  RETURN_IF_ERROR(FindNetworkProgram(kNetworkHelper).status());
+  return RemoteFunctions{&ConnectAsPlugin, &DescribeAsPlugin};
+}
+
+}  // namespace sluice

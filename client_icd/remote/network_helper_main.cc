@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// sluice-network-helper: the network transport in a process of its own (client_icd/network_helper.h
+// says for whom). Frames pass between the client's rings and the session's stream as they are.
+//
+// Threads: main passes replies on, *commands* passes commands on, *watch* ends the process when the
+// client has gone. Trusts the process that started it, which it serves with that one's rights.
+#include <poll.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "broker/gateway/message_reader.h"
+#include "broker/os/local_socket.h"
+#include "broker/os/shared_memory.h"
+#include "client_icd/network_helper.h"
+#include "client_icd/remote/remote_channel.h"
+#include "client_icd/remote/remote_transport.h"
+#include "client_icd/transport.h"
+#include "proto/handle_messages.h"
+#include "proto/ring_reader.h"
+#include "proto/ring_writer.h"
+#include "proto/status_macros.h"
+
+namespace sluice {
+namespace {
+
+// Reply.session_ended.reason (proto/command.proto).
+constexpr uint32_t kSessionEndedField = 9;
+constexpr uint32_t kReasonField = 1;
+constexpr int64_t kRoomTimeoutNs = 100'000'000;
+constexpr std::chrono::milliseconds kConnectTimeout(2'000);
+
+// Whatever else runs: gRPC is never shut down.
+[[noreturn]] void End() { ::_exit(0); }
+
+void Answer(const absl::Status& status, uint64_t max_in_flight, int fd) {
+  HelperAnswer answer = {};
+  answer.magic = kHelperMagic;
+  answer.max_in_flight = max_in_flight;
+  if (!status.ok()) {
+    answer.status =
+        absl::IsResourceExhausted(status) ? HelperStatus::kRefused : HelperStatus::kFailed;
+    const size_t length = std::min(status.message().size(), sizeof(answer.message) - 1);
+    std::memcpy(answer.message, status.message().data(), length);
+  }
+  SendMessage(kHelperSocket, &answer, sizeof(answer), &fd, fd < 0 ? 0 : 1).IgnoreError();
+}
+
+// Nothing comes from the client on the socket but its end.
+void Watch() {
+  pollfd entry = {kHelperSocket, POLLIN, 0};
+  while (::poll(&entry, 1, -1) < 0) {
+  }
+  End();
+}
+
+void PassCommands(RingReader* commands, Transport* transport) {
+  Frame frame;
+  while (true) {
+    const absl::StatusOr<bool> got = commands->Next(&frame);
+    if (!got.ok()) End();
+    if (!*got) {
+      commands->Sleep(kSleepsForAny, 0, kBitWaiter, /*timeout_ns=*/-1);
+      continue;
+    }
+    const bool last = !commands->HasPiece();
+    if (!transport->Send(frame.header(), frame.message(), frame.payload(), last)) return;
+  }
+}
+
+// False: the ring cannot be right, or nobody takes what is in it.
+bool Pass(const FrameHeader& header, std::string_view message, std::string_view payload,
+          bool may_wait, RingWriter* replies) {
+  const auto write = [&](const PieceHeader& piece, std::string_view a, std::string_view b,
+                         std::string_view c) {
+    while (!replies->TryWritePiece(piece, a, b, c)) {
+      if (replies->violated() || !may_wait) return false;
+      replies->Notify(Wake::kUrgent, 0);
+      replies->WaitForRoom(piece.body_bytes, kRoomTimeoutNs);
+    }
+    return true;
+  };
+  const bool passed = CutFrame(header, message, payload, kMaxPieceBody, write);
+  replies->Notify(Wake::kUrgent, 0);
+  return passed;
+}
+
+void PassReplies(Transport* transport, RingWriter* replies) {
+  Frame frame;
+  while (!transport->lost()) {
+    const uint32_t ticket = transport->Arm(kSleepsForAny, 0);
+    bool any = false;
+    while (transport->Receive(&frame)) {
+      any = true;
+      if (!Pass(frame.header(), frame.message(), frame.payload(), /*may_wait=*/true, replies))
+        End();
+    }
+    if (!any) transport->Wait(ticket, kBitWaiter);
+  }
+  std::string ended;
+  AppendStringField(kReasonField, transport->lost_reason(), &ended);
+  std::string reply;
+  AppendStringField(kSessionEndedField, ended, &reply);
+  FrameHeader header = {};
+  header.message_bytes = static_cast<uint32_t>(reply.size());
+  Pass(header, reply, {}, /*may_wait=*/false, replies);
+}
+
+absl::StatusOr<std::pair<UniqueFd, SharedMapping>> MakeRing(const char* name) {
+  ASSIGN_OR_RETURN(UniqueFd fd, CreateSharedMemory(name, kRingFileBytes));
+  ASSIGN_OR_RETURN(SharedMapping mapping,
+                   SharedMapping::Map(fd.get(), kRingFileBytes, /*writable=*/true));
+  return std::pair(std::move(fd), std::move(mapping));
+}
+
+absl::Status Serve(const char* endpoint) {
+  const char* text = std::getenv("SLUICE_CONNECT_TIMEOUT_MS");
+  uint32_t set_ms = 0;
+  const bool valid = text != nullptr && absl::SimpleAtoi(text, &set_ms) && set_ms != 0;
+  ASSIGN_OR_RETURN(const auto transport,
+                   RemoteTransport::Connect(
+                       endpoint, valid ? std::chrono::milliseconds(set_ms) : kConnectTimeout));
+  ASSIGN_OR_RETURN(const auto commands, MakeRing("sluice-commands"));
+  ASSIGN_OR_RETURN(const auto replies, MakeRing("sluice-replies"));
+  RingReader reader(commands.second.data());
+  RingWriter writer(replies.second.data());
+  Answer(absl::OkStatus(), transport->max_in_flight(), -1);
+  HandleMessage offer = {};
+  offer.magic = kHandleMagic;
+  offer.type = HandleMessageType::kRingOffer;
+  offer.size = kRingFileBytes;
+  const int fds[] = {commands.first.get(), replies.first.get()};
+  RETURN_IF_ERROR(SendMessage(kHelperSocket, &offer, sizeof(offer), fds, 2));
+  std::thread([&] { PassCommands(&reader, transport.get()); }).detach();
+  PassReplies(transport.get(), &writer);
+  End();
+}
+
+absl::Status Describe(const char* endpoint, const char* timeout_text) {
+  uint32_t timeout_ms = 0;
+  if (!absl::SimpleAtoi(timeout_text, &timeout_ms)) {
+    return absl::InvalidArgumentError(absl::StrCat("'", timeout_text, "' is no time"));
+  }
+  ASSIGN_OR_RETURN(const std::string snapshot,
+                   DescribePlatforms(endpoint, std::chrono::milliseconds(timeout_ms)));
+  ASSIGN_OR_RETURN(const UniqueFd copy,
+                   CreateSealedCopy("sluice-snapshot", snapshot.data(), snapshot.size()));
+  Answer(absl::OkStatus(), 0, copy.get());
+  return absl::OkStatus();
+}
+
+int Main(int argc, char** argv) {
+  const std::string mode = argc > 1 ? argv[1] : "";
+  const bool connects = mode == "connect" && argc == 3;
+  if (!connects && !(mode == "describe" && argc == 4)) {
+    constexpr char kUsage[] =
+        "sluice-network-helper is started by Sluice's OpenCL driver, not by hand\n";
+    static_cast<void>(::write(STDERR_FILENO, kUsage, sizeof(kUsage) - 1));
+    return 2;
+  }
+  std::thread(Watch).detach();
+  const absl::Status status = connects ? Serve(argv[2]) : Describe(argv[2], argv[3]);
+  if (!status.ok()) Answer(status, 0, -1);
+  End();
+}
+
+}  // namespace
+}  // namespace sluice
+
+int main(int argc, char** argv) { return sluice::Main(argc, argv); }

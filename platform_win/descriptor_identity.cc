@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/os/descriptor_identity.h"
+
+namespace sluice {
+
+// Nobody closes handles that are not his own here, and nothing forks.
+DescriptorIdentity IdentityOf(int fd) { return {fd, 0, 0}; }
+bool IsStillThere(const DescriptorIdentity&) { return true; }
+UniqueFd OpenSentinel() { return UniqueFd(); }
+std::vector<DescriptorIdentity> SocketsConnectedTo(std::string_view) { return {}; }
+
+}  // namespace sluice
