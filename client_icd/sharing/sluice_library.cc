@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "broker/os/dynamic_library.h"
+#include "broker/os/local_socket.h"
 #include "broker/os/this_process.h"
 #include "client_icd/foreign_grpc.h"
 #include "proto/status_macros.h"
@@ -13,7 +14,7 @@
 namespace sluice::sharing {
 namespace {
 
-constexpr char kLibrary[] = "libsluice.so.0";
+constexpr char kLibrary[] = SLUICE_LIBRARY_FILE;  // client_icd/CMakeLists.txt
 
 template <typename Function>
 bool Find(const DynamicLibrary& library, const char* name, Function* out) {
@@ -26,7 +27,7 @@ absl::StatusOr<const SluiceFunctions*> Load() {
   const std::string beside =
       LibraryFolderOf(reinterpret_cast<const void*>(&ConnectSluice)) + kLibrary;
   absl::StatusOr<DynamicLibrary> library =
-      DynamicLibrary::Open(IsFileOfThisHost(beside) ? beside : kLibrary);
+      DynamicLibrary::Open(IsFileOfThisHost(PortablePath(beside)) ? beside : kLibrary);
   if (!library.ok()) return library.status();
   auto functions = std::make_unique<SluiceFunctions>();
   const bool whole = Find(*library, "sluice_error_text", &functions->error_text) &&
@@ -69,7 +70,7 @@ absl::StatusOr<std::shared_ptr<SluiceConnection>> ConnectSluice(const std::strin
     ASSIGN_OR_RETURN(state.functions, Load());
   }
   sluice_connection* raw = nullptr;
-  if (state.functions->connect(absl::StrCat("unix:", path).c_str(), &raw) != SLUICE_OK) {
+  if (state.functions->connect(absl::StrCat(kLocalScheme, path).c_str(), &raw) != SLUICE_OK) {
     return absl::UnavailableError(state.functions->error_text());
   }
   auto connection = std::make_shared<SluiceConnection>(*state.functions, raw);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// libsluice.so, loaded the first time a shared resource is used: it brings gRPC, which other
-// applications need not carry. Looked for beside this driver's library first. One connection per
-// daemon serves all contexts of the process; a lost one is replaced at the next use.
+// libsluice (libsluice.so.0, sluice.dll), loaded the first time a shared resource is used: it
+// brings gRPC, which other applications need not carry. Looked for beside this driver's library
+// first. One connection per daemon serves all contexts of the process; a lost one is replaced at
+// the next use.
 //
 // The library and its connections are never unloaded or ended before the process: threads may
 // still use them. Thread-safe.
