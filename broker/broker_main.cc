@@ -57,6 +57,11 @@ struct Flags {
   bool sync = false;
 };
 
+// "--certificate=$UNSET" must not mean that there is none.
+std::string EmptyProblem(const std::string& value) {
+  return value.empty() ? "must not be empty" : "";
+}
+
 void DefineFlags(CLI::App* app, Flags* flags) {
   app->set_version_flag("--version", std::string("sluiced ") + kVersion);
   app->add_option("--config", flags->config_file, "Configuration file (TOML)")->type_name("FILE");
@@ -103,6 +108,10 @@ void DefineFlags(CLI::App* app, Flags* flags) {
   app->add_flag("--sync", flags->sync, "Debug mode: every command of every session waits");
   app->add_flag("--foreground,--console", flags->console,
                 "Run as a program, not as a service of Windows; elsewhere it always does");
+  for (CLI::Option* option :
+       app->get_options([](const CLI::Option* one) { return one->get_expected_min() > 0; })) {
+    option->check(EmptyProblem, "");
+  }
   app->footer(kFooter);
 }
 

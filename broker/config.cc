@@ -331,7 +331,7 @@ absl::Status CheckConfig(const Config& config) {
   }
   if (config.worker_user.has_value() && IsPrivileged()) {
     const absl::Status user = LookUpUser(*config.worker_user).status();
-    if (!user.ok()) problems.push_back(absl::StrCat("workers' user: ", user.message()));
+    if (!user.ok()) problems.push_back(absl::StrCat("--worker-user: ", user.message()));
   }
   if (problems.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));

@@ -16,7 +16,10 @@ bool EndsInPort(std::string_view text) {
   if (colon == std::string_view::npos || colon == 0 || colon + 1 == text.size() ||
       text.size() - colon > 6)
     return false;
-  return text.substr(colon + 1).find_first_not_of("0123456789") == std::string_view::npos;
+  const std::string_view port = text.substr(colon + 1);
+  if (port.find_first_not_of("0123456789") != std::string_view::npos) return false;
+  const int number = std::stoi(std::string(port));
+  return number >= 1 && number <= 65535;
 }
 
 }  // namespace

@@ -38,6 +38,7 @@ int Fail(const CommonFlags& flags, int exit_code, const std::string& message) {
   if (flags.json) {
     PrintJson({{"error", message}});
   } else {
+    std::fflush(stdout);  // In one file, what came before stays before.
     std::fprintf(stderr, "sluicectl: %s\n", message.c_str());
   }
   return exit_code;

@@ -122,8 +122,13 @@ void Examination::CheckLoader() {
   loader->KeepForever();
 }
 
-// The library that the .icd files a loader reads name for Sluice; "" if none does.
-std::string FindNamedLibrary(const std::string& place) {
+struct IcdSearch {
+  std::string library;  // That an .icd file names for Sluice; "" if none does.
+  std::string problem;  // Why one that may have cannot be read.
+};
+
+// The .icd files that a loader reads.
+IcdSearch FindNamedLibrary(const std::string& place) {
   std::vector<std::filesystem::path> files;
   std::error_code error;
   if (absl::EndsWith(place, ".icd")) {
@@ -133,21 +138,34 @@ std::string FindNamedLibrary(const std::string& place) {
       if (entry.path().extension() == ".icd") files.push_back(entry.path());
     }
   }
+  IcdSearch search;
+  const bool absent = error == std::errc::no_such_file_or_directory;  // As if it were empty.
+  if (error && !absent) search.problem = absl::StrCat(place, ": ", error.message());
   for (const std::filesystem::path& file : files) {
+    errno = 0;
     std::ifstream in(file);
+    if (!in) {
+      search.problem = absl::StrCat("cannot read ", file.string(), ": ", std::strerror(errno));
+      continue;
+    }
     std::string line;
     std::getline(in, line);
-    line = std::string(absl::StripAsciiWhitespace(line));
-    if (absl::StrContains(line, "sluice")) return line;
+    if (!absl::StrContains(line, "sluice")) continue;
+    if (line == absl::StripAsciiWhitespace(line)) return {line, ""};
+    search.problem =
+        absl::StrCat(file.string(),
+                     ": the line begins or ends with a space or a carriage return, which loaders "
+                     "take for a part of the library's name");
   }
-  return "";
+  return search;
 }
 
 void Examination::CheckIcdFile() {
   const char* vendors = std::getenv("OCL_ICD_VENDORS");
   const char* file_names = std::getenv("OCL_ICD_FILENAMES");
   const std::string place = vendors != nullptr && vendors[0] != '\0' ? vendors : kSystemVendors;
-  library_ = FindNamedLibrary(place);
+  const IcdSearch search = FindNamedLibrary(place);
+  library_ = search.library;
   if (!library_.empty()) {
     return Ok("ICD file", absl::StrCat("one in ", place, " names ", library_));
   }
@@ -155,11 +173,15 @@ void Examination::CheckIcdFile() {
     library_ = file_names;
     return Ok("ICD file", absl::StrCat("OCL_ICD_FILENAMES names ", library_));
   }
-  Failed("ICD file", absl::StrCat("no .icd file in ", place, " names libsluice_icd.so"),
-         vendors != nullptr
-             ? "OCL_ICD_VENDORS is set: unset it, or put sluice.icd into that directory"
-             : "install Sluice (cmake --install puts sluice.icd there), or start the program with "
-               "`sluicectl run -- PROGRAM`");
+  const std::string found = absl::StrCat("no .icd file in ", place, " names libsluice_icd.so");
+  Failed(
+      "ICD file", search.problem.empty() ? found : absl::StrCat(found, " (", search.problem, ")"),
+      !search.problem.empty() ? "make that file one line, the library's path, which this user can "
+                                "read; or reinstall Sluice"
+      : vendors != nullptr
+          ? "OCL_ICD_VENDORS is set: unset it, or put sluice.icd into that directory"
+          : "install Sluice (cmake --install puts sluice.icd there), or start the program with "
+            "`sluicectl run -- PROGRAM`");
 }
 
 void Examination::CheckLibrary() {

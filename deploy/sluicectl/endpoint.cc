@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -60,7 +61,11 @@ absl::StatusOr<Endpoint> ParseEndpoint(const std::string& text) {
   const size_t colon = rest.rfind(':');
   if (colon == absl::string_view::npos || colon == 0 || colon + 1 == rest.size()) return refused;
   endpoint.port = std::string(rest.substr(colon + 1));
-  if (endpoint.port.find_first_not_of("0123456789") != std::string::npos) return refused;
+  int port = 0;
+  if (!absl::SimpleAtoi(endpoint.port, &port) || port < 1 || port > 65535) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("endpoint \"", text, "\" has no port from 1 to 65535"));
+  }
   absl::string_view host = rest.substr(0, colon);
   if (absl::ConsumePrefix(&host, "[") && !absl::ConsumeSuffix(&host, "]")) return refused;
   endpoint.host = std::string(host);
@@ -79,7 +84,9 @@ absl::StatusOr<std::vector<Endpoint>> ResolveEndpoints(const std::string& flag) 
     if (!endpoint.ok()) return endpoint.status();
     endpoints.push_back(*std::move(endpoint));
   }
-  if (endpoints.empty()) return absl::InvalidArgumentError("SLUICE_ENDPOINT names no endpoint");
+  if (endpoints.empty())
+    return absl::InvalidArgumentError(
+        absl::StrCat(flag.empty() ? "SLUICE_ENDPOINT" : "--endpoint", " names no endpoint"));
   return endpoints;
 }
 

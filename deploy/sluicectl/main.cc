@@ -77,16 +77,31 @@ int Dispatch(const CLI::App& app, const AllFlags& flags) {
   return RunSystemCommand(name, flags.common).value_or(kExitUsage);
 }
 
-// The word that should be a command; "" if there is none.
+// The word that should be a command, or the flag before it that may not stand there; "" if there is
+// neither.
 std::string FirstWord(const std::vector<std::string>& arguments) {
   for (size_t i = 0; i < arguments.size(); ++i) {
-    if (arguments[i] == "--endpoint") {
-      ++i;  // Its value.
-    } else if (arguments[i].rfind('-', 0) != 0) {
-      return arguments[i];
-    }
+    const std::string& word = arguments[i];
+    if (word == "--endpoint") ++i;  // Its value.
+    if (word != "--endpoint" && word != "--json" && !word.starts_with("--endpoint=")) return word;
   }
   return "";
+}
+
+// What is wrong with the word in the command's place.
+std::string WordProblem(const std::string& word, const std::vector<std::string>& commands) {
+  const std::string list = absl::StrJoin(commands, ", ");
+  if (word.empty()) return absl::StrCat("a command is missing; commands are ", list);
+  if (word == "run") return "run needs the program that it is to run: sluicectl run -- PROGRAM ...";
+  if (word.starts_with("-")) {
+    return absl::StrCat(word,
+                        " is not known before the command: there only --endpoint and --json "
+                        "are, other flags stand after it");
+  }
+  const std::string nearest = NearestName(word, commands);
+  return absl::StrCat("there is no command \"", word, "\"",
+                      nearest.empty() ? "" : absl::StrCat(" (did you mean ", nearest, "?)"),
+                      "; commands are ", list);
 }
 
 // Help and version end well; a mistake is named, as JSON if that was asked for. A first word that
@@ -94,29 +109,42 @@ std::string FirstWord(const std::vector<std::string>& arguments) {
 int ReportParseError(const CLI::App& app, const CLI::ParseError& error,
                      const std::vector<std::string>& arguments) {
   if (error.get_exit_code() == 0) return app.exit(error);
-  std::string message = error.what();
-  if (const std::string word = FirstWord(arguments); !word.empty()) {
-    std::vector<std::string> commands;
-    for (const CLI::App* sub : app.get_subcommands([](const CLI::App* one) {
-           return !one->get_group().empty();  // doctor's helper has none.
-         })) {
-      commands.push_back(sub->get_name());
-    }
-    if (std::find(commands.begin(), commands.end(), word) == commands.end()) {
-      const std::string nearest = NearestName(word, commands);
-      message = absl::StrCat("there is no command \"", word, "\"",
-                             nearest.empty() ? "" : absl::StrCat(" (did you mean ", nearest, "?)"),
-                             "; commands are ", absl::StrJoin(commands, ", "));
-    }
+  std::vector<std::string> commands;
+  for (const CLI::App* sub : app.get_subcommands([](const CLI::App* one) {
+         return !one->get_group().empty();  // doctor's helper has none.
+       })) {
+    commands.push_back(sub->get_name());
   }
+  const std::string word = FirstWord(arguments);
+  if (word == "help") {
+    std::printf("%s", app.help().c_str());
+    return kExitOk;
+  }
+  const bool command = std::find(commands.begin(), commands.end(), word) != commands.end();
+  const bool no_program = word == "run" && error.get_name() == "RequiredError";
+  std::string message = command && !no_program ? error.what() : WordProblem(word, commands);
+  if (command && !no_program) message = absl::StrCat(word, ": ", message);
   const auto separator = std::find(arguments.begin(), arguments.end(), "--");
   if (std::find(arguments.begin(), separator, "--json") != separator) {
     std::printf("%s\n", nlohmann::json({{"error", message}}).dump(2).c_str());
   } else {
-    std::fprintf(stderr, "sluicectl: %s\nsluicectl --help says what can be written.\n",
-                 message.c_str());
+    std::fprintf(stderr, "sluicectl: %s\n`sluicectl %s--help` says what can be written.\n",
+                 message.c_str(), command ? (word + " ").c_str() : "");
   }
   return kExitUsage;
+}
+
+// "--endpoint=$UNSET" must not mean the default.
+void RefuseEmptyValues(CLI::App* app) {
+  for (CLI::Option* option : app->get_options([](const CLI::Option* one) {
+         return one->get_expected_min() > 0 && !one->get_positional();
+       })) {
+    option->check(
+        [](const std::string& value) {
+          return std::string(value.empty() ? "must not be empty" : "");
+        },
+        "");
+  }
 }
 
 int Main(int argc, char** argv) {
@@ -142,6 +170,8 @@ int Main(int argc, char** argv) {
       ->check(CLI::Range(0, 604'800))
       ->type_name("SECONDS");
   DefineSystemCommands(&app, &flags.common, Footer());
+  RefuseEmptyValues(&app);
+  for (CLI::App* sub : app.get_subcommands({})) RefuseEmptyValues(sub);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

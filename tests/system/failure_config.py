@@ -180,6 +180,14 @@ def check_lost_gateway(files):
         process.wait(timeout=30)
 
 
+def check_empty_flags(files):
+    """A variable that is not set, in a script, does not change what sluiced does."""
+    for flag in ("--check-config", "--config", "--certificate", "--socket", "--token-file"):
+        code, output = files.run("--socket", f"{files.folder}/empty.sock", "--listen",
+                                 f"127.0.0.1:{harness.free_port()}", flag, "", seconds=3)
+        report.check(code == WRONG and flag in output and "empty" in output, f"{flag} without a value", output)
+
+
 def check_other_keys(files):
     folder = files.folder
     for what, text, parts in (
@@ -204,6 +212,7 @@ def main():
     try:
         check_network_keys(files)
         check_other_keys(files)
+        check_empty_flags(files)
         check_ports(files)
         check_both_wildcards(files)
         check_lost_gateway(files)

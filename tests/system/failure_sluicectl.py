@@ -118,6 +118,52 @@ def check_tls(env, folder, port_tls, port_plain):
     report.check(code == DONE and tls in output, "what is right works", output + errors)
 
 
+def check_words(env):
+    """What a person may write wrongly, and what is said of it."""
+    for arguments, parts in (
+            ((), ["a command is missing", "devices"]),
+            (("--admin-socket", "/x", "status"), ["--admin-socket", "after"]),
+            (("sesions",), ["did you mean sessions"]),
+            (("run",), ["sluicectl run -- PROGRAM"]),
+            (("run", "--private"), ["sluicectl run -- PROGRAM"]),
+            (("kill",), ["kill: session is required", "sluicectl kill --help"]),
+            (("devices", "extra"), ["devices: ", "extra"]),
+            (("devices", "--endpoint", ""), ["--endpoint", "empty"]),
+            (("--endpoint", "", "devices"), ["--endpoint", "empty"]),
+            (("devices", "--endpoint", ","), ["--endpoint", "names no endpoint"]),
+            (("devices", "--endpoint", "host:99999"), ["host:99999", "port"])):
+        code, output, errors = sluicectl(env, *arguments)
+        report.check(code == USAGE and all(part in errors for part in parts), "sluicectl " + " ".join(arguments),
+                     output + errors)
+    code, output, errors = sluicectl(env, "help")
+    report.check(code == DONE and "Exit codes" in output, "sluicectl help", output + errors)
+
+
+def icd_step(env, folder):
+    code, output, _ = sluicectl(dict(env, OCL_ICD_VENDORS=str(folder)), "doctor", "--json")
+    found = [step for step in parsed(output).get("steps", []) if step["step"] == "ICD file"]
+    return code, (found or [{"result": "none", "found": output}])[0]
+
+
+def check_icd_files(env, folder):
+    """doctor looks at the .icd file as a loader does."""
+    library = str(harness.built("libsluice_icd.so"))
+    for what, content, part in (("a carriage return", library + "\r\n", "carriage return"),
+                                ("a space", library + " \n", "space")):
+        place = folder / what.replace(" ", "_")
+        place.mkdir()
+        (place / "sluice.icd").write_bytes(content.encode())
+        code, step = icd_step(env, place)
+        report.check(code == FAILED and step["result"] == "failed" and part in step["found"],
+                     f"doctor finds {what} in the .icd file", step)
+    place = folder / "loop"
+    place.mkdir()
+    (place / "sluice.icd").symlink_to(place / "sluice.icd")
+    code, step = icd_step(env, place)
+    report.check(code == FAILED and step["result"] == "failed" and "cannot read" in step["found"],
+                 "doctor finds an .icd file that cannot be read", step)
+
+
 def check_killed_run(env, folder):
     """kill -9 of sluicectl: daemon, program and folder go with it."""
     for flags in (("--private",), ("--endpoint", "unix:/nonexistent")):
@@ -174,6 +220,8 @@ def main():
         report.check(up, "a daemon to ask", (files.folder / "log").read_text())
         living = f"unix:{files.folder}/broker.sock"
         check_lists(env, living)
+        check_words(env)
+        check_icd_files(dict(env, SLUICE_ENDPOINT=living), files.folder)
         check_killed_run(env, files.folder)
         check_inherited_drivers(env, files.folder)
         check_json_everywhere(env, living)
