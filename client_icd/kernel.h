@@ -83,15 +83,18 @@ class Kernel : public ClObject<Kernel, cl_kernel, ObjectKind::kKernel> {
                           const InfoSink& sink);
 
  private:
-  cl_int ReadMemoryArg(cl_uint index, size_t size, const void* value, KernelArgValue* out) const;
+  // `memory` is what the handle at `value` names, if that is one.
+  cl_int ReadMemoryArg(cl_uint index, size_t size, const void* value, const MemObject* memory,
+                       KernelArgValue* out) const;
   cl_int ReadSamplerArg(size_t size, const void* value, KernelArgValue* out) const;
   cl_int ReadQueueArg(size_t size, const void* value, KernelArgValue* out) const;
   cl_int ReadValueArg(cl_uint index, size_t size, const void* value, KernelArgValue* out) const;
   cl_int ReadUnknownArg(cl_uint index, size_t size, const void* value, KernelArgValue* out) const;
   cl_int AskDriver(cl_uint index, size_t size, const KernelArgValue& value) const;
   void StoreArg(cl_uint index, KernelArgValue value);
+  void StoreArgLocked(cl_uint index, KernelArgValue value) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool StoreValue(cl_uint index, size_t size, const void* value);
-  bool HasMemory(cl_uint index, size_t size, const void* value);
+  cl_int SetMemoryArg(cl_uint index, size_t size, const void* value);
 
   struct Arg {
     KernelArgValue value;

@@ -79,7 +79,7 @@ void EncodeArg(cl_uint index, const KernelArgValue& value, pb::KernelArg* out) {
 
 }  // namespace
 
-cl_int Kernel::ReadMemoryArg(cl_uint index, size_t size, const void* value,
+cl_int Kernel::ReadMemoryArg(cl_uint index, size_t size, const void* value, const MemObject* memory,
                              KernelArgValue* out) const {
   const pb::KernelArgDescription& about = metadata_->arg(index);
   // CL_INVALID_ARG_SIZE if the argument is a memory object and arg_size is not sizeof(cl_mem).
@@ -92,7 +92,6 @@ cl_int Kernel::ReadMemoryArg(cl_uint index, size_t size, const void* value,
     return CL_SUCCESS;
   }
   if (value == nullptr) return CL_INVALID_ARG_VALUE;
-  const MemObject* memory = MemObject::From(handle);
   // CL_INVALID_MEM_OBJECT if the specified arg_value is not a valid memory object: of the
   // argument's sort, in the kernel's context.
   if (memory == nullptr || &memory->context() != &context()) return CL_INVALID_MEM_OBJECT;
@@ -193,6 +192,10 @@ cl_int Kernel::AskDriver(cl_uint index, size_t size, const KernelArgValue& value
 
 void Kernel::StoreArg(cl_uint index, KernelArgValue value) {
   absl::MutexLock lock(&mu_);
+  StoreArgLocked(index, std::move(value));
+}
+
+void Kernel::StoreArgLocked(cl_uint index, KernelArgValue value) {
   Arg& arg = args_[index];
   // What the worker has already need not travel again.
   if (!arg.changed && arg.value == value) return;
@@ -214,14 +217,18 @@ bool Kernel::StoreValue(cl_uint index, size_t size, const void* value) {
   return true;
 }
 
-// The object that the argument has already, which was judged then: nothing changes.
-bool Kernel::HasMemory(cl_uint index, size_t size, const void* value) {
-  if (value == nullptr || size != sizeof(cl_mem)) return false;
-  const MemObject* memory = MemObject::From(ReadHandle<cl_mem>(value));
-  if (memory == nullptr) return false;
+// The object that the argument has already was judged then: nothing changes.
+cl_int Kernel::SetMemoryArg(cl_uint index, size_t size, const void* value) {
+  const bool is_handle = value != nullptr && size == sizeof(cl_mem);
+  const MemObject* memory = is_handle ? MemObject::From(ReadHandle<cl_mem>(value)) : nullptr;
   absl::MutexLock lock(&mu_);
   const KernelArgValue& held = args_[index].value;
-  return held.kind == Kind::kMemory && held.number == memory->id();
+  if (memory != nullptr && held.kind == Kind::kMemory && held.number == memory->id())
+    return CL_SUCCESS;
+  KernelArgValue read;
+  CL_RETURN_IF_ERROR(ReadMemoryArg(index, size, value, memory, &read));
+  StoreArgLocked(index, std::move(read));
+  return CL_SUCCESS;
 }
 
 cl_int Kernel::SetArg(cl_uint index, size_t size, const void* value) {
@@ -233,9 +240,7 @@ cl_int Kernel::SetArg(cl_uint index, size_t size, const void* value) {
     case pb::KernelArgDescription::MEMORY:
     case pb::KernelArgDescription::IMAGE:
     case pb::KernelArgDescription::PIPE:
-      if (HasMemory(index, size, value)) return CL_SUCCESS;
-      status = ReadMemoryArg(index, size, value, &read);
-      break;
+      return SetMemoryArg(index, size, value);
     case pb::KernelArgDescription::SAMPLER:
       status = ReadSamplerArg(size, value, &read);
       break;
