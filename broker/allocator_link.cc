@@ -147,10 +147,7 @@ void AllocatorLink::FailAll(const absl::Status& status) {
 void AllocatorLink::Stop() {
   exit_watch_.Stop();
   loop_->Unwatch(&socket_watch_);
-  if (process_.valid()) {
-    process_.KillGroup();
-    process_.WaitAndReap(-1);
-  }
+  KillAndReap(&process_, "allocator");
   FailAll(absl::UnavailableError("the daemon is stopping"));
 }
 

@@ -4,12 +4,25 @@
 #include <optional>
 #include <utility>
 
+#include "broker/base/log.h"
+
 namespace sluice {
 namespace {
 
 constexpr int64_t kRetryMs = 50;
+// A killed process has its memory to give back.
+constexpr int kKilledMs = 2'000;
 
 }  // namespace
+
+void KillAndReap(ChildProcess* process, const char* what) {
+  if (!process->valid()) return;
+  process->KillGroup();
+  if (process->WaitAndReap(kKilledMs).has_value()) return;
+  Log(LogLevel::kError, "broker",
+      "a process does not end though it was killed; going on without it",
+      {{"process", what}, {"pid", process->pid()}});
+}
 
 void ChildWatch::Start(ChildProcess* process, std::function<void(const ExitStatus&)> on_exit) {
   Stop();

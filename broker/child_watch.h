@@ -4,7 +4,7 @@
 // swept up. A child that somebody traces (a debugger) is dead before it can be reaped: then it is
 // looked at again every now and then, and nobody waits for the tracer.
 //
-// Owner: whoever owns the process. Loop thread only.
+// Owner: whoever owns the process. Loop thread only, but for KillAndReap: any thread.
 #pragma once
 
 #include <functional>
@@ -13,6 +13,11 @@
 #include "broker/os/process.h"
 
 namespace sluice {
+
+// Kills what is left of a child and reaps it: gone when this returns, but for one that the system
+// does not let go (it waits for a device, or a debugger holds it). That one is named in the log,
+// and nobody waits for it. `what`: "gateway".
+void KillAndReap(ChildProcess* process, const char* what);
 
 class ChildWatch {
  public:

@@ -38,9 +38,7 @@ Probe::~Probe() { Cancel(); }
 void Probe::Cancel() {
   watch_.Stop();
   loop_->CancelTimer(&timer_);
-  if (!child_.valid()) return;
-  child_.KillGroup();
-  child_.WaitAndReap(-1);
+  KillAndReap(&child_, "probe");
 }
 
 Probe::Summary Probe::Copy() const {

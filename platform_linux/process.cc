@@ -33,6 +33,8 @@ namespace {
 
 // Above every number a child asks for, so that moving descriptors never overwrites one.
 constexpr int kFirstScratchFd = 64;
+// A child that could not become what was asked is about to exit.
+constexpr int kFailedChildMs = 1'000;
 
 // What the child tells the parent if it cannot become what was asked.
 struct SpawnFailure {
@@ -177,7 +179,7 @@ absl::StatusOr<ChildProcess> Spawn(const SpawnOptions& options) {
                    RunPlan(options, &report_read, [&] { return ForkWithPidfd(&raw_pidfd); }));
   ChildProcess child(pid, UniqueFd(raw_pidfd));
   if (absl::Status started = ReadReport(report_read.get(), options.path); !started.ok()) {
-    child.WaitAndReap(-1);
+    child.WaitAndReap(kFailedChildMs);
     return started;
   }
   return child;
