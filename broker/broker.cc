@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/broker.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -17,6 +18,10 @@ namespace {
 
 constexpr uint64_t kGatewayOwnerBit = 1ULL << 63;  // Local connections count up from 1.
 constexpr absl::Duration kStatsTimeout = absl::Milliseconds(200);
+// "At once": for a worker to tell its client why, and no more.
+constexpr int64_t kLastWordsMs = 200;
+// For the system to bury killed workers, which may have much memory to give back.
+constexpr int64_t kKilledMs = 10'000;
 
 }  // namespace
 
@@ -144,11 +149,12 @@ void Broker::OnTerminate() {
   // An operator's drain before this does not count: it may have no time limit.
   if (std::exchange(told_to_stop_, true)) {
     Log(LogLevel::kWarning, "broker", "told to stop again: ending all sessions at once");
-    return EndWorkers(0);
+    return EndWorkers("the daemon was told to stop at once",
+                      std::min<int64_t>(kLastWordsMs, config_.kill_grace_ms));
   }
   if (config_.drain_timeout_ms == 0) {
     BeginDrain(0);
-    return EndWorkers(config_.kill_grace_ms);
+    return EndWorkers("the daemon is stopping", config_.kill_grace_ms);
   }
   BeginDrain(config_.drain_timeout_ms);
 }
@@ -168,14 +174,20 @@ void Broker::BeginDrain(int64_t timeout_ms) {
       drain_timer_ = 0;
       Log(LogLevel::kWarning, "broker", "drain timeout: ending the sessions that are left",
           {{"sessions", workers_.count()}});
-      EndWorkers(config_.kill_grace_ms);
+      EndWorkers("the daemon is stopping", config_.kill_grace_ms);
     });
   }
   OnSessionEnded();
 }
 
-void Broker::EndWorkers(int64_t grace_ms) {
-  workers_.EndAll("the daemon is stopping", grace_ms);
+void Broker::EndWorkers(const char* reason, int64_t grace_ms) {
+  workers_.EndAll(reason, grace_ms);
+  loop_->CancelTimer(&give_up_timer_);
+  give_up_timer_ = loop_->AddTimer(grace_ms + kKilledMs, [this] {
+    give_up_timer_ = 0;
+    workers_.GiveUp();
+    loop_->Quit();
+  });
   OnSessionEnded();
 }
 

@@ -77,7 +77,7 @@ class Broker final : public BrokerControl {
   void OnProbeDone();
   void OnSessionEnded();
   void BeginDrain(int64_t timeout_ms);  // 0 = no limit.
-  void EndWorkers(int64_t grace_ms);
+  void EndWorkers(const char* reason, int64_t grace_ms);
   void TellServiceManager(const std::string& state);
 
   // Runs `task` on the loop thread and waits for it. kCancelled if the broker stops first.
@@ -104,6 +104,7 @@ class Broker final : public BrokerControl {
   std::unique_ptr<StopSignals> signals_;
   EventLoop::WatchId signal_watch_ = 0;
   EventLoop::TimerId drain_timer_ = 0;
+  EventLoop::TimerId give_up_timer_ = 0;
   bool owns_socket_file_ = false;
   bool ready_ = false;
   bool told_to_stop_ = false;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/gateway_link.h"
 
+#include <signal.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <utility>
@@ -25,6 +27,8 @@ constexpr int64_t kStableMs = 60'000;  // A gateway that ran this long starts af
 constexpr int kMessagesPerWakeUp = 16;
 constexpr int kCheckTimeoutMs = 20'000;
 constexpr size_t kMaxReasonBytes = 2048;
+// For the gateway to pass on why sessions have ended.
+constexpr int kLastWordsMs = 1'500;
 // Of a gateway that has said why in the log.
 constexpr int kExitSaid = 1;
 
@@ -109,8 +113,7 @@ absl::Status RunCheck(const NetworkConfig& network, NetworkCheck check,
   output->second.reset();
   const std::optional<ExitStatus> ended = process->WaitAndReap(kCheckTimeoutMs);
   if (!ended.has_value()) {
-    process->KillGroup();
-    process->WaitAndReap(-1);
+    KillAndReap(&*process, "gateway's check");
     return absl::DeadlineExceededError(absl::StrCat(
         "its check took longer than ", kCheckTimeoutMs / 1000, " s: does the name server answer?"));
   }
@@ -135,8 +138,9 @@ GatewayLink::~GatewayLink() {
   exit_watch_.Stop();
   loop_->Unwatch(&control_watch_);
   if (!process_.valid()) return;
-  process_.KillGroup();
-  process_.WaitAndReap(-1);
+  // Its sessions' workers are gone; what they said last is still on its way to their clients.
+  if (process_.Signal(SIGTERM).ok()) process_.WaitAndReap(kLastWordsMs);
+  KillAndReap(&process_, "gateway");
 }
 
 void GatewayLink::Start() {

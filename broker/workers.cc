@@ -213,6 +213,9 @@ bool Workers::End(uint64_t id, const std::string& reason, int64_t grace_ms) {
     ending = true;
   }
   if (grace_ms > 0) {
+    // Told to end sooner than it was before.
+    if (session->kill_timer != 0 && grace_ms < kill_grace_ms_)
+      loop_->CancelTimer(&session->kill_timer);
     if (session->control.valid()) {
       auto message = MakeMessage<Terminate>();
       SetString(message.reason, reason);
@@ -255,6 +258,19 @@ void Workers::EndAll(const std::string& reason, int64_t grace_ms) {
   std::vector<uint64_t> ids;
   for (const auto& entry : sessions_) ids.push_back(entry.first);
   for (const uint64_t id : ids) End(id, reason, grace_ms);
+}
+
+void Workers::GiveUp() {
+  for (const auto& [id, session] : sessions_) {
+    Log(LogLevel::kError, "broker",
+        "a worker does not end though it was killed; going on without it",
+        {{"session", HexId(id)}, {"pid", session->worker.pid()}});
+    loop_->CancelTimer(&session->kill_timer);
+    StopListening(session.get());
+  }
+  sessions_.clear();
+  absl::MutexLock lock(&mutex_);
+  infos_.clear();
 }
 
 void Workers::RequestStats() {

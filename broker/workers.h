@@ -86,6 +86,9 @@ class Workers {
   // Of those, one: nothing happens if there is no such session of that owner.
   void EndOneOwnedBy(uint64_t owner, uint64_t id, const std::string& reason);
   void EndAll(const std::string& reason, int64_t grace_ms);
+  // Of workers that were killed long ago and are still there (the system holds on to them, for a
+  // device perhaps): names them in the log and forgets them. Before the end of the broker.
+  void GiveUp() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Asks every worker for its numbers. They are in List once they have come.
   void RequestStats() ABSL_LOCKS_EXCLUDED(mutex_);

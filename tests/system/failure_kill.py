@@ -142,6 +142,29 @@ def kill_broker(moment):
         report.check(gone, f"{name}: no worker outlives its application", daemon.workers())
 
 
+# A second SIGTERM ends the sessions at once, and they are told why.
+def stop_at_once():
+    name = "told to stop at once"
+    with harness.Daemon(KIND) as daemon:
+        harness.os.environ["SLUICE_LOG"] = "warning"
+        forker = harness.Application(daemon, "forker")
+        del harness.os.environ["SLUICE_LOG"]
+        if not report.check(forker.wait_for("READY", HANG_SECONDS), f"{name}: it runs", forker.output):
+            forker.end(0)
+            return
+        draining = "draining: no new sessions"
+        daemon.process.terminate()
+        harness.wait_until(lambda: draining in daemon.log.read_text(), 5)
+        report.check(bool(daemon.workers()), f"{name}: the first SIGTERM leaves the session", daemon.workers())
+        daemon.process.terminate()
+        ended = harness.wait_until(lambda: daemon.process.poll() is not None, 5)
+        report.check(ended, f"{name}: the daemon ends")
+        harness.wait_until(lambda: not daemon.workers(), 5)
+        forker.end(5)
+        said = forker.errors.decode()
+        report.check("told to stop at once" in said, f"{name}: the application is told why", said)
+
+
 # The broker comes back on a machine that has lost a device (PoCL's two drivers stand for two devices): the
 # one that is gone says so, and the other is still itself, though it has another place in the list.
 def lose_device():
@@ -184,6 +207,7 @@ def main():
         report.check(not left, "SIGTERM ends the daemon and all of its processes", f"left {left}")
     for moment in MOMENTS:
         kill_broker(moment)
+    stop_at_once()
     lose_device()
     report.exit()
 
