@@ -112,7 +112,8 @@ cl_int Enqueuer::WhatItWaitsFor(UniqueCl<cl_event>* ready) {
   return CL_SUCCESS;
 }
 
-HandlerResult Enqueuer::RunWhenReady(std::function<cl_int(cl_event* ended)> start) {
+HandlerResult Enqueuer::RunWhenReady(std::function<cl_int(cl_event* ended)> start,
+                                     std::function<cl_int(cl_int ended)> last) {
   if (const cl_int status = TellDriver(session_, queue_); status != CL_SUCCESS) return status;
   UniqueCl<cl_event> ready;
   if (const cl_int status = WhatItWaitsFor(&ready); status != CL_SUCCESS) return status;
@@ -126,11 +127,12 @@ HandlerResult Enqueuer::RunWhenReady(std::function<cl_int(cl_event* ended)> star
     cl().clSetUserEventStatus(event->get(), ended < 0 ? ended : CL_COMPLETE);
     if (ended < 0) completions->SweepFailed();
   };
-  const auto begin = [completions, end, start = std::move(start)](cl_int before) {
+  const auto begin = [completions, end, start = std::move(start),
+                      last = std::move(last)](cl_int before) {
     UniqueCl<cl_event> ended;
     const cl_int began = before < 0 ? before : start(ended.out());
-    if (began != CL_SUCCESS) return end(began);
-    completions->Then(ended.get(), end, {});
+    if (began != CL_SUCCESS) return end(last(began));
+    completions->Then(ended.get(), [end, last](cl_int status) { end(last(status)); }, {});
   };
   // Before what stands for the command, behind which the queue's lane would deliver it.
   if (ready) completions->Then(ready.get(), begin, {queue_->lane});

@@ -59,7 +59,10 @@ class Enqueuer {
 
   // A command that the driver must not be given before it may run. start(&event) -> cl_int is
   // called then, on this thread or a driver's, and must not wait; the command ends with the event.
-  HandlerResult RunWhenReady(std::function<cl_int(cl_event* ended)> start);
+  // `last` runs when that has ended, or start or what the command waits for has failed: it is given
+  // the status, and returns the command's.
+  HandlerResult RunWhenReady(std::function<cl_int(cl_event* ended)> start,
+                             std::function<cl_int(cl_int ended)> last);
 
   // True if nothing runs or waits in an in-order queue and the command waits for nothing: a host
   // copy of memory that the host shares may be made at once, and the driver need not be asked to

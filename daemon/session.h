@@ -16,6 +16,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
+#include "broker/os/texture_sharing.h"
 #include "daemon/argument_records.h"
 #include "daemon/builds.h"
 #include "daemon/completions.h"
@@ -38,6 +39,7 @@ struct SessionOptions {
   bool sync = false;              // Debug: every enqueue waits for its command.
   std::string device_allow_list;  // Patterns, comma separated; empty: all.
   std::string records_directory;  // argument_records.h; empty: none.
+  KeyedMutexOpener open_keyed_mutex = &OpenKeyedMutex;  // Tests have one of their own.
 };
 
 // A command that was refused, for the report of that.

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/shadows.h"
 
-#include <algorithm>
 #include <map>
-#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "daemon/info_reader.h"
+#include "daemon/change_of_hands.h"
 #include "daemon/zero_fill.h"
 #include "proto/status_macros.h"
 
@@ -46,25 +44,6 @@ absl::StatusOr<DeviceUuid> UuidOf(const DeviceObject& device) {
   return uuid;
 }
 
-absl::Status CheckImports(const DeviceObject& device) {
-  std::string bytes;
-  const cl_int status = ReadInfo(
-      [&](size_t size, void* value, size_t* size_ret) {
-        return cl().clGetDeviceInfo(device.handle,
-                                    CL_DEVICE_EXTERNAL_MEMORY_IMPORT_HANDLE_TYPES_KHR, size, value,
-                                    size_ret);
-      },
-      &bytes);
-  std::vector<cl_external_memory_handle_type_khr> types(bytes.size() / sizeof(cl_uint));
-  bytes.copy(reinterpret_cast<char*>(types.data()), types.size() * sizeof(cl_uint));
-  const bool takes =
-      std::find(types.begin(), types.end(), CL_EXTERNAL_MEMORY_HANDLE_OPAQUE_FD_KHR) != types.end();
-  if (status != CL_SUCCESS || !takes || cl().clCreateBufferWithProperties == nullptr) {
-    return absl::UnimplementedError("the driver has no cl_khr_external_memory_opaque_fd");
-  }
-  return absl::OkStatus();
-}
-
 // Commands in flight use the memory beyond the client's release: the driver says when it is done.
 void CL_CALLBACK LetGo(cl_mem, void* data) {
   delete static_cast<std::shared_ptr<const ShadowBuffer>*>(data);
@@ -84,29 +63,20 @@ absl::Status MakeOnHostMemory(cl_mem_flags flags, MemoryObject* memory, ShadowBu
 }
 
 // Another tenant's bytes may be in the memory: nobody gets it before it is zero.
-cl_int ZeroImported(const MemoryObject& memory, const ShadowBuffer& shadow) {
+cl_int ZeroImported(const MemoryObject& memory, const ChangeOfHands& hands) {
   const cl_command_queue queue = memory.context->own_queue.get();
   const cl_mem handle = memory.handle.get();
-  cl_int status = shadow.acquire(queue, 1, &handle, 0, nullptr, nullptr);
+  cl_int status = hands.acquire(queue, 1, &handle, 0, nullptr, nullptr);
   if (status != CL_SUCCESS) return status;
   status = EnqueueZeros(queue, handle, memory.size);
-  const cl_int released = shadow.release(queue, 1, &handle, 0, nullptr, nullptr);
+  const cl_int released = hands.release(queue, 1, &handle, 0, nullptr, nullptr);
   const cl_int finished = cl().clFinish(queue);
   return status != CL_SUCCESS ? status : released != CL_SUCCESS ? released : finished;
 }
 
-absl::Status MakeByImport(cl_mem_flags flags, MemoryObject* memory, ShadowBuffer* shadow) {
+absl::Status MakeByImport(cl_mem_flags flags, const ChangeOfHands& hands, MemoryObject* memory,
+                          ShadowBuffer* shadow) {
   const DeviceObject& device = *memory->context->devices[0];
-  const auto find = [&](const char* name) {
-    return cl().clGetExtensionFunctionAddressForPlatform(device.platform, name);
-  };
-  shadow->acquire = reinterpret_cast<clEnqueueAcquireExternalMemObjectsKHR_fn>(
-      find("clEnqueueAcquireExternalMemObjectsKHR"));
-  shadow->release = reinterpret_cast<clEnqueueReleaseExternalMemObjectsKHR_fn>(
-      find("clEnqueueReleaseExternalMemObjectsKHR"));
-  if (shadow->acquire == nullptr || shadow->release == nullptr) {
-    return absl::UnimplementedError("the driver lacks functions of cl_khr_external_memory");
-  }
   ASSIGN_OR_RETURN(UniqueFd fd, shadow->memory->Export());
   const cl_mem_properties properties[] = {CL_EXTERNAL_MEMORY_HANDLE_OPAQUE_FD_KHR,
                                           static_cast<cl_mem_properties>(fd.get()),
@@ -122,7 +92,7 @@ absl::Status MakeByImport(cl_mem_flags flags, MemoryObject* memory, ShadowBuffer
   }
   // The import has taken the descriptor (cl_khr_external_memory_opaque_fd).
   static_cast<void>(fd.release());
-  if (status = ZeroImported(*memory, *shadow); status != CL_SUCCESS) {
+  if (status = ZeroImported(*memory, hands); status != CL_SUCCESS) {
     return absl::UnavailableError(absl::StrCat("the imported memory cannot be filled: ", status));
   }
   return absl::OkStatus();
@@ -133,20 +103,26 @@ absl::Status MakeByImport(cl_mem_flags flags, MemoryObject* memory, ShadowBuffer
 absl::Status MakeShadowBuffer(cl_mem_flags flags, MemoryObject* memory) {
   const ContextObject& context = *memory->context;
   auto shadow = std::make_shared<ShadowBuffer>();
+  std::shared_ptr<ChangeOfHands> hands = std::make_shared<ChangeOfHands>();
   std::optional<DeviceUuid> uuid;
   if (!context.buffers_in_heap) {
     if (context.devices.size() != 1) {
       return absl::UnimplementedError("the context has several devices");
     }
-    RETURN_IF_ERROR(CheckImports(*context.devices[0]));
+    if (cl().clCreateBufferWithProperties == nullptr)
+      return absl::UnimplementedError("the system's OpenCL is older than 3.0");
+    ASSIGN_OR_RETURN(hands,
+                     FindChangeOfHands(*context.devices[0], CL_EXTERNAL_MEMORY_HANDLE_OPAQUE_FD_KHR,
+                                       "cl_khr_external_memory_opaque_fd"));
     ASSIGN_OR_RETURN(uuid, UuidOf(*context.devices[0]));
   }
   ASSIGN_OR_RETURN(shadow->device, DeviceFor(uuid));
   ASSIGN_OR_RETURN(shadow->memory,
                    shadow->device->AllocateBuffer(memory->size, ExternalHandle::kOpaqueFd));
   RETURN_IF_ERROR(context.buffers_in_heap ? MakeOnHostMemory(flags, memory, shadow.get())
-                                          : MakeByImport(flags, memory, shadow.get()));
+                                          : MakeByImport(flags, *hands, memory, shadow.get()));
   memory->shadow = shadow;
+  memory->hands = std::move(hands);
   auto kept = std::make_unique<std::shared_ptr<const ShadowBuffer>>(std::move(shadow));
   if (cl().clSetMemObjectDestructorCallback(memory->handle.get(), &LetGo, kept.get()) ==
       CL_SUCCESS) {

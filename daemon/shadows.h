@@ -17,17 +17,14 @@
 
 namespace sluice {
 
-// The memory of a shadow buffer, where it is, and what the driver is told when it changes hands:
-// null functions, nothing.
+// The memory of a shadow buffer, and where it is.
 struct ShadowBuffer {
   std::shared_ptr<const ExternalMemoryDevice> device;
   std::shared_ptr<const ExternalMemory> memory;
-  clEnqueueAcquireExternalMemObjectsKHR_fn acquire = nullptr;
-  clEnqueueReleaseExternalMemObjectsKHR_fn release = nullptr;
 };
 
 // Makes `memory`, whose context and size are set, a buffer of zeros in exportable memory: sets its
-// handle and shadow. The error says what is missing, for a log.
+// handle, shadow and hands. The error says what is missing, for a log.
 absl::Status MakeShadowBuffer(cl_mem_flags flags, MemoryObject* memory);
 
 }  // namespace sluice

@@ -52,7 +52,7 @@ class OwnedHandle {
 // `access` 0: as the first.
 OwnedHandle DuplicateHandleHere(HANDLE handle, DWORD access = 0, bool inheritable = false);
 
-enum class HandleKind { kPipe, kListener, kEvent, kSection, kProcess, kFile };
+enum class HandleKind { kPipe, kListener, kEvent, kSection, kProcess, kFile, kGraphics };
 
 // What a descriptor stands for.
 class HandleObject {

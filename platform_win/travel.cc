@@ -71,7 +71,7 @@ absl::StatusOr<std::shared_ptr<HandleObject>> ObjectFrom(uint32_t kind_number,
                                                          std::vector<OwnedHandle> handles,
                                                          bool pulled) {
   const auto kind = static_cast<HandleKind>(kind_number);
-  if (handles.empty() || kind_number > static_cast<uint32_t>(HandleKind::kFile)) {
+  if (handles.empty() || kind_number > static_cast<uint32_t>(HandleKind::kGraphics)) {
     return absl::InvalidArgumentError(absl::StrCat("a handle of unknown kind ", kind_number));
   }
   if (pulled) {
@@ -95,6 +95,7 @@ absl::StatusOr<std::shared_ptr<HandleObject>> ObjectFrom(uint32_t kind_number,
       return std::make_shared<ProcessObject>(std::move(handles[0]), OwnedHandle());
     case HandleKind::kEvent:
     case HandleKind::kFile:
+    case HandleKind::kGraphics:
       return std::make_shared<HandleObject>(kind, std::move(handles[0]));
     case HandleKind::kListener:
       break;

@@ -62,7 +62,7 @@ cl_int MakeStaged(MemObject* memory) {
 cl_int MakeByBestWay(MemObject* memory, SharedObject* shared) {
   if (MayTake(Way::kImport)) {
     shared->SetWay(Way::kImport);
-    const absl::Status made = MakeImported(memory, shared->native());
+    const absl::Status made = MakeImported(memory, shared);
     LogWay(*shared, Way::kImport, made);
     if (made.ok()) return CL_SUCCESS;
   }

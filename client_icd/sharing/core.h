@@ -34,8 +34,9 @@
 // U is known to the worker, so that an in-order queue stays in order, clFinish covers A, and
 // commands of other queues may wait for it; nothing blocks the caller, whatever the wait list waits
 // for. An import has neither W nor R, and BeginImported and EndImported in place of Fetch and
-// Store. A shadow has T, the worker's taking of it, in place of W, and G, its giving back, in place
-// of R (shadow.h), and CopyToShadow and CopyFromShadow in place of Fetch and Store.
+// Store. A shadow, and an import that the worker's driver is told of, has T, the worker's taking of
+// it, in place of W, and G, its giving back, in place of R (shadow.h); a shadow has CopyToShadow
+// and CopyFromShadow in place of Fetch and Store.
 //
 // Which bytes travel: an acquire fetches always, also for CL_MEM_WRITE_ONLY, since a release writes
 // back the whole object and bytes that no command wrote must keep their contents. A release stores

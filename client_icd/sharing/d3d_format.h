@@ -26,6 +26,8 @@ struct D3dShape {
   uint32_t dxgi_format = 0;
   uint32_t samples = 1;
   bool immutable = false;
+  bool nt_handle = false;    // Created to be shared by an NT handle,
+  bool keyed_mutex = false;  // and with a keyed mutex.
 };
 
 // One subresource of it: level and layer are counted as D3D11CalcSubresource does. Elements of a

@@ -13,6 +13,9 @@ void Describe(const ExportedMemory& exported, bool writable, pb::ImportedMemory*
   out->set_offset(exported.offset);
   out->set_row_pitch(exported.row_pitch);
   out->set_writable(writable);
+  if (exported.kind == ExportedMemory::Kind::kD3d11Texture)
+    out->set_handle(pb::IMPORTED_HANDLE_D3D11_TEXTURE);
+  out->set_keyed_mutex(exported.keyed_mutex);
 }
 
 // The tight slices that the worker will assume.
@@ -27,8 +30,14 @@ bool HasTightSlices(const MemObject& memory, const ExportedMemory& exported) {
 
 }  // namespace
 
-absl::Status MakeImported(MemObject* memory, NativeObject& native) {
-  ASSIGN_OR_RETURN(const ExportedMemory exported, native.Export());
+absl::Status MakeImported(MemObject* memory, SharedObject* shared) {
+  ASSIGN_OR_RETURN(const ExportedMemory exported, shared->native().Export());
+  return ImportExported(memory, exported, shared);
+}
+
+absl::Status ImportExported(MemObject* memory, const ExportedMemory& exported,
+                            SharedObject* shared) {
+  const bool writable = shared->native().writable();
   if (!HasTightSlices(*memory, exported))
     return absl::UnimplementedError("its slices do not follow each other");
   if (!memory->session().transport().SendHandle(memory->id(), exported.fd.get()))
@@ -41,14 +50,14 @@ absl::Status MakeImported(MemObject* memory, NativeObject& native) {
     body.set_flags(WireMemFlags(memory->flags()));
     EncodeImageFormat(memory->image().format, body.mutable_format());
     EncodeImageDesc(memory->image().desc, 0, body.mutable_desc());
-    Describe(exported, native.writable(), body.mutable_memory());
+    Describe(exported, writable, body.mutable_memory());
   } else {
     pb::CreateImportedBuffer& body = *command->mutable_create_imported_buffer();
     body.set_mem_id(memory->id());
     body.set_context_id(memory->context().id());
     body.set_flags(WireMemFlags(memory->flags()));
     body.set_size(memory->bytes());
-    Describe(exported, native.writable(), body.mutable_memory());
+    Describe(exported, writable, body.mutable_memory());
   }
   pb::Answer answer;
   const cl_int status = memory->stream().Call(*command, {}, &answer);
@@ -57,6 +66,7 @@ absl::Status MakeImported(MemObject* memory, NativeObject& native) {
         "the worker answers ", status, answer.refusal().empty() ? "" : ": ", answer.refusal()));
   }
   memory->SetMade({});
+  if (exported.kind == ExportedMemory::Kind::kD3d11Texture) shared->SetChangesHands();
   return absl::OkStatus();
 }
 

@@ -19,6 +19,11 @@ std::optional<AdapterLuid> LuidOf(const InfoTable& info) {
   return luid;
 }
 
+bool IsOnAdapter(const Context& context, const std::optional<AdapterLuid>& adapter) {
+  const std::span<Device* const> devices = context.devices();
+  return adapter && devices.size() == 1 && LuidOf(devices[0]->info()) == adapter;
+}
+
 cl_int CheckDeviceList(cl_uint num_entries, const cl_device_id* devices,
                        const cl_uint* num_devices) {
   if (num_entries == 0 && devices != nullptr) return CL_INVALID_VALUE;

@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "client_icd/context.h"
 #include "client_icd/device.h"
 #include "client_icd/platform.h"
 
@@ -20,6 +21,9 @@ using AdapterLuid = std::array<uint8_t, CL_LUID_SIZE_KHR>;
 
 // The device's own, if it says one (cl_khr_device_uuid).
 std::optional<AdapterLuid> LuidOf(const InfoTable& info);
+
+// Whether the context's device, if it is one alone, is on that adapter.
+bool IsOnAdapter(const Context& context, const std::optional<AdapterLuid>& adapter);
 
 // The arguments by which devices are handed out: CL_INVALID_VALUE if num_entries is equal to zero
 // and devices is not NULL, or if both num_devices and devices are NULL.

@@ -43,9 +43,11 @@ struct NativeKey {
 
 // The native object's memory as descriptors that another process can map or import.
 struct ExportedMemory {
-  enum class Kind { kMemfd, kDmaBuf };
+  enum class Kind { kMemfd, kDmaBuf, kD3d11Texture };
   Kind kind = Kind::kMemfd;
   UniqueFd fd;
+  // Of a texture: the worker takes and gives back its keyed mutex (broker/os/texture_sharing.h).
+  bool keyed_mutex = false;
   // Where the object's bytes lie in it. Pitches are of an image, 0 for a buffer.
   uint64_t offset = 0;
   uint64_t row_pitch = 0;
@@ -101,13 +103,20 @@ class NativeObject {
   virtual cl_int BeginImported(absl::Time) { return CL_SUCCESS; }
   virtual cl_int EndImported(bool /*written*/, absl::Time) { return CL_SUCCESS; }
 
-  // -- device shadow --
+  // -- device shadow: the worker's memory, or a native object of this side's --
 
   // Any thread, while the memory object is made: whether AttachShadow is worth asking for.
   virtual bool CanShadow() const { return false; }
   virtual absl::Status AttachShadow(ShadowMemory) {
     return absl::UnimplementedError("the API imports no memory");
   }
+  // Any thread, while the memory object is made: whether it is this side that makes it.
+  virtual bool MakesShadow() const { return false; }
+  virtual absl::StatusOr<ExportedMemory> MakeShadow() {
+    return absl::UnimplementedError("the API makes no memory for another process");
+  }
+  // The worker could not open it.
+  virtual void DropShadow() {}
   virtual cl_int CopyToShadow(absl::Time) { return CL_INVALID_OPERATION; }
   virtual cl_int CopyFromShadow(absl::Time) { return CL_INVALID_OPERATION; }
 

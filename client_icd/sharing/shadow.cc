@@ -7,13 +7,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "client_icd/enqueue.h"
+#include "client_icd/sharing/ways.h"
 #include "proto/codec.h"
 #include "proto/status_macros.h"
 
 namespace sluice::sharing {
 namespace {
 
-// The buffer that lies in the shadow.
+// What the worker's driver is told of: the buffer that lies in the shadow, or the memory object.
 Ref<MemObject> ShadowOf(const Ref<MemObject>& memory) {
   Ref<MemObject> beside = memory->own_shared()->shadow();
   return beside ? beside : memory;
@@ -69,6 +70,16 @@ absl::Status MakeBuffer(MemObject* buffer, uint64_t bytes, NativeObject& native)
   return attached;
 }
 
+// The native API makes the shadow, and the memory object is made in it.
+absl::Status MakeNativeShadow(MemObject* memory, SharedObject* shared) {
+  if (!memory->session().transport().shares_memory())
+    return absl::UnimplementedError("the daemon is on another host");
+  ASSIGN_OR_RETURN(const ExportedMemory exported, shared->native().MakeShadow());
+  const absl::Status imported = ImportExported(memory, exported, shared);
+  if (!imported.ok()) shared->native().DropShadow();
+  return imported;
+}
+
 }  // namespace
 
 uint64_t PackedBytes(const MemObject& memory) {
@@ -79,6 +90,7 @@ uint64_t PackedBytes(const MemObject& memory) {
 }
 
 absl::Status MakeShadowed(MemObject* memory, SharedObject* shared) {
+  if (shared->native().MakesShadow()) return MakeNativeShadow(memory, shared);
   if (!shared->native().CanShadow()) {
     return absl::UnimplementedError("the native API opens no memory of another process");
   }
@@ -87,7 +99,9 @@ absl::Status MakeShadowed(MemObject* memory, SharedObject* shared) {
   }
   if (!IsCopyable(*memory)) return absl::UnimplementedError("no copies of this kind of image");
   if (memory->is_buffer()) {
-    return MakeBuffer(memory, memory->bytes(), shared->native());
+    RETURN_IF_ERROR(MakeBuffer(memory, memory->bytes(), shared->native()));
+    shared->SetChangesHands();
+    return absl::OkStatus();
   }
   // On the heap: GCC 12 takes an empty property list that is moved for one that is not initialised.
   const auto about = std::make_unique<MemObject::Description>();
@@ -100,6 +114,7 @@ absl::Status MakeShadowed(MemObject* memory, SharedObject* shared) {
     return absl::UnavailableError(absl::StrCat("the image cannot be made: ", status));
   }
   shared->SetShadow(std::move(beside));
+  shared->SetChangesHands();
   return absl::OkStatus();
 }
 
@@ -114,7 +129,7 @@ cl_int PostTakeShadow(Queue* queue, const Ref<MemObject>& memory, const Event& a
   pb::EnqueueAcquireShadow& taken = *take.command().mutable_enqueue_acquire_shadow();
   taken.set_mem_id(shadow->id());
   CL_RETURN_IF_ERROR(take.Submit(taken.mutable_on()));
-  if (!memory->is_image()) return CL_SUCCESS;
+  if (shadow.get() == memory.get()) return CL_SUCCESS;
 
   EnqueueCall copy(queue, CL_COMMAND_COPY_BUFFER_TO_IMAGE);
   CL_RETURN_IF_ERROR(copy.status());
@@ -135,7 +150,7 @@ cl_int PostGiveShadow(Queue* queue, const Ref<MemObject>& memory, bool written,
                       Event::Hook then) {
   const Ref<MemObject> shadow = ShadowOf(memory);
   Ref<Event> copied;
-  if (written && memory->is_image()) {
+  if (written && shadow.get() != memory.get()) {
     EnqueueCall copy(queue, num_events, wait_list, nullptr, CL_COMMAND_COPY_IMAGE_TO_BUFFER);
     CL_RETURN_IF_ERROR(copy.status());
     if (acquired != nullptr) copy.WaitAlso(*acquired);

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The device shadow (design section 9): memory that the worker makes and the native API opens as
-// well. A buffer's memory object is the shadow itself; an image has a buffer beside it, which the
-// worker copies to and from on the device. Local sessions only: the memory's descriptor comes over
-// the handle channel.
+// well, or the reverse (Direct3D, ways.h). A buffer's memory object is the shadow itself, and so is
+// an image's that the native API has made; any other image has a buffer beside it, which the worker
+// copies to and from on the device. Local sessions only: the memory's descriptor goes over the
+// handle channel.
+//
+// What only the driver can open also changes hands when it is imported without a shadow: the same
+// commands, and BeginImported and EndImported in place of the copies.
 //
 //   acquire:  CopyToShadow on the native thread -> TakeShadow: the worker acquires, [buffer ->
 //   image] release:  GiveShadow: [image -> buffer], the worker releases -> CopyFromShadow on the
@@ -29,12 +33,13 @@ uint64_t PackedBytes(const MemObject& memory);
 // An error says why not, for the log; nothing is left of the attempt, and another way can be gone.
 absl::Status MakeShadowed(MemObject* memory, SharedObject* shared);
 
-// Posts what follows CopyToShadow, behind `after`. `last`: when OpenCL may use the memory object.
+// Posts what follows CopyToShadow or BeginImported, behind `after`. `last`: when OpenCL may use the
+// memory object.
 cl_int PostTakeShadow(Queue* queue, const Ref<MemObject>& memory, const Event& after,
                       Ref<Event>* last);
 
-// Posts what goes before CopyFromShadow, behind the wait list and the end of the acquire (null: it
-// has ended). `then` runs when it has ended, unless this fails.
+// Posts what goes before CopyFromShadow or EndImported, behind the wait list and the end of the
+// acquire (null: it has ended). `then` runs when it has ended, unless this fails.
 cl_int PostGiveShadow(Queue* queue, const Ref<MemObject>& memory, bool written,
                       const Event* acquired, cl_uint num_events, const cl_event* wait_list,
                       Event::Hook then);

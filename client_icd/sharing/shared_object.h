@@ -97,14 +97,19 @@ class SharedObject {
   const std::shared_ptr<SharedState>& state() const { return state_; }
   Way way() const { return way_; }
   void SetWay(Way way) { way_ = way; }  // Before the handle is given out.
+  // Whether the worker's driver uses memory that the native API uses as well, and must be told when
+  // it changes hands: every shadow, and imports of what only a driver can open. Before the handle
+  // is given out.
+  bool changes_hands() const { return changes_hands_; }
+  void SetChangesHands() { changes_hands_ = true; }
 
   // The event of the newest acquire, until its release takes it: what was not acquired well must
   // not be stored.
   void SetAcquireEvent(Ref<Object> event);
   Ref<Object> TakeAcquireEvent();
 
-  // Way::kShadow, and not a buffer: the buffer that lies in the shadow. Before the handle is given
-  // out.
+  // Way::kShadow, of the worker's making, and not a buffer: the buffer that lies in the shadow.
+  // Before the handle is given out.
   void SetShadow(Ref<MemObject> shadow);
   const Ref<MemObject>& shadow() const { return shadow_; }
 
@@ -115,7 +120,8 @@ class SharedObject {
   const std::unique_ptr<NativeObject> native_;
   const std::shared_ptr<SharedRegistry> registry_;
   const std::shared_ptr<SharedState> state_;
-  Way way_ = Way::kStaging;  // Constant once the handle is given out, as is the next.
+  Way way_ = Way::kStaging;  // Constant once the handle is given out, as are the next two.
+  bool changes_hands_ = false;
   Ref<MemObject> shadow_;
   absl::Mutex mu_;
   Ref<Object> acquire_event_ ABSL_GUARDED_BY(mu_);

@@ -25,8 +25,6 @@ struct Item {
   std::shared_ptr<Shadow> staging = {};  // Null if they lie in the native object's own memory.
   uint8_t* heap = nullptr;  // Staging: the worker's own bytes, if this process has them too.
 
-  bool by_shadow() const { return shared->way() == Way::kShadow; }
-
   // What Fetch and Store work on; null if the native object's own memory is what is copied.
   uint8_t* packed() const {
     if (staging != nullptr) return staging->data();
@@ -112,7 +110,7 @@ cl_int Pass::Post(const SyncArguments& arguments) {
   if (acquire_) {
     for (const Item& item : items_) {
       if (status == CL_SUCCESS && item.moves) status = PostWrite(item);
-      if (status == CL_SUCCESS && item.by_shadow()) status = PostTake(item);
+      if (status == CL_SUCCESS && item.shared->changes_hands()) status = PostTake(item);
     }
   }
   if (status == CL_SUCCESS) status = PostLast(arguments);
@@ -132,8 +130,9 @@ cl_int Pass::PostPrerequisites(const SyncArguments& arguments) {
     if (item.acquired && !pending && item.acquired->status() < 0)
       NoteFailure(item.acquired->status());
     acquiring = acquiring || pending;
-    if (acquire_ || !(item.moves || item.by_shadow()) ||
-        failed_.load(std::memory_order_relaxed) != CL_SUCCESS) {
+    // What has changed hands goes back, though another object's acquire may have failed.
+    const bool failed = failed_.load(std::memory_order_relaxed) != CL_SUCCESS;
+    if (acquire_ || !(item.shared->changes_hands() || (item.moves && !failed))) {
       all_read = false;
       continue;
     }

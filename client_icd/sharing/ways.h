@@ -7,10 +7,15 @@
 #include "absl/status/status.h"
 #include "client_icd/memory.h"
 #include "client_icd/sharing/native_object.h"
+#include "client_icd/sharing/shared_object.h"
 
 namespace sluice::sharing {
 
 // The native object's own memory, handed over as a descriptor (import.cc).
-absl::Status MakeImported(MemObject* memory, NativeObject& native);
+absl::Status MakeImported(MemObject* memory, SharedObject* shared);
+
+// The same for memory that was exported otherwise: a shadow of the native side's making.
+absl::Status ImportExported(MemObject* memory, const ExportedMemory& exported,
+                            SharedObject* shared);
 
 }  // namespace sluice::sharing

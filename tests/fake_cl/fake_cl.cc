@@ -212,6 +212,16 @@ void FakeCl::set_on_kernel(std::function<void(const std::string&)> on_kernel) {
   g_runtime->on_kernel = std::move(on_kernel);
 }
 
+void FakeCl::set_gpu_luid(const std::optional<std::array<uint8_t, 8>>& luid) {
+  const std::lock_guard lock(g_runtime->mu);
+  g_runtime->gpu_luid = luid;
+}
+
+void FakeCl::set_on_ownership_change(std::function<cl_int(bool)> on_change) {
+  const std::lock_guard lock(g_runtime->mu);
+  g_runtime->on_ownership_change = std::move(on_change);
+}
+
 void FakeCl::set_gpu_uuid(const std::optional<std::array<uint8_t, 16>>& uuid) {
   const std::lock_guard lock(g_runtime->mu);
   g_runtime->gpu_uuid = uuid;

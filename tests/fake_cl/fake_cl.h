@@ -77,8 +77,12 @@ class FakeCl {
   void set_on_kernel(std::function<void(const std::string& name)> on_kernel);
   // The GPU has this UUID and imports opaque descriptors (which it only closes); without, neither.
   void set_gpu_uuid(const std::optional<std::array<uint8_t, 16>>& uuid);
+  // The GPU is on the adapter with this LUID and imports Direct3D's textures; without, neither.
+  void set_gpu_luid(const std::optional<std::array<uint8_t, 8>>& luid);
   // What was said of imported memory, in order: true, acquire; false, release.
   std::vector<bool> ownership_changes() const;
+  // Called when such a command runs, on the driver's thread; what it returns is its status.
+  void set_on_ownership_change(std::function<cl_int(bool acquire)> on_change);
   // Leaves functions out of the table, as a loader of an older OpenCL does. Installs again.
   void RemoveFunctions(const std::vector<std::string>& names);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every clGet*Info, with as many parameters as the worker needs to be told something true.
 #include <cstring>
+#include <vector>
 
 #include "tests/fake_cl/fake_objects.h"
 
@@ -32,6 +33,17 @@ cl_int CL_API_CALL fake_clGetPlatformInfo(cl_platform_id, cl_platform_info param
   }
 }
 
+// The types of handles that the device imports.
+cl_int GiveImports(const _cl_device_id& device, size_t room, void* out, size_t* size_ret) {
+  std::vector<cl_uint> types;
+  if (&device == &g_runtime->gpu && g_runtime->gpu_uuid.has_value())
+    types.push_back(CL_EXTERNAL_MEMORY_HANDLE_OPAQUE_FD_KHR);
+  if (&device == &g_runtime->gpu && g_runtime->gpu_luid.has_value())
+    types.push_back(CL_EXTERNAL_MEMORY_HANDLE_D3D11_TEXTURE_KHR);
+  if (types.empty()) return CL_INVALID_VALUE;
+  return Give(types.data(), types.size() * sizeof(cl_uint), room, out, size_ret);
+}
+
 cl_int CL_API_CALL fake_clGetDeviceInfo(cl_device_id device, cl_device_info param, size_t room,
                                         void* out, size_t* size_ret) {
   switch (param) {
@@ -47,8 +59,14 @@ cl_int CL_API_CALL fake_clGetDeviceInfo(cl_device_id device, cl_device_info para
       if (device != &g_runtime->gpu || !g_runtime->gpu_uuid.has_value()) return CL_INVALID_VALUE;
       return GiveValue(*g_runtime->gpu_uuid, room, out, size_ret);
     case CL_DEVICE_EXTERNAL_MEMORY_IMPORT_HANDLE_TYPES_KHR:
-      if (device != &g_runtime->gpu || !g_runtime->gpu_uuid.has_value()) return CL_INVALID_VALUE;
-      return GiveValue(cl_uint{CL_EXTERNAL_MEMORY_HANDLE_OPAQUE_FD_KHR}, room, out, size_ret);
+      return GiveImports(*device, room, out, size_ret);
+    case CL_DEVICE_LUID_KHR:
+      if (device != &g_runtime->gpu || !g_runtime->gpu_luid.has_value()) return CL_INVALID_VALUE;
+      return GiveValue(*g_runtime->gpu_luid, room, out, size_ret);
+    case CL_DEVICE_LUID_VALID_KHR: {
+      const bool valid = device == &g_runtime->gpu && g_runtime->gpu_luid.has_value();
+      return GiveValue(static_cast<cl_bool>(valid), room, out, size_ret);
+    }
     case CL_DEVICE_MAX_COMPUTE_UNITS:
       return GiveValue(cl_uint{4}, room, out, size_ret);
     case CL_DEVICE_SVM_CAPABILITIES:
@@ -265,7 +283,7 @@ cl_int CL_API_CALL ChangeOwner(cl_command_queue queue, cl_uint, const cl_mem*, c
   return Submit(queue, type, waits, list, event, [] {
     const std::lock_guard lock(g_runtime->mu);
     g_runtime->ownership_changes.push_back(kAcquire);
-    return CL_SUCCESS;
+    return g_runtime->on_ownership_change ? g_runtime->on_ownership_change(kAcquire) : CL_SUCCESS;
   });
 }
 

@@ -123,7 +123,9 @@ struct Runtime {
   bool forgetful_binaries = false;
   bool has_callbacks = true;
   std::optional<std::array<uint8_t, 16>> gpu_uuid;
+  std::optional<std::array<uint8_t, 8>> gpu_luid;
   std::vector<bool> ownership_changes;
+  std::function<cl_int(bool)> on_ownership_change;
   int behind_failed = 0;
   std::function<cl_int(const std::string&)> on_build;
   std::function<void(const std::string&)> on_kernel;

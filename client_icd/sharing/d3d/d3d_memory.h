@@ -32,7 +32,9 @@ D3dShape ShapeOf(typename T::Texture2d* texture) {
           .layers = desc.ArraySize,
           .dxgi_format = static_cast<uint32_t>(desc.Format),
           .samples = desc.SampleDesc.Count,
-          .immutable = desc.Usage == T::kImmutable};
+          .immutable = desc.Usage == T::kImmutable,
+          .nt_handle = (desc.MiscFlags & T::kSharedNtHandle) != 0,
+          .keyed_mutex = (desc.MiscFlags & T::kSharedKeyedMutex) != 0};
 }
 template <typename T>
 D3dShape ShapeOf(typename T::Texture3d* texture) {
@@ -91,6 +93,7 @@ cl_int CreateFromResource(Context* context, cl_mem_flags flags, Typed* given, UI
   D3dSubresource<T> from;
   cl_image_format format = {};
   CL_RETURN_IF_ERROR(DescribeResource<T>(*share, given, index, &from, &format));
+  from.same_adapter = IsOnAdapter(*context, LuidOfDxgiDevice(share->device()));
   MemObject::Description about = {};
   about.flags = flags;
   about.bytes = from.extent.width * from.extent.height * from.extent.depth * from.element_bytes;

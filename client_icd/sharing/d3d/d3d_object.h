@@ -1,50 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 // A subresource of Direct3D 10 or 11 as the sharing core sees one.
 //
-// Contents are staged: the subresource is copied to a staging resource of ours on the application's
-// device, in the order of its commands, waited for by an event query, and mapped; and the reverse.
-// The application's state is untouched: copies bind nothing, and its predicate, which would decide
-// over them, is put aside meanwhile, with the device locked.
+// How its contents reach the worker (native_object.h):
+//
+//   import   the texture itself by its NT handle, if the application has made it to be shared so,
+//            without a keyed mutex, and it is one image
+//   shadow   a texture of ours (d3d_shadow.h) that the subresource is copied to and from
+//   staging  a staging resource of ours, copied to and from, and mapped
+//
+// All in the order of the device's commands, whose end is waited for (d3d_work.h). The
+// application's state is untouched: copies bind nothing, and its predicate, which would decide over
+// them, is put aside meanwhile, with the device locked.
 #pragma once
 
 #include <memory>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "broker/os/texture_sharing.h"
 #include "client_icd/sharing/d3d/d3d_interop.h"
+#include "client_icd/sharing/d3d/d3d_shadow.h"
 #include "client_icd/sharing/d3d/d3d_traits.h"
+#include "client_icd/sharing/d3d/d3d_work.h"
 #include "client_icd/sharing/d3d_format.h"
 #include "client_icd/sharing/native_object.h"
+#include "proto/status_macros.h"
 
 namespace sluice::sharing {
-
-// The application's commands locked out, and no predicate set, as long as it lives. A device of one
-// thread has nothing to lock.
-template <typename T>
-class D3dCommands {
- public:
-  explicit D3dCommands(typename T::Device* device)
-      : commands_(T::CommandsOf(device)),
-        multithread_(ComRef<typename T::Multithread>::Of(commands_.get())) {
-    if (multithread_) multithread_->Enter();
-    commands_->GetPredication(predicate_.out(), &predicate_value_);
-    if (predicate_) commands_->SetPredication(nullptr, FALSE);
-  }
-  ~D3dCommands() {
-    if (predicate_) commands_->SetPredication(predicate_.get(), predicate_value_);
-    if (multithread_) multithread_->Leave();
-  }
-  D3dCommands(const D3dCommands&) = delete;
-  D3dCommands& operator=(const D3dCommands&) = delete;
-
-  typename T::Commands* operator->() const { return commands_.get(); }
-  typename T::Commands* get() const { return commands_.get(); }
-
- private:
-  const ComRef<typename T::Commands> commands_;
-  const ComRef<typename T::Multithread> multithread_;
-  ComRef<typename T::Predicate> predicate_;
-  BOOL predicate_value_ = FALSE;
-};
 
 // What an OpenCL memory object was made from.
 template <typename T>
@@ -55,6 +37,7 @@ struct D3dSubresource {
   UINT index = 0;
   D3dExtent extent;
   size_t element_bytes = 1;
+  bool same_adapter = false;  // As the context's one device.
 };
 
 template <typename T>
@@ -64,7 +47,8 @@ class D3dObject final : public NativeObject {
             D3dSubresource<T> subresource)
       : thread_(std::move(thread)),
         device_(std::move(device)),
-        subresource_(std::move(subresource)) {}
+        subresource_(std::move(subresource)),
+        work_(device_.get()) {}
 
   NativeKey key() const override {
     const auto identity = ComRef<IUnknown>::Of(subresource_.resource.get());
@@ -74,13 +58,8 @@ class D3dObject final : public NativeObject {
 
   cl_int Fetch(uint8_t* packed, absl::Time deadline) override {
     CL_RETURN_IF_ERROR(MakeStaging());
-    {
-      const D3dCommands<T> commands(device_.get());
-      commands->CopySubresourceRegion(staging_.get(), 0, 0, 0, 0, subresource_.resource.get(),
-                                      subresource_.index, nullptr);
-      EndWork(commands);
-    }
-    CL_RETURN_IF_ERROR(WaitForWork(deadline));
+    GiveCopy(staging_.get(), 0, subresource_.resource.get(), subresource_.index);
+    CL_RETURN_IF_ERROR(work_.Wait(deadline));
     D3dMapped mapped;
     CL_RETURN_IF_ERROR(Map(/*write=*/false, &mapped));
     CopyAll(Packed(packed), Region(mapped));
@@ -91,16 +70,77 @@ class D3dObject final : public NativeObject {
   cl_int Store(const uint8_t* packed, absl::Time deadline) override {
     CL_RETURN_IF_ERROR(MakeStaging());
     // The copy of the store before this one: mapping would wait for it without a bound.
-    CL_RETURN_IF_ERROR(WaitForWork(deadline));
+    CL_RETURN_IF_ERROR(work_.Wait(deadline));
     D3dMapped mapped;
     CL_RETURN_IF_ERROR(Map(/*write=*/true, &mapped));
     CopyAll(Region(mapped), Packed(const_cast<uint8_t*>(packed)));
     Unmap();
-    const D3dCommands<T> commands(device_.get());
-    commands->CopySubresourceRegion(subresource_.resource.get(), subresource_.index, 0, 0, 0,
-                                    staging_.get(), 0, nullptr);
-    EndWork(commands);
-    return device_->GetDeviceRemovedReason() == S_OK ? CL_SUCCESS : CL_OUT_OF_RESOURCES;
+    GiveCopy(subresource_.resource.get(), subresource_.index, staging_.get(), 0);
+    return work_.CheckDevice();
+  }
+
+  absl::StatusOr<ExportedMemory> Export() override {
+    RETURN_IF_ERROR(CheckCanShare());
+    const D3dShape& shape = subresource_.shape;
+    if (shape.keyed_mutex) {
+      return absl::FailedPreconditionError(
+          "it carries the application's keyed mutex, whose key cannot be known");
+    }
+    if (!shape.nt_handle)
+      return absl::FailedPreconditionError("it was not made to be shared by an NT handle");
+    if (shape.levels != 1 || shape.layers != 1)
+      return absl::UnimplementedError("one level or layer of several has no handle of its own");
+    return ExportTexture(subresource_.resource.get(), /*keyed_mutex=*/false);
+  }
+  cl_int BeginImported(absl::Time deadline) override {
+    CL_RETURN_IF_ERROR(work_.Prepare());
+    {
+      const D3dCommands<T> commands(device_.get());
+      work_.Mark(commands);
+    }
+    return work_.Wait(deadline);
+  }
+  cl_int EndImported(bool, absl::Time) override { return work_.CheckDevice(); }
+
+  bool MakesShadow() const override { return true; }
+  absl::StatusOr<ExportedMemory> MakeShadow() override {
+    RETURN_IF_ERROR(CheckCanShare());
+    typename T::Texture2dDesc desc = PlainTexture2d();
+    desc.BindFlags = T::kShaderResource;
+    desc.MiscFlags = T::kSharedKeyedMutex | T::kSharedNtHandle;
+    ComRef<typename T::Texture2d> made;
+    const HRESULT result = device_->CreateTexture2D(&desc, nullptr, made.out());
+    if (FAILED(result)) {
+      return absl::UnavailableError(
+          absl::StrCat("a texture with a keyed mutex is not to be had: 0x",
+                       absl::Hex(static_cast<uint32_t>(result))));
+    }
+    ASSIGN_OR_RETURN(const std::shared_ptr<KeyedMutex> mutex, KeyedMutexOf(made.get()));
+    ASSIGN_OR_RETURN(ExportedMemory exported, ExportTexture(made.get(), /*keyed_mutex=*/true));
+    shadow_ = ComRef<typename T::Resource>::Share(made.get());
+    mutex_ = std::make_unique<ShadowMutex>(mutex);
+    return exported;
+  }
+  void DropShadow() override {
+    mutex_ = nullptr;
+    shadow_ = {};
+  }
+  cl_int CopyToShadow(absl::Time deadline) override {
+    CL_RETURN_IF_ERROR(work_.Prepare());
+    CL_RETURN_IF_ERROR(mutex_->Take(deadline));
+    GiveCopy(shadow_.get(), 0, subresource_.resource.get(), subresource_.index);
+    // The worker's driver knows nothing of this device's commands: they must have ended.
+    const cl_int status = work_.Wait(deadline);
+    return mutex_->Give(/*to_worker=*/status == CL_SUCCESS, status);
+  }
+  cl_int CopyFromShadow(absl::Time deadline) override {
+    CL_RETURN_IF_ERROR(mutex_->Take(deadline));
+    GiveCopy(subresource_.resource.get(), subresource_.index, shadow_.get(), 0);
+    return mutex_->Give(/*to_worker=*/false, work_.CheckDevice());
+  }
+  cl_int LetGo(absl::Time) override {
+    if (mutex_ != nullptr) mutex_->TakeBack();
+    return CL_SUCCESS;
   }
 
   cl_int GetMemInfo(cl_mem_info param_name, const InfoSink& sink) override {
@@ -112,26 +152,32 @@ class D3dObject final : public NativeObject {
   }
 
  private:
-  // Marks the end of what the device was given, and sends it off.
-  void EndWork(const D3dCommands<T>& commands) {
-    T::End(commands.get(), query_.get());
-    commands->Flush();
-    pending_ = true;
+  // Gives the device a copy, which it begins, and marks its end.
+  void GiveCopy(typename T::Resource* to, UINT to_index, typename T::Resource* from,
+                UINT from_index) {
+    const D3dCommands<T> commands(device_.get());
+    commands->CopySubresourceRegion(to, to_index, 0, 0, 0, from, from_index, nullptr);
+    work_.Mark(commands);
   }
-  cl_int WaitForWork(absl::Time deadline) {
-    if (!pending_) return CL_SUCCESS;
-    const ComRef<typename T::Commands> commands = T::CommandsOf(device_.get());
-    CL_RETURN_IF_ERROR(WaitForNative(
-        [&] { return ProgressOf(T::IsDone(commands.get(), query_.get())); }, deadline));
-    pending_ = false;
-    return CL_SUCCESS;
+
+  // Whether any texture on the device could be opened by the worker's driver.
+  absl::Status CheckCanShare() const {
+    if (subresource_.shape.kind != D3dShape::Kind::kTexture2d)
+      return absl::UnimplementedError("Direct3D shares no buffers and volumes by handle");
+    if (T::kSharedNtHandle == 0) {
+      return absl::UnimplementedError(
+          "Direct3D 10 has no NT handles, and a global one any process may open");
+    }
+    if (!subresource_.same_adapter) {
+      return absl::UnimplementedError(
+          "the context is not of the one OpenCL device on the Direct3D device's adapter");
+    }
+    return absl::OkStatus();
   }
 
   cl_int MakeStaging() {
     if (staging_) return CL_SUCCESS;
-    typename T::QueryDesc desc = {};
-    desc.Query = T::kEventQuery;
-    if (FAILED(device_->CreateQuery(&desc, query_.out()))) return CL_OUT_OF_RESOURCES;
+    CL_RETURN_IF_ERROR(work_.Prepare());
     switch (subresource_.shape.kind) {
       case D3dShape::Kind::kBuffer:
         return MakeStagingBuffer();
@@ -150,7 +196,8 @@ class D3dObject final : public NativeObject {
     ComRef<typename T::Buffer> made;
     return Keep(device_->CreateBuffer(&desc, nullptr, made.out()), made);
   }
-  cl_int MakeStagingTexture2d() {
+  // Of the subresource's size, for the device's own use.
+  typename T::Texture2dDesc PlainTexture2d() const {
     typename T::Texture2dDesc desc = {};
     desc.Width = static_cast<UINT>(subresource_.extent.width);
     desc.Height = static_cast<UINT>(subresource_.extent.height);
@@ -158,6 +205,10 @@ class D3dObject final : public NativeObject {
     desc.ArraySize = 1;
     desc.Format = static_cast<DXGI_FORMAT>(subresource_.shape.dxgi_format);
     desc.SampleDesc.Count = 1;
+    return desc;
+  }
+  cl_int MakeStagingTexture2d() {
+    typename T::Texture2dDesc desc = PlainTexture2d();
     desc.Usage = T::kStaging;
     desc.CPUAccessFlags = T::kCpuAccess;
     ComRef<typename T::Texture2d> made;
@@ -206,10 +257,12 @@ class D3dObject final : public NativeObject {
   const std::shared_ptr<NativeThread> thread_;
   const ComRef<typename T::Device> device_;
   const D3dSubresource<T> subresource_;
+  // Made with the memory object, if it goes by a shadow.
+  ComRef<typename T::Resource> shadow_;
+  std::unique_ptr<ShadowMutex> mutex_;
   // Native thread only. Made with the first acquire.
-  ComRef<typename T::Query> query_;
+  D3dWork<T> work_;
   ComRef<typename T::Resource> staging_;
-  bool pending_ = false;  // Work of ours was given to the device and not waited for.
 };
 
 }  // namespace sluice::sharing

@@ -5,8 +5,9 @@
 // d3d_memory.h, the entry points in d3d10.cc and d3d11.cc.
 //
 // References, which applications count: a context has one of its device, a memory object one of its
-// resource, each given back with the last of the OpenCL object. A memory object that was acquired
-// also has a staging resource and a query, which count as the device's children until it goes.
+// resource, each given back with the last of the OpenCL object. A memory object that was acquired,
+// or has a shadow, also has a texture or staging resource of ours and a query or fence, which count
+// as the device's children until it goes.
 #pragma once
 
 #include <memory>

@@ -10,6 +10,7 @@
 
 #include "client_icd/sharing/api_rules.h"
 #include "client_icd/sharing/d3d/com_ref.h"
+#include "client_icd/sharing/d3d/d3d_fence.h"
 #include "client_icd/sharing/d3d_format.h"
 
 namespace sluice::sharing {
@@ -64,6 +65,10 @@ struct Direct3d10 {
   static constexpr auto kStaging = D3D10_USAGE_STAGING;
   static constexpr UINT kCpuAccess = D3D10_CPU_ACCESS_READ | D3D10_CPU_ACCESS_WRITE;
   static constexpr UINT kSingleThreaded = D3D10_CREATE_DEVICE_SINGLETHREADED;
+  static constexpr UINT kShaderResource = D3D10_BIND_SHADER_RESOURCE;
+  static constexpr UINT kSharedKeyedMutex = D3D10_RESOURCE_MISC_SHARED_KEYEDMUTEX;
+  static constexpr UINT kSharedNtHandle = 0;  // Direct3D 10 makes no textures with NT handles.
+  using Fence = NoD3dFence;
 
   static ComRef<Commands> CommandsOf(Device* device) { return ComRef<Commands>::Share(device); }
   static void End(Commands*, Query* query) { query->End(); }
@@ -132,6 +137,10 @@ struct Direct3d11 {
   static constexpr auto kStaging = D3D11_USAGE_STAGING;
   static constexpr UINT kCpuAccess = D3D11_CPU_ACCESS_READ | D3D11_CPU_ACCESS_WRITE;
   static constexpr UINT kSingleThreaded = D3D11_CREATE_DEVICE_SINGLETHREADED;
+  static constexpr UINT kShaderResource = D3D11_BIND_SHADER_RESOURCE;
+  static constexpr UINT kSharedKeyedMutex = D3D11_RESOURCE_MISC_SHARED_KEYEDMUTEX;
+  static constexpr UINT kSharedNtHandle = D3D11_RESOURCE_MISC_SHARED_NTHANDLE;
+  using Fence = D3d11Fence;
 
   static ComRef<Commands> CommandsOf(Device* device) {
     ComRef<Commands> commands;

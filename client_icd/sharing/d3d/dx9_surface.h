@@ -48,6 +48,11 @@ class Dx9Surface final : public NativeObject {
   NativeThread& thread() override { return *thread_; }
   cl_int Fetch(uint8_t* packed, absl::Time deadline) override;
   cl_int Store(const uint8_t* packed, absl::Time deadline) override;
+  // Also of a 9Ex surface with a shared handle of the application's: that is a global one, which
+  // cannot be handed to one process alone.
+  absl::StatusOr<ExportedMemory> Export() override {
+    return absl::UnimplementedError("Direct3D 9 has no NT handles, only global ones");
+  }
   cl_int GetMemInfo(cl_mem_info param_name, const InfoSink& sink) override;
   cl_int GetImageInfo(cl_image_info param_name, const InfoSink& sink) override;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory objects in memory of the client's. A device that works in the host's memory (a CPU) is
-// given a mapping of it; any other refuses, and the client stages.
+// given a mapping of it; any other refuses, and the client stages. Or in a texture of the client's,
+// by its handle, which the driver imports.
 //
 // The client still holds the memory and may change its bytes at any time: they are data, never
 // structure. It cannot take them away: only memory that cannot shrink is mapped.
@@ -10,7 +11,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "broker/os/foreign_memory.h"
+#include "broker/os/graphics_handle.h"
 #include "broker/os/shared_memory.h"
+#include "broker/os/texture_sharing.h"
+#include "daemon/change_of_hands.h"
 #include "daemon/handlers/handlers.h"
 #include "daemon/host_memory.h"
 #include "daemon/session.h"
@@ -20,6 +24,16 @@
 
 namespace sluice {
 namespace {
+
+absl::StatusOr<AdapterId> AdapterOf(const DeviceObject& device) {
+  AdapterId id;
+  cl_bool valid = CL_FALSE;
+  cl().clGetDeviceInfo(device.handle, CL_DEVICE_LUID_VALID_KHR, sizeof(valid), &valid, nullptr);
+  if (valid != CL_TRUE || cl().clGetDeviceInfo(device.handle, CL_DEVICE_LUID_KHR, id.size(),
+                                               id.data(), nullptr) != CL_SUCCESS)
+    return absl::UnimplementedError("the driver gives its device no LUID (cl_khr_device_uuid)");
+  return id;
+}
 
 HandlerResult Refuse(Call& call, absl::string_view reason) {
   call.answer.set_refusal(std::string(reason));
@@ -102,12 +116,78 @@ cl_int MakeImage(const pb::CreateImportedImage& cmd, const ImageLayout& layout, 
   return CL_INVALID_OPERATION;
 }
 
+// What the client's texture becomes, with what is done when it changes hands; or why nothing.
+absl::Status OpenTexture(Session& session, const pb::CreateImportedImage& cmd, int fd,
+                         MemoryObject* memory) {
+  if (cmd.memory().handle() != pb::IMPORTED_HANDLE_D3D11_TEXTURE)
+    return absl::UnimplementedError("a handle of a kind that this worker does not know");
+  if (cmd.desc().image_type() != CL_MEM_OBJECT_IMAGE2D || cmd.memory().offset() != 0 ||
+      cmd.memory().row_pitch() != 0)
+    return absl::InvalidArgumentError("only 2D images are made from textures, of all of them");
+  if (memory->context->devices.size() != 1)
+    return absl::UnimplementedError("the context has several devices");
+  if (cl().clCreateImageWithProperties == nullptr)
+    return absl::UnimplementedError("the system's OpenCL is older than 3.0");
+  const DeviceObject& device = *memory->context->devices[0];
+  ASSIGN_OR_RETURN(const auto hands,
+                   FindChangeOfHands(device, CL_EXTERNAL_MEMORY_HANDLE_D3D11_TEXTURE_KHR,
+                                     "cl_khr_external_memory_d3d11_texture"));
+  ASSIGN_OR_RETURN(const uintptr_t handle, GraphicsHandleOf(fd));
+  if (cmd.memory().keyed_mutex()) {
+    ASSIGN_OR_RETURN(const AdapterId adapter, AdapterOf(device));
+    ASSIGN_OR_RETURN(hands->mutex, session.options().open_keyed_mutex(fd, adapter));
+  }
+  // The driver keeps a reference of its own: "importing ... does not transfer ownership of the
+  // handle" (NT handles, cl_khr_external_memory).
+  const cl_mem_properties properties[] = {CL_EXTERNAL_MEMORY_HANDLE_D3D11_TEXTURE_KHR,
+                                          static_cast<cl_mem_properties>(handle),
+                                          CL_DEVICE_HANDLE_LIST_KHR,
+                                          reinterpret_cast<cl_mem_properties>(device.handle),
+                                          CL_DEVICE_HANDLE_LIST_END_KHR,
+                                          0};
+  const cl_image_format format = DecodeImageFormat(cmd.format());
+  const cl_image_desc desc = DecodeImageDesc(cmd.desc());
+  cl_int status = CL_SUCCESS;
+  const cl_mem_flags flags =
+      cmd.flags() & (CL_MEM_READ_WRITE | CL_MEM_READ_ONLY | CL_MEM_WRITE_ONLY);
+  memory->handle.reset(cl().clCreateImageWithProperties(memory->context->handle.get(), properties,
+                                                        flags, &format, &desc, nullptr, &status));
+  if (status != CL_SUCCESS)
+    return absl::UnavailableError(absl::StrCat("the driver does not import the texture: ", status));
+  memory->hands = hands;
+  return absl::OkStatus();
+}
+
+HandlerResult ImportTexture(Session& session, const pb::CreateImportedImage& cmd, int fd,
+                            std::shared_ptr<MemoryObject> memory, Call& call) {
+  const cl_image_desc desc = DecodeImageDesc(cmd.desc());
+  const size_t element_bytes = ElementBytes(DecodeImageFormat(cmd.format()));
+  ImageLayout layout;
+  if (!LayOutImage(desc, element_bytes, 0, &layout))
+    return Refuse(call, "no layout that the device could use");
+  if (const cl_int status = session.CheckNew(cmd.mem_id()); status != CL_SUCCESS) return status;
+  if (const cl_int status = Charge(session, layout.bytes, memory.get()); status != CL_SUCCESS)
+    return status;
+  if (const absl::Status opened = OpenTexture(session, cmd, fd, memory.get()); !opened.ok())
+    return Refuse(call, opened.message());
+  memory->is_image = true;
+  memory->image_type = desc.image_type;
+  memory->element_size = element_bytes;
+  memory->layout.extent = layout.extent;
+  // With a mutex it is the client's own texture, which it copies to and from.
+  memory->CountIn(memory->hands->mutex != nullptr ? &session.shadowed_count
+                                                  : &session.imported_count);
+  return session.Add(cmd.mem_id(), std::move(memory));
+}
+
 }  // namespace
 
 HandlerResult HandleCreateImportedBuffer(Session& session, const pb::CreateImportedBuffer& cmd,
                                          Call& call) {
   absl::StatusOr<UniqueFd> fd = session.imports().Take(cmd.mem_id());
   if (!fd.ok()) return fd.status();
+  if (cmd.memory().handle() != pb::IMPORTED_HANDLE_MEMORY)
+    return Refuse(call, "buffers are imported from memory only");
   auto memory = std::make_shared<MemoryObject>();
   memory->context = session.objects().Find<ContextObject>(cmd.context_id());
   if (memory->context == nullptr) return CL_INVALID_CONTEXT;
@@ -135,9 +215,12 @@ HandlerResult HandleCreateImportedImage(Session& session, const pb::CreateImport
   absl::StatusOr<UniqueFd> fd = session.imports().Take(cmd.mem_id());
   if (!fd.ok()) return fd.status();
   auto memory = std::make_shared<MemoryObject>();
+  memory->id = cmd.mem_id();
   memory->context = session.objects().Find<ContextObject>(cmd.context_id());
   if (memory->context == nullptr) return CL_INVALID_CONTEXT;
   if (cmd.desc().parent_id() != 0) return CL_INVALID_IMAGE_DESCRIPTOR;
+  if (cmd.memory().handle() != pb::IMPORTED_HANDLE_MEMORY)
+    return ImportTexture(session, cmd, fd->get(), std::move(memory), call);
   const cl_image_desc desc = DecodeImageDesc(cmd.desc());
   ImageLayout layout;
   if (!LayOutImage(desc, ElementBytes(DecodeImageFormat(cmd.format())), cmd.memory().row_pitch(),
@@ -150,7 +233,6 @@ HandlerResult HandleCreateImportedImage(Session& session, const pb::CreateImport
     return Refuse(call, "the offset does not suit the device");
   absl::StatusOr<SharedMapping> mapping = MapImported(fd->get(), cmd.memory(), layout.bytes);
   if (!mapping.ok()) return Refuse(call, mapping.status().message());
-  memory->id = cmd.mem_id();
   memory->is_image = true;
   memory->image_type = desc.image_type;
   if (const cl_int status = Charge(session, layout.bytes, memory.get()); status != CL_SUCCESS)

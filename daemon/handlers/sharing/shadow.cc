@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/os/local_socket.h"
+#include "daemon/change_of_hands.h"
 #include "daemon/enqueuer.h"
 #include "daemon/handlers/handlers.h"
 #include "daemon/shadows.h"
@@ -26,22 +27,29 @@ absl::Status SendShadow(Session& session, const MemoryObject& memory) {
 // the command. Told when the command may run and not before: NVIDIA's driver (580.159.04) waits
 // inside these calls for what their wait list waits for, and this thread has to go on. On the
 // context's own queue, since nothing that the application enqueued may come between.
-template <typename Function>
-HandlerResult ChangeHands(Session& session, const pb::Enqueue& on, uint64_t mem_id,
-                          Function ShadowBuffer::*function) {
+HandlerResult ChangeHands(Session& session, const pb::Enqueue& on, uint64_t mem_id, bool acquire) {
   Enqueuer enqueue(session, on);
   enqueue.Find<MemoryObject>(mem_id);
   if (!enqueue.ok()) return enqueue.answer();
   const auto memory = session.objects().Find<MemoryObject>(mem_id);
-  if (memory->shadow == nullptr) return CL_INVALID_MEM_OBJECT;
-  const auto tell = (*memory->shadow).*function;
+  if (memory->hands == nullptr) return CL_INVALID_MEM_OBJECT;
+  const auto tell = acquire ? memory->hands->acquire : memory->hands->release;
   if (tell != nullptr) {
-    return enqueue.RunWhenReady([memory, tell](cl_event* ended) {
+    const auto start = [memory, tell, acquire](cl_event* ended) {
+      if (acquire) {
+        if (const cl_int taken = memory->hands->TakeMutex(); taken != CL_SUCCESS) return taken;
+      }
       const cl_command_queue queue = memory->context->own_queue.get();
       const cl_mem handle = memory->handle.get();
       const cl_int status = tell(queue, 1, &handle, 0, nullptr, ended);
       return status == CL_SUCCESS ? cl().clFlush(queue) : status;
-    });
+    };
+    // A release gives the mutex back even if it fails: the client then takes nothing of the
+    // contents, but may acquire again.
+    const auto last = [memory, acquire](cl_int status) {
+      return acquire && status >= 0 ? status : memory->hands->GiveMutexBack(status);
+    };
+    return enqueue.RunWhenReady(start, last);
   }
   const bool done = enqueue.HasWaited() && !enqueue.queue().in_order;
   if (done || enqueue.IsIdle()) return enqueue.CompleteNow({});
@@ -85,12 +93,12 @@ HandlerResult HandleCreateShadowBuffer(Session& session, const pb::CreateShadowB
 
 HandlerResult HandleEnqueueAcquireShadow(Session& session, const pb::EnqueueAcquireShadow& cmd,
                                          Call&) {
-  return ChangeHands(session, cmd.on(), cmd.mem_id(), &ShadowBuffer::acquire);
+  return ChangeHands(session, cmd.on(), cmd.mem_id(), /*acquire=*/true);
 }
 
 HandlerResult HandleEnqueueReleaseShadow(Session& session, const pb::EnqueueReleaseShadow& cmd,
                                          Call&) {
-  return ChangeHands(session, cmd.on(), cmd.mem_id(), &ShadowBuffer::release);
+  return ChangeHands(session, cmd.on(), cmd.mem_id(), /*acquire=*/false);
 }
 
 }  // namespace sluice

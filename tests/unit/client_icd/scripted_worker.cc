@@ -22,6 +22,38 @@ size_t ScriptedWorker::Count(pb::Command::BodyCase body) {
   return counts_[body];
 }
 
+void ScriptedWorker::TakeImports(const std::string& refusal) {
+  const std::lock_guard<std::mutex> lock(mu_);
+  takes_imports_ = true;
+  refusal_ = refusal;
+}
+
+std::vector<uint64_t> ScriptedWorker::Handles() {
+  const std::lock_guard<std::mutex> lock(mu_);
+  return handles_;
+}
+
+pb::Command ScriptedWorker::LastImport() {
+  const std::lock_guard<std::mutex> lock(mu_);
+  return last_import_;
+}
+
+void ScriptedWorker::OnChangeOfHands(std::function<cl_int(bool acquire)> change) {
+  const std::lock_guard<std::mutex> lock(mu_);
+  on_change_of_hands_ = std::move(change);
+}
+
+bool ScriptedWorker::shares_memory() const {
+  const std::lock_guard<std::mutex> lock(mu_);
+  return takes_imports_;
+}
+
+bool ScriptedWorker::SendHandle(uint64_t token, int) {
+  const std::lock_guard<std::mutex> lock(mu_);
+  if (takes_imports_) handles_.push_back(token);
+  return takes_imports_;
+}
+
 bool ScriptedWorker::Send(const FrameHeader& header, std::string_view message,
                           std::string_view payload, bool) {
   const std::lock_guard<std::mutex> lock(mu_);
@@ -42,6 +74,16 @@ void ScriptedWorker::Take(const FrameHeader& header, const pb::Command& command,
   switch (command.body_case()) {
     case pb::Command::kCreateBuffer:
       memory_[command.create_buffer().mem_id()] = std::string(command.create_buffer().size(), '\0');
+      return Reply(reply);
+    case pb::Command::kCreateImage:
+      return Reply(reply);
+    case pb::Command::kCreateImportedBuffer:
+    case pb::Command::kCreateImportedImage:
+      last_import_ = command;
+      if (!refusal_.empty()) {
+        answer.set_status(CL_INVALID_OPERATION);
+        answer.set_refusal(refusal_);
+      }
       return Reply(reply);
     case pb::Command::kCreateCommandQueue: {
       const pb::CreateCommandQueue& queue = command.create_command_queue();
@@ -66,6 +108,8 @@ void ScriptedWorker::Take(const FrameHeader& header, const pb::Command& command,
     case pb::Command::kEnqueueMarker:
     case pb::Command::kEnqueueReadBuffer:
     case pb::Command::kEnqueueWriteBuffer:
+    case pb::Command::kEnqueueAcquireShadow:
+    case pb::Command::kEnqueueReleaseShadow:
       return Enqueue(command);
     default:
       return;  // Nothing that needs an answer here.
@@ -75,9 +119,22 @@ void ScriptedWorker::Take(const FrameHeader& header, const pb::Command& command,
 void ScriptedWorker::Enqueue(const pb::Command& command) {
   pending_.push_back({command, nullptr});
   pb::Command& own = pending_.back().command;
-  pending_.back().on = own.has_enqueue_marker()        ? &own.enqueue_marker().on()
-                       : own.has_enqueue_read_buffer() ? &own.enqueue_read_buffer().on()
-                                                       : &own.enqueue_write_buffer().on();
+  switch (own.body_case()) {
+    case pb::Command::kEnqueueMarker:
+      pending_.back().on = &own.enqueue_marker().on();
+      return;
+    case pb::Command::kEnqueueReadBuffer:
+      pending_.back().on = &own.enqueue_read_buffer().on();
+      return;
+    case pb::Command::kEnqueueAcquireShadow:
+      pending_.back().on = &own.enqueue_acquire_shadow().on();
+      return;
+    case pb::Command::kEnqueueReleaseShadow:
+      pending_.back().on = &own.enqueue_release_shadow().on();
+      return;
+    default:
+      pending_.back().on = &own.enqueue_write_buffer().on();
+  }
 }
 
 void ScriptedWorker::Pump() {
@@ -115,6 +172,11 @@ bool ScriptedWorker::Step(Pending* pending) {
       Reply(reply);
     }
     return false;
+  }
+  const bool acquires = pending->command.has_enqueue_acquire_shadow();
+  if (on_change_of_hands_ && (acquires || pending->command.has_enqueue_release_shadow())) {
+    Complete(event, on_change_of_hands_(acquires));
+    return true;
   }
   std::string payload;
   if (pending->command.has_enqueue_read_buffer())

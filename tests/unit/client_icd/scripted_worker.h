@@ -8,6 +8,7 @@
 
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <list>
 #include <map>
 #include <mutex>
@@ -27,6 +28,15 @@ class ScriptedWorker : public Transport {
   std::string Memory(uint64_t id);
   void SetMemory(uint64_t id, const std::string& bytes);
   size_t Count(pb::Command::BodyCase body);  // Commands of that kind that came.
+  // From now on the session passes descriptors; of imports the worker says no with `refusal`, if
+  // that is not empty.
+  void TakeImports(const std::string& refusal = "");
+  // The tokens of the descriptors that came, and the newest command that named one.
+  std::vector<uint64_t> Handles();
+  pb::Command LastImport();
+  // Called when the worker takes or gives back what changes hands; what it returns is the command's
+  // status. No command comes meanwhile.
+  void OnChangeOfHands(std::function<cl_int(bool acquire)> change);
 
   // --- Transport.
   bool Send(const FrameHeader& header, std::string_view message, std::string_view payload,
@@ -41,7 +51,8 @@ class ScriptedWorker : public Transport {
   void Lose(std::string_view) override;
   void LoseInForkedChild() override {}
   uint8_t* Map(const BulkSpan&) override { return nullptr; }
-  bool shares_memory() const override { return false; }
+  bool shares_memory() const override;
+  bool SendHandle(uint64_t token, int fd) override;
   uint64_t max_in_flight() const override { return 0; }
 
  private:
@@ -69,6 +80,11 @@ class ScriptedWorker : public Transport {
   std::map<uint64_t, cl_int> ended_;   // By event.
   std::list<Pending> pending_;
   std::map<int, size_t> counts_;
+  bool takes_imports_ = false;
+  std::string refusal_;
+  std::vector<uint64_t> handles_;
+  pb::Command last_import_;
+  std::function<cl_int(bool)> on_change_of_hands_;
 };
 
 }  // namespace sluice

@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "broker/os/doorbell.h"
 #include "broker/os/file.h"
+#include "broker/os/graphics_handle.h"
 #include "broker/os/local_socket.h"
 #include "broker/os/shared_memory.h"
 #include "platform_win/handle_table.h"
@@ -42,6 +43,17 @@ int ExchangeMemory(int channel) {
   if (!SendMessage(channel, "there", 5, &fd, 1).ok()) return 14;
   // Stays until the other side has it: it is pulled out of this process.
   return ReceiveMessage(channel, buffer, sizeof(buffer), nullptr, 0).ok() ? 0 : 15;
+}
+
+// Sets the event that comes on descriptor 3 as a graphics object's handle: no memory, though.
+int SetGraphicsHandle() {
+  char byte;
+  std::vector<UniqueFd> fds;
+  if (!ReceiveMessage(3, &byte, 1, &fds, 1).ok() || fds.size() != 1) return 10;
+  if (VerifySharedMemory(fds[0].get(), kSize).ok()) return 11;
+  const auto handle = GraphicsHandleOf(fds[0].get());
+  if (!handle.ok()) return 12;
+  return ::SetEvent(reinterpret_cast<HANDLE>(*handle)) ? 0 : 13;
 }
 
 // Wakes the sleeper on the first word of the memory that comes on descriptor 3, and sleeps on the
@@ -170,6 +182,7 @@ int RunChildPart(const std::string& part, int argc, char** argv) {
   }
   if (part == "hold") return Hold();
   if (part == "hold-with-grandchild") return HoldWithGrandchild();
+  if (part == "graphics") return SetGraphicsHandle();
   if (part == "memory") return ExchangeMemory(3);
   if (part == "doorbell") return AnswerDoorbell();
   if (part == "describe") return Describe();
@@ -185,6 +198,10 @@ int RunChildPart(const std::string& part, int argc, char** argv) {
   if (part == "lie-kind") {
     return ConnectAndLie(name, reinterpret_cast<uintptr_t>(::CreateEventW(nullptr, 0, 0, nullptr)),
                          2, 0);
+  }
+  if (part == "lie-graphics") {
+    return ConnectAndLie(name, reinterpret_cast<uintptr_t>(::CreateEventW(nullptr, 0, 0, nullptr)),
+                         static_cast<uint32_t>(HandleKind::kGraphics), 0);
   }
   if (part == "lie-place") return ConnectAndLie(name, 4, 3, 1);
   if (part == "lie-none") return ConnectAndLie(name, 0x7ffffffc, 3, 0);

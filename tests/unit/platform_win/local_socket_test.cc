@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "broker/os/graphics_handle.h"
 #include "broker/os/peer_identity.h"
 #include "broker/os/process.h"
 #include "broker/os/shared_memory.h"
@@ -279,6 +280,32 @@ TEST_F(LocalSocketTest, ChildExchangesMemory) {
   EXPECT_EQ(theirs->data()[7], 3);
 }
 
+// A graphics object's handle goes to who has less power as it is (an event stands for one), stays
+// no memory, and is closed with its descriptor.
+TEST_F(LocalSocketTest, GraphicsHandleReachesTheOtherProcess) {
+  SpawnOptions options = ChildOptions("graphics");
+  options.descriptors = {{there_.get(), 3}};
+  auto child = Spawn(options);
+  ASSERT_TRUE(child.ok()) << child.status();
+  there_.reset();
+  const OwnedHandle kept(::CreateEventW(nullptr, TRUE, FALSE, nullptr));
+  HANDLE given = DuplicateHandleHere(kept.get()).release();
+  {
+    const UniqueFd texture = AdoptGraphicsHandle(reinterpret_cast<uintptr_t>(given));
+    const auto handle = GraphicsHandleOf(texture.get());
+    ASSERT_TRUE(handle.ok()) << handle.status();
+    EXPECT_EQ(reinterpret_cast<HANDLE>(*handle), given);
+    const int fd = texture.get();
+    ASSERT_TRUE(SendMessage(here_.get(), "x", 1, &fd, 1).ok());
+  }
+  EXPECT_FALSE(::SetEvent(given));
+  EXPECT_EQ(child->WaitAndReap(-1)->code, 0);
+  EXPECT_EQ(::WaitForSingleObject(kept.get(), 0), WAIT_OBJECT_0) << "set by the other process";
+  const auto memory = CreateSharedMemory("test", kSize);
+  EXPECT_TRUE(absl::IsInvalidArgument(GraphicsHandleOf(memory->get()).status()));
+  EXPECT_FALSE(AdoptGraphicsHandle(0).valid());
+}
+
 class OfferTest : public testing::Test {
  protected:
   // Lets a child play `part` on a connection, and returns what comes of its message.
@@ -360,7 +387,8 @@ TEST(StayingEndTest, HandsMemoryToAClientAndTakesIt) {
 
 // What a client names that is no memory of its own is refused, and nothing of it stays open.
 TEST_F(OfferTest, LiesAreRefused) {
-  for (const char* part : {"lie-pseudo", "lie-type", "lie-kind", "lie-place", "lie-none"}) {
+  for (const char* part :
+       {"lie-pseudo", "lie-type", "lie-kind", "lie-graphics", "lie-place", "lie-none"}) {
     const auto size = ReceiveFrom(part);
     EXPECT_TRUE(absl::IsInvalidArgument(size.status())) << part << ": " << size.status();
     EXPECT_TRUE(received_.empty()) << part;

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Direct3D textures that two processes have: the NT handle of one, and the keyed mutex by which
+// whoever works on it says who is next. The one place for what Wine has none of (shared handles,
+// IDXGIResource1, IDXGIKeyedMutex), which its statuses then say: callers go another way.
+//
+// Two ends: the process that made the texture (an application's, through the driver), and the one
+// that was given its handle (a worker). Thread-safe but for one KeyedMutex, whose calls come one at
+// a time, on any thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "broker/os/scoped_handle.h"
+
+struct IUnknown;
+
+namespace sluice {
+
+// Who takes a texture's keyed mutex next. A new texture's is free for its maker.
+inline constexpr uint64_t kTextureMakersKey = 0;
+inline constexpr uint64_t kTextureUsersKey = 1;
+
+class KeyedMutex {
+ public:
+  virtual ~KeyedMutex() = default;
+  // kDeadlineExceeded: nobody has given it back with this key in time. kDataLoss: who held it has
+  // ended without giving it back, and nobody knows what the texture holds: never use it again.
+  virtual absl::Status Acquire(uint64_t key, absl::Duration timeout) = 0;
+  virtual absl::Status Release(uint64_t key) = 0;
+};
+
+// The maker's end. Windows only.
+//
+// The texture's NT handle as a descriptor (graphics_handle.h). kUnimplemented: this system has no
+// such handles; else what Direct3D said.
+absl::StatusOr<UniqueFd> ShareTexture(IUnknown* texture);
+// kUnimplemented: it has none.
+absl::StatusOr<std::shared_ptr<KeyedMutex>> KeyedMutexOf(IUnknown* texture);
+
+// The other end: opens the texture behind the descriptor on an adapter, for its keyed mutex.
+using AdapterId = std::array<uint8_t, 8>;  // As CL_DEVICE_LUID_KHR.
+using KeyedMutexOpener =
+    std::function<absl::StatusOr<std::shared_ptr<KeyedMutex>>(int fd, const AdapterId& adapter)>;
+absl::StatusOr<std::shared_ptr<KeyedMutex>> OpenKeyedMutex(int fd, const AdapterId& adapter);
+
+}  // namespace sluice

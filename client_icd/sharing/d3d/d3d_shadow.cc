@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client_icd/sharing/d3d/d3d_shadow.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "proto/status_macros.h"
+
+namespace sluice::sharing {
+namespace {
+
+void Warn(const absl::Status& status) {
+  ClientLog(ClientLogLevel::kWarning, absl::StrCat("sharing: D3D shadow: ", status.message()));
+}
+
+}  // namespace
+
+cl_int ShadowMutex::Take(absl::Time deadline) {
+  if (lost_) return CL_OUT_OF_RESOURCES;
+  const absl::Status taken = mutex_->Acquire(kTextureMakersKey, deadline - absl::Now());
+  if (taken.ok()) return CL_SUCCESS;
+  lost_ = absl::IsDataLoss(taken);
+  Warn(taken);
+  return CL_OUT_OF_RESOURCES;
+}
+
+cl_int ShadowMutex::Give(bool to_worker, cl_int status) {
+  const absl::Status given = mutex_->Release(to_worker ? kTextureUsersKey : kTextureMakersKey);
+  if (given.ok()) return status;
+  Warn(given);
+  return CL_OUT_OF_RESOURCES;
+}
+
+void ShadowMutex::TakeBack() {
+  if (lost_) return;
+  // Mostly the worker has given it back, so that nobody will give it to its key: no waiting.
+  const absl::Status taken = mutex_->Acquire(kTextureUsersKey, absl::ZeroDuration());
+  lost_ = absl::IsDataLoss(taken);
+  if (taken.ok()) Give(/*to_worker=*/false, CL_SUCCESS);
+}
+
+absl::StatusOr<ExportedMemory> ExportTexture(IUnknown* texture, bool keyed_mutex) {
+  ExportedMemory exported;
+  exported.kind = ExportedMemory::Kind::kD3d11Texture;
+  exported.keyed_mutex = keyed_mutex;
+  ASSIGN_OR_RETURN(exported.fd, ShareTexture(texture));
+  return exported;
+}
+
+}  // namespace sluice::sharing

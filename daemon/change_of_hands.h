@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory that the client's graphics API and the driver use in turn: whether a driver imports
+// handles of a kind (cl_khr_external_memory), and what is done when the memory changes hands.
+#pragma once
+
+#include <CL/cl.h>
+#include <CL/cl_ext.h>
+
+#include <atomic>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "broker/os/texture_sharing.h"
+#include "daemon/objects.h"
+
+namespace sluice {
+
+// Kept by the memory object and by commands that are under way. The driver is told by the
+// functions; null ones: it works in the host's memory and need not be. Of a texture with a keyed
+// mutex that is taken first and given back last, so that the client waits in vain for its key as
+// long as OpenCL has the texture. Any thread.
+struct ChangeOfHands {
+  clEnqueueAcquireExternalMemObjectsKHR_fn acquire = nullptr;
+  clEnqueueReleaseExternalMemObjectsKHR_fn release = nullptr;
+  std::shared_ptr<KeyedMutex> mutex;
+  mutable std::atomic<bool> holds_mutex{false};
+
+  // Before the driver is told of an acquire. The client has given it back before it asks: if this
+  // waits, and in the end fails, it is for a client that did not.
+  cl_int TakeMutex() const;
+  // After a release, and an acquire that failed. `status` is how that ended; returned if nothing
+  // else fails.
+  cl_int GiveMutexBack(cl_int status) const;
+};
+
+// What the device's driver needs to be told, if it imports handles of that type; else the status
+// names `extension`.
+absl::StatusOr<std::shared_ptr<ChangeOfHands>> FindChangeOfHands(
+    const DeviceObject& device, cl_external_memory_handle_type_khr type,
+    absl::string_view extension);
+
+}  // namespace sluice

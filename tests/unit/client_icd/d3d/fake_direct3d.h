@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// A Direct3D 11 device that shares textures by handle, which Wine's cannot: it copies nothing, and
+// notes in one log what it is asked. Tests say what it answers. One at a time in a process; owner:
+// the test. Thread: the test's, but for what waits.
+#pragma once
+
+#include <d3d11_4.h>
+#include <dxgi1_2.h>
+
+#include <deque>
+#include <string>
+#include <utility>
+
+#include "tests/unit/client_icd/d3d/fake_com.h"
+
+namespace sluice::sharing {
+
+class FakeDirect3d {
+ public:
+  // With all its interfaces: itself, as something to be shared by handle, and its keyed mutex.
+  struct Texture {
+    explicit Texture(const D3D11_TEXTURE2D_DESC& about);
+    ID3D11Texture2D* get() { return texture.get(); }
+
+    D3D11_TEXTURE2D_DESC desc;
+    std::string name;
+    int references = 1;
+    FakeInterface<ID3D11Texture2D> texture;
+    FakeInterface<IDXGIResource1> resource;
+    FakeInterface<IDXGIKeyedMutex> mutex;
+  };
+
+  FakeDirect3d();
+  ~FakeDirect3d();
+
+  ID3D11Device* device() { return device_.get(); }
+  // The application's, named "app".
+  Texture* NewTexture(const D3D11_TEXTURE2D_DESC& desc);
+  static D3D11_TEXTURE2D_DESC Desc(UINT misc_flags, UINT width = 64, UINT height = 32);
+
+  // What was called since the last time, in order, with a space behind each.
+  std::string TakeLog() { return std::exchange(log, ""); }
+  void Note(const std::string& what) { log += what + " "; }
+
+  // --- What it has and answers.
+  bool has_fences = false;
+  HRESULT resource1 = S_OK;       // Of asking a texture for IDXGIResource1.
+  HRESULT create_texture = S_OK;  // Of CreateTexture2D.
+  HRESULT create_shared = S_OK;   // Of CreateSharedHandle.
+  bool gives_handle = true;       // Wine gives none with S_OK.
+  HRESULT acquire_sync = S_OK;    // Unless it is not free with that key.
+  HRESULT removed_reason = S_OK;  // Of the device.
+  int query_answers_pending = 0;  // So often S_FALSE; -1: for ever.
+  bool fence_completes = true;
+  // --- What was asked.
+  HANDLE shared_handle = nullptr;  // The newest that was given out.
+  DWORD shared_access = 0;
+  DWORD acquire_bound = 0;  // Of the newest AcquireSync, in milliseconds.
+  UINT64 mutex_key = 0;     // With which the shadow's mutex is free.
+  bool mutex_held = false;
+  int device_references = 1;  // With those of its children that are its own in Direct3D.
+  std::deque<Texture> textures;
+  std::string log;
+
+ private:
+  FakeInterface<ID3D11Device5> device_;
+  FakeInterface<ID3D11DeviceContext4> commands_;
+  FakeInterface<ID3D11Query> query_;
+  FakeInterface<ID3D11Fence> fence_;
+};
+
+}  // namespace sluice::sharing

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ways that need the worker to open what this side has (design section 9), with native objects that
+// tests make up and a scripted worker: which is chosen, what is handed over, and in what order the
+// memory changes hands.
+#include <mutex>
+#include <string>
+
+#include "tests/unit/client_icd/sharing_fixture.h"
+
+namespace sluice::sharing {
+namespace {
+
+using Kind = ExportedMemory::Kind;
+
+// What all objects of a test have, and what happened, one letter for each: Begin and End of an
+// import, copies To and From the shadow, LetGo, Drop; the worker Acquires and Releases.
+struct World {
+  std::mutex mu;
+  std::string log;
+  absl::Status export_status = absl::UnimplementedError("not shareable");
+  absl::Status shadow_status = absl::UnimplementedError("no shadow");
+  cl_int native_status = CL_SUCCESS;
+  cl_int worker_status = CL_SUCCESS;
+
+  void Note(char letter) {
+    const std::lock_guard<std::mutex> lock(mu);
+    log += letter;
+  }
+  std::string TakeLog() {
+    const std::lock_guard<std::mutex> lock(mu);
+    return std::exchange(log, "");
+  }
+};
+
+class FakeTexture : public NativeObject {
+ public:
+  FakeTexture(std::shared_ptr<World> world, std::shared_ptr<NativeThread> thread)
+      : world_(std::move(world)), thread_(std::move(thread)) {}
+  NativeKey key() const override { return {reinterpret_cast<uintptr_t>(this), 0, 0}; }
+  NativeThread& thread() override { return *thread_; }
+  cl_int Fetch(uint8_t*, absl::Time) override { return CL_SUCCESS; }
+  cl_int Store(const uint8_t*, absl::Time) override { return CL_SUCCESS; }
+  cl_int LetGo(absl::Time) override { return Note('L'); }
+  absl::StatusOr<ExportedMemory> Export() override {
+    return Exported(world_->export_status, /*keyed_mutex=*/false);
+  }
+  cl_int BeginImported(absl::Time) override { return Note('B'); }
+  cl_int EndImported(bool, absl::Time) override { return Note('E'); }
+  bool MakesShadow() const override { return true; }
+  absl::StatusOr<ExportedMemory> MakeShadow() override {
+    return Exported(world_->shadow_status, /*keyed_mutex=*/true);
+  }
+  void DropShadow() override { world_->Note('D'); }
+  cl_int CopyToShadow(absl::Time) override { return Note('T'); }
+  cl_int CopyFromShadow(absl::Time) override { return Note('F'); }
+
+ private:
+  static absl::StatusOr<ExportedMemory> Exported(const absl::Status& status, bool keyed_mutex) {
+    if (!status.ok()) return status;
+    ExportedMemory exported;
+    exported.kind = Kind::kD3d11Texture;
+    exported.keyed_mutex = keyed_mutex;
+    return exported;
+  }
+  cl_int Note(char letter) {
+    world_->Note(letter);
+    return world_->native_status;
+  }
+
+  const std::shared_ptr<World> world_;  // Jobs may outlive a test.
+  const std::shared_ptr<NativeThread> thread_;
+};
+
+class SharingWaysTest : public SharingTest {
+ protected:
+  void SetUp() override {
+    SharingTest::SetUp();
+    context_->AddInterop(Api::kD3d11, std::make_shared<int>(0));
+    worker_->TakeImports();
+    worker_->OnChangeOfHands([world = world_](bool acquire) {
+      world->Note(acquire ? 'A' : 'R');
+      return world->worker_status;
+    });
+  }
+  Ref<MemObject> MakeImage() {
+    cl_image_desc desc = {};
+    desc.image_type = CL_MEM_OBJECT_IMAGE2D;
+    desc.image_width = 4;
+    desc.image_height = 2;
+    auto about = std::make_unique<MemObject::Description>();
+    about->type = CL_MEM_OBJECT_IMAGE2D;
+    about->flags = CL_MEM_READ_WRITE;
+    about->bytes = 32;
+    about->image = MakeImageShape({CL_RGBA, CL_UNORM_INT8}, desc);
+    Ref<MemObject> memory;
+    EXPECT_EQ(
+        CreateShared(context_.get(), std::move(*about), Api::kD3d11,
+                     std::make_unique<FakeTexture>(world_, context_->shared_registry()->thread()),
+                     &memory),
+        CL_SUCCESS);
+    return memory;
+  }
+  // Acquires and releases; the statuses of both events.
+  std::pair<cl_int, cl_int> Round(MemObject* memory, bool write) {
+    cl_event acquired = nullptr, released = nullptr;
+    EXPECT_EQ(Sync(true, Api::kD3d11, {memory}, &acquired), CL_SUCCESS);
+    EXPECT_EQ(memory->Use(write), CL_SUCCESS);
+    EXPECT_EQ(Sync(false, Api::kD3d11, {memory}, &released), CL_SUCCESS);
+    const cl_int first = End(acquired);
+    return {first, End(released)};
+  }
+
+  const std::shared_ptr<World> world_ = std::make_shared<World>();
+};
+
+// What can be exported is imported: the handle goes ahead under the object's id, and the command
+// says what it is.
+TEST_F(SharingWaysTest, ExportedTextureIsImported) {
+  world_->export_status = absl::OkStatus();
+  const Ref<MemObject> memory = MakeImage();
+  EXPECT_EQ(memory->own_shared()->way(), Way::kImport);
+  EXPECT_EQ(worker_->Handles(), std::vector<uint64_t>{memory->id()});
+  const pb::ImportedMemory& sent = worker_->LastImport().create_imported_image().memory();
+  EXPECT_EQ(worker_->LastImport().create_imported_image().mem_id(), memory->id());
+  EXPECT_EQ(sent.handle(), pb::IMPORTED_HANDLE_D3D11_TEXTURE);
+  EXPECT_FALSE(sent.keyed_mutex());
+}
+
+// What cannot goes by a shadow of the native side's, which the worker is told has a keyed mutex.
+TEST_F(SharingWaysTest, ElseByTheNativeSidesShadow) {
+  world_->shadow_status = absl::OkStatus();
+  const Ref<MemObject> memory = MakeImage();
+  EXPECT_EQ(memory->own_shared()->way(), Way::kShadow);
+  EXPECT_EQ(worker_->Handles(), std::vector<uint64_t>{memory->id()});
+  EXPECT_TRUE(worker_->LastImport().create_imported_image().memory().keyed_mutex());
+  EXPECT_EQ(world_->TakeLog(), "");
+}
+
+// A worker that cannot open either leaves staging, and no shadow behind; without a local session
+// nothing is asked.
+TEST_F(SharingWaysTest, ElseByStaging) {
+  world_->export_status = absl::OkStatus();
+  world_->shadow_status = absl::OkStatus();
+  worker_->TakeImports("the driver has no such extension");
+  const Ref<MemObject> refused = MakeImage();
+  EXPECT_EQ(refused->own_shared()->way(), Way::kStaging);
+  EXPECT_EQ(worker_->Handles().size(), 2u);
+  EXPECT_EQ(world_->TakeLog(), "D");
+  EXPECT_FALSE(refused->own_shared()->changes_hands());
+}
+TEST_F(SharingWaysTest, NothingToShareIsStaged) {
+  const Ref<MemObject> memory = MakeImage();
+  EXPECT_EQ(memory->own_shared()->way(), Way::kStaging);
+  EXPECT_TRUE(worker_->Handles().empty());
+}
+
+// Native work ends before the driver is told, and the driver has let go before the native side
+// begins again; nothing is copied.
+TEST_F(SharingWaysTest, ImportChangesHandsInOrder) {
+  world_->export_status = absl::OkStatus();
+  const Ref<MemObject> memory = MakeImage();
+  for (int round = 0; round < 3; ++round) {
+    EXPECT_EQ(Round(memory.get(), true), (std::pair<cl_int, cl_int>(CL_COMPLETE, CL_COMPLETE)));
+    EXPECT_EQ(world_->TakeLog(), "BARE");
+  }
+}
+
+// With a shadow the copies stand where they must; what no command wrote is not copied back, but
+// changes hands all the same.
+TEST_F(SharingWaysTest, ShadowChangesHandsInOrder) {
+  world_->shadow_status = absl::OkStatus();
+  const Ref<MemObject> memory = MakeImage();
+  EXPECT_EQ(Round(memory.get(), true), (std::pair<cl_int, cl_int>(CL_COMPLETE, CL_COMPLETE)));
+  EXPECT_EQ(world_->TakeLog(), "TARF");
+  EXPECT_EQ(Round(memory.get(), false), (std::pair<cl_int, cl_int>(CL_COMPLETE, CL_COMPLETE)));
+  EXPECT_EQ(world_->TakeLog(), "TARL");
+}
+
+// A native side that fails is an error of both events; the driver is not told, and nothing is
+// copied back.
+TEST_F(SharingWaysTest, NativeFailureIsNotHidden) {
+  world_->shadow_status = absl::OkStatus();
+  world_->native_status = CL_OUT_OF_RESOURCES;
+  const Ref<MemObject> memory = MakeImage();
+  const auto [acquired, released] = Round(memory.get(), true);
+  EXPECT_LT(acquired, 0);
+  EXPECT_LT(released, 0);
+  EXPECT_EQ(world_->TakeLog(), "TL");
+}
+
+// A worker that cannot take it fails the acquire; its release gives back whatever it may have, and
+// copies nothing.
+TEST_F(SharingWaysTest, WorkerFailureIsNotHidden) {
+  world_->shadow_status = absl::OkStatus();
+  world_->worker_status = CL_OUT_OF_RESOURCES;
+  const Ref<MemObject> memory = MakeImage();
+  cl_event acquired = nullptr, released = nullptr;
+  ASSERT_EQ(Sync(true, Api::kD3d11, {memory.get()}, &acquired), CL_SUCCESS);
+  EXPECT_LT(End(acquired), 0);
+  ASSERT_EQ(memory->Use(true), CL_SUCCESS);
+  ASSERT_EQ(Sync(false, Api::kD3d11, {memory.get()}, &released), CL_SUCCESS);
+  EXPECT_LT(End(released), 0);
+  EXPECT_EQ(world_->TakeLog(), "TAL");
+  EXPECT_EQ(worker_->Count(pb::Command::kEnqueueReleaseShadow), 1u);
+  world_->worker_status = CL_SUCCESS;
+  EXPECT_EQ(Round(memory.get(), true), (std::pair<cl_int, cl_int>(CL_COMPLETE, CL_COMPLETE)));
+  EXPECT_EQ(world_->TakeLog(), "TARF");
+}
+
+}  // namespace
+}  // namespace sluice::sharing
