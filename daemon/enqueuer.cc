@@ -131,7 +131,7 @@ HandlerResult Enqueuer::RunWhenReady(std::function<cl_int(cl_event* ended)> star
                       last = std::move(last)](cl_int before) {
     UniqueCl<cl_event> ended;
     const cl_int began = before < 0 ? before : start(ended.out());
-    if (began != CL_SUCCESS) return end(last(began));
+    if (began != CL_SUCCESS || !ended) return end(last(began));
     completions->Then(ended.get(), [end, last](cl_int status) { end(last(status)); }, {});
   };
   // Before what stands for the command, behind which the queue's lane would deliver it.

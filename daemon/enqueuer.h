@@ -58,9 +58,9 @@ class Enqueuer {
   bool names_mirror() const { return mirror_mem_id_ != 0; }
 
   // A command that the driver must not be given before it may run. start(&event) -> cl_int is
-  // called then, on this thread or a driver's, and must not wait; the command ends with the event.
-  // `last` runs when that has ended, or start or what the command waits for has failed: it is given
-  // the status, and returns the command's.
+  // called then, on this thread or a driver's, and must not wait; the command ends with the event,
+  // or at once if there is none. `last` runs when that has ended, or start or what the command
+  // waits for has failed: it is given the status, and returns the command's.
   HandlerResult RunWhenReady(std::function<cl_int(cl_event* ended)> start,
                              std::function<cl_int(cl_int ended)> last);
 

@@ -126,6 +126,8 @@ struct MemoryObject : Object {
   std::shared_ptr<const struct ShadowBuffer> shadow;  // Of a shadow buffer (shadows.h).
   // Of an object that the client's API uses as well, in turn (change_of_hands.h).
   std::shared_ptr<const struct ChangeOfHands> hands;
+  // Of a shadow buffer, or none (shadow_semaphores.h).
+  std::shared_ptr<const class ShadowSemaphores> semaphores;
   // EnqueueMapShared: map id -> the driver's pointer; null: it was not asked.
   absl::flat_hash_map<uint64_t, void*> maps;
   uint64_t charged_bytes = 0;  // To the session's quota.

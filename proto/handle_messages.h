@@ -10,7 +10,8 @@
 //   any frame names it
 //   ShadowMemory 1 descriptor: exportable memory of `size` bytes, opaque but to the client's
 //   graphics driver, for the buffer that `address` names by its id; before the answer to its
-//   CreateShadowBuffer
+//   CreateShadowBuffer. With semaphores 2 descriptors more: what the client signals, what it waits
+//   for
 // From the client, to a worker that said kTakesImports:
 //   ImportHandle 1 descriptor: memory for the object that `address` names by its id, before the
 //   command that makes the object (proto/commands/sharing/imported.proto)

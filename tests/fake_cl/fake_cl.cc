@@ -30,19 +30,6 @@ uint64_t ValueOf(T value) {
   }
 }
 
-// The status that this call is to fail with; CL_SUCCESS if it is not.
-cl_int TakeFailure(const std::string& name) {
-  const std::lock_guard lock(g_runtime->mu);
-  for (auto it = g_runtime->failures.begin(); it != g_runtime->failures.end(); ++it) {
-    if (it->first != name) continue;
-    if (it->second.first-- > 0) return CL_SUCCESS;
-    const cl_int status = it->second.second;
-    g_runtime->failures.erase(it);
-    return status;
-  }
-  return CL_SUCCESS;
-}
-
 struct Recording {
   explicit Recording(RecordedCall* call) : previous(t_call) { t_call = call; }
   ~Recording() {
@@ -97,6 +84,18 @@ void InstallTable() {
 }
 
 }  // namespace
+
+cl_int TakeFailure(const std::string& name) {
+  const std::lock_guard lock(g_runtime->mu);
+  for (auto it = g_runtime->failures.begin(); it != g_runtime->failures.end(); ++it) {
+    if (it->first != name) continue;
+    if (it->second.first-- > 0) return CL_SUCCESS;
+    const cl_int status = it->second.second;
+    g_runtime->failures.erase(it);
+    return status;
+  }
+  return CL_SUCCESS;
+}
 
 void Note(const char* key, const size_t* values, size_t count) {
   if (t_call == nullptr || values == nullptr) return;
@@ -225,6 +224,16 @@ void FakeCl::set_on_ownership_change(std::function<cl_int(bool)> on_change) {
 void FakeCl::set_gpu_uuid(const std::optional<std::array<uint8_t, 16>>& uuid) {
   const std::lock_guard lock(g_runtime->mu);
   g_runtime->gpu_uuid = uuid;
+}
+
+void FakeCl::set_gpu_semaphores(bool imports) {
+  const std::lock_guard lock(g_runtime->mu);
+  g_runtime->gpu_semaphores = imports;
+}
+
+int FakeCl::misused_semaphores() const {
+  const std::lock_guard lock(g_runtime->mu);
+  return g_runtime->misused_semaphores;
 }
 
 std::vector<bool> FakeCl::ownership_changes() const {

@@ -79,6 +79,11 @@ class FakeCl {
   void set_gpu_uuid(const std::optional<std::array<uint8_t, 16>>& uuid);
   // The GPU is on the adapter with this LUID and imports Direct3D's textures; without, neither.
   void set_gpu_luid(const std::optional<std::array<uint8_t, 8>>& luid);
+  // The GPU imports semaphores: descriptors of eventfds, whose count is the payload. A wait that
+  // runs waits for a signal, on the driver's thread.
+  void set_gpu_semaphores(bool imports);
+  // Semaphores that were signalled twice, or waited for in vain (10 s).
+  int misused_semaphores() const;
   // What was said of imported memory, in order: true, acquire; false, release.
   std::vector<bool> ownership_changes() const;
   // Called when such a command runs, on the driver's thread; what it returns is its status.

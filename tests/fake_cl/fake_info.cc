@@ -67,6 +67,9 @@ cl_int CL_API_CALL fake_clGetDeviceInfo(cl_device_id device, cl_device_info para
       const bool valid = device == &g_runtime->gpu && g_runtime->gpu_luid.has_value();
       return GiveValue(static_cast<cl_bool>(valid), room, out, size_ret);
     }
+    case CL_DEVICE_SEMAPHORE_IMPORT_HANDLE_TYPES_KHR:
+      if (device != &g_runtime->gpu || !g_runtime->gpu_semaphores) return CL_INVALID_VALUE;
+      return GiveValue(cl_uint{CL_SEMAPHORE_HANDLE_OPAQUE_FD_KHR}, room, out, size_ret);
     case CL_DEVICE_MAX_COMPUTE_UNITS:
       return GiveValue(cl_uint{4}, room, out, size_ret);
     case CL_DEVICE_SVM_CAPABILITIES:
@@ -297,6 +300,7 @@ void* CL_API_CALL fake_clGetExtensionFunctionAddressForPlatform(cl_platform_id, 
   if (std::strcmp(name, "clEnqueueReleaseExternalMemObjectsKHR") == 0) {
     return reinterpret_cast<void*>(&ChangeOwner<false>);
   }
+  if (void* const function = FindSemaphoreFunction(name); function != nullptr) return function;
   if (std::strcmp(name, "clGetKernelSuggestedLocalWorkSizeKHR") != 0) return nullptr;
   return reinterpret_cast<void*>(&SuggestLocalSize);
 }

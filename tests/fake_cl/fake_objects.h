@@ -93,6 +93,11 @@ struct _cl_sampler : sluice::fake::Counted {
   cl_context context = nullptr;
 };
 
+struct _cl_semaphore_khr : sluice::fake::Counted {
+  ~_cl_semaphore_khr() override;
+  int fd = -1;
+};
+
 struct _cl_event : sluice::fake::Counted {
   cl_context context = nullptr;
   cl_command_queue queue = nullptr;
@@ -126,6 +131,8 @@ struct Runtime {
   std::optional<std::array<uint8_t, 8>> gpu_luid;
   std::vector<bool> ownership_changes;
   std::function<cl_int(bool)> on_ownership_change;
+  bool gpu_semaphores = false;
+  int misused_semaphores = 0;
   int behind_failed = 0;
   std::function<cl_int(const std::string&)> on_build;
   std::function<void(const std::string&)> on_kernel;
@@ -160,6 +167,12 @@ void Drop(cl_program object);
 void Drop(cl_kernel object);
 void Drop(cl_sampler object);
 void Drop(cl_event object);
+
+// The status that a call of that name is to fail with; CL_SUCCESS if it is not.
+cl_int TakeFailure(const std::string& name);
+
+// The functions of cl_khr_semaphore by name; null for others (fake_semaphore.cc).
+void* FindSemaphoreFunction(const char* name);
 
 // Adds to the record of the call that this thread is in.
 void Note(const char* key, const size_t* values, size_t count);

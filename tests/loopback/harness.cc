@@ -182,15 +182,20 @@ std::string LoopbackClient::WaitForViolation(bool poll) {
 }
 
 HandleMessage LoopbackClient::TakeHandle(UniqueFd* descriptor) {
-  HandleMessage message = {};
   std::vector<UniqueFd> fds;
+  const HandleMessage message = TakeHandles(1, &fds);
+  if (fds.size() == 1) *descriptor = std::move(fds[0]);
+  return message;
+}
+
+HandleMessage LoopbackClient::TakeHandles(size_t count, std::vector<UniqueFd>* descriptors) {
+  HandleMessage message = {};
   absl::Status status = WaitReadable(client_end_.get(), 5000);
   if (status.ok()) {
-    status = ReceiveMessage(client_end_.get(), &message, sizeof(message), &fds, 2).status();
+    status = ReceiveMessage(client_end_.get(), &message, sizeof(message), descriptors, 4).status();
   }
-  EXPECT_TRUE(status.ok() && message.magic == kHandleMagic && fds.size() == 1)
-      << "no descriptor came: " << status;
-  if (fds.size() == 1) *descriptor = std::move(fds[0]);
+  EXPECT_TRUE(status.ok() && message.magic == kHandleMagic && descriptors->size() == count)
+      << "the wrong number of descriptors came: " << descriptors->size() << " " << status;
   return message;
 }
 

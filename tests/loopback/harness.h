@@ -72,6 +72,7 @@ class LoopbackClient {
 
   // The next message of the handle channel, with its descriptor. Fails the test after 5 s.
   HandleMessage TakeHandle(UniqueFd* descriptor);
+  HandleMessage TakeHandles(size_t count, std::vector<UniqueFd>* descriptors);
   // The bytes of a span, in segments announced over the handle channel.
   uint8_t* Map(const BulkSpan& span);
 

@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <memory>
+#include <string>
+#include <utility>
+
 #include "broker/os/local_socket.h"
 #include "daemon/change_of_hands.h"
 #include "daemon/enqueuer.h"
 #include "daemon/handlers/handlers.h"
+#include "daemon/shadow_semaphores.h"
 #include "daemon/shadows.h"
+#include "daemon/transfers.h"
+#include "proto/codec.h"
 #include "proto/handle_messages.h"
 #include "proto/status_macros.h"
 
@@ -12,44 +20,97 @@ namespace {
 
 std::string Bytes(const DeviceUuid& uuid) { return std::string(uuid.begin(), uuid.end()); }
 
-absl::Status SendShadow(Session& session, const MemoryObject& memory) {
+using SemaphoreFds = std::array<UniqueFd, 2>;
+
+// The descriptors for the client.
+absl::StatusOr<SemaphoreFds> MakeSemaphores(MemoryObject* memory) {
+  if (memory->hands->acquire == nullptr) {
+    return absl::UnimplementedError("the device works in the host's memory");
+  }
+  ASSIGN_OR_RETURN(const std::shared_ptr<const ShadowSemaphores> made,
+                   ShadowSemaphores::Make(*memory->context, *memory->shadow->device));
+  ASSIGN_OR_RETURN(SemaphoreFds fds, made->Export());
+  memory->semaphores = made;
+  return fds;
+}
+
+absl::Status SendShadow(Session& session, const MemoryObject& memory,
+                        const SemaphoreFds& semaphores) {
   ASSIGN_OR_RETURN(const UniqueFd fd, memory.shadow->memory->Export());
   HandleMessage message = {};
   message.magic = kHandleMagic;
   message.type = HandleMessageType::kShadowMemory;
   message.size = memory.shadow->memory->allocation_bytes();
   message.address = memory.id;
-  const int descriptor = fd.get();
-  return SendMessage(session.handle_channel(), &message, sizeof(message), &descriptor, 1);
+  const int descriptors[] = {fd.get(), semaphores[0].get(), semaphores[1].get()};
+  return SendMessage(session.handle_channel(), &message, sizeof(message), descriptors,
+                     memory.semaphores != nullptr ? 3 : 1);
 }
 
-// Acquire and release are alike: the driver is told, or, if it need not be, something stands for
-// the command. Told when the command may run and not before: NVIDIA's driver (580.159.04) waits
-// inside these calls for what their wait list waits for, and this thread has to go on. On the
-// context's own queue, since nothing that the application enqueued may come between.
-HandlerResult ChangeHands(Session& session, const pb::Enqueue& on, uint64_t mem_id, bool acquire) {
-  Enqueuer enqueue(session, on);
-  enqueue.Find<MemoryObject>(mem_id);
-  if (!enqueue.ok()) return enqueue.answer();
-  const auto memory = session.objects().Find<MemoryObject>(mem_id);
-  if (memory->hands == nullptr) return CL_INVALID_MEM_OBJECT;
-  const auto tell = acquire ? memory->hands->acquire : memory->hands->release;
-  if (tell != nullptr) {
-    const auto start = [memory, tell, acquire](cl_event* ended) {
-      if (acquire) {
-        if (const cl_int taken = memory->hands->TakeMutex(); taken != CL_SUCCESS) return taken;
-      }
-      const cl_command_queue queue = memory->context->own_queue.get();
-      const cl_mem handle = memory->handle.get();
-      const cl_int status = tell(queue, 1, &handle, 0, nullptr, ended);
-      return status == CL_SUCCESS ? cl().clFlush(queue) : status;
-    };
-    // A release gives the mutex back even if it fails: the client then takes nothing of the
-    // contents, but may acquire again.
-    const auto last = [memory, acquire](cl_int status) {
-      return acquire && status >= 0 ? status : memory->hands->GiveMutexBack(status);
-    };
-    return enqueue.RunWhenReady(start, last);
+// What changes hands, a shadow or an imported texture, and what happens to it on the way.
+struct HandOver {
+  std::shared_ptr<MemoryObject> memory;
+  std::shared_ptr<MemoryObject> image;  // Null: nothing is copied.
+  Size3 region;
+  bool semaphore = false;
+};
+
+constexpr size_t kOrigin[3] = {0, 0, 0};
+
+cl_int CopyToImage(const HandOver& what, cl_command_queue queue, cl_uint waits,
+                   const cl_event* list, cl_event* event) {
+  return cl().clEnqueueCopyBufferToImage(queue, what.memory->handle.get(), what.image->handle.get(),
+                                         0, kOrigin, what.region, waits, list, event);
+}
+cl_int CopyFromImage(const HandOver& what, cl_command_queue queue, cl_uint waits,
+                     const cl_event* list, cl_event* event) {
+  return cl().clEnqueueCopyImageToBuffer(queue, what.image->handle.get(), what.memory->handle.get(),
+                                         kOrigin, what.region, 0, waits, list, event);
+}
+
+// For a driver that is told. Into the context's own queue, which is in order: nothing that the
+// application enqueued may come between.
+cl_int EnqueueAcquire(const HandOver& what, cl_command_queue queue, cl_event* ended) {
+  const cl_mem handle = what.memory->handle.get();
+  cl_int status = what.memory->hands->TakeMutex();
+  if (status == CL_SUCCESS && what.semaphore) status = what.memory->semaphores->EnqueueWait(queue);
+  if (status != CL_SUCCESS) return status;
+  cl_event* const acquired = what.image == nullptr ? ended : nullptr;
+  status = what.memory->hands->acquire(queue, 1, &handle, 0, nullptr, acquired);
+  if (status != CL_SUCCESS || what.image == nullptr) return status;
+  return CopyToImage(what, queue, 0, nullptr, ended);
+}
+
+// With a semaphore it has ended for the host once the device has been told: the client's API waits
+// on the device for the rest.
+cl_int EnqueueRelease(const HandOver& what, cl_command_queue queue, cl_event* ended) {
+  const cl_mem handle = what.memory->handle.get();
+  cl_int status = CL_SUCCESS;
+  if (what.image != nullptr) status = CopyFromImage(what, queue, 0, nullptr, nullptr);
+  if (status != CL_SUCCESS) return status;
+  cl_event* const released = what.semaphore ? nullptr : ended;
+  status = what.memory->hands->release(queue, 1, &handle, 0, nullptr, released);
+  if (status != CL_SUCCESS || !what.semaphore) return status;
+  return what.memory->semaphores->EnqueueSignal(queue);
+}
+
+// What was enqueued is given to the device also if the rest fails: a wait that is made when the
+// client has let go of its semaphore would be one for ever.
+template <typename Enqueue>
+cl_int Tell(const HandOver& what, Enqueue enqueue, cl_event* ended) {
+  const cl_command_queue queue = what.memory->context->own_queue.get();
+  const cl_int status = enqueue(what, queue, ended);
+  const cl_int flushed = cl().clFlush(queue);
+  return status != CL_SUCCESS ? status : flushed;
+}
+
+// A driver that need not be told copies in the application's queue; without a copy, something
+// stands for the command.
+template <typename Copy>
+HandlerResult StandFor(Enqueuer& enqueue, const HandOver& what, Copy copy) {
+  if (what.image != nullptr) {
+    return enqueue.Run([&](cl_command_queue queue, cl_uint waits, const cl_event* list,
+                           cl_event* event) { return copy(what, queue, waits, list, event); });
   }
   const bool done = enqueue.HasWaited() && !enqueue.queue().in_order;
   if (done || enqueue.IsIdle()) return enqueue.CompleteNow({});
@@ -58,6 +119,45 @@ HandlerResult ChangeHands(Session& session, const pb::Enqueue& on, uint64_t mem_
       [](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {
         return cl().clEnqueueMarkerWithWaitList(queue, waits, list, event);
       });
+}
+
+struct Direction {
+  bool acquire;
+  cl_int (*enqueue)(const HandOver& what, cl_command_queue queue, cl_event* ended);
+  cl_int (*copy)(const HandOver& what, cl_command_queue queue, cl_uint waits, const cl_event* list,
+                 cl_event* event);
+};
+constexpr Direction kAcquire = {true, &EnqueueAcquire, &CopyToImage};
+constexpr Direction kRelease = {false, &EnqueueRelease, &CopyFromImage};
+
+// The driver is told when the command may run and not before: NVIDIA's (580.159.04) waits inside
+// these calls for what their wait list waits for, and this thread has to go on.
+template <typename Command>
+HandlerResult ChangeHands(Session& session, const Command& cmd, bool semaphore,
+                          const Direction& direction) {
+  Enqueuer enqueue(session, cmd.on());
+  enqueue.Find<MemoryObject>(cmd.mem_id());
+  if (cmd.image_id() != 0) enqueue.Find<MemoryObject>(cmd.image_id());
+  if (!enqueue.ok()) return enqueue.answer();
+  HandOver what;
+  what.memory = session.objects().Find<MemoryObject>(cmd.mem_id());
+  what.semaphore = semaphore;
+  if (what.memory->hands == nullptr) return CL_INVALID_MEM_OBJECT;
+  if (semaphore && what.memory->semaphores == nullptr) return CL_INVALID_OPERATION;
+  if (cmd.image_id() != 0) {
+    what.image = session.objects().Find<MemoryObject>(cmd.image_id());
+    what.region = DecodeSize3(cmd.region());
+    if (!IsInImage(*what.image, {}, what.region)) return CL_INVALID_VALUE;
+  }
+  if (what.memory->hands->acquire == nullptr) return StandFor(enqueue, what, direction.copy);
+  // A release gives the mutex back even if it fails: the client then takes nothing of the contents,
+  // but may acquire again.
+  const auto last = [memory = what.memory, acquire = direction.acquire](cl_int status) {
+    return acquire && status >= 0 ? status : memory->hands->GiveMutexBack(status);
+  };
+  return enqueue.RunWhenReady([what = std::move(what), tell = direction.enqueue](
+                                  cl_event* ended) { return Tell(what, tell, ended); },
+                              last);
 }
 
 }  // namespace
@@ -77,14 +177,22 @@ HandlerResult HandleCreateShadowBuffer(Session& session, const pb::CreateShadowB
   const cl_mem_flags flags =
       cmd.flags() & (CL_MEM_READ_WRITE | CL_MEM_READ_ONLY | CL_MEM_WRITE_ONLY);
   absl::Status made = MakeShadowBuffer(flags, memory.get());
-  if (made.ok()) made = SendShadow(session, *memory);
   pb::ShadowPlacement& placement = *call.answer.mutable_shadow();
+  SemaphoreFds semaphores;
+  if (made.ok() && cmd.semaphores()) {
+    absl::StatusOr<SemaphoreFds> fds = MakeSemaphores(memory.get());
+    if (fds.ok()) semaphores = *std::move(fds);
+    placement.set_no_semaphores(std::string(fds.status().message()));
+  }
+  if (made.ok()) made = SendShadow(session, *memory, semaphores);
   if (!made.ok()) {
     placement.set_reason(std::string(made.message()));
     return absl::IsResourceExhausted(made) ? CL_MEM_OBJECT_ALLOCATION_FAILURE
                                            : CL_INVALID_OPERATION;
   }
   memory->CountIn(&session.shadowed_count);
+  placement.set_copies_images(true);
+  placement.set_semaphores(memory->semaphores != nullptr);
   placement.set_allocation_bytes(memory->shadow->memory->allocation_bytes());
   placement.set_device_uuid(Bytes(memory->shadow->device->device_uuid()));
   placement.set_driver_uuid(Bytes(memory->shadow->device->driver_uuid()));
@@ -93,12 +201,12 @@ HandlerResult HandleCreateShadowBuffer(Session& session, const pb::CreateShadowB
 
 HandlerResult HandleEnqueueAcquireShadow(Session& session, const pb::EnqueueAcquireShadow& cmd,
                                          Call&) {
-  return ChangeHands(session, cmd.on(), cmd.mem_id(), /*acquire=*/true);
+  return ChangeHands(session, cmd, cmd.wait_semaphore(), kAcquire);
 }
 
 HandlerResult HandleEnqueueReleaseShadow(Session& session, const pb::EnqueueReleaseShadow& cmd,
                                          Call&) {
-  return ChangeHands(session, cmd.on(), cmd.mem_id(), /*acquire=*/false);
+  return ChangeHands(session, cmd, cmd.signal_semaphore(), kRelease);
 }
 
 }  // namespace sluice

@@ -1,64 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // proto/commands/sharing/shadow.proto through the worker: the driver is the fake one, the memory
-// is real (Vulkan on the CPU).
-#include <unistd.h>
-
-#include "broker/os/external_memory.h"
-#include "tests/loopback/harness.h"
+// is real (Vulkan on the CPU). Semaphores are in shadow_semaphore_test.cc.
+#include "tests/loopback/sharing/shadow_fixture.h"
 
 namespace sluice {
 namespace {
-
-constexpr uint64_t kBytes = 100'000;
-
-class ShadowLoopbackTest : public LoopbackTest {
- protected:
-  void SetUp() override {
-    LoopbackTest::SetUp();
-    auto opened = ExternalMemoryDevice::Open(std::nullopt);
-    if (!opened.ok()) GTEST_SKIP() << opened.status();
-    vulkan_ = *std::move(opened);
-  }
-  // The driver's GPU is the device that Vulkan has.
-  void GiveGpuItsUuid() { fake_->set_gpu_uuid(vulkan_->device_uuid()); }
-
-  pb::Answer Create(uint64_t mem, uint64_t context, uint64_t size = kBytes) {
-    pb::Command command;
-    pb::CreateShadowBuffer& body = *command.mutable_create_shadow_buffer();
-    body.set_mem_id(mem);
-    body.set_context_id(context);
-    body.set_flags(CL_MEM_READ_WRITE);
-    body.set_size(size);
-    return client_->Call(command);
-  }
-  uint64_t Acquire(uint64_t queue, uint64_t mem, const std::vector<uint64_t>& waits = {}) {
-    pb::Command command;
-    command.mutable_enqueue_acquire_shadow()->set_mem_id(mem);
-    const uint64_t event = On(command.mutable_enqueue_acquire_shadow()->mutable_on(), queue, waits);
-    client_->Send(command);
-    return event;
-  }
-  uint64_t Release(uint64_t queue, uint64_t mem, const std::vector<uint64_t>& waits = {}) {
-    pb::Command command;
-    command.mutable_enqueue_release_shadow()->set_mem_id(mem);
-    const uint64_t event = On(command.mutable_enqueue_release_shadow()->mutable_on(), queue, waits);
-    client_->Send(command);
-    return event;
-  }
-  std::string Read(uint64_t queue, uint64_t mem, uint64_t size) {
-    pb::Command command;
-    pb::EnqueueReadBuffer& body = *command.mutable_enqueue_read_buffer();
-    const uint64_t event = On(body.mutable_on(), queue);
-    body.set_mem_id(mem);
-    body.set_size(size);
-    client_->Send(command);
-    std::string bytes;
-    EXPECT_EQ(client_->WaitForCompletion(event, &bytes).status(), CL_COMPLETE);
-    return bytes;
-  }
-
-  std::shared_ptr<ExternalMemoryDevice> vulkan_;
-};
 
 // On a CPU the driver works in the memory itself, and the client has its descriptor, under the
 // buffer's id, by the time the answer is there.
@@ -194,6 +140,40 @@ TEST_F(ShadowLoopbackTest, OnlyShadowsChangeHands) {
   const uint64_t mem = MakeBuffer(context, 1000);
   EXPECT_EQ(Completed(Acquire(queue, mem)).status(), CL_INVALID_MEM_OBJECT);
   EXPECT_EQ(Completed(Release(queue, client_->NewId())).status(), CL_INVALID_MEM_OBJECT);
+}
+
+// A change of hands may copy to or from an image on the way, on drivers of both kinds; a region
+// that is not in the image is refused.
+TEST_F(ShadowLoopbackTest, ImagesAreCopiedOnTheWay) {
+  GiveGpuItsUuid();
+  for (const uint64_t device : {kCpu, kGpu}) {
+    const uint64_t context = MakeContext(device);
+    const uint64_t queue = MakeQueue(context, device);
+    const uint64_t mem = client_->NewId();
+    ASSERT_EQ(Create(mem, context).status(), CL_SUCCESS);
+    pb::ImageDesc desc;
+    desc.set_image_type(CL_MEM_OBJECT_IMAGE2D);
+    desc.set_width(16);
+    desc.set_height(8);
+    const uint64_t image = MakeImage(context, desc);
+    Fill(queue, mem, "abcd");
+    EXPECT_EQ(
+        Completed(Acquire(queue, mem, {}, {.image = image, .width = 16, .height = 8})).status(),
+        CL_COMPLETE);
+    Fill(queue, mem, "wxyz");
+    EXPECT_EQ(
+        Completed(Release(queue, mem, {}, {.image = image, .width = 16, .height = 8})).status(),
+        CL_COMPLETE);
+    std::string expected;
+    for (int i = 0; i < 16 * 8; ++i) expected += "abcd";
+    EXPECT_EQ(Read(queue, mem, 16 * 8 * 4), expected);
+    EXPECT_EQ(Read(queue, mem, 16 * 8 * 4 + 4).substr(16 * 8 * 4), "wxyz");
+    EXPECT_EQ(
+        Completed(Acquire(queue, mem, {}, {.image = image, .width = 17, .height = 8})).status(),
+        CL_INVALID_VALUE);
+    EXPECT_EQ(Completed(Release(queue, mem, {}, {.image = mem, .width = 1, .height = 1})).status(),
+              CL_INVALID_VALUE);
+  }
 }
 
 // The memory lives until the driver has destroyed its buffer, which commands in flight postpone.
