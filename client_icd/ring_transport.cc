@@ -26,10 +26,14 @@ constexpr absl::Duration kSegmentTimeout = absl::Seconds(5);
 // Descriptors that nobody has asked for yet: an honest worker sends one for each call that waits.
 constexpr size_t kMaxUnclaimed = 64;
 
+// Of one message: a shadow's memory and its two semaphores.
+constexpr int kMostDescriptors = 3;
+
 // Takes the next message of the channel, checked for form. kAborted: end of file.
 absl::StatusOr<HandleMessage> ReceiveHandleMessage(int socket, std::vector<UniqueFd>* fds) {
   HandleMessage message;
-  ASSIGN_OR_RETURN(const size_t bytes, ReceiveMessage(socket, &message, sizeof(message), fds, 2));
+  ASSIGN_OR_RETURN(const size_t bytes,
+                   ReceiveMessage(socket, &message, sizeof(message), fds, kMostDescriptors));
   if (bytes == 0) return absl::AbortedError("the worker has ended");
   if (bytes != sizeof(message) || message.magic != kHandleMagic) {
     return absl::InvalidArgumentError("a message on the handle channel that is none");
@@ -51,7 +55,7 @@ struct RingTransport::Channel {
   static void Run(const std::shared_ptr<Channel>& channel);
   absl::Status Take(const HandleMessage& message, std::vector<UniqueFd>* fds);
   absl::Status TakeSegment(const HandleMessage& message, const UniqueFd& file);
-  absl::Status TakeExported(const HandleMessage& message, UniqueFd memory);
+  absl::Status TakeExported(const HandleMessage& message, std::vector<UniqueFd> fds);
   void LoseOwner(std::string_view reason, bool by_end_of_file);
 
   const GuardedFd socket;
@@ -60,8 +64,8 @@ struct RingTransport::Channel {
   RingTransport* owner ABSL_GUARDED_BY(mu) = nullptr;  // Null once the transport is gone.
   bool ended ABSL_GUARDED_BY(mu) = false;              // No more segments will come.
   absl::flat_hash_map<uint32_t, SharedMapping> segments ABSL_GUARDED_BY(mu);
-  // Memory that the worker exported, by the id of its object, until somebody takes it.
-  absl::flat_hash_map<uint64_t, UniqueFd> exported ABSL_GUARDED_BY(mu);
+  // What the worker exported, by the id of its object, until somebody takes it.
+  absl::flat_hash_map<uint64_t, std::vector<UniqueFd>> exported ABSL_GUARDED_BY(mu);
   absl::CondVar changed;
 };
 
@@ -81,11 +85,11 @@ void RingTransport::Channel::Run(const std::shared_ptr<Channel>& channel) {
 
 absl::Status RingTransport::Channel::Take(const HandleMessage& message,
                                           std::vector<UniqueFd>* fds) {
-  if (fds->size() == 1) {
-    if (message.type == HandleMessageType::kHeapSegment) return TakeSegment(message, fds->front());
-    if (message.type == HandleMessageType::kShadowMemory)
-      return TakeExported(message, std::move(fds->front()));
-  }
+  const size_t count = fds->size();
+  if (message.type == HandleMessageType::kHeapSegment && count == 1)
+    return TakeSegment(message, fds->front());
+  if (message.type == HandleMessageType::kShadowMemory && (count == 1 || count == 3))
+    return TakeExported(message, std::move(*fds));
   return absl::InvalidArgumentError("a message on the handle channel that is no offer of memory");
 }
 
@@ -109,12 +113,13 @@ absl::Status RingTransport::Channel::TakeSegment(const HandleMessage& message,
   return absl::OkStatus();
 }
 
-absl::Status RingTransport::Channel::TakeExported(const HandleMessage& message, UniqueFd memory) {
+absl::Status RingTransport::Channel::TakeExported(const HandleMessage& message,
+                                                  std::vector<UniqueFd> fds) {
   absl::MutexLock lock(&mu);
   if (exported.size() >= kMaxUnclaimed) {
     return absl::ResourceExhaustedError("exported memory that was not asked for");
   }
-  exported.insert_or_assign(message.address, std::move(memory));
+  exported.insert_or_assign(message.address, std::move(fds));
   changed.SignalAll();
   return absl::OkStatus();
 }
@@ -269,19 +274,19 @@ bool RingTransport::InHeap(const void* memory, uint64_t bytes) const {
   return false;
 }
 
-int RingTransport::TakeDescriptor(uint64_t id) {
-  if (heap_ == Heap::kNone) return -1;
+std::vector<UniqueFd> RingTransport::TakeDescriptors(uint64_t id) {
+  if (heap_ == Heap::kNone) return {};
   absl::MutexLock lock(&channel_->mu);
   const absl::Time deadline = absl::Now() + kSegmentTimeout;
   while (true) {
     const auto it = channel_->exported.find(id);
     if (it != channel_->exported.end()) {
-      const int fd = it->second.release();
+      std::vector<UniqueFd> fds = std::move(it->second);
       channel_->exported.erase(it);
-      return fd;
+      return fds;
     }
     if (lost() || channel_->ended || channel_->changed.WaitWithDeadline(&channel_->mu, deadline))
-      return -1;
+      return {};
   }
 }
 

@@ -52,7 +52,7 @@ class RingTransport : public Transport {
   uint8_t* Map(const BulkSpan& span_untrusted) override;
   bool shares_memory() const override { return heap_ == Heap::kShared; }
   uint64_t max_in_flight() const override { return max_in_flight_; }
-  int TakeDescriptor(uint64_t id) override;
+  std::vector<UniqueFd> TakeDescriptors(uint64_t id) override;
   bool SendHandle(uint64_t token, int fd) override;
   bool InHeap(const void* memory, uint64_t bytes) const override;
 

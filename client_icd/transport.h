@@ -12,7 +12,9 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "broker/os/scoped_handle.h"
 #include "proto/frame.h"
 #include "proto/remote_describe.h"
 #include "proto/ring_abi.h"
@@ -60,9 +62,9 @@ class Transport {
   virtual bool shares_memory() const = 0;
   // What the daemon allows the session to have in flight; 0: no limit.
   virtual uint64_t max_in_flight() const = 0;
-  // Takes a descriptor that the worker has sent for the object with this id; waits for it, but not
-  // long. The caller closes it. -1: there is none.
-  virtual int TakeDescriptor(uint64_t) { return -1; }
+  // Takes the descriptors that the worker has sent for the object with this id; waits for them, but
+  // not long. None: there are none.
+  virtual std::vector<UniqueFd> TakeDescriptors(uint64_t) { return {}; }
   // Hands a descriptor over under a token, before the command that names it. False: this session
   // passes none, or the worker takes none. The descriptor stays the caller's.
   virtual bool SendHandle(uint64_t, int) { return false; }

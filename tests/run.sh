@@ -164,6 +164,7 @@ run_sharing() {
   done
   # Everything again by device shadow, which only a GPU takes by itself; then each way and its fallbacks.
   step sharing-shadow 600 env SLUICE_SHARING=shadow "$root/tests/sharing/run.sh" ring
+  step sharing-shadow-shader 600 env SLUICE_SHARING=shadow,shader "$root/tests/sharing/run.sh" ring
   step sharing-ways 300 /usr/bin/python3 -B "$root/tests/system/sharing_ways.py"
 }
 

@@ -25,18 +25,11 @@ static_assert(static_cast<cl_uint>(Way::kImport) == CL_SHARING_WAY_IMPORT_SLUICE
 static_assert(static_cast<cl_uint>(Way::kShadow) == CL_SHARING_WAY_SHADOW_SLUICE);
 static_assert(static_cast<cl_uint>(Way::kStaging) == CL_SHARING_WAY_STAGING_SLUICE);
 
-// SLUICE_SHARING: the ways that may be taken, for tests.
-bool IsNamed(Way way) {
-  const char* named = std::getenv("SLUICE_SHARING");
-  if (named == nullptr) return false;
-  for (const absl::string_view one : absl::StrSplit(named, ',')) {
-    if (one == WayName(way)) return true;
-  }
-  return false;
-}
+// SLUICE_SHARING: the ways that may be taken, for tests; all if it names none.
+bool IsNamed(Way way) { return SharingNames(WayName(way)); }
 bool MayTake(Way way) {
-  const char* named = std::getenv("SLUICE_SHARING");
-  return named == nullptr || *named == '\0' || IsNamed(way);
+  const bool none = !IsNamed(Way::kImport) && !IsNamed(Way::kShadow) && !IsNamed(Way::kStaging);
+  return none || IsNamed(way);
 }
 
 // Where the device works in the shared heap, staging is one copy by the native thread into memory
@@ -80,6 +73,15 @@ cl_int MakeByBestWay(MemObject* memory, SharedObject* shared) {
 }
 
 }  // namespace
+
+bool SharingNames(std::string_view word) {
+  const char* named = std::getenv("SLUICE_SHARING");
+  if (named == nullptr) return false;
+  for (const absl::string_view one : absl::StrSplit(named, ',')) {
+    if (std::string_view(one.data(), one.size()) == word) return true;
+  }
+  return false;
+}
 
 cl_int CreateShared(Context* context, MemObject::Description about, Api api,
                     std::unique_ptr<NativeObject> native, Ref<MemObject>* out) {

@@ -36,7 +36,8 @@
 // for. An import has neither W nor R, and BeginImported and EndImported in place of Fetch and
 // Store. A shadow, and an import that the worker's driver is told of, has T, the worker's taking of
 // it, in place of W, and G, its giving back, in place of R (shadow.h); a shadow has CopyToShadow
-// and CopyFromShadow in place of Fetch and Store.
+// and CopyFromShadow in place of Fetch and Store. With semaphores U and G's end say that the device
+// has been told, not that it has done it.
 //
 // Which bytes travel: an acquire fetches always, also for CL_MEM_WRITE_ONLY, since a release writes
 // back the whole object and bytes that no command wrote must keep their contents. A release stores

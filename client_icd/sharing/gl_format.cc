@@ -67,6 +67,11 @@ bool Has(const GlComponents& have, GLint red, GLint green, GLint blue, GLint alp
 
 bool GlFormat::is_depth() const { return cl.image_channel_order == CL_DEPTH; }
 
+bool GlFormat::is_integer() const {
+  return cl.image_channel_data_type >= CL_SIGNED_INT8 &&
+         cl.image_channel_data_type <= CL_UNSIGNED_INT32;
+}
+
 bool GlFormat::is_signed_normalised() const {
   return cl.image_channel_data_type == CL_SNORM_INT8 ||
          cl.image_channel_data_type == CL_SNORM_INT16;

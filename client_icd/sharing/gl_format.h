@@ -21,6 +21,7 @@ struct GlFormat {
   size_t element_bytes;
 
   bool is_depth() const;
+  bool is_integer() const;
   bool is_signed_normalised() const;
 };
 

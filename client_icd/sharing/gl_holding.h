@@ -17,6 +17,7 @@
 #include <CL/cl_gl.h>
 
 #include <memory>
+#include <optional>
 
 #include "client_icd/sharing/gl_format.h"
 #include "client_icd/sharing/gl_share.h"
@@ -43,6 +44,9 @@ class GlHolding {
 
   const GlDescription& about() const { return about_; }
 
+  // The one of our contexts (GlContexts::Use) that Pack and Unpack work in.
+  virtual size_t context() const { return 0; }
+
   // How much room `Pack` needs in its buffer; more than about().bytes if it must Narrow.
   virtual size_t packed_room() const { return about_.bytes; }
   // The object's contents to the beginning of a buffer, tightly packed. Enqueued, not finished.
@@ -53,6 +57,13 @@ class GlHolding {
   virtual void Narrow(const uint8_t* packed_in_buffer, uint8_t* packed) const;
   // The buffer's bytes to the object. Enqueued, not finished.
   virtual cl_int Unpack(GlContexts& contexts, GLuint buffer) = 0;
+  // Copies by shaders (gl_copy.h). Prepare is asked once, by the call that makes the memory object;
+  // false: there will be none. A copy that gives nothing has not been made: at this moment its
+  // bytes would not be the object's, and Pack or Unpack must make it.
+  virtual bool PrepareShaders(GlContexts&) { return false; }
+  virtual std::optional<cl_int> CopyByShader(GlContexts&, GLuint /*buffer*/, bool /*pack*/) {
+    return std::nullopt;
+  }
   virtual void Drop(GlContexts& contexts) = 0;
 
  protected:

@@ -2,9 +2,20 @@
 #include "client_icd/sharing/gl_object.h"
 
 #include <cstring>
+#include <optional>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "client_icd/client_log.h"
+#include "client_icd/sharing/ways.h"
+
 namespace sluice::sharing {
+namespace {
+
+// A copy that takes longer than this on the device counts as lost.
+constexpr absl::Duration kSignalTimeout = absl::Seconds(30);
+
+}  // namespace
 
 cl_int GlObject::Make(std::shared_ptr<GlShare> share, Hold hold, std::unique_ptr<GlObject>* out) {
   // Shared with the job, which may outlive this call.
@@ -36,29 +47,92 @@ absl::Status GlObject::AttachShadow(ShadowMemory memory) {
     ShadowMemory memory;
     absl::StatusOr<std::unique_ptr<GlShadow>> shadow =
         absl::UnavailableError("OpenGL does not answer in time");
+    bool by_shader = false;
   };
   auto attaching = std::make_shared<Attaching>();
   attaching->memory = std::move(memory);
-  const cl_int status = share_->Run([attaching](GlContexts& contexts) {
+  // The object outlives its jobs, which run in order: what it leaves behind is dropped by the last.
+  const cl_int status = share_->Run([attaching, holding = holding_.get()](GlContexts& contexts) {
+    const bool shaders =
+        SharingNames("shader") || (!attaching->memory.on_cpu && !SharingNames("no-shader"));
     attaching->shadow = GlShadow::Import(contexts, std::move(attaching->memory));
+    if (attaching->shadow.ok() && shaders) attaching->by_shader = holding->PrepareShaders(contexts);
     return CL_SUCCESS;
   });
   if (status != CL_SUCCESS) return absl::UnavailableError("OpenGL does not answer in time");
   if (!attaching->shadow.ok()) return attaching->shadow.status();
   shadow_ = *std::move(attaching->shadow);
+  if (ClientLogs(ClientLogLevel::kInfo)) {
+    ClientLog(ClientLogLevel::kInfo,
+              absl::StrCat("sharing: the GL object's shadow is copied by ",
+                           attaching->by_shader ? "shaders" : "OpenGL's transfers"));
+  }
   return absl::OkStatus();
 }
 
-cl_int GlObject::CopyToShadow(absl::Time deadline) {
-  GlContexts& contexts = *share_->contexts();
-  const cl_int status = holding_->Pack(contexts, shadow_->buffer());
-  return status != CL_SUCCESS ? status : contexts.Finish(deadline);
+cl_int GlObject::Copy(GlContexts& contexts, bool pack) {
+  const std::optional<cl_int> copied = holding_->CopyByShader(contexts, shadow_->buffer(), pack);
+  if (copied) return *copied;
+  return pack ? holding_->Pack(contexts, shadow_->buffer())
+              : holding_->Unpack(contexts, shadow_->buffer());
 }
 
-cl_int GlObject::CopyFromShadow(absl::Time deadline) {
+bool GlObject::CanSignal() const { return GlShadow::CanSignal(share_->caps()); }
+
+absl::Status GlObject::AttachSemaphores(ShadowSemaphores semaphores, std::function<void()> stuck) {
+  struct Attaching {
+    ShadowSemaphores semaphores;
+    absl::Status status = absl::UnavailableError("OpenGL does not answer in time");
+  };
+  auto attaching = std::make_shared<Attaching>();
+  attaching->semaphores = std::move(semaphores);
+  stuck_ = std::move(stuck);
+  const cl_int status = share_->Run([attaching, shadow = shadow_.get()](GlContexts& contexts) {
+    attaching->status = shadow->ImportSemaphores(contexts, std::move(attaching->semaphores));
+    return CL_SUCCESS;
+  });
+  return status == CL_SUCCESS ? attaching->status
+                              : absl::UnavailableError("OpenGL does not answer in time");
+}
+
+// What was enqueued ends, and with it the signal that somebody waits for: looked at later, since
+// nobody waits for the look.
+void GlObject::Watch(GLsync fence) {
+  share_->Post([fence, stuck = stuck_](GlContexts& contexts) {
+    const cl_int status = contexts.Wait(fence, absl::Now() + kSignalTimeout);
+    contexts.gl().DeleteSync(fence);
+    if (status != CL_SUCCESS) stuck();
+  });
+}
+
+cl_int GlObject::CopyToShadow(ShadowSync sync, absl::Time deadline) {
   GlContexts& contexts = *share_->contexts();
-  const cl_int status = holding_->Unpack(contexts, shadow_->buffer());
-  return status != CL_SUCCESS ? status : contexts.Finish(deadline);
+  cl_int status = Copy(contexts, /*pack=*/true);
+  if (status != CL_SUCCESS) return status;
+  if (sync == ShadowSync::kHost) return contexts.Finish(deadline);
+  const GlFunctions& gl = contexts.gl();
+  status = shadow_->Signal(contexts);
+  const GLsync fence =
+      status == CL_SUCCESS ? gl.FenceSync(GL_SYNC_GPU_COMMANDS_COMPLETE, 0) : nullptr;
+  gl.Flush();
+  if (fence == nullptr) return status != CL_SUCCESS ? status : CL_OUT_OF_RESOURCES;
+  Watch(fence);
+  return CL_SUCCESS;
+}
+
+cl_int GlObject::CopyFromShadow(ShadowSync sync, absl::Time deadline) {
+  GlContexts& contexts = *share_->contexts();
+  cl_int status = CL_SUCCESS;
+  if (sync == ShadowSync::kSemaphore) {
+    // In the context that copies: what another waits for does not hold this one up.
+    if (!contexts.Use(holding_->context())) return CL_OUT_OF_RESOURCES;
+    status = shadow_->Wait(contexts);
+  }
+  if (status == CL_SUCCESS) status = Copy(contexts, /*pack=*/false);
+  const cl_int finished = contexts.Finish(deadline);
+  // The worker has died before its signal, perhaps: the context must not be left waiting.
+  if (finished != CL_SUCCESS && sync == ShadowSync::kSemaphore) shadow_->Unblock(contexts);
+  return status != CL_SUCCESS ? status : finished;
 }
 
 NativeKey GlObject::key() const {

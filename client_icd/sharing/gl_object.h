@@ -4,6 +4,7 @@
 // Owned by the SharedObject of a memory object; lets go of its holding on the GL thread.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "client_icd/sharing/gl_holding.h"
@@ -30,16 +31,21 @@ class GlObject final : public NativeObject {
   cl_int Store(const uint8_t* packed, absl::Time deadline) override;
   bool CanShadow() const override;
   absl::Status AttachShadow(ShadowMemory memory) override;
-  cl_int CopyToShadow(absl::Time deadline) override;
-  cl_int CopyFromShadow(absl::Time deadline) override;
+  bool CanSignal() const override;
+  absl::Status AttachSemaphores(ShadowSemaphores semaphores, std::function<void()> stuck) override;
+  cl_int CopyToShadow(ShadowSync sync, absl::Time deadline) override;
+  cl_int CopyFromShadow(ShadowSync sync, absl::Time deadline) override;
 
  private:
+  cl_int Copy(GlContexts& contexts, bool pack);
+  void Watch(GLsync fence);
   GlObject(std::shared_ptr<GlShare> share, std::unique_ptr<GlHolding> holding)
       : share_(std::move(share)), holding_(std::move(holding)) {}
 
   const std::shared_ptr<GlShare> share_;
   std::unique_ptr<GlHolding> holding_;
   std::unique_ptr<GlShadow> shadow_;  // Set by AttachShadow; used on the GL thread.
+  std::function<void()> stuck_;       // Set by AttachSemaphores.
 };
 
 }  // namespace sluice::sharing

@@ -23,6 +23,18 @@ std::string Hex(const uint8_t (&uuid)[16]) {
       absl::string_view(reinterpret_cast<const char*>(uuid), sizeof(uuid)));
 }
 
+class Finder {
+ public:
+  explicit Finder(const GlContexts& contexts) : binding_(contexts.binding()) {}
+  template <typename Function>
+  void operator()(Function* function, const char* name) const {
+    *function = reinterpret_cast<Function>(binding_.Lookup(name));
+  }
+
+ private:
+  const GlBinding& binding_;
+};
+
 }  // namespace
 
 struct GlShadow::Functions {
@@ -34,10 +46,7 @@ struct GlShadow::Functions {
 
   // The extension strings have been looked at before: the names are good.
   explicit Functions(const GlContexts& contexts) {
-    const auto find = [&contexts](auto* function, const char* name) {
-      *function = reinterpret_cast<std::remove_pointer_t<decltype(function)>>(
-          contexts.binding().Lookup(name));
-    };
+    const Finder find(contexts);
     find(&CreateMemoryObjectsEXT, "glCreateMemoryObjectsEXT");
     find(&DeleteMemoryObjectsEXT, "glDeleteMemoryObjectsEXT");
     find(&ImportMemoryFdEXT, "glImportMemoryFdEXT");
@@ -48,6 +57,36 @@ struct GlShadow::Functions {
            ImportMemoryFdEXT != nullptr && BufferStorageMemEXT != nullptr;
   }
 };
+
+// GL_EXT_semaphore and GL_EXT_semaphore_fd.
+struct GlShadow::SemaphoreFunctions {
+  void(APIENTRYP GenSemaphoresEXT)(GLsizei count, GLuint* semaphores) = nullptr;
+  void(APIENTRYP DeleteSemaphoresEXT)(GLsizei count, const GLuint* semaphores) = nullptr;
+  void(APIENTRYP ImportSemaphoreFdEXT)(GLuint semaphore, GLenum type, GLint fd) = nullptr;
+  void(APIENTRYP SignalSemaphoreEXT)(GLuint semaphore, GLuint buffer_count, const GLuint* buffers,
+                                     GLuint texture_count, const GLuint* textures,
+                                     const GLenum* layouts) = nullptr;
+  void(APIENTRYP WaitSemaphoreEXT)(GLuint semaphore, GLuint buffer_count, const GLuint* buffers,
+                                   GLuint texture_count, const GLuint* textures,
+                                   const GLenum* layouts) = nullptr;
+
+  explicit SemaphoreFunctions(const GlContexts& contexts) {
+    const Finder find(contexts);
+    find(&GenSemaphoresEXT, "glGenSemaphoresEXT");
+    find(&DeleteSemaphoresEXT, "glDeleteSemaphoresEXT");
+    find(&ImportSemaphoreFdEXT, "glImportSemaphoreFdEXT");
+    find(&SignalSemaphoreEXT, "glSignalSemaphoreEXT");
+    find(&WaitSemaphoreEXT, "glWaitSemaphoreEXT");
+  }
+  bool complete() const {
+    return GenSemaphoresEXT != nullptr && DeleteSemaphoresEXT != nullptr &&
+           ImportSemaphoreFdEXT != nullptr && SignalSemaphoreEXT != nullptr &&
+           WaitSemaphoreEXT != nullptr;
+  }
+};
+
+GlShadow::GlShadow() = default;
+GlShadow::~GlShadow() = default;
 
 bool GlShadow::IsPossible(const GlCaps& caps) { return caps.memory_object_fd; }
 
@@ -96,8 +135,51 @@ absl::StatusOr<std::unique_ptr<GlShadow>> GlShadow::Import(GlContexts& contexts,
   return shadow;
 }
 
+bool GlShadow::CanSignal(const GlCaps& caps) { return caps.semaphore_fd; }
+
+absl::Status GlShadow::ImportSemaphores(GlContexts& contexts, ShadowSemaphores semaphores) {
+  if (!contexts.Use(0)) return absl::UnavailableError("the GL context is gone");
+  auto functions = std::make_unique<const SemaphoreFunctions>(contexts);
+  if (!functions->complete())
+    return absl::UnimplementedError("OpenGL lacks functions of GL_EXT_semaphore_fd");
+  semaphore_functions_ = std::move(functions);
+  const auto import = [&](UniqueFd fd, GLuint* semaphore) {
+    semaphore_functions_->GenSemaphoresEXT(1, semaphore);
+    semaphore_functions_->ImportSemaphoreFdEXT(*semaphore, kHandleTypeOpaqueFd, fd.get());
+    if (contexts.TakeError(CL_INVALID_OPERATION) != CL_SUCCESS) return false;
+    static_cast<void>(fd.release());  // Taken, as by an import of memory.
+    return true;
+  };
+  if (import(std::move(semaphores.to_opencl), &to_opencl_) &&
+      import(std::move(semaphores.from_opencl), &from_opencl_)) {
+    return absl::OkStatus();
+  }
+  return absl::UnavailableError("OpenGL does not import the semaphores");
+}
+
+cl_int GlShadow::Signal(GlContexts& contexts) {
+  semaphore_functions_->SignalSemaphoreEXT(to_opencl_, 1, &buffer_, 0, nullptr, nullptr);
+  return contexts.TakeError(CL_OUT_OF_RESOURCES);
+}
+
+cl_int GlShadow::Wait(GlContexts& contexts) {
+  semaphore_functions_->WaitSemaphoreEXT(from_opencl_, 1, &buffer_, 0, nullptr, nullptr);
+  return contexts.TakeError(CL_OUT_OF_RESOURCES);
+}
+
+void GlShadow::Unblock(GlContexts& contexts) {
+  if (!contexts.UseAnother()) return;
+  semaphore_functions_->SignalSemaphoreEXT(from_opencl_, 0, nullptr, 0, nullptr, nullptr);
+  contexts.gl().Flush();
+  contexts.TakeError(CL_SUCCESS);
+}
+
 void GlShadow::Drop(GlContexts& contexts) {
   if (!contexts.Use(0)) return;
+  if (semaphore_functions_ != nullptr) {
+    const GLuint semaphores[] = {to_opencl_, from_opencl_};
+    semaphore_functions_->DeleteSemaphoresEXT(2, semaphores);
+  }
   contexts.gl().DeleteBuffers(1, &buffer_);
   Functions(contexts).DeleteMemoryObjectsEXT(1, &memory_);
 }

@@ -17,6 +17,8 @@ namespace sluice::sharing {
 
 class GlShadow {
  public:
+  ~GlShadow();  // After Drop.
+
   // Any thread: whether Import is worth trying.
   static bool IsPossible(const GlCaps& caps);
 
@@ -24,6 +26,17 @@ class GlShadow {
   // differs.
   static absl::StatusOr<std::unique_ptr<GlShadow>> Import(GlContexts& contexts,
                                                           ShadowMemory memory);
+  // Any thread: whether ImportSemaphores is worth trying.
+  static bool CanSignal(const GlCaps& caps);
+  // Takes the semaphores over (GL_EXT_semaphore_fd), of the device and driver that the memory is
+  // of.
+  absl::Status ImportSemaphores(GlContexts& contexts, ShadowSemaphores semaphores);
+  // Behind, or before, what the current context is given. Neither waits.
+  cl_int Signal(GlContexts& contexts);
+  cl_int Wait(GlContexts& contexts);
+  // Signals what the current context waits for, from another one: nobody else will.
+  void Unblock(GlContexts& contexts);
+
   // Before it is destroyed.
   void Drop(GlContexts& contexts);
 
@@ -31,10 +44,14 @@ class GlShadow {
 
  private:
   struct Functions;
-  GlShadow() = default;
+  struct SemaphoreFunctions;
+  GlShadow();
 
   GLuint memory_ = 0;
   GLuint buffer_ = 0;
+  std::unique_ptr<const SemaphoreFunctions> semaphore_functions_;  // Null: there are none.
+  GLuint to_opencl_ = 0;
+  GLuint from_opencl_ = 0;
 };
 
 }  // namespace sluice::sharing

@@ -10,6 +10,7 @@
 #include "absl/synchronization/notification.h"
 #include "client_icd/client_log.h"
 #include "client_icd/sharing/fence_waiters.h"
+#include "client_icd/sharing/gl_copy.h"
 
 namespace sluice::sharing {
 namespace {
@@ -65,6 +66,8 @@ absl::StatusOr<std::unique_ptr<GlContexts>> GlContexts::Make(const GlContextRef&
   return made;
 }
 
+GlContexts::GlContexts(std::unique_ptr<GlBinding> binding) : binding_(std::move(binding)) {}
+
 GlContexts::~GlContexts() {
   // The contexts take what was bound in them along.
   if (staging_buffer_ != 0 && Use(0)) gl_.DeleteBuffers(1, &staging_buffer_);
@@ -106,6 +109,7 @@ void GlContexts::ReadCaps() {
       HasExtension("GL_EXT_memory_object") && gl_.GetUnsignedBytei_vEXT != nullptr;
   caps_.memory_object_fd = caps_.memory_object && HasExtension("GL_EXT_memory_object_fd") &&
                            gl_.GetUnsignedBytevEXT != nullptr;
+  caps_.semaphore_fd = HasExtension("GL_EXT_semaphore") && HasExtension("GL_EXT_semaphore_fd");
   caps_.reset_status = gl_.GetGraphicsResetStatus != nullptr && number >= (es ? 32 : 45);
   gl_.GetIntegerv(GL_MAX_COMBINED_TEXTURE_IMAGE_UNITS, &caps_.texture_units);
   caps_.texture_units = std::clamp(caps_.texture_units - 1, 1, kMaxUnits);
@@ -128,6 +132,24 @@ bool GlContexts::Use(size_t context) {
   return true;
 }
 
+// Makes one more, the current one on success.
+bool GlContexts::AddContext() {
+  absl::StatusOr<std::unique_ptr<GlNativeContext>> made = binding_->CreateContext();
+  if (!made.ok()) {
+    contexts_[current_]->MakeCurrent();
+    return false;
+  }
+  contexts_.push_back(*std::move(made));
+  current_ = contexts_.size() - 1;
+  Prepare();
+  return true;
+}
+
+bool GlContexts::UseAnother() {
+  if (contexts_.size() == 1) return AddContext();
+  return Use(current_ == 0 ? 1 : 0);
+}
+
 std::optional<GlContexts::Unit> GlContexts::TakeUnit(GLenum target) {
   std::vector<bool>& taken = taken_[target];
   const size_t units = static_cast<size_t>(caps_.texture_units);
@@ -136,14 +158,7 @@ std::optional<GlContexts::Unit> GlContexts::TakeUnit(GLenum target) {
     const size_t context = taken.size() / units;
     if (context == contexts_.size()) {
       if (context == kMaxContexts) return std::nullopt;
-      absl::StatusOr<std::unique_ptr<GlNativeContext>> made = binding_->CreateContext();
-      if (!made.ok()) {
-        contexts_[current_]->MakeCurrent();
-        return std::nullopt;
-      }
-      contexts_.push_back(*std::move(made));
-      current_ = context;
-      Prepare();
+      if (!AddContext()) return std::nullopt;
     }
     taken.resize(taken.size() + units, false);
   }
@@ -172,6 +187,11 @@ GLuint GlContexts::StagingBuffer(size_t bytes) {
   gl_.BindBuffer(GL_COPY_WRITE_BUFFER, 0);
   staging_bytes_ = TakeError(CL_OUT_OF_RESOURCES) == CL_SUCCESS ? bytes : 0;
   return staging_bytes_ == 0 ? 0 : staging_buffer_;
+}
+
+GlCopier* GlContexts::copier() {
+  if (!copier_) copier_ = GlCopier::Make(*this);
+  return copier_->get();
 }
 
 cl_int GlContexts::Finish(absl::Time deadline) {

@@ -37,6 +37,7 @@
 namespace sluice::sharing {
 
 class FenceWaiters;
+class GlCopier;
 
 // What the contexts can do beyond the least; constant.
 struct GlCaps {
@@ -48,6 +49,7 @@ struct GlCaps {
   bool egl_image = false;
   bool memory_object = false;
   bool memory_object_fd = false;
+  bool semaphore_fd = false;
   bool reset_status = false;
   GLint texture_units = 0;  // Of one context, but for the scratch unit.
 };
@@ -76,6 +78,8 @@ class GlContexts {
   // Makes the context current, if it is not. The first one holds everything but textures.
   bool Use(size_t context);
 
+  // Makes another context than the current one current; one more is made if there is none.
+  bool UseAnother();
   // A free unit of that target, active in its context, which is current. Null if no further context
   // can be made.
   std::optional<Unit> TakeUnit(GLenum target);
@@ -91,6 +95,9 @@ class GlContexts {
   // A buffer of at least that size for bytes under way, the same for every job. 0 if there is none.
   GLuint StagingBuffer(size_t bytes);
 
+  // Made with the first call; null if the GL has no compute shaders.
+  GlCopier* copier();
+
   // Waits for what the current context was given. CL_OUT_OF_RESOURCES when late or reset.
   cl_int Finish(absl::Time deadline);
   // Waits for a fence of the share group, and keeps it.
@@ -102,8 +109,9 @@ class GlContexts {
   std::vector<GlUuid> DeviceUuids();
 
  private:
-  explicit GlContexts(std::unique_ptr<GlBinding> binding) : binding_(std::move(binding)) {}
+  explicit GlContexts(std::unique_ptr<GlBinding> binding);
   void ReadCaps();
+  bool AddContext();
   bool HasExtension(const char* name);
   void Prepare();
 
@@ -116,6 +124,7 @@ class GlContexts {
   absl::flat_hash_map<GLenum, std::vector<bool>> taken_;
   GLuint staging_buffer_ = 0;
   size_t staging_bytes_ = 0;
+  std::optional<std::unique_ptr<GlCopier>> copier_;
 };
 
 // Runs the job on the thread with that id, which nobody posts to any more, and waits for it unless

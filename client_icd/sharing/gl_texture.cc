@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "client_icd/sharing/gl_buffer.h"
+#include "client_icd/sharing/gl_copy.h"
 #include "client_icd/sharing/gl_read.h"
 
 namespace sluice::sharing {
@@ -177,6 +178,7 @@ class TextureHolding final : public GlHolding {
     about_ = about;
   }
 
+  size_t context() const override { return unit_.context; }
   size_t packed_room() const override { return about_.elements() * read_.element_bytes; }
   bool packs_exactly() const override { return read_.exact; }
   void Narrow(const uint8_t* packed_in_buffer, uint8_t* packed) const override {
@@ -217,7 +219,38 @@ class TextureHolding final : public GlHolding {
     return contexts.TakeError(CL_INVALID_GL_OBJECT);
   }
 
+  bool PrepareShaders(GlContexts& contexts) override {
+    const GLenum format = GlCopier::FormatOf(*about_.format);
+    if (about_.target != GL_TEXTURE_2D || own_texture_ != 0 || format == 0) return false;
+    if (!contexts.UseUnit(unit_) || contexts.copier() == nullptr) return false;
+    // Section 8.26: by class, the elements of other formats could not be taken for words.
+    if (BoundTexture(contexts.gl(), contexts.caps(), about_.target)
+            .Parameter(GL_IMAGE_FORMAT_COMPATIBILITY_TYPE) !=
+        GL_IMAGE_FORMAT_COMPATIBILITY_BY_SIZE) {
+      return false;
+    }
+    image_unit_ = contexts.copier()->Hold(
+        contexts, unit_.context,
+        {.name = about_.name, .level = about_.level, .format = format, .bytes = about_.bytes});
+    return image_unit_.has_value();
+  }
+
+  std::optional<cl_int> CopyByShader(GlContexts& contexts, GLuint buffer, bool pack) override {
+    if (!image_unit_ || !contexts.UseUnit(unit_)) return std::nullopt;
+    if (!IsAsImageUnitsSeeIt(BoundTexture(contexts.gl(), contexts.caps(), about_.target)))
+      return std::nullopt;
+    return contexts.copier()->Run(contexts, {.unit = *image_unit_,
+                                             .format = GlCopier::FormatOf(*about_.format),
+                                             .buffer = buffer,
+                                             .width = about_.width,
+                                             .height = about_.height,
+                                             .bytes = about_.bytes,
+                                             .pack = pack});
+  }
+
   void Drop(GlContexts& contexts) override {
+    if (image_unit_ && contexts.UseUnit(unit_))
+      contexts.copier()->LetGo(contexts, unit_.context, *image_unit_);
     contexts.ReturnUnit(unit_);
     const GlFunctions& gl = contexts.gl();
     if (!framebuffers_.empty()) {
@@ -227,6 +260,32 @@ class TextureHolding final : public GlHolding {
   }
 
  private:
+  // OpenGL 4.6, section 8.26: what an image unit reads of a texture that is not complete (section
+  // 8.17) is zero, and what it writes is lost, without an error; the same of a level that the
+  // parameters leave out. They, the filters among them, and the levels are the application's to
+  // change: this is asked before each copy.
+  bool IsAsImageUnitsSeeIt(const BoundTexture& texture) const {
+    GLint base = 0;
+    GLint last = 0;
+    texture.Levels(&base, &last);
+    if (about_.level < base || about_.level > last) return false;
+    const LevelShape shape = texture.Shape(about_.target, about_.level);
+    if (shape.width != static_cast<GLint>(about_.width) ||
+        shape.height != static_cast<GLint>(about_.height) ||
+        static_cast<GLenum>(shape.internal_format) != about_.format->internal_format) {
+      return false;
+    }
+    const GLint min = texture.Parameter(GL_TEXTURE_MIN_FILTER);
+    const GLint mag = texture.Parameter(GL_TEXTURE_MAG_FILTER);
+    // Section 8.17: integers are not interpolated.
+    if (about_.format->is_integer() &&
+        (mag != GL_NEAREST || (min != GL_NEAREST && min != GL_NEAREST_MIPMAP_NEAREST))) {
+      return false;
+    }
+    const bool one_level = min == GL_NEAREST || min == GL_LINEAR;
+    return texture.IsComplete(base, one_level && about_.level == base ? base : last);
+  }
+
   void ReadLayers(const GlFunctions& gl) {
     const size_t layer_bytes = about_.width * about_.height * read_.element_bytes;
     size_t offset = 0;
@@ -244,6 +303,7 @@ class TextureHolding final : public GlHolding {
   const std::vector<GLuint> framebuffers_;  // One per layer, in OpenGL ES.
   const GlRead read_;
   const GLuint own_texture_;  // Of an EGLImage; else 0.
+  std::optional<GLuint> image_unit_;
 };
 
 // One framebuffer per layer of the level, in the current context, and how they can be read.

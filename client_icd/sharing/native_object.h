@@ -16,6 +16,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -62,6 +63,20 @@ struct ShadowMemory {
   uint64_t bytes = 0;             // Packed bytes of the object, from offset 0.
   uint8_t device_uuid[16] = {};
   uint8_t driver_uuid[16] = {};
+  bool on_cpu = false;  // The worker's device works in the host's memory.
+};
+
+// Binary semaphores of the worker, opened as the memory is: the one that the native API signals for
+// OpenCL, the one that it waits for.
+struct ShadowSemaphores {
+  UniqueFd to_opencl;
+  UniqueFd from_opencl;
+};
+
+// How one copy to or from a shadow is ordered with what OpenCL does.
+enum class ShadowSync {
+  kHost,       // It begins after, and has ended before, what happens on the host.
+  kSemaphore,  // By the semaphore of its direction.
 };
 
 class NativeObject {
@@ -110,6 +125,12 @@ class NativeObject {
   virtual absl::Status AttachShadow(ShadowMemory) {
     return absl::UnimplementedError("the API imports no memory");
   }
+  // The same of semaphores, after AttachShadow. `stuck` is called, on any thread, if a signal that
+  // CopyToShadow has promised will not come: what waits for it in the worker would wait for ever.
+  virtual bool CanSignal() const { return false; }
+  virtual absl::Status AttachSemaphores(ShadowSemaphores, std::function<void()> /*stuck*/) {
+    return absl::UnimplementedError("the API imports no semaphore of another process");
+  }
   // Any thread, while the memory object is made: whether it is this side that makes it.
   virtual bool MakesShadow() const { return false; }
   virtual absl::StatusOr<ExportedMemory> MakeShadow() {
@@ -117,8 +138,11 @@ class NativeObject {
   }
   // The worker could not open it.
   virtual void DropShadow() {}
-  virtual cl_int CopyToShadow(absl::Time) { return CL_INVALID_OPERATION; }
-  virtual cl_int CopyFromShadow(absl::Time) { return CL_INVALID_OPERATION; }
+  // With a semaphore it returns when the copy and the signal behind it have been given to the
+  // device. A failure may have signalled, or not.
+  virtual cl_int CopyToShadow(ShadowSync, absl::Time) { return CL_INVALID_OPERATION; }
+  // Has waited for the semaphore if it succeeds; that signal has been given to the device.
+  virtual cl_int CopyFromShadow(ShadowSync, absl::Time) { return CL_INVALID_OPERATION; }
 
   // -- queries: any thread --
 

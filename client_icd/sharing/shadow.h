@@ -8,9 +8,13 @@
 // What only the driver can open also changes hands when it is imported without a shadow: the same
 // commands, and BeginImported and EndImported in place of the copies.
 //
-//   acquire:  CopyToShadow on the native thread -> TakeShadow: the worker acquires, [buffer ->
-//   image] release:  GiveShadow: [image -> buffer], the worker releases -> CopyFromShadow on the
-//   native thread
+//   acquire:  CopyToShadow on the native thread -> TakeShadow: the worker acquires, [to the image]
+//   release:  GiveShadow: [from the image], the worker releases -> CopyFromShadow there
+//
+// The arrows are events of the host. Where both sides have semaphores (native_object.h) the host
+// only passes on that something has been given to the device, and the device waits: the next step
+// is prepared while the copy runs. That a semaphore is signalled and waited for once each time is
+// seen to by SemaphoreTurns (shared_object.h).
 //
 // Thread-safe: no state.
 #pragma once
@@ -35,13 +39,21 @@ absl::Status MakeShadowed(MemObject* memory, SharedObject* shared);
 
 // Posts what follows CopyToShadow or BeginImported, behind `after`. `last`: when OpenCL may use the
 // memory object.
+// With kSemaphore the turn has been taken, and is given back here.
 cl_int PostTakeShadow(Queue* queue, const Ref<MemObject>& memory, const Event& after,
-                      Ref<Event>* last);
+                      ShadowSync sync, Ref<Event>* last);
 
 // Posts what goes before CopyFromShadow or EndImported, behind the wait list and the end of the
-// acquire (null: it has ended). `then` runs when it has ended, unless this fails.
-cl_int PostGiveShadow(Queue* queue, const Ref<MemObject>& memory, bool written,
-                      const Event* acquired, cl_uint num_events, const cl_event* wait_list,
+// acquire (null: it has ended). `then` runs when it has ended, unless this fails. With kSemaphore
+// the turn has been taken; CopyFromShadow's success gives it back.
+struct GiveShadow {
+  bool written = false;
+  ShadowSync sync = ShadowSync::kHost;
+  const Event* acquired = nullptr;
+  cl_uint num_events = 0;
+  const cl_event* wait_list = nullptr;
+};
+cl_int PostGiveShadow(Queue* queue, const Ref<MemObject>& memory, const GiveShadow& give,
                       Event::Hook then);
 
 }  // namespace sluice::sharing

@@ -85,6 +85,30 @@ class SharedState {
   std::atomic<bool> written_{false};
 };
 
+// Whose turn it is with the semaphores of a shadow: a binary semaphore must not be signalled again
+// before that signal has been waited for. Each direction has one turn; it is taken when a command
+// that uses the semaphore is made and given back when both sides are known to have used it. A use
+// that fails, or of which nobody knows, keeps it: from then on that direction goes without.
+// Thread-safe.
+class SemaphoreTurns {
+ public:
+  enum Direction { kToOpenCl, kFromOpenCl };
+  bool Take(Direction direction) {
+    return !taken_[direction].exchange(true, std::memory_order_acquire);
+  }
+  // Release; pairs with the acquire in Take.
+  void GiveBack(Direction direction) { taken_[direction].store(false, std::memory_order_release); }
+
+ private:
+  std::atomic<bool> taken_[2] = {false, false};
+};
+
+// What a worker's shadow can do beside being memory.
+struct ShadowAbilities {
+  bool copies_images = false;
+  std::shared_ptr<SemaphoreTurns> semaphores = {};  // Null: there are none.
+};
+
 class SharedObject {
  public:
   // `key` is registered already, and taken out in the end.
@@ -112,6 +136,9 @@ class SharedObject {
   // Before the handle is given out.
   void SetShadow(Ref<MemObject> shadow);
   const Ref<MemObject>& shadow() const { return shadow_; }
+  // Way::kShadow. Before the handle is given out.
+  void SetShadowAbilities(ShadowAbilities abilities) { abilities_ = std::move(abilities); }
+  const ShadowAbilities& shadow_abilities() const { return abilities_; }
 
   // Staging memory of `bytes`, made with the first use and kept; null if there is not enough.
   std::shared_ptr<Shadow> StagingMemory(size_t bytes);
@@ -123,6 +150,7 @@ class SharedObject {
   Way way_ = Way::kStaging;  // Constant once the handle is given out, as are the next two.
   bool changes_hands_ = false;
   Ref<MemObject> shadow_;
+  ShadowAbilities abilities_;
   absl::Mutex mu_;
   Ref<Object> acquire_event_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<Shadow> staging_ ABSL_GUARDED_BY(mu_);

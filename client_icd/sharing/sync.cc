@@ -20,6 +20,7 @@ struct Item {
   SharedObject* shared = nullptr;        // The memory object's own.
   bool moves = false;                    // Staging: its bytes travel, by a write or a read.
   bool written = false;                  // A release: by a command since the acquire.
+  ShadowSync sync = ShadowSync::kHost;   // Shadow.
   Ref<Event> acquired = {};              // A release: the end of the acquire before it.
   HostRegion region = {};                // Staging: where they lie in this process.
   std::shared_ptr<Shadow> staging = {};  // Null if they lie in the native object's own memory.
@@ -46,6 +47,7 @@ class Pass : public std::enable_shared_from_this<Pass> {
   cl_int Post(const SyncArguments& arguments);
 
  private:
+  ShadowSync TakeTurn(const Item& item) const;
   cl_int FindRegions();
   cl_int PostPrerequisites(const SyncArguments& arguments);
   void NoteFailure(cl_int status);
@@ -86,8 +88,18 @@ uint8_t* PackedHeap(const MemObject& memory, uint64_t bytes) {
   return memory.heap();
 }
 
+// The semaphore of this direction, if the shadow has one that nothing else is under way with.
+ShadowSync Pass::TakeTurn(const Item& item) const {
+  const std::shared_ptr<SemaphoreTurns>& turns = item.shared->shadow_abilities().semaphores;
+  const bool copies = acquire_ || item.written;
+  const auto direction = acquire_ ? SemaphoreTurns::kToOpenCl : SemaphoreTurns::kFromOpenCl;
+  return turns != nullptr && copies && turns->Take(direction) ? ShadowSync::kSemaphore
+                                                              : ShadowSync::kHost;
+}
+
 cl_int Pass::FindRegions() {
   for (Item& item : items_) {
+    item.sync = TakeTurn(item);
     if (item.shared->way() != Way::kStaging) continue;
     const uint64_t bytes = PackedBytes(*item.memory);
     item.region = item.shared->native().host_memory();
@@ -201,16 +213,19 @@ cl_int Pass::PostRead(const Item& item, const SyncArguments& arguments) {
 }
 
 cl_int Pass::PostGive(const Item& item, const SyncArguments& arguments) {
-  const cl_int status =
-      PostGiveShadow(queue_.get(), item.memory, item.written, item.acquired.get(),
-                     arguments.num_events, arguments.wait_list, WhenPrerequisiteEnds());
+  const GiveShadow give = {.written = item.written,
+                           .sync = item.sync,
+                           .acquired = item.acquired.get(),
+                           .num_events = arguments.num_events,
+                           .wait_list = arguments.wait_list};
+  const cl_int status = PostGiveShadow(queue_.get(), item.memory, give, WhenPrerequisiteEnds());
   if (status != CL_SUCCESS) PrerequisiteEnded(status);
   return status;
 }
 
 cl_int Pass::PostTake(const Item& item) {
   Ref<Event> last;
-  CL_RETURN_IF_ERROR(PostTakeShadow(queue_.get(), item.memory, *done_, &last));
+  CL_RETURN_IF_ERROR(PostTakeShadow(queue_.get(), item.memory, *done_, item.sync, &last));
   writes_.push_back(std::move(last));
   return CL_SUCCESS;
 }
@@ -299,7 +314,7 @@ cl_int Pass::AcquireItem(NativeObject& native, const Item& item, absl::Time dead
       status = native.BeginImported(deadline);
       break;
     case Way::kShadow:
-      status = native.CopyToShadow(deadline);
+      status = native.CopyToShadow(item.sync, deadline);
       break;
     case Way::kStaging:
       status = native.Fetch(item.packed(), deadline);
@@ -315,7 +330,12 @@ cl_int Pass::ReleaseItem(NativeObject& native, const Item& item, absl::Time dead
   // What was not acquired well, or not read well, is not stored: the bytes are not the object's.
   if (!item.written || failed_.load(std::memory_order_relaxed) != CL_SUCCESS)
     return native.LetGo(deadline);
-  if (item.shared->way() == Way::kShadow) return native.CopyFromShadow(deadline);
+  if (item.shared->way() == Way::kShadow) {
+    const cl_int status = native.CopyFromShadow(item.sync, deadline);
+    if (status == CL_SUCCESS && item.sync == ShadowSync::kSemaphore)
+      item.shared->shadow_abilities().semaphores->GiveBack(SemaphoreTurns::kFromOpenCl);
+    return status;
+  }
   if (item.heap != nullptr && item.region.base() != nullptr)
     item.region.Scatter(0, item.region.packed_bytes(), item.heap);
   return native.Store(item.packed(), deadline);

@@ -4,12 +4,19 @@
 // the next (design section 9). Block for a round trip. Thread-safe: no state.
 #pragma once
 
+#include <string_view>
+
 #include "absl/status/status.h"
 #include "client_icd/memory.h"
 #include "client_icd/sharing/native_object.h"
 #include "client_icd/sharing/shared_object.h"
 
 namespace sluice::sharing {
+
+// Whether SLUICE_SHARING names this: a way, or for tests how a shadow is worked with: `shader`
+// (copies by shaders also on a CPU, where they are slow), `no-shader`, `semaphores` (of buffers
+// too), `no-semaphores`.
+bool SharingNames(std::string_view word);
 
 // The native object's own memory, handed over as a descriptor (import.cc).
 absl::Status MakeImported(MemObject* memory, SharedObject* shared);

@@ -62,7 +62,9 @@ def main():
             passes(daemon, f"ring, {way} only", way, way)
             operator_sees(daemon, way)
         refused(daemon, "ring, import only", "import", "by import: not possible: ")
-        passes(daemon, "ring, import or shadow", "import,shadow", "shadow", "by import: not possible: ")
+        passes(daemon, "ring, import or shadow", "import,shadow", "shadow", "by import: not possible: ",
+               "shadow is copied by OpenGL's transfers", "shadow has no semaphores: ")
+        passes(daemon, "ring, copies by shaders", "shadow,shader", "shadow", "shadow is copied by shaders")
         # Mesa's other software renderer imports no memory.
         passes(daemon, "ring, a GL that imports nothing", "shadow,staging", "staging",
                "by shadow: not possible: the native API opens no memory of another process",

@@ -125,7 +125,7 @@ class D3dObject final : public NativeObject {
     mutex_ = nullptr;
     shadow_ = {};
   }
-  cl_int CopyToShadow(absl::Time deadline) override {
+  cl_int CopyToShadow(ShadowSync, absl::Time deadline) override {
     CL_RETURN_IF_ERROR(work_.Prepare());
     CL_RETURN_IF_ERROR(mutex_->Take(deadline));
     GiveCopy(shadow_.get(), 0, subresource_.resource.get(), subresource_.index);
@@ -133,7 +133,7 @@ class D3dObject final : public NativeObject {
     const cl_int status = work_.Wait(deadline);
     return mutex_->Give(/*to_worker=*/status == CL_SUCCESS, status);
   }
-  cl_int CopyFromShadow(absl::Time deadline) override {
+  cl_int CopyFromShadow(ShadowSync, absl::Time deadline) override {
     CL_RETURN_IF_ERROR(mutex_->Take(deadline));
     GiveCopy(subresource_.resource.get(), subresource_.index, shadow_.get(), 0);
     return mutex_->Give(/*to_worker=*/false, work_.CheckDevice());

@@ -44,10 +44,10 @@ class RingTransportTest : public ::testing::Test {
     message.address = address;
     SendMessage(worker_.get(), &message, sizeof(message), fds, count).IgnoreError();
   }
-  void SendShadow(uint64_t id) {
+  void SendShadow(uint64_t id, int count = 1) {
     const UniqueFd memory = *CreateSharedMemory("test-shadow", 4096);
-    const int fd = memory.get();
-    Send(HandleMessageType::kShadowMemory, 4096, 0, id, &fd, 1);
+    const std::vector<int> fds(static_cast<size_t>(count), memory.get());
+    Send(HandleMessageType::kShadowMemory, 4096, 0, id, fds.data(), count);
   }
   // Until the channel's thread has seen what was sent.
   void WaitUntilLost() {
@@ -64,14 +64,16 @@ class RingTransportTest : public ::testing::Test {
 TEST_F(RingTransportTest, ExportedMemoryIsFoundByItsId) {
   SendShadow(7);
   SendShadow(9);
-  const UniqueFd nine(transport_->TakeDescriptor(9));
-  const UniqueFd seven(transport_->TakeDescriptor(7));
-  struct stat info;
-  EXPECT_EQ(fstat(nine.get(), &info), 0);
-  EXPECT_EQ(fstat(seven.get(), &info), 0);
+  SendShadow(11, 3);
+  for (const auto& [id, count] : {std::pair(9, 1), std::pair(11, 3), std::pair(7, 1)}) {
+    const std::vector<UniqueFd> fds = transport_->TakeDescriptors(static_cast<uint64_t>(id));
+    ASSERT_EQ(fds.size(), static_cast<size_t>(count));
+    struct stat info;
+    for (const UniqueFd& fd : fds) EXPECT_EQ(fstat(fd.get(), &info), 0);
+  }
   worker_.reset();
   WaitUntilLost();
-  EXPECT_EQ(transport_->TakeDescriptor(7), -1);
+  EXPECT_TRUE(transport_->TakeDescriptors(7).empty());
 }
 
 // A worker that sends memory nobody asks for, and one that sends none, lose the session.
@@ -82,6 +84,10 @@ TEST_F(RingTransportTest, FloodOfExportedMemoryLosesTheSession) {
 }
 TEST_F(RingTransportTest, ExportedMemoryWithoutADescriptorLosesTheSession) {
   Send(HandleMessageType::kShadowMemory, 4096, 0, 1, nullptr, 0);
+  WaitUntilLost();
+}
+TEST_F(RingTransportTest, ExportedMemoryWithOneSemaphoreLosesTheSession) {
+  SendShadow(1, 2);
   WaitUntilLost();
 }
 

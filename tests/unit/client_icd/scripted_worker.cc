@@ -43,15 +43,38 @@ void ScriptedWorker::OnChangeOfHands(std::function<cl_int(bool acquire)> change)
   on_change_of_hands_ = std::move(change);
 }
 
+void ScriptedWorker::MakeShadows(bool semaphores) {
+  const std::lock_guard<std::mutex> lock(mu_);
+  makes_shadows_ = true;
+  has_semaphores_ = semaphores;
+}
+
+std::string ScriptedWorker::ShadowLog() {
+  const std::lock_guard<std::mutex> lock(mu_);
+  return shadow_log_;
+}
+
+void ScriptedWorker::FailNextAcquire(cl_int status) {
+  const std::lock_guard<std::mutex> lock(mu_);
+  fail_acquire_ = status;
+}
+
 bool ScriptedWorker::shares_memory() const {
   const std::lock_guard<std::mutex> lock(mu_);
-  return takes_imports_;
+  return takes_imports_ || makes_shadows_;
 }
 
 bool ScriptedWorker::SendHandle(uint64_t token, int) {
   const std::lock_guard<std::mutex> lock(mu_);
   if (takes_imports_) handles_.push_back(token);
   return takes_imports_;
+}
+
+std::vector<UniqueFd> ScriptedWorker::TakeDescriptors(uint64_t) {
+  const std::lock_guard<std::mutex> lock(mu_);
+  std::vector<UniqueFd> fds;
+  for (int i = 0; i < (gave_semaphores_ ? 3 : 1); ++i) fds.push_back(DuplicateFd(0));
+  return fds;
 }
 
 bool ScriptedWorker::Send(const FrameHeader& header, std::string_view message,
@@ -85,6 +108,17 @@ void ScriptedWorker::Take(const FrameHeader& header, const pb::Command& command,
         answer.set_refusal(refusal_);
       }
       return Reply(reply);
+    case pb::Command::kCreateShadowBuffer: {
+      const pb::CreateShadowBuffer& body = command.create_shadow_buffer();
+      memory_[body.mem_id()] = std::string(body.size(), '\0');
+      pb::ShadowPlacement& placement = *answer.mutable_shadow();
+      placement.set_allocation_bytes(body.size() + 1);
+      placement.set_device_uuid(std::string(16, 'd'));
+      placement.set_driver_uuid(std::string(16, 'v'));
+      gave_semaphores_ = has_semaphores_ && body.semaphores();
+      placement.set_semaphores(gave_semaphores_);
+      return Reply(reply);
+    }
     case pb::Command::kCreateCommandQueue: {
       const pb::CreateCommandQueue& queue = command.create_command_queue();
       bool in_order = true;
@@ -105,11 +139,11 @@ void ScriptedWorker::Take(const FrameHeader& header, const pb::Command& command,
         pending.fed = true;
       }
       return;
+    case pb::Command::kEnqueueAcquireShadow:
+    case pb::Command::kEnqueueReleaseShadow:
     case pb::Command::kEnqueueMarker:
     case pb::Command::kEnqueueReadBuffer:
     case pb::Command::kEnqueueWriteBuffer:
-    case pb::Command::kEnqueueAcquireShadow:
-    case pb::Command::kEnqueueReleaseShadow:
       return Enqueue(command);
     default:
       return;  // Nothing that needs an answer here.
@@ -174,6 +208,15 @@ bool ScriptedWorker::Step(Pending* pending) {
     return false;
   }
   const bool acquires = pending->command.has_enqueue_acquire_shadow();
+  if (acquires) {
+    shadow_log_ += pending->command.enqueue_acquire_shadow().wait_semaphore() ? 'A' : 'a';
+    if (fail_acquire_ != CL_SUCCESS) {
+      Complete(event, std::exchange(fail_acquire_, CL_SUCCESS));
+      return true;
+    }
+  }
+  if (pending->command.has_enqueue_release_shadow())
+    shadow_log_ += pending->command.enqueue_release_shadow().signal_semaphore() ? 'R' : 'r';
   if (on_change_of_hands_ && (acquires || pending->command.has_enqueue_release_shadow())) {
     Complete(event, on_change_of_hands_(acquires));
     return true;

@@ -37,6 +37,12 @@ class ScriptedWorker : public Transport {
   // Called when the worker takes or gives back what changes hands; what it returns is the command's
   // status. No command comes meanwhile.
   void OnChangeOfHands(std::function<cl_int(bool acquire)> change);
+  // It shares memory and makes shadows, with semaphores or without.
+  void MakeShadows(bool semaphores);
+  // What ran of the commands for shadows: an acquire is a, a release r, large with a semaphore.
+  std::string ShadowLog();
+  // The next acquire of a shadow fails with this.
+  void FailNextAcquire(cl_int status);
 
   // --- Transport.
   bool Send(const FrameHeader& header, std::string_view message, std::string_view payload,
@@ -53,6 +59,7 @@ class ScriptedWorker : public Transport {
   uint8_t* Map(const BulkSpan&) override { return nullptr; }
   bool shares_memory() const override;
   bool SendHandle(uint64_t token, int fd) override;
+  std::vector<UniqueFd> TakeDescriptors(uint64_t id) override;
   uint64_t max_in_flight() const override { return 0; }
 
  private:
@@ -85,6 +92,11 @@ class ScriptedWorker : public Transport {
   std::vector<uint64_t> handles_;
   pb::Command last_import_;
   std::function<cl_int(bool)> on_change_of_hands_;
+  bool makes_shadows_ = false;
+  bool has_semaphores_ = false;
+  bool gave_semaphores_ = false;  // With the newest.
+  std::string shadow_log_;
+  cl_int fail_acquire_ = CL_SUCCESS;
 };
 
 }  // namespace sluice

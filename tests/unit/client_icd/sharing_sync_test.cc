@@ -3,6 +3,7 @@
 // code of every API, and what is asked of the native side when.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <mutex>
 #include <utility>
 
@@ -19,9 +20,15 @@ constexpr size_t kBytes = 64;
 // What the native side of all objects of a test was asked, and what it answers.
 struct Native {
   std::mutex mu;
-  std::string log;  // One letter per call: Fetch, Store, LetGo; before is <, after is >.
+  // One letter per call: Fetch, Store, LetGo; before is <, after is >; a copy to a shadow is t,
+  // from a shadow f, with a semaphore 2 and 4.
+  std::string log;
   std::string contents = std::string(kBytes, 'n');
   cl_int fetch_status = CL_SUCCESS;
+  cl_int copy_status = CL_SUCCESS;  // Of copies to and from shadows.
+  bool can_shadow = false;
+  bool can_signal = false;
+  absl::Status semaphores;
 
   void Note(char letter) {
     const std::lock_guard<std::mutex> lock(mu);
@@ -54,8 +61,29 @@ class FakeObject : public NativeObject {
     native_->Note('L');
     return CL_SUCCESS;
   }
+  bool CanShadow() const override { return native_->can_shadow; }
+  absl::Status AttachShadow(ShadowMemory memory) override {
+    EXPECT_TRUE(memory.fd.valid());
+    return absl::OkStatus();
+  }
+  bool CanSignal() const override { return native_->can_signal; }
+  absl::Status AttachSemaphores(ShadowSemaphores semaphores, std::function<void()> stuck) override {
+    EXPECT_TRUE(semaphores.to_opencl.valid() && semaphores.from_opencl.valid());
+    stuck_ = std::move(stuck);
+    return native_->semaphores;
+  }
+  cl_int CopyToShadow(ShadowSync sync, absl::Time) override {
+    native_->Note(sync == ShadowSync::kSemaphore ? '2' : 't');
+    return native_->copy_status;
+  }
+  cl_int CopyFromShadow(ShadowSync sync, absl::Time) override {
+    native_->Note(sync == ShadowSync::kSemaphore ? '4' : 'f');
+    return native_->copy_status;
+  }
+  void GetStuck() { stuck_(); }
 
  private:
+  std::function<void()> stuck_;
   const std::shared_ptr<Native> native_;  // Jobs may outlive a test.
   const std::shared_ptr<NativeThread> thread_;
   const uint64_t name_;
@@ -66,6 +94,10 @@ class SharingSyncTest : public SharingTest {
   void SetUp() override {
     SharingTest::SetUp();
     for (const Api api : kApis) context_->AddInterop(api, std::make_shared<int>(0));
+  }
+  void TearDown() override {
+    ::unsetenv("SLUICE_SHARING");
+    SharingTest::TearDown();
   }
   cl_int Create(Api api, Ref<MemObject>* out, uint64_t name = 0) {
     MemObject::Description about;
@@ -81,6 +113,9 @@ class SharingSyncTest : public SharingTest {
     EXPECT_EQ(Create(api, &memory), CL_SUCCESS);
     return memory;
   }
+  cl_int Round(const Ref<MemObject>& memory, bool written);
+  // An object of OpenGL's that goes by shadow.
+  Ref<MemObject> MakeShadowed(bool worker_has_semaphores);
 
   const std::shared_ptr<Native> native_ = std::make_shared<Native>();
   uint64_t next_name_ = 100;
@@ -261,6 +296,118 @@ TEST_F(SharingSyncTest, StepsRunAroundTheObjects) {
             CL_SUCCESS);
   EXPECT_LT(End(event), 0);
   EXPECT_EQ(native_->Log(), "<FF><LL") << "let go of, but not stored";
+}
+
+// An acquire and a release of an object that a command has written, to their ends.
+cl_int SharingSyncTest::Round(const Ref<MemObject>& memory, bool written) {
+  cl_event acquired = nullptr, released = nullptr;
+  EXPECT_EQ(Sync(true, Api::kGl, {memory.get()}, &acquired), CL_SUCCESS);
+  const cl_int status = End(acquired);
+  EXPECT_EQ(memory->Use(written), CL_SUCCESS);
+  EXPECT_EQ(Sync(false, Api::kGl, {memory.get()}, &released), CL_SUCCESS);
+  const cl_int end = End(released);
+  return status < 0 ? status : end;
+}
+
+Ref<MemObject> SharingSyncTest::MakeShadowed(bool worker_has_semaphores) {
+  // Buffers ask for semaphores only if they must.
+  ::setenv("SLUICE_SHARING", "shadow,semaphores", 1);
+  worker_->MakeShadows(worker_has_semaphores);
+  native_->can_shadow = true;
+  Ref<MemObject> memory = Make(Api::kGl);
+  EXPECT_EQ(memory->own_shared()->way(), Way::kShadow);
+  return memory;
+}
+
+// Semaphores are used round after round where both sides have them, for a release only if there is
+// something to copy.
+TEST_F(SharingSyncTest, SemaphoresOrderTheCopies) {
+  native_->can_signal = true;
+  const Ref<MemObject> memory = MakeShadowed(true);
+  for (int round = 0; round < 3; ++round) EXPECT_EQ(Round(memory, true), CL_COMPLETE);
+  EXPECT_EQ(Round(memory, false), CL_COMPLETE);
+  EXPECT_EQ(native_->Log(), "2424242L");
+  EXPECT_EQ(worker_->ShadowLog(), "ARARARAr");
+}
+
+// Without them on either side, or if the native API does not take them, all waits on the host.
+TEST_F(SharingSyncTest, WithoutSemaphoresTheHostWaits) {
+  for (const bool worker_has : {false, true}) {
+    for (const bool native_has : {false, true}) {
+      native_->can_signal = native_has;
+      native_->semaphores = absl::UnavailableError("not taken");
+      EXPECT_EQ(Round(MakeShadowed(worker_has && native_has), true), CL_COMPLETE);
+    }
+  }
+  EXPECT_EQ(native_->Log(), "tftftftf");
+  EXPECT_EQ(worker_->ShadowLog(), "arararar");
+}
+
+// A buffer's copies are faster without.
+TEST_F(SharingSyncTest, BuffersGoWithoutSemaphores) {
+  native_->can_signal = true;
+  const Ref<MemObject> with = MakeShadowed(true);
+  ::unsetenv("SLUICE_SHARING");
+  const Ref<MemObject> without = Make(Api::kGl);
+  EXPECT_NE(with->own_shared()->shadow_abilities().semaphores, nullptr);
+  EXPECT_EQ(without->own_shared()->shadow_abilities().semaphores, nullptr);
+}
+
+// A use of a semaphore that fails, or may have, is its last: nobody knows whether it is signalled.
+// The other direction goes on.
+TEST_F(SharingSyncTest, FailureIsASemaphoresLastUse) {
+  native_->can_signal = true;
+  const Ref<MemObject> one = MakeShadowed(true);
+  worker_->FailNextAcquire(CL_OUT_OF_RESOURCES);  // Signalled, and not waited for.
+  EXPECT_LT(Round(one, true), 0);
+  EXPECT_EQ(Round(one, true), CL_COMPLETE);
+  // The release behind the failure has taken its turn and not come to its copy.
+  EXPECT_EQ(native_->Log(), "2Ltf");
+  EXPECT_EQ(worker_->ShadowLog(), "Aar");
+  native_->log.clear();
+  const Ref<MemObject> other = MakeShadowed(true);
+  EXPECT_EQ(Round(other, true), CL_COMPLETE);
+  cl_event event = nullptr;
+  ASSERT_EQ(Sync(true, Api::kGl, {other.get()}, &event), CL_SUCCESS);
+  ASSERT_EQ(End(event), CL_COMPLETE);
+  native_->copy_status = CL_OUT_OF_RESOURCES;  // Signalled, and perhaps not waited for.
+  ASSERT_EQ(other->Use(true), CL_SUCCESS);
+  ASSERT_EQ(Sync(false, Api::kGl, {other.get()}, &event), CL_SUCCESS);
+  EXPECT_LT(End(event), 0);
+  native_->copy_status = CL_SUCCESS;
+  EXPECT_EQ(Round(other, true), CL_COMPLETE);
+  EXPECT_EQ(native_->Log(), "24242f");
+}
+
+// Nobody signals a second time while it is not known that the first signal was waited for.
+TEST_F(SharingSyncTest, NoSecondSignalBeforeTheWait) {
+  native_->can_signal = true;
+  const Ref<MemObject> memory = MakeShadowed(true);
+  Ref<Event> gate;
+  ASSERT_EQ(MakeUserEvent(context_.get(), &gate), CL_SUCCESS);
+  cl_event events[4] = {};
+  ASSERT_EQ(Sync(true, Api::kGl, {memory.get()}, &events[0], {gate->handle()}), CL_SUCCESS);
+  ASSERT_EQ(memory->Use(true), CL_SUCCESS);
+  ASSERT_EQ(Sync(false, Api::kGl, {memory.get()}, &events[1]), CL_SUCCESS);
+  ASSERT_EQ(Sync(true, Api::kGl, {memory.get()}, &events[2]), CL_SUCCESS);
+  ASSERT_EQ(memory->Use(true), CL_SUCCESS);
+  ASSERT_EQ(Sync(false, Api::kGl, {memory.get()}, &events[3]), CL_SUCCESS);
+  ASSERT_TRUE(gate->ClaimUserStatus());
+  ASSERT_EQ(EndUserEvent(gate.get(), CL_COMPLETE), CL_SUCCESS);
+  for (const cl_event event : events) EXPECT_EQ(End(event), CL_COMPLETE);
+  EXPECT_EQ(native_->Log(), "24tf");
+  EXPECT_EQ(worker_->ShadowLog(), "ARar");
+  EXPECT_EQ(Round(memory, true), CL_COMPLETE);
+  EXPECT_EQ(native_->Log(), "24tf24") << "known by now";
+}
+
+// A signal that the native API promised and does not give ends the session: nothing waits for ever.
+TEST_F(SharingSyncTest, StuckSignalLosesTheSession) {
+  native_->can_signal = true;
+  const Ref<MemObject> memory = MakeShadowed(true);
+  static_cast<FakeObject&>(memory->own_shared()->native()).GetStuck();
+  EXPECT_TRUE(session_->lost());
+  EXPECT_EQ(Sync(true, Api::kGl, {memory.get()}), CL_DEVICE_NOT_AVAILABLE);
 }
 
 // The loss of the session ends everything; later calls say so, and no state changes any more.

@@ -51,8 +51,8 @@ class FakeTexture : public NativeObject {
     return Exported(world_->shadow_status, /*keyed_mutex=*/true);
   }
   void DropShadow() override { world_->Note('D'); }
-  cl_int CopyToShadow(absl::Time) override { return Note('T'); }
-  cl_int CopyFromShadow(absl::Time) override { return Note('F'); }
+  cl_int CopyToShadow(ShadowSync, absl::Time) override { return Note('T'); }
+  cl_int CopyFromShadow(ShadowSync, absl::Time) override { return Note('F'); }
 
  private:
   static absl::StatusOr<ExportedMemory> Exported(const absl::Status& status, bool keyed_mutex) {

@@ -215,11 +215,11 @@ TEST_F(D3dHandlesTest, MutexIsTakenAroundEachCopy) {
   const auto object = MakeShadowed(1);
   for (int round = 0; round < 3; ++round) {
     direct3d_.query_answers_pending = 2;
-    EXPECT_EQ(object->CopyToShadow(Soon()), CL_SUCCESS);
+    EXPECT_EQ(object->CopyToShadow(ShadowSync::kHost, Soon()), CL_SUCCESS);
     EXPECT_EQ(direct3d_.TakeLog(), "take0 app1>ours0 end flush give1 ");
     EXPECT_EQ(direct3d_.query_answers_pending, 0);
     WorkerTakesAndGives();
-    EXPECT_EQ(object->CopyFromShadow(Soon()), CL_SUCCESS);
+    EXPECT_EQ(object->CopyFromShadow(ShadowSync::kHost, Soon()), CL_SUCCESS);
     EXPECT_EQ(direct3d_.TakeLog(), "take0 ours0>app1 end flush give0 ");
     EXPECT_EQ(direct3d_.mutex_key, kTextureMakersKey);
   }
@@ -229,12 +229,14 @@ TEST_F(D3dHandlesTest, MutexIsTakenAroundEachCopy) {
 TEST_F(D3dHandlesTest, MutexThatComesLate) {
   const auto object = MakeShadowed();
   direct3d_.mutex_key = kTextureUsersKey;  // The worker has it.
-  EXPECT_EQ(object->CopyToShadow(absl::Now() + absl::Seconds(7)), CL_OUT_OF_RESOURCES);
+  EXPECT_EQ(object->CopyToShadow(ShadowSync::kHost, absl::Now() + absl::Seconds(7)),
+            CL_OUT_OF_RESOURCES);
   EXPECT_GT(direct3d_.acquire_bound, 6000u);
   EXPECT_LE(direct3d_.acquire_bound, 7000u);
-  EXPECT_EQ(object->CopyFromShadow(absl::Now() - absl::Seconds(1)), CL_OUT_OF_RESOURCES);
+  EXPECT_EQ(object->CopyFromShadow(ShadowSync::kHost, absl::Now() - absl::Seconds(1)),
+            CL_OUT_OF_RESOURCES);
   EXPECT_EQ(direct3d_.acquire_bound, 0u) << "and never INFINITE";
-  EXPECT_EQ(object->CopyToShadow(absl::InfiniteFuture()), CL_OUT_OF_RESOURCES);
+  EXPECT_EQ(object->CopyToShadow(ShadowSync::kHost, absl::InfiniteFuture()), CL_OUT_OF_RESOURCES);
   EXPECT_LT(direct3d_.acquire_bound, INFINITE);
   EXPECT_EQ(direct3d_.TakeLog(), "take0 take0 take0 ");
 }
@@ -246,12 +248,13 @@ TEST_F(D3dHandlesTest, OnlySOkCounts) {
   for (const HRESULT answer : {static_cast<HRESULT>(WAIT_TIMEOUT), S_FALSE, E_FAIL,
                                DXGI_ERROR_DEVICE_REMOVED, static_cast<HRESULT>(WAIT_ABANDONED)}) {
     direct3d_.acquire_sync = answer;
-    EXPECT_EQ(object->CopyToShadow(Soon()), CL_OUT_OF_RESOURCES) << answer;
+    EXPECT_EQ(object->CopyToShadow(ShadowSync::kHost, Soon()), CL_OUT_OF_RESOURCES) << answer;
     EXPECT_EQ(direct3d_.TakeLog(), "take0 ") << answer;
   }
   direct3d_.acquire_sync = S_OK;
-  EXPECT_EQ(object->CopyToShadow(Soon()), CL_OUT_OF_RESOURCES) << "lost for good";
-  EXPECT_EQ(object->CopyFromShadow(Soon()), CL_OUT_OF_RESOURCES);
+  EXPECT_EQ(object->CopyToShadow(ShadowSync::kHost, Soon()), CL_OUT_OF_RESOURCES)
+      << "lost for good";
+  EXPECT_EQ(object->CopyFromShadow(ShadowSync::kHost, Soon()), CL_OUT_OF_RESOURCES);
   EXPECT_EQ(object->LetGo(Soon()), CL_SUCCESS);
   EXPECT_EQ(direct3d_.TakeLog(), "");
 }
@@ -261,16 +264,17 @@ TEST_F(D3dHandlesTest, OnlySOkCounts) {
 TEST_F(D3dHandlesTest, CopyThatDoesNotEnd) {
   const auto object = MakeShadowed();
   direct3d_.query_answers_pending = -1;
-  EXPECT_EQ(object->CopyToShadow(absl::Now() + absl::Milliseconds(20)), CL_OUT_OF_RESOURCES);
+  EXPECT_EQ(object->CopyToShadow(ShadowSync::kHost, absl::Now() + absl::Milliseconds(20)),
+            CL_OUT_OF_RESOURCES);
   EXPECT_EQ(direct3d_.TakeLog(), "take0 app0>ours0 end flush give0 ");
   direct3d_.query_answers_pending = 0;
   direct3d_.removed_reason = DXGI_ERROR_DEVICE_HUNG;
-  EXPECT_EQ(object->CopyToShadow(Soon()), CL_OUT_OF_RESOURCES);
+  EXPECT_EQ(object->CopyToShadow(ShadowSync::kHost, Soon()), CL_OUT_OF_RESOURCES);
   EXPECT_EQ(direct3d_.TakeLog(), "take0 app0>ours0 end flush give0 ");
-  EXPECT_EQ(object->CopyFromShadow(Soon()), CL_OUT_OF_RESOURCES);
+  EXPECT_EQ(object->CopyFromShadow(ShadowSync::kHost, Soon()), CL_OUT_OF_RESOURCES);
   direct3d_.TakeLog();
   direct3d_.removed_reason = S_OK;
-  EXPECT_EQ(object->CopyToShadow(Soon()), CL_SUCCESS);
+  EXPECT_EQ(object->CopyToShadow(ShadowSync::kHost, Soon()), CL_SUCCESS);
   EXPECT_EQ(direct3d_.TakeLog(), "take0 app0>ours0 end flush give1 ");
   direct3d_.mutex_key = kTextureMakersKey;
 }
@@ -279,14 +283,14 @@ TEST_F(D3dHandlesTest, CopyThatDoesNotEnd) {
 // has given back is not waited for.
 TEST_F(D3dHandlesTest, MutexIsTakenBack) {
   const auto object = MakeShadowed();
-  ASSERT_EQ(object->CopyToShadow(Soon()), CL_SUCCESS);
+  ASSERT_EQ(object->CopyToShadow(ShadowSync::kHost, Soon()), CL_SUCCESS);
   direct3d_.TakeLog();
   EXPECT_EQ(object->LetGo(Soon()), CL_SUCCESS);
   EXPECT_EQ(direct3d_.TakeLog(), "take1 give0 ");
   EXPECT_EQ(direct3d_.acquire_bound, 0u);
   EXPECT_EQ(object->LetGo(Soon()), CL_SUCCESS);
   EXPECT_EQ(direct3d_.TakeLog(), "take1 ");
-  EXPECT_EQ(object->CopyToShadow(Soon()), CL_SUCCESS);
+  EXPECT_EQ(object->CopyToShadow(ShadowSync::kHost, Soon()), CL_SUCCESS);
 }
 
 // A shadow that cannot be made, or shared, says why and leaves nothing; one that the worker does
