@@ -7,6 +7,7 @@
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/security/credentials.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
@@ -17,6 +18,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "broker/gateway/loopback.h"
 #include "broker/gateway/message_reader.h"
 #include "broker/gateway/tls_files.h"
@@ -24,6 +26,7 @@
 #include "broker/os/descriptor_identity.h"
 #include "broker/os/file.h"
 #include "broker/os/this_process.h"
+#include "broker/os/threads.h"
 #include "proto/status_macros.h"
 
 namespace sluice {
@@ -37,9 +40,59 @@ constexpr uint32_t kProcessNameField = 2;
 constexpr uint32_t kSnapshotField = 2;
 constexpr uint32_t kMessageField = 3;
 
+// Beyond a call's deadline.
+constexpr std::chrono::milliseconds kTimersPatience(1'000);
+
 std::atomic<bool> forked{false};
-// Opened beside gRPC's own descriptors: closed with them. Set once, by PrepareGrpc.
+// Opened beside gRPC's own descriptors: closed with them. Set when PrepareGrpc has made it ready.
 std::atomic<const DescriptorIdentity*> sentinel{nullptr};
+
+// What gRPC works on while it asks. Leaked if it does not let go in time.
+struct DescribeCall {
+  grpc::CompletionQueue queue;
+  grpc::ClientContext context;
+  grpc::ByteBuffer reply;
+  grpc::Status status;
+  std::unique_ptr<grpc::ClientAsyncResponseReader<grpc::ByteBuffer>> reader;
+};
+
+// As many threads as gRPC starts: its pool, timers, executors, and one to spare for each kind. It
+// does not say if it gets none, and waits for them for ever.
+int ThreadsOfGrpc() { return 6 + std::min(UsableProcessors(), 16); }
+
+// OK if this process can have so many threads more at once.
+absl::Status CheckRoomForThreads(int wanted) {
+  struct Gate {
+    absl::Mutex mu;
+    bool open ABSL_GUARDED_BY(mu) = false;
+    int waiting ABSL_GUARDED_BY(mu) = 0;
+  };
+  const auto gate = std::make_shared<Gate>();
+  const auto wait = [gate] {
+    absl::MutexLock lock(&gate->mu);
+    gate->mu.Await(absl::Condition(&gate->open));
+    --gate->waiting;
+  };
+  int started = 0;
+  for (; started < wanted; ++started) {
+    {
+      absl::MutexLock lock(&gate->mu);
+      ++gate->waiting;
+    }
+    if (StartThread("sluice-try", wait)) continue;
+    absl::MutexLock lock(&gate->mu);
+    --gate->waiting;
+    break;
+  }
+  absl::MutexLock lock(&gate->mu);
+  gate->open = true;
+  gate->mu.Await(absl::Condition(
+      +[](Gate* g) ABSL_EXCLUSIVE_LOCKS_REQUIRED(g->mu) { return g->waiting == 0; }, gate.get()));
+  if (started == wanted) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "the network needs ", wanted, " threads, and this process can have only ", started,
+      " more: raise its limit on address space (ulimit -v) or on processes (ulimit -u)"));
+}
 
 const char* Value(const Environment& environment, const char* name) {
   const char* value = environment(name);
@@ -180,32 +233,35 @@ absl::StatusOr<std::string> DescribePlatforms(const std::string& endpoint,
   const auto deadline = std::chrono::system_clock::now() + timeout;
   RETURN_IF_ERROR(PrepareGrpc());
   ASSIGN_OR_RETURN(const RemoteSecurity security, ChooseSecurity(endpoint, ::getenv));
+  auto call = std::make_unique<DescribeCall>();
   grpc::GenericStub stub(MakeChannel(endpoint, security));
-  grpc::ClientContext context;
-  context.set_deadline(deadline);
-  Authorize(security, &context);
+  call->context.set_deadline(deadline);
+  Authorize(security, &call->context);
   std::string request;
   AppendStringField(kProcessNameField, ProcessName(), &request);
   const grpc::Slice slice(request);
-  grpc::CompletionQueue queue;
-  const auto call =
-      stub.PrepareUnaryCall(&context, kDescribeMethod, grpc::ByteBuffer(&slice, 1), &queue);
-  call->StartCall();
-  grpc::ByteBuffer reply;
-  grpc::Status status;
-  call->Finish(&reply, &status, nullptr);
+  call->reader = stub.PrepareUnaryCall(&call->context, kDescribeMethod, grpc::ByteBuffer(&slice, 1),
+                                       &call->queue);
+  call->reader->StartCall();
+  call->reader->Finish(&call->reply, &call->status, nullptr);
+  const grpc::Status& status = call->status;
   void* tag = nullptr;
   bool ok = false;
-  queue.Next(&tag, &ok);  // The call's deadline bounds this.
-  queue.Shutdown();
-  while (queue.Next(&tag, &ok)) {
+  // The call's deadline bounds this, unless gRPC has found no thread for its timers.
+  const auto end = std::chrono::system_clock::now() + timeout + kTimersPatience;
+  if (call->queue.AsyncNext(&tag, &ok, end) != grpc::CompletionQueue::GOT_EVENT) {
+    static_cast<void>(call.release());  // gRPC still works on it.
+    return absl::UnavailableError("gRPC does not answer");
+  }
+  call->queue.Shutdown();
+  while (call->queue.Next(&tag, &ok)) {
   }
   if (!status.ok()) {
     return absl::UnavailableError(absl::StrCat(Describe(status), TlsHint(status, security)));
   }
 
   MessageReader reader;
-  if (!reader.Reset(reply))
+  if (!reader.Reset(call->reply))
     return absl::InvalidArgumentError("the daemon's description cannot be read");
   std::string snapshot;
   std::string message;
@@ -222,15 +278,21 @@ absl::StatusOr<std::string> DescribePlatforms(const std::string& endpoint,
 }
 
 absl::Status PrepareGrpc() {
-  static const bool prepared = [] {
-    grpc_init();
-    AtFork(nullptr, nullptr, [] { forked.store(true, std::memory_order_relaxed); });
-    sentinel.store(new DescriptorIdentity(IdentityOf(OpenSentinel().release())));
-    return true;
-  }();
-  static_cast<void>(prepared);
-  const char* const trouble = GrpcTrouble();
-  return trouble == nullptr ? absl::OkStatus() : absl::FailedPreconditionError(trouble);
+  static absl::Mutex* const mu = new absl::Mutex;
+  if (const char* trouble = GrpcTrouble(); trouble != nullptr)
+    return absl::FailedPreconditionError(trouble);
+  if (sentinel.load(std::memory_order_acquire) != nullptr) return absl::OkStatus();
+  absl::MutexLock lock(mu);
+  if (sentinel.load(std::memory_order_relaxed) != nullptr) return absl::OkStatus();
+  RETURN_IF_ERROR(CheckRoomForThreads(ThreadsOfGrpc()));
+  grpc_init();
+  // gRPC would take its threads down with the last channel, and start them again with the next:
+  // this one, which never connects, is kept.
+  new auto(grpc::CreateChannel("127.0.0.1:1", grpc::InsecureChannelCredentials()));
+  AtFork(nullptr, nullptr, [] { forked.store(true, std::memory_order_relaxed); });
+  sentinel.store(new DescriptorIdentity(IdentityOf(OpenSentinel().release())),
+                 std::memory_order_release);
+  return absl::OkStatus();
 }
 
 const char* GrpcTrouble() {
