@@ -5,11 +5,16 @@
 // saw the platform and computed.
 #include <CL/cl.h>
 #include <dlfcn.h>
+#include <sanitizer/lsan_interface.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <vector>
+
+// There in a build with LeakSanitizer only.
+#pragma weak __lsan_disable
+#pragma weak __lsan_enable
 
 namespace {
 
@@ -24,7 +29,13 @@ cl_platform_id FindPlatform(void* library, const std::string& substring) {
   CL_FUNCTION(clGetPlatformIDs);
   CL_FUNCTION(clGetPlatformInfo);
   cl_uint count = 0;
-  if (clGetPlatformIDs_fn(0, nullptr, &count) != CL_SUCCESS || count == 0) return nullptr;
+  // ocl-icd keeps its list of drivers here and does not free it when it is unloaded: 231 bytes in 9
+  // pieces after three rounds with PoCL alone, 237 with Sluice, whose suffix is two letters longer.
+  // A suppression cannot name a library that is gone.
+  if (__lsan_disable != nullptr) __lsan_disable();
+  const cl_int counted = clGetPlatformIDs_fn(0, nullptr, &count);
+  if (__lsan_enable != nullptr) __lsan_enable();
+  if (counted != CL_SUCCESS || count == 0) return nullptr;
   std::vector<cl_platform_id> platforms(count);
   clGetPlatformIDs_fn(count, platforms.data(), nullptr);
   for (cl_platform_id platform : platforms) {
