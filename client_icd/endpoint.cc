@@ -110,6 +110,11 @@ absl::StatusOr<std::shared_ptr<Session>> Endpoint::OpenSeparateSession() {
 absl::StatusOr<std::shared_ptr<Session>> Endpoint::StartLocked() {
   ASSIGN_OR_RETURN(OpenedTransport opened, ConnectLocked());
   std::shared_ptr<Session> session = Session::Start(std::move(opened));
+  if (session == nullptr) {
+    return absl::ResourceExhaustedError(
+        "a session needs a thread, and this process can have no more: raise its limit on address "
+        "space (ulimit -v) or on processes (ulimit -u)");
+  }
   TellDevicesLocked(*session);
   std::erase_if(sessions_, [](const std::weak_ptr<Session>& old) { return old.expired(); });
   sessions_.push_back(session);

@@ -34,7 +34,7 @@ std::shared_ptr<Session> Session::Start(OpenedTransport opened) {
   std::shared_ptr<Session> session(new Session(std::move(opened)));
   // The thread keeps the session until it is lost.
   if (!StartThread("sluice-replies", [session] { session->stream_.RunReplyThread(); })) {
-    session->Lose("no thread to be had");
+    return nullptr;
   }
   return session;
 }

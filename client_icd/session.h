@@ -46,7 +46,7 @@ cl_int ToClError(const absl::Status& status);
 
 class Session : public std::enable_shared_from_this<Session> {
  public:
-  // Starts the reply thread.
+  // Starts the reply thread; null if the process can have no more threads.
   static std::shared_ptr<Session> Start(OpenedTransport opened);
   ~Session();
 
