@@ -95,6 +95,7 @@ class Kernel : public ClObject<Kernel, cl_kernel, ObjectKind::kKernel> {
   void StoreArgLocked(cl_uint index, KernelArgValue value) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool StoreValue(cl_uint index, size_t size, const void* value);
   cl_int SetMemoryArg(cl_uint index, size_t size, const void* value);
+  cl_int SetOtherArg(cl_uint index, size_t size, const void* value);
 
   struct Arg {
     KernelArgValue value;
