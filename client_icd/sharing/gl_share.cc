@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "client_icd/client_log.h"
+#include "client_icd/sharing/exit_gate.h"
 #include "client_icd/sharing/fence_waiters.h"
 #include "client_icd/sharing/gl_copy.h"
 
@@ -258,7 +259,16 @@ bool RunLast(NativeThread& thread, std::thread::id id, std::function<void()> job
   return posted;
 }
 
-GlShare::GlShare() : thread_("sluice-gl") {}
+bool GlThread::Post(JobThread::Job job) {
+  ExitGate& gate = ExitGate::OfProcess();
+  return !gate.closed() && NativeThread::Post([job = std::move(job), &gate] {
+    if (!gate.Enter()) return;
+    job();
+    gate.Leave();
+  });
+}
+
+GlShare::GlShare() = default;
 
 cl_int GlShare::Open(const GlContextRef& ref, std::shared_ptr<GlShare>* out) {
   struct Opening {
@@ -285,6 +295,7 @@ cl_int GlShare::Open(const GlContextRef& ref, std::shared_ptr<GlShare>* out) {
     return absl::IsNotFound(opening->status) ? CL_INVALID_OPERATION
                                              : CL_INVALID_GL_SHAREGROUP_REFERENCE_KHR;
   }
+  ExitGate::CloseAtExit();
   share->binding_ = &share->state_->contexts->binding();
   *out = std::move(share);
   return CL_SUCCESS;

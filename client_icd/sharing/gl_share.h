@@ -131,6 +131,13 @@ class GlContexts {
 // that is this very thread. False in a forked child, where it does not run.
 bool RunLast(NativeThread& thread, std::thread::id id, std::function<void()> job);
 
+// A thread for GL, which is left alone from the process's exit on (exit_gate.h).
+class GlThread final : public NativeThread {
+ public:
+  GlThread() : NativeThread("sluice-gl") {}
+  bool Post(JobThread::Job job) override;
+};
+
 // Thread-safe.
 class GlShare : public std::enable_shared_from_this<GlShare> {
  public:
@@ -173,7 +180,7 @@ class GlShare : public std::enable_shared_from_this<GlShare> {
 
   std::shared_ptr<State> state_ = std::make_shared<State>();
   const GlBinding* binding_ = nullptr;  // Of contexts.
-  NativeThread thread_;
+  GlThread thread_;
   absl::Mutex mu_;
   std::unique_ptr<FenceWaiters> waiters_ ABSL_GUARDED_BY(mu_);
 };

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client_icd/sharing/exit_gate.h"
+
+#include <cstdlib>
+
+#include "broker/os/this_process.h"
+
+namespace sluice::sharing {
+namespace {
+
+// A job may wait for the device for longer.
+constexpr absl::Duration kExitTimeout = absl::Seconds(2);
+
+}  // namespace
+
+ExitGate& ExitGate::OfProcess() {
+  static ExitGate& gate = *new ExitGate;
+  return gate;
+}
+
+void ExitGate::CloseAtExit() {
+  static const auto owner = ProcessId();
+  // A forked child has none of the threads, and perhaps a lock that one of them held.
+  static const int registered = std::atexit([] {
+    if (ProcessId() == owner) OfProcess().Close(kExitTimeout);
+  });
+  static_cast<void>(registered);
+}
+
+bool ExitGate::Enter() {
+  absl::MutexLock lock(&mu_);
+  if (closed_) return false;
+  ++inside_;
+  return true;
+}
+
+void ExitGate::Leave() {
+  absl::MutexLock lock(&mu_);
+  --inside_;
+}
+
+bool ExitGate::closed() {
+  absl::MutexLock lock(&mu_);
+  return closed_;
+}
+
+bool ExitGate::Close(absl::Duration timeout) {
+  absl::MutexLock lock(&mu_);
+  closed_ = true;
+  const auto is_empty = [](ExitGate* gate)
+                            ABSL_EXCLUSIVE_LOCKS_REQUIRED(gate->mu_) { return gate->inside_ == 0; };
+  return mu_.AwaitWithTimeout(absl::Condition(+is_empty, this), timeout);
+}
+
+}  // namespace sluice::sharing
