@@ -197,6 +197,7 @@ run_windows() {
   step windows-clients 300 "$root/tests/windows/clients.py"
   step windows-resources 600 "$root/tests/windows/resources.py"
   step windows-sharing 1000 "$root/tests/sharing/d3d/run.py"
+  step windows-sharing-ring 600 "$root/tests/sharing/d3d/run.py" ring
 }
 
 run_failure() {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // cl_khr_dx9_media_sharing: images made from planes of Direct3D 9 surfaces (OpenCL 2.2 Extension
 // Specification, section 9.7).
+#include "absl/strings/str_cat.h"
 #include "client_icd/api.h"
+#include "client_icd/client_log.h"
 #include "client_icd/sharing/d3d/dx9_share.h"
 #include "client_icd/sharing/d3d/dx9_surface.h"
 
@@ -46,8 +48,14 @@ cl_int CreateFromSurface(Context* context, cl_mem_flags flags,
   std::unique_ptr<Dx9Surface> surface;
   CL_RETURN_IF_ERROR(HoldSurface(*context, source, &surface));
   // CL_INVALID_IMAGE_FORMAT_DESCRIPTOR also for a format that no device of the context has.
-  if (!SupportsFormat(context, flags, CL_MEM_OBJECT_IMAGE2D, surface->format()))
+  if (!SupportsFormat(context, flags, CL_MEM_OBJECT_IMAGE2D, surface->format())) {
+    ClientLog(ClientLogLevel::kInfo,
+              absl::StrCat("sharing: DX9 media: no device of the context has images of plane ",
+                           plane, "'s format (channel order 0x",
+                           absl::Hex(surface->format().image_channel_order), ", type 0x",
+                           absl::Hex(surface->format().image_channel_data_type), ")"));
     return CL_INVALID_IMAGE_FORMAT_DESCRIPTOR;
+  }
   cl_image_desc desc = {};
   desc.image_type = CL_MEM_OBJECT_IMAGE2D;
   desc.image_width = surface->width();

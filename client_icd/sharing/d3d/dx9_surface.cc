@@ -79,21 +79,46 @@ NativeKey Dx9Surface::key() const {
 cl_int Dx9Surface::Fetch(uint8_t* packed, absl::Time deadline) {
   if (access_ == Access::kLock) {
     CL_RETURN_IF_ERROR(WaitForDevice(deadline));
-    return LockAndCopy(surface_.get(), packed, /*write=*/false);
+    CL_RETURN_IF_ERROR(LockAndCopy(surface_.get(), packed, /*write=*/false));
+    return CheckDevice();
   }
   CL_RETURN_IF_ERROR(MakeSystemMemory());
   CL_RETURN_IF_ERROR(WaitForDevice(deadline));
   CL_RETURN_IF_ERROR(CopyToSystemMemory());
-  return LockAndCopy(system_memory_.get(), packed, /*write=*/false);
+  CL_RETURN_IF_ERROR(LockAndCopy(system_memory_.get(), packed, /*write=*/false));
+  return CheckDevice();
 }
 
 cl_int Dx9Surface::Store(const uint8_t* packed, absl::Time deadline) {
   CL_RETURN_IF_ERROR(WaitForDevice(deadline));
   uint8_t* const bytes = const_cast<uint8_t*>(packed);  // Only read.
-  if (access_ == Access::kLock) return LockAndCopy(surface_.get(), bytes, /*write=*/true);
+  if (access_ == Access::kLock) {
+    CL_RETURN_IF_ERROR(LockAndCopy(surface_.get(), bytes, /*write=*/true));
+    return CheckDevice();
+  }
   CL_RETURN_IF_ERROR(MakeSystemMemory());
   CL_RETURN_IF_ERROR(LockAndCopy(system_memory_.get(), bytes, /*write=*/true));
-  return ToError(device_->UpdateSurface(system_memory_.get(), nullptr, surface_.get(), nullptr));
+  CL_RETURN_IF_ERROR(
+      ToError(device_->UpdateSurface(system_memory_.get(), nullptr, surface_.get(), nullptr)));
+  return CheckDevice();
+}
+
+// A lost device's surfaces can still be locked and copied, with success, and have no contents
+// ("Lost Devices" in Direct3D 9's documentation). Any other answer says nothing: plain Direct3D 9
+// refuses the question on a thread that is not the device's.
+cl_int Dx9Surface::CheckDevice() {
+  const auto ex = ComRef<IDirect3DDevice9Ex>::Of(device_.get());
+  switch (ex ? ex->CheckDeviceState(nullptr) : device_->TestCooperativeLevel()) {
+    case D3DERR_DEVICELOST:
+    case D3DERR_DEVICENOTRESET:
+    case D3DERR_DEVICEHUNG:
+    case D3DERR_DEVICEREMOVED:
+    case D3DERR_DRIVERINTERNALERROR:
+      ClientLog(ClientLogLevel::kWarning, "sharing: DX9 media: the Direct3D device is lost");
+      return CL_OUT_OF_RESOURCES;
+    default:
+      return CL_SUCCESS;
+  }
 }
 
 cl_int Dx9Surface::WaitForDevice(absl::Time deadline) {

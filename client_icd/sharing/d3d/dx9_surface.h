@@ -72,6 +72,7 @@ class Dx9Surface final : public NativeObject {
 
   // Waits for all that the device was given.
   cl_int WaitForDevice(absl::Time deadline);
+  cl_int CheckDevice();
   cl_int MakeSystemMemory();
   cl_int CopyToSystemMemory();
   // Between the packed bytes and a surface that can be locked.

@@ -48,6 +48,7 @@ struct Direct3d10 {
   static constexpr Usage kDynamic = D3D10_USAGE_DYNAMIC;
   static constexpr Usage kStaging = D3D10_USAGE_STAGING;
   static constexpr UINT kSingleThreaded = D3D10_CREATE_DEVICE_SINGLETHREADED;
+  static constexpr UINT kSharedKeyedMutex = D3D10_RESOURCE_MISC_SHARED_KEYEDMUTEX;
 
   static Com<Device> NewDevice(UINT flags);
   static Com<Commands> CommandsOf(Device* device) { return device; }
@@ -89,6 +90,7 @@ struct Direct3d11 {
   static constexpr Usage kDynamic = D3D11_USAGE_DYNAMIC;
   static constexpr Usage kStaging = D3D11_USAGE_STAGING;
   static constexpr UINT kSingleThreaded = D3D11_CREATE_DEVICE_SINGLETHREADED;
+  static constexpr UINT kSharedKeyedMutex = D3D11_RESOURCE_MISC_SHARED_KEYEDMUTEX;
 
   static Com<Device> NewDevice(UINT flags);
   static Com<Commands> CommandsOf(Device* device);

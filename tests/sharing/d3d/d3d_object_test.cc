@@ -278,6 +278,44 @@ TYPED_TEST(D3dObjects, PredicateIsPutAside) {
   EXPECT_TRUE(this->app().Read(buffer.Get()) == after);
 }
 
+// Textures that were made to be shared, in every way that this Direct3D makes them, keep their bits
+// as others do: by handle where that can be, by staging where it cannot.
+TYPED_TEST(D3dObjects, MadeToBeShared) {
+  constexpr UINT kShared = 0x2;  // D3D10 and D3D11_RESOURCE_MISC_SHARED, and the next two.
+  constexpr UINT kNtHandle = 0x800;
+  constexpr UINT kKeyedMutex = TypeParam::kSharedKeyedMutex;
+  int made = 0;
+  for (const UINT flags : {kShared, kShared | kNtHandle, kKeyedMutex, kKeyedMutex | kNtHandle}) {
+    typename TypeParam::Texture2dDesc desc = {};
+    desc.Width = 24;
+    desc.Height = 16;
+    desc.MipLevels = 1;
+    desc.ArraySize = 1;
+    desc.Format = DXGI_FORMAT_R8G8B8A8_UNORM;
+    desc.SampleDesc.Count = 1;
+    desc.BindFlags = TypeParam::kShaderResource;
+    desc.MiscFlags = flags;
+    Com<typename TypeParam::Texture2d> texture;
+    if (FAILED(this->app().device()->CreateTexture2D(&desc, nullptr, &texture))) continue;
+    // A texture with a keyed mutex is used by who holds it, where there are such mutexes.
+    Com<IDXGIKeyedMutex> mutex;
+    if (SUCCEEDED(texture.As(&mutex))) {
+      ASSERT_EQ(mutex->AcquireSync(0, 1000), S_OK);
+    }
+    ++made;
+    const Bytes before = Pattern(kRgba8, 24 * 16, flags);
+    const Bytes after = Pattern(kRgba8, 24 * 16, flags + 1);
+    this->app().Write(texture.Get(), 0, before, 24, 16, 4);
+    Own<cl_mem> image = this->FromTexture(texture.Get());
+    ASSERT_EQ(this->Acquire(image), CL_SUCCESS);
+    EXPECT_TRUE(this->ReadImage(image, {24, 16}) == before) << flags;
+    this->WriteImage(image, {24, 16}, after);
+    ASSERT_EQ(this->Release(image), CL_SUCCESS);
+    EXPECT_TRUE(this->app().Read(texture.Get(), 0, {24, 16}, 4) == after) << flags;
+  }
+  EXPECT_GT(made, 0);
+}
+
 // Several objects go in one call, whatever they are.
 TYPED_TEST(D3dObjects, SeveralInOneCall) {
   const Bytes bytes = Pattern(2048, 9);

@@ -186,6 +186,17 @@ TEST_F(D3dHandlesTest, RemovedDevice) {
   }
 }
 
+// Staging too: nothing is read from, and nothing counts as written to, a device that was removed.
+TEST_F(D3dHandlesTest, RemovedDeviceIsNotStaged) {
+  const auto object = Make(FakeDirect3d::Desc(0));
+  uint8_t bytes[64 * 32 * 4] = {};
+  direct3d_.removed_reason = DXGI_ERROR_DEVICE_RESET;
+  EXPECT_EQ(object->Fetch(bytes, Soon()), CL_OUT_OF_RESOURCES);
+  EXPECT_EQ(direct3d_.TakeLog(), "app0>ours0 end flush ");
+  EXPECT_EQ(object->Store(bytes, Soon()), CL_OUT_OF_RESOURCES);
+  EXPECT_EQ(direct3d_.TakeLog(), "") << "waits for the copy before, which the device lost";
+}
+
 // --- The shadow.
 
 // It is a texture of ours of the subresource's size, with a keyed mutex, handed over with it.
