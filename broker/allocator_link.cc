@@ -34,6 +34,7 @@ std::vector<std::string> Environment() {
 absl::Status ToStatus(const MemoryAllocated& answer) {
   const std::string why = answer.message[0] != '\0' ? answer.message : std::strerror(answer.status);
   if (answer.status == EOPNOTSUPP) return absl::FailedPreconditionError(why);
+  if (answer.status == EINVAL) return absl::InvalidArgumentError(why);
   return absl::ResourceExhaustedError(absl::StrCat("the daemon's allocator: ", why));
 }
 
@@ -69,22 +70,48 @@ absl::Status AllocatorLink::Spawn() {
   return absl::OkStatus();
 }
 
-void AllocatorLink::Allocate(ResourceBacking backing, uint64_t size_bytes, Done done) {
+absl::Status AllocatorLink::Ask(ResourceBacking backing, const ResourceShape& shape,
+                                uint64_t request_id) {
+  if (backing != ResourceBacking::kD3d11) {
+    auto request = MakeMessage<AllocateMemory>();
+    request.request_id = request_id;
+    request.size_bytes = shape.size_bytes;
+    request.backing = static_cast<uint32_t>(backing);
+    return SendMessage(socket_.get(), &request, sizeof(request));
+  }
+  auto request = MakeMessage<AllocateTexture>();
+  request.request_id = request_id;
+  request.size_bytes = shape.size_bytes;
+  if (shape.image.has_value()) {
+    const ResourceImage& image = *shape.image;  // Within kMaxImageExtent, each.
+    request.width = static_cast<uint32_t>(image.width);
+    request.height = static_cast<uint32_t>(image.height);
+    request.depth = static_cast<uint32_t>(image.depth);
+    request.array_layers = static_cast<uint32_t>(image.array_layers);
+    request.channel_order = image.channel_order;
+    request.channel_type = image.channel_type;
+    request.drm_fourcc = image.drm_fourcc;
+    if (image.planes[0].row_pitch > UINT32_MAX) {
+      return absl::InvalidArgumentError("a texture's rows have less than 4 GiB");
+    }
+    request.row_bytes = static_cast<uint32_t>(image.planes[0].row_pitch);
+  }
+  return SendMessage(socket_.get(), &request, sizeof(request));
+}
+
+void AllocatorLink::Allocate(ResourceBacking backing, const ResourceShape& shape, Done done) {
   absl::Status ready = EnsureRunning();
   if (ready.ok() && pending_.size() >= kMaxPending) {
     ready = absl::ResourceExhaustedError("too many allocations at once; try again");
   }
-  auto request = MakeMessage<AllocateMemory>();
-  request.request_id = next_request_++;
-  request.size_bytes = size_bytes;
-  request.backing = static_cast<uint32_t>(backing);
-  if (ready.ok()) ready = SendMessage(socket_.get(), &request, sizeof(request));
+  const uint64_t request_id = next_request_++;
+  if (ready.ok()) ready = Ask(backing, shape, request_id);
   if (!ready.ok()) return done(ready);
   const EventLoop::TimerId timer = loop_->AddTimer(kAnswerTimeoutMs, [this] {
     pending_.front().timer = 0;  // They are answered in order: the oldest is the one that is late.
     Kill("it does not answer");
   });
-  pending_.push_back({request.request_id, std::move(done), timer});
+  pending_.push_back({request_id, std::move(done), timer});
 }
 
 void AllocatorLink::OnReadable() {

@@ -44,7 +44,7 @@ class AllocatorLink {
   void Configure(std::optional<UserIdentity> user) { user_ = std::move(user); }
 
   // `done` is called once, possibly before this returns.
-  void Allocate(ResourceBacking backing, uint64_t size_bytes, Done done);
+  void Allocate(ResourceBacking backing, const ResourceShape& shape, Done done);
 
   // Ends the process; whatever waits fails.
   void Stop();
@@ -59,6 +59,7 @@ class AllocatorLink {
   };
 
   absl::Status EnsureRunning();
+  absl::Status Ask(ResourceBacking backing, const ResourceShape& shape, uint64_t request_id);
   absl::Status Spawn();
   void OnExit(const ExitStatus& status);
   void OnReadable();

@@ -49,6 +49,7 @@ enum class MessageType : uint16_t {
   kResourceTicket = 52,
   kAllocateMemory = 56,
   kMemoryAllocated = 57,
+  kAllocateTexture = 58,
   kAdminTicket = 64,
 };
 

@@ -14,6 +14,7 @@ static_assert(static_cast<int>(ResourceBacking::kDmaBuf) == v1::RESOURCE_BACKING
 static_assert(static_cast<int>(ResourceBacking::kVulkan) == v1::RESOURCE_BACKING_VULKAN);
 static_assert(static_cast<int>(ResourceBacking::kGralloc) == v1::RESOURCE_BACKING_GRALLOC);
 static_assert(static_cast<int>(ResourceBacking::kImported) == v1::RESOURCE_BACKING_IMPORTED);
+static_assert(static_cast<int>(ResourceBacking::kD3d11) == v1::RESOURCE_BACKING_D3D11);
 
 ResourceShape ReadShape(const v1::ResourceShape& message) {
   ResourceShape shape;

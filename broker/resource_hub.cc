@@ -27,6 +27,7 @@ LentKind KindOf(ResourceBacking backing) {
     case ResourceBacking::kDmaBuf:
       return LentKind::kDmaBuf;
     case ResourceBacking::kVulkan:
+    case ResourceBacking::kD3d11:
       return LentKind::kOpaque;
     default:
       return LentKind::kMemfd;
@@ -202,7 +203,8 @@ void ResourceHub::Create(uint64_t connection, CreateParameters parameters, Creat
   if (checked.ok()) checked = registry_.Reserve(identity, size);
   if (!checked.ok()) return done(checked);
   const ResourceBacking backing = parameters.backing;
-  allocator_.Allocate(backing, size,
+  const ResourceShape shape = parameters.shape;
+  allocator_.Allocate(backing, shape,
                       [this, connection, identity, parameters = std::move(parameters),
                        done = std::move(done)](absl::StatusOr<AllocatedMemory> memory) mutable {
                         FinishCreate(connection, identity, std::move(parameters), std::move(memory),
@@ -217,6 +219,11 @@ void ResourceHub::FinishCreate(uint64_t connection, const std::string& identity,
   absl::Status good = memory.status();
   if (good.ok() && !connections_.contains(connection)) {
     good = absl::UnavailableError("the connection has ended");
+  }
+  // The resource's and its fence's; everything else is one.
+  const size_t count = parameters.backing == ResourceBacking::kD3d11 ? 2 : 1;
+  if (good.ok() && memory->fds.size() != count) {
+    good = absl::InternalError("the allocator gave another number of handles");
   }
   const LentKind wanted = KindOf(parameters.backing);
   if (good.ok() && wanted != LentKind::kOpaque) {

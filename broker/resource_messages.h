@@ -11,6 +11,7 @@
 //     | <- ResourcesOpened [2 fds]- |
 //     |                             |
 //     | == gRPC on the first ====== | -- AllocateMemory -------------> |
+//     |                             |    (or AllocateTexture)         |
 //     |                             | <- MemoryAllocated [fds] ------- |
 //     | <- ResourceHandle [fds] --- |   on the second, the handle channel
 //     | -- OfferHandle [fds] -----> |
@@ -70,7 +71,7 @@ struct ResourceHandle {
   uint32_t int_count;
   int32_t ints[kMaxGrallocInts];  // Of a gralloc handle: GrallocInts.
   uint64_t allocation_bytes;      // Of an opaque handle: the size that an importer names.
-  uint8_t device_uuid[16];        // Of an opaque handle: whose it is.
+  uint8_t device_uuid[16];  // Of an opaque handle: whose it is. Of Direct3D's: the adapter's LUID.
 };
 static_assert(sizeof(ResourceHandle) == 136 && offsetof(ResourceHandle, backing) == 32);
 
@@ -106,10 +107,28 @@ struct AllocateMemory {
   MessageHeader header;
   uint64_t request_id;
   uint64_t size_bytes;
-  uint32_t backing;  // ResourceBacking, never kAny or kImported.
+  uint32_t backing;  // ResourceBacking, never kAny, kImported or kD3d11.
   uint32_t reserved;
 };
 static_assert(sizeof(AllocateMemory) == 32);
+
+// broker -> allocator, in its turn among the others: a resource of ResourceBacking::kD3d11, with
+// two descriptors in the answer, the resource's and its fence's.
+struct AllocateTexture {
+  static constexpr MessageType kType = MessageType::kAllocateTexture;
+  MessageHeader header;
+  uint64_t request_id;
+  uint64_t size_bytes;  // Of a buffer; of a texture what it takes tightly.
+  uint32_t width;       // 0: a buffer, and nothing below counts.
+  uint32_t height;
+  uint32_t depth;
+  uint32_t array_layers;
+  uint32_t channel_order;  // As in ResourceImage, as the next two.
+  uint32_t channel_type;
+  uint32_t drm_fourcc;
+  uint32_t row_bytes;  // Of the first plane.
+};
+static_assert(sizeof(AllocateTexture) == 56);
 
 // allocator -> broker, with `descriptor_count` descriptors if `status` is 0. The broker checks what
 // it gets: an allocator carries drivers.

@@ -32,6 +32,8 @@ const char* BackingName(ResourceBacking backing) {
       return "gralloc";
     case ResourceBacking::kImported:
       return "imported";
+    case ResourceBacking::kD3d11:
+      return "d3d11";
   }
   return "unknown";
 }

@@ -47,6 +47,7 @@ enum class ResourceBacking : uint32_t {
   kVulkan = 3,
   kGralloc = 4,
   kImported = 5,
+  kD3d11 = 6,
 };
 
 // "memfd", "dmabuf", ...

@@ -16,6 +16,12 @@ absl::StatusOr<UniqueFd> Lend(int fd, DWORD access) {
   return AddDescriptor(std::make_shared<Section>(std::move(lent), Section::Bells()));
 }
 
+absl::StatusOr<UniqueFd> LendGraphics(int fd) {
+  const std::shared_ptr<HandleObject> object = FindDescriptor(fd, HandleKind::kGraphics);
+  if (object == nullptr) return absl::InvalidArgumentError("the descriptor is none of Direct3D's");
+  return AddDescriptor(object);  // Each message duplicates for its receiver.
+}
+
 }  // namespace
 
 absl::StatusOr<UniqueFd> CreateLentMemory(const char* name, uint64_t size_bytes) {
@@ -40,7 +46,8 @@ absl::StatusOr<LentKind> CheckLentMemory(int fd, uint64_t size_bytes) {
 // What a handle may do is fixed when it is made, whoever owns the section.
 void TakeOverLentMemory(int, bool) {}
 
-absl::StatusOr<UniqueFd> LendForWriting(int fd, LentKind) {
+absl::StatusOr<UniqueFd> LendForWriting(int fd, LentKind kind) {
+  if (kind == LentKind::kOpaque) return LendGraphics(fd);
   const std::shared_ptr<HandleObject> object = FindDescriptor(fd, HandleKind::kSection);
   if (object == nullptr) return absl::InvalidArgumentError("the descriptor is no section");
   const absl::StatusOr<SectionFacts> facts = DescribeSection(object->handle());
@@ -54,7 +61,13 @@ absl::StatusOr<UniqueFd> LendForWriting(int fd, LentKind) {
 // Of a section that we have made, nobody can make more of such a handle (shared_memory.cc). One
 // that a client brought has whatever access list it was made with: what this process may make of
 // the handle, a reader may be able to as well.
-absl::StatusOr<UniqueFd> LendForReading(int fd, LentKind, uid_t, bool trusted) {
+absl::StatusOr<UniqueFd> LendForReading(int fd, LentKind kind, uid_t, bool trusted) {
+  if (kind == LentKind::kOpaque && !trusted) {
+    return absl::FailedPreconditionError(
+        "handles of Direct3D are for writing, too: only trusted readers can have them "
+        "(trust_readers)");
+  }
+  if (kind == LentKind::kOpaque) return LendGraphics(fd);
   absl::StatusOr<UniqueFd> lent = Lend(fd, SECTION_MAP_READ | SECTION_QUERY);
   if (!lent.ok() || trusted) return lent;
   const OwnedHandle more =

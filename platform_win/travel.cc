@@ -26,6 +26,11 @@ std::wstring TypeOf(HANDLE handle) {
 }
 
 absl::Status CheckTypes(HandleKind kind, const std::vector<OwnedHandle>& handles) {
+  if (kind == HandleKind::kGraphics && handles.size() == 1) {
+    // Texture or buffer, and fence, as the graphics kernel names them.
+    const std::wstring type = TypeOf(handles[0].get());
+    if (type == L"DxgkSharedResource" || type == L"DxgkSharedSyncObject") return absl::OkStatus();
+  }
   if (kind != HandleKind::kSection) {
     return absl::InvalidArgumentError("a handle that is no shared memory");
   }

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <memory>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -26,11 +27,9 @@ int ErrnoOf(const absl::Status& status) {
   return ENOMEM;
 }
 
-absl::Status Answer(MemoryMaker* maker, const AllocateMemory& request) {
+absl::Status Answer(uint64_t request_id, const absl::StatusOr<MadeMemory>& memory) {
   auto answer = MakeMessage<MemoryAllocated>();
-  answer.request_id = request.request_id;
-  const absl::StatusOr<MadeMemory> memory =
-      maker->Make(static_cast<ResourceBacking>(request.backing), request.size_bytes);
+  answer.request_id = request_id;
   std::vector<int> fds;
   if (memory.ok()) {
     for (const UniqueFd& fd : memory->fds) fds.push_back(fd.get());
@@ -51,18 +50,23 @@ int Main(int argc, char** argv) {
     if (!argument.starts_with(kLevelFlag)) continue;
     if (const auto level = ParseLogLevel(argument.substr(kLevelFlag.size()))) SetLogLevel(*level);
   }
-  MemoryMaker maker;
+  const std::unique_ptr<MemoryMaker> maker = MemoryMaker::Create();
   while (true) {
     char packet[kMaxBrokerMessageBytes];
     const absl::StatusOr<size_t> size =
         ReceiveMessage(kSocketFd, packet, sizeof(packet), nullptr, 0);
     if (size.ok() && *size == 0) return 0;
     AllocateMemory request = {};
+    AllocateTexture texture = {};
     absl::Status done = size.status();
-    if (done.ok() && !ParseMessage(packet, *size, &request)) {
-      done = absl::InvalidArgumentError("a message that is no AllocateMemory");
+    if (done.ok() && ParseMessage(packet, *size, &request)) {
+      done = Answer(request.request_id,
+                    maker->Make(static_cast<ResourceBacking>(request.backing), request.size_bytes));
+    } else if (done.ok() && ParseMessage(packet, *size, &texture)) {
+      done = Answer(texture.request_id, maker->MakeTexture(texture));
+    } else if (done.ok()) {
+      done = absl::InvalidArgumentError("a message that asks for nothing");
     }
-    if (done.ok()) done = Answer(&maker, request);
     if (done.ok()) continue;
     Log(LogLevel::kError, "allocator", "ending", {{"reason", done.ToString()}});
     return 1;

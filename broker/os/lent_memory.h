@@ -27,7 +27,7 @@ namespace sluice {
 enum class LentKind {
   kMemfd,
   kDmaBuf,
-  kOpaque,  // A driver's own (Vulkan's opaque descriptors): not ours to look into.
+  kOpaque,  // A driver's own (Vulkan's opaque descriptors, Direct3D's handles): not to look into.
 };
 
 // Zero-filled, of fixed size, sealed against resizing but not yet against writing.

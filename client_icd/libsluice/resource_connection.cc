@@ -133,7 +133,8 @@ absl::StatusOr<ExportedHandle> ResourceConnection::ReceiveHandle(uint64_t token)
       return absl::InternalError("a broken handle from the daemon");
     }
     if (message.token != token) continue;  // Of an Export that was given up.
-    const bool opaque = message.backing == static_cast<uint32_t>(ResourceBacking::kVulkan);
+    const bool opaque = message.backing == static_cast<uint32_t>(ResourceBacking::kVulkan) ||
+                        message.backing == static_cast<uint32_t>(ResourceBacking::kD3d11);
     if (!opaque) {
       RETURN_IF_ERROR(CheckLentMemory(handle.fds[0].get(), message.size_bytes).status());
     }

@@ -17,6 +17,7 @@
 #include "broker/os/native_handle.h"
 #include "broker/os/this_process.h"
 #include "client_icd/endpoint_address.h"
+#include "client_icd/libsluice/entry.h"
 #include "client_icd/libsluice/resource_connection.h"
 #include "client_icd/libsluice/resource_watch.h"
 #include "client_icd/libsluice/translation.h"
@@ -61,6 +62,8 @@ sluice_status StatusOf(absl::StatusCode code) {
   }
 }
 
+}  // namespace
+
 sluice_status Fail(sluice_status status, const std::string& why) {
   last_error = why;
   return status;
@@ -72,6 +75,8 @@ sluice_status Told(const absl::Status& status) {
 }
 
 sluice_status NullArgument() { return Fail(SLUICE_INVALID_ARGUMENT, "a null argument"); }
+
+namespace {
 
 std::string BytesOf(const sluice_capability& capability) {
   return std::string(reinterpret_cast<const char*>(capability.bytes), sizeof(capability.bytes));
@@ -231,6 +236,9 @@ sluice_status sluice_map(const sluice_handle* handle, void** address) {
   if (handle == nullptr || address == nullptr) return NullArgument();
   if (handle->backing == SLUICE_BACKING_VULKAN) {
     return Fail(SLUICE_UNSUPPORTED, "Vulkan's memory is reached through Vulkan, not mapped");
+  }
+  if (handle->backing == SLUICE_BACKING_D3D11) {
+    return Fail(SLUICE_UNSUPPORTED, "Direct3D's resources are opened (sluice_d3d11.h), not mapped");
   }
   const absl::StatusOr<void*> mapped =
       sluice::MapNative(handle->fds[0], handle->size_bytes, handle->writable != 0);

@@ -24,6 +24,7 @@ static_assert(static_cast<int>(SLUICE_BACKING_DMABUF) == v1::RESOURCE_BACKING_DM
 static_assert(static_cast<int>(SLUICE_BACKING_VULKAN) == v1::RESOURCE_BACKING_VULKAN);
 static_assert(static_cast<int>(SLUICE_BACKING_GRALLOC) == v1::RESOURCE_BACKING_GRALLOC);
 static_assert(static_cast<int>(SLUICE_BACKING_IMPORTED) == v1::RESOURCE_BACKING_IMPORTED);
+static_assert(static_cast<int>(SLUICE_BACKING_D3D11) == v1::RESOURCE_BACKING_D3D11);
 
 // There is one version of each structure so far: exactly its size, or a larger one of a later
 // version, of which the first part is ours.

@@ -13,7 +13,7 @@ struct Row {
 };
 constexpr Row kDxgiFormats[] = {
 #define DXGI_ROW(name, value, order, type) {value, {CL_##order, CL_##type}},
-#include "client_icd/sharing/dxgi_formats.inc"
+#include "proto/dxgi_formats.inc"
 };
 constexpr Row kD3d9Formats[] = {
 #define D3D9_ROW(name, value, order, type) {value, {CL_##order, CL_##type}},

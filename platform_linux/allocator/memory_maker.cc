@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -69,9 +71,23 @@ absl::StatusOr<MadeMemory> MakeDmaBuf(uint64_t size_bytes) {
                                                " can be opened by its allocator"));
 }
 
-}  // namespace
+class LinuxMemoryMaker final : public MemoryMaker {
+ public:
+  absl::StatusOr<MadeMemory> Make(ResourceBacking backing, uint64_t size_bytes) override;
+  absl::StatusOr<MadeMemory> MakeTexture(const AllocateTexture&) override {
+    return absl::UnimplementedError(
+        "Direct3D's textures are there on Windows only; take SLUICE_BACKING_VULKAN or "
+        "SLUICE_BACKING_DMABUF");
+  }
 
-absl::StatusOr<MadeMemory> MemoryMaker::MakeVulkan(uint64_t size_bytes) {
+ private:
+  absl::StatusOr<MadeMemory> MakeVulkan(uint64_t size_bytes);
+
+  // Opened with the first need. A failure is kept: loading drivers again and again helps nobody.
+  std::optional<absl::StatusOr<std::shared_ptr<ExternalMemoryDevice>>> vulkan_;
+};
+
+absl::StatusOr<MadeMemory> LinuxMemoryMaker::MakeVulkan(uint64_t size_bytes) {
   if (!vulkan_.has_value()) vulkan_ = ExternalMemoryDevice::Open(std::nullopt);
   if (!vulkan_->ok()) {
     return absl::UnimplementedError(absl::StrCat("the daemon's host has no Vulkan memory: ",
@@ -90,7 +106,7 @@ absl::StatusOr<MadeMemory> MemoryMaker::MakeVulkan(uint64_t size_bytes) {
   return memory;
 }
 
-absl::StatusOr<MadeMemory> MemoryMaker::Make(ResourceBacking backing, uint64_t size_bytes) {
+absl::StatusOr<MadeMemory> LinuxMemoryMaker::Make(ResourceBacking backing, uint64_t size_bytes) {
   switch (backing) {
     case ResourceBacking::kMemfd:
     case ResourceBacking::kGralloc:
@@ -101,10 +117,15 @@ absl::StatusOr<MadeMemory> MemoryMaker::Make(ResourceBacking backing, uint64_t s
       return MakeVulkan(size_bytes);
     case ResourceBacking::kAny:
     case ResourceBacking::kImported:
+    case ResourceBacking::kD3d11:  // MakeTexture.
       break;
   }
   return absl::UnimplementedError(
       absl::StrCat("there is no backing ", static_cast<uint32_t>(backing)));
 }
+
+}  // namespace
+
+std::unique_ptr<MemoryMaker> MemoryMaker::Create() { return std::make_unique<LinuxMemoryMaker>(); }
 
 }  // namespace sluice

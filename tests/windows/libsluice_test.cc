@@ -9,6 +9,7 @@
 #include <cstring>
 #include <thread>
 
+#include "sluice/sluice_d3d11.h"
 #include "tests/windows/resource_daemon.h"
 
 namespace sluice {
@@ -282,6 +283,40 @@ TEST(LibsluiceTest, BackingsAreWhatTheySay) {
     EXPECT_NE(std::strstr(sluice_error_text(), "SLUICE_BACKING_MEMFD"), nullptr)
         << sluice_error_text();
   }
+}
+
+// A texture of Direct3D's, where it can share: two handles, for trusted readers. Elsewhere the
+// daemon says what is lacking, and what can be had.
+TEST(LibsluiceTest, Direct3dSharesOrSaysWhy) {
+  Client client;
+  sluice_capability read, write;
+  sluice_create_info info = BufferInfo(0, SLUICE_TRUST_READERS);
+  info.backing = SLUICE_BACKING_D3D11;
+  info.shape.drm_fourcc = 0x34324241;  // 'AB24'
+  info.shape.width = 64;
+  info.shape.height = 32;
+  if (sluice_create(client.get(), &info, &read, &write) != SLUICE_OK) {
+    std::printf("%s\n", sluice_error_text());
+    EXPECT_EQ(sluice_create(client.get(), &info, &read, &write), SLUICE_UNSUPPORTED);
+    EXPECT_NE(std::strstr(sluice_error_text(), "Direct3D"), nullptr) << sluice_error_text();
+    EXPECT_NE(std::strstr(sluice_error_text(), "SLUICE_BACKING_MEMFD"), nullptr)
+        << sluice_error_text();
+  } else {
+    sluice_handle handle = client.Export(read, SLUICE_READ);
+    EXPECT_EQ(handle.fd_count, 2u);
+    EXPECT_EQ(handle.backing, uint32_t{SLUICE_BACKING_D3D11});
+    void* mapped = nullptr;
+    EXPECT_EQ(sluice_map(&handle, &mapped), SLUICE_UNSUPPORTED);
+    sluice_handle_close(&handle);
+  }
+  // What is none of Direct3D's is not opened as if it were, whatever the device.
+  client.MakeBuffer(4096, &read, &write, SLUICE_TRUST_READERS);
+  sluice_d3d11* opened = nullptr;
+  auto* no_device = reinterpret_cast<ID3D11Device*>(&client);  // It is not touched.
+  EXPECT_EQ(sluice_d3d11_open(client.get(), &read, SLUICE_READ, no_device, &opened),
+            SLUICE_INVALID_ARGUMENT);
+  EXPECT_EQ(sluice_d3d11_open(client.get(), &read, SLUICE_READ, nullptr, &opened),
+            SLUICE_INVALID_ARGUMENT);
 }
 
 // A program's own section becomes a resource; what is no such memory does not.

@@ -103,12 +103,13 @@ typedef enum sluice_access {
 } sluice_access;
 
 typedef enum sluice_backing {
-  SLUICE_BACKING_ANY = 0,     /* memfd */
-  SLUICE_BACKING_MEMFD = 1,   /* can be mapped; on Windows a section */
-  SLUICE_BACKING_DMABUF = 2,  /* dma-heap or udmabuf, where the daemon's host has them */
-  SLUICE_BACKING_VULKAN = 3,  /* an opaque descriptor for VK_KHR_external_memory_fd and the like */
-  SLUICE_BACKING_GRALLOC = 4, /* a native_handle_t: one memfd and a few ints */
-  SLUICE_BACKING_IMPORTED = 5 /* in descriptions only */
+  SLUICE_BACKING_ANY = 0,      /* memfd */
+  SLUICE_BACKING_MEMFD = 1,    /* can be mapped; on Windows a section */
+  SLUICE_BACKING_DMABUF = 2,   /* dma-heap or udmabuf, where the daemon's host has them */
+  SLUICE_BACKING_VULKAN = 3,   /* an opaque descriptor for VK_KHR_external_memory_fd and the like */
+  SLUICE_BACKING_GRALLOC = 4,  /* a native_handle_t: one memfd and a few ints */
+  SLUICE_BACKING_IMPORTED = 5, /* in descriptions only */
+  SLUICE_BACKING_D3D11 = 6 /* Windows: a texture or buffer, for trusted readers; sluice_d3d11.h */
 } sluice_backing;
 
 #define SLUICE_MAX_PLANES 4
@@ -199,7 +200,8 @@ typedef struct sluice_handle {
   int32_t ints[SLUICE_MAX_INTS]; /* of a gralloc handle */
   uint64_t size_bytes;           /* can be mapped, unless the backing is Vulkan's */
   uint64_t allocation_bytes;     /* of Vulkan memory: what an importer names as its size */
-  uint8_t device_uuid[16];       /* of Vulkan memory: the device that made it */
+  uint8_t device_uuid[16];       /* of Vulkan memory: the device that made it; of Direct3D's: the
+                                  * adapter's LUID, in the first 8 bytes */
   uint32_t writable;
   uint32_t reserved;
 } sluice_handle;

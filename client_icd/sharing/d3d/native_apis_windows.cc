@@ -12,7 +12,7 @@ namespace sluice::sharing {
 namespace {
 
 #define DXGI_ROW(name, value, order, type) static_assert(DXGI_FORMAT_##name == value);
-#include "client_icd/sharing/dxgi_formats.inc"
+#include "proto/dxgi_formats.inc"
 
 struct Alias {
   const char* name;

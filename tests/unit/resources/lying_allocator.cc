@@ -81,12 +81,41 @@ absl::Status Lie(const AllocateMemory& request) {
   return Say(answer, {fd});
 }
 
+// As an allocator on Windows answers: the one texture that the test asks for, two layers of 64x32
+// RGBA8. A texture of width 1 comes without its fence.
+absl::Status AnswerTexture(const AllocateTexture& request) {
+  auto answer = MakeMessage<MemoryAllocated>();
+  answer.request_id = request.request_id;
+  const bool whole = request.width == 64 && request.height == 32 && request.depth == 1 &&
+                     request.array_layers == 2 && request.channel_order == 0x10B5 &&
+                     request.channel_type == 0x10D2 && request.row_bytes == 64 * 4 &&
+                     request.size_bytes == 64 * 32 * 4 * 2;
+  if (!whole && request.width != 1) {
+    answer.status = EINVAL;
+    return Say(answer, {});
+  }
+  const absl::StatusOr<UniqueFd> resource = CreateLentMemory("texture", 4096);
+  const absl::StatusOr<UniqueFd> fence = CreateLentMemory("fence", 4096);
+  if (!resource.ok() || !fence.ok()) return absl::InternalError("no memory");
+  std::vector<int> fds = {resource->get()};
+  if (whole) fds.push_back(fence->get());
+  answer.descriptor_count = static_cast<uint32_t>(fds.size());
+  answer.device_uuid[0] = 7;
+  return Say(answer, fds);
+}
+
 int Main() {
   while (true) {
     char packet[kMaxBrokerMessageBytes];
     const auto size = ReceiveMessage(kSocketFd, packet, sizeof(packet), nullptr, 0);
     AllocateMemory request = {};
-    if (!size.ok() || *size == 0 || !ParseMessage(packet, *size, &request)) return 0;
+    AllocateTexture texture = {};
+    if (!size.ok() || *size == 0) return 0;
+    if (ParseMessage(packet, *size, &texture)) {
+      if (!AnswerTexture(texture).ok()) return 1;
+      continue;
+    }
+    if (!ParseMessage(packet, *size, &request)) return 0;
     if (!Lie(request).ok()) return 1;
   }
 }

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the entry points share: a status for the caller, and its words for the calling thread.
+// Thread-safe.
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "client_icd/libsluice/sluice/sluice.h"
+
+namespace sluice {
+
+// What sluice_error_text says from now on, and the status.
+sluice_status Fail(sluice_status status, const std::string& why);
+sluice_status Told(const absl::Status& status);
+sluice_status NullArgument();
+
+}  // namespace sluice

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// sluice_d3d11.h: what texture_turns.h asks of Direct3D, and its entry points. Only the
+// application's objects are called; no Direct3D library is linked or loaded.
+#include <d3d11_4.h>
+#include <wrl/client.h>
+
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client_icd/libsluice/entry.h"
+#include "client_icd/libsluice/texture_turns.h"
+#include "proto/status_macros.h"
+#include "sluice/sluice_d3d11.h"
+
+namespace sluice {
+namespace {
+
+using Microsoft::WRL::ComPtr;
+
+absl::Status Lacks(HRESULT result, const char* what) {
+  return absl::UnimplementedError(
+      absl::StrCat(what, ": 0x", absl::Hex(static_cast<uint32_t>(result), absl::kZeroPad8),
+                   "; a section can be had instead: SLUICE_BACKING_MEMFD"));
+}
+
+class DeviceFence final : public TextureFence {
+ public:
+  absl::Status Open(ID3D11Device* device, HANDLE shared) {
+    ComPtr<ID3D11Device5> with_fences;
+    HRESULT result = device->QueryInterface(IID_PPV_ARGS(with_fences.GetAddressOf()));
+    if (FAILED(result)) return Lacks(result, "the device has no fences, ID3D11Device5");
+    ComPtr<ID3D11DeviceContext> context;
+    device->GetImmediateContext(&context);
+    result = context.As(&context_);
+    if (FAILED(result)) return Lacks(result, "the device has no fences, ID3D11DeviceContext4");
+    result = with_fences->OpenSharedFence(shared, IID_PPV_ARGS(fence_.GetAddressOf()));
+    if (FAILED(result)) return Lacks(result, "ID3D11Device5::OpenSharedFence");
+    result = with_fences->CreateFence(0, D3D11_FENCE_FLAG_NONE, IID_PPV_ARGS(own_.GetAddressOf()));
+    if (FAILED(result)) return Lacks(result, "ID3D11Device5::CreateFence");
+    event_.reset(::CreateEventW(nullptr, FALSE, FALSE, nullptr));
+    return event_ != nullptr ? absl::OkStatus() : absl::ResourceExhaustedError("no more events");
+  }
+
+  absl::Status SignalBehindWork(uint64_t generation) override {
+    return Signal(fence_.Get(), generation);
+  }
+  absl::Status WaitFor(uint64_t generation, absl::Duration at_most) override {
+    return Wait(fence_.Get(), generation, at_most);
+  }
+  absl::Status WaitForOwnWork(absl::Duration at_most) override {
+    RETURN_IF_ERROR(Signal(own_.Get(), ++own_value_));
+    return Wait(own_.Get(), own_value_, at_most);
+  }
+
+ private:
+  struct Close {
+    void operator()(HANDLE handle) const { ::CloseHandle(handle); }
+  };
+
+  absl::Status Signal(ID3D11Fence* fence, uint64_t value) {
+    const HRESULT result = context_->Signal(fence, value);
+    context_->Flush();
+    return SUCCEEDED(result) ? absl::OkStatus() : Lacks(result, "ID3D11DeviceContext4::Signal");
+  }
+
+  absl::Status Wait(ID3D11Fence* fence, uint64_t value, absl::Duration at_most) {
+    if (fence->GetCompletedValue() >= value) return absl::OkStatus();
+    ::ResetEvent(event_.get());
+    const HRESULT result = fence->SetEventOnCompletion(value, event_.get());
+    if (FAILED(result)) return Lacks(result, "ID3D11Fence::SetEventOnCompletion");
+    const auto limit = static_cast<DWORD>(absl::ToInt64Milliseconds(at_most));
+    ::WaitForSingleObject(event_.get(), limit);
+    // The value, not the event, which an earlier wait that was given up may have set.
+    if (fence->GetCompletedValue() >= value) return absl::OkStatus();
+    return absl::DeadlineExceededError("the device did not get done in time");
+  }
+
+  ComPtr<ID3D11DeviceContext4> context_;
+  ComPtr<ID3D11Fence> fence_;
+  ComPtr<ID3D11Fence> own_;
+  uint64_t own_value_ = 0;
+  std::unique_ptr<void, Close> event_;
+};
+
+}  // namespace
+}  // namespace sluice
+
+struct sluice_d3d11 {
+  sluice_connection* connection;
+  sluice_capability capability;
+  sluice_access access;
+  Microsoft::WRL::ComPtr<ID3D11Resource> resource;
+  sluice::DeviceFence fence;
+};
+
+namespace {
+
+struct HandleGuard {
+  ~HandleGuard() { sluice_handle_close(&handle); }
+  sluice_handle handle = {};
+};
+
+}  // namespace
+
+sluice_status sluice_d3d11_open(sluice_connection* connection, const sluice_capability* capability,
+                                sluice_access access, ID3D11Device* device, sluice_d3d11** opened) {
+  if (connection == nullptr || capability == nullptr || device == nullptr || opened == nullptr) {
+    return sluice::NullArgument();
+  }
+  HandleGuard guard;
+  guard.handle.struct_size = sizeof(guard.handle);
+  const sluice_status exported = sluice_export(connection, capability, access, &guard.handle);
+  if (exported != SLUICE_OK) return exported;
+  if (guard.handle.backing != SLUICE_BACKING_D3D11 || guard.handle.fd_count != 2) {
+    return sluice::Fail(SLUICE_INVALID_ARGUMENT,
+                        "this resource is none of Direct3D's: sluice_map gives its memory");
+  }
+  Microsoft::WRL::ComPtr<ID3D11Device1> sharing;
+  HRESULT result = device->QueryInterface(IID_PPV_ARGS(sharing.GetAddressOf()));
+  if (FAILED(result)) return sluice::Told(sluice::Lacks(result, "no ID3D11Device1"));
+  auto made = std::make_unique<sluice_d3d11>();
+  made->connection = connection;
+  made->capability = *capability;
+  made->access = access;
+  result = sharing->OpenSharedResource1(guard.handle.fds[0],
+                                        IID_PPV_ARGS(made->resource.GetAddressOf()));
+  if (FAILED(result)) {
+    return sluice::Told(sluice::Lacks(result, "ID3D11Device1::OpenSharedResource1"));
+  }
+  if (const absl::Status fence = made->fence.Open(device, guard.handle.fds[1]); !fence.ok()) {
+    return sluice::Told(fence);
+  }
+  *opened = made.release();
+  return SLUICE_OK;
+}
+
+ID3D11Resource* sluice_d3d11_resource(const sluice_d3d11* opened) {
+  return opened == nullptr ? nullptr : opened->resource.Get();
+}
+
+sluice_status sluice_d3d11_acquire(sluice_d3d11* opened, uint32_t timeout_ms, sluice_hold* hold) {
+  if (opened == nullptr || hold == nullptr) return sluice::NullArgument();
+  const sluice_status taken =
+      sluice_acquire(opened->connection, &opened->capability, opened->access, timeout_ms, hold);
+  if (taken == SLUICE_OK) sluice::BeginTextureTurn(&opened->fence, hold);
+  return taken;
+}
+
+sluice_status sluice_d3d11_release(sluice_d3d11* opened, const sluice_hold* hold, uint32_t flags) {
+  if (opened == nullptr || hold == nullptr) return sluice::NullArgument();
+  return sluice_release(opened->connection, hold,
+                        sluice::EndTextureTurn(&opened->fence, opened->access, *hold, flags));
+}
+
+void sluice_d3d11_close(sluice_d3d11* opened) { delete opened; }

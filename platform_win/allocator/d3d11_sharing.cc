@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "platform_win/allocator/d3d11_sharing.h"
+
+#include <d3d11_4.h>
+#include <dxgi1_2.h>
+#include <wrl/client.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "broker/os/dynamic_library.h"
+#include "proto/status_macros.h"
+
+namespace sluice {
+namespace {
+
+using Microsoft::WRL::ComPtr;
+
+constexpr DWORD kFirstWorkTimeoutMs = 5'000;
+
+// What a call of Direct3D's answered, as a status.
+absl::Status Answered(HRESULT result, const char* what) {
+  const std::string text =
+      absl::StrCat(what, ": 0x", absl::Hex(static_cast<uint32_t>(result), absl::kZeroPad8));
+  if (result == E_OUTOFMEMORY) return absl::ResourceExhaustedError(text);
+  if (result == E_INVALIDARG) return absl::InvalidArgumentError(text);
+  return absl::UnimplementedError(text);
+}
+
+class RealSharing final : public D3d11Sharing {
+ public:
+  absl::Status Open() {
+    ASSIGN_OR_RETURN(library_, DynamicLibrary::Open("d3d11.dll"));
+    const auto create =
+        reinterpret_cast<PFN_D3D11_CREATE_DEVICE>(library_.Find("D3D11CreateDevice"));
+    if (create == nullptr) return absl::UnimplementedError("d3d11.dll makes no devices");
+    ComPtr<ID3D11Device> device;
+    ComPtr<ID3D11DeviceContext> context;
+    HRESULT made = create(nullptr, D3D_DRIVER_TYPE_HARDWARE, nullptr, 0, nullptr, 0,
+                          D3D11_SDK_VERSION, &device, nullptr, &context);
+    if (FAILED(made)) {
+      made = create(nullptr, D3D_DRIVER_TYPE_WARP, nullptr, 0, nullptr, 0, D3D11_SDK_VERSION,
+                    &device, nullptr, &context);
+    }
+    if (FAILED(made)) return Answered(made, "D3D11CreateDevice");
+    HRESULT has = device.As(&device_);
+    if (FAILED(has)) return Answered(has, "no fences, ID3D11Device5");
+    has = context.As(&context_);
+    if (FAILED(has)) return Answered(has, "no fences, ID3D11DeviceContext4");
+    ComPtr<IDXGIDevice> dxgi;
+    ComPtr<IDXGIAdapter> adapter;
+    DXGI_ADAPTER_DESC about = {};
+    if (SUCCEEDED(device.As(&dxgi)) && SUCCEEDED(dxgi->GetAdapter(&adapter)) &&
+        SUCCEEDED(adapter->GetDesc(&about))) {
+      std::memcpy(luid_.data(), &about.AdapterLuid, luid_.size());
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<D3d11Shared> Make(const D3d11Shape& shape) override {
+    // Driver's memory may hold what others left there.
+    const std::unique_ptr<void, decltype(&std::free)> zeros(
+        std::calloc(1, static_cast<size_t>(shape.size_bytes)), &std::free);
+    if (zeros == nullptr) return absl::ResourceExhaustedError("no memory to clear a resource with");
+    ComPtr<IDXGIResource1> resource;
+    RETURN_IF_ERROR(shape.dxgi_format == 0 ? MakeBuffer(shape, zeros.get(), &resource)
+                                           : MakeTexture(shape, zeros.get(), &resource));
+    ComPtr<ID3D11Fence> fence;
+    HRESULT result =
+        device_->CreateFence(0, D3D11_FENCE_FLAG_SHARED, IID_PPV_ARGS(fence.GetAddressOf()));
+    if (FAILED(result)) return Answered(result, "CreateFence");
+    RETURN_IF_ERROR(AwaitOwnWork());
+    D3d11Shared shared;
+    shared.adapter_luid = luid_;
+    HANDLE handle = nullptr;
+    result = resource->CreateSharedHandle(
+        nullptr, DXGI_SHARED_RESOURCE_READ | DXGI_SHARED_RESOURCE_WRITE, nullptr, &handle);
+    if (FAILED(result)) return Answered(result, "IDXGIResource1::CreateSharedHandle");
+    shared.resource = OwnedHandle(handle);
+    handle = nullptr;
+    result = fence->CreateSharedHandle(nullptr, GENERIC_ALL, nullptr, &handle);
+    if (FAILED(result)) return Answered(result, "ID3D11Fence::CreateSharedHandle");
+    shared.fence = OwnedHandle(handle);
+    return shared;
+  }
+
+ private:
+  absl::Status MakeBuffer(const D3d11Shape& shape, const void* zeros, ComPtr<IDXGIResource1>* out) {
+    D3D11_BUFFER_DESC about = {};
+    if (shape.size_bytes > UINT32_MAX) {
+      return absl::InvalidArgumentError("a Direct3D buffer has less than 4 GiB");
+    }
+    about.ByteWidth = static_cast<UINT>(shape.size_bytes);
+    about.BindFlags = D3D11_BIND_SHADER_RESOURCE | D3D11_BIND_UNORDERED_ACCESS;
+    about.MiscFlags = kShared | D3D11_RESOURCE_MISC_BUFFER_ALLOW_RAW_VIEWS;
+    const D3D11_SUBRESOURCE_DATA first = {zeros, 0, 0};
+    ComPtr<ID3D11Buffer> buffer;
+    HRESULT result = device_->CreateBuffer(&about, &first, &buffer);
+    if (SUCCEEDED(result)) result = buffer.As(out);
+    return SUCCEEDED(result) ? absl::OkStatus() : Answered(result, "CreateBuffer, shared");
+  }
+
+  absl::Status MakeTexture(const D3d11Shape& shape, const void* zeros,
+                           ComPtr<IDXGIResource1>* out) {
+    const auto format = static_cast<DXGI_FORMAT>(shape.dxgi_format);
+    UINT support = 0;
+    if (FAILED(device_->CheckFormatSupport(format, &support)) ||
+        (support & D3D11_FORMAT_SUPPORT_TEXTURE2D) == 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("this device has no textures of DXGI format ", shape.dxgi_format));
+    }
+    D3D11_TEXTURE2D_DESC about = {};
+    about.Width = shape.width;
+    about.Height = shape.height;
+    about.MipLevels = 1;
+    about.ArraySize = shape.array_layers;
+    about.Format = format;
+    about.SampleDesc.Count = 1;
+    if ((support & D3D11_FORMAT_SUPPORT_SHADER_SAMPLE) != 0 ||
+        (support & D3D11_FORMAT_SUPPORT_SHADER_LOAD) != 0) {
+      about.BindFlags |= D3D11_BIND_SHADER_RESOURCE;
+    }
+    if ((support & D3D11_FORMAT_SUPPORT_RENDER_TARGET) != 0) {
+      about.BindFlags |= D3D11_BIND_RENDER_TARGET;
+    }
+    about.MiscFlags = kShared;
+    const D3D11_SUBRESOURCE_DATA one = {zeros, shape.row_bytes, 0};
+    const std::vector<D3D11_SUBRESOURCE_DATA> first(shape.array_layers, one);
+    ComPtr<ID3D11Texture2D> texture;
+    HRESULT result = device_->CreateTexture2D(&about, first.data(), &texture);
+    if (SUCCEEDED(result)) result = texture.As(out);
+    return SUCCEEDED(result) ? absl::OkStatus() : Answered(result, "CreateTexture2D, shared");
+  }
+
+  // Another device may only see what this one has finished.
+  absl::Status AwaitOwnWork() {
+    ComPtr<ID3D11Fence> done;
+    const HRESULT made =
+        device_->CreateFence(0, D3D11_FENCE_FLAG_NONE, IID_PPV_ARGS(done.GetAddressOf()));
+    if (FAILED(made)) return Answered(made, "CreateFence");
+    const OwnedHandle event(::CreateEventW(nullptr, TRUE, FALSE, nullptr));
+    context_->Signal(done.Get(), 1);
+    context_->Flush();
+    if (FAILED(done->SetEventOnCompletion(1, event.get())) ||
+        ::WaitForSingleObject(event.get(), kFirstWorkTimeoutMs) != WAIT_OBJECT_0) {
+      return absl::UnavailableError("the device does not get done with clearing a resource");
+    }
+    return absl::OkStatus();
+  }
+
+  static constexpr UINT kShared = D3D11_RESOURCE_MISC_SHARED | D3D11_RESOURCE_MISC_SHARED_NTHANDLE;
+
+  DynamicLibrary library_;  // Before what it has made.
+  ComPtr<ID3D11Device5> device_;
+  ComPtr<ID3D11DeviceContext4> context_;
+  std::array<uint8_t, 8> luid_ = {};
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<D3d11Sharing>> D3d11Sharing::Create() {
+  auto sharing = std::make_unique<RealSharing>();
+  RETURN_IF_ERROR(sharing->Open());
+  return std::unique_ptr<D3d11Sharing>(std::move(sharing));
+}
+
+}  // namespace sluice

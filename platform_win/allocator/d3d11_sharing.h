@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The seam to Direct3D 11's sharing: textures and buffers that other processes open by NT handle,
+// each with a fence. Wine has none of it (E_NOTIMPL, E_NOINTERFACE), so that what is behind
+// Create has only been compiled there; whoever is in front of it is tested with a stand-in.
+//
+// Owner: MemoryMaker. Single thread. Shapes come from clients: Direct3D may refuse them.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "platform_win/handle_table.h"
+
+namespace sluice {
+
+struct D3d11Shape {
+  uint64_t size_bytes = 0;   // Of a buffer; of a texture what one layer takes at most, tightly.
+  uint32_t dxgi_format = 0;  // 0: a buffer, and nothing below counts.
+  uint32_t width = 0;
+  uint32_t height = 0;
+  uint32_t array_layers = 1;
+  uint32_t row_bytes = 0;
+};
+
+struct D3d11Shared {
+  OwnedHandle resource;  // For ID3D11Device1::OpenSharedResource1; zero, and nobody works on it.
+  OwnedHandle fence;     // For ID3D11Device5::OpenSharedFence; its value is 0.
+  std::array<uint8_t, 8> adapter_luid = {};
+};
+
+class D3d11Sharing {
+ public:
+  // kUnimplemented: this system's Direct3D cannot share; the message says what it lacks.
+  static absl::StatusOr<std::unique_ptr<D3d11Sharing>> Create();
+  virtual ~D3d11Sharing() = default;
+
+  virtual absl::StatusOr<D3d11Shared> Make(const D3d11Shape& shape) = 0;
+};
+
+}  // namespace sluice
