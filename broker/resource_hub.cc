@@ -154,10 +154,28 @@ void ResourceHub::ReadOffers(uint64_t id) {
       return End(id, "expected an OfferHandle with one descriptor");
     }
     if (connection.offers.size() >= kMaxOffers) return End(id, "too many offers without an Import");
-    if (!connection.offers.emplace(offer.token, std::move(fds[0])).second) {
-      return End(id, "two offers under one token");
-    }
+    if (connection.offers.contains(offer.token)) return End(id, "two offers under one token");
+    TakeOffer(id, offer.token, std::move(fds[0]));
   }
+}
+
+void ResourceHub::TakeOffer(uint64_t id, uint64_t token, UniqueFd fd) {
+  Connection& connection = *connections_[id];
+  auto awaited = connection.awaited.extract(token);
+  if (awaited.empty()) {
+    connection.offers.emplace(token, std::move(fd));
+    return;
+  }
+  loop_->CancelTimer(&awaited.mapped().timer);
+  awaited.mapped().done(
+      FinishImport(&connection, std::move(fd), std::move(awaited.mapped().parameters)));
+}
+
+void ResourceHub::GiveUpOffer(uint64_t id, uint64_t token, const absl::Status& told) {
+  const auto found = connections_.find(id);
+  if (found == connections_.end()) return;
+  auto awaited = found->second->awaited.extract(token);
+  if (!awaited.empty()) awaited.mapped().done(told);
 }
 
 void ResourceHub::End(uint64_t id, const std::string& violation) {
@@ -169,6 +187,10 @@ void ResourceHub::End(uint64_t id, const std::string& violation) {
   loop_->Unwatch(&connection->channel_watch);
   streams_->Close(id);
   HangUp(connection->transport.get());  // gRPC's end sees it, and closes.
+  for (auto& [token, awaited] : connection->awaited) {
+    loop_->CancelTimer(&awaited.timer);
+    awaited.done(absl::UnavailableError("the connection has ended"));
+  }
   if (!violation.empty() && log_limiter_.Allow(MonotonicMs())) {
     Log(LogLevel::kWarning, "broker", "resource connection closed",
         {{"uid", connection->client.uid},
@@ -256,21 +278,38 @@ absl::StatusOr<CreatedResource> ResourceHub::Keep(uint64_t connection, const std
                           std::move(parameters.options), std::move(memory));
 }
 
-absl::StatusOr<CreatedResource> ResourceHub::Import(uint64_t connection, uint64_t token,
-                                                    CreateParameters parameters) {
+void ResourceHub::Import(uint64_t connection, uint64_t token, CreateParameters parameters,
+                         CreateDone done) {
   ReadOffers(connection);  // The offer was sent before the call, but may not have been looked at.
   const auto found = connections_.find(connection);
-  if (found == connections_.end()) return absl::UnavailableError("the connection has ended");
-  auto offer = found->second->offers.extract(token);
-  if (offer.empty()) return absl::InvalidArgumentError("no handle was offered under this token");
+  if (found == connections_.end()) {
+    return done(absl::UnavailableError("the connection has ended"));
+  }
+  Connection& peer = *found->second;
+  auto offer = peer.offers.extract(token);
+  if (!offer.empty()) {
+    return done(FinishImport(&peer, std::move(offer.mapped()), std::move(parameters)));
+  }
+  const auto none = absl::InvalidArgumentError("no handle was offered under this token");
+  if (kDeliveryMs == 0 || peer.awaited.size() >= kMaxOffers || peer.awaited.contains(token)) {
+    return done(none);
+  }
+  AwaitedOffer& awaited = peer.awaited[token];
+  awaited.parameters = std::move(parameters);
+  awaited.done = std::move(done);
+  awaited.timer = loop_->AddTimer(
+      kDeliveryMs, [this, connection, token, none] { GiveUpOffer(connection, token, none); });
+}
+
+absl::StatusOr<CreatedResource> ResourceHub::FinishImport(Connection* connection, UniqueFd fd,
+                                                          CreateParameters parameters) {
   RETURN_IF_ERROR(CheckParameters(&parameters));
   ResourceMemory memory;
-  ASSIGN_OR_RETURN(memory.kind, CheckLentMemory(offer.mapped().get(), parameters.shape.size_bytes));
-  memory.fds.push_back(std::move(offer.mapped()));
-  const std::string identity = found->second->identity;
-  RETURN_IF_ERROR(registry_.Reserve(identity, parameters.shape.size_bytes));
+  ASSIGN_OR_RETURN(memory.kind, CheckLentMemory(fd.get(), parameters.shape.size_bytes));
+  memory.fds.push_back(std::move(fd));
+  RETURN_IF_ERROR(registry_.Reserve(connection->identity, parameters.shape.size_bytes));
   parameters.backing = ResourceBacking::kImported;
-  return Keep(connection, identity, std::move(parameters), std::move(memory));
+  return Keep(connection->id, connection->identity, std::move(parameters), std::move(memory));
 }
 
 absl::StatusOr<uint32_t> ResourceHub::Export(uint64_t connection, const std::string& capability,

@@ -72,8 +72,8 @@ class ResourceHub {
 
   // What clients ask, as ResourceRegistry has it.
   void Create(uint64_t connection, CreateParameters parameters, CreateDone done);
-  absl::StatusOr<CreatedResource> Import(uint64_t connection, uint64_t token,
-                                         CreateParameters parameters);
+  // `done` is called once, possibly before this returns: the offer may be on its way still.
+  void Import(uint64_t connection, uint64_t token, CreateParameters parameters, CreateDone done);
   // How many descriptors went out on the handle channel.
   absl::StatusOr<uint32_t> Export(uint64_t connection, const std::string& capability,
                                   ResourceAccess access, uint64_t token);
@@ -92,6 +92,12 @@ class ResourceHub {
   size_t connection_count() const { return connections_.size(); }
 
  private:
+  // An Import whose offer has not been seen yet; Windows only (kDeliveryMs).
+  struct AwaitedOffer {
+    CreateParameters parameters;
+    CreateDone done;
+    EventLoop::TimerId timer = 0;
+  };
   struct Connection {
     uint64_t id = 0;
     ResourceClient client;
@@ -101,11 +107,16 @@ class ResourceHub {
     EventLoop::WatchId transport_watch = 0;
     EventLoop::WatchId channel_watch = 0;
     std::map<uint64_t, UniqueFd> offers;  // By token, for Import.
+    std::map<uint64_t, AwaitedOffer> awaited;
   };
 
   std::optional<Refusal> MayConnect(const ResourceClient& client) const;
   absl::StatusOr<std::pair<UniqueFd, UniqueFd>> Connect(const ResourceClient& client);
   void ReadOffers(uint64_t id);
+  void TakeOffer(uint64_t id, uint64_t token, UniqueFd fd);
+  absl::StatusOr<CreatedResource> FinishImport(Connection* connection, UniqueFd fd,
+                                               CreateParameters parameters);
+  void GiveUpOffer(uint64_t id, uint64_t token, const absl::Status& told);
   void End(uint64_t id, const std::string& violation);
   void FinishCreate(uint64_t connection, const std::string& identity, CreateParameters parameters,
                     absl::StatusOr<AllocatedMemory> memory, const CreateDone& done);

@@ -169,9 +169,12 @@ class ResourceService final : public v1::Resources::CallbackService {
 
   Unary* Import(Context* context, const v1::ImportResourceRequest* request,
                 v1::CreateResourceReply* reply) override {
-    return Simple(context, [this, request, reply](uint64_t connection) {
-      return Answer(connection, hub_->Import(connection, request->token(), ReadImport(*request)),
-                    reply);
+    auto* call = new UnaryCall;
+    return OnLoop(context, call, [this, call, request, reply](uint64_t connection) {
+      hub_->Import(connection, request->token(), ReadImport(*request),
+                   [this, call, connection, reply](absl::StatusOr<CreatedResource> created) {
+                     call->Finish(Answer(connection, created, reply));
+                   });
     });
   }
 

@@ -49,13 +49,15 @@ absl::Status Imports::ReceiveOneLocked() {
 absl::StatusOr<UniqueFd> Imports::Take(uint64_t token) {
   absl::MutexLock lock(&mu_);
   auto it = waiting_.find(token);
-  if (it == waiting_.end()) {
-    RETURN_IF_ERROR(ReceiveLocked());
+  while (it == waiting_.end()) {
+    const absl::Status readable = WaitReadable(channel_, kDeliveryMs);
+    if (absl::IsDeadlineExceeded(readable)) {
+      return absl::InvalidArgumentError(absl::StrCat("no descriptor came under token ", token,
+                                                     " before the command that names it"));
+    }
+    RETURN_IF_ERROR(readable);
+    RETURN_IF_ERROR(ReceiveOneLocked());
     it = waiting_.find(token);
-  }
-  if (it == waiting_.end()) {
-    return absl::InvalidArgumentError(absl::StrCat("no descriptor came under token ", token,
-                                                   " before the command that names it"));
   }
   UniqueFd fd = std::move(it->second);
   waiting_.erase(it);

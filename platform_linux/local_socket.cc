@@ -214,6 +214,8 @@ absl::StatusOr<UniqueFd> AcceptLocal(int listener) {
   return ErrnoStatus(errno, "accept");
 }
 
+const int kDeliveryMs = 0;
+
 absl::StatusOr<std::pair<UniqueFd, UniqueFd>> CreateStreamPair() {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0) {

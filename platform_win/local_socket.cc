@@ -425,6 +425,8 @@ void HangUp(int socket) {
   }
 }
 
+const int kDeliveryMs = 2000;  // Milliseconds where the machine has something else to do.
+
 // The system decides: a pipe's buffer is 64 KiB and one message.
 void LimitUnread(int, int) {}
 

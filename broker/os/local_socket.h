@@ -39,6 +39,10 @@ absl::Status SendMessage(int socket, const void* data, size_t size, const int* f
 absl::StatusOr<size_t> ReceiveMessage(int socket, void* buffer, size_t capacity,
                                       std::vector<UniqueFd>* fds, int max_fds);
 
+// How long after a peer's SendMessage its message may take to be readable here, at most. 0: it is
+// there at once. On Windows a read that is under way is completed by the thread that began it.
+extern const int kDeliveryMs;
+
 // OK once `socket` can be read or is at its end; kDeadlineExceeded after `timeout_ms` (-1 = none).
 absl::Status WaitReadable(int socket, int timeout_ms);
 

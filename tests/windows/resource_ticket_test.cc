@@ -9,6 +9,7 @@
 // After all of gRPC, whose headers use the same name: this one undefines a macro of windows.h.
 #include "broker/loopback_tokens.h"
 #include "broker/os/local_socket.h"
+#include "broker/os/shared_memory.h"
 #include "broker/resource_messages.h"
 #include "client_icd/broker_greeting.h"
 #include "tests/windows/resource_daemon.h"
@@ -126,6 +127,39 @@ TEST_F(TicketTest, EndsWithEachOfTheThree) {
     (this->*end).reset();
     EXPECT_TRUE(Becomes([&] { return Ask(stub.get(), token()) == grpc::UNAVAILABLE; }));
   }
+}
+
+// An Import whose offer comes after it is answered all the same, since a message on a pipe may be
+// seen late; one without an offer is refused.
+TEST_F(TicketTest, OffersMayComeLate) {
+  const auto stub = Connect();
+  v1::ImportResourceRequest request;
+  request.mutable_shape()->set_size_bytes(4096);
+  request.set_token(7);
+  v1::CreateResourceReply reply;
+  grpc::ClientContext context;
+  context.AddMetadata(kLoopbackTokenKey, token());
+  grpc::CompletionQueue queue;
+  const auto call = stub->AsyncImport(&context, request, &queue);
+  grpc::Status status;
+  call->Finish(&reply, &status, &queue);
+  EXPECT_EQ(Ask(stub.get(), token()), grpc::PERMISSION_DENIED);  // Which came after it.
+  const auto memory = CreateSharedMemory("offer", 4096);
+  ASSERT_TRUE(memory.ok()) << memory.status();
+  auto offer = MakeMessage<OfferHandle>();
+  offer.token = 7;
+  const int fd = memory->get();
+  ASSERT_TRUE(SendMessage(channel_.get(), &offer, sizeof(offer), &fd, 1).ok());
+  void* tag = nullptr;
+  bool ok = false;
+  ASSERT_TRUE(queue.Next(&tag, &ok));
+  EXPECT_TRUE(status.ok()) << status.error_message();
+  EXPECT_EQ(reply.read_capability().size(), 24u);
+
+  request.set_token(8);
+  grpc::ClientContext other_context;
+  other_context.AddMetadata(kLoopbackTokenKey, token());
+  EXPECT_EQ(stub->Import(&other_context, request, &reply).error_code(), grpc::INVALID_ARGUMENT);
 }
 
 // Nothing is said on the pipe after the ticket, and no handle is offered but memory: who does
