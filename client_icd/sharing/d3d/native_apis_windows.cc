@@ -65,7 +65,8 @@ cl_int OpenInterops(const PropertyList& list, const std::vector<Ref<Device>>&,
   return out->size() > 1 ? CL_INVALID_OPERATION : CL_SUCCESS;
 }
 
-// Whether a resource is shared between devices makes no difference to staging.
+// What the query is about, D3D1x_RESOURCE_MISC_SHARED alone, gives a resource a global handle only,
+// which is not imported: it goes as any other.
 std::optional<cl_int> GetInteropInfo(cl_context_info param_name, const InfoSink& sink) {
   if (param_name != Direct3d10::kTokens.prefer_shared &&
       param_name != Direct3d11::kTokens.prefer_shared)
