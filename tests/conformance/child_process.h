@@ -30,6 +30,9 @@ struct ChildResult {
 ChildResult RunInChild(const std::string& name,
                        std::chrono::seconds limit = std::chrono::seconds(40));
 
+// Ends this process at once, as a crash.
+[[noreturn]] void EndThisProcess();
+
 }  // namespace sluice::conformance
 
 #define CHILD_SCENE(name)                                                  \

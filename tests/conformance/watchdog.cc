@@ -2,7 +2,8 @@
 #include "tests/conformance/watchdog.h"
 
 #include <cstdio>
-#include <cstdlib>
+
+#include "tests/conformance/child_process.h"
 
 namespace sluice::conformance {
 
@@ -41,10 +42,10 @@ void Watchdog::Run() {
     if (changed_.wait_until(lock, deadline) == std::cv_status::no_timeout) continue;
     if (test_.empty() || std::chrono::steady_clock::now() < deadline_) continue;
     std::fflush(stdout);
-    std::fprintf(stderr, "watchdog: %s did not end within %lld s; aborting\n", test_.c_str(),
-                 static_cast<long long>(limit_.count()));
+    std::fprintf(stderr, "watchdog: %s did not end within %lld s; ending the process\n",
+                 test_.c_str(), static_cast<long long>(limit_.count()));
     std::fflush(stderr);
-    std::abort();
+    EndThisProcess();
   }
 }
 

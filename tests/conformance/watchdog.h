@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Bounds the life of every test: a hang is a failure with a name, not a stuck run. A thread holds
-// the deadline of the running test and aborts the process when it passes. Owner: main.cc hands it
+// the deadline of the running test and ends the process when it passes. Owner: main.cc hands it
 // to GoogleTest's listeners. Thread: GoogleTest's for the events, its own for the deadline. Trust:
 // none needed.
 #pragma once

@@ -57,6 +57,9 @@ class Wine:
     def __enter__(self):
         try:
             self.run(["wineboot", "--init"], seconds=120)
+            # What it has started goes on after it, and could still change the registry.
+            subprocess.run([server(), "-w"], env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                           stderr=subprocess.DEVNULL, timeout=60, check=False)
             self.idle = subprocess.Popen(["wine", "cmd"], env=self.environment, stdin=subprocess.PIPE,
                                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             self.must("reg", "add", r"HKCU\Software\Wine\WineDbg", "/v", "ShowCrashDialog", "/t", "REG_DWORD", "/d", "0",
