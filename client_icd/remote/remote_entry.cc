@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "absl/strings/numbers.h"
+#include "broker/os/lasting_thread.h"
 #include "broker/os/threads.h"
 #include "client_icd/remote/remote_channel.h"
 #include "client_icd/remote/remote_transport.h"
@@ -51,7 +52,10 @@ __attribute__((visibility("default"))) bool sluice_remote_describe(
     void (*deliver)(void* to, const char* data, uint64_t bytes), void* to, char* error,
     uint64_t error_bytes) {
   const sluice::ScopedNoSignals no_signals;
-  const auto snapshot = sluice::DescribePlatforms(endpoint, std::chrono::milliseconds(timeout_ms));
+  absl::StatusOr<std::string> snapshot;
+  sluice::RunWhereIoLasts([&] {
+    snapshot = sluice::DescribePlatforms(endpoint, std::chrono::milliseconds(timeout_ms));
+  });
   if (!snapshot.ok()) {
     sluice::Report(snapshot.status(), error, error_bytes);
     return false;

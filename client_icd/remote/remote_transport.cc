@@ -33,18 +33,15 @@ constexpr int64_t kAfterWaiterNs = 1'000'000;
 constexpr int64_t kBetweenBatchesNs = 300'000;
 // How long the background thread looks away while an application thread polls.
 constexpr absl::Duration kWhileWaiterPolls = absl::Milliseconds(2);
-// A poller that nothing wakes looks this often whether the application has closed gRPC's
-// descriptors under it, which ends no poll.
-constexpr int64_t kLookAgainNs = 1'000'000'000;
 constexpr int64_t kBetweenBriefPollsNs = 10'000;
 // Looking this often without a wait is polling: by clGetEventInfo in a loop, or a spinning waiter.
 constexpr int kPollingLooks = 4;
 
-gpr_timespec After(int64_t nanoseconds) {
+}  // namespace
+
+gpr_timespec RemoteTransport::After(int64_t nanoseconds) {
   return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_nanos(nanoseconds, GPR_TIMESPAN));
 }
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<RemoteTransport>> RemoteTransport::Connect(
     const std::string& endpoint, std::chrono::milliseconds timeout) {
@@ -54,7 +51,10 @@ absl::StatusOr<std::unique_ptr<RemoteTransport>> RemoteTransport::Connect(
   call->channel = MakeChannel(endpoint, security);
   Authorize(security, &call->context);
   std::unique_ptr<RemoteTransport> transport(new RemoteTransport(std::move(call)));
-  if (absl::Status opened = transport->Open(timeout); !opened.ok()) {
+  const absl::Status opened = transport->has_network_thread_
+                                  ? transport->StartNetworkThread(timeout)
+                                  : transport->Open(timeout);
+  if (!opened.ok()) {
     return absl::Status(opened.code(), absl::StrCat(endpoint, ": ", opened.message()));
   }
   return transport;
@@ -117,12 +117,21 @@ absl::Status RemoteTransport::AwaitMessage(const std::atomic<bool>& there,
 
 RemoteTransport::~RemoteTransport() {
   Lose("closed");
+  if (has_network_thread_) {
+    absl::MutexLock lock(&mu_);
+    while (network_thread_runs_) waiter_wake_.Wait(&mu_);
+    return;
+  }
   {
     absl::MutexLock lock(&writer_mu_);
     writer_stops_ = true;
     writer_wake_.SignalAll();
     while (writer_runs_) writer_wake_.Wait(&writer_mu_);
   }
+  EndCall();
+}
+
+void RemoteTransport::EndCall() {
   if (Abandoned()) {
     static_cast<void>(call_.release());
     return;
@@ -150,7 +159,7 @@ void RemoteTransport::Lose(std::string_view reason) {
     abandoned_.store(trouble != nullptr, std::memory_order_release);
     lost_.store(true, std::memory_order_release);
   }
-  if (!Abandoned()) call_->context.TryCancel();
+  if (!Abandoned() && !has_network_thread_) call_->context.TryCancel();
   Interrupt(kBitWaiter | kBitBackground);
 }
 
@@ -230,7 +239,8 @@ void RemoteTransport::Complete(void* tag, bool ok, bool by_poller) {
     case kKicked: {
       absl::MutexLock lock(&mu_);
       kick_pending_ = false;
-      if (!by_poller && polling_) KickLocked();  // It was meant for the poller.
+      // It was meant for the poller.
+      if (!by_poller && (polling_ || has_network_thread_)) KickLocked();
       return;
     }
   }
@@ -251,13 +261,15 @@ void RemoteTransport::OnRead(bool ok, bool by_poller) {
   read_due_.store(true, std::memory_order_release);
   inbox_count_.fetch_add(1, std::memory_order_seq_cst);
   call_->answered.store(true);
-  if (by_poller) return;  // It looks for itself.
+  if (by_poller && !has_network_thread_) return;  // It looks for itself.
   absl::MutexLock lock(&mu_);
   WakeSleepersLocked();
 }
 
 // Something has come by way of a thread that does not wait for it.
 void RemoteTransport::WakeSleepersLocked() {
+  // A waiter takes everything.
+  if (has_network_thread_) return (waiter_sleeps_ ? waiter_wake_ : background_wake_).Signal();
   waiter_wake_.Signal();
   background_wake_.Signal();
   if (polling_) KickLocked();
@@ -324,7 +336,7 @@ bool RemoteTransport::HasFrame() const {
   const int64_t now = MonotonicNs();
   if (now - brief_poll_ns_.load(std::memory_order_relaxed) < kBetweenBriefPollsNs) return false;
   self->brief_poll_ns_.store(now, std::memory_order_relaxed);
-  self->Flush();
+  self->Push();
   self->TryPoll(0);
   return inbox_count_.load(std::memory_order_acquire) > 0;
 }
@@ -343,9 +355,10 @@ void RemoteTransport::Wait(uint32_t ticket, uint32_t bit) {
   if (lost()) return;
   burst_.store(0, std::memory_order_relaxed);
   looks_.store(0, std::memory_order_relaxed);
+  const bool background = bit == kBitBackground;
+  if (has_network_thread_) return SleepUntilNews(ticket, background);
   Flush();
   ReadOn();
-  const bool background = bit == kBitBackground;
   absl::MutexLock lock(&mu_);
   while (!SleepMayEnd(ticket)) {
     if (polling_) {
@@ -383,6 +396,7 @@ void RemoteTransport::Interrupt(uint32_t bits) {
   if ((bits & kBitWaiter) != 0) waiter_wake_.SignalAll();
   if ((bits & kBitBackground) != 0) background_wake_.SignalAll();
   if (polling_ && (bits & (poller_is_background_ ? kBitBackground : kBitWaiter)) != 0) KickLocked();
+  if (has_network_thread_ && lost()) KickLocked();
 }
 
 void RemoteTransport::TakeRoleLocked(bool background) {
@@ -407,7 +421,7 @@ bool RemoteTransport::PollOnce(gpr_timespec deadline) {
 }
 
 bool RemoteTransport::TryPoll(int64_t nanoseconds) {
-  if (!mu_.TryLock()) return false;
+  if (has_network_thread_ || !mu_.TryLock()) return false;
   if (polling_) {
     mu_.Unlock();
     return false;
@@ -432,7 +446,7 @@ int64_t RemoteTransport::HoldBackNs() const {
 }
 
 void RemoteTransport::KickLocked() {
-  if (kick_pending_ || Abandoned()) return;
+  if (kick_pending_ || network_thread_ends_ || Abandoned()) return;
   kick_pending_ = true;
   call_->operations.fetch_add(1);
   call_->kick.Set(&call_->queue, gpr_time_0(GPR_CLOCK_MONOTONIC), reinterpret_cast<void*>(kKicked));

@@ -6,6 +6,13 @@
 // background thread polls, lazily: it leaves the queue alone for a moment after an application
 // thread has waited, and between bursts of replies that nobody awaits.
 //
+// Where I/O ends with the thread that has begun it (broker/os/lasting_thread.h), the application's
+// threads keep out of gRPC: a lasting thread, the *network thread*, opens the stream, writes, reads
+// and polls until the session is lost (remote_network_thread.cc). Send and Wait wake it by gRPC's
+// alarm, which is no I/O.
+//
+// Elsewhere:
+//
 //   Send   appends to the outbox. A lone call is written by the caller at once; a burst of them is
 //   left to the writer
 //          thread, which writes what has gathered every few microseconds; who begins to wait writes
@@ -36,6 +43,7 @@
 #include "absl/synchronization/mutex.h"
 #include "broker/gateway/message_reader.h"
 #include "broker/os/descriptor_identity.h"
+#include "broker/os/lasting_thread.h"
 #include "client_icd/remote/remote_outbox.h"
 #include "client_icd/transport.h"
 #include "proto/frame.h"
@@ -65,6 +73,11 @@ class RemoteTransport : public Transport {
   uint64_t max_in_flight() const override { return max_in_flight_; }
 
  private:
+  // A poller that nothing wakes looks this often whether the application has closed gRPC's
+  // descriptors under it, which ends no poll.
+  static constexpr int64_t kLookAgainNs = 1'000'000'000;
+  static gpr_timespec After(int64_t nanoseconds);
+
   enum Tag : intptr_t { kStarted = 1, kRead, kWritten, kFinished, kKicked };
 
   // What gRPC works on. Leaked if it does not let go in time.
@@ -82,6 +95,7 @@ class RemoteTransport : public Transport {
   };
 
   explicit RemoteTransport(std::unique_ptr<Call> call) : call_(std::move(call)) {}
+  void EndCall();  // Takes what comes back after Lose. The last that uses gRPC.
 
   // gRPC may not be touched any more (GrpcTrouble): the session is lost without it.
   bool Abandoned() const { return abandoned_.load(std::memory_order_acquire); }
@@ -98,6 +112,7 @@ class RemoteTransport : public Transport {
   void ReadOn();      // Starts a read if one is due.
   bool StartWrite();  // False: nothing to write, or a write is under way.
   void Flush();
+  void Push();  // Flushes, or has the network thread do so, and read on.
   void Complete(void* tag, bool ok, bool by_poller);
   void OnRead(bool ok, bool by_poller);
 
@@ -112,11 +127,17 @@ class RemoteTransport : public Transport {
   void WakeSleepersLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void KickLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
+  // The network thread.
+  absl::Status StartNetworkThread(std::chrono::milliseconds timeout);
+  void RunNetworkThread();
+  void SleepUntilNews(uint32_t ticket, bool background);
+
   // Writing.
   void AwaitRoom();
   void RequestWriter();
   void RunWriter();
 
+  const bool has_network_thread_ = IoEndsWithItsThread();
   std::unique_ptr<Call> call_;
   uint64_t max_in_flight_ = 0;  // Constant after Open.
   // The connection's, which a child of a fork must not keep: the daemon would see no end of the
@@ -146,6 +167,9 @@ class RemoteTransport : public Transport {
   int64_t last_background_ns_ ABSL_GUARDED_BY(mu_) =
       0;  // When the background thread last found something.
   std::string lost_reason_ ABSL_GUARDED_BY(mu_);
+  bool waiter_sleeps_ ABSL_GUARDED_BY(mu_) = false;  // In SleepUntilNews.
+  bool network_thread_runs_ ABSL_GUARDED_BY(mu_) = false;
+  bool network_thread_ends_ ABSL_GUARDED_BY(mu_) = false;  // Takes no more kicks.
   absl::CondVar waiter_wake_;
   absl::CondVar background_wake_;
 

@@ -31,8 +31,8 @@ bool RemoteTransport::Send(const FrameHeader& header, std::string_view message,
   last_send_ns_.store(now, std::memory_order_relaxed);
   const int burst = close ? burst_.fetch_add(1, std::memory_order_relaxed) + 1 : 0;
   if (!close) burst_.store(0, std::memory_order_relaxed);
-  if (burst < kBurstSends || waiting > kMaxBurstBytes) Flush();
-  if (outbox_.bytes() > 0 || outbox_.writing()) RequestWriter();
+  if (has_network_thread_ || burst < kBurstSends || waiting > kMaxBurstBytes) Push();
+  if (!has_network_thread_ && (outbox_.bytes() > 0 || outbox_.writing())) RequestWriter();
   if (outbox_.bytes() > kMaxOutboxBytes) AwaitRoom();
   return !lost();
 }
@@ -40,7 +40,7 @@ bool RemoteTransport::Send(const FrameHeader& header, std::string_view message,
 // The peer takes no more for the moment.
 void RemoteTransport::AwaitRoom() {
   while (outbox_.bytes() > kMaxOutboxBytes / 2 && !lost()) {
-    Flush();
+    Push();
     if (!TryPoll(kWritePollNs)) outbox_.AwaitWritten(absl::Milliseconds(1));
   }
 }

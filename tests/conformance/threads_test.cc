@@ -163,6 +163,31 @@ TEST_F(ThreadsTest, TransfersDoNotMix) {
   });
 }
 
+// Threads that end as soon as they have waited once take nothing with them: those that wait at that
+// moment, and the next ones, get their results.
+TEST_F(ThreadsTest, EndedThreads) {
+  const Own<cl_mem> data = BufferOf(Counting(64));
+  OnThreads(3, [&](int) {
+    for (int round = 0; round < 150; ++round) {
+      std::thread waiter([&] { EXPECT_EQ(Read<cl_int>(data, 64), Counting(64)); });
+      waiter.join();
+    }
+  });
+}
+
+// A context that a thread made which has ended is as good as any.
+TEST_F(ThreadsTest, ContextOfAnEndedThread) {
+  for (int round = 0; round < 10; ++round) {
+    Own<cl_context> made;
+    std::thread maker([&] { made = NewContext(); });
+    maker.join();
+    const Own<cl_command_queue> queue =
+        MAKE("clCreateCommandQueueWithProperties.thread",
+             clCreateCommandQueueWithProperties(made, device(), nullptr, error));
+    EXPECT_EQ(clFinish(queue), CL_SUCCESS);
+  }
+}
+
 // Several contexts in several threads live beside each other.
 TEST_F(ThreadsTest, ManyContexts) {
   OnThreads(4, [this](int number) {
