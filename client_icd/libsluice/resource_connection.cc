@@ -9,6 +9,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "broker/os/lasting_thread.h"
 #include "broker/os/lent_memory.h"
 #include "broker/os/local_socket.h"
 #include "broker/resource_registry.h"
@@ -83,7 +84,9 @@ absl::Status ResourceConnection::Call(
   transport_.Prepare(&context);
   context.set_deadline(std::chrono::system_clock::now() + kBackstop +
                        std::chrono::milliseconds(timeout_ms));
-  return FromGrpc((stub_.get()->*method)(&context, request, reply));
+  grpc::Status status;
+  RunWhereIoLasts([&] { status = (stub_.get()->*method)(&context, request, reply); });
+  return FromGrpc(status);
 }
 
 absl::StatusOr<v1::CreateResourceReply> ResourceConnection::Create(

@@ -2,6 +2,7 @@
 #include "client_icd/libsluice/resource_watch.h"
 
 #include "absl/time/time.h"
+#include "broker/os/lasting_thread.h"
 
 namespace sluice {
 
@@ -9,13 +10,15 @@ ResourceWatch::ResourceWatch(ResourceConnection* connection, const std::string& 
     : connection_(connection) {
   request_.set_capability(capability);
   connection_->Prepare(&context_);
-  connection_->stub()->async()->Watch(&context_, &request_, this);
-  StartRead(&incoming_);
-  StartCall();
+  RunWhereIoLasts([this] {
+    connection_->stub()->async()->Watch(&context_, &request_, this);
+    StartRead(&incoming_);
+    StartCall();
+  });
 }
 
 ResourceWatch::~ResourceWatch() {
-  context_.TryCancel();
+  RunWhereIoLasts([this] { context_.TryCancel(); });
   absl::MutexLock lock(&mutex_);
   mutex_.Await(absl::Condition(&done_));
 }

@@ -382,6 +382,28 @@ TEST(LibsluiceTest, ThreadsTakeTurns) {
   sluice_unmap(memory, 4096);
 }
 
+// A connection survives the threads that use it, and the watches of others that are closed.
+TEST(LibsluiceTest, ConnectionOutlivesItsThreads) {
+  Client one;
+  sluice_capability read, write;
+  one.MakeBuffer(4096, &read, &write);
+  sluice_description description = {};
+  description.struct_size = sizeof(description);
+  for (int round = 0; round < 50; ++round) {
+    std::thread user([&] {
+      ASSERT_EQ(sluice_describe(one.get(), &read, &description), SLUICE_OK);
+      Client other;
+      sluice_watch* watch = nullptr;
+      sluice_state state = {};
+      ASSERT_EQ(sluice_watch_open(other.get(), &read, &watch), SLUICE_OK);
+      EXPECT_EQ(sluice_watch_next(watch, 5000, &state), SLUICE_OK);
+      sluice_watch_close(watch);
+    });
+    user.join();
+    ASSERT_EQ(sluice_describe(one.get(), &read, &description), SLUICE_OK) << sluice_error_text();
+  }
+}
+
 // An allocator that dies costs nobody anything: what it made stays, and the next request starts
 // another.
 TEST(LibsluiceTest, AllocatorIsReplaced) {

@@ -2,11 +2,13 @@
 #include "client_icd/libsluice/resource_channel.h"
 
 #include <grpcpp/create_channel.h>
+#include <grpcpp/generic/generic_stub.h>
 
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "broker/loopback_tokens.h"
+#include "broker/os/lasting_thread.h"
 #include "broker/os/local_socket.h"
 #include "broker/resource_messages.h"
 #include "proto/status_macros.h"
@@ -15,6 +17,27 @@ namespace sluice {
 namespace {
 
 constexpr int kTicketTimeoutMs = 10'000;  // It was sent before the pipe was.
+
+// gRPC's threads for callbacks end with the last channel that has had one, and then take the I/O
+// that they have begun for other channels with them (broker/os/lasting_thread.h). So this channel,
+// on which a call fails before it connects, is kept.
+void KeepCallbackThreads() {
+  struct Kept {
+    grpc::GenericStub stub{
+        grpc::CreateChannel("ipv4:127.0.0.1:1", grpc::InsecureChannelCredentials())};
+    grpc::ClientContext context;
+    grpc::ByteBuffer request;
+    grpc::ByteBuffer reply;
+  };
+  static Kept* const kept = [] {
+    auto* first = new Kept;
+    first->context.TryCancel();
+    first->stub.UnaryCall(&first->context, "/none", {}, &first->request, &first->reply,
+                          [](const grpc::Status&) {});
+    return first;
+  }();
+  static_cast<void>(kept);
+}
 
 }  // namespace
 
@@ -37,6 +60,7 @@ absl::StatusOr<ResourceChannel> OpenResourceChannel(UniqueFd transport) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  RunWhereIoLasts(KeepCallbackThreads);
   ResourceChannel channel;
   channel.channel = grpc::CreateCustomChannel(absl::StrCat("ipv4:127.0.0.1:", ticket.port),
                                               grpc::InsecureChannelCredentials(), arguments);
