@@ -2,6 +2,7 @@
 #include "broker/admin_listener.h"
 
 #include <cstring>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -28,6 +29,10 @@ class LoopbackListener final : public AdminListener {
 
   absl::StatusOr<std::unique_ptr<grpc::Server>> Start(grpc::ServerBuilder* builder) override {
     builder->AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
+    // A thread that ends takes the I/O that it has begun with it, another connection's and the next
+    // accept too (broker/os/lasting_thread.h): none ends while the server lives.
+    builder->SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::MAX_POLLERS,
+                                 std::numeric_limits<int>::max());
     std::unique_ptr<grpc::Server> server = builder->BuildAndStart();
     if (server == nullptr || port_ == 0) {
       return absl::UnavailableError("cannot listen on a port of loopback for operators");
