@@ -2,6 +2,7 @@
 #include "client_icd/sharing/exit_gate.h"
 
 #include <cstdlib>
+#include <utility>
 
 #include "broker/os/this_process.h"
 
@@ -44,7 +45,23 @@ bool ExitGate::closed() {
   return closed_;
 }
 
+void ExitGate::AddLast(const void* key, std::function<void()> last) {
+  absl::MutexLock lock(&mu_);
+  last_[key] = std::move(last);
+}
+
+void ExitGate::RemoveLast(const void* key) {
+  absl::MutexLock lock(&mu_);
+  last_.erase(key);
+}
+
 bool ExitGate::Close(absl::Duration timeout) {
+  std::map<const void*, std::function<void()>> last;
+  {
+    absl::MutexLock lock(&mu_);
+    last.swap(last_);
+  }
+  for (const auto& [key, call] : last) call();
   absl::MutexLock lock(&mu_);
   closed_ = true;
   const auto is_empty = [](ExitGate* gate)

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps a thread of ours out of a graphics driver that the process's exit is taking down: on an
-// NVIDIA H200 (driver 580.159.04) three of 37 programs that ended without releasing everything
-// crashed in a GL call of such a thread. From exit() on no job begins, and the exit waits for the
-// one that runs, but not long. Thread-safe.
+// Lets our threads end their work before the process's exit takes the graphics driver down. On an
+// NVIDIA H200 (driver 580.159.04) a program crashes in the driver's exit handler if memory of the
+// worker is still imported then, and one of ours may be in a call. At exit() what is to be done
+// last is done, then nothing more is let in, and the exit waits for those inside, but not long.
+// Thread-safe.
 #pragma once
+
+#include <functional>
+#include <map>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -24,6 +28,10 @@ class ExitGate {
   void Leave();
   bool closed();
 
+  // Called by Close before it closes, on its thread: to enter once more. Until RemoveLast.
+  void AddLast(const void* key, std::function<void()> last);
+  void RemoveLast(const void* key);
+
   // Waits until all have left; false if `timeout` is over first.
   bool Close(absl::Duration timeout);
 
@@ -31,6 +39,7 @@ class ExitGate {
   absl::Mutex mu_;
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
   int inside_ ABSL_GUARDED_BY(mu_) = 0;
+  std::map<const void*, std::function<void()>> last_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace sluice::sharing

@@ -114,12 +114,13 @@ absl::StatusOr<std::unique_ptr<GlShadow>> GlShadow::Import(GlContexts& contexts,
                                                ", the worker's ", Hex(memory.driver_uuid)));
   }
   std::unique_ptr<GlShadow> shadow(new GlShadow);
+  contexts.shadows().insert(shadow.get());
   functions.CreateMemoryObjectsEXT(1, &shadow->memory_);
   functions.ImportMemoryFdEXT(shadow->memory_, memory.allocation_bytes, kHandleTypeOpaqueFd,
                               memory.fd.get());
   // An import that succeeds has taken the descriptor; one that fails has not.
   if (contexts.TakeError(CL_INVALID_OPERATION) != CL_SUCCESS) {
-    functions.DeleteMemoryObjectsEXT(1, &shadow->memory_);
+    shadow->Drop(contexts);
     return absl::UnavailableError("OpenGL does not import the memory");
   }
   static_cast<void>(memory.fd.release());
@@ -175,7 +176,7 @@ void GlShadow::Unblock(GlContexts& contexts) {
 }
 
 void GlShadow::Drop(GlContexts& contexts) {
-  if (!contexts.Use(0)) return;
+  if (contexts.shadows().erase(this) == 0 || !contexts.Use(0)) return;
   if (semaphore_functions_ != nullptr) {
     const GLuint semaphores[] = {to_opencl_, from_opencl_};
     semaphore_functions_->DeleteSemaphoresEXT(2, semaphores);

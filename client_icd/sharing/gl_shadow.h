@@ -37,7 +37,7 @@ class GlShadow {
   // Signals what the current context waits for, from another one: nobody else will.
   void Unblock(GlContexts& contexts);
 
-  // Before it is destroyed.
+  // Before it is destroyed; at the process's exit earlier, and then once more.
   void Drop(GlContexts& contexts);
 
   GLuint buffer() const { return buffer_; }

@@ -12,6 +12,7 @@
 #include "client_icd/sharing/exit_gate.h"
 #include "client_icd/sharing/fence_waiters.h"
 #include "client_icd/sharing/gl_copy.h"
+#include "client_icd/sharing/gl_shadow.h"
 
 namespace sluice::sharing {
 namespace {
@@ -195,6 +196,10 @@ GlCopier* GlContexts::copier() {
   return copier_->get();
 }
 
+void GlContexts::DropShadows() {
+  while (!shadows_.empty()) (*shadows_.begin())->Drop(*this);
+}
+
 cl_int GlContexts::Finish(absl::Time deadline) {
   GLsync sync = gl_.FenceSync(GL_SYNC_GPU_COMMANDS_COMPLETE, 0);
   if (sync == nullptr) return CL_OUT_OF_RESOURCES;
@@ -261,11 +266,13 @@ bool RunLast(NativeThread& thread, std::thread::id id, std::function<void()> job
 
 bool GlThread::Post(JobThread::Job job) {
   ExitGate& gate = ExitGate::OfProcess();
-  return !gate.closed() && NativeThread::Post([job = std::move(job), &gate] {
-    if (!gate.Enter()) return;
+  if (!gate.Enter()) return false;
+  const bool posted = NativeThread::Post([job = std::move(job), &gate] {
     job();
     gate.Leave();
   });
+  if (!posted) gate.Leave();
+  return posted;
 }
 
 GlShare::GlShare() = default;
@@ -296,12 +303,17 @@ cl_int GlShare::Open(const GlContextRef& ref, std::shared_ptr<GlShare>* out) {
                                              : CL_INVALID_GL_SHAREGROUP_REFERENCE_KHR;
   }
   ExitGate::CloseAtExit();
+  ExitGate::OfProcess().AddLast(share.get(), [weak = share->weak_from_this()] {
+    const std::shared_ptr<GlShare> living = weak.lock();
+    if (living != nullptr) living->Post([](GlContexts& contexts) { contexts.DropShadows(); });
+  });
   share->binding_ = &share->state_->contexts->binding();
   *out = std::move(share);
   return CL_SUCCESS;
 }
 
 GlShare::~GlShare() {
+  ExitGate::OfProcess().RemoveLast(this);
   {
     absl::MutexLock lock(&mu_);
     waiters_.reset();

@@ -27,6 +27,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
@@ -38,6 +39,7 @@ namespace sluice::sharing {
 
 class FenceWaiters;
 class GlCopier;
+class GlShadow;
 
 // What the contexts can do beyond the least; constant.
 struct GlCaps {
@@ -98,6 +100,10 @@ class GlContexts {
   // Made with the first call; null if the GL has no compute shaders.
   GlCopier* copier();
 
+  // The shadows that are not dropped yet (gl_shadow.h).
+  absl::flat_hash_set<GlShadow*>& shadows() { return shadows_; }
+  void DropShadows();
+
   // Waits for what the current context was given. CL_OUT_OF_RESOURCES when late or reset.
   cl_int Finish(absl::Time deadline);
   // Waits for a fence of the share group, and keeps it.
@@ -125,6 +131,7 @@ class GlContexts {
   GLuint staging_buffer_ = 0;
   size_t staging_bytes_ = 0;
   std::optional<std::unique_ptr<GlCopier>> copier_;
+  absl::flat_hash_set<GlShadow*> shadows_;
 };
 
 // Runs the job on the thread with that id, which nobody posts to any more, and waits for it unless

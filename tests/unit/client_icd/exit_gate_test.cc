@@ -34,6 +34,23 @@ TEST(ExitGateTest, WaitsWithABound) {
   EXPECT_TRUE(gate.Close(absl::ZeroDuration()));
 }
 
+// What is to be done last may still enter, once; what has been taken back is not done.
+TEST(ExitGateTest, DoesWhatIsLast) {
+  ExitGate gate;
+  int done = 0, gone = 0;
+  gate.AddLast(&done, [&] {
+    ASSERT_TRUE(gate.Enter());
+    ++done;
+    gate.Leave();
+  });
+  gate.AddLast(&gone, [&] { ++gone; });
+  gate.RemoveLast(&gone);
+  EXPECT_TRUE(gate.Close(absl::Seconds(60)));
+  EXPECT_TRUE(gate.Close(absl::Seconds(60)));
+  EXPECT_EQ(done, 1);
+  EXPECT_EQ(gone, 0);
+}
+
 // A program may end by exit() while its own thread is inside.
 TEST(ExitGateTest, ExitClosesTheProcesssGate) {
   EXPECT_EXIT(
