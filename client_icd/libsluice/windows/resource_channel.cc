@@ -26,7 +26,8 @@ void KeepCallbackThreads() {
     grpc::GenericStub stub{
         grpc::CreateChannel("ipv4:127.0.0.1:1", grpc::InsecureChannelCredentials())};
     grpc::ClientContext context;
-    grpc::ByteBuffer request;
+    const grpc::Slice nothing;
+    grpc::ByteBuffer request{&nothing, 1};  // Without a slice it is no message, and gRPC aborts.
     grpc::ByteBuffer reply;
   };
   static Kept* const kept = [] {
