@@ -159,6 +159,7 @@ cl_int EnqueueCall::Post(pb::Enqueue* on, std::string_view payload, bool blockin
     queue_->NotePosted();
     return CL_SUCCESS;
   }
+  if (blocking) event->SetAnswered();
   if (const cl_int posted = PostWithEvent(event, on, payload); posted != CL_SUCCESS) return posted;
   if (event->direction() != Event::Direction::kNone)
     CopyHelpers::Get().Expect(event->region().packed_bytes());

@@ -70,6 +70,10 @@ class Event : public ClObject<Event, cl_event, ObjectKind::kEvent> {
     covers_ = commands;
     is_finish_ = is_finish;
   }
+  // The call that enqueues the command waits for it, and answers with its error. Before the command
+  // is posted.
+  void SetAnswered() { answered_ = true; }
+  bool answered() const { return answered_; }
   // The worker knows the id: it is released on the wire too.
   void SetPosted() { posted_ = true; }
   // The command could not be posted: what was kept is let go, hooks do not run.
@@ -100,6 +104,7 @@ class Event : public ClObject<Event, cl_event, ObjectKind::kEvent> {
   Direction direction_ = Direction::kNone;
   bool posted_ = false;
   bool is_finish_ = false;
+  bool answered_ = false;
   uint64_t covers_ = 0;         // Whoever ends the event, or abandons it, takes it.
   bool has_profiling_ = false;  // As profiling_.
   HostRegion region_;

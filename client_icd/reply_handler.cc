@@ -162,6 +162,8 @@ void CommandStream::HandleLateError(const pb::LateError& error) {
     ClientLog(ClientLogLevel::kInfo,
               absl::StrCat(error.call(), " was refused late with ", error.status()));
   }
+  const Ref<Event> event = FindPending(error.event_id());
+  if (event && event->answered()) return;  // Not late: the call has not returned.
   const Ref<Object> object = session_->FindObject(error.queue_id(), ObjectKind::kQueue);
   if (!object) return;
   Queue* queue = static_cast<Queue*>(object.get());

@@ -110,6 +110,7 @@ TEST_F(EventTest, BlockingCallsReportFailedWaits) {
   EXPECT_CREATE("clEnqueueMapBuffer.failed_wait", CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST,
                 clEnqueueMapBuffer(queue(), buffer, CL_TRUE, CL_MAP_READ, 0, 64, 1, failed.AsList(),
                                    nullptr, error));
+  EXPECT_CL("clFinish.failure_answered_before", CL_SUCCESS, clFinish(queue()));
 }
 
 // Wrong waits are refused.
