@@ -103,7 +103,9 @@ template <typename Submit>
 cl_int SubmitMap(EnqueueCall* call, MemObject* memory, const Mapping& mapping,
                  const Submit& submit) {
   memory->mappings().Add(mapping);
-  call->WhenEnded([kept = Ref<MemObject>(memory), map_id = mapping.map_id](cl_int status) {
+  // The shadow stays until the bytes have come, though the unmap may be enqueued by then.
+  call->WhenEnded([kept = Ref<MemObject>(memory), map_id = mapping.map_id,
+                   shadow = mapping.shadow](cl_int status) {
     if (status < 0) kept->mappings().Remove(map_id);
   });
   const cl_int status = submit();

@@ -172,6 +172,29 @@ TEST_F(MapTest, NonBlockingMapIsReadyAtItsEvent) {
   ASSERT_EQ(clWaitForEvents(1, unmapped.AsList()), CL_SUCCESS);
 }
 
+// The unmap may be enqueued while the map still waits: its memory stays until the bytes have come.
+TEST_F(MapTest, UnmapEnqueuedBeforeTheMapHasEnded) {
+  for (const size_t bytes : {size_t{64}, size_t{8} << 20}) {
+    const Own<cl_mem> buffer = Buffer(bytes);
+    const cl_int value = 7;
+    ASSERT_EQ(
+        clEnqueueFillBuffer(queue(), buffer, &value, sizeof(value), 0, bytes, 0, nullptr, nullptr),
+        CL_SUCCESS);
+    for (int round = 0; round < 3; ++round) {
+      const Own<cl_event> gate = UserEvent();
+      cl_int code = CL_INVALID_VALUE;
+      void* const pointer = clEnqueueMapBuffer(queue(), buffer, CL_FALSE, CL_MAP_READ, 0, bytes, 1,
+                                               gate.AsList(), nullptr, &code);
+      ASSERT_EQ(code, CL_SUCCESS);
+      Unmap(buffer, pointer);
+      ASSERT_EQ(clSetUserEventStatus(gate, CL_COMPLETE), CL_SUCCESS);
+      Finish();
+      EXPECT_EQ(MapCount(buffer), 0u);
+    }
+    EXPECT_EQ(Read<cl_int>(buffer, 4), std::vector<cl_int>(4, 7));
+  }
+}
+
 // Transfers between other memory and a mapped pointer are ordinary host memory accesses.
 TEST_F(MapTest, MappedMemoryIsAHostPointer) {
   const Own<cl_mem> first = BufferOf(Counting(kCount));
