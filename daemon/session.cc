@@ -153,12 +153,10 @@ void Session::ReportRefused(const Refusal& refusal, cl_int status) {
   error.set_event_id(event_id);
   replies_.Send(reply, Wake::kIfAwaited);
   if (event_id == 0) return;
-  if (refusal.named && !objects_.Contains(event_id)) {
-    // An honest client releases the ids of refused commands as well.
-    if (objects_.size() >= 2 * options_.limits.objects) {
-      violation_ = absl::ResourceExhaustedError("ids of refused commands are never released");
-      return;
-    }
+  // Commands that name it later are to learn of the failure, but for the ids of refused commands a
+  // session may hold no more than for what it has.
+  if (refusal.named && !objects_.Contains(event_id) &&
+      objects_.size() < 2 * options_.limits.objects) {
     auto event = std::make_shared<EventObject>();
     event->failed = status;
     objects_.Insert(event_id, std::move(event));

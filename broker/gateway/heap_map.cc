@@ -3,7 +3,6 @@
 
 #include <linux/magic.h>
 #include <sys/vfs.h>
-#include <unistd.h>
 
 #include <utility>
 
@@ -27,11 +26,6 @@ absl::Status CheckOrdinaryPages(int fd) {
 }
 
 }  // namespace
-
-uint64_t MemoryOfMachine() {
-  return static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
-         static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
-}
 
 absl::Status HeapMap::Add(uint32_t segment, UniqueFd file, uint64_t size) {
   if (segment == 0) return absl::InvalidArgumentError("heap segment without a number");

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/info_reader.h"
 
+#include <algorithm>
 #include <cstring>
+#include <string>
+#include <vector>
 
 #include "daemon/handlers/handlers.h"
 #include "daemon/kernel_description.h"
@@ -82,34 +85,73 @@ void RecordArguments(Session& session, const ProgramObject& program, std::string
   }
 }
 
-// CL_PROGRAM_BINARIES fills buffers of the caller, one per device.
+template <typename T>
+cl_int ReadProgramArray(const ProgramObject& program, cl_program_info param, std::vector<T>* out) {
+  std::string bytes;
+  const cl_int status = ReadInfo(
+      [&](size_t size, void* value, size_t* size_ret) {
+        return cl().clGetProgramInfo(program.handle.get(), param, size, value, size_ret);
+      },
+      &bytes);
+  out->resize(bytes.size() / sizeof(T));
+  std::memcpy(out->data(), bytes.data(), out->size() * sizeof(T));
+  return status;
+}
+
+// For each of the program's devices, the place of its binary among the driver's. PoCL (3.1) has one
+// for all sub-devices of a device, which it names in their stead.
+cl_int FindBinaries(const ProgramObject& program, size_t count, std::vector<size_t>* places) {
+  if (count == program.devices.size()) {
+    for (size_t i = 0; i < count; ++i) places->push_back(i);
+    return CL_SUCCESS;
+  }
+  std::vector<cl_device_id> devices;
+  const cl_int status = ReadProgramArray(program, CL_PROGRAM_DEVICES, &devices);
+  if (status != CL_SUCCESS) return status;
+  devices.resize(std::min(devices.size(), count));
+  for (const auto& device : program.devices) {
+    auto found = devices.end();
+    cl_device_id handle = device->handle;
+    while (handle != nullptr && found == devices.end()) {
+      found = std::find(devices.begin(), devices.end(), handle);
+      cl_device_id parent = nullptr;
+      cl().clGetDeviceInfo(handle, CL_DEVICE_PARENT_DEVICE, sizeof(parent), &parent, nullptr);
+      handle = parent;
+    }
+    if (found == devices.end()) return CL_OUT_OF_RESOURCES;
+    places->push_back(static_cast<size_t>(found - devices.begin()));
+  }
+  return CL_SUCCESS;
+}
+
+// CL_PROGRAM_BINARY_SIZES and CL_PROGRAM_BINARIES, which fills buffers of the caller: for each of
+// the program's devices.
 HandlerResult ReadBinaries(Session& session, const pb::GetInfo& cmd, Call& call) {
   ProgramObject* const program = session.objects().Peek<ProgramObject>(cmd.id());
   if (program == nullptr || !program->handle) return CL_INVALID_PROGRAM;
-  std::string sizes;
-  cl_int status = ReadInfo(
-      [&](size_t size, void* value, size_t* size_ret) {
-        return cl().clGetProgramInfo(program->handle.get(), CL_PROGRAM_BINARY_SIZES, size, value,
-                                     size_ret);
-      },
-      &sizes);
+  std::vector<size_t> drivers;
+  cl_int status = ReadProgramArray(*program, CL_PROGRAM_BINARY_SIZES, &drivers);
+  std::vector<size_t> places;
+  if (status == CL_SUCCESS) status = FindBinaries(*program, drivers.size(), &places);
   if (status != CL_SUCCESS) return status;
-  std::vector<size_t> lengths(sizes.size() / sizeof(size_t));
-  std::memcpy(lengths.data(), sizes.data(), lengths.size() * sizeof(size_t));
-  size_t total = 0;
-  for (const size_t length : lengths) total += length;
+  std::vector<size_t> lengths;
+  for (const size_t place : places) lengths.push_back(drivers[place]);
   std::string& data = *call.answer.mutable_data();
-  data.assign(total, '\0');
-  std::vector<unsigned char*> pointers;
-  size_t at = 0;
-  for (const size_t length : lengths) {
-    pointers.push_back(length == 0 ? nullptr : reinterpret_cast<unsigned char*>(data.data()) + at);
-    at += length;
+  if (cmd.param_name() == CL_PROGRAM_BINARY_SIZES) {
+    data.assign(reinterpret_cast<const char*>(lengths.data()), lengths.size() * sizeof(size_t));
+    return CL_SUCCESS;
   }
+  std::vector<std::string> binaries;
+  std::vector<unsigned char*> pointers;
+  for (const size_t length : drivers) binaries.emplace_back(length, '\0');
+  for (std::string& binary : binaries)
+    pointers.push_back(binary.empty() ? nullptr : reinterpret_cast<unsigned char*>(binary.data()));
   status = cl().clGetProgramInfo(program->handle.get(), CL_PROGRAM_BINARIES,
                                  pointers.size() * sizeof(pointers[0]), pointers.data(), nullptr);
-  if (status == CL_SUCCESS) RecordArguments(session, *program, data, lengths);
-  return status;
+  if (status != CL_SUCCESS) return status;
+  for (const size_t place : places) data += binaries[place];
+  RecordArguments(session, *program, data, lengths);
+  return CL_SUCCESS;
 }
 
 }  // namespace
@@ -140,7 +182,8 @@ HandlerResult HandleGetInfo(Session& session, const pb::GetInfo& cmd, Call& call
     case pb::GetInfo::SAMPLER:
       return Read<SamplerObject>(session, cmd, call, cl().clGetSamplerInfo);
     case pb::GetInfo::PROGRAM:
-      if (cmd.param_name() == CL_PROGRAM_BINARIES) return ReadBinaries(session, cmd, call);
+      if (cmd.param_name() == CL_PROGRAM_BINARIES || cmd.param_name() == CL_PROGRAM_BINARY_SIZES)
+        return ReadBinaries(session, cmd, call);
       return Read<ProgramObject>(session, cmd, call, cl().clGetProgramInfo);
     case pb::GetInfo::PROGRAM_BUILD:
       return Read<ProgramObject>(

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <vector>
 
 #include "tests/conformance/fixtures.h"
 
@@ -86,6 +87,44 @@ TEST_F(SubDeviceTest, Computes) {
   ASSERT_EQ(clEnqueueReadBuffer(queue, out, CL_TRUE, 0, 64, back.data(), 0, nullptr, nullptr),
             CL_SUCCESS);
   for (cl_int i = 0; i < 16; ++i) EXPECT_EQ(back[static_cast<size_t>(i)], i * 3);
+}
+
+// A program has a binary for each of its devices, whatever they are parts of.
+TEST_F(SubDeviceTest, ProgramsHaveBinaries) {
+  if (!Has(CL_DEVICE_PARTITION_BY_COUNTS)) GTEST_SKIP() << "the device is not divided by counts";
+  const cl_device_partition_property two[] = {CL_DEVICE_PARTITION_BY_COUNTS, 1, 1,
+                                              CL_DEVICE_PARTITION_BY_COUNTS_LIST_END, 0};
+  cl_device_id parts[2] = {nullptr, nullptr};
+  ASSERT_EQ(clCreateSubDevices(device(), two, 2, parts, nullptr), CL_SUCCESS);
+  const Own<cl_device_id> first(parts[0]), second(parts[1]);
+  const Own<cl_context> context = MAKE("clCreateContext.sub_devices",
+                                       clCreateContext(nullptr, 2, parts, nullptr, nullptr, error));
+  const char* source = "kernel void k(global int* x) { x[0] = 1; }";
+  const Own<cl_program> program =
+      MAKE("clCreateProgramWithSource.sub_devices",
+           clCreateProgramWithSource(context, 1, &source, nullptr, error));
+  ASSERT_EQ(clBuildProgram(program, 0, nullptr, nullptr, nullptr, nullptr), CL_SUCCESS);
+  cl_uint devices = 0;  // PoCL says 1, the device that both are parts of.
+  ASSERT_EQ(clGetProgramInfo(program, CL_PROGRAM_NUM_DEVICES, sizeof(devices), &devices, nullptr),
+            CL_SUCCESS);
+  std::vector<size_t> sizes(devices);
+  size_t returned = 0;
+  EXPECT_EQ(clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizes.size() * sizeof(size_t),
+                             sizes.data(), &returned),
+            CL_SUCCESS);
+  EXPECT_EQ(returned, sizes.size() * sizeof(size_t));
+  std::vector<std::vector<unsigned char>> binaries;
+  std::vector<unsigned char*> pointers;
+  for (const size_t size : sizes) {
+    ASSERT_GT(size, 0u);
+    binaries.emplace_back(size);
+    pointers.push_back(binaries.back().data());
+  }
+  EXPECT_EQ(clGetProgramInfo(program, CL_PROGRAM_BINARIES, pointers.size() * sizeof(pointers[0]),
+                             pointers.data(), nullptr),
+            CL_SUCCESS);
+  for (const auto& binary : binaries)
+    EXPECT_NE(std::count(binary.begin(), binary.end(), 0), static_cast<ptrdiff_t>(binary.size()));
 }
 
 // Each wrong argument has its code.
