@@ -23,6 +23,22 @@ Handle ReadHandle(const void* value) {
   return handle;
 }
 
+// Puts the value there; true if another one was. Most are of these sizes, which need no call.
+bool Replace(char* held, const void* value, size_t size) {
+  const auto replace = [&](auto fresh) {
+    decltype(fresh) old;
+    std::memcpy(&fresh, value, sizeof(fresh));
+    std::memcpy(&old, held, sizeof(old));
+    std::memcpy(held, &fresh, sizeof(fresh));
+    return fresh != old;
+  };
+  if (size == sizeof(uint32_t)) return replace(uint32_t{});
+  if (size == sizeof(uint64_t)) return replace(uint64_t{});
+  const bool other = std::memcmp(held, value, size) != 0;
+  std::memcpy(held, value, size);
+  return other;
+}
+
 // CL_INVALID_ARG_VALUE if the argument is an image declared with the read_only qualifier and the
 // image was created with CL_MEM_WRITE_ONLY, or write_only and CL_MEM_READ_ONLY.
 cl_int CheckImageAccess(const pb::KernelArgDescription& about, const MemObject& image) {
@@ -210,7 +226,10 @@ bool Kernel::StoreValue(cl_uint index, size_t size, const void* value) {
   absl::MutexLock lock(&mu_);
   Arg& arg = args_[index];
   std::string& data = arg.value.data;
-  if (arg.value.kind == Kind::kData && std::memcmp(data.data(), value, size) == 0) return true;
+  if (arg.value.kind == Kind::kData && data.size() == size) {
+    if (Replace(data.data(), value, size)) arg.changed = true;
+    return true;
+  }
   arg.value.kind = Kind::kData;
   data.assign(static_cast<const char*>(value), size);
   arg.changed = true;

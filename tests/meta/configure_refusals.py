@@ -9,7 +9,9 @@ import tempfile
 import tree
 
 REFUSALS = {
-    "a 32-bit target": (["-DCMAKE_C_FLAGS=-m32", "-DCMAKE_CXX_FLAGS=-m32"], ["64-bit"]),
+    # The compiler is tried without linking: a machine need not have the libraries of such a target.
+    "a 32-bit target": (["-DCMAKE_C_FLAGS=-m32", "-DCMAKE_CXX_FLAGS=-m32",
+                         "-DCMAKE_TRY_COMPILE_TARGET_TYPE=STATIC_LIBRARY"], ["64-bit"]),
     "no spdlog": (["-DCMAKE_DISABLE_FIND_PACKAGE_spdlog=ON"], ["libspdlog-dev", "install-deps.sh"]),
 }
 
