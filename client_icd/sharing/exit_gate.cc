@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client_icd/sharing/exit_gate.h"
 
+#include <atomic>
 #include <cstdlib>
 #include <utility>
 
@@ -15,16 +16,22 @@ constexpr absl::Duration kExitTimeout = absl::Seconds(2);
 }  // namespace
 
 ExitGate& ExitGate::OfProcess() {
-  static ExitGate& gate = *new ExitGate;
-  return gate;
+  // A forked child has none of the threads, and perhaps a lock that one of them held.
+  struct Owned {
+    const int owner = ProcessId();
+    ExitGate gate;
+  };
+  static std::atomic<Owned*> current{new Owned};
+  Owned* owned = current.load(std::memory_order_acquire);
+  if (owned->owner == ProcessId()) return owned->gate;
+  Owned* const fresh = new Owned;
+  if (current.compare_exchange_strong(owned, fresh, std::memory_order_acq_rel)) return fresh->gate;
+  delete fresh;
+  return owned->gate;
 }
 
 void ExitGate::CloseAtExit() {
-  static const auto owner = ProcessId();
-  // A forked child has none of the threads, and perhaps a lock that one of them held.
-  static const int registered = std::atexit([] {
-    if (ProcessId() == owner) OfProcess().Close(kExitTimeout);
-  });
+  static const int registered = std::atexit([] { OfProcess().Close(kExitTimeout); });
   static_cast<void>(registered);
 }
 

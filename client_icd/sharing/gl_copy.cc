@@ -135,7 +135,8 @@ cl_int GlCopier::Run(GlContexts& contexts, const Copy& copy) {
   functions_.DispatchCompute(static_cast<GLuint>((copy.width + kTile - 1) / kTile),
                              static_cast<GLuint>((copy.height + kTile - 1) / kTile), 1);
   functions_.MemoryBarrier(GL_ALL_BARRIER_BITS);
-  contexts.gl().BindBuffer(GL_SHADER_STORAGE_BUFFER, 0);
+  // Here, not only in the context where it is deleted: the worker's memory would stay.
+  functions_.BindBufferRange(GL_SHADER_STORAGE_BUFFER, 0, 0, 0, 0);
   functions_.UseProgram(0);
   return contexts.TakeError(CL_INVALID_GL_OBJECT);
 }

@@ -53,8 +53,8 @@ absl::Status GlObject::AttachShadow(ShadowMemory memory) {
   attaching->memory = std::move(memory);
   // The object outlives its jobs, which run in order: what it leaves behind is dropped by the last.
   const cl_int status = share_->Run([attaching, holding = holding_.get()](GlContexts& contexts) {
-    const bool shaders =
-        SharingNames("shader") || (!attaching->memory.on_cpu && !SharingNames("no-shader"));
+    const bool suits = !attaching->memory.on_cpu && contexts.caps().texels_as_named;
+    const bool shaders = SharingNames("shader") || (suits && !SharingNames("no-shader"));
     attaching->shadow = GlShadow::Import(contexts, std::move(attaching->memory));
     if (attaching->shadow.ok() && shaders) attaching->by_shader = holding->PrepareShaders(contexts);
     return CL_SUCCESS;

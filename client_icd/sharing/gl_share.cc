@@ -105,6 +105,7 @@ void GlContexts::ReadCaps() {
   // than wrong, until its storage way has been seen to be right.
   const auto* vendor = reinterpret_cast<const char*>(gl_.GetString(GL_VENDOR));
   const bool is_nvidia = vendor != nullptr && std::string_view(vendor).starts_with("NVIDIA");
+  caps_.texels_as_named = is_nvidia;
   caps_.egl_image =
       !is_nvidia && HasExtension("GL_OES_EGL_image") && gl_.EGLImageTargetTexture2DOES != nullptr;
   caps_.memory_object =
@@ -267,12 +268,9 @@ bool RunLast(NativeThread& thread, std::thread::id id, std::function<void()> job
 bool GlThread::Post(JobThread::Job job) {
   ExitGate& gate = ExitGate::OfProcess();
   if (!gate.Enter()) return false;
-  const bool posted = NativeThread::Post([job = std::move(job), &gate] {
-    job();
-    gate.Leave();
-  });
-  if (!posted) gate.Leave();
-  return posted;
+  // For as long as the job is there: one that could not be posted may run later all the same.
+  const std::shared_ptr<void> inside(nullptr, [&gate](void*) { gate.Leave(); });
+  return NativeThread::Post([job = std::move(job), inside] { job(); });
 }
 
 GlShare::GlShare() = default;
@@ -318,10 +316,10 @@ GlShare::~GlShare() {
     absl::MutexLock lock(&mu_);
     waiters_.reset();
   }
-  // Where they are current, after the jobs that still use them. In a forked child they are left as
-  // they are.
+  // Where they are current, after the jobs that still use them. In a forked child, and once the
+  // process exits, they are left as they are.
   if (!RunLast(thread_, state_->thread, [state = state_] { state->contexts.reset(); })) {
-    static_cast<void>(state_->contexts.release());
+    static_cast<void>(new std::shared_ptr<State>(state_));
   }
 }
 

@@ -52,6 +52,9 @@ struct GlCaps {
   bool memory_object = false;
   bool memory_object_fd = false;
   bool semaphore_fd = false;
+  // A texture's bytes lie in the order of its internal format's name, whatever it was made from.
+  // Seen on NVIDIA's; others may keep what came as GL_BGRA in that order.
+  bool texels_as_named = false;
   bool reset_status = false;
   GLint texture_units = 0;  // Of one context, but for the scratch unit.
 };
