@@ -31,8 +31,9 @@ struct MappedSpan {
 class HeapMap {
  public:
   // All segments together may have `max_bytes`: the gateway's address space is every session's.
-  // Not what the machine has of memory: buffers may be larger that are never filled.
-  explicit HeapMap(uint64_t max_bytes = uint64_t{1} << 40) : max_bytes_(max_bytes) {}
+  // Not what the machine has of memory: buffers may be larger that are never filled. 128 sessions
+  // of so much fit a process.
+  explicit HeapMap(uint64_t max_bytes = uint64_t{1} << 38) : max_bytes_(max_bytes) {}
 
   // A segment was announced. An error is a violation by the worker.
   absl::Status Add(uint32_t segment, UniqueFd file, uint64_t size);
