@@ -77,7 +77,11 @@ absl::Status Broker::Start() {
   if (absl::Status watched = WatchSignals(); !watched.ok()) return watched;
   for (const NetworkConfig& network : config_.network) {
     absl::Status free = CheckNetwork(network, NetworkCheck::kPorts, launcher_->users().service());
-    if (!free.ok()) return free;
+    // The network may come after the daemon, whose local clients need not wait for it.
+    if (!free.ok() && !absl::IsUnavailable(free)) return free;
+    if (free.ok()) continue;
+    Log(LogLevel::kWarning, "broker", "an address is not there yet; it will be tried again",
+        {{"reason", std::string(free.message())}});
   }
   absl::StatusOr<UniqueFd> listener = TakeOrOpenListener();
   if (!listener.ok()) return listener.status();

@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "broker/base/log.h"
 #include "broker/broker_messages.h"
+#include "broker/gateway/listen_check.h"
 #include "broker/os/file.h"
 #include "broker/os/local_socket.h"
 
@@ -114,14 +115,15 @@ absl::Status RunCheck(const NetworkConfig& network, NetworkCheck check,
   const std::optional<ExitStatus> ended = process->WaitAndReap(kCheckTimeoutMs);
   if (!ended.has_value()) {
     KillAndReap(&*process, "gateway's check");
-    return absl::DeadlineExceededError(absl::StrCat(
+    return absl::UnavailableError(absl::StrCat(
         "its check took longer than ", kCheckTimeoutMs / 1000, " s: does the name server answer?"));
   }
   if (ended->signal == 0 && ended->code == 0) return absl::OkStatus();
   std::string said(
       absl::StripTrailingAsciiWhitespace(ReadPipe(output->first.get(), kMaxReasonBytes)));
   if (said.empty()) said = absl::StrCat("sluice-gateway: ", ended->Describe());
-  return absl::InvalidArgumentError(said);
+  const bool not_yet = ended->signal == 0 && ended->code == kExitNotYet;
+  return not_yet ? absl::UnavailableError(said) : absl::InvalidArgumentError(said);
 }
 
 }  // namespace

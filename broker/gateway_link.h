@@ -33,7 +33,8 @@ enum class NetworkCheck {
 };
 
 // What only a gateway can judge of an entry. Starts one for the moment, as the user that it will
-// run as, if that matters. An error names place and key.
+// run as, if that matters. An error names place and key. Unavailable: an address that is not there
+// yet, or a name server that does not answer, is all that is wrong.
 absl::Status CheckNetwork(const NetworkConfig& network, NetworkCheck check,
                           const std::optional<UserIdentity>& user = std::nullopt);
 

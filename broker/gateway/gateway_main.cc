@@ -130,7 +130,7 @@ int GatewayMain(int argc, char** argv) {
   });
   if (!status.ok() && only_checks) {  // For the broker's own message.
     std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());
-    _exit(1);
+    _exit(absl::IsUnavailable(status) ? kExitNotYet : 1);
   }
   if (!status.ok()) Log(LogLevel::kError, "gateway", std::string(status.message()));
   // Not exit(): gRPC's threads still run. The broker and the workers see the descriptors close.

@@ -110,9 +110,12 @@ absl::Status CheckAddress(const std::string& address, ListenCheck check, absl::T
     error = TryHost(parts.host, port);
   }
   if (error.ok() && *error == 0) return absl::OkStatus();
-  return absl::UnavailableError(absl::StrCat(
-      "cannot listen on ", address, ": ",
-      error.ok() ? absl::StrCat(std::strerror(*error), Advice(*error)) : error.status().message()));
+  const bool absent = !error.ok() || *error == EADDRNOTAVAIL;
+  return absl::Status(
+      absent ? absl::StatusCode::kUnavailable : absl::StatusCode::kFailedPrecondition,
+      absl::StrCat("cannot listen on ", address, ": ",
+                   error.ok() ? absl::StrCat(std::strerror(*error), Advice(*error))
+                              : error.status().message()));
 }
 
 }  // namespace
@@ -133,8 +136,13 @@ std::vector<std::string> DistinctAddresses(const std::vector<std::string>& liste
 absl::Status CheckListening(const std::vector<std::string>& listen, ListenCheck check,
                             absl::Duration patience) {
   const absl::Time deadline = absl::Now() + patience;
-  for (const std::string& address : listen) RETURN_IF_ERROR(CheckAddress(address, check, deadline));
-  return absl::OkStatus();
+  absl::Status absent;
+  for (const std::string& address : listen) {
+    const absl::Status checked = CheckAddress(address, check, deadline);
+    if (!checked.ok() && !absl::IsUnavailable(checked)) return checked;
+    absent.Update(checked);
+  }
+  return absent;
 }
 
 }  // namespace sluice

@@ -17,12 +17,17 @@ enum class ListenCheck {
   kPorts,      // And the port can be had.
 };
 
+// Exit code of a gateway's `--check` where an address that is not there yet is all that is wrong.
+inline constexpr int kExitNotYet = 3;
+
 // Without what an earlier one serves too: gRPC takes 0.0.0.0 and [::] both for all of IPv4 and
 // IPv6.
 std::vector<std::string> DistinctAddresses(const std::vector<std::string>& listen);
 
 // An error names the address, what is wrong and what to do. A port that is in use is asked for
 // again until `patience` is over: the gateway of a daemon that was killed a moment ago gives it up.
+// Unavailable: time may mend all of it, as at boot, when a host's address or the name server comes
+// after the daemon.
 absl::Status CheckListening(const std::vector<std::string>& listen, ListenCheck check,
                             absl::Duration patience);
 

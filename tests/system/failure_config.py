@@ -138,6 +138,28 @@ def check_both_wildcards(files):
         process.wait(timeout=30)
 
 
+def check_absent_address(what, host):
+    """At boot the network may come after the daemon: local applications need not wait for it."""
+    port = harness.free_port()
+    daemon = harness.Daemon("ring")
+    daemon.config.write_text(daemon.config.read_text() + network(f'listen = "{host}:{port}"', "allow_plaintext = true"))
+    line = daemon.config.read_text().count("\n") - 1
+    try:
+        daemon.start()
+    except SystemExit as why:
+        report.check(False, f"{what} leaves local applications their daemon", why)
+        return
+    with daemon:
+        client = subprocess.run([str(harness.built("vector_add"))], env=daemon.environment(), timeout=60,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        report.check(client.returncode == 0, f"{what} leaves local applications their daemon", client.stdout.decode())
+        lines = [text for text in daemon.log.read_text().splitlines() if " warning " in text and host in text]
+        report.check(len(lines) == 1 and f"{daemon.config}:{line}:" in lines[0] and "tried again" in lines[0],
+                     f"{what} is one warning", lines)
+        report.check(harness.wait_until(lambda: daemon.log.read_text().count(f"cannot listen on {host}") >= 3, 20),
+                     f"{what} is tried again", daemon.log.read_text())
+
+
 def kill_and_take(broker, taken, port):
     """True once the port is ours and no longer the gateway's."""
     for pid in harness.descendants(broker):
@@ -216,6 +238,8 @@ def main():
         check_ports(files)
         check_both_wildcards(files)
         check_lost_gateway(files)
+        check_absent_address("an address that is not there yet", "192.0.2.1")
+        check_absent_address("a host without address yet", "sluice-test.invalid")
     finally:
         shutil.rmtree(files.folder)
     report.exit()

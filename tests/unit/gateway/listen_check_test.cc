@@ -60,6 +60,19 @@ TEST(ListenCheckTest, AddressesThatAreNotOurs) {
   EXPECT_EQ(ErrorOf({"localhost:1", "0.0.0.0:1"}, ListenCheck::kAddresses), "");
 }
 
+// Time mends an address that is not there yet; a port in use is told even behind one.
+TEST(ListenCheckTest, TellsWhatTimeMayMend) {
+  Listener taken;
+  const auto check = [](const Addresses& listen) {
+    return CheckListening(listen, ListenCheck::kPorts, absl::ZeroDuration());
+  };
+  EXPECT_TRUE(absl::IsUnavailable(check({"192.0.2.1:1"})));
+  EXPECT_TRUE(absl::IsUnavailable(check({"sluice-test.invalid:1"})));
+  const absl::Status error = check({"192.0.2.1:1", taken.address});
+  EXPECT_TRUE(absl::IsFailedPrecondition(error)) << error;
+  EXPECT_NE(error.message().find(taken.address), std::string::npos) << error;
+}
+
 // All of IPv4 and all of IPv6 is one listener; other addresses are each their own.
 TEST(ListenCheckTest, WildcardsAreOne) {
   EXPECT_EQ(DistinctAddresses({"0.0.0.0:1", "[::]:1", "[::]:2"}),
