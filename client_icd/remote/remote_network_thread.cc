@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // RemoteTransport where only a thread of the driver's may call gRPC.
 #include "absl/synchronization/notification.h"
+#include "client_icd/remote/remote_channel.h"
 #include "client_icd/remote/remote_transport.h"
 
 namespace sluice {
@@ -38,7 +39,7 @@ void RemoteTransport::RunNetworkThread() {
     absl::MutexLock lock(&mu_);
     network_thread_ends_ = true;
   }
-  if (!Abandoned()) call_->context.TryCancel();
+  if (!Abandoned() && GrpcTrouble() == nullptr) call_->context.TryCancel();
   EndCall();
   call_.reset();
   absl::MutexLock lock(&mu_);

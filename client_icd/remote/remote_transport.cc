@@ -132,7 +132,8 @@ RemoteTransport::~RemoteTransport() {
 }
 
 void RemoteTransport::EndCall() {
-  if (Abandoned()) {
+  // The descriptors may have been closed since the session was lost.
+  if (Abandoned() || GrpcTrouble() != nullptr) {
     static_cast<void>(call_.release());
     return;
   }

@@ -141,6 +141,19 @@ bool EventIsWhole(cl_command_queue queue) {
   return waited == CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST && state == CL_DEVICE_NOT_AVAILABLE;
 }
 
+// Neither closed, nor hung up, nor written to.
+bool AreWhole(const int (&pairs)[64][2]) {
+  for (const auto& pair : pairs) {
+    for (const int from : {0, 1}) {
+      char byte = 'x';
+      if (send(pair[from], &byte, 1, MSG_NOSIGNAL) != 1) return false;
+      byte = 0;
+      if (recv(pair[1 - from], &byte, 1, MSG_DONTWAIT) != 1 || byte != 'x') return false;
+    }
+  }
+  return true;
+}
+
 // Closes every descriptor that it has not opened itself, as programs that go into the background
 // do, and opens others with the same numbers, which the driver must leave alone.
 CHILD_SCENE(ClosesDescriptors) {
@@ -168,15 +181,31 @@ CHILD_SCENE(ClosesDescriptors) {
   clReleaseCommandQueue(queue);
   clReleaseContext(context);
   if (ThereAndBack(device, 7) != 7) return 7;
-  for (const auto& pair : mine) {  // Neither closed, nor hung up, nor written to.
-    for (const int from : {0, 1}) {
-      char byte = 'x';
-      if (send(pair[from], &byte, 1, MSG_NOSIGNAL) != 1) return 8;
-      byte = 0;
-      if (recv(pair[1 - from], &byte, 1, MSG_DONTWAIT) != 1 || byte != 'x') return 8;
-    }
+  return AreWhole(mine) ? 0 : 8;
+}
+
+// The same by a program whose session was lost before: the driver still has to let go of it.
+CHILD_SCENE(ClosesDescriptorsAfterLoss) {
+  cl_device_id device = TheHarness().device;
+  static std::promise<void> told;
+  const auto notify = [](const char*, const void*, size_t, void*) { told.set_value(); };
+  const cl_context context = clCreateContext(nullptr, 1, &device, notify, nullptr, nullptr);
+  const cl_command_queue queue =
+      clCreateCommandQueueWithProperties(context, device, nullptr, nullptr);
+  if (clFinish(queue) != CL_SUCCESS) return 3;
+  for (int fd = 3; fd < 1024; ++fd) shutdown(fd, SHUT_RDWR);  // The network fails.
+  alarm(30);
+  if (told.get_future().wait_for(std::chrono::seconds(20)) != std::future_status::ready) return 4;
+  if (clFinish(queue) != CL_DEVICE_NOT_AVAILABLE) return 4;
+  for (int fd = 3; fd < 1024; ++fd) close(fd);
+  int mine[64][2];
+  for (auto& pair : mine) {
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair) != 0) return 3;
   }
-  return 0;
+  clReleaseCommandQueue(queue);
+  clReleaseContext(context);
+  if (ThereAndBack(device, 5) != 5) return 5;
+  return AreWhole(mine) ? 0 : 8;
 }
 
 class LifetimeTest : public WithPlatform {
@@ -218,6 +247,12 @@ TEST_F(LifetimeTest, ForkBeforeUse) {
 TEST_F(LifetimeTest, ClosesDescriptors) {
   if (!TheHarness().IsSluice()) GTEST_SKIP() << "what a native driver has open is its own affair";
   ExpectEnd("ClosesDescriptors", 0);
+}
+
+// So may one whose session was lost before, whatever numbers its own descriptors then have.
+TEST_F(LifetimeTest, ClosesDescriptorsAfterLoss) {
+  if (!TheHarness().IsSluice()) GTEST_SKIP() << "what a native driver has open is its own affair";
+  ExpectEnd("ClosesDescriptorsAfterLoss", 0);
 }
 
 // A program may load the loader, use it, unload it and load it again.
