@@ -91,10 +91,6 @@ absl::Status AllocatorLink::Ask(ResourceBacking backing, const ResourceShape& sh
     request.channel_order = image.channel_order;
     request.channel_type = image.channel_type;
     request.drm_fourcc = image.drm_fourcc;
-    if (image.planes[0].row_pitch > UINT32_MAX) {
-      return absl::InvalidArgumentError("a texture's rows have less than 4 GiB");
-    }
-    request.row_bytes = static_cast<uint32_t>(image.planes[0].row_pitch);
   }
   return SendMessage(socket_.get(), &request, sizeof(request));
 }

@@ -118,7 +118,7 @@ struct AllocateTexture {
   static constexpr MessageType kType = MessageType::kAllocateTexture;
   MessageHeader header;
   uint64_t request_id;
-  uint64_t size_bytes;  // Of a buffer; of a texture what it takes tightly.
+  uint64_t size_bytes;  // Of a buffer; of a texture what counts against its user.
   uint32_t width;       // 0: a buffer, and nothing below counts.
   uint32_t height;
   uint32_t depth;
@@ -126,7 +126,7 @@ struct AllocateTexture {
   uint32_t channel_order;  // As in ResourceImage, as the next two.
   uint32_t channel_type;
   uint32_t drm_fourcc;
-  uint32_t row_bytes;  // Of the first plane.
+  uint32_t reserved;  // 0. No pitch, which would be the client's: Direct3D chooses its own.
 };
 static_assert(sizeof(AllocateTexture) == 56);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "platform_win/allocator/d3d11_sharing.h"
 
+#include <CL/cl.h>
 #include <d3d11_4.h>
 #include <dxgi1_2.h>
 #include <wrl/client.h>
@@ -28,6 +29,46 @@ absl::Status Answered(HRESULT result, const char* what) {
   if (result == E_OUTOFMEMORY) return absl::ResourceExhaustedError(text);
   if (result == E_INVALIDARG) return absl::InvalidArgumentError(text);
   return absl::UnimplementedError(text);
+}
+
+constexpr uint32_t ChannelsOf(uint32_t order) { return order == CL_R ? 1 : order == CL_RG ? 2 : 4; }
+
+constexpr uint32_t ChannelBytesOf(uint32_t type) {
+  switch (type) {
+    case CL_SNORM_INT8:
+    case CL_UNORM_INT8:
+    case CL_SIGNED_INT8:
+    case CL_UNSIGNED_INT8:
+      return 1;
+    case CL_SNORM_INT16:
+    case CL_UNORM_INT16:
+    case CL_SIGNED_INT16:
+    case CL_UNSIGNED_INT16:
+    case CL_HALF_FLOAT:
+      return 2;
+    default:
+      return 4;
+  }
+}
+
+// Bytes of one texel, in the first plane; 0: no format that DxgiFormatOf gives.
+uint32_t TexelBytes(uint32_t dxgi_format) {
+  switch (dxgi_format) {
+#define DXGI_ROW(name, value, order, type) \
+  case DXGI_FORMAT_##name:                 \
+    return ChannelsOf(CL_##order) * ChannelBytesOf(CL_##type);
+#include "proto/dxgi_formats.inc"
+    case DXGI_FORMAT_B8G8R8A8_UNORM:
+    case DXGI_FORMAT_B8G8R8X8_UNORM:
+    case DXGI_FORMAT_R10G10B10A2_UNORM:
+      return 4;
+    case DXGI_FORMAT_NV12:
+      return 1;
+    case DXGI_FORMAT_P010:
+      return 2;
+    default:
+      return 0;
+  }
 }
 
 class RealSharing final : public D3d11Sharing {
@@ -61,13 +102,18 @@ class RealSharing final : public D3d11Sharing {
   }
 
   absl::StatusOr<D3d11Shared> Make(const D3d11Shape& shape) override {
+    D3d11Layer first = {0, shape.size_bytes};
+    if (shape.dxgi_format != 0) {
+      ASSIGN_OR_RETURN(first, LayerOf(shape));
+    }
     // Driver's memory may hold what others left there.
     const std::unique_ptr<void, decltype(&std::free)> zeros(
-        std::calloc(1, static_cast<size_t>(shape.size_bytes)), &std::free);
+        std::calloc(1, static_cast<size_t>(first.bytes)), &std::free);
     if (zeros == nullptr) return absl::ResourceExhaustedError("no memory to clear a resource with");
     ComPtr<IDXGIResource1> resource;
-    RETURN_IF_ERROR(shape.dxgi_format == 0 ? MakeBuffer(shape, zeros.get(), &resource)
-                                           : MakeTexture(shape, zeros.get(), &resource));
+    RETURN_IF_ERROR(shape.dxgi_format == 0
+                        ? MakeBuffer(shape, zeros.get(), &resource)
+                        : MakeTexture(shape, zeros.get(), first.row_pitch, &resource));
     ComPtr<ID3D11Fence> fence;
     HRESULT result =
         device_->CreateFence(0, D3D11_FENCE_FLAG_SHARED, IID_PPV_ARGS(fence.GetAddressOf()));
@@ -103,7 +149,7 @@ class RealSharing final : public D3d11Sharing {
     return SUCCEEDED(result) ? absl::OkStatus() : Answered(result, "CreateBuffer, shared");
   }
 
-  absl::Status MakeTexture(const D3d11Shape& shape, const void* zeros,
+  absl::Status MakeTexture(const D3d11Shape& shape, const void* zeros, UINT row_pitch,
                            ComPtr<IDXGIResource1>* out) {
     const auto format = static_cast<DXGI_FORMAT>(shape.dxgi_format);
     UINT support = 0;
@@ -127,7 +173,7 @@ class RealSharing final : public D3d11Sharing {
       about.BindFlags |= D3D11_BIND_RENDER_TARGET;
     }
     about.MiscFlags = kShared;
-    const D3D11_SUBRESOURCE_DATA one = {zeros, shape.row_bytes, 0};
+    const D3D11_SUBRESOURCE_DATA one = {zeros, row_pitch, 0};
     const std::vector<D3D11_SUBRESOURCE_DATA> first(shape.array_layers, one);
     ComPtr<ID3D11Texture2D> texture;
     HRESULT result = device_->CreateTexture2D(&about, first.data(), &texture);
@@ -160,6 +206,22 @@ class RealSharing final : public D3d11Sharing {
 };
 
 }  // namespace
+
+absl::StatusOr<D3d11Layer> LayerOf(const D3d11Shape& shape) {
+  const uint32_t texel = TexelBytes(shape.dxgi_format);
+  if (texel == 0 || shape.width > D3D11_REQ_TEXTURE2D_U_OR_V_DIMENSION ||
+      shape.height > D3D11_REQ_TEXTURE2D_U_OR_V_DIMENSION) {
+    return absl::InvalidArgumentError(absl::StrCat("Direct3D has no texture of ", shape.width, "x",
+                                                   shape.height, ", DXGI format ",
+                                                   shape.dxgi_format));
+  }
+  // Both have a second plane of half the rows, as wide in bytes: pairs of samples, half as many.
+  const bool planar =
+      shape.dxgi_format == DXGI_FORMAT_NV12 || shape.dxgi_format == DXGI_FORMAT_P010;
+  const uint32_t columns = planar ? shape.width + shape.width % 2 : shape.width;
+  const uint64_t rows = shape.height + (planar ? (uint64_t{shape.height} + 1) / 2 : 0);
+  return D3d11Layer{columns * texel, columns * texel * rows};  // 2^14 * 16 * 1.5 * 2^14 at most.
+}
 
 absl::StatusOr<std::unique_ptr<D3d11Sharing>> D3d11Sharing::Create() {
   auto sharing = std::make_unique<RealSharing>();

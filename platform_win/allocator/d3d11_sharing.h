@@ -17,13 +17,21 @@
 namespace sluice {
 
 struct D3d11Shape {
-  uint64_t size_bytes = 0;   // Of a buffer; of a texture what one layer takes at most, tightly.
+  uint64_t size_bytes = 0;   // Of a buffer; means nothing for a texture.
   uint32_t dxgi_format = 0;  // 0: a buffer, and nothing below counts.
   uint32_t width = 0;
   uint32_t height = 0;
   uint32_t array_layers = 1;
-  uint32_t row_bytes = 0;
 };
+
+// What Direct3D reads for the first contents of one layer: nothing of it is the client's choice
+// but format and extents. All planes have the pitch of the first.
+struct D3d11Layer {
+  uint32_t row_pitch = 0;
+  uint64_t bytes = 0;
+};
+// kInvalidArgument: a format that DxgiFormatOf does not give, or extents beyond any texture.
+absl::StatusOr<D3d11Layer> LayerOf(const D3d11Shape& shape);
 
 struct D3d11Shared {
   OwnedHandle resource;  // For ID3D11Device1::OpenSharedResource1; zero, and nobody works on it.

@@ -107,7 +107,6 @@ absl::StatusOr<MadeMemory> WindowsMemoryMaker::MakeTexture(const AllocateTexture
     shape.width = request.width;
     shape.height = request.height;
     shape.array_layers = request.array_layers;
-    shape.row_bytes = request.row_bytes;
   }
   if (!d3d11_.has_value()) d3d11_ = open_();
   if (!d3d11_->ok()) return NotHere(d3d11_->status());

@@ -55,7 +55,6 @@ class MemoryMakerTest : public testing::Test {
     request.channel_order = order;
     request.channel_type = type;
     request.drm_fourcc = fourcc;
-    request.row_bytes = 64 * 4;
     return request;
   }
 
@@ -80,7 +79,6 @@ TEST_F(MemoryMakerTest, TexturesAreWhatWasAskedFor) {
   EXPECT_EQ(shapes_[0].width, 64u);
   EXPECT_EQ(shapes_[0].height, 32u);
   EXPECT_EQ(shapes_[0].array_layers, 3u);
-  EXPECT_EQ(shapes_[0].row_bytes, 64u * 4);
 }
 
 // A buffer has a size and nothing else.
@@ -149,6 +147,40 @@ TEST_F(MemoryMakerTest, HandlesAreLentToTrustedReaders) {
   EXPECT_FALSE(LendForWriting(section->get(), LentKind::kOpaque).ok());
 }
 
+// What Direct3D reads of the first contents is what a format and extents take, whatever pitch and
+// size the client says; every format that a texture may have is known.
+TEST(D3d11SharingTest, LayersAreOfTheFormatAndTheExtents) {
+  const auto layer = [](uint32_t format, uint32_t width, uint32_t height) {
+    D3d11Shape shape;
+    shape.size_bytes = 1;
+    shape.dxgi_format = format;
+    shape.width = width;
+    shape.height = height;
+    const auto of = LayerOf(shape);
+    return of.ok() ? std::pair<uint64_t, uint64_t>(of->row_pitch, of->bytes)
+                   : std::pair<uint64_t, uint64_t>(0, 0);
+  };
+  using Pair = std::pair<uint64_t, uint64_t>;
+  EXPECT_EQ(layer(28, 64, 32), Pair(64 * 4, 64 * 4 * 32));   // R8G8B8A8_UNORM
+  EXPECT_EQ(layer(87, 64, 32), Pair(64 * 4, 64 * 4 * 32));   // B8G8R8A8_UNORM
+  EXPECT_EQ(layer(2, 3, 5), Pair(3 * 16, 3 * 16 * 5));       // R32G32B32A32_FLOAT
+  EXPECT_EQ(layer(35, 3, 5), Pair(3 * 4, 3 * 4 * 5));        // R16G16_UNORM
+  EXPECT_EQ(layer(61, 3, 5), Pair(3, 3 * 5));                // R8_UNORM
+  EXPECT_EQ(layer(103, 64, 64), Pair(64, 64 * 96));          // NV12
+  EXPECT_EQ(layer(104, 64, 64), Pair(64 * 2, 64 * 2 * 96));  // P010
+  EXPECT_EQ(layer(103, 63, 63), Pair(64, 64 * (63 + 32)));   // NV12, rounded up
+  EXPECT_EQ(layer(2, 16384, 16384), Pair(262144, 262144u * uint64_t{16384}));
+  EXPECT_EQ(layer(2, 16385, 1), Pair(0, 0));
+  EXPECT_EQ(layer(1, 64, 64), Pair(0, 0));  // R32G32B32A32_TYPELESS, which nothing asks for.
+#define DXGI_ROW(name, value, order, type)                            \
+  EXPECT_EQ(DxgiFormatOf(CL_##order, CL_##type, 0), uint32_t{value}); \
+  EXPECT_GT(layer(value, 1, 1).first, 0u) << #name;
+#include "proto/dxgi_formats.inc"
+  for (const uint32_t fourcc : {0x34325258u /* XR24 */, 0x30334241u /* AB30 */}) {
+    EXPECT_EQ(layer(DxgiFormatOf(0, 0, fourcc), 1, 1), Pair(4, 4)) << fourcc;
+  }
+}
+
 // The real thing behind the seam: where it cannot share, it says what it lacks.
 TEST(D3d11SharingTest, RealOneSharesOrSaysWhy) {
   const auto sharing = D3d11Sharing::Create();
@@ -163,7 +195,6 @@ TEST(D3d11SharingTest, RealOneSharesOrSaysWhy) {
   shape.dxgi_format = 28;
   shape.width = 64;
   shape.height = 32;
-  shape.row_bytes = 64 * 4;
   const auto shared = (*sharing)->Make(shape);
   ASSERT_TRUE(shared.ok()) << shared.status();
   EXPECT_TRUE(shared->resource.valid() && shared->fence.valid());

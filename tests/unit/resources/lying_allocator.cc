@@ -88,7 +88,7 @@ absl::Status AnswerTexture(const AllocateTexture& request) {
   answer.request_id = request.request_id;
   const bool whole = request.width == 64 && request.height == 32 && request.depth == 1 &&
                      request.array_layers == 2 && request.channel_order == 0x10B5 &&
-                     request.channel_type == 0x10D2 && request.row_bytes == 64 * 4 &&
+                     request.channel_type == 0x10D2 && request.reserved == 0 &&
                      request.size_bytes == 64 * 32 * 4 * 2;
   if (!whole && request.width != 1) {
     answer.status = EINVAL;
