@@ -192,6 +192,8 @@ class ResourceService final : public v1::Resources::CallbackService {
 
   Unary* Acquire(Context* context, const v1::AcquireResourceRequest* request,
                  v1::AcquireResourceReply* reply) override {
+    // Nor does a stranger's cancelling come to the loop.
+    if (listener_->ConnectionOf(*context) == 0) return OfNobody(new UnaryCall);
     auto turn = std::make_shared<Turn>();
     auto* call = new UnaryCall([this, turn] { queue_.Post([this, turn] { GiveUp(*turn); }); });
     return OnLoop(context, call, [this, call, turn, request, reply](uint64_t connection) {
@@ -243,10 +245,15 @@ class ResourceService final : public v1::Resources::CallbackService {
 
   grpc::ServerWriteReactor<v1::ResourceState>* Watch(
       Context* context, const v1::WatchResourceRequest* request) override {
+    const uint64_t connection = listener_->ConnectionOf(*context);
+    if (connection == 0) {
+      auto* refused = new WatchCall([] {});
+      refused->End(ConnectionGone());
+      return refused;
+    }
     auto turn = std::make_shared<Turn>();
     // The reactor outlives the task: gRPC waits for the Finish that only End and Send bring.
     auto* call = new WatchCall([this, turn] { queue_.Post([this, turn] { StopWatch(*turn); }); });
-    const uint64_t connection = listener_->ConnectionOf(*context);
     const bool posted = queue_.Post([this, call, turn, connection, request] {
       if (!hub_->IsConnected(connection)) return call->End(ConnectionGone());
       if (turn->given_up) return call->End(grpc::Status::CANCELLED);
@@ -275,10 +282,17 @@ class ResourceService final : public v1::Resources::CallbackService {
     bool given_up = false;
   };
 
+  // Answered here: who has no connection costs the loop thread nothing.
+  static Unary* OfNobody(UnaryCall* call) {
+    call->Finish(ConnectionGone());
+    return call;
+  }
+
   // `work(connection)` on the loop thread; it finishes the call, then or later.
   template <typename Work>
   Unary* OnLoop(Context* context, UnaryCall* call, Work work) {
     const uint64_t connection = listener_->ConnectionOf(*context);
+    if (connection == 0) return OfNobody(call);
     const bool posted = queue_.Post([this, call, connection, work = std::move(work)] {
       if (!hub_->IsConnected(connection)) return call->Finish(ConnectionGone());
       work(connection);
@@ -299,10 +313,12 @@ class ResourceService final : public v1::Resources::CallbackService {
   void GiveUp(Turn& turn) {
     turn.given_up = true;
     if (turn.id != 0) hub_->Cancel(turn.connection, turn.id);
-    // The caller never heard of the grant. Its own release may have come before the acquire: gRPC
-    // hands calls of one connection to several threads. If it came after, this finds nothing.
+    // The caller never heard of the grant, so that it has written nothing, and what it would signal
+    // behind its work (texture_turns.h) never comes: no new generation. Its own release may have
+    // come before the acquire: gRPC hands calls of one connection to several threads. If it came
+    // after, this finds nothing.
     if (turn.granted != 0) {
-      (void)hub_->Release(turn.connection, turn.granted, ResourceTurns::Contents::kWritten);
+      (void)hub_->Release(turn.connection, turn.granted, ResourceTurns::Contents::kUntouched);
     }
   }
 

@@ -150,7 +150,7 @@ TEST_F(HostileResourceTest, ThousandsOfAcquires) {
 }
 
 // A caller that cancels, and then releases the name that it chose, holds nothing, however the two
-// messages and the grant crossed.
+// messages and the grant crossed; and nobody has written.
 TEST_F(HostileResourceTest, CancelledAcquiresHoldNothing) {
   BrokerProcess broker(directory_, {});
   RawClient client(broker);
@@ -175,14 +175,16 @@ TEST_F(HostileResourceTest, CancelledAcquiresHoldNothing) {
     ASSERT_TRUE(Becomes([&] { return done.load(); }));
     v1::ReleaseResourceRequest release;
     release.set_hold_id(request.hold_id());
+    release.set_contents_untouched(true);
     v1::ReleaseResourceReply released;
     grpc::ClientContext own;
     const grpc::StatusCode code = client.stub->Release(&own, release, &released).error_code();
     EXPECT_TRUE(code == grpc::StatusCode::OK || code == grpc::StatusCode::NOT_FOUND) << code;
   }
   sluice_hold hold;
-  EXPECT_EQ(sluice_acquire(owner.get(), &write, SLUICE_WRITE, 10'000, &hold), SLUICE_OK)
+  ASSERT_EQ(sluice_acquire(owner.get(), &write, SLUICE_WRITE, 10'000, &hold), SLUICE_OK)
       << sluice_error_text();
+  EXPECT_EQ(hold.generation, 0u);
 }
 
 // Connections that never speak, and ones that speak nonsense, disturb nobody and leave nothing.
