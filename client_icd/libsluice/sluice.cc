@@ -20,6 +20,7 @@
 #include "client_icd/libsluice/entry.h"
 #include "client_icd/libsluice/resource_connection.h"
 #include "client_icd/libsluice/resource_watch.h"
+#include "client_icd/libsluice/texture_turns.h"
 #include "client_icd/libsluice/translation.h"
 #include "proto/status_macros.h"
 
@@ -271,8 +272,7 @@ sluice_status sluice_acquire(sluice_connection* connection, const sluice_capabil
 sluice_status sluice_release(sluice_connection* connection, const sluice_hold* hold,
                              uint32_t flags) {
   if (connection == nullptr || hold == nullptr) return NullArgument();
-  constexpr uint32_t kBoth = SLUICE_CONTENTS_INDETERMINATE | SLUICE_CONTENTS_UNTOUCHED;
-  if ((flags & ~kBoth) != 0 || flags == kBoth) {
+  if (!sluice::AreReleaseFlags(flags)) {
     return Fail(SLUICE_INVALID_ARGUMENT, "unknown flags of a release, or both of them");
   }
   sluice::v1::ReleaseResourceRequest request;

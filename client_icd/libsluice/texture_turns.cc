@@ -15,6 +15,7 @@ void BeginTextureTurn(TextureFence* fence, sluice_hold* hold) {
 
 uint32_t EndTextureTurn(TextureFence* fence, sluice_access access, const sluice_hold& hold,
                         uint32_t flags) {
+  if (!AreReleaseFlags(flags)) return flags;
   if (access == SLUICE_READ || (flags & SLUICE_CONTENTS_UNTOUCHED) != 0) {
     // Late or not, it must be given up: the next writer's own wait is what is left to them.
     (void)fence->WaitForOwnWork(kDeviceTimeout);

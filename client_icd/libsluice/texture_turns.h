@@ -43,8 +43,15 @@ class TextureFence {
 // the contents are indeterminate, and the turn is the caller's all the same.
 void BeginTextureTurn(TextureFence* fence, sluice_hold* hold);
 
+// Whether sluice_release takes them.
+constexpr bool AreReleaseFlags(uint32_t flags) {
+  constexpr uint32_t kBoth = SLUICE_CONTENTS_INDETERMINATE | SLUICE_CONTENTS_UNTOUCHED;
+  return (flags & ~kBoth) == 0 && flags != kBoth;
+}
+
 // Before the daemon's release: the flags to release with. If the device cannot be asked, a writer's
-// contents are indeterminate.
+// contents are indeterminate. Flags that the release will refuse come back as they are, and the
+// device is asked nothing: the turn goes on.
 uint32_t EndTextureTurn(TextureFence* fence, sluice_access access, const sluice_hold& hold,
                         uint32_t flags);
 

@@ -93,6 +93,18 @@ TEST(TextureTurnsTest, ReadersWaitForTheirOwnWork) {
   EXPECT_EQ(EndTextureTurn(&fence, SLUICE_READ, hold, 0), 0u);  // Given up all the same.
 }
 
+// A release that sluice_release refuses leaves the turn, and the fence, as they are.
+TEST(TextureTurnsTest, RefusedReleasesAskNothing) {
+  FakeFence fence;
+  const sluice_hold hold = {7, 5, 0, 0};
+  constexpr uint32_t kBoth = SLUICE_CONTENTS_INDETERMINATE | SLUICE_CONTENTS_UNTOUCHED;
+  for (const uint32_t wrong : {kBoth, uint32_t{1} << 31}) {
+    EXPECT_EQ(EndTextureTurn(&fence, SLUICE_WRITE, hold, wrong), wrong);
+    EXPECT_EQ(EndTextureTurn(&fence, SLUICE_READ, hold, wrong), wrong);
+  }
+  EXPECT_TRUE(fence.asked.empty());
+}
+
 // A writer whose device cannot signal leaves contents that nobody may trust.
 TEST(TextureTurnsTest, WithoutASignalTheContentsAreIndeterminate) {
   FakeFence fence;
