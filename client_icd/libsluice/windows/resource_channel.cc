@@ -4,6 +4,7 @@
 #include <grpcpp/create_channel.h>
 #include <grpcpp/generic/generic_stub.h>
 
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -56,10 +57,12 @@ absl::StatusOr<ResourceChannel> OpenResourceChannel(UniqueFd transport) {
   if (!ParseMessage(packet, size, &ticket) || ticket.port == 0 || ticket.port > 65535) {
     return absl::InternalError("a broken ticket from the daemon");
   }
-  // A token is good for one connection to the port: two of ours must not share one, and a proxy
-  // that the environment names has no part in this.
+  // A token is good for one connection to the port: two of ours must not share one, one that is
+  // idle must not be given up for another later, and a proxy that the environment names has no part
+  // in this.
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_CLIENT_IDLE_TIMEOUT_MS, std::numeric_limits<int>::max());
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   RunWhereIoLasts(KeepCallbackThreads);
   ResourceChannel channel;
