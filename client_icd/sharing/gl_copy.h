@@ -83,9 +83,10 @@ class GlCopier {
 
   Functions functions_;
   GLint max_block_bytes_ = 0;
-  size_t units_ = 0;                                    // Of each context.
-  std::vector<std::vector<bool>> taken_;                // By context.
-  std::map<std::pair<GLenum, bool>, GLuint> programs_;  // The contexts take them along.
+  size_t units_ = 0;                      // Of each context.
+  std::vector<std::vector<bool>> taken_;  // By context.
+  // Not deleted: up to six of each OpenCL context stay in the application's share group.
+  std::map<std::pair<GLenum, bool>, GLuint> programs_;
 };
 
 }  // namespace sluice::sharing
