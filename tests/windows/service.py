@@ -140,7 +140,9 @@ def service(wine):
         code, output = wine.run(["sc", "start", "Sluice"], seconds=60)
         check(f"service: {name}", code == 0, output)
         status = answered(wine, None)
-        check(f"service: runs after {name}", state(wine) == "RUNNING", state(wine))
+        # It answers from its start, and is RUNNING once its first look at the devices is over: as READY=1 for systemd.
+        running = wait_for(f"service: runs after {name}", 120, lambda: state(wine) == "RUNNING")
+        check(f"service: runs after {name}", bool(running), state(wine))
         pids.add((status or {}).get("pid"))
         code, output = wine.run(["sc", "pause", "Sluice"], seconds=30)
         check("service: pause is refused", code != 0 and state(wine) == "RUNNING", output)
