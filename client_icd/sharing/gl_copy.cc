@@ -61,6 +61,7 @@ std::unique_ptr<GlCopier> GlCopier::Make(GlContexts& contexts) {
   find(&f.CompileShader, "glCompileShader");
   find(&f.DeleteShader, "glDeleteShader");
   find(&f.CreateProgram, "glCreateProgram");
+  find(&f.DeleteProgram, "glDeleteProgram");
   find(&f.AttachShader, "glAttachShader");
   find(&f.LinkProgram, "glLinkProgram");
   find(&f.GetProgramiv, "glGetProgramiv");
@@ -158,8 +159,17 @@ GLuint GlCopier::Program(GLenum format, bool pack) {
   functions_.DeleteShader(shader);
   GLint linked = GL_FALSE;
   functions_.GetProgramiv(program, GL_LINK_STATUS, &linked);
-  if (linked == GL_TRUE) entry->second = program;
+  if (linked == GL_TRUE) {
+    entry->second = program;
+  } else {
+    functions_.DeleteProgram(program);
+  }
   return entry->second;
+}
+
+void GlCopier::DeletePrograms() {
+  for (const auto& [which, program] : programs_) functions_.DeleteProgram(program);  // 0: nothing.
+  programs_.clear();
 }
 
 }  // namespace sluice::sharing

@@ -59,6 +59,9 @@ class GlCopier {
   };
   cl_int Run(GlContexts& contexts, const Copy& copy);
 
+  // Deletes the programs, at the end. A context of the share group is current.
+  void DeletePrograms();
+
  private:
   struct Functions {
     PFNGLCREATESHADERPROC CreateShader = nullptr;
@@ -66,6 +69,7 @@ class GlCopier {
     PFNGLCOMPILESHADERPROC CompileShader = nullptr;
     PFNGLDELETESHADERPROC DeleteShader = nullptr;
     PFNGLCREATEPROGRAMPROC CreateProgram = nullptr;
+    PFNGLDELETEPROGRAMPROC DeleteProgram = nullptr;
     PFNGLATTACHSHADERPROC AttachShader = nullptr;
     PFNGLLINKPROGRAMPROC LinkProgram = nullptr;
     PFNGLGETPROGRAMIVPROC GetProgramiv = nullptr;
@@ -85,7 +89,7 @@ class GlCopier {
   GLint max_block_bytes_ = 0;
   size_t units_ = 0;                      // Of each context.
   std::vector<std::vector<bool>> taken_;  // By context.
-  // Not deleted: up to six of each OpenCL context stay in the application's share group.
+  // At most six, of the share group: they would outlive our context.
   std::map<std::pair<GLenum, bool>, GLuint> programs_;
 };
 

@@ -71,8 +71,11 @@ absl::StatusOr<std::unique_ptr<GlContexts>> GlContexts::Make(const GlContextRef&
 GlContexts::GlContexts(std::unique_ptr<GlBinding> binding) : binding_(std::move(binding)) {}
 
 GlContexts::~GlContexts() {
-  // The contexts take what was bound in them along.
-  if (staging_buffer_ != 0 && Use(0)) gl_.DeleteBuffers(1, &staging_buffer_);
+  // The contexts take what was bound in them along; these would stay with the application's.
+  if (Use(0)) {
+    if (staging_buffer_ != 0) gl_.DeleteBuffers(1, &staging_buffer_);
+    if (copier_.has_value() && *copier_ != nullptr) (*copier_)->DeletePrograms();
+  }
   contexts_.clear();
   binding_->LeaveThread();
 }

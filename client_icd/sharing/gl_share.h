@@ -157,7 +157,9 @@ class GlShare : public std::enable_shared_from_this<GlShare> {
   // the process has no such binding. The reason is logged.
   static cl_int Open(const GlContextRef& ref, std::shared_ptr<GlShare>* out);
   // Waits until our contexts are gone, but on the thread itself: the application may destroy its
-  // display next.
+  // display next. What is ours in the share group, a buffer and up to six programs, goes with them,
+  // unless they cannot be made current any more (their display is gone), this is a forked child, or
+  // the process exits: then it stays for as long as the share group does.
   ~GlShare();
 
   NativeThread& thread() { return thread_; }

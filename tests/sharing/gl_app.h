@@ -69,7 +69,10 @@ namespace sluice::gltest {
   X(PFNGLREADPIXELSPROC, ReadPixels)                                         \
   X(PFNGLFENCESYNCPROC, FenceSync)                                           \
   X(PFNGLDELETESYNCPROC, DeleteSync)                                         \
-  X(PFNGLISTEXTUREPROC, IsTexture)
+  X(PFNGLISTEXTUREPROC, IsTexture)                                           \
+  X(PFNGLISBUFFERPROC, IsBuffer)                                             \
+  X(PFNGLISSHADERPROC, IsShader)                                             \
+  X(PFNGLISPROGRAMPROC, IsProgram)
 
 struct GlFunctions {
 #define SLUICE_TEST_MEMBER(type, name) type name = nullptr;

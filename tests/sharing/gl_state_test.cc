@@ -3,12 +3,17 @@
 // objects, contexts that go early, commands that wait for the application.
 #include <dirent.h>
 
+#include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <map>
+#include <string>
 #include <thread>
+#include <vector>
 
+#include "client_icd/include/CL/cl_sluice.h"
 #include "tests/sharing/gl_fixture.h"
 
 namespace sluice::gltest {
@@ -295,6 +300,53 @@ TEST_P(GlState, WaitListsAcrossQueues) {
   cl_uint seen[1024];
   std::memcpy(seen, bytes.data(), sizeof(seen));
   for (const cl_uint one : seen) ASSERT_EQ(one, 20u);
+}
+
+// What is ours in the application's share group is gone with the OpenCL context: programs that copy
+// (a shadow by shaders, where the GL has them) and buffers for bytes under way.
+TEST_P(GlState, NothingStaysInTheShareGroup) {
+  using Names = std::vector<std::array<bool, 4>>;
+  const auto take = [&] {
+    Names names(1024);
+    for (GLuint name = 1; name < names.size(); ++name) {
+      names[name] = {gl().IsProgram(name) == GL_TRUE, gl().IsShader(name) == GL_TRUE,
+                     gl().IsBuffer(name) == GL_TRUE, gl().IsTexture(name) == GL_TRUE};
+    }
+    EXPECT_EQ(gl().GetError(), static_cast<GLenum>(GL_NO_ERROR));
+    return names;
+  };
+  const auto count_programs = [](const Names& names) {
+    return std::count_if(names.begin(), names.end(), [](const auto& is) { return is[0]; });
+  };
+  const Format& format = FormatOf(GL_RGBA8);
+  const GLuint texture = Texture2D(format, 16, 16, Pattern(format, 256, 1).data());
+  const Names before = take();
+  const char* const ways = std::getenv("SLUICE_SHARING");
+  const std::string saved = ways == nullptr ? "" : ways;
+  ::setenv("SLUICE_SHARING", "shadow,staging,shader", 1);
+  Own<cl_context> another = NewGlContext(app());
+  cl_int status = CL_SUCCESS;
+  Own<cl_command_queue> own_queue(
+      clCreateCommandQueueWithProperties(another, device(), nullptr, &status));
+  Own<cl_mem> image =
+      MAKE("clCreateFromGLTexture.stays",
+           clCreateFromGLTexture(another, CL_MEM_READ_WRITE, GL_TEXTURE_2D, 0, texture, error));
+  ::setenv("SLUICE_SHARING", saved.c_str(), 1);
+  ASSERT_NE(image.get(), nullptr);
+  cl_uint way = 0;
+  ASSERT_EQ(clGetMemObjectInfo(image, CL_MEM_SHARING_WAY_SLUICE, sizeof(way), &way, nullptr),
+            CL_SUCCESS);
+  const cl_mem handle = image;
+  ASSERT_EQ(clEnqueueAcquireGLObjects(own_queue, 1, &handle, 0, nullptr, nullptr), CL_SUCCESS);
+  ASSERT_EQ(clEnqueueReleaseGLObjects(own_queue, 1, &handle, 0, nullptr, nullptr), CL_SUCCESS);
+  ASSERT_EQ(clFinish(own_queue), CL_SUCCESS);
+  if (way == CL_SHARING_WAY_SHADOW_SLUICE && !es()) {
+    EXPECT_GT(count_programs(take()), count_programs(before)) << "nothing to see here";
+  }
+  image.Reset();
+  own_queue.Reset();
+  another.Reset();
+  EXPECT_TRUE(take() == before);
 }
 
 size_t OpenDescriptors() {
