@@ -9,9 +9,11 @@
 #include <atomic>
 #include <memory>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
 #include "broker/os/texture_sharing.h"
 #include "daemon/objects.h"
 
@@ -26,6 +28,7 @@ struct ChangeOfHands {
   clEnqueueReleaseExternalMemObjectsKHR_fn release = nullptr;
   std::shared_ptr<KeyedMutex> mutex;
   mutable std::atomic<bool> holds_mutex{false};
+  mutable std::atomic<bool> driver_has_it{false};  // It was told of an acquire, of no release yet.
 
   // Before the driver is told of an acquire. The client has given it back before it asks: if this
   // waits, and in the end fails, it is for a client that did not.
@@ -33,6 +36,31 @@ struct ChangeOfHands {
   // After a release, and an acquire that failed. `status` is how that ended; returned if nothing
   // else fails.
   cl_int GiveMutexBack(cl_int status) const;
+
+  // An acquire that was accepted, and the release that belongs to it: should that be refused, what
+  // the acquire has taken, or takes when it may run, must go back all the same.
+  class Taking {
+   public:
+    // True: the release was refused before, and the caller gives back.
+    bool End() {
+      absl::MutexLock lock(&mu_);
+      ended_ = true;
+      return abandoned_;
+    }
+    // The release was refused. True: the acquire has ended, and the caller gives back.
+    bool Abandon() {
+      absl::MutexLock lock(&mu_);
+      abandoned_ = true;
+      return ended_;
+    }
+
+   private:
+    absl::Mutex mu_;
+    bool ended_ ABSL_GUARDED_BY(mu_) = false;
+    bool abandoned_ ABSL_GUARDED_BY(mu_) = false;
+  };
+  // Of the newest acquire. Session thread only.
+  mutable std::shared_ptr<Taking> taking;
 };
 
 // What the device's driver needs to be told, if it imports handles of that type; else the status

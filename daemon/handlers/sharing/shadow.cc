@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -77,7 +78,9 @@ cl_int EnqueueAcquire(const HandOver& what, cl_command_queue queue, cl_event* en
   if (status != CL_SUCCESS) return status;
   cl_event* const acquired = what.image == nullptr ? ended : nullptr;
   status = what.memory->hands->acquire(queue, 1, &handle, 0, nullptr, acquired);
-  if (status != CL_SUCCESS || what.image == nullptr) return status;
+  if (status != CL_SUCCESS) return status;
+  what.memory->hands->driver_has_it = true;
+  if (what.image == nullptr) return status;
   return CopyToImage(what, queue, 0, nullptr, ended);
 }
 
@@ -89,6 +92,7 @@ cl_int EnqueueRelease(const HandOver& what, cl_command_queue queue, cl_event* en
   if (what.image != nullptr) status = CopyFromImage(what, queue, 0, nullptr, nullptr);
   if (status != CL_SUCCESS) return status;
   cl_event* const released = what.semaphore ? nullptr : ended;
+  what.memory->hands->driver_has_it = false;
   status = what.memory->hands->release(queue, 1, &handle, 0, nullptr, released);
   if (status != CL_SUCCESS || !what.semaphore) return status;
   return what.memory->semaphores->EnqueueSignal(queue);
@@ -130,11 +134,46 @@ struct Direction {
 constexpr Direction kAcquire = {true, &EnqueueAcquire, &CopyToImage};
 constexpr Direction kRelease = {false, &EnqueueRelease, &CopyFromImage};
 
+// After a failure: what OpenCL still has goes back, the driver's part and then the mutex. The
+// client takes nothing of the contents, but may acquire again. Any thread; waits for nothing.
+void GiveBack(Completions* completions, const std::shared_ptr<MemoryObject>& memory) {
+  const ChangeOfHands& hands = *memory->hands;
+  UniqueCl<cl_event> released;
+  if (hands.driver_has_it.exchange(false)) {
+    const cl_command_queue queue = memory->context->own_queue.get();
+    const cl_mem handle = memory->handle.get();
+    hands.release(queue, 1, &handle, 0, nullptr, released.out());
+    cl().clFlush(queue);
+  }
+  if (!released) {
+    hands.GiveMutexBack(CL_SUCCESS);
+    return;
+  }
+  completions->Then(released.get(), [memory](cl_int) { memory->hands->GiveMutexBack(CL_SUCCESS); },
+                    {});
+}
+
+// What happens when the command that takes or gives has ended.
+std::function<cl_int(cl_int)> AtEnd(Session& session, const HandOver& what,
+                                    std::shared_ptr<ChangeOfHands::Taking> taking) {
+  return [completions = &session.completions(), memory = what.memory,
+          copies = what.image != nullptr, taking](cl_int status) {
+    const bool given_up = taking != nullptr && taking->End();
+    // It was the driver's acquire that failed, not a copy after it.
+    if (status < 0 && taking != nullptr && !copies) memory->hands->driver_has_it = false;
+    if (status < 0 || given_up) {
+      GiveBack(completions, memory);
+      return status;
+    }
+    return taking != nullptr ? status : memory->hands->GiveMutexBack(status);
+  };
+}
+
 // The driver is told when the command may run and not before: NVIDIA's (580.159.04) waits inside
 // these calls for what their wait list waits for, and this thread has to go on.
 template <typename Command>
-HandlerResult ChangeHands(Session& session, const Command& cmd, bool semaphore,
-                          const Direction& direction) {
+HandlerResult Enqueue(Session& session, const Command& cmd, bool semaphore,
+                      const Direction& direction) {
   Enqueuer enqueue(session, cmd.on());
   enqueue.Find<MemoryObject>(cmd.mem_id());
   if (cmd.image_id() != 0) enqueue.Find<MemoryObject>(cmd.image_id());
@@ -150,14 +189,29 @@ HandlerResult ChangeHands(Session& session, const Command& cmd, bool semaphore,
     if (!IsInImage(*what.image, {}, what.region)) return CL_INVALID_VALUE;
   }
   if (what.memory->hands->acquire == nullptr) return StandFor(enqueue, what, direction.copy);
-  // A release gives the mutex back even if it fails: the client then takes nothing of the contents,
-  // but may acquire again.
-  const auto last = [memory = what.memory, acquire = direction.acquire](cl_int status) {
-    return acquire && status >= 0 ? status : memory->hands->GiveMutexBack(status);
-  };
-  return enqueue.RunWhenReady([what = std::move(what), tell = direction.enqueue](
-                                  cl_event* ended) { return Tell(what, tell, ended); },
-                              last);
+  const std::shared_ptr<const ChangeOfHands> hands = what.memory->hands;
+  const auto taking = direction.acquire ? std::make_shared<ChangeOfHands::Taking>() : nullptr;
+  const auto last = AtEnd(session, what, taking);
+  const HandlerResult result =
+      enqueue.RunWhenReady([what = std::move(what), tell = direction.enqueue](
+                               cl_event* ended) { return Tell(what, tell, ended); },
+                           last);
+  if (result.status() == CL_SUCCESS) hands->taking = taking;
+  return result;
+}
+
+// A release that is refused must not leave the memory with OpenCL, now or when an acquire that is
+// under way has taken it.
+template <typename Command>
+HandlerResult ChangeHands(Session& session, const Command& cmd, bool semaphore,
+                          const Direction& direction) {
+  HandlerResult result = Enqueue(session, cmd, semaphore, direction);
+  if (direction.acquire || result.is_violation() || result.status() == CL_SUCCESS) return result;
+  const auto memory = session.objects().Find<MemoryObject>(cmd.mem_id());
+  if (memory == nullptr || memory->hands == nullptr) return result;
+  const std::shared_ptr<ChangeOfHands::Taking> taking = std::move(memory->hands->taking);
+  if (taking != nullptr && taking->Abandon()) GiveBack(&session.completions(), memory);
+  return result;
 }
 
 }  // namespace

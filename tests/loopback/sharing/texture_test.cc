@@ -3,6 +3,8 @@
 // that imports them is the fake one, and so is the keyed mutex; a descriptor stands for the handle.
 #include <unistd.h>
 
+#include <chrono>
+#include <condition_variable>
 #include <mutex>
 
 #include "broker/os/texture_sharing.h"
@@ -17,6 +19,7 @@ constexpr AdapterId kAdapter = {1, 2, 3, 4, 5, 6, 7, 8};
 // A keyed mutex with a log, which both ends of it and the driver write into.
 struct Texture {
   std::mutex mu;
+  std::condition_variable noted;
   std::string log;
   uint64_t key = kTextureMakersKey;  // With which it is free.
   bool held = false;
@@ -26,6 +29,7 @@ struct Texture {
   void Note(const std::string& what) {
     const std::lock_guard<std::mutex> lock(mu);
     log += what + " ";
+    noted.notify_all();
   }
   std::string TakeLog() {
     const std::lock_guard<std::mutex> lock(mu);
@@ -46,11 +50,10 @@ class FakeMutex final : public KeyedMutex {
     return absl::OkStatus();
   }
   absl::Status Release(uint64_t key) override {
-    texture_->Note("give" + std::to_string(key));
-    if (!texture_->held) return absl::FailedPreconditionError("not held");
-    texture_->held = false;
-    texture_->key = key;
-    return absl::OkStatus();
+    const bool held = std::exchange(texture_->held, false);
+    if (held) texture_->key = key;
+    texture_->Note("give" + std::to_string(key));  // Last: tests wait for it.
+    return held ? absl::OkStatus() : absl::FailedPreconditionError("not held");
   }
 
  private:
@@ -124,6 +127,15 @@ class TextureLoopbackTest : public LoopbackTest {
         On(command.mutable_enqueue_release_shadow()->mutable_on(), queue_, waits);
     client_->Send(command);
     return event;
+  }
+  // All of the log, once it ends like that: what is given back after a failure is so on the
+  // driver's time. Empty if that does not come.
+  std::string WaitForLog(const std::string& end) {
+    std::unique_lock<std::mutex> lock(texture_->mu);
+    const auto ends = [&] { return texture_->log.ends_with(end); };
+    texture_->noted.wait_for(lock, std::chrono::seconds(10), ends);
+    EXPECT_TRUE(ends()) << texture_->log;
+    return std::exchange(texture_->log, "");
   }
   // What the client does with the mutex before an acquire.
   void GiveToWorker() { texture_->key = kTextureUsersKey; }
@@ -214,13 +226,52 @@ TEST_F(TextureLoopbackTest, MutexGoesBackWhateverFails) {
   const uint64_t released = Release(mem, {gate});
   SetUserEvent(gate, -5);
   EXPECT_LT(Completed(released).status(), 0);
-  EXPECT_EQ(texture_->TakeLog(), "take1 acquire give0 ") << "the driver was not told";
+  EXPECT_EQ(WaitForLog("give0 "), "take1 acquire release give0 ");
   GiveToWorker();
   EXPECT_EQ(Completed(Acquire(mem)).status(), CL_COMPLETE);
   texture_->TakeLog();
   driver_status_ = CL_OUT_OF_RESOURCES;
   EXPECT_LT(Completed(Release(mem)).status(), 0);
   EXPECT_EQ(texture_->TakeLog(), "release give0 ");
+}
+
+// A release that is refused as it comes, since its wait list has failed already, gives the texture
+// back: the driver's, then the mutex; what comes after it works.
+TEST_F(TextureLoopbackTest, RefusedReleaseGivesBack) {
+  const uint64_t mem = Import(/*keyed_mutex=*/true);
+  const uint64_t failed = MakeUserEvent(context_);
+  SetUserEvent(failed, -5);
+  for (int round = 0; round < 3; ++round) {
+    GiveToWorker();
+    EXPECT_EQ(Completed(Acquire(mem)).status(), CL_COMPLETE);
+    EXPECT_LT(Completed(Release(mem, {failed})).status(), 0);
+    EXPECT_EQ(WaitForLog("give0 "), "take1 acquire release give0 ");
+    EXPECT_EQ(texture_->key, kTextureMakersKey);
+  }
+  EXPECT_LT(Completed(Release(mem, {failed})).status(), 0);
+  client_->Sync();
+  EXPECT_EQ(texture_->TakeLog(), "") << "what is given back is not given back again";
+}
+
+// The same while the acquire before it waits still: it is given back when that has it. A later
+// acquire is not taken for it.
+TEST_F(TextureLoopbackTest, RefusedReleaseOfAnAcquireUnderWay) {
+  const uint64_t mem = Import(/*keyed_mutex=*/true);
+  const uint64_t failed = MakeUserEvent(context_);
+  SetUserEvent(failed, -5);
+  const uint64_t gate = MakeUserEvent(context_);
+  const uint64_t acquired = Acquire(mem, {gate});
+  EXPECT_LT(Completed(Release(mem, {acquired, failed})).status(), 0);
+  client_->Sync();
+  EXPECT_EQ(texture_->TakeLog(), "");
+  GiveToWorker();
+  SetUserEvent(gate, CL_COMPLETE);
+  EXPECT_EQ(Completed(acquired).status(), CL_COMPLETE);
+  EXPECT_EQ(WaitForLog("give0 "), "take1 acquire release give0 ");
+  GiveToWorker();
+  EXPECT_EQ(Completed(Acquire(mem)).status(), CL_COMPLETE);
+  EXPECT_EQ(Completed(Release(mem)).status(), CL_COMPLETE);
+  EXPECT_EQ(texture_->TakeLog(), "take1 acquire release give0 ");
 }
 
 // What cannot be is refused with a reason, and leaves neither an object, nor a descriptor, nor
