@@ -107,7 +107,7 @@ void AllocatorLink::Allocate(ResourceBacking backing, const ResourceShape& shape
     pending_.front().timer = 0;  // They are answered in order: the oldest is the one that is late.
     Kill("it does not answer");
   });
-  pending_.push_back({request_id, std::move(done), timer});
+  pending_.push_back({request_id, backing, std::move(done), timer});
 }
 
 void AllocatorLink::OnReadable() {
@@ -120,28 +120,47 @@ void AllocatorLink::OnReadable() {
     if (!size.ok()) return Kill(std::string(size.status().message()));
     if (*size == 0) return loop_->Unwatch(&socket_watch_);  // Its exit follows.
     MemoryAllocated answer;
-    if (!ParseMessage(packet, *size, &answer) || !IsTerminated(answer.message) ||
-        !HandleAnswer(answer, std::move(fds))) {
-      return Kill("malformed message");
+    VulkanAllocated vulkan;
+    bool good = false;
+    if (ParseMessage(packet, *size, &answer)) {
+      good = IsTerminated(answer.message) && HandleAnswer(answer, std::move(fds));
+    } else if (ParseMessage(packet, *size, &vulkan)) {
+      good = HandleVulkan(vulkan, std::move(fds));
     }
+    if (!good) return Kill("malformed message");
   }
 }
 
 bool AllocatorLink::HandleAnswer(const MemoryAllocated& answer, std::vector<UniqueFd> fds) {
-  if (pending_.empty() || pending_.front().request_id != answer.request_id) return false;
   const bool good = answer.status == 0 && !fds.empty();
   if (answer.descriptor_count != fds.size() || good != (answer.status == 0)) return false;
-  Pending pending = std::move(pending_.front());
-  pending_.pop_front();
-  loop_->CancelTimer(&pending.timer);
-  if (!good) {
-    pending.done(ToStatus(answer));
-    return true;
+  if (!good) return Finish(answer.request_id, ToStatus(answer));
+  AllocatedMemory memory;
+  memory.fds = std::move(fds);
+  memory.allocation_bytes = answer.allocation_bytes;
+  std::memcpy(memory.device_uuid.data(), answer.device_uuid, memory.device_uuid.size());
+  return Finish(answer.request_id, std::move(memory));
+}
+
+bool AllocatorLink::HandleVulkan(const VulkanAllocated& answer, std::vector<UniqueFd> fds) {
+  if (fds.size() != 1 || answer.mappable > 1 || pending_.empty() ||
+      pending_.front().backing != ResourceBacking::kVulkan) {
+    return false;
   }
   AllocatedMemory memory;
   memory.fds = std::move(fds);
   memory.allocation_bytes = answer.allocation_bytes;
   std::memcpy(memory.device_uuid.data(), answer.device_uuid, memory.device_uuid.size());
+  std::memcpy(memory.driver_uuid.data(), answer.driver_uuid, memory.driver_uuid.size());
+  if (answer.mappable == 1) memory.map_offset = answer.map_offset;
+  return Finish(answer.request_id, std::move(memory));
+}
+
+bool AllocatorLink::Finish(uint64_t request_id, absl::StatusOr<AllocatedMemory> memory) {
+  if (pending_.empty() || pending_.front().request_id != request_id) return false;
+  Pending pending = std::move(pending_.front());
+  pending_.pop_front();
+  loop_->CancelTimer(&pending.timer);
   pending.done(std::move(memory));
   return true;
 }

@@ -31,6 +31,8 @@ struct AllocatedMemory {
   std::vector<UniqueFd> fds;
   uint64_t allocation_bytes = 0;  // What an importer of an opaque handle names as its size.
   std::array<uint8_t, 16> device_uuid = {};
+  std::array<uint8_t, 16> driver_uuid = {};  // Of Vulkan's.
+  std::optional<uint64_t> map_offset;  // Of Vulkan's, if it can be mapped; nobody has checked.
 };
 
 class AllocatorLink {
@@ -54,6 +56,7 @@ class AllocatorLink {
  private:
   struct Pending {
     uint64_t request_id;
+    ResourceBacking backing;
     Done done;
     EventLoop::TimerId timer;
   };
@@ -63,7 +66,10 @@ class AllocatorLink {
   absl::Status Spawn();
   void OnExit(const ExitStatus& status);
   void OnReadable();
+  // False: it breaks the protocol.
   bool HandleAnswer(const MemoryAllocated& answer, std::vector<UniqueFd> fds);
+  bool HandleVulkan(const VulkanAllocated& answer, std::vector<UniqueFd> fds);
+  bool Finish(uint64_t request_id, absl::StatusOr<AllocatedMemory> memory);
   void Kill(const std::string& why);
   void FailAll(const absl::Status& status);
 

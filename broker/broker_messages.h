@@ -50,6 +50,7 @@ enum class MessageType : uint16_t {
   kAllocateMemory = 56,
   kMemoryAllocated = 57,
   kAllocateTexture = 58,
+  kVulkanAllocated = 59,
   kAdminTicket = 64,
 };
 

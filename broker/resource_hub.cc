@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -49,6 +50,32 @@ std::vector<int32_t> GrallocIntsOf(const ResourceShape& shape) {
   std::vector<int32_t> values(kGrallocIntCount);
   std::memcpy(values.data(), &ints, sizeof(ints));
   return values;
+}
+
+// What goes with the descriptor of Vulkan's memory.
+std::vector<int32_t> VulkanIntsOf(const AllocatedMemory& memory) {
+  VulkanInts ints = {};
+  ints.magic = kVulkanMagic;
+  ints.mappable = memory.map_offset.has_value() ? 1 : 0;
+  const uint64_t offset = memory.map_offset.value_or(0);
+  ints.offset_low = static_cast<int32_t>(offset & 0xffffffff);
+  ints.offset_high = static_cast<int32_t>(offset >> 32);
+  std::memcpy(ints.driver_uuid, memory.driver_uuid.data(), sizeof(ints.driver_uuid));
+  std::vector<int32_t> values(kVulkanIntCount);
+  std::memcpy(values.data(), &ints, sizeof(ints));
+  return values;
+}
+
+// The allocator is not believed: what is mapped must not be able to shrink.
+absl::Status CheckMemory(const AllocatedMemory& memory, LentKind wanted, uint64_t size) {
+  if (memory.map_offset.has_value()) {
+    if (*memory.map_offset > std::numeric_limits<uint64_t>::max() - size)
+      return absl::InternalError("the allocator's memory has an impossible offset");
+    return CheckLentMemory(memory.fds[0].get(), *memory.map_offset + size).status();
+  }
+  if (wanted == LentKind::kOpaque) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const LentKind kind, CheckLentMemory(memory.fds[0].get(), size));
+  return kind == wanted ? absl::OkStatus() : absl::InternalError("memory of another kind");
 }
 
 absl::Status CheckParameters(CreateParameters* parameters) {
@@ -248,16 +275,13 @@ void ResourceHub::FinishCreate(uint64_t connection, const std::string& identity,
     good = absl::InternalError("the allocator gave another number of handles");
   }
   const LentKind wanted = KindOf(parameters.backing);
-  if (good.ok() && wanted != LentKind::kOpaque) {
-    const absl::StatusOr<LentKind> kind = CheckLentMemory(memory->fds[0].get(), size);
-    good = kind.status();
-    if (good.ok() && *kind != wanted) good = absl::InternalError("memory of another kind");
-  }
+  if (good.ok()) good = CheckMemory(*memory, wanted, size);
   if (!good.ok()) {
     registry_.CancelReservation(identity, size);
     return done(good);
   }
   ResourceMemory kept;
+  if (parameters.backing == ResourceBacking::kVulkan) kept.ints = VulkanIntsOf(*memory);
   kept.fds = std::move(memory->fds);
   kept.allocation_bytes = memory->allocation_bytes;
   kept.device_uuid = memory->device_uuid;

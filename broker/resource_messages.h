@@ -13,9 +13,13 @@
 //     | == gRPC on the first ====== | -- AllocateMemory -------------> |
 //     |                             |    (or AllocateTexture)         |
 //     |                             | <- MemoryAllocated [fds] ------- |
+//     |                             |    (or VulkanAllocated [fd])    |
 //     | <- ResourceHandle [fds] --- |   on the second, the handle channel
 //     | -- OfferHandle [fds] -----> |
 #pragma once
+
+#include <cstring>
+#include <optional>
 
 #include "broker/broker_messages.h"
 
@@ -69,7 +73,7 @@ struct ResourceHandle {
   uint32_t writable;     // 1 or 0.
   uint32_t descriptor_count;
   uint32_t int_count;
-  int32_t ints[kMaxGrallocInts];  // Of a gralloc handle: GrallocInts.
+  int32_t ints[kMaxGrallocInts];  // Of a gralloc handle: GrallocInts; of Vulkan's: VulkanInts.
   uint64_t allocation_bytes;      // Of an opaque handle: the size that an importer names.
   uint8_t device_uuid[16];  // Of an opaque handle: whose it is. Of Direct3D's: the adapter's LUID.
 };
@@ -101,7 +105,33 @@ inline constexpr int32_t kGrallocMagic = 0x474c5321;  // "!SLG".
 inline constexpr int kGrallocIntCount = sizeof(GrallocInts) / sizeof(int32_t);
 static_assert(kGrallocIntCount <= kMaxGrallocInts);
 
-// broker -> allocator: answer with MemoryAllocated, in order.
+// What the ints of a handle of Vulkan's memory mean. An opaque descriptor is its driver's business;
+// but on a device that works in the host's memory it may be memory that everybody can map, with the
+// resource's bytes somewhere in it (ExternalMemory::OffsetInDescriptor). A broker that knew nothing
+// of that sends none.
+struct VulkanInts {
+  int32_t magic;     // kVulkanMagic.
+  int32_t mappable;  // 1, or 0: the offset says nothing.
+  int32_t offset_low;
+  int32_t offset_high;
+  uint8_t driver_uuid[16];
+};
+inline constexpr int32_t kVulkanMagic = 0x564c5321;  // "!SLV".
+inline constexpr int kVulkanIntCount = sizeof(VulkanInts) / sizeof(int32_t);
+static_assert(kVulkanIntCount <= kMaxGrallocInts);
+
+// Where the resource's bytes begin in the descriptor; none: it cannot be mapped.
+inline std::optional<uint64_t> VulkanMapOffset(const int32_t* ints, uint32_t count) {
+  VulkanInts known = {};
+  if (count < kVulkanIntCount) return std::nullopt;
+  std::memcpy(&known, ints, sizeof(known));
+  if (known.magic != kVulkanMagic || known.mappable != 1) return std::nullopt;
+  return uint64_t{static_cast<uint32_t>(known.offset_high)} << 32 |
+         static_cast<uint32_t>(known.offset_low);
+}
+
+// broker -> allocator: answer with MemoryAllocated, of Vulkan's memory with VulkanAllocated, in
+// order.
 struct AllocateMemory {
   static constexpr MessageType kType = MessageType::kAllocateMemory;
   MessageHeader header;
@@ -143,5 +173,20 @@ struct MemoryAllocated {
   char message[200];  // Why not, for a person.
 };
 static_assert(sizeof(MemoryAllocated) == 248);
+
+// allocator -> broker, with one descriptor: Vulkan's memory. If there is none, MemoryAllocated says
+// why.
+struct VulkanAllocated {
+  static constexpr MessageType kType = MessageType::kVulkanAllocated;
+  MessageHeader header;
+  uint64_t request_id;
+  uint64_t allocation_bytes;
+  uint64_t map_offset;  // As in VulkanInts.
+  uint32_t mappable;    // 1 or 0.
+  uint32_t reserved;
+  uint8_t device_uuid[16];
+  uint8_t driver_uuid[16];
+};
+static_assert(sizeof(VulkanAllocated) == 72);
 
 }  // namespace sluice

@@ -57,7 +57,7 @@ const char* BackingName(ResourceBacking backing);
 struct ResourceMemory {
   LentKind kind = LentKind::kMemfd;
   std::vector<UniqueFd> fds;
-  std::vector<int32_t> ints;      // Of a gralloc handle.
+  std::vector<int32_t> ints;      // Of a gralloc handle, or Vulkan's (resource_messages.h).
   uint64_t allocation_bytes = 0;  // Of an opaque one: the size that importers name, and the device.
   std::array<uint8_t, 16> device_uuid = {};
 };

@@ -9,6 +9,9 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "broker/os/foreign_memory.h"
+#include "broker/os/random.h"
+#include "broker/os/shared_memory.h"
 #include "platform_linux/vulkan_device.h"
 #include "proto/status_macros.h"
 
@@ -34,6 +37,28 @@ UniqueFd TakeCloseOnExec(int fd) {
   ::fcntl(fd, F_SETFD, FD_CLOEXEC);
   return owned;
 }
+
+// Bytes that nobody else has, written over zeros; zeros again in the end.
+class Mark {
+ public:
+  static constexpr uint64_t kSize = 32;
+
+  ~Mark() {
+    if (at_ != nullptr) std::memset(at_, 0, kSize);
+  }
+  absl::Status SetAt(uint8_t* at) {
+    RETURN_IF_ERROR(FillRandom(bytes_, kSize));
+    at_ = at;
+    std::memcpy(at_, bytes_, kSize);
+    return absl::OkStatus();
+  }
+  const uint8_t* begin() const { return bytes_; }
+  const uint8_t* end() const { return bytes_ + kSize; }
+
+ private:
+  uint8_t bytes_[kSize] = {};
+  uint8_t* at_ = nullptr;
+};
 
 const char* NameOf(ExternalHandle kind) {
   return kind == ExternalHandle::kDmaBuf ? "dma-buf" : "opaque descriptor";
@@ -263,6 +288,26 @@ absl::StatusOr<UniqueFd> ExternalMemory::Export() const {
   int fd = -1;
   RETURN_IF_ERROR(VulkanStatus(vk.vkGetMemoryFdKHR(vk.device, &get, &fd), "vkGetMemoryFdKHR"));
   return TakeCloseOnExec(fd);
+}
+
+absl::StatusOr<uint64_t> ExternalMemory::OffsetInDescriptor(int fd) const {
+  if (host_ == nullptr) return absl::FailedPreconditionError("it is not the host's memory");
+  ASSIGN_OR_RETURN(const ForeignMemory memory, DescribeForeignMemory(fd));
+  if (!memory.mappable() || memory.size_bytes < allocation_bytes_)
+    return absl::FailedPreconditionError("its descriptor is no memory of fixed size");
+  ASSIGN_OR_RETURN(const SharedMapping mapped,
+                   SharedMapping::Map(fd, memory.size_bytes, /*writable=*/false));
+  const uint64_t last_at = allocation_bytes_ - Mark::kSize;  // It has kSlackBytes at least.
+  Mark first, last;
+  RETURN_IF_ERROR(first.SetAt(host_));
+  RETURN_IF_ERROR(last.SetAt(host_ + last_at));
+  const uint8_t* const begin = mapped.data();
+  const uint8_t* const end = begin + (memory.size_bytes - last_at);
+  const uint8_t* const found = std::search(begin, end, first.begin(), first.end());
+  if (found == end || !std::equal(last.begin(), last.end(), found + last_at))
+    return absl::FailedPreconditionError(
+        "its bytes are not in the descriptor, or not in one piece");
+  return static_cast<uint64_t>(found - begin);
 }
 
 absl::StatusOr<std::unique_ptr<ExternalSemaphore>> ExternalMemoryDevice::CreateSemaphore() const {

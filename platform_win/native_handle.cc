@@ -24,9 +24,12 @@ UniqueFd FromNative(NativeHandle handle) {
 
 void CloseNative(NativeHandle handle) { const OwnedHandle closed(handle); }
 
-absl::StatusOr<void*> MapNative(NativeHandle handle, uint64_t size_bytes, bool writable) {
-  void* view = ::MapViewOfFile(handle, writable ? FILE_MAP_READ | FILE_MAP_WRITE : FILE_MAP_READ, 0,
-                               0, static_cast<SIZE_T>(size_bytes));
+// An offset must be one that views can begin at (64 KiB); the system says so if it is not.
+absl::StatusOr<void*> MapNative(NativeHandle handle, uint64_t offset, uint64_t size_bytes,
+                                bool writable) {
+  void* view = ::MapViewOfFile(handle, writable ? FILE_MAP_READ | FILE_MAP_WRITE : FILE_MAP_READ,
+                               static_cast<DWORD>(offset >> 32), static_cast<DWORD>(offset),
+                               static_cast<SIZE_T>(size_bytes));
   if (view != nullptr) return view;
   return WindowsStatus(::GetLastError(), absl::StrCat("mapping ", size_bytes, " bytes"));
 }

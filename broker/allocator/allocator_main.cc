@@ -27,6 +27,18 @@ int ErrnoOf(const absl::Status& status) {
   return ENOMEM;
 }
 
+absl::Status AnswerVulkan(uint64_t request_id, const MadeMemory& memory) {
+  auto answer = MakeMessage<VulkanAllocated>();
+  answer.request_id = request_id;
+  answer.allocation_bytes = memory.allocation_bytes;
+  answer.map_offset = memory.map_offset.value_or(0);
+  answer.mappable = memory.map_offset.has_value() ? 1 : 0;
+  std::memcpy(answer.device_uuid, memory.device_uuid.data(), sizeof(answer.device_uuid));
+  std::memcpy(answer.driver_uuid, memory.driver_uuid.data(), sizeof(answer.driver_uuid));
+  const int fd = memory.fds[0].get();
+  return SendMessage(kSocketFd, &answer, sizeof(answer), &fd, 1);
+}
+
 absl::Status Answer(uint64_t request_id, const absl::StatusOr<MadeMemory>& memory) {
   auto answer = MakeMessage<MemoryAllocated>();
   answer.request_id = request_id;
@@ -60,8 +72,11 @@ int Main(int argc, char** argv) {
     AllocateTexture texture = {};
     absl::Status done = size.status();
     if (done.ok() && ParseMessage(packet, *size, &request)) {
-      done = Answer(request.request_id,
-                    maker->Make(static_cast<ResourceBacking>(request.backing), request.size_bytes));
+      const auto backing = static_cast<ResourceBacking>(request.backing);
+      const absl::StatusOr<MadeMemory> made = maker->Make(backing, request.size_bytes);
+      done = made.ok() && backing == ResourceBacking::kVulkan
+                 ? AnswerVulkan(request.request_id, *made)
+                 : Answer(request.request_id, made);
     } else if (done.ok() && ParseMessage(packet, *size, &texture)) {
       done = Answer(texture.request_id, maker->MakeTexture(texture));
     } else if (done.ok()) {

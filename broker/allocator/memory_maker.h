@@ -12,6 +12,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -26,6 +27,10 @@ struct MadeMemory {
   std::vector<UniqueFd> fds;
   uint64_t allocation_bytes = 0;
   DeviceUuid device_uuid = {};
+  // Of Vulkan's memory.
+  DeviceUuid driver_uuid = {};
+  std::optional<uint64_t>
+      map_offset;  // ExternalMemory::OffsetInDescriptor; none: not to be mapped.
 };
 
 class MemoryMaker {

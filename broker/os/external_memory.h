@@ -11,8 +11,9 @@
 // any process holds it. Nothing here comes from a peer but sizes, which are bounded by the device's
 // limits; whoever opens an exported descriptor can read and write all of the memory.
 //
-// Thread-safe, all of it. No call waits for the device. Never map an exported descriptor: its bytes
-// are the driver's business (lavapipe's begin with a header of its own). host() is the memory.
+// Thread-safe, all of it. No call waits for the device. An exported descriptor's bytes are the
+// driver's business (lavapipe's begin with a header of its own, which an importer believes):
+// host() is the memory, and who maps a descriptor has asked OffsetInDescriptor.
 #pragma once
 
 #include <array>
@@ -58,6 +59,11 @@ class ExternalMemory {
   uint8_t* host() const { return host_; }
 
   absl::StatusOr<UniqueFd> Export() const;
+
+  // Where the bytes of host() begin in a descriptor that Export gave, for others who map it; found
+  // out by looking, not by knowing the driver. The first and last bytes are zero afterwards: call
+  // it before anybody uses the memory. kFailedPrecondition: the descriptor is not to be mapped.
+  absl::StatusOr<uint64_t> OffsetInDescriptor(int fd) const;
 
  private:
   friend class ExternalMemoryDevice;

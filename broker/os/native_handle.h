@@ -29,8 +29,10 @@ UniqueFd FromNative(NativeHandle handle);
 
 void CloseNative(NativeHandle handle);
 
-// Shared memory, from its start. What others may do to it is not looked at: the caller has.
-absl::StatusOr<void*> MapNative(NativeHandle handle, uint64_t size_bytes, bool writable);
+// `size_bytes` of shared memory, from `offset` on. What others may do to it is not looked at: the
+// caller has.
+absl::StatusOr<void*> MapNative(NativeHandle handle, uint64_t offset, uint64_t size_bytes,
+                                bool writable);
 void UnmapNative(void* address, uint64_t size_bytes);
 
 }  // namespace sluice

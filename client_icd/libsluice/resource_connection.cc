@@ -22,6 +22,25 @@ constexpr int kOpenTimeoutMs = 10'000;
 constexpr int kHandleTimeoutMs = 10'000;
 constexpr std::chrono::seconds kBackstop{30};
 
+// What will be mapped must not be able to shrink under this process, whoever made it.
+absl::Status CheckMappable(const ResourceHandle& message, int fd) {
+  uint64_t end = message.size_bytes;
+  switch (static_cast<ResourceBacking>(message.backing)) {
+    case ResourceBacking::kD3d11:
+      return absl::OkStatus();
+    case ResourceBacking::kVulkan: {
+      const auto offset = VulkanMapOffset(message.ints, message.int_count);
+      if (!offset.has_value()) return absl::OkStatus();
+      end += *offset;
+      if (end < *offset) return absl::InternalError("a broken handle from the daemon");
+      break;
+    }
+    default:
+      break;
+  }
+  return CheckLentMemory(fd, end).status();
+}
+
 }  // namespace
 
 absl::Status FromGrpc(const grpc::Status& status) {
@@ -136,11 +155,7 @@ absl::StatusOr<ExportedHandle> ResourceConnection::ReceiveHandle(uint64_t token)
       return absl::InternalError("a broken handle from the daemon");
     }
     if (message.token != token) continue;  // Of an Export that was given up.
-    const bool opaque = message.backing == static_cast<uint32_t>(ResourceBacking::kVulkan) ||
-                        message.backing == static_cast<uint32_t>(ResourceBacking::kD3d11);
-    if (!opaque) {
-      RETURN_IF_ERROR(CheckLentMemory(handle.fds[0].get(), message.size_bytes).status());
-    }
+    RETURN_IF_ERROR(CheckMappable(message, handle.fds[0].get()));
     return handle;
   }
 }

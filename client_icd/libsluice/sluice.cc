@@ -235,14 +235,21 @@ void sluice_handle_close(sluice_handle* handle) {
 
 sluice_status sluice_map(const sluice_handle* handle, void** address) {
   if (handle == nullptr || address == nullptr) return NullArgument();
+  uint64_t offset = 0;
   if (handle->backing == SLUICE_BACKING_VULKAN) {
-    return Fail(SLUICE_UNSUPPORTED, "Vulkan's memory is reached through Vulkan, not mapped");
+    const auto found = sluice::VulkanMapOffset(handle->ints, handle->int_count);
+    if (!found.has_value()) {
+      return Fail(SLUICE_UNSUPPORTED,
+                  "this memory of Vulkan's is reached through Vulkan, not mapped: its device does "
+                  "not work in the host's memory");
+    }
+    offset = *found;
   }
   if (handle->backing == SLUICE_BACKING_D3D11) {
     return Fail(SLUICE_UNSUPPORTED, "Direct3D's resources are opened (sluice_d3d11.h), not mapped");
   }
   const absl::StatusOr<void*> mapped =
-      sluice::MapNative(handle->fds[0], handle->size_bytes, handle->writable != 0);
+      sluice::MapNative(handle->fds[0], offset, handle->size_bytes, handle->writable != 0);
   if (!mapped.ok()) {
     return Fail(absl::IsResourceExhausted(mapped.status()) ? SLUICE_LIMIT : SLUICE_FAILED,
                 std::string(mapped.status().message()));

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "broker/os/native_handle.h"
 #include "broker/os/scoped_handle.h"
+#include "broker/resource_messages.h"
 #include "client_icd/api.h"
 #include "client_icd/client_log.h"
 #include "client_icd/endpoint.h"
@@ -87,6 +88,8 @@ class SharedResourceObject : public NativeObject {
     if (status != CL_SUCCESS) return status;
     status = ToError(*connection_, sluice.map(&handle, &mapped_), "map");
     memory_ = FromNative(handle.fds[0]);
+    if (handle.backing == SLUICE_BACKING_VULKAN)
+      memory_offset_ = VulkanMapOffset(handle.ints, handle.int_count).value_or(0);
     sluice.handle_close(&handle);
     return status;
   }
@@ -119,7 +122,7 @@ class SharedResourceObject : public NativeObject {
     ExportedMemory exported;  // What cannot be mapped did not get here: it is a memfd or a dma-buf.
     exported.fd = std::move(memory_);
     if (!exported.fd.valid()) return absl::ResourceExhaustedError("no descriptor to be had");
-    exported.offset = part_.offset;
+    exported.offset = memory_offset_ + part_.offset;
     exported.row_pitch = part_.rows > 1 ? part_.row_pitch : 0;
     exported.slice_pitch = part_.slices > 1 ? part_.slice_pitch : 0;
     return exported;
@@ -163,8 +166,9 @@ class SharedResourceObject : public NativeObject {
   const uint64_t resource_id_;
   const uint64_t size_bytes_;
   const Part part_;
-  void* mapped_ = nullptr;  // Constant after Map.
-  UniqueFd memory_;         // From Map to Export, which takes it.
+  void* mapped_ = nullptr;      // Constant after Map.
+  UniqueFd memory_;             // From Map to Export, which takes it.
+  uint64_t memory_offset_ = 0;  // Where the resource begins in it. Constant after Map.
   std::atomic<bool> indeterminate_{false};
   // Native thread only.
   sluice_hold hold_ = {};

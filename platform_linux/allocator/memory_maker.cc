@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "broker/base/log.h"
 #include "broker/os/lent_memory.h"
 #include "proto/status_macros.h"
 
@@ -101,8 +102,16 @@ absl::StatusOr<MadeMemory> LinuxMemoryMaker::MakeVulkan(uint64_t size_bytes) {
         "memory of ", device.name(), " cannot be cleared from the host, so it is not handed out"));
   }
   absl::StatusOr<UniqueFd> fd = made->Export();  // Lives on without `made`.
-  absl::StatusOr<MadeMemory> memory = Only(std::move(fd), made->allocation_bytes());
-  if (memory.ok()) memory->device_uuid = device.device_uuid();
+  ASSIGN_OR_RETURN(MadeMemory memory, Only(std::move(fd), made->allocation_bytes()));
+  memory.device_uuid = device.device_uuid();
+  memory.driver_uuid = device.driver_uuid();
+  const absl::StatusOr<uint64_t> offset = made->OffsetInDescriptor(memory.fds[0].get());
+  if (offset.ok()) {
+    memory.map_offset = *offset;
+  } else {
+    Log(LogLevel::kInfo, "allocator", "Vulkan's memory cannot be mapped by its users",
+        {{"device", device.name()}, {"reason", std::string(offset.status().message())}});
+  }
   return memory;
 }
 

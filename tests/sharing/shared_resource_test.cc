@@ -22,6 +22,7 @@ using conformance::Own;
 using conformance::TheHarness;
 
 constexpr uint32_t kNv12 = 0x3231564e;  // DRM_FORMAT_NV12.
+constexpr uint32_t kAbgr = 0x34324241;  // DRM_FORMAT_ABGR8888: RGBA in memory.
 constexpr uint32_t kXrgb = 0x34325258;  // DRM_FORMAT_XRGB8888: OpenCL has no such image.
 constexpr uint64_t kBytes = 4096;
 
@@ -79,8 +80,9 @@ class SharedResources : public conformance::WithQueue {
     info.backing = backing;
     return Make(info);
   }
-  Made MakeImage(uint32_t fourcc, uint64_t side) {
+  Made MakeImage(uint32_t fourcc, uint64_t side, sluice_backing backing = SLUICE_BACKING_ANY) {
     sluice_create_info info = {};
+    info.backing = backing;
     info.shape.drm_fourcc = fourcc;
     info.shape.width = side;
     info.shape.height = side;
@@ -108,6 +110,20 @@ class SharedResources : public conformance::WithQueue {
     return clEnqueueFillBuffer(queue(), memory, &value, sizeof(value), 0, kBytes, 0, nullptr,
                                nullptr);
   }
+  // Why the daemon's host has no Vulkan memory; nothing if it has.
+  std::string NoVulkan() {
+    sluice_create_info info = {};
+    info.struct_size = sizeof(info);
+    info.shape.size_bytes = kBytes;
+    info.backing = SLUICE_BACKING_VULKAN;
+    sluice_capability write = {};
+    const sluice_status made = sluice_create(daemon_, &info, nullptr, &write);
+    if (made == SLUICE_OK) return "";
+    EXPECT_EQ(made, SLUICE_UNSUPPORTED) << sluice_error_text();
+    return sluice_error_text();
+  }
+  void CheckEachWay(sluice_backing backing);
+
   // The resource's memory in this process, as a program without OpenCL has it.
   uint32_t* Map(const Made& made) {
     sluice_handle handle = {};
@@ -132,6 +148,9 @@ class SharedResources : public conformance::WithQueue {
   if (TheHarness().kind == Kind::kNetwork) {                                  \
     GTEST_SKIP() << "no resource is shared with a daemon on another machine"; \
   }
+
+#define SKIP_WITHOUT_VULKAN() \
+  if (const std::string reason = NoVulkan(); !reason.empty()) GTEST_SKIP() << reason
 
 // "CL_INVALID_OPERATION if the daemon of context is on another machine"; what is wrong with the
 // arguments themselves is said first.
@@ -174,7 +193,7 @@ TEST_F(SharedResources, CreateArguments) {
 }
 
 // CL_INVALID_SHARED_RESOURCE_SLUICE: the capability opens nothing, or not for that; it has ended;
-// OpenCL has no such image; its memory cannot be mapped.
+// OpenCL has no such image.
 TEST_F(SharedResources, CreateResources) {
   SKIP_OVER_NETWORK();
   const Made made = MakeBuffer();
@@ -195,18 +214,6 @@ TEST_F(SharedResources, CreateResources) {
                 create_(context(), CL_MEM_READ_WRITE, made.write.bytes, 0, error));
   EXPECT_CREATE("clCreateFromSharedResourceSLUICE.no_format", CL_INVALID_SHARED_RESOURCE_SLUICE,
                 create_(context(), CL_MEM_READ_WRITE, MakeImage(kXrgb, 16).write.bytes, 0, error));
-  sluice_create_info info = {};
-  info.struct_size = sizeof(info);
-  info.flags = SLUICE_TRUST_READERS;
-  info.shape.size_bytes = kBytes;
-  info.backing = SLUICE_BACKING_VULKAN;
-  Made vulkan;
-  if (sluice_create(daemon_, &info, &vulkan.read, &vulkan.write) == SLUICE_OK) {
-    EXPECT_CREATE("clCreateFromSharedResourceSLUICE.vulkan", CL_INVALID_SHARED_RESOURCE_SLUICE,
-                  create_(context(), CL_MEM_READ_WRITE, vulkan.write.bytes, 0, error));
-  } else {
-    std::printf("no Vulkan memory here: %s\n", sluice_error_text());
-  }
 }
 
 // CL_IMAGE_FORMAT_NOT_SUPPORTED exactly if the device has no such image: both planes of NV12.
@@ -325,9 +332,70 @@ TEST_F(SharedResources, EventsTellTheirCommand) {
   EXPECT_EQ(type, static_cast<cl_command_type>(CL_COMMAND_RELEASE_SHARED_RESOURCES_SLUICE));
 }
 
-// Both sides see each other's bytes by each way; a release without a write is no new generation.
+// Both sides see each other's bytes by each way, whatever is behind them; a release without a write
+// is no new generation.
 TEST_F(SharedResources, ContentsByEachWay) {
   SKIP_OVER_NETWORK();
+  CheckEachWay(SLUICE_BACKING_MEMFD);
+}
+
+// Vulkan's memory on the CPU, which can be mapped though not from its start.
+TEST_F(SharedResources, ContentsOfVulkanMemory) {
+  SKIP_OVER_NETWORK();
+  SKIP_WITHOUT_VULKAN();
+  CheckEachWay(SLUICE_BACKING_VULKAN);
+}
+
+// An image in Vulkan's memory: its rows are where the shape says, in the mapping and on the device.
+TEST_F(SharedResources, ImageInVulkanMemory) {
+  SKIP_OVER_NETWORK();
+  SKIP_WITHOUT_VULKAN();
+  if (!HasImages()) GTEST_SKIP() << "the device has no images";
+  constexpr size_t kSide = 50;
+  const Made made = MakeImage(kAbgr, kSide, SLUICE_BACKING_VULKAN);
+  uint8_t* const bytes = reinterpret_cast<uint8_t*>(Map(made));
+  ASSERT_NE(bytes, nullptr);
+  for (size_t i = 0; i < kSide * kSide * 4; ++i) bytes[i] = static_cast<uint8_t>(i * 7);
+  const Own<cl_mem> image = Share(made, CL_MEM_READ_ONLY);
+  ASSERT_EQ(Acquire(image), CL_SUCCESS);
+  std::vector<uint8_t> seen(kSide * kSide * 4);
+  const size_t origin[3] = {0, 0, 0}, region[3] = {kSide, kSide, 1};
+  ASSERT_EQ(clEnqueueReadImage(queue(), image, CL_TRUE, origin, region, 0, 0, seen.data(), 0,
+                               nullptr, nullptr),
+            CL_SUCCESS);
+  ASSERT_EQ(Release(image), CL_SUCCESS);
+  Finish();
+  EXPECT_EQ(std::memcmp(seen.data(), bytes, seen.size()), 0);
+  sluice_unmap(bytes, seen.size());
+}
+
+// A holder that is gone leaves Vulkan's memory indeterminate, too, and readers whom nobody trusts
+// do not get it.
+TEST_F(SharedResources, VulkanMemoryHasTurnsAndReaders) {
+  SKIP_OVER_NETWORK();
+  SKIP_WITHOUT_VULKAN();
+  const Made made = MakeBuffer(kBytes, SLUICE_BACKING_VULKAN);
+  Own<cl_mem> forgetful = Share(made);
+  const Own<cl_mem> next = Share(made);
+  ASSERT_EQ(Acquire(forgetful), CL_SUCCESS);
+  Finish();
+  forgetful.Reset();
+  ASSERT_EQ(Acquire(next), CL_SUCCESS);
+  Finish();
+  EXPECT_TRUE(IsIndeterminate(next));
+  ASSERT_EQ(Release(next), CL_SUCCESS);
+  Finish();
+  sluice_create_info info = {};
+  info.struct_size = sizeof(info);
+  info.shape.size_bytes = kBytes;
+  info.backing = SLUICE_BACKING_VULKAN;
+  Made untrusting;
+  ASSERT_EQ(sluice_create(daemon_, &info, &untrusting.read, &untrusting.write), SLUICE_OK);
+  EXPECT_CREATE("clCreateFromSharedResourceSLUICE.vulkan_reader", CL_INVALID_SHARED_RESOURCE_SLUICE,
+                create_(context(), CL_MEM_READ_ONLY, untrusting.read.bytes, 0, error));
+}
+
+void SharedResources::CheckEachWay(sluice_backing backing) {
   const bool is_cpu = (conformance::DeviceValue<cl_device_type>(device(), CL_DEVICE_TYPE) &
                        CL_DEVICE_TYPE_CPU) != 0;
   const char* left_out =
@@ -336,12 +404,18 @@ TEST_F(SharedResources, ContentsByEachWay) {
     SCOPED_TRACE(way);
     if (left_out != nullptr && std::strcmp(way, left_out) == 0) continue;
     if (!is_cpu && std::strcmp(way, "import") == 0) continue;
-    const Made made = MakeBuffer();
+    const Made made = MakeBuffer(kBytes, backing);
     uint32_t* const words = Map(made);
     ASSERT_NE(words, nullptr);
     AllowWays(way);
     const Own<cl_mem> shared = Share(made);
     AllowWays("");
+    cl_uint taken = 0;
+    ASSERT_EQ(clGetMemObjectInfo(shared, CL_MEM_SHARING_WAY_SLUICE, sizeof(taken), &taken, nullptr),
+              CL_SUCCESS);
+    const bool imported = std::strcmp(way, "import") == 0;
+    EXPECT_EQ(taken, static_cast<cl_uint>(imported ? CL_SHARING_WAY_IMPORT_SLUICE
+                                                   : CL_SHARING_WAY_STAGING_SLUICE));
     words[7] = 0x01020304;
     sluice_hold hold = {};
     ASSERT_EQ(Acquire(shared), CL_SUCCESS);

@@ -93,6 +93,30 @@ def render_and_compute(daemon, width, height):
     report.check(code == 0, f"{name}: every frame acknowledged", output)
 
 
+# The same through Vulkan's memory: OpenGL writes to it by its own import, the worker's OpenCL works in it, and
+# neither program ever maps it for itself.
+def render_to_vulkan_memory(daemon, width, height):
+    name = f"{FRAMES} frames of {width}x{height} from GL to OpenCL in Vulkan's memory"
+    producer = start(daemon, "gl_frames", FRAMES, width, height, "vulkan")
+    line = producer.stdout.readline().split()
+    if not line or line[0] != "frames":
+        code, output = finish(producer)
+        if code == 77:
+            print(f"SKIP {name}: {' '.join(line)} {output}")
+        else:
+            report.check(False, f"{name}: the producer makes it", f"{line} {output}")
+        return
+    frames, ack = line[1], capability(producer, "ack")
+    entries = {entry["label"]: entry for entry in listed(daemon)}
+    report.check(entries.get("rendered", {}).get("backing") == "vulkan", f"{name}: sluicectl names the backing", entries)
+    consumer = start(daemon, "cl_frames", FRAMES, frames, ack)
+    code, output = finish(consumer)
+    report.check(code == 0, f"{name}: every pixel verified by a kernel", output)
+    report.check("way 1" in output, f"{name}: by import", output)
+    code, output = finish(producer)
+    report.check(code == 0, f"{name}: every frame acknowledged", output)
+
+
 # A producer that is killed while it writes: the consumer gets its turn, and is told.
 def producer_killed(daemon):
     producer = start(daemon, "resource_frames", "die-writing")
@@ -132,6 +156,7 @@ def main():
         exchange(daemon, 640, 480)
         exchange(daemon, 1920, 1080)
         render_and_compute(daemon, 640, 480)
+        render_to_vulkan_memory(daemon, 642, 480)
         producer_killed(daemon)
         time_turns(daemon)
         report.check(harness.wait_until(lambda: listed(daemon) == [], 5),

@@ -106,7 +106,8 @@ typedef enum sluice_backing {
   SLUICE_BACKING_ANY = 0,      /* memfd */
   SLUICE_BACKING_MEMFD = 1,    /* can be mapped; on Windows a section */
   SLUICE_BACKING_DMABUF = 2,   /* dma-heap or udmabuf, where the daemon's host has them */
-  SLUICE_BACKING_VULKAN = 3,   /* an opaque descriptor for VK_KHR_external_memory_fd and the like */
+  SLUICE_BACKING_VULKAN = 3,   /* an opaque descriptor for VK_KHR_external_memory_fd and the like,
+                                * for trusted readers; can be mapped if its device is the CPU */
   SLUICE_BACKING_GRALLOC = 4,  /* a native_handle_t: one memfd and a few ints */
   SLUICE_BACKING_IMPORTED = 5, /* in descriptions only */
   SLUICE_BACKING_D3D11 = 6 /* Windows: a texture or buffer, for trusted readers; sluice_d3d11.h */
@@ -197,8 +198,9 @@ typedef struct sluice_handle {
   sluice_native_handle fds[SLUICE_MAX_DESCRIPTORS]; /* the caller's, not inherited by programs */
   uint32_t fd_count;
   uint32_t int_count;
-  int32_t ints[SLUICE_MAX_INTS]; /* of a gralloc handle */
-  uint64_t size_bytes;           /* can be mapped, unless the backing is Vulkan's */
+  int32_t ints[SLUICE_MAX_INTS]; /* of a gralloc handle; of Vulkan memory: ints[4] to [7] are the 16
+                                  * bytes of the driver's UUID, those before are for sluice_map */
+  uint64_t size_bytes;           /* can be mapped with sluice_map; Vulkan memory maybe */
   uint64_t allocation_bytes;     /* of Vulkan memory: what an importer names as its size */
   uint8_t device_uuid[16];       /* of Vulkan memory: the device that made it; of Direct3D's: the
                                   * adapter's LUID, in the first 8 bytes */
@@ -211,8 +213,10 @@ sluice_status sluice_export(sluice_connection* connection, const sluice_capabili
                             sluice_access access, sluice_handle* handle);
 void sluice_handle_close(sluice_handle* handle); /* closes its descriptors */
 
-/* Maps all size_bytes of a handle, writable if it is; the handle may be closed afterwards. Around
- * access to a dma-buf, DMA_BUF_IOCTL_SYNC is the caller's business. */
+/* Maps all size_bytes of a handle, writable if it is; the handle may be closed afterwards. Never
+ * map Vulkan's descriptor otherwise: the resource's bytes are not at its start. SLUICE_UNSUPPORTED:
+ * the memory is a device's own, which only its APIs open. Around access to a dma-buf,
+ * DMA_BUF_IOCTL_SYNC is the caller's business. */
 sluice_status sluice_map(const sluice_handle* handle, void** address);
 void sluice_unmap(void* address, uint64_t size_bytes);
 

@@ -2,14 +2,18 @@
 /*
  * Renders frames with OpenGL ES and shares them through a daemon-owned resource:
  *
- *   gl_frames COUNT WIDTH HEIGHT
+ *   gl_frames COUNT WIDTH HEIGHT [vulkan]
  *
  * Needs EGL's surfaceless platform, and no OpenCL. Prints the capabilities for cl_frames, and waits
- * for its word after each frame.
+ * for its word after each frame. With `vulkan` the resource is Vulkan's memory, which OpenGL opens
+ * as a buffer (GL_EXT_memory_object_fd) and copies to by itself: this program never maps it. Exit
+ * code 77: OpenGL or the daemon's host has no such memory.
  */
 #include <EGL/egl.h>
 #include <EGL/eglext.h>
 #include <GLES3/gl3.h>
+/* After the core's. */
+#include <GLES2/gl2ext.h>
 #include <string.h>
 #include <time.h>
 
@@ -87,6 +91,46 @@ static void make_target(GLsizei width, GLsizei height) {
   glViewport(0, 0, width, height);
 }
 
+/* The extension's functions; the exit code for a machine without them. */
+static void (*find(const char* name))(void) {
+  void (*function)(void) = eglGetProcAddress(name);
+  if (function != NULL) return function;
+  printf("no %s\n", name);
+  exit(77);
+}
+
+static void need_same_uuid(GLenum name, GLint index, const void* wanted, const char* what) {
+  GLubyte uuid[GL_UUID_SIZE_EXT];
+  memset(uuid, 0, sizeof uuid);
+  if (index >= 0) {
+    ((PFNGLGETUNSIGNEDBYTEI_VEXTPROC)find("glGetUnsignedBytei_vEXT"))(name, (GLuint)index, uuid);
+  } else {
+    ((PFNGLGETUNSIGNEDBYTEVEXTPROC)find("glGetUnsignedBytevEXT"))(name, uuid);
+  }
+  need(memcmp(uuid, wanted, sizeof uuid) == 0, what);
+}
+
+/* Binds the resource as the buffer that glReadPixels writes to. */
+static void bind_vulkan_memory(sluice_handle* handle) {
+  const char* extensions = (const char*)glGetString(GL_EXTENSIONS);
+  if (strstr(extensions, "GL_EXT_memory_object_fd") == NULL) {
+    printf("no GL_EXT_memory_object_fd\n");
+    exit(77);
+  }
+  need_same_uuid(GL_DEVICE_UUID_EXT, 0, handle->device_uuid, "comparing the device's UUID");
+  need_same_uuid(GL_DRIVER_UUID_EXT, -1, &handle->ints[4], "comparing the driver's UUID");
+  GLuint memory = 0, buffer = 0;
+  ((PFNGLCREATEMEMORYOBJECTSEXTPROC)find("glCreateMemoryObjectsEXT"))(1, &memory);
+  ((PFNGLIMPORTMEMORYFDEXTPROC)find("glImportMemoryFdEXT"))(
+      memory, handle->allocation_bytes, GL_HANDLE_TYPE_OPAQUE_FD_EXT, handle->fds[0]);
+  handle->fds[0] = -1; /* GL's from here on */
+  glGenBuffers(1, &buffer);
+  glBindBuffer(GL_PIXEL_PACK_BUFFER, buffer);
+  ((PFNGLBUFFERSTORAGEMEMEXTPROC)find("glBufferStorageMemEXT"))(
+      GL_PIXEL_PACK_BUFFER, (GLsizeiptr)handle->size_bytes, memory, 0);
+  need(glGetError() == GL_NO_ERROR, "importing the memory");
+}
+
 static void print_capability(const char* name, const sluice_capability* capability) {
   char text[SLUICE_CAPABILITY_TEXT_SIZE];
   sluice_capability_to_text(capability, text);
@@ -95,7 +139,8 @@ static void print_capability(const char* name, const sluice_capability* capabili
 }
 
 int main(int argc, char** argv) {
-  if (argc != 4) return 2;
+  const int vulkan = argc == 5 && strcmp(argv[4], "vulkan") == 0;
+  if (argc != 4 && !vulkan) return 2;
   const int count = atoi(argv[1]), width = atoi(argv[2]), height = atoi(argv[3]);
   make_context();
   make_target(width, height);
@@ -111,14 +156,27 @@ int main(int argc, char** argv) {
   info.shape.drm_fourcc = FOURCC_AB24;
   info.shape.width = (uint64_t)width;
   info.shape.height = (uint64_t)height;
+  info.backing = vulkan ? SLUICE_BACKING_VULKAN : SLUICE_BACKING_MEMFD;
+  info.flags = vulkan ? SLUICE_TRUST_READERS : 0;
   sluice_capability frames_read, frames_write, ack_read, ack_write;
-  check(sluice_create(daemon, &info, &frames_read, &frames_write), "create");
+  const sluice_status made = sluice_create(daemon, &info, &frames_read, &frames_write);
+  if (vulkan && made == SLUICE_UNSUPPORTED) {
+    printf("%s\n", sluice_error_text());
+    return 77;
+  }
+  check(made, "create");
   sluice_handle handle;
   memset(&handle, 0, sizeof handle);
   handle.struct_size = sizeof handle;
   void* pixels = NULL;
   check(sluice_export(daemon, &frames_write, SLUICE_WRITE, &handle), "export");
-  check(sluice_map(&handle, &pixels), "map");
+  if (vulkan) {
+    bind_vulkan_memory(&handle);
+  } else {
+    check(sluice_map(&handle, &pixels), "map");
+  }
+  info.backing = SLUICE_BACKING_MEMFD;
+  info.flags = 0;
   memset(&info.shape, 0, sizeof info.shape);
   info.shape.size_bytes = 64;
   info.label = "acknowledgements";
@@ -137,6 +195,7 @@ int main(int argc, char** argv) {
     glUniform1i(frame_uniform, frame);
     glDrawArrays(GL_TRIANGLES, 0, 3);
     glReadPixels(0, 0, width, height, GL_RGBA, GL_UNSIGNED_BYTE, pixels);
+    glFinish(); /* into a buffer, glReadPixels does not wait */
     need(glGetError() == GL_NO_ERROR, "rendering");
     check(sluice_release(daemon, &hold, 0), "release");
     await_write(watch, &acknowledged);

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/os/external_memory.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -61,6 +64,36 @@ TEST_F(ExternalMemoryTest, CpuMemoryIsMappedAndZero) {
   ASSERT_NE((*memory)->host(), nullptr);
   const uint8_t* const host = (*memory)->host();
   EXPECT_TRUE(std::all_of(host, host + kBytes, [](uint8_t byte) { return byte == 0; }));
+}
+
+// Who maps the descriptor finds the memory where it is said to be, whatever its size, and zero. A
+// descriptor that can shrink, or is of other memory, is not to be mapped.
+TEST_F(ExternalMemoryTest, DescriptorSaysWhereTheMemoryIs) {
+  for (const uint64_t bytes : {uint64_t{1}, uint64_t{4097}, kBytes}) {
+    const auto memory = device_->AllocateBuffer(bytes, ExternalHandle::kOpaqueFd);
+    ASSERT_TRUE(memory.ok()) << memory.status();
+    const absl::StatusOr<UniqueFd> fd = (*memory)->Export();
+    ASSERT_TRUE(fd.ok()) << fd.status();
+    const absl::StatusOr<uint64_t> offset = (*memory)->OffsetInDescriptor(fd->get());
+    ASSERT_TRUE(offset.ok()) << offset.status();
+    uint8_t* const host = (*memory)->host();
+    EXPECT_TRUE(std::all_of(host, host + (*memory)->allocation_bytes(),
+                            [](uint8_t byte) { return byte == 0; }));
+    const std::vector<uint8_t> wrote = Pattern(0, bytes);
+    std::copy(wrote.begin(), wrote.end(), host);
+    std::vector<uint8_t> seen(bytes);
+    EXPECT_EQ(::pread(fd->get(), seen.data(), bytes, static_cast<off_t>(*offset)),
+              static_cast<ssize_t>(bytes));
+    EXPECT_EQ(seen, wrote);
+
+    const UniqueFd unsealed(::memfd_create("unsealed", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    ASSERT_EQ(::ftruncate(unsealed.get(), 4 << 20), 0);
+    EXPECT_EQ((*memory)->OffsetInDescriptor(unsealed.get()).status().code(),
+              absl::StatusCode::kFailedPrecondition);
+    ASSERT_EQ(::fcntl(unsealed.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW), 0);
+    EXPECT_EQ((*memory)->OffsetInDescriptor(unsealed.get()).status().code(),
+              absl::StatusCode::kFailedPrecondition);
+  }
 }
 
 // What another process does to the memory in OpenGL is there when it has ended, bit for bit, and

@@ -67,6 +67,9 @@ TEST_F(HostileResourceTest, QuotasHold) {
   const sluice_create_info large = BufferInfo((1 << 20) + 1);
   EXPECT_EQ(sluice_create(one.get(), &large, &read, &write), SLUICE_LIMIT);
   EXPECT_NE(std::string(sluice_error_text()).find("max_bytes_per_user"), std::string::npos);
+  sluice_create_info vulkan = large;  // Whatever is behind it.
+  vulkan.backing = SLUICE_BACKING_VULKAN;
+  EXPECT_EQ(sluice_create(one.get(), &vulkan, &read, &write), SLUICE_LIMIT);
   one.MakeBuffer(1, &read, &write);
   one.MakeBuffer(1, &read, &write);
   two.MakeBuffer(1, &read, &last);

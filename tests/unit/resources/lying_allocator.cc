@@ -14,6 +14,7 @@
 #include "broker/os/lent_memory.h"
 #include "broker/os/local_socket.h"
 #include "broker/resource_messages.h"
+#include "broker/resource_registry.h"
 #include "tests/unit/resources/lying_allocator.h"
 
 namespace sluice {
@@ -23,6 +24,18 @@ constexpr int kSocketFd = 3;
 
 absl::Status Say(const MemoryAllocated& answer, const std::vector<int>& fds) {
   return SendMessage(kSocketFd, &answer, sizeof(answer), fds.data(), static_cast<int>(fds.size()));
+}
+
+absl::Status SayVulkan(const AllocateMemory& request, uint64_t map_offset, uint32_t mappable,
+                       int fd) {
+  auto answer = MakeMessage<VulkanAllocated>();
+  answer.request_id = request.request_id;
+  answer.allocation_bytes = request.size_bytes;
+  answer.map_offset = map_offset;
+  answer.mappable = mappable;
+  std::fill(std::begin(answer.device_uuid), std::end(answer.device_uuid), uint8_t{3});
+  std::fill(std::begin(answer.driver_uuid), std::end(answer.driver_uuid), uint8_t{4});
+  return SendMessage(kSocketFd, &answer, sizeof(answer), &fd, 1);
 }
 
 absl::Status Lie(const AllocateMemory& request) {
@@ -75,8 +88,25 @@ absl::Status Lie(const AllocateMemory& request) {
       if (::ftruncate(unsealed.get(), 4096) != 0) return absl::ErrnoToStatus(errno, "ftruncate");
       return Say(answer, {unsealed.get()});
     }
+    case AllocatorLie::kVulkanPastEnd:
+      return SayVulkan(request, right_size, 1, fd);
+    case AllocatorLie::kVulkanWraps:
+      return SayVulkan(request, ~uint64_t{0} - request.size_bytes + 2, 1, fd);
+    case AllocatorLie::kVulkanUnsealed: {
+      const UniqueFd unsealed(::memfd_create("lie", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+      if (::ftruncate(unsealed.get(), 8192) != 0) return absl::ErrnoToStatus(errno, "ftruncate");
+      return SayVulkan(request, 64, 1, unsealed.get());
+    }
+    case AllocatorLie::kVulkanUnasked:
+      return SayVulkan(request, 0, 1, fd);
     case AllocatorLie::kNone:
       break;
+  }
+  if (request.backing == static_cast<uint32_t>(ResourceBacking::kVulkan)) {
+    // At byte 64 if it can be mapped: memory of one page more than was asked for.
+    const absl::StatusOr<UniqueFd> more = CreateLentMemory("lie", request.size_bytes + 4096);
+    if (!more.ok()) return more.status();
+    return SayVulkan(request, 64, request.size_bytes % 2 == 0 ? 1 : 0, more->get());
   }
   return Say(answer, {fd});
 }

@@ -20,6 +20,10 @@ enum class AllocatorLie : uint64_t {
   kPipe,                // No memory at all.
   kSmaller,             // Memory of one byte.
   kUnsealed,            // Memory that could shrink under its users.
+  kVulkanPastEnd,       // Vulkan's memory that begins so late that it ends outside.
+  kVulkanWraps,         // The same, by an end that is no number of 64 bits.
+  kVulkanUnsealed,      // Vulkan's memory, to be mapped, that could shrink.
+  kVulkanUnasked,       // Vulkan's memory where another kind was asked for.
   kNone = 4096,
 };
 

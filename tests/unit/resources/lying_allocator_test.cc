@@ -4,6 +4,10 @@
 // gets an error, the next one gets memory, and the broker is as it was before.
 #include "tests/unit/resources/lying_allocator.h"
 
+#include <unistd.h>
+
+#include <cstring>
+
 #include "tests/unit/resources/raw_client.h"
 
 namespace sluice {
@@ -12,6 +16,8 @@ namespace {
 class LyingAllocatorTest : public ResourceTest, public testing::WithParamInterface<AllocatorLie> {};
 
 class TextureTest : public ResourceTest {};
+
+class VulkanTest : public ResourceTest {};
 
 // True once the daemon makes memory: it waits a moment before it replaces an allocator that ended
 // as soon as it began.
@@ -30,7 +36,10 @@ TEST_P(LyingAllocatorTest, IsNotBelieved) {
   Client client(broker);
   ASSERT_TRUE(MakesMemory(client)) << sluice_error_text();
   const int before = broker.CountOpenDescriptors();
-  const sluice_create_info info = BufferInfo(static_cast<uint64_t>(GetParam()));
+  sluice_create_info info = BufferInfo(static_cast<uint64_t>(GetParam()));
+  const bool of_vulkan =
+      GetParam() >= AllocatorLie::kVulkanPastEnd && GetParam() <= AllocatorLie::kVulkanUnsealed;
+  if (of_vulkan) info.backing = SLUICE_BACKING_VULKAN;
   for (int i = 0; i < 3; ++i) {
     sluice_capability read, write;
     const sluice_status made = sluice_create(client.get(), &info, &read, &write);
@@ -75,14 +84,52 @@ TEST_F(TextureTest, TexturesComeWithTheirFence) {
   EXPECT_EQ(sluice_export(client.get(), &read, SLUICE_READ, &handle), SLUICE_UNSUPPORTED);
 }
 
-INSTANTIATE_TEST_SUITE_P(Lies, LyingAllocatorTest,
-                         testing::Values(AllocatorLie::kNoDescriptor, AllocatorLie::kWrongCount,
-                                         AllocatorLie::kMemoryWithAnError,
-                                         AllocatorLie::kTooManyDescriptors,
-                                         AllocatorLie::kOtherRequest, AllocatorLie::kEndlessMessage,
-                                         AllocatorLie::kShortMessage, AllocatorLie::kTwice,
-                                         AllocatorLie::kEnds, AllocatorLie::kPipe,
-                                         AllocatorLie::kSmaller, AllocatorLie::kUnsealed));
+// What the allocator says of Vulkan's memory arrives: whose it is, and whether and where it can be
+// mapped.
+TEST_F(VulkanTest, MemorySaysWhereItIs) {
+  BrokerProcess broker(directory_, {});
+  Client client(broker);
+  for (const uint64_t bytes : {uint64_t{8192}, uint64_t{8191}}) {
+    sluice_create_info info = BufferInfo(bytes, SLUICE_TRUST_READERS);
+    info.backing = SLUICE_BACKING_VULKAN;
+    sluice_capability read, write;
+    ASSERT_EQ(sluice_create(client.get(), &info, &read, &write), SLUICE_OK) << sluice_error_text();
+    sluice_handle out = client.Export(write, SLUICE_WRITE);
+    sluice_handle in = client.Export(read, SLUICE_READ);
+    EXPECT_EQ(in.device_uuid[15], 3);
+    uint8_t driver_uuid[16];
+    std::memcpy(driver_uuid, &in.ints[4], sizeof(driver_uuid));
+    EXPECT_EQ(driver_uuid[0], 4);
+    EXPECT_EQ(driver_uuid[15], 4);
+    void* to = nullptr;
+    void* from = nullptr;
+    if (bytes % 2 == 0) {
+      ASSERT_EQ(sluice_map(&out, &to), SLUICE_OK) << sluice_error_text();
+      ASSERT_EQ(sluice_map(&in, &from), SLUICE_OK);
+      static_cast<uint8_t*>(to)[bytes - 1] = 42;
+      EXPECT_EQ(static_cast<uint8_t*>(from)[bytes - 1], 42);
+      uint8_t seen = 0;
+      EXPECT_EQ(::pread(in.fds[0], &seen, 1, static_cast<off_t>(64 + bytes - 1)), 1);
+      EXPECT_EQ(seen, 42);
+      sluice_unmap(to, bytes);
+      sluice_unmap(from, bytes);
+    } else {
+      EXPECT_EQ(sluice_map(&in, &from), SLUICE_UNSUPPORTED);
+    }
+    sluice_handle_close(&out);
+    sluice_handle_close(&in);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Lies, LyingAllocatorTest,
+    testing::Values(AllocatorLie::kNoDescriptor, AllocatorLie::kWrongCount,
+                    AllocatorLie::kMemoryWithAnError, AllocatorLie::kTooManyDescriptors,
+                    AllocatorLie::kOtherRequest, AllocatorLie::kEndlessMessage,
+                    AllocatorLie::kShortMessage, AllocatorLie::kTwice, AllocatorLie::kEnds,
+                    AllocatorLie::kPipe, AllocatorLie::kSmaller, AllocatorLie::kUnsealed,
+                    AllocatorLie::kVulkanPastEnd, AllocatorLie::kVulkanWraps,
+                    AllocatorLie::kVulkanUnsealed, AllocatorLie::kVulkanUnasked));
 
 }  // namespace
 }  // namespace sluice
