@@ -144,7 +144,9 @@ struct StatsRequest {
 };
 static_assert(sizeof(StatsRequest) == 8);
 
-// broker -> worker: end the session now, and say why to the client if there is a way.
+// broker -> worker: end the session now, and say why to the client if there is a way. To a gateway
+// that has the feature: end, once what sessions have said last is on its way.
+inline constexpr char kFeatureTerminate[] = "terminate";
 struct Terminate {
   static constexpr MessageType kType = MessageType::kTerminate;
   MessageHeader header;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/gateway_link.h"
 
-#include <signal.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <utility>
@@ -141,7 +139,12 @@ GatewayLink::~GatewayLink() {
   loop_->Unwatch(&control_watch_);
   if (!process_.valid()) return;
   // Its sessions' workers are gone; what they said last is still on its way to their clients.
-  if (process_.Signal(SIGTERM).ok()) process_.WaitAndReap(kLastWordsMs);
+  if (greeted_ && told_snapshot_ != 0 && HasFeature(features_, kFeatureTerminate)) {
+    auto terminate = MakeMessage<Terminate>();
+    SetString(terminate.reason, "the daemon is stopping");
+    if (SendMessage(control_.get(), &terminate, sizeof(terminate)).ok())
+      process_.WaitAndReap(kLastWordsMs);
+  }
   KillAndReap(&process_, "gateway");
 }
 

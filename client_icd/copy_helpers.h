@@ -14,7 +14,6 @@
 #include <memory>
 
 #include "absl/functional/function_ref.h"
-#include "broker/os/threads.h"
 
 namespace sluice {
 
@@ -28,8 +27,7 @@ class CopyHelpers {
  public:
   static CopyHelpers& Get();
 
-  // Tests say themselves how many processors there are.
-  explicit CopyHelpers(int processors = UsableProcessors());
+  CopyHelpers();
   ~CopyHelpers();  // The threads leave by themselves.
   CopyHelpers(const CopyHelpers&) = delete;
   CopyHelpers& operator=(const CopyHelpers&) = delete;

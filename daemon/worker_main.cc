@@ -20,6 +20,7 @@
 #include "broker/base/log.h"
 #include "broker/broker_messages.h"
 #include "broker/os/file.h"
+#include "broker/os/helper_process.h"
 #include "broker/os/local_socket.h"
 #include "broker/os/poller.h"
 #include "broker/os/shared_memory.h"

@@ -18,6 +18,20 @@ absl::StatusOr<UniqueFd> OpenForReading(const std::string& path) {
   return file;
 }
 
+absl::StatusOr<std::string> ReadToEnd(int fd, size_t max_bytes) {
+  std::string content;
+  char buffer[4096];
+  while (true) {
+    const ssize_t bytes = ::read(fd, buffer, sizeof(buffer));
+    if (bytes < 0 && errno == EINTR) continue;
+    if (bytes < 0) return ErrnoStatus(errno, "reading it");
+    if (bytes == 0) return content;
+    content.append(buffer, static_cast<size_t>(bytes));
+    if (content.size() > max_bytes)
+      return absl::OutOfRangeError(absl::StrCat("it is longer than ", max_bytes, " bytes"));
+  }
+}
+
 absl::StatusOr<UniqueFd> CreateScratchFile(const char* name) {
   UniqueFd file(::memfd_create(name, MFD_CLOEXEC));
   if (!file.valid()) return ErrnoStatus(errno, "memfd_create");

@@ -6,8 +6,6 @@
 
 #include <cerrno>
 
-#include "platform_linux/above_standard.h"
-
 namespace sluice {
 
 void UniqueFd::reset(int fd) {
@@ -20,11 +18,6 @@ void UniqueFd::reset(int fd) {
   fd_ = fd;
 }
 
-UniqueFd DuplicateFd(int fd) { return UniqueFd(::fcntl(fd, F_DUPFD_CLOEXEC, kFirstOwnFd)); }
-
-UniqueFd AboveStandard(UniqueFd fd) {
-  if (!fd.valid() || fd.get() >= kFirstOwnFd) return fd;
-  return DuplicateFd(fd.get());
-}
+UniqueFd DuplicateFd(int fd) { return UniqueFd(::fcntl(fd, F_DUPFD_CLOEXEC, 0)); }
 
 }  // namespace sluice

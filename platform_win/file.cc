@@ -38,6 +38,25 @@ absl::StatusOr<UniqueFd> OpenForReading(const std::string& path) {
   return AddFile(std::move(file));
 }
 
+absl::StatusOr<std::string> ReadToEnd(int fd, size_t max_bytes) {
+  const auto file = FindFile(fd);
+  if (!file.ok()) return file.status();
+  std::string content;
+  char buffer[4096];
+  while (true) {
+    DWORD bytes = 0;
+    if (!::ReadFile((*file)->handle(), buffer, sizeof(buffer), &bytes, nullptr)) {
+      const DWORD error = ::GetLastError();
+      if (error == ERROR_BROKEN_PIPE || error == ERROR_HANDLE_EOF) return content;
+      return WindowsStatus(error, "reading it");
+    }
+    if (bytes == 0) return content;
+    content.append(buffer, bytes);
+    if (content.size() > max_bytes)
+      return absl::OutOfRangeError(absl::StrCat("it is longer than ", max_bytes, " bytes"));
+  }
+}
+
 // In the user's temporary folder, gone with its last handle; nobody else can open it meanwhile.
 absl::StatusOr<UniqueFd> CreateScratchFile(const char* name) {
   wchar_t folder[MAX_PATH + 1];

@@ -194,6 +194,8 @@ run_windows() {
   step windows-service 600 "$root/tests/windows/service.py"
   step windows-conformance-network 600 "$root/tests/windows/conformance.py" network
   step windows-conformance-ring 600 "$root/tests/windows/conformance.py" ring
+  step windows-gateway-linux 600 "$root/tests/windows/conformance.py" gateway
+  step windows-gateway-windows 600 "$root/tests/windows/conformance.py" windows-network
   step windows-clients 300 "$root/tests/windows/clients.py"
   step windows-resources 600 "$root/tests/windows/resources.py"
   step windows-sharing 1000 "$root/tests/sharing/d3d/run.py"

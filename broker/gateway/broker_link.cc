@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/gateway/broker_link.h"
 
-#include <sys/epoll.h>
-
 #include <cerrno>
 #include <cstring>
 #include <thread>
@@ -19,7 +17,7 @@ namespace sluice {
 namespace {
 
 constexpr size_t kMaxSnapshotBytes = 64 << 20;
-constexpr int kEventsPerWakeUp = 16;
+constexpr uint64_t kBrokerKey = 1;  // Of the poller; sessions count up from the next.
 
 // What the broker's errno means to a client on the network.
 absl::Status RefusalStatus(const SessionOpened& opened) {
@@ -43,7 +41,7 @@ absl::Status RefusalStatus(const SessionOpened& opened) {
 absl::StatusOr<std::unique_ptr<BrokerLink>> BrokerLink::Connect(UniqueFd socket,
                                                                 absl::Duration timeout) {
   auto hello = MakeMessage<GatewayHello>();
-  SetString(hello.features, "sync");
+  SetString(hello.features, absl::StrCat("sync,", kFeatureTerminate));
   RETURN_IF_ERROR(SendMessage(socket.get(), &hello, sizeof(hello)));
   RETURN_IF_ERROR(WaitReadable(socket.get(), static_cast<int>(absl::ToInt64Milliseconds(timeout))));
   char packet[kMaxBrokerMessageBytes];
@@ -69,50 +67,53 @@ absl::StatusOr<BrokerLink::Snapshot> BrokerLink::ReadSnapshot(const Welcome& wel
   return snapshot;
 }
 
-absl::Status BrokerLink::Start(std::function<void()> on_gone) {
-  on_gone_ = std::move(on_gone);
-  epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
-  epoll_event event = {EPOLLIN, {.u64 = 0}};
-  if (!epoll_.valid() || ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, socket_.get(), &event) != 0) {
-    return absl::ErrnoToStatus(errno, "epoll");
-  }
+absl::Status BrokerLink::Start(std::function<void(BrokerEnd)> on_end) {
+  on_end_ = std::move(on_end);
+  ASSIGN_OR_RETURN(poller_, Poller::Create());
+  RETURN_IF_ERROR(poller_->Add(kBrokerKey, socket_.get(), Poller::Interest::kReadable));
   std::thread([this] { Run(); }).detach();
   return absl::OkStatus();
 }
 
+// The poller is its thread's alone: that one adds, and says how it went.
 absl::Status BrokerLink::Watch(std::shared_ptr<Watched> watched) {
-  const int fd = watched->fd();
+  NewWatch watch;
+  watch.watched = std::move(watched);
   absl::MutexLock lock(&mu_);
-  const uint64_t id = next_watch_++;
-  epoll_event event = {EPOLLIN, {.u64 = id}};
-  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0)
-    return absl::ErrnoToStatus(errno, "epoll_ctl");
-  watched_.emplace(id, std::move(watched));
-  return absl::OkStatus();
+  new_watches_.push_back(&watch);
+  poller_->Wake();
+  while (!watch.done) answered_.Wait(&mu_);
+  return watch.status;
+}
+
+void BrokerLink::AddNewWatches() {
+  absl::MutexLock lock(&mu_);
+  for (NewWatch* watch : std::exchange(new_watches_, {})) {
+    const uint64_t key = next_watch_++;
+    watch->status = poller_->Add(key, watch->watched->fd(), Poller::Interest::kReadable);
+    if (watch->status.ok()) watched_.emplace(key, std::move(watch->watched));
+    watch->done = true;
+    answered_.SignalAll();
+  }
 }
 
 void BrokerLink::Run() {
+  std::vector<uint64_t> ready;
   while (true) {
-    epoll_event events[kEventsPerWakeUp];
-    const int count = ::epoll_wait(epoll_.get(), events, kEventsPerWakeUp, -1);
-    for (int i = 0; i < count; ++i) {
-      const uint64_t id = events[i].data.u64;
-      if (id == 0) {
+    poller_->Wait(-1, &ready);
+    for (const uint64_t key : ready) {
+      if (key == kBrokerKey) {
         if (OnBrokerReadable()) continue;
-        ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, socket_.get(), nullptr);
+        poller_->Remove(key, socket_.get());
         OnBrokerGone();
         continue;
       }
-      std::shared_ptr<Watched> watched;
-      {
-        absl::MutexLock lock(&mu_);
-        if (const auto it = watched_.find(id); it != watched_.end()) watched = it->second;
-      }
-      if (watched == nullptr || watched->OnReadable()) continue;
-      ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, watched->fd(), nullptr);
-      absl::MutexLock lock(&mu_);
-      watched_.erase(id);
+      const auto found = watched_.find(key);
+      if (found == watched_.end() || found->second->OnReadable()) continue;
+      poller_->Remove(key, found->second->fd());
+      watched_.erase(found);
     }
+    AddNewWatches();
   }
 }
 
@@ -129,6 +130,12 @@ bool BrokerLink::OnBrokerReadable() {
     if (!fresh.ok()) return false;
     absl::MutexLock lock(&mu_);
     snapshot_ = *std::move(fresh);
+    return true;
+  }
+  Terminate terminate;
+  if (ParseMessage(packet, *size, &terminate)) {
+    if (!IsTerminated(terminate.reason)) return false;
+    on_end_(BrokerEnd::kToldToEnd);
     return true;
   }
   SessionOpened opened;
@@ -156,7 +163,7 @@ void BrokerLink::OnBrokerGone() {
     gone_ = true;
     answered_.SignalAll();
   }
-  on_gone_();
+  on_end_(BrokerEnd::kGone);
 }
 
 absl::StatusOr<BrokerLink::Session> BrokerLink::OpenSession(uint32_t flags, const std::string& peer,

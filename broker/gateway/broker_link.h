@@ -5,7 +5,7 @@
 // once.
 //
 //   GatewayHello -> Welcome [snapshot], again with each new one;  GatewayOpen -> SessionOpened
-//   [handle channel] (broker/broker_messages.h)
+//   [handle channel];  Terminate (broker/broker_messages.h)
 //
 // Owner: main. Thread-safe after Start. The broker is trusted.
 #pragma once
@@ -22,6 +22,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "broker/broker_messages.h"
+#include "broker/os/poller.h"
 #include "broker/os/scoped_handle.h"
 
 namespace sluice {
@@ -34,6 +35,11 @@ class Watched {
   virtual int fd() const = 0;
   // Link thread. Must not block: called when there is something to read, or the end of file.
   virtual bool OnReadable() = 0;
+};
+
+enum class BrokerEnd {
+  kGone,       // The broker is: nobody gives sessions any more.
+  kToldToEnd,  // It wants this process gone.
 };
 
 class BrokerLink {
@@ -52,9 +58,8 @@ class BrokerLink {
     return snapshot_;
   }
 
-  // Starts the thread, which runs for the rest of the process's life. `on_gone` is called there,
-  // once the broker is.
-  absl::Status Start(std::function<void()> on_gone);
+  // Starts the thread, which runs for the rest of the process's life. `on_end` is called there.
+  absl::Status Start(std::function<void(BrokerEnd)> on_end);
 
   struct Session {
     uint64_t id = 0;
@@ -65,6 +70,7 @@ class BrokerLink {
   absl::StatusOr<Session> OpenSession(uint32_t flags, const std::string& peer,
                                       const std::string& process_name, absl::Duration timeout);
 
+  // After Start; not on the link's thread.
   absl::Status Watch(std::shared_ptr<Watched> watched);
 
  private:
@@ -73,18 +79,31 @@ class BrokerLink {
     absl::StatusOr<Session> result = absl::UnknownError("");
   };
 
+  struct NewWatch {
+    std::shared_ptr<Watched> watched;
+    bool done = false;
+    absl::Status status;
+  };
+
   BrokerLink(UniqueFd socket, Snapshot snapshot)
       : socket_(std::move(socket)), snapshot_(std::move(snapshot)) {}
 
   static absl::StatusOr<Snapshot> ReadSnapshot(const Welcome& welcome, std::vector<UniqueFd>& fds);
 
+  // Link thread.
   void Run();
+  void AddNewWatches();
   bool OnBrokerReadable();  // False: the broker is gone.
   void OnBrokerGone();
 
   const UniqueFd socket_;
-  UniqueFd epoll_;  // Constant after Start, as is on_gone_.
-  std::function<void()> on_gone_;
+  // Constant after Start; but for Wake, the poller is the link thread's.
+  std::unique_ptr<Poller> poller_;
+  std::function<void(BrokerEnd)> on_end_;
+
+  // Link thread only.
+  uint64_t next_watch_ = 2;  // 1 is the broker's socket.
+  absl::flat_hash_map<uint64_t, std::shared_ptr<Watched>> watched_;
 
   mutable absl::Mutex mu_;
   absl::CondVar answered_;
@@ -92,8 +111,7 @@ class BrokerLink {
   bool gone_ ABSL_GUARDED_BY(mu_) = false;
   uint64_t next_request_ ABSL_GUARDED_BY(mu_) = 1;
   absl::flat_hash_map<uint64_t, Request*> requests_ ABSL_GUARDED_BY(mu_);
-  uint64_t next_watch_ ABSL_GUARDED_BY(mu_) = 1;  // 0 is the broker's socket.
-  absl::flat_hash_map<uint64_t, std::shared_ptr<Watched>> watched_ ABSL_GUARDED_BY(mu_);
+  std::vector<NewWatch*> new_watches_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace sluice

@@ -4,19 +4,16 @@
 // says what else it is told.
 //
 //   options [-> `--check` ends here] -> welcome and snapshot from the broker -> listen -> serve,
-//   until SIGTERM or the broker's end
+//   until the broker or SIGTERM says so, or the broker's end
 //
 // When the broker is gone, the sessions that run go on; the port is given up, for the gateway of
 // the next broker.
-#include <signal.h>
-#include <sys/prctl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <semaphore>
 #include <string>
 #include <string_view>
@@ -34,6 +31,10 @@
 #include "broker/gateway/options.h"
 #include "broker/gateway/server.h"
 #include "broker/gateway/tls_files.h"
+#include "broker/os/daemon_process.h"
+#include "broker/os/helper_process.h"
+#include "broker/os/local_socket.h"
+#include "broker/os/stop_signals.h"
 #include "proto/status_macros.h"
 
 namespace sluice {
@@ -45,20 +46,28 @@ constexpr absl::Duration kPortPatience = absl::Seconds(2);
 constexpr absl::Duration kWelcomeTimeout = absl::Minutes(5);
 constexpr absl::Duration kStopGrace = absl::Seconds(1);
 
-enum class StopReason { kSignal, kBrokerGone };
+enum class StopReason { kTold, kBrokerGone };
 
-// SIGTERM and SIGINT are blocked everywhere and taken by one thread.
-void StopOnSignal(std::counting_semaphore<>* stop, std::atomic<StopReason>* reason) {
-  std::thread([stop, reason] {
-    sigset_t signals;
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGTERM);
-    sigaddset(&signals, SIGINT);
-    int signal_number = 0;
-    while (sigwait(&signals, &signal_number) != 0) {
+// What makes main go on to the end. Lives as long as the process.
+struct Stop {
+  std::counting_semaphore<> asked{0};
+  std::atomic<StopReason> reason{StopReason::kBrokerGone};
+
+  void Ask(StopReason why) {
+    if (why == StopReason::kTold) reason.store(why);
+    asked.release();
+  }
+};
+
+// For who ends services by signals, or by closing a console: the broker sends a message.
+void StopOnSignal(Stop* stop) {
+  std::thread([stop] {
+    const absl::StatusOr<std::unique_ptr<StopSignals>> signals = StopSignals::Open();
+    if (!signals.ok()) return;
+    while (WaitReadable((*signals)->fd(), -1).ok()) {
+      const std::optional<StopSignals::Kind> kind = (*signals)->Next();
+      if (kind == StopSignals::Kind::kStop) return stop->Ask(StopReason::kTold);
     }
-    reason->store(StopReason::kSignal);
-    stop->release();
   }).detach();
 }
 
@@ -97,19 +106,20 @@ absl::Status RunGateway(int argc, char** argv) {
                    BrokerLink::Connect(UniqueFd(kBrokerSocket), kWelcomeTimeout));
 
   // All of this lives until the process ends.
-  static std::counting_semaphore<> stop(0);
-  static std::atomic<StopReason> reason{StopReason::kBrokerGone};
+  static Stop stop;
   static GatewayServer& server =
       *new GatewayServer(link.release(), Authenticator(std::move(tokens)));
-  StopOnSignal(&stop, &reason);
-  RETURN_IF_ERROR(server.link().Start([] { stop.release(); }));
+  StopOnSignal(&stop);
+  RETURN_IF_ERROR(server.link().Start([](BrokerEnd end) {
+    stop.Ask(end == BrokerEnd::kToldToEnd ? StopReason::kTold : StopReason::kBrokerGone);
+  }));
   RETURN_IF_ERROR(server.Start(options));
-  stop.acquire();
-  if (reason.load() == StopReason::kBrokerGone) {
+  stop.asked.acquire();
+  if (stop.reason.load() == StopReason::kBrokerGone) {
     Log(LogLevel::kInfo, "gateway", "the broker is gone: no new sessions; those that run go on");
     std::thread([] { server.Stop(absl::InfiniteDuration()); }).detach();
-    while (server.sessions() > 0 && reason.load() != StopReason::kSignal)
-      stop.try_acquire_for(std::chrono::seconds(1));
+    while (server.sessions() > 0 && stop.reason.load() != StopReason::kTold)
+      stop.asked.try_acquire_for(std::chrono::seconds(1));
   } else {
     server.Stop(kStopGrace);
   }
@@ -117,24 +127,19 @@ absl::Status RunGateway(int argc, char** argv) {
 }
 
 int GatewayMain(int argc, char** argv) {
-  prctl(PR_SET_DUMPABLE, 0);  // It holds the private key.
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  signal(SIGPIPE, SIG_IGN);
+  HideFromOthers();  // It holds the private key.
+  PrepareDaemonProcess();
   const absl::Status status = RunGateway(argc, argv);
   const bool only_checks = std::any_of(argv, argv + argc, [](const char* argument) {
     return std::string_view(argument).starts_with("--check");
   });
   if (!status.ok() && only_checks) {  // For the broker's own message.
     std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());
-    _exit(absl::IsUnavailable(status) ? kExitNotYet : 1);
+    EndProcessNow(absl::IsUnavailable(status) ? kExitNotYet : 1);
   }
   if (!status.ok()) Log(LogLevel::kError, "gateway", std::string(status.message()));
   // Not exit(): gRPC's threads still run. The broker and the workers see the descriptors close.
-  _exit(status.ok() ? 0 : 1);
+  EndProcessNow(status.ok() ? 0 : 1);
 }
 
 }  // namespace

@@ -2,9 +2,10 @@
 #include "broker/gateway/grpc_log.h"
 
 #include <grpc/support/log.h>
-#include <time.h>
 
 #include <atomic>
+#include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <string>
 
@@ -20,9 +21,9 @@ std::atomic<uint64_t> recent{0};
 std::atomic<uint64_t> suppressed{0};
 
 bool Allowed() {
-  timespec now;
-  ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-  const uint64_t second = static_cast<uint64_t>(now.tv_sec) << 32;
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now).count();
+  const uint64_t second = static_cast<uint64_t>(seconds) << 32;
   uint64_t seen = recent.load(std::memory_order_relaxed);
   while (true) {
     const bool same = (seen >> 32 << 32) == second;

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/gateway/heap_map.h"
 
-#include <linux/magic.h>
-#include <sys/vfs.h>
-
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "broker/os/foreign_memory.h"
 #include "proto/heap_span.h"
 #include "proto/status_macros.h"
 
@@ -15,14 +13,12 @@ namespace {
 
 constexpr size_t kMaxSegments = 4096;
 
-// Huge pages are refused: touching one that the system has not got raises SIGBUS in the gateway,
-// for every session.
+// Memory whose pages may not be there when they are touched is refused, huge pages above all: the
+// fault would be the gateway's, for every session.
 absl::Status CheckOrdinaryPages(int fd) {
-  struct statfs info;
-  if (::fstatfs(fd, &info) != 0 || info.f_type != TMPFS_MAGIC) {
-    return absl::InvalidArgumentError("heap segment is not ordinary shared memory");
-  }
-  return absl::OkStatus();
+  ASSIGN_OR_RETURN(const ForeignMemory memory, DescribeForeignMemory(fd));
+  if (memory.kind == ForeignMemoryKind::kSealed) return absl::OkStatus();
+  return absl::InvalidArgumentError("heap segment is not ordinary shared memory");
 }
 
 }  // namespace

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/gateway/options.h"
 
-#include <unistd.h>
-
-#include <cerrno>
 #include <optional>
 #include <string_view>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "broker/gateway/loopback.h"
+#include "broker/os/file.h"
 #include "broker/os/scoped_handle.h"
 #include "proto/status_macros.h"
 
@@ -26,18 +24,12 @@ absl::StatusOr<std::string> ReadInherited(const char* name, const std::string& v
         absl::StrCat(name, ": ", value, " is no descriptor's number"));
   }
   const UniqueFd fd(number);
-  std::string content;
-  char buffer[4096];
-  while (true) {
-    const ssize_t bytes = ::read(fd.get(), buffer, sizeof(buffer));
-    if (bytes < 0 && errno == EINTR) continue;
-    if (bytes < 0) return absl::ErrnoToStatus(errno, absl::StrCat(name, ": reading it"));
-    if (bytes == 0) break;
-    content.append(buffer, static_cast<size_t>(bytes));
-    if (content.size() > kMaxFileBytes)
-      return absl::InvalidArgumentError(absl::StrCat(name, ": it is longer than 1 MiB"));
+  absl::StatusOr<std::string> content = ReadToEnd(fd.get(), kMaxFileBytes);
+  if (!content.ok()) {
+    return absl::Status(content.status().code(),
+                        absl::StrCat(name, ": ", content.status().message()));
   }
-  if (content.empty()) return absl::InvalidArgumentError(absl::StrCat(name, ": it is empty"));
+  if (content->empty()) return absl::InvalidArgumentError(absl::StrCat(name, ": it is empty"));
   return content;
 }
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/gateway/stream_session.h"
 
-#include <sys/socket.h>
-
 #include <chrono>
 #include <utility>
 #include <vector>
@@ -11,6 +9,7 @@
 #include "absl/time/time.h"
 #include "broker/base/log.h"
 #include "broker/gateway/server.h"
+#include "broker/os/lasting_thread.h"
 #include "broker/os/local_socket.h"
 #include "proto/control.pb.h"
 #include "proto/handle_messages.h"
@@ -102,11 +101,15 @@ void StreamSession::OnRead(bool ok) {
   if (!readable) return End(absl::InvalidArgumentError("a message that cannot be read"));
   if (commands_.has_value()) return ForwardCommands();
   if (!TakeOpen()) return;
+  if (!StartThread()) End(absl::ResourceExhaustedError("the gateway can have no more threads"));
+}
+
+bool StreamSession::StartThread() {
   absl::MutexLock lock(&mu_);
   opened_ = true;
-  if (ended()) return;
-  thread_started_ = true;
-  std::thread([self = shared_from_this()] { self->Run(); }).detach();
+  if (ended()) return true;
+  thread_started_ = StartOnLastingThread([self = shared_from_this()] { self->Run(); });
+  return thread_started_;
 }
 
 bool StreamSession::TakeOpen() {
@@ -145,14 +148,20 @@ void StreamSession::ForwardCommands() {
     if (!outcome.ok()) return End(outcome.status());
     if (*outcome == CommandForwarder::Outcome::kRingFull) {
       commands_->Notify();
-      absl::MutexLock lock(&mu_);
-      ring_full_ = true;
-      if (!feeder_.joinable() && !ended()) feeder_ = std::thread([this] { RunFeeder(); });
-      changed_.SignalAll();
-      return;
+      if (StartFeeder()) return;
+      return End(absl::ResourceExhaustedError("the gateway can have no more threads"));
     }
     in_pieces_ = false;
   }
+}
+
+bool StreamSession::StartFeeder() {
+  absl::MutexLock lock(&mu_);
+  ring_full_ = true;
+  changed_.SignalAll();
+  if (has_feeder_ || ended()) return true;
+  has_feeder_ = StartOnLastingThread([self = shared_from_this()] { self->RunFeeder(); });
+  return has_feeder_;
 }
 
 void StreamSession::RunFeeder() {
@@ -160,7 +169,11 @@ void StreamSession::RunFeeder() {
     {
       absl::MutexLock lock(&mu_);
       while (!ring_full_ && !ended()) changed_.Wait(&mu_);
-      if (ended()) return;
+      if (ended()) {
+        has_feeder_ = false;
+        changed_.SignalAll();
+        return;
+      }
       ring_full_ = false;
     }
     commands_->WaitForRoom(kRoomSleepNs);
@@ -195,16 +208,13 @@ void StreamSession::Run() {
   if (!absl::IsCancelled(status)) End(status);
   // Also when the client left before there were rings: ends the worker, and the link's interest in
   // us.
-  if (channel_.valid()) ::shutdown(channel_.get(), SHUT_RDWR);
-  std::thread feeder;
+  if (channel_.valid()) HangUp(channel_.get());
   absl::Status reason;
   {
     absl::MutexLock lock(&mu_);
-    feeder = std::move(feeder_);
     reason = reason_;
-    while (writing_) changed_.Wait(&mu_);
+    while (writing_ || has_feeder_) changed_.Wait(&mu_);
   }
-  if (feeder.joinable()) feeder.join();
   const bool clean = reason.ok() || absl::IsCancelled(reason);
   Log(clean ? LogLevel::kInfo : LogLevel::kWarning, "gateway", "session ended",
       {{"session", HexId(session_id_)},
@@ -325,7 +335,7 @@ void StreamSession::End(const absl::Status& reason) {
     finish = !thread_started_;
     changed_.SignalAll();
     if (ring_ready_) {
-      ::shutdown(channel_.get(), SHUT_RDWR);
+      HangUp(channel_.get());
       replies_->Wake();
       commands_->WakeWriter();
     }

@@ -12,7 +12,8 @@
 //
 // Nothing grows without bound: one message is read at a time, one is written at a time, and what
 // the worker says waits in its ring. The end of the stream ends the worker and the other way round;
-// nobody else notices either.
+// nobody else notices either. Its threads last (lasting_thread.h), since they write to connections
+// that other sessions use too.
 //
 // Owner: itself, by shared pointers that its operations and threads hold.
 #pragma once
@@ -27,7 +28,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -74,6 +74,9 @@ class StreamSession : public Watched, public std::enable_shared_from_this<Stream
   // Passes on what `reader_` holds, from wherever it stopped, then reads on.
   void ForwardCommands();
   void StartRead();
+  // False: the system has no thread to give.
+  bool StartThread();
+  bool StartFeeder();
 
   // Session thread.
   void Run();
@@ -142,7 +145,7 @@ class StreamSession : public Watched, public std::enable_shared_from_this<Stream
   bool write_failed_ ABSL_GUARDED_BY(mu_) = false;
   bool ring_full_ ABSL_GUARDED_BY(mu_) = false;   // The feeder has work.
   bool ring_ready_ ABSL_GUARDED_BY(mu_) = false;  // commands_ and replies_ exist.
-  std::thread feeder_ ABSL_GUARDED_BY(mu_);
+  bool has_feeder_ ABSL_GUARDED_BY(mu_) = false;
 };
 
 }  // namespace sluice

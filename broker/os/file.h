@@ -17,6 +17,9 @@
 namespace sluice {
 
 absl::StatusOr<UniqueFd> OpenForReading(const std::string& path);
+// What is left of a file that was opened for reading, or of a pipe until its last writer is gone.
+// kOutOfRange: more than `max_bytes`.
+absl::StatusOr<std::string> ReadToEnd(int fd, size_t max_bytes);
 
 // An empty file without a name, in memory where the system can.
 absl::StatusOr<UniqueFd> CreateScratchFile(const char* name);

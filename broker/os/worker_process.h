@@ -12,12 +12,6 @@
 
 namespace sluice {
 
-// Other processes of the same user must not look into this one.
-void HideFromOthers();
-
-// Without destructors, which in a driver may wait for kernels that never end.
-[[noreturn]] void EndProcessNow(int code);
-
 // Sets a variable of the environment for libraries that are loaded later.
 void SetVariable(const char* name, const char* value);
 

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <fnmatch.h>
 #include <sys/file.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -73,10 +72,6 @@ bool MayReturnFromNice() {
 }
 
 }  // namespace
-
-void HideFromOthers() { ::prctl(PR_SET_DUMPABLE, 0); }
-
-void EndProcessNow(int code) { ::_exit(code); }
 
 void SetVariable(const char* name, const char* value) { ::setenv(name, value, 1); }
 

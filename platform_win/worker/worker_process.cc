@@ -43,14 +43,6 @@ bool InSet(const std::string& pattern, size_t at, char c, size_t* end) {
 
 }  // namespace
 
-// Its token and its integrity level keep others out.
-void HideFromOthers() {}
-
-void EndProcessNow(int code) {
-  ::TerminateProcess(::GetCurrentProcess(), static_cast<UINT>(code));
-  std::abort();  // Never: that call does not return.
-}
-
 void SetVariable(const char* name, const char* value) { ::_putenv_s(name, value); }
 
 bool SetProcessNice(int nice) {

@@ -172,6 +172,11 @@ GatewayProcess::~GatewayProcess() {
 
 void GatewayProcess::LoseBroker() { ::shutdown(broker_.get(), SHUT_RDWR); }
 
+void GatewayProcess::TellToEnd() {
+  const auto terminate = MakeMessage<Terminate>();
+  ASSERT_TRUE(SendMessage(broker_.get(), &terminate, sizeof(terminate)).ok());
+}
+
 void GatewayProcess::PlayBroker() {
   while (true) {
     char packet[kMaxBrokerMessageBytes];

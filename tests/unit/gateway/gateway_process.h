@@ -72,6 +72,7 @@ class GatewayProcess {
   std::pair<std::unique_ptr<RemoteTransport>, std::unique_ptr<PlayedWorker>> OpenSession();
 
   void LoseBroker();
+  void TellToEnd();
   void Kill() { process_.KillGroup(); }
   bool HasEnded(int timeout_ms) { return process_.WaitAndReap(timeout_ms).has_value(); }
   uint64_t PeakMemoryBytes() const;

@@ -225,6 +225,19 @@ TEST(NetworkSessionTest, OutlivesTheBroker) {
   EXPECT_TRUE(gateway.HasEnded(30'000));
 }
 
+// The broker may ask for the end: the sessions, and then the process, are over at once.
+TEST(NetworkSessionTest, EndsWhenTold) {
+  GatewayProcess gateway;
+  auto [client, worker] = gateway.OpenSession();
+  ASSERT_NE(client, nullptr);
+  ExpectWorks(client.get(), worker.get(), 1);
+  gateway.TellToEnd();
+  Frame frame;
+  EXPECT_FALSE(AwaitFrame(client.get(), &frame));
+  worker->AwaitClientsEnd();
+  EXPECT_TRUE(gateway.HasEnded(30'000));
+}
+
 // Why the broker opens no session is what the client hears.
 TEST(NetworkSessionTest, RefusalReachesTheClient) {
   GatewayProcess::Options options;

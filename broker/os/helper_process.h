@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What every child of the broker that outsiders feed, worker or gateway, asks of the system for its
+// own process. Thread-safe.
+#pragma once
+
+namespace sluice {
+
+// Other processes of the same user must not look into this one: into a worker, which has a tenant's
+// data, or a gateway, which has the private key. Call before other threads are started.
+void HideFromOthers();
+
+// Without destructors, which in a driver may wait for kernels that never end, and in gRPC for
+// threads.
+[[noreturn]] void EndProcessNow(int code);
+
+}  // namespace sluice

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Whether this process could listen on a TCP port, found out by binding to it for a moment: for
+// reasons that a person can use. Thread-safe.
+#pragma once
+
+#include <string>
+
+namespace sluice {
+
+enum class PortState {
+  kFree,
+  kInUse,
+  kAbsent,   // The host has no address, or none that is this machine's.
+  kRefused,  // Anything else.
+};
+
+struct PortAnswer {
+  PortState state = PortState::kFree;
+  std::string reason;  // The system's, and what to do about it; empty for kFree.
+};
+
+// All addresses of `host` (a name, or numbers without brackets), of which one that this machine
+// does not have is no harm while it has another. "::" takes IPv4 as well. Port "0" is any port.
+PortAnswer TryListening(const std::string& host, const std::string& port);
+
+}  // namespace sluice

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/os/helper_process.h"
+
+#include <sys/prctl.h>
+#include <unistd.h>
+
+namespace sluice {
+
+void HideFromOthers() { ::prctl(PR_SET_DUMPABLE, 0); }
+
+void EndProcessNow(int code) { ::_exit(code); }
+
+}  // namespace sluice
