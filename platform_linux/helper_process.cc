@@ -8,6 +8,8 @@ namespace sluice {
 
 void HideFromOthers() { ::prctl(PR_SET_DUMPABLE, 0); }
 
+void HideThreadsFromOthers() {}
+
 void EndProcessNow(int code) { ::_exit(code); }
 
 }  // namespace sluice

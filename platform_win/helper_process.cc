@@ -2,13 +2,64 @@
 #include "broker/os/helper_process.h"
 
 #include <windows.h>
+// After windows.h.
+#include <sddl.h>
 
 #include <cstdlib>
 
-namespace sluice {
+#include "platform_win/handle_table.h"
 
-// Its token and its integrity level keep others out.
-void HideFromOthers() {}
+namespace sluice {
+namespace {
+
+// The system may do all. Anybody else may see that it is there and wait for its end, the owner too,
+// who could else change the list: 0x101000 is PROCESS_QUERY_LIMITED_INFORMATION and SYNCHRONIZE,
+// 0x100800 a thread's of the same names. Handles that were given (CreateProcess, DuplicateHandle)
+// stay what they are.
+constexpr wchar_t kProcessList[] = L"D:P(A;;GA;;;SY)(A;;0x101000;;;WD)(A;;0x101000;;;S-1-3-4)";
+constexpr wchar_t kThreadList[] = L"D:P(A;;GA;;;SY)(A;;0x100800;;;WD)(A;;0x100800;;;S-1-3-4)";
+
+class Descriptor {
+ public:
+  explicit Descriptor(const wchar_t* text) {
+    ::ConvertStringSecurityDescriptorToSecurityDescriptorW(text, SDDL_REVISION_1, &descriptor_,
+                                                           nullptr);
+  }
+  ~Descriptor() { ::LocalFree(descriptor_); }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+
+  PSECURITY_DESCRIPTOR get() const { return descriptor_; }
+  ACL* list() const {
+    BOOL present = FALSE;
+    BOOL defaulted = FALSE;
+    ACL* list = nullptr;
+    ::GetSecurityDescriptorDacl(descriptor_, &present, &list, &defaulted);
+    return list;
+  }
+
+ private:
+  PSECURITY_DESCRIPTOR descriptor_ = nullptr;
+};
+
+}  // namespace
+
+void HideFromOthers() {
+  const Descriptor process(kProcessList);
+  const Descriptor thread(kThreadList);
+  ::SetKernelObjectSecurity(::GetCurrentProcess(), DACL_SECURITY_INFORMATION, process.get());
+  ::SetKernelObjectSecurity(::GetCurrentThread(), DACL_SECURITY_INFORMATION, thread.get());
+}
+
+// By the token: what has no list of its own gets this one.
+void HideThreadsFromOthers() {
+  HANDLE opened = nullptr;
+  if (!::OpenProcessToken(::GetCurrentProcess(), TOKEN_ADJUST_DEFAULT, &opened)) return;
+  const OwnedHandle token(opened);
+  const Descriptor thread(kThreadList);
+  TOKEN_DEFAULT_DACL list = {thread.list()};
+  ::SetTokenInformation(token.get(), TokenDefaultDacl, &list, sizeof(list));
+}
 
 void EndProcessNow(int code) {
   ::TerminateProcess(::GetCurrentProcess(), static_cast<UINT>(code));

@@ -8,6 +8,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "broker/gateway/token_text.h"
 
 namespace sluice {
 namespace {
@@ -42,6 +43,7 @@ bool ConstantTimeEqual(std::string_view secret, std::string_view offered) {
 }
 
 absl::StatusOr<std::vector<std::string>> Authenticator::ParseTokens(std::string_view file) {
+  file = WithoutByteOrderMark(file);
   std::vector<std::string> tokens;
   size_t number = 0;
   for (const std::string& text : std::vector<std::string>(
@@ -49,6 +51,8 @@ absl::StatusOr<std::vector<std::string>> Authenticator::ParseTokens(std::string_
     ++number;
     const absl::string_view line = absl::StripAsciiWhitespace(text);
     if (line.empty() || line[0] == '#') continue;
+    if (!CanBeSent({line.data(), line.size()}))
+      return absl::InvalidArgumentError(absl::StrCat("line ", number, kCannotBeSent));
     if (line.size() < kMinTokenLength) {
       return absl::InvalidArgumentError(absl::StrCat(
           "line ", number, " has ", line.size(), " characters; a token needs at least ",

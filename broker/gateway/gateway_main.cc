@@ -121,6 +121,7 @@ absl::Status RunGateway(int argc, char** argv) {
     while (server.sessions() > 0 && stop.reason.load() != StopReason::kTold)
       stop.asked.try_acquire_for(std::chrono::seconds(1));
   } else {
+    Log(LogLevel::kInfo, "gateway", "told to end", {{"sessions", server.sessions()}});
     server.Stop(kStopGrace);
   }
   return absl::OkStatus();
@@ -128,6 +129,7 @@ absl::Status RunGateway(int argc, char** argv) {
 
 int GatewayMain(int argc, char** argv) {
   HideFromOthers();  // It holds the private key.
+  HideThreadsFromOthers();
   PrepareDaemonProcess();
   const absl::Status status = RunGateway(argc, argv);
   const bool only_checks = std::any_of(argv, argv + argc, [](const char* argument) {

@@ -22,6 +22,7 @@
 #include "broker/gateway/loopback.h"
 #include "broker/gateway/message_reader.h"
 #include "broker/gateway/tls_files.h"
+#include "broker/gateway/token_text.h"
 #include "broker/gateway/transport_arguments.h"
 #include "broker/os/descriptor_identity.h"
 #include "broker/os/file.h"
@@ -133,7 +134,12 @@ absl::Status CheckFiles(const Environment& environment, const RemoteSecurity& se
 
 absl::StatusOr<std::string> ReadToken(const Environment& environment) {
   ASSIGN_OR_RETURN(const std::string content, ReadFileOf(environment, "SLUICE_TOKEN_FILE"));
-  std::string token(absl::StripAsciiWhitespace(content.substr(0, content.find('\n'))));
+  const std::string text(WithoutByteOrderMark(content));
+  std::string token(absl::StripAsciiWhitespace(text.substr(0, text.find('\n'))));
+  if (!CanBeSent(token)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("SLUICE_TOKEN_FILE: its first line", kCannotBeSent));
+  }
   if (content.empty() == token.empty()) return token;
   return absl::InvalidArgumentError(
       "SLUICE_TOKEN_FILE: its first line is empty; it must be the token");

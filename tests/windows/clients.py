@@ -7,12 +7,12 @@ SLUICE_BUILD_DIR is the Linux build, SLUICE_WINDOWS_BUILD_DIR the Windows one (d
 """
 import os
 import pathlib
-import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "system"))
 
+import certificates  # noqa: E402  pylint: disable=wrong-import-position
 import harness  # noqa: E402  pylint: disable=wrong-import-position
 import wine as wine_module  # noqa: E402  pylint: disable=wrong-import-position
 
@@ -25,20 +25,10 @@ class TlsDaemon(harness.Daemon):
     """Mutual TLS, with an authority of its own."""
 
     def _config_text(self, limits):
-        self._openssl("req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=authority "
-                      "-keyout ca.key -out ca.pem")
-        for name in ("localhost", "client"):
-            self._openssl("req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN={0} "
-                          "-addext subjectAltName=DNS:{0} -keyout {0}.key -out {0}.csr".format(name))
-            self._openssl("x509 -req -days 2 -CA ca.pem -CAkey ca.key -CAcreateserial -copy_extensions copy "
-                          "-in {0}.csr -out {0}.pem".format(name))
+        certificates.make(self.directory)
         return super()._config_text(limits) + "".join(
             f'{key} = "{self.directory / name}"\n' for key, name in
             (("certificate", "localhost.pem"), ("key", "localhost.key"), ("client_ca", "ca.pem")))
-
-    def _openssl(self, arguments):
-        subprocess.run(["openssl", *arguments.split()], cwd=self.directory, stdin=subprocess.DEVNULL,
-                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
 
 
 def tls(wine):

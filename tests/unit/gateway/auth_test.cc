@@ -32,6 +32,20 @@ TEST(AuthTest, ReadsTokenFile) {
   EXPECT_EQ(*tokens, (std::vector<std::string>{kTokenA, kTokenB}));
 }
 
+// As editors of Windows write it: with a mark in front and two bytes for a line's end; in UTF-16 it
+// is refused for what it is.
+TEST(AuthTest, ReadsTokenFileOfWindows) {
+  const auto tokens =
+      Authenticator::ParseTokens(std::string("\xef\xbb\xbf") + kTokenA + "\r\n" + kTokenB + "\r\n");
+  ASSERT_TRUE(tokens.ok()) << tokens.status();
+  EXPECT_EQ(*tokens, (std::vector<std::string>{kTokenA, kTokenB}));
+  std::string wide = "\xff\xfe";
+  for (const char c : std::string_view(kTokenA)) wide += {c, '\0'};
+  const auto refused = Authenticator::ParseTokens(wide);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.status().message().find("UTF-16"), absl::string_view::npos) << refused.status();
+}
+
 // A file without a token, or with one that could be guessed, is refused with the line.
 TEST(AuthTest, RefusesWeakTokenFile) {
   EXPECT_FALSE(Authenticator::ParseTokens("# nothing\n").ok());

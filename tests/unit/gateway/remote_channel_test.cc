@@ -107,6 +107,16 @@ TEST_F(RemoteChannelTest, ReadsToken) {
   absl::StatusOr<RemoteSecurity> security = Choose("127.0.0.1:7466");
   ASSERT_TRUE(security.ok()) << security.status();
   EXPECT_EQ(security->token, "abcdef0123456789");
+  environment_["SLUICE_TOKEN_FILE"] = File("marked",
+                                           "\xef\xbb\xbf"
+                                           "abcdef0123456789\r\nsecond line\r\n");
+  security = Choose("127.0.0.1:7466");
+  ASSERT_TRUE(security.ok()) << security.status();
+  EXPECT_EQ(security->token, "abcdef0123456789");
+  environment_["SLUICE_TOKEN_FILE"] = File("wide", std::string("\xff\xfe"
+                                                               "a\0b\0",
+                                                               6));
+  EXPECT_NE(Choose("127.0.0.1:7466").status().message().find("UTF-16"), absl::string_view::npos);
   environment_["SLUICE_TOKEN_FILE"] = File("blank", "\nabcdef0123456789\n");
   EXPECT_FALSE(Choose("127.0.0.1:7466").ok());
 }

@@ -8,12 +8,14 @@
 #include <cstdio>
 #include <cstring>
 #include <string_view>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "broker/os/doorbell.h"
 #include "broker/os/file.h"
 #include "broker/os/graphics_handle.h"
+#include "broker/os/helper_process.h"
 #include "broker/os/local_socket.h"
 #include "broker/os/shared_memory.h"
 #include "platform_win/handle_table.h"
@@ -144,6 +146,39 @@ int ConnectAndLie(const std::string& name, uint64_t value, uint32_t kind, uint16
   return ReceiveMessage(socket->get(), &byte, 1, nullptr, 0).ok() ? 0 : 12;
 }
 
+// Hides, and says on descriptor 3 what there is to find: itself, its first thread, and a later one.
+int Hide() {
+  HideFromOthers();
+  HideThreadsFromOthers();
+  DWORD later = 0;
+  const OwnedHandle thread(::CreateThread(
+      nullptr, 0, [](void*) -> DWORD { return ::SleepEx(INFINITE, FALSE); }, nullptr, 0, &later));
+  const std::string found =
+      absl::StrCat(::GetCurrentProcessId(), " ", ::GetCurrentThreadId(), " ", later);
+  if (!SendMessage(3, found.data(), found.size()).ok()) return 11;
+  ::Sleep(INFINITE);
+  return 0;
+}
+
+// What a process of the same token can open of another: its memory and handles (1), the power over
+// its access list (2), its threads (4), and whether it sees it at all (8).
+int LookInto(const std::string& process, const std::vector<std::string>& threads) {
+  const auto pid = static_cast<DWORD>(std::stoul(process));
+  int seen = 0;
+  for (const DWORD access : {PROCESS_VM_READ, PROCESS_DUP_HANDLE, PROCESS_CREATE_THREAD}) {
+    if (OwnedHandle(::OpenProcess(access, FALSE, pid)).valid()) seen |= 1;
+  }
+  if (OwnedHandle(::OpenProcess(WRITE_DAC, FALSE, pid)).valid()) seen |= 2;
+  int bit = 4;
+  for (const std::string& thread : threads) {
+    const auto tid = static_cast<DWORD>(std::stoul(thread));
+    if (OwnedHandle(::OpenThread(THREAD_SET_CONTEXT, FALSE, tid)).valid()) seen |= bit;
+    bit = 16;
+  }
+  if (OwnedHandle(::OpenProcess(PROCESS_QUERY_LIMITED_INFORMATION, FALSE, pid)).valid()) seen |= 8;
+  return seen;
+}
+
 int Hold() {
   ::Sleep(INFINITE);
   return 0;
@@ -182,6 +217,11 @@ int RunChildPart(const std::string& part, int argc, char** argv) {
   }
   if (part == "hold") return Hold();
   if (part == "hold-with-grandchild") return HoldWithGrandchild();
+  if (part == "hide") return Hide();
+  if (part == "look") {
+    const std::vector<std::string> threads(argv + 3, argv + argc);
+    return LookInto(name, threads);
+  }
   if (part == "graphics") return SetGraphicsHandle();
   if (part == "memory") return ExchangeMemory(3);
   if (part == "doorbell") return AnswerDoorbell();

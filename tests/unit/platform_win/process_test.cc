@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
 #include "broker/os/dynamic_library.h"
 #include "broker/os/file.h"
 #include "broker/os/local_socket.h"
@@ -90,6 +91,43 @@ TEST(ProcessTest, FailedExecIsReported) {
   const auto child = Spawn(options);
   EXPECT_TRUE(absl::IsNotFound(child.status())) << child.status();
   EXPECT_EQ(CountDescriptors(), before);
+}
+
+// Wine 8 knows no OWNER RIGHTS (2), and gives new threads no list of the token's (16).
+int NotKeptByWine() {
+  const bool wine =
+      ::GetProcAddress(::GetModuleHandleW(L"ntdll.dll"), "wine_get_version") != nullptr;
+  return wine ? 2 | 16 : 0;
+}
+
+// A child that hides cannot be opened by another of the same token, nor its threads; the broker's
+// handle stays good.
+TEST(ProcessTest, HidesFromOthers) {
+  auto pair = CreateSocketPair();
+  ASSERT_TRUE(pair.ok());
+  const auto look = [](const std::vector<std::string>& at) {
+    SpawnOptions options = ChildOptions("look");
+    options.arguments.insert(options.arguments.end(), at.begin(), at.end());
+    auto child = Spawn(options);
+    return child.ok() ? child->WaitAndReap(-1)->code : -1;
+  };
+  SpawnOptions options = ChildOptions("hide");
+  options.descriptors = {{pair->second.get(), 3}};
+  auto hidden = Spawn(options);
+  ASSERT_TRUE(hidden.ok()) << hidden.status();
+  auto open = Spawn(ChildOptions("hold"));
+  ASSERT_TRUE(open.ok()) << open.status();
+  EXPECT_EQ(look({std::to_string(open->pid())}), 1 | 2 | 8);  // Who does not hide is open.
+  char text[64] = {};
+  const auto size = ReceiveMessage(pair->first.get(), text, sizeof(text) - 1, nullptr, 0);
+  ASSERT_TRUE(size.ok() && *size > 0);
+  const std::vector<std::string> found = absl::StrSplit(text, ' ');
+  ASSERT_EQ(found.size(), 3u) << text;
+  EXPECT_EQ(look(found) & ~NotKeptByWine(), 8);
+  for (ChildProcess* child : {&*hidden, &*open}) {
+    child->KillGroup();
+    EXPECT_TRUE(child->WaitAndReap(10'000).has_value());
+  }
 }
 
 // Ending a child's group ends what the child has started, too.
