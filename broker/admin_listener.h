@@ -29,8 +29,8 @@ class AdminListener {
   // Builds and starts the server with its port.
   virtual absl::StatusOr<std::unique_ptr<grpc::Server>> Start(grpc::ServerBuilder* builder) = 0;
 
-  // Whether the caller may ask anything at all.
-  virtual grpc::Status Admit(const grpc::ServerContext& context) = 0;
+  // Whether the caller may ask anything at all. Shows it that the answer comes from here.
+  virtual grpc::Status Admit(grpc::ServerContext* context) = 0;
 };
 
 }  // namespace sluice

@@ -34,7 +34,7 @@ class AdminService final : public v1::Admin::Service {
 
   grpc::Status Status(grpc::ServerContext* context, const v1::StatusRequest*,
                       v1::StatusReply* reply) override {
-    if (grpc::Status admitted = listener_->Admit(*context); !admitted.ok()) return admitted;
+    if (grpc::Status admitted = listener_->Admit(context); !admitted.ok()) return admitted;
     const absl::StatusOr<BrokerStatus> status = control_->GetStatus();
     if (!status.ok()) return ToGrpc(status.status());
     const absl::StatusOr<std::vector<SessionInfo>> sessions = control_->ListSessions();
@@ -55,7 +55,7 @@ class AdminService final : public v1::Admin::Service {
 
   grpc::Status ListSessions(grpc::ServerContext* context, const v1::ListSessionsRequest*,
                             v1::ListSessionsReply* reply) override {
-    if (grpc::Status admitted = listener_->Admit(*context); !admitted.ok()) return admitted;
+    if (grpc::Status admitted = listener_->Admit(context); !admitted.ok()) return admitted;
     const absl::StatusOr<std::vector<SessionInfo>> sessions = control_->ListSessions();
     if (!sessions.ok()) return ToGrpc(sessions.status());
     for (const SessionInfo& info : *sessions) {
@@ -82,7 +82,7 @@ class AdminService final : public v1::Admin::Service {
 
   grpc::Status ListResources(grpc::ServerContext* context, const v1::ListResourcesRequest*,
                              v1::ListResourcesReply* reply) override {
-    if (grpc::Status admitted = listener_->Admit(*context); !admitted.ok()) return admitted;
+    if (grpc::Status admitted = listener_->Admit(context); !admitted.ok()) return admitted;
     const absl::StatusOr<std::vector<ResourceInfo>> resources = control_->ListResources();
     if (!resources.ok()) return ToGrpc(resources.status());
     for (const ResourceInfo& info : *resources) {
@@ -107,13 +107,13 @@ class AdminService final : public v1::Admin::Service {
 
   grpc::Status KillSession(grpc::ServerContext* context, const v1::KillSessionRequest* request,
                            v1::KillSessionReply*) override {
-    if (grpc::Status admitted = listener_->Admit(*context); !admitted.ok()) return admitted;
+    if (grpc::Status admitted = listener_->Admit(context); !admitted.ok()) return admitted;
     return ToGrpc(control_->KillSession(request->session_id(), request->reason()));
   }
 
   grpc::Status ListDevices(grpc::ServerContext* context, const v1::ListDevicesRequest*,
                            v1::ListDevicesReply* reply) override {
-    if (grpc::Status admitted = listener_->Admit(*context); !admitted.ok()) return admitted;
+    if (grpc::Status admitted = listener_->Admit(context); !admitted.ok()) return admitted;
     Probe::Summary snapshot = control_->GetSnapshot();
     reply->set_snapshot(std::move(snapshot.bytes));
     reply->set_problem(snapshot.problem);
@@ -122,7 +122,7 @@ class AdminService final : public v1::Admin::Service {
 
   grpc::Status Drain(grpc::ServerContext* context, const v1::DrainRequest* request,
                      v1::DrainReply* reply) override {
-    if (grpc::Status admitted = listener_->Admit(*context); !admitted.ok()) return admitted;
+    if (grpc::Status admitted = listener_->Admit(context); !admitted.ok()) return admitted;
     const absl::StatusOr<uint64_t> left =
         control_->Drain(static_cast<int64_t>(request->timeout_ms()));
     if (!left.ok()) return ToGrpc(left.status());

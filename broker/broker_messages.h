@@ -89,8 +89,8 @@ static_assert(sizeof(Welcome) == 536 && offsetof(Welcome, snapshot_size) == 16);
 struct AdminTicket {
   static constexpr MessageType kType = MessageType::kAdminTicket;
   MessageHeader header;
-  uint32_t port;  // Of 127.0.0.1.
-  uint32_t reserved;
+  uint32_t port;   // Of 127.0.0.1.
+  uint32_t flags;  // kTicketProves (loopback_tokens.h).
   uint8_t token[32];
 };
 static_assert(sizeof(AdminTicket) == 48);

@@ -5,8 +5,8 @@
 // socket of ours: a port of loopback, and a token that the connection's pipe has given
 // (loopback_tokens.h).
 //
-// Owner: the ResourceServer. Made and destroyed, Open and Close on the loop thread; ConnectionOf on
-// gRPC's threads.
+// Owner: the ResourceServer. Made and destroyed, Open and Close on the loop thread; ConnectionOf
+// and Prove on gRPC's threads.
 #pragma once
 
 #include <grpcpp/server.h>
@@ -30,6 +30,9 @@ class ResourceListener : public ResourceStreams {
 
   // 0: nobody's. Good for a call that has not been finished.
   virtual uint64_t ConnectionOf(const grpc::CallbackServerContext& context) = 0;
+
+  // Shows the caller, who is somebody, that its answer comes from here. Before the answer, once.
+  virtual void Prove(grpc::CallbackServerContext* context) = 0;
 };
 
 }  // namespace sluice

@@ -55,8 +55,8 @@ static_assert(sizeof(ResourcesOpened) == 272);
 struct ResourceTicket {
   static constexpr MessageType kType = MessageType::kResourceTicket;
   MessageHeader header;
-  uint32_t port;  // Of 127.0.0.1.
-  uint32_t reserved;
+  uint32_t port;   // Of 127.0.0.1.
+  uint32_t flags;  // kTicketProves (loopback_tokens.h).
   uint8_t token[32];
 };
 static_assert(sizeof(ResourceTicket) == 48);

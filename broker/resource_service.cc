@@ -251,6 +251,7 @@ class ResourceService final : public v1::Resources::CallbackService {
       refused->End(ConnectionGone());
       return refused;
     }
+    listener_->Prove(context);
     auto turn = std::make_shared<Turn>();
     // The reactor outlives the task: gRPC waits for the Finish that only End and Send bring.
     auto* call = new WatchCall([this, turn] { queue_.Post([this, turn] { StopWatch(*turn); }); });
@@ -293,6 +294,7 @@ class ResourceService final : public v1::Resources::CallbackService {
   Unary* OnLoop(Context* context, UnaryCall* call, Work work) {
     const uint64_t connection = listener_->ConnectionOf(*context);
     if (connection == 0) return OfNobody(call);
+    listener_->Prove(context);
     const bool posted = queue_.Post([this, call, connection, work = std::move(work)] {
       if (!hub_->IsConnected(connection)) return call->Finish(ConnectionGone());
       work(connection);

@@ -21,10 +21,13 @@ namespace sluice {
 struct ResourceChannel {
   std::shared_ptr<grpc::Channel> channel;
   std::string token;  // Empty where none is wanted.
+  std::string proof;  // That the daemon answers; empty where none is needed.
   UniqueFd pipe;      // Stays open as long as the token is used.
 
   // Before each call.
   void Prepare(grpc::ClientContext* context) const;
+  // After each, or with a stream's first metadata: `answer`, or that it is not the daemon's.
+  grpc::Status Check(const grpc::ClientContext& context, const grpc::Status& answer) const;
 };
 
 absl::StatusOr<ResourceChannel> OpenResourceChannel(UniqueFd transport);

@@ -105,7 +105,7 @@ absl::Status ResourceConnection::Call(
                        std::chrono::milliseconds(timeout_ms));
   grpc::Status status;
   RunWhereIoLasts([&] { status = (stub_.get()->*method)(&context, request, reply); });
-  return FromGrpc(status);
+  return FromGrpc(transport_.Check(context, status));
 }
 
 absl::StatusOr<v1::CreateResourceReply> ResourceConnection::Create(

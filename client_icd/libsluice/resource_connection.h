@@ -51,6 +51,10 @@ class ResourceConnection {
   v1::Resources::Stub* stub() { return stub_.get(); }
   // Before each call of the stub.
   void Prepare(grpc::ClientContext* context) const { transport_.Prepare(context); }
+  // After each, or with a stream's first metadata.
+  grpc::Status Check(const grpc::ClientContext& context, const grpc::Status& answer) const {
+    return transport_.Check(context, answer);
+  }
   // kUnavailable in a child of the process that made it.
   absl::Status CheckProcess() const;
 

@@ -12,7 +12,6 @@ ResourceWatch::ResourceWatch(ResourceConnection* connection, const std::string& 
   connection_->Prepare(&context_);
   RunWhereIoLasts([this] {
     connection_->stub()->async()->Watch(&context_, &request_, this);
-    StartRead(&incoming_);
     StartCall();
   });
 }
@@ -36,6 +35,18 @@ absl::StatusOr<v1::ResourceState> ResourceWatch::Next(uint32_t timeout_ms) {
   return end_;
 }
 
+// Nothing is read from who is not the daemon.
+void ResourceWatch::OnReadInitialMetadataDone(bool ok) {
+  if (!ok) return;  // OnDone follows.
+  const grpc::Status checked = connection_->Check(context_, grpc::Status::OK);
+  if (checked.ok()) return StartRead(&incoming_);
+  {
+    absl::MutexLock lock(&mutex_);
+    stranger_ = checked;
+  }
+  context_.TryCancel();
+}
+
 void ResourceWatch::OnReadDone(bool ok) {
   if (!ok) return;  // OnDone follows.
   {
@@ -48,7 +59,7 @@ void ResourceWatch::OnReadDone(bool ok) {
 
 void ResourceWatch::OnDone(const grpc::Status& status) {
   absl::MutexLock lock(&mutex_);
-  end_ = FromGrpc(status);
+  end_ = FromGrpc(stranger_.ok() ? connection_->Check(context_, status) : stranger_);
   done_ = true;
 }
 

@@ -30,6 +30,7 @@ class ResourceWatch final : public grpc::ClientReadReactor<v1::ResourceState> {
   // kDeadlineExceeded: no news in time. kAborted: destroyed, and that was told before.
   absl::StatusOr<v1::ResourceState> Next(uint32_t timeout_ms) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  void OnReadInitialMetadataDone(bool ok) override ABSL_LOCKS_EXCLUDED(mutex_);
   void OnReadDone(bool ok) override ABSL_LOCKS_EXCLUDED(mutex_);
   void OnDone(const grpc::Status& status) override ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -43,6 +44,7 @@ class ResourceWatch final : public grpc::ClientReadReactor<v1::ResourceState> {
   v1::ResourceState latest_ ABSL_GUARDED_BY(mutex_);
   bool news_ ABSL_GUARDED_BY(mutex_) = false;
   bool done_ ABSL_GUARDED_BY(mutex_) = false;
+  grpc::Status stranger_ ABSL_GUARDED_BY(mutex_);  // Not OK: it is not the daemon that answers.
   absl::Status end_ ABSL_GUARDED_BY(mutex_);
 };
 

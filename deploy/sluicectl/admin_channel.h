@@ -18,9 +18,12 @@ namespace sluice {
 struct AdminChannel {
   std::shared_ptr<grpc::Channel> channel;
   std::string token;  // Empty where none is wanted.
+  std::string proof;  // That the daemon answers; empty where none is needed.
   UniqueFd pipe;      // Stays open as long as the token is used.
 
   void Prepare(grpc::ClientContext* context) const;
+  // After the call: `answer`, or that it is not the daemon's.
+  grpc::Status Check(const grpc::ClientContext& context, const grpc::Status& answer) const;
 };
 
 // kNotFound: nothing has this name; kPermissionDenied; kUnavailable: nobody answers.

@@ -87,7 +87,7 @@ class AdminCall {
     context.set_deadline(std::chrono::system_clock::now() +
                          std::chrono::milliseconds(flags_.timeout_ms));
     channel->Prepare(&context);
-    const grpc::Status status = call(stub.get(), &context);
+    const grpc::Status status = channel->Check(context, call(stub.get(), &context));
     if (status.ok()) {
       print();
       return kExitOk;

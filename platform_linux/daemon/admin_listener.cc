@@ -35,7 +35,7 @@ class UnixSocketListener final : public AdminListener {
     return server;
   }
 
-  grpc::Status Admit(const grpc::ServerContext&) override { return grpc::Status::OK; }
+  grpc::Status Admit(grpc::ServerContext*) override { return grpc::Status::OK; }
 
  private:
   const std::string path_;

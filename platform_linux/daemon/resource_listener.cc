@@ -58,6 +58,9 @@ class AttachedSockets final : public ResourceListener {
     }
   }
 
+  // It has no port that another could have.
+  void Prove(grpc::CallbackServerContext*) override {}
+
   // gRPC keeps the socket as long as one of its calls lives, so its number is not another's.
   uint64_t ConnectionOf(const grpc::CallbackServerContext& context) override {
     const int socket = SocketOf(context);

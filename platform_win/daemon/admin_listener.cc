@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -42,14 +43,17 @@ class LoopbackListener final : public AdminListener {
     return server;
   }
 
-  grpc::Status Admit(const grpc::ServerContext& context) override {
-    const auto shown = context.client_metadata().find(kLoopbackTokenKey);
-    if (shown != context.client_metadata().end() &&
-        tokens_.Admit({shown->second.data(), shown->second.size()}, context.peer()).has_value()) {
-      return grpc::Status::OK;
+  grpc::Status Admit(grpc::ServerContext* context) override {
+    const auto shown = context->client_metadata().find(kLoopbackTokenKey);
+    std::optional<LoopbackTokens::Admitted> admitted;
+    if (shown != context->client_metadata().end())
+      admitted = tokens_.Admit({shown->second.data(), shown->second.size()}, context->peer());
+    if (!admitted.has_value()) {
+      return grpc::Status(grpc::StatusCode::UNAUTHENTICATED,
+                          "the admin pipe gives the token that is missing here");
     }
-    return grpc::Status(grpc::StatusCode::UNAUTHENTICATED,
-                        "the admin pipe gives the token that is missing here");
+    if (!admitted->proof.empty()) context->AddInitialMetadata(kLoopbackProofKey, admitted->proof);
+    return grpc::Status::OK;
   }
 
  private:
@@ -69,6 +73,7 @@ class LoopbackListener final : public AdminListener {
       if (!token.ok()) continue;
       auto ticket = MakeMessage<AdminTicket>();
       ticket.port = static_cast<uint32_t>(port_);
+      ticket.flags = kTicketProves;
       std::memcpy(ticket.token, token->data(), token->size());
       const bool sent = SendMessage(pipe->get(), &ticket, sizeof(ticket)).ok();
       Visitor& visitor = visitors_[id];

@@ -31,6 +31,7 @@ class LoopbackPort final : public ResourceListener {
     ASSIGN_OR_RETURN(const LoopbackToken token, tokens_.Issue(connection));
     auto ticket = MakeMessage<ResourceTicket>();
     ticket.port = static_cast<uint32_t>(port_);
+    ticket.flags = kTicketProves;
     std::memcpy(ticket.token, token.data(), token.size());
     if (absl::Status sent = SendMessage(pair.first.get(), &ticket, sizeof(ticket)); !sent.ok()) {
       tokens_.Revoke(connection);
@@ -42,12 +43,22 @@ class LoopbackPort final : public ResourceListener {
   void Close(uint64_t connection) override { tokens_.Revoke(connection); }
 
   uint64_t ConnectionOf(const grpc::CallbackServerContext& context) override {
-    const auto shown = context.client_metadata().find(kLoopbackTokenKey);
-    if (shown == context.client_metadata().end()) return 0;
-    return tokens_.Admit({shown->second.data(), shown->second.size()}, context.peer()).value_or(0);
+    return Admit(context).id;
+  }
+
+  void Prove(grpc::CallbackServerContext* context) override {
+    if (const std::string proof = Admit(*context).proof; !proof.empty())
+      context->AddInitialMetadata(kLoopbackProofKey, proof);
   }
 
  private:
+  LoopbackTokens::Admitted Admit(const grpc::CallbackServerContext& context) {
+    const auto shown = context.client_metadata().find(kLoopbackTokenKey);
+    if (shown == context.client_metadata().end()) return {};
+    return tokens_.Admit({shown->second.data(), shown->second.size()}, context.peer())
+        .value_or(LoopbackTokens::Admitted());
+  }
+
   int port_ = 0;
   LoopbackTokens tokens_;
 };

@@ -4,6 +4,9 @@
 // token is good for, and for whom. The client speaks by hand and does what sluice.dll does not.
 #include <grpcpp/create_channel.h>
 #include <grpcpp/grpcpp.h>
+#include <grpcpp/server_builder.h>
+
+#include <atomic>
 
 #include "proto/resources.grpc.pb.h"
 // After all of gRPC, whose headers use the same name: this one undefines a macro of windows.h.
@@ -24,10 +27,8 @@ namespace {
 
 constexpr char kNobodysCapability[] = "0123456789abcdef01234567";
 
-class TicketTest : public testing::Test {
- public:
-  void SetUp() override { Open(SharedDaemon()); }
-
+// A connection for resources that is made by hand.
+struct Ticket {
   void Open(const ResourceDaemon& daemon) {
     Welcome welcome;
     std::vector<UniqueFd> fds;
@@ -46,6 +47,18 @@ class TicketTest : public testing::Test {
     const auto size = ReceiveMessage(pipe_.get(), packet, sizeof(packet), nullptr, 0);
     ASSERT_TRUE(size.ok() && ParseMessage(packet, *size, &ticket_));
   }
+
+  uint32_t port() const { return ticket_.port; }
+
+  UniqueFd broker_;
+  UniqueFd pipe_;
+  UniqueFd channel_;
+  ResourceTicket ticket_ = {};
+};
+
+class TicketTest : public testing::Test, public Ticket {
+ public:
+  void SetUp() override { Open(SharedDaemon()); }
 
   // A connection to the port, which shares nothing with another.
   std::unique_ptr<v1::Resources::Stub> Connect() const {
@@ -70,11 +83,6 @@ class TicketTest : public testing::Test {
     v1::ResourceDescription reply;
     return stub->Describe(&context, request, &reply).error_code();
   }
-
-  UniqueFd broker_;
-  UniqueFd pipe_;
-  UniqueFd channel_;
-  ResourceTicket ticket_ = {};
 };
 
 // Only the connection that shows a token first is somebody; who steals it later is nobody, and
@@ -119,8 +127,7 @@ TEST_F(TicketTest, HoldsAreTheirConnections) {
 
 // The end of the pipe, of the handle channel or of the connection to the broker is the token's.
 TEST_F(TicketTest, EndsWithEachOfTheThree) {
-  for (UniqueFd TicketTest::*end :
-       {&TicketTest::pipe_, &TicketTest::channel_, &TicketTest::broker_}) {
+  for (UniqueFd Ticket::*end : {&Ticket::pipe_, &Ticket::channel_, &Ticket::broker_}) {
     Open(SharedDaemon());
     const auto stub = Connect();
     ASSERT_EQ(Ask(stub.get(), token()), grpc::PERMISSION_DENIED);
@@ -166,7 +173,7 @@ TEST_F(TicketTest, OffersMayComeLate) {
 // otherwise has no connection any more, and others keep theirs.
 TEST_F(TicketTest, NonsenseEndsTheConnection) {
   Client other;
-  for (UniqueFd TicketTest::*where : {&TicketTest::pipe_, &TicketTest::channel_}) {
+  for (UniqueFd Ticket::*where : {&Ticket::pipe_, &Ticket::channel_}) {
     Open(SharedDaemon());
     const auto stub = Connect();
     ASSERT_EQ(Ask(stub.get(), token()), grpc::PERMISSION_DENIED);
@@ -175,6 +182,65 @@ TEST_F(TicketTest, NonsenseEndsTheConnection) {
   }
   sluice_capability read, write;
   other.MakeBuffer(4096, &read, &write);
+}
+
+// A program that listens where the daemon did, and grants whatever it is asked for.
+class Impostor final : public v1::Resources::Service {
+ public:
+  explicit Impostor(uint32_t port) {
+    const std::string address = "127.0.0.1:" + std::to_string(port);
+    EXPECT_TRUE(Becomes([&] {
+      int bound = 0;
+      grpc::ServerBuilder builder;
+      builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &bound);
+      builder.RegisterService(this);
+      server_ = builder.BuildAndStart();
+      return server_ != nullptr && bound != 0;
+    }));
+  }
+  ~Impostor() override { server_->Shutdown(std::chrono::system_clock::now()); }
+
+  grpc::Status Create(grpc::ServerContext* context, const v1::CreateResourceRequest*,
+                      v1::CreateResourceReply* reply) override {
+    const auto shown = context->client_metadata().find(kLoopbackTokenKey);
+    if (shown != context->client_metadata().end())
+      shown_ = std::string(shown->second.data(), shown->second.size());
+    reply->set_read_capability(kNobodysCapability);
+    reply->set_write_capability(kNobodysCapability);
+    ++asked_;
+    // What it could know: what it was shown.
+    context->AddInitialMetadata(kLoopbackProofKey, shown_);
+    return grpc::Status::OK;
+  }
+
+  int asked() const { return asked_; }
+  const std::string& shown() const { return shown_; }
+
+ private:
+  std::atomic<int> asked_ = 0;
+  std::string shown_;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+// After the daemon's end another program may have its port. A client does not believe it, nor show
+// it what the daemon would have proved itself with.
+TEST(ImpostorTest, IsNotBelieved) {
+  ResourceDaemon daemon;
+  Client client(daemon);
+  sluice_capability read, write;
+  client.MakeBuffer(4096, &read, &write);
+  Ticket ticket;
+  ASSERT_NO_FATAL_FAILURE(ticket.Open(daemon));
+  daemon.Kill();
+  Impostor impostor(ticket.port());
+  const sluice_create_info info = BufferInfo(4096);
+  // The first call may only find that the daemon's connection is gone.
+  Becomes([&] {
+    EXPECT_NE(sluice_create(client.get(), &info, &read, &write), SLUICE_OK);
+    return impostor.asked() > 0 || testing::Test::HasFailure();
+  });
+  EXPECT_NE(impostor.shown().size(), 2 * kLoopbackTokenBytes);  // All of it, in hexadecimal.
+  EXPECT_NE(sluice_create(client.get(), &info, &read, &write), SLUICE_OK);
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "broker/loopback_tokens.h"
+#include "broker/loopback_proof.h"
 #include "broker/os/lasting_thread.h"
 #include "broker/os/local_socket.h"
 #include "broker/resource_messages.h"
@@ -47,6 +47,11 @@ void ResourceChannel::Prepare(grpc::ClientContext* context) const {
   context->AddMetadata(kLoopbackTokenKey, token);
 }
 
+grpc::Status ResourceChannel::Check(const grpc::ClientContext& context,
+                                    const grpc::Status& answer) const {
+  return CheckLoopbackAnswer(proof, context, answer);
+}
+
 absl::StatusOr<ResourceChannel> OpenResourceChannel(UniqueFd transport) {
   RETURN_IF_ERROR(WaitReadable(transport.get(), kTicketTimeoutMs));
   char packet[kMaxBrokerMessageBytes];
@@ -68,7 +73,9 @@ absl::StatusOr<ResourceChannel> OpenResourceChannel(UniqueFd transport) {
   ResourceChannel channel;
   channel.channel = grpc::CreateCustomChannel(absl::StrCat("ipv4:127.0.0.1:", ticket.port),
                                               grpc::InsecureChannelCredentials(), arguments);
-  channel.token = LoopbackTokenText(ticket.token);
+  LoopbackSecrets secrets = SecretsOf(ticket.token, ticket.flags);
+  channel.token = std::move(secrets.token);
+  channel.proof = std::move(secrets.proof);
   channel.pipe = std::move(transport);
   return channel;
 }

@@ -3,15 +3,22 @@
 
 #include <grpcpp/create_channel.h>
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "broker/broker_messages.h"
-#include "broker/loopback_tokens.h"
+#include "broker/loopback_proof.h"
 #include "broker/os/local_socket.h"
 
 namespace sluice {
 
 void AdminChannel::Prepare(grpc::ClientContext* context) const {
   context->AddMetadata(kLoopbackTokenKey, token);
+}
+
+grpc::Status AdminChannel::Check(const grpc::ClientContext& context,
+                                 const grpc::Status& answer) const {
+  return CheckLoopbackAnswer(proof, context, answer);
 }
 
 absl::StatusOr<AdminChannel> OpenAdminChannel(const std::string& name, int timeout_ms) {
@@ -29,7 +36,9 @@ absl::StatusOr<AdminChannel> OpenAdminChannel(const std::string& name, int timeo
   AdminChannel channel;
   channel.channel = grpc::CreateChannel(absl::StrCat("ipv4:127.0.0.1:", ticket.port),
                                         grpc::InsecureChannelCredentials());
-  channel.token = LoopbackTokenText(ticket.token);
+  LoopbackSecrets secrets = SecretsOf(ticket.token, ticket.flags);
+  channel.token = std::move(secrets.token);
+  channel.proof = std::move(secrets.proof);
   channel.pipe = *std::move(pipe);
   return channel;
 }

@@ -38,16 +38,36 @@ TEST(LoopbackTokensTest, WrongTokensAdmitNobody) {
   EXPECT_TRUE(tokens.Admit(text, kPeer));
 }
 
+// Who shows the first half is shown the second, which nobody else learns; a listener that proves
+// nothing is shown all of it.
+TEST(LoopbackTokensTest, HalfIsAnsweredByTheOther) {
+  LoopbackTokens tokens;
+  const auto token = tokens.Issue(1);
+  const LoopbackSecrets secrets = SecretsOf(token->data(), kTicketProves);
+  EXPECT_EQ(secrets.token + secrets.proof, TextOf(token));
+  EXPECT_EQ(secrets.token.size(), secrets.proof.size());
+  const auto admitted = tokens.Admit(secrets.token, kPeer);
+  ASSERT_TRUE(admitted.has_value());
+  EXPECT_EQ(admitted->id, 1u);
+  EXPECT_EQ(admitted->proof, secrets.proof);
+  EXPECT_FALSE(tokens.Admit(secrets.token, kOther));
+  EXPECT_FALSE(tokens.Admit(secrets.proof, kPeer));
+  EXPECT_FALSE(tokens.Admit(secrets.token.substr(1), kPeer));
+  const LoopbackSecrets old = SecretsOf(token->data(), 0);
+  EXPECT_EQ(old.proof, "");
+  EXPECT_EQ(tokens.Admit(old.token, kPeer)->proof, "");
+}
+
 // Once revoked it is nothing any more; others stay what they are, and name who has them.
 TEST(LoopbackTokensTest, RevokedIsGone) {
   LoopbackTokens tokens;
   const std::string first = TextOf(tokens.Issue(1));
   const std::string second = TextOf(tokens.Issue(2));
   EXPECT_NE(first, second);
-  EXPECT_EQ(tokens.Admit(first, kPeer), 1u);
+  EXPECT_EQ(tokens.Admit(first, kPeer)->id, 1u);
   tokens.Revoke(1);
   EXPECT_FALSE(tokens.Admit(first, kPeer));
-  EXPECT_EQ(tokens.Admit(second, kPeer), 2u);
+  EXPECT_EQ(tokens.Admit(second, kPeer)->id, 2u);
 }
 
 }  // namespace
