@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/os/lent_memory.h"
 
+#include <windows.h>
+
+#include <cstdint>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
 #include "broker/os/shared_memory.h"
 #include "platform_win/section.h"
@@ -20,6 +25,51 @@ absl::StatusOr<UniqueFd> LendGraphics(int fd) {
   const std::shared_ptr<HandleObject> object = FindDescriptor(fd, HandleKind::kGraphics);
   if (object == nullptr) return absl::InvalidArgumentError("the descriptor is none of Direct3D's");
   return AddDescriptor(object);  // Each message duplicates for its receiver.
+}
+
+constexpr ACCESS_MASK kMoreThanReading = SECTION_MAP_WRITE | SECTION_EXTEND_SIZE | WRITE_DAC |
+                                         WRITE_OWNER | GENERIC_WRITE | GENERIC_ALL |
+                                         MAXIMUM_ALLOWED;
+
+// Whether this entry lets anybody do more than read; sets `*owner` if it says what the owner may.
+bool GivesMore(const ACE_HEADER* entry, bool* owner) {
+  if ((entry->AceFlags & INHERIT_ONLY_ACE) != 0) return false;  // It concerns other objects.
+  if (entry->AceType == ACCESS_DENIED_ACE_TYPE) return false;
+  if (entry->AceType != ACCESS_ALLOWED_ACE_TYPE) return true;  // Not looked into.
+  SID owner_rights = {
+      SID_REVISION, 1, SECURITY_CREATOR_SID_AUTHORITY, {SECURITY_CREATOR_OWNER_RIGHTS_RID}};
+  const auto* allowed = reinterpret_cast<const ACCESS_ALLOWED_ACE*>(entry);
+  if (::EqualSid(const_cast<DWORD*>(&allowed->SidStart), &owner_rights)) *owner = true;
+  return (allowed->Mask & kMoreThanReading) != 0;
+}
+
+// Whether no account can make a handle for writing of one for reading: the access list gives nobody
+// more, and takes from the owner what it has by being the owner, the right to change the list. That
+// is not tried out: a reader is another account than this process's, or the owner. False also where
+// the list cannot be read.
+bool ReadersStayReaders(HANDLE section) {
+  const OwnedHandle asking = DuplicateHandleHere(section, READ_CONTROL);
+  if (!asking.valid()) return false;
+  DWORD bytes = 0;
+  ::GetKernelObjectSecurity(asking.get(), DACL_SECURITY_INFORMATION, nullptr, 0, &bytes);
+  std::vector<uint64_t> memory(bytes / sizeof(uint64_t) + 1);
+  auto* descriptor = reinterpret_cast<SECURITY_DESCRIPTOR*>(memory.data());
+  BOOL present = FALSE;
+  BOOL defaulted = FALSE;
+  ACL* list = nullptr;
+  if (!::GetKernelObjectSecurity(asking.get(), DACL_SECURITY_INFORMATION, descriptor,
+                                 static_cast<DWORD>(memory.size() * sizeof(uint64_t)), &bytes) ||
+      !::GetSecurityDescriptorDacl(descriptor, &present, &list, &defaulted)) {
+    return false;
+  }
+  if (!present || list == nullptr) return false;  // Everybody may do everything.
+  bool owner = false;
+  for (DWORD i = 0; i < list->AceCount; ++i) {
+    void* entry = nullptr;
+    if (!::GetAce(list, i, &entry)) return false;
+    if (GivesMore(static_cast<const ACE_HEADER*>(entry), &owner)) return false;
+  }
+  return owner;
 }
 
 }  // namespace
@@ -58,9 +108,8 @@ absl::StatusOr<UniqueFd> LendForWriting(int fd, LentKind kind) {
   return Lend(fd, SECTION_MAP_READ | SECTION_MAP_WRITE | SECTION_QUERY);
 }
 
-// Of a section that we have made, nobody can make more of such a handle (shared_memory.cc). One
-// that a client brought has whatever access list it was made with: what this process may make of
-// the handle, a reader may be able to as well.
+// Sections that we have made pass (shared_memory.cc). One that a client brought has whatever access
+// list it was made with.
 absl::StatusOr<UniqueFd> LendForReading(int fd, LentKind kind, uid_t, bool trusted) {
   if (kind == LentKind::kOpaque && !trusted) {
     return absl::FailedPreconditionError(
@@ -70,12 +119,11 @@ absl::StatusOr<UniqueFd> LendForReading(int fd, LentKind kind, uid_t, bool trust
   if (kind == LentKind::kOpaque) return LendGraphics(fd);
   absl::StatusOr<UniqueFd> lent = Lend(fd, SECTION_MAP_READ | SECTION_QUERY);
   if (!lent.ok() || trusted) return lent;
-  const OwnedHandle more =
-      DuplicateHandleHere(FindDescriptor(lent->get())->handle(), SECTION_MAP_WRITE);
-  if (!more.valid()) return lent;
+  if (ReadersStayReaders(FindDescriptor(fd)->handle())) return lent;
   return absl::FailedPreconditionError(
       "a reader could make a handle for writing of this section, since its access list allows it: "
-      "import it with SLUICE_TRUST_READERS, or make it with an empty list");
+      "import it with SLUICE_TRUST_READERS, or make it with a list whose one entry gives OWNER "
+      "RIGHTS (S-1-3-4) nothing");
 }
 
 }  // namespace sluice

@@ -112,6 +112,25 @@ def configuration(wine):
                      output)
 
 
+class EverywhereDaemon(WindowsDaemon):
+    """On all addresses of the machine."""
+
+    def _config_text(self, limits):
+        self.network = "allow_plaintext = true"
+        return super()._config_text(limits).replace(f'"{self.address}:', '"0.0.0.0:')
+
+
+def everywhere(wine):
+    with EverywhereDaemon(wine, "network") as daemon:
+        for name, run in CLIENTS:
+            works(daemon, run, f"all addresses, {name}")
+        if not harness.accepts("::1", daemon.port):
+            print("SKIP windows gateway: all addresses, IPv6: nobody listens there, or this machine has none")
+            return
+        code, output = on_linux(daemon, SLUICE_ENDPOINT=f"[::1]:{daemon.port}")
+        REPORT.check(code == 0 and RIGHT in output, "all addresses, IPv6 too", output if code else "")
+
+
 # --- who is let in
 
 
@@ -308,7 +327,7 @@ def main(parts):
         return
     with wine_module.Wine() as wine:
         wine.register_driver(BIN / "sluice_icd.dll")
-        for part in (configuration, tls, tokens, deaths, stopping):
+        for part in (configuration, everywhere, tls, tokens, deaths, stopping):
             if not parts or part.__name__ in parts:
                 part(wine)
     REPORT.exit()

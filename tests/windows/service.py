@@ -9,6 +9,7 @@ SLUICE_WINDOWS_BUILD_DIR is the Windows build (default: build-windows/).
 import json
 import os
 import pathlib
+import socket
 import subprocess
 import sys
 import time
@@ -126,10 +127,21 @@ def state(wine):
     return output
 
 
+def uses(wine, endpoint):
+    """A program that finds the driver in the registry, where installing has put it."""
+    return wine.run([BIN / "vector_add.exe"], seconds=60, SLUICE_ENDPOINT=endpoint, SLUICE_TEST_KIND="network",
+                    WINEDLLOVERRIDES="mscoree,mshtml=;opencl=n")
+
+
 def service(wine):
-    """Install, start, stop, start again, uninstall: twice each, where that must be harmless."""
+    """Install, start, stop, start again, uninstall: twice each, where that must be harmless. It serves the network, too."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        network = f"127.0.0.1:{probe.getsockname()[1]}"
+    config = wine.directory / "service.toml"
+    config.write_text(f'[[network]]\nlisten = "{network}"\n')
     for name in ("first", "again"):
-        code, output = ctl(wine, "install", "--manual")
+        code, output = ctl(wine, "install", "--manual", "--config", wine_module.windows_path(config))
         check(f"service: install, {name}", code == 0, output)
     code, output = wine.run(["reg", "query", wine_module.VENDORS], seconds=30)
     check("service: the driver is registered once", output.count("sluice_icd.dll") == 1, output)
@@ -144,12 +156,16 @@ def service(wine):
         running = wait_for(f"service: runs after {name}", 120, lambda: state(wine) == "RUNNING")
         check(f"service: runs after {name}", bool(running), state(wine))
         pids.add((status or {}).get("pid"))
+        code, output = uses(wine, network)
+        check(f"service: serves the network after {name}", code == 0, output)
         code, output = wine.run(["sc", "pause", "Sluice"], seconds=30)
         check("service: pause is refused", code != 0 and state(wine) == "RUNNING", output)
         code, output = wine.run(["sc", "stop", "Sluice"], seconds=60)
         check("service: stop is taken", code == 0, output)
         wait_for("service: stops", 60, lambda: state(wine) == "STOPPED")
         check("service: is stopped", state(wine) == "STOPPED", state(wine))
+        code, output = uses(wine, network)
+        check("service: its gateway is gone", code not in (0, 124), (code, output))
     check("service: two processes, one after the other", len(pids) == 2 and None not in pids, pids)
     for name in ("first", "again"):
         code, output = ctl(wine, "uninstall")

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 #include <windows.h>
+// After windows.h.
+#include <sddl.h>
 
 #include <atomic>
 #include <cstring>
@@ -146,6 +148,44 @@ TEST(SharedMemoryTest, ReadersStayReaders) {
   ASSERT_TRUE(described.ok());
   EXPECT_TRUE(described->mappable());
   EXPECT_FALSE(described->writable);
+}
+
+// A section of somebody else's with the access list `text`, or with the one that is usual.
+UniqueFd SectionWith(const wchar_t* text) {
+  SECURITY_ATTRIBUTES attributes = {sizeof(attributes), nullptr, FALSE};
+  if (text != nullptr) {
+    EXPECT_TRUE(::ConvertStringSecurityDescriptorToSecurityDescriptorW(
+        text, SDDL_REVISION_1, &attributes.lpSecurityDescriptor, nullptr));
+  }
+  OwnedHandle section(
+      ::CreateFileMappingW(INVALID_HANDLE_VALUE, &attributes, PAGE_READWRITE, 0, kSize, nullptr));
+  EXPECT_TRUE(section.valid());
+  ::LocalFree(attributes.lpSecurityDescriptor);
+  return AddDescriptor(std::make_shared<Section>(std::move(section), Section::Bells()));
+}
+
+// Memory that another program made goes to a reader only if no account could make more of it: not
+// the owner, who may change a list that does not name it, and not one that this process is not.
+TEST(SharedMemoryTest, ReadersOfImportedMemoryStayReaders) {
+  const auto lent = [](const wchar_t* text, bool trusted) {
+    const UniqueFd section = SectionWith(text);
+    return LendForReading(section.get(), LentKind::kMemfd, 0, trusted).ok();
+  };
+  EXPECT_TRUE(lent(L"D:P(A;;0x1;;;S-1-3-4)", false));               // SECTION_QUERY for the owner.
+  EXPECT_TRUE(lent(L"D:P(A;;0x4;;;WD)(A;;0x1;;;S-1-3-4)", false));  // Reading for everybody.
+  const wchar_t* const unsafe[] = {
+      nullptr,
+      L"D:P",                                       // Nobody; but the owner may change that.
+      L"D:P(A;;0x4;;;WD)",                          // The same.
+      L"D:P(A;;0x1;;;S-1-3-4)(A;;0x2;;;S-1-5-19)",  // Writing, for one account.
+      L"D:P(A;;WD;;;S-1-3-4)",                      // The owner may change the list.
+      L"D:P(A;;0x1;;;S-1-3-4)(A;;GA;;;SY)",
+      L"D:P(A;IO;0x1;;;S-1-3-4)",  // Of other objects than this.
+  };
+  for (const wchar_t* text : unsafe) {
+    EXPECT_FALSE(lent(text, false)) << (text == nullptr ? L"usual" : text);
+    EXPECT_TRUE(lent(text, true));
+  }
 }
 
 // A word that differs already does not let the waiter sleep; without a wake the wait ends at its
