@@ -158,6 +158,9 @@ def service(wine):
         pids.add((status or {}).get("pid"))
         code, output = uses(wine, network)
         check(f"service: serves the network after {name}", code == 0, output)
+        code, devices = ctl(wine, "devices", "--json", endpoint=network)
+        check(f"service: sluicectl sees its devices over the network after {name}", code == 0 and devices["platforms"],
+              devices)
         code, output = wine.run(["sc", "pause", "Sluice"], seconds=30)
         check("service: pause is refused", code != 0 and state(wine) == "RUNNING", output)
         code, output = wine.run(["sc", "stop", "Sluice"], seconds=60)
