@@ -23,5 +23,7 @@ if(SLUICE_SANITIZE MATCHES "thread")
   endif()
   include_directories(${CMAKE_SOURCE_DIR})
   add_subdirectory(tests/sanitizers)  # Before the options that it must not have itself.
-  link_libraries(-Wl,--no-as-needed sluice_tsan)
+  # Before every other library of a program, also before those that its targets bring along.
+  add_link_options(-Wl,--no-as-needed $<TARGET_FILE:sluice_tsan>)
+  link_libraries(sluice_tsan)
 endif()

@@ -13,8 +13,9 @@ filter=${2:-*}
 case ${1:-} in
   thread)
     build=${SLUICE_BUILD_DIR:-$root/build-tsan}
-    # Reports are counted at the end: a process that ends with a code of the sanitizer's is not what its test waits for.
-    export TSAN_OPTIONS="suppressions=$root/tests/sanitizers/tsan.supp ignore_noninstrumented_modules=1 history_size=4 exitcode=0"
+    # Reports are counted at the end: a process that ends with a code of the sanitizer's is not what its test waits for;
+    # nor is one that ends with a code where a signal should kill it.
+    export TSAN_OPTIONS="suppressions=$root/tests/sanitizers/tsan.supp ignore_noninstrumented_modules=1 history_size=4 exitcode=0 handle_segv=0"
     ;;
   address)
     build=${SLUICE_BUILD_DIR:-$root/build-asan-ubsan}
@@ -41,7 +42,7 @@ step() {
   grep -E '^ +(failed|crashed): |^\[  FAILED  \] .* ms\)' "$logs/$name.log"
 }
 for program in proto_test client_icd_test daemon_test loopback_test broker_test gateway_test platform_linux_test \
-  hostile_test broker_process_test gateway_process_test; do
+  hostile_test broker_process_test gateway_process_test resource_process_test lying_allocator_test; do
   [ ! -x "$build/bin/$program" ] || step "$program" "$build/bin/$program"
 done
 for kind in ring network; do

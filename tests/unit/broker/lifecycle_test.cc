@@ -292,6 +292,7 @@ TEST_F(LifecycleTest, SocketActivation) {
                        "/dev/null",
                        "--socket",
                        path};
+  options.environment = OwnEnvironment();  // With a sanitizer's options.
   options.descriptors = {{listener->get(), 3}};
   auto daemon = Spawn(options);
   ASSERT_TRUE(daemon.ok()) << daemon.status();
