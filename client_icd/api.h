@@ -36,6 +36,7 @@ namespace api {
 #define ICD_DECLARE_local(name) internal::EntryPoint<cl_api_##name>::Type name;
 #define ICD_DECLARE_alias(name) internal::EntryPoint<cl_api_##name>::Type name;
 #define ICD_DECLARE_gl(name) internal::EntryPoint<cl_api_##name>::Type name;
+#define ICD_DECLARE_egl(name) internal::EntryPoint<cl_api_##name>::Type name;
 #define ICD_DECLARE_direct3d(name) internal::EntryPoint<cl_api_##name>::Type name;
 #define ICD_DECLARE_unsupported(name)
 #include "client_icd/icd_surface.inc"
@@ -43,6 +44,7 @@ namespace api {
 #undef ICD_DECLARE_local
 #undef ICD_DECLARE_alias
 #undef ICD_DECLARE_gl
+#undef ICD_DECLARE_egl
 #undef ICD_DECLARE_direct3d
 #undef ICD_DECLARE_unsupported
 

@@ -56,15 +56,17 @@ struct Unsupported<R(CL_API_CALL*)(Args...)> {
 #define ICD_NAMED_local(name)
 #define ICD_NAMED_alias(name)
 #define ICD_NAMED_unsupported(name)
-#ifdef SLUICE_SHARES_DIRECT3D
-#define ICD_SLOT_gl(name) ICD_SLOT_unsupported(name)
-#define ICD_SLOT_direct3d(name) &api::name
-#define ICD_NAMED_gl(name)
-#define ICD_NAMED_direct3d(name) {#name, reinterpret_cast<void*>(&api::name)},
-#else
 #define ICD_SLOT_gl(name) &api::name
-#define ICD_SLOT_direct3d(name) ICD_SLOT_unsupported(name)
 #define ICD_NAMED_gl(name) {#name, reinterpret_cast<void*>(&api::name)},
+#ifdef SLUICE_SHARES_DIRECT3D
+#define ICD_SLOT_egl(name) ICD_SLOT_unsupported(name)
+#define ICD_SLOT_direct3d(name) &api::name
+#define ICD_NAMED_egl(name)
+#define ICD_NAMED_direct3d(name) ICD_NAMED_gl(name)
+#else
+#define ICD_SLOT_egl(name) &api::name
+#define ICD_SLOT_direct3d(name) ICD_SLOT_unsupported(name)
+#define ICD_NAMED_egl(name) ICD_NAMED_gl(name)
 #define ICD_NAMED_direct3d(name)
 #endif
 

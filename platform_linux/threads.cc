@@ -67,6 +67,8 @@ ScopedNoSignals::~ScopedNoSignals() {
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
+bool OtherThreadsWereEnded() { return false; }
+
 int ThisThreadNumber() { return static_cast<int>(::syscall(SYS_gettid)); }
 
 bool ThreadSleeps(int number) {

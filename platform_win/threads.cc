@@ -63,9 +63,21 @@ bool StartThread(const char* name, std::function<void()> body) {
 ScopedNoSignals::ScopedNoSignals() = default;
 ScopedNoSignals::~ScopedNoSignals() = default;
 
+// Libraries are told of the process's end (and their atexit functions run) once all threads but one
+// are gone.
+bool OtherThreadsWereEnded() {
+  using InProgress = BOOLEAN(NTAPI*)();
+  static const auto in_progress = reinterpret_cast<InProgress>(reinterpret_cast<void*>(
+      ::GetProcAddress(::GetModuleHandleW(L"ntdll.dll"), "RtlDllShutdownInProgress")));
+  return in_progress != nullptr && in_progress();
+}
+
 int ThisThreadNumber() { return static_cast<int>(::GetCurrentThreadId()); }
 
-bool ThreadSleeps(int) { return true; }
+bool ThreadSleeps(int) {
+  SleepNs(1'000'000);
+  return true;
+}
 
 void AskForPreciseSleeps() {}  // Its timers are precise from the start.
 

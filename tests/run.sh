@@ -201,6 +201,8 @@ run_windows() {
   step windows-resources 600 "$root/tests/windows/resources.py"
   step windows-sharing 1000 "$root/tests/sharing/d3d/run.py"
   step windows-sharing-ring 600 "$root/tests/sharing/d3d/run.py" ring
+  step windows-opengl 700 "$root/tests/sharing/wgl/run.py" network
+  step windows-opengl-ring 700 "$root/tests/sharing/wgl/run.py" ring
 }
 
 run_failure() {

@@ -25,8 +25,12 @@ class ScopedNoSignals {
   uint64_t before_[16] = {};  // The mask that the thread had.
 };
 
+// The process ends, and its other threads have been ended, in the middle of whatever they did and
+// with the locks that they held: nobody waits for them. False where threads go on until the end.
+bool OtherThreadsWereEnded();
+
 // The calling thread's number, and whether the thread of that number sleeps in a call of the
-// system; true where that cannot be told.
+// system. Where that cannot be told, true after a millisecond, which is time to get there.
 int ThisThreadNumber();
 bool ThreadSleeps(int number);
 

@@ -3,8 +3,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "client_icd/sharing/egl_api.h"
 #include "client_icd/sharing/gl_api.h"
-#include "client_icd/sharing/gl_binding.h"
+#include "client_icd/sharing/gl_bindings_linux.h"
 
 namespace sluice::sharing {
 namespace {
@@ -64,7 +65,7 @@ class EglBinding final : public GlBinding {
   EglBinding(EglApi egl, const GlContextRef& ref)
       : egl_(std::move(egl)), display_(ref.display), shared_(ref.context) {}
 
-  absl::Status Init() {
+  absl::Status Init() override {
     const char* extensions = egl_.QueryString(display_, EGL_EXTENSIONS);
     if (extensions == nullptr) {
       return absl::InvalidArgumentError("EGL knows no such display, or it is not initialised");
@@ -125,6 +126,7 @@ class EglBinding final : public GlBinding {
   }
 
   GlContextRef Sibling() const override { return {GlContextRef::Kind::kEgl, display_, first_}; }
+  bool ImportsDescriptors() const override { return true; }
   // GL_OES_EGL_image asks for INVALID_VALUE for what is no image, but some drivers (Mesa's swrast)
   // read it first. The one call that looks an image up and does nothing to it is that which names
   // it for debugging; a name that the application gave is lost.
@@ -135,7 +137,8 @@ class EglBinding final : public GlBinding {
     return label == nullptr || label(display_, EGL_OBJECT_IMAGE_KHR, image, nullptr) == EGL_SUCCESS;
   }
   void* Lookup(const char* function) const override {
-    return reinterpret_cast<void*>(egl_.GetProcAddress(function));
+    const auto address = reinterpret_cast<void*>(egl_.GetProcAddress(function));
+    return address != nullptr ? address : FindInGlLibraries(function);
   }
   bool IsCurrentHere() const override {
     return egl_.GetCurrentContext() != EGL_NO_CONTEXT && egl_.GetCurrentDisplay() == display_;
@@ -193,10 +196,7 @@ class EglBinding final : public GlBinding {
 absl::StatusOr<std::unique_ptr<GlBinding>> MakeEglBinding(const GlContextRef& ref) {
   absl::StatusOr<EglApi> egl = EglApi::Find();
   if (!egl.ok()) return egl.status();
-  auto binding = std::make_unique<EglBinding>(*std::move(egl), ref);
-  const absl::Status status = binding->Init();
-  if (!status.ok()) return status;
-  return binding;
+  return std::make_unique<EglBinding>(*std::move(egl), ref);
 }
 
 }  // namespace sluice::sharing

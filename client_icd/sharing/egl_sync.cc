@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "client_icd/client_log.h"
+#include "client_icd/sharing/egl_api.h"
 #include "client_icd/sharing/gl_api.h"
 
 namespace sluice::sharing {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "broker/os/this_process.h"
+#include "broker/os/threads.h"
 
 namespace sluice::sharing {
 namespace {
@@ -36,6 +37,7 @@ void ExitGate::CloseAtExit() {
 }
 
 bool ExitGate::Enter() {
+  if (OtherThreadsWereEnded()) return false;
   absl::MutexLock lock(&mu_);
   if (closed_) return false;
   ++inside_;
@@ -58,11 +60,13 @@ void ExitGate::AddLast(const void* key, std::function<void()> last) {
 }
 
 void ExitGate::RemoveLast(const void* key) {
+  if (OtherThreadsWereEnded()) return;
   absl::MutexLock lock(&mu_);
   last_.erase(key);
 }
 
 bool ExitGate::Close(absl::Duration timeout) {
+  if (OtherThreadsWereEnded()) return false;
   std::map<const void*, std::function<void()>> last;
   {
     absl::MutexLock lock(&mu_);

@@ -42,7 +42,9 @@ std::shared_ptr<FenceWaiters::Waiter> FenceWaiters::LeastBusy() {
 
 cl_int FenceWaiters::Begin(const GlContextRef& ref, Waiter& waiter, const Fence& fence) {
   if (waiter.contexts == nullptr) {
-    absl::StatusOr<std::unique_ptr<GlContexts>> made = GlContexts::Make(ref);
+    absl::StatusOr<std::unique_ptr<GlBinding>> binding = MakeGlBinding(ref);
+    if (!binding.ok()) return CL_OUT_OF_RESOURCES;
+    absl::StatusOr<std::unique_ptr<GlContexts>> made = GlContexts::Make(*std::move(binding));
     if (!made.ok()) return CL_OUT_OF_RESOURCES;
     waiter.contexts = *std::move(made);
     waiter.id = std::this_thread::get_id();

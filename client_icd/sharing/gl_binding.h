@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Contexts of our own in the share group of the application's, by the window-system binding that
-// the application names: EGL or GLX (WGL has its place here). They are made with the application's
-// configuration and API, with whatever reset notification it has (sharing demands the same), and
-// have no surface, or one of a single pixel.
+// the application names: EGL, GLX or WGL. They are made with the application's configuration and
+// API, with whatever reset notification it has (sharing demands the same), and have no surface, or
+// one of a single pixel.
 //
-// Owned by a GlShare; everything here runs on its thread but IsCurrentHere, so that neither the
-// application's current context nor its thread's EGL error is touched. What the application gave as
-// handles is asked about, not trusted, as far as its binding can say: a Display of X is a pointer,
-// and a wrong one crashes as it does in any other call of X.
+// Owned by a GlShare; everything here runs on its thread but MakeGlBinding and IsCurrentHere, so
+// that neither the application's current context nor its thread's EGL error is touched. What the
+// application gave as handles is asked about, not trusted, as far as its binding can say: a Display
+// of X is a pointer, and a wrong one crashes as it does in any other call of X.
 //
 // GLX: our contexts are made on the application's Display, since drivers keep a screen per
 // connection and objects of one screen are nothing in another. What we ask of Xlib there is asked
@@ -26,9 +26,10 @@ namespace sluice::sharing {
 
 // What the application named in its context properties.
 struct GlContextRef {
-  enum class Kind { kNone, kEgl, kGlx };
+  enum class Kind { kNone, kEgl, kGlx, kWgl };
   Kind kind = Kind::kNone;
-  // With Kind::kEgl, a context of null stands for one that shares with nobody.
+  // A device context (HDC) for WGL. With Kind::kEgl, a context of null stands for one that shares
+  // with nobody.
   void* display = nullptr;
   void* context = nullptr;
 };
@@ -54,13 +55,19 @@ class GlBinding {
  public:
   virtual ~GlBinding() = default;
 
+  // First. InvalidArgumentError: display and context identify no context. UnavailableError: no
+  // context can be made in its share group.
+  virtual absl::Status Init() = 0;
   // Another context in the application's share group, current on this thread.
   virtual absl::StatusOr<std::unique_ptr<GlNativeContext>> CreateContext() = 0;
   // Any thread, once there is a context: names it, for others in its share group. It is ours, and
   // is there for as long as this is.
   virtual GlContextRef Sibling() const = 0;
+  // Whether its GL's memory objects are imported by descriptor, as the worker's are exported.
+  virtual bool ImportsDescriptors() const = 0;
   // False if this is an EGL whose display says that the image is none of its own.
   virtual bool IsImage(void* image) const = 0;
+  // A function of GL; null if it is nowhere. A context of ours is current.
   virtual void* Lookup(const char* function) const = 0;
   // Any thread: a context of this binding (and, for EGL, display) is current on it.
   virtual bool IsCurrentHere() const = 0;
@@ -69,10 +76,10 @@ class GlBinding {
   virtual void LeaveThread() = 0;
 };
 
-// NotFoundError: the process has no such binding. InvalidArgumentError: display and context
-// identify no context. UnavailableError: no context can be made in its share group.
-absl::StatusOr<std::unique_ptr<GlBinding>> MakeEglBinding(const GlContextRef& ref);
-absl::StatusOr<std::unique_ptr<GlBinding>> MakeGlxBinding(const GlContextRef& ref);
+// On the application's thread: what can be done nowhere else while its context is current there
+// (see wgl/wgl_binding.cc) is done here; no GL state changes. NotFoundError: the process has no
+// such binding. Of the system that the build is for: gl_bindings_linux.cc or wgl/wgl_binding.cc.
+absl::StatusOr<std::unique_ptr<GlBinding>> MakeGlBinding(const GlContextRef& ref);
 
 // glGetString(GL_VERSION) of the context that is current on this thread.
 GlVersion CurrentVersion(const std::function<void*(const char*)>& lookup);

@@ -43,8 +43,8 @@ cl_int ReadContextRef(const PropertyList& list, GlContextRef* ref) {
   // ... if both of the attributes CL_CGL_SHAREGROUP_KHR and CL_GL_CONTEXT_KHR are, ...
   if (cgl != 0 && context != 0) return CL_INVALID_OPERATION;
   // ... or if a context or share group object was specified for one of CGL, EGL, GLX, or WGL and
-  // the OpenGL implementation does not support that window-system binding API.
-  if (cgl != 0 || (wgl != 0 && context != 0)) return CL_INVALID_OPERATION;
+  // the OpenGL implementation does not support that window-system binding API (GlShare::Open).
+  if (cgl != 0) return CL_INVALID_OPERATION;
   // A display alone names no context.
   if (context == 0) return CL_SUCCESS;
   // CL_INVALID_GL_SHAREGROUP_REFERENCE_KHR if the specified display and context attributes do not
@@ -53,8 +53,9 @@ cl_int ReadContextRef(const PropertyList& list, GlContextRef* ref) {
   // CL_INVALID_PROPERTY if CL_CONTEXT_INTEROP_USER_SYNC is specified: "OpenCL / OpenGL sharing does
   // not support" it.
   if (list.Find(CL_CONTEXT_INTEROP_USER_SYNC) != nullptr) return CL_INVALID_PROPERTY;
-  ref->kind = egl != 0 ? GlContextRef::Kind::kEgl : GlContextRef::Kind::kGlx;
-  ref->display = AsPointer(egl != 0 ? egl : glx);
+  using Kind = GlContextRef::Kind;
+  ref->kind = egl != 0 ? Kind::kEgl : glx != 0 ? Kind::kGlx : Kind::kWgl;
+  ref->display = AsPointer(egl + glx + wgl);  // All but one are 0.
   ref->context = AsPointer(context);
   return CL_SUCCESS;
 }

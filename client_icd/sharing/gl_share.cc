@@ -51,11 +51,10 @@ GlVersion CurrentVersion(const std::function<void*(const char*)>& lookup) {
   return GlVersion::Parse(reinterpret_cast<const char*>(get_string(GL_VERSION)));
 }
 
-absl::StatusOr<std::unique_ptr<GlContexts>> GlContexts::Make(const GlContextRef& ref) {
-  absl::StatusOr<std::unique_ptr<GlBinding>> binding =
-      ref.kind == GlContextRef::Kind::kGlx ? MakeGlxBinding(ref) : MakeEglBinding(ref);
-  if (!binding.ok()) return binding.status();
-  std::unique_ptr<GlContexts> made(new GlContexts(*std::move(binding)));
+absl::StatusOr<std::unique_ptr<GlContexts>> GlContexts::Make(std::unique_ptr<GlBinding> binding) {
+  const absl::Status ready = binding->Init();
+  if (!ready.ok()) return ready;
+  std::unique_ptr<GlContexts> made(new GlContexts(std::move(binding)));
   absl::StatusOr<std::unique_ptr<GlNativeContext>> first = made->binding_->CreateContext();
   if (!first.ok()) return first.status();
   made->contexts_.push_back(*std::move(first));
@@ -113,9 +112,11 @@ void GlContexts::ReadCaps() {
       !is_nvidia && HasExtension("GL_OES_EGL_image") && gl_.EGLImageTargetTexture2DOES != nullptr;
   caps_.memory_object =
       HasExtension("GL_EXT_memory_object") && gl_.GetUnsignedBytei_vEXT != nullptr;
-  caps_.memory_object_fd = caps_.memory_object && HasExtension("GL_EXT_memory_object_fd") &&
+  caps_.memory_object_fd = caps_.memory_object && binding_->ImportsDescriptors() &&
+                           HasExtension("GL_EXT_memory_object_fd") &&
                            gl_.GetUnsignedBytevEXT != nullptr;
-  caps_.semaphore_fd = HasExtension("GL_EXT_semaphore") && HasExtension("GL_EXT_semaphore_fd");
+  caps_.semaphore_fd = binding_->ImportsDescriptors() && HasExtension("GL_EXT_semaphore") &&
+                       HasExtension("GL_EXT_semaphore_fd");
   caps_.reset_status = gl_.GetGraphicsResetStatus != nullptr && number >= (es ? 32 : 45);
   gl_.GetIntegerv(GL_MAX_COMBINED_TEXTURE_IMAGE_UNITS, &caps_.texture_units);
   caps_.texture_units = std::clamp(caps_.texture_units - 1, 1, kMaxUnits);
@@ -280,13 +281,22 @@ GlShare::GlShare() = default;
 
 cl_int GlShare::Open(const GlContextRef& ref, std::shared_ptr<GlShare>* out) {
   struct Opening {
+    std::unique_ptr<GlBinding> binding;
     absl::Notification done;
     absl::Status status;
   };
+  const auto refused = [](const absl::Status& status) {
+    ClientLog(ClientLogLevel::kError, absl::StrCat("no sharing with OpenGL: ", status.message()));
+    return absl::IsNotFound(status) ? CL_INVALID_OPERATION : CL_INVALID_GL_SHAREGROUP_REFERENCE_KHR;
+  };
+  absl::StatusOr<std::unique_ptr<GlBinding>> binding = MakeGlBinding(ref);
+  if (!binding.ok()) return refused(binding.status());
   std::shared_ptr<GlShare> share(new GlShare);
   auto opening = std::make_shared<Opening>();
-  const bool posted = share->thread_.Post([ref, opening, state = share->state_] {
-    absl::StatusOr<std::unique_ptr<GlContexts>> contexts = GlContexts::Make(ref);
+  opening->binding = *std::move(binding);
+  const bool posted = share->thread_.Post([opening, state = share->state_] {
+    absl::StatusOr<std::unique_ptr<GlContexts>> contexts =
+        GlContexts::Make(std::move(opening->binding));
     opening->status = contexts.status();
     if (contexts.ok()) state->contexts = *std::move(contexts);
     state->thread = std::this_thread::get_id();
@@ -297,12 +307,7 @@ cl_int GlShare::Open(const GlContextRef& ref, std::shared_ptr<GlShare>* out) {
     ClientLog(ClientLogLevel::kError, "OpenGL does not make a context in time");
     return CL_OUT_OF_RESOURCES;
   }
-  if (!opening->status.ok()) {
-    ClientLog(ClientLogLevel::kError,
-              absl::StrCat("no sharing with OpenGL: ", opening->status.message()));
-    return absl::IsNotFound(opening->status) ? CL_INVALID_OPERATION
-                                             : CL_INVALID_GL_SHAREGROUP_REFERENCE_KHR;
-  }
+  if (!opening->status.ok()) return refused(opening->status);
   ExitGate::CloseAtExit();
   ExitGate::OfProcess().AddLast(share.get(), [weak = share->weak_from_this()] {
     const std::shared_ptr<GlShare> living = weak.lock();

@@ -72,8 +72,8 @@ class GlContexts {
   };
 
   // With a first context that is current on this thread, in the share group of the one named.
-  // NotFoundError if the binding or a function is missing; else as MakeEglBinding.
-  static absl::StatusOr<std::unique_ptr<GlContexts>> Make(const GlContextRef& ref);
+  // NotFoundError if a function is missing; else as GlBinding::Init.
+  static absl::StatusOr<std::unique_ptr<GlContexts>> Make(std::unique_ptr<GlBinding> binding);
   ~GlContexts();
 
   const GlFunctions& gl() const { return gl_; }

@@ -12,7 +12,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "client_icd/sharing/gl_api.h"
-#include "client_icd/sharing/gl_binding.h"
+#include "client_icd/sharing/gl_bindings_linux.h"
+#include "client_icd/sharing/glx_api.h"
 
 namespace sluice::sharing {
 namespace {
@@ -188,7 +189,8 @@ class GlxBinding final : public GlBinding {
   GlxBinding(GlxApi glx, const GlContextRef& ref)
       : glx_(std::move(glx)), shared_(ref.context), display_(ref.display) {}
 
-  absl::Status Init() {
+  absl::Status Init() override {
+    if (display_ == nullptr) return absl::InvalidArgumentError("no display");
     used_ = UseDisplay(glx_, display_);
     ErrorGuard guard(glx_, display_);
     int config_id = 0;
@@ -231,9 +233,11 @@ class GlxBinding final : public GlBinding {
   }
 
   GlContextRef Sibling() const override { return {GlContextRef::Kind::kGlx, display_, first_}; }
+  bool ImportsDescriptors() const override { return true; }
   bool IsImage(void*) const override { return false; }
   void* Lookup(const char* function) const override {
-    return glx_.GetProcAddressARB(reinterpret_cast<const unsigned char*>(function));
+    void* const address = glx_.GetProcAddressARB(reinterpret_cast<const unsigned char*>(function));
+    return address != nullptr ? address : FindInGlLibraries(function);
   }
   bool IsCurrentHere() const override { return glx_.GetCurrentContext() != nullptr; }
   bool IsNamedContextCurrent() const override { return glx_.GetCurrentContext() == shared_; }
@@ -312,13 +316,9 @@ class GlxBinding final : public GlBinding {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<GlBinding>> MakeGlxBinding(const GlContextRef& ref) {
-  if (ref.display == nullptr) return absl::InvalidArgumentError("no display");
   absl::StatusOr<GlxApi> glx = GlxApi::Find();
   if (!glx.ok()) return glx.status();
-  auto binding = std::make_unique<GlxBinding>(*std::move(glx), ref);
-  const absl::Status status = binding->Init();
-  if (!status.ok()) return status;
-  return binding;
+  return std::make_unique<GlxBinding>(*std::move(glx), ref);
 }
 
 }  // namespace sluice::sharing

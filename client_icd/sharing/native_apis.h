@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which graphics APIs this build of the driver shares with: what they add to contexts, to the
 // extensions and to the functions found by name. CMake builds one implementation, by operating
-// system: native_apis_linux.cc (GL, EGL, gralloc) or d3d/native_apis_windows.cc (Direct3D).
+// system: native_apis_linux.cc (GL by EGL and GLX, EGL, gralloc) or
+// d3d/native_apis_windows.cc (GL by WGL, Direct3D).
 // Thread-safe: no state.
 #pragma once
 

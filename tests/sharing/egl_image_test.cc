@@ -2,6 +2,8 @@
 // cl_khr_egl_image: images of OpenCL made from EGLImages (OpenCL 2.2 Extension Specification,
 // section 9.16).
 #include <CL/cl_egl.h>
+#include <EGL/egl.h>
+#include <EGL/eglext.h>
 
 #include <string_view>
 

@@ -1,145 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/sharing/gl_app.h"
 
-#include <GL/glx.h>
-
-#include <cstdlib>
-
 namespace sluice::gltest {
-namespace {
-
-class EglApp final : public GlApp {
- public:
-  EglApp(Binding binding, EGLDisplay display) : GlApp(binding), display_(display) {}
-  ~EglApp() override { DestroyContext(); }
-
-  bool Init(EglApp* share, bool robust) {
-    const EGLenum api = es() ? EGL_OPENGL_ES_API : EGL_OPENGL_API;
-    const EGLint renderable = es() ? EGL_OPENGL_ES3_BIT : EGL_OPENGL_BIT;
-    const EGLint wanted[] = {EGL_SURFACE_TYPE, 0, EGL_RENDERABLE_TYPE, renderable, EGL_NONE};
-    EGLint count = 0;
-    EGLConfig config = nullptr;
-    if (eglBindAPI(api) != EGL_TRUE) return false;
-    if (eglChooseConfig(display_, wanted, &config, 1, &count) != EGL_TRUE || count < 1)
-      return false;
-    std::vector<EGLint> attributes;
-    if (es()) attributes = {EGL_CONTEXT_MAJOR_VERSION, 3};
-    if (robust) {
-      attributes.insert(attributes.end(), {EGL_CONTEXT_OPENGL_RESET_NOTIFICATION_STRATEGY,
-                                           EGL_LOSE_CONTEXT_ON_RESET});
-    }
-    attributes.push_back(EGL_NONE);
-    context_ = eglCreateContext(
-        display_, config, share == nullptr ? EGL_NO_CONTEXT : share->context_, attributes.data());
-    if (context_ == EGL_NO_CONTEXT) return false;
-    MakeCurrent();
-    Load([](const char* name) { return reinterpret_cast<void*>(eglGetProcAddress(name)); });
-    return true;
-  }
-
-  std::vector<cl_context_properties> Properties() const override {
-    return {CL_GL_CONTEXT_KHR, reinterpret_cast<cl_context_properties>(context_),
-            CL_EGL_DISPLAY_KHR, reinterpret_cast<cl_context_properties>(display_)};
-  }
-  void MakeCurrent() override {
-    eglBindAPI(es() ? EGL_OPENGL_ES_API : EGL_OPENGL_API);
-    EXPECT_EQ(eglMakeCurrent(display_, EGL_NO_SURFACE, EGL_NO_SURFACE, context_), EGL_TRUE);
-  }
-  void ClearCurrent() override {
-    eglMakeCurrent(display_, EGL_NO_SURFACE, EGL_NO_SURFACE, EGL_NO_CONTEXT);
-  }
-  void DestroyContext() override {
-    if (context_ == EGL_NO_CONTEXT) return;
-    if (eglGetCurrentContext() == context_) ClearCurrent();
-    eglDestroyContext(display_, context_);
-    context_ = EGL_NO_CONTEXT;
-  }
-  EGLDisplay egl_display() const override { return display_; }
-  EGLContext egl_context() const override { return context_; }
-
- private:
-  const EGLDisplay display_;
-  EGLContext context_ = EGL_NO_CONTEXT;
-};
-
-class GlxApp final : public GlApp {
- public:
-  explicit GlxApp(Display* display) : GlApp(Binding::kGlx), display_(display) {}
-  ~GlxApp() override {
-    DestroyContext();
-    XCloseDisplay(display_);
-  }
-
-  bool Init(GlxApp* share) {
-    const int wanted[] = {GLX_DRAWABLE_TYPE, GLX_PBUFFER_BIT, GLX_RENDER_TYPE, GLX_RGBA_BIT, None};
-    int count = 0;
-    GLXFBConfig* configs = glXChooseFBConfig(display_, DefaultScreen(display_), wanted, &count);
-    if (configs == nullptr || count < 1) return false;
-    context_ = glXCreateNewContext(display_, configs[0], GLX_RGBA_TYPE,
-                                   share == nullptr ? nullptr : share->context_, True);
-    const int size[] = {GLX_PBUFFER_WIDTH, 4, GLX_PBUFFER_HEIGHT, 4, None};
-    pbuffer_ = glXCreatePbuffer(display_, configs[0], size);
-    XFree(configs);
-    if (context_ == nullptr) return false;
-    MakeCurrent();
-    Load([](const char* name) {
-      return reinterpret_cast<void*>(
-          glXGetProcAddressARB(reinterpret_cast<const unsigned char*>(name)));
-    });
-    return true;
-  }
-
-  std::vector<cl_context_properties> Properties() const override {
-    return {CL_GL_CONTEXT_KHR, reinterpret_cast<cl_context_properties>(context_),
-            CL_GLX_DISPLAY_KHR, reinterpret_cast<cl_context_properties>(display_)};
-  }
-  void MakeCurrent() override {
-    EXPECT_EQ(glXMakeContextCurrent(display_, pbuffer_, pbuffer_, context_), True);
-  }
-  void ClearCurrent() override { glXMakeContextCurrent(display_, None, None, nullptr); }
-  void DestroyContext() override {
-    if (context_ == nullptr) return;
-    if (glXGetCurrentContext() == context_) ClearCurrent();
-    glXDestroyPbuffer(display_, pbuffer_);
-    glXDestroyContext(display_, context_);
-    context_ = nullptr;
-  }
-
- private:
-  Display* const display_;
-  GLXContext context_ = nullptr;
-  GLXPbuffer pbuffer_ = None;
-};
-
-// Initialised once and kept: EGL gives the same display for the same platform, to all tests.
-EGLDisplay TheEglDisplay() {
-  static const EGLDisplay display = [] {
-    const auto get = reinterpret_cast<PFNEGLGETPLATFORMDISPLAYEXTPROC>(
-        eglGetProcAddress("eglGetPlatformDisplayEXT"));
-    EGLDisplay found = EGL_NO_DISPLAY;
-    // SLUICE_TEST_EGL=device: the first device that EGL lists, as on a GPU machine without a
-    // display.
-    const char* platform = std::getenv("SLUICE_TEST_EGL");
-    if (platform != nullptr && std::string(platform) == "device") {
-      const auto list =
-          reinterpret_cast<PFNEGLQUERYDEVICESEXTPROC>(eglGetProcAddress("eglQueryDevicesEXT"));
-      EGLDeviceEXT device = nullptr;
-      EGLint count = 0;
-      if (list != nullptr && list(1, &device, &count) == EGL_TRUE && count > 0) {
-        found = get(EGL_PLATFORM_DEVICE_EXT, device, nullptr);
-      }
-    } else if (get != nullptr) {
-      found = get(EGL_PLATFORM_SURFACELESS_MESA, EGL_DEFAULT_DISPLAY, nullptr);
-    }
-    if (found != EGL_NO_DISPLAY && eglInitialize(found, nullptr, nullptr) != EGL_TRUE) {
-      return EGLDisplay{EGL_NO_DISPLAY};
-    }
-    return found;
-  }();
-  return display;
-}
-
-}  // namespace
 
 const char* BindingName(Binding binding) {
   switch (binding) {
@@ -149,6 +11,8 @@ const char* BindingName(Binding binding) {
       return "EglEs";
     case Binding::kGlx:
       return "Glx";
+    case Binding::kWgl:
+      return "Wgl";
   }
   return "";
 }
@@ -161,29 +25,6 @@ void GlApp::Load(void* (*lookup)(const char* name)) {
 #define SLUICE_TEST_LOAD(type, name) gl_.name = reinterpret_cast<type>(lookup("gl" #name));
   SLUICE_TEST_GL(SLUICE_TEST_LOAD)
 #undef SLUICE_TEST_LOAD
-}
-
-std::unique_ptr<GlApp> GlApp::Make(Binding binding, std::string* why, GlApp* share, bool robust) {
-  if (binding == Binding::kGlx) {
-    Display* display = XOpenDisplay(nullptr);
-    if (display == nullptr) {
-      *why = "no X display: run under Xvfb";
-      return nullptr;
-    }
-    auto app = std::make_unique<GlxApp>(display);
-    if (app->Init(static_cast<GlxApp*>(share))) return app;
-    *why = "no GLX context";
-    return nullptr;
-  }
-  const EGLDisplay display = TheEglDisplay();
-  if (display == EGL_NO_DISPLAY) {
-    *why = "no EGL display";
-    return nullptr;
-  }
-  auto app = std::make_unique<EglApp>(binding, display);
-  if (app->Init(static_cast<EglApp*>(share), robust)) return app;
-  *why = "no EGL context";
-  return nullptr;
 }
 
 }  // namespace sluice::gltest

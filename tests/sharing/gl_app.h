@@ -6,8 +6,6 @@
 
 #include <CL/cl.h>
 #include <CL/cl_gl.h>
-#include <EGL/egl.h>
-#include <EGL/eglext.h>
 #include <GL/glcorearb.h>
 #include <gtest/gtest.h>
 
@@ -80,7 +78,9 @@ struct GlFunctions {
 #undef SLUICE_TEST_MEMBER
 };
 
-enum class Binding { kEglGl, kEglEs, kGlx };
+enum class Binding { kEglGl, kEglEs, kGlx, kWgl };
+// Those of this system: gl_app_linux.cc, wgl/wgl_app.cc.
+const std::vector<Binding>& Bindings();
 const char* BindingName(Binding binding);
 std::string BindingParamName(const testing::TestParamInfo<Binding>& info);
 
@@ -102,8 +102,9 @@ class GlApp {
   virtual void MakeCurrent() = 0;
   virtual void ClearCurrent() = 0;
   virtual void DestroyContext() = 0;
-  virtual EGLDisplay egl_display() const { return EGL_NO_DISPLAY; }
-  virtual EGLContext egl_context() const { return EGL_NO_CONTEXT; }
+  // EGL's, null for the others.
+  virtual void* egl_display() const { return nullptr; }
+  virtual void* egl_context() const { return nullptr; }
 
  protected:
   explicit GlApp(Binding binding) : binding_(binding) {}
@@ -113,5 +114,10 @@ class GlApp {
   const Binding binding_;
   GlFunctions gl_;
 };
+
+// What this process has open of the system's: descriptors, or handles.
+size_t OpenDescriptors();
+// Sets a variable of this process's environment, as the driver sees it; "" for none.
+void SetVariable(const char* name, const char* value);
 
 }  // namespace sluice::gltest

@@ -1,54 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// cl_khr_gl_event and cl_khr_egl_event: events that end when a fence of GL or EGL does (OpenCL 2.2
-// Extension Specification, sections 9.5 and 9.17).
-#include <CL/cl_egl.h>
-
-#include <cstring>
+// cl_khr_gl_event: events that end when a fence of GL does (OpenCL 2.2 Extension Specification,
+// section 9.5).
 #include <thread>
 
-#include "tests/sharing/gl_fixture.h"
+#include "tests/sharing/gl_event_fixture.h"
 
 namespace sluice::gltest {
 namespace {
 
-class GlEvents : public WithGl {
- protected:
-  void SetUp() override {
-    WithGl::SetUp();
-    from_gl_ = Extension<decltype(&clCreateEventFromGLsyncKHR)>("clCreateEventFromGLsyncKHR");
-    from_egl_ = Extension<decltype(&clCreateEventFromEGLSyncKHR)>("clCreateEventFromEGLSyncKHR");
-    ASSERT_NE(from_gl_, nullptr);
-    ASSERT_NE(from_egl_, nullptr);
-  }
-
-  cl_GLsync Fence() {
-    return reinterpret_cast<cl_GLsync>(gl().FenceSync(GL_SYNC_GPU_COMMANDS_COMPLETE, 0));
-  }
-  void ExpectLinked(cl_event event, cl_command_type type) {
-    cl_command_queue queue = this->queue();
-    EXPECT_EQ(clGetEventInfo(event, CL_EVENT_COMMAND_QUEUE, sizeof(queue), &queue, nullptr),
-              CL_SUCCESS);
-    EXPECT_EQ(queue, nullptr);
-    cl_command_type seen = 0;
-    EXPECT_EQ(clGetEventInfo(event, CL_EVENT_COMMAND_TYPE, sizeof(seen), &seen, nullptr),
-              CL_SUCCESS);
-    EXPECT_EQ(seen, type);
-    const cl_int status = conformance::StatusOf(event);
-    EXPECT_TRUE(status == CL_SUBMITTED || status == CL_COMPLETE) << status;
-    EXPECT_EQ(clSetUserEventStatus(event, CL_COMPLETE), CL_INVALID_EVENT);
-  }
-  // Every enqueue but an acquire refuses the event.
-  void ExpectOnlyForAcquires(cl_event event, cl_mem memory) {
-    EXPECT_EQ(clEnqueueMarkerWithWaitList(queue(), 1, &event, nullptr), CL_INVALID_EVENT);
-    const cl_uint zero = 0;
-    EXPECT_EQ(clEnqueueFillBuffer(queue(), memory, &zero, 4, 0, 4, 1, &event, nullptr),
-              CL_INVALID_EVENT);
-    EXPECT_EQ(clEnqueueReleaseGLObjects(queue(), 1, &memory, 1, &event, nullptr), CL_INVALID_EVENT);
-  }
-
-  decltype(&clCreateEventFromGLsyncKHR) from_gl_ = nullptr;
-  decltype(&clCreateEventFromEGLSyncKHR) from_egl_ = nullptr;
-};
+class GlEvents : public WithGlEvents {};
 
 // A fence of another thread's context orders what that thread wrote before an acquire.
 TEST_P(GlEvents, FenceGatesAcquire) {
@@ -117,51 +77,7 @@ TEST_P(GlEvents, OnlyForAcquires) {
   EXPECT_EQ(clWaitForEvents(1, event.AsList()), CL_SUCCESS);
 }
 
-// The same for fences of EGL.
-TEST_P(GlEvents, EglFences) {
-  if (GetParam() == Binding::kGlx) {
-    EXPECT_CREATE("clCreateEventFromEGLSyncKHR.glx", CL_INVALID_EGL_OBJECT_KHR,
-                  from_egl_(context(), reinterpret_cast<CLeglSyncKHR>(0x12340), nullptr, error));
-    return;
-  }
-  const EGLDisplay display = app().egl_display();
-  const auto create =
-      reinterpret_cast<PFNEGLCREATESYNCKHRPROC>(eglGetProcAddress("eglCreateSyncKHR"));
-  const auto destroy =
-      reinterpret_cast<PFNEGLDESTROYSYNCKHRPROC>(eglGetProcAddress("eglDestroySyncKHR"));
-  ASSERT_NE(create, nullptr);
-  const std::vector<cl_uint> values(64, 9);
-  const GLuint buffer = Buffer(values.data(), 256);
-  Own<cl_mem> memory = MAKE("clCreateFromGLBuffer.egl_fence",
-                            clCreateFromGLBuffer(context(), CL_MEM_READ_WRITE, buffer, error));
-  const EGLSyncKHR fence = create(display, EGL_SYNC_FENCE_KHR, nullptr);
-  ASSERT_NE(fence, EGL_NO_SYNC_KHR);
-  gl().Flush();
-  Own<cl_event> event =
-      MAKE("clCreateEventFromEGLSyncKHR.plain", from_egl_(context(), fence, display, error));
-  ASSERT_NE(event.get(), nullptr);
-  ExpectLinked(event, CL_COMMAND_EGL_FENCE_SYNC_OBJECT_KHR);
-  const cl_mem handle = memory;
-  ASSERT_EQ(clEnqueueAcquireGLObjects(queue(), 1, &handle, 1, event.AsList(), nullptr), CL_SUCCESS);
-  ExpectOnlyForAcquires(event, memory);
-  ASSERT_EQ(Release(memory), CL_SUCCESS);
-  EXPECT_EQ(clWaitForEvents(1, event.AsList()), CL_SUCCESS);
-  EXPECT_EQ(eglGetError(), EGL_SUCCESS);
-  Own<cl_context> plain = NewContext();
-  EXPECT_CREATE("clCreateEventFromEGLSyncKHR.plain_context", CL_INVALID_CONTEXT,
-                from_egl_(plain, fence, display, error));
-  EXPECT_CREATE("clCreateEventFromEGLSyncKHR.null", CL_INVALID_EGL_OBJECT_KHR,
-                from_egl_(context(), nullptr, display, error));
-  EXPECT_CREATE("clCreateEventFromEGLSyncKHR.no_display", CL_INVALID_EGL_OBJECT_KHR,
-                from_egl_(context(), fence, nullptr, error));
-  destroy(display, fence);
-  EXPECT_CREATE("clCreateEventFromEGLSyncKHR.destroyed", CL_INVALID_EGL_OBJECT_KHR,
-                from_egl_(context(), fence, display, error));
-}
-
-INSTANTIATE_TEST_SUITE_P(All, GlEvents,
-                         testing::Values(Binding::kEglGl, Binding::kEglEs, Binding::kGlx),
-                         BindingParamName);
+INSTANTIATE_TEST_SUITE_P(All, GlEvents, testing::ValuesIn(Bindings()), BindingParamName);
 
 }  // namespace
 }  // namespace sluice::gltest

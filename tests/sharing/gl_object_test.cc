@@ -537,9 +537,7 @@ TEST_P(GlObjects, DepthTextures) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, GlObjects,
-                         testing::Values(Binding::kEglGl, Binding::kEglEs, Binding::kGlx),
-                         BindingParamName);
+INSTANTIATE_TEST_SUITE_P(All, GlObjects, testing::ValuesIn(Bindings()), BindingParamName);
 
 }  // namespace
 }  // namespace sluice::gltest

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What sharing must leave alone, and what it must survive: the application's GL state, deleted
 // objects, contexts that go early, commands that wait for the application.
-#include <dirent.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -323,7 +321,7 @@ TEST_P(GlState, NothingStaysInTheShareGroup) {
   const Names before = take();
   const char* const ways = std::getenv("SLUICE_SHARING");
   const std::string saved = ways == nullptr ? "" : ways;
-  ::setenv("SLUICE_SHARING", "shadow,staging,shader", 1);
+  SetVariable("SLUICE_SHARING", "shadow,staging,shader");
   Own<cl_context> another = NewGlContext(app());
   cl_int status = CL_SUCCESS;
   Own<cl_command_queue> own_queue(
@@ -331,7 +329,7 @@ TEST_P(GlState, NothingStaysInTheShareGroup) {
   Own<cl_mem> image =
       MAKE("clCreateFromGLTexture.stays",
            clCreateFromGLTexture(another, CL_MEM_READ_WRITE, GL_TEXTURE_2D, 0, texture, error));
-  ::setenv("SLUICE_SHARING", saved.c_str(), 1);
+  SetVariable("SLUICE_SHARING", saved.c_str());
   ASSERT_NE(image.get(), nullptr);
   cl_uint way = 0;
   ASSERT_EQ(clGetMemObjectInfo(image, CL_MEM_SHARING_WAY_SLUICE, sizeof(way), &way, nullptr),
@@ -347,14 +345,6 @@ TEST_P(GlState, NothingStaysInTheShareGroup) {
   own_queue.Reset();
   another.Reset();
   EXPECT_TRUE(take() == before);
-}
-
-size_t OpenDescriptors() {
-  size_t count = 0;
-  DIR* folder = opendir("/proc/self/fd");
-  while (readdir(folder) != nullptr) ++count;
-  closedir(folder);
-  return count;
 }
 
 // Hundreds of frames, and dozens of lives of every object, leave no descriptor behind.
@@ -431,9 +421,7 @@ TEST_P(GlState, OtherContextOfTheGroup) {
   app().MakeCurrent();
 }
 
-INSTANTIATE_TEST_SUITE_P(All, GlState,
-                         testing::Values(Binding::kEglGl, Binding::kEglEs, Binding::kGlx),
-                         BindingParamName);
+INSTANTIATE_TEST_SUITE_P(All, GlState, testing::ValuesIn(Bindings()), BindingParamName);
 
 }  // namespace
 }  // namespace sluice::gltest

@@ -2,10 +2,12 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <utility>
 
 #include "client_icd/api.h"
 #include "client_icd/sharing/d3d/d3d_share.h"
 #include "client_icd/sharing/d3d/dx9_share.h"
+#include "client_icd/sharing/gl_context.h"
 #include "client_icd/sharing/native_apis.h"
 
 namespace sluice::sharing {
@@ -43,18 +45,23 @@ cl_int OpenDevice(const PropertyList& list, bool user_sync, std::vector<Interop>
 }  // namespace
 
 std::span<const char* const> SharingExtensions() {
-  static constexpr const char* kNames[] = {"cl_khr_d3d10_sharing", "cl_khr_d3d11_sharing",
-                                           "cl_nv_d3d11_sharing", "cl_khr_dx9_media_sharing"};
+  static constexpr const char* kNames[] = {"cl_khr_gl_sharing",       "cl_khr_gl_event",
+                                           "cl_khr_gl_depth_images",  "cl_khr_d3d10_sharing",
+                                           "cl_khr_d3d11_sharing",    "cl_nv_d3d11_sharing",
+                                           "cl_khr_dx9_media_sharing"};
   return kNames;
 }
 
 bool IsInteropProperty(uint64_t name) {
   return name == CL_CONTEXT_D3D10_DEVICE_KHR || name == CL_CONTEXT_D3D11_DEVICE_KHR ||
-         Dx9Share::IsProperty(name);
+         Dx9Share::IsProperty(name) || IsGlProperty(name);
 }
 
 cl_int OpenInterops(const PropertyList& list, const std::vector<Ref<Device>>&,
                     std::vector<Interop>* out) {
+  std::shared_ptr<GlShare> gl;
+  CL_RETURN_IF_ERROR(OpenGlShare(list, &gl));
+  if (gl != nullptr) out->push_back({Api::kGl, std::move(gl)});
   const uint64_t* value = list.Find(CL_CONTEXT_INTEROP_USER_SYNC);
   const bool user_sync = value != nullptr && *value == CL_TRUE;
   CL_RETURN_IF_ERROR(OpenDevice<Direct3d10>(list, user_sync, out));
