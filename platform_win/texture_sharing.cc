@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "broker/os/com_ptr.h"
 #include "broker/os/graphics_handle.h"
-#include "platform_win/com_ptr.h"
 
 namespace sluice {
 namespace {

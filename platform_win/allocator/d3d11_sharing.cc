@@ -4,7 +4,6 @@
 #include <CL/cl.h>
 #include <d3d11_4.h>
 #include <dxgi1_2.h>
-#include <wrl/client.h>
 
 #include <cstdlib>
 #include <cstring>
@@ -12,13 +11,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "broker/os/com_ptr.h"
 #include "broker/os/dynamic_library.h"
 #include "proto/status_macros.h"
 
 namespace sluice {
 namespace {
-
-using Microsoft::WRL::ComPtr;
 
 constexpr DWORD kFirstWorkTimeoutMs = 5'000;
 
@@ -73,35 +71,53 @@ uint32_t TexelBytes(uint32_t dxgi_format) {
 
 class RealSharing final : public D3d11Sharing {
  public:
+  // On a device of the machine's, of whose library a reference is kept.
   absl::Status Open() {
     ASSIGN_OR_RETURN(library_, DynamicLibrary::Open("d3d11.dll"));
     const auto create =
         reinterpret_cast<PFN_D3D11_CREATE_DEVICE>(library_.Find("D3D11CreateDevice"));
     if (create == nullptr) return absl::UnimplementedError("d3d11.dll makes no devices");
     ComPtr<ID3D11Device> device;
-    ComPtr<ID3D11DeviceContext> context;
     HRESULT made = create(nullptr, D3D_DRIVER_TYPE_HARDWARE, nullptr, 0, nullptr, 0,
-                          D3D11_SDK_VERSION, &device, nullptr, &context);
+                          D3D11_SDK_VERSION, device.out(), nullptr, nullptr);
     if (FAILED(made)) {
       made = create(nullptr, D3D_DRIVER_TYPE_WARP, nullptr, 0, nullptr, 0, D3D11_SDK_VERSION,
-                    &device, nullptr, &context);
+                    device.out(), nullptr, nullptr);
     }
     if (FAILED(made)) return Answered(made, "D3D11CreateDevice");
-    HRESULT has = device.As(&device_);
+    return OpenOn(device.get());
+  }
+
+  absl::Status OpenOn(ID3D11Device* device) {
+    HRESULT has = ComPtr<ID3D11Device>::Share(device).As(&device_);
     if (FAILED(has)) return Answered(has, "no fences, ID3D11Device5");
+    ComPtr<ID3D11DeviceContext> context;
+    device->GetImmediateContext(context.out());
     has = context.As(&context_);
     if (FAILED(has)) return Answered(has, "no fences, ID3D11DeviceContext4");
-    ComPtr<IDXGIDevice> dxgi;
+    const auto dxgi = ComPtr<IDXGIDevice>::Of(device);
     ComPtr<IDXGIAdapter> adapter;
     DXGI_ADAPTER_DESC about = {};
-    if (SUCCEEDED(device.As(&dxgi)) && SUCCEEDED(dxgi->GetAdapter(&adapter)) &&
-        SUCCEEDED(adapter->GetDesc(&about))) {
+    if (dxgi && SUCCEEDED(dxgi->GetAdapter(adapter.out())) && SUCCEEDED(adapter->GetDesc(&about))) {
       std::memcpy(luid_.data(), &about.AdapterLuid, luid_.size());
     }
     return absl::OkStatus();
   }
 
+  // A device that was removed (its driver was updated or reset) answers so for ever, and what it
+  // made before may be no more.
   absl::StatusOr<D3d11Shared> Make(const D3d11Shape& shape) override {
+    absl::StatusOr<D3d11Shared> made = MakeOnDevice(shape);
+    const HRESULT removed = device_->GetDeviceRemovedReason();
+    if (SUCCEEDED(removed)) return made;
+    return absl::UnavailableError(
+        absl::StrCat("the Direct3D device was removed: 0x",
+                     absl::Hex(static_cast<uint32_t>(removed), absl::kZeroPad8),
+                     "; the next request gets a new one"));
+  }
+
+ private:
+  absl::StatusOr<D3d11Shared> MakeOnDevice(const D3d11Shape& shape) {
     D3d11Layer first = {0, shape.size_bytes};
     if (shape.dxgi_format != 0) {
       ASSIGN_OR_RETURN(first, LayerOf(shape));
@@ -116,7 +132,7 @@ class RealSharing final : public D3d11Sharing {
                         : MakeTexture(shape, zeros.get(), first.row_pitch, &resource));
     ComPtr<ID3D11Fence> fence;
     HRESULT result =
-        device_->CreateFence(0, D3D11_FENCE_FLAG_SHARED, IID_PPV_ARGS(fence.GetAddressOf()));
+        device_->CreateFence(0, D3D11_FENCE_FLAG_SHARED, __uuidof(ID3D11Fence), fence.out_void());
     if (FAILED(result)) return Answered(result, "CreateFence");
     RETURN_IF_ERROR(AwaitOwnWork());
     D3d11Shared shared;
@@ -133,7 +149,6 @@ class RealSharing final : public D3d11Sharing {
     return shared;
   }
 
- private:
   absl::Status MakeBuffer(const D3d11Shape& shape, const void* zeros, ComPtr<IDXGIResource1>* out) {
     D3D11_BUFFER_DESC about = {};
     if (shape.size_bytes > UINT32_MAX) {
@@ -144,7 +159,7 @@ class RealSharing final : public D3d11Sharing {
     about.MiscFlags = kShared | D3D11_RESOURCE_MISC_BUFFER_ALLOW_RAW_VIEWS;
     const D3D11_SUBRESOURCE_DATA first = {zeros, 0, 0};
     ComPtr<ID3D11Buffer> buffer;
-    HRESULT result = device_->CreateBuffer(&about, &first, &buffer);
+    HRESULT result = device_->CreateBuffer(&about, &first, buffer.out());
     if (SUCCEEDED(result)) result = buffer.As(out);
     return SUCCEEDED(result) ? absl::OkStatus() : Answered(result, "CreateBuffer, shared");
   }
@@ -176,7 +191,7 @@ class RealSharing final : public D3d11Sharing {
     const D3D11_SUBRESOURCE_DATA one = {zeros, row_pitch, 0};
     const std::vector<D3D11_SUBRESOURCE_DATA> first(shape.array_layers, one);
     ComPtr<ID3D11Texture2D> texture;
-    HRESULT result = device_->CreateTexture2D(&about, first.data(), &texture);
+    HRESULT result = device_->CreateTexture2D(&about, first.data(), texture.out());
     if (SUCCEEDED(result)) result = texture.As(out);
     return SUCCEEDED(result) ? absl::OkStatus() : Answered(result, "CreateTexture2D, shared");
   }
@@ -185,10 +200,10 @@ class RealSharing final : public D3d11Sharing {
   absl::Status AwaitOwnWork() {
     ComPtr<ID3D11Fence> done;
     const HRESULT made =
-        device_->CreateFence(0, D3D11_FENCE_FLAG_NONE, IID_PPV_ARGS(done.GetAddressOf()));
+        device_->CreateFence(0, D3D11_FENCE_FLAG_NONE, __uuidof(ID3D11Fence), done.out_void());
     if (FAILED(made)) return Answered(made, "CreateFence");
     const OwnedHandle event(::CreateEventW(nullptr, TRUE, FALSE, nullptr));
-    context_->Signal(done.Get(), 1);
+    context_->Signal(done.get(), 1);
     context_->Flush();
     if (FAILED(done->SetEventOnCompletion(1, event.get())) ||
         ::WaitForSingleObject(event.get(), kFirstWorkTimeoutMs) != WAIT_OBJECT_0) {
@@ -226,6 +241,12 @@ absl::StatusOr<D3d11Layer> LayerOf(const D3d11Shape& shape) {
 absl::StatusOr<std::unique_ptr<D3d11Sharing>> D3d11Sharing::Create() {
   auto sharing = std::make_unique<RealSharing>();
   RETURN_IF_ERROR(sharing->Open());
+  return std::unique_ptr<D3d11Sharing>(std::move(sharing));
+}
+
+absl::StatusOr<std::unique_ptr<D3d11Sharing>> D3d11Sharing::CreateOn(ID3D11Device* device) {
+  auto sharing = std::make_unique<RealSharing>();
+  RETURN_IF_ERROR(sharing->OpenOn(device));
   return std::unique_ptr<D3d11Sharing>(std::move(sharing));
 }
 

@@ -14,6 +14,8 @@
 #include "absl/status/statusor.h"
 #include "platform_win/handle_table.h"
 
+struct ID3D11Device;
+
 namespace sluice {
 
 struct D3d11Shape {
@@ -43,8 +45,11 @@ class D3d11Sharing {
  public:
   // kUnimplemented: this system's Direct3D cannot share; the message says what it lacks.
   static absl::StatusOr<std::unique_ptr<D3d11Sharing>> Create();
+  // On a device that is there already; a test's may be made up.
+  static absl::StatusOr<std::unique_ptr<D3d11Sharing>> CreateOn(ID3D11Device* device);
   virtual ~D3d11Sharing() = default;
 
+  // kUnavailable: the device is gone, or hangs; another is to be made for the next.
   virtual absl::StatusOr<D3d11Shared> Make(const D3d11Shape& shape) = 0;
 };
 

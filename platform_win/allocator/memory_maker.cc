@@ -112,6 +112,7 @@ absl::StatusOr<MadeMemory> WindowsMemoryMaker::MakeTexture(const AllocateTexture
   if (!d3d11_->ok()) return NotHere(d3d11_->status());
   absl::StatusOr<D3d11Shared> shared = (**d3d11_)->Make(shape);
   if (absl::IsUnimplemented(shared.status())) return NotHere(shared.status());
+  if (absl::IsUnavailable(shared.status())) d3d11_.reset();
   if (!shared.ok()) return shared.status();
   MadeMemory memory;
   memory.fds.push_back(Adopt(std::move(shared->resource)));

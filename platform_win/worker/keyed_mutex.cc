@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "broker/os/com_ptr.h"
 #include "broker/os/dynamic_library.h"
 #include "broker/os/graphics_handle.h"
 #include "broker/os/texture_sharing.h"
-#include "platform_win/com_ptr.h"
 
 namespace sluice {
 namespace {

@@ -3,13 +3,13 @@
 // sluice_d3d11.h: what texture_turns.h asks of Direct3D, and its entry points. Only the
 // application's objects are called; no Direct3D library is linked or loaded.
 #include <d3d11_4.h>
-#include <wrl/client.h>
 
 #include <cstring>
 #include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "broker/os/com_ptr.h"
 #include "client_icd/libsluice/entry.h"
 #include "client_icd/libsluice/texture_turns.h"
 #include "proto/status_macros.h"
@@ -17,8 +17,6 @@
 
 namespace sluice {
 namespace {
-
-using Microsoft::WRL::ComPtr;
 
 absl::Status Lacks(HRESULT result, const char* what) {
   return absl::UnimplementedError(
@@ -30,29 +28,30 @@ class DeviceFence final : public TextureFence {
  public:
   absl::Status Open(ID3D11Device* device, HANDLE shared) {
     ComPtr<ID3D11Device5> with_fences;
-    HRESULT result = device->QueryInterface(IID_PPV_ARGS(with_fences.GetAddressOf()));
+    HRESULT result = device->QueryInterface(__uuidof(ID3D11Device5), with_fences.out_void());
     if (FAILED(result)) return Lacks(result, "the device has no fences, ID3D11Device5");
     ComPtr<ID3D11DeviceContext> context;
-    device->GetImmediateContext(&context);
+    device->GetImmediateContext(context.out());
     result = context.As(&context_);
     if (FAILED(result)) return Lacks(result, "the device has no fences, ID3D11DeviceContext4");
-    result = with_fences->OpenSharedFence(shared, IID_PPV_ARGS(fence_.GetAddressOf()));
+    result = with_fences->OpenSharedFence(shared, __uuidof(ID3D11Fence), fence_.out_void());
     if (FAILED(result)) return Lacks(result, "ID3D11Device5::OpenSharedFence");
-    result = with_fences->CreateFence(0, D3D11_FENCE_FLAG_NONE, IID_PPV_ARGS(own_.GetAddressOf()));
+    result =
+        with_fences->CreateFence(0, D3D11_FENCE_FLAG_NONE, __uuidof(ID3D11Fence), own_.out_void());
     if (FAILED(result)) return Lacks(result, "ID3D11Device5::CreateFence");
     event_.reset(::CreateEventW(nullptr, FALSE, FALSE, nullptr));
     return event_ != nullptr ? absl::OkStatus() : absl::ResourceExhaustedError("no more events");
   }
 
   absl::Status SignalBehindWork(uint64_t generation) override {
-    return Signal(fence_.Get(), generation);
+    return Signal(fence_.get(), generation);
   }
   absl::Status WaitFor(uint64_t generation, absl::Duration at_most) override {
-    return Wait(fence_.Get(), generation, at_most);
+    return Wait(fence_.get(), generation, at_most);
   }
   absl::Status WaitForOwnWork(absl::Duration at_most) override {
-    RETURN_IF_ERROR(Signal(own_.Get(), ++own_value_));
-    return Wait(own_.Get(), own_value_, at_most);
+    RETURN_IF_ERROR(Signal(own_.get(), ++own_value_));
+    return Wait(own_.get(), own_value_, at_most);
   }
 
  private:
@@ -92,7 +91,7 @@ struct sluice_d3d11 {
   sluice_connection* connection;
   sluice_capability capability;
   sluice_access access;
-  Microsoft::WRL::ComPtr<ID3D11Resource> resource;
+  sluice::ComPtr<ID3D11Resource> resource;
   sluice::DeviceFence fence;
 };
 
@@ -118,15 +117,15 @@ sluice_status sluice_d3d11_open(sluice_connection* connection, const sluice_capa
     return sluice::Fail(SLUICE_INVALID_ARGUMENT,
                         "this resource is none of Direct3D's: sluice_map gives its memory");
   }
-  Microsoft::WRL::ComPtr<ID3D11Device1> sharing;
-  HRESULT result = device->QueryInterface(IID_PPV_ARGS(sharing.GetAddressOf()));
+  sluice::ComPtr<ID3D11Device1> sharing;
+  HRESULT result = device->QueryInterface(__uuidof(ID3D11Device1), sharing.out_void());
   if (FAILED(result)) return sluice::Told(sluice::Lacks(result, "no ID3D11Device1"));
   auto made = std::make_unique<sluice_d3d11>();
   made->connection = connection;
   made->capability = *capability;
   made->access = access;
-  result = sharing->OpenSharedResource1(guard.handle.fds[0],
-                                        IID_PPV_ARGS(made->resource.GetAddressOf()));
+  result = sharing->OpenSharedResource1(guard.handle.fds[0], __uuidof(ID3D11Resource),
+                                        made->resource.out_void());
   if (FAILED(result)) {
     return sluice::Told(sluice::Lacks(result, "ID3D11Device1::OpenSharedResource1"));
   }
@@ -138,7 +137,7 @@ sluice_status sluice_d3d11_open(sluice_connection* connection, const sluice_capa
 }
 
 ID3D11Resource* sluice_d3d11_resource(const sluice_d3d11* opened) {
-  return opened == nullptr ? nullptr : opened->resource.Get();
+  return opened == nullptr ? nullptr : opened->resource.get();
 }
 
 sluice_status sluice_d3d11_acquire(sluice_d3d11* opened, uint32_t timeout_ms, sluice_hold* hold) {

@@ -12,8 +12,8 @@ D3d11Fence::~D3d11Fence() {
 }
 
 bool D3d11Fence::Make(ID3D11Device* device, ID3D11DeviceContext* commands) {
-  const auto newer = ComRef<ID3D11Device5>::Of(device);
-  commands_ = ComRef<ID3D11DeviceContext4>::Of(commands);
+  const auto newer = ComPtr<ID3D11Device5>::Of(device);
+  commands_ = ComPtr<ID3D11DeviceContext4>::Of(commands);
   if (!newer || !commands_) return false;
   if (FAILED(
           newer->CreateFence(0, D3D11_FENCE_FLAG_NONE, __uuidof(ID3D11Fence), fence_.out_void())))

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "absl/time/time.h"
-#include "client_icd/sharing/d3d/com_ref.h"
+#include "broker/os/com_ptr.h"
 
 namespace sluice::sharing {
 
@@ -31,8 +31,8 @@ class D3d11Fence {
   cl_int Wait(absl::Time deadline);
 
  private:
-  ComRef<ID3D11DeviceContext4> commands_;
-  ComRef<ID3D11Fence> fence_;
+  ComPtr<ID3D11DeviceContext4> commands_;
+  ComPtr<ID3D11Fence> fence_;
   HANDLE event_ = nullptr;
   UINT64 value_ = 0;
 };

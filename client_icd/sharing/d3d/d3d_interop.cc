@@ -126,15 +126,15 @@ AdapterLuid ToAdapterLuid(const LUID& luid) {
 }
 
 std::optional<AdapterLuid> LuidOfDxgiAdapter(IUnknown* object) {
-  const ComRef<IDXGIAdapter> adapter = ComRef<IDXGIAdapter>::Of(object);
+  const ComPtr<IDXGIAdapter> adapter = ComPtr<IDXGIAdapter>::Of(object);
   DXGI_ADAPTER_DESC desc;
   if (!adapter || FAILED(adapter->GetDesc(&desc))) return std::nullopt;
   return ToAdapterLuid(desc.AdapterLuid);
 }
 
 std::optional<AdapterLuid> LuidOfDxgiDevice(IUnknown* object) {
-  const ComRef<IDXGIDevice> device = ComRef<IDXGIDevice>::Of(object);
-  ComRef<IDXGIAdapter> adapter;
+  const ComPtr<IDXGIDevice> device = ComPtr<IDXGIDevice>::Of(object);
+  ComPtr<IDXGIAdapter> adapter;
   if (!device || FAILED(device->GetAdapter(adapter.out()))) return std::nullopt;
   return LuidOfDxgiAdapter(adapter.get());
 }

@@ -21,8 +21,8 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "broker/os/com_ptr.h"
 #include "client_icd/sharing/core.h"
-#include "client_icd/sharing/d3d/com_ref.h"
 #include "client_icd/sharing/native_device.h"
 #include "client_icd/sharing/native_thread.h"
 #include "client_icd/sharing/native_wait.h"

@@ -55,13 +55,13 @@ cl_int DescribeResource(const D3dShare<T>& share, Typed* given, UINT index, D3dS
                         cl_image_format* format) {
   constexpr cl_int kInvalid = T::kTokens.invalid_resource;
   // CL_INVALID_D3D1x_RESOURCE_KHR if resource is not a Direct3D buffer (texture) resource, ...
-  const auto resource = ComRef<Typed>::Of(given);
+  const auto resource = ComPtr<Typed>::Of(given);
   if (!resource) return kInvalid;
   out->shape = ShapeOf<T>(resource.get());
   // ... if it was created with the usage IMMUTABLE, or is a multisampled texture, ...
   if (out->shape.immutable || out->shape.samples != 1) return kInvalid;
   // ... or if context was not created against the same Direct3D device from which it was created.
-  ComRef<typename T::Device> device;
+  ComPtr<typename T::Device> device;
   resource->GetDevice(device.out());
   if (!IsSameObject(device.get(), share.device())) return kInvalid;
   // CL_INVALID_VALUE if subresource is not a valid subresource index for resource.
@@ -74,7 +74,7 @@ cl_int DescribeResource(const D3dShare<T>& share, Typed* given, UINT index, D3dS
     *format = *found;
     out->element_bytes = ElementBytes(*found);
   }
-  out->resource = ComRef<typename T::Resource>::Share(resource.get());
+  out->resource = ComPtr<typename T::Resource>::Share(resource.get());
   out->given = given;
   out->index = index;
   out->extent = *extent;
@@ -111,7 +111,7 @@ cl_int CreateFromResource(Context* context, cl_mem_flags flags, Typed* given, UI
     about.image = MakeImageShape(format, desc);
   }
   auto object = std::make_unique<D3dObject<T>>(
-      share->thread(), ComRef<typename T::Device>::Share(share->device()), std::move(from));
+      share->thread(), ComPtr<typename T::Device>::Share(share->device()), std::move(from));
   return CreateShared(context, std::move(about), T::kTokens.api, std::move(object), out);
 }
 

@@ -31,7 +31,7 @@ namespace sluice::sharing {
 // What an OpenCL memory object was made from.
 template <typename T>
 struct D3dSubresource {
-  ComRef<typename T::Resource> resource;
+  ComPtr<typename T::Resource> resource;
   void* given = nullptr;  // The application's own pointer to it.
   D3dShape shape;
   UINT index = 0;
@@ -43,7 +43,7 @@ struct D3dSubresource {
 template <typename T>
 class D3dObject final : public NativeObject {
  public:
-  D3dObject(std::shared_ptr<NativeThread> thread, ComRef<typename T::Device> device,
+  D3dObject(std::shared_ptr<NativeThread> thread, ComPtr<typename T::Device> device,
             D3dSubresource<T> subresource)
       : thread_(std::move(thread)),
         device_(std::move(device)),
@@ -51,7 +51,7 @@ class D3dObject final : public NativeObject {
         work_(device_.get()) {}
 
   NativeKey key() const override {
-    const auto identity = ComRef<IUnknown>::Of(subresource_.resource.get());
+    const auto identity = ComPtr<IUnknown>::Of(subresource_.resource.get());
     return {reinterpret_cast<uintptr_t>(identity.get()), subresource_.index, 0};
   }
   NativeThread& thread() override { return *thread_; }
@@ -108,7 +108,7 @@ class D3dObject final : public NativeObject {
     typename T::Texture2dDesc desc = PlainTexture2d();
     desc.BindFlags = T::kShaderResource;
     desc.MiscFlags = T::kSharedKeyedMutex | T::kSharedNtHandle;
-    ComRef<typename T::Texture2d> made;
+    ComPtr<typename T::Texture2d> made;
     const HRESULT result = device_->CreateTexture2D(&desc, nullptr, made.out());
     if (FAILED(result)) {
       return absl::UnavailableError(
@@ -117,7 +117,7 @@ class D3dObject final : public NativeObject {
     }
     ASSIGN_OR_RETURN(const std::shared_ptr<KeyedMutex> mutex, KeyedMutexOf(made.get()));
     ASSIGN_OR_RETURN(ExportedMemory exported, ExportTexture(made.get(), /*keyed_mutex=*/true));
-    shadow_ = ComRef<typename T::Resource>::Share(made.get());
+    shadow_ = ComPtr<typename T::Resource>::Share(made.get());
     mutex_ = std::make_unique<ShadowMutex>(mutex);
     return exported;
   }
@@ -193,7 +193,7 @@ class D3dObject final : public NativeObject {
     desc.ByteWidth = subresource_.shape.width;
     desc.Usage = T::kStaging;
     desc.CPUAccessFlags = T::kCpuAccess;
-    ComRef<typename T::Buffer> made;
+    ComPtr<typename T::Buffer> made;
     return Keep(device_->CreateBuffer(&desc, nullptr, made.out()), made);
   }
   // Of the subresource's size, for the device's own use.
@@ -211,7 +211,7 @@ class D3dObject final : public NativeObject {
     typename T::Texture2dDesc desc = PlainTexture2d();
     desc.Usage = T::kStaging;
     desc.CPUAccessFlags = T::kCpuAccess;
-    ComRef<typename T::Texture2d> made;
+    ComPtr<typename T::Texture2d> made;
     return Keep(device_->CreateTexture2D(&desc, nullptr, made.out()), made);
   }
   cl_int MakeStagingTexture3d() {
@@ -223,18 +223,18 @@ class D3dObject final : public NativeObject {
     desc.Format = static_cast<DXGI_FORMAT>(subresource_.shape.dxgi_format);
     desc.Usage = T::kStaging;
     desc.CPUAccessFlags = T::kCpuAccess;
-    ComRef<typename T::Texture3d> made;
+    ComPtr<typename T::Texture3d> made;
     return Keep(device_->CreateTexture3D(&desc, nullptr, made.out()), made);
   }
   template <typename Typed>
-  cl_int Keep(HRESULT result, const ComRef<Typed>& made) {
+  cl_int Keep(HRESULT result, const ComPtr<Typed>& made) {
     if (FAILED(result)) return CL_OUT_OF_RESOURCES;
-    staging_ = ComRef<typename T::Resource>::Share(made.get());
+    staging_ = ComPtr<typename T::Resource>::Share(made.get());
     return CL_SUCCESS;
   }
 
   cl_int Map(bool write, D3dMapped* mapped) {
-    const ComRef<typename T::Commands> commands = T::CommandsOf(device_.get());
+    const ComPtr<typename T::Commands> commands = T::CommandsOf(device_.get());
     const HRESULT result =
         T::Map(commands.get(), staging_.get(), subresource_.shape.kind, write, mapped);
     return SUCCEEDED(result) ? CL_SUCCESS : CL_OUT_OF_RESOURCES;
@@ -255,14 +255,14 @@ class D3dObject final : public NativeObject {
   }
 
   const std::shared_ptr<NativeThread> thread_;
-  const ComRef<typename T::Device> device_;
+  const ComPtr<typename T::Device> device_;
   const D3dSubresource<T> subresource_;
   // Made with the memory object, if it goes by a shadow.
-  ComRef<typename T::Resource> shadow_;
+  ComPtr<typename T::Resource> shadow_;
   std::unique_ptr<ShadowMutex> mutex_;
   // Native thread only. Made with the first acquire.
   D3dWork<T> work_;
-  ComRef<typename T::Resource> staging_;
+  ComPtr<typename T::Resource> staging_;
 };
 
 }  // namespace sluice::sharing

@@ -18,9 +18,9 @@
 
 #include "absl/status/status.h"
 #include "absl/time/clock.h"
+#include "broker/os/com_ptr.h"
 #include "broker/os/texture_sharing.h"
 #include "client_icd/client_log.h"
-#include "client_icd/sharing/d3d/com_ref.h"
 #include "client_icd/sharing/native_object.h"
 
 namespace sluice::sharing {

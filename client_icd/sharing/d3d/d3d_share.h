@@ -24,12 +24,12 @@ namespace sluice::sharing {
 template <typename T>
 class D3dShare final : public D3dInterop {
  public:
-  D3dShare(ComRef<typename T::Device> device, bool user_sync, bool callers_only)
+  D3dShare(ComPtr<typename T::Device> device, bool user_sync, bool callers_only)
       : D3dInterop(user_sync, callers_only), device_(std::move(device)) {}
 
   // CL_INVALID_D3D1x_DEVICE_KHR if it is no such device.
   static cl_int Open(IUnknown* object, bool user_sync, std::vector<Interop>* out) {
-    auto device = ComRef<typename T::Device>::Of(object);
+    auto device = ComPtr<typename T::Device>::Of(object);
     if (!device) return T::kTokens.invalid_device;
     const bool protects = Protect(device.get());
     out->push_back(
@@ -47,13 +47,13 @@ class D3dShare final : public D3dInterop {
   // Makes the device one that several threads may use; false if it cannot be.
   static bool Protect(typename T::Device* device) {
     if ((device->GetCreationFlags() & T::kSingleThreaded) != 0) return false;
-    const auto multithread = ComRef<typename T::Multithread>::Of(T::CommandsOf(device).get());
+    const auto multithread = ComPtr<typename T::Multithread>::Of(T::CommandsOf(device).get());
     if (!multithread) return false;
     multithread->SetMultithreadProtected(TRUE);
     return true;
   }
 
-  const ComRef<typename T::Device> device_;
+  const ComPtr<typename T::Device> device_;
 };
 
 // clGetDeviceIDsFromD3D1xKHR.
@@ -72,7 +72,7 @@ cl_int GetD3dDevices(cl_platform_id platform_handle, cl_uint source, void* objec
   const bool is_device = source == kTokens.device_source;
   const std::optional<AdapterLuid> luid =
       is_device ? LuidOfDxgiDevice(unknown) : LuidOfDxgiAdapter(unknown);
-  const bool is_object = is_device ? bool(ComRef<typename T::Device>::Of(unknown)) : bool(luid);
+  const bool is_object = is_device ? bool(ComPtr<typename T::Device>::Of(unknown)) : bool(luid);
   if (!is_object) return CL_DEVICE_NOT_FOUND;
   return GiveDevices(*platform, luid, set == kTokens.all_devices, num_entries, devices,
                      num_devices);

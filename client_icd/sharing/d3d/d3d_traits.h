@@ -8,8 +8,8 @@
 #include <d3d10.h>
 #include <d3d11_4.h>
 
+#include "broker/os/com_ptr.h"
 #include "client_icd/sharing/api_rules.h"
-#include "client_icd/sharing/d3d/com_ref.h"
 #include "client_icd/sharing/d3d/d3d_fence.h"
 #include "client_icd/sharing/d3d_format.h"
 
@@ -70,7 +70,7 @@ struct Direct3d10 {
   static constexpr UINT kSharedNtHandle = 0;  // Direct3D 10 makes no textures with NT handles.
   using Fence = NoD3dFence;
 
-  static ComRef<Commands> CommandsOf(Device* device) { return ComRef<Commands>::Share(device); }
+  static ComPtr<Commands> CommandsOf(Device* device) { return ComPtr<Commands>::Share(device); }
   static void End(Commands*, Query* query) { query->End(); }
   static HRESULT IsDone(Commands*, Query* query) { return query->GetData(nullptr, 0, 0); }
 
@@ -142,8 +142,8 @@ struct Direct3d11 {
   static constexpr UINT kSharedNtHandle = D3D11_RESOURCE_MISC_SHARED_NTHANDLE;
   using Fence = D3d11Fence;
 
-  static ComRef<Commands> CommandsOf(Device* device) {
-    ComRef<Commands> commands;
+  static ComPtr<Commands> CommandsOf(Device* device) {
+    ComPtr<Commands> commands;
     device->GetImmediateContext(commands.out());
     return commands;
   }

@@ -16,7 +16,7 @@ class D3dCommands {
  public:
   explicit D3dCommands(typename T::Device* device)
       : commands_(T::CommandsOf(device)),
-        multithread_(ComRef<typename T::Multithread>::Of(commands_.get())) {
+        multithread_(ComPtr<typename T::Multithread>::Of(commands_.get())) {
     if (multithread_) multithread_->Enter();
     commands_->GetPredication(predicate_.out(), &predicate_value_);
     if (predicate_) commands_->SetPredication(nullptr, FALSE);
@@ -32,9 +32,9 @@ class D3dCommands {
   typename T::Commands* get() const { return commands_.get(); }
 
  private:
-  const ComRef<typename T::Commands> commands_;
-  const ComRef<typename T::Multithread> multithread_;
-  ComRef<typename T::Predicate> predicate_;
+  const ComPtr<typename T::Commands> commands_;
+  const ComPtr<typename T::Multithread> multithread_;
+  ComPtr<typename T::Predicate> predicate_;
   BOOL predicate_value_ = FALSE;
 };
 
@@ -78,14 +78,14 @@ class D3dWork {
     return signalled_ ? fence_.Wait(deadline) : CL_OUT_OF_RESOURCES;
   }
   cl_int WaitForQuery(absl::Time deadline) {
-    const ComRef<typename T::Commands> commands = T::CommandsOf(device_);
+    const ComPtr<typename T::Commands> commands = T::CommandsOf(device_);
     return WaitForNative([&] { return ProgressOf(T::IsDone(commands.get(), query_.get())); },
                          deadline);
   }
 
   typename T::Device* const device_;  // The owner's.
   typename T::Fence fence_;
-  ComRef<typename T::Query> query_;
+  ComPtr<typename T::Query> query_;
   bool signalled_ = false;
   bool pending_ = false;  // Work of ours was given to the device and not waited for.
 };

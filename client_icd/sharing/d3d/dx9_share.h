@@ -20,8 +20,8 @@ namespace sluice::sharing {
 struct Dx9Adapter {
   cl_dx9_media_adapter_type_khr type = 0;
   // The Direct3D device itself, or that on which the DXVA device makes its surfaces.
-  ComRef<IDirect3DDevice9> device;
-  ComRef<IUnknown> dxva;
+  ComPtr<IDirect3DDevice9> device;
+  ComPtr<IUnknown> dxva;
 
   // Nothing if the object is not of that type.
   static std::optional<Dx9Adapter> Of(cl_dx9_media_adapter_type_khr type, IUnknown* object);

@@ -36,7 +36,7 @@ cl_int Dx9Surface::Describe() {
 }
 
 cl_int Dx9Surface::ChooseAccess() {
-  ComRef<IDirect3DBaseTexture9> texture;
+  ComPtr<IDirect3DBaseTexture9> texture;
   const bool of_texture =
       SUCCEEDED(surface_->GetContainer(__uuidof(IDirect3DBaseTexture9), texture.out_void()));
   const bool dynamic = (desc_.Usage & D3DUSAGE_DYNAMIC) != 0;
@@ -60,7 +60,7 @@ cl_int Dx9Surface::ChooseAccess() {
 
 // The only way to read a texture's level that cannot be locked is through a render target.
 bool Dx9Surface::CanCopyFrom() {
-  ComRef<IDirect3D9> direct3d;
+  ComPtr<IDirect3D9> direct3d;
   D3DDEVICE_CREATION_PARAMETERS parameters;
   D3DDISPLAYMODE mode;
   return SUCCEEDED(device_->GetDirect3D(direct3d.out())) &&
@@ -72,7 +72,7 @@ bool Dx9Surface::CanCopyFrom() {
 }
 
 NativeKey Dx9Surface::key() const {
-  const auto identity = ComRef<IUnknown>::Of(surface_.get());
+  const auto identity = ComPtr<IUnknown>::Of(surface_.get());
   return {reinterpret_cast<uintptr_t>(identity.get()), 0, source_.plane};
 }
 
@@ -107,7 +107,7 @@ cl_int Dx9Surface::Store(const uint8_t* packed, absl::Time deadline) {
 // ("Lost Devices" in Direct3D 9's documentation). Any other answer says nothing: plain Direct3D 9
 // refuses the question on a thread that is not the device's.
 cl_int Dx9Surface::CheckDevice() {
-  const auto ex = ComRef<IDirect3DDevice9Ex>::Of(device_.get());
+  const auto ex = ComPtr<IDirect3DDevice9Ex>::Of(device_.get());
   switch (ex ? ex->CheckDeviceState(nullptr) : device_->TestCooperativeLevel()) {
     case D3DERR_DEVICELOST:
     case D3DERR_DEVICENOTRESET:

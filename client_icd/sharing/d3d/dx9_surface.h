@@ -16,7 +16,7 @@
 
 #include <memory>
 
-#include "client_icd/sharing/d3d/com_ref.h"
+#include "broker/os/com_ptr.h"
 #include "client_icd/sharing/d3d/d3d_interop.h"
 #include "client_icd/sharing/d3d_format.h"
 #include "client_icd/sharing/native_object.h"
@@ -61,8 +61,8 @@ class Dx9Surface final : public NativeObject {
 
   Dx9Surface(std::shared_ptr<NativeThread> thread, IDirect3DDevice9* device, const Source& source)
       : thread_(std::move(thread)),
-        device_(ComRef<IDirect3DDevice9>::Share(device)),
-        surface_(ComRef<IDirect3DSurface9>::Share(source.info.resource)),
+        device_(ComPtr<IDirect3DDevice9>::Share(device)),
+        surface_(ComPtr<IDirect3DSurface9>::Share(source.info.resource)),
         source_(source) {}
 
   cl_int Describe();
@@ -79,16 +79,16 @@ class Dx9Surface final : public NativeObject {
   cl_int LockAndCopy(IDirect3DSurface9* surface, uint8_t* packed, bool write);
 
   const std::shared_ptr<NativeThread> thread_;
-  const ComRef<IDirect3DDevice9> device_;
-  const ComRef<IDirect3DSurface9> surface_;
+  const ComPtr<IDirect3DDevice9> device_;
+  const ComPtr<IDirect3DSurface9> surface_;
   const Source source_;
   D3DSURFACE_DESC desc_ = {};
   D3d9Plane plane_;
   Access access_ = Access::kLock;
   // Made with the first use.
-  ComRef<IDirect3DQuery9> query_;
-  ComRef<IDirect3DSurface9> system_memory_;
-  ComRef<IDirect3DSurface9> render_target_;  // Access::kTexture.
+  ComPtr<IDirect3DQuery9> query_;
+  ComPtr<IDirect3DSurface9> system_memory_;
+  ComPtr<IDirect3DSurface9> render_target_;  // Access::kTexture.
 };
 
 }  // namespace sluice::sharing

@@ -24,7 +24,7 @@ template <typename T, typename Typed>
 D3dSubresource<T> Describe(Typed* texture, UINT index = 0, bool same_adapter = true) {
   D3dSubresource<T> from;
   from.shape = ShapeOf<T>(texture);
-  from.resource = ComRef<typename T::Resource>::Share(texture);
+  from.resource = ComPtr<typename T::Resource>::Share(texture);
   from.given = texture;
   from.index = index;
   from.extent = *ExtentOf(from.shape, index);
@@ -45,7 +45,7 @@ class D3dHandlesTest : public testing::Test {
                                               bool same_adapter = true) {
     FakeDirect3d::Texture* const texture = direct3d_.NewTexture(desc);
     return std::make_unique<D3dObject<Direct3d11>>(
-        nullptr, ComRef<ID3D11Device>::Share(direct3d_.device()),
+        nullptr, ComPtr<ID3D11Device>::Share(direct3d_.device()),
         Describe<Direct3d11>(texture->get(), index, same_adapter));
   }
   // With a shadow that the worker has opened.
@@ -347,7 +347,7 @@ TEST_F(D3dHandlesTest, OnlyTwoDimensions) {
     from.shape.kind = kind;
     from.shape.nt_handle = true;
     from.same_adapter = true;
-    D3dObject<Direct3d11> object(nullptr, ComRef<ID3D11Device>::Share(direct3d_.device()),
+    D3dObject<Direct3d11> object(nullptr, ComPtr<ID3D11Device>::Share(direct3d_.device()),
                                  std::move(from));
     for (const auto& exported : {object.Export().status(), object.MakeShadow().status()})
       EXPECT_NE(exported.message().find("buffers and volumes"), absl::string_view::npos);
@@ -370,13 +370,13 @@ TEST(D3dWithoutNtHandles, Direct3d10) {
 // Wine's own Direct3D makes a texture with these flags or not; either way the answer is a reason,
 // and never a handle that is none.
 TEST(D3dOfThisSystem, SaysWhatItCannot) {
-  ComRef<ID3D11Device> device;
+  ComPtr<ID3D11Device> device;
   if (FAILED(::D3D11CreateDevice(nullptr, D3D_DRIVER_TYPE_HARDWARE, nullptr, 0, nullptr, 0,
                                  D3D11_SDK_VERSION, device.out(), nullptr, nullptr)))
     GTEST_SKIP() << "no Direct3D 11 device (no display?)";
   for (const UINT misc : {kShared, kShared | kNtHandle, kKeyedMutex | kNtHandle}) {
     const D3D11_TEXTURE2D_DESC desc = FakeDirect3d::Desc(misc);
-    ComRef<ID3D11Texture2D> texture;
+    ComPtr<ID3D11Texture2D> texture;
     if (FAILED(device->CreateTexture2D(&desc, nullptr, texture.out()))) continue;
     D3dObject<Direct3d11> object(nullptr, device, Describe<Direct3d11>(texture.get()));
     for (const bool shadow : {false, true}) {

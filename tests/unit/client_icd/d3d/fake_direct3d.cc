@@ -192,6 +192,12 @@ FakeDirect3d::FakeDirect3d() {
         return S_OK;
       });
 
+  device_.Set(
+      &ID3D11Device5::CheckFormatSupport, +[](ID3D11Device5*, DXGI_FORMAT, UINT* out) -> HRESULT {
+        *out = D3D11_FORMAT_SUPPORT_TEXTURE2D | D3D11_FORMAT_SUPPORT_SHADER_SAMPLE;
+        return S_OK;
+      });
+
   SetDeviceRefs(&commands_);
   commands_.SetQueryInterface(&QueryNewer<ID3D11DeviceContext4, ID3D11DeviceContext4>);
   commands_.Set(
@@ -213,6 +219,12 @@ FakeDirect3d::FakeDirect3d() {
   SetDeviceRefs(&fence_);
   fence_.Set(&ID3D11Fence::GetCompletedValue, &GetCompletedValue);
   fence_.Set(&ID3D11Fence::SetEventOnCompletion, &SetEventOnCompletion);
+  fence_.Set(
+      &ID3D11Fence::CreateSharedHandle,
+      +[](ID3D11Fence*, const SECURITY_ATTRIBUTES*, DWORD, LPCWSTR, HANDLE* out) -> HRESULT {
+        *out = ::CreateEventW(nullptr, TRUE, FALSE, nullptr);
+        return S_OK;
+      });
 }
 
 FakeDirect3d::~FakeDirect3d() { g_direct3d = nullptr; }

@@ -1,42 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
-// A counted reference to a COM object of the application, or of ours. Not thread-safe, as a
-// pointer; the count that it changes is.
+//
+// Windows only: a counted reference to a COM object, the application's or ours. Not thread-safe, as
+// a pointer; the count that it changes is.
 #pragma once
 
 #include <unknwn.h>
 
 #include <utility>
 
-namespace sluice::sharing {
+namespace sluice {
 
 template <typename T>
-class ComRef {
+class ComPtr {
  public:
-  ComRef() = default;
-  ComRef(const ComRef& other) : ComRef(Share(other.object_)) {}
-  ComRef(ComRef&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
-  ComRef& operator=(ComRef other) noexcept {
+  ComPtr() = default;
+  ComPtr(const ComPtr& other) : ComPtr(Share(other.object_)) {}
+  ComPtr(ComPtr&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
+  ComPtr& operator=(ComPtr other) noexcept {
     std::swap(object_, other.object_);
     return *this;
   }
-  ~ComRef() {
+  ~ComPtr() {
     if (object_ != nullptr) object_->Release();
   }
 
   // The interface of `object` that T names, in its own reference; null if it has none.
-  static ComRef Of(IUnknown* object) {
-    ComRef ref;
+  static ComPtr Of(IUnknown* object) {
+    ComPtr ref;
     if (object == nullptr || FAILED(object->QueryInterface(__uuidof(T), ref.out_void()))) return {};
     return ref;
   }
-  static ComRef Share(T* object) {
-    ComRef ref;
+  static ComPtr Share(T* object) {
+    ComPtr ref;
     ref.object_ = object;
     if (object != nullptr) object->AddRef();
     return ref;
   }
 
-  // For functions that hand out a reference. The ref is empty.
+  // The same as Of, with the answer.
+  template <typename Other>
+  HRESULT As(ComPtr<Other>* other) const {
+    return object_->QueryInterface(__uuidof(Other), other->out_void());
+  }
+
+  // For functions that hand out a reference. The pointer is empty.
   T** out() { return &object_; }
   void** out_void() { return reinterpret_cast<void**>(&object_); }
 
@@ -50,7 +57,7 @@ class ComRef {
 
 // Whether both are the same object: COM compares by IUnknown.
 inline bool IsSameObject(IUnknown* a, IUnknown* b) {
-  return ComRef<IUnknown>::Of(a).get() == ComRef<IUnknown>::Of(b).get();
+  return ComPtr<IUnknown>::Of(a).get() == ComPtr<IUnknown>::Of(b).get();
 }
 
-}  // namespace sluice::sharing
+}  // namespace sluice
