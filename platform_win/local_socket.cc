@@ -17,6 +17,7 @@
 #include "broker/os/random.h"
 #include "platform_win/account.h"
 #include "platform_win/pipe.h"
+#include "platform_win/pipe_access.h"
 #include "platform_win/wide_text.h"
 
 #undef SendMessage  // A macro of windows.h.
@@ -33,10 +34,6 @@ constexpr char kGreeting[] = "sluice-1";
 constexpr size_t kMaxGreeting = 64;  // Connections whose greeting has not come yet.
 constexpr int kInstancesReady = 4;   // That clients can connect to at once.
 constexpr mode_t kOthersMayWrite = 02;
-// What a client needs of a pipe. GENERIC_WRITE would hold the right to make further instances of
-// it, which is the server's.
-constexpr DWORD kClientAccess = FILE_GENERIC_READ | FILE_WRITE_DATA | FILE_WRITE_ATTRIBUTES |
-                                FILE_WRITE_EA | READ_CONTROL | SYNCHRONIZE;
 
 int64_t NowMs() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(
@@ -44,15 +41,12 @@ int64_t NowMs() {
       .count();
 }
 
-// The system, administrators and this process's own user may do all; with `others` everybody who
-// has logged on, sandboxed and low-integrity processes too, may talk.
 class PipeSecurity {
  public:
   explicit PipeSecurity(bool others) {
-    std::wstring text = L"D:P(A;;GA;;;SY)(A;;GA;;;BA)(A;;GA;;;" + ToWide(OwnSid()) + L")";
-    if (others) text += L"(A;;0x12019b;;;AU)(A;;0x12019b;;;S-1-15-2-1)S:(ML;;NW;;;LW)";
     valid_ = ::ConvertStringSecurityDescriptorToSecurityDescriptorW(
-        text.c_str(), SDDL_REVISION_1, &attributes_.lpSecurityDescriptor, nullptr);
+        PipeAccessList(OwnSid(), others).c_str(), SDDL_REVISION_1,
+        &attributes_.lpSecurityDescriptor, nullptr);
     attributes_.nLength = sizeof(attributes_);
   }
   ~PipeSecurity() { ::LocalFree(attributes_.lpSecurityDescriptor); }
@@ -78,7 +72,7 @@ OwnedHandle CreateInstance(const std::wstring& name, PipeSecurity* security, boo
 
 // The server may ask who we are, and nothing more with it.
 OwnedHandle OpenPipe(const std::wstring& name) {
-  OwnedHandle pipe(::CreateFileW(name.c_str(), kClientAccess, 0, nullptr, OPEN_EXISTING,
+  OwnedHandle pipe(::CreateFileW(name.c_str(), kPipeClientAccess, 0, nullptr, OPEN_EXISTING,
                                  FILE_FLAG_OVERLAPPED | SECURITY_SQOS_PRESENT |
                                      SECURITY_IDENTIFICATION | SECURITY_EFFECTIVE_ONLY,
                                  nullptr));
@@ -104,8 +98,7 @@ absl::StatusOr<OwnedHandle> ClientToken(HANDLE pipe) {
   return OwnedHandle(token);
 }
 
-// The process that has the pipe's other end, and whose it is. A process that has taken the number
-// of one that is gone has another user, or another logon: then there is no peer.
+// The process that has the pipe's other end, and whose it is.
 absl::StatusOr<PipePeer> PeerOf(HANDLE pipe) {
   absl::StatusOr<OwnedHandle> token = ClientToken(pipe);
   if (!token.ok()) return token.status();
@@ -123,14 +116,13 @@ absl::StatusOr<PipePeer> PeerOf(HANDLE pipe) {
     return WindowsStatus(::GetLastError(), "asking a client's process for its token");
   }
   const OwnedHandle process_token(of_process);
-  absl::StatusOr<std::string> sid = SidOfToken(token->get());
-  const absl::StatusOr<std::string> process_sid = SidOfToken(process_token.get());
-  if (!sid.ok()) return sid.status();
-  if (!process_sid.ok() || *process_sid != *sid ||
-      LogonOfToken(process_token.get()) != LogonOfToken(token->get())) {
+  const absl::StatusOr<Logon> client = LogonOf(token->get());
+  if (!client.ok()) return client.status();
+  const absl::StatusOr<Logon> process = LogonOf(process_token.get());
+  if (!process.ok() || !IsSameLogon(*client, *process)) {
     return absl::PermissionDeniedError("the process with the client's number is another's");
   }
-  peer.user = UserOfSid(*sid);
+  peer.user = UserOfSid(client->sid);
   return peer;
 }
 

@@ -192,6 +192,7 @@ run_windows() {
   fi
   step windows-build 2400 bash -c '"$1" && echo "PASS built for Windows"' - "$root/deploy/windows/build.sh"
   step windows-service 600 "$root/tests/windows/service.py"
+  step windows-restart 400 "$root/tests/windows/restart.py"
   step windows-conformance-network 600 "$root/tests/windows/conformance.py" network
   step windows-conformance-ring 600 "$root/tests/windows/conformance.py" ring
   step windows-gateway-linux 600 "$root/tests/windows/conformance.py" gateway

@@ -194,6 +194,15 @@ int HoldWithGrandchild() {
   return Hold();
 }
 
+// Opens a pipe, without greeting, and tells on descriptor 3 by what handle.
+int OpenPipeAndHold(const std::string& name) {
+  const HANDLE pipe = ::CreateFileA(name.c_str(), GENERIC_READ | FILE_WRITE_DATA, 0, nullptr,
+                                    OPEN_EXISTING, 0, nullptr);
+  const uint64_t number = reinterpret_cast<uintptr_t>(pipe);
+  if (pipe == INVALID_HANDLE_VALUE || !SendMessage(3, &number, sizeof(number)).ok()) return 10;
+  return Hold();
+}
+
 }  // namespace
 
 SpawnOptions ChildOptions(const std::string& part) {
@@ -222,6 +231,7 @@ int RunChildPart(const std::string& part, int argc, char** argv) {
     const std::vector<std::string> threads(argv + 3, argv + argc);
     return LookInto(name, threads);
   }
+  if (part == "open-pipe") return OpenPipeAndHold(name);
   if (part == "graphics") return SetGraphicsHandle();
   if (part == "memory") return ExchangeMemory(3);
   if (part == "doorbell") return AnswerDoorbell();

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "platform_win/pipe_access.h"
+
+#include <utility>
+
+#include "platform_win/account.h"
+#include "platform_win/wide_text.h"
+
+namespace sluice {
+
+std::wstring PipeAccessList(const std::string& owner, bool others) {
+  std::wstring text = L"D:P(A;;GA;;;SY)(A;;GA;;;BA)(A;;GA;;;" + ToWide(owner) + L")";
+  if (others) text += L"(A;;0x12019b;;;AU)(A;;0x12019b;;;S-1-15-2-1)S:(ML;;NW;;;LW)";
+  return text;
+}
+
+absl::StatusOr<Logon> LogonOf(HANDLE token) {
+  absl::StatusOr<std::string> sid = SidOfToken(token);
+  if (!sid.ok()) return sid.status();
+  return Logon{*std::move(sid), LogonOfToken(token)};
+}
+
+bool IsSameLogon(const Logon& client, const Logon& process) {
+  return !client.sid.empty() && client.sid == process.sid && client.id == process.id;
+}
+
+}  // namespace sluice

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Who a pipe's access list lets in, as the system's own AccessCheck says, which Wine has as well;
+// Wine does not ask it when a pipe is opened. And what is made of a pipe's client.
+#include "platform_win/pipe_access.h"
+
+#include <gtest/gtest.h>
+// After windows.h.
+#include <sddl.h>
+
+#include <string>
+
+#include "broker/os/local_socket.h"
+#include "broker/os/process.h"
+#include "platform_win/account.h"
+#include "platform_win/handle_table.h"
+#include "tests/unit/platform_win/child.h"
+
+#undef SendMessage  // A macro of windows.h.
+
+namespace sluice {
+namespace {
+
+constexpr char kSomebodyElse[] = "S-1-5-21-1-2-3-1001";
+
+OwnedHandle OwnToken() {
+  HANDLE token = nullptr;
+  EXPECT_TRUE(::OpenProcessToken(::GetCurrentProcess(), TOKEN_ALL_ACCESS, &token));
+  return OwnedHandle(token);
+}
+
+// This user without the administrators' rights, as a program that is not elevated has them.
+OwnedHandle UnelevatedToken() {
+  alignas(SID) BYTE administrators[SECURITY_MAX_SID_SIZE];
+  DWORD size = sizeof(administrators);
+  EXPECT_TRUE(::CreateWellKnownSid(WinBuiltinAdministratorsSid, nullptr, administrators, &size));
+  SID_AND_ATTRIBUTES disabled = {administrators, 0};
+  HANDLE token = nullptr;
+  EXPECT_TRUE(::CreateRestrictedToken(OwnToken().get(), DISABLE_MAX_PRIVILEGE, 1, &disabled, 0,
+                                      nullptr, 0, nullptr, &token));
+  return OwnedHandle(token);
+}
+
+bool Allows(const std::wstring& list, const OwnedHandle& token, DWORD access) {
+  PSECURITY_DESCRIPTOR descriptor = nullptr;
+  EXPECT_TRUE(::ConvertStringSecurityDescriptorToSecurityDescriptorW(
+      (L"O:SYG:SY" + list).c_str(), SDDL_REVISION_1, &descriptor, nullptr));
+  HANDLE asking = nullptr;
+  EXPECT_TRUE(::DuplicateTokenEx(token.get(), TOKEN_QUERY | TOKEN_IMPERSONATE, nullptr,
+                                 SecurityIdentification, TokenImpersonation, &asking));
+  const OwnedHandle owned(asking);
+  GENERIC_MAPPING mapping = {FILE_GENERIC_READ, FILE_GENERIC_WRITE, FILE_GENERIC_EXECUTE,
+                             FILE_ALL_ACCESS};
+  PRIVILEGE_SET privileges = {};
+  DWORD size = sizeof(privileges);
+  DWORD granted = 0;
+  BOOL allowed = FALSE;
+  EXPECT_TRUE(
+      ::AccessCheck(descriptor, asking, access, &mapping, &privileges, &size, &granted, &allowed))
+      << ::GetLastError();
+  ::LocalFree(descriptor);
+  return allowed != FALSE;
+}
+
+// A pipe that is not open to others, as the operators' always is: its owner and administrators may
+// use it; another user who is not elevated may do nothing with it, not even ask what it is.
+TEST(PipeAccessTest, OthersAreRefused) {
+  const std::wstring mine = PipeAccessList(OwnSid(), false);
+  const std::wstring theirs = PipeAccessList(kSomebodyElse, false);
+  EXPECT_TRUE(Allows(mine, UnelevatedToken(), kPipeClientAccess));
+  EXPECT_TRUE(Allows(theirs, OwnToken(), kPipeClientAccess)) << "an administrator";
+  EXPECT_FALSE(Allows(theirs, UnelevatedToken(), kPipeClientAccess));
+  for (const DWORD one : {DWORD{READ_CONTROL}, DWORD{FILE_READ_DATA}, DWORD{FILE_WRITE_DATA},
+                          DWORD{FILE_CREATE_PIPE_INSTANCE}, DWORD{WRITE_DAC}}) {
+    EXPECT_FALSE(Allows(theirs, UnelevatedToken(), one)) << one;
+  }
+}
+
+// One that is open to others lets another user talk, and nothing more: neither make instances of
+// the pipe, which would be to stand in for the daemon, nor change who may use it.
+TEST(PipeAccessTest, OthersMayOnlyTalk) {
+  const std::wstring list = PipeAccessList(kSomebodyElse, true);
+  EXPECT_TRUE(Allows(list, UnelevatedToken(), kPipeClientAccess));
+  for (const DWORD one : {DWORD{FILE_CREATE_PIPE_INSTANCE}, DWORD{WRITE_DAC}, DWORD{WRITE_OWNER},
+                          DWORD{DELETE}, DWORD{FILE_GENERIC_WRITE}}) {
+    EXPECT_FALSE(Allows(list, UnelevatedToken(), one)) << one;
+  }
+  EXPECT_TRUE(Allows(PipeAccessList(OwnSid(), true), UnelevatedToken(), FILE_CREATE_PIPE_INSTANCE));
+}
+
+// The process that a pipe names is the client's only if user and logon are those of the client's
+// token.
+TEST(PipeAccessTest, ClientAndProcessAreOnePersonsLogon) {
+  EXPECT_TRUE(IsSameLogon({"S-1-5-21-1", 5}, {"S-1-5-21-1", 5}));
+  EXPECT_FALSE(IsSameLogon({"S-1-5-21-1", 5}, {"S-1-5-21-2", 5}));
+  EXPECT_FALSE(IsSameLogon({"S-1-5-21-1", 5}, {"S-1-5-21-1", 6}));
+  EXPECT_FALSE(IsSameLogon({"", 5}, {"", 5}));
+  const auto own = LogonOf(OwnToken().get());
+  ASSERT_TRUE(own.ok()) << own.status();
+  EXPECT_EQ(own->sid, OwnSid());
+  EXPECT_FALSE(LogonOf(nullptr).ok());
+}
+
+// A connection whose process is gone, because it gave its end away before it greeted, has no peer:
+// it is never accepted, and ended; the next client is served.
+TEST(PipeAccessTest, EndOfAProcessThatIsGone) {
+  const std::string name = FreshPipeName();
+  const auto listener = ListenLocal(name, 0600, 4);
+  ASSERT_TRUE(listener.ok());
+  auto pair = CreateSocketPair();
+  ASSERT_TRUE(pair.ok());
+  SpawnOptions options = ChildOptions("open-pipe");
+  options.arguments.push_back(name);
+  options.descriptors = {{pair->second.get(), 3}};
+  auto child = Spawn(options);
+  ASSERT_TRUE(child.ok()) << child.status();
+  uint64_t number = 0;
+  ASSERT_TRUE(WaitReadable(pair->first.get(), 20'000).ok());
+  ASSERT_TRUE(ReceiveMessage(pair->first.get(), &number, sizeof(number), nullptr, 0).ok());
+  const OwnedHandle process(
+      ::OpenProcess(PROCESS_DUP_HANDLE, FALSE, static_cast<DWORD>(child->pid())));
+  HANDLE taken = nullptr;
+  ASSERT_TRUE(::DuplicateHandle(process.get(), reinterpret_cast<HANDLE>(number),
+                                ::GetCurrentProcess(), &taken, 0, FALSE, DUPLICATE_SAME_ACCESS));
+  const OwnedHandle given(taken);
+  child->KillGroup();
+  ASSERT_TRUE(child->WaitAndReap(20'000).has_value());
+  DWORD written = 0;
+  ASSERT_TRUE(::WriteFile(given.get(), "sluice-1", sizeof("sluice-1"), &written, nullptr))
+      << ::GetLastError();
+  const auto is_open = [&given] {
+    DWORD waiting = 0;
+    return ::PeekNamedPipe(given.get(), nullptr, 0, nullptr, &waiting, nullptr) != FALSE;
+  };
+  bool accepted = false;
+  for (int tries = 0; tries < 400 && !accepted && is_open(); ++tries) {
+    static_cast<void>(WaitReadable(listener->get(), 50));  // The refused make nothing readable.
+    accepted = AcceptLocal(listener->get()).ok();
+  }
+  EXPECT_FALSE(is_open());
+  EXPECT_FALSE(accepted);
+  const auto honest = ConnectLocal(name, 5000);
+  ASSERT_TRUE(honest.ok()) << honest.status();
+  ASSERT_TRUE(WaitReadable(listener->get(), 5000).ok());
+  EXPECT_TRUE(AcceptLocal(listener->get()).ok());
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,136 @@
+#!/usr/bin/python3 -B
+# SPDX-License-Identifier: Apache-2.0
+"""An OpenCL application under Wine across restarts of the daemon: of the service, which ends its sessions, and of a daemon
+that is killed, whose workers and sessions go on. The application is restart_client.c.
+
+usage: restart.py
+SLUICE_WINDOWS_BUILD_DIR is the Windows build (default: build-windows/).
+"""
+import contextlib
+import pathlib
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "system")]
+
+import harness  # noqa: E402  pylint: disable=wrong-import-position
+import service as service_test  # noqa: E402  pylint: disable=wrong-import-position
+import wine as wine_module  # noqa: E402  pylint: disable=wrong-import-position
+from windows_daemon import BIN, WindowsDaemon  # noqa: E402  pylint: disable=wrong-import-position
+
+WORKS = "old: fill=0 finish=0 create=0 notified=0"
+LOST = "old: fill=-2 finish=-2 create=-2 notified=1"  # CL_DEVICE_NOT_AVAILABLE; the context's notify function, once.
+
+
+class Application:
+    """restart_client.exe, with what it says in a file: its output is no pipe of ours (wine.py)."""
+
+    def __init__(self, wine, **settings):
+        self.log = wine.directory / "application.log"
+        with open(self.log, "wb") as output:
+            self.process = subprocess.Popen(
+                ["wine", str(BIN / "restart_client.exe")], stdin=subprocess.PIPE, stdout=output,
+                stderr=subprocess.STDOUT,
+                env={**wine.environment, "WINEDLLOVERRIDES": "mscoree,mshtml=;opencl=n",
+                     "SLUICE_CONNECT_TIMEOUT_MS": "20000", **settings})
+
+    def lines(self):
+        return self.log.read_text(errors="replace").splitlines()
+
+    def ask(self, what):
+        """Its line for this one; None if it says nothing in a minute."""
+        before = len(self.lines())
+        try:
+            self.process.stdin.write(what.encode() + b"\n")
+            self.process.stdin.flush()
+        except OSError:
+            return None
+        told = harness.wait_until(lambda: len(self.lines()) > before or self.process.poll() is not None, 60, 0.05)
+        return self.lines()[before] if told and len(self.lines()) > before else None
+
+    def end(self):
+        answer = self.ask("end")
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return answer, self.process.wait(timeout=30)
+        return answer, None
+
+    def close(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+
+
+def start(wine):
+    code, output = wine.run(["sc", "start", "Sluice"], seconds=60)
+    service_test.check("restart: the service starts", code == 0, output)
+    return service_test.wait_for("restart: the service runs", 120, lambda: service_test.state(wine) == "RUNNING")
+
+
+def of_service(wine):
+    """Stopping ends the sessions once its time for draining is over."""
+    check = service_test.check
+    configuration = wine.directory / "sluiced.toml"
+    configuration.write_text("[broker]\ndrain_timeout_ms = 500\n")
+    code, output = service_test.ctl(wine, "install", "--manual", "--config", wine_module.windows_path(configuration))
+    check("restart: install", code == 0, output)
+    if code != 0 or not start(wine):
+        return
+    application = Application(wine)
+    try:
+        check("restart: it has a context", application.ask("anew") == "new: 0", application.lines())
+        check("restart: which works", application.ask("look") == WORKS, application.lines())
+        wine.run(["sc", "stop", "Sluice"], seconds=60)
+        service_test.wait_for("restart: the service stops", 60, lambda: service_test.state(wine) == "STOPPED")
+        check("restart: its session is lost, with the documented codes", application.ask("look") == LOST,
+              application.lines())
+        answer = application.ask("anew")
+        check("restart: no context without the service, and no hang", answer not in (None, "new: 0"), answer)
+        if start(wine):
+            check("restart: a new context works", application.ask("anew") == "new: 0", application.lines())
+            check("restart: and goes on working", application.ask("look") == WORKS, application.lines())
+        check("restart: it gives everything back", application.end() == ("released", 0), application.lines())
+    finally:
+        application.close()
+        wine.run(["sc", "stop", "Sluice"], seconds=60)
+        service_test.wait_for("restart: the service stops at the end", 60,
+                              lambda: service_test.state(wine) == "STOPPED")
+        service_test.ctl(wine, "uninstall")
+
+
+def of_killed(wine):
+    """A daemon that is killed has workers that live on: what their clients have goes on."""
+    check = service_test.check
+    with WindowsDaemon(wine, "ring") as daemon:
+        application = Application(wine, SLUICE_ENDPOINT=daemon.endpoint())
+        try:
+            check("killed: it has a context", application.ask("anew") == "new: 0", application.lines())
+            daemon.process.kill()
+            daemon.process.wait()
+            check("killed: its session goes on", application.ask("look") == WORKS, application.lines())
+            daemon.start_with({})
+            check("killed: also after the restart", application.ask("look") == WORKS, application.lines())
+            check("killed: a new context works", application.ask("anew") == "new: 0", application.lines())
+            check("killed: it gives everything back", application.end() == ("released", 0), application.lines())
+        finally:
+            application.close()
+
+
+def main():
+    reason = wine_module.missing()
+    if reason:
+        print(f"SKIP windows restart: {reason}")
+        return 0
+    with wine_module.Wine() as wine:
+        wine.environment["WINEDLLOVERRIDES"] = service_test.OPENCL
+        service_test.keep_one_service_manager(wine)
+        wine.register_driver(BIN / "sluice_icd.dll")
+        for part in (of_killed, of_service):
+            if not sys.argv[1:] or part.__name__ in sys.argv[1:]:
+                part(wine)
+    print(f"{len(service_test.FAILURES)} failed")
+    return 1 if service_test.FAILURES else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
