@@ -125,6 +125,44 @@ TEST_F(TicketTest, HoldsAreTheirConnections) {
   EXPECT_EQ(sluice_release(other.get(), &hold, 0), SLUICE_OK);
 }
 
+// The end of the connection to the port is nobody's death: who held a turn may still write, and who
+// connects anew with its token may have stolen it. So nobody takes the turn over until the pipe
+// ends, which no process outlives.
+TEST_F(TicketTest, HoldsStayUntilThePipeEnds) {
+  Client other;
+  sluice_capability read, write;
+  other.MakeBuffer(4096, &read, &write);
+  auto holder = Connect();
+  v1::AcquireResourceRequest request;
+  request.set_capability(std::string(reinterpret_cast<const char*>(write.bytes), 24));
+  request.set_access(v1::RESOURCE_ACCESS_WRITE);
+  request.set_hold_id(1);
+  v1::AcquireResourceReply reply;
+  {
+    grpc::ClientContext context;
+    context.AddMetadata(kLoopbackTokenKey, token());
+    const grpc::Status acquired = holder->Acquire(&context, request, &reply);
+    ASSERT_TRUE(acquired.ok()) << acquired.error_message();
+  }
+  holder.reset();  // And with it the connection.
+  const auto again = Connect();
+  EXPECT_EQ(Ask(again.get(), token()), grpc::UNAVAILABLE);
+  {
+    grpc::ClientContext context;
+    context.AddMetadata(kLoopbackTokenKey, token());
+    v1::ReleaseResourceRequest release;
+    release.set_hold_id(1);
+    v1::ReleaseResourceReply released;
+    EXPECT_EQ(again->Release(&context, release, &released).error_code(), grpc::UNAVAILABLE);
+  }
+  sluice_hold hold;
+  EXPECT_EQ(sluice_acquire(other.get(), &read, SLUICE_READ, 300, &hold), SLUICE_TIMED_OUT);
+  pipe_.reset();
+  ASSERT_EQ(sluice_acquire(other.get(), &read, SLUICE_READ, kTestTimeoutMs, &hold), SLUICE_OK)
+      << sluice_error_text();
+  EXPECT_EQ(hold.indeterminate, 1u);
+}
+
 // The end of the pipe, of the handle channel or of the connection to the broker is the token's.
 TEST_F(TicketTest, EndsWithEachOfTheThree) {
   for (UniqueFd Ticket::*end : {&Ticket::pipe_, &Ticket::channel_, &Ticket::broker_}) {
