@@ -67,6 +67,22 @@ def applications(wine, daemon):
         REPORT.check(code == 0 and told in output, name, output if code else "")
 
 
+def beside_another(wine, daemon):
+    """Another vendor's driver in the registry: both are there, and the other one also where no daemon answers."""
+    other = wine_module.windows_path(BUILD / "bin" / "other_vendor.dll")
+    wine.must("reg", "add", wine_module.VENDORS, "/v", other, "/t", "REG_DWORD", "/d", "0", "/f")
+    program, name = BUILD / "bin" / "list_platforms.exe", "Another vendor's, 0 devices"
+    code, output = wine.run([program], seconds=60, SLUICE_ENDPOINT=daemon.endpoint(), SLUICE_CONNECT_TIMEOUT_MS="20000")
+    lines = output.splitlines()
+    ours = [line for line in lines if line.startswith("Sluice (") and not line.endswith(" 0 devices")]
+    REPORT.check(code == 0 and name in lines and len(ours) == 1 and len(lines) == 2, "beside another vendor's driver",
+                 output)
+    code, output = wine.run([program], seconds=60, SLUICE_ENDPOINT=f"127.0.0.1:{harness.free_port()}",
+                            SLUICE_CONNECT_TIMEOUT_MS="500")
+    REPORT.check(code == 0 and output.splitlines() == [name], "the other one alone where no daemon answers", output)
+    wine.must("reg", "delete", wine_module.VENDORS, "/v", other, "/f")
+
+
 def main():
     reason = wine_module.missing()
     if reason:
@@ -76,6 +92,7 @@ def main():
         wine.register_driver(DRIVER)
         driver_life(wine, daemon)
         applications(wine, daemon)
+        beside_another(wine, daemon)
         tls(wine)
     REPORT.exit()
 
