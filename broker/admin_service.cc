@@ -75,6 +75,8 @@ class AdminService final : public v1::Admin::Service {
       entry->set_imported_objects(info.imported_objects);
       entry->set_shadowed_objects(info.shadowed_objects);
       entry->set_staged_objects(info.staged_objects);
+      entry->set_shadows_by_semaphores(info.shadows_by_semaphores);
+      entry->set_shadows_by_keyed_mutex(info.shadows_by_keyed_mutex);
       entry->set_device_name(ToUtf8(info.device_name));
     }
     return grpc::Status::OK;

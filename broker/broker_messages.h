@@ -40,6 +40,8 @@ enum class MessageType : uint16_t {
   kTerminate = 17,
   kWorkerStats = 18,
   kWorkerNotice = 19,
+  kShadowStatsRequest = 20,
+  kShadowStats = 21,
   kGatewayHello = 32,
   kGatewayOpen = 33,
   kOpenResources = 48,  // This and on: resource_messages.h.
@@ -168,6 +170,23 @@ struct WorkerStats {
   char device_name[128];  // Of the session's first context; empty before it has one.
 };
 static_assert(sizeof(WorkerStats) == 192);
+
+// broker -> worker, before a StatsRequest: answer with ShadowStats.
+struct ShadowStatsRequest {
+  static constexpr MessageType kType = MessageType::kShadowStatsRequest;
+  MessageHeader header;
+};
+static_assert(sizeof(ShadowStatsRequest) == 8);
+
+// worker -> broker, as WorkerStats: how the two sides of shadows wait for each other. Of
+// `shadowed_objects` the rest is ordered by the host.
+struct ShadowStats {
+  static constexpr MessageType kType = MessageType::kShadowStats;
+  MessageHeader header;
+  uint64_t by_semaphores;  // Those that were used.
+  uint64_t by_keyed_mutex;
+};
+static_assert(sizeof(ShadowStats) == 24);
 
 enum class WorkerNoticeKind : uint32_t {
   kInfo = 1,

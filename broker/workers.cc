@@ -136,7 +136,7 @@ void Workers::OnControl(uint64_t id) {
     if (!size.ok()) return Violation(session, std::string(size.status().message()));
     if (*size == 0) return StopListening(session);  // The worker is about to end.
     if (!session->messages.Allow(MonotonicMs())) {
-      return Violation(session, "control messages faster than 50 a second");
+      return Violation(session, "control messages faster than 100 a second");
     }
     if (!HandleControl(session, packet, *size)) {
       return Violation(session, "malformed control message");
@@ -149,6 +149,11 @@ bool Workers::HandleControl(Session* session, const void* packet, size_t size) {
   if (ParseMessage(packet, size, &stats)) {
     if (!IsTerminated(stats.device_name)) return false;
     StoreStats(session->id, stats);
+    return true;
+  }
+  ShadowStats shadows;
+  if (ParseMessage(packet, size, &shadows)) {
+    StoreStats(session->id, shadows);
     return true;
   }
   WorkerNotice notice;
@@ -189,6 +194,13 @@ void Workers::StoreStats(uint64_t id, const WorkerStats& stats) {
   info.staged_objects = stats.staged_objects;
   info.device_name = stats.device_name;
   stats_awaited_.erase(id);
+}
+
+void Workers::StoreStats(uint64_t id, const ShadowStats& stats) {
+  absl::MutexLock lock(&mutex_);
+  SessionInfo& info = infos_[id];
+  info.shadows_by_semaphores = stats.by_semaphores;
+  info.shadows_by_keyed_mutex = stats.by_keyed_mutex;
 }
 
 void Workers::Violation(Session* session, const std::string& what) {
@@ -275,11 +287,15 @@ void Workers::GiveUp() {
 
 void Workers::RequestStats() {
   const auto request = MakeMessage<StatsRequest>();
+  const auto of_shadows =
+      MakeMessage<ShadowStatsRequest>();  // Its answer is here before the other's.
   absl::MutexLock lock(&mutex_);
   stats_awaited_.clear();
   for (const auto& [id, session] : sessions_) {
     if (!session->control.valid()) continue;
-    if (SendMessage(session->control.get(), &request, sizeof(request)).ok()) {
+    const int control = session->control.get();
+    if (SendMessage(control, &of_shadows, sizeof(of_shadows)).ok() &&
+        SendMessage(control, &request, sizeof(request)).ok()) {
       stats_awaited_.insert(id);
     }
   }

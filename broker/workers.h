@@ -66,6 +66,8 @@ struct SessionInfo {
   uint64_t imported_objects = 0;
   uint64_t shadowed_objects = 0;
   uint64_t staged_objects = 0;
+  uint64_t shadows_by_semaphores = 0;
+  uint64_t shadows_by_keyed_mutex = 0;
   std::string device_name;
 };
 
@@ -110,7 +112,7 @@ class Workers {
     UniqueFd control;
     EventLoop::WatchId control_watch = 0;
     EventLoop::TimerId kill_timer = 0;
-    RateLimiter messages{100, 50};
+    RateLimiter messages{200, 100};  // Two for each look at the sessions.
     RateLimiter notices{10, 1};
   };
 
@@ -121,6 +123,7 @@ class Workers {
   void OnControl(uint64_t id);
   bool HandleControl(Session* session, const void* packet, size_t size);
   void StoreStats(uint64_t id, const WorkerStats& stats) ABSL_LOCKS_EXCLUDED(mutex_);
+  void StoreStats(uint64_t id, const ShadowStats& stats) ABSL_LOCKS_EXCLUDED(mutex_);
   void Violation(Session* session, const std::string& what);
   void StopListening(Session* session) ABSL_LOCKS_EXCLUDED(mutex_);
 

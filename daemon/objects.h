@@ -107,6 +107,8 @@ struct MemoryObject : Object {
   ~MemoryObject() override;
   // Counts it there as long as it lives: one of the session's counts of shared objects.
   void CountIn(std::atomic<uint64_t>* count);
+  // The same, beside it: how the two sides of a shadow wait for each other. Once.
+  void CountOrderIn(std::atomic<uint64_t>* count);
   // The span is the driver's, which frees it once it has destroyed the handle.
   void LeaveSpanToDriver();
   uint64_t id = 0;
@@ -132,6 +134,7 @@ struct MemoryObject : Object {
   absl::flat_hash_map<uint64_t, void*> maps;
   uint64_t charged_bytes = 0;  // To the session's quota.
   std::atomic<uint64_t>* counted_in = nullptr;
+  std::atomic<uint64_t>* order_counted_in = nullptr;
   class Session* session = nullptr;
 };
 

@@ -15,8 +15,15 @@ void MemoryObject::CountIn(std::atomic<uint64_t>* count) {
   count->fetch_add(1, std::memory_order_relaxed);
 }
 
+void MemoryObject::CountOrderIn(std::atomic<uint64_t>* count) {
+  if (order_counted_in != nullptr) return;
+  order_counted_in = count;
+  count->fetch_add(1, std::memory_order_relaxed);
+}
+
 MemoryObject::~MemoryObject() {
   handle.reset();
+  if (order_counted_in != nullptr) order_counted_in->fetch_sub(1, std::memory_order_relaxed);
   if (counted_in != nullptr) counted_in->fetch_sub(1, std::memory_order_relaxed);
   if (session == nullptr) return;
   if (parent == nullptr && !driver_frees_span) session->heap().Free(span);

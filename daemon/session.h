@@ -115,6 +115,8 @@ class Session {
   std::atomic<uint64_t> imported_count{0};  // Memory objects of native objects, by the way that
   std::atomic<uint64_t> shadowed_count{0};  // their bytes travel.
   std::atomic<uint64_t> staged_count{0};
+  std::atomic<uint64_t> semaphored_count{0};  // Shadows whose semaphores have been used.
+  std::atomic<uint64_t> mutexed_count{0};     // Shadows with a keyed mutex.
 
  private:
   const SessionOptions options_;

@@ -70,6 +70,13 @@ void SendStats(const Session& session) {
   (void)SendMessage(kControlSocket, &stats, sizeof(stats));
 }
 
+void SendShadowStats(const Session& session) {
+  ShadowStats stats = MakeMessage<ShadowStats>();
+  stats.by_semaphores = session.semaphored_count.load(std::memory_order_relaxed);
+  stats.by_keyed_mutex = session.mutexed_count.load(std::memory_order_relaxed);
+  (void)SendMessage(kControlSocket, &stats, sizeof(stats));
+}
+
 [[noreturn]] void EndProcess(int code) {
   // Not exit(): drivers' destructors wait for kernels that may never end. The kernel takes
   // everything back.
@@ -106,6 +113,8 @@ bool OnControl(Session& session) {
   }
   if (PeekMessageType(buffer, *size) == static_cast<uint16_t>(MessageType::kStatsRequest))
     SendStats(session);
+  if (PeekMessageType(buffer, *size) == static_cast<uint16_t>(MessageType::kShadowStatsRequest))
+    SendShadowStats(session);
   return true;
 }
 

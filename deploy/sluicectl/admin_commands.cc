@@ -251,7 +251,13 @@ int StatusCommand(const CommonFlags& flags) {
       print);
 }
 
-// How the bytes of shared objects travel: "2 import, 1 staging".
+uint64_t ShadowsByHost(const v1::SessionEntry& entry) {
+  const uint64_t others = entry.shadows_by_semaphores() + entry.shadows_by_keyed_mutex();
+  return entry.shadowed_objects() > others ? entry.shadowed_objects() - others : 0;
+}
+
+// How the bytes of shared objects travel, and how the two sides of shadows wait for each other: "2
+// import, 3 shadow (2 semaphores, 1 host)".
 std::string Ways(const v1::SessionEntry& entry) {
   std::string text;
   const auto add = [&text](uint64_t count, const char* way) {
@@ -259,6 +265,14 @@ std::string Ways(const v1::SessionEntry& entry) {
   };
   add(entry.imported_objects(), "import");
   add(entry.shadowed_objects(), "shadow");
+  std::string order;
+  const auto add_order = [&order](uint64_t count, const char* by) {
+    if (count > 0) absl::StrAppend(&order, order.empty() ? "" : ", ", count, " ", by);
+  };
+  add_order(entry.shadows_by_semaphores(), "semaphores");
+  add_order(entry.shadows_by_keyed_mutex(), "keyed mutex");
+  add_order(ShadowsByHost(entry), "host");
+  if (!order.empty()) absl::StrAppend(&text, " (", order, ")");
   add(entry.staged_objects(), "staging");
   return text.empty() ? "-" : text;
 }
@@ -288,6 +302,10 @@ int SessionsCommand(const CommonFlags& flags) {
                        {{"import", entry.imported_objects()},
                         {"shadow", entry.shadowed_objects()},
                         {"staging", entry.staged_objects()}}},
+                      {"shadows_ordered_by",
+                       {{"semaphores", entry.shadows_by_semaphores()},
+                        {"keyed mutex", entry.shadows_by_keyed_mutex()},
+                        {"host", ShadowsByHost(entry)}}},
                       {"device", entry.device_name()}});
       if (flags.json) continue;
       Print(absl::StrFormat("%-16s  %-12s %-18s %8d %8d  %-7s %10d %10s %8d  %-20s %s%s\n",

@@ -52,6 +52,9 @@ def operator_sees(daemon, way):
     counts = sessions[0]["shared_by"] if sessions else listed.stderr
     wanted = {name: int(name == way) for name in ("import", "shadow", "staging")}
     report.check(held and counts == wanted, f"sluicectl sessions counts the object that goes by {way}", counts)
+    order = sessions[0]["shadows_ordered_by"] if sessions else {}
+    report.check(order == {"semaphores": 0, "keyed mutex": 0, "host": int(way == "shadow")},
+                 f"and that nothing but the host orders it (llvmpipe has no semaphores), by {way}", order)
     program.communicate(timeout=SECONDS)
     report.check(program.returncode == 0, f"and the application by {way} ends well", program.returncode)
 

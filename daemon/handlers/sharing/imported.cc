@@ -177,6 +177,7 @@ HandlerResult ImportTexture(Session& session, const pb::CreateImportedImage& cmd
   // With a mutex it is the client's own texture, which it copies to and from.
   memory->CountIn(memory->hands->mutex != nullptr ? &session.shadowed_count
                                                   : &session.imported_count);
+  if (memory->hands->mutex != nullptr) memory->CountOrderIn(&session.mutexed_count);
   return session.Add(cmd.mem_id(), std::move(memory));
 }
 

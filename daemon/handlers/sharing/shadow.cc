@@ -183,6 +183,7 @@ HandlerResult Enqueue(Session& session, const Command& cmd, bool semaphore,
   what.semaphore = semaphore;
   if (what.memory->hands == nullptr) return CL_INVALID_MEM_OBJECT;
   if (semaphore && what.memory->semaphores == nullptr) return CL_INVALID_OPERATION;
+  if (semaphore) what.memory->CountOrderIn(&session.semaphored_count);
   if (cmd.image_id() != 0) {
     what.image = session.objects().Find<MemoryObject>(cmd.image_id());
     what.region = DecodeSize3(cmd.region());

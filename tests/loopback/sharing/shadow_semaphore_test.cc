@@ -95,6 +95,26 @@ TEST_F(ShadowSemaphoreLoopbackTest, AcquireWaitsForTheClientsSignal) {
   }
 }
 
+// What operators see: how many shadows have used their semaphores, for as long as they live.
+TEST_F(ShadowSemaphoreLoopbackTest, UseIsCounted) {
+  uint64_t queue = 0, mem = 0;
+  ASSERT_NO_FATAL_FAILURE(MakeShadow(&queue, &mem));
+  EXPECT_EQ(Completed(Acquire(queue, mem)).status(), CL_COMPLETE);
+  EXPECT_EQ(Completed(Release(queue, mem)).status(), CL_COMPLETE);
+  EXPECT_EQ(client_->session().semaphored_count, 0u);
+  for (int round = 0; round < 2; ++round) {
+    Signal();
+    EXPECT_EQ(Completed(Acquire(queue, mem, {}, {true, 0, 0, 0})).status(), CL_COMPLETE);
+    EXPECT_EQ(Completed(Release(queue, mem)).status(), CL_COMPLETE);
+    EXPECT_EQ(client_->session().semaphored_count, 1u);
+  }
+  EXPECT_EQ(client_->session().mutexed_count, 0u);
+  pb::Command release;
+  release.mutable_release_object()->set_id(mem);
+  client_->Send(release);
+  client_->WaitUntil([this] { return client_->session().semaphored_count == 0; });
+}
+
 // A release has ended for the host when the device has been told; the signal is behind the copy,
 // which the device may not have made yet.
 TEST_F(ShadowSemaphoreLoopbackTest, ReleaseEndsBeforeItsSignal) {

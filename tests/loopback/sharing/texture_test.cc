@@ -172,6 +172,7 @@ TEST_F(TextureLoopbackTest, DriverImportsTheTexture) {
 TEST_F(TextureLoopbackTest, KeyedMutexIsTakenAroundTheDriver) {
   const uint64_t mem = Import(/*keyed_mutex=*/true);
   EXPECT_EQ(client_->session().shadowed_count, 1u);
+  EXPECT_EQ(client_->session().mutexed_count, 1u);
   for (int round = 0; round < 3; ++round) {
     GiveToWorker();
     EXPECT_EQ(Completed(Acquire(mem)).status(), CL_COMPLETE);

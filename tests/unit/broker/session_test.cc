@@ -321,6 +321,8 @@ TEST_F(SessionTest, AdminListsAndKills) {
     EXPECT_EQ(entry.client_pid(), ::getpid());
     EXPECT_EQ(entry.commands_executed(), 42u);
     EXPECT_EQ(entry.device_name(), "stand-in device");
+    EXPECT_EQ(entry.shadows_by_semaphores(), 3u);
+    EXPECT_EQ(entry.shadows_by_keyed_mutex(), 2u);
   }
   EXPECT_EQ(ids, (std::set<uint64_t>{opened.session_id, other.session_id}));
   EXPECT_EQ(admin.Kill(opened.session_id), grpc::StatusCode::OK);

@@ -93,6 +93,12 @@ bool HandleControl() {
   if (size <= 0) return true;  // The broker is gone; the session goes on.
   const uint16_t type = PeekMessageType(packet, static_cast<size_t>(size));
   if (type == static_cast<uint16_t>(MessageType::kTerminate)) return Mode("ignore");
+  if (type == static_cast<uint16_t>(MessageType::kShadowStatsRequest)) {
+    auto stats = MakeMessage<ShadowStats>();
+    stats.by_semaphores = 3;
+    stats.by_keyed_mutex = 2;
+    SendControl(stats);
+  }
   if (type == static_cast<uint16_t>(MessageType::kStatsRequest)) {
     auto stats = MakeMessage<WorkerStats>();
     stats.memory_bytes = 4096;
