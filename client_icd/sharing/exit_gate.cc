@@ -54,6 +54,11 @@ bool ExitGate::closed() {
   return closed_;
 }
 
+bool ExitGate::given_up() {
+  absl::MutexLock lock(&mu_);
+  return given_up_;
+}
+
 void ExitGate::AddLast(const void* key, std::function<void()> last) {
   absl::MutexLock lock(&mu_);
   last_[key] = std::move(last);
@@ -77,7 +82,8 @@ bool ExitGate::Close(absl::Duration timeout) {
   closed_ = true;
   const auto is_empty = [](ExitGate* gate)
                             ABSL_EXCLUSIVE_LOCKS_REQUIRED(gate->mu_) { return gate->inside_ == 0; };
-  return mu_.AwaitWithTimeout(absl::Condition(+is_empty, this), timeout);
+  given_up_ = !mu_.AwaitWithTimeout(absl::Condition(+is_empty, this), timeout);
+  return !given_up_;
 }
 
 }  // namespace sluice::sharing

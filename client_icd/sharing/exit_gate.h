@@ -29,6 +29,8 @@ class ExitGate {
   bool Enter();
   void Leave();
   bool closed();
+  // The exit has gone on without some that are inside: they must not touch the driver again.
+  bool given_up();
 
   // Called by Close before it closes, on its thread: to enter once more. Until RemoveLast.
   void AddLast(const void* key, std::function<void()> last);
@@ -40,6 +42,7 @@ class ExitGate {
  private:
   absl::Mutex mu_;
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
+  bool given_up_ ABSL_GUARDED_BY(mu_) = false;
   int inside_ ABSL_GUARDED_BY(mu_) = 0;
   std::map<const void*, std::function<void()>> last_ ABSL_GUARDED_BY(mu_);
 };

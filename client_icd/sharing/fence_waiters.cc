@@ -8,6 +8,7 @@
 
 #include "absl/synchronization/notification.h"
 #include "broker/os/threads.h"
+#include "client_icd/sharing/exit_gate.h"
 
 namespace sluice::sharing {
 namespace {
@@ -41,6 +42,7 @@ std::shared_ptr<FenceWaiters::Waiter> FenceWaiters::LeastBusy() {
 }
 
 cl_int FenceWaiters::Begin(const GlContextRef& ref, Waiter& waiter, const Fence& fence) {
+  if (ExitGate::OfProcess().closed()) return CL_OUT_OF_RESOURCES;  // It stood in line.
   if (waiter.contexts == nullptr) {
     absl::StatusOr<std::unique_ptr<GlBinding>> binding = MakeGlBinding(ref);
     if (!binding.ok()) return CL_OUT_OF_RESOURCES;

@@ -8,6 +8,10 @@
 // when Start returns, as far as can be told: when the thread sleeps in it. Waits beyond kMaxWaiters
 // at a time stand in line.
 //
+// At the process's exit no wait begins any more, and the exit waits for those that have begun, but
+// not long (exit_gate.h); what their fences stand behind is flushed if the exiting thread can. A
+// wait cannot be called off: one whose fence is not signalled by then stays in its call.
+//
 // Owned by a GlShare; a wait under way keeps its waiter. Thread-safe.
 #pragma once
 
@@ -24,7 +28,6 @@
 #include "absl/time/time.h"
 #include "client_icd/sharing/gl_binding.h"
 #include "client_icd/sharing/gl_share.h"
-#include "client_icd/sharing/native_thread.h"
 
 namespace sluice::sharing {
 
@@ -51,7 +54,7 @@ class FenceWaiters {
   static constexpr size_t kMaxWaiters = 16;
   // A thread with a context of its own.
   struct Waiter {
-    NativeThread thread{"sluice-gl-fence"};
+    GlThread thread{"sluice-gl-fence"};
     std::unique_ptr<GlContexts> contexts;  // Its thread's, and the destructor's.
     std::thread::id id;                    // As contexts.
     std::atomic<int> waits{0};

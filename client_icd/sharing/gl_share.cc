@@ -221,6 +221,7 @@ cl_int GlContexts::Wait(GLsync sync, absl::Time deadline) {
     ClientLog(ClientLogLevel::kWarning, "OpenGL did not finish in time");
     return CL_OUT_OF_RESOURCES;
   }
+  if (ExitGate::OfProcess().given_up()) return CL_OUT_OF_RESOURCES;  // No call into GL any more.
   if (result == GL_WAIT_FAILED) return TakeError(CL_OUT_OF_RESOURCES);
   if (caps_.reset_status && gl_.GetGraphicsResetStatus() != GL_NO_ERROR) {
     ClientLog(ClientLogLevel::kError, "the OpenGL context was reset");
@@ -311,7 +312,10 @@ cl_int GlShare::Open(const GlContextRef& ref, std::shared_ptr<GlShare>* out) {
   ExitGate::CloseAtExit();
   ExitGate::OfProcess().AddLast(share.get(), [weak = share->weak_from_this()] {
     const std::shared_ptr<GlShare> living = weak.lock();
-    if (living != nullptr) living->Post([](GlContexts& contexts) { contexts.DropShadows(); });
+    if (living == nullptr) return;
+    // A waiter's fence may stand behind commands that nobody has flushed.
+    if (living->IsCurrentHere()) living->gl().Flush();
+    living->Post([](GlContexts& contexts) { contexts.DropShadows(); });
   });
   share->binding_ = &share->state_->contexts->binding();
   *out = std::move(share);

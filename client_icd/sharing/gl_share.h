@@ -144,7 +144,7 @@ bool RunLast(NativeThread& thread, std::thread::id id, std::function<void()> job
 // A thread for GL, which is left alone from the process's exit on (exit_gate.h).
 class GlThread final : public NativeThread {
  public:
-  GlThread() : NativeThread("sluice-gl") {}
+  explicit GlThread(const char* name = "sluice-gl") : NativeThread(name) {}
   bool Post(JobThread::Job job) override;
 };
 

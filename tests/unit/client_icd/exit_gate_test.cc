@@ -29,7 +29,9 @@ TEST(ExitGateTest, WaitsForThoseInside) {
 TEST(ExitGateTest, WaitsWithABound) {
   ExitGate gate;
   ASSERT_TRUE(gate.Enter());
+  EXPECT_FALSE(gate.given_up());
   EXPECT_FALSE(gate.Close(absl::Milliseconds(1)));
+  EXPECT_TRUE(gate.given_up());
   gate.Leave();
   EXPECT_TRUE(gate.Close(absl::ZeroDuration()));
 }

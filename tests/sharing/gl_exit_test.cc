@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// What exit does while a fence of GL's is awaited.
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "tests/conformance/child_process.h"
+#include "tests/sharing/gl_fixture.h"
+
+namespace sluice::gltest {
+namespace {
+
+// The event of the scene below. A handler that is registered before main runs after those of every
+// library that comes in later.
+std::atomic<cl_event> at_exit{nullptr};
+[[maybe_unused]] const int kRegistered = std::atexit([] {
+  const cl_event event = at_exit.load();
+  if (event == nullptr) return;
+  const cl_int status = conformance::StatusOf(event);
+  std::printf("when the driver is about to be taken down the event's status is %d\n", status);
+  std::fflush(stdout);
+  std::_Exit(status > CL_COMPLETE ? 4 : 0);
+});
+
+// exit() while a thread of Sluice's waits in GL for a fence behind much to draw.
+CHILD_SCENE(ExitWhileAFenceIsAwaited) {
+  constexpr GLsizei kSide = 2048;
+  std::string why;
+  static GlApp* const app = GlApp::Make(Binding::kEglGl, &why).release();  // Its end is exit's.
+  if (app == nullptr) {
+    std::printf("%s\n", why.c_str());
+    return 77;
+  }
+  const GlFunctions& gl = app->gl();
+  const conformance::Harness& harness = conformance::TheHarness();
+  std::vector<cl_context_properties> list = {
+      CL_CONTEXT_PLATFORM, reinterpret_cast<cl_context_properties>(harness.platform)};
+  for (const cl_context_properties one : app->Properties()) list.push_back(one);
+  list.push_back(0);
+  cl_int status = CL_SUCCESS;
+  const cl_context context =
+      clCreateContext(list.data(), 1, &harness.device, nullptr, nullptr, &status);
+  const auto from_gl = reinterpret_cast<decltype(&clCreateEventFromGLsyncKHR)>(
+      clGetExtensionFunctionAddressForPlatform(harness.platform, "clCreateEventFromGLsyncKHR"));
+  if (status != CL_SUCCESS || from_gl == nullptr) return 1;
+  GLuint targets[2] = {}, framebuffers[2] = {};
+  gl.GenRenderbuffers(2, targets);
+  gl.GenFramebuffers(2, framebuffers);
+  for (int i = 0; i < 2; ++i) {
+    gl.BindRenderbuffer(GL_RENDERBUFFER, targets[i]);
+    gl.RenderbufferStorage(GL_RENDERBUFFER, GL_RGBA8, kSide, kSide);
+    gl.BindFramebuffer(i == 0 ? GL_READ_FRAMEBUFFER : GL_DRAW_FRAMEBUFFER, framebuffers[i]);
+    gl.FramebufferRenderbuffer(i == 0 ? GL_READ_FRAMEBUFFER : GL_DRAW_FRAMEBUFFER,
+                               GL_COLOR_ATTACHMENT0, GL_RENDERBUFFER, targets[i]);
+  }
+  for (int copies = 1; copies < 1 << 16; copies *= 4) {
+    for (int i = 0; i < copies; ++i) {
+      gl.BlitFramebuffer(0, 0, kSide, kSide, kSide - 1, kSide - 1, i % 7, 0, GL_COLOR_BUFFER_BIT,
+                         GL_LINEAR);
+    }
+    const GLsync fence = gl.FenceSync(GL_SYNC_GPU_COMMANDS_COMPLETE, 0);
+    gl.Flush();
+    const cl_event event = from_gl(context, reinterpret_cast<cl_GLsync>(fence), &status);
+    if (event == nullptr) return 2;
+    at_exit = event;
+    if (conformance::StatusOf(event) != CL_COMPLETE) std::exit(0);
+  }
+  std::printf("nothing takes this GL long\n");
+  return 3;
+}
+
+// The exit waits for a thread of ours that is in GL, for a while: when the libraries' own handlers
+// run, it has left.
+TEST(GlExit, WaitsForFences) {
+  const conformance::ChildResult child = conformance::RunInChild("ExitWhileAFenceIsAwaited");
+  if (child.exit_code == 77) GTEST_SKIP() << child.output;
+  EXPECT_FALSE(child.timed_out);
+  EXPECT_EQ(child.signal, 0);
+  EXPECT_EQ(child.exit_code, 0) << child.output;
+}
+
+}  // namespace
+}  // namespace sluice::gltest
