@@ -96,13 +96,23 @@ HandlerResult HandleEnqueueSvmMigrateMem(Session& session, const pb::EnqueueSvmM
   if (cl().clEnqueueSVMMigrateMem == nullptr) return CL_INVALID_OPERATION;
   auto carried = std::make_unique<Carried>();
   carried->keep = ranges;
-  return enqueue.Run(
+  const HandlerResult migrated = enqueue.Run(
       [&](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {
         return cl().clEnqueueSVMMigrateMem(queue, static_cast<cl_uint>(ranges->pointers.size()),
                                            ranges->pointers.data(), ranges->sizes.data(),
                                            cmd.flags(), waits, list, event);
       },
       std::move(carried));
+  if (migrated.is_violation() || migrated.status() != CL_INVALID_VALUE) return migrated;
+  // The driver knows the memory of its own clSVMAlloc alone (rusticl, Mesa 25.0): a hint it has no
+  // use for. The command still waits for what it waits for.
+  const bool waits_for_nothing = cmd.on().wait_event_ids_size() == 0 || enqueue.HasWaited();
+  if ((waits_for_nothing && !enqueue.queue().in_order) || enqueue.IsIdle())
+    return enqueue.CompleteNow({});
+  return enqueue.Run(
+      [](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {
+        return cl().clEnqueueMarkerWithWaitList(queue, waits, list, event);
+      });
 }
 
 }  // namespace sluice

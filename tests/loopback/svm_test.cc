@@ -77,6 +77,40 @@ TEST_F(SvmLoopbackTest, CommandsForwardAddresses) {
   EXPECT_EQ(fake_->Last("clEnqueueSVMMigrateMem").arrays["sizes"], std::vector<uint64_t>{16});
 }
 
+// A driver that migrates what its own clSVMAlloc gave and nothing else: the hint is lost, the
+// command is not, nor what it waits for.
+TEST_F(SvmLoopbackTest, MigrationIsAHint) {
+  uint64_t id = 0;
+  const uint64_t a = Alloc(4096, &id);
+  for (const cl_command_queue_properties properties :
+       {cl_command_queue_properties{0},
+        cl_command_queue_properties{CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE}}) {
+    const uint64_t queue = MakeQueue(context_, kCpu, properties);
+    const uint64_t gate = MakeUserEvent(context_);
+    const auto migrate = [&](const std::vector<uint64_t>& waits) {
+      fake_->FailNext("clEnqueueSVMMigrateMem", CL_INVALID_VALUE);
+      pb::Command command;
+      command.mutable_enqueue_svm_migrate_mem()->add_pointers(a);
+      command.mutable_enqueue_svm_migrate_mem()->add_sizes(16);
+      const uint64_t event =
+          On(command.mutable_enqueue_svm_migrate_mem()->mutable_on(), queue, waits);
+      client_->Send(command);
+      return event;
+    };
+    EXPECT_EQ(Completed(migrate({})).status(), CL_COMPLETE);
+    const uint64_t held = migrate({gate});
+    client_->Sync();
+    for (const ReceivedReply& received : client_->TakeAll())
+      EXPECT_NE(received.reply.completion().event_id(), held);
+    SetUserEvent(gate, CL_COMPLETE);
+    EXPECT_EQ(Completed(held).status(), CL_COMPLETE);
+    const uint64_t failing = MakeUserEvent(context_);
+    const uint64_t failed = migrate({failing});
+    SetUserEvent(failing, -5);
+    EXPECT_LT(Completed(failed).status(), 0);
+  }
+}
+
 // Addresses that are not of the session's SVM, or reach out of it, never reach the driver; freed
 // memory is no SVM any more.
 TEST_F(SvmLoopbackTest, OtherAddressesAreRefused) {
