@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/handlers/handlers.h"
 #include "daemon/include_folder.h"
+#include "daemon/info_reader.h"
 
 namespace sluice {
 namespace {
@@ -25,6 +27,16 @@ std::vector<cl_device_id> HandlesOf(const Devices& devices) {
   std::vector<cl_device_id> handles;
   for (const auto& device : devices) handles.push_back(device->handle);
   return handles;
+}
+
+bool HasBuiltInKernels(cl_device_id device) {
+  std::string names;
+  const cl_int status = ReadInfo(
+      [device](size_t size, void* value, size_t* size_ret) {
+        return cl().clGetDeviceInfo(device, CL_DEVICE_BUILT_IN_KERNELS, size, value, size_ret);
+      },
+      &names);
+  return status == CL_SUCCESS && names.size() > 1;  // With its NUL.
 }
 
 // Registers a program that the driver has made.
@@ -207,6 +219,10 @@ HandlerResult HandleCreateProgramWithBuiltInKernels(Session& session,
   Devices devices;
   if (!FindDevices(session, cmd.device_ids(), &devices)) return CL_INVALID_DEVICE;
   const std::vector<cl_device_id> handles = HandlesOf(devices);
+  // "CL_INVALID_VALUE if ... kernel_names contains a kernel name that is not supported by any of
+  // the devices" (section 5.8.1). A driver without any may lack the function: rusticl (Mesa 25.0)
+  // crashes.
+  if (std::none_of(handles.begin(), handles.end(), &HasBuiltInKernels)) return CL_INVALID_VALUE;
   cl_int status = CL_SUCCESS;
   UniqueCl<cl_program> program(cl().clCreateProgramWithBuiltInKernels(
       context->handle.get(), static_cast<cl_uint>(handles.size()), handles.data(),

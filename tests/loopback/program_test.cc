@@ -195,6 +195,20 @@ TEST_F(ProgramLoopbackTest, OtherSourcesOfPrograms) {
   EXPECT_EQ(fake_->Last("clCreateProgramWithBuiltInKernels").bytes, "a;b");
 }
 
+// A driver whose device has no built-in kernels is not asked for some: it may not have the call.
+TEST_F(ProgramLoopbackTest, NoBuiltInKernels) {
+  pb::Command command;
+  pb::CreateProgramWithBuiltInKernels& body =
+      *command.mutable_create_program_with_built_in_kernels();
+  body.set_program_id(client_->NewId());
+  body.set_context_id(MakeContext(kCpu));
+  body.add_device_ids(kCpu);
+  body.set_names("a");
+  fake_->ClearCalls();
+  EXPECT_EQ(client_->Call(command).status(), CL_INVALID_VALUE);
+  EXPECT_TRUE(fake_->Calls("clCreateProgramWithBuiltInKernels").empty());
+}
+
 // Programs over the session's size are refused, and so are include files.
 TEST_F(ProgramLoopbackTest, ProgramsAreBounded) {
   SessionOptions options;
