@@ -7,7 +7,8 @@ namespace sluice::conformance {
 
 const Difference* FindDifference(std::string_view name) {
   const Harness& harness = TheHarness();
-  for (std::span<const Difference> table : {PoclDifferences(), NvidiaDifferences()}) {
+  for (std::span<const Difference> table :
+       {PoclDifferences(), NvidiaDifferences(), RusticlDifferences()}) {
     for (const Difference& row : table) {
       if (row.name != name) continue;
       if (harness.platform_name.find(row.platform) == std::string::npos) continue;

@@ -39,6 +39,7 @@ struct Difference {
 // One table per driver, each in a file of its own.
 std::span<const Difference> PoclDifferences();
 std::span<const Difference> NvidiaDifferences();
+std::span<const Difference> RusticlDifferences();
 
 // The row that applies to `name` on this run's platform and kind, or nullptr.
 const Difference* FindDifference(std::string_view name);

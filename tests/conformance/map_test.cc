@@ -23,6 +23,11 @@ class MapTest : public WithProgram {
     EXPECT_CL("clEnqueueUnmapMemObject.plain", CL_SUCCESS,
               clEnqueueUnmapMemObject(queue(), buffer, pointer, 0, nullptr, nullptr));
   }
+  void ExpectMapCount(cl_mem buffer, cl_uint count) const {
+    if (!Differs("clGetMemObjectInfo.map_count")) {
+      EXPECT_EQ(MapCount(buffer), count);
+    }
+  }
   cl_uint MapCount(cl_mem buffer) const {
     cl_uint count = 99;
     EXPECT_EQ(clGetMemObjectInfo(buffer, CL_MEM_MAP_COUNT, sizeof(count), &count, nullptr),
@@ -98,14 +103,14 @@ TEST_F(MapTest, PartsAreIndependent) {
   const Own<cl_mem> buffer = BufferOf(model);
   cl_int* low = Map(buffer, CL_MAP_READ | CL_MAP_WRITE, 10, 20);
   cl_int* high = Map(buffer, CL_MAP_WRITE_INVALIDATE_REGION, 2000, 20);
-  EXPECT_EQ(MapCount(buffer), 2u);
+  ExpectMapCount(buffer, 2);
   EXPECT_TRUE(std::equal(low, low + 20, model.begin() + 10));
   std::fill(low, low + 20, 1000);
   std::fill(high, high + 20, 2000);
   Unmap(buffer, high);
   Unmap(buffer, low);
   Finish();
-  EXPECT_EQ(MapCount(buffer), 0u);
+  ExpectMapCount(buffer, 0);
   std::fill_n(model.begin() + 10, 20, 1000);
   std::fill_n(model.begin() + 2000, 20, 2000);
   EXPECT_EQ(Read<cl_int>(buffer, kCount), model);
@@ -118,18 +123,18 @@ TEST_F(MapTest, OverlappingMapsForReading) {
   cl_int* whole = Map(buffer, CL_MAP_READ);
   cl_int* part = Map(buffer, CL_MAP_READ, 100, 200);
   cl_int* again = Map(buffer, CL_MAP_READ, 100, 200);
-  EXPECT_EQ(MapCount(buffer), 3u);
+  ExpectMapCount(buffer, 3);
   EXPECT_TRUE(std::equal(part, part + 200, values.begin() + 100));
   EXPECT_TRUE(std::equal(again, again + 200, values.begin() + 100));
   Unmap(buffer, part);
   Finish();
-  EXPECT_EQ(MapCount(buffer), 2u);
+  ExpectMapCount(buffer, 2);
   EXPECT_TRUE(std::equal(whole, whole + kCount, values.begin())) << "the other mappings stay valid";
   EXPECT_TRUE(std::equal(again, again + 200, values.begin() + 100));
   Unmap(buffer, again);
   Unmap(buffer, whole);
   Finish();
-  EXPECT_EQ(MapCount(buffer), 0u);
+  ExpectMapCount(buffer, 0);
   EXPECT_EQ(Read<cl_int>(buffer, kCount), values);
 }
 
@@ -189,7 +194,7 @@ TEST_F(MapTest, UnmapEnqueuedBeforeTheMapHasEnded) {
       Unmap(buffer, pointer);
       ASSERT_EQ(clSetUserEventStatus(gate, CL_COMPLETE), CL_SUCCESS);
       Finish();
-      EXPECT_EQ(MapCount(buffer), 0u);
+      ExpectMapCount(buffer, 0);
     }
     EXPECT_EQ(Read<cl_int>(buffer, 4), std::vector<cl_int>(4, 7));
   }

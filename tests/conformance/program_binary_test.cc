@@ -182,6 +182,7 @@ TEST_F(ProgramBinaryTest, IntermediateLanguage) {
   const cl_device_id one = device();
   ASSERT_CL("clBuildProgram.il", CL_SUCCESS,
             clBuildProgram(from_il, 1, &one, "", nullptr, nullptr));
+  if (Differs("clBuildProgram.il")) GTEST_SKIP() << "the driver does not build this SPIR-V";
   const Own<cl_kernel> kernel = Kernel(from_il, "k");
   const Own<cl_mem> out = Buffer(sizeof(cl_uint));
   SetArg(kernel, 0, out);

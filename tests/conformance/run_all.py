@@ -7,18 +7,20 @@ counted as failed and the program is started again with the tests that have not 
 if every test passed or was skipped.
 
 usage: run_all.py PROGRAM [--filter=PATTERN] [--codes=FILE] [further arguments for PROGRAM]
+  PROGRAM   may be several words, as "rusticl.py ROOT native -- sluice_conformance"
   --filter  a GoogleTest filter; default all tests
   --codes   record every checked code in FILE, for compare_codes.py
 The platform and the kind are chosen by the environment (see harness.h).
 """
 import os
 import re
+import shlex
 import subprocess
 import sys
 
 
 def list_tests(program, pattern):
-    out = subprocess.run([program, "--gtest_list_tests", "--gtest_filter=" + pattern],
+    out = subprocess.run([*program, "--gtest_list_tests", "--gtest_filter=" + pattern],
                          stdout=subprocess.PIPE, check=True, text=True).stdout
     tests, suite = [], ""
     for line in out.splitlines():
@@ -32,7 +34,7 @@ def list_tests(program, pattern):
 
 def run_once(program, tests, extra, result):
     """Runs `tests` until the end or the first crash; returns the tests that have not run."""
-    child = subprocess.Popen([program, "--gtest_filter=" + ":".join(tests)] + extra,
+    child = subprocess.Popen([*program, "--gtest_filter=" + ":".join(tests)] + extra,
                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                              errors="replace")
     running, ended = None, set()
@@ -70,12 +72,12 @@ def main():
     if len(sys.argv) < 2:
         print(__doc__)
         return 2
-    program, pattern, extra = sys.argv[1], "*", []
+    program, pattern, extra = shlex.split(sys.argv[1]), "*", []
     for argument in sys.argv[2:]:
         if argument.startswith("--filter="):
             pattern = argument[len("--filter="):]
         elif argument.startswith("--codes="):
-            path = argument[len("--codes="):]
+            path = os.path.abspath(argument[len("--codes="):])
             open(path, "w").close()
             os.environ["SLUICE_TEST_RECORD"] = path
         else:

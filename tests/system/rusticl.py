@@ -1,9 +1,10 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: Apache-2.0
 """Runs a command against a daemon whose driver is rusticl on llvmpipe, a second real driver beside PoCL: it has
-two-channel, sRGB and depth images, which PoCL 3.1 lacks.
+two-channel, sRGB and depth images, which PoCL 3.1 lacks. Or runs a program on that driver, without Sluice.
 
 rusticl.py ROOT ring|network -- CMD...
+rusticl.py ROOT native -- PROGRAM [ARGUMENTS]
 
 ROOT is a folder with Debian 13, in which the daemon of this build tree runs (chroot; root needed):
 
@@ -11,6 +12,12 @@ ROOT is a folder with Debian 13, in which the daemon of this build tree runs (ch
 
 For instance `tests/system/rusticl.py ROOT ring -- build/bin/sluice_sharing_test`. The libraries that this build needs
 and Debian 13 has in other versions are copied to ROOT/opt/sluice-libraries; its C library stays its own.
+
+All of the conformance suite, natively and on the ring, and the comparison of the codes:
+
+  tests/conformance/run_all.py "tests/system/rusticl.py ROOT native -- build/bin/sluice_conformance" --codes=build/native.codes
+  tests/system/rusticl.py ROOT ring -- tests/conformance/run_all.py build/bin/sluice_conformance --codes=build/ring.codes
+  tests/conformance/compare_codes.py build/native.codes build/ring.codes
 """
 import os
 import pathlib
@@ -36,11 +43,11 @@ exec chroot "$root" "$@"
 """
 
 
-def copy_libraries(root):
+def copy_libraries(root, programs):
     folder = root / LIBRARIES
     folder.mkdir(parents=True, exist_ok=True)
-    for name in ("sluiced", "sluice-worker", "sluice-gateway", "sluice-allocator"):
-        listed = subprocess.run(["ldd", str(harness.built(name))], capture_output=True, text=True, check=True).stdout
+    for program in programs:
+        listed = subprocess.run(["ldd", str(program)], capture_output=True, text=True, check=True).stdout
         for line in listed.splitlines():
             path = line.split("=>")[1].split()[0] if "=>" in line else ""
             if path.startswith("/") and not pathlib.Path(path).name.startswith(OWN):
@@ -54,8 +61,8 @@ class RusticlDaemon(harness.Daemon):
 
 
 def main(arguments):
-    if len(arguments) < 5 or arguments[2] not in ("ring", "network") or arguments[3] != "--":
-        sys.exit(f"usage: {arguments[0]} ROOT ring|network -- CMD...")
+    if len(arguments) < 5 or arguments[2] not in ("ring", "network", "native") or arguments[3] != "--":
+        sys.exit(f"usage: {arguments[0]} ROOT ring|network|native -- CMD...")
     if os.geteuid() != 0:
         sys.exit("rusticl.py: only root can enter another root folder")
     root, kind, command = pathlib.Path(arguments[1]).resolve(), arguments[2], arguments[4:]
@@ -63,8 +70,13 @@ def main(arguments):
     if not (vendors / "rusticl.icd").exists():
         sys.exit(f"rusticl.py: no rusticl in {root}: make it with debootstrap, as `{arguments[0]}` begins with")
     (vendors / "mesa.icd").unlink(missing_ok=True)  # Clover, Mesa's older one.
-    copy_libraries(root)
     os.environ.update(SLUICE_RUSTICL_SOURCE=str(harness.ROOT), SLUICE_RUSTICL_BUILD=str(harness.build_dir()))
+    if kind == "native":
+        program = pathlib.Path(command[0]).resolve()
+        copy_libraries(root, [program])
+        os.environ.update(RUSTICL_ENABLE="llvmpipe", SLUICE_TEST_KIND="native", SLUICE_TEST_PLATFORM="rusticl")
+        os.execvp("unshare", ["unshare", "--mount", "bash", "-c", ENTER, str(root), str(program), *command[1:]])
+    copy_libraries(root, map(harness.built, ("sluiced", "sluice-worker", "sluice-gateway", "sluice-allocator")))
     with RusticlDaemon(kind, prefix=["unshare", "--mount", "bash", "-c", ENTER, str(root)]) as daemon:
         if kind == "network":
             # The harness leaves the port of a daemon that it did not start itself alone.
