@@ -41,6 +41,12 @@ std::shared_ptr<FenceWaiters::Waiter> FenceWaiters::LeastBusy() {
   return waiters_.back();
 }
 
+bool FenceWaiters::IsBusy() {
+  absl::MutexLock lock(&mu_);
+  return std::any_of(waiters_.begin(), waiters_.end(),
+                     [](const auto& waiter) { return waiter->waits.load() != 0; });
+}
+
 cl_int FenceWaiters::Begin(const GlContextRef& ref, Waiter& waiter, const Fence& fence) {
   if (ExitGate::OfProcess().closed()) return CL_OUT_OF_RESOURCES;  // It stood in line.
   if (waiter.contexts == nullptr) {

@@ -49,6 +49,8 @@ class FenceWaiters {
   // Returns once the wait has begun, or with the code of `begin`; `done` is called only in the
   // first case, on the waiter's thread.
   cl_int Start(Fence fence);
+  // A wait is under way or stands in line.
+  bool IsBusy();
 
  private:
   static constexpr size_t kMaxWaiters = 16;

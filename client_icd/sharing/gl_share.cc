@@ -313,8 +313,8 @@ cl_int GlShare::Open(const GlContextRef& ref, std::shared_ptr<GlShare>* out) {
   ExitGate::OfProcess().AddLast(share.get(), [weak = share->weak_from_this()] {
     const std::shared_ptr<GlShare> living = weak.lock();
     if (living == nullptr) return;
-    // A waiter's fence may stand behind commands that nobody has flushed.
-    if (living->IsCurrentHere()) living->gl().Flush();
+    // The fence may stand behind commands that nobody has flushed.
+    if (living->AwaitsFences() && living->IsCurrentHere()) living->gl().Flush();
     living->Post([](GlContexts& contexts) { contexts.DropShadows(); });
   });
   share->binding_ = &share->state_->contexts->binding();
@@ -339,6 +339,11 @@ FenceWaiters& GlShare::waiters() {
   absl::MutexLock lock(&mu_);
   if (waiters_ == nullptr) waiters_ = std::make_unique<FenceWaiters>(binding_->Sibling());
   return *waiters_;
+}
+
+bool GlShare::AwaitsFences() {
+  absl::MutexLock lock(&mu_);
+  return waiters_ != nullptr && waiters_->IsBusy();
 }
 
 cl_int GlShare::Run(Job job) {

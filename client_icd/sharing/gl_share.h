@@ -178,6 +178,7 @@ class GlShare : public std::enable_shared_from_this<GlShare> {
   bool IsNamedContextCurrent() const { return binding_->IsNamedContextCurrent(); }
   // For fences of the application. Made with the first.
   FenceWaiters& waiters();
+  bool AwaitsFences();
   // The functions and abilities of a context made like the application's.
   const GlFunctions& gl() const { return state_->contexts->gl(); }
   const GlCaps& caps() const { return state_->contexts->caps(); }
