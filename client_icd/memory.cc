@@ -108,8 +108,19 @@ MemObject::MemObject(Ref<Context> context, Description description)
                                              : nullptr) {}
 
 MemObject::~MemObject() {
+  if (ends_soon_.load(std::memory_order_relaxed) && !session().forked()) stream().DropEager();
   if (mirror_ != nullptr) session().mirrors().Remove(mirror_);
   if (made_) session().ReleaseObject(id());
+}
+
+bool MemObject::ReleaseByApp() {
+  const Ref<MemObject> keep(this);
+  if (!ReleaseForApp()) return false;
+  if (own_shared() != nullptr && app_count() == 0 && !session().forked() &&
+      !ends_soon_.exchange(true, std::memory_order_relaxed)) {
+    stream().AddEager();
+  }
+  return true;
 }
 
 MemObject* MemObject::FromBuffer(cl_mem handle) {
@@ -366,8 +377,9 @@ cl_int CL_API_CALL clRetainMemObject(cl_mem memory) noexcept {
   return RetainHandle<MemObject>(memory, CL_INVALID_MEM_OBJECT);
 }
 
-cl_int CL_API_CALL clReleaseMemObject(cl_mem memory) noexcept {
-  return ReleaseHandle<MemObject>(memory, CL_INVALID_MEM_OBJECT);
+cl_int CL_API_CALL clReleaseMemObject(cl_mem handle) noexcept {
+  MemObject* memory = MemObject::From(handle);
+  return memory != nullptr && memory->ReleaseByApp() ? CL_SUCCESS : CL_INVALID_MEM_OBJECT;
 }
 
 cl_int CL_API_CALL clGetMemObjectInfo(cl_mem memory_handle, cl_mem_info param_name,

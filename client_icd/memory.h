@@ -13,6 +13,7 @@
 
 #include <CL/cl.h>
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -97,6 +98,11 @@ class MemObject : public ClObject<MemObject, cl_mem, ObjectKind::kMemory> {
   // pitches of the application's memory.
   const ImageLayout& heap_layout() const { return heap_layout_; }
 
+  // clReleaseMemObject; false if the application had no reference. A shared object of which it was
+  // the last goes as soon as its commands have ended, also if nobody waits for anything: the native
+  // object, or another program's turn, waits for that.
+  bool ReleaseByApp();
+
   Mappings& mappings() { return mappings_; }
 
   // Its own, or that of the object it is made from; null for what is not shared.
@@ -134,6 +140,7 @@ class MemObject : public ClObject<MemObject, cl_mem, ObjectKind::kMemory> {
   const Description about_;
   const std::shared_ptr<sharing::SharedState> shared_state_;
   bool made_ = false;
+  std::atomic<bool> ends_soon_{false};  // The stream is eager for the destructor's sake.
   uint8_t* heap_ = nullptr;
   uint8_t* mirror_ = nullptr;
   ImageLayout heap_layout_;

@@ -460,6 +460,28 @@ TEST_F(SharedResources, ForgottenTurnIsIndeterminate) {
   Finish();
 }
 
+// One that is let go before its acquire has been seen to end gives its turn up as well, though
+// nobody waits for anything.
+TEST_F(SharedResources, TurnLetGoWhilePending) {
+  SKIP_OVER_NETWORK();
+  const Made made = MakeBuffer();
+  Own<cl_mem> shared = Share(made);
+  ASSERT_EQ(Acquire(shared), CL_SUCCESS);
+  ASSERT_EQ(clFlush(queue()), CL_SUCCESS);
+  sluice_description seen = {};
+  seen.struct_size = sizeof(seen);
+  const auto begin = std::chrono::steady_clock::now();
+  while (seen.state.writer == 0 &&
+         std::chrono::steady_clock::now() - begin < std::chrono::seconds(10)) {
+    ASSERT_EQ(sluice_describe(daemon_, &made.read, &seen), SLUICE_OK);
+  }
+  ASSERT_EQ(seen.state.writer, 1u);
+  shared.Reset();
+  sluice_hold hold = {};
+  ASSERT_EQ(sluice_acquire(daemon_, &made.write, SLUICE_WRITE, 10000, &hold), SLUICE_OK);
+  ASSERT_EQ(sluice_release(daemon_, &hold, 0), SLUICE_OK);
+}
+
 // An acquire waits for its turn without holding up the caller; a turn that does not come within ten
 // seconds fails the command, and its release with it, and nothing is held afterwards.
 TEST_F(SharedResources, TurnsHaveADeadline) {
