@@ -154,12 +154,13 @@ def stop_at_once():
             return
         draining = "draining: no new sessions"
         daemon.process.terminate()
-        harness.wait_until(lambda: draining in daemon.log.read_text(), 5)
+        heard = harness.wait_until(lambda: draining in daemon.log.read_text(), 5)
+        report.check(heard, f"{name}: the daemon has heard the first SIGTERM", "" if heard else daemon.log.read_text())
         report.check(bool(daemon.workers()), f"{name}: the first SIGTERM leaves the session", daemon.workers())
         daemon.process.terminate()
         ended = harness.wait_until(lambda: daemon.process.poll() is not None, 5)
         report.check(ended, f"{name}: the daemon ends")
-        harness.wait_until(lambda: not daemon.workers(), 5)
+        report.check(harness.wait_until(lambda: not daemon.workers(), 5), f"{name}: its workers end", daemon.workers())
         forker.end(5)
         said = forker.errors.decode()
         report.check("told to stop at once" in said, f"{name}: the application is told why", said)
