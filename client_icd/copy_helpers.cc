@@ -25,11 +25,15 @@ constexpr int kMostHelpers = 7;
 constexpr int kFewestProcessors = 4;
 constexpr int64_t kLookForWorkNs = 200'000;
 constexpr int64_t kCountAgainNs = 5'000'000;
+constexpr int kLooksInClose = 1'020;
+constexpr int kYieldsInClose = 20;
 
 }  // namespace
 
 struct CopyHelpers::Shared {
-  const int processors = UsableProcessors();
+  explicit Shared(int usable_processors) : processors(usable_processors) {}
+
+  const int processors;
   const int process = ProcessId();
   absl::Mutex run_mu;  // One Run at a time; whoever finds it taken copies alone.
 
@@ -48,6 +52,8 @@ struct CopyHelpers::Shared {
 
   absl::Mutex mu;
   absl::CondVar wake;
+  std::atomic<bool> closing{false};  // Close sleeps, or is about to; changed under mu.
+  absl::CondVar nobody_works;
   int asleep ABSL_GUARDED_BY(mu) = 0;
   int threads ABSL_GUARDED_BY(mu) = 0;
   bool ended ABSL_GUARDED_BY(mu) = false;
@@ -71,16 +77,26 @@ struct CopyHelpers::Shared {
         places.fetch_sub(1, std::memory_order_relaxed) > 0) {
       Work(*job, total);
     }
-    working.fetch_sub(1, std::memory_order_release);  // Pairs with the load in Close.
+    // Either this sees that Close is about to sleep, or Close sees this count.
+    if (working.fetch_sub(1, std::memory_order_seq_cst) > 1) return;
+    if (!closing.load(std::memory_order_seq_cst)) return;
+    absl::MutexLock lock(&mu);
+    nobody_works.Signal();
   }
 
   // Returns when no helper uses the job. Each has one part at most left; the first looks cost less
-  // than a sleep.
+  // than a sleep. One that gets no processor may need this one, which yielding does not give it if
+  // the application's thread has a real-time priority.
   void Close() {
     open.store(false, std::memory_order_seq_cst);
-    for (int looks = 0; working.load(std::memory_order_seq_cst) != 0; ++looks) {
-      if (looks > 1000) std::this_thread::yield();
+    for (int looks = 0; looks < kLooksInClose; ++looks) {
+      if (working.load(std::memory_order_seq_cst) == 0) return;
+      if (looks > kLooksInClose - kYieldsInClose) std::this_thread::yield();
     }
+    absl::MutexLock lock(&mu);
+    closing.store(true, std::memory_order_seq_cst);
+    while (working.load(std::memory_order_seq_cst) != 0) nobody_works.Wait(&mu);
+    closing.store(false, std::memory_order_relaxed);
   }
 };
 
@@ -113,7 +129,7 @@ CopyHelpers& CopyHelpers::Get() {
   return helpers;
 }
 
-CopyHelpers::CopyHelpers() : shared_(std::make_shared<Shared>()) {}
+CopyHelpers::CopyHelpers(int processors) : shared_(std::make_shared<Shared>(processors)) {}
 
 CopyHelpers::~CopyHelpers() {
   absl::MutexLock lock(&shared_->mu);

@@ -14,6 +14,7 @@
 #include <memory>
 
 #include "absl/functional/function_ref.h"
+#include "broker/os/threads.h"
 
 namespace sluice {
 
@@ -27,7 +28,8 @@ class CopyHelpers {
  public:
   static CopyHelpers& Get();
 
-  CopyHelpers();
+  // Tests say themselves how many processors there are.
+  explicit CopyHelpers(int processors = UsableProcessors());
   ~CopyHelpers();  // The threads leave by themselves.
   CopyHelpers(const CopyHelpers&) = delete;
   CopyHelpers& operator=(const CopyHelpers&) = delete;

@@ -6,8 +6,13 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <future>
 #include <thread>
 #include <vector>
+
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "broker/os/threads.h"
 
 namespace sluice {
 namespace {
@@ -65,6 +70,32 @@ TEST(CopyHelpersTest, ManyAtOnce) {
     });
   }
   for (std::thread& thread : threads) thread.join();
+}
+
+// Run sleeps while it waits for a helper that gets no processor, which may need this thread's.
+TEST(CopyHelpersTest, SleepsForASlowHelper) {
+  CopyHelpers helpers(/*processors=*/1024);
+  std::promise<int> told;
+  std::promise<void> go_on;
+  const std::shared_future<void> may_go_on = go_on.get_future().share();
+  std::atomic<bool> helped = false;
+  std::thread runner([&] {
+    const int self = ThisThreadNumber();
+    told.set_value(self);
+    helpers.Run(1 << 20, [&](uint64_t, uint64_t) {
+      if (ThisThreadNumber() != self) {
+        helped = true;
+        return may_go_on.wait();
+      }
+      while (!helped) std::this_thread::yield();
+    });
+  });
+  const int number = told.get_future().get();
+  const absl::Time end = absl::Now() + absl::Seconds(10);
+  while (!(helped && ThreadSleeps(number)) && absl::Now() < end) std::this_thread::yield();
+  EXPECT_TRUE(ThreadSleeps(number));
+  go_on.set_value();
+  runner.join();
 }
 
 // Helpers that outlive their owner touch nothing of it.
