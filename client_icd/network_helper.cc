@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client_icd/network_helper.h"
 
-#include <fcntl.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -11,7 +9,6 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "broker/os/descriptor_identity.h"
 #include "broker/os/local_socket.h"
 #include "broker/os/process.h"
 #include "broker/os/shared_memory.h"
@@ -42,9 +39,7 @@ absl::StatusOr<UniqueFd> Start(std::vector<std::string> arguments) {
   options.descriptors = {{theirs.get(), kHelperSocket}};
   options.sandbox.new_session = true;
   // Silent, as the driver is: the application's stderr is for log lines that were asked for.
-  const UniqueFd quiet(::open("/dev/null", O_WRONLY | O_CLOEXEC));
-  const bool logs = std::getenv("SLUICE_LOG") != nullptr && IdentityOf(2).fd == 2;
-  if (!logs) options.output = quiet.get();
+  if (std::getenv("SLUICE_LOG") == nullptr) options.output = kNoOutput;
   RETURN_IF_ERROR(SpawnDetached(options));
   return std::move(ends.first);
 }

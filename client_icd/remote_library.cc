@@ -6,6 +6,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "broker/os/descriptor_identity.h"
 #include "broker/os/dynamic_library.h"
 #include "broker/os/this_process.h"
 #include "client_icd/client_log.h"
@@ -46,6 +47,10 @@ absl::StatusOr<Plugin> Load() {
 
 // An error: gRPC cannot be used in this process, now or ever.
 absl::Status CheckGrpc(const Plugin& plugin) {
+  if (!HasStandardDescriptors()) {
+    return absl::FailedPreconditionError(
+        "this program has closed descriptor 0, 1 or 2, which gRPC's sockets would get");
+  }
   if (plugin.check == nullptr) return CheckNoForeignGrpc();
   const char* const reason = plugin.check();
   return reason == nullptr ? absl::OkStatus() : absl::FailedPreconditionError(reason);

@@ -3,17 +3,20 @@
 
 #include <arpa/inet.h>
 #include <dirent.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "platform_linux/above_standard.h"
 
 namespace sluice {
 namespace {
@@ -63,18 +66,38 @@ bool IsStillThere(const DescriptorIdentity& identity) {
 }
 
 // A socket has an inode of its own (that of an eventfd is everybody's).
-UniqueFd OpenSentinel() { return UniqueFd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)); }
+UniqueFd OpenSentinel() {
+  return AboveStandard(UniqueFd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)));
+}
 
-std::vector<DescriptorIdentity> SocketsConnectedTo(std::string_view peer) {
+bool HasStandardDescriptors() {
+  return ::fcntl(STDIN_FILENO, F_GETFD) >= 0 && ::fcntl(STDOUT_FILENO, F_GETFD) >= 0 &&
+         ::fcntl(STDERR_FILENO, F_GETFD) >= 0;
+}
+
+std::vector<DescriptorIdentity> OpenSockets() {
   std::vector<DescriptorIdentity> found;
-  const std::string wanted = Plain(peer);
   DIR* const folder = ::opendir("/proc/self/fd");
-  if (folder == nullptr || wanted.empty()) return found;
+  if (folder == nullptr) return found;
   while (const dirent* entry = ::readdir(folder)) {
-    const int fd = std::atoi(entry->d_name);
-    if (fd > 0 && PeerOf(fd) == wanted) found.push_back(IdentityOf(fd));
+    struct stat info;
+    const int fd = entry->d_name[0] == '.' ? -1 : std::atoi(entry->d_name);
+    if (fd >= 0 && ::fstat(fd, &info) == 0 && S_ISSOCK(info.st_mode)) {
+      found.push_back(IdentityOf(fd));
+    }
   }
   ::closedir(folder);
+  return found;
+}
+
+std::vector<DescriptorIdentity> SocketsConnectedTo(std::string_view peer,
+                                                   const std::vector<DescriptorIdentity>& others) {
+  const std::string wanted = Plain(peer);
+  if (wanted.empty()) return {};
+  std::vector<DescriptorIdentity> found = OpenSockets();
+  std::erase_if(found, [&](const DescriptorIdentity& socket) {
+    return PeerOf(socket.fd) != wanted || std::ranges::count(others, socket) != 0;
+  });
   return found;
 }
 

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "broker/os/foreign_memory.h"
 #include "broker/os/shared_memory.h"
+#include "platform_linux/above_standard.h"
 #include "platform_linux/errno_status.h"
 #include "proto/status_macros.h"
 
@@ -20,7 +21,7 @@ namespace {
 constexpr int kWriteSeals = F_SEAL_WRITE | F_SEAL_FUTURE_WRITE;
 
 absl::StatusOr<UniqueFd> Duplicate(int fd) {
-  UniqueFd duplicate(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+  UniqueFd duplicate = DuplicateFd(fd);
   if (!duplicate.valid()) return ErrnoStatus(errno, "duplicating a descriptor");
   return duplicate;
 }
@@ -29,7 +30,8 @@ bool IsReadOnly(int fd) { return (::fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY;
 
 // Through the magic link, which leads to the file itself: nothing of a path is followed.
 absl::StatusOr<UniqueFd> ReopenReadOnly(int fd) {
-  UniqueFd reopened(::open(absl::StrCat("/proc/self/fd/", fd).c_str(), O_RDONLY | O_CLOEXEC));
+  UniqueFd reopened = AboveStandard(
+      UniqueFd(::open(absl::StrCat("/proc/self/fd/", fd).c_str(), O_RDONLY | O_CLOEXEC)));
   if (!reopened.valid()) return ErrnoStatus(errno, "opening memory for reading only");
   return reopened;
 }

@@ -16,6 +16,7 @@
 #include <cstring>
 
 #include "broker/base/check.h"
+#include "platform_linux/above_standard.h"
 #include "platform_linux/errno_status.h"
 
 namespace sluice {
@@ -125,6 +126,10 @@ absl::StatusOr<size_t> ReceiveMessage(int socket, void* buffer, size_t capacity,
   // Owned from here, so that every refusal below closes them.
   std::vector<UniqueFd> received_fds;
   CollectDescriptors(&message, &received_fds);
+  for (UniqueFd& fd : received_fds) {
+    fd = AboveStandard(std::move(fd));
+    if (!fd.valid()) return ErrnoStatus(errno, "receiving a descriptor");
+  }
   if ((message.msg_flags & MSG_CTRUNC) != 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("message carries more than ", max_fds, " descriptors"));
@@ -157,13 +162,16 @@ absl::StatusOr<std::pair<UniqueFd, UniqueFd>> CreateSocketPair(FirstEnd) {
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
     return ErrnoStatus(errno, "socketpair");
   }
-  return std::pair<UniqueFd, UniqueFd>(UniqueFd(ends[0]), UniqueFd(ends[1]));
+  std::pair<UniqueFd, UniqueFd> own(AboveStandard(UniqueFd(ends[0])),
+                                    AboveStandard(UniqueFd(ends[1])));
+  if (!own.first.valid() || !own.second.valid()) return ErrnoStatus(errno, "socketpair");
+  return own;
 }
 
 absl::StatusOr<UniqueFd> ConnectLocal(const std::string& path, int timeout_ms) {
   const absl::StatusOr<sockaddr_un> address = AddressOf(path);
   if (!address.ok()) return address.status();
-  UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  UniqueFd socket = AboveStandard(UniqueFd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)));
   if (!socket.valid()) return ErrnoStatus(errno, "socket");
   // connect() on a Unix socket waits for room in the listener's queue; the send timeout bounds it.
   if (timeout_ms >= 0) {

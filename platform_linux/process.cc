@@ -18,6 +18,7 @@
 
 #include "absl/strings/str_join.h"
 #include "broker/base/check.h"
+#include "platform_linux/above_standard.h"
 #include "platform_linux/errno_status.h"
 #include "proto/status_macros.h"
 
@@ -70,6 +71,11 @@ void ResetSignals() {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
+// As dup2, and inherited also where dup2 would do nothing.
+int Place(int fd, int target) {
+  return fd == target ? ::fcntl(fd, F_SETFD, 0) : ::dup2(fd, target);
+}
+
 // Between fork and exec, in a copy of a process that may have many threads: system calls only.
 [[noreturn]] void RunChild(const ChildPlan& plan) {
   const SpawnOptions& options = *plan.options;
@@ -83,9 +89,12 @@ void ResetSignals() {
     if (moved[count] < 0) ReportAndExit(report_fd, "fcntl(F_DUPFD)", errno);
     ++count;
   }
-  if (::dup2(plan.null_fd, STDIN_FILENO) < 0 ||
-      (options.output >= 0 && ::dup2(options.output, STDERR_FILENO) < 0) ||
-      ::dup2(STDERR_FILENO, STDOUT_FILENO) < 0) {
+  int output = options.output;
+  if (output == kParentsStderr) output = STDERR_FILENO;
+  // A parent may have no stderr.
+  if (output == kNoOutput || ::fcntl(output, F_GETFD) < 0) output = plan.null_fd;
+  if (Place(output, STDERR_FILENO) < 0 || Place(STDERR_FILENO, STDOUT_FILENO) < 0 ||
+      Place(plan.null_fd, STDIN_FILENO) < 0) {
     ReportAndExit(report_fd, "dup2", errno);
   }
   // Everything is closed at exec, but for what is placed below.
@@ -146,12 +155,13 @@ absl::StatusOr<pid_t> RunPlan(const SpawnOptions& options, UniqueFd* report_read
   plan.argv.push_back(nullptr);
   plan.envp = Pointers(options.environment);
   plan.envp.push_back(nullptr);
-  const UniqueFd null_fd(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  const UniqueFd null_fd = AboveStandard(UniqueFd(::open("/dev/null", O_RDWR | O_CLOEXEC)));
   if (!null_fd.valid()) return ErrnoStatus(errno, "opening /dev/null");
   int report[2];
   if (::pipe2(report, O_CLOEXEC) != 0) return ErrnoStatus(errno, "pipe");
-  report_read->reset(report[0]);
-  const UniqueFd report_write(report[1]);
+  *report_read = AboveStandard(UniqueFd(report[0]));
+  const UniqueFd report_write = AboveStandard(UniqueFd(report[1]));
+  if (!report_read->valid() || !report_write.valid()) return ErrnoStatus(errno, "pipe");
   plan.null_fd = null_fd.get();
   plan.report_fd = report_write.get();
 

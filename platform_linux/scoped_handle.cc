@@ -6,6 +6,8 @@
 
 #include <cerrno>
 
+#include "platform_linux/above_standard.h"
+
 namespace sluice {
 
 void UniqueFd::reset(int fd) {
@@ -18,6 +20,11 @@ void UniqueFd::reset(int fd) {
   fd_ = fd;
 }
 
-UniqueFd DuplicateFd(int fd) { return UniqueFd(::fcntl(fd, F_DUPFD_CLOEXEC, 0)); }
+UniqueFd DuplicateFd(int fd) { return UniqueFd(::fcntl(fd, F_DUPFD_CLOEXEC, kFirstOwnFd)); }
+
+UniqueFd AboveStandard(UniqueFd fd) {
+  if (!fd.valid() || fd.get() >= kFirstOwnFd) return fd;
+  return DuplicateFd(fd.get());
+}
 
 }  // namespace sluice

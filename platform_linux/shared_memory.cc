@@ -10,6 +10,7 @@
 #include <cstring>
 #include <utility>
 
+#include "platform_linux/above_standard.h"
 #include "platform_linux/errno_status.h"
 
 namespace sluice {
@@ -27,6 +28,7 @@ absl::StatusOr<UniqueFd> CreateMemfd(const char* name) {
   UniqueFd fd(::memfd_create(name, kFlags | MFD_NOEXEC_SEAL));
   // Kernels before 6.3 do not know the flag.
   if (!fd.valid() && errno == EINVAL) fd.reset(::memfd_create(name, kFlags));
+  fd = AboveStandard(std::move(fd));
   if (!fd.valid()) return ErrnoStatus(errno, absl::StrCat("memfd_create(", name, ")"));
   return fd;
 }

@@ -6,7 +6,12 @@ namespace sluice {
 // Nobody closes handles that are not his own here, and nothing forks.
 DescriptorIdentity IdentityOf(int fd) { return {fd, 0, 0}; }
 bool IsStillThere(const DescriptorIdentity&) { return true; }
+bool HasStandardDescriptors() { return true; }
 UniqueFd OpenSentinel() { return UniqueFd(); }
-std::vector<DescriptorIdentity> SocketsConnectedTo(std::string_view) { return {}; }
+std::vector<DescriptorIdentity> OpenSockets() { return {}; }
+std::vector<DescriptorIdentity> SocketsConnectedTo(std::string_view,
+                                                   const std::vector<DescriptorIdentity>&) {
+  return {};
+}
 
 }  // namespace sluice

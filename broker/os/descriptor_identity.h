@@ -20,6 +20,8 @@ struct DescriptorIdentity {
   int fd = -1;
   uint64_t device = 0;
   uint64_t inode = 0;
+
+  friend bool operator==(const DescriptorIdentity&, const DescriptorIdentity&) = default;
 };
 
 DescriptorIdentity IdentityOf(int fd);
@@ -50,8 +52,15 @@ class GuardedFd {
 // A descriptor that is nobody else's, and good for nothing but to see whether it is still there.
 UniqueFd OpenSentinel();
 
-// The sockets of this process that are connected to `peer`, which is written as gRPC writes it:
-// "ipv4:127.0.0.1:80", "ipv6:%5B::1%5D:80" or "ipv6:[::1]:80".
-std::vector<DescriptorIdentity> SocketsConnectedTo(std::string_view peer);
+// Whether 0, 1 and 2 are open. While one is not, what opens a descriptor without choosing its
+// number (gRPC) may get it, and the program would take that for its own input or output.
+bool HasStandardDescriptors();
+
+// The sockets of this process.
+std::vector<DescriptorIdentity> OpenSockets();
+// Those that are connected to `peer` and are none of `others`. The peer is written as gRPC writes
+// it: "ipv4:127.0.0.1:80", "ipv6:%5B::1%5D:80" or "ipv6:[::1]:80".
+std::vector<DescriptorIdentity> SocketsConnectedTo(std::string_view peer,
+                                                   const std::vector<DescriptorIdentity>& others);
 
 }  // namespace sluice

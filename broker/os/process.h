@@ -21,15 +21,19 @@
 
 namespace sluice {
 
+// A child's output: to the parent's stderr, if it has one; to /dev/null (Linux only).
+inline constexpr int kParentsStderr = -1;
+inline constexpr int kNoOutput = -2;
+
 struct SpawnOptions {
   std::string path;                      // Of the executable.
   std::string argv0;                     // What the child sees as its name; empty: the path.
   std::vector<std::string> arguments;    // argv[1] and on.
   std::vector<std::string> environment;  // "NAME=value"; the child's whole environment.
   // (descriptor here, its number in the child); numbers are distinct and >= 3. stdin is /dev/null,
-  // stdout and stderr are `output`, or the parent's stderr if that is -1.
+  // stdout and stderr are `output`.
   std::vector<std::pair<int, int>> descriptors;
-  int output = -1;
+  int output = kParentsStderr;
   SandboxOptions sandbox;
 };
 

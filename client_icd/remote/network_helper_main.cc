@@ -15,6 +15,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "broker/gateway/message_reader.h"
+#include "broker/os/daemon_process.h"
 #include "broker/os/local_socket.h"
 #include "broker/os/shared_memory.h"
 #include "client_icd/network_helper.h"
@@ -163,6 +164,7 @@ int Main(int argc, char** argv) {
     static_cast<void>(::write(STDERR_FILENO, kUsage, sizeof(kUsage) - 1));
     return 2;
   }
+  EnsureStandardDescriptors();
   std::thread(Watch).detach();
   const absl::Status status = connects ? Serve(argv[2]) : Describe(argv[2], argv[3]);
   if (!status.ok()) Answer(status, 0, -1);

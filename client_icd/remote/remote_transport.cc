@@ -61,6 +61,8 @@ absl::StatusOr<std::unique_ptr<RemoteTransport>> RemoteTransport::Connect(
 }
 
 absl::Status RemoteTransport::Open(std::chrono::milliseconds timeout) {
+  // The application may have connections of its own to the daemon.
+  const std::vector<DescriptorIdentity> before = OpenSockets();
   call_->stream =
       grpc::GenericStub(call_->channel).PrepareCall(&call_->context, kStreamMethod, &call_->queue);
   call_->operations.fetch_add(1);
@@ -96,7 +98,7 @@ absl::Status RemoteTransport::Open(std::chrono::milliseconds timeout) {
   inbox_bytes_ -= inbox_.front().Length();
   inbox_.pop_front();
   inbox_count_.fetch_sub(1, std::memory_order_relaxed);
-  sockets_ = SocketsConnectedTo(call_->context.peer());
+  sockets_ = SocketsConnectedTo(call_->context.peer(), before);
   return absl::OkStatus();
 }
 

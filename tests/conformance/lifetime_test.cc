@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -208,6 +211,85 @@ CHILD_SCENE(ClosesDescriptorsAfterLoss) {
   return AreWhole(mine) ? 0 : 8;
 }
 
+bool StandardDescriptorsAreClosed() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(fd, F_GETFD) >= 0) return false;
+  }
+  return true;
+}
+
+// A program that is started without standard descriptors gets none of the driver's under their
+// numbers, which it would write to by its next line of output.
+CHILD_SCENE(LoaderWithoutStandardDescriptors) {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) close(fd);
+  alarm(30);
+  const char* wanted = std::getenv("SLUICE_TEST_LIFETIME_PLATFORM");
+  if (!SelectPlatform(wanted == nullptr ? "" : wanted).empty()) return 2;
+  if (ThereAndBack(TheHarness().device, 5) != 5) return 3;
+  return StandardDescriptorsAreClosed() ? 0 : 8;
+}
+
+// So does one that closes them later, with all others.
+CHILD_SCENE(ClosesStandardDescriptorsToo) {
+  cl_device_id device = TheHarness().device;
+  if (ThereAndBack(device, 5) != 5) return 3;
+  for (int fd = 0; fd < 1024; ++fd) close(fd);
+  alarm(30);
+  // The first may find that its session is lost.
+  ThereAndBack(device, 6);
+  if (ThereAndBack(device, 7) != 7) return 7;
+  if (!StandardDescriptorsAreClosed()) return 8;
+  // Nobody writes there, and what the program opens there is its own.
+  int mine[64][2];
+  for (auto& pair : mine) {
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair) != 0) return 3;
+  }
+  if (ThereAndBack(device, 8) != 8) return 9;
+  return AreWhole(mine) ? 0 : 10;
+}
+
+// A connection of the program's own to whom the driver talks to; -1: there is none.
+int ConnectAsTheDriverDoes() {
+  const std::string endpoint = std::getenv("SLUICE_ENDPOINT");
+  sockaddr_storage address = {};
+  socklen_t length = 0;
+  if (endpoint.rfind("unix:", 0) == 0) {
+    sockaddr_un& local = reinterpret_cast<sockaddr_un&>(address);
+    local.sun_family = AF_UNIX;
+    endpoint.copy(local.sun_path, sizeof(local.sun_path) - 1, 5);
+    length = sizeof(local);
+  } else {
+    const size_t colon = endpoint.rfind(':');
+    sockaddr_in& remote = reinterpret_cast<sockaddr_in&>(address);
+    remote.sin_family = AF_INET;
+    remote.sin_port = htons(static_cast<uint16_t>(std::atoi(endpoint.c_str() + colon + 1)));
+    inet_pton(AF_INET, endpoint.substr(0, colon).c_str(), &remote.sin_addr);
+    length = sizeof(remote);
+  }
+  const int type = address.ss_family == AF_UNIX ? SOCK_SEQPACKET : SOCK_STREAM;
+  const int fd = socket(address.ss_family, type, 0);
+  return connect(fd, reinterpret_cast<sockaddr*>(&address), length) == 0 ? fd : -1;
+}
+
+// A forked child keeps the program's own connections, also those to the daemon.
+CHILD_SCENE(ForkKeepsOwnSockets) {
+  cl_device_id device = TheHarness().device;
+  const int before = ConnectAsTheDriverDoes();
+  if (before < 0 || ThereAndBack(device, 5) != 5) return 3;
+  const cl_context context = clCreateContext(nullptr, 1, &device, nullptr, nullptr, nullptr);
+  const int after = ConnectAsTheDriverDoes();
+  if (after < 0 || context == nullptr) return 3;
+  const pid_t child = fork();
+  if (child == 0) {
+    const bool both = fcntl(before, F_GETFD) >= 0 && fcntl(after, F_GETFD) >= 0;
+    _exit(both ? 0 : 4);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  clReleaseContext(context);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 5;
+}
+
 class LifetimeTest : public WithPlatform {
  protected:
   static void ExpectEnd(const char* scene, int exit_code) {
@@ -253,6 +335,20 @@ TEST_F(LifetimeTest, ClosesDescriptors) {
 TEST_F(LifetimeTest, ClosesDescriptorsAfterLoss) {
   if (!TheHarness().IsSluice()) GTEST_SKIP() << "what a native driver has open is its own affair";
   ExpectEnd("ClosesDescriptorsAfterLoss", 0);
+}
+
+// A program need not have standard descriptors.
+TEST_F(LifetimeTest, WithoutStandardDescriptors) {
+  if (!TheHarness().IsSluice()) GTEST_SKIP() << "what a native driver has open is its own affair";
+  setenv("SLUICE_TEST_LIFETIME_PLATFORM", TheHarness().platform_name.c_str(), 1);
+  ExpectEnd("LoaderWithoutStandardDescriptors", 0);
+  ExpectEnd("ClosesStandardDescriptorsToo", 0);
+}
+
+// What a forked child loses of the driver's is not the program's.
+TEST_F(LifetimeTest, ForkKeepsOwnSockets) {
+  if (!TheHarness().IsSluice()) GTEST_SKIP() << "a native driver talks to nobody";
+  ExpectEnd("ForkKeepsOwnSockets", 0);
 }
 
 // A program may load the loader, use it, unload it and load it again.

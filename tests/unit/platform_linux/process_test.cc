@@ -4,11 +4,13 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <string>
 
 #include "broker/os/dynamic_library.h"
+#include "broker/os/local_socket.h"
 #include "tests/unit/platform_linux/open_descriptors.h"
 
 namespace sluice {
@@ -78,6 +80,32 @@ TEST(ProcessTest, ChildHasExactlyItsDescriptors) {
   // one.
   EXPECT_EQ(ReadToEnd(out.read_end.get()), "0\n1\n2\n3\n5\n");
   EXPECT_EQ(child->WaitAndReap(-1)->code, 0);
+}
+
+// A parent that has closed its standard descriptors gives a child all three, and gets none itself.
+TEST(ProcessTest, ParentWithoutStandardDescriptors) {
+  const pid_t parent = ::fork();
+  ASSERT_GE(parent, 0);
+  if (parent == 0) {
+    for (int fd = 0; fd <= 2; ++fd) ::close(fd);
+    SpawnOptions options = Shell("cat <&0 && echo out && echo error >&2 && echo there >&5");
+    options.environment = {"PATH=/usr/bin:/bin"};
+    auto ends = CreateSocketPair();
+    if (!ends.ok()) ::_exit(3);
+    options.descriptors = {{ends->second.get(), 5}};
+    auto child = Spawn(options);
+    if (!child.ok()) ::_exit(4);
+    const std::optional<ExitStatus> status = child->WaitAndReap(-1);
+    if (status->code != 0) ::_exit(5);
+    for (int fd = 0; fd <= 2; ++fd) {
+      if (::fcntl(fd, F_GETFD) >= 0) ::_exit(6);
+    }
+    ::_exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(parent, &status, 0), parent);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 // Descriptors that exchange their numbers both arrive.
