@@ -13,6 +13,7 @@
 #include "broker/os/process.h"
 #include "broker/os/shared_memory.h"
 #include "broker/os/this_process.h"
+#include "broker/os/threads.h"
 #include "client_icd/ring_transport.h"
 #include "proto/status_macros.h"
 
@@ -25,7 +26,33 @@ constexpr int kConnectTimeoutMs = 70'000;
 constexpr int kOfferTimeoutMs = 5'000;
 constexpr size_t kMaxSnapshotBytes = size_t{64} << 20;
 
-absl::StatusOr<UniqueFd> Start(std::vector<std::string> arguments) {
+// The helper's process, for whose end somebody must wait once.
+class HelperProcess {
+ public:
+  explicit HelperProcess(pid_t number) : number_(number) {}
+  // Without a thread to be had, the system remembers the process as long as this one lives.
+  ~HelperProcess() {
+    if (!awaited_) StartThread("sluice-reaper", [number = number_] { AwaitUnseen(number); });
+  }
+  HelperProcess(const HelperProcess&) = delete;
+  HelperProcess& operator=(const HelperProcess&) = delete;
+
+  void AwaitEnd() {
+    awaited_ = true;
+    AwaitUnseen(number_);
+  }
+
+ private:
+  const pid_t number_;
+  bool awaited_ = false;
+};
+
+struct Helper {
+  UniqueFd socket;
+  std::shared_ptr<HelperProcess> process;
+};
+
+absl::StatusOr<Helper> Start(std::vector<std::string> arguments) {
   SpawnOptions options;
   ASSIGN_OR_RETURN(options.path, FindNetworkProgram(kNetworkHelper));
   ASSIGN_OR_RETURN(auto ends, CreateSocketPair());
@@ -40,8 +67,8 @@ absl::StatusOr<UniqueFd> Start(std::vector<std::string> arguments) {
   options.sandbox.new_session = true;
   // Silent, as the driver is: the application's stderr is for log lines that were asked for.
   if (std::getenv("SLUICE_LOG") == nullptr) options.output = kNoOutput;
-  RETURN_IF_ERROR(SpawnDetached(options));
-  return std::move(ends.first);
+  ASSIGN_OR_RETURN(const pid_t number, SpawnUnseen(options));
+  return Helper{std::move(ends.first), std::make_shared<HelperProcess>(number)};
 }
 
 absl::StatusOr<HelperAnswer> ReceiveAnswer(int socket, int timeout_ms, std::vector<UniqueFd>* fds) {
@@ -61,22 +88,23 @@ absl::StatusOr<HelperAnswer> ReceiveAnswer(int socket, int timeout_ms, std::vect
 }
 
 absl::StatusOr<std::string> Describe(const char* endpoint, uint32_t timeout_ms) {
-  ASSIGN_OR_RETURN(const UniqueFd socket, Start({"describe", endpoint, absl::StrCat(timeout_ms)}));
+  ASSIGN_OR_RETURN(const Helper helper, Start({"describe", endpoint, absl::StrCat(timeout_ms)}));
   std::vector<UniqueFd> fds;
   const int patience_ms = static_cast<int>(std::min<uint32_t>(timeout_ms, 1'000'000));
-  RETURN_IF_ERROR(ReceiveAnswer(socket.get(), patience_ms + kStartTimeoutMs, &fds).status());
+  RETURN_IF_ERROR(ReceiveAnswer(helper.socket.get(), patience_ms + kStartTimeoutMs, &fds).status());
   if (fds.size() != 1) return absl::InvalidArgumentError("a description without its snapshot");
   return ReadSealedCopy(fds[0].get(), kMaxSnapshotBytes);
 }
 
 absl::StatusOr<std::unique_ptr<Transport>> Connect(const char* endpoint) {
-  ASSIGN_OR_RETURN(UniqueFd socket, Start({"connect", endpoint}));
+  ASSIGN_OR_RETURN(Helper helper, Start({"connect", endpoint}));
   std::vector<UniqueFd> fds;
   ASSIGN_OR_RETURN(const HelperAnswer answer,
-                   ReceiveAnswer(socket.get(), kConnectTimeoutMs + kStartTimeoutMs, &fds));
+                   ReceiveAnswer(helper.socket.get(), kConnectTimeoutMs + kStartTimeoutMs, &fds));
+  const auto await_end = [process = std::move(helper.process)] { process->AwaitEnd(); };
   ASSIGN_OR_RETURN(std::unique_ptr<RingTransport> transport,
-                   RingTransport::Connect(std::move(socket), kOfferTimeoutMs, answer.max_in_flight,
-                                          RingTransport::Heap::kNone));
+                   RingTransport::ConnectToHelper(std::move(helper.socket), kOfferTimeoutMs,
+                                                  answer.max_in_flight, await_end));
   return transport;
 }
 

@@ -3,7 +3,7 @@
 // of a fork whose parent has used it, a process that has closed all descriptors, one that has
 // another kind of gRPC. The program sluice-network-helper (remote/network_helper_main.cc) lies
 // beside libsluice_remote.so. It talks to the daemon, and to this process through a pair of rings,
-// as a local worker does; it is no child of this process (but of a process 1 or subreaper), and
+// as a local worker does; this process does not see it as a child (platform_linux/keeper.h), and it
 // ends with this end of its socket.
 //
 //   sluice-network-helper connect ENDPOINT              descriptor 3: a socket of local_socket.h

@@ -51,8 +51,10 @@ absl::StatusOr<SharedMapping> VerifyAndMap(const UniqueFd& fd, uint64_t size, vo
 struct RingTransport::Channel {
   explicit Channel(UniqueFd fd) : socket(std::move(fd)) {}
 
-  // The thread's whole life.
+  // The thread's whole life, with a worker and with a helper.
   static void Run(const std::shared_ptr<Channel>& channel);
+  static void RunWithHelper(const std::shared_ptr<Channel>& channel,
+                            const std::function<void()>& await_end);
   absl::Status Take(const HandleMessage& message, std::vector<UniqueFd>* fds);
   absl::Status TakeSegment(const HandleMessage& message, const UniqueFd& file);
   absl::Status TakeExported(const HandleMessage& message, std::vector<UniqueFd> fds);
@@ -81,6 +83,15 @@ void RingTransport::Channel::Run(const std::shared_ptr<Channel>& channel) {
     status = message.ok() ? channel->Take(*message, &fds) : message.status();
   }
   channel->LoseOwner(std::string(status.message()), absl::IsAborted(status));
+}
+
+void RingTransport::Channel::RunWithHelper(const std::shared_ptr<Channel>& channel,
+                                           const std::function<void()>& await_end) {
+  await_end();
+  const bool there = channel->socket.there();
+  channel->LoseOwner(
+      there ? "the network helper has ended" : "the application has closed the session's socket",
+      /*by_end_of_file=*/true);
 }
 
 absl::Status RingTransport::Channel::Take(const HandleMessage& message,
@@ -133,9 +144,30 @@ void RingTransport::Channel::LoseOwner(std::string_view reason, bool by_end_of_f
 
 absl::StatusOr<std::unique_ptr<RingTransport>> RingTransport::Connect(UniqueFd channel_fd,
                                                                       int timeout_ms,
-                                                                      uint64_t max_in_flight,
-                                                                      Heap heap) {
+                                                                      uint64_t max_in_flight) {
   auto channel = std::make_shared<Channel>(std::move(channel_fd));
+  ASSIGN_OR_RETURN(auto transport, TakeOffer(channel, timeout_ms, max_in_flight, Heap::kShared));
+  if (!StartThread("sluice-channel", [channel] { Channel::Run(channel); })) {
+    return absl::ResourceExhaustedError("no thread to be had");
+  }
+  return transport;
+}
+
+absl::StatusOr<std::unique_ptr<RingTransport>> RingTransport::ConnectToHelper(
+    UniqueFd channel_fd, int timeout_ms, uint64_t max_in_flight, std::function<void()> await_end) {
+  auto channel = std::make_shared<Channel>(std::move(channel_fd));
+  ASSIGN_OR_RETURN(auto transport, TakeOffer(channel, timeout_ms, max_in_flight, Heap::kNone));
+  const auto run = [channel, await_end = std::move(await_end)] {
+    Channel::RunWithHelper(channel, await_end);
+  };
+  if (!StartThread("sluice-channel", run)) {
+    return absl::ResourceExhaustedError("no thread to be had");
+  }
+  return transport;
+}
+
+absl::StatusOr<std::unique_ptr<RingTransport>> RingTransport::TakeOffer(
+    std::shared_ptr<Channel> channel, int timeout_ms, uint64_t max_in_flight, Heap heap) {
   RETURN_IF_ERROR(WaitReadable(channel->socket.get(), timeout_ms));
   std::vector<UniqueFd> fds;
   ASSIGN_OR_RETURN(const HandleMessage offer, ReceiveHandleMessage(channel->socket.get(), &fds));
@@ -145,12 +177,8 @@ absl::StatusOr<std::unique_ptr<RingTransport>> RingTransport::Connect(UniqueFd c
   }
   ASSIGN_OR_RETURN(SharedMapping commands, VerifyAndMap(fds[0], kRingFileBytes, nullptr));
   ASSIGN_OR_RETURN(SharedMapping replies, VerifyAndMap(fds[1], kRingFileBytes, nullptr));
-  std::unique_ptr<RingTransport> transport(new RingTransport(
-      channel, offer, std::move(commands), std::move(replies), max_in_flight, heap));
-  if (!StartThread("sluice-channel", [channel] { Channel::Run(channel); })) {
-    return absl::ResourceExhaustedError("no thread to be had");
-  }
-  return transport;
+  return std::unique_ptr<RingTransport>(new RingTransport(
+      std::move(channel), offer, std::move(commands), std::move(replies), max_in_flight, heap));
 }
 
 RingTransport::RingTransport(std::shared_ptr<Channel> channel, const HandleMessage& offer,

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A local session's transport: two rings and the heap's segments in memory shared with the worker,
 // and the handle channel (proto/handle_messages.h), over which the descriptors came and whose end
-// of file is the session's end. A thread of its own reads that channel.
+// of file is the session's end. A thread of its own reads that channel. With a network helper
+// (network_helper.h) the channel carries no more than the rings, and the session ends with the
+// helper's process, for which the thread waits.
 //
 // Owned by Session. Threads: as transport.h says. The worker may write anything into the shared
 // memory at any time: RingReader and SpanPointer check; descriptors are verified (seals, size)
@@ -10,6 +12,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -28,13 +31,14 @@ namespace sluice {
 
 class RingTransport : public Transport {
  public:
-  // Whether bulk data lies in shared segments, or travels as payload (a network helper's rings).
-  enum class Heap { kShared, kNone };
-
   // Waits for the worker's RingOffer on the channel, which it takes.
   static absl::StatusOr<std::unique_ptr<RingTransport>> Connect(UniqueFd channel, int timeout_ms,
-                                                                uint64_t max_in_flight,
-                                                                Heap heap = Heap::kShared);
+                                                                uint64_t max_in_flight);
+  // The same with a network helper, which sends no more than that. `await_end` returns when its
+  // process has ended; it is called once, on the channel's thread, which does not read the channel:
+  // a read that waits would keep it from its end when the application closes it under us.
+  static absl::StatusOr<std::unique_ptr<RingTransport>> ConnectToHelper(
+      UniqueFd channel, int timeout_ms, uint64_t max_in_flight, std::function<void()> await_end);
   ~RingTransport() override;
 
   bool Send(const FrameHeader& header, std::string_view message, std::string_view payload,
@@ -57,11 +61,19 @@ class RingTransport : public Transport {
   bool InHeap(const void* memory, uint64_t bytes) const override;
 
  private:
+  // Whether bulk data lies in shared segments, or travels as payload (a network helper's rings).
+  enum class Heap { kShared, kNone };
+
   // What the channel's thread needs, which may run a little longer than the transport.
   struct Channel;
 
   RingTransport(std::shared_ptr<Channel> channel, const HandleMessage& offer,
                 SharedMapping commands, SharedMapping replies, uint64_t max_in_flight, Heap heap);
+
+  static absl::StatusOr<std::unique_ptr<RingTransport>> TakeOffer(std::shared_ptr<Channel> channel,
+                                                                  int timeout_ms,
+                                                                  uint64_t max_in_flight,
+                                                                  Heap heap);
 
   void LoseAs(std::string_view reason, bool by_end_of_file);
 

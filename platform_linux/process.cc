@@ -20,6 +20,7 @@
 #include "broker/base/check.h"
 #include "platform_linux/above_standard.h"
 #include "platform_linux/errno_status.h"
+#include "platform_linux/keeper.h"
 #include "proto/status_macros.h"
 
 #ifndef P_PIDFD
@@ -170,7 +171,7 @@ absl::StatusOr<pid_t> RunPlan(const SpawnOptions& options, UniqueFd* report_read
   sigset_t before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  const pid_t pid = clone();
+  const pid_t pid = clone(plan);
   if (pid == 0) RunChild(plan);
   const int fork_errno = errno;
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
@@ -178,6 +179,7 @@ absl::StatusOr<pid_t> RunPlan(const SpawnOptions& options, UniqueFd* report_read
   return pid;
 }
 
+// A child that sends no signal when it ends; only __WCLONE and __WALL find it until it runs exec.
 pid_t ForkSilently() { return static_cast<pid_t>(::syscall(SYS_clone, 0UL, 0UL, 0UL, 0UL, 0UL)); }
 
 }  // namespace
@@ -185,8 +187,9 @@ pid_t ForkSilently() { return static_cast<pid_t>(::syscall(SYS_clone, 0UL, 0UL, 
 absl::StatusOr<ChildProcess> Spawn(const SpawnOptions& options) {
   int raw_pidfd = -1;
   UniqueFd report_read;
-  ASSIGN_OR_RETURN(const pid_t pid,
-                   RunPlan(options, &report_read, [&] { return ForkWithPidfd(&raw_pidfd); }));
+  ASSIGN_OR_RETURN(const pid_t pid, RunPlan(options, &report_read, [&](const ChildPlan&) {
+                     return ForkWithPidfd(&raw_pidfd);
+                   }));
   ChildProcess child(pid, UniqueFd(raw_pidfd));
   if (absl::Status started = ReadReport(report_read.get(), options.path); !started.ok()) {
     child.WaitAndReap(kFailedChildMs);
@@ -195,25 +198,30 @@ absl::StatusOr<ChildProcess> Spawn(const SpawnOptions& options) {
   return child;
 }
 
-absl::Status SpawnDetached(const SpawnOptions& options) {
+absl::StatusOr<pid_t> SpawnUnseen(const SpawnOptions& options) {
   UniqueFd report_read;
-  // The child in between sends no signal when it ends, and only __WCLONE finds it.
-  const auto twice = [] {
-    const pid_t between = ForkSilently();
-    if (between != 0) return between;
+  const KeeperPlan keeper_plan = PlanKeeper();
+  const auto twice = [&keeper_plan](const ChildPlan& plan) {
+    const pid_t keeper = ForkSilently();
+    if (keeper != 0) return keeper;
     const pid_t child = ForkSilently();
-    if (child != 0) ::_exit(child < 0 ? 1 : 0);
+    if (child < 0) ReportAndExit(plan.report_fd, "fork", errno);
+    if (child > 0) Keep(keeper_plan, child);
     return pid_t{0};
   };
-  ASSIGN_OR_RETURN(const pid_t between, RunPlan(options, &report_read, twice));
-  int status = 0;
-  while (::waitpid(between, &status, __WCLONE) < 0 && errno == EINTR) {
+  ASSIGN_OR_RETURN(const pid_t keeper, RunPlan(options, &report_read, twice));
+  if (absl::Status started = ReadReport(report_read.get(), options.path); !started.ok()) {
+    AwaitUnseen(keeper);
+    return started;
   }
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("starting ", options.path, ": no more processes are to be had"));
+  return keeper;
+}
+
+void AwaitUnseen(pid_t number) {
+  siginfo_t info;
+  while (::waitid(P_PID, static_cast<id_t>(number), &info, WEXITED | __WCLONE) != 0 &&
+         errno == EINTR) {
   }
-  return ReadReport(report_read.get(), options.path);
 }
 
 absl::Status ChildProcess::Signal(int signal_number) const {

@@ -76,9 +76,12 @@ class ChildProcess {
 // The error names what failed in the child: the change of user, the exec, ...
 absl::StatusOr<ChildProcess> Spawn(const SpawnOptions& options);
 
-// Starts a process that is nobody's child, for code in a stranger's process: no SIGCHLD, nothing
-// for its wait() to find. It ends when its descriptors tell it to. Linux only.
-absl::Status SpawnDetached(const SpawnOptions& options);
+// Starts a process that its parent does not see, for code in a stranger's process: no SIGCHLD comes
+// of it, and wait() finds nothing, also in a container's process 1 and in a subreaper. It ends when
+// its descriptors tell it to. AwaitUnseen, with what SpawnUnseen returned, returns when it has; to
+// be called once, or the system remembers the process as long as this one lives. Linux only.
+absl::StatusOr<pid_t> SpawnUnseen(const SpawnOptions& options);
+void AwaitUnseen(pid_t number);
 
 // The path of the running executable, and of Sluice's helper executable `name`: in
 // ../libexec/sluice, else beside the running one (the build tree).

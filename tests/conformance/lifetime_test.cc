@@ -187,6 +187,25 @@ CHILD_SCENE(ClosesDescriptors) {
   return AreWhole(mine) ? 0 : 8;
 }
 
+// Closes everything, begins anew, and does so again: over the network the second session is not of
+// the same kind as the first. The program learns of the end of each though it calls nothing.
+CHILD_SCENE(ClosesDescriptorsTwice) {
+  cl_device_id device = TheHarness().device;
+  static std::promise<void> told[3];
+  const auto notify = [](const char*, const void*, size_t, void* promise) {
+    static_cast<std::promise<void>*>(promise)->set_value();
+  };
+  alarm(60);
+  for (std::promise<void>& end : told) {
+    const cl_context context = clCreateContext(nullptr, 1, &device, notify, &end, nullptr);
+    if (context == nullptr || ThereAndBack(device, 5) != 5) return 3;
+    for (int fd = 3; fd < 1024; ++fd) close(fd);
+    if (end.get_future().wait_for(std::chrono::seconds(20)) != std::future_status::ready) return 4;
+    clReleaseContext(context);
+  }
+  return 0;
+}
+
 // The same by a program whose session was lost before: the driver still has to let go of it.
 CHILD_SCENE(ClosesDescriptorsAfterLoss) {
   cl_device_id device = TheHarness().device;
@@ -329,6 +348,12 @@ TEST_F(LifetimeTest, ForkBeforeUse) {
 TEST_F(LifetimeTest, ClosesDescriptors) {
   if (!TheHarness().IsSluice()) GTEST_SKIP() << "what a native driver has open is its own affair";
   ExpectEnd("ClosesDescriptors", 0);
+}
+
+// Also more than once.
+TEST_F(LifetimeTest, ClosesDescriptorsTwice) {
+  if (!TheHarness().IsSluice()) GTEST_SKIP() << "what a native driver has open is its own affair";
+  ExpectEnd("ClosesDescriptorsTwice", 0);
 }
 
 // So may one whose session was lost before, whatever numbers its own descriptors then have.

@@ -3,10 +3,14 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
 #include <string>
 
 #include "broker/os/dynamic_library.h"
@@ -80,6 +84,99 @@ TEST(ProcessTest, ChildHasExactlyItsDescriptors) {
   // one.
   EXPECT_EQ(ReadToEnd(out.read_end.get()), "0\n1\n2\n3\n5\n");
   EXPECT_EQ(child->WaitAndReap(-1)->code, 0);
+}
+
+// What a process may be to the children that it has not made itself.
+enum class Parent { kOrdinary, kSubreaper, kProcessOne, kIgnoresChildren };
+
+int OpenDescriptorsOf(pid_t number) {
+  int count = 0;
+  for (const auto& entry :
+       std::filesystem::directory_iterator("/proc/" + std::to_string(number) + "/fd")) {
+    static_cast<void>(entry);
+    ++count;
+  }
+  return count;
+}
+
+int64_t OwnPagesOf(pid_t number) {
+  std::ifstream file("/proc/" + std::to_string(number) + "/statm");
+  int64_t size = -1, resident = -1, shared = -1;
+  file >> size >> resident >> shared;
+  return resident - shared;
+}
+
+// Runs in a process of its own. 0, or the number of the expectation that failed.
+int SpawnsUnseen(Parent kind) {
+  if (kind == Parent::kSubreaper) ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  if (kind == Parent::kIgnoresChildren) ::signal(SIGCHLD, SIG_IGN);
+  sigset_t sigchld;
+  ::sigemptyset(&sigchld);
+  ::sigaddset(&sigchld, SIGCHLD);
+  ::sigprocmask(SIG_BLOCK, &sigchld, nullptr);
+  std::vector<char> large(64 << 20, 'x');
+  auto ends = CreateSocketPair();
+  if (!ends.ok()) return 1;
+  SpawnOptions options = Shell("cat <&5");  // Until our end is closed.
+  options.environment = {"PATH=/usr/bin:/bin"};
+  options.descriptors = {{ends->second.get(), 5}};
+  const auto keeper = SpawnUnseen(options);
+  if (!keeper.ok()) return 2;
+  ends->second.reset();
+  if (::waitpid(-1, nullptr, WNOHANG) != -1 || errno != ECHILD) return 3;
+  // It runs, with nothing of ours.
+  siginfo_t info = {};
+  if (::waitid(P_PID, static_cast<id_t>(*keeper), &info, WEXITED | WNOHANG | __WCLONE) != 0 ||
+      info.si_pid != 0) {
+    return 4;
+  }
+  // (In a new PID namespace /proc shows the old one.)
+  if (kind != Parent::kProcessOne && OpenDescriptorsOf(*keeper) != 0) return 5;
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  if (kind != Parent::kProcessOne && OwnPagesOf(*keeper) > 200) return 6;
+#endif
+  ends->first.reset();
+  AwaitUnseen(*keeper);
+  if (::waitpid(-1, nullptr, __WALL) != -1 || errno != ECHILD) return 7;
+  sigset_t pending;
+  ::sigpending(&pending);
+  if (::sigismember(&pending, SIGCHLD) != 0) return 8;
+  options.path = "/nonexistent/program";
+  auto more = CreateSocketPair();
+  options.descriptors = {{more->second.get(), 5}};
+  if (!absl::IsNotFound(SpawnUnseen(options).status())) return 9;
+  return ::waitpid(-1, nullptr, __WALL) == -1 && errno == ECHILD ? 0 : 10;
+}
+
+int ExitCodeOf(pid_t child) {
+  int status = 0;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
+  return WEXITSTATUS(status);
+}
+
+// A process that is started unseen is no child to its parent, whatever that is, and leaves nothing.
+TEST(ProcessTest, UnseenProcessIsNobodysChild) {
+  for (const Parent kind : {Parent::kOrdinary, Parent::kSubreaper, Parent::kIgnoresChildren}) {
+    const pid_t parent = ::fork();
+    if (parent == 0) ::_exit(SpawnsUnseen(kind));
+    EXPECT_EQ(ExitCodeOf(parent), 0) << static_cast<int>(kind);
+  }
+}
+
+TEST(ProcessTest, UnseenProcessIsNoChildOfProcessOne) {
+  constexpr int kNoNamespace = 77;
+  const pid_t outside = ::fork();
+  if (outside == 0) {
+    if (::unshare(CLONE_NEWPID) != 0 && ::unshare(CLONE_NEWUSER | CLONE_NEWPID) != 0)
+      ::_exit(kNoNamespace);
+    const pid_t one = ::fork();
+    if (one == 0) ::_exit(::getpid() == 1 ? SpawnsUnseen(Parent::kProcessOne) : 11);
+    ::_exit(ExitCodeOf(one));
+  }
+  const int code = ExitCodeOf(outside);
+  if (code == kNoNamespace) GTEST_SKIP() << "this system lets us make no PID namespace";
+  EXPECT_EQ(code, 0);
 }
 
 // A parent that has closed its standard descriptors gives a child all three, and gets none itself.
