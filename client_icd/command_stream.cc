@@ -223,6 +223,13 @@ void CommandStream::RunReplyThread() {
   FailAll();
 }
 
+// Not send_mu_: the child sends nothing, and a send may wait for the worker.
+void CommandStream::HoldForFork(ForkLocks* locks, absl::Time deadline) {
+  locks->Hold(&drain_mu_, deadline);
+  locks->Hold(&pending_mu_, deadline);
+  locks->Hold(&wait_mu_, deadline);
+}
+
 void CommandStream::FailAll() {
   if (session_->forked()) return;
   absl::flat_hash_map<uint64_t, Ref<Event>> events;

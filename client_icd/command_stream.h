@@ -19,6 +19,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
+#include "client_icd/fork_locks.h"
 #include "client_icd/object.h"
 #include "client_icd/transport.h"
 #include "proto/command.pb.h"
@@ -85,6 +86,9 @@ class CommandStream {
 
   // The session works with a device beside the processor: waits look longer before they sleep.
   void ExpectDevice() { spin_.BePatient(); }
+
+  // Before a fork: until the locks are let go of, no frame is handled.
+  void HoldForFork(ForkLocks* locks, absl::Time deadline);
 
   // The reply thread's whole life: ends when the session is lost.
   void RunReplyThread();

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
+#include <new>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -20,6 +22,8 @@ namespace {
 
 // How long an endpoint that did not answer is taken to be as it was.
 constexpr absl::Duration kFailureHolds = absl::Seconds(1);
+// How long a fork may wait for our threads.
+constexpr absl::Duration kForkPatience = absl::Seconds(1);
 
 // Every endpoint of the process. Made once; leaked, since threads may still run while the process
 // ends.
@@ -164,21 +168,32 @@ absl::StatusOr<OpenedTransport> Endpoint::ConnectLocked() {
   return broker_->OpenSession();
 }
 
+void Endpoint::PrepareForkLocked() {
+  const absl::Time deadline = absl::Now() + kForkPatience;
+  for (const std::weak_ptr<Session>& weak : sessions_) {
+    std::shared_ptr<Session> session = weak.lock();
+    if (session == nullptr || session->forked()) continue;
+    session->HoldForFork(&fork_locks_, deadline);
+    forking_.push_back(std::move(session));
+  }
+}
+
 void Endpoint::LoseInForkedChildLocked() {
   if (broker_ != nullptr) broker_->CloseInForkedChild();
   broker_.reset();
-  for (const std::weak_ptr<Session>& weak : sessions_) {
-    std::shared_ptr<Session> session = weak.lock();
-    if (session == nullptr) continue;
+  for (std::shared_ptr<Session>& session : forking_) {
     session->LoseInForkedChild();
     // Kept for ever: its mappings and threads do not exist here and must not be given back.
     new std::shared_ptr<Session>(std::move(session));
   }
+  forking_.clear();
+  fork_locks_.Renew();
   sessions_.clear();
   session_.reset();
 }
 
-// Holds the endpoints still while the process forks, so that the child finds them whole.
+// Holds the endpoints and their sessions still while the process forks, so that the child finds
+// them whole.
 class ForkGuard {
  public:
   static void Install() {
@@ -197,18 +212,30 @@ class ForkGuard {
       endpoint->mu_.Lock();
       endpoint->spare_mu_.Lock();
     }
+    // Last: an endpoint that connects takes its time, and sessions should not stand still for that.
+    for (Endpoint* endpoint : registry.endpoints) endpoint->PrepareForkLocked();
   }
   static void Parent() ABSL_NO_THREAD_SAFETY_ANALYSIS {
     Registry& registry = TheRegistry();
+    // Let go of without a lock, since the last reference may be among them.
+    std::vector<std::shared_ptr<Session>> sessions;
     for (Endpoint* endpoint : registry.endpoints) {
+      endpoint->fork_locks_.LetGo();
+      std::ranges::move(endpoint->forking_, std::back_inserter(sessions));
+      endpoint->forking_.clear();
       endpoint->spare_mu_.Unlock();
       endpoint->mu_.Unlock();
     }
     registry.mu.Unlock();
   }
   static void Child() ABSL_NO_THREAD_SAFETY_ANALYSIS {
-    for (Endpoint* endpoint : TheRegistry().endpoints) endpoint->LoseInForkedChildLocked();
-    Parent();
+    Registry& registry = TheRegistry();
+    for (Endpoint* endpoint : registry.endpoints) {
+      endpoint->LoseInForkedChildLocked();
+      new (&endpoint->spare_mu_) absl::Mutex;  // As in ForkLocks.
+      new (&endpoint->mu_) absl::Mutex;
+    }
+    new (&registry.mu) absl::Mutex;
   }
 };
 

@@ -16,6 +16,7 @@
 #include "absl/time/time.h"
 #include "client_icd/broker_connection.h"
 #include "client_icd/endpoint_address.h"
+#include "client_icd/fork_locks.h"
 #include "client_icd/platform.h"
 #include "client_icd/session.h"
 
@@ -55,6 +56,7 @@ class Endpoint {
   absl::StatusOr<std::shared_ptr<Session>> StartLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void TellDevicesLocked(Session& session) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::StatusOr<OpenedTransport> ConnectLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void PrepareForkLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void LoseInForkedChildLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const EndpointAddress address_;
@@ -68,6 +70,9 @@ class Endpoint {
   std::shared_ptr<Session> session_ ABSL_GUARDED_BY(mu_);  // The latest.
   // All there were: a lost one may still be held by contexts when the process forks.
   std::vector<std::weak_ptr<Session>> sessions_ ABSL_GUARDED_BY(mu_);
+  // While the process forks: the sessions, and their locks.
+  std::vector<std::shared_ptr<Session>> forking_ ABSL_GUARDED_BY(mu_);
+  ForkLocks fork_locks_ ABSL_GUARDED_BY(mu_);
   absl::Mutex spare_mu_;  // A leaf.
   std::vector<std::shared_ptr<Session>> spares_ ABSL_GUARDED_BY(spare_mu_);
 };

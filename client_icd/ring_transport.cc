@@ -294,6 +294,7 @@ void RingTransport::LoseInForkedChild() {
 }
 
 bool RingTransport::InHeap(const void* memory, uint64_t bytes) const {
+  if (lost()) return false;  // In the child of a fork the lock may be held for ever.
   const auto* begin = static_cast<const uint8_t*>(memory);
   absl::MutexLock lock(&channel_->mu);
   for (const auto& [number, segment] : channel_->segments) {

@@ -39,6 +39,11 @@ std::shared_ptr<Session> Session::Start(OpenedTransport opened) {
   return session;
 }
 
+void Session::HoldForFork(ForkLocks* locks, absl::Time deadline) {
+  stream_.HoldForFork(locks, deadline);
+  locks->Hold(&mu_, deadline);
+}
+
 void Session::LoseInForkedChild() {
   forked_.store(true, std::memory_order_relaxed);
   callbacks_.MakeInert();

@@ -23,6 +23,7 @@
 #include "absl/synchronization/mutex.h"
 #include "client_icd/callbacks.h"
 #include "client_icd/command_stream.h"
+#include "client_icd/fork_locks.h"
 #include "client_icd/host_region.h"
 #include "client_icd/in_flight.h"
 #include "client_icd/mirrors.h"
@@ -73,6 +74,8 @@ class Session : public std::enable_shared_from_this<Session> {
   // The peer broke the protocol, or the transport failed: ends the session. Everything pending
   // fails soon after.
   void Lose(std::string_view reason) { transport_->Lose(reason); }
+  // Before a fork.
+  void HoldForFork(ForkLocks* locks, absl::Time deadline);
   // In the child of a fork: makes the session lost without touching a lock, a thread or a mapping.
   // Whoever calls it keeps the session for ever, since none of those may be given back either.
   void LoseInForkedChild();

@@ -111,6 +111,47 @@ CHILD_SCENE(ForkWithoutUse) {
   return 0;
 }
 
+// A forked child may touch what its parent had under way: nothing of it hangs, whatever the
+// driver's own threads were doing at that moment.
+CHILD_SCENE(ForkWhileEventsEnd) {
+  cl_device_id device = TheHarness().device;
+  const cl_context context = clCreateContext(nullptr, 1, &device, nullptr, nullptr, nullptr);
+  const cl_command_queue queue =
+      clCreateCommandQueueWithProperties(context, device, nullptr, nullptr);
+  const auto ignore = [](cl_event, cl_int, void*) {};
+  for (int round = 0; round < 300; ++round) {
+    std::vector<cl_event> events(100);
+    for (cl_event& event : events) {
+      if (clEnqueueMarkerWithWaitList(queue, 0, nullptr, &event) != CL_SUCCESS) return 3;
+      clSetEventCallback(event, CL_COMPLETE, ignore, nullptr);
+    }
+    clFlush(queue);
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(10);
+      for (const cl_event event : events) {
+        cl_int state = 0;
+        clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(state), &state, nullptr);
+        clSetEventCallback(event, CL_COMPLETE, ignore, nullptr);
+        clWaitForEvents(1, &event);
+        clReleaseEvent(event);
+      }
+      clFinish(queue);
+      clReleaseCommandQueue(queue);
+      clReleaseContext(context);
+      _exit(0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    if (!WIFEXITED(status)) return 4;
+    if (clFinish(queue) != CL_SUCCESS) return 5;
+    for (const cl_event event : events) clReleaseEvent(event);
+  }
+  clReleaseCommandQueue(queue);
+  clReleaseContext(context);
+  return 0;
+}
+
 // A child forked before the parent's first OpenCL call has OpenCL of its own.
 CHILD_SCENE(LoaderForkBeforeUse) {
   const pid_t child = fork();
@@ -333,6 +374,12 @@ TEST_F(LifetimeTest, ExitWhileWaiting) { ExpectEnd("ExitWhileWaiting", 7); }
 TEST_F(LifetimeTest, ForkAfterUse) {
   if (!MayRun("clCreateContext.after_fork")) GTEST_SKIP() << "see the table of differences";
   ExpectEnd("ForkAfterUse", 0);
+}
+
+// fork while replies come: the child hangs nowhere.
+TEST_F(LifetimeTest, ForkWhileEventsEnd) {
+  if (!TheHarness().IsSluice()) GTEST_SKIP() << "a native driver's locks are its own affair";
+  ExpectEnd("ForkWhileEventsEnd", 0);
 }
 
 // fork of a child that leaves OpenCL alone.
