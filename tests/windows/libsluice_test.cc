@@ -155,95 +155,6 @@ TEST(LibsluiceTest, KilledWriterLeavesIndeterminateContents) {
   EXPECT_EQ(hold.indeterminate, 0u);
 }
 
-// A turn that does not come is waited for as long as was said, and not at all with 0.
-TEST(LibsluiceTest, DeadlinesHold) {
-  Client holder;
-  Client waiter;
-  sluice_capability read, write;
-  holder.MakeBuffer(kSize, &read, &write);
-  sluice_hold held, hold;
-  ASSERT_EQ(sluice_acquire(holder.get(), &write, SLUICE_WRITE, 0, &held), SLUICE_OK);
-  EXPECT_EQ(sluice_acquire(waiter.get(), &read, SLUICE_READ, 0, &hold), SLUICE_TIMED_OUT);
-  const ULONGLONG before_ms = ::GetTickCount64();
-  EXPECT_EQ(sluice_acquire(waiter.get(), &read, SLUICE_READ, 300, &hold), SLUICE_TIMED_OUT);
-  EXPECT_GE(::GetTickCount64() - before_ms, 280u);
-  // A hold is its connection's: another one's is none, and stays what it is.
-  EXPECT_EQ(sluice_release(waiter.get(), &held, 0), SLUICE_NOT_FOUND);
-  EXPECT_EQ(sluice_acquire(waiter.get(), &read, SLUICE_READ, 0, &hold), SLUICE_TIMED_OUT);
-  EXPECT_EQ(sluice_release(holder.get(), &held, 0), SLUICE_OK);
-  EXPECT_EQ(sluice_acquire(waiter.get(), &read, SLUICE_READ, 0, &hold), SLUICE_OK);
-}
-
-// A watch tells the state at once, then news, then the end; between, it times out.
-TEST(LibsluiceTest, WatchTellsNews) {
-  Client writer;
-  Client watcher;
-  sluice_capability read, write;
-  writer.MakeBuffer(4096, &read, &write);
-  sluice_watch* watch = nullptr;
-  ASSERT_EQ(sluice_watch_open(watcher.get(), &read, &watch), SLUICE_OK);
-  sluice_state state = {};
-  ASSERT_EQ(sluice_watch_next(watch, 5000, &state), SLUICE_OK) << sluice_error_text();
-  EXPECT_EQ(state.generation, 0u);
-  EXPECT_EQ(sluice_watch_next(watch, 20, &state), SLUICE_TIMED_OUT);
-  sluice_hold hold;
-  ASSERT_EQ(sluice_acquire(writer.get(), &write, SLUICE_WRITE, 0, &hold), SLUICE_OK);
-  ASSERT_EQ(sluice_release(writer.get(), &hold, SLUICE_CONTENTS_INDETERMINATE), SLUICE_OK);
-  while (state.generation == 0) ASSERT_EQ(sluice_watch_next(watch, 5000, &state), SLUICE_OK);
-  EXPECT_EQ(state.indeterminate, 1);
-  ASSERT_EQ(sluice_destroy(writer.get(), &write), SLUICE_OK);
-  while (state.destroyed == 0) ASSERT_EQ(sluice_watch_next(watch, 5000, &state), SLUICE_OK);
-  EXPECT_EQ(sluice_watch_next(watch, 5000, &state), SLUICE_DESTROYED);
-  sluice_watch_close(watch);
-}
-
-// Destroying ends waits with the code that says so, from another thread and connection.
-TEST(LibsluiceTest, DestroyEndsWaits) {
-  Client holder;
-  Client waiter;
-  sluice_capability read, write;
-  holder.MakeBuffer(4096, &read, &write);
-  sluice_hold hold;
-  ASSERT_EQ(sluice_acquire(holder.get(), &write, SLUICE_WRITE, 0, &hold), SLUICE_OK);
-  sluice_status told = SLUICE_OK;
-  std::thread waits([&] {
-    sluice_hold none;
-    told = sluice_acquire(waiter.get(), &read, SLUICE_READ, 20'000, &none);
-  });
-  sluice_description description = {};
-  description.struct_size = sizeof(description);
-  EXPECT_TRUE(Becomes([&] {
-    return sluice_describe(holder.get(), &read, &description) == SLUICE_OK &&
-           description.state.waiting == 1;
-  }));
-  EXPECT_EQ(sluice_destroy(holder.get(), &read), SLUICE_PERMISSION_DENIED);
-  EXPECT_EQ(sluice_destroy(holder.get(), &write), SLUICE_OK);
-  waits.join();
-  EXPECT_EQ(told, SLUICE_DESTROYED);
-  EXPECT_EQ(sluice_release(holder.get(), &hold, 0), SLUICE_OK);
-}
-
-// A resource outlives its maker while another connection has used it, and ends with the last.
-TEST(LibsluiceTest, LivesAsLongAsItsUsers) {
-  Client maker;
-  Client user;
-  sluice_capability read, write;
-  maker.MakeBuffer(4096, &read, &write);
-  sluice_description description = {};
-  description.struct_size = sizeof(description);
-  ASSERT_EQ(sluice_describe(user.get(), &read, &description), SLUICE_OK);
-  EXPECT_EQ(description.shape.size_bytes, 4096u);
-  EXPECT_EQ(description.backing, uint32_t{SLUICE_BACKING_MEMFD});
-  EXPECT_STREQ(description.label, "test");
-  maker.Disconnect();
-  EXPECT_EQ(sluice_describe(user.get(), &read, &description), SLUICE_OK);
-  user.Disconnect();
-  Client late;
-  EXPECT_TRUE(Becomes([&] {
-    return sluice_describe(late.get(), &read, &description) == SLUICE_PERMISSION_DENIED;
-  }));
-}
-
 // A reader's handle is one for reading, whatever is made of it, and a guessed capability none.
 TEST(LibsluiceTest, ReadersCannotWrite) {
   Client client;
@@ -353,35 +264,6 @@ TEST(LibsluiceTest, ImportTakesSections) {
   for (HANDLE handle_to_close : {section, event, reserved}) ::CloseHandle(handle_to_close);
 }
 
-// Many threads of several connections take turns at one buffer without a lost or torn write.
-TEST(LibsluiceTest, ThreadsTakeTurns) {
-  Client maker;
-  sluice_capability read, write;
-  maker.MakeBuffer(4096, &read, &write);
-  uint8_t* memory = maker.Map(write, SLUICE_WRITE);
-  auto* numbers = reinterpret_cast<volatile uint64_t*>(memory);
-  constexpr int kThreads = 4;
-  constexpr int kRounds = 25;
-  std::vector<std::thread> threads;
-  for (int t = 0; t < kThreads; ++t) {
-    threads.emplace_back([&] {
-      Client own;
-      for (int i = 0; i < kRounds; ++i) {
-        sluice_hold hold;
-        ASSERT_EQ(sluice_acquire(own.get(), &write, SLUICE_WRITE, 20'000, &hold), SLUICE_OK);
-        EXPECT_EQ(numbers[0], numbers[511]);
-        numbers[0] = numbers[0] + 1;
-        std::this_thread::yield();
-        numbers[511] = numbers[511] + 1;
-        ASSERT_EQ(sluice_release(own.get(), &hold, 0), SLUICE_OK);
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(numbers[0], uint64_t{kThreads} * kRounds);
-  sluice_unmap(memory, 4096);
-}
-
 // A connection survives the threads that use it, and the watches of others that are closed.
 TEST(LibsluiceTest, ConnectionOutlivesItsThreads) {
   Client one;
@@ -408,7 +290,7 @@ TEST(LibsluiceTest, ConnectionOutlivesItsThreads) {
 // another.
 TEST(LibsluiceTest, AllocatorIsReplaced) {
   ResourceDaemon daemon;
-  Client client(daemon);
+  Client client(daemon.endpoint());
   sluice_capability read, write;
   client.MakeBuffer(kSize, &read, &write);
   HANDLE allocator = daemon.OpenChild("sluice-allocator.exe");
@@ -429,8 +311,8 @@ TEST(LibsluiceTest, AllocatorIsReplaced) {
 // When the daemon is killed, whatever waits returns at once, later calls too, and mappings stay.
 TEST(LibsluiceTest, DaemonsDeathIsAnError) {
   ResourceDaemon daemon;
-  Client client(daemon);
-  Client waiter(daemon);
+  Client client(daemon.endpoint());
+  Client waiter(daemon.endpoint());
   sluice_capability read, write;
   client.MakeBuffer(4096, &read, &write);
   uint8_t* memory = client.Map(write, SLUICE_WRITE);

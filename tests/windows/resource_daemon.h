@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // For tests of daemon-owned resources on Windows: a daemon of the test's own, other processes (this
-// program again), clients of libsluice.
+// program again).
 #pragma once
 
 #include <gtest/gtest.h>
 #include <windows.h>
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "sluice/sluice.h"
+#include "tests/unit/resources/client.h"
 
 namespace sluice {
 
@@ -57,32 +56,7 @@ class ResourceDaemon {
 // The one daemon of tests that do it no harm.
 ResourceDaemon& SharedDaemon();
 
-// A connection of libsluice, ended with the test.
-class Client {
- public:
-  explicit Client(const ResourceDaemon& daemon = SharedDaemon());
-  ~Client() { Disconnect(); }
-  Client(const Client&) = delete;
-  Client& operator=(const Client&) = delete;
-
-  sluice_connection* get() const { return connection_; }
-  void Disconnect();
-  // A buffer of `size` bytes; fails the test if that fails.
-  void MakeBuffer(uint64_t size, sluice_capability* read, sluice_capability* write,
-                  uint32_t flags = 0);
-  sluice_handle Export(const sluice_capability& capability, sluice_access access);
-  uint8_t* Map(const sluice_capability& capability, sluice_access access);
-
- private:
-  sluice_connection* connection_ = nullptr;
-};
-
-sluice_create_info BufferInfo(uint64_t size, uint32_t flags = 0);
-
 std::string TextOf(const sluice_capability& capability);
-
-// Until `condition`, or the test's time limit.
-bool Becomes(const std::function<bool()>& condition);
 
 // What this program does as another process; its exit code.
 int RunChildPart(const std::string& part, int argc, char** argv);

@@ -45,6 +45,7 @@ class BrokerProcess {
   bool ok() const { return process_.valid(); }
   ChildProcess& process() { return process_; }
   std::string socket() const { return directory_ + "/broker.sock"; }
+  std::string endpoint() const { return "unix:" + socket(); }
   std::string admin_socket() const { return directory_ + "/admin.sock"; }
   std::string config_file() const { return directory_ + "/sluiced.toml"; }
 

@@ -23,8 +23,8 @@ class HostileResourceTest : public ResourceTest {};
 // Thousands of guesses open nothing, and a resource's public id does not help.
 TEST_F(HostileResourceTest, GuessingCapabilities) {
   BrokerProcess broker(directory_, {});
-  Client owner(broker);
-  Client thief(broker);
+  Client owner(broker.endpoint());
+  Client thief(broker.endpoint());
   sluice_capability read, write;
   owner.MakeBuffer(4096, &read, &write);
   std::mt19937_64 random(1);
@@ -43,8 +43,8 @@ TEST_F(HostileResourceTest, GuessingCapabilities) {
 // A hold's id is good on its own connection only.
 TEST_F(HostileResourceTest, ForgedHolds) {
   BrokerProcess broker(directory_, {});
-  Client owner(broker);
-  Client thief(broker);
+  Client owner(broker.endpoint());
+  Client thief(broker.endpoint());
   sluice_capability read, write;
   owner.MakeBuffer(4096, &read, &write);
   sluice_hold hold;
@@ -61,8 +61,8 @@ TEST_F(HostileResourceTest, ForgedHolds) {
 TEST_F(HostileResourceTest, QuotasHold) {
   BrokerProcess broker(directory_, {.config = "[resources]\nmax_resources_per_user = 3\n"
                                               "max_bytes_per_user = \"1MiB\"\n"});
-  Client one(broker);
-  Client two(broker);
+  Client one(broker.endpoint());
+  Client two(broker.endpoint());
   sluice_capability read, write, last;
   const sluice_create_info large = BufferInfo((1 << 20) + 1);
   EXPECT_EQ(sluice_create(one.get(), &large, &read, &write), SLUICE_LIMIT);
@@ -115,7 +115,7 @@ TEST_F(HostileResourceTest, ThousandsOfAcquires) {
   constexpr int kCalls = 3000;
   {
     RawClient client(broker);
-    Client owner(broker);
+    Client owner(broker.endpoint());
     sluice_capability read, write;
     owner.MakeBuffer(4096, &read, &write);
     sluice_hold hold;
@@ -157,7 +157,7 @@ TEST_F(HostileResourceTest, ThousandsOfAcquires) {
 TEST_F(HostileResourceTest, CancelledAcquiresHoldNothing) {
   BrokerProcess broker(directory_, {});
   RawClient client(broker);
-  Client owner(broker);
+  Client owner(broker.endpoint());
   sluice_capability read, write;
   owner.MakeBuffer(4096, &read, &write);
   v1::AcquireResourceRequest request;
@@ -302,12 +302,12 @@ TEST_F(HostileResourceTest, ConnectionsAreAskedForRightly) {
     EXPECT_EQ(opened.status, EALREADY);
     RawClient second(broker);
     sluice_connection* third = nullptr;
-    const std::string endpoint = "unix:" + broker.socket();
+    const std::string endpoint = broker.endpoint();
     EXPECT_EQ(sluice_connect(endpoint.c_str(), &third), SLUICE_LIMIT) << sluice_error_text();
   }
   EXPECT_TRUE(Becomes([&] {
     sluice_connection* third = nullptr;
-    const std::string endpoint = "unix:" + broker.socket();
+    const std::string endpoint = broker.endpoint();
     const bool good = sluice_connect(endpoint.c_str(), &third) == SLUICE_OK;
     sluice_disconnect(third);
     return good;
@@ -318,7 +318,7 @@ TEST_F(HostileResourceTest, ConnectionsAreAskedForRightly) {
 TEST_F(HostileResourceTest, Disabled) {
   BrokerProcess broker(directory_, {.config = "[resources]\nenabled = false\n"});
   sluice_connection* none = nullptr;
-  const std::string endpoint = "unix:" + broker.socket();
+  const std::string endpoint = broker.endpoint();
   EXPECT_EQ(sluice_connect(endpoint.c_str(), &none), SLUICE_NO_DAEMON);
   EXPECT_NE(std::string(sluice_error_text()).find("enabled"), std::string::npos);
 }
@@ -328,7 +328,7 @@ TEST_F(HostileResourceTest, Disabled) {
 TEST_F(HostileResourceTest, ShortLivesLeaveNothing) {
   BrokerProcess broker(directory_, {});
   const int before = Baseline(broker);
-  Client owner(broker);
+  Client owner(broker.endpoint());
   sluice_capability read, write;
   owner.MakeBuffer(4096, &read, &write);
   sluice_hold held;

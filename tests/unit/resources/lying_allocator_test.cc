@@ -33,7 +33,7 @@ bool MakesMemory(const Client& client) {
 // No lie makes a resource of what is no memory, costs the broker a descriptor, or stops it.
 TEST_P(LyingAllocatorTest, IsNotBelieved) {
   BrokerProcess broker(directory_, {});
-  Client client(broker);
+  Client client(broker.endpoint());
   ASSERT_TRUE(MakesMemory(client)) << sluice_error_text();
   const int before = broker.CountOpenDescriptors();
   sluice_create_info info = BufferInfo(static_cast<uint64_t>(GetParam()));
@@ -58,7 +58,7 @@ TEST_P(LyingAllocatorTest, IsNotBelieved) {
 // and both handles at the client; one that comes without its fence is none.
 TEST_F(TextureTest, TexturesComeWithTheirFence) {
   BrokerProcess broker(directory_, {});
-  Client client(broker);
+  Client client(broker.endpoint());
   sluice_create_info info = BufferInfo(0, SLUICE_TRUST_READERS);
   info.backing = SLUICE_BACKING_D3D11;
   info.shape.drm_fourcc = 0x34324241;  // 'AB24', CL_RGBA and CL_UNORM_INT8
@@ -88,7 +88,7 @@ TEST_F(TextureTest, TexturesComeWithTheirFence) {
 // mapped.
 TEST_F(VulkanTest, MemorySaysWhereItIs) {
   BrokerProcess broker(directory_, {});
-  Client client(broker);
+  Client client(broker.endpoint());
   for (const uint64_t bytes : {uint64_t{8192}, uint64_t{8191}}) {
     sluice_create_info info = BufferInfo(bytes, SLUICE_TRUST_READERS);
     info.backing = SLUICE_BACKING_VULKAN;

@@ -45,8 +45,8 @@ int TryToWrite(int fd) {
 // mapping, not by opening again, not by seals. The writer, who mapped before, still can.
 TEST_F(MemoryTest, ReadExportCannotBeWrittenBySameUser) {
   BrokerProcess broker(directory_, {});
-  Client writer(broker);
-  Client reader(broker);
+  Client writer(broker.endpoint());
+  Client reader(broker.endpoint());
   sluice_capability read, write;
   writer.MakeBuffer(4096, &read, &write);
   sluice_handle out = writer.Export(write, SLUICE_WRITE);
@@ -76,13 +76,13 @@ TEST_F(MemoryTest, ReadExportCannotBeWrittenByOtherUser) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root, to become another user";
   ASSERT_EQ(::chmod(directory_.path().c_str(), 0755), 0);
   BrokerProcess broker(directory_, {});
-  Client writer(broker);
+  Client writer(broker.endpoint());
   sluice_capability read, write;
   writer.MakeBuffer(4096, &read, &write);
   Forked reader([&] {
     if (::setgid(54321) != 0 || ::setuid(54321) != 0) return 100;
     sluice_connection* own = nullptr;
-    const std::string endpoint = "unix:" + broker.socket();
+    const std::string endpoint = broker.endpoint();
     if (sluice_connect(endpoint.c_str(), &own) != SLUICE_OK) return 101;
     sluice_handle in = {};
     in.struct_size = sizeof(in);
@@ -100,7 +100,7 @@ TEST_F(MemoryTest, ReadExportCannotBeWrittenByOtherUser) {
 // Nobody who writes can shrink, grow or freeze the memory under the others.
 TEST_F(MemoryTest, WritersCannotResize) {
   BrokerProcess broker(directory_, {});
-  Client writer(broker);
+  Client writer(broker.endpoint());
   sluice_capability read, write;
   writer.MakeBuffer(8192, &read, &write, SLUICE_TRUST_READERS);
   sluice_handle out = writer.Export(write, SLUICE_WRITE);
@@ -118,7 +118,7 @@ TEST_F(MemoryTest, WritersCannotResize) {
 TEST_F(MemoryTest, ImportTakesOnlySealedMemory) {
   BrokerProcess broker(directory_, {});
   Baseline(broker);
-  Client client(broker);
+  Client client(broker.endpoint());
   sluice_capability read, write;
   client.MakeBuffer(1, &read, &write);
   const sluice_create_info info = BufferInfo(4096);
@@ -153,7 +153,7 @@ TEST_F(MemoryTest, ImportTakesOnlySealedMemory) {
 // is not lent to a reader who could reopen it.
 TEST_F(MemoryTest, ImportsKeepTheirLimits) {
   BrokerProcess broker(directory_, {});
-  Client client(broker);
+  Client client(broker.endpoint());
   const UniqueFd sealed = MakeMemfd(4096, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
   const UniqueFd read_only(
       ::open(("/proc/self/fd/" + std::to_string(sealed.get())).c_str(), O_RDONLY | O_CLOEXEC));
@@ -170,7 +170,7 @@ TEST_F(MemoryTest, ImportsKeepTheirLimits) {
 // New memory is zero, and a gralloc handle says what it is.
 TEST_F(MemoryTest, BackingsAreWhatTheySay) {
   BrokerProcess broker(directory_, {});
-  Client client(broker);
+  Client client(broker.endpoint());
   sluice_create_info info = BufferInfo(0);
   info.shape.drm_fourcc = 0x34325241;  // 'AR24'
   info.shape.width = 64;
@@ -197,7 +197,7 @@ TEST_F(MemoryTest, MissingBackingsAreTold) {
     GTEST_SKIP() << "this host has dma-bufs";
   }
   BrokerProcess broker(directory_, {});
-  Client client(broker);
+  Client client(broker.endpoint());
   sluice_create_info info = BufferInfo(4096);
   info.backing = SLUICE_BACKING_DMABUF;
   sluice_capability read, write;
@@ -220,7 +220,7 @@ pid_t AllocatorPid(const std::string& log) {
 TEST_F(MemoryTest, AllocatorIsReplaced) {
   BrokerProcess broker(directory_, {});
   EXPECT_EQ(AllocatorPid(broker.Log()), -1) << "it starts with the first need";
-  Client client(broker);
+  Client client(broker.endpoint());
   sluice_capability read, write;
   client.MakeBuffer(4096, &read, &write);
   const pid_t first = AllocatorPid(broker.Log());

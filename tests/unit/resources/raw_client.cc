@@ -16,36 +16,11 @@
 
 namespace sluice {
 
-Client::Client(const BrokerProcess& broker) {
-  const std::string endpoint = "unix:" + broker.socket();
-  EXPECT_EQ(sluice_connect(endpoint.c_str(), &connection_), SLUICE_OK)
-      << sluice_error_text() << "\n"
-      << broker.Log();
-}
-
-void Client::Disconnect() { sluice_disconnect(std::exchange(connection_, nullptr)); }
-
-sluice_create_info BufferInfo(uint64_t size, uint32_t flags) {
-  sluice_create_info info = {};
-  info.struct_size = sizeof(info);
-  info.shape.size_bytes = size;
-  info.flags = flags;
-  info.label = "test";
-  return info;
-}
-
-void Client::MakeBuffer(uint64_t size, sluice_capability* read, sluice_capability* write,
-                        uint32_t flags) {
-  const sluice_create_info info = BufferInfo(size, flags);
-  ASSERT_EQ(sluice_create(connection_, &info, read, write), SLUICE_OK) << sluice_error_text();
-}
-
-sluice_handle Client::Export(const sluice_capability& capability, sluice_access access) {
-  sluice_handle handle = {};
-  handle.struct_size = sizeof(handle);
-  EXPECT_EQ(sluice_export(connection_, &capability, access, &handle), SLUICE_OK)
-      << sluice_error_text();
-  return handle;
+const std::string& SharedEndpoint() {
+  static const TestDirectory directory;
+  static const BrokerProcess broker(directory, {});
+  static const std::string endpoint = broker.endpoint();
+  return endpoint;
 }
 
 RawClient::RawClient(const BrokerProcess& process, bool with_stub)
@@ -70,17 +45,8 @@ RawClient::RawClient(const BrokerProcess& process, bool with_stub)
   stub = v1::Resources::NewStub(grpc::CreateInsecureChannelFromFd("raw", transport.release()));
 }
 
-bool Becomes(const std::function<bool()>& condition) {
-  const int64_t deadline_ms = MonotonicMs() + kTestTimeoutMs;
-  while (!condition()) {
-    if (MonotonicMs() > deadline_ms) return false;
-    ::usleep(1000);
-  }
-  return true;
-}
-
 void ResourceTest::ExpectServing(const BrokerProcess& broker) {
-  Client client(broker);
+  Client client(broker.endpoint());
   sluice_capability read, write;
   client.MakeBuffer(4096, &read, &write);
   sluice_hold hold;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For tests of daemon-owned resources: a daemon, clients of libsluice, and a client that speaks to
+// For tests of daemon-owned resources on Linux: a daemon, and a client that speaks to
 // the service by hand and does what libsluice would not.
 #pragma once
 
@@ -14,32 +14,10 @@
 #include "broker/os/scoped_handle.h"
 #include "broker/resource_messages.h"
 #include "proto/resources.grpc.pb.h"
-#include "sluice/sluice.h"
 #include "tests/unit/broker/broker_process.h"
+#include "tests/unit/resources/client.h"
 
 namespace sluice {
-
-// A connection of libsluice, ended with the test.
-class Client {
- public:
-  explicit Client(const BrokerProcess& broker);
-  ~Client() { Disconnect(); }
-  Client(const Client&) = delete;
-  Client& operator=(const Client&) = delete;
-
-  sluice_connection* get() const { return connection_; }
-  void Disconnect();
-
-  // A buffer of `size` bytes; fails the test if that fails.
-  void MakeBuffer(uint64_t size, sluice_capability* read, sluice_capability* write,
-                  uint32_t flags = 0);
-  sluice_handle Export(const sluice_capability& capability, sluice_access access);
-
- private:
-  sluice_connection* connection_ = nullptr;
-};
-
-sluice_create_info BufferInfo(uint64_t size, uint32_t flags = 0);
 
 // The two descriptors, and a stub on the first unless it is wanted raw.
 struct RawClient {
@@ -62,9 +40,6 @@ class ResourceTest : public testing::Test {
 
   TestDirectory directory_;
 };
-
-// Until `condition`, or the test's time limit.
-bool Becomes(const std::function<bool()>& condition);
 
 // A memfd of `size` bytes with those seals.
 UniqueFd MakeMemfd(uint64_t size, int seals);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Programs that share resources through libsluice: turns, deaths, watches, the daemon's end.
+// Programs that share resources through libsluice: frames, deaths, forks, the daemon's end.
 #include <signal.h>
 #include <unistd.h>
 
@@ -24,8 +24,8 @@ uint64_t Checksum(const uint8_t* bytes, size_t size) {
 // What one connection writes in its turn, another reads in its own, frame after frame.
 TEST_F(SharingTest, FramesArriveWhole) {
   BrokerProcess broker(directory_, {});
-  Client producer(broker);
-  Client consumer(broker);
+  Client producer(broker.endpoint());
+  Client consumer(broker.endpoint());
   constexpr size_t kSize = 64 * 1024;
   sluice_capability read, write;
   producer.MakeBuffer(kSize, &read, &write);
@@ -56,7 +56,7 @@ TEST_F(SharingTest, FramesArriveWhole) {
 // A writer that is killed while it writes releases its hold, and the next reader is told.
 TEST_F(SharingTest, KilledWriterLeavesIndeterminateContents) {
   BrokerProcess broker(directory_, {});
-  Client client(broker);
+  Client client(broker.endpoint());
   sluice_capability read, write;
   client.MakeBuffer(4096, &read, &write);
   int ready[2];
@@ -64,7 +64,7 @@ TEST_F(SharingTest, KilledWriterLeavesIndeterminateContents) {
   Forked writer([&] {
     sluice_connection* own = nullptr;
     sluice_hold hold;
-    const std::string endpoint = "unix:" + broker.socket();
+    const std::string endpoint = broker.endpoint();
     const bool holds = sluice_connect(endpoint.c_str(), &own) == SLUICE_OK &&
                        sluice_acquire(own, &write, SLUICE_WRITE, 1000, &hold) == SLUICE_OK;
     const char text = holds ? 'y' : 'n';
@@ -91,88 +91,11 @@ TEST_F(SharingTest, KilledWriterLeavesIndeterminateContents) {
   ::close(ready[1]);
 }
 
-// A resource outlives its maker while another connection has used it, and ends with the last.
-TEST_F(SharingTest, LivesAsLongAsItsUsers) {
-  BrokerProcess broker(directory_, {});
-  Client maker(broker);
-  Client user(broker);
-  sluice_capability read, write;
-  maker.MakeBuffer(4096, &read, &write);
-  sluice_description description = {};
-  description.struct_size = sizeof(description);
-  ASSERT_EQ(sluice_describe(user.get(), &read, &description), SLUICE_OK);
-  EXPECT_EQ(description.shape.size_bytes, 4096u);
-  EXPECT_STREQ(description.label, "test");
-  maker.Disconnect();
-  EXPECT_EQ(sluice_describe(user.get(), &read, &description), SLUICE_OK);
-  user.Disconnect();
-  Client late(broker);
-  EXPECT_TRUE(Becomes([&] {
-    return sluice_describe(late.get(), &read, &description) == SLUICE_PERMISSION_DENIED;
-  }));
-}
-
-// Destroying ends waits with the code that says so, from another thread and connection.
-TEST_F(SharingTest, DestroyEndsWaits) {
-  BrokerProcess broker(directory_, {});
-  Client holder(broker);
-  Client waiter(broker);
-  sluice_capability read, write;
-  holder.MakeBuffer(4096, &read, &write);
-  sluice_hold hold;
-  ASSERT_EQ(sluice_acquire(holder.get(), &write, SLUICE_WRITE, 0, &hold), SLUICE_OK);
-  sluice_status told = SLUICE_OK;
-  std::thread waits([&] {
-    sluice_hold none;
-    told = sluice_acquire(waiter.get(), &read, SLUICE_READ, 20'000, &none);
-  });
-  sluice_description description = {};
-  description.struct_size = sizeof(description);
-  EXPECT_TRUE(Becomes([&] {
-    return sluice_describe(holder.get(), &read, &description) == SLUICE_OK &&
-           description.state.waiting == 1;
-  }));
-  EXPECT_EQ(sluice_destroy(holder.get(), &read), SLUICE_PERMISSION_DENIED);
-  EXPECT_EQ(sluice_destroy(holder.get(), &write), SLUICE_OK);
-  waits.join();
-  EXPECT_EQ(told, SLUICE_DESTROYED);
-  EXPECT_EQ(sluice_release(holder.get(), &hold, 0), SLUICE_OK);
-  EXPECT_EQ(sluice_release(holder.get(), &hold, 0), SLUICE_NOT_FOUND);
-}
-
-// A watch tells the state at once, then news, then the end; between, it times out.
-TEST_F(SharingTest, WatchTellsNews) {
-  BrokerProcess broker(directory_, {});
-  Client writer(broker);
-  Client watcher(broker);
-  sluice_capability read, write;
-  writer.MakeBuffer(4096, &read, &write);
-  sluice_watch* watch = nullptr;
-  ASSERT_EQ(sluice_watch_open(watcher.get(), &read, &watch), SLUICE_OK);
-  sluice_state state = {};
-  ASSERT_EQ(sluice_watch_next(watch, 5000, &state), SLUICE_OK) << sluice_error_text();
-  EXPECT_EQ(state.generation, 0u);
-  EXPECT_EQ(sluice_watch_next(watch, 20, &state), SLUICE_TIMED_OUT);
-  sluice_hold hold;
-  ASSERT_EQ(sluice_acquire(writer.get(), &write, SLUICE_WRITE, 0, &hold), SLUICE_OK);
-  ASSERT_EQ(sluice_release(writer.get(), &hold, SLUICE_CONTENTS_INDETERMINATE), SLUICE_OK);
-  while (state.generation == 0) ASSERT_EQ(sluice_watch_next(watch, 5000, &state), SLUICE_OK);
-  EXPECT_EQ(state.indeterminate, 1);
-  ASSERT_EQ(sluice_destroy(writer.get(), &write), SLUICE_OK);
-  while (state.destroyed == 0) ASSERT_EQ(sluice_watch_next(watch, 5000, &state), SLUICE_OK);
-  EXPECT_EQ(sluice_watch_next(watch, 5000, &state), SLUICE_DESTROYED);
-  sluice_watch_close(watch);
-  sluice_watch* wrong = nullptr;
-  ASSERT_EQ(sluice_watch_open(watcher.get(), &read, &wrong), SLUICE_OK);
-  EXPECT_EQ(sluice_watch_next(wrong, 5000, &state), SLUICE_PERMISSION_DENIED);
-  sluice_watch_close(wrong);
-}
-
 // When the daemon is killed, whatever waits returns at once, later calls too, and mappings stay.
 TEST_F(SharingTest, DaemonsDeathIsAnError) {
   BrokerProcess broker(directory_, {});
-  Client client(broker);
-  Client waiter(broker);
+  Client client(broker.endpoint());
+  Client waiter(broker.endpoint());
   sluice_capability read, write;
   client.MakeBuffer(4096, &read, &write);
   sluice_handle handle = client.Export(write, SLUICE_WRITE);
@@ -205,14 +128,14 @@ TEST_F(SharingTest, DaemonsDeathIsAnError) {
   sluice_handle_close(&handle);
   sluice_watch_close(watch);
   sluice_connection* none = nullptr;
-  const std::string endpoint = "unix:" + broker.socket();
+  const std::string endpoint = broker.endpoint();
   EXPECT_EQ(sluice_connect(endpoint.c_str(), &none), SLUICE_NO_DAEMON);
 }
 
 // A daemon that stops as told ends its connections and does not wait for them.
 TEST_F(SharingTest, StoppingDoesNotHang) {
   BrokerProcess broker(directory_, {});
-  Client client(broker);
+  Client client(broker.endpoint());
   sluice_capability read, write;
   client.MakeBuffer(4096, &read, &write);
   sluice_hold hold;
@@ -237,7 +160,7 @@ TEST_F(SharingTest, StoppingDoesNotHang) {
 // Calls in a forked child fail with their reason, and leave the parent's connection as it is.
 TEST_F(SharingTest, ForkedChildIsTold) {
   BrokerProcess broker(directory_, {});
-  Client client(broker);
+  Client client(broker.endpoint());
   sluice_capability read, write;
   client.MakeBuffer(4096, &read, &write);
   Forked child([&] {
@@ -247,44 +170,6 @@ TEST_F(SharingTest, ForkedChildIsTold) {
   EXPECT_EQ(child.Wait(), 0);
   sluice_hold hold;
   EXPECT_EQ(sluice_acquire(client.get(), &read, SLUICE_READ, 0, &hold), SLUICE_OK);
-}
-
-// Many threads of several connections take turns at one buffer without a lost or torn write.
-TEST_F(SharingTest, ThreadsTakeTurns) {
-  BrokerProcess broker(directory_, {});
-  Client maker(broker);
-  sluice_capability read, write;
-  maker.MakeBuffer(4096, &read, &write, SLUICE_TRUST_READERS);
-  sluice_handle handle = maker.Export(write, SLUICE_WRITE);
-  void* memory = nullptr;
-  ASSERT_EQ(sluice_map(&handle, &memory), SLUICE_OK);
-  sluice_handle_close(&handle);
-  auto* numbers = static_cast<volatile uint64_t*>(memory);
-  constexpr int kThreads = 6;
-  constexpr int kRounds = 50;
-  std::vector<std::thread> threads;
-  for (int t = 0; t < kThreads; ++t) {
-    threads.emplace_back([&, t] {
-      Client own(broker);
-      for (int i = 0; i < kRounds; ++i) {
-        sluice_hold hold;
-        const bool writes = (i + t) % 2 == 0;
-        ASSERT_EQ(sluice_acquire(own.get(), writes ? &write : &read,
-                                 writes ? SLUICE_WRITE : SLUICE_READ, 20'000, &hold),
-                  SLUICE_OK);
-        EXPECT_EQ(numbers[0], numbers[511]);
-        if (writes) {
-          numbers[0] = numbers[0] + 1;
-          std::this_thread::yield();
-          numbers[511] = numbers[511] + 1;
-        }
-        ASSERT_EQ(sluice_release(own.get(), &hold, 0), SLUICE_OK);
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(numbers[0], uint64_t{kThreads} * kRounds / 2);
-  sluice_unmap(memory, 4096);
 }
 
 }  // namespace
