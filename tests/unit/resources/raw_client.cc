@@ -67,7 +67,10 @@ int ResourceTest::Baseline(const BrokerProcess& broker) {
 }
 
 bool ResourceTest::SettlesAt(const BrokerProcess& broker, int count) {
-  return Becomes([&] { return broker.CountOpenDescriptors() == count; });
+  int now = -1;
+  const bool settles = Becomes([&] { return (now = broker.CountOpenDescriptors()) <= count; });
+  EXPECT_TRUE(settles) << now << " descriptors, and " << count << " before";
+  return settles;
 }
 
 UniqueFd MakeMemfd(uint64_t size, int seals) {
