@@ -368,6 +368,10 @@ class GrpcResourceServer final : public ResourceServer {
     builder.SetMaxReceiveMessageSize(kMaxRequestBytes);
     builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreams);
     builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes);
+    // A ping beyond the strikes is to end the connection. While the peer takes no bytes gRPC can
+    // only note that it shall, with each ping again, at some 4 KiB outside its quota. Without
+    // strikes it stops reading at 10,000 unsent answers.
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
     builder.RegisterService(&service_);
     absl::StatusOr<std::unique_ptr<grpc::Server>> server = listener_->Start(&builder);
     if (!server.ok()) return server.status();

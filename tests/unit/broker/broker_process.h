@@ -44,6 +44,7 @@ class BrokerProcess {
 
   bool ok() const { return process_.valid(); }
   ChildProcess& process() { return process_; }
+  pid_t pid() const { return process_.pid(); }
   std::string socket() const { return directory_ + "/broker.sock"; }
   std::string endpoint() const { return "unix:" + socket(); }
   std::string admin_socket() const { return directory_ + "/admin.sock"; }

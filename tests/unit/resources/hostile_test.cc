@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <fstream>
 #include <random>
 #include <thread>
 
@@ -208,6 +209,45 @@ TEST_F(HostileResourceTest, SilenceAndNonsense) {
     ExpectServing(broker);
   }
   EXPECT_TRUE(SettlesAt(broker, before));
+}
+
+// Resident memory of the broker.
+int64_t ResidentKb(const BrokerProcess& broker) {
+  std::ifstream status("/proc/" + std::to_string(broker.pid()) + "/status");
+  std::string word;
+  int64_t kb = -1;
+  while (status >> word) {
+    if (word == "VmRSS:") status >> kb;
+  }
+  return kb;
+}
+
+// Connections that ask for answers without end, and read none, are read no further, and cost little
+// memory: what a socket takes is the end of it.
+TEST_F(HostileResourceTest, PingsWithoutEndCostLittle) {
+  BrokerProcess broker(directory_, {});
+  ExpectServing(broker);
+  const int64_t before_kb = ResidentKb(broker);
+  const std::string preface("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0", 33);
+  const std::string ping("\0\0\10\6\0\0\0\0\0AAAAAAAA", 17);
+  std::string pings;
+  for (int i = 0; i < 10'000; ++i) pings += ping;
+  std::vector<std::unique_ptr<RawClient>> clients;
+  for (int i = 0; i < 10; ++i) {
+    clients.push_back(std::make_unique<RawClient>(broker, false));
+    const int socket = clients.back()->transport.get();
+    ASSERT_EQ(::send(socket, preface.data(), preface.size(), MSG_NOSIGNAL), 33);
+    size_t sent = 0;
+    while (sent < 20 * pings.size() && WaitWritable(socket, 200).ok()) {
+      const size_t at = sent % pings.size();
+      const ssize_t count =
+          ::send(socket, pings.data() + at, pings.size() - at, MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (count <= 0) break;
+      sent += static_cast<size_t>(count);
+    }
+  }
+  EXPECT_LT(ResidentKb(broker) - before_kb, 64 * 1024);
+  ExpectServing(broker);
 }
 
 // Each malformed message on the handle channel ends the connection; nothing that came with it
