@@ -217,6 +217,7 @@ void ResourceRegistry::HandOut(uint64_t resource_id, Calls* calls) {
     const ResourceGrant grant = {resource.turns.indeterminate(), resource.turns.generation()};
     calls->push_back([done = std::exchange(ticket.done, nullptr), grant] { done(grant); });
   }
+  if (resource.destroyed) return;  // Which EndWatch tells, as the last.
   for (const uint64_t id : resource.watches) {
     calls->push_back(
         [callback = watches_[id].callback, state = StateOf(resource)] { callback(state, false); });

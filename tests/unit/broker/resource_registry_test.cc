@@ -302,9 +302,15 @@ TEST_F(ResourceRegistryTest, WatchTellsStatesAndTheEnd) {
   EXPECT_FALSE(states.back().writer);
   EXPECT_EQ(states.back().generation, 1u);
   EXPECT_FALSE(ended);
+  Acquire(kAlice, made.read, ResourceAccess::kRead);
+  const auto waits = Acquire(kCarol, made.write, ResourceAccess::kWrite);
+  states.clear();
   EXPECT_TRUE(registry_.Destroy(made.write.Encode()).ok());
+  EXPECT_TRUE(absl::IsAborted(waits->result.status()));
+  ASSERT_EQ(states.size(), 1u);  // Once, also with somebody waiting.
   EXPECT_TRUE(states.back().destroyed);
   EXPECT_TRUE(ended);
+  registry_.ConnectionEnded(kAlice, now_ms_);
   EXPECT_EQ(registry_.count(), 0u);
 }
 
