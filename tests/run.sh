@@ -197,7 +197,7 @@ run_windows() {
   step windows-conformance-ring 600 "$root/tests/windows/conformance.py" ring
   step windows-gateway-linux 600 "$root/tests/windows/conformance.py" gateway
   step windows-gateway-windows 600 "$root/tests/windows/conformance.py" windows-network
-  step windows-gateway 300 "$root/tests/windows/gateway.py"
+  step windows-gateway 400 "$root/tests/windows/gateway.py"
   step windows-clients 300 "$root/tests/windows/clients.py"
   step windows-resources 600 "$root/tests/windows/resources.py"
   step windows-sharing 1000 "$root/tests/sharing/d3d/run.py"

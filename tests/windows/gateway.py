@@ -6,6 +6,7 @@ clients, and what each side sees when worker, application, gateway or broker is 
 usage: gateway.py [PART...]
 SLUICE_BUILD_DIR is the Linux build, SLUICE_WINDOWS_BUILD_DIR the Windows one (default: build-windows/).
 """
+import concurrent.futures
 import os
 import pathlib
 import signal
@@ -296,6 +297,35 @@ def broker_killed(wine):
         REPORT.check(harness.wait_until(lambda: not daemon.workers(), 5), f"{name}: no worker is left", daemon.workers())
 
 
+# --- many sessions
+
+
+def crowd(wine):
+    """Many sessions at once; forty more, four at a time, leave the gateway and the broker as those did."""
+    with WindowsDaemon(wine, "network") as daemon:
+        pids = {"gateway": daemon.gateways()[0], "broker": daemon.process.pid}
+
+        def sessions(count, at_once):
+            with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
+                results = list(pool.map(lambda unused: on_linux(daemon), range(count)))
+            bad = [output for code, output in results if code != 0]
+            REPORT.check(not bad, f"{count} sessions, {at_once} at a time", "".join(bad)[:2000])
+
+        def has():
+            return {name: (len(harness.descriptors(pid)), len(os.listdir(f"/proc/{pid}/task")))
+                    for name, pid in pids.items()}
+
+        sessions(24, 24)  # As many threads as it ever has: lasting ones stay.
+        harness.wait_until(lambda: not daemon.workers(), 10)
+        before = has()
+        sessions(40, 4)
+        # No more of either, of descriptors and of threads; one session's may still be closing.
+        good = harness.wait_until(lambda: all(now <= then for name in pids for now, then in zip(has()[name], before[name])),
+                                  10, 0.05)
+        REPORT.check(good, "they leave no descriptor and no thread", (before, has()))
+        REPORT.check(harness.wait_until(lambda: not daemon.workers(), 10), "no worker is left", daemon.workers())
+
+
 # --- the daemon stops
 
 
@@ -327,7 +357,7 @@ def main(parts):
         return
     with wine_module.Wine() as wine:
         wine.register_driver(BIN / "sluice_icd.dll")
-        for part in (configuration, everywhere, tls, tokens, deaths, stopping):
+        for part in (configuration, everywhere, tls, tokens, deaths, crowd, stopping):
             if not parts or part.__name__ in parts:
                 part(wine)
     REPORT.exit()
