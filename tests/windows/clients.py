@@ -75,11 +75,12 @@ def beside_another(wine, daemon):
     code, output = wine.run([program], seconds=60, SLUICE_ENDPOINT=daemon.endpoint(), SLUICE_CONNECT_TIMEOUT_MS="20000")
     lines = output.splitlines()
     ours = [line for line in lines if line.startswith("Sluice (") and not line.endswith(" 0 devices")]
-    REPORT.check(code == 0 and name in lines and len(ours) == 1 and len(lines) == 2, "beside another vendor's driver",
-                 output)
+    both = code == 0 and name in lines and len(ours) == 1 and len(lines) == 2
+    REPORT.check(both, "beside another vendor's driver", "" if both else output)
     code, output = wine.run([program], seconds=60, SLUICE_ENDPOINT=f"127.0.0.1:{harness.free_port()}",
                             SLUICE_CONNECT_TIMEOUT_MS="500")
-    REPORT.check(code == 0 and output.splitlines() == [name], "the other one alone where no daemon answers", output)
+    alone = code == 0 and output.splitlines() == [name]
+    REPORT.check(alone, "the other one alone where no daemon answers", "" if alone else output)
     wine.must("reg", "delete", wine_module.VENDORS, "/v", other, "/f")
 
 
