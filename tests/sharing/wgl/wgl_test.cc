@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What only WGL has: windows with one buffer, contexts that are current elsewhere; and an exit that
 // ends all threads before libraries hear of it.
+#include <d3d11.h>
 #include <windows.h>
+// After d3d11.h.
+#include <CL/cl_d3d11.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -156,6 +159,22 @@ TEST_P(WglContexts, WhatIsNoContext) {
                   clCreateContext(list, 1, &one, nullptr, nullptr, error));
   }
   ReleaseDC(nullptr, screen);
+}
+
+// Section 9.8.5: CL_INVALID_OPERATION if CL_CONTEXT_D3D11_DEVICE_KHR is set and "interoperability
+// with another graphics API is also specified".
+TEST_P(WglContexts, NoDirect3dBeside) {
+  ID3D11Device* direct3d = nullptr;
+  ASSERT_EQ(D3D11CreateDevice(nullptr, D3D_DRIVER_TYPE_HARDWARE, nullptr, 0, nullptr, 0,
+                              D3D11_SDK_VERSION, &direct3d, nullptr, nullptr),
+            S_OK);
+  std::vector<cl_context_properties> list = Properties(app());
+  list.back() = CL_CONTEXT_D3D11_DEVICE_KHR;
+  list.insert(list.end(), {reinterpret_cast<cl_context_properties>(direct3d), 0});
+  cl_device_id one = device();
+  EXPECT_CREATE("clCreateContext.wgl_direct3d", CL_INVALID_OPERATION,
+                clCreateContext(list.data(), 1, &one, nullptr, nullptr, error));
+  EXPECT_EQ(direct3d->Release(), 0u) << "a reference has stayed";
 }
 
 INSTANTIATE_TEST_SUITE_P(All, WglContexts, testing::ValuesIn(Bindings()), BindingParamName);
