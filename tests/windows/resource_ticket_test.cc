@@ -264,7 +264,7 @@ class Impostor final : public v1::Resources::Service {
 // it what the daemon would have proved itself with.
 TEST(ImpostorTest, IsNotBelieved) {
   ResourceDaemon daemon;
-  Client client(daemon);
+  Client client(daemon.endpoint());
   sluice_capability read, write;
   client.MakeBuffer(4096, &read, &write);
   Ticket ticket;
