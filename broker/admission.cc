@@ -65,7 +65,7 @@ void Admission::Adopt(UniqueFd socket) {
   connection->id = next_id_++;
   connection->socket = std::move(socket);
   connection->peer = *std::move(peer);
-  connection->refusal = policy_->MayConnect(connection->peer.uid);
+  connection->refusal = MayConnect(connection->peer);
   if (connection->refusal.has_value()) {
     if (refused_count_ >= kMaxRefusedConnections) return;
     ++refused_count_;
@@ -84,6 +84,17 @@ void Admission::Adopt(UniqueFd socket) {
   }
   WatchSocket(connection.get());
   connections_[id] = std::move(connection);
+}
+
+std::optional<Refusal> Admission::MayConnect(const PeerIdentity& peer) const {
+  // Where workers have their clients' user, or all the same. A worker's pid is nobody else's while
+  // it is not reaped; a process that has left its worker's session (setsid) is not known for one's.
+  if (workers_->Includes(peer.pid) || workers_->Includes(peer.session_leader)) {
+    return Refusal{
+        EACCES, absl::StrCat("process ", peer.pid, " is a worker of this daemon, or was started ",
+                             "by one: a worker (a kernel in it) is nobody's client")};
+  }
+  return policy_->MayConnect(peer.uid);
 }
 
 void Admission::WatchSocket(Connection* connection) {

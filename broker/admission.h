@@ -67,6 +67,7 @@ class Admission {
   void OnAcceptable();
   void PauseAccepting();
   void Adopt(UniqueFd socket);
+  std::optional<Refusal> MayConnect(const PeerIdentity& peer) const;
   void WatchSocket(Connection* connection);
   void OnReadable(uint64_t id);
   // False: the connection is to be closed, `*why` says why.

@@ -8,6 +8,7 @@
 #include "broker/base/check.h"
 #include "broker/os/peer_identity.h"
 #include "broker/os/process.h"
+#include "broker/worker_users.h"
 
 namespace sluice {
 namespace {
@@ -48,6 +49,12 @@ void Policy::Update(const Config& config) {
 }
 
 std::optional<Refusal> Policy::MayConnect(uid_t uid) const {
+  // Its sessions would be an identity's of their own, with limits and workers of their own, and so
+  // on without end.
+  if (IsTenantUid(uid)) {
+    return Refusal{EACCES, absl::StrCat(UserName(uid), " is a user that the daemon keeps for its ",
+                                        "workers: a worker (a kernel in it) is nobody's client")};
+  }
   if (!everyone_ && !allowed_uids_.contains(uid)) {
     return Refusal{EACCES, absl::StrCat(UserName(uid), " is not in \"users\" of [access] in the ",
                                         "daemon's configuration")};

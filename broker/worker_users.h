@@ -26,6 +26,9 @@ namespace sluice {
 inline constexpr uid_t kFirstTenantUid = 1879048192;
 inline constexpr uid_t kLastTenantUid = 2147483647;
 
+// A tenant's worker, or a service without a user of its own: of this daemon, or of one before it.
+bool IsTenantUid(uid_t uid);  // On Windows nobody is.
+
 class WorkerUsers {
  public:
   // A user that the operator names and that does not exist is an error.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/workers.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -313,6 +314,11 @@ std::vector<SessionInfo> Workers::List() const {
   std::vector<SessionInfo> list;
   for (const auto& entry : infos_) list.push_back(entry.second);
   return list;
+}
+
+bool Workers::Includes(pid_t pid) const {
+  return std::any_of(sessions_.begin(), sessions_.end(),
+                     [pid](const auto& entry) { return entry.second->worker.pid() == pid; });
 }
 
 size_t Workers::count() const {

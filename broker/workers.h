@@ -100,6 +100,8 @@ class Workers {
   std::vector<SessionInfo> List() const ABSL_LOCKS_EXCLUDED(mutex_);  // Thread-safe.
   size_t count() const ABSL_LOCKS_EXCLUDED(mutex_);                   // Thread-safe.
 
+  bool Includes(pid_t pid) const;  // Whether a worker that is not reaped yet has that pid.
+
  private:
   struct Session {
     explicit Session(EventLoop* loop) : exit_watch(loop) {}

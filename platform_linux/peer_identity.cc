@@ -41,6 +41,8 @@ absl::StatusOr<PeerIdentity> GetPeerIdentity(int socket) {
   identity.uid = credentials.uid;
   identity.gid = credentials.gid;
   identity.pid = credentials.pid;
+  // 0: of another pid namespace; to getsid, this process.
+  if (credentials.pid > 0) identity.session_leader = ::getsid(credentials.pid);
   int pidfd = -1;
   length = sizeof(pidfd);
   // Fails before Linux 6.5, and for a peer that is gone already: then there is simply no pidfd.

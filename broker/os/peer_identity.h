@@ -4,6 +4,9 @@
 // uid and gid are those of the process that connected and may authorise. The pid may only be
 // logged, since a pid looked up afterwards can be another process; `pidfd` (Linux 6.5 and later,
 // else invalid) names the process itself. Thread-safe.
+//
+// The broker asks one more question of the pid, whose wrong answers cost nothing that is anybody's:
+// whether it is, or descends from, one of its own workers (`session_leader`, as setsid makes them).
 #pragma once
 
 #include <optional>
@@ -28,6 +31,7 @@ struct PeerIdentity {
   uid_t uid = static_cast<uid_t>(-1);
   gid_t gid = static_cast<gid_t>(-1);
   pid_t pid = -1;
+  pid_t session_leader = -1;  // Nobody: the system does not know, or has no such thing.
   UniqueFd pidfd;
 };
 

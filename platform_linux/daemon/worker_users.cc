@@ -23,8 +23,6 @@ constexpr char kDefaultCacheRoot[] = "/var/cache/sluice";
 // GPUs' device nodes belong to one of these, if not to everybody.
 constexpr const char* kDeviceGroups[] = {"render", "video"};
 
-bool IsTenantUid(uid_t uid) { return uid >= kFirstTenantUid && uid <= kLastTenantUid; }
-
 bool IsDirectory(const std::string& path) {
   struct stat info;
   return ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
@@ -81,6 +79,8 @@ absl::Status MakeDirectoryOf(const std::string& path, uid_t owner, gid_t group) 
 }
 
 }  // namespace
+
+bool IsTenantUid(uid_t uid) { return uid >= kFirstTenantUid && uid <= kLastTenantUid; }
 
 absl::StatusOr<WorkerUsers> WorkerUsers::Create(const Config& config) {
   WorkerUsers users;

@@ -5,6 +5,8 @@
 
 namespace sluice {
 
+bool IsTenantUid(uid_t) { return false; }
+
 // Every child has the same restricted token (restricted_token.h): Windows gives out no users that
 // stand in no list.
 absl::StatusOr<WorkerUsers> WorkerUsers::Create(const Config& config) {

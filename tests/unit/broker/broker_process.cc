@@ -165,8 +165,10 @@ bool TestClient::IsClosedByPeer() {
   return false;
 }
 
-std::string DescribeWorker(int handle_channel) {
-  if (!SendMessage(handle_channel, "describe", 8).ok()) return "";
+std::string DescribeWorker(int handle_channel) { return AskWorker(handle_channel, "describe"); }
+
+std::string AskWorker(int handle_channel, const std::string& request) {
+  if (!SendMessage(handle_channel, request.data(), request.size()).ok()) return "";
   if (!WaitReadable(handle_channel, kTestTimeoutMs).ok()) return "";
   std::string text(65536, '\0');
   const auto size = ReceiveMessage(handle_channel, text.data(), text.size(), nullptr, 0);

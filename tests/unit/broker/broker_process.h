@@ -103,6 +103,8 @@ class TestClient {
 
 // What the stand-in worker says of itself over a session's handle channel; "" if it is gone.
 std::string DescribeWorker(int handle_channel);
+// Its answer to another request (stand_in_worker.cc).
+std::string AskWorker(int handle_channel, const std::string& request);
 
 // True once the other end of `socket` is gone.
 bool WaitForEndOfFile(int socket);

@@ -5,6 +5,8 @@
 
 #include <cerrno>
 
+#include "broker/worker_users.h"
+
 namespace sluice {
 namespace {
 
@@ -30,6 +32,22 @@ TEST(PolicyTest, AllowList) {
   ASSERT_TRUE(refusal.has_value());
   EXPECT_EQ(refusal->status, EACCES);
   EXPECT_NE(refusal->message.find("1001"), std::string::npos);
+}
+
+// Nobody but a worker is a user of the tenants' range, whatever the list says.
+TEST(PolicyTest, TenantsAreNoClients) {
+  for (const bool listed : {false, true}) {
+    Config config;
+    if (listed) config.access_users = {std::to_string(kFirstTenantUid + 1)};
+    const Policy policy(config);
+    for (const uid_t uid : {kFirstTenantUid, kFirstTenantUid + 1, kLastTenantUid}) {
+      const std::optional<Refusal> refusal = policy.MayConnect(uid);
+      ASSERT_TRUE(refusal.has_value()) << uid;
+      EXPECT_EQ(refusal->status, EACCES);
+      EXPECT_NE(refusal->message.find("worker"), std::string::npos) << refusal->message;
+    }
+    EXPECT_EQ(policy.MayConnect(kFirstTenantUid - 1).has_value(), listed);
+  }
 }
 
 // Connections are counted per user and in all, and closing one makes room.

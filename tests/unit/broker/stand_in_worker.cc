@@ -10,12 +10,21 @@
 //   a violation and exits
 //
 // A client that sends "describe" on the handle channel gets back, in one message, one line each:
-// its arguments, environment, open descriptors, uid, and whether it may gain privileges.
+// its arguments, environment, open descriptors, uid, and whether it may gain privileges. Other
+// requests do what a kernel with system calls of its own could, and are answered when it is done:
+//
+//   connect PATH    says Hello at the broker's socket; the answer is the Welcome's message
+//   offspring PATH  the same in a child process
+//   say TEXT        writes TEXT to stderr
+//   truncate        cuts stderr to nothing; the answer is "cut" if that worked
+//   flood           writes a million lines to stderr
 #include <dirent.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -111,6 +120,59 @@ bool HandleControl() {
   return true;
 }
 
+// What the broker says to whoever connects to its clients' socket.
+std::string AskForWelcome(const std::string& path) {
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+  const int fd = ::socket(AF_UNIX, SOCK_SEQPACKET, 0);
+  if (::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0)
+    return "cannot connect";
+  auto hello = MakeMessage<Hello>();
+  char packet[kMaxBrokerMessageBytes];
+  Welcome welcome;
+  std::string answer = "no Welcome";
+  if (::send(fd, &hello, sizeof(hello), MSG_NOSIGNAL) == sizeof(hello)) {
+    const ssize_t size = ::recv(fd, packet, sizeof(packet), 0);
+    if (size > 0 && ParseMessage(packet, static_cast<size_t>(size), &welcome))
+      answer = "status " + std::to_string(welcome.status) + " " + welcome.message;
+  }
+  ::close(fd);
+  return answer;
+}
+
+std::string AskInOffspring(const std::string& path) {
+  int ends[2];
+  if (::pipe(ends) != 0) return "no pipe";
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const std::string answer = AskForWelcome(path);
+    ::_exit(::write(ends[1], answer.data(), answer.size()) > 0 ? 0 : 1);
+  }
+  ::close(ends[1]);
+  char answer[1024];
+  const ssize_t size = ::read(ends[0], answer, sizeof(answer));
+  ::close(ends[0]);
+  ::waitpid(child, nullptr, 0);
+  return std::string(answer, size > 0 ? static_cast<size_t>(size) : 0);
+}
+
+void Say(const std::string& text) {
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
+}
+
+std::string Answer(const std::string& request, int argc, char** argv) {
+  const std::string word = request.substr(0, request.find(' '));
+  const std::string rest = word == request ? "" : request.substr(word.size() + 1);
+  if (word == "describe") return Describe(argc, argv);
+  if (word == "connect") return AskForWelcome(rest);
+  if (word == "offspring") return AskInOffspring(rest);
+  if (word == "truncate") return ::ftruncate(STDERR_FILENO, 0) == 0 ? "cut" : "not cut";
+  if (word == "say") Say(rest);
+  for (int i = 0; word == "flood" && i < 1'000'000; ++i) Say("a line of many\n");
+  return "done";
+}
+
 int RunSession(int argc, char** argv) {
   Misbehave();
   pollfd entries[] = {{kHandleChannel, POLLIN, 0}, {kControl, POLLIN, 0}};
@@ -121,13 +183,13 @@ int RunSession(int argc, char** argv) {
       if ((entries[1].revents & POLLHUP) != 0) entries[1].fd = -1;
     }
     if (entries[0].revents == 0) continue;
-    char request[64];
+    char request[4096];
     const ssize_t size = ::recv(kHandleChannel, request, sizeof(request), 0);
     if (size <= 0) {
       if (!Mode("ignore")) return 0;
       entries[0].fd = -1;
-    } else if (std::string(request, static_cast<size_t>(size)) == "describe") {
-      const std::string text = Describe(argc, argv);
+    } else {
+      const std::string text = Answer({request, static_cast<size_t>(size)}, argc, argv);
       [[maybe_unused]] const ssize_t sent =
           ::send(kHandleChannel, text.data(), text.size(), MSG_NOSIGNAL);
     }
