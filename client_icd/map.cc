@@ -53,6 +53,13 @@ void Mappings::Remove(uint64_t map_id) {
   }
 }
 
+void Mappings::SetFailed(uint64_t map_id) {
+  absl::MutexLock lock(&mu_);
+  for (Mapping& mapping : mappings_) {
+    if (mapping.map_id == map_id) mapping.failed = true;
+  }
+}
+
 cl_uint Mappings::count() const {
   absl::MutexLock lock(&mu_);
   return static_cast<cl_uint>(mappings_.size());
@@ -98,7 +105,7 @@ uint8_t* HostMemory(MemObject* memory, Mapping* mapping) {
 
 bool NeedsContents(cl_map_flags flags) { return (flags & CL_MAP_WRITE_INVALIDATE_REGION) == 0; }
 
-// Enters the mapping before its command is posted, and takes it out again if either fails.
+// Enters the mapping before its command is posted, and takes it out again if the call fails.
 template <typename Submit>
 cl_int SubmitMap(EnqueueCall* call, MemObject* memory, const Mapping& mapping,
                  const Submit& submit) {
@@ -106,7 +113,7 @@ cl_int SubmitMap(EnqueueCall* call, MemObject* memory, const Mapping& mapping,
   // The shadow stays until the bytes have come, though the unmap may be enqueued by then.
   call->WhenEnded([kept = Ref<MemObject>(memory), map_id = mapping.map_id,
                    shadow = mapping.shadow](cl_int status) {
-    if (status < 0) kept->mappings().Remove(map_id);
+    if (status < 0) kept->mappings().SetFailed(map_id);
   });
   const cl_int status = submit();
   if (status != CL_SUCCESS) memory->mappings().Remove(mapping.map_id);
@@ -203,7 +210,8 @@ cl_int SubmitUnmapShared(EnqueueCall* call, const MemObject& memory, const Mappi
 
 cl_int SubmitUnmap(EnqueueCall* call, MemObject* memory, const Mapping& mapping) {
   if (mapping.in_heap) return SubmitUnmapShared(call, *memory, mapping);
-  if (!mapping.for_writing()) return SubmitMarker(call, false);
+  // What never had the contents does not go back.
+  if (!mapping.for_writing() || mapping.failed) return SubmitMarker(call, false);
   // The bytes are taken from here when the command runs; until then the shadow stays.
   if (mapping.shadow != nullptr) call->WhenEnded([shadow = mapping.shadow](cl_int) {});
   if (memory->is_buffer()) {

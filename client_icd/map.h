@@ -11,7 +11,9 @@
 //
 // One shadow belongs to one root object, so that overlapping mappings are coherent; it is there
 // from the first map until the last mapping is gone and the commands of its bytes have ended:
-// whoever needs it holds a share. Mappings is owned by its MemObject. Thread-safe.
+// whoever needs it holds a share. A mapping that was handed out stays until its unmap, or until the
+// object goes, also if its command fails later: the application has the pointer. Mappings is owned
+// by its MemObject. Thread-safe.
 #pragma once
 
 #include <CL/cl.h>
@@ -59,6 +61,7 @@ struct Mapping {
   size_t image_origin[3] = {0, 0, 0};  // An image's.
   size_t image_region[3] = {0, 0, 0};
   std::shared_ptr<Shadow> shadow;
+  bool failed = false;  // Its command has failed: the contents never came.
 
   bool for_writing() const {
     return (flags & (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION)) != 0;
@@ -73,8 +76,10 @@ class Mappings {
   void Add(Mapping mapping);
   // Takes out the newest mapping that was handed out at `pointer`; false if there is none.
   bool Take(const void* pointer, Mapping* mapping);
-  // The map command failed: there is no such mapping.
+  // The call failed: the application has no such mapping.
   void Remove(uint64_t map_id);
+  // The command failed after the call had returned.
+  void SetFailed(uint64_t map_id);
   cl_uint count() const;
 
  private:

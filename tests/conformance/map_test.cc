@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <atomic>
+#include <iostream>
 
 #include "tests/conformance/fixtures.h"
 
@@ -379,6 +380,39 @@ TEST_F(MapTest, UnmapOnAForeignQueueIsRefused) {
             clEnqueueUnmapMemObject(foreign, buffer, pointer, 0, nullptr, nullptr));
   Unmap(buffer, pointer);
   Finish();
+}
+
+// A pointer that a non-blocking map gave stays the application's until the unmap, though the map's
+// command fails; and the unmap is accepted. No transport keeps a large mapping as it does a small
+// one.
+TEST_F(MapTest, PointersOutliveAFailedMap) {
+  if (!MayRun("clEnqueueMapBuffer.failed_wait")) GTEST_SKIP() << "see the table of differences";
+  constexpr size_t kMost = size_t{8} << 20;
+  std::vector<char> host(kMost);
+  for (const size_t bytes : {size_t{64}, kMost}) {
+    for (const cl_mem_flags flags : {0, CL_MEM_ALLOC_HOST_PTR, CL_MEM_USE_HOST_PTR}) {
+      SCOPED_TRACE(testing::Message() << bytes << " bytes, flags " << flags);
+      const bool uses_host = (flags & CL_MEM_USE_HOST_PTR) != 0;
+      const Own<cl_mem> buffer = Buffer(bytes, flags, uses_host ? host.data() : nullptr);
+      const Own<cl_event> gate = UserEvent();
+      Own<cl_event> mapped;
+      cl_int code = CL_INVALID_VALUE;
+      auto* const pointer = static_cast<char*>(
+          clEnqueueMapBuffer(queue(), buffer, CL_FALSE, CL_MAP_READ | CL_MAP_WRITE, 0, bytes, 1,
+                             gate.AsList(), mapped.Out(), &code));
+      ASSERT_EQ(code, CL_SUCCESS);
+      ASSERT_NE(pointer, nullptr);
+      pointer[0] = 1;
+      ASSERT_EQ(clSetUserEventStatus(gate, -1), CL_SUCCESS);
+      EXPECT_EQ(clWaitForEvents(1, mapped.AsList()), CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
+      EXPECT_LT(StatusOf(mapped), 0);
+      for (size_t at = 0; at < bytes; at += 4096) pointer[at] = 2;
+      EXPECT_CL("clEnqueueUnmapMemObject.after_failed_map", CL_SUCCESS,
+                clEnqueueUnmapMemObject(queue(), buffer, pointer, 0, nullptr, nullptr));
+      Finish();
+      ExpectMapCount(buffer, 0);
+    }
+  }
 }
 
 }  // namespace
