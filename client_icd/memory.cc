@@ -83,7 +83,8 @@ cl_int InheritMemFlags(cl_mem_flags parent, cl_mem_flags* flags) {
 }
 
 cl_mem_flags WireMemFlags(cl_mem_flags flags) {
-  return flags & ~(CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR | CL_MEM_USE_GRALLOC_PTR_IMG);
+  return flags & ~(CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR | CL_MEM_USE_GRALLOC_PTR_IMG |
+                   kHostAccessFlags);
 }
 
 bool IsAligned(uint64_t origin, const Device& device) {

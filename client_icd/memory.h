@@ -172,7 +172,9 @@ bool FillsLater(const Context& context, uint64_t bytes);
 cl_int FillNew(MemObject* memory, const HostRegion& contents);
 // An image's shape by what it is created from, pitches completed.
 ImageShape MakeImageShape(const cl_image_format& format, const cl_image_desc& desc);
-// What of the flags the worker's driver sees.
+// What of the flags the worker's driver sees. Not what the host may do with the bytes
+// (CL_MEM_HOST_*): that is checked here, and a map for writing reads them, a creation from a host
+// pointer writes them, by commands that a driver would refuse.
 cl_mem_flags WireMemFlags(cl_mem_flags flags);
 
 // True if the origin suits the device's CL_DEVICE_MEM_BASE_ADDR_ALIGN.

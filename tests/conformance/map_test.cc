@@ -415,5 +415,127 @@ TEST_F(MapTest, PointersOutliveAFailedMap) {
   }
 }
 
+// What the host may do with memory decides which maps there are, and nothing else: each has the
+// contents, and the device has them too where nothing was written over them.
+class HostAccessTest : public MapTest {
+ protected:
+  struct Access {
+    cl_mem_flags flags;
+    std::vector<cl_map_flags> maps;  // Those allowed.
+  };
+  static const std::vector<Access>& Accesses() {
+    static const std::vector<Access> accesses = {
+        {0,
+         {CL_MAP_READ, CL_MAP_WRITE, CL_MAP_READ | CL_MAP_WRITE, CL_MAP_WRITE_INVALIDATE_REGION}},
+        {CL_MEM_HOST_WRITE_ONLY, {CL_MAP_WRITE, CL_MAP_WRITE_INVALIDATE_REGION}},
+        {CL_MEM_HOST_READ_ONLY, {CL_MAP_READ}}};
+    return accesses;
+  }
+
+  // The map has ended and its memory holds `expected`; writes what the flags allow, there and into
+  // `expected`.
+  static void Touch(cl_map_flags flags, cl_int* pointer, std::vector<cl_int>* expected) {
+    const bool whole = (flags & CL_MAP_WRITE_INVALIDATE_REGION) != 0;
+    if (!whole) {
+      EXPECT_TRUE(std::equal(expected->begin(), expected->end(), pointer));
+    }
+    if (flags == CL_MAP_READ) return;
+    for (size_t i = 0; i < (whole ? expected->size() : 3); ++i) {
+      (*expected)[i] = -static_cast<cl_int>(i) - 1;
+      pointer[i] = (*expected)[i];
+    }
+  }
+};
+
+TEST_F(HostAccessTest, Buffers) {
+  for (const Access& access : Accesses()) {
+    for (const cl_mem_flags way :
+         {0, CL_MEM_ALLOC_HOST_PTR, CL_MEM_USE_HOST_PTR, CL_MEM_COPY_HOST_PTR}) {
+      for (const cl_map_flags flags : access.maps) {
+        for (const cl_bool blocking : {CL_TRUE, CL_FALSE}) {
+          SCOPED_TRACE(testing::Message() << "flags " << (access.flags | way) << ", map flags "
+                                          << flags << ", blocking " << blocking);
+          // Contents of more than a MiB do not travel with the creation.
+          const size_t count = way == CL_MEM_COPY_HOST_PTR && blocking ? size_t{3} << 17 : kCount;
+          std::vector<cl_int> expected = Counting(count);
+          std::vector<cl_int> host = expected;
+          const bool from_host = (way & (CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR)) != 0;
+          const Own<cl_mem> source = BufferOf(expected);
+          const Own<cl_mem> buffer =
+              Buffer(count * sizeof(cl_int), access.flags | way, from_host ? host.data() : nullptr);
+          if (!from_host) {
+            ASSERT_EQ(clEnqueueCopyBuffer(queue(), source, buffer, 0, 0, count * sizeof(cl_int), 0,
+                                          nullptr, nullptr),
+                      CL_SUCCESS);
+          }
+          Own<cl_event> mapped;
+          cl_int code = CL_INVALID_VALUE;
+          auto* const pointer = static_cast<cl_int*>(
+              clEnqueueMapBuffer(queue(), buffer, blocking, flags, 0, count * sizeof(cl_int), 0,
+                                 nullptr, mapped.Out(), &code));
+          ASSERT_CL("clEnqueueMapBuffer.host_access", CL_SUCCESS, code);
+          ASSERT_EQ(clWaitForEvents(1, mapped.AsList()), CL_SUCCESS);
+          Touch(flags, pointer, &expected);
+          Unmap(buffer, pointer);
+          ASSERT_EQ(clEnqueueCopyBuffer(queue(), buffer, source, 0, 0, count * sizeof(cl_int), 0,
+                                        nullptr, nullptr),
+                    CL_SUCCESS);
+          EXPECT_EQ(Read<cl_int>(source, count), expected);
+          cl_mem_flags told = 0;
+          EXPECT_EQ(clGetMemObjectInfo(buffer, CL_MEM_FLAGS, sizeof(told), &told, nullptr),
+                    CL_SUCCESS);
+          EXPECT_EQ(told & (CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_READ_ONLY), access.flags);
+        }
+      }
+    }
+  }
+}
+
+TEST_F(HostAccessTest, Images) {
+  if (!HasImages()) GTEST_SKIP() << "the device has no images";
+  constexpr size_t kSide = kCount / 64;
+  const cl_image_format format = {CL_RGBA, CL_UNSIGNED_INT8};
+  cl_image_desc desc = {};
+  desc.image_type = CL_MEM_OBJECT_IMAGE2D;
+  desc.image_width = 64;
+  desc.image_height = kSide;
+  const size_t origin[3] = {0, 0, 0};
+  const size_t region[3] = {64, kSide, 1};
+  for (const Access& access : Accesses()) {
+    for (const cl_map_flags flags : access.maps) {
+      for (const cl_bool blocking : {CL_TRUE, CL_FALSE}) {
+        SCOPED_TRACE(testing::Message() << "flags " << access.flags << ", map flags " << flags
+                                        << ", blocking " << blocking);
+        std::vector<cl_int> expected = Counting(kCount);
+        const Own<cl_mem> copy = BufferOf(expected);
+        const Own<cl_mem> image =
+            MAKE("clCreateImage.host_access",
+                 clCreateImage(context(), access.flags, &format, &desc, nullptr, error));
+        ASSERT_EQ(clEnqueueCopyBufferToImage(queue(), copy, image, 0, origin, region, 0, nullptr,
+                                             nullptr),
+                  CL_SUCCESS);
+        Own<cl_event> mapped;
+        cl_int code = CL_INVALID_VALUE;
+        size_t pitch = 0;
+        auto* const pointer = static_cast<cl_int*>(
+            clEnqueueMapImage(queue(), image, blocking, flags, origin, region, &pitch, nullptr, 0,
+                              nullptr, mapped.Out(), &code));
+        ASSERT_CL("clEnqueueMapImage.host_access", CL_SUCCESS, code);
+        ASSERT_EQ(clWaitForEvents(1, mapped.AsList()), CL_SUCCESS);
+        if (pitch == 64 * sizeof(cl_int)) {
+          Touch(flags, pointer, &expected);
+        } else {
+          std::cerr << "the driver's rows have gaps: contents not compared\n";
+        }
+        Unmap(image, pointer);
+        ASSERT_EQ(clEnqueueCopyImageToBuffer(queue(), image, copy, origin, region, 0, 0, nullptr,
+                                             nullptr),
+                  CL_SUCCESS);
+        EXPECT_EQ(Read<cl_int>(copy, kCount), expected);
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace sluice::conformance
