@@ -2,18 +2,14 @@
 #include "client_icd/network_helper.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "broker/os/local_socket.h"
-#include "broker/os/process.h"
 #include "broker/os/shared_memory.h"
-#include "broker/os/this_process.h"
-#include "broker/os/threads.h"
+#include "client_icd/helper_program.h"
 #include "client_icd/ring_transport.h"
 #include "proto/status_macros.h"
 
@@ -26,49 +22,18 @@ constexpr int kConnectTimeoutMs = 70'000;
 constexpr int kOfferTimeoutMs = 5'000;
 constexpr size_t kMaxSnapshotBytes = size_t{64} << 20;
 
-// The helper's process, for whose end somebody must wait once.
-class HelperProcess {
- public:
-  explicit HelperProcess(pid_t number) : number_(number) {}
-  // Without a thread to be had, the system remembers the process as long as this one lives.
-  ~HelperProcess() {
-    if (!awaited_) StartThread("sluice-reaper", [number = number_] { AwaitUnseen(number); });
-  }
-  HelperProcess(const HelperProcess&) = delete;
-  HelperProcess& operator=(const HelperProcess&) = delete;
-
-  void AwaitEnd() {
-    awaited_ = true;
-    AwaitUnseen(number_);
-  }
-
- private:
-  const pid_t number_;
-  bool awaited_ = false;
-};
-
 struct Helper {
   UniqueFd socket;
   std::shared_ptr<HelperProcess> process;
 };
 
 absl::StatusOr<Helper> Start(std::vector<std::string> arguments) {
-  SpawnOptions options;
-  ASSIGN_OR_RETURN(options.path, FindNetworkProgram(kNetworkHelper));
   ASSIGN_OR_RETURN(auto ends, CreateSocketPair());
   const UniqueFd theirs = std::move(ends.second);
-  options.argv0 = ProcessName();  // The name by which the daemon lists the session.
-  options.arguments = std::move(arguments);
-  for (std::string& variable : OwnEnvironment()) {
-    // What the application has loaded into itself (another gRPC, perhaps) is not for the helper.
-    if (!absl::StartsWith(variable, "LD_PRELOAD=")) options.environment.push_back(variable);
-  }
-  options.descriptors = {{theirs.get(), kHelperSocket}};
-  options.sandbox.new_session = true;
-  // Silent, as the driver is: the application's stderr is for log lines that were asked for.
-  if (std::getenv("SLUICE_LOG") == nullptr) options.output = kNoOutput;
-  ASSIGN_OR_RETURN(const pid_t number, SpawnUnseen(options));
-  return Helper{std::move(ends.first), std::make_shared<HelperProcess>(number)};
+  ASSIGN_OR_RETURN(
+      std::shared_ptr<HelperProcess> process,
+      StartHelperProgram(kNetworkHelper, std::move(arguments), {{theirs.get(), kHelperSocket}}));
+  return Helper{std::move(ends.first), std::move(process)};
 }
 
 absl::StatusOr<HelperAnswer> ReceiveAnswer(int socket, int timeout_ms, std::vector<UniqueFd>* fds) {
@@ -138,7 +103,7 @@ bool DescribeAsPlugin(const char* endpoint, uint32_t timeout_ms,
 }  // namespace
 
 absl::StatusOr<RemoteFunctions> FindNetworkHelper() {
-  RETURN_IF_ERROR(FindNetworkProgram(kNetworkHelper).status());
+  RETURN_IF_ERROR(FindBesideLibrary(kNetworkHelper).status());
   return RemoteFunctions{&ConnectAsPlugin, &DescribeAsPlugin};
 }
 

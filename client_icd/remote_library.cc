@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client_icd/remote_library.h"
 
-#include <string>
-
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
@@ -11,6 +9,7 @@
 #include "broker/os/this_process.h"
 #include "client_icd/client_log.h"
 #include "client_icd/foreign_grpc.h"
+#include "client_icd/helper_program.h"
 #include "client_icd/network_helper.h"
 #include "proto/status_macros.h"
 
@@ -26,7 +25,7 @@ struct Plugin {
 
 absl::StatusOr<Plugin> Load() {
   const bool brings_grpc = !HasGrpc();
-  ASSIGN_OR_RETURN(const std::string path, FindNetworkProgram(kLibrary));
+  ASSIGN_OR_RETURN(const std::string path, FindBesideLibrary(kLibrary));
   ASSIGN_OR_RETURN(DynamicLibrary library, DynamicLibrary::Open(path));
   library.KeepForever();
   Plugin plugin;
@@ -57,16 +56,6 @@ absl::Status CheckGrpc(const Plugin& plugin) {
 }
 
 }  // namespace
-
-absl::StatusOr<std::string> FindNetworkProgram(const std::string& name) {
-  const std::string folder = LibraryFolderOf(reinterpret_cast<const void*>(&Load));
-  for (const char* below : {"", "sluice/", "../lib/sluice/"}) {
-    std::string path = absl::StrCat(folder, below, name);
-    if (IsFileOfThisHost(path)) return path;
-  }
-  return absl::NotFoundError(absl::StrCat(name, " is not beside the driver in ", folder,
-                                          ": install Sluice's network transport"));
-}
 
 absl::StatusOr<RemoteFunctions> FindRemoteFunctions() {
   static absl::Mutex* const mu = new absl::Mutex;

@@ -7,8 +7,6 @@
 // there, so that nothing can clash. Thread-safe.
 #pragma once
 
-#include <string>
-
 #include "absl/status/statusor.h"
 #include "client_icd/transport.h"
 
@@ -20,8 +18,5 @@ struct RemoteFunctions {
 };
 
 absl::StatusOr<RemoteFunctions> FindRemoteFunctions();
-
-// The path of a file of the network transport. Linux only.
-absl::StatusOr<std::string> FindNetworkProgram(const std::string& name);
 
 }  // namespace sluice

@@ -9,11 +9,13 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "broker/os/lasting_thread.h"
 #include "broker/os/lent_memory.h"
 #include "broker/os/local_socket.h"
 #include "broker/resource_registry.h"
 #include "client_icd/broker_greeting.h"
+#include "client_icd/libsluice/grpc_process.h"
 
 namespace sluice {
 namespace {
@@ -43,15 +45,6 @@ absl::Status CheckMappable(const ResourceHandle& message, int fd) {
 
 }  // namespace
 
-absl::Status FromGrpc(const grpc::Status& status) {
-  if (status.ok()) return absl::OkStatus();
-  // Never the service's own: gRPC for Windows says so of a connection that was reset.
-  if (status.error_code() == grpc::StatusCode::UNKNOWN) {
-    return absl::UnavailableError(absl::StrCat("the daemon is gone: ", status.error_message()));
-  }
-  return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
-}
-
 absl::StatusOr<std::unique_ptr<ResourceConnection>> ResourceConnection::Connect(
     const std::string& path) {
   Welcome welcome;
@@ -73,19 +66,20 @@ absl::StatusOr<std::unique_ptr<ResourceConnection>> ResourceConnection::Connect(
     return absl::NotFoundError(why);
   }
   if (fds.size() != 2) return absl::InternalError("a resource connection without its descriptors");
-  ASSIGN_OR_RETURN(ResourceChannel transport, OpenResourceChannel(std::move(fds[0])));
-  return std::unique_ptr<ResourceConnection>(
-      new ResourceConnection(std::move(broker), std::move(transport), std::move(fds[1])));
+  std::unique_ptr<ResourceConnection> connection(
+      new ResourceConnection(std::move(broker), std::move(fds[1])));
+  if (ClaimGrpc()) {
+    ASSIGN_OR_RETURN(connection->transport_, OpenResourceChannel(std::move(fds[0])));
+    connection->stub_ = v1::Resources::NewStub(connection->transport_.channel);
+  } else {
+    ASSIGN_OR_RETURN(connection->helper_, ResourceHelper::Start(std::move(fds[0])));
+  }
+  return connection;
 }
 
-ResourceConnection::ResourceConnection(UniqueFd broker, ResourceChannel transport, UniqueFd channel)
-    : broker_(std::move(broker)),
-      transport_(std::move(transport)),
-      channel_(std::move(channel)),
-      stub_(v1::Resources::NewStub(transport_.channel)) {}
-
 ResourceConnection::~ResourceConnection() {
-  // gRPC's threads are not in a child; what it would wait for does not come.
+  // gRPC's threads are not in a child; what it would wait for does not come. The stub keeps the
+  // channel.
   if (!CheckProcess().ok()) stub_.release();  // NOLINT(bugprone-unused-return-value)
 }
 
@@ -97,12 +91,16 @@ absl::Status ResourceConnection::CheckProcess() const {
 template <typename Request, typename Reply>
 absl::Status ResourceConnection::Call(
     grpc::Status (v1::Resources::Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
-    const Request& request, Reply* reply, uint64_t timeout_ms) {
+    const char* name, const Request& request, Reply* reply, uint64_t timeout_ms) {
   if (absl::Status here = CheckProcess(); !here.ok()) return here;
+  const std::chrono::milliseconds patience = kBackstop + std::chrono::milliseconds(timeout_ms);
+  if (helper_ != nullptr) {
+    return helper_->Call(absl::StrCat("/", v1::Resources::service_full_name(), "/", name).c_str(),
+                         request, static_cast<uint64_t>(patience.count()), reply);
+  }
   grpc::ClientContext context;
   transport_.Prepare(&context);
-  context.set_deadline(std::chrono::system_clock::now() + kBackstop +
-                       std::chrono::milliseconds(timeout_ms));
+  context.set_deadline(std::chrono::system_clock::now() + patience);
   grpc::Status status;
   RunWhereIoLasts([&] { status = (stub_.get()->*method)(&context, request, reply); });
   return FromGrpc(transport_.Check(context, status));
@@ -111,7 +109,7 @@ absl::Status ResourceConnection::Call(
 absl::StatusOr<v1::CreateResourceReply> ResourceConnection::Create(
     const v1::CreateResourceRequest& request) {
   v1::CreateResourceReply reply;
-  RETURN_IF_ERROR(Call(&v1::Resources::Stub::Create, request, &reply));
+  RETURN_IF_ERROR(Call(&v1::Resources::Stub::Create, "Create", request, &reply));
   return reply;
 }
 
@@ -125,7 +123,7 @@ absl::StatusOr<v1::CreateResourceReply> ResourceConnection::Import(
   if (absl::IsAborted(sent)) return absl::UnavailableError("the daemon is gone");
   if (!sent.ok()) return sent;
   v1::CreateResourceReply reply;
-  RETURN_IF_ERROR(Call(&v1::Resources::Stub::Import, request, &reply));
+  RETURN_IF_ERROR(Call(&v1::Resources::Stub::Import, "Import", request, &reply));
   return reply;
 }
 
@@ -137,7 +135,7 @@ absl::StatusOr<ExportedHandle> ResourceConnection::Export(const std::string& cap
   request.set_token(next_token_.fetch_add(1, std::memory_order_relaxed));
   absl::MutexLock lock(&channel_mutex_);
   v1::ExportResourceReply reply;
-  RETURN_IF_ERROR(Call(&v1::Resources::Stub::Export, request, &reply));
+  RETURN_IF_ERROR(Call(&v1::Resources::Stub::Export, "Export", request, &reply));
   return ReceiveHandle(request.token());
 }
 
@@ -165,20 +163,21 @@ absl::StatusOr<v1::AcquireResourceReply> ResourceConnection::Acquire(
   *hold_id = next_hold_.fetch_add(1, std::memory_order_relaxed);
   request.set_hold_id(*hold_id);
   v1::AcquireResourceReply reply;
-  RETURN_IF_ERROR(Call(&v1::Resources::Stub::Acquire, request, &reply, request.timeout_ms()));
+  RETURN_IF_ERROR(
+      Call(&v1::Resources::Stub::Acquire, "Acquire", request, &reply, request.timeout_ms()));
   return reply;
 }
 
 absl::Status ResourceConnection::Release(const v1::ReleaseResourceRequest& request) {
   v1::ReleaseResourceReply reply;
-  return Call(&v1::Resources::Stub::Release, request, &reply);
+  return Call(&v1::Resources::Stub::Release, "Release", request, &reply);
 }
 
 absl::Status ResourceConnection::Destroy(const std::string& capability) {
   v1::DestroyResourceRequest request;
   request.set_capability(capability);
   v1::DestroyResourceReply reply;
-  return Call(&v1::Resources::Stub::Destroy, request, &reply);
+  return Call(&v1::Resources::Stub::Destroy, "Destroy", request, &reply);
 }
 
 absl::StatusOr<v1::ResourceDescription> ResourceConnection::Describe(
@@ -186,8 +185,23 @@ absl::StatusOr<v1::ResourceDescription> ResourceConnection::Describe(
   v1::DescribeResourceRequest request;
   request.set_capability(capability);
   v1::ResourceDescription reply;
-  RETURN_IF_ERROR(Call(&v1::Resources::Stub::Describe, request, &reply));
+  RETURN_IF_ERROR(Call(&v1::Resources::Stub::Describe, "Describe", request, &reply));
   return reply;
+}
+
+absl::StatusOr<std::unique_ptr<ResourceWatch>> ResourceConnection::Watch(
+    const std::string& capability) {
+  if (absl::Status here = CheckProcess(); !here.ok()) return here;
+  v1::WatchResourceRequest request;
+  request.set_capability(capability);
+  std::unique_ptr<ResourceWatch> watch;
+  if (helper_ != nullptr) {
+    ASSIGN_OR_RETURN(watch, helper_->Watch(request));
+  } else {
+    watch = std::make_unique<GrpcWatch>(stub_.get(), &transport_, std::move(request));
+  }
+  RETURN_IF_ERROR(watch->WaitForFirst(absl::FromChrono(kBackstop)));
+  return watch;
 }
 
 }  // namespace sluice

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One connection to the daemon's Resources service: the conversation with the broker, the gRPC
-// channel, and the handle channel beside it. What comes from the daemon is checked for form and,
-// where memory is mapped, for seals.
+// channel (or a process that has it), and the handle channel beside it. What comes from the daemon
+// is checked for form and, where memory is mapped, for seals.
 //
 // Owned by the application through sluice_connection. Thread-safe. Calls are bounded in time;
 // gRPC's deadline is only a backstop for a daemon that hangs, since a deadline that cut off an
@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -23,6 +24,8 @@
 #include "broker/os/this_process.h"
 #include "broker/resource_messages.h"
 #include "client_icd/libsluice/resource_channel.h"
+#include "client_icd/libsluice/resource_helper.h"
+#include "client_icd/libsluice/resource_watch.h"
 #include "proto/resources.grpc.pb.h"
 
 namespace sluice {
@@ -48,40 +51,35 @@ class ResourceConnection {
   absl::Status Destroy(const std::string& capability);
   absl::StatusOr<v1::ResourceDescription> Describe(const std::string& capability);
 
-  v1::Resources::Stub* stub() { return stub_.get(); }
-  // Before each call of the stub.
-  void Prepare(grpc::ClientContext* context) const { transport_.Prepare(context); }
-  // After each, or with a stream's first metadata.
-  grpc::Status Check(const grpc::ClientContext& context, const grpc::Status& answer) const {
-    return transport_.Check(context, answer);
-  }
+  // Once the daemon has told the first state, or why it tells none. This outlives the watch.
+  absl::StatusOr<std::unique_ptr<ResourceWatch>> Watch(const std::string& capability);
   // kUnavailable in a child of the process that made it.
   absl::Status CheckProcess() const;
 
  private:
-  ResourceConnection(UniqueFd broker, ResourceChannel transport, UniqueFd channel);
+  ResourceConnection(UniqueFd broker, UniqueFd channel)
+      : broker_(std::move(broker)), channel_(std::move(channel)) {}
 
-  // One unary call, `timeout_ms` longer than the backstop.
+  // One unary call, `timeout_ms` longer than the backstop. `name` is the method's.
   template <typename Request, typename Reply>
   absl::Status Call(grpc::Status (v1::Resources::Stub::*method)(grpc::ClientContext*,
                                                                 const Request&, Reply*),
-                    const Request& request, Reply* reply, uint64_t timeout_ms = 0);
+                    const char* name, const Request& request, Reply* reply,
+                    uint64_t timeout_ms = 0);
   absl::StatusOr<ExportedHandle> ReceiveHandle(uint64_t token)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(channel_mutex_);
 
-  // Constant after construction.
+  // Constant after Connect.
   const int pid_ = ProcessId();
   UniqueFd broker_;  // Held open: its end is the end of everything.
-  const ResourceChannel transport_;
   UniqueFd channel_;
+  std::unique_ptr<ResourceHelper> helper_;  // In place of the next two, where gRPC cannot be.
+  ResourceChannel transport_;
   std::unique_ptr<v1::Resources::Stub> stub_;
 
   std::atomic<uint64_t> next_token_{1};
   std::atomic<uint64_t> next_hold_{1};
   absl::Mutex channel_mutex_;  // Held from asking for a handle until it is here.
 };
-
-// gRPC's status as ours.
-absl::Status FromGrpc(const grpc::Status& status);
 
 }  // namespace sluice

@@ -1,31 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client_icd/libsluice/resource_watch.h"
 
-#include "absl/time/time.h"
+#include <utility>
+
+#include "absl/strings/str_cat.h"
 #include "broker/os/lasting_thread.h"
 
 namespace sluice {
 
-ResourceWatch::ResourceWatch(ResourceConnection* connection, const std::string& capability)
-    : connection_(connection) {
-  request_.set_capability(capability);
-  connection_->Prepare(&context_);
-  RunWhereIoLasts([this] {
-    connection_->stub()->async()->Watch(&context_, &request_, this);
-    StartCall();
-  });
+absl::Status FromGrpc(const grpc::Status& status) {
+  if (status.ok()) return absl::OkStatus();
+  // Never the service's own: gRPC for Windows says so of a connection that was reset.
+  if (status.error_code() == grpc::StatusCode::UNKNOWN) {
+    return absl::UnavailableError(absl::StrCat("the daemon is gone: ", status.error_message()));
+  }
+  return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
 }
 
-ResourceWatch::~ResourceWatch() {
-  RunWhereIoLasts([this] { context_.TryCancel(); });
-  absl::MutexLock lock(&mutex_);
-  mutex_.Await(absl::Condition(&done_));
-}
-
-absl::StatusOr<v1::ResourceState> ResourceWatch::Next(uint32_t timeout_ms) {
-  absl::MutexLock lock(&mutex_);
-  const auto something = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return news_ || done_; };
-  mutex_.AwaitWithTimeout(absl::Condition(&something), absl::Milliseconds(timeout_ms));
+absl::StatusOr<v1::ResourceState> ResourceWatch::TakeLocked() {
   if (news_) {
     news_ = false;
     return latest_;
@@ -35,10 +27,52 @@ absl::StatusOr<v1::ResourceState> ResourceWatch::Next(uint32_t timeout_ms) {
   return end_;
 }
 
+absl::Status ResourceWatch::FirstLocked() {
+  if (news_) return absl::OkStatus();
+  return done_ ? end_ : absl::UnavailableError("the daemon does not answer");
+}
+
+GrpcWatch::GrpcWatch(v1::Resources::Stub* stub, const ResourceChannel* channel,
+                     v1::WatchResourceRequest request)
+    : channel_(channel), request_(std::move(request)) {
+  channel_->Prepare(&context_);
+  RunWhereIoLasts([this, stub] {
+    stub->async()->Watch(&context_, &request_, this);
+    StartCall();
+  });
+}
+
+GrpcWatch::~GrpcWatch() {
+  Cancel();
+  absl::MutexLock lock(&mutex_);
+  mutex_.Await(absl::Condition(&done_));
+}
+
+void GrpcWatch::Cancel() {
+  RunWhereIoLasts([this] { context_.TryCancel(); });
+}
+
+void GrpcWatch::WaitForNewsLocked(absl::Duration timeout) {
+  const auto something = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return news_ || done_; };
+  mutex_.AwaitWithTimeout(absl::Condition(&something), timeout);
+}
+
+absl::StatusOr<v1::ResourceState> GrpcWatch::Next(uint32_t timeout_ms) {
+  absl::MutexLock lock(&mutex_);
+  WaitForNewsLocked(absl::Milliseconds(timeout_ms));
+  return TakeLocked();
+}
+
+absl::Status GrpcWatch::WaitForFirst(absl::Duration timeout) {
+  absl::MutexLock lock(&mutex_);
+  WaitForNewsLocked(timeout);
+  return FirstLocked();
+}
+
 // Nothing is read from who is not the daemon.
-void ResourceWatch::OnReadInitialMetadataDone(bool ok) {
+void GrpcWatch::OnReadInitialMetadataDone(bool ok) {
   if (!ok) return;  // OnDone follows.
-  const grpc::Status checked = connection_->Check(context_, grpc::Status::OK);
+  const grpc::Status checked = channel_->Check(context_, grpc::Status::OK);
   if (checked.ok()) return StartRead(&incoming_);
   {
     absl::MutexLock lock(&mutex_);
@@ -47,7 +81,7 @@ void ResourceWatch::OnReadInitialMetadataDone(bool ok) {
   context_.TryCancel();
 }
 
-void ResourceWatch::OnReadDone(bool ok) {
+void GrpcWatch::OnReadDone(bool ok) {
   if (!ok) return;  // OnDone follows.
   {
     absl::MutexLock lock(&mutex_);
@@ -57,9 +91,9 @@ void ResourceWatch::OnReadDone(bool ok) {
   StartRead(&incoming_);
 }
 
-void ResourceWatch::OnDone(const grpc::Status& status) {
+void GrpcWatch::OnDone(const grpc::Status& status) {
   absl::MutexLock lock(&mutex_);
-  end_ = FromGrpc(stranger_.ok() ? connection_->Check(context_, status) : stranger_);
+  end_ = FromGrpc(stranger_.ok() ? channel_->Check(context_, status) : stranger_);
   done_ = true;
 }
 

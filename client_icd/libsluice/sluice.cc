@@ -30,6 +30,7 @@ struct sluice_connection {
 
 struct sluice_watch {
   std::unique_ptr<sluice::ResourceWatch> of;
+  int pid = sluice::ProcessId();
 };
 
 namespace sluice {
@@ -152,8 +153,9 @@ sluice_status sluice_connect(const char* endpoint, sluice_connection** connectio
   auto to = sluice::ResourceConnection::Connect(*path);
   if (!to.ok()) {
     const absl::StatusCode code = to.status().code();
-    const bool told =
-        code == absl::StatusCode::kPermissionDenied || code == absl::StatusCode::kResourceExhausted;
+    const bool told = code == absl::StatusCode::kPermissionDenied ||
+                      code == absl::StatusCode::kResourceExhausted ||
+                      code == absl::StatusCode::kUnimplemented;
     return Fail(told ? sluice::StatusOf(code) : SLUICE_NO_DAEMON,
                 absl::StrCat(*path, ": ", std::string(to.status().message())));
   }
@@ -220,21 +222,27 @@ sluice_status sluice_describe(sluice_connection* connection, const sluice_capabi
 sluice_status sluice_export(sluice_connection* connection, const sluice_capability* capability,
                             sluice_access access, sluice_handle* handle) {
   if (connection == nullptr || capability == nullptr || handle == nullptr) return NullArgument();
+  if (const absl::Status sized = sluice::ClearHandle(handle); !sized.ok()) return Told(sized);
   auto exported = connection->to->Export(BytesOf(*capability), sluice::ToAccess(access));
   if (!exported.ok()) return Told(exported.status());
-  return Told(sluice::GiveHandle(*std::move(exported), handle));
+  sluice::GiveHandle(*std::move(exported), handle);
+  return SLUICE_OK;
 }
 
 void sluice_handle_close(sluice_handle* handle) {
   if (handle == nullptr) return;
-  for (sluice_native_handle& native : handle->fds) {
-    sluice::CloseNative(std::exchange(native, sluice::kNoNativeHandle));
+  const uint32_t count = std::min<uint32_t>(handle->fd_count, SLUICE_MAX_DESCRIPTORS);
+  for (uint32_t i = 0; i < count; ++i) {
+    sluice::CloseNative(std::exchange(handle->fds[i], sluice::kNoNativeHandle));
   }
   handle->fd_count = 0;
 }
 
 sluice_status sluice_map(const sluice_handle* handle, void** address) {
   if (handle == nullptr || address == nullptr) return NullArgument();
+  if (handle->fd_count == 0) {
+    return Fail(SLUICE_INVALID_ARGUMENT, "the handle is empty: sluice_export fills it");
+  }
   uint64_t offset = 0;
   if (handle->backing == SLUICE_BACKING_VULKAN) {
     const auto found = sluice::VulkanMapOffset(handle->ints, handle->int_count);
@@ -292,18 +300,27 @@ sluice_status sluice_release(sluice_connection* connection, const sluice_hold* h
 sluice_status sluice_watch_open(sluice_connection* connection, const sluice_capability* capability,
                                 sluice_watch** watch) {
   if (connection == nullptr || capability == nullptr || watch == nullptr) return NullArgument();
-  if (const absl::Status here = connection->to->CheckProcess(); !here.ok()) return Told(here);
-  *watch = new sluice_watch{
-      std::make_unique<sluice::ResourceWatch>(connection->to.get(), BytesOf(*capability))};
+  auto of = connection->to->Watch(BytesOf(*capability));
+  if (!of.ok()) return Told(of.status());
+  *watch = new sluice_watch{*std::move(of)};
   return SLUICE_OK;
 }
 
 sluice_status sluice_watch_next(sluice_watch* watch, uint32_t timeout_ms, sluice_state* state) {
   if (watch == nullptr || state == nullptr) return NullArgument();
+  if (watch->pid != sluice::ProcessId()) {
+    return Fail(SLUICE_LOST, "this watch belongs to the process that forked this one");
+  }
   const auto next = watch->of->Next(timeout_ms);
   if (!next.ok()) return Told(next.status());
   *state = sluice::FromState(*next);
   return SLUICE_OK;
 }
 
-void sluice_watch_close(sluice_watch* watch) { delete watch; }
+void sluice_watch_close(sluice_watch* watch) {
+  if (watch == nullptr) return;
+  // gRPC, which would have to let go of it, is not in a child.
+  if (watch->pid != sluice::ProcessId())
+    watch->of.release();  // NOLINT(bugprone-unused-return-value)
+  delete watch;
+}

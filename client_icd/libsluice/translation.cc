@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -81,6 +82,26 @@ sluice_shape FromShape(const v1::ResourceShape& message) {
   return shape;
 }
 
+// RFC 3629: no longer form than needed, no surrogates, nothing above U+10FFFF.
+bool IsUtf8(std::string_view text) {
+  size_t i = 0;
+  while (i < text.size()) {
+    const auto first = static_cast<uint8_t>(text[i]);
+    const size_t more = first < 0x80 ? 0 : first < 0xe0 ? 1 : first < 0xf0 ? 2 : 3;
+    if ((first >= 0x80 && first < 0xc2) || first > 0xf4 || text.size() - i <= more) return false;
+    uint32_t code = more == 0 ? first : first & (0x3fu >> more);
+    for (size_t k = 1; k <= more; ++k) {
+      const auto next = static_cast<uint8_t>(text[i + k]);
+      if ((next & 0xc0) != 0x80) return false;
+      code = code << 6 | (next & 0x3f);
+    }
+    constexpr uint32_t kLeast[] = {0, 0x80, 0x800, 0x10000};
+    if (code < kLeast[more] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) return false;
+    i += more + 1;
+  }
+  return true;
+}
+
 template <typename Request>
 absl::StatusOr<Request> ToRequest(const sluice_create_info& info) {
   RETURN_IF_ERROR(CheckSize(info));
@@ -91,7 +112,9 @@ absl::StatusOr<Request> ToRequest(const sluice_create_info& info) {
   RETURN_IF_ERROR(FillShape(info.shape, request.mutable_shape()));
   request.set_trust_readers((info.flags & SLUICE_TRUST_READERS) != 0);
   request.set_linger_ms(info.linger_ms);
-  if (info.label != nullptr) request.set_label(info.label);
+  if (info.label == nullptr) return request;
+  if (!IsUtf8(info.label)) return absl::InvalidArgumentError("the label is not UTF-8");
+  request.set_label(info.label);
   return request;
 }
 
@@ -135,11 +158,18 @@ absl::Status FromDescription(const v1::ResourceDescription& message,
   return absl::OkStatus();
 }
 
-absl::Status GiveHandle(ExportedHandle exported, sluice_handle* handle) {
+absl::Status ClearHandle(sluice_handle* handle) {
   RETURN_IF_ERROR(CheckSize(*handle));
+  const uint32_t size = handle->struct_size;
+  *handle = {};
+  handle->struct_size = size;
+  std::fill(std::begin(handle->fds), std::end(handle->fds), kNoNativeHandle);
+  return absl::OkStatus();
+}
+
+void GiveHandle(ExportedHandle exported, sluice_handle* handle) {
   const ResourceHandle& message = exported.message;
   handle->backing = message.backing;
-  std::fill(std::begin(handle->fds), std::end(handle->fds), kNoNativeHandle);
   handle->fd_count = static_cast<uint32_t>(exported.fds.size());
   for (size_t i = 0; i < exported.fds.size(); ++i) {
     handle->fds[i] = ToNative(std::move(exported.fds[i]));
@@ -150,8 +180,6 @@ absl::Status GiveHandle(ExportedHandle exported, sluice_handle* handle) {
   handle->allocation_bytes = message.allocation_bytes;
   std::memcpy(handle->device_uuid, message.device_uuid, sizeof(handle->device_uuid));
   handle->writable = message.writable;
-  handle->reserved = 0;
-  return absl::OkStatus();
 }
 
 }  // namespace sluice

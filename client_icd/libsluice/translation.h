@@ -19,7 +19,9 @@ v1::ResourceAccess ToAccess(sluice_access access);
 sluice_state FromState(const v1::ResourceState& message);
 absl::Status FromDescription(const v1::ResourceDescription& message,
                              sluice_description* description);
-// Moves the descriptors into `handle`.
-absl::Status GiveHandle(ExportedHandle exported, sluice_handle* handle);
+// Makes `handle` one without descriptors; fails if it is too small to be one.
+absl::Status ClearHandle(sluice_handle* handle);
+// Moves the descriptors into `handle`, which was cleared.
+void GiveHandle(ExportedHandle exported, sluice_handle* handle);
 
 }  // namespace sluice

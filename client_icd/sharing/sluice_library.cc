@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client_icd/sharing/sluice_library.h"
 
+#include <atomic>
 #include <map>
 
 #include "absl/strings/str_cat.h"
@@ -45,16 +46,24 @@ absl::StatusOr<const SluiceFunctions*> Load() {
   return functions.release();
 }
 
-// Leaked, since threads may still run while the process ends.
+// Leaked, since threads may still run while the process ends. Of one process: a child of a fork has
+// one of its own, with connections of its own, since the parent's may be locked for ever.
 struct State {
+  const int pid = ProcessId();
   absl::Mutex mu;
   const SluiceFunctions* functions ABSL_GUARDED_BY(mu) = nullptr;
   std::map<std::string, std::weak_ptr<SluiceConnection>> connections ABSL_GUARDED_BY(mu);
 };
 
 State& TheState() {
-  static State* const state = new State;
-  return *state;
+  static std::atomic<State*> current{nullptr};
+  State* known = current.load(std::memory_order_acquire);
+  while (known == nullptr || known->pid != ProcessId()) {
+    auto* const own = new State;
+    if (current.compare_exchange_strong(known, own, std::memory_order_acq_rel)) return *own;
+    delete own;
+  }
+  return *known;
 }
 
 }  // namespace
@@ -62,9 +71,7 @@ State& TheState() {
 absl::StatusOr<std::shared_ptr<SluiceConnection>> ConnectSluice(const std::string& path) {
   State& state = TheState();
   absl::MutexLock lock(&state.mu);
-  // The process is part of the name: a child of a fork makes connections of its own.
-  const std::string name = absl::StrCat(ProcessId(), ":", path);
-  std::weak_ptr<SluiceConnection>& known = state.connections[name];
+  std::weak_ptr<SluiceConnection>& known = state.connections[path];
   if (std::shared_ptr<SluiceConnection> connection = known.lock()) return connection;
   if (state.functions == nullptr) {
     ASSIGN_OR_RETURN(state.functions, Load());

@@ -2,152 +2,20 @@
 // Every error code of cl_sluice_shared_resource (client_icd/cl_sluice_shared_resource.txt), and
 // what stands beside them: turns, contents by each way, what is indeterminate.
 // CL_DEVICE_NOT_AVAILABLE needs a dead daemon: tests/unit/resources has libsluice's side of it.
-#include <sluice/sluice.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <list>
 #include <string>
 
-#include "client_icd/include/CL/cl_sluice.h"
-#include "tests/conformance/fixtures.h"
+#include "tests/sharing/shared_resource_fixture.h"
 
 namespace sluice::gltest {
 namespace {
 
-using conformance::Kind;
-using conformance::Own;
-using conformance::TheHarness;
-
 constexpr uint32_t kNv12 = 0x3231564e;  // DRM_FORMAT_NV12.
 constexpr uint32_t kAbgr = 0x34324241;  // DRM_FORMAT_ABGR8888: RGBA in memory.
 constexpr uint32_t kXrgb = 0x34325258;  // DRM_FORMAT_XRGB8888: OpenCL has no such image.
-constexpr uint64_t kBytes = 4096;
-
-class SharedResources : public conformance::WithQueue {
- protected:
-  void SetUp() override {
-    if (!TheHarness().IsSluice()) GTEST_SKIP() << "Sluice's own extension";
-    WithQueue::SetUp();
-    create_ = Extension<clCreateFromSharedResourceSLUICE_fn>("clCreateFromSharedResourceSLUICE");
-    acquire_ = Extension<clEnqueueAcquireSharedResourcesSLUICE_fn>(
-        "clEnqueueAcquireSharedResourcesSLUICE");
-    release_ = Extension<clEnqueueReleaseSharedResourcesSLUICE_fn>(
-        "clEnqueueReleaseSharedResourcesSLUICE");
-    ASSERT_TRUE(create_ != nullptr && acquire_ != nullptr && release_ != nullptr);
-    const std::string endpoint = Endpoint();
-    ASSERT_EQ(sluice_connect(endpoint.empty() ? nullptr : endpoint.c_str(), &daemon_), SLUICE_OK)
-        << sluice_error_text();
-    const char* ways = std::getenv("SLUICE_SHARING");
-    if (ways != nullptr) saved_ways_ = ways;
-    AllowWays("");
-  }
-  void TearDown() override {
-    sluice_disconnect(daemon_);
-    AllowWays(saved_ways_);
-  }
-
-  // Also where OpenCL goes over the network: the daemon serves both. Empty: SLUICE_ENDPOINT's.
-  static std::string Endpoint() {
-    const char* directory = std::getenv("SLUICE_TEST_SOCKET_DIR");
-    return directory == nullptr ? "" : std::string("unix:") + directory + "/broker.sock";
-  }
-
-  // All of them if it is empty. Every system has putenv; some keep the very string.
-  static void AllowWays(const std::string& ways) {
-    static std::list<std::string> kept;
-    kept.push_back("SLUICE_SHARING=" + ways);
-    ::putenv(kept.back().data());
-  }
-
-  struct Made {
-    sluice_capability read = {};
-    sluice_capability write = {};
-  };
-  Made Make(sluice_create_info info) {
-    info.struct_size = sizeof(info);
-    info.flags = SLUICE_TRUST_READERS;
-    Made made;
-    EXPECT_EQ(sluice_create(daemon_, &info, &made.read, &made.write), SLUICE_OK)
-        << sluice_error_text();
-    return made;
-  }
-  Made MakeBuffer(uint64_t bytes = kBytes, sluice_backing backing = SLUICE_BACKING_ANY) {
-    sluice_create_info info = {};
-    info.shape.size_bytes = bytes;
-    info.backing = backing;
-    return Make(info);
-  }
-  Made MakeImage(uint32_t fourcc, uint64_t side, sluice_backing backing = SLUICE_BACKING_ANY) {
-    sluice_create_info info = {};
-    info.backing = backing;
-    info.shape.drm_fourcc = fourcc;
-    info.shape.width = side;
-    info.shape.height = side;
-    return Make(info);
-  }
-  Own<cl_mem> Share(const Made& made, cl_mem_flags flags = CL_MEM_READ_WRITE) {
-    const sluice_capability& capability = flags == CL_MEM_READ_ONLY ? made.read : made.write;
-    return MAKE("clCreateFromSharedResourceSLUICE.plain",
-                create_(context(), flags, capability.bytes, 0, error));
-  }
-  cl_int Acquire(cl_mem memory, cl_event* event = nullptr) {
-    return acquire_(queue(), 1, &memory, 0, nullptr, event);
-  }
-  cl_int Release(cl_mem memory, cl_event* event = nullptr) {
-    return release_(queue(), 1, &memory, 0, nullptr, event);
-  }
-  bool IsIndeterminate(cl_mem memory) {
-    cl_bool indeterminate = 7;
-    EXPECT_EQ(clGetMemObjectInfo(memory, CL_MEM_SHARED_RESOURCE_INDETERMINATE_SLUICE,
-                                 sizeof(indeterminate), &indeterminate, nullptr),
-              CL_SUCCESS);
-    return indeterminate == CL_TRUE;
-  }
-  cl_int Fill(cl_mem memory, cl_uint value) {
-    return clEnqueueFillBuffer(queue(), memory, &value, sizeof(value), 0, kBytes, 0, nullptr,
-                               nullptr);
-  }
-  // Why the daemon's host has no Vulkan memory; nothing if it has.
-  std::string NoVulkan() {
-    sluice_create_info info = {};
-    info.struct_size = sizeof(info);
-    info.shape.size_bytes = kBytes;
-    info.backing = SLUICE_BACKING_VULKAN;
-    sluice_capability write = {};
-    const sluice_status made = sluice_create(daemon_, &info, nullptr, &write);
-    if (made == SLUICE_OK) return "";
-    EXPECT_EQ(made, SLUICE_UNSUPPORTED) << sluice_error_text();
-    return sluice_error_text();
-  }
-  void CheckEachWay(sluice_backing backing);
-
-  // The resource's memory in this process, as a program without OpenCL has it.
-  uint32_t* Map(const Made& made) {
-    sluice_handle handle = {};
-    handle.struct_size = sizeof(handle);
-    EXPECT_EQ(sluice_export(daemon_, &made.write, SLUICE_WRITE, &handle), SLUICE_OK);
-    void* mapped = nullptr;
-    EXPECT_EQ(sluice_map(&handle, &mapped), SLUICE_OK);
-    sluice_handle_close(&handle);
-    return static_cast<uint32_t*>(mapped);
-  }
-
-  clCreateFromSharedResourceSLUICE_fn create_ = nullptr;
-  clEnqueueAcquireSharedResourcesSLUICE_fn acquire_ = nullptr;
-  clEnqueueReleaseSharedResourcesSLUICE_fn release_ = nullptr;
-  sluice_connection* daemon_ = nullptr;
-
- private:
-  std::string saved_ways_;
-};
-
-#define SKIP_OVER_NETWORK()                                                   \
-  if (TheHarness().kind == Kind::kNetwork) {                                  \
-    GTEST_SKIP() << "no resource is shared with a daemon on another machine"; \
-  }
 
 #define SKIP_WITHOUT_VULKAN() \
   if (const std::string reason = NoVulkan(); !reason.empty()) GTEST_SKIP() << reason
@@ -395,6 +263,8 @@ TEST_F(SharedResources, VulkanMemoryHasTurnsAndReaders) {
                 create_(context(), CL_MEM_READ_ONLY, untrusting.read.bytes, 0, error));
 }
 
+}  // namespace
+
 void SharedResources::CheckEachWay(sluice_backing backing) {
   const bool is_cpu = (conformance::DeviceValue<cl_device_type>(device(), CL_DEVICE_TYPE) &
                        CL_DEVICE_TYPE_CPU) != 0;
@@ -436,6 +306,8 @@ void SharedResources::CheckEachWay(sluice_backing backing) {
     sluice_unmap(words, kBytes);
   }
 }
+
+namespace {
 
 // A memory object that goes while it is acquired gives its turn up and leaves the contents
 // indeterminate, until somebody writes them whole.

@@ -20,7 +20,11 @@
  * sluice_watch_close, which must be the last call with their argument. Functions block only as long
  * as they say; none waits for ever. Each thread of a waiting acquire is a thread of the caller's.
  *
- * fork: a child does not inherit the connection; its calls with the parent's return SLUICE_LOST.
+ * fork: a child does not inherit connections and watches; its calls with the parent's return
+ * SLUICE_LOST. It may connect for itself: where the parent has used gRPC, which does not survive
+ * fork, a program that is installed with this library (sluice-resource-helper) makes the child's
+ * calls, at the cost of two more wake-ups each; without it sluice_connect returns
+ * SLUICE_UNSUPPORTED there.
  *
  * When the daemon ends, every call returns SLUICE_LOST at once; mappings stay. Nothing is written
  * to stderr, and no signal is raised.
@@ -208,10 +212,11 @@ typedef struct sluice_handle {
   uint32_t reserved;
 } sluice_handle;
 
-/* The memory's native handle. With SLUICE_READ it cannot be written, however it is opened again. */
+/* The memory's native handle; on failure one without descriptors (fd_count 0, each of fds none),
+ * which may be closed as well. With SLUICE_READ it cannot be written, however it is opened again. */
 sluice_status sluice_export(sluice_connection* connection, const sluice_capability* capability,
                             sluice_access access, sluice_handle* handle);
-void sluice_handle_close(sluice_handle* handle); /* closes its descriptors */
+void sluice_handle_close(sluice_handle* handle); /* closes the first fd_count of its descriptors */
 
 /* Maps all size_bytes of a handle, writable if it is; the handle may be closed afterwards. Never
  * map Vulkan's descriptor otherwise: the resource's bytes are not at its start. SLUICE_UNSUPPORTED:
@@ -247,6 +252,8 @@ sluice_status sluice_release(sluice_connection* connection, const sluice_hold* h
 
 typedef struct sluice_watch sluice_watch;
 
+/* Waits until the daemon has told the resource's state, which sluice_watch_next then returns, or
+ * refuses: SLUICE_LIMIT beyond max_watches_per_connection. */
 sluice_status sluice_watch_open(sluice_connection* connection, const sluice_capability* capability,
                                 sluice_watch** watch);
 

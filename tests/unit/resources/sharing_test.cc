@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Programs that share resources through libsluice: frames, deaths, forks, the daemon's end.
+#include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -170,6 +171,139 @@ TEST_F(SharingTest, ForkedChildIsTold) {
   EXPECT_EQ(child.Wait(), 0);
   sluice_hold hold;
   EXPECT_EQ(sluice_acquire(client.get(), &read, SLUICE_READ, 0, &hold), SLUICE_OK);
+}
+
+// What a child of a process that uses gRPC does with a connection of its own. 0: all of it worked.
+int UseOwnConnection(const std::string& endpoint, const sluice_capability& read,
+                     const sluice_capability& write) {
+  ::alarm(kTestTimeoutMs / 1000);  // A hang is a failure.
+  sluice_connection* own = nullptr;
+  if (sluice_connect(endpoint.c_str(), &own) != SLUICE_OK) return 1;
+  sluice_hold hold;
+  if (sluice_acquire(own, &write, SLUICE_WRITE, 5000, &hold) != SLUICE_OK) return 2;
+  sluice_watch* watch = nullptr;
+  sluice_state state;
+  if (sluice_watch_open(own, &read, &watch) != SLUICE_OK) return 3;
+  if (sluice_watch_next(watch, 5000, &state) != SLUICE_OK || state.writer != 1) return 4;
+  if (sluice_watch_next(watch, 10, &state) != SLUICE_TIMED_OUT) return 5;
+  sluice_handle handle = {};
+  handle.struct_size = sizeof(handle);
+  if (sluice_export(own, &read, SLUICE_WRITE, &handle) != SLUICE_PERMISSION_DENIED) return 6;
+  if (sluice_error_text()[0] == '\0') return 7;
+  if (sluice_export(own, &write, SLUICE_WRITE, &handle) != SLUICE_OK) return 8;
+  sluice_handle_close(&handle);
+  if (sluice_release(own, &hold, 0) != SLUICE_OK) return 9;
+  while (state.writer == 1) {
+    if (sluice_watch_next(watch, 5000, &state) != SLUICE_OK) return 10;
+  }
+  sluice_capability mine;
+  const sluice_create_info info = BufferInfo(4096);
+  if (sluice_create(own, &info, nullptr, &mine) != SLUICE_OK) return 11;
+  sluice_watch* end = nullptr;
+  if (sluice_watch_open(own, &mine, &end) != SLUICE_OK) return 12;
+  if (sluice_destroy(own, &mine) != SLUICE_OK) return 13;
+  do {
+    if (sluice_watch_next(end, 5000, &state) != SLUICE_OK) return 14;
+  } while (state.destroyed == 0);
+  if (sluice_watch_next(end, 5000, &state) != SLUICE_DESTROYED) return 15;
+  sluice_watch_close(end);
+  sluice_watch_close(watch);
+  sluice_disconnect(own);
+  return 0;
+}
+
+// A child of a process with a connection and a watch makes a connection of its own, which works,
+// and the parent's go on.
+TEST_F(SharingTest, ForkedChildConnectsForItself) {
+  BrokerProcess broker(directory_, {});
+  const std::string endpoint = broker.endpoint();
+  Client client(broker.endpoint());
+  sluice_capability read, write;
+  client.MakeBuffer(4096, &read, &write);
+  sluice_watch* watch = nullptr;
+  ASSERT_EQ(sluice_watch_open(client.get(), &read, &watch), SLUICE_OK);
+  sluice_state state;
+  ASSERT_EQ(sluice_watch_next(watch, 5000, &state), SLUICE_OK);
+  for (uint64_t i = 1; i <= 5; ++i) {
+    Forked child([&] {
+      if (sluice_watch_next(watch, 60'000, &state) != SLUICE_LOST) return 100;
+      sluice_watch_close(watch);
+      sluice_disconnect(client.get());
+      return UseOwnConnection(endpoint, read, write);
+    });
+    EXPECT_EQ(child.Wait(), 0);
+    while (state.generation < i) {
+      ASSERT_EQ(sluice_watch_next(watch, 5000, &state), SLUICE_OK) << sluice_error_text();
+    }
+    sluice_hold hold;
+    ASSERT_EQ(sluice_acquire(client.get(), &read, SLUICE_READ, 5000, &hold), SLUICE_OK);
+    EXPECT_EQ(sluice_release(client.get(), &hold, 0), SLUICE_OK);
+  }
+  sluice_watch_close(watch);
+}
+
+// What a child holds through a process of its own ends with the child.
+TEST_F(SharingTest, ForkedChildsHoldEndsWithIt) {
+  BrokerProcess broker(directory_, {});
+  const std::string endpoint = broker.endpoint();
+  Client client(broker.endpoint());
+  sluice_capability read, write;
+  client.MakeBuffer(4096, &read, &write);
+  Forked child([&] {
+    sluice_connection* own = nullptr;
+    sluice_hold hold;
+    if (sluice_connect(endpoint.c_str(), &own) != SLUICE_OK) return 1;
+    return sluice_acquire(own, &write, SLUICE_WRITE, 5000, &hold) == SLUICE_OK ? 0 : 2;
+  });
+  EXPECT_EQ(child.Wait(), 0);
+  sluice_hold hold;
+  ASSERT_EQ(sluice_acquire(client.get(), &write, SLUICE_WRITE, 10'000, &hold), SLUICE_OK);
+  EXPECT_EQ(hold.indeterminate, 1u);
+}
+
+// A refused export leaves a handle without descriptors, whatever was in it; closing that, or one
+// that was never filled, closes nobody's.
+TEST_F(SharingTest, RefusedExportsCloseNothing) {
+  BrokerProcess broker(directory_, {});
+  Client client(broker.endpoint());
+  const UniqueFd standard_input(::dup(0));
+  ASSERT_EQ(::dup2(MakeMemfd(1, 0).get(), 0), 0);
+  sluice_handle handle = {};
+  handle.struct_size = sizeof(handle);
+  sluice_handle_close(&handle);
+  EXPECT_GE(::fcntl(0, F_GETFD), 0);
+  handle = {};
+  handle.struct_size = sizeof(handle);
+  handle.fd_count = 1;
+  const sluice_capability none = {};
+  EXPECT_EQ(sluice_export(client.get(), &none, SLUICE_WRITE, &handle), SLUICE_PERMISSION_DENIED);
+  EXPECT_EQ(handle.fd_count, 0u);
+  EXPECT_EQ(handle.fds[0], -1);
+  void* address = nullptr;
+  EXPECT_EQ(sluice_map(&handle, &address), SLUICE_INVALID_ARGUMENT);
+  sluice_handle_close(&handle);
+  EXPECT_GE(::fcntl(0, F_GETFD), 0);
+  if (standard_input.valid()) ::dup2(standard_input.get(), 0);
+}
+
+// A label that is not UTF-8 is refused with its reason, and nothing is written to stderr.
+TEST_F(SharingTest, LabelsAreUtf8) {
+  BrokerProcess broker(directory_, {});
+  Client client(broker.endpoint());
+  sluice_create_info info = BufferInfo(1);
+  testing::internal::CaptureStderr();
+  for (const char* label : {"\xff\xfe", "\x80", "\xc0\x80", "\xe0\x80\x80", "\xed\xa0\x80",
+                            "\xf4\x90\x80\x80", "\xf8\x88\x80\x80\x80", "cut \xe2\x82"}) {
+    info.label = label;
+    EXPECT_EQ(sluice_create(client.get(), &info, nullptr, nullptr), SLUICE_INVALID_ARGUMENT);
+    EXPECT_STREQ(sluice_error_text(), "the label is not UTF-8");
+  }
+  for (const char* label : {"", "plain", "\xc3\xa4", "\xe2\x82\xac", "\xf0\x9f\x98\x80"}) {
+    info.label = label;
+    EXPECT_EQ(sluice_create(client.get(), &info, nullptr, nullptr), SLUICE_OK)
+        << sluice_error_text();
+  }
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 
 }  // namespace

@@ -99,9 +99,8 @@ TEST(TurnsTest, WatchTellsNews) {
   EXPECT_EQ(sluice_watch_next(watch, 5000, &state), SLUICE_DESTROYED);
   sluice_watch_close(watch);
   sluice_watch* wrong = nullptr;
-  ASSERT_EQ(sluice_watch_open(watcher.get(), &read, &wrong), SLUICE_OK);
-  EXPECT_EQ(sluice_watch_next(wrong, 5000, &state), SLUICE_PERMISSION_DENIED);
-  sluice_watch_close(wrong);
+  EXPECT_EQ(sluice_watch_open(watcher.get(), &read, &wrong), SLUICE_PERMISSION_DENIED);
+  EXPECT_EQ(wrong, nullptr);
 }
 
 // Many threads of several connections take turns at one buffer without a lost or torn write.
