@@ -81,7 +81,13 @@ absl::StatusOr<UniqueFd> LendForWriting(int fd, LentKind kind) {
   if (kind != LentKind::kOpaque && IsReadOnly(fd)) {
     return absl::FailedPreconditionError("this memory was imported for reading only");
   }
-  if (kind == LentKind::kMemfd && (::fcntl(fd, F_GET_SEALS) & kWriteSeals) != 0) {
+  const int seals = kind == LentKind::kMemfd ? ::fcntl(fd, F_GET_SEALS) : 0;
+  // Ours are F_SEAL_FUTURE_WRITE and F_SEAL_SEAL together.
+  if ((seals & F_SEAL_WRITE) != 0 || (seals & (kWriteSeals | F_SEAL_SEAL)) == F_SEAL_FUTURE_WRITE) {
+    return absl::FailedPreconditionError(
+        "this memory was sealed against writing before it was imported");
+  }
+  if ((seals & kWriteSeals) != 0) {
     return absl::FailedPreconditionError(
         "this memory is sealed against new writers, since a reader who could have reopened it has "
         "it: export for writing before that, or say at creation that readers are trusted");

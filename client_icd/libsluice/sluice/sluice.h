@@ -161,10 +161,12 @@ typedef struct sluice_create_info {
 sluice_status sluice_create(sluice_connection* connection, const sluice_create_info* info,
                             sluice_capability* read, sluice_capability* write);
 
-/* A resource of the caller's memory: a memfd with F_SEAL_SHRINK and F_SEAL_GROW (and without
- * F_SEAL_SEAL, unless readers are trusted), or a dma-buf; on Windows a committed section of the
- * paging file (whose access list lets nobody open it, unless readers are trusted). `memory` stays
- * the caller's. */
+/* A resource of the caller's memory: a memfd with F_SEAL_SHRINK and F_SEAL_GROW, or a dma-buf; on
+ * Windows a committed section of the paging file (whose access list lets nobody open it, unless
+ * readers are trusted). What cannot be written here, or is sealed against it, is not exported for
+ * writing. Memory with F_SEAL_SEAL is not exported for reading to one who could open it for writing
+ * again (SLUICE_TRUST_READERS says who), unless readers are trusted. `memory` stays the caller's.
+ */
 sluice_status sluice_import(sluice_connection* connection, const sluice_create_info* info,
                             sluice_native_handle memory, sluice_capability* read,
                             sluice_capability* write);
@@ -213,7 +215,9 @@ typedef struct sluice_handle {
 } sluice_handle;
 
 /* The memory's native handle; on failure one without descriptors (fd_count 0, each of fds none),
- * which may be closed as well. With SLUICE_READ it cannot be written, however it is opened again. */
+ * which may be closed as well. With SLUICE_READ it cannot be written, however it is opened again;
+ * of what is exported to trusted readers only, Vulkan's memory, Direct3D's and dma-bufs, the handle
+ * is the writers', and `writable` alone says that it is not to be written. */
 sluice_status sluice_export(sluice_connection* connection, const sluice_capability* capability,
                             sluice_access access, sluice_handle* handle);
 void sluice_handle_close(sluice_handle* handle); /* closes the first fd_count of its descriptors */

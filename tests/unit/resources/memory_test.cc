@@ -167,6 +167,27 @@ TEST_F(MemoryTest, ImportsKeepTheirLimits) {
   EXPECT_EQ(sluice_export(client.get(), &read, SLUICE_READ, &handle), SLUICE_UNSUPPORTED);
 }
 
+// Memory that came sealed against writing is refused to writers for that reason, not for a reader's
+// sake, and given to readers.
+TEST_F(MemoryTest, WriteSealedImportsSaySo) {
+  BrokerProcess broker(directory_, {});
+  Client client(broker.endpoint());
+  const sluice_create_info info = BufferInfo(4096);
+  for (const int seal : {F_SEAL_WRITE, F_SEAL_FUTURE_WRITE, F_SEAL_WRITE | F_SEAL_SEAL}) {
+    const UniqueFd memory = MakeMemfd(4096, F_SEAL_SHRINK | F_SEAL_GROW | seal);
+    sluice_capability read, write;
+    ASSERT_EQ(sluice_import(client.get(), &info, memory.get(), &read, &write), SLUICE_OK);
+    sluice_handle handle = {};
+    handle.struct_size = sizeof(handle);
+    EXPECT_EQ(sluice_export(client.get(), &write, SLUICE_WRITE, &handle), SLUICE_UNSUPPORTED);
+    EXPECT_NE(std::string(sluice_error_text()).find("before it was imported"), std::string::npos)
+        << sluice_error_text();
+    sluice_handle in = client.Export(read, SLUICE_READ);
+    EXPECT_EQ(TryToWrite(in.fds[0]), 0);
+    sluice_handle_close(&in);
+  }
+}
+
 // New memory is zero, and a gralloc handle says what it is.
 TEST_F(MemoryTest, BackingsAreWhatTheySay) {
   BrokerProcess broker(directory_, {});
