@@ -8,6 +8,7 @@
 #include "broker/os/threads.h"
 #include "client_icd/client_log.h"
 #include "client_icd/context.h"
+#include "client_icd/sharing/shared_object.h"
 
 namespace sluice {
 
@@ -74,8 +75,11 @@ void Session::OnLost() {
         contexts.push_back(std::move(context));
     }
   }
-  for (const Ref<Object>& context : contexts)
-    static_cast<Context*>(context.get())->QueueNotify(message, {});
+  for (const Ref<Object>& object : contexts) {
+    auto* const context = static_cast<Context*>(object.get());
+    context->shared_registry()->TellLost();
+    context->QueueNotify(message, {});
+  }
 }
 
 void Session::ReleaseObject(uint64_t id) {

@@ -79,9 +79,20 @@ enum class ShadowSync {
   kSemaphore,  // By the semaphore of its direction.
 };
 
+// Is told when the session is lost: the worker is gone, or the context was terminated. Called once
+// at most, on any thread that found out; must not wait.
+class LossListener {
+ public:
+  virtual ~LossListener() = default;
+  virtual void OnSessionLost() = 0;
+};
+
 class NativeObject {
  public:
   virtual ~NativeObject() = default;
+
+  // Any thread; constant. Who must know of the end; null: nobody.
+  virtual std::shared_ptr<LossListener> loss_listener() { return nullptr; }
 
   // Any thread; constant.
   virtual NativeKey key() const = 0;
@@ -106,6 +117,10 @@ class NativeObject {
   // stored. Also in place of CopyFromShadow.
   virtual cl_int LetGo(absl::Time) { return CL_SUCCESS; }
 
+  // After an acquire of this object that went well, when the command failed at another one: what
+  // the acquire took is given back. A release may follow all the same.
+  virtual void UndoAcquire() {}
+
   // -- import: the device uses the native memory itself --
 
   // Any thread, while the memory object is made. An error says why not, for the log; the core falls
@@ -117,6 +132,10 @@ class NativeObject {
   // visible. No bytes move.
   virtual cl_int BeginImported(absl::Time) { return CL_SUCCESS; }
   virtual cl_int EndImported(bool /*written*/, absl::Time) { return CL_SUCCESS; }
+  // In place of EndImported after commands that failed: the bytes may be half-written.
+  virtual cl_int BreakOffImported(bool written, absl::Time deadline) {
+    return EndImported(written, deadline);
+  }
 
   // -- device shadow: the worker's memory, or a native object of this side's --
 

@@ -35,11 +35,30 @@ void SharedRegistry::Remove(const ApiRules& rules, const NativeKey& key) {
   if (it != keys_.end()) keys_.erase(it);
 }
 
+void SharedRegistry::Listen(const std::shared_ptr<LossListener>& listener) {
+  absl::MutexLock lock(&mu_);
+  std::erase_if(listeners_, [](const std::weak_ptr<LossListener>& one) { return one.expired(); });
+  listeners_.push_back(listener);
+}
+
+void SharedRegistry::TellLost() {
+  std::vector<std::weak_ptr<LossListener>> listeners;
+  {
+    absl::MutexLock lock(&mu_);
+    listeners.swap(listeners_);
+  }
+  for (const std::weak_ptr<LossListener>& one : listeners) {
+    if (const std::shared_ptr<LossListener> listener = one.lock()) listener->OnSessionLost();
+  }
+}
+
 SharedObject::SharedObject(const ApiRules& rules, std::unique_ptr<NativeObject> native,
                            std::shared_ptr<SharedRegistry> registry)
     : native_(std::move(native)),
       registry_(std::move(registry)),
-      state_(std::make_shared<SharedState>(rules, native_->writable())) {}
+      state_(std::make_shared<SharedState>(rules, native_->writable())) {
+  if (const auto listener = native_->loss_listener()) registry_->Listen(listener);
+}
 
 SharedObject::~SharedObject() { registry_->Remove(rules(), native_->key()); }
 

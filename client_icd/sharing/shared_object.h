@@ -43,6 +43,10 @@ class SharedRegistry {
   bool Add(const ApiRules& rules, const NativeKey& key);
   void Remove(const ApiRules& rules, const NativeKey& key);
 
+  // `listener` is told as long as somebody else keeps it.
+  void Listen(const std::shared_ptr<LossListener>& listener);
+  void TellLost() ABSL_LOCKS_EXCLUDED(mu_);
+
   absl::Mutex& mu() ABSL_LOCK_RETURNED(mu_) { return mu_; }
   // For native objects that need no thread of their own.
   const std::shared_ptr<NativeThread>& thread() const { return thread_; }
@@ -51,6 +55,7 @@ class SharedRegistry {
   const std::shared_ptr<NativeThread> thread_ = std::make_shared<NativeThread>("sluice-native");
   absl::Mutex mu_;
   std::vector<std::pair<Api, NativeKey>> keys_ ABSL_GUARDED_BY(mu_);
+  std::vector<std::weak_ptr<LossListener>> listeners_ ABSL_GUARDED_BY(mu_);
 };
 
 // What every use of the memory object looks at.

@@ -54,6 +54,62 @@ struct Part {
   uint64_t slice_pitch = 0;
 };
 
+// The turn of one memory object: taken and given up on its own thread, since it may be a long wait,
+// in which others must go on. Outlives the object while a job needs it.
+class Turn : public LossListener, public std::enable_shared_from_this<Turn> {
+ public:
+  Turn(std::shared_ptr<SluiceConnection> connection, const sluice_capability& capability,
+       sluice_access access)
+      : connection_(std::move(connection)), capability_(capability), access_(access) {}
+
+  // Any thread.
+  NativeThread& thread() { return thread_; }
+  bool indeterminate() const { return indeterminate_.load(); }
+  // What an application forgot to release is released; nobody is told that it is good.
+  void Abandon() {
+    if (!used_.load()) return;
+    thread_.Post([self = shared_from_this()] { self->Release(SLUICE_CONTENTS_INDETERMINATE); });
+  }
+  // The worker that was writing is gone, or will not be told of a release.
+  void OnSessionLost() override {
+    lost_ = true;
+    Abandon();
+  }
+
+  // The native thread only.
+  cl_int Acquire(absl::Time deadline) {
+    used_ = true;
+    if (lost_.load()) return CL_DEVICE_NOT_AVAILABLE;
+    const int64_t left_ms =
+        std::clamp<int64_t>(absl::ToInt64Milliseconds(deadline - absl::Now()), 0, int64_t{600'000});
+    const sluice_status taken = connection_->functions.acquire(
+        connection_->raw, &capability_, access_, static_cast<uint32_t>(left_ms), &hold_);
+    held_ = taken == SLUICE_OK;
+    if (held_) indeterminate_ = hold_.indeterminate != 0;
+    if (taken == SLUICE_LOST) ForgetSluiceConnection(connection_);
+    if (!held_ || !lost_.load()) return ToError(*connection_, taken, "acquire");
+    Release(SLUICE_CONTENTS_UNTOUCHED);  // Nobody has got to write.
+    return CL_DEVICE_NOT_AVAILABLE;
+  }
+  cl_int Release(uint32_t flags) {
+    if (!std::exchange(held_, false)) return CL_SUCCESS;
+    return ToError(*connection_, connection_->functions.release(connection_->raw, &hold_, flags),
+                   "release");
+  }
+
+ private:
+  const std::shared_ptr<SluiceConnection> connection_;
+  const sluice_capability capability_;
+  const sluice_access access_;
+  std::atomic<bool> used_{false};
+  std::atomic<bool> lost_{false};
+  std::atomic<bool> indeterminate_{false};
+  // The native thread only.
+  sluice_hold hold_ = {};
+  bool held_ = false;
+  NativeThread thread_{"sluice-resource"};
+};
+
 class SharedResourceObject : public NativeObject {
  public:
   SharedResourceObject(std::shared_ptr<SluiceConnection> connection,
@@ -62,18 +118,13 @@ class SharedResourceObject : public NativeObject {
       : connection_(std::move(connection)),
         capability_(capability),
         access_(access),
+        turn_(std::make_shared<Turn>(connection_, capability, access)),
         resource_id_(about.resource_id),
         size_bytes_(about.shape.size_bytes),
         part_(part) {}
 
   ~SharedResourceObject() override {
-    if (held_) {
-      // What an application forgot to release is released; nobody is told that it is good. Not
-      // here: it asks the daemon.
-      thread_.Post([connection = connection_, hold = hold_] {
-        connection->functions.release(connection->raw, &hold, SLUICE_CONTENTS_INDETERMINATE);
-      });
-    }
+    turn_->Abandon();
     if (mapped_ != nullptr) connection_->functions.unmap(mapped_, size_bytes_);
   }
 
@@ -95,14 +146,14 @@ class SharedResourceObject : public NativeObject {
   }
 
   NativeKey key() const override { return {resource_id_, 0, 0}; }
-  // Its own: one resource's turn may be a long wait, in which others must go on.
-  NativeThread& thread() override { return thread_; }
+  NativeThread& thread() override { return turn_->thread(); }
+  std::shared_ptr<LossListener> loss_listener() override { return turn_; }
   // A reader's mapping cannot be written, not by the host's commands either.
   bool writable() const override { return access_ == SLUICE_WRITE; }
 
   HostRegion host_memory() override { return Region(); }
   cl_int Fetch(uint8_t* packed, absl::Time deadline) override {
-    const cl_int status = Acquire(deadline);
+    const cl_int status = turn_->Acquire(deadline);
     if (status == CL_SUCCESS && packed != nullptr) {
       const HostRegion from = Region();
       from.Gather(0, from.packed_bytes(), packed);
@@ -114,9 +165,10 @@ class SharedResourceObject : public NativeObject {
       const HostRegion to = Region();
       to.Scatter(0, to.packed_bytes(), packed);
     }
-    return Release(0);
+    return turn_->Release(0);
   }
-  cl_int LetGo(absl::Time) override { return Release(SLUICE_CONTENTS_UNTOUCHED); }
+  cl_int LetGo(absl::Time) override { return turn_->Release(SLUICE_CONTENTS_UNTOUCHED); }
+  void UndoAcquire() override { turn_->Release(SLUICE_CONTENTS_UNTOUCHED); }
 
   absl::StatusOr<ExportedMemory> Export() override {
     ExportedMemory exported;  // What cannot be mapped did not get here: it is a memfd or a dma-buf.
@@ -127,14 +179,18 @@ class SharedResourceObject : public NativeObject {
     exported.slice_pitch = part_.slices > 1 ? part_.slice_pitch : 0;
     return exported;
   }
-  cl_int BeginImported(absl::Time deadline) override { return Acquire(deadline); }
+  cl_int BeginImported(absl::Time deadline) override { return turn_->Acquire(deadline); }
   cl_int EndImported(bool written, absl::Time) override {
-    return Release(written ? 0 : SLUICE_CONTENTS_UNTOUCHED);
+    return turn_->Release(written ? 0 : SLUICE_CONTENTS_UNTOUCHED);
+  }
+
+  cl_int BreakOffImported(bool written, absl::Time) override {
+    return turn_->Release(written ? SLUICE_CONTENTS_INDETERMINATE : SLUICE_CONTENTS_UNTOUCHED);
   }
 
   cl_int GetMemInfo(cl_mem_info param, const InfoSink& sink) override {
     if (param != CL_MEM_SHARED_RESOURCE_INDETERMINATE_SLUICE) return CL_INVALID_VALUE;
-    return sink.Value<cl_bool>(indeterminate_.load() ? CL_TRUE : CL_FALSE);
+    return sink.Value<cl_bool>(turn_->indeterminate() ? CL_TRUE : CL_FALSE);
   }
 
  private:
@@ -143,37 +199,16 @@ class SharedResourceObject : public NativeObject {
                       part_.slices, part_.row_pitch, part_.slice_pitch);
   }
 
-  cl_int Acquire(absl::Time deadline) {
-    const int64_t left_ms =
-        std::clamp<int64_t>(absl::ToInt64Milliseconds(deadline - absl::Now()), 0, int64_t{600'000});
-    const sluice_status taken = connection_->functions.acquire(
-        connection_->raw, &capability_, access_, static_cast<uint32_t>(left_ms), &hold_);
-    held_ = taken == SLUICE_OK;
-    if (held_) indeterminate_ = hold_.indeterminate != 0;
-    if (taken == SLUICE_LOST) ForgetSluiceConnection(connection_);
-    return ToError(*connection_, taken, "acquire");
-  }
-
-  cl_int Release(uint32_t flags) {
-    if (!std::exchange(held_, false)) return CL_SUCCESS;
-    return ToError(*connection_, connection_->functions.release(connection_->raw, &hold_, flags),
-                   "release");
-  }
-
   const std::shared_ptr<SluiceConnection> connection_;
   const sluice_capability capability_;
   const sluice_access access_;
+  const std::shared_ptr<Turn> turn_;
   const uint64_t resource_id_;
   const uint64_t size_bytes_;
   const Part part_;
   void* mapped_ = nullptr;      // Constant after Map.
   UniqueFd memory_;             // From Map to Export, which takes it.
   uint64_t memory_offset_ = 0;  // Where the resource begins in it. Constant after Map.
-  std::atomic<bool> indeterminate_{false};
-  // Native thread only.
-  sluice_hold hold_ = {};
-  bool held_ = false;
-  NativeThread thread_{"sluice-resource"};
 };
 
 // What a plane of a format that OpenCL has no name for is to OpenCL. Fourccs as in drm_fourcc.h.

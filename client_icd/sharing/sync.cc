@@ -65,6 +65,7 @@ class Pass : public std::enable_shared_from_this<Pass> {
   cl_int RunItem(const Item& item, absl::Time deadline);
   cl_int AcquireItem(NativeObject& native, const Item& item, absl::Time deadline);
   cl_int ReleaseItem(NativeObject& native, const Item& item, absl::Time deadline);
+  void UndoAcquires(size_t count, cl_int status);
   void Finish(cl_int status);
   void Report(cl_int status);
 
@@ -277,7 +278,7 @@ void Pass::RunOn(size_t first) {
   NativeThread& thread = items_[first].shared->native().thread();
   if (thread.Post([self = shared_from_this(), first] { self->Run(first); })) return;
   Report(CL_OUT_OF_RESOURCES);
-  Finish(CL_OUT_OF_RESOURCES);
+  UndoAcquires(first, CL_OUT_OF_RESOURCES);
 }
 
 void Pass::Run(size_t first) {
@@ -289,6 +290,7 @@ void Pass::Run(size_t first) {
     status = steps_.before(deadline);
   if (status != CL_SUCCESS) NoteFailure(status);  // A release then stores nothing.
   size_t i = first;
+  size_t well = first;  // Of an acquire: how many objects have been acquired.
   // A release lets go of every object, whatever became of the others.
   for (; i < items_.size() && (status == CL_SUCCESS || !acquire_); ++i) {
     NativeObject& native = items_[i].shared->native();
@@ -296,6 +298,7 @@ void Pass::Run(size_t first) {
     deadline = absl::Now() + native.timeout();
     const cl_int one = acquire_ ? AcquireItem(native, items_[i], deadline)
                                 : ReleaseItem(native, items_[i], deadline);
+    if (one == CL_SUCCESS) ++well;
     if (status == CL_SUCCESS) status = one;
   }
   const bool more = i < items_.size() && (status == CL_SUCCESS || !acquire_);
@@ -304,7 +307,18 @@ void Pass::Run(size_t first) {
     NoteFailure(status);
     Report(status);
   }
-  return more ? RunOn(i) : Finish(status);
+  return more ? RunOn(i) : status != CL_SUCCESS ? UndoAcquires(well, status) : Finish(status);
+}
+
+// The end of a pass that failed. What an acquire has taken so far, the first `count` objects, goes
+// back from the last to the first, each on its own thread, before anybody hears of the failure.
+void Pass::UndoAcquires(size_t count, cl_int status) {
+  if (!acquire_ || count == 0) return Finish(status);
+  const auto undo = [self = shared_from_this(), count, status] {
+    self->items_[count - 1].shared->native().UndoAcquire();
+    self->UndoAcquires(count - 1, status);
+  };
+  if (!items_[count - 1].shared->native().thread().Post(undo)) Finish(status);
 }
 
 cl_int Pass::AcquireItem(NativeObject& native, const Item& item, absl::Time deadline) {
@@ -326,10 +340,13 @@ cl_int Pass::AcquireItem(NativeObject& native, const Item& item, absl::Time dead
 }
 
 cl_int Pass::ReleaseItem(NativeObject& native, const Item& item, absl::Time deadline) {
-  if (item.shared->way() == Way::kImport) return native.EndImported(item.written, deadline);
+  const bool failed = failed_.load(std::memory_order_relaxed) != CL_SUCCESS;
+  if (item.shared->way() == Way::kImport) {
+    return failed ? native.BreakOffImported(item.written, deadline)
+                  : native.EndImported(item.written, deadline);
+  }
   // What was not acquired well, or not read well, is not stored: the bytes are not the object's.
-  if (!item.written || failed_.load(std::memory_order_relaxed) != CL_SUCCESS)
-    return native.LetGo(deadline);
+  if (!item.written || failed) return native.LetGo(deadline);
   if (item.shared->way() == Way::kShadow) {
     const cl_int status = native.CopyFromShadow(item.sync, deadline);
     if (status == CL_SUCCESS && item.sync == ShadowSync::kSemaphore)

@@ -1,12 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 // cl_sluice_shared_resource and the lives of processes: the application's child, the worker.
+#include <CL/cl_ext.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 
 #include "tests/sharing/shared_resource_fixture.h"
 
 namespace sluice::gltest {
 namespace {
+
+// The worker of this process's session, as sluicectl, beside this program, lists it; 0 if it does
+// not.
+pid_t FindWorker() {
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  FILE* const list = ::popen((self + "/sluicectl sessions --json").c_str(), "r");
+  std::string text;
+  char part[4096];
+  while (list != nullptr && std::fgets(part, sizeof(part), list) != nullptr) text += part;
+  if (list != nullptr) ::pclose(list);
+  const size_t own = text.find("\"client_pid\": " + std::to_string(::getpid()));
+  const std::string key = "\"worker_pid\": ";
+  const size_t found = own == text.npos ? text.npos : text.find(key, own);
+  return found == text.npos ? 0 : std::atoi(text.c_str() + found + key.size());
+}
 
 // A child of a process that shares resources, one of whose acquires waits for its turn, has
 // contexts and shared resources of its own, and the parent's go on.
@@ -48,6 +69,63 @@ TEST_F(SharedResources, ForkedChildShares) {
   ASSERT_EQ(Release(shared), CL_SUCCESS);
   Finish();
   EXPECT_EQ(Map(other)[kBytes / 4 - 1], 77u);
+}
+
+// The death of the worker gives the turns of its memory objects up, without a release; the contents
+// are indeterminate.
+TEST_F(SharedResources, WorkersDeathGivesTurnsUp) {
+  SKIP_OVER_NETWORK();
+  for (const char* way : {"import", "staging"}) {
+    SCOPED_TRACE(way);
+    const Own<cl_context> context = NewContext();
+    cl_int status = CL_SUCCESS;
+    const Own<cl_command_queue> queue(
+        clCreateCommandQueueWithProperties(context, device(), nullptr, &status));
+    ASSERT_EQ(status, CL_SUCCESS);
+    const Made made = MakeBuffer();
+    AllowWays(way);
+    const Own<cl_mem> shared(create_(context, CL_MEM_READ_WRITE, made.write.bytes, 0, &status));
+    AllowWays("");
+    ASSERT_EQ(status, CL_SUCCESS);
+    const cl_mem memory = shared;
+    ASSERT_EQ(acquire_(queue, 1, &memory, 0, nullptr, nullptr), CL_SUCCESS);
+    ASSERT_EQ(clFinish(queue), CL_SUCCESS);
+    sluice_hold hold = {};
+    ASSERT_EQ(sluice_acquire(daemon_, &made.write, SLUICE_WRITE, 0, &hold), SLUICE_TIMED_OUT);
+    const pid_t worker = FindWorker();
+    ASSERT_GT(worker, 1);
+    ASSERT_EQ(::kill(worker, SIGKILL), 0);
+    ASSERT_EQ(sluice_acquire(daemon_, &made.write, SLUICE_WRITE, 8000, &hold), SLUICE_OK);
+    EXPECT_EQ(hold.indeterminate, 1u);
+    EXPECT_EQ(release_(queue, 1, &memory, 0, nullptr, nullptr), CL_DEVICE_NOT_AVAILABLE);
+    ASSERT_EQ(sluice_release(daemon_, &hold, 0), SLUICE_OK);
+  }
+}
+
+// So does the end of a context that is terminated.
+TEST_F(SharedResources, TerminationGivesTurnsUp) {
+  SKIP_OVER_NETWORK();
+  const auto terminate = Extension<clTerminateContextKHR_fn>("clTerminateContextKHR");
+  ASSERT_NE(terminate, nullptr);
+  const cl_device_id its_device = device();
+  const cl_context_properties properties[] = {CL_CONTEXT_TERMINATE_KHR, CL_TRUE, 0};
+  cl_int status = CL_SUCCESS;
+  const Own<cl_context> context(
+      clCreateContext(properties, 1, &its_device, nullptr, nullptr, &status));
+  ASSERT_EQ(status, CL_SUCCESS);
+  const Own<cl_command_queue> queue(
+      clCreateCommandQueueWithProperties(context, its_device, nullptr, &status));
+  const Made made = MakeBuffer();
+  const Own<cl_mem> shared(create_(context, CL_MEM_READ_WRITE, made.write.bytes, 0, &status));
+  ASSERT_EQ(status, CL_SUCCESS);
+  const cl_mem memory = shared;
+  ASSERT_EQ(acquire_(queue, 1, &memory, 0, nullptr, nullptr), CL_SUCCESS);
+  ASSERT_EQ(clFinish(queue), CL_SUCCESS);
+  ASSERT_EQ(terminate(context), CL_SUCCESS);
+  sluice_hold hold = {};
+  ASSERT_EQ(sluice_acquire(daemon_, &made.write, SLUICE_WRITE, 8000, &hold), SLUICE_OK);
+  EXPECT_EQ(hold.indeterminate, 1u);
+  ASSERT_EQ(sluice_release(daemon_, &hold, 0), SLUICE_OK);
 }
 
 }  // namespace

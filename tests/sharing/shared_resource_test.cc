@@ -380,5 +380,35 @@ TEST_F(SharedResources, TurnsHaveADeadline) {
   ASSERT_EQ(sluice_release(daemon_, &hold, 0), SLUICE_OK);
 }
 
+// An acquire that fails at one object gives the turns of the others up before its event says so:
+// here that of the first of two memory objects of one resource. Their release fails too.
+TEST_F(SharedResources, FailedAcquireHoldsNothing) {
+  SKIP_OVER_NETWORK();
+  const Made made = MakeBuffer();
+  const Made other = MakeBuffer();
+  const Own<cl_mem> third = Share(other);
+  const Own<cl_mem> first = Share(made);
+  const Own<cl_mem> second = Share(made);
+  const cl_mem all[3] = {third, first, second};
+  Own<cl_event> acquired, released;
+  ASSERT_EQ(acquire_(queue(), 3, all, 0, nullptr, acquired.Out()), CL_SUCCESS);
+  EXPECT_EQ(clWaitForEvents(1, acquired.AsList()), CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
+  for (const Made& one : {made, other}) {
+    sluice_hold hold = {};
+    ASSERT_EQ(sluice_acquire(daemon_, &one.write, SLUICE_WRITE, 0, &hold), SLUICE_OK)
+        << sluice_error_text();
+    EXPECT_EQ(hold.indeterminate, 0u);
+    EXPECT_EQ(hold.generation, 0u);
+    ASSERT_EQ(sluice_release(daemon_, &hold, SLUICE_CONTENTS_UNTOUCHED), SLUICE_OK);
+  }
+  ASSERT_EQ(release_(queue(), 3, all, 0, nullptr, released.Out()), CL_SUCCESS);
+  clWaitForEvents(1, released.AsList());
+  EXPECT_LT(conformance::StatusOf(released), 0);
+  EXPECT_NE(clFinish(queue()), CL_SUCCESS);  // The late error, once.
+  ASSERT_EQ(Acquire(first), CL_SUCCESS);
+  ASSERT_EQ(Release(first), CL_SUCCESS);
+  Finish();
+}
+
 }  // namespace
 }  // namespace sluice::gltest
