@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 #include <string>
 
 #include "tests/conformance/fixtures.h"
@@ -29,10 +30,18 @@ class GrallocResources : public conformance::WithQueue {
     ASSERT_EQ(sluice_connect(directory == nullptr ? nullptr : endpoint.c_str(), &daemon_),
               SLUICE_OK)
         << sluice_error_text();
+    // Its memory is imported or staged, whatever way the run asks of textures.
+    const char* const ways = std::getenv("SLUICE_SHARING");
+    if (ways != nullptr) ways_ = ways;
+    ::unsetenv("SLUICE_SHARING");
   }
-  void TearDown() override { sluice_disconnect(daemon_); }
+  void TearDown() override {
+    sluice_disconnect(daemon_);
+    if (ways_.has_value()) ::setenv("SLUICE_SHARING", ways_->c_str(), 1);
+  }
 
   sluice_connection* daemon_ = nullptr;
+  std::optional<std::string> ways_;
 };
 
 // What the daemon allocated is what a kernel's queue reads and fills, and what the program that
