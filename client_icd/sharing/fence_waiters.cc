@@ -47,17 +47,26 @@ bool FenceWaiters::IsBusy() {
                      [](const auto& waiter) { return waiter->waits.load() != 0; });
 }
 
-cl_int FenceWaiters::Begin(const GlContextRef& ref, Waiter& waiter, const Fence& fence) {
+cl_int FenceWaiters::Begin(const GlContextRef& ref, const std::shared_ptr<Waiter>& waiter,
+                           const Fence& fence) {
   if (ExitGate::OfProcess().closed()) return CL_OUT_OF_RESOURCES;  // It stood in line.
-  if (waiter.contexts == nullptr) {
+  if (waiter->contexts == nullptr) {
     absl::StatusOr<std::unique_ptr<GlBinding>> binding = MakeGlBinding(ref);
     if (!binding.ok()) return CL_OUT_OF_RESOURCES;
     absl::StatusOr<std::unique_ptr<GlContexts>> made = GlContexts::Make(*std::move(binding));
     if (!made.ok()) return CL_OUT_OF_RESOURCES;
-    waiter.contexts = *std::move(made);
-    waiter.id = std::this_thread::get_id();
+    waiter->contexts = *std::move(made);
+    waiter->id = std::this_thread::get_id();
+    waiter->contexts->WhenDisplayCloses([weak = std::weak_ptr<Waiter>(waiter)] {
+      const std::shared_ptr<Waiter> living = weak.lock();
+      if (living == nullptr) return;
+      // They may have gone in the meantime, by another thread's last release.
+      living->thread.Post([living] {
+        if (living->contexts != nullptr) living->contexts->Close();
+      });
+    });
   }
-  return fence.begin(*waiter.contexts);
+  return waiter->contexts->closed() ? CL_INVALID_GL_OBJECT : fence.begin(*waiter->contexts);
 }
 
 cl_int FenceWaiters::Start(Fence fence) {
@@ -71,7 +80,7 @@ cl_int FenceWaiters::Start(Fence fence) {
   auto beginning = std::make_shared<Beginning>();
   const bool posted =
       waiter->thread.Post([ref = ref_, waiter, beginning, fence = std::move(fence)] {
-        const cl_int status = Begin(ref, *waiter, fence);
+        const cl_int status = Begin(ref, waiter, fence);
         beginning->status = status;
         beginning->thread = ThisThreadNumber();
         beginning->done.Notify();

@@ -62,7 +62,8 @@ class FenceWaiters {
     std::atomic<int> waits{0};
   };
   std::shared_ptr<Waiter> LeastBusy();
-  static cl_int Begin(const GlContextRef& ref, Waiter& waiter, const Fence& fence);
+  static cl_int Begin(const GlContextRef& ref, const std::shared_ptr<Waiter>& waiter,
+                      const Fence& fence);
 
   const GlContextRef ref_;  // What the waiters' contexts share with.
   absl::Mutex mu_;

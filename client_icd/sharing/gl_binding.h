@@ -14,7 +14,9 @@
 // while the application waits in a call of ours (making and destroying contexts), but for binding
 // another of our contexts, which without a drawable asks the server for nothing. So XInitThreads is
 // needed only by programs that use their Display in several threads anyway. X errors of ours, which
-// would end the process, are caught (glx_binding.cc).
+// would end the process, are caught (glx_binding.cc). A program may close its Display before it
+// releases OpenCL's objects: our contexts go while it waits in XCloseDisplay, and from then on
+// nothing of GL or GLX is called for them.
 #pragma once
 
 #include <functional>
@@ -74,6 +76,12 @@ class GlBinding {
   virtual bool IsNamedContextCurrent() const = 0;
   // Before the thread ends: what it held by itself is given back.
   virtual void LeaveThread() = 0;
+  // At most once. `close` is called on the thread that closes the application's display, if one
+  // does: it has our contexts destroyed on their own thread, and does not wait. That thread then
+  // waits until they are gone, but not long.
+  virtual void WhenDisplayCloses(std::function<void()> /*close*/) {}
+  // Any thread: the display was closed. Contexts that are still there are left alone.
+  virtual bool DisplayIsGone() const { return false; }
 };
 
 // On the application's thread: what can be done nowhere else while its context is current there

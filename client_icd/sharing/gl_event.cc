@@ -21,6 +21,9 @@ cl_event LinkFence(cl_context context_handle, cl_command_type type, FenceWaiters
   Context* context = Context::From(context_handle);
   GlShare* share = context == nullptr ? nullptr : static_cast<GlShare*>(context->Interop(Api::kGl));
   if (share == nullptr) return Fail(errcode_ret, CL_INVALID_CONTEXT);
+  // CL_INVALID_GL_OBJECT if sync is not the name of a sync object in the GL share group: there is
+  // none any more.
+  if (share->closed()) return Fail(errcode_ret, CL_INVALID_GL_OBJECT);
   Ref<Event> event;
   cl_int status = MakeLinkedEvent(context, type, &event);
   if (status != CL_SUCCESS) return Fail(errcode_ret, status);

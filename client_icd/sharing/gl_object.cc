@@ -107,6 +107,7 @@ void GlObject::Watch(GLsync fence) {
 
 cl_int GlObject::CopyToShadow(ShadowSync sync, absl::Time deadline) {
   GlContexts& contexts = *share_->contexts();
+  if (contexts.closed()) return CL_INVALID_GL_OBJECT;
   cl_int status = Copy(contexts, /*pack=*/true);
   if (status != CL_SUCCESS) return status;
   if (sync == ShadowSync::kHost) return contexts.Finish(deadline);
@@ -122,6 +123,7 @@ cl_int GlObject::CopyToShadow(ShadowSync sync, absl::Time deadline) {
 
 cl_int GlObject::CopyFromShadow(ShadowSync sync, absl::Time deadline) {
   GlContexts& contexts = *share_->contexts();
+  if (contexts.closed()) return CL_INVALID_GL_OBJECT;
   cl_int status = CL_SUCCESS;
   if (sync == ShadowSync::kSemaphore) {
     // In the context that copies: what another waits for does not hold this one up.
@@ -142,6 +144,7 @@ NativeKey GlObject::key() const {
 
 cl_int GlObject::Fetch(uint8_t* packed, absl::Time deadline) {
   GlContexts& contexts = *share_->contexts();
+  if (contexts.closed()) return CL_INVALID_GL_OBJECT;
   const GlFunctions& gl = contexts.gl();
   const size_t room = holding_->packed_room();
   const GLuint buffer = contexts.StagingBuffer(room);
@@ -166,6 +169,7 @@ cl_int GlObject::Fetch(uint8_t* packed, absl::Time deadline) {
 
 cl_int GlObject::Store(const uint8_t* packed, absl::Time deadline) {
   GlContexts& contexts = *share_->contexts();
+  if (contexts.closed()) return CL_INVALID_GL_OBJECT;
   const GlFunctions& gl = contexts.gl();
   const size_t bytes = about().bytes;
   const GLuint buffer = contexts.StagingBuffer(bytes);

@@ -70,13 +70,19 @@ absl::StatusOr<std::unique_ptr<GlContexts>> GlContexts::Make(std::unique_ptr<GlB
 GlContexts::GlContexts(std::unique_ptr<GlBinding> binding) : binding_(std::move(binding)) {}
 
 GlContexts::~GlContexts() {
+  Close();
+  binding_->LeaveThread();
+}
+
+void GlContexts::Close() {
   // The contexts take what was bound in them along; these would stay with the application's.
-  if (Use(0)) {
+  if (!closed() && Use(0)) {
     if (staging_buffer_ != 0) gl_.DeleteBuffers(1, &staging_buffer_);
     if (copier_.has_value() && *copier_ != nullptr) (*copier_)->DeletePrograms();
   }
+  closed_.store(true);
+  shadows_.clear();
   contexts_.clear();
-  binding_->LeaveThread();
 }
 
 bool GlContexts::HasExtension(const char* name) {
@@ -133,6 +139,7 @@ void GlContexts::Prepare() {
 }
 
 bool GlContexts::Use(size_t context) {
+  if (contexts_.empty()) return false;
   if (context == current_) return true;
   if (!contexts_[context]->MakeCurrent()) return false;
   current_ = context;
@@ -206,6 +213,7 @@ void GlContexts::DropShadows() {
 }
 
 cl_int GlContexts::Finish(absl::Time deadline) {
+  if (closed()) return CL_INVALID_GL_OBJECT;
   GLsync sync = gl_.FenceSync(GL_SYNC_GPU_COMMANDS_COMPLETE, 0);
   if (sync == nullptr) return CL_OUT_OF_RESOURCES;
   const cl_int status = Wait(sync, deadline);
@@ -214,6 +222,7 @@ cl_int GlContexts::Finish(absl::Time deadline) {
 }
 
 cl_int GlContexts::Wait(GLsync sync, absl::Time deadline) {
+  if (closed()) return CL_INVALID_GL_OBJECT;
   const int64_t left = std::max<int64_t>(absl::ToInt64Nanoseconds(deadline - absl::Now()), 0);
   const GLenum result =
       gl_.ClientWaitSync(sync, GL_SYNC_FLUSH_COMMANDS_BIT, static_cast<GLuint64>(left));
@@ -222,6 +231,7 @@ cl_int GlContexts::Wait(GLsync sync, absl::Time deadline) {
     return CL_OUT_OF_RESOURCES;
   }
   if (ExitGate::OfProcess().given_up()) return CL_OUT_OF_RESOURCES;  // No call into GL any more.
+  if (closed()) return CL_INVALID_GL_OBJECT;  // Meanwhile, without waiting for us any longer.
   if (result == GL_WAIT_FAILED) return TakeError(CL_OUT_OF_RESOURCES);
   if (caps_.reset_status && gl_.GetGraphicsResetStatus() != GL_NO_ERROR) {
     ClientLog(ClientLogLevel::kError, "the OpenGL context was reset");
@@ -317,6 +327,14 @@ cl_int GlShare::Open(const GlContextRef& ref, std::shared_ptr<GlShare>* out) {
     if (living->AwaitsFences() && living->IsCurrentHere()) living->gl().Flush();
     living->Post([](GlContexts& contexts) { contexts.DropShadows(); });
   });
+  share->state_->contexts->WhenDisplayCloses([weak = share->weak_from_this()] {
+    const std::shared_ptr<GlShare> living = weak.lock();
+    if (living == nullptr) return;
+    living->Post([](GlContexts& contexts) {
+      contexts.DropShadows();
+      contexts.Close();
+    });
+  });
   share->binding_ = &share->state_->contexts->binding();
   *out = std::move(share);
   return CL_SUCCESS;
@@ -353,7 +371,7 @@ cl_int GlShare::Run(Job job) {
   };
   auto running = std::make_shared<Running>();
   const bool posted = thread_.Post([job = std::move(job), running, state = state_] {
-    running->status = job(*state->contexts);
+    running->status = state->contexts->closed() ? CL_INVALID_GL_OBJECT : job(*state->contexts);
     running->done.Notify();
   });
   if (!posted) return CL_OUT_OF_RESOURCES;
@@ -365,7 +383,9 @@ cl_int GlShare::Run(Job job) {
 }
 
 void GlShare::Post(std::function<void(GlContexts&)> job) {
-  thread_.Post([job = std::move(job), state = state_] { job(*state->contexts); });
+  thread_.Post([job = std::move(job), state = state_] {
+    if (!state->contexts->closed()) job(*state->contexts);
+  });
 }
 
 }  // namespace sluice::sharing

@@ -18,6 +18,7 @@
 #include <CL/cl.h>
 
 #include <array>
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -103,6 +104,16 @@ class GlContexts {
   // Made with the first call; null if the GL has no compute shaders.
   GlCopier* copier();
 
+  // The application closes its display: destroys the contexts, and all that is asked of this
+  // afterwards fails, with CL_INVALID_GL_OBJECT where it has a code. `close` has that done
+  // (GlBinding::WhenDisplayCloses).
+  void Close();
+  void WhenDisplayCloses(std::function<void()> close) {
+    binding_->WhenDisplayCloses(std::move(close));
+  }
+  // Any thread.
+  bool closed() const { return closed_.load() || binding_->DisplayIsGone(); }
+
   // The shadows that are not dropped yet (gl_shadow.h).
   absl::flat_hash_set<GlShadow*>& shadows() { return shadows_; }
   void DropShadows();
@@ -135,6 +146,7 @@ class GlContexts {
   size_t staging_bytes_ = 0;
   std::optional<std::unique_ptr<GlCopier>> copier_;
   absl::flat_hash_set<GlShadow*> shadows_;
+  std::atomic<bool> closed_{false};
 };
 
 // Runs the job on the thread with that id, which nobody posts to any more, and waits for it unless
@@ -165,12 +177,16 @@ class GlShare : public std::enable_shared_from_this<GlShare> {
   NativeThread& thread() { return thread_; }
 
   // Runs on the thread, and waits for it. CL_OUT_OF_RESOURCES if the thread does not get to its end
-  // in time: what the job uses must live as long as the job.
+  // in time: what the job uses must live as long as the job. CL_INVALID_GL_OBJECT if it does not
+  // run, because the application has closed its display.
   cl_int Run(Job job);
-  // Runs it there, some time.
+  // Runs it there, some time; or not, for the same reason.
   void Post(std::function<void(GlContexts&)> job);
   // Of the thread's own jobs, which the sharing core posts.
   GlContexts* contexts() const { return state_->contexts.get(); }
+
+  // The application has closed its display: nothing can be shared any more.
+  bool closed() const { return state_->contexts->closed(); }
 
   // A context of the same binding is current on the calling thread.
   bool IsCurrentHere() const { return binding_->IsCurrentHere(); }

@@ -46,6 +46,7 @@ bool IsOurs(GlShare& share, GLsync fence) {
 
 cl_int AcquireGlObjects(const SyncArguments& arguments) {
   GlShare* share = ShareOfCall(arguments);
+  if (share != nullptr && share->closed()) return CL_INVALID_GL_OBJECT;
   if (share == nullptr || !share->IsCurrentHere()) return EnqueueAcquire(Api::kGl, arguments);
   const GlFunctions& gl = share->gl();
   const GlVersion version =

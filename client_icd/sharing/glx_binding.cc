@@ -2,7 +2,10 @@
 // What X reports as an error after the fact goes to a handler that belongs to the whole process
 // and, unless somebody replaces it, ends it. While we talk GLX, ours stands before the
 // application's and passes on what is not about GLX on that connection.
+#include <algorithm>
 #include <atomic>
+#include <functional>
+#include <map>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -26,6 +29,8 @@ constexpr int kPbufferBit = 0x4;
 constexpr int kPbufferHeight = 0x8040;
 constexpr int kPbufferWidth = 0x8041;
 constexpr int kRgbaType = 0x8014;
+constexpr int kRenderType = 0x8011;
+constexpr int kRgbaBit = 0x1;
 constexpr int kContextMajor = 0x2091;
 constexpr int kContextMinor = 0x2092;
 constexpr int kContextFlags = 0x2094;
@@ -34,6 +39,9 @@ constexpr int kContextProfileMask = 0x9126;
 constexpr int kContextCore = 0x1;
 constexpr int kResetStrategy = 0x8256;
 constexpr int kLoseContextOnReset = 0x8252;
+
+// More configurations than this are not tried for a context that does not say which it has.
+constexpr size_t kMostConfigs = 16;
 
 using CreateContextAttribs = void* (*)(void* display, void* config, void* share, int direct,
                                        const int* attributes);
@@ -103,14 +111,14 @@ class ABSL_SCOPED_LOCKABLE ErrorGuard {
   void* const display_;
 };
 
-// A Display of the application with contexts of ours on it. The last reference to one of those may
-// be dropped by a thread of ours a moment after the application's last call, so that XCloseDisplay
-// waits for them (Xlib calls extensions before it closes), and what is still there then is left
-// alone.
+// A Display of the application with contexts of ours on it. XCloseDisplay asks for their end and
+// waits for it (Xlib calls extensions before it closes, the last one first); what is still there
+// then, behind a call of GL that does not return, is left alone.
 struct UsedDisplay {
+  std::atomic<bool> closed{false};
   absl::Mutex mu;
   int contexts ABSL_GUARDED_BY(mu) = 0;
-  bool closed ABSL_GUARDED_BY(mu) = false;
+  std::map<const void*, std::function<void()>> closers ABSL_GUARDED_BY(mu);  // By binding.
 };
 constexpr absl::Duration kCloseTimeout = absl::Seconds(2);
 
@@ -127,11 +135,17 @@ int OnClose(void* display, int*) {
     used = std::move(it->second);
     displays.erase(it);
   }
+  std::map<const void*, std::function<void()>> closers;
+  {
+    absl::MutexLock lock(&used->mu);
+    closers.swap(used->closers);
+  }
+  for (const auto& [binding, close] : closers) close();
   absl::MutexLock lock(&used->mu);
   const auto unused = [&used]()
                           ABSL_EXCLUSIVE_LOCKS_REQUIRED(used->mu) { return used->contexts == 0; };
   used->mu.AwaitWithTimeout(absl::Condition(&unused), kCloseTimeout);
-  used->closed = true;
+  used->closed.store(true);
   return 0;
 }
 
@@ -153,10 +167,7 @@ class GlxContext final : public GlNativeContext {
     ++used_->contexts;
   }
   ~GlxContext() override {
-    {
-      absl::MutexLock lock(&used_->mu);
-      if (used_->closed) return;
-    }
+    if (used_->closed.load()) return;
     Destroy();
     absl::MutexLock lock(&used_->mu);
     --used_->contexts;
@@ -188,6 +199,11 @@ class GlxBinding final : public GlBinding {
  public:
   GlxBinding(GlxApi glx, const GlContextRef& ref)
       : glx_(std::move(glx)), shared_(ref.context), display_(ref.display) {}
+  ~GlxBinding() override {
+    if (used_ == nullptr) return;
+    absl::MutexLock lock(&used_->mu);
+    used_->closers.erase(this);
+  }
 
   absl::Status Init() override {
     if (display_ == nullptr) return absl::InvalidArgumentError("no display");
@@ -198,8 +214,8 @@ class GlxBinding final : public GlBinding {
         glx_.QueryContext(display_, shared_, kScreen, &screen_) != 0 || guard.Failed()) {
       return absl::InvalidArgumentError("GLX knows no such context");
     }
-    config_ = FindConfig(config_id);
-    if (config_ == nullptr) {
+    configs_ = FindConfigs(config_id);
+    if (configs_.empty()) {
       return absl::UnavailableError("the context's configuration cannot be found");
     }
     if (HasWord(glx_.QueryExtensionsString(display_, screen_), "GLX_ARB_create_context")) {
@@ -210,6 +226,35 @@ class GlxBinding final : public GlBinding {
   }
 
   absl::StatusOr<std::unique_ptr<GlNativeContext>> CreateContext() override {
+    for (void* config : configs_) {
+      config_ = config;
+      std::unique_ptr<GlNativeContext> context = CreateWithConfig();
+      if (context == nullptr) continue;
+      configs_ = {config};
+      return context;
+    }
+    return absl::UnavailableError("no context of OpenGL 3.2 can be made in the share group");
+  }
+
+  GlContextRef Sibling() const override { return {GlContextRef::Kind::kGlx, display_, first_}; }
+  bool ImportsDescriptors() const override { return true; }
+  bool IsImage(void*) const override { return false; }
+  void* Lookup(const char* function) const override {
+    void* const address = glx_.GetProcAddressARB(reinterpret_cast<const unsigned char*>(function));
+    return address != nullptr ? address : FindInGlLibraries(function);
+  }
+  bool IsCurrentHere() const override { return glx_.GetCurrentContext() != nullptr; }
+  bool IsNamedContextCurrent() const override { return glx_.GetCurrentContext() == shared_; }
+  void LeaveThread() override {}
+  void WhenDisplayCloses(std::function<void()> close) override {
+    absl::MutexLock lock(&used_->mu);
+    used_->closers[this] = std::move(close);
+  }
+  bool DisplayIsGone() const override { return used_->closed.load(); }
+
+ private:
+  // Null if no context of OpenGL 3.2 can be made with config_.
+  std::unique_ptr<GlNativeContext> CreateWithConfig() {
     // The default is the highest compatible version, which for some drivers is an old one.
     const std::vector<Attributes> versions = {
         {},
@@ -229,21 +274,9 @@ class GlxBinding final : public GlBinding {
         if (context != nullptr) return context;
       }
     }
-    return absl::UnavailableError("no context of OpenGL 3.2 can be made in the share group");
+    return nullptr;
   }
 
-  GlContextRef Sibling() const override { return {GlContextRef::Kind::kGlx, display_, first_}; }
-  bool ImportsDescriptors() const override { return true; }
-  bool IsImage(void*) const override { return false; }
-  void* Lookup(const char* function) const override {
-    void* const address = glx_.GetProcAddressARB(reinterpret_cast<const unsigned char*>(function));
-    return address != nullptr ? address : FindInGlLibraries(function);
-  }
-  bool IsCurrentHere() const override { return glx_.GetCurrentContext() != nullptr; }
-  bool IsNamedContextCurrent() const override { return glx_.GetCurrentContext() == shared_; }
-  void LeaveThread() override {}
-
- private:
   // Null if there is no such context, or it is too old.
   std::unique_ptr<GlNativeContext> Try(const Attributes& attributes) {
     void* const context = Create(attributes);
@@ -280,25 +313,37 @@ class GlxBinding final : public GlBinding {
     return context->MakeCurrent() && !guard.Failed();
   }
 
-  // Among all: Mesa's glXChooseFBConfig does not find a configuration by its id.
-  void* FindConfig(int id) {
+  int ConfigAttribute(void* config, int attribute) const {
+    int value = 0;
+    glx_.GetFBConfigAttrib(display_, config, attribute, &value);
+    return value;
+  }
+
+  // The one with that id, among all: Mesa's glXChooseFBConfig does not find a configuration by its
+  // id. A context that was made from a visual (glXCreateContext, as SDL and GLUT do) has none, and
+  // Mesa gives -1: then all that may go with it, those with pbuffers first.
+  std::vector<void*> FindConfigs(int id) const {
     int count = 0;
-    void** configs = glx_.GetFBConfigs(display_, screen_, &count);
-    void* found = nullptr;
-    for (int i = 0; i < count && found == nullptr; ++i) {
-      int one = 0;
-      glx_.GetFBConfigAttrib(display_, configs[i], kFbConfigId, &one);
-      if (one == id) found = configs[i];
+    void** all = glx_.GetFBConfigs(display_, screen_, &count);
+    std::vector<void*> rgba;
+    for (int i = 0; i < count; ++i) {
+      if (ConfigAttribute(all[i], kFbConfigId) == id) {
+        rgba = {all[i]};
+        break;
+      }
+      if ((ConfigAttribute(all[i], kRenderType) & kRgbaBit) != 0) rgba.push_back(all[i]);
     }
-    if (configs != nullptr) glx_.Free(configs);
-    return found;
+    if (all != nullptr) glx_.Free(all);
+    std::stable_partition(rgba.begin(), rgba.end(), [this](void* config) {
+      return (ConfigAttribute(config, kDrawableType) & kPbufferBit) != 0;
+    });
+    if (rgba.size() > kMostConfigs) rgba.resize(kMostConfigs);
+    return rgba;
   }
 
   // One pixel; 0 if the configuration has none: contexts since OpenGL 3.0 can be current without.
   unsigned long MakePbuffer() {
-    int kinds = 0;
-    glx_.GetFBConfigAttrib(display_, config_, kDrawableType, &kinds);
-    if ((kinds & kPbufferBit) == 0) return 0;
+    if ((ConfigAttribute(config_, kDrawableType) & kPbufferBit) == 0) return 0;
     const int one_pixel[] = {kPbufferWidth, 1, kPbufferHeight, 1, 0};
     return glx_.CreatePbuffer(display_, config_, one_pixel);
   }
@@ -307,8 +352,9 @@ class GlxBinding final : public GlBinding {
   void* const shared_;   // The application's context.
   void* const display_;  // The application's: see gl_binding.h.
   std::shared_ptr<UsedDisplay> used_;
-  void* config_ = nullptr;
-  void* first_ = nullptr;  // Our first context; constant once there is one.
+  std::vector<void*> configs_;  // Which to try; one, once there is a context.
+  void* config_ = nullptr;      // The one being tried.
+  void* first_ = nullptr;       // Our first context; constant once there is one.
   int screen_ = 0;
   CreateContextAttribs create_with_attributes_ = nullptr;
 };

@@ -11,6 +11,8 @@ const char* BindingName(Binding binding) {
       return "EglEs";
     case Binding::kGlx:
       return "Glx";
+    case Binding::kGlxVisual:
+      return "GlxVisual";
     case Binding::kWgl:
       return "Wgl";
   }

@@ -78,7 +78,8 @@ struct GlFunctions {
 #undef SLUICE_TEST_MEMBER
 };
 
-enum class Binding { kEglGl, kEglEs, kGlx, kWgl };
+// kGlxVisual: a context made from a visual, for a window (glXCreateContext), as SDL and GLUT do.
+enum class Binding { kEglGl, kEglEs, kGlx, kGlxVisual, kWgl };
 // Those of this system: gl_app_linux.cc, wgl/wgl_app.cc.
 const std::vector<Binding>& Bindings();
 const char* BindingName(Binding binding);

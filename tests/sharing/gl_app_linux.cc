@@ -68,23 +68,15 @@ class EglApp final : public GlApp {
 
 class GlxApp final : public GlApp {
  public:
-  explicit GlxApp(Display* display) : GlApp(Binding::kGlx), display_(display) {}
+  GlxApp(Binding binding, Display* display) : GlApp(binding), display_(display) {}
   ~GlxApp() override {
     DestroyContext();
     XCloseDisplay(display_);
   }
 
   bool Init(GlxApp* share) {
-    const int wanted[] = {GLX_DRAWABLE_TYPE, GLX_PBUFFER_BIT, GLX_RENDER_TYPE, GLX_RGBA_BIT, None};
-    int count = 0;
-    GLXFBConfig* configs = glXChooseFBConfig(display_, DefaultScreen(display_), wanted, &count);
-    if (configs == nullptr || count < 1) return false;
-    context_ = glXCreateNewContext(display_, configs[0], GLX_RGBA_TYPE,
-                                   share == nullptr ? nullptr : share->context_, True);
-    const int size[] = {GLX_PBUFFER_WIDTH, 4, GLX_PBUFFER_HEIGHT, 4, None};
-    pbuffer_ = glXCreatePbuffer(display_, configs[0], size);
-    XFree(configs);
-    if (context_ == nullptr) return false;
+    const bool made = binding() == Binding::kGlx ? MakeFromConfig(share) : MakeFromVisual(share);
+    if (!made) return false;
     MakeCurrent();
     Load([](const char* name) {
       return reinterpret_cast<void*>(
@@ -93,18 +85,51 @@ class GlxApp final : public GlApp {
     return true;
   }
 
+  bool MakeFromConfig(GlxApp* share) {
+    const int wanted[] = {GLX_DRAWABLE_TYPE, GLX_PBUFFER_BIT, GLX_RENDER_TYPE, GLX_RGBA_BIT, None};
+    int count = 0;
+    GLXFBConfig* configs = glXChooseFBConfig(display_, DefaultScreen(display_), wanted, &count);
+    if (configs == nullptr || count < 1) return false;
+    context_ = glXCreateNewContext(display_, configs[0], GLX_RGBA_TYPE,
+                                   share == nullptr ? nullptr : share->context_, True);
+    const int size[] = {GLX_PBUFFER_WIDTH, 4, GLX_PBUFFER_HEIGHT, 4, None};
+    drawable_ = glXCreatePbuffer(display_, configs[0], size);
+    XFree(configs);
+    return context_ != nullptr;
+  }
+
+  bool MakeFromVisual(GlxApp* share) {
+    int wanted[] = {GLX_RGBA, GLX_DOUBLEBUFFER, GLX_RED_SIZE, 8, None};
+    const int screen = DefaultScreen(display_);
+    XVisualInfo* visual = glXChooseVisual(display_, screen, wanted);
+    if (visual == nullptr) return false;
+    const Window root = RootWindow(display_, screen);
+    XSetWindowAttributes about = {};
+    about.colormap = XCreateColormap(display_, root, visual->visual, AllocNone);
+    drawable_ = XCreateWindow(display_, root, 0, 0, 4, 4, 0, visual->depth, InputOutput,
+                              visual->visual, CWColormap, &about);
+    context_ =
+        glXCreateContext(display_, visual, share == nullptr ? nullptr : share->context_, True);
+    XFree(visual);
+    return context_ != nullptr;
+  }
+
   std::vector<cl_context_properties> Properties() const override {
     return {CL_GL_CONTEXT_KHR, reinterpret_cast<cl_context_properties>(context_),
             CL_GLX_DISPLAY_KHR, reinterpret_cast<cl_context_properties>(display_)};
   }
   void MakeCurrent() override {
-    EXPECT_EQ(glXMakeContextCurrent(display_, pbuffer_, pbuffer_, context_), True);
+    EXPECT_EQ(glXMakeContextCurrent(display_, drawable_, drawable_, context_), True);
   }
   void ClearCurrent() override { glXMakeContextCurrent(display_, None, None, nullptr); }
   void DestroyContext() override {
     if (context_ == nullptr) return;
     if (glXGetCurrentContext() == context_) ClearCurrent();
-    glXDestroyPbuffer(display_, pbuffer_);
+    if (binding() == Binding::kGlx) {
+      glXDestroyPbuffer(display_, drawable_);
+    } else {
+      XDestroyWindow(display_, drawable_);
+    }
     glXDestroyContext(display_, context_);
     context_ = nullptr;
   }
@@ -112,7 +137,7 @@ class GlxApp final : public GlApp {
  private:
   Display* const display_;
   GLXContext context_ = nullptr;
-  GLXPbuffer pbuffer_ = None;
+  XID drawable_ = None;
 };
 
 // Initialised once and kept: EGL gives the same display for the same platform, to all tests.
@@ -152,13 +177,13 @@ const std::vector<Binding>& Bindings() {
 }
 
 std::unique_ptr<GlApp> GlApp::Make(Binding binding, std::string* why, GlApp* share, bool robust) {
-  if (binding == Binding::kGlx) {
+  if (binding == Binding::kGlx || binding == Binding::kGlxVisual) {
     Display* display = XOpenDisplay(nullptr);
     if (display == nullptr) {
       *why = "no X display: run under Xvfb";
       return nullptr;
     }
-    auto app = std::make_unique<GlxApp>(display);
+    auto app = std::make_unique<GlxApp>(binding, display);
     if (app->Init(static_cast<GlxApp*>(share))) return app;
     *why = "no GLX context";
     return nullptr;

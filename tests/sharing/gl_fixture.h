@@ -39,6 +39,8 @@ class WithGl : public conformance::WithPlatform, public testing::WithParamInterf
   void TearDown() override;
 
   GlApp& app() { return *app_; }
+  // The application's context and, of GLX, its display.
+  void CloseApp() { app_.reset(); }
   const GlFunctions& gl() { return app_->gl(); }
   bool es() const { return app_->es(); }
   cl_context context() const { return context_; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How things end: shared objects that are released while commands use them, displays and contexts
-// that go before OpenCL's objects do.
+// How things end: shared objects that are released while commands use them, contexts that are
+// terminated.
 #include <chrono>
 #include <future>
 
@@ -18,7 +18,7 @@ class GlLife : public WithGl {};
 TEST_P(GlLife, ReleasedWhilePending) {
   const GLuint buffer = Buffer(nullptr, 4096);
   app().ClearCurrent();
-  Own<cl_mem> memory = MAKE("clCreateFromGLBuffer.released_while_pending",
+  Own<cl_mem> memory = MAKE("clCreateFromGLBuffer.life",
                             clCreateFromGLBuffer(context(), CL_MEM_READ_WRITE, buffer, error));
   ASSERT_NE(memory.get(), nullptr);
   // Kept if the test gives up: the callback may still come.
@@ -41,9 +41,7 @@ TEST_P(GlLife, ReleasedWhilePending) {
   app().MakeCurrent();
 }
 
-INSTANTIATE_TEST_SUITE_P(All, GlLife,
-                         testing::Values(Binding::kEglGl, Binding::kEglEs, Binding::kGlx),
-                         BindingParamName);
+INSTANTIATE_TEST_SUITE_P(All, GlLife, testing::ValuesIn(Bindings()), BindingParamName);
 
 }  // namespace
 }  // namespace sluice::gltest
