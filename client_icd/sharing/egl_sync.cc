@@ -12,8 +12,9 @@ namespace {
 
 // The extension's functions; null if the display has not got it, or is none.
 template <typename Function>
-Function Find(const EglApi& egl, void* display, const char* name) {
-  if (!HasWord(egl.QueryString(display, EGL_EXTENSIONS), "EGL_KHR_fence_sync")) return nullptr;
+Function Find(const EglApi& egl, void* display, const char* name,
+              const char* extension = "EGL_KHR_fence_sync") {
+  if (!HasWord(egl.QueryString(display, EGL_EXTENSIONS), extension)) return nullptr;
   return reinterpret_cast<Function>(egl.GetProcAddress(name));
 }
 
@@ -26,6 +27,14 @@ bool IsEglFence(void* display, void* sync) {
   EGLint type = 0;
   return get != nullptr && get(display, sync, EGL_SYNC_TYPE_KHR, &type) == EGL_TRUE &&
          type == EGL_SYNC_FENCE_KHR;
+}
+
+bool FollowEglFence(void* display, void* sync) {
+  const absl::StatusOr<EglApi> egl = EglApi::Find();
+  if (!egl.ok() || egl->GetCurrentDisplay() != display) return false;
+  const auto wait =
+      Find<PFNEGLWAITSYNCKHRPROC>(*egl, display, "eglWaitSyncKHR", "EGL_KHR_wait_sync");
+  return wait != nullptr && wait(display, sync, 0) == EGL_TRUE;
 }
 
 cl_int WaitForEglFence(void* display, void* sync, absl::Time deadline) {

@@ -77,6 +77,7 @@ cl_int FenceWaiters::Start(Fence fence) {
     cl_int status = CL_OUT_OF_RESOURCES;
   };
   const std::shared_ptr<Waiter> waiter = LeastBusy();
+  const bool own = fence.own;
   auto beginning = std::make_shared<Beginning>();
   const bool posted =
       waiter->thread.Post([ref = ref_, waiter, beginning, fence = std::move(fence)] {
@@ -98,7 +99,7 @@ cl_int FenceWaiters::Start(Fence fence) {
   beginning->done
       .WaitForNotification();  // Bounded by the waits before it, each with its own bound.
   const absl::Time enough = absl::Now() + kMostToBegin;
-  while (beginning->status == CL_SUCCESS && !beginning->ended.load() &&
+  while (!own && beginning->status == CL_SUCCESS && !beginning->ended.load() &&
          !ThreadSleeps(beginning->thread) && absl::Now() < enough) {
     std::this_thread::yield();
   }

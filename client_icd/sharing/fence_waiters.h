@@ -3,10 +3,11 @@
 // beside the thread that copies: a fence may depend on commands that the application has not
 // flushed.
 //
-// One wait is one call of GL or EGL on a thread of its own, which is what references the fence:
-// once the call has begun, the fence may be deleted by name (glDeleteSync, eglDestroySync). That is
-// when Start returns, as far as can be told: when the thread sleeps in it. Waits beyond kMaxWaiters
-// at a time stand in line.
+// One wait for a fence of GL is one call on a thread of its own, which is what references the
+// fence: once the call has begun, the fence may be deleted by name (glDeleteSync). That is when
+// Start returns, as far as can be told: when the thread sleeps in it. EGL's calls reference nothing
+// that can be relied on: what is waited for is a fence of ours behind the application's
+// (egl_event.cc). Waits beyond kMaxWaiters at a time stand in line.
 //
 // At the process's exit no wait begins any more, and the exit waits for those that have begun, but
 // not long (exit_gate.h); what their fences stand behind is flushed if the exiting thread can. A
@@ -41,6 +42,8 @@ class FenceWaiters {
     std::function<cl_int(GlContexts&)> begin;
     std::function<cl_int(GlContexts&, absl::Time deadline)> wait;
     std::function<void(cl_int status)> done;
+    // `wait` does not touch the application's fence: it may go as soon as `begin` has returned.
+    bool own = false;
   };
 
   explicit FenceWaiters(GlContextRef ref) : ref_(ref) {}

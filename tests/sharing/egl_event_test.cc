@@ -57,6 +57,36 @@ TEST_P(EglEvents, Fences) {
                 from_egl(context(), fence, display, error));
 }
 
+// The application may destroy an EGL fence as soon as an event is linked to it, drawn or not.
+TEST_P(EglEvents, FenceDestroyedAtOnce) {
+  if (GetParam() == Binding::kGlx) GTEST_SKIP() << "made by EGL";
+  const EGLDisplay display = app().egl_display();
+  const auto create =
+      reinterpret_cast<PFNEGLCREATESYNCKHRPROC>(eglGetProcAddress("eglCreateSyncKHR"));
+  const auto destroy =
+      reinterpret_cast<PFNEGLDESTROYSYNCKHRPROC>(eglGetProcAddress("eglDestroySyncKHR"));
+  const auto from_egl =
+      Extension<decltype(&clCreateEventFromEGLSyncKHR)>("clCreateEventFromEGLSyncKHR");
+  ASSERT_TRUE(create != nullptr && destroy != nullptr && from_egl != nullptr);
+  const GLuint texture = Texture2D(FormatOf(GL_RGBA8), 2048, 2048, nullptr);
+  GLuint framebuffer = 0;
+  gl().GenFramebuffers(1, &framebuffer);
+  gl().BindFramebuffer(GL_FRAMEBUFFER, framebuffer);
+  gl().FramebufferTexture2D(GL_FRAMEBUFFER, GL_COLOR_ATTACHMENT0, GL_TEXTURE_2D, texture, 0);
+  gl().Viewport(0, 0, 2048, 2048);
+  for (int i = 0; i < 100; ++i) {
+    gl().ClearColor(static_cast<float>(i) / 100, 0, 0, 1);
+    gl().Clear(GL_COLOR_BUFFER_BIT);
+    const EGLSyncKHR fence = create(display, EGL_SYNC_FENCE_KHR, nullptr);
+    gl().Flush();
+    Own<cl_event> event =
+        MAKE("clCreateEventFromEGLSyncKHR.destroyed", from_egl(context(), fence, display, error));
+    ASSERT_NE(event.get(), nullptr);
+    destroy(display, fence);
+    ASSERT_EQ(clWaitForEvents(1, event.AsList()), CL_SUCCESS);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, EglEvents, testing::ValuesIn(Bindings()), BindingParamName);
 
 }  // namespace
