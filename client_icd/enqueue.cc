@@ -147,12 +147,25 @@ cl_int EnqueueCall::PostWithEvent(Event* event, pb::Enqueue* on, std::string_vie
   return CL_SUCCESS;
 }
 
+// Which user events of the application the command comes after.
+void EnqueueCall::NoteGates() {
+  Gates gates;
+  for (cl_uint i = 0; i < num_events_; ++i) gates.Add(Event::From(wait_list_[i])->gates());
+  for (const Event* event : also_) gates.Add(event->gates());
+  const bool barrier = type_ == CL_COMMAND_BARRIER;
+  // Without a list, these two wait for all that was enqueued before.
+  const bool all = wait_ids_.empty() && (barrier || type_ == CL_COMMAND_MARKER);
+  gates = queue_->PassGates(std::move(gates), all, barrier);
+  if (event_) event_->SetGates(std::move(gates));
+}
+
 cl_int EnqueueCall::Post(pb::Enqueue* on, std::string_view payload, bool blocking) {
   CommandStream& stream = queue_->stream();
   queue_->NoteEnqueue();
   on->set_queue_id(queue_->id());
   if (!wait_ids_.empty()) on->mutable_wait_event_ids()->Add(wait_ids_.begin(), wait_ids_.end());
   Event* event = event_out_ != nullptr || blocking ? MakeEvent() : event_.get();
+  if (queue_->context().open_user_events() > 0) NoteGates();
   if (event == nullptr) {
     if (!stream.Post(*command_, payload)) return queue_->session().lost_code();
     counted_ = false;

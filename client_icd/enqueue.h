@@ -17,6 +17,7 @@
 
 #include <CL/cl.h>
 
+#include "absl/container/inlined_vector.h"
 #include "client_icd/args.h"
 #include "client_icd/command_stream.h"
 #include "client_icd/event.h"
@@ -45,7 +46,10 @@ class EnqueueCall {
 
   // One more event to wait for, whatever its state: also one that has ended, where an empty list
   // would mean everything.
-  void WaitAlso(const Event& event) { wait_ids_.push_back(event.id()); }
+  void WaitAlso(const Event& event) {
+    wait_ids_.push_back(event.id());
+    also_.push_back(&event);
+  }
 
   // The command's event, which it has from now on, for later commands to wait for (WaitAlso).
   Ref<Event> GetEvent() {
@@ -75,6 +79,7 @@ class EnqueueCall {
 
  private:
   Event* MakeEvent();
+  void NoteGates();
   // True if the region lies in a mirror: the command needs no more than its place.
   bool NameMirror(pb::Enqueue* on, const HostRegion& region) const;
   cl_int PostWithEvent(Event* event, pb::Enqueue* on, std::string_view payload);
@@ -87,7 +92,8 @@ class EnqueueCall {
   cl_event* const event_out_;
   const cl_command_type type_;
   WaitIds wait_ids_;
-  cl_int status_;         // After wait_ids_, which its initialiser fills.
+  absl::InlinedVector<const Event*, 2> also_;  // Those of WaitAlso.
+  cl_int status_;                              // After wait_ids_, which its initialiser fills.
   bool counted_ = false;  // Taken from the session's commands in flight, and not passed on.
   Ref<Event> event_;
   bool named_ = false;  // Later commands of ours may name the event.

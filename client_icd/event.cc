@@ -117,6 +117,18 @@ void Event::QueueCallback(const Registered& registered, cl_int status) {
   });
 }
 
+void Event::SetUserGate() {
+  user_gate_ = std::make_shared<std::atomic<bool>>(false);
+  SetGates(Gates(user_gate_));
+  context_->CountUserEvents(+1);
+}
+
+void Event::OpenUserGate() {
+  if (user_gate_ == nullptr) return;
+  user_gate_->store(true, std::memory_order_release);
+  context_->CountUserEvents(-1);
+}
+
 void Event::AddCallback(cl_int when, Callback callback, void* user_data) {
   const Registered registered{when, callback, user_data};
   {
@@ -258,7 +270,7 @@ cl_int CL_API_CALL clReleaseEvent(cl_event handle) noexcept {
   // A user event that nobody can set any more: the stream need not look after it, and the worker
   // fails what waits for it.
   if (event->is_user() && event->app_count() == 0 && event->ClaimUserStatus()) {
-    event->context().CountUserEvents(-1);
+    event->OpenUserGate();
     event->session().stream().Untrack(event);
   }
   return CL_SUCCESS;
@@ -270,7 +282,7 @@ cl_event CL_API_CALL clCreateUserEvent(cl_context context_handle, cl_int* errcod
   Ref<Event> event;
   const cl_int status = MakeUserEvent(context, &event);
   if (status != CL_SUCCESS) return Fail(errcode_ret, status);
-  context->CountUserEvents(+1);
+  event->SetUserGate();
   Succeed(errcode_ret);
   return event.Detach()->handle();
 }
@@ -282,7 +294,7 @@ cl_int CL_API_CALL clSetUserEventStatus(cl_event handle, cl_int execution_status
   if (event == nullptr || !event->is_user()) return CL_INVALID_EVENT;
   if (execution_status > CL_COMPLETE) return CL_INVALID_VALUE;
   if (!event->ClaimUserStatus()) return CL_INVALID_OPERATION;
-  event->context().CountUserEvents(-1);
+  event->OpenUserGate();
   return EndUserEvent(event, execution_status);
 }
 

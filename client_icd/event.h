@@ -12,12 +12,14 @@
 #include <array>
 #include <atomic>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "client_icd/context.h"
+#include "client_icd/gates.h"
 #include "client_icd/host_region.h"
 #include "client_icd/object.h"
 #include "client_icd/queue.h"
@@ -82,6 +84,21 @@ class Event : public ClObject<Event, cl_event, ObjectKind::kEvent> {
   // Ends the event: hooks, then the status, then callbacks are queued; once. Does not wake waiters:
   // the stream does, once it has handled all that was there.
   void End(cl_int status, absl::Span<const uint64_t> profiling);
+  // The application's user events that it waits for, or is (gates.h). SetGates: before the command
+  // is posted.
+  Gates gates() const {
+    absl::MutexLock lock(&mu_);
+    return gates_;
+  }
+  void SetGates(Gates gates) {
+    absl::MutexLock lock(&mu_);
+    gates_ = std::move(gates);
+  }
+  // Of the application's user events: what waits for them may be waited for from SetUserGate to
+  // OpenUserGate no more.
+  void SetUserGate();
+  void OpenUserGate();
+
   // clSetUserEventStatus: true for the first.
   bool ClaimUserStatus() { return !user_status_claimed_.exchange(true, std::memory_order_relaxed); }
 
@@ -116,7 +133,11 @@ class Event : public ClObject<Event, cl_event, ObjectKind::kEvent> {
   // profiling.
   std::atomic<bool> ended_{false};
 
-  absl::Mutex mu_;
+  Gates::Gate
+      user_gate_;  // Constant once the handle is given out; null if it is not such an event.
+
+  mutable absl::Mutex mu_;
+  Gates gates_ ABSL_GUARDED_BY(mu_);
   std::vector<Ref<Object>> kept_ ABSL_GUARDED_BY(mu_);
   std::vector<Hook> hooks_ ABSL_GUARDED_BY(mu_);
   int eager_hooks_ ABSL_GUARDED_BY(mu_) = 0;

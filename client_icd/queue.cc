@@ -128,6 +128,16 @@ void Queue::SetLateError(cl_int status) {
                                       std::memory_order_relaxed);  // The first one is kept.
 }
 
+Gates Queue::PassGates(Gates own, bool all, bool barrier) {
+  absl::MutexLock lock(&gates_mu_);
+  all_gates_.ForgetSet();
+  barrier_gates_.ForgetSet();
+  own.Add(all || in_order() ? all_gates_ : barrier_gates_);
+  all_gates_.Add(own);
+  if (barrier) barrier_gates_.Add(own);
+  return own;
+}
+
 Ref<Event> Queue::PostFinish(bool soon) {
   Ref<Event> event = Ref<Event>::Adopt(new Event(Ref<Queue>(this), CL_COMMAND_MARKER));
   event->SetCovers(TakeUncovered(), /*is_finish=*/true);

@@ -5,9 +5,12 @@
 
 #include <atomic>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "client_icd/args.h"
 #include "client_icd/context.h"
 #include "client_icd/device.h"
+#include "client_icd/gates.h"
 #include "client_icd/object.h"
 
 namespace sluice {
@@ -63,6 +66,11 @@ class Queue : public ClObject<Queue, cl_command_queue, ObjectKind::kQueue> {
   // The application lets go of the queue: what is uncovered would stay so.
   void CoverBeforeRelease();
 
+  // Which user events a command that is now enqueued waits for (gates.h): those of its own wait
+  // list, and those of the commands before it that it comes after. `all`: of every one of them, as
+  // in a queue that is in order; `barrier`: so do all later commands come after it.
+  Gates PassGates(Gates own, bool all, bool barrier);
+
   // Waits until all that was enqueued has ended: clFinish without the checks. With nothing enqueued
   // since the last time there is nothing to ask the worker.
   cl_int Finish();
@@ -84,6 +92,9 @@ class Queue : public ClObject<Queue, cl_command_queue, ObjectKind::kQueue> {
   std::atomic<cl_int> late_error_{CL_SUCCESS};
   std::atomic<uint64_t> uncovered_{0};
   std::atomic<uint64_t> enqueued_{0};
+  absl::Mutex gates_mu_;
+  Gates all_gates_ ABSL_GUARDED_BY(gates_mu_);
+  Gates barrier_gates_ ABSL_GUARDED_BY(gates_mu_);
   std::atomic<uint64_t> finished_{
       0};  // The value of enqueued_ that a Finish is known to have covered.
 };

@@ -81,7 +81,9 @@ cl_int ReleaseGlObjects(const SyncArguments& arguments) {
   if (status != CL_SUCCESS) return status;
   const Ref<Event> released(Event::From(*waited.event));
   if (own != nullptr) released->ReleaseForApp();
-  if (queue->context().open_user_events() == 0) queue->stream().WaitFor(released.get());
+  // Section 9.5.5 has the release complete before later GL commands; but the calling thread may be
+  // the one that will set a user event which the release waits for.
+  if (released->gates().Open()) queue->stream().WaitFor(released.get());
   return CL_SUCCESS;
 }
 

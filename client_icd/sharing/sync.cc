@@ -49,6 +49,7 @@ class Pass : public std::enable_shared_from_this<Pass> {
  private:
   ShadowSync TakeTurn(const Item& item) const;
   cl_int FindRegions();
+  void NoteGates(const SyncArguments& arguments);
   cl_int PostPrerequisites(const SyncArguments& arguments);
   void NoteFailure(cl_int status);
   cl_int PostMarker(const SyncArguments& arguments);
@@ -119,6 +120,7 @@ cl_int Pass::FindRegions() {
 cl_int Pass::Post(const SyncArguments& arguments) {
   CL_RETURN_IF_ERROR(FindRegions());
   CL_RETURN_IF_ERROR(MakeUserEvent(&queue_->context(), &done_));
+  if (queue_->context().open_user_events() > 0) NoteGates(arguments);
   cl_int status = PostPrerequisites(arguments);
   if (acquire_) {
     for (const Item& item : items_) {
@@ -130,6 +132,17 @@ cl_int Pass::Post(const SyncArguments& arguments) {
   PrerequisiteEnded(status);
   writes_.clear();
   return status;
+}
+
+// `done_` is ours to end, but not before what it waits for.
+void Pass::NoteGates(const SyncArguments& arguments) {
+  Gates gates;
+  for (cl_uint i = 0; i < arguments.num_events; ++i)
+    gates.Add(Event::From(arguments.wait_list[i])->gates());
+  for (const Item& item : items_) {
+    if (item.acquired) gates.Add(item.acquired->gates());
+  }
+  done_->SetGates(queue_->PassGates(std::move(gates), /*all=*/false, /*barrier=*/false));
 }
 
 // What the native work must wait for: the wait list, in an in-order queue all before, and in a

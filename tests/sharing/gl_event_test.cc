@@ -77,6 +77,30 @@ TEST_P(GlEvents, OnlyForAcquires) {
   EXPECT_EQ(clWaitForEvents(1, event.AsList()), CL_SUCCESS);
 }
 
+// A release has ended before GL can go on (section 9.5.5), also if the OpenCL context has a user
+// event that the release has nothing to do with.
+TEST_P(GlEvents, ReleaseIsCompleteForGl) {
+  const GLuint buffer = Buffer(nullptr, 4096);
+  Own<cl_mem> memory = MAKE("clCreateFromGLBuffer.implicit",
+                            clCreateFromGLBuffer(context(), CL_MEM_READ_WRITE, buffer, error));
+  Own<cl_kernel> kernel = BuildKernel(
+      "kernel void slow(global volatile uint* v) {"
+      "  for (uint i = 0; i < 50000000; ++i) v[1] = i; v[0] = 7; }",
+      "slow");
+  conformance::SetArg(kernel, 0, memory);
+  cl_int status = CL_SUCCESS;
+  const Own<cl_event> unrelated(clCreateUserEvent(context(), &status));
+  ASSERT_EQ(status, CL_SUCCESS);
+  ASSERT_EQ(Acquire(memory), CL_SUCCESS);
+  ASSERT_EQ(conformance::Launch(queue(), kernel, 1), CL_SUCCESS);
+  Own<cl_event> released;
+  ASSERT_EQ(Release(memory, released.Out()), CL_SUCCESS);
+  EXPECT_EQ(conformance::StatusOf(released), CL_COMPLETE);
+  const std::vector<uint8_t> bytes = ReadBuffer(buffer, 4096);
+  EXPECT_EQ(bytes[0], 7);
+  ASSERT_EQ(clSetUserEventStatus(unrelated, CL_COMPLETE), CL_SUCCESS);
+}
+
 INSTANTIATE_TEST_SUITE_P(All, GlEvents, testing::ValuesIn(Bindings()), BindingParamName);
 
 }  // namespace

@@ -185,6 +185,48 @@ TEST_F(SharingSyncTest, OpenUserEvents) {
   EXPECT_EQ(context_->open_user_events(), 0);
 }
 
+// What comes behind a user event without a status, through whatever commands, is known to; what
+// does not, is not. With the status set, nothing is.
+TEST_F(SharingSyncTest, GatesAreInherited) {
+  const Ref<MemObject> free = Make(Api::kGl), gated = Make(Api::kGl), behind = Make(Api::kGl);
+  const Ref<Queue> of_free = queue_, of_gated = MakeQueue(0);
+  const Ref<Queue> of_behind = MakeQueue(CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
+  const cl_event gate = api::clCreateUserEvent(context_->handle(), nullptr);
+  std::vector<cl_event> events;
+  const auto round = [&](const Ref<Queue>& queue, const Ref<MemObject>& memory,
+                         const std::vector<cl_event>& waits) {
+    queue_ = queue;
+    cl_event acquired = nullptr, released = nullptr;
+    EXPECT_EQ(Sync(true, Api::kGl, {memory.get()}, &acquired, waits), CL_SUCCESS);
+    EXPECT_EQ(Sync(false, Api::kGl, {memory.get()}, &released), CL_SUCCESS);
+    events.insert(events.end(), {acquired, released});
+    return Event::From(released)->gates().Open();
+  };
+  const auto marker = [&](const Ref<Queue>& queue, cl_event wait) {
+    cl_event event = nullptr;
+    EXPECT_EQ(api::clEnqueueMarkerWithWaitList(queue->handle(), 1, &wait, &event), CL_SUCCESS);
+    events.push_back(event);
+    return event;
+  };
+  EXPECT_TRUE(round(of_free, free, {}));
+  // Out of order: only what waits, and what comes after a barrier.
+  const cl_event after_gate = marker(of_behind, gate);
+  EXPECT_TRUE(round(of_behind, behind, {}));
+  EXPECT_FALSE(round(of_gated, gated, {after_gate})) << "through another command's event";
+  EXPECT_FALSE(round(of_gated, gated, {})) << "by its place in the queue";
+  EXPECT_EQ(api::clEnqueueBarrierWithWaitList(of_behind->handle(), 0, nullptr, nullptr),
+            CL_SUCCESS);
+  EXPECT_FALSE(round(of_behind, behind, {})) << "after a barrier";
+  EXPECT_TRUE(round(of_free, free, {}));
+  ASSERT_EQ(api::clSetUserEventStatus(gate, CL_COMPLETE), CL_SUCCESS);
+  for (const cl_event event : events) {
+    EXPECT_TRUE(Event::From(event)->gates().Open());
+    EXPECT_EQ(End(event), CL_COMPLETE);
+  }
+  EXPECT_TRUE(round(of_gated, gated, {}));
+  api::clReleaseEvent(gate);
+}
+
 // A context that was not created for the API, an object of another context.
 TEST_F(SharingSyncTest, Contexts) {
   const Ref<Context> with_apis = context_;
