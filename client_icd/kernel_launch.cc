@@ -124,6 +124,8 @@ cl_int Launch(cl_command_queue queue_handle, cl_kernel kernel_handle, const Work
   // CL_INVALID_CONTEXT if the contexts associated with command_queue and kernel are not the same.
   if (&queue->context() != &kernel->context()) return CL_INVALID_CONTEXT;
   EnqueueCall call(queue, num_events, wait_list, event, type);
+  // cl_khr_terminate_context: whatever is asked of a terminated context, that is the answer.
+  if (queue->session().lost()) CL_RETURN_IF_ERROR(call.status());
   absl::MutexLock lock(&kernel->mu());
   CL_RETURN_IF_ERROR(CheckLaunchLocked(kernel, queue->device(), sizes));
   CL_RETURN_IF_ERROR(call.status());

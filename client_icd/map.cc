@@ -336,8 +336,9 @@ cl_int CL_API_CALL clEnqueueUnmapMemObject(cl_command_queue command_queue, cl_me
   // object.
   if (memory == nullptr || memory->is_pipe()) return CL_INVALID_MEM_OBJECT;
   if (&queue->context() != &memory->context()) return CL_INVALID_CONTEXT;
-  // A release stores what was mapped for writing, so an unmap must come before it.
-  CL_RETURN_IF_ERROR(memory->Use(/*writes=*/false));
+  // A release stores what was written through a mapping that was unmapped before. One that is still
+  // there afterwards can be given back all the same; what was written through it goes nowhere.
+  const bool released = memory->Use(/*writes=*/false) != CL_SUCCESS;
   EnqueueCall call(queue, num_events_in_wait_list, event_wait_list, event,
                    CL_COMMAND_UNMAP_MEM_OBJECT);
   CL_RETURN_IF_ERROR(call.status());
@@ -346,6 +347,7 @@ cl_int CL_API_CALL clEnqueueUnmapMemObject(cl_command_queue command_queue, cl_me
   Mapping mapping;
   if (mapped_ptr == nullptr || !memory->mappings().Take(mapped_ptr, &mapping))
     return CL_INVALID_VALUE;
+  if (released && !mapping.in_heap) return SubmitMarker(&call, false);
   return SubmitUnmap(&call, memory, mapping);
 }
 

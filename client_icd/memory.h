@@ -114,9 +114,10 @@ class MemObject : public ClObject<MemObject, cl_mem, ObjectKind::kMemory> {
     return about_.shared != nullptr && about_.shared->way() == sharing::Way::kStaging;
   }
   // For every command that uses it, before anything is sent: the API's code for a shared object
-  // that is not acquired. `writes`: the command may change the bytes.
+  // that is not acquired, unless the session is lost. `writes`: the command may change the bytes.
   cl_int Use(bool writes) const {
-    return shared_state_ == nullptr ? CL_SUCCESS : shared_state_->Use(writes);
+    const cl_int status = shared_state_ == nullptr ? CL_SUCCESS : shared_state_->Use(writes);
+    return status != CL_SUCCESS && session().lost() ? session().lost_code() : status;
   }
 
   // CL_INVALID_OPERATION if the flags forbid the host to read or write (section 5.2.1,

@@ -4,13 +4,16 @@
 #include "client_icd/sharing/core.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "client_icd/api.h"
 #include "client_icd/client_log.h"
@@ -24,6 +27,27 @@ namespace {
 static_assert(static_cast<cl_uint>(Way::kImport) == CL_SHARING_WAY_IMPORT_SLUICE);
 static_assert(static_cast<cl_uint>(Way::kShadow) == CL_SHARING_WAY_SHADOW_SLUICE);
 static_assert(static_cast<cl_uint>(Way::kStaging) == CL_SHARING_WAY_STAGING_SLUICE);
+
+// What SLUICE_SHARING says.
+std::vector<std::string> SharingWords() {
+  const char* named = std::getenv("SLUICE_SHARING");
+  if (named == nullptr) return {};
+  return absl::StrSplit(named, ',', absl::SkipEmpty());
+}
+
+// A word that means nothing would be taken for the default without anybody noticing. Said once.
+void LogUnknownWords() {
+  constexpr const char* kKnown[] = {"import",    "shadow",     "staging",      "shader",
+                                    "no-shader", "semaphores", "no-semaphores"};
+  static std::atomic<bool> said{false};
+  for (const std::string& one : SharingWords()) {
+    if (std::find(std::begin(kKnown), std::end(kKnown), one) != std::end(kKnown)) continue;
+    if (said.exchange(true)) return;
+    ClientLog(ClientLogLevel::kWarning,
+              absl::StrCat("SLUICE_SHARING: \"", one, "\" is ignored: it is none of ",
+                           absl::StrJoin(kKnown, ", ")));
+  }
+}
 
 // SLUICE_SHARING: the ways that may be taken, for tests; all if it names none.
 bool IsNamed(Way way) { return SharingNames(WayName(way)); }
@@ -65,6 +89,8 @@ cl_int MakeByBestWay(MemObject* memory, SharedObject* shared) {
     LogWay(*shared, Way::kShadow, made);
     if (made.ok()) return CL_SUCCESS;
   }
+  // No way is possible without a worker.
+  if (memory->session().lost()) return memory->session().lost_code();
   if (!MayTake(Way::kStaging)) return CL_MEM_OBJECT_ALLOCATION_FAILURE;
   shared->SetWay(Way::kStaging);
   CL_RETURN_IF_ERROR(MakeStaged(memory));
@@ -75,16 +101,15 @@ cl_int MakeByBestWay(MemObject* memory, SharedObject* shared) {
 }  // namespace
 
 bool SharingNames(std::string_view word) {
-  const char* named = std::getenv("SLUICE_SHARING");
-  if (named == nullptr) return false;
-  for (const absl::string_view one : absl::StrSplit(named, ',')) {
-    if (std::string_view(one.data(), one.size()) == word) return true;
+  for (const std::string& one : SharingWords()) {
+    if (one == word) return true;
   }
   return false;
 }
 
 cl_int CreateShared(Context* context, MemObject::Description about, Api api,
                     std::unique_ptr<NativeObject> native, Ref<MemObject>* out) {
+  LogUnknownWords();
   const ApiRules& rules = RulesOf(api);
   if (!context->shared_registry()->Add(rules, native->key())) return rules.created_twice;
   const auto shared =

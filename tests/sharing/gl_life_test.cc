@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // How things end: shared objects that are released while commands use them, contexts that are
 // terminated.
+#include <CL/cl_ext.h>
+
 #include <chrono>
 #include <future>
 
@@ -39,6 +41,34 @@ TEST_P(GlLife, ReleasedWhilePending) {
   ASSERT_EQ(went.wait_for(kEnough), std::future_status::ready);
   delete gone;
   app().MakeCurrent();
+}
+
+// In a terminated context, a launch with an object that is not acquired says that it is terminated.
+TEST_P(GlLife, TerminatedFirst) {
+  const auto terminate = Extension<cl_int(CL_API_CALL*)(cl_context)>("clTerminateContextKHR");
+  if (terminate == nullptr) GTEST_SKIP() << "no cl_khr_terminate_context";
+  std::vector<cl_context_properties> list = Properties(app());
+  list.insert(list.end() - 1, {CL_CONTEXT_TERMINATE_KHR, CL_TRUE});
+  const cl_device_id one = device();
+  Own<cl_context> doomed = MAKE("clCreateContext.gl_terminatable",
+                                clCreateContext(list.data(), 1, &one, nullptr, nullptr, error));
+  cl_int status = CL_SUCCESS;
+  const Own<cl_command_queue> queue(
+      clCreateCommandQueueWithProperties(doomed, device(), nullptr, &status));
+  const Own<cl_mem> memory =
+      MAKE("clCreateFromGLBuffer.doomed",
+           clCreateFromGLBuffer(doomed, CL_MEM_READ_WRITE, Buffer(nullptr, 4096), error));
+  const char* source = "kernel void add(global uint* v) { v[get_global_id(0)] += 1; }";
+  const Own<cl_program> program(clCreateProgramWithSource(doomed, 1, &source, nullptr, &status));
+  ASSERT_EQ(clBuildProgram(program, 0, nullptr, "", nullptr, nullptr), CL_SUCCESS);
+  const Own<cl_kernel> kernel(clCreateKernel(program, "add", &status));
+  conformance::SetArg(kernel, 0, memory);
+  EXPECT_EQ(conformance::Launch(queue, kernel, 64), CL_INVALID_GL_OBJECT);
+  ASSERT_EQ(terminate(doomed), CL_SUCCESS);
+  EXPECT_EQ(conformance::Launch(queue, kernel, 64), CL_CONTEXT_TERMINATED_KHR);
+  const cl_uint value = 1;
+  EXPECT_EQ(clEnqueueFillBuffer(queue, memory, &value, 4, 0, 64, 0, nullptr, nullptr),
+            CL_CONTEXT_TERMINATED_KHR);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, GlLife, testing::ValuesIn(Bindings()), BindingParamName);

@@ -227,6 +227,30 @@ TEST_F(SharingSyncTest, GatesAreInherited) {
   api::clReleaseEvent(gate);
 }
 
+// A mapping that outlives its release can be given back; what was written through it goes nowhere.
+TEST_F(SharingSyncTest, UnmapAfterRelease) {
+  const Ref<MemObject> memory = Make(Api::kGl);
+  ASSERT_EQ(Sync(true, Api::kGl, {memory.get()}), CL_SUCCESS);
+  cl_int status = CL_SUCCESS;
+  void* const mapped =
+      api::clEnqueueMapBuffer(queue_->handle(), memory->handle(), CL_TRUE, CL_MAP_WRITE, 0, kBytes,
+                              0, nullptr, nullptr, &status);
+  ASSERT_EQ(status, CL_SUCCESS);
+  cl_event released = nullptr;
+  ASSERT_EQ(Sync(false, Api::kGl, {memory.get()}, &released), CL_SUCCESS);
+  EXPECT_EQ(End(released), CL_COMPLETE);
+  const size_t writes = worker_->Count(pb::Command::kEnqueueWriteBuffer);
+  const auto unmap = [&](cl_event* event) {
+    return api::clEnqueueUnmapMemObject(queue_->handle(), memory->handle(), mapped, 0, nullptr,
+                                        event);
+  };
+  cl_event unmapped = nullptr;
+  ASSERT_EQ(unmap(&unmapped), CL_SUCCESS);
+  EXPECT_EQ(End(unmapped), CL_COMPLETE);
+  EXPECT_EQ(worker_->Count(pb::Command::kEnqueueWriteBuffer), writes);
+  EXPECT_EQ(unmap(nullptr), CL_INVALID_VALUE);
+}
+
 // A context that was not created for the API, an object of another context.
 TEST_F(SharingSyncTest, Contexts) {
   const Ref<Context> with_apis = context_;
@@ -464,6 +488,16 @@ TEST_F(SharingSyncTest, LostSessionEndsEverything) {
   EXPECT_EQ(Sync(false, Api::kGl, {memory.get()}), CL_DEVICE_NOT_AVAILABLE);
   EXPECT_EQ(memory->Use(false), CL_SUCCESS);
   EXPECT_EQ(native_->Log(), "");
+}
+
+// A lost session is what an application is told, whatever else would be wrong.
+TEST_F(SharingSyncTest, LostSessionComesFirst) {
+  const Ref<MemObject> memory = Make(Api::kGl);
+  ::setenv("SLUICE_SHARING", "shadow", 1);
+  session_->Lose("gone");
+  EXPECT_EQ(memory->Use(false), CL_DEVICE_NOT_AVAILABLE);
+  Ref<MemObject> none;
+  EXPECT_EQ(Create(Api::kGl, &none), CL_DEVICE_NOT_AVAILABLE);
 }
 
 }  // namespace
