@@ -183,8 +183,10 @@ absl::Status RunSession(const SessionOptions& options) {
   offer.size = kRingFileBytes;
   offer.flags = kTakesImports;
   const int fds[] = {commands.first.get(), replies.first.get()};
-  RETURN_IF_ERROR(SendMessage(kHandleChannel, &offer, sizeof(offer), fds, 2));
+  const absl::Status offered = SendMessage(kHandleChannel, &offer, sizeof(offer), fds, 2);
   RETURN_IF_ERROR(prepared);
+  if (absl::IsAborted(offered)) EndProcess(0);  // The client has left meanwhile, as it may.
+  RETURN_IF_ERROR(offered);
   std::thread([&] {
     const absl::Status ended = loop.Run();
     if (absl::IsAborted(ended)) EndProcess(0);  // It looked into the channel: the client has gone.

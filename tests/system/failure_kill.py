@@ -115,6 +115,30 @@ def kill_parent(daemon):
     check_restored(daemon, before, name)
 
 
+# A client that leaves before its session is made is no event: the log says that it ended, and nothing else of it.
+def leave_at_once(daemon):
+    name = "left at once"
+    before = len(daemon.log.read_text())
+    with harness.socket.socket(harness.socket.AF_UNIX, harness.socket.SOCK_SEQPACKET) as client:
+        client.settimeout(HANG_SECONDS)
+        client.connect(str(daemon.socket))
+        client.send(b"SLCE\1\0\x48\1" + bytes(320))  # Hello
+        harness.socket.recv_fds(client, 536, 1)
+        client.send(b"SLCE\3\0\x18\0" + bytes(16))  # OpenSession
+        opened, descriptors, _, _ = harness.socket.recv_fds(client, 320, 1)
+        for fd in descriptors:
+            harness.os.close(fd)
+        report.check(len(descriptors) == 1, f"{name}: a session was opened", opened[:24])
+        lines = []
+
+        def ended():
+            lines[:] = daemon.log.read_text()[before:].splitlines()
+            return any('"session ended"' in line for line in lines)
+        report.check(harness.wait_until(ended, 20), f"{name}: its worker ends", lines)
+    loud = [line for line in lines if " info " not in line]
+    report.check(not loud, f"{name}: the log has no warning of it", loud or lines)
+
+
 # The broker dies and is started again on the same socket: running local sessions go on and new ones open.
 # A network session may end with its gateway, but with a documented code and without a hang.
 def kill_broker(moment):
@@ -204,6 +228,7 @@ def main():
         for moment in MOMENTS:
             kill_application(daemon, moment)
         kill_parent(daemon)
+        leave_at_once(daemon)
         left = daemon.stop()
         report.check(not left, "SIGTERM ends the daemon and all of its processes", f"left {left}")
     for moment in MOMENTS:
