@@ -28,6 +28,9 @@ namespace {
 
 constexpr const char* kNetworkKeys[] = {"listen", "certificate", "key", "client_ca", "token_file"};
 
+// With less no worker comes as far as to its driver.
+constexpr uint64_t kLeastWorkerMemory = 64 << 20;
+
 bool ParseMode(const std::string& text, mode_t* mode) {
   unsigned value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 8);
@@ -131,7 +134,7 @@ void ReadLimits(SectionReader section, LimitsConfig* limits) {
   section.Count("in_flight_commands_per_session", 0, &limits->in_flight_commands);
   section.Bytes("program_bytes", &limits->program_bytes);
   section.Count("build_time_ms", 0, &limits->build_time_ms);
-  section.Bytes("worker_memory_bytes", &limits->worker_memory_bytes);
+  section.Bytes("worker_memory_bytes", &limits->worker_memory_bytes, kLeastWorkerMemory);
   section.Finish();
 }
 

@@ -155,29 +155,28 @@ void SectionReader::Count(const std::string& key, uint64_t minimum, uint64_t* ou
   *out = static_cast<uint64_t>(value);
 }
 
-void SectionReader::Bytes(const std::string& key, uint64_t* out) {
+void SectionReader::Bytes(const std::string& key, uint64_t* out, uint64_t least) {
   const toml::node* node = Find(key);
   if (node == nullptr) return;
   constexpr char kWanted[] =
       "a number of bytes, as an integer or as a string with a unit such as \"512MiB\" or \"4GiB\"";
-  if (const auto number = node->value_exact<int64_t>(); number.has_value()) {
-    if (*number < 0) {
-      return errors_->Add(node->source(), absl::StrCat("key \"", key, "\" in ", name_, " is ",
-                                                       *number, ", allowed is 0 or more bytes"));
-    }
-    *out = static_cast<uint64_t>(*number);
-    return;
-  }
+  const auto number = node->value_exact<int64_t>();
   const auto text = node->value_exact<std::string>();
-  const auto parsed = text.has_value() ? ParseByteSize(*text) : std::nullopt;
-  if (parsed.has_value()) {
-    *out = *parsed;
-  } else if (text.has_value()) {
-    errors_->Add(node->source(), absl::StrCat("key \"", key, "\" in ", name_, " is \"", *text,
-                                              "\", allowed is ", kWanted));
-  } else {
-    WrongType(*node, key, kWanted);
+  if (!number.has_value() && !text.has_value()) return WrongType(*node, key, kWanted);
+  const auto refuse = [&](const std::string& allowed) {
+    const std::string written =
+        number.has_value() ? absl::StrCat(*number) : absl::StrCat("\"", *text, "\"");
+    errors_->Add(node->source(), absl::StrCat("key \"", key, "\" in ", name_, " is ", written,
+                                              ", allowed is ", allowed));
+  };
+  if (number.has_value() && *number < 0) return refuse("0 or more bytes");
+  const std::optional<uint64_t> bytes =
+      number.has_value() ? static_cast<uint64_t>(*number) : ParseByteSize(*text);
+  if (!bytes.has_value()) return refuse(kWanted);
+  if (*bytes != 0 && *bytes < least) {
+    return refuse(absl::StrCat("0, which is no limit, or at least ", least >> 20, "MiB"));
   }
+  *out = *bytes;
 }
 
 void SectionReader::StringOrList(const std::string& key, const Problem& problem,

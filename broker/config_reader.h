@@ -76,7 +76,8 @@ class SectionReader {
   void Boolean(const std::string& key, bool* out);
   void Integer(const std::string& key, int64_t minimum, int64_t maximum, int64_t* out);
   void Count(const std::string& key, uint64_t minimum, uint64_t* out);
-  void Bytes(const std::string& key, uint64_t* out);  // An integer, or "4GiB".
+  // An integer, or "4GiB": 0, or `least` and more.
+  void Bytes(const std::string& key, uint64_t* out, uint64_t least = 0);
   // Each string must be one to which `problem` has nothing to say.
   void StringOrList(const std::string& key, const Problem& problem, std::vector<std::string>* out);
   // As above for the names; `problem` does not see the values, which only must be without NUL.

@@ -279,10 +279,16 @@ void Examination::CheckRemote(const Endpoint& endpoint) {
   Ok("endpoint", endpoint.text);
   const absl::StatusOr<std::string> snapshot = DescribeNetwork(endpoint.text, flags_.timeout_ms);
   if (!snapshot.ok()) {
-    Failed("daemon on the network", std::string(snapshot.status().message()),
-           "is sluiced running there with a [[network]] entry, does a firewall let it through, and "
-           "do SLUICE_TLS_CA, SLUICE_TLS_CERT, SLUICE_TLS_KEY and SLUICE_TOKEN_FILE fit that "
-           "entry?");
+    const std::string reason(snapshot.status().message());
+    const bool token = reason.find("token") != std::string::npos;
+    Failed(
+        "daemon on the network", reason,
+        token ? "set SLUICE_TOKEN_FILE to a file that holds one of the tokens in the token_file of "
+                "that daemon's [[network]] entry"
+              : "is sluiced running there with a [[network]] entry, does a firewall let it "
+                "through, and "
+                "do SLUICE_TLS_CA, SLUICE_TLS_CERT, SLUICE_TLS_KEY and SLUICE_TOKEN_FILE fit that "
+                "entry?");
     return Skipped("devices", "no daemon to ask");
   }
   Ok("daemon on the network", "the daemon answers");

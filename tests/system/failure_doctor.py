@@ -66,6 +66,19 @@ def check_reload(daemon, env):
         report.check(harness.wait_until(changed, 20, pause=0.1), f"a reload {what}", seen)
 
 
+def check_token_advice():
+    """A daemon that wants a token is not a matter of firewalls."""
+    daemon = harness.Daemon(KIND)
+    tokens = daemon.directory / "tokens"
+    tokens.write_text("0123456789abcdef" * 4 + "\n")
+    daemon.config.write_text(daemon.config.read_text() + f'token_file = "{tokens}"\n')
+    with daemon:
+        code, answer = sluicectl(daemon.environment(), "doctor")
+        advice = [step["advice"] for step in answer.get("steps", []) if step["result"] == "failed"]
+        report.check(code == FAULTY and len(advice) == 1 and "SLUICE_TOKEN_FILE" in advice[0]
+                     and "firewall" not in advice[0], "doctor advises on a missing token", (code, answer))
+
+
 def main():
     daemon = harness.Daemon(KIND)
     daemon.start()
@@ -96,6 +109,7 @@ def main():
             authority = dict(env, SLUICE_TLS_CA="/etc/ssl/certs/ca-certificates.crt")
             expect_fault(authority, "a daemon without TLS asked with TLS", "daemon on the network")
             expect_helper_beside_another_grpc(env)
+            check_token_advice()
             code, answer = sluicectl(dict(env, SLUICE_ENDPOINT=nobody), "devices")
             report.check(code == NO_DAEMON and "error" in answer, "devices says that nobody is there", answer)
         check_reload(daemon, env)

@@ -153,6 +153,11 @@ TEST(ConfigTest, WrongValueNamesAllowed) {
   ExpectError("[limits]\nmemory_bytes_per_session = \"4 GB\"\n", {"\"4 GB\"", "4GiB"});
   ExpectError("[limits]\nmemory_bytes_per_session = -4\n",
               {"f.toml:2:28:", "memory_bytes_per_session", "is -4, allowed is 0 or more bytes"});
+  for (const char* little : {"\"1KiB\"", "1024"}) {
+    ExpectError(std::string("[limits]\nworker_memory_bytes = ") + little + "\n",
+                {"f.toml:2:23:", "\"worker_memory_bytes\" in [limits] is ", little,
+                 "allowed is 0, which is no limit, or at least 64MiB"});
+  }
   ExpectError("[[network]]\nlisten = \"nowhere\"\n", {"f.toml:2:", "\"nowhere\"", "HOST:PORT"});
   ExpectError("[devices]\nallow = \"a,b\"\n", {"f.toml:2:", "\"a,b\"", "comma"});
   ExpectError("[[network]]\n", {"f.toml:1:", "needs key \"listen\""});
