@@ -115,7 +115,8 @@ std::vector<std::string> WorkerLauncher::Environment(const WorkerUsers::Tenant& 
 
 absl::StatusOr<ChildProcess> WorkerLauncher::Launch(std::vector<std::string> arguments,
                                                     std::vector<std::pair<int, int>> descriptors,
-                                                    const std::string& identity_name) const {
+                                                    const std::string& identity_name,
+                                                    int output) const {
   absl::StatusOr<WorkerUsers::Tenant> tenant = users_->For(identity_name);
   if (!tenant.ok()) return tenant.status();
   SpawnOptions options;
@@ -125,6 +126,7 @@ absl::StatusOr<ChildProcess> WorkerLauncher::Launch(std::vector<std::string> arg
                            common_arguments_.end());
   options.descriptors = std::move(descriptors);
   options.environment = Environment(*tenant);
+  options.output = output;
   if (!identity_name.empty()) {
     options.sandbox.data_bytes = data_bytes_;
     if (const std::string records = RecordsDirectory(*tenant, identity_name); !records.empty())

@@ -25,10 +25,11 @@ class WorkerLauncher {
   // Finds the executable and the users.
   static absl::StatusOr<WorkerLauncher> Create(const Config& config);
 
-  // `identity_name` chooses user and compile cache; "" for the probe.
+  // `identity_name` chooses user and compile cache; "" for the probe. `output`: as SpawnOptions'.
   absl::StatusOr<ChildProcess> Launch(std::vector<std::string> arguments,
                                       std::vector<std::pair<int, int>> descriptors,
-                                      const std::string& identity_name) const;
+                                      const std::string& identity_name,
+                                      int output = kParentsStderr) const;
 
   const WorkerUsers& users() const { return *users_; }
 

@@ -60,10 +60,12 @@ absl::StatusOr<OpenedSession> Workers::Open(const SessionRequest& request) {
   session->owner = request.owner;
   session->identity = request.identity;
   session->control = std::move(control->first);
+  absl::StatusOr<UniqueFd> output = session->output.Open(HexId(session->id));
+  if (!output.ok() && !absl::IsUnimplemented(output.status())) return output.status();
   absl::StatusOr<ChildProcess> worker = launcher_->Launch(
       Arguments(session->id, request.flags),
       {{channel->second.get(), kWorkerHandleChannelFd}, {control->second.get(), kWorkerControlFd}},
-      request.identity.name);
+      request.identity.name, output.ok() ? output->get() : kParentsStderr);
   if (!worker.ok()) return worker.status();
   session->worker = *std::move(worker);
 
@@ -100,6 +102,7 @@ void Workers::OnExit(uint64_t id, const ExitStatus& status) {
   const std::unique_ptr<Session> session = std::move(found->second);
   sessions_.erase(found);
   StopListening(session.get());
+  session->output.Finish();
   loop_->CancelTimer(&session->kill_timer);
   policy_->SessionClosed(session->identity);
   absl::Time started;

@@ -33,6 +33,7 @@
 #include "broker/os/types.h"
 #include "broker/policy.h"
 #include "broker/worker_launcher.h"
+#include "broker/worker_output.h"
 
 namespace sluice {
 
@@ -104,13 +105,14 @@ class Workers {
 
  private:
   struct Session {
-    explicit Session(EventLoop* loop) : exit_watch(loop) {}
+    explicit Session(EventLoop* loop) : exit_watch(loop), output(loop) {}
 
     uint64_t id = 0;
     uint64_t owner = 0;
     Identity identity;
     ChildProcess worker;
     ChildWatch exit_watch;
+    WorkerOutput output;
     UniqueFd control;
     EventLoop::WatchId control_watch = 0;
     EventLoop::TimerId kill_timer = 0;

@@ -71,6 +71,13 @@ absl::StatusOr<std::pair<UniqueFd, UniqueFd>> CreatePipe() {
   return std::pair<UniqueFd, UniqueFd>(UniqueFd(ends[0]), UniqueFd(ends[1]));
 }
 
+absl::StatusOr<std::pair<UniqueFd, UniqueFd>> CreateOutputPipe() {
+  absl::StatusOr<std::pair<UniqueFd, UniqueFd>> ends = CreatePipe();
+  if (ends.ok() && ::fcntl(ends->first.get(), F_SETFL, O_NONBLOCK) != 0)
+    return ErrnoStatus(errno, "a pipe for a child's output");
+  return ends;
+}
+
 std::string ReadPipe(int fd, size_t max_bytes) {
   std::string bytes(max_bytes, '\0');
   ssize_t count;

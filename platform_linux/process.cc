@@ -81,6 +81,7 @@ int Place(int fd, int target) {
 [[noreturn]] void RunChild(const ChildPlan& plan) {
   const SpawnOptions& options = *plan.options;
   ResetSignals();
+  if (options.output >= 0) ::signal(SIGPIPE, SIG_IGN);
   const int report_fd = ::fcntl(plan.report_fd, F_DUPFD_CLOEXEC, kFirstScratchFd);
   if (report_fd < 0) ReportAndExit(plan.report_fd, "fcntl", errno);
   int moved[32];

@@ -124,6 +124,10 @@ absl::StatusOr<std::pair<UniqueFd, UniqueFd>> CreatePipe() {
   return std::make_pair(std::move(read_end), AddFile(OwnedHandle(write)));
 }
 
+absl::StatusOr<std::pair<UniqueFd, UniqueFd>> CreateOutputPipe() {
+  return absl::UnimplementedError("an anonymous pipe cannot be watched on Windows");
+}
+
 std::string ReadPipe(int fd, size_t max_bytes) {
   const auto file = FindFile(fd);
   std::string bytes(max_bytes, '\0');

@@ -93,9 +93,15 @@ std::string EscapeLogValue(std::string_view value) {
   for (const char c : value) plain = plain && IsPlain(c);
   if (plain) return std::string(value);
   std::string out = "\"";
-  for (const char c : value) {
+  for (size_t i = 0; i < value.size(); ++i) {
+    const char c = value[i];
     const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
+    // U+0080 to U+009F, as UTF-8 has them: control characters, too.
+    const auto next = static_cast<unsigned char>(i + 1 < value.size() ? value[i + 1] : 0);
+    if (byte == 0xc2 && next >= 0x80 && next <= 0x9f) {
+      out += absl::StrFormat("\\x%02x\\x%02x", byte, next);
+      ++i;
+    } else if (c == '"' || c == '\\') {
       out += '\\';
       out += c;
     } else if (c == '\n') {

@@ -33,6 +33,7 @@ struct SpawnOptions {
   // (descriptor here, its number in the child); numbers are distinct and >= 3. stdin is /dev/null,
   // stdout and stderr are `output`.
   std::vector<std::pair<int, int>> descriptors;
+  // A pipe's reader may go first: such a child begins with SIGPIPE ignored.
   int output = kParentsStderr;
   SandboxOptions sandbox;
 };

@@ -74,7 +74,7 @@ def check_token_advice():
     daemon.config.write_text(daemon.config.read_text() + f'token_file = "{tokens}"\n')
     with daemon:
         code, answer = sluicectl(daemon.environment(), "doctor")
-        advice = [step["advice"] for step in answer.get("steps", []) if step["result"] == "failed"]
+        advice = [step["advice"] for step in answer.get("steps", []) if step["step"] == "daemon on the network"]
         report.check(code == FAULTY and len(advice) == 1 and "SLUICE_TOKEN_FILE" in advice[0]
                      and "firewall" not in advice[0], "doctor advises on a missing token", (code, answer))
 

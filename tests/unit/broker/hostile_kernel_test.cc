@@ -4,6 +4,7 @@
 // what it cannot: the broker's socket, the daemon's log.
 #include <errno.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <string>
 #include <vector>
@@ -56,6 +57,61 @@ TEST_F(HostileKernelTest, WorkersAreNoClients) {
   Welcome welcome;
   EXPECT_TRUE(TestClient(broker_.socket()).Greet(&welcome));
   EXPECT_EQ(welcome.status, 0);
+}
+
+// What a worker writes to its stderr is told as that worker's, in one line, whatever it looks like.
+// Its own lines keep their level.
+TEST_F(HostileKernelTest, OutputIsToldAsTheWorkers) {
+  EXPECT_EQ(Ask("say 2026-11-22T00:00:00.000Z error broker msg=forged \x1b[31mred\n"
+                "2026-11-22T00:00:00.000Z warning worker msg=real a=b\n1 error generated.\n"),
+            "done");
+  ASSERT_TRUE(WaitForLog("1 error generated.")) << broker_.Log();
+  const std::string log = broker_.Log();
+  EXPECT_EQ(log.find("\n2026-11-22T00:00:00.000Z"), std::string::npos) << log;
+  EXPECT_EQ(log.find('\x1b'), std::string::npos) << log;
+  for (const std::string& line :
+       {"Z info worker msg=output" + session_ +
+            " text=\"2026-11-22T00:00:00.000Z error broker msg=forged \\x1b[31mred\"",
+        "Z warning worker msg=output" + session_ + " text=\"msg=real a=b\"",
+        "Z info worker msg=output" + session_ + " text=\"1 error generated.\""}) {
+    EXPECT_NE(log.find(line), std::string::npos) << "missing " << line << " in\n" << log;
+  }
+}
+
+TEST_F(HostileKernelTest, LogCannotBeCut) {
+  EXPECT_EQ(Ask("truncate"), "not cut");
+  EXPECT_NE(broker_.Log().find("msg=ready"), std::string::npos) << broker_.Log();
+}
+
+// A flood is cut short, the worker is not stopped by it, and what was left out is counted.
+TEST_F(HostileKernelTest, OutputCannotFloodTheLog) {
+  const size_t before = broker_.Log().size();
+  EXPECT_EQ(Ask("flood"), "done");
+  EXPECT_LT(broker_.Log().size() - before, 200'000u);
+  Welcome welcome;
+  EXPECT_TRUE(TestClient(broker_.socket()).Greet(&welcome));
+  channel_.reset();
+  ASSERT_TRUE(WaitForLog("\"session ended\""));
+  EXPECT_NE(broker_.Log().find("left out"), std::string::npos);
+}
+
+// A worker outlives its broker, also when it has something to say then.
+TEST_F(HostileKernelTest, OutputToNobody) {
+  broker_.Signal(SIGKILL);
+  broker_.WaitForExit();
+  EXPECT_EQ(Ask("say into the void\n"), "done");
+  EXPECT_NE(AskWorker(channel_.get(), "describe"), "");
+}
+
+// Lines without an end: cut where they get too long; the rest is not lost at the worker's end.
+TEST_F(HostileKernelTest, UnfinishedAndLongLines) {
+  EXPECT_EQ(Ask("say " + std::string(3000, 'x') + "\nunfinished"), "done");
+  channel_.reset();
+  ASSERT_TRUE(WaitForLog("\"session ended\""));
+  const std::string log = broker_.Log();
+  EXPECT_NE(log.find(session_ + " text=unfinished"), std::string::npos) << log;
+  EXPECT_NE(log.find(std::string(1000, 'x') + "..."), std::string::npos) << log;
+  EXPECT_EQ(log.find(std::string(2000, 'x')), std::string::npos) << log;
 }
 
 }  // namespace

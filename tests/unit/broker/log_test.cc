@@ -26,6 +26,7 @@ TEST(LogTest, ValuesAreEscaped) {
   EXPECT_EQ(EscapeLogValue("uid=0"), "\"uid=0\"");
   EXPECT_EQ(EscapeLogValue("q\"\\"), "\"q\\\"\\\\\"");
   EXPECT_EQ(EscapeLogValue("\x1b[31m"), "\"\\x1b[31m\"");
+  EXPECT_EQ(EscapeLogValue("\xc2\x9b 31m \xc3\xa4"), "\"\\xc2\\x9b 31m \xc3\xa4\"");
 }
 
 // What is below the level is not written.
