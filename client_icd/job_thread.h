@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A thread that runs jobs, one after the other in the order they were added, and holds no lock
 // while one runs. It is started with the first job, is detached, and ends once its owner has gone
-// and what was added has run. Thread-safe.
+// and what was added has run. A job may end the thread: another one runs the rest. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@ class JobThread {
   using Job = std::function<void()>;
 
   // `name` is a literal: the thread's, for debuggers.
-  explicit JobThread(const char* name) : name_(name) {}
+  explicit JobThread(const char* name) : state_(std::make_shared<State>(name)) {}
   ~JobThread();
   JobThread(const JobThread&) = delete;
   JobThread& operator=(const JobThread&) = delete;
@@ -34,15 +34,19 @@ class JobThread {
  private:
   // Shared with the thread, which may outlive the owner when the last reference goes in a job.
   struct State {
+    explicit State(const char* thread_name) : name(thread_name) {}
+    const char* const name;
     absl::Mutex mu;
     std::deque<Job> waiting ABSL_GUARDED_BY(mu);
     bool started ABSL_GUARDED_BY(mu) = false;
     bool closed ABSL_GUARDED_BY(mu) = false;  // The thread ends once it has run what was added.
   };
+  class ExitGuard;
+  static bool StartLocked(const std::shared_ptr<State>& state)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(state->mu);
   static void Run(const std::shared_ptr<State>& state);
 
-  const char* const name_;
-  const std::shared_ptr<State> state_ = std::make_shared<State>();
+  const std::shared_ptr<State> state_;
   std::atomic<bool> inert_{false};
 };
 

@@ -15,6 +15,8 @@
 #include <memory>
 #include <utility>
 
+#include "broker/os/signal_mask.h"
+
 namespace sluice {
 namespace {
 
@@ -64,6 +66,26 @@ ScopedNoSignals::ScopedNoSignals() {
 ScopedNoSignals::~ScopedNoSignals() {
   sigset_t before;
   std::memcpy(&before, before_, sizeof(before));
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+SignalMask::SignalMask() {
+  static_assert(sizeof(mask_) >= sizeof(sigset_t));
+  sigset_t now;
+  ::sigemptyset(&now);
+  ::pthread_sigmask(SIG_SETMASK, nullptr, &now);
+  std::memcpy(mask_, &now, sizeof(now));
+}
+
+ScopedSignalMask::ScopedSignalMask(const SignalMask& mask) {
+  sigset_t wanted;
+  std::memcpy(&wanted, mask.mask_, sizeof(wanted));
+  ::pthread_sigmask(SIG_SETMASK, &wanted, nullptr);
+}
+
+ScopedSignalMask::~ScopedSignalMask() {
+  sigset_t before;
+  std::memcpy(&before, before_.mask_, sizeof(before));
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 

@@ -9,6 +9,7 @@
 #include <memory>
 #include <utility>
 
+#include "broker/os/signal_mask.h"
 #include "platform_win/wide_text.h"
 
 namespace sluice {
@@ -62,6 +63,9 @@ bool StartThread(const char* name, std::function<void()> body) {
 
 ScopedNoSignals::ScopedNoSignals() = default;
 ScopedNoSignals::~ScopedNoSignals() = default;
+SignalMask::SignalMask() = default;
+ScopedSignalMask::ScopedSignalMask(const SignalMask&) {}
+ScopedSignalMask::~ScopedSignalMask() = default;
 
 // Libraries are told of the process's end (and their atexit functions run) once all threads but one
 // are gone.
