@@ -123,6 +123,7 @@ class CommandStream {
   // Replies (reply_handler.cc). Drain takes and handles all frames that are there; `self` waits
   // itself, or is null.
   void Drain(const Waiter* self);
+  void TakeFrame() ABSL_EXCLUSIVE_LOCKS_REQUIRED(drain_mu_);  // Handles frame_.
   void Handle(const Frame& frame, const pb::Reply& reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(drain_mu_);
   void HandleAnswer(const pb::Answer& answer);
   void HandleCompletion(const pb::Completion& completion, std::string_view payload);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // CommandStream's half that takes replies: checks each and does what it says.
 #include <cstdio>
+#include <new>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -35,21 +36,29 @@ void CommandStream::Drain(const Waiter* self) {
   bool any = false;
   {
     absl::MutexLock lock(&drain_mu_);
-    while (transport_->Receive(&frame_)) {
-      any = true;
-      pb::Reply* reply = arena_->Make<pb::Reply>();
-      const std::string_view message = frame_.message();
-      if (reply->ParseFromArray(message.data(), static_cast<int>(message.size()))) {
-        Handle(frame_, *reply);
-      } else {
-        session_->Lose("a reply does not parse");
+    try {
+      while (transport_->Receive(&frame_)) {
+        any = true;
+        TakeFrame();
       }
-      arena_->Reset();
+    } catch (const std::bad_alloc&) {
+      session_->Lose("this process has no memory left for what the worker sends");
     }
   }
   if (!any) return;
   std::atomic_thread_fence(std::memory_order_seq_cst);  // Pairs with the fence in WaitUntil.
   if (waiter_count_.load(std::memory_order_seq_cst) > (self == nullptr ? 0u : 1u)) SignalDone(self);
+}
+
+void CommandStream::TakeFrame() {
+  pb::Reply* reply = arena_->Make<pb::Reply>();
+  const std::string_view message = frame_.message();
+  if (reply->ParseFromArray(message.data(), static_cast<int>(message.size()))) {
+    Handle(frame_, *reply);
+  } else {
+    session_->Lose("a reply does not parse");
+  }
+  arena_->Reset();
 }
 
 void CommandStream::Handle(const Frame& frame, const pb::Reply& reply) {

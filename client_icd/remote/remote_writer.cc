@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // RemoteTransport's half that sends.
+#include <new>
+
 #include "broker/os/threads.h"
 #include "client_icd/remote/remote_transport.h"
 #include "proto/spin.h"
@@ -23,7 +25,13 @@ constexpr int64_t kWritePollNs = 1'000'000;
 bool RemoteTransport::Send(const FrameHeader& header, std::string_view message,
                            std::string_view payload, bool wake) {
   if (lost()) return false;
-  outbox_.Append(header, message, payload);
+  try {
+    outbox_.Append(header, message, payload);
+  } catch (const std::bad_alloc&) {
+    // What went before may be half a frame.
+    Lose("this process has no memory left to send from");
+    return false;
+  }
   const size_t waiting = outbox_.bytes();
   if (!wake && waiting < kMaxQuietBytes) return true;
   const int64_t now = MonotonicNs();

@@ -4,12 +4,14 @@
 #include <netinet/in.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <future>
 #include <string>
@@ -331,6 +333,43 @@ int ConnectAsTheDriverDoes() {
   return connect(fd, reinterpret_cast<sockaddr*>(&address), length) == 0 ? fd : -1;
 }
 
+// A process whose address space is full writes what needs room on the way. It is told so, or told
+// of success, and goes on once there is room again.
+CHILD_SCENE(FillsItsAddressSpace) {
+  constexpr size_t kBytes = 32 << 20;
+  cl_device_id device = TheHarness().device;
+  if (ThereAndBack(device, 5) != 5) return 3;
+  const std::vector<char> host(kBytes, 7);
+  {
+    const Own<cl_context> context(clCreateContext(nullptr, 1, &device, nullptr, nullptr, nullptr));
+    const Own<cl_command_queue> queue(
+        clCreateCommandQueueWithProperties(context, device, nullptr, nullptr));
+    const Own<cl_mem> buffer(clCreateBuffer(context, CL_MEM_READ_WRITE, kBytes, nullptr, nullptr));
+    // The first use of the buffer is the driver's to pay for.
+    if (clEnqueueWriteBuffer(queue, buffer, CL_TRUE, 0, 16, host.data(), 0, nullptr, nullptr) !=
+        CL_SUCCESS) {
+      return 3;
+    }
+    size_t pages = 0;
+    FILE* const file = std::fopen("/proc/self/statm", "r");
+    if (file == nullptr || std::fscanf(file, "%zu", &pages) != 1) return 3;
+    std::fclose(file);
+    rlimit before;
+    getrlimit(RLIMIT_AS, &before);
+    // Some pages for what is small.
+    const rlimit full = {pages * static_cast<size_t>(getpagesize()) + (512 << 10), before.rlim_max};
+    setrlimit(RLIMIT_AS, &full);
+    const cl_int code =
+        clEnqueueWriteBuffer(queue, buffer, CL_TRUE, 0, kBytes, host.data(), 0, nullptr, nullptr);
+    setrlimit(RLIMIT_AS, &before);
+    if (code != CL_SUCCESS && code != CL_DEVICE_NOT_AVAILABLE && code != CL_OUT_OF_RESOURCES &&
+        code != CL_OUT_OF_HOST_MEMORY && code != CL_MEM_OBJECT_ALLOCATION_FAILURE) {
+      return 4;
+    }
+  }
+  return ThereAndBack(device, 9) == 9 ? 0 : 5;
+}
+
 // A forked child keeps the program's own connections, also those to the daemon.
 CHILD_SCENE(ForkKeepsOwnSockets) {
   cl_device_id device = TheHarness().device;
@@ -421,6 +460,14 @@ TEST_F(LifetimeTest, WithoutStandardDescriptors) {
 TEST_F(LifetimeTest, ForkKeepsOwnSockets) {
   if (!TheHarness().IsSluice()) GTEST_SKIP() << "a native driver talks to nobody";
   ExpectEnd("ForkKeepsOwnSockets", 0);
+}
+
+// A full address space ends no process.
+TEST_F(LifetimeTest, FillsItsAddressSpace) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer needs address space of its own";
+#endif
+  ExpectEnd("FillsItsAddressSpace", 0);
 }
 
 // A program may load the loader, use it, unload it and load it again.
