@@ -13,7 +13,8 @@ int main(void) {
     char name[256] = "";
     cl_uint devices = 0;
     clGetPlatformInfo(platforms[i], CL_PLATFORM_NAME, sizeof(name), name, NULL);
-    if (clGetDeviceIDs(platforms[i], CL_DEVICE_TYPE_ALL, 0, NULL, &devices) != CL_SUCCESS) devices = 0;
+    if (clGetDeviceIDs(platforms[i], CL_DEVICE_TYPE_ALL, 0, NULL, &devices) != CL_SUCCESS)
+      devices = 0;
     printf("%s, %u devices\n", name, devices);
   }
   return 0;

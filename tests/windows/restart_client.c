@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An OpenCL application that is there while the daemon is restarted. It does what each line of its stdin says, and prints
- * one line for it:
- *   look   uses what it has: "old: fill=CODE finish=CODE create=CODE notified=COUNT"
- *   anew   makes a context, queue and buffer, and uses them: "new: CODE"; those are "old" from then on
- *   end    gives everything back: "released"
+ * An OpenCL application that is there while the daemon is restarted. It does what each line of its
+ * stdin says, and prints one line for it: look   uses what it has: "old: fill=CODE finish=CODE
+ * create=CODE notified=COUNT" anew   makes a context, queue and buffer, and uses them: "new: CODE";
+ * those are "old" from then on end    gives everything back: "released"
  */
 #include <CL/cl.h>
 #include <stdio.h>
