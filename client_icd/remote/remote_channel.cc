@@ -220,8 +220,10 @@ std::string TlsHint(const grpc::Status& status, const RemoteSecurity& security) 
            "or "
            "give the daemon a certificate for this one)";
   }
-  // A server that breaks the handshake off says no more than this.
-  if (!says("closed") && !says("reset") && !says("end of tcp stream")) return "";
+  // A server that breaks the handshake off says no more than this; on Windows, "read failed".
+  if (!says("closed") && !says("reset") && !says("end of tcp stream") && !says("read failed")) {
+    return "";
+  }
   if (!security.tls) {
     return " (if that daemon takes TLS: set SLUICE_TLS_CA to the certificate of its authority)";
   }

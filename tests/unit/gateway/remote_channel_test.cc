@@ -82,6 +82,18 @@ TEST_F(RemoteChannelTest, NamesTheVariable) {
   EXPECT_NE(security.status().message().find("SLUICE_TLS_CERT"), absl::string_view::npos);
 }
 
+// However a system words the end of a connection in its handshake, the hint says what to set.
+TEST_F(RemoteChannelTest, HintsAtBrokenHandshakes) {
+  RemoteSecurity security;
+  security.tls = true;
+  for (const char* end : {"Socket closed", "Connection reset by peer", "Endpoint read failed"}) {
+    const std::string message = std::string("last error: UNAVAILABLE: ipv4:127.0.0.1:7466: ") + end;
+    const std::string hint = TlsHint({grpc::StatusCode::UNAVAILABLE, message}, security);
+    EXPECT_NE(hint.find("set SLUICE_TLS_CERT"), std::string::npos) << end;
+  }
+  EXPECT_EQ(TlsHint({grpc::StatusCode::UNAVAILABLE, "Connection refused"}, security), "");
+}
+
 // So is a file that holds something else, which gRPC would only call an empty list of addresses.
 TEST_F(RemoteChannelTest, NamesTheFileThatIsNoPem) {
   TestAuthority authority("remote_channel_pem");
