@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client_icd/sharing/exit_gate.h"
 
-#include <atomic>
 #include <cstdlib>
 #include <utility>
 
-#include "broker/os/this_process.h"
 #include "broker/os/threads.h"
+#include "client_icd/per_process.h"
 
 namespace sluice::sharing {
 namespace {
@@ -17,18 +16,8 @@ constexpr absl::Duration kExitTimeout = absl::Seconds(2);
 }  // namespace
 
 ExitGate& ExitGate::OfProcess() {
-  // A forked child has none of the threads, and perhaps a lock that one of them held.
-  struct Owned {
-    const int owner = ProcessId();
-    ExitGate gate;
-  };
-  static std::atomic<Owned*> current{new Owned};
-  Owned* owned = current.load(std::memory_order_acquire);
-  if (owned->owner == ProcessId()) return owned->gate;
-  Owned* const fresh = new Owned;
-  if (current.compare_exchange_strong(owned, fresh, std::memory_order_acq_rel)) return fresh->gate;
-  delete fresh;
-  return owned->gate;
+  static PerProcess<ExitGate> gates;
+  return gates.Get();
 }
 
 void ExitGate::CloseAtExit() {

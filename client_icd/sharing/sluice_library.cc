@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client_icd/sharing/sluice_library.h"
 
-#include <atomic>
 #include <map>
 
 #include "absl/strings/str_cat.h"
@@ -10,6 +9,7 @@
 #include "broker/os/local_socket.h"
 #include "broker/os/this_process.h"
 #include "client_icd/foreign_grpc.h"
+#include "client_icd/per_process.h"
 #include "proto/status_macros.h"
 
 namespace sluice::sharing {
@@ -46,24 +46,16 @@ absl::StatusOr<const SluiceFunctions*> Load() {
   return functions.release();
 }
 
-// Leaked, since threads may still run while the process ends. Of one process: a child of a fork has
-// one of its own, with connections of its own, since the parent's may be locked for ever.
+// Of one process: a child of a fork makes connections of its own.
 struct State {
-  const int pid = ProcessId();
   absl::Mutex mu;
   const SluiceFunctions* functions ABSL_GUARDED_BY(mu) = nullptr;
   std::map<std::string, std::weak_ptr<SluiceConnection>> connections ABSL_GUARDED_BY(mu);
 };
 
 State& TheState() {
-  static std::atomic<State*> current{nullptr};
-  State* known = current.load(std::memory_order_acquire);
-  while (known == nullptr || known->pid != ProcessId()) {
-    auto* const own = new State;
-    if (current.compare_exchange_strong(known, own, std::memory_order_acq_rel)) return *own;
-    delete own;
-  }
-  return *known;
+  static PerProcess<State> states;
+  return states.Get();
 }
 
 }  // namespace
