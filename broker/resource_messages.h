@@ -120,14 +120,19 @@ inline constexpr int32_t kVulkanMagic = 0x564c5321;  // "!SLV".
 inline constexpr int kVulkanIntCount = sizeof(VulkanInts) / sizeof(int32_t);
 static_assert(kVulkanIntCount <= kMaxGrallocInts);
 
-// Where the resource's bytes begin in the descriptor; none: it cannot be mapped.
-inline std::optional<uint64_t> VulkanMapOffset(const int32_t* ints, uint32_t count) {
+inline std::optional<VulkanInts> ReadVulkanInts(const int32_t* ints, uint32_t count) {
   VulkanInts known = {};
   if (count < kVulkanIntCount) return std::nullopt;
   std::memcpy(&known, ints, sizeof(known));
-  if (known.magic != kVulkanMagic || known.mappable != 1) return std::nullopt;
-  return uint64_t{static_cast<uint32_t>(known.offset_high)} << 32 |
-         static_cast<uint32_t>(known.offset_low);
+  return known.magic == kVulkanMagic ? std::optional(known) : std::nullopt;
+}
+
+// Where the resource's bytes begin in the descriptor; none: it cannot be mapped.
+inline std::optional<uint64_t> VulkanMapOffset(const int32_t* ints, uint32_t count) {
+  const std::optional<VulkanInts> known = ReadVulkanInts(ints, count);
+  if (!known.has_value() || known->mappable != 1) return std::nullopt;
+  return uint64_t{static_cast<uint32_t>(known->offset_high)} << 32 |
+         static_cast<uint32_t>(known->offset_low);
 }
 
 // broker -> allocator: answer with MemoryAllocated, of Vulkan's memory with VulkanAllocated, in

@@ -126,6 +126,7 @@ struct MemoryObject : Object {
   ImageLayout layout;                                 // Of an image in the heap.
   std::shared_ptr<const class Mirror> mirror;         // mirrors.h; a buffer's that is no part.
   std::shared_ptr<const struct ShadowBuffer> shadow;  // Of a shadow buffer (shadows.h).
+  uint64_t image_offset = 0;  // Of a buffer that is an image's shadow: where its bytes begin.
   // Of an object that the client's API uses as well, in turn (change_of_hands.h).
   std::shared_ptr<const struct ChangeOfHands> hands;
   // Of a shadow buffer, or none (shadow_semaphores.h).

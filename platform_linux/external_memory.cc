@@ -28,8 +28,13 @@ VkExternalMemoryHandleTypeFlagBits TypeOf(ExternalHandle kind) {
                                          : VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT;
 }
 
-constexpr VkImageUsageFlags kImageUsage =
-    VK_IMAGE_USAGE_TRANSFER_SRC_BIT | VK_IMAGE_USAGE_TRANSFER_DST_BIT;
+// A device's memory is set aside, and opened by an importer, in pages of up to this size. The last
+// one is cleared to its end because it is the buffer's.
+uint64_t WholePages(uint64_t bytes) {
+  constexpr uint64_t kPage = 64 * 1024, kLargePage = 2 * 1024 * 1024;
+  const uint64_t page = bytes < kLargePage ? kPage : kLargePage;
+  return (bytes + page - 1) / page * page;
+}
 
 // Drivers differ in whether a descriptor they make is passed on to programs.
 UniqueFd TakeCloseOnExec(int fd) {
@@ -68,7 +73,6 @@ const char* NameOf(ExternalHandle kind) {
 
 struct ExternalMemory::Objects {
   VkBuffer buffer = VK_NULL_HANDLE;
-  VkImage image = VK_NULL_HANDLE;
   VkDeviceMemory memory = VK_NULL_HANDLE;
 };
 
@@ -100,7 +104,30 @@ absl::StatusOr<std::shared_ptr<ExternalMemoryDevice>> ExternalMemoryDevice::Open
     const std::optional<DeviceUuid>& uuid) {
   auto vulkan = std::make_unique<Vulkan>();
   RETURN_IF_ERROR(vulkan->OpenLoader());
-  RETURN_IF_ERROR(vulkan->ChoosePhysicalDevice(uuid));
+  RETURN_IF_ERROR(vulkan->ChoosePhysicalDevice(
+      [&uuid](const VkPhysicalDeviceProperties& properties, const DeviceUuid& its) {
+        if (uuid.has_value()) return its == *uuid ? 1 : 0;
+        return properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU ? 1 : 0;
+      },
+      uuid.has_value() ? absl::StrCat("with the UUID ", UuidText(*uuid))
+                       : "that runs on the CPU (install mesa-vulkan-drivers)"));
+  return Finish(std::move(vulkan));
+}
+
+absl::StatusOr<std::shared_ptr<ExternalMemoryDevice>> ExternalMemoryDevice::OpenBest() {
+  auto vulkan = std::make_unique<Vulkan>();
+  RETURN_IF_ERROR(vulkan->OpenLoader());
+  RETURN_IF_ERROR(vulkan->ChoosePhysicalDevice(
+      [](const VkPhysicalDeviceProperties& properties, const DeviceUuid&) {
+        if (properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU) return 3;
+        return properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU ? 1 : 2;
+      },
+      "at all (install its driver, or mesa-vulkan-drivers)"));
+  return Finish(std::move(vulkan));
+}
+
+absl::StatusOr<std::shared_ptr<ExternalMemoryDevice>> ExternalMemoryDevice::Finish(
+    std::unique_ptr<Vulkan> vulkan) {
   RETURN_IF_ERROR(vulkan->CreateDevice());
   bool unused_dedicated = false;
   if (!vulkan->BufferIsExportable(TypeOf(ExternalHandle::kOpaqueFd), &unused_dedicated)) {
@@ -110,8 +137,34 @@ absl::StatusOr<std::shared_ptr<ExternalMemoryDevice>> ExternalMemoryDevice::Open
   return std::shared_ptr<ExternalMemoryDevice>(new ExternalMemoryDevice(std::move(vulkan)));
 }
 
-absl::Status ExternalMemoryDevice::Allocate(uint64_t bytes, uint32_t memory_types,
-                                            ExternalMemory* memory) const {
+absl::StatusOr<uint32_t> ExternalMemoryDevice::CreateBuffer(ExternalMemory* memory,
+                                                            uint64_t* needed_bytes) const {
+  const Vulkan& vk = *vulkan_;
+  VkBuffer* const buffer = &memory->objects_->buffer;
+  vk.vkDestroyBuffer(vk.device, std::exchange(*buffer, VK_NULL_HANDLE), nullptr);
+  auto external = VulkanStruct<VkExternalMemoryBufferCreateInfo>(
+      VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO);
+  external.handleTypes = static_cast<VkExternalMemoryHandleTypeFlags>(TypeOf(memory->kind_));
+  auto create = VulkanStruct<VkBufferCreateInfo>(VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO, &external);
+  create.size = memory->allocation_bytes_;
+  create.usage = VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT |
+                 VK_BUFFER_USAGE_STORAGE_BUFFER_BIT;
+  create.sharingMode = VK_SHARING_MODE_EXCLUSIVE;
+  RETURN_IF_ERROR(
+      VulkanStatus(vk.vkCreateBuffer(vk.device, &create, nullptr, buffer), "vkCreateBuffer"));
+  auto dedicated =
+      VulkanStruct<VkMemoryDedicatedRequirements>(VK_STRUCTURE_TYPE_MEMORY_DEDICATED_REQUIREMENTS);
+  auto needs =
+      VulkanStruct<VkMemoryRequirements2>(VK_STRUCTURE_TYPE_MEMORY_REQUIREMENTS_2, &dedicated);
+  const VkBufferMemoryRequirementsInfo2 about = {
+      VK_STRUCTURE_TYPE_BUFFER_MEMORY_REQUIREMENTS_INFO_2, nullptr, *buffer};
+  vk.vkGetBufferMemoryRequirements2(vk.device, &about, &needs);
+  if (dedicated.requiresDedicatedAllocation != VK_FALSE) memory->dedicated_ = true;
+  *needed_bytes = needs.memoryRequirements.size;
+  return needs.memoryRequirements.memoryTypeBits;
+}
+
+absl::Status ExternalMemoryDevice::Allocate(uint32_t memory_types, ExternalMemory* memory) const {
   const Vulkan& vk = *vulkan_;
   const std::optional<uint32_t> type = vk.MemoryType(memory_types);
   if (!type.has_value()) {
@@ -120,153 +173,57 @@ absl::Status ExternalMemoryDevice::Allocate(uint64_t bytes, uint32_t memory_type
   auto dedicated =
       VulkanStruct<VkMemoryDedicatedAllocateInfo>(VK_STRUCTURE_TYPE_MEMORY_DEDICATED_ALLOCATE_INFO);
   dedicated.buffer = memory->objects_->buffer;
-  dedicated.image = memory->objects_->image;
   auto exported = VulkanStruct<VkExportMemoryAllocateInfo>(
       VK_STRUCTURE_TYPE_EXPORT_MEMORY_ALLOCATE_INFO, memory->dedicated_ ? &dedicated : nullptr);
   exported.handleTypes = static_cast<VkExternalMemoryHandleTypeFlags>(TypeOf(memory->kind_));
   auto allocate =
       VulkanStruct<VkMemoryAllocateInfo>(VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO, &exported);
-  allocate.allocationSize = bytes;
+  allocate.allocationSize = memory->allocation_bytes_;
   allocate.memoryTypeIndex = *type;
-  const VkResult result =
-      vk.vkAllocateMemory(vk.device, &allocate, nullptr, &memory->objects_->memory);
-  if (result != VK_SUCCESS) {
-    memory->objects_->memory = VK_NULL_HANDLE;
-    return VulkanStatus(result, absl::StrCat("vkAllocateMemory of ", bytes, " bytes on ", name_));
+  VkDeviceMemory* const made = &memory->objects_->memory;
+  if (const VkResult result = vk.vkAllocateMemory(vk.device, &allocate, nullptr, made);
+      result != VK_SUCCESS) {
+    *made = VK_NULL_HANDLE;
+    return VulkanStatus(result, absl::StrCat("vkAllocateMemory of ", memory->allocation_bytes_,
+                                             " bytes on ", name_));
   }
-  memory->allocation_bytes_ = bytes;
+  RETURN_IF_ERROR(VulkanStatus(vk.vkBindBufferMemory(vk.device, memory->objects_->buffer, *made, 0),
+                               "vkBindBufferMemory"));
   if (!is_cpu_ || !vk.IsHostVisible(*type)) return absl::OkStatus();
   void* mapped = nullptr;
-  RETURN_IF_ERROR(VulkanStatus(
-      vk.vkMapMemory(vk.device, memory->objects_->memory, 0, VK_WHOLE_SIZE, 0, &mapped),
-      "vkMapMemory"));
+  RETURN_IF_ERROR(
+      VulkanStatus(vk.vkMapMemory(vk.device, *made, 0, VK_WHOLE_SIZE, 0, &mapped), "vkMapMemory"));
   memory->host_ = static_cast<uint8_t*>(mapped);
-  std::memset(memory->host_, 0, bytes);
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<ExternalMemory>> ExternalMemoryDevice::AllocateBuffer(
     uint64_t size_bytes, ExternalHandle kind) const {
-  const Vulkan& vk = *vulkan_;
-  const uint64_t most = std::min(vk.max_allocation_bytes, kMostBytes);
-  if (size_bytes == 0 || size_bytes > most || kSlackBytes > most - size_bytes) {
+  const uint64_t most = std::min(vulkan_->max_allocation_bytes, kMostBytes);
+  if (size_bytes == 0 || size_bytes > most || WholePages(size_bytes + kSlackBytes) > most) {
     return absl::InvalidArgumentError(
         absl::StrCat("exportable memory of ", size_bytes, " bytes; ", name_, " allows ", most));
   }
   std::unique_ptr<ExternalMemory> memory(new ExternalMemory(shared_from_this()));
   memory->kind_ = kind;
   memory->size_bytes_ = size_bytes;
+  memory->allocation_bytes_ = WholePages(size_bytes + kSlackBytes);
   if ((kind == ExternalHandle::kDmaBuf && !exports_dma_buf_) ||
-      !vk.BufferIsExportable(TypeOf(kind), &memory->dedicated_)) {
+      !vulkan_->BufferIsExportable(TypeOf(kind), &memory->dedicated_)) {
     return absl::UnimplementedError(absl::StrCat(name_, " exports no buffer as a ", NameOf(kind)));
   }
-  auto external = VulkanStruct<VkExternalMemoryBufferCreateInfo>(
-      VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO);
-  external.handleTypes = static_cast<VkExternalMemoryHandleTypeFlags>(TypeOf(kind));
-  auto create = VulkanStruct<VkBufferCreateInfo>(VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO, &external);
-  create.size = size_bytes + kSlackBytes;
-  create.usage = VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT |
-                 VK_BUFFER_USAGE_STORAGE_BUFFER_BIT;
-  create.sharingMode = VK_SHARING_MODE_EXCLUSIVE;
-  RETURN_IF_ERROR(VulkanStatus(
-      vk.vkCreateBuffer(vk.device, &create, nullptr, &memory->objects_->buffer), "vkCreateBuffer"));
-  auto dedicated =
-      VulkanStruct<VkMemoryDedicatedRequirements>(VK_STRUCTURE_TYPE_MEMORY_DEDICATED_REQUIREMENTS);
-  auto needs =
-      VulkanStruct<VkMemoryRequirements2>(VK_STRUCTURE_TYPE_MEMORY_REQUIREMENTS_2, &dedicated);
-  const VkBufferMemoryRequirementsInfo2 about = {
-      VK_STRUCTURE_TYPE_BUFFER_MEMORY_REQUIREMENTS_INFO_2, nullptr, memory->objects_->buffer};
-  vk.vkGetBufferMemoryRequirements2(vk.device, &about, &needs);
-  if (dedicated.requiresDedicatedAllocation != VK_FALSE) memory->dedicated_ = true;
-  RETURN_IF_ERROR(Allocate(needs.memoryRequirements.size, needs.memoryRequirements.memoryTypeBits,
-                           memory.get()));
-  RETURN_IF_ERROR(VulkanStatus(
-      vk.vkBindBufferMemory(vk.device, memory->objects_->buffer, memory->objects_->memory, 0),
-      "vkBindBufferMemory"));
-  return memory;
-}
-
-absl::StatusOr<bool> ExternalMemoryDevice::CheckImage(const ExternalImageShape& shape,
-                                                      ExternalHandle kind) const {
-  const Vulkan& vk = *vulkan_;
-  const VkPhysicalDeviceExternalImageFormatInfo external_info = {
-      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_IMAGE_FORMAT_INFO, nullptr, TypeOf(kind)};
-  const VkPhysicalDeviceImageFormatInfo2 info = {
-      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_IMAGE_FORMAT_INFO_2,
-      &external_info,
-      static_cast<VkFormat>(shape.vulkan_format),
-      VK_IMAGE_TYPE_2D,
-      VK_IMAGE_TILING_LINEAR,
-      kImageUsage,
-      0};
-  auto external = VulkanStruct<VkExternalImageFormatProperties>(
-      VK_STRUCTURE_TYPE_EXTERNAL_IMAGE_FORMAT_PROPERTIES);
-  auto answer = VulkanStruct<VkImageFormatProperties2>(VK_STRUCTURE_TYPE_IMAGE_FORMAT_PROPERTIES_2,
-                                                       &external);
-  const std::string what =
-      absl::StrCat("linear image of VkFormat ", shape.vulkan_format, " on ", name_);
-  RETURN_IF_ERROR(VulkanStatus(
-      vk.vkGetPhysicalDeviceImageFormatProperties2(vk.physical, &info, &answer), what));
-  const VkExternalMemoryFeatureFlags features =
-      external.externalMemoryProperties.externalMemoryFeatures;
-  if ((kind == ExternalHandle::kDmaBuf && !exports_dma_buf_) ||
-      (features & VK_EXTERNAL_MEMORY_FEATURE_EXPORTABLE_BIT) == 0) {
-    return absl::UnimplementedError(absl::StrCat(what, " cannot be exported as a ", NameOf(kind)));
+  uint64_t needed_bytes = 0;
+  ASSIGN_OR_RETURN(uint32_t types, CreateBuffer(memory.get(), &needed_bytes));
+  // What is cleared is the buffer: it must be all of its memory.
+  if (needed_bytes != std::exchange(memory->allocation_bytes_, needed_bytes)) {
+    ASSIGN_OR_RETURN(types, CreateBuffer(memory.get(), &needed_bytes));
   }
-  const VkExtent3D& most = answer.imageFormatProperties.maxExtent;
-  if (shape.width == 0 || shape.height == 0 || shape.width > most.width ||
-      shape.height > most.height) {
-    return absl::InvalidArgumentError(absl::StrCat(shape.width, "x", shape.height,
-                                                   " exportable image; ", name_, " allows ",
-                                                   most.width, "x", most.height));
+  if (needed_bytes != memory->allocation_bytes_) {
+    return absl::UnimplementedError(
+        absl::StrCat(name_, " wants more memory than a buffer fills, which could not be cleared"));
   }
-  return (features & VK_EXTERNAL_MEMORY_FEATURE_DEDICATED_ONLY_BIT) != 0;
-}
-
-absl::StatusOr<std::unique_ptr<ExternalMemory>> ExternalMemoryDevice::AllocateImage(
-    const ExternalImageShape& shape, ExternalHandle kind) const {
-  const Vulkan& vk = *vulkan_;
-  std::unique_ptr<ExternalMemory> memory(new ExternalMemory(shared_from_this()));
-  memory->kind_ = kind;
-  ASSIGN_OR_RETURN(memory->dedicated_, CheckImage(shape, kind));
-  auto exported = VulkanStruct<VkExternalMemoryImageCreateInfo>(
-      VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_IMAGE_CREATE_INFO);
-  exported.handleTypes = static_cast<VkExternalMemoryHandleTypeFlags>(TypeOf(kind));
-  auto create = VulkanStruct<VkImageCreateInfo>(VK_STRUCTURE_TYPE_IMAGE_CREATE_INFO, &exported);
-  create.imageType = VK_IMAGE_TYPE_2D;
-  create.format = static_cast<VkFormat>(shape.vulkan_format);
-  create.extent = {shape.width, shape.height, 1};
-  create.mipLevels = 1;
-  create.arrayLayers = 1;
-  create.samples = VK_SAMPLE_COUNT_1_BIT;
-  create.tiling = VK_IMAGE_TILING_LINEAR;
-  create.usage = kImageUsage;
-  create.sharingMode = VK_SHARING_MODE_EXCLUSIVE;
-  create.initialLayout = VK_IMAGE_LAYOUT_UNDEFINED;
-  VkImage* const image = &memory->objects_->image;
-  RETURN_IF_ERROR(
-      VulkanStatus(vk.vkCreateImage(vk.device, &create, nullptr, image), "vkCreateImage"));
-  auto dedicated =
-      VulkanStruct<VkMemoryDedicatedRequirements>(VK_STRUCTURE_TYPE_MEMORY_DEDICATED_REQUIREMENTS);
-  auto needs =
-      VulkanStruct<VkMemoryRequirements2>(VK_STRUCTURE_TYPE_MEMORY_REQUIREMENTS_2, &dedicated);
-  const VkImageMemoryRequirementsInfo2 about = {VK_STRUCTURE_TYPE_IMAGE_MEMORY_REQUIREMENTS_INFO_2,
-                                                nullptr, *image};
-  vk.vkGetImageMemoryRequirements2(vk.device, &about, &needs);
-  if (dedicated.requiresDedicatedAllocation != VK_FALSE) memory->dedicated_ = true;
-  const uint64_t bytes = needs.memoryRequirements.size;
-  if (bytes > kMostBytes) return absl::InvalidArgumentError("the exportable image is too large");
-  // A dedicated allocation has exactly the image's size.
-  RETURN_IF_ERROR(Allocate(bytes + (memory->dedicated_ ? 0 : kSlackBytes),
-                           needs.memoryRequirements.memoryTypeBits, memory.get()));
-  RETURN_IF_ERROR(VulkanStatus(vk.vkBindImageMemory(vk.device, *image, memory->objects_->memory, 0),
-                               "vkBindImageMemory"));
-  const VkImageSubresource whole = {VK_IMAGE_ASPECT_COLOR_BIT, 0, 0};
-  VkSubresourceLayout layout = {};
-  vk.vkGetImageSubresourceLayout(vk.device, *image, &whole, &layout);
-  memory->size_bytes_ = bytes;
-  memory->row_pitch_ = layout.rowPitch;
-  memory->offset_ = layout.offset;
+  RETURN_IF_ERROR(Allocate(types, memory.get()));
+  RETURN_IF_ERROR(memory->Clear());
   return memory;
 }
 
@@ -276,7 +233,6 @@ ExternalMemory::ExternalMemory(std::shared_ptr<const ExternalMemoryDevice> devic
 ExternalMemory::~ExternalMemory() {
   const ExternalMemoryDevice::Vulkan& vk = *device_->vulkan_;
   vk.vkDestroyBuffer(vk.device, objects_->buffer, nullptr);
-  vk.vkDestroyImage(vk.device, objects_->image, nullptr);
   vk.vkFreeMemory(vk.device, objects_->memory, nullptr);  // Unmaps it, too.
 }
 
@@ -288,6 +244,13 @@ absl::StatusOr<UniqueFd> ExternalMemory::Export() const {
   int fd = -1;
   RETURN_IF_ERROR(VulkanStatus(vk.vkGetMemoryFdKHR(vk.device, &get, &fd), "vkGetMemoryFdKHR"));
   return TakeCloseOnExec(fd);
+}
+
+absl::Status ExternalMemory::Clear() {
+  const absl::Status cleared = device_->vulkan_->Clear(objects_->buffer);
+  // Nothing of what the device works on may be destroyed: it goes with the process.
+  if (absl::IsDeadlineExceeded(cleared)) *objects_ = {};
+  return cleared;
 }
 
 absl::StatusOr<uint64_t> ExternalMemory::OffsetInDescriptor(int fd) const {

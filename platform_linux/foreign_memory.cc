@@ -81,6 +81,15 @@ absl::StatusOr<ForeignMemory> DescribeForeignMemory(int fd) {
   return memory;
 }
 
+absl::Status CheckDeviceMemory(int fd) {
+  struct stat info;
+  if (::fstat(fd, &info) != 0) return ErrnoStatus(errno, "fstat of a device's memory");
+  struct statfs file_system;
+  if (::fstatfs(fd, &file_system) != 0) return ErrnoStatus(errno, "fstatfs of a device's memory");
+  if (S_ISCHR(info.st_mode) || file_system.f_type == DMA_BUF_MAGIC) return absl::OkStatus();
+  return absl::InvalidArgumentError("the descriptor is no device's");
+}
+
 absl::Status WaitForDevices(int fd, const ForeignMemory& memory, bool writing,
                             absl::Time deadline) {
   if (memory.kind != ForeignMemoryKind::kDmaBuf) return absl::OkStatus();

@@ -5,27 +5,20 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "proto/status_macros.h"
 
 namespace sluice {
 namespace {
 
 constexpr char kLoader[] = "libvulkan.so.1";
 
-struct Candidate {
-  VkPhysicalDevice handle;
-  VkPhysicalDeviceProperties properties;
-  VkPhysicalDeviceIDProperties ids;
-};
+// A device fills its memory within tens of milliseconds; the allocator has 10 s for an answer.
+constexpr uint64_t kClearTimeoutNs = 5'000'000'000;
 
 DeviceUuid ToUuid(const uint8_t (&bytes)[VK_UUID_SIZE]) {
   DeviceUuid uuid;
   std::copy(std::begin(bytes), std::end(bytes), uuid.begin());
   return uuid;
-}
-
-bool IsWanted(const Candidate& candidate, const std::optional<DeviceUuid>& uuid) {
-  if (uuid.has_value()) return ToUuid(candidate.ids.deviceUUID) == *uuid;
-  return candidate.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
 }
 
 }  // namespace
@@ -46,12 +39,20 @@ absl::Status VulkanStatus(VkResult result, const std::string& what) {
     case VK_ERROR_FEATURE_NOT_PRESENT:
     case VK_ERROR_FORMAT_NOT_SUPPORTED:
       return absl::UnimplementedError(message);
+    case VK_TIMEOUT:
+      return absl::DeadlineExceededError(message);
     default:
       return absl::InternalError(message);
   }
 }
 
 ExternalMemoryDevice::Vulkan::~Vulkan() {
+  absl::MutexLock lock(&queue_mu);
+  if (stuck) return;
+  if (device != VK_NULL_HANDLE && vkDestroyFence != nullptr)
+    vkDestroyFence(device, finished, nullptr);
+  if (device != VK_NULL_HANDLE && vkDestroyCommandPool != nullptr)
+    vkDestroyCommandPool(device, pool, nullptr);
   if (device != VK_NULL_HANDLE) vkDestroyDevice(device, nullptr);
   if (instance != VK_NULL_HANDLE) vkDestroyInstance(instance, nullptr);
 }
@@ -93,8 +94,8 @@ absl::Status ExternalMemoryDevice::Vulkan::OpenLoader() {
                   : absl::NotFoundError("the Vulkan loader lacks functions of Vulkan 1.1");
 }
 
-absl::Status ExternalMemoryDevice::Vulkan::ChoosePhysicalDevice(
-    const std::optional<DeviceUuid>& uuid) {
+absl::Status ExternalMemoryDevice::Vulkan::ChoosePhysicalDevice(const Rank& rank,
+                                                                const std::string& wanted) {
   uint32_t count = 0;
   VkResult result = vkEnumeratePhysicalDevices(instance, &count, nullptr);
   std::vector<VkPhysicalDevice> handles(count);
@@ -106,32 +107,32 @@ absl::Status ExternalMemoryDevice::Vulkan::ChoosePhysicalDevice(
     return VulkanStatus(result, "vkEnumeratePhysicalDevices");
   }
   std::string seen;
+  int best = 0;
   for (const VkPhysicalDevice handle : handles) {
-    Candidate candidate = {handle,
-                           {},
-                           VulkanStruct<VkPhysicalDeviceIDProperties>(
-                               VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES)};
+    auto its_ids =
+        VulkanStruct<VkPhysicalDeviceIDProperties>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES);
     auto limits = VulkanStruct<VkPhysicalDeviceMaintenance3Properties>(
-        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES, &candidate.ids);
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES, &its_ids);
     auto all = VulkanStruct<VkPhysicalDeviceProperties2>(
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &limits);
     vkGetPhysicalDeviceProperties2(handle, &all);
-    candidate.properties = all.properties;
+    const DeviceUuid uuid = ToUuid(its_ids.deviceUUID);
     absl::StrAppend(&seen, seen.empty() ? "" : "; ", all.properties.deviceName, " ",
-                    UuidText(ToUuid(candidate.ids.deviceUUID)));
-    if (all.properties.apiVersion < VK_API_VERSION_1_1 || !IsWanted(candidate, uuid)) continue;
+                    UuidText(uuid));
+    const int worth = rank(all.properties, uuid);
+    if (all.properties.apiVersion < VK_API_VERSION_1_1 || worth <= best) continue;
+    best = worth;
     physical = handle;
-    properties = candidate.properties;
-    ids = candidate.ids;
+    properties = all.properties;
+    ids = its_ids;
     max_allocation_bytes = limits.maxMemoryAllocationSize;
-    vkGetPhysicalDeviceMemoryProperties(handle, &memory_properties);
-    return absl::OkStatus();
   }
-  return absl::NotFoundError(
-      absl::StrCat("no Vulkan device ",
-                   uuid.has_value() ? absl::StrCat("with the UUID ", UuidText(*uuid))
-                                    : "that runs on the CPU (install mesa-vulkan-drivers)",
-                   "; there is: ", seen.empty() ? "none" : seen));
+  if (best == 0) {
+    return absl::NotFoundError(
+        absl::StrCat("no Vulkan device ", wanted, "; there is: ", seen.empty() ? "none" : seen));
+  }
+  vkGetPhysicalDeviceMemoryProperties(physical, &memory_properties);
+  return absl::OkStatus();
 }
 
 bool ExternalMemoryDevice::Vulkan::HasExtension(const char* name) const {
@@ -162,12 +163,27 @@ absl::Status ExternalMemoryDevice::Vulkan::CreateDevice() {
     if (HasExtension(optional)) enabled.push_back(optional);
   }
   const float priority = 1.0f;
-  auto queue = VulkanStruct<VkDeviceQueueCreateInfo>(VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO);
-  queue.queueCount = 1;
-  queue.pQueuePriorities = &priority;
+  uint32_t families = 0;
+  vkGetPhysicalDeviceQueueFamilyProperties(physical, &families, nullptr);
+  std::vector<VkQueueFamilyProperties> about(families);
+  vkGetPhysicalDeviceQueueFamilyProperties(physical, &families, about.data());
+  // "the VkCommandPool ... must support transfer, graphics or compute operations"
+  // (vkCmdFillBuffer), which of these every device has.
+  const auto family =
+      std::find_if(about.begin(), about.end(), [](const VkQueueFamilyProperties& one) {
+        return (one.queueFlags & (VK_QUEUE_GRAPHICS_BIT | VK_QUEUE_COMPUTE_BIT)) != 0;
+      });
+  if (family == about.end())
+    return absl::UnimplementedError(absl::StrCat(properties.deviceName, " has no queue"));
+  queue_family = static_cast<uint32_t>(family - about.begin());
+  auto its_queue =
+      VulkanStruct<VkDeviceQueueCreateInfo>(VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO);
+  its_queue.queueFamilyIndex = queue_family;
+  its_queue.queueCount = 1;
+  its_queue.pQueuePriorities = &priority;
   auto create = VulkanStruct<VkDeviceCreateInfo>(VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO);
   create.queueCreateInfoCount = 1;
-  create.pQueueCreateInfos = &queue;
+  create.pQueueCreateInfos = &its_queue;
   create.enabledExtensionCount = static_cast<uint32_t>(enabled.size());
   create.ppEnabledExtensionNames = enabled.data();
   result = vkCreateDevice(physical, &create, nullptr, &device);
@@ -183,9 +199,59 @@ absl::Status ExternalMemoryDevice::Vulkan::CreateDevice() {
 #undef SLUICE_VULKAN_LOAD
   vkGetSemaphoreFdKHR =
       reinterpret_cast<PFN_vkGetSemaphoreFdKHR>(vkGetDeviceProcAddr(device, "vkGetSemaphoreFdKHR"));
-  return complete ? absl::OkStatus()
-                  : absl::UnimplementedError(
-                        absl::StrCat(properties.deviceName, " lacks functions of Vulkan 1.1"));
+  if (complete) return CreateCommands();
+  return absl::UnimplementedError(
+      absl::StrCat(properties.deviceName, " lacks functions of Vulkan 1.1"));
+}
+
+absl::Status ExternalMemoryDevice::Vulkan::CreateCommands() {
+  absl::MutexLock lock(&queue_mu);
+  vkGetDeviceQueue(device, queue_family, 0, &queue);
+  auto pooled = VulkanStruct<VkCommandPoolCreateInfo>(VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO);
+  pooled.flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT;
+  pooled.queueFamilyIndex = queue_family;
+  RETURN_IF_ERROR(
+      VulkanStatus(vkCreateCommandPool(device, &pooled, nullptr, &pool), "vkCreateCommandPool"));
+  auto one =
+      VulkanStruct<VkCommandBufferAllocateInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO);
+  one.commandPool = pool;
+  one.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
+  one.commandBufferCount = 1;
+  RETURN_IF_ERROR(
+      VulkanStatus(vkAllocateCommandBuffers(device, &one, &commands), "vkAllocateCommandBuffers"));
+  const auto fence = VulkanStruct<VkFenceCreateInfo>(VK_STRUCTURE_TYPE_FENCE_CREATE_INFO);
+  return VulkanStatus(vkCreateFence(device, &fence, nullptr, &finished), "vkCreateFence");
+}
+
+absl::Status ExternalMemoryDevice::Vulkan::Clear(VkBuffer buffer) {
+  absl::MutexLock lock(&queue_mu);
+  if (stuck)
+    return absl::UnavailableError(absl::StrCat(properties.deviceName, " does not clear memory"));
+  auto once = VulkanStruct<VkCommandBufferBeginInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO);
+  once.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
+  RETURN_IF_ERROR(VulkanStatus(vkBeginCommandBuffer(commands, &once), "vkBeginCommandBuffer"));
+  vkCmdFillBuffer(commands, buffer, 0, VK_WHOLE_SIZE, 0);
+  // To the host, where it has the memory, and to other users of it.
+  auto to_host = VulkanStruct<VkMemoryBarrier>(VK_STRUCTURE_TYPE_MEMORY_BARRIER);
+  to_host.srcAccessMask = VK_ACCESS_TRANSFER_WRITE_BIT;
+  to_host.dstAccessMask = VK_ACCESS_HOST_READ_BIT | VK_ACCESS_HOST_WRITE_BIT;
+  auto given = VulkanStruct<VkBufferMemoryBarrier>(VK_STRUCTURE_TYPE_BUFFER_MEMORY_BARRIER);
+  given.srcAccessMask = VK_ACCESS_TRANSFER_WRITE_BIT;
+  given.srcQueueFamilyIndex = queue_family;
+  given.dstQueueFamilyIndex = VK_QUEUE_FAMILY_EXTERNAL;
+  given.buffer = buffer;
+  given.size = VK_WHOLE_SIZE;
+  vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_PIPELINE_STAGE_HOST_BIT, 0, 1,
+                       &to_host, 1, &given, 0, nullptr);
+  RETURN_IF_ERROR(VulkanStatus(vkEndCommandBuffer(commands), "vkEndCommandBuffer"));
+  RETURN_IF_ERROR(VulkanStatus(vkResetFences(device, 1, &finished), "vkResetFences"));
+  auto submit = VulkanStruct<VkSubmitInfo>(VK_STRUCTURE_TYPE_SUBMIT_INFO);
+  submit.commandBufferCount = 1;
+  submit.pCommandBuffers = &commands;
+  RETURN_IF_ERROR(VulkanStatus(vkQueueSubmit(queue, 1, &submit, finished), "vkQueueSubmit"));
+  const VkResult waited = vkWaitForFences(device, 1, &finished, VK_TRUE, kClearTimeoutNs);
+  stuck = waited == VK_TIMEOUT;
+  return VulkanStatus(waited, absl::StrCat("clearing memory on ", properties.deviceName));
 }
 
 bool ExternalMemoryDevice::Vulkan::BufferIsExportable(VkExternalMemoryHandleTypeFlagBits type,

@@ -2,19 +2,21 @@
 //
 // The Vulkan behind broker/os/external_memory.h: the loader, opened at run time, an instance, and a
 // device with the extensions that export memory. Inside platform_linux only. Owned by an
-// ExternalMemoryDevice; thread-safe once made, since no call here needs external synchronisation on
-// the device.
+// ExternalMemoryDevice; thread-safe once made: its one queue has a mutex.
 #pragma once
 
 #define VK_NO_PROTOTYPES
 #include <vulkan/vulkan_core.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "broker/os/dynamic_library.h"
 #include "broker/os/external_memory.h"
 
@@ -37,8 +39,15 @@ struct ExternalMemoryDevice::Vulkan {
   ~Vulkan();
 
   absl::Status OpenLoader();
-  absl::Status ChoosePhysicalDevice(const std::optional<DeviceUuid>& uuid);
+  // `rank` is what a device is worth, 0 if it will not do; `wanted` says that in words.
+  using Rank = std::function<int(const VkPhysicalDeviceProperties&, const DeviceUuid&)>;
+  absl::Status ChoosePhysicalDevice(const Rank& rank, const std::string& wanted);
   absl::Status CreateDevice();
+  absl::Status CreateCommands();
+
+  // Makes all of the buffer zero, as others who open its memory see it from then on; waits for it.
+  // kDeadlineExceeded: the device works on it still, and it must not be destroyed.
+  absl::Status Clear(VkBuffer buffer) ABSL_LOCKS_EXCLUDED(queue_mu);
 
   bool HasExtension(const char* name) const;
   // What can be exported, as the driver says it.
@@ -58,19 +67,30 @@ struct ExternalMemoryDevice::Vulkan {
   VkPhysicalDeviceMemoryProperties memory_properties = {};
   uint64_t max_allocation_bytes = 0;
   std::vector<VkExtensionProperties> extensions;
+  uint32_t queue_family = 0;
+
+  absl::Mutex queue_mu;
+  VkQueue queue ABSL_GUARDED_BY(queue_mu) = VK_NULL_HANDLE;
+  VkCommandPool pool ABSL_GUARDED_BY(queue_mu) = VK_NULL_HANDLE;
+  VkCommandBuffer commands ABSL_GUARDED_BY(queue_mu) = VK_NULL_HANDLE;
+  VkFence finished ABSL_GUARDED_BY(queue_mu) = VK_NULL_HANDLE;
+  bool stuck ABSL_GUARDED_BY(queue_mu) = false;  // It did not finish what it was given.
 
 #define SLUICE_VULKAN_GLOBAL(f) f(vkEnumerateInstanceVersion) f(vkCreateInstance)
-#define SLUICE_VULKAN_INSTANCE(f)                                                      \
-  f(vkDestroyInstance) f(vkEnumeratePhysicalDevices) f(vkGetPhysicalDeviceProperties2) \
-      f(vkGetPhysicalDeviceMemoryProperties) f(vkEnumerateDeviceExtensionProperties)   \
-          f(vkCreateDevice) f(vkGetPhysicalDeviceExternalBufferProperties)             \
-              f(vkGetPhysicalDeviceExternalSemaphoreProperties)                        \
-                  f(vkGetPhysicalDeviceImageFormatProperties2) f(vkGetDeviceProcAddr)
-#define SLUICE_VULKAN_DEVICE(f)                                                                   \
-  f(vkDestroyDevice) f(vkCreateBuffer) f(vkDestroyBuffer) f(vkGetBufferMemoryRequirements2)       \
-      f(vkBindBufferMemory) f(vkCreateImage) f(vkDestroyImage) f(vkGetImageMemoryRequirements2)   \
-          f(vkBindImageMemory) f(vkGetImageSubresourceLayout) f(vkAllocateMemory) f(vkFreeMemory) \
-              f(vkMapMemory) f(vkGetMemoryFdKHR) f(vkCreateSemaphore) f(vkDestroySemaphore)
+#define SLUICE_VULKAN_INSTANCE(f)                                                        \
+  f(vkDestroyInstance) f(vkEnumeratePhysicalDevices) f(vkGetPhysicalDeviceProperties2)   \
+      f(vkGetPhysicalDeviceMemoryProperties) f(vkGetPhysicalDeviceQueueFamilyProperties) \
+          f(vkEnumerateDeviceExtensionProperties) f(vkCreateDevice)                      \
+              f(vkGetPhysicalDeviceExternalBufferProperties)                             \
+                  f(vkGetPhysicalDeviceExternalSemaphoreProperties) f(vkGetDeviceProcAddr)
+#define SLUICE_VULKAN_DEVICE(f)                                                                    \
+  f(vkDestroyDevice) f(vkCreateBuffer) f(vkDestroyBuffer) f(vkGetBufferMemoryRequirements2)        \
+      f(vkBindBufferMemory) f(vkAllocateMemory) f(vkFreeMemory) f(vkMapMemory) f(vkGetMemoryFdKHR) \
+          f(vkCreateSemaphore) f(vkDestroySemaphore) f(vkGetDeviceQueue) f(vkCreateCommandPool)    \
+              f(vkDestroyCommandPool) f(vkAllocateCommandBuffers) f(vkBeginCommandBuffer)          \
+                  f(vkEndCommandBuffer) f(vkCmdFillBuffer) f(vkCmdPipelineBarrier)                 \
+                      f(vkQueueSubmit) f(vkCreateFence) f(vkDestroyFence) f(vkResetFences)         \
+                          f(vkWaitForFences)
 #define SLUICE_VULKAN_MEMBER(name) PFN_##name name = nullptr;
   SLUICE_VULKAN_GLOBAL(SLUICE_VULKAN_MEMBER)
   SLUICE_VULKAN_INSTANCE(SLUICE_VULKAN_MEMBER)

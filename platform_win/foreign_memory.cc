@@ -21,6 +21,10 @@ absl::StatusOr<ForeignMemory> DescribeForeignMemory(int fd) {
 }
 
 // No device of Windows' is waited for through a section.
+absl::Status CheckDeviceMemory(int) {
+  return absl::UnimplementedError("no memory of a device's is imported on Windows yet");
+}
+
 absl::Status WaitForDevices(int, const ForeignMemory&, bool, absl::Time) {
   return absl::OkStatus();
 }

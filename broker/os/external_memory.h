@@ -4,14 +4,16 @@
 // GL_EXT_memory_object_fd, OpenCL through cl_khr_external_memory_opaque_fd. Made with Vulkan, whose
 // loader is opened at run time: a machine without it has no such memory, and the status says so.
 // The device is chosen by its UUID, which the APIs agree on; for an OpenCL device on the CPU it is
-// the Vulkan device that runs there (lavapipe), whose memory is the host's.
+// the Vulkan device that runs there (lavapipe), whose memory is the host's. Where the user of the
+// memory is not known yet, it is a GPU if there is one.
 //
 // Who owns it: a worker (the shadows of its client's GL objects), or the allocator. An exported
 // descriptor is a new one each time and belongs to the caller; what it refers to lives as long as
 // any process holds it. Nothing here comes from a peer but sizes, which are bounded by the device's
 // limits; whoever opens an exported descriptor can read and write all of the memory.
 //
-// Thread-safe, all of it. No call waits for the device. An exported descriptor's bytes are the
+// Thread-safe, all of it. Memory is cleared by its device, for which its maker waits, 5 s at most;
+// no other call waits. An exported descriptor's bytes are the
 // driver's business (lavapipe's begin with a header of its own, which an importer believes):
 // host() is the memory, and who maps a descriptor has asked OffsetInDescriptor.
 #pragma once
@@ -39,8 +41,8 @@ enum class ExternalHandle { kOpaqueFd, kDmaBuf };
 
 class ExternalMemoryDevice;
 
-// One allocation. Its bytes are zero at first where the host can reach them; elsewhere they are
-// whatever the device had there, and must be overwritten before anybody else may see them.
+// One allocation. Its bytes are zero at first, to its very end: whoever opens a descriptor may see
+// all of them.
 class ExternalMemory {
  public:
   ~ExternalMemory();
@@ -52,13 +54,14 @@ class ExternalMemory {
   // llvmpipe takes no buffer that fills the imported memory.
   uint64_t allocation_bytes() const { return allocation_bytes_; }
   ExternalHandle kind() const { return kind_; }
-  bool dedicated() const { return dedicated_; }      // An importer must say so as well.
-  uint64_t row_pitch() const { return row_pitch_; }  // Of an image.
-  uint64_t offset() const { return offset_; }        // Of an image's first row.
+  bool dedicated() const { return dedicated_; }  // An importer must say so as well.
   // Where the memory is mapped in this process; null unless the device shares the host's memory.
   uint8_t* host() const { return host_; }
 
   absl::StatusOr<UniqueFd> Export() const;
+
+  // Makes all of the allocation zero again. An error: not so; nobody may get it.
+  absl::Status Clear();
 
   // Where the bytes of host() begin in a descriptor that Export gave, for others who map it; found
   // out by looking, not by knowing the driver. The first and last bytes are zero afterwards: call
@@ -74,8 +77,6 @@ class ExternalMemory {
   const std::unique_ptr<Objects> objects_;
   uint64_t size_bytes_ = 0;
   uint64_t allocation_bytes_ = 0;
-  uint64_t row_pitch_ = 0;
-  uint64_t offset_ = 0;
   ExternalHandle kind_ = ExternalHandle::kOpaqueFd;
   bool dedicated_ = false;
   uint8_t* host_ = nullptr;
@@ -99,13 +100,6 @@ class ExternalSemaphore {
   const std::unique_ptr<Objects> objects_;
 };
 
-// A 2D image with rows one after the other (linear tiling).
-struct ExternalImageShape {
-  uint32_t width = 0;
-  uint32_t height = 0;
-  uint32_t vulkan_format = 0;  // A VkFormat.
-};
-
 class ExternalMemoryDevice : public std::enable_shared_from_this<ExternalMemoryDevice> {
  public:
   // The device with this UUID; without one, the first that runs on the CPU. kNotFound: there is no
@@ -113,6 +107,8 @@ class ExternalMemoryDevice : public std::enable_shared_from_this<ExternalMemoryD
   // is missing.
   static absl::StatusOr<std::shared_ptr<ExternalMemoryDevice>> Open(
       const std::optional<DeviceUuid>& uuid);
+  // The best that there is: a discrete GPU, another, the CPU.
+  static absl::StatusOr<std::shared_ptr<ExternalMemoryDevice>> OpenBest();
   ~ExternalMemoryDevice();
   ExternalMemoryDevice(const ExternalMemoryDevice&) = delete;
   ExternalMemoryDevice& operator=(const ExternalMemoryDevice&) = delete;
@@ -125,11 +121,9 @@ class ExternalMemoryDevice : public std::enable_shared_from_this<ExternalMemoryD
   bool exports_semaphores() const { return exports_semaphores_; }
 
   // kInvalidArgument: a size of 0 or over the device's limit; kUnimplemented: the device exports
-  // nothing of that kind; kResourceExhausted: no memory.
+  // nothing of that kind; kResourceExhausted: no memory; any other error: it cannot be cleared.
   absl::StatusOr<std::unique_ptr<ExternalMemory>> AllocateBuffer(uint64_t size_bytes,
                                                                  ExternalHandle kind) const;
-  absl::StatusOr<std::unique_ptr<ExternalMemory>> AllocateImage(const ExternalImageShape& shape,
-                                                                ExternalHandle kind) const;
   // kUnimplemented: the device exports none.
   absl::StatusOr<std::unique_ptr<ExternalSemaphore>> CreateSemaphore() const;
 
@@ -139,9 +133,11 @@ class ExternalMemoryDevice : public std::enable_shared_from_this<ExternalMemoryD
 
   struct Vulkan;  // The loader, its functions, instance and device.
   explicit ExternalMemoryDevice(std::unique_ptr<Vulkan> vulkan);
-  // Whether the image must have an allocation to itself.
-  absl::StatusOr<bool> CheckImage(const ExternalImageShape& shape, ExternalHandle kind) const;
-  absl::Status Allocate(uint64_t bytes, uint32_t memory_types, ExternalMemory* memory) const;
+  static absl::StatusOr<std::shared_ptr<ExternalMemoryDevice>> Finish(
+      std::unique_ptr<Vulkan> vulkan);
+  // A buffer of allocation_bytes(), which says what memory it needs.
+  absl::StatusOr<uint32_t> CreateBuffer(ExternalMemory* memory, uint64_t* needed_bytes) const;
+  absl::Status Allocate(uint32_t memory_types, ExternalMemory* memory) const;
 
   const std::unique_ptr<Vulkan> vulkan_;
   std::string name_;

@@ -34,6 +34,10 @@ struct ForeignMemory {
 // kInvalidArgument: it is no memory (a pipe, a file on a disk, huge pages that could run out).
 absl::StatusOr<ForeignMemory> DescribeForeignMemory(int fd);
 
+// OK if it may be memory of a device's own, which only a driver can open: a device's file or a
+// dma-buf. Its driver says the rest. kInvalidArgument.
+absl::Status CheckDeviceMemory(int fd);
+
 // OK if [offset, offset + slices x slice_pitch) or, without slices, offset + rows x row_pitch (the
 // last row may be short) lies in the memory; every step is checked for overflow.
 struct MemoryLayout {

@@ -63,6 +63,11 @@ bool IsShadowWorthIt(const MemObject& memory) {
   return !memory.context().buffers_in_heap() || IsNamed(Way::kShadow);
 }
 
+// What lies in a device's own memory is not staged: then a shadow is worth everything.
+bool MayShadow(const MemObject& memory, const SharedObject& shared) {
+  return MayTake(Way::kShadow) && (IsShadowWorthIt(memory) || !shared.native().CanStage().ok());
+}
+
 void LogWay(const SharedObject& shared, Way way, const absl::Status& outcome) {
   if (!ClientLogs(ClientLogLevel::kInfo)) return;
   ClientLog(ClientLogLevel::kInfo,
@@ -74,24 +79,38 @@ cl_int MakeStaged(MemObject* memory) {
   return memory->is_image() ? MakeImage(memory, {}) : MakeBuffer(memory, nullptr);
 }
 
+// No way is left. Nobody would guess why.
+cl_int RefuseObject(const SharedObject& shared, const std::string& lacking,
+                    const absl::Status& cannot_stage) {
+  ClientLog(ClientLogLevel::kWarning,
+            absl::StrCat("sharing: ", shared.rules().name, " object cannot be used: ", lacking,
+                         "staging: ", cannot_stage.message()));
+  return shared.rules().invalid_object;
+}
+
 // Makes the worker's memory by the best way that both sides can go. What a better way lacked is
 // logged; staging's own failure is the application's.
 cl_int MakeByBestWay(MemObject* memory, SharedObject* shared) {
+  std::string lacking;
   if (MayTake(Way::kImport)) {
     shared->SetWay(Way::kImport);
     const absl::Status made = MakeImported(memory, shared);
     LogWay(*shared, Way::kImport, made);
     if (made.ok()) return CL_SUCCESS;
+    absl::StrAppend(&lacking, "import: ", made.message(), "; ");
   }
-  if (MayTake(Way::kShadow) && IsShadowWorthIt(*memory)) {
+  if (MayShadow(*memory, *shared)) {
     shared->SetWay(Way::kShadow);
     const absl::Status made = MakeShadowed(memory, shared);
     LogWay(*shared, Way::kShadow, made);
     if (made.ok()) return CL_SUCCESS;
+    absl::StrAppend(&lacking, "shadow: ", made.message(), "; ");
   }
   // No way is possible without a worker.
   if (memory->session().lost()) return memory->session().lost_code();
   if (!MayTake(Way::kStaging)) return CL_MEM_OBJECT_ALLOCATION_FAILURE;
+  const absl::Status can_stage = shared->native().CanStage();
+  if (!can_stage.ok()) return RefuseObject(*shared, lacking, can_stage);
   shared->SetWay(Way::kStaging);
   CL_RETURN_IF_ERROR(MakeStaged(memory));
   LogWay(*shared, Way::kStaging, absl::OkStatus());

@@ -9,13 +9,20 @@
 namespace sluice::sharing {
 namespace {
 
-void Describe(const ExportedMemory& exported, bool writable, pb::ImportedMemory* out) {
+using Kind = ExportedMemory::Kind;
+
+void Describe(const ExportedMemory& exported, bool writable, bool shadow, pb::ImportedMemory* out) {
   out->set_offset(exported.offset);
   out->set_row_pitch(exported.row_pitch);
   out->set_writable(writable);
-  if (exported.kind == ExportedMemory::Kind::kD3d11Texture)
-    out->set_handle(pb::IMPORTED_HANDLE_D3D11_TEXTURE);
+  if (exported.kind == Kind::kD3d11Texture) out->set_handle(pb::IMPORTED_HANDLE_D3D11_TEXTURE);
   out->set_keyed_mutex(exported.keyed_mutex);
+  if (exported.kind != Kind::kOpaqueFd) return;
+  out->set_handle(pb::IMPORTED_HANDLE_OPAQUE_FD);
+  out->set_device_uuid(exported.device_uuid, sizeof(exported.device_uuid));
+  out->set_driver_uuid(exported.driver_uuid, sizeof(exported.driver_uuid));
+  out->set_allocation_bytes(exported.allocation_bytes);
+  out->set_shadow(shadow);
 }
 
 // The tight slices that the worker will assume.
@@ -38,6 +45,7 @@ absl::Status MakeImported(MemObject* memory, SharedObject* shared) {
 absl::Status ImportExported(MemObject* memory, const ExportedMemory& exported,
                             SharedObject* shared) {
   const bool writable = shared->native().writable();
+  const bool shadow = memory->own_shared() != shared;
   if (!HasTightSlices(*memory, exported))
     return absl::UnimplementedError("its slices do not follow each other");
   if (!memory->session().transport().SendHandle(memory->id(), exported.fd.get()))
@@ -50,14 +58,14 @@ absl::Status ImportExported(MemObject* memory, const ExportedMemory& exported,
     body.set_flags(WireMemFlags(memory->flags()));
     EncodeImageFormat(memory->image().format, body.mutable_format());
     EncodeImageDesc(memory->image().desc, 0, body.mutable_desc());
-    Describe(exported, writable, body.mutable_memory());
+    Describe(exported, writable, shadow, body.mutable_memory());
   } else {
     pb::CreateImportedBuffer& body = *command->mutable_create_imported_buffer();
     body.set_mem_id(memory->id());
     body.set_context_id(memory->context().id());
     body.set_flags(WireMemFlags(memory->flags()));
     body.set_size(memory->bytes());
-    Describe(exported, writable, body.mutable_memory());
+    Describe(exported, writable, shadow, body.mutable_memory());
   }
   pb::Answer answer;
   const cl_int status = memory->stream().Call(*command, {}, &answer);
@@ -66,7 +74,8 @@ absl::Status ImportExported(MemObject* memory, const ExportedMemory& exported,
         "the worker answers ", status, answer.refusal().empty() ? "" : ": ", answer.refusal()));
   }
   memory->SetMade({});
-  if (exported.kind == ExportedMemory::Kind::kD3d11Texture) shared->SetChangesHands();
+  if (exported.kind == Kind::kD3d11Texture || exported.kind == Kind::kOpaqueFd)
+    shared->SetChangesHands();
   return absl::OkStatus();
 }
 

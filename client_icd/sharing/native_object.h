@@ -44,7 +44,7 @@ struct NativeKey {
 
 // The native object's memory as descriptors that another process can map or import.
 struct ExportedMemory {
-  enum class Kind { kMemfd, kDmaBuf, kD3d11Texture };
+  enum class Kind { kMemfd, kDmaBuf, kD3d11Texture, kOpaqueFd };
   Kind kind = Kind::kMemfd;
   UniqueFd fd;
   // Of a texture: the worker takes and gives back its keyed mutex (broker/os/texture_sharing.h).
@@ -53,6 +53,10 @@ struct ExportedMemory {
   uint64_t offset = 0;
   uint64_t row_pitch = 0;
   uint64_t slice_pitch = 0;
+  // Of an opaque descriptor, which only that device's driver opens: whose it is, and all of it.
+  uint8_t device_uuid[16] = {};
+  uint8_t driver_uuid[16] = {};
+  uint64_t allocation_bytes = 0;
 };
 
 // Device memory of the worker that both sides can open: the adapter keeps it as a native object of
@@ -102,7 +106,10 @@ class NativeObject {
   // Of one acquire or release of this object, from the moment thread() takes it up.
   virtual absl::Duration timeout() const { return absl::Seconds(10); }
 
-  // -- staging: always there --
+  // -- staging: there for almost all --
+
+  // Any thread; constant. Why the bytes cannot go through this process, and what could be done.
+  virtual absl::Status CanStage() const { return absl::OkStatus(); }
 
   // Any thread; constant. The object's bytes, if this process can address them: then nothing is
   // copied twice, and Fetch and Store, given null, only make the bytes ready for reading and tell
@@ -132,10 +139,6 @@ class NativeObject {
   // visible. No bytes move.
   virtual cl_int BeginImported(absl::Time) { return CL_SUCCESS; }
   virtual cl_int EndImported(bool /*written*/, absl::Time) { return CL_SUCCESS; }
-  // In place of EndImported after commands that failed: the bytes may be half-written.
-  virtual cl_int BreakOffImported(bool written, absl::Time deadline) {
-    return EndImported(written, deadline);
-  }
 
   // -- device shadow: the worker's memory, or a native object of this side's --
 
@@ -150,7 +153,8 @@ class NativeObject {
   virtual absl::Status AttachSemaphores(ShadowSemaphores, std::function<void()> /*stuck*/) {
     return absl::UnimplementedError("the API imports no semaphore of another process");
   }
-  // Any thread, while the memory object is made: whether it is this side that makes it.
+  // Any thread, while the memory object is made: whether it is this side that makes it. An opaque
+  // descriptor becomes a buffer; an image is one beside it.
   virtual bool MakesShadow() const { return false; }
   virtual absl::StatusOr<ExportedMemory> MakeShadow() {
     return absl::UnimplementedError("the API makes no memory for another process");
@@ -162,6 +166,10 @@ class NativeObject {
   virtual cl_int CopyToShadow(ShadowSync, absl::Time) { return CL_INVALID_OPERATION; }
   // Has waited for the semaphore if it succeeds; that signal has been given to the device.
   virtual cl_int CopyFromShadow(ShadowSync, absl::Time) { return CL_INVALID_OPERATION; }
+
+  // In place of EndImported and CopyFromShadow after commands that failed: memory that the device
+  // uses itself may be half-written.
+  virtual cl_int BreakOff(bool /*written*/, absl::Time deadline) { return LetGo(deadline); }
 
   // -- queries: any thread --
 

@@ -130,12 +130,34 @@ void NameImage(const MemObject& memory, Body* body) {
   EncodeSize3(memory.image().extent.v, body->mutable_region());
 }
 
+// An image of its own beside a buffer in the shadow, which `make_buffer` makes.
+template <typename Make>
+absl::Status MakeBeside(MemObject* memory, SharedObject* shared, Make make_buffer) {
+  if (!IsCopyable(*memory)) return absl::UnimplementedError("no copies of this kind of image");
+  // On the heap: GCC 12 takes an empty property list that is moved for one that is not initialised.
+  const auto about = std::make_unique<MemObject::Description>();
+  about->flags = CL_MEM_READ_WRITE;
+  about->bytes = PackedBytes(*memory);
+  auto beside =
+      Ref<MemObject>::Adopt(new MemObject(Ref<Context>(&memory->context()), std::move(*about)));
+  RETURN_IF_ERROR(make_buffer(beside.get()));
+  if (const cl_int status = MakeImage(memory, {}); status != CL_SUCCESS) {
+    return absl::UnavailableError(absl::StrCat("the image cannot be made: ", status));
+  }
+  shared->SetShadow(std::move(beside));
+  shared->SetChangesHands();
+  return absl::OkStatus();
+}
+
 // The native API makes the shadow, and the memory object is made in it.
 absl::Status MakeNativeShadow(MemObject* memory, SharedObject* shared) {
-  if (!memory->session().transport().shares_memory())
-    return absl::UnimplementedError("the daemon is on another host");
   ASSIGN_OR_RETURN(const ExportedMemory exported, shared->native().MakeShadow());
-  const absl::Status imported = ImportExported(memory, exported, shared);
+  const auto import = [&](MemObject* buffer) { return ImportExported(buffer, exported, shared); };
+  if (exported.kind == ExportedMemory::Kind::kOpaqueFd && memory->is_image()) {
+    shared->SetShadowAbilities({.copies_images = true});  // As all workers that open such memory.
+    return MakeBeside(memory, shared, import);
+  }
+  const absl::Status imported = import(memory);
   if (!imported.ok()) shared->native().DropShadow();
   return imported;
 }
@@ -150,30 +172,19 @@ uint64_t PackedBytes(const MemObject& memory) {
 }
 
 absl::Status MakeShadowed(MemObject* memory, SharedObject* shared) {
-  if (shared->native().MakesShadow()) return MakeNativeShadow(memory, shared);
-  if (!shared->native().CanShadow()) {
+  const NativeObject& native = shared->native();
+  if (!native.MakesShadow() && !native.CanShadow())
     return absl::UnimplementedError("the native API opens no memory of another process");
-  }
-  if (!memory->session().transport().shares_memory()) {
+  if (!memory->session().transport().shares_memory())
     return absl::UnimplementedError("the daemon is on another host");
+  if (native.MakesShadow()) return MakeNativeShadow(memory, shared);
+  if (memory->is_image()) {
+    return MakeBeside(memory, shared, [shared](MemObject* buffer) {
+      return MakeBuffer(buffer, buffer->bytes(), /*for_image=*/true, shared);
+    });
   }
-  if (!IsCopyable(*memory)) return absl::UnimplementedError("no copies of this kind of image");
-  if (memory->is_buffer()) {
-    RETURN_IF_ERROR(MakeBuffer(memory, memory->bytes(), /*for_image=*/false, shared));
-    shared->SetChangesHands();
-    return absl::OkStatus();
-  }
-  // On the heap: GCC 12 takes an empty property list that is moved for one that is not initialised.
-  const auto about = std::make_unique<MemObject::Description>();
-  about->flags = CL_MEM_READ_WRITE;
-  about->bytes = PackedBytes(*memory);
-  auto beside =
-      Ref<MemObject>::Adopt(new MemObject(Ref<Context>(&memory->context()), std::move(*about)));
-  RETURN_IF_ERROR(MakeBuffer(beside.get(), beside->bytes(), /*for_image=*/true, shared));
-  if (const cl_int status = MakeImage(memory, {}); status != CL_SUCCESS) {
-    return absl::UnavailableError(absl::StrCat("the image cannot be made: ", status));
-  }
-  shared->SetShadow(std::move(beside));
+  if (!IsCopyable(*memory)) return absl::UnimplementedError("no copies of this kind of object");
+  RETURN_IF_ERROR(MakeBuffer(memory, memory->bytes(), /*for_image=*/false, shared));
   shared->SetChangesHands();
   return absl::OkStatus();
 }

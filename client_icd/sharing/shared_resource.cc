@@ -121,6 +121,7 @@ class SharedResourceObject : public NativeObject {
         turn_(std::make_shared<Turn>(connection_, capability, access)),
         resource_id_(about.resource_id),
         size_bytes_(about.shape.size_bytes),
+        is_image_(about.shape.plane_count > 0),
         part_(part) {}
 
   ~SharedResourceObject() override {
@@ -128,8 +129,8 @@ class SharedResourceObject : public NativeObject {
     if (mapped_ != nullptr) connection_->functions.unmap(mapped_, size_bytes_);
   }
 
-  // While the memory object is made.
-  cl_int Map() {
+  // While the memory object is made. Memory of a device's own is not mapped: its driver opens it.
+  cl_int Open() {
     const SluiceFunctions& sluice = connection_->functions;
     sluice_handle handle = {};
     handle.struct_size = sizeof(handle);
@@ -137,10 +138,19 @@ class SharedResourceObject : public NativeObject {
         ToError(*connection_,
                 sluice.export_handle(connection_->raw, &capability_, access_, &handle), "export");
     if (status != CL_SUCCESS) return status;
-    status = ToError(*connection_, sluice.map(&handle, &mapped_), "map");
-    memory_ = FromNative(handle.fds[0]);
+    memory_.fd = FromNative(handle.fds[0]);
+    const auto vulkan = ReadVulkanInts(handle.ints, handle.int_count);
+    if (handle.backing == SLUICE_BACKING_VULKAN && vulkan.has_value() && vulkan->mappable == 0) {
+      memory_.kind = ExportedMemory::Kind::kOpaqueFd;
+      memory_.allocation_bytes = handle.allocation_bytes;
+      std::memcpy(memory_.device_uuid, handle.device_uuid, sizeof(memory_.device_uuid));
+      std::memcpy(memory_.driver_uuid, vulkan->driver_uuid, sizeof(memory_.driver_uuid));
+    } else {
+      status = ToError(*connection_, sluice.map(&handle, &mapped_), "map");
+    }
+    memory_.offset = part_.offset;
     if (handle.backing == SLUICE_BACKING_VULKAN)
-      memory_offset_ = VulkanMapOffset(handle.ints, handle.int_count).value_or(0);
+      memory_.offset += VulkanMapOffset(handle.ints, handle.int_count).value_or(0);
     sluice.handle_close(&handle);
     return status;
   }
@@ -151,7 +161,13 @@ class SharedResourceObject : public NativeObject {
   // A reader's mapping cannot be written, not by the host's commands either.
   bool writable() const override { return access_ == SLUICE_WRITE; }
 
-  HostRegion host_memory() override { return Region(); }
+  HostRegion host_memory() override { return mapped_ == nullptr ? HostRegion() : Region(); }
+  absl::Status CanStage() const override {
+    if (mapped_ != nullptr) return absl::OkStatus();
+    return absl::FailedPreconditionError(
+        "the memory is a device's own (SLUICE_BACKING_VULKAN), which only OpenCL on that device "
+        "opens; make the resource with SLUICE_BACKING_MEMFD for others");
+  }
   cl_int Fetch(uint8_t* packed, absl::Time deadline) override {
     const cl_int status = turn_->Acquire(deadline);
     if (status == CL_SUCCESS && packed != nullptr) {
@@ -171,20 +187,31 @@ class SharedResourceObject : public NativeObject {
   void UndoAcquire() override { turn_->Release(SLUICE_CONTENTS_UNTOUCHED); }
 
   absl::StatusOr<ExportedMemory> Export() override {
-    ExportedMemory exported;  // What cannot be mapped did not get here: it is a memfd or a dma-buf.
-    exported.fd = std::move(memory_);
-    if (!exported.fd.valid()) return absl::ResourceExhaustedError("no descriptor to be had");
-    exported.offset = memory_offset_ + part_.offset;
-    exported.row_pitch = part_.rows > 1 ? part_.row_pitch : 0;
-    exported.slice_pitch = part_.slices > 1 ? part_.slice_pitch : 0;
-    return exported;
+    if (MakesShadow()) return absl::UnimplementedError("images in a device's memory are copied");
+    if (!memory_.fd.valid()) return absl::ResourceExhaustedError("no descriptor to be had");
+    memory_.row_pitch = part_.rows > 1 ? part_.row_pitch : 0;
+    memory_.slice_pitch = part_.slices > 1 ? part_.slice_pitch : 0;
+    return std::move(memory_);
   }
   cl_int BeginImported(absl::Time deadline) override { return turn_->Acquire(deadline); }
   cl_int EndImported(bool written, absl::Time) override {
     return turn_->Release(written ? 0 : SLUICE_CONTENTS_UNTOUCHED);
   }
 
-  cl_int BreakOffImported(bool written, absl::Time) override {
+  // Images in a device's memory: the driver opens it as a buffer.
+  bool MakesShadow() const override { return is_image_ && mapped_ == nullptr; }
+  absl::StatusOr<ExportedMemory> MakeShadow() override {
+    if (!memory_.fd.valid()) return absl::ResourceExhaustedError("no descriptor to be had");
+    const bool tight = (part_.rows == 1 || part_.row_pitch == part_.row_bytes) &&
+                       (part_.slices == 1 || part_.slice_pitch == part_.row_pitch * part_.rows);
+    if (tight) return std::move(memory_);
+    return absl::UnimplementedError(
+        "its rows have gaps, which copies on a device do not know; make it with tight planes");
+  }
+  cl_int CopyToShadow(ShadowSync, absl::Time deadline) override { return turn_->Acquire(deadline); }
+  cl_int CopyFromShadow(ShadowSync, absl::Time) override { return turn_->Release(0); }
+
+  cl_int BreakOff(bool written, absl::Time) override {
     return turn_->Release(written ? SLUICE_CONTENTS_INDETERMINATE : SLUICE_CONTENTS_UNTOUCHED);
   }
 
@@ -205,10 +232,10 @@ class SharedResourceObject : public NativeObject {
   const std::shared_ptr<Turn> turn_;
   const uint64_t resource_id_;
   const uint64_t size_bytes_;
+  const bool is_image_;
   const Part part_;
-  void* mapped_ = nullptr;      // Constant after Map.
-  UniqueFd memory_;             // From Map to Export, which takes it.
-  uint64_t memory_offset_ = 0;  // Where the resource begins in it. Constant after Map.
+  void* mapped_ = nullptr;  // Constant after Open. Null: a device's own memory.
+  ExportedMemory memory_;   // From Open to Export or MakeShadow, which takes it.
 };
 
 // What a plane of a format that OpenCL has no name for is to OpenCL. Fourccs as in drm_fourcc.h.
@@ -312,7 +339,7 @@ cl_int Create(Context* context, cl_mem_flags flags, const void* capability, cl_u
   const sluice_access access = flags == CL_MEM_READ_ONLY ? SLUICE_READ : SLUICE_WRITE;
   auto object =
       std::make_unique<SharedResourceObject>(*std::move(connection), shown, access, found, part);
-  CL_RETURN_IF_ERROR(object->Map());
+  CL_RETURN_IF_ERROR(object->Open());
   return CreateShared(context, std::move(about), Api::kSluice, std::move(object), out);
 }
 

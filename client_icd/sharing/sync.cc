@@ -354,12 +354,11 @@ cl_int Pass::AcquireItem(NativeObject& native, const Item& item, absl::Time dead
 
 cl_int Pass::ReleaseItem(NativeObject& native, const Item& item, absl::Time deadline) {
   const bool failed = failed_.load(std::memory_order_relaxed) != CL_SUCCESS;
-  if (item.shared->way() == Way::kImport) {
-    return failed ? native.BreakOffImported(item.written, deadline)
-                  : native.EndImported(item.written, deadline);
-  }
   // What was not acquired well, or not read well, is not stored: the bytes are not the object's.
-  if (!item.written || failed) return native.LetGo(deadline);
+  if (failed && item.shared->way() == Way::kStaging) return native.LetGo(deadline);
+  if (failed) return native.BreakOff(item.written, deadline);
+  if (item.shared->way() == Way::kImport) return native.EndImported(item.written, deadline);
+  if (!item.written) return native.LetGo(deadline);
   if (item.shared->way() == Way::kShadow) {
     const cl_int status = native.CopyFromShadow(item.sync, deadline);
     if (status == CL_SUCCESS && item.sync == ShadowSync::kSemaphore)

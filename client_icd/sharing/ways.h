@@ -21,7 +21,8 @@ bool SharingNames(std::string_view word);
 // The native object's own memory, handed over as a descriptor (import.cc).
 absl::Status MakeImported(MemObject* memory, SharedObject* shared);
 
-// The same for memory that was exported otherwise: a shadow of the native side's making.
+// The same for memory that was exported otherwise, a shadow of the native side's making: `memory`
+// may be the buffer beside the shared object's image.
 absl::Status ImportExported(MemObject* memory, const ExportedMemory& exported,
                             SharedObject* shared);
 

@@ -89,7 +89,7 @@ class LinuxMemoryMaker final : public MemoryMaker {
 };
 
 absl::StatusOr<MadeMemory> LinuxMemoryMaker::MakeVulkan(uint64_t size_bytes) {
-  if (!vulkan_.has_value()) vulkan_ = ExternalMemoryDevice::Open(std::nullopt);
+  if (!vulkan_.has_value()) vulkan_ = ExternalMemoryDevice::OpenBest();
   if (!vulkan_->ok()) {
     return absl::UnimplementedError(absl::StrCat("the daemon's host has no Vulkan memory: ",
                                                  std::string(vulkan_->status().message())));
@@ -97,10 +97,6 @@ absl::StatusOr<MadeMemory> LinuxMemoryMaker::MakeVulkan(uint64_t size_bytes) {
   const ExternalMemoryDevice& device = ***vulkan_;
   ASSIGN_OR_RETURN(const std::unique_ptr<ExternalMemory> made,
                    device.AllocateBuffer(size_bytes, ExternalHandle::kOpaqueFd));
-  if (made->host() == nullptr) {
-    return absl::UnimplementedError(absl::StrCat(
-        "memory of ", device.name(), " cannot be cleared from the host, so it is not handed out"));
-  }
   absl::StatusOr<UniqueFd> fd = made->Export();  // Lives on without `made`.
   ASSIGN_OR_RETURN(MadeMemory memory, Only(std::move(fd), made->allocation_bytes()));
   memory.device_uuid = device.device_uuid();

@@ -40,11 +40,6 @@ absl::StatusOr<std::unique_ptr<ExternalMemory>> ExternalMemoryDevice::AllocateBu
   return absl::UnimplementedError("no memory is exported on Windows yet");
 }
 
-absl::StatusOr<std::unique_ptr<ExternalMemory>> ExternalMemoryDevice::AllocateImage(
-    const ExternalImageShape&, ExternalHandle) const {
-  return absl::UnimplementedError("no memory is exported on Windows yet");
-}
-
 absl::StatusOr<std::unique_ptr<ExternalSemaphore>> ExternalMemoryDevice::CreateSemaphore() const {
   return absl::UnimplementedError("no semaphore is exported on Windows yet");
 }

@@ -75,6 +75,7 @@ class FakeCl {
   void set_on_build(std::function<cl_int(const std::string& options)> on_build);
   // Called when a kernel runs, on the driver's thread.
   void set_on_kernel(std::function<void(const std::string& name)> on_kernel);
+  static constexpr std::array<uint8_t, 16> kDriverUuid = {0xfa, 0xce};
   // The GPU has this UUID and imports opaque descriptors (which it only closes); without, neither.
   void set_gpu_uuid(const std::optional<std::array<uint8_t, 16>>& uuid);
   // The GPU is on the adapter with this LUID and imports Direct3D's textures; without, neither.

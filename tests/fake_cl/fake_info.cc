@@ -58,6 +58,8 @@ cl_int CL_API_CALL fake_clGetDeviceInfo(cl_device_id device, cl_device_info para
     case CL_DEVICE_UUID_KHR:
       if (device != &g_runtime->gpu || !g_runtime->gpu_uuid.has_value()) return CL_INVALID_VALUE;
       return GiveValue(*g_runtime->gpu_uuid, room, out, size_ret);
+    case CL_DRIVER_UUID_KHR:
+      return GiveValue(FakeCl::kDriverUuid, room, out, size_ret);
     case CL_DEVICE_EXTERNAL_MEMORY_IMPORT_HANDLE_TYPES_KHR:
       return GiveImports(*device, room, out, size_ret);
     case CL_DEVICE_LUID_KHR:

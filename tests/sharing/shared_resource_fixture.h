@@ -104,18 +104,6 @@ class SharedResources : public conformance::WithQueue {
     return clEnqueueFillBuffer(queue(), memory, &value, sizeof(value), 0, kBytes, 0, nullptr,
                                nullptr);
   }
-  // Why the daemon's host has no Vulkan memory; nothing if it has.
-  std::string NoVulkan() {
-    sluice_create_info info = {};
-    info.struct_size = sizeof(info);
-    info.shape.size_bytes = kBytes;
-    info.backing = SLUICE_BACKING_VULKAN;
-    sluice_capability write = {};
-    const sluice_status made = sluice_create(daemon_, &info, nullptr, &write);
-    if (made == SLUICE_OK) return "";
-    EXPECT_EQ(made, SLUICE_UNSUPPORTED) << sluice_error_text();
-    return sluice_error_text();
-  }
   void CheckEachWay(sluice_backing backing);
 
   // The resource's memory in this process, as a program without OpenCL has it.

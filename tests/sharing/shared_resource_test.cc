@@ -14,11 +14,7 @@ namespace sluice::gltest {
 namespace {
 
 constexpr uint32_t kNv12 = 0x3231564e;  // DRM_FORMAT_NV12.
-constexpr uint32_t kAbgr = 0x34324241;  // DRM_FORMAT_ABGR8888: RGBA in memory.
 constexpr uint32_t kXrgb = 0x34325258;  // DRM_FORMAT_XRGB8888: OpenCL has no such image.
-
-#define SKIP_WITHOUT_VULKAN() \
-  if (const std::string reason = NoVulkan(); !reason.empty()) GTEST_SKIP() << reason
 
 // "CL_INVALID_OPERATION if the daemon of context is on another machine"; what is wrong with the
 // arguments themselves is said first.
@@ -205,62 +201,6 @@ TEST_F(SharedResources, EventsTellTheirCommand) {
 TEST_F(SharedResources, ContentsByEachWay) {
   SKIP_OVER_NETWORK();
   CheckEachWay(SLUICE_BACKING_MEMFD);
-}
-
-// Vulkan's memory on the CPU, which can be mapped though not from its start.
-TEST_F(SharedResources, ContentsOfVulkanMemory) {
-  SKIP_OVER_NETWORK();
-  SKIP_WITHOUT_VULKAN();
-  CheckEachWay(SLUICE_BACKING_VULKAN);
-}
-
-// An image in Vulkan's memory: its rows are where the shape says, in the mapping and on the device.
-TEST_F(SharedResources, ImageInVulkanMemory) {
-  SKIP_OVER_NETWORK();
-  SKIP_WITHOUT_VULKAN();
-  if (!HasImages()) GTEST_SKIP() << "the device has no images";
-  constexpr size_t kSide = 50;
-  const Made made = MakeImage(kAbgr, kSide, SLUICE_BACKING_VULKAN);
-  uint8_t* const bytes = reinterpret_cast<uint8_t*>(Map(made));
-  ASSERT_NE(bytes, nullptr);
-  for (size_t i = 0; i < kSide * kSide * 4; ++i) bytes[i] = static_cast<uint8_t>(i * 7);
-  const Own<cl_mem> image = Share(made, CL_MEM_READ_ONLY);
-  ASSERT_EQ(Acquire(image), CL_SUCCESS);
-  std::vector<uint8_t> seen(kSide * kSide * 4);
-  const size_t origin[3] = {0, 0, 0}, region[3] = {kSide, kSide, 1};
-  ASSERT_EQ(clEnqueueReadImage(queue(), image, CL_TRUE, origin, region, 0, 0, seen.data(), 0,
-                               nullptr, nullptr),
-            CL_SUCCESS);
-  ASSERT_EQ(Release(image), CL_SUCCESS);
-  Finish();
-  EXPECT_EQ(std::memcmp(seen.data(), bytes, seen.size()), 0);
-  sluice_unmap(bytes, seen.size());
-}
-
-// A holder that is gone leaves Vulkan's memory indeterminate, too, and readers whom nobody trusts
-// do not get it.
-TEST_F(SharedResources, VulkanMemoryHasTurnsAndReaders) {
-  SKIP_OVER_NETWORK();
-  SKIP_WITHOUT_VULKAN();
-  const Made made = MakeBuffer(kBytes, SLUICE_BACKING_VULKAN);
-  Own<cl_mem> forgetful = Share(made);
-  const Own<cl_mem> next = Share(made);
-  ASSERT_EQ(Acquire(forgetful), CL_SUCCESS);
-  Finish();
-  forgetful.Reset();
-  ASSERT_EQ(Acquire(next), CL_SUCCESS);
-  Finish();
-  EXPECT_TRUE(IsIndeterminate(next));
-  ASSERT_EQ(Release(next), CL_SUCCESS);
-  Finish();
-  sluice_create_info info = {};
-  info.struct_size = sizeof(info);
-  info.shape.size_bytes = kBytes;
-  info.backing = SLUICE_BACKING_VULKAN;
-  Made untrusting;
-  ASSERT_EQ(sluice_create(daemon_, &info, &untrusting.read, &untrusting.write), SLUICE_OK);
-  EXPECT_CREATE("clCreateFromSharedResourceSLUICE.vulkan_reader", CL_INVALID_SHARED_RESOURCE_SLUICE,
-                create_(context(), CL_MEM_READ_ONLY, untrusting.read.bytes, 0, error));
 }
 
 }  // namespace

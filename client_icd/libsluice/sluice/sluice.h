@@ -111,7 +111,9 @@ typedef enum sluice_backing {
   SLUICE_BACKING_MEMFD = 1,    /* can be mapped; on Windows a section */
   SLUICE_BACKING_DMABUF = 2,   /* dma-heap or udmabuf, where the daemon's host has them */
   SLUICE_BACKING_VULKAN = 3,   /* an opaque descriptor for VK_KHR_external_memory_fd and the like,
-                                * for trusted readers; can be mapped if its device is the CPU */
+                                * for trusted readers: on the daemon's GPU, which OpenCL, OpenGL and
+                                * Vulkan on that GPU open and nobody maps; without a GPU on the CPU's
+                                * device, and can be mapped */
   SLUICE_BACKING_GRALLOC = 4,  /* a native_handle_t: one memfd and a few ints */
   SLUICE_BACKING_IMPORTED = 5, /* in descriptions only */
   SLUICE_BACKING_D3D11 = 6 /* Windows: a texture or buffer, for trusted readers; sluice_d3d11.h */
@@ -206,7 +208,7 @@ typedef struct sluice_handle {
   uint32_t int_count;
   int32_t ints[SLUICE_MAX_INTS]; /* of a gralloc handle; of Vulkan memory: ints[4] to [7] are the 16
                                   * bytes of the driver's UUID, those before are for sluice_map */
-  uint64_t size_bytes;           /* can be mapped with sluice_map; Vulkan memory maybe */
+  uint64_t size_bytes;           /* can be mapped with sluice_map; not so a GPU's memory */
   uint64_t allocation_bytes;     /* of Vulkan memory: what an importer names as its size */
   uint8_t device_uuid[16];       /* of Vulkan memory: the device that made it; of Direct3D's: the
                                   * adapter's LUID, in the first 8 bytes */

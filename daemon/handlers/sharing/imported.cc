@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory objects in memory of the client's. A device that works in the host's memory (a CPU) is
-// given a mapping of it; any other refuses, and the client stages. Or in a texture of the client's,
-// by its handle, which the driver imports.
+// given a mapping of it; any other refuses, and the client stages. Or in memory of the device's own
+// or a texture, by its handle, which the driver imports.
 //
 // The client still holds the memory and may change its bytes at any time: they are data, never
-// structure. It cannot take them away: only memory that cannot shrink is mapped.
+// structure. It cannot take them away: only memory that cannot shrink is mapped. Of a handle for
+// the driver no more can be checked than what is said here; a driver that believes it, and should
+// not, is this client's own.
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -17,6 +20,7 @@
 #include "daemon/change_of_hands.h"
 #include "daemon/handlers/handlers.h"
 #include "daemon/host_memory.h"
+#include "daemon/opaque_memory.h"
 #include "daemon/session.h"
 #include "proto/codec.h"
 #include "proto/image_format.h"
@@ -181,24 +185,66 @@ HandlerResult ImportTexture(Session& session, const pb::CreateImportedImage& cmd
   return session.Add(cmd.mem_id(), std::move(memory));
 }
 
+// Whether the memory can be the context's device's at all.
+absl::Status CheckOpaque(const OpaqueImporter& importer, const pb::CreateImportedBuffer& cmd,
+                         int fd) {
+  const pb::ImportedMemory& memory = cmd.memory();
+  const auto check = [](absl::string_view whose, absl::string_view said, const DeviceUuid& own) {
+    DeviceUuid uuid = {};
+    if (said.size() == uuid.size()) std::copy(said.begin(), said.end(), uuid.begin());
+    if (said.size() == uuid.size() && uuid == own) return absl::OkStatus();
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the memory's ", whose, " is ", UuidText(uuid), ", the context's is ", UuidText(own)));
+  };
+  RETURN_IF_ERROR(check("device", memory.device_uuid(), importer.device_uuid));
+  RETURN_IF_ERROR(check("driver", memory.driver_uuid(), importer.driver_uuid));
+  if (cmd.size() == 0) return absl::InvalidArgumentError("a buffer of no bytes");
+  if (memory.offset() != 0 && !memory.shadow())
+    return absl::UnimplementedError("a buffer begins where the memory does");
+  RETURN_IF_ERROR(
+      CheckLayout({.offset = memory.offset(), .row_bytes = cmd.size()}, memory.allocation_bytes()));
+  return CheckDeviceMemory(fd);
+}
+
+HandlerResult ImportDeviceMemory(Session& session, const pb::CreateImportedBuffer& cmd, UniqueFd fd,
+                                 std::shared_ptr<MemoryObject> memory, Call& call) {
+  const absl::StatusOr<OpaqueImporter> importer = FindOpaqueImporter(*memory->context);
+  if (!importer.ok()) return Refuse(call, importer.status().message());
+  if (const absl::Status good = CheckOpaque(*importer, cmd, fd.get()); !good.ok())
+    return Refuse(call, good.message());
+  if (const cl_int status = session.CheckNew(cmd.mem_id()); status != CL_SUCCESS) return status;
+  const uint64_t bytes = cmd.memory().offset() + cmd.size();
+  if (const cl_int status = Charge(session, bytes, memory.get()); status != CL_SUCCESS)
+    return status;
+  memory->image_offset = cmd.memory().offset();
+  const cl_mem_flags flags =
+      cmd.flags() & (CL_MEM_READ_WRITE | CL_MEM_READ_ONLY | CL_MEM_WRITE_ONLY);
+  const absl::Status imported = ImportOpaque(*importer, std::move(fd), flags, memory.get());
+  if (!imported.ok()) return Refuse(call, imported.message());
+  memory->CountIn(cmd.memory().shadow() ? &session.shadowed_count : &session.imported_count);
+  return session.Add(cmd.mem_id(), std::move(memory));
+}
+
 }  // namespace
 
 HandlerResult HandleCreateImportedBuffer(Session& session, const pb::CreateImportedBuffer& cmd,
                                          Call& call) {
   absl::StatusOr<UniqueFd> fd = session.imports().Take(cmd.mem_id());
   if (!fd.ok()) return fd.status();
-  if (cmd.memory().handle() != pb::IMPORTED_HANDLE_MEMORY)
-    return Refuse(call, "buffers are imported from memory only");
   auto memory = std::make_shared<MemoryObject>();
+  memory->id = cmd.mem_id();
   memory->context = session.objects().Find<ContextObject>(cmd.context_id());
   if (memory->context == nullptr) return CL_INVALID_CONTEXT;
+  if (cmd.memory().handle() == pb::IMPORTED_HANDLE_OPAQUE_FD)
+    return ImportDeviceMemory(session, cmd, *std::move(fd), std::move(memory), call);
+  if (cmd.memory().handle() != pb::IMPORTED_HANDLE_MEMORY)
+    return Refuse(call, "buffers are imported from memory only");
   if (!memory->context->buffers_in_heap)
     return Refuse(call, "the device does not work in the host's memory");
   if (!IsAligned(*memory->context, cmd.memory().offset()))
     return Refuse(call, "the offset does not suit the device");
   absl::StatusOr<SharedMapping> mapping = MapImported(fd->get(), cmd.memory(), cmd.size());
   if (!mapping.ok()) return Refuse(call, mapping.status().message());
-  memory->id = cmd.mem_id();
   if (const cl_int status = Charge(session, cmd.size(), memory.get()); status != CL_SUCCESS)
     return status;
   cl_int status = CL_SUCCESS;

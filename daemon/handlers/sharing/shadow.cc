@@ -61,12 +61,14 @@ constexpr size_t kOrigin[3] = {0, 0, 0};
 cl_int CopyToImage(const HandOver& what, cl_command_queue queue, cl_uint waits,
                    const cl_event* list, cl_event* event) {
   return cl().clEnqueueCopyBufferToImage(queue, what.memory->handle.get(), what.image->handle.get(),
-                                         0, kOrigin, what.region, waits, list, event);
+                                         what.memory->image_offset, kOrigin, what.region, waits,
+                                         list, event);
 }
 cl_int CopyFromImage(const HandOver& what, cl_command_queue queue, cl_uint waits,
                      const cl_event* list, cl_event* event) {
   return cl().clEnqueueCopyImageToBuffer(queue, what.image->handle.get(), what.memory->handle.get(),
-                                         kOrigin, what.region, 0, waits, list, event);
+                                         kOrigin, what.region, what.memory->image_offset, waits,
+                                         list, event);
 }
 
 // For a driver that is told. Into the context's own queue, which is in order: nothing that the

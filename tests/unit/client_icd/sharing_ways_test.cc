@@ -13,12 +13,15 @@ namespace {
 using Kind = ExportedMemory::Kind;
 
 // What all objects of a test have, and what happened, one letter for each: Begin and End of an
-// import, copies To and From the shadow, LetGo, Drop; the worker Acquires and Releases.
+// import, copies To and From the shadow, LetGo, Drop, X for a release that breaks off; the worker
+// Acquires and Releases.
 struct World {
   std::mutex mu;
   std::string log;
   absl::Status export_status = absl::UnimplementedError("not shareable");
   absl::Status shadow_status = absl::UnimplementedError("no shadow");
+  absl::Status stage_status;
+  Kind kind = Kind::kD3d11Texture;
   cl_int native_status = CL_SUCCESS;
   cl_int worker_status = CL_SUCCESS;
 
@@ -40,7 +43,9 @@ class FakeTexture : public NativeObject {
   NativeThread& thread() override { return *thread_; }
   cl_int Fetch(uint8_t*, absl::Time) override { return CL_SUCCESS; }
   cl_int Store(const uint8_t*, absl::Time) override { return CL_SUCCESS; }
+  absl::Status CanStage() const override { return world_->stage_status; }
   cl_int LetGo(absl::Time) override { return Note('L'); }
+  cl_int BreakOff(bool, absl::Time) override { return Note('X'); }
   absl::StatusOr<ExportedMemory> Export() override {
     return Exported(world_->export_status, /*keyed_mutex=*/false);
   }
@@ -55,10 +60,13 @@ class FakeTexture : public NativeObject {
   cl_int CopyFromShadow(ShadowSync, absl::Time) override { return Note('F'); }
 
  private:
-  static absl::StatusOr<ExportedMemory> Exported(const absl::Status& status, bool keyed_mutex) {
+  absl::StatusOr<ExportedMemory> Exported(const absl::Status& status, bool keyed_mutex) {
     if (!status.ok()) return status;
     ExportedMemory exported;
-    exported.kind = Kind::kD3d11Texture;
+    exported.kind = world_->kind;
+    exported.device_uuid[0] = 'd';
+    exported.driver_uuid[15] = 'v';
+    exported.allocation_bytes = 4096;
     exported.keyed_mutex = keyed_mutex;
     return exported;
   }
@@ -82,7 +90,7 @@ class SharingWaysTest : public SharingTest {
       return world->worker_status;
     });
   }
-  Ref<MemObject> MakeImage() {
+  Ref<MemObject> MakeImage(cl_int expected = CL_SUCCESS) {
     cl_image_desc desc = {};
     desc.image_type = CL_MEM_OBJECT_IMAGE2D;
     desc.image_width = 4;
@@ -97,7 +105,7 @@ class SharingWaysTest : public SharingTest {
         CreateShared(context_.get(), std::move(*about), Api::kD3d11,
                      std::make_unique<FakeTexture>(world_, context_->shared_registry()->thread()),
                      &memory),
-        CL_SUCCESS);
+        expected);
     return memory;
   }
   // Acquires and releases; the statuses of both events.
@@ -120,7 +128,7 @@ TEST_F(SharingWaysTest, ExportedTextureIsImported) {
   const Ref<MemObject> memory = MakeImage();
   EXPECT_EQ(memory->own_shared()->way(), Way::kImport);
   EXPECT_EQ(worker_->Handles(), std::vector<uint64_t>{memory->id()});
-  const pb::ImportedMemory& sent = worker_->LastImport().create_imported_image().memory();
+  const pb::ImportedMemory sent = worker_->LastImport().create_imported_image().memory();
   EXPECT_EQ(worker_->LastImport().create_imported_image().mem_id(), memory->id());
   EXPECT_EQ(sent.handle(), pb::IMPORTED_HANDLE_D3D11_TEXTURE);
   EXPECT_FALSE(sent.keyed_mutex());
@@ -154,6 +162,45 @@ TEST_F(SharingWaysTest, NothingToShareIsStaged) {
   EXPECT_TRUE(worker_->Handles().empty());
 }
 
+// A device's own memory becomes a buffer beside the image, which is told whose memory it is, and
+// changes hands as any shadow does.
+TEST_F(SharingWaysTest, DeviceMemoryIsAnImagesShadow) {
+  world_->kind = Kind::kOpaqueFd;
+  world_->shadow_status = absl::OkStatus();
+  world_->stage_status = absl::FailedPreconditionError("cannot be mapped");
+  const Ref<MemObject> memory = MakeImage();
+  EXPECT_EQ(memory->own_shared()->way(), Way::kShadow);
+  const pb::CreateImportedBuffer sent = worker_->LastImport().create_imported_buffer();
+  EXPECT_EQ(sent.size(), 32u);
+  EXPECT_EQ(sent.memory().handle(), pb::IMPORTED_HANDLE_OPAQUE_FD);
+  EXPECT_EQ(sent.memory().device_uuid(), "d" + std::string(15, '\0'));
+  EXPECT_EQ(sent.memory().driver_uuid(), std::string(15, '\0') + "v");
+  EXPECT_EQ(sent.memory().allocation_bytes(), 4096u);
+  EXPECT_TRUE(sent.memory().shadow());
+  EXPECT_EQ(worker_->Handles(), std::vector<uint64_t>{sent.mem_id()});
+  EXPECT_EQ(memory->own_shared()->shadow()->id(), sent.mem_id());
+  EXPECT_EQ(worker_->Count(pb::Command::kCreateImage), 1u);
+  EXPECT_EQ(Round(memory.get(), true), (std::pair<cl_int, cl_int>(CL_COMPLETE, CL_COMPLETE)));
+  EXPECT_EQ(world_->TakeLog(), "TARF");
+}
+
+// What no way is left for is refused, with the API's code, and no memory is made for it; also where
+// the device works in the host's memory, every other way has been tried before.
+TEST_F(SharingWaysTest, WhatCannotBeStagedIsRefused) {
+  world_->kind = Kind::kOpaqueFd;
+  world_->shadow_status = absl::OkStatus();
+  world_->stage_status = absl::FailedPreconditionError("cannot be mapped");
+  worker_->TakeImports("the memory's device is another");
+  for (const bool in_heap : {false, true}) {
+    context_->SetPlacement(in_heap);
+    const size_t tried = worker_->Handles().size();
+    MakeImage(RulesOf(Api::kD3d11).invalid_object);
+    EXPECT_EQ(worker_->Handles().size(), tried + 1) << in_heap;
+  }
+  EXPECT_EQ(worker_->Count(pb::Command::kCreateImage), 0u);
+  EXPECT_NE(RulesOf(Api::kD3d11).invalid_object, CL_SUCCESS);
+}
+
 // Native work ends before the driver is told, and the driver has let go before the native side
 // begins again; nothing is copied.
 TEST_F(SharingWaysTest, ImportChangesHandsInOrder) {
@@ -185,7 +232,7 @@ TEST_F(SharingWaysTest, NativeFailureIsNotHidden) {
   const auto [acquired, released] = Round(memory.get(), true);
   EXPECT_LT(acquired, 0);
   EXPECT_LT(released, 0);
-  EXPECT_EQ(world_->TakeLog(), "TL");
+  EXPECT_EQ(world_->TakeLog(), "TX");
 }
 
 // A worker that cannot take it fails the acquire; its release gives back whatever it may have, and
@@ -200,7 +247,7 @@ TEST_F(SharingWaysTest, WorkerFailureIsNotHidden) {
   ASSERT_EQ(memory->Use(true), CL_SUCCESS);
   ASSERT_EQ(Sync(false, Api::kD3d11, {memory.get()}, &released), CL_SUCCESS);
   EXPECT_LT(End(released), 0);
-  EXPECT_EQ(world_->TakeLog(), "TAL");
+  EXPECT_EQ(world_->TakeLog(), "TAX");
   EXPECT_EQ(worker_->Count(pb::Command::kEnqueueReleaseShadow), 1u);
   world_->worker_status = CL_SUCCESS;
   EXPECT_EQ(Round(memory.get(), true), (std::pair<cl_int, cl_int>(CL_COMPLETE, CL_COMPLETE)));
