@@ -53,10 +53,13 @@ void Mappings::Remove(uint64_t map_id) {
   }
 }
 
-void Mappings::SetFailed(uint64_t map_id) {
+void Mappings::SetEnded(uint64_t map_id, cl_int status) {
+  Ref<Event> pending;  // Let go of without the lock.
   absl::MutexLock lock(&mu_);
   for (Mapping& mapping : mappings_) {
-    if (mapping.map_id == map_id) mapping.failed = true;
+    if (mapping.map_id != map_id) continue;
+    mapping.failed = status < 0;
+    pending = std::move(mapping.pending);
   }
 }
 
@@ -107,14 +110,14 @@ bool NeedsContents(cl_map_flags flags) { return (flags & CL_MAP_WRITE_INVALIDATE
 
 // Enters the mapping before its command is posted, and takes it out again if the call fails.
 template <typename Submit>
-cl_int SubmitMap(EnqueueCall* call, MemObject* memory, const Mapping& mapping,
+cl_int SubmitMap(EnqueueCall* call, MemObject* memory, bool blocking, const Mapping& mapping,
                  const Submit& submit) {
-  memory->mappings().Add(mapping);
+  Mapping added = mapping;
+  if (!blocking) added.pending = call->GetEvent();
+  memory->mappings().Add(std::move(added));
   // The shadow stays until the bytes have come, though the unmap may be enqueued by then.
-  call->WhenEnded([kept = Ref<MemObject>(memory), map_id = mapping.map_id,
-                   shadow = mapping.shadow](cl_int status) {
-    if (status < 0) kept->mappings().SetFailed(map_id);
-  });
+  call->WhenEnded([kept = Ref<MemObject>(memory), map_id = mapping.map_id, shadow = mapping.shadow](
+                      cl_int status) { kept->mappings().SetEnded(map_id, status); });
   const cl_int status = submit();
   if (status != CL_SUCCESS) memory->mappings().Remove(mapping.map_id);
   return status;
@@ -143,7 +146,7 @@ cl_int MapInHeap(EnqueueCall* call, MemObject* memory, bool blocking, uint64_t a
                  Mapping* mapping) {
   mapping->in_heap = true;
   mapping->pointer = memory->heap() + at;
-  return SubmitMap(call, memory, *mapping, [&] {
+  return SubmitMap(call, memory, blocking, *mapping, [&] {
     pb::EnqueueMapShared& body = *call->command().mutable_enqueue_map_shared();
     EncodeMapShared(*memory, *mapping, &body);
     return blocking ? call->SubmitBlocking(body.mutable_on()) : call->Submit(body.mutable_on());
@@ -159,7 +162,7 @@ cl_int MapBuffer(EnqueueCall* call, MemObject* buffer, bool blocking, Mapping* m
   // data store.
   if (memory == nullptr) return CL_MEM_OBJECT_ALLOCATION_FAILURE;
   mapping->pointer = memory + mapping->offset;
-  return SubmitMap(call, buffer, *mapping, [&] {
+  return SubmitMap(call, buffer, blocking, *mapping, [&] {
     if (!NeedsContents(mapping->flags)) return SubmitMarker(call, blocking);
     pb::EnqueueReadBuffer& body = *call->command().mutable_enqueue_read_buffer();
     body.set_mem_id(buffer->id());
@@ -189,7 +192,7 @@ cl_int MapImage(EnqueueCall* call, MemObject* image, bool blocking, Mapping* map
   if (memory == nullptr) return CL_MEM_OBJECT_ALLOCATION_FAILURE;
   const ImageShape& shape = image->image();
   mapping->pointer = memory + ImageOffset(shape, mapping->image_origin);
-  return SubmitMap(call, image, *mapping, [&] {
+  return SubmitMap(call, image, blocking, *mapping, [&] {
     if (!NeedsContents(mapping->flags)) return SubmitMarker(call, blocking);
     pb::EnqueueReadImage& body = *call->command().mutable_enqueue_read_image();
     body.set_mem_id(image->id());
@@ -347,6 +350,7 @@ cl_int CL_API_CALL clEnqueueUnmapMemObject(cl_command_queue command_queue, cl_me
   Mapping mapping;
   if (mapped_ptr == nullptr || !memory->mappings().Take(mapped_ptr, &mapping))
     return CL_INVALID_VALUE;
+  if (mapping.pending) call.WaitAlso(*mapping.pending);
   if (released && !mapping.in_heap) return SubmitMarker(&call, false);
   return SubmitUnmap(&call, memory, mapping);
 }

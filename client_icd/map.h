@@ -12,8 +12,9 @@
 // One shadow belongs to one root object, so that overlapping mappings are coherent; it is there
 // from the first map until the last mapping is gone and the commands of its bytes have ended:
 // whoever needs it holds a share. A mapping that was handed out stays until its unmap, or until the
-// object goes, also if its command fails later: the application has the pointer. Mappings is owned
-// by its MemObject. Thread-safe.
+// object goes, also if its command fails later: the application has the pointer. An unmap that is
+// enqueued before that command has ended waits for it, and fails with it: there is nothing yet that
+// could go back. Mappings is owned by its MemObject. Thread-safe.
 #pragma once
 
 #include <CL/cl.h>
@@ -26,6 +27,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
 #include "absl/synchronization/mutex.h"
+#include "client_icd/event.h"
 
 namespace sluice {
 
@@ -61,6 +63,7 @@ struct Mapping {
   size_t image_origin[3] = {0, 0, 0};  // An image's.
   size_t image_region[3] = {0, 0, 0};
   std::shared_ptr<Shadow> shadow;
+  Ref<Event> pending;   // Its command's, until that has ended. None of a blocking map.
   bool failed = false;  // Its command has failed: the contents never came.
 
   bool for_writing() const {
@@ -78,8 +81,8 @@ class Mappings {
   bool Take(const void* pointer, Mapping* mapping);
   // The call failed: the application has no such mapping.
   void Remove(uint64_t map_id);
-  // The command failed after the call had returned.
-  void SetFailed(uint64_t map_id);
+  // The command has ended, after the call had returned perhaps.
+  void SetEnded(uint64_t map_id, cl_int status);
   cl_uint count() const;
 
  private:

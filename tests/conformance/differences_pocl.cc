@@ -199,6 +199,8 @@ constexpr Difference kRows[] = {
      "not implemented: ends the process"},
     {"clEnqueueWaitForEvents.null_list", kPocl, Where::kNative, kDoNotRun,
      "not implemented: ends the process"},
+    {"clEnqueueUnmapMemObject.outruns_map", kPocl, Where::kNative, kDoNotRun,
+     "crashes if the unmap may run before its map, or was enqueued before that failed"},
     {"clEnqueueWaitForEvents.plain", kPocl, Where::kNative, kDoNotRun,
      "not implemented: ends the process"},
     {"clEnqueueWriteBuffer.failed_wait", kPocl, Where::kNative, kDoNotRun,

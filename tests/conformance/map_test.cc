@@ -201,6 +201,51 @@ TEST_F(MapTest, UnmapEnqueuedBeforeTheMapHasEnded) {
   }
 }
 
+// An unmap that is enqueued before its map has ended, without waiting for it, writes nothing that
+// the map has not brought: the application has written nothing, whatever becomes of the map.
+TEST_F(MapTest, UnmapWritesWhatItsMapHasBrought) {
+  constexpr size_t kMost = size_t{8} << 20;
+  std::vector<cl_int> host(kMost / sizeof(cl_int), 0);
+  const cl_int value = 7;
+  const auto check = [&](size_t bytes, cl_mem_flags flags, bool elsewhere, cl_int ends_with) {
+    const bool uses_host = (flags & CL_MEM_USE_HOST_PTR) != 0;
+    const Own<cl_mem> buffer = Buffer(bytes, flags, uses_host ? host.data() : nullptr);
+    ASSERT_EQ(
+        clEnqueueFillBuffer(queue(), buffer, &value, sizeof(value), 0, bytes, 0, nullptr, nullptr),
+        CL_SUCCESS);
+    Finish();
+    const Own<cl_command_queue> gated = Queue(), other = Queue();
+    const Own<cl_event> gate = UserEvent();
+    Own<cl_event> mapped, unmapped;
+    cl_int code = CL_INVALID_VALUE;
+    void* const pointer = clEnqueueMapBuffer(gated, buffer, CL_FALSE, CL_MAP_READ | CL_MAP_WRITE, 0,
+                                             bytes, 1, gate.AsList(), mapped.Out(), &code);
+    ASSERT_EQ(code, CL_SUCCESS);
+    ASSERT_EQ(clEnqueueUnmapMemObject(elsewhere ? other : gated, buffer, pointer, 0, nullptr,
+                                      unmapped.Out()),
+              CL_SUCCESS);
+    ASSERT_EQ(clSetUserEventStatus(gate, ends_with), CL_SUCCESS);
+    clWaitForEvents(1, mapped.AsList());
+    clWaitForEvents(1, unmapped.AsList());  // Whether it fails with its map is the driver's.
+    ExpectMapCount(buffer, 0);
+    EXPECT_TRUE(Read<cl_int>(buffer, bytes / sizeof(value)) ==
+                std::vector<cl_int>(bytes / sizeof(value), value));
+  };
+  for (const size_t bytes : {size_t{64}, kMost}) {
+    for (const cl_mem_flags flags : {0, CL_MEM_ALLOC_HOST_PTR, CL_MEM_USE_HOST_PTR}) {
+      for (const bool elsewhere : {false, true}) {
+        for (const cl_int ends_with : {CL_COMPLETE, -1}) {
+          SCOPED_TRACE(testing::Message() << bytes << " bytes, flags " << flags << ", elsewhere "
+                                          << elsewhere << ", gate " << ends_with);
+          const bool outruns = elsewhere || ends_with < 0;
+          if (outruns && !MayRun("clEnqueueUnmapMemObject.outruns_map")) continue;
+          check(bytes, flags, elsewhere, ends_with);
+        }
+      }
+    }
+  }
+}
+
 // Transfers between other memory and a mapped pointer are ordinary host memory accesses.
 TEST_F(MapTest, MappedMemoryIsAHostPointer) {
   const Own<cl_mem> first = BufferOf(Counting(kCount));
