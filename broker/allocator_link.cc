@@ -62,6 +62,8 @@ absl::Status AllocatorLink::Spawn() {
   ASSIGN_OR_RETURN(auto sockets, CreateSocketPair());
   RETURN_IF_ERROR(SetNonBlocking(sockets.first.get(), true));
   options.descriptors.emplace_back(sockets.second.get(), kSocketFd);
+  ASSIGN_OR_RETURN(const UniqueFd output, output_.Open({"task", "resources"}));
+  options.output = output.get();
   ASSIGN_OR_RETURN(process_, ::sluice::Spawn(options));
   socket_ = std::move(sockets.first);
   exit_watch_.Start(&process_, [this](const ExitStatus& status) { OnExit(status); });
@@ -168,6 +170,7 @@ bool AllocatorLink::Finish(uint64_t request_id, absl::StatusOr<AllocatedMemory> 
 void AllocatorLink::OnExit(const ExitStatus& status) {
   loop_->Unwatch(&socket_watch_);
   socket_.reset();
+  output_.Finish();
   Log(LogLevel::kError, "broker", "allocator ended; the next request starts another",
       {{"how", status.Describe()}});
   FailAll(absl::UnavailableError("the daemon's allocator has ended; try again"));
@@ -190,6 +193,7 @@ void AllocatorLink::Stop() {
   exit_watch_.Stop();
   loop_->Unwatch(&socket_watch_);
   KillAndReap(&process_, "allocator");
+  output_.Finish();
   FailAll(absl::UnavailableError("the daemon is stopping"));
 }
 

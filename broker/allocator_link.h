@@ -18,6 +18,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "broker/child_output.h"
 #include "broker/child_watch.h"
 #include "broker/event_loop.h"
 #include "broker/os/process.h"
@@ -39,7 +40,8 @@ class AllocatorLink {
  public:
   using Done = std::function<void(absl::StatusOr<AllocatedMemory>)>;
 
-  explicit AllocatorLink(EventLoop* loop) : loop_(loop), exit_watch_(loop) {}
+  explicit AllocatorLink(EventLoop* loop)
+      : loop_(loop), output_(loop, "allocator"), exit_watch_(loop) {}
   ~AllocatorLink() { Stop(); }
 
   // The user that the next allocator runs as.
@@ -76,6 +78,7 @@ class AllocatorLink {
   EventLoop* const loop_;
   std::optional<UserIdentity> user_;
   ChildProcess process_;
+  ChildOutput output_;
   UniqueFd socket_;
   ChildWatch exit_watch_;
   EventLoop::WatchId socket_watch_ = 0;

@@ -27,7 +27,8 @@ constexpr int kMessagesPerWakeUp = 16;
 constexpr int kCheckTimeoutMs = 20'000;
 constexpr size_t kMaxReasonBytes = 2048;
 // For the gateway to pass on why sessions have ended.
-constexpr int kLastWordsMs = 1'500;
+constexpr int64_t kLastWordsMs = 1'500;
+constexpr int kLastWordsLookMs = 20;
 // Of a gateway that has said why in the log.
 constexpr int kExitSaid = 1;
 
@@ -142,8 +143,12 @@ GatewayLink::~GatewayLink() {
   if (greeted_ && told_snapshot_ != 0 && HasFeature(features_, kFeatureTerminate)) {
     auto terminate = MakeMessage<Terminate>();
     SetString(terminate.reason, "the daemon is stopping");
-    if (SendMessage(control_.get(), &terminate, sizeof(terminate)).ok())
-      process_.WaitAndReap(kLastWordsMs);
+    const int64_t until_ms = MonotonicMs() + kLastWordsMs;
+    if (SendMessage(control_.get(), &terminate, sizeof(terminate)).ok()) {
+      // A line for each session: it must not wait for us to read them.
+      while (!process_.WaitAndReap(kLastWordsLookMs).has_value() && MonotonicMs() < until_ms)
+        output_.Take();
+    }
   }
   KillAndReap(&process_, "gateway");
 }
@@ -167,6 +172,9 @@ absl::Status GatewayLink::Spawn() {
   if (!control.ok()) return control.status();
   if (absl::Status set = SetNonBlocking(control->first.get(), true); !set.ok()) return set;
   options.descriptors.emplace_back(control->second.get(), kControlFd);
+  absl::StatusOr<UniqueFd> output = output_.Open({"listen", absl::StrJoin(network_.listen, ",")});
+  if (!output.ok()) return output.status();
+  options.output = output->get();
 
   absl::StatusOr<ChildProcess> process = ::sluice::Spawn(options);
   if (!process.ok()) return process.status();
@@ -187,6 +195,7 @@ void GatewayLink::OnExit(const ExitStatus& status) {
   loop_->Unwatch(&control_watch_);
   control_.reset();
   greeted_ = false;
+  output_.Finish();
   const bool said = status.signal == 0 && status.code == kExitSaid;
   Log(said ? LogLevel::kDebug : LogLevel::kError, "broker",
       "gateway ended; it will be started again",

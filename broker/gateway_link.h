@@ -16,6 +16,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "broker/child_output.h"
 #include "broker/child_watch.h"
 #include "broker/config.h"
 #include "broker/event_loop.h"
@@ -49,6 +50,7 @@ class GatewayLink {
         network_(std::move(network)),
         user_(std::move(user)),
         owner_(owner),
+        output_(loop, "gateway"),
         exit_watch_(loop) {}
   ~GatewayLink();
 
@@ -76,6 +78,7 @@ class GatewayLink {
   const uint64_t owner_;
 
   ChildProcess process_;
+  ChildOutput output_;
   UniqueFd control_;
   ChildWatch exit_watch_;
   EventLoop::WatchId control_watch_ = 0;

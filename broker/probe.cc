@@ -39,6 +39,7 @@ void Probe::Cancel() {
   watch_.Stop();
   loop_->CancelTimer(&timer_);
   KillAndReap(&child_, "probe");
+  said_.Finish();
 }
 
 Probe::Summary Probe::Copy() const {
@@ -55,8 +56,10 @@ void Probe::Start(const WorkerLauncher& launcher, int64_t timeout_ms,
   absl::StatusOr<UniqueFd> output = CreateScratchFile("sluice-probe");
   if (!output.ok()) return Finish(output.status());
   output_ = *std::move(output);
+  absl::StatusOr<UniqueFd> said = said_.Open({"task", "probe"});
+  if (!said.ok()) return Finish(said.status());
   absl::StatusOr<ChildProcess> child =
-      launcher.Launch({"--probe", "--snapshot-fd=3"}, {{output_.get(), 3}}, "");
+      launcher.Launch({"--probe", "--snapshot-fd=3"}, {{output_.get(), 3}}, "", said->get());
   if (!child.ok()) return Finish(child.status());
   child_ = *std::move(child);
   watch_.Start(&child_, [this](const ExitStatus& status) { OnExit(status); });
@@ -96,6 +99,7 @@ absl::StatusOr<std::string> Probe::Collect(const ExitStatus& status) const {
 
 void Probe::OnExit(const ExitStatus& status) {
   loop_->CancelTimer(&timer_);
+  said_.Finish();
   Finish(Collect(status));
 }
 

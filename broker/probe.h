@@ -15,6 +15,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "broker/child_output.h"
 #include "broker/child_watch.h"
 #include "broker/event_loop.h"
 #include "broker/os/process.h"
@@ -27,7 +28,7 @@ inline constexpr size_t kMaxSnapshotBytes = size_t{4} << 20;
 
 class Probe {
  public:
-  explicit Probe(EventLoop* loop) : loop_(loop), watch_(loop) {}
+  explicit Probe(EventLoop* loop) : loop_(loop), said_(loop, "worker"), watch_(loop) {}
   ~Probe();
 
   // Starts a probe; `on_done` is called when there is a result, good or bad. A bad one leaves an
@@ -57,6 +58,7 @@ class Probe {
 
   EventLoop* const loop_;
   ChildProcess child_;
+  ChildOutput said_;
   UniqueFd output_;
   ChildWatch watch_;
   EventLoop::TimerId timer_ = 0;

@@ -60,12 +60,12 @@ absl::StatusOr<OpenedSession> Workers::Open(const SessionRequest& request) {
   session->owner = request.owner;
   session->identity = request.identity;
   session->control = std::move(control->first);
-  absl::StatusOr<UniqueFd> output = session->output.Open(HexId(session->id));
-  if (!output.ok() && !absl::IsUnimplemented(output.status())) return output.status();
+  absl::StatusOr<UniqueFd> output = session->output.Open({"session", HexId(session->id)});
+  if (!output.ok()) return output.status();
   absl::StatusOr<ChildProcess> worker = launcher_->Launch(
       Arguments(session->id, request.flags),
       {{channel->second.get(), kWorkerHandleChannelFd}, {control->second.get(), kWorkerControlFd}},
-      request.identity.name, output.ok() ? output->get() : kParentsStderr);
+      request.identity.name, output->get());
   if (!worker.ok()) return worker.status();
   session->worker = *std::move(worker);
 

@@ -25,6 +25,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "broker/broker_messages.h"
+#include "broker/child_output.h"
 #include "broker/child_watch.h"
 #include "broker/config.h"
 #include "broker/event_loop.h"
@@ -33,7 +34,6 @@
 #include "broker/os/types.h"
 #include "broker/policy.h"
 #include "broker/worker_launcher.h"
-#include "broker/worker_output.h"
 
 namespace sluice {
 
@@ -105,14 +105,14 @@ class Workers {
 
  private:
   struct Session {
-    explicit Session(EventLoop* loop) : exit_watch(loop), output(loop) {}
+    explicit Session(EventLoop* loop) : exit_watch(loop), output(loop, "worker") {}
 
     uint64_t id = 0;
     uint64_t owner = 0;
     Identity identity;
     ChildProcess worker;
     ChildWatch exit_watch;
-    WorkerOutput output;
+    ChildOutput output;
     UniqueFd control;
     EventLoop::WatchId control_watch = 0;
     EventLoop::TimerId kill_timer = 0;

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "broker/base/log.h"
 
 namespace sluice {
@@ -40,7 +41,8 @@ void Write(gpr_log_func_args* line) {
   const bool error = line->severity == GPR_LOG_SEVERITY_ERROR;
   if (!Allowed()) return;
   // What the network does wrong is the network's: a warning at most.
-  Log(error ? LogLevel::kWarning : LogLevel::kDebug, "grpc", line->message,
+  Log(error ? LogLevel::kWarning : LogLevel::kDebug, "gateway",
+      absl::StrCat("gRPC: ", line->message),
       {{"suppressed", suppressed.exchange(0, std::memory_order_relaxed)}});
 }
 

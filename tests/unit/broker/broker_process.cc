@@ -110,6 +110,14 @@ std::string BrokerProcess::Log() const {
   return text.str();
 }
 
+bool BrokerProcess::WaitForLog(const std::string& text) const {
+  const int64_t deadline_ms = MonotonicMs() + kTestTimeoutMs;
+  while (Log().find(text) == std::string::npos) {
+    if (MonotonicMs() > deadline_ms) return false;
+  }
+  return true;
+}
+
 int BrokerProcess::CountOpenDescriptors() const {
   int count = 0;
   for ([[maybe_unused]] const auto& entry :

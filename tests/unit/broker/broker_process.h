@@ -58,6 +58,7 @@ class BrokerProcess {
   std::string WaitUntilReady();
 
   std::string Log() const;
+  bool WaitForLog(const std::string& text) const;
   int CountOpenDescriptors() const;
 
  private:

@@ -75,6 +75,22 @@ TEST_F(GatewayLinkTest, GatewayOpensSessions) {
   EXPECT_TRUE(client.Open(&opened).valid());
 }
 
+// What the network may have made of a gateway does not write into the daemon's log: what it says is
+// told as its own.
+TEST_F(GatewayLinkTest, OutputIsToldAsTheGateways) {
+  BrokerProcess broker(directory_, {.arguments = {}, .config = Config("say")});
+  EXPECT_NE(Report().find("welcome"), std::string::npos);
+  ASSERT_TRUE(broker.WaitForLog("not cut")) << broker.Log();
+  const std::string log = broker.Log();
+  EXPECT_EQ(log.find("\n2026-11-22T00:00:00.000Z"), std::string::npos) << log;
+  const std::string whose = "gateway msg=output listen=127.0.0.1:7001,127.0.0.1:7002 ";
+  for (const std::string& line :
+       {"Z info " + whose + "text=\"2026-11-22T00:00:00.000Z error broker msg=forged\"",
+        "Z warning " + whose + "text=\"msg=real a=b\""}) {
+    EXPECT_NE(log.find(line), std::string::npos) << "missing " << line << " in\n" << log;
+  }
+}
+
 // A gateway that dies, or breaks the protocol, is started again; the broker serves on meanwhile.
 TEST_F(GatewayLinkTest, DeadGatewayIsStartedAgain) {
   for (const char* mode : {"die", "garbage"}) {

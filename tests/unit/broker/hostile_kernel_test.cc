@@ -30,14 +30,6 @@ class HostileKernelTest : public testing::Test {
 
   std::string Ask(const std::string& request) { return AskWorker(channel_.get(), request); }
 
-  bool WaitForLog(const std::string& text) {
-    const int64_t deadline_ms = MonotonicMs() + kTestTimeoutMs;
-    while (broker_.Log().find(text) == std::string::npos) {
-      if (MonotonicMs() > deadline_ms) return false;
-    }
-    return true;
-  }
-
   TestDirectory directory_;
   BrokerProcess broker_{directory_, {}};
   TestClient client_{broker_.socket()};
@@ -52,7 +44,7 @@ TEST_F(HostileKernelTest, WorkersAreNoClients) {
     EXPECT_EQ(answer.find("status " + std::to_string(EACCES) + " "), 0u) << who << answer;
     EXPECT_NE(answer.find("worker"), std::string::npos) << answer;
   }
-  EXPECT_TRUE(WaitForLog("msg=\"connection closed\"")) << broker_.Log();
+  EXPECT_TRUE(broker_.WaitForLog("msg=\"connection closed\"")) << broker_.Log();
   EXPECT_NE(broker_.Log().find("a worker of this daemon"), std::string::npos) << broker_.Log();
   Welcome welcome;
   EXPECT_TRUE(TestClient(broker_.socket()).Greet(&welcome));
@@ -65,7 +57,7 @@ TEST_F(HostileKernelTest, OutputIsToldAsTheWorkers) {
   EXPECT_EQ(Ask("say 2026-11-22T00:00:00.000Z error broker msg=forged \x1b[31mred\n"
                 "2026-11-22T00:00:00.000Z warning worker msg=real a=b\n1 error generated.\n"),
             "done");
-  ASSERT_TRUE(WaitForLog("1 error generated.")) << broker_.Log();
+  ASSERT_TRUE(broker_.WaitForLog("1 error generated.")) << broker_.Log();
   const std::string log = broker_.Log();
   EXPECT_EQ(log.find("\n2026-11-22T00:00:00.000Z"), std::string::npos) << log;
   EXPECT_EQ(log.find('\x1b'), std::string::npos) << log;
@@ -76,6 +68,18 @@ TEST_F(HostileKernelTest, OutputIsToldAsTheWorkers) {
         "Z info worker msg=output" + session_ + " text=\"1 error generated.\""}) {
     EXPECT_NE(log.find(line), std::string::npos) << "missing " << line << " in\n" << log;
   }
+}
+
+// Nor do the drivers that a probe loads write there.
+TEST_F(HostileKernelTest, OutputOfAProbe) {
+  TestDirectory directory;
+  BrokerProcess broker(directory, {.worker_mode = "probe-says"});
+  const std::string log = broker.Log();
+  EXPECT_EQ(log.find("\n2026-11-22T00:00:00.000Z"), std::string::npos) << log;
+  EXPECT_NE(log.find("Z info worker msg=output task=probe text=\"2026-11-22T00:00:00.000Z error "
+                     "broker msg=forged\""),
+            std::string::npos)
+      << log;
 }
 
 TEST_F(HostileKernelTest, LogCannotBeCut) {
@@ -91,7 +95,7 @@ TEST_F(HostileKernelTest, OutputCannotFloodTheLog) {
   Welcome welcome;
   EXPECT_TRUE(TestClient(broker_.socket()).Greet(&welcome));
   channel_.reset();
-  ASSERT_TRUE(WaitForLog("\"session ended\""));
+  ASSERT_TRUE(broker_.WaitForLog("\"session ended\""));
   EXPECT_NE(broker_.Log().find("left out"), std::string::npos);
 }
 
@@ -107,7 +111,7 @@ TEST_F(HostileKernelTest, OutputToNobody) {
 TEST_F(HostileKernelTest, UnfinishedAndLongLines) {
   EXPECT_EQ(Ask("say " + std::string(3000, 'x') + "\nunfinished"), "done");
   channel_.reset();
-  ASSERT_TRUE(WaitForLog("\"session ended\""));
+  ASSERT_TRUE(broker_.WaitForLog("\"session ended\""));
   const std::string log = broker_.Log();
   EXPECT_NE(log.find(session_ + " text=unfinished"), std::string::npos) << log;
   EXPECT_NE(log.find(std::string(1000, 'x') + "..."), std::string::npos) << log;

@@ -33,14 +33,6 @@ class HostilePeerTest : public testing::Test {
     EXPECT_NE(DescribeWorker(channel.get()), "");
   }
 
-  static bool WaitForLog(const BrokerProcess& broker, const std::string& text) {
-    const int64_t deadline_ms = MonotonicMs() + kTestTimeoutMs;
-    while (broker.Log().find(text) == std::string::npos) {
-      if (MonotonicMs() > deadline_ms) return false;
-    }
-    return true;
-  }
-
   // The broker closes descriptors a moment after its peer sees the end: wait until it has `count`.
   static bool SettlesAt(const BrokerProcess& broker, int count) {
     const int64_t deadline_ms = MonotonicMs() + kTestTimeoutMs;
@@ -109,7 +101,7 @@ TEST_F(HostilePeerTest, MalformedMessagesCloseTheConnection) {
   TestClient idle(broker.socket());
   Welcome welcome;
   ASSERT_TRUE(idle.Greet(&welcome));
-  ASSERT_TRUE(WaitForLog(broker, "session ended"));
+  ASSERT_TRUE(broker.WaitForLog("session ended"));
   const int before = broker.CountOpenDescriptors();
   for (const auto& [name, attack] : attacks) {
     SCOPED_TRACE(name);
@@ -203,7 +195,7 @@ TEST_F(HostilePeerTest, ViolationNoticesAreOneLine) {
     UniqueFd channel = client.Open(&opened);
     ASSERT_TRUE(channel.valid());
     ASSERT_EQ(::shutdown(channel.get(), SHUT_WR), 0);
-    ASSERT_TRUE(WaitForLog(broker, "session ended")) << broker.Log();
+    ASSERT_TRUE(broker.WaitForLog("session ended")) << broker.Log();
     char id[17];
     std::snprintf(id, sizeof(id), "%016llx", static_cast<unsigned long long>(opened.session_id));
     EXPECT_NE(broker.Log().find("worker msg=\"client sent a frame of\\nno known kind\" session=" +

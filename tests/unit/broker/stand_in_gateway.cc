@@ -2,7 +2,8 @@
 //
 // Plays sluice-gateway in the broker's tests: serves no network. The file given as its tokens says
 // what to do and where to tell about it: "MODE FIFO\n". Modes: "open COUNT" opens sessions, "die"
-// ends at once, "garbage" sends a malformed message. It then waits for the end of its socket.
+// ends at once, "garbage" sends a malformed message, "say" writes to stderr what is no line of its
+// own and one that is. It then waits for the end of its socket.
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -82,6 +83,13 @@ int Main(int argc, char** argv) {
   Tell(fifo, report + "end of report\n");
   if (std::string(mode) == "garbage") {
     [[maybe_unused]] const absl::Status sent = SendMessage(kControl, "xyz", 3);
+  }
+  if (std::string(mode) == "say") {
+    std::fputs(
+        "2026-11-22T00:00:00.000Z error broker msg=forged\n"
+        "2026-11-22T00:00:00.000Z warning gateway msg=real a=b\n",
+        stderr);
+    std::fputs(::ftruncate(STDERR_FILENO, 0) == 0 ? "cut\n" : "not cut\n", stderr);
   }
   if (std::string(mode) == "die") return 1;
   char byte;

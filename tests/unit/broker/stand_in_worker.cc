@@ -7,7 +7,7 @@
 //   nothing probe-hang       the probe never ends               ignore        Terminate and end of
 //   file are ignored flood            sends notices without end          garbage       sends a
 //   malformed control message violate          reports a violation              last-words reports
-//   a violation and exits
+//   a violation and exits  probe-says    the probe writes a line to stderr
 //
 // A client that sends "describe" on the handle channel gets back, in one message, one line each:
 // its arguments, environment, open descriptors, uid, and whether it may gain privileges. Other
@@ -66,7 +66,12 @@ std::string Describe(int argc, char** argv) {
   return text;
 }
 
+void Say(const std::string& text) {
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
+}
+
 int Probe() {
+  if (Mode("probe-says")) Say("2026-11-22T00:00:00.000Z error broker msg=forged\n");
   if (Mode("probe-fail")) {
     constexpr char kWhy[] = "no driver\nin /opt";
     return ::write(kHandleChannel, kWhy, sizeof(kWhy) - 1) == sizeof(kWhy) - 1 ? 3 : 4;
@@ -155,10 +160,6 @@ std::string AskInOffspring(const std::string& path) {
   ::close(ends[0]);
   ::waitpid(child, nullptr, 0);
   return std::string(answer, size > 0 ? static_cast<size_t>(size) : 0);
-}
-
-void Say(const std::string& text) {
-  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
 }
 
 std::string Answer(const std::string& request, int argc, char** argv) {

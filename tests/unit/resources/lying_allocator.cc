@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -99,6 +100,9 @@ absl::Status Lie(const AllocateMemory& request) {
     }
     case AllocatorLie::kVulkanUnasked:
       return SayVulkan(request, 0, 1, fd);
+    case AllocatorLie::kForgesLog:
+      std::fputs("2026-11-22T00:00:00.000Z error broker msg=forged\n", stderr);
+      break;
     case AllocatorLie::kNone:
       break;
   }

@@ -24,6 +24,7 @@ enum class AllocatorLie : uint64_t {
   kVulkanWraps,         // The same, by an end that is no number of 64 bits.
   kVulkanUnsealed,      // Vulkan's memory, to be mapped, that could shrink.
   kVulkanUnasked,       // Vulkan's memory where another kind was asked for.
+  kForgesLog,           // The right answer, after a line that looks like one of the broker's log.
   kNone = 4096,
 };
 

@@ -19,6 +19,8 @@ class TextureTest : public ResourceTest {};
 
 class VulkanTest : public ResourceTest {};
 
+class AllocatorOutputTest : public ResourceTest {};
+
 // True once the daemon makes memory: it waits a moment before it replaces an allocator that ended
 // as soon as it began.
 bool MakesMemory(const Client& client) {
@@ -52,6 +54,20 @@ TEST_P(LyingAllocatorTest, IsNotBelieved) {
     EXPECT_TRUE(MakesMemory(client)) << sluice_error_text() << "\n" << broker.Log();
   }
   EXPECT_TRUE(SettlesAt(broker, before)) << broker.CountOpenDescriptors() << " were " << before;
+}
+
+// What it writes is told as its own, not beside the broker's lines.
+TEST_F(AllocatorOutputTest, IsToldAsTheAllocators) {
+  BrokerProcess broker(directory_, {});
+  Client client(broker.endpoint());
+  const sluice_create_info info = BufferInfo(static_cast<uint64_t>(AllocatorLie::kForgesLog));
+  sluice_capability read, write;
+  ASSERT_EQ(sluice_create(client.get(), &info, &read, &write), SLUICE_OK) << sluice_error_text();
+  EXPECT_TRUE(
+      broker.WaitForLog("Z info allocator msg=output task=resources "
+                        "text=\"2026-11-22T00:00:00.000Z error broker msg=forged\""))
+      << broker.Log();
+  EXPECT_EQ(broker.Log().find("\n2026-11-22T00:00:00.000Z"), std::string::npos) << broker.Log();
 }
 
 // Direct3D's textures, with a stand-in for the allocator on Windows: the shape arrives there whole,

@@ -1,49 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "broker/worker_output.h"
+#include "broker/child_output.h"
 
-#include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_split.h"
-#include "broker/base/log.h"
 #include "broker/os/file.h"
+#include "broker/os/process.h"
 
 namespace sluice {
 namespace {
 
 constexpr size_t kMaxLineBytes = 1024;
 constexpr size_t kBytesPerWakeUp = 64 << 10;
-constexpr int kLastReads = 16;         // As much as a worker can make its pipe hold.
+constexpr int kReadsAtOnce = 16;       // As much as a child can make its pipe hold.
 constexpr int64_t kFloodPauseMs = 10;  // 6 MiB/s of a flood are read, and thrown away.
 constexpr size_t kTimeBytes = sizeof("2024-01-31T10:00:00.123Z") - 1;
 
 }  // namespace
 
-absl::StatusOr<UniqueFd> WorkerOutput::Open(const std::string& session) {
-  session_ = session;
+absl::StatusOr<UniqueFd> ChildOutput::Open(LogField whose) {
+  Finish();
+  whose_ = std::move(whose);
   absl::StatusOr<std::pair<UniqueFd, UniqueFd>> ends = CreateOutputPipe();
+  // Windows has no such pipe yet: its children write to the broker's stderr.
+  if (absl::IsUnimplemented(ends.status())) return UniqueFd(kParentsStderr);
   if (!ends.ok()) return ends.status();
   pipe_ = std::move(ends->first);
   Watch();
   return std::move(ends->second);
 }
 
-void WorkerOutput::Watch() {
+void ChildOutput::Watch() {
   watch_ = loop_->Watch(pipe_.get(), [this] { OnReadable(); });
 }
 
-void WorkerOutput::Stop() {
-  loop_->Unwatch(&watch_);
-  loop_->CancelTimer(&pause_);
-  pipe_.reset();
-}
-
-void WorkerOutput::OnReadable() {
+void ChildOutput::OnReadable() {
   const std::string bytes = ReadPipe(pipe_.get(), kBytesPerWakeUp);
   if (bytes.empty()) return loop_->Unwatch(&watch_);  // Nobody can write any more.
   const uint64_t before = left_out_;
-  Take(bytes);
+  TakeBytes(bytes);
   if (left_out_ == before) return;
   loop_->Unwatch(&watch_);
   pause_ = loop_->AddTimer(kFloodPauseMs, [this] {
@@ -52,19 +48,25 @@ void WorkerOutput::OnReadable() {
   });
 }
 
-void WorkerOutput::Finish() {
-  if (!pipe_.valid()) return;
-  for (int i = 0; i < kLastReads; ++i) {
+void ChildOutput::Take() {
+  for (int i = 0; i < kReadsAtOnce; ++i) {
     const std::string bytes = ReadPipe(pipe_.get(), kBytesPerWakeUp);
     if (bytes.empty()) break;
-    Take(bytes);
+    TakeBytes(bytes);
   }
-  EndLine();
-  TellLeftOut();
-  Stop();
 }
 
-void WorkerOutput::Take(std::string_view bytes) {
+void ChildOutput::Finish() {
+  if (!pipe_.valid()) return;
+  Take();
+  EndLine();
+  TellLeftOut();
+  loop_->Unwatch(&watch_);
+  loop_->CancelTimer(&pause_);
+  pipe_.reset();
+}
+
+void ChildOutput::TakeBytes(std::string_view bytes) {
   while (!bytes.empty()) {
     const size_t end = bytes.find('\n');
     const std::string_view part = bytes.substr(0, end);
@@ -77,7 +79,7 @@ void WorkerOutput::Take(std::string_view bytes) {
   }
 }
 
-void WorkerOutput::EndLine() {
+void ChildOutput::EndLine() {
   if (cut_) line_ += "...";
   if (!line_.empty()) {
     if (lines_.Allow(MonotonicMs())) {
@@ -91,23 +93,23 @@ void WorkerOutput::EndLine() {
   cut_ = false;
 }
 
-void WorkerOutput::Tell(std::string_view line) {
+void ChildOutput::Tell(std::string_view line) {
   LogLevel level = LogLevel::kInfo;
   const std::vector<std::string> parts = absl::StrSplit(std::string(line), absl::MaxSplits(' ', 3));
   if (parts.size() == 4 && parts[0].size() == kTimeBytes && parts[0].ends_with('Z') &&
-      parts[2] == "worker") {
+      parts[2] == component_) {
     if (const std::optional<LogLevel> own = ParseLogLevel(parts[1])) {
       level = *own;
       line = parts[3];
     }
   }
-  Log(level, "worker", "output", {{"session", session_}, {"text", line}});
+  Log(level, component_, "output", {*whose_, {"text", line}});
 }
 
-void WorkerOutput::TellLeftOut() {
+void ChildOutput::TellLeftOut() {
   if (left_out_ == 0) return;
-  Log(LogLevel::kWarning, "worker", "too much output: lines were left out",
-      {{"session", session_}, {"lines", std::exchange(left_out_, 0)}});
+  Log(LogLevel::kWarning, component_, "too much output: lines were left out",
+      {*whose_, {"lines", std::exchange(left_out_, 0)}});
 }
 
 }  // namespace sluice
