@@ -88,7 +88,7 @@ void Admission::Adopt(UniqueFd socket) {
 
 std::optional<Refusal> Admission::MayConnect(const PeerIdentity& peer) const {
   // Where workers have their clients' user, or all the same. A worker's pid is nobody else's while
-  // it is not reaped; a process that has left its worker's session (setsid) is not known for one's.
+  // it is not reaped; what it starts cannot leave its session.
   if (workers_->Includes(peer.pid) || workers_->Includes(peer.session_leader)) {
     return Refusal{
         EACCES, absl::StrCat("process ", peer.pid, " is a worker of this daemon, or was started ",

@@ -132,6 +132,7 @@ absl::StatusOr<ChildProcess> WorkerLauncher::Launch(std::vector<std::string> arg
     if (const std::string records = RecordsDirectory(*tenant, identity_name); !records.empty())
       options.arguments.push_back(absl::StrCat("--records=", records));
   }
+  options.sandbox.stays_in_session = true;
   options.sandbox.user = std::move(tenant->user);
   return Spawn(options);
 }

@@ -42,7 +42,12 @@ absl::StatusOr<PeerIdentity> GetPeerIdentity(int socket) {
   identity.gid = credentials.gid;
   identity.pid = credentials.pid;
   // 0: of another pid namespace; to getsid, this process.
-  if (credentials.pid > 0) identity.session_leader = ::getsid(credentials.pid);
+  if (credentials.pid > 0) {
+    identity.session_leader = ::getsid(credentials.pid);
+    // A fork of it may have the socket still: nobody can say any more whose.
+    if (identity.session_leader < 0 && errno == ESRCH)
+      return absl::UnavailableError("the process that connected has ended");
+  }
   int pidfd = -1;
   length = sizeof(pidfd);
   // Fails before Linux 6.5, and for a peer that is gone already: then there is simply no pidfd.

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/os/sandbox.h"
 
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstddef>
+#include <iterator>
 
 namespace sluice {
 namespace {
@@ -19,6 +24,39 @@ SandboxFailure BecomeUser(const UserIdentity& user) {
   }
   if (::syscall(SYS_setresgid, user.gid, user.gid, user.gid) != 0) return {"setresgid", errno};
   if (::syscall(SYS_setresuid, user.uid, user.uid, user.uid) != 0) return {"setresuid", errno};
+  return {};
+}
+
+#if defined(__x86_64__)
+constexpr uint32_t kOwnCalls = AUDIT_ARCH_X86_64;
+constexpr uint32_t kFirstForeignCall = 0x40000000;  // x32's.
+#elif defined(__aarch64__)
+constexpr uint32_t kOwnCalls = AUDIT_ARCH_AARCH64;
+constexpr uint32_t kFirstForeignCall = ~0U;
+#else
+#error "which system calls does this processor have?"
+#endif
+
+// Inherited, and never lifted. What is not of this program's kind of system calls (32-bit programs)
+// would have other numbers for the same, so it has none at all.
+SandboxFailure StayInSession() {
+  constexpr uint32_t kRefuse = SECCOMP_RET_ERRNO | EPERM;
+  constexpr uint32_t kUnknown = SECCOMP_RET_ERRNO | ENOSYS;
+  const sock_filter filter[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kOwnCalls, 1, 0),
+      BPF_STMT(BPF_RET | BPF_K, kUnknown),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, kFirstForeignCall, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, kUnknown),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_setsid, 1, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_setpgid, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, kRefuse),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog program = {std::size(filter), const_cast<sock_filter*>(filter)};
+  if (::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) != 0)
+    return {"seccomp (a kernel with its filters is needed)", errno};
   return {};
 }
 
@@ -45,9 +83,9 @@ SandboxFailure ApplySandbox(const SandboxOptions& options) {
       ::prctl(PR_SET_PDEATHSIG, options.parent_death_signal, 0, 0, 0) != 0) {
     return {"prctl(PR_SET_PDEATHSIG)", errno};
   }
-  // Last: it also forbids what the steps above need on some systems.
+  // Late: it also forbids what the steps above need on some systems.
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return {"prctl(PR_SET_NO_NEW_PRIVS)", errno};
-  return {};
+  return options.stays_in_session ? StayInSession() : SandboxFailure();
 }
 
 }  // namespace sluice

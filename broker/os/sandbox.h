@@ -6,9 +6,9 @@
 // What holds today: no new privileges (set-uid programs and file capabilities have no effect), an
 // unprivileged user if the broker is root, no core dumps (they hold tenants' data), a session of
 // its own, so that the terminal's signals do not reach it, a bound for its memory if the operator
-// sets one. Which files it reaches a worker says itself, before it loads a driver (file_access.h).
-// System call filters (seccomp) are not applied yet: they belong in ApplySandbox, and come with the
-// hardening work.
+// sets one. A worker and what it starts stay in that session and in their process group (seccomp):
+// by the first they are known, by the second they are ended. Which files it reaches a worker says
+// itself, before it loads a driver (file_access.h).
 #pragma once
 
 #include <cstdint>
@@ -31,6 +31,9 @@ struct UserIdentity {
 struct SandboxOptions {
   std::optional<UserIdentity> user;  // Become this user; without it, stay.
   bool new_session = true;
+  // Neither it nor what it starts can leave session and process group: setsid and setpgid fail
+  // with EPERM. On Windows that is how every child is (its job).
+  bool stays_in_session = false;
   // Memory of its own that it may have: heaps, stacks, what compilers take; not what it shares, and
   // not address space that is only reserved, of which GPU drivers take terabytes (RLIMIT_DATA, not
   // RLIMIT_AS). 0 = no limit.

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -39,7 +40,7 @@ class HostileKernelTest : public testing::Test {
 
 // A worker, and what it has started, is nobody's client: it would have another identity's limits.
 TEST_F(HostileKernelTest, WorkersAreNoClients) {
-  for (const char* who : {"connect ", "offspring "}) {
+  for (const char* who : {"connect ", "offspring ", "runaway "}) {
     const std::string answer = Ask(who + broker_.socket());
     EXPECT_EQ(answer.find("status " + std::to_string(EACCES) + " "), 0u) << who << answer;
     EXPECT_NE(answer.find("worker"), std::string::npos) << answer;
@@ -49,6 +50,25 @@ TEST_F(HostileKernelTest, WorkersAreNoClients) {
   Welcome welcome;
   EXPECT_TRUE(TestClient(broker_.socket()).Greet(&welcome));
   EXPECT_EQ(welcome.status, 0);
+}
+
+// Nor does what it has started outlive it.
+TEST_F(HostileKernelTest, NothingIsLeftBehind) {
+  const std::string stray = Ask("stray");
+  // A zombie has ended; whose child it is now is not ours to say.
+  const auto runs = [&stray] {
+    std::ifstream file("/proc/" + stray + "/stat");
+    std::string number, name, state;
+    return file >> number >> name >> state && state != "Z" && state != "X";
+  };
+  ASSERT_TRUE(runs()) << stray;
+  channel_.reset();
+  ASSERT_TRUE(broker_.WaitForLog("\"session ended\"")) << broker_.Log();
+  const int64_t deadline_ms = MonotonicMs() + kTestTimeoutMs;
+  while (runs() && MonotonicMs() < deadline_ms) {
+  }
+  EXPECT_FALSE(runs());
+  if (runs()) ::kill(std::stoi(stray), SIGKILL);
 }
 
 // What a worker writes to its stderr is told as that worker's, in one line, whatever it looks like.

@@ -15,6 +15,9 @@
 //
 //   connect PATH    says Hello at the broker's socket; the answer is the Welcome's message
 //   offspring PATH  the same in a child process
+//   runaway PATH    the same in a child process that leaves its session, if it can
+//   stray           starts a process that leaves session and group, if it can, and never ends; the
+//                   answer is its number
 //   say TEXT        writes TEXT to stderr
 //   truncate        cuts stderr to nothing; the answer is "cut" if that worked
 //   flood           writes 100,000 lines to stderr
@@ -146,11 +149,33 @@ std::string AskForWelcome(const std::string& path) {
   return answer;
 }
 
-std::string AskInOffspring(const std::string& path) {
+void RunAway() {
+  if (::setsid() < 0 && ::setpgid(0, 0) < 0) return;  // It stays.
+}
+
+std::string StartStray() {
+  int ready[2];
+  if (::pipe(ready) != 0) return "no pipe";
+  const pid_t child = ::fork();
+  if (child == 0) {
+    RunAway();
+    ::close(ready[0]);
+    ::close(ready[1]);
+    while (true) ::pause();
+  }
+  ::close(ready[1]);
+  char none;
+  [[maybe_unused]] const ssize_t end = ::read(ready[0], &none, 1);  // It has run away.
+  ::close(ready[0]);
+  return std::to_string(child);
+}
+
+std::string AskInOffspring(const std::string& path, bool run_away) {
   int ends[2];
   if (::pipe(ends) != 0) return "no pipe";
   const pid_t child = ::fork();
   if (child == 0) {
+    if (run_away) RunAway();
     const std::string answer = AskForWelcome(path);
     ::_exit(::write(ends[1], answer.data(), answer.size()) > 0 ? 0 : 1);
   }
@@ -167,7 +192,9 @@ std::string Answer(const std::string& request, int argc, char** argv) {
   const std::string rest = word == request ? "" : request.substr(word.size() + 1);
   if (word == "describe") return Describe(argc, argv);
   if (word == "connect") return AskForWelcome(rest);
-  if (word == "offspring") return AskInOffspring(rest);
+  if (word == "offspring") return AskInOffspring(rest, false);
+  if (word == "runaway") return AskInOffspring(rest, true);
+  if (word == "stray") return StartStray();
   if (word == "truncate") return ::ftruncate(STDERR_FILENO, 0) == 0 ? "cut" : "not cut";
   if (word == "say") Say(rest);
   for (int i = 0; word == "flood" && i < 100'000; ++i) Say("a line of many\n");
