@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/enqueuer.h"
 
+#include <thread>
 #include <utility>
 
 #include "daemon/mirrors.h"
@@ -234,6 +235,29 @@ cl_int Enqueuer::LastEvent(Session& session, QueueObject& queue, UniqueCl<cl_eve
     return cl().clEnqueueMarkerWithWaitList(queue.handle.get(), 0, nullptr, last->out());
   }
   if (queue.last_event) *last = Share(queue.last_event.get());
+  return CL_SUCCESS;
+}
+
+cl_int Enqueuer::WhenAllEnded(Session& session, const std::shared_ptr<QueueObject>& queue,
+                              std::function<void()> then) {
+  UniqueCl<cl_event> last;
+  if (const cl_int status = LastEvent(session, *queue, &last); status != CL_SUCCESS) return status;
+  if (!last ||
+      (StatusOf(last.get()) == CL_COMPLETE && session.completions().AllDelivered(queue->lane))) {
+    then();
+    return CL_SUCCESS;
+  }
+  session.Touch(queue.get());
+  const auto on_last = [then = std::move(then), queue, owner = &session](cl_int status) {
+    if (status == CL_COMPLETE) return then();
+    // It failed, perhaps before others of the queue have ended: the driver knows when they have.
+    std::thread([then, queue, owner] {
+      cl().clFinish(queue->handle.get());
+      owner->completions().SweepEnded();
+      then();
+    }).detach();
+  };
+  session.completions().Then(last.get(), on_last, {queue->lane, /*after_all=*/true});
   return CL_SUCCESS;
 }
 

@@ -78,6 +78,10 @@ class Enqueuer {
 
   // What stands for all that was enqueued so far; null if nothing was, or all of it has ended.
   static cl_int LastEvent(Session& session, QueueObject& queue, UniqueCl<cl_event>* last);
+  // Calls `then` when everything that was enqueued so far has ended, in whatever way, and has been
+  // told: on this thread if that is so already, else on any.
+  static cl_int WhenAllEnded(Session& session, const std::shared_ptr<QueueObject>& queue,
+                             std::function<void()> then);
 
  private:
   void Fail(cl_int status) {

@@ -78,6 +78,8 @@ struct ContextObject : Object {
   UniqueCl<cl_command_queue> own_queue;
   // Tells the client, if it asked (WatchDestruction).
   std::function<void()> on_destroyed;
+  // Its memory objects whose driver tells nobody of their end.
+  std::vector<std::weak_ptr<struct MemoryObject>> watched;
 };
 
 struct QueueObject : Object {
@@ -133,6 +135,8 @@ struct MemoryObject : Object {
   std::shared_ptr<const class ShadowSemaphores> semaphores;
   // EnqueueMapShared: map id -> the driver's pointer; null: it was not asked.
   absl::flat_hash_map<uint64_t, void*> maps;
+  // Tells the client, if it asked (WatchDestruction) and the driver tells nobody.
+  std::function<void()> on_destroyed;
   uint64_t charged_bytes = 0;  // To the session's quota.
   std::atomic<uint64_t>* counted_in = nullptr;
   std::atomic<uint64_t>* order_counted_in = nullptr;

@@ -25,9 +25,11 @@ MemoryObject::~MemoryObject() {
   handle.reset();
   if (order_counted_in != nullptr) order_counted_in->fetch_sub(1, std::memory_order_relaxed);
   if (counted_in != nullptr) counted_in->fetch_sub(1, std::memory_order_relaxed);
-  if (session == nullptr) return;
-  if (parent == nullptr && !driver_frees_span) session->heap().Free(span);
-  session->quota().ReturnMemory(charged_bytes);
+  if (session != nullptr) {
+    if (parent == nullptr && !driver_frees_span) session->heap().Free(span);
+    session->quota().ReturnMemory(charged_bytes);
+  }
+  if (on_destroyed) on_destroyed();
 }
 
 namespace {

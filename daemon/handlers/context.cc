@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "daemon/device_list.h"
+#include "daemon/enqueuer.h"
 #include "daemon/handlers/handlers.h"
 #include "daemon/host_memory.h"
 
@@ -44,6 +46,29 @@ void EndForgottenUserEvent(Session& session, const EventObject& event) {
   if (!event.is_user || !event.handle || StatusOf(event.handle.get()) <= CL_COMPLETE) return;
   cl().clSetUserEventStatus(event.handle.get(), CL_INVALID_EVENT);
   session.completions().SweepFailed();
+}
+
+void KeepUntilAllEnded(Session& session, const std::shared_ptr<QueueObject>& queue,
+                       std::shared_ptr<MemoryObject> memory) {
+  Enqueuer::WhenAllEnded(session, queue, [memory = std::move(memory)] {});
+}
+
+// Section 5.5.1: the callback comes when the commands that use the object have finished. A driver
+// that calls nobody back (Wine's) does not say when that is either: the object lives as long as
+// anything that was enqueued before its release.
+void KeepWhileUsed(Session& session, const std::shared_ptr<MemoryObject>& memory) {
+  session.objects().ForEach<QueueObject>([&](const QueueObject& queue) {
+    if (queue.context == memory->context)
+      KeepUntilAllEnded(session, session.objects().Find<QueueObject>(queue.id), memory);
+  });
+}
+
+void WatchWithoutDriver(const Watcher& watcher, const std::shared_ptr<MemoryObject>& memory) {
+  if (memory->on_destroyed) return;
+  memory->on_destroyed = [watcher] { SendDestroyed(watcher); };
+  auto& watched = memory->context->watched;
+  std::erase_if(watched, [](const auto& one) { return one.expired(); });
+  watched.push_back(memory);
 }
 
 }  // namespace
@@ -100,9 +125,13 @@ HandlerResult HandleCreateContext(Session& session, const pb::CreateContext& cmd
 
 HandlerResult HandleReleaseObject(Session& session, const pb::ReleaseObject& cmd, Call&) {
   ObjectTable& objects = session.objects();
-  if (QueueObject* const queue = objects.Peek<QueueObject>(cmd.id()); queue != nullptr) {
+  if (const auto queue = objects.Find<QueueObject>(cmd.id()); queue != nullptr) {
+    // Its commands outlive it.
+    for (const auto& watched : queue->context->watched) {
+      if (auto memory = watched.lock()) KeepUntilAllEnded(session, queue, std::move(memory));
+    }
     cl().clFlush(queue->handle.get());  // Section 5.1: a release flushes.
-    session.Forget(queue);
+    session.Forget(queue.get());
     session.hints().Remove(queue->hints);
   }
   if (const auto context = objects.Find<ContextObject>(cmd.id()); context != nullptr) {
@@ -111,6 +140,10 @@ HandlerResult HandleReleaseObject(Session& session, const pb::ReleaseObject& cmd
   if (const auto event = objects.Find<EventObject>(cmd.id()); event != nullptr) {
     EndForgottenUserEvent(session, *event);
   }
+  if (const auto memory = objects.Find<MemoryObject>(cmd.id());
+      memory != nullptr && memory->on_destroyed) {
+    KeepWhileUsed(session, memory);
+  }
   objects.Erase(cmd.id());
   session.object_count.store(objects.size(), std::memory_order_relaxed);
   return CL_SUCCESS;
@@ -118,13 +151,15 @@ HandlerResult HandleReleaseObject(Session& session, const pb::ReleaseObject& cmd
 
 HandlerResult HandleWatchDestruction(Session& session, const pb::WatchDestruction& cmd, Call&) {
   const Watcher watcher{&session, cmd.id()};
-  if (MemoryObject* const memory = session.objects().Peek<MemoryObject>(cmd.id());
-      memory != nullptr) {
+  if (const auto memory = session.objects().Find<MemoryObject>(cmd.id()); memory != nullptr) {
     auto drivers = std::make_unique<Watcher>(watcher);
-    const cl_int status = cl().clSetMemObjectDestructorCallback(memory->handle.get(),
-                                                                &OnMemoryDestroyed, drivers.get());
-    if (status == CL_SUCCESS) (void)drivers.release();
-    return status;
+    if (cl().clSetMemObjectDestructorCallback(memory->handle.get(), &OnMemoryDestroyed,
+                                              drivers.get()) == CL_SUCCESS) {
+      (void)drivers.release();
+    } else {
+      WatchWithoutDriver(watcher, memory);
+    }
+    return CL_SUCCESS;
   }
   if (ContextObject* const context = session.objects().Peek<ContextObject>(cmd.id());
       context != nullptr) {

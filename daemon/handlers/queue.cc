@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <thread>
+#include <memory>
 
 #include "daemon/enqueuer.h"
 #include "daemon/handlers/handlers.h"
@@ -61,33 +61,16 @@ HandlerResult HandleFinish(Session& session, const pb::Finish& cmd, Call&) {
   if (cmd.event_id() == 0) return absl::InvalidArgumentError("finish without an event");
   const auto queue = session.objects().Find<QueueObject>(cmd.queue_id());
   if (queue == nullptr) return CL_INVALID_COMMAND_QUEUE;
-  UniqueCl<cl_event> last;
   if (!session.MayAccept()) return CL_OUT_OF_RESOURCES;
-  if (const cl_int status = Enqueuer::LastEvent(session, *queue, &last); status != CL_SUCCESS)
-    return status;
   const auto share = std::make_shared<CommandShare>(queue->in_flight->Accept(/*after_all=*/true));
-  const auto finished = [owner = &session, event_id = cmd.event_id(), share] {
-    owner->printf().Drain();
-    share->End(/*all_before=*/true);
-    owner->completions().SendCompletion(event_id, CL_COMPLETE);
-  };
-  if (!last ||
-      (StatusOf(last.get()) == CL_COMPLETE && session.completions().AllDelivered(queue->lane))) {
-    finished();
-    return CL_SUCCESS;
-  }
-  session.Touch(queue.get());
-  const auto on_last = [finished, queue, owner = &session](cl_int status) {
-    if (status == CL_COMPLETE) return finished();
-    // It failed, perhaps before others of the queue have ended: the driver knows when they have.
-    std::thread([finished, queue, owner] {
-      cl().clFinish(queue->handle.get());
-      owner->completions().SweepEnded();
-      finished();
-    }).detach();
-  };
-  session.completions().Then(last.get(), on_last, {queue->lane, /*after_all=*/true});
-  return CL_SUCCESS;
+  const cl_int status =
+      Enqueuer::WhenAllEnded(session, queue, [owner = &session, event_id = cmd.event_id(), share] {
+        owner->printf().Drain();
+        share->End(/*all_before=*/true);
+        owner->completions().SendCompletion(event_id, CL_COMPLETE);
+      });
+  if (status != CL_SUCCESS) share->End(/*all_before=*/false);
+  return status;
 }
 
 HandlerResult HandleSetDefaultDeviceCommandQueue(Session& session,

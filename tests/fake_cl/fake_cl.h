@@ -68,7 +68,7 @@ class FakeCl {
   void set_forgetful_binaries(bool forgetful);
   // CL_DEVICE_VENDOR_ID of the GPU, 0 otherwise. Before the worker lists its devices.
   void set_gpu_vendor_id(cl_uint vendor_id);
-  // As Wine: clSetEventCallback is refused.
+  // As Wine: clSetEventCallback and clSetMemObjectDestructorCallback are refused.
   void set_has_callbacks(bool has_callbacks);
   // Called inside clBuildProgram, clCompileProgram and clLinkProgram; what it returns is the
   // status.

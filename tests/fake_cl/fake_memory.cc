@@ -230,6 +230,7 @@ cl_int CL_API_CALL fake_clSetMemObjectDestructorCallback(cl_mem memory,
                                                          void(CL_CALLBACK* function)(cl_mem, void*),
                                                          void* data) {
   const std::lock_guard lock(g_runtime->mu);
+  if (!g_runtime->has_callbacks) return CL_INVALID_OPERATION;
   memory->destructors.push_back({function, data});
   return CL_SUCCESS;
 }

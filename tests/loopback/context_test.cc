@@ -110,6 +110,48 @@ TEST_F(ContextLoopbackTest, DestructionIsToldWhenItHappens) {
   }
 }
 
+// Where the driver never says that it has destroyed an object, its end is told once everything has
+// ended that was enqueued before its release: in queues of both kinds, released ones too, whatever
+// fails there.
+TEST_F(ContextLoopbackTest, DestructionIsToldWithoutTheDriver) {
+  fake_->set_has_callbacks(false);
+  const uint64_t context = MakeContext();
+  const uint64_t idle = MakeBuffer(context, 64);
+  const uint64_t used = MakeBuffer(context, 64);
+  for (const uint64_t id : {idle, used}) {
+    pb::Command watch;
+    watch.mutable_watch_destruction()->set_id(id);
+    client_->Send(watch);
+  }
+  Release(idle);
+  client_->WaitFor([=](const ReceivedReply& r) { return r.reply.destroyed().id() == idle; });
+  const uint64_t gates[] = {MakeUserEvent(context), MakeUserEvent(context), MakeUserEvent(context)};
+  const auto fill_behind = [&](uint64_t gate, cl_command_queue_properties flags) {
+    const uint64_t queue = MakeQueue(context, kGpu, flags);
+    pb::Command fill;
+    On(fill.mutable_enqueue_fill_buffer()->mutable_on(), queue, {gate});
+    fill.mutable_enqueue_fill_buffer()->mutable_on()->set_event_id(0);
+    fill.mutable_enqueue_fill_buffer()->set_mem_id(used);
+    fill.mutable_enqueue_fill_buffer()->set_pattern("abcd");
+    fill.mutable_enqueue_fill_buffer()->set_size(64);
+    client_->Send(fill);
+    return queue;
+  };
+  Release(fill_behind(gates[0], 0));
+  fill_behind(gates[1], 0);
+  fill_behind(gates[2], CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
+  Release(used);
+  for (const uint64_t gate : gates) {
+    client_->Sync();
+    for (const ReceivedReply& received : client_->TakeAll()) {
+      EXPECT_FALSE(received.reply.has_destroyed());
+      EXPECT_FALSE(received.reply.has_late_error());
+    }
+    SetUserEvent(gate, gate == gates[1] ? -5 : CL_COMPLETE);
+  }
+  client_->WaitFor([=](const ReceivedReply& r) { return r.reply.destroyed().id() == used; });
+}
+
 // Watching what is not there is told as a late error, and harms nothing.
 TEST_F(ContextLoopbackTest, WatchingNothing) {
   pb::Command watch;

@@ -28,7 +28,6 @@ NOT_ON_WINE = {
     "functions after OpenCL 1.2": ["SvmTest.*", "KernelTest.Clone*"],
     "their fixture wants SVM": ["EnqueueCommonTest.*"],
     "it answers clCompileProgram and clLinkProgram with CL_INVALID_OPERATION": ["ProgramLinkTest.*"],
-    "no callbacks, of destructors either": ["MemoryTest.Destructor*"],
     "the platform behind it prints to the host's stdout, not to the worker's": ["PrintfTest.*"],
 }
 
