@@ -21,8 +21,9 @@ namespace {
 constexpr int64_t kRoomTimeoutNs = 100'000'000;
 // How long a descriptor may wait for room in the channel.
 constexpr int kHandleTimeoutMs = 1000;
-// How long a frame's segment may be behind the frame: it comes by another way, but was sent before.
-constexpr absl::Duration kSegmentTimeout = absl::Seconds(5);
+// How long a frame's segment may be behind the frame: it was sent before, but comes by another way,
+// through a thread that may get no processor for seconds (heap_map.h).
+constexpr absl::Duration kSegmentTimeout = absl::Seconds(30);
 // Descriptors that nobody has asked for yet: an honest worker sends one for each call that waits.
 constexpr size_t kMaxUnclaimed = 64;
 

@@ -40,9 +40,9 @@ class HeapMap {
   // No more will come: Resolve need not wait for any.
   void End();
 
-  // A segment that a frame names was announced before it, but by another way: waits for it at most
-  // `patience`.
-  MappedSpan Resolve(const BulkSpan& span_untrusted, absl::Duration patience = absl::Seconds(5));
+  // A segment that a frame names was announced before it, but by another way, which on a machine
+  // that has more to do than it can may take many seconds: waits for it at most `patience`.
+  MappedSpan Resolve(const BulkSpan& span_untrusted, absl::Duration patience = absl::Seconds(30));
 
  private:
   struct Segment {
