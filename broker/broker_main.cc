@@ -15,12 +15,15 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "broker/base/log.h"
 #include "broker/broker.h"
 #include "broker/config.h"
+#include "broker/exit_codes.h"
 #include "broker/gateway_link.h"
 #include "broker/os/daemon_process.h"
+#include "broker/os/local_endpoint.h"
 #include "broker/os/process.h"
 #include "broker/os/service.h"
 #include "broker/version.h"
@@ -28,19 +31,17 @@
 namespace sluice {
 namespace {
 
-constexpr int kExitOk = 0;
-constexpr int kExitFailed = 1;
-constexpr int kExitUsage = 2;
-constexpr int kExitAlreadyRunning = 3;
-
-constexpr char kFooter[] =
-    "Without --config, /etc/sluice/sluiced.toml is read if it exists; flags win over the file.\n"
-    "Signals: SIGTERM drains (no new sessions, running ones may end), a second SIGTERM stops at\n"
-    "once, SIGHUP reads the file again and looks for devices anew.\n"
+constexpr char kExitCodes[] =
     "`sluiced --worker`, `--gateway` and `--allocator` run sluice-worker, -gateway and "
     "-allocator.\n"
     "Exit codes: 0 stopped as told, or the configuration is fine; 1 could not start or run;\n"
     "2 wrong flag or configuration; 3 another daemon serves this socket.";
+
+std::string Footer() {
+  return absl::StrCat("Without --config, ", DefaultConfigFile(),
+                      " is read if it exists; flags win over\nthe file.\n", ServiceControlHelp(),
+                      kExitCodes);
+}
 
 struct Flags {
   std::string config_file;
@@ -68,13 +69,14 @@ void DefineFlags(CLI::App* app, Flags* flags) {
   app->add_option("--check-config", flags->check_file,
                   "Check a configuration file, print what is wrong with it, and exit")
       ->type_name("FILE");
-  app->add_option("--socket", flags->socket, "Path of the socket that applications connect to")
+  app->add_option("--socket", flags->socket,
+                  absl::StrCat("The socket that applications connect to: ", LocalNameForm()))
       ->type_name("PATH");
-  app->add_option("--admin-socket", flags->admin_socket, "Path of sluicectl's socket")
-      ->type_name("PATH");
+  app->add_option("--admin-socket", flags->admin_socket, "sluicectl's socket")->type_name("PATH");
   app->add_option("--log-level", flags->log_level, "trace, debug, info, warning or error")
       ->type_name("LEVEL");
-  app->add_option("--worker-user", flags->worker_user, "User that workers run as (root only)")
+  app->add_option("--worker-user", flags->worker_user,
+                  "User that workers run as (Linux, root only)")
       ->type_name("NAME");
   app->add_option(
          "--listen", flags->listen,
@@ -102,7 +104,7 @@ void DefineFlags(CLI::App* app, Flags* flags) {
                   "Offer only devices whose name matches this wildcard; may be repeated")
       ->type_name("PATTERN");
   app->add_option("--drain-timeout-ms", flags->drain_timeout_ms,
-                  "How long SIGTERM waits for running sessions")
+                  "How long the daemon waits for running sessions when it is told to stop")
       ->check(CLI::Range(int64_t{0}, kMaxDrainTimeoutMs))
       ->type_name("MS");
   app->add_flag("--sync", flags->sync, "Debug mode: every command of every session waits");
@@ -112,7 +114,7 @@ void DefineFlags(CLI::App* app, Flags* flags) {
        app->get_options([](const CLI::Option* one) { return one->get_expected_min() > 0; })) {
     option->check(EmptyProblem, "");
   }
-  app->footer(kFooter);
+  app->footer(Footer());
 }
 
 // File, then flags, then defaults, then the checks that need all of them.
@@ -175,17 +177,19 @@ int CheckConfigFile(const Flags& flags) {
   const absl::StatusOr<Config> config = BuildConfig(only_file, NetworkCheck::kAddresses);
   if (config.ok()) {
     std::printf("%s: ok\n", flags.check_file.c_str());
-    return kExitOk;
+    return kDaemonExitOk;
   }
   std::fprintf(stderr, "%s\n", std::string(config.status().message()).c_str());
-  return kExitUsage;
+  return kDaemonExitUsage;
 }
 
 int Serve(const Flags& flags) {
   absl::StatusOr<Config> config = BuildConfig(flags, NetworkCheck::kFiles);
   if (!config.ok()) {
-    std::fprintf(stderr, "sluiced: %s\n", std::string(config.status().message()).c_str());
-    return kExitUsage;
+    const std::string line = absl::StrCat("sluiced: ", config.status().message());
+    std::fprintf(stderr, "%s\n", line.c_str());
+    LogServiceEvent(ServiceEvent::kError, line);
+    return kDaemonExitUsage;
   }
   SetLogLevel(config->log_level);
   PrepareDaemonProcess();
@@ -194,10 +198,10 @@ int Serve(const Flags& flags) {
   if (!broker.ok()) {
     Log(LogLevel::kError, "broker", "cannot start",
         {{"reason", std::string(broker.status().message())}});
-    return absl::IsAlreadyExists(broker.status()) ? kExitAlreadyRunning : kExitFailed;
+    return absl::IsAlreadyExists(broker.status()) ? kDaemonExitAlreadyRunning : kDaemonExitFailed;
   }
   (*broker)->Run();
-  return kExitOk;
+  return kDaemonExitOk;
 }
 
 // `sluiced --worker ARGS`, `--gateway ARGS` and `--allocator ARGS` become the helper programs,
@@ -206,11 +210,11 @@ int RunHelper(const char* name, char** argv) {
   const absl::StatusOr<std::string> path = FindHelperExecutable(name);
   if (!path.ok()) {
     std::fprintf(stderr, "sluiced: %s\n", std::string(path.status().message()).c_str());
-    return kExitFailed;
+    return kDaemonExitFailed;
   }
   argv[1] = argv[0];  // The helper's own argv[0]; the alias flag goes.
   const int result = BecomeProgram(*path, argv + 1);
-  return result < 0 ? kExitFailed : result;
+  return result < 0 ? kDaemonExitFailed : result;
 }
 
 int Main(int argc, char** argv) {
@@ -227,7 +231,7 @@ int Main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kExitOk : kExitUsage;
+    return app.exit(error) == 0 ? kDaemonExitOk : kDaemonExitUsage;
   }
   if (!flags.check_file.empty()) return CheckConfigFile(flags);
   return RunUnderServiceManager(flags.console, [&flags] { return Serve(flags); });

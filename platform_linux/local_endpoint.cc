@@ -15,6 +15,8 @@ std::optional<std::string> ParseLocalName(std::string_view text) {
 
 const char* LocalEndpointForm() { return "unix:/ABSOLUTE/PATH"; }
 
+const char* LocalNameForm() { return "/ABSOLUTE/PATH"; }
+
 std::string DefaultClientName() {
   const char* runtime = std::getenv("XDG_RUNTIME_DIR");
   if (runtime != nullptr && runtime[0] == '/') {

@@ -26,6 +26,12 @@ int RunUnderServiceManager(bool, const std::function<int()>& serve) { return ser
 
 std::string DefaultConfigFile() { return "/etc/sluice/sluiced.toml"; }
 
+const char* ServiceControlHelp() {
+  return "Signals: SIGTERM drains (no new sessions, running ones may end), a second SIGTERM stops "
+         "at\n"
+         "once, SIGHUP reads the file again and looks for devices anew.\n";
+}
+
 // The journal reads stderr.
 void LogServiceEvent(ServiceEvent, const std::string&) {}
 

@@ -14,6 +14,8 @@ std::optional<std::string> ParseLocalName(std::string_view text) {
 
 const char* LocalEndpointForm() { return "pipe:NAME"; }
 
+const char* LocalNameForm() { return R"(a pipe, \\.\pipe\NAME)"; }
+
 std::string DefaultClientName() { return DefaultLocalName(); }
 
 }  // namespace sluice

@@ -121,6 +121,13 @@ std::string DefaultConfigFile() {
   return absl::StrCat(FromWide(folder), "\\Sluice\\sluiced.toml");
 }
 
+const char* ServiceControlHelp() {
+  return "`sc stop Sluice`, or Ctrl+C with --console, drains (no new sessions, running ones may\n"
+         "end), a second Ctrl+C stops at once; `sc control Sluice paramchange` has the service "
+         "read\n"
+         "the file again and look for devices anew.\n";
+}
+
 // The source is registered by `sluicectl install`; its event 1 is the line itself.
 void LogServiceEvent(ServiceEvent kind, const std::string& line) {
   if (!TheService().attached()) return;

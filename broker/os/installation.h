@@ -2,8 +2,8 @@
 //
 // What `sluicectl install` writes into the machine and `uninstall` takes out again: the service,
 // its source in the event log, the driver's entry for OpenCL's loader (the driver's path, a DWORD
-// of 0, under Khronos' key "Vendors"). Files stay where they are. Repeating either is harmless.
-// Single thread; needs an administrator.
+// of 0, under Khronos' key "Vendors"). Files stay where they are. Repeating either is harmless, and
+// needs an administrator. Single thread.
 #pragma once
 
 #include <string>
@@ -21,5 +21,9 @@ struct InstallFlags {
 
 absl::Status Install(const InstallFlags& flags);
 absl::Status Uninstall(const InstallFlags& flags);
+
+// What the service is doing, or why it ended, and what to do, for who gets no answer from it. Any
+// user may ask. "" if the service manager does not say.
+std::string DescribeService();
 
 }  // namespace sluice

@@ -17,6 +17,9 @@ std::optional<std::string> ParseLocalName(std::string_view text);
 // Such an endpoint, for messages: "unix:/ABSOLUTE/PATH", "pipe:NAME".
 const char* LocalEndpointForm();
 
+// Such a name by itself: "/ABSOLUTE/PATH", "\\.\pipe\NAME".
+const char* LocalNameForm();
+
 // The user's own daemon if there is one, else the machine's.
 std::string DefaultClientName();
 

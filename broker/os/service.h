@@ -22,6 +22,9 @@ int RunUnderServiceManager(bool console, const std::function<int()>& serve);
 // Read if it exists and no other is named.
 std::string DefaultConfigFile();
 
+// How a person tells a running daemon to stop or to look at its file again, for --help.
+const char* ServiceControlHelp();
+
 // Sends lines such as "READY=1\nSTATUS=serving". False if there is nobody to tell.
 bool NotifyService(const std::string& state);
 

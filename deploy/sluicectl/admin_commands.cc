@@ -20,6 +20,7 @@
 #include "deploy/sluicectl/endpoint.h"
 #include "deploy/sluicectl/exit_codes.h"
 #include "deploy/sluicectl/remote_client.h"
+#include "deploy/sluicectl/system_commands.h"
 #include "proto/admin.grpc.pb.h"
 
 namespace sluice {
@@ -70,6 +71,11 @@ std::string Printable(std::string text) {
   return text;
 }
 
+std::string Advised(const std::string& problem, bool here) {
+  const std::string advice = AdviceWithoutDaemon(here);
+  return advice.empty() ? problem : absl::StrCat(problem, "; ", advice);
+}
+
 // One call to the admin service; a failure is printed and becomes an exit code.
 class AdminCall {
  public:
@@ -107,11 +113,12 @@ class AdminCall {
     if (absl::IsPermissionDenied(why)) {
       advice = "only the daemon's own user may administer it; try as an administrator";
     } else if (absl::IsNotFound(why)) {
-      advice =
+      advice = Advised(
           "is sluiced running? Its admin socket lies beside the socket of --endpoint, or give "
-          "--admin-socket";
+          "--admin-socket",
+          /*here=*/true);
     } else {
-      advice = "nobody answers there; start sluiced";
+      advice = Advised("nobody answers there; start sluiced", /*here=*/true);
     }
     return Fail(flags_, kExitNoDaemon, absl::StrCat("cannot reach ", path, ": ", advice));
   }
@@ -170,8 +177,8 @@ Offer AskForDevices(const Endpoint& endpoint, int timeout_ms) {
   if (!snapshot.ok()) {
     return {{},
             kExitNoDaemon,
-            absl::StrCat("cannot ask ", endpoint.text, ": ", snapshot.status().message(),
-                         "; `sluicectl doctor` looks closer")};
+            Advised(absl::StrCat("cannot ask ", endpoint.text, ": ", snapshot.status().message()),
+                    endpoint.local)};
   }
   absl::StatusOr<std::vector<PlatformSummary>> platforms = DecodeSnapshot(*snapshot);
   if (platforms.ok()) return {*std::move(platforms), kExitOk, ""};

@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "broker/config_reader.h"
 #include "broker/os/local_endpoint.h"
+#include "broker/os/local_socket.h"
 #include "broker/version.h"
 #include "deploy/sluicectl/admin_commands.h"
 #include "deploy/sluicectl/exit_codes.h"
@@ -43,12 +44,10 @@ constexpr char kExitCodes[] =
     "\n"
     "--endpoint and --json may stand before or after the command.\n"
     "\n"
-    "Exit codes: 0 done; 1 failed, or doctor found something wrong; 2 wrong flags; 3 the daemon\n"
-    "cannot be reached (devices: one of several; those of the others are shown); 4 no such\n"
-    "session. `run` ends as its command does (128 + signal if that was killed); 125 sluicectl\n"
-    "itself failed, 126 the command cannot be executed, 127 it is not there.";
+    "Exit codes: 0 done; 1 failed; 2 wrong flags; 3 the daemon cannot be reached (devices: one of\n"
+    "several; those of the others are shown); 4 no such session.";
 
-std::string Footer() { return absl::StrCat(SystemExamples(), kExitCodes); }
+std::string Footer() { return absl::StrCat(SystemExamples(), kExitCodes, SystemExitCodes()); }
 
 struct AllFlags {
   CommonFlags common;
@@ -61,7 +60,8 @@ CLI::App* AdminSubcommand(CLI::App* app, const std::string& name, const std::str
                           CommonFlags* flags) {
   CLI::App* sub = AddSubcommand(app, name, help, flags);
   sub->add_option("--admin-socket", flags->admin_socket,
-                  "The daemon's admin socket; default: admin.sock beside the endpoint's socket")
+                  absl::StrCat("The daemon's admin socket; default for this endpoint: ",
+                               AdminNameBeside(DefaultClientName())))
       ->type_name("PATH");
   return sub;
 }
@@ -92,7 +92,9 @@ std::string FirstWord(const std::vector<std::string>& arguments) {
 std::string WordProblem(const std::string& word, const std::vector<std::string>& commands) {
   const std::string list = absl::StrJoin(commands, ", ");
   if (word.empty()) return absl::StrCat("a command is missing; commands are ", list);
-  if (word == "run") return "run needs the program that it is to run: sluicectl run -- PROGRAM ...";
+  const bool known = std::find(commands.begin(), commands.end(), word) != commands.end();
+  if (known && word == "run")
+    return "run needs the program that it is to run: sluicectl run -- PROGRAM ...";
   if (word.starts_with("-")) {
     return absl::StrCat(word,
                         " is not known before the command: there only --endpoint and --json "

@@ -21,6 +21,12 @@ std::optional<int> RunSystemCommand(const std::string& name, const CommonFlags& 
 // What a person may write, for --help.
 const char* SystemExamples();
 
+// What their exit codes mean beside those of all commands, for --help.
+const char* SystemExitCodes();
+
+// What to do when no daemon answers; `here`: on this machine. "" if there is nothing to say.
+std::string AdviceWithoutDaemon(bool here);
+
 // The flags that may stand before or after every command (main.cc).
 void AddEverywhereFlags(CLI::App* app, CommonFlags* flags);
 

@@ -2,14 +2,19 @@
 #include "broker/os/installation.h"
 
 #include <windows.h>
+// After windows.h.
+#include <shellapi.h>
 
 #include <cstdio>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "broker/exit_codes.h"
 #include "broker/os/process.h"
+#include "broker/os/service.h"
 #include "platform_win/handle_table.h"
 #include "platform_win/service_name.h"
 #include "platform_win/wide_text.h"
@@ -196,7 +201,68 @@ absl::Status UninstallService() {
   return absl::OkStatus();
 }
 
+// The file that the service reads.
+std::string ConfigFileOf(SC_HANDLE service) {
+  alignas(QUERY_SERVICE_CONFIGW) char buffer[8192];  // As large as it ever is.
+  auto* const config = reinterpret_cast<QUERY_SERVICE_CONFIGW*>(buffer);
+  DWORD needed = 0;
+  std::string file = DefaultConfigFile();
+  if (!::QueryServiceConfigW(service, config, sizeof(buffer), &needed)) return file;
+  int count = 0;
+  wchar_t** const words = ::CommandLineToArgvW(config->lpBinaryPathName, &count);
+  for (int i = 1; words != nullptr && i + 1 < count; ++i) {
+    if (std::wstring_view(words[i]) == L"--config") file = FromWide(words[i + 1]);
+  }
+  ::LocalFree(words);
+  return file;
+}
+
+std::string DescribeEnd(SC_HANDLE service, const SERVICE_STATUS& status) {
+  if (status.dwWin32ExitCode == NO_ERROR || status.dwWin32ExitCode == ERROR_SERVICE_NEVER_STARTED)
+    return "the service Sluice is stopped; `sc start Sluice` starts it, as an administrator";
+  constexpr char kEventLog[] = "the event log (application, source Sluice) says why";
+  if (status.dwWin32ExitCode != ERROR_SERVICE_SPECIFIC_ERROR) {
+    return absl::StrCat("the service Sluice has ended with Windows' error ", status.dwWin32ExitCode,
+                        "; ", kEventLog);
+  }
+  switch (status.dwServiceSpecificExitCode) {
+    case kDaemonExitUsage:
+      return absl::StrCat(
+          "the service Sluice does not start with its configuration; `sluiced --check-config \"",
+          ConfigFileOf(service), "\"` says what is wrong with it, and so does ", kEventLog);
+    case kDaemonExitAlreadyRunning:
+      return "the service Sluice does not start, since another daemon has its pipe";
+    default:
+      return absl::StrCat("the service Sluice has ended with exit code ",
+                          status.dwServiceSpecificExitCode, "; ", kEventLog);
+  }
+}
+
 }  // namespace
+
+std::string DescribeService() {
+  const ServiceHandle manager(::OpenSCManagerW(nullptr, nullptr, SC_MANAGER_CONNECT));
+  if (!manager.valid()) return "";
+  const ServiceHandle service(
+      ::OpenServiceW(manager.get(), kServiceName, SERVICE_QUERY_STATUS | SERVICE_QUERY_CONFIG));
+  SERVICE_STATUS status = {};
+  if (!service.valid() || !::QueryServiceStatus(service.get(), &status)) {
+    return ::GetLastError() == ERROR_SERVICE_DOES_NOT_EXIST
+               ? "there is no service Sluice: `sluicectl install` makes one, `sluiced --console` "
+                 "runs without"
+               : "";
+  }
+  switch (status.dwCurrentState) {
+    case SERVICE_STOPPED:
+      return DescribeEnd(service.get(), status);
+    case SERVICE_START_PENDING:
+      return "the service Sluice is starting";
+    case SERVICE_STOP_PENDING:
+      return "the service Sluice is stopping";
+    default:
+      return "the service Sluice runs; does its configuration name another socket?";
+  }
+}
 
 absl::Status Install(const InstallFlags& flags) {
   if (!flags.no_driver) {

@@ -82,6 +82,24 @@ def answered(wine, endpoint):
     return wait_for("sluicectl status answers", 60, ask)
 
 
+def texts(wine):
+    """Help names what Windows has."""
+    linux = ("/etc/", "/run/", ".sock", "SIG", "sudo", "doctor", "`run`", "systemctl", "XDG_")
+    for line, names in ((("sluicectl.exe",), ("pipe:sluice-broker", "install")),
+                        (("sluicectl.exe", "status"), (r"\\.\pipe\sluice-broker-admin",)),
+                        (("sluiced.exe",), (r"\Sluice\sluiced.toml", "sc stop Sluice", r"\\.\pipe\NAME"))):
+        code, output = wine.run([BIN / line[0], *line[1:], "--help"], seconds=60)
+        missing = [name for name in names if name not in output]
+        found = [word for word in linux if word in output]
+        check(f"texts: {' '.join(line)} --help", code == 0 and not missing and not found, (missing, found, output))
+    for command in ("devices", "status"):
+        code, output = ctl(wine, command)
+        check(f"texts: {command} without a service", code == 3 and "sluicectl install" in output and "doctor" not in output,
+              (code, output))
+    code, output = ctl(wine, "run")
+    check("texts: run is no command", code == 2 and 'no command "run"' in output, (code, output))
+
+
 def console(wine):
     """Starts as a program, answers, refuses a second one, and stops when it is drained."""
     endpoint = "pipe:" + PIPE
@@ -177,6 +195,33 @@ def service(wine):
     check("service: the driver is no longer registered", "sluice_icd.dll" not in output, output)
 
 
+def broken(wine):
+    """A configuration that is wrong: what the service manager and sluicectl say, and the start once it is right."""
+    config = wine.directory / "broken.toml"
+    config.write_text("[broker]\nsockets = 1\n")
+    name = wine_module.windows_path(config)
+    code, output = ctl(wine, "install", "--manual", "--no-driver", "--config", name)
+    check("broken: install", code == 0, output)
+    code, output = ctl(wine, "status")
+    check("broken: before the first start", code == 3 and "sc start Sluice" in output, (code, output))
+    wine.run(["sc", "start", "Sluice"], seconds=60)
+    wait_for("broken: it ends", 60, lambda: state(wine) == "STOPPED")
+    code, output = wine.run(["sc", "query", "Sluice"], seconds=30)
+    codes = [line.split(":")[1].split()[0] for line in output.splitlines() if "EXIT_CODE" in line]
+    check("broken: sc query has the exit code", codes == ["1066", "2"], output)
+    for command in ("devices", "status"):
+        code, output = ctl(wine, command)
+        check(f"broken: {command} says what to look at", code == 3 and f'sluiced --check-config "{name}"' in output,
+              (code, output))
+    code, output = wine.run([BIN / "sluiced.exe", "--check-config", name], seconds=60)
+    check("broken: and that says what is wrong", code == 2 and '"sockets"' in output, (code, output))
+    config.write_text("")
+    wine.run(["sc", "start", "Sluice"], seconds=60)
+    check("broken: it starts when it is mended", answered(wine, None) is not None)
+    code, output = ctl(wine, "uninstall")
+    check("broken: uninstall", code == 0, output)
+
+
 def main():
     reason = wine_module.missing()
     if reason:
@@ -185,7 +230,7 @@ def main():
     with wine_module.Wine() as wine:
         wine.environment["WINEDLLOVERRIDES"] = OPENCL
         keep_one_service_manager(wine)
-        for part in (unit_tests, console, service):
+        for part in (unit_tests, texts, console, service, broken):
             if not sys.argv[1:] or part.__name__ in sys.argv[1:]:
                 part(wine)
     print(f"{len(FAILURES)} failed")

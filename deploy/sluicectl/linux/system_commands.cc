@@ -65,4 +65,13 @@ const char* SystemExamples() {
          "  sudo sluicectl kill 0f3a5b7c9d1e2f40     end one of them\n";
 }
 
+const char* SystemExitCodes() {
+  return " doctor: 1 if\n"
+         "something is wrong. `run` ends as its command does (128 + signal if that was killed); "
+         "125\n"
+         "sluicectl itself failed, 126 the command cannot be executed, 127 it is not there.";
+}
+
+std::string AdviceWithoutDaemon(bool) { return "`sluicectl doctor` looks closer"; }
+
 }  // namespace sluice

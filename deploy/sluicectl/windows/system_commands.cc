@@ -63,4 +63,8 @@ const char* SystemExamples() {
          "  sluicectl uninstall                      take all of it away again\n";
 }
 
+const char* SystemExitCodes() { return ""; }
+
+std::string AdviceWithoutDaemon(bool here) { return here ? DescribeService() : ""; }
+
 }  // namespace sluice
