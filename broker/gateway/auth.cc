@@ -8,6 +8,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "broker/base/log.h"
 #include "broker/gateway/token_text.h"
 
 namespace sluice {
@@ -96,6 +97,11 @@ absl::StatusOr<std::string> Authenticator::Authenticate(const grpc::ServerContex
     if (name.empty()) name = absl::StrCat("token ", *token);
   }
   return name.empty() ? PeerHost(context.peer()) : FittingName(name);
+}
+
+void LogRefused(const grpc::ServerContext& context, const absl::Status& why) {
+  Log(LogLevel::kWarning, "gateway", "client refused",
+      {{"peer", PeerHost(context.peer())}, {"reason", std::string(why.message())}});
 }
 
 std::string FittingName(const std::string& name) {

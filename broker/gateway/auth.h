@@ -43,6 +43,9 @@ class Authenticator {
   const std::vector<std::string> tokens_;
 };
 
+// One line for the log: whom Authenticate has refused, and why.
+void LogRefused(const grpc::ServerContext& context, const absl::Status& why);
+
 // A client's name as the broker and its file names can carry it: what is too long is cut, and told
 // apart by its SHA-256.
 inline constexpr size_t kMaxPeerName = 80;

@@ -9,7 +9,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "broker/base/log.h"
-#include "broker/gateway/describe_call.h"
 #include "broker/gateway/listen_check.h"
 #include "broker/gateway/operation.h"
 #include "broker/gateway/standard_call.h"
@@ -23,7 +22,6 @@ namespace {
 // Streams in any state. The broker bounds sessions far below this; streams that never become one
 // count here.
 constexpr int kMaxSessions = 1024;
-constexpr int kMaxStreamsPerConnection = 64;
 constexpr int kHandshakeTimeoutMs = 10'000;
 constexpr int kIdleConnectionMs = 60'000;
 
@@ -72,7 +70,6 @@ absl::Status GatewayServer::Start(const GatewayOptions& options) {
     // Taken since the check above; gRPC's own line says by what.
     return absl::UnavailableError(absl::StrCat("cannot listen on ", listen[i]));
   }
-  DescribeCall::AcceptNext(this);
   StreamSession::AcceptNext(this);
   StandardCall::AcceptNext(this);
   for (int i = 0; i < PollerCount(); ++i) pollers_.emplace_back([this] { Poll(); });

@@ -21,14 +21,19 @@
 #include "absl/status/status.h"
 #include "broker/gateway/auth.h"
 #include "broker/gateway/broker_link.h"
+#include "broker/gateway/connection_calls.h"
 #include "broker/gateway/options.h"
 #include "proto/control.grpc.pb.h"
 
 namespace sluice {
 
+inline constexpr int kMaxStreamsPerConnection = 64;
+
 class GatewayServer {
  public:
-  using Service = v1::Session::WithAsyncMethod_DescribePlatforms<
+  // What is not a stream is served with what is not ours (StandardCall): gRPC would keep a call of
+  // a unary method to itself until its message has come.
+  using Service = v1::Session::WithGenericMethod_DescribePlatforms<
       v1::Session::WithRawMethod_Stream<v1::Session::Service>>;
 
   GatewayServer(BrokerLink* link, Authenticator authenticator)
@@ -46,6 +51,7 @@ class GatewayServer {
   BrokerLink& link() { return *link_; }
   const Authenticator& authenticator() const { return authenticator_; }
 
+  ConnectionCalls& calls() { return calls_; }
   // Counts a session; false if there are too many.
   bool SessionOpened();
   void SessionClosed() { sessions_.fetch_sub(1, std::memory_order_relaxed); }
@@ -61,6 +67,7 @@ class GatewayServer {
   std::unique_ptr<grpc::ServerCompletionQueue> queue_;
   std::unique_ptr<grpc::Server> server_;
   std::vector<std::thread> pollers_;
+  ConnectionCalls calls_{kMaxStreamsPerConnection};
   std::atomic<int> sessions_{0};
 };
 

@@ -8,8 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "broker/base/log.h"
 #include "broker/gateway/message_reader.h"
 #include "broker/gateway/server.h"
+#include "proto/control.pb.h"
 
 namespace sluice {
 namespace {
@@ -140,8 +142,17 @@ StandardCall::~StandardCall() {
 void StandardCall::OnAccepted(bool ok) {
   if (!ok) return;
   AcceptNext(server_);
+  if (!place_.Take(&server_->calls(), context_.peer())) return context_.TryCancel();
   const std::string& method = context_.method();
-  if (method == "/grpc.health.v1.Health/Check") {
+  if (method == "/sluice.v1.Session/DescribePlatforms") {
+    kind_ = Kind::kDescribe;
+    const absl::StatusOr<std::string> peer = server_->authenticator().Authenticate(context_);
+    if (!peer.ok()) {
+      LogRefused(context_, peer.status());
+      return Finish(grpc::StatusCode::UNAUTHENTICATED, std::string(peer.status().message()));
+    }
+    peer_ = *peer;
+  } else if (method == "/grpc.health.v1.Health/Check") {
     kind_ = Kind::kHealthCheck;
   } else if (method == "/grpc.health.v1.Health/Watch") {
     kind_ = Kind::kHealthWatch;
@@ -164,6 +175,7 @@ void StandardCall::OnRead(bool ok) {
 }
 
 void StandardCall::Answer(const std::string& request) {
+  if (kind_ == Kind::kDescribe) return Describe(request);
   if (kind_ == Kind::kReflection) {
     const std::optional<std::string> answer = AnswerReflection(request);
     if (!answer.has_value())
@@ -184,6 +196,19 @@ void StandardCall::Answer(const std::string& request) {
   }
 }
 
+void StandardCall::Describe(const std::string& request) {
+  v1::DescribePlatformsRequest described;
+  if (!described.ParseFromString(request))
+    return Finish(grpc::StatusCode::INVALID_ARGUMENT, "a request that does not parse");
+  Log(LogLevel::kDebug, "gateway", "platforms described",
+      {{"peer", peer_}, {"process", described.process_name()}});
+  v1::DescribePlatformsReply reply;
+  BrokerLink::Snapshot snapshot = server_->link().snapshot();
+  reply.set_snapshot(std::move(snapshot.bytes));
+  reply.set_message(std::move(snapshot.message));
+  Write(reply.SerializeAsString());
+}
+
 void StandardCall::Write(const std::string& message) {
   const grpc::Slice slice(message);
   const grpc::ByteBuffer buffer(&slice, 1);
@@ -194,7 +219,8 @@ void StandardCall::Write(const std::string& message) {
 void StandardCall::OnWritten(bool ok) {
   if (!ok) return Finish(grpc::StatusCode::CANCELLED, "");
   // The gateway's health does not change while it runs: a watcher hears no more.
-  if (kind_ == Kind::kHealthCheck) return Finish(grpc::StatusCode::OK, "");
+  if (kind_ == Kind::kHealthCheck || kind_ == Kind::kDescribe)
+    return Finish(grpc::StatusCode::OK, "");
   stream_.Read(&incoming_, read_op_.Start(shared_from_this()));
 }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The services that every gRPC server is expected to have, grpc.health.v1.Health and
-// grpc.reflection.v1alpha .ServerReflection, on the gateway's own queue (server.h says why not
-// gRPC's ready-made ones). Any other method is answered with UNIMPLEMENTED. They say nothing that
-// the published protocol does not, so they ask for no token.
+// Every call that is no session's stream. DescribePlatforms: answered from the snapshot that the
+// broker gave. The services that every gRPC server is expected to have, grpc.health.v1.Health and
+// grpc.reflection.v1alpha.ServerReflection, on the gateway's own queue (server.h says why not
+// gRPC's ready-made ones); they say nothing that the published protocol does not, so they ask for
+// no token. Any other method is answered with UNIMPLEMENTED.
 //
 // Owner: itself, by its operations. Poller threads; one operation at a time.
 #pragma once
@@ -15,6 +16,7 @@
 #include <optional>
 #include <string>
 
+#include "broker/gateway/connection_calls.h"
 #include "broker/gateway/operation.h"
 
 namespace sluice {
@@ -33,7 +35,7 @@ class StandardCall : public std::enable_shared_from_this<StandardCall> {
   ~StandardCall();
 
  private:
-  enum class Kind { kHealthCheck, kHealthWatch, kReflection };
+  enum class Kind { kDescribe, kHealthCheck, kHealthWatch, kReflection };
 
   void OnAccepted(bool ok);
   void OnRead(bool ok);
@@ -41,10 +43,12 @@ class StandardCall : public std::enable_shared_from_this<StandardCall> {
   void OnFinished(bool) {}
 
   void Answer(const std::string& request);
+  void Describe(const std::string& request);
   void Write(const std::string& message);
   void Finish(grpc::StatusCode code, const std::string& message);
 
   GatewayServer* const server_;
+  ConnectionCalls::Place place_;
   grpc::GenericServerContext context_;
   grpc::GenericServerAsyncReaderWriter stream_{&context_};
   CallOperation<StandardCall> accept_op_{&StandardCall::OnAccepted};
@@ -52,6 +56,7 @@ class StandardCall : public std::enable_shared_from_this<StandardCall> {
   CallOperation<StandardCall> write_op_{&StandardCall::OnWritten};
   CallOperation<StandardCall> finish_op_{&StandardCall::OnFinished};
   Kind kind_ = Kind::kHealthCheck;
+  std::string peer_;  // kDescribe: as it is authenticated.
   bool counted_ = false;
   grpc::ByteBuffer incoming_;
 };

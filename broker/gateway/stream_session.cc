@@ -66,10 +66,10 @@ void StreamSession::OnAccepted(bool ok) {
     return;
   }
   AcceptNext(server_);
+  if (!place_.Take(&server_->calls(), context_.peer())) return context_.TryCancel();
   const absl::StatusOr<std::string> peer = server_->authenticator().Authenticate(context_);
   if (!peer.ok()) {
-    Log(LogLevel::kWarning, "gateway", "client refused",
-        {{"peer", PeerHost(context_.peer())}, {"reason", std::string(peer.status().message())}});
+    LogRefused(context_, peer.status());
     return End(peer.status());
   }
   peer_ = *peer;

@@ -34,6 +34,7 @@
 #include "absl/synchronization/mutex.h"
 #include "broker/gateway/broker_link.h"
 #include "broker/gateway/command_forwarder.h"
+#include "broker/gateway/connection_calls.h"
 #include "broker/gateway/grant_table.h"
 #include "broker/gateway/heap_map.h"
 #include "broker/gateway/message_reader.h"
@@ -97,6 +98,7 @@ class StreamSession : public Watched, public std::enable_shared_from_this<Stream
   void Finish();
 
   GatewayServer* const server_;
+  ConnectionCalls::Place place_;
   grpc::ServerContext context_;
   grpc::ServerAsyncReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer> stream_{&context_};
   grpc::Alarm open_timer_;

@@ -4,9 +4,12 @@
 #include <grpcpp/create_channel.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include "absl/strings/str_cat.h"
 #include "broker/os/local_socket.h"
 #include "client_icd/remote/remote_channel.h"
 #include "proto/control.pb.h"
@@ -233,6 +236,87 @@ TEST_F(NetworkHostileTest, UnsafeSegmentEndsItsSession) {
   ASSERT_NE(second_client, nullptr);
   ASSERT_TRUE(SendMessage(second_worker->channel(), "garbage", 7).ok());
   EXPECT_FALSE(AwaitFrame(second_client.get(), &frame));
+}
+
+// Speaks HTTP/2 as far as it takes to open streams, and acknowledges nothing.
+class Http2Flood {
+ public:
+  explicit Http2Flood(const std::string& endpoint) {
+    const size_t colon = endpoint.rfind(':');
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<uint16_t>(std::stoi(endpoint.substr(colon + 1))));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socket_.reset(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(
+        ::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+    Send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + Frame(kSettings, 0, 0, ""));
+  }
+
+  // So many streams with `path`, whose client has more to say; returns when the gateway has seen
+  // them. False: it did not take them.
+  bool OpenStreams(int count, const std::string& path) {
+    const std::string headers = Literal(":method", "POST") + Literal(":scheme", "http") +
+                                Literal(":path", path) + Literal(":authority", "a") +
+                                Literal("te", "trailers") +
+                                Literal("content-type", "application/grpc");
+    std::string frames;
+    for (int i = 0; i < count; ++i, stream_ += 2)
+      frames += Frame(kHeaders, kEndHeaders, stream_, headers);
+    const std::string payload = absl::StrCat("ping", absl::Dec(stream_ % 10'000, absl::kZeroPad4));
+    return Send(frames + Frame(kPing, 0, 0, payload)) && ReadUntil(payload);
+  }
+
+ private:
+  static constexpr uint8_t kHeaders = 1, kSettings = 4, kPing = 6, kEndHeaders = 4;
+
+  static std::string Frame(uint8_t type, uint8_t flags, uint32_t stream, const std::string& body) {
+    const auto byte = [](uint64_t value, int shift) { return static_cast<char>(value >> shift); };
+    return std::string{byte(body.size(), 16), byte(body.size(), 8), byte(body.size(), 0),
+                       byte(type, 0),         byte(flags, 0),       byte(stream, 24),
+                       byte(stream, 16),      byte(stream, 8),      byte(stream, 0)} +
+           body;
+  }
+  static std::string Literal(const std::string& name, const std::string& value) {
+    return std::string(1, '\0') + static_cast<char>(name.size()) + name +
+           static_cast<char>(value.size()) + value;
+  }
+  bool Send(std::string_view bytes) {
+    while (!bytes.empty()) {
+      const ssize_t sent = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      if (sent <= 0) return false;
+      bytes.remove_prefix(static_cast<size_t>(sent));
+    }
+    return true;
+  }
+  bool ReadUntil(const std::string& text) {
+    std::string seen;
+    while (seen.find(text) == std::string::npos) {
+      char buffer[65536];
+      if (seen.size() > text.size()) seen.erase(0, seen.size() - text.size());
+      if (!WaitReadable(socket_.get(), 10'000).ok()) return false;
+      const ssize_t size = ::recv(socket_.get(), buffer, sizeof(buffer), 0);
+      if (size <= 0) return false;
+      seen.append(buffer, static_cast<size_t>(size));
+    }
+    return true;
+  }
+
+  UniqueFd socket_;
+  uint32_t stream_ = 1;
+};
+
+// A peer that never acknowledges how many streams it may have has no more than others all the same.
+TEST_F(NetworkHostileTest, StreamsWithoutEndCostLittle) {
+  for (const char* path : {"/sluice.v1.Session/Stream", "/sluice.v1.Session/DescribePlatforms",
+                           "/grpc.health.v1.Health/Watch"}) {
+    SCOPED_TRACE(path);
+    const uint64_t before = gateway_.PeakMemoryBytes();
+    Http2Flood flood(gateway_.endpoint());
+    for (int i = 0; i < 40; ++i) ASSERT_TRUE(flood.OpenStreams(500, path)) << i;
+    EXPECT_LT(gateway_.PeakMemoryBytes() - before, uint64_t{32} << 20);
+    EXPECT_TRUE(DescribePlatforms(gateway_.endpoint(), std::chrono::seconds(30)).ok());
+  }
 }
 
 }  // namespace

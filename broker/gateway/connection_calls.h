@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How many calls each connection has open. gRPC 1.51 holds a peer to MAX_CONCURRENT_STREAMS only
+// once it has acknowledged the settings; one that never does so could have calls without end, at
+// some 11 KiB each. A call over the limit is to be cancelled.
+//
+// Owner: GatewayServer. Thread-safe.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/synchronization/mutex.h"
+
+namespace sluice {
+
+class ConnectionCalls {
+ public:
+  explicit ConnectionCalls(int most) : most_(most) {}
+
+  // One call's place, from its beginning to its end.
+  class Place {
+   public:
+    Place() = default;
+    ~Place() {
+      if (calls_ != nullptr) calls_->Leave(connection_);
+    }
+    Place(const Place&) = delete;
+    Place& operator=(const Place&) = delete;
+
+    // `connection`: the context's peer(), host and port. False: it has as many as it may.
+    bool Take(ConnectionCalls* calls, std::string connection) {
+      if (!calls->Enter(connection)) return false;
+      calls_ = calls;
+      connection_ = std::move(connection);
+      return true;
+    }
+
+   private:
+    ConnectionCalls* calls_ = nullptr;
+    std::string connection_;
+  };
+
+ private:
+  bool Enter(const std::string& connection) {
+    absl::MutexLock lock(&mu_);
+    int& count = counts_[connection];
+    if (count >= most_) return false;
+    ++count;
+    return true;
+  }
+  void Leave(const std::string& connection) {
+    absl::MutexLock lock(&mu_);
+    const auto it = counts_.find(connection);
+    if (--it->second == 0) counts_.erase(it);
+  }
+
+  const int most_;
+  absl::Mutex mu_;
+  absl::flat_hash_map<std::string, int> counts_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace sluice
