@@ -112,7 +112,11 @@ cl_int EnqueueCall::SubmitRead(pb::Enqueue* on, const HostRegion& destination, b
 // failed answers CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST; otherwise the command's own error.
 cl_int EnqueueCall::WaitForEnd(Event* event) {
   const cl_int status = queue_->stream().WaitFor(event);
-  if (status >= 0) return CL_SUCCESS;
+  if (status >= 0) {
+    const cl_int late = queue_->TakeLateError();
+    returns_late_error_ = late != CL_SUCCESS;
+    return late;
+  }
   if (queue_->session().lost()) return queue_->session().lost_code();
   for (cl_uint i = 0; i < num_events_; ++i) {
     const Event* waited = Event::From(wait_list_[i]);

@@ -66,7 +66,8 @@ class EnqueueCall {
   void SoonWhenEnded(Event::Hook hook);
 
   cl_int Submit(pb::Enqueue* on);
-  // Waits for the command's end and returns its error, if it failed.
+  // Waits for the command's end and returns its error, if it failed, or else the error of an
+  // earlier command that was refused late (ReturnsLateError). So do the others, if blocking.
   cl_int SubmitBlocking(pb::Enqueue* on);
   // The command takes its bytes from `source`: as payload if they are few, else the worker asks for
   // them.
@@ -76,6 +77,9 @@ class EnqueueCall {
   cl_int SubmitLateWrite(pb::Enqueue* on, const HostRegion& source);
   // The command's bytes go to `destination`.
   cl_int SubmitRead(pb::Enqueue* on, const HostRegion& destination, bool blocking);
+  // The error that a blocking Submit has returned is an earlier command's: this one has done its
+  // part, which the caller may have to undo.
+  bool ReturnsLateError() const { return returns_late_error_; }
 
  private:
   Event* MakeEvent();
@@ -97,6 +101,7 @@ class EnqueueCall {
   bool counted_ = false;  // Taken from the session's commands in flight, and not passed on.
   Ref<Event> event_;
   bool named_ = false;  // Later commands of ours may name the event.
+  bool returns_late_error_ = false;
   ScopedCommand command_;
 };
 

@@ -177,7 +177,7 @@ cl_int Event::GetProfilingInfo(cl_profiling_info param_name, const InfoSink& sin
 namespace {
 
 // Section 5.11: all events of one context; CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST if one has
-// failed.
+// failed. Else what was refused late in the queue of one.
 cl_int WaitForAll(cl_uint count, const cl_event* list) {
   if (count == 0 || list == nullptr) return CL_INVALID_VALUE;
   for (cl_uint i = 0; i < count; ++i) {
@@ -185,15 +185,22 @@ cl_int WaitForAll(cl_uint count, const cl_event* list) {
     if (event == nullptr) return CL_INVALID_EVENT;
     if (&event->context() != &Event::From(list[0])->context()) return CL_INVALID_CONTEXT;
   }
+  // Another thread may release the application's references meanwhile.
+  absl::InlinedVector<Ref<Event>, 8> events;
+  for (cl_uint i = 0; i < count; ++i) events.emplace_back(Event::From(list[i]));
   cl_int result = CL_SUCCESS;
-  for (cl_uint i = 0; i < count; ++i) {
-    // Another thread may release the application's reference meanwhile.
-    const Ref<Event> event(Event::From(list[i]));
+  for (const Ref<Event>& event : events) {
+    const cl_int status = event->session().stream().WaitFor(event.get());
     // A user event of a terminated context may never end: nobody waits for it.
-    if (event->session().stream().WaitFor(event.get()) < 0 || !event->ended())
-      result = CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
+    if (status >= 0 && event->ended()) continue;
+    result = CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
+    if (event->queue() != nullptr) event->queue()->ForgetLateError(status);
   }
-  return result;
+  if (result != CL_SUCCESS) return result;
+  for (const Ref<Event>& event : events) {
+    if (event->queue() != nullptr) CL_RETURN_IF_ERROR(event->queue()->TakeLateError());
+  }
+  return CL_SUCCESS;
 }
 
 }  // namespace

@@ -108,6 +108,20 @@ uint8_t* HostMemory(MemObject* memory, Mapping* mapping) {
 
 bool NeedsContents(cl_map_flags flags) { return (flags & CL_MAP_WRITE_INVALIDATE_REGION) == 0; }
 
+cl_int SubmitUnmapShared(EnqueueCall* call, const MemObject& memory, const Mapping& mapping) {
+  pb::EnqueueUnmapShared& body = *call->command().mutable_enqueue_unmap_shared();
+  body.set_mem_id(memory.id());
+  body.set_map_id(mapping.map_id);
+  return call->Submit(body.mutable_on());
+}
+
+// Of a mapping that the worker has made and the application does not get, or has done with.
+cl_int UnmapShared(Queue* queue, const MemObject& memory, const Mapping& mapping) {
+  EnqueueCall unmap(queue, CL_COMMAND_UNMAP_MEM_OBJECT);
+  CL_RETURN_IF_ERROR(unmap.status());
+  return SubmitUnmapShared(&unmap, memory, mapping);
+}
+
 // Enters the mapping before its command is posted, and takes it out again if the call fails.
 template <typename Submit>
 cl_int SubmitMap(EnqueueCall* call, MemObject* memory, bool blocking, const Mapping& mapping,
@@ -119,7 +133,9 @@ cl_int SubmitMap(EnqueueCall* call, MemObject* memory, bool blocking, const Mapp
   call->WhenEnded([kept = Ref<MemObject>(memory), map_id = mapping.map_id, shadow = mapping.shadow](
                       cl_int status) { kept->mappings().SetEnded(map_id, status); });
   const cl_int status = submit();
-  if (status != CL_SUCCESS) memory->mappings().Remove(mapping.map_id);
+  if (status == CL_SUCCESS) return CL_SUCCESS;
+  memory->mappings().Remove(mapping.map_id);
+  if (call->ReturnsLateError() && mapping.in_heap) UnmapShared(&call->queue(), *memory, mapping);
   return status;
 }
 
@@ -204,13 +220,6 @@ cl_int MapImage(EnqueueCall* call, MemObject* image, bool blocking, Mapping* map
   });
 }
 
-cl_int SubmitUnmapShared(EnqueueCall* call, const MemObject& memory, const Mapping& mapping) {
-  pb::EnqueueUnmapShared& body = *call->command().mutable_enqueue_unmap_shared();
-  body.set_mem_id(memory.id());
-  body.set_map_id(mapping.map_id);
-  return call->Submit(body.mutable_on());
-}
-
 cl_int SubmitUnmap(EnqueueCall* call, MemObject* memory, const Mapping& mapping) {
   if (mapping.in_heap) return SubmitUnmapShared(call, *memory, mapping);
   // What never had the contents does not go back.
@@ -247,11 +256,11 @@ cl_int CopyThroughHeap(EnqueueCall* call, MemObject* memory, Mapping region,
   region.map_id = queue->session().NextId();
   pb::EnqueueMapShared& body = *call->command().mutable_enqueue_map_shared();
   EncodeMapShared(*memory, region, &body);
-  CL_RETURN_IF_ERROR(call->SubmitBlocking(body.mutable_on()));
+  const cl_int status = call->SubmitBlocking(body.mutable_on());
+  if (status != CL_SUCCESS && !call->ReturnsLateError()) return status;
   copy();
-  EnqueueCall unmap(queue, CL_COMMAND_UNMAP_MEM_OBJECT);
-  CL_RETURN_IF_ERROR(unmap.status());
-  return SubmitUnmapShared(&unmap, *memory, region);
+  CL_RETURN_IF_ERROR(UnmapShared(queue, *memory, region));
+  return status;
 }
 
 HostRegion ImageRegionInHeap(const MemObject& image, const size_t* origin, const size_t* region) {

@@ -43,9 +43,19 @@ class Queue : public ClObject<Queue, cl_command_queue, ObjectKind::kQueue> {
     flags_.store(flags, std::memory_order_relaxed);
   }
 
-  // A command was refused late: its code waits here for the queue's next synchronisation point.
+  // A command was refused late: its code waits here for the queue's next synchronisation point,
+  // which is a call that has waited for a command of the queue: it takes the code, and returns it.
+  // The worker tells of the refusal before it tells of the end of any later command, so whoever has
+  // seen that end finds the code.
   void SetLateError(cl_int status);
-  cl_int TakeLateError() { return late_error_.exchange(CL_SUCCESS, std::memory_order_relaxed); }
+  cl_int TakeLateError() {
+    if (late_error_.load(std::memory_order_relaxed) == CL_SUCCESS) return CL_SUCCESS;
+    return late_error_.exchange(CL_SUCCESS, std::memory_order_relaxed);
+  }
+  // The refused command's own event has told it.
+  void ForgetLateError(cl_int status) {
+    late_error_.compare_exchange_strong(status, CL_SUCCESS, std::memory_order_relaxed);
+  }
 
   // A command is about to be posted. Everything that enqueues says so.
   void NoteEnqueue() { enqueued_.fetch_add(1, std::memory_order_relaxed); }

@@ -149,6 +149,15 @@ cl_int SubmitHostCopy(Queue* queue, const HostCopy& copy, bool blocking, cl_uint
                   : unmap.Submit(unmap_body.mutable_on());
 }
 
+cl_int SubmitUnmap(Queue* queue, void* pointer, cl_uint num_events, const cl_event* wait_list,
+                   cl_event* event) {
+  EnqueueCall call(queue, num_events, wait_list, event, CL_COMMAND_SVM_UNMAP);
+  CL_RETURN_IF_ERROR(call.status());
+  pb::EnqueueSvmUnmap& body = *call.command().mutable_enqueue_svm_unmap();
+  body.set_pointer(reinterpret_cast<uintptr_t>(pointer));
+  return call.Submit(body.mutable_on());
+}
+
 bool Overlap(uintptr_t a, uintptr_t b, size_t bytes) { return a < b + bytes && b < a + bytes; }
 
 }  // namespace
@@ -327,8 +336,11 @@ cl_int CL_API_CALL clEnqueueSVMMap(cl_command_queue command_queue, cl_bool block
   body.set_map_flags(flags);
   body.set_pointer(reinterpret_cast<uintptr_t>(svm_ptr));
   body.set_size(size);
-  return blocking_map != CL_FALSE ? call.SubmitBlocking(body.mutable_on())
-                                  : call.Submit(body.mutable_on());
+  if (blocking_map == CL_FALSE) return call.Submit(body.mutable_on());
+  const cl_int status = call.SubmitBlocking(body.mutable_on());
+  // The application takes it for not mapped.
+  if (call.ReturnsLateError()) SubmitUnmap(queue, svm_ptr, 0, nullptr, nullptr);
+  return status;
 }
 
 cl_int CL_API_CALL clEnqueueSVMUnmap(cl_command_queue command_queue, void* svm_ptr,
@@ -338,11 +350,7 @@ cl_int CL_API_CALL clEnqueueSVMUnmap(cl_command_queue command_queue, void* svm_p
   CL_RETURN_IF_ERROR(FindQueue(command_queue, &queue));
   // Section 5.6.1: CL_INVALID_VALUE if svm_ptr is NULL.
   if (svm_ptr == nullptr || !IsSvmPointer(queue->context(), svm_ptr)) return CL_INVALID_VALUE;
-  EnqueueCall call(queue, num_events_in_wait_list, event_wait_list, event, CL_COMMAND_SVM_UNMAP);
-  CL_RETURN_IF_ERROR(call.status());
-  pb::EnqueueSvmUnmap& body = *call.command().mutable_enqueue_svm_unmap();
-  body.set_pointer(reinterpret_cast<uintptr_t>(svm_ptr));
-  return call.Submit(body.mutable_on());
+  return SubmitUnmap(queue, svm_ptr, num_events_in_wait_list, event_wait_list, event);
 }
 
 cl_int CL_API_CALL clEnqueueSVMMigrateMem(cl_command_queue command_queue, cl_uint num_svm_pointers,

@@ -174,6 +174,12 @@ TEST_F(ImageTransferTest, CopiesMovePixels) {
     const Part part = PartOf(kind);
     const size_t pixel = PixelBytes(format);
     const std::string name = kind.name;
+    // What the driver refuses through Sluice is reported by the next call that waits.
+    const auto moved = [this](const std::string& check) {
+      if (!Differs(check)) return true;
+      clFinish(queue());
+      return false;
+    };
     EXPECT_CL("clEnqueueCopyImage.part_" + name, CL_SUCCESS,
               clEnqueueCopyImage(queue(), from.memory, to.memory, part.origin.data(),
                                  part.origin.data(), part.region.data(), 0, nullptr, nullptr));
@@ -181,7 +187,7 @@ TEST_F(ImageTransferTest, CopiesMovePixels) {
     std::vector<cl_uchar> pixels(packed), copy = source;
     CopyPart(kind, pixel, part, &copy, &pixels, row, row * part.region[1], true);
     CopyPart(kind, pixel, part, &model, &pixels, row, row * part.region[1], false);
-    if (!Differs("clEnqueueCopyImage.part_" + name)) {
+    if (moved("clEnqueueCopyImage.part_" + name)) {
       EXPECT_TRUE(ReadAll(kind, format, to.memory) == model);
     }
     const Own<cl_mem> buffer = BufferOf(std::vector<cl_uchar>(packed + 32, 0xcd));
@@ -190,7 +196,7 @@ TEST_F(ImageTransferTest, CopiesMovePixels) {
                                          part.region.data(), 16, 0, nullptr, nullptr));
     std::vector<cl_uchar> expected(packed + 32, 0xcd);
     std::copy(pixels.begin(), pixels.end(), expected.begin() + 16);
-    if (!Differs("clEnqueueCopyImageToBuffer.part_" + name)) {
+    if (moved("clEnqueueCopyImageToBuffer.part_" + name)) {
       EXPECT_TRUE(Read<cl_uchar>(buffer, packed + 32) == expected);
     }
     Write(buffer, expected);
@@ -202,7 +208,7 @@ TEST_F(ImageTransferTest, CopiesMovePixels) {
               clEnqueueCopyBufferToImage(queue(), buffer, again.memory, 16, part.origin.data(),
                                          part.region.data(), 0, nullptr, nullptr));
     CopyPart(kind, pixel, part, &model, &pixels, row, row * part.region[1], false);
-    if (!Differs("clEnqueueCopyBufferToImage.part_" + name)) {
+    if (moved("clEnqueueCopyBufferToImage.part_" + name)) {
       EXPECT_TRUE(ReadAll(kind, format, again.memory) == model);
     }
   });
