@@ -31,8 +31,9 @@ constexpr DWORD kBufferBytes = 64 * 1024;
 // The first message of a connection, which is no message of the broker's: a client's token can be
 // had only once something has been read from it.
 constexpr char kGreeting[] = "sluice-1";
-constexpr size_t kMaxGreeting = 64;  // Connections whose greeting has not come yet.
-constexpr int kInstancesReady = 4;   // That clients can connect to at once.
+constexpr size_t kMaxGreeting = 64;    // Connections whose greeting has not come yet.
+constexpr size_t kInstancesReady = 4;  // That clients can connect to at once.
+constexpr int kPassesAtOnce = 100;
 constexpr mode_t kOthersMayWrite = 02;
 
 int64_t NowMs() {
@@ -128,7 +129,8 @@ absl::StatusOr<PipePeer> PeerOf(HANDLE pipe) {
 
 }  // namespace
 
-// A pipe's name with a few instances that clients can connect to.
+// A pipe's name with a few instances that clients can connect to. It always holds one, since the
+// name of a pipe without instances is free for anybody.
 class Listener final : public HandleObject {
  public:
   Listener(std::wstring name, mode_t mode, OwnedHandle first)
@@ -163,104 +165,151 @@ class Listener final : public HandleObject {
   }
 
  private:
+  enum class State {
+    kIdle,       // New, or without the client that it had: to be connected.
+    kListening,  // A connection is waited for.
+    kGreeting,   // Connected; waits for the greeting.
+  };
+
   struct Instance {
     OwnedHandle pipe;
     OVERLAPPED overlapped = {};
-    bool greeting = false;  // Connected; waits for the greeting.
+    State state = State::kIdle;
     char buffer[sizeof(kGreeting)] = {};
   };
 
-  void AddInstance(OwnedHandle pipe) {
-    if (!pipe.valid()) return;
-    auto instance = std::make_unique<Instance>();
-    instance->pipe = std::move(pipe);
+  bool AddInstance(OwnedHandle pipe) {
+    if (!pipe.valid()) return false;
+    connecting_.push_back(std::make_unique<Instance>());
+    connecting_.back()->pipe = std::move(pipe);
+    return true;
+  }
+
+  bool AddInstance() {
+    return AddInstance(CreateInstance(name_, &security_, false, PIPE_UNLIMITED_INSTANCES));
+  }
+
+  size_t Count(State state) const {
+    return std::count_if(connecting_.begin(), connecting_.end(),
+                         [state](const auto& one) { return one->state == state; });
+  }
+
+  void Prepare(Instance* instance, State state) {
+    instance->state = state;
+    instance->overlapped = {};
     instance->overlapped.hEvent = event_.get();
-    if (!::ConnectNamedPipe(instance->pipe.get(), &instance->overlapped)) {
-      const DWORD error = ::GetLastError();
-      if (error == ERROR_PIPE_CONNECTED) {
-        StartGreeting(instance.get());
-      } else if (error != ERROR_IO_PENDING) {
-        return;
-      }
+  }
+
+  // False: it stays idle.
+  bool Listen(Instance* instance) {
+    Prepare(instance, State::kListening);
+    if (::ConnectNamedPipe(instance->pipe.get(), &instance->overlapped)) return true;
+    const DWORD error = ::GetLastError();
+    if (error == ERROR_IO_PENDING) return true;
+    if (error == ERROR_PIPE_CONNECTED) {
+      StartGreeting(instance);
+      return true;
     }
-    connecting_.push_back(std::move(instance));
+    End(instance);
+    // The client came before the call, and has left (ConnectNamedPipe).
+    return error == ERROR_NO_DATA;
   }
 
   void StartGreeting(Instance* instance) {
-    instance->greeting = true;
-    instance->overlapped = {};
-    instance->overlapped.hEvent = event_.get();
+    Prepare(instance, State::kGreeting);
     // Its result is looked at in Advance, whatever it is.
     if (!::ReadFile(instance->pipe.get(), instance->buffer, sizeof(instance->buffer), nullptr,
                     &instance->overlapped) &&
         ::GetLastError() != ERROR_IO_PENDING && ::GetLastError() != ERROR_MORE_DATA) {
-      instance->overlapped.Internal = static_cast<ULONG_PTR>(~0);  // Complete, and no success.
-      instance->pipe.reset();
+      End(instance);
     }
   }
 
-  static void Cancel(Instance* instance) {
-    if (!instance->pipe.valid()) return;
-    ::CancelIoEx(instance->pipe.get(), &instance->overlapped);
-    DWORD bytes;
-    ::GetOverlappedResult(instance->pipe.get(), &instance->overlapped, &bytes, TRUE);
+  // It can be connected again; to close it could be to close the last one.
+  static void End(Instance* instance) {
+    ::DisconnectNamedPipe(instance->pipe.get());
+    instance->state = State::kIdle;
   }
 
-  // Looks at every instance until none has got further. The event is cleared before, since each
-  // start of an operation clears it as well: what completes later sets it.
+  static void Cancel(Instance* instance) {
+    if (instance->state == State::kIdle) return;
+    ::CancelIoEx(instance->pipe.get(), &instance->overlapped);
+    // The event is all instances': it does not say when this one is done.
+    while (!HasOverlappedIoCompleted(&instance->overlapped)) ::SwitchToThread();
+  }
+
+  // Looks at every instance until none has got further, or clients come so fast that others would
+  // wait for them. The event is cleared before, since each start of an operation clears it as well:
+  // what completes later sets it.
   void Advance() {
     ::ResetEvent(event_.get());
     bool progress = true;
-    while (progress) {
+    for (int pass = 0; progress && pass < kPassesAtOnce; ++pass) {
       progress = false;
       for (auto at = connecting_.begin(); at != connecting_.end();) {
         Instance* instance = at->get();
-        if (instance->pipe.valid() && !HasOverlappedIoCompleted(&instance->overlapped)) {
+        if (instance->state != State::kIdle) {
+          ++at;
+        } else if (connecting_.size() - Count(State::kGreeting) > kInstancesReady) {
+          at = connecting_.erase(at);
+        } else {
+          progress |= Listen(instance);
+          ++at;
+        }
+      }
+      for (auto at = connecting_.begin(); at != connecting_.end();) {
+        Instance* instance = at->get();
+        if (instance->state == State::kIdle || !HasOverlappedIoCompleted(&instance->overlapped)) {
           ++at;
           continue;
         }
         progress = true;
-        if (instance->pipe.valid() && !instance->greeting) {
-          DWORD bytes;
-          if (::GetOverlappedResult(instance->pipe.get(), &instance->overlapped, &bytes, FALSE)) {
-            StartGreeting(instance);
-            ++at;
-            continue;
-          }
-        } else if (instance->pipe.valid()) {
-          Greet(instance);
+        DWORD bytes;
+        if (instance->state == State::kGreeting && Greet(instance)) {
+          at = connecting_.erase(at);
+          continue;
         }
-        at = connecting_.erase(at);
+        if (instance->state == State::kListening &&
+            ::GetOverlappedResult(instance->pipe.get(), &instance->overlapped, &bytes, FALSE)) {
+          StartGreeting(instance);
+        } else {
+          End(instance);
+        }
+        ++at;
       }
-      const auto waiting = [](const auto& one) { return !one->greeting; };
-      while (std::count_if(connecting_.begin(), connecting_.end(), waiting) < kInstancesReady) {
-        const size_t before = connecting_.size();
-        AddInstance(CreateInstance(name_, &security_, false, PIPE_UNLIMITED_INSTANCES));
-        if (connecting_.size() == before) break;  // No more to be had now.
+      while (connecting_.size() - Count(State::kGreeting) < kInstancesReady && AddInstance()) {
         progress = true;
       }
       // Who connects and says nothing must not keep others out.
-      while (connecting_.size() > kMaxGreeting + kInstancesReady) {
-        const auto oldest = std::find_if_not(connecting_.begin(), connecting_.end(), waiting);
-        if (oldest == connecting_.end()) break;
+      const size_t silent = Count(State::kGreeting);
+      if (silent > kMaxGreeting || silent == connecting_.size()) {
+        const auto oldest =
+            std::find_if(connecting_.begin(), connecting_.end(),
+                         [](const auto& one) { return one->state == State::kGreeting; });
         Cancel(oldest->get());
-        connecting_.erase(oldest);
+        End(oldest->get());
+        connecting_.splice(connecting_.end(), connecting_, oldest);
+        progress = true;
       }
     }
-    if (!accepted_.empty()) ::SetEvent(event_.get());
+    if (progress || !accepted_.empty()) ::SetEvent(event_.get());
   }
 
-  void Greet(Instance* instance) {
+  // Whether the instance is a client's connection now.
+  bool Greet(Instance* instance) {
     DWORD bytes = 0;
     if (!::GetOverlappedResult(instance->pipe.get(), &instance->overlapped, &bytes, FALSE) ||
         std::string_view(instance->buffer, bytes) != kGreeting) {
-      return;
+      return false;
     }
     absl::StatusOr<PipePeer> peer = PeerOf(instance->pipe.get());
-    if (!peer.ok()) return;  // It is gone already, or not who it seems.
+    if (!peer.ok()) return false;  // It is gone already, or not who it seems.
+    // Nobody is served by the instances that hold the name.
+    if (connecting_.size() <= kInstancesReady && !AddInstance()) return false;
     auto end = std::make_shared<PipeEnd>(std::move(instance->pipe), *std::move(peer));
     end->SetNonBlocking(true);
     accepted_.push_back(std::move(end));
+    return true;
   }
 
   std::mutex mutex_;

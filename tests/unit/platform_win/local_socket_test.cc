@@ -254,6 +254,42 @@ TEST_F(LocalSocketTest, SilentConnectionsKeepNobodyOut) {
   EXPECT_TRUE(AcceptLocal(listener->get()).ok());
 }
 
+// Clients that come and go at once, some before the listener has seen them, take nothing from it:
+// its name is there at every moment, and who greets is served.
+TEST_F(LocalSocketTest, HastyClientsLeaveTheName) {
+  const std::string name = FreshPipeName();
+  const auto listener = ListenLocal(name, 0600, 4);
+  ASSERT_TRUE(listener.ok());
+  std::atomic<int> opened = 0, absent = 0, at_work = 3;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i) {
+    threads.emplace_back([&] {
+      for (int j = 0; j < 4000 && absent == 0; ++j) {
+        const OwnedHandle pipe(::CreateFileA(name.c_str(), GENERIC_READ | FILE_WRITE_DATA, 0,
+                                             nullptr, OPEN_EXISTING, 0, nullptr));
+        if (pipe.valid()) {
+          ++opened;
+        } else if (::GetLastError() != ERROR_PIPE_BUSY) {
+          ++absent;
+        }
+      }
+      --at_work;
+    });
+  }
+  while (at_work > 0) EXPECT_TRUE(absl::IsUnavailable(AcceptLocal(listener->get()).status()));
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(absent, 0) << "times without the name";
+  EXPECT_GT(opened, 100);
+  const auto client = ConnectLocal(name, 5000);
+  ASSERT_TRUE(client.ok()) << client.status();
+  absl::StatusOr<UniqueFd> accepted = absl::UnavailableError("");
+  while (absl::IsUnavailable(accepted.status())) {
+    ASSERT_TRUE(WaitReadable(listener->get(), 5000).ok());
+    accepted = AcceptLocal(listener->get());
+  }
+  EXPECT_TRUE(accepted.ok()) << accepted.status();
+}
+
 // A child has its end of a pair under the number it was given; memory goes both ways.
 TEST_F(LocalSocketTest, ChildExchangesMemory) {
   SpawnOptions options = ChildOptions("memory");
