@@ -28,14 +28,20 @@ std::vector<Attributes> VersionCandidates(EGLenum api) {
            EGL_CONTEXT_OPENGL_PROFILE_MASK, EGL_CONTEXT_OPENGL_CORE_PROFILE_BIT}};
 }
 
-// EGL 1.5, section 3.7.1.5: EGL_BAD_MATCH if the reset notification behaviours of the context and
-// of share_context differ. The application's cannot be asked for, so each is tried.
-std::vector<Attributes> ResetCandidates() {
+// What a share group must have in common: EGL_BAD_MATCH if the reset notification behaviours of the
+// context and of share_context differ (EGL 1.5, section 3.7.1.5), or what EGL_KHR_create_context_
+// no_error adds. The application's cannot be asked for, so each is tried. An EGL without such an
+// attribute refuses it.
+std::vector<Attributes> GroupCandidates() {
   return {{},
           {EGL_CONTEXT_OPENGL_RESET_NOTIFICATION_STRATEGY, EGL_LOSE_CONTEXT_ON_RESET,
            EGL_CONTEXT_OPENGL_ROBUST_ACCESS, EGL_TRUE},
           {EGL_CONTEXT_OPENGL_RESET_NOTIFICATION_STRATEGY, EGL_LOSE_CONTEXT_ON_RESET},
-          {EGL_CONTEXT_OPENGL_RESET_NOTIFICATION_STRATEGY_EXT, EGL_LOSE_CONTEXT_ON_RESET_EXT}};
+          {EGL_CONTEXT_OPENGL_RESET_NOTIFICATION_STRATEGY_EXT, EGL_LOSE_CONTEXT_ON_RESET_EXT},
+          // Not with robust access, which no_error excludes.
+          {EGL_CONTEXT_OPENGL_NO_ERROR_KHR, EGL_TRUE},
+          {EGL_CONTEXT_OPENGL_NO_ERROR_KHR, EGL_TRUE,
+           EGL_CONTEXT_OPENGL_RESET_NOTIFICATION_STRATEGY, EGL_LOSE_CONTEXT_ON_RESET}};
 }
 
 class EglContext final : public GlNativeContext {
@@ -113,16 +119,19 @@ class EglBinding final : public GlBinding {
   absl::StatusOr<std::unique_ptr<GlNativeContext>> CreateContext() override {
     if (egl_.BindAPI(api_) != EGL_TRUE) return absl::UnavailableError("eglBindAPI failed");
     for (const Attributes& version : VersionCandidates(api_)) {
-      for (const Attributes& reset : ResetCandidates()) {
+      for (const Attributes& group : GroupCandidates()) {
         Attributes attributes = version;
-        attributes.insert(attributes.end(), reset.begin(), reset.end());
+        attributes.insert(attributes.end(), group.begin(), group.end());
         attributes.push_back(EGL_NONE);
         std::unique_ptr<GlNativeContext> context = Try(attributes);
         if (context != nullptr) return context;
       }
     }
-    return absl::UnavailableError(
-        "no context of OpenGL 3.2 or OpenGL ES 3.1 can be made in the share group");
+    return absl::UnavailableError(absl::StrCat(
+        "no context of OpenGL 3.2 or OpenGL ES 3.1 can be made in the share group of "
+        "the application's, neither as it is nor robust nor without errors; EGL's last "
+        "error is 0x",
+        absl::Hex(egl_.GetError())));
   }
 
   GlContextRef Sibling() const override { return {GlContextRef::Kind::kEgl, display_, first_}; }

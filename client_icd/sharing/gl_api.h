@@ -29,60 +29,63 @@ using GlGetUnsignedBytev = void(APIENTRYP)(GLenum name, GLubyte* data);
 using GlGetUnsignedByteiv = void(APIENTRYP)(GLenum name, GLuint index, GLubyte* data);
 
 // Every function of GL in use, with its type: those that OpenGL 3.2 and OpenGL ES 3.1 share.
-#define SLUICE_GL_REQUIRED(X)                                        \
-  X(PFNGLGETSTRINGPROC, GetString)                                   \
-  X(PFNGLGETSTRINGIPROC, GetStringi)                                 \
-  X(PFNGLGETINTEGERVPROC, GetIntegerv)                               \
-  X(PFNGLGETERRORPROC, GetError)                                     \
-  X(PFNGLPIXELSTOREIPROC, PixelStorei)                               \
-  X(PFNGLFLUSHPROC, Flush)                                           \
-  X(PFNGLFINISHPROC, Finish)                                         \
-  X(PFNGLISTEXTUREPROC, IsTexture)                                   \
-  X(PFNGLGENTEXTURESPROC, GenTextures)                               \
-  X(PFNGLDELETETEXTURESPROC, DeleteTextures)                         \
-  X(PFNGLBINDTEXTUREPROC, BindTexture)                               \
-  X(PFNGLACTIVETEXTUREPROC, ActiveTexture)                           \
-  X(PFNGLTEXIMAGE2DPROC, TexImage2D)                                 \
-  X(PFNGLTEXPARAMETERIPROC, TexParameteri)                           \
-  X(PFNGLTEXSUBIMAGE2DPROC, TexSubImage2D)                           \
-  X(PFNGLTEXSUBIMAGE3DPROC, TexSubImage3D)                           \
-  X(PFNGLGETTEXPARAMETERIVPROC, GetTexParameteriv)                   \
-  X(PFNGLGETTEXLEVELPARAMETERIVPROC, GetTexLevelParameteriv)         \
-  X(PFNGLISBUFFERPROC, IsBuffer)                                     \
-  X(PFNGLGENBUFFERSPROC, GenBuffers)                                 \
-  X(PFNGLDELETEBUFFERSPROC, DeleteBuffers)                           \
-  X(PFNGLBINDBUFFERPROC, BindBuffer)                                 \
-  X(PFNGLBUFFERDATAPROC, BufferData)                                 \
-  X(PFNGLGETBUFFERPARAMETERI64VPROC, GetBufferParameteri64v)         \
-  X(PFNGLCOPYBUFFERSUBDATAPROC, CopyBufferSubData)                   \
-  X(PFNGLMAPBUFFERRANGEPROC, MapBufferRange)                         \
-  X(PFNGLUNMAPBUFFERPROC, UnmapBuffer)                               \
-  X(PFNGLGENVERTEXARRAYSPROC, GenVertexArrays)                       \
-  X(PFNGLDELETEVERTEXARRAYSPROC, DeleteVertexArrays)                 \
-  X(PFNGLBINDVERTEXARRAYPROC, BindVertexArray)                       \
-  X(PFNGLISRENDERBUFFERPROC, IsRenderbuffer)                         \
-  X(PFNGLBINDRENDERBUFFERPROC, BindRenderbuffer)                     \
-  X(PFNGLGETRENDERBUFFERPARAMETERIVPROC, GetRenderbufferParameteriv) \
-  X(PFNGLGENFRAMEBUFFERSPROC, GenFramebuffers)                       \
-  X(PFNGLDELETEFRAMEBUFFERSPROC, DeleteFramebuffers)                 \
-  X(PFNGLBINDFRAMEBUFFERPROC, BindFramebuffer)                       \
-  X(PFNGLCHECKFRAMEBUFFERSTATUSPROC, CheckFramebufferStatus)         \
-  X(PFNGLFRAMEBUFFERTEXTURE2DPROC, FramebufferTexture2D)             \
-  X(PFNGLFRAMEBUFFERTEXTURELAYERPROC, FramebufferTextureLayer)       \
-  X(PFNGLFRAMEBUFFERRENDERBUFFERPROC, FramebufferRenderbuffer)       \
-  X(PFNGLBLITFRAMEBUFFERPROC, BlitFramebuffer)                       \
-  X(PFNGLREADBUFFERPROC, ReadBuffer)                                 \
-  X(PFNGLREADPIXELSPROC, ReadPixels)                                 \
-  X(PFNGLISSYNCPROC, IsSync)                                         \
-  X(PFNGLFENCESYNCPROC, FenceSync)                                   \
-  X(PFNGLDELETESYNCPROC, DeleteSync)                                 \
-  X(PFNGLWAITSYNCPROC, WaitSync)                                     \
+#define SLUICE_GL_REQUIRED(X)                                                          \
+  X(PFNGLGETSTRINGPROC, GetString)                                                     \
+  X(PFNGLGETSTRINGIPROC, GetStringi)                                                   \
+  X(PFNGLGETINTEGERVPROC, GetIntegerv)                                                 \
+  X(PFNGLGETERRORPROC, GetError)                                                       \
+  X(PFNGLPIXELSTOREIPROC, PixelStorei)                                                 \
+  X(PFNGLFLUSHPROC, Flush)                                                             \
+  X(PFNGLFINISHPROC, Finish)                                                           \
+  X(PFNGLISTEXTUREPROC, IsTexture)                                                     \
+  X(PFNGLGENTEXTURESPROC, GenTextures)                                                 \
+  X(PFNGLDELETETEXTURESPROC, DeleteTextures)                                           \
+  X(PFNGLBINDTEXTUREPROC, BindTexture)                                                 \
+  X(PFNGLACTIVETEXTUREPROC, ActiveTexture)                                             \
+  X(PFNGLTEXIMAGE2DPROC, TexImage2D)                                                   \
+  X(PFNGLTEXPARAMETERIPROC, TexParameteri)                                             \
+  X(PFNGLTEXSUBIMAGE2DPROC, TexSubImage2D)                                             \
+  X(PFNGLTEXSUBIMAGE3DPROC, TexSubImage3D)                                             \
+  X(PFNGLGETTEXPARAMETERIVPROC, GetTexParameteriv)                                     \
+  X(PFNGLGETTEXLEVELPARAMETERIVPROC, GetTexLevelParameteriv)                           \
+  X(PFNGLISBUFFERPROC, IsBuffer)                                                       \
+  X(PFNGLGENBUFFERSPROC, GenBuffers)                                                   \
+  X(PFNGLDELETEBUFFERSPROC, DeleteBuffers)                                             \
+  X(PFNGLBINDBUFFERPROC, BindBuffer)                                                   \
+  X(PFNGLBUFFERDATAPROC, BufferData)                                                   \
+  X(PFNGLGETBUFFERPARAMETERIVPROC, GetBufferParameteriv)                               \
+  X(PFNGLGETBUFFERPARAMETERI64VPROC, GetBufferParameteri64v)                           \
+  X(PFNGLCOPYBUFFERSUBDATAPROC, CopyBufferSubData)                                     \
+  X(PFNGLMAPBUFFERRANGEPROC, MapBufferRange)                                           \
+  X(PFNGLUNMAPBUFFERPROC, UnmapBuffer)                                                 \
+  X(PFNGLGENVERTEXARRAYSPROC, GenVertexArrays)                                         \
+  X(PFNGLDELETEVERTEXARRAYSPROC, DeleteVertexArrays)                                   \
+  X(PFNGLBINDVERTEXARRAYPROC, BindVertexArray)                                         \
+  X(PFNGLISRENDERBUFFERPROC, IsRenderbuffer)                                           \
+  X(PFNGLBINDRENDERBUFFERPROC, BindRenderbuffer)                                       \
+  X(PFNGLGETRENDERBUFFERPARAMETERIVPROC, GetRenderbufferParameteriv)                   \
+  X(PFNGLGENFRAMEBUFFERSPROC, GenFramebuffers)                                         \
+  X(PFNGLDELETEFRAMEBUFFERSPROC, DeleteFramebuffers)                                   \
+  X(PFNGLBINDFRAMEBUFFERPROC, BindFramebuffer)                                         \
+  X(PFNGLCHECKFRAMEBUFFERSTATUSPROC, CheckFramebufferStatus)                           \
+  X(PFNGLFRAMEBUFFERTEXTURE2DPROC, FramebufferTexture2D)                               \
+  X(PFNGLFRAMEBUFFERTEXTURELAYERPROC, FramebufferTextureLayer)                         \
+  X(PFNGLFRAMEBUFFERRENDERBUFFERPROC, FramebufferRenderbuffer)                         \
+  X(PFNGLGETFRAMEBUFFERATTACHMENTPARAMETERIVPROC, GetFramebufferAttachmentParameteriv) \
+  X(PFNGLBLITFRAMEBUFFERPROC, BlitFramebuffer)                                         \
+  X(PFNGLREADBUFFERPROC, ReadBuffer)                                                   \
+  X(PFNGLREADPIXELSPROC, ReadPixels)                                                   \
+  X(PFNGLISSYNCPROC, IsSync)                                                           \
+  X(PFNGLFENCESYNCPROC, FenceSync)                                                     \
+  X(PFNGLDELETESYNCPROC, DeleteSync)                                                   \
+  X(PFNGLWAITSYNCPROC, WaitSync)                                                       \
   X(PFNGLCLIENTWAITSYNCPROC, ClientWaitSync)
 
 // Those that only one of the two APIs has, or an extension.
 #define SLUICE_GL_OPTIONAL(X)                                \
   X(PFNGLCLAMPCOLORPROC, ClampColor)                         \
   X(PFNGLGETTEXIMAGEPROC, GetTexImage)                       \
+  X(PFNGLGETTEXTUREPARAMETERIVPROC, GetTextureParameteriv)   \
   X(PFNGLTEXSUBIMAGE1DPROC, TexSubImage1D)                   \
   X(PFNGLGETGRAPHICSRESETSTATUSPROC, GetGraphicsResetStatus) \
   X(GlEglImageTargetTexture2D, EGLImageTargetTexture2DOES)   \

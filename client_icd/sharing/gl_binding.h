@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Contexts of our own in the share group of the application's, by the window-system binding that
 // the application names: EGL, GLX or WGL. They are made with the application's configuration and
-// API, with whatever reset notification it has (sharing demands the same), and have no surface, or
-// one of a single pixel.
+// API, with whatever reset notification it has (sharing demands the same), without errors if it is
+// (gl_holding.h), and have no surface, or one of a single pixel.
 //
 // Owned by a GlShare; everything here runs on its thread but MakeGlBinding and IsCurrentHere, so
 // that neither the application's current context nor its thread's EGL error is touched. What the

@@ -32,15 +32,29 @@ class BufferHolding final : public GlHolding {
     const GLsizeiptr bytes = static_cast<GLsizeiptr>(about_.bytes);
     gl.BindVertexArray(vertex_array_);
     gl.BindBuffer(GL_COPY_WRITE_BUFFER, buffer);
-    if (pack) {
+    const bool copyable = IsCopyable(gl);
+    if (!copyable) {
+    } else if (pack) {
       gl.CopyBufferSubData(GL_ELEMENT_ARRAY_BUFFER, GL_COPY_WRITE_BUFFER, offset_, 0, bytes);
     } else {
       gl.CopyBufferSubData(GL_COPY_WRITE_BUFFER, GL_ELEMENT_ARRAY_BUFFER, 0, offset_, bytes);
     }
     gl.BindBuffer(GL_COPY_WRITE_BUFFER, 0);
     gl.BindVertexArray(0);
-    // The application has it mapped, or gave it another, smaller data store.
-    return contexts.TakeError(CL_INVALID_GL_OBJECT);
+    return copyable ? contexts.TakeError(CL_INVALID_GL_OBJECT) : CL_INVALID_GL_OBJECT;
+  }
+
+  // The application may have mapped it, or given it another, smaller data store.
+  bool IsCopyable(const GlFunctions& gl) const {
+    GLint64 bytes = 0;
+    GLint mapped = 0;
+    GLint access = 0;
+    gl.GetBufferParameteri64v(GL_ELEMENT_ARRAY_BUFFER, GL_BUFFER_SIZE, &bytes);
+    gl.GetBufferParameteriv(GL_ELEMENT_ARRAY_BUFFER, GL_BUFFER_MAPPED, &mapped);
+    if (mapped != 0)
+      gl.GetBufferParameteriv(GL_ELEMENT_ARRAY_BUFFER, GL_BUFFER_ACCESS_FLAGS, &access);
+    return bytes >= static_cast<GLint64>(about_.bytes) + offset_ &&
+           (mapped == 0 || (access & GL_MAP_PERSISTENT_BIT) != 0);
   }
 
   const GLuint vertex_array_;

@@ -10,6 +10,10 @@
 //                 glGetTexImage, each layer attached to a framebuffer object of ours as well
 //   renderbuffer  attached to a framebuffer object of ours
 //
+// What the application did to the object since is asked for before each copy, not left to GL to
+// refuse: in a context without errors (KHR_no_error), as ours is if the application's is, GL tells
+// of no refusal but GL_OUT_OF_MEMORY, and a wrong call may do anything.
+//
 // GL thread only (gl_share.h); owned by a GlObject (gl_object.h).
 #pragma once
 

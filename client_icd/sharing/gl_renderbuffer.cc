@@ -11,10 +11,30 @@ GLenum AttachmentOf(const GlFormat& format) {
   return format.is_depth() ? GL_DEPTH_ATTACHMENT : GL_COLOR_ATTACHMENT0;
 }
 
+// Of the renderbuffer in a framebuffer object that is bound for drawing, what must stay as it is
+// between its description and its copies.
+struct Attached {
+  GLint type = 0;
+  GLint samples = 0;
+  bool complete = false;
+  friend bool operator==(const Attached&, const Attached&) = default;
+
+  static Attached Ask(const GlFunctions& gl, const GlFormat& format) {
+    Attached now;
+    now.complete = gl.CheckFramebufferStatus(GL_DRAW_FRAMEBUFFER) == GL_FRAMEBUFFER_COMPLETE;
+    if (!now.complete) return now;
+    gl.GetFramebufferAttachmentParameteriv(GL_DRAW_FRAMEBUFFER, AttachmentOf(format),
+                                           GL_FRAMEBUFFER_ATTACHMENT_COMPONENT_TYPE, &now.type);
+    gl.GetIntegerv(GL_SAMPLES, &now.samples);
+    return now;
+  }
+};
+
 class RenderbufferHolding final : public GlHolding {
  public:
-  RenderbufferHolding(const GlDescription& about, GLuint framebuffer, const GlRead& read)
-      : framebuffer_(framebuffer), read_(read) {
+  RenderbufferHolding(const GlDescription& about, GLuint framebuffer, const Attached& attached,
+                      const GlRead& read)
+      : framebuffer_(framebuffer), attached_(attached), read_(read) {
     about_ = about;
   }
 
@@ -28,6 +48,7 @@ class RenderbufferHolding final : public GlHolding {
   cl_int Pack(GlContexts& contexts, GLuint buffer) override {
     if (!contexts.Use(0)) return CL_OUT_OF_RESOURCES;
     const GlFunctions& gl = contexts.gl();
+    if (!IsAsDescribed(gl)) return CL_INVALID_GL_OBJECT;
     gl.BindFramebuffer(GL_READ_FRAMEBUFFER, framebuffer_);
     gl.BindBuffer(GL_PIXEL_PACK_BUFFER, buffer);
     gl.ReadPixels(0, 0, static_cast<GLsizei>(about_.width), static_cast<GLsizei>(about_.height),
@@ -40,6 +61,7 @@ class RenderbufferHolding final : public GlHolding {
   cl_int Unpack(GlContexts& contexts, GLuint buffer) override {
     if (!contexts.Use(0)) return CL_OUT_OF_RESOURCES;
     const GlFunctions& gl = contexts.gl();
+    if (!IsAsDescribed(gl)) return CL_INVALID_GL_OBJECT;
     contexts.UseScratchUnit();
     if (texture_ == 0) gl.GenTextures(1, &texture_);
     gl.BindTexture(GL_TEXTURE_2D, texture_);
@@ -63,6 +85,14 @@ class RenderbufferHolding final : public GlHolding {
   }
 
  private:
+  // The application may have given it another storage.
+  bool IsAsDescribed(const GlFunctions& gl) const {
+    gl.BindFramebuffer(GL_DRAW_FRAMEBUFFER, framebuffer_);
+    const bool same = Attached::Ask(gl, *about_.format) == attached_;
+    gl.BindFramebuffer(GL_DRAW_FRAMEBUFFER, 0);
+    return same;
+  }
+
   void Blit(const GlFunctions& gl, GLsizei width, GLsizei height) {
     const GLbitfield mask = about_.format->is_depth() ? GL_DEPTH_BUFFER_BIT : GL_COLOR_BUFFER_BIT;
     if (source_ == 0) gl.GenFramebuffers(1, &source_);
@@ -70,7 +100,9 @@ class RenderbufferHolding final : public GlHolding {
     gl.FramebufferTexture2D(GL_READ_FRAMEBUFFER, AttachmentOf(*about_.format), GL_TEXTURE_2D,
                             texture_, 0);
     gl.BindFramebuffer(GL_DRAW_FRAMEBUFFER, framebuffer_);
-    gl.BlitFramebuffer(0, 0, width, height, 0, 0, width, height, mask, GL_NEAREST);
+    // Not if there was no memory for the texture.
+    if (gl.CheckFramebufferStatus(GL_READ_FRAMEBUFFER) == GL_FRAMEBUFFER_COMPLETE)
+      gl.BlitFramebuffer(0, 0, width, height, 0, 0, width, height, mask, GL_NEAREST);
     gl.BindFramebuffer(GL_READ_FRAMEBUFFER, 0);
     gl.BindFramebuffer(GL_DRAW_FRAMEBUFFER, 0);
   }
@@ -78,6 +110,7 @@ class RenderbufferHolding final : public GlHolding {
   GLuint framebuffer_;
   GLuint source_ = 0;  // Made with the first write, of the texture.
   GLuint texture_ = 0;
+  const Attached attached_;
   const GlRead read_;
 };
 
@@ -134,9 +167,8 @@ cl_int HoldGlRenderbuffer(GlContexts& contexts, GLuint name, std::unique_ptr<GlH
   gl.BindFramebuffer(GL_FRAMEBUFFER, framebuffer);
   gl.FramebufferRenderbuffer(GL_FRAMEBUFFER, AttachmentOf(*about.format), GL_RENDERBUFFER, name);
   std::optional<GlRead> read;
-  if (gl.CheckFramebufferStatus(GL_FRAMEBUFFER) == GL_FRAMEBUFFER_COMPLETE) {
-    read = ChooseGlRead(contexts, *about.format);
-  }
+  const Attached attached = Attached::Ask(gl, *about.format);
+  if (attached.complete) read = ChooseGlRead(contexts, *about.format);
   gl.BindFramebuffer(GL_FRAMEBUFFER, 0);
   status = contexts.TakeError(CL_INVALID_GL_OBJECT);
   if (status == CL_SUCCESS && !read) status = CL_INVALID_IMAGE_FORMAT_DESCRIPTOR;
@@ -144,7 +176,7 @@ cl_int HoldGlRenderbuffer(GlContexts& contexts, GLuint name, std::unique_ptr<GlH
     gl.DeleteFramebuffers(1, &framebuffer);
     return status;
   }
-  *out = std::make_unique<RenderbufferHolding>(about, framebuffer, *read);
+  *out = std::make_unique<RenderbufferHolding>(about, framebuffer, attached, *read);
   return CL_SUCCESS;
 }
 

@@ -128,8 +128,11 @@ absl::StatusOr<std::unique_ptr<GlShadow>> GlShadow::Import(GlContexts& contexts,
   gl.BindBuffer(GL_COPY_WRITE_BUFFER, shadow->buffer_);
   functions.BufferStorageMemEXT(GL_COPY_WRITE_BUFFER, static_cast<GLsizeiptr>(memory.bytes),
                                 shadow->memory_, 0);
+  GLint64 bytes = 0;  // A GL without errors says nothing else of a refusal.
+  gl.GetBufferParameteri64v(GL_COPY_WRITE_BUFFER, GL_BUFFER_SIZE, &bytes);
   gl.BindBuffer(GL_COPY_WRITE_BUFFER, 0);
-  if (contexts.TakeError(CL_INVALID_OPERATION) != CL_SUCCESS) {
+  if (contexts.TakeError(CL_INVALID_OPERATION) != CL_SUCCESS ||
+      bytes < static_cast<GLint64>(memory.bytes)) {
     shadow->Drop(contexts);
     return absl::UnavailableError("OpenGL makes no buffer of the imported memory");
   }

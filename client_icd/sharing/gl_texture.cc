@@ -16,7 +16,6 @@ namespace {
 
 // GL_TEXTURE_BORDER, which core profiles do not have.
 constexpr GLenum kTextureBorder = 0x1005;
-constexpr GLint kMaxLevel = 31;
 
 bool IsFace(GLenum target) {
   return target >= GL_TEXTURE_CUBE_MAP_POSITIVE_X && target <= GL_TEXTURE_CUBE_MAP_NEGATIVE_Z;
@@ -86,13 +85,14 @@ class BoundTexture {
         max = std::clamp(max, *base, immutable - 1);
       }
     }
-    *base = std::clamp(*base, 0, kMaxLevel);
+    const GLint limit = LastPossibleLevel();
+    *base = std::clamp(*base, 0, limit);
     const LevelShape shape = Shape(target_, *base);
     unsigned size = static_cast<unsigned>(std::max(shape.width, 1));
     if (target_ != GL_TEXTURE_1D_ARRAY) size = std::max(size, static_cast<unsigned>(shape.height));
     if (target_ == GL_TEXTURE_3D) size = std::max(size, static_cast<unsigned>(shape.depth));
     *last = std::min(*base + static_cast<GLint>(std::bit_width(size)) - 1, std::max(max, *base));
-    *last = std::min(*last, kMaxLevel);
+    *last = std::min(*last, limit);
   }
 
   // The base level must be there in every face, of one shape; if another level is asked for, so
@@ -129,10 +129,37 @@ class BoundTexture {
   }
 
  private:
+  // GL must not be asked about a higher one.
+  GLint LastPossibleLevel() const {
+    const GLenum limit = target_ == GL_TEXTURE_3D ? GL_MAX_3D_TEXTURE_SIZE
+                         : IsFace(target_)        ? GL_MAX_CUBE_MAP_TEXTURE_SIZE
+                                                  : GL_MAX_TEXTURE_SIZE;
+    GLint size = 1;
+    gl_.GetIntegerv(limit, &size);
+    return static_cast<GLint>(std::bit_width(static_cast<unsigned>(std::max(size, 1)))) - 1;
+  }
+
   const GlFunctions& gl_;
   const GlCaps& caps_;
   const GLenum target_;
 };
+
+// Binds it to the active unit. Section 9.4.3: CL_INVALID_GL_OBJECT if texture is not a GL texture
+// object whose type matches texture_target. Asked for first where the GL can tell; else a GL
+// without errors leaves the target as it was, with a texture of no levels.
+cl_int Bind(GlContexts& contexts, GLenum target, GLuint name) {
+  const GlFunctions& gl = contexts.gl();
+  if (gl.IsTexture(name) != GL_TRUE) return CL_INVALID_GL_OBJECT;
+  // Mesa answers in core profiles only; so are our contexts without errors, of 4.5.
+  if (contexts.caps().core_profile && contexts.caps().version.number >= 45 &&
+      gl.GetTextureParameteriv != nullptr) {
+    GLint own = 0;
+    gl.GetTextureParameteriv(name, GL_TEXTURE_TARGET, &own);
+    if (static_cast<GLenum>(own) != target) return CL_INVALID_GL_OBJECT;
+  }
+  gl.BindTexture(target, name);
+  return contexts.TakeError(CL_INVALID_GL_OBJECT);
+}
 
 // Fills the shape and format of one level.
 cl_int DescribeLevel(const BoundTexture& texture, const GlCaps& caps, GlDescription* about) {
@@ -169,9 +196,10 @@ cl_int DescribeLevel(const BoundTexture& texture, const GlCaps& caps, GlDescript
 
 class TextureHolding final : public GlHolding {
  public:
-  TextureHolding(const GlDescription& about, const GlContexts::Unit& unit,
+  TextureHolding(const GlDescription& about, const GlContexts::Unit& unit, const LevelShape& shape,
                  std::vector<GLuint> framebuffers, const GlRead& read, GLuint own_texture)
       : unit_(unit),
+        shape_(shape),
         framebuffers_(std::move(framebuffers)),
         read_(read),
         own_texture_(own_texture) {
@@ -188,19 +216,23 @@ class TextureHolding final : public GlHolding {
 
   cl_int Pack(GlContexts& contexts, GLuint buffer) override {
     if (!contexts.UseUnit(unit_)) return CL_OUT_OF_RESOURCES;
+    if (!IsAsDescribed(contexts)) return CL_INVALID_GL_OBJECT;
     const GlFunctions& gl = contexts.gl();
     gl.BindBuffer(GL_PIXEL_PACK_BUFFER, buffer);
+    bool read = true;
     if (framebuffers_.empty()) {
       gl.GetTexImage(about_.target, about_.level, read_.format, read_.type, nullptr);
     } else {
-      ReadLayers(gl);
+      read = ReadLayers(gl);
     }
     gl.BindBuffer(GL_PIXEL_PACK_BUFFER, 0);
-    return contexts.TakeError(CL_INVALID_GL_OBJECT);
+    const cl_int status = contexts.TakeError(CL_INVALID_GL_OBJECT);
+    return read ? status : CL_INVALID_GL_OBJECT;
   }
 
   cl_int Unpack(GlContexts& contexts, GLuint buffer) override {
     if (!contexts.UseUnit(unit_)) return CL_OUT_OF_RESOURCES;
+    if (!IsAsDescribed(contexts)) return CL_INVALID_GL_OBJECT;
     const GlFunctions& gl = contexts.gl();
     const GLsizei width = static_cast<GLsizei>(about_.width);
     const GLsizei height = static_cast<GLsizei>(about_.height);
@@ -260,6 +292,12 @@ class TextureHolding final : public GlHolding {
   }
 
  private:
+  // The application may have given the level another image.
+  bool IsAsDescribed(GlContexts& contexts) const {
+    return BoundTexture(contexts.gl(), contexts.caps(), about_.target)
+               .Shape(about_.target, about_.level) == shape_;
+  }
+
   // OpenGL 4.6, section 8.26: what an image unit reads of a texture that is not complete (section
   // 8.17) is zero, and what it writes is lost, without an error; the same of a level that the
   // parameters leave out. They, the filters among them, and the levels are the application's to
@@ -286,20 +324,26 @@ class TextureHolding final : public GlHolding {
     return texture.IsComplete(base, one_level && about_.level == base ? base : last);
   }
 
-  void ReadLayers(const GlFunctions& gl) {
+  // False if a layer cannot be read, as of a level that the parameters leave out now.
+  bool ReadLayers(const GlFunctions& gl) {
     const size_t layer_bytes = about_.width * about_.height * read_.element_bytes;
     size_t offset = 0;
+    bool complete = true;
     for (const GLuint framebuffer : framebuffers_) {
       gl.BindFramebuffer(GL_READ_FRAMEBUFFER, framebuffer);
+      complete = gl.CheckFramebufferStatus(GL_READ_FRAMEBUFFER) == GL_FRAMEBUFFER_COMPLETE;
+      if (!complete) break;
       // An offset into the pack buffer, which the type of the parameter dates from before.
       gl.ReadPixels(0, 0, static_cast<GLsizei>(about_.width), static_cast<GLsizei>(about_.height),
                     read_.format, read_.type, reinterpret_cast<void*>(offset));
       offset += layer_bytes;
     }
     gl.BindFramebuffer(GL_READ_FRAMEBUFFER, 0);
+    return complete;
   }
 
   const GlContexts::Unit unit_;
+  const LevelShape shape_;
   const std::vector<GLuint> framebuffers_;  // One per layer, in OpenGL ES.
   const GlRead read_;
   const GLuint own_texture_;  // Of an EGLImage; else 0.
@@ -353,7 +397,8 @@ cl_int HoldBound(GlContexts& contexts, const GlContexts::Unit& unit, GlDescripti
   }
   // For queries the application's name: an EGLImage has none.
   if (own_texture != 0) about.name = 0;
-  *out = std::make_unique<TextureHolding>(about, unit, std::move(framebuffers), read, own_texture);
+  *out = std::make_unique<TextureHolding>(about, unit, texture.Shape(about.target, about.level),
+                                          std::move(framebuffers), read, own_texture);
   return CL_SUCCESS;
 }
 
@@ -366,8 +411,7 @@ cl_int HoldBufferTexture(GlContexts& contexts, GlDescription about,
   const GlFunctions& gl = contexts.gl();
   if (!contexts.Use(0)) return CL_OUT_OF_RESOURCES;
   contexts.UseScratchUnit();
-  gl.BindTexture(GL_TEXTURE_BUFFER, about.name);
-  cl_int status = contexts.TakeError(CL_INVALID_GL_OBJECT);
+  cl_int status = Bind(contexts, GL_TEXTURE_BUFFER, about.name);
   if (status != CL_SUCCESS) return status;
   const BoundTexture texture(gl, contexts.caps(), GL_TEXTURE_BUFFER);
   about.width = static_cast<size_t>(std::max(texture.OfLevel(0, GL_TEXTURE_WIDTH), 0));
@@ -388,20 +432,15 @@ cl_int HoldBufferTexture(GlContexts& contexts, GlDescription about,
 
 cl_int HoldGlTexture(GlContexts& contexts, GLenum target, GLint level, GLuint name,
                      std::unique_ptr<GlHolding>* out) {
-  const GlFunctions& gl = contexts.gl();
   GlDescription about;
   about.type = TypeOf(target);
   about.name = name;
   about.target = target;
   about.level = level;
-  // Section 9.4.3: CL_INVALID_GL_OBJECT if texture is not a GL texture object whose type matches
-  // texture_target.
-  if (gl.IsTexture(name) != GL_TRUE) return CL_INVALID_GL_OBJECT;
   if (target == GL_TEXTURE_BUFFER) return HoldBufferTexture(contexts, about, out);
   const std::optional<GlContexts::Unit> unit = contexts.TakeUnit(BindingTarget(target));
   if (!unit) return CL_OUT_OF_RESOURCES;
-  gl.BindTexture(unit->target, name);
-  cl_int status = contexts.TakeError(CL_INVALID_GL_OBJECT);
+  cl_int status = Bind(contexts, unit->target, name);
   if (status == CL_SUCCESS) status = HoldBound(contexts, *unit, about, 0, out);
   if (status != CL_SUCCESS) contexts.ReturnUnit(*unit);
   contexts.TakeError(CL_SUCCESS);  // What a refused texture left behind.

@@ -39,6 +39,7 @@ constexpr int kContextProfileMask = 0x9126;
 constexpr int kContextCore = 0x1;
 constexpr int kResetStrategy = 0x8256;
 constexpr int kLoseContextOnReset = 0x8252;
+constexpr int kNoError = 0x31B3;
 
 // More configurations than this are not tried for a context that does not say which it has.
 constexpr size_t kMostConfigs = 16;
@@ -233,7 +234,10 @@ class GlxBinding final : public GlBinding {
       configs_ = {config};
       return context;
     }
-    return absl::UnavailableError("no context of OpenGL 3.2 can be made in the share group");
+    return absl::UnavailableError(
+        "no context of OpenGL 3.2 can be made in the share group of the application's, neither as "
+        "it "
+        "is nor robust nor without errors");
   }
 
   GlContextRef Sibling() const override { return {GlContextRef::Kind::kGlx, display_, first_}; }
@@ -260,15 +264,17 @@ class GlxBinding final : public GlBinding {
         {},
         {kContextMajor, 4, kContextMinor, 5, kContextProfileMask, kContextCore},
         {kContextMajor, 3, kContextMinor, 2, kContextProfileMask, kContextCore}};
-    // GLX_ARB_create_context_robustness: the share group's reset strategy must be one.
-    const std::vector<Attributes> resets = {
+    // GLX_ARB_create_context_robustness and _no_error: what a share group must have in common.
+    const std::vector<Attributes> groups = {
         {},
         {kResetStrategy, kLoseContextOnReset, kContextFlags, kContextRobustAccess},
-        {kResetStrategy, kLoseContextOnReset}};
+        {kResetStrategy, kLoseContextOnReset},
+        {kNoError, 1},
+        {kNoError, 1, kResetStrategy, kLoseContextOnReset}};
     for (const Attributes& version : versions) {
-      for (const Attributes& reset : resets) {
+      for (const Attributes& group : groups) {
         Attributes attributes = version;
-        attributes.insert(attributes.end(), reset.begin(), reset.end());
+        attributes.insert(attributes.end(), group.begin(), group.end());
         attributes.push_back(0);
         std::unique_ptr<GlNativeContext> context = Try(attributes);
         if (context != nullptr) return context;

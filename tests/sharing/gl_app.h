@@ -85,13 +85,16 @@ const std::vector<Binding>& Bindings();
 const char* BindingName(Binding binding);
 std::string BindingParamName(const testing::TestParamInfo<Binding>& info);
 
+// What a context is made with that those of its share group must be made with as well: that it is
+// lost on reset, or that it is given no wrong call (KHR_no_error).
+enum class Promise { kNone, kRobust, kNoError };
+
 class GlApp {
  public:
   // With a context that is current on this thread; null, with the reason in `why`, if the system
-  // has none of that kind. `share`: in that one's share group. `robust`: loses its context on
-  // reset.
+  // has none of that kind. `share`: in that one's share group.
   static std::unique_ptr<GlApp> Make(Binding binding, std::string* why, GlApp* share = nullptr,
-                                     bool robust = false);
+                                     Promise promise = Promise::kNone);
   virtual ~GlApp() = default;
 
   bool es() const { return binding_ == Binding::kEglEs; }

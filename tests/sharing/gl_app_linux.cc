@@ -8,6 +8,7 @@
 #include <dirent.h>
 
 #include <cstdlib>
+#include <cstring>
 
 namespace sluice::gltest {
 namespace {
@@ -17,7 +18,7 @@ class EglApp final : public GlApp {
   EglApp(Binding binding, EGLDisplay display) : GlApp(binding), display_(display) {}
   ~EglApp() override { DestroyContext(); }
 
-  bool Init(EglApp* share, bool robust) {
+  bool Init(EglApp* share, Promise promise) {
     const EGLenum api = es() ? EGL_OPENGL_ES_API : EGL_OPENGL_API;
     const EGLint renderable = es() ? EGL_OPENGL_ES3_BIT : EGL_OPENGL_BIT;
     const EGLint wanted[] = {EGL_SURFACE_TYPE, 0, EGL_RENDERABLE_TYPE, renderable, EGL_NONE};
@@ -28,9 +29,13 @@ class EglApp final : public GlApp {
       return false;
     std::vector<EGLint> attributes;
     if (es()) attributes = {EGL_CONTEXT_MAJOR_VERSION, 3};
-    if (robust) {
+    if (promise == Promise::kRobust) {
       attributes.insert(attributes.end(), {EGL_CONTEXT_OPENGL_RESET_NOTIFICATION_STRATEGY,
                                            EGL_LOSE_CONTEXT_ON_RESET});
+    } else if (promise == Promise::kNoError) {
+      // Of OpenGL and OpenGL ES 2 at least, says EGL_KHR_create_context_no_error.
+      if (!es()) attributes = {EGL_CONTEXT_MAJOR_VERSION, 2};
+      attributes.insert(attributes.end(), {EGL_CONTEXT_OPENGL_NO_ERROR_KHR, EGL_TRUE});
     }
     attributes.push_back(EGL_NONE);
     context_ = eglCreateContext(
@@ -74,8 +79,10 @@ class GlxApp final : public GlApp {
     XCloseDisplay(display_);
   }
 
-  bool Init(GlxApp* share) {
-    const bool made = binding() == Binding::kGlx ? MakeFromConfig(share) : MakeFromVisual(share);
+  bool Init(GlxApp* share, Promise promise) {
+    if (promise == Promise::kRobust) return false;  // EGL's tests have it.
+    const bool made =
+        binding() == Binding::kGlx ? MakeFromConfig(share, promise) : MakeFromVisual(share);
     if (!made) return false;
     MakeCurrent();
     Load([](const char* name) {
@@ -85,13 +92,23 @@ class GlxApp final : public GlApp {
     return true;
   }
 
-  bool MakeFromConfig(GlxApp* share) {
+  bool MakeFromConfig(GlxApp* share, Promise promise) {
     const int wanted[] = {GLX_DRAWABLE_TYPE, GLX_PBUFFER_BIT, GLX_RENDER_TYPE, GLX_RGBA_BIT, None};
     int count = 0;
     GLXFBConfig* configs = glXChooseFBConfig(display_, DefaultScreen(display_), wanted, &count);
     if (configs == nullptr || count < 1) return false;
-    context_ = glXCreateNewContext(display_, configs[0], GLX_RGBA_TYPE,
-                                   share == nullptr ? nullptr : share->context_, True);
+    const GLXContext with = share == nullptr ? nullptr : share->context_;
+    if (promise == Promise::kNoError) {
+      const char* has = glXQueryExtensionsString(display_, DefaultScreen(display_));
+      if (std::strstr(has, "GLX_ARB_create_context_no_error") == nullptr) return false;
+      const auto create = reinterpret_cast<PFNGLXCREATECONTEXTATTRIBSARBPROC>(glXGetProcAddressARB(
+          reinterpret_cast<const unsigned char*>("glXCreateContextAttribsARB")));
+      const int attributes[] = {GLX_CONTEXT_MAJOR_VERSION_ARB, 2, GLX_CONTEXT_OPENGL_NO_ERROR_ARB,
+                                True, None};
+      context_ = create(display_, configs[0], with, True, attributes);
+    } else {
+      context_ = glXCreateNewContext(display_, configs[0], GLX_RGBA_TYPE, with, True);
+    }
     const int size[] = {GLX_PBUFFER_WIDTH, 4, GLX_PBUFFER_HEIGHT, 4, None};
     drawable_ = glXCreatePbuffer(display_, configs[0], size);
     XFree(configs);
@@ -176,7 +193,8 @@ const std::vector<Binding>& Bindings() {
   return *bindings;
 }
 
-std::unique_ptr<GlApp> GlApp::Make(Binding binding, std::string* why, GlApp* share, bool robust) {
+std::unique_ptr<GlApp> GlApp::Make(Binding binding, std::string* why, GlApp* share,
+                                   Promise promise) {
   if (binding == Binding::kGlx || binding == Binding::kGlxVisual) {
     Display* display = XOpenDisplay(nullptr);
     if (display == nullptr) {
@@ -184,7 +202,7 @@ std::unique_ptr<GlApp> GlApp::Make(Binding binding, std::string* why, GlApp* sha
       return nullptr;
     }
     auto app = std::make_unique<GlxApp>(binding, display);
-    if (app->Init(static_cast<GlxApp*>(share))) return app;
+    if (app->Init(static_cast<GlxApp*>(share), promise)) return app;
     *why = "no GLX context";
     return nullptr;
   }
@@ -194,7 +212,7 @@ std::unique_ptr<GlApp> GlApp::Make(Binding binding, std::string* why, GlApp* sha
     return nullptr;
   }
   auto app = std::make_unique<EglApp>(binding, display);
-  if (app->Init(static_cast<EglApp*>(share), robust)) return app;
+  if (app->Init(static_cast<EglApp*>(share), promise)) return app;
   *why = "no EGL context";
   return nullptr;
 }

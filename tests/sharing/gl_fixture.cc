@@ -2,6 +2,7 @@
 #include "tests/sharing/gl_fixture.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
 namespace sluice::gltest {
@@ -109,6 +110,10 @@ std::vector<uint8_t> Pattern(const Format& format, size_t elements, uint32_t see
   return bytes;
 }
 
+Promise WithGl::promise() const {
+  return std::getenv("SLUICE_TEST_GL_NO_ERROR") != nullptr ? Promise::kNoError : Promise::kNone;
+}
+
 void WithGl::SetUp() {
   WithPlatform::SetUp();
   if (!conformance::TheHarness().IsSluice() &&
@@ -116,7 +121,7 @@ void WithGl::SetUp() {
     GTEST_SKIP() << "the native driver has no cl_khr_gl_sharing";
   }
   std::string why;
-  app_ = GlApp::Make(GetParam(), &why);
+  app_ = GlApp::Make(GetParam(), &why, nullptr, promise());
   if (app_ == nullptr) GTEST_SKIP() << why;
   gl().PixelStorei(GL_PACK_ALIGNMENT, 1);
   gl().PixelStorei(GL_UNPACK_ALIGNMENT, 1);

@@ -38,6 +38,9 @@ class WithGl : public conformance::WithPlatform, public testing::WithParamInterf
   void SetUp() override;
   void TearDown() override;
 
+  // What the test's contexts are made with. SLUICE_TEST_GL_NO_ERROR: every test's promise that.
+  virtual Promise promise() const;
+
   GlApp& app() { return *app_; }
   // The application's context and, of GLX, its display.
   void CloseApp() { app_.reset(); }

@@ -391,7 +391,7 @@ TEST_P(GlState, ManyFrames) {
 TEST_P(GlState, RobustContext) {
   if (GetParam() == Binding::kGlx) GTEST_SKIP() << "made by EGL";
   std::string why;
-  std::unique_ptr<GlApp> robust = GlApp::Make(GetParam(), &why, nullptr, /*robust=*/true);
+  std::unique_ptr<GlApp> robust = GlApp::Make(GetParam(), &why, nullptr, Promise::kRobust);
   if (robust == nullptr) GTEST_SKIP() << why;
   Own<cl_context> made = NewGlContext(*robust);
   EXPECT_NE(made.get(), nullptr);
@@ -403,7 +403,7 @@ TEST_P(GlState, RobustContext) {
 // Objects of any context of the share group can be shared, with none current on the calling thread.
 TEST_P(GlState, OtherContextOfTheGroup) {
   std::string why;
-  std::unique_ptr<GlApp> second = GlApp::Make(GetParam(), &why, &app());
+  std::unique_ptr<GlApp> second = GlApp::Make(GetParam(), &why, &app(), promise());
   if (second == nullptr) GTEST_SKIP() << why;
   if (GetParam() != Binding::kGlx) {
     const Format& format = FormatOf(GL_RGBA8);

@@ -29,13 +29,16 @@ const Attributes kVersions[] = {{},
                                  WGL_CONTEXT_PROFILE_MASK_ARB, WGL_CONTEXT_CORE_PROFILE_BIT_ARB},
                                 {WGL_CONTEXT_MAJOR_VERSION_ARB, 3, WGL_CONTEXT_MINOR_VERSION_ARB, 2,
                                  WGL_CONTEXT_PROFILE_MASK_ARB, WGL_CONTEXT_CORE_PROFILE_BIT_ARB}};
-// WGL_ARB_create_context_robustness: the share group's reset strategy must be one. The
+// WGL_ARB_create_context_robustness and _no_error: what a share group must have in common. The
 // application's cannot be asked for, so each is tried.
-const Attributes kResets[] = {
+const Attributes kGroups[] = {
     {},
     {WGL_CONTEXT_RESET_NOTIFICATION_STRATEGY_ARB, WGL_LOSE_CONTEXT_ON_RESET_ARB,
      WGL_CONTEXT_FLAGS_ARB, WGL_CONTEXT_ROBUST_ACCESS_BIT_ARB},
-    {WGL_CONTEXT_RESET_NOTIFICATION_STRATEGY_ARB, WGL_LOSE_CONTEXT_ON_RESET_ARB}};
+    {WGL_CONTEXT_RESET_NOTIFICATION_STRATEGY_ARB, WGL_LOSE_CONTEXT_ON_RESET_ARB},
+    {WGL_CONTEXT_OPENGL_NO_ERROR_ARB, TRUE},
+    {WGL_CONTEXT_OPENGL_NO_ERROR_ARB, TRUE, WGL_CONTEXT_RESET_NOTIFICATION_STRATEGY_ARB,
+     WGL_LOSE_CONTEXT_ON_RESET_ARB}};
 
 class WglContext final : public GlNativeContext {
  public:
@@ -95,15 +98,18 @@ class WglBinding final : public GlBinding {
 
   absl::StatusOr<std::unique_ptr<GlNativeContext>> CreateContext() override {
     for (const Attributes& version : kVersions) {
-      for (const Attributes& reset : kResets) {
-        const HGLRC context = Create(drawable_, anchor_, version, reset);
+      for (const Attributes& group : kGroups) {
+        const HGLRC context = Create(drawable_, anchor_, version, group);
         if (context == nullptr) continue;
         auto made = std::make_unique<WglContext>(&wgl_, drawable_, context);
         if (!made->MakeCurrent()) continue;
         if (CurrentVersion([this](const char* name) { return Lookup(name); }).enough()) return made;
       }
     }
-    return absl::UnavailableError("no context of OpenGL 3.2 can be made in the share group");
+    return absl::UnavailableError(
+        "no context of OpenGL 3.2 can be made in the share group of the application's, neither as "
+        "it "
+        "is nor robust nor without errors");
   }
 
   GlContextRef Sibling() const override { return {GlContextRef::Kind::kWgl, drawable_, anchor_}; }
@@ -135,15 +141,17 @@ class WglBinding final : public GlBinding {
   }
 
   void MakeAnchor() {
-    for (const Attributes& reset : kResets) {
-      if (anchor_ == nullptr) anchor_ = Create(device_, shared_, {}, reset);
+    for (const Attributes& version : kVersions) {  // Without errors, only of OpenGL 2 at least.
+      for (const Attributes& group : kGroups) {
+        if (anchor_ == nullptr) anchor_ = Create(device_, shared_, version, group);
+      }
     }
   }
 
-  HGLRC Create(HDC device, HGLRC share, const Attributes& version, const Attributes& reset) const {
+  HGLRC Create(HDC device, HGLRC share, const Attributes& version, const Attributes& group) const {
     if (extensions_.CreateContextAttribsARB == nullptr) return nullptr;
     Attributes attributes = version;
-    attributes.insert(attributes.end(), reset.begin(), reset.end());
+    attributes.insert(attributes.end(), group.begin(), group.end());
     attributes.push_back(0);
     return extensions_.CreateContextAttribsARB(device, share, attributes.data());
   }

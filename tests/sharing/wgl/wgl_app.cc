@@ -30,7 +30,7 @@ class WglApp final : public GlApp {
   }
 
   // Empty, or what is missing.
-  std::string Init(WglApp* share, bool robust, DWORD buffers = PFD_DOUBLEBUFFER) {
+  std::string Init(WglApp* share, Promise promise, DWORD buffers = PFD_DOUBLEBUFFER) {
     static const ATOM registered = [] {
       WNDCLASSA type = {};
       type.style = CS_OWNDC;
@@ -53,8 +53,8 @@ class WglApp final : public GlApp {
     context_ = wglCreateContext(device_);
     if (context_ == nullptr) return "no WGL context";
     MakeCurrent();
-    if (robust || share != nullptr) {
-      const std::string why = InitWithAttributes(share, robust);
+    if (promise != Promise::kNone || share != nullptr) {
+      const std::string why = InitWithAttributes(share, promise);
       if (!why.empty()) return why;
     }
     Load(&Lookup);
@@ -76,19 +76,26 @@ class WglApp final : public GlApp {
 
  private:
   // In place of the plain context, which is current so that the functions are found.
-  std::string InitWithAttributes(WglApp* share, bool robust) {
+  std::string InitWithAttributes(WglApp* share, Promise promise) {
     const auto list =
         reinterpret_cast<PFNWGLGETEXTENSIONSSTRINGARBPROC>(Lookup("wglGetExtensionsStringARB"));
     const auto create =
         reinterpret_cast<PFNWGLCREATECONTEXTATTRIBSARBPROC>(Lookup("wglCreateContextAttribsARB"));
     if (list == nullptr || create == nullptr) return "no WGL_ARB_create_context";
     const std::string extensions = std::string(list(device_)) + " ";
-    if (robust && extensions.find("WGL_ARB_create_context_robustness ") == std::string::npos) {
+    if (promise == Promise::kNoError &&
+        extensions.find("WGL_ARB_create_context_no_error ") == std::string::npos) {
+      return "this WGL has no WGL_ARB_create_context_no_error";
+    }
+    if (promise == Promise::kRobust &&
+        extensions.find("WGL_ARB_create_context_robustness ") == std::string::npos) {
       return "this WGL has no WGL_ARB_create_context_robustness";
     }
     std::vector<int> attributes;
-    if (robust) {
+    if (promise == Promise::kRobust) {
       attributes = {WGL_CONTEXT_RESET_NOTIFICATION_STRATEGY_ARB, WGL_LOSE_CONTEXT_ON_RESET_ARB};
+    } else if (promise == Promise::kNoError) {
+      attributes = {WGL_CONTEXT_OPENGL_NO_ERROR_ARB, TRUE};
     }
     attributes.push_back(0);
     DestroyContext();
@@ -110,16 +117,16 @@ const std::vector<Binding>& Bindings() {
   return *bindings;
 }
 
-std::unique_ptr<GlApp> GlApp::Make(Binding, std::string* why, GlApp* share, bool robust) {
+std::unique_ptr<GlApp> GlApp::Make(Binding, std::string* why, GlApp* share, Promise promise) {
   auto app = std::make_unique<WglApp>();
-  *why = app->Init(static_cast<WglApp*>(share), robust);
+  *why = app->Init(static_cast<WglApp*>(share), promise);
   if (!why->empty()) app.reset();
   return app;
 }
 
 std::unique_ptr<GlApp> MakeSingleBuffered(std::string* why) {
   auto app = std::make_unique<WglApp>();
-  *why = app->Init(nullptr, /*robust=*/false, /*buffers=*/0);
+  *why = app->Init(nullptr, Promise::kNone, /*buffers=*/0);
   if (!why->empty()) app.reset();
   return app;
 }
