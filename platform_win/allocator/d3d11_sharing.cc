@@ -56,7 +56,6 @@ uint32_t TexelBytes(uint32_t dxgi_format) {
   case DXGI_FORMAT_##name:                 \
     return ChannelsOf(CL_##order) * ChannelBytesOf(CL_##type);
 #include "proto/dxgi_formats.inc"
-    case DXGI_FORMAT_B8G8R8A8_UNORM:
     case DXGI_FORMAT_B8G8R8X8_UNORM:
     case DXGI_FORMAT_R10G10B10A2_UNORM:
       return 4;

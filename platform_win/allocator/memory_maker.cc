@@ -41,8 +41,6 @@ uint32_t DxgiFormatOf(uint32_t channel_order, uint32_t channel_type, uint32_t dr
   static constexpr Row kRows[] = {
 #define DXGI_ROW(name, value, order, type) {CL_##order, CL_##type, value},
 #include "proto/dxgi_formats.inc"
-      {CL_BGRA, CL_UNORM_INT8,
-       87},  // B8G8R8A8_UNORM, which OpenCL's tables of sharing do not have.
   };
   for (const Row& row : kRows) {
     if (channel_order != 0 && row.order == channel_order && row.type == channel_type) {

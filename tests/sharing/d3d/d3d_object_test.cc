@@ -107,7 +107,7 @@ TYPED_TEST(D3dObjects, EveryFormat) {
 // Formats beside the table are refused.
 TYPED_TEST(D3dObjects, OtherFormatsAreRefused) {
   for (const DXGI_FORMAT format :
-       {DXGI_FORMAT_R8G8B8A8_UNORM_SRGB, DXGI_FORMAT_R8G8B8A8_TYPELESS, DXGI_FORMAT_B8G8R8A8_UNORM,
+       {DXGI_FORMAT_R8G8B8A8_UNORM_SRGB, DXGI_FORMAT_R8G8B8A8_TYPELESS, DXGI_FORMAT_B8G8R8X8_UNORM,
         DXGI_FORMAT_R10G10B10A2_UNORM, DXGI_FORMAT_R11G11B10_FLOAT, DXGI_FORMAT_BC1_UNORM}) {
     SCOPED_TRACE(format);
     const auto texture = this->app().Texture2d(format, 16, 16);

@@ -17,7 +17,7 @@ bool Is(const cl_image_format& format, cl_channel_order order, cl_channel_type t
 }
 
 // Of all DXGI formats exactly those of table 9.9.3 are images, of elements whose size is known;
-// their neighbours (typeless, sRGB, depth, packed, BGRA) are not.
+// their neighbours (typeless, sRGB, depth, packed, BGRX) are not.
 TEST(D3dFormatTest, DxgiFormatsAreTheTables) {
   int found = 0;
   for (uint32_t format = 0; format < 200; ++format) {
@@ -27,11 +27,12 @@ TEST(D3dFormatTest, DxgiFormatsAreTheTables) {
       EXPECT_GT(ElementBytes(*image), 0u) << format;
     }
   }
-  EXPECT_EQ(found, 36);
+  EXPECT_EQ(found, 37);
   EXPECT_TRUE(Is(*FindDxgiFormat(2), CL_RGBA, CL_FLOAT));        // R32G32B32A32_FLOAT
   EXPECT_TRUE(Is(*FindDxgiFormat(28), CL_RGBA, CL_UNORM_INT8));  // R8G8B8A8_UNORM
+  EXPECT_TRUE(Is(*FindDxgiFormat(87), CL_BGRA, CL_UNORM_INT8));  // B8G8R8A8_UNORM
   EXPECT_TRUE(Is(*FindDxgiFormat(64), CL_R, CL_SIGNED_INT8));    // R8_SINT
-  for (const uint32_t other : {0u, 1u, 6u, 24u, 27u, 29u, 40u, 87u, 103u}) {
+  for (const uint32_t other : {0u, 1u, 6u, 24u, 27u, 29u, 40u, 88u, 91u, 103u}) {
     EXPECT_FALSE(FindDxgiFormat(other)) << other;
   }
 }
