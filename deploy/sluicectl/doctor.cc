@@ -127,11 +127,14 @@ struct IcdSearch {
   std::string problem;  // Why one that may have cannot be read.
 };
 
+// ocl-icd takes the name of one file too.
+bool NamesFile(const std::string& place) { return absl::EndsWith(place, ".icd"); }
+
 // The .icd files that a loader reads.
 IcdSearch FindNamedLibrary(const std::string& place) {
   std::vector<std::filesystem::path> files;
   std::error_code error;
-  if (absl::EndsWith(place, ".icd")) {
+  if (NamesFile(place)) {
     files.emplace_back(place);
   } else {
     for (const auto& entry : std::filesystem::directory_iterator(place, error)) {
@@ -179,7 +182,10 @@ void Examination::CheckIcdFile() {
       !search.problem.empty() ? "make that file one line, the library's path, which this user can "
                                 "read; or reinstall Sluice"
       : vendors != nullptr
-          ? "OCL_ICD_VENDORS is set: unset it, or put sluice.icd into that directory"
+          ? (NamesFile(place)
+                 ? "OCL_ICD_VENDORS names one file, and the loader looks at no other: unset it, "
+                   "or set it to sluice.icd or to a directory that has it"
+                 : "OCL_ICD_VENDORS is set: unset it, or put sluice.icd into that directory")
           : "install Sluice (cmake --install puts sluice.icd there), or start the program with "
             "`sluicectl run -- PROGRAM`");
 }
@@ -225,7 +231,9 @@ void Examination::CheckSocketFile(const Endpoint& endpoint, const absl::Status& 
     return Failed("daemon's socket", reason,
                   absl::StrCat("user ", ::getuid(),
                                " is not allowed there: see socket_mode, "
-                               "socket_group and [access] users in the daemon's configuration"));
+                               "socket_group and [access] users in the daemon's configuration; if "
+                               "systemd opens the socket, `systemctl edit sluiced.socket` with "
+                               "SocketMode= and SocketGroup="));
   }
   if (absl::IsUnavailable(status)) {
     return Failed("daemon's socket", reason,

@@ -38,6 +38,7 @@ def expect_fault(env, what, step):
     found = failed_steps(answer)
     advised = all(s["advice"] for s in answer.get("steps", []) if s["result"] == "failed")
     report.check(code == FAULTY and step in found and advised, f"doctor finds {what}", (code, answer))
+    return answer
 
 
 def expect_helper_beside_another_grpc(env):
@@ -92,6 +93,11 @@ def main():
         report.check(code == HEALTHY and len(names) >= 1, "devices lists what the daemon offers", names)
 
         expect_fault(dict(env, OCL_ICD_VENDORS=str(folder)), "no .icd file", "ICD file")
+        other = folder / "other.icd"
+        other.write_text("libother.so\n")
+        answer = expect_fault(dict(env, OCL_ICD_VENDORS=str(other)), "another driver's .icd file", "ICD file")
+        advice = [step["advice"] for step in answer["steps"] if step["step"] == "ICD file"]
+        report.check("names one file" in advice[0], "doctor says what to set in place of a file", advice)
         broken = folder / "broken"
         broken.mkdir()
         (broken / "sluice.icd").write_text("/nonexistent/libsluice_icd.so\n")
