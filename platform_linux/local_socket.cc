@@ -128,7 +128,13 @@ absl::StatusOr<size_t> ReceiveMessage(int socket, void* buffer, size_t capacity,
   CollectDescriptors(&message, &received_fds);
   for (UniqueFd& fd : received_fds) {
     fd = AboveStandard(std::move(fd));
-    if (!fd.valid()) return ErrnoStatus(errno, "receiving a descriptor");
+    if (!fd.valid()) return ErrnoStatus(errno, "receiving a descriptor (is `ulimit -n` too low?)");
+  }
+  // Room for more was left: the kernel could give this process no more.
+  if ((message.msg_flags & MSG_CTRUNC) != 0 && received_fds.size() < static_cast<size_t>(max_fds)) {
+    return absl::ResourceExhaustedError(
+        "this process has no descriptors left for those that a message brought: raise the limit on "
+        "its open files (ulimit -n)");
   }
   if ((message.msg_flags & MSG_CTRUNC) != 0) {
     return absl::InvalidArgumentError(

@@ -82,13 +82,14 @@ int Place(int fd, int target) {
   const SpawnOptions& options = *plan.options;
   ResetSignals();
   if (options.output >= 0) ::signal(SIGPIPE, SIG_IGN);
+  constexpr char kMove[] = "fcntl(F_DUPFD) (is `ulimit -n` too low?)";
   const int report_fd = ::fcntl(plan.report_fd, F_DUPFD_CLOEXEC, kFirstScratchFd);
-  if (report_fd < 0) ReportAndExit(plan.report_fd, "fcntl", errno);
+  if (report_fd < 0) ReportAndExit(plan.report_fd, kMove, errno);
   int moved[32];
   size_t count = 0;
   for (const auto& [source, target] : options.descriptors) {
     moved[count] = ::fcntl(source, F_DUPFD_CLOEXEC, kFirstScratchFd);
-    if (moved[count] < 0) ReportAndExit(report_fd, "fcntl(F_DUPFD)", errno);
+    if (moved[count] < 0) ReportAndExit(report_fd, kMove, errno);
     ++count;
   }
   int output = options.output;

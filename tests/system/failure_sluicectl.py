@@ -204,6 +204,15 @@ def check_inherited_drivers(env, folder):
                  "a folder without drivers is named", output + errors)
 
 
+def check_descriptor_limit(env):
+    """Where no daemon can be started for want of descriptors, the limit is named."""
+    run = subprocess.run(["sh", "-c", 'ulimit -n 20; exec "$0" run --private -- true', str(harness.built("sluicectl"))],
+                         env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                         timeout=60, check=False)
+    text = run.stdout.decode()
+    report.check(run.returncode != 0 and "ulimit -n" in text, "the descriptor limit is named", text)
+
+
 def main():
     files = failure_config.Files()
     env = own_environment(files.folder)
@@ -224,6 +233,7 @@ def main():
         check_icd_files(dict(env, SLUICE_ENDPOINT=living), files.folder)
         check_killed_run(env, files.folder)
         check_inherited_drivers(env, files.folder)
+        check_descriptor_limit(env)
         check_json_everywhere(env, living)
         check_tls(env, files.folder, tls, plain)
     finally:

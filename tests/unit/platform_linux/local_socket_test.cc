@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -94,6 +95,23 @@ TEST_F(LocalSocketTest, TooManyDescriptorsAreClosed) {
   }
   ASSERT_TRUE(SendMessage(there_.get(), "ok", 2).ok());
   EXPECT_EQ(*ReceiveMessage(here_.get(), buffer, sizeof(buffer), nullptr, 0), 2u);
+}
+
+// A process without descriptors to spare is told so, not that the peer sent too many.
+TEST_F(LocalSocketTest, NoDescriptorsLeftIsSaid) {
+  SendDescriptors(1);
+  rlimit before = {};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit none = before;
+  none.rlim_cur = 3;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  char buffer[16];
+  std::vector<UniqueFd> received;
+  const auto size = ReceiveMessage(here_.get(), buffer, sizeof(buffer), &received, 3);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_TRUE(absl::IsResourceExhausted(size.status())) << size.status();
+  EXPECT_NE(size.status().message().find("ulimit -n"), std::string::npos) << size.status();
+  EXPECT_TRUE(received.empty());
 }
 
 // A message larger than the buffer is an error, never cut short, and its descriptors are closed.
