@@ -138,6 +138,11 @@ Gates Queue::PassGates(Gates own, bool all, bool barrier) {
   return own;
 }
 
+Gates Queue::GatesBefore() {
+  absl::MutexLock lock(&gates_mu_);
+  return in_order() ? all_gates_ : barrier_gates_;
+}
+
 Ref<Event> Queue::PostFinish(bool soon) {
   Ref<Event> event = Ref<Event>::Adopt(new Event(Ref<Queue>(this), CL_COMMAND_MARKER));
   event->SetCovers(TakeUncovered(), /*is_finish=*/true);

@@ -80,6 +80,8 @@ class Queue : public ClObject<Queue, cl_command_queue, ObjectKind::kQueue> {
   // list, and those of the commands before it that it comes after. `all`: of every one of them, as
   // in a queue that is in order; `barrier`: so do all later commands come after it.
   Gates PassGates(Gates own, bool all, bool barrier);
+  // The same for a command that is yet to be enqueued, whose own list is empty.
+  Gates GatesBefore();
 
   // Waits until all that was enqueued has ended: clFinish without the checks. With nothing enqueued
   // since the last time there is nothing to ask the worker.

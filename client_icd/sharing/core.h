@@ -105,6 +105,10 @@ struct SyncSteps {
 cl_int EnqueueAcquire(Api api, const SyncArguments& arguments, SyncSteps steps = {});
 cl_int EnqueueRelease(Api api, const SyncArguments& arguments, SyncSteps steps = {});
 
+// Whether such a call's command would come behind user events without a status (gates.h): what then
+// waits for it in the call may be what sets them. Of arguments that will be refused, anything.
+bool ComesBehindUserEvent(const SyncArguments& arguments);
+
 // The shared object of a memory object that was itself made from a native object of this API; null
 // for any other, sub-buffers included.
 SharedObject* FindShared(const MemObject& memory, Api api);

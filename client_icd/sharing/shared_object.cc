@@ -72,6 +72,11 @@ Ref<Object> SharedObject::TakeAcquireEvent() {
   return std::exchange(acquire_event_, nullptr);
 }
 
+Ref<Object> SharedObject::AcquireEvent() {
+  absl::MutexLock lock(&mu_);
+  return acquire_event_;
+}
+
 void SharedObject::SetShadow(Ref<MemObject> shadow) { shadow_ = std::move(shadow); }
 
 std::shared_ptr<Shadow> SharedObject::StagingMemory(size_t bytes) {

@@ -136,6 +136,7 @@ class SharedObject {
   // not be stored.
   void SetAcquireEvent(Ref<Object> event);
   Ref<Object> TakeAcquireEvent();
+  Ref<Object> AcquireEvent();
 
   // Way::kShadow, of the worker's making, and not a buffer: the buffer that lies in the shadow.
   // Before the handle is given out.

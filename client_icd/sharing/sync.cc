@@ -474,6 +474,23 @@ cl_int EnqueueSync(Api api, const SyncArguments& arguments, SyncSteps steps, boo
 
 }  // namespace
 
+bool ComesBehindUserEvent(const SyncArguments& arguments) {
+  Queue* queue = Queue::FromHost(arguments.queue);
+  if (queue == nullptr || queue->context().open_user_events() == 0) return false;
+  Gates gates = queue->GatesBefore();
+  for (cl_uint i = 0; arguments.wait_list != nullptr && i < arguments.num_events; ++i) {
+    if (const Event* event = Event::From(arguments.wait_list[i])) gates.Add(event->gates());
+  }
+  for (cl_uint i = 0; arguments.objects != nullptr && i < arguments.num_objects; ++i) {
+    const MemObject* memory = MemObject::From(arguments.objects[i]);
+    SharedObject* shared = memory == nullptr ? nullptr : memory->own_shared();
+    if (shared == nullptr) continue;
+    const Ref<Object> acquired = shared->AcquireEvent();
+    if (acquired) gates.Add(static_cast<Event*>(acquired.get())->gates());
+  }
+  return !gates.Open();
+}
+
 cl_int EnqueueAcquire(Api api, const SyncArguments& arguments, SyncSteps steps) {
   return EnqueueSync(api, arguments, std::move(steps), /*acquire=*/true);
 }

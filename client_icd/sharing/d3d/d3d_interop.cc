@@ -83,7 +83,7 @@ cl_int AcquireD3d(Api api, const SyncArguments& arguments) {
   D3dInterop* interop = queue == nullptr ? nullptr : FindInterop(queue->context(), api);
   if (interop == nullptr || !interop->thread()->callers_only())
     return EnqueueAcquire(api, arguments);
-  if (queue->context().open_user_events() > 0) {
+  if (ComesBehindUserEvent(arguments)) {
     ClientLog(ClientLogLevel::kWarning,
               "sharing: the Direct3D device is of one thread, and an acquire would wait for a user "
               "event in it");
@@ -96,7 +96,7 @@ cl_int ReleaseD3d(Api api, const SyncArguments& arguments) {
   const Queue* queue = Queue::FromHost(arguments.queue);
   D3dInterop* interop = queue == nullptr ? nullptr : FindInterop(queue->context(), api);
   if (interop == nullptr || arguments.num_objects == 0) return EnqueueRelease(api, arguments);
-  const bool may_wait = queue->context().open_user_events() == 0;
+  const bool may_wait = !ComesBehindUserEvent(arguments);
   const bool on_caller = interop->thread()->callers_only();
   if (on_caller && !may_wait) {
     ClientLog(ClientLogLevel::kWarning,

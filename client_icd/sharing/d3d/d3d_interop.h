@@ -5,8 +5,8 @@
 // A device that may be used by several threads (multithread protection, D3DCREATE_MULTITHREADED) is
 // used by the context's native thread, and while a call of ours waits for its own end, by the
 // calling thread. Any other device is used on the calling thread only: acquires and releases wait
-// there, and are refused while the context has a user event without a status, which nobody could
-// set meanwhile.
+// there, and are refused if they come behind a user event without a status (gates.h), which nobody
+// could set meanwhile.
 //
 // "Any calls to Direct3D made after the call to clEnqueueRelease... will not start executing until
 // after all events in event_wait_list are complete and all work already submitted to command_queue

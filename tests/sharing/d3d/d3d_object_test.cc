@@ -368,7 +368,8 @@ TYPED_TEST(D3dObjects, TwoDevices) {
   this->FromBuffer(buffer_there.Get(), TypeParam::kInvalidResource);
 }
 
-// A device of one thread is used on the calling thread alone.
+// A device of one thread is used on the calling thread alone; what would have to wait for the
+// application there is refused, but nothing that only has its user events beside it.
 TYPED_TEST(D3dObjects, SingleThreadedDevice) {
   D3dApp<TypeParam> single(TypeParam::kSingleThreaded);
   ASSERT_TRUE(single.ok());
@@ -382,6 +383,22 @@ TYPED_TEST(D3dObjects, SingleThreadedDevice) {
   this->WriteBuffer(memory, Pattern(1000, 2));
   ASSERT_EQ(this->Release(memory), CL_SUCCESS);
   EXPECT_TRUE(single.Read(buffer.Get()) == Pattern(1000, 2));
+  cl_int status = CL_SUCCESS;
+  Own<cl_event> gate(clCreateUserEvent(this->context(), &status));
+  ASSERT_EQ(status, CL_SUCCESS);
+  ASSERT_EQ(this->Acquire(memory), CL_SUCCESS);
+  this->WriteBuffer(memory, Pattern(1000, 3));
+  ASSERT_EQ(this->Release(memory), CL_SUCCESS);
+  EXPECT_TRUE(single.Read(buffer.Get()) == Pattern(1000, 3));
+  if ((single.device()->GetCreationFlags() & TypeParam::kSingleThreaded) == 0)
+    GTEST_SKIP() << "the device does not say that it is of one thread (Wine 8)";
+  const cl_mem list[] = {memory};
+  EXPECT_EQ(this->acquire_(this->queue(), 1, list, 1, gate.AsList(), nullptr),
+            CL_INVALID_OPERATION);
+  ASSERT_EQ(this->Acquire(memory), CL_SUCCESS);
+  EXPECT_EQ(this->release_(this->queue(), 1, list, 1, gate.AsList(), nullptr),
+            CL_INVALID_OPERATION);
+  EXPECT_EQ(this->Release(memory), CL_SUCCESS);
 }
 
 }  // namespace

@@ -205,6 +205,22 @@ TYPED_TEST(D3dOrder, ReleaseBehindUserEvent) {
   EXPECT_TRUE(this->app().Read(this->buffer_.Get()) == this->after_);
 }
 
+// A user event that the release does not come behind does not keep it from waiting.
+TYPED_TEST(D3dOrder, ReleaseBesideUserEvent) {
+  cl_int status = CL_SUCCESS;
+  Own<cl_event> gate(clCreateUserEvent(this->context(), &status));
+  ASSERT_EQ(status, CL_SUCCESS);
+  for (uint32_t round = 0; round < 20; ++round) {
+    const Bytes theirs = Pattern(this->kBytes, 300 + round);
+    ASSERT_EQ(this->Acquire(this->memory_), CL_SUCCESS);
+    this->WriteBuffer(this->memory_, theirs);
+    Own<cl_event> released;
+    ASSERT_EQ(this->Release(this->memory_, released.Out()), CL_SUCCESS);
+    EXPECT_EQ(conformance::StatusOf(released), CL_COMPLETE) << round;
+    EXPECT_TRUE(this->app().Read(this->buffer_.Get()) == theirs) << round;
+  }
+}
+
 // A wait list whose event failed fails the acquire's event, and the release's after it; Direct3D
 // keeps what it had.
 TYPED_TEST(D3dOrder, FailedWaitList) {

@@ -244,6 +244,9 @@ TEST_P(Dx9Objects, SingleThreadedDevice) {
   EXPECT_TRUE(single.Read(surface.Get(), 32, 8) == Pattern(kBgra8, 64, 2));
   cl_int status = CL_SUCCESS;
   Own<cl_event> gate(clCreateUserEvent(context(), &status));
+  EXPECT_EQ(Acquire(image), CL_SUCCESS) << "nothing waits for the event";
+  EXPECT_EQ(Release(image), CL_SUCCESS);
+  ASSERT_EQ(clEnqueueMarkerWithWaitList(queue(), 1, gate.AsList(), nullptr), CL_SUCCESS);
   EXPECT_EQ(Acquire(image), CL_INVALID_OPERATION);
   ASSERT_EQ(clSetUserEventStatus(gate, CL_COMPLETE), CL_SUCCESS);
   EXPECT_EQ(Acquire(image), CL_SUCCESS);

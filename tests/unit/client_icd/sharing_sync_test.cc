@@ -198,9 +198,13 @@ TEST_F(SharingSyncTest, GatesAreInherited) {
     queue_ = queue;
     cl_event acquired = nullptr, released = nullptr;
     EXPECT_EQ(Sync(true, Api::kGl, {memory.get()}, &acquired, waits), CL_SUCCESS);
+    const cl_mem object = memory->handle();
+    const bool behind_gate =
+        ComesBehindUserEvent({queue->handle(), 1, &object, 0, nullptr, nullptr});
     EXPECT_EQ(Sync(false, Api::kGl, {memory.get()}, &released), CL_SUCCESS);
     events.insert(events.end(), {acquired, released});
-    return Event::From(released)->gates().Open();
+    EXPECT_NE(Event::From(released)->gates().Open(), behind_gate) << "known before the call";
+    return !behind_gate;
   };
   const auto marker = [&](const Ref<Queue>& queue, cl_event wait) {
     cl_event event = nullptr;
