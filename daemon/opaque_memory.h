@@ -8,6 +8,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -22,7 +23,7 @@ namespace sluice {
 struct OpaqueImporter {
   cl_device_id device = nullptr;
   DeviceUuid device_uuid = {};
-  DeviceUuid driver_uuid = {};
+  std::optional<DeviceUuid> driver_uuid;  // None: the driver's does not tell.
   std::shared_ptr<ChangeOfHands> hands;
 };
 

@@ -197,7 +197,8 @@ absl::Status CheckOpaque(const OpaqueImporter& importer, const pb::CreateImporte
         "the memory's ", whose, " is ", UuidText(uuid), ", the context's is ", UuidText(own)));
   };
   RETURN_IF_ERROR(check("device", memory.device_uuid(), importer.device_uuid));
-  RETURN_IF_ERROR(check("driver", memory.driver_uuid(), importer.driver_uuid));
+  if (importer.driver_uuid.has_value())
+    RETURN_IF_ERROR(check("driver", memory.driver_uuid(), *importer.driver_uuid));
   if (cmd.size() == 0) return absl::InvalidArgumentError("a buffer of no bytes");
   if (memory.offset() != 0 && !memory.shadow())
     return absl::UnimplementedError("a buffer begins where the memory does");

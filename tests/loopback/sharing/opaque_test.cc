@@ -245,5 +245,17 @@ TEST_F(OpaqueLoopbackTest, QuotaAndImages) {
   EXPECT_NE(answer.status(), CL_SUCCESS);
 }
 
+// NVIDIA's APIs have driver UUIDs of their own: the device's alone says whose the memory is.
+TEST_F(OpaqueLoopbackTest, NvidiasDriversDiffer) {
+  pb::Command command = Describe();
+  pb::ImportedMemory& memory = *command.mutable_create_imported_buffer()->mutable_memory();
+  memory.set_driver_uuid(Bytes({1, 2}));
+  fake_->set_gpu_vendor_id(0x10de);
+  Import(command);
+  command = Describe();
+  command.mutable_create_imported_buffer()->mutable_memory()->set_device_uuid(Bytes({1, 2}));
+  EXPECT_NE(Import(command, memory_.get()).status(), CL_SUCCESS);
+}
+
 }  // namespace
 }  // namespace sluice
