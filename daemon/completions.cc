@@ -285,16 +285,19 @@ void Completions::Deliver(Pending* pending, cl_event event, cl_int status) {
 
 void Completions::SweepFailed() {
   any_failed_.store(true, std::memory_order_relaxed);
-  Sweep(/*only_failed=*/true);
+  Sweep(/*only_failed=*/true, nullptr);
 }
 
-void Completions::SweepEnded() { Sweep(/*only_failed=*/false); }
+void Completions::SweepEnded() { Sweep(/*only_failed=*/false, nullptr); }
 
-void Completions::Sweep(bool only_failed) {
+void Completions::TellEndedBefore(const Pending* end) { Sweep(/*only_failed=*/false, end); }
+
+void Completions::Sweep(bool only_failed, const Pending* end) {
   std::vector<CompletionLane::Item> all;  // Oldest first: ends are told in that order.
   {
     absl::MutexLock lock(&mu_);
-    for (Pending* p = first_; p != nullptr; p = p->next) all.push_back({p->self, p->event});
+    if (end != nullptr && end->ended) return;  // No longer in the list, as what it waited for.
+    for (Pending* p = first_; p != end; p = p->next) all.push_back({p->self, p->event});
   }
   for (const CompletionLane::Item& item : all) {
     const cl_int status = StatusOf(item.event->get());
@@ -332,6 +335,8 @@ Completions::Polled Completions::Poll() {
     bool any_ended = false;
     for (const auto& [pending, event] : looks) {
       if (StatusOf(event->get()) > 0) continue;
+      // It may ask the client for bytes that what it waited for has brought, in another queue.
+      if (pending->then) TellEndedBefore(pending.get());
       OnEnded(pending);
       any_ended = true;
     }

@@ -116,7 +116,10 @@ class Completions {
   void OnEnded(const PendingRef& pending);
   void DeliverLane(CompletionLane* lane);
   void Deliver(Pending* pending, cl_event event, cl_int status);
-  void Sweep(bool only_failed);
+  // Up to `end`, if that is still in the list; null: all.
+  void Sweep(bool only_failed, const Pending* end);
+  // What ended before a command ends has been told before it.
+  void TellEndedBefore(const Pending* end);
 
   Replies* const replies_;
   PrintfCapture* const printf_;
