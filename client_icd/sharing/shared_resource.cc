@@ -93,8 +93,9 @@ class Turn : public LossListener, public std::enable_shared_from_this<Turn> {
   }
   cl_int Release(uint32_t flags) {
     if (!std::exchange(held_, false)) return CL_SUCCESS;
-    return ToError(*connection_, connection_->functions.release(connection_->raw, &hold_, flags),
-                   "release");
+    const sluice_status given = connection_->functions.release(connection_->raw, &hold_, flags);
+    if (given == SLUICE_LOST) ForgetSluiceConnection(connection_);
+    return ToError(*connection_, given, "release");
   }
 
  private:
@@ -307,19 +308,24 @@ cl_int Create(Context* context, cl_mem_flags flags, const void* capability, cl_u
   const EndpointAddress& address = context->platform()->endpoint().address();
   // "CL_INVALID_OPERATION if the daemon of <context> is not on this machine."
   if (address.kind != EndpointAddress::Kind::kLocal) return CL_INVALID_OPERATION;
-  auto connection = ConnectSluice(address.target);
-  if (!connection.ok()) {
-    ClientLog(ClientLogLevel::kError,
-              absl::StrCat("shared resource: ", connection.status().message()));
-    return CL_INVALID_OPERATION;
-  }
-  const SluiceFunctions& sluice = (*connection)->functions;
   sluice_capability shown;
   std::memcpy(shown.bytes, capability, sizeof(shown.bytes));
+  absl::StatusOr<std::shared_ptr<SluiceConnection>> connection;
   sluice_description found = {};
-  found.struct_size = sizeof(found);
-  const sluice_status described = sluice.describe((*connection)->raw, &shown, &found);
-  if (described == SLUICE_LOST) ForgetSluiceConnection(*connection);
+  sluice_status described = SLUICE_LOST;
+  // Twice: a connection that is kept by other objects may be one to a daemon before this one.
+  for (int attempt = 0; attempt < 2 && described == SLUICE_LOST; ++attempt) {
+    connection = ConnectSluice(address.target);
+    if (!connection.ok()) {
+      ClientLog(ClientLogLevel::kError,
+                absl::StrCat("shared resource: ", connection.status().message()));
+      return CL_INVALID_OPERATION;
+    }
+    found = {};
+    found.struct_size = sizeof(found);
+    described = (*connection)->functions.describe((*connection)->raw, &shown, &found);
+    if (described == SLUICE_LOST) ForgetSluiceConnection(*connection);
+  }
   CL_RETURN_IF_ERROR(ToError(**connection, described, "describe"));
   // "CL_INVALID_VALUE if <plane> is not a plane of the resource; a buffer has the plane 0."
   if (plane >= std::max(found.shape.plane_count, 1u)) return CL_INVALID_VALUE;
