@@ -7,6 +7,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 
 #include "tests/sharing/shared_resource_fixture.h"
@@ -75,8 +76,14 @@ TEST_F(SharedResources, ForkedChildShares) {
 // are indeterminate.
 TEST_F(SharedResources, WorkersDeathGivesTurnsUp) {
   SKIP_OVER_NETWORK();
+  const bool is_cpu = (conformance::DeviceValue<cl_device_type>(device(), CL_DEVICE_TYPE) &
+                       CL_DEVICE_TYPE_CPU) != 0;
   for (const char* way : {"import", "staging"}) {
     SCOPED_TRACE(way);
+    if (!is_cpu && std::strcmp(way, "import") == 0) {
+      std::puts("left out: import, since a GPU does not open the host's memory");
+      continue;
+    }
     const Own<cl_context> context = NewContext();
     cl_int status = CL_SUCCESS;
     const Own<cl_command_queue> queue(
