@@ -155,7 +155,10 @@ cl_int Bind(GlContexts& contexts, GLenum target, GLuint name) {
       gl.GetTextureParameteriv != nullptr) {
     GLint own = 0;
     gl.GetTextureParameteriv(name, GL_TEXTURE_TARGET, &own);
-    if (static_cast<GLenum>(own) != target) return CL_INVALID_GL_OBJECT;
+    contexts.TakeError(CL_SUCCESS);
+    // Section 8.11: there is no answer about a buffer texture.
+    const bool may_be = own == 0 && target == GL_TEXTURE_BUFFER;
+    if (static_cast<GLenum>(own) != target && !may_be) return CL_INVALID_GL_OBJECT;
   }
   gl.BindTexture(target, name);
   return contexts.TakeError(CL_INVALID_GL_OBJECT);

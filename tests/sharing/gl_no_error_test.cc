@@ -77,6 +77,25 @@ TEST_P(GlNoError, Shares) {
   EXPECT_EQ(ReadThrough(renderbuffer), CL_COMPLETE);
 }
 
+TEST_P(GlNoError, BufferTexture) {
+  if (gl().TexBuffer == nullptr) GTEST_SKIP() << "no buffer textures";
+  const GLuint buffer = Buffer(nullptr, 512);
+  GLuint texture = 0;
+  gl().GenTextures(1, &texture);
+  gl().BindTexture(GL_TEXTURE_BUFFER, texture);
+  gl().TexBuffer(GL_TEXTURE_BUFFER, GL_RGBA32UI, buffer);
+  gl().Flush();
+  const Own<cl_mem> image = MAKE(
+      "clCreateFromGLTexture.no_error_buffer",
+      clCreateFromGLTexture(context(), CL_MEM_READ_WRITE, GL_TEXTURE_BUFFER, 0, texture, error));
+  ASSERT_NE(image.get(), nullptr);
+  EXPECT_EQ(ReadThrough(image), CL_COMPLETE);
+  cl_int status = CL_SUCCESS;
+  EXPECT_EQ(clCreateFromGLTexture(context(), CL_MEM_READ_WRITE, GL_TEXTURE_2D, 0, texture, &status),
+            nullptr);
+  EXPECT_EQ(status, CL_INVALID_GL_OBJECT);
+}
+
 TEST_P(GlNoError, WrongObjects) {
   const cl_mem_flags flags = CL_MEM_READ_WRITE;
   const GLuint texture = Texture2D(FormatOf(GL_RGBA8), 8, 4, nullptr);
