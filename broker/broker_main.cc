@@ -22,6 +22,7 @@
 #include "broker/config.h"
 #include "broker/exit_codes.h"
 #include "broker/gateway_link.h"
+#include "broker/os/command_line.h"
 #include "broker/os/daemon_process.h"
 #include "broker/os/local_endpoint.h"
 #include "broker/os/process.h"
@@ -126,6 +127,7 @@ absl::StatusOr<Config> BuildConfig(const Flags& flags, NetworkCheck check) {
     file = default_file;
   }
   if (!file.empty()) {
+    if (absl::Status whose = CheckWhoseConfig(file); !whose.ok()) return whose;
     absl::StatusOr<Config> loaded = LoadConfigFile(file);
     if (!loaded.ok()) return loaded.status();
     config = *std::move(loaded);
@@ -240,4 +242,7 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace sluice
 
-int main(int argc, char** argv) { return sluice::Main(argc, argv); }
+int main(int argc, char** argv) {
+  sluice::TakeCommandLine(&argc, &argv);
+  return sluice::Main(argc, argv);
+}

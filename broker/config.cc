@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <set>
@@ -299,7 +300,7 @@ absl::StatusOr<Config> ParseConfig(const std::string& text, const std::string& f
 
 absl::StatusOr<Config> LoadConfigFile(const std::string& path) {
   errno = 0;
-  std::ifstream file(path);
+  std::ifstream file{std::filesystem::path(std::u8string(path.begin(), path.end()))};
   std::stringstream text;
   if (file) text << file.rdbuf();
   const bool directory = IsDirectory(path);

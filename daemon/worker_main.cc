@@ -19,6 +19,7 @@
 #include "absl/synchronization/mutex.h"
 #include "broker/base/log.h"
 #include "broker/broker_messages.h"
+#include "broker/os/command_line.h"
 #include "broker/os/file.h"
 #include "broker/os/helper_process.h"
 #include "broker/os/local_socket.h"
@@ -221,4 +222,7 @@ int WorkerMain(int argc, char** argv) {
 
 }  // namespace sluice
 
-int main(int argc, char** argv) { return sluice::WorkerMain(argc, argv); }
+int main(int argc, char** argv) {
+  sluice::TakeCommandLine(&argc, &argv);
+  return sluice::WorkerMain(argc, argv);
+}

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "platform_win/service_name.h"
 #include "platform_win/stop_signals.h"
+#include "platform_win/trusted_file.h"
 #include "platform_win/wide_text.h"
 
 namespace sluice {
@@ -119,6 +120,14 @@ std::string DefaultConfigFile() {
   wchar_t folder[MAX_PATH] = {};
   if (::SHGetFolderPathW(nullptr, CSIDL_COMMON_APPDATA, nullptr, 0, folder) != S_OK) return "";
   return absl::StrCat(FromWide(folder), "\\Sluice\\sluiced.toml");
+}
+
+// Only what is there: who reads it says what is missing.
+absl::Status CheckWhoseConfig(const std::string& file) {
+  if (::GetFileAttributesW(ToWide(file).c_str()) == INVALID_FILE_ATTRIBUTES) {
+    return absl::OkStatus();
+  }
+  return CheckOnlyTrustedChange(file, /*or_own_user=*/true);
 }
 
 const char* ServiceControlHelp() {

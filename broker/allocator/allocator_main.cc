@@ -13,6 +13,7 @@
 
 #include "broker/allocator/memory_maker.h"
 #include "broker/base/log.h"
+#include "broker/os/command_line.h"
 #include "broker/os/local_socket.h"
 #include "broker/resource_messages.h"
 
@@ -91,4 +92,7 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace sluice
 
-int main(int argc, char** argv) { return sluice::Main(argc, argv); }
+int main(int argc, char** argv) {
+  sluice::TakeCommandLine(&argc, &argv);
+  return sluice::Main(argc, argv);
+}

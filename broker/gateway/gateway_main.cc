@@ -31,6 +31,7 @@
 #include "broker/gateway/options.h"
 #include "broker/gateway/server.h"
 #include "broker/gateway/tls_files.h"
+#include "broker/os/command_line.h"
 #include "broker/os/daemon_process.h"
 #include "broker/os/helper_process.h"
 #include "broker/os/local_socket.h"
@@ -147,4 +148,7 @@ int GatewayMain(int argc, char** argv) {
 }  // namespace
 }  // namespace sluice
 
-int main(int argc, char** argv) { return sluice::GatewayMain(argc, argv); }
+int main(int argc, char** argv) {
+  sluice::TakeCommandLine(&argc, &argv);
+  return sluice::GatewayMain(argc, argv);
+}

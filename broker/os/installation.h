@@ -2,11 +2,13 @@
 //
 // What `sluicectl install` writes into the machine and `uninstall` takes out again: the service,
 // its source in the event log, the driver's entry for OpenCL's loader (the driver's path, a DWORD
-// of 0, under Khronos' key "Vendors"). Files stay where they are. Repeating either is harmless, and
-// needs an administrator. Single thread.
+// of 0, under Khronos' key "Vendors"), and the folder of its configuration, which only
+// administrators may change. Files stay where they are. Repeating either is harmless, and needs an
+// administrator. Single thread.
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 
@@ -19,8 +21,9 @@ struct InstallFlags {
   bool no_driver = false;
 };
 
-absl::Status Install(const InstallFlags& flags);
-absl::Status Uninstall(const InstallFlags& flags);
+// `done` gets a line for each thing that was done, also before one that fails.
+absl::Status Install(const InstallFlags& flags, std::vector<std::string>* done);
+absl::Status Uninstall(const InstallFlags& flags, std::vector<std::string>* done);
 
 // What the service is doing, or why it ended, and what to do, for who gets no answer from it. Any
 // user may ask. "" if the service manager does not say.

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "broker/os/scoped_handle.h"
 
 namespace sluice {
@@ -21,6 +22,10 @@ int RunUnderServiceManager(bool console, const std::function<int()>& serve);
 
 // Read if it exists and no other is named.
 std::string DefaultConfigFile();
+
+// OK if only they who run the daemon, or could anyway, can have written its configuration; else who
+// could, and what to do. Windows only: there any user may put folders where services' files are.
+absl::Status CheckWhoseConfig(const std::string& file);
 
 // How a person tells a running daemon to stop or to look at its file again, for --help.
 const char* ServiceControlHelp();

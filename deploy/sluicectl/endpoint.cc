@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -58,6 +59,8 @@ absl::StatusOr<Endpoint> ParseEndpoint(const std::string& text) {
     return endpoint;
   }
   absl::ConsumePrefix(&rest, "dns:///");
+  // Another system's, and no host: "unix:/tmp/x", "pipe:x".
+  if (absl::StartsWith(rest, "unix:") || absl::StartsWith(rest, "pipe:")) return refused;
   const size_t colon = rest.rfind(':');
   if (colon == absl::string_view::npos || colon == 0 || colon + 1 == rest.size()) return refused;
   endpoint.port = std::string(rest.substr(colon + 1));

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "broker/config_reader.h"
+#include "broker/os/command_line.h"
 #include "broker/os/local_endpoint.h"
 #include "broker/os/local_socket.h"
 #include "broker/version.h"
@@ -185,4 +186,7 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace sluice
 
-int main(int argc, char** argv) { return sluice::Main(argc, argv); }
+int main(int argc, char** argv) {
+  sluice::TakeCommandLine(&argc, &argv);
+  return sluice::Main(argc, argv);
+}

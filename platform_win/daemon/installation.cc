@@ -5,18 +5,22 @@
 // After windows.h.
 #include <shellapi.h>
 
-#include <cstdio>
+#include <algorithm>
 #include <filesystem>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "broker/exit_codes.h"
 #include "broker/os/process.h"
 #include "broker/os/service.h"
 #include "platform_win/handle_table.h"
 #include "platform_win/service_name.h"
+#include "platform_win/trusted_file.h"
 #include "platform_win/wide_text.h"
 #include "proto/status_macros.h"
 
@@ -88,14 +92,14 @@ absl::Status SetText(const wchar_t* key_name, const wchar_t* value, const std::w
 }
 
 // Every entry that names our driver, wherever it lay when it was installed.
-absl::Status RemoveDriver() {
+absl::Status RemoveDriver(std::vector<std::string>* done) {
   HKEY key = nullptr;
-  if (::RegOpenKeyExW(HKEY_LOCAL_MACHINE, kVendors, 0,
-                      KEY_QUERY_VALUE | KEY_SET_VALUE | KEY_WOW64_64KEY, &key) != ERROR_SUCCESS) {
-    return absl::OkStatus();  // No drivers at all, or no administrator, which the service tells.
-  }
+  LSTATUS result = ::RegOpenKeyExW(HKEY_LOCAL_MACHINE, kVendors, 0,
+                                   KEY_QUERY_VALUE | KEY_SET_VALUE | KEY_WOW64_64KEY, &key);
+  if (result == ERROR_FILE_NOT_FOUND) return absl::OkStatus();  // No drivers at all.
+  ::SetLastError(static_cast<DWORD>(result));
+  if (result != ERROR_SUCCESS) return Failed("opening the list of drivers");
   std::wstring name(32768, L'\0');
-  LSTATUS result = ERROR_SUCCESS;
   for (DWORD index = 0; result == ERROR_SUCCESS;) {
     auto length = static_cast<DWORD>(name.size());
     if (::RegEnumValueW(key, index, name.data(), &length, nullptr, nullptr, nullptr, nullptr) !=
@@ -104,8 +108,11 @@ absl::Status RemoveDriver() {
     }
     const std::wstring value(name.data(), length);
     const std::string file = FromWide(value.substr(value.find_last_of(L"\\/") + 1));
-    if (file == kDriver) {
+    if (absl::EqualsIgnoreCase(file, kDriver)) {
       result = ::RegDeleteValueW(key, value.c_str());  // The next one has this index now.
+      if (result == ERROR_SUCCESS) {
+        done->push_back(absl::StrCat("driver removed: ", FromWide(value)));
+      }
     } else {
       ++index;
     }
@@ -135,17 +142,71 @@ absl::Status SetFailureActions(SC_HANDLE service) {
   return absl::OkStatus();
 }
 
-absl::Status InstallService(const InstallFlags& flags) {
+// What `sluiced --check-config` says, unless all is well.
+absl::Status CheckConfigFile(const std::string& daemon, const std::string& file) {
+  SECURITY_ATTRIBUTES inheritable = {sizeof(inheritable), nullptr, TRUE};
+  HANDLE read_end = nullptr;
+  HANDLE write_end = nullptr;
+  if (!::CreatePipe(&read_end, &write_end, &inheritable, 0)) return Failed("creating a pipe");
+  const OwnedHandle answer(read_end);
+  OwnedHandle said(write_end);
+  ::SetHandleInformation(answer.get(), HANDLE_FLAG_INHERIT, 0);
+  STARTUPINFOW startup = {};
+  startup.cb = sizeof(startup);
+  startup.dwFlags = STARTF_USESTDHANDLES;
+  startup.hStdOutput = startup.hStdError = said.get();
+  PROCESS_INFORMATION started = {};
+  std::wstring line = ToWide(absl::StrCat("\"", daemon, "\" --check-config \"", file, "\""));
+  if (!::CreateProcessW(ToWide(daemon).c_str(), line.data(), nullptr, nullptr, TRUE, 0, nullptr,
+                        nullptr, &startup, &started)) {
+    return Failed("starting sluiced.exe");
+  }
+  const OwnedHandle process(started.hProcess);
+  const OwnedHandle thread(started.hThread);
+  said.reset();
+  std::string text;
+  char part[1024];
+  DWORD length = 0;
+  while (::ReadFile(answer.get(), part, sizeof(part), &length, nullptr) && length != 0) {
+    text.append(part, length);
+  }
+  ::WaitForSingleObject(process.get(), INFINITE);
+  DWORD code = 0;
+  ::GetExitCodeProcess(process.get(), &code);
+  if (code == kDaemonExitOk) return absl::OkStatus();
+  text.erase(std::remove(text.begin(), text.end(), '\r'), text.end());
+  const absl::string_view words = absl::StripAsciiWhitespace(text);
+  return absl::InvalidArgumentError(
+      words.empty() ? absl::StrCat("sluiced --check-config ended with exit code ", code)
+                    : std::string(words));
+}
+
+// The folder for the configuration, and a file that the service would take.
+absl::Status PrepareConfig(const std::string& daemon, const std::string& file) {
+  const std::string default_file = DefaultConfigFile();
+  RETURN_IF_ERROR(SecureFolder(default_file.substr(0, default_file.find_last_of('\\'))));
+  std::error_code error;
+  if (file.empty() && !std::filesystem::exists(ToWide(default_file), error)) {
+    return absl::OkStatus();
+  }
+  const std::string& read = file.empty() ? default_file : file;
+  RETURN_IF_ERROR(CheckConfigFile(daemon, read));
+  return CheckOnlyTrustedChange(read, /*or_own_user=*/false);
+}
+
+absl::Status InstallService(const InstallFlags& flags, std::vector<std::string>* done) {
   ASSIGN_OR_RETURN(const std::string daemon, FileBeside("sluiced.exe"));
   std::string command = absl::StrCat("\"", daemon, "\"");
+  std::string file;
   if (!flags.config_file.empty()) {
-    const std::string file = FromWide(
+    file = FromWide(
         std::filesystem::absolute(std::filesystem::path(ToWide(flags.config_file))).wstring());
     absl::StrAppend(&command, " --config \"", file, "\"");
   }
   const ServiceHandle manager(
       ::OpenSCManagerW(nullptr, nullptr, SC_MANAGER_CONNECT | SC_MANAGER_CREATE_SERVICE));
   if (!manager.valid()) return Failed("opening the service manager");
+  RETURN_IF_ERROR(PrepareConfig(daemon, file));  // As an administrator, whose the folder shall be.
   const DWORD start = flags.manual ? SERVICE_DEMAND_START : SERVICE_AUTO_START;
   SC_HANDLE handle = ::CreateServiceW(
       manager.get(), kServiceName, L"Sluice", SERVICE_ALL_ACCESS, SERVICE_WIN32_OWN_PROCESS, start,
@@ -167,7 +228,7 @@ absl::Status InstallService(const InstallFlags& flags) {
       EVENTLOG_ERROR_TYPE | EVENTLOG_WARNING_TYPE | EVENTLOG_INFORMATION_TYPE;
   RETURN_IF_ERROR(SetDword(kEventSource, L"TypesSupported", kEventTypes));
   RETURN_IF_ERROR(SetText(kEventSource, L"EventMessageFile", kMessageFile));
-  std::printf("service %s: %s\n", FromWide(kServiceName).c_str(), command.c_str());
+  done->push_back(absl::StrCat("service ", FromWide(kServiceName), ": ", command));
   return absl::OkStatus();
 }
 
@@ -186,7 +247,7 @@ absl::Status StopService(SC_HANDLE service) {
   return absl::DeadlineExceededError("the service does not stop");
 }
 
-absl::Status UninstallService() {
+absl::Status UninstallService(std::vector<std::string>* done) {
   const ServiceHandle manager(::OpenSCManagerW(nullptr, nullptr, SC_MANAGER_CONNECT));
   if (!manager.valid()) return Failed("opening the service manager");
   const ServiceHandle service(
@@ -197,6 +258,7 @@ absl::Status UninstallService() {
   }
   RETURN_IF_ERROR(StopService(service.get()));
   if (!::DeleteService(service.get())) return Failed("removing the service");
+  done->push_back(absl::StrCat("service removed: ", FromWide(kServiceName)));
   ::RegDeleteKeyExW(HKEY_LOCAL_MACHINE, kEventSource, KEY_WOW64_64KEY, 0);
   return absl::OkStatus();
 }
@@ -264,19 +326,23 @@ std::string DescribeService() {
   }
 }
 
-absl::Status Install(const InstallFlags& flags) {
+absl::Status Install(const InstallFlags& flags, std::vector<std::string>* done) {
+  std::string driver;
   if (!flags.no_driver) {
-    ASSIGN_OR_RETURN(const std::string driver, FileBeside(kDriver));
-    RETURN_IF_ERROR(RemoveDriver());  // One that was installed from elsewhere.
-    RETURN_IF_ERROR(SetDword(kVendors, ToWide(driver), 0));
-    std::printf("driver: %s\n", driver.c_str());
+    ASSIGN_OR_RETURN(driver, FileBeside(kDriver));
   }
-  return flags.no_service ? absl::OkStatus() : InstallService(flags);
+  if (!flags.no_service) RETURN_IF_ERROR(InstallService(flags, done));
+  if (flags.no_driver) return absl::OkStatus();
+  std::vector<std::string> replaced;
+  RETURN_IF_ERROR(RemoveDriver(&replaced));  // One that was installed from elsewhere.
+  RETURN_IF_ERROR(SetDword(kVendors, ToWide(driver), 0));
+  done->push_back(absl::StrCat("driver: ", driver));
+  return absl::OkStatus();
 }
 
-absl::Status Uninstall(const InstallFlags& flags) {
-  if (!flags.no_driver) RETURN_IF_ERROR(RemoveDriver());
-  return flags.no_service ? absl::OkStatus() : UninstallService();
+absl::Status Uninstall(const InstallFlags& flags, std::vector<std::string>* done) {
+  if (!flags.no_driver) RETURN_IF_ERROR(RemoveDriver(done));
+  return flags.no_service ? absl::OkStatus() : UninstallService(done);
 }
 
 }  // namespace sluice

@@ -96,6 +96,8 @@ def texts(wine):
         code, output = ctl(wine, command)
         check(f"texts: {command} without a service", code == 3 and "sluicectl install" in output and "doctor" not in output,
               (code, output))
+    code, output = ctl(wine, "devices", endpoint="unix:/tmp/x")
+    check("texts: another system's endpoint", code != 0 and "pipe:NAME" in output, (code, output))
     code, output = ctl(wine, "run")
     check("texts: run is no command", code == 2 and 'no command "run"' in output, (code, output))
 
@@ -198,10 +200,11 @@ def service(wine):
 def broken(wine):
     """A configuration that is wrong: what the service manager and sluicectl say, and the start once it is right."""
     config = wine.directory / "broken.toml"
-    config.write_text("[broker]\nsockets = 1\n")
+    config.write_text("")
     name = wine_module.windows_path(config)
     code, output = ctl(wine, "install", "--manual", "--no-driver", "--config", name)
     check("broken: install", code == 0, output)
+    config.write_text("[broker]\nsockets = 1\n")
     code, output = ctl(wine, "status")
     check("broken: before the first start", code == 3 and "sc start Sluice" in output, (code, output))
     wine.run(["sc", "start", "Sluice"], seconds=60)
@@ -222,6 +225,53 @@ def broken(wine):
     check("broken: uninstall", code == 0, output)
 
 
+def install(wine):
+    """What install refuses, what it says, and whom it leaves the configuration to."""
+    def try_install(file, *flags):
+        return ctl(wine, "install", "--manual", "--no-driver", "--config", wine_module.windows_path(file), *flags)
+
+    wine.environment["LC_ALL"] = "C.UTF-8"  # How names come to Wine.
+    file = wine.directory / "install.toml"
+    code, output = try_install(file)
+    check("install: a file that is not there", code == 1 and "install.toml" in output, (code, output))
+    file.write_text("[broker]\nsockets = 1\n")
+    code, answer = try_install(file, "--json")
+    check("install: a wrong key", code == 1 and '"sockets"' in str(answer["error"]), (code, answer))
+    file.write_text("")
+    file.chmod(0o666)
+    code, output = try_install(file)
+    check("install: a file that everybody may change", code == 1 and "may be changed by" in output, (code, output))
+    code, output = wine.run([BIN / "sluiced.exe", "--check-config", wine_module.windows_path(file)], seconds=60)
+    check("install: as the service itself says", code == 2 and "may be changed by" in output, (code, output))
+    file.chmod(0o644)
+    if os.geteuid() == 0:
+        os.chown(file, 12345, -1)
+        code, output = try_install(file)
+        check("install: a file of somebody's", code == 1 and "belongs to" in output, (code, output))
+        os.chown(file, 0, -1)
+    code, output = wine.run(["sc", "query", "Sluice"], seconds=30)
+    check("install: what is refused makes no service", code != 0 and "STATE" not in output, (code, output))
+    named = wine.directory / "Gerät Δ.toml"  # Not in one code page.
+    named.write_text("")
+    code, answer = try_install(named, "--json")
+    check("install: one JSON document", code == 0 and answer["done"] is True and named.name in answer["steps"][0],
+          (code, answer))
+    folder = pathlib.Path(wine.environment["WINEPREFIX"]) / "drive_c/ProgramData/Sluice"
+    check("install: the configuration's folder", folder.is_dir(), folder)
+    wine.run(["sc", "start", "Sluice"], seconds=60)
+    check("install: the service takes a file of any name", answered(wine, None) is not None)
+    code, output = ctl(wine, "uninstall")
+    check("install: uninstall says what it did", code == 0 and "service removed: Sluice" in output, output)
+    if os.geteuid() == 0:
+        os.chown(folder, 12345, -1)
+        code, output = try_install(named)
+        check("install: a folder of somebody's", code == 1 and "belongs to" in output, (code, output))
+    code, output = wine.run(["reg", "add", wine_module.VENDORS, "/v", r"C:\x\Sluice_ICD.dll", "/t", "REG_DWORD", "/d", "0",
+                             "/f"], seconds=30)
+    code, output = ctl(wine, "uninstall", "--json")
+    check("install: names of files have no case", code == 0 and "Sluice_ICD.dll" in str(output), output)
+
+
 def main():
     reason = wine_module.missing()
     if reason:
@@ -230,7 +280,7 @@ def main():
     with wine_module.Wine() as wine:
         wine.environment["WINEDLLOVERRIDES"] = OPENCL
         keep_one_service_manager(wine)
-        for part in (unit_tests, texts, console, service, broken):
+        for part in (unit_tests, texts, console, service, broken, install):
             if not sys.argv[1:] or part.__name__ in sys.argv[1:]:
                 part(wine)
     print(f"{len(FAILURES)} failed")

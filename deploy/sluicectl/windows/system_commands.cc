@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "broker/os/installation.h"
 #include "deploy/sluicectl/exit_codes.h"
@@ -16,14 +17,24 @@ InstallFlags& TheInstallFlags() {
   return *flags;
 }
 
-int Told(const absl::Status& status, bool json) {
+int Told(const absl::Status& status, const std::vector<std::string>& steps, bool json) {
   const std::string message(status.message());
   if (json) {
-    const nlohmann::json answer =
-        status.ok() ? nlohmann::json({{"done", true}}) : nlohmann::json({{"error", message}});
-    std::printf("%s\n", answer.dump(2).c_str());
-  } else if (!status.ok()) {
+    nlohmann::json answer = {{"steps", steps}};
+    if (status.ok()) {
+      answer["done"] = true;
+    } else {
+      answer["error"] = message;
+    }
+    std::printf("%s\n",
+                answer.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+    return status.ok() ? kExitOk : kExitFailed;
+  }
+  for (const std::string& step : steps) std::printf("%s\n", step.c_str());
+  if (!status.ok()) {
     std::fprintf(stderr, "sluicectl: %s\n", message.c_str());
+  } else if (steps.empty()) {
+    std::printf("nothing was installed\n");
   }
   return status.ok() ? kExitOk : kExitFailed;
 }
@@ -47,9 +58,11 @@ void DefineSystemCommands(CLI::App* app, CommonFlags* common, const std::string&
 }
 
 std::optional<int> RunSystemCommand(const std::string& name, const CommonFlags& flags) {
-  if (name == "install") return Told(Install(TheInstallFlags()), flags.json);
-  if (name == "uninstall") return Told(Uninstall(TheInstallFlags()), flags.json);
-  return std::nullopt;
+  if (name != "install" && name != "uninstall") return std::nullopt;
+  std::vector<std::string> steps;
+  const absl::Status status =
+      name == "install" ? Install(TheInstallFlags(), &steps) : Uninstall(TheInstallFlags(), &steps);
+  return Told(status, steps, flags.json);
 }
 
 const char* SystemExamples() {

@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/os/command_line.h"
+
+namespace sluice {
+
+void TakeCommandLine(int*, char***) {}
+
+}  // namespace sluice

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/os/command_line.h"
+
+#include <windows.h>
+// After windows.h.
+#include <shellapi.h>
+
+#include <string>
+#include <vector>
+
+#include "platform_win/wide_text.h"
+
+namespace sluice {
+
+void TakeCommandLine(int* argc, char*** argv) {
+  int count = 0;
+  wchar_t** const words = ::CommandLineToArgvW(::GetCommandLineW(), &count);
+  if (words == nullptr) return;
+  static auto* const texts = new std::vector<std::string>;
+  static auto* const pointers = new std::vector<char*>;
+  for (int i = 0; i < count; ++i) texts->push_back(FromWide(words[i]));
+  ::LocalFree(words);
+  for (std::string& text : *texts) pointers->push_back(text.data());
+  pointers->push_back(nullptr);
+  *argc = count;
+  *argv = pointers->data();
+}
+
+}  // namespace sluice

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "platform_win/trusted_file.h"
+
+#include <windows.h>
+// After windows.h.
+#include <aclapi.h>
+#include <sddl.h>
+
+#include "absl/strings/str_cat.h"
+#include "platform_win/account.h"
+#include "platform_win/handle_table.h"
+#include "platform_win/wide_text.h"
+#include "proto/status_macros.h"
+
+namespace sluice {
+namespace {
+
+// 0x1200a9: FILE_GENERIC_READ and FILE_GENERIC_EXECUTE.
+constexpr wchar_t kFolderList[] = L"D:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)(A;OICI;0x1200a9;;;BU)";
+// To change a file, to put one into a folder, or to become able to.
+constexpr DWORD kChange = FILE_WRITE_DATA | FILE_APPEND_DATA | FILE_DELETE_CHILD | DELETE |
+                          WRITE_DAC | WRITE_OWNER | GENERIC_WRITE | GENERIC_ALL;
+
+class Descriptor {
+ public:
+  Descriptor() = default;
+  ~Descriptor() { ::LocalFree(descriptor_); }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+
+  DWORD Read(const std::string& path) {
+    return ::GetNamedSecurityInfoW(ToWide(path).c_str(), SE_FILE_OBJECT,
+                                   OWNER_SECURITY_INFORMATION | DACL_SECURITY_INFORMATION, &owner_,
+                                   nullptr, &list_, nullptr, &descriptor_);
+  }
+  PSID owner() const { return owner_; }
+  ACL* list() const { return list_; }
+
+ private:
+  PSECURITY_DESCRIPTOR descriptor_ = nullptr;
+  PSID owner_ = nullptr;
+  ACL* list_ = nullptr;
+};
+
+std::string TextOf(PSID sid) {
+  wchar_t* text = nullptr;
+  if (!::ConvertSidToStringSidW(sid, &text)) return "";
+  std::string result = FromWide(text);
+  ::LocalFree(text);
+  return result;
+}
+
+// An account's name as people know it, else its SID.
+std::string NameOf(PSID sid) {
+  wchar_t name[256];
+  wchar_t domain[256];
+  DWORD name_length = std::size(name);
+  DWORD domain_length = std::size(domain);
+  SID_NAME_USE use;
+  if (!::LookupAccountSidW(nullptr, sid, name, &name_length, domain, &domain_length, &use)) {
+    return TextOf(sid);
+  }
+  return domain_length == 0 ? FromWide(name) : absl::StrCat(FromWide(domain), "\\", FromWide(name));
+}
+
+const std::string& OwnerOfWindows() {
+  static const std::string* owner = [] {
+    wchar_t folder[MAX_PATH] = {};
+    ::GetSystemDirectoryW(folder, MAX_PATH);
+    Descriptor descriptor;
+    return new std::string(
+        descriptor.Read(FromWide(folder)) == ERROR_SUCCESS ? TextOf(descriptor.owner()) : "");
+  }();
+  return *owner;
+}
+
+bool IsTrusted(PSID sid, bool or_own_user) {
+  if (::IsWellKnownSid(sid, WinLocalSystemSid) ||
+      ::IsWellKnownSid(sid, WinBuiltinAdministratorsSid))
+    return true;
+  const std::string text = TextOf(sid);
+  return !text.empty() && (text == OwnerOfWindows() || (or_own_user && text == OwnSid()));
+}
+
+absl::Status CheckOwner(const std::string& path, const Descriptor& descriptor, bool or_own_user) {
+  if (IsTrusted(descriptor.owner(), or_own_user)) return absl::OkStatus();
+  return absl::PermissionDeniedError(
+      absl::StrCat(path, " belongs to ", NameOf(descriptor.owner()),
+                   ", not to administrators or the system: look at what it says, then `icacls \"",
+                   path, "\" /setowner *S-1-5-32-544` makes it theirs"));
+}
+
+}  // namespace
+
+absl::Status CheckOnlyTrustedChange(const std::string& path, bool or_own_user) {
+  Descriptor descriptor;
+  if (const DWORD error = descriptor.Read(path); error != ERROR_SUCCESS) {
+    return WindowsStatus(error, absl::StrCat("asking whose ", path, " is"));
+  }
+  RETURN_IF_ERROR(CheckOwner(path, descriptor, or_own_user));
+  std::string others = descriptor.list() == nullptr ? "everybody" : "";
+  for (DWORD i = 0; descriptor.list() != nullptr && i < descriptor.list()->AceCount; ++i) {
+    void* entry = nullptr;
+    if (!::GetAce(descriptor.list(), i, &entry)) continue;
+    // All kinds that allow something about a file lie in memory as this one.
+    auto* const allowed = static_cast<ACCESS_ALLOWED_ACE*>(entry);
+    const bool allows = allowed->Header.AceType == ACCESS_ALLOWED_ACE_TYPE ||
+                        allowed->Header.AceType == ACCESS_ALLOWED_CALLBACK_ACE_TYPE;
+    if (!allows || (allowed->Header.AceFlags & INHERIT_ONLY_ACE) != 0) continue;
+    if ((allowed->Mask & kChange) == 0 || IsTrusted(&allowed->SidStart, or_own_user)) continue;
+    others = NameOf(&allowed->SidStart);
+  }
+  if (others.empty()) return absl::OkStatus();
+  return absl::PermissionDeniedError(absl::StrCat(
+      path, " may be changed by ", others,
+      ", not only by administrators and the system: `icacls \"", path,
+      "\" /inheritance:r /grant *S-1-5-18:R *S-1-5-32-544:F *S-1-5-32-545:R` mends that"));
+}
+
+absl::Status SecureFolder(const std::string& path) {
+  PSECURITY_DESCRIPTOR made = nullptr;
+  if (!::ConvertStringSecurityDescriptorToSecurityDescriptorW(kFolderList, SDDL_REVISION_1, &made,
+                                                              nullptr)) {
+    return WindowsStatus(::GetLastError(), "writing an access list");
+  }
+  const std::wstring wide = ToWide(path);
+  SECURITY_ATTRIBUTES attributes = {sizeof(attributes), made, FALSE};
+  absl::Status status;
+  const DWORD error =
+      ::CreateDirectoryW(wide.c_str(), &attributes) ? ERROR_SUCCESS : ::GetLastError();
+  if (error == ERROR_ALREADY_EXISTS) {
+    Descriptor descriptor;
+    const DWORD kind = ::GetFileAttributesW(wide.c_str());
+    if (kind == INVALID_FILE_ATTRIBUTES || (kind & FILE_ATTRIBUTE_DIRECTORY) == 0 ||
+        (kind & FILE_ATTRIBUTE_REPARSE_POINT) != 0) {
+      status = absl::FailedPreconditionError(absl::StrCat(path, " is no folder; remove it"));
+    } else if (const DWORD refused = descriptor.Read(path); refused != ERROR_SUCCESS) {
+      status = WindowsStatus(refused, absl::StrCat("asking whose ", path, " is"));
+    } else {
+      status = CheckOwner(path, descriptor, /*or_own_user=*/false);
+    }
+  } else if (error != ERROR_SUCCESS) {
+    status = WindowsStatus(error, absl::StrCat("creating ", path));
+  }
+  BOOL present = FALSE;
+  BOOL defaulted = FALSE;
+  ACL* list = nullptr;
+  ::GetSecurityDescriptorDacl(made, &present, &list, &defaulted);
+  alignas(SID) char administrators[SECURITY_MAX_SID_SIZE];
+  DWORD length = sizeof(administrators);
+  ::CreateWellKnownSid(WinBuiltinAdministratorsSid, nullptr, administrators, &length);
+  if (status.ok()) {
+    std::wstring name = wide;
+    const DWORD set =
+        ::SetNamedSecurityInfoW(name.data(), SE_FILE_OBJECT,
+                                OWNER_SECURITY_INFORMATION | DACL_SECURITY_INFORMATION |
+                                    PROTECTED_DACL_SECURITY_INFORMATION,
+                                administrators, nullptr, list, nullptr);
+    if (set != ERROR_SUCCESS) status = WindowsStatus(set, absl::StrCat("securing ", path));
+  }
+  ::LocalFree(made);
+  return status;
+}
+
+}  // namespace sluice

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Whom a file or folder belongs to and who may change it, where a process with rights believes what
+// it says. Trusted are the system, administrators, and who owns Windows itself (TrustedInstaller;
+// under Wine its one user). Thread-safe.
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+
+namespace sluice {
+
+// OK if nobody else owns it or may change it; with `or_own_user` this process's user neither
+// counts. Otherwise kPermissionDenied, naming the file, who it is, and what to do.
+absl::Status CheckOnlyTrustedChange(const std::string& path, bool or_own_user);
+
+// Makes the folder one that only the system and administrators change and users read. One that is
+// there must be trusted's already: what its owner has put there, or holds open, would stay his.
+absl::Status SecureFolder(const std::string& path);
+
+}  // namespace sluice
