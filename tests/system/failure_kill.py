@@ -166,6 +166,31 @@ def kill_broker(moment):
         report.check(gone, f"{name}: no worker outlives its application", daemon.workers())
 
 
+# The broker dies with all resources while an application holds one. With the next broker the first of everything
+# works: of what the application made before, only the old resource and the old connection are lost.
+def kill_broker_of_resources():
+    name = "broker killed, a resource held"
+    lost = 8  # SLUICE_LOST
+    with harness.Daemon(KIND) as daemon:
+        application = harness.Application(daemon, "resource_restart")
+        if not report.check(application.wait_for("READY", HANG_SECONDS), f"{name}: it runs", application.output):
+            application.end(0)
+            return
+        daemon.kill_broker()
+        daemon.start()
+        application.go_on()
+        application.wait_for("DONE", HANG_SECONDS)
+        code = application.end(10)
+        report.check(code == 0, f"{name}: the application neither hangs nor crashes",
+                     f"exit {code}\n{application.output}{application.errors.decode()}" if code != 0 else "")
+        report.check(application.value("old_connection") == lost, f"{name}: its connection is lost", application.output)
+        anew = {key: application.value(key) for key in ("connect", "held_resource", "held_object", "held_use",
+                                                        "later_resource", "later_object", "later_use")}
+        report.check(set(anew.values()) == {0}, f"{name}: everything works at the first attempt", anew)
+        report.check(application.value("old_release") not in (0, None), f"{name}: the old turn's release says so",
+                     application.value("old_release"))
+
+
 # A second SIGTERM ends the sessions at once, and they are told why.
 def stop_at_once():
     name = "told to stop at once"
@@ -233,6 +258,8 @@ def main():
         report.check(not left, "SIGTERM ends the daemon and all of its processes", f"left {left}")
     for moment in MOMENTS:
         kill_broker(moment)
+    if KIND == "ring":  # Resources are shared on the daemon's machine.
+        kill_broker_of_resources()
     stop_at_once()
     lose_device()
     report.exit()
