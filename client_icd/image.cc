@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Images as objects: creation in all its forms, queries, supported formats. Their elements travel
 // in image_transfer.cc.
+#include <algorithm>
+#include <cstdint>
 #include <cstring>
 
 #include "client_icd/api.h"
@@ -27,6 +29,35 @@ bool HasDimensions(const cl_image_desc& desc) {
       return desc.image_width > 0;
     default:
       return false;
+  }
+}
+
+// The device's limits for the dimensions that the type has (section 5.3.1.2).
+bool HoldsImage(const Device& device, const cl_image_desc& desc) {
+  if (!device.image_support()) return false;
+  const auto fits = [&device](size_t extent, cl_device_info limit) {
+    return extent <= device.info().Scalar<size_t>(limit, SIZE_MAX);
+  };
+  const auto fits_2d = [&] {
+    return fits(desc.image_width, CL_DEVICE_IMAGE2D_MAX_WIDTH) &&
+           fits(desc.image_height, CL_DEVICE_IMAGE2D_MAX_HEIGHT);
+  };
+  switch (desc.image_type) {
+    case CL_MEM_OBJECT_IMAGE3D:
+      return fits(desc.image_width, CL_DEVICE_IMAGE3D_MAX_WIDTH) &&
+             fits(desc.image_height, CL_DEVICE_IMAGE3D_MAX_HEIGHT) &&
+             fits(desc.image_depth, CL_DEVICE_IMAGE3D_MAX_DEPTH);
+    case CL_MEM_OBJECT_IMAGE2D:
+      return fits_2d();
+    case CL_MEM_OBJECT_IMAGE2D_ARRAY:
+      return fits_2d() && fits(desc.image_array_size, CL_DEVICE_IMAGE_MAX_ARRAY_SIZE);
+    case CL_MEM_OBJECT_IMAGE1D_ARRAY:
+      return fits(desc.image_width, CL_DEVICE_IMAGE2D_MAX_WIDTH) &&
+             fits(desc.image_array_size, CL_DEVICE_IMAGE_MAX_ARRAY_SIZE);
+    case CL_MEM_OBJECT_IMAGE1D_BUFFER:
+      return fits(desc.image_width, CL_DEVICE_IMAGE_MAX_BUFFER_SIZE);
+    default:
+      return fits(desc.image_width, CL_DEVICE_IMAGE2D_MAX_WIDTH);
   }
 }
 
@@ -92,10 +123,18 @@ cl_int CheckImage(const Context& context, cl_mem_flags* flags, const cl_image_fo
   // For an image made from another object: CL_INVALID_VALUE if flags contradict that object's.
   if (*parent != nullptr) CL_RETURN_IF_ERROR(InheritMemFlags((*parent)->flags(), flags));
   // CL_INVALID_OPERATION if there are no devices in context that support images.
-  return context.supports_images() ? CL_SUCCESS : CL_INVALID_OPERATION;
+  if (!context.supports_images()) return CL_INVALID_OPERATION;
+  // CL_INVALID_IMAGE_SIZE if image dimensions specified in image_desc exceed the maximum image
+  // dimensions described in the Device Queries table for all devices in context.
+  return HoldsImages(context, *desc) ? CL_SUCCESS : CL_INVALID_IMAGE_SIZE;
 }
 
 }  // namespace
+
+bool HoldsImages(const Context& context, const cl_image_desc& desc) {
+  return std::any_of(context.devices().begin(), context.devices().end(),
+                     [&desc](const Device* device) { return HoldsImage(*device, desc); });
+}
 
 ImageShape MakeImageShape(const cl_image_format& format, const cl_image_desc& desc) {
   ImageShape shape;

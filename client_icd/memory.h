@@ -171,6 +171,8 @@ bool FillsLater(const Context& context, uint64_t bytes);
 // Writes the contents of memory that has just been made, whose handle nobody has yet: into the heap
 // if it lies there, else chunk by chunk. Waits for the end of that.
 cl_int FillNew(MemObject* memory, const HostRegion& contents);
+// Whether a device of the context has images as large as that.
+bool HoldsImages(const Context& context, const cl_image_desc& desc);
 // An image's shape by what it is created from, pitches completed.
 ImageShape MakeImageShape(const cl_image_format& format, const cl_image_desc& desc);
 // What of the flags the worker's driver sees. Not what the host may do with the bytes

@@ -129,6 +129,9 @@ bool SharingNames(std::string_view word) {
 cl_int CreateShared(Context* context, MemObject::Description about, Api api,
                     std::unique_ptr<NativeObject> native, Ref<MemObject>* out) {
   LogUnknownWords();
+  // clCreateImage's code: no list of a sharing extension has one for that.
+  if (about.image.has_value() && !HoldsImages(*context, about.image->desc))
+    return CL_INVALID_IMAGE_SIZE;
   const ApiRules& rules = RulesOf(api);
   if (!context->shared_registry()->Add(rules, native->key())) return rules.created_twice;
   const auto shared =

@@ -66,7 +66,10 @@ cl_int CreateFromEglImage(Context* context, void* display, void* image, cl_mem_f
         return HoldEglImage(contexts, image, holding);
       },
       &object));
-  return CreateFromGlObject(context, flags, Api::kEgl, std::move(object), out);
+  const cl_int made = CreateFromGlObject(context, flags, Api::kEgl, std::move(object), out);
+  // CL_IMAGE_FORMAT_NOT_SUPPORTED if the OpenCL implementation is not able to create a cl_mem
+  // compatible with the provided image for an implementation-dependent reason.
+  return made == CL_INVALID_IMAGE_SIZE ? CL_IMAGE_FORMAT_NOT_SUPPORTED : made;
 }
 
 }  // namespace

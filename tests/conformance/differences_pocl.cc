@@ -67,7 +67,7 @@ constexpr Difference kRows[] = {
      "spec: CL_INVALID_IMAGE_DESCRIPTOR for a row pitch below the row; not checked"},
     {"clCreateImage.pitch_without_pointer", kPocl, Where::kDriverDecides, CL_SUCCESS,
      "spec: CL_INVALID_IMAGE_DESCRIPTOR if a pitch is given and host_ptr is NULL; not checked"},
-    {"clCreateImage.too_wide", kPocl, Where::kDriverDecides, CL_INVALID_OPERATION,
+    {"clCreateImage.too_wide", kPocl, Where::kNative, CL_INVALID_OPERATION,
      "spec: CL_INVALID_IMAGE_SIZE"},
     {"clCreateImage.unknown_order", kPocl, Where::kDriverDecides, CL_INVALID_OPERATION,
      "spec: CL_INVALID_IMAGE_FORMAT_DESCRIPTOR"},

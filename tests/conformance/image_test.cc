@@ -166,6 +166,55 @@ TEST_F(ImageTest, CreateRefusals) {
                 create(CL_MEM_READ_WRITE, &format, &huge, nullptr, error));
 }
 
+// Each type has its limits: an image that is as large as they allow in one dimension is not refused
+// for that, one element more is CL_INVALID_IMAGE_SIZE.
+TEST_F(ImageTest, SizesAboveTheDevices) {
+  if (!TheHarness().IsSluice()) GTEST_SKIP() << "drivers differ (clCreateImage.too_wide)";
+  struct Case {
+    const char* name;
+    cl_mem_object_type type;
+    size_t cl_image_desc::*extent;
+    cl_device_info limit;
+  };
+  const Case cases[] = {
+      {"width_1d", CL_MEM_OBJECT_IMAGE1D, &cl_image_desc::image_width, CL_DEVICE_IMAGE2D_MAX_WIDTH},
+      {"width_1d_array", CL_MEM_OBJECT_IMAGE1D_ARRAY, &cl_image_desc::image_width,
+       CL_DEVICE_IMAGE2D_MAX_WIDTH},
+      {"layers_1d", CL_MEM_OBJECT_IMAGE1D_ARRAY, &cl_image_desc::image_array_size,
+       CL_DEVICE_IMAGE_MAX_ARRAY_SIZE},
+      {"height_2d", CL_MEM_OBJECT_IMAGE2D, &cl_image_desc::image_height,
+       CL_DEVICE_IMAGE2D_MAX_HEIGHT},
+      {"height_2d_array", CL_MEM_OBJECT_IMAGE2D_ARRAY, &cl_image_desc::image_height,
+       CL_DEVICE_IMAGE2D_MAX_HEIGHT},
+      {"layers_2d", CL_MEM_OBJECT_IMAGE2D_ARRAY, &cl_image_desc::image_array_size,
+       CL_DEVICE_IMAGE_MAX_ARRAY_SIZE},
+      {"width_3d", CL_MEM_OBJECT_IMAGE3D, &cl_image_desc::image_width, CL_DEVICE_IMAGE3D_MAX_WIDTH},
+      {"height_3d", CL_MEM_OBJECT_IMAGE3D, &cl_image_desc::image_height,
+       CL_DEVICE_IMAGE3D_MAX_HEIGHT},
+      {"depth_3d", CL_MEM_OBJECT_IMAGE3D, &cl_image_desc::image_depth, CL_DEVICE_IMAGE3D_MAX_DEPTH},
+  };
+  const auto create = [&](const cl_image_desc& desc) {
+    const cl_image_format format = {CL_RGBA, CL_UNORM_INT8};
+    cl_int status = CL_SUCCESS;
+    const Own<cl_mem> made(
+        clCreateImage(context(), CL_MEM_READ_ONLY, &format, &desc, nullptr, &status));
+    return status;
+  };
+  for (const Case& one : cases) {
+    SCOPED_TRACE(one.name);
+    cl_image_desc desc = Describe(one.type, 1, 1, 1, 1);
+    desc.*one.extent = DeviceValue<size_t>(device(), one.limit);
+    EXPECT_NE(create(desc), CL_INVALID_IMAGE_SIZE);
+    ++(desc.*one.extent);
+    EXPECT_EQ(create(desc), CL_INVALID_IMAGE_SIZE);
+  }
+  const size_t most = DeviceValue<size_t>(device(), CL_DEVICE_IMAGE_MAX_BUFFER_SIZE);
+  cl_image_desc desc = Describe(CL_MEM_OBJECT_IMAGE1D_BUFFER, most + 1);
+  const Own<cl_mem> buffer = Buffer(64);
+  desc.buffer = buffer;
+  EXPECT_EQ(create(desc), CL_INVALID_IMAGE_SIZE);
+}
+
 // Formats that a device need not have are decided by the driver, and then used or refused the same
 // everywhere.
 TEST_F(ImageTest, UncommonFormats) {

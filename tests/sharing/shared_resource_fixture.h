@@ -60,9 +60,9 @@ class SharedResources : public conformance::WithQueue {
     sluice_capability read = {};
     sluice_capability write = {};
   };
-  Made Make(sluice_create_info info) {
+  Made Make(sluice_create_info info, uint32_t flags = SLUICE_TRUST_READERS) {
     info.struct_size = sizeof(info);
-    info.flags = SLUICE_TRUST_READERS;
+    info.flags = flags;
     Made made;
     EXPECT_EQ(sluice_create(daemon_, &info, &made.read, &made.write), SLUICE_OK)
         << sluice_error_text();

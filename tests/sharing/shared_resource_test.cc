@@ -80,6 +80,25 @@ TEST_F(SharedResources, CreateResources) {
                 create_(context(), CL_MEM_READ_WRITE, MakeImage(kXrgb, 16).write.bytes, 0, error));
 }
 
+// "CL_INVALID_IMAGE_SIZE if no device of context has images as large as that."
+TEST_F(SharedResources, ImagesThatNoDeviceHolds) {
+  SKIP_OVER_NETWORK();
+  if (!HasImages()) GTEST_SKIP() << "the device has no images";
+  constexpr size_t kMostOfAResource = 65536;  // ImageShape in proto/resources.proto.
+  const size_t widest = conformance::DeviceValue<size_t>(device(), CL_DEVICE_IMAGE2D_MAX_WIDTH);
+  if (widest >= kMostOfAResource) GTEST_SKIP() << "the device holds every image of a resource";
+  sluice_create_info info = {};
+  info.shape.channel_order = CL_RGBA;
+  info.shape.channel_type = CL_UNORM_INT8;
+  info.shape.width = widest;
+  info.shape.height = 1;
+  EXPECT_CREATE("clCreateFromSharedResourceSLUICE.widest", CL_SUCCESS,
+                create_(context(), CL_MEM_READ_WRITE, Make(info).write.bytes, 0, error));
+  ++info.shape.width;
+  EXPECT_CREATE("clCreateFromSharedResourceSLUICE.too_wide", CL_INVALID_IMAGE_SIZE,
+                create_(context(), CL_MEM_READ_WRITE, Make(info).write.bytes, 0, error));
+}
+
 // CL_IMAGE_FORMAT_NOT_SUPPORTED exactly if the device has no such image: both planes of NV12.
 TEST_F(SharedResources, PlanesNeedTheirFormat) {
   SKIP_OVER_NETWORK();
