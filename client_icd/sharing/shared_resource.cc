@@ -135,9 +135,7 @@ class SharedResourceObject : public NativeObject {
     const SluiceFunctions& sluice = connection_->functions;
     sluice_handle handle = {};
     handle.struct_size = sizeof(handle);
-    cl_int status =
-        ToError(*connection_,
-                sluice.export_handle(connection_->raw, &capability_, access_, &handle), "export");
+    cl_int status = ToError(*connection_, ExportTo(&handle), "export");
     if (status != CL_SUCCESS) return status;
     memory_.fd = FromNative(handle.fds[0]);
     const auto vulkan = ReadVulkanInts(handle.ints, handle.int_count);
@@ -222,6 +220,18 @@ class SharedResourceObject : public NativeObject {
   }
 
  private:
+  // A reader with a writer's capability has a writer's handle, used for reading: a reader's may
+  // cost the memory all writers that come later (sluice.h, SLUICE_TRUST_READERS), for nothing.
+  sluice_status ExportTo(sluice_handle* handle) const {
+    const auto& export_handle = connection_->functions.export_handle;
+    if (access_ == SLUICE_READ &&
+        export_handle(connection_->raw, &capability_, SLUICE_WRITE, handle) == SLUICE_OK) {
+      handle->writable = 0;
+      return SLUICE_OK;
+    }
+    return export_handle(connection_->raw, &capability_, access_, handle);
+  }
+
   HostRegion Region() const {
     return HostRegion(static_cast<uint8_t*>(mapped_) + part_.offset, part_.row_bytes, part_.rows,
                       part_.slices, part_.row_pitch, part_.slice_pitch);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cl_sluice_shared_resource and the lives of processes: the application's child, the worker.
+// cl_sluice_shared_resource and processes: whose user they are of, the application's child, the
+// worker.
 #include <CL/cl_ext.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -28,6 +29,32 @@ pid_t FindWorker() {
   const std::string key = "\"worker_pid\": ";
   const size_t found = own == text.npos ? text.npos : text.find(key, own);
   return found == text.npos ? 0 : std::atoi(text.c_str() + found + key.size());
+}
+
+// A reader who could open the memory for writing again, as this process can, which is of the
+// daemon's user, has it sealed against new writers. The memory objects that are there go on.
+TEST_F(SharedResources, ReadersOfTheDaemonsUserSealOutNewWriters) {
+  SKIP_OVER_NETWORK();
+  sluice_create_info info = {};
+  info.shape.size_bytes = kBytes;
+  for (const uint32_t flags : {0u, SLUICE_TRUST_READERS}) {
+    SCOPED_TRACE(flags);
+    const Made made = Make(info, flags);
+    const Own<cl_mem> writer = Share(made);
+    const Own<cl_mem> reader = Share(made, CL_MEM_READ_ONLY);
+    EXPECT_CREATE("clCreateFromSharedResourceSLUICE.sealed",
+                  flags == 0 ? CL_INVALID_SHARED_RESOURCE_SLUICE : CL_SUCCESS,
+                  create_(context(), CL_MEM_READ_WRITE, made.write.bytes, 0, error));
+    EXPECT_CREATE("clCreateFromSharedResourceSLUICE.sealed_reader", CL_SUCCESS,
+                  create_(context(), CL_MEM_READ_ONLY, made.write.bytes, 0, error));
+    ASSERT_EQ(Acquire(writer), CL_SUCCESS);
+    ASSERT_EQ(Fill(writer, 5), CL_SUCCESS);
+    ASSERT_EQ(Release(writer), CL_SUCCESS);
+    ASSERT_EQ(Acquire(reader), CL_SUCCESS);
+    EXPECT_EQ(Read<cl_uint>(reader, 1)[0], 5u);
+    ASSERT_EQ(Release(reader), CL_SUCCESS);
+    Finish();
+  }
 }
 
 // A child of a process that shares resources, one of whose acquires waits for its turn, has

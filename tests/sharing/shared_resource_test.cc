@@ -80,6 +80,27 @@ TEST_F(SharedResources, CreateResources) {
                 create_(context(), CL_MEM_READ_WRITE, MakeImage(kXrgb, 16).write.bytes, 0, error));
 }
 
+// A memory object for reading that is made with a capability for writing costs no writer anything,
+// though readers are not trusted; what it reads cannot be written through it.
+TEST_F(SharedResources, ReadingWithAWritersCapability) {
+  SKIP_OVER_NETWORK();
+  sluice_create_info info = {};
+  info.shape.size_bytes = kBytes;
+  const Made made = Make(info, 0);
+  const Own<cl_mem> reader = MAKE("clCreateFromSharedResourceSLUICE.reader",
+                                  create_(context(), CL_MEM_READ_ONLY, made.write.bytes, 0, error));
+  const Own<cl_mem> writer = Share(made);
+  ASSERT_NE(writer.get(), nullptr);
+  ASSERT_EQ(Acquire(writer), CL_SUCCESS);
+  ASSERT_EQ(Fill(writer, 0x11223344), CL_SUCCESS);
+  ASSERT_EQ(Release(writer), CL_SUCCESS);
+  ASSERT_EQ(Acquire(reader), CL_SUCCESS);
+  EXPECT_EQ(Fill(reader, 1), CL_INVALID_OPERATION);
+  EXPECT_EQ(Read<cl_uint>(reader, 8)[7], 0x11223344u);
+  ASSERT_EQ(Release(reader), CL_SUCCESS);
+  Finish();
+}
+
 // "CL_INVALID_IMAGE_SIZE if no device of context has images as large as that."
 TEST_F(SharedResources, ImagesThatNoDeviceHolds) {
   SKIP_OVER_NETWORK();
