@@ -32,14 +32,31 @@ class EglImages : public WithGl {
         reinterpret_cast<PFNEGLDESTROYIMAGEKHRPROC>(eglGetProcAddress("eglDestroyImageKHR"));
   }
 
-  EGLImageKHR ImageOf(GLuint texture) {
-    const EGLint attributes[] = {EGL_GL_TEXTURE_LEVEL_KHR, 0, EGL_IMAGE_PRESERVED_KHR, EGL_TRUE,
-                                 EGL_NONE};
-    const EGLImageKHR image =
-        make_image_(app().egl_display(), app().egl_context(), EGL_GL_TEXTURE_2D_KHR,
-                    reinterpret_cast<EGLClientBuffer>(static_cast<uintptr_t>(texture)), attributes);
+  EGLImageKHR ImageOf(GLuint name, EGLenum target = EGL_GL_TEXTURE_2D_KHR, EGLint level = 0) {
+    std::vector<EGLint> attributes = {EGL_IMAGE_PRESERVED_KHR, EGL_TRUE};
+    if (target != EGL_GL_RENDERBUFFER_KHR)
+      attributes.insert(attributes.end(), {EGL_GL_TEXTURE_LEVEL_KHR, level});
+    attributes.push_back(EGL_NONE);
+    const EGLImageKHR image = make_image_(
+        app().egl_display(), app().egl_context(), target,
+        reinterpret_cast<EGLClientBuffer>(static_cast<uintptr_t>(name)), attributes.data());
     EXPECT_NE(image, EGL_NO_IMAGE_KHR) << std::hex << eglGetError();
     return image;
+  }
+  // The code that its memory object is refused with; else it must have these bytes.
+  cl_int SharedOrRefused(EGLImageKHR image, size_t side, const std::vector<uint8_t>& bytes) {
+    gl().Finish();
+    cl_int status = CL_SUCCESS;
+    const Own<cl_mem> memory(
+        create_(context(), app().egl_display(), image, CL_MEM_READ_ONLY, nullptr, &status));
+    destroy_image_(app().egl_display(), image);
+    if (status != CL_SUCCESS) return status;
+    const cl_mem handle = memory;
+    EXPECT_EQ(acquire_(queue(), 1, &handle, 0, nullptr, nullptr), CL_SUCCESS);
+    EXPECT_EQ(ReadImage(memory, side, side, 1, bytes.size() / (side * side)), bytes);
+    EXPECT_EQ(release_(queue(), 1, &handle, 0, nullptr, nullptr), CL_SUCCESS);
+    EXPECT_EQ(clFinish(queue()), CL_SUCCESS);
+    return CL_SUCCESS;
   }
 
   decltype(&clCreateFromEGLImageKHR) create_ = nullptr;
@@ -99,6 +116,54 @@ TEST_P(EglImages, RoundTrip) {
     ASSERT_EQ(clFinish(queue), CL_SUCCESS);
     EXPECT_EQ(ReadTexture(GL_TEXTURE_2D, texture, 0, format, kWidth, kHeight, 1), after);
   }
+}
+
+// Levels and renderbuffers are shared. Of a cube's face the GL may make no two-dimensional texture:
+// then it is refused with section 9.16.4's code for that, and never shared with other bytes.
+TEST_P(EglImages, Sources) {
+  const Format& format = FormatOf(GL_RGBA8);
+  constexpr size_t kSide = 8;
+  constexpr GLsizei kGlSide = kSide;
+  const std::vector<uint8_t> texels = Pattern(format, kSide * kSide, 3);
+  const auto upload = [&](GLenum face, GLint level, GLsizei side, const void* data) {
+    gl().TexImage2D(face, level, GL_RGBA8, side, side, 0, format.format, format.type, data);
+  };
+  GLuint names[2] = {};
+  gl().GenTextures(2, names);
+  gl().BindTexture(GL_TEXTURE_2D, names[0]);
+  for (GLint level = 0; level < 5; ++level)
+    upload(GL_TEXTURE_2D, level, 16 >> level, level == 1 ? texels.data() : nullptr);
+  EXPECT_EQ(SharedOrRefused(ImageOf(names[0], EGL_GL_TEXTURE_2D_KHR, 1), kSide, texels),
+            CL_SUCCESS);
+
+  gl().BindTexture(GL_TEXTURE_CUBE_MAP, names[1]);
+  gl().TexParameteri(GL_TEXTURE_CUBE_MAP, GL_TEXTURE_MAX_LEVEL, 0);
+  for (GLenum face = 0; face < 6; ++face) {
+    upload(GL_TEXTURE_CUBE_MAP_POSITIVE_X + face, 0, kGlSide,
+           Pattern(format, kSide * kSide, face).data());
+  }
+  for (const EGLenum face : {0, 3, 5}) {
+    const EGLenum target = EGL_GL_TEXTURE_CUBE_MAP_POSITIVE_X_KHR + face;
+    const cl_int status =
+        SharedOrRefused(ImageOf(names[1], target), kSide, Pattern(format, kSide * kSide, face));
+    EXPECT_TRUE(status == CL_SUCCESS || status == CL_IMAGE_FORMAT_NOT_SUPPORTED) << status;
+  }
+
+  GLuint renderbuffer = 0, framebuffer = 0;
+  gl().GenRenderbuffers(1, &renderbuffer);
+  gl().BindRenderbuffer(GL_RENDERBUFFER, renderbuffer);
+  gl().RenderbufferStorage(GL_RENDERBUFFER, GL_RGBA8, kGlSide, kGlSide);
+  gl().GenFramebuffers(1, &framebuffer);
+  gl().BindFramebuffer(GL_FRAMEBUFFER, framebuffer);
+  gl().FramebufferRenderbuffer(GL_FRAMEBUFFER, GL_COLOR_ATTACHMENT0, GL_RENDERBUFFER, renderbuffer);
+  gl().ClearColor(1, 0, 1, 1);
+  gl().Clear(GL_COLOR_BUFFER_BIT);
+  std::vector<uint8_t> magenta;
+  for (size_t i = 0; i < kSide * kSide; ++i) magenta.insert(magenta.end(), {255, 0, 255, 255});
+  EXPECT_EQ(SharedOrRefused(ImageOf(renderbuffer, EGL_GL_RENDERBUFFER_KHR), kSide, magenta),
+            CL_SUCCESS);
+  gl().BindFramebuffer(GL_FRAMEBUFFER, 0);
+  EXPECT_EQ(gl().GetError(), static_cast<GLenum>(GL_NO_ERROR));
 }
 
 // Section 9.16.4's codes.
