@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 
 namespace sluice::gltest {
 namespace {
@@ -112,6 +113,12 @@ std::vector<uint8_t> Pattern(const Format& format, size_t elements, uint32_t see
 
 Promise WithGl::promise() const {
   return std::getenv("SLUICE_TEST_GL_NO_ERROR") != nullptr ? Promise::kNoError : Promise::kNone;
+}
+
+bool WithGl::ShadowIsForced() {
+  const char* const named = std::getenv("SLUICE_SHARING");
+  const std::string_view ways = named == nullptr ? "" : named;
+  return ways.starts_with("shadow") && ways.find("staging") == ways.npos;
 }
 
 void WithGl::SetUp() {

@@ -42,6 +42,9 @@ class WithGl : public conformance::WithPlatform, public testing::WithParamInterf
   virtual Promise promise() const;
 
   GlApp& app() { return *app_; }
+  // SLUICE_SHARING, by who runs this, leaves no way but a device shadow.
+  static bool ShadowIsForced();
+
   // The application's context and, of GLX, its display.
   void CloseApp() { app_.reset(); }
   const GlFunctions& gl() { return app_->gl(); }

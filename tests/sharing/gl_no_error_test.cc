@@ -2,9 +2,6 @@
 // Contexts that are promised no wrong call (KHR_no_error, as games and GLFW_CONTEXT_NO_ERROR make
 // them): they share only with their like, whose GL says nothing of what is wrong with an object and
 // may do anything with it. The codes are the same all the same.
-#include <cstdlib>
-#include <string>
-
 #include "tests/sharing/gl_fixture.h"
 
 namespace sluice::gltest {
@@ -82,9 +79,7 @@ TEST_P(GlNoError, Shares) {
 
 TEST_P(GlNoError, BufferTexture) {
   if (gl().TexBuffer == nullptr) GTEST_SKIP() << "no buffer textures";
-  const char* const ways = std::getenv("SLUICE_SHARING");
-  if (ways != nullptr && std::string(ways).starts_with("shadow"))
-    GTEST_SKIP() << "a texture buffer has no shadow";
+  if (ShadowIsForced()) GTEST_SKIP() << "a texture buffer has no shadow";
   const GLuint buffer = Buffer(nullptr, 512);
   GLuint texture = 0;
   gl().GenTextures(1, &texture);

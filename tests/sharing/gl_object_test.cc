@@ -2,6 +2,7 @@
 // Contents through cl_khr_gl_sharing: what GL wrote, OpenCL reads; what OpenCL wrote, GL reads; bit
 // for bit, for every kind of object, target, level and format.
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <numeric>
 
@@ -13,6 +14,11 @@ namespace {
 bool IsSignedNormalised(const Format& format) {
   return format.cl.image_channel_data_type == CL_SNORM_INT8 ||
          format.cl.image_channel_data_type == CL_SNORM_INT16;
+}
+
+bool IsCpu(cl_device_id device) {
+  return (conformance::DeviceValue<cl_device_type>(device, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU) !=
+         0;
 }
 
 class GlObjects : public WithGl {
@@ -347,10 +353,15 @@ TEST_P(GlObjects, OtherTargets) {
     gl().TexParameteri(one.target, GL_TEXTURE_MAX_LEVEL, 0);
     gl().BindTexture(one.target, 0);
     ASSERT_EQ(gl().GetError(), static_cast<GLenum>(GL_NO_ERROR));
-    Own<cl_mem> image =
-        MAKE("clCreateFromGLTexture.target",
-             clCreateFromGLTexture(context(), CL_MEM_READ_WRITE, one.target, 0, texture, error));
-    ASSERT_NE(image.get(), nullptr);
+    cl_int status = CL_SUCCESS;
+    Own<cl_mem> image(
+        clCreateFromGLTexture(context(), CL_MEM_READ_WRITE, one.target, 0, texture, &status));
+    if (status == CL_MEM_OBJECT_ALLOCATION_FAILURE && one.target == GL_TEXTURE_1D_ARRAY &&
+        ShadowIsForced() && !IsCpu(device())) {
+      std::puts("left out: a 1D array, which has no shadow outside the host's memory");
+      continue;
+    }
+    ASSERT_EQ(status, CL_SUCCESS);
     cl_mem_object_type type = 0;
     clGetMemObjectInfo(image, CL_MEM_TYPE, sizeof(type), &type, nullptr);
     EXPECT_EQ(type, one.type);
@@ -383,9 +394,7 @@ TEST_P(GlObjects, OldVolumeCall) {
 // A buffer texture is a one-dimensional image over its buffer, from its offset on.
 TEST_P(GlObjects, BufferTexture) {
   if (gl().TexBuffer == nullptr || gl().TexBufferRange == nullptr) GTEST_SKIP();
-  const char* ways = std::getenv("SLUICE_SHARING");
-  if (ways != nullptr && std::string(ways).rfind("shadow", 0) == 0)
-    GTEST_SKIP() << "has no device shadow";
+  if (ShadowIsForced()) GTEST_SKIP() << "has no device shadow";
   const Format& format = FormatOf(GL_RGBA32UI);
   const std::vector<uint8_t> before = Pattern(format, 64, 6);
   const GLuint buffer = Buffer(before.data(), before.size());
