@@ -94,7 +94,7 @@ cl_int CL_API_CALL clEnqueueReadBuffer(cl_command_queue command_queue, cl_mem bu
   CL_RETURN_IF_ERROR(call.status());
   const bool blocking = blocking_read != CL_FALSE;
   if (size == 0) return SubmitNothing(&call, blocking);
-  if (GoesThroughHeap(*target.buffer, blocking, size)) {
+  if (GoesThroughHeap(*target.queue, *target.buffer, blocking, size)) {
     return CopyThroughHeap(&call, target.buffer, MapOf(CL_MAP_READ, offset, size),
                            [&] { CopyInParts(ptr, target.buffer->heap() + offset, size); });
   }
@@ -119,7 +119,7 @@ cl_int CL_API_CALL clEnqueueWriteBuffer(cl_command_queue command_queue, cl_mem b
   CL_RETURN_IF_ERROR(call.status());
   const bool blocking = blocking_write != CL_FALSE;
   if (size == 0) return SubmitNothing(&call, blocking);
-  if (GoesThroughHeap(*target.buffer, blocking, size)) {
+  if (GoesThroughHeap(*target.queue, *target.buffer, blocking, size)) {
     return CopyThroughHeap(&call, target.buffer,
                            MapOf(CL_MAP_WRITE_INVALIDATE_REGION, offset, size),
                            [&] { CopyInParts(target.buffer->heap() + offset, ptr, size); });

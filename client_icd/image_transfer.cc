@@ -143,7 +143,8 @@ cl_int CL_API_CALL clEnqueueReadImage(cl_command_queue command_queue, cl_mem ima
                    CL_COMMAND_READ_IMAGE);
   CL_RETURN_IF_ERROR(call.status());
   const HostRegion destination = ImageHostRegion(shape, ptr, region, row_pitch, slice_pitch);
-  if (GoesThroughHeap(*target.image, blocking_read != CL_FALSE, destination.packed_bytes())) {
+  if (GoesThroughHeap(*target.queue, *target.image, blocking_read != CL_FALSE,
+                      destination.packed_bytes())) {
     return CopyThroughHeap(&call, target.image, MapOf(CL_MAP_READ, origin, region), [&] {
       destination.CopyFrom(ImageRegionInHeap(*target.image, origin, region));
     });
@@ -173,7 +174,8 @@ cl_int CL_API_CALL clEnqueueWriteImage(cl_command_queue command_queue, cl_mem im
   CL_RETURN_IF_ERROR(call.status());
   const HostRegion source =
       ImageHostRegion(shape, const_cast<void*>(ptr), region, input_row_pitch, input_slice_pitch);
-  if (GoesThroughHeap(*target.image, blocking_write != CL_FALSE, source.packed_bytes())) {
+  if (GoesThroughHeap(*target.queue, *target.image, blocking_write != CL_FALSE,
+                      source.packed_bytes())) {
     return CopyThroughHeap(
         &call, target.image, MapOf(CL_MAP_WRITE_INVALIDATE_REGION, origin, region),
         [&] { ImageRegionInHeap(*target.image, origin, region).CopyFrom(source); });

@@ -246,8 +246,8 @@ cl_int SubmitUnmap(EnqueueCall* call, MemObject* memory, const Mapping& mapping)
 
 }  // namespace
 
-bool GoesThroughHeap(const MemObject& memory, bool blocking, uint64_t bytes) {
-  return blocking && memory.heap() != nullptr && bytes > kInlineTransferBytes;
+bool GoesThroughHeap(const Queue& queue, const MemObject& memory, bool blocking, uint64_t bytes) {
+  return blocking && memory.heap() != nullptr && bytes > kInlineTransferBytes && !queue.profiles();
 }
 
 cl_int CopyThroughHeap(EnqueueCall* call, MemObject* memory, Mapping region,

@@ -32,6 +32,7 @@
 namespace sluice {
 
 class EnqueueCall;
+class Queue;
 class HostRegion;
 class MemObject;
 
@@ -95,7 +96,8 @@ class Mappings {
 // the region is mapped, the application's thread runs `copy`, and it is unmapped. The map is the
 // command that the application's event stands for. `region` has offset and bytes, or image_origin
 // and image_region, and the flags.
-bool GoesThroughHeap(const MemObject& memory, bool blocking, uint64_t bytes);
+// Not in a queue with profiling, whose times are those of the driver's own command (section 5.14).
+bool GoesThroughHeap(const Queue& queue, const MemObject& memory, bool blocking, uint64_t bytes);
 cl_int CopyThroughHeap(EnqueueCall* call, MemObject* memory, Mapping region,
                        absl::FunctionRef<void()> copy);
 

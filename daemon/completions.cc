@@ -12,6 +12,13 @@ namespace {
 
 constexpr size_t kMostLeftBehind = 256;
 
+// In the order of the constants that ask for them.
+void AddTimes(const EventTimes& times, pb::Completion* completion) {
+  for (const uint64_t time : {times.queued, times.submit, times.start, times.end, times.complete}) {
+    completion->add_profiling(time);
+  }
+}
+
 }  // namespace
 
 struct Completions::Pending {
@@ -103,20 +110,22 @@ cl_int StatusOf(cl_event event) {
   return asked == CL_SUCCESS ? status : asked;
 }
 
-bool ReadProfiling(cl_event event, uint64_t (&times)[5]) {
-  constexpr cl_profiling_info kParams[5] = {
-      CL_PROFILING_COMMAND_QUEUED, CL_PROFILING_COMMAND_SUBMIT, CL_PROFILING_COMMAND_START,
-      CL_PROFILING_COMMAND_END, CL_PROFILING_COMMAND_COMPLETE};
-  for (int i = 0; i < 5; ++i) {
+bool ReadProfiling(cl_event event, EventTimes* times) {
+  const auto read = [event](cl_profiling_info param, uint64_t* out) {
     cl_ulong value = 0;
-    if (cl().clGetEventProfilingInfo(event, kParams[i], sizeof(value), &value, nullptr) !=
-        CL_SUCCESS) {
-      if (i < 4) return false;
-      value = times[3];  // CL_PROFILING_COMMAND_COMPLETE is of OpenCL 2.0; without child kernels it
-                         // is the end.
-    }
-    times[i] = value;
+    const cl_int status =
+        cl().clGetEventProfilingInfo(event, param, sizeof(value), &value, nullptr);
+    *out = value;
+    return status == CL_SUCCESS;
+  };
+  if (!read(CL_PROFILING_COMMAND_QUEUED, &times->queued) ||
+      !read(CL_PROFILING_COMMAND_SUBMIT, &times->submit) ||
+      !read(CL_PROFILING_COMMAND_START, &times->start) ||
+      !read(CL_PROFILING_COMMAND_END, &times->end)) {
+    return false;
   }
+  // Of OpenCL 2.0; without child kernels it is the end.
+  if (!read(CL_PROFILING_COMMAND_COMPLETE, &times->complete)) times->complete = times->end;
   return true;
 }
 
@@ -124,14 +133,14 @@ Completions::LaneRef Completions::MakeLane(bool in_order) {
   return std::make_shared<CompletionLane>(in_order);
 }
 
-void Completions::SendCompletion(uint64_t event_id, cl_int status, const uint64_t* profiling) {
+void Completions::SendCompletion(uint64_t event_id, cl_int status, const EventTimes* times) {
   if (status < 0) any_failed_.store(true, std::memory_order_relaxed);
   if (event_id == 0) return;
   pb::Reply reply;
   pb::Completion& completion = *reply.mutable_completion();
   completion.set_event_id(event_id);
   completion.set_status(status);
-  for (int i = 0; profiling != nullptr && i < 5; ++i) completion.add_profiling(profiling[i]);
+  if (times != nullptr) AddTimes(*times, &completion);
   replies_->Send(reply, Wake::kIfAwaited);
 }
 
@@ -274,10 +283,9 @@ void Completions::Deliver(Pending* pending, cl_event event, cl_int status) {
   pb::Completion& completion = *reply.mutable_completion();
   completion.set_event_id(pending->event_id);
   completion.set_status(status);
-  uint64_t times[5];
-  if (pending->profiling && status == CL_COMPLETE && ReadProfiling(event, times)) {
-    for (const uint64_t time : times) completion.add_profiling(time);
-  }
+  EventTimes times;
+  if (pending->profiling && status == CL_COMPLETE && ReadProfiling(event, &times))
+    AddTimes(times, &completion);
   const bool has_data = carried != nullptr && status == CL_COMPLETE;
   replies_->Send(reply, Wake::kIfAwaited,
                  has_data ? std::string_view(carried->read_data) : std::string_view());

@@ -49,6 +49,15 @@ struct Carried {
   std::shared_ptr<void> keep;
 };
 
+// The CL_PROFILING_COMMAND_* times of a command, by the clock of the driver that has run it.
+struct EventTimes {
+  uint64_t queued = 0;
+  uint64_t submit = 0;
+  uint64_t start = 0;
+  uint64_t end = 0;
+  uint64_t complete = 0;
+};
+
 // Where a completion stands among those of its queue. (No member of Completions: as a default
 // argument there it would be incomplete for GCC.)
 struct CompletionOrder {
@@ -86,7 +95,7 @@ class Completions {
   void Then(cl_event event, std::function<void(cl_int status)> then, Order order = {});
 
   // A Completion for what ended without a driver event.
-  void SendCompletion(uint64_t event_id, cl_int status, const uint64_t* profiling = nullptr);
+  void SendCompletion(uint64_t event_id, cl_int status, const EventTimes* times = nullptr);
 
   // Delivers every event that has failed; call after a user event was set to an error.
   void SweepFailed();
@@ -137,7 +146,7 @@ class Completions {
 // Of an event; the driver's error if it does not say.
 cl_int StatusOf(cl_event event);
 
-// The five CL_PROFILING_COMMAND_* times of an event that has ended; false if the driver gives none.
-bool ReadProfiling(cl_event event, uint64_t (&times)[5]);
+// Of an event that has ended; false if the driver gives none.
+bool ReadProfiling(cl_event event, EventTimes* times);
 
 }  // namespace sluice

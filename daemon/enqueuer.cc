@@ -15,6 +15,17 @@ bool HasFailed(const Session& session, cl_event event) {
   return session.completions().any_failed() && StatusOf(event) < 0;
 }
 
+// Null if the driver makes none: the times are not available then (section 5.14), but all else is.
+cl_command_queue TimedQueue(const QueueObject& queue) {
+  UniqueCl<cl_command_queue>& timed = queue.context->timed_queues[queue.device->handle];
+  if (!timed) {
+    cl_int status = CL_SUCCESS;
+    timed.reset(cl().clCreateCommandQueue(queue.context->handle.get(), queue.device->handle,
+                                          CL_QUEUE_PROFILING_ENABLE, &status));
+  }
+  return timed.get();
+}
+
 }  // namespace
 
 Enqueuer::Enqueuer(Session& session, const pb::Enqueue& on)
@@ -41,6 +52,15 @@ Enqueuer::Enqueuer(Session& session, const pb::Enqueue& on)
       waits_.push_back(event->handle.get());
     }
   }
+  if (ok() && HasWaited() && !queue_->in_order && queue_->profiling) WaitForTheEnded();
+}
+
+void Enqueuer::WaitForTheEnded() {
+  cl_int status = CL_SUCCESS;
+  ended_.reset(cl().clCreateUserEvent(queue_->context->handle.get(), &status));
+  if (status == CL_SUCCESS) status = cl().clSetUserEventStatus(ended_.get(), CL_COMPLETE);
+  if (status != CL_SUCCESS) return Fail(status);
+  waits_.push_back(ended_.get());
 }
 
 HandlerResult Enqueuer::Publish(UniqueCl<cl_event> event, std::unique_ptr<Carried> carried) {
@@ -167,8 +187,10 @@ HandlerResult Enqueuer::RunTransfer(TransferPlan plan) {
   if (names_mirror()) return RunInMirror(plan);
   if (event_id_ == 0) return absl::InvalidArgumentError("transfer without an event");
   plan.event_id = event_id_;
-  plan.profiling = queue_->profiling;
   QueueObject& queue = *queue_;
+  if (queue.profiling) plan.queue = TimedQueue(queue);
+  plan.profiling = plan.queue != nullptr;
+  if (!plan.profiling) plan.queue = queue.context->own_queue.get();
   if (const cl_int status = TellDriver(session_, &queue); status != CL_SUCCESS) return status;
 
   UniqueCl<cl_event> ready;

@@ -73,7 +73,7 @@ class Enqueuer {
   // For markers and barriers: without a wait list, they end after all before them.
   void SetAfterAll() { after_all_ = !has_wait_list_; }
   // True if there was a wait list, and all of it has completed: none may be passed to the driver,
-  // to which an empty list means everything.
+  // to which an empty list means everything. Never in a queue out of order with profiling.
   bool HasWaited() const { return has_wait_list_ && waits_.empty(); }
 
   // What stands for all that was enqueued so far; null if nothing was, or all of it has ended.
@@ -84,6 +84,9 @@ class Enqueuer {
                              std::function<void()> then);
 
  private:
+  // All of the wait list has completed, but only the driver can tell the times of the command: it
+  // is given a list of something that has ended.
+  void WaitForTheEnded();
   void Fail(cl_int status) {
     if (status_ == CL_SUCCESS) status_ = status;
   }
@@ -101,6 +104,7 @@ class Enqueuer {
   const uint64_t mirror_mem_id_;
   const uint64_t mirror_offset_;
   QueueObject* queue_ = nullptr;
+  UniqueCl<cl_event> ended_;
   absl::InlinedVector<cl_event, 8> waits_;
   cl_int status_ = CL_SUCCESS;
   bool has_wait_list_ = false;

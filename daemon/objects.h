@@ -76,6 +76,9 @@ struct ContextObject : Object {
   absl::flat_hash_map<cl_mem_object_type, bool> images_in_heap;
   // For work of ours: initial contents, chunks of transfers. In order.
   UniqueCl<cl_command_queue> own_queue;
+  // The same, of one device each and with profiling: for transfers whose times the application is
+  // told. Made when there is one.
+  absl::flat_hash_map<cl_device_id, UniqueCl<cl_command_queue>> timed_queues;
   // Tells the client, if it asked (WatchDestruction).
   std::function<void()> on_destroyed;
   // Its memory objects whose driver tells nobody of their end.

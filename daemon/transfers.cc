@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/transfers.h"
 
-#include <time.h>
-
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -24,19 +21,14 @@ constexpr uint64_t kLargestChunk = 4 << 20;
 constexpr uint64_t kPinAfterBytes = 4 << 20;
 constexpr uint64_t kStagingBytes = 128 << 20;
 
-uint64_t NowNs() {
-  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                   std::chrono::steady_clock::now().time_since_epoch())
-                                   .count());
-}
-
 uint64_t ChunkBytes(const TransferPlan& plan) {
   const uint64_t share = plan.total_bytes / kChunksInFlight & ~uint64_t{4095};
   return std::clamp(share, kSmallestChunk, kLargestChunk);
 }
 
 bool IsDirect(const TransferPlan& plan) {
-  return plan.kind == TransferPlan::Kind::kLinear && plan.memory->span.segment != 0;
+  return plan.kind == TransferPlan::Kind::kLinear && plan.memory->span.segment != 0 &&
+         !plan.profiling;
 }
 
 }  // namespace
@@ -69,7 +61,9 @@ cl_int Transfers::Begin(const TransferPlan& plan, std::shared_ptr<TransferEnd>* 
   transfer->end->done.reset(cl().clCreateUserEvent(plan.memory->context->handle.get(), &status));
   if (status != CL_SUCCESS) return status;
   *end = transfer->end;
-  transfer->times[0] = transfer->times[1] = NowNs();
+  // Without it, the command was queued when it began.
+  if (plan.profiling)
+    cl().clEnqueueMarkerWithWaitList(plan.queue, 0, nullptr, transfer->queued.out());
   absl::MutexLock lock(&mu_);
   // Only a client that uses an id twice meets one that is still there.
   const bool is_new = transfers_.try_emplace(plan.event_id, std::move(transfer)).second;
@@ -86,7 +80,6 @@ void Transfers::Ready(uint64_t event_id, cl_int status) {
     absl::MutexLock lock(&mu_);
     const TransferRef transfer = Find(event_id);
     if (transfer == nullptr || transfer->ended) return;
-    transfer->times[2] = NowNs();
     if (status < 0) {
       End(transfer, CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
     } else {
@@ -187,10 +180,26 @@ void Transfers::SendReadData(const TransferRef& transfer, const Chunk& chunk) {
   transfer->read_bytes += chunk.size;
   if (transfer->read_bytes < transfer->plan.total_bytes) return;
   // The client takes the bytes before it sees this: no need to wait for its acknowledgement.
-  transfer->times[3] = transfer->times[4] = NowNs();
   transfer->plan.share.End(/*all_before=*/true);
-  completions_->SendCompletion(transfer->plan.event_id, CL_COMPLETE,
-                               transfer->plan.profiling ? transfer->times : nullptr);
+  SendComplete(*transfer);
+}
+
+// As of one command: from the first of its chunks to begin to the last to end.
+void Transfers::NoteTimes(const EventTimes& times, uint64_t bytes, Transfer* transfer) {
+  EventTimes& all = transfer->times;
+  const bool is_first = transfer->timed_bytes == 0;
+  all.queued = is_first ? times.queued : std::min(all.queued, times.queued);
+  all.submit = is_first ? times.submit : std::min(all.submit, times.submit);
+  all.start = is_first ? times.start : std::min(all.start, times.start);
+  all.end = std::max(all.end, times.end);
+  all.complete = std::max(all.complete, times.complete);
+  transfer->timed_bytes += bytes;
+}
+
+void Transfers::SendComplete(const Transfer& transfer) {
+  const bool has_times = transfer.timed_bytes == transfer.plan.total_bytes;
+  completions_->SendCompletion(transfer.plan.event_id, CL_COMPLETE,
+                               has_times ? &transfer.times : nullptr);
 }
 
 absl::Status Transfers::OnChunk(uint64_t event_id, uint64_t offset, uint64_t size) {
@@ -224,9 +233,19 @@ absl::Status Transfers::OnChunk(uint64_t event_id, uint64_t offset, uint64_t siz
 
 void Transfers::MoveChunk(const TransferRef& transfer, const Chunk& chunk) {
   deferred_.push_back([this, transfer, chunk] {
-    const auto then = [this, transfer, chunk](cl_int ended) {
+    const auto event = std::make_shared<UniqueCl<cl_event>>();
+    const auto then = [this, transfer, chunk, event](cl_int ended) {
+      EventTimes times;
+      const bool timed =
+          transfer->plan.profiling && ended == CL_COMPLETE && ReadProfiling(event->get(), &times);
+      // The queue is in order: the marker has ended too.
+      if (EventTimes marker; timed && chunk.offset == 0 && transfer->queued &&
+                             ReadProfiling(transfer->queued.get(), &marker)) {
+        times.queued = marker.queued;
+      }
       {
         absl::MutexLock lock(&mu_);
+        if (timed) NoteTimes(times, chunk.size, transfer.get());
         if (ended < 0) {
           End(transfer, ended);
           EndChunk(transfer, chunk.offset);
@@ -241,11 +260,10 @@ void Transfers::MoveChunk(const TransferRef& transfer, const Chunk& chunk) {
     const ContextObject& context = *transfer->plan.memory->context;
     if (context.pins && staged_bytes_.fetch_add(chunk.size) >= kPinAfterBytes)
       pins_->Pin(context, chunk.span);
-    const cl_command_queue queue = context.own_queue.get();
-    UniqueCl<cl_event> event;
-    const cl_int status = EnqueueChunk(queue, transfer->plan, chunk, 0, nullptr, event.out());
+    const cl_command_queue queue = transfer->plan.queue;
+    const cl_int status = EnqueueChunk(queue, transfer->plan, chunk, 0, nullptr, event->out());
     if (status != CL_SUCCESS) return then(status);
-    completions_->Then(event.get(), then);
+    completions_->Then(event->get(), then);
     cl().clFlush(queue);
   });
 }
@@ -363,10 +381,7 @@ void Transfers::End(const TransferRef& transfer, cl_int status) {
     if (chunk.staged) staging_bytes_ -= chunk.size;
   }
   if (transfer->chunks.empty()) transfers_.erase(plan.event_id);
-  if (plan.is_write || status < 0) transfer->times[3] = transfer->times[4] = NowNs();
-  if (plan.is_write && status == CL_COMPLETE) {
-    completions_->SendCompletion(plan.event_id, status, plan.profiling ? transfer->times : nullptr);
-  }
+  if (plan.is_write && status == CL_COMPLETE) SendComplete(*transfer);
   deferred_.push_back([this, transfer, status] {
     cl().clSetUserEventStatus(transfer->end->done.get(), status);
     if (status == CL_COMPLETE) return;

@@ -7,7 +7,9 @@
 //   span -> ... -> done read:    ready -> driver reads into a span -> ReadData(span) -> client
 //   takes it -> TransferAck -> ... -> done
 //
-// A buffer that lies in the heap itself needs no driver call: its own memory is the span. `done`
+// A buffer that lies in the heap itself needs no driver call: its own memory is the span. But where
+// the application is to be told the times, all is left to the driver: they are values of its clock
+// (section 5.14), and only its own commands tell the time by that. `done`
 // stands for the command wherever the driver must wait for it; in a queue in order that is not
 // before something is enqueued behind it, which a blocking transfer never sees (Enqueuer). Nothing
 // here blocks: a transfer that finds no staging memory waits its turn.
@@ -29,6 +31,7 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "daemon/cl_handle.h"
+#include "daemon/completions.h"
 #include "daemon/heap.h"
 #include "daemon/in_flight.h"
 #include "daemon/objects.h"
@@ -36,7 +39,6 @@
 
 namespace sluice {
 
-class Completions;
 class Pins;
 class Replies;
 
@@ -54,6 +56,8 @@ struct TransferPlan {
   size_t slice_pitch = 0;
   uint64_t row_bytes = 0;  // Packed bytes of one row of the region: kRect, kImage.
   uint64_t event_id = 0;
+  // Where chunks are enqueued: the context's own, or if the times are wanted its timed one.
+  cl_command_queue queue = nullptr;
   bool profiling = false;
   CommandShare share;  // What is no longer in flight when it has ended.
 };
@@ -110,7 +114,9 @@ class Transfers {
     uint64_t read_bytes = 0;           // Sent to the client.
     std::map<uint64_t, Chunk> chunks;  // In flight, by offset.
     bool ended = false;                // If it has failed, chunks may still be in flight.
-    uint64_t times[5] = {};
+    UniqueCl<cl_event> queued;         // Profiling: a marker from when it was enqueued.
+    EventTimes times;                  // Profiling: of the chunks whose times are known,
+    uint64_t timed_bytes = 0;          // these.
   };
   using TransferRef = std::shared_ptr<Transfer>;
 
@@ -123,6 +129,8 @@ class Transfers {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   static cl_int EnqueueChunk(cl_command_queue queue, const TransferPlan& plan, const Chunk& chunk,
                              cl_uint wait_count, const cl_event* waits, cl_event* event);
+  static void NoteTimes(const EventTimes& times, uint64_t bytes, Transfer* transfer);
+  void SendComplete(const Transfer& transfer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void SendReadData(const TransferRef& transfer, const Chunk& chunk)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void EndChunk(const TransferRef& transfer, uint64_t chunk_offset)

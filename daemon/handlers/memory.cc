@@ -270,6 +270,7 @@ HandlerResult HandleWriteInitialContents(Session& session, const pb::WriteInitia
   if (plan.memory == nullptr || plan.memory->size == 0) return CL_INVALID_MEM_OBJECT;
   if (!session.MayAccept()) return CL_OUT_OF_RESOURCES;
   plan.event_id = cmd.on().event_id();
+  plan.queue = plan.memory->context->own_queue.get();
   plan.total_bytes = plan.memory->size;
   if (plan.memory->is_image) {
     plan.kind = TransferPlan::Kind::kImage;

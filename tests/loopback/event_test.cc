@@ -242,5 +242,27 @@ TEST_F(EventLoopbackTest, CompletionsCarryProfiles) {
   EXPECT_EQ(profiled.profiling(4), 1003u);
 }
 
+// Also of a command that need not wait for anything: the driver, which alone can tell the times, is
+// not given an empty list, which would be everything to wait for.
+TEST_F(EventLoopbackTest, WhatEndsAtOnceHasAProfile) {
+  const uint64_t context = MakeContext(kCpu);
+  const uint64_t queue = MakeQueue(
+      context, kCpu, kOutOfOrder | cl_command_queue_properties{CL_QUEUE_PROFILING_ENABLE});
+  pb::Command command;
+  pb::EnqueueReadBuffer& body = *command.mutable_enqueue_read_buffer();
+  const uint64_t read = On(body.mutable_on(), MakeQueue(context, kCpu));
+  body.set_mem_id(MakeBuffer(context, kSize));
+  body.set_size(4);
+  fake_->ClearCalls();
+  client_->Send(command);
+  EXPECT_EQ(Completed(read).status(), CL_COMPLETE);
+  EXPECT_EQ(fake_->Count("clEnqueueReadBuffer"), 0u);  // It was answered without the driver.
+  const uint64_t gate = MakeUserEvent(context);
+  const uint64_t gated = Marker(queue, {gate});
+  EXPECT_EQ(Completed(Marker(queue, {read})).profiling_size(), 5);
+  SetUserEvent(gate, CL_COMPLETE);
+  EXPECT_EQ(Completed(gated).profiling_size(), 5);
+}
+
 }  // namespace
 }  // namespace sluice

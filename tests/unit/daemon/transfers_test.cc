@@ -13,9 +13,9 @@ class TransfersTest : public LoopbackTest {
     LoopbackTest::SetUp();
     Prepare(kGpu);
   }
-  void Prepare(uint64_t device) {
+  void Prepare(uint64_t device, cl_command_queue_properties flags = 0) {
     const uint64_t context = MakeContext(device);
-    queue_ = MakeQueue(context, device);
+    queue_ = MakeQueue(context, device, flags);
     mem_ = MakeBuffer(context, kSize);
   }
   uint64_t Write() {
@@ -167,6 +167,27 @@ TEST_F(TransfersTest, HeapBuffersNeedNoDriver) {
   EXPECT_EQ(Feed(Write(), bytes).status(), CL_COMPLETE);
   EXPECT_TRUE(Take(Read(), kSize) == bytes);
   EXPECT_EQ(fake_->Count("clEnqueueWriteBuffer") + fake_->Count("clEnqueueReadBuffer"), 0u);
+}
+
+// Section 5.14: the times are values of the device's clock. So the driver moves the bytes where
+// they are wanted, and tells them; with a queue that does not tell, they are not available.
+TEST_F(TransfersTest, TimesAreTheDrivers) {
+  const std::string bytes(kSize, 't');
+  for (const uint64_t device : {kCpu, kGpu}) {
+    SCOPED_TRACE(device);
+    Prepare(device, CL_QUEUE_PROFILING_ENABLE);
+    fake_->ClearCalls();
+    const pb::Completion written = Feed(Write(), bytes);
+    ASSERT_EQ(written.profiling_size(), 5);
+    for (int i = 0; i < 4; ++i) EXPECT_EQ(written.profiling(i), 1000u + i);
+    EXPECT_EQ(written.profiling(4), 1003u);
+    EXPECT_TRUE(Take(Read(), kSize) == bytes);
+    EXPECT_EQ(fake_->Count("clEnqueueReadBuffer"), 2u);
+    EXPECT_EQ(fake_->Count("clCreateCommandQueue"), 1u);  // For both.
+    Prepare(device, CL_QUEUE_PROFILING_ENABLE);
+    fake_->FailNext("clCreateCommandQueue", CL_OUT_OF_RESOURCES);
+    EXPECT_EQ(Feed(Write(), bytes).profiling_size(), 0);
+  }
 }
 
 }  // namespace
