@@ -61,8 +61,8 @@ cl_int Kernel::GetArgInfo(cl_uint index, cl_kernel_arg_info param_name, const In
   // Section 5.9.4: CL_INVALID_ARG_INDEX if arg_indx is not a valid argument index.
   if (index >= metadata_->arg_count()) return CL_INVALID_ARG_INDEX;
   const pb::KernelArgDescription& arg = metadata_->arg(index);
-  // CL_KERNEL_ARG_INFO_NOT_AVAILABLE if the argument information is not available for kernel.
-  if (!arg.has_info()) return CL_KERNEL_ARG_INFO_NOT_AVAILABLE;
+  const WireQuery query{pb::GetInfo::KERNEL_ARG, id(), param_name, 0, index};
+  if (!arg.has_info()) return WireInfo(session(), query, sink);
   switch (param_name) {
     case CL_KERNEL_ARG_ADDRESS_QUALIFIER:
       return sink.Value<cl_kernel_arg_address_qualifier>(arg.address_qualifier());
@@ -75,7 +75,7 @@ cl_int Kernel::GetArgInfo(cl_uint index, cl_kernel_arg_info param_name, const In
     case CL_KERNEL_ARG_NAME:
       return sink.String(arg.name());
     default:
-      return WireInfo(session(), {pb::GetInfo::KERNEL_ARG, id(), param_name, 0, index}, sink);
+      return WireInfo(session(), query, sink);
   }
 }
 

@@ -156,6 +156,8 @@ struct ProgramObject : Object {
   std::vector<std::shared_ptr<DeviceObject>> devices;
   // Of the binary that it was made of; null: nothing is known but what the driver says.
   std::shared_ptr<const v1::ProgramRecord> record;
+  // Its last build was asked for argument information by us alone, not by the application.
+  bool unasked_arg_info = false;
 };
 
 struct KernelObject : Object {

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
@@ -107,6 +108,9 @@ class Session {
     absl::MutexLock lock(&device_mu_);
     return device_name_;
   }
+
+  // As MakeUnaskedKernel makes it, once it was wanted. The build thread's.
+  std::optional<UniqueCl<cl_kernel>> unasked_kernel;
 
   // For statistics; relaxed.
   std::atomic<uint64_t> commands_executed{0};

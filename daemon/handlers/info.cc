@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -154,6 +155,42 @@ HandlerResult ReadBinaries(Session& session, const pb::GetInfo& cmd, Call& call)
   return CL_SUCCESS;
 }
 
+// Section 5.9.3: CL_KERNEL_ARG_INFO_NOT_AVAILABLE if the argument information is not available for
+// kernel, as it need not be if the program was built without -cl-kernel-arg-info. Our builds always
+// have the option; what the driver would have said without (PoCL tells all but the names), it says
+// of a kernel of our own.
+HandlerResult ReadUnaskedKernelArg(Session& session, const pb::GetInfo& cmd, Call& call,
+                                   std::shared_ptr<KernelObject> kernel) {
+  const auto answer = [&session, sequence = call.sequence()](cl_int status, std::string data) {
+    pb::Reply reply;
+    reply.mutable_answer()->set_sequence(sequence);
+    reply.mutable_answer()->set_status(status);
+    reply.mutable_answer()->set_data(std::move(data));
+    session.replies().Send(reply, Wake::kWaiter);
+  };
+  Builds::Work work;
+  work.run = [&session, cmd, answer, kernel = std::move(kernel)] {
+    std::optional<UniqueCl<cl_kernel>>& unasked = session.unasked_kernel;
+    if (!unasked.has_value()) unasked = MakeUnaskedKernel(*kernel->program->context);
+    cl_int status = CL_KERNEL_ARG_INFO_NOT_AVAILABLE;
+    if (*unasked)
+      status = cl().clGetKernelArgInfo(unasked->get(), 0, cmd.param_name(), 0, nullptr, nullptr);
+    std::string data;
+    if (status == CL_SUCCESS) {
+      status = ReadInfo(
+          [&](size_t size, void* value, size_t* size_ret) {
+            return cl().clGetKernelArgInfo(kernel->handle.get(), cmd.index(), cmd.param_name(),
+                                           size, value, size_ret);
+          },
+          &data);
+    }
+    return [answer, status, data] { answer(status, data); };
+  };
+  work.give_up = [answer](const std::string&) { answer(CL_KERNEL_ARG_INFO_NOT_AVAILABLE, ""); };
+  if (!session.builds().Post(std::move(work))) return CL_OUT_OF_RESOURCES;
+  return HandlerResult::Later();
+}
+
 }  // namespace
 
 HandlerResult HandleGetInfo(Session& session, const pb::GetInfo& cmd, Call& call) {
@@ -194,12 +231,16 @@ HandlerResult HandleGetInfo(Session& session, const pb::GetInfo& cmd, Call& call
           });
     case pb::GetInfo::KERNEL:
       return Read<KernelObject>(session, cmd, call, cl().clGetKernelInfo);
-    case pb::GetInfo::KERNEL_ARG:
+    case pb::GetInfo::KERNEL_ARG: {
+      auto kernel = session.objects().Find<KernelObject>(cmd.id());
+      if (kernel != nullptr && kernel->program->unasked_arg_info)
+        return ReadUnaskedKernelArg(session, cmd, call, std::move(kernel));
       return Read<KernelObject>(
           session, cmd, call,
-          [&](cl_kernel kernel, cl_uint param, size_t size, void* value, size_t* size_ret) {
-            return cl().clGetKernelArgInfo(kernel, cmd.index(), param, size, value, size_ret);
+          [&](cl_kernel handle, cl_uint param, size_t size, void* value, size_t* size_ret) {
+            return cl().clGetKernelArgInfo(handle, cmd.index(), param, size, value, size_ret);
           });
+    }
     case pb::GetInfo::KERNEL_WORK_GROUP:
       return Read<KernelObject>(
           session, cmd, call,

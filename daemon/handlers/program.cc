@@ -119,14 +119,22 @@ HandlerResult RunBuild(Session& session, const Call& call, std::shared_ptr<Progr
   return HandlerResult::Later();
 }
 
+constexpr char kArgInfoOption[] = "-cl-kernel-arg-info";
+
+// By the application. Without any options it counts as asked for: PoCL tells it then, and nothing
+// on the wire tells none from empty ones.
+bool AsksForArgInfo(const std::string& options) {
+  return options.empty() || absl::StrContains(options, kArgInfoOption);
+}
+
 // Argument information is what the client judges clSetKernelArg by; drivers keep it only if asked
 // to. NVIDIA's driver (580) cannot build a source in which one kernel has no arguments when it is
 // asked ("ptxas: Parsing error near '}'"): what fails with the question is tried again without it,
 // and that outcome, its log included, is told.
 template <typename Build>
 cl_int BuildWithArgInfo(const std::string& options, const Build& build) {
-  if (absl::StrContains(options, "-cl-kernel-arg-info")) return build(options);
-  const cl_int status = build(absl::StrCat(options, " -cl-kernel-arg-info"));
+  if (absl::StrContains(options, kArgInfoOption)) return build(options);
+  const cl_int status = build(absl::StrCat(options, " ", kArgInfoOption));
   const bool failed = status == CL_BUILD_PROGRAM_FAILURE || status == CL_COMPILE_PROGRAM_FAILURE;
   return failed ? build(options) : status;
 }
@@ -243,6 +251,7 @@ HandlerResult HandleBuildProgram(Session& session, const pb::BuildProgram& cmd, 
   if (absl::Status status = folder->MakeDirectories(cmd.include_directories()); !status.ok())
     return status;
   const std::string options = folder->RewriteOptions(cmd.options(), cmd.include_directories());
+  program->unasked_arg_info = !AsksForArgInfo(options);
   return RunBuild(session, call, program, devices, CL_BUILD_PROGRAM_FAILURE,
                   [program, devices, folder, options] {
                     const std::vector<cl_device_id> handles = HandlesOf(devices);
@@ -273,6 +282,7 @@ HandlerResult HandleCompileProgram(Session& session, const pb::CompileProgram& c
   if (absl::Status status = folder->MakeDirectories(cmd.include_directories()); !status.ok())
     return status;
   std::string options = folder->RewriteOptions(cmd.options(), cmd.include_directories());
+  program->unasked_arg_info = !AsksForArgInfo(options);
   std::vector<std::string> names(cmd.header_names().begin(), cmd.header_names().end());
   return RunBuild(session, call, program, devices, CL_COMPILE_PROGRAM_FAILURE,
                   [program, devices, headers, names, folder, options] {
@@ -310,6 +320,8 @@ HandlerResult HandleLinkProgram(Session& session, const pb::LinkProgram& cmd, Ca
   program->id = cmd.program_id();
   program->devices = devices.empty() ? context->devices : devices;
   program->context = context;
+  program->unasked_arg_info = std::all_of(
+      inputs.begin(), inputs.end(), [](const auto& input) { return input->unasked_arg_info; });
   if (const cl_int added = session.Add(cmd.program_id(), program); added != CL_SUCCESS)
     return added;
   return RunBuild(session, call, program, devices, CL_LINK_PROGRAM_FAILURE,

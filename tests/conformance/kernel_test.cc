@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 #include <set>
+#include <string>
 
 #include "tests/conformance/fixtures.h"
 
@@ -226,6 +227,60 @@ TEST_F(KernelTest, ArgumentInfo) {
     EXPECT_CL("clGetKernelArgInfo.name", CL_SUCCESS,
               clGetKernelArgInfo(kernel, i, CL_KERNEL_ARG_NAME, sizeof(name), name, nullptr));
     EXPECT_STREQ(name, expected[i].name);
+  }
+}
+
+// And not told otherwise; whatever was built, the last build's or link's options decide.
+TEST_F(KernelTest, ArgumentInfoUnasked) {
+  const char* const source = "kernel void k(global int* out) { out[0] = 1; }";
+  const auto name_of = [this](cl_program program) {
+    const Own<cl_kernel> kernel = Kernel(program, "k");
+    char name[64] = "";
+    return clGetKernelArgInfo(kernel, 0, CL_KERNEL_ARG_NAME, sizeof(name), name, nullptr);
+  };
+  const Own<cl_program> asked = Program(source, "-cl-kernel-arg-info");
+  const Own<cl_program> unasked = Program(source, "-w");
+  EXPECT_CL("clGetKernelArgInfo.unasked", CL_KERNEL_ARG_INFO_NOT_AVAILABLE, name_of(unasked));
+  for (const cl_kernel_arg_info param :
+       {CL_KERNEL_ARG_ADDRESS_QUALIFIER, CL_KERNEL_ARG_ACCESS_QUALIFIER, CL_KERNEL_ARG_TYPE_NAME,
+        CL_KERNEL_ARG_TYPE_QUALIFIER}) {
+    EXPECT_CL(("clGetKernelArgInfo.unasked_" + std::to_string(param)).c_str(),
+              (AnyOf{CL_SUCCESS, CL_KERNEL_ARG_INFO_NOT_AVAILABLE}),
+              clGetKernelArgInfo(Kernel(unasked, "k"), 0, param, 0, nullptr, nullptr));
+  }
+  // A kernel whose information is hidden is judged and runs as any other.
+  const Own<cl_kernel> kernel = Kernel(unasked, "k");
+  EXPECT_CL("clSetKernelArg.unasked", CL_INVALID_ARG_SIZE, clSetKernelArg(kernel, 0, 3, source));
+  EXPECT_CL("clGetKernelArgInfo.unasked_index", CL_INVALID_ARG_INDEX,
+            clGetKernelArgInfo(kernel, 1, CL_KERNEL_ARG_NAME, 0, nullptr, nullptr));
+
+  size_t bytes = 0;
+  EXPECT_EQ(clGetProgramInfo(asked, CL_PROGRAM_BINARY_SIZES, sizeof(bytes), &bytes, nullptr),
+            CL_SUCCESS);
+  std::vector<cl_uchar> binary(bytes);
+  unsigned char* to = binary.data();
+  EXPECT_EQ(clGetProgramInfo(asked, CL_PROGRAM_BINARIES, sizeof(to), &to, nullptr), CL_SUCCESS);
+  const cl_device_id one = device();
+  const unsigned char* from = binary.data();
+  const Own<cl_program> again =
+      MAKE("clCreateProgramWithBinary.arg_info",
+           clCreateProgramWithBinary(context(), 1, &one, &bytes, &from, nullptr, error));
+  EXPECT_EQ(clBuildProgram(again, 1, &one, "-w", nullptr, nullptr), CL_SUCCESS);
+  EXPECT_CL("clGetKernelArgInfo.binary", CL_KERNEL_ARG_INFO_NOT_AVAILABLE, name_of(again));
+
+  for (const char* options : {"-w", "-cl-kernel-arg-info"}) {
+    const Own<cl_program> compiled = MAKE(
+        "clCreateProgramWithSource.arg_info",
+        clCreateProgramWithSource(context(), 1, const_cast<const char**>(&source), nullptr, error));
+    EXPECT_EQ(clCompileProgram(compiled, 1, &one, options, 0, nullptr, nullptr, nullptr, nullptr),
+              CL_SUCCESS);
+    const cl_program input = compiled;
+    const Own<cl_program> linked =
+        MAKE("clLinkProgram.arg_info",
+             clLinkProgram(context(), 1, &one, "", 1, &input, nullptr, nullptr, error));
+    EXPECT_CL(std::string_view(options) == "-w" ? "clGetKernelArgInfo.linked_unasked"
+                                                : "clGetKernelArgInfo.linked",
+              (AnyOf{CL_SUCCESS, CL_KERNEL_ARG_INFO_NOT_AVAILABLE}), name_of(linked));
   }
 }
 

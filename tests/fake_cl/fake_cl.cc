@@ -196,6 +196,11 @@ void FakeCl::set_forgetful_binaries(bool forgetful) {
   g_runtime->forgetful_binaries = forgetful;
 }
 
+void FakeCl::set_arg_info_on_request(bool on_request) {
+  const std::lock_guard lock(g_runtime->mu);
+  g_runtime->arg_info_on_request = on_request;
+}
+
 void FakeCl::set_has_callbacks(bool has_callbacks) {
   const std::lock_guard lock(g_runtime->mu);
   g_runtime->has_callbacks = has_callbacks;

@@ -66,6 +66,8 @@ class FakeCl {
   void set_mute_failures(bool mute);
   // As NVIDIA's: kernels of programs from binaries have no argument information.
   void set_forgetful_binaries(bool forgetful);
+  // As PoCL's: only after a build with -cl-kernel-arg-info.
+  void set_arg_info_on_request(bool on_request);
   // CL_DEVICE_VENDOR_ID of the GPU, 0 otherwise. Before the worker lists its devices.
   void set_gpu_vendor_id(cl_uint vendor_id);
   // As Wine: clSetEventCallback and clSetMemObjectDestructorCallback are refused.

@@ -212,6 +212,9 @@ cl_int CL_API_CALL fake_clGetKernelArgInfo(cl_kernel kernel, cl_uint index,
   if (index > 4) return CL_INVALID_ARG_INDEX;
   if (g_runtime->forgetful_binaries && kernel->program->from_binary)
     return CL_KERNEL_ARG_INFO_NOT_AVAILABLE;
+  if (g_runtime->arg_info_on_request &&
+      kernel->program->options.find("-cl-kernel-arg-info") == std::string::npos)
+    return CL_KERNEL_ARG_INFO_NOT_AVAILABLE;
   switch (param) {
     case CL_KERNEL_ARG_ADDRESS_QUALIFIER:
       return GiveValue(kArgs[index].address, room, out, size_ret);

@@ -126,6 +126,7 @@ struct Runtime {
   bool hold_callbacks = false;
   bool mute_failures = false;
   bool forgetful_binaries = false;
+  bool arg_info_on_request = false;
   bool has_callbacks = true;
   std::optional<std::array<uint8_t, 16>> gpu_uuid;
   std::optional<std::array<uint8_t, 8>> gpu_luid;

@@ -271,7 +271,8 @@ uint64_t LoopbackTest::MakeImage(uint64_t context, const pb::ImageDesc& desc,
   return body.mem_id();
 }
 
-uint64_t LoopbackTest::MakeProgram(uint64_t context, std::string_view source) {
+uint64_t LoopbackTest::MakeProgram(uint64_t context, std::string_view source,
+                                   const std::string& options) {
   pb::Command command;
   const uint64_t id = client_->NewId();
   command.mutable_create_program_with_source()->set_program_id(id);
@@ -279,6 +280,7 @@ uint64_t LoopbackTest::MakeProgram(uint64_t context, std::string_view source) {
   EXPECT_EQ(client_->Call(command, source).status(), CL_SUCCESS);
   pb::Command build;
   build.mutable_build_program()->set_program_id(id);
+  build.mutable_build_program()->set_options(options);
   client_->Call(build);
   return id;
 }

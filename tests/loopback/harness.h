@@ -117,7 +117,8 @@ class LoopbackTest : public ::testing::Test {
                      cl_command_queue_properties flags = 0);
   uint64_t MakeBuffer(uint64_t context, uint64_t size, std::string_view contents = {});
   uint64_t MakeImage(uint64_t context, const pb::ImageDesc& desc, std::string_view contents = {});
-  uint64_t MakeProgram(uint64_t context, std::string_view source = "kernel void k() {}");
+  uint64_t MakeProgram(uint64_t context, std::string_view source = "kernel void k() {}",
+                       const std::string& options = "");
   uint64_t MakeKernel(uint64_t program, const std::string& name = "k");
   uint64_t MakeUserEvent(uint64_t context);
   void SetUserEvent(uint64_t event, cl_int status);

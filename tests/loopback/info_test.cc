@@ -82,6 +82,27 @@ TEST_F(InfoLoopbackTest, EveryKindAsksItsFunction) {
             CL_PROFILING_INFO_NOT_AVAILABLE);
 }
 
+// Argument information that the application's build did not ask for is told where the driver would
+// tell it all the same, and nowhere else.
+TEST_F(InfoLoopbackTest, UnaskedArgumentInformation) {
+  for (const bool on_request : {true, false}) {
+    SCOPED_TRACE(on_request);
+    Start({});
+    fake_->set_arg_info_on_request(on_request);
+    const uint64_t context = MakeContext();
+    const uint64_t kernel = MakeKernel(MakeProgram(context, "src", "-w"));
+    const uint64_t asked_kernel = MakeKernel(MakeProgram(context, "src", "-cl-kernel-arg-info"));
+    const size_t builds = fake_->Count("clBuildProgram");
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_EQ(Get(pb::GetInfo::KERNEL_ARG, kernel, CL_KERNEL_ARG_NAME).status(),
+                on_request ? CL_KERNEL_ARG_INFO_NOT_AVAILABLE : CL_SUCCESS);
+      EXPECT_EQ(Get(pb::GetInfo::KERNEL_ARG, asked_kernel, CL_KERNEL_ARG_NAME).status(),
+                CL_SUCCESS);
+    }
+    EXPECT_EQ(fake_->Count("clBuildProgram"), builds + 1);  // Found out once.
+  }
+}
+
 // No handle of the driver ever crosses the wire: such queries are refused unasked.
 TEST_F(InfoLoopbackTest, HandlesAreNotTold) {
   const uint64_t context = MakeContext();
