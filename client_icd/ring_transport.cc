@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client_icd/ring_transport.h"
 
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -74,11 +75,17 @@ struct RingTransport::Channel {
 
 void RingTransport::Channel::Run(const std::shared_ptr<Channel>& channel) {
   absl::Status status;
+  // Memory comes as a descriptor, which is closed once it is mapped: an application that has used
+  // up its own asks for memory all the same.
+  std::optional<GuardedFd> spare;
   while (status.ok()) {
+    spare.emplace(OpenSentinel());
+    status = AwaitMessage(channel->socket.get());
     if (!channel->socket.there()) {
       status = absl::FailedPreconditionError("the application has closed the session's socket");
-      break;
     }
+    if (!status.ok()) break;
+    spare.reset();
     std::vector<UniqueFd> fds;
     const absl::StatusOr<HandleMessage> message = ReceiveHandleMessage(channel->socket.get(), &fds);
     status = message.ok() ? channel->Take(*message, &fds) : message.status();

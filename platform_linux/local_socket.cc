@@ -157,6 +157,17 @@ absl::Status WaitReadable(int socket, int timeout_ms) {
   return WaitFor(socket, POLLIN, timeout_ms);
 }
 
+absl::Status AwaitMessage(int socket) {
+  // Not poll, which looks the descriptor up again each time it is woken.
+  char byte;
+  ssize_t peeked;
+  do {
+    peeked = ::recv(socket, &byte, sizeof(byte), MSG_PEEK);
+  } while (peeked < 0 && errno == EINTR);
+  return peeked >= 0 || errno == ECONNRESET ? absl::OkStatus()
+                                            : ErrnoStatus(errno, "waiting for a message");
+}
+
 absl::Status WaitWritable(int socket, int timeout_ms) {
   return WaitFor(socket, POLLOUT, timeout_ms);
 }

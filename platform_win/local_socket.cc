@@ -371,6 +371,8 @@ absl::Status WaitReadable(int socket, int timeout_ms) {
   return absl::DeadlineExceededError(absl::StrCat("no answer in ", timeout_ms, " ms"));
 }
 
+absl::Status AwaitMessage(int socket) { return WaitReadable(socket, /*timeout_ms=*/-1); }
+
 absl::Status WaitWritable(int socket, int timeout_ms) {
   const absl::StatusOr<std::shared_ptr<PipeEnd>> pipe = FindPipe(socket);
   if (!pipe.ok()) return pipe.status();

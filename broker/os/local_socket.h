@@ -46,6 +46,10 @@ extern const int kDeliveryMs;
 // OK once `socket` can be read or is at its end; kDeadlineExceeded after `timeout_ms` (-1 = none).
 absl::Status WaitReadable(int socket, int timeout_ms);
 
+// As WaitReadable without a limit, and like a ReceiveMessage that is under way it goes on with its
+// connection when the descriptor is closed, or comes to stand for another one.
+absl::Status AwaitMessage(int socket);
+
 // OK once a message can be sent; else as WaitReadable.
 absl::Status WaitWritable(int socket, int timeout_ms);
 

@@ -333,6 +333,34 @@ int ConnectAsTheDriverDoes() {
   return connect(fd, reinterpret_cast<sockaddr*>(&address), length) == 0 ? fd : -1;
 }
 
+// A process that has as many files open as it may makes buffers and uses them.
+CHILD_SCENE(SpendsItsDescriptors) {
+  constexpr size_t kBytes = 16 << 20;
+  cl_device_id device = TheHarness().device;
+  const Own<cl_context> context(clCreateContext(nullptr, 1, &device, nullptr, nullptr, nullptr));
+  const Own<cl_command_queue> queue(
+      clCreateCommandQueueWithProperties(context, device, nullptr, nullptr));
+  rlimit limit;
+  getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = 256;
+  setrlimit(RLIMIT_NOFILE, &limit);
+  while (dup(STDIN_FILENO) >= 0) {
+  }
+  for (char value = 1; value <= 8; ++value) {
+    const std::vector<char> host(kBytes, value);
+    std::vector<char> back(kBytes);
+    const Own<cl_mem> buffer(clCreateBuffer(context, CL_MEM_READ_WRITE, kBytes, nullptr, nullptr));
+    if (clEnqueueWriteBuffer(queue, buffer, CL_TRUE, 0, kBytes, host.data(), 0, nullptr, nullptr) !=
+            CL_SUCCESS ||
+        clEnqueueReadBuffer(queue, buffer, CL_TRUE, 0, kBytes, back.data(), 0, nullptr, nullptr) !=
+            CL_SUCCESS) {
+      return 3;
+    }
+    if (back != host) return 4;
+  }
+  return 0;
+}
+
 // A process whose address space is full writes what needs room on the way. It is told so, or told
 // of success, and goes on once there is room again.
 CHILD_SCENE(FillsItsAddressSpace) {
@@ -461,6 +489,8 @@ TEST_F(LifetimeTest, ForkKeepsOwnSockets) {
   if (!TheHarness().IsSluice()) GTEST_SKIP() << "a native driver talks to nobody";
   ExpectEnd("ForkKeepsOwnSockets", 0);
 }
+
+TEST_F(LifetimeTest, SpendsItsDescriptors) { ExpectEnd("SpendsItsDescriptors", 0); }
 
 // A full address space ends no process.
 TEST_F(LifetimeTest, FillsItsAddressSpace) {
