@@ -28,6 +28,15 @@ cl_int ChangeOfHands::TakeMutex() const {
   return CL_OUT_OF_RESOURCES;
 }
 
+UniqueCl<cl_event> ChangeOfHands::TakeFromDriver(cl_command_queue queue, cl_mem memory) const {
+  UniqueCl<cl_event> released;
+  if (driver_has_it.exchange(false)) {
+    release(queue, 1, &memory, 0, nullptr, released.out());
+    cl().clFlush(queue);
+  }
+  return released;
+}
+
 cl_int ChangeOfHands::GiveMutexBack(cl_int status) const {
   if (!holds_mutex.exchange(false, std::memory_order_relaxed)) return status;
   const absl::Status given = mutex->Release(kTextureMakersKey);

@@ -33,6 +33,10 @@ struct ChangeOfHands {
   // Before the driver is told of an acquire. The client has given it back before it asks: if this
   // waits, and in the end fails, it is for a client that did not.
   cl_int TakeMutex() const;
+  // Tells the driver of a release, if it was told of an acquire and of no release since. Its event
+  // is null if there was nothing to tell, or it refused.
+  UniqueCl<cl_event> TakeFromDriver(cl_command_queue queue, cl_mem memory) const;
+
   // After a release, and an acquire that failed. `status` is how that ended; returned if nothing
   // else fails.
   cl_int GiveMutexBack(cl_int status) const;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/change_of_hands.h"
 #include "daemon/device_list.h"
 #include "proto/handle_messages.h"
 #include "proto/status_macros.h"
@@ -22,6 +23,9 @@ void MemoryObject::CountOrderIn(std::atomic<uint64_t>* count) {
 }
 
 MemoryObject::~MemoryObject() {
+  // NVIDIA's driver (580.159.04) has the commands of all later contexts wait for ever once external
+  // memory is gone that it was told to acquire and not to release.
+  if (hands != nullptr) hands->TakeFromDriver(context->own_queue.get(), handle.get());
   handle.reset();
   if (order_counted_in != nullptr) order_counted_in->fetch_sub(1, std::memory_order_relaxed);
   if (counted_in != nullptr) counted_in->fetch_sub(1, std::memory_order_relaxed);

@@ -241,8 +241,7 @@ constexpr Difference kRows[] = {
     {"clEnqueueUnmapMemObject.null_event", kNvidia, Where::kNative, CL_INVALID_EVENT,
      "spec: CL_INVALID_EVENT_WAIT_LIST"},
     {"clEnqueueUnmapMemObject.outruns_map", kNvidia, Where::kNative, kDoNotRun,
-     "an unmap that may run before its map, or whose map failed, writes what the map never "
-     "brought"},
+     "an unmap of another queue runs before its map, and writes what that has not brought"},
     {"clEnqueueWriteBuffer.after_pending_read", kNvidia, Where::kNative, kDoNotRun,
      "a small write takes its bytes at once, before an earlier read has brought them"},
     {"clEnqueueWriteBuffer.failed_wait", kNvidia, Where::kNative, CL_PROFILING_INFO_NOT_AVAILABLE,

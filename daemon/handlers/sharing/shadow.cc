@@ -140,13 +140,8 @@ constexpr Direction kRelease = {false, &EnqueueRelease, &CopyFromImage};
 // client takes nothing of the contents, but may acquire again. Any thread; waits for nothing.
 void GiveBack(Completions* completions, const std::shared_ptr<MemoryObject>& memory) {
   const ChangeOfHands& hands = *memory->hands;
-  UniqueCl<cl_event> released;
-  if (hands.driver_has_it.exchange(false)) {
-    const cl_command_queue queue = memory->context->own_queue.get();
-    const cl_mem handle = memory->handle.get();
-    hands.release(queue, 1, &handle, 0, nullptr, released.out());
-    cl().clFlush(queue);
-  }
+  const UniqueCl<cl_event> released =
+      hands.TakeFromDriver(memory->context->own_queue.get(), memory->handle.get());
   if (!released) {
     hands.GiveMutexBack(CL_SUCCESS);
     return;

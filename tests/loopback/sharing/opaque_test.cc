@@ -97,6 +97,25 @@ TEST_F(OpaqueLoopbackTest, DriverImportsTheMemory) {
   EXPECT_EQ(fake_->Count("clEnqueueFillBuffer"), fills);
 }
 
+// Memory that goes while OpenCL has it is taken from the driver first, once; the driver is told of
+// nothing that it does not have.
+TEST_F(OpaqueLoopbackTest, DriverIsToldBeforeTheMemoryGoes) {
+  const uint64_t acquired = Import(Describe());
+  const uint64_t released = Import(Describe());
+  const uint64_t untouched = Import(Describe());
+  EXPECT_EQ(ChangeHands(true, released), CL_COMPLETE);
+  EXPECT_EQ(ChangeHands(false, released), CL_COMPLETE);
+  EXPECT_EQ(ChangeHands(true, acquired), CL_COMPLETE);
+  for (const uint64_t mem : {untouched, released, acquired}) {
+    EXPECT_EQ(fake_->ownership_changes(), (std::vector<bool>{true, false, true}));
+    pb::Command release;
+    release.mutable_release_object()->set_id(mem);
+    client_->Send(release);
+    client_->Sync();
+  }
+  EXPECT_EQ(fake_->ownership_changes(), (std::vector<bool>{true, false, true, false}));
+}
+
 // An image's shadow lies where it is said to, and is copied from there and back on the way.
 TEST_F(OpaqueLoopbackTest, ImagesAreCopiedOnTheWay) {
   pb::Command command = Describe(32);
