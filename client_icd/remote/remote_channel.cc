@@ -296,7 +296,8 @@ absl::Status PrepareGrpc() {
   grpc_init();
   // gRPC would take its threads down with the last channel, and start them again with the next:
   // this one, which never connects, is kept.
-  new auto(grpc::CreateChannel("127.0.0.1:1", grpc::InsecureChannelCredentials()));
+  [[maybe_unused]] static const auto* const kept =
+      new auto(grpc::CreateChannel("127.0.0.1:1", grpc::InsecureChannelCredentials()));
   AtFork(nullptr, nullptr, [] { forked.store(true, std::memory_order_relaxed); });
   sentinel.store(new DescriptorIdentity(IdentityOf(OpenSentinel().release())),
                  std::memory_order_release);

@@ -95,7 +95,7 @@ cl_int ReadProgramArray(const ProgramObject& program, cl_program_info param, std
       },
       &bytes);
   out->resize(bytes.size() / sizeof(T));
-  std::memcpy(out->data(), bytes.data(), out->size() * sizeof(T));
+  if (!out->empty()) std::memcpy(out->data(), bytes.data(), out->size() * sizeof(T));
   return status;
 }
 

@@ -227,7 +227,9 @@ TEST_F(SharingSyncTest, GatesAreInherited) {
     EXPECT_TRUE(Event::From(event)->gates().Open());
     EXPECT_EQ(End(event), CL_COMPLETE);
   }
+  events.clear();
   EXPECT_TRUE(round(of_gated, gated, {}));
+  for (const cl_event event : events) EXPECT_EQ(End(event), CL_COMPLETE);
   api::clReleaseEvent(gate);
 }
 
