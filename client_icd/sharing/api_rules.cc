@@ -118,7 +118,8 @@ constexpr ApiRules kRules[] = {
      .mem_param = kMemD3d11Resource,
      .image_param = kImageD3d11Subresource,
      .no_param = kInvalidD3d11Resource},
-    // Sections 9.7.5 to 9.7.7.4.
+    // Sections 9.7.5 to 9.7.7.4. A second memory object has no code in the list; the sister
+    // extensions' rule is taken.
     {.api = Api::kDx9Media,
      .name = "DX9 media",
      .acquire_command = kAcquireDx9,

@@ -22,7 +22,7 @@ struct ApiRules {
   cl_int release_not_acquired;
   // An object used by a command while it is not acquired.
   cl_int use_not_acquired;
-  // A second memory object from the same (native object, subresource, plane) of one context.
+  // A second memory object from the same (native object, subresource, plane), in whatever context.
   // CL_SUCCESS: allowed.
   cl_int created_twice;
   // A memory object of the list that belongs to another context than the queue.

@@ -18,6 +18,7 @@
 #include "client_icd/api.h"
 #include "client_icd/client_log.h"
 #include "client_icd/include/CL/cl_sluice.h"
+#include "client_icd/sharing/native_apis.h"
 #include "client_icd/sharing/shadow.h"
 #include "client_icd/sharing/ways.h"
 
@@ -133,7 +134,7 @@ cl_int CreateShared(Context* context, MemObject::Description about, Api api,
   if (about.image.has_value() && !HoldsImages(*context, about.image->desc))
     return CL_INVALID_IMAGE_SIZE;
   const ApiRules& rules = RulesOf(api);
-  if (!context->shared_registry()->Add(rules, native->key())) return rules.created_twice;
+  if (!TakeKey(rules, native->key())) return rules.created_twice;
   const auto shared =
       std::make_shared<SharedObject>(rules, std::move(native), context->shared_registry());
   about.shared = shared;
@@ -179,6 +180,15 @@ SharedObject* FindShared(const MemObject& memory, Api api) {
 }  // namespace sluice::sharing
 
 namespace sluice {
+namespace {
+
+// Of an object that "was not created by" a function of the API, in whatever context it is (sections
+// 9.6.6, 9.7.6, 9.8.6). Without the extension the name is none (5.5.5: CL_INVALID_VALUE).
+cl_int CodeWithoutParam(const sharing::ApiRules& rules) {
+  return sharing::HasExtension(rules.api) ? rules.no_param : CL_INVALID_VALUE;
+}
+
+}  // namespace
 
 std::optional<cl_int> MemObject::GetSharedInfo(cl_mem_info param_name, const InfoSink& sink) {
   sharing::SharedObject* shared = own_shared();
@@ -195,8 +205,7 @@ std::optional<cl_int> MemObject::GetSharedInfo(cl_mem_info param_name, const Inf
   }
   if (shared != nullptr && shared->rules().api == rules->api)
     return shared->native().GetMemInfo(param_name, sink);
-  // An API's own code is only for contexts that have the API; elsewhere the name is unknown.
-  return context_->Interop(rules->api) != nullptr ? rules->no_param : CL_INVALID_VALUE;
+  return CodeWithoutParam(*rules);
 }
 
 std::optional<cl_int> MemObject::GetSharedImageInfo(cl_image_info param_name,
@@ -206,7 +215,7 @@ std::optional<cl_int> MemObject::GetSharedImageInfo(cl_image_info param_name,
   sharing::SharedObject* shared = own_shared();
   if (shared != nullptr && shared->rules().api == rules->api)
     return shared->native().GetImageInfo(param_name, sink);
-  return context_->Interop(rules->api) != nullptr ? rules->no_param : CL_INVALID_VALUE;
+  return CodeWithoutParam(*rules);
 }
 
 }  // namespace sluice

@@ -19,20 +19,37 @@ const char* WayName(Way way) {
   return "none";
 }
 
-bool SharedRegistry::Add(const ApiRules& rules, const NativeKey& key) {
+namespace {
+
+// Leaked: threads may still run while the process ends.
+struct TakenKeys {
+  absl::Mutex mu;
+  std::vector<std::pair<Api, NativeKey>> keys ABSL_GUARDED_BY(mu);
+};
+
+TakenKeys& Taken() {
+  static TakenKeys* const taken = new TakenKeys;
+  return *taken;
+}
+
+}  // namespace
+
+bool TakeKey(const ApiRules& rules, const NativeKey& key) {
   if (rules.created_twice == CL_SUCCESS) return true;
   const std::pair<Api, NativeKey> entry(rules.api, key);
-  absl::MutexLock lock(&mu_);
-  if (std::find(keys_.begin(), keys_.end(), entry) != keys_.end()) return false;
-  keys_.push_back(entry);
+  TakenKeys& taken = Taken();
+  absl::MutexLock lock(&taken.mu);
+  if (std::find(taken.keys.begin(), taken.keys.end(), entry) != taken.keys.end()) return false;
+  taken.keys.push_back(entry);
   return true;
 }
 
-void SharedRegistry::Remove(const ApiRules& rules, const NativeKey& key) {
+void GiveKeyBack(const ApiRules& rules, const NativeKey& key) {
   if (rules.created_twice == CL_SUCCESS) return;
-  absl::MutexLock lock(&mu_);
-  const auto it = std::find(keys_.begin(), keys_.end(), std::pair(rules.api, key));
-  if (it != keys_.end()) keys_.erase(it);
+  TakenKeys& taken = Taken();
+  absl::MutexLock lock(&taken.mu);
+  const auto it = std::find(taken.keys.begin(), taken.keys.end(), std::pair(rules.api, key));
+  if (it != taken.keys.end()) taken.keys.erase(it);
 }
 
 void SharedRegistry::Listen(const std::shared_ptr<LossListener>& listener) {
@@ -60,7 +77,7 @@ SharedObject::SharedObject(const ApiRules& rules, std::unique_ptr<NativeObject> 
   if (const auto listener = native_->loss_listener()) registry_->Listen(listener);
 }
 
-SharedObject::~SharedObject() { registry_->Remove(rules(), native_->key()); }
+SharedObject::~SharedObject() { GiveKeyBack(rules(), native_->key()); }
 
 void SharedObject::SetAcquireEvent(Ref<Object> event) {
   absl::MutexLock lock(&mu_);

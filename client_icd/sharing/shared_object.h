@@ -10,7 +10,7 @@
 // The state is that of the calls, not of the commands: it changes when an enqueue is accepted, as
 // the specification's wording does ("have previously been acquired using"), and is given back if it
 // could not be posted. A state belongs to one memory object: APIs that allow several memory objects
-// of one native object give each a copy of its own; the others refuse the second (SharedRegistry).
+// of one native object give each a copy of its own; the others refuse the second (TakeKey).
 //
 // SharedObject is held by its memory object alone; the state by what is made from that, and by
 // kernel arguments, which keep no object alive. Thread-safe: transitions are made under the
@@ -36,13 +36,15 @@ class MemObject;
 
 namespace sluice::sharing {
 
-// Of one context: which native objects have a memory object; who works on them.
+// False if the API refuses a second memory object of this key and there is one, in any context of
+// the process: "if a cl_mem from <resource> has already been created" (sections 9.6.7.3 and
+// 9.8.7.3). Two could be acquired at the same time.
+bool TakeKey(const ApiRules& rules, const NativeKey& key);
+void GiveKeyBack(const ApiRules& rules, const NativeKey& key);
+
+// Of one context: who works on its native objects.
 class SharedRegistry {
  public:
-  // False if the API refuses a second memory object of this key and there is one.
-  bool Add(const ApiRules& rules, const NativeKey& key);
-  void Remove(const ApiRules& rules, const NativeKey& key);
-
   // `listener` is told as long as somebody else keeps it.
   void Listen(const std::shared_ptr<LossListener>& listener);
   void TellLost() ABSL_LOCKS_EXCLUDED(mu_);
@@ -54,7 +56,6 @@ class SharedRegistry {
  private:
   const std::shared_ptr<NativeThread> thread_ = std::make_shared<NativeThread>("sluice-native");
   absl::Mutex mu_;
-  std::vector<std::pair<Api, NativeKey>> keys_ ABSL_GUARDED_BY(mu_);
   std::vector<std::weak_ptr<LossListener>> listeners_ ABSL_GUARDED_BY(mu_);
 };
 
@@ -116,7 +117,7 @@ struct ShadowAbilities {
 
 class SharedObject {
  public:
-  // `key` is registered already, and taken out in the end.
+  // Its key is taken already (TakeKey), and given back in the end.
   SharedObject(const ApiRules& rules, std::unique_ptr<NativeObject> native,
                std::shared_ptr<SharedRegistry> registry);
   ~SharedObject();

@@ -215,6 +215,34 @@ TYPED_TEST(D3dRefusals, Resources) {
   this->FromBuffer(buffer.Get(), kInvalid);
 }
 
+// "If a cl_mem from resource has already been created" (sections 9.6.7.3 to 9.8.7.5) names no
+// context: a second context of the same device is refused what the first has, until that is gone.
+TYPED_TEST(D3dRefusals, ResourcesInTwoContexts) {
+  constexpr cl_int kInvalid = TypeParam::kInvalidResource;
+  cl_int status = CL_SUCCESS;
+  Own<cl_context> second = this->NewContext(this->Properties(this->app().device()), &status);
+  ASSERT_EQ(status, CL_SUCCESS);
+  const auto buffer = this->SomeBuffer();
+  const auto texture = this->app().Texture2d(DXGI_FORMAT_R8G8B8A8_UNORM, 8, 8, {2, 1});
+  const auto in_second = [&](cl_int expected, UINT level) {
+    this->Checked(expected, [&](cl_int* error) {
+      return this->create_buffer_(second, CL_MEM_READ_WRITE, buffer.Get(), error);
+    });
+    this->Checked(expected, [&](cl_int* error) {
+      return this->create_texture2d_(second, CL_MEM_READ_WRITE, texture.Get(), level, error);
+    });
+  };
+  Own<cl_mem> memory = this->FromBuffer(buffer.Get());
+  Own<cl_mem> image = this->FromTexture(texture.Get(), 1);
+  in_second(kInvalid, 1);
+  Own<cl_mem> other_level(
+      this->create_texture2d_(second, CL_MEM_READ_WRITE, texture.Get(), 0, &status));
+  EXPECT_EQ(status, CL_SUCCESS);
+  memory.Reset();
+  image.Reset();
+  in_second(CL_SUCCESS, 1);
+}
+
 // CL_INVALID_VALUE for a subresource that is not there.
 TYPED_TEST(D3dRefusals, Subresources) {
   const auto texture = this->app().Texture2d(DXGI_FORMAT_R8G8B8A8_UNORM, 8, 8, {2, 3});
@@ -240,20 +268,27 @@ TYPED_TEST(D3dRefusals, Queries) {
   EXPECT_EQ(resource, texture.Get());
   EXPECT_EQ(clGetMemObjectInfo(memory, TypeParam::kResource, 1, &resource, nullptr),
             CL_INVALID_VALUE);
+  // What this extension did not make, in a context of this API and of none.
+  Own<cl_context> no_api = conformance::WithPlatform::NewContext();
+  for (const cl_context context : {this->context(), no_api.get()}) {
+    const Own<cl_mem> plain = PlainBuffer(context);
+    EXPECT_EQ(clGetMemObjectInfo(plain, TypeParam::kResource, sizeof(resource), &resource, nullptr),
+              TypeParam::kInvalidResource);
+    const Own<cl_mem> plain_image = PlainImage(context);
+    UINT subresource = 0;
+    EXPECT_EQ(clGetImageInfo(plain_image, TypeParam::kSubresource, sizeof(subresource),
+                             &subresource, nullptr),
+              TypeParam::kInvalidResource);
+  }
+  // A sub-buffer is not made from a resource itself.
+  const cl_buffer_region all = {0, 64};
   cl_int status = CL_SUCCESS;
-  Own<cl_mem> plain(clCreateBuffer(this->context(), CL_MEM_READ_WRITE, 64, nullptr, &status));
-  EXPECT_EQ(clGetMemObjectInfo(plain, TypeParam::kResource, sizeof(resource), &resource, nullptr),
+  Own<cl_mem> sub(
+      clCreateSubBuffer(memory, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &all, &status));
+  ASSERT_EQ(status, CL_SUCCESS);
+  EXPECT_EQ(clGetMemObjectInfo(sub, TypeParam::kResource, sizeof(resource), &resource, nullptr),
             TypeParam::kInvalidResource);
-  cl_image_format format = {CL_RGBA, CL_UNORM_INT8};
-  cl_image_desc desc = {};
-  desc.image_type = CL_MEM_OBJECT_IMAGE2D;
-  desc.image_width = desc.image_height = 4;
-  Own<cl_mem> plain_image(
-      clCreateImage(this->context(), CL_MEM_READ_WRITE, &format, &desc, nullptr, &status));
-  UINT subresource = 0;
-  EXPECT_EQ(clGetImageInfo(plain_image, TypeParam::kSubresource, sizeof(subresource), &subresource,
-                           nullptr),
-            TypeParam::kInvalidResource);
+  ExpectNoOtherApi(memory, image, TypeParam::kResource);
 }
 
 // The codes of acquire and release, in and out of turn; a call with one bad object changes nothing.

@@ -199,17 +199,20 @@ TEST_P(Dx9Refusals, Queries) {
   EXPECT_EQ(plane, 1u);
   EXPECT_EQ(clGetMemObjectInfo(image, CL_MEM_DX9_MEDIA_SURFACE_INFO_KHR, 1, &info, nullptr),
             CL_INVALID_VALUE);
-  cl_int status = CL_SUCCESS;
-  const cl_image_format format = {CL_RGBA, CL_UNORM_INT8};
-  cl_image_desc desc = {};
-  desc.image_type = CL_MEM_OBJECT_IMAGE2D;
-  desc.image_width = desc.image_height = 4;
-  Own<cl_mem> plain(clCreateImage(context(), CL_MEM_READ_WRITE, &format, &desc, nullptr, &status));
-  EXPECT_EQ(
-      clGetMemObjectInfo(plain, CL_MEM_DX9_MEDIA_SURFACE_INFO_KHR, sizeof(info), &info, nullptr),
-      CL_INVALID_DX9_MEDIA_SURFACE_KHR);
-  EXPECT_EQ(clGetImageInfo(plain, CL_IMAGE_DX9_MEDIA_PLANE_KHR, sizeof(plane), &plane, nullptr),
-            CL_INVALID_DX9_MEDIA_SURFACE_KHR);
+  Own<cl_context> no_api = conformance::WithPlatform::NewContext();
+  for (const cl_context one : {context(), no_api.get()}) {
+    const Own<cl_mem> plain = PlainImage(one);
+    EXPECT_EQ(
+        clGetMemObjectInfo(plain, CL_MEM_DX9_MEDIA_SURFACE_INFO_KHR, sizeof(info), &info, nullptr),
+        CL_INVALID_DX9_MEDIA_SURFACE_KHR);
+    EXPECT_EQ(clGetImageInfo(plain, CL_IMAGE_DX9_MEDIA_PLANE_KHR, sizeof(plane), &plane, nullptr),
+              CL_INVALID_DX9_MEDIA_SURFACE_KHR);
+    // Section 9.7.6 gives this one no code of its own.
+    EXPECT_EQ(
+        clGetMemObjectInfo(plain, CL_MEM_DX9_MEDIA_ADAPTER_TYPE_KHR, sizeof(type), &type, nullptr),
+        CL_INVALID_VALUE);
+  }
+  ExpectNoOtherApi(image, image, CL_MEM_DX9_MEDIA_SURFACE_INFO_KHR);
 }
 
 // The codes of acquire, release and use, in and out of turn.

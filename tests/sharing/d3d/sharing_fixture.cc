@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/sharing/d3d/sharing_fixture.h"
 
+#include <CL/cl_d3d10.h>
+#include <CL/cl_d3d11.h>
+#include <CL/cl_dx9_media_sharing.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -161,6 +165,44 @@ Own<cl_kernel> WithSharing::BuildKernel(const char* source, const char* name) {
   EXPECT_EQ(status, CL_SUCCESS);
   programs_.push_back(std::move(program));
   return kernel;
+}
+
+Own<cl_mem> PlainBuffer(cl_context context) {
+  cl_int status = CL_SUCCESS;
+  Own<cl_mem> made(clCreateBuffer(context, CL_MEM_READ_WRITE, 64, nullptr, &status));
+  EXPECT_EQ(status, CL_SUCCESS);
+  return made;
+}
+
+Own<cl_mem> PlainImage(cl_context context) {
+  cl_int status = CL_SUCCESS;
+  const cl_image_format format = {CL_RGBA, CL_UNORM_INT8};
+  cl_image_desc desc = {};
+  desc.image_type = CL_MEM_OBJECT_IMAGE2D;
+  desc.image_width = desc.image_height = 4;
+  Own<cl_mem> made(clCreateImage(context, CL_MEM_READ_WRITE, &format, &desc, nullptr, &status));
+  EXPECT_EQ(status, CL_SUCCESS);
+  return made;
+}
+
+void ExpectNoOtherApi(cl_mem memory, cl_mem image, cl_mem_info own) {
+  struct Names {
+    cl_mem_info of_memory;
+    cl_image_info of_image;
+    cl_int code;
+  };
+  constexpr Names kApis[] = {
+      {CL_MEM_D3D10_RESOURCE_KHR, CL_IMAGE_D3D10_SUBRESOURCE_KHR, CL_INVALID_D3D10_RESOURCE_KHR},
+      {CL_MEM_D3D11_RESOURCE_KHR, CL_IMAGE_D3D11_SUBRESOURCE_KHR, CL_INVALID_D3D11_RESOURCE_KHR},
+      {CL_MEM_DX9_MEDIA_SURFACE_INFO_KHR, CL_IMAGE_DX9_MEDIA_PLANE_KHR,
+       CL_INVALID_DX9_MEDIA_SURFACE_KHR},
+  };
+  for (const Names& names : kApis) {
+    if (names.of_memory == own) continue;
+    char room[64];
+    EXPECT_EQ(clGetMemObjectInfo(memory, names.of_memory, sizeof(room), room, nullptr), names.code);
+    EXPECT_EQ(clGetImageInfo(image, names.of_image, sizeof(room), room, nullptr), names.code);
+  }
 }
 
 cl_image_format FormatOf(cl_mem image) {

@@ -51,6 +51,13 @@ class WithSharing : public conformance::WithPlatform {
   std::vector<Own<cl_program>> programs_;
 };
 
+// Of OpenCL alone.
+Own<cl_mem> PlainBuffer(cl_context context);
+Own<cl_mem> PlainImage(cl_context context);
+// The names of all of Direct3D's extensions but the one that has `own`, of a memory object and of
+// an image: each has its extension's own code.
+void ExpectNoOtherApi(cl_mem memory, cl_mem image, cl_mem_info own);
+
 cl_image_format FormatOf(cl_mem image);
 Size SizeOf(cl_mem image);
 

@@ -78,20 +78,23 @@ class Stone : public NativeObject {
 
 // A second memory object of one (object, subresource, plane) is refused where the API says so,
 // until the first is gone; other subresources and planes, and other APIs, are their own.
-TEST(SharedRegistryTest, RefusesTheSecondWhereTheApiDoes) {
+TEST(TakeKeyTest, RefusesTheSecondWhereTheApiDoes) {
   for (const Api api : kApis) {
     const ApiRules& rules = RulesOf(api);
     const bool refuses = rules.created_twice != CL_SUCCESS;
-    const auto registry = std::make_shared<SharedRegistry>();
     const NativeKey key = {42, 1, 2};
-    ASSERT_TRUE(registry->Add(rules, key));
-    EXPECT_EQ(registry->Add(rules, key), !refuses) << rules.name;
-    EXPECT_TRUE(registry->Add(rules, {42, 0, 2})) << rules.name;
-    EXPECT_TRUE(registry->Add(rules, {42, 1, 0})) << rules.name;
-    EXPECT_TRUE(registry->Add(rules, {43, 1, 2})) << rules.name;
-    EXPECT_TRUE(registry->Add(RulesOf(api == Api::kD3d10 ? Api::kD3d11 : Api::kD3d10), key));
+    const NativeKey others[] = {{42, 0, 2}, {42, 1, 0}, {43, 1, 2}};
+    const ApiRules& other_api = RulesOf(api == Api::kD3d10 ? Api::kD3d11 : Api::kD3d10);
+    ASSERT_TRUE(TakeKey(rules, key));
+    EXPECT_EQ(TakeKey(rules, key), !refuses) << rules.name;
+    for (const NativeKey& other : others) EXPECT_TRUE(TakeKey(rules, other)) << rules.name;
+    EXPECT_TRUE(TakeKey(other_api, key));
+    const auto registry = std::make_shared<SharedRegistry>();
     { const SharedObject first(rules, std::make_unique<Stone>(key, true), registry); }
-    EXPECT_TRUE(registry->Add(rules, key)) << rules.name;
+    EXPECT_TRUE(TakeKey(rules, key)) << rules.name;
+    for (const NativeKey& other : others) GiveKeyBack(rules, other);
+    GiveKeyBack(rules, key);
+    GiveKeyBack(other_api, key);
   }
 }
 

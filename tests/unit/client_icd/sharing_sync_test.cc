@@ -157,16 +157,30 @@ TEST_F(SharingSyncTest, RefusedCallChangesNothing) {
 }
 
 // Where the API says so, a second memory object of one native object is refused until the first is
-// gone.
+// gone, in another context too.
 TEST_F(SharingSyncTest, CreatedTwice) {
   for (const Api api : kApis) {
     const ApiRules& rules = RulesOf(api);
     Ref<MemObject> first, second;
     ASSERT_EQ(Create(api, &first, 7), CL_SUCCESS);
     EXPECT_EQ(Create(api, &second, 7), rules.created_twice) << rules.name;
+    const Ref<Context> one = std::exchange(context_, MakeContext());
+    EXPECT_EQ(Create(api, &second, 7), rules.created_twice) << rules.name;
+    context_ = one;
     first = nullptr;
     second = nullptr;
     EXPECT_EQ(Create(api, &first, 7), CL_SUCCESS) << rules.name;
+  }
+}
+
+// The names of extensions that this system has not are unknown, of whatever object (section 5.5.5).
+TEST_F(SharingSyncTest, NamesOfOtherSystems) {
+  const Ref<MemObject> memory = Make(Api::kGl);
+  char room[64];
+  for (const cl_mem_info name : {0x4015, 0x401E, 0x2028, 0x2029}) {
+    EXPECT_EQ(api::clGetMemObjectInfo(memory->handle(), name, sizeof(room), room, nullptr),
+              CL_INVALID_VALUE)
+        << name;
   }
 }
 
