@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_split.h"
 #include "broker/os/file.h"
-#include "broker/os/process.h"
 
 namespace sluice {
 namespace {
@@ -23,8 +22,6 @@ absl::StatusOr<UniqueFd> ChildOutput::Open(LogField whose) {
   Finish();
   whose_ = std::move(whose);
   absl::StatusOr<std::pair<UniqueFd, UniqueFd>> ends = CreateOutputPipe();
-  // Windows has no such pipe yet: its children write to the broker's stderr.
-  if (absl::IsUnimplemented(ends.status())) return UniqueFd(kParentsStderr);
   if (!ends.ok()) return ends.status();
   pipe_ = std::move(ends->first);
   Watch();
@@ -80,6 +77,7 @@ void ChildOutput::TakeBytes(std::string_view bytes) {
 }
 
 void ChildOutput::EndLine() {
+  if (line_.ends_with('\r')) line_.pop_back();  // Windows' programs end lines so.
   if (cut_) line_ += "...";
   if (!line_.empty()) {
     if (lines_.Allow(MonotonicMs())) {

@@ -9,10 +9,13 @@
 #include "absl/strings/str_cat.h"
 #include "broker/os/random.h"
 #include "platform_win/handle_table.h"
+#include "platform_win/pipe.h"
 #include "platform_win/wide_text.h"
 
 namespace sluice {
 namespace {
+
+constexpr DWORD kOutputBytes = 64 << 10;
 
 UniqueFd AddFile(OwnedHandle handle) {
   return AddDescriptor(std::make_shared<HandleObject>(HandleKind::kFile, std::move(handle)));
@@ -125,10 +128,22 @@ absl::StatusOr<std::pair<UniqueFd, UniqueFd>> CreatePipe() {
 }
 
 absl::StatusOr<std::pair<UniqueFd, UniqueFd>> CreateOutputPipe() {
-  return absl::UnimplementedError("an anonymous pipe cannot be watched on Windows");
+  auto ends = CreateOneWayPipe(PIPE_TYPE_BYTE | PIPE_READMODE_BYTE, kOutputBytes);
+  if (!ends.ok()) return ends.status();
+  UniqueFd read_end = AddDescriptor(std::make_shared<PipeEnd>(std::move(ends->first)));
+  return std::make_pair(std::move(read_end), AddFile(std::move(ends->second)));
 }
 
 std::string ReadPipe(int fd, size_t max_bytes) {
+  if (const auto watched = FindDescriptor(fd, HandleKind::kPipe)) {
+    std::string bytes;
+    for (size_t reads = max_bytes / PipeEnd::kReadBytes; reads > 0; --reads) {
+      const auto more = static_cast<PipeEnd&>(*watched).ReceiveRaw(/*may_block=*/false);
+      if (!more.ok() || more->empty()) break;
+      bytes += *more;
+    }
+    return bytes;
+  }
   const auto file = FindFile(fd);
   std::string bytes(max_bytes, '\0');
   DWORD count = 0;

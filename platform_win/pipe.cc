@@ -8,7 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "broker/base/check.h"
 #include "broker/os/local_socket.h"
+#include "broker/os/random.h"
 #include "platform_win/travel.h"
+#include "platform_win/wide_text.h"
 
 namespace sluice {
 namespace {
@@ -30,7 +32,6 @@ constexpr uint32_t kPipeMagic = 0x50434c53;  // "SLCP"
 // The handles are the receiver's already; else they are the sender's, for the receiver to pull.
 constexpr uint16_t kInReceiver = 1;
 
-constexpr size_t kFirstReadBytes = 4096;
 constexpr size_t kMaxPacketBytes = size_t{256} << 10;
 
 // Of a handle in another process, which need not be one: closes it there.
@@ -52,6 +53,22 @@ absl::StatusOr<std::string> PeerGone() {
 }
 
 }  // namespace
+
+absl::StatusOr<std::pair<OwnedHandle, OwnedHandle>> CreateOneWayPipe(DWORD mode, DWORD bytes) {
+  uint64_t secret[2];
+  if (absl::Status random = FillRandom(secret, sizeof(secret)); !random.ok()) return random;
+  const std::wstring name = ToWide(
+      absl::StrCat(R"(\\.\pipe\sluice-output-)", absl::Hex(secret[0]), absl::Hex(secret[1])));
+  // Windows' anonymous pipes cannot be waited for.
+  OwnedHandle read_end(::CreateNamedPipeW(
+      name.c_str(), PIPE_ACCESS_INBOUND | FILE_FLAG_OVERLAPPED | FILE_FLAG_FIRST_PIPE_INSTANCE,
+      mode | PIPE_REJECT_REMOTE_CLIENTS, 1, bytes, bytes, 0, nullptr));
+  if (!read_end.valid()) return WindowsStatus(::GetLastError(), "creating a pipe for output");
+  OwnedHandle write_end(
+      ::CreateFileW(name.c_str(), GENERIC_WRITE, 0, nullptr, OPEN_EXISTING, 0, nullptr));
+  if (!write_end.valid()) return WindowsStatus(::GetLastError(), "opening a pipe for output");
+  return std::make_pair(std::move(read_end), std::move(write_end));
+}
 
 PipeEnd::PipeEnd(OwnedHandle pipe, std::shared_ptr<PipePair> pair, int side)
     : HandleObject(HandleKind::kPipe, std::move(pipe)), pair_(std::move(pair)), side_(side) {
@@ -93,7 +110,7 @@ void PipeEnd::StartRead() {
     ::SetEvent(read_event_.get());
     return;
   }
-  read_buffer_.resize(kFirstReadBytes);
+  read_buffer_.resize(kReadBytes);
   if (::ReadFile(handle(), read_buffer_.data(), static_cast<DWORD>(read_buffer_.size()), nullptr,
                  &read_) ||
       ::GetLastError() == ERROR_IO_PENDING || ::GetLastError() == ERROR_MORE_DATA) {

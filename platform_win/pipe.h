@@ -26,6 +26,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -49,8 +50,15 @@ struct PipePeer {
   pid_t pid = -1;
 };
 
+// A pipe from a child, or from this process's own code: (read end, for a PipeEnd; write end, for
+// whoever knows only files). `mode`: PIPE_TYPE_... and PIPE_READMODE_...
+absl::StatusOr<std::pair<OwnedHandle, OwnedHandle>> CreateOneWayPipe(DWORD mode, DWORD bytes);
+
 class PipeEnd final : public HandleObject {
  public:
+  // What one read of a pipe of bytes gives, at most.
+  static constexpr size_t kReadBytes = 4096;
+
   // Of a pair that was made here.
   PipeEnd(OwnedHandle pipe, std::shared_ptr<PipePair> pair, int side);
   // With the other end's process, which the caller may duplicate into.
@@ -68,7 +76,8 @@ class PipeEnd final : public HandleObject {
   absl::StatusOr<size_t> Receive(void* buffer, size_t capacity, int max_objects,
                                  std::vector<std::shared_ptr<HandleObject>>* objects);
 
-  // One message's bytes, without handles: the greeting of a connection.
+  // One message's bytes, without handles, or what a pipe of bytes holds. The greeting of a
+  // connection; output.
   absl::StatusOr<std::string> ReceiveRaw(bool may_block);
   absl::Status SendRaw(std::string bytes);
 

@@ -31,9 +31,8 @@ absl::StatusOr<std::string> ReadScratchFile(int fd, size_t max_bytes);
 // (read end, write end). What was written stays readable when the writer is gone.
 absl::StatusOr<std::pair<UniqueFd, UniqueFd>> CreatePipe();
 // The same for what a child writes while it lives, to be watched: reading it never waits.
-// kUnimplemented on Windows.
 absl::StatusOr<std::pair<UniqueFd, UniqueFd>> CreateOutputPipe();
-// What the pipe holds, at most `max_bytes`; "" at its end.
+// What the pipe holds, at most `max_bytes` (of an output pipe 4 KiB or more); "" at its end.
 std::string ReadPipe(int fd, size_t max_bytes);
 
 bool IsAbsolutePath(const std::string& path);

@@ -54,18 +54,9 @@ bool SetProcessNice(int nice) {
 bool SetProcessUtilisation(uint32_t) { return false; }
 
 absl::StatusOr<UniqueFd> CaptureStdout() {
-  uint64_t secret[2];
-  if (absl::Status random = FillRandom(secret, sizeof(secret)); !random.ok()) return random;
-  const std::wstring name = ToWide(
-      absl::StrCat(R"(\\.\pipe\sluice-stdout-)", absl::Hex(secret[0]), absl::Hex(secret[1])));
-  OwnedHandle read_end(::CreateNamedPipeW(
-      name.c_str(), PIPE_ACCESS_INBOUND | FILE_FLAG_OVERLAPPED | FILE_FLAG_FIRST_PIPE_INSTANCE,
-      PIPE_TYPE_MESSAGE | PIPE_READMODE_MESSAGE | PIPE_REJECT_REMOTE_CLIENTS, 1, kCapturedBytes,
-      kCapturedBytes, 0, nullptr));
-  if (!read_end.valid()) return WindowsStatus(::GetLastError(), "pipe for the output of kernels");
-  OwnedHandle write_end(
-      ::CreateFileW(name.c_str(), GENERIC_WRITE, 0, nullptr, OPEN_EXISTING, 0, nullptr));
-  if (!write_end.valid()) return WindowsStatus(::GetLastError(), "pipe for the output of kernels");
+  auto ends = CreateOneWayPipe(PIPE_TYPE_MESSAGE | PIPE_READMODE_MESSAGE, kCapturedBytes);
+  if (!ends.ok()) return ends.status();
+  auto& [read_end, write_end] = *ends;
   std::fflush(stdout);
   ::SetStdHandle(STD_OUTPUT_HANDLE, write_end.get());
   const int descriptor =

@@ -175,7 +175,7 @@ def tokens(wine):
             refused(daemon, run, f"no token, {name}", "asks for a bearer token")
             refused(daemon, run, f"wrong token, {name}", "does not know the token",
                     SLUICE_TOKEN_FILE=str(folder / "wrong"))
-        REPORT.check('peer="token 2"' in daemon.log.read_text(errors="replace"), "the log names the token by its line",
+        REPORT.check(r'peer=\"token 2\"' in daemon.log.read_text(errors="replace"), "the log names the token by its line",
                      log_of(daemon))
 
 
@@ -346,7 +346,9 @@ def stopping(wine):
         told = finish(victim, name, {DEVICE_NOT_AVAILABLE, EVENTS_IN_WAIT_LIST, 0})
         REPORT.check("the daemon is stopping" in told, f"{name}: the application hears why", told)
         log = daemon.log.read_text(errors="replace")
-        REPORT.check('gateway msg="told to end"' in log, f"{name}: the gateway ends when it is told to", log)
+        # What a child writes is told as its own.
+        line = rf'gateway msg=output listen=127.0.0.1:{daemon.port} text="msg=\"told to end\" '
+        REPORT.check(line in log, f"{name}: the gateway ends when it is told to", log)
         REPORT.check(not daemon.processes(), f"{name}: nothing is left", daemon.processes())
 
 

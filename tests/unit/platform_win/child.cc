@@ -184,6 +184,18 @@ int Hold() {
   return 0;
 }
 
+// Says something on stdout and on stderr, then more at once than a pipe holds, and holds on.
+int Say() {
+  std::printf("out\n");
+  std::fflush(stdout);
+  std::fprintf(stderr, "err\n");
+  const std::string much(1 << 20, 'x');
+  DWORD written = 0;
+  ::WriteFile(::GetStdHandle(STD_ERROR_HANDLE), much.data(), static_cast<DWORD>(much.size()),
+              &written, nullptr);
+  return Hold();
+}
+
 // Starts one that holds on to descriptor 3, says so there, and holds on as well.
 int HoldWithGrandchild() {
   SpawnOptions options = ChildOptions("hold");
@@ -225,6 +237,7 @@ int RunChildPart(const std::string& part, int argc, char** argv) {
     *nowhere = 1;
   }
   if (part == "hold") return Hold();
+  if (part == "say") return Say();
   if (part == "hold-with-grandchild") return HoldWithGrandchild();
   if (part == "hide") return Hide();
   if (part == "look") {

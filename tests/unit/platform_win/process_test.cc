@@ -178,6 +178,48 @@ TEST(PollerTest, TellsWhatIsReady) {
   (*poller)->Remove(8, child->pidfd());
 }
 
+// What a child writes while it lives is told and read without waiting for more, all of it and in
+// order, and so is its end.
+TEST(PollerTest, TellsOfOutput) {
+  constexpr size_t kAtOnce = 64 << 10;
+  auto poller = Poller::Create();
+  ASSERT_TRUE(poller.ok());
+  auto ends = CreateOutputPipe();
+  ASSERT_TRUE(ends.ok()) << ends.status();
+  const int pipe = ends->first.get();
+  EXPECT_EQ(ReadPipe(pipe, kAtOnce), "");
+  ASSERT_TRUE((*poller)->Add(7, pipe, Poller::Interest::kReadable).ok());
+  std::vector<uint64_t> ready;
+  (*poller)->Wait(10, &ready);
+  EXPECT_TRUE(ready.empty());
+  SpawnOptions options = ChildOptions("say");
+  options.output = ends->second.get();
+  auto child = Spawn(options);
+  ASSERT_TRUE(child.ok()) << child.status();
+  ends->second.reset();
+  const std::string expected = "out\r\nerr\r\n" + std::string(1 << 20, 'x');
+  std::string text;
+  while (text.size() < expected.size()) {
+    (*poller)->Wait(5000, &ready);
+    ASSERT_EQ(ready, std::vector<uint64_t>{7});
+    const std::string more = ReadPipe(pipe, kAtOnce);
+    ASSERT_FALSE(more.empty()) << text.size();
+    ASSERT_LE(more.size(), kAtOnce);
+    text += more;
+  }
+  EXPECT_TRUE(text == expected);
+  EXPECT_EQ(ReadPipe(pipe, kAtOnce), "");
+  (*poller)->Wait(10, &ready);
+  EXPECT_TRUE(ready.empty());
+  EXPECT_FALSE(child->TryReap().has_value());
+  child->KillGroup();
+  (*poller)->Wait(5000, &ready);
+  EXPECT_EQ(ready, std::vector<uint64_t>{7});
+  EXPECT_EQ(ReadPipe(pipe, kAtOnce), "");
+  EXPECT_TRUE(child->WaitAndReap(5000).has_value());
+  (*poller)->Remove(7, pipe);
+}
+
 // Far more descriptors than one wait of the system's can take.
 TEST(PollerTest, ManyDescriptors) {
   auto poller = Poller::Create();
