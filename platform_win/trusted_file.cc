@@ -82,10 +82,10 @@ bool IsTrusted(PSID sid, bool or_own_user) {
   return !text.empty() && (text == OwnerOfWindows() || (or_own_user && text == OwnSid()));
 }
 
-absl::Status CheckOwner(const std::string& path, const Descriptor& descriptor, bool or_own_user) {
-  if (IsTrusted(descriptor.owner(), or_own_user)) return absl::OkStatus();
+absl::Status CheckOwner(const std::string& path, PSID owner, bool or_own_user) {
+  if (IsTrusted(owner, or_own_user)) return absl::OkStatus();
   return absl::PermissionDeniedError(
-      absl::StrCat(path, " belongs to ", NameOf(descriptor.owner()),
+      absl::StrCat(path, " belongs to ", NameOf(owner),
                    ", not to administrators or the system: look at what it says, then `icacls \"",
                    path, "\" /setowner *S-1-5-32-544` makes it theirs"));
 }
@@ -97,11 +97,16 @@ absl::Status CheckOnlyTrustedChange(const std::string& path, bool or_own_user) {
   if (const DWORD error = descriptor.Read(path); error != ERROR_SUCCESS) {
     return WindowsStatus(error, absl::StrCat("asking whose ", path, " is"));
   }
-  RETURN_IF_ERROR(CheckOwner(path, descriptor, or_own_user));
-  std::string others = descriptor.list() == nullptr ? "everybody" : "";
-  for (DWORD i = 0; descriptor.list() != nullptr && i < descriptor.list()->AceCount; ++i) {
+  return CheckOnlyTrustedChange(path, descriptor.owner(), descriptor.list(), or_own_user);
+}
+
+absl::Status CheckOnlyTrustedChange(const std::string& path, PSID owner, ACL* list,
+                                    bool or_own_user) {
+  RETURN_IF_ERROR(CheckOwner(path, owner, or_own_user));
+  std::string others = list == nullptr ? "everybody" : "";
+  for (DWORD i = 0; list != nullptr && i < list->AceCount; ++i) {
     void* entry = nullptr;
-    if (!::GetAce(descriptor.list(), i, &entry)) continue;
+    if (!::GetAce(list, i, &entry)) continue;
     // All kinds that allow something about a file lie in memory as this one.
     auto* const allowed = static_cast<ACCESS_ALLOWED_ACE*>(entry);
     const bool allows = allowed->Header.AceType == ACCESS_ALLOWED_ACE_TYPE ||
@@ -137,7 +142,7 @@ absl::Status SecureFolder(const std::string& path) {
     } else if (const DWORD refused = descriptor.Read(path); refused != ERROR_SUCCESS) {
       status = WindowsStatus(refused, absl::StrCat("asking whose ", path, " is"));
     } else {
-      status = CheckOwner(path, descriptor, /*or_own_user=*/false);
+      status = CheckOwner(path, descriptor.owner(), /*or_own_user=*/false);
     }
   } else if (error != ERROR_SUCCESS) {
     status = WindowsStatus(error, absl::StrCat("creating ", path));

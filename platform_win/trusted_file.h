@@ -5,6 +5,8 @@
 // under Wine its one user). Thread-safe.
 #pragma once
 
+#include <windows.h>
+
 #include <string>
 
 #include "absl/status/status.h"
@@ -14,6 +16,10 @@ namespace sluice {
 // OK if nobody else owns it or may change it; with `or_own_user` this process's user neither
 // counts. Otherwise kPermissionDenied, naming the file, who it is, and what to do.
 absl::Status CheckOnlyTrustedChange(const std::string& path, bool or_own_user);
+// The same, of an owner and an access list that were read of it; no list: everybody may do
+// anything.
+absl::Status CheckOnlyTrustedChange(const std::string& path, PSID owner, ACL* list,
+                                    bool or_own_user);
 
 // Makes the folder one that only the system and administrators change and users read. One that is
 // there must be trusted's already: what its owner has put there, or holds open, would stay his.
