@@ -2,13 +2,13 @@
 #include "broker/allocator_link.h"
 
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "broker/base/log.h"
 #include "broker/os/local_socket.h"
+#include "broker/os/this_process.h"
 #include "proto/status_macros.h"
 
 namespace sluice {
@@ -24,8 +24,8 @@ std::vector<std::string> Environment() {
   std::vector<std::string> environment;
   for (const char* name : {"PATH", "LANG", "LD_LIBRARY_PATH", "VK_ICD_FILENAMES", "VK_DRIVER_FILES",
                            "ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "LSAN_OPTIONS"}) {
-    if (const char* value = std::getenv(name)) {
-      environment.push_back(absl::StrCat(name, "=", value));
+    if (const auto value = EnvironmentVariable(name)) {
+      environment.push_back(absl::StrCat(name, "=", *value));
     }
   }
   return environment;

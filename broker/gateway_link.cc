@@ -2,7 +2,6 @@
 #include "broker/gateway_link.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <utility>
 #include <vector>
 
@@ -14,6 +13,7 @@
 #include "broker/gateway/listen_check.h"
 #include "broker/os/file.h"
 #include "broker/os/local_socket.h"
+#include "broker/os/this_process.h"
 
 namespace sluice {
 namespace {
@@ -36,8 +36,8 @@ std::vector<std::string> Environment() {
   std::vector<std::string> environment;
   for (const char* name : {"PATH", "LANG", "LD_LIBRARY_PATH", "ASAN_OPTIONS", "UBSAN_OPTIONS",
                            "TSAN_OPTIONS", "LSAN_OPTIONS", "GRPC_VERBOSITY", "GRPC_TRACE"}) {
-    if (const char* value = std::getenv(name)) {
-      environment.push_back(absl::StrCat(name, "=", value));
+    if (const auto value = EnvironmentVariable(name)) {
+      environment.push_back(absl::StrCat(name, "=", *value));
     }
   }
   return environment;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/probe.h"
 
-#include <cstdlib>
 #include <string_view>
 #include <utility>
 
@@ -10,6 +9,7 @@
 #include "broker/base/log.h"
 #include "broker/os/file.h"
 #include "broker/os/shared_memory.h"
+#include "broker/os/this_process.h"
 
 namespace sluice {
 namespace {
@@ -19,8 +19,8 @@ constexpr size_t kMaxReasonBytes = 160;
 
 // Of a daemon that was told where its drivers are, and finds none.
 std::string DriverHint() {
-  const char* vendors = std::getenv("OCL_ICD_VENDORS");
-  if (vendors == nullptr || vendors[0] == '\0') return "";
+  const std::string vendors = EnvironmentVariable("OCL_ICD_VENDORS").value_or("");
+  if (vendors.empty()) return "";
   return absl::StrCat("; the daemon looks only where OCL_ICD_VENDORS=", vendors, " says");
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/worker_launcher.h"
 
-#include <cstdlib>
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
 #include "broker/os/peer_identity.h"
+#include "broker/os/this_process.h"
 #include "broker/vendor_folder.h"
 
 namespace sluice {
@@ -72,11 +72,11 @@ std::string WorkerLauncher::RecordsDirectory(const WorkerUsers::Tenant& tenant,
   // Without one per identity, the user's own serves nobody but that user.
   const bool is_own = !tenant.user.has_value() && identity_name == UserName(OwnUser());
   if (cache.empty() && is_own) {
-    const char* const home = std::getenv("HOME");
-    const char* const xdg = std::getenv("XDG_CACHE_HOME");
-    if (xdg != nullptr && xdg[0] == '/') {
+    const std::string home = EnvironmentVariable("HOME").value_or("");
+    const std::string xdg = EnvironmentVariable("XDG_CACHE_HOME").value_or("");
+    if (xdg.starts_with('/')) {
       cache = xdg;
-    } else if (home != nullptr && home[0] == '/') {
+    } else if (home.starts_with('/')) {
       cache = absl::StrCat(home, "/.cache");
     }
   }
@@ -96,7 +96,7 @@ std::vector<std::string> WorkerLauncher::Environment(const WorkerUsers::Tenant& 
     values["USER"] = tenant.user->name;
   } else {
     for (const char* name : {"HOME", "XDG_CACHE_HOME"}) {
-      if (const char* value = std::getenv(name); value != nullptr) values[name] = value;
+      if (const auto value = EnvironmentVariable(name)) values[name] = *value;
     }
   }
   if (const std::string& cache = tenant.cache_directory; !cache.empty()) {

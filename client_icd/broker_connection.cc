@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include <cstdlib>
 #include <utility>
 #include <vector>
 
@@ -12,6 +11,7 @@
 #include "broker/broker_messages.h"
 #include "broker/os/local_socket.h"
 #include "broker/os/shared_memory.h"
+#include "broker/os/this_process.h"
 #include "client_icd/broker_greeting.h"
 #include "client_icd/ring_transport.h"
 #include "proto/status_macros.h"
@@ -42,8 +42,8 @@ absl::StatusOr<std::unique_ptr<BrokerConnection>> BrokerConnection::Connect(cons
 
 absl::StatusOr<OpenedTransport> BrokerConnection::OpenSession() {
   sluice::OpenSession open = MakeMessage<sluice::OpenSession>();
-  const char* sync = std::getenv("SLUICE_SYNC");
-  if (sync != nullptr && sync[0] == '1') open.flags = kOpenSessionSync;
+  if (EnvironmentVariable("SLUICE_SYNC").value_or("").starts_with('1'))
+    open.flags = kOpenSessionSync;
   open.nonce = next_nonce_++;
   RETURN_IF_ERROR(SendMessage(socket_.get(), &open, sizeof(open)));
   while (true) {

@@ -2,8 +2,6 @@
 #include "client_icd/client_log.h"
 
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
 
 #include "broker/os/this_process.h"
 
@@ -15,10 +13,10 @@ constexpr const char* kNames[] = {"debug", "info", "warning", "error"};
 // The lowest level that is written; beyond the last: none is.
 int Threshold() {
   static const int threshold = [] {
-    const char* wanted = std::getenv("SLUICE_LOG");
-    if (wanted == nullptr) return 4;
+    const std::optional<std::string> wanted = EnvironmentVariable("SLUICE_LOG");
+    if (!wanted.has_value()) return 4;
     for (int i = 0; i < 4; ++i) {
-      if (std::strcmp(wanted, kNames[i]) == 0) return i;
+      if (*wanted == kNames[i]) return i;
     }
     return 2;
   }();

@@ -2,8 +2,6 @@
 #include "client_icd/endpoint.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <cstring>
 #include <iterator>
 #include <new>
 #include <utility>
@@ -41,11 +39,9 @@ Registry& TheRegistry() {
 void ParseOnce(Registry& registry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(registry.mu) {
   if (registry.parsed) return;
   registry.parsed = true;
-  const char* worker = std::getenv("SLUICE_WORKER");
-  if (worker != nullptr && std::strcmp(worker, "1") == 0) return;
-  const char* text = std::getenv("SLUICE_ENDPOINT");
+  if (EnvironmentVariable("SLUICE_WORKER") == "1") return;
   absl::StatusOr<std::vector<EndpointAddress>> addresses =
-      ParseEndpoints(text == nullptr ? "" : text);
+      ParseEndpoints(EnvironmentVariable("SLUICE_ENDPOINT").value_or(""));
   if (!addresses.ok())
     return ClientLog(ClientLogLevel::kError, std::string(addresses.status().message()));
   for (EndpointAddress& address : *addresses)

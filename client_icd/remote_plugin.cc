@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client_icd/remote_plugin.h"
 
-#include <cstdlib>
-
 #include "absl/strings/numbers.h"
+#include "broker/os/this_process.h"
 #include "client_icd/remote_library.h"
 #include "proto/status_macros.h"
 
@@ -13,10 +12,9 @@ namespace {
 constexpr uint32_t kDefaultTimeoutMs = 2'000;
 
 uint32_t TimeoutMs() {
-  const char* text = std::getenv("SLUICE_CONNECT_TIMEOUT_MS");
+  const std::string text = EnvironmentVariable("SLUICE_CONNECT_TIMEOUT_MS").value_or("");
   uint32_t value = 0;
-  return text != nullptr && absl::SimpleAtoi(text, &value) && value != 0 ? value
-                                                                         : kDefaultTimeoutMs;
+  return absl::SimpleAtoi(text, &value) && value != 0 ? value : kDefaultTimeoutMs;
 }
 
 }  // namespace

@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdlib>
+
 #include "broker/os/scoped_handle.h"
 
 namespace sluice {
@@ -18,6 +20,11 @@ namespace sluice {
 int ProcessId() { return ::getpid(); }
 
 std::string ProcessName() { return ::program_invocation_short_name; }
+
+std::optional<std::string> EnvironmentVariable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
 
 std::string PortablePath(std::string_view path) { return std::string(path); }
 

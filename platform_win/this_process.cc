@@ -33,6 +33,21 @@ std::string ProcessName() {
   return file.substr(file.find_last_of("\\/") + 1);
 }
 
+// Not the C runtime's copy: an application that has another runtime sets its own and the system's.
+std::optional<std::string> EnvironmentVariable(const char* name) {
+  const std::wstring wide = ToWide(name);
+  std::wstring value(256, L'\0');
+  while (true) {
+    ::SetLastError(ERROR_SUCCESS);  // An empty value has the length of none, and no error.
+    const DWORD length =
+        ::GetEnvironmentVariableW(wide.c_str(), value.data(), static_cast<DWORD>(value.size()));
+    if (length == 0 && ::GetLastError() == ERROR_ENVVAR_NOT_FOUND) return std::nullopt;
+    const bool fits = length < value.size();
+    value.resize(length);  // With room for a NUL, if it did not fit.
+    if (fits) return FromWide(value);
+  }
+}
+
 std::string PortablePath(std::string_view path) {
   std::string portable(path);
   std::replace(portable.begin(), portable.end(), '\\', '/');

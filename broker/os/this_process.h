@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the running process is, for code that lives in a stranger's: its number and name, the
-// libraries in it, its forks, its memory. Thread-safe.
+// What the running process is, for code that lives in a stranger's: its number and name, its
+// environment, the libraries in it, its forks, its memory. Thread-safe.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,9 @@ int ProcessId();
 
 // The program's name without its folder: for the daemon's lists.
 std::string ProcessName();
+
+// A variable of the environment, if it is set: UTF-8, which getenv's answer on Windows is not.
+std::optional<std::string> EnvironmentVariable(const char* name);
 
 // How a path of this host is written where hosts of any kind must understand it: "/folder/file". On
 // Windows the drive is the first folder, "C:\\folder\\file" is "/c/folder/file"; a relative path

@@ -5,7 +5,6 @@
 #include "sluice/sluice.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -85,9 +84,9 @@ std::string BytesOf(const sluice_capability& capability) {
 }
 
 absl::StatusOr<std::string> LocalPath(const char* endpoint) {
-  const char* text = endpoint != nullptr ? endpoint : std::getenv("SLUICE_ENDPOINT");
-  ASSIGN_OR_RETURN(const std::vector<EndpointAddress> addresses,
-                   ParseEndpoints(text == nullptr ? "" : text));
+  const std::string text =
+      endpoint != nullptr ? endpoint : EnvironmentVariable("SLUICE_ENDPOINT").value_or("");
+  ASSIGN_OR_RETURN(const std::vector<EndpointAddress> addresses, ParseEndpoints(text));
   for (const EndpointAddress& address : addresses) {
     if (address.kind == EndpointAddress::Kind::kLocal) return address.target;
   }

@@ -10,8 +10,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -95,16 +95,17 @@ absl::Status CheckRoomForThreads(int wanted) {
       " more: raise its limit on address space (ulimit -v) or on processes (ulimit -u)"));
 }
 
-const char* Value(const Environment& environment, const char* name) {
-  const char* value = environment(name);
-  return value == nullptr || value[0] == '\0' ? nullptr : value;
+std::string Value(const Environment& environment, const char* name) {
+  return environment(name).value_or("");
 }
 
 absl::StatusOr<std::string> ReadFileOf(const Environment& environment, const char* name) {
-  const char* path = Value(environment, name);
-  if (path == nullptr) return std::string();
+  const std::string path = Value(environment, name);
+  if (path.empty()) return std::string();
   errno = 0;
-  std::ifstream file(path, std::ios::binary);
+  // UTF-8, also on Windows.
+  std::ifstream file(std::filesystem::path(std::u8string(path.begin(), path.end())),
+                     std::ios::binary);
   std::ostringstream content;
   if (file) content << file.rdbuf();
   const bool directory = IsDirectory(path);
@@ -119,7 +120,7 @@ absl::StatusOr<std::string> ReadFileOf(const Environment& environment, const cha
 
 // As messages call it: the variable, and the file.
 PemFile Named(const Environment& environment, const char* name, const std::string& content) {
-  return {absl::StrCat(name, "=", environment(name)), content};
+  return {absl::StrCat(name, "=", Value(environment, name)), content};
 }
 
 // gRPC says of a file that holds something else no more than that it has no address.
@@ -159,9 +160,8 @@ absl::StatusOr<RemoteSecurity> ChooseSecurity(const std::string& endpoint,
         "SLUICE_TLS_CERT and SLUICE_TLS_KEY belong together: set both or none");
   }
   RETURN_IF_ERROR(CheckFiles(environment, security));
-  const char* allow = Value(environment, "SLUICE_ALLOW_PLAINTEXT");
   const bool plaintext_allowed =
-      IsLoopbackTarget(endpoint) || (allow != nullptr && std::strcmp(allow, "1") == 0);
+      IsLoopbackTarget(endpoint) || Value(environment, "SLUICE_ALLOW_PLAINTEXT") == "1";
   security.tls = !security.roots.empty() || !security.certificate.empty() || !plaintext_allowed;
   if (security.tls && security.roots.empty()) {
     const auto system = [](const char*) { return kSystemRoots; };
@@ -240,7 +240,7 @@ absl::StatusOr<std::string> DescribePlatforms(const std::string& endpoint,
                                               std::chrono::milliseconds timeout) {
   const auto deadline = std::chrono::system_clock::now() + timeout;
   RETURN_IF_ERROR(PrepareGrpc());
-  ASSIGN_OR_RETURN(const RemoteSecurity security, ChooseSecurity(endpoint, ::getenv));
+  ASSIGN_OR_RETURN(const RemoteSecurity security, ChooseSecurity(endpoint, EnvironmentVariable));
   auto call = std::make_unique<DescribeCall>();
   grpc::GenericStub stub(MakeChannel(endpoint, security));
   call->context.set_deadline(deadline);

@@ -35,8 +35,8 @@ struct RemoteSecurity {
   std::string token;
 };
 
-// `environment` is getenv, or a test's. An error names the variable and what to do.
-using Environment = std::function<const char*(const char* name)>;
+// `environment` is EnvironmentVariable, or a test's. An error names the variable and what to do.
+using Environment = std::function<std::optional<std::string>(const char* name)>;
 absl::StatusOr<RemoteSecurity> ChooseSecurity(const std::string& endpoint,
                                               const Environment& environment);
 

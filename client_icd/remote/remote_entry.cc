@@ -8,6 +8,7 @@
 
 #include "absl/strings/numbers.h"
 #include "broker/os/lasting_thread.h"
+#include "broker/os/this_process.h"
 #include "broker/os/threads.h"
 #include "client_icd/remote/remote_channel.h"
 #include "client_icd/remote/remote_transport.h"
@@ -26,9 +27,9 @@ void Report(const absl::Status& status, char* error, uint64_t error_bytes) {
 }
 
 std::chrono::milliseconds ConnectTimeout() {
-  const char* text = std::getenv("SLUICE_CONNECT_TIMEOUT_MS");
+  const std::string text = EnvironmentVariable("SLUICE_CONNECT_TIMEOUT_MS").value_or("");
   uint32_t value = 0;
-  const bool valid = text != nullptr && absl::SimpleAtoi(text, &value) && value != 0;
+  const bool valid = absl::SimpleAtoi(text, &value) && value != 0;
   return std::chrono::milliseconds(valid ? value : kDefaultTimeoutMs);
 }
 

@@ -5,7 +5,6 @@
 #include <time.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -46,7 +45,7 @@ gpr_timespec RemoteTransport::After(int64_t nanoseconds) {
 absl::StatusOr<std::unique_ptr<RemoteTransport>> RemoteTransport::Connect(
     const std::string& endpoint, std::chrono::milliseconds timeout) {
   RETURN_IF_ERROR(PrepareGrpc());
-  ASSIGN_OR_RETURN(const RemoteSecurity security, ChooseSecurity(endpoint, ::getenv));
+  ASSIGN_OR_RETURN(const RemoteSecurity security, ChooseSecurity(endpoint, EnvironmentVariable));
   auto call = std::make_unique<Call>();
   call->channel = MakeChannel(endpoint, security);
   Authorize(security, &call->context);
@@ -70,8 +69,7 @@ absl::Status RemoteTransport::Open(std::chrono::milliseconds timeout) {
   RETURN_IF_ERROR(AwaitMessage(call_->started, timeout, "no connection"));
   std::string open;
   AppendStringField(kProcessNameField, ProcessName(), &open);
-  const char* sync = std::getenv("SLUICE_SYNC");
-  if (sync != nullptr && sync[0] == '1') {
+  if (EnvironmentVariable("SLUICE_SYNC").value_or("").starts_with('1')) {
     AppendVarint(uint64_t{kFlagsField} << 3, &open);
     AppendVarint(1, &open);
   }

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <iterator>
 #include <string>
 #include <string_view>
@@ -15,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "broker/os/this_process.h"
 #include "client_icd/api.h"
 #include "client_icd/client_log.h"
 #include "client_icd/include/CL/cl_sluice.h"
@@ -31,9 +31,7 @@ static_assert(static_cast<cl_uint>(Way::kStaging) == CL_SHARING_WAY_STAGING_SLUI
 
 // What SLUICE_SHARING says.
 std::vector<std::string> SharingWords() {
-  const char* named = std::getenv("SLUICE_SHARING");
-  if (named == nullptr) return {};
-  return absl::StrSplit(named, ',', absl::SkipEmpty());
+  return absl::StrSplit(EnvironmentVariable("SLUICE_SHARING").value_or(""), ',', absl::SkipEmpty());
 }
 
 // A word that means nothing would be taken for the default without anybody noticing. Said once.

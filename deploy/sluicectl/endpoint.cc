@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "deploy/sluicectl/endpoint.h"
 
-#include <cstdlib>
 #include <filesystem>
 #include <system_error>
 
@@ -14,6 +13,7 @@
 #include "broker/os/local_endpoint.h"
 #include "broker/os/local_socket.h"
 #include "broker/os/process.h"
+#include "broker/os/this_process.h"
 
 // Relative to the directory of the executable; set by CMake from the install directories.
 #ifndef SLUICE_ICD_FROM_BIN
@@ -76,9 +76,7 @@ absl::StatusOr<Endpoint> ParseEndpoint(const std::string& text) {
 }
 
 absl::StatusOr<std::vector<Endpoint>> ResolveEndpoints(const std::string& flag) {
-  const char* variable = std::getenv("SLUICE_ENDPOINT");
-  std::string text = flag;
-  if (text.empty() && variable != nullptr) text = variable;
+  std::string text = flag.empty() ? EnvironmentVariable("SLUICE_ENDPOINT").value_or("") : flag;
   if (text.empty()) text = DefaultEndpoint();
   std::vector<Endpoint> endpoints;
   for (const absl::string_view part : absl::StrSplit(text, ',', absl::SkipWhitespace())) {

@@ -7,6 +7,7 @@ SLUICE_BUILD_DIR is the Linux build, SLUICE_WINDOWS_BUILD_DIR the Windows one (d
 """
 import os
 import pathlib
+import shutil
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -33,10 +34,13 @@ class TlsDaemon(harness.Daemon):
 
 def tls(wine):
     with TlsDaemon("network") as daemon:
-        certificate = {f"SLUICE_TLS_{key}": wine_module.windows_path(daemon.directory / name)
-                       for key, name in (("CERT", "client.pem"), ("KEY", "client.key"))}
-        common = {"SLUICE_ENDPOINT": f"localhost:{daemon.port}", "SLUICE_TEST_KIND": "network",
-                  "SLUICE_TLS_CA": wine_module.windows_path(daemon.directory / "ca.pem"), "SLUICE_LOG": "info"}
+        folder = daemon.directory / "Schlüssel 鍵"  # Not in one code page.
+        folder.mkdir()
+        files = {key: shutil.copy(daemon.directory / name, folder)
+                 for key, name in (("CA", "ca.pem"), ("CERT", "client.pem"), ("KEY", "client.key"))}
+        certificate = {f"SLUICE_TLS_{key}": wine_module.windows_path(files[key]) for key in ("CERT", "KEY")}
+        common = {"SLUICE_ENDPOINT": f"localhost:{daemon.port}", "SLUICE_TEST_KIND": "network", "LC_ALL": "C.UTF-8",
+                  "SLUICE_TLS_CA": wine_module.windows_path(files["CA"]), "SLUICE_LOG": "info"}
         program = BUILD / "bin" / "vector_add.exe"
         code, output = wine.run([program], seconds=60, **common, **certificate)
         REPORT.check(code == 0 and "every element right" in output, "mutual TLS", output if code else "")

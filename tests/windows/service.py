@@ -22,7 +22,7 @@ import wine as wine_module  # noqa: E402  pylint: disable=wrong-import-position
 ROOT = HERE.parents[1]
 BUILD = pathlib.Path(os.environ.get("SLUICE_WINDOWS_BUILD_DIR") or ROOT / "build-windows").resolve()
 BIN = BUILD / "bin"
-PIPE = r"\\.\pipe\sluice-console-test"
+PIPE = r"\\.\pipe\sluice-console Gerät Δ"  # Not in one code page.
 OPENCL = "mscoree,mshtml="  # Wine's own OpenCL.dll: the worker's driver.
 FAILURES = []
 
@@ -124,6 +124,12 @@ def console(wine):
         check("console: sessions", code == 0 and sessions == {"sessions": []}, sessions)
         code, answer = ctl(wine, "kill", "1234", "--json", endpoint=endpoint)
         check("console: kill of no session", code == 4, answer)
+        code, output = wine.run([BIN / "sluicectl.exe", "status"], seconds=60, SLUICE_ENDPOINT=endpoint)
+        check("console: sluicectl by the environment", code == 0, output)
+        wine.register_driver(BIN / "sluice_icd.dll")
+        code, output = uses(wine, endpoint)
+        check("console: the driver by the environment", code == 0, output)
+        wine.must("reg", "delete", wine_module.VENDORS, "/f")
         code, output = wine.run([BIN / "sluiced.exe", "--console", "--socket", PIPE], seconds=60)
         check("console: a second daemon is refused", code == 3, (code, output))
         code, answer = ctl(wine, "drain", "--json", endpoint=endpoint)
@@ -230,7 +236,6 @@ def install(wine):
     def try_install(file, *flags):
         return ctl(wine, "install", "--manual", "--no-driver", "--config", wine_module.windows_path(file), *flags)
 
-    wine.environment["LC_ALL"] = "C.UTF-8"  # How names come to Wine.
     file = wine.directory / "install.toml"
     code, output = try_install(file)
     check("install: a file that is not there", code == 1 and "install.toml" in output, (code, output))
@@ -278,7 +283,7 @@ def main():
         print(f"SKIP windows service: {reason}")
         return 0
     with wine_module.Wine() as wine:
-        wine.environment["WINEDLLOVERRIDES"] = OPENCL
+        wine.environment.update(WINEDLLOVERRIDES=OPENCL, LC_ALL="C.UTF-8")  # By which names come to Wine.
         keep_one_service_manager(wine)
         for part in (unit_tests, texts, console, service, broken, install):
             if not sys.argv[1:] or part.__name__ in sys.argv[1:]:

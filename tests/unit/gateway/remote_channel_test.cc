@@ -17,9 +17,9 @@ namespace {
 class RemoteChannelTest : public testing::Test {
  protected:
   absl::StatusOr<RemoteSecurity> Choose(const std::string& endpoint) {
-    return ChooseSecurity(endpoint, [this](const char* name) -> const char* {
+    return ChooseSecurity(endpoint, [this](const char* name) -> std::optional<std::string> {
       const auto it = environment_.find(name);
-      return it == environment_.end() ? nullptr : it->second.c_str();
+      return it == environment_.end() ? std::nullopt : std::optional(it->second);
     });
   }
   std::string File(const std::string& name, const std::string& content) {
