@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client_icd/job_thread.h"
 
+#include <memory>
 #include <utility>
 
 #include "broker/os/threads.h"
@@ -25,39 +26,37 @@ bool JobThread::StartLocked(const std::shared_ptr<State>& state) {
   return state->started;
 }
 
-// Says that there is no thread any more if a job ends it: a system's exit of a thread unwinds it.
-class JobThread::ExitGuard {
- public:
-  explicit ExitGuard(const std::shared_ptr<State>& state) : state_(state) {}
-  ~ExitGuard() {
-    if (state_ == nullptr) return;
-    absl::MutexLock lock(&state_->mu);
-    state_->started = false;
-    if (!state_->waiting.empty()) StartLocked(state_);
-  }
-  ExitGuard(const ExitGuard&) = delete;
-  ExitGuard& operator=(const ExitGuard&) = delete;
-  void Dismiss() { state_ = nullptr; }
-
- private:
-  std::shared_ptr<State> state_;
+// What the thread has in hand. Not on its stack, which ExitThread leaves as it is.
+struct JobThread::InHand {
+  const std::shared_ptr<State> state;
+  Job job;
 };
+
+// By a job, or because it is closed and has nothing left.
+void JobThread::ThreadEnded(void* argument) {
+  const std::unique_ptr<InHand> in_hand(static_cast<InHand*>(argument));
+  const std::shared_ptr<State>& state = in_hand->state;
+  absl::MutexLock lock(&state->mu);
+  state->started = false;
+  if (!state->waiting.empty()) StartLocked(state);
+}
 
 void JobThread::Run(const std::shared_ptr<State>& state) {
   const auto has_work = [](State* s) ABSL_EXCLUSIVE_LOCKS_REQUIRED(s->mu) {
     return !s->waiting.empty() || s->closed;
   };
-  ExitGuard guard(state);
+  auto* const in_hand = new InHand{state, nullptr};  // ThreadEnded's.
+  AtThreadEnd(&ThreadEnded, in_hand);
   while (true) {
-    Job job;
     {
       absl::MutexLock lock(&state->mu);
       state->mu.Await(absl::Condition(+has_work, state.get()));
-      if (state->waiting.empty()) return guard.Dismiss();
-      job = std::move(state->waiting.front());
+      if (state->waiting.empty()) return;
+      in_hand->job = std::move(state->waiting.front());
       state->waiting.pop_front();
     }
-    job();
+    in_hand->job();
+    in_hand->job = nullptr;
   }
 }
 

@@ -41,7 +41,8 @@ class JobThread {
     bool started ABSL_GUARDED_BY(mu) = false;
     bool closed ABSL_GUARDED_BY(mu) = false;  // The thread ends once it has run what was added.
   };
-  class ExitGuard;
+  struct InHand;
+  static void ThreadEnded(void* in_hand);
   static bool StartLocked(const std::shared_ptr<State>& state)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(state->mu);
   static void Run(const std::shared_ptr<State>& state);

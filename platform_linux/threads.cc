@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "broker/os/signal_mask.h"
@@ -53,6 +54,26 @@ bool StartThread(const char* name, std::function<void()> body) {
   if (error != 0) return false;
   ::pthread_detach(thread);
   static_cast<void>(start.release());  // Main owns it.
+  return true;
+}
+
+bool AtThreadEnd(void (*function)(void*), void* argument) {
+  struct End {
+    void (*function)(void*);
+    void* argument;
+  };
+  static const std::optional<pthread_key_t> key = []() -> std::optional<pthread_key_t> {
+    pthread_key_t made;
+    const int error = ::pthread_key_create(&made, [](void* value) {
+      const std::unique_ptr<End> end(static_cast<End*>(value));
+      end->function(end->argument);
+    });
+    return error == 0 ? std::optional(made) : std::nullopt;
+  }();
+  if (!key.has_value()) return false;
+  auto end = std::make_unique<End>(End{function, argument});
+  if (::pthread_setspecific(*key, end.get()) != 0) return false;
+  static_cast<void>(end.release());  // The key's destructor owns it.
   return true;
 }
 

@@ -61,6 +61,24 @@ bool StartThread(const char* name, std::function<void()> body) {
   return true;
 }
 
+// Not a thread_local object: ExitThread unwinds nothing, and takes such objects down inside the
+// loader's lock. The callbacks of fiber-local storage come before that.
+bool AtThreadEnd(void (*function)(void*), void* argument) {
+  struct End {
+    void (*function)(void*);
+    void* argument;
+  };
+  static const DWORD slot = ::FlsAlloc([](void* value) {
+    const std::unique_ptr<End> end(static_cast<End*>(value));
+    if (end != nullptr && !OtherThreadsWereEnded()) end->function(end->argument);
+  });
+  if (slot == FLS_OUT_OF_INDEXES) return false;
+  auto end = std::make_unique<End>(End{function, argument});
+  if (!::FlsSetValue(slot, end.get())) return false;
+  static_cast<void>(end.release());  // The callback owns it.
+  return true;
+}
+
 ScopedNoSignals::ScopedNoSignals() = default;
 ScopedNoSignals::~ScopedNoSignals() = default;
 SignalMask::SignalMask() = default;

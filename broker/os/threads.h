@@ -12,6 +12,11 @@ namespace sluice {
 // False if the system has no thread to give.
 bool StartThread(const char* name, std::function<void()> body);
 
+// Has `function` called with `argument` when the calling thread ends, however it does: by its
+// return, pthread_exit or ExitThread; not by the process's end. Once per thread. False: it will not
+// be.
+bool AtThreadEnd(void (*function)(void*), void* argument);
+
 // While it lives, threads that a library starts on this thread's behalf get no signals but faults.
 // Nothing where there are no signals.
 class ScopedNoSignals {

@@ -54,6 +54,7 @@ def driver_life(wine, daemon):
     nowhere = {"SLUICE_ENDPOINT": f"127.0.0.1:{harness.free_port()}", "SLUICE_CONNECT_TIMEOUT_MS": "500"}
     for name, arguments, variables in (("loaded, used and let go five times", ["rounds", "5"], there),
                                        ("leaves with commands in flight", ["leave"], there),
+                                       ("callbacks that end their threads", ["exit"], there),
                                        ("no daemon: no platform, and silence", ["none"], nowhere)):
         code, output = wine.run([program, driver, *arguments], seconds=60, **variables)
         REPORT.check(code == 0 and output == "", name, f"exit code {code}: {output}" if code or output else "")

@@ -4,8 +4,10 @@
 // release.
 //
 //   driver_life DRIVER.dll none            no daemon is there: no platform, soon, and nothing
-//   written driver_life DRIVER.dll rounds N        N times: load, compute, let go driver_life
-//   DRIVER.dll leave           ends with a session, a queue and a callback in flight
+//                                          written
+//   driver_life DRIVER.dll rounds N        N times: load, compute, let go
+//   driver_life DRIVER.dll leave           ends with a session, a queue and a callback in flight
+//   driver_life DRIVER.dll exit            callbacks end their threads; others run nevertheless
 //
 // Exit code 0 if all was as it should be; else a line on stdout says what was not.
 #include <CL/cl_icd.h>
@@ -14,6 +16,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <initializer_list>
 
 namespace {
 
@@ -120,11 +123,43 @@ int Leave(const char* path) {
   return 0;
 }
 
+void CL_CALLBACK EndThread(cl_event, cl_int, void*) { ExitThread(0); }
+
+void CL_CALLBACK Tell(cl_event, cl_int, void* told) { ReleaseSemaphore(told, 1, nullptr); }
+
+// Another thread runs what waits behind a callback that ends its own, and what comes later.
+int Exit(const char* path) {
+  Loaded driver;
+  Session session;
+  if (!Load(path, &driver) || driver.count == 0) return Fail("no platform");
+  if (!Open(driver, &session)) return Fail("no session");
+  const HANDLE told = CreateSemaphoreW(nullptr, 0, 100, nullptr);
+  for (int round = 0; round < 20; ++round) {
+    for (const auto first : {&EndThread, &Tell}) {
+      const int tells = first == &Tell ? 2 : 1;
+      const cl_event event = driver.cl->clCreateUserEvent(session.context, nullptr);
+      driver.cl->clSetEventCallback(event, CL_COMPLETE, first, told);
+      driver.cl->clSetEventCallback(event, CL_COMPLETE, &EndThread, told);
+      driver.cl->clSetEventCallback(event, CL_COMPLETE, &Tell, told);
+      driver.cl->clSetUserEventStatus(event, CL_COMPLETE);
+      for (int i = 0; i < tells; ++i) {
+        if (WaitForSingleObject(told, 20'000) != WAIT_OBJECT_0)
+          return Fail("a callback did not run after one that had ended its thread");
+      }
+      driver.cl->clReleaseEvent(event);
+    }
+  }
+  if (!Computes(driver, session, 9)) return Fail("the number did not come back");
+  Close(driver, session);
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc == 3 && std::strcmp(argv[2], "none") == 0) return WithoutDaemon(argv[1]);
   if (argc == 4 && std::strcmp(argv[2], "rounds") == 0) return Rounds(argv[1], std::atoi(argv[3]));
   if (argc == 3 && std::strcmp(argv[2], "leave") == 0) return Leave(argv[1]);
+  if (argc == 3 && std::strcmp(argv[2], "exit") == 0) return Exit(argv[1]);
   return 2;
 }
