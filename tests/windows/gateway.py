@@ -157,8 +157,8 @@ def tls(wine):
             works(daemon, run, f"mutual TLS, {name}", **authority, **own)
             refused(daemon, run, f"no certificate, {name}: refused, and said why", "set SLUICE_TLS_CERT", **authority)
             refused(daemon, run, f"no authority, {name}: the daemon is not believed", "certificate", **own)
-        code, output = daemon.ctl("sessions", "--json")
-        REPORT.check(code == 0 and '"sessions":[]' in "".join(output.split()), "TLS: no session is left", output)
+        gone = harness.wait_until(lambda: '"sessions":[]' in "".join(daemon.ctl("sessions", "--json")[1].split()), 10)
+        REPORT.check(gone, "TLS: no session is left", log_of(daemon))
 
 
 def tokens(wine):
