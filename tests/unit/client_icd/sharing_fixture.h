@@ -22,12 +22,21 @@ class SharingTest : public ::testing::Test {
     auto worker = std::make_unique<ScriptedWorker>();
     worker_ = worker.get();
     session_ = MakeSession(std::move(worker));
-    device_ = Ref<Device>::Adopt(new Device(nullptr, 1, /*key=*/0, InfoTable()));
+    device_ = Ref<Device>::Adopt(new Device(nullptr, 1, /*key=*/0, WithImages()));
     context_ = MakeContext();
     queue_ = MakeQueue(0);
   }
   void TearDown() override { session_->Lose("the test is over"); }
 
+  // Of any size.
+  static InfoTable WithImages() {
+    const cl_bool yes = CL_TRUE;
+    google::protobuf::RepeatedPtrField<pb::InfoValue> values;
+    pb::InfoValue& support = *values.Add();
+    support.set_param_name(CL_DEVICE_IMAGE_SUPPORT);
+    support.set_value(&yes, sizeof(yes));
+    return InfoTable(values);
+  }
   static std::shared_ptr<Session> MakeSession(std::unique_ptr<ScriptedWorker> worker) {
     return Session::Start({std::move(worker)});
   }
