@@ -56,6 +56,13 @@ void HostRegion::Scatter(uint64_t offset, uint64_t size, const uint8_t* from) co
   });
 }
 
+void HostRegion::Refresh(uint64_t offset, uint64_t size, const uint8_t* from) const {
+  ForEachRun(offset, size, [&from](uint8_t* host, uint64_t bytes) {
+    if (std::memcmp(host, from, bytes) != 0) std::memcpy(host, from, bytes);
+    from += bytes;
+  });
+}
+
 void HostRegion::CopyFrom(const HostRegion& source) const {
   if (contiguous_) return source.Gather(0, packed_bytes(), base_);
   if (source.contiguous_) return Scatter(0, packed_bytes(), source.base_);

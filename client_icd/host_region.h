@@ -46,6 +46,9 @@ class HostRegion {
   // range must fit.
   void Gather(uint64_t offset, uint64_t size, uint8_t* to) const;
   void Scatter(uint64_t offset, uint64_t size, const uint8_t* from) const;
+  // As Scatter, for memory that has most of the bytes already and may not be writable: writes no
+  // row that is the same.
+  void Refresh(uint64_t offset, uint64_t size, const uint8_t* from) const;
   // Copies a region of as many rows and slices of as many bytes.
   void CopyFrom(const HostRegion& source) const;
 

@@ -23,6 +23,14 @@ constexpr uint64_t kNetworkChunkBytes = uint64_t{1} << 20;
 // No worker that has ended left more frames behind.
 constexpr int kMaxLastWords = 65536;
 
+// What a map brings goes into the application's own memory, which need not be writable as long as
+// nothing has written to the buffer.
+void TakeBytes(const Event& event, uint64_t offset, uint64_t size, const uint8_t* from) {
+  const bool maps = event.type() == CL_COMMAND_MAP_BUFFER || event.type() == CL_COMMAND_MAP_IMAGE;
+  if (maps) return event.region().Refresh(offset, size, from);
+  event.region().Scatter(offset, size, from);
+}
+
 }  // namespace
 
 struct CommandStream::ReplyArena : MessageArena {};
@@ -156,7 +164,7 @@ void CommandStream::HandleCompletion(const pb::Completion& completion, std::stri
       session_->Lose(
           absl::StrCat("a completion brought ", payload.size(), " bytes that were not asked for"));
     } else {
-      region.Scatter(0, payload.size(), reinterpret_cast<const uint8_t*>(payload.data()));
+      TakeBytes(*event, 0, payload.size(), reinterpret_cast<const uint8_t*>(payload.data()));
     }
   }
   if (completion.status() > CL_COMPLETE)
@@ -248,7 +256,7 @@ void CommandStream::HandleReadData(const pb::ReadData& data, const BulkSpan& bul
     }
     if (there < data.size()) return session_->Lose("read data whose bytes are not there");
     CopyHelpers::Get().Run(data.size(), [&](uint64_t offset, uint64_t bytes) {
-      event->region().Scatter(data.offset() + offset, bytes, from + offset);
+      TakeBytes(*event, data.offset() + offset, bytes, from + offset);
     });
   }
   // Also for an event that is unknown by now: the worker's span must come free.
