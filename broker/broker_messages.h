@@ -128,8 +128,8 @@ struct SessionOpened {
 };
 static_assert(sizeof(SessionOpened) == 320 && offsetof(SessionOpened, request_id) == 16);
 
-// client -> broker: one of this connection's sessions is over, and its worker must end soon,
-// whatever it is doing. Only to a broker that has the feature; no answer. An id that is none of the
+// client or gateway -> broker: one of this connection's sessions is over, and its worker must end soon,
+// whatever it is doing. A client says it only to a broker that has the feature; no answer. An id that is none of the
 // connection's is ignored: the session may have ended by itself.
 inline constexpr char kFeatureCloseSession[] = "close-session";
 struct CloseSession {

@@ -243,6 +243,11 @@ bool GatewayLink::HandleMessage(const void* packet, size_t size) {
     told_snapshot_ = 0;
     return TellSnapshot().ok();
   }
+  CloseSession close;
+  if (ParseMessage(packet, size, &close)) {
+    workers_->EndOneOwnedBy(owner_, close.session_id, "its client has left");
+    return true;
+  }
   GatewayOpen open;
   if (!ParseMessage(packet, size, &open) || !IsTerminated(open.peer) ||
       !IsTerminated(open.process_name) || (open.flags & ~kOpenSessionKnownFlags) != 0) {

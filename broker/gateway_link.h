@@ -6,6 +6,7 @@
 // it dies.
 //
 //   gateway fd 3: GatewayHello -> Welcome [snapshot]; GatewayOpen -> SessionOpened [handle channel]
+//                 CloseSession
 //
 // Owner: the Broker. Loop thread only. A gateway faces the network and is not trusted with more
 // than opening sessions, whose number the policy bounds.

@@ -189,4 +189,10 @@ absl::StatusOr<BrokerLink::Session> BrokerLink::OpenSession(uint32_t flags, cons
   return absl::UnavailableError(late ? "the daemon did not answer in time" : "the daemon is gone");
 }
 
+void BrokerLink::CloseSession(uint64_t id) {
+  auto close = MakeMessage<::sluice::CloseSession>();
+  close.session_id = id;
+  SendMessage(socket_.get(), &close, sizeof(close)).IgnoreError();
+}
+
 }  // namespace sluice

@@ -70,6 +70,10 @@ class BrokerLink {
   absl::StatusOr<Session> OpenSession(uint32_t flags, const std::string& peer,
                                       const std::string& process_name, absl::Duration timeout);
 
+  // That one of them is over, and its worker must end soon, whatever it is doing. Nothing if the
+  // broker is gone.
+  void CloseSession(uint64_t id);
+
   // After Start; not on the link's thread.
   absl::Status Watch(std::shared_ptr<Watched> watched);
 

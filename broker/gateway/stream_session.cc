@@ -207,8 +207,11 @@ void StreamSession::Run() {
   }
   if (!absl::IsCancelled(status)) End(status);
   // Also when the client left before there were rings: ends the worker, and the link's interest in
-  // us.
-  if (channel_.valid()) HangUp(channel_.get());
+  // us. A worker that does not look is the broker's to end.
+  if (channel_.valid()) {
+    HangUp(channel_.get());
+    server_->link().CloseSession(session_id_);
+  }
   absl::Status reason;
   {
     absl::MutexLock lock(&mu_);

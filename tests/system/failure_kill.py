@@ -93,6 +93,23 @@ def kill_application(daemon, moment):
     check_restored(daemon, before, name)
 
 
+# The application dies while its worker is stopped (a debugger, or a kernel that stops it): killed after the grace.
+def kill_application_of_stopped(daemon):
+    name = "application killed, its worker stopped"
+    before = daemon.settled_resources()
+    victim = start_victim(daemon, "idle")
+    if victim is None:
+        return
+    workers = daemon.workers()
+    for pid in workers:
+        harness.os.kill(pid, harness.signal.SIGSTOP)
+    victim.process.kill()
+    victim.end(1)
+    gone = harness.wait_until(lambda: not any(map(harness.alive, workers)), 10)
+    report.check(len(workers) == 1 and gone, f"{name}: its worker is gone", workers)
+    check_restored(daemon, before, name)
+
+
 # The application dies and leaves a forked child behind that uses no OpenCL: its worker goes all the same.
 def kill_parent(daemon):
     name = "application killed, its child left"
@@ -252,6 +269,7 @@ def main():
             kill_worker(daemon, moment)
         for moment in MOMENTS:
             kill_application(daemon, moment)
+        kill_application_of_stopped(daemon)
         kill_parent(daemon)
         leave_at_once(daemon)
         left = daemon.stop()

@@ -197,6 +197,8 @@ void GatewayProcess::Answer(const void* packet, size_t size) {
     ASSERT_TRUE(SendMessage(broker_.get(), &welcome, sizeof(welcome), &fd, 1).ok());
     return;
   }
+  CloseSession close;
+  if (ParseMessage(packet, size, &close)) return;  // Its worker is the test's own.
   GatewayOpen open;
   ASSERT_TRUE(ParseMessage(packet, size, &open));
   auto opened = MakeMessage<SessionOpened>();
