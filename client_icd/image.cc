@@ -252,7 +252,7 @@ cl_int MemObject::GetImageInfo(cl_image_info param_name, const InfoSink& sink) {
     case CL_IMAGE_ARRAY_SIZE:
       return sink.Value<size_t>(is_array ? shape.desc.image_array_size : 0);
     case CL_IMAGE_BUFFER:
-      return sink.Value<cl_mem>(parent() != nullptr && parent()->is_buffer() ? parent()->handle()
+      return sink.Value<cl_mem>(parent() != nullptr && parent()->is_buffer() ? parent_handle()
                                                                              : nullptr);
     case CL_IMAGE_NUM_MIP_LEVELS:
       return sink.Value<cl_uint>(shape.desc.num_mip_levels);

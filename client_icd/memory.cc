@@ -203,7 +203,7 @@ cl_int MemObject::GetInfo(cl_mem_info param_name, const InfoSink& sink) {
     case CL_MEM_CONTEXT:
       return sink.Value<cl_context>(context_->handle());
     case CL_MEM_ASSOCIATED_MEMOBJECT:
-      return sink.Value<cl_mem>(about_.parent ? about_.parent->handle() : nullptr);
+      return sink.Value<cl_mem>(parent_handle());
     case CL_MEM_OFFSET:
       return sink.Value<size_t>(is_buffer() ? about_.origin : 0);
     case CL_MEM_USES_SVM_POINTER:

@@ -82,6 +82,10 @@ class MemObject : public ClObject<MemObject, cl_mem, ObjectKind::kMemory> {
   size_t bytes() const { return about_.bytes; }
   uint8_t* host_ptr() const { return static_cast<uint8_t*>(about_.host_ptr); }
   MemObject* parent() const { return about_.parent.get(); }
+  // As the application may see it: not a parent that was made for a native object's sake.
+  cl_mem parent_handle() const {
+    return about_.parent && about_.shared == nullptr ? about_.parent->handle() : nullptr;
+  }
   size_t origin() const { return about_.origin; }
   const ImageShape& image() const { return *about_.image; }
   // The buffer whose memory this one is a part of, or itself.

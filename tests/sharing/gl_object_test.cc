@@ -411,6 +411,14 @@ TEST_P(GlObjects, BufferTexture) {
   size_t width = 0;
   clGetImageInfo(image, CL_IMAGE_WIDTH, sizeof(width), &width, nullptr);
   EXPECT_EQ(width, 32u);
+  // It was made of no memory object of the application's.
+  cl_mem of = image.get();
+  EXPECT_EQ(clGetMemObjectInfo(image, CL_MEM_ASSOCIATED_MEMOBJECT, sizeof(of), &of, nullptr),
+            CL_SUCCESS);
+  EXPECT_EQ(of, nullptr);
+  of = image.get();
+  EXPECT_EQ(clGetImageInfo(image, CL_IMAGE_BUFFER, sizeof(of), &of, nullptr), CL_SUCCESS);
+  EXPECT_EQ(of, nullptr);
   const std::vector<uint8_t> after = Pattern(format, 32, 7);
   const std::vector<uint8_t> middle(before.begin() + 256, before.begin() + 768);
   RoundTripImage(image, 32, 1, 1, format, middle, after);
