@@ -128,9 +128,9 @@ struct SessionOpened {
 };
 static_assert(sizeof(SessionOpened) == 320 && offsetof(SessionOpened, request_id) == 16);
 
-// client or gateway -> broker: one of this connection's sessions is over, and its worker must end soon,
-// whatever it is doing. A client says it only to a broker that has the feature; no answer. An id that is none of the
-// connection's is ignored: the session may have ended by itself.
+// client or gateway -> broker: one of this connection's sessions is over, and its worker must end
+// soon, whatever it is doing. A client says it only to a broker that has the feature; no answer. An
+// id that is none of the connection's is ignored: the session may have ended by itself.
 inline constexpr char kFeatureCloseSession[] = "close-session";
 struct CloseSession {
   static constexpr MessageType kType = MessageType::kCloseSession;
