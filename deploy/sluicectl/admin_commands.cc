@@ -104,6 +104,9 @@ class AdminCall {
     if (status.error_code() == grpc::StatusCode::UNAVAILABLE) {
       return Unreachable(*path, absl::UnavailableError("nobody answers"));
     }
+    if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
+      return Unreachable(*path, absl::DeadlineExceededError("no answer in time"));
+    }
     return Fail(flags_, kExitFailed, absl::StrCat("the daemon answered: ", status.error_message()));
   }
 
@@ -117,6 +120,10 @@ class AdminCall {
           "is sluiced running? Its admin socket lies beside the socket of --endpoint, or give "
           "--admin-socket",
           /*here=*/true);
+    } else if (absl::IsDeadlineExceeded(why)) {
+      advice = absl::StrCat(
+          "sluiced is there, but has not answered within ", flags_.timeout_ms,
+          " ms; is it stopped, or the machine busy? See its log, or give a longer --timeout-ms");
     } else {
       advice = Advised("nobody answers there; start sluiced", /*here=*/true);
     }

@@ -7,6 +7,7 @@ Usage: failure_sluicectl.py
 import json
 import os
 import shutil
+import signal
 import subprocess
 
 import failure_config
@@ -204,6 +205,15 @@ def check_inherited_drivers(env, folder):
                  "a folder without drivers is named", output + errors)
 
 
+def check_stopped_daemon(env, living, pid):
+    """A daemon that is there and says nothing cannot be reached either."""
+    os.kill(pid, signal.SIGSTOP)
+    code, output, errors = sluicectl(env, "status", "--endpoint", living, "--timeout-ms", "300")
+    os.kill(pid, signal.SIGCONT)
+    report.check(code == NO_DAEMON and "has not answered within 300 ms" in errors, "a daemon that is stopped",
+                 f"{code} {output}{errors}")
+
+
 def check_descriptor_limit(env):
     """Where no daemon can be started for want of descriptors, the limit is named."""
     run = subprocess.run(["sh", "-c", 'ulimit -n 20; exec "$0" run --private -- true', str(harness.built("sluicectl"))],
@@ -234,6 +244,7 @@ def main():
         check_killed_run(env, files.folder)
         check_inherited_drivers(env, files.folder)
         check_descriptor_limit(env)
+        check_stopped_daemon(env, living, daemon.pid)
         check_json_everywhere(env, living)
         check_tls(env, files.folder, tls, plain)
     finally:
