@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -13,6 +14,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <future>
 #include <string>
 #include <thread>
@@ -361,6 +363,37 @@ CHILD_SCENE(SpendsItsDescriptors) {
   return 0;
 }
 
+// A process gives memory that it can only read (a file that is mapped for reading, a table of
+// constants) to be read.
+CHILD_SCENE(MapsReadOnlyMemory) {
+  constexpr size_t kMost = 8 << 20;
+  cl_device_id device = TheHarness().device;
+  void* const memory =
+      mmap(nullptr, kMost, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return 3;
+  std::memset(memory, 5, kMost);
+  if (mprotect(memory, kMost, PROT_READ) != 0) return 3;
+  const Own<cl_context> context(clCreateContext(nullptr, 1, &device, nullptr, nullptr, nullptr));
+  const Own<cl_command_queue> queue(
+      clCreateCommandQueueWithProperties(context, device, nullptr, nullptr));
+  for (const size_t bytes : {size_t{64}, size_t{64} << 10, kMost}) {
+    for (const cl_bool blocking : {CL_TRUE, CL_FALSE}) {
+      const Own<cl_mem> buffer(
+          clCreateBuffer(context, CL_MEM_READ_ONLY | CL_MEM_USE_HOST_PTR | CL_MEM_HOST_READ_ONLY,
+                         bytes, memory, nullptr));
+      void* const mapped = clEnqueueMapBuffer(queue, buffer, blocking, CL_MAP_READ, 0, bytes, 0,
+                                              nullptr, nullptr, nullptr);
+      if (mapped != memory || clFinish(queue) != CL_SUCCESS) return 4;
+      if (static_cast<char*>(mapped)[bytes - 1] != 5) return 4;
+      if (clEnqueueUnmapMemObject(queue, buffer, mapped, 0, nullptr, nullptr) != CL_SUCCESS ||
+          clFinish(queue) != CL_SUCCESS) {
+        return 5;
+      }
+    }
+  }
+  return 0;
+}
+
 // A process whose address space is full writes what needs room on the way. It is told so, or told
 // of success, and goes on once there is room again.
 CHILD_SCENE(FillsItsAddressSpace) {
@@ -491,6 +524,14 @@ TEST_F(LifetimeTest, ForkKeepsOwnSockets) {
 }
 
 TEST_F(LifetimeTest, SpendsItsDescriptors) { ExpectEnd("SpendsItsDescriptors", 0); }
+
+TEST_F(LifetimeTest, MapsReadOnlyMemory) {
+  if (!TheHarness().IsSluice() &&
+      DeviceValue<cl_device_type>(device(), CL_DEVICE_TYPE) != CL_DEVICE_TYPE_CPU) {
+    GTEST_SKIP() << "a driver may want to pin it for writing";
+  }
+  ExpectEnd("MapsReadOnlyMemory", 0);
+}
 
 // A full address space ends no process.
 TEST_F(LifetimeTest, FillsItsAddressSpace) {

@@ -1,8 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef _WIN32
-#include <sys/mman.h>
-#endif
-
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -80,41 +76,6 @@ TEST_F(MapTest, UseHostPointerMapsInPlace) {
   pointer[49] = -5;
   Unmap(buffer, pointer);
   EXPECT_EQ(Read<cl_int>(buffer, 1, 149)[0], -5);
-}
-
-// Host memory that is only read need not be writable: a file that is mapped for reading, a table of
-// constants.
-TEST_F(MapTest, UseHostPointerOfReadOnlyMemory) {
-#ifdef _WIN32
-  GTEST_SKIP() << "mprotect is POSIX";
-#else
-  if (!TheHarness().IsSluice() &&
-      DeviceValue<cl_device_type>(device(), CL_DEVICE_TYPE) != CL_DEVICE_TYPE_CPU)
-    GTEST_SKIP() << "a driver may want to pin it";
-  constexpr size_t kMost = 8 << 20;
-  void* const memory =
-      mmap(nullptr, kMost, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  ASSERT_NE(memory, MAP_FAILED);
-  std::memset(memory, 5, kMost);
-  ASSERT_EQ(mprotect(memory, kMost, PROT_READ), 0);
-  for (const size_t bytes : {size_t{64}, size_t{64} << 10, kMost}) {
-    for (const cl_bool blocking : {CL_TRUE, CL_FALSE}) {
-      SCOPED_TRACE(bytes);
-      const Own<cl_mem> buffer =
-          Buffer(bytes, CL_MEM_READ_ONLY | CL_MEM_USE_HOST_PTR | CL_MEM_HOST_READ_ONLY, memory);
-      Own<cl_event> event;
-      cl_int status = CL_SUCCESS;
-      void* const mapped = clEnqueueMapBuffer(queue(), buffer, blocking, CL_MAP_READ, 0, bytes, 0,
-                                              nullptr, event.Out(), &status);
-      ASSERT_EQ(status, CL_SUCCESS);
-      EXPECT_EQ(clWaitForEvents(1, event.AsList()), CL_SUCCESS);
-      EXPECT_EQ(mapped, memory);
-      EXPECT_EQ(static_cast<char*>(mapped)[bytes - 1], 5);
-      Unmap(buffer, mapped);
-    }
-  }
-  munmap(memory, kMost);
-#endif
 }
 
 // Host memory at any address that fits the data can be used, beside other memory of the
