@@ -71,7 +71,7 @@ HandlerResult Enqueuer::Publish(UniqueCl<cl_event> event, std::unique_ptr<Carrie
     if (const cl_int status = session_.Add(event_id_, std::move(object)); status != CL_SUCCESS)
       return status;
   }
-  if (!waits_.empty()) session_.kept_events().Keep(event.get(), waits_);
+  KeepWhileItWaits(event.get());
   // A share that nobody ends would keep its command in flight for ever.
   CommandShare share;
   if (event_id_ == 0 && carried == nullptr) {
@@ -83,6 +83,20 @@ HandlerResult Enqueuer::Publish(UniqueCl<cl_event> event, std::unique_ptr<Carrie
                                  {queue_->lane, after_all_, std::move(share)});
   Remember(std::move(event));
   return CL_SUCCESS;
+}
+
+void Enqueuer::KeepWhileItWaits(cl_event event) {
+  UniqueCl<cl_event>& held = queue_->held;
+  if (!waits_.empty()) {
+    session_.kept_events().Keep(event, waits_);
+    if (queue_->in_order) held = Share(event);
+    return;
+  }
+  // By its place in the queue.
+  if (held && StatusOf(held.get()) == CL_COMPLETE) held.reset();
+  const cl_event before = queue_->in_order ? held.get() : queue_->last_barrier.get();
+  if (before != nullptr && StatusOf(before) > CL_COMPLETE)
+    session_.kept_events().Keep(event, {&before, 1});
 }
 
 bool Enqueuer::IsIdle() {
@@ -246,6 +260,7 @@ cl_int Enqueuer::TellDriver(Session& session, QueueObject* queue) {
     return status;
   }
   session.kept_events().Keep(stand_in.get(), list);
+  queue->held = Share(stand_in.get());
   queue->last_event = std::move(stand_in);
   session.Touch(queue);
   return CL_SUCCESS;

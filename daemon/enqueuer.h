@@ -93,6 +93,8 @@ class Enqueuer {
   HandlerResult RunInMirror(const TransferPlan& plan);
   const cl_event* waits() const { return waits_.empty() ? nullptr : waits_.data(); }
   HandlerResult Publish(UniqueCl<cl_event> event, std::unique_ptr<Carried> carried);
+  // As long as it may fail by what it waits for, for drivers that then still use it (KeptEvents).
+  void KeepWhileItWaits(cl_event event);
   void Remember(UniqueCl<cl_event> event);
   cl_int WhatItWaitsFor(UniqueCl<cl_event>* ready);
   // Something is to be enqueued: the driver's queue learns of a transfer that has not ended.

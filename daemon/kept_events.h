@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps an event that waits for others alive until those have ended. PoCL 3.1 frees a command that
-// has failed by one of its dependencies and touches it again when another one fails ("PTHREAD ERROR
-// in pocl_update_event_failed", the process aborts): with the event alive it finds it failed, and
-// all is well. Session thread only.
+// Keeps an event that waits for others, by its list or its place in the queue, alive until those
+// have ended. PoCL 3.1 frees a command that has failed by one of its dependencies and touches it
+// again, at once and when another one fails ("PTHREAD ERROR in pocl_update_event_failed", the
+// process aborts): with the event alive it finds it failed, and all is well. Session thread only.
 #pragma once
 
 #include <deque>

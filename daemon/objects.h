@@ -98,6 +98,8 @@ struct QueueObject : Object {
   QueueHints hints;
   bool touched = false;           // Something was enqueued since the last flush.
   UniqueCl<cl_event> last_event;  // In order: of the newest command that the driver knows of.
+  // In order: the newest that was told to wait for others, if it may still wait (KeptEvents).
+  UniqueCl<cl_event> held;
   // In order: the transfer that is newer than that, of which the driver's queue knows nothing yet.
   std::shared_ptr<struct TransferEnd> transfer;
   UniqueCl<cl_event> last_barrier;  // Out of order: transfers must wait for it as well.

@@ -95,6 +95,37 @@ TEST_F(EventTest, UserEventErrorReachesDependents) {
       << "the failed fill must not have run";
 }
 
+// It fails what stands behind it in its queue by place alone, and nothing else.
+TEST_F(EventTest, FailedGateIsTheEndOfWhatStandsBehind) {
+  if (!MayRun("clSetUserEventStatus.chain_behind")) GTEST_SKIP() << "the driver does not stand it";
+  const Own<cl_mem> one = Buffer(64), other = Buffer(64);
+  const cl_int pattern = 7;
+  for (const bool in_order : {true, false}) {
+    if (!in_order && !HasOutOfOrder()) continue;
+    const Own<cl_command_queue> own = Queue(in_order ? 0 : CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
+    const auto fill = [&](cl_mem memory, cl_uint waits, const cl_event* list) {
+      return clEnqueueFillBuffer(own, memory, &pattern, sizeof(pattern), 0, 64, waits, list,
+                                 nullptr);
+    };
+    for (int round = 0; round < 20; ++round) {
+      const Own<cl_event> gate = UserEvent();
+      ASSERT_EQ(in_order ? fill(one, 1, gate.AsList())
+                         : clEnqueueBarrierWithWaitList(own, 1, gate.AsList(), nullptr),
+                CL_SUCCESS);
+      ASSERT_EQ(fill(one, 0, nullptr), CL_SUCCESS);
+      ASSERT_EQ(clEnqueueCopyBuffer(own, one, other, 0, 0, 64, 0, nullptr, nullptr), CL_SUCCESS);
+      ASSERT_EQ(fill(other, 0, nullptr), CL_SUCCESS);
+      ASSERT_EQ(clSetUserEventStatus(gate, -5), CL_SUCCESS);
+      clFinish(own);  // What it says of them is the implementation's.
+    }
+  }
+  // Nothing else of the context has failed.
+  ASSERT_EQ(
+      clEnqueueFillBuffer(queue(), other, &pattern, sizeof(pattern), 0, 64, 0, nullptr, nullptr),
+      CL_SUCCESS);
+  EXPECT_EQ(Read<cl_int>(other, 16), std::vector<cl_int>(16, pattern));
+}
+
 // A blocking call with a failed event in its wait list says so.
 TEST_F(EventTest, BlockingCallsReportFailedWaits) {
   const Own<cl_mem> buffer = Buffer(64);

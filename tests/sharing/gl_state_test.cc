@@ -262,6 +262,12 @@ TEST_P(GlState, FailedGate) {
   cl_event event = nullptr;
   ASSERT_EQ(clEnqueueAcquireGLObjects(own_queue, 1, &handle, 1, gate.AsList(), &event), CL_SUCCESS);
   Own<cl_event> acquired(event);
+  const cl_uint two = 2;
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_EQ(
+        clEnqueueFillBuffer(own_queue, memory, &two, sizeof(two), 0, 256, 0, nullptr, nullptr),
+        CL_SUCCESS);
+  }
   ASSERT_EQ(clSetUserEventStatus(gate, -5), CL_SUCCESS);
   EXPECT_LT(clWaitForEvents(1, acquired.AsList()), 0);
   EXPECT_LT(conformance::StatusOf(acquired), 0);
