@@ -157,8 +157,8 @@ HandlerResult ReadBinaries(Session& session, const pb::GetInfo& cmd, Call& call)
 
 // Section 5.9.3: CL_KERNEL_ARG_INFO_NOT_AVAILABLE if the argument information is not available for
 // kernel, as it need not be if the program was built without -cl-kernel-arg-info. Our builds always
-// have the option; what the driver would have said without (PoCL tells all but the names), it says
-// of a kernel of our own.
+// have the option; what the driver would have said without (PoCL: nothing), it says of a kernel of
+// our own.
 HandlerResult ReadUnaskedKernelArg(Session& session, const pb::GetInfo& cmd, Call& call,
                                    std::shared_ptr<KernelObject> kernel) {
   const auto answer = [&session, sequence = call.sequence()](cl_int status, std::string data) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <iostream>
 
 #include "tests/conformance/fixtures.h"
