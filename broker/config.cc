@@ -271,7 +271,7 @@ std::optional<uint64_t> ParseByteSize(const std::string& text) {
 
 absl::StatusOr<Config> ParseConfig(const std::string& text, const std::string& file_name) {
   ConfigErrors errors(file_name);
-  const toml::parse_result parsed = toml::parse(text, file_name);
+  const toml::parse_result parsed = errors.Parse(text);
   if (parsed.failed()) {
     errors.Add(parsed.error().source(), std::string(parsed.error().description()));
     return absl::InvalidArgumentError(errors.Text());

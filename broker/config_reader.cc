@@ -32,6 +32,21 @@ std::string TypeName(const toml::node& node) {
   }
 }
 
+bool IsContinuation(char byte) { return (byte & 0xc0) == 0x80; }  // Of a character in UTF-8.
+
+// Where `position`, which counts characters, is in `text`.
+size_t OffsetOf(const toml::source_position& position, const std::string& text) {
+  size_t at = 0;
+  for (uint32_t line = 1; line < position.line && at < text.size(); ++at) {
+    if (text[at] == '\n') ++line;
+  }
+  for (uint32_t column = 1; column < position.column && at < text.size(); ++column) {
+    ++at;
+    while (at < text.size() && IsContinuation(text[at])) ++at;
+  }
+  return at;
+}
+
 size_t EditDistance(const std::string& a, const std::string& b) {
   std::vector<size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), size_t{0});
@@ -61,6 +76,44 @@ std::string NearestName(const std::string& written, const std::vector<std::strin
     }
   }
   return nearest;
+}
+
+toml::parse_result ConfigErrors::Parse(const std::string& text) {
+  std::string quoted = text;
+  toml::parse_result parsed = toml::parse(text, file_);
+  while (parsed.failed()) {
+    if (!QuoteBareValue(parsed.error().source().begin, &quoted)) return toml::parse(text, file_);
+    parsed = toml::parse(quoted, file_);
+  }
+  return parsed;
+}
+
+const std::string* ConfigErrors::BareAt(const toml::node& node) const {
+  const auto found = bare_.find({node.source().begin.line, node.source().begin.column});
+  return found != bare_.end() ? &found->second : nullptr;
+}
+
+// The parser's position is at the value's begin, inside it, or just behind it.
+bool ConfigErrors::QuoteBareValue(const toml::source_position& inside, std::string* text) {
+  constexpr absl::string_view kEnds = " \t\r\n,=[]{}#\"'";
+  const auto ends = [&](size_t at) { return kEnds.find((*text)[at]) != kEnds.npos; };
+  size_t end = OffsetOf(inside, *text);
+  size_t begin = end;
+  while (end < text->size() && !ends(end)) ++end;
+  while (begin > 0 && !ends(begin - 1)) --begin;
+  size_t before = begin;
+  while (before > 0 && ((*text)[before - 1] == ' ' || (*text)[before - 1] == '\t')) --before;
+  const bool is_value =
+      begin < end && before > 0 &&
+      absl::string_view("=,[").find((*text)[before - 1]) != absl::string_view::npos;
+  if (!is_value) return false;
+  const size_t line_begin = text->rfind('\n', begin) + 1;  // 0 if there is none.
+  const auto column = 1 + std::count_if(text->begin() + line_begin, text->begin() + begin,
+                                        [](char byte) { return !IsContinuation(byte); });
+  const std::string value = text->substr(begin, end - begin);
+  bare_[{inside.line, static_cast<uint32_t>(column)}] = value;
+  text->replace(begin, end - begin, absl::StrCat("'", value, "'"));
+  return true;
 }
 
 void ConfigErrors::Add(const toml::source_region& where, const std::string& message) {
@@ -114,15 +167,30 @@ const toml::node* SectionReader::Find(const std::string& key) {
 
 void SectionReader::WrongType(const toml::node& node, const std::string& key,
                               const std::string& wanted) {
-  errors_->Add(node.source(), absl::StrCat("key \"", key, "\" in ", name_, " is ", TypeName(node),
-                                           ", allowed is ", wanted));
+  const std::string* bare = errors_->BareAt(node);
+  errors_->Add(node.source(),
+               absl::StrCat("key \"", key, "\" in ", name_, " is ",
+                            bare != nullptr ? *bare : TypeName(node), ", allowed is ", wanted));
+}
+
+std::optional<std::string> SectionReader::Text(const toml::node& node) const {
+  if (errors_->BareAt(node) != nullptr) return std::nullopt;
+  return node.value_exact<std::string>();
+}
+
+void SectionReader::NoText(const toml::node& node, const std::string& key,
+                           const std::string& wanted) {
+  const std::string* bare = errors_->BareAt(node);
+  if (bare == nullptr) return WrongType(node, key, wanted);
+  errors_->Add(node.source(), absl::StrCat("key \"", key, "\" in ", name_, " is ", *bare,
+                                           " without quotes, allowed is ", wanted));
 }
 
 void SectionReader::String(const std::string& key, std::string* out) {
   const toml::node* node = Find(key);
   if (node == nullptr) return;
-  const auto value = node->value_exact<std::string>();
-  if (!value.has_value()) return WrongType(*node, key, "a string");
+  const auto value = Text(*node);
+  if (!value.has_value()) return NoText(*node, key, "a string");
   if (value->find('\0') != std::string::npos) return WrongType(*node, key, "a string without NUL");
   *out = *value;
 }
@@ -159,10 +227,14 @@ void SectionReader::Bytes(const std::string& key, uint64_t* out, uint64_t least)
   const toml::node* node = Find(key);
   if (node == nullptr) return;
   constexpr char kWanted[] =
-      "a number of bytes, as an integer or as a string with a unit such as \"512MiB\" or \"4GiB\"";
+      "a number of bytes below 2^64, as an integer or as a string with a unit such as "
+      "\"512MiB\" or \"4GiB\"";
   const auto number = node->value_exact<int64_t>();
   const auto text = node->value_exact<std::string>();
   if (!number.has_value() && !text.has_value()) return WrongType(*node, key, kWanted);
+  const std::string* bare = errors_->BareAt(*node);
+  if (bare != nullptr && ParseByteSize(*bare).has_value()) return NoText(*node, key, kWanted);
+  if (bare != nullptr) return WrongType(*node, key, kWanted);
   const auto refuse = [&](const std::string& allowed) {
     const std::string written =
         number.has_value() ? absl::StrCat(*number) : absl::StrCat("\"", *text, "\"");
@@ -191,11 +263,11 @@ void SectionReader::StringOrList(const std::string& key, const Problem& problem,
 
 void SectionReader::ListElement(const toml::node& element, const std::string& key,
                                 const Problem& problem, std::vector<std::string>* out) {
-  std::optional<std::string> value = element.value_exact<std::string>();
+  std::optional<std::string> value = Text(element);
   if (const auto number = element.value_exact<int64_t>(); key == "users" && number) {
     value = absl::StrCat(*number);
   }
-  if (!value.has_value()) return WrongType(element, key, "a string or an array of strings");
+  if (!value.has_value()) return NoText(element, key, "a string or an array of strings");
   const std::string wrong = problem(*value);
   if (!wrong.empty()) {
     return errors_->Add(element.source(), absl::StrCat("key \"", key, "\" in ", name_, " has \"",
@@ -213,13 +285,13 @@ void SectionReader::StringTable(const std::string& key, const Problem& problem,
   out->clear();
   for (const auto& [key_of_table, value] : *table) {
     const std::string name(key_of_table.str());
-    const auto text = value.value_exact<std::string>();
+    const auto text = Text(value);
     const std::string wrong = problem(name);
     if (!wrong.empty()) {
       errors_->Add(key_of_table.source(),
                    absl::StrCat("key \"", key, "\" in ", name_, " has \"", name, "\", ", wrong));
     } else if (!text.has_value() || text->find('\0') != std::string::npos) {
-      WrongType(value, absl::StrCat(key, ".", name), "a string without NUL");
+      NoText(value, absl::StrCat(key, ".", name), "a string without NUL");
     } else {
       (*out)[name] = *text;
     }
@@ -230,8 +302,8 @@ void SectionReader::Parsed(const std::string& key, const std::string& allowed,
                            const std::function<bool(const std::string&)>& parse) {
   const toml::node* node = Find(key);
   if (node == nullptr) return;
-  const auto value = node->value_exact<std::string>();
-  if (!value.has_value()) return WrongType(*node, key, allowed);
+  const auto value = Text(*node);
+  if (!value.has_value()) return NoText(*node, key, allowed);
   if (!parse(*value)) {
     errors_->Add(node->source(), absl::StrCat("key \"", key, "\" in ", name_, " is \"", *value,
                                               "\", allowed is ", allowed));

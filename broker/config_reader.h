@@ -14,8 +14,10 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace sluice {
@@ -33,6 +35,12 @@ class ConfigErrors {
   void NoteKey(const std::string& key, const std::string& section) {
     sections_of_[key].insert(section);
   }
+
+  // Parses the file. A value that TOML does not know, such as an integer of more than 64 bits or a
+  // text without quotes, stands in the table as a string, for its key's reader to refuse.
+  toml::parse_result Parse(const std::string& text);
+  // What is written there, if `node` stands for such a value; else null.
+  const std::string* BareAt(const toml::node& node) const;
 
   size_t count() const { return found_.size() + unknown_.size(); }
   // "file:line:column" of a value, or of a key.
@@ -53,10 +61,12 @@ class ConfigErrors {
     std::vector<std::string> allowed;
   };
   std::string Describe(const Unknown& unknown) const;
+  bool QuoteBareValue(const toml::source_position& inside, std::string* text);
 
   const std::string file_;
   std::vector<Error> found_;
   std::vector<Unknown> unknown_;
+  std::map<std::pair<uint32_t, uint32_t>, std::string> bare_;  // By line and column.
   std::map<std::string, std::set<std::string>> sections_of_;
 };
 
@@ -99,6 +109,8 @@ class SectionReader {
  private:
   const toml::node* Find(const std::string& key);
   void WrongType(const toml::node& node, const std::string& key, const std::string& wanted);
+  std::optional<std::string> Text(const toml::node& node) const;  // None: it is no string.
+  void NoText(const toml::node& node, const std::string& key, const std::string& wanted);
   void ListElement(const toml::node& element, const std::string& key, const Problem& problem,
                    std::vector<std::string>* out);
 

@@ -66,6 +66,11 @@ std::vector<int32_t> VulkanIntsOf(const AllocatedMemory& memory) {
   return values;
 }
 
+absl::StatusOr<UniqueFd> IfImportable(UniqueFd fd) {
+  RETURN_IF_ERROR(CheckLentMemory(fd.get(), 0).status());
+  return fd;
+}
+
 // The allocator is not believed: what is mapped must not be able to shrink.
 absl::Status CheckMemory(const AllocatedMemory& memory, LentKind wanted, uint64_t size) {
   if (memory.map_offset.has_value()) {
@@ -182,11 +187,11 @@ void ResourceHub::ReadOffers(uint64_t id) {
     }
     if (connection.offers.size() >= kMaxOffers) return End(id, "too many offers without an Import");
     if (connection.offers.contains(offer.token)) return End(id, "two offers under one token");
-    TakeOffer(id, offer.token, std::move(fds[0]));
+    TakeOffer(id, offer.token, IfImportable(std::move(fds[0])));
   }
 }
 
-void ResourceHub::TakeOffer(uint64_t id, uint64_t token, UniqueFd fd) {
+void ResourceHub::TakeOffer(uint64_t id, uint64_t token, absl::StatusOr<UniqueFd> fd) {
   Connection& connection = *connections_[id];
   auto awaited = connection.awaited.extract(token);
   if (awaited.empty()) {
@@ -325,12 +330,14 @@ void ResourceHub::Import(uint64_t connection, uint64_t token, CreateParameters p
       kDeliveryMs, [this, connection, token, none] { GiveUpOffer(connection, token, none); });
 }
 
-absl::StatusOr<CreatedResource> ResourceHub::FinishImport(Connection* connection, UniqueFd fd,
+absl::StatusOr<CreatedResource> ResourceHub::FinishImport(Connection* connection,
+                                                          absl::StatusOr<UniqueFd> fd,
                                                           CreateParameters parameters) {
   RETURN_IF_ERROR(CheckParameters(&parameters));
+  RETURN_IF_ERROR(fd.status());
   ResourceMemory memory;
-  ASSIGN_OR_RETURN(memory.kind, CheckLentMemory(fd.get(), parameters.shape.size_bytes));
-  memory.fds.push_back(std::move(fd));
+  ASSIGN_OR_RETURN(memory.kind, CheckLentMemory(fd->get(), parameters.shape.size_bytes));
+  memory.fds.push_back(*std::move(fd));
   RETURN_IF_ERROR(registry_.Reserve(connection->identity, parameters.shape.size_bytes));
   parameters.backing = ResourceBacking::kImported;
   return Keep(connection->id, connection->identity, std::move(parameters), std::move(memory));

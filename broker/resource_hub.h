@@ -106,15 +106,17 @@ class ResourceHub {
     UniqueFd channel;
     EventLoop::WatchId transport_watch = 0;
     EventLoop::WatchId channel_watch = 0;
-    std::map<uint64_t, UniqueFd> offers;  // By token, for Import.
+    // By token, for Import. What cannot be imported is not kept: a socket of the client's own would
+    // keep this connection from ending.
+    std::map<uint64_t, absl::StatusOr<UniqueFd>> offers;
     std::map<uint64_t, AwaitedOffer> awaited;
   };
 
   std::optional<Refusal> MayConnect(const ResourceClient& client) const;
   absl::StatusOr<std::pair<UniqueFd, UniqueFd>> Connect(const ResourceClient& client);
   void ReadOffers(uint64_t id);
-  void TakeOffer(uint64_t id, uint64_t token, UniqueFd fd);
-  absl::StatusOr<CreatedResource> FinishImport(Connection* connection, UniqueFd fd,
+  void TakeOffer(uint64_t id, uint64_t token, absl::StatusOr<UniqueFd> fd);
+  absl::StatusOr<CreatedResource> FinishImport(Connection* connection, absl::StatusOr<UniqueFd> fd,
                                                CreateParameters parameters);
   void GiveUpOffer(uint64_t id, uint64_t token, const absl::Status& told);
   void End(uint64_t id, const std::string& violation);

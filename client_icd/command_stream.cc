@@ -87,6 +87,11 @@ cl_int CommandStream::WaitFor(Event* event) {
   return event->status();
 }
 
+void CommandStream::AwaitHandled() {
+  if (session_->forked()) return;
+  absl::MutexLock lock(&drain_mu_);
+}
+
 void CommandStream::Poll() {
   if (transport_->lost()) {
     FailAll();

@@ -74,6 +74,9 @@ class CommandStream {
 
   // Waits until the event has ended, and returns its status: CL_COMPLETE or an error.
   cl_int WaitFor(Event* event);
+  // Waits for a thread that handles replies at this moment: it may hold what it has ended a little
+  // longer than who waited for that.
+  void AwaitHandled() ABSL_LOCKS_EXCLUDED(drain_mu_);
   // Handles what is there, without waiting: for status queries.
   void Poll();
 

@@ -20,35 +20,6 @@ namespace {
 // cl_khr_initialize_memory: CL_CONTEXT_MEMORY_INITIALIZE_LOCAL_KHR and _PRIVATE_KHR.
 constexpr uint64_t kMemoryInitializeBits = 3;
 
-// Section 4.4: CL_INVALID_PLATFORM for a bad CL_CONTEXT_PLATFORM, CL_INVALID_PROPERTY for a name
-// that is unknown or there twice, or a value that is none. `platform` stays null if the list names
-// none.
-cl_int CheckProperties(const PropertyList& list, Platform** platform) {
-  for (size_t i = 0; i < list.words.size(); i += 2) {
-    const uint64_t value = list.words[i + 1];
-    switch (list.words[i]) {
-      case CL_CONTEXT_PLATFORM:
-        // NOLINTNEXTLINE(performance-no-int-to-ptr): the list carries the handle as a number.
-        *platform = Platform::From(reinterpret_cast<cl_platform_id>(value));
-        if (*platform == nullptr) return CL_INVALID_PLATFORM;
-        break;
-      case CL_CONTEXT_INTEROP_USER_SYNC:
-        if (value != CL_TRUE && value != CL_FALSE) return CL_INVALID_PROPERTY;
-        break;
-      case CL_CONTEXT_TERMINATE_KHR:
-        if (value != CL_TRUE && value != CL_FALSE) return CL_INVALID_PROPERTY;
-        break;
-      case CL_CONTEXT_MEMORY_INITIALIZE_KHR:
-        if ((value & ~kMemoryInitializeBits) != 0) return CL_INVALID_PROPERTY;
-        break;
-      default:
-        if (!sharing::IsInteropProperty(list.words[i])) return CL_INVALID_PROPERTY;
-        break;
-    }
-  }
-  return list.HasDuplicates() ? CL_INVALID_PROPERTY : CL_SUCCESS;
-}
-
 bool IsTerminatable(const PropertyList& list) {
   const uint64_t* const value = list.Find(CL_CONTEXT_TERMINATE_KHR);
   return value != nullptr && *value == CL_TRUE;
@@ -108,7 +79,7 @@ cl_int ChooseSession(Platform* platform, const std::vector<Ref<Device>>& devices
 cl_int Create(const PropertyList& properties, cl_uint num_devices, const cl_device_id* handles,
               Context::Notify notify, void* user_data, Ref<Context>* out) {
   Platform* platform = nullptr;
-  CL_RETURN_IF_ERROR(CheckProperties(properties, &platform));
+  CL_RETURN_IF_ERROR(CheckContextProperties(properties, CL_INVALID_PROPERTY, &platform));
   std::vector<Ref<Device>> devices;
   CL_RETURN_IF_ERROR(ReadContextDevices(num_devices, handles, &platform, &devices));
   CL_RETURN_IF_ERROR(CheckDevices(properties, devices));
@@ -144,6 +115,32 @@ cl_int Create(const PropertyList& properties, cl_uint num_devices, const cl_devi
 }
 
 }  // namespace
+
+cl_int CheckContextProperties(const PropertyList& list, cl_int unknown_name, Platform** platform) {
+  for (size_t i = 0; i < list.words.size(); i += 2) {
+    const uint64_t value = list.words[i + 1];
+    switch (list.words[i]) {
+      case CL_CONTEXT_PLATFORM:
+        // NOLINTNEXTLINE(performance-no-int-to-ptr): the list carries the handle as a number.
+        *platform = Platform::From(reinterpret_cast<cl_platform_id>(value));
+        if (*platform == nullptr) return CL_INVALID_PLATFORM;
+        break;
+      case CL_CONTEXT_INTEROP_USER_SYNC:
+        if (value != CL_TRUE && value != CL_FALSE) return CL_INVALID_PROPERTY;
+        break;
+      case CL_CONTEXT_TERMINATE_KHR:
+        if (value != CL_TRUE && value != CL_FALSE) return CL_INVALID_PROPERTY;
+        break;
+      case CL_CONTEXT_MEMORY_INITIALIZE_KHR:
+        if ((value & ~kMemoryInitializeBits) != 0) return CL_INVALID_PROPERTY;
+        break;
+      default:
+        if (!sharing::IsInteropProperty(list.words[i])) return unknown_name;
+        break;
+    }
+  }
+  return list.HasDuplicates() ? CL_INVALID_PROPERTY : CL_SUCCESS;
+}
 
 Context::Context(std::shared_ptr<Session> session, Platform* platform,
                  std::vector<Ref<Device>> devices, PropertyList properties, Notify notify,
@@ -244,7 +241,7 @@ cl_context CL_API_CALL clCreateContextFromType(const cl_context_properties* prop
   PropertyList list;
   if (!ReadProperties(properties, &list)) return Fail(errcode_ret, CL_INVALID_PROPERTY);
   Platform* platform = nullptr;
-  cl_int status = CheckProperties(list, &platform);
+  cl_int status = CheckContextProperties(list, CL_INVALID_PROPERTY, &platform);
   if (status != CL_SUCCESS) return Fail(errcode_ret, status);
   if (platform == nullptr) {
     const std::vector<Platform*> all = AllPlatforms();

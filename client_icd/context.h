@@ -93,4 +93,9 @@ class Context : public ClObject<Context, cl_context, ObjectKind::kContext> {
   absl::flat_hash_map<const Device*, uint64_t> default_queues_ ABSL_GUARDED_BY(mu_);
 };
 
+// Section 4.4: CL_INVALID_PLATFORM for a bad CL_CONTEXT_PLATFORM, CL_INVALID_PROPERTY for a name
+// that is there twice or a value that is none, `unknown_name` for a name that is unknown.
+// `platform` stays null if the list names none.
+cl_int CheckContextProperties(const PropertyList& list, cl_int unknown_name, Platform** platform);
+
 }  // namespace sluice

@@ -97,6 +97,21 @@ Device::~Device() {
   if (session_ != nullptr) session_->ReleaseObject(id());
 }
 
+// Section 4.2: a device is available if it can be expected to execute commands. A sub-device goes
+// with its session; any other is where a new session finds it, once one was lost.
+cl_bool Device::IsAvailable() const {
+  const cl_bool described = info_.Scalar<cl_bool>(CL_DEVICE_AVAILABLE, CL_TRUE);
+  if (!is_root()) return session_->lost() ? CL_FALSE : described;
+  if (!platform_->endpoint().ever_lost()) return described;
+  const absl::StatusOr<std::shared_ptr<Session>> session = platform_->endpoint().GetSession();
+  cl_bool available = CL_FALSE;
+  if (session.ok()) {
+    const InfoSink sink(sizeof(available), &available, nullptr);
+    WireInfo(**session, {pb::GetInfo::DEVICE, id(), CL_DEVICE_AVAILABLE}, sink);
+  }
+  return available;
+}
+
 cl_int Device::GetInfo(cl_device_info param_name, const InfoSink& sink) {
   const auto own_extensions = [this] {
     return OwnDeviceExtensions(!platform_->endpoint().is_remote(),
@@ -113,6 +128,8 @@ cl_int Device::GetInfo(cl_device_info param_name, const InfoSink& sink) {
     case kTerminateCapabilityOf12:
       if (!HasExtension("cl_khr_terminate_context")) break;
       return sink.Value<cl_bitfield>(can_terminate() ? kTerminateContext : 0);
+    case CL_DEVICE_AVAILABLE:
+      return sink.Value<cl_bool>(IsAvailable());
     case CL_DEVICE_PARTITION_TYPE:
       if (!is_root()) return sink.Array(partition_);
       break;

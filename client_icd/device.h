@@ -90,6 +90,8 @@ class Device : public ClObject<Device, cl_device_id, ObjectKind::kDevice> {
   cl_int GetInfo(cl_device_info param_name, const InfoSink& sink);
 
  private:
+  cl_bool IsAvailable() const;
+
   Platform* const platform_;
   const uint64_t key_ = 0;
   const Ref<Device> parent_;

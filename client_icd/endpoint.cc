@@ -88,9 +88,15 @@ void Endpoint::AppendPlatforms(std::vector<Platform*>* out) {
 absl::StatusOr<std::shared_ptr<Session>> Endpoint::GetSession() {
   absl::MutexLock lock(&mu_);
   if (session_ != nullptr && !session_->lost()) return session_;
+  replaced_ = replaced_ || session_ != nullptr;
   session_.reset();
   ASSIGN_OR_RETURN(session_, StartLocked());
   return session_;
+}
+
+bool Endpoint::ever_lost() {
+  absl::MutexLock lock(&mu_);
+  return replaced_ || (session_ != nullptr && session_->lost());
 }
 
 absl::StatusOr<std::shared_ptr<Session>> Endpoint::OpenSeparateSession() {

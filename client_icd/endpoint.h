@@ -40,6 +40,8 @@ class Endpoint {
 
   // The running session, or a new one.
   absl::StatusOr<std::shared_ptr<Session>> GetSession();
+  // A session was lost: what Discover was told may no longer be so.
+  bool ever_lost();
   // A session, and so a worker, for one context alone, which may be ended by itself
   // (CloseSession).
   absl::StatusOr<std::shared_ptr<Session>> OpenSeparateSession();
@@ -68,6 +70,7 @@ class Endpoint {
   std::vector<Platform*> platforms_ ABSL_GUARDED_BY(mu_);
   std::unique_ptr<BrokerConnection> broker_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<Session> session_ ABSL_GUARDED_BY(mu_);  // The latest.
+  bool replaced_ ABSL_GUARDED_BY(mu_) = false;             // It is not the first.
   // All there were: a lost one may still be held by contexts when the process forks.
   std::vector<std::weak_ptr<Session>> sessions_ ABSL_GUARDED_BY(mu_);
   // While the process forks: the sessions, and their locks.

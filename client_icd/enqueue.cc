@@ -156,9 +156,11 @@ void EnqueueCall::NoteGates() {
   Gates gates;
   for (cl_uint i = 0; i < num_events_; ++i) gates.Add(Event::From(wait_list_[i])->gates());
   for (const Event* event : also_) gates.Add(event->gates());
-  const bool barrier = type_ == CL_COMMAND_BARRIER;
-  // Without a list, these two wait for all that was enqueued before.
-  const bool all = wait_ids_.empty() && (barrier || type_ == CL_COMMAND_MARKER);
+  const bool barrier = command_->has_enqueue_barrier();
+  // Without a list, the driver's markers and barriers wait for all that was enqueued before; PoCL's
+  // (3.1) always.
+  const bool marker = command_->has_enqueue_marker() && !command_->enqueue_marker().list_only();
+  const bool all = barrier || marker;
   gates = queue_->PassGates(std::move(gates), all, barrier);
   if (event_) event_->SetGates(std::move(gates));
 }

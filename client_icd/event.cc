@@ -242,6 +242,21 @@ cl_int EndUserEvent(Event* event, cl_int status) {
   return taken ? CL_SUCCESS : event->session().lost_code();
 }
 
+void EndOwnEvent(Ref<Event> event, cl_int status) {
+  const std::shared_ptr<Session> session = event->context().session_ptr();
+  const uint64_t id = event->id();
+  session->stream().Untrack(event.get());
+  event->End(status, {});
+  event->SetReleased();
+  event = nullptr;
+  ScopedCommand command;
+  pb::SetUserEventStatus& body = *command->mutable_set_user_event_status();
+  body.set_event_id(id);
+  body.set_status(status);
+  session->stream().Post(*command);
+  session->ReleaseEvent(id);
+}
+
 namespace api {
 
 cl_int CL_API_CALL clWaitForEvents(cl_uint num_events, const cl_event* event_list) noexcept {

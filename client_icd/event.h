@@ -78,6 +78,8 @@ class Event : public ClObject<Event, cl_event, ObjectKind::kEvent> {
   bool answered() const { return answered_; }
   // The worker knows the id: it is released on the wire too.
   void SetPosted() { posted_ = true; }
+  // Somebody else releases it there.
+  void SetReleased() { posted_ = false; }
   // The command could not be posted: what was kept is let go, hooks do not run.
   void Abandon();
 
@@ -151,5 +153,9 @@ cl_int MakeUserEvent(Context* context, Ref<Event>* out);
 cl_int MakeLinkedEvent(Context* context, cl_command_type type, Ref<Event>* out);
 // Ends a user event whose status has been claimed.
 cl_int EndUserEvent(Event* event, cl_int status);
+// The same of one that no other thread uses any more. The calling thread holds nothing of the
+// event's when the worker hears of it: what comes after may be the application's last release,
+// which the context must not outlive.
+void EndOwnEvent(Ref<Event> event, cl_int status);
 
 }  // namespace sluice

@@ -28,6 +28,16 @@ std::string_view Trim(std::string_view text) {
   return text;
 }
 
+// Blanks and comments off the front.
+std::string_view SkipToToken(std::string_view line) {
+  for (line = Trim(line); line.starts_with("/*"); line = Trim(line)) {
+    const size_t end = line.find("*/", 2);
+    if (end == line.npos) return {};
+    line.remove_prefix(end + 2);
+  }
+  return line;
+}
+
 std::string DirectoryOf(const std::string& path) {
   const size_t slash = path.rfind('/');
   return slash == 0 ? "/" : path.substr(0, slash);
@@ -201,7 +211,7 @@ void Scanner::ReadDefine(std::string_view rest) {
 }
 
 void Scanner::ReadDirective(std::string_view line, const std::string& directory) {
-  line = Trim(line);
+  line = SkipToToken(line);
   if (line.substr(0, 6) == "define") {
     ReadDefine(line.substr(6));
   } else if (line.substr(0, 2) == "if" || line.substr(0, 4) == "elif") {
@@ -209,7 +219,7 @@ void Scanner::ReadDirective(std::string_view line, const std::string& directory)
   } else if (line.substr(0, 7) == "include" || line.substr(0, 5) == "embed") {
     line.remove_prefix(line.front() == 'i' ? 7 : 5);
     if (line.substr(0, 5) == "_next") line.remove_prefix(5);
-    line = Trim(line);
+    line = SkipToToken(line);
     if (line.empty() || line.size() > kMaxMacroText) return;
     if (line.front() == '"' || line.front() == '<') {
       NoteAbsolute(line);
@@ -233,13 +243,19 @@ void Scanner::ReadCondition(std::string_view line, const std::string& directory)
 }
 
 void Scanner::ScanText(std::string_view text, const std::string& directory) {
-  size_t hash = text.find('#');
-  for (; hash != std::string_view::npos; hash = text.find('#', hash)) {
+  size_t hash = 0;
+  while ((hash = text.find_first_of("#%", hash)) != std::string_view::npos) {
+    // The other spelling of # (C99 section 6.4.6).
+    const bool digraph = text[hash] == '%';
+    if (digraph && text.substr(hash, 2) != "%:") {
+      ++hash;
+      continue;
+    }
     size_t before = hash;
     while (before > 0 && IsBlank(text[before - 1])) --before;
     // A comment may stand before a directive; over-approximation is cheap.
     const bool starts_line = before == 0 || text[before - 1] == '\n' || text[before - 1] == '/';
-    ++hash;
+    hash += digraph ? 2 : 1;
     if (!starts_line) continue;
     std::string line;
     while (true) {

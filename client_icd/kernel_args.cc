@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // clSetKernelArg and its like: judges a value by the argument's description (OpenCL 3.0
 // section 5.9.2) and keeps it for the next launch. Only for a value whose size no rule gives (a
-// struct) is the driver asked, once per kernel, argument and size.
+// struct) is the driver asked, once per kernel, argument and size. A lost session is told here and
+// not by the next launch alone: "only queries, retain and release operations can be performed" on a
+// terminated context (OpenCL 2.2 Extension Specification, section 9.12.1).
 #include <cstring>
 
 #include "client_icd/api.h"
@@ -251,6 +253,7 @@ cl_int Kernel::SetMemoryArg(cl_uint index, size_t size, const void* value) {
 }
 
 cl_int Kernel::SetArg(cl_uint index, size_t size, const void* value) {
+  if (session().lost()) return session().lost_code();
   // CL_INVALID_ARG_INDEX if arg_index is not a valid argument index.
   if (index >= metadata_->arg_count()) return CL_INVALID_ARG_INDEX;
   switch (metadata_->kind(index)) {
@@ -300,6 +303,7 @@ cl_int Kernel::SetSvmArg(cl_uint index, const void* pointer) {
   // Section 5.9.2: CL_INVALID_OPERATION if no devices in the context associated with kernel support
   // SVM.
   if (!SupportsSvm(context())) return CL_INVALID_OPERATION;
+  if (session().lost()) return session().lost_code();
   if (index >= metadata_->arg_count()) return CL_INVALID_ARG_INDEX;
   // CL_INVALID_ARG_VALUE if arg_value specified is not a valid value: the argument must be a global
   // or constant pointer.
@@ -367,6 +371,7 @@ cl_int CL_API_CALL clSetKernelExecInfo(cl_kernel kernel_handle, cl_kernel_exec_i
   // Section 5.9.2: CL_INVALID_OPERATION if no devices in the context associated with kernel support
   // SVM.
   if (!SupportsSvm(kernel->context())) return CL_INVALID_OPERATION;
+  if (kernel->session().lost()) return kernel->session().lost_code();
   // CL_INVALID_VALUE if param_name is not valid, if param_value is NULL or if the size specified is
   // not valid.
   if (param_value == nullptr) return CL_INVALID_VALUE;

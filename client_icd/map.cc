@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client_icd/map.h"
 
-#include "broker/os/this_process.h"
 #include "client_icd/api.h"
 #include "client_icd/enqueue.h"
 #include "client_icd/image_transfer.h"
@@ -10,19 +9,11 @@
 
 namespace sluice {
 
-std::shared_ptr<Shadow> Shadow::Make(size_t bytes) {
-  void* data = AllocatePages(bytes);
-  if (data == nullptr) return nullptr;
-  return std::shared_ptr<Shadow>(new Shadow(static_cast<uint8_t*>(data), bytes));
-}
-
-Shadow::~Shadow() { FreePages(data_, bytes_); }
-
-std::shared_ptr<Shadow> Mappings::GetShadow(size_t bytes) {
+std::shared_ptr<Shadow> Mappings::GetShadow(ShadowPool* pool, size_t bytes) {
   absl::MutexLock lock(&mu_);
   std::shared_ptr<Shadow> shadow = shadow_.lock();
   if (shadow == nullptr) {
-    shadow = Shadow::Make(bytes);
+    shadow = pool->Get(bytes);
     shadow_ = shadow;
   }
   return shadow;
@@ -45,12 +36,20 @@ bool Mappings::Take(const void* pointer, Mapping* mapping) {
 }
 
 void Mappings::Remove(uint64_t map_id) {
+  Mapping removed;  // Let go of without the lock.
   absl::MutexLock lock(&mu_);
   for (size_t i = 0; i < mappings_.size(); ++i) {
     if (mappings_[i].map_id != map_id) continue;
+    removed = std::move(mappings_[i]);
     mappings_.erase(mappings_.begin() + static_cast<std::ptrdiff_t>(i));
     return;
   }
+}
+
+void Mappings::LetGo() {
+  std::vector<Ref<Object>> kept;  // Let go of without the lock.
+  absl::MutexLock lock(&mu_);
+  for (Mapping& mapping : mappings_) kept.push_back(std::move(mapping.kept));
 }
 
 void Mappings::SetEnded(uint64_t map_id, cl_int status) {
@@ -101,7 +100,7 @@ uint8_t* HostMemory(MemObject* memory, Mapping* mapping) {
   if (root.mirror() != nullptr) return root.mirror() + memory->origin();
   size_t bytes = root.bytes();
   if (root.is_image()) bytes = ImageBytes(root.image());
-  mapping->shadow = root.mappings().GetShadow(bytes);
+  mapping->shadow = root.mappings().GetShadow(&root.session().shadow_pool(), bytes);
   if (mapping->shadow == nullptr) return nullptr;
   return mapping->shadow->data() + (memory->is_buffer() ? memory->origin() : 0);
 }
@@ -128,6 +127,7 @@ cl_int SubmitMap(EnqueueCall* call, MemObject* memory, bool blocking, const Mapp
                  const Submit& submit) {
   Mapping added = mapping;
   if (!blocking) added.pending = call->GetEvent();
+  if (memory->shared_state() == nullptr) added.kept = Ref<MemObject>(memory);
   memory->mappings().Add(std::move(added));
   // The shadow stays until the bytes have come, though the unmap may be enqueued by then.
   call->WhenEnded([kept = Ref<MemObject>(memory), map_id = mapping.map_id, shadow = mapping.shadow](
@@ -170,7 +170,7 @@ cl_int MapInHeap(EnqueueCall* call, MemObject* memory, bool blocking, uint64_t a
 }
 
 cl_int MapBuffer(EnqueueCall* call, MemObject* buffer, bool blocking, Mapping* mapping) {
-  if (buffer->heap() != nullptr && !buffer->uses_host_ptr()) {
+  if (buffer->shows_heap()) {
     return MapInHeap(call, buffer, blocking, mapping->offset, mapping);
   }
   uint8_t* memory = HostMemory(buffer, mapping);
@@ -200,7 +200,7 @@ bool LiesAsSeen(const MemObject& image) {
 }
 
 cl_int MapImage(EnqueueCall* call, MemObject* image, bool blocking, Mapping* mapping) {
-  if (image->heap() != nullptr && !image->uses_host_ptr() && LiesAsSeen(*image)) {
+  if (image->shows_heap() && LiesAsSeen(*image)) {
     return MapInHeap(call, image, blocking, image->heap_layout().OffsetOf(mapping->image_origin),
                      mapping);
   }

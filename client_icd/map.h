@@ -2,17 +2,19 @@
 // What a memory object's mappings are: regions that the application may touch between clEnqueueMap*
 // and clEnqueueUnmapMemObject. Four sorts of memory are handed out:
 //
-//   heap      buffers and images in the shared heap: the very bytes, nothing travels; the commands
-//             are EnqueueMapShared and EnqueueUnmapShared
-//   host_ptr  CL_MEM_USE_HOST_PTR: the application's own memory; a read command, a write command
+//   heap      buffers and images in the shared heap, of which SVM is a part: the very bytes,
+//             nothing travels; the commands are EnqueueMapShared and EnqueueUnmapShared
+//   host_ptr  CL_MEM_USE_HOST_PTR else: the application's memory; a read command, a write command
 //   mirror    CL_MEM_ALLOC_HOST_PTR buffers of a GPU: memory of the worker's driver; a read command
 //             and a write command that carry no bytes
 //   shadow    everything else: memory of the client, laid out as the object is; the same commands
 //
 // One shadow belongs to one root object, so that overlapping mappings are coherent; it is there
 // from the first map until the last mapping is gone and the commands of its bytes have ended:
-// whoever needs it holds a share. A mapping that was handed out stays until its unmap, or until the
-// object goes, also if its command fails later: the application has the pointer. An unmap that is
+// whoever needs it holds a share. A mapping that was handed out stays until its unmap, also if its
+// command fails later: the application has the pointer. It keeps its object, as with other drivers:
+// what the application has released can still be touched and unmapped. Not so of a lost session,
+// and not a shared object, for whose end others wait: those mappings go with it. An unmap that is
 // enqueued before that command has ended waits for it, and fails with it: there is nothing yet that
 // could go back. Mappings is owned by its MemObject. Thread-safe.
 #pragma once
@@ -28,6 +30,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/synchronization/mutex.h"
 #include "client_icd/event.h"
+#include "client_icd/map_shadow.h"
 
 namespace sluice {
 
@@ -35,24 +38,6 @@ class EnqueueCall;
 class Queue;
 class HostRegion;
 class MemObject;
-
-// Page-aligned memory of the client.
-class Shadow {
- public:
-  // Null if there is not enough memory.
-  static std::shared_ptr<Shadow> Make(size_t bytes);
-  ~Shadow();
-  Shadow(const Shadow&) = delete;
-  Shadow& operator=(const Shadow&) = delete;
-
-  uint8_t* data() const { return data_; }
-
- private:
-  Shadow(uint8_t* data, size_t bytes) : data_(data), bytes_(bytes) {}
-
-  uint8_t* const data_;
-  const size_t bytes_;
-};
 
 struct Mapping {
   void* pointer = nullptr;
@@ -64,6 +49,7 @@ struct Mapping {
   size_t image_origin[3] = {0, 0, 0};  // An image's.
   size_t image_region[3] = {0, 0, 0};
   std::shared_ptr<Shadow> shadow;
+  Ref<Object> kept;     // The object that is mapped.
   Ref<Event> pending;   // Its command's, until that has ended. None of a blocking map.
   bool failed = false;  // Its command has failed: the contents never came.
 
@@ -75,13 +61,15 @@ struct Mapping {
 class Mappings {
  public:
   // The root object's shadow, made if there is none. Null if there is not enough memory.
-  std::shared_ptr<Shadow> GetShadow(size_t bytes);
+  std::shared_ptr<Shadow> GetShadow(ShadowPool* pool, size_t bytes);
 
   void Add(Mapping mapping);
   // Takes out the newest mapping that was handed out at `pointer`; false if there is none.
   bool Take(const void* pointer, Mapping* mapping);
   // The call failed: the application has no such mapping.
   void Remove(uint64_t map_id);
+  // Keeps the object no more. For one whose session is lost.
+  void LetGo();
   // The command has ended, after the call had returned perhaps.
   void SetEnded(uint64_t map_id, cl_int status);
   cl_uint count() const;

@@ -117,6 +117,7 @@ MemObject::~MemObject() {
 bool MemObject::ReleaseByApp() {
   const Ref<MemObject> keep(this);
   if (!ReleaseForApp()) return false;
+  if (app_count() == 0 && session().lost() && !session().forked()) mappings_.LetGo();
   if (own_shared() != nullptr && app_count() == 0 && !session().forked() &&
       !ends_soon_.exchange(true, std::memory_order_relaxed)) {
     stream().AddEager();
@@ -207,8 +208,8 @@ cl_int MemObject::GetInfo(cl_mem_info param_name, const InfoSink& sink) {
     case CL_MEM_OFFSET:
       return sink.Value<size_t>(is_buffer() ? about_.origin : 0);
     case CL_MEM_USES_SVM_POINTER:
-      return sink.Value<cl_bool>(
-          uses_host_ptr() && IsSvmPointer(*context_, about_.host_ptr) ? CL_TRUE : CL_FALSE);
+      // Section 5.5.5: of buffer objects.
+      return sink.Value<cl_bool>(is_buffer() && uses_svm() ? CL_TRUE : CL_FALSE);
     case CL_MEM_PROPERTIES:
       return sink.Array(about_.properties.WithTerminator());
     default:
@@ -216,6 +217,20 @@ cl_int MemObject::GetInfo(cl_mem_info param_name, const InfoSink& sink) {
   }
   if (const std::optional<cl_int> answer = GetSharedInfo(param_name, sink)) return *answer;
   return WireInfo(session(), {pb::GetInfo::MEMORY, id(), param_name}, sink);
+}
+
+cl_int MakePart(MemObject* memory, uint64_t parent_id, uint64_t origin) {
+  ScopedCommand command;
+  pb::CreateSubBuffer& body = *command->mutable_create_sub_buffer();
+  body.set_mem_id(memory->id());
+  body.set_parent_id(parent_id);
+  body.set_flags(WireMemFlags(memory->flags()) & ~cl_mem_flags{CL_MEM_ALLOC_HOST_PTR});
+  body.set_origin(origin);
+  body.set_size(memory->bytes());
+  pb::Answer answer;
+  CL_RETURN_IF_ERROR(memory->stream().Call(*command, {}, &answer));
+  memory->SetMade(answer.memory());
+  return CL_SUCCESS;
 }
 
 cl_int MakeBuffer(MemObject* memory, const void* contents) {
@@ -290,13 +305,19 @@ cl_mem CreateBuffer(cl_context context_handle, const cl_mem_properties* properti
   if (status == CL_SUCCESS && (size == 0 || size > MaxAllocation(*context)))
     status = CL_INVALID_BUFFER_SIZE;
   if (status == CL_SUCCESS) status = CheckHostPtr(flags, host_ptr);
+  // CL_INVALID_BUFFER_SIZE if CL_MEM_USE_HOST_PTR is set in flags and host_ptr is a pointer
+  // returned by clSVMAlloc and size is greater than the size passed to clSVMAlloc.
+  std::optional<SvmPlace> svm;
+  if ((flags & CL_MEM_USE_HOST_PTR) != 0) svm = FindSvm(*context, host_ptr);
+  if (status == CL_SUCCESS && svm.has_value() && size > svm->bytes) status = CL_INVALID_BUFFER_SIZE;
   if (status != CL_SUCCESS) return Fail(errcode_ret, status);
 
   about.flags = flags;
   about.bytes = size;
   if ((flags & CL_MEM_USE_HOST_PTR) != 0) about.host_ptr = host_ptr;
   auto memory = Ref<MemObject>::Adopt(new MemObject(Ref<Context>(context), std::move(about)));
-  status = MakeBuffer(memory.get(), host_ptr);
+  status = svm.has_value() ? MakePart(memory.get(), svm->svm_id, svm->offset)
+                           : MakeBuffer(memory.get(), host_ptr);
   if (status != CL_SUCCESS) return Fail(errcode_ret, status);
   Succeed(errcode_ret);
   return memory.Detach()->handle();
@@ -360,16 +381,8 @@ cl_mem CL_API_CALL clCreateSubBuffer(cl_mem buffer, cl_mem_flags flags,
   about.parent = Ref<MemObject>(parent);
   auto memory =
       Ref<MemObject>::Adopt(new MemObject(Ref<Context>(&parent->context()), std::move(about)));
-  ScopedCommand command;
-  pb::CreateSubBuffer& body = *command->mutable_create_sub_buffer();
-  body.set_mem_id(memory->id());
-  body.set_parent_id(parent->id());
-  body.set_flags(WireMemFlags(flags) & ~cl_mem_flags{CL_MEM_ALLOC_HOST_PTR});
-  body.set_origin(region.origin);
-  body.set_size(region.size);
-  status = memory->stream().Call(*command, {}, nullptr);
+  status = MakePart(memory.get(), parent->id(), region.origin);
   if (status != CL_SUCCESS) return Fail(errcode_ret, status);
-  memory->SetMade({});
   Succeed(errcode_ret);
   return memory.Detach()->handle();
 }

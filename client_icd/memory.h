@@ -4,7 +4,7 @@
 //
 // Where the bytes lie: in the session's shared heap (a CPU device of a local session), at heap();
 // else with the worker. CL_MEM_USE_HOST_PTR memory lies with the worker as well: the application's
-// memory is filled and read by maps (map.h).
+// memory is filled and read by maps (map.h). But a buffer over shared virtual memory lies in that.
 //
 // Keeps its context and, if it is made from another memory object, that one. Held by the
 // application and by commands whose end it must see. Thread-safe: constant once the handle is given
@@ -96,6 +96,10 @@ class MemObject : public ClObject<MemObject, cl_mem, ObjectKind::kMemory> {
   void SetMade(const pb::MemoryPlacement& placement);
   // The buffer's or image's bytes in the shared heap; null if they are not there.
   uint8_t* heap() const { return heap_; }
+  // Those bytes are what the application may see of it: its own CL_MEM_USE_HOST_PTR memory is
+  // elsewhere, unless it is shared virtual memory, which is the buffer's storage.
+  bool shows_heap() const { return heap_ != nullptr && (!uses_host_ptr() || uses_svm()); }
+  bool uses_svm() const { return heap_ != nullptr && heap_ == host_ptr(); }
   // What its mappings show, if the worker has made a mirror for it; else null.
   uint8_t* mirror() const { return mirror_; }
   // Of an image: how they lie there. Not always as the application sees its image: that has the
@@ -166,6 +170,8 @@ cl_int CheckHostPtr(cl_mem_flags flags, const void* host_ptr);
 // A sub-buffer's or buffer-made image's flags, completed from the parent's (sections 5.2.1
 // and 5.3.1); CL_INVALID_VALUE if they contradict.
 cl_int InheritMemFlags(cl_mem_flags parent, cl_mem_flags* flags);
+// Makes the worker's buffer that is a part of another, or of shared virtual memory.
+cl_int MakePart(MemObject* memory, uint64_t parent_id, uint64_t origin);
 // Makes the worker's buffer for `memory`, with its contents if they are not null.
 cl_int MakeBuffer(MemObject* memory, const void* contents);
 // The same for an image; contents tightly packed, or none.

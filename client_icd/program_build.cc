@@ -50,11 +50,17 @@ cl_int RunBuild(std::unique_ptr<Build> build) {
   return CL_SUCCESS;
 }
 
+// As they travel: nothing is NULL, and a blank is "", of which PoCL makes something else (it tells
+// no argument information of what was built so).
+std::string_view OnTheWire(const char* options) {
+  if (options == nullptr) return "";
+  return *options == '\0' ? " " : options;
+}
+
 // Fills options and include files of a BuildProgram or CompileProgram.
 template <typename Body>
-void AddIncludes(const std::vector<std::string_view>& sources, std::string_view options,
-                 Body* body) {
-  IncludeScan scan = ScanIncludes(sources, options, CurrentDirectory());
+void AddIncludes(const std::vector<std::string_view>& sources, const char* options, Body* body) {
+  IncludeScan scan = ScanIncludes(sources, OnTheWire(options), CurrentDirectory());
   body->set_options(std::move(scan.options));
   for (FoundInclude& file : scan.files) {
     pb::IncludeFile* out = body->add_include_files();
@@ -104,15 +110,14 @@ cl_int CL_API_CALL clBuildProgram(cl_program program_handle, cl_uint num_devices
       program->origin() == Program::Origin::kLinked) {
     return CL_INVALID_OPERATION;
   }
-  const std::string_view given = options != nullptr ? options : "";
   pb::BuildProgram& body = *build->command.mutable_build_program();
   body.set_program_id(program->id());
   *body.mutable_device_ids() = build->device_ids;
   std::vector<std::string_view> sources;
   if (program->origin() == Program::Origin::kSource) sources.push_back(program->text());
-  AddIncludes(sources, given, &body);
-  CL_RETURN_IF_ERROR(
-      program->BeginBuild(Program::Step::kBuild, build->device_ids, std::string(given)));
+  AddIncludes(sources, options, &body);
+  CL_RETURN_IF_ERROR(program->BeginBuild(Program::Step::kBuild, build->device_ids,
+                                         options != nullptr ? options : ""));
   return RunBuild(std::move(build));
 }
 
@@ -151,10 +156,9 @@ cl_int CL_API_CALL clCompileProgram(
     body.add_header_names(header_include_names[i]);
     if (header->origin() == Program::Origin::kSource) sources.push_back(header->text());
   }
-  const std::string_view given = options != nullptr ? options : "";
-  AddIncludes(sources, given, &body);
-  CL_RETURN_IF_ERROR(
-      program->BeginBuild(Program::Step::kCompile, build->device_ids, std::string(given)));
+  AddIncludes(sources, options, &body);
+  CL_RETURN_IF_ERROR(program->BeginBuild(Program::Step::kCompile, build->device_ids,
+                                         options != nullptr ? options : ""));
   return RunBuild(std::move(build));
 }
 
@@ -198,9 +202,9 @@ cl_program CL_API_CALL clLinkProgram(cl_context context_handle, cl_uint num_devi
   // Named one by one, in the order in which the client lists them: binaries come back in this
   // order.
   for (const Device* device : devices) body.add_device_ids(device->id());
-  body.set_options(options != nullptr ? options : "");
+  body.set_options(std::string(OnTheWire(options)));
   auto build = NewBuild(program.get(), Program::Step::kLink, pfn_notify, user_data);
-  program->BeginBuild(Program::Step::kLink, {}, body.options());
+  program->BeginBuild(Program::Step::kLink, {}, options != nullptr ? options : "");
   build->command = std::move(command);
   build->inputs = std::move(inputs);
   status = RunBuild(std::move(build));

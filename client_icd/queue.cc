@@ -107,6 +107,7 @@ Queue::Queue(Ref<Context> context, Ref<Device> device, PropertyList properties,
       size_(properties_.Find(CL_QUEUE_SIZE) != nullptr
                 ? static_cast<cl_uint>(*properties_.Find(CL_QUEUE_SIZE))
                 : device_->info().Scalar<cl_uint>(CL_DEVICE_QUEUE_ON_DEVICE_PREFERRED_SIZE, 0)),
+      overtakes_(device_->info().HasWord(CL_DEVICE_VERSION, "PoCL")),
       flags_(FlagsOf(properties_)) {}
 
 Queue::~Queue() {
@@ -132,15 +133,15 @@ Gates Queue::PassGates(Gates own, bool all, bool barrier) {
   absl::MutexLock lock(&gates_mu_);
   all_gates_.ForgetSet();
   barrier_gates_.ForgetSet();
-  own.Add(all || in_order() ? all_gates_ : barrier_gates_);
+  own.Add(all || RunsInOrder() ? all_gates_ : barrier_gates_);
   all_gates_.Add(own);
   if (barrier) barrier_gates_.Add(own);
   return own;
 }
 
-Gates Queue::GatesBefore() {
+Gates Queue::GatesBefore(bool all) {
   absl::MutexLock lock(&gates_mu_);
-  return in_order() ? all_gates_ : barrier_gates_;
+  return all || RunsInOrder() ? all_gates_ : barrier_gates_;
 }
 
 Ref<Event> Queue::PostFinish(bool soon) {

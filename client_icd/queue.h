@@ -78,10 +78,13 @@ class Queue : public ClObject<Queue, cl_command_queue, ObjectKind::kQueue> {
 
   // Which user events a command that is now enqueued waits for (gates.h): those of its own wait
   // list, and those of the commands before it that it comes after. `all`: of every one of them, as
-  // in a queue that is in order; `barrier`: so do all later commands come after it.
+  // in a queue that runs in order; `barrier`: so do all later commands come after it.
   Gates PassGates(Gates own, bool all, bool barrier);
   // The same for a command that is yet to be enqueued, whose own list is empty.
-  Gates GatesBefore();
+  Gates GatesBefore(bool all);
+  // Whether the driver may hold every command behind those before it: an implementation need not
+  // use that the queue is out of order, and NVIDIA's and rusticl do not.
+  bool RunsInOrder() const { return in_order() || !overtakes_; }
 
   // Waits until all that was enqueued has ended: clFinish without the checks. With nothing enqueued
   // since the last time there is nothing to ask the worker.
@@ -99,7 +102,8 @@ class Queue : public ClObject<Queue, cl_command_queue, ObjectKind::kQueue> {
   const PropertyList properties_;  // As given; for CL_QUEUE_PROPERTIES_ARRAY.
   const bool with_properties_;     // Made by clCreateCommandQueueWithProperties.
   const cl_uint size_;
-  bool made_ = false;  // Set before the handle is given out, constant after.
+  const bool overtakes_;  // Its driver lets commands pass others that wait: PoCL.
+  bool made_ = false;     // Set before the handle is given out, constant after.
   std::atomic<cl_command_queue_properties> flags_;
   std::atomic<cl_int> late_error_{CL_SUCCESS};
   std::atomic<uint64_t> uncovered_{0};

@@ -26,6 +26,7 @@
 #include "client_icd/fork_locks.h"
 #include "client_icd/host_region.h"
 #include "client_icd/in_flight.h"
+#include "client_icd/map_shadow.h"
 #include "client_icd/mirrors.h"
 #include "client_icd/object.h"
 #include "client_icd/transport.h"
@@ -62,6 +63,7 @@ class Session : public std::enable_shared_from_this<Session> {
   PendingDestinations& pending_destinations() { return pending_destinations_; }
   InFlight& in_flight() { return in_flight_; }
   Mirrors& mirrors() { return mirrors_; }
+  ShadowPool& shadow_pool() { return *shadow_pool_; }
 
   bool lost() const { return transport_->lost(); }
   // What calls and commands end with once it is lost: CL_DEVICE_NOT_AVAILABLE, or, if it was
@@ -110,6 +112,7 @@ class Session : public std::enable_shared_from_this<Session> {
   PendingDestinations pending_destinations_;
   InFlight in_flight_;
   Mirrors mirrors_;
+  const std::shared_ptr<ShadowPool> shadow_pool_ = std::make_shared<ShadowPool>();
   CommandStream stream_;
   std::atomic<uint64_t> next_id_{kFirstClientId};
   std::atomic<bool> forked_{false};

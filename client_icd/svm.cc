@@ -50,15 +50,16 @@ class SvmTable {
     return true;
   }
 
-  // True if [address, address + bytes) lies in one allocation of the context.
-  bool Contains(const Context& context, uintptr_t address, size_t bytes) {
+  // Nothing if the address lies in no allocation of the context.
+  std::optional<SvmPlace> Find(const Context& context, uintptr_t address) {
     absl::MutexLock lock(&mu_);
     auto it = allocations_.upper_bound(address);
-    if (it == allocations_.begin()) return false;
+    if (it == allocations_.begin()) return std::nullopt;
     --it;
+    const Allocation& allocation = it->second;
     const size_t offset = address - it->first;
-    return IsOf(context, it->second) && offset < it->second.bytes &&
-           bytes <= it->second.bytes - offset;
+    if (!IsOf(context, allocation) || offset >= allocation.bytes) return std::nullopt;
+    return SvmPlace{allocation.svm_id, offset, allocation.bytes - offset};
   }
 
  private:
@@ -75,8 +76,10 @@ bool HasSvm(const Device& device) {
   return device.info().Scalar<cl_device_svm_capabilities>(CL_DEVICE_SVM_CAPABILITIES, 0) != 0;
 }
 
+// True if [pointer, pointer + bytes) lies in one allocation of the context.
 bool Contains(const Context& context, const void* pointer, size_t bytes) {
-  return SvmTable::Get().Contains(context, reinterpret_cast<uintptr_t>(pointer), bytes);
+  const std::optional<SvmPlace> place = FindSvm(context, pointer);
+  return place.has_value() && bytes <= place->bytes;
 }
 
 // The queue of an SVM command (section 5.6.1): CL_INVALID_OPERATION if its device does not support
@@ -170,8 +173,12 @@ bool SupportsSvm(const Context& context) {
   return false;
 }
 
+std::optional<SvmPlace> FindSvm(const Context& context, const void* pointer) {
+  return SvmTable::Get().Find(context, reinterpret_cast<uintptr_t>(pointer));
+}
+
 bool IsSvmPointer(const Context& context, const void* pointer) {
-  return Contains(context, pointer, 1);
+  return FindSvm(context, pointer).has_value();
 }
 
 namespace api {

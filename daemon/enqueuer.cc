@@ -129,16 +129,15 @@ void Enqueuer::Remember(UniqueCl<cl_event> event) {
   if (queue_->in_order) queue_->last_event = std::move(event);
 }
 
-// Nothing, one event of the driver, or a marker of ours.
+// Of a queue in order: nothing, one event of the driver, or a marker of ours.
 cl_int Enqueuer::WhatItWaitsFor(UniqueCl<cl_event>* ready) {
   QueueObject& queue = *queue_;
-  const UniqueCl<cl_event>& after = queue.in_order ? queue.last_event : queue.last_barrier;
+  const UniqueCl<cl_event>& after = queue.last_event;
   const cl_int after_status = after ? StatusOf(after.get()) : CL_COMPLETE;
-  const bool undelivered =
-      queue.in_order && after && !session_.completions().AllDelivered(queue.lane);
+  const bool undelivered = after && !session_.completions().AllDelivered(queue.lane);
   if (waits_.empty() && (after_status > 0 || (after_status == CL_COMPLETE && undelivered))) {
     *ready = Share(after.get());
-  } else if (!waits_.empty() || (queue.in_order && after_status < 0)) {
+  } else if (!waits_.empty() || after_status < 0) {
     const cl_int status = cl().clEnqueueMarkerWithWaitList(
         queue.handle.get(), static_cast<cl_uint>(waits_.size()), waits(), ready->out());
     if (status != CL_SUCCESS) return status;
@@ -147,8 +146,37 @@ cl_int Enqueuer::WhatItWaitsFor(UniqueCl<cl_event>* ready) {
   return CL_SUCCESS;
 }
 
+void Enqueuer::WhenListEnds(std::function<void(cl_int status)> then) {
+  const cl_event barrier = queue_->last_barrier.get();
+  if (barrier != nullptr && StatusOf(barrier) > CL_COMPLETE) waits_.push_back(barrier);
+  WhenAllComplete(session_.completions(), waits_, std::move(then));
+}
+
+HandlerResult Enqueuer::RunByList(OwnCommand::Steps steps) {
+  QueueObject& queue = *queue_;
+  const bool barred = queue.last_barrier && StatusOf(queue.last_barrier.get()) > CL_COMPLETE;
+  if (waits_.empty() && !barred && !queue.profiling && steps.start == nullptr)
+    return CompleteNow({});
+  const auto command = std::make_shared<OwnCommand>(&session_.completions(), &session_.printf(),
+                                                    event_id_, std::move(steps));
+  if (const cl_int made = command->MakeEvent(queue.context->handle.get()); made != CL_SUCCESS)
+    return made;
+  if (named_) {
+    auto object = std::make_shared<EventObject>();
+    object->handle = Share(command->event());
+    if (const cl_int status = session_.Add(event_id_, std::move(object)); status != CL_SUCCESS)
+      return status;
+  }
+  if (queue.profiling) command->SetTimed(queue.context, TimedQueue(queue));
+  command->SetShare(queue.in_flight->Accept(/*after_all=*/false));
+  queue.own_events.Add(Share(command->event()));
+  WhenListEnds([command](cl_int status) { command->Begin(status); });
+  return CL_SUCCESS;
+}
+
 HandlerResult Enqueuer::RunWhenReady(std::function<cl_int(cl_event* ended)> start,
                                      std::function<cl_int(cl_int ended)> last) {
+  if (!queue_->in_order) return RunByList({std::move(start), std::move(last)});
   if (const cl_int status = TellDriver(session_, queue_); status != CL_SUCCESS) return status;
   UniqueCl<cl_event> ready;
   if (const cl_int status = WhatItWaitsFor(&ready); status != CL_SUCCESS) return status;
@@ -173,11 +201,9 @@ HandlerResult Enqueuer::RunWhenReady(std::function<cl_int(cl_event* ended)> star
   if (ready) completions->Then(ready.get(), begin, {queue_->lane});
   // Stands for the command in the driver's queue, as for a transfer.
   waits_.assign(1, done.get());
-  const bool in_order = queue_->in_order;
   const HandlerResult published =
-      Run([in_order](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {
-        return in_order ? cl().clEnqueueBarrierWithWaitList(queue, waits, list, event)
-                        : cl().clEnqueueMarkerWithWaitList(queue, waits, list, event);
+      Run([](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {
+        return cl().clEnqueueBarrierWithWaitList(queue, waits, list, event);
       });
   if (!ready) begin(CL_COMPLETE);
   return published;
@@ -205,10 +231,12 @@ HandlerResult Enqueuer::RunTransfer(TransferPlan plan) {
   if (queue.profiling) plan.queue = TimedQueue(queue);
   plan.profiling = plan.queue != nullptr;
   if (!plan.profiling) plan.queue = queue.context->own_queue.get();
-  if (const cl_int status = TellDriver(session_, &queue); status != CL_SUCCESS) return status;
 
   UniqueCl<cl_event> ready;
-  if (const cl_int status = WhatItWaitsFor(&ready); status != CL_SUCCESS) return status;
+  if (queue.in_order) {
+    if (const cl_int status = TellDriver(session_, &queue); status != CL_SUCCESS) return status;
+    if (const cl_int status = WhatItWaitsFor(&ready); status != CL_SUCCESS) return status;
+  }
   std::shared_ptr<TransferEnd> end;
   plan.share = queue.in_flight->Accept(/*after_all=*/false);
   if (const cl_int status = session_.transfers().Begin(plan, &end); status != CL_SUCCESS) {
@@ -221,34 +249,27 @@ HandlerResult Enqueuer::RunTransfer(TransferPlan plan) {
     if (const cl_int status = session_.Add(event_id_, std::move(object)); status != CL_SUCCESS)
       return status;
   }
-  if (queue.in_order) {
-    queue.transfer = std::move(end);
-  } else {
-    // Stands for the transfer in the driver's queue, where only what waits for all waits for it.
-    const cl_event list[] = {end->done.get()};
-    UniqueCl<cl_event> stand_in;
-    const cl_int stands =
-        cl().clEnqueueMarkerWithWaitList(queue.handle.get(), 1, list, stand_in.out());
-    if (stands != CL_SUCCESS) {
-      session_.transfers().Ready(event_id_, stands);  // Fails it; its event is in the table.
-      return CL_SUCCESS;
-    }
-    session_.kept_events().Keep(stand_in.get(), list);
+  Transfers* const transfers = &session_.transfers();
+  const auto begin = [transfers, event_id = event_id_](cl_int status) {
+    transfers->Ready(event_id, status);
+  };
+  if (!queue.in_order) {
+    queue.own_events.Add(Share(end->done.get()));
+    WhenListEnds(begin);
+    return CL_SUCCESS;
   }
+  queue.transfer = std::move(end);
   session_.Touch(&queue);
   if (ready) {
-    Transfers* const transfers = &session_.transfers();
-    const uint64_t event_id = event_id_;
-    session_.completions().Then(
-        ready.get(), [transfers, event_id](cl_int status) { transfers->Ready(event_id, status); },
-        {queue.lane});
+    session_.completions().Then(ready.get(), begin, {queue.lane});
   } else {
-    session_.transfers().Ready(event_id_, CL_COMPLETE);
+    begin(CL_COMPLETE);
   }
   return CL_SUCCESS;
 }
 
 cl_int Enqueuer::TellDriver(Session& session, QueueObject* queue) {
+  if (!queue->in_order) return TellOwnEvents(session, queue);
   const std::shared_ptr<TransferEnd> transfer = std::exchange(queue->transfer, nullptr);
   if (transfer == nullptr || transfer->ended.load(std::memory_order_acquire)) return CL_SUCCESS;
   const cl_event list[] = {transfer->done.get()};
@@ -262,6 +283,19 @@ cl_int Enqueuer::TellDriver(Session& session, QueueObject* queue) {
   session.kept_events().Keep(stand_in.get(), list);
   queue->held = Share(stand_in.get());
   queue->last_event = std::move(stand_in);
+  session.Touch(queue);
+  return CL_SUCCESS;
+}
+
+cl_int Enqueuer::TellOwnEvents(Session& session, QueueObject* queue) {
+  const std::vector<cl_event> pending = queue->own_events.Pending();
+  if (pending.empty()) return CL_SUCCESS;
+  UniqueCl<cl_event> stand_in;
+  const cl_int status = cl().clEnqueueMarkerWithWaitList(
+      queue->handle.get(), static_cast<cl_uint>(pending.size()), pending.data(), stand_in.out());
+  if (status != CL_SUCCESS) return status;
+  session.kept_events().Keep(stand_in.get(), pending);
+  queue->own_events.Clear();
   session.Touch(queue);
   return CL_SUCCESS;
 }

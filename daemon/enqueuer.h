@@ -16,6 +16,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "daemon/call.h"
+#include "daemon/own_commands.h"
 #include "daemon/session.h"
 
 namespace sluice {
@@ -44,7 +45,9 @@ class Enqueuer {
   // Calls enqueue(queue, number of waits, waits, &event) -> cl_int, and publishes the event.
   template <typename F>
   HandlerResult Run(F&& enqueue, std::unique_ptr<Carried> carried = nullptr) {
-    if (const cl_int told = TellDriver(session_, queue_); told != CL_SUCCESS) return told;
+    if (queue_->in_order || after_all_) {
+      if (const cl_int told = TellDriver(session_, queue_); told != CL_SUCCESS) return told;
+    }
     UniqueCl<cl_event> event;
     const cl_int status =
         enqueue(queue_->handle.get(), static_cast<cl_uint>(waits_.size()), waits(), event.out());
@@ -63,6 +66,10 @@ class Enqueuer {
   // waits for has failed: it is given the status, and returns the command's.
   HandlerResult RunWhenReady(std::function<cl_int(cl_event* ended)> start,
                              std::function<cl_int(cl_int ended)> last);
+
+  // In a queue out of order: waits for its list, and for barriers, whatever the driver's markers
+  // wait for, and then does the steps (own_commands.h).
+  HandlerResult RunByList(OwnCommand::Steps steps = {});
 
   // True if nothing runs or waits in an in-order queue and the command waits for nothing: a host
   // copy of memory that the host shares may be made at once, and the driver need not be asked to
@@ -97,8 +104,12 @@ class Enqueuer {
   void KeepWhileItWaits(cl_event event);
   void Remember(UniqueCl<cl_event> event);
   cl_int WhatItWaitsFor(UniqueCl<cl_event>* ready);
-  // Something is to be enqueued: the driver's queue learns of a transfer that has not ended.
+  // Of a queue out of order.
+  void WhenListEnds(std::function<void(cl_int status)> then);
+  // What is to be enqueued comes after all before it: the driver's queue learns of what has not
+  // ended and is unknown to it.
   static cl_int TellDriver(Session& session, QueueObject* queue);
+  static cl_int TellOwnEvents(Session& session, QueueObject* queue);
 
   Session& session_;
   const uint64_t event_id_;

@@ -90,6 +90,13 @@ void Heap::Free(const HeapSpan& span) {
   }
 }
 
+std::shared_ptr<const HeapSpan> Heap::Hold(const HeapSpan& span) {
+  return {new HeapSpan(span), [this](const HeapSpan* held) {
+            Free(*held);
+            delete held;
+          }};
+}
+
 HeapSpan Heap::WholeSegment(uint32_t number) const {
   absl::MutexLock lock(&mu_);
   const SharedMapping& mapping = segments_[number - first_segment_]->mapping;

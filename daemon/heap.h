@@ -50,6 +50,8 @@ class Heap {
   // `size` bytes of zeros (kKept: of anything), aligned to 4096. kResourceExhausted over the limit.
   absl::StatusOr<HeapSpan> Allocate(uint64_t size);
   void Free(const HeapSpan& span);
+  // An allocated span, freed once nobody holds it any more.
+  std::shared_ptr<const HeapSpan> Hold(const HeapSpan& span);
 
   uint64_t used_bytes() const;
   // The whole segment of a span of this heap.

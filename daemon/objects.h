@@ -19,6 +19,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "daemon/cl_handle.h"
 #include "daemon/heap.h"
+#include "daemon/own_commands.h"
 #include "daemon/queue_hints.h"
 #include "proto/heap_span.h"
 #include "proto/image_format.h"
@@ -102,7 +103,8 @@ struct QueueObject : Object {
   UniqueCl<cl_event> held;
   // In order: the transfer that is newer than that, of which the driver's queue knows nothing yet.
   std::shared_ptr<struct TransferEnd> transfer;
-  UniqueCl<cl_event> last_barrier;  // Out of order: transfers must wait for it as well.
+  UniqueCl<cl_event> last_barrier;  // Out of order: what is ours must wait for it as well.
+  OwnEvents own_events;             // Out of order: what the driver's queue does not know.
   std::shared_ptr<class CompletionLane> lane;
   std::shared_ptr<class QueueInFlight> in_flight;
 };
@@ -116,8 +118,9 @@ struct MemoryObject : Object {
   void CountIn(std::atomic<uint64_t>* count);
   // The same, beside it: how the two sides of a shadow wait for each other. Once.
   void CountOrderIn(std::atomic<uint64_t>* count);
-  // The span is the driver's, which frees it once it has destroyed the handle.
-  void LeaveSpanToDriver();
+  // It lies there, in all or a part of `held`. The driver holds that as well, until it has
+  // destroyed the handle: commands in flight keep it beyond the client's release.
+  void LieIn(const HeapSpan& part, std::shared_ptr<const HeapSpan> held);
   uint64_t id = 0;
   UniqueCl<cl_mem> handle;
   std::shared_ptr<ContextObject> context;
@@ -127,9 +130,9 @@ struct MemoryObject : Object {
   uint64_t size = 0;        // Bytes; buffers.
   size_t element_size = 0;  // Images.
   cl_mem_object_type image_type = 0;
-  bool driver_frees_span = false;  // Once the driver has destroyed the buffer: commands may use it.
   HeapSpan span;  // Where it lies if it lies in the heap. What is made from a buffer has its part
-                  // of the buffer's.
+                  // of the buffer's; a buffer over shared virtual memory has its part of that.
+  std::shared_ptr<const HeapSpan> held_span;          // LieIn; null if the parent has it.
   ImageLayout layout;                                 // Of an image in the heap.
   std::shared_ptr<const class Mirror> mirror;         // mirrors.h; a buffer's that is no part.
   std::shared_ptr<const struct ShadowBuffer> shadow;  // Of a shadow buffer (shadows.h).
@@ -193,10 +196,8 @@ struct SvmObject : Object {
   static constexpr ObjectType kType = ObjectType::kSvm;
   static constexpr cl_int kInvalid = CL_INVALID_VALUE;
   SvmObject() : Object(kType) {}
-  ~SvmObject() override;
   std::shared_ptr<ContextObject> context;
-  HeapSpan span;
-  class Session* session = nullptr;
+  std::shared_ptr<const HeapSpan> span;  // Buffers over it hold it as well.
 };
 
 class ObjectTable {
@@ -229,8 +230,8 @@ class ObjectTable {
   void* SvmPointer(uint64_t address, uint64_t size) const {
     void* found = nullptr;
     ForEach<SvmObject>([&](const SvmObject& object) {
-      const uint64_t base = reinterpret_cast<uint64_t>(object.span.data);
-      if (address >= base && SpanFits(address - base, size, object.span.size)) {
+      const uint64_t base = reinterpret_cast<uint64_t>(object.span->data);
+      if (address >= base && SpanFits(address - base, size, object.span->size)) {
         found = reinterpret_cast<void*>(address);
       }
     });

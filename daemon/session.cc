@@ -29,40 +29,24 @@ MemoryObject::~MemoryObject() {
   handle.reset();
   if (order_counted_in != nullptr) order_counted_in->fetch_sub(1, std::memory_order_relaxed);
   if (counted_in != nullptr) counted_in->fetch_sub(1, std::memory_order_relaxed);
-  if (session != nullptr) {
-    if (parent == nullptr && !driver_frees_span) session->heap().Free(span);
-    session->quota().ReturnMemory(charged_bytes);
-  }
+  if (session != nullptr) session->quota().ReturnMemory(charged_bytes);
   if (on_destroyed) on_destroyed();
 }
 
 namespace {
 
-// Memory of the heap that a driver uses. Commands in flight keep it beyond the client's release.
-struct DriversSpan {
-  Heap* heap;
-  HeapSpan span;
-};
-
-void CL_CALLBACK FreeDriversSpan(cl_mem, void* data) {
-  const std::unique_ptr<DriversSpan> drivers(static_cast<DriversSpan*>(data));
-  drivers->heap->Free(drivers->span);
+void CL_CALLBACK LetGo(cl_mem, void* held) {
+  delete static_cast<std::shared_ptr<const HeapSpan>*>(held);
 }
 
 }  // namespace
 
-void MemoryObject::LeaveSpanToDriver() {
-  auto drivers = std::make_unique<DriversSpan>(DriversSpan{&session->heap(), span});
-  if (cl().clSetMemObjectDestructorCallback(handle.get(), &FreeDriversSpan, drivers.get()) !=
-      CL_SUCCESS) {
-    return;
-  }
-  (void)drivers.release();
-  driver_frees_span = true;
-}
-
-SvmObject::~SvmObject() {
-  if (session != nullptr) session->svm_heap().Free(span);
+void MemoryObject::LieIn(const HeapSpan& part, std::shared_ptr<const HeapSpan> held) {
+  span = part;
+  auto drivers = std::make_unique<std::shared_ptr<const HeapSpan>>(held);
+  held_span = std::move(held);
+  if (cl().clSetMemObjectDestructorCallback(handle.get(), &LetGo, drivers.get()) == CL_SUCCESS)
+    (void)drivers.release();
 }
 
 Session::Session(const SessionOptions& options, int handle_channel, uint8_t* reply_ring)

@@ -11,7 +11,8 @@
 // the application is to be told the times, all is left to the driver: they are values of its clock
 // (section 5.14), and only its own commands tell the time by that. `done`
 // stands for the command wherever the driver must wait for it; in a queue in order that is not
-// before something is enqueued behind it, which a blocking transfer never sees (Enqueuer). Nothing
+// before something is enqueued behind it, which a blocking transfer never sees, and in one out of
+// order not before something that waits for all (Enqueuer, OwnEvents). Nothing
 // here blocks: a transfer that finds no staging memory waits its turn.
 //
 // Trust: the client's TransferChunk and TransferAck only say "go on"; where and how much was

@@ -60,6 +60,10 @@ absl::StatusOr<ForeignMemory> DescribeForeignMemory(int fd) {
   if (::fstatfs(fd, &file_system) != 0) return ErrnoStatus(errno, "fstatfs of shared memory");
   const int mode = ::fcntl(fd, F_GETFL);
   if (mode < 0) return ErrnoStatus(errno, "fcntl of shared memory");
+  // Whoever opens it anew, as a privileged process may, must not give more than was given.
+  if ((mode & O_PATH) != 0 || (mode & O_ACCMODE) == O_WRONLY) {
+    return absl::InvalidArgumentError("the descriptor was not opened for reading");
+  }
   ForeignMemory memory;
   memory.writable = (mode & O_ACCMODE) == O_RDWR;
   if (file_system.f_type == DMA_BUF_MAGIC) {

@@ -85,7 +85,8 @@ absl::StatusOr<UniqueFd> LendForWriting(int fd, LentKind kind) {
   // Ours are F_SEAL_FUTURE_WRITE and F_SEAL_SEAL together.
   if ((seals & F_SEAL_WRITE) != 0 || (seals & (kWriteSeals | F_SEAL_SEAL)) == F_SEAL_FUTURE_WRITE) {
     return absl::FailedPreconditionError(
-        "this memory was sealed against writing before it was imported");
+        "this memory is sealed against writing: it was when it was imported, or somebody who holds "
+        "it has done so");
   }
   if ((seals & kWriteSeals) != 0) {
     return absl::FailedPreconditionError(

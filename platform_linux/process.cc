@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <pwd.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -142,6 +143,19 @@ pid_t ForkWithPidfd(int* pidfd) {
                                       0UL, pidfd, 0UL, 0UL));
 }
 
+// What stands where a child has no input and no output. A sandbox may have no /dev: there it is
+// empty memory that nobody can write to, whose writers get EPERM and no signal.
+UniqueFd OpenNothing() {
+  UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  if (null.valid()) return AboveStandard(std::move(null));
+  UniqueFd empty(::memfd_create("sluice-nothing", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (empty.valid() &&
+      ::fcntl(empty.get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+    return UniqueFd();
+  }
+  return AboveStandard(std::move(empty));
+}
+
 // Clones as `clone` says: a process that runs the plan, and the caller, which gets its number.
 template <typename Clone>
 absl::StatusOr<pid_t> RunPlan(const SpawnOptions& options, UniqueFd* report_read, Clone&& clone) {
@@ -158,8 +172,8 @@ absl::StatusOr<pid_t> RunPlan(const SpawnOptions& options, UniqueFd* report_read
   plan.argv.push_back(nullptr);
   plan.envp = Pointers(options.environment);
   plan.envp.push_back(nullptr);
-  const UniqueFd null_fd = AboveStandard(UniqueFd(::open("/dev/null", O_RDWR | O_CLOEXEC)));
-  if (!null_fd.valid()) return ErrnoStatus(errno, "opening /dev/null");
+  const UniqueFd null_fd = OpenNothing();
+  if (!null_fd.valid()) return ErrnoStatus(errno, "opening /dev/null, and memory in its place");
   int report[2];
   if (::pipe2(report, O_CLOEXEC) != 0) return ErrnoStatus(errno, "pipe");
   *report_read = AboveStandard(UniqueFd(report[0]));

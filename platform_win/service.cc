@@ -153,7 +153,8 @@ void LogServiceEvent(ServiceEvent kind, const std::string& line) {
 bool NotifyService(const std::string& state) {
   if (!TheService().attached()) return false;
   if (absl::StartsWith(state, "READY=1")) TheService().Report(SERVICE_RUNNING);
-  if (absl::StartsWith(state, "STOPPING=1")) TheService().Report(SERVICE_STOP_PENDING);
+  // STOPPING=1 is not passed on: the manager knows of a stop that it has asked for (OnControl), and
+  // an operator's drain, which may take for ever, would make it take no stop any more.
   return true;
 }
 

@@ -72,6 +72,7 @@ absl::Status BrokerLink::Start(std::function<void(BrokerEnd)> on_end) {
   ASSIGN_OR_RETURN(poller_, Poller::Create());
   RETURN_IF_ERROR(poller_->Add(kBrokerKey, socket_.get(), Poller::Interest::kReadable));
   std::thread([this] { Run(); }).detach();
+  std::thread([this] { RunSender(); }).detach();
   return absl::OkStatus();
 }
 
@@ -115,6 +116,16 @@ void BrokerLink::Run() {
     }
     AddNewWatches();
   }
+}
+
+void BrokerLink::RunSender() {
+  Outgoing next;
+  do {
+    absl::MutexLock lock(&mu_);
+    while (outgoing_.empty()) outgoing_added_.Wait(&mu_);
+    next = std::move(outgoing_.front());
+    outgoing_.pop_front();
+  } while (SendMessage(socket_.get(), next.bytes.data(), next.bytes.size()).ok());
 }
 
 bool BrokerLink::OnBrokerReadable() {
@@ -177,14 +188,16 @@ absl::StatusOr<BrokerLink::Session> BrokerLink::OpenSession(uint32_t flags, cons
   const absl::Time deadline = absl::Now() + timeout;
   absl::MutexLock lock(&mu_);
   open.request_id = next_request_++;
-  if (gone_ || !SendMessage(socket_.get(), &open, sizeof(open)).ok()) {
+  if (gone_) {
     return absl::UnavailableError(
         "the daemon is stopping or starting again; try again in a moment");
   }
+  SendLocked(open.request_id, open);
   requests_.emplace(open.request_id, &request);
   bool late = false;
   while (!request.done && !gone_ && !late) late = answered_.WaitWithDeadline(&mu_, deadline);
   requests_.erase(open.request_id);
+  std::erase_if(outgoing_, [&](const Outgoing& one) { return one.request_id == open.request_id; });
   if (request.done) return std::move(request.result);
   return absl::UnavailableError(late ? "the daemon did not answer in time" : "the daemon is gone");
 }
@@ -192,7 +205,8 @@ absl::StatusOr<BrokerLink::Session> BrokerLink::OpenSession(uint32_t flags, cons
 void BrokerLink::CloseSession(uint64_t id) {
   auto close = MakeMessage<::sluice::CloseSession>();
   close.session_id = id;
-  SendMessage(socket_.get(), &close, sizeof(close)).IgnoreError();
+  absl::MutexLock lock(&mu_);
+  if (!gone_) SendLocked(0, close);
 }
 
 }  // namespace sluice

@@ -2,15 +2,16 @@
 //
 // The gateway's socket to the broker, and a thread that watches it together with every session's
 // handle channel: these are the descriptors on which something rare happens, which must be seen at
-// once.
+// once. Another thread sends: a broker that does not read, stopped perhaps, holds up nobody else.
 //
 //   GatewayHello -> Welcome [snapshot], again with each new one;  GatewayOpen -> SessionOpened
-//   [handle channel];  Terminate (broker/broker_messages.h)
+//   [handle channel];  CloseSession;  Terminate (broker/broker_messages.h)
 //
 // Owner: main. Thread-safe after Start. The broker is trusted.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -58,7 +59,8 @@ class BrokerLink {
     return snapshot_;
   }
 
-  // Starts the thread, which runs for the rest of the process's life. `on_end` is called there.
+  // Starts the threads, which run for the rest of the process's life. `on_end` is called on the
+  // one that watches.
   absl::Status Start(std::function<void(BrokerEnd)> on_end);
 
   struct Session {
@@ -71,7 +73,7 @@ class BrokerLink {
                                       const std::string& process_name, absl::Duration timeout);
 
   // That one of them is over, and its worker must end soon, whatever it is doing. Nothing if the
-  // broker is gone.
+  // broker is gone. Never waits.
   void CloseSession(uint64_t id);
 
   // After Start; not on the link's thread.
@@ -81,6 +83,11 @@ class BrokerLink {
   struct Request {
     bool done = false;
     absl::StatusOr<Session> result = absl::UnknownError("");
+  };
+
+  struct Outgoing {
+    uint64_t request_id = 0;  // Of a GatewayOpen.
+    std::string bytes;
   };
 
   struct NewWatch {
@@ -100,6 +107,15 @@ class BrokerLink {
   bool OnBrokerReadable();  // False: the broker is gone.
   void OnBrokerGone();
 
+  // Sender thread.
+  void RunSender();
+
+  template <typename T>
+  void SendLocked(uint64_t request_id, const T& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    outgoing_.push_back({request_id, {reinterpret_cast<const char*>(&message), sizeof(message)}});
+    outgoing_added_.Signal();
+  }
+
   const UniqueFd socket_;
   // Constant after Start; but for Wake, the poller is the link thread's.
   std::unique_ptr<Poller> poller_;
@@ -116,6 +132,9 @@ class BrokerLink {
   uint64_t next_request_ ABSL_GUARDED_BY(mu_) = 1;
   absl::flat_hash_map<uint64_t, Request*> requests_ ABSL_GUARDED_BY(mu_);
   std::vector<NewWatch*> new_watches_ ABSL_GUARDED_BY(mu_);
+  // At most a message for each session and for each that asks for one.
+  std::deque<Outgoing> outgoing_ ABSL_GUARDED_BY(mu_);
+  absl::CondVar outgoing_added_;
 };
 
 }  // namespace sluice

@@ -5,6 +5,7 @@
 #include "sluice/sluice.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -197,6 +198,9 @@ sluice_status sluice_import(sluice_connection* connection, const sluice_create_i
   const auto request = sluice::ToImportRequest(*info);
   if (!request.ok()) return Told(request.status());
   const sluice::UniqueFd fd = sluice::FromNative(memory);
+  if (!fd.valid() && errno == EMFILE) {
+    return Fail(SLUICE_LIMIT, "this process has no descriptor left: raise its limit (ulimit -n)");
+  }
   if (!fd.valid()) {
     return Fail(SLUICE_INVALID_ARGUMENT, "the handle to import is none, or is no shared memory");
   }

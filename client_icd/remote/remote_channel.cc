@@ -47,6 +47,10 @@ constexpr std::chrono::milliseconds kTimersPatience(1'000);
 std::atomic<bool> forked{false};
 // Opened beside gRPC's own descriptors: closed with them. Set when PrepareGrpc has made it ready.
 std::atomic<const DescriptorIdentity*> sentinel{nullptr};
+// gRPC would take its threads down with the last channel, and start them again with the next: this
+// one, which never connects, stays. Atomic, since a leak checker should find it: the compiler drops
+// the store into a pointer that nobody reads.
+std::atomic<std::shared_ptr<grpc::Channel>*> kept{nullptr};
 
 // What gRPC works on while it asks. Leaked if it does not let go in time.
 struct DescribeCall {
@@ -294,10 +298,8 @@ absl::Status PrepareGrpc() {
   if (sentinel.load(std::memory_order_relaxed) != nullptr) return absl::OkStatus();
   RETURN_IF_ERROR(CheckRoomForThreads(ThreadsOfGrpc()));
   grpc_init();
-  // gRPC would take its threads down with the last channel, and start them again with the next:
-  // this one, which never connects, is kept.
-  [[maybe_unused]] static const auto* const kept =
-      new auto(grpc::CreateChannel("127.0.0.1:1", grpc::InsecureChannelCredentials()));
+  kept.store(new auto(grpc::CreateChannel("127.0.0.1:1", grpc::InsecureChannelCredentials())),
+             std::memory_order_relaxed);
   AtFork(nullptr, nullptr, [] { forked.store(true, std::memory_order_relaxed); });
   sentinel.store(new DescriptorIdentity(IdentityOf(OpenSentinel().release())),
                  std::memory_order_release);

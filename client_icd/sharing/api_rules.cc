@@ -43,6 +43,7 @@ constexpr ApiRules kRules[] = {
     // refused here, since the contents would be old, with the code of objects that are none.
     {.api = Api::kGl,
      .name = "GL",
+     .extension = "cl_khr_gl_sharing",
      .acquire_command = CL_COMMAND_ACQUIRE_GL_OBJECTS,
      .release_command = CL_COMMAND_RELEASE_GL_OBJECTS,
      .invalid_object = CL_INVALID_GL_OBJECT,
@@ -60,6 +61,7 @@ constexpr ApiRules kRules[] = {
     // list, a second acquire neither.
     {.api = Api::kEgl,
      .name = "EGL",
+     .extension = "cl_khr_egl_image",
      .acquire_command = CL_COMMAND_ACQUIRE_EGL_OBJECTS_KHR,
      .release_command = CL_COMMAND_RELEASE_EGL_OBJECTS_KHR,
      .invalid_object = CL_INVALID_EGL_OBJECT_KHR,
@@ -76,6 +78,7 @@ constexpr ApiRules kRules[] = {
     // <mem_objects> that have already been acquired, ignoring them silently."
     {.api = Api::kGralloc,
      .name = "gralloc",
+     .extension = "cl_img_use_gralloc_ptr",
      .acquire_command = CL_COMMAND_ACQUIRE_GRALLOC_OBJECTS_IMG,
      .release_command = CL_COMMAND_RELEASE_GRALLOC_OBJECTS_IMG,
      .invalid_object = CL_INVALID_GRALLOC_OBJECT_IMG,
@@ -91,6 +94,8 @@ constexpr ApiRules kRules[] = {
     // Sections 9.6.5 to 9.6.7.6.
     {.api = Api::kD3d10,
      .name = "D3D10",
+     .extension = "cl_khr_d3d10_sharing",
+     .orders_queue = true,
      .acquire_command = kAcquireD3d10,
      .release_command = kReleaseD3d10,
      .invalid_object = CL_INVALID_MEM_OBJECT,
@@ -106,6 +111,8 @@ constexpr ApiRules kRules[] = {
     // Sections 9.8.5 to 9.8.7.6.
     {.api = Api::kD3d11,
      .name = "D3D11",
+     .extension = "cl_khr_d3d11_sharing",
+     .orders_queue = true,
      .acquire_command = kAcquireD3d11,
      .release_command = kReleaseD3d11,
      .invalid_object = CL_INVALID_MEM_OBJECT,
@@ -122,6 +129,8 @@ constexpr ApiRules kRules[] = {
     // extensions' rule is taken.
     {.api = Api::kDx9Media,
      .name = "DX9 media",
+     .extension = "cl_khr_dx9_media_sharing",
+     .orders_queue = true,
      .acquire_command = kAcquireDx9,
      .release_command = kReleaseDx9,
      .invalid_object = CL_INVALID_MEM_OBJECT,
@@ -137,6 +146,7 @@ constexpr ApiRules kRules[] = {
     // cl_sluice_shared_resource.
     {.api = Api::kSluice,
      .name = "shared resource",
+     .extension = "cl_sluice_shared_resource",
      .acquire_command = CL_COMMAND_ACQUIRE_SHARED_RESOURCES_SLUICE,
      .release_command = CL_COMMAND_RELEASE_SHARED_RESOURCES_SLUICE,
      .invalid_object = CL_INVALID_SHARED_RESOURCE_SLUICE,

@@ -12,6 +12,10 @@ enum class Api { kGl, kEgl, kGralloc, kD3d10, kD3d11, kDx9Media, kSluice };
 struct ApiRules {
   Api api;
   const char* name;  // For log lines.
+  const char* extension;
+  // In a queue out of order, too, nothing later begins before an acquire has ended, and a release
+  // waits for all before it.
+  bool orders_queue = false;
   cl_command_type acquire_command;
   cl_command_type release_command;
   // A memory object in the list that was not made from an object of this API.

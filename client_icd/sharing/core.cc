@@ -183,7 +183,10 @@ namespace {
 // Of an object that "was not created by" a function of the API, in whatever context it is (sections
 // 9.6.6, 9.7.6, 9.8.6). Without the extension the name is none (5.5.5: CL_INVALID_VALUE).
 cl_int CodeWithoutParam(const sharing::ApiRules& rules) {
-  return sharing::HasExtension(rules.api) ? rules.no_param : CL_INVALID_VALUE;
+  const auto names = sharing::SharingExtensions();
+  const bool known =
+      std::find(names.begin(), names.end(), std::string_view(rules.extension)) != names.end();
+  return known ? rules.no_param : CL_INVALID_VALUE;
 }
 
 }  // namespace

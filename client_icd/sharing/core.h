@@ -31,6 +31,8 @@
 // Memory of a CPU device that both sides share needs no W and no R: the native thread copies
 // itself.
 //
+// M and A wait for their lists only, also in a queue that is out of order (list_only); but there an
+// A of Direct3D's is a barrier, and its release has one before all else (ApiRules::orders_queue).
 // U is known to the worker, so that an in-order queue stays in order, clFinish covers A, and
 // commands of other queues may wait for it; nothing blocks the caller, whatever the wait list waits
 // for. An import has neither W nor R, and BeginImported and EndImported in place of Fetch and
@@ -59,7 +61,9 @@
 
 #include "absl/time/time.h"
 #include "client_icd/context.h"
+#include "client_icd/event.h"
 #include "client_icd/memory.h"
+#include "client_icd/queue.h"
 #include "client_icd/sharing/api_rules.h"
 #include "client_icd/sharing/native_object.h"
 #include "client_icd/sharing/shared_object.h"
@@ -105,9 +109,15 @@ struct SyncSteps {
 cl_int EnqueueAcquire(Api api, const SyncArguments& arguments, SyncSteps steps = {});
 cl_int EnqueueRelease(Api api, const SyncArguments& arguments, SyncSteps steps = {});
 
+// Waits in the call for a release that does not come behind a user event. Its error, that of what
+// it waits for (CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST), or as from every call that waits
+// that of an earlier command of the queue which was refused late.
+cl_int WaitForRelease(Queue& queue, Event* released);
+
 // Whether such a call's command would come behind user events without a status (gates.h): what then
 // waits for it in the call may be what sets them. Of arguments that will be refused, anything.
-bool ComesBehindUserEvent(const SyncArguments& arguments);
+// `behind_all`: also in a queue out of order it comes behind all before it.
+bool ComesBehindUserEvent(const SyncArguments& arguments, bool behind_all = false);
 
 // The shared object of a memory object that was itself made from a native object of this API; null
 // for any other, sub-buffers included.

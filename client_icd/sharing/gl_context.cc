@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "client_icd/api.h"
+#include "client_icd/context.h"
 #include "client_icd/device.h"
 #include "client_icd/endpoint.h"
 #include "client_icd/info.h"
@@ -81,17 +82,6 @@ cl_int DevicesOf(const Platform& platform, GlShare& share, std::vector<cl_device
   return CL_SUCCESS;
 }
 
-cl_int FindPlatform(const PropertyList& list, Platform** platform) {
-  if (const uint64_t* value = list.Find(CL_CONTEXT_PLATFORM)) {
-    *platform = Platform::From(static_cast<cl_platform_id>(AsPointer(*value)));
-    return *platform == nullptr ? CL_INVALID_PLATFORM : CL_SUCCESS;
-  }
-  const std::vector<Platform*> all = AllPlatforms();
-  if (all.empty()) return CL_INVALID_PLATFORM;
-  *platform = all.front();
-  return CL_SUCCESS;
-}
-
 }  // namespace
 
 bool IsGlProperty(uint64_t name) {
@@ -112,23 +102,22 @@ namespace sluice::api {
 cl_int CL_API_CALL clGetGLContextInfoKHR(const cl_context_properties* properties,
                                          cl_gl_context_info param_name, size_t param_value_size,
                                          void* param_value, size_t* param_value_size_ret) noexcept {
-  // Section 9.3.5: CL_INVALID_VALUE if an attribute name other than those specified in table 4.5 is
-  // specified in properties, or if param_name is not one of the values listed.
+  // Section 9.3.5: the list's "format and valid contents are identical" to those of
+  // clCreateContext; but CL_INVALID_VALUE if an attribute name other than those specified in
+  // table 4.5 is specified in properties, or if param_name is not one of the values listed.
   PropertyList list;
   if (!ReadProperties(properties, &list)) return CL_INVALID_VALUE;
-  for (size_t i = 0; i < list.words.size(); i += 2) {
-    const uint64_t name = list.words[i];
-    if (name != CL_CONTEXT_PLATFORM && name != CL_CONTEXT_INTEROP_USER_SYNC &&
-        !sharing::IsGlProperty(name)) {
-      return CL_INVALID_VALUE;
-    }
-  }
+  Platform* platform = nullptr;
+  CL_RETURN_IF_ERROR(CheckContextProperties(list, CL_INVALID_VALUE, &platform));
   if (param_name != CL_CURRENT_DEVICE_FOR_GL_CONTEXT_KHR &&
       param_name != CL_DEVICES_FOR_GL_CONTEXT_KHR) {
     return CL_INVALID_VALUE;
   }
-  Platform* platform = nullptr;
-  CL_RETURN_IF_ERROR(sharing::FindPlatform(list, &platform));
+  if (platform == nullptr) {
+    const std::vector<Platform*> all = AllPlatforms();
+    if (all.empty()) return CL_INVALID_PLATFORM;
+    platform = all.front();
+  }
   std::shared_ptr<sharing::GlShare> share;
   CL_RETURN_IF_ERROR(sharing::OpenGlShare(list, &share));
   // "properties must identify a single valid GL context or GL share group object."

@@ -83,8 +83,7 @@ cl_int ReleaseGlObjects(const SyncArguments& arguments) {
   if (own != nullptr) released->ReleaseForApp();
   // Section 9.5.5 has the release complete before later GL commands; but the calling thread may be
   // the one that will set a user event which the release waits for.
-  if (released->gates().Open()) queue->stream().WaitFor(released.get());
-  return CL_SUCCESS;
+  return released->gates().Open() ? WaitForRelease(*queue, released.get()) : CL_SUCCESS;
 }
 
 }  // namespace sluice::sharing

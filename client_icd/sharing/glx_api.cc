@@ -40,6 +40,13 @@ absl::StatusOr<GlxApi> GlxApi::Find() {
                        Load(*x11, "XSetErrorHandler", &glx.SetErrorHandler) &&
                        Load(*x11, "XSync", &glx.Sync) && Load(*x11, "XFree", &glx.Free);
     if (!whole) continue;
+    absl::StatusOr<DynamicLibrary> x11_xcb = DynamicLibrary::FindLoaded("libX11-xcb.so.1");
+    absl::StatusOr<DynamicLibrary> xcb = DynamicLibrary::FindLoaded("libxcb.so.1");
+    if (x11_xcb.ok() && xcb.ok() && Load(*x11_xcb, "XGetXCBConnection", &glx.GetXcbConnection) &&
+        Load(*xcb, "xcb_get_setup", &glx.GetXcbSetup)) {
+      glx.x11_xcb = *std::move(x11_xcb);
+      glx.xcb = *std::move(xcb);
+    }
     glx.glx = *std::move(library);
     glx.x11 = *std::move(x11);
     return glx;

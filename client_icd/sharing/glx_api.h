@@ -2,10 +2,20 @@
 // GLX and X11 as the application's process has them (gl_api.h). Thread-safe: constant once found.
 #pragma once
 
+#include <cstdint>
+
 #include "absl/status/statusor.h"
 #include "broker/os/dynamic_library.h"
 
 namespace sluice::sharing {
+
+// The beginning of xcb_setup_t, which is a server's answer to a connection byte for byte.
+struct XcbSetup {
+  uint8_t head[12];
+  // "Each connection ... is assigned" a range of ids, for all that it creates.
+  uint32_t resource_id_base;
+  uint32_t resource_id_mask;
+};
 
 // X11's types are opaque here: a Display, a GLXContext, a GLXFBConfig are pointers, a
 // drawable is a number.
@@ -32,8 +42,13 @@ struct GlxApi {
   ErrorHandler (*SetErrorHandler)(ErrorHandler handler) = nullptr;
   int (*Sync)(void* display, int discard) = nullptr;
   int (*Free)(void* memory) = nullptr;
+  // Null in a process without libX11-xcb.
+  void* (*GetXcbConnection)(void* display) = nullptr;
+  const XcbSetup* (*GetXcbSetup)(void* connection) = nullptr;
   DynamicLibrary glx;
   DynamicLibrary x11;
+  DynamicLibrary x11_xcb;
+  DynamicLibrary xcb;
 
   // NotFoundError if the process has no GLX.
   static absl::StatusOr<GlxApi> Find();

@@ -219,6 +219,9 @@ class GlxBinding final : public GlBinding {
     if (configs_.empty()) {
       return absl::UnavailableError("the context's configuration cannot be found");
     }
+    if (IsOfAnotherDisplay(guard)) {
+      return absl::InvalidArgumentError("the context was made with another display");
+    }
     if (HasWord(glx_.QueryExtensionsString(display_, screen_), "GLX_ARB_create_context")) {
       create_with_attributes_ =
           reinterpret_cast<CreateContextAttribs>(Lookup("glXCreateContextAttribsARB"));
@@ -257,6 +260,23 @@ class GlxBinding final : public GlBinding {
   bool DisplayIsGone() const override { return used_->closed.load(); }
 
  private:
+  // The id of a context is of the range of the connection that made it. Believed only of a driver
+  // that gives such an id to a context of ours, which shares with nobody.
+  bool IsOfAnotherDisplay(const ErrorGuard& guard) const {
+    const auto id_of = reinterpret_cast<unsigned long (*)(void*)>(Lookup("glXGetContextIDEXT"));
+    if (id_of == nullptr || glx_.GetXcbSetup == nullptr) return false;
+    const XcbSetup& setup = *glx_.GetXcbSetup(glx_.GetXcbConnection(display_));
+    const auto is_foreign = [&](void* context) {
+      return (id_of(context) & ~setup.resource_id_mask) != setup.resource_id_base;
+    };
+    if (!is_foreign(shared_)) return false;
+    void* const ours = glx_.CreateNewContext(display_, configs_.front(), kRgbaType, nullptr, 1);
+    if (ours == nullptr) return false;
+    const bool certain = !guard.Failed() && !is_foreign(ours);
+    glx_.DestroyContext(display_, ours);
+    return certain;
+  }
+
   // Null if no context of OpenGL 3.2 can be made with config_.
   std::unique_ptr<GlNativeContext> CreateWithConfig() {
     // The default is the highest compatible version, which for some drivers is an old one.

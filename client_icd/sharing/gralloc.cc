@@ -6,6 +6,7 @@
 // implementation's secret and is not looked at.
 #include <CL/cl_ext.h>
 
+#include <cerrno>
 #include <cstring>
 #include <utility>
 
@@ -126,6 +127,7 @@ cl_int CheckFlags(cl_mem_flags flags) {
 cl_int MakeObject(const Context& context, cl_mem_flags flags, const void* handle,
                   std::unique_ptr<NativeObject>* object, uint64_t* bytes) {
   UniqueFd fd = DuplicateFd(FirstDescriptor(handle));
+  if (!fd.valid() && errno == EMFILE) return CL_OUT_OF_HOST_MEMORY;
   if (!fd.valid()) return CL_INVALID_GRALLOC_OBJECT_IMG;
   const absl::StatusOr<ForeignMemory> memory = DescribeForeignMemory(fd.get());
   const bool writes = (flags & CL_MEM_READ_ONLY) == 0;

@@ -25,9 +25,6 @@ namespace sluice::sharing {
 // (extensions.cc).
 std::span<const char* const> SharingExtensions();
 
-// Whether one of those extensions is the API's: else its names are unknown here.
-bool HasExtension(Api api);
-
 // A property name of clCreateContext that one of the APIs adds.
 bool IsInteropProperty(uint64_t name);
 

@@ -14,8 +14,6 @@ std::span<const char* const> SharingExtensions() {
   return kNames;
 }
 
-bool HasExtension(Api api) { return api == Api::kGl || api == Api::kEgl || api == Api::kGralloc; }
-
 bool IsInteropProperty(uint64_t name) { return IsGlProperty(name); }
 
 cl_int OpenInterops(const PropertyList& list, const std::vector<Ref<Device>>&,

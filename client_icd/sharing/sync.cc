@@ -38,9 +38,9 @@ struct Item {
 class Pass : public std::enable_shared_from_this<Pass> {
  public:
   Pass(Queue* queue, const ApiRules& rules, bool acquire, std::vector<Item> items, SyncSteps steps)
-      : queue_(queue),
-        rules_(rules),
+      : rules_(rules),
         acquire_(acquire),
+        queue_(queue),
         items_(std::move(items)),
         steps_(std::move(steps)) {}
 
@@ -58,6 +58,7 @@ class Pass : public std::enable_shared_from_this<Pass> {
   cl_int PostGive(const Item& item, const SyncArguments& arguments);
   cl_int PostTake(const Item& item);
   cl_int PostLast(const SyncArguments& arguments);
+  bool OrdersQueue() const { return rules_.orders_queue && !queue_->in_order(); }
 
   Event::Hook WhenPrerequisiteEnds();
   void PrerequisiteEnded(cl_int status);
@@ -70,17 +71,18 @@ class Pass : public std::enable_shared_from_this<Pass> {
   void Finish(cl_int status);
   void Report(cl_int status);
 
-  const Ref<Queue> queue_;
   const ApiRules& rules_;
   const bool acquire_;
-  // Constant once Post has found their regions, and gone at the end.
+  // Constant once Post has made the event and found the regions; gone at the end.
+  Ref<Queue> queue_;
   std::vector<Item> items_;
-  const SyncSteps steps_;
+  SyncSteps steps_;
   Ref<Event> done_;
   std::vector<Ref<Event>> writes_;  // Only in Post.
   // Prerequisites that have not ended, and one for Post itself: the native work begins at 0.
   std::atomic<int> prerequisites_{1};
   std::atomic<cl_int> failed_{CL_SUCCESS};  // The first failure of a prerequisite.
+  std::atomic<bool> finished_{false};
 };
 
 // The object's bytes in the shared heap (a CPU device of a local session), if they are packed
@@ -117,11 +119,19 @@ cl_int Pass::FindRegions() {
   return CL_SUCCESS;
 }
 
+// Behind all that the queue was given.
+cl_int PostBarrier(Queue* queue) {
+  EnqueueCall call(queue, 0, nullptr, nullptr, CL_COMMAND_BARRIER);
+  CL_RETURN_IF_ERROR(call.status());
+  return call.Submit(call.command().mutable_enqueue_barrier()->mutable_on());
+}
+
 cl_int Pass::Post(const SyncArguments& arguments) {
   CL_RETURN_IF_ERROR(FindRegions());
   CL_RETURN_IF_ERROR(MakeUserEvent(&queue_->context(), &done_));
   if (queue_->context().open_user_events() > 0) NoteGates(arguments);
-  cl_int status = PostPrerequisites(arguments);
+  cl_int status = !acquire_ && OrdersQueue() ? PostBarrier(queue_.get()) : CL_SUCCESS;
+  if (status == CL_SUCCESS) status = PostPrerequisites(arguments);
   if (acquire_) {
     for (const Item& item : items_) {
       if (status == CL_SUCCESS && item.moves) status = PostWrite(item);
@@ -181,6 +191,14 @@ Event::Hook Pass::WhenPrerequisiteEnds() {
   return [self = shared_from_this()](cl_int status) { self->PrerequisiteEnded(status); };
 }
 
+// The driver's own markers may wait for more than their list (PoCL's), and what waits for a release
+// in its call knows nothing of that (gates.h).
+cl_int SubmitMarker(EnqueueCall* call) {
+  pb::EnqueueMarker& marker = *call->command().mutable_enqueue_marker();
+  marker.set_list_only(true);
+  return call->Submit(marker.mutable_on());
+}
+
 cl_int Pass::PostMarker(const SyncArguments& arguments) {
   EnqueueCall call(queue_.get(), arguments.num_events, arguments.wait_list, nullptr,
                    CL_COMMAND_MARKER, LinkedEvents::kAllow);
@@ -189,7 +207,7 @@ cl_int Pass::PostMarker(const SyncArguments& arguments) {
     if (item.acquired) call.WaitAlso(*item.acquired);
   }
   call.SoonWhenEnded(WhenPrerequisiteEnds());
-  const cl_int status = call.Submit(call.command().mutable_enqueue_marker()->mutable_on());
+  const cl_int status = SubmitMarker(&call);
   if (status != CL_SUCCESS) PrerequisiteEnded(status);  // Its hook does not run.
   return status;
 }
@@ -273,7 +291,9 @@ cl_int Pass::PostLast(const SyncArguments& arguments) {
     call.KeepUntilEnd(item.memory);
     if (acquire_) item.shared->SetAcquireEvent(call.GetEvent());
   }
-  return call.Submit(call.command().mutable_enqueue_marker()->mutable_on());
+  if (acquire_ && OrdersQueue())
+    return call.Submit(call.command().mutable_enqueue_barrier()->mutable_on());
+  return SubmitMarker(&call);
 }
 
 // Any thread, the one that drains replies among them: must not wait.
@@ -295,6 +315,7 @@ void Pass::RunOn(size_t first) {
 }
 
 void Pass::Run(size_t first) {
+  if (finished_.load(std::memory_order_acquire)) return;  // There was no thread for it in time.
   NativeThread* const here = &items_[first].shared->native().thread();
   const cl_int before = failed_.load(std::memory_order_relaxed);
   cl_int status = before;
@@ -328,6 +349,7 @@ void Pass::Run(size_t first) {
 void Pass::UndoAcquires(size_t count, cl_int status) {
   if (!acquire_ || count == 0) return Finish(status);
   const auto undo = [self = shared_from_this(), count, status] {
+    if (self->finished_.load(std::memory_order_acquire)) return;
     self->items_[count - 1].shared->native().UndoAcquire();
     self->UndoAcquires(count - 1, status);
   };
@@ -381,12 +403,15 @@ void Pass::Report(cl_int status) {
 }
 
 void Pass::Finish(cl_int status) {
-  if (!done_->ClaimUserStatus()) return;
-  // What was posted keeps the objects until its own end; from then on the application's last
-  // release must be the last, since it counts the native object's references.
+  if (finished_.exchange(true, std::memory_order_acq_rel)) return;
+  // What was posted keeps the objects and the queue until its own end; from then on the
+  // application's last release must be the last, since it counts the native object's references and
+  // the context's.
   items_.clear();
+  steps_ = {};
+  queue_ = nullptr;
   // An event's error is negative; an extension's codes need not be.
-  EndUserEvent(done_.get(), status > 0 ? CL_OUT_OF_RESOURCES : status);
+  EndOwnEvent(std::move(done_), status > 0 ? CL_OUT_OF_RESOURCES : status);
 }
 
 // The objects of the call, checked in the order of the extensions' lists.
@@ -474,10 +499,18 @@ cl_int EnqueueSync(Api api, const SyncArguments& arguments, SyncSteps steps, boo
 
 }  // namespace
 
-bool ComesBehindUserEvent(const SyncArguments& arguments) {
+cl_int WaitForRelease(Queue& queue, Event* released) {
+  const cl_int status = queue.stream().WaitFor(released);
+  if (status < 0 && queue.session().lost()) return queue.session().lost_code();
+  // Of a release that failed by itself, the cause.
+  if (const cl_int late = queue.TakeLateError(); late != CL_SUCCESS) return late;
+  return status < 0 ? CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST : CL_SUCCESS;
+}
+
+bool ComesBehindUserEvent(const SyncArguments& arguments, bool behind_all) {
   Queue* queue = Queue::FromHost(arguments.queue);
   if (queue == nullptr || queue->context().open_user_events() == 0) return false;
-  Gates gates = queue->GatesBefore();
+  Gates gates = queue->GatesBefore(behind_all);
   for (cl_uint i = 0; arguments.wait_list != nullptr && i < arguments.num_events; ++i) {
     if (const Event* event = Event::From(arguments.wait_list[i])) gates.Add(event->gates());
   }

@@ -29,6 +29,7 @@ HandlerResult HandleSetUserEventStatus(Session& session, const pb::SetUserEventS
 HandlerResult HandleEnqueueMarker(Session& session, const pb::EnqueueMarker& cmd, Call&) {
   Enqueuer enqueue(session, cmd.on());
   if (!enqueue.ok()) return enqueue.answer();
+  if (cmd.list_only() && !enqueue.queue().in_order) return enqueue.RunByList();
   if (enqueue.HasWaited() && !enqueue.queue().in_order) return enqueue.CompleteNow({});
   enqueue.SetAfterAll();
   return enqueue.Run(

@@ -93,16 +93,15 @@ bool MakeInHeap(Session& session, const pb::CreateImage& cmd, const cl_image_for
   }
   const auto span = session.heap().Allocate(layout.bytes);
   if (!span.ok()) return false;
+  auto held = session.heap().Hold(*span);
   if (MakeHandle(cmd, format, desc, span->data, memory) != CL_SUCCESS ||
       memory->element_size != layout.element_bytes ||
       ImageValue<size_t>(memory->handle.get(), CL_IMAGE_ROW_PITCH) != layout.row_pitch) {
     memory->handle.reset();
-    session.heap().Free(*span);
     return false;
   }
-  memory->span = *span;
   memory->layout = layout;
-  memory->LeaveSpanToDriver();
+  memory->LieIn(*span, std::move(held));
   return true;
 }
 

@@ -74,12 +74,13 @@ cl_int MakeBuffer(const pb::CreateBuffer& cmd, std::string_view contents, Sessio
                   MemoryObject* memory) {
   cl_mem_flags flags = cmd.flags() & ~cl_mem_flags{CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR};
   void* host = nullptr;
+  std::shared_ptr<const HeapSpan> held;
   // The mirror is the host memory that the application asks for; another would lie idle.
   if (memory->mirror != nullptr) flags &= ~cl_mem_flags{CL_MEM_ALLOC_HOST_PTR};
   if (memory->context->buffers_in_heap) {
     auto span = session.heap().Allocate(cmd.size());
     if (!span.ok()) return CL_MEM_OBJECT_ALLOCATION_FAILURE;
-    memory->span = *span;
+    held = session.heap().Hold(*span);
     std::copy(contents.begin(), contents.end(), span->data);
     flags = (flags & ~cl_mem_flags{CL_MEM_ALLOC_HOST_PTR}) | CL_MEM_USE_HOST_PTR;
     host = span->data;
@@ -98,8 +99,42 @@ cl_int MakeBuffer(const pb::CreateBuffer& cmd, std::string_view contents, Sessio
         cl().clCreateBuffer(memory->context->handle.get(), flags, cmd.size(), host, &status));
   }
   if (status != CL_SUCCESS) return status;
-  if (memory->span.segment != 0) memory->LeaveSpanToDriver();
+  if (held != nullptr) memory->LieIn(*held, held);
   return host != nullptr ? CL_SUCCESS : ZeroBuffer(*memory);
+}
+
+void PlaceAt(const HeapSpan& span, pb::MemoryPlacement* placement) {
+  placement->set_segment(span.segment);
+  placement->set_offset(span.offset);
+}
+
+// Of a span that it fits.
+HeapSpan PartOf(const HeapSpan& whole, uint64_t origin, uint64_t size) {
+  return {whole.segment, whole.offset + origin, size, whole.data + origin};
+}
+
+// clCreateBuffer with CL_MEM_USE_HOST_PTR over memory of clSVMAlloc, which is the buffer's storage.
+HandlerResult CreateBufferInSvm(Session& session, const pb::CreateSubBuffer& cmd,
+                                const SvmObject& svm, Call& call) {
+  // Before a driver, which takes the pointer for good, sees it.
+  if (cmd.size() == 0 || !SpanFits(cmd.origin(), cmd.size(), svm.span->size))
+    return CL_INVALID_BUFFER_SIZE;
+  const HeapSpan part = PartOf(*svm.span, cmd.origin(), cmd.size());
+  constexpr cl_mem_flags kClients = CL_MEM_ALLOC_HOST_PTR | CL_MEM_COPY_HOST_PTR;
+  auto memory = std::make_shared<MemoryObject>();
+  memory->context = svm.context;
+  cl_int status = CL_SUCCESS;
+  memory->handle.reset(cl().clCreateBuffer(svm.context->handle.get(),
+                                           (cmd.flags() & ~kClients) | CL_MEM_USE_HOST_PTR,
+                                           cmd.size(), part.data, &status));
+  if (status != CL_SUCCESS) return status;
+  memory->LieIn(part, svm.span);
+  memory->id = cmd.mem_id();
+  memory->size = cmd.size();
+  pb::MemoryPlacement& placement = *call.answer.mutable_memory();
+  placement.set_in_heap(true);
+  PlaceAt(part, &placement);
+  return session.Add(cmd.mem_id(), std::move(memory));
 }
 
 }  // namespace
@@ -128,13 +163,13 @@ HandlerResult HandleCreateBuffer(Session& session, const pb::CreateBuffer& cmd, 
   pb::MemoryPlacement& placement = *call.answer.mutable_memory();
   placement.set_in_heap(memory->span.segment != 0);
   placement.set_is_mirror(memory->mirror != nullptr);
-  const HeapSpan& span = memory->mirror != nullptr ? memory->mirror->span() : memory->span;
-  placement.set_segment(span.segment);
-  placement.set_offset(span.offset);
+  PlaceAt(memory->mirror != nullptr ? memory->mirror->span() : memory->span, &placement);
   return session.Add(cmd.mem_id(), std::move(memory));
 }
 
-HandlerResult HandleCreateSubBuffer(Session& session, const pb::CreateSubBuffer& cmd, Call&) {
+HandlerResult HandleCreateSubBuffer(Session& session, const pb::CreateSubBuffer& cmd, Call& call) {
+  if (const SvmObject* svm = session.objects().Peek<SvmObject>(cmd.parent_id()); svm != nullptr)
+    return CreateBufferInSvm(session, cmd, *svm, call);
   auto parent = session.objects().Find<MemoryObject>(cmd.parent_id());
   if (parent == nullptr) return CL_INVALID_MEM_OBJECT;
   const cl_buffer_region region = {static_cast<size_t>(cmd.origin()),
@@ -148,10 +183,7 @@ HandlerResult HandleCreateSubBuffer(Session& session, const pb::CreateSubBuffer&
   memory->id = cmd.mem_id();
   memory->context = parent->context;
   memory->size = cmd.size();
-  if (parent->span.segment != 0) {
-    memory->span = {parent->span.segment, parent->span.offset + cmd.origin(), cmd.size(),
-                    parent->span.data + cmd.origin()};
-  }
+  if (parent->span.segment != 0) memory->span = PartOf(parent->span, cmd.origin(), cmd.size());
   memory->parent = std::move(parent);
   return session.Add(cmd.mem_id(), std::move(memory));
 }

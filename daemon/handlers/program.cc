@@ -121,11 +121,15 @@ HandlerResult RunBuild(Session& session, const Call& call, std::shared_ptr<Progr
 
 constexpr char kArgInfoOption[] = "-cl-kernel-arg-info";
 
+// No options at all ask as well: PoCL tells it then, and not of empty ones (a blank, here).
+bool OptionsAskForArgInfo(const std::string& options) {
+  return options.empty() || absl::StrContains(options, kArgInfoOption);
+}
+
 // Whether the application is to be told the argument information of what it builds, whatever the
-// driver would have told it. Without any options: PoCL tells it then, and nothing on the wire tells
-// none from empty ones. Of a binary: drivers tell what its maker asked for.
+// driver would have told it. Of a binary: drivers tell what its maker asked for.
 bool AsksForArgInfo(const ProgramObject& program, const std::string& options) {
-  if (options.empty() || absl::StrContains(options, kArgInfoOption)) return true;
+  if (OptionsAskForArgInfo(options)) return true;
   size_t source_size = 0;
   cl().clGetProgramInfo(program.handle.get(), CL_PROGRAM_SOURCE, 0, nullptr, &source_size);
   return source_size <= 1;  // With its NUL.
@@ -324,23 +328,27 @@ HandlerResult HandleLinkProgram(Session& session, const pb::LinkProgram& cmd, Ca
   program->id = cmd.program_id();
   program->devices = devices.empty() ? context->devices : devices;
   program->context = context;
-  program->unasked_arg_info = std::all_of(
-      inputs.begin(), inputs.end(), [](const auto& input) { return input->unasked_arg_info; });
+  // PoCL goes by the link's options, others by those of the compilations.
+  program->unasked_arg_info = !OptionsAskForArgInfo(cmd.options()) &&
+                              std::all_of(inputs.begin(), inputs.end(), [](const auto& input) {
+                                return input->unasked_arg_info;
+                              });
   if (const cl_int added = session.Add(cmd.program_id(), program); added != CL_SUCCESS)
     return added;
-  return RunBuild(session, call, program, devices, CL_LINK_PROGRAM_FAILURE,
-                  [program, context, devices, inputs, options = cmd.options()] {
-                    const std::vector<cl_device_id> handles = HandlesOf(devices);
-                    std::vector<cl_program> input_handles;
-                    for (const auto& input : inputs) input_handles.push_back(input->handle.get());
-                    cl_int status = CL_SUCCESS;
-                    program->handle = UniqueCl<cl_program>(cl().clLinkProgram(
-                        context->handle.get(), static_cast<cl_uint>(handles.size()),
-                        handles.empty() ? nullptr : handles.data(), options.c_str(),
-                        static_cast<cl_uint>(input_handles.size()), input_handles.data(), nullptr,
-                        nullptr, &status));
-                    return status;
-                  });
+  return RunBuild(
+      session, call, program, devices, CL_LINK_PROGRAM_FAILURE,
+      [program, context, devices, inputs, options = cmd.options()] {
+        const std::vector<cl_device_id> handles = HandlesOf(devices);
+        std::vector<cl_program> input_handles;
+        for (const auto& input : inputs) input_handles.push_back(input->handle.get());
+        cl_int status = CL_SUCCESS;
+        program->handle = UniqueCl<cl_program>(cl().clLinkProgram(
+            context->handle.get(), static_cast<cl_uint>(handles.size()),
+            handles.empty() ? nullptr : handles.data(), options.empty() ? nullptr : options.c_str(),
+            static_cast<cl_uint>(input_handles.size()), input_handles.data(), nullptr, nullptr,
+            &status));
+        return status;
+      });
 }
 
 HandlerResult HandleSetProgramSpecializationConstant(

@@ -13,12 +13,11 @@ HandlerResult HandleSvmAlloc(Session& session, const pb::SvmAlloc& cmd, Call& ca
   if (!memory->context->buffers_in_heap) return CL_INVALID_OPERATION;
   auto span = session.svm_heap().Allocate(cmd.size());
   if (!span.ok()) return CL_MEM_OBJECT_ALLOCATION_FAILURE;
-  memory->span = *span;
-  memory->session = &session;
+  memory->span = session.svm_heap().Hold(*span);
   pb::MemoryPlacement& placement = *call.answer.mutable_memory();
   placement.set_in_heap(true);
-  placement.set_segment(memory->span.segment);
-  placement.set_offset(memory->span.offset);
+  placement.set_segment(span->segment);
+  placement.set_offset(span->offset);
   return session.Add(cmd.svm_id(), std::move(memory));
 }
 

@@ -62,6 +62,11 @@ absl::StatusOr<std::unique_ptr<PrivateDaemon>> PrivateDaemon::Start(const Option
                                                                     int signals) {
   std::unique_ptr<PrivateDaemon> daemon(new PrivateDaemon);
   daemon->socket_path_ = options.directory + "/broker.sock";
+  if (daemon->socket_path_.find(',') != std::string::npos) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the path ", daemon->socket_path_,
+                     " has a comma, which separates endpoints; set TMPDIR to a place without one"));
+  }
   const std::string notify_path = options.directory + "/notify.sock";
   absl::StatusOr<UniqueFd> notify = BindNotifySocket(notify_path);
   if (!notify.ok()) return notify.status();

@@ -156,7 +156,8 @@ absl::Status CheckConfigFile(const std::string& daemon, const std::string& file)
   startup.dwFlags = STARTF_USESTDHANDLES;
   startup.hStdOutput = startup.hStdError = said.get();
   PROCESS_INFORMATION started = {};
-  std::wstring line = ToWide(absl::StrCat("\"", daemon, "\" --check-config \"", file, "\""));
+  std::wstring line = ToWide(absl::StrCat("\"", daemon, "\" --check-config \"", file,
+                                          file.ends_with('\\') ? "\\\"" : "\""));
   if (!::CreateProcessW(ToWide(daemon).c_str(), line.data(), nullptr, nullptr, TRUE, 0, nullptr,
                         nullptr, &startup, &started)) {
     return Failed("starting sluiced.exe");
@@ -199,6 +200,10 @@ absl::Status InstallService(const InstallFlags& flags, std::vector<std::string>*
   std::string command = absl::StrCat("\"", daemon, "\"");
   std::string file;
   if (!flags.config_file.empty()) {
+    // The manager puts variables in for their names between such signs.
+    if (flags.config_file.find('%') != std::string::npos) {
+      return absl::InvalidArgumentError("--config: a service's path cannot hold a percent sign");
+    }
     file = FromWide(
         std::filesystem::absolute(std::filesystem::path(ToWide(flags.config_file))).wstring());
     absl::StrAppend(&command, " --config \"", file, "\"");
@@ -233,18 +238,26 @@ absl::Status InstallService(const InstallFlags& flags, std::vector<std::string>*
 }
 
 absl::Status StopService(SC_HANDLE service) {
-  SERVICE_STATUS status = {};
-  if (!::ControlService(service, SERVICE_CONTROL_STOP, &status) &&
-      ::GetLastError() != ERROR_SERVICE_NOT_ACTIVE) {
-    return Failed("stopping the service");
-  }
-  // The manager tells nobody when a service has stopped; it can only be asked.
+  bool told = false;
+  // The manager tells nobody when a service has come to run or has stopped; it can only be asked.
   for (DWORD waited = 0; waited < kStopTimeoutMs; waited += kPollMs) {
+    SERVICE_STATUS status = {};
     if (!::QueryServiceStatus(service, &status)) return Failed("asking for the service");
     if (status.dwCurrentState == SERVICE_STOPPED) return absl::OkStatus();
+    // One that starts takes no controls yet.
+    if (!told && status.dwCurrentState == SERVICE_RUNNING) {
+      told = ::ControlService(service, SERVICE_CONTROL_STOP, &status) != 0;
+      const DWORD error = told ? NO_ERROR : ::GetLastError();
+      if (!told && error != ERROR_SERVICE_NOT_ACTIVE && error != ERROR_SERVICE_CANNOT_ACCEPT_CTRL &&
+          error != ERROR_INVALID_SERVICE_CONTROL) {
+        return Failed("stopping the service");
+      }
+    }
     ::Sleep(kPollMs);
   }
-  return absl::DeadlineExceededError("the service does not stop");
+  return absl::DeadlineExceededError(
+      "the service has not stopped within a minute: `sluicectl sessions` shows who uses it, "
+      "`sluicectl kill` ends them; then uninstall again");
 }
 
 absl::Status UninstallService(std::vector<std::string>* done) {
@@ -291,7 +304,7 @@ std::string DescribeEnd(SC_HANDLE service, const SERVICE_STATUS& status) {
     case kDaemonExitUsage:
       return absl::StrCat(
           "the service Sluice does not start with its configuration; `sluiced --check-config \"",
-          ConfigFileOf(service), "\"` says what is wrong with it, and so does ", kEventLog);
+          ConfigFileOf(service), "\"` says what is wrong with it; ", kEventLog);
     case kDaemonExitAlreadyRunning:
       return "the service Sluice does not start, since another daemon has its pipe";
     default:
@@ -341,8 +354,9 @@ absl::Status Install(const InstallFlags& flags, std::vector<std::string>* done) 
 }
 
 absl::Status Uninstall(const InstallFlags& flags, std::vector<std::string>* done) {
-  if (!flags.no_driver) RETURN_IF_ERROR(RemoveDriver(done));
-  return flags.no_service ? absl::OkStatus() : UninstallService(done);
+  // The service first: if it does not stop, nothing is taken away.
+  if (!flags.no_service) RETURN_IF_ERROR(UninstallService(done));
+  return flags.no_driver ? absl::OkStatus() : RemoveDriver(done);
 }
 
 }  // namespace sluice

@@ -248,6 +248,12 @@ TEST_F(KernelTest, ArgumentInfoUnasked) {
   EXPECT_CL("clSetKernelArg.unasked", CL_INVALID_ARG_SIZE, clSetKernelArg(kernel, 0, 3, source));
   EXPECT_CL("clGetKernelArgInfo.unasked_index", CL_INVALID_ARG_INDEX,
             clGetKernelArgInfo(kernel, 1, CL_KERNEL_ARG_NAME, 0, nullptr, nullptr));
+  const Own<cl_kernel> empty = Kernel(Program(source, ""), "k");
+  EXPECT_CL("clGetKernelArgInfo.empty_options", CL_KERNEL_ARG_INFO_NOT_AVAILABLE,
+            clGetKernelArgInfo(empty, 0, CL_KERNEL_ARG_NAME, 0, nullptr, nullptr));
+  const Own<cl_kernel> none = Kernel(Program(source, nullptr), "k");
+  EXPECT_CL("clGetKernelArgInfo.no_options", (AnyOf{CL_SUCCESS, CL_KERNEL_ARG_INFO_NOT_AVAILABLE}),
+            clGetKernelArgInfo(none, 0, CL_KERNEL_ARG_NAME, 0, nullptr, nullptr));
 }
 
 // Images in a kernel's arguments tell how they are accessed.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <atomic>
 #include <limits>
 #include <thread>
@@ -222,6 +223,8 @@ struct Note {
   int number;
 };
 
+void CL_CALLBACK CountDestruction(cl_mem, void* count) { ++*static_cast<std::atomic<int>*>(count); }
+
 void CL_CALLBACK NoteDestruction(cl_mem, void* data) {
   auto* note = static_cast<Note*>(data);
   Notes* notes = note->notes;
@@ -326,6 +329,48 @@ TEST_F(MemoryTest, MigrationRefusals) {
   const cl_mem foreign_list[] = {foreign};
   EXPECT_CL("clEnqueueMigrateMemObjects.foreign_object", CL_INVALID_CONTEXT,
             clEnqueueMigrateMemObjects(queue(), 1, foreign_list, 0, 0, nullptr, nullptr));
+}
+
+// A mapping keeps its object, as with PoCL and NVIDIA's driver: what the application has released
+// can be read and written through the pointer, and unmapped by the handle, which ends it.
+TEST_F(MemoryTest, ReleasedWhileMapped) {
+  if (!TheHarness().IsSluice() &&
+      DeviceValue<cl_device_type>(device(), CL_DEVICE_TYPE) != CL_DEVICE_TYPE_CPU) {
+    GTEST_SKIP() << "NVIDIA's driver (580) lets go of it at its release";
+  }
+  constexpr size_t kBytes = 16 << 20;
+  std::vector<cl_uchar> host(kBytes);
+  for (const cl_mem_flags flags :
+       {cl_mem_flags{0}, cl_mem_flags{CL_MEM_ALLOC_HOST_PTR}, cl_mem_flags{CL_MEM_USE_HOST_PTR}}) {
+    SCOPED_TRACE(flags);
+    Own<cl_mem> buffer = Buffer(kBytes, CL_MEM_READ_WRITE | flags,
+                                flags == CL_MEM_USE_HOST_PTR ? host.data() : nullptr);
+    const cl_mem handle = buffer;
+    const auto fill = [this](cl_mem memory, cl_uchar value) {
+      return clEnqueueFillBuffer(queue(), memory, &value, 1, 0, kBytes, 0, nullptr, nullptr);
+    };
+    EXPECT_EQ(fill(handle, 7), CL_SUCCESS);
+    cl_int code = CL_INVALID_VALUE;
+    auto* const mapped = static_cast<cl_uchar*>(
+        clEnqueueMapBuffer(queue(), handle, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, kBytes, 0,
+                           nullptr, nullptr, &code));
+    ASSERT_CL("clEnqueueMapBuffer.then_released", CL_SUCCESS, code);
+    std::atomic<int> destroyed{0};
+    EXPECT_EQ(clSetMemObjectDestructorCallback(handle, &CountDestruction, &destroyed), CL_SUCCESS);
+    EXPECT_CL("clReleaseMemObject.mapped", CL_SUCCESS, clReleaseMemObject(buffer.Give()));
+    // Takes the place of what is free.
+    const Own<cl_mem> next = Buffer(kBytes);
+    EXPECT_EQ(fill(next, 9), CL_SUCCESS);
+    Finish();
+    EXPECT_EQ(std::count(mapped, mapped + kBytes, cl_uchar{7}), static_cast<ptrdiff_t>(kBytes));
+    std::fill_n(mapped, kBytes, cl_uchar{8});
+    EXPECT_EQ(Read<cl_uchar>(next, kBytes), std::vector<cl_uchar>(kBytes, 9));
+    EXPECT_EQ(destroyed.load(), 0);
+    EXPECT_CL("clEnqueueUnmapMemObject.released", CL_SUCCESS,
+              clEnqueueUnmapMemObject(queue(), handle, mapped, 0, nullptr, nullptr));
+    Finish();
+    while (destroyed.load() == 0) std::this_thread::yield();
+  }
 }
 
 }  // namespace

@@ -295,22 +295,31 @@ TEST_F(ProgramLinkTest, CompileAndLinkNotify) {
   EXPECT_EQ(links.load(), 1);
 }
 
-// What is told of kernels' arguments is what the compilation asked for, if anything.
+// What is told of kernels' arguments is what the compilation asked for, if anything; PoCL goes by
+// the link's options.
 TEST_F(ProgramLinkTest, ArgumentInfo) {
   const char* const source = "kernel void k(global int* out) { out[0] = 1; }";
   const cl_device_id one = device();
-  for (const char* options : {"-w", "-cl-kernel-arg-info"}) {
-    const Own<cl_program> compiled = Source(source);
-    EXPECT_EQ(Compile(compiled, options), CL_SUCCESS);
-    const cl_program input = compiled;
-    const Own<cl_program> linked =
-        MAKE("clLinkProgram.arg_info",
-             clLinkProgram(context(), 1, &one, "", 1, &input, nullptr, nullptr, error));
-    const Own<cl_kernel> kernel = Kernel(linked, "k");
-    EXPECT_CL(std::string_view(options) == "-w" ? "clGetKernelArgInfo.linked_unasked"
-                                                : "clGetKernelArgInfo.linked",
-              (AnyOf{CL_SUCCESS, CL_KERNEL_ARG_INFO_NOT_AVAILABLE}),
-              clGetKernelArgInfo(kernel, 0, CL_KERNEL_ARG_NAME, 0, nullptr, nullptr));
+  struct Options {
+    const char* name;
+    const char* value;
+  };
+  constexpr Options kNone = {"none", nullptr}, kEmpty = {"empty", ""}, kOther = {"other", "-w"},
+                    kAsked = {"asked", "-cl-kernel-arg-info"};
+  for (const Options& compile : {kNone, kEmpty, kOther, kAsked}) {
+    for (const Options& link : {kNone, kEmpty}) {
+      const Own<cl_program> compiled = Source(source);
+      EXPECT_EQ(Compile(compiled, compile.value), CL_SUCCESS);
+      const cl_program input = compiled;
+      const Own<cl_program> linked =
+          MAKE("clLinkProgram.arg_info",
+               clLinkProgram(context(), 1, &one, link.value, 1, &input, nullptr, nullptr, error));
+      const Own<cl_kernel> kernel = Kernel(linked, "k");
+      const std::string check =
+          std::string("clGetKernelArgInfo.compiled_") + compile.name + "_linked_" + link.name;
+      EXPECT_CL(check.c_str(), (AnyOf{CL_SUCCESS, CL_KERNEL_ARG_INFO_NOT_AVAILABLE}),
+                clGetKernelArgInfo(kernel, 0, CL_KERNEL_ARG_NAME, 0, nullptr, nullptr));
+    }
   }
 }
 

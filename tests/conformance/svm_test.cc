@@ -30,6 +30,26 @@ class SvmTest : public WithProgram {
   cl_int Unmap(void* memory) const {
     return clEnqueueSVMUnmap(queue(), memory, 0, nullptr, nullptr);
   }
+  // What the host does to shared memory that it has mapped, and sees there. Blocking.
+  void Store(cl_int* memory, const std::vector<cl_int>& values) const {
+    const size_t bytes = values.size() * sizeof(cl_int);
+    ASSERT_EQ(clEnqueueSVMMap(queue(), CL_TRUE, CL_MAP_WRITE, memory, bytes, 0, nullptr, nullptr),
+              CL_SUCCESS);
+    std::copy(values.begin(), values.end(), memory);
+    ASSERT_EQ(Unmap(memory), CL_SUCCESS);
+    Finish();
+  }
+  void Fill(cl_int* memory, size_t count, cl_int value) const {
+    Store(memory, std::vector<cl_int>(count, value));
+  }
+  std::vector<cl_int> Load(cl_int* memory, size_t count) const {
+    EXPECT_EQ(clEnqueueSVMMap(queue(), CL_TRUE, CL_MAP_READ, memory, count * sizeof(cl_int), 0,
+                              nullptr, nullptr),
+              CL_SUCCESS);
+    std::vector<cl_int> values(memory, memory + count);
+    EXPECT_EQ(Unmap(memory), CL_SUCCESS);
+    return values;
+  }
 };
 
 #define REQUIRE_SVM()                                     \
@@ -218,19 +238,283 @@ TEST_F(SvmTest, EnqueuedFree) {
   EXPECT_EQ(freed.first, first);
 }
 
-// Shared memory can be the host pointer of a buffer, which then says so.
-TEST_F(SvmTest, BuffersUseSharedMemory) {
+// Section 5.2.1: a buffer with CL_MEM_USE_HOST_PTR over shared memory "has the shared memory as the
+// underlying storage". What one side writes the other has, with nothing copied; and it says so.
+TEST_F(SvmTest, BufferIsTheSharedMemory) {
   REQUIRE_SVM();
   cl_int* memory = Alloc();
+  ASSERT_NE(memory, nullptr);
+  Store(memory, Counting(kCount));
   {
-    const Own<cl_mem> buffer = Buffer(kBytes, CL_MEM_USE_HOST_PTR, memory);
+    const Own<cl_mem> buffer = MAKE(
+        "clCreateBuffer.over_svm",
+        clCreateBuffer(context(), CL_MEM_USE_HOST_PTR | CL_MEM_READ_WRITE, kBytes, memory, error));
+    ASSERT_NE(buffer.get(), nullptr);
     cl_bool uses = CL_FALSE;
     EXPECT_CL("clGetMemObjectInfo.uses_svm", CL_SUCCESS,
               clGetMemObjectInfo(buffer, CL_MEM_USES_SVM_POINTER, sizeof(uses), &uses, nullptr));
     EXPECT_EQ(uses, static_cast<cl_bool>(CL_TRUE));
-    Write(buffer, Counting(kCount));
     EXPECT_EQ(Read<cl_int>(buffer, kCount), Counting(kCount));
+    Store(memory, Counting(kCount, 100));
+    EXPECT_EQ(Read<cl_int>(buffer, kCount), Counting(kCount, 100));
+    Write(buffer, Counting(10, -10), 5);
+    EXPECT_EQ(Load(memory + 5, 10), Counting(10, -10));
+    EXPECT_EQ(Load(memory + 15, 1), Counting(1, 115));
+    cl_int pattern = 7;
+    ASSERT_EQ(clEnqueueFillBuffer(queue(), buffer, &pattern, sizeof(pattern), 64, 64, 0, nullptr,
+                                  nullptr),
+              CL_SUCCESS);
+    EXPECT_EQ(Load(memory + 16, 16), std::vector<cl_int>(16, 7));
+    pattern = 8;
+    ASSERT_EQ(
+        clEnqueueSVMMemFill(queue(), memory, &pattern, sizeof(pattern), 64, 0, nullptr, nullptr),
+        CL_SUCCESS);
+    EXPECT_EQ(Read<cl_int>(buffer, 16), std::vector<cl_int>(16, 8));
   }
+  // The buffer's end is not the memory's.
+  EXPECT_EQ(Load(memory + 16, 16), std::vector<cl_int>(16, 7));
+  clSVMFree(context(), memory);
+}
+
+// Megabytes that travel in pieces, or through the application's mapping, are the same bytes too.
+TEST_F(SvmTest, LargeTransfersOfItsBuffer) {
+  REQUIRE_SVM();
+  constexpr size_t kMany = (4 << 20) / sizeof(cl_int), kSkipped = 1000;
+  auto* memory =
+      static_cast<cl_int*>(clSVMAlloc(context(), CL_MEM_READ_WRITE, kMany * sizeof(cl_int), 0));
+  ASSERT_NE(memory, nullptr);
+  const Own<cl_command_queue> quick = Queue();
+  const std::vector<cl_int> given = Counting(kMany - kSkipped, 3);
+  const size_t bytes = given.size() * sizeof(cl_int);
+  const Own<cl_mem> buffer = Buffer(bytes, CL_MEM_USE_HOST_PTR, memory + kSkipped);
+  for (const cl_command_queue on : {queue(), quick.get()}) {
+    for (const cl_bool blocking : {CL_TRUE, CL_FALSE}) {
+      Fill(memory, kMany, -1);
+      ASSERT_EQ(
+          clEnqueueWriteBuffer(on, buffer, blocking, 0, bytes, given.data(), 0, nullptr, nullptr),
+          CL_SUCCESS);
+      ASSERT_EQ(clFinish(on), CL_SUCCESS);
+      EXPECT_EQ(Load(memory + kSkipped, given.size()), given);
+      EXPECT_EQ(Load(memory + kSkipped - 1, 1), Counting(1, -1));
+      Fill(memory + kSkipped, 1, 77);
+      std::vector<cl_int> got(given.size());
+      ASSERT_EQ(
+          clEnqueueReadBuffer(on, buffer, blocking, 0, bytes, got.data(), 0, nullptr, nullptr),
+          CL_SUCCESS);
+      ASSERT_EQ(clFinish(on), CL_SUCCESS);
+      EXPECT_EQ(got[0], 77);
+      EXPECT_TRUE(std::equal(got.begin() + 1, got.end(), given.begin() + 1));
+    }
+  }
+  clSVMFree(context(), memory);
+}
+
+// A mapping of such a buffer is the shared memory itself, from wherever in it the buffer begins.
+TEST_F(SvmTest, MappingItsBufferGivesItsAddress) {
+  REQUIRE_SVM();
+  cl_int* memory = Alloc();
+  ASSERT_NE(memory, nullptr);
+  Store(memory, Counting(kCount));
+  constexpr size_t kFirst = 16;
+  {
+    const Own<cl_mem> buffer =
+        Buffer(kBytes - kFirst * sizeof(cl_int), CL_MEM_USE_HOST_PTR, memory + kFirst);
+    void* host = nullptr;
+    EXPECT_EQ(clGetMemObjectInfo(buffer, CL_MEM_HOST_PTR, sizeof(host), &host, nullptr),
+              CL_SUCCESS);
+    EXPECT_EQ(host, memory + kFirst);
+    cl_int code = CL_SUCCESS;
+    auto* mapped = static_cast<cl_int*>(clEnqueueMapBuffer(
+        queue(), buffer, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 8, 64, 0, nullptr, nullptr, &code));
+    ASSERT_EQ(code, CL_SUCCESS);
+    EXPECT_EQ(mapped, memory + kFirst + 2);
+    EXPECT_EQ(mapped[0], 18);
+    mapped[1] = 1234;
+    ASSERT_EQ(clEnqueueUnmapMemObject(queue(), buffer, mapped, 0, nullptr, nullptr), CL_SUCCESS);
+    EXPECT_EQ(Read<cl_int>(buffer, 1, 3), Counting(1, 1234));
+    const Own<cl_kernel> kernel = Kernel("add_one");
+    ASSERT_EQ(clSetKernelArgSVMPointer(kernel, 0, memory), CL_SUCCESS);
+    // Held until the host opens the gate: the mapping shows what the launch before it leaves.
+    const Own<cl_event> gate = UserEvent();
+    Own<cl_event> is_mapped;
+    const size_t count = kCount;
+    ASSERT_EQ(clEnqueueNDRangeKernel(queue(), kernel, 1, nullptr, &count, nullptr, 1, gate.AsList(),
+                                     nullptr),
+              CL_SUCCESS);
+    mapped = static_cast<cl_int*>(clEnqueueMapBuffer(queue(), buffer, CL_FALSE, CL_MAP_READ, 0, 64,
+                                                     0, nullptr, is_mapped.Out(), &code));
+    ASSERT_EQ(code, CL_SUCCESS);
+    EXPECT_EQ(mapped, memory + kFirst);
+    EXPECT_EQ(clSetUserEventStatus(gate, CL_COMPLETE), CL_SUCCESS);
+    ASSERT_EQ(clWaitForEvents(1, is_mapped.AsList()), CL_SUCCESS);
+    EXPECT_EQ(mapped[0], 17);
+    ASSERT_EQ(clEnqueueUnmapMemObject(queue(), buffer, mapped, 0, nullptr, nullptr), CL_SUCCESS);
+    Finish();
+  }
+  clSVMFree(context(), memory);
+}
+
+// A kernel that gets the buffer and one that gets the pointer work on one memory, and an address
+// that a kernel takes of the buffer is the shared one: lists go from buffer to buffer.
+TEST_F(SvmTest, KernelsSeeOneMemory) {
+  REQUIRE_SVM();
+  const Own<cl_program> program = Program(
+      "typedef struct Node { global struct Node* next; long value; } Node;"
+      "kernel void chain(global Node* a, global Node* b) { for (int i = 0; i < 8; ++i) {"
+      " a[i].value = i; a[i].next = b + i; b[i].value = 100; b[i].next = i < 7 ? a + i + 1 : 0; } }"
+      "kernel void sum(global Node* node, global long* out) { long sum = 0;"
+      " for (; node; node = node->next) sum += node->value; *out = sum; }");
+  struct Node {
+    Node* next;
+    cl_long value;
+  };
+  constexpr size_t kNodes = 8 * sizeof(Node);
+  auto* first = reinterpret_cast<Node*>(Alloc());
+  auto* second = reinterpret_cast<Node*>(Alloc());
+  ASSERT_NE(first, nullptr);
+  ASSERT_NE(second, nullptr);
+  {
+    const Own<cl_mem> a = Buffer(kNodes, CL_MEM_USE_HOST_PTR, first);
+    const Own<cl_mem> b = Buffer(kNodes, CL_MEM_USE_HOST_PTR, second + 16);
+    const Own<cl_kernel> chain = Kernel(program, "chain");
+    SetArg(chain, 0, a);
+    SetArg(chain, 1, b);
+    ASSERT_EQ(Launch(queue(), chain, 1), CL_SUCCESS);
+    const Own<cl_kernel> sum = Kernel(program, "sum");
+    const void* others[] = {second};
+    ASSERT_EQ(clSetKernelExecInfo(sum, CL_KERNEL_EXEC_INFO_SVM_PTRS, sizeof(others), others),
+              CL_SUCCESS);
+    ASSERT_EQ(clSetKernelArgSVMPointer(sum, 0, first), CL_SUCCESS);
+    const Own<cl_mem> out = Buffer(sizeof(cl_long));
+    SetArg(sum, 1, out);
+    ASSERT_EQ(Launch(queue(), sum, 1), CL_SUCCESS);
+    EXPECT_EQ(Read<cl_long>(out, 1)[0], 828);
+    ASSERT_EQ(Map(first, CL_MAP_READ), CL_SUCCESS);
+    ASSERT_EQ(Map(second, CL_MAP_READ), CL_SUCCESS);
+    ASSERT_EQ(first[0].next, second + 16);
+    ASSERT_EQ(second[16].next, first + 1);
+    cl_long seen = 0;
+    for (const Node* node = first; node != nullptr; node = node->next) seen += node->value;
+    EXPECT_EQ(seen, 828);
+    ASSERT_EQ(Unmap(first), CL_SUCCESS);
+    ASSERT_EQ(Unmap(second), CL_SUCCESS);
+    Finish();
+  }
+  clSVMFree(context(), first);
+  clSVMFree(context(), second);
+}
+
+// Parts of such a buffer are parts of the memory, and two buffers of it are one memory.
+TEST_F(SvmTest, SubBuffersAndTwins) {
+  REQUIRE_SVM();
+  const size_t origin = DeviceValue<cl_uint>(device(), CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8;
+  const size_t at = origin / sizeof(cl_int);
+  ASSERT_LT(at + 16, kCount);
+  cl_int* memory = Alloc();
+  ASSERT_NE(memory, nullptr);
+  Store(memory, Counting(kCount));
+  {
+    const Own<cl_mem> buffer = Buffer(kBytes, CL_MEM_USE_HOST_PTR, memory);
+    const Own<cl_mem> twin = Buffer(kBytes - origin, CL_MEM_USE_HOST_PTR, memory + at);
+    const cl_buffer_region region = {origin, 64};
+    cl_int code = CL_SUCCESS;
+    const Own<cl_mem> part(
+        clCreateSubBuffer(buffer, 0, CL_BUFFER_CREATE_TYPE_REGION, &region, &code));
+    ASSERT_EQ(code, CL_SUCCESS);
+    EXPECT_EQ(Read<cl_int>(part, 16), Counting(16, static_cast<cl_int>(at)));
+    const Own<cl_kernel> kernel = Kernel("fill_int");
+    SetArg(kernel, 0, part);
+    SetArg(kernel, 1, cl_int{-3});
+    ASSERT_EQ(Launch(queue(), kernel, 16), CL_SUCCESS);
+    EXPECT_EQ(Read<cl_int>(twin, 16), std::vector<cl_int>(16, -3));
+    EXPECT_EQ(Load(memory + at, 16), std::vector<cl_int>(16, -3));
+    void* mapped = clEnqueueMapBuffer(queue(), part, CL_TRUE, CL_MAP_WRITE_INVALIDATE_REGION, 4, 8,
+                                      0, nullptr, nullptr, &code);
+    ASSERT_EQ(code, CL_SUCCESS);
+    EXPECT_EQ(mapped, memory + at + 1);
+    static_cast<cl_int*>(mapped)[0] = 55;
+    ASSERT_EQ(clEnqueueUnmapMemObject(queue(), part, mapped, 0, nullptr, nullptr), CL_SUCCESS);
+    EXPECT_EQ(Read<cl_int>(twin, 1, 1), Counting(1, 55));
+    ASSERT_EQ(clEnqueueCopyBuffer(queue(), twin, buffer, 0, 0, 64, 0, nullptr, nullptr),
+              CL_SUCCESS);
+    EXPECT_EQ(Load(memory + 1, 1), Counting(1, 55));
+  }
+  clSVMFree(context(), memory);
+}
+
+// An image made from such a buffer has its pixels there; one over the pointer itself shows them
+// there while it is mapped.
+TEST_F(SvmTest, Images) {
+  REQUIRE_SVM();
+  if (!HasImages()) GTEST_SKIP() << "the device has no images (CL_DEVICE_IMAGE_SUPPORT is false)";
+  if (!TheHarness().IsSluice() &&
+      DeviceValue<cl_device_type>(device(), CL_DEVICE_TYPE) != CL_DEVICE_TYPE_CPU) {
+    GTEST_SKIP() << "NVIDIA's driver (580) crashes";
+  }
+  const cl_image_format format = {CL_R, CL_SIGNED_INT32};
+  const size_t origin[3] = {}, region[3] = {16, 1, 1};
+  cl_int* memory = Alloc();
+  ASSERT_NE(memory, nullptr);
+  Store(memory, Counting(kCount));
+  cl_int code = CL_SUCCESS;
+  const auto write = [&](cl_mem image, const std::vector<cl_int>& pixels) {
+    EXPECT_EQ(clEnqueueWriteImage(queue(), image, CL_TRUE, origin, region, 0, 0, pixels.data(), 0,
+                                  nullptr, nullptr),
+              CL_SUCCESS);
+  };
+  const auto map = [&](cl_mem image) {
+    size_t row = 0;
+    void* mapped = clEnqueueMapImage(queue(), image, CL_TRUE, CL_MAP_READ, origin, region, &row,
+                                     nullptr, 0, nullptr, nullptr, &code);
+    EXPECT_EQ(code, CL_SUCCESS);
+    return static_cast<cl_int*>(mapped);
+  };
+  {
+    const Own<cl_mem> buffer = Buffer(kBytes, CL_MEM_USE_HOST_PTR, memory);
+    cl_image_desc desc = {};
+    desc.image_type = CL_MEM_OBJECT_IMAGE1D_BUFFER;
+    desc.image_width = 16;
+    desc.buffer = buffer;
+    const Own<cl_mem> image(
+        clCreateImage(context(), CL_MEM_READ_WRITE, &format, &desc, nullptr, &code));
+    ASSERT_EQ(code, CL_SUCCESS);
+    write(image, Counting(16, 900));
+    EXPECT_EQ(Load(memory, 17).back(), 16);
+    EXPECT_EQ(Load(memory, 16), Counting(16, 900));
+    Fill(memory + 3, 1, 5);
+    cl_int* mapped = map(image);
+    EXPECT_EQ(mapped, memory);
+    EXPECT_EQ(mapped[3], 5);
+    EXPECT_EQ(clEnqueueUnmapMemObject(queue(), image, mapped, 0, nullptr, nullptr), CL_SUCCESS);
+    Finish();
+  }
+  {
+    Fill(memory, 64, 1);
+    cl_image_desc desc = {};
+    desc.image_type = CL_MEM_OBJECT_IMAGE2D;
+    desc.image_width = 16;
+    desc.image_height = 4;
+    const Own<cl_mem> image(clCreateImage(context(), CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR,
+                                          &format, &desc, memory, &code));
+    ASSERT_EQ(code, CL_SUCCESS);
+    write(image, Counting(16, 20));
+    cl_int* mapped = map(image);
+    EXPECT_EQ(mapped, memory);
+    EXPECT_TRUE(std::equal(mapped, mapped + 16, Counting(16, 20).begin()));
+    EXPECT_EQ(mapped[16], 1);
+    EXPECT_EQ(clEnqueueUnmapMemObject(queue(), image, mapped, 0, nullptr, nullptr), CL_SUCCESS);
+    Finish();
+  }
+  clSVMFree(context(), memory);
+}
+
+// Section 5.2.1: CL_INVALID_BUFFER_SIZE if the size is larger than the shared memory.
+TEST_F(SvmTest, BufferLargerThanTheMemory) {
+  REQUIRE_SVM();
+  cl_int* memory = Alloc();
+  ASSERT_NE(memory, nullptr);
+  EXPECT_CREATE("clCreateBuffer.larger_than_svm", CL_INVALID_BUFFER_SIZE,
+                clCreateBuffer(context(), CL_MEM_USE_HOST_PTR, kBytes + 1, memory, error));
   clSVMFree(context(), memory);
 }
 

@@ -106,6 +106,16 @@ TEST_F(TerminateTest, EndsAKernelThatNeverEnds) {
   EXPECT_CL("clEnqueueMarkerWithWaitList.terminated", kTerminated,
             clEnqueueMarkerWithWaitList(queue, 0, nullptr, nullptr));
   EXPECT_CL("clFinish.terminated", kTerminated, clFinish(queue));
+  EXPECT_CL("clSetKernelArg.terminated", kTerminated,
+            clSetKernelArg(kernel, 0, sizeof(argument), &argument));
+  if (DeviceValue<cl_device_svm_capabilities>(device(), CL_DEVICE_SVM_CAPABILITIES) != 0) {
+    EXPECT_CL("clSetKernelArgSVMPointer.terminated", kTerminated,
+              clSetKernelArgSVMPointer(kernel, 0, nullptr));
+    const cl_bool no = CL_FALSE;
+    EXPECT_CL(
+        "clSetKernelExecInfo.terminated", kTerminated,
+        clSetKernelExecInfo(kernel, CL_KERNEL_EXEC_INFO_SVM_FINE_GRAIN_SYSTEM, sizeof(no), &no));
+  }
   EXPECT_CL("clSetUserEventStatus.terminated", CL_SUCCESS, clSetUserEventStatus(user, CL_COMPLETE));
   cl_uint references = 0;
   EXPECT_EQ(clGetContextInfo(doomed, CL_CONTEXT_REFERENCE_COUNT, sizeof(references), &references,

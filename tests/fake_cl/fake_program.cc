@@ -119,6 +119,7 @@ cl_program CL_API_CALL fake_clLinkProgram(cl_context context, cl_uint count,
                                           cl_uint inputs, const cl_program* programs,
                                           void(CL_CALLBACK*)(cl_program, void*), void*,
                                           cl_int* status) {
+  if (options == nullptr) options = "(none)";
   NoteBytes(options, std::strlen(options));
   if (inputs == 0) return Set(status, CL_INVALID_VALUE), nullptr;
   std::vector<cl_device_id> list;

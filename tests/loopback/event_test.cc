@@ -13,16 +13,24 @@ class EventLoopbackTest : public LoopbackTest {
     client_->Send(command);
     return event;
   }
+  // As those of acquires and releases.
+  uint64_t ListMarker(uint64_t queue, const std::vector<uint64_t>& waits) {
+    pb::Command command;
+    const uint64_t event = On(command.mutable_enqueue_marker()->mutable_on(), queue, waits);
+    command.mutable_enqueue_marker()->set_list_only(true);
+    client_->Send(command);
+    return event;
+  }
   uint64_t Barrier(uint64_t queue, const std::vector<uint64_t>& waits = {}) {
     pb::Command command;
     const uint64_t event = On(command.mutable_enqueue_barrier()->mutable_on(), queue, waits);
     client_->Send(command);
     return event;
   }
-  uint64_t LargeWrite(uint64_t queue, uint64_t mem) {
+  uint64_t LargeWrite(uint64_t queue, uint64_t mem, const std::vector<uint64_t>& waits = {}) {
     pb::Command command;
     pb::EnqueueWriteBuffer& body = *command.mutable_enqueue_write_buffer();
-    const uint64_t event = On(body.mutable_on(), queue);
+    const uint64_t event = On(body.mutable_on(), queue, waits);
     body.set_mem_id(mem);
     body.set_size(kSize);
     client_->Send(command);
@@ -177,6 +185,76 @@ TEST_F(EventLoopbackTest, MarkersOfAnOutOfOrderQueue) {
   EXPECT_EQ(Completed(all).status(), CL_COMPLETE);
 }
 
+// A marker that waits for its list only is none of the driver's in a queue out of order, whose own
+// may wait for more; what waits for all of the queue waits for it all the same.
+TEST_F(EventLoopbackTest, ListMarkersOfAnOutOfOrderQueue) {
+  for (const bool polls : {false, true}) {
+    Start({}, polls ? kNvidia : 0);
+    const uint64_t context = MakeContext();
+    const uint64_t queue = MakeQueue(context, kGpu, kOutOfOrder);
+    const uint64_t first = MakeUserEvent(context), second = MakeUserEvent(context);
+    fake_->ClearCalls();
+    const uint64_t both = ListMarker(queue, {first, second});
+    const uint64_t behind = ListMarker(queue, {both});
+    ExpectNothingCompleted();
+    EXPECT_EQ(fake_->Count("clEnqueueMarkerWithWaitList"), 0u);
+    const uint64_t all = Marker(queue);
+    const uint64_t barrier = Barrier(queue);
+    const uint64_t barred = ListMarker(queue, {second});
+    SetUserEvent(second, CL_COMPLETE);
+    ExpectNothingCompleted();
+    SetUserEvent(first, CL_COMPLETE);
+    for (const uint64_t event : {both, behind, all, barrier, barred})
+      EXPECT_EQ(Completed(event).status(), CL_COMPLETE);
+    // With all of its list ended there is nothing left to wait for.
+    EXPECT_EQ(Completed(ListMarker(queue, {both, behind})).status(), CL_COMPLETE);
+    pb::Command finish;
+    finish.mutable_finish()->set_queue_id(queue);
+    finish.mutable_finish()->set_event_id(client_->NewId());
+    client_->Send(finish);
+    EXPECT_EQ(Completed(finish.finish().event_id()).status(), CL_COMPLETE);
+  }
+}
+
+// Its failure is that of one of the list, at once, though another may never end; and chains of them
+// end, however long.
+TEST_F(EventLoopbackTest, ListMarkersFailWithTheirList) {
+  for (const bool mute : {false, true}) {
+    fake_->set_mute_failures(mute);
+    const uint64_t context = MakeContext();
+    const uint64_t queue = MakeQueue(context, kGpu, kOutOfOrder);
+    for (const cl_int end : {-17, CL_COMPLETE}) {
+      const uint64_t never = MakeUserEvent(context), gate = MakeUserEvent(context);
+      std::vector<uint64_t> chain = {ListMarker(queue, {gate})};
+      for (int i = 0; i < 2000; ++i) chain.push_back(ListMarker(queue, {chain.back()}));
+      const uint64_t of_two = ListMarker(queue, {never, gate});
+      ExpectNothingCompleted();
+      SetUserEvent(gate, end);
+      const cl_int expected = end < 0 ? CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST : CL_COMPLETE;
+      for (const uint64_t event : chain) ASSERT_EQ(Completed(event).status(), expected);
+      if (end == CL_COMPLETE) SetUserEvent(never, CL_COMPLETE);
+      EXPECT_EQ(Completed(of_two).status(), expected);
+    }
+  }
+}
+
+// A large transfer waits for its list by itself too, and for nothing else of the queue.
+TEST_F(EventLoopbackTest, TransfersOfAnOutOfOrderQueue) {
+  const uint64_t context = MakeContext();
+  const uint64_t queue = MakeQueue(context, kGpu, kOutOfOrder);
+  const uint64_t mem = MakeBuffer(context, kSize);
+  const uint64_t gate = MakeUserEvent(context);
+  fake_->ClearCalls();
+  const uint64_t write = LargeWrite(queue, mem, {gate});
+  ExpectNothingCompleted();
+  EXPECT_EQ(fake_->Count("clEnqueueMarkerWithWaitList"), 0u);
+  const uint64_t all = Marker(queue);
+  ExpectNothingCompleted();
+  SetUserEvent(gate, CL_COMPLETE);
+  EXPECT_EQ(Feed(write, std::string(kSize, 'x')).status(), CL_COMPLETE);
+  EXPECT_EQ(Completed(all).status(), CL_COMPLETE);
+}
+
 // A large transfer waits for the barrier before it.
 TEST_F(EventLoopbackTest, TransfersWaitForBarriers) {
   const uint64_t context = MakeContext();
@@ -260,8 +338,11 @@ TEST_F(EventLoopbackTest, WhatEndsAtOnceHasAProfile) {
   const uint64_t gate = MakeUserEvent(context);
   const uint64_t gated = Marker(queue, {gate});
   EXPECT_EQ(Completed(Marker(queue, {read})).profiling_size(), 5);
+  const uint64_t by_list = ListMarker(queue, {gate});
   SetUserEvent(gate, CL_COMPLETE);
   EXPECT_EQ(Completed(gated).profiling_size(), 5);
+  EXPECT_EQ(Completed(by_list).profiling_size(), 5);
+  EXPECT_EQ(Completed(ListMarker(queue, {read})).profiling_size(), 5);
 }
 
 }  // namespace

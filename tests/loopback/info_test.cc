@@ -91,11 +91,16 @@ TEST_F(InfoLoopbackTest, UnaskedArgumentInformation) {
     fake_->set_arg_info_on_request(on_request);
     const uint64_t context = MakeContext();
     const uint64_t kernel = MakeKernel(MakeProgram(context, "src", "-w"));
+    const uint64_t empty_kernel = MakeKernel(MakeProgram(context, "src", " "));
+    const uint64_t none_kernel = MakeKernel(MakeProgram(context, "src", ""));
     const uint64_t asked_kernel = MakeKernel(MakeProgram(context, "src", "-cl-kernel-arg-info"));
     const size_t builds = fake_->Count("clBuildProgram");
     for (int i = 0; i < 2; ++i) {
       EXPECT_EQ(Get(pb::GetInfo::KERNEL_ARG, kernel, CL_KERNEL_ARG_NAME).status(),
                 on_request ? CL_KERNEL_ARG_INFO_NOT_AVAILABLE : CL_SUCCESS);
+      EXPECT_EQ(Get(pb::GetInfo::KERNEL_ARG, empty_kernel, CL_KERNEL_ARG_NAME).status(),
+                on_request ? CL_KERNEL_ARG_INFO_NOT_AVAILABLE : CL_SUCCESS);
+      EXPECT_EQ(Get(pb::GetInfo::KERNEL_ARG, none_kernel, CL_KERNEL_ARG_NAME).status(), CL_SUCCESS);
       EXPECT_EQ(Get(pb::GetInfo::KERNEL_ARG, asked_kernel, CL_KERNEL_ARG_NAME).status(),
                 CL_SUCCESS);
     }

@@ -135,6 +135,10 @@ TEST_F(ProgramLoopbackTest, LinkMakesAProgram) {
     EXPECT_TRUE(answer.program().program_made());
     EXPECT_EQ(fake_->Last("clLinkProgram").bytes, "-x");
     if (good) MakeKernel(body.program_id());
+    body.clear_options();
+    body.set_program_id(client_->NewId());
+    client_->Call(command);
+    EXPECT_EQ(fake_->Last("clLinkProgram").bytes, "(none)");
   }
 }
 

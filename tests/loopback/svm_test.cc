@@ -37,14 +37,45 @@ class SvmLoopbackTest : public LoopbackTest {
     EXPECT_TRUE(answer.memory().in_heap());
     if (id != nullptr) *id = body.svm_id();
     const auto object = client_->session().objects().Find<SvmObject>(body.svm_id());
-    return reinterpret_cast<uint64_t>(object->span.data);
+    return reinterpret_cast<uint64_t>(object->span->data);
   }
   cl_int Run(pb::Command& command, pb::Enqueue* on) {
     const uint64_t event = On(on, queue_);
     client_->Send(command);
     return Completed(event).status();
   }
+  // A buffer over a part of an allocation.
+  cl_int MakePart(uint64_t svm, uint64_t origin, uint64_t size, uint64_t* mem,
+                  cl_mem_flags flags = CL_MEM_READ_WRITE) {
+    pb::Command command;
+    pb::CreateSubBuffer& body = *command.mutable_create_sub_buffer();
+    body.set_mem_id(*mem = client_->NewId());
+    body.set_parent_id(svm);
+    body.set_flags(flags);
+    body.set_origin(origin);
+    body.set_size(size);
+    placement_ = {};
+    const pb::Answer answer = client_->Call(command);
+    placement_ = answer.memory();
+    return answer.status();
+  }
+  void Release(uint64_t id) {
+    pb::Command command;
+    command.mutable_release_object()->set_id(id);
+    client_->Send(command);
+    client_->Sync();
+  }
+  void Free(uint64_t svm) {
+    pb::Command command;
+    command.mutable_svm_free()->set_svm_id(svm);
+    client_->Send(command);
+    client_->Sync();
+  }
+  const MemoryObject& Object(uint64_t mem) {
+    return *client_->session().objects().Find<MemoryObject>(mem);
+  }
   uint64_t context_ = 0, queue_ = 0;
+  pb::MemoryPlacement placement_;
 };
 
 // Copies, fills, maps and migrations reach the driver with the addresses the application has.
@@ -136,6 +167,81 @@ TEST_F(SvmLoopbackTest, OtherAddressesAreRefused) {
   map.mutable_enqueue_svm_map()->set_size(1);
   EXPECT_EQ(Run(map, map.mutable_enqueue_svm_map()->mutable_on()), CL_INVALID_VALUE);
   EXPECT_EQ(fake_->Count("clEnqueueSVMMemcpy"), 0u);
+}
+
+// A buffer over shared memory lies there, whatever flags the client gives, and tells the client so.
+TEST_F(SvmLoopbackTest, BuffersLieInIt) {
+  uint64_t svm = 0, mem = 0;
+  const uint64_t address = Alloc(10000, &svm);
+  ASSERT_EQ(MakePart(svm, 100, 9900, &mem,
+                     CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR | CL_MEM_ALLOC_HOST_PTR),
+            CL_SUCCESS);
+  const HeapSpan whole = *client_->session().objects().Find<SvmObject>(svm)->span;
+  EXPECT_EQ(fake_->Last("clCreateBuffer").values[1],
+            uint64_t{CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR});
+  // By the driver: what it writes is there.
+  pb::Command fill;
+  pb::EnqueueFillBuffer& body = *fill.mutable_enqueue_fill_buffer();
+  body.set_mem_id(mem);
+  body.set_pattern("ab");
+  body.set_offset(4);
+  body.set_size(6);
+  EXPECT_EQ(Run(fill, body.mutable_on()), CL_COMPLETE);
+  EXPECT_EQ(std::memcmp(reinterpret_cast<void*>(address + 103), "\0ababab", 8), 0);
+  EXPECT_TRUE(placement_.in_heap());
+  EXPECT_EQ(placement_.segment(), whole.segment);
+  EXPECT_EQ(placement_.offset(), whole.offset + 100);
+  // Part of a part.
+  uint64_t part = 0;
+  ASSERT_EQ(MakePart(mem, 28, 64, &part), CL_SUCCESS);
+  EXPECT_EQ(reinterpret_cast<uint64_t>(Object(part).span.data), address + 128);
+  Release(part);
+  Release(mem);
+  Free(svm);
+}
+
+// Regions that reach out of an allocation, or are empty, and allocations that are none, never reach
+// the driver.
+TEST_F(SvmLoopbackTest, BuffersElsewhereAreRefused) {
+  uint64_t svm = 0, mem = 0;
+  Alloc(10000, &svm);
+  for (const auto& [origin, size] : std::vector<std::pair<uint64_t, uint64_t>>{
+           {0, 0}, {0, 10001}, {10000, 1}, {1, UINT64_MAX}, {UINT64_MAX, 2}, {10001, 0}}) {
+    EXPECT_EQ(MakePart(svm, origin, size, &mem), CL_INVALID_BUFFER_SIZE) << origin << " " << size;
+  }
+  EXPECT_EQ(MakePart(queue_, 0, 16, &mem), CL_INVALID_MEM_OBJECT);
+  Free(svm);
+  EXPECT_EQ(MakePart(svm, 0, 16, &mem), CL_INVALID_MEM_OBJECT);
+  EXPECT_EQ(fake_->Count("clCreateBuffer"), 0u);
+}
+
+// Memory that is freed before its buffer, or before the buffer's last command, is not given out
+// again until the driver has destroyed that; then it is zeroed.
+TEST_F(SvmLoopbackTest, BuffersKeepFreedMemory) {
+  const Heap& heap = client_->session().svm_heap();
+  const uint64_t before = heap.used_bytes();
+  uint64_t svm = 0, mem = 0;
+  const uint64_t address = Alloc(4096, &svm);
+  ASSERT_EQ(MakePart(svm, 64, 128, &mem), CL_SUCCESS);
+  std::memset(reinterpret_cast<void*>(address), 7, 4096);
+  Free(svm);
+  EXPECT_EQ(heap.used_bytes(), before + 4096);
+  const uint64_t gate = MakeUserEvent(context_);
+  pb::Command fill;
+  pb::EnqueueFillBuffer& body = *fill.mutable_enqueue_fill_buffer();
+  body.set_mem_id(mem);
+  body.set_pattern("x");
+  body.set_size(16);
+  const uint64_t filled = On(body.mutable_on(), queue_, {gate});
+  client_->Send(fill);
+  Release(mem);
+  EXPECT_EQ(heap.used_bytes(), before + 4096);
+  SetUserEvent(gate, CL_COMPLETE);
+  EXPECT_EQ(Completed(filled).status(), CL_COMPLETE);
+  client_->WaitUntil([&] { return heap.used_bytes() == before; });
+  ASSERT_EQ(Alloc(4096, &svm), address);
+  EXPECT_EQ(*reinterpret_cast<uint64_t*>(address + 64), 0u);
+  Free(svm);
 }
 
 // On a device whose memory the host does not share there is no SVM.

@@ -19,9 +19,10 @@ class GlNoError : public WithGl {
     EXPECT_EQ(clEnqueueWriteBuffer(queue(), memory, CL_FALSE, 0, bytes.size(), bytes.data(), 0,
                                    nullptr, nullptr),
               CL_SUCCESS);
-    EXPECT_EQ(Release(memory, &event), CL_SUCCESS);
+    const cl_int answer = Release(memory, &event);
     const Own<cl_event> released(event);
     clFinish(queue());
+    EXPECT_EQ(answer == CL_SUCCESS, StatusOf(released) == CL_COMPLETE) << answer;
     const cl_int status = StatusOf(acquired);
     return status == CL_COMPLETE ? StatusOf(released) : status;
   }
@@ -36,9 +37,11 @@ class GlNoError : public WithGl {
     EXPECT_EQ(Acquire(image, &event), CL_SUCCESS);
     const Own<cl_event> acquired(event);
     clFinish(queue());
-    EXPECT_EQ(Release(image), CL_SUCCESS);
+    const cl_int status = StatusOf(acquired);
+    EXPECT_EQ(Release(image),
+              status == CL_COMPLETE ? CL_SUCCESS : CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
     clFinish(queue());
-    return StatusOf(acquired);
+    return status;
   }
   GLuint Renderbuffer(GLenum format, GLsizei side) {
     GLuint name = 0;

@@ -74,7 +74,20 @@ TEST_P(GlRefusals, ContextProperties) {
       CL_INVALID_PROPERTY);
   EXPECT_EQ(CreateWith({CL_GL_CONTEXT_KHR, gl, name, display, 0x7777, 1}), CL_INVALID_PROPERTY);
   EXPECT_EQ(Query({CL_GL_CONTEXT_KHR, gl, name, display, 0x7777, 1}), CL_INVALID_VALUE);
-  EXPECT_EQ(CreateWith({name, display, name, display, CL_GL_CONTEXT_KHR, gl}), CL_INVALID_PROPERTY);
+  for (const Properties& twice :
+       {Properties{name, display, name, display, CL_GL_CONTEXT_KHR, gl},
+        Properties{name, display, CL_GL_CONTEXT_KHR, gl, CL_GL_CONTEXT_KHR, gl}}) {
+    EXPECT_EQ(CreateWith(twice), CL_INVALID_PROPERTY);
+    EXPECT_EQ(Query(twice), CL_INVALID_PROPERTY);
+  }
+  // "Format and valid contents" of the query's list are those of clCreateContext's.
+  for (const cl_context_properties terminate : {CL_TRUE, CL_FALSE, 7}) {
+    const Properties list = {name,     display, CL_GL_CONTEXT_KHR, gl, CL_CONTEXT_TERMINATE_KHR,
+                             terminate};
+    const cl_int code = terminate == 7 ? CL_INVALID_PROPERTY : CL_SUCCESS;
+    EXPECT_EQ(CreateWith(list), code) << terminate;
+    EXPECT_EQ(Query(list), code) << terminate;
+  }
   // Default values name nothing: an ordinary context, which cannot share.
   EXPECT_EQ(CreateWith({CL_GL_CONTEXT_KHR, 0, name, 0}), CL_SUCCESS);
   EXPECT_EQ(Query({CL_GL_CONTEXT_KHR, 0}), CL_INVALID_GL_SHAREGROUP_REFERENCE_KHR);
@@ -392,6 +405,66 @@ TEST_P(GlRefusals, AcquireAndRelease) {
   clGetEventInfo(event, CL_EVENT_COMMAND_TYPE, sizeof(type), &type, nullptr);
   EXPECT_EQ(type, static_cast<cl_command_type>(CL_COMMAND_ACQUIRE_GL_OBJECTS));
   ASSERT_EQ(Release(memory), CL_SUCCESS);
+}
+
+// Section 9.4.6: objects "need to be acquired before they can be used by any OpenCL commands queued
+// to a command-queue": every command refuses one that is not, with the same code.
+TEST_P(GlRefusals, UseWhileReleased) {
+  const GLuint texture = Texture2D(FormatOf(GL_RGBA8), 8, 8, nullptr);
+  const Own<cl_mem> image =
+      MAKE("clCreateFromGLTexture.use",
+           clCreateFromGLTexture(context(), CL_MEM_READ_WRITE, GL_TEXTURE_2D, 0, texture, error));
+  const Own<cl_mem> buffer =
+      MAKE("clCreateFromGLBuffer.use",
+           clCreateFromGLBuffer(context(), CL_MEM_READ_WRITE,
+                                Buffer(std::string(256, 'b').data(), 256), error));
+  const Own<cl_mem> plain =
+      MAKE("clCreateBuffer.use", clCreateBuffer(context(), CL_MEM_READ_WRITE, 256, nullptr, error));
+  const Own<cl_kernel> kernel =
+      BuildKernel("kernel void use(global char* b, read_only image2d_t i) { *b = 1; }", "use");
+  const cl_mem objects[] = {image, buffer};
+  const size_t at[3] = {0, 0, 0}, all[3] = {8, 8, 1}, one = 1;
+  size_t pitch = 0;
+  char bytes[256] = {};
+  const cl_uint colour[4] = {};
+  const cl_command_queue q = queue();
+  for (const bool acquired_before : {false, true}) {
+    for (const cl_mem object : objects) {
+      if (!acquired_before) continue;
+      ASSERT_EQ(Acquire(object), CL_SUCCESS);
+      ASSERT_EQ(Release(object), CL_SUCCESS);
+    }
+    cl_int map_image = 1, map_buffer = 1;
+    clEnqueueMapImage(q, image, CL_TRUE, CL_MAP_READ, at, all, &pitch, nullptr, 0, nullptr, nullptr,
+                      &map_image);
+    clEnqueueMapBuffer(q, buffer, CL_TRUE, CL_MAP_READ, 0, 4, 0, nullptr, nullptr, &map_buffer);
+    conformance::SetArg(kernel, 0, plain);
+    conformance::SetArg(kernel, 1, image);
+    const cl_int of_image =
+        clEnqueueNDRangeKernel(q, kernel, 1, nullptr, &one, nullptr, 0, nullptr, nullptr);
+    conformance::SetArg(kernel, 0, buffer);
+    const cl_int codes[] = {
+        map_image,
+        map_buffer,
+        of_image,
+        clEnqueueNDRangeKernel(q, kernel, 1, nullptr, &one, nullptr, 0, nullptr, nullptr),
+        clEnqueueMigrateMemObjects(q, 1, &objects[0], 0, 0, nullptr, nullptr),
+        clEnqueueMigrateMemObjects(q, 1, &objects[1], CL_MIGRATE_MEM_OBJECT_HOST, 0, nullptr,
+                                   nullptr),
+        clEnqueueReadImage(q, image, CL_TRUE, at, all, 0, 0, bytes, 0, nullptr, nullptr),
+        clEnqueueWriteImage(q, image, CL_TRUE, at, all, 0, 0, bytes, 0, nullptr, nullptr),
+        clEnqueueFillImage(q, image, colour, at, all, 0, nullptr, nullptr),
+        clEnqueueCopyImageToBuffer(q, image, plain, at, all, 0, 0, nullptr, nullptr),
+        clEnqueueCopyBufferToImage(q, plain, image, 0, at, all, 0, nullptr, nullptr),
+        clEnqueueReadBuffer(q, buffer, CL_TRUE, 0, 4, bytes, 0, nullptr, nullptr),
+        clEnqueueWriteBuffer(q, buffer, CL_TRUE, 0, 4, bytes, 0, nullptr, nullptr),
+        clEnqueueFillBuffer(q, buffer, colour, 4, 0, 4, 0, nullptr, nullptr),
+        clEnqueueCopyBuffer(q, buffer, plain, 0, 0, 4, 0, nullptr, nullptr),
+        clEnqueueCopyBuffer(q, plain, buffer, 0, 0, 4, 0, nullptr, nullptr),
+    };
+    for (size_t i = 0; i < std::size(codes); ++i)
+      EXPECT_EQ(codes[i], CL_INVALID_GL_OBJECT) << i << ", acquired before: " << acquired_before;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, GlRefusals, testing::ValuesIn(Bindings()), BindingParamName);

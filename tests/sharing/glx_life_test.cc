@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Displays of GLX that close before OpenCL's objects are released.
+// Displays of GLX: one that closes before OpenCL's objects are released, and one that is the wrong
+// one.
 #include <chrono>
 #include <memory>
 #include <string>
@@ -94,6 +95,36 @@ TEST_P(GlxLife, DisplayClosedWhileLettingGo) {
     made.Reset();
     second.reset();
   }
+  app().MakeCurrent();
+}
+
+// Section 9.3.4: CL_GLX_DISPLAY_KHR is "the display used to create the OpenGL context". Another one
+// of the same server does not identify it.
+TEST_P(GlxLife, DisplayOfAnother) {
+  std::string why;
+  std::unique_ptr<GlApp> second = GlApp::Make(GetParam(), &why);
+  ASSERT_NE(second, nullptr) << why;
+  const auto mixed = [this](GlApp& of_context, GlApp& of_display) {
+    std::vector<cl_context_properties> list = of_context.Properties();
+    EXPECT_EQ(list.at(2), CL_GLX_DISPLAY_KHR);
+    list.at(3) = of_display.Properties().at(3);
+    list.insert(list.end(),
+                {CL_CONTEXT_PLATFORM, reinterpret_cast<cl_context_properties>(platform()), 0});
+    return list;
+  };
+  const auto query = Extension<decltype(&clGetGLContextInfoKHR)>("clGetGLContextInfoKHR");
+  const cl_device_id one = device();
+  for (const auto& list : {mixed(app(), *second), mixed(*second, app())}) {
+    EXPECT_CREATE("clCreateContext.other_display", CL_INVALID_GL_SHAREGROUP_REFERENCE_KHR,
+                  clCreateContext(list.data(), 1, &one, nullptr, nullptr, error));
+    size_t bytes = 0;
+    EXPECT_CL("clGetGLContextInfoKHR.other_display", CL_INVALID_GL_SHAREGROUP_REFERENCE_KHR,
+              query(list.data(), CL_DEVICES_FOR_GL_CONTEXT_KHR, 0, nullptr, &bytes));
+  }
+  // Each still goes with its own.
+  EXPECT_NE(NewGlContext(*second).get(), nullptr);
+  EXPECT_NE(NewGlContext(app()).get(), nullptr);
+  second.reset();
   app().MakeCurrent();
 }
 

@@ -14,8 +14,9 @@ shift
 
 xvfb=
 if [ -z "${DISPLAY:-}" ] && command -v Xvfb >/dev/null; then
-  # Xvfb writes the number of the display that it took once it can be connected to.
-  coproc XVFB { exec Xvfb -displayfd 1 -screen 0 640x480x24 -nolisten tcp 2>/dev/null; }
+  # Xvfb writes the number of the display that it took once it can be connected to. Without -noreset it starts anew when
+  # its last client goes, and refuses connections meanwhile: tests were skipped.
+  coproc XVFB { exec Xvfb -displayfd 1 -screen 0 640x480x24 -nolisten tcp -noreset 2>/dev/null; }
   xvfb=$XVFB_PID
   read -r -t 20 number <&"${XVFB[0]}" && export DISPLAY=:$number
 fi

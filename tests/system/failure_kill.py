@@ -71,6 +71,10 @@ def kill_worker(daemon, moment):
     report.check(victim.value("notified") == 1, f"{name}: the context's notify callback was called")
     report.check(victim.value("new_context") == 0, f"{name}: a new context works",
                  victim.value("new_context"))
+    # Another worker does what the next context asks; a sub-device was this one's.
+    available = {key: victim.value(key) for key in ("later_available", "later_part_available")}
+    report.check(available == {"later_available": 1, "later_part_available": 0},
+                 f"{name}: the device is available, its sub-device is not", available)
     check_restored(daemon, before, name)
 
 
@@ -161,12 +165,12 @@ def leave_at_once(daemon):
 def kill_broker(moment):
     name = f"broker killed, {moment}"
     with harness.Daemon(KIND) as daemon:
-        victim = start_victim(daemon, moment, {"idle": "1", "kernel": "3", "transfer": "30", "acquired": "1"}[moment])
+        victim = start_victim(daemon, moment, "3")  # Kernels.
         if victim is None:
             return
         daemon.kill_broker()
         daemon.start()
-        if moment in ("idle", "acquired"):
+        if moment != "kernel":
             victim.go_on()
         victim.wait_for("DONE", HANG_SECONDS)
         code = victim.end(1)
@@ -255,6 +259,9 @@ def lose_device():
         report.check(devices.value("after_0") == DEVICE_NOT_AVAILABLE, f"{name}: it is not available",
                      devices.output)
         report.check(devices.value("after_1") == 0, f"{name}: the other one is", devices.output)
+        told = {f"{when}_{i}": devices.value(f"{when}_available_{i}") for when in ("before", "after") for i in (0, 1)}
+        report.check(told == {"before_0": 1, "before_1": 1, "after_0": 0, "after_1": 1},
+                     f"{name}: CL_DEVICE_AVAILABLE says so", told)
 
 
 def main():

@@ -58,6 +58,14 @@ def check_lists(env, living):
                  "two living ones are no error", output)
 
 
+def check_private_elsewhere(env, folder):
+    """A folder whose name no endpoint can have."""
+    comma = folder / "a,b"
+    comma.mkdir()
+    code, _, errors = sluicectl(dict(env, TMPDIR=str(comma)), "run", "--private", "--", "/bin/true")
+    report.check(code == 125 and "comma" in errors and "TMPDIR" in errors, "run --private below a comma", errors)
+
+
 def check_json_everywhere(env, living):
     env = dict(env, SLUICE_ENDPOINT=living)
     for command in ("devices", "status", "sessions", "resources", "doctor"):
@@ -245,6 +253,7 @@ def main():
         check_inherited_drivers(env, files.folder)
         check_descriptor_limit(env)
         check_stopped_daemon(env, living, daemon.pid)
+        check_private_elsewhere(env, files.folder)
         check_json_everywhere(env, living)
         check_tls(env, files.folder, tls, plain)
     finally:

@@ -77,7 +77,7 @@ def beside_another(wine, daemon):
     other = wine_module.windows_path(BUILD / "bin" / "other_vendor.dll")
     wine.must("reg", "add", wine_module.VENDORS, "/v", other, "/t", "REG_DWORD", "/d", "0", "/f")
     program, name = BUILD / "bin" / "list_platforms.exe", "Another vendor's, 0 devices"
-    code, output = wine.run([program], seconds=60, SLUICE_ENDPOINT=daemon.endpoint(), SLUICE_CONNECT_TIMEOUT_MS="20000")
+    code, output = wine.run([program], seconds=60, SLUICE_ENDPOINT=daemon.endpoint())
     lines = output.splitlines()
     ours = [line for line in lines if line.startswith("Sluice (") and not line.endswith(" 0 devices")]
     both = code == 0 and name in lines and len(ours) == 1 and len(lines) == 2

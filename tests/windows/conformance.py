@@ -34,8 +34,7 @@ NOT_ON_WINE = {
 
 def run_suite(wine, daemon, arguments):
     """The Windows suite."""
-    environment = dict(os.environ, SLUICE_ENDPOINT=daemon.endpoint(), SLUICE_TEST_KIND=daemon.kind,
-                       SLUICE_CONNECT_TIMEOUT_MS="20000")
+    environment = dict(os.environ, SLUICE_ENDPOINT=daemon.endpoint(), SLUICE_TEST_KIND=daemon.kind)
     return subprocess.call([sys.executable, "-B", str(RUN_ALL), str(wine.launcher(BUILD / "bin" / "sluice_conformance.exe")),
                             *arguments], env=environment)
 
@@ -59,7 +58,7 @@ def on_windows(wine, kind, arguments):
 def on_gateway(wine, arguments):
     with WindowsDaemon(wine, "network") as daemon:
         return subprocess.call([sys.executable, "-B", str(RUN_ALL), str(harness.built("sluice_conformance")), left_out(),
-                                *arguments], env=dict(daemon.environment(), SLUICE_CONNECT_TIMEOUT_MS="20000"))
+                                *arguments], env=daemon.environment())
 
 
 def main(arguments):

@@ -315,9 +315,7 @@ def crowd(wine):
             return {name: (len(harness.descriptors(pid)), len(os.listdir(f"/proc/{pid}/task")))
                     for name, pid in pids.items()}
 
-        # As many threads as it ever has: lasting ones stay. Not 24 at a time: sessions are lost then (-2), which is not
-        # understood yet.
-        sessions(24, 6)
+        sessions(24, 24)  # As many threads as it ever has: lasting ones stay.
         harness.wait_until(lambda: not daemon.workers(), 10)
         before = has()
         sessions(40, 4)

@@ -32,8 +32,7 @@ class Application:
             self.process = subprocess.Popen(
                 ["wine", str(BIN / "restart_client.exe")], stdin=subprocess.PIPE, stdout=output,
                 stderr=subprocess.STDOUT,
-                env={**wine.environment, "WINEDLLOVERRIDES": "mscoree,mshtml=;opencl=n",
-                     "SLUICE_CONNECT_TIMEOUT_MS": "20000", **settings})
+                env={**wine.environment, "WINEDLLOVERRIDES": "mscoree,mshtml=;opencl=n", **settings})
 
     def lines(self):
         return self.log.read_text(errors="replace").splitlines()

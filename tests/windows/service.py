@@ -196,6 +196,10 @@ def service(wine):
         code, output = uses(wine, network)
         check("service: its gateway is gone", code not in (0, 124), (code, output))
     check("service: two processes, one after the other", len(pids) == 2 and None not in pids, pids)
+    code, output = ctl(wine, "install", "--manual", "--config", "C:\\a %TEMP% b.toml")
+    check("service: install, a percent sign", code != 0 and "percent" in output, output)
+    # It is starting when it is to go.
+    wine.run(["sc", "start", "Sluice"], seconds=60)
     for name in ("first", "again"):
         code, output = ctl(wine, "uninstall")
         check(f"service: uninstall, {name}", code == 0, output)

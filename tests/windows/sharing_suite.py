@@ -21,7 +21,7 @@ DRIVER = BIN / "sluice_icd.dll"
 
 
 def settings_of(daemon):
-    return {"SLUICE_ENDPOINT": daemon.endpoint(), "SLUICE_TEST_KIND": daemon.kind, "SLUICE_CONNECT_TIMEOUT_MS": "20000"}
+    return {"SLUICE_ENDPOINT": daemon.endpoint(), "SLUICE_TEST_KIND": daemon.kind}
 
 
 def run(wine, program, flags, **settings):

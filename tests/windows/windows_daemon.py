@@ -45,6 +45,9 @@ class WindowsDaemon(harness.Daemon):
     def endpoint(self):
         return self.pipe_endpoint() if self.kind == "ring" else super().endpoint()
 
+    def environment(self):
+        return {**super().environment(), **wine_module.CONNECT_LIMIT}
+
     def ctl(self, *arguments, seconds=60):
         """sluicectl's exit code and what it wrote."""
         return self.wine.run([BIN / "sluicectl.exe", *arguments, "--endpoint", self.pipe_endpoint()], seconds=seconds)

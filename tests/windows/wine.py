@@ -31,6 +31,10 @@ def server():
                                                  pathlib.Path("/usr/lib/wine/wineserver")) if path.is_file()), None)
 
 
+# On a busy machine a process under Wine answers later than the driver's default of two seconds: each wait asks wineserver.
+CONNECT_LIMIT = {"SLUICE_CONNECT_TIMEOUT_MS": "20000"}
+
+
 class Wine:
     """display: start an Xvfb, which Direct3D needs."""
 
@@ -40,7 +44,8 @@ class Wine:
                             if not name.startswith(("WINE", "SLUICE_ENDPOINT", "OCL_ICD")) and name != "DISPLAY"}
         # "n" for opencl: the tests' loader beside the program, not Wine's OpenCL.dll.
         self.environment.update(WINEPREFIX=str(self.directory / "prefix"), WINEDEBUG="-all",
-                                WINEDLLOVERRIDES="mscoree,mshtml=;opencl=n", LIBGL_ALWAYS_SOFTWARE="1")
+                                WINEDLLOVERRIDES="mscoree,mshtml=;opencl=n", LIBGL_ALWAYS_SOFTWARE="1",
+                                **CONNECT_LIMIT)
         self.display = self._start_display() if display else None
         self.idle = None
 
@@ -102,7 +107,8 @@ class Wine:
         """A script that runs this program with the arguments it is given, for tools that start one executable. Its
         output may go into a pipe: the idle process keeps the services."""
         path = self.directory / f"run-{pathlib.Path(program).stem}"
-        names = ("WINEPREFIX", "WINEDEBUG", "WINEDLLOVERRIDES", "LIBGL_ALWAYS_SOFTWARE", "DISPLAY")
+        names = ("WINEPREFIX", "WINEDEBUG", "WINEDLLOVERRIDES", "LIBGL_ALWAYS_SOFTWARE", "DISPLAY",
+                 *CONNECT_LIMIT)
         settings = "".join(f'export {name}="{self.environment[name]}"\n' for name in names if name in self.environment)
         path.write_text(f'#!/bin/sh\n{settings}exec timeout -k 5 900 wine "{program}" "$@" </dev/null\n')
         path.chmod(0o755)

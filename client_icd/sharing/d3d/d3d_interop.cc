@@ -93,10 +93,10 @@ cl_int AcquireD3d(Api api, const SyncArguments& arguments) {
 }
 
 cl_int ReleaseD3d(Api api, const SyncArguments& arguments) {
-  const Queue* queue = Queue::FromHost(arguments.queue);
+  Queue* queue = Queue::FromHost(arguments.queue);
   D3dInterop* interop = queue == nullptr ? nullptr : FindInterop(queue->context(), api);
   if (interop == nullptr || arguments.num_objects == 0) return EnqueueRelease(api, arguments);
-  const bool may_wait = !ComesBehindUserEvent(arguments);
+  const bool may_wait = !ComesBehindUserEvent(arguments, /*behind_all=*/true);
   const bool on_caller = interop->thread()->callers_only();
   if (on_caller && !may_wait) {
     ClientLog(ClientLogLevel::kWarning,
@@ -114,8 +114,10 @@ cl_int ReleaseD3d(Api api, const SyncArguments& arguments) {
   if (own != nullptr) released->ReleaseForApp();
   // Nothing may be left that keeps the context, and so the application's device, after its last
   // release.
-  if (!interop->user_sync()) queue->stream().WaitFor(released.get());
-  return CL_SUCCESS;
+  if (interop->user_sync()) return CL_SUCCESS;
+  const cl_int answer = WaitForRelease(*queue, released.get());
+  queue->stream().AwaitHandled();
+  return answer;
 }
 
 AdapterLuid ToAdapterLuid(const LUID& luid) {

@@ -52,10 +52,6 @@ std::span<const char* const> SharingExtensions() {
   return kNames;
 }
 
-bool HasExtension(Api api) {
-  return api == Api::kGl || api == Api::kD3d10 || api == Api::kD3d11 || api == Api::kDx9Media;
-}
-
 bool IsInteropProperty(uint64_t name) {
   return name == CL_CONTEXT_D3D10_DEVICE_KHR || name == CL_CONTEXT_D3D11_DEVICE_KHR ||
          Dx9Share::IsProperty(name) || IsGlProperty(name);

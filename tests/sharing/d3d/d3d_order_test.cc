@@ -159,7 +159,31 @@ TYPED_TEST(D3dOrder, NothingIsWaitedForByHand) {
   }
 }
 
-// In a queue without order, events alone say what comes after what.
+// Also in a queue without order an acquire comes before all later commands, and a release after all
+// earlier ones (section 9.8.7.6; cl_nv_d3d11_sharing), without a list or a wait.
+TYPED_TEST(D3dOrder, HoldsBackAnOutOfOrderQueue) {
+  if (!this->HasOutOfOrder()) GTEST_SKIP() << "no out-of-order queues";
+  Own<cl_command_queue> queue = this->NewQueue(CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
+  const cl_mem list[] = {this->memory_};
+  for (uint32_t round = 0; round < 10; ++round) {
+    const Bytes mine = Pattern(this->kBytes, 100 + round);
+    const Bytes theirs = Pattern(this->kBytes, 200 + round);
+    this->app().Write(this->buffer_.Get(), 0, mine, this->kBytes, 1, 1);
+    ASSERT_EQ(this->acquire_(queue, 1, list, 0, nullptr, nullptr), CL_SUCCESS);
+    Bytes seen(this->kBytes);
+    ASSERT_EQ(clEnqueueReadBuffer(queue, this->memory_, CL_TRUE, 0, this->kBytes, seen.data(), 0,
+                                  nullptr, nullptr),
+              CL_SUCCESS);
+    EXPECT_TRUE(seen == mine) << round;
+    ASSERT_EQ(clEnqueueWriteBuffer(queue, this->memory_, CL_FALSE, 0, this->kBytes, theirs.data(),
+                                   0, nullptr, nullptr),
+              CL_SUCCESS);
+    ASSERT_EQ(this->release_(queue, 1, list, 0, nullptr, nullptr), CL_SUCCESS);
+    EXPECT_TRUE(this->app().Read(this->buffer_.Get()) == theirs) << round;
+  }
+}
+
+// Events order the rest there.
 TYPED_TEST(D3dOrder, OutOfOrderQueue) {
   if (!this->HasOutOfOrder()) GTEST_SKIP() << "no out-of-order queues";
   Own<cl_command_queue> queue = this->NewQueue(CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
@@ -232,7 +256,8 @@ TYPED_TEST(D3dOrder, FailedWaitList) {
   ASSERT_EQ(clSetUserEventStatus(gate, -5), CL_SUCCESS);
   EXPECT_EQ(clWaitForEvents(1, acquired.AsList()), CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
   Own<cl_event> released;
-  ASSERT_EQ(this->Release(this->memory_, released.Out()), CL_SUCCESS);
+  ASSERT_EQ(this->Release(this->memory_, released.Out()),
+            CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
   EXPECT_EQ(clWaitForEvents(1, released.AsList()), CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
   EXPECT_TRUE(this->app().Read(this->buffer_.Get()) == this->before_);
 }

@@ -7,11 +7,11 @@
  * A kernel compares every pixel of every frame with what it must be; the acknowledgement goes back
  * through a buffer that is a shared resource too.
  */
-#include <CL/cl_sluice.h>
 #include <string.h>
 
 #include "ocl.h"
 #include "shared_frames.h"
+#include "shared_resource_functions.h"
 
 static const char* kSource =
     "kernel void count_wrong(read_only image2d_t image, int frame, global uint* wrong) {"
@@ -24,25 +24,6 @@ static const char* kSource =
     "  if (any(seen != wanted)) atomic_inc(wrong);"
     "}";
 
-static clCreateFromSharedResourceSLUICE_fn create;
-static clEnqueueAcquireSharedResourcesSLUICE_fn acquire;
-static clEnqueueReleaseSharedResourcesSLUICE_fn release;
-
-static void find_functions(cl_device_id device) {
-  cl_platform_id platform;
-  ocl_check(clGetDeviceInfo(device, CL_DEVICE_PLATFORM, sizeof platform, &platform, NULL),
-            "platform");
-  create = (clCreateFromSharedResourceSLUICE_fn)clGetExtensionFunctionAddressForPlatform(
-      platform, "clCreateFromSharedResourceSLUICE");
-  acquire = (clEnqueueAcquireSharedResourcesSLUICE_fn)clGetExtensionFunctionAddressForPlatform(
-      platform, "clEnqueueAcquireSharedResourcesSLUICE");
-  release = (clEnqueueReleaseSharedResourcesSLUICE_fn)clGetExtensionFunctionAddressForPlatform(
-      platform, "clEnqueueReleaseSharedResourcesSLUICE");
-  if (create != NULL && acquire != NULL && release != NULL) return;
-  fprintf(stderr, "the platform has no cl_sluice_shared_resource\n");
-  exit(1);
-}
-
 int main(int argc, char** argv) {
   if (argc != 4) return 2;
   const int count = atoi(argv[1]);
@@ -50,8 +31,9 @@ int main(int argc, char** argv) {
   check(sluice_capability_from_text(argv[2], &frames), "capability");
   check(sluice_capability_from_text(argv[3], &ack), "capability");
   char name[256];
-  cl_device_id device = ocl_device(NULL, name, sizeof name);
-  find_functions(device);
+  cl_platform_id platform;
+  cl_device_id device = ocl_device(&platform, name, sizeof name);
+  find_functions(platform);
   cl_int code = CL_SUCCESS;
   cl_context context = clCreateContext(NULL, 1, &device, NULL, NULL, &code);
   ocl_check(code, "clCreateContext");

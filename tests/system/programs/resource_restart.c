@@ -5,29 +5,13 @@
  * everything once more, with the old resource first held and later let go, and reports the codes as
  * `key value` lines. Verdicts are the caller's: failure_kill.py.
  */
-#include <CL/cl_sluice.h>
 #include <string.h>
 
 #include "ocl.h"
+#include "shared_resource_functions.h"
 #include "sluice/sluice.h"
 
 enum { BYTES = 4096, TIMEOUT_MS = 10000 };
-
-static clCreateFromSharedResourceSLUICE_fn create;
-static clEnqueueAcquireSharedResourcesSLUICE_fn acquire;
-static clEnqueueReleaseSharedResourcesSLUICE_fn release;
-
-static void find_functions(cl_platform_id platform) {
-  create = (clCreateFromSharedResourceSLUICE_fn)clGetExtensionFunctionAddressForPlatform(
-      platform, "clCreateFromSharedResourceSLUICE");
-  acquire = (clEnqueueAcquireSharedResourcesSLUICE_fn)clGetExtensionFunctionAddressForPlatform(
-      platform, "clEnqueueAcquireSharedResourcesSLUICE");
-  release = (clEnqueueReleaseSharedResourcesSLUICE_fn)clGetExtensionFunctionAddressForPlatform(
-      platform, "clEnqueueReleaseSharedResourcesSLUICE");
-  if (create != NULL && acquire != NULL && release != NULL) return;
-  fprintf(stderr, "the platform has no cl_sluice_shared_resource\n");
-  exit(1);
-}
 
 /* A new resource, made on this connection: its writers' capability. */
 static sluice_status make(sluice_connection* daemon, sluice_capability* write) {

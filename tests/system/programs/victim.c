@@ -2,15 +2,15 @@
 //
 // The application in the failure tests. It reaches a moment (idle, in a long kernel, in big
 // transfers, holding a shared object acquired), says READY, and goes on until something breaks or
-// its standard input ends the idle wait. It then reports what it saw as `key value` lines, the
-// error codes above all, and opens a new context, which must work. It must never hang or crash,
-// whatever was killed. Verdicts are the caller's: failure_kill.py.
+// a line on its standard input ends the wait or the transfers. It then reports what it saw as `key
+// value` lines, the error codes above all, and opens a new context, which must work. It must never
+// hang or crash, whatever was killed. Verdicts are the caller's: failure_kill.py.
 //
-// usage: victim idle|kernel|transfer|acquired [ROUNDS]   (so many kernels of about a second, or
-// transfers)
+// usage: victim idle|kernel|transfer|acquired [ROUNDS]   (so many kernels of about a second)
 #define _GNU_SOURCE
 #include <CL/cl_ext.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -36,6 +36,7 @@ static void CL_CALLBACK on_context_error(const char* message, const void* info, 
 
 struct Setup {
   cl_device_id device;
+  cl_device_id part;  // A sub-device, of this session alone.
   cl_context context;
   cl_command_queue queue;
   cl_kernel kernel;
@@ -64,6 +65,13 @@ static cl_int set_up(struct Setup* s) {
   clReleaseProgram(program);
   s->buffer = clCreateBuffer(s->context, CL_MEM_READ_WRITE, kTransferBytes, NULL, &code);
   return code;
+}
+
+static void report_available(const char* what, cl_device_id device) {
+  cl_bool available = 77;
+  const cl_int code =
+      clGetDeviceInfo(device, CL_DEVICE_AVAILABLE, sizeof(available), &available, NULL);
+  printf("%s %d\n", what, code == CL_SUCCESS ? (int)available : code);
 }
 
 static cl_int launch(struct Setup* s, cl_uint passes, cl_event* event) {
@@ -143,7 +151,8 @@ static cl_int stay_in(const char* moment, int rounds, struct Setup* s) {
     return code;
   }
   char* host = calloc(1, kTransferBytes);
-  for (int round = 0; code == CL_SUCCESS && round < rounds; ++round) {
+  struct pollfd line = {.fd = STDIN_FILENO, .events = POLLIN};
+  for (int round = 0; code == CL_SUCCESS && (round < 2 || poll(&line, 1, 0) == 0); ++round) {
     code =
         clEnqueueWriteBuffer(s->queue, s->buffer, CL_FALSE, 0, kTransferBytes, host, 0, NULL, NULL);
     if (code == CL_SUCCESS) {
@@ -168,6 +177,8 @@ static void report_later_calls(struct Setup* s) {
   if (buffer != NULL) clReleaseMemObject(buffer);
   code = clFinish(s->queue);
   printf("later_finish %d\n", code);
+  report_available("later_available", s->device);
+  if (s->part != NULL) report_available("later_part_available", s->part);
   // The notice comes on a thread of its own; once the context is released nobody may be told.
   for (int i = 0; i < 5000 && code != CL_SUCCESS && !notified; ++i) {
     nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
@@ -188,7 +199,9 @@ int main(int argc, char** argv) {
   ocl_check(set_up(&s), "the first context");
   ocl_check(launch(&s, 1, NULL), "the first launch");
   ocl_check(clFinish(s.queue), "the first clFinish");
-  const int rounds = argc > 2 ? atoi(argv[2]) : strcmp(argv[1], "kernel") == 0 ? 64 : 100000;
+  const cl_device_partition_property one[] = {CL_DEVICE_PARTITION_BY_COUNTS, 1, 0, 0};
+  if (clCreateSubDevices(s.device, one, 1, &s.part, NULL) != CL_SUCCESS) s.part = NULL;
+  const int rounds = argc > 2 ? atoi(argv[2]) : 64;
   printf("ended_with %d\n", stay_in(argv[1], rounds, &s));
   report_later_calls(&s);
   struct Setup fresh = {.device = s.device};

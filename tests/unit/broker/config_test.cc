@@ -151,6 +151,8 @@ TEST(ConfigTest, WrongValueNamesAllowed) {
   ExpectError("[broker]\nsocket_mode = \"0999\"\n", {"\"0999\"", "octal"});
   ExpectError("[broker]\nsocket_mode = \"7777\"\n", {"\"7777\""});
   ExpectError("[limits]\nmemory_bytes_per_session = \"4 GB\"\n", {"\"4 GB\"", "4GiB"});
+  ExpectError("[limits]\nmemory_bytes_per_session = \"99999999999TiB\"\n",
+              {"\"99999999999TiB\", allowed is a number of bytes below 2^64"});
   ExpectError("[limits]\nmemory_bytes_per_session = -4\n",
               {"f.toml:2:28:", "memory_bytes_per_session", "is -4, allowed is 0 or more bytes"});
   for (const char* little : {"\"1KiB\"", "1024"}) {
@@ -161,6 +163,41 @@ TEST(ConfigTest, WrongValueNamesAllowed) {
   ExpectError("[[network]]\nlisten = \"nowhere\"\n", {"f.toml:2:", "\"nowhere\"", "HOST:PORT"});
   ExpectError("[devices]\nallow = \"a,b\"\n", {"f.toml:2:", "\"a,b\"", "comma"});
   ExpectError("[[network]]\n", {"f.toml:1:", "needs key \"listen\""});
+}
+
+// A value that TOML does not know is refused as any other: what is written there, its key, and what
+// is allowed. Errors that have no key are told as the parser does.
+TEST(ConfigTest, ValuesThatAreNoToml) {
+  ExpectError(
+      "[limits]\nmax_sessions = 99999999999999999999\n[nonsense]\n",
+      {"f.toml:2:16: key \"max_sessions\" in [limits] is 99999999999999999999, allowed is an "
+       "integer from 1 to 1000000000000",
+       "f.toml:3:2: unknown key \"nonsense\""});
+  ExpectError(
+      "limits = {max_connections = -99999999999999999999, max_sessions = 0x1ffffffffffffffff}",
+      {"f.toml:1:29: key \"max_connections\" in [limits] is -99999999999999999999, allowed",
+       "key \"max_sessions\" in [limits] is 0x1ffffffffffffffff, allowed is an integer"});
+  ExpectError("[limits]\nprogram_bytes = 99999999999999999999",
+              {"key \"program_bytes\" in [limits] is 99999999999999999999, allowed is", "2^64"});
+  ExpectError(
+      "[limits]\nprogram_bytes = 4GiB # no quotes\n",
+      {"f.toml:2:17: key \"program_bytes\" in [limits] is 4GiB without quotes, allowed is a "
+       "number of bytes"});
+  ExpectError("[broker]\nlog_level = debug\n",
+              {"key \"log_level\" in [broker] is debug without quotes, allowed is one of trace"});
+  ExpectError("[broker]\nsocket = /run/x.sock\n",
+              {"f.toml:2:10: key \"socket\" in [broker] is /run/x.sock without quotes, allowed"});
+  ExpectError("[worker]\nsync = yes\n",
+              {"f.toml:2:8: key \"sync\" in [worker] is yes, allowed is true or false"});
+  ExpectError("[worker]\nenvironment = {A = 99999999999999999999}\n",
+              {"key \"environment.A\" in [worker] is 99999999999999999999 without quotes"});
+  ExpectError(
+      "[access]\nusers = [0, root]\n",
+      {"f.toml:2:13: key \"users\" in [access] is root without quotes, allowed is a string"});
+  ExpectError("[limits]\nmax_session = 1__2\n", {"unknown key \"max_session\" in [limits]"});
+  ExpectError("[limits]\nmax_sessions = \n", {"f.toml:2:16:", "expected value"});
+  ExpectError("[limits]\nmax_sessions = many of them\n", {"f.toml:2:16:", "value type"});
+  ExpectError("[limits]\nmax sessions = 1\n", {"f.toml:2:5:", "expected '='"});
 }
 
 // A file that is no TOML is refused with its place; all other errors of a file are told at once.

@@ -171,6 +171,17 @@ TEST_F(IncludesTest, ContinuedLine) {
 }
 
 // More files than the bound are not taken.
+TEST_F(IncludesTest, RareSpellings) {
+  const std::string file = Write("x.h", "");
+  for (const char* line : {"%:include \"x.h\"", "# /*y*/ include \"x.h\"",
+                           "/**/ %: include /*a*/ /*b*/ \"x.h\"", "#include /**/ <x.h>"}) {
+    EXPECT_TRUE(Has(ScanIncludes({line}, "-I " + root_, root_), file)) << line;
+  }
+  for (const char* line : {"a %:include \"x.h\"", "%include \"x.h\"", "#/*include \"x.h\""}) {
+    EXPECT_FALSE(Has(ScanIncludes({line}, "-I " + root_, root_), file)) << line;
+  }
+}
+
 TEST_F(IncludesTest, BoundedCount) {
   std::string all;
   for (size_t i = 0; i < kMaxIncludeFiles + 10; ++i) {

@@ -22,19 +22,23 @@ class SharingTest : public ::testing::Test {
     auto worker = std::make_unique<ScriptedWorker>();
     worker_ = worker.get();
     session_ = MakeSession(std::move(worker));
-    device_ = Ref<Device>::Adopt(new Device(nullptr, 1, /*key=*/0, WithImages()));
+    device_ = Ref<Device>::Adopt(new Device(nullptr, 1, /*key=*/0, Description()));
     context_ = MakeContext();
     queue_ = MakeQueue(0);
   }
   void TearDown() override { session_->Lose("the test is over"); }
 
-  // Of any size.
-  static InfoTable WithImages() {
+  // With images of any size; its driver runs queues out of order (Queue::RunsInOrder).
+  static InfoTable Description() {
     const cl_bool yes = CL_TRUE;
     google::protobuf::RepeatedPtrField<pb::InfoValue> values;
     pb::InfoValue& support = *values.Add();
     support.set_param_name(CL_DEVICE_IMAGE_SUPPORT);
     support.set_value(&yes, sizeof(yes));
+    constexpr char kVersion[] = "OpenCL 3.0 PoCL";
+    pb::InfoValue& version = *values.Add();
+    version.set_param_name(CL_DEVICE_VERSION);
+    version.set_value(kVersion, sizeof(kVersion));
     return InfoTable(values);
   }
   static std::shared_ptr<Session> MakeSession(std::unique_ptr<ScriptedWorker> worker) {

@@ -4,9 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <memory>
 #include <mutex>
+#include <thread>
 #include <utility>
+#include <vector>
 
+#include "absl/synchronization/notification.h"
 #include "client_icd/api.h"
 #include "tests/unit/client_icd/sharing_fixture.h"
 
@@ -154,6 +158,54 @@ TEST_F(SharingSyncTest, RefusedCallChangesNothing) {
   EXPECT_EQ(a->Use(false), -1009);
   EXPECT_EQ(Sync(false, Api::kD3d11, {b.get(), a.get()}), -1009);
   EXPECT_EQ(b->Use(false), CL_SUCCESS);
+}
+
+// Threads that come to the end of a job, and keep it until they are told.
+class LateThread : public NativeThread {
+ public:
+  LateThread() : NativeThread("never started") {}
+  bool Post(JobThread::Job job) override {
+    threads_.emplace_back([this, job = std::move(job)] {
+      job();
+      told_.WaitForNotification();
+    });
+    return true;
+  }
+  void LetGo() {
+    told_.Notify();
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+ private:
+  absl::Notification told_;
+  std::vector<std::thread> threads_;
+};
+
+// What a context keeps, the application's device perhaps, goes with the last release after a wait
+// for the newest command: the thread that did the native work has let go of it by then.
+TEST_F(SharingSyncTest, NothingOutlivesTheLastRelease) {
+  const auto late = std::make_shared<LateThread>();
+  auto device = std::make_shared<int>(0);
+  const std::weak_ptr<int> watched = device;
+  context_->AddInterop(Api::kD3d11, std::move(device));
+  MemObject::Description about;
+  about.flags = CL_MEM_READ_WRITE;
+  about.bytes = kBytes;
+  Ref<MemObject> memory;
+  ASSERT_EQ(CreateShared(context_.get(), std::move(about), Api::kD3d11,
+                         std::make_unique<FakeObject>(native_, late, 1), &memory),
+            CL_SUCCESS);
+  for (const bool acquire : {true, false}) {
+    cl_event event = nullptr;
+    ASSERT_EQ(Sync(acquire, Api::kD3d11, {memory.get()}, &event), CL_SUCCESS);
+    EXPECT_EQ(End(event), CL_COMPLETE);
+  }
+  session_->stream().AwaitHandled();
+  memory = nullptr;
+  queue_ = nullptr;
+  context_ = nullptr;
+  EXPECT_TRUE(watched.expired());
+  late->LetGo();
 }
 
 // Where the API says so, a second memory object of one native object is refused until the first is

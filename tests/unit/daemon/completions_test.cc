@@ -12,9 +12,10 @@ namespace {
 
 class CompletionsTest : public LoopbackTest {
  protected:
-  uint64_t Marker(uint64_t queue, const std::vector<uint64_t>& waits = {}) {
+  uint64_t Marker(uint64_t queue, const std::vector<uint64_t>& waits = {}, bool list_only = false) {
     pb::Command command;
     const uint64_t event = On(command.mutable_enqueue_marker()->mutable_on(), queue, waits);
+    command.mutable_enqueue_marker()->set_list_only(list_only);
     client_->Send(command);
     return event;
   }
@@ -71,7 +72,7 @@ TEST_F(CompletionsTest, RandomOrders) {
         gates.push_back(MakeUserEvent(context));
         waits.push_back(gates.back());
       }
-      events[q].push_back(Marker(queues[q], waits));
+      events[q].push_back(Marker(queues[q], waits, !waits.empty() && random() % 2 == 0));
     }
     std::shuffle(gates.begin(), gates.end(), random);
     for (const uint64_t gate : gates) SetUserEvent(gate, CL_COMPLETE);

@@ -44,7 +44,7 @@ TEST(ObjectTableTest, SvmPointersAreBounded) {
   ObjectTable table;
   uint8_t memory[64];
   auto svm = std::make_shared<SvmObject>();
-  svm->span = {1, 0, sizeof(memory), memory};
+  svm->span = std::make_shared<const HeapSpan>(HeapSpan{1, 0, sizeof(memory), memory});
   table.Insert(1, svm);
   const auto base = reinterpret_cast<uint64_t>(memory);
   EXPECT_EQ(table.SvmPointer(base + 10, 54), memory + 10);

@@ -54,6 +54,18 @@ TEST(ForeignMemoryTest, KnowsWhatCannotBeWritten) {
   EXPECT_FALSE(DescribeForeignMemory(read_only.get())->writable);
 }
 
+// A process that may open it anew (root's daemon) must not be made to read for one that may not.
+TEST(ForeignMemoryTest, RefusesWhatCannotBeRead) {
+  const UniqueFd memory = Memfd(4096, F_SEAL_SHRINK | F_SEAL_GROW);
+  const std::string path = "/proc/self/fd/" + std::to_string(memory.get());
+  for (const int flags : {O_WRONLY, O_PATH}) {
+    const UniqueFd fd(::open(path.c_str(), flags | O_CLOEXEC));
+    ASSERT_TRUE(fd.valid());
+    EXPECT_EQ(DescribeForeignMemory(fd.get()).status().code(), absl::StatusCode::kInvalidArgument)
+        << flags;
+  }
+}
+
 // What is no memory is refused: pipes, devices, folders, files of other file systems, nothing at
 // all.
 TEST(ForeignMemoryTest, RefusesWhatIsNoMemory) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -204,6 +205,34 @@ TEST(ProcessTest, ParentWithoutStandardDescriptors) {
   ASSERT_EQ(::waitpid(parent, &status, 0), parent);
   ASSERT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+// In a sandbox without /dev, too, a child gets all three descriptors: its input is at its end, and
+// what it writes goes nowhere.
+TEST(ProcessTest, ParentWithoutDev) {
+  constexpr int kNoNamespace = 77;
+  const pid_t parent = ::fork();
+  ASSERT_GE(parent, 0);
+  if (parent == 0) {
+    if ((::unshare(CLONE_NEWNS) != 0 && ::unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) ||
+        ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        ::mount("none", "/dev", "tmpfs", 0, nullptr) != 0) {
+      ::_exit(kNoNamespace);
+    }
+    Pipe out;
+    SpawnOptions options = Shell("cat && { echo lost; echo lost >&2; echo there >&5; }");
+    options.environment = {"PATH=/usr/bin:/bin"};
+    options.descriptors = {{out.write_end.get(), 5}};
+    options.output = kNoOutput;
+    auto child = Spawn(options);
+    if (!child.ok()) ::_exit(1);
+    out.write_end.reset();
+    if (ReadToEnd(out.read_end.get()) != "there\n") ::_exit(2);
+    ::_exit(child->WaitAndReap(-1)->code == 0 ? 0 : 3);
+  }
+  const int code = ExitCodeOf(parent);
+  if (code == kNoNamespace) GTEST_SKIP() << "this system lets us make no mount namespace";
+  EXPECT_EQ(code, 0);
 }
 
 // Descriptors that exchange their numbers both arrive.

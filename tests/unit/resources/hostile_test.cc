@@ -289,6 +289,23 @@ TEST_F(HostileResourceTest, MalformedOffers) {
   ExpectServing(broker);
 }
 
+// A client that offers its own connection, and then closes all it has of it, has left.
+TEST_F(HostileResourceTest, OffersItsOwnSockets) {
+  BrokerProcess broker(directory_, {});
+  const int before = Baseline(broker);
+  for (int round = 0; round < 3; ++round) {
+    RawClient client(broker, false);
+    uint64_t token = 0;
+    for (const int fd : {client.channel.get(), client.transport.get(), client.broker->socket()}) {
+      auto message = MakeMessage<OfferHandle>();
+      message.token = ++token;
+      ASSERT_TRUE(SendMessage(client.channel.get(), &message, sizeof(message), &fd, 1).ok());
+    }
+  }
+  EXPECT_TRUE(SettlesAt(broker, before));
+  ExpectServing(broker);
+}
+
 // Tokens that were never offered, shapes that overflow, long labels and wrong numbers are refused.
 TEST_F(HostileResourceTest, WrongArguments) {
   BrokerProcess broker(directory_, {});

@@ -180,7 +180,7 @@ TEST_F(MemoryTest, WriteSealedImportsSaySo) {
     sluice_handle handle = {};
     handle.struct_size = sizeof(handle);
     EXPECT_EQ(sluice_export(client.get(), &write, SLUICE_WRITE, &handle), SLUICE_UNSUPPORTED);
-    EXPECT_NE(std::string(sluice_error_text()).find("before it was imported"), std::string::npos)
+    EXPECT_NE(std::string(sluice_error_text()).find("when it was imported"), std::string::npos)
         << sluice_error_text();
     sluice_handle in = client.Export(read, SLUICE_READ);
     EXPECT_EQ(TryToWrite(in.fds[0]), 0);
