@@ -113,6 +113,8 @@ TEST_F(OpaqueLoopbackTest, DriverIsToldBeforeTheMemoryGoes) {
     client_->Send(release);
     client_->Sync();
   }
+  // The thread that has told the acquire's end may hold the memory a moment longer.
+  client_->WaitUntil([&] { return fake_->ownership_changes().size() == 4u; });
   EXPECT_EQ(fake_->ownership_changes(), (std::vector<bool>{true, false, true, false}));
 }
 
