@@ -125,6 +125,7 @@ HandlerResult HandleCreateContext(Session& session, const pb::CreateContext& cmd
 
 HandlerResult HandleReleaseObject(Session& session, const pb::ReleaseObject& cmd, Call&) {
   ObjectTable& objects = session.objects();
+  bool held_by_events = false;
   if (const auto queue = objects.Find<QueueObject>(cmd.id()); queue != nullptr) {
     // Its commands outlive it.
     for (const auto& watched : queue->context->watched) {
@@ -133,9 +134,11 @@ HandlerResult HandleReleaseObject(Session& session, const pb::ReleaseObject& cmd
     cl().clFlush(queue->handle.get());  // Section 5.1: a release flushes.
     session.Forget(queue.get());
     session.hints().Remove(queue->hints);
+    held_by_events = true;
   }
   if (const auto context = objects.Find<ContextObject>(cmd.id()); context != nullptr) {
     session.context_count.fetch_sub(1, std::memory_order_relaxed);
+    held_by_events = true;
   }
   if (const auto event = objects.Find<EventObject>(cmd.id()); event != nullptr) {
     EndForgottenUserEvent(session, *event);
@@ -145,6 +148,7 @@ HandlerResult HandleReleaseObject(Session& session, const pb::ReleaseObject& cmd
     KeepWhileUsed(session, memory);
   }
   objects.Erase(cmd.id());
+  if (held_by_events) session.kept_events().Sweep();
   session.object_count.store(objects.size(), std::memory_order_relaxed);
   return CL_SUCCESS;
 }

@@ -255,6 +255,27 @@ TEST_F(EventLoopbackTest, TransfersOfAnOutOfOrderQueue) {
   EXPECT_EQ(Completed(all).status(), CL_COMPLETE);
 }
 
+// What is kept of failed commands for the driver's sake does not outlive their queue and context.
+TEST_F(EventLoopbackTest, FailuresGoWithTheirContext) {
+  client_->Sync();
+  const int before = fake_->live_objects();
+  for (const cl_int end : {-17, CL_COMPLETE}) {
+    const uint64_t context = MakeContext();
+    const uint64_t queue = MakeQueue(context, kGpu);
+    const uint64_t gate = MakeUserEvent(context);
+    const std::vector<uint64_t> events = {Marker(queue, {gate}), Marker(queue, {gate}),
+                                          Marker(queue)};
+    SetUserEvent(gate, end);
+    for (const uint64_t event : events) Completed(event);
+    for (const uint64_t id : {events[0], events[1], events[2], gate, queue, context}) {
+      pb::Command release;
+      release.mutable_release_object()->set_id(id);
+      client_->Send(release);
+    }
+    client_->WaitUntil([&] { return fake_->live_objects() == before; });
+  }
+}
+
 // A large transfer waits for the barrier before it.
 TEST_F(EventLoopbackTest, TransfersWaitForBarriers) {
   const uint64_t context = MakeContext();
