@@ -34,6 +34,7 @@ namespace api {
 #define ICD_ENTRY(name, kind) ICD_DECLARE_##kind(name)
 #define ICD_DECLARE_wire(name) internal::EntryPoint<cl_api_##name>::Type name;
 #define ICD_DECLARE_local(name) internal::EntryPoint<cl_api_##name>::Type name;
+#define ICD_DECLARE_quick(name) internal::EntryPoint<cl_api_##name>::Type name;
 #define ICD_DECLARE_alias(name) internal::EntryPoint<cl_api_##name>::Type name;
 #define ICD_DECLARE_gl(name) internal::EntryPoint<cl_api_##name>::Type name;
 #define ICD_DECLARE_egl(name) internal::EntryPoint<cl_api_##name>::Type name;
@@ -42,6 +43,7 @@ namespace api {
 #include "client_icd/icd_surface.inc"
 #undef ICD_DECLARE_wire
 #undef ICD_DECLARE_local
+#undef ICD_DECLARE_quick
 #undef ICD_DECLARE_alias
 #undef ICD_DECLARE_gl
 #undef ICD_DECLARE_egl

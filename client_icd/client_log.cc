@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "broker/os/this_process.h"
+#include "broker/os/threads.h"
 
 namespace sluice {
 namespace {
@@ -29,6 +30,7 @@ bool ClientLogs(ClientLogLevel level) { return static_cast<int>(level) >= Thresh
 
 void ClientLog(ClientLogLevel level, std::string_view text) {
   if (!ClientLogs(level)) return;
+  const ScopedNoCancellation put_off;
   std::fprintf(stderr, "sluice-icd[%d] %s: %.*s\n", ProcessId(), kNames[static_cast<int>(level)],
                static_cast<int>(text.size()), text.data());
 }

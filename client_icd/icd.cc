@@ -8,6 +8,7 @@
 #include "client_icd/object.h"
 #include "client_icd/platform.h"
 #include "client_icd/sharing/native_apis.h"
+#include "client_icd/uncancelled.h"
 
 namespace sluice {
 namespace {
@@ -47,24 +48,26 @@ struct Unsupported<R(CL_API_CALL*)(Args...)> {
   }
 };
 
-#define ICD_SLOT_wire(name) &api::name
-#define ICD_SLOT_local(name) &api::name
-#define ICD_SLOT_alias(name) &api::name
+#define ICD_SLOT_wire(name) &Uncancelled<&api::name>::Call
+#define ICD_SLOT_local(name) &Uncancelled<&api::name>::Call
+#define ICD_SLOT_quick(name) &api::name
+#define ICD_SLOT_alias(name) &Uncancelled<&api::name>::Call
 #define ICD_SLOT_unsupported(name) Unsupported<cl_api_##name>::Get()
 // What is found by name too: the functions of the APIs that this build shares with.
 #define ICD_NAMED_wire(name)
 #define ICD_NAMED_local(name)
+#define ICD_NAMED_quick(name)
 #define ICD_NAMED_alias(name)
 #define ICD_NAMED_unsupported(name)
-#define ICD_SLOT_gl(name) &api::name
-#define ICD_NAMED_gl(name) {#name, reinterpret_cast<void*>(&api::name)},
+#define ICD_SLOT_gl(name) &Uncancelled<&api::name>::Call
+#define ICD_NAMED_gl(name) {#name, UncancelledAddress<&api::name>()},
 #ifdef SLUICE_SHARES_DIRECT3D
 #define ICD_SLOT_egl(name) ICD_SLOT_unsupported(name)
-#define ICD_SLOT_direct3d(name) &api::name
+#define ICD_SLOT_direct3d(name) ICD_SLOT_gl(name)
 #define ICD_NAMED_egl(name)
 #define ICD_NAMED_direct3d(name) ICD_NAMED_gl(name)
 #else
-#define ICD_SLOT_egl(name) &api::name
+#define ICD_SLOT_egl(name) ICD_SLOT_gl(name)
 #define ICD_SLOT_direct3d(name) ICD_SLOT_unsupported(name)
 #define ICD_NAMED_egl(name) ICD_NAMED_gl(name)
 #define ICD_NAMED_direct3d(name)
@@ -78,20 +81,20 @@ struct NamedFunction {
 // Functions of extensions, which loaders and applications find by name.
 void* FindExtensionFunction(const char* name) {
   static const NamedFunction functions[] = {
-      {"clIcdGetPlatformIDsKHR", reinterpret_cast<void*>(&api::clGetPlatformIDs)},
+      {"clIcdGetPlatformIDsKHR", UncancelledAddress<&api::clGetPlatformIDs>()},
       {"clCreateFromSharedResourceSLUICE",
-       reinterpret_cast<void*>(&api::clCreateFromSharedResourceSLUICE)},
+       UncancelledAddress<&api::clCreateFromSharedResourceSLUICE>()},
       {"clEnqueueAcquireSharedResourcesSLUICE",
-       reinterpret_cast<void*>(&api::clEnqueueAcquireSharedResourcesSLUICE)},
+       UncancelledAddress<&api::clEnqueueAcquireSharedResourcesSLUICE>()},
       {"clEnqueueReleaseSharedResourcesSLUICE",
-       reinterpret_cast<void*>(&api::clEnqueueReleaseSharedResourcesSLUICE)},
-      {"clCreateProgramWithILKHR", reinterpret_cast<void*>(&api::clCreateProgramWithILKHR)},
-      {"clGetKernelSubGroupInfoKHR", reinterpret_cast<void*>(&api::clGetKernelSubGroupInfoKHR)},
+       UncancelledAddress<&api::clEnqueueReleaseSharedResourcesSLUICE>()},
+      {"clCreateProgramWithILKHR", UncancelledAddress<&api::clCreateProgramWithILKHR>()},
+      {"clGetKernelSubGroupInfoKHR", UncancelledAddress<&api::clGetKernelSubGroupInfoKHR>()},
       {"clCreateCommandQueueWithPropertiesKHR",
-       reinterpret_cast<void*>(&api::clCreateCommandQueueWithPropertiesKHR)},
+       UncancelledAddress<&api::clCreateCommandQueueWithPropertiesKHR>()},
       {"clGetKernelSuggestedLocalWorkSizeKHR",
-       reinterpret_cast<void*>(&api::clGetKernelSuggestedLocalWorkSizeKHR)},
-      {"clTerminateContextKHR", reinterpret_cast<void*>(&api::clTerminateContextKHR)},
+       UncancelledAddress<&api::clGetKernelSuggestedLocalWorkSizeKHR>()},
+      {"clTerminateContextKHR", UncancelledAddress<&api::clTerminateContextKHR>()},
 #define ICD_ENTRY(name, kind) ICD_NAMED_##kind(name)
 #include "client_icd/icd_surface.inc"
   };
@@ -140,15 +143,15 @@ extern "C" {
 SLUICE_EXPORT cl_int CL_API_CALL clIcdGetPlatformIDsKHR(cl_uint num_entries,
                                                         cl_platform_id* platforms,
                                                         cl_uint* num_platforms) {
-  return sluice::api::clGetPlatformIDs(num_entries, platforms, num_platforms);
+  return sluice::kIcdDispatch.clGetPlatformIDs(num_entries, platforms, num_platforms);
 }
 
 SLUICE_EXPORT cl_int CL_API_CALL clGetPlatformInfo(cl_platform_id platform,
                                                    cl_platform_info param_name,
                                                    size_t param_value_size, void* param_value,
                                                    size_t* param_value_size_ret) {
-  return sluice::api::clGetPlatformInfo(platform, param_name, param_value_size, param_value,
-                                        param_value_size_ret);
+  return sluice::kIcdDispatch.clGetPlatformInfo(platform, param_name, param_value_size, param_value,
+                                                param_value_size_ret);
 }
 
 SLUICE_EXPORT void* CL_API_CALL clGetExtensionFunctionAddress(const char* name) {

@@ -90,6 +90,12 @@ ScopedNoSignals::~ScopedNoSignals() {
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
+ScopedNoCancellation::ScopedNoCancellation() {
+  ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_);
+}
+
+ScopedNoCancellation::~ScopedNoCancellation() { ::pthread_setcancelstate(before_, nullptr); }
+
 SignalMask::SignalMask() {
   static_assert(sizeof(mask_) >= sizeof(sigset_t));
   sigset_t now;

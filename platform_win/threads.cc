@@ -81,6 +81,8 @@ bool AtThreadEnd(void (*function)(void*), void* argument) {
 
 ScopedNoSignals::ScopedNoSignals() = default;
 ScopedNoSignals::~ScopedNoSignals() = default;
+ScopedNoCancellation::ScopedNoCancellation() = default;
+ScopedNoCancellation::~ScopedNoCancellation() = default;
 SignalMask::SignalMask() = default;
 ScopedSignalMask::ScopedSignalMask(const SignalMask&) {}
 ScopedSignalMask::~ScopedSignalMask() = default;

@@ -30,6 +30,19 @@ class ScopedNoSignals {
   uint64_t before_[16] = {};  // The mask that the thread had.
 };
 
+// While it lives, a cancellation of the calling thread (pthread_cancel) waits. Nothing where
+// threads cannot be cancelled.
+class ScopedNoCancellation {
+ public:
+  ScopedNoCancellation();
+  ~ScopedNoCancellation();
+  ScopedNoCancellation(const ScopedNoCancellation&) = delete;
+  ScopedNoCancellation& operator=(const ScopedNoCancellation&) = delete;
+
+ private:
+  int before_ = 0;
+};
+
 // The process ends, and its other threads have been ended, in the middle of whatever they did and
 // with the locks that they held: nobody waits for them. False where threads go on until the end.
 bool OtherThreadsWereEnded();

@@ -16,6 +16,7 @@
 #include "broker/os/local_endpoint.h"
 #include "broker/os/native_handle.h"
 #include "broker/os/this_process.h"
+#include "broker/os/threads.h"
 #include "client_icd/endpoint_address.h"
 #include "client_icd/libsluice/entry.h"
 #include "client_icd/libsluice/resource_connection.h"
@@ -146,6 +147,7 @@ const char* sluice_status_string(sluice_status status) {
 const char* sluice_error_text(void) { return sluice::last_error.c_str(); }
 
 sluice_status sluice_connect(const char* endpoint, sluice_connection** connection) {
+  const sluice::ScopedNoCancellation put_off;
   if (connection == nullptr) return NullArgument();
   sluice::KeepLibraryOf(reinterpret_cast<const void*>(&sluice_connect));  // gRPC's threads run on.
   const absl::StatusOr<std::string> path = sluice::LocalPath(endpoint);
@@ -163,7 +165,10 @@ sluice_status sluice_connect(const char* endpoint, sluice_connection** connectio
   return SLUICE_OK;
 }
 
-void sluice_disconnect(sluice_connection* connection) { delete connection; }
+void sluice_disconnect(sluice_connection* connection) {
+  const sluice::ScopedNoCancellation put_off;
+  delete connection;
+}
 
 void sluice_capability_to_text(const sluice_capability* capability,
                                char text[SLUICE_CAPABILITY_TEXT_SIZE]) {
@@ -185,6 +190,7 @@ sluice_status sluice_capability_from_text(const char* text, sluice_capability* c
 
 sluice_status sluice_create(sluice_connection* connection, const sluice_create_info* info,
                             sluice_capability* read, sluice_capability* write) {
+  const sluice::ScopedNoCancellation put_off;
   if (connection == nullptr || info == nullptr) return NullArgument();
   const auto request = sluice::ToCreateRequest(*info);
   if (!request.ok()) return Told(request.status());
@@ -194,6 +200,7 @@ sluice_status sluice_create(sluice_connection* connection, const sluice_create_i
 sluice_status sluice_import(sluice_connection* connection, const sluice_create_info* info,
                             sluice_native_handle memory, sluice_capability* read,
                             sluice_capability* write) {
+  const sluice::ScopedNoCancellation put_off;
   if (connection == nullptr || info == nullptr) return NullArgument();
   const auto request = sluice::ToImportRequest(*info);
   if (!request.ok()) return Told(request.status());
@@ -208,12 +215,14 @@ sluice_status sluice_import(sluice_connection* connection, const sluice_create_i
 }
 
 sluice_status sluice_destroy(sluice_connection* connection, const sluice_capability* write) {
+  const sluice::ScopedNoCancellation put_off;
   if (connection == nullptr || write == nullptr) return NullArgument();
   return Told(connection->to->Destroy(BytesOf(*write)));
 }
 
 sluice_status sluice_describe(sluice_connection* connection, const sluice_capability* capability,
                               sluice_description* description) {
+  const sluice::ScopedNoCancellation put_off;
   if (connection == nullptr || capability == nullptr || description == nullptr) {
     return NullArgument();
   }
@@ -224,6 +233,7 @@ sluice_status sluice_describe(sluice_connection* connection, const sluice_capabi
 
 sluice_status sluice_export(sluice_connection* connection, const sluice_capability* capability,
                             sluice_access access, sluice_handle* handle) {
+  const sluice::ScopedNoCancellation put_off;
   if (connection == nullptr || capability == nullptr || handle == nullptr) return NullArgument();
   if (const absl::Status sized = sluice::ClearHandle(handle); !sized.ok()) return Told(sized);
   auto exported = connection->to->Export(BytesOf(*capability), sluice::ToAccess(access));
@@ -233,6 +243,7 @@ sluice_status sluice_export(sluice_connection* connection, const sluice_capabili
 }
 
 void sluice_handle_close(sluice_handle* handle) {
+  const sluice::ScopedNoCancellation put_off;
   if (handle == nullptr) return;
   const uint32_t count = std::min<uint32_t>(handle->fd_count, SLUICE_MAX_DESCRIPTORS);
   for (uint32_t i = 0; i < count; ++i) {
@@ -242,6 +253,7 @@ void sluice_handle_close(sluice_handle* handle) {
 }
 
 sluice_status sluice_map(const sluice_handle* handle, void** address) {
+  const sluice::ScopedNoCancellation put_off;
   if (handle == nullptr || address == nullptr) return NullArgument();
   if (handle->fd_count == 0) {
     return Fail(SLUICE_INVALID_ARGUMENT, "the handle is empty: sluice_export fills it");
@@ -275,6 +287,7 @@ void sluice_unmap(void* address, uint64_t size_bytes) {
 
 sluice_status sluice_acquire(sluice_connection* connection, const sluice_capability* capability,
                              sluice_access access, uint32_t timeout_ms, sluice_hold* hold) {
+  const sluice::ScopedNoCancellation put_off;
   if (connection == nullptr || capability == nullptr || hold == nullptr) return NullArgument();
   sluice::v1::AcquireResourceRequest request;
   request.set_capability(BytesOf(*capability));
@@ -289,6 +302,7 @@ sluice_status sluice_acquire(sluice_connection* connection, const sluice_capabil
 
 sluice_status sluice_release(sluice_connection* connection, const sluice_hold* hold,
                              uint32_t flags) {
+  const sluice::ScopedNoCancellation put_off;
   if (connection == nullptr || hold == nullptr) return NullArgument();
   if (!sluice::AreReleaseFlags(flags)) {
     return Fail(SLUICE_INVALID_ARGUMENT, "unknown flags of a release, or both of them");
@@ -302,6 +316,7 @@ sluice_status sluice_release(sluice_connection* connection, const sluice_hold* h
 
 sluice_status sluice_watch_open(sluice_connection* connection, const sluice_capability* capability,
                                 sluice_watch** watch) {
+  const sluice::ScopedNoCancellation put_off;
   if (connection == nullptr || capability == nullptr || watch == nullptr) return NullArgument();
   auto of = connection->to->Watch(BytesOf(*capability));
   if (!of.ok()) return Told(of.status());
@@ -310,6 +325,7 @@ sluice_status sluice_watch_open(sluice_connection* connection, const sluice_capa
 }
 
 sluice_status sluice_watch_next(sluice_watch* watch, uint32_t timeout_ms, sluice_state* state) {
+  const sluice::ScopedNoCancellation put_off;
   if (watch == nullptr || state == nullptr) return NullArgument();
   if (watch->pid != sluice::ProcessId()) {
     return Fail(SLUICE_LOST, "this watch belongs to the process that forked this one");
@@ -321,6 +337,7 @@ sluice_status sluice_watch_next(sluice_watch* watch, uint32_t timeout_ms, sluice
 }
 
 void sluice_watch_close(sluice_watch* watch) {
+  const sluice::ScopedNoCancellation put_off;
   if (watch == nullptr) return;
   // gRPC, which would have to let go of it, is not in a child.
   if (watch->pid != sluice::ProcessId())

@@ -4,6 +4,7 @@
 #include "client_icd/api.h"
 #include "client_icd/sharing/gl_context.h"
 #include "client_icd/sharing/native_apis.h"
+#include "client_icd/uncancelled.h"
 
 namespace sluice::sharing {
 
@@ -28,9 +29,9 @@ std::optional<cl_int> GetInteropInfo(cl_context_info, const InfoSink&) { return 
 
 void* FindSharingFunction(const char* name) {
   if (std::strcmp(name, "clEnqueueAcquireGrallocObjectsIMG") == 0)
-    return reinterpret_cast<void*>(&api::clEnqueueAcquireGrallocObjectsIMG);
+    return UncancelledAddress<&api::clEnqueueAcquireGrallocObjectsIMG>();
   if (std::strcmp(name, "clEnqueueReleaseGrallocObjectsIMG") == 0)
-    return reinterpret_cast<void*>(&api::clEnqueueReleaseGrallocObjectsIMG);
+    return UncancelledAddress<&api::clEnqueueReleaseGrallocObjectsIMG>();
   return nullptr;
 }
 

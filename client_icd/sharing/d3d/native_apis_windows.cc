@@ -9,6 +9,7 @@
 #include "client_icd/sharing/d3d/dx9_share.h"
 #include "client_icd/sharing/gl_context.h"
 #include "client_icd/sharing/native_apis.h"
+#include "client_icd/uncancelled.h"
 
 namespace sluice::sharing {
 namespace {
@@ -23,14 +24,12 @@ struct Alias {
 
 // cl_nv_d3d11_sharing: the same functions by other names, and tokens of the same values.
 const Alias kAliases[] = {
-    {"clGetDeviceIDsFromD3D11NV", reinterpret_cast<void*>(&api::clGetDeviceIDsFromD3D11KHR)},
-    {"clCreateFromD3D11BufferNV", reinterpret_cast<void*>(&api::clCreateFromD3D11BufferKHR)},
-    {"clCreateFromD3D11Texture2DNV", reinterpret_cast<void*>(&api::clCreateFromD3D11Texture2DKHR)},
-    {"clCreateFromD3D11Texture3DNV", reinterpret_cast<void*>(&api::clCreateFromD3D11Texture3DKHR)},
-    {"clEnqueueAcquireD3D11ObjectsNV",
-     reinterpret_cast<void*>(&api::clEnqueueAcquireD3D11ObjectsKHR)},
-    {"clEnqueueReleaseD3D11ObjectsNV",
-     reinterpret_cast<void*>(&api::clEnqueueReleaseD3D11ObjectsKHR)},
+    {"clGetDeviceIDsFromD3D11NV", UncancelledAddress<&api::clGetDeviceIDsFromD3D11KHR>()},
+    {"clCreateFromD3D11BufferNV", UncancelledAddress<&api::clCreateFromD3D11BufferKHR>()},
+    {"clCreateFromD3D11Texture2DNV", UncancelledAddress<&api::clCreateFromD3D11Texture2DKHR>()},
+    {"clCreateFromD3D11Texture3DNV", UncancelledAddress<&api::clCreateFromD3D11Texture3DKHR>()},
+    {"clEnqueueAcquireD3D11ObjectsNV", UncancelledAddress<&api::clEnqueueAcquireD3D11ObjectsKHR>()},
+    {"clEnqueueReleaseD3D11ObjectsNV", UncancelledAddress<&api::clEnqueueReleaseD3D11ObjectsKHR>()},
 };
 
 // The device that the list names for Direct3D 10 or 11, if it names one.
