@@ -139,6 +139,10 @@ run_unit() {
     return
   fi
   add unit $((SECONDS - start)) $(($1 - $2 - $3 - $4)) "$2" $(($3 + $4))
+  # What GoogleTest said of it, also of what passed when it was tried again.
+  sed -nE 's/^[0-9]+: //; /: Failure$/,/^$/p; /^\[  FAILED  \] .* ms\)$/p' "$logs/unit.log" | head -n 60 | sed 's/^/    /'
+  grep -oE 'Test +#[0-9]+: [^ ]+ \.*\*\*\*' "$logs/unit.log" | awk '{ print $3 }' | sort -u |
+    sed 's/^/    UNSTEADY or failed: /'
   [ "$2" -eq 0 ] || sed -n '/The following tests FAILED/,$p' "$logs/unit.log"
 }
 
