@@ -20,6 +20,7 @@ namespace sluice {
 namespace {
 
 constexpr int kSessionTimeoutMs = 30'000;
+constexpr int kCloseTimeoutMs = 1'000;
 constexpr size_t kMaxSnapshotBytes = size_t{64} << 20;
 
 }  // namespace
@@ -68,7 +69,8 @@ absl::StatusOr<OpenedTransport> BrokerConnection::OpenSession() {
 }
 
 void BrokerConnection::CloseSession(uint64_t id) {
-  if (!closes_sessions_) return;  // The worker's end of file must do.
+  // The worker's end of file must do for a daemon that does not know it, or does not listen.
+  if (!closes_sessions_ || !WaitWritable(socket_.get(), kCloseTimeoutMs).ok()) return;
   sluice::CloseSession close = MakeMessage<sluice::CloseSession>();
   close.session_id = id;
   SendMessage(socket_.get(), &close, sizeof(close)).IgnoreError();

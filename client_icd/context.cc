@@ -243,11 +243,8 @@ cl_context CL_API_CALL clCreateContextFromType(const cl_context_properties* prop
   Platform* platform = nullptr;
   cl_int status = CheckContextProperties(list, CL_INVALID_PROPERTY, &platform);
   if (status != CL_SUCCESS) return Fail(errcode_ret, status);
-  if (platform == nullptr) {
-    const std::vector<Platform*> all = AllPlatforms();
-    if (all.empty()) return Fail(errcode_ret, CL_INVALID_PLATFORM);
-    platform = all.front();
-  }
+  if (platform == nullptr) platform = DefaultPlatform();
+  if (platform == nullptr) return Fail(errcode_ret, CL_INVALID_PLATFORM);
   cl_uint count = 0;
   status = api::clGetDeviceIDs(platform->handle(), device_type, 0, nullptr, &count);
   std::vector<cl_device_id> devices(count);

@@ -302,4 +302,9 @@ std::vector<Platform*> AllPlatforms() {
   return platforms;
 }
 
+Platform* DefaultPlatform() {
+  const std::vector<Platform*> all = AllPlatforms();
+  return all.empty() ? nullptr : all.front();
+}
+
 }  // namespace sluice

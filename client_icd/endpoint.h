@@ -83,5 +83,8 @@ class Endpoint {
 // All platforms of all endpoints that answer. Empty in a worker (SLUICE_WORKER=1): it must never
 // use Sluice's own driver.
 std::vector<Platform*> AllPlatforms();
+// For properties without one: "the platform that is selected is implementation-defined" (OpenCL 3.0
+// section 4.4). The first; null if there is none.
+Platform* DefaultPlatform();
 
 }  // namespace sluice

@@ -113,11 +113,8 @@ cl_int CL_API_CALL clGetGLContextInfoKHR(const cl_context_properties* properties
       param_name != CL_DEVICES_FOR_GL_CONTEXT_KHR) {
     return CL_INVALID_VALUE;
   }
-  if (platform == nullptr) {
-    const std::vector<Platform*> all = AllPlatforms();
-    if (all.empty()) return CL_INVALID_PLATFORM;
-    platform = all.front();
-  }
+  if (platform == nullptr) platform = DefaultPlatform();
+  if (platform == nullptr) return CL_INVALID_PLATFORM;
   std::shared_ptr<sharing::GlShare> share;
   CL_RETURN_IF_ERROR(sharing::OpenGlShare(list, &share));
   // "properties must identify a single valid GL context or GL share group object."
