@@ -92,10 +92,28 @@ cl_int FindQueue(cl_command_queue handle, Queue** queue) {
   return has_svm ? CL_SUCCESS : CL_INVALID_OPERATION;
 }
 
+// The driver's own markers may wait for more than their list in a queue out of order (PoCL's).
 cl_int SubmitNothing(EnqueueCall* call, bool blocking) {
-  pb::Enqueue* on = call->command().mutable_enqueue_marker()->mutable_on();
+  pb::EnqueueMarker& marker = *call->command().mutable_enqueue_marker();
+  marker.set_list_only(true);
+  pb::Enqueue* on = marker.mutable_on();
   return blocking ? call->SubmitBlocking(on) : call->Submit(on);
 }
+
+// As long as it lives, what is written from there is not taken early (design section 5).
+class PendingDestination {
+ public:
+  PendingDestination(Queue* queue, const HostRegion& region) : queue_(queue), region_(region) {
+    queue_->session().pending_destinations().Add(region_);
+  }
+  ~PendingDestination() { queue_->session().pending_destinations().Remove(region_); }
+  PendingDestination(const PendingDestination&) = delete;
+  PendingDestination& operator=(const PendingDestination&) = delete;
+
+ private:
+  const Ref<Queue> queue_;
+  const HostRegion region_;
+};
 
 void FreeNow(const Context& context, void* pointer) {
   Allocation allocation;
@@ -107,49 +125,71 @@ void FreeNow(const Context& context, void* pointer) {
   context.stream().Post(*command);
 }
 
-// A copy of which one side is ordinary memory of the application: the SVM side is mapped, the bytes
-// are copied here, and a user event lets the unmap go on, whose event is the application's.
+// A copy of which one side, or both, is ordinary memory of the application. The bytes are copied
+// here, between two commands: the first ends when they may be, a user event that the copy sets lets
+// the second go on, whose event is the application's. They map and unmap the SVM side; without one
+// they are markers. Both have the wait list, so that the second fails with it too.
 struct HostCopy {
   void* destination;
   const void* source;
   size_t bytes;
   bool to_svm;
+  bool from_svm;
+
+  bool any_svm() const { return to_svm || from_svm; }
+  uint64_t svm() const { return reinterpret_cast<uintptr_t>(to_svm ? destination : source); }
 };
+
+cl_int SubmitBeforeCopy(EnqueueCall* call, const HostCopy& copy) {
+  if (!copy.any_svm()) return SubmitNothing(call, /*blocking=*/false);
+  pb::EnqueueSvmMap& body = *call->command().mutable_enqueue_svm_map();
+  body.set_map_flags(copy.to_svm ? CL_MAP_WRITE : CL_MAP_READ);
+  body.set_pointer(copy.svm());
+  body.set_size(copy.bytes);
+  return call->Submit(body.mutable_on());
+}
+
+cl_int SubmitAfterCopy(EnqueueCall* call, const HostCopy& copy, uint64_t gate_id, bool blocking) {
+  if (!copy.any_svm()) {
+    call->command().mutable_enqueue_marker()->mutable_on()->add_wait_event_ids(gate_id);
+    return SubmitNothing(call, blocking);
+  }
+  pb::EnqueueSvmUnmap& body = *call->command().mutable_enqueue_svm_unmap();
+  body.set_pointer(copy.svm());
+  body.mutable_on()->add_wait_event_ids(gate_id);
+  return blocking ? call->SubmitBlocking(body.mutable_on()) : call->Submit(body.mutable_on());
+}
 
 cl_int SubmitHostCopy(Queue* queue, const HostCopy& copy, bool blocking, cl_uint num_events,
                       const cl_event* wait_list, cl_event* event) {
   const uint64_t gate_id = queue->session().NextId();
-  const uint64_t svm = reinterpret_cast<uintptr_t>(copy.to_svm ? copy.destination : copy.source);
-  EnqueueCall map(queue, num_events, wait_list, nullptr, CL_COMMAND_SVM_MAP);
-  CL_RETURN_IF_ERROR(map.status());
-  EnqueueCall unmap(queue, 0, nullptr, event, CL_COMMAND_SVM_MEMCPY);
-  CL_RETURN_IF_ERROR(unmap.status());
+  EnqueueCall before(queue, num_events, wait_list, nullptr, CL_COMMAND_SVM_MAP);
+  CL_RETURN_IF_ERROR(before.status());
+  EnqueueCall after(queue, num_events, wait_list, event, CL_COMMAND_SVM_MEMCPY);
+  CL_RETURN_IF_ERROR(after.status());
   {
     ScopedCommand gate;
     gate->mutable_create_user_event()->set_event_id(gate_id);
     gate->mutable_create_user_event()->set_context_id(queue->context().id());
     if (!queue->stream().Post(*gate)) return queue->session().lost_code();
   }
-  map.SoonWhenEnded([copy, gate_id, kept = Ref<Queue>(queue)](cl_int status) {
+  std::shared_ptr<PendingDestination> pending;
+  if (!copy.to_svm)
+    pending = std::make_shared<PendingDestination>(queue, HostRegion(copy.destination, copy.bytes));
+  before.SoonWhenEnded([copy, gate_id, pending, kept = Ref<Queue>(queue)](cl_int status) {
     if (status == CL_COMPLETE) std::memcpy(copy.destination, copy.source, copy.bytes);
     ScopedCommand open;
     open->mutable_set_user_event_status()->set_event_id(gate_id);
     open->mutable_set_user_event_status()->set_status(status == CL_COMPLETE ? CL_COMPLETE : status);
     kept->stream().Post(*open);
   });
-  // Not before: the map may have ended by the time that the unmap, which names the gate, is posted.
-  unmap.WhenEnded(
+  pending = nullptr;
+  // Not before: the first may have ended by the time that the second, which names the gate, is
+  // posted.
+  after.WhenEnded(
       [gate_id, kept = Ref<Queue>(queue)](cl_int) { kept->session().ReleaseEvent(gate_id); });
-  pb::EnqueueSvmMap& map_body = *map.command().mutable_enqueue_svm_map();
-  map_body.set_map_flags(copy.to_svm ? CL_MAP_WRITE : CL_MAP_READ);
-  map_body.set_pointer(svm);
-  map_body.set_size(copy.bytes);
-  CL_RETURN_IF_ERROR(map.Submit(map_body.mutable_on()));
-  pb::EnqueueSvmUnmap& unmap_body = *unmap.command().mutable_enqueue_svm_unmap();
-  unmap_body.set_pointer(svm);
-  unmap_body.mutable_on()->add_wait_event_ids(gate_id);
-  return blocking ? unmap.SubmitBlocking(unmap_body.mutable_on())
-                  : unmap.Submit(unmap_body.mutable_on());
+  CL_RETURN_IF_ERROR(SubmitBeforeCopy(&before, copy));
+  return SubmitAfterCopy(&after, copy, gate_id, blocking);
 }
 
 cl_int SubmitUnmap(Queue* queue, void* pointer, cl_uint num_events, const cl_event* wait_list,
@@ -283,12 +323,14 @@ cl_int CL_API_CALL clEnqueueSVMMemcpy(cl_command_queue command_queue, cl_bool bl
   const bool to_svm = Contains(context, dst_ptr, size);
   const bool from_svm = Contains(context, src_ptr, size);
   const bool blocking = blocking_copy != CL_FALSE;
-  if (size != 0 && to_svm != from_svm) {
-    return SubmitHostCopy(queue, {dst_ptr, src_ptr, size, to_svm}, blocking,
+  // Neither shared memory nor the application's own: it begins in the one and ends elsewhere.
+  if (size != 0 && ((!to_svm && IsSvmPointer(context, dst_ptr)) ||
+                    (!from_svm && IsSvmPointer(context, src_ptr))))
+    return CL_INVALID_VALUE;
+  if (size != 0 && !(to_svm && from_svm)) {
+    return SubmitHostCopy(queue, {dst_ptr, src_ptr, size, to_svm, from_svm}, blocking,
                           num_events_in_wait_list, event_wait_list, event);
   }
-  // Between two pieces of the application's memory the device has no part.
-  if (size != 0 && !to_svm) return CL_INVALID_VALUE;
   EnqueueCall call(queue, num_events_in_wait_list, event_wait_list, event, CL_COMMAND_SVM_MEMCPY);
   CL_RETURN_IF_ERROR(call.status());
   if (size == 0) return SubmitNothing(&call, blocking);

@@ -317,6 +317,8 @@ constexpr Difference kRows[] = {
      "spec: CL_INVALID_OPERATION"},
     {"clWaitForEvents.failed_user_event", kNvidia, Where::kNative, CL_SUCCESS,
      "spec: CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST"},
+    {"clWaitForEvents.list_only", kNvidia, Where::kDriverDecides, kDoNotRun,
+     "an out-of-order queue runs in order: it waits for commands that it does not depend on"},
     {"clWaitForEvents.two_contexts", kNvidia, Where::kNative, CL_SUCCESS,
      "spec: CL_INVALID_CONTEXT"},
 };
