@@ -37,12 +37,6 @@ cl_int CheckRange(const MemObject& buffer, size_t offset, size_t size) {
                                                                      : CL_INVALID_VALUE;
 }
 
-// A command that moves nothing still ends in its turn.
-cl_int SubmitNothing(EnqueueCall* call, bool blocking) {
-  pb::Enqueue* on = call->command().mutable_enqueue_marker()->mutable_on();
-  return blocking ? call->SubmitBlocking(on) : call->Submit(on);
-}
-
 Mapping MapOf(cl_map_flags flags, size_t offset, size_t size) {
   Mapping mapping;
   mapping.flags = flags;
@@ -93,7 +87,7 @@ cl_int CL_API_CALL clEnqueueReadBuffer(cl_command_queue command_queue, cl_mem bu
                    CL_COMMAND_READ_BUFFER);
   CL_RETURN_IF_ERROR(call.status());
   const bool blocking = blocking_read != CL_FALSE;
-  if (size == 0) return SubmitNothing(&call, blocking);
+  if (size == 0) return call.SubmitNothing(blocking);
   if (GoesThroughHeap(*target.queue, *target.buffer, blocking, size)) {
     return CopyThroughHeap(&call, target.buffer, MapOf(CL_MAP_READ, offset, size),
                            [&] { CopyInParts(ptr, target.buffer->heap() + offset, size); });
@@ -118,7 +112,7 @@ cl_int CL_API_CALL clEnqueueWriteBuffer(cl_command_queue command_queue, cl_mem b
                    CL_COMMAND_WRITE_BUFFER);
   CL_RETURN_IF_ERROR(call.status());
   const bool blocking = blocking_write != CL_FALSE;
-  if (size == 0) return SubmitNothing(&call, blocking);
+  if (size == 0) return call.SubmitNothing(blocking);
   if (GoesThroughHeap(*target.queue, *target.buffer, blocking, size)) {
     return CopyThroughHeap(&call, target.buffer,
                            MapOf(CL_MAP_WRITE_INVALIDATE_REGION, offset, size),
@@ -199,7 +193,7 @@ cl_int CL_API_CALL clEnqueueCopyBuffer(cl_command_queue command_queue, cl_mem sr
   EnqueueCall call(source.queue, num_events_in_wait_list, event_wait_list, event,
                    CL_COMMAND_COPY_BUFFER);
   CL_RETURN_IF_ERROR(call.status());
-  if (size == 0) return SubmitNothing(&call, false);
+  if (size == 0) return call.SubmitNothing();
   pb::EnqueueCopyBuffer& body = *call.command().mutable_enqueue_copy_buffer();
   body.set_source_id(source.buffer->id());
   body.set_destination_id(destination.buffer->id());
@@ -265,7 +259,7 @@ cl_int CL_API_CALL clEnqueueFillBuffer(cl_command_queue command_queue, cl_mem bu
   EnqueueCall call(target.queue, num_events_in_wait_list, event_wait_list, event,
                    CL_COMMAND_FILL_BUFFER);
   CL_RETURN_IF_ERROR(call.status());
-  if (size == 0) return SubmitNothing(&call, false);
+  if (size == 0) return call.SubmitNothing();
   pb::EnqueueFillBuffer& body = *call.command().mutable_enqueue_fill_buffer();
   body.set_mem_id(target.buffer->id());
   body.set_pattern(pattern, pattern_size);

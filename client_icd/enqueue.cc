@@ -64,6 +64,13 @@ cl_int EnqueueCall::Submit(pb::Enqueue* on) { return Post(on, {}, /*blocking=*/f
 
 cl_int EnqueueCall::SubmitBlocking(pb::Enqueue* on) { return Post(on, {}, /*blocking=*/true); }
 
+// The driver's own markers may wait for more than their list in a queue out of order (PoCL's).
+cl_int EnqueueCall::SubmitNothing(bool blocking) {
+  pb::EnqueueMarker& marker = *command_->mutable_enqueue_marker();
+  marker.set_list_only(true);
+  return Post(marker.mutable_on(), {}, blocking);
+}
+
 bool EnqueueCall::NameMirror(pb::Enqueue* on, const HostRegion& region) const {
   MirrorPlace place;
   const Mirrors& mirrors = queue_->session().mirrors();

@@ -69,6 +69,9 @@ class EnqueueCall {
   // Waits for the command's end and returns its error, if it failed, or else the error of an
   // earlier command that was refused late (ReturnsLateError). So do the others, if blocking.
   cl_int SubmitBlocking(pb::Enqueue* on);
+  // A command that has nothing to do, and ends when what it waits for has: its list, and what its
+  // place in the queue asks.
+  cl_int SubmitNothing(bool blocking = false);
   // The command takes its bytes from `source`: as payload if they are few, else the worker asks for
   // them.
   cl_int SubmitWrite(pb::Enqueue* on, const HostRegion& source, bool blocking);

@@ -131,7 +131,7 @@ cl_int Launch(cl_command_queue queue_handle, cl_kernel kernel_handle, const Work
   CL_RETURN_IF_ERROR(call.status());
   // No work: "the kernel command will trivially succeed after its event dependencies are
   // satisfied".
-  if (sizes.empty()) return call.Submit(call.command().mutable_enqueue_marker()->mutable_on());
+  if (sizes.empty()) return call.SubmitNothing();
   pb::EnqueueNdRangeKernel& body = *call.command().mutable_enqueue_nd_range_kernel();
   body.set_kernel_id(kernel->id());
   // Without local_work_size, the required work-group size is the one (OpenCL 3.0): CheckLocal has

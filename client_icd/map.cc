@@ -139,11 +139,6 @@ cl_int SubmitMap(EnqueueCall* call, MemObject* memory, bool blocking, const Mapp
   return status;
 }
 
-cl_int SubmitMarker(EnqueueCall* call, bool blocking) {
-  pb::Enqueue* on = call->command().mutable_enqueue_marker()->mutable_on();
-  return blocking ? call->SubmitBlocking(on) : call->Submit(on);
-}
-
 void EncodeMapShared(const MemObject& memory, const Mapping& mapping, pb::EnqueueMapShared* body) {
   body->set_mem_id(memory.id());
   body->set_map_flags(mapping.flags);
@@ -179,7 +174,7 @@ cl_int MapBuffer(EnqueueCall* call, MemObject* buffer, bool blocking, Mapping* m
   if (memory == nullptr) return CL_MEM_OBJECT_ALLOCATION_FAILURE;
   mapping->pointer = memory + mapping->offset;
   return SubmitMap(call, buffer, blocking, *mapping, [&] {
-    if (!NeedsContents(mapping->flags)) return SubmitMarker(call, blocking);
+    if (!NeedsContents(mapping->flags)) return call->SubmitNothing(blocking);
     pb::EnqueueReadBuffer& body = *call->command().mutable_enqueue_read_buffer();
     body.set_mem_id(buffer->id());
     body.set_offset(mapping->offset);
@@ -209,7 +204,7 @@ cl_int MapImage(EnqueueCall* call, MemObject* image, bool blocking, Mapping* map
   const ImageShape& shape = image->image();
   mapping->pointer = memory + ImageOffset(shape, mapping->image_origin);
   return SubmitMap(call, image, blocking, *mapping, [&] {
-    if (!NeedsContents(mapping->flags)) return SubmitMarker(call, blocking);
+    if (!NeedsContents(mapping->flags)) return call->SubmitNothing(blocking);
     pb::EnqueueReadImage& body = *call->command().mutable_enqueue_read_image();
     body.set_mem_id(image->id());
     EncodeSize3(mapping->image_origin, body.mutable_origin());
@@ -223,7 +218,7 @@ cl_int MapImage(EnqueueCall* call, MemObject* image, bool blocking, Mapping* map
 cl_int SubmitUnmap(EnqueueCall* call, MemObject* memory, const Mapping& mapping) {
   if (mapping.in_heap) return SubmitUnmapShared(call, *memory, mapping);
   // What never had the contents does not go back.
-  if (!mapping.for_writing() || mapping.failed) return SubmitMarker(call, false);
+  if (!mapping.for_writing() || mapping.failed) return call->SubmitNothing();
   // The bytes are taken from here when the command runs; until then the shadow stays.
   if (mapping.shadow != nullptr) call->WhenEnded([shadow = mapping.shadow](cl_int) {});
   if (memory->is_buffer()) {
@@ -360,7 +355,7 @@ cl_int CL_API_CALL clEnqueueUnmapMemObject(cl_command_queue command_queue, cl_me
   if (mapped_ptr == nullptr || !memory->mappings().Take(mapped_ptr, &mapping))
     return CL_INVALID_VALUE;
   if (mapping.pending) call.WaitAlso(*mapping.pending);
-  if (released && !mapping.in_heap) return SubmitMarker(&call, false);
+  if (released && !mapping.in_heap) return call.SubmitNothing();
   return SubmitUnmap(&call, memory, mapping);
 }
 

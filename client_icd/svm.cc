@@ -92,14 +92,6 @@ cl_int FindQueue(cl_command_queue handle, Queue** queue) {
   return has_svm ? CL_SUCCESS : CL_INVALID_OPERATION;
 }
 
-// The driver's own markers may wait for more than their list in a queue out of order (PoCL's).
-cl_int SubmitNothing(EnqueueCall* call, bool blocking) {
-  pb::EnqueueMarker& marker = *call->command().mutable_enqueue_marker();
-  marker.set_list_only(true);
-  pb::Enqueue* on = marker.mutable_on();
-  return blocking ? call->SubmitBlocking(on) : call->Submit(on);
-}
-
 // As long as it lives, what is written from there is not taken early (design section 5).
 class PendingDestination {
  public:
@@ -141,7 +133,7 @@ struct HostCopy {
 };
 
 cl_int SubmitBeforeCopy(EnqueueCall* call, const HostCopy& copy) {
-  if (!copy.any_svm()) return SubmitNothing(call, /*blocking=*/false);
+  if (!copy.any_svm()) return call->SubmitNothing();
   pb::EnqueueSvmMap& body = *call->command().mutable_enqueue_svm_map();
   body.set_map_flags(copy.to_svm ? CL_MAP_WRITE : CL_MAP_READ);
   body.set_pointer(copy.svm());
@@ -152,7 +144,7 @@ cl_int SubmitBeforeCopy(EnqueueCall* call, const HostCopy& copy) {
 cl_int SubmitAfterCopy(EnqueueCall* call, const HostCopy& copy, uint64_t gate_id, bool blocking) {
   if (!copy.any_svm()) {
     call->command().mutable_enqueue_marker()->mutable_on()->add_wait_event_ids(gate_id);
-    return SubmitNothing(call, blocking);
+    return call->SubmitNothing(blocking);
   }
   pb::EnqueueSvmUnmap& body = *call->command().mutable_enqueue_svm_unmap();
   body.set_pointer(copy.svm());
@@ -303,7 +295,7 @@ clEnqueueSVMFree(cl_command_queue command_queue, cl_uint num_svm_pointers, void*
                     user_data);
     });
   });
-  return SubmitNothing(&call, false);
+  return call.SubmitNothing();
 }
 
 cl_int CL_API_CALL clEnqueueSVMMemcpy(cl_command_queue command_queue, cl_bool blocking_copy,
@@ -333,7 +325,7 @@ cl_int CL_API_CALL clEnqueueSVMMemcpy(cl_command_queue command_queue, cl_bool bl
   }
   EnqueueCall call(queue, num_events_in_wait_list, event_wait_list, event, CL_COMMAND_SVM_MEMCPY);
   CL_RETURN_IF_ERROR(call.status());
-  if (size == 0) return SubmitNothing(&call, blocking);
+  if (size == 0) return call.SubmitNothing(blocking);
   pb::EnqueueSvmMemcpy& body = *call.command().mutable_enqueue_svm_memcpy();
   body.set_destination(destination);
   body.set_source(source);
@@ -356,7 +348,7 @@ cl_int CL_API_CALL clEnqueueSVMMemFill(cl_command_queue command_queue, void* svm
   if (reinterpret_cast<uintptr_t>(svm_ptr) % pattern_size != 0) return CL_INVALID_VALUE;
   EnqueueCall call(queue, num_events_in_wait_list, event_wait_list, event, CL_COMMAND_SVM_MEMFILL);
   CL_RETURN_IF_ERROR(call.status());
-  if (size == 0) return SubmitNothing(&call, false);
+  if (size == 0) return call.SubmitNothing();
   if (!Contains(queue->context(), svm_ptr, size)) return CL_INVALID_VALUE;
   pb::EnqueueSvmMemFill& body = *call.command().mutable_enqueue_svm_mem_fill();
   body.set_destination(reinterpret_cast<uintptr_t>(svm_ptr));

@@ -80,7 +80,8 @@ class Enqueuer {
   // For markers and barriers: without a wait list, they end after all before them.
   void SetAfterAll() { after_all_ = !has_wait_list_; }
   // True if there was a wait list, and all of it has completed: none may be passed to the driver,
-  // to which an empty list means everything. Never in a queue out of order with profiling.
+  // to which an empty list means everything. A barrier before it may be pending all the same
+  // (RunByList). Never in a queue out of order with profiling.
   bool HasWaited() const { return has_wait_list_ && waits_.empty(); }
 
   // What stands for all that was enqueued so far; null if nothing was, or all of it has ended.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Commands of a queue out of order that its driver's queue does not know: an acquire's or release's
-// markers, and large transfers. A user event of ours stands for each wherever the driver must wait
-// for it, and is set once the command has ended:
+// Commands of a queue out of order that its driver's queue does not know: large transfers, and the
+// markers of an acquire or release or of a command that has nothing to do (list_only). A user event
+// of ours stands for each wherever the driver must wait for it, and is set once the command has
+// ended:
 //
 //   [the wait list, the last barrier] -> WhenAllComplete -> start -> last -> told, event set
 //

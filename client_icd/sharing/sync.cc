@@ -191,14 +191,6 @@ Event::Hook Pass::WhenPrerequisiteEnds() {
   return [self = shared_from_this()](cl_int status) { self->PrerequisiteEnded(status); };
 }
 
-// The driver's own markers may wait for more than their list (PoCL's), and what waits for a release
-// in its call knows nothing of that (gates.h).
-cl_int SubmitMarker(EnqueueCall* call) {
-  pb::EnqueueMarker& marker = *call->command().mutable_enqueue_marker();
-  marker.set_list_only(true);
-  return call->Submit(marker.mutable_on());
-}
-
 cl_int Pass::PostMarker(const SyncArguments& arguments) {
   EnqueueCall call(queue_.get(), arguments.num_events, arguments.wait_list, nullptr,
                    CL_COMMAND_MARKER, LinkedEvents::kAllow);
@@ -207,7 +199,7 @@ cl_int Pass::PostMarker(const SyncArguments& arguments) {
     if (item.acquired) call.WaitAlso(*item.acquired);
   }
   call.SoonWhenEnded(WhenPrerequisiteEnds());
-  const cl_int status = SubmitMarker(&call);
+  const cl_int status = call.SubmitNothing();
   if (status != CL_SUCCESS) PrerequisiteEnded(status);  // Its hook does not run.
   return status;
 }
@@ -293,7 +285,7 @@ cl_int Pass::PostLast(const SyncArguments& arguments) {
   }
   if (acquire_ && OrdersQueue())
     return call.Submit(call.command().mutable_enqueue_barrier()->mutable_on());
-  return SubmitMarker(&call);
+  return call.SubmitNothing();
 }
 
 // Any thread, the one that drains replies among them: must not wait.

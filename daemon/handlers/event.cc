@@ -29,8 +29,8 @@ HandlerResult HandleSetUserEventStatus(Session& session, const pb::SetUserEventS
 HandlerResult HandleEnqueueMarker(Session& session, const pb::EnqueueMarker& cmd, Call&) {
   Enqueuer enqueue(session, cmd.on());
   if (!enqueue.ok()) return enqueue.answer();
-  if (cmd.list_only() && !enqueue.queue().in_order) return enqueue.RunByList();
-  if (enqueue.HasWaited() && !enqueue.queue().in_order) return enqueue.CompleteNow({});
+  if ((cmd.list_only() || enqueue.HasWaited()) && !enqueue.queue().in_order)
+    return enqueue.RunByList();
   enqueue.SetAfterAll();
   return enqueue.Run(
       [](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {
@@ -41,7 +41,8 @@ HandlerResult HandleEnqueueMarker(Session& session, const pb::EnqueueMarker& cmd
 HandlerResult HandleEnqueueBarrier(Session& session, const pb::EnqueueBarrier& cmd, Call&) {
   Enqueuer enqueue(session, cmd.on());
   if (!enqueue.ok()) return enqueue.answer();
-  if (enqueue.HasWaited() && !enqueue.queue().in_order) return enqueue.CompleteNow({});
+  // What comes later waits for the barriers before this one in any case.
+  if (enqueue.HasWaited() && !enqueue.queue().in_order) return enqueue.RunByList();
   enqueue.SetAfterAll();
   QueueObject& barred = enqueue.queue();
   return enqueue.Run(

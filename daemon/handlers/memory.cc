@@ -417,10 +417,11 @@ HandlerResult HandleEnqueueUnmapShared(Session& session, const pb::EnqueueUnmapS
   if (map == memory->maps.end()) return CL_INVALID_VALUE;
   void* const pointer = map->second;
   memory->maps.erase(map);
+  // What the driver does not know ends in its turn.
+  if (pointer == nullptr && !enqueue.queue().in_order) return enqueue.RunByList();
   if (pointer == nullptr && enqueue.IsIdle()) return enqueue.CompleteNow({});
   return enqueue.Run(
       [&](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {
-        // What the driver does not know ends in its turn.
         return pointer == nullptr ? cl().clEnqueueMarkerWithWaitList(queue, waits, list, event)
                                   : cl().clEnqueueUnmapMemObject(queue, memory->handle.get(),
                                                                  pointer, waits, list, event);

@@ -105,9 +105,8 @@ HandlerResult HandleEnqueueSvmMigrateMem(Session& session, const pb::EnqueueSvmM
   if (migrated.is_violation() || migrated.status() != CL_INVALID_VALUE) return migrated;
   // The driver knows the memory of its own clSVMAlloc alone (rusticl, Mesa 25.0): a hint it has no
   // use for. The command still waits for what it waits for.
-  const bool waits_for_nothing = cmd.on().wait_event_ids_size() == 0 || enqueue.HasWaited();
-  if ((waits_for_nothing && !enqueue.queue().in_order) || enqueue.IsIdle())
-    return enqueue.CompleteNow({});
+  if (!enqueue.queue().in_order) return enqueue.RunByList();
+  if (enqueue.IsIdle()) return enqueue.CompleteNow({});
   return enqueue.Run(
       [](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {
         return cl().clEnqueueMarkerWithWaitList(queue, waits, list, event);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <functional>
 #include <random>
+#include <utility>
 
 #include "tests/conformance/fixtures.h"
 
@@ -14,6 +16,19 @@ class EventDagTest : public WithProgram {
     out_of_order_ = Queue(CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
   }
   cl_command_queue out_of_order() const { return out_of_order_; }
+  // In the queue that is in order.
+  void* MapReadOnly(cl_mem buffer) {
+    cl_int code = CL_SUCCESS;
+    read_only_ = clEnqueueMapBuffer(queue(), buffer, CL_TRUE, CL_MAP_READ, 0, 64, 0, nullptr,
+                                    nullptr, &code);
+    return code == CL_SUCCESS ? read_only_ : nullptr;
+  }
+  bool TakesEmptyRanges() const {
+    return DeviceString(device(), CL_DEVICE_VERSION).compare(0, 9, "OpenCL 3.") == 0;
+  }
+
+  void* mapped_ = nullptr;
+  void* read_only_ = nullptr;
 
  private:
   Own<cl_command_queue> out_of_order_;
@@ -159,6 +174,64 @@ TEST_F(EventDagTest, IndependentCommandsOvertake) {
                                   nullptr));
     EXPECT_EQ(back, std::vector<cl_int>(16, 3)) << "the same queue, out of order";
   }
+  ASSERT_EQ(clSetUserEventStatus(gate, CL_COMPLETE), CL_SUCCESS);
+  ASSERT_EQ(clFinish(out_of_order()), CL_SUCCESS);
+}
+
+// A command with a wait list waits for that, and not for one before it in a queue out of order that
+// waits for something else: also those that move nothing, for which something else may stand in.
+TEST_F(EventDagTest, CommandsWaitForTheirListOnly) {
+  if (!MayRun("clWaitForEvents.list_only")) GTEST_SKIP() << "see the table of differences";
+  const Own<cl_mem> held = Buffer(64), data = BufferOf(std::vector<cl_int>(1024, 5));
+  const Own<cl_kernel> kernel = Kernel("add_one");
+  SetArg(kernel, 0, data);
+  const cl_int pattern = 3;
+  const auto map = [&](cl_map_flags flags, cl_uint waits, const cl_event* list, cl_event* event) {
+    cl_int code = CL_SUCCESS;
+    mapped_ = clEnqueueMapBuffer(out_of_order(), data, CL_FALSE, flags, 0, 4096, waits, list, event,
+                                 &code);
+    return code;
+  };
+  // An unmap knows of the map before it by itself: it is enqueued in the queue that is idle.
+  ASSERT_NE(MapReadOnly(data), nullptr);
+  using Enqueue = std::function<cl_int(const cl_event* list, cl_event* event)>;
+  std::vector<std::pair<const char*, Enqueue>> all = {
+      {"a map without contents",
+       [&](const cl_event* list, cl_event* event) {
+         return map(CL_MAP_WRITE_INVALIDATE_REGION, 1, list, event);
+       }},
+      {"its unmap",
+       [&](const cl_event* list, cl_event* event) {
+         return clEnqueueUnmapMemObject(out_of_order(), data, mapped_, 1, list, event);
+       }},
+      {"the unmap of what was not written",
+       [&](const cl_event* list, cl_event* event) {
+         return clEnqueueUnmapMemObject(out_of_order(), data, read_only_, 1, list, event);
+       }},
+  };
+  if (TakesEmptyRanges()) {
+    all.emplace_back("a launch without work", [&](const cl_event* list, cl_event* event) {
+      const size_t none = 0;
+      return clEnqueueNDRangeKernel(out_of_order(), kernel, 1, nullptr, &none, nullptr, 1, list,
+                                    event);
+    });
+  }
+  const Own<cl_event> gate = UserEvent();
+  Own<cl_event> behind_gate;
+  ASSERT_EQ(clEnqueueFillBuffer(out_of_order(), held, &pattern, sizeof(pattern), 0, 64, 1,
+                                gate.AsList(), behind_gate.Out()),
+            CL_SUCCESS);
+  for (const auto& [what, enqueue] : all) {
+    SCOPED_TRACE(what);
+    const Own<cl_event> own = UserEvent();
+    Own<cl_event> ended;
+    ASSERT_EQ(enqueue(own.AsList(), ended.Out()), CL_SUCCESS);
+    ASSERT_EQ(clFlush(out_of_order()), CL_SUCCESS);
+    EXPECT_GT(StatusOf(ended), CL_COMPLETE);
+    ASSERT_EQ(clSetUserEventStatus(own, CL_COMPLETE), CL_SUCCESS);
+    ASSERT_EQ(clWaitForEvents(1, ended.AsList()), CL_SUCCESS);  // The watchdog ends a hang.
+  }
+  EXPECT_GT(StatusOf(behind_gate), CL_COMPLETE);
   ASSERT_EQ(clSetUserEventStatus(gate, CL_COMPLETE), CL_SUCCESS);
   ASSERT_EQ(clFinish(out_of_order()), CL_SUCCESS);
 }

@@ -216,6 +216,25 @@ TEST_F(EventLoopbackTest, ListMarkersOfAnOutOfOrderQueue) {
   }
 }
 
+// What has nothing left of its list to wait for is behind the barrier before it all the same.
+TEST_F(EventLoopbackTest, WhatHasWaitedIsBehindBarriers) {
+  for (const bool profiling : {false, true}) {
+    const uint64_t context = MakeContext();
+    const cl_command_queue_properties more = profiling ? CL_QUEUE_PROFILING_ENABLE : 0;
+    const uint64_t queue = MakeQueue(context, kGpu, kOutOfOrder | more);
+    const uint64_t done = ListMarker(MakeQueue(context, kGpu, kOutOfOrder), {});
+    EXPECT_EQ(Completed(done).status(), CL_COMPLETE);
+    const uint64_t gate = MakeUserEvent(context);
+    const uint64_t barrier = Barrier(queue, {gate});
+    const std::vector<uint64_t> behind = {Marker(queue, {done}), Barrier(queue, {done}),
+                                          ListMarker(queue, {done}), ListMarker(queue, {})};
+    ExpectNothingCompleted();
+    SetUserEvent(gate, CL_COMPLETE);
+    EXPECT_EQ(Completed(barrier).status(), CL_COMPLETE);
+    for (const uint64_t event : behind) EXPECT_EQ(Completed(event).status(), CL_COMPLETE);
+  }
+}
+
 // Its failure is that of one of the list, at once, though another may never end; and chains of them
 // end, however long.
 TEST_F(EventLoopbackTest, ListMarkersFailWithTheirList) {

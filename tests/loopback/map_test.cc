@@ -5,17 +5,9 @@
 namespace sluice {
 namespace {
 
-using MapLoopbackTest = LoopbackTest;
-
-// While its queue has nothing to do, a mapping of heap memory and its end need no driver; an end
-// that is not idle takes its turn behind what was enqueued meanwhile; what is out of bounds is
-// refused.
-TEST_F(MapLoopbackTest, IdleMapsNeedNoDriver) {
-  const uint64_t context = MakeContext(kCpu);
-  const uint64_t queue = MakeQueue(context, kCpu);
-  const uint64_t mem = MakeBuffer(context, 4096);
-  fake_->ClearCalls();
-  const auto map = [&](uint64_t id, uint64_t offset, uint64_t size) {
+class MapLoopbackTest : public LoopbackTest {
+ protected:
+  uint64_t Map(uint64_t queue, uint64_t mem, uint64_t id, uint64_t offset, uint64_t size) {
     pb::Command command;
     pb::EnqueueMapShared& body = *command.mutable_enqueue_map_shared();
     const uint64_t event = On(body.mutable_on(), queue);
@@ -26,15 +18,31 @@ TEST_F(MapLoopbackTest, IdleMapsNeedNoDriver) {
     body.set_map_id(id);
     client_->Send(command);
     return event;
-  };
-  const auto unmap = [&](uint64_t id) {
+  }
+  uint64_t Unmap(uint64_t queue, uint64_t mem, uint64_t id,
+                 const std::vector<uint64_t>& waits = {}) {
     pb::Command command;
-    const uint64_t event = On(command.mutable_enqueue_unmap_shared()->mutable_on(), queue);
-    command.mutable_enqueue_unmap_shared()->set_mem_id(mem);
-    command.mutable_enqueue_unmap_shared()->set_map_id(id);
+    pb::EnqueueUnmapShared& body = *command.mutable_enqueue_unmap_shared();
+    const uint64_t event = On(body.mutable_on(), queue, waits);
+    body.set_mem_id(mem);
+    body.set_map_id(id);
     client_->Send(command);
     return event;
+  }
+};
+
+// While its queue has nothing to do, a mapping of heap memory and its end need no driver; an end
+// that is not idle takes its turn behind what was enqueued meanwhile; what is out of bounds is
+// refused.
+TEST_F(MapLoopbackTest, IdleMapsNeedNoDriver) {
+  const uint64_t context = MakeContext(kCpu);
+  const uint64_t queue = MakeQueue(context, kCpu);
+  const uint64_t mem = MakeBuffer(context, 4096);
+  fake_->ClearCalls();
+  const auto map = [&](uint64_t id, uint64_t offset, uint64_t size) {
+    return Map(queue, mem, id, offset, size);
   };
+  const auto unmap = [&](uint64_t id) { return Unmap(queue, mem, id); };
   EXPECT_EQ(Completed(map(1, 0, 4096)).status(), CL_COMPLETE);
   EXPECT_EQ(Completed(unmap(1)).status(), CL_COMPLETE);
   EXPECT_EQ(Completed(map(2, 1, 4096)).status(), CL_INVALID_VALUE);
@@ -53,6 +61,24 @@ TEST_F(MapLoopbackTest, IdleMapsNeedNoDriver) {
   EXPECT_EQ(Completed(before).status(), CL_COMPLETE);
   EXPECT_EQ(Completed(end).status(), CL_COMPLETE);
   EXPECT_EQ(fake_->Count("clEnqueueUnmapMemObject"), 0u);
+}
+
+// In a queue out of order the end of a mapping that the driver does not know waits for its list,
+// and for nothing that a marker of the driver's would wait for.
+TEST_F(MapLoopbackTest, UnmapsWaitForTheirListOnly) {
+  const uint64_t context = MakeContext(kCpu);
+  const uint64_t mem = MakeBuffer(context, 4096);
+  EXPECT_EQ(Completed(Map(MakeQueue(context, kCpu), mem, 1, 0, 64)).status(), CL_COMPLETE);
+  const uint64_t gate = MakeUserEvent(context);
+  fake_->ClearCalls();
+  const uint64_t queue = MakeQueue(context, kCpu, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
+  const uint64_t end = Unmap(queue, mem, 1, {gate});
+  client_->Sync();
+  for (const ReceivedReply& received : client_->TakeAll())
+    EXPECT_NE(received.reply.completion().event_id(), end);
+  EXPECT_EQ(fake_->Count("clEnqueueMarkerWithWaitList"), 0u);
+  SetUserEvent(gate, CL_COMPLETE);
+  EXPECT_EQ(Completed(end).status(), CL_COMPLETE);
 }
 
 }  // namespace
