@@ -6,14 +6,32 @@
 #include "daemon/handlers/handlers.h"
 
 namespace sluice {
+namespace {
+
+// Charged to the session until nothing holds it any more, a buffer over it neither.
+std::shared_ptr<const HeapSpan> Charge(Session& session, std::shared_ptr<const HeapSpan> span) {
+  const HeapSpan* const memory = span.get();
+  return {memory, [quota = &session.quota(), bytes = memory->size,
+                   span = std::move(span)](const HeapSpan*) mutable {
+            span = nullptr;
+            quota->ReturnMemory(bytes);
+          }};
+}
+
+}  // namespace
+
 HandlerResult HandleSvmAlloc(Session& session, const pb::SvmAlloc& cmd, Call& call) {
   auto memory = std::make_shared<SvmObject>();
   memory->context = session.objects().Find<ContextObject>(cmd.context_id());
   if (memory->context == nullptr) return CL_INVALID_CONTEXT;
   if (!memory->context->buffers_in_heap) return CL_INVALID_OPERATION;
+  if (!session.quota().ChargeMemory(cmd.size())) return CL_MEM_OBJECT_ALLOCATION_FAILURE;
   auto span = session.svm_heap().Allocate(cmd.size());
-  if (!span.ok()) return CL_MEM_OBJECT_ALLOCATION_FAILURE;
-  memory->span = session.svm_heap().Hold(*span);
+  if (!span.ok()) {
+    session.quota().ReturnMemory(cmd.size());
+    return CL_MEM_OBJECT_ALLOCATION_FAILURE;
+  }
+  memory->span = Charge(session, session.svm_heap().Hold(*span));
   pb::MemoryPlacement& placement = *call.answer.mutable_memory();
   placement.set_in_heap(true);
   placement.set_segment(span->segment);

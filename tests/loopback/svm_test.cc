@@ -244,6 +244,34 @@ TEST_F(SvmLoopbackTest, BuffersKeepFreedMemory) {
   Free(svm);
 }
 
+// What is allocated counts as memory of the session's, as a buffer's does, until the last buffer
+// over it has gone; over the limit there is none.
+TEST_F(SvmLoopbackTest, AllocationsAreCharged) {
+  Quota& quota = client_->session().quota();
+  const uint64_t before = quota.memory_bytes();
+  uint64_t svm = 0, mem = 0;
+  Alloc(10000, &svm);
+  EXPECT_EQ(quota.memory_bytes(), before + 10000);
+  ASSERT_EQ(MakePart(svm, 0, 128, &mem), CL_SUCCESS);
+  EXPECT_EQ(quota.memory_bytes(), before + 10000);
+  Free(svm);
+  EXPECT_EQ(quota.memory_bytes(), before + 10000);
+  Release(mem);
+  client_->WaitUntil([&] { return quota.memory_bytes() == before; });
+  const uint64_t others = quota.limits().memory_bytes - before - 9999;
+  ASSERT_TRUE(quota.ChargeMemory(others));
+  pb::Command command;
+  command.mutable_svm_alloc()->set_svm_id(client_->NewId());
+  command.mutable_svm_alloc()->set_context_id(context_);
+  command.mutable_svm_alloc()->set_size(10000);
+  EXPECT_EQ(client_->Call(command).status(), CL_MEM_OBJECT_ALLOCATION_FAILURE);
+  EXPECT_EQ(quota.memory_bytes(), before + others);
+  Alloc(9999, &svm);
+  Free(svm);
+  quota.ReturnMemory(others);
+  EXPECT_EQ(quota.memory_bytes(), before);
+}
+
 // On a device whose memory the host does not share there is no SVM.
 TEST_F(SvmLoopbackTest, NoneOnAGpu) {
   pb::Command command;
