@@ -102,6 +102,13 @@ bool IsUtf8(std::string_view text) {
   return true;
 }
 
+// The most of it that has room, in whole characters.
+std::string_view CutUtf8(std::string_view text, size_t most) {
+  if (text.size() <= most) return text;
+  while (most > 0 && (static_cast<uint8_t>(text[most]) & 0xc0) == 0x80) --most;
+  return text.substr(0, most);
+}
+
 template <typename Request>
 absl::StatusOr<Request> ToRequest(const sluice_create_info& info) {
   RETURN_IF_ERROR(CheckSize(info));
@@ -152,7 +159,7 @@ absl::Status FromDescription(const v1::ResourceDescription& message,
   description->resource_id = message.resource_id();
   description->shape = FromShape(message.shape());
   description->state = FromState(message.state());
-  const std::string label = message.label().substr(0, sizeof(description->label) - 1);
+  const std::string_view label = CutUtf8(message.label(), sizeof(description->label) - 1);
   std::memset(description->label, 0, sizeof(description->label));
   std::memcpy(description->label, label.data(), label.size());
   return absl::OkStatus();

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// What no daemon of today sends: the structures' own bounds.
+#include "client_icd/libsluice/translation.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace sluice {
+namespace {
+
+// A label that is longer than its room is cut where a character ends.
+TEST(TranslationTest, LabelsAreCutBetweenCharacters) {
+  constexpr size_t kRoom = sizeof(sluice_description::label) - 1;
+  for (const std::string character : {"x", "\xc3\xa4", "\xe2\x82\xac", "\xf0\x9f\x98\x80"}) {
+    for (size_t before = 0; before <= kRoom; ++before) {
+      std::string label(before, '-');
+      while (label.size() <= kRoom) label += character;
+      v1::ResourceDescription message;
+      message.set_label(label);
+      sluice_description description = {};
+      description.struct_size = sizeof(description);
+      ASSERT_TRUE(FromDescription(message, &description).ok());
+      const std::string cut = description.label;
+      EXPECT_EQ(cut, label.substr(0, cut.size()));
+      EXPECT_GT(cut.size() + character.size(), kRoom);
+      EXPECT_EQ((cut.size() - before) % character.size(), 0u) << before;
+    }
+  }
+  v1::ResourceDescription message;
+  sluice_description description = {};
+  description.struct_size = sizeof(description);
+  for (const std::string& whole : {std::string(), std::string("short"), std::string(kRoom, 'x')}) {
+    message.set_label(whole);
+    ASSERT_TRUE(FromDescription(message, &description).ok());
+    EXPECT_EQ(description.label, whole);
+  }
+}
+
+}  // namespace
+}  // namespace sluice
