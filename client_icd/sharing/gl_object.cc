@@ -30,7 +30,7 @@ cl_int GlObject::Make(std::shared_ptr<GlShare> share, Hold hold, std::unique_ptr
 
 GlObject::~GlObject() {
   share_->Post([holding = std::shared_ptr<GlHolding>(std::move(holding_)),
-                shadow = std::shared_ptr<GlShadow>(std::move(shadow_))](GlContexts& contexts) {
+                shadow = std::move(shadow_)](GlContexts& contexts) {
     holding->Drop(contexts);
     if (shadow != nullptr) shadow->Drop(contexts);
   });
@@ -45,7 +45,7 @@ absl::Status GlObject::AttachShadow(ShadowMemory memory) {
   // Shared with the job, which may outlive this call.
   struct Attaching {
     ShadowMemory memory;
-    absl::StatusOr<std::unique_ptr<GlShadow>> shadow =
+    absl::StatusOr<std::shared_ptr<GlShadow>> shadow =
         absl::UnavailableError("OpenGL does not answer in time");
     bool by_shader = false;
   };

@@ -44,7 +44,7 @@ class GlObject final : public NativeObject {
 
   const std::shared_ptr<GlShare> share_;
   std::unique_ptr<GlHolding> holding_;
-  std::unique_ptr<GlShadow> shadow_;  // Set by AttachShadow; used on the GL thread.
+  std::shared_ptr<GlShadow> shadow_;  // Set by AttachShadow; used on the GL thread.
   std::function<void()> stuck_;       // Set by AttachSemaphores.
 };
 

@@ -90,7 +90,7 @@ GlShadow::~GlShadow() = default;
 
 bool GlShadow::IsPossible(const GlCaps& caps) { return caps.memory_object_fd; }
 
-absl::StatusOr<std::unique_ptr<GlShadow>> GlShadow::Import(GlContexts& contexts,
+absl::StatusOr<std::shared_ptr<GlShadow>> GlShadow::Import(GlContexts& contexts,
                                                            ShadowMemory memory) {
   if (!contexts.Use(0)) return absl::UnavailableError("the GL context is gone");
   const GlFunctions& gl = contexts.gl();
@@ -113,8 +113,8 @@ absl::StatusOr<std::unique_ptr<GlShadow>> GlShadow::Import(GlContexts& contexts,
     return absl::UnavailableError(absl::StrCat("OpenGL's driver is ", Hex(driver),
                                                ", the worker's ", Hex(memory.driver_uuid)));
   }
-  std::unique_ptr<GlShadow> shadow(new GlShadow);
-  contexts.shadows().insert(shadow.get());
+  const std::shared_ptr<GlShadow> shadow(new GlShadow);
+  contexts.shadows().emplace(shadow.get(), shadow);
   functions.CreateMemoryObjectsEXT(1, &shadow->memory_);
   functions.ImportMemoryFdEXT(shadow->memory_, memory.allocation_bytes, kHandleTypeOpaqueFd,
                               memory.fd.get());
@@ -179,7 +179,8 @@ void GlShadow::Unblock(GlContexts& contexts) {
 }
 
 void GlShadow::Drop(GlContexts& contexts) {
-  if (contexts.shadows().erase(this) == 0 || !contexts.Use(0)) return;
+  const auto held = contexts.shadows().extract(this);
+  if (held.empty() || !contexts.Use(0)) return;
   if (semaphore_functions_ != nullptr) {
     const GLuint semaphores[] = {to_opencl_, from_opencl_};
     semaphore_functions_->DeleteSemaphoresEXT(2, semaphores);

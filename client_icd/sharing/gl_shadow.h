@@ -3,8 +3,8 @@
 // GL_EXT_memory_object_fd: the GL's end of a device shadow. What GlHolding packs into it, OpenCL
 // has without a copy between the processes.
 //
-// Owned by a GlObject; GL thread only. The memory is the worker's: its bytes may change at any time
-// and are data, never structure.
+// GL thread only, but for its destruction. The memory is the worker's: its bytes may change at any
+// time and are data, never structure.
 #pragma once
 
 #include <memory>
@@ -17,14 +17,14 @@ namespace sluice::sharing {
 
 class GlShadow {
  public:
-  ~GlShadow();  // After Drop.
+  ~GlShadow();
 
   // Any thread: whether Import is worth trying.
   static bool IsPossible(const GlCaps& caps);
 
   // Takes the memory over if its device and driver are this context's own; else the error says what
   // differs.
-  static absl::StatusOr<std::unique_ptr<GlShadow>> Import(GlContexts& contexts,
+  static absl::StatusOr<std::shared_ptr<GlShadow>> Import(GlContexts& contexts,
                                                           ShadowMemory memory);
   // Any thread: whether ImportSemaphores is worth trying.
   static bool CanSignal(const GlCaps& caps);
@@ -37,7 +37,8 @@ class GlShadow {
   // Signals what the current context waits for, from another one: nobody else will.
   void Unblock(GlContexts& contexts);
 
-  // Before it is destroyed; at the process's exit earlier, and then once more.
+  // By whoever needs it no more; at the process's exit earlier, and then once more. The contexts
+  // hold it until then: the job that would drop it may find no thread.
   void Drop(GlContexts& contexts);
 
   GLuint buffer() const { return buffer_; }

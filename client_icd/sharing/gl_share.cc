@@ -209,7 +209,7 @@ GlCopier* GlContexts::copier() {
 }
 
 void GlContexts::DropShadows() {
-  while (!shadows_.empty()) (*shadows_.begin())->Drop(*this);
+  while (!shadows_.empty()) shadows_.begin()->second->Drop(*this);
 }
 
 cl_int GlContexts::Finish(absl::Time deadline) {

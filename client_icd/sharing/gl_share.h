@@ -28,7 +28,6 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
@@ -115,7 +114,7 @@ class GlContexts {
   bool closed() const { return closed_.load() || binding_->DisplayIsGone(); }
 
   // The shadows that are not dropped yet (gl_shadow.h).
-  absl::flat_hash_set<GlShadow*>& shadows() { return shadows_; }
+  absl::flat_hash_map<GlShadow*, std::shared_ptr<GlShadow>>& shadows() { return shadows_; }
   void DropShadows();
 
   // Waits for what the current context was given. CL_OUT_OF_RESOURCES when late or reset.
@@ -145,7 +144,7 @@ class GlContexts {
   GLuint staging_buffer_ = 0;
   size_t staging_bytes_ = 0;
   std::optional<std::unique_ptr<GlCopier>> copier_;
-  absl::flat_hash_set<GlShadow*> shadows_;
+  absl::flat_hash_map<GlShadow*, std::shared_ptr<GlShadow>> shadows_;
   std::atomic<bool> closed_{false};
 };
 

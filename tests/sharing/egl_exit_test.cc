@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What exit does while a fence of GL is awaited. (On Windows a program's own handlers run before
-// any library's: nothing there could tell.)
+// What exit does while a fence of GL is awaited, and right after a session was lost. (On Windows a
+// program's own handlers run before any library's: nothing there could tell.)
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/conformance/child_process.h"
@@ -25,6 +26,16 @@ std::atomic<cl_event> at_exit{nullptr};
   std::_Exit(status > CL_COMPLETE ? 4 : 0);
 });
 
+cl_context MakeContext(const GlApp& app, std::vector<cl_context_properties> more = {}) {
+  const conformance::Harness& harness = conformance::TheHarness();
+  std::vector<cl_context_properties> list = {
+      CL_CONTEXT_PLATFORM, reinterpret_cast<cl_context_properties>(harness.platform)};
+  for (const cl_context_properties one : app.Properties()) list.push_back(one);
+  list.insert(list.end(), more.begin(), more.end());
+  list.push_back(0);
+  return clCreateContext(list.data(), 1, &harness.device, nullptr, nullptr, nullptr);
+}
+
 // exit() while a thread of Sluice's waits in GL for a fence behind much to draw.
 CHILD_SCENE(ExitWhileAFenceIsAwaited) {
   constexpr GLsizei kSide = 2048;
@@ -36,16 +47,11 @@ CHILD_SCENE(ExitWhileAFenceIsAwaited) {
   }
   const GlFunctions& gl = app->gl();
   const conformance::Harness& harness = conformance::TheHarness();
-  std::vector<cl_context_properties> list = {
-      CL_CONTEXT_PLATFORM, reinterpret_cast<cl_context_properties>(harness.platform)};
-  for (const cl_context_properties one : app->Properties()) list.push_back(one);
-  list.push_back(0);
   cl_int status = CL_SUCCESS;
-  const cl_context context =
-      clCreateContext(list.data(), 1, &harness.device, nullptr, nullptr, &status);
+  const cl_context context = MakeContext(*app);
   const auto from_gl = reinterpret_cast<decltype(&clCreateEventFromGLsyncKHR)>(
       clGetExtensionFunctionAddressForPlatform(harness.platform, "clCreateEventFromGLsyncKHR"));
-  if (status != CL_SUCCESS || from_gl == nullptr) return 1;
+  if (context == nullptr || from_gl == nullptr) return 1;
   GLuint targets[2] = {}, framebuffers[2] = {};
   gl.GenRenderbuffers(2, targets);
   gl.GenFramebuffers(2, framebuffers);
@@ -72,6 +78,51 @@ CHILD_SCENE(ExitWhileAFenceIsAwaited) {
   return 3;
 }
 
+// A session is lost in the middle of the frames of a texture that goes by device shadow; the
+// program releases what it has and ends.
+CHILD_SCENE(ExitAfterALoss) {
+  std::string why;
+  static GlApp* const app = GlApp::Make(Binding::kEglGl, &why).release();
+  if (app == nullptr) {
+    std::printf("%s\n", why.c_str());
+    return 77;
+  }
+  const conformance::Harness& harness = conformance::TheHarness();
+  const auto terminate = reinterpret_cast<decltype(&clTerminateContextKHR)>(
+      clGetExtensionFunctionAddressForPlatform(harness.platform, "clTerminateContextKHR"));
+  const cl_context context = MakeContext(*app, {CL_CONTEXT_TERMINATE_KHR, CL_TRUE});
+  if (context == nullptr || terminate == nullptr) return 1;
+  const cl_command_queue queue =
+      clCreateCommandQueueWithProperties(context, harness.device, nullptr, nullptr);
+  const GlFunctions& gl = app->gl();
+  GLuint target = 0;
+  gl.GenRenderbuffers(1, &target);
+  gl.BindRenderbuffer(GL_RENDERBUFFER, target);
+  gl.RenderbufferStorage(GL_RENDERBUFFER, GL_RGBA8, 256, 256);
+  const cl_mem image = clCreateFromGLRenderbuffer(context, CL_MEM_READ_WRITE, target, nullptr);
+  if (image == nullptr) return 2;
+  constexpr int kFramesBefore = 20;
+  std::thread thread;
+  for (int frame = 0;; ++frame) {
+    if (frame == kFramesBefore) {
+      clRetainContext(context);
+      thread = std::thread([=] {
+        terminate(context);
+        clReleaseContext(context);
+      });
+    }
+    if (clEnqueueAcquireGLObjects(queue, 1, &image, 0, nullptr, nullptr) != CL_SUCCESS) break;
+    if (clEnqueueReleaseGLObjects(queue, 1, &image, 0, nullptr, nullptr) != CL_SUCCESS) break;
+    if (frame % 7 == 0 && clFinish(queue) != CL_SUCCESS) break;
+  }
+  if (!thread.joinable()) return 3;
+  thread.detach();
+  clReleaseMemObject(image);
+  clReleaseCommandQueue(queue);
+  clReleaseContext(context);
+  return 0;
+}
+
 // The exit waits for a thread of ours that is in GL, for a while: when the libraries' own handlers
 // run, it has left.
 TEST(GlExit, WaitsForFences) {
@@ -80,6 +131,21 @@ TEST(GlExit, WaitsForFences) {
   EXPECT_FALSE(child.timed_out);
   EXPECT_EQ(child.signal, 0);
   EXPECT_EQ(child.exit_code, 0) << child.output;
+}
+
+// Whatever of the objects is still to be dropped.
+TEST(GlExit, AfterALoss) {
+  const char* const before = std::getenv("SLUICE_SHARING");
+  const std::string kept = before == nullptr ? "" : before;
+  setenv("SLUICE_SHARING", kept.empty() ? "shadow" : (kept + ",shadow").c_str(), 1);
+  for (int round = 0; round < 12; ++round) {
+    const conformance::ChildResult child = conformance::RunInChild("ExitAfterALoss");
+    if (child.exit_code == 77) GTEST_SKIP() << child.output;
+    EXPECT_FALSE(child.timed_out);
+    EXPECT_EQ(child.signal, 0);
+    EXPECT_EQ(child.exit_code, 0) << child.output;
+  }
+  before == nullptr ? unsetenv("SLUICE_SHARING") : setenv("SLUICE_SHARING", kept.c_str(), 1);
 }
 
 }  // namespace
