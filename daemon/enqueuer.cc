@@ -71,7 +71,7 @@ HandlerResult Enqueuer::Publish(UniqueCl<cl_event> event, std::unique_ptr<Carrie
     if (const cl_int status = session_.Add(event_id_, std::move(object)); status != CL_SUCCESS)
       return status;
   }
-  KeepWhileItWaits(event.get());
+  const bool waits = KeepWhileItWaits(event.get());
   // A share that nobody ends would keep its command in flight for ever.
   CommandShare share;
   if (event_id_ == 0 && carried == nullptr) {
@@ -79,24 +79,26 @@ HandlerResult Enqueuer::Publish(UniqueCl<cl_event> event, std::unique_ptr<Carrie
   } else {
     share = queue_->in_flight->Accept(after_all_);
   }
-  session_.completions().Publish(event.get(), event_id_, queue_->profiling, std::move(carried),
-                                 {queue_->lane, after_all_, std::move(share)});
+  session_.completions().Publish(
+      event.get(), event_id_, queue_->profiling, std::move(carried),
+      {queue_->lane, after_all_, waits && fails_as_ours_, std::move(share)});
   Remember(std::move(event));
   return CL_SUCCESS;
 }
 
-void Enqueuer::KeepWhileItWaits(cl_event event) {
+bool Enqueuer::KeepWhileItWaits(cl_event event) {
   UniqueCl<cl_event>& held = queue_->held;
   if (!waits_.empty()) {
     session_.kept_events().Keep(event, waits_);
     if (queue_->in_order) held = Share(event);
-    return;
+    return true;
   }
   // By its place in the queue.
   if (held && StatusOf(held.get()) == CL_COMPLETE) held.reset();
   const cl_event before = queue_->in_order ? held.get() : queue_->last_barrier.get();
-  if (before != nullptr && StatusOf(before) > CL_COMPLETE)
-    session_.kept_events().Keep(event, {&before, 1});
+  const cl_int status = before == nullptr ? CL_COMPLETE : StatusOf(before);
+  if (status > CL_COMPLETE) session_.kept_events().Keep(event, {&before, 1});
+  return status != CL_COMPLETE;  // It may have failed just now.
 }
 
 bool Enqueuer::IsIdle() {
@@ -193,12 +195,14 @@ HandlerResult Enqueuer::RunWhenReady(std::function<cl_int(cl_event* ended)> star
   const auto begin = [completions, end, start = std::move(start),
                       last = std::move(last)](cl_int before) {
     UniqueCl<cl_event> ended;
-    const cl_int began = before < 0 ? before : start(ended.out());
+    const cl_int began =
+        before < 0 ? CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST : start(ended.out());
     if (began != CL_SUCCESS || !ended) return end(last(began));
     completions->Then(ended.get(), [end, last](cl_int status) { end(last(status)); }, {});
   };
   // Before what stands for the command, behind which the queue's lane would deliver it.
   if (ready) completions->Then(ready.get(), begin, {queue_->lane});
+  SetFailsAsOurs();
   // Stands for the command in the driver's queue, as for a transfer.
   waits_.assign(1, done.get());
   const HandlerResult published =

@@ -79,6 +79,9 @@ class Enqueuer {
 
   // For markers and barriers: without a wait list, they end after all before them.
   void SetAfterAll() { after_all_ = !has_wait_list_; }
+  // For what the worker also does without the driver (transfers and maps, by their size and the
+  // client's transport): it fails by what it waits for with one code, and not the driver's.
+  void SetFailsAsOurs() { fails_as_ours_ = true; }
   // True if there was a wait list, and all of it has completed: none may be passed to the driver,
   // to which an empty list means everything. A barrier before it may be pending all the same
   // (RunByList). Never in a queue out of order with profiling.
@@ -102,7 +105,8 @@ class Enqueuer {
   const cl_event* waits() const { return waits_.empty() ? nullptr : waits_.data(); }
   HandlerResult Publish(UniqueCl<cl_event> event, std::unique_ptr<Carried> carried);
   // As long as it may fail by what it waits for, for drivers that then still use it (KeptEvents).
-  void KeepWhileItWaits(cl_event event);
+  // False if it waits for nothing.
+  bool KeepWhileItWaits(cl_event event);
   void Remember(UniqueCl<cl_event> event);
   cl_int WhatItWaitsFor(UniqueCl<cl_event>* ready);
   // Of a queue out of order.
@@ -123,6 +127,7 @@ class Enqueuer {
   cl_int status_ = CL_SUCCESS;
   bool has_wait_list_ = false;
   bool after_all_ = false;
+  bool fails_as_ours_ = false;
 };
 
 }  // namespace sluice

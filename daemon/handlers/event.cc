@@ -31,6 +31,7 @@ HandlerResult HandleEnqueueMarker(Session& session, const pb::EnqueueMarker& cmd
   if (!enqueue.ok()) return enqueue.answer();
   if ((cmd.list_only() || enqueue.HasWaited()) && !enqueue.queue().in_order)
     return enqueue.RunByList();
+  if (cmd.list_only()) enqueue.SetFailsAsOurs();
   enqueue.SetAfterAll();
   return enqueue.Run(
       [](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {

@@ -237,6 +237,7 @@ HandlerResult HandleEnqueueReadImage(Session& session, const pb::EnqueueReadImag
   Enqueuer enqueue(session, cmd.on());
   enqueue.Find<MemoryObject>(cmd.mem_id());
   if (!enqueue.ok()) return enqueue.answer();
+  enqueue.SetFailsAsOurs();
   TransferPlan plan;
   plan.memory = session.objects().Find<MemoryObject>(cmd.mem_id());
   if (!PlanImage(cmd.origin(), cmd.region(), &plan)) return CL_INVALID_VALUE;
@@ -267,6 +268,7 @@ HandlerResult HandleEnqueueWriteImage(Session& session, const pb::EnqueueWriteIm
   Enqueuer enqueue(session, cmd.on());
   enqueue.Find<MemoryObject>(cmd.mem_id());
   if (!enqueue.ok()) return enqueue.answer();
+  enqueue.SetFailsAsOurs();
   TransferPlan plan;
   plan.is_write = true;
   plan.memory = session.objects().Find<MemoryObject>(cmd.mem_id());

@@ -205,6 +205,7 @@ HandlerResult HandleEnqueueReadBuffer(Session& session, const pb::EnqueueReadBuf
   Enqueuer enqueue(session, cmd.on());
   MemoryObject* const memory = enqueue.Find<MemoryObject>(cmd.mem_id());
   if (!enqueue.ok()) return enqueue.answer();
+  enqueue.SetFailsAsOurs();
   Rect rect;
   const bool is_rect = cmd.has_rect();
   if (is_rect ? !DecodeRect(cmd.rect(), *memory, &rect)
@@ -253,6 +254,7 @@ HandlerResult HandleEnqueueWriteBuffer(Session& session, const pb::EnqueueWriteB
   Enqueuer enqueue(session, cmd.on());
   MemoryObject* const memory = enqueue.Find<MemoryObject>(cmd.mem_id());
   if (!enqueue.ok()) return enqueue.answer();
+  enqueue.SetFailsAsOurs();
   Rect rect;
   const bool is_rect = cmd.has_rect();
   if (is_rect ? !DecodeRect(cmd.rect(), *memory, &rect)
@@ -381,6 +383,7 @@ HandlerResult HandleEnqueueMapShared(Session& session, const pb::EnqueueMapShare
   Enqueuer enqueue(session, cmd.on());
   MemoryObject* const memory = enqueue.Find<MemoryObject>(cmd.mem_id());
   if (!enqueue.ok()) return enqueue.answer();
+  enqueue.SetFailsAsOurs();
   if (memory->span.segment == 0) return CL_INVALID_OPERATION;
   const Size3 origin = DecodeSize3(cmd.origin());
   const Size3 region = DecodeSize3(cmd.region());
@@ -413,6 +416,7 @@ HandlerResult HandleEnqueueUnmapShared(Session& session, const pb::EnqueueUnmapS
   Enqueuer enqueue(session, cmd.on());
   MemoryObject* const memory = enqueue.Find<MemoryObject>(cmd.mem_id());
   if (!enqueue.ok()) return enqueue.answer();
+  enqueue.SetFailsAsOurs();
   const auto map = memory->maps.find(cmd.map_id());
   if (map == memory->maps.end()) return CL_INVALID_VALUE;
   void* const pointer = map->second;

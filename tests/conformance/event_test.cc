@@ -95,6 +95,47 @@ TEST_F(EventTest, UserEventErrorReachesDependents) {
       << "the failed fill must not have run";
 }
 
+// Transfers and maps, which Sluice does by itself or has the driver do, fail by what they wait for
+// with one code, whatever their size and the transport are (PoCL's own is -1).
+TEST_F(EventTest, TransfersFailWithOneCode) {
+  const bool on_pocl = TheHarness().platform_name.find("Portable Computing") != std::string::npos;
+  for (const size_t bytes : {size_t{64}, size_t{1} << 20}) {
+    const Own<cl_mem> buffer = Buffer(bytes);
+    const Own<cl_command_queue> own = Queue();
+    const Own<cl_event> gate = UserEvent();
+    std::vector<cl_uchar> host(bytes);
+    std::vector<Own<cl_event>> failing(6);
+    cl_int code = CL_SUCCESS;
+    ASSERT_EQ(clEnqueueWriteBuffer(own, buffer, CL_FALSE, 0, bytes, host.data(), 1, gate.AsList(),
+                                   failing[0].Out()),
+              CL_SUCCESS);
+    ASSERT_EQ(clEnqueueReadBuffer(own, buffer, CL_FALSE, 0, bytes, host.data(), 1, gate.AsList(),
+                                  failing[1].Out()),
+              CL_SUCCESS);
+    void* mapped = clEnqueueMapBuffer(own, buffer, CL_FALSE, CL_MAP_READ | CL_MAP_WRITE, 0, bytes,
+                                      1, gate.AsList(), failing[2].Out(), &code);
+    ASSERT_EQ(code, CL_SUCCESS);
+    ASSERT_EQ(clEnqueueUnmapMemObject(own, buffer, mapped, 1, gate.AsList(), failing[3].Out()),
+              CL_SUCCESS);
+    mapped = clEnqueueMapBuffer(own, buffer, CL_FALSE, CL_MAP_WRITE_INVALIDATE_REGION, 0, bytes, 1,
+                                gate.AsList(), failing[4].Out(), &code);
+    ASSERT_EQ(code, CL_SUCCESS);
+    // By its place.
+    ASSERT_EQ(clEnqueueReadBuffer(own, buffer, CL_FALSE, 0, bytes, host.data(), 0, nullptr,
+                                  failing[5].Out()),
+              CL_SUCCESS);
+    ASSERT_EQ(clSetUserEventStatus(gate, -42), CL_SUCCESS);
+    for (size_t i = 0; i < failing.size(); ++i) {
+      EXPECT_EQ(clWaitForEvents(1, failing[i].AsList()),
+                CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
+      EXPECT_LT(StatusOf(failing[i]), 0) << i;
+      if (TheHarness().IsSluice() && on_pocl) {
+        EXPECT_EQ(StatusOf(failing[i]), CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST) << i;
+      }
+    }
+  }
+}
+
 // It fails what stands behind it in its queue by place alone, and nothing else.
 TEST_F(EventTest, FailedGateIsTheEndOfWhatStandsBehind) {
   if (!MayRun("clSetUserEventStatus.chain_behind")) GTEST_SKIP() << "the driver does not stand it";

@@ -62,7 +62,7 @@ class FakeCl {
   void HoldCallbacks();
   void ReleaseCallbacks(bool reversed = false);
   size_t held_callbacks() const;
-  // As PoCL 3.1: no callback for events that fail because another did.
+  // As PoCL 3.1: no callback for events that fail because another did, and -1 for their status.
   void set_mute_failures(bool mute);
   // As NVIDIA's: kernels of programs from binaries have no argument information.
   void set_forgetful_binaries(bool forgetful);

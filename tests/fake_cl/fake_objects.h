@@ -125,6 +125,9 @@ struct Runtime {
   bool hold_commands = false;
   bool hold_callbacks = false;
   bool mute_failures = false;
+  cl_int DependencyFailure() const {
+    return mute_failures ? -1 : CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
+  }
   bool forgetful_binaries = false;
   bool arg_info_on_request = false;
   bool has_callbacks = true;

@@ -81,7 +81,7 @@ void Runtime::End(cl_event event, cl_int status, bool by_dependency) {
   for (const cl_event dependent : dependents) {
     if (status < 0) {
       if (dependent->status > CL_COMPLETE) std::erase(ready, dependent);
-      End(dependent, CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, /*by_dependency=*/true);
+      End(dependent, DependencyFailure(), /*by_dependency=*/true);
     } else if (--dependent->waits_for == 0 && dependent->status == CL_QUEUED) {
       ready.push_back(dependent);
     }
@@ -121,7 +121,7 @@ cl_int Submit(cl_command_queue queue, cl_command_type type, cl_uint waits, const
     if (is_barrier) queue->barrier = made;
     if (event != nullptr) *event = Ref(made);
     if (failed) {
-      g_runtime->End(made, CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, /*by_dependency=*/true);
+      g_runtime->End(made, g_runtime->DependencyFailure(), /*by_dependency=*/true);
     } else if (made->waits_for == 0) {
       g_runtime->ready.push_back(made);
     }

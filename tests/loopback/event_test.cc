@@ -36,6 +36,16 @@ class EventLoopbackTest : public LoopbackTest {
     client_->Send(command);
     return event;
   }
+  uint64_t Read(uint64_t queue, uint64_t mem, uint64_t size,
+                const std::vector<uint64_t>& waits = {}) {
+    pb::Command command;
+    pb::EnqueueReadBuffer& body = *command.mutable_enqueue_read_buffer();
+    const uint64_t event = On(body.mutable_on(), queue, waits);
+    body.set_mem_id(mem);
+    body.set_size(size);
+    client_->Send(command);
+    return event;
+  }
   void ExpectNothingCompleted() {
     client_->Sync();
     for (const ReceivedReply& received : client_->TakeAll()) {
@@ -147,6 +157,32 @@ TEST_F(EventLoopbackTest, FailuresAreFoundWithoutCallbacks) {
   for (int i = 0; i < 50; ++i) chain.push_back(Marker(queue, {chain.back()}));
   SetUserEvent(gate, -17);
   for (const uint64_t event : chain) EXPECT_LT(Completed(event).status(), 0);
+}
+
+// Transfers fail by what they wait for, by their list or their place, with one code, whether the
+// worker does them or the driver (PoCL 3.1 says -1); other commands with the driver's.
+TEST_F(EventLoopbackTest, TransfersFailWithOneCode) {
+  for (const bool mute : {false, true}) {
+    fake_->set_mute_failures(mute);
+    const uint64_t context = MakeContext();
+    for (const bool in_order : {true, false}) {
+      const uint64_t queue = MakeQueue(context, kGpu, in_order ? 0 : kOutOfOrder);
+      const uint64_t mem = MakeBuffer(context, kSize);
+      const uint64_t gate = MakeUserEvent(context);
+      const std::vector<uint64_t> list = {gate};
+      const uint64_t marker = in_order ? Marker(queue, list) : Barrier(queue, list);
+      std::vector<uint64_t> failing = {Read(queue, mem, 16, list), Read(queue, mem, kSize, list),
+                                       LargeWrite(queue, mem, list), ListMarker(queue, list)};
+      failing.push_back(Read(queue, mem, 16, {marker}));
+      failing.push_back(LargeWrite(queue, mem, {marker}));
+      failing.push_back(Read(queue, mem, 16, {failing[2]}));
+      failing.push_back(Read(queue, mem, 16));  // Behind the barrier, or the command before.
+      SetUserEvent(gate, -17);
+      constexpr cl_int kOurs = CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
+      for (const uint64_t event : failing) EXPECT_EQ(Completed(event).status(), kOurs);
+      EXPECT_EQ(Completed(marker).status(), mute ? -1 : kOurs);
+    }
+  }
 }
 
 // What is enqueued behind an event that has failed fails at once: PoCL 3.1 would never end it.
