@@ -166,8 +166,7 @@ cl_int MakeImage(MemObject* memory, std::string_view contents) {
   body.set_staged(memory->is_staged());
   pb::Answer answer;
   CL_RETURN_IF_ERROR(memory->stream().Call(*command, contents, &answer));
-  memory->SetMade(answer.memory());
-  return CL_SUCCESS;
+  return memory->SetMade(answer.memory());
 }
 
 namespace {

@@ -140,30 +140,42 @@ MemObject* MemObject::FromPipe(cl_mem handle) {
   return memory != nullptr && memory->is_pipe() ? memory : nullptr;
 }
 
-void MemObject::SetMade(const pb::MemoryPlacement& placement) {
+cl_int MemObject::SetMade(const pb::MemoryPlacement& placement) {
   made_ = true;
-  if (is_image()) heap_ = FindImage(placement);
-  if (!is_buffer()) return;
+  if (is_image()) return FindImage(placement);
+  if (!is_buffer()) return CL_SUCCESS;
   const BulkSpan span = {placement.segment(), placement.offset(), about_.bytes};
   if (about_.parent) {
     if (about_.parent->heap() != nullptr) heap_ = about_.parent->heap() + about_.origin;
   } else if (placement.in_heap()) {
-    heap_ = session().transport().Map(span);
+    return MapHeap(span);
   } else if (placement.is_mirror()) {
     mirror_ = session().transport().Map(span);
     if (mirror_ != nullptr) session().mirrors().Add(mirror_, about_.bytes, id());
   }
+  return CL_SUCCESS;
 }
 
-uint8_t* MemObject::FindImage(const pb::MemoryPlacement& placement) {
+cl_int MemObject::FindImage(const pb::MemoryPlacement& placement) {
   const MemObject* parent = about_.parent.get();
   if ((parent != nullptr && !parent->is_buffer()) ||
       !LayOutInHeap(image(), parent != nullptr, placement, &heap_layout_)) {
-    return nullptr;
+    return CL_SUCCESS;
   }
   if (parent == nullptr)
-    return session().transport().Map({placement.segment(), placement.offset(), heap_layout_.bytes});
-  return heap_layout_.bytes <= parent->bytes() ? parent->heap() : nullptr;
+    return MapHeap({placement.segment(), placement.offset(), heap_layout_.bytes});
+  heap_ = heap_layout_.bytes <= parent->bytes() ? parent->heap() : nullptr;
+  return CL_SUCCESS;
+}
+
+// Few bytes travel in their commands; more would need other memory of the heap, which is no more to
+// be had than this.
+cl_int MemObject::MapHeap(const BulkSpan& span) {
+  heap_ = session().transport().Map(span);
+  if (heap_ != nullptr || !session().transport().shares_memory() ||
+      span.size <= kInlineTransferBytes)
+    return CL_SUCCESS;
+  return session().lost() ? session().lost_code() : CL_MEM_OBJECT_ALLOCATION_FAILURE;
 }
 
 cl_int MemObject::CheckHostRead() const {
@@ -229,8 +241,7 @@ cl_int MakePart(MemObject* memory, uint64_t parent_id, uint64_t origin) {
   body.set_size(memory->bytes());
   pb::Answer answer;
   CL_RETURN_IF_ERROR(memory->stream().Call(*command, {}, &answer));
-  memory->SetMade(answer.memory());
-  return CL_SUCCESS;
+  return memory->SetMade(answer.memory());
 }
 
 cl_int MakeBuffer(MemObject* memory, const void* contents) {
@@ -252,7 +263,7 @@ cl_int MakeBuffer(MemObject* memory, const void* contents) {
     payload = {static_cast<const char*>(contents), memory->bytes()};
   pb::Answer answer;
   CL_RETURN_IF_ERROR(context.stream().Call(*command, payload, &answer));
-  memory->SetMade(answer.memory());
+  CL_RETURN_IF_ERROR(memory->SetMade(answer.memory()));
   return fill_later ? FillNew(memory, HostRegion::Source(contents, memory->bytes())) : CL_SUCCESS;
 }
 

@@ -92,8 +92,9 @@ class MemObject : public ClObject<MemObject, cl_mem, ObjectKind::kMemory> {
   MemObject& root() { return is_buffer() && about_.parent ? *about_.parent : *this; }
 
   // The worker has made it: from now on it is released on the wire too. Before the handle is given
-  // out.
-  void SetMade(const pb::MemoryPlacement& placement);
+  // out. CL_MEM_OBJECT_ALLOCATION_FAILURE: this process cannot map its memory in the heap, and it
+  // is too large to do without.
+  cl_int SetMade(const pb::MemoryPlacement& placement);
   // The buffer's or image's bytes in the shared heap; null if they are not there.
   uint8_t* heap() const { return heap_; }
   // Those bytes are what the application may see of it: its own CL_MEM_USE_HOST_PTR memory is
@@ -143,7 +144,8 @@ class MemObject : public ClObject<MemObject, cl_mem, ObjectKind::kMemory> {
   cl_int GetPipeInfo(cl_pipe_info param_name, const InfoSink& sink);
 
  private:
-  uint8_t* FindImage(const pb::MemoryPlacement& placement);
+  cl_int FindImage(const pb::MemoryPlacement& placement);
+  cl_int MapHeap(const BulkSpan& span);
 
   const Ref<Context> context_;
   const Description about_;

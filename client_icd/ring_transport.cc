@@ -31,13 +31,20 @@ constexpr size_t kMaxUnclaimed = 64;
 // Of one message: a shadow's memory and its two semaphores.
 constexpr int kMostDescriptors = 3;
 
-// Takes the next message of the channel, checked for form. kAborted: end of file.
-absl::StatusOr<HandleMessage> ReceiveHandleMessage(int socket, std::vector<UniqueFd>* fds) {
-  HandleMessage message;
-  ASSIGN_OR_RETURN(const size_t bytes,
-                   ReceiveMessage(socket, &message, sizeof(message), fds, kMostDescriptors));
-  if (bytes == 0) return absl::AbortedError("the worker has ended");
-  if (bytes != sizeof(message) || message.magic != kHandleMagic) {
+// Takes the next message of the channel, checked for form. kAborted: end of file. `none_left`: it
+// brought descriptors that this process may not have.
+absl::StatusOr<HandleMessage> ReceiveHandleMessage(int socket, std::vector<UniqueFd>* fds,
+                                                   bool* none_left = nullptr) {
+  HandleMessage message = {};
+  absl::StatusOr<size_t> bytes =
+      ReceiveMessage(socket, &message, sizeof(message), fds, kMostDescriptors);
+  if (none_left != nullptr && absl::IsResourceExhausted(bytes.status())) {
+    *none_left = true;
+    bytes = sizeof(message);  // All of it has come but those; the magic tells.
+  }
+  if (!bytes.ok()) return bytes.status();
+  if (*bytes == 0) return absl::AbortedError("the worker has ended");
+  if (*bytes != sizeof(message) || message.magic != kHandleMagic) {
     return absl::InvalidArgumentError("a message on the handle channel that is none");
   }
   return message;
@@ -58,7 +65,9 @@ struct RingTransport::Channel {
   static void RunWithHelper(const std::shared_ptr<Channel>& channel,
                             const std::function<void()>& await_end);
   absl::Status Take(const HandleMessage& message, std::vector<UniqueFd>* fds);
+  absl::Status TakeWithoutDescriptors(const HandleMessage& message);
   absl::Status TakeSegment(const HandleMessage& message, const UniqueFd& file);
+  absl::Status AddSegment(uint32_t number, SharedMapping mapping);
   absl::Status TakeExported(const HandleMessage& message, std::vector<UniqueFd> fds);
   void LoseOwner(std::string_view reason, bool by_end_of_file);
 
@@ -87,8 +96,12 @@ void RingTransport::Channel::Run(const std::shared_ptr<Channel>& channel) {
     if (!status.ok()) break;
     spare.reset();
     std::vector<UniqueFd> fds;
-    const absl::StatusOr<HandleMessage> message = ReceiveHandleMessage(channel->socket.get(), &fds);
-    status = message.ok() ? channel->Take(*message, &fds) : message.status();
+    bool none_left = false;
+    const absl::StatusOr<HandleMessage> message =
+        ReceiveHandleMessage(channel->socket.get(), &fds, &none_left);
+    status = !message.ok() ? message.status()
+             : none_left   ? channel->TakeWithoutDescriptors(*message)
+                           : channel->Take(*message, &fds);
   }
   channel->LoseOwner(std::string(status.message()), absl::IsAborted(status));
 }
@@ -112,6 +125,26 @@ absl::Status RingTransport::Channel::Take(const HandleMessage& message,
   return absl::InvalidArgumentError("a message on the handle channel that is no offer of memory");
 }
 
+// The application has lowered its limit (RLIMIT_NOFILE) below all that is open, so that not even
+// the spare descriptor's number may be given again. What needs this memory fails, and nothing else.
+absl::Status RingTransport::Channel::TakeWithoutDescriptors(const HandleMessage& message) {
+  ClientLog(ClientLogLevel::kWarning,
+            "memory of the session cannot be mapped: this process may open no more files (ulimit "
+            "-n, RLIMIT_NOFILE)");
+  if (message.type == HandleMessageType::kHeapSegment)
+    return AddSegment(message.segment, SharedMapping());
+  return TakeExported(message, {});
+}
+
+absl::Status RingTransport::Channel::AddSegment(uint32_t number, SharedMapping mapping) {
+  absl::MutexLock lock(&mu);
+  if (!segments.try_emplace(number, std::move(mapping)).second) {
+    return absl::InvalidArgumentError(absl::StrCat("heap segment ", number, " a second time"));
+  }
+  changed.SignalAll();
+  return absl::OkStatus();
+}
+
 absl::Status RingTransport::Channel::TakeSegment(const HandleMessage& message,
                                                  const UniqueFd& file) {
   if (message.segment == 0) return absl::InvalidArgumentError("a heap segment without a number");
@@ -122,14 +155,7 @@ absl::Status RingTransport::Channel::TakeSegment(const HandleMessage& message,
   // and a segment that nothing fits into.
   const bool taken = address != nullptr && absl::IsAlreadyExists(mapped.status());
   if (!mapped.ok() && !taken) return mapped.status();
-  SharedMapping mapping = taken ? SharedMapping() : *std::move(mapped);
-  absl::MutexLock lock(&mu);
-  if (!segments.try_emplace(message.segment, std::move(mapping)).second) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("heap segment ", message.segment, " a second time"));
-  }
-  changed.SignalAll();
-  return absl::OkStatus();
+  return AddSegment(message.segment, taken ? SharedMapping() : *std::move(mapped));
 }
 
 absl::Status RingTransport::Channel::TakeExported(const HandleMessage& message,

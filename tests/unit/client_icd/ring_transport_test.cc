@@ -2,6 +2,7 @@
 #include "client_icd/ring_transport.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <memory>
@@ -101,6 +102,26 @@ TEST_F(RingTransportTest, SegmentAtATakenAddressHoldsNothing) {
        reinterpret_cast<uint64_t>(in_the_way.data()), &fd, 1);
   EXPECT_EQ(transport_->Map({kFirstSvmSegment, 0, 64}), nullptr);
   EXPECT_FALSE(transport_->lost());
+}
+
+// A process that may have no more descriptors, not even for those that it has let go of, cannot
+// take memory: then nothing fits into that, and the session goes on, also with memory that comes
+// later.
+TEST_F(RingTransportTest, SegmentsWithoutDescriptorsHoldNothing) {
+  const UniqueFd file = *CreateSharedMemory("test-segment", 4096);
+  const int fd = file.get();
+  rlimit before;
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none = {3, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  Send(HandleMessageType::kHeapSegment, 4096, 5, 0, &fd, 1);
+  Send(HandleMessageType::kShadowMemory, 4096, 0, 9, &fd, 1);
+  EXPECT_EQ(transport_->Map({5, 0, 64}), nullptr);
+  EXPECT_TRUE(transport_->TakeDescriptors(9).empty());
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  Send(HandleMessageType::kHeapSegment, 4096, 6, 0, &fd, 1);
+  EXPECT_NE(transport_->Map({6, 0, 64}), nullptr);
+  EXPECT_FALSE(transport_->lost()) << transport_->lost_reason();
 }
 
 }  // namespace
