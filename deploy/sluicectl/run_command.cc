@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -59,6 +60,20 @@ struct StartedCommand {
   pid_t pid = -1;
   int exec_errno = 0;  // Not 0: it could not be executed, and is reaped.
 };
+
+// What cannot be started here may want more than this process may have: which limits are so low.
+std::string LowLimits() {
+  constexpr rlim_t kEnough = 64;
+  std::string text;
+  rlimit limit;
+  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < kEnough)
+    absl::StrAppend(&text, " (open files are limited to ", limit.rlim_cur, " here: ulimit -n)");
+  if (::geteuid() != 0 && ::getrlimit(RLIMIT_NPROC, &limit) == 0 && limit.rlim_cur < kEnough) {
+    absl::StrAppend(&text, " (processes and threads of this user are limited to ", limit.rlim_cur,
+                    " here: ulimit -u)");
+  }
+  return text;
+}
 
 StartedCommand StartCommand(const std::vector<std::string>& command) {
   int report[2];
@@ -190,12 +205,14 @@ void CommandRun::RunPrepared() {
   if (started.exec_errno != 0) {
     return Fail(
         started.exec_errno == ENOENT ? kExitNotFound : kExitCannotExec,
-        absl::StrCat("cannot run ", flags_.command[0], ": ", std::strerror(started.exec_errno)));
+        absl::StrCat("cannot run ", flags_.command[0], ": ", std::strerror(started.exec_errno),
+                     started.pid < 0 ? LowLimits() : ""));
   }
   const sigset_t set = ForwardedSet();
   const UniqueFd signals(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
   const absl::StatusOr<int> status = WaitForCommand(started.pid, signals.get());
-  if (!status.ok()) return Fail(kExitRunFailed, std::string(status.status().message()));
+  if (!status.ok())
+    return Fail(kExitRunFailed, absl::StrCat(status.status().message(), LowLimits()));
   if (WIFSIGNALED(*status)) signal_ = WTERMSIG(*status);
   exit_code_ = signal_ != 0 ? kExitSignalBase + signal_ : WEXITSTATUS(*status);
 }
@@ -211,7 +228,7 @@ std::unique_ptr<PrivateDaemon> CommandRun::StartDaemon(const TemporaryDirectory&
   absl::StatusOr<std::unique_ptr<PrivateDaemon>> started =
       PrivateDaemon::Start(options, signals.get());
   if (!started.ok()) {
-    Fail(kExitRunFailed, std::string(started.status().message()));
+    Fail(kExitRunFailed, absl::StrCat(started.status().message(), LowLimits()));
     return nullptr;
   }
   ::setenv("SLUICE_ENDPOINT", (*started)->endpoint().c_str(), 1);
@@ -227,7 +244,8 @@ void CommandRun::RunInDirectory(const std::string& library) {
   ::sigprocmask(SIG_BLOCK, &set, nullptr);
   const absl::StatusOr<std::unique_ptr<TemporaryDirectory>> directory =
       TemporaryDirectory::Create();
-  if (!directory.ok()) return Fail(kExitRunFailed, std::string(directory.status().message()));
+  if (!directory.ok())
+    return Fail(kExitRunFailed, absl::StrCat(directory.status().message(), LowLimits()));
   std::unique_ptr<PrivateDaemon> daemon;
   if (flags_.private_daemon) {
     daemon = StartDaemon(**directory);

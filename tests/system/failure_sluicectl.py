@@ -222,13 +222,23 @@ def check_stopped_daemon(env, living, pid):
                  f"{code} {output}{errors}")
 
 
-def check_descriptor_limit(env):
-    """Where no daemon can be started for want of descriptors, the limit is named."""
-    run = subprocess.run(["sh", "-c", 'ulimit -n 20; exec "$0" run --private -- true', str(harness.built("sluicectl"))],
-                         env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                         timeout=60, check=False)
-    text = run.stdout.decode()
-    report.check(run.returncode != 0 and "ulimit -n" in text, "the descriptor limit is named", text)
+def check_limits(env):
+    """Where no daemon can be started for want of descriptors, processes or threads, the limit is named."""
+    nobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
+    reached = subprocess.run([*nobody, str(harness.built("sluicectl")), "--help"], stdout=subprocess.DEVNULL,
+                             stderr=subprocess.DEVNULL, timeout=60, check=False).returncode == 0
+    for limit in ("-n 8", "-n 20", "-u 1", "-u 2", "-u 8"):
+        if limit.startswith("-u") and os.geteuid() == 0 and not reached:
+            print(f"SKIP failure_sluicectl: ulimit {limit}: nobody else can run programs below {harness.ROOT}")
+            continue
+        # The system limits root's processes only where root has given up CAP_SYS_RESOURCE.
+        user = nobody if limit.startswith("-u") and os.geteuid() == 0 else []
+        run = subprocess.run([*user, "sh" if limit.startswith("-n") else "bash", "-c",
+                              f'ulimit {limit}; exec "$0" run --private -- true', str(harness.built("sluicectl"))],
+                             env=dict(env, TMPDIR="/tmp") if user else env, stdin=subprocess.DEVNULL,
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60, check=False)
+        text = run.stdout.decode()
+        report.check(run.returncode != 0 and f"ulimit {limit[:2]}" in text, f"the limit is named: ulimit {limit}", text)
 
 
 def main():
@@ -251,7 +261,7 @@ def main():
         check_icd_files(dict(env, SLUICE_ENDPOINT=living), files.folder)
         check_killed_run(env, files.folder)
         check_inherited_drivers(env, files.folder)
-        check_descriptor_limit(env)
+        check_limits(env)
         check_stopped_daemon(env, living, daemon.pid)
         check_private_elsewhere(env, files.folder)
         check_json_everywhere(env, living)
