@@ -142,13 +142,17 @@ void Session::FlushTouched() {
 
 void Session::ReportRefused(const Refusal& refusal, cl_int status) {
   const uint64_t event_id = refusal.event_id;
-  pb::Reply reply;
-  pb::LateError& error = *reply.mutable_late_error();
-  error.set_queue_id(refusal.queue_id);
-  error.set_status(status);
-  error.set_call(refusal.call);
-  error.set_event_id(event_id);
-  replies_.Send(reply, Wake::kIfAwaited);
+  // What it waits for has failed, which the call was not wrong about: only its event tells, as that
+  // of a command whose list fails afterwards.
+  if (status != CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST) {
+    pb::Reply reply;
+    pb::LateError& error = *reply.mutable_late_error();
+    error.set_queue_id(refusal.queue_id);
+    error.set_status(status);
+    error.set_call(refusal.call);
+    error.set_event_id(event_id);
+    replies_.Send(reply, Wake::kIfAwaited);
+  }
   if (event_id == 0) return;
   // Commands that name it later are to learn of the failure, but for the ids of refused commands a
   // session may hold no more than for what it has.

@@ -96,7 +96,8 @@ class Session {
   void Forget(QueueObject* queue);
   void FlushTouched();
 
-  // Sends a LateError, and the failed completion of its event if it has one.
+  // Sends a LateError, unless it was refused for a wait list that has failed, and the failed
+  // completion of its event if it has one.
   void ReportRefused(const Refusal& refusal, cl_int status);
 
   // For operators: the device of the session's first context. Any thread.

@@ -218,5 +218,36 @@ TEST_F(LateErrorTest, Svm) {
   clSVMFree(context(), second);
 }
 
+// A command behind an event that has failed already is no such command: it fails as one whose list
+// fails afterwards, by its event (section 5.11), and nothing that does not wait for it does. (PoCL
+// hangs natively.)
+TEST_F(LateErrorTest, FailedListsAreNone) {
+  for (const cl_command_queue_properties flags :
+       {cl_command_queue_properties{0},
+        cl_command_queue_properties{CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE}}) {
+    const Own<cl_command_queue> other = Queue(flags);
+    const Own<cl_event> gate(clCreateUserEvent(context(), nullptr));
+    EXPECT_EQ(clSetUserEventStatus(gate, -5), CL_SUCCESS);
+    const cl_int pattern = 3;
+    Own<cl_event> failed, done;
+    const auto fill = [&](cl_mem mem, cl_uint waits, Own<cl_event>* event) {
+      EXPECT_EQ(clEnqueueFillBuffer(other, mem, &pattern, sizeof(pattern), 0, sizeof(pattern),
+                                    waits, waits == 0 ? nullptr : gate.AsList(), event->Out()),
+                CL_SUCCESS);
+    };
+    fill(small(), 1, &failed);
+    fill(data(), 0, &done);
+    EXPECT_EQ(clWaitForEvents(1, done.AsList()), CL_SUCCESS);
+    cl_int back = 0;
+    EXPECT_EQ(clEnqueueReadBuffer(other, data(), CL_TRUE, 0, sizeof(back), &back, 1, done.AsList(),
+                                  nullptr),
+              CL_SUCCESS);
+    EXPECT_EQ(back, pattern);
+    EXPECT_EQ(clFinish(other), CL_SUCCESS);
+    EXPECT_EQ(StatusOf(failed), CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
+    EXPECT_EQ(clWaitForEvents(1, failed.AsList()), CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
+  }
+}
+
 }  // namespace
 }  // namespace sluice::conformance

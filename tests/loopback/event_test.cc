@@ -194,6 +194,10 @@ TEST_F(EventLoopbackTest, NothingIsEnqueuedBehindAFailure) {
   EXPECT_EQ(Completed(Marker(queue, {gate})).status(),
             CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
   EXPECT_EQ(fake_->behind_failed(), 0);
+  // Nor does it fail more than its event.
+  client_->Sync();
+  for (const ReceivedReply& received : client_->TakeAll())
+    EXPECT_FALSE(received.reply.has_late_error());
 }
 
 // A marker without a wait list ends after all before it, large transfers included; one with a wait

@@ -2,9 +2,9 @@
 //
 // What every small OpenCL program of the system tests and benchmarks needs: the platform under
 // test, and an end with a reason when a call that must succeed does not. Header only, C and C++,
-// one thread; trusts its environment: SLUICE_TEST_KIND      ring or network: only Sluice's
-// platforms; native or unset: only others SLUICE_TEST_PLATFORM  of those, the first whose name
-// contains this text; unset: the first
+// one thread; trusts its environment:
+//   SLUICE_TEST_KIND      ring or network: only Sluice's platforms; native: only others; unset: all
+//   SLUICE_TEST_PLATFORM  of those, the first whose name contains this text; unset: the first
 #pragma once
 
 #define CL_TARGET_OPENCL_VERSION 300
@@ -30,13 +30,14 @@ static inline double ocl_seconds(void) {
   return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-// True when the platform of this name is the one that the environment asks for.
+// True when the platform of this name is the one that the environment asks for; by hand, any is.
 static inline int ocl_platform_wanted(const char* name) {
   const char* kind = getenv("SLUICE_TEST_KIND");
   const char* text = getenv("SLUICE_TEST_PLATFORM");
   const int is_sluice = strncmp(name, OCL_SLUICE_PREFIX, strlen(OCL_SLUICE_PREFIX)) == 0;
   const int wants_sluice = kind != NULL && strcmp(kind, "native") != 0;
-  return is_sluice == wants_sluice && (text == NULL || strstr(name, text) != NULL);
+  return (kind == NULL || is_sluice == wants_sluice) &&
+         (text == NULL || strstr(name, text) != NULL);
 }
 
 // The platform under test and its first device; ends the program when there is none. `name` may be
@@ -56,7 +57,10 @@ static inline cl_device_id ocl_device(cl_platform_id* platform, char* name, size
     if (name != NULL) snprintf(name, name_size, "%s", text);
     return device;
   }
-  fprintf(stderr, "none of the %u platforms is the one under test\n", count);
+  fprintf(
+      stderr,
+      "none of the %u platforms is the one that SLUICE_TEST_KIND and SLUICE_TEST_PLATFORM name\n",
+      count);
   exit(1);
 }
 
