@@ -263,6 +263,26 @@ cl_int MemObject::GetImageInfo(cl_image_info param_name, const InfoSink& sink) {
   }
 }
 
+namespace {
+
+// Extension specification, section 9.12.1: "only queries, retain and release operations can be
+// performed" on a terminated context. Its worker has gone; another context of its devices, which
+// are no sub-devices, has the same formats.
+cl_int AskAnotherContext(const Context& terminated, cl_mem_flags flags, cl_mem_object_type type,
+                         cl_uint room, cl_image_format* formats, cl_uint* count) {
+  std::vector<cl_device_id> devices;
+  for (Device* device : terminated.devices()) devices.push_back(device->handle());
+  cl_int status = CL_SUCCESS;
+  const cl_context other = api::clCreateContext(nullptr, static_cast<cl_uint>(devices.size()),
+                                                devices.data(), nullptr, nullptr, &status);
+  if (status != CL_SUCCESS) return status;
+  status = api::clGetSupportedImageFormats(other, flags, type, room, formats, count);
+  api::clReleaseContext(other);
+  return status;
+}
+
+}  // namespace
+
 namespace api {
 
 cl_mem CL_API_CALL clCreateImage(cl_context context, cl_mem_flags flags,
@@ -353,7 +373,11 @@ cl_int CL_API_CALL clGetSupportedImageFormats(cl_context context_handle, cl_mem_
   body.set_flags(flags);
   body.set_image_type(image_type);
   pb::Answer answer;
-  CL_RETURN_IF_ERROR(context->stream().Call(*command, {}, &answer));
+  const cl_int status = context->stream().Call(*command, {}, &answer);
+  if (status == CL_CONTEXT_TERMINATED_KHR)
+    return AskAnotherContext(*context, flags, image_type, num_entries, image_formats,
+                             num_image_formats);
+  CL_RETURN_IF_ERROR(status);
   static_assert(sizeof(cl_image_format) == 2 * sizeof(uint32_t));
   const size_t count = answer.data().size() / sizeof(cl_image_format);
   if (image_formats != nullptr) {

@@ -124,6 +124,48 @@ TEST_F(TerminateTest, EndsAKernelThatNeverEnds) {
   while (notices == 0) std::this_thread::yield();  // The watchdog ends a test that hangs.
 }
 
+// Queries can be performed on it still: what its devices are, and what was said of its objects.
+TEST_F(TerminateTest, QueriesGoOn) {
+  const Own<cl_context> doomed = Terminatable();
+  const char* source = "kernel void k(global int* a) { a[0] = 1; }";
+  cl_int status = CL_SUCCESS;
+  const Own<cl_program> program(clCreateProgramWithSource(doomed, 1, &source, nullptr, &status));
+  ASSERT_EQ(clBuildProgram(program, 0, nullptr, "-DX=1", nullptr, nullptr), CL_SUCCESS);
+  const auto formats = [&](cl_context context, cl_mem_object_type type) {
+    cl_uint count = 0;
+    EXPECT_CL("clGetSupportedImageFormats.terminated", CL_SUCCESS,
+              clGetSupportedImageFormats(context, CL_MEM_READ_WRITE, type, 0, nullptr, &count));
+    std::vector<cl_image_format> list(count);
+    if (count != 0) {
+      EXPECT_EQ(
+          clGetSupportedImageFormats(context, CL_MEM_READ_WRITE, type, count, list.data(), nullptr),
+          CL_SUCCESS);
+    }
+    std::vector<std::pair<cl_channel_order, cl_channel_type>> pairs;
+    for (const cl_image_format& format : list)
+      pairs.emplace_back(format.image_channel_order, format.image_channel_data_type);
+    return pairs;
+  };
+  ASSERT_EQ(terminate_(doomed), CL_SUCCESS);
+  for (const cl_mem_object_type type : {CL_MEM_OBJECT_IMAGE2D, CL_MEM_OBJECT_IMAGE3D})
+    EXPECT_EQ(formats(doomed, type), formats(context(), type));
+  EXPECT_CL("clGetSupportedImageFormats.terminated_type", CL_INVALID_VALUE,
+            clGetSupportedImageFormats(doomed, CL_MEM_READ_WRITE, CL_MEM_OBJECT_BUFFER, 0, nullptr,
+                                       nullptr));
+  char text[256] = {};
+  EXPECT_EQ(clGetProgramInfo(program, CL_PROGRAM_SOURCE, sizeof(text), text, nullptr), CL_SUCCESS);
+  EXPECT_STREQ(text, source);
+  EXPECT_EQ(clGetProgramBuildInfo(program, device(), CL_PROGRAM_BUILD_OPTIONS, sizeof(text), text,
+                                  nullptr),
+            CL_SUCCESS);
+  EXPECT_STREQ(text, "-DX=1");
+  cl_build_status built = CL_BUILD_NONE;
+  EXPECT_EQ(clGetProgramBuildInfo(program, device(), CL_PROGRAM_BUILD_STATUS, sizeof(built), &built,
+                                  nullptr),
+            CL_SUCCESS);
+  EXPECT_EQ(built, CL_BUILD_SUCCESS);
+}
+
 // Termination concerns one context: others of the process go on, terminatable ones too, and a new
 // one can be made.
 TEST_F(TerminateTest, OthersGoOn) {
