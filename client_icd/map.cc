@@ -343,9 +343,6 @@ cl_int CL_API_CALL clEnqueueUnmapMemObject(cl_command_queue command_queue, cl_me
   // object.
   if (memory == nullptr || memory->is_pipe()) return CL_INVALID_MEM_OBJECT;
   if (&queue->context() != &memory->context()) return CL_INVALID_CONTEXT;
-  // A release stores what was written through a mapping that was unmapped before. One that is still
-  // there afterwards can be given back all the same; what was written through it goes nowhere.
-  const bool released = memory->Use(/*writes=*/false) != CL_SUCCESS;
   EnqueueCall call(queue, num_events_in_wait_list, event_wait_list, event,
                    CL_COMMAND_UNMAP_MEM_OBJECT);
   CL_RETURN_IF_ERROR(call.status());
@@ -354,6 +351,14 @@ cl_int CL_API_CALL clEnqueueUnmapMemObject(cl_command_queue command_queue, cl_me
   Mapping mapping;
   if (mapped_ptr == nullptr || !memory->mappings().Take(mapped_ptr, &mapping))
     return CL_INVALID_VALUE;
+  // What was written through a mapping is stored by the release after its unmap: a released object
+  // is refused, and the mapping stays. One for reading can be given back all the same.
+  const cl_int use = memory->Use(mapping.for_writing());
+  if (use != CL_SUCCESS && mapping.for_writing()) {
+    memory->mappings().Add(std::move(mapping));
+    return use;
+  }
+  const bool released = use != CL_SUCCESS;
   if (mapping.pending) call.WaitAlso(*mapping.pending);
   if (released && !mapping.in_heap) return call.SubmitNothing();
   return SubmitUnmap(&call, memory, mapping);

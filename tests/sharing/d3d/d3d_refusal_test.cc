@@ -2,6 +2,7 @@
 // Every error code of cl_khr_d3d10_sharing, cl_khr_d3d11_sharing and cl_nv_d3d11_sharing.
 #include <d3d9.h>
 
+#include <cstring>
 #include <vector>
 
 #include "tests/sharing/d3d/d3d_fixture.h"
@@ -375,6 +376,37 @@ TYPED_TEST(D3dRefusals, UseWhileReleased) {
   use_all(CL_SUCCESS);
   ASSERT_EQ(this->release_(this->queue(), 2, both, 0, nullptr, nullptr), CL_SUCCESS);
   use_all(kNotAcquired);
+}
+
+// So is the unmap of what was mapped for writing: the next acquire takes it, and its release stores
+// what was written. What was mapped for reading can be given back.
+TYPED_TEST(D3dRefusals, UnmapWhileReleased) {
+  const auto buffer = this->SomeBuffer();
+  Own<cl_mem> memory = this->FromBuffer(buffer.Get());
+  const size_t bytes = this->app().Read(buffer.Get()).size();
+  cl_int status = CL_SUCCESS;
+  const auto map = [&](cl_map_flags flags) {
+    return clEnqueueMapBuffer(this->queue(), memory, CL_TRUE, flags, 0, bytes, 0, nullptr, nullptr,
+                              &status);
+  };
+  const auto unmap = [&](void* mapped) {
+    return clEnqueueUnmapMemObject(this->queue(), memory, mapped, 0, nullptr, nullptr);
+  };
+  ASSERT_EQ(this->Acquire(memory), CL_SUCCESS);
+  void* const for_writing = map(CL_MAP_WRITE);
+  ASSERT_EQ(status, CL_SUCCESS);
+  void* const for_reading = map(CL_MAP_READ);
+  ASSERT_EQ(status, CL_SUCCESS);
+  ASSERT_EQ(this->Release(memory), CL_SUCCESS);
+  EXPECT_EQ(unmap(for_reading), CL_SUCCESS);
+  EXPECT_EQ(unmap(for_writing), TypeParam::kNotAcquired);
+  ASSERT_EQ(this->Acquire(memory), CL_SUCCESS);
+  ASSERT_EQ(clFinish(this->queue()), CL_SUCCESS);
+  const Bytes mine = Pattern(bytes, 7);
+  std::memcpy(for_writing, mine.data(), bytes);
+  EXPECT_EQ(unmap(for_writing), CL_SUCCESS);
+  ASSERT_EQ(this->Release(memory), CL_SUCCESS);
+  EXPECT_TRUE(this->app().Read(buffer.Get()) == mine);
 }
 
 }  // namespace

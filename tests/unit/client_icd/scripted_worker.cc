@@ -144,7 +144,11 @@ void ScriptedWorker::Take(const FrameHeader& header, const pb::Command& command,
     case pb::Command::kEnqueueMarker:
     case pb::Command::kEnqueueReadBuffer:
     case pb::Command::kEnqueueWriteBuffer:
-      return Enqueue(command);
+      Enqueue(command);
+      if (payload.empty()) return;
+      memory_[command.enqueue_write_buffer().mem_id()] = std::string(payload);
+      pending_.back().fed = true;  // Its bytes came with it.
+      return;
     default:
       return;  // Nothing that needs an answer here.
   }

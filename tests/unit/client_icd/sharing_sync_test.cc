@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -122,7 +123,7 @@ class SharingSyncTest : public SharingTest {
   Ref<MemObject> MakeShadowed(bool worker_has_semaphores);
 
   const std::shared_ptr<Native> native_ = std::make_shared<Native>();
-  uint64_t next_name_ = 100;
+  static inline uint64_t next_name_ = 100;  // Objects may outlive a test by a moment.
 };
 
 // Every API: refused while released, acquired, again, released, again, with the codes of its row.
@@ -299,28 +300,46 @@ TEST_F(SharingSyncTest, GatesAreInherited) {
   api::clReleaseEvent(gate);
 }
 
-// A mapping that outlives its release can be given back; what was written through it goes nowhere.
+// A mapping for reading that outlives its release can be given back. One for writing is refused as
+// any use is, and loses nothing: the next acquire's release stores what was written through it.
 TEST_F(SharingSyncTest, UnmapAfterRelease) {
-  const Ref<MemObject> memory = Make(Api::kGl);
-  ASSERT_EQ(Sync(true, Api::kGl, {memory.get()}), CL_SUCCESS);
-  cl_int status = CL_SUCCESS;
-  void* const mapped =
-      api::clEnqueueMapBuffer(queue_->handle(), memory->handle(), CL_TRUE, CL_MAP_WRITE, 0, kBytes,
-                              0, nullptr, nullptr, &status);
-  ASSERT_EQ(status, CL_SUCCESS);
-  cl_event released = nullptr;
-  ASSERT_EQ(Sync(false, Api::kGl, {memory.get()}, &released), CL_SUCCESS);
-  EXPECT_EQ(End(released), CL_COMPLETE);
-  const size_t writes = worker_->Count(pb::Command::kEnqueueWriteBuffer);
-  const auto unmap = [&](cl_event* event) {
-    return api::clEnqueueUnmapMemObject(queue_->handle(), memory->handle(), mapped, 0, nullptr,
-                                        event);
-  };
-  cl_event unmapped = nullptr;
-  ASSERT_EQ(unmap(&unmapped), CL_SUCCESS);
-  EXPECT_EQ(End(unmapped), CL_COMPLETE);
-  EXPECT_EQ(worker_->Count(pb::Command::kEnqueueWriteBuffer), writes);
-  EXPECT_EQ(unmap(nullptr), CL_INVALID_VALUE);
+  for (const cl_map_flags flags : {CL_MAP_READ, CL_MAP_WRITE}) {
+    const Ref<MemObject> memory = Make(Api::kD3d11);
+    ASSERT_EQ(Sync(true, Api::kD3d11, {memory.get()}), CL_SUCCESS);
+    cl_int status = CL_SUCCESS;
+    void* const mapped = api::clEnqueueMapBuffer(queue_->handle(), memory->handle(), CL_TRUE, flags,
+                                                 0, kBytes, 0, nullptr, nullptr, &status);
+    ASSERT_EQ(status, CL_SUCCESS);
+    const auto release = [&] {
+      cl_event released = nullptr;
+      ASSERT_EQ(Sync(false, Api::kD3d11, {memory.get()}, &released), CL_SUCCESS);
+      EXPECT_EQ(End(released), CL_COMPLETE);
+    };
+    const auto unmap = [&](cl_event* event) {
+      return api::clEnqueueUnmapMemObject(queue_->handle(), memory->handle(), mapped, 0, nullptr,
+                                          event);
+    };
+    release();
+    const size_t writes = worker_->Count(pb::Command::kEnqueueWriteBuffer);
+    if (flags == CL_MAP_WRITE) {
+      std::memset(mapped, 'm', kBytes);
+      EXPECT_EQ(unmap(nullptr), RulesOf(Api::kD3d11).use_not_acquired);
+      EXPECT_EQ(worker_->Count(pb::Command::kEnqueueWriteBuffer), writes);
+      cl_event acquired = nullptr;
+      ASSERT_EQ(Sync(true, Api::kD3d11, {memory.get()}, &acquired), CL_SUCCESS);
+      EXPECT_EQ(End(acquired), CL_COMPLETE);
+    }
+    cl_event unmapped = nullptr;
+    ASSERT_EQ(unmap(&unmapped), CL_SUCCESS);
+    EXPECT_EQ(End(unmapped), CL_COMPLETE);
+    EXPECT_EQ(unmap(nullptr), CL_INVALID_VALUE);
+    if (flags == CL_MAP_READ) {
+      EXPECT_EQ(worker_->Count(pb::Command::kEnqueueWriteBuffer), writes);
+      continue;
+    }
+    release();
+    EXPECT_EQ(native_->contents, std::string(kBytes, 'm'));
+  }
 }
 
 // A context that was not created for the API, an object of another context.
