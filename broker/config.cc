@@ -185,6 +185,22 @@ NetworkConfig ReadNetwork(const toml::table* table, ConfigErrors* errors) {
   return network;
 }
 
+// Entries that ask for other credentials name their clients apart: "CN=me" of one authority is not
+// that of another, nor one file's first token that of another.
+void NameApart(std::vector<NetworkConfig>* networks) {
+  using Credentials = std::pair<std::string, std::string>;
+  std::map<Credentials, std::string> first;  // Where those that ask for them listen, the first one.
+  for (const NetworkConfig& network : *networks) {
+    const Credentials asked = {network.client_ca, network.token_file};
+    if (asked != Credentials() && !network.listen.empty())
+      first.try_emplace(asked, network.listen.front());
+  }
+  for (NetworkConfig& network : *networks) {
+    const auto found = first.find({network.client_ca, network.token_file});
+    network.via = first.size() > 1 && found != first.end() ? found->second : "";
+  }
+}
+
 // The rules on one network entry that concern several keys.
 absl::Status CheckNetwork(const NetworkConfig& network) {
   if (network.certificate.empty() != network.key.empty()) {
@@ -345,6 +361,7 @@ void ApplyDefaults(Config* config) {
   if (config->socket.empty()) config->socket = DefaultLocalName();
   if (config->admin_socket.empty()) config->admin_socket = AdminNameBeside(config->socket);
   if (config->socket_mode == 0) config->socket_mode = IsPrivileged() ? 0666 : 0600;
+  NameApart(&config->network);
 }
 
 absl::Status CheckListenAddress(const std::string& listen_address) {

@@ -29,6 +29,7 @@ struct NetworkConfig {
   std::string client_ca;   // Clients must show a certificate signed by one of these.
   std::string token_file;  // Clients must send one of the tokens in it, one a line.
   bool allow_plaintext = false;
+  std::string via;  // Set by ApplyDefaults: said in its clients' names. Empty: nothing.
   // For messages: "file:line" of the entry, "file:line:column" of its keys. Empty for flags.
   std::string where;
   std::map<std::string, std::string> places;

@@ -55,6 +55,7 @@ absl::Status Prepare(const NetworkConfig& network, SpawnOptions* options,
     options->arguments.push_back(absl::StrCat("--listen=", address));
   }
   if (network.allow_plaintext) options->arguments.push_back("--allow-plaintext");
+  if (!network.via.empty()) options->arguments.push_back(absl::StrCat("--via=", network.via));
   const std::pair<const char*, const std::string*> files[] = {
       {"--cert-fd=", &network.certificate},
       {"--key-fd=", &network.key},

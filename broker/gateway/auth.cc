@@ -17,14 +17,15 @@ namespace {
 constexpr std::string_view kBearer = "Bearer ";
 constexpr size_t kMinTokenLength = 16;
 
-// The subject as gRPC gives it ("CN=alice,O=Example"), else the first name that the certificate
-// carries.
+// The subject as gRPC gives it ("CN=alice,O=Example"), else the first other name that the
+// certificate carries ("SAN=alice.example"), which no subject looks like.
 std::string CertificateName(const grpc::AuthContext& auth) {
-  for (const char* property :
-       {GRPC_X509_SUBJECT_PROPERTY_NAME, GRPC_X509_CN_PROPERTY_NAME, GRPC_X509_SAN_PROPERTY_NAME}) {
+  for (const auto& [property, kind] : {std::pair(GRPC_X509_SUBJECT_PROPERTY_NAME, ""),
+                                       std::pair(GRPC_X509_CN_PROPERTY_NAME, "CN="),
+                                       std::pair(GRPC_X509_SAN_PROPERTY_NAME, "SAN=")}) {
     const std::vector<grpc::string_ref> values = auth.FindPropertyValues(property);
     if (!values.empty() && !values[0].empty())
-      return std::string(values[0].data(), values[0].size());
+      return absl::StrCat(kind, absl::string_view(values[0].data(), values[0].size()));
   }
   return "";
 }
@@ -96,7 +97,8 @@ absl::StatusOr<std::string> Authenticator::Authenticate(const grpc::ServerContex
     }
     if (name.empty()) name = absl::StrCat("token ", *token);
   }
-  return name.empty() ? PeerHost(context.peer()) : FittingName(name);
+  if (name.empty()) return PeerHost(context.peer());
+  return FittingName(via_.empty() ? name : absl::StrCat(name, " via ", via_));
 }
 
 void LogRefused(const grpc::ServerContext& context, const absl::Status& why) {

@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -28,8 +29,10 @@ class Authenticator {
   // error if there is none, or one that is too short to be a secret.
   static absl::StatusOr<std::vector<std::string>> ParseTokens(std::string_view file);
 
-  // Without tokens, every client that the handshake let in is accepted.
-  explicit Authenticator(std::vector<std::string> tokens) : tokens_(std::move(tokens)) {}
+  // Without tokens, every client that the handshake let in is accepted. `via`: said behind names,
+  // where another gateway of the daemon asks for other certificates or tokens; else empty.
+  explicit Authenticator(std::vector<std::string> tokens, std::string via = "")
+      : tokens_(std::move(tokens)), via_(std::move(via)) {}
 
   // The number (from 1) of the token that "authorization: Bearer TOKEN" carries; nothing if it is
   // none of ours.
@@ -41,6 +44,7 @@ class Authenticator {
 
  private:
   const std::vector<std::string> tokens_;
+  const std::string via_;
 };
 
 // One line for the log: whom Authenticate has refused, and why.

@@ -109,7 +109,7 @@ absl::Status RunGateway(int argc, char** argv) {
   // All of this lives until the process ends.
   static Stop stop;
   static GatewayServer& server =
-      *new GatewayServer(link.release(), Authenticator(std::move(tokens)));
+      *new GatewayServer(link.release(), Authenticator(std::move(tokens), options.via));
   StopOnSignal(&stop);
   RETURN_IF_ERROR(server.link().Start([](BrokerEnd end) {
     stop.Ask(end == BrokerEnd::kToldToEnd ? StopReason::kTold : StopReason::kBrokerGone);

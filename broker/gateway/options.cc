@@ -44,6 +44,8 @@ absl::StatusOr<GatewayOptions> ParseGatewayOptions(int argc, const char* const* 
     const std::string value = equals == std::string::npos ? "" : argument.substr(equals + 1);
     if (name == "--listen" && !value.empty()) {
       options.listen.push_back(value);
+    } else if (name == "--via") {
+      options.via = value;
     } else if (argument == "--allow-plaintext") {
       options.allow_plaintext = true;
     } else if (name == "--check") {

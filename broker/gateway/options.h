@@ -20,6 +20,7 @@ namespace sluice {
 struct GatewayOptions {
   std::vector<std::string> listen;  // HOST:PORT or [V6]:PORT
   bool allow_plaintext = false;
+  std::string via;  // Part of the names of clients with a certificate or a token; empty: none.
   // The files' contents; empty: none.
   std::string certificate;
   std::string key;

@@ -303,6 +303,33 @@ TEST(ConfigTest, ListenAddresses) {
   }
 }
 
+// Clients of entries that trust others are told apart; with one authority and one token file, or
+// none, names are the certificates' own.
+TEST(ConfigTest, EntriesThatTrustOthersNameApart) {
+  const auto vias = [](std::vector<NetworkConfig> networks) {
+    Config config;
+    config.network = std::move(networks);
+    ApplyDefaults(&config);
+    std::vector<std::string> all;
+    for (const NetworkConfig& network : config.network) all.push_back(network.via);
+    return all;
+  };
+  const auto entry = [](const char* listen, const char* client_ca, const char* token_file = "") {
+    NetworkConfig network;
+    network.listen = {listen, "[::1]:9"};
+    network.client_ca = client_ca;
+    network.token_file = token_file;
+    return network;
+  };
+  using Strings = std::vector<std::string>;
+  EXPECT_EQ(vias({entry("a:1", "/x.pem"), entry("b:2", "")}), (Strings{"", ""}));
+  EXPECT_EQ(vias({entry("a:1", "/x.pem"), entry("b:2", "/x.pem")}), (Strings{"", ""}));
+  EXPECT_EQ(vias({entry("a:1", "/x.pem"), entry("b:2", "/y.pem"), entry("c:3", "/x.pem"),
+                  entry("d:4", "")}),
+            (Strings{"a:1", "b:2", "a:1", ""}));
+  EXPECT_EQ(vias({entry("a:1", "", "/t"), entry("b:2", "", "/u")}), (Strings{"a:1", "b:2"}));
+}
+
 // The example that is installed is valid, names only known keys, and its values are the defaults.
 TEST(ConfigTest, InstalledExampleIsTheDefaults) {
   const auto config = LoadConfigFile(SLUICE_TEST_EXAMPLE_CONFIG);

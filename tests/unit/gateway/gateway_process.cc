@@ -129,6 +129,7 @@ GatewayProcess::GatewayProcess(const Options& options) : options_(options) {
   SpawnOptions spawn;
   spawn.path = SLUICE_TEST_GATEWAY;
   spawn.arguments = {absl::StrCat("--listen=", endpoint_), "--log-level=error"};
+  if (!options.via.empty()) spawn.arguments.push_back(absl::StrCat("--via=", options.via));
   spawn.sandbox.parent_death_signal = SIGKILL;
   spawn.descriptors.emplace_back(control->second.get(), 3);
   for (const char* name : {"ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS"}) {

@@ -57,7 +57,8 @@ class GatewayProcess {
  public:
   struct Options {
     std::string certificate, key, client_ca, tokens;  // Contents.
-    int refuse_status = 0;                            // An errno value, for every session.
+    std::string via;
+    int refuse_status = 0;  // An errno value, for every session.
     bool offer_rings = true;
   };
 

@@ -108,6 +108,18 @@ TEST_F(NetworkSecurityTest, MutualTlsKnowsTheClient) {
   ExpectWorks(client.get(), worker.get(), 1);
 }
 
+// Where another gateway trusts others, the name says by which one the client came.
+TEST_F(NetworkSecurityTest, NamesSayTheGateway) {
+  GatewayProcess::Options options = MutualTls();
+  options.via = "[::1]:7466";
+  GatewayProcess gateway(options);
+  Set("SLUICE_TLS_CA", Authority().certificate_file());
+  UseCertificate(Authority(), "alice");
+  auto [client, worker] = gateway.OpenSession();
+  ASSERT_NE(client, nullptr);
+  EXPECT_NE(worker->peer().find("alice via [::1]:7466"), std::string::npos) << worker->peer();
+}
+
 // Without a certificate, or with a stranger's, a client is refused in the handshake.
 TEST_F(NetworkSecurityTest, MutualTlsRefusesStrangers) {
   GatewayProcess gateway(MutualTls());
