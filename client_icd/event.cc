@@ -76,6 +76,8 @@ void Event::ReturnCovered(cl_int status) {
 }
 
 void Event::End(cl_int status, absl::Span<const uint64_t> profiling) {
+  const cl_int cause = cause_.load(std::memory_order_relaxed);
+  if (status < 0 && cause < 0) status = cause;
   std::vector<Ref<Object>> kept;
   std::vector<Hook> hooks;
   int eager_hooks = 0;

@@ -83,6 +83,9 @@ class Event : public ClObject<Event, cl_event, ObjectKind::kEvent> {
   // The command could not be posted: what was kept is let go, hooks do not run.
   void Abandon();
 
+  // Why the command fails, where that is known here: what the event says in place of the driver's
+  // code. Before it ends.
+  void SetCause(cl_int status) { cause_.store(status, std::memory_order_relaxed); }
   // Ends the event: hooks, then the status, then callbacks are queued; once. Does not wake waiters:
   // the stream does, once it has handled all that was there.
   void End(cl_int status, absl::Span<const uint64_t> profiling);
@@ -131,6 +134,7 @@ class Event : public ClObject<Event, cl_event, ObjectKind::kEvent> {
 
   std::atomic<bool> user_status_claimed_{false};
   std::atomic<cl_int> status_{CL_SUBMITTED};
+  std::atomic<cl_int> cause_{CL_SUCCESS};
   // Sequentially consistent in End; pairs with the acquire in ended(). Follows status and
   // profiling.
   std::atomic<bool> ended_{false};

@@ -35,9 +35,9 @@ class DxgiKeyedMutex final : public KeyedMutex {
       case S_OK:
         return absl::OkStatus();
       case static_cast<HRESULT>(WAIT_TIMEOUT):
-        return absl::DeadlineExceededError(
-            absl::StrCat("the texture's keyed mutex was not free with key ", key, " in ",
-                         absl::FormatDuration(timeout)));
+        return absl::DeadlineExceededError(absl::StrCat(
+            "timed out waiting for the texture's keyed mutex: it was not free with key ", key,
+            " in ", absl::FormatDuration(timeout)));
       case static_cast<HRESULT>(WAIT_ABANDONED):
         return absl::DataLossError("the texture's keyed mutex was abandoned by who held it");
       default:

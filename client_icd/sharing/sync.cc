@@ -69,7 +69,7 @@ class Pass : public std::enable_shared_from_this<Pass> {
   cl_int ReleaseItem(NativeObject& native, const Item& item, absl::Time deadline);
   void UndoAcquires(size_t count, cl_int status);
   void Finish(cl_int status);
-  void Report(cl_int status);
+  void Report(cl_int status, const char* reason = nullptr);
 
   const ApiRules& rules_;
   const bool acquire_;
@@ -78,6 +78,7 @@ class Pass : public std::enable_shared_from_this<Pass> {
   std::vector<Item> items_;
   SyncSteps steps_;
   Ref<Event> done_;
+  Ref<Event> last_;                 // The command's, if there is anybody to ask it.
   std::vector<Ref<Event>> writes_;  // Only in Post.
   // Prerequisites that have not ended, and one for Post itself: the native work begins at 0.
   std::atomic<int> prerequisites_{1};
@@ -283,6 +284,7 @@ cl_int Pass::PostLast(const SyncArguments& arguments) {
     call.KeepUntilEnd(item.memory);
     if (acquire_) item.shared->SetAcquireEvent(call.GetEvent());
   }
+  if (acquire_ || arguments.event != nullptr) last_ = call.GetEvent();
   if (acquire_ && OrdersQueue())
     return call.Submit(call.command().mutable_enqueue_barrier()->mutable_on());
   return call.SubmitNothing();
@@ -316,6 +318,7 @@ void Pass::Run(size_t first) {
     status = steps_.before(deadline);
   if (status != CL_SUCCESS) NoteFailure(status);  // A release then stores nothing.
   size_t i = first;
+  bool timed_out = false;
   size_t well = first;  // Of an acquire: how many objects have been acquired.
   // A release lets go of every object, whatever became of the others.
   for (; i < items_.size() && (status == CL_SUCCESS || !acquire_); ++i) {
@@ -324,6 +327,7 @@ void Pass::Run(size_t first) {
     deadline = absl::Now() + native.timeout();
     const cl_int one = acquire_ ? AcquireItem(native, items_[i], deadline)
                                 : ReleaseItem(native, items_[i], deadline);
+    timed_out = timed_out || (one != CL_SUCCESS && absl::Now() >= deadline);
     if (one == CL_SUCCESS) ++well;
     if (status == CL_SUCCESS) status = one;
   }
@@ -331,7 +335,7 @@ void Pass::Run(size_t first) {
   if (!more && status == CL_SUCCESS && steps_.after != nullptr) status = steps_.after(deadline);
   if (status != before) {
     NoteFailure(status);
-    Report(status);
+    Report(status, timed_out ? "timed out" : nullptr);
   }
   return more ? RunOn(i) : status != CL_SUCCESS ? UndoAcquires(well, status) : Finish(status);
 }
@@ -384,13 +388,16 @@ cl_int Pass::ReleaseItem(NativeObject& native, const Item& item, absl::Time dead
   return native.Store(item.packed(), deadline);
 }
 
-// A late error as any other (design section 5).
-void Pass::Report(cl_int status) {
-  const std::string message =
+// A late error as any other (design section 5): the event has its code, whatever the driver makes
+// of commands that wait for one that failed.
+void Pass::Report(cl_int status, const char* reason) {
+  std::string message =
       absl::StrCat("sharing: ", acquire_ ? "acquiring" : "releasing", " ", items_.size(), " ",
                    rules_.name, " object(s) failed with ", status);
+  if (reason != nullptr) absl::StrAppend(&message, ": ", reason);
   ClientLog(ClientLogLevel::kWarning, message);
   queue_->SetLateError(status);
+  if (last_) last_->SetCause(status);
   queue_->context().QueueNotify(message, {});
 }
 
@@ -402,6 +409,7 @@ void Pass::Finish(cl_int status) {
   items_.clear();
   steps_ = {};
   queue_ = nullptr;
+  last_ = nullptr;
   // An event's error is negative; an extension's codes need not be.
   EndOwnEvent(std::move(done_), status > 0 ? CL_OUT_OF_RESOURCES : status);
 }
