@@ -237,6 +237,7 @@ void CommandStream::HoldForFork(ForkLocks* locks, absl::Time deadline) {
 
 void CommandStream::FailAll() {
   if (session_->forked()) return;
+  const Handling handling;
   absl::flat_hash_map<uint64_t, Ref<Event>> events;
   {
     // The drain lock: a transfer that is being copied must end before its event does.

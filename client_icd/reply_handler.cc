@@ -31,7 +31,13 @@ void TakeBytes(const Event& event, uint64_t offset, uint64_t size, const uint8_t
   event.region().Scatter(offset, size, from);
 }
 
+thread_local int tls_handling = 0;
+
 }  // namespace
+
+CommandStream::Handling::Handling() { ++tls_handling; }
+CommandStream::Handling::~Handling() { --tls_handling; }
+bool CommandStream::HandlesHere() { return tls_handling > 0; }
 
 struct CommandStream::ReplyArena : MessageArena {};
 
@@ -44,6 +50,7 @@ void CommandStream::Drain(const Waiter* self) {
   bool any = false;
   {
     absl::MutexLock lock(&drain_mu_);
+    const Handling handling;
     try {
       while (transport_->Receive(&frame_)) {
         any = true;

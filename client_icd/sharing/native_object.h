@@ -27,6 +27,7 @@
 #include "client_icd/host_region.h"
 #include "client_icd/info.h"
 #include "client_icd/sharing/native_thread.h"
+#include "client_icd/sharing/native_watch.h"
 
 namespace sluice::sharing {
 
@@ -105,6 +106,10 @@ class NativeObject {
   virtual bool writable() const { return true; }
   // Of one acquire or release of this object, from the moment thread() takes it up.
   virtual absl::Duration timeout() const { return absl::Seconds(10); }
+  // Where thread() has a watch: by what the calls up to the next UseTurn say when they wait for the
+  // application. After a call that was given up no other is made until it has returned. Null: they
+  // belong to no command.
+  virtual void UseTurn(NativeWatch::Turn*) {}
 
   // -- staging: there for almost all --
 

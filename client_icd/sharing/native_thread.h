@@ -11,10 +11,16 @@
 
 namespace sluice::sharing {
 
+class NativeWatch;
+
 class NativeThread {
  public:
   explicit NativeThread(const char* name);  // A literal.
   virtual ~NativeThread();
+
+  // By which jobs are given up whose calls may wait for the application without a bound; null: none
+  // does. Lives as long as this.
+  virtual NativeWatch* watch() { return nullptr; }
 
   // False if the job will not run: this is the child of a fork, or there is no thread to be had.
   virtual bool Post(JobThread::Job job);

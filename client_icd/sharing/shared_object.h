@@ -147,6 +147,11 @@ class SharedObject {
   void SetShadowAbilities(ShadowAbilities abilities) { abilities_ = std::move(abilities); }
   const ShadowAbilities& shadow_abilities() const { return abilities_; }
 
+  // Whether no call of the native object's is under way on another thread, which is so unless one
+  // was given up (native_watch.h). If so, GiveBackNative must follow.
+  bool TakeNative() { return !native_taken_.exchange(true, std::memory_order_acquire); }
+  void GiveBackNative() { native_taken_.store(false, std::memory_order_release); }
+
   // Staging memory of `bytes`, made with the first use and kept; null if there is not enough.
   std::shared_ptr<Shadow> StagingMemory(size_t bytes);
 
@@ -158,6 +163,7 @@ class SharedObject {
   bool changes_hands_ = false;
   Ref<MemObject> shadow_;
   ShadowAbilities abilities_;
+  std::atomic<bool> native_taken_{false};  // Release in GiveBackNative; pairs with TakeNative.
   absl::Mutex mu_;
   Ref<Object> acquire_event_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<Shadow> staging_ ABSL_GUARDED_BY(mu_);

@@ -69,6 +69,8 @@ class Pass : public std::enable_shared_from_this<Pass> {
   cl_int ReleaseItem(NativeObject& native, const Item& item, absl::Time deadline);
   void UndoAcquires(size_t count, cl_int status);
   void Finish(cl_int status);
+  bool GivenUp() const { return turn_ != nullptr && turn_->given_up(); }
+  static void GiveUp(std::shared_ptr<Pass> self);
   void Report(cl_int status, const char* reason = nullptr);
 
   const ApiRules& rules_;
@@ -84,6 +86,8 @@ class Pass : public std::enable_shared_from_this<Pass> {
   std::atomic<int> prerequisites_{1};
   std::atomic<cl_int> failed_{CL_SUCCESS};  // The first failure of a prerequisite.
   std::atomic<bool> finished_{false};
+  // From the first post to a thread that has a watch. Once given up it is GiveUp that ends `done_`.
+  std::shared_ptr<NativeWatch::Turn> turn_;
 };
 
 // The object's bytes in the shared heap (a CPU device of a local session), if they are packed
@@ -302,18 +306,28 @@ void Pass::PrerequisiteEnded(cl_int status) {
 
 // Goes on with the items from `first` on, on the native thread of the first of them.
 void Pass::RunOn(size_t first) {
-  NativeThread& thread = items_[first].shared->native().thread();
+  NativeObject& native = items_[first].shared->native();
+  NativeThread& thread = native.thread();
+  if (turn_ != nullptr) {
+    turn_->StandInLine();
+  } else if (NativeWatch* const watch = thread.watch()) {
+    turn_ = watch->StandInLine(native.timeout(), [weak = weak_from_this()] {
+      if (std::shared_ptr<Pass> self = weak.lock()) GiveUp(std::move(self));
+    });
+  }
   if (thread.Post([self = shared_from_this(), first] { self->Run(first); })) return;
   Report(CL_OUT_OF_RESOURCES);
   UndoAcquires(first, CL_OUT_OF_RESOURCES);
 }
 
 void Pass::Run(size_t first) {
-  if (finished_.load(std::memory_order_acquire)) return;  // There was no thread for it in time.
+  // There was no thread for it in time. What was given up has its objects still.
+  if (finished_.load(std::memory_order_acquire) && !GivenUp()) return;
   NativeThread* const here = &items_[first].shared->native().thread();
+  absl::Time deadline = absl::Now() + items_[first].shared->native().timeout();
+  if (turn_ != nullptr && !turn_->Start(deadline)) NoteFailure(CL_OUT_OF_RESOURCES);
   const cl_int before = failed_.load(std::memory_order_relaxed);
   cl_int status = before;
-  absl::Time deadline = absl::Now() + items_[first].shared->native().timeout();
   if (first == 0 && status == CL_SUCCESS && steps_.before != nullptr)
     status = steps_.before(deadline);
   if (status != CL_SUCCESS) NoteFailure(status);  // A release then stores nothing.
@@ -325,15 +339,14 @@ void Pass::Run(size_t first) {
     NativeObject& native = items_[i].shared->native();
     if (&native.thread() != here) break;
     deadline = absl::Now() + native.timeout();
-    const cl_int one = acquire_ ? AcquireItem(native, items_[i], deadline)
-                                : ReleaseItem(native, items_[i], deadline);
+    const cl_int one = RunItem(items_[i], deadline);
     timed_out = timed_out || (one != CL_SUCCESS && absl::Now() >= deadline);
     if (one == CL_SUCCESS) ++well;
     if (status == CL_SUCCESS) status = one;
   }
   const bool more = i < items_.size() && (status == CL_SUCCESS || !acquire_);
   if (!more && status == CL_SUCCESS && steps_.after != nullptr) status = steps_.after(deadline);
-  if (status != before) {
+  if (status != before && !GivenUp()) {
     NoteFailure(status);
     Report(status, timed_out ? "timed out" : nullptr);
   }
@@ -345,11 +358,28 @@ void Pass::Run(size_t first) {
 void Pass::UndoAcquires(size_t count, cl_int status) {
   if (!acquire_ || count == 0) return Finish(status);
   const auto undo = [self = shared_from_this(), count, status] {
-    if (self->finished_.load(std::memory_order_acquire)) return;
-    self->items_[count - 1].shared->native().UndoAcquire();
+    if (self->finished_.load(std::memory_order_acquire) && !self->GivenUp()) return;
+    NativeObject& native = self->items_[count - 1].shared->native();
+    if (self->turn_ != nullptr) self->turn_->Start(absl::Now() + native.timeout());
+    native.UndoAcquire();
     self->UndoAcquires(count - 1, status);
   };
+  if (turn_ != nullptr) turn_->StandInLine();
   if (!items_[count - 1].shared->native().thread().Post(undo)) Finish(status);
+}
+
+cl_int Pass::RunItem(const Item& item, absl::Time deadline) {
+  NativeObject& native = item.shared->native();
+  if (turn_ == nullptr)
+    return acquire_ ? AcquireItem(native, item, deadline) : ReleaseItem(native, item, deadline);
+  if (!item.shared->TakeNative()) return CL_OUT_OF_RESOURCES;
+  turn_->Start(deadline);
+  native.UseTurn(turn_.get());
+  const cl_int status =
+      acquire_ ? AcquireItem(native, item, deadline) : ReleaseItem(native, item, deadline);
+  native.UseTurn(nullptr);
+  item.shared->GiveBackNative();
+  return status == CL_SUCCESS && turn_->given_up() ? CL_OUT_OF_RESOURCES : status;
 }
 
 cl_int Pass::AcquireItem(NativeObject& native, const Item& item, absl::Time deadline) {
@@ -402,6 +432,7 @@ void Pass::Report(cl_int status, const char* reason) {
 }
 
 void Pass::Finish(cl_int status) {
+  if (turn_ != nullptr && !turn_->End()) return;
   if (finished_.exchange(true, std::memory_order_acq_rel)) return;
   // What was posted keeps the objects and the queue until its own end; from then on the
   // application's last release must be the last, since it counts the native object's references and
@@ -412,6 +443,20 @@ void Pass::Finish(cl_int status) {
   last_ = nullptr;
   // An event's error is negative; an extension's codes need not be.
   EndOwnEvent(std::move(done_), status > 0 ? CL_OUT_OF_RESOURCES : status);
+}
+
+// The native thread is in a call that does not return, or stands behind one. Nobody waits for it
+// any longer; what it works on stays until it comes back, and goes there: to let go of a native
+// object may be such a call too.
+void Pass::GiveUp(std::shared_ptr<Pass> self) {
+  self->finished_.store(true, std::memory_order_release);
+  self->NoteFailure(CL_OUT_OF_RESOURCES);
+  NativeThread& thread = self->items_.front().shared->native().thread();
+  self->Report(CL_OUT_OF_RESOURCES, thread.watch()->reason());
+  self->steps_ = {};
+  Ref<Event> done = std::move(self->done_);
+  thread.Post([self = std::move(self)] {});
+  EndOwnEvent(std::move(done), CL_OUT_OF_RESOURCES);
 }
 
 // The objects of the call, checked in the order of the extensions' lists.

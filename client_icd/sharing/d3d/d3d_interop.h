@@ -26,6 +26,7 @@
 #include "client_icd/sharing/native_device.h"
 #include "client_icd/sharing/native_thread.h"
 #include "client_icd/sharing/native_wait.h"
+#include "client_icd/sharing/native_watch.h"
 
 namespace sluice::sharing {
 
@@ -35,6 +36,8 @@ class D3dThread final : public NativeThread {
   // `callers_only`: jobs run in RunUntilGone alone.
   explicit D3dThread(bool callers_only) : NativeThread("sluice-d3d"), callers_only_(callers_only) {}
 
+  // A device of one thread has no lock to wait for.
+  NativeWatch* watch() override { return callers_only_ ? nullptr : &watch_; }
   bool callers_only() const { return callers_only_; }
   bool Post(JobThread::Job job) override;
 
@@ -55,6 +58,10 @@ class D3dThread final : public NativeThread {
     int callers ABSL_GUARDED_BY(mu) = 0;
   };
   const bool callers_only_;
+  NativeWatch watch_{"sluice-d3d-watch",
+                     "timed out waiting for the Direct3D device's lock: a thread of the "
+                     "application that has entered it (ID3D10Multithread::Enter, "
+                     "ID3D11Multithread::Enter) must leave it before it waits for OpenCL"};
   // Shared with the tokens, which may outlive this.
   const std::shared_ptr<State> state_ = std::make_shared<State>();
 };

@@ -18,6 +18,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "broker/os/texture_sharing.h"
+#include "client_icd/command_stream.h"
 #include "client_icd/sharing/d3d/d3d_interop.h"
 #include "client_icd/sharing/d3d/d3d_shadow.h"
 #include "client_icd/sharing/d3d/d3d_traits.h"
@@ -48,35 +49,44 @@ class D3dObject final : public NativeObject {
       : thread_(std::move(thread)),
         device_(std::move(device)),
         subresource_(std::move(subresource)),
-        work_(device_.get()) {}
+        work_(std::make_shared<D3dWork<T>>(device_.get())) {}
+  // To let go of what is ours on the device may wait for its lock: not where replies are handled.
+  ~D3dObject() override {
+    if (thread_ == nullptr || thread_->watch() == nullptr || !CommandStream::HandlesHere()) return;
+    thread_->Post([device = device_, resource = subresource_.resource, shadow = std::move(shadow_),
+                   mutex = std::move(mutex_), work = std::move(work_),
+                   staging = std::move(staging_)] {});
+  }
 
   NativeKey key() const override {
     const auto identity = ComPtr<IUnknown>::Of(subresource_.resource.get());
     return {reinterpret_cast<uintptr_t>(identity.get()), subresource_.index, 0};
   }
   NativeThread& thread() override { return *thread_; }
+  void UseTurn(NativeWatch::Turn* turn) override { work_->UseTurn(turn); }
 
   cl_int Fetch(uint8_t* packed, absl::Time deadline) override {
     CL_RETURN_IF_ERROR(MakeStaging());
-    GiveCopy(staging_.get(), 0, subresource_.resource.get(), subresource_.index);
-    CL_RETURN_IF_ERROR(work_.Wait(deadline));
+    CL_RETURN_IF_ERROR(
+        GiveCopy(staging_.get(), 0, subresource_.resource.get(), subresource_.index));
+    CL_RETURN_IF_ERROR(work_->Wait(deadline));
     D3dMapped mapped;
     CL_RETURN_IF_ERROR(Map(/*write=*/false, &mapped));
     CopyAll(Packed(packed), Region(mapped));
-    Unmap();
-    return CL_SUCCESS;
+    return Unmap();
   }
 
   cl_int Store(const uint8_t* packed, absl::Time deadline) override {
     CL_RETURN_IF_ERROR(MakeStaging());
     // The copy of the store before this one: mapping would wait for it without a bound.
-    CL_RETURN_IF_ERROR(work_.Wait(deadline));
+    CL_RETURN_IF_ERROR(work_->Wait(deadline));
     D3dMapped mapped;
     CL_RETURN_IF_ERROR(Map(/*write=*/true, &mapped));
     CopyAll(Region(mapped), Packed(const_cast<uint8_t*>(packed)));
-    Unmap();
-    GiveCopy(subresource_.resource.get(), subresource_.index, staging_.get(), 0);
-    return work_.CheckDevice();
+    CL_RETURN_IF_ERROR(Unmap());
+    CL_RETURN_IF_ERROR(
+        GiveCopy(subresource_.resource.get(), subresource_.index, staging_.get(), 0));
+    return work_->CheckDevice();
   }
 
   absl::StatusOr<ExportedMemory> Export() override {
@@ -93,14 +103,15 @@ class D3dObject final : public NativeObject {
     return ExportTexture(subresource_.resource.get(), /*keyed_mutex=*/false);
   }
   cl_int BeginImported(absl::Time deadline) override {
-    CL_RETURN_IF_ERROR(work_.Prepare());
+    CL_RETURN_IF_ERROR(work_->Prepare());
     {
-      const D3dCommands<T> commands(device_.get());
-      work_.Mark(commands);
+      const D3dCommands<T> commands(device_.get(), work_->turn());
+      if (!commands.in_time()) return CL_OUT_OF_RESOURCES;
+      work_->Mark(commands);
     }
-    return work_.Wait(deadline);
+    return work_->Wait(deadline);
   }
-  cl_int EndImported(bool, absl::Time) override { return work_.CheckDevice(); }
+  cl_int EndImported(bool, absl::Time) override { return work_->CheckDevice(); }
 
   bool MakesShadow() const override { return true; }
   absl::StatusOr<ExportedMemory> MakeShadow() override {
@@ -118,7 +129,7 @@ class D3dObject final : public NativeObject {
     ASSIGN_OR_RETURN(const std::shared_ptr<KeyedMutex> mutex, KeyedMutexOf(made.get()));
     ASSIGN_OR_RETURN(ExportedMemory exported, ExportTexture(made.get(), /*keyed_mutex=*/true));
     shadow_ = ComPtr<typename T::Resource>::Share(made.get());
-    mutex_ = std::make_unique<ShadowMutex>(mutex);
+    mutex_ = std::make_shared<ShadowMutex>(mutex);
     return exported;
   }
   void DropShadow() override {
@@ -126,20 +137,21 @@ class D3dObject final : public NativeObject {
     shadow_ = {};
   }
   cl_int CopyToShadow(ShadowSync, absl::Time deadline) override {
-    CL_RETURN_IF_ERROR(work_.Prepare());
-    CL_RETURN_IF_ERROR(mutex_->Take(deadline));
-    GiveCopy(shadow_.get(), 0, subresource_.resource.get(), subresource_.index);
+    CL_RETURN_IF_ERROR(work_->Prepare());
+    CL_RETURN_IF_ERROR(mutex_->Take(deadline, work_->turn()));
+    cl_int status = GiveCopy(shadow_.get(), 0, subresource_.resource.get(), subresource_.index);
     // The worker's driver knows nothing of this device's commands: they must have ended.
-    const cl_int status = work_.Wait(deadline);
-    return mutex_->Give(/*to_worker=*/status == CL_SUCCESS, status);
+    if (status == CL_SUCCESS) status = work_->Wait(deadline);
+    return mutex_->Give(/*to_worker=*/status == CL_SUCCESS, status, work_->turn());
   }
   cl_int CopyFromShadow(ShadowSync, absl::Time deadline) override {
-    CL_RETURN_IF_ERROR(mutex_->Take(deadline));
-    GiveCopy(subresource_.resource.get(), subresource_.index, shadow_.get(), 0);
-    return mutex_->Give(/*to_worker=*/false, work_.CheckDevice());
+    CL_RETURN_IF_ERROR(mutex_->Take(deadline, work_->turn()));
+    cl_int status = GiveCopy(subresource_.resource.get(), subresource_.index, shadow_.get(), 0);
+    if (status == CL_SUCCESS) status = work_->CheckDevice();
+    return mutex_->Give(/*to_worker=*/false, status, work_->turn());
   }
   cl_int LetGo(absl::Time) override {
-    if (mutex_ != nullptr) mutex_->TakeBack();
+    if (mutex_ != nullptr) mutex_->TakeBack(work_->turn());
     return CL_SUCCESS;
   }
 
@@ -153,11 +165,13 @@ class D3dObject final : public NativeObject {
 
  private:
   // Gives the device a copy, which it begins, and marks its end.
-  void GiveCopy(typename T::Resource* to, UINT to_index, typename T::Resource* from,
-                UINT from_index) {
-    const D3dCommands<T> commands(device_.get());
+  cl_int GiveCopy(typename T::Resource* to, UINT to_index, typename T::Resource* from,
+                  UINT from_index) {
+    const D3dCommands<T> commands(device_.get(), work_->turn());
+    if (!commands.in_time()) return CL_OUT_OF_RESOURCES;
     commands->CopySubresourceRegion(to, to_index, 0, 0, 0, from, from_index, nullptr);
-    work_.Mark(commands);
+    work_->Mark(commands);
+    return CL_SUCCESS;
   }
 
   // Whether any texture on the device could be opened by the worker's driver.
@@ -177,7 +191,9 @@ class D3dObject final : public NativeObject {
 
   cl_int MakeStaging() {
     if (staging_) return CL_SUCCESS;
-    CL_RETURN_IF_ERROR(work_.Prepare());
+    CL_RETURN_IF_ERROR(work_->Prepare());
+    const D3dLock<T> lock(device_.get(), work_->turn());
+    if (!lock.in_time()) return CL_OUT_OF_RESOURCES;
     switch (subresource_.shape.kind) {
       case D3dShape::Kind::kBuffer:
         return MakeStagingBuffer();
@@ -234,13 +250,17 @@ class D3dObject final : public NativeObject {
   }
 
   cl_int Map(bool write, D3dMapped* mapped) {
-    const ComPtr<typename T::Commands> commands = T::CommandsOf(device_.get());
+    const D3dLock<T> lock(device_.get(), work_->turn());
+    if (!lock.in_time()) return CL_OUT_OF_RESOURCES;
     const HRESULT result =
-        T::Map(commands.get(), staging_.get(), subresource_.shape.kind, write, mapped);
+        T::Map(lock.commands(), staging_.get(), subresource_.shape.kind, write, mapped);
     return SUCCEEDED(result) ? CL_SUCCESS : CL_OUT_OF_RESOURCES;
   }
-  void Unmap() {
-    T::Unmap(T::CommandsOf(device_.get()).get(), staging_.get(), subresource_.shape.kind);
+  // In any case.
+  cl_int Unmap() {
+    const D3dLock<T> lock(device_.get(), work_->turn());
+    T::Unmap(lock.commands(), staging_.get(), subresource_.shape.kind);
+    return lock.in_time() ? CL_SUCCESS : CL_OUT_OF_RESOURCES;
   }
 
   size_t row_bytes() const { return subresource_.extent.width * subresource_.element_bytes; }
@@ -259,9 +279,9 @@ class D3dObject final : public NativeObject {
   const D3dSubresource<T> subresource_;
   // Made with the memory object, if it goes by a shadow.
   ComPtr<typename T::Resource> shadow_;
-  std::unique_ptr<ShadowMutex> mutex_;
+  std::shared_ptr<ShadowMutex> mutex_;
   // Native thread only. Made with the first acquire.
-  D3dWork<T> work_;
+  std::shared_ptr<D3dWork<T>> work_;
   ComPtr<typename T::Resource> staging_;
 };
 

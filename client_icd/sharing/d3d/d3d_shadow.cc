@@ -16,28 +16,33 @@ void Warn(const absl::Status& status) {
 
 }  // namespace
 
-cl_int ShadowMutex::Take(absl::Time deadline) {
+cl_int ShadowMutex::Take(absl::Time deadline, NativeWatch::Turn* turn) {
   if (lost_) return CL_OUT_OF_RESOURCES;
+  NativeWait wait(turn);
   const absl::Status taken = mutex_->Acquire(kTextureMakersKey, deadline - absl::Now());
-  if (taken.ok()) return CL_SUCCESS;
+  const bool in_time = wait.End();
+  if (taken.ok()) return in_time ? CL_SUCCESS : Give(false, CL_OUT_OF_RESOURCES, turn);
   lost_ = absl::IsDataLoss(taken);
   Warn(taken);
   return CL_OUT_OF_RESOURCES;
 }
 
-cl_int ShadowMutex::Give(bool to_worker, cl_int status) {
+cl_int ShadowMutex::Give(bool to_worker, cl_int status, NativeWatch::Turn* turn) {
+  const NativeWait wait(turn);
   const absl::Status given = mutex_->Release(to_worker ? kTextureUsersKey : kTextureMakersKey);
   if (given.ok()) return status;
   Warn(given);
   return CL_OUT_OF_RESOURCES;
 }
 
-void ShadowMutex::TakeBack() {
+void ShadowMutex::TakeBack(NativeWatch::Turn* turn) {
   if (lost_) return;
+  NativeWait wait(turn);
   // Mostly the worker has given it back, so that nobody will give it to its key: no waiting.
   const absl::Status taken = mutex_->Acquire(kTextureUsersKey, absl::ZeroDuration());
+  wait.End();
   lost_ = absl::IsDataLoss(taken);
-  if (taken.ok()) Give(/*to_worker=*/false, CL_SUCCESS);
+  if (taken.ok()) Give(/*to_worker=*/false, CL_SUCCESS, turn);
 }
 
 absl::StatusOr<ExportedMemory> ExportTexture(IUnknown* texture, bool keyed_mutex) {

@@ -30,13 +30,16 @@ class ShadowMutex {
  public:
   explicit ShadowMutex(std::shared_ptr<KeyedMutex> mutex) : mutex_(std::move(mutex)) {}
 
+  // `turn`, here and below: the command's, which may be given up meanwhile (these calls may take
+  // the device's lock); null if there is none.
   // CL_OUT_OF_RESOURCES if it is not to be had by then, or never will be.
-  cl_int Take(absl::Time deadline);
-  // To the worker, or to ourselves. Returns `status` unless that fails.
-  cl_int Give(bool to_worker, cl_int status);
+  cl_int Take(absl::Time deadline, NativeWatch::Turn* turn);
+  // To the worker, if the command was not given up, or to ourselves. Returns `status` unless that
+  // fails.
+  cl_int Give(bool to_worker, cl_int status, NativeWatch::Turn* turn);
   // After an acquire that failed: what was given to the worker, and never taken by it, is taken
   // back.
-  void TakeBack();
+  void TakeBack(NativeWatch::Turn* turn);
 
  private:
   const std::shared_ptr<KeyedMutex> mutex_;

@@ -7,7 +7,7 @@
 #include <CL/cl_d3d11.h>
 #include <CL/cl_nv_d3d11_sharing.h>
 #include <d3d10.h>
-#include <d3d11.h>
+#include <d3d11_4.h>
 #include <gtest/gtest.h>
 #include <wrl/client.h>
 
@@ -25,6 +25,7 @@ struct Mapped {
 struct Direct3d10 {
   using Device = ID3D10Device;
   using Commands = ID3D10Device;
+  using Multithread = ID3D10Multithread;
   using Resource = ID3D10Resource;
   using Buffer = ID3D10Buffer;
   using BufferDesc = D3D10_BUFFER_DESC;
@@ -67,6 +68,7 @@ struct Direct3d10 {
 struct Direct3d11 {
   using Device = ID3D11Device;
   using Commands = ID3D11DeviceContext;
+  using Multithread = ID3D11Multithread;
   using Resource = ID3D11Resource;
   using Buffer = ID3D11Buffer;
   using BufferDesc = D3D11_BUFFER_DESC;

@@ -4,6 +4,7 @@
 // Wine's shares nothing by handle; what Wine's own says is at the end.
 #include <gtest/gtest.h>
 
+#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "broker/os/graphics_handle.h"
 #include "client_icd/sharing/d3d/d3d_memory.h"
@@ -336,6 +337,34 @@ TEST_F(D3dHandlesTest, NoShadow) {
                 .message()
                 .find("adapter"),
             absl::string_view::npos);
+}
+
+// --- The end.
+
+// Where replies are handled nothing of Direct3D's is called, which may wait for a lock that the
+// application has entered: the context's thread lets go. Anywhere else it is done at once.
+TEST_F(D3dHandlesTest, GoesOnItsThreadWhereRepliesAreHandled) {
+  FakeDirect3d::Texture* const texture = direct3d_.NewTexture(FakeDirect3d::Desc(0));
+  const auto thread = std::make_shared<D3dThread>(/*callers_only=*/false);
+  const auto make = [&] {
+    return std::make_unique<D3dObject<Direct3d11>>(thread,
+                                                   ComPtr<ID3D11Device>::Share(direct3d_.device()),
+                                                   Describe<Direct3d11>(texture->get()));
+  };
+  make();
+  EXPECT_EQ(texture->references, 1);
+  absl::Notification go, gone;
+  thread->Post([&go] { go.WaitForNotification(); });
+  {
+    auto object = make();
+    const CommandStream::Handling handling;
+    object = nullptr;
+    EXPECT_EQ(texture->references, 2);
+  }
+  go.Notify();
+  thread->Post([&gone] { gone.Notify(); });
+  gone.WaitForNotification();
+  EXPECT_EQ(texture->references, 1);
 }
 
 // --- What has no handles.
