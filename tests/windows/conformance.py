@@ -25,7 +25,7 @@ from windows_daemon import BUILD, WindowsDaemon  # noqa: E402  pylint: disable=w
 RUN_ALL = harness.ROOT / "tests" / "conformance" / "run_all.py"
 # What Wine 8's OpenCL.dll cannot do, whatever the platform behind it says.
 NOT_ON_WINE = {
-    "functions after OpenCL 1.2": ["SvmTest.*", "LateErrorTest.Svm", "KernelTest.Clone*"],
+    "functions after OpenCL 1.2": ["SvmTest.*", "SvmCopyTest.*", "LateErrorTest.Svm", "KernelTest.Clone*"],
     "their fixture wants SVM": ["EnqueueCommonTest.*"],
     "it answers clCompileProgram and clLinkProgram with CL_INVALID_OPERATION": ["ProgramLinkTest.*"],
     "the platform behind it prints to the host's stdout, not to the worker's": ["PrintfTest.*"],
