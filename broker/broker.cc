@@ -230,7 +230,8 @@ void Broker::Reload() {
 }
 
 void Broker::StartProbe() {
-  probe_.Start(*launcher_, config_.probe_timeout_ms, [this] { OnProbeDone(); });
+  probe_.Start(*launcher_, config_.limits.memory_bytes, config_.probe_timeout_ms,
+               [this] { OnProbeDone(); });
 }
 
 void Broker::OnProbeDone() {

@@ -47,7 +47,7 @@ Probe::Summary Probe::Copy() const {
   return summary_;
 }
 
-void Probe::Start(const WorkerLauncher& launcher, int64_t timeout_ms,
+void Probe::Start(const WorkerLauncher& launcher, uint64_t memory_limit, int64_t timeout_ms,
                   std::function<void()> on_done) {
   if (child_.valid()) return;
   on_done_ = std::move(on_done);
@@ -59,7 +59,8 @@ void Probe::Start(const WorkerLauncher& launcher, int64_t timeout_ms,
   absl::StatusOr<UniqueFd> said = said_.Open({"task", "probe"});
   if (!said.ok()) return Finish(said.status());
   absl::StatusOr<ChildProcess> child =
-      launcher.Launch({"--probe", "--snapshot-fd=3"}, {{output_.get(), 3}}, "", said->get());
+      launcher.Launch({"--probe", "--snapshot-fd=3", absl::StrCat("--limit-memory=", memory_limit)},
+                      {{output_.get(), 3}}, "", said->get());
   if (!child.ok()) return Finish(child.status());
   child_ = *std::move(child);
   watch_.Start(&child_, [this](const ExitStatus& status) { OnExit(status); });

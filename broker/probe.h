@@ -33,8 +33,10 @@ class Probe {
 
   // Starts a probe; `on_done` is called when there is a result, good or bad. A bad one leaves an
   // older snapshot in place; one that finds no allowed device does not. Does nothing if a probe
-  // runs already.
-  void Start(const WorkerLauncher& launcher, int64_t timeout_ms, std::function<void()> on_done);
+  // runs already. Devices say no more memory than `memory_limit` bytes, which a session may have
+  // (0: no limit).
+  void Start(const WorkerLauncher& launcher, uint64_t memory_limit, int64_t timeout_ms,
+             std::function<void()> on_done);
 
   // Ends a running probe; `on_done` is not called.
   void Cancel();

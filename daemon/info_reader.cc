@@ -101,8 +101,8 @@ std::string ForwardedVersions(const std::string& value) {
   return out;
 }
 
-template <typename T>
-void ChangeValue(std::string* value, T (*change)(T)) {
+template <typename T, typename Change>
+void ChangeValue(std::string* value, Change change) {
   if (value->size() != sizeof(T)) return;
   T number;
   std::memcpy(&number, value->data(), sizeof(number));
@@ -116,7 +116,8 @@ cl_device_svm_capabilities KeepCoarse(cl_device_svm_capabilities v) {
 }
 cl_device_svm_capabilities KeepNone(cl_device_svm_capabilities) { return 0; }
 
-void NarrowDeviceValue(cl_device_info param, bool is_cpu, std::string* value) {
+void NarrowDeviceValue(cl_device_info param, bool is_cpu, uint64_t memory_limit,
+                       std::string* value) {
   switch (param) {
     case CL_DEVICE_EXTENSIONS:
       *value = ForwardedExtensions(*value) + '\0';
@@ -133,6 +134,12 @@ void NarrowDeviceValue(cl_device_info param, bool is_cpu, std::string* value) {
       // Coarse-grained where the worker's addresses can be the client's (handlers/svm.cc): on CPU
       // devices. Over the network the client takes that back.
       ChangeValue<cl_device_svm_capabilities>(value, is_cpu ? KeepCoarse : KeepNone);
+      break;
+    case CL_DEVICE_GLOBAL_MEM_SIZE:
+    case CL_DEVICE_MAX_MEM_ALLOC_SIZE:  // Programs size their buffers by these.
+      ChangeValue<cl_ulong>(value, [memory_limit](cl_ulong v) {
+        return memory_limit == 0 ? v : std::min<cl_ulong>(v, memory_limit);
+      });
       break;
     default:
       break;
@@ -173,7 +180,8 @@ std::string ForwardedExtensions(const std::string& extensions) {
   return kept;
 }
 
-void ReadDeviceInfo(cl_device_id device, google::protobuf::RepeatedPtrField<pb::InfoValue>* out) {
+void ReadDeviceInfo(cl_device_id device, uint64_t memory_limit,
+                    google::protobuf::RepeatedPtrField<pb::InfoValue>* out) {
   cl_device_type type = 0;
   cl().clGetDeviceInfo(device, CL_DEVICE_TYPE, sizeof(type), &type, nullptr);
   const bool is_cpu = (type & CL_DEVICE_TYPE_CPU) != 0;
@@ -187,7 +195,7 @@ void ReadDeviceInfo(cl_device_id device, google::protobuf::RepeatedPtrField<pb::
           },
           &value);
       if (status != CL_SUCCESS) continue;
-      NarrowDeviceValue(param, is_cpu, &value);
+      NarrowDeviceValue(param, is_cpu, memory_limit, &value);
       pb::InfoValue& info = *out->Add();
       info.set_param_name(param);
       info.set_value(std::move(value));

@@ -6,6 +6,7 @@
 #include <CL/cl.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "google/protobuf/repeated_ptr_field.h"
@@ -34,8 +35,10 @@ cl_int ReadInfo(Get&& get, std::string* value) {
 }
 
 // Every query of a device or platform that this driver answers, apart from handles and counts,
-// which the client knows, with extensions and capabilities narrowed to what Sluice forwards.
-void ReadDeviceInfo(cl_device_id device, google::protobuf::RepeatedPtrField<pb::InfoValue>* out);
+// which the client knows, with extensions and capabilities narrowed to what Sluice forwards, and
+// sizes of memory to `memory_limit` bytes, which a session may have (0: as many as there are).
+void ReadDeviceInfo(cl_device_id device, uint64_t memory_limit,
+                    google::protobuf::RepeatedPtrField<pb::InfoValue>* out);
 void ReadPlatformInfo(cl_platform_id platform,
                       google::protobuf::RepeatedPtrField<pb::InfoValue>* out);
 

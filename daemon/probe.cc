@@ -10,7 +10,7 @@
 
 namespace sluice {
 
-absl::Status Probe(int snapshot_fd, const std::string& device_allow_list) {
+absl::Status Probe(int snapshot_fd, const std::string& device_allow_list, uint64_t memory_limit) {
   RETURN_IF_ERROR(Driver::Load());
   ASSIGN_OR_RETURN(const std::vector<RealPlatform> platforms, ListRealDevices(device_allow_list));
   if (platforms.empty()) return absl::OkStatus();  // An empty snapshot says that none is allowed.
@@ -22,7 +22,7 @@ absl::Status Probe(int snapshot_fd, const std::string& device_allow_list) {
       pb::PlatformSnapshot::Device& described = *entry.add_devices();
       described.set_id(device.id);
       described.set_key(device.key);
-      ReadDeviceInfo(device.handle, described.mutable_info());
+      ReadDeviceInfo(device.handle, memory_limit, described.mutable_info());
     }
   }
   return WriteWhole(snapshot_fd, snapshot.SerializeAsString());

@@ -3,13 +3,15 @@
 // there is a context, so that the broker can answer without ever loading one.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/status.h"
 
 namespace sluice {
 
-// Writes a PlatformSnapshot to the descriptor.
-absl::Status Probe(int snapshot_fd, const std::string& device_allow_list);
+// Writes a PlatformSnapshot to the descriptor. A session may have `memory_limit` bytes; 0: no
+// limit.
+absl::Status Probe(int snapshot_fd, const std::string& device_allow_list, uint64_t memory_limit);
 
 }  // namespace sluice

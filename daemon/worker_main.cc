@@ -209,7 +209,8 @@ int WorkerMain(int argc, char** argv) {
   if (status.ok()) status = Confine(*options);
   if (status.ok()) IncludeFolder::SweepAbandoned();
   if (status.ok())
-    status = options->probe ? Probe(options->snapshot_fd, options->session.device_allow_list)
+    status = options->probe ? Probe(options->snapshot_fd, options->session.device_allow_list,
+                                    options->session.limits.memory_bytes)
                             : RunSession(options->session);
   if (status.ok()) EndProcess(0);
   const std::string message(status.message());

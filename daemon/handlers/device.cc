@@ -41,7 +41,8 @@ HandlerResult HandleCreateSubDevices(Session& session, const pb::CreateSubDevice
     device->platform = parent->platform;
     device->is_cpu = parent->is_cpu;
     device->calls_back_late = parent->calls_back_late;
-    ReadDeviceInfo(handles[i], call.answer.add_devices()->mutable_info());
+    ReadDeviceInfo(handles[i], session.options().limits.memory_bytes,
+                   call.answer.add_devices()->mutable_info());
     if (const cl_int added = session.Add(device->id, device); added != CL_SUCCESS) return added;
   }
   return CL_SUCCESS;

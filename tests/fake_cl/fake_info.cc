@@ -53,6 +53,9 @@ cl_int CL_API_CALL fake_clGetDeviceInfo(cl_device_id device, cl_device_info para
       return GiveValue(device->vendor_id, room, out, size_ret);
     case CL_DEVICE_TYPE:
       return GiveValue(device->type, room, out, size_ret);
+    case CL_DEVICE_GLOBAL_MEM_SIZE:
+    case CL_DEVICE_MAX_MEM_ALLOC_SIZE:
+      return GiveValue(cl_ulong{1} << 30, room, out, size_ret);
     case CL_DEVICE_EXTENSIONS:
       return GiveText("cl_khr_fp64 cl_fake_secret", room, out, size_ret);
     case CL_DEVICE_UUID_KHR:

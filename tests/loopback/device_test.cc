@@ -73,6 +73,38 @@ TEST_F(DeviceLoopbackTest, SubDevices) {
   MakeQueue(MakeContext(body.first_id() + 1), body.first_id() + 1);
 }
 
+// A device says no more of its memory than the session may have.
+TEST_F(DeviceLoopbackTest, SizesAreBoundedByTheQuota) {
+  constexpr cl_ulong kLimit = 12'345;
+  for (const bool limited : {false, true}) {
+    SessionOptions options;
+    if (limited) options.limits.memory_bytes = kLimit;
+    Start(options);
+    pb::Command command;
+    pb::CreateSubDevices& body = *command.mutable_create_sub_devices();
+    body.set_device_id(kCpu);
+    body.add_properties(CL_DEVICE_PARTITION_EQUALLY);
+    body.add_properties(2);
+    body.set_first_id(client_->NewId());
+    body.set_max_devices(2);
+    client_->NewId();
+    const pb::Answer answer = client_->Call(command);
+    ASSERT_EQ(answer.devices_size(), 2);
+    int found = 0;
+    for (const pb::InfoValue& info : answer.devices(0).info()) {
+      if (info.param_name() != CL_DEVICE_GLOBAL_MEM_SIZE &&
+          info.param_name() != CL_DEVICE_MAX_MEM_ALLOC_SIZE)
+        continue;
+      cl_ulong size = 0;
+      ASSERT_EQ(info.value().size(), sizeof(size));
+      std::memcpy(&size, info.value().data(), sizeof(size));
+      EXPECT_EQ(size == kLimit, limited) << size;
+      ++found;
+    }
+    EXPECT_EQ(found, 2);
+  }
+}
+
 // A property list that the client does not terminate is terminated for it, also when it ends inside
 // a list of counts.
 TEST_F(DeviceLoopbackTest, PartitionPropertiesAreTerminated) {
