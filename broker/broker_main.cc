@@ -51,6 +51,7 @@ struct Flags {
   std::string admin_socket;
   std::string log_level;
   std::string worker_user;
+  std::string default_worker_user;
   std::vector<std::string> listen;
   NetworkConfig network;  // For `listen`.
   std::vector<std::string> devices;
@@ -76,6 +77,9 @@ void DefineFlags(CLI::App* app, Flags* flags) {
   app->add_option("--admin-socket", flags->admin_socket, "sluicectl's socket")->type_name("PATH");
   app->add_option("--log-level", flags->log_level, "trace, debug, info, warning or error")
       ->type_name("LEVEL");
+  app->add_option("--default-worker-user", flags->default_worker_user,
+                  "The same, where the configuration names none")
+      ->type_name("NAME");
   app->add_option("--worker-user", flags->worker_user,
                   "User that workers run as (Linux, root only)")
       ->type_name("NAME");
@@ -143,6 +147,8 @@ absl::StatusOr<Config> BuildConfig(const Flags& flags, NetworkCheck check) {
     config.places.erase("admin_socket");
   }
   if (!flags.worker_user.empty()) config.worker_user = flags.worker_user;
+  if (!flags.default_worker_user.empty() && !config.worker_user.has_value())
+    config.worker_user = flags.default_worker_user;
   if (!flags.devices.empty()) config.device_patterns = flags.devices;
   if (flags.drain_timeout_ms.has_value()) config.drain_timeout_ms = *flags.drain_timeout_ms;
   config.sync = config.sync || flags.sync;

@@ -81,10 +81,10 @@ absl::StatusOr<std::unique_ptr<PrivateDaemon>> PrivateDaemon::Start(const Option
       "--config", options.config_file.empty() ? "/dev/null" : options.config_file,
       "--drain-timeout-ms", absl::StrCat(kDrainTimeoutMs)};
   // The directory is closed to others: root's program has root's workers, as with a driver of its
-  // own.
-  if (::geteuid() == 0 && options.config_file.empty()) {
-    spawn.arguments.insert(spawn.arguments.end(), {"--worker-user", "root"});
-  }
+  // own, unless its configuration says otherwise. Users of the workers' own would not reach the
+  // compile caches in there.
+  if (::geteuid() == 0)
+    spawn.arguments.insert(spawn.arguments.end(), {"--default-worker-user", "root"});
   spawn.environment = DaemonEnvironment(notify_path);
   spawn.sandbox.parent_death_signal = SIGTERM;
   if (options.hold >= 0) spawn.descriptors = {{options.hold, kHoldFd}};

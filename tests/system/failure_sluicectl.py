@@ -206,6 +206,11 @@ def check_inherited_drivers(env, folder):
         code, output, errors = sluicectl(dict(env, **variables), "run", "--private", "--", listing)
         report.check(code == DONE and "platform Sluice (" in output and not errors, f"run --private under {what}",
                      output + errors)
+    config = folder / "private.toml"
+    config.write_text('[limits]\nmemory_bytes_per_session = "64MiB"\n')
+    code, output, errors = sluicectl(env, "run", "--private", "--config", str(config), "--", listing)
+    report.check(code == DONE and "platform Sluice (" in output and not errors, "run --private with a configuration",
+                 output + errors)
     empty = folder / "empty"
     empty.mkdir()
     code, output, errors = sluicectl(dict(env, OCL_ICD_VENDORS=str(empty)), "run", "--private", "--", listing)
