@@ -83,6 +83,9 @@ bool IsTrusted(PSID sid, bool or_own_user) {
 }
 
 absl::Status CheckOwner(const std::string& path, PSID owner, bool or_own_user) {
+  // A file system without owners (FAT) tells none.
+  if (owner == nullptr || !::IsValidSid(owner))
+    return absl::PermissionDeniedError(absl::StrCat(path, " has no owner: put it on an NTFS disk"));
   if (IsTrusted(owner, or_own_user)) return absl::OkStatus();
   return absl::PermissionDeniedError(
       absl::StrCat(path, " belongs to ", NameOf(owner),
@@ -90,9 +93,19 @@ absl::Status CheckOwner(const std::string& path, PSID owner, bool or_own_user) {
                    path, "\" /setowner *S-1-5-32-544` makes it theirs"));
 }
 
+// The names of devices (nul, con, com1) mean them in every folder.
+bool IsDevice(const std::string& path) {
+  const OwnedHandle opened(
+      ::CreateFileW(ToWide(path).c_str(), 0, FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE,
+                    nullptr, OPEN_EXISTING, FILE_FLAG_BACKUP_SEMANTICS, nullptr));
+  return opened.valid() && ::GetFileType(opened.get()) != FILE_TYPE_DISK;
+}
+
 }  // namespace
 
 absl::Status CheckOnlyTrustedChange(const std::string& path, bool or_own_user) {
+  if (IsDevice(path))
+    return absl::InvalidArgumentError(absl::StrCat(path, " is a device, not a file"));
   Descriptor descriptor;
   if (const DWORD error = descriptor.Read(path); error != ERROR_SUCCESS) {
     return WindowsStatus(error, absl::StrCat("asking whose ", path, " is"));

@@ -253,6 +253,11 @@ def install(wine):
     code, output = wine.run([BIN / "sluiced.exe", "--check-config", wine_module.windows_path(file)], seconds=60)
     check("install: as the service itself says", code == 2 and "may be changed by" in output, (code, output))
     file.chmod(0o644)
+    code, output = wine.run([BIN / "sluiced.exe", "--check-config", "nul"], seconds=60)
+    check("install: a device is no file", code == 2 and "nul is a device, not a file" in output, (code, output))
+    folder = wine_module.windows_path(file.parent) + "\\"
+    code, output = ctl(wine, "install", "--manual", "--no-driver", "--config", folder)
+    check("install: a folder, with a backslash at its end", code == 1 and folder in output, (code, output))
     if os.geteuid() == 0:
         os.chown(file, 12345, -1)
         code, output = try_install(file)
