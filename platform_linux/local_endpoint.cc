@@ -17,6 +17,10 @@ const char* LocalEndpointForm() { return "unix:/ABSOLUTE/PATH"; }
 
 const char* LocalNameForm() { return "/ABSOLUTE/PATH"; }
 
+const char* StartDaemonAdvice() {
+  return "start it: `systemctl start sluiced`, or `sluiced`; or name its socket in SLUICE_ENDPOINT";
+}
+
 std::string DefaultClientName() {
   const char* runtime = std::getenv("XDG_RUNTIME_DIR");
   if (runtime != nullptr && runtime[0] == '/') {

@@ -412,18 +412,26 @@ absl::StatusOr<UniqueFd> ConnectLocal(const std::string& path, int timeout_ms) {
   OwnedHandle pipe = OpenPipe(name);
   while (!pipe.valid()) {
     const DWORD error = ::GetLastError();
+    if (error == ERROR_FILE_NOT_FOUND || error == ERROR_PATH_NOT_FOUND) {
+      return absl::NotFoundError(what + ": no daemon has this pipe");
+    }
+    if (error == ERROR_ACCESS_DENIED) {
+      return absl::PermissionDeniedError(
+          what + ": it is not open to this user (`socket_mode` in the daemon's configuration)");
+    }
     if (error != ERROR_PIPE_BUSY) return WindowsStatus(error, what);
     // Every instance is taken; the server makes more.
     const int64_t left_ms = timeout_ms < 0 ? 60'000 : deadline - NowMs();
     if (left_ms <= 0 || (!::WaitNamedPipeW(name.c_str(), static_cast<DWORD>(left_ms)) &&
                          ::GetLastError() == ERROR_SEM_TIMEOUT && timeout_ms >= 0)) {
-      return absl::DeadlineExceededError(what + ": the listener is busy");
+      return absl::DeadlineExceededError(
+          what + ": timed out: more connect at once than the daemon takes in");
     }
     pipe = OpenPipe(name);
   }
   auto end = std::make_shared<PipeEnd>(std::move(pipe));
   if (absl::Status sent = end->SendRaw(std::string(kGreeting)); !sent.ok()) {
-    return absl::UnavailableError(what + ": nobody listens there");
+    return absl::UnavailableError(what + ": the daemon has just ended");
   }
   return AddDescriptor(std::move(end));
 }

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "broker/os/local_endpoint.h"
 #include "broker/os/native_handle.h"
@@ -123,7 +124,7 @@ const char* sluice_status_string(sluice_status status) {
     case SLUICE_INVALID_ARGUMENT:
       return "invalid argument";
     case SLUICE_PERMISSION_DENIED:
-      return "the capability does not permit this";
+      return "not permitted";
     case SLUICE_NOT_FOUND:
       return "not found";
     case SLUICE_LIMIT:
@@ -158,8 +159,12 @@ sluice_status sluice_connect(const char* endpoint, sluice_connection** connectio
     const bool told = code == absl::StatusCode::kPermissionDenied ||
                       code == absl::StatusCode::kResourceExhausted ||
                       code == absl::StatusCode::kUnimplemented;
-    return Fail(told ? sluice::StatusOf(code) : SLUICE_NO_DAEMON,
-                absl::StrCat(*path, ": ", std::string(to.status().message())));
+    std::string why(to.status().message());
+    const bool connected = !absl::StrContains(why, *path);
+    if (connected) why = absl::StrCat(*path, ": ", why);
+    const bool none = code == absl::StatusCode::kNotFound || code == absl::StatusCode::kUnavailable;
+    if (!connected && none) absl::StrAppend(&why, "; ", sluice::StartDaemonAdvice());
+    return Fail(told ? sluice::StatusOf(code) : SLUICE_NO_DAEMON, why);
   }
   *connection = new sluice_connection{*std::move(to)};
   return SLUICE_OK;

@@ -343,6 +343,9 @@ TEST(LibsluiceTest, DaemonsDeathIsAnError) {
   sluice_watch_close(watch);
   sluice_connection* none = nullptr;
   EXPECT_EQ(sluice_connect(daemon.endpoint().c_str(), &none), SLUICE_NO_DAEMON);
+  const std::string why = sluice_error_text();
+  EXPECT_NE(why.find("no daemon has this pipe; start it: `sc start Sluice`"), std::string::npos)
+      << why;
 }
 
 }  // namespace

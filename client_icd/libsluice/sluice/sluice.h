@@ -54,7 +54,8 @@ typedef int sluice_native_handle; /* a descriptor; none is -1 */
 typedef enum sluice_status {
   SLUICE_OK = 0,
   SLUICE_INVALID_ARGUMENT = 1,  /* sluice_error_text says which, and what is allowed */
-  SLUICE_PERMISSION_DENIED = 2, /* the capability opens nothing, or not for that */
+  SLUICE_PERMISSION_DENIED = 2, /* the capability opens nothing, or not for that; of
+                                   sluice_connect: the daemon is not for this user */
   SLUICE_NOT_FOUND = 3,         /* no such hold */
   SLUICE_LIMIT = 4,             /* a quota or limit of the daemon's; or it has no memory */
   SLUICE_TIMED_OUT = 5,         /* the turn did not come in time */
