@@ -28,20 +28,6 @@ constexpr int kSignalFault = 11;
 constexpr DWORD kKilledExitCode = 0x40534b4c;  // What KillGroup ends a process with: "SLK@".
 constexpr DWORD kFirstExceptionCode = 0xc0000000;
 
-// As CommandLineToArgvW and the C runtime take it apart: backslashes count only before a quote.
-void AppendQuoted(const std::string& argument, std::wstring* line) {
-  if (!line->empty()) *line += L' ';
-  *line += L'"';
-  size_t backslashes = 0;
-  for (const wchar_t c : ToWide(argument)) {
-    if (c == L'"') line->append(backslashes + 1, L'\\');
-    backslashes = c == L'\\' ? backslashes + 1 : 0;
-    *line += c;
-  }
-  line->append(backslashes, L'\\');
-  *line += L'"';
-}
-
 // Sorted, as the system wants it, each entry with its NUL and one more at the end.
 std::wstring EnvironmentBlock(std::vector<std::string> entries) {
   std::sort(entries.begin(), entries.end(), [](const std::string& a, const std::string& b) {

@@ -25,4 +25,18 @@ std::string FromWide(std::wstring_view text) {
   return narrow;
 }
 
+// Backslashes count only before a quote.
+void AppendQuoted(std::string_view word, std::wstring* line) {
+  if (!line->empty()) *line += L' ';
+  *line += L'"';
+  size_t backslashes = 0;
+  for (const wchar_t c : ToWide(word)) {
+    if (c == L'"') line->append(backslashes + 1, L'\\');
+    backslashes = c == L'\\' ? backslashes + 1 : 0;
+    *line += c;
+  }
+  line->append(backslashes, L'\\');
+  *line += L'"';
+}
+
 }  // namespace sluice

@@ -11,4 +11,8 @@ namespace sluice {
 std::wstring ToWide(std::string_view text);
 std::string FromWide(std::wstring_view text);
 
+// One more word of a command line, in quotes, so that CommandLineToArgvW and the C runtime take it
+// out as it is.
+void AppendQuoted(std::string_view word, std::wstring* line);
+
 }  // namespace sluice

@@ -21,7 +21,7 @@
 
 namespace sluice {
 
-// A child's output: to the parent's stderr, if it has one; to /dev/null (Linux only).
+// A child's output: to the parent's stderr, if it has one; nowhere (Linux only).
 inline constexpr int kParentsStderr = -1;
 inline constexpr int kNoOutput = -2;
 
@@ -30,8 +30,8 @@ struct SpawnOptions {
   std::string argv0;                     // What the child sees as its name; empty: the path.
   std::vector<std::string> arguments;    // argv[1] and on.
   std::vector<std::string> environment;  // "NAME=value"; the child's whole environment.
-  // (descriptor here, its number in the child); numbers are distinct and >= 3. stdin is /dev/null,
-  // stdout and stderr are `output`.
+  // (descriptor here, its number in the child); numbers are distinct and >= 3. stdin is empty: the
+  // null device, or memory where there is none; stdout and stderr are `output`.
   std::vector<std::pair<int, int>> descriptors;
   // A pipe's reader may go first: such a child begins with SIGPIPE ignored.
   int output = kParentsStderr;

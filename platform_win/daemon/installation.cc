@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -156,8 +157,9 @@ absl::Status CheckConfigFile(const std::string& daemon, const std::string& file)
   startup.dwFlags = STARTF_USESTDHANDLES;
   startup.hStdOutput = startup.hStdError = said.get();
   PROCESS_INFORMATION started = {};
-  std::wstring line = ToWide(absl::StrCat("\"", daemon, "\" --check-config \"", file,
-                                          file.ends_with('\\') ? "\\\"" : "\""));
+  std::wstring line;
+  for (const std::string& word : {daemon, std::string("--check-config"), file})
+    AppendQuoted(word, &line);
   if (!::CreateProcessW(ToWide(daemon).c_str(), line.data(), nullptr, nullptr, TRUE, 0, nullptr,
                         nullptr, &startup, &started)) {
     return Failed("starting sluiced.exe");
@@ -239,6 +241,7 @@ absl::Status InstallService(const InstallFlags& flags, std::vector<std::string>*
 
 absl::Status StopService(SC_HANDLE service) {
   bool told = false;
+  bool refused = false;
   // The manager tells nobody when a service has come to run or has stopped; it can only be asked.
   for (DWORD waited = 0; waited < kStopTimeoutMs; waited += kPollMs) {
     SERVICE_STATUS status = {};
@@ -248,8 +251,11 @@ absl::Status StopService(SC_HANDLE service) {
     if (!told && status.dwCurrentState == SERVICE_RUNNING) {
       told = ::ControlService(service, SERVICE_CONTROL_STOP, &status) != 0;
       const DWORD error = told ? NO_ERROR : ::GetLastError();
+      // It may have begun to stop since; one that still runs then takes no such control.
+      const bool once = error == ERROR_INVALID_SERVICE_CONTROL && !std::exchange(refused, true);
       if (!told && error != ERROR_SERVICE_NOT_ACTIVE && error != ERROR_SERVICE_CANNOT_ACCEPT_CTRL &&
-          error != ERROR_INVALID_SERVICE_CONTROL) {
+          !once) {
+        ::SetLastError(error);
         return Failed("stopping the service");
       }
     }

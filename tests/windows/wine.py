@@ -51,8 +51,9 @@ class Wine:
 
     def _start_display(self):
         number, told = os.pipe()
-        process = subprocess.Popen(["Xvfb", "-displayfd", str(told), "-screen", "0", "640x480x24", "-nolisten", "tcp"],
-                                   pass_fds=[told], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        # Without -noreset it starts anew when its last client goes, and refuses connections meanwhile.
+        process = subprocess.Popen(["Xvfb", "-displayfd", str(told), "-screen", "0", "640x480x24", "-nolisten", "tcp",
+                                    "-noreset"], pass_fds=[told], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                    stderr=subprocess.DEVNULL)
         os.close(told)
         with os.fdopen(number) as line:
