@@ -36,6 +36,18 @@ absl::Status CheckSize(const Struct& given) {
       absl::StrCat("struct_size is ", given.struct_size, ", it must be at least ", sizeof(Struct)));
 }
 
+// What a buffer's shape has that is an image's; null if nothing.
+const char* ImageFieldOf(const sluice_shape& shape) {
+  if (shape.channel_type != 0) return "channel_type";
+  if (shape.plane_count != 0) return "plane_count";
+  if (shape.depth != 0) return "depth";
+  if (shape.array_layers != 0) return "array_layers";
+  for (const sluice_plane& plane : shape.planes) {
+    if (plane.offset != 0 || plane.row_pitch != 0 || plane.slice_pitch != 0) return "planes";
+  }
+  return nullptr;
+}
+
 absl::Status FillShape(const sluice_shape& shape, v1::ResourceShape* message) {
   message->set_size_bytes(shape.size_bytes);
   if (shape.plane_count > SLUICE_MAX_PLANES) {
@@ -43,7 +55,10 @@ absl::Status FillShape(const sluice_shape& shape, v1::ResourceShape* message) {
         absl::StrCat(shape.plane_count, " planes, at most ", SLUICE_MAX_PLANES, " are possible"));
   }
   if (shape.width == 0 && shape.height == 0 && shape.drm_fourcc == 0 && shape.channel_order == 0) {
-    return absl::OkStatus();
+    const char* field = ImageFieldOf(shape);
+    if (field == nullptr) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(
+        field, " is not 0, but the shape is a buffer's: it has neither a format nor an extent"));
   }
   v1::ImageShape* image = message->mutable_image();
   image->set_channel_order(shape.channel_order);

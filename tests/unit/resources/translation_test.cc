@@ -37,5 +37,25 @@ TEST(TranslationTest, LabelsAreCutBetweenCharacters) {
   }
 }
 
+// A buffer has nothing of an image: what is not 0 is refused by name, not passed over.
+TEST(TranslationTest, BuffersHaveNoImageFields) {
+  const auto refusal = [](void (*change)(sluice_shape*)) {
+    sluice_create_info info = {};
+    info.struct_size = sizeof(info);
+    info.shape.size_bytes = 64;
+    change(&info.shape);
+    return std::string(ToCreateRequest(info).status().message());
+  };
+  EXPECT_EQ(refusal([](sluice_shape*) {}), "");
+  const auto names = [&](const char* field, void (*change)(sluice_shape*)) {
+    EXPECT_EQ(refusal(change).rfind(field, 0), 0u) << field << ": " << refusal(change);
+  };
+  names("channel_type", [](sluice_shape* shape) { shape->channel_type = 7; });
+  names("plane_count", [](sluice_shape* shape) { shape->plane_count = 2; });
+  names("depth", [](sluice_shape* shape) { shape->depth = 9; });
+  names("array_layers", [](sluice_shape* shape) { shape->array_layers = 1; });
+  names("planes", [](sluice_shape* shape) { shape->planes[2].row_pitch = 64; });
+}
+
 }  // namespace
 }  // namespace sluice
