@@ -28,6 +28,7 @@
 #include "broker/os/process.h"
 #include "broker/os/service.h"
 #include "broker/version.h"
+#include "proto/quiet_parsing.h"
 
 namespace sluice {
 namespace {
@@ -250,5 +251,6 @@ int Main(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   sluice::TakeCommandLine(&argc, &argv);
+  sluice::LetParsersBeQuiet();
   return sluice::Main(argc, argv);
 }

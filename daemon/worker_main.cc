@@ -32,6 +32,7 @@
 #include "daemon/probe.h"
 #include "daemon/worker_options.h"
 #include "proto/handle_messages.h"
+#include "proto/quiet_parsing.h"
 #include "proto/ring_abi.h"
 #include "proto/status_macros.h"
 
@@ -225,5 +226,6 @@ int WorkerMain(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   sluice::TakeCommandLine(&argc, &argv);
+  sluice::LetParsersBeQuiet();
   return sluice::WorkerMain(argc, argv);
 }

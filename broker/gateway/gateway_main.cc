@@ -36,6 +36,7 @@
 #include "broker/os/helper_process.h"
 #include "broker/os/local_socket.h"
 #include "broker/os/stop_signals.h"
+#include "proto/quiet_parsing.h"
 #include "proto/status_macros.h"
 
 namespace sluice {
@@ -150,5 +151,6 @@ int GatewayMain(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   sluice::TakeCommandLine(&argc, &argv);
+  sluice::LetParsersBeQuiet();
   return sluice::GatewayMain(argc, argv);
 }

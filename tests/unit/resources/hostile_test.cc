@@ -343,6 +343,22 @@ TEST_F(HostileResourceTest, WrongArguments) {
   ExpectServing(broker);
 }
 
+// A string that is no UTF-8 is no message; the log stays the daemon's own.
+TEST_F(HostileResourceTest, BrokenStringsWriteNoLog) {
+  BrokerProcess broker(directory_, {});
+  RawClient client(broker);
+  v1::CreateResourceRequest request;
+  request.mutable_shape()->set_size_bytes(1);
+  request.set_label("\xff\xfe");
+  v1::CreateResourceReply reply;
+  for (int i = 0; i < 10; ++i) {
+    grpc::ClientContext context;
+    EXPECT_FALSE(client.stub->Create(&context, request, &reply).ok());
+  }
+  ExpectServing(broker);
+  EXPECT_EQ(broker.Log().find("UTF-8"), std::string::npos) << broker.Log();
+}
+
 // The service is for those who named the feature, once per connection, up to the user's limit.
 TEST_F(HostileResourceTest, ConnectionsAreAskedForRightly) {
   BrokerProcess broker(directory_, {.config = "[resources]\nmax_connections_per_user = 2\n"});
