@@ -19,6 +19,7 @@ namespace {
 
 constexpr int kMessagesPerWakeUp = 8;
 constexpr size_t kMaxLabelBytes = 63;
+constexpr uint64_t kPageBytes = 4096;  // What memory comes in, at least.
 // Of a handle channel: room for a few handles that nobody has read, no more. In-flight descriptors
 // count against the daemon's user.
 constexpr int kChannelBufferBytes = 16 * 1024;
@@ -337,8 +338,10 @@ absl::StatusOr<CreatedResource> ResourceHub::FinishImport(Connection* connection
   RETURN_IF_ERROR(fd.status());
   ResourceMemory memory;
   ASSIGN_OR_RETURN(memory.kind, CheckLentMemory(fd->get(), parameters.shape.size_bytes));
+  ASSIGN_OR_RETURN(const uint64_t size, LentMemoryBytes(fd->get()));
+  memory.brought_bytes = (size + kPageBytes - 1) / kPageBytes * kPageBytes;
   memory.fds.push_back(*std::move(fd));
-  RETURN_IF_ERROR(registry_.Reserve(connection->identity, parameters.shape.size_bytes));
+  RETURN_IF_ERROR(registry_.Reserve(connection->identity, memory.brought_bytes));
   parameters.backing = ResourceBacking::kImported;
   return Keep(connection->id, connection->identity, std::move(parameters), std::move(memory));
 }

@@ -16,6 +16,11 @@ absl::Status OverLimit(const std::string& whose, const char* what, uint64_t limi
       absl::StrCat(whose, " would pass the limit of ", limit, " ", what, " (", key, ")"));
 }
 
+// What a resource counts against its user's quota.
+uint64_t BytesOf(const ResourceShape& shape, const ResourceMemory& memory) {
+  return memory.brought_bytes != 0 ? memory.brought_bytes : shape.size_bytes;
+}
+
 }  // namespace
 
 const char* BackingName(ResourceBacking backing) {
@@ -90,7 +95,7 @@ absl::StatusOr<CreatedResource> ResourceRegistry::Create(
   absl::StatusOr<Capability> read = id.ok() ? MakeCapability(*id) : id.status();
   absl::StatusOr<Capability> write = id.ok() ? MakeCapability(*id) : id.status();
   if (!read.ok() || !write.ok()) {
-    Subtract(identity, shape.size_bytes);
+    Subtract(identity, BytesOf(shape, memory));
     return read.ok() ? write.status() : read.status();
   }
   Resource resource;
@@ -306,7 +311,7 @@ void ResourceRegistry::ForgetIfUnheld(uint64_t id) {
   if (found == resources_.end()) return;
   const Resource& resource = found->second;
   if (!resource.destroyed || !resource.tickets.empty() || !resource.watches.empty()) return;
-  Subtract(resource.identity, resource.shape.size_bytes);
+  Subtract(resource.identity, BytesOf(resource.shape, resource.memory));
   resources_.erase(found);
 }
 

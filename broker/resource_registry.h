@@ -60,6 +60,9 @@ struct ResourceMemory {
   std::vector<int32_t> ints;      // Of a gralloc handle, or Vulkan's (resource_messages.h).
   uint64_t allocation_bytes = 0;  // Of an opaque one: the size that importers name, and the device.
   std::array<uint8_t, 16> device_uuid = {};
+  // What counts against the quota, if it is not the shape's size: all of what somebody brought
+  // stays as long as its descriptor does.
+  uint64_t brought_bytes = 0;
 };
 
 struct ResourceOptions {
@@ -127,7 +130,8 @@ class ResourceRegistry {
   absl::Status Reserve(const std::string& identity, uint64_t size_bytes);
   void CancelReservation(const std::string& identity, uint64_t size_bytes);
 
-  // Takes over a reservation of shape.size_bytes, also when it fails.
+  // Takes over a reservation of shape.size_bytes, or memory.brought_bytes if that is not 0, also
+  // when it fails.
   absl::StatusOr<CreatedResource> Create(uint64_t connection, const std::string& identity,
                                          ResourceShape shape, ResourceBacking backing,
                                          ResourceOptions options, ResourceMemory memory);

@@ -70,6 +70,11 @@ absl::StatusOr<LentKind> CheckLentMemory(int fd, uint64_t size_bytes) {
   return memory.kind == ForeignMemoryKind::kDmaBuf ? LentKind::kDmaBuf : LentKind::kMemfd;
 }
 
+absl::StatusOr<uint64_t> LentMemoryBytes(int fd) {
+  ASSIGN_OR_RETURN(const ForeignMemory memory, DescribeForeignMemory(fd));
+  return memory.size_bytes;
+}
+
 void TakeOverLentMemory(int fd, bool final_seals) {
   // Only root may take what another user has made; for a user's own daemon the two are one.
   [[maybe_unused]] const int owned = ::fchown(fd, ::geteuid(), static_cast<gid_t>(-1));

@@ -93,6 +93,14 @@ absl::StatusOr<LentKind> CheckLentMemory(int fd, uint64_t size_bytes) {
   return LentKind::kMemfd;
 }
 
+absl::StatusOr<uint64_t> LentMemoryBytes(int fd) {
+  const std::shared_ptr<HandleObject> object = FindDescriptor(fd, HandleKind::kSection);
+  if (object == nullptr) return absl::InvalidArgumentError("the descriptor is no section");
+  const absl::StatusOr<SectionFacts> facts = DescribeSection(object->handle());
+  if (!facts.ok()) return facts.status();
+  return facts->size_bytes;
+}
+
 // What a handle may do is fixed when it is made, whoever owns the section.
 void TakeOverLentMemory(int, bool) {}
 

@@ -37,6 +37,9 @@ absl::StatusOr<UniqueFd> CreateLentMemory(const char* name, uint64_t size_bytes)
 // size seals, or a dma-buf, of at least `size_bytes`.
 absl::StatusOr<LentKind> CheckLentMemory(int fd, uint64_t size_bytes);
 
+// All of such memory, of whatever part of it a shape speaks.
+absl::StatusOr<uint64_t> LentMemoryBytes(int fd);
+
 // Makes a memfd's inode the daemon's own as far as this process may. With `final_seals` nobody can
 // add seals any more: then writing can never be sealed off.
 void TakeOverLentMemory(int fd, bool final_seals);

@@ -149,6 +149,26 @@ TEST_F(MemoryTest, ImportTakesOnlySealedMemory) {
   EXPECT_TRUE(SettlesAt(broker, before));
 }
 
+// What is imported counts in whole, however little of it the shape is: the daemon's descriptor
+// keeps all of it.
+TEST_F(MemoryTest, ImportsCountInWhole) {
+  BrokerProcess broker(directory_, {.config = "[resources]\nmax_bytes_per_user = \"1MiB\"\n"});
+  Client client(broker.endpoint());
+  sluice_capability read, write;
+  const sluice_create_info info = BufferInfo(1);
+  const UniqueFd large = MakeMemfd((1 << 20) + 1, F_SEAL_SHRINK | F_SEAL_GROW);
+  EXPECT_EQ(sluice_import(client.get(), &info, large.get(), &read, &write), SLUICE_LIMIT);
+  EXPECT_NE(std::string(sluice_error_text()).find("max_bytes_per_user"), std::string::npos);
+  const UniqueFd exact = MakeMemfd((1 << 20) - 1, F_SEAL_SHRINK | F_SEAL_GROW);
+  for (int i = 0; i < 3; ++i) {  // What was counted is given back.
+    ASSERT_EQ(sluice_import(client.get(), &info, exact.get(), &read, &write), SLUICE_OK)
+        << sluice_error_text();
+    sluice_capability other_read, other_write;
+    EXPECT_EQ(sluice_create(client.get(), &info, &other_read, &other_write), SLUICE_LIMIT);
+    ASSERT_EQ(sluice_destroy(client.get(), &write), SLUICE_OK);
+  }
+}
+
 // Memory imported for reading only is never exported for writing, and memory that cannot be sealed
 // is not lent to a reader who could reopen it.
 TEST_F(MemoryTest, ImportsKeepTheirLimits) {
