@@ -174,6 +174,9 @@ void Broker::BeginDrain(int64_t timeout_ms) {
   }
   loop_->CancelTimer(&drain_timer_);
   if (timeout_ms > 0) {
+    // The unit's own limit would kill the broker in the middle and leave the workers alone.
+    const int64_t longest_ms = timeout_ms + config_.kill_grace_ms + kKilledMs + kLastWordsMs;
+    TellServiceManager(absl::StrCat("EXTEND_TIMEOUT_USEC=", longest_ms * 1000));
     drain_timer_ = loop_->AddTimer(timeout_ms, [this] {
       drain_timer_ = 0;
       Log(LogLevel::kWarning, "broker", "drain timeout: ending the sessions that are left",

@@ -91,7 +91,9 @@ ExitStatus BrokerProcess::WaitForExit() {
   return status.value_or(ExitStatus{-1, 0});
 }
 
-std::string BrokerProcess::WaitUntilReady() {
+std::string BrokerProcess::WaitUntilReady() { return WaitUntilItTells("READY=1"); }
+
+std::string BrokerProcess::WaitUntilItTells(std::string_view beginning) {
   while (true) {
     pollfd entries[] = {{notify_.get(), POLLIN, 0}, {process_.pidfd(), POLLIN, 0}};
     if (::poll(entries, 2, kTestTimeoutMs) <= 0) return "";
@@ -99,7 +101,7 @@ std::string BrokerProcess::WaitUntilReady() {
     char state[1024];
     const ssize_t size = ::recv(notify_.get(), state, sizeof(state), 0);
     const std::string_view text(state, size > 0 ? static_cast<size_t>(size) : 0);
-    if (text.starts_with("READY=1")) return std::string(text);
+    if (text.starts_with(beginning)) return std::string(text);
   }
 }
 

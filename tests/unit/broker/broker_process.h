@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -56,6 +57,8 @@ class BrokerProcess {
   ExitStatus WaitForExit();
   // The next "READY=1..." it tells its service manager; "" if none comes in time.
   std::string WaitUntilReady();
+  // What it tells the service manager that begins so; "" if it ends before.
+  std::string WaitUntilItTells(std::string_view beginning);
 
   std::string Log() const;
   bool WaitForLog(const std::string& text) const;

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -130,6 +131,9 @@ TEST_F(LifecycleTest, SigtermDrains) {
   UniqueFd channel = client.Open(&opened);
   ASSERT_TRUE(channel.valid());
   broker.Signal(SIGTERM);
+  // By default 30 s, and what ends the sessions that are left then.
+  const std::string extended = broker.WaitUntilItTells("EXTEND_TIMEOUT_USEC=");
+  EXPECT_GT(std::atoll(extended.c_str() + extended.find('=') + 1), 30'000'000) << extended;
   // Whether the signal or this request is handled first is open: ask until the answer changes.
   SessionOpened refused;
   UniqueFd more;
