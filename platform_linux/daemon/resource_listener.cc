@@ -12,6 +12,7 @@
 #include "absl/strings/strip.h"
 #include "absl/synchronization/mutex.h"
 #include "broker/os/local_socket.h"
+#include "platform_linux/daemon/stream_gate.h"
 #include "proto/status_macros.h"
 
 namespace sluice {
@@ -36,16 +37,21 @@ class AttachedSockets final : public ResourceListener {
   }
 
   absl::StatusOr<Ends> Open(uint64_t connection) override {
-    ASSIGN_OR_RETURN(auto stream, CreateStreamPair());
+    ASSIGN_OR_RETURN(auto outside, CreateStreamPair());
+    ASSIGN_OR_RETURN(auto inside, CreateStreamPair());
     Ends ends;
-    ends.ours = DuplicateFd(stream.first.get());
+    ends.ours = DuplicateFd(outside.first.get());
     if (!ends.ours.valid()) return absl::ResourceExhaustedError("no more descriptors");
-    ends.client = std::move(stream.second);
+    if (gate_ == nullptr) {
+      ASSIGN_OR_RETURN(gate_, StreamGate::Start());
+    }
+    ends.client = std::move(outside.second);
     {
       absl::MutexLock lock(&mutex_);
-      by_socket_[stream.first.get()] = connection;
+      by_socket_[inside.first.get()] = connection;
     }
-    grpc::AddInsecureChannelFromFd(server_, stream.first.release());
+    grpc::AddInsecureChannelFromFd(server_, inside.first.release());
+    gate_->Add(std::move(outside.first), std::move(inside.second));
     return ends;
   }
 
@@ -70,7 +76,8 @@ class AttachedSockets final : public ResourceListener {
   }
 
  private:
-  grpc::Server* server_ = nullptr;  // The caller's, who ends it before this.
+  std::unique_ptr<StreamGate> gate_;  // From the first connection on.
+  grpc::Server* server_ = nullptr;    // The caller's, who ends it before this.
   absl::Mutex mutex_;
   std::map<int, uint64_t> by_socket_ ABSL_GUARDED_BY(mutex_);  // Numbers of gRPC's ends.
 };

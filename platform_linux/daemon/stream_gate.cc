@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "platform_linux/daemon/stream_gate.h"
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "broker/event_loop.h"
+#include "platform_linux/errno_status.h"
+
+namespace sluice {
+namespace {
+
+constexpr uint8_t kResetStream = 3;  // RFC 9113, 6.4.
+// Of one connection: at once, on average, and how many it has again before it goes on.
+constexpr double kMostResets = 256;
+constexpr double kResetsPerMs = 1;
+constexpr double kResetsToGoOn = 32;
+constexpr int kRoundsPerTurn = 8;  // Of 4 KiB; then the others.
+
+constexpr uint32_t kReadable = EPOLLIN;
+constexpr uint32_t kWritable = EPOLLOUT;
+
+}  // namespace
+
+int ResetMeter::Count(const char* bytes, size_t size) {
+  int resets = 0;
+  while (size > 0) {
+    if (skip_ > 0) {
+      const size_t skipped = std::min(skip_, size);
+      skip_ -= skipped;
+      bytes += skipped;
+      size -= skipped;
+      continue;
+    }
+    header_[header_size_++] = static_cast<uint8_t>(*bytes++);
+    --size;
+    if (header_size_ < kHeaderBytes) continue;
+    header_size_ = 0;
+    skip_ = size_t{header_[0]} << 16 | size_t{header_[1]} << 8 | header_[2];
+    resets += header_[3] == kResetStream ? 1 : 0;
+  }
+  return resets;
+}
+
+absl::StatusOr<std::unique_ptr<StreamGate>> StreamGate::Start() {
+  UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
+  UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!epoll.valid() || !wake.valid()) return ErrnoStatus(errno, "epoll_create1");
+  epoll_event event = {.events = EPOLLIN, .data = {.ptr = nullptr}};
+  if (::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, wake.get(), &event) != 0) {
+    return ErrnoStatus(errno, "epoll_ctl");
+  }
+  return std::unique_ptr<StreamGate>(new StreamGate(std::move(epoll), std::move(wake)));
+}
+
+StreamGate::StreamGate(UniqueFd epoll, UniqueFd wake)
+    : epoll_(std::move(epoll)), wake_(std::move(wake)), thread_([this] { Run(); }) {}
+
+StreamGate::~StreamGate() {
+  {
+    absl::MutexLock lock(&mutex_);
+    stop_ = true;
+  }
+  ::eventfd_write(wake_.get(), 1);
+  thread_.join();
+}
+
+void StreamGate::Add(UniqueFd client, UniqueFd server) {
+  auto stream = std::make_unique<Stream>();
+  stream->up.from = stream->down.to = client.get();
+  stream->up.to = stream->down.from = server.get();
+  stream->client = std::move(client);
+  stream->server = std::move(server);
+  stream->resets_left = kMostResets;
+  {
+    absl::MutexLock lock(&mutex_);
+    new_.push_back(std::move(stream));
+  }
+  ::eventfd_write(wake_.get(), 1);
+}
+
+void StreamGate::TakeNew() {
+  eventfd_t count;
+  ::eventfd_read(wake_.get(), &count);
+  std::vector<std::unique_ptr<Stream>> taken;
+  {
+    absl::MutexLock lock(&mutex_);
+    taken.swap(new_);
+  }
+  for (std::unique_ptr<Stream>& stream : taken) {
+    bool good = true;
+    for (const int fd : {stream->client.get(), stream->server.get()}) {
+      epoll_event event = {.events = EPOLLIN, .data = {.ptr = stream.get()}};
+      good = good && ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
+    }
+    stream->client_events = stream->server_events = EPOLLIN;
+    if (!good) ::shutdown(stream->client.get(), SHUT_RDWR);
+    if (good) streams_.push_back(std::move(stream));
+  }
+}
+
+// Bytes that were read are passed on before more are read: at an end of file nothing is left.
+bool StreamGate::Pass(Stream* stream, Way* way) {
+  for (int round = 0; round < kRoundsPerTurn; ++round) {
+    if (way->empty()) {
+      if (way == &stream->up && stream->waits_until_ms != 0) return true;
+      const ssize_t got = ::recv(way->from, way->bytes.data(), way->bytes.size(), MSG_DONTWAIT);
+      if (got == 0) return false;
+      if (got < 0) return errno == EAGAIN || errno == EINTR;
+      way->begin = 0;
+      way->end = static_cast<size_t>(got);
+      if (way == &stream->up) Charge(stream, stream->meter.Count(way->bytes.data(), way->end));
+    }
+    const ssize_t sent = ::send(way->to, way->bytes.data() + way->begin, way->end - way->begin,
+                                MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent < 0) return errno == EAGAIN || errno == EINTR;
+    way->begin += static_cast<size_t>(sent);
+  }
+  return true;
+}
+
+void StreamGate::Charge(Stream* stream, int resets) {
+  if (resets == 0) return;
+  const int64_t now_ms = MonotonicMs();
+  const double earned = static_cast<double>(now_ms - stream->earned_ms) * kResetsPerMs;
+  stream->earned_ms = now_ms;
+  stream->resets_left = std::min(kMostResets, stream->resets_left + earned) - resets;
+  if (stream->resets_left >= 0) return;
+  stream->waits_until_ms =
+      now_ms + static_cast<int64_t>((kResetsToGoOn - stream->resets_left) / kResetsPerMs);
+}
+
+void StreamGate::Await(Stream* stream) {
+  const auto await = [&](int fd, uint32_t* now, uint32_t wanted) {
+    if (*now == wanted) return;
+    *now = wanted;
+    epoll_event event = {.events = wanted, .data = {.ptr = stream}};
+    ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event);
+  };
+  const uint32_t hears_client = stream->up.empty() && stream->waits_until_ms == 0 ? kReadable : 0;
+  const uint32_t hears_server = stream->down.empty() ? kReadable : 0;
+  await(stream->client.get(), &stream->client_events,
+        hears_client | (stream->down.empty() ? 0 : kWritable));
+  await(stream->server.get(), &stream->server_events,
+        hears_server | (stream->up.empty() ? 0 : kWritable));
+}
+
+void StreamGate::Serve(Stream* stream) {
+  if (!Pass(stream, &stream->up) || !Pass(stream, &stream->down)) return End(stream);
+  Await(stream);
+}
+
+void StreamGate::End(Stream* stream) {
+  ::shutdown(stream->client.get(), SHUT_RDWR);  // The hub has a descriptor of it, too.
+  streams_.remove_if([stream](const auto& one) { return one.get() == stream; });
+}
+
+int StreamGate::MillisecondsToNext() const {
+  int64_t next_ms = -1;
+  for (const auto& stream : streams_) {
+    if (stream->waits_until_ms == 0) continue;
+    next_ms = next_ms < 0 ? stream->waits_until_ms : std::min(next_ms, stream->waits_until_ms);
+  }
+  return next_ms < 0 ? -1 : static_cast<int>(std::max<int64_t>(next_ms - MonotonicMs(), 0));
+}
+
+void StreamGate::Run() {
+  while (true) {
+    // One event: its stream may be gone after it, and others of it with it.
+    epoll_event event = {};
+    const int count = ::epoll_wait(epoll_.get(), &event, 1, MillisecondsToNext());
+    {
+      absl::MutexLock lock(&mutex_);
+      if (stop_) return;
+    }
+    if (count == 1 && event.data.ptr == nullptr) TakeNew();
+    if (count == 1 && event.data.ptr != nullptr) {
+      auto* stream = static_cast<Stream*>(event.data.ptr);
+      // Of one who has left, what waits is not worth gRPC's time.
+      if ((event.events & (EPOLLHUP | EPOLLERR)) != 0 && stream->waits_until_ms != 0) {
+        End(stream);
+      } else {
+        Serve(stream);
+      }
+    }
+    std::vector<Stream*> rested;
+    for (const auto& stream : streams_) {
+      if (stream->waits_until_ms == 0 || stream->waits_until_ms > MonotonicMs()) continue;
+      stream->waits_until_ms = 0;
+      rested.push_back(stream.get());
+    }
+    for (Stream* stream : rested) Serve(stream);
+  }
+}
+
+}  // namespace sluice

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Between a client's stream and gRPC: passes the bytes of both ways on, and makes a client wait
+// that gives up calls (RST_STREAM) faster than they can be worked off. gRPC bounds neither their
+// number nor their rate: a stream that was reset counts no more as one, its call is never seen by
+// our code, and as long as more keep coming gRPC writes nothing on that connection and frees
+// nothing of it (some 20 KiB each), keeps a thread for it, and in the end says GOAWAY to others.
+//
+// Owner: the ResourceListener. One thread of its own. Thread-safe. What clients send is looked at
+// for frames' headers only; whether they are right is gRPC's business.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "broker/os/scoped_handle.h"
+
+namespace sluice {
+
+// Counts the calls that a client gives up. Thread-compatible.
+class ResetMeter {
+ public:
+  // How many RST_STREAM frames begin in these bytes, which follow those of the last call.
+  int Count(const char* bytes, size_t size);
+
+ private:
+  static constexpr size_t kPrefaceBytes = 24;
+  static constexpr size_t kHeaderBytes = 9;
+
+  size_t skip_ = kPrefaceBytes;  // Until the next header.
+  std::array<uint8_t, kHeaderBytes> header_ = {};
+  size_t header_size_ = 0;  // What is there of it.
+};
+
+class StreamGate {
+ public:
+  static absl::StatusOr<std::unique_ptr<StreamGate>> Start();
+  ~StreamGate();  // Ends all streams.
+
+  // Until either ends; then both are shut down and closed.
+  void Add(UniqueFd client, UniqueFd server);
+
+ private:
+  struct Way {
+    int from = -1;
+    int to = -1;
+    std::array<char, 4096> bytes;
+    size_t begin = 0;
+    size_t end = 0;
+    bool empty() const { return begin == end; }
+  };
+  struct Stream {
+    UniqueFd client;
+    UniqueFd server;
+    Way up;
+    Way down;
+    ResetMeter meter;
+    double resets_left = 0;
+    int64_t earned_ms = 0;       // When resets_left was last right.
+    int64_t waits_until_ms = 0;  // 0: it need not.
+    uint32_t client_events = 0;  // That are waited for.
+    uint32_t server_events = 0;
+  };
+
+  StreamGate(UniqueFd epoll, UniqueFd wake);
+  void Run();
+  void TakeNew();
+  void Serve(Stream* stream);
+  void End(Stream* stream);
+  bool Pass(Stream* stream, Way* way);  // False: an end has been closed.
+  void Charge(Stream* stream, int resets);
+  void Await(Stream* stream);
+  int MillisecondsToNext() const;
+
+  const UniqueFd epoll_;
+  const UniqueFd wake_;
+  std::list<std::unique_ptr<Stream>> streams_;  // The thread's alone.
+  absl::Mutex mutex_;
+  std::vector<std::unique_ptr<Stream>> new_ ABSL_GUARDED_BY(mutex_);
+  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+}  // namespace sluice
