@@ -19,6 +19,7 @@ namespace {
 
 constexpr int kMessagesPerWakeUp = 8;
 constexpr size_t kMaxLabelBytes = 63;
+constexpr uint64_t kMaxGrallocPitch = std::numeric_limits<decltype(GrallocInts::row_pitch)>::max();
 constexpr uint64_t kPageBytes = 4096;  // What memory comes in, at least.
 // Of a handle channel: room for a few handles that nobody has read, no more. In-flight descriptors
 // count against the daemon's user.
@@ -86,6 +87,13 @@ absl::Status CheckMemory(const AllocatedMemory& memory, LentKind wanted, uint64_
 
 absl::Status CheckParameters(CreateParameters* parameters) {
   RETURN_IF_ERROR(CompleteShape(&parameters->shape));
+  const std::optional<ResourceImage>& image = parameters->shape.image;
+  if (parameters->backing == ResourceBacking::kGralloc && image.has_value() &&
+      image->planes[0].row_pitch > kMaxGrallocPitch) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("planes[0].row_pitch is ", image->planes[0].row_pitch,
+                     ", a gralloc handle has room for ", kMaxGrallocPitch));
+  }
   if (parameters->options.label.size() > kMaxLabelBytes) {
     return absl::InvalidArgumentError(absl::StrCat("the label has ",
                                                    parameters->options.label.size(),

@@ -232,6 +232,24 @@ TEST_F(MemoryTest, BackingsAreWhatTheySay) {
   sluice_handle_close(&handle);
 }
 
+// A pitch for which a gralloc handle has no room is refused, not cut.
+TEST_F(MemoryTest, GrallocPitchesFit) {
+  BrokerProcess broker(directory_, {});
+  Client client(broker.endpoint());
+  sluice_create_info info = BufferInfo(0);
+  info.shape.drm_fourcc = 0x34325241;  // 'AR24'
+  info.shape.width = 1;
+  info.shape.height = 1;
+  info.shape.plane_count = 1;
+  info.shape.planes[0].row_pitch = (uint64_t{1} << 32) + 4;
+  info.shape.planes[0].slice_pitch = 4;  // One row is as short as its pixels.
+  sluice_capability read, write;
+  EXPECT_EQ(sluice_create(client.get(), &info, &read, &write), SLUICE_OK) << sluice_error_text();
+  info.backing = SLUICE_BACKING_GRALLOC;
+  EXPECT_EQ(sluice_create(client.get(), &info, &read, &write), SLUICE_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(sluice_error_text()).find("planes[0].row_pitch"), std::string::npos);
+}
+
 // A backing that the host does not have is refused by name, and the daemon goes on.
 TEST_F(MemoryTest, MissingBackingsAreTold) {
   if (::access("/dev/udmabuf", F_OK) == 0 || ::access("/dev/dma_heap/system", F_OK) == 0) {
