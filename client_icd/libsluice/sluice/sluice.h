@@ -13,8 +13,9 @@
  *
  * Turns are an agreement between those who have the capabilities: a mapping, once given, stays, and
  * nothing stops a program from looking at it out of turn. What does hold against anybody: a reader
- * cannot write, nobody can shrink the memory under another, and the death of a holder releases what
- * it held. If that was a writer, the next holders are told that the contents are indeterminate.
+ * cannot write (but for a capability of Linux's, see SLUICE_TRUST_READERS), nobody can shrink the
+ * memory under another, and the death of a holder releases what it held. If that was a writer, the
+ * next holders are told that the contents are indeterminate.
  *
  * Threads: everything may be called from any thread at any time, but sluice_disconnect and
  * sluice_watch_close, which must be the last call with their argument. Functions block only as long
@@ -148,7 +149,9 @@ typedef struct sluice_shape {
 /* Readers are trusted not to write. Without it a read export is proof even against a reader who may
  * reopen descriptors of the daemon's user: once such a reader has one, nobody can export or map for
  * writing any more (so map before the read capability is handed on), and memory other than memfds
- * is not exported for reading at all. */
+ * is not exported for reading at all. On Linux the daemon knows a reader by its user id alone: one
+ * that is not root's but has CAP_DAC_OVERRIDE on the host can open what it was given for writing,
+ * until the memory is sealed for another reader. */
 #define SLUICE_TRUST_READERS 1u
 
 typedef struct sluice_create_info {
