@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <functional>
+#include <list>
 #include <memory>
 #include <string>
 #include <utility>
@@ -24,6 +25,10 @@ constexpr int kMaxMetadataBytes = 4 * 1024;
 // Of one connection: every acquire that waits and every watch is one.
 constexpr int kMaxStreams = 512;
 constexpr size_t kMaxMemoryBytes = size_t{64} << 20;
+// A Watch beyond the limit waits so long for room: watches that the client has closed before may
+// not have been counted out, since gRPC tells of a cancelled call on another thread than of a new
+// one.
+constexpr int kRoomMs = 500;
 
 grpc::Status ToGrpc(const absl::Status& status) {
   return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()));
@@ -149,10 +154,11 @@ class ResourceService final : public v1::Resources::CallbackService {
   using Unary = grpc::ServerUnaryReactor;
 
   ResourceService(EventLoop* loop, ResourceHub* hub, ResourceListener* listener)
-      : hub_(hub), listener_(listener), queue_(loop) {}
+      : loop_(loop), hub_(hub), listener_(listener), queue_(loop) {}
 
   void Stop() {
     queue_.CloseAndRun();
+    RetryWatches(false, [](const WaitingWatch&) { return true; });
     hub_->Stop();  // Ends what waits.
   }
 
@@ -255,19 +261,9 @@ class ResourceService final : public v1::Resources::CallbackService {
     auto turn = std::make_shared<Turn>();
     // The reactor outlives the task: gRPC waits for the Finish that only End and Send bring.
     auto* call = new WatchCall([this, turn] { queue_.Post([this, turn] { StopWatch(*turn); }); });
-    const bool posted = queue_.Post([this, call, turn, connection, request] {
-      if (!hub_->IsConnected(connection)) return call->End(ConnectionGone());
-      if (turn->given_up) return call->End(grpc::Status::CANCELLED);
-      const absl::StatusOr<uint64_t> watch =
-          hub_->Watch(connection, request->capability(),
-                      [call, turn](const ResourceStateView& state, bool ended) {
-                        if (ended) turn->watch = nullptr;
-                        if (ended && !state.destroyed) return call->End(ConnectionGone());
-                        call->Send(state, ended);
-                      });
-      if (!watch.ok()) return call->End(ToGrpc(watch.status()));
-      turn->watch = call;
-      turn->id = *watch;
+    turn->connection = connection;
+    const bool posted = queue_.Post([this, call, turn, request] {
+      StartWatch({call, turn, request->capability()}, true);
     });
     if (!posted) call->End(ConnectionGone());
     return call;
@@ -281,6 +277,14 @@ class ResourceService final : public v1::Resources::CallbackService {
     uint64_t granted = 0;        // The hold once it is one.
     WatchCall* watch = nullptr;  // While the registry calls it.
     bool given_up = false;
+  };
+
+  // A Watch for which there is no room.
+  struct WaitingWatch {
+    WatchCall* call = nullptr;
+    std::shared_ptr<Turn> turn;
+    std::string capability;
+    EventLoop::TimerId timer = 0;
   };
 
   // Answered here: who has no connection costs the loop thread nothing.
@@ -324,12 +328,62 @@ class ResourceService final : public v1::Resources::CallbackService {
     }
   }
 
+  void StartWatch(WaitingWatch watch, bool may_wait) {
+    const std::shared_ptr<Turn>& turn = watch.turn;
+    WatchCall* const call = watch.call;
+    if (!hub_->IsConnected(turn->connection)) return call->End(ConnectionGone());
+    if (turn->given_up) return call->End(grpc::Status::CANCELLED);
+    const absl::StatusOr<uint64_t> id =
+        hub_->Watch(turn->connection, watch.capability,
+                    [call, turn](const ResourceStateView& state, bool ended) {
+                      if (ended) turn->watch = nullptr;
+                      if (ended && !state.destroyed) return call->End(ConnectionGone());
+                      call->Send(state, ended);
+                    });
+    if (may_wait && absl::IsResourceExhausted(id.status())) {
+      watch.timer = loop_->AddTimer(kRoomMs, [this, call] { RetryWatches(false, IsCall{call}); });
+      waiting_watches_.push_back(std::move(watch));
+      return;
+    }
+    if (!id.ok()) return call->End(ToGrpc(id.status()));
+    turn->watch = call;
+    turn->id = *id;
+  }
+
+  struct IsCall {
+    WatchCall* call;
+    bool operator()(const WaitingWatch& watch) const { return watch.call == call; }
+  };
+  struct IsOf {
+    uint64_t connection;
+    bool operator()(const WaitingWatch& watch) const {
+      return watch.turn->connection == connection;
+    }
+  };
+
+  template <typename Which>
+  void RetryWatches(bool may_wait, Which which) {
+    std::vector<WaitingWatch> chosen;
+    for (auto it = waiting_watches_.begin(); it != waiting_watches_.end();) {
+      const auto here = it++;
+      if (!which(*here)) continue;
+      chosen.push_back(std::move(*here));
+      waiting_watches_.erase(here);
+    }
+    for (WaitingWatch& watch : chosen) {
+      loop_->CancelTimer(&watch.timer);
+      StartWatch(std::move(watch), may_wait);
+    }
+  }
+
   void StopWatch(Turn& turn) {
     turn.given_up = true;
-    if (turn.watch == nullptr) return;
-    WatchCall* const call = std::exchange(turn.watch, nullptr);
-    hub_->Unwatch(turn.id);  // Nothing is sent after this.
-    call->End(grpc::Status::CANCELLED);
+    if (turn.watch != nullptr) {
+      WatchCall* const call = std::exchange(turn.watch, nullptr);
+      hub_->Unwatch(turn.id);  // Nothing is sent after this.
+      call->End(grpc::Status::CANCELLED);
+    }
+    RetryWatches(true, IsOf{turn.connection});  // There is room; or it was one of those.
   }
 
   grpc::Status Answer(uint64_t connection, const absl::StatusOr<CreatedResource>& created,
@@ -344,8 +398,10 @@ class ResourceService final : public v1::Resources::CallbackService {
     return ToGrpc(view.status());
   }
 
+  EventLoop* const loop_;
   ResourceHub* const hub_;
   ResourceListener* const listener_;
+  std::list<WaitingWatch> waiting_watches_;  // Loop thread only.
   LoopQueue queue_;
 };
 

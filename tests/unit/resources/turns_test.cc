@@ -138,5 +138,25 @@ TEST(TurnsTest, ThreadsTakeTurns) {
   sluice_unmap(memory, 4096);
 }
 
+// A closed watch does not count: who has all but one of those that are allowed can open and close
+// the last without end.
+TEST(TurnsTest, ClosedWatchesDoNotCount) {
+  Client client;
+  sluice_capability read, write;
+  client.MakeBuffer(4096, &read, &write);
+  constexpr size_t kMostWatches = 64;  // Of a connection, by default.
+  std::vector<sluice_watch*> others(kMostWatches - 1);
+  for (sluice_watch*& other : others) {
+    ASSERT_EQ(sluice_watch_open(client.get(), &read, &other), SLUICE_OK) << sluice_error_text();
+  }
+  for (int i = 0; i < 500; ++i) {
+    sluice_watch* watch = nullptr;
+    ASSERT_EQ(sluice_watch_open(client.get(), &read, &watch), SLUICE_OK)
+        << i << ": " << sluice_error_text();
+    sluice_watch_close(watch);
+  }
+  for (sluice_watch* other : others) sluice_watch_close(other);
+}
+
 }  // namespace
 }  // namespace sluice
