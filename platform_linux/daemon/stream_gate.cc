@@ -100,8 +100,11 @@ void StreamGate::TakeNew() {
       good = good && ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
     }
     stream->client_events = stream->server_events = EPOLLIN;
-    if (!good) ::shutdown(stream->client.get(), SHUT_RDWR);
-    if (good) streams_.push_back(std::move(stream));
+    if (good) {
+      streams_.push_back(std::move(stream));
+    } else {
+      Forget(*stream);
+    }
   }
 }
 
@@ -156,8 +159,16 @@ void StreamGate::Serve(Stream* stream) {
   Await(stream);
 }
 
+// The hub has a descriptor of the client's socket, too: closing ours would neither end it nor take
+// it out of the epoll set.
+void StreamGate::Forget(const Stream& stream) {
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, stream.client.get(), nullptr);
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, stream.server.get(), nullptr);
+  ::shutdown(stream.client.get(), SHUT_RDWR);
+}
+
 void StreamGate::End(Stream* stream) {
-  ::shutdown(stream->client.get(), SHUT_RDWR);  // The hub has a descriptor of it, too.
+  Forget(*stream);
   streams_.remove_if([stream](const auto& one) { return one.get() == stream; });
 }
 

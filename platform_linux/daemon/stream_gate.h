@@ -75,6 +75,7 @@ class StreamGate {
   void TakeNew();
   void Serve(Stream* stream);
   void End(Stream* stream);
+  void Forget(const Stream& stream);
   bool Pass(Stream* stream, Way* way);  // False: an end has been closed.
   void Charge(Stream* stream, int resets);
   void Await(Stream* stream);
