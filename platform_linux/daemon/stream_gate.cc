@@ -22,6 +22,7 @@ constexpr double kMostResets = 256;
 constexpr double kResetsPerMs = 1;
 constexpr double kResetsToGoOn = 32;
 constexpr int kRoundsPerTurn = 8;  // Of 4 KiB; then the others.
+constexpr int kLastTurns = 64;     // Of who has left: more than a socket holds.
 
 constexpr uint32_t kReadable = EPOLLIN;
 constexpr uint32_t kWritable = EPOLLOUT;
@@ -159,6 +160,17 @@ void StreamGate::Serve(Stream* stream) {
   Await(stream);
 }
 
+// An end has left. What is under way is passed on as far as the other takes it now: this event
+// comes again and again, and who does not read must not keep us at it.
+void StreamGate::PassLast(Stream* stream) {
+  for (Way* const way : {&stream->up, &stream->down}) {
+    for (int turn = 0; turn < kLastTurns; ++turn) {
+      if (stream->waits_until_ms != 0 || !Pass(stream, way) || !way->empty()) break;
+    }
+  }
+  End(stream);
+}
+
 // The hub has a descriptor of the client's socket, too: closing ours would neither end it nor take
 // it out of the epoll set.
 void StreamGate::Forget(const Stream& stream) {
@@ -193,9 +205,8 @@ void StreamGate::Run() {
     if (count == 1 && event.data.ptr == nullptr) TakeNew();
     if (count == 1 && event.data.ptr != nullptr) {
       auto* stream = static_cast<Stream*>(event.data.ptr);
-      // Of one who has left, what waits is not worth gRPC's time.
-      if ((event.events & (EPOLLHUP | EPOLLERR)) != 0 && stream->waits_until_ms != 0) {
-        End(stream);
+      if ((event.events & (EPOLLHUP | EPOLLERR)) != 0) {
+        PassLast(stream);
       } else {
         Serve(stream);
       }

@@ -74,6 +74,7 @@ class StreamGate {
   void Run();
   void TakeNew();
   void Serve(Stream* stream);
+  void PassLast(Stream* stream);
   void End(Stream* stream);
   void Forget(const Stream& stream);
   bool Pass(Stream* stream, Way* way);  // False: an end has been closed.

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "platform_linux/daemon/stream_gate.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+
+namespace sluice {
+namespace {
+
+constexpr int kTimeoutMs = 20'000;
+
+std::string Frame(uint8_t type, size_t size) {
+  std::string frame;
+  for (const int shift : {16, 8, 0}) frame += static_cast<char>(size >> shift);
+  frame += static_cast<char>(type);
+  frame += std::string(5, '\0');
+  return frame + std::string(size, '\3');  // As if more resets stood in it.
+}
+
+// However the bytes are cut.
+TEST(ResetMeterTest, CountsFramesOnly) {
+  const std::string bytes = std::string(24, '\3') + Frame(3, 4) + Frame(0, 70'000) + Frame(3, 4) +
+                            Frame(4, 0) + Frame(3, 4);
+  for (const size_t piece : {size_t{1}, size_t{7}, size_t{4096}, bytes.size()}) {
+    ResetMeter meter;
+    int resets = 0;
+    for (size_t at = 0; at < bytes.size(); at += piece)
+      resets += meter.Count(bytes.data() + at, std::min(piece, bytes.size() - at));
+    EXPECT_EQ(resets, 3) << piece;
+  }
+}
+
+class StreamGateTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto gate = StreamGate::Start();
+    ASSERT_TRUE(gate.ok()) << gate.status();
+    gate_ = *std::move(gate);
+    int client[2], server[2];
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, client), 0);
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, server), 0);
+    client_.reset(client[0]);
+    server_.reset(server[0]);
+    gate_->Add(UniqueFd(client[1]), UniqueFd(server[1]));
+  }
+  // What comes until `size` bytes have, or the end.
+  static std::string Receive(int fd, size_t size) {
+    std::string all;
+    char some[4096];
+    while (all.size() < size) {
+      const ssize_t got = ::recv(fd, some, sizeof(some), 0);
+      if (got <= 0) break;
+      all.append(some, static_cast<size_t>(got));
+    }
+    return all;
+  }
+  static bool HangsUp(int fd) {
+    pollfd entry = {fd, 0, 0};
+    return ::poll(&entry, 1, kTimeoutMs) == 1 && (entry.revents & POLLHUP) != 0;
+  }
+
+  std::unique_ptr<StreamGate> gate_;
+  UniqueFd client_, server_;
+};
+
+TEST_F(StreamGateTest, PassesBytesOn) {
+  std::string bytes;
+  for (int i = 0; i < 1 << 20; ++i) bytes += static_cast<char>(i * 7 + i / 256);
+  for (const auto& [from, to] :
+       {std::pair(client_.get(), server_.get()), std::pair(server_.get(), client_.get())}) {
+    std::thread sender([&bytes, fd = from] {
+      for (size_t at = 0; at < bytes.size();) {
+        const ssize_t sent = ::send(fd, bytes.data() + at, bytes.size() - at, MSG_NOSIGNAL);
+        if (sent <= 0) break;
+        at += static_cast<size_t>(sent);
+      }
+    });
+    EXPECT_TRUE(Receive(to, bytes.size()) == bytes);
+    sender.join();
+  }
+}
+
+// What was sent before an end comes; then that of the other.
+TEST_F(StreamGateTest, EndsBoth) {
+  const std::string last(10'000, 'x');
+  ASSERT_EQ(::send(server_.get(), last.data(), last.size(), 0), static_cast<ssize_t>(last.size()));
+  server_.reset();
+  EXPECT_EQ(Receive(client_.get(), last.size() + 1), last);
+}
+
+// Who does not read is not waited for when the other has left.
+TEST_F(StreamGateTest, EndsWhoDoesNotRead) {
+  const std::string some(4096, 'x');
+  // Until neither the gate nor the sockets take more.
+  pollfd entry = {server_.get(), POLLOUT, 0};
+  for (int quiet = 0; quiet < 3;) {
+    if (::send(server_.get(), some.data(), some.size(), MSG_DONTWAIT) > 0) {
+      quiet = 0;
+    } else if (::poll(&entry, 1, 50) == 0) {
+      ++quiet;
+    }
+  }
+  server_.reset();
+  EXPECT_TRUE(HangsUp(client_.get()));
+}
+
+}  // namespace
+}  // namespace sluice
