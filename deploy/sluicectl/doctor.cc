@@ -36,6 +36,8 @@ namespace {
 constexpr char kLoader[] = "libOpenCL.so.1";
 constexpr char kSystemVendors[] = "/etc/OpenCL/vendors";
 constexpr int kListTimeoutMs = 20'000;
+constexpr int kAnswerFd = 3;  // Of a helper process.
+constexpr char kLoads[] = "loads";
 
 struct Step {
   std::string name;
@@ -190,6 +192,45 @@ void Examination::CheckIcdFile() {
             "`sluicectl run -- PROGRAM`");
 }
 
+// What became of a hidden subcommand in a process of its own, in which drivers may crash or hang.
+struct HelperEnd {
+  std::string answer = {};   // What it has written.
+  std::string problem = {};  // It could not be started.
+  std::string crash = {};    // How it ended, if by a signal.
+  bool hangs = false;
+};
+
+HelperEnd RunHelper(std::vector<std::string> arguments) {
+  const absl::StatusOr<std::string> own = OwnExecutablePath();
+  int ends[2];
+  if (!own.ok() || ::pipe2(ends, O_CLOEXEC) != 0) return {.problem = "cannot start a process"};
+  const UniqueFd read_end(ends[0]);
+  UniqueFd write_end(ends[1]);
+  SpawnOptions options;
+  options.path = *own;
+  options.arguments = std::move(arguments);
+  for (char** entry = environ; *entry != nullptr; ++entry) options.environment.emplace_back(*entry);
+  // This program has gRPC itself, whose log the driver then leaves alone.
+  if (std::getenv("GRPC_VERBOSITY") == nullptr && std::getenv("SLUICE_LOG") == nullptr)
+    options.environment.emplace_back("GRPC_VERBOSITY=NONE");
+  options.descriptors = {{write_end.get(), kAnswerFd}};
+  absl::StatusOr<ChildProcess> child = Spawn(options);
+  if (!child.ok()) return {.problem = std::string(child.status().message())};
+  write_end.reset();
+  const std::optional<ExitStatus> status = child->WaitAndReap(kListTimeoutMs);
+  if (!status.has_value()) {
+    child->KillGroup();
+    child->WaitAndReap(-1);
+    return {.hangs = true};
+  }
+  HelperEnd end;
+  if (status->signal != 0) end.crash = status->Describe();
+  char text[16384];
+  const ssize_t size = ::read(read_end.get(), text, sizeof(text));
+  end.answer.assign(text, size > 0 ? static_cast<size_t>(size) : 0);
+  return end;
+}
+
 void Examination::CheckLibrary() {
   std::string path = library_;
   std::string origin = "named by the .icd file";
@@ -201,15 +242,18 @@ void Examination::CheckLibrary() {
     path = *own;
     origin = "beside this sluicectl";
   }
-  absl::StatusOr<DynamicLibrary> library = DynamicLibrary::Open(path);
-  if (!library.ok()) {
-    return Failed(
-        "ICD library", std::string(library.status().message()),
-        "install what is missing, or reinstall Sluice; a sandbox must contain the library");
+  const HelperEnd end = RunHelper({"load-library", path});
+  if (!end.crash.empty()) {
+    return Failed("ICD library",
+                  absl::StrCat(path, " is damaged: loading it ends with ", end.crash),
+                  "reinstall Sluice; the file may have been copied in part");
   }
-  library->KeepForever();  // It may have threads.
-  if (library->Find("clGetExtensionFunctionAddress") == nullptr) {
-    return Failed("ICD library", absl::StrCat(path, " is no OpenCL driver"), "reinstall Sluice");
+  if (end.hangs)
+    return Failed("ICD library", absl::StrCat(path, " does not load in 20 s"), "reinstall Sluice");
+  if (end.answer != kLoads) {
+    return Failed(
+        "ICD library", end.problem.empty() ? end.answer : end.problem,
+        "install what is missing, or reinstall Sluice; a sandbox must contain the library");
   }
   Ok("ICD library", absl::StrCat(path, " loads (", origin, ")"));
 }
@@ -309,34 +353,12 @@ struct PlatformList {
 };
 
 PlatformList ListPlatforms() {
-  const absl::StatusOr<std::string> own = OwnExecutablePath();
-  int ends[2];
-  if (!own.ok() || ::pipe2(ends, O_CLOEXEC) != 0) return {{}, "cannot start a process"};
-  const UniqueFd read_end(ends[0]);
-  UniqueFd write_end(ends[1]);
-  SpawnOptions options;
-  options.path = *own;
-  options.arguments = {"list-platforms"};
-  for (char** entry = environ; *entry != nullptr; ++entry) options.environment.emplace_back(*entry);
-  // This program has gRPC itself, whose log the driver then leaves alone.
-  if (std::getenv("GRPC_VERBOSITY") == nullptr && std::getenv("SLUICE_LOG") == nullptr)
-    options.environment.emplace_back("GRPC_VERBOSITY=NONE");
-  options.descriptors = {{write_end.get(), 3}};
-  absl::StatusOr<ChildProcess> child = Spawn(options);
-  if (!child.ok()) return {{}, std::string(child.status().message())};
-  write_end.reset();
-  const std::optional<ExitStatus> status = child->WaitAndReap(kListTimeoutMs);
-  if (!status.has_value()) {
-    child->KillGroup();
-    child->WaitAndReap(-1);
-    return {{}, "the loader did not list its platforms in 20 s: a driver hangs"};
-  }
+  const HelperEnd end = RunHelper({"list-platforms"});
   PlatformList list;
-  if (status->signal != 0) list.problem = absl::StrCat("a driver crashes: ", status->Describe());
-  char text[16384];
-  const ssize_t size = ::read(read_end.get(), text, sizeof(text));
-  const absl::string_view all(text, size > 0 ? static_cast<size_t>(size) : 0);
-  list.names = absl::StrSplit(all, '\n', absl::SkipEmpty());
+  list.problem = end.problem;
+  if (end.hangs) list.problem = "the loader did not list its platforms in 20 s: a driver hangs";
+  if (!end.crash.empty()) list.problem = absl::StrCat("a driver crashes: ", end.crash);
+  if (!end.hangs) list.names = absl::StrSplit(end.answer, '\n', absl::SkipEmpty());
   return list;
 }
 
@@ -392,8 +414,20 @@ int DoctorCommand(const CommonFlags& flags) {
   return Examination(flags).Run();
 }
 
+int LoadLibraryCommand(const std::string& path) {
+  const absl::StatusOr<DynamicLibrary> library = DynamicLibrary::Open(path);
+  std::string answer = kLoads;
+  if (!library.ok()) {
+    answer = std::string(library.status().message());
+  } else if (library->Find("clGetExtensionFunctionAddress") == nullptr) {
+    answer = absl::StrCat(path, " is no OpenCL driver");
+  }
+  const ssize_t written = ::write(kAnswerFd, answer.data(), answer.size());
+  // Not by exit: what the library has registered may crash as well.
+  std::_Exit(written == static_cast<ssize_t>(answer.size()) ? kExitOk : kExitFailed);
+}
+
 int ListPlatformsCommand() {
-  constexpr int kAnswerFd = 3;
   absl::StatusOr<DynamicLibrary> loader = DynamicLibrary::Open(kLoader);
   if (!loader.ok()) return kExitFailed;
   loader->KeepForever();

@@ -18,4 +18,8 @@ int DoctorCommand(const CommonFlags& flags);
 // process's OpenCL loader finds, one a line. Its own process, since drivers may crash or hang.
 int ListPlatformsCommand();
 
+// What the hidden `load-library` subcommand does: says whether the driver loads. Its own process,
+// since a damaged file may crash it.
+int LoadLibraryCommand(const std::string& path);
+
 }  // namespace sluice

@@ -102,6 +102,10 @@ def main():
         broken.mkdir()
         (broken / "sluice.icd").write_text("/nonexistent/libsluice_icd.so\n")
         expect_fault(dict(env, OCL_ICD_VENDORS=str(broken)), "a missing library", "ICD library")
+        half = broken / "libsluice_icd.so"
+        half.write_bytes(harness.built("libsluice_icd.so").read_bytes()[:100_000])
+        (broken / "sluice.icd").write_text(f"{half}\n")
+        expect_fault(dict(env, OCL_ICD_VENDORS=str(broken)), "half a library", "ICD library")
         expect_fault(dict(env, SLUICE_WORKER="1"), "the variable that hides devices", "environment")
         expect_fault(dict(env, SLUICE_ENDPOINT="nonsense"), "an endpoint that is none", "endpoint")
         if KIND == "ring":

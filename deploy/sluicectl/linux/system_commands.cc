@@ -12,6 +12,11 @@ RunFlags& TheRunFlags() {
   return *flags;
 }
 
+std::string& TheLibrary() {
+  static auto* path = new std::string;
+  return *path;
+}
+
 }  // namespace
 
 void DefineSystemCommands(CLI::App* app, CommonFlags* common, const std::string& footer) {
@@ -36,7 +41,8 @@ void DefineSystemCommands(CLI::App* app, CommonFlags* common, const std::string&
       "if\nsluicectl itself failed. stdout is the program's.\n\n" +
       footer);
   AddSubcommand(app, "doctor", "Find out why an application sees no device", common);
-  app->add_subcommand("list-platforms", "")->group("");  // doctor's helper process.
+  app->add_subcommand("list-platforms", "")->group("");  // doctor's helper processes.
+  app->add_subcommand("load-library", "")->group("")->add_option("path", TheLibrary());
 }
 
 std::optional<int> RunSystemCommand(const std::string& name, const CommonFlags& flags) {
@@ -48,6 +54,7 @@ std::optional<int> RunSystemCommand(const std::string& name, const CommonFlags& 
   }
   if (name == "doctor") return DoctorCommand(flags);
   if (name == "list-platforms") return ListPlatformsCommand();
+  if (name == "load-library") return LoadLibraryCommand(TheLibrary());
   return std::nullopt;
 }
 
