@@ -4,6 +4,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <chrono>
+#include <deque>
 #include <functional>
 #include <list>
 #include <memory>
@@ -29,6 +30,9 @@ constexpr size_t kMaxMemoryBytes = size_t{64} << 20;
 // not have been counted out, since gRPC tells of a cancelled call on another thread than of a new
 // one.
 constexpr int kRoomMs = 500;
+
+// So many watches are told of new states at once; then other calls have their turn.
+constexpr int kTellAtOnce = 32;
 
 grpc::Status ToGrpc(const absl::Status& status) {
   return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()));
@@ -277,6 +281,8 @@ class ResourceService final : public v1::Resources::CallbackService {
     uint64_t granted = 0;        // The hold once it is one.
     WatchCall* watch = nullptr;  // While the registry calls it.
     bool given_up = false;
+    bool untold = false;  // In untold_: the watch has yet to be told the newest state.
+    ResourceStateView newest;
   };
 
   // A Watch for which there is no room.
@@ -335,7 +341,8 @@ class ResourceService final : public v1::Resources::CallbackService {
     if (turn->given_up) return call->End(grpc::Status::CANCELLED);
     const absl::StatusOr<uint64_t> id =
         hub_->Watch(turn->connection, watch.capability,
-                    [call, turn](const ResourceStateView& state, bool ended) {
+                    [this, call, turn](const ResourceStateView& state, bool ended) {
+                      if (!ended && turn->watch != nullptr) return Tell(turn, state);
                       if (ended) turn->watch = nullptr;
                       if (ended && !state.destroyed) return call->End(ConnectionGone());
                       call->Send(state, ended);
@@ -348,6 +355,27 @@ class ResourceService final : public v1::Resources::CallbackService {
     if (!id.ok()) return call->End(ToGrpc(id.status()));
     turn->watch = call;
     turn->id = *id;
+  }
+
+  // A change that thousands watch must not hold up who has nothing to do with it.
+  void Tell(const std::shared_ptr<Turn>& turn, const ResourceStateView& state) {
+    turn->newest = state;
+    if (std::exchange(turn->untold, true)) return;
+    untold_.push_back(turn);
+    if (told_ < kTellAtOnce && untold_.size() == 1) TellNext();
+    if (!telling_) telling_ = queue_.Post([this] { TellSome(); });
+  }
+  void TellSome() {
+    const bool had_told = std::exchange(told_, 0) != 0;
+    while (!untold_.empty() && told_ < kTellAtOnce) TellNext();
+    telling_ = (had_told || told_ != 0) && queue_.Post([this] { TellSome(); });
+  }
+  void TellNext() {
+    const std::shared_ptr<Turn> turn = std::move(untold_.front());
+    untold_.pop_front();
+    turn->untold = false;
+    ++told_;
+    if (turn->watch != nullptr) turn->watch->Send(turn->newest, false);
   }
 
   struct IsCall {
@@ -401,7 +429,11 @@ class ResourceService final : public v1::Resources::CallbackService {
   EventLoop* const loop_;
   ResourceHub* const hub_;
   ResourceListener* const listener_;
-  std::list<WaitingWatch> waiting_watches_;  // Loop thread only.
+  // Loop thread only.
+  std::list<WaitingWatch> waiting_watches_;
+  std::deque<std::shared_ptr<Turn>> untold_;
+  int told_ = 0;          // Watches, since the last TellSome began.
+  bool telling_ = false;  // TellSome will be called.
   LoopQueue queue_;
 };
 

@@ -103,6 +103,42 @@ TEST(TurnsTest, WatchTellsNews) {
   EXPECT_EQ(wrong, nullptr);
 }
 
+// More than are told at once: each sees the newest state in the end, also while others are closed.
+TEST(TurnsTest, ManyWatchesAllSeeTheNewest) {
+  Client writer;
+  Client clients[3];
+  sluice_capability read, write;
+  writer.MakeBuffer(4096, &read, &write);
+  std::vector<sluice_watch*> watches;
+  for (const Client& client : clients) {
+    for (int i = 0; i < 60; ++i) {
+      watches.push_back(nullptr);
+      ASSERT_EQ(sluice_watch_open(client.get(), &read, &watches.back()), SLUICE_OK)
+          << sluice_error_text();
+    }
+  }
+  constexpr uint64_t kTurns = 60;
+  for (uint64_t i = 0; i < kTurns; ++i) {
+    sluice_hold hold;
+    ASSERT_EQ(sluice_acquire(writer.get(), &write, SLUICE_WRITE, 0, &hold), SLUICE_OK);
+    ASSERT_EQ(sluice_release(writer.get(), &hold, 0), SLUICE_OK);
+    sluice_watch_close(watches.back());
+    watches.pop_back();
+  }
+  for (sluice_watch* watch : watches) {
+    sluice_state state = {};
+    while (state.generation < kTurns)
+      ASSERT_EQ(sluice_watch_next(watch, 20'000, &state), SLUICE_OK) << sluice_error_text();
+  }
+  ASSERT_EQ(sluice_destroy(writer.get(), &write), SLUICE_OK);
+  for (sluice_watch* watch : watches) {
+    sluice_state state = {};
+    while (state.destroyed == 0)
+      ASSERT_EQ(sluice_watch_next(watch, 20'000, &state), SLUICE_OK) << sluice_error_text();
+    sluice_watch_close(watch);
+  }
+}
+
 // Many threads of several connections take turns at one buffer without a lost or torn write.
 TEST(TurnsTest, ThreadsTakeTurns) {
   Client maker;
