@@ -117,10 +117,12 @@ absl::Status Broker::Start() {
 }
 
 absl::StatusOr<UniqueFd> Broker::TakeOrOpenListener() {
+  bool ignored = false;
   for (InheritedSocket& inherited : TakeInheritedSockets()) {
     if (!IsLocalListener(inherited.fd.get())) {
       Log(LogLevel::kWarning, "broker", "ignoring a socket from the service manager",
           {{"name", inherited.name}, {"wanted", "ListenSequentialPacket= with a path"}});
+      ignored = true;
       continue;
     }
     if (absl::Status set = SetNonBlocking(inherited.fd.get(), true); !set.ok()) return set;
@@ -128,6 +130,13 @@ absl::StatusOr<UniqueFd> Broker::TakeOrOpenListener() {
   }
   absl::StatusOr<UniqueFd> listener = OpenListener(config_);
   owns_socket_file_ = listener.ok();
+  if (ignored && absl::IsAlreadyExists(listener.status())) {
+    return absl::AlreadyExistsError(
+        absl::StrCat("the service manager listens at ", config_.socket,
+                     " with a socket of another kind than sluiced's: its unit must say "
+                     "ListenSequentialPacket=",
+                     config_.socket));
+  }
   return listener;
 }
 

@@ -128,7 +128,11 @@ int ReportParseError(const CLI::App& app, const CLI::ParseError& error,
   std::string message = command && !no_program ? error.what() : WordProblem(word, commands);
   if (command && !no_program) message = absl::StrCat(word, ": ", message);
   const auto separator = std::find(arguments.begin(), arguments.end(), "--");
-  if (std::find(arguments.begin(), separator, "--json") != separator) {
+  const bool json = std::find(arguments.begin(), separator, "--json") != separator;
+  if (json && word == "run") {  // Its stdout is the program's.
+    const nlohmann::json answer = {{"exit_code", kExitUsage}, {"error", message}};
+    std::fprintf(stderr, "%s\n", answer.dump().c_str());
+  } else if (json) {
     std::printf("%s\n", nlohmann::json({{"error", message}}).dump(2).c_str());
   } else {
     std::fprintf(stderr, "sluicectl: %s\n`sluicectl %s--help` says what can be written.\n",

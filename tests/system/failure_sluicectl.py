@@ -88,6 +88,9 @@ def check_json_everywhere(env, living):
     answer = parsed(errors.strip())
     report.check(code == 127 and "/nonexistent" in answer.get("error", "") and answer.get("exit_code") == 127,
                  "run --json tells its own errors", errors)
+    code, output, errors = sluicectl(env, "--json", "run")
+    report.check(code == USAGE and output == "" and parsed(errors.strip()).get("exit_code") == USAGE,
+                 "run --json tells usage where it tells the rest", output + errors)
     dead = dict(env, SLUICE_ENDPOINT="unix:/nonexistent/one.sock")
     code, output, errors = sluicectl(dead, "run", "--json", "--", "/bin/true")
     answer = parsed(errors.strip())
