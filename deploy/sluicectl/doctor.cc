@@ -242,10 +242,18 @@ void Examination::CheckLibrary() {
     path = *own;
     origin = "beside this sluicectl";
   }
-  if (const std::string problem = LibraryProblem(path); !problem.empty()) {
-    return Failed("ICD library", problem,
-                  "install what is missing, or reinstall Sluice, if the file was copied in part; a "
-                  "sandbox must contain the library");
+  const HelperEnd end = RunHelper({"load-library", path});
+  if (!end.crash.empty()) {
+    return Failed("ICD library",
+                  absl::StrCat(path, " is damaged: loading it ends with ", end.crash),
+                  "reinstall Sluice; the file may have been copied in part");
+  }
+  if (end.hangs)
+    return Failed("ICD library", absl::StrCat(path, " does not load in 20 s"), "reinstall Sluice");
+  if (end.answer != kLoads) {
+    return Failed(
+        "ICD library", end.problem.empty() ? end.answer : end.problem,
+        "install what is missing, or reinstall Sluice; a sandbox must contain the library");
   }
   Ok("ICD library", absl::StrCat(path, " loads (", origin, ")"));
 }
@@ -404,15 +412,6 @@ int DoctorCommand(const CommonFlags& flags) {
   // The ICD, in the process that lists the platforms, looks where the other steps looked.
   if (!flags.endpoint.empty()) ::setenv("SLUICE_ENDPOINT", flags.endpoint.c_str(), 1);
   return Examination(flags).Run();
-}
-
-std::string LibraryProblem(const std::string& path) {
-  const HelperEnd end = RunHelper({"load-library", path});
-  if (!end.crash.empty())
-    return absl::StrCat(path, " is damaged: loading it ends with ", end.crash);
-  if (end.hangs) return absl::StrCat(path, " does not load in 20 s");
-  if (!end.problem.empty()) return end.problem;
-  return end.answer == kLoads ? "" : end.answer;
 }
 
 int LoadLibraryCommand(const std::string& path) {

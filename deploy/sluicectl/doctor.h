@@ -18,9 +18,6 @@ int DoctorCommand(const CommonFlags& flags);
 // process's OpenCL loader finds, one a line. Its own process, since drivers may crash or hang.
 int ListPlatformsCommand();
 
-// Why that file is no driver that an application could load; "" if it is one.
-std::string LibraryProblem(const std::string& path);
-
 // What the hidden `load-library` subcommand does: says whether the driver loads. Its own process,
 // since a damaged file may crash it.
 int LoadLibraryCommand(const std::string& path);

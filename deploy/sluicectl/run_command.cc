@@ -23,7 +23,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "broker/os/local_socket.h"
-#include "deploy/sluicectl/doctor.h"
 #include "deploy/sluicectl/endpoint.h"
 #include "deploy/sluicectl/exit_codes.h"
 #include "deploy/sluicectl/private_daemon.h"
@@ -275,10 +274,6 @@ void CommandRun::RunChecked() {
   if (::access(library->c_str(), R_OK) != 0) {
     return Fail(kExitRunFailed,
                 absl::StrCat("cannot read the driver ", *library, ": ", std::strerror(errno)));
-  }
-  if (!flags_.icd_library.empty()) {
-    const std::string problem = LibraryProblem(*library);
-    if (!problem.empty()) return Fail(kExitRunFailed, absl::StrCat("--icd: ", problem));
   }
   if (!flags_.endpoint.empty()) {
     const absl::StatusOr<std::vector<Endpoint>> endpoints = ResolveEndpoints(flags_.endpoint);

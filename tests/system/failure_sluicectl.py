@@ -147,9 +147,6 @@ def check_words(env):
         code, output, errors = sluicectl(env, *arguments)
         report.check(code == USAGE and all(part in errors for part in parts), "sluicectl " + " ".join(arguments),
                      output + errors)
-    code, output, errors = sluicectl(env, "run", "--icd", "/etc/passwd", "--", "/bin/true")
-    report.check(code == 125 and "--icd: " in errors and "/etc/passwd" in errors, "a driver that is none",
-                 f"{code} {output}{errors}")
     code, output, errors = sluicectl(env, "help")
     report.check(code == DONE and "Exit codes" in output, "sluicectl help", output + errors)
 
