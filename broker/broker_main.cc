@@ -78,11 +78,11 @@ void DefineFlags(CLI::App* app, Flags* flags) {
   app->add_option("--admin-socket", flags->admin_socket, "sluicectl's socket")->type_name("PATH");
   app->add_option("--log-level", flags->log_level, "trace, debug, info, warning or error")
       ->type_name("LEVEL");
-  app->add_option("--default-worker-user", flags->default_worker_user,
-                  "The same, where the configuration names none")
-      ->type_name("NAME");
   app->add_option("--worker-user", flags->worker_user,
                   "User that workers run as (Linux, root only)")
+      ->type_name("NAME");
+  app->add_option("--default-worker-user", flags->default_worker_user,
+                  "The same, unless the configuration names one")
       ->type_name("NAME");
   app->add_option(
          "--listen", flags->listen,
