@@ -242,18 +242,10 @@ void Examination::CheckLibrary() {
     path = *own;
     origin = "beside this sluicectl";
   }
-  const HelperEnd end = RunHelper({"load-library", path});
-  if (!end.crash.empty()) {
-    return Failed("ICD library",
-                  absl::StrCat(path, " is damaged: loading it ends with ", end.crash),
-                  "reinstall Sluice; the file may have been copied in part");
-  }
-  if (end.hangs)
-    return Failed("ICD library", absl::StrCat(path, " does not load in 20 s"), "reinstall Sluice");
-  if (end.answer != kLoads) {
-    return Failed(
-        "ICD library", end.problem.empty() ? end.answer : end.problem,
-        "install what is missing, or reinstall Sluice; a sandbox must contain the library");
+  if (const absl::Status driver = CheckDriver(path); !driver.ok()) {
+    return Failed("ICD library", std::string(driver.message()),
+                  "install what is missing, or reinstall Sluice: the file may have been copied in "
+                  "part; a sandbox must contain the library");
   }
   Ok("ICD library", absl::StrCat(path, " loads (", origin, ")"));
 }
@@ -412,6 +404,17 @@ int DoctorCommand(const CommonFlags& flags) {
   // The ICD, in the process that lists the platforms, looks where the other steps looked.
   if (!flags.endpoint.empty()) ::setenv("SLUICE_ENDPOINT", flags.endpoint.c_str(), 1);
   return Examination(flags).Run();
+}
+
+absl::Status CheckDriver(const std::string& path) {
+  const HelperEnd end = RunHelper({"load-library", path});
+  if (!end.problem.empty()) return absl::InternalError(end.problem);
+  if (!end.crash.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, " is damaged: loading it ends with ", end.crash));
+  }
+  if (end.hangs) return absl::InvalidArgumentError(absl::StrCat(path, " does not load in 20 s"));
+  return end.answer == kLoads ? absl::OkStatus() : absl::InvalidArgumentError(end.answer);
 }
 
 int LoadLibraryCommand(const std::string& path) {

@@ -8,6 +8,7 @@
 
 #include <string>
 
+#include "absl/status/status.h"
 #include "deploy/sluicectl/admin_commands.h"
 
 namespace sluice {
@@ -17,6 +18,10 @@ int DoctorCommand(const CommonFlags& flags);
 // What the hidden `list-platforms` subcommand does: prints the names of the platforms that this
 // process's OpenCL loader finds, one a line. Its own process, since drivers may crash or hang.
 int ListPlatformsCommand();
+
+// Whether that file is a driver that an application could load. InvalidArgument says why it is
+// none; another error that it could not be tried.
+absl::Status CheckDriver(const std::string& path);
 
 // What the hidden `load-library` subcommand does: says whether the driver loads. Its own process,
 // since a damaged file may crash it.

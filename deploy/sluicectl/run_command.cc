@@ -16,13 +16,16 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <system_error>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "broker/os/local_socket.h"
+#include "deploy/sluicectl/doctor.h"
 #include "deploy/sluicectl/endpoint.h"
 #include "deploy/sluicectl/exit_codes.h"
 #include "deploy/sluicectl/private_daemon.h"
@@ -149,6 +152,7 @@ class CommandRun {
 
  private:
   void RunChecked();
+  absl::StatusOr<std::string> GivenLibrary() const;
   void RunInDirectory(const std::string& library);
   std::unique_ptr<PrivateDaemon> StartDaemon(const TemporaryDirectory& directory);
   void RunPrepared();
@@ -260,6 +264,20 @@ void CommandRun::RunInDirectory(const std::string& library) {
   RunPrepared();
 }
 
+// A loader passes over a driver that it cannot load, and says nothing.
+absl::StatusOr<std::string> CommandRun::GivenLibrary() const {
+  // As a loader would take it, a bare name is looked for among the system's libraries.
+  std::error_code error;
+  const std::string path = std::filesystem::absolute(flags_.icd_library, error).string();
+  if (error) return absl::ErrnoToStatus(error.value(), absl::StrCat("--icd: ", flags_.icd_library));
+  const absl::Status driver = CheckDriver(path);
+  if (driver.ok()) return path;
+  if (!absl::IsInvalidArgument(driver)) return driver;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--icd: ", driver.message(),
+                   "; name a libsluice_icd.so, or leave --icd out for this sluicectl's own"));
+}
+
 void CommandRun::RunChecked() {
   if (flags_.private_daemon && !flags_.endpoint.empty()) {
     return Fail(kExitUsage,
@@ -268,9 +286,12 @@ void CommandRun::RunChecked() {
   if (!flags_.private_daemon && (!flags_.config_file.empty() || flags_.verbose)) {
     return Fail(kExitUsage, "--config and --verbose are for the daemon that --private starts");
   }
-  absl::StatusOr<std::string> library = flags_.icd_library;
-  if (flags_.icd_library.empty()) library = FindIcdLibrary();
-  if (!library.ok()) return Fail(kExitRunFailed, std::string(library.status().message()));
+  const absl::StatusOr<std::string> library =
+      flags_.icd_library.empty() ? FindIcdLibrary() : GivenLibrary();
+  if (!library.ok()) {
+    return Fail(absl::IsInvalidArgument(library.status()) ? kExitUsage : kExitRunFailed,
+                std::string(library.status().message()));
+  }
   if (::access(library->c_str(), R_OK) != 0) {
     return Fail(kExitRunFailed,
                 absl::StrCat("cannot read the driver ", *library, ": ", std::strerror(errno)));

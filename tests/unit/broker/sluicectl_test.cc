@@ -9,8 +9,10 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/unit/broker/broker_process.h"
@@ -68,7 +70,7 @@ class SluicectlTest : public testing::Test {
   }
 
   Result RunPrivate(const std::vector<std::string>& command) {
-    std::vector<std::string> arguments = {"run", "--private", "--icd", "/dev/null", "--"};
+    std::vector<std::string> arguments = {"run", "--private", "--icd", SLUICE_TEST_DRIVER, "--"};
     arguments.insert(arguments.end(), command.begin(), command.end());
     return Run(arguments);
   }
@@ -101,14 +103,41 @@ TEST_F(SluicectlTest, RunPointsTheLoaderAtSluice) {
       RunPrivate({"/bin/sh", "-c",
                   "cat $OCL_ICD_VENDORS/*; ls $OCL_ICD_VENDORS; echo $OCL_ICD_FILENAMES; "
                   "test -S ${SLUICE_ENDPOINT#unix:} && echo socket is there"});
-  EXPECT_EQ(result.output, "/dev/null\nsluice.icd\n/dev/null\nsocket is there\n");
+  const std::string driver = SLUICE_TEST_DRIVER;
+  EXPECT_EQ(result.output, driver + "\nsluice.icd\n" + driver + "\nsocket is there\n");
   EXPECT_EQ(result.code, 0);
+}
+
+// An --icd that no OpenCL loader could use is a wrong flag: the message names the file, what is
+// wrong with it and what to write instead, and the command does not run.
+TEST_F(SluicectlTest, RunRefusesWhatIsNoDriver) {
+  const std::string text = directory_.path() + "/driver.txt";
+  std::ofstream(text) << "libsluice_icd.so\n";
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"/nonexistent/driver.so", "No such file"},
+      {"/dev/null", "too short"},
+      {text, "too short"},
+      {directory_.path(), "directory"},
+      {SLUICE_TEST_SLUICED, "cannot load"},  // A program.
+      {"libc.so.6", "No such file"},         // Looked for here, not where the system's are.
+      {SLUICE_TEST_OTHER_LIBRARY, "no OpenCL driver"},
+  };
+  for (const auto& [file, what] : cases) {
+    const Result result = Run({"run", "--private", "--icd", file, "--", "/bin/echo", "has run"});
+    EXPECT_EQ(result.code, 2) << file;
+    for (const std::string& part :
+         {std::string("--icd: "), file, what, std::string("leave --icd out")}) {
+      EXPECT_NE(result.output.find(part), std::string::npos) << part << " in: " << result.output;
+    }
+    EXPECT_EQ(result.output.find("has run"), std::string::npos) << result.output;
+  }
+  EXPECT_TRUE(LeftNothing());
 }
 
 // A signal sent to sluicectl ends its command; daemon and directory go with it.
 TEST_F(SluicectlTest, SignalsReachTheCommand) {
   Running running =
-      Start({"run", "--private", "--icd", "/dev/null", "--", "/bin/sh", "-c",
+      Start({"run", "--private", "--icd", SLUICE_TEST_DRIVER, "--", "/bin/sh", "-c",
              "trap 'echo got it; exit 5' TERM; echo ready; while :; do sleep 0.05; done"});
   EXPECT_NE(ReadUntil(running.output.get(), "ready\n").find("ready"), std::string::npos);
   ASSERT_TRUE(running.process.Signal(SIGTERM).ok());
