@@ -2,6 +2,8 @@
 #include "broker/broker.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -22,6 +24,14 @@ constexpr absl::Duration kStatsTimeout = absl::Milliseconds(200);
 constexpr int64_t kLastWordsMs = 200;
 // For the system to bury killed workers, which may have much memory to give back.
 constexpr int64_t kKilledMs = 10'000;
+
+// The same socket, perhaps by a link to its folder (/var/run).
+bool SamePlace(const std::filesystem::path& one, const std::filesystem::path& other) {
+  std::error_code ignored;
+  return one == other ||
+         (one.filename() == other.filename() &&
+          std::filesystem::equivalent(one.parent_path(), other.parent_path(), ignored));
+}
 
 }  // namespace
 
@@ -109,7 +119,7 @@ absl::Status Broker::Start() {
   }
   Log(LogLevel::kInfo, "broker", "started",
       {{"version", kVersion},
-       {"socket", config_.socket},
+       {"socket", listens_at_},
        {"admin_socket", config_.admin_socket},
        {"config", config_.file.empty() ? "built-in" : config_.file},
        {"worker_user", launcher_->users().Describe()}});
@@ -126,8 +136,20 @@ absl::StatusOr<UniqueFd> Broker::TakeOrOpenListener() {
       continue;
     }
     if (absl::Status set = SetNonBlocking(inherited.fd.get(), true); !set.ok()) return set;
+    listens_at_ = inherited.address;
+    if (!SamePlace(listens_at_, config_.socket)) {
+      Log(LogLevel::kWarning, "broker",
+          "applications reach this daemon at the service manager's socket, not at the configured "
+          "one",
+          {{"in_use", listens_at_},
+           {"configured", config_.socket},
+           {"advice",
+            "in the daemon's configuration set socket to the one in use, or in sluiced.socket "
+            "ListenSequentialPacket= to the configured one (systemctl edit sluiced.socket)"}});
+    }
     return std::move(inherited.fd);  // Its file belongs to the service manager.
   }
+  listens_at_ = config_.socket;
   absl::StatusOr<UniqueFd> listener = OpenListener(config_);
   owns_socket_file_ = listener.ok();
   if (ignored && absl::IsAlreadyExists(listener.status())) {
@@ -251,7 +273,7 @@ void Broker::OnProbeDone() {
   loop_->Post([this] {
     admission_.SnapshotReady();
     for (const auto& gateway : gateways_) gateway->SnapshotReady();
-    if (!ready_) Log(LogLevel::kInfo, "broker", "ready", {{"socket", config_.socket}});
+    if (!ready_) Log(LogLevel::kInfo, "broker", "ready", {{"socket", listens_at_}});
     ready_ = true;
     TellServiceManager(probe_.problem().empty()
                            ? "READY=1\nSTATUS=Serving"
@@ -295,7 +317,7 @@ absl::StatusOr<BrokerStatus> Broker::GetStatus() {
   absl::Status ran = RunOnLoop([&] {
     status.uptime_seconds = static_cast<uint64_t>((MonotonicMs() - started_ms_) / 1000);
     status.draining = opener_.draining();
-    status.endpoints.push_back(absl::StrCat(kLocalScheme, config_.socket));
+    status.endpoints.push_back(absl::StrCat(kLocalScheme, listens_at_));
     for (const NetworkConfig& network : config_.network) {
       status.endpoints.insert(status.endpoints.end(), network.listen.begin(), network.listen.end());
     }

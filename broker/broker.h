@@ -105,6 +105,7 @@ class Broker final : public BrokerControl {
   EventLoop::WatchId signal_watch_ = 0;
   EventLoop::TimerId drain_timer_ = 0;
   EventLoop::TimerId give_up_timer_ = 0;
+  std::string listens_at_;  // Of the configuration's socket, or the service manager's.
   bool owns_socket_file_ = false;
   bool ready_ = false;
   bool told_to_stop_ = false;

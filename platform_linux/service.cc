@@ -20,6 +20,18 @@ namespace {
 constexpr int kFirstInheritedFd = 3;
 constexpr int kMaxInheritedFds = 16;
 
+std::string PathOf(int socket) {
+  sockaddr_un address = {};
+  socklen_t size = sizeof(address);
+  if (::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size) != 0 ||
+      address.sun_family != AF_UNIX || size <= offsetof(sockaddr_un, sun_path)) {
+    return "";
+  }
+  // An abstract one begins with a 0, and the kernel ends a path with one only if there is room.
+  const size_t room = std::min<size_t>(size, sizeof(address)) - offsetof(sockaddr_un, sun_path);
+  return std::string(address.sun_path, ::strnlen(address.sun_path, room));
+}
+
 }  // namespace
 
 int RunUnderServiceManager(bool, const std::function<int()>& serve) { return serve(); }
@@ -71,7 +83,7 @@ std::vector<InheritedSocket> TakeInheritedSockets() {
       const int fd = kFirstInheritedFd + i;
       if (::fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) continue;  // There is no such descriptor.
       const auto index = static_cast<size_t>(i);
-      sockets.push_back({index < names.size() ? names[index] : "", UniqueFd(fd)});
+      sockets.push_back({index < names.size() ? names[index] : "", PathOf(fd), UniqueFd(fd)});
     }
   }
   ::unsetenv("LISTEN_PID");

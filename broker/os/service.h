@@ -41,6 +41,7 @@ void LogServiceEvent(ServiceEvent kind, const std::string& line);
 // A socket opened by the service manager, with the name its unit gives it (FileDescriptorName=).
 struct InheritedSocket {
   std::string name;
+  std::string address;  // Its path; "" if it has none.
   UniqueFd fd;
 };
 

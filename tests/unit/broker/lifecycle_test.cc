@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 
 #include "broker/os/local_socket.h"
@@ -281,12 +282,11 @@ TEST_F(LifecycleTest, CheckConfigExitCodes) {
   EXPECT_NE(plain.output.find("allow_plaintext"), std::string::npos) << plain.output;
 }
 
-// A listening socket from the service manager is served, and stays the service manager's at the
-// end.
-TEST_F(LifecycleTest, SocketActivation) {
-  const std::string path = directory_.path() + "/broker.sock";
-  const auto listener = ListenLocal(path, 0600, 16);
-  ASSERT_TRUE(listener.ok());
+// A daemon whose configuration names `socket`, and whom a service manager gives `listener`. What it
+// says comes to `log`.
+ChildProcess StartActivated(const UniqueFd& listener, const std::string& socket,
+                            const std::string& log) {
+  const UniqueFd output(::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
   SpawnOptions options;
   options.path = "/bin/sh";
   options.arguments = {"-c",
@@ -295,11 +295,22 @@ TEST_F(LifecycleTest, SocketActivation) {
                        "--config",
                        "/dev/null",
                        "--socket",
-                       path};
+                       socket};
   options.environment = OwnEnvironment();  // With a sanitizer's options.
-  options.descriptors = {{listener->get(), 3}};
+  options.descriptors = {{listener.get(), 3}};
+  options.output = output.get();
   auto daemon = Spawn(options);
-  ASSERT_TRUE(daemon.ok()) << daemon.status();
+  EXPECT_TRUE(daemon.ok()) << daemon.status();
+  return daemon.ok() ? *std::move(daemon) : ChildProcess();
+}
+
+// A listening socket from the service manager is served, and stays the service manager's at the
+// end.
+TEST_F(LifecycleTest, SocketActivation) {
+  const std::string path = directory_.path() + "/broker.sock";
+  const auto listener = ListenLocal(path, 0600, 16);
+  ASSERT_TRUE(listener.ok());
+  ChildProcess daemon = StartActivated(*listener, path, directory_.path() + "/log");
   TestClient client(path);
   Welcome welcome;
   EXPECT_TRUE(client.Greet(&welcome));
@@ -307,13 +318,44 @@ TEST_F(LifecycleTest, SocketActivation) {
   const UniqueFd channel = client.Open(&opened);
   ASSERT_TRUE(channel.valid());
   EXPECT_EQ(DescribeWorker(channel.get()).find("LISTEN_"), std::string::npos);
-  for (int i = 0; i < 2; ++i) ASSERT_TRUE(daemon->Signal(SIGINT).ok());
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(daemon.Signal(SIGINT).ok());
   // One or two were seen; in either case the session's end lets it stop.
   ::shutdown(channel.get(), SHUT_RDWR);
-  const auto status = daemon->WaitAndReap(kTestTimeoutMs);
+  const auto status = daemon.WaitAndReap(kTestTimeoutMs);
   ASSERT_TRUE(status.has_value());
   EXPECT_EQ(status->code, 0);
   EXPECT_TRUE(Exists(path));
+}
+
+// A configured socket that is not the service manager's is told once, with both and what to change;
+// the same one by another way is not.
+TEST_F(LifecycleTest, TellsOfAnotherSocketThanTheServiceManagers) {
+  const std::string folder = directory_.path() + "/run";
+  const std::string alias = directory_.path() + "/alias";
+  ASSERT_TRUE(std::filesystem::create_directory(folder));
+  std::filesystem::create_directory_symlink(folder, alias);
+  const std::string given = folder + "/broker.sock";
+  for (const std::string& configured : {folder + "/other.sock", given, alias + "/broker.sock"}) {
+    const auto listener = ListenLocal(given, 0600, 16);
+    ASSERT_TRUE(listener.ok());
+    const std::string log_file = directory_.path() + "/log";
+    ChildProcess daemon = StartActivated(*listener, configured, log_file);
+    TestClient client(given);
+    Welcome welcome;
+    EXPECT_TRUE(client.Greet(&welcome));
+    ASSERT_TRUE(daemon.Signal(SIGTERM).ok());
+    ASSERT_TRUE(daemon.WaitAndReap(kTestTimeoutMs).has_value());
+    std::ifstream file(log_file);
+    const std::string log(std::istreambuf_iterator<char>(file), {});
+    const bool differs = configured == folder + "/other.sock";
+    EXPECT_EQ(log.find("service manager's socket") != std::string::npos, differs) << log;
+    EXPECT_EQ(log.find("in_use=" + given) != std::string::npos, differs) << log;
+    EXPECT_EQ(log.find("configured=" + configured) != std::string::npos, differs) << log;
+    EXPECT_EQ(log.find("ListenSequentialPacket=") != std::string::npos, differs) << log;
+    // Where it can be reached, not where it was to be.
+    EXPECT_NE(log.find("ready socket=" + given), std::string::npos) << log;
+    std::filesystem::remove(given);
+  }
 }
 
 }  // namespace
