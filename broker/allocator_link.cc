@@ -15,7 +15,7 @@ namespace sluice {
 namespace {
 
 constexpr int kSocketFd = 3;
-constexpr size_t kMaxPending = 64;
+constexpr size_t kMaxWaiting = 64;  // Of one identity.
 constexpr int64_t kAnswerTimeoutMs = 10'000;
 constexpr int64_t kRestartPauseMs = 500;  // Against one that ends as soon as it begins.
 constexpr int kMessagesPerWakeUp = 16;
@@ -97,19 +97,31 @@ absl::Status AllocatorLink::Ask(ResourceBacking backing, const ResourceShape& sh
   return SendMessage(socket_.get(), &request, sizeof(request));
 }
 
-void AllocatorLink::Allocate(ResourceBacking backing, const ResourceShape& shape, Done done) {
-  absl::Status ready = EnsureRunning();
-  if (ready.ok() && pending_.size() >= kMaxPending) {
-    ready = absl::ResourceExhaustedError("too many allocations at once; try again");
+void AllocatorLink::Allocate(const std::string& identity, ResourceBacking backing,
+                             const ResourceShape& shape, Done done) {
+  if (waiting_.CountOf(identity) >= kMaxWaiting) {
+    return done(absl::ResourceExhaustedError("too many allocations at once; try again"));
   }
-  const uint64_t request_id = next_request_++;
-  if (ready.ok()) ready = Ask(backing, shape, request_id);
-  if (!ready.ok()) return done(ready);
-  const EventLoop::TimerId timer = loop_->AddTimer(kAnswerTimeoutMs, [this] {
-    pending_.front().timer = 0;  // They are answered in order: the oldest is the one that is late.
-    Kill("it does not answer");
-  });
-  pending_.push_back({request_id, backing, std::move(done), timer});
+  waiting_.Push(identity, {backing, shape, std::move(done)});
+  AskNext();
+}
+
+void AllocatorLink::AskNext() {
+  while (!asked_.has_value() && !waiting_.empty()) {
+    Request next = waiting_.Pop();
+    const uint64_t request_id = next_request_++;
+    absl::Status ready = EnsureRunning();
+    if (ready.ok()) ready = Ask(next.backing, next.shape, request_id);
+    if (!ready.ok()) {
+      next.done(ready);
+      continue;
+    }
+    const EventLoop::TimerId timer = loop_->AddTimer(kAnswerTimeoutMs, [this] {
+      asked_->timer = 0;
+      Kill("it does not answer");
+    });
+    asked_ = {request_id, next.backing, std::move(next.done), timer};
+  }
 }
 
 void AllocatorLink::OnReadable() {
@@ -145,8 +157,8 @@ bool AllocatorLink::HandleAnswer(const MemoryAllocated& answer, std::vector<Uniq
 }
 
 bool AllocatorLink::HandleVulkan(const VulkanAllocated& answer, std::vector<UniqueFd> fds) {
-  if (fds.size() != 1 || answer.mappable > 1 || pending_.empty() ||
-      pending_.front().backing != ResourceBacking::kVulkan) {
+  if (fds.size() != 1 || answer.mappable > 1 || !asked_.has_value() ||
+      asked_->backing != ResourceBacking::kVulkan) {
     return false;
   }
   AllocatedMemory memory;
@@ -159,12 +171,17 @@ bool AllocatorLink::HandleVulkan(const VulkanAllocated& answer, std::vector<Uniq
 }
 
 bool AllocatorLink::Finish(uint64_t request_id, absl::StatusOr<AllocatedMemory> memory) {
-  if (pending_.empty() || pending_.front().request_id != request_id) return false;
-  Pending pending = std::move(pending_.front());
-  pending_.pop_front();
-  loop_->CancelTimer(&pending.timer);
-  pending.done(std::move(memory));
+  if (!asked_.has_value() || asked_->request_id != request_id) return false;
+  Answer(std::move(memory));
+  AskNext();
   return true;
+}
+
+void AllocatorLink::Answer(absl::StatusOr<AllocatedMemory> memory) {
+  if (!asked_.has_value()) return;
+  Asked asked = *std::exchange(asked_, std::nullopt);
+  loop_->CancelTimer(&asked.timer);
+  asked.done(std::move(memory));
 }
 
 void AllocatorLink::OnExit(const ExitStatus& status) {
@@ -173,7 +190,8 @@ void AllocatorLink::OnExit(const ExitStatus& status) {
   output_.Finish();
   Log(LogLevel::kError, "broker", "allocator ended; the next request starts another",
       {{"how", status.Describe()}});
-  FailAll(absl::UnavailableError("the daemon's allocator has ended; try again"));
+  Answer(absl::UnavailableError("the daemon's allocator has ended; try again"));
+  AskNext();
 }
 
 void AllocatorLink::Kill(const std::string& why) {
@@ -182,19 +200,14 @@ void AllocatorLink::Kill(const std::string& why) {
   process_.KillGroup();  // OnExit follows.
 }
 
-void AllocatorLink::FailAll(const absl::Status& status) {
-  for (Pending& pending : std::exchange(pending_, {})) {
-    loop_->CancelTimer(&pending.timer);
-    pending.done(status);
-  }
-}
-
 void AllocatorLink::Stop() {
   exit_watch_.Stop();
   loop_->Unwatch(&socket_watch_);
   KillAndReap(&process_, "allocator");
   output_.Finish();
-  FailAll(absl::UnavailableError("the daemon is stopping"));
+  const absl::Status stopping = absl::UnavailableError("the daemon is stopping");
+  Answer(stopping);
+  while (!waiting_.empty()) waiting_.Pop().done(stopping);
 }
 
 }  // namespace sluice

@@ -3,14 +3,14 @@
 // The broker's side of the allocator process, which makes the memory of daemon-owned resources: it
 // may load graphics drivers, so it is unprivileged, apart, and replaceable. Started when memory is
 // first asked for; if it ends, what it was asked fails, and the next request starts another.
-// Memory that it has made lives on in the broker's descriptors.
+// Memory that it has made lives on in the broker's descriptors. It works at one request at a time;
+// those that wait have their turn by who asks, so that nobody waits for all that another wants.
 //
 // Owner: ResourceHub. Loop thread only. What the allocator sends is checked like any peer's.
 #pragma once
 
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <optional>
 #include <string>
@@ -21,6 +21,7 @@
 #include "broker/child_output.h"
 #include "broker/child_watch.h"
 #include "broker/event_loop.h"
+#include "broker/fair_queue.h"
 #include "broker/os/process.h"
 #include "broker/os/scoped_handle.h"
 #include "broker/resource_messages.h"
@@ -47,8 +48,9 @@ class AllocatorLink {
   // The user that the next allocator runs as.
   void Configure(std::optional<UserIdentity> user) { user_ = std::move(user); }
 
-  // `done` is called once, possibly before this returns.
-  void Allocate(ResourceBacking backing, const ResourceShape& shape, Done done);
+  // For `identity`. `done` is called once, possibly before this returns.
+  void Allocate(const std::string& identity, ResourceBacking backing, const ResourceShape& shape,
+                Done done);
 
   // Ends the process; whatever waits fails.
   void Stop();
@@ -56,13 +58,19 @@ class AllocatorLink {
   bool running() const { return process_.valid(); }
 
  private:
-  struct Pending {
+  struct Request {
+    ResourceBacking backing;
+    ResourceShape shape;
+    Done done;
+  };
+  struct Asked {
     uint64_t request_id;
     ResourceBacking backing;
     Done done;
     EventLoop::TimerId timer;
   };
 
+  void AskNext();
   absl::Status EnsureRunning();
   absl::Status Ask(ResourceBacking backing, const ResourceShape& shape, uint64_t request_id);
   absl::Status Spawn();
@@ -72,8 +80,8 @@ class AllocatorLink {
   bool HandleAnswer(const MemoryAllocated& answer, std::vector<UniqueFd> fds);
   bool HandleVulkan(const VulkanAllocated& answer, std::vector<UniqueFd> fds);
   bool Finish(uint64_t request_id, absl::StatusOr<AllocatedMemory> memory);
+  void Answer(absl::StatusOr<AllocatedMemory> memory);
   void Kill(const std::string& why);
-  void FailAll(const absl::Status& status);
 
   EventLoop* const loop_;
   std::optional<UserIdentity> user_;
@@ -84,7 +92,8 @@ class AllocatorLink {
   EventLoop::WatchId socket_watch_ = 0;
   int64_t started_ms_ = 0;
   uint64_t next_request_ = 1;
-  std::deque<Pending> pending_;  // Answered in this order.
+  std::optional<Asked> asked_;  // What the allocator works at.
+  FairQueue<Request> waiting_;
 };
 
 }  // namespace sluice

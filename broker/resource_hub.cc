@@ -267,7 +267,7 @@ void ResourceHub::Create(uint64_t connection, CreateParameters parameters, Creat
   if (!checked.ok()) return done(checked);
   const ResourceBacking backing = parameters.backing;
   const ResourceShape shape = parameters.shape;
-  allocator_.Allocate(backing, shape,
+  allocator_.Allocate(identity, backing, shape,
                       [this, connection, identity, parameters = std::move(parameters),
                        done = std::move(done)](absl::StatusOr<AllocatedMemory> memory) mutable {
                         FinishCreate(connection, identity, std::move(parameters), std::move(memory),

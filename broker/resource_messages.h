@@ -135,8 +135,8 @@ inline std::optional<uint64_t> VulkanMapOffset(const int32_t* ints, uint32_t cou
          static_cast<uint32_t>(known->offset_low);
 }
 
-// broker -> allocator: answer with MemoryAllocated, of Vulkan's memory with VulkanAllocated, in
-// order.
+// broker -> allocator, when the one before is answered: answer with MemoryAllocated, of Vulkan's
+// memory with VulkanAllocated.
 struct AllocateMemory {
   static constexpr MessageType kType = MessageType::kAllocateMemory;
   MessageHeader header;
