@@ -7,6 +7,7 @@
 #include "client_icd/api.h"
 #include "client_icd/event.h"
 #include "client_icd/info.h"
+#include "proto/known_drivers.h"
 
 namespace sluice {
 namespace {
@@ -107,7 +108,7 @@ Queue::Queue(Ref<Context> context, Ref<Device> device, PropertyList properties,
       size_(properties_.Find(CL_QUEUE_SIZE) != nullptr
                 ? static_cast<cl_uint>(*properties_.Find(CL_QUEUE_SIZE))
                 : device_->info().Scalar<cl_uint>(CL_DEVICE_QUEUE_ON_DEVICE_PREFERRED_SIZE, 0)),
-      overtakes_(device_->info().HasWord(CL_DEVICE_VERSION, "PoCL")),
+      overtakes_(IsPocl(device_->info().Text(CL_DEVICE_VERSION))),
       flags_(FlagsOf(properties_)) {}
 
 Queue::~Queue() {

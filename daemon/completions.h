@@ -63,7 +63,7 @@ struct EventTimes {
 struct CompletionOrder {
   std::shared_ptr<CompletionLane> lane;  // The queue's; null: on its own.
   bool after_all = false;                // Waits for all before it in a queue that is out of order.
-  bool fails_as_ours = false;            // By what it waits for (Enqueuer::SetFailsAsOurs).
+  bool fails_as_ours = false;            // PoCL's, by what it waits for (SetFailsAsOurs).
   CommandShare share = {};               // What is no longer in flight when it has ended.
 };
 

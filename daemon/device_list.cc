@@ -13,6 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "broker/os/worker_process.h"
 #include "daemon/driver.h"
+#include "proto/known_drivers.h"
 
 namespace sluice {
 namespace {
@@ -28,6 +29,12 @@ std::string TextOf(Get&& get) {
   if (get(size, text.data(), nullptr) != CL_SUCCESS) return {};
   text.resize(text.find('\0') == std::string::npos ? size : text.find('\0'));
   return text;
+}
+
+std::string TextOfDevice(cl_device_id device, cl_device_info param) {
+  return TextOf([=](size_t size, void* value, size_t* size_ret) {
+    return cl().clGetDeviceInfo(device, param, size, value, size_ret);
+  });
 }
 
 bool Allowed(const std::string& device_name, const std::string& allow_list) {
@@ -59,11 +66,7 @@ uint64_t KeyOf(const std::string& platform, cl_device_id device, std::set<uint64
 
 }  // namespace
 
-std::string DeviceName(cl_device_id device) {
-  return TextOf([device](size_t size, void* value, size_t* size_ret) {
-    return cl().clGetDeviceInfo(device, CL_DEVICE_NAME, size, value, size_ret);
-  });
-}
+std::string DeviceName(cl_device_id device) { return TextOfDevice(device, CL_DEVICE_NAME); }
 
 absl::StatusOr<std::vector<RealPlatform>> ListRealDevices(const std::string& allow_list) {
   cl_uint count = 0;
@@ -95,8 +98,9 @@ absl::StatusOr<std::vector<RealPlatform>> ListRealDevices(const std::string& all
       cl().clGetDeviceInfo(id, CL_DEVICE_TYPE, sizeof(type), &type, nullptr);
       cl_uint vendor = 0;
       cl().clGetDeviceInfo(id, CL_DEVICE_VENDOR_ID, sizeof(vendor), &vendor, nullptr);
-      platform.devices.push_back(
-          {number, key, id, (type & CL_DEVICE_TYPE_CPU) != 0, vendor == kNvidiaVendorId});
+      platform.devices.push_back({number, key, id, (type & CL_DEVICE_TYPE_CPU) != 0,
+                                  vendor == kNvidiaVendorId,
+                                  IsPocl(TextOfDevice(id, CL_DEVICE_VERSION))});
     }
     if (!platform.devices.empty()) platforms.push_back(std::move(platform));
   }

@@ -22,6 +22,7 @@ struct RealDevice {
   cl_device_id handle = nullptr;
   bool is_cpu = false;
   bool calls_back_late = false;
+  bool is_pocl = false;
 };
 
 struct RealPlatform {

@@ -81,7 +81,8 @@ HandlerResult Enqueuer::Publish(UniqueCl<cl_event> event, std::unique_ptr<Carrie
   }
   session_.completions().Publish(
       event.get(), event_id_, queue_->profiling, std::move(carried),
-      {queue_->lane, after_all_, waits && fails_as_ours_, std::move(share)});
+      {queue_->lane, after_all_, waits && fails_as_ours_ && queue_->device->is_pocl,
+       std::move(share)});
   Remember(std::move(event));
   return CL_SUCCESS;
 }

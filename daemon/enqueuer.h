@@ -80,7 +80,7 @@ class Enqueuer {
   // For markers and barriers: without a wait list, they end after all before them.
   void SetAfterAll() { after_all_ = !has_wait_list_; }
   // For what the worker also does without the driver (transfers and maps, by their size and the
-  // client's transport): it fails by what it waits for with one code, and not the driver's.
+  // client's transport): it fails by what it waits for with one code, and not PoCL's.
   void SetFailsAsOurs() { fails_as_ours_ = true; }
   // True if there was a wait list, and all of it has completed: none may be passed to the driver,
   // to which an empty list means everything. A barrier before it may be pending all the same

@@ -41,6 +41,7 @@ HandlerResult HandleCreateSubDevices(Session& session, const pb::CreateSubDevice
     device->platform = parent->platform;
     device->is_cpu = parent->is_cpu;
     device->calls_back_late = parent->calls_back_late;
+    device->is_pocl = parent->is_pocl;
     ReadDeviceInfo(handles[i], session.options().limits.memory_bytes,
                    call.answer.add_devices()->mutable_info());
     if (const cl_int added = session.Add(device->id, device); added != CL_SUCCESS) return added;

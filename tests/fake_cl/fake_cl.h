@@ -70,6 +70,8 @@ class FakeCl {
   void set_arg_info_on_request(bool on_request);
   // CL_DEVICE_VENDOR_ID of the GPU, 0 otherwise. Before the worker lists its devices.
   void set_gpu_vendor_id(cl_uint vendor_id);
+  // CL_DEVICE_VERSION of the GPU. Before that, too.
+  void set_gpu_version(const std::string& version);
   // As Wine: clSetEventCallback and clSetMemObjectDestructorCallback are refused.
   void set_has_callbacks(bool has_callbacks);
   // Called inside clBuildProgram, clCompileProgram and clLinkProgram; what it returns is the

@@ -49,6 +49,8 @@ cl_int CL_API_CALL fake_clGetDeviceInfo(cl_device_id device, cl_device_info para
   switch (param) {
     case CL_DEVICE_NAME:
       return GiveText(device->name, room, out, size_ret);
+    case CL_DEVICE_VERSION:
+      return GiveText(device->version, room, out, size_ret);
     case CL_DEVICE_VENDOR_ID:
       return GiveValue(device->vendor_id, room, out, size_ret);
     case CL_DEVICE_TYPE:

@@ -41,6 +41,7 @@ struct _cl_device_id {
   cl_device_type type = 0;
   cl_device_id parent = nullptr;
   cl_uint vendor_id = 0;
+  std::string version = "OpenCL 3.0 fake";
 };
 
 struct _cl_context : sluice::fake::Counted {

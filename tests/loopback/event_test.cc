@@ -163,6 +163,7 @@ TEST_F(EventLoopbackTest, FailuresAreFoundWithoutCallbacks) {
 // worker does them or the driver (PoCL 3.1 says -1); other commands with the driver's.
 TEST_F(EventLoopbackTest, TransfersFailWithOneCode) {
   for (const bool mute : {false, true}) {
+    if (mute) Start({}, 0, kPoclVersion);
     fake_->set_mute_failures(mute);
     const uint64_t context = MakeContext();
     for (const bool in_order : {true, false}) {
@@ -183,6 +184,18 @@ TEST_F(EventLoopbackTest, TransfersFailWithOneCode) {
       EXPECT_EQ(Completed(marker).status(), mute ? -1 : kOurs);
     }
   }
+}
+
+// -1 of another driver than PoCL is what the driver says.
+TEST_F(EventLoopbackTest, OtherDriversCodesStay) {
+  fake_->set_mute_failures(true);
+  const uint64_t context = MakeContext();
+  const uint64_t queue = MakeQueue(context);
+  const uint64_t mem = MakeBuffer(context, kSize);
+  const uint64_t gate = MakeUserEvent(context);
+  const uint64_t read = Read(queue, mem, 16, {gate});
+  SetUserEvent(gate, -17);
+  EXPECT_EQ(Completed(read).status(), CL_DEVICE_NOT_FOUND);
 }
 
 // What is enqueued behind an event that has failed fails at once: PoCL 3.1 would never end it.

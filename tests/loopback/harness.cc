@@ -215,10 +215,12 @@ uint8_t* LoopbackClient::Map(const BulkSpan& span) {
   return SpanPointer(segment.data(), segment.size(), span.offset, span.size);
 }
 
-void LoopbackTest::Start(const SessionOptions& options, cl_uint gpu_vendor_id) {
+void LoopbackTest::Start(const SessionOptions& options, cl_uint gpu_vendor_id,
+                         const std::string& gpu_version) {
   client_.reset();
   fake_ = &fake::FakeCl::Install();
   fake_->set_gpu_vendor_id(gpu_vendor_id);
+  fake_->set_gpu_version(gpu_version);
   client_ = std::make_unique<LoopbackClient>(options);
 }
 
