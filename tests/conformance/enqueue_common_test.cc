@@ -29,10 +29,7 @@ class EnqueueCommonTest : public WithProgram {
     AddUnmapEntry();
     AddLaunchEntries();
     if (HasImages()) AddImageEntries();
-    if ((DeviceValue<cl_device_svm_capabilities>(device(), CL_DEVICE_SVM_CAPABILITIES) &
-         CL_DEVICE_SVM_COARSE_GRAIN_BUFFER) != 0) {
-      AddSvmEntries();
-    }
+    if (HasSvm()) AddSvmEntries();
   }
 
   void AddBufferEntries() {

@@ -27,6 +27,11 @@ class WithPlatform : public testing::Test {
     return DeviceValue<cl_bool>(device(), CL_DEVICE_IMAGE_SUPPORT) == CL_TRUE;
   }
   bool HasOutOfOrder() const;
+  // Coarse-grained.
+  bool HasSvm() const {
+    return (DeviceValue<cl_device_svm_capabilities>(device(), CL_DEVICE_SVM_CAPABILITIES) &
+            CL_DEVICE_SVM_COARSE_GRAIN_BUFFER) != 0;
+  }
   // OpenCL C code that prints, uses images and so on is only as new as every 3.0 device must take.
   bool HasCompiler() const {
     return DeviceValue<cl_bool>(device(), CL_DEVICE_COMPILER_AVAILABLE) == CL_TRUE;

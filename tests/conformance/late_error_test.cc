@@ -191,10 +191,7 @@ TEST_F(LateErrorTest, Images) {
 }
 
 TEST_F(LateErrorTest, Svm) {
-  if ((DeviceValue<cl_device_svm_capabilities>(device(), CL_DEVICE_SVM_CAPABILITIES) &
-       CL_DEVICE_SVM_COARSE_GRAIN_BUFFER) == 0) {
-    GTEST_SKIP() << "the device has no shared virtual memory";
-  }
+  if (!HasSvm()) GTEST_SKIP() << "the device has no shared virtual memory";
   void* const first = clSVMAlloc(context(), CL_MEM_READ_WRITE, kBytes, 0);
   void* const second = clSVMAlloc(context(), CL_MEM_READ_WRITE, kBytes, 0);
   ASSERT_TRUE(first != nullptr && second != nullptr);

@@ -3,28 +3,12 @@
 #include <algorithm>
 #include <functional>
 
-#include "tests/conformance/fixtures.h"
+#include "tests/conformance/svm_fixture.h"
 
 namespace sluice::conformance {
 namespace {
 
-class SvmCopyTest : public WithQueue {
- protected:
-  static constexpr size_t kCount = 1024, kBytes = kCount * sizeof(cl_int);
-
-  bool HasSvm() const {
-    return (DeviceValue<cl_device_svm_capabilities>(device(), CL_DEVICE_SVM_CAPABILITIES) &
-            CL_DEVICE_SVM_COARSE_GRAIN_BUFFER) != 0;
-  }
-  cl_int* Alloc() const {
-    void* memory = clSVMAlloc(context(), CL_MEM_READ_WRITE, kBytes, 0);
-    EXPECT_NE(memory, nullptr);
-    return static_cast<cl_int*>(memory);
-  }
-};
-
-#define REQUIRE_SVM() \
-  if (!HasSvm()) GTEST_SKIP() << "the device has no coarse-grained SVM"
+class SvmCopyTest : public WithSvm {};
 
 // Section 5.6.1: each side of a copy is shared memory or the host's. All four waits for their list
 // and what is before them in their queue, and have it done when they have ended.
@@ -182,8 +166,6 @@ TEST_F(SvmCopyTest, CopiesFailWithTheirList) {
             clEnqueueSVMMemcpy(on, CL_TRUE, to.data(), from.data(), 64, 1, gate.AsList(), nullptr));
   EXPECT_EQ(to, std::vector<cl_int>(16, 0));
 }
-
-#undef REQUIRE_SVM
 
 }  // namespace
 }  // namespace sluice::conformance

@@ -4,58 +4,13 @@
 #include <cstring>
 #include <thread>
 
-#include "tests/conformance/fixtures.h"
+#include "tests/conformance/svm_fixture.h"
 
 namespace sluice::conformance {
 namespace {
 
-// Coarse-grained shared virtual memory, where the device reports it. Where it does not, every entry
-// says so.
-class SvmTest : public WithProgram {
- protected:
-  static constexpr size_t kCount = 1024, kBytes = kCount * sizeof(cl_int);
-
-  bool HasSvm() const {
-    return (DeviceValue<cl_device_svm_capabilities>(device(), CL_DEVICE_SVM_CAPABILITIES) &
-            CL_DEVICE_SVM_COARSE_GRAIN_BUFFER) != 0;
-  }
-  cl_int* Alloc() const {
-    void* memory = clSVMAlloc(context(), CL_MEM_READ_WRITE, kBytes, 0);
-    EXPECT_CL("clSVMAlloc.plain", CL_SUCCESS, memory != nullptr ? CL_SUCCESS : CL_INVALID_VALUE);
-    return static_cast<cl_int*>(memory);
-  }
-  cl_int Map(void* memory, cl_map_flags flags) const {
-    return clEnqueueSVMMap(queue(), CL_TRUE, flags, memory, kBytes, 0, nullptr, nullptr);
-  }
-  cl_int Unmap(void* memory) const {
-    return clEnqueueSVMUnmap(queue(), memory, 0, nullptr, nullptr);
-  }
-  // What the host does to shared memory that it has mapped, and sees there. Blocking.
-  void Store(cl_int* memory, const std::vector<cl_int>& values) const {
-    const size_t bytes = values.size() * sizeof(cl_int);
-    ASSERT_EQ(clEnqueueSVMMap(queue(), CL_TRUE, CL_MAP_WRITE, memory, bytes, 0, nullptr, nullptr),
-              CL_SUCCESS);
-    std::copy(values.begin(), values.end(), memory);
-    ASSERT_EQ(Unmap(memory), CL_SUCCESS);
-    Finish();
-  }
-  void Fill(cl_int* memory, size_t count, cl_int value) const {
-    Store(memory, std::vector<cl_int>(count, value));
-  }
-  std::vector<cl_int> Load(cl_int* memory, size_t count) const {
-    EXPECT_EQ(clEnqueueSVMMap(queue(), CL_TRUE, CL_MAP_READ, memory, count * sizeof(cl_int), 0,
-                              nullptr, nullptr),
-              CL_SUCCESS);
-    std::vector<cl_int> values(memory, memory + count);
-    EXPECT_EQ(Unmap(memory), CL_SUCCESS);
-    return values;
-  }
-};
-
-#define REQUIRE_SVM()                                     \
-  if (!HasSvm())                                          \
-  GTEST_SKIP() << "the device has no coarse-grained SVM " \
-                  "(CL_DEVICE_SVM_CAPABILITIES)"
+// Where the device has none, every entry says so.
+class SvmTest : public WithSvm {};
 
 // Without SVM an allocation gives nothing and every command is refused.
 TEST_F(SvmTest, UnsupportedIsSaid) {
@@ -565,8 +520,6 @@ TEST_F(SvmTest, Refusals) {
   Finish();
   clSVMFree(context(), memory);
 }
-
-#undef REQUIRE_SVM
 
 }  // namespace
 }  // namespace sluice::conformance
