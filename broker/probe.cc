@@ -15,7 +15,7 @@ namespace sluice {
 namespace {
 
 // Of what clients are told.
-constexpr size_t kMaxReasonBytes = 160;
+constexpr size_t kMaxReasonBytes = 200;
 
 // Of a daemon that was told where its drivers are, and finds none.
 std::string DriverHint() {

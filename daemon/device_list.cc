@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "broker/os/worker_files.h"
 #include "broker/os/worker_process.h"
 #include "daemon/driver.h"
 #include "proto/known_drivers.h"
@@ -104,6 +105,8 @@ absl::StatusOr<std::vector<RealPlatform>> ListRealDevices(const std::string& all
     }
     if (!platform.devices.empty()) platforms.push_back(std::move(platform));
   }
+  if (const std::string unusable = next_id == 1 ? UnusableFolder() : ""; !unusable.empty())
+    return absl::NotFoundError(absl::StrCat("no OpenCL device: ", unusable));
   return platforms;
 }
 

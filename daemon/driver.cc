@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "broker/os/dynamic_library.h"
+#include "broker/os/worker_files.h"
 #include "broker/os/worker_process.h"
 
 namespace sluice {
@@ -39,8 +40,11 @@ absl::Status Driver::Load() {
   cl_uint count = 0;
   const cl_int status = g_driver.clGetPlatformIDs(0, nullptr, &count);
   if (status != CL_SUCCESS || count == 0) {
+    const std::string unusable = UnusableFolder();
     return absl::NotFoundError(
-        "no OpenCL platform on this host (install a driver, for instance pocl-opencl-icd)");
+        unusable.empty()
+            ? "no OpenCL platform on this host (install a driver, for instance pocl-opencl-icd)"
+            : absl::StrCat("no OpenCL platform: ", unusable));
   }
   return absl::OkStatus();
 }

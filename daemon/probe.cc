@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/probe.h"
 
+#include "broker/base/log.h"
 #include "broker/os/file.h"
+#include "broker/os/worker_files.h"
 #include "daemon/device_list.h"
 #include "daemon/driver.h"
 #include "daemon/info_reader.h"
@@ -13,6 +15,9 @@ namespace sluice {
 absl::Status Probe(int snapshot_fd, const std::string& device_allow_list, uint64_t memory_limit) {
   RETURN_IF_ERROR(Driver::Load());
   ASSIGN_OR_RETURN(const std::vector<RealPlatform> platforms, ListRealDevices(device_allow_list));
+  // Drivers that list devices all the same may fail to build.
+  if (const std::string unusable = UnusableFolder(); !unusable.empty())
+    Log(LogLevel::kWarning, "worker", unusable);
   if (platforms.empty()) return absl::OkStatus();  // An empty snapshot says that none is allowed.
   pb::PlatformSnapshot snapshot;
   for (const RealPlatform& platform : platforms) {

@@ -2,7 +2,7 @@
 // What a worker needs of the host's files: the parts that OpenCL drivers and their compilers are
 // made of, device nodes, what they read about the machine, and the caches that are this worker's.
 // Everything else is the host's business, and out of reach from before the first driver is loaded
-// (broker/os/file_access.h). Called once, by main, before any other thread.
+// (broker/os/file_access.h). Confined once, by main, before any other thread.
 #pragma once
 
 #include <string>
@@ -19,5 +19,10 @@ FileAccess WorkerFileAccess(const std::vector<std::string>& more);
 
 // kUnavailable if this kernel cannot: then the worker reaches what its user may.
 absl::Status ConfineWorkerFiles(const std::vector<std::string>& more);
+
+// Drivers say nothing but that they have no device if they cannot read their list or write to their
+// cache: the first such folder of the environment's, why it is out of this user's reach, and what
+// to do. "" if there is none.
+std::string UnusableFolder();
 
 }  // namespace sluice

@@ -4,7 +4,9 @@
 #include <glob.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <system_error>
@@ -80,7 +82,56 @@ void AddOwn(const std::string& path, std::vector<std::string>* out) {
   out->push_back(path);
 }
 
+// "Permission denied at /home/x", if this user cannot have `path` as asked; "" if it can. A folder
+// to write in may be missing where it can be made, one to read in anywhere.
+std::string ObstacleOn(const std::string& path, int wanted) {
+  std::string above = "/";
+  for (size_t end = 0; end != path.npos;) {
+    end = path.find('/', end + 1);
+    const std::string here = path.substr(0, end);
+    // With the slash, what is no folder is refused as that.
+    const bool is_way = end != path.npos;
+    if (::access(is_way ? (here + "/").c_str() : here.c_str(), is_way ? X_OK : wanted) == 0) {
+      above = here;
+      continue;
+    }
+    if (errno != ENOENT) return absl::StrCat(std::strerror(errno), " at ", here);
+    if ((wanted & W_OK) == 0 || ::access(above.c_str(), W_OK | X_OK) == 0) return "";
+    return absl::StrCat(std::strerror(errno), " at ", above);
+  }
+  return "";
+}
+
+// What this user cannot do below the folder that the variable names, if it names one.
+std::string Unusable(const char* what, const char* variable, const char* below, int wanted,
+                     const char* advice) {
+  const std::string folder = Variable(variable);
+  if (!absl::StartsWith(folder, "/")) return "";
+  const std::string obstacle = ObstacleOn(folder + below, wanted);
+  if (obstacle.empty()) return "";
+  return absl::StrCat("user ", ::geteuid(), " cannot ", what, ": ", obstacle, "; ", advice,
+                      "give access there (", variable, "=", folder, ")");
+}
+
+// PoCL's, which takes the first of these that is set.
+std::string UnusableCache() {
+  constexpr char kWhat[] = "write to the compile cache";
+  constexpr char kAdvice[] = "set cache_directory in [worker], or ";
+  if (!Variable("POCL_CACHE_DIR").empty())
+    return Unusable(kWhat, "POCL_CACHE_DIR", "", W_OK | X_OK, "set another POCL_CACHE_DIR, or ");
+  if (!Variable("XDG_CACHE_HOME").empty())
+    return Unusable(kWhat, "XDG_CACHE_HOME", "/pocl/kcache", W_OK | X_OK, kAdvice);
+  return Unusable(kWhat, "HOME", "/.cache/pocl/kcache", W_OK | X_OK, kAdvice);
+}
+
 }  // namespace
+
+std::string UnusableFolder() {
+  std::string found = Unusable("read the list of drivers", "OCL_ICD_VENDORS", "", R_OK, "");
+  if (found.empty()) found = UnusableCache();
+  if (found.empty()) found = Unusable("write temporary files", "TMPDIR", "", W_OK | X_OK, "");
+  return found;
+}
 
 FileAccess WorkerFileAccess(const std::vector<std::string>& more) {
   FileAccess access;

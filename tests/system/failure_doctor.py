@@ -80,6 +80,23 @@ def check_token_advice():
                      and "firewall" not in advice[0], "doctor advises on a missing token", (code, answer))
 
 
+def check_cache_out_of_reach():
+    """Drivers that find no device for want of a cache are not missing: what their user cannot use is named."""
+    daemon = harness.Daemon(KIND)
+    file = daemon.directory / "file"
+    file.write_text("no folder\n")
+    daemon.start_with({"POCL_CACHE_DIR": f"{file}/cache"})
+    try:
+        code, answer = sluicectl(daemon.environment(), "doctor")
+        devices = [step for step in answer.get("steps", []) if step["step"] == "devices"]
+        text = json.dumps(devices) + daemon.log.read_text()
+        report.check(code == FAULTY and len(devices) == 1 and text.count(f"Not a directory at {file}") >= 2
+                     and text.count(f"POCL_CACHE_DIR={file}/cache") >= 2, "a cache that nobody can use is named",
+                     (code, answer, daemon.log.read_text()))
+    finally:
+        daemon.stop()
+
+
 def main():
     daemon = harness.Daemon(KIND)
     daemon.start()
@@ -113,6 +130,7 @@ def main():
             plain.write_text("no socket\n")
             for what, path in {"no socket": folder / "none.sock", "a file that is no socket": plain}.items():
                 expect_fault(dict(env, SLUICE_ENDPOINT=f"unix:{path}"), what, "daemon's socket")
+            check_cache_out_of_reach()
         else:
             nobody = f"127.0.0.1:{harness.free_port()}"
             expect_fault(dict(env, SLUICE_ENDPOINT=nobody), "nobody at the address", "daemon on the network")

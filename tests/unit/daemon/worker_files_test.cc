@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/os/worker_files.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+namespace sluice {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uid_t kStranger = 54321;
+
+// With variables of its own, and all that they name below one folder.
+class UnusableFolderTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/sluice-test-XXXXXX";
+    ASSERT_NE(::mkdtemp(name), nullptr);
+    folder_ = name;
+    ASSERT_EQ(::chmod(name, 0777), 0);
+    std::ofstream(folder_ + "/file") << "no folder\n";
+    for (const char* variable : {"OCL_ICD_VENDORS", "POCL_CACHE_DIR", "XDG_CACHE_HOME", "TMPDIR"})
+      ::unsetenv(variable);
+    Set("HOME", "/home");
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  void Set(const char* variable, const std::string& below) {
+    ::setenv(variable, (folder_ + below).c_str(), 1);
+  }
+  // As another user finds it, if this one can be another.
+  bool StrangerFinds(const std::string& text) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const bool changed = ::geteuid() != 0 || ::setuid(kStranger) == 0;
+      ::_exit(changed && UnusableFolder().find(text) != std::string::npos ? 0 : 1);
+    }
+    int status = -1;
+    return ::waitpid(child, &status, 0) == child && status == 0;
+  }
+
+  std::string folder_;
+};
+
+// What can be made is not missing; what is a file, or below one, is no folder.
+TEST_F(UnusableFolderTest, SaysWhatIsInTheWay) {
+  EXPECT_EQ(UnusableFolder(), "");
+  Set("XDG_CACHE_HOME", "/not/made/yet");
+  Set("TMPDIR", "");
+  Set("OCL_ICD_VENDORS", "/none");  // No drivers: that is another matter.
+  EXPECT_EQ(UnusableFolder(), "");
+  Set("TMPDIR", "/file/tmp");
+  EXPECT_EQ(UnusableFolder(), "user " + std::to_string(::geteuid()) +
+                                  " cannot write temporary files: Not a directory at " + folder_ +
+                                  "/file; give access there (TMPDIR=" + folder_ + "/file/tmp)");
+  Set("HOME", "/file");
+  EXPECT_NE(UnusableFolder().find("temporary"), std::string::npos) << "HOME is not asked";
+  Set("XDG_CACHE_HOME", "/file");
+  EXPECT_NE(UnusableFolder().find("; set cache_directory in [worker], or give access there (XDG_"),
+            std::string::npos);
+  Set("POCL_CACHE_DIR", "/cache");
+  EXPECT_NE(UnusableFolder().find("temporary"), std::string::npos) << "PoCL's own counts";
+  Set("POCL_CACHE_DIR", "/file/cache");
+  EXPECT_NE(UnusableFolder().find("; set another POCL_CACHE_DIR, or give access there (POCL_"),
+            std::string::npos);
+}
+
+// Another user's folder, one behind it, and one that would have to be made in it.
+TEST_F(UnusableFolderTest, SaysWhoIsKeptOut) {
+  const std::string closed = folder_ + "/closed";
+  fs::create_directories(closed + "/deep/vendors");
+  ASSERT_EQ(::chmod(closed.c_str(), ::geteuid() == 0 ? 0700 : 0), 0);
+  const std::string denied = "Permission denied at " + closed + ";";
+  for (const char* variable : {"TMPDIR", "XDG_CACHE_HOME", "POCL_CACHE_DIR"}) {
+    for (const char* below : {"/closed", "/closed/deep", "/closed/new"}) {
+      Set(variable, below);
+      EXPECT_TRUE(StrangerFinds(denied)) << variable << " " << below;
+    }
+  }
+  Set("OCL_ICD_VENDORS", "/closed/deep/vendors");
+  EXPECT_TRUE(StrangerFinds("cannot read the list of drivers: " + denied));
+  ASSERT_EQ(::chmod(closed.c_str(), 0700), 0);
+}
+
+}  // namespace
+}  // namespace sluice
