@@ -65,6 +65,10 @@ absl::StatusOr<Greeting> Greet(const std::string& socket_path, int timeout_ms) {
   char packet[kMaxBrokerMessageBytes];
   std::vector<UniqueFd> fds;
   const absl::StatusOr<size_t> size = ReceiveWithin(socket->get(), timeout_ms, packet, &fds);
+  if (absl::IsDeadlineExceeded(size.status())) {
+    return absl::DeadlineExceededError(
+        absl::StrCat("it takes connections, but does not answer in ", timeout_ms, " ms"));
+  }
   if (!size.ok()) return size.status();
   Welcome welcome;
   if (!ParseMessage(packet, *size, &welcome) || !IsTerminated(welcome.message)) {

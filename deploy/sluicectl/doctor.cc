@@ -275,6 +275,13 @@ void Examination::CheckSocketFile(const Endpoint& endpoint, const absl::Status& 
     return Failed("daemon's socket", reason,
                   "a daemon has left its socket behind: start sluiced again");
   }
+  if (absl::IsDeadlineExceeded(status)) {
+    // Connections to a socket of systemd's wait for the daemon that it starts.
+    return Failed("daemon's socket", reason,
+                  "the daemon does not start, hangs, or still looks for devices (for "
+                  "probe_timeout_ms at most): see `systemctl status sluiced` and journalctl -u "
+                  "sluiced; or another program listens there");
+  }
   Failed("daemon's socket", reason, "look into the daemon's log (journalctl -u sluiced)");
 }
 

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "broker/os/local_socket.h"
 #include "tests/unit/broker/broker_process.h"
 
 extern char** environ;
@@ -23,6 +24,14 @@ namespace sluice {
 namespace {
 
 using Json = nlohmann::json;
+
+// Of doctor's report.
+Json Step(const Json& report, const std::string& name) {
+  for (const Json& one : report.value("steps", Json::array())) {
+    if (one.value("step", "") == name) return one;
+  }
+  return Json();
+}
 
 class SluicectlTest : public testing::Test {
  protected:
@@ -201,31 +210,48 @@ TEST_F(SluicectlTest, Usage) {
 
 // doctor names the first thing that is wrong, and what to do about it, and ends with 1.
 TEST_F(SluicectlTest, DoctorFindsWhatIsMissing) {
-  const auto step = [](const Json& report, const std::string& name) {
-    for (const Json& one : report.value("steps", Json::array())) {
-      if (one.value("step", "") == name) return one;
-    }
-    return Json();
-  };
   const std::string path = directory_.path() + "/broker.sock";
   const Result absent = Run({"doctor", "--json", "--endpoint", "unix:" + path});
   EXPECT_EQ(absent.code, 1);
-  const Json socket = step(absent.json(), "daemon's socket");
+  const Json socket = Step(absent.json(), "daemon's socket");
   EXPECT_EQ(socket.value("result", ""), "failed");
   EXPECT_NE(socket.value("found", "").find("does not exist"), std::string::npos) << absent.output;
   EXPECT_NE(socket.value("advice", "").find("start"), std::string::npos);
   {
     BrokerProcess broker(directory_, {.worker_mode = "probe-fail"});
     const Json report = Run({"doctor", "--json", "--endpoint", "unix:" + path}).json();
-    EXPECT_EQ(step(report, "daemon's socket").value("result", ""), "ok") << report;
-    EXPECT_EQ(step(report, "devices").value("result", ""), "failed");
+    EXPECT_EQ(Step(report, "daemon's socket").value("result", ""), "ok") << report;
+    EXPECT_EQ(Step(report, "devices").value("result", ""), "failed");
     broker.Signal(SIGKILL);
     broker.WaitForExit();
   }
   const Json stale = Run({"doctor", "--json", "--endpoint", "unix:" + path}).json();
-  EXPECT_NE(step(stale, "daemon's socket").value("advice", "").find("left its socket behind"),
+  EXPECT_NE(Step(stale, "daemon's socket").value("advice", "").find("left its socket behind"),
             std::string::npos)
       << stale;
+}
+
+// What listens and never answers is told from what is not there, with who it may be.
+TEST_F(SluicectlTest, DoctorFindsAMuteDaemon) {
+  const std::string path = directory_.path() + "/broker.sock";
+  const auto listener = ListenLocal(path, 0600, 16);
+  ASSERT_TRUE(listener.ok());
+  const std::vector<std::string> flags = {"--json", "--timeout-ms", "100", "--endpoint",
+                                          "unix:" + path};
+  std::vector<std::string> doctor = flags;
+  doctor.insert(doctor.begin(), "doctor");
+  const Result report = Run(doctor);
+  EXPECT_EQ(report.code, 1);
+  const Json socket = Step(report.json(), "daemon's socket");
+  EXPECT_EQ(socket.value("result", ""), "failed");
+  EXPECT_EQ(socket.value("found", ""), "it takes connections, but does not answer in 100 ms");
+  EXPECT_NE(socket.value("advice", "").find("systemctl status sluiced"), std::string::npos)
+      << report.output;
+  std::vector<std::string> devices = flags;
+  devices.insert(devices.begin(), "devices");
+  const Result none = Run(devices);
+  EXPECT_EQ(none.code, 3);
+  EXPECT_NE(none.output.find("takes connections"), std::string::npos) << none.output;
 }
 
 }  // namespace
