@@ -115,13 +115,14 @@ bool DescribeArguments(cl_kernel kernel, const pb::ProgramRecord* record,
   });
 }
 
-UniqueCl<cl_kernel> MakeUnaskedKernel(const ContextObject& context) {
+UniqueCl<cl_kernel> MakeUnaskedKernel(const ContextObject& context, ArgInfoAsked asked) {
+  const char* const options = asked == ArgInfoAsked::kWithoutOptions ? nullptr : "";
   const char* text = "kernel void k(global int* out) { out[0] = 0; }";
   cl_int status = CL_SUCCESS;
   const UniqueCl<cl_program> program(
       cl().clCreateProgramWithSource(context.handle.get(), 1, &text, nullptr, &status));
   if (status != CL_SUCCESS ||
-      cl().clBuildProgram(program.get(), 0, nullptr, "", nullptr, nullptr) != CL_SUCCESS) {
+      cl().clBuildProgram(program.get(), 0, nullptr, options, nullptr, nullptr) != CL_SUCCESS) {
     return {};
   }
   return UniqueCl<cl_kernel>(cl().clCreateKernel(program.get(), "k", &status));
@@ -131,7 +132,7 @@ void DescribeKernel(const KernelObject& kernel, pb::KernelDescription* out) {
   const cl_kernel handle = kernel.handle.get();
   DescribeArguments(handle, kernel.program->record.get(), out);
   // The client asks for what it may tell (ReadUnaskedKernelArg).
-  if (kernel.program->unasked_arg_info) {
+  if (kernel.program->arg_info_asked != ArgInfoAsked::kYes) {
     for (pb::KernelArgDescription& arg : *out->mutable_args()) arg.set_has_info(false);
   }
   out->set_attributes(KernelText(handle, CL_KERNEL_ATTRIBUTES));

@@ -16,9 +16,9 @@ namespace pb = v1;
 bool DescribeArguments(cl_kernel kernel, const pb::ProgramRecord* record,
                        pb::KernelDescription* out);
 
-// Of one argument, built without -cl-kernel-arg-info: shows what the driver tells of such kernels.
-// Null if none can be built. Waits in the driver.
-UniqueCl<cl_kernel> MakeUnaskedKernel(const ContextObject& context);
+// Of one argument, built without -cl-kernel-arg-info, as `asked` says: shows what the driver tells
+// of such kernels. Null if none can be built. Waits in the driver.
+UniqueCl<cl_kernel> MakeUnaskedKernel(const ContextObject& context, ArgInfoAsked asked);
 
 void DescribeKernel(const KernelObject& kernel, pb::KernelDescription* out);
 

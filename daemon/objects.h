@@ -152,6 +152,11 @@ struct MemoryObject : Object {
   class Session* session = nullptr;
 };
 
+// How an application asked for argument information (-cl-kernel-arg-info, which our builds always
+// have): drivers differ in what they tell of kernels that were built with no options at all (PoCL
+// tells) and with others. Of what is linked, the strongest counts: kYes is the least.
+enum class ArgInfoAsked : uint8_t { kYes, kWithoutOptions, kNo };
+
 struct ProgramObject : Object {
   static constexpr ObjectType kType = ObjectType::kProgram;
   static constexpr cl_int kInvalid = CL_INVALID_PROGRAM;
@@ -162,8 +167,7 @@ struct ProgramObject : Object {
   std::vector<std::shared_ptr<DeviceObject>> devices;
   // Of the binary that it was made of; null: nothing is known but what the driver says.
   std::shared_ptr<const v1::ProgramRecord> record;
-  // Its last build was asked for argument information by us alone, not by the application.
-  bool unasked_arg_info = false;
+  ArgInfoAsked arg_info_asked = ArgInfoAsked::kYes;  // Of its last build.
 };
 
 struct KernelObject : Object {

@@ -10,8 +10,8 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
@@ -110,8 +110,8 @@ class Session {
     return device_name_;
   }
 
-  // As MakeUnaskedKernel makes it, once it was wanted. The build thread's.
-  std::optional<UniqueCl<cl_kernel>> unasked_kernel;
+  // As MakeUnaskedKernel makes them, once they were wanted. The build thread's.
+  std::map<ArgInfoAsked, UniqueCl<cl_kernel>> unasked_kernels;
 
   // For statistics; relaxed.
   std::atomic<uint64_t> commands_executed{0};

@@ -157,8 +157,7 @@ HandlerResult ReadBinaries(Session& session, const pb::GetInfo& cmd, Call& call)
 
 // Section 5.9.3: CL_KERNEL_ARG_INFO_NOT_AVAILABLE if the argument information is not available for
 // kernel, as it need not be if the program was built without -cl-kernel-arg-info. Our builds always
-// have the option; what the driver would have said without (PoCL: nothing), it says of a kernel of
-// our own.
+// have the option; what the driver would have said without, it says of a kernel of our own.
 HandlerResult ReadUnaskedKernelArg(Session& session, const pb::GetInfo& cmd, Call& call,
                                    std::shared_ptr<KernelObject> kernel) {
   const auto answer = [&session, sequence = call.sequence()](cl_int status, std::string data) {
@@ -169,12 +168,13 @@ HandlerResult ReadUnaskedKernelArg(Session& session, const pb::GetInfo& cmd, Cal
     session.replies().Send(reply, Wake::kWaiter);
   };
   Builds::Work work;
-  work.run = [&session, cmd, answer, kernel = std::move(kernel)] {
-    std::optional<UniqueCl<cl_kernel>>& unasked = session.unasked_kernel;
-    if (!unasked.has_value()) unasked = MakeUnaskedKernel(*kernel->program->context);
+  work.run = [&session, cmd, answer, asked = kernel->program->arg_info_asked,
+              kernel = std::move(kernel)] {
+    const auto [unasked, is_new] = session.unasked_kernels.try_emplace(asked);
+    if (is_new) unasked->second = MakeUnaskedKernel(*kernel->program->context, asked);
     cl_int status = CL_KERNEL_ARG_INFO_NOT_AVAILABLE;
-    if (*unasked)
-      status = cl().clGetKernelArgInfo(unasked->get(), 0, cmd.param_name(), 0, nullptr, nullptr);
+    if (cl_kernel const like = unasked->second.get(); like != nullptr)
+      status = cl().clGetKernelArgInfo(like, 0, cmd.param_name(), 0, nullptr, nullptr);
     std::string data;
     if (status == CL_SUCCESS) {
       status = ReadInfo(
@@ -233,7 +233,7 @@ HandlerResult HandleGetInfo(Session& session, const pb::GetInfo& cmd, Call& call
       return Read<KernelObject>(session, cmd, call, cl().clGetKernelInfo);
     case pb::GetInfo::KERNEL_ARG: {
       auto kernel = session.objects().Find<KernelObject>(cmd.id());
-      if (kernel != nullptr && kernel->program->unasked_arg_info)
+      if (kernel != nullptr && kernel->program->arg_info_asked != ArgInfoAsked::kYes)
         return ReadUnaskedKernelArg(session, cmd, call, std::move(kernel));
       return Read<KernelObject>(
           session, cmd, call,

@@ -121,18 +121,18 @@ HandlerResult RunBuild(Session& session, const Call& call, std::shared_ptr<Progr
 
 constexpr char kArgInfoOption[] = "-cl-kernel-arg-info";
 
-// No options at all ask as well: PoCL tells it then, and not of empty ones (a blank, here).
-bool OptionsAskForArgInfo(const std::string& options) {
-  return options.empty() || absl::StrContains(options, kArgInfoOption);
+// Of empty options, which are not none, the client makes a blank.
+ArgInfoAsked AskedByOptions(const std::string& options) {
+  if (absl::StrContains(options, kArgInfoOption)) return ArgInfoAsked::kYes;
+  return options.empty() ? ArgInfoAsked::kWithoutOptions : ArgInfoAsked::kNo;
 }
 
-// Whether the application is to be told the argument information of what it builds, whatever the
-// driver would have told it. Of a binary: drivers tell what its maker asked for.
-bool AsksForArgInfo(const ProgramObject& program, const std::string& options) {
-  if (OptionsAskForArgInfo(options)) return true;
+// How the application is to be told the argument information of what it builds. Of a binary:
+// drivers tell what its maker asked for.
+ArgInfoAsked AskedByBuild(const ProgramObject& program, const std::string& options) {
   size_t source_size = 0;
   cl().clGetProgramInfo(program.handle.get(), CL_PROGRAM_SOURCE, 0, nullptr, &source_size);
-  return source_size <= 1;  // With its NUL.
+  return source_size <= 1 ? ArgInfoAsked::kYes : AskedByOptions(options);  // With its NUL.
 }
 
 // Argument information is what the client judges clSetKernelArg by; drivers keep it only if asked
@@ -259,7 +259,7 @@ HandlerResult HandleBuildProgram(Session& session, const pb::BuildProgram& cmd, 
   if (absl::Status status = folder->MakeDirectories(cmd.include_directories()); !status.ok())
     return status;
   const std::string options = folder->RewriteOptions(cmd.options(), cmd.include_directories());
-  program->unasked_arg_info = !AsksForArgInfo(*program, options);
+  program->arg_info_asked = AskedByBuild(*program, options);
   return RunBuild(session, call, program, devices, CL_BUILD_PROGRAM_FAILURE,
                   [program, devices, folder, options] {
                     const std::vector<cl_device_id> handles = HandlesOf(devices);
@@ -290,7 +290,7 @@ HandlerResult HandleCompileProgram(Session& session, const pb::CompileProgram& c
   if (absl::Status status = folder->MakeDirectories(cmd.include_directories()); !status.ok())
     return status;
   std::string options = folder->RewriteOptions(cmd.options(), cmd.include_directories());
-  program->unasked_arg_info = !AsksForArgInfo(*program, options);
+  program->arg_info_asked = AskedByBuild(*program, options);
   std::vector<std::string> names(cmd.header_names().begin(), cmd.header_names().end());
   return RunBuild(session, call, program, devices, CL_COMPILE_PROGRAM_FAILURE,
                   [program, devices, headers, names, folder, options] {
@@ -329,10 +329,9 @@ HandlerResult HandleLinkProgram(Session& session, const pb::LinkProgram& cmd, Ca
   program->devices = devices.empty() ? context->devices : devices;
   program->context = context;
   // PoCL goes by the link's options, others by those of the compilations.
-  program->unasked_arg_info = !OptionsAskForArgInfo(cmd.options()) &&
-                              std::all_of(inputs.begin(), inputs.end(), [](const auto& input) {
-                                return input->unasked_arg_info;
-                              });
+  program->arg_info_asked = AskedByOptions(cmd.options());
+  for (const auto& input : inputs)
+    program->arg_info_asked = std::min(program->arg_info_asked, input->arg_info_asked);
   if (const cl_int added = session.Add(cmd.program_id(), program); added != CL_SUCCESS)
     return added;
   return RunBuild(

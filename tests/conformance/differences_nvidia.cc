@@ -228,6 +228,8 @@ constexpr Difference kRows[] = {
      "spec: CL_INVALID_EVENT_WAIT_LIST"},
     {"clEnqueueSVMMemFill.null_event", kNvidia, Where::kNative, CL_INVALID_EVENT,
      "spec: CL_INVALID_EVENT_WAIT_LIST"},
+    {"clEnqueueSVMMemcpy.failed_wait", kNvidia, Where::kNative, CL_OUT_OF_RESOURCES,
+     "spec: CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST"},
     {"clEnqueueSVMMemcpy.null_event", kNvidia, Where::kNative, CL_INVALID_EVENT,
      "spec: CL_INVALID_EVENT_WAIT_LIST"},
     {"clEnqueueSVMMigrateMem.null_event", kNvidia, Where::kNative, CL_INVALID_EVENT,
