@@ -31,6 +31,8 @@ constexpr const char* kNetworkKeys[] = {"listen", "certificate", "key", "client_
 
 // With less no worker comes as far as to its driver.
 constexpr uint64_t kLeastWorkerMemory = 64 << 20;
+// With less no gateway comes as far as to its port.
+constexpr uint64_t kLeastGatewayMemory = 256 << 20;
 
 bool ParseMode(const std::string& text, mode_t* mode) {
   unsigned value = 0;
@@ -173,6 +175,7 @@ NetworkConfig ReadNetwork(const toml::table* table, ConfigErrors* errors) {
   section.Parsed("client_ca", wanted, path(&network.client_ca));
   section.Parsed("token_file", wanted, path(&network.token_file));
   section.Boolean("allow_plaintext", &network.allow_plaintext);
+  section.Bytes("memory_bytes", &network.memory_bytes, kLeastGatewayMemory);
   section.Finish();
   if (table == nullptr) return network;
   network.where = errors->Place(table->source());

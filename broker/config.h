@@ -18,6 +18,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "broker/base/log.h"
+#include "broker/os/process.h"
 #include "broker/os/types.h"
 
 namespace sluice {
@@ -29,6 +30,8 @@ struct NetworkConfig {
   std::string client_ca;   // Clients must show a certificate signed by one of these.
   std::string token_file;  // Clients must send one of the tokens in it, one a line.
   bool allow_plaintext = false;
+  // The gateway's own; 0 = no limit.
+  uint64_t memory_bytes = MachineMemoryBytes() / 2;
   std::string via;  // Set by ApplyDefaults: said in its clients' names. Empty: nothing.
   // For messages: "file:line" of the entry, "file:line:column" of its keys. Empty for flags.
   std::string where;

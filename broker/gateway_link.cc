@@ -18,6 +18,13 @@
 namespace sluice {
 namespace {
 
+// Whose own memory would count as the gateway's.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kHasSanitizer = true;
+#else
+constexpr bool kHasSanitizer = false;
+#endif
+
 constexpr int kControlFd = 3;
 constexpr int kFirstFileFd = 5;
 constexpr int64_t kFirstBackoffMs = 500;
@@ -167,6 +174,7 @@ absl::Status GatewayLink::Spawn() {
   std::vector<UniqueFd> opened;  // Closed here once the gateway has them.
   if (absl::Status ok = Prepare(network_, &options, &opened); !ok.ok()) return ok;
   options.sandbox.user = user_;
+  if (!kHasSanitizer) options.sandbox.data_bytes = network_.memory_bytes;
   options.arguments.push_back(
       absl::StrCat("--log-level=", std::string(LogLevelName(CurrentLogLevel()))));
   absl::StatusOr<std::pair<UniqueFd, UniqueFd>> control = CreateSocketPair();
@@ -200,7 +208,9 @@ void GatewayLink::OnExit(const ExitStatus& status) {
   const bool said = status.signal == 0 && status.code == kExitSaid;
   Log(said ? LogLevel::kDebug : LogLevel::kError, "broker",
       "gateway ended; it will be started again",
-      {{"listen", absl::StrJoin(network_.listen, ",")}, {"how", status.Describe()}});
+      {{"listen", absl::StrJoin(network_.listen, ",")},
+       {"how", status.Describe()},
+       {"memory_bytes", network_.memory_bytes}});
   workers_->EndOwnedBy(owner_, "its gateway is gone");
   ScheduleRestart();
 }

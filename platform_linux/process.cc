@@ -321,6 +321,11 @@ std::vector<std::string> OwnEnvironment() {
   return environment;
 }
 
+uint64_t MachineMemoryBytes() {
+  return static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
+         static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
 bool IsPrivileged() { return ::geteuid() == 0; }
 
 absl::StatusOr<UserIdentity> LookUpUser(const std::string& name) {

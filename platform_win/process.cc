@@ -286,6 +286,8 @@ std::vector<std::string> OwnEnvironment() {
   return environment;
 }
 
+uint64_t MachineMemoryBytes() { return 0; }
+
 bool IsPrivileged() { return IsSystemSid(OwnSid()); }
 
 absl::StatusOr<UserIdentity> LookUpUser(const std::string& name) {

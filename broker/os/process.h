@@ -8,6 +8,7 @@
 // Thread-safe; ChildProcess is thread-compatible.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -91,6 +92,9 @@ absl::StatusOr<std::string> FindHelperExecutable(const std::string& name);
 
 // This process's environment, "NAME=value".
 std::vector<std::string> OwnEnvironment();
+
+// Of the whole machine; 0 where children cannot be held to a part of it (Windows).
+uint64_t MachineMemoryBytes();
 
 // True if this process may become other users: root; on Windows the system's own account.
 bool IsPrivileged();

@@ -78,6 +78,7 @@ certificate = "/c"
 key = "/k"
 client_ca = "/a"
 token_file = "/t"
+memory_bytes = "5GiB"
 allow_plaintext = true
 )",
                                   "f.toml");
@@ -111,6 +112,7 @@ allow_plaintext = true
   EXPECT_EQ(config->device_patterns, std::vector<std::string>{"NVIDIA*"});
   ASSERT_EQ(config->network.size(), 1u);
   EXPECT_EQ(config->network[0].listen.size(), 2u);
+  EXPECT_EQ(config->network[0].memory_bytes, 5ULL << 30);
   EXPECT_EQ(config->network[0].certificate, "/c");
   EXPECT_EQ(config->network[0].key, "/k");
   EXPECT_EQ(config->network[0].client_ca, "/a");

@@ -11,10 +11,17 @@
 #include <fstream>
 #include <string>
 
+#include "broker/os/process.h"
 #include "tests/unit/broker/broker_process.h"
 
 namespace sluice {
 namespace {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kHasSanitizer = true;
+#else
+constexpr bool kHasSanitizer = false;
+#endif
 
 class GatewayLinkTest : public testing::Test {
  protected:
@@ -51,6 +58,24 @@ TEST_F(GatewayLinkTest, GatewayIsStartedWithItsEntry) {
     EXPECT_NE(report.find(line), std::string::npos) << "missing " << line << " in\n" << report;
   }
   EXPECT_EQ(report.find("--allow-plaintext"), std::string::npos);
+}
+
+// A gateway's own memory is bounded by its entry.
+TEST_F(GatewayLinkTest, GatewayHasWhatItsEntrySays) {
+  if (kHasSanitizer) GTEST_SKIP() << "a sanitizer's memory would count";
+  BrokerProcess broker(directory_,
+                       {.arguments = {}, .config = Config("idle", "memory_bytes = \"777MiB\"\n")});
+  const std::string report = Report();
+  EXPECT_NE(report.find("data " + std::to_string(777 << 20) + "\n"), report.npos) << report;
+}
+
+// Where the entry says nothing, by half of the machine's.
+TEST_F(GatewayLinkTest, GatewayHasHalfOfTheMachines) {
+  if (kHasSanitizer) GTEST_SKIP() << "a sanitizer's memory would count";
+  BrokerProcess broker(directory_, {.arguments = {}, .config = Config("idle")});
+  const std::string report = Report();
+  const std::string half = std::to_string(MachineMemoryBytes() / 2);
+  EXPECT_NE(report.find("data " + half + "\n"), report.npos) << report;
 }
 
 // Sessions for network peers are opened with their handle channels, and counted against their

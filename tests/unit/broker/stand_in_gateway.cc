@@ -5,6 +5,7 @@
 // ends at once, "garbage" sends a malformed message, "say" writes to stderr what is no line of its
 // own and one that is. It then waits for the end of its socket.
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -76,6 +77,9 @@ int Main(int argc, char** argv) {
   char mode[32] = {};
   char fifo[256] = {};
   if (std::sscanf(script, "%31s %255s", mode, fifo) != 2) return 8;
+  rlimit data = {};
+  ::getrlimit(RLIMIT_DATA, &data);
+  report += "data " + std::to_string(data.rlim_cur) + "\n";
   report += Greet();
   std::vector<UniqueFd> channels;
   if (std::string(mode) == "open3") report += OpenSessions(3, &channels);
