@@ -150,24 +150,24 @@ cl_int CheckAccessFlags(cl_mem_flags* flags) {
   return CheckMemFlags(*flags);
 }
 
-bool SupportsFormat(Context* context, cl_mem_flags flags, cl_mem_object_type type,
-                    const cl_image_format& wanted) {
+cl_int CheckFormat(Context* context, cl_mem_flags flags, cl_mem_object_type type,
+                   const cl_image_format& wanted, cl_int unsupported) {
   // Flags for the host would leave no format with some drivers (rusticl).
   flags &= CL_MEM_READ_WRITE | CL_MEM_READ_ONLY | CL_MEM_WRITE_ONLY;
   cl_uint count = 0;
-  if (api::clGetSupportedImageFormats(context->handle(), flags, type, 0, nullptr, &count) !=
-      CL_SUCCESS) {
-    return false;
-  }
+  CL_RETURN_IF_ERROR(
+      api::clGetSupportedImageFormats(context->handle(), flags, type, 0, nullptr, &count));
   std::vector<cl_image_format> formats(count);
-  if (count == 0 || api::clGetSupportedImageFormats(context->handle(), flags, type, count,
-                                                    formats.data(), nullptr) != CL_SUCCESS) {
-    return false;
+  if (count != 0) {
+    CL_RETURN_IF_ERROR(api::clGetSupportedImageFormats(context->handle(), flags, type, count,
+                                                       formats.data(), nullptr));
   }
-  return std::any_of(formats.begin(), formats.end(), [&wanted](const cl_image_format& one) {
-    return one.image_channel_order == wanted.image_channel_order &&
-           one.image_channel_data_type == wanted.image_channel_data_type;
-  });
+  const bool found =
+      std::any_of(formats.begin(), formats.end(), [&wanted](const cl_image_format& one) {
+        return one.image_channel_order == wanted.image_channel_order &&
+               one.image_channel_data_type == wanted.image_channel_data_type;
+      });
+  return found ? CL_SUCCESS : unsupported;
 }
 
 SharedObject* FindShared(const MemObject& memory, Api api) {

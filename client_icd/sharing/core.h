@@ -80,10 +80,11 @@ cl_int CreateShared(Context* context, MemObject::Description about, Api api,
 // 9.4.2, 9.6.7.3, 9.7.7.2, 9.8.7.3); none is the default, CL_MEM_READ_WRITE. Else CL_INVALID_VALUE.
 cl_int CheckAccessFlags(cl_mem_flags* flags);
 
-// Whether a device of the context has such images. To be asked before CreateShared makes one:
-// drivers differ in the code that they give for a format they lack (PoCL: CL_INVALID_OPERATION).
-bool SupportsFormat(Context* context, cl_mem_flags flags, cl_mem_object_type type,
-                    const cl_image_format& wanted);
+// `unsupported` if no device of the context has such images, or why that cannot be known (a lost
+// session's code). To be asked before CreateShared makes one: drivers differ in the code that they
+// give for a format they lack (PoCL: CL_INVALID_OPERATION).
+cl_int CheckFormat(Context* context, cl_mem_flags flags, cl_mem_object_type type,
+                   const cl_image_format& wanted, cl_int unsupported);
 
 // The arguments of an acquire or release function, as they came.
 struct SyncArguments {

@@ -68,9 +68,8 @@ cl_int CreateFromGlObject(Context* context, cl_mem_flags flags, Api api,
   if (gl.format != nullptr) {
     if (!context->supports_images()) return CL_INVALID_OPERATION;
     const cl_image_desc desc = DescOf(gl);
-    if (!SupportsFormat(context, flags, desc.image_type, gl.format->cl)) {
-      return CL_IMAGE_FORMAT_NOT_SUPPORTED;
-    }
+    CL_RETURN_IF_ERROR(
+        CheckFormat(context, flags, desc.image_type, gl.format->cl, CL_IMAGE_FORMAT_NOT_SUPPORTED));
     about.type = desc.image_type;
     about.image = MakeImageShape(gl.format->cl, desc);
     if (desc.image_type == CL_MEM_OBJECT_IMAGE1D_BUFFER) {

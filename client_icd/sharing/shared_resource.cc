@@ -345,8 +345,8 @@ cl_int Create(Context* context, cl_mem_flags flags, const void* capability, cl_u
   Part part;
   if (found.shape.plane_count > 0) {
     CL_RETURN_IF_ERROR(DescribePlane(found.shape, plane, &about, &part));
-    if (!SupportsFormat(context, flags, about.type, about.image->format))
-      return CL_IMAGE_FORMAT_NOT_SUPPORTED;
+    CL_RETURN_IF_ERROR(CheckFormat(context, flags, about.type, about.image->format,
+                                   CL_IMAGE_FORMAT_NOT_SUPPORTED));
     about.bytes = part.row_bytes * part.rows * part.slices;
   } else {
     about.bytes = found.shape.size_bytes;

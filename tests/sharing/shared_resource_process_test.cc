@@ -132,6 +132,10 @@ TEST_F(SharedResources, WorkersDeathGivesTurnsUp) {
     ASSERT_EQ(sluice_acquire(daemon_, &made.write, SLUICE_WRITE, 8000, &hold), SLUICE_OK);
     EXPECT_EQ(hold.indeterminate, 1u);
     EXPECT_EQ(release_(queue, 1, &memory, 0, nullptr, nullptr), CL_DEVICE_NOT_AVAILABLE);
+    // DRM_FORMAT_ABGR8888; not that nothing has such images.
+    const Made image = MakeImage(0x34324241, 16);
+    EXPECT_CREATE("clCreateFromSharedResourceSLUICE.lost", CL_DEVICE_NOT_AVAILABLE,
+                  create_(context, CL_MEM_READ_WRITE, image.write.bytes, 0, error));
     ASSERT_EQ(sluice_release(daemon_, &hold, 0), SLUICE_OK);
   }
 }

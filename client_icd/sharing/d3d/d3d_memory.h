@@ -105,8 +105,8 @@ cl_int CreateFromResource(Context* context, cl_mem_flags flags, Typed* given, UI
     desc.image_height = from.extent.height;
     desc.image_depth = is_3d ? from.extent.depth : 0;
     // "... or if the Direct3D texture format does not map to a supported OpenCL image format."
-    if (!SupportsFormat(context, flags, desc.image_type, format))
-      return CL_INVALID_IMAGE_FORMAT_DESCRIPTOR;
+    CL_RETURN_IF_ERROR(
+        CheckFormat(context, flags, desc.image_type, format, CL_INVALID_IMAGE_FORMAT_DESCRIPTOR));
     about.type = desc.image_type;
     about.image = MakeImageShape(format, desc);
   }

@@ -48,14 +48,17 @@ cl_int CreateFromSurface(Context* context, cl_mem_flags flags,
   std::unique_ptr<Dx9Surface> surface;
   CL_RETURN_IF_ERROR(HoldSurface(*context, source, &surface));
   // CL_INVALID_IMAGE_FORMAT_DESCRIPTOR also for a format that no device of the context has.
-  if (!SupportsFormat(context, flags, CL_MEM_OBJECT_IMAGE2D, surface->format())) {
+  constexpr cl_int kUnsupported = CL_INVALID_IMAGE_FORMAT_DESCRIPTOR;
+  const cl_int checked =
+      CheckFormat(context, flags, CL_MEM_OBJECT_IMAGE2D, surface->format(), kUnsupported);
+  if (checked == kUnsupported) {
     ClientLog(ClientLogLevel::kInfo,
               absl::StrCat("sharing: DX9 media: no device of the context has images of plane ",
                            plane, "'s format (channel order 0x",
                            absl::Hex(surface->format().image_channel_order), ", type 0x",
                            absl::Hex(surface->format().image_channel_data_type), ")"));
-    return CL_INVALID_IMAGE_FORMAT_DESCRIPTOR;
   }
+  CL_RETURN_IF_ERROR(checked);
   cl_image_desc desc = {};
   desc.image_type = CL_MEM_OBJECT_IMAGE2D;
   desc.image_width = surface->width();
