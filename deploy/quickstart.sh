@@ -6,7 +6,13 @@
 #
 # Installs what is missing, builds into build/, starts sluiced with PoCL on the CPU as its device, runs
 # programs whose only OpenCL driver is libsluice_icd.so, says what happened, and stops what it started.
+# SLUICE_BUILD_DIR names another build tree.
 set -euo pipefail
+case ${1:-} in
+  '') ;;
+  -h | --help) sed -n '3,9s/^# \{0,1\}//p' "$0"; exit 0 ;;
+  *) echo "quickstart.sh: takes no arguments, not '$1' (--help says what it does)" >&2; exit 2 ;;
+esac
 root=$(cd "$(dirname "$0")/.." && pwd)
 build=${SLUICE_BUILD_DIR:-$root/build}
 

@@ -9,7 +9,7 @@
 # was interrupted goes on where it was.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-[ $# -ge 1 ] && [ $# -le 2 ] || { sed -n '3,9s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+[ $# -ge 1 ] && [ $# -le 2 ] && [[ $1 != -* ]] || { sed -n '3,9s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 mkdir -p "$1"
 prefix=$(cd "$1" && pwd)
 [ ! -e "$prefix/.complete" ] || { echo "make-deps.sh: $prefix is complete"; exit 0; }
