@@ -102,9 +102,10 @@ void StreamGate::TakeNew() {
     }
     stream->client_events = stream->server_events = EPOLLIN;
     if (good) {
-      streams_.push_back(std::move(stream));
+      Stream* const added = stream.get();
+      added->place = streams_.insert(streams_.end(), std::move(stream));
     } else {
-      Forget(*stream);
+      Forget(stream.get());
     }
   }
 }
@@ -138,6 +139,7 @@ void StreamGate::Charge(Stream* stream, int resets) {
   if (stream->resets_left >= 0) return;
   stream->waits_until_ms =
       now_ms + static_cast<int64_t>((kResetsToGoOn - stream->resets_left) / kResetsPerMs);
+  waiting_.emplace(stream->waits_until_ms, stream);
 }
 
 void StreamGate::Await(Stream* stream) {
@@ -173,24 +175,29 @@ void StreamGate::PassLast(Stream* stream) {
 
 // The hub has a descriptor of the client's socket, too: closing ours would neither end it nor take
 // it out of the epoll set.
-void StreamGate::Forget(const Stream& stream) {
-  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, stream.client.get(), nullptr);
-  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, stream.server.get(), nullptr);
-  ::shutdown(stream.client.get(), SHUT_RDWR);
+void StreamGate::Forget(Stream* stream) {
+  waiting_.erase({stream->waits_until_ms, stream});
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, stream->client.get(), nullptr);
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, stream->server.get(), nullptr);
+  ::shutdown(stream->client.get(), SHUT_RDWR);
 }
 
 void StreamGate::End(Stream* stream) {
-  Forget(*stream);
-  streams_.remove_if([stream](const auto& one) { return one.get() == stream; });
+  Forget(stream);
+  streams_.erase(stream->place);
 }
 
 int StreamGate::MillisecondsToNext() const {
-  int64_t next_ms = -1;
-  for (const auto& stream : streams_) {
-    if (stream->waits_until_ms == 0) continue;
-    next_ms = next_ms < 0 ? stream->waits_until_ms : std::min(next_ms, stream->waits_until_ms);
+  if (waiting_.empty()) return -1;
+  return static_cast<int>(std::max<int64_t>(waiting_.begin()->first - MonotonicMs(), 0));
+}
+
+void StreamGate::ServeRested() {
+  while (!waiting_.empty() && waiting_.begin()->first <= MonotonicMs()) {
+    Stream* const stream = waiting_.extract(waiting_.begin()).value().second;
+    stream->waits_until_ms = 0;
+    Serve(stream);
   }
-  return next_ms < 0 ? -1 : static_cast<int>(std::max<int64_t>(next_ms - MonotonicMs(), 0));
 }
 
 void StreamGate::Run() {
@@ -211,13 +218,7 @@ void StreamGate::Run() {
         Serve(stream);
       }
     }
-    std::vector<Stream*> rested;
-    for (const auto& stream : streams_) {
-      if (stream->waits_until_ms == 0 || stream->waits_until_ms > MonotonicMs()) continue;
-      stream->waits_until_ms = 0;
-      rested.push_back(stream.get());
-    }
-    for (Stream* stream : rested) Serve(stream);
+    ServeRested();
   }
 }
 

@@ -15,7 +15,9 @@
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <set>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -68,6 +70,7 @@ class StreamGate {
     int64_t waits_until_ms = 0;  // 0: it need not.
     uint32_t client_events = 0;  // That are waited for.
     uint32_t server_events = 0;
+    std::list<std::unique_ptr<Stream>>::iterator place;
   };
 
   StreamGate(UniqueFd epoll, UniqueFd wake);
@@ -76,15 +79,18 @@ class StreamGate {
   void Serve(Stream* stream);
   void PassLast(Stream* stream);
   void End(Stream* stream);
-  void Forget(const Stream& stream);
+  void Forget(Stream* stream);
   bool Pass(Stream* stream, Way* way);  // False: an end has been closed.
   void Charge(Stream* stream, int resets);
   void Await(Stream* stream);
+  void ServeRested();
   int MillisecondsToNext() const;
 
   const UniqueFd epoll_;
   const UniqueFd wake_;
-  std::list<std::unique_ptr<Stream>> streams_;  // The thread's alone.
+  // The thread's alone. What it does for one event does not depend on how many streams there are.
+  std::list<std::unique_ptr<Stream>> streams_;
+  std::set<std::pair<int64_t, Stream*>> waiting_;  // By when they need not any more.
   absl::Mutex mutex_;
   std::vector<std::unique_ptr<Stream>> new_ ABSL_GUARDED_BY(mutex_);
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;

@@ -44,11 +44,15 @@ class StreamGateTest : public ::testing::Test {
     auto gate = StreamGate::Start();
     ASSERT_TRUE(gate.ok()) << gate.status();
     gate_ = *std::move(gate);
+    AddStream(&client_, &server_);
+  }
+  // Both ends of one more.
+  void AddStream(UniqueFd* client_end, UniqueFd* server_end) {
     int client[2], server[2];
     ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, client), 0);
     ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, server), 0);
-    client_.reset(client[0]);
-    server_.reset(server[0]);
+    client_end->reset(client[0]);
+    server_end->reset(server[0]);
     gate_->Add(UniqueFd(client[1]), UniqueFd(server[1]));
   }
   // What comes until `size` bytes have, or the end.
@@ -110,6 +114,28 @@ TEST_F(StreamGateTest, EndsWhoDoesNotRead) {
   }
   server_.reset();
   EXPECT_TRUE(HangsUp(client_.get()));
+}
+
+// Who gives up calls too fast waits, loses nothing, and is forgotten if it ends meanwhile; others
+// go on.
+TEST_F(StreamGateTest, MakesResettersWait) {
+  std::string resets(24, 'x');
+  for (int i = 0; i < 600; ++i) resets += Frame(3, 4);
+  UniqueFd leaver, leavers_server;
+  AddStream(&leaver, &leavers_server);
+  const auto send = [&resets](int fd) {
+    return ::send(fd, resets.data(), resets.size(), 0) == static_cast<ssize_t>(resets.size());
+  };
+  ASSERT_TRUE(send(leaver.get()));
+  ASSERT_FALSE(Receive(leavers_server.get(), 4096).empty());  // It waits now.
+  leaver.reset();
+  ASSERT_TRUE(send(client_.get()));  // Waits longer than the first would have.
+  UniqueFd other, others_server;
+  AddStream(&other, &others_server);
+  ASSERT_EQ(::send(other.get(), "x", 1, 0), 1);
+  EXPECT_EQ(Receive(others_server.get(), 1), "x");
+  EXPECT_TRUE(Receive(server_.get(), resets.size()) == resets);
+  EXPECT_TRUE(HangsUp(leavers_server.get()));
 }
 
 }  // namespace
