@@ -286,7 +286,11 @@ std::vector<std::string> OwnEnvironment() {
   return environment;
 }
 
-uint64_t MachineMemoryBytes() { return 0; }
+uint64_t MachineMemoryBytes() {
+  MEMORYSTATUSEX memory = {};
+  memory.dwLength = sizeof(memory);
+  return ::GlobalMemoryStatusEx(&memory) ? memory.ullTotalPhys : 0;
+}
 
 bool IsPrivileged() { return IsSystemSid(OwnSid()); }
 

@@ -93,7 +93,7 @@ absl::StatusOr<std::string> FindHelperExecutable(const std::string& name);
 // This process's environment, "NAME=value".
 std::vector<std::string> OwnEnvironment();
 
-// Of the whole machine; 0 where children cannot be held to a part of it (Windows).
+// Of the whole machine; 0 if that is not known.
 uint64_t MachineMemoryBytes();
 
 // True if this process may become other users: root; on Windows the system's own account.
