@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client_icd/helper_program.h"
 
-#include <cstdlib>
-
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "broker/os/this_process.h"
@@ -34,7 +32,7 @@ absl::StatusOr<std::shared_ptr<HelperProcess>> StartHelperProgram(
   options.descriptors = std::move(descriptors);
   options.sandbox.new_session = true;
   // Silent, as the library is: the application's stderr is for log lines that were asked for.
-  if (std::getenv("SLUICE_LOG") == nullptr) options.output = kNoOutput;
+  if (!EnvironmentVariable("SLUICE_LOG").has_value()) options.output = kNoOutput;
   ASSIGN_OR_RETURN(const pid_t number, SpawnUnseen(options));
   return std::make_shared<HelperProcess>(number);
 }

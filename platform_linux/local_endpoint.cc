@@ -3,7 +3,7 @@
 
 #include <unistd.h>
 
-#include <cstdlib>
+#include "broker/os/this_process.h"
 
 namespace sluice {
 
@@ -22,9 +22,9 @@ const char* StartDaemonAdvice() {
 }
 
 std::string DefaultClientName() {
-  const char* runtime = std::getenv("XDG_RUNTIME_DIR");
-  if (runtime != nullptr && runtime[0] == '/') {
-    const std::string path = std::string(runtime) + "/sluice/broker.sock";
+  const std::string runtime = EnvironmentVariable("XDG_RUNTIME_DIR").value_or("");
+  if (runtime.starts_with('/')) {
+    const std::string path = runtime + "/sluice/broker.sock";
     if (::access(path.c_str(), F_OK) == 0) return path;
   }
   return "/run/sluice/broker.sock";

@@ -12,10 +12,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 
 #include "broker/base/check.h"
+#include "broker/os/this_process.h"
 #include "platform_linux/above_standard.h"
 #include "platform_linux/errno_status.h"
 
@@ -273,8 +273,8 @@ absl::Status CheckLocalName(const std::string& name) {
 }
 
 std::string DefaultLocalName() {
-  const char* runtime = std::getenv("XDG_RUNTIME_DIR");
-  if (::geteuid() != 0 && runtime != nullptr && runtime[0] == '/') {
+  const std::string runtime = EnvironmentVariable("XDG_RUNTIME_DIR").value_or("");
+  if (::geteuid() != 0 && runtime.starts_with('/')) {
     return absl::StrCat(runtime, "/sluice/broker.sock");
   }
   return "/run/sluice/broker.sock";

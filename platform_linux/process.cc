@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <pwd.h>
 #include <signal.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -16,6 +17,7 @@
 #include <cerrno>
 #include <climits>
 #include <cstring>
+#include <fstream>
 
 #include "absl/strings/str_join.h"
 #include "broker/base/check.h"
@@ -317,6 +319,7 @@ absl::StatusOr<std::string> FindHelperExecutable(const std::string& name) {
 
 std::vector<std::string> OwnEnvironment() {
   std::vector<std::string> environment;
+  if (::getauxval(AT_SECURE) != 0) return environment;
   for (char** entry = ::environ; *entry != nullptr; ++entry) environment.emplace_back(*entry);
   return environment;
 }
@@ -326,7 +329,12 @@ uint64_t MachineMemoryBytes() {
          static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
-bool IsPrivileged() { return ::geteuid() == 0; }
+// Root of a user namespace that an ordinary user has made has nobody to become: user_namespaces(7).
+bool IsPrivileged() {
+  if (::geteuid() != 0) return false;
+  std::string groups;
+  return !(std::ifstream("/proc/self/setgroups") >> groups) || groups != "deny";
+}
 
 absl::StatusOr<UserIdentity> LookUpUser(const std::string& name) {
   std::vector<char> buffer(16384);

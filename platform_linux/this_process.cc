@@ -22,7 +22,7 @@ int ProcessId() { return ::getpid(); }
 std::string ProcessName() { return ::program_invocation_short_name; }
 
 std::optional<std::string> EnvironmentVariable(const char* name) {
-  const char* const value = std::getenv(name);
+  const char* const value = ::secure_getenv(name);
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }
 

@@ -90,7 +90,7 @@ void AwaitUnseen(pid_t number);
 absl::StatusOr<std::string> OwnExecutablePath();
 absl::StatusOr<std::string> FindHelperExecutable(const std::string& name);
 
-// This process's environment, "NAME=value".
+// This process's environment, "NAME=value"; nothing where EnvironmentVariable sees nothing.
 std::vector<std::string> OwnEnvironment();
 
 // Of the whole machine; 0 if that is not known.

@@ -19,7 +19,9 @@ int ProcessId();
 // The program's name without its folder: for the daemon's lists.
 std::string ProcessName();
 
-// A variable of the environment, if it is set: UTF-8, which getenv's answer on Windows is not.
+// A variable of the environment, if it is set: UTF-8, which getenv's answer on Windows is not. In a
+// program that has more rights than who started it (set-user-ID, file capabilities) none is set:
+// where the daemon is, and which secrets it is shown, is not for that user to say.
 std::optional<std::string> EnvironmentVariable(const char* name);
 
 // How a path of this host is written where hosts of any kind must understand it: "/folder/file". On

@@ -18,6 +18,7 @@
 #include "broker/os/daemon_process.h"
 #include "broker/os/local_socket.h"
 #include "broker/os/shared_memory.h"
+#include "broker/os/this_process.h"
 #include "client_icd/network_helper.h"
 #include "client_icd/remote/remote_channel.h"
 #include "client_icd/remote/remote_transport.h"
@@ -120,9 +121,9 @@ absl::StatusOr<std::pair<UniqueFd, SharedMapping>> MakeRing(const char* name) {
 }
 
 absl::Status Serve(const char* endpoint) {
-  const char* text = std::getenv("SLUICE_CONNECT_TIMEOUT_MS");
+  const std::string text = EnvironmentVariable("SLUICE_CONNECT_TIMEOUT_MS").value_or("");
   uint32_t set_ms = 0;
-  const bool valid = text != nullptr && absl::SimpleAtoi(text, &set_ms) && set_ms != 0;
+  const bool valid = absl::SimpleAtoi(text, &set_ms) && set_ms != 0;
   ASSIGN_OR_RETURN(const auto transport,
                    RemoteTransport::Connect(
                        endpoint, valid ? std::chrono::milliseconds(set_ms) : kConnectTimeout));

@@ -3,7 +3,6 @@
 #include <grpc/support/log.h>
 
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
 
 #include "absl/strings/numbers.h"
@@ -71,7 +70,7 @@ __attribute__((visibility("default"))) const char* sluice_remote_check() {
 
 __attribute__((visibility("default"))) void sluice_remote_silence_grpc() {
   // The process belongs to a stranger.
-  if (std::getenv("GRPC_VERBOSITY") == nullptr && std::getenv("SLUICE_LOG") == nullptr)
+  if (!sluice::EnvironmentVariable("GRPC_VERBOSITY") && !sluice::EnvironmentVariable("SLUICE_LOG"))
     gpr_set_log_function([](gpr_log_func_args*) {});
 }
 

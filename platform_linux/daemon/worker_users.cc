@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <fstream>
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
@@ -19,6 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kServiceUser[] = "sluice";
+constexpr uid_t kNobody = 65534;
 constexpr char kDefaultCacheRoot[] = "/var/cache/sluice";
 // GPUs' device nodes belong to one of these, if not to everybody.
 constexpr const char* kDeviceGroups[] = {"render", "video"};
@@ -43,6 +45,18 @@ std::string PathComponent(const std::string& identity_name) {
     }
   }
   return component;  // At most 4 + 3 * 80 bytes (gateway/auth.h): a file name may have 255.
+}
+
+// Whether this user namespace has the users of tenants (user_namespaces(7), /proc/PID/uid_map).
+bool HasTenantUids() {
+  std::ifstream map("/proc/self/uid_map");
+  uint64_t first = 0;
+  uint64_t outside = 0;
+  uint64_t count = 0;
+  while (map >> first >> outside >> count) {
+    if (first <= kFirstTenantUid && first + count > kLastTenantUid) return true;
+  }
+  return false;
 }
 
 // The user that services have without an entry in passwd.
@@ -85,10 +99,10 @@ bool IsTenantUid(uid_t uid) { return uid >= kFirstTenantUid && uid <= kLastTenan
 absl::StatusOr<WorkerUsers> WorkerUsers::Create(const Config& config) {
   WorkerUsers users;
   users.cache_root_ = config.cache_directory;
-  if (::geteuid() != 0) {
+  if (!IsPrivileged()) {
     if (config.worker_user.has_value()) {
       Log(LogLevel::kWarning, "broker",
-          "[worker] user is ignored: only a daemon that runs as root can change users",
+          "[worker] user is ignored: only a daemon that runs as root, with users to change to, can",
           {{"user", *config.worker_user}});
     }
     return users;
@@ -101,8 +115,16 @@ absl::StatusOr<WorkerUsers> WorkerUsers::Create(const Config& config) {
     if (users.cache_root_.empty() && has_default_root) users.cache_root_ = kDefaultCacheRoot;
     return users;
   }
-  users.own_uids_ = true;
-  users.service_ = named.ok() ? *named : UserWithoutName(kFirstTenantUid);
+  users.own_uids_ = HasTenantUids();
+  users.service_ =
+      named.ok() ? *named : UserWithoutName(users.own_uids_ ? kFirstTenantUid : kNobody);
+  if (!users.own_uids_) {
+    Log(LogLevel::kWarning, "broker",
+        "all workers run as one user: the user namespace has no ids for one of each identity",
+        {{"user", users.service_->name},
+         {"advice", absl::StrCat("map the ids ", kFirstTenantUid, " to ", kLastTenantUid,
+                                 " into it, or say with [worker] user that one is enough")}});
+  }
   if (users.cache_root_.empty()) {
     users.cache_root_ = has_default_root
                             ? kDefaultCacheRoot
