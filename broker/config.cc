@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/config.h"
 
-#include <cerrno>
 #include <charconv>
 #include <cstdlib>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <limits>
 #include <set>
-#include <sstream>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
@@ -26,6 +21,8 @@
 
 namespace sluice {
 namespace {
+
+constexpr size_t kMaxConfigBytes = 1 << 20;
 
 constexpr const char* kNetworkKeys[] = {"listen", "certificate", "key", "client_ca", "token_file"};
 
@@ -318,16 +315,11 @@ absl::StatusOr<Config> ParseConfig(const std::string& text, const std::string& f
 }
 
 absl::StatusOr<Config> LoadConfigFile(const std::string& path) {
-  errno = 0;
-  std::ifstream file{std::filesystem::path(std::u8string(path.begin(), path.end()))};
-  std::stringstream text;
-  if (file) text << file.rdbuf();
-  const bool directory = IsDirectory(path);
-  if (!file || directory) {
-    return absl::NotFoundError(absl::StrCat("cannot read configuration file ", path, ": ",
-                                            std::strerror(directory ? EISDIR : errno)));
+  const absl::StatusOr<std::string> text = ReadNamedFile(path, kMaxConfigBytes);
+  if (!text.ok()) {
+    return absl::NotFoundError(absl::StrCat("configuration file: ", text.status().message()));
   }
-  return ParseConfig(text.str(), path);
+  return ParseConfig(*text, path);
 }
 
 absl::Status CheckConfig(const Config& config) {

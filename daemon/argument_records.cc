@@ -8,12 +8,12 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <system_error>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "broker/os/file.h"
 #include "broker/os/this_process.h"
 
 namespace sluice {
@@ -80,12 +80,10 @@ std::shared_ptr<const pb::ProgramRecord> ArgumentRecords::Find(std::string_view 
   if (directory_.empty()) return nullptr;
   const std::string path = absl::StrCat(directory_, "/", key);
   std::error_code error;
-  if (!fs::is_regular_file(path, error) || fs::file_size(path, error) > kMaxRecordBytes || error)
-    return nullptr;
-  std::ifstream file(path, std::ios::binary);
-  const std::string bytes((std::istreambuf_iterator<char>(file)), {});
+  if (!fs::is_regular_file(path, error)) return nullptr;
+  const absl::StatusOr<std::string> bytes = ReadNamedFile(path, kMaxRecordBytes);
   auto record = std::make_shared<pb::ProgramRecord>();
-  if (bytes.empty() || !record->ParseFromString(bytes)) return nullptr;
+  if (!bytes.ok() || bytes->empty() || !record->ParseFromString(*bytes)) return nullptr;
   Remember(key, record);
   return record;
 }

@@ -14,7 +14,7 @@ namespace sluice {
 
 absl::StatusOr<UniqueFd> OpenForReading(const std::string& path) {
   UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
-  if (!file.valid()) return ErrnoStatus(errno, absl::StrCat("opening ", path));
+  if (!file.valid()) return ErrnoStatus(errno, absl::StrCat("cannot read ", path));
   return file;
 }
 
@@ -28,7 +28,8 @@ absl::StatusOr<std::string> ReadToEnd(int fd, size_t max_bytes) {
     if (bytes == 0) return content;
     content.append(buffer, static_cast<size_t>(bytes));
     if (content.size() > max_bytes)
-      return absl::OutOfRangeError(absl::StrCat("it is longer than ", max_bytes, " bytes"));
+      return absl::OutOfRangeError(
+          absl::StrCat("it is longer than ", max_bytes, " bytes, the most that is taken"));
   }
 }
 

@@ -37,7 +37,7 @@ OwnedHandle OpenExisting(const std::string& path) {
 
 absl::StatusOr<UniqueFd> OpenForReading(const std::string& path) {
   OwnedHandle file = OpenExisting(path);
-  if (!file.valid()) return WindowsStatus(::GetLastError(), absl::StrCat("opening ", path));
+  if (!file.valid()) return WindowsStatus(::GetLastError(), absl::StrCat("cannot read ", path));
   return AddFile(std::move(file));
 }
 
@@ -56,7 +56,8 @@ absl::StatusOr<std::string> ReadToEnd(int fd, size_t max_bytes) {
     if (bytes == 0) return content;
     content.append(buffer, bytes);
     if (content.size() > max_bytes)
-      return absl::OutOfRangeError(absl::StrCat("it is longer than ", max_bytes, " bytes"));
+      return absl::OutOfRangeError(
+          absl::StrCat("it is longer than ", max_bytes, " bytes, the most that is taken"));
   }
 }
 

@@ -20,6 +20,9 @@ absl::StatusOr<UniqueFd> OpenForReading(const std::string& path);
 // What is left of a file that was opened for reading, or of a pipe until its last writer is gone.
 // kOutOfRange: more than `max_bytes`.
 absl::StatusOr<std::string> ReadToEnd(int fd, size_t max_bytes);
+// A file that a person named: like ReadToEnd, also of a pipe ("<(command)"), and of a device no
+// more than that. Any failure is told with the path and the reason.
+absl::StatusOr<std::string> ReadNamedFile(const std::string& path, size_t max_bytes);
 
 // An empty file without a name, in memory where the system can.
 absl::StatusOr<UniqueFd> CreateScratchFile(const char* name);

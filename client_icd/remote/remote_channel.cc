@@ -9,11 +9,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -35,6 +31,7 @@ namespace {
 
 constexpr char kDescribeMethod[] = "/sluice.v1.Session/DescribePlatforms";
 constexpr char kSystemRoots[] = "/etc/ssl/certs/ca-certificates.crt";
+constexpr size_t kMaxFileBytes = 4 << 20;  // The world's authorities are less than a tenth of it.
 constexpr int kMaxDescribeBytes = 64 << 20;
 // DescribePlatformsRequest, DescribePlatformsReply.
 constexpr uint32_t kProcessNameField = 2;
@@ -106,20 +103,13 @@ std::string Value(const Environment& environment, const char* name) {
 absl::StatusOr<std::string> ReadFileOf(const Environment& environment, const char* name) {
   const std::string path = Value(environment, name);
   if (path.empty()) return std::string();
-  errno = 0;
-  // UTF-8, also on Windows.
-  std::ifstream file(std::filesystem::path(std::u8string(path.begin(), path.end())),
-                     std::ios::binary);
-  std::ostringstream content;
-  if (file) content << file.rdbuf();
-  const bool directory = IsDirectory(path);
-  if (!file.is_open() || directory) {
-    return absl::InvalidArgumentError(absl::StrCat(name, ": cannot read ", path, ": ",
-                                                   std::strerror(directory ? EISDIR : errno)));
+  absl::StatusOr<std::string> content = ReadNamedFile(path, kMaxFileBytes);
+  if (!content.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(name, ": ", content.status().message()));
   }
-  if (content.str().empty())
+  if (content->empty())
     return absl::InvalidArgumentError(absl::StrCat(name, ": ", path, " is empty"));
-  return content.str();
+  return content;
 }
 
 // As messages call it: the variable, and the file.

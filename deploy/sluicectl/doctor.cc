@@ -12,7 +12,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -22,6 +21,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "broker/os/dynamic_library.h"
+#include "broker/os/file.h"
 #include "broker/os/process.h"
 #include "deploy/sluicectl/broker_client.h"
 #include "deploy/sluicectl/endpoint.h"
@@ -35,6 +35,7 @@ namespace {
 
 constexpr char kLoader[] = "libOpenCL.so.1";
 constexpr char kSystemVendors[] = "/etc/OpenCL/vendors";
+constexpr size_t kMaxIcdBytes = 64 << 10;
 constexpr int kListTimeoutMs = 20'000;
 constexpr int kAnswerFd = 3;  // Of a helper process.
 constexpr char kLoads[] = "loads";
@@ -147,14 +148,12 @@ IcdSearch FindNamedLibrary(const std::string& place) {
   const bool absent = error == std::errc::no_such_file_or_directory;  // As if it were empty.
   if (error && !absent) search.problem = absl::StrCat(place, ": ", error.message());
   for (const std::filesystem::path& file : files) {
-    errno = 0;
-    std::ifstream in(file);
-    if (!in) {
-      search.problem = absl::StrCat("cannot read ", file.string(), ": ", std::strerror(errno));
+    const absl::StatusOr<std::string> content = ReadNamedFile(file.string(), kMaxIcdBytes);
+    if (!content.ok()) {
+      search.problem = std::string(content.status().message());
       continue;
     }
-    std::string line;
-    std::getline(in, line);
+    const std::string line = content->substr(0, content->find('\n'));
     if (!absl::StrContains(line, "sluice")) continue;
     if (line == absl::StripAsciiWhitespace(line)) return {line, ""};
     search.problem =

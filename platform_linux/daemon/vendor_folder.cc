@@ -6,12 +6,12 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <system_error>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "broker/base/log.h"
+#include "broker/os/this_process.h"
 
 namespace sluice {
 namespace {
@@ -19,15 +19,15 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kVariable[] = "OCL_ICD_VENDORS";
+constexpr size_t kMaxIcdBytes = 64 << 10;
 constexpr char kSystemFolder[] = "/etc/OpenCL/vendors";
 
 fs::path FolderBeside(const std::string& socket_path) { return socket_path + ".vendors"; }
 
 bool NamesOwnDriver(const fs::path& icd_file) {
-  std::ifstream in(icd_file);
-  std::string line;
-  std::getline(in, line);
-  return absl::StrContains(line, "libsluice_icd");
+  std::string content;
+  return ReadFileOfThisHost(icd_file, kMaxIcdBytes, &content) &&
+         absl::StrContains(content.substr(0, content.find('\n')), "libsluice_icd");
 }
 
 // As `sluicectl run` sets it: for a daemon that is started from there, no choice of drivers at all.

@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <system_error>
 
 #include "absl/strings/ascii.h"
@@ -16,11 +15,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "broker/os/file_access.h"
+#include "broker/os/this_process.h"
 
 namespace sluice {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr size_t kMaxIcdBytes = 64 << 10;
 
 // Where programs and libraries are, and the configuration of those that drivers use.
 constexpr const char* kReadable[] = {
@@ -57,10 +59,9 @@ void AddDriver(const fs::path& icd_file, std::vector<std::string>* out) {
   std::error_code error;
   const fs::path target = fs::canonical(icd_file, error);  // The broker's folder has links.
   if (!error) out->push_back(target.string());
-  std::ifstream file(icd_file);
-  std::string library;
-  std::getline(file, library);
-  library = std::string(absl::StripAsciiWhitespace(library));
+  std::string content;
+  ReadFileOfThisHost(icd_file, kMaxIcdBytes, &content);
+  const std::string library(absl::StripAsciiWhitespace(content.substr(0, content.find('\n'))));
   if (absl::StartsWith(library, "/")) out->push_back(FolderOf(library));
 }
 

@@ -168,6 +168,12 @@ def check_icd_files(env, folder):
         code, step = icd_step(env, place)
         report.check(code == FAILED and step["result"] == "failed" and part in step["found"],
                      f"doctor finds {what} in the .icd file", step)
+    place = folder / "long"
+    place.mkdir()
+    (place / "sluice.icd").write_bytes(library.encode() + b"x" * (1 << 20))
+    code, step = icd_step(env, place)
+    report.check(code == FAILED and step["result"] == "failed" and "cannot read" in step["found"],
+                 "doctor reads only so much of an .icd file", step)
     place = folder / "loop"
     place.mkdir()
     (place / "sluice.icd").symlink_to(place / "sluice.icd")

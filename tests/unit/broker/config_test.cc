@@ -219,6 +219,19 @@ TEST(ConfigTest, UnreadableFile) {
   EXPECT_TRUE(LoadConfigFile("/dev/null").ok());
 }
 
+// What has no end is read up to a limit, which is told.
+TEST(ConfigTest, EndlessFile) {
+  const std::string path = ::testing::TempDir() + "config_test_long.toml";
+  std::ofstream(path) << std::string(2 << 20, '\n');
+  for (const std::string& endless : {path, std::string("/dev/zero")}) {
+    const auto config = LoadConfigFile(endless);
+    ASSERT_FALSE(config.ok()) << endless;
+    EXPECT_EQ(config.status().message(),
+              "configuration file: cannot read " + endless +
+                  ": it is longer than 1048576 bytes, the most that is taken");
+  }
+}
+
 // Plaintext is taken on loopback, or where it is allowed in words, and nowhere else.
 TEST(ConfigTest, PlaintextOnlyWhereAllowed) {
   const auto check = [](const std::string& listen, bool allowed) {

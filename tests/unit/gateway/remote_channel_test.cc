@@ -82,6 +82,16 @@ TEST_F(RemoteChannelTest, NamesTheVariable) {
   EXPECT_NE(security.status().message().find("SLUICE_TLS_CERT"), absl::string_view::npos);
 }
 
+// A file without an end is read up to a limit, which is told.
+TEST_F(RemoteChannelTest, ReadsOnlySoMuch) {
+  environment_["SLUICE_TOKEN_FILE"] = File("long", "token\n" + std::string(5 << 20, 'x'));
+  const absl::StatusOr<RemoteSecurity> security = Choose("127.0.0.1:7466");
+  ASSERT_FALSE(security.ok());
+  EXPECT_EQ(security.status().message(),
+            "SLUICE_TOKEN_FILE: cannot read " + environment_["SLUICE_TOKEN_FILE"] +
+                ": it is longer than 4194304 bytes, the most that is taken");
+}
+
 // However a system words the end of a connection in its handshake, the hint says what to set.
 TEST_F(RemoteChannelTest, HintsAtBrokenHandshakes) {
   RemoteSecurity security;

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/os/file.h"
+
+#include "absl/strings/str_cat.h"
+#include "proto/status_macros.h"
+
+namespace sluice {
+
+absl::StatusOr<std::string> ReadNamedFile(const std::string& path, size_t max_bytes) {
+  if (IsDirectory(path)) {
+    return absl::InvalidArgumentError(absl::StrCat("cannot read ", path, ": Is a directory"));
+  }
+  ASSIGN_OR_RETURN(const UniqueFd file, OpenForReading(path));
+  absl::StatusOr<std::string> content = ReadToEnd(file.get(), max_bytes);
+  if (content.ok()) return content;
+  return absl::Status(content.status().code(),
+                      absl::StrCat("cannot read ", path, ": ", content.status().message()));
+}
+
+}  // namespace sluice
