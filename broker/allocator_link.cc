@@ -38,17 +38,22 @@ absl::Status ToStatus(const MemoryAllocated& answer) {
   return absl::ResourceExhaustedError(absl::StrCat("the daemon's allocator: ", why));
 }
 
+// The code is not UNAVAILABLE, which says that the connection of who asks is at its end.
+absl::Status Ended() {
+  return absl::InternalError("the daemon's allocator has ended; try again in a second");
+}
+
 }  // namespace
 
 absl::Status AllocatorLink::EnsureRunning() {
   if (process_.valid()) return absl::OkStatus();
   if (started_ms_ != 0 && MonotonicMs() - started_ms_ < kRestartPauseMs) {
-    return absl::UnavailableError("the daemon's allocator has just ended; try again in a second");
+    return Ended();
   }
   absl::Status started = Spawn();
   if (started.ok()) return started;
   Log(LogLevel::kError, "broker", "cannot start the allocator", {{"reason", started.ToString()}});
-  return absl::UnavailableError("the daemon's allocator cannot be started; its log says why");
+  return absl::InternalError("the daemon's allocator cannot be started; the daemon's log says why");
 }
 
 absl::Status AllocatorLink::Spawn() {
@@ -111,7 +116,7 @@ void AllocatorLink::AskNext() {
     Request next = waiting_.Pop();
     const uint64_t request_id = next_request_++;
     absl::Status ready = EnsureRunning();
-    if (ready.ok()) ready = Ask(next.backing, next.shape, request_id);
+    if (ready.ok() && !Ask(next.backing, next.shape, request_id).ok()) ready = Ended();
     if (!ready.ok()) {
       next.done(ready);
       continue;
@@ -190,7 +195,7 @@ void AllocatorLink::OnExit(const ExitStatus& status) {
   output_.Finish();
   Log(LogLevel::kError, "broker", "allocator ended; the next request starts another",
       {{"how", status.Describe()}});
-  Answer(absl::UnavailableError("the daemon's allocator has ended; try again"));
+  Answer(Ended());
   AskNext();
 }
 

@@ -386,6 +386,7 @@ absl::StatusOr<uint32_t> ResourceHub::Export(uint64_t connection, const std::str
   if (absl::IsUnavailable(sent)) {
     return absl::ResourceExhaustedError("too many handles lie unread on the handle channel");
   }
+  if (absl::IsAborted(sent)) return absl::UnavailableError("the connection has ended");
   if (!sent.ok()) return sent;
   return handle.descriptor_count;
 }

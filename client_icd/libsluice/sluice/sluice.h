@@ -64,7 +64,9 @@ typedef enum sluice_status {
   SLUICE_UNSUPPORTED = 7,       /* this host, or this memory, has no such thing */
   SLUICE_LOST = 8,              /* the connection is at its end: close it, connect anew */
   SLUICE_NO_DAEMON = 9,         /* nobody answers at the endpoint, or not with this service */
-  SLUICE_FAILED = 10            /* anything else; sluice_error_text says what */
+  SLUICE_FAILED = 10            /* anything else; sluice_error_text says what. The connection goes
+                                   on: of sluice_create, when the daemon's process that makes memory
+                                   has ended, which the daemon replaces within a second or two */
 } sluice_status;
 
 /* A few words on a status. Never null. */

@@ -2,8 +2,11 @@
 #include "broker/allocator_link.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
 
 #include <algorithm>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <utility>
@@ -96,6 +99,22 @@ TEST_F(AllocatorLinkTest, RoomIsOfEachIdentity) {
   const auto found = std::find(answered_.begin(), answered_.end(), "one");
   ASSERT_NE(found, answered_.end());
   EXPECT_TRUE(statuses_[static_cast<size_t>(found - answered_.begin())].ok());
+}
+
+// Who asks an allocator that is gone is told that, not that its own connection is.
+TEST_F(AllocatorLinkTest, TellsOfItsEndAsItsOwn) {
+  Ask("some");
+  loop_->Run();
+  std::ifstream children("/proc/thread-self/children");
+  pid_t allocator = 0;
+  ASSERT_TRUE(children >> allocator);
+  ASSERT_EQ(::kill(allocator, SIGKILL), 0);
+  siginfo_t info;
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(allocator), &info, WEXITED | WNOWAIT), 0);
+  Ask("some");  // The loop, which does not run, has not seen it.
+  ASSERT_EQ(statuses_.size(), 2u);
+  EXPECT_TRUE(absl::IsInternal(statuses_[1])) << statuses_[1];
+  EXPECT_EQ(statuses_[1].message(), "the daemon's allocator has ended; try again in a second");
 }
 
 // What waits is answered when it stops, not forgotten.
