@@ -22,7 +22,10 @@ namespace {
 
 constexpr int kOpenTimeoutMs = 10'000;
 constexpr int kHandleTimeoutMs = 10'000;
+// How long a daemon may take that hangs or is stopped; sluice.h says both. What an acquire would
+// hear later than the second is of no use to who named a time.
 constexpr std::chrono::seconds kBackstop{30};
+constexpr std::chrono::seconds kAcquireBackstop{5};
 
 // What will be mapped must not be able to shrink under this process, whoever made it.
 absl::Status CheckMappable(const ResourceHandle& message, int fd) {
@@ -91,25 +94,33 @@ absl::Status ResourceConnection::CheckProcess() const {
 template <typename Request, typename Reply>
 absl::Status ResourceConnection::Call(
     grpc::Status (v1::Resources::Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
-    const char* name, const Request& request, Reply* reply, uint64_t timeout_ms) {
+    const char* name, const Request& request, Reply* reply, std::chrono::milliseconds patience) {
   if (absl::Status here = CheckProcess(); !here.ok()) return here;
-  const std::chrono::milliseconds patience = kBackstop + std::chrono::milliseconds(timeout_ms);
+  const auto deadline = std::chrono::system_clock::now() + patience;
+  absl::Status told;
   if (helper_ != nullptr) {
-    return helper_->Call(absl::StrCat("/", v1::Resources::service_full_name(), "/", name).c_str(),
+    told = helper_->Call(absl::StrCat("/", v1::Resources::service_full_name(), "/", name).c_str(),
                          request, static_cast<uint64_t>(patience.count()), reply);
+  } else {
+    grpc::ClientContext context;
+    transport_.Prepare(&context);
+    context.set_deadline(deadline);
+    grpc::Status status;
+    RunWhereIoLasts([&] { status = (stub_.get()->*method)(&context, request, reply); });
+    told = FromGrpc(transport_.Check(context, status));
   }
-  grpc::ClientContext context;
-  transport_.Prepare(&context);
-  context.set_deadline(std::chrono::system_clock::now() + patience);
-  grpc::Status status;
-  RunWhereIoLasts([&] { status = (stub_.get()->*method)(&context, request, reply); });
-  return FromGrpc(transport_.Check(context, status));
+  // The daemon's own, of a turn that does not come, is there before.
+  if (absl::IsDeadlineExceeded(told) && std::chrono::system_clock::now() >= deadline) {
+    return absl::DeadlineExceededError(
+        absl::StrCat("the daemon has not answered in ", patience.count(), " ms"));
+  }
+  return told;
 }
 
 absl::StatusOr<v1::CreateResourceReply> ResourceConnection::Create(
     const v1::CreateResourceRequest& request) {
   v1::CreateResourceReply reply;
-  RETURN_IF_ERROR(Call(&v1::Resources::Stub::Create, "Create", request, &reply));
+  RETURN_IF_ERROR(Call(&v1::Resources::Stub::Create, "Create", request, &reply, kBackstop));
   return reply;
 }
 
@@ -123,7 +134,7 @@ absl::StatusOr<v1::CreateResourceReply> ResourceConnection::Import(
   if (absl::IsAborted(sent)) return absl::UnavailableError("the daemon is gone");
   if (!sent.ok()) return sent;
   v1::CreateResourceReply reply;
-  RETURN_IF_ERROR(Call(&v1::Resources::Stub::Import, "Import", request, &reply));
+  RETURN_IF_ERROR(Call(&v1::Resources::Stub::Import, "Import", request, &reply, kBackstop));
   return reply;
 }
 
@@ -135,7 +146,7 @@ absl::StatusOr<ExportedHandle> ResourceConnection::Export(const std::string& cap
   request.set_token(next_token_.fetch_add(1, std::memory_order_relaxed));
   absl::MutexLock lock(&channel_mutex_);
   v1::ExportResourceReply reply;
-  RETURN_IF_ERROR(Call(&v1::Resources::Stub::Export, "Export", request, &reply));
+  RETURN_IF_ERROR(Call(&v1::Resources::Stub::Export, "Export", request, &reply, kBackstop));
   return ReceiveHandle(request.token());
 }
 
@@ -163,21 +174,46 @@ absl::StatusOr<v1::AcquireResourceReply> ResourceConnection::Acquire(
   *hold_id = next_hold_.fetch_add(1, std::memory_order_relaxed);
   request.set_hold_id(*hold_id);
   v1::AcquireResourceReply reply;
-  RETURN_IF_ERROR(
-      Call(&v1::Resources::Stub::Acquire, "Acquire", request, &reply, request.timeout_ms()));
+  const std::chrono::milliseconds patience =
+      kAcquireBackstop + std::chrono::milliseconds(request.timeout_ms());
+  const auto given_up = std::chrono::system_clock::now() + patience;
+  const absl::Status taken =
+      Call(&v1::Resources::Stub::Acquire, "Acquire", request, &reply, patience);
+  if (absl::IsDeadlineExceeded(taken) && std::chrono::system_clock::now() >= given_up)
+    ReleaseUnheard(*hold_id);
+  if (!taken.ok()) return taken;
   return reply;
+}
+
+// The deadline that withdraws an acquire at the daemon may cross its answer. Nobody waits for this.
+void ResourceConnection::ReleaseUnheard(uint64_t hold_id) {
+  if (helper_ != nullptr) return;  // Whose calls are waited for: such a hold ends with the child.
+  struct Unheard {
+    grpc::ClientContext context;
+    v1::ReleaseResourceRequest request;
+    v1::ReleaseResourceReply reply;
+  };
+  auto* call = new Unheard;
+  transport_.Prepare(&call->context);
+  call->context.set_deadline(std::chrono::system_clock::now() + kBackstop);
+  call->request.set_hold_id(hold_id);
+  call->request.set_contents_untouched(true);
+  RunWhereIoLasts([&] {
+    stub_->async()->Release(&call->context, &call->request, &call->reply,
+                            [call](const grpc::Status&) { delete call; });
+  });
 }
 
 absl::Status ResourceConnection::Release(const v1::ReleaseResourceRequest& request) {
   v1::ReleaseResourceReply reply;
-  return Call(&v1::Resources::Stub::Release, "Release", request, &reply);
+  return Call(&v1::Resources::Stub::Release, "Release", request, &reply, kBackstop);
 }
 
 absl::Status ResourceConnection::Destroy(const std::string& capability) {
   v1::DestroyResourceRequest request;
   request.set_capability(capability);
   v1::DestroyResourceReply reply;
-  return Call(&v1::Resources::Stub::Destroy, "Destroy", request, &reply);
+  return Call(&v1::Resources::Stub::Destroy, "Destroy", request, &reply, kBackstop);
 }
 
 absl::StatusOr<v1::ResourceDescription> ResourceConnection::Describe(
@@ -185,7 +221,7 @@ absl::StatusOr<v1::ResourceDescription> ResourceConnection::Describe(
   v1::DescribeResourceRequest request;
   request.set_capability(capability);
   v1::ResourceDescription reply;
-  RETURN_IF_ERROR(Call(&v1::Resources::Stub::Describe, "Describe", request, &reply));
+  RETURN_IF_ERROR(Call(&v1::Resources::Stub::Describe, "Describe", request, &reply, kBackstop));
   return reply;
 }
 

@@ -5,11 +5,12 @@
 // is checked for form and, where memory is mapped, for seals.
 //
 // Owned by the application through sluice_connection. Thread-safe. Calls are bounded in time;
-// gRPC's deadline is only a backstop for a daemon that hangs, since a deadline that cut off an
-// acquire could leave a hold that nobody knows of.
+// gRPC's deadline is only a backstop for a daemon that hangs. An acquire that it cuts off is
+// withdrawn, and released in case it was granted.
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -60,12 +61,13 @@ class ResourceConnection {
   ResourceConnection(UniqueFd broker, UniqueFd channel)
       : broker_(std::move(broker)), channel_(std::move(channel)) {}
 
-  // One unary call, `timeout_ms` longer than the backstop. `name` is the method's.
+  // One unary call, given up after `patience`. `name` is the method's.
   template <typename Request, typename Reply>
   absl::Status Call(grpc::Status (v1::Resources::Stub::*method)(grpc::ClientContext*,
                                                                 const Request&, Reply*),
                     const char* name, const Request& request, Reply* reply,
-                    uint64_t timeout_ms = 0);
+                    std::chrono::milliseconds patience);
+  void ReleaseUnheard(uint64_t hold_id);
   absl::StatusOr<ExportedHandle> ReceiveHandle(uint64_t token)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(channel_mutex_);
 

@@ -29,7 +29,7 @@ absl::StatusOr<v1::ResourceState> ResourceWatch::TakeLocked() {
 
 absl::Status ResourceWatch::FirstLocked() {
   if (news_) return absl::OkStatus();
-  return done_ ? end_ : absl::UnavailableError("the daemon does not answer");
+  return done_ ? end_ : absl::DeadlineExceededError("the daemon does not answer");
 }
 
 GrpcWatch::GrpcWatch(v1::Resources::Stub* stub, const ResourceChannel* channel,

@@ -21,6 +21,14 @@
  * sluice_watch_close, which must be the last call with their argument. Functions block only as long
  * as they say; none waits for ever. Each thread of a waiting acquire is a thread of the caller's.
  *
+ * A daemon that lives but does not answer (it hangs, is stopped, has no processor): functions that
+ * ask it return SLUICE_TIMED_OUT, sluice_acquire about 5 s after its timeout, all others after
+ * about 30 s (in a forked child, which another process calls for, each up to 5 s more; exports of
+ * one connection wait for each other). The connection goes on. What was asked may be done all the
+ * same, then or later: a resource of a create or import whose capabilities nobody got ends with the
+ * connection; a destroy or release takes effect, and may be tried again (SLUICE_PERMISSION_DENIED
+ * or SLUICE_NOT_FOUND: it had); an acquire is withdrawn and holds nothing once the daemon goes on.
+ *
  * fork: a child does not inherit connections and watches; its calls with the parent's return
  * SLUICE_LOST. It may connect for itself: where the parent has used gRPC, which does not survive
  * fork, a program that is installed with this library (sluice-resource-helper) makes the child's
@@ -59,7 +67,7 @@ typedef enum sluice_status {
                                    sluice_connect: the daemon is not for this user */
   SLUICE_NOT_FOUND = 3,         /* no such hold */
   SLUICE_LIMIT = 4,             /* a quota or limit of the daemon's; or it has no memory */
-  SLUICE_TIMED_OUT = 5,         /* the turn did not come in time */
+  SLUICE_TIMED_OUT = 5,         /* the turn did not come in time; or the daemon does not answer */
   SLUICE_DESTROYED = 6,         /* the resource was destroyed while waiting */
   SLUICE_UNSUPPORTED = 7,       /* this host, or this memory, has no such thing */
   SLUICE_LOST = 8,              /* the connection is at its end: close it, connect anew */
@@ -246,8 +254,8 @@ typedef struct sluice_hold {
   uint32_t reserved;
 } sluice_hold;
 
-/* Waits for its turn, at most `timeout_ms` (0: takes it only if it is free; the daemon bounds it).
- */
+/* Waits for its turn, at most `timeout_ms` (0: takes it only if it is free; the daemon bounds it),
+ * and about 5 s more for a daemon that does not answer. */
 sluice_status sluice_acquire(sluice_connection* connection, const sluice_capability* capability,
                              sluice_access access, uint32_t timeout_ms, sluice_hold* hold);
 
@@ -264,8 +272,8 @@ sluice_status sluice_release(sluice_connection* connection, const sluice_hold* h
 
 typedef struct sluice_watch sluice_watch;
 
-/* Waits until the daemon has told the resource's state, which sluice_watch_next then returns, or
- * refuses: SLUICE_LIMIT beyond max_watches_per_connection. */
+/* Waits, at most about 30 s, until the daemon has told the resource's state, which
+ * sluice_watch_next then returns, or refuses: SLUICE_LIMIT beyond max_watches_per_connection. */
 sluice_status sluice_watch_open(sluice_connection* connection, const sluice_capability* capability,
                                 sluice_watch** watch);
 

@@ -133,6 +133,28 @@ TEST_F(SharingTest, DaemonsDeathIsAnError) {
   EXPECT_EQ(sluice_connect(endpoint.c_str(), &none), SLUICE_NO_DAEMON);
 }
 
+// A daemon that does not answer is told apart from a turn that does not come; what was given up
+// then holds nothing, and the connection goes on.
+TEST_F(SharingTest, ADaemonThatHangsIsTimedOut) {
+  BrokerProcess broker(directory_, {});
+  Client client(broker.endpoint());
+  sluice_capability read, write;
+  client.MakeBuffer(4096, &read, &write);
+  sluice_hold hold;
+  broker.Signal(SIGSTOP);
+  EXPECT_EQ(sluice_acquire(client.get(), &write, SLUICE_WRITE, 500, &hold), SLUICE_TIMED_OUT);
+  EXPECT_STREQ(sluice_error_text(), "the daemon has not answered in 5500 ms");
+  broker.Signal(SIGCONT);
+  sluice_description description = {};
+  description.struct_size = sizeof(description);
+  EXPECT_TRUE(Becomes([&] {
+    return sluice_describe(client.get(), &read, &description) == SLUICE_OK &&
+           description.state.writer == 0 && description.state.waiting == 0;
+  }));
+  EXPECT_EQ(sluice_acquire(client.get(), &write, SLUICE_WRITE, 500, &hold), SLUICE_OK);
+  EXPECT_EQ(sluice_release(client.get(), &hold, 0), SLUICE_OK);
+}
+
 // A daemon that stops as told ends its connections and does not wait for them.
 TEST_F(SharingTest, StoppingDoesNotHang) {
   BrokerProcess broker(directory_, {});
