@@ -21,7 +21,7 @@ std::string UserName(uid_t uid) { return absl::StrCat("uid:", uid); }
 
 std::optional<uid_t> ParseUser(const std::string& text) {
   uint32_t uid;
-  if (!absl::SimpleAtoi(text, &uid)) return std::nullopt;
+  if (!absl::SimpleAtoi(text, &uid) || uid == static_cast<uid_t>(-1)) return std::nullopt;
   return uid;
 }
 

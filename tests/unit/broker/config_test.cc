@@ -393,6 +393,8 @@ TEST(ConfigTest, MachineDependentValuesAreRefusedWhereTheyStand) {
   ExpectError("[access]\nusers = [\"root\", \"nosuchuser\"]\n", {"f.toml:2:18", "nosuchuser"});
   EXPECT_EQ(ErrorOf("[access]\nusers = [\"root\", 12345, \"12345\"]\n"), "no error");
   ExpectError("[access]\nusers = [-1]\n", {"f.toml:2:", "\"-1\""});
+  // What the system says of a file or a socket that is nobody's.
+  ExpectError("[access]\nusers = [\"4294967295\"]\n", {"f.toml:2:10", "\"4294967295\""});
   ExpectError("[access]\nusers = [99999999999]\n", {"f.toml:2:", "\"99999999999\""});
 }
 
