@@ -89,12 +89,14 @@ std::string BytesOf(const sluice_capability& capability) {
 absl::StatusOr<std::string> LocalPath(const char* endpoint) {
   const std::string text =
       endpoint != nullptr ? endpoint : EnvironmentVariable("SLUICE_ENDPOINT").value_or("");
-  ASSIGN_OR_RETURN(const std::vector<EndpointAddress> addresses, ParseEndpoints(text));
-  for (const EndpointAddress& address : addresses) {
-    if (address.kind == EndpointAddress::Kind::kLocal) return address.target;
+  if (const auto addresses = ParseEndpoints(text); addresses.ok()) {
+    for (const EndpointAddress& address : *addresses) {
+      if (address.kind == EndpointAddress::Kind::kLocal) return address.target;
+    }
   }
   return absl::InvalidArgumentError(absl::StrCat(
-      "resources are shared on one machine: no endpoint of the form ", LocalEndpointForm()));
+      endpoint != nullptr ? "" : "SLUICE_ENDPOINT: ", "\"", text, "\" is no endpoint of the form ",
+      LocalEndpointForm(), ": resources are shared on one machine"));
 }
 
 sluice_status GiveCapabilities(const absl::StatusOr<v1::CreateResourceReply>& reply,

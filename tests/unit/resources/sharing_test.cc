@@ -155,6 +155,24 @@ TEST_F(SharingTest, ADaemonThatHangsIsTimedOut) {
   EXPECT_EQ(sluice_release(client.get(), &hold, 0), SLUICE_OK);
 }
 
+// An endpoint that is none here is told as what it is: the caller's argument, or the environment's;
+// and another machine's is not offered.
+TEST_F(SharingTest, EndpointsOfThisMachineOnly) {
+  const auto refusal = [](const char* argument) {
+    sluice_connection* none = nullptr;
+    EXPECT_EQ(sluice_connect(argument, &none), SLUICE_INVALID_ARGUMENT);
+    return std::string(sluice_error_text());
+  };
+  const std::string rest =
+      " is no endpoint of the form unix:/ABSOLUTE/PATH: resources are shared on one machine";
+  for (const char* endpoint : {"unix:relative", "localhost:7000"}) {
+    EXPECT_EQ(refusal(endpoint), std::string("\"") + endpoint + "\"" + rest);
+    ASSERT_EQ(::setenv("SLUICE_ENDPOINT", endpoint, 1), 0);
+    EXPECT_EQ(refusal(nullptr), std::string("SLUICE_ENDPOINT: \"") + endpoint + "\"" + rest);
+    ::unsetenv("SLUICE_ENDPOINT");
+  }
+}
+
 // A daemon that stops as told ends its connections and does not wait for them.
 TEST_F(SharingTest, StoppingDoesNotHang) {
   BrokerProcess broker(directory_, {});
