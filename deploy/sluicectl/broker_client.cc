@@ -10,12 +10,16 @@
 #include "broker/broker_messages.h"
 #include "broker/os/local_socket.h"
 #include "broker/os/shared_memory.h"
+#include "proto/command.pb.h"
+#include "proto/ring_reader.h"
 #include "proto/snapshot.pb.h"
+#include "proto/status_macros.h"
 
 namespace sluice {
 namespace {
 
 constexpr size_t kMaxSnapshotBytes = size_t{4} << 20;
+constexpr uint64_t kMaxFirstWordsBytes = 64 << 10;
 
 using InfoList = google::protobuf::RepeatedPtrField<v1::InfoValue>;
 
@@ -51,6 +55,24 @@ absl::StatusOr<size_t> ReceiveWithin(int socket, int timeout_ms, char* packet,
   absl::StatusOr<size_t> size = ReceiveMessage(socket, packet, kMaxBrokerMessageBytes, fds, 1);
   if (size.ok() && *size == 0) return absl::AbortedError("the daemon closed the connection");
   return size;
+}
+
+// A worker that cannot start says so in its replies before it offers them.
+absl::Status FirstWords(int replies) {
+  RETURN_IF_ERROR(VerifySharedMemory(replies, kRingFileBytes));
+  ASSIGN_OR_RETURN(SharedMapping ring,
+                   SharedMapping::Map(replies, kRingFileBytes, /*writable=*/true, nullptr));
+  RingReader reader(ring.data(), kMaxFirstWordsBytes);
+  Frame frame;
+  ASSIGN_OR_RETURN(const bool there, reader.Next(&frame));
+  v1::Reply reply;
+  if (!there ||
+      !reply.ParseFromArray(frame.message().data(), static_cast<int>(frame.message().size()))) {
+    return absl::OkStatus();
+  }
+  if (!reply.has_session_ended()) return absl::OkStatus();
+  return absl::AbortedError(
+      absl::StrCat("the session's worker ended: ", reply.session_ended().reason()));
 }
 
 }  // namespace
@@ -102,7 +124,9 @@ absl::Status TrySession(int socket, int timeout_ms) {
   const absl::StatusOr<size_t> offer =
       ReceiveMessage(channel.get(), packet, sizeof(packet), &fds, 2);
   if (offer.ok() && *offer == 0) return absl::AbortedError("the session's worker ended at once");
-  return offer.status();
+  if (!offer.ok()) return offer.status();
+  if (fds.size() != 2) return absl::InternalError("the session's worker offered no rings");
+  return FirstWords(fds[1].get());
 }
 
 absl::StatusOr<std::vector<PlatformSummary>> DecodeSnapshot(const std::string& bytes) {

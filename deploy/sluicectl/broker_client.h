@@ -41,7 +41,8 @@ struct Greeting {
 // Status codes are those of ConnectLocal; kPermissionDenied also if the daemon's policy refuses.
 absl::StatusOr<Greeting> Greet(const std::string& socket_path, int timeout_ms);
 
-// OK if the daemon starts a worker for us and that gets ready; it ends as this returns.
+// OK if the daemon starts a worker for us and that gets ready; else what either says. It ends as
+// this returns.
 absl::Status TrySession(int socket, int timeout_ms);
 
 absl::StatusOr<std::vector<PlatformSummary>> DecodeSnapshot(const std::string& bytes);

@@ -97,6 +97,25 @@ def check_cache_out_of_reach():
         daemon.stop()
 
 
+def check_worker_that_cannot_start():
+    """Devices that are gone since the daemon has looked: the session opens, and its worker says why it ends."""
+    daemon = harness.Daemon(KIND)
+    folder = daemon.directory / "gone"
+    folder.mkdir(mode=0o777)
+    folder.chmod(0o777)
+    daemon.start_with({"POCL_CACHE_DIR": f"{folder}/cache"})
+    try:
+        shutil.rmtree(folder)
+        folder.write_text("no folder\n")
+        code, answer = sluicectl(daemon.environment(), "doctor")
+        found = [step["found"] for step in answer.get("steps", []) if step["step"] == "session"]
+        report.check(code == FAULTY and len(found) == 1 and "cannot start" in found[0]
+                     and f"Not a directory at {folder}" in found[0], "doctor tells what a session's worker says",
+                     (code, answer, daemon.log.read_text()))
+    finally:
+        daemon.stop()
+
+
 def main():
     daemon = harness.Daemon(KIND)
     daemon.start()
@@ -131,6 +150,7 @@ def main():
             for what, path in {"no socket": folder / "none.sock", "a file that is no socket": plain}.items():
                 expect_fault(dict(env, SLUICE_ENDPOINT=f"unix:{path}"), what, "daemon's socket")
             check_cache_out_of_reach()
+            check_worker_that_cannot_start()
         else:
             nobody = f"127.0.0.1:{harness.free_port()}"
             expect_fault(dict(env, SLUICE_ENDPOINT=nobody), "nobody at the address", "daemon on the network")
