@@ -97,7 +97,7 @@ cl_int CL_API_CALL fake_clReleaseProgram(cl_program program) {
 cl_int CL_API_CALL fake_clBuildProgram(cl_program program, cl_uint, const cl_device_id*,
                                        const char* options, void(CL_CALLBACK*)(cl_program, void*),
                                        void*) {
-  NoteBytes(options, std::strlen(options));
+  if (options != nullptr) NoteBytes(options, std::strlen(options));
   return Build(program, options, CL_PROGRAM_BINARY_TYPE_EXECUTABLE);
 }
 

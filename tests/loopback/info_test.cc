@@ -100,11 +100,13 @@ TEST_F(InfoLoopbackTest, UnaskedArgumentInformation) {
                 on_request ? CL_KERNEL_ARG_INFO_NOT_AVAILABLE : CL_SUCCESS);
       EXPECT_EQ(Get(pb::GetInfo::KERNEL_ARG, empty_kernel, CL_KERNEL_ARG_NAME).status(),
                 on_request ? CL_KERNEL_ARG_INFO_NOT_AVAILABLE : CL_SUCCESS);
-      EXPECT_EQ(Get(pb::GetInfo::KERNEL_ARG, none_kernel, CL_KERNEL_ARG_NAME).status(), CL_SUCCESS);
+      EXPECT_EQ(Get(pb::GetInfo::KERNEL_ARG, none_kernel, CL_KERNEL_ARG_NAME).status(),
+                on_request ? CL_KERNEL_ARG_INFO_NOT_AVAILABLE : CL_SUCCESS);
       EXPECT_EQ(Get(pb::GetInfo::KERNEL_ARG, asked_kernel, CL_KERNEL_ARG_NAME).status(),
                 CL_SUCCESS);
     }
-    EXPECT_EQ(fake_->Count("clBuildProgram"), builds + 1);  // Found out once.
+    // Found out once for options that do not ask and once for none: drivers may differ in that.
+    EXPECT_EQ(fake_->Count("clBuildProgram"), builds + 2);
   }
 }
 
