@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 
+#include "broker/os/threads.h"
 #include "client_icd/event.h"
 #include "client_icd/session.h"
 
@@ -100,9 +101,10 @@ void CommandStream::Poll() {
   }
 }
 
-// Waits until `done`. Returns earlier only in the child of a fork, where nothing can ever be done.
+// Waits until `done`. Returns earlier only where nothing can ever be done: in the child of a fork,
+// and at the end of a process whose transport has lost its threads.
 void CommandStream::WaitUntil(const std::atomic<bool>& done, uint64_t event_id) {
-  if (session_->forked()) return;
+  if (session_->forked() || (transport_->lost() && OtherThreadsWereEnded())) return;
   Waiter self{&done, event_id, {}};
   bool hold = false;
   {

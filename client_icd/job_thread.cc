@@ -32,12 +32,15 @@ struct JobThread::InHand {
   Job job;
 };
 
-// By a job, or because it is closed and has nothing left.
+// By a job, or because it is closed and has nothing left. What is left of that job goes on the next
+// thread: Windows calls this with a lock that starting threads take beside the loader's, and what a
+// job holds may need the loader's to go.
 void JobThread::ThreadEnded(void* argument) {
   const std::unique_ptr<InHand> in_hand(static_cast<InHand*>(argument));
   const std::shared_ptr<State>& state = in_hand->state;
   absl::MutexLock lock(&state->mu);
   state->started = false;
+  if (in_hand->job != nullptr) state->waiting.push_front([job = std::move(in_hand->job)] {});
   if (!state->waiting.empty()) StartLocked(state);
 }
 

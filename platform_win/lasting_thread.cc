@@ -15,6 +15,7 @@ namespace {
 class LastingThreads {
  public:
   bool Start(std::function<void()> body) {
+    if (OtherThreadsWereEnded()) return false;
     {
       const std::lock_guard<std::mutex> lock(mutex_);
       if (idle_ > bodies_.size()) {

@@ -13,6 +13,7 @@
 #include "broker/os/lasting_thread.h"
 #include "broker/os/lent_memory.h"
 #include "broker/os/local_socket.h"
+#include "broker/os/threads.h"
 #include "broker/resource_registry.h"
 #include "client_icd/broker_greeting.h"
 #include "client_icd/libsluice/grpc_process.h"
@@ -87,6 +88,7 @@ ResourceConnection::~ResourceConnection() {
 }
 
 absl::Status ResourceConnection::CheckProcess() const {
+  if (OtherThreadsWereEnded()) return absl::UnavailableError("the process ends");  // gRPC's too.
   if (pid_ == ProcessId()) return absl::OkStatus();
   return absl::UnavailableError("this connection belongs to the process that forked this one");
 }

@@ -301,6 +301,7 @@ const char* GrpcTrouble() {
     return "this process is a fork of one that has used a remote device, which gRPC does not "
            "survive";
   }
+  if (OtherThreadsWereEnded()) return "the process ends, and gRPC's threads have been ended";
   const DescriptorIdentity* opened = sentinel.load(std::memory_order_acquire);
   if (opened == nullptr || IsStillThere(*opened)) return nullptr;
   return "this process has closed the descriptors that gRPC had opened";

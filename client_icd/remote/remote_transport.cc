@@ -116,6 +116,10 @@ absl::Status RemoteTransport::AwaitMessage(const std::atomic<bool>& there,
 }
 
 RemoteTransport::~RemoteTransport() {
+  if (OutlivesThread()) {
+    static_cast<void>(call_.release());  // gRPC is not to be touched.
+    return;
+  }
   Lose("closed");
   if (has_network_thread_) {
     absl::MutexLock lock(&mu_);
@@ -166,6 +170,7 @@ void RemoteTransport::Lose(std::string_view reason) {
 
 std::string RemoteTransport::lost_reason() const {
   if (forked_.load(std::memory_order_relaxed)) return "the process has forked";
+  if (OutlivesThread()) return "the process ends";
   absl::MutexLock lock(&mu_);
   return lost_reason_;
 }

@@ -44,6 +44,7 @@
 #include "broker/gateway/message_reader.h"
 #include "broker/os/descriptor_identity.h"
 #include "broker/os/lasting_thread.h"
+#include "broker/os/threads.h"
 #include "client_icd/remote/remote_outbox.h"
 #include "client_icd/transport.h"
 #include "proto/frame.h"
@@ -64,7 +65,7 @@ class RemoteTransport : public Transport {
   uint32_t Arm(RingSleep state, uint64_t awaited_event) override;
   void Wait(uint32_t ticket, uint32_t bit) override;
   void Interrupt(uint32_t bits) override;
-  bool lost() const override { return lost_.load(std::memory_order_acquire); }
+  bool lost() const override { return lost_.load(std::memory_order_acquire) || OutlivesThread(); }
   std::string lost_reason() const override;
   void Lose(std::string_view reason) override;
   void LoseInForkedChild() override;
@@ -136,6 +137,9 @@ class RemoteTransport : public Transport {
   void AwaitRoom();
   void RequestWriter();
   void RunWriter();
+
+  // The process ends, and has no network thread any more.
+  bool OutlivesThread() const { return has_network_thread_ && OtherThreadsWereEnded(); }
 
   const bool has_network_thread_ = IoEndsWithItsThread();
   std::unique_ptr<Call> call_;

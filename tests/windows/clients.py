@@ -55,9 +55,13 @@ def driver_life(wine, daemon):
     for name, arguments, variables in (("loaded, used and let go five times", ["rounds", "5"], there),
                                        ("leaves with commands in flight", ["leave"], there),
                                        ("callbacks that end their threads", ["exit"], there),
+                                       *[("returns from main while others work", ["busy"], there)] * 8,
                                        ("no daemon: no platform, and silence", ["none"], nowhere)):
         code, output = wine.run([program, driver, *arguments], seconds=60, **variables)
         REPORT.check(code == 0 and output == "", name, f"exit code {code}: {output}" if code or output else "")
+    library = wine_module.windows_path(BUILD / "bin" / "late_user.dll")
+    code, output = wine.run([program, driver, "late", library], seconds=60, **there)
+    REPORT.check(code == 0 and output == "returned", "calls that wait at the process's end", f"{code}: {output}")
     # Wine's server may keep a socket of a process that ended with I/O under way: the gateway, which pings its clients,
     # finds out within 30 s.
     REPORT.check(harness.wait_until(lambda: not daemon.workers(), 60), "the workers end with their clients")

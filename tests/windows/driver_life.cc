@@ -8,77 +8,23 @@
 //   driver_life DRIVER.dll rounds N        N times: load, compute, let go
 //   driver_life DRIVER.dll leave           ends with a session, a queue and a callback in flight
 //   driver_life DRIVER.dll exit            callbacks end their threads; others run nevertheless
+//   driver_life DRIVER.dll busy            returns from main while threads open and close sessions
+//   driver_life DRIVER.dll late            calls that wait when libraries are told of the process's
+//   end
 //
 // Exit code 0 if all was as it should be; else a line on stdout says what was not.
-#include <CL/cl_icd.h>
-#include <windows.h>
-
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <initializer_list>
+
+#include "tests/windows/loaded_driver.h"
 
 namespace {
 
 int Fail(const char* what) {
   std::printf("%s\n", what);
   return 1;
-}
-
-struct Loaded {
-  HMODULE library = nullptr;
-  cl_uint count = 0;
-  cl_platform_id platform = nullptr;
-  const cl_icd_dispatch* cl = nullptr;
-};
-
-// False if the library is no driver.
-bool Load(const char* path, Loaded* out) {
-  out->library = LoadLibraryA(path);
-  if (out->library == nullptr) return false;
-  const auto find = reinterpret_cast<cl_api_clGetExtensionFunctionAddress>(
-      reinterpret_cast<void*>(GetProcAddress(out->library, "clGetExtensionFunctionAddress")));
-  if (find == nullptr) return false;
-  const auto get = reinterpret_cast<clIcdGetPlatformIDsKHR_fn>(find("clIcdGetPlatformIDsKHR"));
-  if (get == nullptr) return false;
-  get(0, nullptr, &out->count);
-  if (out->count == 0) return true;
-  get(1, &out->platform, nullptr);
-  std::memcpy(&out->cl, out->platform, sizeof(out->cl));  // The dispatch pointer comes first.
-  return true;
-}
-
-struct Session {
-  cl_context context = nullptr;
-  cl_command_queue queue = nullptr;
-  cl_mem buffer = nullptr;
-};
-
-bool Open(const Loaded& driver, Session* session) {
-  cl_device_id device = nullptr;
-  if (driver.cl->clGetDeviceIDs(driver.platform, CL_DEVICE_TYPE_ALL, 1, &device, nullptr) != 0)
-    return false;
-  session->context = driver.cl->clCreateContext(nullptr, 1, &device, nullptr, nullptr, nullptr);
-  if (session->context == nullptr) return false;
-  session->queue = driver.cl->clCreateCommandQueue(session->context, device, 0, nullptr);
-  session->buffer =
-      driver.cl->clCreateBuffer(session->context, CL_MEM_READ_WRITE, sizeof(int), nullptr, nullptr);
-  return session->queue != nullptr && session->buffer != nullptr;
-}
-
-bool Computes(const Loaded& driver, const Session& session, int number) {
-  int back = 0;
-  driver.cl->clEnqueueFillBuffer(session.queue, session.buffer, &number, sizeof(number), 0,
-                                 sizeof(number), 0, nullptr, nullptr);
-  driver.cl->clEnqueueReadBuffer(session.queue, session.buffer, CL_TRUE, 0, sizeof(back), &back, 0,
-                                 nullptr, nullptr);
-  return back == number;
-}
-
-void Close(const Loaded& driver, const Session& session) {
-  driver.cl->clReleaseMemObject(session.buffer);
-  driver.cl->clReleaseCommandQueue(session.queue);
-  driver.cl->clReleaseContext(session.context);
 }
 
 // The specification lets a platform be asked for at any time; design: under 50 ms without a daemon.
@@ -154,6 +100,42 @@ int Exit(const char* path) {
   return 0;
 }
 
+int Busy(const char* path) {
+  static Loaded driver;
+  if (!Load(path, &driver) || driver.count == 0) return Fail("no platform");
+  const HANDLE closed = CreateSemaphoreW(nullptr, 0, 1'000'000, nullptr);
+  for (int i = 0; i < 2; ++i) {
+    CreateThread(
+        nullptr, 0,
+        [](void* told) -> DWORD {
+          while (true) {
+            Session session;
+            if (!Open(driver, &session) || !Computes(driver, session, 3)) continue;
+            const cl_event event = driver.cl->clCreateUserEvent(session.context, nullptr);
+            driver.cl->clSetEventCallback(event, CL_COMPLETE, &EndThread, nullptr);
+            driver.cl->clSetUserEventStatus(event, CL_COMPLETE);
+            driver.cl->clReleaseEvent(event);
+            Close(driver, session);
+            ReleaseSemaphore(told, 1, nullptr);
+          }
+        },
+        closed, 0, nullptr);
+  }
+  for (int i = 0; i < 8; ++i) {
+    if (WaitForSingleObject(closed, 20'000) != WAIT_OBJECT_0) return Fail("no session");
+  }
+  return 0;
+}
+
+// The session is a library's, which uses it once more when it is told of the process's end.
+int Late(const char* path, const char* library) {
+  const HMODULE loaded = LoadLibraryA(library);
+  if (loaded == nullptr) return Fail("the library cannot be loaded");
+  const auto start = reinterpret_cast<bool (*)(const char*)>(
+      reinterpret_cast<void*>(GetProcAddress(loaded, "Start")));
+  return start != nullptr && start(path) ? 0 : Fail("no session");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -161,5 +143,7 @@ int main(int argc, char** argv) {
   if (argc == 4 && std::strcmp(argv[2], "rounds") == 0) return Rounds(argv[1], std::atoi(argv[3]));
   if (argc == 3 && std::strcmp(argv[2], "leave") == 0) return Leave(argv[1]);
   if (argc == 3 && std::strcmp(argv[2], "exit") == 0) return Exit(argv[1]);
+  if (argc == 3 && std::strcmp(argv[2], "busy") == 0) return Busy(argv[1]);
+  if (argc == 4 && std::strcmp(argv[2], "late") == 0) return Late(argv[1], argv[3]);
   return 2;
 }
