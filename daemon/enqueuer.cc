@@ -40,7 +40,7 @@ Enqueuer::Enqueuer(Session& session, const pb::Enqueue& on)
   if (named_) Fail(session.CheckNew(event_id_));
   has_wait_list_ = on.wait_event_ids_size() != 0;
   for (const uint64_t id : on.wait_event_ids()) {
-    const EventObject* const event = session.objects().Peek<EventObject>(id);
+    EventObject* const event = session.objects().Peek<EventObject>(id);
     if (event == nullptr) {
       Fail(CL_INVALID_EVENT_WAIT_LIST);
     } else if (event->is_complete()) {
@@ -50,9 +50,43 @@ Enqueuer::Enqueuer(Session& session, const pb::Enqueue& on)
                                                            // dependents do.
     } else {
       waits_.push_back(event->handle.get());
+      if (ok() && queue_->device->is_pocl) CollectGuards(event);
     }
   }
+  if (ok() && queue_->device->is_pocl) GuardWaits();
   if (ok() && HasWaited() && !queue_->in_order && queue_->profiling) WaitForTheEnded();
+}
+
+void Enqueuer::CollectGuards(EventObject* event) {
+  if (event->is_user && event->guard == nullptr && StatusOf(event->handle.get()) > CL_COMPLETE) {
+    event->guard = Guard::Make(queue_->context->handle.get());
+    if (event->guard != nullptr) event->guards.Add(event->guard);
+  }
+  guards_.Add(event->guards);
+}
+
+void Enqueuer::GuardWaits() {
+  Guards& before = queue_->guards;
+  before.DropLifted();
+  // What has failed by one of several user events holds nothing back for the others.
+  const bool pending =
+      !before.empty() &&
+      (queue_->transfer != nullptr
+           ? !queue_->transfer->ended.load(std::memory_order_acquire)
+           : queue_->last_event && StatusOf(queue_->last_event.get()) > CL_COMPLETE);
+  if (!pending) before.Clear();
+  guards_.Add(before);
+  // Without a list it waits for one command at most: the one before it, or the barrier.
+  if (!waits_.empty()) guards_.AppendTo(&waits_);
+}
+
+cl_int Enqueuer::AddEvent(UniqueCl<cl_event> event) {
+  if (queue_->in_order) queue_->guards.Add(guards_);
+  if (!named_) return CL_SUCCESS;
+  auto object = std::make_shared<EventObject>();
+  object->handle = std::move(event);
+  object->guards = guards_;
+  return session_.Add(event_id_, std::move(object));
 }
 
 void Enqueuer::WaitForTheEnded() {
@@ -65,12 +99,7 @@ void Enqueuer::WaitForTheEnded() {
 
 HandlerResult Enqueuer::Publish(UniqueCl<cl_event> event, std::unique_ptr<Carried> carried) {
   session_.Touch(queue_);
-  if (named_) {
-    auto object = std::make_shared<EventObject>();
-    object->handle = Share(event.get());
-    if (const cl_int status = session_.Add(event_id_, std::move(object)); status != CL_SUCCESS)
-      return status;
-  }
+  if (const cl_int status = AddEvent(Share(event.get())); status != CL_SUCCESS) return status;
   const bool waits = KeepWhileItWaits(event.get());
   // A share that nobody ends would keep its command in flight for ever.
   CommandShare share;
@@ -164,12 +193,7 @@ HandlerResult Enqueuer::RunByList(OwnCommand::Steps steps) {
                                                     event_id_, std::move(steps));
   if (const cl_int made = command->MakeEvent(queue.context->handle.get()); made != CL_SUCCESS)
     return made;
-  if (named_) {
-    auto object = std::make_shared<EventObject>();
-    object->handle = Share(command->event());
-    if (const cl_int status = session_.Add(event_id_, std::move(object)); status != CL_SUCCESS)
-      return status;
-  }
+  if (const cl_int status = AddEvent(Share(command->event())); status != CL_SUCCESS) return status;
   if (queue.profiling) command->SetTimed(queue.context, TimedQueue(queue));
   command->SetShare(queue.in_flight->Accept(/*after_all=*/false));
   queue.own_events.Add(Share(command->event()));
@@ -206,6 +230,7 @@ HandlerResult Enqueuer::RunWhenReady(std::function<cl_int(cl_event* ended)> star
   SetFailsAsOurs();
   // Stands for the command in the driver's queue, as for a transfer.
   waits_.assign(1, done.get());
+  guards_.AppendTo(&waits_);
   const HandlerResult published =
       Run([](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {
         return cl().clEnqueueBarrierWithWaitList(queue, waits, list, event);
@@ -248,12 +273,7 @@ HandlerResult Enqueuer::RunTransfer(TransferPlan plan) {
     plan.share.End(/*all_before=*/false);
     return status;
   }
-  if (named_) {
-    auto object = std::make_shared<EventObject>();
-    object->handle = Share(end->done.get());
-    if (const cl_int status = session_.Add(event_id_, std::move(object)); status != CL_SUCCESS)
-      return status;
-  }
+  if (const cl_int status = AddEvent(Share(end->done.get())); status != CL_SUCCESS) return status;
   Transfers* const transfers = &session_.transfers();
   const auto begin = [transfers, event_id = event_id_](cl_int status) {
     transfers->Ready(event_id, status);
@@ -277,10 +297,11 @@ cl_int Enqueuer::TellDriver(Session& session, QueueObject* queue) {
   if (!queue->in_order) return TellOwnEvents(session, queue);
   const std::shared_ptr<TransferEnd> transfer = std::exchange(queue->transfer, nullptr);
   if (transfer == nullptr || transfer->ended.load(std::memory_order_acquire)) return CL_SUCCESS;
-  const cl_event list[] = {transfer->done.get()};
+  absl::InlinedVector<cl_event, 2> list = {transfer->done.get()};
+  queue->guards.AppendTo(&list);
   UniqueCl<cl_event> stand_in;
-  const cl_int status =
-      cl().clEnqueueBarrierWithWaitList(queue->handle.get(), 1, list, stand_in.out());
+  const cl_int status = cl().clEnqueueBarrierWithWaitList(
+      queue->handle.get(), static_cast<cl_uint>(list.size()), list.data(), stand_in.out());
   if (status != CL_SUCCESS) {
     queue->transfer = transfer;
     return status;

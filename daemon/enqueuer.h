@@ -98,6 +98,11 @@ class Enqueuer {
   // All of the wait list has completed, but only the driver can tell the times of the command: it
   // is given a list of something that has ended.
   void WaitForTheEnded();
+  // PoCL: of what it waits for, and what waits for it.
+  void CollectGuards(EventObject* event);
+  void GuardWaits();
+  // Later commands find the command by its event, or by its place in the queue.
+  cl_int AddEvent(UniqueCl<cl_event> event);
   void Fail(cl_int status) {
     if (status_ == CL_SUCCESS) status_ = status;
   }
@@ -124,6 +129,7 @@ class Enqueuer {
   QueueObject* queue_ = nullptr;
   UniqueCl<cl_event> ended_;
   absl::InlinedVector<cl_event, 8> waits_;
+  Guards guards_;
   cl_int status_ = CL_SUCCESS;
   bool has_wait_list_ = false;
   bool after_all_ = false;

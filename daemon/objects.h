@@ -18,6 +18,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "daemon/cl_handle.h"
+#include "daemon/guards.h"
 #include "daemon/heap.h"
 #include "daemon/own_commands.h"
 #include "daemon/queue_hints.h"
@@ -106,6 +107,8 @@ struct QueueObject : Object {
   std::shared_ptr<struct TransferEnd> transfer;
   UniqueCl<cl_event> last_barrier;  // Out of order: what is ours must wait for it as well.
   OwnEvents own_events;             // Out of order: what the driver's queue does not know.
+  // PoCL, in order: of all that was enqueued.
+  Guards guards;
   std::shared_ptr<class CompletionLane> lane;
   std::shared_ptr<class QueueInFlight> in_flight;
 };
@@ -188,6 +191,8 @@ struct EventObject : Object {
   cl_int failed = CL_SUCCESS;  // it was refused, with this code, or is complete.
   bool is_complete() const { return handle.get() == nullptr && failed == CL_SUCCESS; }
   bool is_user = false;
+  std::shared_ptr<Guard> guard;  // A user event's own, once something waits for it on PoCL.
+  Guards guards;                 // Of what a command may fail by.
 };
 
 struct SamplerObject : Object {

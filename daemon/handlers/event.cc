@@ -23,6 +23,7 @@ HandlerResult HandleSetUserEventStatus(Session& session, const pb::SetUserEventS
   if (event == nullptr || !event->is_user || !event->handle) return CL_INVALID_EVENT;
   const cl_int status = cl().clSetUserEventStatus(event->handle.get(), cmd.status());
   if (cmd.status() < 0) session.completions().SweepFailed();
+  if (event->guard != nullptr) event->guard->Lift();
   return status;
 }
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstring>
+
 #include "tests/conformance/fixtures.h"
 
 namespace sluice::conformance {
@@ -165,6 +167,63 @@ TEST_F(EventTest, FailedGateIsTheEndOfWhatStandsBehind) {
       clEnqueueFillBuffer(queue(), other, &pattern, sizeof(pattern), 0, 64, 0, nullptr, nullptr),
       CL_SUCCESS);
   EXPECT_EQ(Read<cl_int>(other, 16), std::vector<cl_int>(16, pattern));
+}
+
+// A user event fails while other commands that its dependents wait for end. PoCL (3.1) itself
+// may abort then ("Assertion `cq->command_count > 0'"): not natively.
+TEST_F(EventTest, FailsWhileOthersEnd) {
+  if (!TheHarness().IsSluice()) GTEST_SKIP() << "drivers may abort the process";
+  constexpr size_t kBytes = 1 << 20;
+  const std::vector<cl_uchar> bytes(kBytes);
+  std::vector<cl_uchar> scratch(kBytes);
+  const Own<cl_mem> first = Buffer(kBytes), second = Buffer(kBytes);
+  const Own<cl_command_queue> other = Queue();
+  const auto write = [&](cl_command_queue queue, cl_mem buffer, size_t size, cl_event* event) {
+    ASSERT_EQ(
+        clEnqueueWriteBuffer(queue, buffer, CL_FALSE, 0, size, bytes.data(), 0, nullptr, event),
+        CL_SUCCESS);
+  };
+  for (int i = 0; i < 600; ++i) {
+    const Own<cl_event> gate = UserEvent();
+    Own<cl_event> behind, beside, last;
+    if (i % 4 == 0) {
+      write(other, second, kBytes / 2, beside.Out());
+    }
+    write(queue(), first, kBytes, nullptr);
+    ASSERT_EQ(clEnqueueMarkerWithWaitList(queue(), 1, gate.AsList(), behind.Out()), CL_SUCCESS);
+    if (i % 4 == 0) {
+      const cl_event both[] = {behind, beside};
+      ASSERT_EQ(clEnqueueMarkerWithWaitList(other, 2, both, last.Out()), CL_SUCCESS);
+    }
+    // Now sooner, now later in what runs.
+    std::memmove(scratch.data(), bytes.data(), kBytes / 128 * (i % 128));
+    ASSERT_EQ(clSetUserEventStatus(gate, -5), CL_SUCCESS) << i;
+    clFinish(queue());
+    clFinish(other);
+    ASSERT_LT(StatusOf(behind), 0) << i;
+    if (i % 4 != 0) continue;
+    ASSERT_LT(StatusOf(last), 0) << i;
+    ASSERT_EQ(StatusOf(beside), CL_COMPLETE) << i;
+  }
+}
+
+// What has failed by one of two user events no longer depends on the other: the queue goes on
+// with what comes later, which waits for something else.
+TEST_F(EventTest, OneOfTwoGatesFails) {
+  if (!TheHarness().IsSluice()) GTEST_SKIP() << "drivers may abort the process";
+  const Own<cl_mem> data = BufferOf(std::vector<cl_int>(16, 5));
+  const Own<cl_event> first = UserEvent(), second = UserEvent(), third = UserEvent();
+  const cl_event both[] = {first, second};
+  Own<cl_event> failed, later;
+  ASSERT_EQ(clEnqueueMarkerWithWaitList(queue(), 2, both, failed.Out()), CL_SUCCESS);
+  ASSERT_EQ(clSetUserEventStatus(first, -5), CL_SUCCESS);
+  EXPECT_NE(clWaitForEvents(1, failed.AsList()), CL_SUCCESS);
+  const cl_int value = 7;
+  ASSERT_EQ(clEnqueueFillBuffer(queue(), data, &value, 4, 0, 64, 1, third.AsList(), later.Out()),
+            CL_SUCCESS);
+  ASSERT_EQ(clSetUserEventStatus(third, CL_COMPLETE), CL_SUCCESS);
+  EXPECT_EQ(clWaitForEvents(1, later.AsList()), CL_SUCCESS);
+  ASSERT_EQ(clSetUserEventStatus(second, CL_COMPLETE), CL_SUCCESS);
 }
 
 // A blocking call with a failed event in its wait list says so.

@@ -214,6 +214,30 @@ TEST_P(GlOrder, ReleaseAnswersWithItsFailure) {
             CL_INVALID_GL_OBJECT);
 }
 
+// An acquire fails late again and again, and its release while a write is still running behind
+// it: the session goes on.
+TEST_P(GlOrder, FailuresBehindAWrite) {
+  constexpr size_t kBytes = 1 << 20;
+  const GLuint buffer = Buffer(nullptr, kBytes);
+  const Own<cl_mem> memory = Shared(buffer);
+  gl().BindBuffer(GL_ARRAY_BUFFER, buffer);
+  gl().BufferData(GL_ARRAY_BUFFER, 16, nullptr, GL_STATIC_DRAW);
+  gl().BindBuffer(GL_ARRAY_BUFFER, 0);
+  const std::vector<uint8_t> bytes(kBytes);
+  for (int i = 0; i < 1000; ++i) {
+    Own<cl_event> acquired;
+    ASSERT_EQ(Acquire(memory, acquired.Out()), CL_SUCCESS) << i;
+    clFinish(queue());
+    ASSERT_LT(conformance::StatusOf(acquired), 0) << i;
+    ASSERT_EQ(clEnqueueWriteBuffer(queue(), memory, CL_FALSE, 0, kBytes, bytes.data(), 0, nullptr,
+                                   nullptr),
+              CL_SUCCESS)
+        << i;
+    ASSERT_NE(Release(memory), CL_INVALID_COMMAND_QUEUE) << i;
+    clFinish(queue());
+  }
+}
+
 // Nor does it hide that its context was terminated meanwhile.
 TEST_P(GlOrder, ReleaseAnswersWithTheEndOfItsContext) {
   if (!conformance::HasDeviceExtension(device(), "cl_khr_terminate_context"))
