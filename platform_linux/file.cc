@@ -2,18 +2,26 @@
 #include "broker/os/file.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 
+#include "absl/strings/str_cat.h"
 #include "platform_linux/errno_status.h"
 
 namespace sluice {
+namespace {
 
+constexpr int kPipePatienceMs = 5000;  // A regular file is always readable.
+
+}  // namespace
+
+// Not blocking: open(2) of a FIFO would wait for its first writer, for ever.
 absl::StatusOr<UniqueFd> OpenForReading(const std::string& path) {
-  UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
+  UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
   if (!file.valid()) return ErrnoStatus(errno, absl::StrCat("cannot read ", path));
   return file;
 }
@@ -22,8 +30,13 @@ absl::StatusOr<std::string> ReadToEnd(int fd, size_t max_bytes) {
   std::string content;
   char buffer[4096];
   while (true) {
+    pollfd readable = {fd, POLLIN, 0};
+    if (::poll(&readable, 1, kPipePatienceMs) == 0) {
+      return absl::DeadlineExceededError(
+          absl::StrCat("nothing has been written into it for ", kPipePatienceMs / 1000, " s"));
+    }
     const ssize_t bytes = ::read(fd, buffer, sizeof(buffer));
-    if (bytes < 0 && errno == EINTR) continue;
+    if (bytes < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (bytes < 0) return ErrnoStatus(errno, "reading it");
     if (bytes == 0) return content;
     content.append(buffer, static_cast<size_t>(bytes));

@@ -18,7 +18,7 @@ namespace sluice {
 
 absl::StatusOr<UniqueFd> OpenForReading(const std::string& path);
 // What is left of a file that was opened for reading, or of a pipe until its last writer is gone.
-// kOutOfRange: more than `max_bytes`.
+// kOutOfRange: more than `max_bytes`. kDeadlineExceeded: a pipe into which nobody writes for 5 s.
 absl::StatusOr<std::string> ReadToEnd(int fd, size_t max_bytes);
 // A file that a person named: like ReadToEnd, also of a pipe ("<(command)"), and of a device no
 // more than that. Any failure is told with the path and the reason.

@@ -3,11 +3,14 @@
 
 #include <grpc/support/log.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <fstream>
 #include <map>
+#include <thread>
 
 #include "tests/unit/gateway/certificates.h"
 
@@ -80,6 +83,23 @@ TEST_F(RemoteChannelTest, NamesTheVariable) {
   security = Choose("127.0.0.1:7466");
   ASSERT_FALSE(security.ok());
   EXPECT_NE(security.status().message().find("SLUICE_TLS_CERT"), absl::string_view::npos);
+}
+
+// A pipe is read when somebody writes into it, and not waited for without an end.
+TEST_F(RemoteChannelTest, PipesAreAwaitedForAWhile) {
+  const std::string path = environment_["SLUICE_TOKEN_FILE"] = File("pipe", "");
+  ASSERT_EQ(::unlink(path.c_str()), 0);
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  {
+    std::thread writer([&path] { std::ofstream(path) << "the-token\n"; });
+    const absl::StatusOr<RemoteSecurity> security = Choose("127.0.0.1:7466");
+    writer.join();
+    EXPECT_TRUE(security.ok()) << security.status();
+  }
+  const absl::StatusOr<RemoteSecurity> security = Choose("127.0.0.1:7466");
+  ASSERT_FALSE(security.ok());
+  EXPECT_EQ(security.status().message(), "SLUICE_TOKEN_FILE: cannot read " + path +
+                                             ": nothing has been written into it for 5 s");
 }
 
 // A file without an end is read up to a limit, which is told.
