@@ -87,8 +87,8 @@ TEST_F(RemoteChannelTest, NamesTheVariable) {
 
 // A pipe is read when somebody writes into it, and not waited for without an end.
 TEST_F(RemoteChannelTest, PipesAreAwaitedForAWhile) {
-  const std::string path = environment_["SLUICE_TOKEN_FILE"] = File("pipe", "");
-  ASSERT_EQ(::unlink(path.c_str()), 0);
+  const std::string path = testing::TempDir() + "remote_channel_pipe_" + std::to_string(::getpid());
+  environment_["SLUICE_TOKEN_FILE"] = path;
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
   {
     std::thread writer([&path] { std::ofstream(path) << "the-token\n"; });
@@ -100,6 +100,7 @@ TEST_F(RemoteChannelTest, PipesAreAwaitedForAWhile) {
   ASSERT_FALSE(security.ok());
   EXPECT_EQ(security.status().message(), "SLUICE_TOKEN_FILE: cannot read " + path +
                                              ": nothing has been written into it for 5 s");
+  ::unlink(path.c_str());
 }
 
 // A file without an end is read up to a limit, which is told.
