@@ -314,6 +314,8 @@ constexpr Difference kRows[] = {
      "spec: CL_INVALID_OPERATION"},
     {"clSetUserEventStatus.not_a_user_event", kNvidia, Where::kNative, CL_SUCCESS,
      "spec: CL_INVALID_EVENT"},
+    {"clSetUserEventStatus.one_of_two", kNvidia, Where::kDriverDecides, kBehaviour,
+     "what waits for two fails once both are set"},
     {"clSetUserEventStatus.running", kNvidia, Where::kNative, CL_SUCCESS, "spec: CL_INVALID_VALUE"},
     {"clSetUserEventStatus.twice", kNvidia, Where::kNative, CL_SUCCESS,
      "spec: CL_INVALID_OPERATION"},
