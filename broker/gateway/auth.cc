@@ -55,6 +55,10 @@ absl::StatusOr<std::vector<std::string>> Authenticator::ParseTokens(std::string_
     if (line.empty() || line[0] == '#') continue;
     if (!CanBeSent({line.data(), line.size()}))
       return absl::InvalidArgumentError(absl::StrCat("line ", number, kCannotBeSent));
+    if (line.size() > kMaxTokenBytes) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "line ", number, " is longer than ", kMaxTokenBytes, " bytes: no request can carry it"));
+    }
     if (line.size() < kMinTokenLength) {
       return absl::InvalidArgumentError(absl::StrCat(
           "line ", number, " has ", line.size(), " characters; a token needs at least ",

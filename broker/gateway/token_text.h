@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <string_view>
 
 namespace sluice {
@@ -15,6 +16,9 @@ inline std::string_view WithoutByteOrderMark(std::string_view text) {
   if (text.substr(0, kMark.size()) == kMark) text.remove_prefix(kMark.size());
   return text;
 }
+
+// Headers together may have 8 KiB (gRPC's default).
+inline constexpr size_t kMaxTokenBytes = 4096;
 
 // Whether the header that carries a token can carry this one. UTF-16 cannot be.
 inline bool CanBeSent(std::string_view token) {

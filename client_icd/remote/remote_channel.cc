@@ -131,6 +131,11 @@ absl::StatusOr<std::string> ReadToken(const Environment& environment) {
   ASSIGN_OR_RETURN(const std::string content, ReadFileOf(environment, "SLUICE_TOKEN_FILE"));
   const std::string text(WithoutByteOrderMark(content));
   std::string token(absl::StripAsciiWhitespace(text.substr(0, text.find('\n'))));
+  if (token.size() > kMaxTokenBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("SLUICE_TOKEN_FILE: its first line is longer than ", kMaxTokenBytes,
+                     " bytes, which no token is: is it the right file?"));
+  }
   if (!CanBeSent(token)) {
     return absl::InvalidArgumentError(
         absl::StrCat("SLUICE_TOKEN_FILE: its first line", kCannotBeSent));

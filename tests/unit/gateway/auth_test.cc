@@ -49,6 +49,8 @@ TEST(AuthTest, ReadsTokenFileOfWindows) {
 // A file without a token, or with one that could be guessed, is refused with the line.
 TEST(AuthTest, RefusesWeakTokenFile) {
   EXPECT_FALSE(Authenticator::ParseTokens("# nothing\n").ok());
+  EXPECT_EQ(Authenticator::ParseTokens(std::string(4097, 'x')).status().message(),
+            "line 1 is longer than 4096 bytes: no request can carry it");
   const auto weak = Authenticator::ParseTokens(std::string(kTokenA) + "\nsecret\n");
   ASSERT_FALSE(weak.ok());
   EXPECT_NE(weak.status().message().find("line 2"), absl::string_view::npos) << weak.status();

@@ -146,6 +146,10 @@ TEST_F(RemoteChannelTest, NamesTheFileThatIsNoPem) {
 
 // The token is the file's first line, without white space; an empty one is an error, not no token.
 TEST_F(RemoteChannelTest, ReadsToken) {
+  environment_["SLUICE_TOKEN_FILE"] = File("huge", std::string(4097, 'x'));
+  EXPECT_EQ(Choose("127.0.0.1:7466").status().message(),
+            "SLUICE_TOKEN_FILE: its first line is longer than 4096 bytes, which no token is: is it "
+            "the right file?");
   environment_["SLUICE_TOKEN_FILE"] = File("token", "  abcdef0123456789 \nsecond line\n");
   absl::StatusOr<RemoteSecurity> security = Choose("127.0.0.1:7466");
   ASSERT_TRUE(security.ok()) << security.status();
