@@ -505,6 +505,7 @@ TEST_F(LifetimeTest, ForkBeforeUse) {
 
 // A program may close all descriptors: what it has of OpenCL is lost, and it may begin anew.
 TEST_F(LifetimeTest, ClosesDescriptors) {
+  if (IsUnsoundBesideGrpc()) GTEST_SKIP() << "a sanitizer, and gRPC's threads";
   if (!TheHarness().IsSluice()) GTEST_SKIP() << "what a native driver has open is its own affair";
   ExpectEnd("ClosesDescriptors", 0);
 }
