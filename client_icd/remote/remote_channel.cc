@@ -292,6 +292,10 @@ absl::Status PrepareGrpc() {
   absl::MutexLock lock(mu);
   if (sentinel.load(std::memory_order_relaxed) != nullptr) return absl::OkStatus();
   RETURN_IF_ERROR(CheckRoomForThreads(ThreadsOfGrpc()));
+  if (EnvironmentVariable("GRPC_POLL_STRATEGY") == "none") {
+    return absl::FailedPreconditionError(
+        "GRPC_POLL_STRATEGY=none leaves gRPC no way to wait, and it aborts: unset it");
+  }
   grpc_init();
   kept.store(new auto(grpc::CreateChannel("127.0.0.1:1", grpc::InsecureChannelCredentials())),
              std::memory_order_relaxed);
