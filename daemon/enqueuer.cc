@@ -80,11 +80,11 @@ void Enqueuer::GuardWaits() {
   if (!waits_.empty()) guards_.AppendTo(&waits_);
 }
 
-cl_int Enqueuer::AddEvent(UniqueCl<cl_event> event) {
+cl_int Enqueuer::AddEvent(cl_event event) {
   if (queue_->in_order) queue_->guards.Add(guards_);
   if (!named_) return CL_SUCCESS;
   auto object = std::make_shared<EventObject>();
-  object->handle = std::move(event);
+  object->handle = Share(event);
   object->guards = guards_;
   return session_.Add(event_id_, std::move(object));
 }
@@ -99,7 +99,7 @@ void Enqueuer::WaitForTheEnded() {
 
 HandlerResult Enqueuer::Publish(UniqueCl<cl_event> event, std::unique_ptr<Carried> carried) {
   session_.Touch(queue_);
-  if (const cl_int status = AddEvent(Share(event.get())); status != CL_SUCCESS) return status;
+  if (const cl_int status = AddEvent(event.get()); status != CL_SUCCESS) return status;
   const bool waits = KeepWhileItWaits(event.get());
   // A share that nobody ends would keep its command in flight for ever.
   CommandShare share;
@@ -193,7 +193,7 @@ HandlerResult Enqueuer::RunByList(OwnCommand::Steps steps) {
                                                     event_id_, std::move(steps));
   if (const cl_int made = command->MakeEvent(queue.context->handle.get()); made != CL_SUCCESS)
     return made;
-  if (const cl_int status = AddEvent(Share(command->event())); status != CL_SUCCESS) return status;
+  if (const cl_int status = AddEvent(command->event()); status != CL_SUCCESS) return status;
   if (queue.profiling) command->SetTimed(queue.context, TimedQueue(queue));
   command->SetShare(queue.in_flight->Accept(/*after_all=*/false));
   queue.own_events.Add(Share(command->event()));
@@ -273,7 +273,7 @@ HandlerResult Enqueuer::RunTransfer(TransferPlan plan) {
     plan.share.End(/*all_before=*/false);
     return status;
   }
-  if (const cl_int status = AddEvent(Share(end->done.get())); status != CL_SUCCESS) return status;
+  if (const cl_int status = AddEvent(end->done.get()); status != CL_SUCCESS) return status;
   Transfers* const transfers = &session_.transfers();
   const auto begin = [transfers, event_id = event_id_](cl_int status) {
     transfers->Ready(event_id, status);

@@ -102,7 +102,7 @@ class Enqueuer {
   void CollectGuards(EventObject* event);
   void GuardWaits();
   // Later commands find the command by its event, or by its place in the queue.
-  cl_int AddEvent(UniqueCl<cl_event> event);
+  cl_int AddEvent(cl_event event);
   void Fail(cl_int status) {
     if (status_ == CL_SUCCESS) status_ = status;
   }
