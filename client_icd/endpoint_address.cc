@@ -36,15 +36,18 @@ absl::StatusOr<std::vector<EndpointAddress>> ParseEndpoints(std::string_view tex
     const std::string_view scheme = kLocalScheme;
     std::optional<std::string> local;
     if (entry.starts_with(scheme)) local = ParseLocalName(entry.substr(scheme.size()));
+    EndpointAddress address;
     if (local.has_value()) {
-      addresses.push_back({EndpointAddress::Kind::kLocal, *std::move(local)});
+      address = {EndpointAddress::Kind::kLocal, *std::move(local)};
     } else if (EndsInPort(entry.starts_with("dns:///") ? entry.substr(7) : entry)) {
-      addresses.push_back({EndpointAddress::Kind::kRemote, std::string(entry)});
+      address = {EndpointAddress::Kind::kRemote, std::string(entry)};
     } else {
       return absl::InvalidArgumentError(absl::StrCat("SLUICE_ENDPOINT: '", std::string(entry),
                                                      "' is none of ", LocalEndpointForm(),
                                                      ", HOST:PORT, dns:///NAME:PORT"));
     }
+    if (std::find(addresses.begin(), addresses.end(), address) == addresses.end())
+      addresses.push_back(std::move(address));
   }
   if (addresses.empty()) {
     addresses.push_back({EndpointAddress::Kind::kLocal, DefaultClientName()});

@@ -16,9 +16,11 @@ struct EndpointAddress {
   enum class Kind { kLocal, kRemote };
   Kind kind;
   std::string target;  // The socket's path; or HOST:PORT, dns:///NAME:PORT.
+
+  bool operator==(const EndpointAddress&) const = default;
 };
-// An error names the entry and what is allowed. An empty text is the default (a socket of the user,
-// else of the system).
+// Each once, in the order of their first mention. An error names the entry and what is allowed. An
+// empty text is the default (a socket of the user, else of the system).
 absl::StatusOr<std::vector<EndpointAddress>> ParseEndpoints(std::string_view text);
 
 }  // namespace sluice

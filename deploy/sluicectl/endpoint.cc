@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "deploy/sluicectl/endpoint.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <system_error>
 
@@ -83,7 +84,9 @@ absl::StatusOr<std::vector<Endpoint>> ResolveEndpoints(const std::string& flag) 
     absl::StatusOr<Endpoint> endpoint =
         ParseEndpoint(std::string(absl::StripAsciiWhitespace(part)));
     if (!endpoint.ok()) return endpoint.status();
-    endpoints.push_back(*std::move(endpoint));
+    const bool again = std::any_of(endpoints.begin(), endpoints.end(),
+                                   [&](const Endpoint& one) { return one.text == endpoint->text; });
+    if (!again) endpoints.push_back(*std::move(endpoint));
   }
   if (endpoints.empty())
     return absl::InvalidArgumentError(
@@ -96,12 +99,20 @@ absl::StatusOr<std::string> ResolveAdminSocket(const std::string& flag,
   if (!flag.empty()) return flag;
   const absl::StatusOr<std::vector<Endpoint>> endpoints = ResolveEndpoints(endpoint_flag);
   if (!endpoints.ok()) return endpoints.status();
+  std::vector<const Endpoint*> here;
   for (const Endpoint& endpoint : *endpoints) {
-    if (!endpoint.local) continue;
-    return AdminNameBeside(endpoint.path);
+    if (endpoint.local) here.push_back(&endpoint);
   }
-  return absl::InvalidArgumentError(
-      "a daemon on another machine is administered there; give --admin-socket for one here");
+  if (here.empty()) {
+    return absl::InvalidArgumentError(
+        "a daemon on another machine is administered there; give --admin-socket for one here");
+  }
+  if (here.size() > 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("one daemon at a time is administered, and ", here.size(),
+                     " are named; choose one with --endpoint, ", here[0]->text, " say"));
+  }
+  return AdminNameBeside(here[0]->path);
 }
 
 absl::StatusOr<std::string> FindIcdLibrary() {

@@ -107,11 +107,11 @@ std::string WordProblem(const std::string& word, const std::vector<std::string>&
                       "; commands are ", list);
 }
 
-// Help and version end well; a mistake is named, as JSON if that was asked for. A first word that
-// is no command is the mistake, whatever the parser thinks of the rest.
+// Help and version end well, but not of a command that there is not; a mistake is named, as JSON if
+// that was asked for. A first word that is no command is the mistake, whatever the parser thinks of
+// the rest.
 int ReportParseError(const CLI::App& app, const CLI::ParseError& error,
                      const std::vector<std::string>& arguments) {
-  if (error.get_exit_code() == 0) return app.exit(error);
   std::vector<std::string> commands;
   for (const CLI::App* sub : app.get_subcommands([](const CLI::App* one) {
          return !one->get_group().empty();  // doctor's helper has none.
@@ -124,6 +124,8 @@ int ReportParseError(const CLI::App& app, const CLI::ParseError& error,
     return kExitOk;
   }
   const bool command = std::find(commands.begin(), commands.end(), word) != commands.end();
+  const bool well = error.get_exit_code() == 0;
+  if (well && (command || word.empty() || word.starts_with("-"))) return app.exit(error);
   const bool no_program = word == "run" && error.get_name() == "RequiredError";
   std::string message = command && !no_program ? error.what() : WordProblem(word, commands);
   if (command && !no_program) message = absl::StrCat(word, ": ", message);

@@ -136,6 +136,7 @@ def check_words(env):
             ((), ["a command is missing", "devices"]),
             (("--admin-socket", "/x", "status"), ["--admin-socket", "after"]),
             (("sesions",), ["did you mean sessions"]),
+            (("sesions", "--help"), ["did you mean sessions"]),
             (("run",), ["sluicectl run -- PROGRAM"]),
             (("run", "--private"), ["sluicectl run -- PROGRAM"]),
             (("kill",), ["kill: session is required", "sluicectl kill --help"]),
@@ -143,7 +144,8 @@ def check_words(env):
             (("devices", "--endpoint", ""), ["--endpoint", "empty"]),
             (("--endpoint", "", "devices"), ["--endpoint", "empty"]),
             (("devices", "--endpoint", ","), ["--endpoint", "names no endpoint"]),
-            (("devices", "--endpoint", "host:99999"), ["host:99999", "port"])):
+            (("devices", "--endpoint", "host:99999"), ["host:99999", "port"]),
+            (("status", "--endpoint", "unix:/a,unix:/b"), ["one daemon at a time", "unix:/a"])):
         code, output, errors = sluicectl(env, *arguments)
         report.check(code == USAGE and all(part in errors for part in parts), "sluicectl " + " ".join(arguments),
                      output + errors)

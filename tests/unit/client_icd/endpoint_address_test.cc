@@ -21,5 +21,14 @@ TEST(EndpointAddressTest, NetworkEndpointsHavePorts) {
   }
 }
 
+// A daemon that is named twice is one platform.
+TEST(EndpointAddressTest, EachOnce) {
+  const auto addresses = ParseEndpoints("b:2,a:1, b:2,,a:1,b:3");
+  ASSERT_TRUE(addresses.ok()) << addresses.status();
+  std::vector<std::string> targets;
+  for (const EndpointAddress& address : *addresses) targets.push_back(address.target);
+  EXPECT_EQ(targets, (std::vector<std::string>{"b:2", "a:1", "b:3"}));
+}
+
 }  // namespace
 }  // namespace sluice

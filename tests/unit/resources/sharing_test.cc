@@ -243,7 +243,8 @@ int UseOwnConnection(const std::string& endpoint, const sluice_capability& read,
   if (sluice_watch_open(own, &mine, &end) != SLUICE_OK) return 12;
   if (sluice_destroy(own, &mine) != SLUICE_OK) return 13;
   do {
-    if (sluice_watch_next(end, 5000, &state) != SLUICE_OK) return 14;
+    const sluice_status status = sluice_watch_next(end, 5000, &state);
+    if (status != SLUICE_OK) return 20 + status;
   } while (state.destroyed == 0);
   if (sluice_watch_next(end, 5000, &state) != SLUICE_DESTROYED) return 15;
   sluice_watch_close(end);
