@@ -148,7 +148,7 @@ void CommandStream::Hold(Waiter* self) {
     // either we see the one here or Wait sees the other.
     if (done.load(std::memory_order_acquire)) return;
     transport_->Wait(ticket, kBitWaiter);
-    if (there()) spin_.NoteCame();
+    if (there()) spin_.NoteCame(transport_->rung_ns_untrusted());
   }
 }
 

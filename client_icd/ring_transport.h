@@ -47,6 +47,9 @@ class RingTransport : public Transport {
   bool HasFrame() const override;
   uint32_t Arm(RingSleep state, uint64_t awaited_event) override;
   void Wait(uint32_t ticket, uint32_t bit) override;
+  int64_t rung_ns_untrusted() const override {
+    return replies_shared_->rung_ns.load(std::memory_order_relaxed);
+  }
   void Interrupt(uint32_t bits) override;
   bool lost() const override { return lost_.load(std::memory_order_acquire); }
   std::string lost_reason() const override;

@@ -3,6 +3,7 @@
 // kRingFileBytes.
 //
 //   0    produced   (producer)  bytes ever written
+//   8    rung_ns    (producer)  when it last rang the bell, by CLOCK_MONOTONIC
 //   64   consumed   (consumer)  bytes ever taken
 //   128  sleep      (consumer)  what the consumer sleeps for, and its doorbell
 //   192  space      (producer)  whether the producer waits for room, and its doorbell
@@ -43,6 +44,7 @@ inline constexpr uint32_t kBitWaiter = 2;
 
 struct RingShared {
   alignas(64) std::atomic<uint64_t> produced;
+  std::atomic<int64_t> rung_ns;
   alignas(64) std::atomic<uint64_t> consumed;
   alignas(64) std::atomic<uint32_t> sleep_state;
   std::atomic<uint32_t> bell;

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "broker/os/doorbell.h"
+#include "proto/spin.h"
 
 namespace sluice {
 
@@ -69,6 +70,7 @@ void RingWriter::Notify(Wake wake, uint64_t event_id) {
   if (!ring) return;
   uint32_t expected = state;
   shared_->sleep_state.compare_exchange_strong(expected, kAwake);
+  shared_->rung_ns.store(MonotonicNs(), std::memory_order_relaxed);
   shared_->bell.fetch_add(1, std::memory_order_seq_cst);
   const bool background = state == kSleepsLazily || state == kSleepsEagerly;
   FutexWake(&shared_->bell, 1, background ? kBitBackground : kBitWaiter);

@@ -30,7 +30,9 @@ inline bool MaySpin() {
 
 class AdaptiveSpin {
  public:
-  // Spinning pays when what is awaited comes sooner than a wake-up takes.
+  // Spinning pays when what is awaited comes sooner than a wake-up takes, which is not the same
+  // everywhere: a virtual processor that idles may take 50 us. These are for a quick one; each
+  // wake-up that NoteCame measures counts.
   static constexpr int32_t kMostNs = 20'000;
   static constexpr int32_t kFirstNs = 4'000;
   // The same of a patient one.
@@ -42,6 +44,7 @@ class AdaptiveSpin {
   // and after this many if it has cost the processor, as which counts a gap of
   static constexpr int32_t kWaitsAfterLoss = 128;
   static constexpr int64_t kLossNs = 100'000;
+  static constexpr int64_t kMostWakeUpNs = 100'000;
 
   // For answers of a device beside the processor, which take some tens of microseconds even if
   // there is little to do: its own driver would spin in the application's thread all the while.
@@ -53,8 +56,10 @@ class AdaptiveSpin {
     if (there()) return true;
     if (!MaySpin()) return false;
     const bool patient = patient_.load(std::memory_order_relaxed);
-    const int32_t first = patient ? kPatientFirstNs : kFirstNs;
-    const int32_t most = patient ? kPatientMostNs : kMostNs;
+    // At first also the other side's wake-up is to be awaited, and what it does then.
+    const int32_t wake_up = wake_up_ns_.load(std::memory_order_relaxed);
+    const int32_t first = patient ? kPatientFirstNs : std::max(kFirstNs, wake_up + wake_up / 2);
+    const int32_t most = patient ? kPatientMostNs : std::max(kMostNs, 2 * wake_up);
     int32_t budget = budget_ns_.load(std::memory_order_relaxed);
     if (budget == 0) {
       if (waits_left_.fetch_sub(1, std::memory_order_relaxed) > 0) return false;
@@ -87,11 +92,19 @@ class AdaptiveSpin {
     return false;
   }
 
-  // What Until gave up on is there now. A patient one looks that long the next time, if it is not
-  // too long.
-  void NoteCame() {
+  // What Until gave up on is there now; its bringer says that it rang then, if it is known. A
+  // patient one looks that long the next time, if it is not too long.
+  void NoteCame(int64_t rung_ns_untrusted = 0) {
+    const int64_t now = MonotonicNs();
+    // One that took longer waited for a processor, not for its wake-up.
+    if (rung_ns_untrusted < now && rung_ns_untrusted > now - kMostWakeUpNs) {
+      const int32_t before = wake_up_ns_.load(std::memory_order_relaxed);
+      const auto wake_up = static_cast<int32_t>(now - rung_ns_untrusted);
+      wake_up_ns_.store(before == 0 ? wake_up : before + (wake_up - before) / 8,
+                        std::memory_order_relaxed);
+    }
     if (!patient_.load(std::memory_order_relaxed)) return;
-    const int64_t took = MonotonicNs() - started_ns_.load(std::memory_order_relaxed);
+    const int64_t took = now - started_ns_.load(std::memory_order_relaxed);
     if (took > kPatientMostNs) return;
     const auto budget = static_cast<int32_t>(took + took / 4);
     budget_ns_.store(std::min(kPatientMostNs, budget), std::memory_order_relaxed);
@@ -115,6 +128,7 @@ class AdaptiveSpin {
 
   std::atomic<bool> patient_{false};
   std::atomic<int64_t> started_ns_{0};  // The last spin.
+  std::atomic<int32_t> wake_up_ns_{0};
   std::atomic<int32_t> budget_ns_{0};
   std::atomic<int32_t> waits_left_{0};  // Without spinning, while the budget is 0.
 };

@@ -85,6 +85,30 @@ TEST(SpinTest, PatientOneLearnsFromWhatItMissed) {
   }
 }
 
+// Where wake-ups are slow, by what their bringers say, spinning may take longer; what they cannot
+// have meant changes nothing.
+TEST(SpinTest, SpinsAsLongAsAWakeUpTakes) {
+  if (!MaySpin()) GTEST_SKIP() << "one processor: there is no spinning here";
+  constexpr int64_t kSlowNs = 40'000;
+  for (const bool meant : {true, false}) {
+    AdaptiveSpin spin;
+    for (int i = 0; i < 100; ++i) {
+      spin.NoteCame(meant ? MonotonicNs() - kSlowNs : MonotonicNs() + kSlowNs);
+      if (!meant) spin.NoteCame(MonotonicNs() - 2 * AdaptiveSpin::kMostWakeUpNs);
+    }
+    for (int i = 0; i < 1000; ++i) {
+      int looks = 0;
+      spin.Until([&] { return ++looks > 2; });
+    }
+    if (meant) {
+      EXPECT_GE(spin.budget_ns(), 2 * kSlowNs);
+      EXPECT_LE(spin.budget_ns(), 2 * AdaptiveSpin::kMostWakeUpNs);
+    } else {
+      EXPECT_EQ(spin.budget_ns(), AdaptiveSpin::kMostNs);
+    }
+  }
+}
+
 // A look during which the thread was off the processor is the last for many waits.
 TEST(SpinTest, StopsWhenTheProcessorIsLost) {
   if (!MaySpin()) GTEST_SKIP() << "one processor: there is no spinning here";
