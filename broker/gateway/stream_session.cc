@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/gateway/stream_session.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 #include <vector>
@@ -22,6 +23,9 @@ namespace {
 constexpr std::chrono::seconds kOpenTimeout(10);
 constexpr absl::Duration kBrokerTimeout = absl::Seconds(30);
 constexpr int kRingOfferTimeoutMs = 30'000;
+// A client that has no worker any more may take so long to take what is left for it: by not opening
+// its flow-control window it could keep a session's slot, thread and rings for good.
+constexpr absl::Duration kLastWordsTimeout = absl::Seconds(10);
 // The rings' bells are in memory that the worker can write: a sleeper looks again this often,
 // whatever they say.
 constexpr int64_t kReplySleepNs = 1'000'000'000;
@@ -193,6 +197,10 @@ bool StreamSession::OnReadable() {
   heap_.End();
   // What it said last is still in the ring; the session thread sends that first.
   worker_gone_.store(true, std::memory_order_release);
+  {
+    absl::MutexLock lock(&mu_);
+    LimitWritesLocked();
+  }
   if (!absl::IsAborted(status)) End(status);
   replies_->Wake();
   return false;
@@ -212,11 +220,12 @@ void StreamSession::Run() {
     HangUp(channel_.get());
     server_->link().CloseSession(session_id_);
   }
+  AwaitWritten();
   absl::Status reason;
   {
     absl::MutexLock lock(&mu_);
     reason = reason_;
-    while (writing_ || has_feeder_) changed_.Wait(&mu_);
+    while (has_feeder_) changed_.Wait(&mu_);
   }
   const bool clean = reason.ok() || absl::IsCancelled(reason);
   Log(clean ? LogLevel::kInfo : LogLevel::kWarning, "gateway", "session ended",
@@ -310,15 +319,32 @@ bool StreamSession::SendCollected(OutgoingPieces* pieces) { return Write(pieces-
 
 // Sends one message, after the one before has gone out.
 bool StreamSession::Write(const grpc::ByteBuffer& message) {
+  AwaitWritten();
   {
     absl::MutexLock lock(&mu_);
-    while (writing_) changed_.Wait(&mu_);
     if (write_failed_ || ended()) return false;
     writing_ = true;
   }
   void* const tag = write_op_.Start(shared_from_this());
   RunHere(server_->queue(), [&] { stream_.Write(message, tag); });
   return true;
+}
+
+void StreamSession::AwaitWritten() {
+  {
+    absl::MutexLock lock(&mu_);
+    while (writing_ && !changed_.WaitWithDeadline(&mu_, give_up_writing_)) {
+    }
+    if (!writing_) return;
+  }
+  context_.TryCancel();
+  absl::MutexLock lock(&mu_);
+  while (writing_) changed_.Wait(&mu_);
+}
+
+void StreamSession::LimitWritesLocked() {
+  give_up_writing_ = std::min(give_up_writing_, absl::Now() + kLastWordsTimeout);
+  changed_.SignalAll();
 }
 
 void StreamSession::OnWritten(bool ok) {
@@ -336,7 +362,7 @@ void StreamSession::End(const absl::Status& reason) {
     reason_ = reason;
     ended_.store(true, std::memory_order_release);
     finish = !thread_started_;
-    changed_.SignalAll();
+    LimitWritesLocked();
     if (ring_ready_) {
       HangUp(channel_.get());
       replies_->Wake();

@@ -32,6 +32,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "broker/gateway/broker_link.h"
 #include "broker/gateway/command_forwarder.h"
 #include "broker/gateway/connection_calls.h"
@@ -88,6 +89,8 @@ class StreamSession : public Watched, public std::enable_shared_from_this<Stream
   absl::Status DrainReplies();
   bool SendCollected(OutgoingPieces* pieces);
   bool Write(const grpc::ByteBuffer& message);
+  // Until the message before has gone out, or the client has had its time to take it.
+  void AwaitWritten();
   void SleepForReplies();
 
   void RunFeeder();
@@ -96,6 +99,8 @@ class StreamSession : public Watched, public std::enable_shared_from_this<Stream
   void End(const absl::Status& reason);
   bool ended() const { return ended_.load(std::memory_order_acquire); }
   void Finish();
+  // There is no worker any more, or soon will be none.
+  void LimitWritesLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   GatewayServer* const server_;
   ConnectionCalls::Place place_;
@@ -145,6 +150,7 @@ class StreamSession : public Watched, public std::enable_shared_from_this<Stream
   bool thread_started_ ABSL_GUARDED_BY(mu_) = false;  // The session thread will call Finish.
   bool writing_ ABSL_GUARDED_BY(mu_) = false;
   bool write_failed_ ABSL_GUARDED_BY(mu_) = false;
+  absl::Time give_up_writing_ ABSL_GUARDED_BY(mu_) = absl::InfiniteFuture();
   bool ring_full_ ABSL_GUARDED_BY(mu_) = false;   // The feeder has work.
   bool ring_ready_ ABSL_GUARDED_BY(mu_) = false;  // commands_ and replies_ exist.
   bool has_feeder_ ABSL_GUARDED_BY(mu_) = false;

@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "broker/os/local_socket.h"
 #include "client_icd/remote/remote_channel.h"
 #include "proto/control.pb.h"
@@ -238,10 +240,11 @@ TEST_F(NetworkHostileTest, UnsafeSegmentEndsItsSession) {
   EXPECT_FALSE(AwaitFrame(second_client.get(), &frame));
 }
 
-// Speaks HTTP/2 as far as it takes to open streams, and acknowledges nothing.
-class Http2Flood {
+// Speaks HTTP/2 as far as it takes to open streams, and acknowledges no settings.
+class Http2Client {
  public:
-  explicit Http2Flood(const std::string& endpoint) {
+  // `settings`: the body of its SETTINGS frame.
+  Http2Client(const std::string& endpoint, const std::string& settings) {
     const size_t colon = endpoint.rfind(':');
     sockaddr_in address = {};
     address.sin_family = AF_INET;
@@ -250,8 +253,10 @@ class Http2Flood {
     socket_.reset(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     EXPECT_EQ(
         ::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
-    Send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + Frame(kSettings, 0, 0, ""));
+    Send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + Frame(kSettings, 0, 0, settings));
   }
+
+  static constexpr uint8_t kHeaders = 1, kReset = 3, kPing = 6;
 
   // So many streams with `path`, whose client has more to say; returns when the gateway has seen
   // them. False: it did not take them.
@@ -264,11 +269,35 @@ class Http2Flood {
     for (int i = 0; i < count; ++i, stream_ += 2)
       frames += Frame(kHeaders, kEndHeaders, stream_, headers);
     const std::string payload = absl::StrCat("ping", absl::Dec(stream_ % 10'000, absl::kZeroPad4));
-    return Send(frames + Frame(kPing, 0, 0, payload)) && ReadUntil(payload);
+    return Send(frames + Frame(kPing, 0, 0, payload)) && ReadUntil(kPing, payload);
+  }
+  // A message on the stream opened last; an empty one as its end.
+  bool SendData(const std::string& message) {
+    const std::string prefix =
+        message.empty() ? "" : std::string(4, '\0') + static_cast<char>(message.size());
+    return Send(Frame(kData, message.empty() ? kEndStream : 0, stream_ - 2, prefix + message));
+  }
+  // Reads on to a frame of a type that has `text` in it, for half a minute; answers pings
+  // meanwhile.
+  bool ReadUntil(uint8_t type, std::string_view text = {}) {
+    const absl::Time deadline = absl::Now() + absl::Seconds(30);
+    while (Buffer(kFrameHeaderBytes, deadline)) {
+      const auto byte = [this](size_t at) { return static_cast<uint8_t>(unread_[at]); };
+      const size_t size = kFrameHeaderBytes + (byte(0) << 16 | byte(1) << 8 | byte(2));
+      if (!Buffer(size, deadline)) break;
+      const uint8_t got = byte(3);
+      const bool asks = got == kPing && byte(4) == 0;
+      const std::string body = unread_.substr(kFrameHeaderBytes, size - kFrameHeaderBytes);
+      unread_.erase(0, size);
+      if (asks && !Send(Frame(kPing, kAck, 0, body))) break;
+      if (got == type && !asks && body.find(text) != std::string::npos) return true;
+    }
+    return false;
   }
 
  private:
-  static constexpr uint8_t kHeaders = 1, kSettings = 4, kPing = 6, kEndHeaders = 4;
+  static constexpr uint8_t kData = 0, kSettings = 4, kAck = 1, kEndStream = 1, kEndHeaders = 4;
+  static constexpr size_t kFrameHeaderBytes = 9;
 
   static std::string Frame(uint8_t type, uint8_t flags, uint32_t stream, const std::string& body) {
     const auto byte = [](uint64_t value, int shift) { return static_cast<char>(value >> shift); };
@@ -289,22 +318,46 @@ class Http2Flood {
     }
     return true;
   }
-  bool ReadUntil(const std::string& text) {
-    std::string seen;
-    while (seen.find(text) == std::string::npos) {
+  // False: so many bytes did not come.
+  bool Buffer(size_t bytes, absl::Time deadline) {
+    while (unread_.size() < bytes) {
       char buffer[65536];
-      if (seen.size() > text.size()) seen.erase(0, seen.size() - text.size());
-      if (!WaitReadable(socket_.get(), 10'000).ok()) return false;
+      const int64_t left_ms = absl::ToInt64Milliseconds(deadline - absl::Now());
+      if (left_ms <= 0 || !WaitReadable(socket_.get(), static_cast<int>(left_ms)).ok())
+        return false;
       const ssize_t size = ::recv(socket_.get(), buffer, sizeof(buffer), 0);
       if (size <= 0) return false;
-      seen.append(buffer, static_cast<size_t>(size));
+      unread_.append(buffer, static_cast<size_t>(size));
     }
     return true;
   }
 
   UniqueFd socket_;
   uint32_t stream_ = 1;
+  std::string unread_;
 };
+
+// A client that does not open its flow-control window keeps nothing of a session that is over, be
+// it that the client ended it or the worker.
+TEST_F(NetworkHostileTest, ClosedWindowKeepsNothing) {
+  const std::string no_window("\0\x04\0\0\0\0", 6);  // SETTINGS_INITIAL_WINDOW_SIZE = 0
+  v1::ClientMessage open;
+  open.mutable_open();
+  Http2Client clients[] = {{gateway_.endpoint(), no_window}, {gateway_.endpoint(), no_window}};
+  std::unique_ptr<PlayedWorker> workers[2];
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(clients[i].OpenStreams(1, kStream));
+    ASSERT_TRUE(clients[i].SendData(open.SerializeAsString()));
+    workers[i] = gateway_.TakeWorker();
+    // `opened` is behind them, and stays where it is.
+    ASSERT_TRUE(clients[i].ReadUntil(Http2Client::kHeaders));
+  }
+  ASSERT_TRUE(clients[0].SendData(""));
+  workers[0]->AwaitClientsEnd();
+  workers[1]->Send(AnswerTo(1));
+  workers[1]->Die();
+  for (Http2Client& client : clients) EXPECT_TRUE(client.ReadUntil(Http2Client::kReset));
+}
 
 // A peer that never acknowledges how many streams it may have has no more than others all the same.
 TEST_F(NetworkHostileTest, StreamsWithoutEndCostLittle) {
@@ -315,7 +368,7 @@ TEST_F(NetworkHostileTest, StreamsWithoutEndCostLittle) {
                            "/grpc.health.v1.Health/Watch"}) {
     SCOPED_TRACE(path);
     const uint64_t before = gateway_.PeakMemoryBytes();
-    Http2Flood flood(gateway_.endpoint());
+    Http2Client flood(gateway_.endpoint(), "");
     for (int i = 0; i < 20; ++i) {
       ASSERT_TRUE(flood.OpenStreams(1000, path)) << i;
       // Which comes after them: what has been read and not yet looked at does not pile up.
