@@ -2,6 +2,7 @@
 #include "daemon/heap.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "absl/strings/str_cat.h"
 #include "broker/os/local_socket.h"
@@ -13,12 +14,19 @@ namespace {
 
 constexpr uint64_t kPage = 4096;
 
-uint64_t RoundUp(uint64_t size) { return (size + kPage - 1) & ~(kPage - 1); }
+uint64_t RoundUp(uint64_t size, uint64_t to = kPage) { return (size + to - 1) & ~(to - 1); }
 
 }  // namespace
 
+uint64_t Heap::NextSegmentBytes(uint64_t at_least) const {
+  // Eight sizes between powers of two: what was freed holds what is a little larger.
+  const uint64_t size =
+      std::max(segment_bytes_, RoundUp(at_least, std::max(std::bit_floor(at_least) / 8, kPage)));
+  return freed_ == Freed::kKept ? size : std::max(size, RoundUp(segments_bytes_ / 4));
+}
+
 absl::Status Heap::AddSegment(uint64_t at_least) {
-  const uint64_t size = std::max(segment_bytes_, at_least);
+  const uint64_t size = NextSegmentBytes(at_least);
   auto segment = std::make_unique<Segment>();
   ASSIGN_OR_RETURN(segment->file, CreateSharedMemory("sluice-heap", size));
   ASSIGN_OR_RETURN(segment->mapping,
@@ -34,6 +42,7 @@ absl::Status Heap::AddSegment(uint64_t at_least) {
   RETURN_IF_ERROR(SendMessage(handle_channel_, &message, sizeof(message), &fd, 1));
   segment->free[0] = size;
   if (next_address_ != 0) next_address_ += size;
+  segments_bytes_ += size;
   segments_.push_back(std::move(segment));
   return absl::OkStatus();
 }

@@ -68,6 +68,10 @@ class Heap {
     std::map<uint64_t, uint64_t> free;  // offset -> size, never adjacent to each other
   };
 
+  // A segment is there for good, a mapping in each process that sees it, of which each may have so
+  // many: segments grow with the heap, so that their number is some fifty for 256 GiB whatever the
+  // client does. Not where pages are kept, and pinned: that many would cost real memory.
+  uint64_t NextSegmentBytes(uint64_t at_least) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status AddSegment(uint64_t at_least) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const int handle_channel_;
@@ -77,6 +81,7 @@ class Heap {
   const uint64_t segment_bytes_;
   mutable absl::Mutex mu_;
   std::vector<std::unique_ptr<Segment>> segments_ ABSL_GUARDED_BY(mu_);
+  uint64_t segments_bytes_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t next_address_ ABSL_GUARDED_BY(mu_);  // 0: anywhere.
   uint64_t used_bytes_ ABSL_GUARDED_BY(mu_) = 0;
 };

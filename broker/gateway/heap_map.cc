@@ -11,7 +11,10 @@
 namespace sluice {
 namespace {
 
-constexpr size_t kMaxSegments = 4096;
+// Each is a mapping, of which Linux lets a process have 65530 (vm.max_map_count): 256 sessions, as
+// many as the broker admits unless told otherwise, use half of them. A worker's heap makes do with
+// far fewer, however its client allocates (daemon/heap.h).
+constexpr size_t kMaxSegments = 128;
 
 // Memory whose pages may not be there when they are touched is refused, huge pages above all: the
 // fault would be the gateway's, for every session.
@@ -28,6 +31,8 @@ absl::Status HeapMap::Add(uint32_t segment, UniqueFd file, uint64_t size) {
   RETURN_IF_ERROR(VerifySharedMemory(file.get(), size));
   RETURN_IF_ERROR(CheckOrdinaryPages(file.get()));
   absl::MutexLock lock(&mu_);
+  if (segments_.contains(segment))
+    return absl::InvalidArgumentError(absl::StrCat("heap segment ", segment, " a second time"));
   if (segments_.size() >= kMaxSegments) {
     return absl::ResourceExhaustedError(absl::StrCat("more than ", kMaxSegments, " heap segments"));
   }
@@ -35,9 +40,8 @@ absl::Status HeapMap::Add(uint32_t segment, UniqueFd file, uint64_t size) {
     return absl::ResourceExhaustedError(
         absl::StrCat("heap segments of ", bytes_, " and ", size, " bytes: more than ", max_bytes_));
   }
-  if (!segments_.try_emplace(segment, Segment{std::move(file), size, nullptr}).second) {
-    return absl::InvalidArgumentError(absl::StrCat("heap segment ", segment, " a second time"));
-  }
+  ASSIGN_OR_RETURN(SharedMapping mapping, SharedMapping::Map(file.get(), size, /*writable=*/true));
+  segments_.emplace(segment, std::make_shared<const SharedMapping>(std::move(mapping)));
   bytes_ += size;
   changed_.SignalAll();
   return absl::OkStatus();
@@ -58,17 +62,9 @@ MappedSpan HeapMap::Resolve(const BulkSpan& span, absl::Duration patience) {
     if (ended_ || changed_.WaitWithDeadline(&mu_, deadline)) return {};
     it = segments_.find(span.segment);
   }
-  Segment& segment = it->second;
-  if (segment.mapping == nullptr) {
-    absl::StatusOr<SharedMapping> mapping =
-        SharedMapping::Map(segment.file.get(), segment.size, /*writable=*/true);
-    if (!mapping.ok()) return {};
-    segment.mapping = std::make_shared<const SharedMapping>(*std::move(mapping));
-    segment.file.reset();
-  }
-  uint8_t* data =
-      SpanPointer(segment.mapping->data(), segment.mapping->size(), span.offset, span.size);
-  return {data, data == nullptr ? nullptr : segment.mapping};
+  const std::shared_ptr<const SharedMapping>& mapping = it->second;
+  uint8_t* data = SpanPointer(mapping->data(), mapping->size(), span.offset, span.size);
+  return {data, data == nullptr ? nullptr : mapping};
 }
 
 }  // namespace sluice

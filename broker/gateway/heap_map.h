@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The worker's heap as the gateway sees it: the segments that came over the session's handle
-// channel, mapped when a frame first names them. The worker is as hostile as its client:
-// descriptors are verified before they are mapped, and every span is checked against its segment.
+// channel, mapped at once: descriptors are fewer than mappings. The worker is as hostile as its
+// client: descriptors are verified before they are mapped, and every span is checked against its
+// segment.
 //
 // Owner: a StreamSession. Thread-safe: the watcher adds, the session's threads resolve. A pointer
 // lasts as long as the mapping it came with.
@@ -45,17 +46,12 @@ class HeapMap {
   MappedSpan Resolve(const BulkSpan& span_untrusted, absl::Duration patience = absl::Seconds(30));
 
  private:
-  struct Segment {
-    UniqueFd file;
-    uint64_t size = 0;
-    std::shared_ptr<const SharedMapping> mapping;  // From the first use on.
-  };
-
   const uint64_t max_bytes_;
   absl::Mutex mu_;
   absl::CondVar changed_;
   uint64_t bytes_ ABSL_GUARDED_BY(mu_) = 0;
-  absl::flat_hash_map<uint32_t, Segment> segments_ ABSL_GUARDED_BY(mu_);
+  absl::flat_hash_map<uint32_t, std::shared_ptr<const SharedMapping>> segments_
+      ABSL_GUARDED_BY(mu_);
   bool ended_ ABSL_GUARDED_BY(mu_) = false;
 };
 

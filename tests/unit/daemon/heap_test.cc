@@ -89,6 +89,30 @@ TEST_F(HeapTest, SpansAreDisjointAndZero) {
   EXPECT_EQ(Announced().size(), 1u);
 }
 
+// An application whose buffers grow does not collect segments, which are there for good in the
+// worker, the client and the gateway; nor does one that has many buffers.
+TEST_F(HeapTest, SegmentsAreFew) {
+  for (const Heap::Freed freed : {Heap::Freed::kZeroed, Heap::Freed::kKept}) {
+    Heap heap(ends_.first.get(), uint64_t{1} << 40, 1, 0, freed);
+    size_t segments = 0;
+    for (uint64_t i = 0; i < 500; ++i) {
+      const absl::StatusOr<HeapSpan> span = heap.Allocate((64 << 20) + i * 4096);
+      ASSERT_TRUE(span.ok()) << span.status();
+      heap.Free(*span);
+      segments += Announced().size();
+    }
+    EXPECT_LE(segments, 8u);
+  }
+  Heap heap(ends_.first.get(), uint64_t{1} << 40);
+  size_t segments = 0;
+  for (uint64_t i = 0; i < 1000; ++i) {
+    const absl::StatusOr<HeapSpan> span = heap.Allocate(64 << 20);
+    ASSERT_TRUE(span.ok()) << span.status();
+    segments += Announced().size();
+  }
+  EXPECT_LE(segments, 32u);
+}
+
 // Nothing is given out over the limit, not even by sizes that wrap, and freeing makes room again.
 TEST_F(HeapTest, LimitHolds) {
   Heap heap(ends_.first.get(), 1 << 20);

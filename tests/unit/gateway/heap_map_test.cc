@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <thread>
 
 #include "tests/unit/gateway/ring_memory.h"
@@ -57,6 +58,21 @@ TEST(HeapMapTest, BoundsAllSegmentsTogether) {
   EXPECT_TRUE(heap.Add(1, memory.Duplicate(), kSize).ok());
   EXPECT_TRUE(heap.Add(2, memory.Duplicate(), kSize).ok());
   EXPECT_TRUE(absl::IsResourceExhausted(heap.Add(3, memory.Duplicate(), kSize)));
+}
+
+// Nor the descriptors and mappings, of which a process has some 65,000.
+TEST(HeapMapTest, BoundsNumberOfSegments) {
+  const auto open_files = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
+  };
+  const TestMemory memory(kSize);
+  HeapMap heap;
+  const auto before = open_files();
+  uint32_t taken = 0;
+  while (taken < 1000 && heap.Add(taken + 1, memory.Duplicate(), kSize).ok()) ++taken;
+  EXPECT_GE(taken, 100u);
+  EXPECT_LT(taken, 65'000u / 256);  // The broker's usual limit of sessions.
+  EXPECT_EQ(open_files(), before);
 }
 
 // A frame may be ahead of its segment: the reader waits for it, and no longer than until there is
