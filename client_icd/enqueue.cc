@@ -174,7 +174,6 @@ void EnqueueCall::NoteGates() {
 
 cl_int EnqueueCall::Post(pb::Enqueue* on, std::string_view payload, bool blocking) {
   CommandStream& stream = queue_->stream();
-  queue_->NoteEnqueue();
   on->set_queue_id(queue_->id());
   if (!wait_ids_.empty()) on->mutable_wait_event_ids()->Add(wait_ids_.begin(), wait_ids_.end());
   Event* event = event_out_ != nullptr || blocking ? MakeEvent() : event_.get();
@@ -182,11 +181,13 @@ cl_int EnqueueCall::Post(pb::Enqueue* on, std::string_view payload, bool blockin
   if (event == nullptr) {
     if (!stream.Post(*command_, payload)) return queue_->session().lost_code();
     counted_ = false;
+    queue_->NoteEnqueue();
     queue_->NotePosted();
     return CL_SUCCESS;
   }
   if (blocking) event->SetAnswered();
   if (const cl_int posted = PostWithEvent(event, on, payload); posted != CL_SUCCESS) return posted;
+  queue_->NoteEnqueue();
   if (event->direction() != Event::Direction::kNone)
     CopyHelpers::Get().Expect(event->region().packed_bytes());
   const cl_int status = blocking ? WaitForEnd(event) : CL_SUCCESS;

@@ -57,7 +57,8 @@ class Queue : public ClObject<Queue, cl_command_queue, ObjectKind::kQueue> {
     late_error_.compare_exchange_strong(status, CL_SUCCESS, std::memory_order_relaxed);
   }
 
-  // A command is about to be posted. Everything that enqueues says so.
+  // A command has been posted, and nobody has waited for it yet. Everything that enqueues says so.
+  // Not before: a Finish on another thread would count what is posted behind it.
   void NoteEnqueue() { enqueued_.fetch_add(1, std::memory_order_relaxed); }
   // Nothing was enqueued since the last Finish.
   bool idle() const {

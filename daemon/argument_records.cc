@@ -21,12 +21,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Of the rules by which kinds are told (kernel_description.cc): what was written by others is not
+// found.
+constexpr int kRules = 2;
+
 }  // namespace
 
 std::string ArgumentRecords::KeyOf(std::string_view binary) {
   const XXH128_hash_t hash = XXH3_128bits(binary.data(), binary.size());
   return absl::StrCat(absl::Hex(hash.high64, absl::kZeroPad16),
-                      absl::Hex(hash.low64, absl::kZeroPad16), "-", binary.size());
+                      absl::Hex(hash.low64, absl::kZeroPad16), "-", binary.size(), "-", kRules);
 }
 
 void ArgumentRecords::Remember(const std::string& key,

@@ -2,9 +2,9 @@
 #include "daemon/kernel_description.h"
 
 #include <algorithm>
-#include <cstring>
+#include <iterator>
+#include <string_view>
 
-#include "absl/strings/match.h"
 #include "daemon/info_reader.h"
 
 namespace sluice {
@@ -30,18 +30,53 @@ std::string KernelText(cl_kernel kernel, cl_kernel_info param) {
   return text.substr(0, text.find('\0'));
 }
 
-pb::KernelArgDescription::Kind KindOf(const pb::KernelArgDescription& arg) {
+// OpenCL C's own names of image types; `image_desc_t` may be any structure of the application's.
+bool IsImageTypeName(std::string_view name) {
+  static constexpr std::string_view kNames[] = {"image1d_t",
+                                                "image1d_array_t",
+                                                "image1d_buffer_t",
+                                                "image2d_t",
+                                                "image2d_array_t",
+                                                "image2d_depth_t",
+                                                "image2d_array_depth_t",
+                                                "image2d_msaa_t",
+                                                "image2d_array_msaa_t",
+                                                "image2d_msaa_depth_t",
+                                                "image2d_array_msaa_depth_t",
+                                                "image3d_t"};
+  return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
+}
+
+// What of a value's size is a handle, under whatever name: only the driver tells, by what it makes
+// of a null one. (PoCL takes it; a sampler that has another name than sampler_t is nothing to it
+// anyway.)
+pb::KernelArgDescription::Kind AskForHandle(cl_kernel kernel, cl_uint index) {
+  const void* const none = nullptr;
+  switch (cl().clSetKernelArg(kernel, index, sizeof(none), &none)) {
+    case CL_INVALID_SAMPLER:
+      return pb::KernelArgDescription::SAMPLER;
+    case CL_INVALID_DEVICE_QUEUE:
+      return pb::KernelArgDescription::QUEUE;
+    default:
+      return pb::KernelArgDescription::VALUE;
+  }
+}
+
+// A name alone says little, since a typedef may hide an image and a structure may be called like
+// one. "If the argument is not an image type and is not declared with the pipe qualifier" the
+// access qualifier is NONE (section 5.9.4); some drivers tell none at all.
+pb::KernelArgDescription::Kind KindOf(cl_kernel kernel, cl_uint index,
+                                      const pb::KernelArgDescription& arg) {
   using Kind = pb::KernelArgDescription;
   if (arg.address_qualifier() == CL_KERNEL_ARG_ADDRESS_LOCAL) return Kind::LOCAL;
   if ((arg.type_qualifier() & CL_KERNEL_ARG_TYPE_PIPE) != 0) return Kind::PIPE;
-  const std::string& type = arg.type_name();
-  if (absl::StartsWith(type, "image") && absl::StrContains(type, "_t") &&
-      !absl::EndsWith(type, "*"))
+  const uint32_t access = arg.access_qualifier();
+  if ((access != 0 && access != CL_KERNEL_ARG_ACCESS_NONE) || IsImageTypeName(arg.type_name()))
     return Kind::IMAGE;
-  if (type == "sampler_t") return Kind::SAMPLER;
-  if (type == "queue_t") return Kind::QUEUE;
+  if (arg.type_name() == "sampler_t") return Kind::SAMPLER;
+  if (arg.type_name() == "queue_t") return Kind::QUEUE;
   if (arg.address_qualifier() != CL_KERNEL_ARG_ADDRESS_PRIVATE) return Kind::MEMORY;
-  return Kind::VALUE;
+  return AskForHandle(kernel, index);
 }
 
 void DescribeArg(cl_kernel kernel, cl_uint index, pb::KernelArgDescription* out) {
@@ -62,7 +97,7 @@ void DescribeArg(cl_kernel kernel, cl_uint index, pb::KernelArgDescription* out)
   out->set_type_qualifier(type);
   out->set_type_name(ArgText(kernel, index, CL_KERNEL_ARG_TYPE_NAME));
   out->set_name(ArgText(kernel, index, CL_KERNEL_ARG_NAME));
-  out->set_kind(KindOf(*out));
+  out->set_kind(KindOf(kernel, index, *out));
 }
 
 // What the driver does not say; clGetKernelArgInfo answers as the driver does all the same.

@@ -155,17 +155,18 @@ HandlerResult HandleSetKernelExecInfo(Session& session, const pb::SetKernelExecI
 HandlerResult HandleGetKernelSuggestedLocalWorkSize(Session& session,
                                                     const pb::GetKernelSuggestedLocalWorkSize& cmd,
                                                     Call& call) {
-  QueueObject* const queue = session.objects().Peek<QueueObject>(cmd.queue_id());
-  if (queue == nullptr) return CL_INVALID_COMMAND_QUEUE;
   KernelObject* const kernel = session.objects().Peek<KernelObject>(cmd.kernel_id());
   if (kernel == nullptr) return CL_INVALID_KERNEL;
+  // First of all: the client takes them for told, whatever becomes of this command.
+  const cl_int applied = ApplyArgs(session, *kernel, cmd.changed_args());
+  QueueObject* const queue = session.objects().Peek<QueueObject>(cmd.queue_id());
+  if (queue == nullptr) return CL_INVALID_COMMAND_QUEUE;
+  if (applied != CL_SUCCESS) return applied;
   ASSIGN_OR_RETURN(const NdRange range, DecodeNdRange(cmd.range()));
   const auto suggest = reinterpret_cast<clGetKernelSuggestedLocalWorkSizeKHR_fn>(
       cl().clGetExtensionFunctionAddressForPlatform(queue->device->platform,
                                                     "clGetKernelSuggestedLocalWorkSizeKHR"));
   if (suggest == nullptr) return CL_INVALID_OPERATION;
-  if (const cl_int status = ApplyArgs(session, *kernel, cmd.changed_args()); status != CL_SUCCESS)
-    return status;
   size_t suggested[3] = {};
   const cl_int status = suggest(queue->handle.get(), kernel->handle.get(), range.work_dim,
                                 range.offset_or_null(), range.global, suggested);

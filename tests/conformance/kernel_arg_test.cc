@@ -29,6 +29,22 @@ TEST_F(KernelArgTest, ValuesArrive) {
             (std::vector<cl_float>{-3, -300, 70000, -5000000, 1.5f, 11, 12.5f, 13, 1, 2, 3, 4}));
 }
 
+// A structure is a value also where its type is called like an image's, whatever its bytes are.
+TEST_F(KernelArgTest, StructuresNamedLikeImages) {
+  const Own<cl_program> program = Program(
+      "typedef struct { int width; int height; } image_desc_t;"
+      "kernel void k(global int* out, image_desc_t desc, global const image_desc_t* more) "
+      "{ out[0] = desc.width; out[1] = desc.height; out[2] = more->width; }");
+  const Own<cl_kernel> kernel = Kernel(program, "k");
+  const Own<cl_mem> out = Buffer(3 * sizeof(cl_int));
+  const Own<cl_mem> more = BufferOf(std::vector<cl_int>{7, 8});
+  SetArg(kernel, 0, out);
+  SetArg(kernel, 1, cl_int2{{640, 480}});
+  SetArg(kernel, 2, more);
+  ASSERT_EQ(Launch(queue(), kernel, 1), CL_SUCCESS);
+  EXPECT_EQ(Read<cl_int>(out, 3), (std::vector<cl_int>{640, 480, 7}));
+}
+
 // The value is taken when it is set; what happens to the caller's memory afterwards does not
 // matter.
 TEST_F(KernelArgTest, ValuesAreCopiedAtOnce) {

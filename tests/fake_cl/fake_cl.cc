@@ -201,6 +201,11 @@ void FakeCl::set_arg_info_on_request(bool on_request) {
   g_runtime->arg_info_on_request = on_request;
 }
 
+void FakeCl::set_argument_info(cl_uint index, const ArgumentInfo& info) {
+  const std::lock_guard lock(g_runtime->mu);
+  g_runtime->arguments[index] = info;
+}
+
 void FakeCl::set_has_callbacks(bool has_callbacks) {
   const std::lock_guard lock(g_runtime->mu);
   g_runtime->has_callbacks = has_callbacks;

@@ -36,6 +36,13 @@ struct RecordedCall {
 
 enum class Execution { kInline, kThreaded };
 
+// What clGetKernelArgInfo tells of an argument.
+struct ArgumentInfo {
+  std::string type;
+  cl_kernel_arg_address_qualifier address;
+  cl_kernel_arg_access_qualifier access;
+};
+
 class FakeCl {
  public:
   // Makes a new driver and installs it as the worker's.
@@ -68,6 +75,8 @@ class FakeCl {
   void set_forgetful_binaries(bool forgetful);
   // As PoCL's: only after a build with -cl-kernel-arg-info.
   void set_arg_info_on_request(bool on_request);
+  // In place of the usual; what the argument really is stays as it is.
+  void set_argument_info(cl_uint index, const ArgumentInfo& info);
   // CL_DEVICE_VENDOR_ID of the GPU, 0 otherwise. Before the worker lists its devices.
   void set_gpu_vendor_id(cl_uint vendor_id);
   // CL_DEVICE_VERSION of the GPU. Before that, too.

@@ -205,15 +205,6 @@ cl_int CL_API_CALL fake_clGetKernelInfo(cl_kernel kernel, cl_kernel_info param, 
 cl_int CL_API_CALL fake_clGetKernelArgInfo(cl_kernel kernel, cl_uint index,
                                            cl_kernel_arg_info param, size_t room, void* out,
                                            size_t* size_ret) {
-  struct Arg {
-    const char* type;
-    cl_kernel_arg_address_qualifier address;
-  };
-  constexpr Arg kArgs[] = {{"int*", CL_KERNEL_ARG_ADDRESS_GLOBAL},
-                           {"int", CL_KERNEL_ARG_ADDRESS_PRIVATE},
-                           {"int*", CL_KERNEL_ARG_ADDRESS_LOCAL},
-                           {"image2d_t", CL_KERNEL_ARG_ADDRESS_GLOBAL},
-                           {"sampler_t", CL_KERNEL_ARG_ADDRESS_PRIVATE}};
   if (index > 4) return CL_INVALID_ARG_INDEX;
   if (g_runtime->forgetful_binaries && kernel->program->from_binary)
     return CL_KERNEL_ARG_INFO_NOT_AVAILABLE;
@@ -222,14 +213,13 @@ cl_int CL_API_CALL fake_clGetKernelArgInfo(cl_kernel kernel, cl_uint index,
     return CL_KERNEL_ARG_INFO_NOT_AVAILABLE;
   switch (param) {
     case CL_KERNEL_ARG_ADDRESS_QUALIFIER:
-      return GiveValue(kArgs[index].address, room, out, size_ret);
+      return GiveValue(g_runtime->arguments[index].address, room, out, size_ret);
     case CL_KERNEL_ARG_ACCESS_QUALIFIER:
-      return GiveValue(cl_kernel_arg_access_qualifier{CL_KERNEL_ARG_ACCESS_NONE}, room, out,
-                       size_ret);
+      return GiveValue(g_runtime->arguments[index].access, room, out, size_ret);
     case CL_KERNEL_ARG_TYPE_QUALIFIER:
       return GiveValue(cl_kernel_arg_type_qualifier{0}, room, out, size_ret);
     case CL_KERNEL_ARG_TYPE_NAME:
-      return GiveText(kArgs[index].type, room, out, size_ret);
+      return GiveText(g_runtime->arguments[index].type, room, out, size_ret);
     case CL_KERNEL_ARG_NAME:
       return GiveText("arg" + std::to_string(index), room, out, size_ret);
     default:

@@ -131,6 +131,13 @@ struct Runtime {
   }
   bool forgetful_binaries = false;
   bool arg_info_on_request = false;
+  std::array<ArgumentInfo, 5> arguments = {{
+      {"int*", CL_KERNEL_ARG_ADDRESS_GLOBAL, CL_KERNEL_ARG_ACCESS_NONE},
+      {"int", CL_KERNEL_ARG_ADDRESS_PRIVATE, CL_KERNEL_ARG_ACCESS_NONE},
+      {"int*", CL_KERNEL_ARG_ADDRESS_LOCAL, CL_KERNEL_ARG_ACCESS_NONE},
+      {"image2d_t", CL_KERNEL_ARG_ADDRESS_GLOBAL, CL_KERNEL_ARG_ACCESS_READ_ONLY},
+      {"sampler_t", CL_KERNEL_ARG_ADDRESS_PRIVATE, CL_KERNEL_ARG_ACCESS_NONE},
+  }};
   bool has_callbacks = true;
   std::optional<std::array<uint8_t, 16>> gpu_uuid;
   std::optional<std::array<uint8_t, 8>> gpu_luid;

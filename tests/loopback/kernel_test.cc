@@ -15,6 +15,7 @@ class KernelLoopbackTest : public LoopbackTest {
     queue_ = MakeQueue(context_);
     program_ = MakeProgram(context_);
     kernel_ = MakeKernel(program_);
+    fake_->ClearCalls();
   }
   pb::EnqueueNdRangeKernel* Launch(pb::Command* command) {
     pb::EnqueueNdRangeKernel& body = *command->mutable_enqueue_nd_range_kernel();
@@ -145,6 +146,37 @@ TEST_F(KernelLoopbackTest, CreateDescribesTheKernel) {
   EXPECT_EQ(kernel.devices(0).work_group_size(), 256u);
 }
 
+// An image is told by its access qualifier, whatever its type is called, and by the name of an
+// image type where the driver tells no qualifier; a structure whose name only looks like one is a
+// value. A sampler of another name is told by the driver's refusal of a null one.
+TEST_F(KernelLoopbackTest, NamesOfTypesDoNotMislead) {
+  const auto kinds = [&] {
+    pb::Command command;
+    command.mutable_create_kernel()->set_kernel_id(client_->NewId());
+    command.mutable_create_kernel()->set_program_id(program_);
+    command.mutable_create_kernel()->set_name("k");
+    const pb::Answer answer = client_->Call(command);
+    std::vector<int> list;
+    for (const auto& arg : answer.kernels(0).args()) list.push_back(arg.kind());
+    return list;
+  };
+  using Kind = pb::KernelArgDescription;
+  fake_->set_argument_info(
+      0, {"image_desc_t*", CL_KERNEL_ARG_ADDRESS_GLOBAL, CL_KERNEL_ARG_ACCESS_NONE});
+  fake_->set_argument_info(
+      1, {"image_desc_t", CL_KERNEL_ARG_ADDRESS_PRIVATE, CL_KERNEL_ARG_ACCESS_NONE});
+  fake_->set_argument_info(
+      3, {"texture", CL_KERNEL_ARG_ADDRESS_GLOBAL, CL_KERNEL_ARG_ACCESS_READ_ONLY});
+  fake_->set_argument_info(4, {"filter", CL_KERNEL_ARG_ADDRESS_PRIVATE, CL_KERNEL_ARG_ACCESS_NONE});
+  const std::vector<int> kExpected = {Kind::MEMORY, Kind::VALUE, Kind::LOCAL, Kind::IMAGE,
+                                      Kind::SAMPLER};
+  EXPECT_EQ(kinds(), kExpected);
+  for (const char* const name : {"image1d_buffer_t", "image2d_array_msaa_depth_t", "image3d_t"}) {
+    fake_->set_argument_info(3, {name, CL_KERNEL_ARG_ADDRESS_GLOBAL, CL_KERNEL_ARG_ACCESS_NONE});
+    EXPECT_EQ(kinds(), kExpected) << name;
+  }
+}
+
 // A name that is no kernel, with bytes that are no text either, is the driver's to refuse.
 TEST_F(KernelLoopbackTest, UnknownNamesAreAnswered) {
   for (const char* name : {"nothing", "\xff\xfe latin \xe9"}) {
@@ -174,6 +206,22 @@ TEST_F(KernelLoopbackTest, KernelsInProgram) {
   const uint64_t event = Launch(&launch)->on().event_id();
   client_->Send(launch);
   EXPECT_EQ(Completed(event).status(), CL_COMPLETE);
+}
+
+// Arguments that travel with a question are applied though the question is refused: the client does
+// not send them again.
+TEST_F(KernelLoopbackTest, RefusedQuestionsApplyArguments) {
+  pb::Command suggest;
+  pb::GetKernelSuggestedLocalWorkSize& body =
+      *suggest.mutable_get_kernel_suggested_local_work_size();
+  body.set_queue_id(client_->NewId());
+  body.set_kernel_id(kernel_);
+  body.mutable_range()->add_global(64);
+  pb::KernelArg& arg = *body.add_changed_args();
+  arg.set_index(1);
+  arg.set_data("abcd");
+  EXPECT_EQ(client_->Call(suggest).status(), CL_INVALID_COMMAND_QUEUE);
+  EXPECT_EQ(fake_->Count("clSetKernelArg"), 1u);
 }
 
 // A clone is the driver's clone; execution info and the suggested size are the driver's.

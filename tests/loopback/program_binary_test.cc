@@ -118,6 +118,19 @@ TEST_F(ProgramBinaryLoopbackTest, DamagedRecords) {
   }
 }
 
+// What was written down by older rules, under the name of that time, is not believed.
+TEST_F(ProgramBinaryLoopbackTest, RecordsOfOlderRules) {
+  const std::string binary = BinariesOf(MakeProgram(context_, "src"));
+  fs::path record;
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory_)) record = entry.path();
+  std::string old = record.string();
+  old.resize(old.rfind('-'));
+  ASSERT_TRUE(old.ends_with("-" + std::to_string(binary.size())));
+  fs::rename(record, old);
+  NewSession(directory_);
+  EXPECT_EQ(KindsOf(KernelOf(binary)), kUnknown);
+}
+
 // A record about a kernel of another shape says nothing about this one.
 TEST_F(ProgramBinaryLoopbackTest, OtherShape) {
   const std::string binary = BinariesOf(MakeProgram(context_, "src"));
