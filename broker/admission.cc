@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "broker/base/log.h"
+#include "broker/os/close_elsewhere.h"
 #include "broker/os/local_socket.h"
 #include "broker/resource_messages.h"
 
@@ -24,6 +25,7 @@ constexpr int kMessagesPerWakeUp = 8;
 Admission::~Admission() { Stop(); }
 
 void Admission::Listen(UniqueFd listener) {
+  RefuseDescriptors(listener.get());
   listener_ = std::move(listener);
   listener_watch_ = loop_->Watch(listener_.get(), [this] { OnAcceptable(); });
 }
@@ -31,7 +33,7 @@ void Admission::Listen(UniqueFd listener) {
 void Admission::Stop() {
   loop_->Unwatch(&listener_watch_);
   loop_->CancelTimer(&accept_timer_);
-  listener_.reset();
+  CloseElsewhere(std::move(listener_));
   while (!connections_.empty()) Close(connections_.begin()->first, "");
 }
 
@@ -60,18 +62,18 @@ void Admission::PauseAccepting() {
 
 void Admission::Adopt(UniqueFd socket) {
   absl::StatusOr<PeerIdentity> peer = GetPeerIdentity(socket.get());
-  if (!peer.ok()) return;  // It is gone already.
+  if (!peer.ok()) return CloseElsewhere(std::move(socket));  // It is gone already.
+  std::optional<Refusal> refusal = MayConnect(*peer);
+  if (refusal.has_value() && refused_.total() >= kMaxRefusedConnections) {
+    return CloseElsewhere(std::move(socket));
+  }
   auto connection = std::make_unique<Connection>();
   connection->id = next_id_++;
   connection->socket = std::move(socket);
   connection->peer = *std::move(peer);
-  connection->refusal = MayConnect(connection->peer);
-  if (connection->refusal.has_value()) {
-    if (refused_count_ >= kMaxRefusedConnections) return;
-    ++refused_count_;
-  } else {
-    policy_->ConnectionOpened(connection->peer.uid);
-  }
+  const uid_t uid = connection->peer.uid;
+  connection->slot = refusal.has_value() ? refused_.Take(uid) : policy_->ConnectionOpened(uid);
+  connection->refusal = std::move(refusal);
   const uint64_t id = connection->id;
   connection->hello_timer = loop_->AddTimer(kHelloTimeoutMs, [this, id] {
     connections_[id]->hello_timer = 0;
@@ -228,11 +230,7 @@ void Admission::Close(uint64_t id, const std::string& violation) {
   loop_->Unwatch(&connection->socket_watch);
   loop_->Unwatch(&connection->death_watch);
   loop_->CancelTimer(&connection->hello_timer);
-  if (connection->refusal.has_value()) {
-    --refused_count_;
-  } else {
-    policy_->ConnectionClosed(connection->peer.uid);
-  }
+  CloseElsewhere(std::move(connection->socket), std::move(connection->slot));
   if (!violation.empty() && log_limiter_.Allow(MonotonicMs())) {
     Log(LogLevel::kWarning, "broker", "connection closed",
         {{"uid", connection->peer.uid},

@@ -27,6 +27,7 @@
 #include "broker/policy.h"
 #include "broker/resource_hub.h"
 #include "broker/session_opener.h"
+#include "broker/slots.h"
 #include "broker/workers.h"
 
 namespace sluice {
@@ -54,6 +55,7 @@ class Admission {
   struct Connection {
     uint64_t id = 0;
     UniqueFd socket;
+    std::shared_ptr<void> slot;  // Of the policy's, or of refused_.
     PeerIdentity peer;
     State state = State::kNew;
     std::optional<Refusal> refusal;  // Told after its Hello; such a connection is not counted.
@@ -88,7 +90,7 @@ class Admission {
   EventLoop::WatchId listener_watch_ = 0;
   EventLoop::TimerId accept_timer_ = 0;
   uint64_t next_id_ = 1;
-  size_t refused_count_ = 0;
+  Slots<uid_t> refused_;
   std::map<uint64_t, std::unique_ptr<Connection>> connections_;
   RateLimiter log_limiter_{50, 10};
 };

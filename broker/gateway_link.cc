@@ -11,6 +11,7 @@
 #include "broker/base/log.h"
 #include "broker/broker_messages.h"
 #include "broker/gateway/listen_check.h"
+#include "broker/os/close_elsewhere.h"
 #include "broker/os/file.h"
 #include "broker/os/local_socket.h"
 #include "broker/os/this_process.h"
@@ -180,6 +181,7 @@ absl::Status GatewayLink::Spawn() {
   absl::StatusOr<std::pair<UniqueFd, UniqueFd>> control = CreateSocketPair();
   if (!control.ok()) return control.status();
   if (absl::Status set = SetNonBlocking(control->first.get(), true); !set.ok()) return set;
+  RefuseDescriptors(control->first.get());
   options.descriptors.emplace_back(control->second.get(), kControlFd);
   absl::StatusOr<UniqueFd> output = output_.Open({"listen", absl::StrJoin(network_.listen, ",")});
   if (!output.ok()) return output.status();
@@ -202,7 +204,7 @@ absl::Status GatewayLink::Spawn() {
 
 void GatewayLink::OnExit(const ExitStatus& status) {
   loop_->Unwatch(&control_watch_);
-  control_.reset();
+  CloseElsewhere(std::move(control_));
   greeted_ = false;
   output_.Finish();
   const bool said = status.signal == 0 && status.code == kExitSaid;

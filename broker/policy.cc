@@ -3,32 +3,14 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "broker/base/check.h"
 #include "broker/os/peer_identity.h"
 #include "broker/os/process.h"
 #include "broker/worker_users.h"
 
 namespace sluice {
-namespace {
-
-template <typename Map, typename Key>
-uint64_t CountOf(const Map& counts, const Key& key) {
-  const auto found = counts.find(key);
-  return found == counts.end() ? 0 : found->second;
-}
-
-// Entries that reach 0 go, so that a stream of strangers does not grow the map.
-template <typename Map, typename Key>
-void Decrease(Map* counts, const Key& key) {
-  const auto found = counts->find(key);
-  SLUICE_CHECK(found != counts->end() && found->second > 0);
-  if (--found->second == 0) counts->erase(found);
-}
-
-}  // namespace
-
 Identity Identity::ForUid(uid_t uid) { return {UserName(uid), false}; }
 
 Identity Identity::ForNetworkPeer(const std::string& peer) {
@@ -59,11 +41,11 @@ std::optional<Refusal> Policy::MayConnect(uid_t uid) const {
     return Refusal{EACCES, absl::StrCat(UserName(uid), " is not in \"users\" of [access] in the ",
                                         "daemon's configuration")};
   }
-  if (connections_ >= limits_.max_connections) {
+  if (connections_.total() >= limits_.max_connections) {
     return Refusal{EBUSY, absl::StrCat("the daemon has its limit of ", limits_.max_connections,
                                        " connections (max_connections)")};
   }
-  if (CountOf(connections_of_, uid) >= limits_.max_connections_per_user) {
+  if (connections_.CountOf(uid) >= limits_.max_connections_per_user) {
     return Refusal{
         EBUSY, absl::StrCat(UserName(uid), " has the limit of ", limits_.max_connections_per_user,
                             " connections (max_connections_per_user)")};
@@ -72,16 +54,16 @@ std::optional<Refusal> Policy::MayConnect(uid_t uid) const {
 }
 
 std::optional<Refusal> Policy::MayOpenSession(const Identity& identity) const {
-  if (sessions_ >= limits_.max_sessions) {
+  if (sessions_.total() >= limits_.max_sessions) {
     return Refusal{EMFILE, absl::StrCat("the daemon has its limit of ", limits_.max_sessions,
                                         " sessions (max_sessions)")};
   }
-  if (identity.network && network_sessions_ >= limits_.max_network_sessions) {
+  if (identity.network && network_sessions_.total() >= limits_.max_network_sessions) {
     return Refusal{EMFILE,
                    absl::StrCat("the daemon has its limit of ", limits_.max_network_sessions,
                                 " network sessions (max_network_sessions)")};
   }
-  if (CountOf(sessions_of_, identity.name) >= limits_.max_sessions_per_user) {
+  if (sessions_.CountOf(identity.name) >= limits_.max_sessions_per_user) {
     return Refusal{EMFILE,
                    absl::StrCat(identity.name, " has the limit of ", limits_.max_sessions_per_user,
                                 " sessions (max_sessions_per_user)")};
@@ -89,26 +71,13 @@ std::optional<Refusal> Policy::MayOpenSession(const Identity& identity) const {
   return std::nullopt;
 }
 
-void Policy::ConnectionOpened(uid_t uid) {
-  ++connections_;
-  ++connections_of_[uid];
-}
+std::shared_ptr<void> Policy::ConnectionOpened(uid_t uid) { return connections_.Take(uid); }
 
-void Policy::ConnectionClosed(uid_t uid) {
-  --connections_;
-  Decrease(&connections_of_, uid);
-}
-
-void Policy::SessionOpened(const Identity& identity) {
-  ++sessions_;
-  if (identity.network) ++network_sessions_;
-  ++sessions_of_[identity.name];
-}
-
-void Policy::SessionClosed(const Identity& identity) {
-  --sessions_;
-  if (identity.network) --network_sessions_;
-  Decrease(&sessions_of_, identity.name);
+std::shared_ptr<void> Policy::SessionOpened(const Identity& identity) {
+  std::shared_ptr<void> slot = sessions_.Take(identity.name);
+  if (!identity.network) return slot;
+  return std::make_shared<std::pair<std::shared_ptr<void>, std::shared_ptr<void>>>(
+      std::move(slot), network_sessions_.Take(identity.name));
 }
 
 bool RateLimiter::Allow(int64_t now_ms) {

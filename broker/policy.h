@@ -8,13 +8,14 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
 
 #include "broker/config.h"
 #include "broker/os/types.h"
+#include "broker/slots.h"
 
 namespace sluice {
 
@@ -43,20 +44,17 @@ class Policy {
   std::optional<Refusal> MayConnect(uid_t uid) const;
   std::optional<Refusal> MayOpenSession(const Identity& identity) const;
 
-  void ConnectionOpened(uid_t uid);
-  void ConnectionClosed(uid_t uid);
-  void SessionOpened(const Identity& identity);
-  void SessionClosed(const Identity& identity);
+  // It counts as long as the slot is held.
+  [[nodiscard]] std::shared_ptr<void> ConnectionOpened(uid_t uid);
+  [[nodiscard]] std::shared_ptr<void> SessionOpened(const Identity& identity);
 
  private:
   LimitsConfig limits_;
   bool everyone_ = true;
   std::set<uid_t> allowed_uids_;
-  uint64_t connections_ = 0;
-  uint64_t sessions_ = 0;
-  uint64_t network_sessions_ = 0;
-  std::map<uid_t, uint64_t> connections_of_;
-  std::map<std::string, uint64_t> sessions_of_;
+  Slots<uid_t> connections_;
+  Slots<std::string> sessions_;
+  Slots<std::string> network_sessions_;  // Of those.
 };
 
 // At most `burst` events at once and `per_second` on average: for log lines that a peer can

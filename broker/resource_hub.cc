@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "broker/base/log.h"
+#include "broker/os/close_elsewhere.h"
 #include "broker/os/local_socket.h"
 #include "broker/os/peer_identity.h"
 #include "broker/resource_messages.h"
@@ -18,6 +19,8 @@ namespace sluice {
 namespace {
 
 constexpr int kMessagesPerWakeUp = 8;
+// Of a connection's offers that could not be imported: so many may be being closed.
+constexpr long kMaxClosing = 16;
 constexpr size_t kMaxLabelBytes = 63;
 constexpr uint64_t kMaxGrallocPitch = std::numeric_limits<decltype(GrallocInts::row_pitch)>::max();
 constexpr uint64_t kPageBytes = 4096;  // What memory comes in, at least.
@@ -68,9 +71,12 @@ std::vector<int32_t> VulkanIntsOf(const AllocatedMemory& memory) {
   return values;
 }
 
-absl::StatusOr<UniqueFd> IfImportable(UniqueFd fd) {
-  RETURN_IF_ERROR(CheckLentMemory(fd.get(), 0).status());
-  return fd;
+// What cannot be imported is not kept, and may take long to close.
+absl::StatusOr<UniqueFd> IfImportable(UniqueFd fd, const std::shared_ptr<void>& slot) {
+  const absl::Status checked = CheckLentMemory(fd.get(), 0).status();
+  if (checked.ok()) return fd;
+  CloseElsewhere(std::move(fd), slot);
+  return checked;
 }
 
 // The allocator is not believed: what is mapped must not be able to shrink.
@@ -119,18 +125,16 @@ std::optional<Refusal> ResourceHub::MayConnect(const ResourceClient& client) con
     return Refusal{EOPNOTSUPP, "this daemon shares no resources (\"enabled\" in [resources])"};
   }
   if (draining_) return Refusal{ESHUTDOWN, "the daemon is about to stop"};
-  if (connections_.size() >= config_.max_connections) {
+  if (slots_.total() >= config_.max_connections) {
     return Refusal{EBUSY, absl::StrCat("the daemon has its limit of ", config_.max_connections,
                                        " resource connections (max_connections in [resources])")};
   }
-  uint64_t own = 0;
   for (const auto& [id, connection] : connections_) {
-    own += connection->client.uid == client.uid ? 1 : 0;
     if (connection->client.owner == client.owner) {
       return Refusal{EALREADY, "this connection to the daemon has its resource connection"};
     }
   }
-  if (own < config_.max_connections_per_user) return std::nullopt;
+  if (slots_.CountOf(client.uid) < config_.max_connections_per_user) return std::nullopt;
   return Refusal{EBUSY, absl::StrCat(UserName(client.uid), " has the limit of ",
                                      config_.max_connections_per_user,
                                      " resource connections (max_connections_per_user in "
@@ -168,6 +172,7 @@ absl::StatusOr<std::pair<UniqueFd, UniqueFd>> ResourceHub::Connect(const Resourc
   connection->client = client;
   connection->identity = Identity::ForUid(client.uid).name;
   connection->channel = std::move(channel.first);
+  connection->slot = slots_.Take(client.uid);
   ASSIGN_OR_RETURN(ResourceStreams::Ends stream, streams_->Open(id));
   connection->transport = std::move(stream.ours);
   connection->transport_watch =
@@ -188,15 +193,21 @@ void ResourceHub::ReadOffers(uint64_t id) {
     const absl::StatusOr<size_t> size =
         ReceiveMessage(connection.channel.get(), packet, sizeof(packet), &fds, 1);
     if (absl::IsUnavailable(size.status())) return;
-    if (!size.ok()) return End(id, std::string(size.status().message()));
-    if (*size == 0) return End(id, "");
+    if (!size.ok()) return End(id, std::string(size.status().message()), std::move(fds));
+    if (*size == 0) return End(id, "", std::move(fds));
     OfferHandle offer;
+    const char* wrong = nullptr;
     if (!ParseMessage(packet, *size, &offer) || fds.size() != 1) {
-      return End(id, "expected an OfferHandle with one descriptor");
+      wrong = "expected an OfferHandle with one descriptor";
+    } else if (connection.offers.size() >= kMaxOffers) {
+      wrong = "too many offers without an Import";
+    } else if (connection.offers.contains(offer.token)) {
+      wrong = "two offers under one token";
+    } else if (connection.slot.use_count() > kMaxClosing) {
+      wrong = "descriptors that take too long to close";
     }
-    if (connection.offers.size() >= kMaxOffers) return End(id, "too many offers without an Import");
-    if (connection.offers.contains(offer.token)) return End(id, "two offers under one token");
-    TakeOffer(id, offer.token, IfImportable(std::move(fds[0])));
+    if (wrong != nullptr) return End(id, wrong, std::move(fds));
+    TakeOffer(id, offer.token, IfImportable(std::move(fds[0]), connection.slot));
   }
 }
 
@@ -219,7 +230,7 @@ void ResourceHub::GiveUpOffer(uint64_t id, uint64_t token, const absl::Status& t
   if (!awaited.empty()) awaited.mapped().done(told);
 }
 
-void ResourceHub::End(uint64_t id, const std::string& violation) {
+void ResourceHub::End(uint64_t id, const std::string& violation, std::vector<UniqueFd> brought) {
   const auto found = connections_.find(id);
   if (found == connections_.end()) return;
   const std::unique_ptr<Connection> connection = std::move(found->second);
@@ -239,6 +250,9 @@ void ResourceHub::End(uint64_t id, const std::string& violation) {
          {"reason", violation},
          {"suppressed", log_limiter_.TakeSuppressed()}});
   }
+  brought.push_back(std::move(connection->channel));
+  brought.push_back(std::move(connection->transport));
+  CloseElsewhere(std::move(brought), std::move(connection->slot));
   registry_.ConnectionEnded(id, MonotonicMs());
   Rearm();
 }

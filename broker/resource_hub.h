@@ -32,6 +32,7 @@
 #include "broker/policy.h"
 #include "broker/resource_registry.h"
 #include "broker/resource_streams.h"
+#include "broker/slots.h"
 
 namespace sluice {
 
@@ -104,6 +105,7 @@ class ResourceHub {
     std::string identity;
     UniqueFd transport;  // To hang up, and to see the other side do so.
     UniqueFd channel;
+    std::shared_ptr<void> slot;
     EventLoop::WatchId transport_watch = 0;
     EventLoop::WatchId channel_watch = 0;
     // By token, for Import. What cannot be imported is not kept: a socket of the client's own would
@@ -119,7 +121,8 @@ class ResourceHub {
   absl::StatusOr<CreatedResource> FinishImport(Connection* connection, absl::StatusOr<UniqueFd> fd,
                                                CreateParameters parameters);
   void GiveUpOffer(uint64_t id, uint64_t token, const absl::Status& told);
-  void End(uint64_t id, const std::string& violation);
+  // Closes `brought`, too, which came with what is wrong.
+  void End(uint64_t id, const std::string& violation, std::vector<UniqueFd> brought = {});
   void FinishCreate(uint64_t connection, const std::string& identity, CreateParameters parameters,
                     absl::StatusOr<AllocatedMemory> memory, const CreateDone& done);
   absl::StatusOr<CreatedResource> Keep(uint64_t connection, const std::string& identity,
@@ -134,6 +137,7 @@ class ResourceHub {
   bool draining_ = false;
   uint64_t next_id_ = 1;
   std::map<uint64_t, std::unique_ptr<Connection>> connections_;
+  Slots<uid_t> slots_;  // Of connections until they are quite closed.
   EventLoop::TimerId timer_ = 0;
   int64_t timer_due_ms_ = 0;
   RateLimiter log_limiter_{20, 2};

@@ -8,6 +8,7 @@
 #include "absl/time/clock.h"
 #include "broker/base/check.h"
 #include "broker/base/log.h"
+#include "broker/os/close_elsewhere.h"
 #include "broker/os/local_socket.h"
 #include "broker/os/random.h"
 
@@ -54,6 +55,7 @@ absl::StatusOr<OpenedSession> Workers::Open(const SessionRequest& request) {
   absl::StatusOr<std::pair<UniqueFd, UniqueFd>> control = CreateSocketPair();
   if (!control.ok()) return control.status();
   if (absl::Status set = SetNonBlocking(control->first.get(), true); !set.ok()) return set;
+  RefuseDescriptors(control->first.get());
 
   auto session = std::make_unique<Session>(loop_);
   session->id = NewId();
@@ -86,7 +88,7 @@ absl::StatusOr<OpenedSession> Workers::Open(const SessionRequest& request) {
        {"process", request.process_name},
        {"client_pid", request.client_pid},
        {"worker_pid", info.worker_pid}});
-  policy_->SessionOpened(session->identity);
+  session->slot = policy_->SessionOpened(session->identity);
   sessions_[id] = std::move(session);
   {
     absl::MutexLock lock(&mutex_);
@@ -104,7 +106,6 @@ void Workers::OnExit(uint64_t id, const ExitStatus& status) {
   StopListening(session.get());
   session->output.Finish();
   loop_->CancelTimer(&session->kill_timer);
-  policy_->SessionClosed(session->identity);
   absl::Time started;
   bool ending = false;
   {
@@ -123,7 +124,7 @@ void Workers::OnExit(uint64_t id, const ExitStatus& status) {
 
 void Workers::StopListening(Session* session) {
   loop_->Unwatch(&session->control_watch);
-  session->control.reset();
+  CloseElsewhere(std::move(session->control), session->slot);
   absl::MutexLock lock(&mutex_);
   stats_awaited_.erase(session->id);
 }

@@ -114,6 +114,7 @@ class Workers {
     ChildWatch exit_watch;
     ChildOutput output;
     UniqueFd control;
+    std::shared_ptr<void> slot;  // Of the policy's.
     EventLoop::WatchId control_watch = 0;
     EventLoop::TimerId kill_timer = 0;
     RateLimiter messages{200, 100};  // Two for each look at the sessions.

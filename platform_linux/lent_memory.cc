@@ -7,8 +7,11 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <string>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "broker/os/file.h"
 #include "broker/os/foreign_memory.h"
 #include "broker/os/shared_memory.h"
 #include "platform_linux/above_standard.h"
@@ -19,6 +22,7 @@ namespace sluice {
 namespace {
 
 constexpr int kWriteSeals = F_SEAL_WRITE | F_SEAL_FUTURE_WRITE;
+constexpr size_t kMostInfoBytes = 64 * 1024;
 
 absl::StatusOr<UniqueFd> Duplicate(int fd) {
   UniqueFd duplicate = DuplicateFd(fd);
@@ -43,6 +47,16 @@ bool MayOpenForWriting(int fd, uid_t user) {
   return user == 0 || user == info.st_uid || (info.st_mode & (S_IWGRP | S_IWOTH)) != 0;
 }
 
+// Whether it can be a memfd or a dma-buf at all, asked of the kernel alone: fstat and fstatfs ask
+// the file system, which may be a stranger's, who need not answer.
+absl::Status CheckIsMemory(int fd) {
+  if (::fcntl(fd, F_GET_SEALS) >= 0) return absl::OkStatus();  // Of memory's file systems alone.
+  ASSIGN_OR_RETURN(const UniqueFd told, OpenForReading(absl::StrCat("/proc/self/fdinfo/", fd)));
+  ASSIGN_OR_RETURN(const std::string info, ReadToEnd(told.get(), kMostInfoBytes));
+  if (absl::StrContains(info, "\nexp_name:")) return absl::OkStatus();  // Of dma-bufs alone.
+  return absl::InvalidArgumentError("the descriptor is neither a memfd nor a dma-buf");
+}
+
 absl::Status SealAgainstNewWriters(int fd) {
   if ((::fcntl(fd, F_GET_SEALS) & kWriteSeals) != 0) return absl::OkStatus();
   if (::fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) == 0) return absl::OkStatus();
@@ -58,6 +72,7 @@ absl::StatusOr<UniqueFd> CreateLentMemory(const char* name, uint64_t size_bytes)
 }
 
 absl::StatusOr<LentKind> CheckLentMemory(int fd, uint64_t size_bytes) {
+  RETURN_IF_ERROR(CheckIsMemory(fd));
   ASSIGN_OR_RETURN(const ForeignMemory memory, DescribeForeignMemory(fd));
   if (!memory.mappable()) {
     return absl::InvalidArgumentError(

@@ -18,6 +18,7 @@
 #include "broker/os/this_process.h"
 #include "platform_linux/above_standard.h"
 #include "platform_linux/errno_status.h"
+#include "platform_linux/pass_rights.h"
 
 namespace sluice {
 namespace {
@@ -33,6 +34,9 @@ absl::StatusOr<sockaddr_un> AddressOf(const std::string& path) {
   std::memcpy(address.sun_path, path.data(), path.size());
   return address;
 }
+
+// That any message can bring (SCM_MAX_FD of the kernel).
+constexpr size_t kMostDescriptors = 253;
 
 // Takes ownership of every descriptor in the control data, whatever else it holds.
 void CollectDescriptors(msghdr* message, std::vector<UniqueFd>* out) {
@@ -106,16 +110,20 @@ absl::StatusOr<size_t> ReceiveMessage(int socket, void* buffer, size_t capacity,
   SLUICE_CHECK(max_fds >= 0 && max_fds <= kMaxDescriptorsPerMessage);
   SLUICE_CHECK(max_fds == 0 || fds != nullptr);
   if (fds != nullptr) fds->clear();
+  bool descriptors = false;
+  char byte;
+  if (max_fds == 0 && PeekFor(socket, &byte, sizeof(byte), 0, &descriptors) >= 0 && descriptors) {
+    return absl::InvalidArgumentError("message carries descriptors, none are taken");
+  }
   iovec part = {buffer, capacity};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * kMaxDescriptorsPerMessage)];
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * kMostDescriptors)];
   msghdr message = {};
   ssize_t received;
   do {
     message.msg_iov = &part;
     message.msg_iovlen = 1;
     message.msg_control = max_fds > 0 ? control : nullptr;
-    message.msg_controllen =
-        max_fds > 0 ? CMSG_SPACE(sizeof(int) * static_cast<size_t>(max_fds)) : 0;
+    message.msg_controllen = max_fds > 0 ? sizeof(control) : 0;
     received = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
   } while (received < 0 && errno == EINTR);
   if (received < 0) {
@@ -130,26 +138,21 @@ absl::StatusOr<size_t> ReceiveMessage(int socket, void* buffer, size_t capacity,
     fd = AboveStandard(std::move(fd));
     if (!fd.valid()) return ErrnoStatus(errno, "receiving a descriptor (is `ulimit -n` too low?)");
   }
-  // Room for more was left: the kernel could give this process no more.
-  if ((message.msg_flags & MSG_CTRUNC) != 0 && received_fds.size() < static_cast<size_t>(max_fds)) {
+  // There was room for all: the kernel could give this process no more.
+  if ((message.msg_flags & MSG_CTRUNC) != 0) {
     return absl::ResourceExhaustedError(
         "this process has no descriptors left for those that a message brought: raise the limit on "
         "its open files (ulimit -n)");
   }
-  if ((message.msg_flags & MSG_CTRUNC) != 0) {
+  const size_t brought = received_fds.size();
+  if (fds != nullptr) *fds = std::move(received_fds);
+  if (brought > static_cast<size_t>(max_fds)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("message carries more than ", max_fds, " descriptors"));
-  }
-  // The control buffer is rounded up, so that one descriptor too many may fit into it.
-  if (received_fds.size() > static_cast<size_t>(max_fds)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "message carries ", received_fds.size(), " descriptors, at most ", max_fds, " are taken"));
+        absl::StrCat("message carries ", brought, " descriptors, at most ", max_fds, " are taken"));
   }
   if ((message.msg_flags & MSG_TRUNC) != 0) {
     return absl::InvalidArgumentError(absl::StrCat("message is larger than ", capacity, " bytes"));
   }
-  if (received == 0) return size_t{0};
-  if (fds != nullptr) *fds = std::move(received_fds);
   return static_cast<size_t>(received);
 }
 
@@ -251,6 +254,11 @@ absl::StatusOr<std::pair<UniqueFd, UniqueFd>> CreateStreamPair() {
 
 void LimitUnread(int socket, int bytes) {
   ::setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+}
+
+void RefuseDescriptors(int socket) {
+  const int refuse = 0;
+  ::setsockopt(socket, SOL_SOCKET, SO_PASSRIGHTS, &refuse, sizeof(refuse));
 }
 
 bool IsLocalListener(int fd) {

@@ -481,6 +481,9 @@ const int kDeliveryMs = 2000;  // Milliseconds where the machine has something e
 // The system decides: a pipe's buffer is 64 KiB and one message.
 void LimitUnread(int, int) {}
 
+// What is not asked for does not become a descriptor.
+void RefuseDescriptors(int) {}
+
 bool IsLocalListener(int fd) { return FindDescriptor(fd, HandleKind::kListener) != nullptr; }
 
 const char kLocalScheme[] = "pipe:";

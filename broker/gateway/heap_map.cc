@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "broker/os/close_elsewhere.h"
 #include "broker/os/foreign_memory.h"
 #include "proto/heap_span.h"
 #include "proto/status_macros.h"
@@ -28,8 +29,12 @@ absl::Status CheckOrdinaryPages(int fd) {
 
 absl::Status HeapMap::Add(uint32_t segment, UniqueFd file, uint64_t size) {
   if (segment == 0) return absl::InvalidArgumentError("heap segment without a number");
-  RETURN_IF_ERROR(VerifySharedMemory(file.get(), size));
-  RETURN_IF_ERROR(CheckOrdinaryPages(file.get()));
+  absl::Status checked = VerifySharedMemory(file.get(), size);
+  if (checked.ok()) checked = CheckOrdinaryPages(file.get());
+  if (!checked.ok()) {
+    CloseElsewhere(std::move(file));  // Whatever it is.
+    return checked;
+  }
   absl::MutexLock lock(&mu_);
   if (segments_.contains(segment))
     return absl::InvalidArgumentError(absl::StrCat("heap segment ", segment, " a second time"));

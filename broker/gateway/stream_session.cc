@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "broker/base/log.h"
 #include "broker/gateway/server.h"
+#include "broker/os/close_elsewhere.h"
 #include "broker/os/lasting_thread.h"
 #include "broker/os/local_socket.h"
 #include "proto/control.pb.h"
@@ -61,6 +62,7 @@ void StreamSession::AcceptNext(GatewayServer* server) {
 }
 
 StreamSession::~StreamSession() {
+  CloseElsewhere(std::move(channel_));  // Which the worker may have filled with whatever it likes.
   if (counted_) server_->SessionClosed();
 }
 
@@ -194,6 +196,7 @@ bool StreamSession::OnReadable() {
   }
   if (status.ok()) status = heap_.Add(message->segment, std::move(fds[0]), message->size);
   if (status.ok()) return true;
+  CloseElsewhere(std::move(fds));  // This thread is every session's.
   heap_.End();
   // What it said last is still in the ring; the session thread sends that first.
   worker_gone_.store(true, std::memory_order_release);

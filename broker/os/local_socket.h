@@ -5,8 +5,7 @@
 // kind.
 //
 // The peer is not trusted: a message that does not fit, or that carries more descriptors than asked
-// for, is an error, and every descriptor that came with it is closed. Descriptors are
-// close-on-exec.
+// for, is an error. Descriptors are close-on-exec.
 //
 // Status codes used throughout: kUnavailable = a non-blocking socket would block; kAborted = the
 // peer is gone; kDeadlineExceeded = a timeout; kInvalidArgument = the peer's message was refused.
@@ -34,8 +33,10 @@ inline constexpr int kMaxDescriptorsPerMessage = 16;
 absl::Status SendMessage(int socket, const void* data, size_t size, const int* fds = nullptr,
                          int fd_count = 0);
 
-// Receives one message. `fds` (may be null if `max_fds` is 0) is cleared first, and is empty on
-// every error. 0 = end of file, or the peer died. An empty message counts as end of file.
+// Receives one message. 0 = end of file, or the peer died. An empty message counts as end of file.
+// `fds` (may be null if `max_fds` is 0) is cleared first. What a message that is refused, or empty,
+// brought is there too: who must not wait for its closing leaves that to CloseElsewhere. Where no
+// descriptors are taken, a message with some stays unread, and no other is received after it.
 absl::StatusOr<size_t> ReceiveMessage(int socket, void* buffer, size_t capacity,
                                       std::vector<UniqueFd>* fds, int max_fds);
 
@@ -82,6 +83,10 @@ absl::StatusOr<std::pair<UniqueFd, UniqueFd>> CreateStreamPair();
 
 // Bounds what may lie unread at the other end, where the system lets us.
 void LimitUnread(int socket, int bytes);
+
+// From now on nobody can send descriptors to this socket, nor to connections that this listener
+// will have. Before Linux 6.16 they can.
+void RefuseDescriptors(int socket);
 
 // True for a listening socket of this kind.
 bool IsLocalListener(int fd);

@@ -39,6 +39,7 @@ class AttachedSockets final : public ResourceListener {
   absl::StatusOr<Ends> Open(uint64_t connection) override {
     ASSIGN_OR_RETURN(auto outside, CreateStreamPair());
     ASSIGN_OR_RETURN(auto inside, CreateStreamPair());
+    RefuseDescriptors(outside.first.get());
     Ends ends;
     ends.ours = DuplicateFd(outside.first.get());
     if (!ends.ours.valid()) return absl::ResourceExhaustedError("no more descriptors");

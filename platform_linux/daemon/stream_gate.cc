@@ -11,7 +11,9 @@
 #include <utility>
 
 #include "broker/event_loop.h"
+#include "broker/os/close_elsewhere.h"
 #include "platform_linux/errno_status.h"
+#include "platform_linux/pass_rights.h"
 
 namespace sluice {
 namespace {
@@ -76,6 +78,7 @@ void StreamGate::Add(UniqueFd client, UniqueFd server) {
   auto stream = std::make_unique<Stream>();
   stream->up.from = stream->down.to = client.get();
   stream->up.to = stream->down.from = server.get();
+  stream->up.may_bring_descriptors = TakesDescriptors(client.get());
   stream->client = std::move(client);
   stream->server = std::move(server);
   stream->resets_left = kMostResets;
@@ -110,12 +113,25 @@ void StreamGate::TakeNew() {
   }
 }
 
+// Of a client that brings descriptors, which nobody asked for, as at its end.
+ssize_t StreamGate::Receive(Way* way) {
+  size_t size = way->bytes.size();
+  if (way->may_bring_descriptors) {
+    bool descriptors = false;
+    const ssize_t there = PeekFor(way->from, way->bytes.data(), size, MSG_DONTWAIT, &descriptors);
+    if (there <= 0) return there;
+    if (descriptors) return 0;
+    size = static_cast<size_t>(there);  // What comes after that may.
+  }
+  return ::recv(way->from, way->bytes.data(), size, MSG_DONTWAIT);
+}
+
 // Bytes that were read are passed on before more are read: at an end of file nothing is left.
 bool StreamGate::Pass(Stream* stream, Way* way) {
   for (int round = 0; round < kRoundsPerTurn; ++round) {
     if (way->empty()) {
       if (way == &stream->up && stream->waits_until_ms != 0) return true;
-      const ssize_t got = ::recv(way->from, way->bytes.data(), way->bytes.size(), MSG_DONTWAIT);
+      const ssize_t got = Receive(way);
       if (got == 0) return false;
       if (got < 0) return errno == EAGAIN || errno == EINTR;
       way->begin = 0;
@@ -180,6 +196,7 @@ void StreamGate::Forget(Stream* stream) {
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, stream->client.get(), nullptr);
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, stream->server.get(), nullptr);
   ::shutdown(stream->client.get(), SHUT_RDWR);
+  CloseElsewhere(std::move(stream->client));
 }
 
 void StreamGate::End(Stream* stream) {

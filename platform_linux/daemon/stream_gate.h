@@ -10,6 +10,8 @@
 // for frames' headers only; whether they are right is gRPC's business.
 #pragma once
 
+#include <sys/types.h>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -57,6 +59,7 @@ class StreamGate {
     std::array<char, 4096> bytes;
     size_t begin = 0;
     size_t end = 0;
+    bool may_bring_descriptors = false;
     bool empty() const { return begin == end; }
   };
   struct Stream {
@@ -80,6 +83,7 @@ class StreamGate {
   void PassLast(Stream* stream);
   void End(Stream* stream);
   void Forget(Stream* stream);
+  static ssize_t Receive(Way* way);     // As recv.
   bool Pass(Stream* stream, Way* way);  // False: an end has been closed.
   void Charge(Stream* stream, int resets);
   void Await(Stream* stream);

@@ -53,13 +53,13 @@ TEST(PolicyTest, TenantsAreNoClients) {
 // Connections are counted per user and in all, and closing one makes room.
 TEST(PolicyTest, ConnectionLimits) {
   Policy policy(SmallLimits());
-  policy.ConnectionOpened(1);
-  policy.ConnectionOpened(1);
+  std::shared_ptr<void> first = policy.ConnectionOpened(1);
+  const std::shared_ptr<void> second = policy.ConnectionOpened(1);
   EXPECT_EQ(policy.MayConnect(1)->status, EBUSY);
   EXPECT_FALSE(policy.MayConnect(2).has_value());
-  policy.ConnectionOpened(2);
+  const std::shared_ptr<void> third = policy.ConnectionOpened(2);
   EXPECT_EQ(policy.MayConnect(3)->status, EBUSY);
-  policy.ConnectionClosed(1);
+  first.reset();
   EXPECT_FALSE(policy.MayConnect(1).has_value());
 }
 
@@ -68,20 +68,20 @@ TEST(PolicyTest, SessionLimits) {
   Policy policy(SmallLimits());
   const Identity alice = Identity::ForUid(1);
   const Identity bob = Identity::ForUid(2);
-  policy.SessionOpened(alice);
-  policy.SessionOpened(alice);
+  std::shared_ptr<void> first = policy.SessionOpened(alice);
+  const std::shared_ptr<void> second = policy.SessionOpened(alice);
   EXPECT_EQ(policy.MayOpenSession(alice)->status, EMFILE);
   EXPECT_FALSE(policy.MayOpenSession(bob).has_value());
-  policy.SessionOpened(bob);
+  const std::shared_ptr<void> third = policy.SessionOpened(bob);
   EXPECT_EQ(policy.MayOpenSession(bob)->status, EMFILE);
-  policy.SessionClosed(alice);
+  first.reset();
   EXPECT_FALSE(policy.MayOpenSession(bob).has_value());
 }
 
 // Network sessions have a limit of their own, which leaves local users their share.
 TEST(PolicyTest, NetworkSessionLimit) {
   Policy policy(SmallLimits());
-  policy.SessionOpened(Identity::ForNetworkPeer("CN=a"));
+  const std::shared_ptr<void> one = policy.SessionOpened(Identity::ForNetworkPeer("CN=a"));
   EXPECT_TRUE(policy.MayOpenSession(Identity::ForNetworkPeer("CN=b")).has_value());
   EXPECT_FALSE(policy.MayOpenSession(Identity::ForUid(0)).has_value());
 }
@@ -94,7 +94,7 @@ TEST(PolicyTest, NetworkNamesAreApart) {
 // New limits hold from the next question on.
 TEST(PolicyTest, UpdateTakesEffect) {
   Policy policy(SmallLimits());
-  policy.SessionOpened(Identity::ForUid(1));
+  const std::shared_ptr<void> one = policy.SessionOpened(Identity::ForUid(1));
   Config narrow = SmallLimits();
   narrow.limits.max_sessions = 1;
   policy.Update(narrow);

@@ -4,7 +4,9 @@
 // connection, others are served, and the broker is as it was before.
 #include <fcntl.h>
 #include <grpcpp/grpcpp.h>
+#include <netinet/in.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -13,6 +15,7 @@
 #include <random>
 #include <thread>
 
+#include "broker/event_loop.h"
 #include "broker/os/local_socket.h"
 #include "tests/unit/resources/raw_client.h"
 
@@ -56,6 +59,104 @@ TEST_F(HostileResourceTest, ForgedHolds) {
     EXPECT_EQ(sluice_release(thief.get(), &forged, 0), SLUICE_NOT_FOUND);
   }
   EXPECT_EQ(sluice_release(owner.get(), &hold, 0), SLUICE_OK);
+}
+
+// A TCP socket whose last close takes half a minute, or as long as `reader` lives.
+UniqueFd Lingering(UniqueFd* reader) {
+  UniqueFd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  EXPECT_EQ(::bind(listener.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+  EXPECT_EQ(::listen(listener.get(), 1), 0);
+  EXPECT_EQ(::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+  UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  EXPECT_EQ(::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+  reader->reset(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  const std::string some(64 * 1024, 'x');
+  while (::send(socket.get(), some.data(), some.size(), MSG_DONTWAIT) > 0) {
+  }
+  const linger half_a_minute = {1, 30};
+  EXPECT_EQ(::setsockopt(socket.get(), SOL_SOCKET, SO_LINGER, &half_a_minute, sizeof(linger)), 0);
+  return socket;
+}
+
+// Descriptors whose closing takes as long as their sender likes hold up nobody else, wherever they
+// are sent: to a socket that takes none, as an offer, as two, behind something malformed, unread;
+// nor do those who send them get more connections by it.
+TEST_F(HostileResourceTest, DescriptorsThatAreSlowToClose) {
+  BrokerProcess broker(directory_, {.config = "[resources]\nmax_connections_per_user = 4\n"});
+  const int before = Baseline(broker);
+  std::vector<UniqueFd> readers(7);
+  const auto serves = [&broker](const char* what) {
+    const int64_t began_ms = MonotonicMs();
+    ExpectServing(broker);
+    EXPECT_LT(MonotonicMs() - began_ms, 15'000) << what;
+  };
+  // The broker sleeps meanwhile, so that the last to close them is not this test.
+  const auto send = [&broker](int socket, const void* data, size_t size,
+                              std::vector<UniqueFd> fds) {
+    broker.Signal(SIGSTOP);
+    std::vector<int> numbers;
+    for (const UniqueFd& fd : fds) numbers.push_back(fd.get());
+    const bool sent =
+        SendMessage(socket, data, size, numbers.data(), static_cast<int>(numbers.size())).ok();
+    const linger none = {};  // The kernel has refused them: this test is.
+    for (const int fd : numbers) {
+      if (!sent) ::setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
+    }
+    fds.clear();
+    broker.Signal(SIGCONT);
+    return sent;
+  };
+  const auto lingering = [&readers](size_t first, size_t count) {
+    std::vector<UniqueFd> fds;
+    for (size_t i = first; i < first + count; ++i) fds.push_back(Lingering(&readers[i]));
+    return fds;
+  };
+  {
+    TestClient client(broker.socket());
+    const auto hello = MakeMessage<Hello>();
+    send(client.socket(), &hello, sizeof(hello), lingering(0, 1));
+    serves("with Hello");
+  }
+  {
+    RawClient client(broker, false);
+    send(client.transport.get(), "x", 1, lingering(1, 1));
+    serves("with gRPC's bytes");
+  }
+  {
+    auto offer = MakeMessage<OfferHandle>();
+    offer.token = 1;
+    RawClient one(broker);
+    EXPECT_TRUE(send(one.channel.get(), &offer, sizeof(offer), lingering(2, 1)));
+    serves("as an offer");
+    RawClient two(broker);
+    EXPECT_TRUE(send(two.channel.get(), &offer, sizeof(offer), lingering(3, 2)));
+    serves("as two");
+    RawClient unread(broker);
+    EXPECT_TRUE(send(unread.channel.get(), "x", 1, lingering(5, 1)));
+    send(unread.channel.get(), "x", 1, lingering(6, 1));
+    serves("unread");
+  }
+  // Of four connections, three are being closed.
+  EXPECT_TRUE(Becomes([&] { return broker.CountOpenDescriptors() < before + 20; }));
+  {
+    Client last(broker.endpoint());
+    TestClient beyond(broker.socket());
+    auto hello = MakeMessage<Hello>();
+    SetString(hello.features, kResourcesFeature);
+    ASSERT_TRUE(beyond.Send(hello));
+    Welcome welcome;
+    ASSERT_TRUE(beyond.Receive(&welcome));
+    ASSERT_TRUE(beyond.Send(MakeMessage<OpenResources>()));
+    ResourcesOpened opened;
+    ASSERT_TRUE(beyond.Receive(&opened));
+    EXPECT_EQ(opened.status, EBUSY);
+  }
+  readers.clear();
+  EXPECT_TRUE(SettlesAt(broker, before));
 }
 
 // Quotas of count and bytes hold, over all connections of a user, and come back.
