@@ -137,7 +137,10 @@ void AllocatorLink::OnReadable() {
         ReceiveMessage(socket_.get(), packet, sizeof(packet), &fds, kMaxResourceDescriptors);
     if (absl::IsUnavailable(size.status())) return;
     if (!size.ok()) return Kill(std::string(size.status().message()));
-    if (*size == 0) return loop_->Unwatch(&socket_watch_);  // Its exit follows.
+    if (*size == 0) {
+      loop_->Unwatch(&socket_watch_);
+      return process_.KillGroup();  // Its exit follows, also if it has only closed the socket.
+    }
     MemoryAllocated answer;
     VulkanAllocated vulkan;
     bool good = false;

@@ -361,6 +361,10 @@ absl::StatusOr<CreatedResource> ResourceHub::FinishImport(Connection* connection
   ResourceMemory memory;
   ASSIGN_OR_RETURN(memory.kind, CheckLentMemory(fd->get(), parameters.shape.size_bytes));
   ASSIGN_OR_RETURN(const uint64_t size, LentMemoryBytes(fd->get()));
+  if (size > kMaxResourceBytes) {
+    return absl::InvalidArgumentError(absl::StrCat("the memory has ", size, " bytes; at most ",
+                                                   kMaxResourceBytes, " can be imported"));
+  }
   memory.brought_bytes = (size + kPageBytes - 1) / kPageBytes * kPageBytes;
   memory.fds.push_back(*std::move(fd));
   RETURN_IF_ERROR(registry_.Reserve(connection->identity, memory.brought_bytes));

@@ -49,7 +49,8 @@ absl::Status ResourceRegistry::Reserve(const std::string& identity, uint64_t siz
   Usage& own = usage_of_[identity];
   absl::Status refused;
   const auto over = [&](uint64_t used, uint64_t more, uint64_t limit) {
-    return limit != 0 && (used > limit || more > limit - used);
+    const uint64_t bound = limit != 0 ? limit : std::numeric_limits<uint64_t>::max();
+    return used > bound || more > bound - used;
   };
   if (over(own.count, 1, limits_.max_resources_per_user)) {
     refused =

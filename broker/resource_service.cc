@@ -6,14 +6,16 @@
 #include <chrono>
 #include <deque>
 #include <functional>
-#include <list>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "broker/fair_queue.h"
 #include "broker/resource_conversion.h"
 #include "broker/resource_listener.h"
 #include "proto/resources.grpc.pb.h"
@@ -113,18 +115,20 @@ class WatchCall final : public grpc::ServerWriteReactor<v1::ResourceState> {
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-// Tasks for the loop thread, which can be closed: then those that wait are run at once, and no more
-// are taken. EventLoop::Post alone would lose what was posted when the loop has ended.
+// Tasks for the loop thread, one of each connection in turn and for a while at a time, so that
+// neither other connections nor what else the loop has to do wait for one that asks for much. Can
+// be closed: then those that wait are run at once, and no more are taken. EventLoop::Post alone
+// would lose what was posted when the loop has ended.
 class LoopQueue {
  public:
   explicit LoopQueue(EventLoop* loop) : loop_(loop) {}
 
-  // False: closed, `task` will not run.
-  bool Post(std::function<void()> task) ABSL_LOCKS_EXCLUDED(mutex_) {
+  // Of one connection in the order in which they are posted. False: closed, `task` will not run.
+  bool Post(uint64_t connection, std::function<void()> task) ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     if (closed_) return false;
-    tasks_.push_back(std::move(task));
-    if (tasks_.size() == 1) loop_->Post([this] { RunAll(); });
+    tasks_.Push(absl::StrCat(connection), std::move(task));
+    if (!std::exchange(posted_, true)) loop_->Post([this] { RunSome(); });
     return true;
   }
 
@@ -133,23 +137,33 @@ class LoopQueue {
       absl::MutexLock lock(&mutex_);
       closed_ = true;
     }
-    RunAll();
+    while (const std::function<void()> task = Next()) task();
   }
 
  private:
-  void RunAll() ABSL_LOCKS_EXCLUDED(mutex_) {
-    std::vector<std::function<void()>> tasks;
-    {
-      absl::MutexLock lock(&mutex_);
-      tasks.swap(tasks_);
-    }
-    for (const std::function<void()>& task : tasks) task();
+  std::function<void()> Next() ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    return tasks_.empty() ? nullptr : tasks_.Pop();
   }
+
+  void RunSome() ABSL_LOCKS_EXCLUDED(mutex_) {
+    const int64_t end_ms = MonotonicMs() + kMostMsAtOnce;
+    while (const std::function<void()> task = Next()) {
+      task();
+      if (MonotonicMs() >= end_ms) break;
+    }
+    absl::MutexLock lock(&mutex_);
+    posted_ = !tasks_.empty();
+    if (posted_) loop_->Post([this] { RunSome(); });
+  }
+
+  static constexpr int64_t kMostMsAtOnce = 2;
 
   EventLoop* const loop_;
   absl::Mutex mutex_;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
-  std::vector<std::function<void()>> tasks_ ABSL_GUARDED_BY(mutex_);
+  bool posted_ ABSL_GUARDED_BY(mutex_) = false;
+  FairQueue<std::function<void()>> tasks_ ABSL_GUARDED_BY(mutex_);
 };
 
 class ResourceService final : public v1::Resources::CallbackService {
@@ -162,7 +176,7 @@ class ResourceService final : public v1::Resources::CallbackService {
 
   void Stop() {
     queue_.CloseAndRun();
-    RetryWatches(false, [](const WaitingWatch&) { return true; });
+    while (!waiting_watches_.empty()) RetryWatch(waiting_watches_.begin(), false);
     hub_->Stop();  // Ends what waits.
   }
 
@@ -203,9 +217,11 @@ class ResourceService final : public v1::Resources::CallbackService {
   Unary* Acquire(Context* context, const v1::AcquireResourceRequest* request,
                  v1::AcquireResourceReply* reply) override {
     // Nor does a stranger's cancelling come to the loop.
-    if (listener_->ConnectionOf(*context) == 0) return OfNobody(new UnaryCall);
+    const uint64_t caller = listener_->ConnectionOf(*context);
+    if (caller == 0) return OfNobody(new UnaryCall);
     auto turn = std::make_shared<Turn>();
-    auto* call = new UnaryCall([this, turn] { queue_.Post([this, turn] { GiveUp(*turn); }); });
+    auto* call = new UnaryCall(
+        [this, turn, caller] { queue_.Post(caller, [this, turn] { GiveUp(*turn); }); });
     return OnLoop(context, call, [this, call, turn, request, reply](uint64_t connection) {
       const absl::StatusOr<ResourceAccess> access = ReadAccess(request->access());
       if (!access.ok()) return call->Finish(ToGrpc(access.status()));
@@ -264,9 +280,10 @@ class ResourceService final : public v1::Resources::CallbackService {
     listener_->Prove(context);
     auto turn = std::make_shared<Turn>();
     // The reactor outlives the task: gRPC waits for the Finish that only End and Send bring.
-    auto* call = new WatchCall([this, turn] { queue_.Post([this, turn] { StopWatch(*turn); }); });
+    auto* call = new WatchCall(
+        [this, turn, connection] { queue_.Post(connection, [this, turn] { StopWatch(*turn); }); });
     turn->connection = connection;
-    const bool posted = queue_.Post([this, call, turn, request] {
+    const bool posted = queue_.Post(connection, [this, call, turn, request] {
       StartWatch({call, turn, request->capability()}, true);
     });
     if (!posted) call->End(ConnectionGone());
@@ -281,6 +298,7 @@ class ResourceService final : public v1::Resources::CallbackService {
     uint64_t granted = 0;        // The hold once it is one.
     WatchCall* watch = nullptr;  // While the registry calls it.
     bool given_up = false;
+    uint64_t waits = 0;   // Its place in waiting_watches_.
     bool untold = false;  // In untold_: the watch has yet to be told the newest state.
     ResourceStateView newest;
   };
@@ -292,6 +310,9 @@ class ResourceService final : public v1::Resources::CallbackService {
     std::string capability;
     EventLoop::TimerId timer = 0;
   };
+  // By connection, in the order in which they came.
+  using WaitingWatches = std::map<std::pair<uint64_t, uint64_t>, WaitingWatch>;
+  static constexpr uint64_t kNobody = 0;  // No connection: what the service does for all.
 
   // Answered here: who has no connection costs the loop thread nothing.
   static Unary* OfNobody(UnaryCall* call) {
@@ -305,7 +326,7 @@ class ResourceService final : public v1::Resources::CallbackService {
     const uint64_t connection = listener_->ConnectionOf(*context);
     if (connection == 0) return OfNobody(call);
     listener_->Prove(context);
-    const bool posted = queue_.Post([this, call, connection, work = std::move(work)] {
+    const bool posted = queue_.Post(connection, [this, call, connection, work = std::move(work)] {
       if (!hub_->IsConnected(connection)) return call->Finish(ConnectionGone());
       work(connection);
     });
@@ -348,8 +369,11 @@ class ResourceService final : public v1::Resources::CallbackService {
                       call->Send(state, ended);
                     });
     if (may_wait && absl::IsResourceExhausted(id.status())) {
-      watch.timer = loop_->AddTimer(kRoomMs, [this, call] { RetryWatches(false, IsCall{call}); });
-      waiting_watches_.push_back(std::move(watch));
+      turn->waits = ++last_place_;
+      const std::pair<uint64_t, uint64_t> place = {turn->connection, turn->waits};
+      watch.timer = loop_->AddTimer(
+          kRoomMs, [this, place] { RetryWatch(waiting_watches_.find(place), false); });
+      waiting_watches_.emplace(place, std::move(watch));
       return;
     }
     if (!id.ok()) return call->End(ToGrpc(id.status()));
@@ -363,12 +387,12 @@ class ResourceService final : public v1::Resources::CallbackService {
     if (std::exchange(turn->untold, true)) return;
     untold_.push_back(turn);
     if (told_ < kTellAtOnce && untold_.size() == 1) TellNext();
-    if (!telling_) telling_ = queue_.Post([this] { TellSome(); });
+    if (!telling_) telling_ = queue_.Post(kNobody, [this] { TellSome(); });
   }
   void TellSome() {
     const bool had_told = std::exchange(told_, 0) != 0;
     while (!untold_.empty() && told_ < kTellAtOnce) TellNext();
-    telling_ = (had_told || told_ != 0) && queue_.Post([this] { TellSome(); });
+    telling_ = (had_told || told_ != 0) && queue_.Post(kNobody, [this] { TellSome(); });
   }
   void TellNext() {
     const std::shared_ptr<Turn> turn = std::move(untold_.front());
@@ -378,40 +402,28 @@ class ResourceService final : public v1::Resources::CallbackService {
     if (turn->watch != nullptr) turn->watch->Send(turn->newest, false);
   }
 
-  struct IsCall {
-    WatchCall* call;
-    bool operator()(const WaitingWatch& watch) const { return watch.call == call; }
-  };
-  struct IsOf {
-    uint64_t connection;
-    bool operator()(const WaitingWatch& watch) const {
-      return watch.turn->connection == connection;
-    }
-  };
-
-  template <typename Which>
-  void RetryWatches(bool may_wait, Which which) {
-    std::vector<WaitingWatch> chosen;
-    for (auto it = waiting_watches_.begin(); it != waiting_watches_.end();) {
-      const auto here = it++;
-      if (!which(*here)) continue;
-      chosen.push_back(std::move(*here));
-      waiting_watches_.erase(here);
-    }
-    for (WaitingWatch& watch : chosen) {
-      loop_->CancelTimer(&watch.timer);
-      StartWatch(std::move(watch), may_wait);
-    }
+  void RetryWatch(WaitingWatches::iterator place, bool may_wait) {
+    WaitingWatch watch = std::move(place->second);
+    waiting_watches_.erase(place);
+    loop_->CancelTimer(&watch.timer);
+    watch.turn->waits = 0;
+    StartWatch(std::move(watch), may_wait);
   }
 
   void StopWatch(Turn& turn) {
     turn.given_up = true;
-    if (turn.watch != nullptr) {
-      WatchCall* const call = std::exchange(turn.watch, nullptr);
-      hub_->Unwatch(turn.id);  // Nothing is sent after this.
-      call->End(grpc::Status::CANCELLED);
+    if (turn.waits != 0) {
+      return RetryWatch(waiting_watches_.find({turn.connection, turn.waits}), false);
     }
-    RetryWatches(true, IsOf{turn.connection});  // There is room; or it was one of those.
+    if (turn.watch == nullptr) return;
+    WatchCall* const call = std::exchange(turn.watch, nullptr);
+    hub_->Unwatch(turn.id);  // Nothing is sent after this.
+    call->End(grpc::Status::CANCELLED);
+    // There is room for one more.
+    const auto next = waiting_watches_.lower_bound({turn.connection, 0});
+    if (next != waiting_watches_.end() && next->first.first == turn.connection) {
+      RetryWatch(next, true);
+    }
   }
 
   grpc::Status Answer(uint64_t connection, const absl::StatusOr<CreatedResource>& created,
@@ -430,7 +442,8 @@ class ResourceService final : public v1::Resources::CallbackService {
   ResourceHub* const hub_;
   ResourceListener* const listener_;
   // Loop thread only.
-  std::list<WaitingWatch> waiting_watches_;
+  WaitingWatches waiting_watches_;
+  uint64_t last_place_ = 0;
   std::deque<std::shared_ptr<Turn>> untold_;
   int told_ = 0;          // Watches, since the last TellSome began.
   bool telling_ = false;  // TellSome will be called.

@@ -18,7 +18,17 @@
 namespace sluice {
 namespace {
 
-constexpr uint8_t kResetStream = 3;  // RFC 9113, 6.4.
+// RFC 9113, 6.2, 6.4, 6.5, 6.10.
+constexpr uint8_t kHeaders = 1;
+constexpr uint8_t kResetStream = 3;
+constexpr uint8_t kSettings = 4;
+constexpr uint8_t kContinuation = 9;
+constexpr uint8_t kAck = 1;
+constexpr uint8_t kEndHeaders = 4;
+// gRPC's own clients acknowledge before they have begun more than a few; its limit holds from then
+// on.
+constexpr int kMostEarlyCalls = 512;
+constexpr size_t kMostBlockBytes = 64 * 1024;  // gRPC takes 8 KiB of headers.
 // Of one connection: at once, on average, and how many it has again before it goes on.
 constexpr double kMostResets = 256;
 constexpr double kResetsPerMs = 1;
@@ -31,8 +41,8 @@ constexpr uint32_t kWritable = EPOLLOUT;
 
 }  // namespace
 
-int ResetMeter::Count(const char* bytes, size_t size) {
-  int resets = 0;
+int FrameMeter::Count(const char* bytes, size_t size) {
+  resets_ = 0;
   while (size > 0) {
     if (skip_ > 0) {
       const size_t skipped = std::min(skip_, size);
@@ -46,9 +56,21 @@ int ResetMeter::Count(const char* bytes, size_t size) {
     if (header_size_ < kHeaderBytes) continue;
     header_size_ = 0;
     skip_ = size_t{header_[0]} << 16 | size_t{header_[1]} << 8 | header_[2];
-    resets += header_[3] == kResetStream ? 1 : 0;
+    OnFrame(header_[3], header_[4], skip_);
   }
-  return resets;
+  return resets_;
+}
+
+void FrameMeter::OnFrame(uint8_t type, uint8_t flags, size_t size) {
+  if (type == kResetStream) ++resets_;
+  if (type == kSettings && (flags & kAck) != 0) acknowledged_ = true;
+  if (type == kHeaders && !acknowledged_ && ++early_calls_ > kMostEarlyCalls) broken_ = true;
+  if (type != kHeaders && type != kContinuation) return;
+  if (type == kHeaders) block_bytes_ = 0;
+  // Frames without a byte count, too.
+  block_bytes_ += kHeaderBytes + size;
+  if (block_bytes_ > kMostBlockBytes) broken_ = true;
+  if ((flags & kEndHeaders) != 0) block_bytes_ = 0;
 }
 
 absl::StatusOr<std::unique_ptr<StreamGate>> StreamGate::Start() {
@@ -136,7 +158,10 @@ bool StreamGate::Pass(Stream* stream, Way* way) {
       if (got < 0) return errno == EAGAIN || errno == EINTR;
       way->begin = 0;
       way->end = static_cast<size_t>(got);
-      if (way == &stream->up) Charge(stream, stream->meter.Count(way->bytes.data(), way->end));
+      if (way == &stream->up) {
+        Charge(stream, stream->meter.Count(way->bytes.data(), way->end));
+        if (stream->meter.broken()) return false;  // As if it had left.
+      }
     }
     const ssize_t sent = ::send(way->to, way->bytes.data() + way->begin, way->end - way->begin,
                                 MSG_DONTWAIT | MSG_NOSIGNAL);

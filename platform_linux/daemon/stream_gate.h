@@ -4,7 +4,9 @@
 // that gives up calls (RST_STREAM) faster than they can be worked off. gRPC bounds neither their
 // number nor their rate: a stream that was reset counts no more as one, its call is never seen by
 // our code, and as long as more keep coming gRPC writes nothing on that connection and frees
-// nothing of it (some 20 KiB each), keeps a thread for it, and in the end says GOAWAY to others.
+// nothing of it (some 20 KiB each), keeps a thread for it, and in the end says GOAWAY to others. It
+// also ends a client for which gRPC's other limits do not hold: one that begins calls without end
+// and never acknowledges our settings (only then gRPC counts streams), or headers without an end.
 //
 // Owner: the ResourceListener. One thread of its own. Thread-safe. What clients send is looked at
 // for frames' headers only; whether they are right is gRPC's business.
@@ -29,19 +31,32 @@
 
 namespace sluice {
 
-// Counts the calls that a client gives up. Thread-compatible.
-class ResetMeter {
+// Reads the headers of a client's frames. Thread-compatible.
+class FrameMeter {
  public:
-  // How many RST_STREAM frames begin in these bytes, which follow those of the last call.
+  // Looks at these bytes, which follow those of the last call: how many calls they give up
+  // (RST_STREAM frames that begin in them).
   int Count(const char* bytes, size_t size);
+
+  // True from the frame on that no client of gRPC's sends: calls beyond all that may be before our
+  // settings are acknowledged, or a block of headers that has grown too large.
+  bool broken() const { return broken_; }
 
  private:
   static constexpr size_t kPrefaceBytes = 24;
   static constexpr size_t kHeaderBytes = 9;
 
+  void OnFrame(uint8_t type, uint8_t flags, size_t size);
+
   size_t skip_ = kPrefaceBytes;  // Until the next header.
   std::array<uint8_t, kHeaderBytes> header_ = {};
   size_t header_size_ = 0;  // What is there of it.
+  int resets_ = 0;          // Of this call of Count.
+  int early_calls_ = 0;     // Before the acknowledgement.
+  bool acknowledged_ = false;
+  size_t block_bytes_ =
+      0;  // Of the block of headers that has no end yet, with its frames' headers.
+  bool broken_ = false;
 };
 
 class StreamGate {
@@ -67,7 +82,7 @@ class StreamGate {
     UniqueFd server;
     Way up;
     Way down;
-    ResetMeter meter;
+    FrameMeter meter;
     double resets_left = 0;
     int64_t earned_ms = 0;       // When resets_left was last right.
     int64_t waits_until_ms = 0;  // 0: it need not.

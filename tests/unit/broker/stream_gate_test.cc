@@ -26,16 +26,50 @@ std::string Frame(uint8_t type, size_t size) {
 }
 
 // However the bytes are cut.
-TEST(ResetMeterTest, CountsFramesOnly) {
+TEST(FrameMeterTest, CountsFramesOnly) {
   const std::string bytes = std::string(24, '\3') + Frame(3, 4) + Frame(0, 70'000) + Frame(3, 4) +
                             Frame(4, 0) + Frame(3, 4);
   for (const size_t piece : {size_t{1}, size_t{7}, size_t{4096}, bytes.size()}) {
-    ResetMeter meter;
+    FrameMeter meter;
     int resets = 0;
     for (size_t at = 0; at < bytes.size(); at += piece)
       resets += meter.Count(bytes.data() + at, std::min(piece, bytes.size() - at));
     EXPECT_EQ(resets, 3) << piece;
   }
+}
+
+// A frame's header, and as many bytes as it says.
+std::string FrameOf(uint8_t type, uint8_t flags, size_t size) {
+  std::string frame = Frame(type, size);
+  frame[4] = static_cast<char>(flags);
+  return frame;
+}
+
+bool Breaks(const std::string& frames) {
+  FrameMeter meter;
+  const std::string bytes = std::string(24, 'x') + frames;
+  meter.Count(bytes.data(), bytes.size());
+  return meter.broken();
+}
+
+// Calls without end are a breach until our settings are acknowledged, since until then gRPC does
+// not count them; afterwards they are gRPC's to refuse.
+TEST(FrameMeterTest, CallsBeforeTheAcknowledgement) {
+  std::string calls;
+  for (int i = 0; i < 512; ++i) calls += FrameOf(1, 4, 6);
+  EXPECT_FALSE(Breaks(calls));
+  EXPECT_TRUE(Breaks(calls + FrameOf(1, 4, 6)));
+  EXPECT_TRUE(Breaks(FrameOf(4, 0, 6) + calls + FrameOf(1, 4, 6)));  // Settings of its own.
+  EXPECT_FALSE(Breaks(FrameOf(4, 1, 0) + calls + calls));
+}
+
+// A block of headers has an end, however it is cut; one block's size does not count for the next.
+TEST(FrameMeterTest, HeadersWithoutAnEnd) {
+  std::string rest;
+  for (int i = 0; i < 8'000; ++i) rest += FrameOf(9, 0, 0);
+  EXPECT_TRUE(Breaks(FrameOf(1, 0, 10) + rest));
+  EXPECT_TRUE(Breaks(FrameOf(1, 0, 60'000) + FrameOf(9, 0, 10'000)));
+  EXPECT_FALSE(Breaks(FrameOf(1, 0, 60'000) + FrameOf(9, 4, 10) + FrameOf(1, 4, 60'000)));
 }
 
 class StreamGateTest : public ::testing::Test {

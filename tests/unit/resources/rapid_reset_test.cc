@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Clients that begin calls and give them up at once, frame by frame: a stream that was reset counts
-// no more as one, but has yet to be worked off.
+// no more as one, but has yet to be worked off. And such as never acknowledge our settings, until
+// when gRPC counts no streams at all.
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -52,11 +53,26 @@ class Resetter {
   // False: the daemon has hung up.
   bool Send(int calls) {
     for (int i = 0; i < calls; ++i) {
-      waiting_ += Frame(1, 4, stream_, headers_) + Frame(0, 1, stream_, body_) +
-                  Frame(3, 0, stream_, std::string("\0\0\0\x08", 4));
+      Begin();
+      waiting_ += Frame(0, 1, stream_, body_) + Frame(3, 0, stream_, std::string("\0\0\0\x08", 4));
       stream_ += 2;
-      headers_ = "\x83\x86\xc1\xc0\xbf\xbe";  // The same, out of the table.
     }
+    return Flush();
+  }
+  bool SendOpen(int calls) {
+    for (int i = 0; i < calls; ++i) {
+      Begin();
+      stream_ += 2;
+    }
+    return Flush();
+  }
+
+ private:
+  void Begin() {
+    waiting_ += Frame(1, 4, stream_, headers_);
+    headers_ = "\x83\x86\xc1\xc0\xbf\xbe";  // The same, out of the table.
+  }
+  bool Flush() {
     while (!waiting_.empty()) {
       char answers[64 * 1024];
       ssize_t got;
@@ -76,7 +92,6 @@ class Resetter {
     return true;
   }
 
- private:
   const int socket_;
   std::string body_;
   std::string headers_;
@@ -120,6 +135,26 @@ TEST_F(RapidResetTest, CostsLittle) {
     ASSERT_EQ(sluice_release(innocent.get(), &hold, 0), SLUICE_OK);
   }
   EXPECT_LT(PeakKb(broker) - before_kb, kLittleKb);
+  ExpectServing(broker);
+}
+
+// Who opens calls without end before our settings are acknowledged is cut off, at little cost.
+TEST_F(RapidResetTest, OpenCallsBeforeSettings) {
+  BrokerProcess broker(directory_, {});
+  Client innocent(broker.endpoint());
+  sluice_capability read, write;
+  innocent.MakeBuffer(4096, &read, &write);
+  const std::string capability(reinterpret_cast<char*>(read.bytes), sizeof(read.bytes));
+  const int64_t before_kb = PeakKb(broker);
+  RawClient client(broker, false);
+  Resetter opener(client.transport.get(), capability);
+  int batches = 0;
+  while (batches < 1000 && opener.SendOpen(100)) ++batches;
+  EXPECT_LT(batches, 1000);
+  EXPECT_LT(PeakKb(broker) - before_kb, kLittleKb);
+  sluice_hold hold;
+  ASSERT_EQ(sluice_acquire(innocent.get(), &write, SLUICE_WRITE, 10'000, &hold), SLUICE_OK);
+  ASSERT_EQ(sluice_release(innocent.get(), &hold, 0), SLUICE_OK);
   ExpectServing(broker);
 }
 
