@@ -3,7 +3,8 @@
 // What several identities wait for, one after the other: each one's own in the order in which it
 // came, and one of each in turn. Who has asked for much waits for itself.
 //
-// Owner: AllocatorLink, LoopQueue. Thread-compatible. Bounded by its owner, who knows what too much is.
+// Owner: AllocatorLink, LoopQueue. Thread-compatible. Bounded by its owner, who knows what too much
+// is.
 #pragma once
 
 #include <cstddef>

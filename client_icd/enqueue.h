@@ -69,6 +69,9 @@ class EnqueueCall {
   // Waits for the command's end and returns its error, if it failed, or else the error of an
   // earlier command that was refused late (ReturnsLateError). So do the others, if blocking.
   cl_int SubmitBlocking(pb::Enqueue* on);
+  // There is a list, and all of it has completed: not the same as no list, where that means
+  // everything.
+  bool list_has_completed() const { return num_events_ != 0 && wait_ids_.empty(); }
   // A command that has nothing to do, and ends when what it waits for has: its list, and what its
   // place in the queue asks.
   cl_int SubmitNothing(bool blocking = false);

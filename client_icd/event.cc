@@ -20,6 +20,8 @@ Event::Event(Ref<Context> context, cl_command_type type)
     : ClObject(context->session().NextId()), context_(std::move(context)), type_(type) {}
 
 Event::~Event() {
+  // A user event that nobody will set any more.
+  for (size_t left = callbacks_.size(); left > 0; --left) session().stream().DropEager();
   if (posted_) session().ReleaseEvent(id());
 }
 
@@ -341,6 +343,9 @@ cl_int CL_API_CALL clEnqueueMarkerWithWaitList(cl_command_queue queue_handle, cl
   if (queue == nullptr) return CL_INVALID_COMMAND_QUEUE;
   EnqueueCall call(queue, num_events, wait_list, event, CL_COMMAND_MARKER);
   CL_RETURN_IF_ERROR(call.status());
+  // Section 5.12: only without a list do they wait for all that came before, and hold back what
+  // comes after.
+  if (call.list_has_completed()) return call.SubmitNothing();
   return call.Submit(call.command().mutable_enqueue_marker()->mutable_on());
 }
 
@@ -351,6 +356,7 @@ cl_int CL_API_CALL clEnqueueBarrierWithWaitList(cl_command_queue queue_handle, c
   if (queue == nullptr) return CL_INVALID_COMMAND_QUEUE;
   EnqueueCall call(queue, num_events, wait_list, event, CL_COMMAND_BARRIER);
   CL_RETURN_IF_ERROR(call.status());
+  if (call.list_has_completed()) return call.SubmitNothing();
   return call.Submit(call.command().mutable_enqueue_barrier()->mutable_on());
 }
 

@@ -27,8 +27,13 @@ struct Build {
   cl_int Run() {
     pb::Answer answer;
     const cl_int status = program->stream().Call(command, {}, &answer);
-    if (step == Program::Step::kLink && (status == CL_SUCCESS || answer.program().program_made()))
-      program->SetMade();
+    if (step == Program::Step::kLink) {
+      // A link that made nothing has a name in the worker all the same.
+      if (status == CL_SUCCESS || answer.program().program_made())
+        program->SetMade();
+      else
+        program->session().ReleaseObject(program->id());
+    }
     program->EndBuild(device_ids, status, answer.program());
     return status;
   }

@@ -80,6 +80,13 @@ void Session::OnLost() {
     context->shared_registry()->TellLost();
     context->QueueNotify(message, {});
   }
+  // What was released, and would have been told of by the worker, has gone with it.
+  std::vector<uint64_t> released;
+  {
+    absl::MutexLock lock(&mu_);
+    released.assign(released_watched_.begin(), released_watched_.end());
+  }
+  for (const uint64_t id : released) RunDestructorCallbacks(id);
 }
 
 void Session::ReleaseObject(uint64_t id) {
@@ -87,9 +94,13 @@ void Session::ReleaseObject(uint64_t id) {
     if (!forked()) RunDestructorCallbacks(id);
     return;
   }
+  {
+    absl::MutexLock lock(&mu_);
+    if (destructor_callbacks_.contains(id)) released_watched_.insert(id);
+  }
   ScopedCommand command;
   command->mutable_release_object()->set_id(id);
-  stream_.Post(*command);
+  if (!stream_.Post(*command) && !forked()) RunDestructorCallbacks(id);
 }
 
 void Session::ReleaseEvent(uint64_t id) {
@@ -138,6 +149,7 @@ void Session::RunDestructorCallbacks(uint64_t id) {
     if (it == destructor_callbacks_.end()) return;
     callbacks = std::move(it->second);
     destructor_callbacks_.erase(it);
+    released_watched_.erase(id);
   }
   for (auto it = callbacks.rbegin(); it != callbacks.rend(); ++it) callbacks_.Add(std::move(*it));
 }

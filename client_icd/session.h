@@ -19,6 +19,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "client_icd/callbacks.h"
@@ -123,6 +124,8 @@ class Session : public std::enable_shared_from_this<Session> {
   absl::flat_hash_map<uint64_t, Object*> objects_ ABSL_GUARDED_BY(mu_);
   absl::flat_hash_map<uint64_t, std::vector<Callbacks::Callback>> destructor_callbacks_
       ABSL_GUARDED_BY(mu_);
+  absl::flat_hash_set<uint64_t> released_watched_
+      ABSL_GUARDED_BY(mu_);  // Of those, whose end is told.
 };
 
 }  // namespace sluice

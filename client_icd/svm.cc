@@ -14,6 +14,8 @@
 namespace sluice {
 namespace {
 
+constexpr cl_uint kMostAlignment = 4096;  // What all in the heap has.
+
 struct Allocation {
   uint64_t svm_id;
   uint64_t context_id;
@@ -227,7 +229,7 @@ void* CL_API_CALL clSVMAlloc(cl_context context_handle, cl_svm_mem_flags flags, 
   if ((flags & ~kKnown) != 0 || __builtin_popcountll(flags & kAccess) > 1) return nullptr;
   if ((flags & CL_MEM_SVM_ATOMICS) != 0 && (flags & CL_MEM_SVM_FINE_GRAIN_BUFFER) == 0)
     return nullptr;
-  if (size == 0 || (alignment & (alignment - 1)) != 0) return nullptr;
+  if (size == 0 || (alignment & (alignment - 1)) != 0 || alignment > kMostAlignment) return nullptr;
   cl_device_svm_capabilities capabilities = 0;
   for (const Device* device : context->devices()) {
     capabilities |=

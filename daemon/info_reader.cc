@@ -152,9 +152,9 @@ struct ParamRange {
 
 // Where OpenCL 3.0 and the vendors' extensions put their device queries; what a driver does not
 // know it refuses.
-constexpr ParamRange kDeviceParams[] = {{0x1000, 0x107F}, {0x4000, 0x4060}, {0x40A0, 0x40AF},
-                                        {0x410F, 0x410F}, {0x40E0, 0x40E0}, {0x4104, 0x4108},
-                                        {0x4190, 0x419F}};
+constexpr ParamRange kDeviceParams[] = {{0x1000, 0x107F}, {0x2035, 0x2035}, {0x4000, 0x4060},
+                                        {0x40A0, 0x40AF}, {0x410F, 0x410F}, {0x40E0, 0x40E0},
+                                        {0x4104, 0x4108}, {0x4190, 0x419F}, {0x4230, 0x4233}};
 
 bool IsClientKnowledge(cl_device_info param) {
   return param == CL_DEVICE_PLATFORM || param == CL_DEVICE_PARENT_DEVICE ||

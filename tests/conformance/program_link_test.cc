@@ -106,6 +106,31 @@ TEST_F(ProgramLinkTest, EmbeddedHeadersAreFound) {
   EXPECT_EQ(RunK(linked), 42);
 }
 
+// A link that makes no program keeps nothing: its context ends with its last release.
+TEST_F(ProgramLinkTest, FailureKeepsNoContext) {
+  const cl_device_id one = device();
+  Own<cl_context> context =
+      MAKE("clCreateContext.for_link", clCreateContext(nullptr, 1, &one, nullptr, nullptr, error));
+  std::atomic<bool> gone = false;
+  const auto note = [](cl_context, void* data) {
+    static_cast<std::atomic<bool>*>(data)->store(true);
+  };
+  ASSERT_CL("clSetContextDestructorCallback.for_link", CL_SUCCESS,
+            clSetContextDestructorCallback(context, note, &gone));
+  const char* text = kMain;
+  Own<cl_program> never_compiled =
+      MAKE("clCreateProgramWithSource.for_link",
+           clCreateProgramWithSource(context, 1, &text, nullptr, error));
+  const cl_program only[] = {never_compiled};
+  cl_int status = CL_SUCCESS;
+  Own<cl_program> linked(clLinkProgram(context, 1, &one, "", 1, only, nullptr, nullptr, &status));
+  EXPECT_NE(status, CL_SUCCESS);
+  linked.Reset();
+  never_compiled.Reset();
+  context.Reset();
+  while (!gone) std::this_thread::yield();  // The watchdog ends a test that hangs.
+}
+
 // A folder of the application's own file system, as others use for scenes like this.
 class Folder {
  public:

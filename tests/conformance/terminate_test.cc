@@ -56,6 +56,29 @@ TEST_F(TerminateTest, OnlyIfAskedFor) {
   EXPECT_CL("clTerminateContextKHR.asked_not_to", CL_INVALID_OPERATION, terminate_(plain));
 }
 
+// What was released while a command still used it is told of by its destructor callback, though the
+// context is terminated before the command has ended.
+TEST_F(TerminateTest, TellsOfWhatWasReleasedBefore) {
+  const Own<cl_context> doomed = Terminatable();
+  cl_int status = CL_SUCCESS;
+  const Own<cl_command_queue> queue(clCreateCommandQueue(doomed, device(), 0, &status));
+  ASSERT_EQ(status, CL_SUCCESS);
+  const Own<cl_event> user(clCreateUserEvent(doomed, &status));
+  Own<cl_mem> memory(clCreateBuffer(doomed, CL_MEM_READ_WRITE, 64, nullptr, &status));
+  ASSERT_EQ(status, CL_SUCCESS);
+  std::atomic<bool> gone = false;
+  const auto note = [](cl_mem, void* data) { static_cast<std::atomic<bool>*>(data)->store(true); };
+  ASSERT_EQ(clSetMemObjectDestructorCallback(memory, note, &gone), CL_SUCCESS);
+  const cl_event wait = user;
+  const cl_int seven = 7;
+  ASSERT_EQ(clEnqueueFillBuffer(queue, memory, &seven, sizeof(seven), 0, 64, 1, &wait, nullptr),
+            CL_SUCCESS);
+  memory.Reset();
+  EXPECT_FALSE(gone) << "a command still uses it";
+  ASSERT_EQ(terminate_(doomed), CL_SUCCESS);
+  while (!gone) std::this_thread::yield();  // The watchdog ends a test that hangs.
+}
+
 // A kernel that never ends is ended: its event, and one behind it, fail at once with the code of
 // the extension; everything else of the context says so too, and can be released.
 TEST_F(TerminateTest, EndsAKernelThatNeverEnds) {
