@@ -193,6 +193,11 @@ HandlerResult HandleCreatePipe(Session& session, const pb::CreatePipe& cmd, Call
   memory->context = session.objects().Find<ContextObject>(cmd.context_id());
   if (memory->context == nullptr) return CL_INVALID_CONTEXT;
   if (cl().clCreatePipe == nullptr) return CL_INVALID_OPERATION;
+  // Both have 32 bits: nothing overflows.
+  const uint64_t bytes = uint64_t{cmd.packet_size()} * cmd.max_packets();
+  if (!session.quota().ChargeMemory(bytes)) return CL_MEM_OBJECT_ALLOCATION_FAILURE;
+  memory->session = &session;
+  memory->charged_bytes = bytes;
   cl_int status = CL_SUCCESS;
   memory->handle.reset(cl().clCreatePipe(memory->context->handle.get(), cmd.flags(),
                                          cmd.packet_size(), cmd.max_packets(), nullptr, &status));
