@@ -9,6 +9,9 @@
 namespace sluice {
 namespace {
 
+// Of one memory object at a time, since they are counted nowhere else: far more than anybody has.
+constexpr size_t kMaxMaps = 4096;
+
 // A rect as the driver takes it. Volume and rows are checked against the buffer before anything is
 // sized by them.
 struct Rect {
@@ -396,6 +399,8 @@ HandlerResult HandleEnqueueMapShared(Session& session, const pb::EnqueueMapShare
                        : cmd.size() == 0 || !SpanFits(cmd.offset(), cmd.size(), memory->size)) {
     return CL_INVALID_VALUE;
   }
+  // Section 5.2.4: no resources are left on the host.
+  if (memory->maps.size() >= kMaxMaps) return CL_OUT_OF_HOST_MEMORY;
   // Two commands of the driver fewer for each large copy.
   if (enqueue.IsIdle()) {
     memory->maps[cmd.map_id()] = nullptr;
