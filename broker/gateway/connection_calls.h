@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How many calls each connection has open. gRPC 1.51 holds a peer to MAX_CONCURRENT_STREAMS only
-// once it has acknowledged the settings; one that never does so could have calls without end, at
-// some 11 KiB each. A call over the limit is to be cancelled.
+// How many calls there are: CallCount of one kind, ConnectionCalls of each connection. gRPC 1.51
+// holds a peer to MAX_CONCURRENT_STREAMS only once it has acknowledged the settings; one that never
+// does so could have calls without end, at some 11 KiB each. A call over the limit is to be
+// cancelled.
 //
 // Owner: GatewayServer. Thread-safe.
 #pragma once
 
+#include <atomic>
 #include <string>
 #include <utility>
 
@@ -15,6 +17,24 @@
 #include "absl/synchronization/mutex.h"
 
 namespace sluice {
+
+class CallCount {
+ public:
+  explicit CallCount(int most) : most_(most) {}
+
+  // False, and nothing counted, if there are as many as there may be.
+  bool Enter() {
+    if (count_.fetch_add(1, std::memory_order_relaxed) < most_) return true;
+    Leave();
+    return false;
+  }
+  void Leave() { count_.fetch_sub(1, std::memory_order_relaxed); }
+  int count() const { return count_.load(std::memory_order_relaxed); }
+
+ private:
+  const int most_;
+  std::atomic<int> count_{0};
+};
 
 class ConnectionCalls {
  public:

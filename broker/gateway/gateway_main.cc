@@ -120,10 +120,10 @@ absl::Status RunGateway(int argc, char** argv) {
   if (stop.reason.load() == StopReason::kBrokerGone) {
     Log(LogLevel::kInfo, "gateway", "the broker is gone: no new sessions; those that run go on");
     std::thread([] { server.Stop(absl::InfiniteDuration()); }).detach();
-    while (server.sessions() > 0 && stop.reason.load() != StopReason::kTold)
+    while (server.sessions().count() > 0 && stop.reason.load() != StopReason::kTold)
       stop.asked.try_acquire_for(std::chrono::seconds(1));
   } else {
-    Log(LogLevel::kInfo, "gateway", "told to end", {{"sessions", server.sessions()}});
+    Log(LogLevel::kInfo, "gateway", "told to end", {{"sessions", server.sessions().count()}});
     server.Stop(kStopGrace);
   }
   return absl::OkStatus();

@@ -19,9 +19,6 @@
 namespace sluice {
 namespace {
 
-// Streams in any state. The broker bounds sessions far below this; streams that never become one
-// count here.
-constexpr int kMaxSessions = 1024;
 constexpr int kHandshakeTimeoutMs = 10'000;
 constexpr int kIdleConnectionMs = 60'000;
 
@@ -87,12 +84,6 @@ void GatewayServer::Poll() {
   void* tag = nullptr;
   bool ok = false;
   while (queue_->Next(&tag, &ok)) static_cast<Operation*>(tag)->Complete(ok);
-}
-
-bool GatewayServer::SessionOpened() {
-  if (sessions_.fetch_add(1, std::memory_order_relaxed) < kMaxSessions) return true;
-  SessionClosed();
-  return false;
 }
 
 void GatewayServer::Stop(absl::Duration grace) {

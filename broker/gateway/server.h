@@ -12,7 +12,6 @@
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/server.h>
 
-#include <atomic>
 #include <memory>
 #include <string>
 #include <thread>
@@ -28,6 +27,11 @@
 namespace sluice {
 
 inline constexpr int kMaxStreamsPerConnection = 64;
+// Streams in any state. The broker bounds sessions far below this; streams that never become one
+// count here.
+inline constexpr int kMaxSessions = 1024;
+inline constexpr int kMaxWatches = 128;
+inline constexpr int kMaxQuestions = 128;
 
 class GatewayServer {
  public:
@@ -52,10 +56,12 @@ class GatewayServer {
   const Authenticator& authenticator() const { return authenticator_; }
 
   ConnectionCalls& calls() { return calls_; }
-  // Counts a session; false if there are too many.
-  bool SessionOpened();
-  void SessionClosed() { sessions_.fetch_sub(1, std::memory_order_relaxed); }
-  int sessions() const { return sessions_.load(std::memory_order_relaxed); }
+  // Sessions, and what else the entry's tokens are asked for.
+  CallCount& sessions() { return sessions_; }
+  // Of health and reflection, which anybody may call: so many that they keep nobody else out, and
+  // the watches, which last, nobody who asks once.
+  CallCount& watches() { return watches_; }
+  CallCount& questions() { return questions_; }
 
  private:
   void Poll();
@@ -68,7 +74,9 @@ class GatewayServer {
   std::unique_ptr<grpc::Server> server_;
   std::vector<std::thread> pollers_;
   ConnectionCalls calls_{kMaxStreamsPerConnection};
-  std::atomic<int> sessions_{0};
+  CallCount sessions_{kMaxSessions};
+  CallCount watches_{kMaxWatches};
+  CallCount questions_{kMaxQuestions};
 };
 
 }  // namespace sluice

@@ -4,6 +4,7 @@
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/descriptor.pb.h>
 
+#include <chrono>
 #include <set>
 #include <utility>
 #include <vector>
@@ -16,6 +17,8 @@
 namespace sluice {
 namespace {
 
+// Of a call that is no watch, from its beginning to its end.
+constexpr std::chrono::seconds kCallTimeout(10);
 constexpr char kSessionService[] = "sluice.v1.Session";
 constexpr char kHealthService[] = "grpc.health.v1.Health";
 constexpr char kReflectionService[] = "grpc.reflection.v1alpha.ServerReflection";
@@ -136,13 +139,14 @@ void StandardCall::AcceptNext(GatewayServer* server) {
 }
 
 StandardCall::~StandardCall() {
-  if (counted_) server_->SessionClosed();
+  if (counted_in_ != nullptr) counted_in_->Leave();
 }
 
 void StandardCall::OnAccepted(bool ok) {
   if (!ok) return;
   AcceptNext(server_);
   if (!place_.Take(&server_->calls(), context_.peer())) return context_.TryCancel();
+  CallCount* count = &server_->questions();
   const std::string& method = context_.method();
   if (method == "/sluice.v1.Session/DescribePlatforms") {
     kind_ = Kind::kDescribe;
@@ -152,18 +156,28 @@ void StandardCall::OnAccepted(bool ok) {
       return Finish(grpc::StatusCode::UNAUTHENTICATED, std::string(peer.status().message()));
     }
     peer_ = *peer;
+    count = &server_->sessions();
   } else if (method == "/grpc.health.v1.Health/Check") {
     kind_ = Kind::kHealthCheck;
   } else if (method == "/grpc.health.v1.Health/Watch") {
     kind_ = Kind::kHealthWatch;
+    count = &server_->watches();
   } else if (method == "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo") {
     kind_ = Kind::kReflection;
   } else {
     return Finish(grpc::StatusCode::UNIMPLEMENTED, "no method " + method);
   }
-  counted_ = server_->SessionOpened();
-  if (!counted_) return Finish(grpc::StatusCode::RESOURCE_EXHAUSTED, "too many calls");
+  if (!count->Enter()) return Finish(grpc::StatusCode::RESOURCE_EXHAUSTED, "too many calls");
+  counted_in_ = count;
+  if (kind_ != Kind::kHealthWatch) {
+    timer_.Set(server_->queue(), std::chrono::system_clock::now() + kCallTimeout,
+               timer_op_.Start(shared_from_this()));
+  }
   stream_.Read(&incoming_, read_op_.Start(shared_from_this()));
+}
+
+void StandardCall::OnTimeout(bool ok) {
+  if (ok) context_.TryCancel();  // Whatever it does fails, and the call with it.
 }
 
 void StandardCall::OnRead(bool ok) {

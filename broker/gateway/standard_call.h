@@ -4,11 +4,13 @@
 // broker gave. The services that every gRPC server is expected to have, grpc.health.v1.Health and
 // grpc.reflection.v1alpha.ServerReflection, on the gateway's own queue (server.h says why not
 // gRPC's ready-made ones); they say nothing that the published protocol does not, so they ask for
-// no token. Any other method is answered with UNIMPLEMENTED.
+// no token, and are counted apart from what does. Any other method is answered with UNIMPLEMENTED.
+// All but watches have their time.
 //
 // Owner: itself, by its operations. Poller threads; one operation at a time.
 #pragma once
 
+#include <grpcpp/alarm.h>
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/support/byte_buffer.h>
 
@@ -40,7 +42,8 @@ class StandardCall : public std::enable_shared_from_this<StandardCall> {
   void OnAccepted(bool ok);
   void OnRead(bool ok);
   void OnWritten(bool ok);
-  void OnFinished(bool) {}
+  void OnFinished(bool) { timer_.Cancel(); }
+  void OnTimeout(bool ok);
 
   void Answer(const std::string& request);
   void Describe(const std::string& request);
@@ -57,7 +60,9 @@ class StandardCall : public std::enable_shared_from_this<StandardCall> {
   CallOperation<StandardCall> finish_op_{&StandardCall::OnFinished};
   Kind kind_ = Kind::kHealthCheck;
   std::string peer_;  // kDescribe: as it is authenticated.
-  bool counted_ = false;
+  CallCount* counted_in_ = nullptr;
+  grpc::Alarm timer_;
+  CallOperation<StandardCall> timer_op_{&StandardCall::OnTimeout};
   grpc::ByteBuffer incoming_;
 };
 

@@ -63,7 +63,7 @@ void StreamSession::AcceptNext(GatewayServer* server) {
 
 StreamSession::~StreamSession() {
   CloseElsewhere(std::move(channel_));  // Which the worker may have filled with whatever it likes.
-  if (counted_) server_->SessionClosed();
+  if (counted_) server_->sessions().Leave();
 }
 
 void StreamSession::OnAccepted(bool ok) {
@@ -79,7 +79,7 @@ void StreamSession::OnAccepted(bool ok) {
     return End(peer.status());
   }
   peer_ = *peer;
-  counted_ = server_->SessionOpened();
+  counted_ = server_->sessions().Enter();
   if (!counted_)
     return End(absl::ResourceExhaustedError("the gateway has as many sessions as it can serve"));
   open_timer_.Set(server_->queue(), std::chrono::system_clock::now() + kOpenTimeout,

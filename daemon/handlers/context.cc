@@ -64,7 +64,6 @@ void KeepWhileUsed(Session& session, const std::shared_ptr<MemoryObject>& memory
 }
 
 void WatchWithoutDriver(const Watcher& watcher, const std::shared_ptr<MemoryObject>& memory) {
-  if (memory->on_destroyed) return;
   memory->on_destroyed = [watcher] { SendDestroyed(watcher); };
   auto& watched = memory->context->watched;
   std::erase_if(watched, [](const auto& one) { return one.expired(); });
@@ -143,8 +142,9 @@ HandlerResult HandleReleaseObject(Session& session, const pb::ReleaseObject& cmd
   if (const auto event = objects.Find<EventObject>(cmd.id()); event != nullptr) {
     EndForgottenUserEvent(session, *event);
   }
+  // The context's list is empty where the driver tells.
   if (const auto memory = objects.Find<MemoryObject>(cmd.id());
-      memory != nullptr && memory->on_destroyed) {
+      memory != nullptr && memory->on_destroyed && !memory->context->watched.empty()) {
     KeepWhileUsed(session, memory);
   }
   objects.Erase(cmd.id());
@@ -156,10 +156,12 @@ HandlerResult HandleReleaseObject(Session& session, const pb::ReleaseObject& cmd
 HandlerResult HandleWatchDestruction(Session& session, const pb::WatchDestruction& cmd, Call&) {
   const Watcher watcher{&session, cmd.id()};
   if (const auto memory = session.objects().Find<MemoryObject>(cmd.id()); memory != nullptr) {
+    if (memory->on_destroyed) return CL_SUCCESS;  // It is watched: each call would cost a callback.
     auto drivers = std::make_unique<Watcher>(watcher);
     if (cl().clSetMemObjectDestructorCallback(memory->handle.get(), &OnMemoryDestroyed,
                                               drivers.get()) == CL_SUCCESS) {
       (void)drivers.release();
+      memory->on_destroyed = [] {};  // The driver tells; this says that it was asked.
     } else {
       WatchWithoutDriver(watcher, memory);
     }

@@ -183,6 +183,8 @@ HandlerResult HandleCreateImage(Session& session, const pb::CreateImage& cmd, Ca
   memory->context = session.objects().Find<ContextObject>(cmd.context_id());
   if (memory->context == nullptr) return CL_INVALID_CONTEXT;
   cl_image_desc desc = DecodeImageDesc(cmd.desc());
+  // They must be 0 (section 5.3.1.2): what they add would be neither charged nor set to zero.
+  if (desc.num_mip_levels != 0 || desc.num_samples != 0) return CL_INVALID_IMAGE_DESCRIPTOR;
   const cl_image_format format = DecodeImageFormat(cmd.format());
   if (cmd.desc().parent_id() != 0) {
     memory->parent = session.objects().Find<MemoryObject>(cmd.desc().parent_id());

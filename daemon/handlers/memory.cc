@@ -9,6 +9,9 @@
 namespace sluice {
 namespace {
 
+// Of one memory object at a time, since they are counted nowhere else: far more than anybody has.
+constexpr size_t kMaxMaps = 4096;
+
 // A rect as the driver takes it. Volume and rows are checked against the buffer before anything is
 // sized by them.
 struct Rect {
@@ -193,6 +196,11 @@ HandlerResult HandleCreatePipe(Session& session, const pb::CreatePipe& cmd, Call
   memory->context = session.objects().Find<ContextObject>(cmd.context_id());
   if (memory->context == nullptr) return CL_INVALID_CONTEXT;
   if (cl().clCreatePipe == nullptr) return CL_INVALID_OPERATION;
+  // Both have 32 bits: nothing overflows.
+  const uint64_t bytes = uint64_t{cmd.packet_size()} * cmd.max_packets();
+  if (!session.quota().ChargeMemory(bytes)) return CL_MEM_OBJECT_ALLOCATION_FAILURE;
+  memory->session = &session;
+  memory->charged_bytes = bytes;
   cl_int status = CL_SUCCESS;
   memory->handle.reset(cl().clCreatePipe(memory->context->handle.get(), cmd.flags(),
                                          cmd.packet_size(), cmd.max_packets(), nullptr, &status));
@@ -391,6 +399,8 @@ HandlerResult HandleEnqueueMapShared(Session& session, const pb::EnqueueMapShare
                        : cmd.size() == 0 || !SpanFits(cmd.offset(), cmd.size(), memory->size)) {
     return CL_INVALID_VALUE;
   }
+  // Section 5.2.4: no resources are left on the host.
+  if (memory->maps.size() >= kMaxMaps) return CL_OUT_OF_HOST_MEMORY;
   // Two commands of the driver fewer for each large copy.
   if (enqueue.IsIdle()) {
     memory->maps[cmd.map_id()] = nullptr;

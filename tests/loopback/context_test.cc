@@ -110,6 +110,21 @@ TEST_F(ContextLoopbackTest, DestructionIsToldWhenItHappens) {
   }
 }
 
+// Whoever asks twice to be told of an object's end is told once.
+TEST_F(ContextLoopbackTest, DestructionIsToldOnce) {
+  const uint64_t mem = MakeBuffer(MakeContext(), 64);
+  for (int i = 0; i < 3; ++i) {
+    pb::Command watch;
+    watch.mutable_watch_destruction()->set_id(mem);
+    client_->Send(watch);
+  }
+  Release(mem);
+  client_->WaitFor([=](const ReceivedReply& r) { return r.reply.destroyed().id() == mem; });
+  client_->Sync();
+  for (const ReceivedReply& received : client_->TakeAll())
+    EXPECT_FALSE(received.reply.has_destroyed());
+}
+
 // Where the driver never says that it has destroyed an object, its end is told once everything has
 // ended that was enqueued before its release: in queues of both kinds, released ones too, whatever
 // fails there.

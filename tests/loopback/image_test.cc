@@ -389,5 +389,17 @@ TEST_F(ImageLoopbackTest, BadReadsAreRefused) {
   }
 }
 
+// Levels and samples, which are neither charged nor set to zero, are refused: section 5.3.1.2 has
+// none, and no client of ours asks for them.
+TEST_F(ImageLoopbackTest, MipLevelsAndSamplesAreRefused) {
+  for (const bool samples : {false, true}) {
+    pb::Command command = Create(Desc(CL_MEM_OBJECT_IMAGE2D, 8, 8));
+    pb::ImageDesc& desc = *command.mutable_create_image()->mutable_desc();
+    samples ? desc.set_num_samples(4) : desc.set_num_mip_levels(4);
+    EXPECT_EQ(client_->Call(command).status(), CL_INVALID_IMAGE_DESCRIPTOR);
+  }
+  EXPECT_EQ(fake_->Count("clCreateImage"), 0u);
+}
+
 }  // namespace
 }  // namespace sluice

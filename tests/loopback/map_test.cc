@@ -81,5 +81,22 @@ TEST_F(MapLoopbackTest, UnmapsWaitForTheirListOnly) {
   EXPECT_EQ(Completed(end).status(), CL_COMPLETE);
 }
 
+// There is an end to the maps that a memory object may have: with it they are refused, whether or
+// not the driver would be asked, until one is given back.
+TEST_F(MapLoopbackTest, MapsOfAnObjectAreBounded) {
+  constexpr uint64_t kMost = 4096;
+  const uint64_t context = MakeContext(kCpu);
+  const uint64_t queue = MakeQueue(context, kCpu);
+  const uint64_t mem = MakeBuffer(context, 4096);
+  for (uint64_t id = 1; id <= kMost; ++id)
+    ASSERT_EQ(Completed(Map(queue, mem, id, 0, 16)).status(), CL_COMPLETE) << id;
+  EXPECT_EQ(Completed(Map(queue, mem, kMost + 1, 0, 16)).status(), CL_OUT_OF_HOST_MEMORY);
+  const uint64_t driven = MakeQueue(context, kCpu, CL_QUEUE_PROFILING_ENABLE);
+  EXPECT_EQ(Completed(Map(driven, mem, kMost + 1, 0, 16)).status(), CL_OUT_OF_HOST_MEMORY);
+  EXPECT_EQ(fake_->Count("clEnqueueMapBuffer"), 0u);
+  EXPECT_EQ(Completed(Unmap(queue, mem, 1)).status(), CL_COMPLETE);
+  EXPECT_EQ(Completed(Map(queue, mem, kMost + 1, 0, 16)).status(), CL_COMPLETE);
+}
+
 }  // namespace
 }  // namespace sluice

@@ -202,16 +202,24 @@ TEST_F(MemoryLoopbackTest, SubBufferForwardsItsRegion) {
   EXPECT_EQ(SmallRead(queue, body.mem_id(), 0, 256), Pattern(1024).substr(128, 256));
 }
 
-// The driver sees a pipe's packet size and count.
-TEST_F(MemoryLoopbackTest, CreatePipeForwardsSizes) {
+// The driver sees a pipe's packet size and count; all its packets count as the session's memory.
+TEST_F(MemoryLoopbackTest, CreatePipeForwardsSizesAndCharges) {
+  SessionOptions options;
+  options.limits.memory_bytes = 128;
+  Start(options);
   pb::Command command;
   pb::CreatePipe& body = *command.mutable_create_pipe();
   body.set_mem_id(client_->NewId());
   body.set_context_id(MakeContext());
   body.set_flags(CL_MEM_READ_WRITE);
   body.set_packet_size(16);
+  for (const uint32_t packets : {9u, 1u << 28, UINT32_MAX}) {
+    body.set_max_packets(packets);
+    EXPECT_EQ(client_->Call(command).status(), CL_MEM_OBJECT_ALLOCATION_FAILURE) << packets;
+  }
   body.set_max_packets(8);
   EXPECT_EQ(client_->Call(command).status(), CL_SUCCESS);
+  EXPECT_EQ(client_->session().quota().memory_bytes(), 128u);
   const RecordedCall call = fake_->Last("clCreatePipe");
   EXPECT_EQ(call.values[2], 16u);
   EXPECT_EQ(call.values[3], 8u);

@@ -266,7 +266,10 @@ HandlerResult HandleCreateImportedImage(Session& session, const pb::CreateImport
   memory->id = cmd.mem_id();
   memory->context = session.objects().Find<ContextObject>(cmd.context_id());
   if (memory->context == nullptr) return CL_INVALID_CONTEXT;
-  if (cmd.desc().parent_id() != 0) return CL_INVALID_IMAGE_DESCRIPTOR;
+  // Section 5.3.1.2, as of other images: num_mip_levels and num_samples must be 0.
+  if (cmd.desc().parent_id() != 0 || cmd.desc().num_mip_levels() != 0 ||
+      cmd.desc().num_samples() != 0)
+    return CL_INVALID_IMAGE_DESCRIPTOR;
   if (cmd.memory().handle() != pb::IMPORTED_HANDLE_MEMORY)
     return ImportTexture(session, cmd, fd->get(), std::move(memory), call);
   const cl_image_desc desc = DecodeImageDesc(cmd.desc());

@@ -153,6 +153,31 @@ TEST_F(ImportedLoopbackTest, ImageIsTheClientsMemory) {
   EXPECT_EQ(payload, Contents(1024).substr(3 * 64, 32));
 }
 
+// As of other images, levels and samples are refused (section 5.3.1.2).
+TEST_F(ImportedLoopbackTest, MipLevelsAndSamplesAreRefused) {
+  const uint64_t context = MakeContext(kCpu);
+  const UniqueFd fd = Memory(64 * 16);
+  for (const bool samples : {false, true}) {
+    for (const pb::ImportedHandle handle :
+         {pb::IMPORTED_HANDLE_MEMORY, pb::IMPORTED_HANDLE_D3D11_TEXTURE}) {
+      pb::Command command;
+      pb::CreateImportedImage& body = *command.mutable_create_imported_image();
+      body.set_mem_id(client_->NewId());
+      body.set_context_id(context);
+      body.set_flags(CL_MEM_READ_WRITE);
+      body.mutable_format()->set_channel_order(CL_RGBA);
+      body.mutable_format()->set_channel_data_type(CL_UNORM_INT8);
+      body.mutable_desc()->set_image_type(CL_MEM_OBJECT_IMAGE2D);
+      body.mutable_desc()->set_width(8);
+      body.mutable_desc()->set_height(16);
+      samples ? body.mutable_desc()->set_num_samples(4)
+              : body.mutable_desc()->set_num_mip_levels(4);
+      body.mutable_memory()->set_handle(handle);
+      EXPECT_EQ(Import(command, fd.get()).status(), CL_INVALID_IMAGE_DESCRIPTOR);
+    }
+  }
+}
+
 // What cannot be imported is refused with a reason, leaves no descriptor behind, and the id free
 // for another way.
 TEST_F(ImportedLoopbackTest, RefusalsLeaveNothing) {

@@ -9,6 +9,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <memory>
+#include <string>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -376,6 +380,37 @@ TEST_F(NetworkHostileTest, StreamsWithoutEndCostLittle) {
     }
     EXPECT_LT(gateway_.PeakMemoryBytes(), before + (uint64_t{64} << 20));
   }
+}
+
+// Watches of the health service, which need no token, keep neither a session out nor what else the
+// gateway answers; those over the bound are refused.
+TEST_F(NetworkHostileTest, IdleWatchesKeepNobodyOut) {
+  constexpr char kWatch[] = "/grpc.health.v1.Health/Watch";
+  constexpr int kConnections = 16;  // Of 64 calls each: as many as the gateway has sessions.
+  std::vector<std::unique_ptr<Http2Client>> watchers;
+  for (int i = 0; i < kConnections; ++i) {
+    watchers.push_back(std::make_unique<Http2Client>(gateway_.endpoint(), ""));
+    ASSERT_TRUE(watchers.back()->OpenStreams(64, kWatch));
+  }
+  RawClient watch(gateway_.endpoint(), kWatch);
+  EXPECT_EQ(watch.AwaitEnd().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_TRUE(DescribePlatforms(gateway_.endpoint(), std::chrono::seconds(30)).ok());
+  auto [client, worker] = gateway_.OpenSession();
+  ASSERT_NE(client, nullptr);
+  ExpectWorks(client.get(), worker.get(), 1);
+  RawClient check(gateway_.endpoint(), "/grpc.health.v1.Health/Check");
+  ASSERT_TRUE(check.Write(""));
+  EXPECT_TRUE(check.AwaitEnd().ok());
+}
+
+// A call that is no session and no watch does not wait for ever for its client to say something.
+TEST_F(NetworkHostileTest, SilentCallsAreEnded) {
+  RawClient clients[] = {
+      {gateway_.endpoint(), "/grpc.health.v1.Health/Check"},
+      {gateway_.endpoint(), "/sluice.v1.Session/DescribePlatforms"},
+      {gateway_.endpoint(), "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"}};
+  for (RawClient& client : clients)
+    EXPECT_EQ(client.AwaitEnd().error_code(), grpc::StatusCode::CANCELLED);
 }
 
 }  // namespace
