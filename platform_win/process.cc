@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "broker/base/check.h"
 #include "platform_win/account.h"
+#include "platform_win/hidden_child.h"
 #include "platform_win/inherited_handles.h"
 #include "platform_win/pipe.h"
 #include "platform_win/process_object.h"
@@ -178,6 +179,7 @@ absl::StatusOr<ChildProcess> Spawn(const SpawnOptions& options) {
   if (!job.ok()) return job.status();
   absl::StatusOr<OwnedHandle> token = CreateRestrictedChildToken();
   if (!token.ok()) return token.status();
+  if (HiddenProcess() == nullptr) return absl::InternalError("no access list for a child");
 
   STARTUPINFOEXW startup = {};
   startup.StartupInfo.cb = sizeof(startup);
@@ -190,9 +192,9 @@ absl::StatusOr<ChildProcess> Spawn(const SpawnOptions& options) {
   const DWORD flags = CREATE_SUSPENDED | CREATE_UNICODE_ENVIRONMENT | EXTENDED_STARTUPINFO_PRESENT |
                       CREATE_NO_WINDOW |
                       (options.sandbox.new_session ? CREATE_NEW_PROCESS_GROUP : 0);
-  if (!::CreateProcessAsUserW(token->get(), ToWide(options.path).c_str(), line.data(), nullptr,
-                              nullptr, TRUE, flags, block.data(), nullptr, &startup.StartupInfo,
-                              &started)) {
+  if (!::CreateProcessAsUserW(token->get(), ToWide(options.path).c_str(), line.data(),
+                              HiddenProcess(), nullptr, TRUE, flags, block.data(), nullptr,
+                              &startup.StartupInfo, &started)) {
     return WindowsStatus(::GetLastError(), absl::StrCat("starting ", options.path, ": exec"));
   }
   OwnedHandle process(started.hProcess);

@@ -94,8 +94,17 @@ int Describe() {
   return WriteWhole(4, text).ok() ? 0 : 10;
 }
 
+// What plays a client is no child of its daemon's, and so not hidden from its start.
+void ShowToOthers() {
+  SECURITY_DESCRIPTOR everything;
+  ::InitializeSecurityDescriptor(&everything, SECURITY_DESCRIPTOR_REVISION);
+  ::SetSecurityDescriptorDacl(&everything, TRUE, nullptr, FALSE);
+  ::SetKernelObjectSecurity(::GetCurrentProcess(), DACL_SECURITY_INFORMATION, &everything);
+}
+
 // Connects, offers memory, and waits until the other side is done.
 int ConnectAndOffer(const std::string& name) {
+  ShowToOthers();
   const auto socket = ConnectLocal(name, 5000);
   if (!socket.ok()) {
     std::fprintf(stderr, "%s\n", socket.status().ToString().c_str());
@@ -111,6 +120,7 @@ int ConnectAndOffer(const std::string& name) {
 
 // Connects, gets a channel there, and exchanges memory on that.
 int ExchangeOnChannel(const std::string& name) {
+  ShowToOthers();
   const auto socket = ConnectLocal(name, 5000);
   if (!socket.ok()) return 20;
   char byte;
@@ -122,6 +132,7 @@ int ExchangeOnChannel(const std::string& name) {
 
 // Names a handle that is no memory, past SendMessage's own checks.
 int ConnectAndLie(const std::string& name, uint64_t value, uint32_t kind, uint16_t flags) {
+  ShowToOthers();
   const auto socket = ConnectLocal(name, 5000);
   if (!socket.ok()) return 10;
   struct {
@@ -184,6 +195,12 @@ int Hold() {
   return 0;
 }
 
+// Is open to others, and says so on descriptor 3.
+int Show() {
+  ShowToOthers();
+  return SendMessage(3, "x", 1).ok() ? Hold() : 10;
+}
+
 // Says something on stdout and on stderr, then more at once than a pipe holds, and holds on.
 int Say() {
   std::printf("out\n");
@@ -240,6 +257,7 @@ int RunChildPart(const std::string& part, int argc, char** argv) {
   if (part == "say") return Say();
   if (part == "hold-with-grandchild") return HoldWithGrandchild();
   if (part == "hide") return Hide();
+  if (part == "show") return Show();
   if (part == "look") {
     const std::vector<std::string> threads(argv + 3, argv + argc);
     return LookInto(name, threads);
