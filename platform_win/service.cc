@@ -114,6 +114,7 @@ void WINAPI ServiceMain(DWORD, wchar_t**) {
 
 int RunUnderServiceManager(bool console, const std::function<int()>& serve) {
   if (console) return serve();
+  IgnoreConsole();
   g_serve = &serve;
   std::wstring name(kServiceName);
   const SERVICE_TABLE_ENTRYW services[] = {{name.data(), &ServiceMain}, {nullptr, nullptr}};

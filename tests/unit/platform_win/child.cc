@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -19,6 +20,7 @@
 #include "broker/os/local_socket.h"
 #include "broker/os/shared_memory.h"
 #include "platform_win/handle_table.h"
+#include "platform_win/stop_signals.h"
 
 #undef SendMessage  // A macro of windows.h.
 
@@ -223,6 +225,34 @@ int HoldWithGrandchild() {
   return Hold();
 }
 
+// What a console says: somebody logs off, and closing, after which a system ends the process as
+// soon as it is answered. Ends well before that.
+int ConsoleIsClosed() {
+  const auto signals = StopSignals::Open();
+  if (!signals.ok()) return 10;
+  OnConsoleEvent(CTRL_LOGOFF_EVENT);
+  if ((*signals)->Next().has_value()) return 11;
+  std::thread([] {
+    OnConsoleEvent(CTRL_CLOSE_EVENT);
+    ::TerminateProcess(::GetCurrentProcess(), 12);
+  }).detach();
+  if (!WaitReadable((*signals)->fd(), 20'000).ok()) return 13;
+  return (*signals)->Next() == StopSignals::Kind::kStop ? 0 : 14;
+}
+
+// The same of a service, whom no console tells anything.
+int ServiceHasNoConsole() {
+  const auto signals = StopSignals::Open();
+  if (!signals.ok()) return 10;
+  IgnoreConsole();
+  for (const DWORD event :
+       {CTRL_C_EVENT, CTRL_BREAK_EVENT, CTRL_CLOSE_EVENT, CTRL_LOGOFF_EVENT, CTRL_SHUTDOWN_EVENT}) {
+    OnConsoleEvent(event);
+    if ((*signals)->Next().has_value()) return 11;
+  }
+  return 0;
+}
+
 // Opens a pipe, without greeting, and tells on descriptor 3 by what handle.
 int OpenPipeAndHold(const std::string& name) {
   const HANDLE pipe = ::CreateFileA(name.c_str(), GENERIC_READ | FILE_WRITE_DATA, 0, nullptr,
@@ -262,6 +292,8 @@ int RunChildPart(const std::string& part, int argc, char** argv) {
     const std::vector<std::string> threads(argv + 3, argv + argc);
     return LookInto(name, threads);
   }
+  if (part == "console-closed") return ConsoleIsClosed();
+  if (part == "console-service") return ServiceHasNoConsole();
   if (part == "open-pipe") return OpenPipeAndHold(name);
   if (part == "graphics") return SetGraphicsHandle();
   if (part == "memory") return ExchangeMemory(3);

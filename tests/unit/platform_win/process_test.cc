@@ -139,6 +139,16 @@ TEST(ProcessTest, HidesFromOthers) {
   }
 }
 
+// Closing a console stops a daemon, which has the time to end well; that somebody logs off does
+// not, and a service hears nothing of consoles.
+TEST(ConsoleTest, WhatStopsADaemon) {
+  for (const char* part : {"console-closed", "console-service"}) {
+    auto child = Spawn(ChildOptions(part));
+    ASSERT_TRUE(child.ok()) << child.status();
+    EXPECT_EQ(child->WaitAndReap(20'000)->code, 0) << part;
+  }
+}
+
 // Ending a child's group ends what the child has started, too.
 TEST(ProcessTest, KillGroupReachesGrandchildren) {
   auto pair = CreateSocketPair();
