@@ -6,9 +6,11 @@
 #include <sddl.h>
 
 #include <algorithm>
+#include <iterator>
 #include <mutex>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "platform_win/handle_table.h"
 #include "platform_win/wide_text.h"
 
@@ -27,18 +29,34 @@ Users& TheUsers() {
 
 }  // namespace
 
+std::string TextOfSid(PSID sid) {
+  wchar_t* text = nullptr;
+  if (!::ConvertSidToStringSidW(sid, &text)) return "";
+  std::string result = FromWide(text);
+  ::LocalFree(text);
+  return result;
+}
+
+std::string NameOfSid(PSID sid) {
+  wchar_t name[256];
+  wchar_t domain[256];
+  DWORD name_length = std::size(name);
+  DWORD domain_length = std::size(domain);
+  SID_NAME_USE use;
+  if (!::LookupAccountSidW(nullptr, sid, name, &name_length, domain, &domain_length, &use)) {
+    return TextOfSid(sid);
+  }
+  return domain_length == 0 ? FromWide(name) : absl::StrCat(FromWide(domain), "\\", FromWide(name));
+}
+
 absl::StatusOr<std::string> SidOfToken(HANDLE token) {
   alignas(TOKEN_USER) char buffer[sizeof(TOKEN_USER) + SECURITY_MAX_SID_SIZE];
   DWORD length = 0;
   if (!::GetTokenInformation(token, TokenUser, buffer, sizeof(buffer), &length)) {
     return WindowsStatus(::GetLastError(), "asking a token for its user");
   }
-  wchar_t* text = nullptr;
-  if (!::ConvertSidToStringSidW(reinterpret_cast<TOKEN_USER*>(buffer)->User.Sid, &text)) {
-    return WindowsStatus(::GetLastError(), "writing a SID");
-  }
-  std::string sid = FromWide(text);
-  ::LocalFree(text);
+  std::string sid = TextOfSid(reinterpret_cast<TOKEN_USER*>(buffer)->User.Sid);
+  if (sid.empty()) return WindowsStatus(::GetLastError(), "writing a SID");
   return sid;
 }
 
@@ -50,6 +68,33 @@ const std::string& OwnSid() {
     return new std::string(SidOfToken(token).value_or(""));
   }();
   return *sid;
+}
+
+std::string OwnDefaultOwner() {
+  HANDLE opened = nullptr;
+  if (!::OpenProcessToken(::GetCurrentProcess(), TOKEN_QUERY, &opened)) return "";
+  const OwnedHandle token(opened);
+  alignas(TOKEN_OWNER) char buffer[sizeof(TOKEN_OWNER) + SECURITY_MAX_SID_SIZE];
+  DWORD length = 0;
+  if (!::GetTokenInformation(token.get(), TokenOwner, buffer, sizeof(buffer), &length)) return "";
+  return TextOfSid(reinterpret_cast<TOKEN_OWNER*>(buffer)->Owner);
+}
+
+DWORD IntegrityOfToken(HANDLE token) {
+  alignas(TOKEN_MANDATORY_LABEL) char buffer[sizeof(TOKEN_MANDATORY_LABEL) + SECURITY_MAX_SID_SIZE];
+  DWORD length = 0;
+  if (!::GetTokenInformation(token, TokenIntegrityLevel, buffer, sizeof(buffer), &length)) return 0;
+  PSID sid = reinterpret_cast<TOKEN_MANDATORY_LABEL*>(buffer)->Label.Sid;
+  const BYTE count = *::GetSidSubAuthorityCount(sid);
+  return count == 0 ? 0 : *::GetSidSubAuthority(sid, count - 1);
+}
+
+DWORD OwnIntegrity() {
+  HANDLE token = nullptr;
+  if (!::OpenProcessToken(::GetCurrentProcess(), TOKEN_QUERY, &token)) {
+    return SECURITY_MANDATORY_SYSTEM_RID;  // Not known: then nobody has as much.
+  }
+  return IntegrityOfToken(OwnedHandle(token).get());
 }
 
 uint64_t LogonOfToken(HANDLE token) {
@@ -79,5 +124,6 @@ std::string SidOfUser(uid_t user) {
 }
 
 bool IsSystemSid(const std::string& sid) { return sid == "S-1-5-18"; }
+bool IsAdministratorsSid(const std::string& sid) { return sid == "S-1-5-32-544"; }
 
 }  // namespace sluice

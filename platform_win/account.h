@@ -19,13 +19,26 @@ namespace sluice {
 absl::StatusOr<std::string> SidOfToken(HANDLE token);
 // Of this process; "" if the system does not say.
 const std::string& OwnSid();
+// Whose what this process makes is, unless it says otherwise: its user's, or a group's that stands
+// for it (administrators, if it is elevated; under Wine one of its own).
+std::string OwnDefaultOwner();
+// How much the system trusts what the token's process does (SECURITY_MANDATORY_..._RID); 0, which
+// is nothing, if it does not say.
+DWORD IntegrityOfToken(HANDLE token);
+DWORD OwnIntegrity();
 // The logon session that the token belongs to; 0 if the system does not say.
 uint64_t LogonOfToken(HANDLE token);
+
+std::string TextOfSid(PSID sid);
+// An account's name as people know it, else its SID.
+std::string NameOfSid(PSID sid);
 
 uid_t UserOfSid(const std::string& sid);
 std::string SidOfUser(uid_t user);
 
 // True for the system's own account.
 bool IsSystemSid(const std::string& sid);
+// True for the group of administrators, whose what its elevated members make is.
+bool IsAdministratorsSid(const std::string& sid);
 
 }  // namespace sluice

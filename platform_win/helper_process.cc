@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "platform_win/handle_table.h"
+#include "platform_win/hidden_child.h"
 
 namespace sluice {
 namespace {
@@ -44,6 +45,14 @@ class Descriptor {
 
 }  // namespace
 
+SECURITY_ATTRIBUTES* HiddenProcess() {
+  static const Descriptor* descriptor = new Descriptor(kProcessList);
+  static SECURITY_ATTRIBUTES attributes = {sizeof(attributes), descriptor->get(), FALSE};
+  return descriptor->get() == nullptr ? nullptr : &attributes;
+}
+
+// The process had its list from its start; its first thread gets one only now, since a list at the
+// start could narrow what a thread may do with itself.
 void HideFromOthers() {
   const Descriptor process(kProcessList);
   const Descriptor thread(kThreadList);

@@ -3,6 +3,7 @@
 
 #include <windows.h>
 // After windows.h.
+#include <aclapi.h>
 #include <sddl.h>
 
 #include <algorithm>
@@ -84,6 +85,37 @@ OwnedHandle OpenPipe(const std::wstring& name) {
     ::SetLastError(error);
   }
   return pipe;
+}
+
+// OK if whoever has the pipe's name may have power over its clients; else says whose it is.
+absl::Status CheckServer(HANDLE pipe, const std::string& what) {
+  PSID sid = nullptr;
+  PSECURITY_DESCRIPTOR descriptor = nullptr;
+  const DWORD error = ::GetSecurityInfo(pipe, SE_KERNEL_OBJECT, OWNER_SECURITY_INFORMATION, &sid,
+                                        nullptr, nullptr, nullptr, &descriptor);
+  if (error != ERROR_SUCCESS) return WindowsStatus(error, what + ": asking whose the pipe is");
+  PipeUser owner = {TextOfSid(sid)};
+  if (owner.sid == OwnDefaultOwner()) owner.sid = OwnSid();
+  const std::string name = NameOfSid(sid);
+  ::LocalFree(descriptor);
+  ULONG pid = 0;
+  if (::GetNamedPipeServerProcessId(pipe, &pid)) {
+    const OwnedHandle process(::OpenProcess(PROCESS_QUERY_LIMITED_INFORMATION, FALSE, pid));
+    HANDLE token = nullptr;
+    if (process.valid() && ::OpenProcessToken(process.get(), TOKEN_QUERY, &token)) {
+      owner.integrity = IntegrityOfToken(OwnedHandle(token).get());
+    }
+  }
+  if (MayServe(owner, {OwnSid(), OwnIntegrity()})) return absl::OkStatus();
+  if (owner.sid == OwnSid()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(what, ": process ", pid,
+                     ", which has the pipe, may do less than this one (its integrity "
+                     "is lower); run sluiced as a service, or elevated as well"));
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat(what, ": the pipe belongs to ", name, " (", owner.sid, "), process ", pid,
+                   ", not to the system, administrators or this user; is that a daemon?"));
 }
 
 // The token of who has written what was last read.
@@ -429,6 +461,8 @@ absl::StatusOr<UniqueFd> ConnectLocal(const std::string& path, int timeout_ms) {
     }
     pipe = OpenPipe(name);
   }
+  // Before anything is said to it, or heard from it.
+  if (absl::Status server = CheckServer(pipe.get(), what); !server.ok()) return server;
   auto end = std::make_shared<PipeEnd>(std::move(pipe));
   if (absl::Status sent = end->SendRaw(std::string(kGreeting)); !sent.ok()) {
     return absl::UnavailableError(what + ": the daemon has just ended");

@@ -104,6 +104,13 @@ PipeEnd::~PipeEnd() {
 // --- bytes
 
 void PipeEnd::StartRead() {
+  // A thread takes with it what it has begun to read; that is nobody's end.
+  DWORD bytes = 0;
+  if (read_state_ == ReadState::kPending && !hung_up_ &&
+      !::GetOverlappedResult(handle(), &read_, &bytes, FALSE) &&
+      ::GetLastError() == ERROR_OPERATION_ABORTED) {
+    read_state_ = ReadState::kIdle;
+  }
   if (read_state_ != ReadState::kIdle) return;
   if (hung_up_) {
     read_state_ = ReadState::kEnd;
@@ -193,6 +200,7 @@ absl::StatusOr<std::string> PipeEnd::ReceiveRaw(bool may_block) {
       lock.lock();
       continue;
     }
+    if (error == ERROR_OPERATION_ABORTED && !hung_up_) continue;
     read_state_ = ReadState::kIdle;
     if (done || error == ERROR_MORE_DATA) {
       absl::StatusOr<std::string> packet = FinishRead(bytes, error == ERROR_MORE_DATA);

@@ -14,6 +14,13 @@ std::wstring PipeAccessList(const std::string& owner, bool others) {
   return text;
 }
 
+bool MayServe(const PipeUser& owner, const PipeUser& client) {
+  if (IsSystemSid(owner.sid) || IsAdministratorsSid(owner.sid)) return true;
+  if (owner.sid.empty() || owner.sid != client.sid) return false;
+  // What is sandboxed itself cannot ask about others, and nobody has less.
+  return client.integrity <= SECURITY_MANDATORY_LOW_RID || owner.integrity >= client.integrity;
+}
+
 absl::StatusOr<Logon> LogonOf(HANDLE token) {
   absl::StatusOr<std::string> sid = SidOfToken(token);
   if (!sid.ok()) return sid.status();

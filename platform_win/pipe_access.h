@@ -18,6 +18,18 @@ namespace sluice {
 constexpr DWORD kPipeClientAccess = FILE_GENERIC_READ | FILE_WRITE_DATA | FILE_WRITE_ATTRIBUTES |
                                     FILE_WRITE_EA | READ_CONTROL | SYNCHRONIZE;
 
+// Whose a pipe is, or whose process would use it.
+struct PipeUser {
+  std::string sid;
+  DWORD integrity = 0;  // IntegrityOfToken.
+};
+// Whether a client may believe who has a pipe: a server names handles in its clients. Anybody can
+// make a pipe of any name that is free, that of a daemon which does not run, too. `owner` is the
+// pipe's, with the integrity of the process that made it. A process of the same user with less
+// integrity (a worker, a page of a browser) must not have power over one with more; nor could it
+// serve that one, whose process it may not open.
+bool MayServe(const PipeUser& owner, const PipeUser& client);
+
 // The access list, as SDDL: the system, administrators (who run elevated) and the user `owner` may
 // do all; with `others` everybody who has logged on, sandboxed and low-integrity processes too, may
 // talk.

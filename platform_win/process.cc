@@ -6,13 +6,17 @@
 #include <sddl.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <mutex>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "broker/base/check.h"
+#include "broker/os/service.h"
 #include "platform_win/account.h"
+#include "platform_win/hidden_child.h"
 #include "platform_win/inherited_handles.h"
 #include "platform_win/pipe.h"
 #include "platform_win/process_object.h"
@@ -28,20 +32,6 @@ constexpr int kSignalFault = 11;
 constexpr DWORD kKilledExitCode = 0x40534b4c;  // What KillGroup ends a process with: "SLK@".
 constexpr DWORD kFirstExceptionCode = 0xc0000000;
 
-// Sorted, as the system wants it, each entry with its NUL and one more at the end.
-std::wstring EnvironmentBlock(std::vector<std::string> entries) {
-  std::sort(entries.begin(), entries.end(), [](const std::string& a, const std::string& b) {
-    return absl::AsciiStrToUpper(a) < absl::AsciiStrToUpper(b);
-  });
-  std::wstring block;
-  for (const std::string& entry : entries) {
-    block += ToWide(entry);
-    block += L'\0';
-  }
-  block += L'\0';
-  return block;
-}
-
 // The system's libraries look for their own files by these.
 void AddWhatNobodyCanDoWithout(std::vector<std::string>* environment) {
   for (const std::string& own : OwnEnvironment()) {
@@ -54,8 +44,23 @@ void AddWhatNobodyCanDoWithout(std::vector<std::string>* environment) {
   }
 }
 
+// Sorted, as the system wants it, each entry with its NUL and one more at the end.
+std::wstring EnvironmentBlock(std::vector<std::string> entries) {
+  AddWhatNobodyCanDoWithout(&entries);
+  std::sort(entries.begin(), entries.end(), [](const std::string& a, const std::string& b) {
+    return absl::AsciiStrToUpper(a) < absl::AsciiStrToUpper(b);
+  });
+  std::wstring block;
+  for (const std::string& entry : entries) {
+    block += ToWide(entry);
+    block += L'\0';
+  }
+  block += L'\0';
+  return block;
+}
+
 // Where the child and all that it starts are held together, bounded and ended.
-absl::StatusOr<OwnedHandle> CreateJob(const SandboxOptions& sandbox) {
+absl::StatusOr<OwnedHandle> CreateJob(const SandboxOptions& sandbox, bool bound_desktop) {
   OwnedHandle job(::CreateJobObjectW(nullptr, nullptr));
   if (!job.valid()) return WindowsStatus(::GetLastError(), "creating a job");
   JOBOBJECT_EXTENDED_LIMIT_INFORMATION limits = {};
@@ -72,6 +77,7 @@ absl::StatusOr<OwnedHandle> CreateJob(const SandboxOptions& sandbox) {
                                  sizeof(limits))) {
     return WindowsStatus(::GetLastError(), "bounding a job");
   }
+  if (!bound_desktop) return job;
   // No clipboard, no windows of others, no shutting down. Where there are no desktops, none needed.
   JOBOBJECT_BASIC_UI_RESTRICTIONS no_desktop = {};
   no_desktop.UIRestrictionsClass = JOB_OBJECT_UILIMIT_DESKTOP | JOB_OBJECT_UILIMIT_DISPLAYSETTINGS |
@@ -82,6 +88,38 @@ absl::StatusOr<OwnedHandle> CreateJob(const SandboxOptions& sandbox) {
   ::SetInformationJobObject(job.get(), JobObjectBasicUIRestrictions, &no_desktop,
                             sizeof(no_desktop));
   return job;
+}
+
+void WarnOfDesktop() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    const char* const warning =
+        "this process is in a job of somebody else's, so that its children may use windows and the "
+        "clipboard";
+    std::fprintf(stderr, "sluice: %s\n", warning);
+    LogServiceEvent(ServiceEvent::kWarning, warning);
+  });
+}
+
+// The job that the process is in from now on; without one it is ended. One that bounds the desktop
+// holds nobody who is in another job already, as what we start is where we are in one (a
+// container's, a build's).
+absl::StatusOr<OwnedHandle> HoldInJob(const SandboxOptions& sandbox, HANDLE process) {
+  DWORD error = ERROR_SUCCESS;
+  for (const bool bound_desktop : {true, false}) {
+    absl::StatusOr<OwnedHandle> job = CreateJob(sandbox, bound_desktop);
+    if (!job.ok()) {
+      ::TerminateProcess(process, kKilledExitCode);
+      return job;
+    }
+    if (::AssignProcessToJobObject(job->get(), process)) {
+      if (!bound_desktop) WarnOfDesktop();
+      return job;
+    }
+    error = ::GetLastError();
+  }
+  ::TerminateProcess(process, kKilledExitCode);
+  return WindowsStatus(error, "putting a child into its job");
 }
 
 OwnedHandle OpenNull() {
@@ -159,7 +197,6 @@ absl::StatusOr<ChildProcess> Spawn(const SpawnOptions& options) {
     entries.push_back(*std::move(entry));
   }
   std::vector<std::string> environment = options.environment;
-  AddWhatNobodyCanDoWithout(&environment);
   if (!entries.empty()) {
     environment.push_back(
         absl::StrCat(FromWide(kInheritedVariable), "=", absl::StrJoin(entries, ";")));
@@ -174,10 +211,9 @@ absl::StatusOr<ChildProcess> Spawn(const SpawnOptions& options) {
   for (const OwnedHandle& handle : inheritable) list.push_back(handle.get());
   const HandleList handles(std::move(list));
   if (!handles.valid()) return WindowsStatus(::GetLastError(), "listing a child's handles");
-  absl::StatusOr<OwnedHandle> job = CreateJob(options.sandbox);
-  if (!job.ok()) return job.status();
   absl::StatusOr<OwnedHandle> token = CreateRestrictedChildToken();
   if (!token.ok()) return token.status();
+  if (HiddenProcess() == nullptr) return absl::InternalError("no access list for a child");
 
   STARTUPINFOEXW startup = {};
   startup.StartupInfo.cb = sizeof(startup);
@@ -190,19 +226,16 @@ absl::StatusOr<ChildProcess> Spawn(const SpawnOptions& options) {
   const DWORD flags = CREATE_SUSPENDED | CREATE_UNICODE_ENVIRONMENT | EXTENDED_STARTUPINFO_PRESENT |
                       CREATE_NO_WINDOW |
                       (options.sandbox.new_session ? CREATE_NEW_PROCESS_GROUP : 0);
-  if (!::CreateProcessAsUserW(token->get(), ToWide(options.path).c_str(), line.data(), nullptr,
-                              nullptr, TRUE, flags, block.data(), nullptr, &startup.StartupInfo,
-                              &started)) {
+  if (!::CreateProcessAsUserW(token->get(), ToWide(options.path).c_str(), line.data(),
+                              HiddenProcess(), nullptr, TRUE, flags, block.data(), nullptr,
+                              &startup.StartupInfo, &started)) {
     return WindowsStatus(::GetLastError(), absl::StrCat("starting ", options.path, ": exec"));
   }
   OwnedHandle process(started.hProcess);
   const OwnedHandle thread(started.hThread);
   // Held before its first instruction: nothing that it starts escapes.
-  if (!::AssignProcessToJobObject(job->get(), process.get())) {
-    const DWORD error = ::GetLastError();
-    ::TerminateProcess(process.get(), kKilledExitCode);
-    return WindowsStatus(error, "putting a child into its job");
-  }
+  absl::StatusOr<OwnedHandle> job = HoldInJob(options.sandbox, process.get());
+  if (!job.ok()) return job.status();
   for (const auto& [descriptor, number] : options.descriptors) {
     const std::shared_ptr<HandleObject> object = FindDescriptor(descriptor, HandleKind::kPipe);
     if (object != nullptr) static_cast<PipeEnd&>(*object).GoneTo(process.get());

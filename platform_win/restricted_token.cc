@@ -3,6 +3,7 @@
 
 #include <windows.h>
 
+#include <iterator>
 #include <vector>
 
 #include "platform_win/account.h"
@@ -10,18 +11,41 @@
 namespace sluice {
 namespace {
 
-// The primary token to start from.
+// The account that Windows has for services which need next to nothing. Its names are in the
+// system's language. No password: the system may log it on.
+absl::StatusOr<OwnedHandle> LogOnLocalService() {
+  alignas(SID) char sid[SECURITY_MAX_SID_SIZE];
+  DWORD length = sizeof(sid);
+  wchar_t name[256];
+  wchar_t domain[256];
+  DWORD name_length = std::size(name);
+  DWORD domain_length = std::size(domain);
+  SID_NAME_USE use;
+  if (!::CreateWellKnownSid(WinLocalServiceSid, nullptr, sid, &length) ||
+      !::LookupAccountSidW(nullptr, sid, name, &name_length, domain, &domain_length, &use)) {
+    return WindowsStatus(::GetLastError(), "asking for the account LocalService");
+  }
+  const auto log_on = [](const wchar_t* user, const wchar_t* of) {
+    HANDLE token = nullptr;
+    return OwnedHandle(
+        ::LogonUserW(user, of, nullptr, LOGON32_LOGON_SERVICE, LOGON32_PROVIDER_DEFAULT, &token)
+            ? token
+            : nullptr);
+  };
+  OwnedHandle token = log_on(name, domain);
+  if (!token.valid()) token = log_on(L"LocalService", L"NT AUTHORITY");  // As it is documented.
+  if (!token.valid()) {
+    return WindowsStatus(::GetLastError(), "logging LocalService on for a child");
+  }
+  return token;
+}
+
+// The primary token to start from; never the system's own, which may do anything.
 absl::StatusOr<OwnedHandle> BaseToken() {
+  if (IsSystemSid(OwnSid())) return LogOnLocalService();
   HANDLE token = nullptr;
   constexpr DWORD kAccess =
       TOKEN_DUPLICATE | TOKEN_ASSIGN_PRIMARY | TOKEN_QUERY | TOKEN_ADJUST_DEFAULT;
-  // The account that Windows has for services which need next to nothing. No password: the system
-  // may log it on.
-  if (IsSystemSid(OwnSid()) &&
-      ::LogonUserW(L"LocalService", L"NT AUTHORITY", nullptr, LOGON32_LOGON_SERVICE,
-                   LOGON32_PROVIDER_DEFAULT, &token)) {
-    return OwnedHandle(token);
-  }
   if (!::OpenProcessToken(::GetCurrentProcess(), kAccess, &token)) {
     return WindowsStatus(::GetLastError(), "opening our own token");
   }

@@ -5,12 +5,15 @@
 // After windows.h.
 #include <shlobj.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <mutex>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "platform_win/service_name.h"
 #include "platform_win/stop_signals.h"
 #include "platform_win/trusted_file.h"
@@ -20,7 +23,7 @@ namespace sluice {
 namespace {
 
 constexpr DWORD kStartHintMs = 60'000;  // A probe for devices may take half of that.
-constexpr DWORD kStopHintMs = 60'000;   // Sessions are drained.
+constexpr DWORD kStopHintMs = 60'000;   // Until it is known how long draining may take.
 
 // What the service control manager was last told.
 class ServiceState {
@@ -57,6 +60,15 @@ class ServiceState {
             : 0;
     status_.dwWin32ExitCode = exit_code == NO_ERROR ? NO_ERROR : ERROR_SERVICE_SPECIFIC_ERROR;
     status_.dwServiceSpecificExitCode = exit_code;
+    ::SetServiceStatus(handle_, &status_);
+  }
+
+  // How long the stop that is under way may still take, as a further checkpoint.
+  void ExtendStop(int64_t hint_ms) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (handle_ == nullptr || status_.dwCurrentState != SERVICE_STOP_PENDING) return;
+    ++status_.dwCheckPoint;
+    status_.dwWaitHint = static_cast<DWORD>(std::clamp<int64_t>(hint_ms, 0, MAXLONG));
     ::SetServiceStatus(handle_, &status_);
   }
 
@@ -102,6 +114,7 @@ void WINAPI ServiceMain(DWORD, wchar_t**) {
 
 int RunUnderServiceManager(bool console, const std::function<int()>& serve) {
   if (console) return serve();
+  IgnoreConsole();
   g_serve = &serve;
   std::wstring name(kServiceName);
   const SERVICE_TABLE_ENTRYW services[] = {{name.data(), &ServiceMain}, {nullptr, nullptr}};
@@ -153,6 +166,12 @@ void LogServiceEvent(ServiceEvent kind, const std::string& line) {
 bool NotifyService(const std::string& state) {
   if (!TheService().attached()) return false;
   if (absl::StartsWith(state, "READY=1")) TheService().Report(SERVICE_RUNNING);
+  absl::string_view extension = state;
+  int64_t microseconds = 0;
+  if (absl::ConsumePrefix(&extension, "EXTEND_TIMEOUT_USEC=") &&
+      absl::SimpleAtoi(extension, &microseconds)) {
+    TheService().ExtendStop(microseconds / 1000);
+  }
   // STOPPING=1 is not passed on: the manager knows of a stop that it has asked for (OnControl), and
   // an operator's drain, which may take for ever, would make it take no stop any more.
   return true;

@@ -3,6 +3,7 @@
 
 #include <windows.h>
 
+#include <atomic>
 #include <deque>
 #include <mutex>
 
@@ -16,23 +17,24 @@ struct Raised {
   std::deque<StopSignals::Kind> kinds;
   // Set while there are some.
   const OwnedHandle event{::CreateEventW(nullptr, /*bManualReset=*/TRUE, FALSE, nullptr)};
+  std::atomic<bool> ignores_console = false;
 };
+
+constexpr DWORD kClosingMs = 4000;
 
 Raised& TheRaised() {
   static Raised* raised = new Raised;
   return *raised;
 }
 
-// On a thread that the system makes for it. After a closing the process has 5 s.
-BOOL WINAPI OnConsole(DWORD) {
-  RaiseStopSignal(StopSignals::Kind::kStop);
+BOOL WINAPI OnConsole(DWORD event) {
+  OnConsoleEvent(event);
   return TRUE;
 }
 
 class EventSignals final : public StopSignals {
  public:
   explicit EventSignals(UniqueFd fd) : fd_(std::move(fd)) {}
-  ~EventSignals() override { ::SetConsoleCtrlHandler(&OnConsole, FALSE); }
 
   int fd() const override { return fd_.get(); }
 
@@ -61,10 +63,25 @@ void RaiseStopSignal(StopSignals::Kind kind) {
   ::SetEvent(raised.event.get());
 }
 
+void IgnoreConsole() { TheRaised().ignores_console = true; }
+
+// On a thread that the system makes for it.
+void OnConsoleEvent(DWORD event) {
+  // Only services hear that somebody logs off; it concerns nobody who still runs then.
+  if (event == CTRL_LOGOFF_EVENT || TheRaised().ignores_console) return;
+  RaiseStopSignal(StopSignals::Kind::kStop);
+  // The system ends the process as soon as this returns, and 5 s later all the same; till then the
+  // loop may end it well.
+  if (event == CTRL_CLOSE_EVENT || event == CTRL_SHUTDOWN_EVENT) ::Sleep(kClosingMs);
+}
+
 absl::StatusOr<std::unique_ptr<StopSignals>> StopSignals::Open() {
   OwnedHandle event = DuplicateHandleHere(TheRaised().event.get());
   if (!event.valid()) return WindowsStatus(::GetLastError(), "duplicating an event");
-  ::SetConsoleCtrlHandler(&OnConsole, TRUE);  // Fails in a process without a console: no matter.
+  // Fails in a process without a console: no matter. It stays: removing it would wait for one that
+  // waits for the process to end.
+  static const bool heard = ::SetConsoleCtrlHandler(&OnConsole, TRUE);
+  static_cast<void>(heard);
   return std::make_unique<EventSignals>(
       AddDescriptor(std::make_shared<HandleObject>(HandleKind::kEvent, std::move(event))));
 }

@@ -42,34 +42,13 @@ class Descriptor {
   ACL* list_ = nullptr;
 };
 
-std::string TextOf(PSID sid) {
-  wchar_t* text = nullptr;
-  if (!::ConvertSidToStringSidW(sid, &text)) return "";
-  std::string result = FromWide(text);
-  ::LocalFree(text);
-  return result;
-}
-
-// An account's name as people know it, else its SID.
-std::string NameOf(PSID sid) {
-  wchar_t name[256];
-  wchar_t domain[256];
-  DWORD name_length = std::size(name);
-  DWORD domain_length = std::size(domain);
-  SID_NAME_USE use;
-  if (!::LookupAccountSidW(nullptr, sid, name, &name_length, domain, &domain_length, &use)) {
-    return TextOf(sid);
-  }
-  return domain_length == 0 ? FromWide(name) : absl::StrCat(FromWide(domain), "\\", FromWide(name));
-}
-
 const std::string& OwnerOfWindows() {
   static const std::string* owner = [] {
     wchar_t folder[MAX_PATH] = {};
     ::GetSystemDirectoryW(folder, MAX_PATH);
     Descriptor descriptor;
     return new std::string(
-        descriptor.Read(FromWide(folder)) == ERROR_SUCCESS ? TextOf(descriptor.owner()) : "");
+        descriptor.Read(FromWide(folder)) == ERROR_SUCCESS ? TextOfSid(descriptor.owner()) : "");
   }();
   return *owner;
 }
@@ -78,7 +57,7 @@ bool IsTrusted(PSID sid, bool or_own_user) {
   if (::IsWellKnownSid(sid, WinLocalSystemSid) ||
       ::IsWellKnownSid(sid, WinBuiltinAdministratorsSid))
     return true;
-  const std::string text = TextOf(sid);
+  const std::string text = TextOfSid(sid);
   return !text.empty() && (text == OwnerOfWindows() || (or_own_user && text == OwnSid()));
 }
 
@@ -88,7 +67,7 @@ absl::Status CheckOwner(const std::string& path, PSID owner, bool or_own_user) {
     return absl::PermissionDeniedError(absl::StrCat(path, " has no owner: put it on an NTFS disk"));
   if (IsTrusted(owner, or_own_user)) return absl::OkStatus();
   return absl::PermissionDeniedError(
-      absl::StrCat(path, " belongs to ", NameOf(owner),
+      absl::StrCat(path, " belongs to ", NameOfSid(owner),
                    ", not to administrators or the system: look at what it says, then `icacls \"",
                    path, "\" /setowner *S-1-5-32-544` makes it theirs"));
 }
@@ -126,7 +105,7 @@ absl::Status CheckOnlyTrustedChange(const std::string& path, PSID owner, ACL* li
                         allowed->Header.AceType == ACCESS_ALLOWED_CALLBACK_ACE_TYPE;
     if (!allows || (allowed->Header.AceFlags & INHERIT_ONLY_ACE) != 0) continue;
     if ((allowed->Mask & kChange) == 0 || IsTrusted(&allowed->SidStart, or_own_user)) continue;
-    others = NameOf(&allowed->SidStart);
+    others = NameOfSid(&allowed->SidStart);
   }
   if (others.empty()) return absl::OkStatus();
   return absl::PermissionDeniedError(absl::StrCat(

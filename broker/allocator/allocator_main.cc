@@ -14,6 +14,7 @@
 #include "broker/allocator/memory_maker.h"
 #include "broker/base/log.h"
 #include "broker/os/command_line.h"
+#include "broker/os/helper_process.h"
 #include "broker/os/local_socket.h"
 #include "broker/resource_messages.h"
 
@@ -57,6 +58,8 @@ absl::Status Answer(uint64_t request_id, const absl::StatusOr<MadeMemory>& memor
 }
 
 int Main(int argc, char** argv) {
+  HideFromOthers();  // It has memory of every tenant's.
+  HideThreadsFromOthers();
   constexpr std::string_view kLevelFlag = "--log-level=";
   for (int i = 1; i < argc; ++i) {
     const std::string_view argument = argv[i];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What every child of the broker that outsiders feed, worker or gateway, asks of the system for its
-// own process. Thread-safe.
+// What the broker's children, worker, gateway and allocator, ask of the system for their own
+// process. Thread-safe.
 #pragma once
 
 namespace sluice {

@@ -115,6 +115,8 @@ class AdminCall {
     std::string advice;
     if (absl::IsPermissionDenied(why)) {
       advice = "only the daemon's own user may administer it; try as an administrator";
+    } else if (absl::IsFailedPrecondition(why)) {  // It is another program's (Windows).
+      advice = std::string(why.message());
     } else if (absl::IsNotFound(why)) {
       advice = Advised(
           "is sluiced running? Its admin socket lies beside the socket of --endpoint, or give "

@@ -184,6 +184,32 @@ absl::Status CheckConfigFile(const std::string& daemon, const std::string& file)
                     : std::string(words));
 }
 
+// What the system, or every program that uses OpenCL, is to run from here on must be nobody's to
+// change but the administrators', nor may anybody lay a library beside it.
+absl::Status CheckPrograms() {
+  ASSIGN_OR_RETURN(const std::string own, OwnExecutablePath());
+  const std::string folder = own.substr(0, own.find_last_of("\\/"));
+  std::vector<std::string> paths = {folder};
+  for (const char* name : {"sluiced.exe", "sluice-worker.exe", "sluice-gateway.exe",
+                           "sluice-allocator.exe", kDriver}) {
+    std::error_code error;
+    std::string path = absl::StrCat(folder, "\\", name);
+    if (std::filesystem::exists(ToWide(path), error)) paths.push_back(std::move(path));
+  }
+  for (const std::string& path : paths) {
+    const absl::Status status = CheckOnlyTrustedChange(path, /*or_own_user=*/false);
+    if (status.ok()) continue;
+    // Its advice is for a file that is read, not for programs.
+    const absl::string_view why = status.message().substr(0, status.message().find(": "));
+    return absl::Status(
+        status.code(), absl::StrCat(why,
+                                    ": as an administrator, unpack Sluice into a folder that only "
+                                    "administrators change, such as C:\\Program Files\\Sluice, and "
+                                    "install it from there"));
+  }
+  return absl::OkStatus();
+}
+
 // The folder for the configuration, and a file that the service would take.
 absl::Status PrepareConfig(const std::string& daemon, const std::string& file) {
   const std::string default_file = DefaultConfigFile();
@@ -350,6 +376,7 @@ absl::Status Install(const InstallFlags& flags, std::vector<std::string>* done) 
   if (!flags.no_driver) {
     ASSIGN_OR_RETURN(driver, FileBeside(kDriver));
   }
+  RETURN_IF_ERROR(CheckPrograms());
   if (!flags.no_service) RETURN_IF_ERROR(InstallService(flags, done));
   if (flags.no_driver) return absl::OkStatus();
   std::vector<std::string> replaced;

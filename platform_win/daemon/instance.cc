@@ -31,7 +31,9 @@ absl::StatusOr<InstanceLock> InstanceLock::Take(const std::string& socket_path) 
   if (mutex.valid() || error == ERROR_ACCESS_DENIED) {
     return absl::AlreadyExistsError(
         absl::StrCat("another sluiced serves ", socket_path,
-                     "; stop it first, or start this one with another --socket"));
+                     "; stop it first, or start this one with another --socket (if none runs, "
+                     "another program has made the mutex ",
+                     FromWide(MutexName(socket_path)), ")"));
   }
   return WindowsStatus(error, "taking the daemon's lock");
 }

@@ -100,6 +100,13 @@ HANDLE ResourceDaemon::OpenChild(const char* executable) const {
   for (BOOL more = ::Process32First(all, &entry); more; more = ::Process32Next(all, &entry)) {
     if (entry.th32ParentProcessID != process_->pid()) continue;
     if (std::strcmp(entry.szExeFile, executable) != 0) continue;
+    // Its list lets nobody end it; under Wine its owner may change that (platform_win/README.md).
+    SECURITY_DESCRIPTOR everything;
+    ::InitializeSecurityDescriptor(&everything, SECURITY_DESCRIPTOR_REVISION);
+    ::SetSecurityDescriptorDacl(&everything, TRUE, nullptr, FALSE);
+    HANDLE list = ::OpenProcess(WRITE_DAC, FALSE, entry.th32ProcessID);
+    ::SetKernelObjectSecurity(list, DACL_SECURITY_INFORMATION, &everything);
+    ::CloseHandle(list);
     found = ::OpenProcess(PROCESS_TERMINATE | SYNCHRONIZE, FALSE, entry.th32ProcessID);
   }
   ::CloseHandle(all);

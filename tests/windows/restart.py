@@ -66,11 +66,18 @@ def start(wine):
     return service_test.wait_for("restart: the service runs", 120, lambda: service_test.state(wine) == "RUNNING")
 
 
+def hint(wine):
+    """How long the service's state may still take, as it has told the service manager; None if it does not."""
+    _, output = wine.run(["sc", "query", "Sluice"], seconds=30)
+    return next((int(line.split()[-2 if line.endswith(")") else -1], 0) for line in output.splitlines()
+                 if "WAIT_HINT" in line), None)
+
+
 def of_service(wine):
     """Stopping ends the sessions once its time for draining is over."""
     check = service_test.check
     configuration = wine.directory / "sluiced.toml"
-    configuration.write_text("[broker]\ndrain_timeout_ms = 500\n")
+    configuration.write_text("[broker]\ndrain_timeout_ms = 3000\n")
     code, output = service_test.ctl(wine, "install", "--manual", "--config", wine_module.windows_path(configuration))
     check("restart: install", code == 0, output)
     if code != 0 or not start(wine):
@@ -80,6 +87,10 @@ def of_service(wine):
         check("restart: it has a context", application.ask("anew") == "new: 0", application.lines())
         check("restart: which works", application.ask("look") == WORKS, application.lines())
         wine.run(["sc", "stop", "Sluice"], seconds=60)
+        # 3 s and what ends the sessions that are left then; a minute before that is known.
+        service_test.wait_for("restart: the stop says how long it may take", 60,
+                              lambda: hint(wine) not in (None, 0, 60_000) or service_test.state(wine) == "STOPPED")
+        check("restart: before it is over", service_test.state(wine) == "STOP_PENDING", hint(wine))
         service_test.wait_for("restart: the service stops", 60, lambda: service_test.state(wine) == "STOPPED")
         check("restart: its session is lost, with the documented codes", application.ask("look") == LOST,
               application.lines())

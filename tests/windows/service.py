@@ -9,6 +9,7 @@ SLUICE_WINDOWS_BUILD_DIR is the Windows build (default: build-windows/).
 import json
 import os
 import pathlib
+import shutil
 import socket
 import subprocess
 import sys
@@ -235,6 +236,22 @@ def broken(wine):
     check("broken: uninstall", code == 0, output)
 
 
+def programs(wine, config):
+    """The system runs nothing that anybody may change, nor from a folder into which anybody may put a library."""
+    folder = wine.directory / "programs"
+    folder.mkdir()
+    for name in ("sluicectl.exe", "sluiced.exe"):
+        shutil.copy2(BIN / name, folder)
+    for changeable, mode in ((folder, 0o777), (folder / "sluiced.exe", 0o777)):
+        before = changeable.stat().st_mode
+        changeable.chmod(mode)
+        code, output = wine.run([folder / "sluicectl.exe", "install", "--manual", "--no-driver", "--config",
+                                 wine_module.windows_path(config)], seconds=60)
+        changeable.chmod(before)
+        check(f"install: {changeable.name} that everybody may change", code == 1 and "may be changed by" in output
+              and "Program Files" in output and changeable.name in output, (code, output))
+
+
 def install(wine):
     """What install refuses, what it says, and whom it leaves the configuration to."""
     def try_install(file, *flags):
@@ -263,6 +280,7 @@ def install(wine):
         code, output = try_install(file)
         check("install: a file of somebody's", code == 1 and "belongs to" in output, (code, output))
         os.chown(file, 0, -1)
+    programs(wine, file)
     code, output = wine.run(["sc", "query", "Sluice"], seconds=30)
     check("install: what is refused makes no service", code != 0 and "STATE" not in output, (code, output))
     named = wine.directory / "Gerät Δ.toml"  # Not in one code page.

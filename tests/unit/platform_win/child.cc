@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -19,6 +20,7 @@
 #include "broker/os/local_socket.h"
 #include "broker/os/shared_memory.h"
 #include "platform_win/handle_table.h"
+#include "platform_win/stop_signals.h"
 
 #undef SendMessage  // A macro of windows.h.
 
@@ -94,8 +96,17 @@ int Describe() {
   return WriteWhole(4, text).ok() ? 0 : 10;
 }
 
+// What plays a client is no child of its daemon's, and so not hidden from its start.
+void ShowToOthers() {
+  SECURITY_DESCRIPTOR everything;
+  ::InitializeSecurityDescriptor(&everything, SECURITY_DESCRIPTOR_REVISION);
+  ::SetSecurityDescriptorDacl(&everything, TRUE, nullptr, FALSE);
+  ::SetKernelObjectSecurity(::GetCurrentProcess(), DACL_SECURITY_INFORMATION, &everything);
+}
+
 // Connects, offers memory, and waits until the other side is done.
 int ConnectAndOffer(const std::string& name) {
+  ShowToOthers();
   const auto socket = ConnectLocal(name, 5000);
   if (!socket.ok()) {
     std::fprintf(stderr, "%s\n", socket.status().ToString().c_str());
@@ -111,6 +122,7 @@ int ConnectAndOffer(const std::string& name) {
 
 // Connects, gets a channel there, and exchanges memory on that.
 int ExchangeOnChannel(const std::string& name) {
+  ShowToOthers();
   const auto socket = ConnectLocal(name, 5000);
   if (!socket.ok()) return 20;
   char byte;
@@ -122,6 +134,7 @@ int ExchangeOnChannel(const std::string& name) {
 
 // Names a handle that is no memory, past SendMessage's own checks.
 int ConnectAndLie(const std::string& name, uint64_t value, uint32_t kind, uint16_t flags) {
+  ShowToOthers();
   const auto socket = ConnectLocal(name, 5000);
   if (!socket.ok()) return 10;
   struct {
@@ -184,6 +197,12 @@ int Hold() {
   return 0;
 }
 
+// Is open to others, and says so on descriptor 3.
+int Show() {
+  ShowToOthers();
+  return SendMessage(3, "x", 1).ok() ? Hold() : 10;
+}
+
 // Says something on stdout and on stderr, then more at once than a pipe holds, and holds on.
 int Say() {
   std::printf("out\n");
@@ -204,6 +223,34 @@ int HoldWithGrandchild() {
   const std::string pid = std::to_string(child->pid());
   if (!SendMessage(3, pid.data(), pid.size()).ok()) return 11;
   return Hold();
+}
+
+// What a console says: somebody logs off, and closing, after which a system ends the process as
+// soon as it is answered. Ends well before that.
+int ConsoleIsClosed() {
+  const auto signals = StopSignals::Open();
+  if (!signals.ok()) return 10;
+  OnConsoleEvent(CTRL_LOGOFF_EVENT);
+  if ((*signals)->Next().has_value()) return 11;
+  std::thread([] {
+    OnConsoleEvent(CTRL_CLOSE_EVENT);
+    ::TerminateProcess(::GetCurrentProcess(), 12);
+  }).detach();
+  if (!WaitReadable((*signals)->fd(), 20'000).ok()) return 13;
+  return (*signals)->Next() == StopSignals::Kind::kStop ? 0 : 14;
+}
+
+// The same of a service, whom no console tells anything.
+int ServiceHasNoConsole() {
+  const auto signals = StopSignals::Open();
+  if (!signals.ok()) return 10;
+  IgnoreConsole();
+  for (const DWORD event :
+       {CTRL_C_EVENT, CTRL_BREAK_EVENT, CTRL_CLOSE_EVENT, CTRL_LOGOFF_EVENT, CTRL_SHUTDOWN_EVENT}) {
+    OnConsoleEvent(event);
+    if ((*signals)->Next().has_value()) return 11;
+  }
+  return 0;
 }
 
 // Opens a pipe, without greeting, and tells on descriptor 3 by what handle.
@@ -240,10 +287,13 @@ int RunChildPart(const std::string& part, int argc, char** argv) {
   if (part == "say") return Say();
   if (part == "hold-with-grandchild") return HoldWithGrandchild();
   if (part == "hide") return Hide();
+  if (part == "show") return Show();
   if (part == "look") {
     const std::vector<std::string> threads(argv + 3, argv + argc);
     return LookInto(name, threads);
   }
+  if (part == "console-closed") return ConsoleIsClosed();
+  if (part == "console-service") return ServiceHasNoConsole();
   if (part == "open-pipe") return OpenPipeAndHold(name);
   if (part == "graphics") return SetGraphicsHandle();
   if (part == "memory") return ExchangeMemory(3);

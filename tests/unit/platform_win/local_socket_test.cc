@@ -38,6 +38,26 @@ class LocalSocketTest : public testing::Test {
   UniqueFd there_;
 };
 
+// What a thread began to read ends with the thread: the connection does not, and a message that
+// comes afterwards arrives, whether it is waited for or received at once.
+TEST_F(LocalSocketTest, ReaderThreadEnds) {
+  for (const bool wait : {true, false}) {
+    DWORD id = 0;
+    int fd = here_.get();
+    const OwnedHandle thread(::CreateThread(
+        nullptr, 0,
+        [](void* end) -> DWORD { return WaitReadable(*static_cast<int*>(end), 0).ok(); }, &fd, 0,
+        &id));
+    ASSERT_EQ(::WaitForSingleObject(thread.get(), 20'000), WAIT_OBJECT_0);
+    ASSERT_TRUE(SendMessage(there_.get(), "hello", 5).ok());
+    ASSERT_TRUE(!wait || WaitReadable(here_.get(), 20'000).ok());
+    char buffer[16];
+    const auto size = ReceiveMessage(here_.get(), buffer, sizeof(buffer), nullptr, 0);
+    ASSERT_TRUE(size.ok()) << size.status();
+    EXPECT_EQ(std::string(buffer, *size), "hello");
+  }
+}
+
 // A message arrives whole, with its descriptors, which are not the sender's numbers.
 TEST_F(LocalSocketTest, CarriesBytesAndDescriptors) {
   const auto memory = CreateSharedMemory("test", kSize);

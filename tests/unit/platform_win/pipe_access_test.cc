@@ -101,6 +101,53 @@ TEST(PipeAccessTest, ClientAndProcessAreOnePersonsLogon) {
   EXPECT_FALSE(LogonOf(nullptr).ok());
 }
 
+// Whoever serves a pipe may name handles in its clients: only the system, administrators and the
+// own user may, and the own user only with as much integrity, since what it has started with less
+// (a worker, a browser's page) may have taken the name of a daemon that does not run.
+TEST(PipeAccessTest, WhoMayServe) {
+  constexpr DWORD kLow = SECURITY_MANDATORY_LOW_RID;
+  constexpr DWORD kMedium = SECURITY_MANDATORY_MEDIUM_RID;
+  constexpr DWORD kHigh = SECURITY_MANDATORY_HIGH_RID;
+  const PipeUser own = {OwnSid(), kMedium};
+  EXPECT_TRUE(MayServe({"S-1-5-18", 0}, own));
+  EXPECT_TRUE(MayServe({"S-1-5-32-544", 0}, own));
+  EXPECT_TRUE(MayServe({OwnSid(), kMedium}, own));
+  EXPECT_TRUE(MayServe({OwnSid(), kHigh}, own));
+  EXPECT_FALSE(MayServe({OwnSid(), kLow}, own));
+  EXPECT_FALSE(MayServe({OwnSid(), kMedium}, {OwnSid(), kHigh}));
+  EXPECT_FALSE(MayServe({kSomebodyElse, kHigh}, own));
+  EXPECT_FALSE(MayServe({"S-1-5-19", kHigh}, own));
+  EXPECT_FALSE(MayServe({"", kHigh}, {"", kHigh}));
+}
+
+// A pipe that belongs to somebody else is not connected to, whoever may open it: the error names
+// the owner, and nothing is said to the server. One of our own is.
+TEST(PipeAccessTest, PipeOfSomebodyElse) {
+  const auto serve = [](const std::string& name, const std::string& owner) {
+    SECURITY_ATTRIBUTES attributes = {sizeof(attributes), nullptr, FALSE};
+    EXPECT_TRUE(::ConvertStringSecurityDescriptorToSecurityDescriptorA(
+        ("O:" + owner + "D:(A;;GA;;;WD)").c_str(), SDDL_REVISION_1,
+        &attributes.lpSecurityDescriptor, nullptr));
+    OwnedHandle pipe(::CreateNamedPipeA(name.c_str(), PIPE_ACCESS_DUPLEX | FILE_FLAG_OVERLAPPED,
+                                        PIPE_TYPE_MESSAGE | PIPE_READMODE_MESSAGE, 1, 4096, 4096, 0,
+                                        &attributes));
+    ::LocalFree(attributes.lpSecurityDescriptor);
+    return pipe;
+  };
+  const std::string mine = FreshPipeName();
+  const OwnedHandle own = serve(mine, OwnSid());
+  ASSERT_TRUE(own.valid());
+  EXPECT_TRUE(ConnectLocal(mine, 1000).ok()) << ConnectLocal(mine, 1000).status();
+  const std::string theirs = FreshPipeName();
+  const OwnedHandle others = serve(theirs, kSomebodyElse);
+  if (!others.valid()) GTEST_SKIP() << "the system gives away no pipe: " << ::GetLastError();
+  const auto refused = ConnectLocal(theirs, 1000);
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused.status())) << refused.status();
+  EXPECT_NE(refused.status().message().find(kSomebodyElse), std::string::npos) << refused.status();
+  DWORD bytes = 0;
+  EXPECT_FALSE(::PeekNamedPipe(others.get(), nullptr, 0, nullptr, &bytes, nullptr) && bytes != 0);
+}
+
 // A connection whose process is gone, because it gave its end away before it greeted, has no peer:
 // it is never accepted, and ended; the next client is served.
 TEST(PipeAccessTest, EndOfAProcessThatIsGone) {
@@ -117,11 +164,10 @@ TEST(PipeAccessTest, EndOfAProcessThatIsGone) {
   uint64_t number = 0;
   ASSERT_TRUE(WaitReadable(pair->first.get(), 20'000).ok());
   ASSERT_TRUE(ReceiveMessage(pair->first.get(), &number, sizeof(number), nullptr, 0).ok());
-  const OwnedHandle process(
-      ::OpenProcess(PROCESS_DUP_HANDLE, FALSE, static_cast<DWORD>(child->pid())));
   HANDLE taken = nullptr;
-  ASSERT_TRUE(::DuplicateHandle(process.get(), reinterpret_cast<HANDLE>(number),
-                                ::GetCurrentProcess(), &taken, 0, FALSE, DUPLICATE_SAME_ACCESS));
+  ASSERT_TRUE(::DuplicateHandle(FindDescriptor(child->pidfd())->handle(),
+                                reinterpret_cast<HANDLE>(number), ::GetCurrentProcess(), &taken, 0,
+                                FALSE, DUPLICATE_SAME_ACCESS));
   const OwnedHandle given(taken);
   child->KillGroup();
   ASSERT_TRUE(child->WaitAndReap(20'000).has_value());

@@ -100,8 +100,8 @@ int NotKeptByWine() {
   return wine ? 2 | 16 : 0;
 }
 
-// A child that hides cannot be opened by another of the same token, nor its threads; the broker's
-// handle stays good.
+// No child can be opened by another of the same token, from its first moment, nor the threads of
+// one that hides them; the broker's handle stays good.
 TEST(ProcessTest, HidesFromOthers) {
   auto pair = CreateSocketPair();
   ASSERT_TRUE(pair.ok());
@@ -115,18 +115,37 @@ TEST(ProcessTest, HidesFromOthers) {
   options.descriptors = {{pair->second.get(), 3}};
   auto hidden = Spawn(options);
   ASSERT_TRUE(hidden.ok()) << hidden.status();
-  auto open = Spawn(ChildOptions("hold"));
+  auto fresh = Spawn(ChildOptions("hold"));
+  ASSERT_TRUE(fresh.ok()) << fresh.status();
+  EXPECT_EQ(look({std::to_string(fresh->pid())}) & ~NotKeptByWine(), 8);
+  auto other_pair = CreateSocketPair();
+  ASSERT_TRUE(other_pair.ok());
+  options = ChildOptions("show");
+  options.descriptors = {{other_pair->second.get(), 3}};
+  auto open = Spawn(options);
   ASSERT_TRUE(open.ok()) << open.status();
-  EXPECT_EQ(look({std::to_string(open->pid())}), 1 | 2 | 8);  // Who does not hide is open.
   char text[64] = {};
+  ASSERT_TRUE(ReceiveMessage(other_pair->first.get(), text, sizeof(text), nullptr, 0).ok());
+  EXPECT_EQ(look({std::to_string(open->pid())}), 1 | 2 | 8);  // As who is no child of ours.
+  text[0] = '\0';
   const auto size = ReceiveMessage(pair->first.get(), text, sizeof(text) - 1, nullptr, 0);
   ASSERT_TRUE(size.ok() && *size > 0);
   const std::vector<std::string> found = absl::StrSplit(text, ' ');
   ASSERT_EQ(found.size(), 3u) << text;
   EXPECT_EQ(look(found) & ~NotKeptByWine(), 8);
-  for (ChildProcess* child : {&*hidden, &*open}) {
+  for (ChildProcess* child : {&*hidden, &*fresh, &*open}) {
     child->KillGroup();
     EXPECT_TRUE(child->WaitAndReap(10'000).has_value());
+  }
+}
+
+// Closing a console stops a daemon, which has the time to end well; that somebody logs off does
+// not, and a service hears nothing of consoles.
+TEST(ConsoleTest, WhatStopsADaemon) {
+  for (const char* part : {"console-closed", "console-service"}) {
+    auto child = Spawn(ChildOptions(part));
+    ASSERT_TRUE(child.ok()) << child.status();
+    EXPECT_EQ(child->WaitAndReap(20'000)->code, 0) << part;
   }
 }
 
