@@ -72,7 +72,7 @@ TEST(HeapMapTest, BoundsNumberOfSegments) {
   while (taken < 1000 && heap.Add(taken + 1, memory.Duplicate(), kSize).ok()) ++taken;
   EXPECT_GE(taken, 100u);
   EXPECT_LT(taken, 65'000u / 256);  // The broker's usual limit of sessions.
-  EXPECT_EQ(open_files(), before);
+  EXPECT_LE(open_files(), before);  // What others closed meanwhile is not ours to count.
 }
 
 // A frame may be ahead of its segment: the reader waits for it, and no longer than until there is
