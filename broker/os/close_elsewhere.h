@@ -18,7 +18,7 @@ namespace sluice {
 
 // Closes `fds` on a thread of its own, then lets `until_closed` go. Here, before it returns, what
 // cannot take long (a socket for which RefuseDescriptors has held from the start); and whatever it
-// is where no thread is to be had, or hundreds are at it already.
+// is where no thread is to be had, or 2048 are at it already.
 void CloseElsewhere(std::vector<UniqueFd> fds, std::shared_ptr<void> until_closed = nullptr);
 void CloseElsewhere(UniqueFd fd, std::shared_ptr<void> until_closed = nullptr);
 
