@@ -27,8 +27,8 @@ class JobThread {
   // False: there is no thread to be had yet; the job runs once a later Add finds one.
   bool Add(Job job);
 
-  // In the child of a fork, which has no such thread: additions are dropped from now on, without a
-  // lock.
+  // Additions are dropped from now on, without a lock, and the thread outlives its owner: in the
+  // child of a fork, which has none, or where a thread's end could do harm.
   void MakeInert() { inert_.store(true, std::memory_order_relaxed); }
 
  private:

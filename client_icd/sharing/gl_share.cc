@@ -280,6 +280,14 @@ bool RunLast(NativeThread& thread, std::thread::id id, std::function<void()> job
   return posted;
 }
 
+// From the exit on it has not left GL (RunLast), which frees what it keeps for a thread at the end
+// of that thread and, in the exit's handlers, for all: both at once ended programs in a double
+// free.
+GlThread::~GlThread() {
+  ExitGate& gate = ExitGate::OfProcess();
+  gate.Enter() ? gate.Leave() : LeaveRunning();
+}
+
 bool GlThread::Post(JobThread::Job job) {
   ExitGate& gate = ExitGate::OfProcess();
   if (!gate.Enter()) return false;

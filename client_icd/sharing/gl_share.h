@@ -156,6 +156,7 @@ bool RunLast(NativeThread& thread, std::thread::id id, std::function<void()> job
 class GlThread final : public NativeThread {
  public:
   explicit GlThread(const char* name = "sluice-gl") : NativeThread(name) {}
+  ~GlThread() override;
   bool Post(JobThread::Job job) override;
 };
 

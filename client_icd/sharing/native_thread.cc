@@ -8,7 +8,7 @@ namespace sluice::sharing {
 NativeThread::NativeThread(const char* name) : owner_pid_(ProcessId()), thread_(name) {}
 
 NativeThread::~NativeThread() {
-  if (InForkedChild()) thread_.MakeInert();
+  if (InForkedChild()) LeaveRunning();
 }
 
 bool NativeThread::InForkedChild() const { return ProcessId() != owner_pid_; }

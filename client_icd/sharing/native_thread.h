@@ -25,6 +25,10 @@ class NativeThread {
   // False if the job will not run: this is the child of a fork, or there is no thread to be had.
   virtual bool Post(JobThread::Job job);
 
+ protected:
+  // The thread does not end with this, and drops what is posted from now on.
+  void LeaveRunning() { thread_.MakeInert(); }
+
  private:
   bool InForkedChild() const;
 
