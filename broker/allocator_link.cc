@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "broker/base/log.h"
+#include "broker/helper_environment.h"
 #include "broker/os/local_socket.h"
-#include "broker/os/this_process.h"
 #include "proto/status_macros.h"
 
 namespace sluice {
@@ -18,18 +18,7 @@ constexpr int kSocketFd = 3;
 constexpr size_t kMaxWaiting = 64;  // Of one identity.
 constexpr int64_t kAnswerTimeoutMs = 10'000;
 constexpr int64_t kRestartPauseMs = 500;  // Against one that ends as soon as it begins.
-constexpr int kMessagesPerWakeUp = 16;
-
-std::vector<std::string> Environment() {
-  std::vector<std::string> environment;
-  for (const char* name : {"PATH", "LANG", "LD_LIBRARY_PATH", "VK_ICD_FILENAMES", "VK_DRIVER_FILES",
-                           "ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "LSAN_OPTIONS"}) {
-    if (const auto value = EnvironmentVariable(name)) {
-      environment.push_back(absl::StrCat(name, "=", *value));
-    }
-  }
-  return environment;
-}
+constexpr int kAllocatorMessagesPerWakeUp = 16;
 
 absl::Status ToStatus(const MemoryAllocated& answer) {
   const std::string why = answer.message[0] != '\0' ? answer.message : std::strerror(answer.status);
@@ -60,7 +49,7 @@ absl::Status AllocatorLink::Spawn() {
   started_ms_ = MonotonicMs();
   SpawnOptions options;
   ASSIGN_OR_RETURN(options.path, FindHelperExecutable("sluice-allocator"));
-  options.environment = Environment();
+  options.environment = HelperEnvironment({"VK_ICD_FILENAMES", "VK_DRIVER_FILES"});
   options.sandbox.user = user_;
   options.arguments.push_back(
       absl::StrCat("--log-level=", std::string(LogLevelName(CurrentLogLevel()))));
@@ -130,7 +119,7 @@ void AllocatorLink::AskNext() {
 }
 
 void AllocatorLink::OnReadable() {
-  for (int i = 0; i < kMessagesPerWakeUp && socket_watch_ != 0; ++i) {
+  for (int i = 0; i < kAllocatorMessagesPerWakeUp && socket_watch_ != 0; ++i) {
     char packet[kMaxBrokerMessageBytes];
     std::vector<UniqueFd> fds;
     const absl::StatusOr<size_t> size =

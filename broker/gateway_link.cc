@@ -11,10 +11,10 @@
 #include "broker/base/log.h"
 #include "broker/broker_messages.h"
 #include "broker/gateway/listen_check.h"
+#include "broker/helper_environment.h"
 #include "broker/os/close_elsewhere.h"
 #include "broker/os/file.h"
 #include "broker/os/local_socket.h"
-#include "broker/os/this_process.h"
 
 namespace sluice {
 namespace {
@@ -31,7 +31,7 @@ constexpr int kFirstFileFd = 5;
 constexpr int64_t kFirstBackoffMs = 500;
 constexpr int64_t kMaxBackoffMs = 30'000;
 constexpr int64_t kStableMs = 60'000;  // A gateway that ran this long starts afresh at once.
-constexpr int kMessagesPerWakeUp = 16;
+constexpr int kGatewayMessagesPerWakeUp = 16;
 constexpr int kCheckTimeoutMs = 20'000;
 constexpr size_t kMaxReasonBytes = 2048;
 // For the gateway to pass on why sessions have ended.
@@ -40,17 +40,6 @@ constexpr int kLastWordsLookMs = 20;
 // Of a gateway that has said why in the log.
 constexpr int kExitSaid = 1;
 
-std::vector<std::string> Environment() {
-  std::vector<std::string> environment;
-  for (const char* name : {"PATH", "LANG", "LD_LIBRARY_PATH", "ASAN_OPTIONS", "UBSAN_OPTIONS",
-                           "TSAN_OPTIONS", "LSAN_OPTIONS", "GRPC_VERBOSITY", "GRPC_TRACE"}) {
-    if (const auto value = EnvironmentVariable(name)) {
-      environment.push_back(absl::StrCat(name, "=", *value));
-    }
-  }
-  return environment;
-}
-
 // What every gateway of this entry is started with. `opened` holds the files' descriptors until it
 // has them.
 absl::Status Prepare(const NetworkConfig& network, SpawnOptions* options,
@@ -58,7 +47,7 @@ absl::Status Prepare(const NetworkConfig& network, SpawnOptions* options,
   absl::StatusOr<std::string> path = FindHelperExecutable("sluice-gateway");
   if (!path.ok()) return path.status();
   options->path = *std::move(path);
-  options->environment = Environment();
+  options->environment = HelperEnvironment({"GRPC_VERBOSITY", "GRPC_TRACE"});
   for (const std::string& address : network.listen) {
     options->arguments.push_back(absl::StrCat("--listen=", address));
   }
@@ -235,7 +224,7 @@ void GatewayLink::Kill(const std::string& why) {
 }
 
 void GatewayLink::OnReadable() {
-  for (int i = 0; i < kMessagesPerWakeUp && control_watch_ != 0; ++i) {
+  for (int i = 0; i < kGatewayMessagesPerWakeUp && control_watch_ != 0; ++i) {
     char packet[kMaxBrokerMessageBytes];
     const absl::StatusOr<size_t> size =
         ReceiveMessage(control_.get(), packet, sizeof(packet), nullptr, 0);

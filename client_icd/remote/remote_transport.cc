@@ -18,8 +18,8 @@ namespace {
 
 constexpr char kStreamMethod[] = "/sluice.v1.Session/Stream";
 // OpenSession's fields.
-constexpr uint32_t kProcessNameField = 2;
-constexpr uint32_t kFlagsField = 3;
+constexpr uint32_t kOpenProcessNameField = 2;
+constexpr uint32_t kOpenFlagsField = 3;
 // A worker loads its driver first, which takes a while on a busy machine.
 constexpr std::chrono::milliseconds kOpenTimeout(60'000);
 constexpr absl::Duration kCloseTimeout = absl::Seconds(2);
@@ -68,9 +68,9 @@ absl::Status RemoteTransport::Open(std::chrono::milliseconds timeout) {
   call_->stream->StartCall(reinterpret_cast<void*>(kStarted));
   RETURN_IF_ERROR(AwaitMessage(call_->started, timeout, "no connection"));
   std::string open;
-  AppendStringField(kProcessNameField, ProcessName(), &open);
+  AppendStringField(kOpenProcessNameField, ProcessName(), &open);
   if (EnvironmentVariable("SLUICE_SYNC").value_or("").starts_with('1')) {
-    AppendVarint(uint64_t{kFlagsField} << 3, &open);
+    AppendVarint(uint64_t{kOpenFlagsField} << 3, &open);
     AppendVarint(1, &open);
   }
   std::string message;

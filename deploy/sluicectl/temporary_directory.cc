@@ -17,7 +17,7 @@
 namespace sluice {
 namespace {
 
-constexpr int kHoldFd = 3;
+constexpr int kReadEndFd = 3;
 
 void Remove(const std::string& path) {
   std::error_code ignored;
@@ -27,7 +27,7 @@ void Remove(const std::string& path) {
 // Keeps nothing of the caller's open but the pipe: whoever reads the command's output must see its
 // end.
 [[noreturn]] void Sweep(const std::string& path, int hold_read) {
-  const int hold = ::fcntl(hold_read, F_DUPFD, kHoldFd + 1);  // Out of the way of what follows.
+  const int hold = ::fcntl(hold_read, F_DUPFD, kReadEndFd + 1);  // Out of the way of what follows.
   ::setsid();  // What the terminal sends is not meant for us.
   ::prctl(PR_SET_NAME, "sluicectl-sweep");
   sigset_t all;
@@ -35,10 +35,10 @@ void Remove(const std::string& path) {
   ::sigprocmask(SIG_SETMASK, &all, nullptr);
   const int null_fd = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(null_fd, standard);
-  ::dup2(hold, kHoldFd);
-  ::syscall(SYS_close_range, kHoldFd + 1U, ~0U, 0U);
+  ::dup2(hold, kReadEndFd);
+  ::syscall(SYS_close_range, kReadEndFd + 1U, ~0U, 0U);
   char byte;
-  while (::read(kHoldFd, &byte, 1) < 0 && errno == EINTR) {
+  while (::read(kReadEndFd, &byte, 1) < 0 && errno == EINTR) {
   }
   Remove(path);
   ::_exit(0);
