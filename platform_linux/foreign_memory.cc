@@ -12,7 +12,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <string>
 
+#include "broker/os/scoped_handle.h"
 #include "platform_linux/errno_status.h"
 
 namespace sluice {
@@ -134,6 +136,15 @@ absl::Status ReadForeignMemory(int fd, uint8_t* to, uint64_t size) {
 absl::Status WriteForeignMemory(int fd, const uint8_t* from, uint64_t size) {
   // A write past the end would make it larger.
   if (absl::Status there = CheckStillThere(fd, size); !there.ok()) return there;
+  UniqueFd opened;
+  // With O_APPEND Linux writes at the end whatever the offset is: pwrite(2), BUGS.
+  if ((::fcntl(fd, F_GETFL) & O_APPEND) != 0) {
+    const std::string path = absl::StrCat("/proc/self/fd/", fd);
+    opened = UniqueFd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    if (!opened.valid())
+      return ErrnoStatus(errno, "opening shared memory anew, for it has O_APPEND");
+    fd = opened.get();
+  }
   for (uint64_t done = 0; done < size;) {
     const ssize_t count = ::pwrite(fd, from + done, size - done, static_cast<off_t>(done));
     if (count < 0 && errno == EINTR) continue;

@@ -120,5 +120,17 @@ TEST(ForeignMemoryTest, ShrunkMemoryIsAnError) {
   EXPECT_EQ(DescribeForeignMemory(fd.get())->size_bytes, 100u);
 }
 
+// A descriptor that appends is written to from the beginning, and makes the memory no larger.
+TEST(ForeignMemoryTest, AppendingDescriptorsAreWrittenInPlace) {
+  const UniqueFd fd = Memfd(4096, 0);
+  ASSERT_EQ(::fcntl(fd.get(), F_SETFL, O_APPEND), 0);
+  std::vector<uint8_t> bytes(4096, 7);
+  ASSERT_TRUE(WriteForeignMemory(fd.get(), bytes.data(), 4096).ok());
+  std::vector<uint8_t> back(4096);
+  ASSERT_TRUE(ReadForeignMemory(fd.get(), back.data(), 4096).ok());
+  EXPECT_EQ(back, bytes);
+  EXPECT_EQ(DescribeForeignMemory(fd.get())->size_bytes, 4096u);
+}
+
 }  // namespace
 }  // namespace sluice
