@@ -7,7 +7,7 @@ namespace {
 constexpr std::string_view kNvidia = "NVIDIA CUDA";
 
 // Sorted by entry point. Seen with driver 580 on an H200.
-constexpr Difference kRows[] = {
+constexpr Difference kNvidiaRows[] = {
     {"clBuildProgram.unknown_option", kNvidia, Where::kDriverDecides, CL_BUILD_PROGRAM_FAILURE,
      "spec: CL_INVALID_BUILD_OPTIONS"},
     {"clCompileProgram.unknown_option", kNvidia, Where::kDriverDecides, CL_COMPILE_PROGRAM_FAILURE,
@@ -329,6 +329,6 @@ constexpr Difference kRows[] = {
 
 }  // namespace
 
-std::span<const Difference> NvidiaDifferences() { return kRows; }
+std::span<const Difference> NvidiaDifferences() { return kNvidiaRows; }
 
 }  // namespace sluice::conformance

@@ -9,7 +9,7 @@ constexpr std::string_view kAnyPlatform = "";  // The loader's own answer.
 
 // Sorted by entry point. Seen with PoCL 3.1 as Debian 12 packages it. "Spec" is the OpenCL 3.0 API
 // specification.
-constexpr Difference kRows[] = {
+constexpr Difference kPoclRows[] = {
     {"clBuildProgram.built_in", kPocl, Where::kDriverDecides, CL_BUILD_PROGRAM_FAILURE,
      "names built-in kernels, but this build of the driver cannot compile them"},
     {"clBuildProgram.notify_broken", kPocl, Where::kDriverDecides, kBehaviour,
@@ -273,6 +273,6 @@ constexpr Difference kRows[] = {
 
 }  // namespace
 
-std::span<const Difference> PoclDifferences() { return kRows; }
+std::span<const Difference> PoclDifferences() { return kPoclRows; }
 
 }  // namespace sluice::conformance

@@ -7,7 +7,7 @@ namespace {
 constexpr std::string_view kRusticl = "rusticl";
 
 // Sorted by entry point. Seen with Mesa 25.0.7 on llvmpipe (Debian 13).
-constexpr Difference kRows[] = {
+constexpr Difference kRusticlRows[] = {
     {"clBuildProgram.il", kRusticl, Where::kDriverDecides, CL_BUILD_PROGRAM_FAILURE,
      "spec: CL_SUCCESS"},
     {"clBuildProgram.unknown_option", kRusticl, Where::kDriverDecides, CL_BUILD_PROGRAM_FAILURE,
@@ -217,6 +217,6 @@ constexpr Difference kRows[] = {
 
 }  // namespace
 
-std::span<const Difference> RusticlDifferences() { return kRows; }
+std::span<const Difference> RusticlDifferences() { return kRusticlRows; }
 
 }  // namespace sluice::conformance

@@ -14,10 +14,6 @@ namespace {
 // More than a test needs; keeps the fuzzer's machine alive.
 constexpr size_t kMostBytes = size_t{1} << 30;
 
-void Set(cl_int* out, cl_int status) {
-  if (out != nullptr) *out = status;
-}
-
 size_t ElementBytes(const cl_image_format& format) {
   size_t channels = 4;
   if (format.image_channel_order == CL_R || format.image_channel_order == CL_A) channels = 1;

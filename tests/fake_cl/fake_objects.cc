@@ -9,10 +9,6 @@ namespace {
 
 std::atomic<int> g_live = 0;
 
-void Set(cl_int* out, cl_int status) {
-  if (out != nullptr) *out = status;
-}
-
 // Drops the last reference's object once nobody refers to it. True if it is to be destroyed.
 template <typename T>
 bool Unreferenced(T object) {

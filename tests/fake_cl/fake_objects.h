@@ -25,6 +25,11 @@ struct _cl_platform_id {};
 
 namespace sluice::fake {
 
+// errcode_ret of a call.
+inline void Set(cl_int* out, cl_int status) {
+  if (out != nullptr) *out = status;
+}
+
 // Counts what is alive.
 struct Counted {
   Counted();

@@ -9,10 +9,6 @@
 namespace sluice::fake {
 namespace {
 
-void Set(cl_int* out, cl_int status) {
-  if (out != nullptr) *out = status;
-}
-
 cl_program NewProgram(cl_context context, std::vector<cl_device_id> devices) {
   const std::lock_guard lock(g_runtime->mu);
   auto* const program = new _cl_program;

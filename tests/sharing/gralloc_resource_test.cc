@@ -16,7 +16,7 @@ namespace {
 
 using conformance::Own;
 
-constexpr uint64_t kBytes = 4096;
+constexpr uint64_t kAllocationBytes = 4096;
 
 class GrallocResources : public conformance::WithQueue {
  protected:
@@ -54,7 +54,7 @@ TEST_F(GrallocResources, HandleIsPassedOn) {
   ASSERT_TRUE(acquire != nullptr && release != nullptr);
   sluice_create_info info = {};
   info.struct_size = sizeof(info);
-  info.shape.size_bytes = kBytes;
+  info.shape.size_bytes = kAllocationBytes;
   info.backing = SLUICE_BACKING_GRALLOC;
   sluice_capability write = {};
   ASSERT_EQ(sluice_create(daemon_, &info, nullptr, &write), SLUICE_OK) << sluice_error_text();
@@ -83,19 +83,19 @@ TEST_F(GrallocResources, HandleIsPassedOn) {
   ASSERT_NE(memory.get(), nullptr);
   size_t bytes = 0;
   ASSERT_EQ(clGetMemObjectInfo(memory, CL_MEM_SIZE, sizeof(bytes), &bytes, nullptr), CL_SUCCESS);
-  EXPECT_EQ(bytes, kBytes);
+  EXPECT_EQ(bytes, kAllocationBytes);
   const cl_mem object = memory;
   ASSERT_EQ(acquire(queue(), 1, &object, 0, nullptr, nullptr), CL_SUCCESS);
   EXPECT_EQ(Read<cl_uint>(memory, 4)[3], 0x01020304u);
   const cl_uint value = 0x0a0b0c0d;
-  ASSERT_EQ(
-      clEnqueueFillBuffer(queue(), memory, &value, sizeof(value), 0, kBytes, 0, nullptr, nullptr),
-      CL_SUCCESS);
+  ASSERT_EQ(clEnqueueFillBuffer(queue(), memory, &value, sizeof(value), 0, kAllocationBytes, 0,
+                                nullptr, nullptr),
+            CL_SUCCESS);
   ASSERT_EQ(release(queue(), 1, &object, 0, nullptr, nullptr), CL_SUCCESS);
   Finish();
   EXPECT_EQ(words[0], value);
-  EXPECT_EQ(words[kBytes / 4 - 1], value);
-  sluice_unmap(mapped, kBytes);
+  EXPECT_EQ(words[kAllocationBytes / 4 - 1], value);
+  sluice_unmap(mapped, kAllocationBytes);
 }
 
 }  // namespace

@@ -19,6 +19,7 @@ using conformance::Own;
 using conformance::TheHarness;
 
 constexpr uint64_t kBytes = 4096;
+constexpr uint32_t kNv12 = 0x3231564e;  // DRM_FORMAT_NV12.
 
 class SharedResources : public conformance::WithQueue {
  protected:

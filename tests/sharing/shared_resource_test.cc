@@ -13,7 +13,6 @@
 namespace sluice::gltest {
 namespace {
 
-constexpr uint32_t kNv12 = 0x3231564e;  // DRM_FORMAT_NV12.
 constexpr uint32_t kXrgb = 0x34325258;  // DRM_FORMAT_XRGB8888: OpenCL has no such image.
 
 // "CL_INVALID_OPERATION if the daemon of context is on another machine"; what is wrong with the

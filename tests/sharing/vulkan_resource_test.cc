@@ -14,7 +14,6 @@ namespace sluice::gltest {
 namespace {
 
 constexpr uint32_t kAbgr = 0x34324241;  // DRM_FORMAT_ABGR8888: RGBA in memory.
-constexpr uint32_t kNv12 = 0x3231564e;  // DRM_FORMAT_NV12.
 
 class VulkanResources : public SharedResources {
  protected:
