@@ -162,6 +162,9 @@ constexpr Difference kRows[] = {
      "two limits are passed at once, and the specification does not say which code comes first"},
     {"clEnqueueNDRangeKernel.list_without_count", kPocl, Where::kNative, CL_SUCCESS,
      "spec: CL_INVALID_EVENT_WAIT_LIST; not checked for launches"},
+    {"clEnqueueNDRangeKernel.not_built", kPocl, Where::kNative, CL_SUCCESS,
+     "spec: CL_INVALID_PROGRAM_EXECUTABLE on a sub-device that the program was not built for; the "
+     "device that it is a part of is built for"},
     {"clEnqueueNDRangeKernel.null_event", kPocl, Where::kNative, kDoNotRun,
      "spec: CL_INVALID_EVENT_WAIT_LIST; not checked for launches"},
     {"clEnqueueNDRangeKernel.null_kernel", kPocl, Where::kNative, kDoNotRun, "crashes"},
