@@ -18,6 +18,8 @@ constexpr Difference kRows[] = {
     {"clBuildProgram.null_device", kPocl, Where::kNative, kDoNotRun,
      "crashes on a null device in the list"},
     {"clCompileProgram.count_without_headers", kPocl, Where::kNative, kDoNotRun, "crashes"},
+    {"clCompileProgram.foreign_header", kPocl, Where::kNative, CL_SUCCESS,
+     "spec: CL_INVALID_PROGRAM for what is no valid program; another context's is taken"},
     {"clCompileProgram.headers_without_count", kPocl, Where::kDriverDecides, CL_SUCCESS,
      "spec: CL_INVALID_VALUE if num_input_headers is zero and header names or programs are given; "
      "not checked"},
@@ -239,6 +241,8 @@ constexpr Difference kRows[] = {
      "spec: a size of zero for a device that the program was not built for"},
     {"clGetSupportedImageFormats.unknown_flags", kPocl, Where::kDriverDecides, CL_SUCCESS,
      "spec: CL_INVALID_VALUE; flags are not checked"},
+    {"clLinkProgram.foreign_program", kPocl, Where::kNative, CL_SUCCESS,
+     "spec: CL_INVALID_PROGRAM for what is no valid program; another context's is taken"},
     {"clLinkProgram.null_program", kPocl, Where::kNative, kDoNotRun, "crashes"},
     {"clSVMAlloc.unknown_flag", kPocl, Where::kDriverDecides, CL_SUCCESS,
      "spec: no memory for flags that are not valid; not checked"},
