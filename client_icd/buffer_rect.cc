@@ -14,6 +14,36 @@ bool AddProduct(uint64_t a, uint64_t b, uint64_t* sum) {
   return !__builtin_mul_overflow(a, b, &product) && !__builtin_add_overflow(*sum, product, sum);
 }
 
+// The first row, as an offset in the memory in which the rectangle begins at `begin`, that has a
+// byte at or past `from`. False if there is none.
+bool FindRow(const PitchedRect& rect, uint64_t begin, const size_t* region, uint64_t from,
+             uint64_t* out) {
+  const uint64_t distance = from - std::min(from, begin);
+  uint64_t slice = distance / rect.slice_pitch;
+  uint64_t row = distance % rect.slice_pitch / rect.row_pitch;
+  if (distance % rect.row_pitch >= region[0]) ++row;
+  if (row >= region[1]) {
+    row = 0;
+    ++slice;
+  }
+  *out = begin + slice * rect.slice_pitch + row * rect.row_pitch;
+  return slice < region[2];
+}
+
+// Of rectangles with unlike pitches (in two sub-buffers): looks at their rows in turn. As many
+// steps as rows at most, of which the copy has more work.
+bool RowsMeet(const PitchedRect& a, uint64_t a_begin, const PitchedRect& b, uint64_t b_begin,
+              const size_t* region) {
+  uint64_t in_a = a_begin;
+  uint64_t in_b = 0;
+  while (FindRow(b, b_begin, region, in_a, &in_b)) {
+    if (in_b < in_a + region[0]) return true;
+    if (!FindRow(a, a_begin, region, in_b, &in_a)) return false;
+    if (in_a < in_b + region[0]) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 bool CompleteRect(const size_t* origin, const size_t* region, PitchedRect* rect) {
@@ -38,9 +68,8 @@ bool RectsOverlap(const PitchedRect& a, uint64_t a_begin, const PitchedRect& b, 
   const uint64_t a_end = a_begin + (a.end - a.begin);
   const uint64_t b_end = b_begin + (b.end - b.begin);
   if (a_end <= b_begin || b_end <= a_begin) return false;
-  // With unlike pitches (of two sub-buffers) row by row is the only exact way; what may touch
-  // counts as overlapping.
-  if (a.row_pitch != b.row_pitch || a.slice_pitch != b.slice_pitch) return true;
+  if (a.row_pitch != b.row_pitch || a.slice_pitch != b.slice_pitch)
+    return RowsMeet(a, a_begin, b, b_begin, region);
   // Bytes of both rectangles are slice * slice_pitch + row * row_pitch + column from their begins.
   // They meet if the distance of the begins is such a sum of differences; each difference can be
   // taken two ways round.

@@ -107,7 +107,7 @@ cl_int Kernel::GetWorkGroupInfo(const Device& device, cl_kernel_work_group_info 
       return sink.Value<cl_ulong>(about->private_mem_size());
     case CL_KERNEL_GLOBAL_WORK_SIZE: {
       // Section 5.9.4: CL_INVALID_VALUE if device is not a custom device and kernel is not a
-      // built-in kernel.
+      // built-in kernel, which the driver has judged.
       if (about->global_work_size_size() != 3) return CL_INVALID_VALUE;
       size_t sizes[3];
       for (int i = 0; i < 3; ++i) sizes[i] = about->global_work_size(i);

@@ -147,8 +147,11 @@ cl_int Launch(cl_command_queue queue_handle, cl_kernel kernel_handle, const Work
 }  // namespace
 
 const LaunchLimits& Kernel::LimitsLocked(const Device& device) {
-  for (const LaunchLimits& limits : limits_) {
-    if (limits.device == &device) return limits;
+  for (LaunchLimits& limits : limits_) {
+    if (limits.device != &device) continue;
+    // A build for the device may have ended since.
+    if (!limits.executable) limits.executable = program_->HasExecutableFor(device);
+    return limits;
   }
   const int version = DeviceVersion(device);
   LaunchLimits limits;
@@ -157,8 +160,8 @@ const LaunchLimits& Kernel::LimitsLocked(const Device& device) {
   limits.allows_empty = version >= 210;
   const cl_uint bits = device.info().Scalar<cl_uint>(CL_DEVICE_ADDRESS_BITS, 64);
   limits.max_size = bits == 32 ? UINT32_MAX : UINT64_MAX;
+  limits.executable = program_->HasExecutableFor(device);
   if (const pb::KernelDeviceDescription* about = metadata_->ForDevice(device.id())) {
-    limits.executable = true;
     limits.work_group_size = about->work_group_size();
     const cl_ulong local_memory =
         device.info().Scalar<cl_ulong>(CL_DEVICE_LOCAL_MEM_SIZE, UINT64_MAX);

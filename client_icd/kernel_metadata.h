@@ -33,7 +33,7 @@ class KernelMetadata {
   // Of an argument that is passed by value; 0 if its type's name does not say.
   size_t value_bytes(cl_uint index) const { return rules_[index].value_bytes; }
   pb::KernelArgDescription::Kind kind(cl_uint index) const { return rules_[index].kind; }
-  // Null if the kernel has no executable for the device.
+  // Null if the device is none of the program's.
   const pb::KernelDeviceDescription* ForDevice(uint64_t device_id) const;
 
   // The driver has accepted a value of this size for this argument.

@@ -60,8 +60,9 @@ cl_int Program::BeginBuild(Step step, const Uint64List& device_ids, const std::s
 void Program::EndBuild(const Uint64List& device_ids, cl_int status, const pb::ProgramState& state) {
   absl::MutexLock lock(&mu_);
   for (size_t i = 0; i < states_.size(); ++i) {
-    if (ListedLocked(i, device_ids))
-      states_[i].status = status == CL_SUCCESS ? CL_BUILD_SUCCESS : CL_BUILD_ERROR;
+    // What the driver says of another device may be older than that device's own build.
+    if (!ListedLocked(i, device_ids)) continue;
+    states_[i].status = status == CL_SUCCESS ? CL_BUILD_SUCCESS : CL_BUILD_ERROR;
     for (const pb::ProgramState::Device& device : state.devices()) {
       if (device.device_id() != device_pointers_[i]->id()) continue;
       states_[i].status = device.build_status();

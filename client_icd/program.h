@@ -50,7 +50,8 @@ class Program : public ClObject<Program, cl_program, ObjectKind::kProgram> {
   // Marks the listed devices (all, if none are listed) as in progress. CL_INVALID_OPERATION if one
   // of them already is, or, for a build or compilation, if kernels are attached.
   cl_int BeginBuild(Step step, const Uint64List& device_ids, const std::string& options);
-  // The worker has answered. `state` may lack devices: those fail with the answer.
+  // The worker has answered. `state` may lack devices: those fail with the answer. What it tells of
+  // devices that were not listed is not heard.
   void EndBuild(const Uint64List& device_ids, cl_int status, const pb::ProgramState& state);
   bool IsBuilding() const;
   // True if some device has an executable.

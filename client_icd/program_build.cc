@@ -85,6 +85,13 @@ cl_int CheckCommon(std::span<Device* const> devices, cl_uint num_devices,
   return ReadDevices(num_devices, device_list, devices, device_ids);
 }
 
+// A program that a compilation or a link takes in. Null (CL_INVALID_PROGRAM) also for one of
+// another context: that may have another session, in which the id names something else.
+Program* InputFrom(cl_program handle, const Context& context) {
+  Program* program = Program::From(handle);
+  return program != nullptr && &program->context() == &context ? program : nullptr;
+}
+
 std::unique_ptr<Build> NewBuild(Program* program, Program::Step step, Program::Notify notify,
                                 void* user_data) {
   auto build = std::make_unique<Build>();
@@ -153,7 +160,7 @@ cl_int CL_API_CALL clCompileProgram(
   std::vector<std::string_view> sources;
   if (program->origin() == Program::Origin::kSource) sources.push_back(program->text());
   for (cl_uint i = 0; i < num_input_headers; ++i) {
-    Program* header = Program::From(input_headers[i]);
+    Program* header = InputFrom(input_headers[i], program->context());
     if (header == nullptr) return CL_INVALID_PROGRAM;
     if (header_include_names[i] == nullptr) return CL_INVALID_VALUE;
     build->inputs.emplace_back(header);
@@ -186,7 +193,8 @@ cl_program CL_API_CALL clLinkProgram(cl_context context_handle, cl_uint num_devi
   pb::LinkProgram& body = *command.mutable_link_program();
   std::vector<Ref<Program>> inputs;
   for (cl_uint i = 0; i < num_input_programs; ++i) {
-    Program* input = Program::From(input_programs[i]);
+    Program* input = InputFrom(input_programs[i], *context);
+    // CL_INVALID_PROGRAM if programs specified in input_programs are not valid program objects.
     if (input == nullptr) return Fail(errcode_ret, CL_INVALID_PROGRAM);
     // CL_INVALID_OPERATION if the compilation or build of a program by a previous call has not
     // completed.

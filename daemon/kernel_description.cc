@@ -129,6 +129,10 @@ void DescribeOnDevice(cl_kernel kernel, const DeviceObject& device,
     out->set_preferred_work_group_size_multiple(size);
   bytes = 0;
   if (read(CL_KERNEL_PRIVATE_MEM_SIZE, &bytes)) out->set_private_mem_size(bytes);
+  // Refused but for custom devices and built-in kernels (section 5.9.4).
+  if (read(CL_KERNEL_GLOBAL_WORK_SIZE, &three)) {
+    for (const size_t value : three) out->add_global_work_size(value);
+  }
 }
 
 }  // namespace

@@ -298,6 +298,29 @@ TEST_F(ProgramLinkTest, LinkRefusals) {
       clLinkProgram(context(), 1, &one, "-no-such-option", 1, only, nullptr, nullptr, error));
 }
 
+// Programs of another context are none for a compilation or a link: their devices, and what serves
+// them, may be others altogether.
+TEST_F(ProgramLinkTest, ForeignProgramsAreRefused) {
+  const cl_device_id one = device();
+  const Own<cl_context> other = NewContext();
+  const auto source = [&](const char* text) {
+    return MAKE("clCreateProgramWithSource.plain",
+                clCreateProgramWithSource(other, 1, &text, nullptr, error));
+  };
+  const Own<cl_program> header = source("#define A 1\n");
+  const cl_program headers[] = {header};
+  const char* names[] = {"a.h"};
+  const Own<cl_program> main = Source("#include \"a.h\"\nkernel void k(global int* p) { *p = A; }");
+  EXPECT_CL("clCompileProgram.foreign_header", CL_INVALID_PROGRAM,
+            clCompileProgram(main, 1, &one, "", 1, headers, names, nullptr, nullptr));
+  const Own<cl_program> library = source(kLibrary);
+  EXPECT_CL("clCompileProgram.plain", CL_SUCCESS, Compile(library));
+  const Own<cl_program> caller = Compiled(kMain);
+  const cl_program both[] = {caller, library};
+  EXPECT_CREATE("clLinkProgram.foreign_program", CL_INVALID_PROGRAM,
+                clLinkProgram(context(), 1, &one, "", 2, both, nullptr, nullptr, error));
+}
+
 void CL_CALLBACK CountCall(cl_program, void* data) {
   static_cast<std::atomic<int>*>(data)->fetch_add(1);
 }

@@ -186,5 +186,32 @@ TEST_F(SubBufferTest, CopiesBetweenWindowsMayOverlap) {
   Finish();
 }
 
+// So do rectangles in windows, also where their pitches differ: rows that lie between the other's
+// rows are copied.
+TEST_F(SubBufferTest, RectanglesOfUnlikePitches) {
+  const size_t align = Alignment();
+  const size_t half = align / 2;
+  const std::vector<unsigned char> before = Counting<unsigned char>(align * 4);
+  const Own<cl_mem> parent = BufferOf(before);
+  const Own<cl_mem> first = Part(parent, 0, align * 4);
+  const Own<cl_mem> second = Part(parent, align, align * 3);
+  const size_t zero[3] = {}, region[3] = {half, 2, 1};
+  // Two rows, at 0 and 3 times the alignment, to two that are beside each other.
+  const auto copy = [&](size_t to) {
+    const size_t origin[3] = {to, 0, 0};
+    return clEnqueueCopyBufferRect(queue(), first, second, zero, origin, region, align * 3, 0, half,
+                                   0, 0, nullptr, nullptr);
+  };
+  EXPECT_CL("clEnqueueCopyBufferRect.windows_meet", CL_MEM_COPY_OVERLAP, copy(align * 3 / 2));
+  if (!MayRun("clEnqueueCopyBufferRect.windows_interleave")) return;
+  EXPECT_CL("clEnqueueCopyBufferRect.windows_interleave", CL_SUCCESS, copy(0));
+  Finish();
+  std::vector<unsigned char> expected = before;
+  std::copy_n(before.begin(), half, expected.begin() + static_cast<ptrdiff_t>(align));
+  std::copy_n(before.begin() + static_cast<ptrdiff_t>(align * 3), half,
+              expected.begin() + static_cast<ptrdiff_t>(align + half));
+  EXPECT_TRUE(Read<unsigned char>(parent, align * 4) == expected);
+}
+
 }  // namespace
 }  // namespace sluice::conformance

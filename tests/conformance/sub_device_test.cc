@@ -24,6 +24,20 @@ class SubDeviceTest : public WithPlatform {
               clCreateSubDevices(device(), list, 1, part.Out(), nullptr));
     return part;
   }
+  // Two sub-devices of one unit each.
+  struct Parts {
+    cl_device_id list[2] = {nullptr, nullptr};
+    Own<cl_device_id> first, second;
+  };
+  Parts TwoUnits() const {
+    const cl_device_partition_property list[] = {CL_DEVICE_PARTITION_BY_COUNTS, 1, 1,
+                                                 CL_DEVICE_PARTITION_BY_COUNTS_LIST_END, 0};
+    Parts parts;
+    EXPECT_EQ(clCreateSubDevices(device(), list, 2, parts.list, nullptr), CL_SUCCESS);
+    parts.first = Own<cl_device_id>(parts.list[0]);
+    parts.second = Own<cl_device_id>(parts.list[1]);
+    return parts;
+  }
 };
 
 // Partitioning equally gives units / n sub-devices of n units each, which know their parent.
@@ -92,13 +106,10 @@ TEST_F(SubDeviceTest, Computes) {
 // A program has a binary for each of its devices, whatever they are parts of.
 TEST_F(SubDeviceTest, ProgramsHaveBinaries) {
   if (!Has(CL_DEVICE_PARTITION_BY_COUNTS)) GTEST_SKIP() << "the device is not divided by counts";
-  const cl_device_partition_property two[] = {CL_DEVICE_PARTITION_BY_COUNTS, 1, 1,
-                                              CL_DEVICE_PARTITION_BY_COUNTS_LIST_END, 0};
-  cl_device_id parts[2] = {nullptr, nullptr};
-  ASSERT_EQ(clCreateSubDevices(device(), two, 2, parts, nullptr), CL_SUCCESS);
-  const Own<cl_device_id> first(parts[0]), second(parts[1]);
-  const Own<cl_context> context = MAKE("clCreateContext.sub_devices",
-                                       clCreateContext(nullptr, 2, parts, nullptr, nullptr, error));
+  const Parts parts = TwoUnits();
+  const Own<cl_context> context =
+      MAKE("clCreateContext.sub_devices",
+           clCreateContext(nullptr, 2, parts.list, nullptr, nullptr, error));
   const char* source = "kernel void k(global int* x) { x[0] = 1; }";
   const Own<cl_program> program =
       MAKE("clCreateProgramWithSource.sub_devices",
@@ -125,6 +136,45 @@ TEST_F(SubDeviceTest, ProgramsHaveBinaries) {
             CL_SUCCESS);
   for (const auto& binary : binaries)
     EXPECT_NE(std::count(binary.begin(), binary.end(), 0), static_cast<ptrdiff_t>(binary.size()));
+}
+
+// A program is executable on the devices it was built for, and on no other of its context; a later
+// build for another leaves it so.
+TEST_F(SubDeviceTest, ProgramsRunWhereTheyAreBuilt) {
+  if (!Has(CL_DEVICE_PARTITION_BY_COUNTS) || !HasCompiler())
+    GTEST_SKIP() << "no partition by counts, or no compiler";
+  const Parts parts = TwoUnits();
+  const Own<cl_context> context =
+      MAKE("clCreateContext.sub_devices",
+           clCreateContext(nullptr, 2, parts.list, nullptr, nullptr, error));
+  const char* source = "kernel void k() {}";
+  const Own<cl_command_queue> first =
+      MAKE("clCreateCommandQueueWithProperties.sub_device",
+           clCreateCommandQueueWithProperties(context, parts.first, nullptr, error));
+  const Own<cl_command_queue> second =
+      MAKE("clCreateCommandQueueWithProperties.sub_device",
+           clCreateCommandQueueWithProperties(context, parts.second, nullptr, error));
+  for (const bool for_both : {false, true}) {
+    const Own<cl_program> program =
+        MAKE("clCreateProgramWithSource.sub_devices",
+             clCreateProgramWithSource(context, 1, &source, nullptr, error));
+    ASSERT_EQ(clBuildProgram(program, 1, parts.list, "", nullptr, nullptr), CL_SUCCESS);
+    if (for_both) {
+      ASSERT_EQ(clBuildProgram(program, 1, parts.list + 1, "", nullptr, nullptr), CL_SUCCESS);
+    }
+    const Own<cl_kernel> kernel =
+        MAKE("clCreateKernel.sub_device", clCreateKernel(program, "k", error));
+    if (!for_both) {
+      EXPECT_CL("clEnqueueNDRangeKernel.not_built", CL_INVALID_PROGRAM_EXECUTABLE,
+                Launch(second, kernel, 1));
+    }
+    EXPECT_EQ(Launch(first, kernel, 1), CL_SUCCESS);
+    if (for_both) {
+      EXPECT_EQ(Launch(second, kernel, 1), CL_SUCCESS);
+    }
+    EXPECT_EQ(clFinish(first), CL_SUCCESS);
+    EXPECT_EQ(clFinish(second), CL_SUCCESS);
+  }
 }
 
 // Each wrong argument has its code.

@@ -227,13 +227,17 @@ cl_int CL_API_CALL fake_clGetKernelArgInfo(cl_kernel kernel, cl_uint index,
   }
 }
 
-cl_int CL_API_CALL fake_clGetKernelWorkGroupInfo(cl_kernel, cl_device_id device,
+cl_int CL_API_CALL fake_clGetKernelWorkGroupInfo(cl_kernel kernel, cl_device_id device,
                                                  cl_kernel_work_group_info param, size_t room,
                                                  void* out, size_t* size_ret) {
   if (device == nullptr) return CL_INVALID_DEVICE;
   if (param == CL_KERNEL_WORK_GROUP_SIZE) return GiveValue(size_t{256}, room, out, size_ret);
   if (param == CL_KERNEL_COMPILE_WORK_GROUP_SIZE) {
     const size_t three[3] = {0, 0, 0};
+    return GiveValue(three, room, out, size_ret);
+  }
+  if (param == CL_KERNEL_GLOBAL_WORK_SIZE && kernel->program->built_in) {
+    const size_t three[3] = {1024, 512, 64};
     return GiveValue(three, room, out, size_ret);
   }
   return CL_INVALID_VALUE;

@@ -84,6 +84,7 @@ struct _cl_program : sluice::fake::Counted {
   std::string source;
   std::string binary;
   bool from_binary = false;
+  bool built_in = false;
   cl_build_status build_status = CL_BUILD_NONE;
   cl_program_binary_type binary_type = CL_PROGRAM_BINARY_TYPE_NONE;
   std::string options;

@@ -81,7 +81,10 @@ cl_program CL_API_CALL fake_clCreateProgramWithBuiltInKernels(cl_context context
                                                               const char* names, cl_int* status) {
   if (count == 0) return Set(status, CL_INVALID_VALUE), nullptr;
   NoteBytes(names, std::strlen(names));
-  return Set(status, CL_SUCCESS), NewProgram(context, {devices, devices + count});
+  const cl_program program = NewProgram(context, {devices, devices + count});
+  program->built_in = true;
+  program->build_status = CL_BUILD_SUCCESS;
+  return Set(status, CL_SUCCESS), program;
 }
 
 cl_int CL_API_CALL fake_clReleaseProgram(cl_program program) {

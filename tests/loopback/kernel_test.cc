@@ -177,6 +177,29 @@ TEST_F(KernelLoopbackTest, NamesOfTypesDoNotMislead) {
   }
 }
 
+// What a driver says of the range of a built-in kernel is told; of others it says nothing.
+TEST_F(KernelLoopbackTest, BuiltInKernelsTellTheirRange) {
+  pb::Command program;
+  pb::CreateProgramWithBuiltInKernels& body =
+      *program.mutable_create_program_with_built_in_kernels();
+  body.set_program_id(client_->NewId());
+  body.set_context_id(context_);
+  body.add_device_ids(kGpu);
+  body.set_names("k");
+  ASSERT_EQ(client_->Call(program).status(), CL_SUCCESS);
+  for (const uint64_t one : {body.program_id(), program_}) {
+    pb::Command command;
+    command.mutable_create_kernel()->set_kernel_id(client_->NewId());
+    command.mutable_create_kernel()->set_program_id(one);
+    command.mutable_create_kernel()->set_name("k");
+    const pb::Answer answer = client_->Call(command);
+    ASSERT_EQ(answer.kernels_size(), 1);
+    const auto& told = answer.kernels(0).devices(0).global_work_size();
+    EXPECT_EQ(std::vector<uint64_t>(told.begin(), told.end()),
+              one == program_ ? std::vector<uint64_t>() : std::vector<uint64_t>({1024, 512, 64}));
+  }
+}
+
 // A name that is no kernel, with bytes that are no text either, is the driver's to refuse.
 TEST_F(KernelLoopbackTest, UnknownNamesAreAnswered) {
   for (const char* name : {"nothing", "\xff\xfe latin \xe9"}) {

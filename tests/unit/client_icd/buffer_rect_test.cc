@@ -52,20 +52,22 @@ std::set<uint64_t> BytesOf(const PitchedRect& rect, const size_t* region) {
   return bytes;
 }
 
-// Two rectangles of one grid overlap exactly when some byte belongs to both, however they wrap
-// around rows and slices.
+// Two rectangles overlap exactly when some byte belongs to both, however they wrap around rows and
+// slices, of one grid or (every other time) of two.
 TEST(BufferRectTest, OverlapAgreesWithCounting) {
   std::mt19937 random(7);
   int overlaps = 0;
   for (int i = 0; i < 20000; ++i) {
     const auto pick = [&](size_t from, size_t to) { return from + random() % (to - from + 1); };
     const size_t region[3] = {pick(1, 5), pick(1, 3), pick(1, 3)};
-    const size_t row_pitch = region[0] + pick(0, 3);
-    const size_t slice_pitch = row_pitch * (region[1] + pick(0, 2));
     const size_t a_origin[3] = {pick(0, 8), pick(0, 5), pick(0, 3)};
     const size_t b_origin[3] = {pick(0, 8), pick(0, 5), pick(0, 3)};
-    PitchedRect a{row_pitch, slice_pitch};
-    PitchedRect b{row_pitch, slice_pitch};
+    const auto grid = [&] {
+      const size_t row_pitch = region[0] + pick(0, 3);
+      return PitchedRect{row_pitch, row_pitch * (region[1] + pick(0, 2))};
+    };
+    PitchedRect a = grid();
+    PitchedRect b = i % 2 == 0 ? a : grid();
     ASSERT_TRUE(CompleteRect(a_origin, region, &a) && CompleteRect(b_origin, region, &b));
     const std::set<uint64_t> in_a = BytesOf(a, region);
     bool expected = false;
