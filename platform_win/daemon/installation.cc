@@ -185,7 +185,7 @@ absl::Status CheckConfigFile(const std::string& daemon, const std::string& file)
 }
 
 // What the system, or every program that uses OpenCL, is to run from here on must be nobody's to
-// change but the administrators', nor may anybody lay a library beside it.
+// change but the administrators', nor may anybody lay a library beside it or move it away.
 absl::Status CheckPrograms() {
   ASSIGN_OR_RETURN(const std::string own, OwnExecutablePath());
   const std::string folder = own.substr(0, own.find_last_of("\\/"));
@@ -196,8 +196,12 @@ absl::Status CheckPrograms() {
     std::string path = absl::StrCat(folder, "\\", name);
     if (std::filesystem::exists(ToWide(path), error)) paths.push_back(std::move(path));
   }
+  std::vector<absl::Status> checks;
   for (const std::string& path : paths) {
-    const absl::Status status = CheckOnlyTrustedChange(path, /*or_own_user=*/false);
+    checks.push_back(CheckOnlyTrustedChange(path, /*or_own_user=*/false));
+  }
+  checks.push_back(CheckOnlyTrustedMoveAbove(folder));
+  for (const absl::Status& status : checks) {
     if (status.ok()) continue;
     // Its advice is for a file that is read, not for programs.
     const absl::string_view why = status.message().substr(0, status.message().find(": "));
