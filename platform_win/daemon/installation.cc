@@ -214,6 +214,25 @@ absl::Status CheckPrograms() {
   return absl::OkStatus();
 }
 
+// OpenCL's loader reads its list in the system's code page: of a name with other characters it
+// finds no file, and no program would have the driver.
+absl::Status CheckLoaderReads(const std::string& driver) {
+  const std::wstring wide = ToWide(driver);
+  BOOL changed = FALSE;
+  const bool is_utf8 = ::GetACP() == CP_UTF8;  // Which has all, and takes no such question.
+  if (is_utf8 || (::WideCharToMultiByte(CP_ACP, WC_NO_BEST_FIT_CHARS, wide.c_str(), -1, nullptr, 0,
+                                        nullptr, &changed) != 0 &&
+                  !changed)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      driver, " has characters that are not in Windows' code page ", ::GetACP(),
+      ", in which OpenCL's loader reads the names of drivers: unpack Sluice into a folder without "
+      "them, such as C:\\Program Files\\Sluice, and install it from there (or leave the driver "
+      "out: "
+      "--no-driver)"));
+}
+
 // The folder for the configuration, and a file that the service would take.
 absl::Status PrepareConfig(const std::string& daemon, const std::string& file) {
   const std::string default_file = DefaultConfigFile();
@@ -379,6 +398,7 @@ absl::Status Install(const InstallFlags& flags, std::vector<std::string>* done) 
   std::string driver;
   if (!flags.no_driver) {
     ASSIGN_OR_RETURN(driver, FileBeside(kDriver));
+    RETURN_IF_ERROR(CheckLoaderReads(driver));
   }
   RETURN_IF_ERROR(CheckPrograms());
   if (!flags.no_service) RETURN_IF_ERROR(InstallService(flags, done));

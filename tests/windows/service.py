@@ -279,6 +279,26 @@ def programs(wine, config):
               and "Program Files" in output and changeable.name in output, (code, output))
 
 
+def foreign_name(wine, config):
+    """Programs in a folder whose name is in no code page: OpenCL's loader would not find the driver, the service runs."""
+    folder = in_c(wine, "Program Files", "Gerät Δ 鍵")
+    folder.mkdir()
+    for name in PACKED:
+        os.link(wine.programs / name, folder / name)
+    code, output = ctl(wine, "install", "--manual", programs=folder)
+    check("install: a driver whose name is in no code page", code == 1 and folder.name in output and "code page" in output,
+          (code, output))
+    code, output = wine.run(["sc", "query", "Sluice"], seconds=30)
+    check("install: and no service is made", code != 0 and "STATE" not in output, (code, output))
+    code, output = ctl(wine, "install", "--manual", "--no-driver", "--config", wine_module.windows_path(config),
+                       programs=folder)
+    check("install: a service whose name is in no code page", code == 0 and folder.name in output, (code, output))
+    wine.run(["sc", "start", "Sluice"], seconds=60)
+    check("install: it runs", answered(wine, None) is not None)
+    code, output = ctl(wine, "uninstall", programs=folder)
+    check("install: and goes", code == 0, (code, output))
+
+
 def install(wine):
     """What install refuses, what it says, and whom it leaves the configuration to."""
     def try_install(file, *flags):
@@ -310,6 +330,7 @@ def install(wine):
     programs(wine, file)
     code, output = wine.run(["sc", "query", "Sluice"], seconds=30)
     check("install: what is refused makes no service", code != 0 and "STATE" not in output, (code, output))
+    foreign_name(wine, file)
     named = wine.directory / "Gerät Δ.toml"  # Not in one code page.
     named.write_text("")
     code, answer = try_install(named, "--json")
