@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "broker/base/check.h"
+#include "broker/os/lasting_thread.h"
 #include "broker/os/local_socket.h"
 #include "broker/os/random.h"
 #include "platform_win/travel.h"
@@ -225,17 +226,28 @@ absl::Status PipeEnd::SendRaw(std::string bytes) {
     write_pending_ = false;
   }
   write_buffer_ = std::move(bytes);
-  bool done = ::WriteFile(handle(), write_buffer_.data(), static_cast<DWORD>(write_buffer_.size()),
-                          nullptr, &write_);
-  if (!done && ::GetLastError() == ERROR_IO_PENDING) {
+  DWORD error = ERROR_SUCCESS;
+  const auto write = [this, &error] {
+    const auto size = static_cast<DWORD>(write_buffer_.size());
+    if (!::WriteFile(handle(), write_buffer_.data(), size, nullptr, &write_)) {
+      error = ::GetLastError();
+    }
+  };
+  // What is still on its way when the call returns would end with the thread that began it.
+  if (non_blocking_) {
+    RunWhereIoLasts(write);
+  } else {
+    write();
+  }
+  if (error == ERROR_IO_PENDING) {
     if (non_blocking_) {
       write_pending_ = true;  // The system has it from our buffer; the next one would block.
       return absl::OkStatus();
     }
-    done = ::GetOverlappedResult(handle(), &write_, &written, TRUE);
+    const bool done = ::GetOverlappedResult(handle(), &write_, &written, TRUE);
+    error = done ? ERROR_SUCCESS : ::GetLastError();
   }
-  if (done) return absl::OkStatus();
-  const DWORD error = ::GetLastError();
+  if (error == ERROR_SUCCESS) return absl::OkStatus();
   if (error == ERROR_BROKEN_PIPE || error == ERROR_NO_DATA || error == ERROR_PIPE_NOT_CONNECTED ||
       error == ERROR_OPERATION_ABORTED) {
     return absl::AbortedError("the peer has closed the connection");

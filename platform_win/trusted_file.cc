@@ -6,6 +6,8 @@
 #include <aclapi.h>
 #include <sddl.h>
 
+#include <filesystem>
+
 #include "absl/strings/str_cat.h"
 #include "platform_win/account.h"
 #include "platform_win/handle_table.h"
@@ -21,6 +23,9 @@ constexpr wchar_t kFolderList[] = L"D:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)(A;OICI;0
 constexpr DWORD kChange = FILE_WRITE_DATA | FILE_APPEND_DATA | FILE_DELETE_CHILD | DELETE |
                           WRITE_DAC | WRITE_OWNER | GENERIC_WRITE | GENERIC_ALL;
 
+// To rename a folder, to remove one that is in it, or to become able to.
+constexpr DWORD kMove = FILE_DELETE_CHILD | DELETE | WRITE_DAC | WRITE_OWNER | GENERIC_ALL;
+
 class Descriptor {
  public:
   Descriptor() = default;
@@ -32,6 +37,16 @@ class Descriptor {
     return ::GetNamedSecurityInfoW(ToWide(path).c_str(), SE_FILE_OBJECT,
                                    OWNER_SECURITY_INFORMATION | DACL_SECURITY_INFORMATION, &owner_,
                                    nullptr, &list_, nullptr, &descriptor_);
+  }
+  // Of the folder itself, not of what it may lead to.
+  DWORD ReadFolder(const std::wstring& path) {
+    const OwnedHandle folder(::CreateFileW(
+        path.c_str(), READ_CONTROL, FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE, nullptr,
+        OPEN_EXISTING, FILE_FLAG_BACKUP_SEMANTICS | FILE_FLAG_OPEN_REPARSE_POINT, nullptr));
+    if (!folder.valid()) return ::GetLastError();
+    return ::GetSecurityInfo(folder.get(), SE_FILE_OBJECT,
+                             OWNER_SECURITY_INFORMATION | DACL_SECURITY_INFORMATION, &owner_,
+                             nullptr, &list_, nullptr, &descriptor_);
   }
   PSID owner() const { return owner_; }
   ACL* list() const { return list_; }
@@ -72,6 +87,23 @@ absl::Status CheckOwner(const std::string& path, PSID owner, bool or_own_user) {
                    path, "\" /setowner *S-1-5-32-544` makes it theirs"));
 }
 
+// Who else than trusted ones has one of the rights; "" if nobody has.
+std::string OthersWith(DWORD rights, ACL* list, bool or_own_user) {
+  std::string others = list == nullptr ? "everybody" : "";
+  for (DWORD i = 0; list != nullptr && i < list->AceCount; ++i) {
+    void* entry = nullptr;
+    if (!::GetAce(list, i, &entry)) continue;
+    // All kinds that allow something about a file lie in memory as this one.
+    auto* const allowed = static_cast<ACCESS_ALLOWED_ACE*>(entry);
+    const bool allows = allowed->Header.AceType == ACCESS_ALLOWED_ACE_TYPE ||
+                        allowed->Header.AceType == ACCESS_ALLOWED_CALLBACK_ACE_TYPE;
+    if (!allows || (allowed->Header.AceFlags & INHERIT_ONLY_ACE) != 0) continue;
+    if ((allowed->Mask & rights) == 0 || IsTrusted(&allowed->SidStart, or_own_user)) continue;
+    others = NameOfSid(&allowed->SidStart);
+  }
+  return others;
+}
+
 // The names of devices (nul, con, com1) mean them in every folder.
 bool IsDevice(const std::string& path) {
   const OwnedHandle opened(
@@ -95,23 +127,39 @@ absl::Status CheckOnlyTrustedChange(const std::string& path, bool or_own_user) {
 absl::Status CheckOnlyTrustedChange(const std::string& path, PSID owner, ACL* list,
                                     bool or_own_user) {
   RETURN_IF_ERROR(CheckOwner(path, owner, or_own_user));
-  std::string others = list == nullptr ? "everybody" : "";
-  for (DWORD i = 0; list != nullptr && i < list->AceCount; ++i) {
-    void* entry = nullptr;
-    if (!::GetAce(list, i, &entry)) continue;
-    // All kinds that allow something about a file lie in memory as this one.
-    auto* const allowed = static_cast<ACCESS_ALLOWED_ACE*>(entry);
-    const bool allows = allowed->Header.AceType == ACCESS_ALLOWED_ACE_TYPE ||
-                        allowed->Header.AceType == ACCESS_ALLOWED_CALLBACK_ACE_TYPE;
-    if (!allows || (allowed->Header.AceFlags & INHERIT_ONLY_ACE) != 0) continue;
-    if ((allowed->Mask & kChange) == 0 || IsTrusted(&allowed->SidStart, or_own_user)) continue;
-    others = NameOfSid(&allowed->SidStart);
-  }
+  const std::string others = OthersWith(kChange, list, or_own_user);
   if (others.empty()) return absl::OkStatus();
   return absl::PermissionDeniedError(absl::StrCat(
       path, " may be changed by ", others,
       ", not only by administrators and the system: `icacls \"", path,
       "\" /inheritance:r /grant *S-1-5-18:R *S-1-5-32-544:F *S-1-5-32-545:R` mends that"));
+}
+
+absl::Status CheckOnlyTrustedMoveAbove(const std::string& path) {
+  std::filesystem::path folder = std::filesystem::path(ToWide(path)).parent_path();
+  while (folder.has_parent_path()) {
+    const std::string name = FromWide(folder.wstring());
+    Descriptor descriptor;
+    if (const DWORD error = descriptor.ReadFolder(folder.wstring()); error != ERROR_SUCCESS) {
+      return WindowsStatus(error, absl::StrCat("asking whose ", name, " is"));
+    }
+    const bool is_root = folder == folder.root_path();
+    RETURN_IF_ERROR(CheckOnlyTrustedMove(name, descriptor.owner(), descriptor.list(), is_root));
+    if (is_root) break;
+    folder = folder.parent_path();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckOnlyTrustedMove(const std::string& folder, PSID owner, ACL* list, bool is_root) {
+  RETURN_IF_ERROR(CheckOwner(folder, owner, /*or_own_user=*/false));
+  const DWORD rights = is_root ? kMove & ~DWORD{DELETE} : kMove;
+  const std::string others = OthersWith(rights, list, /*or_own_user=*/false);
+  if (others.empty()) return absl::OkStatus();
+  return absl::PermissionDeniedError(
+      absl::StrCat(folder, " may be changed by ", others,
+                   ", who can put another folder in place of one in it: choose a folder that only "
+                   "administrators and the system change"));
 }
 
 absl::Status SecureFolder(const std::string& path) {

@@ -21,6 +21,13 @@ absl::Status CheckOnlyTrustedChange(const std::string& path, bool or_own_user);
 absl::Status CheckOnlyTrustedChange(const std::string& path, PSID owner, ACL* list,
                                     bool or_own_user);
 
+// OK if nobody else owns a folder above `path`, up to the disk's root, or may rename it or put
+// another in its place: who may do that decides what the path names. To add to one is harmless.
+// Otherwise kPermissionDenied, naming the folder and who it is.
+absl::Status CheckOnlyTrustedMoveAbove(const std::string& path);
+// The same of one folder, as above; nobody moves a disk's root.
+absl::Status CheckOnlyTrustedMove(const std::string& folder, PSID owner, ACL* list, bool is_root);
+
 // Makes the folder one that only the system and administrators change and users read. One that is
 // there must be trusted's already: what its owner has put there, or holds open, would stay his.
 absl::Status SecureFolder(const std::string& path);

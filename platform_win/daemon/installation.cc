@@ -185,7 +185,7 @@ absl::Status CheckConfigFile(const std::string& daemon, const std::string& file)
 }
 
 // What the system, or every program that uses OpenCL, is to run from here on must be nobody's to
-// change but the administrators', nor may anybody lay a library beside it.
+// change but the administrators', nor may anybody lay a library beside it or move it away.
 absl::Status CheckPrograms() {
   ASSIGN_OR_RETURN(const std::string own, OwnExecutablePath());
   const std::string folder = own.substr(0, own.find_last_of("\\/"));
@@ -196,8 +196,12 @@ absl::Status CheckPrograms() {
     std::string path = absl::StrCat(folder, "\\", name);
     if (std::filesystem::exists(ToWide(path), error)) paths.push_back(std::move(path));
   }
+  std::vector<absl::Status> checks;
   for (const std::string& path : paths) {
-    const absl::Status status = CheckOnlyTrustedChange(path, /*or_own_user=*/false);
+    checks.push_back(CheckOnlyTrustedChange(path, /*or_own_user=*/false));
+  }
+  checks.push_back(CheckOnlyTrustedMoveAbove(folder));
+  for (const absl::Status& status : checks) {
     if (status.ok()) continue;
     // Its advice is for a file that is read, not for programs.
     const absl::string_view why = status.message().substr(0, status.message().find(": "));
@@ -208,6 +212,25 @@ absl::Status CheckPrograms() {
                                     "install it from there"));
   }
   return absl::OkStatus();
+}
+
+// OpenCL's loader reads its list in the system's code page: of a name with other characters it
+// finds no file, and no program would have the driver.
+absl::Status CheckLoaderReads(const std::string& driver) {
+  const std::wstring wide = ToWide(driver);
+  BOOL changed = FALSE;
+  const bool is_utf8 = ::GetACP() == CP_UTF8;  // Which has all, and takes no such question.
+  if (is_utf8 || (::WideCharToMultiByte(CP_ACP, WC_NO_BEST_FIT_CHARS, wide.c_str(), -1, nullptr, 0,
+                                        nullptr, &changed) != 0 &&
+                  !changed)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      driver, " has characters that are not in Windows' code page ", ::GetACP(),
+      ", in which OpenCL's loader reads the names of drivers: unpack Sluice into a folder without "
+      "them, such as C:\\Program Files\\Sluice, and install it from there (or leave the driver "
+      "out: "
+      "--no-driver)"));
 }
 
 // The folder for the configuration, and a file that the service would take.
@@ -375,6 +398,7 @@ absl::Status Install(const InstallFlags& flags, std::vector<std::string>* done) 
   std::string driver;
   if (!flags.no_driver) {
     ASSIGN_OR_RETURN(driver, FileBeside(kDriver));
+    RETURN_IF_ERROR(CheckLoaderReads(driver));
   }
   RETURN_IF_ERROR(CheckPrograms());
   if (!flags.no_service) RETURN_IF_ERROR(InstallService(flags, done));

@@ -14,6 +14,7 @@ import socket
 import subprocess
 import sys
 import time
+import zipfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
@@ -23,6 +24,9 @@ import wine as wine_module  # noqa: E402  pylint: disable=wrong-import-position
 ROOT = HERE.parents[1]
 BUILD = pathlib.Path(os.environ.get("SLUICE_WINDOWS_BUILD_DIR") or ROOT / "build-windows").resolve()
 BIN = BUILD / "bin"
+PACKAGE = BUILD / "sluice-windows.zip"
+PACKED = ("sluiced.exe", "sluicectl.exe", "sluice-worker.exe", "sluice-gateway.exe", "sluice-allocator.exe",
+          "sluice_icd.dll", "sluice.dll")
 PIPE = r"\\.\pipe\sluice-console Gerät Δ"  # Not in one code page.
 OPENCL = "mscoree,mshtml="  # Wine's own OpenCL.dll: the worker's driver.
 FAILURES = []
@@ -34,9 +38,30 @@ def check(name, good, detail=""):
         FAILURES.append(name)
 
 
-def ctl(wine, *arguments, endpoint=None):
+def in_c(wine, *names):
+    """A path on Wine's disk C:, where folders are one user's alone, unlike those above a checkout or in /tmp."""
+    return pathlib.Path(wine.environment["WINEPREFIX"]).joinpath("drive_c", *names)
+
+
+def unpack(wine):
+    """The folder of Sluice's programs, as an administrator has unpacked them."""
+    folder = in_c(wine, "Program Files")
+    if PACKAGE.is_file() and all(PACKAGE.stat().st_mtime >= (BIN / name).stat().st_mtime for name in PACKED):
+        with zipfile.ZipFile(PACKAGE) as package:
+            package.extractall(folder)
+        print(f"PASS {PACKAGE.name} is unpacked, and the service runs out of it")
+        return folder / "sluice" / "bin"
+    print(f"SKIP {PACKAGE.name}: it is not there, or older than the programs, which are taken instead")
+    folder = folder / "sluice" / "bin"
+    folder.mkdir(parents=True)
+    for name in PACKED:
+        shutil.copy2(BIN / name, folder)
+    return folder
+
+
+def ctl(wine, *arguments, endpoint=None, programs=None):
     """sluicectl's exit code, and its JSON or text."""
-    command = [BIN / "sluicectl.exe", *arguments]
+    command = [(programs or wine.programs) / "sluicectl.exe", *arguments]
     if endpoint:
         command += ["--endpoint", endpoint]
     code, output = wine.run(command, seconds=60)
@@ -237,19 +262,41 @@ def broken(wine):
 
 
 def programs(wine, config):
-    """The system runs nothing that anybody may change, nor from a folder into which anybody may put a library."""
-    folder = wine.directory / "programs"
-    folder.mkdir()
+    """The system runs nothing that anybody may change, nor from a folder into which anybody may put a library, nor from
+    one that anybody may put in its place."""
+    above = in_c(wine, "above")
+    folder = above / "programs"
+    folder.mkdir(parents=True)
     for name in ("sluicectl.exe", "sluiced.exe"):
         shutil.copy2(BIN / name, folder)
-    for changeable, mode in ((folder, 0o777), (folder / "sluiced.exe", 0o777)):
+    for changeable in (folder, folder / "sluiced.exe", above):
         before = changeable.stat().st_mode
-        changeable.chmod(mode)
-        code, output = wine.run([folder / "sluicectl.exe", "install", "--manual", "--no-driver", "--config",
-                                 wine_module.windows_path(config)], seconds=60)
+        changeable.chmod(0o777)
+        code, output = ctl(wine, "install", "--manual", "--no-driver", "--config", wine_module.windows_path(config),
+                           programs=folder)
         changeable.chmod(before)
         check(f"install: {changeable.name} that everybody may change", code == 1 and "may be changed by" in output
               and "Program Files" in output and changeable.name in output, (code, output))
+
+
+def foreign_name(wine, config):
+    """Programs in a folder whose name is in no code page: OpenCL's loader would not find the driver, the service runs."""
+    folder = in_c(wine, "Program Files", "Gerät Δ 鍵")
+    folder.mkdir()
+    for name in PACKED:
+        os.link(wine.programs / name, folder / name)
+    code, output = ctl(wine, "install", "--manual", programs=folder)
+    check("install: a driver whose name is in no code page", code == 1 and folder.name in output and "code page" in output,
+          (code, output))
+    code, output = wine.run(["sc", "query", "Sluice"], seconds=30)
+    check("install: and no service is made", code != 0 and "STATE" not in output, (code, output))
+    code, output = ctl(wine, "install", "--manual", "--no-driver", "--config", wine_module.windows_path(config),
+                       programs=folder)
+    check("install: a service whose name is in no code page", code == 0 and folder.name in output, (code, output))
+    wine.run(["sc", "start", "Sluice"], seconds=60)
+    check("install: it runs", answered(wine, None) is not None)
+    code, output = ctl(wine, "uninstall", programs=folder)
+    check("install: and goes", code == 0, (code, output))
 
 
 def install(wine):
@@ -283,12 +330,13 @@ def install(wine):
     programs(wine, file)
     code, output = wine.run(["sc", "query", "Sluice"], seconds=30)
     check("install: what is refused makes no service", code != 0 and "STATE" not in output, (code, output))
+    foreign_name(wine, file)
     named = wine.directory / "Gerät Δ.toml"  # Not in one code page.
     named.write_text("")
     code, answer = try_install(named, "--json")
     check("install: one JSON document", code == 0 and answer["done"] is True and named.name in answer["steps"][0],
           (code, answer))
-    folder = pathlib.Path(wine.environment["WINEPREFIX"]) / "drive_c/ProgramData/Sluice"
+    folder = in_c(wine, "ProgramData", "Sluice")
     check("install: the configuration's folder", folder.is_dir(), folder)
     wine.run(["sc", "start", "Sluice"], seconds=60)
     check("install: the service takes a file of any name", answered(wine, None) is not None)
@@ -312,6 +360,7 @@ def main():
     with wine_module.Wine() as wine:
         wine.environment.update(WINEDLLOVERRIDES=OPENCL, LC_ALL="C.UTF-8")  # By which names come to Wine.
         keep_one_service_manager(wine)
+        wine.programs = unpack(wine)
         for part in (unit_tests, texts, console, service, broken, install):
             if not sys.argv[1:] or part.__name__ in sys.argv[1:]:
                 part(wine)

@@ -58,6 +58,33 @@ TEST_F(LocalSocketTest, ReaderThreadEnds) {
   }
 }
 
+// A non-blocking message that was taken arrives, though the thread that sent it ended while it was
+// on its way.
+TEST_F(LocalSocketTest, WriterThreadEnds) {
+  ASSERT_TRUE(SetNonBlocking(here_.get(), true).ok());
+  struct Writer {
+    int fd;
+    int taken = 0;
+  } writer = {here_.get()};
+  const OwnedHandle thread(::CreateThread(
+      nullptr, 0,
+      [](void* argument) -> DWORD {
+        auto& self = *static_cast<Writer*>(argument);
+        const std::string large(10'000, 'x');
+        while (SendMessage(self.fd, large.data(), large.size()).ok()) ++self.taken;
+        return 0;
+      },
+      &writer, 0, nullptr));
+  ASSERT_EQ(::WaitForSingleObject(thread.get(), 60'000), WAIT_OBJECT_0);
+  std::string buffer(10'000, '\0');
+  for (int i = 0; i < writer.taken; ++i) {
+    ASSERT_TRUE(WaitReadable(there_.get(), 20'000).ok()) << i << " of " << writer.taken;
+    const auto size = ReceiveMessage(there_.get(), buffer.data(), buffer.size(), nullptr, 0);
+    ASSERT_TRUE(size.ok()) << size.status();
+    EXPECT_EQ(*size, buffer.size());
+  }
+}
+
 // A message arrives whole, with its descriptors, which are not the sender's numbers.
 TEST_F(LocalSocketTest, CarriesBytesAndDescriptors) {
   const auto memory = CreateSharedMemory("test", kSize);
@@ -135,7 +162,9 @@ TEST_F(LocalSocketTest, WouldBlockIsUnavailable) {
   EXPECT_TRUE(absl::IsUnavailable(
       ReceiveMessage(here_.get(), buffer, sizeof(buffer), nullptr, 0).status()));
   absl::Status sent;
-  for (int i = 0; i < 100'000 && sent.ok(); ++i) sent = SendMessage(here_.get(), "x", 1);
+  const std::string message(1024, 'x');
+  for (int i = 0; i < 1000 && sent.ok(); ++i)
+    sent = SendMessage(here_.get(), message.data(), message.size());
   EXPECT_TRUE(absl::IsUnavailable(sent)) << sent;
 }
 

@@ -35,6 +35,9 @@ class Access {
   Access& operator=(const Access&) = delete;
 
   ACL* list() const { return list_; }
+  absl::Status CheckMove(bool is_root = false) const {
+    return CheckOnlyTrustedMove("the folder", owner_, list_, is_root);
+  }
   absl::Status Check(bool or_own_user = false) const {
     return CheckOnlyTrustedChange("the file", owner_, list_, or_own_user);
   }
@@ -98,6 +101,20 @@ TEST(TrustedFileTest, NoList) {
 TEST(TrustedFileTest, OwnUsers) {
   const Access own(absl::StrCat("O:", OwnSid(), "D:(A;;FA;;;", OwnSid(), ")"));
   EXPECT_TRUE(own.Check(/*or_own_user=*/true).ok());
+}
+
+// Of a folder above, whoever may rename it, remove what is in it, or become able to, is refused;
+// who may only add to it is not, as on a disk's root, which nobody moves.
+TEST(TrustedFileTest, FoldersAbove) {
+  for (const char* right : {"0x40", "SD", "WD", "WO", "GA", "FA"}) {
+    const absl::Status status =
+        Access(absl::StrCat("O:BAD:(A;;FA;;;BA)(A;;", right, ";;;", kSomebody, ")")).CheckMove();
+    EXPECT_TRUE(Says(status, absl::StrCat("the folder may be changed by ", kSomebody))) << right;
+  }
+  EXPECT_TRUE(Access("O:BAD:(A;;0x6;;;WD)(A;OICIIO;FA;;;WD)").CheckMove().ok());
+  EXPECT_TRUE(Access("O:BAD:(A;;0x10006;;;WD)").CheckMove(/*is_root=*/true).ok());
+  EXPECT_FALSE(Access("O:BAD:(A;;0x46;;;WD)").CheckMove(/*is_root=*/true).ok());
+  EXPECT_TRUE(Says(Access(absl::StrCat("O:", kSomebody, "D:")).CheckMove(), "belongs to"));
 }
 
 // A file as it lies there: a new one is its user's; one that everybody may write is refused; what
