@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Renderbuffers. They are read through their framebuffer, and written by a blit from a texture of
-// ours, since nothing else writes to one as it is.
+// Renderbuffers. They are read and written (gl_blit.h) through a framebuffer.
+#include "client_icd/sharing/gl_blit.h"
 #include "client_icd/sharing/gl_holding.h"
 #include "client_icd/sharing/gl_read.h"
 
 namespace sluice::sharing {
 namespace {
-
-GLenum AttachmentOf(const GlFormat& format) {
-  return format.is_depth() ? GL_DEPTH_ATTACHMENT : GL_COLOR_ATTACHMENT0;
-}
 
 // Of the renderbuffer in a framebuffer object that is bound for drawing, what must stay as it is
 // between its description and its copies.
@@ -23,7 +19,7 @@ struct Attached {
     Attached now;
     now.complete = gl.CheckFramebufferStatus(GL_DRAW_FRAMEBUFFER) == GL_FRAMEBUFFER_COMPLETE;
     if (!now.complete) return now;
-    gl.GetFramebufferAttachmentParameteriv(GL_DRAW_FRAMEBUFFER, AttachmentOf(format),
+    gl.GetFramebufferAttachmentParameteriv(GL_DRAW_FRAMEBUFFER, GlBlit::AttachmentOf(format),
                                            GL_FRAMEBUFFER_ATTACHMENT_COMPONENT_TYPE, &now.type);
     gl.GetIntegerv(GL_SAMPLES, &now.samples);
     return now;
@@ -62,26 +58,14 @@ class RenderbufferHolding final : public GlHolding {
     if (!contexts.Use(0)) return CL_OUT_OF_RESOURCES;
     const GlFunctions& gl = contexts.gl();
     if (!IsAsDescribed(gl)) return CL_INVALID_GL_OBJECT;
-    contexts.UseScratchUnit();
-    if (texture_ == 0) gl.GenTextures(1, &texture_);
-    gl.BindTexture(GL_TEXTURE_2D, texture_);
-    gl.TexParameteri(GL_TEXTURE_2D, GL_TEXTURE_MAX_LEVEL, 0);
-    const GLsizei width = static_cast<GLsizei>(about_.width);
-    const GLsizei height = static_cast<GLsizei>(about_.height);
-    gl.BindBuffer(GL_PIXEL_UNPACK_BUFFER, buffer);
-    gl.TexImage2D(GL_TEXTURE_2D, 0, static_cast<GLint>(about_.format->internal_format), width,
-                  height, 0, about_.format->transfer_format, about_.format->transfer_type, nullptr);
-    gl.BindBuffer(GL_PIXEL_UNPACK_BUFFER, 0);
-    Blit(gl, width, height);
-    gl.BindTexture(GL_TEXTURE_2D, 0);
+    blit_.Write(contexts, about_, buffer, framebuffer_);
     return contexts.TakeError(CL_INVALID_GL_OBJECT);
   }
 
   void Drop(GlContexts& contexts) override {
     if (!contexts.Use(0)) return;
     contexts.gl().DeleteFramebuffers(1, &framebuffer_);
-    if (source_ != 0) contexts.gl().DeleteFramebuffers(1, &source_);
-    if (texture_ != 0) contexts.gl().DeleteTextures(1, &texture_);
+    blit_.Drop(contexts.gl());
   }
 
  private:
@@ -93,23 +77,8 @@ class RenderbufferHolding final : public GlHolding {
     return same;
   }
 
-  void Blit(const GlFunctions& gl, GLsizei width, GLsizei height) {
-    const GLbitfield mask = about_.format->is_depth() ? GL_DEPTH_BUFFER_BIT : GL_COLOR_BUFFER_BIT;
-    if (source_ == 0) gl.GenFramebuffers(1, &source_);
-    gl.BindFramebuffer(GL_READ_FRAMEBUFFER, source_);
-    gl.FramebufferTexture2D(GL_READ_FRAMEBUFFER, AttachmentOf(*about_.format), GL_TEXTURE_2D,
-                            texture_, 0);
-    gl.BindFramebuffer(GL_DRAW_FRAMEBUFFER, framebuffer_);
-    // Not if there was no memory for the texture.
-    if (gl.CheckFramebufferStatus(GL_READ_FRAMEBUFFER) == GL_FRAMEBUFFER_COMPLETE)
-      gl.BlitFramebuffer(0, 0, width, height, 0, 0, width, height, mask, GL_NEAREST);
-    gl.BindFramebuffer(GL_READ_FRAMEBUFFER, 0);
-    gl.BindFramebuffer(GL_DRAW_FRAMEBUFFER, 0);
-  }
-
   GLuint framebuffer_;
-  GLuint source_ = 0;  // Made with the first write, of the texture.
-  GLuint texture_ = 0;
+  GlBlit blit_;
   const Attached attached_;
   const GlRead read_;
 };
@@ -165,7 +134,8 @@ cl_int HoldGlRenderbuffer(GlContexts& contexts, GLuint name, std::unique_ptr<GlH
   GLuint framebuffer = 0;
   gl.GenFramebuffers(1, &framebuffer);
   gl.BindFramebuffer(GL_FRAMEBUFFER, framebuffer);
-  gl.FramebufferRenderbuffer(GL_FRAMEBUFFER, AttachmentOf(*about.format), GL_RENDERBUFFER, name);
+  gl.FramebufferRenderbuffer(GL_FRAMEBUFFER, GlBlit::AttachmentOf(*about.format), GL_RENDERBUFFER,
+                             name);
   std::optional<GlRead> read;
   const Attached attached = Attached::Ask(gl, *about.format);
   if (attached.complete) read = ChooseGlRead(contexts, *about.format);

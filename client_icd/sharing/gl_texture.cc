@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "client_icd/sharing/gl_blit.h"
 #include "client_icd/sharing/gl_buffer.h"
 #include "client_icd/sharing/gl_copy.h"
 #include "client_icd/sharing/gl_read.h"
@@ -237,6 +238,10 @@ class TextureHolding final : public GlHolding {
     if (!contexts.UseUnit(unit_)) return CL_OUT_OF_RESOURCES;
     if (!IsAsDescribed(contexts)) return CL_INVALID_GL_OBJECT;
     const GlFunctions& gl = contexts.gl();
+    if (own_texture_ != 0) {
+      blit_.Write(contexts, about_, buffer, framebuffers_.front());
+      return contexts.TakeError(CL_INVALID_GL_OBJECT);
+    }
     const GLsizei width = static_cast<GLsizei>(about_.width);
     const GLsizei height = static_cast<GLsizei>(about_.height);
     const GLenum format = about_.format->transfer_format;
@@ -288,6 +293,7 @@ class TextureHolding final : public GlHolding {
       contexts.copier()->LetGo(contexts, unit_.context, *image_unit_);
     contexts.ReturnUnit(unit_);
     const GlFunctions& gl = contexts.gl();
+    blit_.Drop(gl);
     if (!framebuffers_.empty()) {
       gl.DeleteFramebuffers(static_cast<GLsizei>(framebuffers_.size()), framebuffers_.data());
     }
@@ -350,6 +356,7 @@ class TextureHolding final : public GlHolding {
   const std::vector<GLuint> framebuffers_;  // One per layer, in OpenGL ES.
   const GlRead read_;
   const GLuint own_texture_;  // Of an EGLImage; else 0.
+  GlBlit blit_;               // To that.
   std::optional<GLuint> image_unit_;
 };
 

@@ -43,17 +43,24 @@ class EglImages : public WithGl {
     EXPECT_NE(image, EGL_NO_IMAGE_KHR) << std::hex << eglGetError();
     return image;
   }
-  // The code that its memory object is refused with; else it must have these bytes.
-  cl_int SharedOrRefused(EGLImageKHR image, size_t side, const std::vector<uint8_t>& bytes) {
+  // The code that its memory object is refused with; else it must have these bytes, and is given
+  // the others.
+  cl_int SharedOrRefused(EGLImageKHR image, size_t side, const std::vector<uint8_t>& bytes,
+                         const std::vector<uint8_t>& after) {
     gl().Finish();
     cl_int status = CL_SUCCESS;
     const Own<cl_mem> memory(
-        create_(context(), app().egl_display(), image, CL_MEM_READ_ONLY, nullptr, &status));
+        create_(context(), app().egl_display(), image, CL_MEM_READ_WRITE, nullptr, &status));
     destroy_image_(app().egl_display(), image);
     if (status != CL_SUCCESS) return status;
     const cl_mem handle = memory;
     EXPECT_EQ(acquire_(queue(), 1, &handle, 0, nullptr, nullptr), CL_SUCCESS);
     EXPECT_EQ(ReadImage(memory, side, side, 1, bytes.size() / (side * side)), bytes);
+    const size_t origin[3] = {0, 0, 0};
+    const size_t region[3] = {side, side, 1};
+    EXPECT_EQ(clEnqueueWriteImage(queue(), memory, CL_TRUE, origin, region, 0, 0, after.data(), 0,
+                                  nullptr, nullptr),
+              CL_SUCCESS);
     EXPECT_EQ(release_(queue(), 1, &handle, 0, nullptr, nullptr), CL_SUCCESS);
     EXPECT_EQ(clFinish(queue()), CL_SUCCESS);
     return CL_SUCCESS;
@@ -125,6 +132,8 @@ TEST_P(EglImages, Sources) {
   constexpr size_t kSide = 8;
   constexpr GLsizei kGlSide = kSide;
   const std::vector<uint8_t> texels = Pattern(format, kSide * kSide, 3);
+  const std::vector<uint8_t> other_level = Pattern(format, 4 * kSide * kSide, 7);
+  const std::vector<uint8_t> after = Pattern(format, kSide * kSide, 9);
   const auto upload = [&](GLenum face, GLint level, GLsizei side, const void* data) {
     gl().TexImage2D(face, level, GL_RGBA8, side, side, 0, format.format, format.type, data);
   };
@@ -132,9 +141,11 @@ TEST_P(EglImages, Sources) {
   gl().GenTextures(2, names);
   gl().BindTexture(GL_TEXTURE_2D, names[0]);
   for (GLint level = 0; level < 5; ++level)
-    upload(GL_TEXTURE_2D, level, 16 >> level, level == 1 ? texels.data() : nullptr);
-  EXPECT_EQ(SharedOrRefused(ImageOf(names[0], EGL_GL_TEXTURE_2D_KHR, 1), kSide, texels),
+    upload(GL_TEXTURE_2D, level, 16 >> level, level == 1 ? texels.data() : other_level.data());
+  EXPECT_EQ(SharedOrRefused(ImageOf(names[0], EGL_GL_TEXTURE_2D_KHR, 1), kSide, texels, after),
             CL_SUCCESS);
+  EXPECT_EQ(ReadTexture(GL_TEXTURE_2D, names[0], 1, format, kSide, kSide, 1), after);
+  EXPECT_EQ(ReadTexture(GL_TEXTURE_2D, names[0], 0, format, 2 * kSide, 2 * kSide, 1), other_level);
 
   gl().BindTexture(GL_TEXTURE_CUBE_MAP, names[1]);
   gl().TexParameteri(GL_TEXTURE_CUBE_MAP, GL_TEXTURE_MAX_LEVEL, 0);
@@ -144,8 +155,8 @@ TEST_P(EglImages, Sources) {
   }
   for (const EGLenum face : {0, 3, 5}) {
     const EGLenum target = EGL_GL_TEXTURE_CUBE_MAP_POSITIVE_X_KHR + face;
-    const cl_int status =
-        SharedOrRefused(ImageOf(names[1], target), kSide, Pattern(format, kSide * kSide, face));
+    const std::vector<uint8_t> before = Pattern(format, kSide * kSide, face);
+    const cl_int status = SharedOrRefused(ImageOf(names[1], target), kSide, before, before);
     EXPECT_TRUE(status == CL_SUCCESS || status == CL_IMAGE_FORMAT_NOT_SUPPORTED) << status;
   }
 
@@ -160,8 +171,11 @@ TEST_P(EglImages, Sources) {
   gl().Clear(GL_COLOR_BUFFER_BIT);
   std::vector<uint8_t> magenta;
   for (size_t i = 0; i < kSide * kSide; ++i) magenta.insert(magenta.end(), {255, 0, 255, 255});
-  EXPECT_EQ(SharedOrRefused(ImageOf(renderbuffer, EGL_GL_RENDERBUFFER_KHR), kSide, magenta),
+  EXPECT_EQ(SharedOrRefused(ImageOf(renderbuffer, EGL_GL_RENDERBUFFER_KHR), kSide, magenta, after),
             CL_SUCCESS);
+  std::vector<uint8_t> seen(after.size());
+  gl().ReadPixels(0, 0, kGlSide, kGlSide, format.format, format.type, seen.data());
+  EXPECT_EQ(seen, after);
   gl().BindFramebuffer(GL_FRAMEBUFFER, 0);
   EXPECT_EQ(gl().GetError(), static_cast<GLenum>(GL_NO_ERROR));
 }
