@@ -27,7 +27,7 @@ constexpr size_t kSide = 2048;  // 16 MiB of RGBA8.
 constexpr size_t kWidth = 1920;
 constexpr size_t kHeight = 1080;
 
-const char kSource[] = R"(
+const char kInvertSource[] = R"(
 __kernel void invert_image(read_only image2d_t in, write_only image2d_t out) {
   const int2 at = (int2)(get_global_id(0), get_global_id(1));
   const sampler_t sampler = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_CLAMP | CLK_FILTER_NEAREST;
@@ -321,7 +321,7 @@ int main(int argc, char** argv) {
   const headless::Gl gl = headless::OpenGl();
   bool shares = false;
   const Device device = OpenSharingDevice(gl, &shares);
-  const cl_program program = ocl_build(device.context, device.id, kSource);
+  const cl_program program = ocl_build(device.context, device.id, kInvertSource);
   Rows rows;
   MeasureWithout(device, program, options, &rows);
   if (shares) MeasureWith(device, program, options, &rows);
