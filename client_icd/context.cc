@@ -186,7 +186,7 @@ void Context::SetDefaultDeviceQueue(const Device* device, uint64_t queue_id) {
   default_queues_[device] = queue_id;
 }
 
-cl_command_queue Context::DefaultDeviceQueue(const Device* device) {
+Ref<Queue> Context::DefaultDeviceQueue(const Device* device) {
   uint64_t queue_id;
   {
     absl::MutexLock lock(&mu_);
@@ -194,8 +194,8 @@ cl_command_queue Context::DefaultDeviceQueue(const Device* device) {
     if (it == default_queues_.end()) return nullptr;
     queue_id = it->second;
   }
-  const Ref<Object> queue = session_->FindObject(queue_id, ObjectKind::kQueue);
-  return queue ? static_cast<Queue*>(queue.get())->handle() : nullptr;
+  Ref<Object> queue = session_->FindObject(queue_id, ObjectKind::kQueue);
+  return Ref<Queue>::Adopt(static_cast<Queue*>(queue.Detach()));
 }
 
 void Context::AddInterop(sharing::Api api, std::shared_ptr<void> interop) {

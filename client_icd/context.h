@@ -20,6 +20,8 @@
 
 namespace sluice {
 
+class Queue;
+
 namespace sharing {
 class SharedRegistry;
 enum class Api;
@@ -55,7 +57,7 @@ class Context : public ClObject<Context, cl_context, ObjectKind::kContext> {
 
   // The default queue on a device, by id: it keeps nothing alive.
   void SetDefaultDeviceQueue(const Device* device, uint64_t queue_id);
-  cl_command_queue DefaultDeviceQueue(const Device* device);
+  Ref<Queue> DefaultDeviceQueue(const Device* device);  // Null if there is none.
 
   // What an API's adapter keeps for a context that was created for it (a GL context in the
   // application's share group): added before the handle is given out, constant after.

@@ -74,13 +74,26 @@ cl_int CheckProperties(const PropertyList& list, const Device& device) {
   return CL_SUCCESS;
 }
 
+cl_command_queue HandleOf(const Ref<Queue>& queue) { return queue ? queue->handle() : nullptr; }
+
 cl_int Create(cl_context context_handle, cl_device_id device_handle, PropertyList properties,
-              bool with_properties, Ref<Queue>* out) {
+              bool with_properties, cl_command_queue* out) {
   Context* context = Context::From(context_handle);
   if (context == nullptr) return CL_INVALID_CONTEXT;
   Device* device = Device::From(device_handle);
   if (device == nullptr || !context->HasDevice(device)) return CL_INVALID_DEVICE;
   CL_RETURN_IF_ERROR(CheckProperties(properties, *device));
+  if (context->session().lost()) return context->session().lost_code();
+  // Section 5.1: "There can only be one default device queue for each device within a context."
+  // The call "will return the default device queue that has already been created and increment its
+  // retain count by 1".
+  if ((FlagsOf(properties) & CL_QUEUE_ON_DEVICE_DEFAULT) != 0) {
+    if (const Ref<Queue> existing = context->DefaultDeviceQueue(device)) {
+      existing->RetainForApp();
+      *out = existing->handle();
+      return CL_SUCCESS;
+    }
+  }
 
   Ref<Queue> queue = Ref<Queue>::Adopt(new Queue(Ref<Context>(context), Ref<Device>(device),
                                                  std::move(properties), with_properties));
@@ -92,7 +105,7 @@ cl_int Create(cl_context context_handle, cl_device_id device_handle, PropertyLis
   queue->properties().CopyTo(body.mutable_properties());
   CL_RETURN_IF_ERROR(context->stream().Call(*command, {}, nullptr));
   queue->SetMade();
-  *out = std::move(queue);
+  *out = queue.Detach()->handle();
   return CL_SUCCESS;
 }
 
@@ -206,7 +219,7 @@ cl_int Queue::GetInfo(cl_command_queue_info param_name, const InfoSink& sink) {
       // "If command_queue is not a device queue: CL_INVALID_COMMAND_QUEUE" (section 5.1).
       return on_device() ? sink.Value<cl_uint>(size_) : CL_INVALID_COMMAND_QUEUE;
     case CL_QUEUE_DEVICE_DEFAULT:
-      return sink.Value<cl_command_queue>(context_->DefaultDeviceQueue(device_.get()));
+      return sink.Value<cl_command_queue>(HandleOf(context_->DefaultDeviceQueue(device_.get())));
     default:
       return WireInfo(session(), {pb::GetInfo::QUEUE, id(), param_name}, sink);
   }
@@ -219,11 +232,11 @@ cl_command_queue CL_API_CALL clCreateCommandQueueWithProperties(
     cl_int* errcode_ret) noexcept {
   PropertyList list;
   if (!ReadProperties(properties, &list)) return Fail(errcode_ret, CL_INVALID_VALUE);
-  Ref<Queue> queue;
+  cl_command_queue queue = nullptr;
   const cl_int status = Create(context, device, std::move(list), /*with_properties=*/true, &queue);
   if (status != CL_SUCCESS) return Fail(errcode_ret, status);
   Succeed(errcode_ret);
-  return queue.Detach()->handle();
+  return queue;
 }
 
 cl_command_queue CL_API_CALL clCreateCommandQueue(cl_context context, cl_device_id device,
@@ -236,11 +249,11 @@ cl_command_queue CL_API_CALL clCreateCommandQueue(cl_context context, cl_device_
       Device::From(device) != nullptr) {
     return Fail(errcode_ret, CL_INVALID_VALUE);
   }
-  Ref<Queue> queue;
+  cl_command_queue queue = nullptr;
   const cl_int status = Create(context, device, std::move(list), /*with_properties=*/false, &queue);
   if (status != CL_SUCCESS) return Fail(errcode_ret, status);
   Succeed(errcode_ret);
-  return queue.Detach()->handle();
+  return queue;
 }
 
 cl_command_queue CL_API_CALL clCreateCommandQueueWithPropertiesKHR(

@@ -36,6 +36,12 @@ constexpr cl_image_info kImageDx9Plane = 0x202A;
 constexpr cl_command_type kAcquireDx9 = 0x202B;
 constexpr cl_command_type kReleaseDx9 = 0x202C;
 
+// other_context differs because the texts do. EGL's, gralloc's and our own ask for valid memory
+// objects "in the context associated with" the queue: one of another context is
+// CL_INVALID_MEM_OBJECT. GL's and Direct3D's ask for valid ones only, which it is; their
+// CL_INVALID_CONTEXT is of a queue whose context knows no GL or Direct3D. So the code is that of
+// other enqueues (section 5.2): CL_INVALID_CONTEXT "if the context associated with command_queue
+// and buffer are not the same".
 constexpr ApiRules kRules[] = {
     // Section 9.4.6. Neither a second acquire nor a release of what is not acquired has a code, and
     // drivers let both pass. Use while released "will result in undefined behavior" (9.4.6.1): it
