@@ -354,9 +354,26 @@ class Listener final : public HandleObject {
 
 namespace {
 
+// The number and the program of who serves a pipe, as far as that can be seen.
+std::string DescribeServer(const std::wstring& name) {
+  const OwnedHandle pipe(::CreateFileW(name.c_str(), FILE_READ_ATTRIBUTES, 0, nullptr,
+                                       OPEN_EXISTING, SECURITY_SQOS_PRESENT | SECURITY_ANONYMOUS,
+                                       nullptr));
+  ULONG pid = 0;
+  if (!pipe.valid() || !::GetNamedPipeServerProcessId(pipe.get(), &pid)) return "";
+  std::wstring program(32768, L'\0');
+  auto length = static_cast<DWORD>(program.size());
+  const OwnedHandle process(::OpenProcess(PROCESS_QUERY_LIMITED_INFORMATION, FALSE, pid));
+  if (!process.valid() || !::QueryFullProcessImageNameW(process.get(), 0, program.data(), &length))
+    return absl::StrCat(" (number ", pid, ")");
+  program.resize(length);
+  return absl::StrCat(" (number ", pid, ", ", FromWide(program), ")");
+}
+
 absl::Status NameIsTaken(const std::string& path) {
-  return absl::AlreadyExistsError(
-      absl::StrCat("another process serves ", path, "; stop it first, or choose another name"));
+  return absl::AlreadyExistsError(absl::StrCat("another process", DescribeServer(ToWide(path)),
+                                               " serves ", path,
+                                               "; stop it first, or choose another name"));
 }
 
 absl::StatusOr<std::shared_ptr<PipeEnd>> FindPipe(int fd) {

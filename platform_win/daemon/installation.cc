@@ -361,7 +361,10 @@ std::string DescribeEnd(SC_HANDLE service, const SERVICE_STATUS& status) {
           "the service Sluice does not start with its configuration; `sluiced --check-config \"",
           ConfigFileOf(service), "\"` says what is wrong with it; ", kEventLog);
     case kDaemonExitAlreadyRunning:
-      return "the service Sluice does not start, since another daemon has its pipe";
+      return absl::StrCat(
+          "the service Sluice does not start, since another daemon, or a program that is none, has "
+          "the name of its pipe; ",
+          kEventLog);
     default:
       return absl::StrCat("the service Sluice has ended with exit code ",
                           status.dwServiceSpecificExitCode, "; ", kEventLog);

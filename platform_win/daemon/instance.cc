@@ -28,11 +28,12 @@ absl::StatusOr<InstanceLock> InstanceLock::Take(const std::string& socket_path) 
     return InstanceLock(socket_path, AddDescriptor(std::make_shared<HandleObject>(
                                          HandleKind::kEvent, std::move(mutex))));
   }
-  if (mutex.valid() || error == ERROR_ACCESS_DENIED) {
+  // Of another kind of object that has the name: ERROR_INVALID_HANDLE.
+  if (mutex.valid() || error == ERROR_ACCESS_DENIED || error == ERROR_INVALID_HANDLE) {
     return absl::AlreadyExistsError(
         absl::StrCat("another sluiced serves ", socket_path,
                      "; stop it first, or start this one with another --socket (if none runs, "
-                     "another program has made the mutex ",
+                     "another program has taken the name ",
                      FromWide(MutexName(socket_path)), ")"));
   }
   return WindowsStatus(error, "taking the daemon's lock");

@@ -211,6 +211,21 @@ TEST_F(LocalSocketTest, OneListenerForAName) {
   EXPECT_TRUE(ConnectLocal(name, 1000).ok());
 }
 
+// A name that a program which is no daemon has taken, with whatever kind of pipe: whose it is, and
+// what to do.
+TEST_F(LocalSocketTest, NameOfAnotherProgram) {
+  const std::string name = FreshPipeName();
+  const OwnedHandle squatter(::CreateNamedPipeA(name.c_str(), PIPE_ACCESS_INBOUND, PIPE_TYPE_BYTE,
+                                                1, 4096, 4096, 0, nullptr));
+  ASSERT_TRUE(squatter.valid());
+  const absl::Status status = ListenLocal(name, 0600, 4).status();
+  EXPECT_TRUE(absl::IsAlreadyExists(status)) << status;
+  for (const std::string& word : {std::to_string(::GetCurrentProcessId()), name,
+                                  std::string("platform_win_test.exe"), std::string("stop it")}) {
+    EXPECT_NE(status.message().find(word), absl::string_view::npos) << word << ": " << status;
+  }
+}
+
 // A name that is open to others can be listened on and connected to as well.
 TEST_F(LocalSocketTest, OpenToOthers) {
   const std::string name = FreshPipeName();
