@@ -28,7 +28,7 @@ cl_event CL_API_CALL clCreateEventFromEGLSyncKHR(cl_context context, CLeglSyncKH
   wait.begin = [sync, display, behind](sharing::GlContexts& contexts) {
     if (!sharing::IsEglFence(display, sync)) return CL_INVALID_EGL_OBJECT_KHR;
     if (!sharing::FollowEglFence(display, sync)) {
-      return sharing::WaitForEglFence(display, sync, absl::Now() + sharing::kFenceTimeout);
+      return sharing::WaitForEglFence(display, sync, absl::Now() + sharing::kGlPatience);
     }
     *behind = contexts.gl().FenceSync(GL_SYNC_GPU_COMMANDS_COMPLETE, 0);
     contexts.gl().Flush();

@@ -86,7 +86,7 @@ cl_int FenceWaiters::Start(Fence fence) {
         beginning->thread = ThisThreadNumber();
         beginning->done.Notify();
         if (status == CL_SUCCESS) {
-          const cl_int ended = fence.wait(*waiter->contexts, absl::Now() + kFenceTimeout);
+          const cl_int ended = fence.wait(*waiter->contexts, absl::Now() + kGlPatience);
           beginning->ended.store(true);
           fence.done(ended);
         }

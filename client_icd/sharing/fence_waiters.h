@@ -32,8 +32,6 @@
 
 namespace sluice::sharing {
 
-constexpr absl::Duration kFenceTimeout = absl::Seconds(30);
-
 class FenceWaiters {
  public:
   // One wait. `begin` looks whether there is such a fence: its code is Start's, unless it is

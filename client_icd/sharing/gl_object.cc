@@ -10,13 +10,6 @@
 #include "client_icd/sharing/ways.h"
 
 namespace sluice::sharing {
-namespace {
-
-// A copy that takes longer than this on the device counts as lost.
-constexpr absl::Duration kSignalTimeout = absl::Seconds(30);
-
-}  // namespace
-
 cl_int GlObject::Make(std::shared_ptr<GlShare> share, Hold hold, std::unique_ptr<GlObject>* out) {
   // Shared with the job, which may outlive this call.
   auto holding = std::make_shared<std::unique_ptr<GlHolding>>();
@@ -99,7 +92,7 @@ absl::Status GlObject::AttachSemaphores(ShadowSemaphores semaphores, std::functi
 // nobody waits for the look.
 void GlObject::Watch(GLsync fence) {
   share_->Post([fence, stuck = stuck_](GlContexts& contexts) {
-    const cl_int status = contexts.Wait(fence, absl::Now() + kSignalTimeout);
+    const cl_int status = contexts.Wait(fence, absl::Now() + kGlPatience);
     contexts.gl().DeleteSync(fence);
     if (status != CL_SUCCESS) stuck();
   });

@@ -27,6 +27,7 @@ class GlObject final : public NativeObject {
 
   NativeKey key() const override;
   NativeThread& thread() override { return share_->thread(); }
+  absl::Duration timeout() const override { return kGlPatience; }
   cl_int Fetch(uint8_t* packed, absl::Time deadline) override;
   cl_int Store(const uint8_t* packed, absl::Time deadline) override;
   bool CanShadow() const override;

@@ -37,6 +37,9 @@
 
 namespace sluice::sharing {
 
+// With GL commands of the application, a fence or a copy: one that draws in software may need it.
+constexpr absl::Duration kGlPatience = absl::Seconds(30);
+
 class FenceWaiters;
 class GlCopier;
 class GlShadow;
