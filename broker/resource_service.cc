@@ -13,9 +13,8 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "broker/fair_queue.h"
+#include "broker/loop_queue.h"
 #include "broker/resource_conversion.h"
 #include "broker/resource_listener.h"
 #include "proto/resources.grpc.pb.h"
@@ -113,57 +112,6 @@ class WatchCall final : public grpc::ServerWriteReactor<v1::ResourceState> {
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
-};
-
-// Tasks for the loop thread, one of each connection in turn and for a while at a time, so that
-// neither other connections nor what else the loop has to do wait for one that asks for much. Can
-// be closed: then those that wait are run at once, and no more are taken. EventLoop::Post alone
-// would lose what was posted when the loop has ended.
-class LoopQueue {
- public:
-  explicit LoopQueue(EventLoop* loop) : loop_(loop) {}
-
-  // Of one connection in the order in which they are posted. False: closed, `task` will not run.
-  bool Post(uint64_t connection, std::function<void()> task) ABSL_LOCKS_EXCLUDED(mutex_) {
-    absl::MutexLock lock(&mutex_);
-    if (closed_) return false;
-    tasks_.Push(absl::StrCat(connection), std::move(task));
-    if (!std::exchange(posted_, true)) loop_->Post([this] { RunSome(); });
-    return true;
-  }
-
-  void CloseAndRun() ABSL_LOCKS_EXCLUDED(mutex_) {
-    {
-      absl::MutexLock lock(&mutex_);
-      closed_ = true;
-    }
-    while (const std::function<void()> task = Next()) task();
-  }
-
- private:
-  std::function<void()> Next() ABSL_LOCKS_EXCLUDED(mutex_) {
-    absl::MutexLock lock(&mutex_);
-    return tasks_.empty() ? nullptr : tasks_.Pop();
-  }
-
-  void RunSome() ABSL_LOCKS_EXCLUDED(mutex_) {
-    const int64_t end_ms = MonotonicMs() + kMostMsAtOnce;
-    while (const std::function<void()> task = Next()) {
-      task();
-      if (MonotonicMs() >= end_ms) break;
-    }
-    absl::MutexLock lock(&mutex_);
-    posted_ = !tasks_.empty();
-    if (posted_) loop_->Post([this] { RunSome(); });
-  }
-
-  static constexpr int64_t kMostMsAtOnce = 2;
-
-  EventLoop* const loop_;
-  absl::Mutex mutex_;
-  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
-  bool posted_ ABSL_GUARDED_BY(mutex_) = false;
-  FairQueue<std::function<void()>> tasks_ ABSL_GUARDED_BY(mutex_);
 };
 
 class ResourceService final : public v1::Resources::CallbackService {

@@ -62,7 +62,7 @@ absl::Status SealAgainstNewWriters(int fd) {
   if (::fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) == 0) return absl::OkStatus();
   return absl::FailedPreconditionError(
       "this memory cannot be sealed, and its reader could open it for writing: import memory "
-      "without F_SEAL_SEAL, or say that readers are trusted");
+      "without F_SEAL_SEAL, by a descriptor for writing, or say that readers are trusted");
 }
 
 }  // namespace

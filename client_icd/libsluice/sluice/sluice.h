@@ -158,10 +158,11 @@ typedef struct sluice_shape {
 
 /* Readers are trusted not to write. Without it a read export is proof even against a reader who may
  * reopen descriptors of the daemon's user: once such a reader has one, nobody can export or map for
- * writing any more (so map before the read capability is handed on), and memory other than memfds
- * is not exported for reading at all. On Linux the daemon knows a reader by its user id alone: one
- * that is not root's but has CAP_DAC_OVERRIDE on the host can open what it was given for writing,
- * until the memory is sealed for another reader. */
+ * writing any more (so map before the read capability is handed on), and of memory other than
+ * memfds only a dma-buf that was imported for reading only is exported for reading. On Linux the
+ * daemon knows a reader by its user id alone: one that is not root's but has CAP_DAC_OVERRIDE on
+ * the host can open what it was given for writing, until the memory is sealed for another reader.
+ */
 #define SLUICE_TRUST_READERS 1u
 
 typedef struct sluice_create_info {
@@ -179,10 +180,11 @@ sluice_status sluice_create(sluice_connection* connection, const sluice_create_i
 
 /* A resource of the caller's memory: a memfd with F_SEAL_SHRINK and F_SEAL_GROW, or a dma-buf; on
  * Windows a committed section of the paging file (whose access list lets nobody open it, unless
- * readers are trusted). What cannot be written here, or is sealed against it, is not exported for
- * writing. Memory with F_SEAL_SEAL is not exported for reading to one who could open it for writing
- * again (SLUICE_TRUST_READERS says who), unless readers are trusted. `memory` stays the caller's.
- */
+ * readers are trusted). `memory` stays the caller's, and may be a descriptor for reading only. What
+ * cannot be written here, or is sealed against it, is not exported for writing. A memfd that is not
+ * sealed against writing and cannot be (it has F_SEAL_SEAL, or `memory` is for reading only) is not
+ * exported for reading to one who could open it for writing again (SLUICE_TRUST_READERS says who),
+ * unless readers are trusted. */
 sluice_status sluice_import(sluice_connection* connection, const sluice_create_info* info,
                             sluice_native_handle memory, sluice_capability* read,
                             sluice_capability* write);

@@ -267,6 +267,22 @@ TEST_F(ResourceRegistryTest, Quotas) {
   EXPECT_TRUE(absl::IsResourceExhausted(registry_.Reserve("uid:3", 1)));
 }
 
+// Where the limits are 0, for none, sums still may not wrap: neither a user's nor the daemon's.
+TEST_F(ResourceRegistryTest, SumsDoNotWrapWithoutQuotas) {
+  ResourcesConfig none;
+  none.max_resources = none.max_resources_per_user = 0;
+  none.max_bytes = none.max_bytes_per_user = 0;
+  ResourceRegistry registry(none);
+  constexpr uint64_t kMost = ~uint64_t{0};
+  EXPECT_TRUE(registry.Reserve("uid:1", kMost - 5).ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(registry.Reserve("uid:1", 6)));
+  EXPECT_TRUE(absl::IsResourceExhausted(registry.Reserve("uid:2", kMost)));
+  EXPECT_TRUE(registry.Reserve("uid:2", 5).ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(registry.Reserve("uid:3", 1)));
+  registry.CancelReservation("uid:1", kMost - 5);
+  EXPECT_TRUE(registry.Reserve("uid:3", kMost - 5).ok());
+}
+
 // Acquires and watches of one connection are bounded; its end makes room for the next.
 TEST_F(ResourceRegistryTest, ConnectionsAreBounded) {
   const CreatedResource made = Make(kAlice);

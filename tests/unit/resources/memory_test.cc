@@ -187,6 +187,37 @@ TEST_F(MemoryTest, ImportsKeepTheirLimits) {
   EXPECT_EQ(sluice_export(client.get(), &read, SLUICE_READ, &handle), SLUICE_UNSUPPORTED);
 }
 
+// A descriptor for reading only cannot seal: without a seal against writing what it brings is for
+// trusted readers alone, or for those who could not open it for writing anyway.
+TEST_F(MemoryTest, ReadOnlyImportsAreNotSealed) {
+  BrokerProcess broker(directory_, {});
+  Client client(broker.endpoint());
+  struct Row {
+    int seal;
+    uint32_t flags;
+    sluice_status read;
+  };
+  for (const Row& row : {Row{0, 0, SLUICE_UNSUPPORTED}, Row{0, SLUICE_TRUST_READERS, SLUICE_OK},
+                         Row{F_SEAL_FUTURE_WRITE, 0, SLUICE_OK}}) {
+    const UniqueFd memory = MakeMemfd(4096, F_SEAL_SHRINK | F_SEAL_GROW | row.seal);
+    const UniqueFd read_only(
+        ::open(("/proc/self/fd/" + std::to_string(memory.get())).c_str(), O_RDONLY | O_CLOEXEC));
+    sluice_create_info info = BufferInfo(4096);
+    info.flags = row.flags;
+    sluice_capability read, write;
+    ASSERT_EQ(sluice_import(client.get(), &info, read_only.get(), &read, &write), SLUICE_OK);
+    sluice_handle handle = {};
+    handle.struct_size = sizeof(handle);
+    EXPECT_EQ(sluice_export(client.get(), &write, SLUICE_WRITE, &handle), SLUICE_UNSUPPORTED);
+    EXPECT_EQ(sluice_export(client.get(), &read, SLUICE_READ, &handle), row.read);
+    sluice_handle_close(&handle);
+    if (row.read == SLUICE_OK) continue;
+    EXPECT_NE(std::string(sluice_error_text()).find("by a descriptor for writing"),
+              std::string::npos)
+        << sluice_error_text();
+  }
+}
+
 // Memory that came sealed against writing is refused to writers for that reason, not for a reader's
 // sake, and given to readers.
 TEST_F(MemoryTest, WriteSealedImportsSaySo) {

@@ -17,8 +17,6 @@
 namespace sluice {
 namespace {
 
-class RapidResetTest : public ResourceTest {};
-
 // One HTTP/2 frame.
 std::string Frame(uint8_t type, uint8_t flags, uint32_t stream, const std::string& payload) {
   std::string frame;
@@ -117,45 +115,53 @@ int64_t PeakKb(const BrokerProcess& broker) {
   return kb;
 }
 
+// A daemon, an innocent client with a resource, and the calls of one that is not.
+class RapidResetTest : public ResourceTest {
+ protected:
+  void SetUp() override {
+    sluice_capability read;
+    innocent_.MakeBuffer(4096, &read, &write_);
+    before_kb_ = PeakKb(broker_);
+    client_ = std::make_unique<RawClient>(broker_, false);
+    resetter_ = std::make_unique<Resetter>(
+        client_->transport.get(),
+        std::string(reinterpret_cast<char*>(read.bytes), sizeof(read.bytes)));
+  }
+  bool InnocentHasATurn() {
+    sluice_hold hold;
+    return sluice_acquire(innocent_.get(), &write_, SLUICE_WRITE, 10'000, &hold) == SLUICE_OK &&
+           sluice_release(innocent_.get(), &hold, 0) == SLUICE_OK;
+  }
+  void ExpectLittleCost() const { EXPECT_LT(PeakKb(broker_) - before_kb_, kLittleKb); }
+
+  BrokerProcess broker_{directory_, {}};
+  Client innocent_{broker_.endpoint()};
+  sluice_capability write_ = {};
+  int64_t before_kb_ = 0;
+  std::unique_ptr<RawClient> client_;
+  std::unique_ptr<Resetter> resetter_;
+};
+
 // Thousands of calls that are given up at once cost little memory, and others are served meanwhile.
 TEST_F(RapidResetTest, CostsLittle) {
-  BrokerProcess broker(directory_, {});
-  Client innocent(broker.endpoint());
-  sluice_capability read, write;
-  innocent.MakeBuffer(4096, &read, &write);
-  const std::string capability(reinterpret_cast<char*>(read.bytes), sizeof(read.bytes));
-  const int64_t before_kb = PeakKb(broker);
-  RawClient client(broker, false);
-  Resetter resetter(client.transport.get(), capability);
   constexpr int kBatch = 60;
-  for (int i = 0; i < 300 && resetter.Send(kBatch); ++i) {
-    if (i % 10 != 0) continue;
-    sluice_hold hold;
-    ASSERT_EQ(sluice_acquire(innocent.get(), &write, SLUICE_WRITE, 10'000, &hold), SLUICE_OK);
-    ASSERT_EQ(sluice_release(innocent.get(), &hold, 0), SLUICE_OK);
+  for (int i = 0; i < 300 && resetter_->Send(kBatch); ++i) {
+    if (i % 10 == 0) {
+      ASSERT_TRUE(InnocentHasATurn());
+    }
   }
-  EXPECT_LT(PeakKb(broker) - before_kb, kLittleKb);
-  ExpectServing(broker);
+  ExpectLittleCost();
+  ExpectServing(broker_);
 }
 
 // Who opens calls without end before our settings are acknowledged is cut off, at little cost.
 TEST_F(RapidResetTest, OpenCallsBeforeSettings) {
-  BrokerProcess broker(directory_, {});
-  Client innocent(broker.endpoint());
-  sluice_capability read, write;
-  innocent.MakeBuffer(4096, &read, &write);
-  const std::string capability(reinterpret_cast<char*>(read.bytes), sizeof(read.bytes));
-  const int64_t before_kb = PeakKb(broker);
-  RawClient client(broker, false);
-  Resetter opener(client.transport.get(), capability);
   int batches = 0;
-  while (batches < 1000 && opener.SendOpen(100)) ++batches;
+  while (batches < 1000 && resetter_->SendOpen(100)) ++batches;
   EXPECT_LT(batches, 1000);
-  EXPECT_LT(PeakKb(broker) - before_kb, kLittleKb);
-  sluice_hold hold;
-  ASSERT_EQ(sluice_acquire(innocent.get(), &write, SLUICE_WRITE, 10'000, &hold), SLUICE_OK);
-  ASSERT_EQ(sluice_release(innocent.get(), &hold, 0), SLUICE_OK);
-  ExpectServing(broker);
+  ExpectLittleCost();
+  EXPECT_TRUE(InnocentHasATurn());
+  ExpectServing(broker_);
 }
 
 }  // namespace
