@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -35,6 +36,17 @@ bool BeginsPath(const std::string& text, size_t at) {
   return at == 0 || absl::StrContains(" \t\"'=I", std::string(1, text[at - 1]));
 }
 
+// With the root held as long as there is anything in it. What holds it may be a file there that is
+// not to be removed before (Windows).
+void Remove(const fs::path& root, UniqueFd held) {
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(root, error))
+    fs::remove_all(entry.path(), error);
+  fs::remove(root, error);
+  held.reset();
+  fs::remove(root, error);
+}
+
 }  // namespace
 
 void IncludeFolder::SweepAbandoned() {
@@ -42,14 +54,13 @@ void IncludeFolder::SweepAbandoned() {
   for (const fs::directory_entry& entry :
        fs::directory_iterator(fs::temp_directory_path(error), error)) {
     if (!absl::StartsWith(entry.path().filename().string(), kTemporaryFolderPrefix)) continue;
-    const UniqueFd held = HoldFolder(entry.path().string());
-    if (held.valid()) fs::remove_all(entry.path(), error);
+    UniqueFd held = HoldFolder(entry.path().string());
+    if (held.valid()) Remove(entry.path(), std::move(held));
   }
 }
 
 IncludeFolder::~IncludeFolder() {
-  std::error_code error;
-  if (!root_.empty()) fs::remove_all(root_, error);
+  if (!root_.empty()) Remove(root_, std::move(held_));
 }
 
 absl::Status IncludeFolder::Write(
@@ -59,9 +70,14 @@ absl::Status IncludeFolder::Write(
   for (const pb::IncludeFile& file : files) {
     if (!IsPlainAbsolute(file.path()))
       return absl::InvalidArgumentError(absl::StrCat("include path \"", file.path(), "\""));
+    if (!IsPathInFolder(file.path())) continue;  // As one that cannot be written.
     const fs::path path = root_ + file.path();
     fs::create_directories(path.parent_path(), error);
     std::ofstream(path, std::ios::binary) << file.contents();
+    if (host_is_link_) continue;
+    const fs::path below_host = absl::StrCat(root_, "/", kIncludeHostFolder, file.path());
+    fs::create_directories(below_host.parent_path(), error);
+    fs::create_hard_link(path, below_host, error);
   }
   return absl::OkStatus();
 }
@@ -70,13 +86,16 @@ bool IncludeFolder::MakeRoot() {
   if (!root_.empty()) return true;
   std::error_code error;
   // Again if another worker's sweep was between the making and the holding.
-  for (int i = 0; i < 8 && (root_.empty() || !fs::exists(root_, error)); ++i) {
+  for (int i = 0; i < 8 && !held_.valid(); ++i) {
     root_ = MakeTemporaryFolder();
     if (root_.empty()) return false;
     held_ = HoldFolder(root_);
   }
-  // Absolute paths of the client's host, which its sources name below this one.
+  // Absolute paths of the client's host, which its sources name below this one. Where only
+  // administrators make links to folders (Windows), each file has a second name there; a compiler
+  // still sees one file, for `#pragma once`.
   fs::create_directory_symlink(".", root_ + "/" + kIncludeHostFolder, error);
+  host_is_link_ = !error;
   return true;
 }
 
@@ -86,7 +105,7 @@ absl::Status IncludeFolder::MakeDirectories(
     if (directory != "/" && !IsPlainAbsolute(directory))
       return absl::InvalidArgumentError(absl::StrCat("include directory \"", directory, "\""));
     std::error_code error;
-    if (MakeRoot()) fs::create_directories(root_ + directory, error);
+    if (IsPathInFolder(directory) && MakeRoot()) fs::create_directories(root_ + directory, error);
   }
   return absl::OkStatus();
 }

@@ -42,6 +42,7 @@ class IncludeFolder {
 
   std::string root_;  // Empty while there are no files.
   UniqueFd held_;     // The root, locked for as long as it is in use.
+  bool host_is_link_ = false;
 };
 
 }  // namespace sluice

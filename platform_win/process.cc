@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
+#include <map>
 #include <mutex>
 #include <utility>
 
@@ -21,6 +23,7 @@
 #include "platform_win/pipe.h"
 #include "platform_win/process_object.h"
 #include "platform_win/restricted_token.h"
+#include "platform_win/trusted_file.h"
 #include "platform_win/wide_text.h"
 
 namespace sluice {
@@ -32,7 +35,31 @@ constexpr int kSignalFault = 11;
 constexpr DWORD kKilledExitCode = 0x40534b4c;  // What KillGroup ends a process with: "SLK@".
 constexpr DWORD kFirstExceptionCode = 0xc0000000;
 
-// The system's libraries look for their own files by these.
+constexpr char kLocalService[] = "S-1-5-19";
+
+// A child may write nowhere else: it is of low integrity, unlike its user's own folders, and a
+// service's user has none. Workers lay out the headers of programs there, and drivers their
+// compilers' files. "" if it cannot be made.
+std::string MakeWorkFolder() {
+  const bool privileged = IsPrivileged();
+  std::error_code error;
+  std::filesystem::path above = std::filesystem::temp_directory_path(error);
+  absl::Status status;
+  if (privileged) {
+    above = std::filesystem::path(ToWide(DefaultConfigFile())).parent_path();
+    status = SecureFolder(FromWide(above.wstring()));
+  }
+  const std::string folder = FromWide((above / L"sluice-work").wstring());
+  if (status.ok()) status = MakeFolderOf(privileged ? kLocalService : OwnSid(), folder);
+  if (status.ok()) return folder;
+  const std::string warning = absl::StrCat(
+      "workers have no folder for files, so that programs lack their headers: ", status.message());
+  std::fprintf(stderr, "sluice: %s\n", warning.c_str());
+  LogServiceEvent(ServiceEvent::kWarning, warning);
+  return "";
+}
+
+// The system's libraries look for their own files by the first two.
 void AddWhatNobodyCanDoWithout(std::vector<std::string>* environment) {
   for (const std::string& own : OwnEnvironment()) {
     const std::string name = absl::AsciiStrToUpper(own.substr(0, own.find('=') + 1));
@@ -42,16 +69,23 @@ void AddWhatNobodyCanDoWithout(std::vector<std::string>* environment) {
     };
     if (std::none_of(environment->begin(), environment->end(), same)) environment->push_back(own);
   }
+  static const auto* const folder = new std::string(MakeWorkFolder());
+  if (folder->empty()) return;
+  for (const char* name : {"TEMP=", "TMP="})
+    environment->insert(environment->begin(), absl::StrCat(name, *folder));
 }
 
-// Sorted, as the system wants it, each entry with its NUL and one more at the end.
+// Sorted, as the system wants it, each entry with its NUL and one more at the end. Names have no
+// case; of two entries of one name the later counts.
 std::wstring EnvironmentBlock(std::vector<std::string> entries) {
   AddWhatNobodyCanDoWithout(&entries);
-  std::sort(entries.begin(), entries.end(), [](const std::string& a, const std::string& b) {
-    return absl::AsciiStrToUpper(a) < absl::AsciiStrToUpper(b);
-  });
+  std::map<std::string, std::string> by_name;
+  for (std::string& entry : entries) {
+    std::string name = absl::AsciiStrToUpper(entry.substr(0, entry.find('=')));
+    by_name[std::move(name)] = std::move(entry);
+  }
   std::wstring block;
-  for (const std::string& entry : entries) {
+  for (const auto& [name, entry] : by_name) {
     block += ToWide(entry);
     block += L'\0';
   }
@@ -312,8 +346,13 @@ std::vector<std::string> OwnEnvironment() {
   wchar_t* const block = ::GetEnvironmentStringsW();
   for (const wchar_t* entry = block; entry != nullptr && *entry != L'\0';
        entry += std::wstring_view(entry).size() + 1) {
-    // Those that begin with "=" are the shell's folders of drives.
-    if (*entry != L'=') environment.push_back(FromWide(entry));
+    if (*entry == L'=') continue;  // The shell's folders of drives.
+    std::string text = FromWide(entry);
+    // Names have no case, and stand in ours for who looks for them ("Path").
+    const size_t name = text.find('=');
+    std::transform(text.begin(), text.begin() + static_cast<ptrdiff_t>(std::min(name, text.size())),
+                   text.begin(), absl::ascii_toupper);
+    environment.push_back(std::move(text));
   }
   if (block != nullptr) ::FreeEnvironmentStringsW(block);
   return environment;

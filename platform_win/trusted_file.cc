@@ -162,49 +162,102 @@ absl::Status CheckOnlyTrustedMove(const std::string& folder, PSID owner, ACL* li
                    "administrators and the system change"));
 }
 
-absl::Status SecureFolder(const std::string& path) {
-  PSECURITY_DESCRIPTOR made = nullptr;
-  if (!::ConvertStringSecurityDescriptorToSecurityDescriptorW(kFolderList, SDDL_REVISION_1, &made,
-                                                              nullptr)) {
-    return WindowsStatus(::GetLastError(), "writing an access list");
+namespace {
+
+// Windows' own notation of access lists, parsed.
+class Notation {
+ public:
+  explicit Notation(const std::wstring& sddl) {
+    if (!::ConvertStringSecurityDescriptorToSecurityDescriptorW(sddl.c_str(), SDDL_REVISION_1,
+                                                                &descriptor_, nullptr))
+      descriptor_ = nullptr;
   }
+  ~Notation() { ::LocalFree(descriptor_); }
+  Notation(const Notation&) = delete;
+  Notation& operator=(const Notation&) = delete;
+
+  PSECURITY_DESCRIPTOR get() const { return descriptor_; }
+  // Null if the text has none.
+  ACL* list() const { return Get(::GetSecurityDescriptorDacl); }
+  ACL* label() const { return Get(::GetSecurityDescriptorSacl); }
+
+ private:
+  ACL* Get(decltype(::GetSecurityDescriptorDacl)* get) const {
+    BOOL present = FALSE;
+    BOOL defaulted = FALSE;
+    ACL* found = nullptr;
+    return get(descriptor_, &present, &found, &defaulted) && present ? found : nullptr;
+  }
+
+  PSECURITY_DESCRIPTOR descriptor_ = nullptr;
+};
+
+// One that is there must be trusted's, or this process's user's.
+absl::Status CreateFolder(const std::string& path, const Notation& access, bool or_own_user) {
   const std::wstring wide = ToWide(path);
-  SECURITY_ATTRIBUTES attributes = {sizeof(attributes), made, FALSE};
-  absl::Status status;
-  const DWORD error =
-      ::CreateDirectoryW(wide.c_str(), &attributes) ? ERROR_SUCCESS : ::GetLastError();
-  if (error == ERROR_ALREADY_EXISTS) {
-    Descriptor descriptor;
-    const DWORD kind = ::GetFileAttributesW(wide.c_str());
-    if (kind == INVALID_FILE_ATTRIBUTES || (kind & FILE_ATTRIBUTE_DIRECTORY) == 0 ||
-        (kind & FILE_ATTRIBUTE_REPARSE_POINT) != 0) {
-      status = absl::FailedPreconditionError(absl::StrCat(path, " is no folder; remove it"));
-    } else if (const DWORD refused = descriptor.Read(path); refused != ERROR_SUCCESS) {
-      status = WindowsStatus(refused, absl::StrCat("asking whose ", path, " is"));
-    } else {
-      status = CheckOwner(path, descriptor.owner(), /*or_own_user=*/false);
-    }
-  } else if (error != ERROR_SUCCESS) {
-    status = WindowsStatus(error, absl::StrCat("creating ", path));
+  SECURITY_ATTRIBUTES attributes = {sizeof(attributes), access.get(), FALSE};
+  if (::CreateDirectoryW(wide.c_str(), &attributes)) return absl::OkStatus();
+  if (const DWORD error = ::GetLastError(); error != ERROR_ALREADY_EXISTS)
+    return WindowsStatus(error, absl::StrCat("creating ", path));
+  const DWORD kind = ::GetFileAttributesW(wide.c_str());
+  if (kind == INVALID_FILE_ATTRIBUTES || (kind & FILE_ATTRIBUTE_DIRECTORY) == 0 ||
+      (kind & FILE_ATTRIBUTE_REPARSE_POINT) != 0) {
+    return absl::FailedPreconditionError(absl::StrCat(path, " is no folder; remove it"));
   }
-  BOOL present = FALSE;
-  BOOL defaulted = FALSE;
-  ACL* list = nullptr;
-  ::GetSecurityDescriptorDacl(made, &present, &list, &defaulted);
+  Descriptor descriptor;
+  if (const DWORD error = descriptor.Read(path); error != ERROR_SUCCESS)
+    return WindowsStatus(error, absl::StrCat("asking whose ", path, " is"));
+  return CheckOwner(path, descriptor.owner(), or_own_user);
+}
+
+// `owner`: null: as it is.
+absl::Status SetAccess(const std::string& path, const Notation& access, PSID owner) {
+  std::wstring wide = ToWide(path);
+  SECURITY_INFORMATION what = DACL_SECURITY_INFORMATION | PROTECTED_DACL_SECURITY_INFORMATION;
+  if (owner != nullptr) what |= OWNER_SECURITY_INFORMATION;
+  const DWORD error = ::SetNamedSecurityInfoW(wide.data(), SE_FILE_OBJECT, what, owner, nullptr,
+                                              access.list(), nullptr);
+  if (error == ERROR_SUCCESS) return absl::OkStatus();
+  return WindowsStatus(error, absl::StrCat("securing ", path));
+}
+
+// By a handle: Wine's SetNamedSecurityInfo does not ask for the right that a label needs.
+absl::Status SetLabel(const std::string& path, const Notation& access) {
+  const OwnedHandle folder(::CreateFileW(
+      ToWide(path).c_str(), WRITE_OWNER, FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE,
+      nullptr, OPEN_EXISTING, FILE_FLAG_BACKUP_SEMANTICS, nullptr));
+  const DWORD error =
+      folder.valid() ? ::SetSecurityInfo(folder.get(), SE_FILE_OBJECT, LABEL_SECURITY_INFORMATION,
+                                         nullptr, nullptr, nullptr, access.label())
+                     : ::GetLastError();
+  if (error == ERROR_SUCCESS) return absl::OkStatus();
+  return WindowsStatus(error, absl::StrCat("opening ", path, " to low integrity"));
+}
+
+}  // namespace
+
+absl::Status SecureFolder(const std::string& path) {
+  const Notation access(kFolderList);
+  if (access.get() == nullptr) return WindowsStatus(::GetLastError(), "writing an access list");
+  RETURN_IF_ERROR(CreateFolder(path, access, /*or_own_user=*/false));
   alignas(SID) char administrators[SECURITY_MAX_SID_SIZE];
   DWORD length = sizeof(administrators);
   ::CreateWellKnownSid(WinBuiltinAdministratorsSid, nullptr, administrators, &length);
-  if (status.ok()) {
-    std::wstring name = wide;
-    const DWORD set =
-        ::SetNamedSecurityInfoW(name.data(), SE_FILE_OBJECT,
-                                OWNER_SECURITY_INFORMATION | DACL_SECURITY_INFORMATION |
-                                    PROTECTED_DACL_SECURITY_INFORMATION,
-                                administrators, nullptr, list, nullptr);
-    if (set != ERROR_SUCCESS) status = WindowsStatus(set, absl::StrCat("securing ", path));
-  }
-  ::LocalFree(made);
-  return status;
+  return SetAccess(path, access, administrators);
+}
+
+absl::Status MakeFolderOf(const std::string& user, const std::string& path) {
+  // All but to change whose it is and who may change it, or to remove it: the own user needs the
+  // first for the label.
+  const absl::string_view rights = user == OwnSid() ? "FA" : "0x1201ff";
+  const Notation access(ToWide(absl::StrCat("D:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)(A;;", rights,
+                                            ";;;", user, ")(A;OICIIO;0x1301ff;;;", user, ")")));
+  const Notation low(L"S:(ML;OICI;NW;;;LW)");
+  if (access.get() == nullptr || low.get() == nullptr)
+    return WindowsStatus(::GetLastError(), "writing an access list");
+  RETURN_IF_ERROR(CreateFolder(path, access, /*or_own_user=*/true));
+  RETURN_IF_ERROR(SetAccess(path, access, nullptr));
+  return SetLabel(path, low);
 }
 
 }  // namespace sluice

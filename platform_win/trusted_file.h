@@ -32,4 +32,8 @@ absl::Status CheckOnlyTrustedMove(const std::string& folder, PSID owner, ACL* li
 // there must be trusted's already: what its owner has put there, or holds open, would stay his.
 absl::Status SecureFolder(const std::string& path);
 
+// Makes the folder one that `user` (a SID) fills as well, at low integrity too. One that is there
+// must be trusted's, or this process's user's, already.
+absl::Status MakeFolderOf(const std::string& user, const std::string& path);
+
 }  // namespace sluice

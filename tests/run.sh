@@ -194,6 +194,9 @@ run_windows() {
     skipped=$((skipped + 1))
     return
   fi
+  # One of this run, for Wine may be another next time.
+  export SLUICE_WINE_TEMPLATE=$build/test-wine-prefix
+  rm -rf "$SLUICE_WINE_TEMPLATE"
   step windows-build 2400 bash -c '"$1" && echo "PASS built for Windows"' - "$root/deploy/windows/build.sh"
   step windows-service 600 "$root/tests/windows/service.py"
   step windows-restart 400 "$root/tests/windows/restart.py"

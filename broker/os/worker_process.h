@@ -30,12 +30,15 @@ std::string ReadCaptured(int fd, size_t max_bytes);
 bool MatchesWildcard(const std::string& pattern, const std::string& name);
 
 // A new folder that is this user's alone, of which others know by the prefix whose it is; "" if
-// none can be made.
+// none can be made. Its separators are '/', as in options of compilers.
 inline constexpr char kTemporaryFolderPrefix[] = "sluice-include-";
 std::string MakeTemporaryFolder();
-// Locks a folder until the descriptor is closed. None if another process has it, or it is no
-// folder; on Windows always, so that nobody's folder is taken for abandoned.
+// Locks a folder until the descriptor is closed, against its removal too where the system can. None
+// if another process has it, or it is no folder.
 UniqueFd HoldFolder(const std::string& folder);
+// Whether an absolute path of plain parts between '/', appended to a folder's, names something in
+// that folder. On Windows some do not, which other systems' clients may well use: `\`, `:`.
+bool IsPathInFolder(const std::string& path);
 
 // The system's OpenCL loader.
 extern const char kOpenClLoader[];

@@ -125,6 +125,8 @@ UniqueFd HoldFolder(const std::string& folder) {
   return fd;
 }
 
+bool IsPathInFolder(const std::string&) { return true; }
+
 const char kOpenClLoader[] = "libOpenCL.so.1";
 const char kOpenClLoaderAdvice[] = "install ocl-icd-libopencl1";
 

@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "broker/os/random.h"
 #include "platform_win/pipe.h"
 #include "platform_win/wide_text.h"
@@ -107,16 +108,36 @@ bool MatchesWildcard(const std::string& pattern, const std::string& name) {
   return p == pattern.size();
 }
 
+// Below a path that holds no blank: options are words.
 std::string MakeTemporaryFolder() {
   uint64_t secret;
   std::error_code error;
   if (!FillRandom(&secret, sizeof(secret)).ok()) return "";
-  const std::filesystem::path folder = std::filesystem::temp_directory_path(error) /
-                                       absl::StrCat(kTemporaryFolderPrefix, absl::Hex(secret));
-  return !error && std::filesystem::create_directory(folder, error) ? folder.string() : "";
+  std::wstring above = std::filesystem::temp_directory_path(error).wstring();
+  wchar_t other[MAX_PATH];
+  const DWORD length = ::GetShortPathNameW(above.c_str(), other, MAX_PATH);
+  if (above.find(L' ') != std::wstring::npos && length != 0 && length < MAX_PATH) above = other;
+  const std::filesystem::path folder =
+      std::filesystem::path(above) / absl::StrCat(kTemporaryFolderPrefix, absl::Hex(secret));
+  return !error && std::filesystem::create_directory(folder, error) ? folder.generic_string() : "";
 }
 
-UniqueFd HoldFolder(const std::string&) { return UniqueFd(); }
+// By a file in it, which goes with its last handle: an open folder would be in its own way.
+UniqueFd HoldFolder(const std::string& folder) {
+  OwnedHandle held(::CreateFileW(ToWide(folder + "/.sluice-held").c_str(), GENERIC_WRITE | DELETE,
+                                 0, nullptr, CREATE_ALWAYS, FILE_FLAG_DELETE_ON_CLOSE, nullptr));
+  if (!held.valid()) return UniqueFd();
+  return AddDescriptor(std::make_shared<HandleObject>(HandleKind::kFile, std::move(held)));
+}
+
+bool IsPathInFolder(const std::string& path) {
+  for (const absl::string_view part : absl::StrSplit(path, '/')) {
+    // Blanks and dots at the end are nobody's name: ".. " could be the folder above.
+    if (!part.empty() && (part.back() == ' ' || part.back() == '.')) return false;
+    if (part.find_first_of("\\:*?\"<>|") != absl::string_view::npos) return false;
+  }
+  return true;
+}
 
 const char kOpenClLoader[] = "OpenCL.dll";
 const char kOpenClLoaderAdvice[] = "it comes with a GPU's driver";

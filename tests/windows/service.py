@@ -179,10 +179,20 @@ def state(wine):
     return output
 
 
-def uses(wine, endpoint):
+def uses(wine, endpoint, program="vector_add"):
     """A program that finds the driver in the registry, where installing has put it."""
-    return wine.run([BIN / "vector_add.exe"], seconds=60, SLUICE_ENDPOINT=endpoint, SLUICE_TEST_KIND="network",
+    return wine.run([BIN / f"{program}.exe"], seconds=60, SLUICE_ENDPOINT=endpoint, SLUICE_TEST_KIND="network",
                     WINEDLLOVERRIDES="mscoree,mshtml=;opencl=n")
+
+
+def headers(wine, endpoint):
+    """A service's worker lays out a program's headers. The compiler behind Wine's OpenCL.dll is the host's, and takes
+    C:/... for a file in the folder that it is in, which is the service's."""
+    in_c(wine, "windows", "C:").symlink_to(in_c(wine))
+    code, output = uses(wine, endpoint, "with_headers")
+    check("service: a program with headers", code == 0, output)
+    left = [str(path) for path in in_c(wine).glob("**/sluice-work/*")]
+    check("service: its headers are gone", not left, left)
 
 
 def service(wine):
@@ -213,6 +223,8 @@ def service(wine):
         code, devices = ctl(wine, "devices", "--json", endpoint=network)
         check(f"service: sluicectl sees its devices over the network after {name}", code == 0 and devices["platforms"],
               devices)
+        if name == "start":
+            headers(wine, network)
         code, output = wine.run(["sc", "pause", "Sluice"], seconds=30)
         check("service: pause is refused", code != 0 and state(wine) == "RUNNING", output)
         code, output = wine.run(["sc", "stop", "Sluice"], seconds=60)

@@ -35,6 +35,17 @@ def server():
 CONNECT_LIMIT = {"SLUICE_CONNECT_TIMEOUT_MS": "20000"}
 
 
+def copy_or_link(source, target):
+    """Wine's own libraries, which nothing writes to, are linked; the registry and all else is this prefix's alone."""
+    if source.endswith((".dll", ".exe", ".sys", ".drv", ".ocx", ".nls")) and os.path.getsize(source) > 4096:
+        try:
+            os.link(source, target)
+            return target
+        except OSError:  # On another disk.
+            pass
+    return shutil.copy2(source, target)
+
+
 class Wine:
     """display: start an Xvfb, which Direct3D needs."""
 
@@ -62,10 +73,7 @@ class Wine:
 
     def __enter__(self):
         try:
-            self.run(["wineboot", "--init"], seconds=120)
-            # What it has started goes on after it, and could still change the registry.
-            subprocess.run([server(), "-w"], env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                           stderr=subprocess.DEVNULL, timeout=60, check=False)
+            self._make_prefix()
             self.idle = subprocess.Popen(["wine", "cmd"], env=self.environment, stdin=subprocess.PIPE,
                                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             self.must("reg", "add", r"HKCU\Software\Wine\WineDbg", "/v", "ShowCrashDialog", "/t", "REG_DWORD", "/d", "0",
@@ -74,6 +82,26 @@ class Wine:
             self.__exit__()
             raise
         return self
+
+    def _make_prefix(self):
+        """A copy of the one that SLUICE_WINE_TEMPLATE names, which is made first if it is not there: Wine takes ten times as
+        long to make one. Without that variable, a new one."""
+        template = os.environ.get("SLUICE_WINE_TEMPLATE")
+        prefix = self.environment["WINEPREFIX"]
+        if template and os.path.isdir(template):
+            shutil.copytree(template, prefix, symlinks=True, copy_function=copy_or_link)
+            return
+        self.run(["wineboot", "--init"], seconds=120)
+        # What it has started goes on after it, and could still change the registry.
+        subprocess.run([server(), "-w"], env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL, timeout=60, check=False)
+        if template:
+            part = f"{template}.{os.getpid()}"
+            shutil.copytree(prefix, part, symlinks=True)
+            try:
+                os.rename(part, template)
+            except OSError:  # Another test was first.
+                shutil.rmtree(part)
 
     def __exit__(self, *unused):
         if self.idle is not None:

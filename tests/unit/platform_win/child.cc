@@ -269,7 +269,7 @@ SpawnOptions ChildOptions(const std::string& part) {
   options.path = *OwnExecutablePath();
   options.arguments = {"--child=" + part};
   for (const std::string& entry : OwnEnvironment()) {
-    for (const char* name : {"SystemRoot=", "SYSTEMROOT=", "windir=", "TEMP=", "TMP=", "PATH="}) {
+    for (const char* name : {"SYSTEMROOT=", "WINDIR=", "PATH="}) {
       if (entry.starts_with(name)) options.environment.push_back(entry);
     }
   }

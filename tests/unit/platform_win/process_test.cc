@@ -74,6 +74,33 @@ TEST(ProcessTest, ChildHasWhatItIsGiven) {
   EXPECT_LE(std::stoi(text.substr(at + 11)), 1);
 }
 
+// Every child has a folder that it may fill, for who asks by either name; variables are known by
+// names in capitals, as other systems' are ("Path").
+TEST(ProcessTest, ChildHasAFolderForFiles) {
+  auto pipe = CreatePipe();
+  ASSERT_TRUE(pipe.ok());
+  SpawnOptions options = ChildOptions("describe");
+  options.environment.push_back("Mixed_Case=1");
+  options.environment.push_back("MIXED_CASE=2");
+  options.descriptors = {{pipe->second.get(), 4}};
+  auto child = Spawn(options);
+  ASSERT_TRUE(child.ok()) << child.status();
+  pipe->second.reset();
+  const std::string text = "\n" + ReadToEnd(pipe->first.get());
+  EXPECT_EQ(child->WaitAndReap(-1)->code, 0);
+  for (const char* name : {"\nTEMP=", "\nTMP="}) {
+    const size_t at = text.find(name);
+    ASSERT_NE(at, std::string::npos) << text;
+    const size_t from = text.find('=', at) + 1;
+    const std::string folder = text.substr(from, text.find('\n', from) - from);
+    EXPECT_NE(folder.find("sluice-work"), std::string::npos) << folder;
+    EXPECT_TRUE(IsDirectory(folder)) << folder;
+  }
+  EXPECT_NE(text.find("\nPATH="), std::string::npos) << text;
+  EXPECT_NE(text.find("\nMIXED_CASE=2"), std::string::npos) << text;
+  EXPECT_EQ(text.find("\nMIXED_CASE=1"), std::string::npos) << text;
+}
+
 // An argument with quotes and backslashes arrives as it was.
 TEST(ProcessTest, ArgumentsSurviveQuoting) {
   SpawnOptions options = ChildOptions("argument");

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+
+#include "daemon/include_folder.h"
+
+namespace sluice {
+namespace {
+
+namespace fs = std::filesystem;
+
+google::protobuf::RepeatedPtrField<pb::IncludeFile> OneFile() {
+  pb::BuildProgram build;
+  build.add_include_files()->set_path("/a/x.h");
+  return build.include_files();
+}
+
+// What a process left behind that did not come to remove it is swept away; what is in use is not.
+TEST(IncludeSweepTest, AbandonedFoldersAreSwept) {
+  const auto root_of = [](const IncludeFolder& folder) {
+    pb::BuildProgram build;
+    build.add_include_directories("/a");
+    return folder.RewriteOptions("-I/a", build.include_directories()).substr(2);
+  };
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    IncludeFolder abandoned;
+    if (!abandoned.Write(OneFile()).ok()) _exit(1);
+    const std::string root = root_of(abandoned);
+    if (write(ends[1], root.data(), root.size()) < 0) _exit(1);
+    _exit(0);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_EQ(status, 0);
+  char text[4096];
+  const ssize_t size = read(ends[0], text, sizeof(text));
+  ASSERT_GT(size, 0);
+  const std::string abandoned(text, static_cast<size_t>(size));
+  IncludeFolder used;
+  ASSERT_TRUE(used.Write(OneFile()).ok());
+  ASSERT_TRUE(fs::exists(abandoned));
+  IncludeFolder::SweepAbandoned();
+  EXPECT_FALSE(fs::exists(abandoned));
+  EXPECT_TRUE(fs::exists(root_of(used) + "/x.h"));
+  close(ends[0]);
+  close(ends[1]);
+}
+
+}  // namespace
+}  // namespace sluice
