@@ -134,6 +134,7 @@ def main():
     with wine_module.Wine() as wine:
         wine.environment["WINEDLLOVERRIDES"] = service_test.OPENCL
         service_test.keep_one_service_manager(wine)
+        wine.programs = service_test.unpack(wine)
         wine.register_driver(BIN / "sluice_icd.dll")
         for part in (of_killed, of_service):
             if not sys.argv[1:] or part.__name__ in sys.argv[1:]:
