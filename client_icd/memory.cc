@@ -111,7 +111,9 @@ MemObject::MemObject(Ref<Context> context, Description description)
 MemObject::~MemObject() {
   if (ends_soon_.load(std::memory_order_relaxed) && !session().forked()) stream().DropEager();
   if (mirror_ != nullptr) session().mirrors().Remove(mirror_);
-  if (made_) session().ReleaseObject(id());
+  if (!made_) return;
+  if (about_.shared != nullptr) about_.shared->LetGoAfterUse(session(), id());
+  session().ReleaseObject(id());
 }
 
 bool MemObject::ReleaseByApp() {

@@ -96,7 +96,8 @@ void Session::ReleaseObject(uint64_t id) {
   }
   {
     absl::MutexLock lock(&mu_);
-    if (destructor_callbacks_.contains(id)) released_watched_.insert(id);
+    if (destructor_callbacks_.contains(id) || told_of_destruction_.contains(id))
+      released_watched_.insert(id);
   }
   ScopedCommand command;
   command->mutable_release_object()->set_id(id);
@@ -135,7 +136,23 @@ void Session::AddDestructorCallback(uint64_t id, Callbacks::Callback run) {
     first = callbacks.empty();
     callbacks.push_back(std::move(run));
   }
-  if (!first) return;
+  if (first) PostWatch(id);
+}
+
+void Session::TellWhenDestroyed(uint64_t id, Callbacks::Callback told) {
+  if (lost()) {
+    if (!forked()) told();
+    return;
+  }
+  stream_.AddEager();  // Until it has been told: nobody waits for anything.
+  {
+    absl::MutexLock lock(&mu_);
+    told_of_destruction_.emplace(id, std::move(told));
+  }
+  PostWatch(id);
+}
+
+void Session::PostWatch(uint64_t id) {
   ScopedCommand command;
   command->mutable_watch_destruction()->set_id(id);
   stream_.Post(*command);
@@ -143,13 +160,22 @@ void Session::AddDestructorCallback(uint64_t id, Callbacks::Callback run) {
 
 void Session::RunDestructorCallbacks(uint64_t id) {
   std::vector<Callbacks::Callback> callbacks;
+  Callbacks::Callback told;
   {
     absl::MutexLock lock(&mu_);
-    const auto it = destructor_callbacks_.find(id);
-    if (it == destructor_callbacks_.end()) return;
-    callbacks = std::move(it->second);
-    destructor_callbacks_.erase(it);
+    if (const auto it = destructor_callbacks_.find(id); it != destructor_callbacks_.end()) {
+      callbacks = std::move(it->second);
+      destructor_callbacks_.erase(it);
+    }
+    if (const auto it = told_of_destruction_.find(id); it != told_of_destruction_.end()) {
+      told = std::move(it->second);
+      told_of_destruction_.erase(it);
+    }
     released_watched_.erase(id);
+  }
+  if (told != nullptr) {
+    told();
+    stream_.DropEager();
   }
   for (auto it = callbacks.rbegin(); it != callbacks.rend(); ++it) callbacks_.Add(std::move(*it));
 }

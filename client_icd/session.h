@@ -103,9 +103,13 @@ class Session : public std::enable_shared_from_this<Session> {
   // released.
   void AddDestructorCallback(uint64_t id, Callbacks::Callback run);
   void RunDestructorCallbacks(uint64_t id);
+  // Of this driver's own, for destructors, before ReleaseObject: `told` runs on whatever thread
+  // finds out, before those callbacks, and must not wait. Once for an id.
+  void TellWhenDestroyed(uint64_t id, Callbacks::Callback told);
 
  private:
   explicit Session(OpenedTransport opened);
+  void PostWatch(uint64_t id);
 
   const std::unique_ptr<Transport> transport_;
   const uint64_t daemon_id_;
@@ -124,6 +128,7 @@ class Session : public std::enable_shared_from_this<Session> {
   absl::flat_hash_map<uint64_t, Object*> objects_ ABSL_GUARDED_BY(mu_);
   absl::flat_hash_map<uint64_t, std::vector<Callbacks::Callback>> destructor_callbacks_
       ABSL_GUARDED_BY(mu_);
+  absl::flat_hash_map<uint64_t, Callbacks::Callback> told_of_destruction_ ABSL_GUARDED_BY(mu_);
   absl::flat_hash_set<uint64_t> released_watched_
       ABSL_GUARDED_BY(mu_);  // Of those, whose end is told.
 };

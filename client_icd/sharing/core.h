@@ -49,7 +49,7 @@
 // A release waits for the end of its acquire, whatever queue that was in. An acquire that fails
 // late (its fetch timed out, an event of its wait list failed) leaves the object acquired: the
 // release fails too, and stores nothing. What it has taken of native objects is given back first
-// (UndoAcquire). The loss of the session is told to those that must know (LossListener).
+// (UndoAcquire). The loss of the session is told to those that must know (EndListener).
 //
 // Thread-safe.
 #pragma once

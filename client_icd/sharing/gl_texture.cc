@@ -79,7 +79,11 @@ class BoundTexture {
     GLint max = Parameter(GL_TEXTURE_MAX_LEVEL);
     *base = Parameter(GL_TEXTURE_BASE_LEVEL);
     if (caps_.version.es || caps_.version.number >= 43) {
-      const GLint immutable = Parameter(GL_TEXTURE_IMMUTABLE_LEVELS);
+      GLint immutable = Parameter(GL_TEXTURE_IMMUTABLE_LEVELS);
+      // Section 8.18: a view has those of its original, and may show fewer. OpenGL ES has views by
+      // an extension alone, without which it must not be asked.
+      if (immutable > 0 && !caps_.version.es)
+        immutable = std::min(immutable, std::max(Parameter(GL_TEXTURE_VIEW_NUM_LEVELS), 1));
       // OpenGL 4.6, section 8.17: both are clamped to the levels that there are.
       if (immutable > 0) {
         *base = std::min(*base, immutable - 1);

@@ -84,20 +84,23 @@ enum class ShadowSync {
   kSemaphore,  // By the semaphore of its direction.
 };
 
-// Is told when the session is lost: the worker is gone, or the context was terminated. Called once
-// at most, on any thread that found out; must not wait.
-class LossListener {
+// Is told of ends, each once at most, on any thread that found out; must not wait.
+class EndListener {
  public:
-  virtual ~LossListener() = default;
+  virtual ~EndListener() = default;
+  // The worker is gone, or the context was terminated.
   virtual void OnSessionLost() = 0;
+  // The memory object has gone, and no command of the worker's uses the native object's memory any
+  // more. Perhaps long after the native object.
+  virtual void OnMemoryGone() = 0;
 };
 
 class NativeObject {
  public:
   virtual ~NativeObject() = default;
 
-  // Any thread; constant. Who must know of the end; null: nobody.
-  virtual std::shared_ptr<LossListener> loss_listener() { return nullptr; }
+  // Any thread; constant. Who must know of the ends; null: nobody.
+  virtual std::shared_ptr<EndListener> end_listener() { return nullptr; }
 
   // Any thread; constant.
   virtual NativeKey key() const = 0;

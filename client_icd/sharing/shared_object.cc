@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "client_icd/memory.h"
+#include "client_icd/session.h"
 
 namespace sluice::sharing {
 
@@ -52,20 +53,20 @@ void GiveKeyBack(const ApiRules& rules, const NativeKey& key) {
   if (it != taken.keys.end()) taken.keys.erase(it);
 }
 
-void SharedRegistry::Listen(const std::shared_ptr<LossListener>& listener) {
+void SharedRegistry::Listen(const std::shared_ptr<EndListener>& listener) {
   absl::MutexLock lock(&mu_);
-  std::erase_if(listeners_, [](const std::weak_ptr<LossListener>& one) { return one.expired(); });
+  std::erase_if(listeners_, [](const std::weak_ptr<EndListener>& one) { return one.expired(); });
   listeners_.push_back(listener);
 }
 
 void SharedRegistry::TellLost() {
-  std::vector<std::weak_ptr<LossListener>> listeners;
+  std::vector<std::weak_ptr<EndListener>> listeners;
   {
     absl::MutexLock lock(&mu_);
     listeners.swap(listeners_);
   }
-  for (const std::weak_ptr<LossListener>& one : listeners) {
-    if (const std::shared_ptr<LossListener> listener = one.lock()) listener->OnSessionLost();
+  for (const std::weak_ptr<EndListener>& one : listeners) {
+    if (const std::shared_ptr<EndListener> listener = one.lock()) listener->OnSessionLost();
   }
 }
 
@@ -74,7 +75,7 @@ SharedObject::SharedObject(const ApiRules& rules, std::unique_ptr<NativeObject> 
     : native_(std::move(native)),
       registry_(std::move(registry)),
       state_(std::make_shared<SharedState>(rules, native_->writable())) {
-  if (const auto listener = native_->loss_listener()) registry_->Listen(listener);
+  if (const auto listener = native_->end_listener()) registry_->Listen(listener);
 }
 
 SharedObject::~SharedObject() { GiveKeyBack(rules(), native_->key()); }
@@ -92,6 +93,16 @@ Ref<Object> SharedObject::TakeAcquireEvent() {
 Ref<Object> SharedObject::AcquireEvent() {
   absl::MutexLock lock(&mu_);
   return acquire_event_;
+}
+
+// Section 5.5.1 (clReleaseMemObject): the object is deleted after the commands that use it have
+// finished. Those use the native object's memory, but for staging; and after a release no more.
+void SharedObject::LetGoAfterUse(Session& session, uint64_t memory_id) {
+  const std::shared_ptr<EndListener> listener = native_->end_listener();
+  if (listener == nullptr) return;
+  if (way_ == Way::kStaging || !state_->acquired()) return listener->OnMemoryGone();
+  session.TellWhenDestroyed(shadow_ ? shadow_->id() : memory_id,
+                            [listener] { listener->OnMemoryGone(); });
 }
 
 void SharedObject::SetShadow(Ref<MemObject> shadow) { shadow_ = std::move(shadow); }

@@ -32,7 +32,8 @@
 
 namespace sluice {
 class MemObject;
-}
+class Session;
+}  // namespace sluice
 
 namespace sluice::sharing {
 
@@ -46,7 +47,7 @@ void GiveKeyBack(const ApiRules& rules, const NativeKey& key);
 class SharedRegistry {
  public:
   // `listener` is told as long as somebody else keeps it.
-  void Listen(const std::shared_ptr<LossListener>& listener);
+  void Listen(const std::shared_ptr<EndListener>& listener);
   void TellLost() ABSL_LOCKS_EXCLUDED(mu_);
 
   absl::Mutex& mu() ABSL_LOCK_RETURNED(mu_) { return mu_; }
@@ -56,7 +57,7 @@ class SharedRegistry {
  private:
   const std::shared_ptr<NativeThread> thread_ = std::make_shared<NativeThread>("sluice-native");
   absl::Mutex mu_;
-  std::vector<std::weak_ptr<LossListener>> listeners_ ABSL_GUARDED_BY(mu_);
+  std::vector<std::weak_ptr<EndListener>> listeners_ ABSL_GUARDED_BY(mu_);
 };
 
 // What every use of the memory object looks at.
@@ -146,6 +147,10 @@ class SharedObject {
   // Way::kShadow. Before the handle is given out.
   void SetShadowAbilities(ShadowAbilities abilities) { abilities_ = std::move(abilities); }
   const ShadowAbilities& shadow_abilities() const { return abilities_; }
+
+  // For the memory object's destructor, before it is released on the wire: tells the native
+  // object's listener when its memory is not used any more.
+  void LetGoAfterUse(Session& session, uint64_t memory_id);
 
   // Whether no call of the native object's is under way on another thread, which is so unless one
   // was given up (native_watch.h). If so, GiveBackNative must follow.

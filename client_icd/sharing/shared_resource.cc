@@ -56,7 +56,7 @@ struct Part {
 
 // The turn of one memory object: taken and given up on its own thread, since it may be a long wait,
 // in which others must go on. Outlives the object while a job needs it.
-class Turn : public LossListener, public std::enable_shared_from_this<Turn> {
+class Turn : public EndListener, public std::enable_shared_from_this<Turn> {
  public:
   Turn(std::shared_ptr<SluiceConnection> connection, const sluice_capability& capability,
        sluice_access access)
@@ -65,11 +65,7 @@ class Turn : public LossListener, public std::enable_shared_from_this<Turn> {
   // Any thread.
   NativeThread& thread() { return thread_; }
   bool indeterminate() const { return indeterminate_.load(); }
-  // What an application forgot to release is released; nobody is told that it is good.
-  void Abandon() {
-    if (!used_.load()) return;
-    thread_.Post([self = shared_from_this()] { self->Release(SLUICE_CONTENTS_INDETERMINATE); });
-  }
+  void OnMemoryGone() override { Abandon(); }
   // The worker that was writing is gone, or will not be told of a release.
   void OnSessionLost() override {
     lost_ = true;
@@ -99,6 +95,12 @@ class Turn : public LossListener, public std::enable_shared_from_this<Turn> {
   }
 
  private:
+  // What an application forgot to release is released; nobody is told that it is good.
+  void Abandon() {
+    if (!used_.load()) return;
+    thread_.Post([self = shared_from_this()] { self->Release(SLUICE_CONTENTS_INDETERMINATE); });
+  }
+
   const std::shared_ptr<SluiceConnection> connection_;
   const sluice_capability capability_;
   const sluice_access access_;
@@ -126,7 +128,6 @@ class SharedResourceObject : public NativeObject {
         part_(part) {}
 
   ~SharedResourceObject() override {
-    turn_->Abandon();
     if (mapped_ != nullptr) connection_->functions.unmap(mapped_, size_bytes_);
   }
 
@@ -156,7 +157,7 @@ class SharedResourceObject : public NativeObject {
 
   NativeKey key() const override { return {resource_id_, 0, 0}; }
   NativeThread& thread() override { return turn_->thread(); }
-  std::shared_ptr<LossListener> loss_listener() override { return turn_; }
+  std::shared_ptr<EndListener> end_listener() override { return turn_; }
   // A reader's mapping cannot be written, not by the host's commands either.
   bool writable() const override { return access_ == SLUICE_WRITE; }
 

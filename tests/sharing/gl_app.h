@@ -38,6 +38,7 @@ namespace sluice::gltest {
   X(PFNGLTEXIMAGE2DMULTISAMPLEPROC, TexImage2DMultisample)                   \
   X(PFNGLTEXSUBIMAGE2DPROC, TexSubImage2D)                                   \
   X(PFNGLTEXSTORAGE2DPROC, TexStorage2D)                                     \
+  X(PFNGLTEXTUREVIEWPROC, TextureView)                                       \
   X(PFNGLTEXBUFFERPROC, TexBuffer)                                           \
   X(PFNGLTEXBUFFERRANGEPROC, TexBufferRange)                                 \
   X(PFNGLGETTEXIMAGEPROC, GetTexImage)                                       \

@@ -280,6 +280,29 @@ TEST_P(GlRefusals, BaseLevel) {
       clCreateFromGLTexture(context(), CL_MEM_READ_ONLY, GL_TEXTURE_2D, 2, texture, error));
 }
 
+// A view has the levels that it was made with, and no others of its storage's, wherever they begin
+// and end there.
+TEST_P(GlRefusals, LevelsOfAView) {
+  if (es() || gl().TextureView == nullptr) GTEST_SKIP() << "no views";
+  GLuint names[2] = {};
+  gl().GenTextures(2, names);
+  gl().BindTexture(GL_TEXTURE_2D, names[0]);
+  gl().TexStorage2D(GL_TEXTURE_2D, 4, GL_RGBA8, 32, 32);
+  gl().TextureView(names[1], GL_TEXTURE_2D, names[0], GL_RGBA8, 1, 2, 0, 1);
+  if (gl().GetError() != GL_NO_ERROR) GTEST_SKIP() << "no views";
+  for (const GLint level : {0, 1}) {
+    const Own<cl_mem> image = EXPECT_CREATE(
+        "clCreateFromGLTexture.view", CL_SUCCESS,
+        clCreateFromGLTexture(context(), CL_MEM_READ_ONLY, GL_TEXTURE_2D, level, names[1], error));
+    size_t width = 0;
+    EXPECT_EQ(clGetImageInfo(image, CL_IMAGE_WIDTH, sizeof(width), &width, nullptr), CL_SUCCESS);
+    EXPECT_EQ(width, size_t{16} >> level);
+  }
+  EXPECT_CREATE(
+      "clCreateFromGLTexture.beyond_view", CL_INVALID_MIP_LEVEL,
+      clCreateFromGLTexture(context(), CL_MEM_READ_ONLY, GL_TEXTURE_2D, 2, names[1], error));
+}
+
 // Section 9.4.4.
 TEST_P(GlRefusals, Renderbuffers) {
   GLuint names[3] = {};

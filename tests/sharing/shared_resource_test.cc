@@ -333,6 +333,52 @@ TEST_F(SharedResources, TurnLetGoWhilePending) {
   ASSERT_EQ(sluice_release(daemon_, &hold, 0), SLUICE_OK);
 }
 
+// Says that it runs, and runs until the host says so, or for very long.
+constexpr char kWritesUntilTold[] = R"(
+kernel void WritesUntilTold(global volatile uint* words) {
+  words[0] = 1;
+  for (ulong left = 1UL << 36; words[1] == 0 && left != 0; --left) words[2] += 1;
+  words[3] = 1;
+})";
+
+// Section 5.5.1 (clReleaseMemObject): a memory object is deleted after the commands that use it
+// have finished. While a kernel writes in the resource's own memory nobody else gets the turn,
+// though the application has let go of everything.
+TEST_F(SharedResources, TurnOutlivesReleaseWhileAKernelWrites) {
+  SKIP_OVER_NETWORK();
+  const Made made = MakeBuffer();
+  auto* const words = static_cast<volatile uint32_t*>(Map(made));
+  ASSERT_NE(words, nullptr);
+  Own<cl_mem> shared = Share(made);
+  cl_uint way = 0;
+  ASSERT_EQ(clGetMemObjectInfo(shared, CL_MEM_SHARING_WAY_SLUICE, sizeof(way), &way, nullptr),
+            CL_SUCCESS);
+  if (way != CL_SHARING_WAY_IMPORT_SLUICE) GTEST_SKIP() << "the device has memory of its own";
+  Own<cl_program> program = Program(kWritesUntilTold);
+  Own<cl_kernel> kernel = Kernel(program, "WritesUntilTold");
+  ASSERT_EQ(clSetKernelArg(kernel, 0, sizeof(cl_mem), shared.AsList()), CL_SUCCESS);
+  ASSERT_EQ(Acquire(shared), CL_SUCCESS);
+  const size_t one = 1;
+  ASSERT_EQ(clEnqueueNDRangeKernel(queue(), kernel, 1, nullptr, &one, nullptr, 0, nullptr, nullptr),
+            CL_SUCCESS);
+  ASSERT_EQ(clFlush(queue()), CL_SUCCESS);
+  const auto begin = std::chrono::steady_clock::now();
+  while (words[0] == 0 && std::chrono::steady_clock::now() - begin < std::chrono::seconds(20)) {
+  }
+  ASSERT_EQ(words[0], 1u);
+  kernel.Reset();
+  program.Reset();
+  shared.Reset();
+  sluice_hold hold = {};
+  EXPECT_EQ(sluice_acquire(daemon_, &made.write, SLUICE_WRITE, 500, &hold), SLUICE_TIMED_OUT);
+  words[1] = 1;
+  ASSERT_EQ(sluice_acquire(daemon_, &made.write, SLUICE_WRITE, 10000, &hold), SLUICE_OK);
+  EXPECT_EQ(words[3], 1u);
+  EXPECT_EQ(hold.indeterminate, 1u);
+  ASSERT_EQ(sluice_release(daemon_, &hold, 0), SLUICE_OK);
+  sluice_unmap(const_cast<uint32_t*>(words), kBytes);
+}
+
 // An acquire waits for its turn without holding up the caller; a turn that does not come within ten
 // seconds fails the command, and its release with it, and nothing is held afterwards.
 TEST_F(SharedResources, TurnsHaveADeadline) {

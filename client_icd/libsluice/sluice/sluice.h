@@ -38,6 +38,11 @@
  * When the daemon ends, every call returns SLUICE_LOST at once; mappings stay. Nothing is written
  * to stderr, and no signal is raised.
  *
+ * Descriptors: a program that closes those of this library (it closes all of them to go into the
+ * background, say) must do so before it first connects. Afterwards the next call may end the
+ * process with a message of gRPC's on stderr, write a few bytes to a file that the program has
+ * opened under one of the numbers, or, sluice_disconnect, not return.
+ *
  * Structures with a `struct_size` grow at their end in later versions: set it to sizeof.
  */
 #ifndef SLUICE_SLUICE_H
