@@ -238,14 +238,17 @@ bool Kernel::StoreValue(cl_uint index, size_t size, const void* value) {
   return true;
 }
 
-// The object that the argument has already was judged then: nothing changes.
+// The object that the argument has already was judged then: nothing changes. Its id is one object's
+// in its session alone, so that the context says whether it is that one.
 cl_int Kernel::SetMemoryArg(cl_uint index, size_t size, const void* value) {
   const bool is_handle = value != nullptr && size == sizeof(cl_mem);
   const MemObject* memory = is_handle ? MemObject::From(ReadHandle<cl_mem>(value)) : nullptr;
   absl::MutexLock lock(&mu_);
   const KernelArgValue& held = args_[index].value;
-  if (memory != nullptr && held.kind == Kind::kMemory && held.number == memory->id())
+  if (memory != nullptr && held.kind == Kind::kMemory && held.number == memory->id() &&
+      &memory->context() == &context()) {
     return CL_SUCCESS;
+  }
   KernelArgValue read;
   CL_RETURN_IF_ERROR(ReadMemoryArg(index, size, value, memory, &read));
   StoreArgLocked(index, std::move(read));

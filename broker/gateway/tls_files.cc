@@ -55,7 +55,7 @@ absl::Status CheckIdentity(const PemFile& certificate, const PemFile& key) {
   }
   if (fits) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat(key.name, ": it is not the key of the certificate in ", certificate.name));
+      absl::StrCat(key.name, ": it is not the key of the certificate (", certificate.name, ")"));
 }
 
 absl::Status CheckAuthorities(const PemFile& authorities) {

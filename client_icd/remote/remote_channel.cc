@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -61,6 +62,23 @@ struct DescribeCall {
 // As many threads as gRPC starts: its pool, timers, executors, and one to spare for each kind. It
 // does not say if it gets none, and waits for them for ever.
 int ThreadsOfGrpc() { return 6 + std::min(UsableProcessors(), 16); }
+
+// What gRPC opens to be there at all (it aborts the process if it cannot), what we open beside it,
+// a connection, what finds its address, and one to spare.
+constexpr int kDescriptorsOfGrpc = 8;
+
+// OK if this process can have so many descriptors more at once.
+absl::Status CheckRoomForDescriptors(int wanted) {
+  std::vector<UniqueFd> opened;
+  for (int count = 0; count < wanted; ++count) {
+    opened.push_back(OpenSentinel());
+    if (IsStillThere(IdentityOf(opened.back().get()))) continue;
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the network needs ", wanted, " descriptors, and this process can have only ",
+                     count, " more: raise its limit on open files (ulimit -n)"));
+  }
+  return absl::OkStatus();
+}
 
 // OK if this process can have so many threads more at once.
 absl::Status CheckRoomForThreads(int wanted) {
@@ -291,6 +309,7 @@ absl::Status PrepareGrpc() {
   if (sentinel.load(std::memory_order_acquire) != nullptr) return absl::OkStatus();
   absl::MutexLock lock(mu);
   if (sentinel.load(std::memory_order_relaxed) != nullptr) return absl::OkStatus();
+  RETURN_IF_ERROR(CheckRoomForDescriptors(kDescriptorsOfGrpc));
   RETURN_IF_ERROR(CheckRoomForThreads(ThreadsOfGrpc()));
   if (EnvironmentVariable("GRPC_POLL_STRATEGY") == "none") {
     return absl::FailedPreconditionError(

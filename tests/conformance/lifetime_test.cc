@@ -5,14 +5,12 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <future>
@@ -22,29 +20,12 @@
 
 #include "tests/conformance/child_process.h"
 #include "tests/conformance/fixtures.h"
+#include "tests/conformance/there_and_back.h"
 
 extern char** environ;
 
 namespace sluice::conformance {
 namespace {
-
-// The smallest real work: a number there and back. Returns the number, or -1.
-cl_int ThereAndBack(cl_device_id device, cl_int number) {
-  const Own<cl_context> context(clCreateContext(nullptr, 1, &device, nullptr, nullptr, nullptr));
-  if (context.get() == nullptr) return -1;
-  const Own<cl_command_queue> queue(
-      clCreateCommandQueueWithProperties(context, device, nullptr, nullptr));
-  const Own<cl_mem> buffer(
-      clCreateBuffer(context, CL_MEM_READ_WRITE, sizeof(number), nullptr, nullptr));
-  cl_int back = -1;
-  if (clEnqueueFillBuffer(queue, buffer, &number, sizeof(number), 0, sizeof(number), 0, nullptr,
-                          nullptr) != CL_SUCCESS ||
-      clEnqueueReadBuffer(queue, buffer, CL_TRUE, 0, sizeof(back), &back, 0, nullptr, nullptr) !=
-          CL_SUCCESS) {
-    return -1;
-  }
-  return back;
-}
 
 // Exit with everything still alive: objects, queued work behind a gate, a thread that waits for it.
 CHILD_SCENE(ExitWithoutRelease) {
@@ -336,34 +317,6 @@ int ConnectAsTheDriverDoes() {
   return connect(fd, reinterpret_cast<sockaddr*>(&address), length) == 0 ? fd : -1;
 }
 
-// A process that has as many files open as it may makes buffers and uses them.
-CHILD_SCENE(SpendsItsDescriptors) {
-  constexpr size_t kBytes = 16 << 20;
-  cl_device_id device = TheHarness().device;
-  const Own<cl_context> context(clCreateContext(nullptr, 1, &device, nullptr, nullptr, nullptr));
-  const Own<cl_command_queue> queue(
-      clCreateCommandQueueWithProperties(context, device, nullptr, nullptr));
-  rlimit limit;
-  getrlimit(RLIMIT_NOFILE, &limit);
-  limit.rlim_cur = 256;
-  setrlimit(RLIMIT_NOFILE, &limit);
-  while (dup(STDIN_FILENO) >= 0) {
-  }
-  for (char value = 1; value <= 8; ++value) {
-    const std::vector<char> host(kBytes, value);
-    std::vector<char> back(kBytes);
-    const Own<cl_mem> buffer(clCreateBuffer(context, CL_MEM_READ_WRITE, kBytes, nullptr, nullptr));
-    if (clEnqueueWriteBuffer(queue, buffer, CL_TRUE, 0, kBytes, host.data(), 0, nullptr, nullptr) !=
-            CL_SUCCESS ||
-        clEnqueueReadBuffer(queue, buffer, CL_TRUE, 0, kBytes, back.data(), 0, nullptr, nullptr) !=
-            CL_SUCCESS) {
-      return 3;
-    }
-    if (back != host) return 4;
-  }
-  return 0;
-}
-
 // A process gives memory that it can only read (a file that is mapped for reading, a table of
 // constants) to be read.
 CHILD_SCENE(MapsReadOnlyMemory) {
@@ -393,43 +346,6 @@ CHILD_SCENE(MapsReadOnlyMemory) {
     }
   }
   return 0;
-}
-
-// A process whose address space is full writes what needs room on the way. It is told so, or told
-// of success, and goes on once there is room again.
-CHILD_SCENE(FillsItsAddressSpace) {
-  constexpr size_t kBytes = 32 << 20;
-  cl_device_id device = TheHarness().device;
-  if (ThereAndBack(device, 5) != 5) return 3;
-  const std::vector<char> host(kBytes, 7);
-  {
-    const Own<cl_context> context(clCreateContext(nullptr, 1, &device, nullptr, nullptr, nullptr));
-    const Own<cl_command_queue> queue(
-        clCreateCommandQueueWithProperties(context, device, nullptr, nullptr));
-    const Own<cl_mem> buffer(clCreateBuffer(context, CL_MEM_READ_WRITE, kBytes, nullptr, nullptr));
-    // The first use of the buffer is the driver's to pay for.
-    if (clEnqueueWriteBuffer(queue, buffer, CL_TRUE, 0, 16, host.data(), 0, nullptr, nullptr) !=
-        CL_SUCCESS) {
-      return 3;
-    }
-    size_t pages = 0;
-    FILE* const file = std::fopen("/proc/self/statm", "r");
-    if (file == nullptr || std::fscanf(file, "%zu", &pages) != 1) return 3;
-    std::fclose(file);
-    rlimit before;
-    getrlimit(RLIMIT_AS, &before);
-    // Some pages for what is small.
-    const rlimit full = {pages * static_cast<size_t>(getpagesize()) + (512 << 10), before.rlim_max};
-    setrlimit(RLIMIT_AS, &full);
-    const cl_int code =
-        clEnqueueWriteBuffer(queue, buffer, CL_TRUE, 0, kBytes, host.data(), 0, nullptr, nullptr);
-    setrlimit(RLIMIT_AS, &before);
-    if (code != CL_SUCCESS && code != CL_DEVICE_NOT_AVAILABLE && code != CL_OUT_OF_RESOURCES &&
-        code != CL_OUT_OF_HOST_MEMORY && code != CL_MEM_OBJECT_ALLOCATION_FAILURE) {
-      return 4;
-    }
-  }
-  return ThereAndBack(device, 9) == 9 ? 0 : 5;
 }
 
 // A forked child keeps the program's own connections, also those to the daemon.
@@ -540,27 +456,12 @@ TEST_F(LifetimeTest, ForkKeepsOwnSockets) {
   ExpectEnd("ForkKeepsOwnSockets", 0);
 }
 
-TEST_F(LifetimeTest, SpendsItsDescriptors) {
-#ifdef __SANITIZE_ADDRESS__
-  GTEST_SKIP() << "UndefinedBehaviorSanitizer makes a pipe to look at an object";
-#endif
-  ExpectEnd("SpendsItsDescriptors", 0);
-}
-
 TEST_F(LifetimeTest, MapsReadOnlyMemory) {
   if (!TheHarness().IsSluice() &&
       DeviceValue<cl_device_type>(device(), CL_DEVICE_TYPE) != CL_DEVICE_TYPE_CPU) {
     GTEST_SKIP() << "a driver may want to pin it for writing";
   }
   ExpectEnd("MapsReadOnlyMemory", 0);
-}
-
-// A full address space ends no process.
-TEST_F(LifetimeTest, FillsItsAddressSpace) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "a sanitizer needs address space of its own";
-#endif
-  ExpectEnd("FillsItsAddressSpace", 0);
 }
 
 // A program may load the loader, use it, unload it and load it again.

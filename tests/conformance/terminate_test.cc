@@ -3,6 +3,7 @@
 #include <atomic>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "tests/conformance/fixtures.h"
 
@@ -210,6 +211,40 @@ TEST_F(TerminateTest, OthersGoOn) {
               CL_SUCCESS);
     EXPECT_EQ(value, 4711);
   }
+}
+
+// A terminatable context's object is another context's also where both sessions call an object of
+// theirs by the same number: a kernel does not take it for the one that it has.
+TEST_F(TerminateTest, KeepsContextsOfTwoSessionsApart) {
+  const Own<cl_context> contexts[] = {Terminatable(), Terminatable()};
+  const char* source = "__kernel void k(__global int* out) { out[0] = 1; }";
+  cl_int status = CL_SUCCESS;
+  std::vector<Own<cl_kernel>> kernels;
+  std::vector<Own<cl_mem>> buffers[2];
+  for (const Own<cl_context>& one : contexts) {
+    const Own<cl_program> program(clCreateProgramWithSource(one, 1, &source, nullptr, &status));
+    ASSERT_EQ(clBuildProgram(program, 0, nullptr, "", nullptr, nullptr), CL_SUCCESS);
+    kernels.emplace_back(clCreateKernel(program, "k", &status));
+    ASSERT_EQ(status, CL_SUCCESS);
+    // A session may have served another context before: its numbers are a little higher.
+    for (int i = 0; i < 32; ++i) {
+      buffers[kernels.size() - 1].emplace_back(
+          clCreateBuffer(one, CL_MEM_READ_WRITE, 64, nullptr, &status));
+      ASSERT_EQ(status, CL_SUCCESS);
+    }
+  }
+  for (const int own : {0, 1}) {
+    for (const Own<cl_mem>& buffer : buffers[own]) {
+      const cl_mem argument = buffer;
+      ASSERT_EQ(clSetKernelArg(kernels[own], 0, sizeof(argument), &argument), CL_SUCCESS);
+      for (const Own<cl_mem>& other : buffers[1 - own]) {
+        const cl_mem foreign = other;
+        EXPECT_CL("clSetKernelArg.other_session", CL_INVALID_MEM_OBJECT,
+                  clSetKernelArg(kernels[own], 0, sizeof(foreign), &foreign));
+      }
+    }
+  }
+  for (const Own<cl_context>& one : contexts) EXPECT_EQ(terminate_(one), CL_SUCCESS);
 }
 
 // Every priority and throttle makes a queue that works; other values, and hints for a queue on the

@@ -37,7 +37,7 @@ TEST_F(TlsFilesTest, MistakesAreNamed) {
     EXPECT_TRUE(ErrorOf(status).starts_with(text)) << status;
   };
   expect(CheckIdentity({"c", Certificate("one")}, {"k", Key("two")}),
-         "k: it is not the key of the certificate in c");
+         "k: it is not the key of the certificate (c)");
   expect(CheckIdentity({"c", "nonsense"}, {"k", Key("one")}), "c: it holds no certificate");
   expect(CheckIdentity({"c", Certificate("one")}, {"k", "nonsense"}), "k: it holds no private key");
   expect(CheckAuthorities({"a", Key("one")}), "a: it holds no certificate");
