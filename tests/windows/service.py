@@ -27,6 +27,9 @@ BIN = BUILD / "bin"
 PACKAGE = BUILD / "sluice-windows.zip"
 PACKED = ("sluiced.exe", "sluicectl.exe", "sluice-worker.exe", "sluice-gateway.exe", "sluice-allocator.exe",
           "sluice_icd.dll", "sluice.dll")
+TEXTS = ("README.txt", "LICENSE.txt", "include/CL/cl_nv_d3d11_sharing.h", "include/CL/cl_sluice.h",
+         "include/sluice/sluice.h", *(f"licenses/{name}.txt" for name in (
+             "abseil", "c-ares", "gcc", "grpc", "mingw-w64", "openssl", "protobuf", "re2", "zlib")))
 PIPE = r"\\.\pipe\sluice-console Gerät Δ"  # Not in one code page.
 OPENCL = "mscoree,mshtml="  # Wine's own OpenCL.dll: the worker's driver.
 FAILURES = []
@@ -49,6 +52,8 @@ def unpack(wine):
     if PACKAGE.is_file() and all(PACKAGE.stat().st_mtime >= (BIN / name).stat().st_mtime for name in PACKED):
         with zipfile.ZipFile(PACKAGE) as package:
             package.extractall(folder)
+        missing = [name for name in TEXTS if not (folder / "sluice" / name).is_file()]
+        check(f"{PACKAGE.name} has its texts and headers", not missing, missing)
         print(f"PASS {PACKAGE.name} is unpacked, and the service runs out of it")
         return folder / "sluice" / "bin"
     print(f"SKIP {PACKAGE.name}: it is not there, or older than the programs, which are taken instead")
