@@ -316,6 +316,31 @@ def foreign_name(wine, config):
     check("install: and goes", code == 0, (code, output))
 
 
+def fixed_keys(wine):
+    """What Windows has no use for is refused where it stands, by the check of a configuration and by install alike."""
+    file = wine.directory / "keys.toml"
+    name = wine_module.windows_path(file)
+    for section, line, words in (
+            ("worker", "user = 'root'", ('key "user" in [worker]', "cannot be chosen on Windows")),
+            ("worker", "user = 'no-such-user'", ('key "user" in [worker]', "cannot be chosen on Windows")),
+            ("worker", r"cache_directory = 'C:\windows'", ('key "cache_directory" in [worker]', "cannot be chosen")),
+            ("worker", r"readable = 'C:\windows'", ('key "readable" in [worker]', "cannot be chosen on Windows")),
+            ("broker", "socket_group = 'Users'", ('key "socket_group" in [broker]', "cannot be chosen on Windows")),
+            ("access", "users = 'Users'", ('key "users" in [access]', "no user of this machine", "groups"))):
+        file.write_text(f"[{section}]\n{line}\n")
+        code, output = wine.run([BIN / "sluiced.exe", "--check-config", name], seconds=60)
+        good = code == 2 and all(word in output for word in (*words, "keys.toml:2:"))
+        check(f"keys: {line} is refused", good and "a user of this machine" not in output.replace("no user", ""),
+              (code, output))
+    code, output = ctl(wine, "install", "--manual", "--no-driver", "--config", name)
+    check("keys: by install, too", code == 1 and "keys.toml:2:" in output, (code, output))
+    file.write_text("[worker]\nuser = ''\ncache_directory = ''\nreadable = []\n[access]\nusers = ['SYSTEM']\n")
+    code, output = wine.run([BIN / "sluiced.exe", "--check-config", name], seconds=60)
+    check("keys: defaults, and a user of the system's, are taken", code == 0, (code, output))
+    code, output = wine.run([BIN / "sluiced.exe", "--console", "--socket", PIPE, "--worker-user", "root"], seconds=60)
+    check("keys: nor by a flag", code == 2 and "--worker-user" in output and "Windows" in output, (code, output))
+
+
 def install(wine):
     """What install refuses, what it says, and whom it leaves the configuration to."""
     def try_install(file, *flags):
@@ -378,7 +403,7 @@ def main():
         wine.environment.update(WINEDLLOVERRIDES=OPENCL, LC_ALL="C.UTF-8")  # By which names come to Wine.
         keep_one_service_manager(wine)
         wine.programs = unpack(wine)
-        for part in (unit_tests, texts, console, service, broken, install):
+        for part in (unit_tests, texts, console, service, broken, fixed_keys, install):
             if not sys.argv[1:] or part.__name__ in sys.argv[1:]:
                 part(wine)
     print(f"{len(FAILURES)} failed")
