@@ -129,6 +129,8 @@ def texts(wine):
               (code, output))
     code, output = ctl(wine, "devices", endpoint="unix:/tmp/x")
     check("texts: another system's endpoint", code != 0 and "pipe:NAME" in output, (code, output))
+    code, output = ctl(wine, "install", "--no-service", "--no-driver")
+    check("texts: install of nothing", code == 2 and "excludes" in output, (code, output))
     code, output = ctl(wine, "run")
     check("texts: run is no command", code == 2 and 'no command "run"' in output, (code, output))
 
@@ -170,6 +172,30 @@ def console(wine):
         check("console: nobody answers afterwards", code == 3, answer)
     except subprocess.TimeoutExpired:
         check("console: ends by itself", False, log.read_text(errors="replace"))
+    finally:
+        if daemon.poll() is None:
+            daemon.kill()
+            daemon.wait()
+
+
+def refused(wine):
+    """Who is refused hears why, and nothing of a service: the daemon is there. Its log names the user as Windows does."""
+    config = wine.directory / "refused.toml"
+    config.write_text("[access]\nusers = 'SYSTEM'\n")
+    log = wine.directory / "refused.log"
+    with open(log, "wb") as output:
+        daemon = subprocess.Popen(["wine", str(BIN / "sluiced.exe"), "--console", "--socket", PIPE, "--config",
+                                   wine_module.windows_path(config)],
+                                  env={**wine.environment, "WINEDLLOVERRIDES": OPENCL}, stdin=subprocess.DEVNULL,
+                                  stdout=output, stderr=subprocess.STDOUT)
+    try:
+        answered(wine, "pipe:" + PIPE)
+        code, output = ctl(wine, "devices", endpoint="pipe:" + PIPE)
+        check("refused: by [access]", code != 0 and "[access]" in output and "no service" not in output, (code, output))
+        ctl(wine, "drain", endpoint="pipe:" + PIPE)
+        daemon.wait(timeout=30)
+        said = log.read_text(errors="replace")
+        check("refused: the log", "sid:S-1-" in said and "uid=" not in said and "landlock" not in said, said)
     finally:
         if daemon.poll() is None:
             daemon.kill()
@@ -403,7 +429,7 @@ def main():
         wine.environment.update(WINEDLLOVERRIDES=OPENCL, LC_ALL="C.UTF-8")  # By which names come to Wine.
         keep_one_service_manager(wine)
         wine.programs = unpack(wine)
-        for part in (unit_tests, texts, console, service, broken, fixed_keys, install):
+        for part in (unit_tests, texts, console, refused, service, broken, fixed_keys, install):
             if not sys.argv[1:] or part.__name__ in sys.argv[1:]:
                 part(wine)
     print(f"{len(FAILURES)} failed")
