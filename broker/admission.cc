@@ -190,7 +190,7 @@ bool Admission::HandleHello(Connection* connection, const Hello& hello, std::str
     return false;
   }
   Log(LogLevel::kDebug, "broker", "client connected",
-      {{"uid", connection->peer.uid},
+      {{"user", UserName(connection->peer.uid)},
        {"pid", connection->peer.pid},
        {"process", connection->process_name}});
   if (opener_->ready()) return SendWelcomeTo(connection, why);
@@ -233,7 +233,7 @@ void Admission::Close(uint64_t id, const std::string& violation) {
   CloseElsewhere(std::move(connection->socket), std::move(connection->slot));
   if (!violation.empty() && log_limiter_.Allow(MonotonicMs())) {
     Log(LogLevel::kWarning, "broker", "connection closed",
-        {{"uid", connection->peer.uid},
+        {{"user", UserName(connection->peer.uid)},
          {"pid", connection->peer.pid},
          {"reason", violation},
          {"suppressed", log_limiter_.TakeSuppressed()}});

@@ -111,11 +111,12 @@ absl::Status Broker::Start() {
                                       launcher_->users().service(), kGatewayOwnerBit | i));
     gateways_.back()->Start();
   }
-  if (!config_.confine_files || FileConfinementVersion() == 0) {
+  const std::string unconfined =
+      config_.confine_files ? UnconfinedReason() : "confine_files = false in [worker]";
+  if (!unconfined.empty()) {
     Log(LogLevel::kWarning, "broker",
         "workers can read whatever their user can: their access to files is not confined",
-        {{"reason", config_.confine_files ? "this system has no landlock"
-                                          : "confine_files = false in [worker]"}});
+        {{"reason", unconfined}});
   }
   Log(LogLevel::kInfo, "broker", "started",
       {{"version", kVersion},

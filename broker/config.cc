@@ -14,6 +14,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "broker/config_reader.h"
+#include "broker/os/config_keys.h"
 #include "broker/os/file.h"
 #include "broker/os/local_socket.h"
 #include "broker/os/peer_identity.h"
@@ -57,7 +58,8 @@ std::string WildcardProblem(const std::string& pattern) {
 
 std::string UserProblem(const std::string& user) {
   if (ParseUser(user).has_value() || LookUpUser(user).ok()) return "";
-  return "which is no user of this machine: neither a name of one nor its number";
+  return "which is no user of this machine: neither a name of one nor its number (on Windows its "
+         "SID); groups are not taken";
 }
 
 std::string EnvironmentProblem(const std::string& name) {
@@ -73,8 +75,19 @@ std::string ListenProblem(const std::string& address) {
              : "which is not HOST:PORT or [IPV6]:PORT with a port from 1 to 65535";
 }
 
-std::string AbsolutePathProblem(const std::string& path) {
+std::string ReadableProblem(const std::string& path) {
+  const std::string fixed = FixedKeyReason("readable");
+  if (!fixed.empty()) return absl::StrCat("allowed is ", fixed);
   return IsAbsolutePath(path) ? "" : "which is no absolute path";
+}
+
+// As SectionReader::Parsed, of a key that some systems have no use for. Empty is the default.
+void ReadOptional(SectionReader* section, const std::string& key, const std::string& allowed,
+                  const std::function<bool(const std::string&)>& parse) {
+  const std::string fixed = FixedKeyReason(key);
+  section->Parsed(key, fixed.empty() ? allowed : fixed, [&](const std::string& text) {
+    return text.empty() || (fixed.empty() && parse(text));
+  });
 }
 
 void ReadBroker(SectionReader section, Config* config) {
@@ -87,11 +100,11 @@ void ReadBroker(SectionReader section, Config* config) {
   socket_path("socket", &config->socket);
   section.Parsed("socket_mode", "an octal file mode in quotes, such as \"0666\"",
                  [&](const std::string& text) { return ParseMode(text, &config->socket_mode); });
-  section.Parsed("socket_group", "the name of a group of this machine",
-                 [&](const std::string& text) {
-                   config->socket_group = text;
-                   return text.empty() || LookUpGroup(text).ok();
-                 });
+  ReadOptional(&section, "socket_group", "the name of a group of this machine",
+               [&](const std::string& text) {
+                 config->socket_group = text;
+                 return LookUpGroup(text).ok();
+               });
   socket_path("admin_socket", &config->admin_socket);
   for (const char* key : {"socket", "admin_socket"}) config->places[key] = section.PlaceOf(key);
   section.Parsed("log_level", "one of trace, debug, info, warning, error",
@@ -107,17 +120,18 @@ void ReadBroker(SectionReader section, Config* config) {
 }
 
 void ReadWorker(SectionReader section, Config* config) {
-  section.Parsed("user", "the name of a user of this machine", [&](const std::string& text) {
-    if (!text.empty()) config->worker_user = text;
-    return text.empty() || LookUpUser(text).ok();
-  });
-  section.Parsed("cache_directory", "the absolute path of a directory that exists",
-                 [&](const std::string& text) {
-                   config->cache_directory = text;
-                   return text.empty() || (IsAbsolutePath(text) && IsDirectory(text));
-                 });
+  ReadOptional(&section, "user", "the name of a user of this machine",
+               [&](const std::string& text) {
+                 config->worker_user = text;
+                 return LookUpUser(text).ok();
+               });
+  ReadOptional(&section, "cache_directory", "the absolute path of a directory that exists",
+               [&](const std::string& text) {
+                 config->cache_directory = text;
+                 return IsAbsolutePath(text) && IsDirectory(text);
+               });
   section.Boolean("confine_files", &config->confine_files);
-  section.StringOrList("readable", &AbsolutePathProblem, &config->readable);
+  section.StringOrList("readable", &ReadableProblem, &config->readable);
   section.Boolean("sync", &config->sync);
   section.StringTable("environment", &EnvironmentProblem, &config->worker_environment);
   section.Finish();
@@ -344,7 +358,10 @@ absl::Status CheckConfig(const Config& config) {
           absl::StrCat(network.Describe("listen"), ": ", address, " is listened on twice"));
     }
   }
-  if (config.worker_user.has_value() && IsPrivileged()) {
+  if (const std::string fixed = FixedKeyReason("user");
+      config.worker_user.has_value() && !fixed.empty()) {
+    problems.push_back(absl::StrCat("--worker-user: allowed is ", fixed));
+  } else if (config.worker_user.has_value() && IsPrivileged()) {
     const absl::Status user = LookUpUser(*config.worker_user).status();
     if (!user.ok()) problems.push_back(absl::StrCat("--worker-user: ", user.message()));
   }

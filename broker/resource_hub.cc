@@ -245,7 +245,7 @@ void ResourceHub::End(uint64_t id, const std::string& violation, std::vector<Uni
   }
   if (!violation.empty() && log_limiter_.Allow(MonotonicMs())) {
     Log(LogLevel::kWarning, "broker", "resource connection closed",
-        {{"uid", connection->client.uid},
+        {{"user", UserName(connection->client.uid)},
          {"process", connection->client.process_name},
          {"reason", violation},
          {"suppressed", log_limiter_.TakeSuppressed()}});

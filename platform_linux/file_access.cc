@@ -85,6 +85,10 @@ int FileConfinementVersion() {
   return version > 0 ? static_cast<int>(version) : 0;
 }
 
+std::string UnconfinedReason() {
+  return FileConfinementVersion() == 0 ? "this system has no landlock" : "";
+}
+
 absl::Status ConfineFiles(const FileAccess& access) {
   const int version = FileConfinementVersion();
   if (version == 0) return absl::UnavailableError("the kernel has no landlock");

@@ -49,6 +49,16 @@ std::string NameOfSid(PSID sid) {
   return domain_length == 0 ? FromWide(name) : absl::StrCat(FromWide(domain), "\\", FromWide(name));
 }
 
+bool IsGroup(PSID sid, SID_NAME_USE use) {
+  if (use == SidTypeUser) return false;
+  if (use != SidTypeWellKnownGroup) return true;
+  // So the system calls its own accounts, and those of services (S-1-5-80-, and five numbers), too.
+  const bool is_account = ::IsWellKnownSid(sid, WinLocalSystemSid) ||
+                          ::IsWellKnownSid(sid, WinLocalServiceSid) ||
+                          ::IsWellKnownSid(sid, WinNetworkServiceSid);
+  return !is_account && *::GetSidSubAuthorityCount(sid) < 6;
+}
+
 absl::StatusOr<std::string> SidOfToken(HANDLE token) {
   alignas(TOKEN_USER) char buffer[sizeof(TOKEN_USER) + SECURITY_MAX_SID_SIZE];
   DWORD length = 0;

@@ -33,6 +33,9 @@ std::string TextOfSid(PSID sid);
 // An account's name as people know it, else its SID.
 std::string NameOfSid(PSID sid);
 
+// True for what the system knows as anything but a user: no process's token names it as its user.
+bool IsGroup(PSID sid, SID_NAME_USE use);
+
 uid_t UserOfSid(const std::string& sid);
 std::string SidOfUser(uid_t user);
 

@@ -7,6 +7,8 @@ namespace sluice {
 // their start (process.cc).
 int FileConfinementVersion() { return 0; }
 
+std::string UnconfinedReason() { return ""; }
+
 absl::Status ConfineFiles(const FileAccess&) {
   return absl::UnavailableError("Windows confines a process by its token, when it is started");
 }

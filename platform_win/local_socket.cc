@@ -95,7 +95,7 @@ absl::Status CheckServer(HANDLE pipe, const std::string& what) {
                                         nullptr, nullptr, nullptr, &descriptor);
   if (error != ERROR_SUCCESS) return WindowsStatus(error, what + ": asking whose the pipe is");
   PipeUser owner = {TextOfSid(sid)};
-  if (owner.sid == OwnDefaultOwner()) owner.sid = OwnSid();
+  if (!owner.sid.empty() && owner.sid == OwnDefaultOwner()) owner.sid = OwnSid();
   const std::string name = NameOfSid(sid);
   ::LocalFree(descriptor);
   ULONG pid = 0;
@@ -113,8 +113,10 @@ absl::Status CheckServer(HANDLE pipe, const std::string& what) {
                      ", which has the pipe, may do less than this one (its integrity "
                      "is lower); run sluiced as a service, or elevated as well"));
   }
+  const std::string whose = owner.sid.empty() ? "somebody whom the system does not name"
+                                              : absl::StrCat(name, " (", owner.sid, ")");
   return absl::FailedPreconditionError(
-      absl::StrCat(what, ": the pipe belongs to ", name, " (", owner.sid, "), process ", pid,
+      absl::StrCat(what, ": the pipe belongs to ", whose, ", process ", pid,
                    ", not to the system, administrators or this user; is that a daemon?"));
 }
 

@@ -5,6 +5,8 @@
 // After windows.h.
 #include <sddl.h>
 
+#include <iterator>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "platform_win/account.h"
@@ -20,8 +22,17 @@ std::optional<uid_t> ParseUser(const std::string& text) {
   if (!absl::StartsWith(text, "S-1-")) return std::nullopt;
   PSID sid = nullptr;
   if (!::ConvertStringSidToSidW(ToWide(text).c_str(), &sid)) return std::nullopt;
+  wchar_t name[256];
+  wchar_t domain[256];
+  DWORD name_length = std::size(name);
+  DWORD domain_length = std::size(domain);
+  SID_NAME_USE use;
+  // One that the system does not know now may be a user's of a domain.
+  const bool is_group =
+      ::LookupAccountSidW(nullptr, sid, name, &name_length, domain, &domain_length, &use) &&
+      IsGroup(sid, use);
   ::LocalFree(sid);
-  return UserOfSid(text);
+  return is_group ? std::nullopt : std::make_optional(UserOfSid(text));
 }
 
 uid_t OwnUser() { return UserOfSid(OwnSid()); }

@@ -372,8 +372,10 @@ absl::StatusOr<UserIdentity> LookUpUser(const std::string& name) {
   wchar_t domain[256];
   DWORD domain_length = std::size(domain);
   SID_NAME_USE use;
-  if (name.empty() || !::LookupAccountNameW(nullptr, ToWide(name).c_str(), sid, &sid_bytes, domain,
-                                            &domain_length, &use)) {
+  if (name.empty() ||
+      !::LookupAccountNameW(nullptr, ToWide(name).c_str(), sid, &sid_bytes, domain, &domain_length,
+                            &use) ||
+      IsGroup(sid, use)) {
     return absl::NotFoundError(absl::StrCat("this machine has no user \"", name, "\""));
   }
   wchar_t* text = nullptr;

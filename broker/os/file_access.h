@@ -27,6 +27,9 @@ struct FileAccess {
 // The version of the kernel's interface; 0 if it has none, or it is switched off.
 int FileConfinementVersion();
 
+// Why the system's workers read whatever their user can; "" if they do not.
+std::string UnconfinedReason();
+
 // kUnavailable if the kernel has no such thing; then nothing is confined.
 absl::Status ConfineFiles(const FileAccess& access);
 

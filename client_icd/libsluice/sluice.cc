@@ -216,7 +216,9 @@ sluice_status sluice_import(sluice_connection* connection, const sluice_create_i
     return Fail(SLUICE_LIMIT, "this process has no descriptor left: raise its limit (ulimit -n)");
   }
   if (!fd.valid()) {
-    return Fail(SLUICE_INVALID_ARGUMENT, "the handle to import is none, or is no shared memory");
+    return Fail(SLUICE_INVALID_ARGUMENT,
+                "the handle to import is none, is no shared memory, or (on Windows) lacks "
+                "SECTION_QUERY, which the memory's size is asked with");
   }
   return sluice::GiveCapabilities(connection->to->Import(*request, fd.get()), read, write);
 }

@@ -184,10 +184,13 @@ Offer AskForDevices(const Endpoint& endpoint, int timeout_ms) {
     return {{}, kExitFailed, absl::StrCat(endpoint.text, ": ", snapshot.status().message())};
   }
   if (!snapshot.ok()) {
+    // Whoever refuses is there: how the service does is not the question.
+    const bool refused =
+        absl::IsPermissionDenied(snapshot.status()) || absl::IsResourceExhausted(snapshot.status());
     return {{},
             kExitNoDaemon,
             Advised(absl::StrCat("cannot ask ", endpoint.text, ": ", snapshot.status().message()),
-                    endpoint.local)};
+                    endpoint.local && !refused)};
   }
   absl::StatusOr<std::vector<PlatformSummary>> platforms = DecodeSnapshot(*snapshot);
   if (platforms.ok()) return {*std::move(platforms), kExitOk, ""};

@@ -8,14 +8,8 @@ namespace sluice {
 bool IsTenantUid(uid_t) { return false; }
 
 // Every child has the same restricted token (restricted_token.h): Windows gives out no users that
-// stand in no list.
-absl::StatusOr<WorkerUsers> WorkerUsers::Create(const Config& config) {
-  if (config.worker_user.has_value()) {
-    return absl::InvalidArgumentError(
-        "[worker] user cannot be chosen on Windows: workers run as LocalService, restricted");
-  }
-  return WorkerUsers();
-}
+// stand in no list. CheckConfig has refused a configuration that names one.
+absl::StatusOr<WorkerUsers> WorkerUsers::Create(const Config&) { return WorkerUsers(); }
 
 std::string WorkerUsers::Describe() const {
   return IsPrivileged() ? "LocalService, restricted" : "the daemon's own, restricted";

@@ -53,8 +53,9 @@ def configuration_keys():
     real = set(re.findall(
         r'section\.(?:Parsed|String|Boolean|Integer|Count|Bytes|StringOrList)\(\s*"([a-z_]+)"',
         text("broker/config.cc")))
-    real |= set(re.findall(r'(?:socket_path|devices\.StringOrList|access\.\w+)\(\s*"([a-z_]+)"',
-                           text("broker/config.cc")))
+    real |= set(re.findall(
+        r'(?:socket_path|ReadOptional|devices\.StringOrList|access\.\w+)\(\s*(?:&section, )?"([a-z_]+)"',
+        text("broker/config.cc")))
     differ("deploy/linux/sluiced.toml", documented, real)
 
 

@@ -27,6 +27,9 @@ BIN = BUILD / "bin"
 PACKAGE = BUILD / "sluice-windows.zip"
 PACKED = ("sluiced.exe", "sluicectl.exe", "sluice-worker.exe", "sluice-gateway.exe", "sluice-allocator.exe",
           "sluice_icd.dll", "sluice.dll")
+TEXTS = ("README.txt", "LICENSE.txt", "include/CL/cl_nv_d3d11_sharing.h", "include/CL/cl_sluice.h",
+         "include/sluice/sluice.h", *(f"licenses/{name}.txt" for name in (
+             "abseil", "c-ares", "gcc", "grpc", "mingw-w64", "openssl", "protobuf", "re2", "zlib")))
 PIPE = r"\\.\pipe\sluice-console Gerät Δ"  # Not in one code page.
 OPENCL = "mscoree,mshtml="  # Wine's own OpenCL.dll: the worker's driver.
 FAILURES = []
@@ -49,6 +52,8 @@ def unpack(wine):
     if PACKAGE.is_file() and all(PACKAGE.stat().st_mtime >= (BIN / name).stat().st_mtime for name in PACKED):
         with zipfile.ZipFile(PACKAGE) as package:
             package.extractall(folder)
+        missing = [name for name in TEXTS if not (folder / "sluice" / name).is_file()]
+        check(f"{PACKAGE.name} has its texts and headers", not missing, missing)
         print(f"PASS {PACKAGE.name} is unpacked, and the service runs out of it")
         return folder / "sluice" / "bin"
     print(f"SKIP {PACKAGE.name}: it is not there, or older than the programs, which are taken instead")
@@ -124,6 +129,8 @@ def texts(wine):
               (code, output))
     code, output = ctl(wine, "devices", endpoint="unix:/tmp/x")
     check("texts: another system's endpoint", code != 0 and "pipe:NAME" in output, (code, output))
+    code, output = ctl(wine, "install", "--no-service", "--no-driver")
+    check("texts: install of nothing", code == 2 and "excludes" in output, (code, output))
     code, output = ctl(wine, "run")
     check("texts: run is no command", code == 2 and 'no command "run"' in output, (code, output))
 
@@ -165,6 +172,30 @@ def console(wine):
         check("console: nobody answers afterwards", code == 3, answer)
     except subprocess.TimeoutExpired:
         check("console: ends by itself", False, log.read_text(errors="replace"))
+    finally:
+        if daemon.poll() is None:
+            daemon.kill()
+            daemon.wait()
+
+
+def refused(wine):
+    """Who is refused hears why, and nothing of a service: the daemon is there. Its log names the user as Windows does."""
+    config = wine.directory / "refused.toml"
+    config.write_text("[access]\nusers = 'SYSTEM'\n")
+    log = wine.directory / "refused.log"
+    with open(log, "wb") as output:
+        daemon = subprocess.Popen(["wine", str(BIN / "sluiced.exe"), "--console", "--socket", PIPE, "--config",
+                                   wine_module.windows_path(config)],
+                                  env={**wine.environment, "WINEDLLOVERRIDES": OPENCL}, stdin=subprocess.DEVNULL,
+                                  stdout=output, stderr=subprocess.STDOUT)
+    try:
+        answered(wine, "pipe:" + PIPE)
+        code, output = ctl(wine, "devices", endpoint="pipe:" + PIPE)
+        check("refused: by [access]", code != 0 and "[access]" in output and "no service" not in output, (code, output))
+        ctl(wine, "drain", endpoint="pipe:" + PIPE)
+        daemon.wait(timeout=30)
+        said = log.read_text(errors="replace")
+        check("refused: the log", "sid:S-1-" in said and "uid=" not in said and "landlock" not in said, said)
     finally:
         if daemon.poll() is None:
             daemon.kill()
@@ -332,6 +363,31 @@ def foreign_name(wine, config):
     check("install: and goes", code == 0, (code, output))
 
 
+def fixed_keys(wine):
+    """What Windows has no use for is refused where it stands, by the check of a configuration and by install alike."""
+    file = wine.directory / "keys.toml"
+    name = wine_module.windows_path(file)
+    for section, line, words in (
+            ("worker", "user = 'root'", ('key "user" in [worker]', "cannot be chosen on Windows")),
+            ("worker", "user = 'no-such-user'", ('key "user" in [worker]', "cannot be chosen on Windows")),
+            ("worker", r"cache_directory = 'C:\windows'", ('key "cache_directory" in [worker]', "cannot be chosen")),
+            ("worker", r"readable = 'C:\windows'", ('key "readable" in [worker]', "cannot be chosen on Windows")),
+            ("broker", "socket_group = 'Users'", ('key "socket_group" in [broker]', "cannot be chosen on Windows")),
+            ("access", "users = 'Users'", ('key "users" in [access]', "no user of this machine", "groups"))):
+        file.write_text(f"[{section}]\n{line}\n")
+        code, output = wine.run([BIN / "sluiced.exe", "--check-config", name], seconds=60)
+        good = code == 2 and all(word in output for word in (*words, "keys.toml:2:"))
+        check(f"keys: {line} is refused", good and "a user of this machine" not in output.replace("no user", ""),
+              (code, output))
+    code, output = ctl(wine, "install", "--manual", "--no-driver", "--config", name)
+    check("keys: by install, too", code == 1 and "keys.toml:2:" in output, (code, output))
+    file.write_text("[worker]\nuser = ''\ncache_directory = ''\nreadable = []\n[access]\nusers = ['SYSTEM']\n")
+    code, output = wine.run([BIN / "sluiced.exe", "--check-config", name], seconds=60)
+    check("keys: defaults, and a user of the system's, are taken", code == 0, (code, output))
+    code, output = wine.run([BIN / "sluiced.exe", "--console", "--socket", PIPE, "--worker-user", "root"], seconds=60)
+    check("keys: nor by a flag", code == 2 and "--worker-user" in output and "Windows" in output, (code, output))
+
+
 def install(wine):
     """What install refuses, what it says, and whom it leaves the configuration to."""
     def try_install(file, *flags):
@@ -394,7 +450,7 @@ def main():
         wine.environment.update(WINEDLLOVERRIDES=OPENCL, LC_ALL="C.UTF-8")  # By which names come to Wine.
         keep_one_service_manager(wine)
         wine.programs = unpack(wine)
-        for part in (unit_tests, texts, console, service, broken, install):
+        for part in (unit_tests, texts, console, refused, service, broken, fixed_keys, install):
             if not sys.argv[1:] or part.__name__ in sys.argv[1:]:
                 part(wine)
     print(f"{len(FAILURES)} failed")

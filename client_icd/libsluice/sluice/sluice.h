@@ -185,11 +185,12 @@ sluice_status sluice_create(sluice_connection* connection, const sluice_create_i
 
 /* A resource of the caller's memory: a memfd with F_SEAL_SHRINK and F_SEAL_GROW, or a dma-buf; on
  * Windows a committed section of the paging file (whose access list lets nobody open it, unless
- * readers are trusted). `memory` stays the caller's, and may be a descriptor for reading only. What
- * cannot be written here, or is sealed against it, is not exported for writing. A memfd that is not
- * sealed against writing and cannot be (it has F_SEAL_SEAL, or `memory` is for reading only) is not
- * exported for reading to one who could open it for writing again (SLUICE_TRUST_READERS says who),
- * unless readers are trusted. */
+ * readers are trusted), by a handle that has SECTION_QUERY besides the rights to map: one of
+ * OpenFileMapping(FILE_MAP_READ) has not. `memory` stays the caller's, and may be a descriptor for
+ * reading only. What cannot be written here, or is sealed against it, is not exported for writing.
+ * A memfd that is not sealed against writing and cannot be (it has F_SEAL_SEAL, or `memory` is for
+ * reading only) is not exported for reading to one who could open it for writing again
+ * (SLUICE_TRUST_READERS says who), unless readers are trusted. */
 sluice_status sluice_import(sluice_connection* connection, const sluice_create_info* info,
                             sluice_native_handle memory, sluice_capability* read,
                             sluice_capability* write);

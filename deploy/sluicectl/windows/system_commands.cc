@@ -52,8 +52,8 @@ void DefineSystemCommands(CLI::App* app, CommonFlags* common, const std::string&
       app->add_subcommand("uninstall", "Stop and remove the service and the driver's registration");
   for (CLI::App* command : {install, uninstall}) {
     command->add_flag("--json", common->json, "Print JSON, for scripts");
-    command->add_flag("--no-service", flags->no_service, "Only the driver");
-    command->add_flag("--no-driver", flags->no_driver, "Only the service");
+    CLI::Option* service = command->add_flag("--no-service", flags->no_service, "Only the driver");
+    command->add_flag("--no-driver", flags->no_driver, "Only the service")->excludes(service);
   }
 }
 

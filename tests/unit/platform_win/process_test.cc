@@ -297,13 +297,20 @@ TEST(FileTest, ScratchFile) {
   EXPECT_TRUE(absl::IsOutOfRange(ReadScratchFile(file->get(), 4).status()));
 }
 
-// Users are known by SIDs; a name of the machine's and its SID are the same number.
+// Users are known by SIDs; a name of the machine's and its SID are the same number. A group, which
+// no process runs as, is no user.
 TEST(UserTest, NamesAndSids) {
   EXPECT_TRUE(absl::IsNotFound(LookUpUser("no-such-user-here").status()));
   EXPECT_FALSE(ParseUser("1000").has_value());
   const std::string own = UserName(OwnUser()).substr(4);
   EXPECT_EQ(ParseUser(own), OwnUser());
   EXPECT_NE(ParseUser("S-1-5-18"), ParseUser("S-1-5-19"));
+  EXPECT_TRUE(ParseUser("S-1-5-18").has_value());
+  EXPECT_TRUE(ParseUser("S-1-5-21-1-2-3-1001").has_value());  // Perhaps a domain's.
+  EXPECT_TRUE(LookUpUser("SYSTEM").ok());
+  for (const char* group : {"Users", "Administrators", "Everyone"})
+    EXPECT_TRUE(absl::IsNotFound(LookUpUser(group).status())) << group;
+  for (const char* group : {"S-1-5-32-545", "S-1-1-0"}) EXPECT_FALSE(ParseUser(group)) << group;
 }
 
 // A library that is not there is an error; the system's has its symbols.

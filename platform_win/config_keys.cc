@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/os/config_keys.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace sluice {
+
+std::string FixedKeyReason(const std::string& key) {
+  constexpr char kCannot[] = "nothing but its default: it cannot be chosen on Windows, where ";
+  if (key == "user") return absl::StrCat(kCannot, "workers run as LocalService, restricted");
+  if (key == "cache_directory") return absl::StrCat(kCannot, "no worker has a cache of its own");
+  if (key == "readable")
+    return absl::StrCat(kCannot, "a worker's restricted token decides what it may read");
+  if (key == "socket_group")
+    return absl::StrCat(kCannot, "socket_mode opens the pipe to everybody or to nobody else");
+  return "";
+}
+
+}  // namespace sluice
