@@ -304,6 +304,7 @@ void SectionReader::Parsed(const std::string& key, const std::string& allowed,
   if (node == nullptr) return;
   const auto value = Text(*node);
   if (!value.has_value()) return NoText(*node, key, allowed);
+  if (value->find('\0') != std::string::npos) return WrongType(*node, key, "a string without NUL");
   if (!parse(*value)) {
     errors_->Add(node->source(), absl::StrCat("key \"", key, "\" in ", name_, " is \"", *value,
                                               "\", allowed is ", allowed));

@@ -205,6 +205,8 @@ TEST(ConfigTest, ValuesThatAreNoToml) {
 // A file that is no TOML is refused with its place; all other errors of a file are told at once.
 TEST(ConfigTest, SyntaxAndSeveralErrors) {
   ExpectError("[broker\n", {"f.toml:1:"});
+  ExpectError("[broker]\nsocket = \"/tmp/a\\u0000b\"\n",
+              {"f.toml:2:10: ", "\"socket\" in [broker]", "a string without NUL"});
   ExpectError("[broker]\nsocket = \"a\nb\"\n", {"f.toml:2:"});
   ExpectError("[broker]\nsocket = 1\nlog_level = 2\n[nonsense]\n",
               {"f.toml:2:", "f.toml:3:", "f.toml:4:"});
