@@ -36,7 +36,7 @@
  * SLUICE_UNSUPPORTED there.
  *
  * When the daemon ends, every call returns SLUICE_LOST at once; mappings stay. Nothing is written
- * to stderr, and no signal is raised.
+ * to stderr, and no signal is raised, but for what follows.
  *
  * Descriptors: a program that closes those of this library (it closes all of them to go into the
  * background, say) must do so before it first connects. Afterwards the next call may end the
