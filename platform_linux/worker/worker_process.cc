@@ -114,8 +114,9 @@ bool MatchesWildcard(const std::string& pattern, const std::string& name) {
 
 std::string MakeTemporaryFolder() {
   std::error_code error;
-  std::string name =
-      (std::filesystem::temp_directory_path(error) / kTemporaryFolderPrefix).string() + "XXXXXX";
+  const std::filesystem::path above = std::filesystem::temp_directory_path(error);
+  if (error) return "";  // TMPDIR is no folder: not below the working one instead.
+  std::string name = (above / kTemporaryFolderPrefix).string() + "XXXXXX";
   return ::mkdtemp(name.data()) != nullptr ? name : "";
 }
 

@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <optional>
 #include <string>
 
 namespace sluice {
@@ -27,11 +29,20 @@ class UnusableFolderTest : public testing::Test {
     folder_ = name;
     ASSERT_EQ(::chmod(name, 0777), 0);
     std::ofstream(folder_ + "/file") << "no folder\n";
-    for (const char* variable : {"OCL_ICD_VENDORS", "POCL_CACHE_DIR", "XDG_CACHE_HOME", "TMPDIR"})
+    for (const char* variable : kVariables) {
+      const char* const value = std::getenv(variable);
+      before_[variable] = value != nullptr ? std::optional<std::string>(value) : std::nullopt;
       ::unsetenv(variable);
+    }
     Set("HOME", "/home");
   }
-  void TearDown() override { fs::remove_all(folder_); }
+  void TearDown() override {
+    fs::remove_all(folder_);
+    for (const auto& [variable, value] : before_) {
+      if (value) ::setenv(variable.c_str(), value->c_str(), 1);
+      if (!value) ::unsetenv(variable.c_str());
+    }
+  }
 
   void Set(const char* variable, const std::string& below) {
     ::setenv(variable, (folder_ + below).c_str(), 1);
@@ -47,7 +58,10 @@ class UnusableFolderTest : public testing::Test {
     return ::waitpid(child, &status, 0) == child && status == 0;
   }
 
+  static constexpr const char* kVariables[] = {"OCL_ICD_VENDORS", "POCL_CACHE_DIR",
+                                               "XDG_CACHE_HOME", "TMPDIR", "HOME"};
   std::string folder_;
+  std::map<std::string, std::optional<std::string>> before_;
 };
 
 // What can be made is not missing; what is a file, or below one, is no folder.
