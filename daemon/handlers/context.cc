@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include "broker/base/log.h"
 #include "daemon/device_list.h"
 #include "daemon/enqueuer.h"
 #include "daemon/handlers/handlers.h"
@@ -20,6 +21,12 @@ struct Watcher {
 
 void CL_CALLBACK OnNotify(const char* message, const void* private_info, size_t bytes, void* data) {
   const auto* watcher = static_cast<const Watcher*>(data);
+  // Oclgrind's come without the pointer, against section 4.4: then nobody knows of which context.
+  if (watcher == nullptr) {
+    Log(LogLevel::kWarning, "worker", "the driver tells of an error, and of no context",
+        {{"message", message != nullptr ? message : ""}});
+    return;
+  }
   pb::Reply reply;
   pb::ContextNotify& notify = *reply.mutable_context_notify();
   notify.set_context_id(watcher->id);

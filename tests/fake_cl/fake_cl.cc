@@ -206,6 +206,15 @@ void FakeCl::set_argument_info(cl_uint index, const ArgumentInfo& info) {
   g_runtime->arguments[index] = info;
 }
 
+void FakeCl::TellContext(const char* message, bool with_data) {
+  std::function<void(const char*, bool)> tell;
+  {
+    const std::lock_guard lock(g_runtime->mu);
+    tell = g_runtime->tell_context;
+  }
+  tell(message, with_data);
+}
+
 void FakeCl::set_has_callbacks(bool has_callbacks) {
   const std::lock_guard lock(g_runtime->mu);
   g_runtime->has_callbacks = has_callbacks;

@@ -83,6 +83,9 @@ class FakeCl {
   void set_gpu_version(const std::string& version);
   // As Wine: clSetEventCallback and clSetMemObjectDestructorCallback are refused.
   void set_has_callbacks(bool has_callbacks);
+  // Calls back whom the last context was created with, as a driver that has met an error; without
+  // the pointer that was given for it as Oclgrind does.
+  void TellContext(const char* message, bool with_data);
   // Called inside clBuildProgram, clCompileProgram and clLinkProgram; what it returns is the
   // status.
   void set_on_build(std::function<cl_int(const std::string& options)> on_build);

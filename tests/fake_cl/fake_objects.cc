@@ -123,14 +123,17 @@ cl_int CL_API_CALL fake_clGetHostTimer(cl_device_id, cl_ulong* host) {
 
 cl_context CL_API_CALL fake_clCreateContext(const cl_context_properties* properties, cl_uint count,
                                             const cl_device_id* devices,
-                                            void(CL_CALLBACK*)(const char*, const void*, size_t,
-                                                               void*),
+                                            void(CL_CALLBACK* notify)(const char*, const void*,
+                                                                      size_t, void*),
                                             void* notify_data, cl_int* status) {
   // As a real driver might: it keeps the pointer beyond the context.
   static auto& kept = *new std::vector<void*>;
   {
     const std::lock_guard lock(g_runtime->mu);
     kept.push_back(notify_data);
+    g_runtime->tell_context = [notify, notify_data](const char* message, bool with_data) {
+      notify(message, nullptr, 0, with_data ? notify_data : nullptr);
+    };
   }
   size_t length = 0;
   while (properties != nullptr && properties[length] != 0) length += 2;

@@ -145,6 +145,8 @@ struct Runtime {
       {"sampler_t", CL_KERNEL_ARG_ADDRESS_PRIVATE, CL_KERNEL_ARG_ACCESS_NONE},
   }};
   bool has_callbacks = true;
+  std::function<void(const char* message, bool with_data)>
+      tell_context;  // The last one's callback.
   std::optional<std::array<uint8_t, 16>> gpu_uuid;
   std::optional<std::array<uint8_t, 8>> gpu_luid;
   std::vector<bool> ownership_changes;

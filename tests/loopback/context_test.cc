@@ -54,6 +54,22 @@ TEST_F(ContextLoopbackTest, RefusalIsTheAnswer) {
   EXPECT_EQ(client_->Call(command).status(), CL_SUCCESS);
 }
 
+// What a driver tells of a context reaches the client; what it tells of none (Oclgrind) harms
+// nobody.
+TEST_F(ContextLoopbackTest, DriversTellOfErrors) {
+  pb::Command command;
+  const uint64_t id = client_->NewId();
+  command.mutable_create_context()->set_context_id(id);
+  command.mutable_create_context()->add_device_ids(kGpu);
+  ASSERT_EQ(client_->Call(command).status(), CL_SUCCESS);
+  fake_->TellContext("of nobody", /*with_data=*/false);
+  fake_->TellContext("of this one", /*with_data=*/true);
+  const ReceivedReply told =
+      client_->WaitFor([](const ReceivedReply& one) { return one.reply.has_context_notify(); });
+  EXPECT_EQ(told.reply.context_notify().context_id(), id);
+  EXPECT_EQ(told.reply.context_notify().message(), "of this one");
+}
+
 // Devices that are none, or none at all, are answered as OpenCL does.
 TEST_F(ContextLoopbackTest, BadDevices) {
   pb::Command command;
