@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "daemon/own_questions.h"
 #include "daemon/transfers.h"
 
 namespace sluice {
@@ -69,6 +70,7 @@ void CL_CALLBACK OnTrialDestroyed(cl_mem, void*) {}
 }  // namespace
 
 bool BuffersWorkInHostMemory(const ContextObject& context) {
+  const ScopedOwnQuestions own_questions;
   constexpr cl_uchar kFromDevice = 0xA5;
   constexpr cl_uchar kFromHost = 0x5A;
   Page page;

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "daemon/info_reader.h"
+#include "daemon/own_questions.h"
 
 namespace sluice {
 namespace {
@@ -139,6 +140,7 @@ void DescribeOnDevice(cl_kernel kernel, const DeviceObject& device,
 
 bool DescribeArguments(cl_kernel kernel, const pb::ProgramRecord* record,
                        pb::KernelDescription* out) {
+  const ScopedOwnQuestions own_questions;
   out->set_name(KernelText(kernel, CL_KERNEL_FUNCTION_NAME));
   cl_uint args = 0;
   cl().clGetKernelInfo(kernel, CL_KERNEL_NUM_ARGS, sizeof(args), &args, nullptr);
@@ -155,6 +157,7 @@ bool DescribeArguments(cl_kernel kernel, const pb::ProgramRecord* record,
 }
 
 UniqueCl<cl_kernel> MakeUnaskedKernel(const ContextObject& context, ArgInfoAsked asked) {
+  const ScopedOwnQuestions own_questions;
   const char* const options = asked == ArgInfoAsked::kWithoutOptions ? nullptr : "";
   const char* text = "kernel void k(global int* out) { out[0] = 0; }";
   cl_int status = CL_SUCCESS;
@@ -168,6 +171,7 @@ UniqueCl<cl_kernel> MakeUnaskedKernel(const ContextObject& context, ArgInfoAsked
 }
 
 void DescribeKernel(const KernelObject& kernel, pb::KernelDescription* out) {
+  const ScopedOwnQuestions own_questions;
   const cl_kernel handle = kernel.handle.get();
   DescribeArguments(handle, kernel.program->record.get(), out);
   // The client asks for what it may tell (ReadUnaskedKernelArg).

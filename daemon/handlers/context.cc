@@ -8,6 +8,7 @@
 #include "daemon/enqueuer.h"
 #include "daemon/handlers/handlers.h"
 #include "daemon/host_memory.h"
+#include "daemon/own_questions.h"
 
 namespace sluice {
 namespace {
@@ -20,6 +21,7 @@ struct Watcher {
 };
 
 void CL_CALLBACK OnNotify(const char* message, const void* private_info, size_t bytes, void* data) {
+  if (ScopedOwnQuestions::Here()) return;
   const auto* watcher = static_cast<const Watcher*>(data);
   // Oclgrind's come without the pointer, against section 4.4: then nobody knows of which context.
   if (watcher == nullptr) {

@@ -9,6 +9,7 @@
 
 #include "daemon/handlers/handlers.h"
 #include "daemon/kernel_description.h"
+#include "daemon/own_questions.h"
 
 namespace sluice {
 namespace {
@@ -62,6 +63,7 @@ cl_device_id DeviceOf(Session& session, const pb::GetInfo& cmd) {
 // kernels take.
 void RecordArguments(Session& session, const ProgramObject& program, std::string_view binaries,
                      const std::vector<size_t>& lengths) {
+  const ScopedOwnQuestions own_questions;  // Of a program that may be a library.
   cl_uint count = 0;
   if (cl().clCreateKernelsInProgram(program.handle.get(), 0, nullptr, &count) != CL_SUCCESS ||
       count == 0) {

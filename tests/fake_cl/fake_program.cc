@@ -183,8 +183,10 @@ cl_int CL_API_CALL fake_clSetKernelArg(cl_kernel kernel, cl_uint index, size_t s
   if (index == 1 && size != sizeof(cl_int)) return CL_INVALID_ARG_SIZE;
   // A sampler is judged by its handle, whatever its type is called.
   constexpr char kNullHandle[sizeof(cl_sampler)] = {};
-  if (index == 4 && size == sizeof(kNullHandle) && std::memcmp(value, kNullHandle, size) == 0)
+  if (index == 4 && size == sizeof(kNullHandle) && std::memcmp(value, kNullHandle, size) == 0) {
+    FakeCl::Get().TellContext("clSetKernelArg: no sampler", /*with_data=*/true);
     return CL_INVALID_SAMPLER;
+  }
   const std::lock_guard lock(g_runtime->mu);
   kernel->args[index] = value == nullptr ? "" : std::string(static_cast<const char*>(value), size);
   return CL_SUCCESS;

@@ -148,7 +148,8 @@ TEST_F(KernelLoopbackTest, CreateDescribesTheKernel) {
 
 // An image is told by its access qualifier, whatever its type is called, and by the name of an
 // image type where the driver tells no qualifier; a structure whose name only looks like one is a
-// value. A sampler of another name is told by the driver's refusal of a null one.
+// value. A sampler of another name is told by the driver's refusal of a null one, which the driver
+// tells the context of, and nobody else hears of.
 TEST_F(KernelLoopbackTest, NamesOfTypesDoNotMislead) {
   const auto kinds = [&] {
     pb::Command command;
@@ -175,6 +176,10 @@ TEST_F(KernelLoopbackTest, NamesOfTypesDoNotMislead) {
     fake_->set_argument_info(3, {name, CL_KERNEL_ARG_ADDRESS_GLOBAL, CL_KERNEL_ARG_ACCESS_NONE});
     EXPECT_EQ(kinds(), kExpected) << name;
   }
+  const std::vector<ReceivedReply> rest = client_->TakeAll();
+  EXPECT_TRUE(std::none_of(rest.begin(), rest.end(), [](const ReceivedReply& one) {
+    return one.reply.has_context_notify();
+  }));
 }
 
 // What a driver says of the range of a built-in kernel is told; of others it says nothing.
