@@ -30,6 +30,13 @@ for prefix in /usr /opt/sluice; do
       *) echo "FAILED: $path is not below $prefix"; exit 1 ;;
     esac
   done
+  for place in includedir:include libdir:lib; do
+    path=$(pkg-config --variable="${place%:*}" "$tree$prefix/lib/pkgconfig/sluice.pc")
+    [ "$(realpath -m "$path")" = "$tree$prefix/${place#*:}" ] || {
+      echo "FAILED: sluice.pc names $path as ${place%:*} of a tree in $tree$prefix"
+      exit 1
+    }
+  done
   # The installed programs find each other: a daemon for the program, its worker, the driver.
   env -u OCL_ICD_VENDORS -u SLUICE_ENDPOINT "$tree$prefix/bin/sluicectl" run --private -- clinfo -l >"$root/devices" 2>&1 || true
   grep -q 'Sluice (' "$root/devices" || {
