@@ -118,10 +118,8 @@ class AdminCall {
     } else if (absl::IsFailedPrecondition(why)) {  // It is another program's (Windows).
       advice = std::string(why.message());
     } else if (absl::IsNotFound(why)) {
-      advice = Advised(
-          "is sluiced running? Its admin socket lies beside the socket of --endpoint, or give "
-          "--admin-socket",
-          /*here=*/true);
+      advice = Advised("is sluiced running? --endpoint or --admin-socket names another daemon",
+                       /*here=*/true);
     } else if (absl::IsDeadlineExceeded(why)) {
       advice = absl::StrCat(
           "sluiced is there, but has not answered within ", flags_.timeout_ms,
@@ -296,14 +294,23 @@ std::string Ways(const v1::SessionEntry& entry) {
   return text.empty() ? "-" : text;
 }
 
+// The column that holds all of them: identities are as wide as a SID on Windows.
+template <class Entries, class Text>
+int Width(const Entries& entries, size_t least, Text text) {
+  for (const auto& entry : entries) least = std::max(least, Printable(text(entry)).size());
+  return static_cast<int>(least);
+}
+
 int SessionsCommand(const CommonFlags& flags) {
   v1::ListSessionsReply reply;
   const auto print = [&] {
     Json list = Json::array();
+    const int identity = Width(reply.sessions(), 12, [](auto& entry) { return entry.identity(); });
+    const int name = Width(reply.sessions(), 18, [](auto& entry) { return entry.process_name(); });
     if (!flags.json) {
-      Print(absl::StrFormat("%-16s  %-12s %-18s %8s %8s  %-7s %10s %10s %8s  %-20s %s\n", "SESSION",
-                            "IDENTITY", "PROCESS", "CLIENT", "WORKER", "AGE", "COMMANDS", "MEMORY",
-                            "OBJECTS", "SHARED BY", "DEVICE"));
+      Print(absl::StrFormat("%-16s  %-*s %-*s %8s %8s  %-7s %10s %10s %8s  %-20s %s\n", "SESSION",
+                            identity, "IDENTITY", name, "PROCESS", "CLIENT", "WORKER", "AGE",
+                            "COMMANDS", "MEMORY", "OBJECTS", "SHARED BY", "DEVICE"));
     }
     for (const v1::SessionEntry& entry : reply.sessions()) {
       list.push_back({{"session", HexId(entry.session_id())},
@@ -327,8 +334,8 @@ int SessionsCommand(const CommonFlags& flags) {
                         {"host", ShadowsByHost(entry)}}},
                       {"device", entry.device_name()}});
       if (flags.json) continue;
-      Print(absl::StrFormat("%-16s  %-12s %-18s %8d %8d  %-7s %10d %10s %8d  %-20s %s%s\n",
-                            HexId(entry.session_id()), Printable(entry.identity()),
+      Print(absl::StrFormat("%-16s  %-*s %-*s %8d %8d  %-7s %10d %10s %8d  %-20s %s%s\n",
+                            HexId(entry.session_id()), identity, Printable(entry.identity()), name,
                             Printable(entry.process_name()), entry.client_pid(), entry.worker_pid(),
                             Duration(entry.age_seconds()), entry.commands_executed(),
                             Bytes(entry.memory_bytes()), entry.object_count(), Ways(entry),
@@ -354,10 +361,11 @@ int ResourcesCommand(const CommonFlags& flags) {
   v1::ListResourcesReply reply;
   const auto print = [&] {
     Json list = Json::array();
+    const int identity = Width(reply.resources(), 12, [](auto& entry) { return entry.identity(); });
     if (!flags.json) {
-      Print(absl::StrFormat("%-16s  %-12s %-7s %10s  %-9s %-24s %6s %8s %10s  %s\n", "RESOURCE",
-                            "IDENTITY", "KIND", "SIZE", "BACKING", "TURNS", "USERS", "WATCHES",
-                            "GENERATION", "LABEL"));
+      Print(absl::StrFormat("%-16s  %-*s %-7s %10s  %-9s %-24s %6s %8s %10s  %s\n", "RESOURCE",
+                            identity, "IDENTITY", "KIND", "SIZE", "BACKING", "TURNS", "USERS",
+                            "WATCHES", "GENERATION", "LABEL"));
     }
     for (const v1::ResourceEntry& entry : reply.resources()) {
       list.push_back({{"resource", HexId(entry.resource_id())},
@@ -375,8 +383,8 @@ int ResourcesCommand(const CommonFlags& flags) {
                       {"indeterminate", entry.indeterminate()},
                       {"destroyed", entry.destroyed()}});
       if (flags.json) continue;
-      Print(absl::StrFormat("%-16s  %-12s %-7s %10s  %-9s %-24s %6d %8d %10d  %s%s%s\n",
-                            HexId(entry.resource_id()), Printable(entry.identity()),
+      Print(absl::StrFormat("%-16s  %-*s %-7s %10s  %-9s %-24s %6d %8d %10d  %s%s%s\n",
+                            HexId(entry.resource_id()), identity, Printable(entry.identity()),
                             entry.image() ? "image" : "buffer", Bytes(entry.size_bytes()),
                             entry.backing(), Turns(entry), entry.users(), entry.watches(),
                             entry.generation(), Printable(entry.label()),

@@ -127,7 +127,9 @@ int ReportParseError(const CLI::App& app, const CLI::ParseError& error,
   const bool well = error.get_exit_code() == 0;
   if (well && (command || word.empty() || word.starts_with("-"))) return app.exit(error);
   const bool no_program = word == "run" && error.get_name() == "RequiredError";
-  std::string message = command && !no_program ? error.what() : WordProblem(word, commands);
+  const bool of_flag = word.empty() && error.get_name() == "ArgumentMismatch";
+  std::string message =
+      (command && !no_program) || of_flag ? error.what() : WordProblem(word, commands);
   if (command && !no_program) message = absl::StrCat(word, ": ", message);
   const auto separator = std::find(arguments.begin(), arguments.end(), "--");
   const bool json = std::find(arguments.begin(), separator, "--json") != separator;
@@ -157,7 +159,7 @@ void RefuseEmptyValues(CLI::App* app) {
 }
 
 int Main(int argc, char** argv) {
-  CLI::App app("Runs programs on Sluice's devices, and looks after its daemon.", "sluicectl");
+  CLI::App app("Shows Sluice's devices, and looks after its daemon and who uses it.", "sluicectl");
   AllFlags flags;
   app.set_version_flag("--version", std::string("sluicectl ") + kVersion);
   app.require_subcommand(1);

@@ -202,6 +202,9 @@ TEST_F(SluicectlTest, Usage) {
   EXPECT_EQ(Run({"run", "--private"}).code, 2);
   EXPECT_EQ(Run({"run", "--private", "--endpoint", "unix:/x", "--", "true"}).code, 2);
   EXPECT_EQ(Run({"devices", "--endpoint", "nonsense"}).code, 2);
+  const Result valueless = Run({"--endpoint"});
+  EXPECT_EQ(valueless.code, 2);
+  EXPECT_NE(valueless.output.find("--endpoint: "), std::string::npos) << valueless.output;
   const Result help = Run({"--help"});
   EXPECT_EQ(help.code, 0);
   EXPECT_NE(help.output.find("Exit codes"), std::string::npos);
