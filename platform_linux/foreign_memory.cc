@@ -78,7 +78,8 @@ absl::StatusOr<ForeignMemory> DescribeForeignMemory(int fd) {
   struct stat info;
   if (::fstat(fd, &info) != 0) return ErrnoStatus(errno, "fstat of shared memory");
   if (file_system.f_type != TMPFS_MAGIC || !S_ISREG(info.st_mode) || info.st_size < 0) {
-    return absl::InvalidArgumentError("the descriptor is neither a memfd nor a dma-buf");
+    return absl::InvalidArgumentError(
+        "the descriptor is neither a memfd of ordinary pages nor a dma-buf");
   }
   const int seals = ::fcntl(fd, F_GET_SEALS);
   if (seals >= 0 && (seals & kSizeSeals) == kSizeSeals) memory.kind = ForeignMemoryKind::kSealed;

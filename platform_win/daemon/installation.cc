@@ -6,6 +6,7 @@
 #include <shellapi.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
 #include <string_view>
 #include <system_error>
@@ -36,6 +37,7 @@ constexpr wchar_t kMessageFile[] = L"%SystemRoot%\\System32\\EventCreate.exe";
 constexpr char kDriver[] = "sluice_icd.dll";
 constexpr DWORD kStopTimeoutMs = 60'000;
 constexpr DWORD kPollMs = 100;
+constexpr DWORD kTellAfterMs = 2'000;  // As long as one waits without wondering.
 
 // A handle of the service manager's.
 class ServiceHandle {
@@ -307,6 +309,9 @@ absl::Status StopService(SC_HANDLE service) {
         ::SetLastError(error);
         return Failed("stopping the service");
       }
+    }
+    if (waited == kTellAfterMs) {
+      std::fprintf(stderr, "waiting for the service to stop: sessions have time to end\n");
     }
     ::Sleep(kPollMs);
   }
