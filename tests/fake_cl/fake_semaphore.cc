@@ -54,7 +54,7 @@ cl_semaphore_khr CL_API_CALL Create(cl_context, const cl_semaphore_properties_kh
   return made;
 }
 
-cl_int CL_API_CALL Release(cl_semaphore_khr semaphore) {
+cl_int CL_API_CALL ReleaseSemaphore(cl_semaphore_khr semaphore) {
   const std::lock_guard lock(g_runtime->mu);
   Drop(semaphore);
   return CL_SUCCESS;
@@ -113,7 +113,7 @@ cl_int CL_API_CALL Signal(cl_command_queue queue, cl_uint, const cl_semaphore_kh
 void* FindSemaphoreFunction(const char* name) {
   const auto is = [name](const char* one) { return std::strcmp(name, one) == 0; };
   if (is("clCreateSemaphoreWithPropertiesKHR")) return reinterpret_cast<void*>(&Create);
-  if (is("clReleaseSemaphoreKHR")) return reinterpret_cast<void*>(&Release);
+  if (is("clReleaseSemaphoreKHR")) return reinterpret_cast<void*>(&ReleaseSemaphore);
   if (is("clEnqueueWaitSemaphoresKHR")) return reinterpret_cast<void*>(&Wait);
   if (is("clEnqueueSignalSemaphoresKHR")) return reinterpret_cast<void*>(&Signal);
   return nullptr;
