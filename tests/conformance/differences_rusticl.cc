@@ -22,6 +22,8 @@ constexpr Difference kRusticlRows[] = {
      CL_INVALID_PROPERTY, "spec: CL_INVALID_VALUE"},
     {"clCreateContextFromType.no_type", kRusticl, Where::kNative, CL_DEVICE_NOT_FOUND,
      "spec: CL_INVALID_DEVICE_TYPE"},
+    {"clCreateFromGLRenderbuffer.shadow", kRusticl, Where::kDriverDecides, kBehaviour,
+     "the driver imports no memory of Vulkan's"},
     {"clCreateImage.pitch_small", kRusticl, Where::kNative, CL_SUCCESS,
      "spec: CL_INVALID_IMAGE_DESCRIPTOR"},
     {"clCreateImage2D.pitch_without_pointer", kRusticl, Where::kNative, CL_INVALID_IMAGE_DESCRIPTOR,
@@ -42,6 +44,8 @@ constexpr Difference kRusticlRows[] = {
      "spec: CL_INVALID_VALUE"},
     {"clCreateSubBuffer.misaligned", kRusticl, Where::kNative, CL_SUCCESS,
      "spec: CL_MISALIGNED_SUB_BUFFER_OFFSET"},
+    {"clEnqueueAcquireGLObjects.queue_goes_on", kRusticl, Where::kDriverDecides, kBehaviour,
+     "all later commands of an in-order queue fail where one has waited for an event that failed"},
     {"clEnqueueCopyBuffer.wraps", kRusticl, Where::kNative, kDoNotRun,
      "the driver accepts it, and clFinish fails with CL_OUT_OF_HOST_MEMORY; spec: "
      "CL_INVALID_VALUE"},

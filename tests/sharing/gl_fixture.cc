@@ -136,6 +136,10 @@ void WithGl::SetUp() {
   if (!es()) gl().ClampColor(GL_CLAMP_READ_COLOR, GL_FALSE);
   context_ = NewGlContext(*app_);
   ASSERT_NE(context_.get(), nullptr);
+  MakeQueue();
+}
+
+void WithGl::MakeQueue() {
   cl_int status = CL_SUCCESS;
   queue_ = Own<cl_command_queue>(
       clCreateCommandQueueWithProperties(context_, device(), nullptr, &status));

@@ -51,6 +51,7 @@ class WithGl : public conformance::WithPlatform, public testing::WithParamInterf
   bool es() const { return app_->es(); }
   cl_context context() const { return context_; }
   cl_command_queue queue() const { return queue_; }
+  void MakeQueue();  // A new one.
 
   Own<cl_context> NewGlContext(GlApp& app);
   std::vector<cl_context_properties> Properties(GlApp& app) const;

@@ -1,7 +1,7 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: Apache-2.0
 """Runs a command against a daemon whose driver is rusticl on llvmpipe, a second real driver beside PoCL: it has
-two-channel, sRGB and depth images, which PoCL 3.1 lacks. Or runs a program on that driver, without Sluice.
+two-channel and depth images, which PoCL 3.1 lacks. Or runs a program on that driver, without Sluice.
 
 rusticl.py ROOT ring|network -- CMD...
 rusticl.py ROOT native -- PROGRAM [ARGUMENTS]
