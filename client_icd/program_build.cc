@@ -62,10 +62,12 @@ std::string_view OnTheWire(const char* options) {
   return *options == '\0' ? " " : options;
 }
 
-// Fills options and include files of a BuildProgram or CompileProgram.
+// Fills options and include files of a BuildProgram or CompileProgram. False if the last option
+// lacks its value: PoCL 3.1 would crash, and whatever is put behind it become its value.
 template <typename Body>
-void AddIncludes(const std::vector<std::string_view>& sources, const char* options, Body* body) {
+bool AddIncludes(const std::vector<std::string_view>& sources, const char* options, Body* body) {
   IncludeScan scan = ScanIncludes(sources, OnTheWire(options), CurrentDirectory());
+  if (scan.lacks_value) return false;
   body->set_options(std::move(scan.options));
   for (FoundInclude& file : scan.files) {
     pb::IncludeFile* out = body->add_include_files();
@@ -74,6 +76,7 @@ void AddIncludes(const std::vector<std::string_view>& sources, const char* optio
   }
   for (std::string& directory : scan.directories)
     body->add_include_directories(std::move(directory));
+  return true;
 }
 
 // What the three calls check alike (sections 5.8.2 to 5.8.4): CL_INVALID_VALUE if pfn_notify is
@@ -128,7 +131,8 @@ cl_int CL_API_CALL clBuildProgram(cl_program program_handle, cl_uint num_devices
   *body.mutable_device_ids() = build->device_ids;
   std::vector<std::string_view> sources;
   if (program->origin() == Program::Origin::kSource) sources.push_back(program->text());
-  AddIncludes(sources, options, &body);
+  // CL_INVALID_BUILD_OPTIONS if the build options specified by options are invalid.
+  if (!AddIncludes(sources, options, &body)) return CL_INVALID_BUILD_OPTIONS;
   CL_RETURN_IF_ERROR(program->BeginBuild(Program::Step::kBuild, build->device_ids,
                                          options != nullptr ? options : ""));
   return RunBuild(std::move(build));
@@ -169,7 +173,8 @@ cl_int CL_API_CALL clCompileProgram(
     body.add_header_names(header_include_names[i]);
     if (header->origin() == Program::Origin::kSource) sources.push_back(header->text());
   }
-  AddIncludes(sources, options, &body);
+  // CL_INVALID_COMPILER_OPTIONS if the compiler options specified by options are invalid.
+  if (!AddIncludes(sources, options, &body)) return CL_INVALID_COMPILER_OPTIONS;
   CL_RETURN_IF_ERROR(program->BeginBuild(Program::Step::kCompile, build->device_ids,
                                          options != nullptr ? options : ""));
   return RunBuild(std::move(build));

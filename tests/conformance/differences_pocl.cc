@@ -12,6 +12,8 @@ constexpr std::string_view kAnyPlatform = "";  // The loader's own answer.
 constexpr Difference kPoclRows[] = {
     {"clBuildProgram.built_in", kPocl, Where::kDriverDecides, CL_BUILD_PROGRAM_FAILURE,
      "names built-in kernels, but this build of the driver cannot compile them"},
+    {"clBuildProgram.include_without_folder", kPocl, Where::kNative, kDoNotRun, "crashes"},
+    {"clBuildProgram.macro_without_name", kPocl, Where::kNative, kDoNotRun, "crashes"},
     {"clBuildProgram.notify_broken", kPocl, Where::kDriverDecides, kBehaviour,
      "spec: a build with a notify function may return at once; this driver builds before it "
      "returns"},
@@ -23,6 +25,7 @@ constexpr Difference kPoclRows[] = {
     {"clCompileProgram.headers_without_count", kPocl, Where::kDriverDecides, CL_SUCCESS,
      "spec: CL_INVALID_VALUE if num_input_headers is zero and header names or programs are given; "
      "not checked"},
+    {"clCompileProgram.include_without_folder", kPocl, Where::kNative, kDoNotRun, "crashes"},
     {"clCompileProgram.null_device", kPocl, Where::kNative, kDoNotRun,
      "crashes on a null device in the list"},
     {"clCreateCommandQueue.foreign_device", kPocl, Where::kDriverDecides, CL_SUCCESS,
