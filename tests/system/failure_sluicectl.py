@@ -140,6 +140,7 @@ def check_words(env):
             (("sesions", "--help"), ["did you mean sessions"]),
             (("run",), ["sluicectl run -- PROGRAM"]),
             (("run", "--private"), ["sluicectl run -- PROGRAM"]),
+            (("run", "sh", "-c", "x"), ["-c", "after --", "sluicectl run -- PROGRAM"]),
             (("kill",), ["kill: session is required", "sluicectl kill --help"]),
             (("devices", "extra"), ["devices: ", "extra"]),
             (("devices", "--endpoint", ""), ["--endpoint", "empty"]),
