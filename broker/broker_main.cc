@@ -23,6 +23,7 @@
 #include "broker/exit_codes.h"
 #include "broker/gateway_link.h"
 #include "broker/os/command_line.h"
+#include "broker/os/config_keys.h"
 #include "broker/os/daemon_process.h"
 #include "broker/os/local_endpoint.h"
 #include "broker/os/process.h"
@@ -180,11 +181,27 @@ absl::StatusOr<Config> BuildConfig(const Flags& flags, NetworkCheck check) {
   return config;
 }
 
+// What is no mistake, and should be otherwise all the same: secrets that are none.
+std::vector<std::string> WarningsOf(const Config& config) {
+  std::vector<std::string> warnings;
+  for (const NetworkConfig& network : config.network) {
+    for (const char* key : {"key", "token_file"}) {
+      const std::string& path = *network.FileOf(key);
+      const std::string readers = path.empty() ? "" : OtherReaders(path);
+      if (!readers.empty())
+        warnings.push_back(absl::StrCat(network.Describe(key), ": ", path, " ", readers));
+    }
+  }
+  return warnings;
+}
+
 int CheckConfigFile(const Flags& flags) {
   Flags only_file = flags;
   only_file.config_file = flags.check_file;
   const absl::StatusOr<Config> config = BuildConfig(only_file, NetworkCheck::kAddresses);
   if (config.ok()) {
+    for (const std::string& warning : WarningsOf(*config))
+      std::fprintf(stderr, "warning: %s\n", warning.c_str());
     std::printf("%s: ok\n", flags.check_file.c_str());
     return kDaemonExitOk;
   }
@@ -202,6 +219,8 @@ int Serve(const Flags& flags) {
   }
   SetLogLevel(config->log_level);
   PrepareDaemonProcess();
+  for (const std::string& warning : WarningsOf(*config))
+    Log(LogLevel::kWarning, "broker", "the configuration gives a secret away", {{"what", warning}});
   absl::StatusOr<std::unique_ptr<Broker>> broker = Broker::Create(
       *std::move(config), [flags] { return BuildConfig(flags, NetworkCheck::kFiles); });
   if (!broker.ok()) {

@@ -76,6 +76,30 @@ cl_int ChooseSession(Platform* platform, const std::vector<Ref<Device>>& devices
   return CL_SUCCESS;
 }
 
+// Has the worker make it.
+cl_int Place(Context* context) {
+  ScopedCommand command;
+  pb::CreateContext& body = *command->mutable_create_context();
+  body.set_context_id(context->id());
+  for (const Device* device : context->devices()) body.add_device_ids(device->id());
+  const auto& words = context->properties().words;
+  for (size_t i = 0; i < words.size(); i += 2) {
+    // The worker's driver knows neither our platform nor the application's graphics API, and the
+    // worker is what is terminated.
+    if (words[i] == CL_CONTEXT_PLATFORM || words[i] == CL_CONTEXT_TERMINATE_KHR ||
+        sharing::IsInteropProperty(words[i]))
+      continue;
+    body.add_properties(words[i]);
+    body.add_properties(words[i + 1]);
+  }
+  pb::Answer answer;
+  CL_RETURN_IF_ERROR(OfKnownDevice(context->stream().Call(*command, {}, &answer)));
+  const bool is_local = context->session().transport().shares_memory();
+  context->SetPlacement(is_local && answer.context().buffers_in_heap());
+  if (is_local && !answer.context().buffers_in_heap()) context->stream().ExpectDevice();
+  return CL_SUCCESS;
+}
+
 cl_int Create(const PropertyList& properties, cl_uint num_devices, const cl_device_id* handles,
               Context::Notify notify, void* user_data, Ref<Context>* out) {
   Platform* platform = nullptr;
@@ -90,25 +114,13 @@ cl_int Create(const PropertyList& properties, cl_uint num_devices, const cl_devi
 
   Ref<Context> context = Ref<Context>::Adopt(
       new Context(session, platform, std::move(devices), properties, notify, user_data));
-  ScopedCommand command;
-  pb::CreateContext& body = *command->mutable_create_context();
-  body.set_context_id(context->id());
-  for (const Device* device : context->devices()) body.add_device_ids(device->id());
-  for (size_t i = 0; i < properties.words.size(); i += 2) {
-    // The worker's driver knows neither our platform nor the application's graphics API, and the
-    // worker is what is terminated.
-    if (properties.words[i] == CL_CONTEXT_PLATFORM ||
-        properties.words[i] == CL_CONTEXT_TERMINATE_KHR ||
-        sharing::IsInteropProperty(properties.words[i]))
-      continue;
-    body.add_properties(properties.words[i]);
-    body.add_properties(properties.words[i + 1]);
+  cl_int status = notify != nullptr ? session->callbacks().Ready() : CL_SUCCESS;
+  if (status == CL_SUCCESS) status = Place(context.get());
+  if (status != CL_SUCCESS) {
+    // Opened for this one: the next one takes it.
+    if (context->is_terminatable() && !session->lost()) platform->endpoint().KeepSession(session);
+    return status;
   }
-  pb::Answer answer;
-  CL_RETURN_IF_ERROR(OfKnownDevice(session->stream().Call(*command, {}, &answer)));
-  const bool is_local = session->transport().shares_memory();
-  context->SetPlacement(is_local && answer.context().buffers_in_heap());
-  if (is_local && !answer.context().buffers_in_heap()) session->stream().ExpectDevice();
   for (sharing::Interop& one : interops) context->AddInterop(one.api, std::move(one.kept));
   *out = std::move(context);
   return CL_SUCCESS;
@@ -309,6 +321,7 @@ cl_int CL_API_CALL clSetContextDestructorCallback(cl_context handle,
   Context* context = Context::From(handle);
   if (context == nullptr) return CL_INVALID_CONTEXT;
   if (pfn_notify == nullptr) return CL_INVALID_VALUE;
+  CL_RETURN_IF_ERROR(context->session().callbacks().Ready());
   context->session().AddDestructorCallback(
       context->id(), [pfn_notify, handle, user_data] { pfn_notify(handle, user_data); });
   return CL_SUCCESS;

@@ -332,6 +332,7 @@ cl_int CL_API_CALL clSetEventCallback(cl_event handle, cl_int command_exec_callb
       command_exec_callback_type > CL_SUBMITTED) {
     return CL_INVALID_VALUE;
   }
+  CL_RETURN_IF_ERROR(event->session().callbacks().Ready());
   event->AddCallback(command_exec_callback_type, pfn_notify, user_data);
   return CL_SUCCESS;
 }

@@ -184,7 +184,10 @@ void Scanner::ReadOptions() {
     const std::string& text = words[i].text;
     if (text.size() < 2 || text[0] != '-' || (text[1] != 'I' && text[1] != 'D')) continue;
     const bool separate = text.size() == 2;
-    if (separate && ++i == words.size()) return;
+    if (separate && ++i == words.size()) {
+      result_.lacks_value = true;
+      return;
+    }
     if (text[1] == 'I') {
       AddFolder(words[i], separate ? 0 : 2);
     } else {

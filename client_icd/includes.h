@@ -30,6 +30,7 @@ struct IncludeScan {
                         // and normalised.
   std::vector<FoundInclude> files;
   std::vector<std::string> directories;  // As they stand in `options`; each once.
+  bool lacks_value = false;              // The last option is -I or -D, and has none.
 };
 
 // `sources` are the program's text and that of its embedded headers. Relative paths start at

@@ -21,6 +21,12 @@ bool JobThread::Add(Job job) {
   return StartLocked(state_);
 }
 
+bool JobThread::Ready() {
+  if (inert_.load(std::memory_order_relaxed)) return true;
+  absl::MutexLock lock(&state_->mu);
+  return StartLocked(state_);
+}
+
 bool JobThread::StartLocked(const std::shared_ptr<State>& state) {
   if (!state->started) state->started = StartThread(state->name, [state] { Run(state); });
   return state->started;

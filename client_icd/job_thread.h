@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A thread that runs jobs, one after the other in the order they were added, and holds no lock
-// while one runs. It is started with the first job, is detached, and ends once its owner has gone
-// and what was added has run. A job may end the thread: another one runs the rest. Thread-safe.
+// while one runs. It is started when it is first asked for, is detached, and ends once its owner
+// has gone and what was added has run. A job may end the thread: another one runs the rest.
+// Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -24,7 +25,10 @@ class JobThread {
   JobThread(const JobThread&) = delete;
   JobThread& operator=(const JobThread&) = delete;
 
-  // False: there is no thread to be had yet; the job runs once a later Add finds one.
+  // Starts the thread if it does not run, so that what is added from now on runs: unless a job ends
+  // it and there is none for the rest, which then waits as Add says. False: none is to be had.
+  bool Ready();
+  // False: there is no thread to be had yet; the job runs once a later Add or Ready finds one.
   bool Add(Job job);
 
   // Additions are dropped from now on, without a lock, and the thread outlives its owner: in the

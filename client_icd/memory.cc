@@ -425,6 +425,7 @@ cl_int CL_API_CALL clSetMemObjectDestructorCallback(cl_mem memory_handle,
   if (memory == nullptr) return CL_INVALID_MEM_OBJECT;
   // Section 5.5.1: CL_INVALID_VALUE if pfn_notify is NULL.
   if (pfn_notify == nullptr) return CL_INVALID_VALUE;
+  CL_RETURN_IF_ERROR(memory->session().callbacks().Ready());
   memory->session().AddDestructorCallback(memory->id(),
                                           [=] { pfn_notify(memory_handle, user_data); });
   return CL_SUCCESS;

@@ -62,10 +62,12 @@ std::string_view OnTheWire(const char* options) {
   return *options == '\0' ? " " : options;
 }
 
-// Fills options and include files of a BuildProgram or CompileProgram.
+// Fills options and include files of a BuildProgram or CompileProgram. False if the last option
+// lacks its value: PoCL 3.1 would crash, and whatever is put behind it become its value.
 template <typename Body>
-void AddIncludes(const std::vector<std::string_view>& sources, const char* options, Body* body) {
+bool AddIncludes(const std::vector<std::string_view>& sources, const char* options, Body* body) {
   IncludeScan scan = ScanIncludes(sources, OnTheWire(options), CurrentDirectory());
+  if (scan.lacks_value) return false;
   body->set_options(std::move(scan.options));
   for (FoundInclude& file : scan.files) {
     pb::IncludeFile* out = body->add_include_files();
@@ -74,15 +76,17 @@ void AddIncludes(const std::vector<std::string_view>& sources, const char* optio
   }
   for (std::string& directory : scan.directories)
     body->add_include_directories(std::move(directory));
+  return true;
 }
 
 // What the three calls check alike (sections 5.8.2 to 5.8.4): CL_INVALID_VALUE if pfn_notify is
-// NULL but user_data is not; the device list.
-cl_int CheckCommon(std::span<Device* const> devices, cl_uint num_devices,
+// NULL but user_data is not; the device list; whether pfn_notify can be called.
+cl_int CheckCommon(Session& session, std::span<Device* const> devices, cl_uint num_devices,
                    const cl_device_id* device_list, Program::Notify notify, void* user_data,
                    Uint64List* device_ids) {
   if (notify == nullptr && user_data != nullptr) return CL_INVALID_VALUE;
-  return ReadDevices(num_devices, device_list, devices, device_ids);
+  CL_RETURN_IF_ERROR(ReadDevices(num_devices, device_list, devices, device_ids));
+  return notify != nullptr ? session.callbacks().Ready() : CL_SUCCESS;
 }
 
 // A program that a compilation or a link takes in. Null (CL_INVALID_PROGRAM) also for one of
@@ -114,8 +118,8 @@ cl_int CL_API_CALL clBuildProgram(cl_program program_handle, cl_uint num_devices
   Program* program = Program::From(program_handle);
   if (program == nullptr) return CL_INVALID_PROGRAM;
   auto build = NewBuild(program, Program::Step::kBuild, pfn_notify, user_data);
-  CL_RETURN_IF_ERROR(CheckCommon(program->devices(), num_devices, device_list, pfn_notify,
-                                 user_data, &build->device_ids));
+  CL_RETURN_IF_ERROR(CheckCommon(program->session(), program->devices(), num_devices, device_list,
+                                 pfn_notify, user_data, &build->device_ids));
   // Section 5.8.2: CL_INVALID_OPERATION if program was not created with clCreateProgramWithSource,
   // clCreateProgramWithIL or clCreateProgramWithBinary.
   if (program->origin() == Program::Origin::kBuiltIn ||
@@ -127,7 +131,8 @@ cl_int CL_API_CALL clBuildProgram(cl_program program_handle, cl_uint num_devices
   *body.mutable_device_ids() = build->device_ids;
   std::vector<std::string_view> sources;
   if (program->origin() == Program::Origin::kSource) sources.push_back(program->text());
-  AddIncludes(sources, options, &body);
+  // CL_INVALID_BUILD_OPTIONS if the build options specified by options are invalid.
+  if (!AddIncludes(sources, options, &body)) return CL_INVALID_BUILD_OPTIONS;
   CL_RETURN_IF_ERROR(program->BeginBuild(Program::Step::kBuild, build->device_ids,
                                          options != nullptr ? options : ""));
   return RunBuild(std::move(build));
@@ -141,8 +146,8 @@ cl_int CL_API_CALL clCompileProgram(
   Program* program = Program::From(program_handle);
   if (program == nullptr) return CL_INVALID_PROGRAM;
   auto build = NewBuild(program, Program::Step::kCompile, pfn_notify, user_data);
-  CL_RETURN_IF_ERROR(CheckCommon(program->devices(), num_devices, device_list, pfn_notify,
-                                 user_data, &build->device_ids));
+  CL_RETURN_IF_ERROR(CheckCommon(program->session(), program->devices(), num_devices, device_list,
+                                 pfn_notify, user_data, &build->device_ids));
   // Section 5.8.3: CL_INVALID_VALUE if num_input_headers is zero and header_include_names or
   // input_headers are not NULL, or if it is not zero and one of them is NULL.
   const bool has_headers = num_input_headers != 0;
@@ -168,7 +173,8 @@ cl_int CL_API_CALL clCompileProgram(
     body.add_header_names(header_include_names[i]);
     if (header->origin() == Program::Origin::kSource) sources.push_back(header->text());
   }
-  AddIncludes(sources, options, &body);
+  // CL_INVALID_COMPILER_OPTIONS if the compiler options specified by options are invalid.
+  if (!AddIncludes(sources, options, &body)) return CL_INVALID_COMPILER_OPTIONS;
   CL_RETURN_IF_ERROR(program->BeginBuild(Program::Step::kCompile, build->device_ids,
                                          options != nullptr ? options : ""));
   return RunBuild(std::move(build));
@@ -183,8 +189,8 @@ cl_program CL_API_CALL clLinkProgram(cl_context context_handle, cl_uint num_devi
   Context* context = Context::From(context_handle);
   if (context == nullptr) return Fail(errcode_ret, CL_INVALID_CONTEXT);
   Uint64List device_ids;
-  cl_int status =
-      CheckCommon(context->devices(), num_devices, device_list, pfn_notify, user_data, &device_ids);
+  cl_int status = CheckCommon(context->session(), context->devices(), num_devices, device_list,
+                              pfn_notify, user_data, &device_ids);
   if (status != CL_SUCCESS) return Fail(errcode_ret, status);
   // Section 5.8.4: CL_INVALID_VALUE if num_input_programs is zero or input_programs is NULL.
   if (num_input_programs == 0 || input_programs == nullptr)

@@ -285,6 +285,7 @@ clEnqueueSVMFree(cl_command_queue command_queue, cl_uint num_svm_pointers, void*
   if ((num_svm_pointers == 0) != (svm_pointers == nullptr)) return CL_INVALID_VALUE;
   EnqueueCall call(queue, num_events_in_wait_list, event_wait_list, event, CL_COMMAND_SVM_FREE);
   CL_RETURN_IF_ERROR(call.status());
+  if (pfn_free_func != nullptr) CL_RETURN_IF_ERROR(queue->session().callbacks().Ready());
   std::vector<void*> pointers(svm_pointers, svm_pointers + num_svm_pointers);
   call.SoonWhenEnded([=, kept = Ref<Queue>(queue)](cl_int status) {
     if (status != CL_COMPLETE) return;

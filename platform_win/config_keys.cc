@@ -16,4 +16,7 @@ std::string FixedKeyReason(const std::string& key) {
   return "";
 }
 
+// A list of rights has no one answer.
+std::string OtherReaders(const std::string&) { return ""; }
+
 }  // namespace sluice

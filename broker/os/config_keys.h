@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Keys of the configuration that only some systems have a use for. Thread-safe.
+// What the system has to say of the configuration: keys that only some have a use for, and files
+// that should be the daemon's alone. Thread-safe.
 #pragma once
 
 #include <string>
@@ -10,5 +11,9 @@ namespace sluice {
 // Why `key` has no other value than its default on this system, in words that follow "allowed is";
 // "" if it may have another.
 std::string FixedKeyReason(const std::string& key);
+
+// Who else reads a file, and what ends that, in words that follow its path; "" if nobody does who
+// has no right of their own to it, or the system does not say.
+std::string OtherReaders(const std::string& path);
 
 }  // namespace sluice

@@ -6,6 +6,7 @@
 #include "daemon/enqueuer.h"
 #include "daemon/handlers/handlers.h"
 #include "daemon/host_memory.h"
+#include "daemon/whole_buffer.h"
 #include "proto/codec.h"
 #include "proto/heap_span.h"
 #include "proto/image_format.h"
@@ -326,12 +327,13 @@ HandlerResult HandleEnqueueCopyImageToBuffer(Session& session,
   if (!enqueue.ok()) return enqueue.answer();
   if (!IsInImage(*image, DecodeSize3(cmd.origin()), DecodeSize3(cmd.region())))
     return CL_INVALID_VALUE;
-  return enqueue.Run(
-      [&](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {
-        return cl().clEnqueueCopyImageToBuffer(queue, image->handle.get(), buffer->handle.get(),
-                                               DecodeSize3(cmd.origin()), DecodeSize3(cmd.region()),
-                                               cmd.buffer_offset(), waits, list, event);
-      });
+  const BufferPlace place = PlaceOf(*buffer, enqueue.queue());
+  return enqueue.Run([&](cl_command_queue queue, cl_uint waits, const cl_event* list,
+                         cl_event* event) {
+    return cl().clEnqueueCopyImageToBuffer(queue, image->handle.get(), place.handle,
+                                           DecodeSize3(cmd.origin()), DecodeSize3(cmd.region()),
+                                           place.offset + cmd.buffer_offset(), waits, list, event);
+  });
 }
 
 HandlerResult HandleEnqueueCopyBufferToImage(Session& session,
@@ -342,11 +344,12 @@ HandlerResult HandleEnqueueCopyBufferToImage(Session& session,
   if (!enqueue.ok()) return enqueue.answer();
   if (!IsInImage(*image, DecodeSize3(cmd.origin()), DecodeSize3(cmd.region())))
     return CL_INVALID_VALUE;
+  const BufferPlace place = PlaceOf(*buffer, enqueue.queue());
   return enqueue.Run(
       [&](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {
-        return cl().clEnqueueCopyBufferToImage(queue, buffer->handle.get(), image->handle.get(),
-                                               cmd.buffer_offset(), DecodeSize3(cmd.origin()),
-                                               DecodeSize3(cmd.region()), waits, list, event);
+        return cl().clEnqueueCopyBufferToImage(
+            queue, place.handle, image->handle.get(), place.offset + cmd.buffer_offset(),
+            DecodeSize3(cmd.origin()), DecodeSize3(cmd.region()), waits, list, event);
       });
 }
 

@@ -2,6 +2,7 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/enqueuer.h"
 #include "daemon/handlers/handlers.h"
+#include "daemon/whole_buffer.h"
 #include "daemon/zero_fill.h"
 #include "proto/codec.h"
 #include "proto/heap_span.h"
@@ -367,10 +368,14 @@ HandlerResult HandleEnqueueCopyBufferRect(Session& session, const pb::EnqueueCop
   if (!DecodeRect(cmd.source(), *source, &from) ||
       !DecodeRect(cmd.destination(), *destination, &to))
     return CL_INVALID_VALUE;
+  const BufferPlace source_place = PlaceOf(*source, enqueue.queue());
+  const BufferPlace destination_place = PlaceOf(*destination, enqueue.queue());
+  from.origin.v[0] += source_place.offset;
+  to.origin.v[0] += destination_place.offset;
   return enqueue.Run([&](cl_command_queue queue, cl_uint waits, const cl_event* list,
                          cl_event* event) {
     return cl().clEnqueueCopyBufferRect(
-        queue, source->handle.get(), destination->handle.get(), from.origin, to.origin, from.region,
+        queue, source_place.handle, destination_place.handle, from.origin, to.origin, from.region,
         from.row_pitch, from.slice_pitch, to.row_pitch, to.slice_pitch, waits, list, event);
   });
 }

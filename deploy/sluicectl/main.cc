@@ -132,6 +132,9 @@ int ReportParseError(const CLI::App& app, const CLI::ParseError& error,
       (command && !no_program) || of_flag ? error.what() : WordProblem(word, commands);
   if (command && !no_program) message = absl::StrCat(word, ": ", message);
   const auto separator = std::find(arguments.begin(), arguments.end(), "--");
+  const bool extras = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError);
+  if (word == "run" && extras && separator == arguments.end())
+    message += "; the program and its own options stand after --: sluicectl run -- PROGRAM ...";
   const bool json = std::find(arguments.begin(), separator, "--json") != separator;
   if (json && word == "run") {  // Its stdout is the program's.
     const nlohmann::json answer = {{"exit_code", kExitUsage}, {"error", message}};

@@ -279,6 +279,8 @@ absl::StatusOr<std::string> CommandRun::GivenLibrary() const {
 }
 
 void CommandRun::RunChecked() {
+  // The one around us is not what the program is given.
+  if (flags_.private_daemon || !flags_.endpoint.empty()) ::unsetenv("SLUICE_ENDPOINT");
   if (flags_.private_daemon && !flags_.endpoint.empty()) {
     return Fail(kExitUsage,
                 "--private starts a daemon of its own: --endpoint makes no sense with it");

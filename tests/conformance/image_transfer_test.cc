@@ -214,6 +214,41 @@ TEST_F(ImageTransferTest, CopiesMovePixels) {
   });
 }
 
+// A sub-buffer is as good a buffer as any: its bytes go to the image, and the image's to its bytes.
+TEST_F(ImageTransferTest, CopiesWithPartsOfBuffers) {
+  const ImageKind& kind = KindOf(CL_MEM_OBJECT_IMAGE2D);
+  const cl_image_format format = UsableFormats(kind.type).front();
+  const TestImage image = Make(kind, format);
+  const std::vector<cl_uchar> pixels = ImagePattern(kind, format, 4);
+  const size_t align = DeviceValue<cl_uint>(device(), CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8;
+  const size_t size = align + pixels.size() + 32;
+  std::vector<cl_uchar> model(size, 0xcd);
+  std::copy(pixels.begin(), pixels.end(), model.begin() + static_cast<std::ptrdiff_t>(align + 16));
+  const Own<cl_mem> full = BufferOf(model);
+  const Own<cl_mem> empty = BufferOf(std::vector<cl_uchar>(size, 0xcd));
+  const cl_buffer_region place = {align, pixels.size() + 32};
+  const auto part = [&](cl_mem whole) {
+    return MAKE("clCreateSubBuffer.plain",
+                clCreateSubBuffer(whole, 0, CL_BUFFER_CREATE_TYPE_REGION, &place, error));
+  };
+  const Own<cl_mem> source = part(full), destination = part(empty);
+  const size_t origin[3] = {};
+  size_t region[3];
+  WholeRegion(kind, region);
+  if (MayRun("clEnqueueCopyBufferToImage.sub_buffer")) {
+    EXPECT_CL("clEnqueueCopyBufferToImage.sub_buffer", CL_SUCCESS,
+              clEnqueueCopyBufferToImage(queue(), source, image.memory, 16, origin, region, 0,
+                                         nullptr, nullptr));
+    EXPECT_TRUE(ReadAll(kind, format, image.memory) == pixels);
+  }
+  if (MayRun("clEnqueueCopyImageToBuffer.sub_buffer")) {
+    EXPECT_CL("clEnqueueCopyImageToBuffer.sub_buffer", CL_SUCCESS,
+              clEnqueueCopyImageToBuffer(queue(), image.memory, destination, origin, region, 16, 0,
+                                         nullptr, nullptr));
+    EXPECT_TRUE(Read<cl_uchar>(empty, size) == model);
+  }
+}
+
 // A fill gives every pixel of its region the colour, converted to the format.
 TEST_F(ImageTransferTest, FillsColourTheRegion) {
   ForAll([&](const ImageKind& kind, const cl_image_format& format) {

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "tests/conformance/fixtures.h"
+#include "tests/conformance/watchdog.h"
 
 namespace sluice::conformance {
 namespace {
@@ -195,6 +196,7 @@ TEST_F(MemoryTest, HostPointerContentsBeyondTwoGigabytesArrive) {
   const size_t bytes = (size_t{2} << 30) + (size_t{64} << 20) + 5;
   if (DeviceValue<cl_ulong>(device(), CL_DEVICE_MAX_MEM_ALLOC_SIZE) < bytes)
     GTEST_SKIP() << "the device has no buffers of " << bytes << " bytes";
+  Watchdog::Allow(5);
   // Pages that nobody writes take no memory.
   const std::unique_ptr<cl_uchar, void (*)(void*)> host(
       static_cast<cl_uchar*>(std::calloc(bytes, 1)), &std::free);

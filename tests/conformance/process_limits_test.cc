@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the driver does in a process that has come to a limit of its own (setrlimit).
+#include <pthread.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
+#include <semaphore>
 #include <string>
 #include <vector>
 
@@ -97,13 +102,167 @@ CHILD_SCENE(FillsItsAddressSpace) {
   return ThereAndBack(device, 9) == 9 ? 0 : 5;
 }
 
+constexpr int kHasThreads = 18;
+
+// False: the process gets threads all the same. Root has no limit, and so is root no more.
+bool AllowThreads(bool allow) {
+  constexpr uid_t kNobody = 65534;
+  if (getuid() == 0 && setuid(kNobody) != 0) return false;
+  rlimit limit;
+  getrlimit(RLIMIT_NPROC, &limit);
+  limit.rlim_cur = allow ? limit.rlim_max : 0;
+  setrlimit(RLIMIT_NPROC, &limit);
+  pthread_t thread;
+  const bool started = pthread_create(
+                           &thread, nullptr, [](void*) -> void* { return nullptr; }, nullptr) == 0;
+  if (started) pthread_join(thread, nullptr);
+  return started == allow;
+}
+
+using Ran = std::counting_semaphore<8>;
+
+void Tell(void* ran) { static_cast<Ran*>(ran)->release(); }
+
+// What the application may have called.
+struct Objects {
+  Own<cl_context> context;
+  Own<cl_command_queue> queue;
+  Own<cl_mem> buffer;
+  Own<cl_event> gate, freed;  // A user event, and that of clEnqueueSVMFree.
+  Own<cl_program> built, compiled, to_link, linked;
+
+  explicit Objects(std::nullptr_t) {}
+  Objects() {
+    cl_device_id device = TheHarness().device;
+    context = Own<cl_context>(clCreateContext(nullptr, 1, &device, nullptr, nullptr, nullptr));
+    queue = Own<cl_command_queue>(
+        clCreateCommandQueueWithProperties(context, device, nullptr, nullptr));
+    buffer = Own<cl_mem>(clCreateBuffer(context, CL_MEM_READ_WRITE, 64, nullptr, nullptr));
+    gate = Own<cl_event>(clCreateUserEvent(context, nullptr));
+    for (Own<cl_program>* program : {&built, &compiled, &to_link}) {
+      const char* source = "kernel void nothing() {}";
+      *program = Own<cl_program>(clCreateProgramWithSource(context, 1, &source, nullptr, nullptr));
+    }
+    clCompileProgram(to_link, 0, nullptr, "", 0, nullptr, nullptr, nullptr, nullptr);
+  }
+};
+
+void CL_CALLBACK OfError(const char*, const void*, size_t, void* ran) { Tell(ran); }
+void CL_CALLBACK OfEvent(cl_event, cl_int, void* ran) { Tell(ran); }
+void CL_CALLBACK OfMemory(cl_mem, void* ran) { Tell(ran); }
+void CL_CALLBACK OfContext(cl_context, void* ran) { Tell(ran); }
+void CL_CALLBACK OfProgram(cl_program, void* ran) { Tell(ran); }
+void CL_CALLBACK OfFree(cl_command_queue, cl_uint, void**, void* ran) { Tell(ran); }
+
+struct Registration {
+  const char* name;
+  std::function<cl_int(Ran* ran)> call;
+  cl_int code = CL_SUCCESS;
+  Ran ran{0};
+};
+
+// Asks to be called for each of its objects, lets all of them end, and waits for the calls that it
+// was promised. Says what went wrong.
+class Asker {
+ public:
+  bool AskAndEnd(bool may_be_refused) {
+    for (Registration& one : all_) {
+      one.code = one.call(&one.ran);
+      if (one.code == CL_SUCCESS || (may_be_refused && one.code == CL_OUT_OF_HOST_MEMORY)) continue;
+      std::printf("%s: %d", one.name, one.code);
+      return false;
+    }
+    EndAll();
+    for (Registration& one : all_) {
+      if (one.code != CL_SUCCESS || one.ran.try_acquire_for(std::chrono::seconds(20))) continue;
+      std::printf("%s: answered CL_SUCCESS, and never called", one.name);
+      return false;
+    }
+    return true;
+  }
+
+  // Beyond what it was promised.
+  bool WasCalledAgain() {
+    for (Registration& one : all_) {
+      if (!one.ran.try_acquire()) continue;
+      std::printf("%s: answered %d, and called once too often", one.name, one.code);
+      return true;
+    }
+    return false;
+  }
+
+ private:
+  void EndAll() {
+    clSetUserEventStatus(its_.gate, CL_COMPLETE);
+    clFinish(its_.queue);
+    its_ = Objects(nullptr);
+  }
+
+  cl_int Link(Ran* ran) {
+    cl_int code = CL_SUCCESS;
+    cl_program input = its_.to_link;
+    its_.linked = Own<cl_program>(
+        clLinkProgram(its_.context, 0, nullptr, "", 1, &input, &OfProgram, ran, &code));
+    return code;
+  }
+
+  cl_int Free(Ran* ran) {
+    if (DeviceValue<cl_device_svm_capabilities>(TheHarness().device, CL_DEVICE_SVM_CAPABILITIES) !=
+        0)
+      return clEnqueueSVMFree(its_.queue, 0, nullptr, &OfFree, ran, 0, nullptr, its_.freed.Out());
+    Tell(ran);
+    return CL_SUCCESS;
+  }
+
+  // Nothing calls this one.
+  cl_int Create(Ran* ran) {
+    cl_int code = CL_SUCCESS;
+    cl_device_id device = TheHarness().device;
+    const Own<cl_context> context(clCreateContext(nullptr, 1, &device, &OfError, ran, &code));
+    if (code == CL_SUCCESS) Tell(ran);
+    return code;
+  }
+
+  Objects its_;
+  Registration all_[8] = {
+      {"clSetEventCallback",
+       [this](Ran* ran) { return clSetEventCallback(its_.gate, CL_COMPLETE, &OfEvent, ran); }},
+      {"clSetMemObjectDestructorCallback",
+       [this](Ran* ran) { return clSetMemObjectDestructorCallback(its_.buffer, &OfMemory, ran); }},
+      {"clBuildProgram",
+       [this](Ran* ran) { return clBuildProgram(its_.built, 0, nullptr, "", &OfProgram, ran); }},
+      {"clCompileProgram",
+       [this](Ran* ran) {
+         return clCompileProgram(its_.compiled, 0, nullptr, "", 0, nullptr, nullptr, &OfProgram,
+                                 ran);
+       }},
+      {"clLinkProgram", [this](Ran* ran) { return Link(ran); }},
+      {"clEnqueueSVMFree", [this](Ran* ran) { return Free(ran); }},
+      {"clSetContextDestructorCallback",
+       [this](Ran* ran) { return clSetContextDestructorCallback(its_.context, &OfContext, ran); }},
+      {"clCreateContext", [this](Ran* ran) { return Create(ran); }},
+  };
+};
+
+// A process that can have no more threads asks to be called: it is refused, and never called, or
+// is called. Once it may have threads, it is not refused.
+CHILD_SCENE(AsksToBeCalledWithoutThreads) {
+  Asker without, with;
+  if (!AllowThreads(false)) return kHasThreads;
+  if (!without.AskAndEnd(/*may_be_refused=*/true)) return 3;
+  if (!AllowThreads(true)) return kHasThreads;
+  if (!with.AskAndEnd(/*may_be_refused=*/false)) return 4;
+  return without.WasCalledAgain() || with.WasCalledAgain() ? 5 : 0;
+}
+
 class ProcessLimitsTest : public WithPlatform {
  protected:
-  static void ExpectEnd(const char* scene) {
-    const ChildResult child = RunInChild(scene);
+  static void ExpectEnd(const char* scene) { ExpectEnd(scene, RunInChild(scene)); }
+
+  static void ExpectEnd(const char* scene, const ChildResult& child) {
     EXPECT_FALSE(child.timed_out) << scene << " hangs";
     EXPECT_EQ(child.signal, 0) << scene << " ended by a signal";
-    EXPECT_EQ(child.exit_code, 0) << scene;
+    EXPECT_EQ(child.exit_code, 0) << scene << ": " << child.output;
   }
 };
 
@@ -140,6 +299,15 @@ TEST_F(ProcessLimitsTest, FillsItsAddressSpace) {
   GTEST_SKIP() << "a sanitizer needs address space of its own";
 #endif
   ExpectEnd("FillsItsAddressSpace");
+}
+
+// No callback is lost because its thread cannot be started.
+TEST_F(ProcessLimitsTest, AsksToBeCalledWithoutThreads) {
+  if (!TheHarness().IsSluice()) GTEST_SKIP() << "which threads a native driver has is its affair";
+  const char* const scene = "AsksToBeCalledWithoutThreads";
+  const ChildResult child = RunInChild(scene, std::chrono::seconds(50));  // It builds programs.
+  if (child.exit_code == kHasThreads) GTEST_SKIP() << "no limit holds here";
+  ExpectEnd(scene, child);
 }
 
 }  // namespace

@@ -266,6 +266,8 @@ TEST_F(ProgramLinkTest, CompileRefusals) {
             clCompileProgram(program, 2, with_null, "", 0, nullptr, nullptr, nullptr, nullptr));
   EXPECT_CL("clCompileProgram.unknown_option", CL_INVALID_COMPILER_OPTIONS,
             Compile(program, "-cl-no-such-option"));
+  const AnyOf refused{CL_INVALID_COMPILER_OPTIONS, CL_COMPILE_PROGRAM_FAILURE};
+  EXPECT_CL("clCompileProgram.include_without_folder", refused, Compile(program, "-w -I"));
 }
 
 // Each wrong argument of clLinkProgram has its code.

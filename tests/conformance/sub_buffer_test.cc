@@ -173,6 +173,40 @@ TEST_F(SubBufferTest, HostAccessOfThePart) {
       clEnqueueReadBuffer(queue(), parent, CL_TRUE, 0, align, host.data(), 0, nullptr, nullptr));
 }
 
+// Rectangles are copied between parts of two buffers, and of one, and between a part and a whole.
+TEST_F(SubBufferTest, RectanglesOfParts) {
+  const size_t align = Alignment();
+  const size_t size = align * 4;
+  if (!MayRun("clEnqueueCopyBufferRect.part")) return;
+  std::vector<unsigned char> one(size), two(size);
+  std::iota(one.begin(), one.end(), static_cast<unsigned char>(1));
+  const Own<cl_mem> parents[] = {BufferOf(one), BufferOf(two)};
+  const Own<cl_mem> first = Part(parents[0], align, align);
+  const Own<cl_mem> second = Part(parents[1], align * 2, align);
+  const Own<cl_mem> third = Part(parents[0], align * 3, align);
+  // Two rows of three bytes in each of two slices.
+  const size_t from[3] = {2, 1, 1}, to[3] = {1, 0, 1}, region[3] = {3, 2, 2};
+  const auto copy = [&](cl_mem source, size_t source_begin,
+                        std::vector<unsigned char>* source_bytes, cl_mem target,
+                        size_t target_begin, std::vector<unsigned char>* target_bytes) {
+    EXPECT_CL("clEnqueueCopyBufferRect.part", CL_SUCCESS,
+              clEnqueueCopyBufferRect(queue(), source, target, from, to, region, 8, 24, 8, 24, 0,
+                                      nullptr, nullptr));
+    for (size_t at = 0; at < 12; ++at) {
+      const size_t x = at % 3, y = at / 3 % 2, z = at / 6;
+      (*target_bytes)[target_begin + to[0] + x + (to[1] + y) * 8 + (to[2] + z) * 24] =
+          (*source_bytes)[source_begin + from[0] + x + (from[1] + y) * 8 + (from[2] + z) * 24];
+    }
+  };
+  copy(first, align, &one, second, align * 2, &two);
+  copy(first, align, &one, third, align * 3, &one);
+  copy(parents[0], 0, &one, second, align * 2, &two);
+  copy(second, align * 2, &two, parents[0], 0, &one);
+  Finish();
+  EXPECT_TRUE(Read<unsigned char>(parents[0], size) == one);
+  EXPECT_TRUE(Read<unsigned char>(parents[1], size) == two);
+}
+
 // Copies between windows of one parent overlap where the parent's bytes do.
 TEST_F(SubBufferTest, CopiesBetweenWindowsMayOverlap) {
   const size_t align = Alignment();

@@ -38,6 +38,10 @@ class SubDeviceTest : public WithPlatform {
     parts.second = Own<cl_device_id>(parts.list[1]);
     return parts;
   }
+  Own<cl_context> ContextOf(const Parts& parts) const {
+    return MAKE("clCreateContext.sub_devices",
+                clCreateContext(nullptr, 2, parts.list, nullptr, nullptr, error));
+  }
 };
 
 // Partitioning equally gives units / n sub-devices of n units each, which know their parent.
@@ -107,9 +111,7 @@ TEST_F(SubDeviceTest, Computes) {
 TEST_F(SubDeviceTest, ProgramsHaveBinaries) {
   if (!Has(CL_DEVICE_PARTITION_BY_COUNTS)) GTEST_SKIP() << "the device is not divided by counts";
   const Parts parts = TwoUnits();
-  const Own<cl_context> context =
-      MAKE("clCreateContext.sub_devices",
-           clCreateContext(nullptr, 2, parts.list, nullptr, nullptr, error));
+  const Own<cl_context> context = ContextOf(parts);
   const char* source = "kernel void k(global int* x) { x[0] = 1; }";
   const Own<cl_program> program =
       MAKE("clCreateProgramWithSource.sub_devices",
@@ -144,9 +146,7 @@ TEST_F(SubDeviceTest, ProgramsRunWhereTheyAreBuilt) {
   if (!Has(CL_DEVICE_PARTITION_BY_COUNTS) || !HasCompiler())
     GTEST_SKIP() << "no partition by counts, or no compiler";
   const Parts parts = TwoUnits();
-  const Own<cl_context> context =
-      MAKE("clCreateContext.sub_devices",
-           clCreateContext(nullptr, 2, parts.list, nullptr, nullptr, error));
+  const Own<cl_context> context = ContextOf(parts);
   const char* source = "kernel void k() {}";
   const Own<cl_command_queue> first =
       MAKE("clCreateCommandQueueWithProperties.sub_device",

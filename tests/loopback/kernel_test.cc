@@ -24,6 +24,14 @@ class KernelLoopbackTest : public LoopbackTest {
     body.mutable_range()->add_global(16);
     return &body;
   }
+  pb::Answer Create(uint64_t program, const std::string& name) {
+    pb::Command command;
+    pb::CreateKernel& body = *command.mutable_create_kernel();
+    body.set_kernel_id(client_->NewId());
+    body.set_program_id(program);
+    body.set_name(name);
+    return client_->Call(command);
+  }
   cl_int CheckArg(const pb::KernelArg& arg) {
     pb::Command command;
     command.mutable_check_kernel_arg()->set_kernel_id(kernel_);
@@ -128,11 +136,7 @@ TEST_F(KernelLoopbackTest, DriverJudgesValues) {
 
 // A kernel is made by its name and described with its arguments and each device's limits.
 TEST_F(KernelLoopbackTest, CreateDescribesTheKernel) {
-  pb::Command command;
-  command.mutable_create_kernel()->set_kernel_id(client_->NewId());
-  command.mutable_create_kernel()->set_program_id(program_);
-  command.mutable_create_kernel()->set_name("k_other");
-  const pb::Answer answer = client_->Call(command);
+  const pb::Answer answer = Create(program_, "k_other");
   ASSERT_EQ(answer.kernels_size(), 1);
   const pb::KernelDescription& kernel = answer.kernels(0);
   EXPECT_EQ(kernel.name(), "k_other");
@@ -152,11 +156,7 @@ TEST_F(KernelLoopbackTest, CreateDescribesTheKernel) {
 // tells the context of, and nobody else hears of.
 TEST_F(KernelLoopbackTest, NamesOfTypesDoNotMislead) {
   const auto kinds = [&] {
-    pb::Command command;
-    command.mutable_create_kernel()->set_kernel_id(client_->NewId());
-    command.mutable_create_kernel()->set_program_id(program_);
-    command.mutable_create_kernel()->set_name("k");
-    const pb::Answer answer = client_->Call(command);
+    const pb::Answer answer = Create(program_, "k");
     std::vector<int> list;
     for (const auto& arg : answer.kernels(0).args()) list.push_back(arg.kind());
     return list;
@@ -193,11 +193,7 @@ TEST_F(KernelLoopbackTest, BuiltInKernelsTellTheirRange) {
   body.set_names("k");
   ASSERT_EQ(client_->Call(program).status(), CL_SUCCESS);
   for (const uint64_t one : {body.program_id(), program_}) {
-    pb::Command command;
-    command.mutable_create_kernel()->set_kernel_id(client_->NewId());
-    command.mutable_create_kernel()->set_program_id(one);
-    command.mutable_create_kernel()->set_name("k");
-    const pb::Answer answer = client_->Call(command);
+    const pb::Answer answer = Create(one, "k");
     ASSERT_EQ(answer.kernels_size(), 1);
     const auto& told = answer.kernels(0).devices(0).global_work_size();
     EXPECT_EQ(std::vector<uint64_t>(told.begin(), told.end()),
@@ -208,11 +204,7 @@ TEST_F(KernelLoopbackTest, BuiltInKernelsTellTheirRange) {
 // A name that is no kernel, with bytes that are no text either, is the driver's to refuse.
 TEST_F(KernelLoopbackTest, UnknownNamesAreAnswered) {
   for (const char* name : {"nothing", "\xff\xfe latin \xe9"}) {
-    pb::Command command;
-    command.mutable_create_kernel()->set_kernel_id(client_->NewId());
-    command.mutable_create_kernel()->set_program_id(program_);
-    command.mutable_create_kernel()->set_name(name);
-    EXPECT_EQ(client_->Call(command).status(), CL_INVALID_KERNEL_NAME);
+    EXPECT_EQ(Create(program_, name).status(), CL_INVALID_KERNEL_NAME);
     EXPECT_EQ(fake_->Last("clCreateKernel").bytes, name);
   }
 }

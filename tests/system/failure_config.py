@@ -101,7 +101,25 @@ def check_network_keys(files):
         check_config(files, f"--check-config names {what}", network(*lines), line, parts)
     above = files.write(network(listen, one, two, f'token_file = "{folder}/one.key"'))
     code, output = files.run("--check-config", str(files.config))
-    report.check(code == 0 and ": ok" in output and above, "--check-config takes what is right", output)
+    report.check(code == 0 and ": ok" in output and "warning" not in output and above,
+                 "--check-config takes what is right", output)
+    check_secrets(files, network(f'listen = "127.0.0.1:{harness.free_port()}"', one, two))
+
+
+def check_secrets(files, text):
+    """A key that others may read is served with, and named, with what to do."""
+    key = files.folder / "one.key"
+    key.chmod(0o644)
+    above = files.write(text)
+    parts = (f"{files.config}:{above + 4}:", str(key), "0644", "chmod o-r")
+    code, output = files.run("--check-config", str(files.config))
+    report.check(code == 0 and ": ok" in output and "warning" in output and all(part in output for part in parts),
+                 "--check-config warns of a key that others can read", output)
+    code, output = files.run("--config", str(files.config), seconds=5)
+    report.check(code is None and all(part in output for part in parts), "so does the daemon at its start", output)
+    key.chmod(0o640)
+    code, output = files.run("--check-config", str(files.config))
+    report.check(code == 0 and "warning" not in output, "a group may have been given it", output)
 
 
 def check_ports(files):

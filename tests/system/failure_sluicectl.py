@@ -140,6 +140,7 @@ def check_words(env):
             (("sesions", "--help"), ["did you mean sessions"]),
             (("run",), ["sluicectl run -- PROGRAM"]),
             (("run", "--private"), ["sluicectl run -- PROGRAM"]),
+            (("run", "sh", "-c", "x"), ["-c", "after --", "sluicectl run -- PROGRAM"]),
             (("kill",), ["kill: session is required", "sluicectl kill --help"]),
             (("devices", "extra"), ["devices: ", "extra"]),
             (("devices", "--endpoint", ""), ["--endpoint", "empty"]),
@@ -223,6 +224,13 @@ def check_inherited_drivers(env, folder):
     code, output, errors = sluicectl(env, "run", "--private", "--config", str(config), "--", listing)
     report.check(code == DONE and "platform Sluice (" in output and not errors, "run --private with a configuration",
                  output + errors)
+    wrong = folder / "wrong.toml"
+    wrong.write_text("[limits]\nno_such_key = 1\n")
+    code, output, errors = sluicectl(dict(env, SLUICE_ENDPOINT="unix:/elsewhere"), "run", "--private", "--json",
+                                     "--config", str(wrong), "--", listing)
+    answer = parsed(errors.strip())
+    report.check(code == 125 and "no_such_key" in answer.get("error", "") and "endpoint" not in answer,
+                 "run --private whose daemon does not start has no endpoint", errors)
     empty = folder / "empty"
     empty.mkdir()
     code, output, errors = sluicectl(dict(env, OCL_ICD_VENDORS=str(empty)), "run", "--private", "--", listing)

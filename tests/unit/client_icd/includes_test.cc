@@ -164,6 +164,14 @@ TEST_F(IncludesTest, LeavesOutWhatCannotBeRead) {
   EXPECT_TRUE(scan.files.empty());
 }
 
+// An option without its value is only the last one.
+TEST_F(IncludesTest, LastOptionWithoutItsValue) {
+  for (const char* options : {"-I", "-w -I ", "-D\n", "-I a -D"})
+    EXPECT_TRUE(ScanIncludes({""}, options, root_).lacks_value) << options;
+  for (const char* options : {"", " ", "-I a", "-Ia", "-D -I", "-DI", "-w", "-D -w"})
+    EXPECT_FALSE(ScanIncludes({""}, options, root_).lacks_value) << options;
+}
+
 // A directive may be continued on the next line.
 TEST_F(IncludesTest, ContinuedLine) {
   const std::string x = Write("x.h", "");
