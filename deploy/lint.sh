@@ -26,6 +26,8 @@ else
 fi
 if [[ -n $tidy ]]; then
   [[ -f $tidy/compile_commands.json ]] || { echo "lint.sh: $tidy is no build tree: cmake --preset release" >&2; exit 2; }
+  ! grep -q '^CMAKE_UNITY_BUILD:.*=ON' "$tidy/CMakeCache.txt" ||
+    { echo "lint.sh: $tidy compiles several files as one, and clang-tidy needs the commands of each: cmake --preset release -B build-tidy, and --tidy build-tidy" >&2; exit 2; }
   mapfile -t sources < <(git ls-files 'proto/*.cc' 'daemon/*.cc' 'client_icd/*.cc' 'broker/*.cc' 'platform_linux/*.cc' 'deploy/*.cc')
   if [[ -n $since ]]; then
     mapfile -t sources < <(comm -12 <(printf '%s\n' "${sources[@]}" | sort) <(git diff --name-only "$since" | sort))
