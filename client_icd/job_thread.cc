@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "broker/os/threads.h"
+#include "client_icd/command_stream.h"
 
 namespace sluice {
 
@@ -65,6 +66,8 @@ void JobThread::Run(const std::shared_ptr<State>& state) {
       state->waiting.pop_front();
     }
     in_hand->job();
+    // This is no thread of the application's: what the job kept goes as where replies are handled.
+    const CommandStream::Handling letting_go;
     in_hand->job = nullptr;
   }
 }

@@ -186,6 +186,21 @@ absl::Status CheckConfigFile(const std::string& daemon, const std::string& file)
                     : std::string(words));
 }
 
+// OpenCL's loader and the service manager load and start by name, which the system takes up to this
+// length but from programs that say they know longer ones, as theirs need not.
+absl::Status CheckLength(const std::string& path) {
+  constexpr size_t kLongest = MAX_PATH - 1;
+  const size_t length = ToWide(path).size();
+  if (length <= kLongest) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, " has ", length,
+                   " characters, and Windows starts programs and loads drivers from paths "
+                   "of ",
+                   kLongest,
+                   " at most: unpack Sluice into a folder with a shorter path, such as "
+                   "C:\\Program Files\\Sluice, and install it from there"));
+}
+
 // What the system, or every program that uses OpenCL, is to run from here on must be nobody's to
 // change but the administrators', nor may anybody lay a library beside it or move it away.
 absl::Status CheckPrograms() {
@@ -196,7 +211,9 @@ absl::Status CheckPrograms() {
                            "sluice-allocator.exe", kDriver}) {
     std::error_code error;
     std::string path = absl::StrCat(folder, "\\", name);
-    if (std::filesystem::exists(ToWide(path), error)) paths.push_back(std::move(path));
+    if (!std::filesystem::exists(ToWide(path), error)) continue;
+    RETURN_IF_ERROR(CheckLength(path));
+    paths.push_back(std::move(path));
   }
   std::vector<absl::Status> checks;
   for (const std::string& path : paths) {

@@ -339,6 +339,23 @@ def programs(wine, config):
               and "Program Files" in output and changeable.name in output, (code, output))
 
 
+def long_path(wine, config):
+    """What the service manager and OpenCL's loader could not name, with 260 characters, is not registered."""
+    for length in (260, 259):
+        folder = in_c(wine, "Program Files", "a" * 100)
+        folder /= "b" * (length - len("C:" + "/Program Files/" + folder.name + "/" + "/sluiced.exe"))
+        folder.mkdir(parents=True)
+        for name, link in (("sluicectl.exe", "ctl.exe"), ("sluiced.exe", "sluiced.exe")):
+            os.link(wine.programs / name, folder / link)
+        code, output = wine.run([folder / "ctl.exe", "install", "--manual", "--no-driver", "--config",
+                                 wine_module.windows_path(config)], seconds=60)
+        refused_for_it = code == 1 and folder.name in output and "260 characters" in output and "259" in output
+        check(f"install: a program whose path has {length} characters", refused_for_it if length > 259 else code == 0,
+              (code, output))
+    code, output = ctl(wine, "uninstall")
+    check("install: and it goes", code == 0 and "service removed" in output, (code, output))
+
+
 def foreign_name(wine, config):
     """Programs in a folder whose name is in no code page: OpenCL's loader would not find the driver, the service runs."""
     folder = in_c(wine, "Program Files", "Gerät Δ 鍵")
@@ -417,6 +434,7 @@ def install(wine):
         check("install: a file of somebody's", code == 1 and "belongs to" in output, (code, output))
         os.chown(file, 0, -1)
     programs(wine, file)
+    long_path(wine, file)
     code, output = wine.run(["sc", "query", "Sluice"], seconds=30)
     check("install: what is refused makes no service", code != 0 and "STATE" not in output, (code, output))
     foreign_name(wine, file)

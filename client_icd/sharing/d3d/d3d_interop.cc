@@ -23,6 +23,14 @@ bool D3dThread::Post(JobThread::Job job) {
   return NativeThread::Post(std::move(job));
 }
 
+void D3dThread::LetGo(JobThread::Job kept) {
+  if (callers_only_) {
+    HomeThread::Leave(home_, std::move(kept));
+  } else {
+    Post(std::move(kept));
+  }
+}
+
 std::shared_ptr<void> D3dThread::Begin(std::shared_ptr<Call>* call) {
   *call = std::make_shared<Call>();
   absl::MutexLock lock(&state_->mu);
@@ -58,7 +66,9 @@ void D3dThread::RunUntilEnded(const Call& call) {
 }
 
 D3dInterop* FindInterop(const Context& context, Api api) {
-  return static_cast<D3dInterop*>(context.Interop(api));
+  auto* const interop = static_cast<D3dInterop*>(context.Interop(api));
+  if (interop != nullptr) interop->thread()->ComeHere();
+  return interop;
 }
 
 namespace {

@@ -6,7 +6,8 @@
 // used by the context's native thread, and while a call of ours waits for its own end, by the
 // calling thread. Any other device is used on the calling thread only: acquires and releases wait
 // there, and are refused if they come behind a user event without a status (gates.h), which nobody
-// could set meanwhile.
+// could set meanwhile. What must be let go of when another thread handles the reply that ends it is
+// left to the thread that made the last such call, for the end of its next one (home_thread.h).
 //
 // "Any calls to Direct3D made after the call to clEnqueueRelease... will not start executing until
 // after all events in event_wait_list are complete and all work already submitted to command_queue
@@ -22,6 +23,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "broker/os/com_ptr.h"
+#include "client_icd/home_thread.h"
 #include "client_icd/sharing/core.h"
 #include "client_icd/sharing/native_device.h"
 #include "client_icd/sharing/native_thread.h"
@@ -40,6 +42,11 @@ class D3dThread final : public NativeThread {
   NativeWatch* watch() override { return callers_only_ ? nullptr : &watch_; }
   bool callers_only() const { return callers_only_; }
   bool Post(JobThread::Job job) override;
+  // `kept` holds references to Direct3D's objects, and goes where they may be let go of. For
+  // whatever ends where replies are handled: anywhere else they just go.
+  void LetGo(JobThread::Job kept);
+  // The calling thread is the one that uses a device of one thread.
+  void ComeHere() { home_->ComeHere(); }
 
   // One call that waits for its own native work. Guarded by the thread's mutex.
   struct Call {
@@ -58,6 +65,7 @@ class D3dThread final : public NativeThread {
     int callers ABSL_GUARDED_BY(mu) = 0;
   };
   const bool callers_only_;
+  const std::shared_ptr<HomeThread> home_ = std::make_shared<HomeThread>();
   NativeWatch watch_{"sluice-d3d-watch",
                      "timed out waiting for the Direct3D device's lock: a thread of the "
                      "application that has entered it (ID3D10Multithread::Enter, "
@@ -82,7 +90,8 @@ class D3dInterop {
   const std::shared_ptr<D3dThread> thread_;
 };
 
-// Of a context; null if it was not created for that API.
+// Of a context, for a call of the application's on its objects; null if it was not created for that
+// API.
 D3dInterop* FindInterop(const Context& context, Api api);
 
 // clEnqueueAcquire... and clEnqueueRelease...

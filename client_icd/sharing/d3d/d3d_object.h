@@ -44,24 +44,24 @@ struct D3dSubresource {
 template <typename T>
 class D3dObject final : public NativeObject {
  public:
-  D3dObject(std::shared_ptr<NativeThread> thread, ComPtr<typename T::Device> device,
+  D3dObject(std::shared_ptr<D3dThread> thread, ComPtr<typename T::Device> device,
             D3dSubresource<T> subresource)
       : thread_(std::move(thread)),
         device_(std::move(device)),
         subresource_(std::move(subresource)),
+        key_{reinterpret_cast<uintptr_t>(ComPtr<IUnknown>::Of(subresource_.resource.get()).get()),
+             subresource_.index, 0},
         work_(std::make_shared<D3dWork<T>>(device_.get())) {}
-  // To let go of what is ours on the device may wait for its lock: not where replies are handled.
+  // To let go of what is ours on the device may wait for its lock, and a device of one thread
+  // counts its references without one: not where replies are handled.
   ~D3dObject() override {
-    if (thread_ == nullptr || thread_->watch() == nullptr || !CommandStream::HandlesHere()) return;
-    thread_->Post([device = device_, resource = subresource_.resource, shadow = std::move(shadow_),
-                   mutex = std::move(mutex_), work = std::move(work_),
-                   staging = std::move(staging_)] {});
+    if (thread_ == nullptr || !CommandStream::HandlesHere()) return;
+    thread_->LetGo([device = std::move(device_), resource = std::move(subresource_.resource),
+                    shadow = std::move(shadow_), mutex = std::move(mutex_), work = std::move(work_),
+                    staging = std::move(staging_)] {});
   }
 
-  NativeKey key() const override {
-    const auto identity = ComPtr<IUnknown>::Of(subresource_.resource.get());
-    return {reinterpret_cast<uintptr_t>(identity.get()), subresource_.index, 0};
-  }
+  NativeKey key() const override { return key_; }
   NativeThread& thread() override { return *thread_; }
   void UseTurn(NativeWatch::Turn* turn) override { work_->UseTurn(turn); }
 
@@ -274,9 +274,11 @@ class D3dObject final : public NativeObject {
     CopyRows(to, from, row_bytes(), subresource_.extent.height, subresource_.extent.depth);
   }
 
-  const std::shared_ptr<NativeThread> thread_;
-  const ComPtr<typename T::Device> device_;
-  const D3dSubresource<T> subresource_;
+  const std::shared_ptr<D3dThread> thread_;
+  // Constant until the end.
+  ComPtr<typename T::Device> device_;
+  D3dSubresource<T> subresource_;
+  const NativeKey key_;
   // Made with the memory object, if it goes by a shadow.
   ComPtr<typename T::Resource> shadow_;
   std::shared_ptr<ShadowMutex> mutex_;

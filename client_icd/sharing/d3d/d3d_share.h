@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "client_icd/command_stream.h"
 #include "client_icd/sharing/d3d/d3d_interop.h"
 #include "client_icd/sharing/d3d/d3d_traits.h"
 #include "client_icd/sharing/native_apis.h"
@@ -26,6 +27,9 @@ class D3dShare final : public D3dInterop {
  public:
   D3dShare(ComPtr<typename T::Device> device, bool user_sync, bool callers_only)
       : D3dInterop(user_sync, callers_only), device_(std::move(device)) {}
+  ~D3dShare() override {
+    if (CommandStream::HandlesHere()) thread()->LetGo([device = std::move(device_)] {});
+  }
 
   // CL_INVALID_D3D1x_DEVICE_KHR if it is no such device.
   static cl_int Open(IUnknown* object, bool user_sync, std::vector<Interop>* out) {
@@ -53,7 +57,7 @@ class D3dShare final : public D3dInterop {
     return true;
   }
 
-  const ComPtr<typename T::Device> device_;
+  ComPtr<typename T::Device> device_;  // Constant until the end.
 };
 
 // clGetDeviceIDsFromD3D1xKHR.

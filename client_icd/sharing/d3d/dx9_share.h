@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "client_icd/args.h"
+#include "client_icd/command_stream.h"
 #include "client_icd/sharing/d3d/d3d_interop.h"
 #include "client_icd/sharing/native_apis.h"
 
@@ -35,6 +36,9 @@ class Dx9Share final : public D3dInterop {
  public:
   Dx9Share(std::vector<Dx9Adapter> adapters, bool user_sync, bool callers_only)
       : D3dInterop(user_sync, callers_only), adapters_(std::move(adapters)) {}
+  ~Dx9Share() override {
+    if (CommandStream::HandlesHere()) thread()->LetGo([adapters = std::move(adapters_)] {});
+  }
 
   static bool IsProperty(uint64_t name);
   // CL_INVALID_DX9_MEDIA_ADAPTER_KHR if one that the list names is none. Adds nothing if it names
@@ -48,7 +52,7 @@ class Dx9Share final : public D3dInterop {
   const Dx9Adapter* Find(cl_dx9_media_adapter_type_khr type) const;
 
  private:
-  const std::vector<Dx9Adapter> adapters_;
+  std::vector<Dx9Adapter> adapters_;  // Constant until the end.
 };
 
 }  // namespace sluice::sharing

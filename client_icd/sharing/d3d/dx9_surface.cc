@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "client_icd/client_log.h"
+#include "client_icd/command_stream.h"
 
 namespace sluice::sharing {
 namespace {
@@ -15,7 +16,15 @@ cl_int ToError(HRESULT result) { return SUCCEEDED(result) ? CL_SUCCESS : CL_OUT_
 
 }  // namespace
 
-cl_int Dx9Surface::Make(std::shared_ptr<NativeThread> thread, IDirect3DDevice9* device,
+// As D3dObject's.
+Dx9Surface::~Dx9Surface() {
+  if (!CommandStream::HandlesHere()) return;
+  thread_->LetGo([device = std::move(device_), surface = std::move(surface_),
+                  query = std::move(query_), system_memory = std::move(system_memory_),
+                  render_target = std::move(render_target_)] {});
+}
+
+cl_int Dx9Surface::Make(std::shared_ptr<D3dThread> thread, IDirect3DDevice9* device,
                         const Source& source, std::unique_ptr<Dx9Surface>* out) {
   std::unique_ptr<Dx9Surface> made(new Dx9Surface(std::move(thread), device, source));
   CL_RETURN_IF_ERROR(made->Describe());
@@ -69,11 +78,6 @@ bool Dx9Surface::CanCopyFrom() {
          SUCCEEDED(direct3d->CheckDeviceFormat(parameters.AdapterOrdinal, parameters.DeviceType,
                                                mode.Format, D3DUSAGE_RENDERTARGET, D3DRTYPE_SURFACE,
                                                desc_.Format));
-}
-
-NativeKey Dx9Surface::key() const {
-  const auto identity = ComPtr<IUnknown>::Of(surface_.get());
-  return {reinterpret_cast<uintptr_t>(identity.get()), 0, source_.plane};
 }
 
 cl_int Dx9Surface::Fetch(uint8_t* packed, absl::Time deadline) {

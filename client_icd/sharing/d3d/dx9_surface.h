@@ -35,8 +35,9 @@ class Dx9Surface final : public NativeObject {
   // The device is the surface's own. CL_INVALID_DX9_MEDIA_SURFACE_KHR if it is not a surface of the
   // default pool, is multisampled, or is one that Direct3D neither locks nor copies;
   // CL_INVALID_IMAGE_FORMAT_DESCRIPTOR; CL_INVALID_VALUE for a plane that it has not.
-  static cl_int Make(std::shared_ptr<NativeThread> thread, IDirect3DDevice9* device,
+  static cl_int Make(std::shared_ptr<D3dThread> thread, IDirect3DDevice9* device,
                      const Source& source, std::unique_ptr<Dx9Surface>* out);
+  ~Dx9Surface() override;
 
   // Any thread; constant.
   const cl_image_format& format() const { return plane_.format; }
@@ -44,7 +45,7 @@ class Dx9Surface final : public NativeObject {
   size_t height() const { return desc_.Height / plane_.divisor; }
   size_t bytes() const { return row_bytes() * height(); }
 
-  NativeKey key() const override;
+  NativeKey key() const override { return key_; }
   NativeThread& thread() override { return *thread_; }
   cl_int Fetch(uint8_t* packed, absl::Time deadline) override;
   cl_int Store(const uint8_t* packed, absl::Time deadline) override;
@@ -59,11 +60,13 @@ class Dx9Surface final : public NativeObject {
  private:
   enum class Access { kLock, kRenderTarget, kTexture };
 
-  Dx9Surface(std::shared_ptr<NativeThread> thread, IDirect3DDevice9* device, const Source& source)
+  Dx9Surface(std::shared_ptr<D3dThread> thread, IDirect3DDevice9* device, const Source& source)
       : thread_(std::move(thread)),
         device_(ComPtr<IDirect3DDevice9>::Share(device)),
         surface_(ComPtr<IDirect3DSurface9>::Share(source.info.resource)),
-        source_(source) {}
+        source_(source),
+        key_{reinterpret_cast<uintptr_t>(ComPtr<IUnknown>::Of(surface_.get()).get()), 0,
+             source.plane} {}
 
   cl_int Describe();
   cl_int ChooseAccess();
@@ -78,10 +81,12 @@ class Dx9Surface final : public NativeObject {
   // Between the packed bytes and a surface that can be locked.
   cl_int LockAndCopy(IDirect3DSurface9* surface, uint8_t* packed, bool write);
 
-  const std::shared_ptr<NativeThread> thread_;
-  const ComPtr<IDirect3DDevice9> device_;
-  const ComPtr<IDirect3DSurface9> surface_;
+  const std::shared_ptr<D3dThread> thread_;
+  // Constant until the end.
+  ComPtr<IDirect3DDevice9> device_;
+  ComPtr<IDirect3DSurface9> surface_;
   const Source source_;
+  const NativeKey key_;
   D3DSURFACE_DESC desc_ = {};
   D3d9Plane plane_;
   Access access_ = Access::kLock;

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Contents, references and order through cl_khr_dx9_media_sharing, bit for bit.
+#include <atomic>
+#include <chrono>
 #include <cstdio>
+#include <future>
+#include <memory>
+#include <utility>
 
 #include "tests/sharing/d3d/dx9_fixture.h"
 
@@ -251,6 +256,78 @@ TEST_P(Dx9Objects, SingleThreadedDevice) {
   ASSERT_EQ(clSetUserEventStatus(gate, CL_COMPLETE), CL_SUCCESS);
   EXPECT_EQ(Acquire(image), CL_SUCCESS);
   EXPECT_EQ(Release(image), CL_SUCCESS);
+}
+
+// Goes with the surface that keeps it, and tells on which thread that was.
+class SurfaceEnd final : public IUnknown {
+ public:
+  explicit SurfaceEnd(std::shared_ptr<std::atomic<DWORD>> ended_on)
+      : ended_on_(std::move(ended_on)) {}
+  HRESULT STDMETHODCALLTYPE QueryInterface(REFIID, void** out) override {
+    *out = nullptr;
+    return E_NOINTERFACE;
+  }
+  ULONG STDMETHODCALLTYPE AddRef() override { return ++references_; }
+  ULONG STDMETHODCALLTYPE Release() override {
+    const ULONG left = --references_;
+    if (left != 0) return left;
+    *ended_on_ = ::GetCurrentThreadId();
+    delete this;
+    return 0;
+  }
+
+ private:
+  std::atomic<ULONG> references_{0};
+  const std::shared_ptr<std::atomic<DWORD>> ended_on_;
+};
+
+// The surface and the device of one thread go on that thread, also if a command's end on another
+// one was all that still kept them.
+TEST_P(Dx9Objects, SingleThreadedDeviceGoesOnItsThread) {
+  Dx9App single(is_ex(), /*multithreaded=*/false);
+  ASSERT_TRUE(single.ok());
+  LetContextGo();
+  const ULONG before = CountOf(single.device());
+  MakeContext(Properties(single.device()));
+  auto surface = single.Offscreen(D3DFMT_A8R8G8B8, 8, 8);
+  const auto ended_on = std::make_shared<std::atomic<DWORD>>(0);
+  Com<IUnknown> end(new SurfaceEnd(ended_on));
+  ASSERT_EQ(
+      surface->SetPrivateData(__uuidof(IUnknown), end.Get(), sizeof(IUnknown*), D3DSPD_IUNKNOWN),
+      D3D_OK);
+  Own<cl_mem> image = From(surface.Get());
+  ASSERT_EQ(Acquire(image), CL_SUCCESS);
+  cl_int status = CL_SUCCESS;
+  Own<cl_event> gate(clCreateUserEvent(context(), &status));
+  ASSERT_EQ(status, CL_SUCCESS);
+  const size_t origin[3] = {}, region[3] = {8, 8, 1};
+  Bytes bytes(8 * 8 * 4);
+  Own<cl_event> read;
+  ASSERT_EQ(clEnqueueReadImage(queue(), image, CL_FALSE, origin, region, 0, 0, bytes.data(), 1,
+                               gate.AsList(), read.Out()),
+            CL_SUCCESS);
+  std::promise<void> completed;
+  ASSERT_EQ(
+      clSetEventCallback(
+          read, CL_COMPLETE,
+          [](cl_event, cl_int, void* told) { static_cast<std::promise<void>*>(told)->set_value(); },
+          &completed),
+      CL_SUCCESS);
+  end.Reset();
+  surface.Reset();
+  image.Reset();
+  read.Reset();
+  LetContextGo();
+  ASSERT_EQ(clSetUserEventStatus(gate, CL_COMPLETE), CL_SUCCESS);
+  gate.Reset();
+  completed.get_future().wait();
+  // Any call that comes to the driver will do.
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  cl_uint devices = 0;
+  while (CountOf(single.device()) != before && std::chrono::steady_clock::now() < deadline)
+    clGetDeviceIDs(platform(), CL_DEVICE_TYPE_ALL, 0, nullptr, &devices);
+  EXPECT_EQ(ended_on->load(), ::GetCurrentThreadId());
+  EXPECT_EQ(CountOf(single.device()), before);
 }
 
 INSTANTIATE_TEST_SUITE_P(, Dx9Objects, testing::Values(CL_ADAPTER_D3D9_KHR, CL_ADAPTER_D3D9EX_KHR),

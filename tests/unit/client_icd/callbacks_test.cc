@@ -5,8 +5,12 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include <memory>
+#include <utility>
+
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
+#include "client_icd/command_stream.h"
 
 namespace sluice {
 namespace {
@@ -38,6 +42,24 @@ TEST(CallbacksTest, OutliveTheirThread) {
     callbacks.Add([&last] { last.Notify(); });
     ASSERT_TRUE(last.WaitForNotificationWithTimeout(kPatience)) << round;
   }
+}
+
+// What a callback kept is let go of as by a thread that handles replies, the callback's own calls
+// are not made so.
+TEST(CallbacksTest, LetsGoAsWhereRepliesAreHandled) {
+  Callbacks callbacks;
+  absl::Notification gone;
+  bool handles_when_gone = false, handles_in_callback = true;
+  std::shared_ptr<void> kept(&handles_when_gone, [&gone](void* handles) {
+    *static_cast<bool*>(handles) = CommandStream::HandlesHere();
+    gone.Notify();
+  });
+  callbacks.Add([kept = std::move(kept), &handles_in_callback] {
+    handles_in_callback = CommandStream::HandlesHere();
+  });
+  ASSERT_TRUE(gone.WaitForNotificationWithTimeout(kPatience));
+  EXPECT_FALSE(handles_in_callback);
+  EXPECT_TRUE(handles_when_gone);
 }
 
 int raised = 0;

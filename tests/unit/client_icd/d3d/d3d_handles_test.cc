@@ -4,9 +4,12 @@
 // Wine's shares nothing by handle; what Wine's own says is at the end.
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "broker/os/graphics_handle.h"
+#include "broker/os/threads.h"
 #include "client_icd/sharing/d3d/d3d_memory.h"
 #include "client_icd/sharing/d3d/d3d_object.h"
 #include "tests/unit/client_icd/d3d/fake_direct3d.h"
@@ -365,6 +368,33 @@ TEST_F(D3dHandlesTest, GoesOnItsThreadWhereRepliesAreHandled) {
   thread->Post([&gone] { gone.Notify(); });
   gone.WaitForNotification();
   EXPECT_EQ(texture->references, 1);
+}
+
+// A device of one thread is not touched where another thread handles replies: the thread that made
+// the last call lets go, at the end of its next one; nor does any other thread's call do it.
+TEST_F(D3dHandlesTest, GoesAtHomeIfTheDeviceIsOfOneThread) {
+  direct3d_.only_thread = ThisThreadNumber();
+  FakeDirect3d::Texture* const texture = direct3d_.NewTexture(FakeDirect3d::Desc(0));
+  const auto thread = std::make_shared<D3dThread>(/*callers_only=*/true);
+  auto object = std::make_unique<D3dObject<Direct3d11>>(
+      thread, ComPtr<ID3D11Device>::Share(direct3d_.device()),
+      Describe<Direct3d11>(texture->get()));
+  ASSERT_EQ(object->BeginImported(Soon()), CL_SUCCESS);
+  auto share = std::make_unique<D3dShare<Direct3d11>>(
+      ComPtr<ID3D11Device>::Share(direct3d_.device()), /*user_sync=*/false, /*callers_only=*/true);
+  std::thread([&] {
+    const CommandStream::Handling handling;
+    EXPECT_NE(object->key().object, 0u);
+    object = nullptr;
+    share = nullptr;
+  }).join();
+  std::thread([] { const HomeThread::ErrandsAfter call; }).join();
+  EXPECT_EQ(texture->references, 2);
+  EXPECT_GT(direct3d_.device_references, 2);
+  { const HomeThread::ErrandsAfter call; }
+  EXPECT_EQ(texture->references, 1);
+  EXPECT_EQ(direct3d_.device_references, 1);
+  EXPECT_EQ(direct3d_.strangers, 0);
 }
 
 // --- What has no handles.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/unit/client_icd/d3d/fake_direct3d.h"
 
+#include "broker/os/threads.h"
+
 namespace sluice::sharing {
 namespace {
 
@@ -17,17 +19,25 @@ FakeDirect3d::Texture* TextureOf(void* interface_pointer) {
   std::abort();
 }
 
+void NoteThread() {
+  if (g_direct3d->only_thread != 0 && g_direct3d->only_thread != ThisThreadNumber())
+    ++g_direct3d->strangers;
+}
+
 // IUnknown of the textures' interfaces.
 template <typename I>
 ULONG WINAPI AddTextureRef(I* self) {
+  NoteThread();
   return static_cast<ULONG>(++TextureOf(self)->references);
 }
 template <typename I>
 ULONG WINAPI ReleaseTexture(I* self) {
+  NoteThread();
   return static_cast<ULONG>(--TextureOf(self)->references);
 }
 template <typename I>
 HRESULT WINAPI QueryTexture(I* self, REFIID id, void** out) {
+  NoteThread();
   FakeDirect3d::Texture* const texture = TextureOf(self);
   *out = nullptr;
   if (id == __uuidof(IDXGIResource1)) {
@@ -86,10 +96,12 @@ HRESULT WINAPI ReleaseSync(IDXGIKeyedMutex*, UINT64 key) {
 // IUnknown of what belongs to the device.
 template <typename I>
 ULONG WINAPI AddDeviceRef(I*) {
+  NoteThread();
   return static_cast<ULONG>(++g_direct3d->device_references);
 }
 template <typename I>
 ULONG WINAPI ReleaseDevice(I*) {
+  NoteThread();
   return static_cast<ULONG>(--g_direct3d->device_references);
 }
 template <typename I>

@@ -52,7 +52,9 @@ class FakeDirect3d {
   HRESULT removed_reason = S_OK;  // Of the device.
   int query_answers_pending = 0;  // So often S_FALSE; -1: for ever.
   bool fence_completes = true;
+  int only_thread = 0;  // Of one thread, whose number that is; 0: any may use it.
   // --- What was asked.
+  int strangers = 0;               // Calls of IUnknown on other threads.
   HANDLE shared_handle = nullptr;  // The newest that was given out.
   DWORD shared_access = 0;
   DWORD acquire_bound = 0;  // Of the newest AcquireSync, in milliseconds.
