@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -27,17 +26,6 @@ std::string Rewrite(const IncludeFolder& folder, const std::string& options,
   pb::BuildProgram build;
   for (const std::string& directory : directories) build.add_include_directories(directory);
   return folder.RewriteOptions(options, build.include_directories());
-}
-
-// Without a place for temporary files nothing is written, least of all below the working folder.
-TEST(IncludeFolderTest, NoPlaceForTemporaryFiles) {
-  const char* const before = std::getenv("TMPDIR");
-  const std::string place = before == nullptr ? "" : before;
-  ASSERT_EQ(setenv("TMPDIR", "/nowhere/to/be/found", 1), 0);
-  IncludeFolder folder;
-  EXPECT_TRUE(folder.Write(Files({"/app/x.h"}).include_files()).ok());
-  EXPECT_EQ(Rewrite(folder, "-I/app", {"/app"}), "-I/app");
-  ASSERT_EQ(before == nullptr ? unsetenv("TMPDIR") : setenv("TMPDIR", place.c_str(), 1), 0);
 }
 
 // Files lie under the folder at their paths, the options lead there, and nothing is left

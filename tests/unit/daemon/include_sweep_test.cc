@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 
@@ -51,6 +52,19 @@ TEST(IncludeSweepTest, AbandonedFoldersAreSwept) {
   EXPECT_TRUE(fs::exists(root_of(used) + "/x.h"));
   close(ends[0]);
   close(ends[1]);
+}
+
+// Without a place for temporary files nothing is written, least of all below the working folder.
+TEST(IncludeSweepTest, NoPlaceForTemporaryFiles) {
+  const char* const before = std::getenv("TMPDIR");
+  const std::string place = before == nullptr ? "" : before;
+  ASSERT_EQ(setenv("TMPDIR", "/nowhere/to/be/found", 1), 0);
+  IncludeFolder folder;
+  pb::BuildProgram build;
+  build.add_include_directories("/a");
+  EXPECT_TRUE(folder.Write(OneFile()).ok());
+  EXPECT_EQ(folder.RewriteOptions("-I/a", build.include_directories()), "-I/a");
+  ASSERT_EQ(before == nullptr ? unsetenv("TMPDIR") : setenv("TMPDIR", place.c_str(), 1), 0);
 }
 
 }  // namespace

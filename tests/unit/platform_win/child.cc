@@ -27,7 +27,7 @@
 namespace sluice {
 namespace {
 
-constexpr size_t kSize = 64 * 1024;
+constexpr size_t kSharedBytes = 64 * 1024;
 
 // Takes memory on `channel`, changes it, and sends memory of its own back.
 int ExchangeMemory(int channel) {
@@ -35,13 +35,13 @@ int ExchangeMemory(int channel) {
   std::vector<UniqueFd> fds;
   const auto size = ReceiveMessage(channel, buffer, sizeof(buffer), &fds, 1);
   if (!size.ok() || *size != 5 || fds.size() != 1) return 10;
-  if (!VerifySharedMemory(fds[0].get(), kSize).ok()) return 11;
-  const auto mapping = SharedMapping::Map(fds[0].get(), kSize, true);
+  if (!VerifySharedMemory(fds[0].get(), kSharedBytes).ok()) return 11;
+  const auto mapping = SharedMapping::Map(fds[0].get(), kSharedBytes, true);
   if (!mapping.ok() || mapping->data()[0] != 1) return 12;
-  mapping->data()[kSize - 1] = 2;
-  const auto own = CreateSharedMemory("child", kSize);
+  mapping->data()[kSharedBytes - 1] = 2;
+  const auto own = CreateSharedMemory("child", kSharedBytes);
   if (!own.ok()) return 13;
-  const auto own_mapping = SharedMapping::Map(own->get(), kSize, true);
+  const auto own_mapping = SharedMapping::Map(own->get(), kSharedBytes, true);
   own_mapping->data()[7] = 3;
   const int fd = own->get();
   if (!SendMessage(channel, "there", 5, &fd, 1).ok()) return 14;
@@ -54,7 +54,7 @@ int SetGraphicsHandle() {
   char byte;
   std::vector<UniqueFd> fds;
   if (!ReceiveMessage(3, &byte, 1, &fds, 1).ok() || fds.size() != 1) return 10;
-  if (VerifySharedMemory(fds[0].get(), kSize).ok()) return 11;
+  if (VerifySharedMemory(fds[0].get(), kSharedBytes).ok()) return 11;
   const auto handle = GraphicsHandleOf(fds[0].get());
   if (!handle.ok()) return 12;
   return ::SetEvent(reinterpret_cast<HANDLE>(*handle)) ? 0 : 13;
@@ -66,7 +66,7 @@ int AnswerDoorbell() {
   char byte;
   std::vector<UniqueFd> fds;
   if (!ReceiveMessage(3, &byte, 1, &fds, 1).ok() || fds.size() != 1) return 10;
-  const auto mapping = SharedMapping::Map(fds[0].get(), kSize, true);
+  const auto mapping = SharedMapping::Map(fds[0].get(), kSharedBytes, true);
   if (!mapping.ok()) return 11;
   auto* ping = reinterpret_cast<std::atomic<uint32_t>*>(mapping->data());
   auto* pong = reinterpret_cast<std::atomic<uint32_t>*>(mapping->data() + 64);
@@ -112,7 +112,7 @@ int ConnectAndOffer(const std::string& name) {
     std::fprintf(stderr, "%s\n", socket.status().ToString().c_str());
     return 10;
   }
-  const auto memory = CreateSharedMemory("offer", kSize);
+  const auto memory = CreateSharedMemory("offer", kSharedBytes);
   const int fd = memory->get();
   if (!SendMessage(socket->get(), "offer", 5, &fd, 1).ok()) return 11;
   char byte;
