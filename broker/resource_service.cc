@@ -30,7 +30,7 @@ constexpr size_t kMaxMemoryBytes = size_t{64} << 20;
 // A Watch beyond the limit waits so long for room: watches that the client has closed before may
 // not have been counted out, since gRPC tells of a cancelled call on another thread than of a new
 // one.
-constexpr int kRoomMs = 2'000;
+constexpr int kRoomMs = 1'000;
 
 // So many watches are told of new states at once; then other calls have their turn.
 constexpr int kTellAtOnce = 32;

@@ -195,6 +195,9 @@ cl_program CL_API_CALL clLinkProgram(cl_context context_handle, cl_uint num_devi
   // Section 5.8.4: CL_INVALID_VALUE if num_input_programs is zero or input_programs is NULL.
   if (num_input_programs == 0 || input_programs == nullptr)
     return Fail(errcode_ret, CL_INVALID_VALUE);
+  // CL_INVALID_LINKER_OPTIONS if the linker options specified by options are invalid; as builds'.
+  if (ScanIncludes({}, OnTheWire(options), CurrentDirectory()).lacks_value)
+    return Fail(errcode_ret, CL_INVALID_LINKER_OPTIONS);
   pb::Command command;
   pb::LinkProgram& body = *command.mutable_link_program();
   std::vector<Ref<Program>> inputs;
