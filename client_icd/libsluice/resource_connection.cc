@@ -65,7 +65,7 @@ absl::StatusOr<std::unique_ptr<ResourceConnection>> ResourceConnection::Connect(
                    ReceiveFromBroker<ResourcesOpened>(broker.get(), kOpenTimeoutMs, &fds, 2));
   if (opened.status != 0) {
     const std::string why =
-        BrokerRefusal("the daemon shares no resources", opened.status, opened.message);
+        BrokerRefusal("the daemon opens no resource connection", opened.status, opened.message);
     if (opened.status == EBUSY) return absl::ResourceExhaustedError(why);
     return absl::NotFoundError(why);
   }
