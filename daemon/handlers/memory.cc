@@ -38,6 +38,17 @@ bool DecodeRect(const pb::BufferRect& in, const MemoryObject& memory, Rect* out)
          !__builtin_mul_overflow(out->bytes, r[2], &out->bytes) && out->bytes <= memory.size;
 }
 
+// In a buffer of which the rectangle's is a part. Columns, rows and slices are told anew: to PoCL's
+// test of overlaps an x beyond the pitch reaches into other rows.
+void MoveOrigin(size_t by, Rect* rect) {
+  size_t* const origin = rect->origin.v;
+  if (by == 0) return;
+  const size_t at = by + origin[0] + origin[1] * rect->row_pitch + origin[2] * rect->slice_pitch;
+  origin[2] = at / rect->slice_pitch;
+  origin[1] = at % rect->slice_pitch / rect->row_pitch;
+  origin[0] = at % rect->slice_pitch % rect->row_pitch;
+}
+
 TransferPlan PlanOf(Session& session, uint64_t mem_id, bool is_write) {
   TransferPlan plan;
   plan.is_write = is_write;
@@ -370,8 +381,8 @@ HandlerResult HandleEnqueueCopyBufferRect(Session& session, const pb::EnqueueCop
     return CL_INVALID_VALUE;
   const BufferPlace source_place = PlaceOf(*source, enqueue.queue());
   const BufferPlace destination_place = PlaceOf(*destination, enqueue.queue());
-  from.origin.v[0] += source_place.offset;
-  to.origin.v[0] += destination_place.offset;
+  MoveOrigin(source_place.offset, &from);
+  MoveOrigin(destination_place.offset, &to);
   return enqueue.Run([&](cl_command_queue queue, cl_uint waits, const cl_event* list,
                          cl_event* event) {
     return cl().clEnqueueCopyBufferRect(

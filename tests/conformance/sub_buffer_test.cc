@@ -207,6 +207,28 @@ TEST_F(SubBufferTest, RectanglesOfParts) {
   EXPECT_TRUE(Read<unsigned char>(parents[1], size) == two);
 }
 
+// Rectangles of parts that share bytes may lie beside each other.
+TEST_F(SubBufferTest, RectanglesOfOverlappingParts) {
+  const size_t align = Alignment();
+  const size_t size = align * 4, row = 8, slice = 128;
+  if (!MayRun("clEnqueueCopyBufferRect.part")) return;
+  std::vector<unsigned char> bytes(size);
+  std::iota(bytes.begin(), bytes.end(), static_cast<unsigned char>(1));
+  const Own<cl_mem> parent = BufferOf(bytes);
+  const Own<cl_mem> part = Part(parent, align, align * 2);
+  const Own<cl_mem> whole = Part(parent, 0, size);
+  const size_t from[3] = {0, 0, 0}, to[3] = {4, 0, align / slice}, region[3] = {3, 2, 2};
+  EXPECT_CL("clEnqueueCopyBufferRect.part", CL_SUCCESS,
+            clEnqueueCopyBufferRect(queue(), part, whole, from, to, region, row, slice, row, slice,
+                                    0, nullptr, nullptr));
+  for (size_t at = 0; at < 12; ++at) {
+    const size_t offset = align + at % 3 + at / 3 % 2 * row + at / 6 * slice;
+    bytes[offset + 4] = bytes[offset];
+  }
+  Finish();
+  EXPECT_TRUE(Read<unsigned char>(parent, size) == bytes);
+}
+
 // Copies between windows of one parent overlap where the parent's bytes do.
 TEST_F(SubBufferTest, CopiesBetweenWindowsMayOverlap) {
   const size_t align = Alignment();
