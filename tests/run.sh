@@ -87,41 +87,16 @@ step() {
     f=1
     echo "FAIL $name: exit code $code, $p passed" >>"$logs/$name.log"
   fi
-  # All of it at once, where another step runs beside this one.
-  {
-    flock 9
-    add "$name" $((SECONDS - start)) "$p" "$f" "$s"
-    # GoogleTest prints the reason of a skip on the line before it.
-    awk '/^SKIP / { print "    " $0 } /^\[  SKIPPED \] .* ms\)$/ { print "    SKIP " $4 ": " before }
-         { before = $0 }' "$logs/$name.log" | head -n 30
-    if [ "$f" -gt 0 ]; then
-      grep -hE '^(FAIL |\[  FAILED  \] .*\([0-9]+ ms\)|\[  CRASHED \] )' "$logs/$name.log" |
-        sed 's/^/    /' | head -n 40
-      echo "    log: $logs/$name.log"
-    fi
-  } 9>"$logs/.printing"
+  add "$name" $((SECONDS - start)) "$p" "$f" "$s"
+  # GoogleTest prints the reason of a skip on the line before it.
+  awk '/^SKIP / { print "    " $0 } /^\[  SKIPPED \] .* ms\)$/ { print "    SKIP " $4 ": " before }
+       { before = $0 }' "$logs/$name.log" | head -n 30
+  if [ "$f" -gt 0 ]; then
+    grep -hE '^(FAIL |\[  FAILED  \] .*\([0-9]+ ms\)|\[  CRASHED \] )' "$logs/$name.log" |
+      sed 's/^/    /' | head -n 40
+    echo "    log: $logs/$name.log"
+  fi
   return 0
-}
-
-# beside FUNCTION...: each one's steps in turn, the functions at the same time.
-# shellcheck disable=SC2030,SC2031  # What a function counts comes back in a file.
-beside() {
-  local one counts
-  for one in "$@"; do
-    (
-      passed=0 failed=0 skipped=0
-      "$one"
-      echo "$passed $failed $skipped" >"$logs/.$one"
-    ) &
-  done
-  wait
-  for one in "$@"; do
-    read -ra counts <"$logs/.$one" || counts=(0 1 0)
-    rm -f "$logs/.$one"
-    passed=$((passed + counts[0]))
-    failed=$((failed + counts[1]))
-    skipped=$((skipped + counts[2]))
-  done
 }
 
 finish() {
@@ -225,28 +200,19 @@ run_windows() {
   export SLUICE_WINE_TEMPLATE=$build/test-wine-prefix
   rm -rf "$SLUICE_WINE_TEMPLATE"
   step windows-build 2400 bash -c '"$1" && echo "PASS built for Windows"' - "$root/deploy/windows/build.sh"
-  # Alone, for their short deadlines: a drain of 3 s, workers that must be gone within 5 s.
   step windows-service 600 "$root/tests/windows/service.py"
   step windows-restart 400 "$root/tests/windows/restart.py"
+  step windows-conformance-network 600 "$root/tests/windows/conformance.py" network
+  step windows-conformance-ring 600 "$root/tests/windows/conformance.py" ring
+  step windows-gateway-linux 600 "$root/tests/windows/conformance.py" gateway
+  step windows-gateway-windows 600 "$root/tests/windows/conformance.py" windows-network
   step windows-gateway 400 "$root/tests/windows/gateway.py"
+  step windows-clients 300 "$root/tests/windows/clients.py"
   step windows-resources 600 "$root/tests/windows/resources.py"
-  # Programs under Wine mostly wait for one another.
-  beside run_windows_daemon run_windows_programs
-}
-
-run_windows_daemon() {
-  step windows-gateway-linux 900 "$root/tests/windows/conformance.py" gateway
-  step windows-gateway-windows 900 "$root/tests/windows/conformance.py" windows-network
-  step windows-sharing-ring 900 "$root/tests/sharing/d3d/run.py" ring
-  step windows-opengl-ring 900 "$root/tests/sharing/wgl/run.py" ring
-}
-
-run_windows_programs() {
-  step windows-conformance-network 900 "$root/tests/windows/conformance.py" network
-  step windows-conformance-ring 900 "$root/tests/windows/conformance.py" ring
-  step windows-clients 450 "$root/tests/windows/clients.py"
-  step windows-sharing 1200 "$root/tests/sharing/d3d/run.py"
-  step windows-opengl 900 "$root/tests/sharing/wgl/run.py" network
+  step windows-sharing 1000 "$root/tests/sharing/d3d/run.py"
+  step windows-sharing-ring 600 "$root/tests/sharing/d3d/run.py" ring
+  step windows-opengl 700 "$root/tests/sharing/wgl/run.py" network
+  step windows-opengl-ring 700 "$root/tests/sharing/wgl/run.py" ring
 }
 
 run_failure() {
