@@ -366,14 +366,17 @@ void RemoteTransport::Wait(uint32_t ticket, uint32_t bit) {
   Flush();
   ReadOn();
   absl::MutexLock lock(&mu_);
+  if (!background) waiter_waits_ = true;
   while (!SleepMayEnd(ticket)) {
+    // Also when the waiter has just sent us away and not taken the role yet: we hold the lock
+    // first.
+    if (background && (polling_ || waiter_waits_)) {
+      background_wake_.WaitWithTimeout(&mu_, kWhileWaiterPolls);
+      continue;
+    }
     if (polling_) {
-      if (background) {
-        background_wake_.WaitWithTimeout(&mu_, kWhileWaiterPolls);
-      } else {
-        if (poller_is_background_) KickLocked();
-        waiter_wake_.Wait(&mu_);
-      }
+      if (poller_is_background_) KickLocked();
+      waiter_wake_.Wait(&mu_);
       continue;
     }
     if (background) {
@@ -392,6 +395,7 @@ void RemoteTransport::Wait(uint32_t ticket, uint32_t bit) {
   if (background) {
     last_background_ns_ = MonotonicNs();
   } else {
+    waiter_waits_ = false;
     last_waiter_ns_ = MonotonicNs();
   }
 }

@@ -166,6 +166,7 @@ class RemoteTransport : public Transport {
   mutable absl::Mutex mu_;
   bool polling_ ABSL_GUARDED_BY(mu_) = false;
   bool poller_is_background_ ABSL_GUARDED_BY(mu_) = false;
+  bool waiter_waits_ ABSL_GUARDED_BY(mu_) = false;  // In Wait: the role is to be its.
   bool kick_pending_ ABSL_GUARDED_BY(mu_) = false;
   int64_t last_waiter_ns_ ABSL_GUARDED_BY(mu_) = 0;  // When a waiter last left.
   int64_t last_background_ns_ ABSL_GUARDED_BY(mu_) =

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <time.h>
+
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <thread>
 
@@ -36,6 +39,40 @@ TEST_F(ThreadsTest, OwnQueuesOnOneContext) {
       ASSERT_EQ(back, std::vector<cl_int>(1024, value));
     }
   });
+}
+
+// A thread that waits for the device leaves the processor to others, also when its first wait after
+// a pause finds the driver's own thread where it wants to be.
+TEST_F(ThreadsTest, WaitsWithoutTheProcessor) {
+  if (!TheHarness().IsSluice()) GTEST_SKIP() << "how the native driver waits is its own affair";
+  const auto processor_seconds = [] {
+    timespec used;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) * 1e-9;
+  };
+  const Own<cl_mem> data = BufferOf(std::vector<cl_int>(16, 0));
+  const Own<cl_kernel> kernel = Kernel("add_one");
+  SetArg(kernel, 0, data);
+  ASSERT_EQ(Launch(queue(), kernel, 16), CL_SUCCESS);
+  Finish();
+  // The application's own work, and then a long wait: the lengths are what is tested.
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  const Own<cl_event> gate = UserEvent();
+  const size_t items = 16;
+  ASSERT_EQ(clEnqueueNDRangeKernel(queue(), kernel, 1, nullptr, &items, nullptr, 1, gate.AsList(),
+                                   nullptr),
+            CL_SUCCESS);
+  std::thread opener([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    EXPECT_EQ(clSetUserEventStatus(gate, CL_COMPLETE), CL_SUCCESS);
+  });
+  const double before = processor_seconds();
+  const auto start = std::chrono::steady_clock::now();
+  Finish();
+  const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - start;
+  EXPECT_LT(processor_seconds() - before, waited.count() / 4);
+  opener.join();
+  EXPECT_EQ(Read<cl_int>(data, 16), std::vector<cl_int>(16, 2));
 }
 
 // Many threads on one in-order queue: every command of every thread runs, and events of all
