@@ -107,6 +107,13 @@ std::string WordProblem(const std::string& word, const std::vector<std::string>&
                       "; commands are ", list);
 }
 
+// The parser counts the "--" before a program as one of them.
+std::string ExtrasProblem(const CLI::App& command) {
+  std::vector<std::string> extras = command.remaining();
+  std::erase(extras, "--");
+  return CLI::ExtrasError(std::move(extras)).what();
+}
+
 // Help and version end well, but not of a command that there is not; a mistake is named, as JSON if
 // that was asked for. A first word that is no command is the mistake, whatever the parser thinks of
 // the rest.
@@ -124,18 +131,23 @@ int ReportParseError(const CLI::App& app, const CLI::ParseError& error,
     return kExitOk;
   }
   const bool command = std::find(commands.begin(), commands.end(), word) != commands.end();
+  const auto separator = std::find(arguments.begin(), arguments.end(), "--");
+  const bool json = std::find(arguments.begin(), separator, "--json") != separator;
   const bool well = error.get_exit_code() == 0;
-  if (well && (command || word.empty() || word.starts_with("-"))) return app.exit(error);
+  if (well && (command || word.empty() || word.starts_with("-"))) {
+    if (!json || error.get_name() != "CallForVersion") return app.exit(error);
+    std::printf("%s\n", nlohmann::json({{"version", kVersion}}).dump(2).c_str());
+    return kExitOk;
+  }
   const bool no_program = word == "run" && error.get_name() == "RequiredError";
   const bool of_flag = word.empty() && error.get_name() == "ArgumentMismatch";
+  const bool extras = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError);
   std::string message =
       (command && !no_program) || of_flag ? error.what() : WordProblem(word, commands);
+  if (command && extras) message = ExtrasProblem(*app.get_subcommand(word));
   if (command && !no_program) message = absl::StrCat(word, ": ", message);
-  const auto separator = std::find(arguments.begin(), arguments.end(), "--");
-  const bool extras = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError);
   if (word == "run" && extras && separator == arguments.end())
     message += "; the program and its own options stand after --: sluicectl run -- PROGRAM ...";
-  const bool json = std::find(arguments.begin(), separator, "--json") != separator;
   if (json && word == "run") {  // Its stdout is the program's.
     const nlohmann::json answer = {{"exit_code", kExitUsage}, {"error", message}};
     std::fprintf(stderr, "%s\n", answer.dump().c_str());

@@ -29,12 +29,14 @@
 #include "deploy/sluicectl/endpoint.h"
 #include "deploy/sluicectl/exit_codes.h"
 #include "deploy/sluicectl/private_daemon.h"
+#include "deploy/sluicectl/remote_client.h"
 #include "deploy/sluicectl/temporary_directory.h"
 
 namespace sluice {
 namespace {
 
 constexpr int kConnectTestMs = 500;
+constexpr int kDescribeMs = 5'000;  // Of a name, a route, TLS and an answer.
 constexpr int kForwardedSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 
 sigset_t ForwardedSet() {
@@ -196,8 +198,9 @@ void CommandRun::WarnWithoutDaemon() {
   const absl::StatusOr<std::vector<Endpoint>> endpoints = ResolveEndpoints(flags_.endpoint);
   if (!endpoints.ok()) return Warn(std::string(endpoints.status().message()));
   for (const Endpoint& endpoint : *endpoints) {
-    if (!endpoint.local) continue;  // The program's own first query shows it; asking costs as much.
-    const absl::Status reached = ConnectLocal(endpoint.path, kConnectTestMs).status();
+    const absl::Status reached = endpoint.local
+                                     ? ConnectLocal(endpoint.path, kConnectTestMs).status()
+                                     : DescribeNetwork(endpoint.text, kDescribeMs).status();
     if (reached.ok()) continue;
     Warn(absl::StrCat("no daemon at ", endpoint.text, " (", reached.message(),
                       "); --private starts one for the program, `sluicectl doctor` looks closer"));

@@ -92,11 +92,18 @@ def check_json_everywhere(env, living):
     code, output, errors = sluicectl(env, "--json", "run")
     report.check(code == USAGE and output == "" and parsed(errors.strip()).get("exit_code") == USAGE,
                  "run --json tells usage where it tells the rest", output + errors)
-    dead = dict(env, SLUICE_ENDPOINT="unix:/nonexistent/one.sock")
-    code, output, errors = sluicectl(dead, "run", "--json", "--", "/bin/true")
-    answer = parsed(errors.strip())
-    report.check(code == DONE and any("/nonexistent" in w for w in answer.get("warnings", [])),
-                 "run --json tells its warnings", errors)
+    for dead in ("unix:/nonexistent/one.sock", f"127.0.0.1:{harness.free_port()}"):
+        code, output, errors = sluicectl(dict(env, SLUICE_ENDPOINT=dead), "run", "--json", "--", "/bin/true")
+        answer = parsed(errors.strip())
+        report.check(code == DONE and any(f"no daemon at {dead} (" in w for w in answer.get("warnings", [])),
+                     f"run --json tells its warnings: {dead.split(':')[0]}", errors)
+    code, output, errors = sluicectl(dict(env, SLUICE_ENDPOINT=living), "run", "--json", "--", "/bin/true")
+    report.check(code == DONE and parsed(errors.strip()).get("warnings") == [], "run --json has nothing to warn of",
+                 errors)
+    code, output, errors = sluicectl(env, "run", "--bogus", "--", "sh")
+    report.check(code == USAGE and "not expected: --bogus\n" in errors, "run names the flag that it does not know", errors)
+    code, output, errors = sluicectl(env, "--json", "--version")
+    report.check(code == DONE and parsed(output).get("version"), "--json --version", output)
     code, output, errors = sluicectl(env, "--json", "frobnicate")
     report.check(code == USAGE and "frobnicate" in parsed(output).get("error", ""), "--json before no command", output)
 

@@ -90,8 +90,9 @@ int main(int argc, char** argv) {
     ocl_check(release(queue, 1, &word, 0, NULL, NULL), "release");
     ocl_check(clFinish(queue), "clFinish");
   }
-  printf("verified %d frames of %zux%zu in OpenCL on %s, way %u\n", count, size[0], size[1], name,
-         way);
+  const char* const ways[] = {"unknown", "import", "shadow", "staging"};
+  printf("verified %d frames of %zux%zu in OpenCL on %s, by %s\n", count, size[0], size[1], name,
+         ways[way <= CL_SHARING_WAY_STAGING_SLUICE ? way : 0]);
   sluice_watch_close(watch);
   sluice_disconnect(daemon);
   clReleaseMemObject(image);
