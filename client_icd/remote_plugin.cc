@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client_icd/remote_plugin.h"
 
+#include <algorithm>
+
 #include "absl/strings/numbers.h"
 #include "broker/os/this_process.h"
 #include "client_icd/remote_library.h"
@@ -9,12 +11,13 @@
 namespace sluice {
 namespace {
 
-constexpr uint32_t kDefaultTimeoutMs = 2'000;
+// Of an endpoint that has taken the connection; SLUICE_CONNECT_TIMEOUT_MS bounds that.
+constexpr uint32_t kAnswerTimeoutMs = 10'000;
 
 uint32_t TimeoutMs() {
   const std::string text = EnvironmentVariable("SLUICE_CONNECT_TIMEOUT_MS").value_or("");
   uint32_t value = 0;
-  return absl::SimpleAtoi(text, &value) && value != 0 ? value : kDefaultTimeoutMs;
+  return absl::SimpleAtoi(text, &value) ? std::max(value, kAnswerTimeoutMs) : kAnswerTimeoutMs;
 }
 
 }  // namespace

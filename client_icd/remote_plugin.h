@@ -10,7 +10,8 @@
 
 namespace sluice {
 
-// The daemon's serialised PlatformSnapshot. Bounded by SLUICE_CONNECT_TIMEOUT_MS, by default 2000.
+// The daemon's serialised PlatformSnapshot. Bounded by SLUICE_CONNECT_TIMEOUT_MS, by default
+// 2000, and if it has taken the connection, by ten seconds.
 absl::StatusOr<std::string> DescribeRemote(const std::string& target);
 // A new session.
 absl::StatusOr<std::unique_ptr<Transport>> ConnectRemote(const std::string& target);

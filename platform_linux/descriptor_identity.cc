@@ -101,4 +101,10 @@ std::vector<DescriptorIdentity> SocketsConnectedTo(std::string_view peer,
   return found;
 }
 
+bool HasNewConnection(const std::vector<DescriptorIdentity>& others) {
+  return std::ranges::any_of(OpenSockets(), [&](const DescriptorIdentity& socket) {
+    return !PeerOf(socket.fd).empty() && std::ranges::count(others, socket) == 0;
+  });
+}
+
 }  // namespace sluice

@@ -13,5 +13,6 @@ std::vector<DescriptorIdentity> SocketsConnectedTo(std::string_view,
                                                    const std::vector<DescriptorIdentity>&) {
   return {};
 }
+bool HasNewConnection(const std::vector<DescriptorIdentity>&) { return false; }
 
 }  // namespace sluice

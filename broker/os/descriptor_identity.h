@@ -62,5 +62,8 @@ std::vector<DescriptorIdentity> OpenSockets();
 // it: "ipv4:127.0.0.1:80", "ipv6:%5B::1%5D:80" or "ipv6:[::1]:80".
 std::vector<DescriptorIdentity> SocketsConnectedTo(std::string_view peer,
                                                    const std::vector<DescriptorIdentity>& others);
+// Whether one that is none of `others` is connected to an address of the internet's. Never on
+// Windows, where these are not told apart.
+bool HasNewConnection(const std::vector<DescriptorIdentity>& others);
 
 }  // namespace sluice

@@ -35,7 +35,6 @@ namespace {
 constexpr uint32_t kSessionEndedField = 9;
 constexpr uint32_t kReasonField = 1;
 constexpr int64_t kRoomTimeoutNs = 100'000'000;
-constexpr std::chrono::milliseconds kConnectTimeout(2'000);
 
 // Whatever else runs: gRPC is never shut down.
 [[noreturn]] void End() { ::_exit(0); }
@@ -121,12 +120,7 @@ absl::StatusOr<std::pair<UniqueFd, SharedMapping>> MakeRing(const char* name) {
 }
 
 absl::Status Serve(const char* endpoint) {
-  const std::string text = EnvironmentVariable("SLUICE_CONNECT_TIMEOUT_MS").value_or("");
-  uint32_t set_ms = 0;
-  const bool valid = absl::SimpleAtoi(text, &set_ms) && set_ms != 0;
-  ASSIGN_OR_RETURN(const auto transport,
-                   RemoteTransport::Connect(
-                       endpoint, valid ? std::chrono::milliseconds(set_ms) : kConnectTimeout));
+  ASSIGN_OR_RETURN(const auto transport, RemoteTransport::Connect(endpoint, ConnectTimeout()));
   ASSIGN_OR_RETURN(const auto commands, MakeRing("sluice-commands"));
   ASSIGN_OR_RETURN(const auto replies, MakeRing("sluice-replies"));
   RingReader reader(commands.second.data());

@@ -14,6 +14,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "broker/gateway/loopback.h"
@@ -34,6 +35,7 @@ constexpr char kDescribeMethod[] = "/sluice.v1.Session/DescribePlatforms";
 constexpr char kSystemRoots[] = "/etc/ssl/certs/ca-certificates.crt";
 constexpr size_t kMaxFileBytes = 4 << 20;  // The world's authorities are less than a tenth of it.
 constexpr int kMaxDescribeBytes = 64 << 20;
+constexpr uint32_t kDefaultConnectMs = 2'000;
 // DescribePlatformsRequest, DescribePlatformsReply.
 constexpr uint32_t kProcessNameField = 2;
 constexpr uint32_t kSnapshotField = 2;
@@ -253,10 +255,20 @@ std::string TlsHint(const grpc::Status& status, const RemoteSecurity& security) 
          "certificate may have expired)";
 }
 
+std::chrono::milliseconds ConnectTimeout() {
+  const std::string text = EnvironmentVariable("SLUICE_CONNECT_TIMEOUT_MS").value_or("");
+  uint32_t value = 0;
+  const bool valid = absl::SimpleAtoi(text, &value) && value != 0;
+  return std::chrono::milliseconds(valid ? value : kDefaultConnectMs);
+}
+
 absl::StatusOr<std::string> DescribePlatforms(const std::string& endpoint,
                                               std::chrono::milliseconds timeout) {
-  const auto deadline = std::chrono::system_clock::now() + timeout;
+  const auto start = std::chrono::system_clock::now();
+  const auto deadline = start + timeout;
+  const std::chrono::milliseconds to_connect = std::min(ConnectTimeout(), timeout);
   RETURN_IF_ERROR(PrepareGrpc());
+  const std::vector<DescriptorIdentity> before = OpenSockets();
   ASSIGN_OR_RETURN(const RemoteSecurity security, ChooseSecurity(endpoint, EnvironmentVariable));
   auto call = std::make_unique<DescribeCall>();
   grpc::GenericStub stub(MakeChannel(endpoint, security));
@@ -272,14 +284,21 @@ absl::StatusOr<std::string> DescribePlatforms(const std::string& endpoint,
   const grpc::Status& status = call->status;
   void* tag = nullptr;
   bool ok = false;
+  auto next = call->queue.AsyncNext(&tag, &ok, start + to_connect);
+  const bool not_there = next == grpc::CompletionQueue::TIMEOUT && !HasNewConnection(before);
+  if (not_there) call->context.TryCancel();
   // The call's deadline bounds this, unless gRPC has found no thread for its timers.
-  const auto end = std::chrono::system_clock::now() + timeout + kTimersPatience;
-  if (call->queue.AsyncNext(&tag, &ok, end) != grpc::CompletionQueue::GOT_EVENT) {
+  if (next == grpc::CompletionQueue::TIMEOUT)
+    next = call->queue.AsyncNext(&tag, &ok, deadline + kTimersPatience);
+  if (next != grpc::CompletionQueue::GOT_EVENT) {
     static_cast<void>(call.release());  // gRPC still works on it.
     return absl::UnavailableError("gRPC does not answer");
   }
   call->queue.Shutdown();
   while (call->queue.Next(&tag, &ok)) {
+  }
+  if (not_there && !status.ok()) {
+    return absl::UnavailableError(absl::StrCat("no connection within ", to_connect.count(), " ms"));
   }
   if (!status.ok()) {
     return absl::UnavailableError(absl::StrCat(Describe(status), TlsHint(status, security)));

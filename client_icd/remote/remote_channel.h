@@ -8,6 +8,7 @@
 //   SLUICE_TOKEN_FILE  a file whose first line is sent as a bearer token
 //   SLUICE_ALLOW_PLAINTEXT=1   no TLS, also beyond this machine; without it only to 127.0.0.0/8,
 //   [::1] and localhost
+//   SLUICE_CONNECT_TIMEOUT_MS  how long to try to be connected; 2000
 //
 // Thread-safe: no state but what gRPC keeps.
 #pragma once
@@ -47,7 +48,13 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& endpoint,
 // Gives the call its token.
 void Authorize(const RemoteSecurity& security, grpc::ClientContext* context);
 
-// The platform snapshot of the daemon behind `endpoint`.
+// Who has not taken the connection in this time is not there. Who has taken it is, and may be busy:
+// that one has kAnswerTimeout, and on Windows, where it is not seen, just this.
+std::chrono::milliseconds ConnectTimeout();
+inline constexpr std::chrono::milliseconds kAnswerTimeout(10'000);
+
+// The platform snapshot of the daemon behind `endpoint`, which has to be connected within
+// ConnectTimeout of `timeout`.
 absl::StatusOr<std::string> DescribePlatforms(const std::string& endpoint,
                                               std::chrono::milliseconds timeout);
 

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cstring>
 
-#include "absl/strings/numbers.h"
 #include "broker/os/lasting_thread.h"
 #include "broker/os/this_process.h"
 #include "broker/os/threads.h"
@@ -15,21 +14,12 @@
 namespace sluice {
 namespace {
 
-constexpr uint32_t kDefaultTimeoutMs = 2'000;
-
 void Report(const absl::Status& status, char* error, uint64_t error_bytes) {
   if (error_bytes == 0) return;
   const size_t length =
       status.message().size() < error_bytes ? status.message().size() : error_bytes - 1;
   std::memcpy(error, status.message().data(), length);
   error[length] = '\0';
-}
-
-std::chrono::milliseconds ConnectTimeout() {
-  const std::string text = EnvironmentVariable("SLUICE_CONNECT_TIMEOUT_MS").value_or("");
-  uint32_t value = 0;
-  const bool valid = absl::SimpleAtoi(text, &value) && value != 0;
-  return std::chrono::milliseconds(valid ? value : kDefaultTimeoutMs);
 }
 
 }  // namespace

@@ -66,7 +66,10 @@ absl::Status RemoteTransport::Open(std::chrono::milliseconds timeout) {
       grpc::GenericStub(call_->channel).PrepareCall(&call_->context, kStreamMethod, &call_->queue);
   call_->operations.fetch_add(1);
   call_->stream->StartCall(reinterpret_cast<void*>(kStarted));
-  RETURN_IF_ERROR(AwaitMessage(call_->started, timeout, "no connection"));
+  absl::Status connected = AwaitMessage(call_->started, timeout, "no connection");
+  if (absl::IsDeadlineExceeded(connected) && HasNewConnection(before))
+    connected = AwaitMessage(call_->started, kAnswerTimeout, "no handshake");
+  RETURN_IF_ERROR(connected);
   std::string open;
   AppendStringField(kOpenProcessNameField, ProcessName(), &open);
   if (EnvironmentVariable("SLUICE_SYNC").value_or("").starts_with('1')) {

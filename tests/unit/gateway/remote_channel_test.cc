@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client_icd/remote/remote_channel.h"
 
+#include <gmock/gmock.h>
 #include <grpc/support/log.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,6 +16,8 @@
 #include <map>
 #include <thread>
 
+#include "absl/strings/str_cat.h"
+#include "broker/os/scoped_handle.h"
 #include "tests/unit/gateway/certificates.h"
 
 namespace sluice {
@@ -33,6 +39,54 @@ class RemoteChannelTest : public testing::Test {
 
   std::map<std::string, std::string> environment_;
 };
+
+// A listening socket that nobody looks at: the kernel takes the first connections, and no more.
+class MuteListener {
+ public:
+  MuteListener() : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(address);
+    if (::bind(fd_.get(), reinterpret_cast<sockaddr*>(&address), size) != 0 ||
+        ::listen(fd_.get(), 0) != 0 ||
+        ::getsockname(fd_.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) {
+      std::abort();
+    }
+    address_ = address;
+  }
+  // Afterwards nobody gets a connection.
+  void Fill() {
+    pollfd connected = {-1, POLLOUT, 0};
+    do {
+      taken_.emplace_back(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+      connected.fd = taken_.back().get();
+      static_cast<void>(
+          ::connect(connected.fd, reinterpret_cast<sockaddr*>(&address_), sizeof(address_)));
+    } while (::poll(&connected, 1, 200) == 1);
+  }
+  std::string endpoint() const { return absl::StrCat("127.0.0.1:", ntohs(address_.sin_port)); }
+
+ private:
+  const UniqueFd fd_;
+  sockaddr_in address_ = {};
+  std::vector<UniqueFd> taken_;
+};
+
+// Who takes no connection is not there, and nobody waits long for that one; who has taken it may be
+// busy, and has all the time that the caller has.
+TEST_F(RemoteChannelTest, BusyIsNotAbsent) {
+  ::setenv("SLUICE_CONNECT_TIMEOUT_MS", "100", 1);
+  MuteListener listener;
+  const auto start = std::chrono::steady_clock::now();
+  const auto busy = DescribePlatforms(listener.endpoint(), std::chrono::milliseconds(1'000));
+  EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(1'000));
+  EXPECT_THAT(busy.status().message(), testing::HasSubstr("DEADLINE_EXCEEDED"));
+  listener.Fill();
+  const auto absent = DescribePlatforms(listener.endpoint(), std::chrono::hours(1));
+  EXPECT_EQ(absent.status().message(), "no connection within 100 ms");
+  ::unsetenv("SLUICE_CONNECT_TIMEOUT_MS");
+}
 
 std::atomic<int> application_lines{0};
 
