@@ -8,11 +8,21 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "broker/os/scoped_handle.h"
 
 namespace sluice {
@@ -57,22 +67,115 @@ absl::Status Failed(const char* what) {
   return absl::InternalError(absl::StrCat(what, ": ", std::strerror(errno)));
 }
 
-absl::Status Allow(int ruleset, const std::string& path, uint64_t rights) {
-  const UniqueFd file(::open(path.c_str(), O_PATH | O_CLOEXEC));
-  struct stat info;
-  if (!file.valid() || ::fstat(file.get(), &info) != 0) return absl::OkStatus();
-  if (!S_ISDIR(info.st_mode)) rights &= kFileRights;
-  landlock_path_beneath_attr rule = {};
-  rule.allowed_access = rights;
-  rule.parent_fd = file.get();
-  if (::syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) != 0)
-    return Failed(absl::StrCat("landlock_add_rule for ", path).c_str());
-  return absl::OkStatus();
+// A file or folder, by whatever path it was come to.
+using FileId = std::pair<dev_t, ino_t>;
+
+struct PathNode {
+  UniqueFd fd;
+  struct stat info = {};
+
+  explicit PathNode(int opened) : fd(opened) {
+    if (fd.valid() && ::fstat(fd.get(), &info) != 0) fd.reset();
+  }
+  bool valid() const { return fd.valid(); }
+  FileId id() const { return {info.st_dev, info.st_ino}; }
+};
+
+// The way to a path, step by step, so that what lies on it can be told.
+struct Way {
+  PathNode end = PathNode(-1);  // Invalid if it leads nowhere.
+  std::vector<FileId> passed;   // All before the end, those behind links too.
+};
+
+constexpr int kMostLinks = 40;  // As the kernel's.
+
+PathNode RootNode() { return PathNode(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC)); }
+
+// O_DIRECTORY mounts what is mounted when it is asked for, but does not open a link.
+PathNode NextNode(int folder, const std::string& name) {
+  const int step = ::openat(folder, name.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (step >= 0 || (errno != ENOTDIR && errno != ELOOP)) return PathNode(step);
+  return PathNode(::openat(folder, name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
 }
 
-absl::Status AllowAll(int ruleset, const std::vector<std::string>& paths, uint64_t rights) {
+// As the kernel's own rule for folders that are everybody's (protected_symlinks in proc(5)).
+bool MayFollow(const PathNode& folder, const PathNode& link) {
+  constexpr mode_t kEverybodys = S_ISVTX | S_IWOTH;
+  return (folder.info.st_mode & kEverybodys) != kEverybodys ||
+         link.info.st_uid == folder.info.st_uid || link.info.st_uid == ::geteuid();
+}
+
+void PutAhead(absl::string_view path, std::vector<std::string>* ahead) {
+  const std::vector<std::string> names = absl::StrSplit(path, '/', absl::SkipEmpty());
+  ahead->insert(ahead->end(), names.rbegin(), names.rend());
+}
+
+Way Walk(const std::string& path) {
+  Way way;
+  std::error_code error;
+  std::vector<std::string> ahead;  // The next one is the last.
+  PutAhead(std::filesystem::absolute(path, error).native(), &ahead);
+  if (error) return way;
+  PathNode here = RootNode();
+  for (int links = 0; here.valid() && !ahead.empty();) {
+    way.passed.push_back(here.id());
+    PathNode next = NextNode(here.fd.get(), ahead.back());
+    ahead.pop_back();
+    if (!next.valid() || !S_ISLNK(next.info.st_mode)) {
+      here = std::move(next);
+      continue;
+    }
+    char target[PATH_MAX];
+    const ssize_t length = ::readlinkat(next.fd.get(), "", target, sizeof(target));
+    if (length <= 0 || ++links > kMostLinks || !MayFollow(here, next)) return way;
+    const absl::string_view text(target, static_cast<size_t>(length));
+    PutAhead(text, &ahead);
+    if (absl::StartsWith(text, "/")) here = RootNode();
+  }
+  way.end = std::move(here);
+  return way;
+}
+
+// By its name alone; a name with ".." may mean anything.
+bool IsBelowAnother(const std::string& path, const std::vector<std::string>& folders) {
+  if (absl::StrContains(path, "..")) return false;
+  return std::any_of(folders.begin(), folders.end(), [&path](absl::string_view folder) {
+    while (absl::ConsumeSuffix(&folder, "/")) {
+    }
+    return path.size() > folder.size() + 1 && absl::StartsWith(path, folder) &&
+           path[folder.size()] == '/';
+  });
+}
+
+std::vector<Way> WalkAll(const std::vector<std::string>& paths,
+                         const std::vector<std::string>& own) {
+  std::vector<Way> ways;
+  ways.reserve(paths.size());
   for (const std::string& path : paths) {
-    if (absl::Status status = Allow(ruleset, path, rights); !status.ok()) return status;
+    if (!IsBelowAnother(path, own)) ways.push_back(Walk(path));
+  }
+  return ways;
+}
+
+bool LeadsThrough(const Way& way, const std::vector<FileId>& folders) {
+  return std::any_of(way.passed.begin(), way.passed.end(), [&folders](const FileId& id) {
+    return std::find(folders.begin(), folders.end(), id) != folders.end();
+  });
+}
+
+// Not what lies below a folder to write in: that folder's rule holds there already, and whoever was
+// confined to it before may have put a link to elsewhere in that place. Links on the way to the
+// folder are the operator's. (One that is found here only, since its name hides that it lies below,
+// and that leads above the folder, takes the folder's own rule with it: who made it has less.)
+absl::Status Allow(int ruleset, const std::vector<Way>& ways, const std::vector<FileId>& own,
+                   uint64_t rights) {
+  for (const Way& way : ways) {
+    if (!way.end.valid() || LeadsThrough(way, own)) continue;
+    landlock_path_beneath_attr rule = {};
+    rule.allowed_access = S_ISDIR(way.end.info.st_mode) ? rights : rights & kFileRights;
+    rule.parent_fd = way.end.fd.get();
+    if (::syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) != 0)
+      return Failed("landlock_add_rule");
   }
   return absl::OkStatus();
 }
@@ -97,11 +200,16 @@ absl::Status ConfineFiles(const FileAccess& access) {
   const UniqueFd ruleset(static_cast<int>(
       ::syscall(SYS_landlock_create_ruleset, &attributes, RulesetBytes(version), 0)));
   if (!ruleset.valid()) return Failed("landlock_create_ruleset");
-  absl::Status status = AllowAll(ruleset.get(), access.readable, kRead);
-  if (status.ok()) status = AllowAll(ruleset.get(), access.writable, all & ~kIoctlDevice);
+  const std::vector<Way> writable = WalkAll(access.writable, access.writable);
+  std::vector<FileId> own;
+  for (const Way& way : writable) {
+    if (way.end.valid()) own.push_back(way.end.id());
+  }
+  absl::Status status = Allow(ruleset.get(), WalkAll(access.readable, access.writable), own, kRead);
+  if (status.ok()) status = Allow(ruleset.get(), writable, own, all & ~kIoctlDevice);
   const uint64_t device =
       kRead | LANDLOCK_ACCESS_FS_WRITE_FILE | ((kTruncate | kIoctlDevice) & all);
-  if (status.ok()) status = AllowAll(ruleset.get(), access.devices, device);
+  if (status.ok()) status = Allow(ruleset.get(), WalkAll(access.devices, {}), {}, device);
   if (!status.ok()) return status;
   // Without privileges, only a process that cannot gain any may confine itself.
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return Failed("prctl(PR_SET_NO_NEW_PRIVS)");

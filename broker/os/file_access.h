@@ -7,7 +7,8 @@
 // denied as well.
 //
 // Holds for the calling thread and for what it starts later: call before there are other threads.
-// Trusts its arguments, which are the operator's.
+// Trusts its arguments, which are the operator's; not what lies below the writable folders, where
+// another process that was confined to them may have put links.
 #pragma once
 
 #include <string>
@@ -19,6 +20,7 @@ namespace sluice {
 
 struct FileAccess {
   // Files and folders; a folder stands for all below it. What does not exist is left out.
+  // What lies below a writable folder is writable by that one alone: no link there is followed.
   std::vector<std::string> readable;  // Executable too: compilers start linkers.
   std::vector<std::string> writable;  // And readable.
   std::vector<std::string> devices;   // Device nodes, or folders of them: read, write, ioctl.

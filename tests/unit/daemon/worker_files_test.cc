@@ -9,9 +9,12 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
+
+#include "broker/os/file_access.h"
 
 namespace sluice {
 namespace {
@@ -21,7 +24,7 @@ namespace fs = std::filesystem;
 constexpr uid_t kStranger = 54321;
 
 // With variables of its own, and all that they name below one folder.
-class UnusableFolderTest : public testing::Test {
+class WorkerFilesTest : public testing::Test {
  protected:
   void SetUp() override {
     char name[] = "/tmp/sluice-test-XXXXXX";
@@ -58,14 +61,14 @@ class UnusableFolderTest : public testing::Test {
     return ::waitpid(child, &status, 0) == child && status == 0;
   }
 
-  static constexpr const char* kVariables[] = {"OCL_ICD_VENDORS", "POCL_CACHE_DIR",
-                                               "XDG_CACHE_HOME", "TMPDIR", "HOME"};
+  static constexpr const char* kVariables[] = {
+      "OCL_ICD_VENDORS", "POCL_CACHE_DIR", "XDG_CACHE_HOME", "CUDA_CACHE_PATH", "TMPDIR", "HOME"};
   std::string folder_;
   std::map<std::string, std::optional<std::string>> before_;
 };
 
 // What can be made is not missing; what is a file, or below one, is no folder.
-TEST_F(UnusableFolderTest, SaysWhatIsInTheWay) {
+TEST_F(WorkerFilesTest, SaysWhatIsInTheWay) {
   EXPECT_EQ(UnusableFolder(), "");
   Set("XDG_CACHE_HOME", "/not/made/yet");
   Set("TMPDIR", "");
@@ -88,7 +91,7 @@ TEST_F(UnusableFolderTest, SaysWhatIsInTheWay) {
 }
 
 // Another user's folder, one behind it, and one that would have to be made in it.
-TEST_F(UnusableFolderTest, SaysWhoIsKeptOut) {
+TEST_F(WorkerFilesTest, SaysWhoIsKeptOut) {
   const std::string closed = folder_ + "/closed";
   fs::create_directories(closed + "/deep/vendors");
   ASSERT_EQ(::chmod(closed.c_str(), ::geteuid() == 0 ? 0700 : 0), 0);
@@ -102,6 +105,35 @@ TEST_F(UnusableFolderTest, SaysWhoIsKeptOut) {
   Set("OCL_ICD_VENDORS", "/closed/deep/vendors");
   EXPECT_TRUE(StrangerFinds("cannot read the list of drivers: " + denied));
   ASSERT_EQ(::chmod(closed.c_str(), 0700), 0);
+}
+
+// A worker that puts links to elsewhere where the broker names folders of its identity's cache
+// opens nothing for the next.
+TEST_F(WorkerFilesTest, LinksOfAnEarlierWorkerOpenNothing) {
+  if (FileConfinementVersion() == 0) GTEST_SKIP() << "this kernel has no landlock";
+  fs::create_directories(folder_ + "/hidden");
+  fs::create_directories(folder_ + "/cache");
+  std::ofstream(folder_ + "/hidden/file") << "text";
+  Set("HOME", "/cache");
+  Set("XDG_CACHE_HOME", "/cache");
+  Set("CUDA_CACHE_PATH", "/cache/nv");
+  Set("TMPDIR", "/cache/tmp");
+  const auto in_worker = [this](const std::function<bool()>& does) {
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(ConfineWorkerFiles({}).ok() && does() ? 0 : 1);
+    int status = -1;
+    return ::waitpid(child, &status, 0) == child && status == 0;
+  };
+  const auto opens_hidden = [this] { return std::ifstream(folder_ + "/hidden/file").is_open(); };
+  EXPECT_TRUE(in_worker([&] { return !opens_hidden(); }));
+  EXPECT_TRUE(in_worker([this] {
+    return ::rmdir((folder_ + "/cache/nv").c_str()) == 0 &&
+           ::symlink("/", (folder_ + "/cache/nv").c_str()) == 0 &&
+           ::rmdir((folder_ + "/cache/tmp").c_str()) == 0 &&
+           ::symlink((folder_ + "/hidden").c_str(), (folder_ + "/cache/tmp").c_str()) == 0;
+  }));
+  EXPECT_TRUE(in_worker(
+      [&] { return !opens_hidden() && std::ofstream(folder_ + "/cache/file").is_open(); }));
 }
 
 }  // namespace

@@ -74,6 +74,56 @@ TEST_F(FileAccessTest, OnlyWhatIsAllowed) {
             0);
 }
 
+// What lies below a folder that is writable may be anything that an earlier process put there: a
+// link in that place opens nothing, whichever of the two is named first or is read only, and
+// neither what was allowed by other means nor the folder is closed by it.
+TEST_F(FileAccessTest, LinksOfOthersOpenNothing) {
+  for (const char* target : {"/", "/hidden", "/", "/hidden/file"}) {
+    const std::string to = (std::string(target) == "/" ? "" : root_) + target;
+    for (const char* name : {"below", "deep/er", "read"}) {
+      std::filesystem::create_directories(root_ + "/own/deep");
+      std::filesystem::remove(root_ + "/own/" + name);
+      std::filesystem::create_symlink(to, root_ + "/own/" + name);
+    }
+    access_.readable.push_back(root_ + "/own/read");
+    access_.writable = {root_ + "/own/below", root_ + "/own/deep/er", root_ + "/own",
+                        root_ + "/own/deep/er/not there"};
+    EXPECT_EQ(InConfinedChild([this] {
+                if (Opens("hidden/file", O_RDONLY)) return 1;
+                if (Opens("own/below/hidden/file", O_RDONLY)) return 2;
+                if (Opens("/etc/passwd", O_RDONLY)) return 3;
+                if (!Opens("seen/file", O_RDONLY)) return 4;
+                if (!Opens("own/new", O_RDWR | O_CREAT)) return 5;
+                return 0;
+              }),
+              0)
+        << target;
+  }
+}
+
+// Nor where the names do not tell that one lies below the other, because of the operator's own
+// links, which lead to where they lead.
+TEST_F(FileAccessTest, LinksOfTheOperatorAreFollowed) {
+  std::filesystem::create_directory_symlink(root_ + "/own", root_ + "/by-name");
+  std::filesystem::create_directory_symlink("by-name", root_ + "/by-link");
+  std::filesystem::create_directory(root_ + "/own/tmp");
+  access_.readable.push_back(root_ + "/own/../seen");
+  access_.writable = {root_ + "/own/tmp", root_ + "/by-link"};
+  const auto look = [this] {
+    if (!Opens("by-link/new", O_RDWR | O_CREAT)) return 1;
+    if (!Opens("own/tmp/new", O_RDWR | O_CREAT)) return 2;
+    if (Opens("hidden/file", O_RDONLY)) return 3;
+    return 0;
+  };
+  EXPECT_EQ(InConfinedChild(look), 0);
+  std::filesystem::remove_all(root_ + "/own/tmp");
+  for (const std::string& to : {root_ + "/hidden", root_, std::string("/")}) {
+    std::filesystem::create_directory_symlink(to, root_ + "/own/tmp");
+    EXPECT_EQ(InConfinedChild([this] { return Opens("hidden/file", O_RDONLY) ? 1 : 0; }), 0) << to;
+    std::filesystem::remove(root_ + "/own/tmp");
+  }
+}
+
 // A process that a confined one starts is confined as well.
 TEST_F(FileAccessTest, HoldsForChildren) {
   EXPECT_EQ(InConfinedChild([this] {
