@@ -2,20 +2,14 @@
 #include "client_icd/helper_program.h"
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
+#include "broker/os/client_files.h"
 #include "broker/os/this_process.h"
 #include "proto/status_macros.h"
 
 namespace sluice {
 
 absl::StatusOr<std::string> FindBesideLibrary(const std::string& name) {
-  const std::string folder = LibraryFolderOf(reinterpret_cast<const void*>(&FindBesideLibrary));
-  for (const char* below : {"", "sluice/", "../lib/sluice/"}) {
-    std::string path = absl::StrCat(folder, below, name);
-    if (IsFileOfThisHost(path)) return path;
-  }
-  return absl::NotFoundError(absl::StrCat(name, " is not in ", folder, " nor in ", folder,
-                                          "sluice: install all of Sluice's client"));
+  return FindClientFile(LibraryFolderOf(reinterpret_cast<const void*>(&FindBesideLibrary)), name);
 }
 
 absl::StatusOr<std::shared_ptr<HelperProcess>> StartHelperProgram(

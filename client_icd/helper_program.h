@@ -15,8 +15,7 @@
 
 namespace sluice {
 
-// The path of a file that is installed beside this library, in sluice/ below it, or in
-// ../lib/sluice. kNotFound says where it was looked for.
+// The path of a file of the client's that this library belongs to (broker/os/client_files.h).
 absl::StatusOr<std::string> FindBesideLibrary(const std::string& name);
 
 // The helper's process, for whose end somebody must wait once.

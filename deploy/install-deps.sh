@@ -21,9 +21,8 @@ build_packages=(
   libprotobuf-dev protobuf-compiler libabsl-dev             # the command stream
   libspdlog-dev libcli11-dev libtomlplusplus-dev nlohmann-json3-dev
   libxxhash-dev                                             # names program binaries; header only
-  libseccomp-dev libcap-ng-dev libsystemd-dev               # confinement, the systemd unit
   libssl-dev openssl                                        # TLS; certificates for a first try
-  opencl-headers opencl-clhpp-headers ocl-icd-opencl-dev
+  opencl-headers
   libegl-dev libgl-dev                                      # headers only: GL is the application's
   ocl-icd-libopencl1                                        # the loader that applications and workers use
   libvulkan-dev                                             # headers: exportable memory; opened at run time if it is there
@@ -31,7 +30,7 @@ build_packages=(
   clinfo                                                    # what quickstart shows
 )
 test_packages=(
-  libgtest-dev libgmock-dev libbenchmark-dev
+  libgtest-dev ocl-icd-opencl-dev
   clpeak hashcat darktable python3-pyopencl python3-numpy   # real clients
   libclblast-dev libviennacl-dev                            # libraries that real clients are built on
   python3-opengl                                            # with pyopencl: a client that shares GL objects
@@ -40,7 +39,8 @@ test_packages=(
   bubblewrap                                                # the sandboxed client
   libvulkan1 mesa-vulkan-drivers                            # exportable memory without a GPU: lavapipe
   libegl-dev libgl-dev libegl1 libgl1-mesa-dri              # OpenGL without a display: llvmpipe
-  python3 procps
+  python3
+  systemd                                                   # systemd-analyze verifies the units
   libgles-dev                                               # a program that renders with OpenGL ES
   libegl1 libgl1 libgles2 libgl1-mesa-dri libglx-mesa0 libegl-mesa0 libx11-dev xvfb  # GL without a GPU
   iperf3 iproute2                                           # shaped links in the benchmark
@@ -51,7 +51,7 @@ windows_packages=(
   nasm python3-six unicode-data dpkg-dev                    # deploy/windows/make-deps.sh
   wine wine64                                               # runs the tests
 )
-lint_packages=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev)
+lint_packages=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev git)  # git lists the files
 
 usage() {
   sed -n '3,14s/^# \{0,1\}//p' "$0"

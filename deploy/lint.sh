@@ -17,7 +17,12 @@ while (($#)); do
   shift
 done
 command -v clang-format-14 >/dev/null || { echo "lint.sh: clang-format-14 is missing: apt-get install clang-format-14" >&2; exit 2; }
-mapfile -t files < <(git ls-files '*.cc' '*.h' '*.c')
+# Those that git tracks; where git lists none (a tarball, a checkout of somebody else's), all but build trees.
+listed=$(git ls-files 2>/dev/null) && [[ -n $listed ]] ||
+  listed=$(find . -type f -not -path './build*' -not -path './.*' -printf '%P\n')
+source_files() { grep -E "$1" <<<"$listed" || true; }
+mapfile -t files < <(source_files '\.(cc|h|c)$')
+((${#files[@]})) || { echo "lint.sh: no source file in $PWD" >&2; exit 2; }
 if [[ $mode == fix ]]; then
   clang-format-14 -i "${files[@]}"
 else
@@ -28,9 +33,10 @@ if [[ -n $tidy ]]; then
   [[ -f $tidy/compile_commands.json ]] || { echo "lint.sh: $tidy is no build tree: cmake --preset release" >&2; exit 2; }
   ! grep -q '^CMAKE_UNITY_BUILD:.*=ON' "$tidy/CMakeCache.txt" ||
     { echo "lint.sh: $tidy compiles several files as one, and clang-tidy needs the commands of each: cmake --preset release -B build-tidy, and --tidy build-tidy" >&2; exit 2; }
-  mapfile -t sources < <(git ls-files 'proto/*.cc' 'daemon/*.cc' 'client_icd/*.cc' 'broker/*.cc' 'platform_linux/*.cc' 'deploy/*.cc')
+  mapfile -t sources < <(source_files '^(proto|daemon|client_icd|broker|platform_linux|deploy)/.*\.cc$')
   if [[ -n $since ]]; then
-    mapfile -t sources < <(comm -12 <(printf '%s\n' "${sources[@]}" | sort) <(git diff --name-only "$since" | sort))
+    changed=$(git diff --name-only "$since")  # Not in <(): its failure would be taken for no change.
+    mapfile -t sources < <(comm -12 <(printf '%s\n' "${sources[@]}" | sort) <(sort <<<"$changed"))
   fi
   # The build is GCC's: one of its warning flags is none of clang's.
   [[ ${#sources[@]} -eq 0 ]] || printf '%s\n' "${sources[@]}" |

@@ -17,8 +17,14 @@ for prefix in /usr /opt/sluice; do
   unit=$tree$prefix/lib/systemd/system/sluiced.service
   daemon=$(sed -n 's/^ExecStart=\([^ ]*\).*/\1/p' "$unit")
   document=$(sed -n 's/^Documentation=file://p' "$unit")
+  libraries=${library%/*}
   for file in "$library" "$daemon" "$document" "$prefix/bin/sluicectl" "$prefix/libexec/sluice/sluice-worker" \
-    "$prefix/libexec/sluice/sluice-gateway" "$prefix/lib/sysusers.d/sluice.conf" "$prefix/lib/tmpfiles.d/sluice.conf"; do
+    "$prefix/libexec/sluice/sluice-gateway" "$prefix/libexec/sluice/sluice-allocator" \
+    "$libraries/sluice/libsluice_remote.so" "$libraries/sluice/sluice-network-helper" \
+    "$libraries/sluice/sluice-resource-helper" "$libraries/libsluice.so" "$prefix/include/sluice/sluice.h" \
+    "$prefix/include/CL/cl_sluice.h" "$prefix/lib/systemd/system/sluiced.socket" \
+    "$prefix/share/doc/sluice/examples/sluiced.toml" "$prefix/lib/sysusers.d/sluice.conf" \
+    "$prefix/lib/tmpfiles.d/sluice.conf"; do
     [ -f "$tree$file" ] || {
       echo "FAILED: $file is missing after cmake --install --prefix $prefix"
       exit 1
@@ -44,5 +50,18 @@ for prefix in /usr /opt/sluice; do
     echo "FAILED: clinfo sees no Sluice platform through the tree installed for $prefix"
     exit 1
   }
+  # So do those that go by the network: the gateway, and what sluicectl and the driver load for it.
+  port=$(/usr/bin/python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+  printf '[[network]]\nlisten = "127.0.0.1:%s"\n' "$port" >"$root/network.toml"
+  for command in "$tree$prefix/bin/sluicectl devices" "clinfo -l"; do
+    # shellcheck disable=SC2016
+    env -u OCL_ICD_VENDORS -u SLUICE_ENDPOINT "$tree$prefix/bin/sluicectl" run --private --config "$root/network.toml" -- \
+      sh -c 'SLUICE_ENDPOINT=127.0.0.1:$1 exec $2' - "$port" "$command" >"$root/devices" 2>&1 </dev/null || true
+    grep -qE 'Sluice \(|compute units' "$root/devices" || {
+      cat "$root/devices"
+      echo "FAILED: ${command##*/} sees nothing over the network through the tree installed for $prefix"
+      exit 1
+    }
+  done
 done
 echo "installed trees are whole"

@@ -2,6 +2,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "broker/os/client_files.h"
 #include "broker/os/dynamic_library.h"
 #include "deploy/sluicectl/endpoint.h"
 #include "deploy/sluicectl/remote_client.h"
@@ -11,15 +12,17 @@ namespace sluice {
 absl::StatusOr<RemoteDescriber> FindRemoteDescriber() {
   const absl::StatusOr<std::string> icd = FindIcdLibrary();
   if (!icd.ok()) return icd.status();
-  const std::string path = absl::StrCat(icd->substr(0, icd->rfind('/') + 1), "libsluice_remote.so");
-  absl::StatusOr<DynamicLibrary> library = DynamicLibrary::Open(path);
+  const absl::StatusOr<std::string> path =
+      FindClientFile(icd->substr(0, icd->rfind('/') + 1), "libsluice_remote.so");
+  if (!path.ok()) return path.status();
+  absl::StatusOr<DynamicLibrary> library = DynamicLibrary::Open(*path);
   if (!library.ok()) return library.status();
   library->KeepForever();  // It has threads.
   const RemoteDescriber found{
       reinterpret_cast<SluiceRemoteDescribe*>(library->Find("sluice_remote_describe")),
       reinterpret_cast<SluiceRemoteSilenceGrpc*>(library->Find("sluice_remote_silence_grpc"))};
   if (found.describe != nullptr && found.silence != nullptr) return found;
-  return absl::NotFoundError(absl::StrCat(path, " is of another version of Sluice"));
+  return absl::NotFoundError(absl::StrCat(*path, " is of another version of Sluice"));
 }
 
 }  // namespace sluice
