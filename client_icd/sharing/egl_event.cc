@@ -3,6 +3,7 @@
 #include <CL/cl_egl.h>
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/time/clock.h"
@@ -38,6 +39,12 @@ cl_event CL_API_CALL clCreateEventFromEGLSyncKHR(cl_context context, CLeglSyncKH
     if (*behind == nullptr) return CL_SUCCESS;
     const cl_int status = contexts.Wait(*behind, deadline);
     // Otherwise GL may not be there any more; the fence goes with our context.
+    if (status == CL_SUCCESS) contexts.gl().DeleteSync(*behind);
+    return status;
+  };
+  wait.look = [behind](sharing::GlContexts& contexts) -> std::optional<cl_int> {
+    if (*behind == nullptr) return CL_SUCCESS;
+    const std::optional<cl_int> status = contexts.Look(*behind);
     if (status == CL_SUCCESS) contexts.gl().DeleteSync(*behind);
     return status;
   };

@@ -7,7 +7,12 @@
 // fence: once the call has begun, the fence may be deleted by name (glDeleteSync). That is when
 // Start returns, as far as can be told: when the thread sleeps in it. EGL's calls reference nothing
 // that can be relied on: what is waited for is a fence of ours behind the application's
-// (egl_event.cc). Waits beyond kMaxWaiters at a time stand in line.
+// (egl_event.cc).
+//
+// No call waits for another fence to be signalled, which may come behind what the application does
+// next. So when kMaxWaiters threads are in a wait, one more thread looks at all further fences in
+// turn, which references nothing: a fence of ours behind it is looked at once it is deleted
+// (gl_event.cc).
 //
 // At the process's exit no wait begins any more, and the exit waits for those that have begun, but
 // not long (exit_gate.h); what their fences stand behind is flushed if the exiting thread can. A
@@ -21,6 +26,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -36,9 +42,13 @@ class FenceWaiters {
  public:
   // One wait. `begin` looks whether there is such a fence: its code is Start's, unless it is
   // CL_SUCCESS. `wait` then ends with CL_SUCCESS once the fence is signalled, late with an error.
+  // Where no thread is free for it, `hold` is called before `begin`, on the calling thread, and
+  // instead of `wait` again and again `look`: nothing if the fence is not signalled yet.
   struct Fence {
+    std::function<void(GlShare&)> hold;  // May be null.
     std::function<cl_int(GlContexts&)> begin;
     std::function<cl_int(GlContexts&, absl::Time deadline)> wait;
+    std::function<std::optional<cl_int>(GlContexts&)> look;
     std::function<void(cl_int status)> done;
     // `wait` does not touch the application's fence: it may go as soon as `begin` has returned.
     bool own = false;
@@ -49,26 +59,38 @@ class FenceWaiters {
 
   // Returns once the wait has begun, or with the code of `begin`; `done` is called only in the
   // first case, on the waiter's thread.
-  cl_int Start(Fence fence);
-  // A wait is under way or stands in line.
+  cl_int Start(GlShare& share, Fence fence);
+  // A fence is waited for or looked at.
   bool IsBusy();
 
  private:
   static constexpr size_t kMaxWaiters = 16;
+  struct Beginning;
+  struct Looked;
   // A thread with a context of its own.
   struct Waiter {
     GlThread thread{"sluice-gl-fence"};
     std::unique_ptr<GlContexts> contexts;  // Its thread's, and the destructor's.
     std::thread::id id;                    // As contexts.
     std::atomic<int> waits{0};
+    // Of the one that looks.
+    std::atomic<bool> closing{false};
+    absl::Mutex mu;
+    std::vector<Looked> arrived ABSL_GUARDED_BY(mu);
+    bool looks ABSL_GUARDED_BY(mu) = false;  // A job is posted that will see what arrives.
   };
-  std::shared_ptr<Waiter> LeastBusy();
+  // One that waits for nothing; null if all do.
+  std::shared_ptr<Waiter> Free();
+  std::shared_ptr<Waiter> Looker();
   static cl_int Begin(const GlContextRef& ref, const std::shared_ptr<Waiter>& waiter,
                       const Fence& fence);
+  cl_int StartLooking(Fence fence);
+  static void LookAtAll(const GlContextRef& ref, const std::shared_ptr<Waiter>& looker);
 
   const GlContextRef ref_;  // What the waiters' contexts share with.
   absl::Mutex mu_;
   std::vector<std::shared_ptr<Waiter>> waiters_ ABSL_GUARDED_BY(mu_);
+  std::shared_ptr<Waiter> looker_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace sluice::sharing

@@ -78,6 +78,7 @@ using GlGetUnsignedByteiv = void(APIENTRYP)(GLenum name, GLuint index, GLubyte* 
   X(PFNGLISSYNCPROC, IsSync)                                                           \
   X(PFNGLFENCESYNCPROC, FenceSync)                                                     \
   X(PFNGLDELETESYNCPROC, DeleteSync)                                                   \
+  X(PFNGLGETSYNCIVPROC, GetSynciv)                                                     \
   X(PFNGLWAITSYNCPROC, WaitSync)                                                       \
   X(PFNGLCLIENTWAITSYNCPROC, ClientWaitSync)
 

@@ -5,6 +5,8 @@
 #include <CL/cl_gl.h>
 
 #include <algorithm>
+#include <memory>
+#include <optional>
 #include <utility>
 
 #include "client_icd/api.h"
@@ -14,6 +16,38 @@
 
 namespace sluice {
 namespace sharing {
+namespace {
+
+// A fence of ours in the application's context, behind the one that it made there. Made by the
+// calling thread, looked at by a waiter.
+struct StandIn {
+  GLsync sync = nullptr;
+  GlShare* share = nullptr;
+  bool foreign = false;  // The context that is current is of another share group.
+
+  void Make(GlShare& of) {
+    if (!of.IsCurrentHere()) return;
+    const GlFunctions& gl = of.gl();
+    const GlVersion version =
+        GlVersion::Parse(reinterpret_cast<const char*>(gl.GetString(GL_VERSION)));
+    if (version.number < (version.es ? 30 : 32)) return;
+    share = &of;
+    sync = gl.FenceSync(GL_SYNC_GPU_COMMANDS_COMPLETE, 0);
+    gl.Flush();
+  }
+  void CheckGroup(GlContexts& contexts) {
+    foreign = sync != nullptr && contexts.gl().IsSync(sync) != GL_TRUE;
+  }
+  std::optional<cl_int> Look(GlContexts& contexts, GLsync fence) const {
+    std::optional<cl_int> status = contexts.Look(fence);
+    const bool usable = sync != nullptr && !foreign;
+    if (status == CL_INVALID_GL_OBJECT && usable) status = contexts.Look(sync);
+    if (status && usable && !contexts.closed()) contexts.gl().DeleteSync(sync);
+    return status;
+  }
+};
+
+}  // namespace
 
 cl_event LinkFence(cl_context context_handle, cl_command_type type, FenceWaiters::Fence fence,
                    cl_int* errcode_ret) {
@@ -28,7 +62,7 @@ cl_event LinkFence(cl_context context_handle, cl_command_type type, FenceWaiters
   cl_int status = MakeLinkedEvent(context, type, &event);
   if (status != CL_SUCCESS) return Fail(errcode_ret, status);
   fence.done = [event](cl_int ended) { EndUserEvent(event.get(), std::min(ended, CL_COMPLETE)); };
-  status = share->waiters().Start(std::move(fence));
+  status = share->waiters().Start(*share, std::move(fence));
   if (status != CL_SUCCESS) {
     EndUserEvent(event.get(), status);
     return Fail(errcode_ret, status);
@@ -45,16 +79,28 @@ cl_event CL_API_CALL clCreateEventFromGLsyncKHR(cl_context context, cl_GLsync sy
                                                 cl_int* errcode_ret) noexcept {
   const GLsync fence = reinterpret_cast<GLsync>(sync);
   sharing::FenceWaiters::Fence wait;
+  auto behind = std::make_shared<sharing::StandIn>();
+  // "Creating a linked event object also places a reference on the linked GL sync object", which
+  // only a wait does. Where nothing waits, this stands in for a fence that is deleted.
+  wait.hold = [behind](sharing::GlShare& share) { behind->Make(share); };
   // CL_INVALID_GL_OBJECT if sync is not the name of a sync object in the GL share group associated
   // with context.
-  wait.begin = [fence](sharing::GlContexts& contexts) {
-    return contexts.gl().IsSync(fence) == GL_TRUE ? CL_SUCCESS : CL_INVALID_GL_OBJECT;
+  wait.begin = [fence, behind](sharing::GlContexts& contexts) {
+    behind->CheckGroup(contexts);
+    if (contexts.gl().IsSync(fence) == GL_TRUE) return CL_SUCCESS;
+    if (behind->sync != nullptr && !behind->foreign) contexts.gl().DeleteSync(behind->sync);
+    return CL_INVALID_GL_OBJECT;
+  };
+  wait.look = [fence, behind](sharing::GlContexts& contexts) {
+    return behind->Look(contexts, fence);
   };
   wait.wait = [fence](sharing::GlContexts& contexts, absl::Time deadline) {
     return contexts.Wait(fence, deadline);
   };
-  return sharing::LinkFence(context, CL_COMMAND_GL_FENCE_SYNC_OBJECT_KHR, std::move(wait),
-                            errcode_ret);
+  const cl_event event = sharing::LinkFence(context, CL_COMMAND_GL_FENCE_SYNC_OBJECT_KHR,
+                                            std::move(wait), errcode_ret);
+  if (behind->foreign) behind->share->gl().DeleteSync(behind->sync);
+  return event;
 }
 
 }  // namespace api

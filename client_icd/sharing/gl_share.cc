@@ -233,6 +233,22 @@ cl_int GlContexts::Wait(GLsync sync, absl::Time deadline) {
   if (ExitGate::OfProcess().given_up()) return CL_OUT_OF_RESOURCES;  // No call into GL any more.
   if (closed()) return CL_INVALID_GL_OBJECT;  // Meanwhile, without waiting for us any longer.
   if (result == GL_WAIT_FAILED) return TakeError(CL_OUT_OF_RESOURCES);
+  return CheckReset();
+}
+
+std::optional<cl_int> GlContexts::Look(GLsync sync) {
+  if (closed()) return CL_INVALID_GL_OBJECT;
+  // Not glClientWaitSync: where GL is promised no wrong call, a fence that is deleted at this
+  // moment is one, and Mesa's does not look then.
+  GLint status = 0;
+  gl_.GetSynciv(sync, GL_SYNC_STATUS, 1, nullptr, &status);
+  if (status == GL_UNSIGNALED) return std::nullopt;
+  if (status == GL_SIGNALED) return CheckReset();
+  const cl_int failed = TakeError(CL_INVALID_GL_OBJECT);
+  return failed == CL_SUCCESS ? CL_INVALID_GL_OBJECT : failed;
+}
+
+cl_int GlContexts::CheckReset() {
   if (caps_.reset_status && gl_.GetGraphicsResetStatus() != GL_NO_ERROR) {
     ClientLog(ClientLogLevel::kError, "the OpenGL context was reset");
     return CL_OUT_OF_RESOURCES;

@@ -124,6 +124,9 @@ class GlContexts {
   cl_int Finish(absl::Time deadline);
   // Waits for a fence of the share group, and keeps it.
   cl_int Wait(GLsync sync, absl::Time deadline);
+  // The same without waiting: nothing if it is not signalled, CL_INVALID_GL_OBJECT if there is no
+  // such fence any more.
+  std::optional<cl_int> Look(GLsync sync);
   // GL's error since the last look: CL_SUCCESS, CL_OUT_OF_RESOURCES, or `otherwise`.
   cl_int TakeError(cl_int otherwise);
 
@@ -136,6 +139,7 @@ class GlContexts {
   bool AddContext();
   bool HasExtension(const char* name);
   void Prepare();
+  cl_int CheckReset();
 
   const std::unique_ptr<GlBinding> binding_;
   std::vector<std::unique_ptr<GlNativeContext>> contexts_;

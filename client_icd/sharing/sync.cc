@@ -529,8 +529,8 @@ cl_int EnqueueSync(Api api, const SyncArguments& arguments, SyncSteps steps, boo
                                   acquire ? LinkedEvents::kAllow : LinkedEvents::kRefuse));
   if (context.session().lost()) return context.session().lost_code();
   CL_RETURN_IF_ERROR(ChangeStates(rules, context, acquire, &items));
-  // Nothing to do, and nobody who would ask when it is done.
-  if (items.empty() && arguments.event == nullptr) return CL_SUCCESS;
+  // Nothing to do or to wait for, and nobody who would ask when it is done.
+  if (items.empty() && arguments.event == nullptr && arguments.num_events == 0) return CL_SUCCESS;
   std::vector<Item> changed = items;
   const auto pass =
       std::make_shared<Pass>(queue, rules, acquire, std::move(items), std::move(steps));

@@ -8,7 +8,33 @@
 namespace sluice::gltest {
 namespace {
 
-class GlEvents : public WithGlEvents {};
+class GlEvents : public WithGlEvents {
+ protected:
+  // Gives GL something that takes it long.
+  void DrawLong(int copies) {
+    constexpr GLsizei kSide = 1024;
+    if (target_ == 0) {
+      GLuint framebuffers[2] = {}, targets[2] = {};
+      gl().GenRenderbuffers(2, targets);
+      gl().GenFramebuffers(2, framebuffers);
+      for (int i = 0; i < 2; ++i) {
+        const GLenum point = i == 0 ? GL_READ_FRAMEBUFFER : GL_DRAW_FRAMEBUFFER;
+        gl().BindRenderbuffer(GL_RENDERBUFFER, targets[i]);
+        gl().RenderbufferStorage(GL_RENDERBUFFER, GL_RGBA8, kSide, kSide);
+        gl().BindFramebuffer(point, framebuffers[i]);
+        gl().FramebufferRenderbuffer(point, GL_COLOR_ATTACHMENT0, GL_RENDERBUFFER, targets[i]);
+      }
+      target_ = targets[0];
+    }
+    for (int i = 0; i < copies; ++i) {
+      gl().BlitFramebuffer(0, 0, kSide, kSide, kSide - 1, kSide - 1, i % 7, 0, GL_COLOR_BUFFER_BIT,
+                           GL_LINEAR);
+    }
+  }
+
+ private:
+  GLuint target_ = 0;
+};
 
 // A fence of another thread's context orders what that thread wrote before an acquire.
 TEST_P(GlEvents, FenceGatesAcquire) {
@@ -61,6 +87,33 @@ TEST_P(GlEvents, ManyAndNone) {
   Own<cl_context> plain = NewContext();
   EXPECT_CREATE("clCreateEventFromGLsyncKHR.plain_context", CL_INVALID_CONTEXT,
                 from_gl_(plain, Fence(), error));
+}
+
+// More fences than there are threads for, all behind one long drawing and deleted at once: no call
+// waits for the drawing, and the events end after it.
+TEST_P(GlEvents, ManyBehindOneDrawing) {
+  std::vector<Own<cl_event>> events;
+  int ended_early = 0;
+  // Until the drawing takes longer than the calls.
+  for (int copies = 16; copies <= 256; copies *= 2) {
+    DrawLong(copies);
+    events.clear();
+    for (int i = 0; i < 40; ++i) {
+      const cl_GLsync fence = Fence();
+      if (i == 0) gl().Flush();
+      events.push_back(
+          MAKE("clCreateEventFromGLsyncKHR.behind", from_gl_(context(), fence, error)));
+      gl().DeleteSync(reinterpret_cast<GLsync>(fence));
+    }
+    ended_early = 0;
+    for (const Own<cl_event>& event : events)
+      ended_early += conformance::StatusOf(event) == CL_COMPLETE ? 1 : 0;
+    gl().Flush();
+    for (const Own<cl_event>& event : events)
+      ASSERT_EQ(clWaitForEvents(1, event.AsList()), CL_SUCCESS);
+    if (ended_early == 0) return;
+  }
+  FAIL() << ended_early << " of the events ended before the last was made";
 }
 
 // "Passing such events to any other CL API that enqueues commands will generate a CL_INVALID_EVENT

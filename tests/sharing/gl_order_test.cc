@@ -132,6 +132,48 @@ TEST_P(GlOrder, OutOfOrderWaitsForListsOnly) {
   }
 }
 
+// What has nothing to do, an acquire of what is acquired and a release of what is not, waits for
+// its list all the same: in an in-order queue so does what comes after it, whether it has an event
+// or not.
+TEST_P(GlOrder, NothingToDoWaitsForItsList) {
+  const Own<cl_mem> memory = Shared(Buffer(nullptr, 4096));
+  const cl_mem handle = memory;
+  app().ClearCurrent();  // No release waits in its call.
+  for (const bool acquires : {true, false}) {
+    for (const bool has_event : {true, false}) {
+      SCOPED_TRACE(testing::Message() << (acquires ? "acquire" : "release") << ", "
+                                      << (has_event ? "with" : "without") << " an event");
+      cl_int status = CL_SUCCESS;
+      const Own<cl_event> gate(clCreateUserEvent(context(), &status));
+      ASSERT_EQ(status, CL_SUCCESS);
+      if (acquires) {
+        ASSERT_EQ(Acquire(memory), CL_SUCCESS);
+      }
+      Own<cl_event> own, after;
+      cl_event* const event = has_event ? own.Out() : nullptr;
+      ASSERT_EQ(acquires ? clEnqueueAcquireGLObjects(queue(), 1, &handle, 1, gate.AsList(), event)
+                         : clEnqueueReleaseGLObjects(queue(), 1, &handle, 1, gate.AsList(), event),
+                CL_SUCCESS);
+      ASSERT_EQ(clEnqueueMarkerWithWaitList(queue(), 0, nullptr, after.Out()), CL_SUCCESS);
+      ASSERT_EQ(clFlush(queue()), CL_SUCCESS);
+      // What ends without the gate has ended by the time that this has, on another queue.
+      const Own<cl_command_queue> other(
+          clCreateCommandQueueWithProperties(context(), device(), nullptr, &status));
+      Own<cl_event> answered;
+      ASSERT_EQ(clEnqueueMarkerWithWaitList(other, 0, nullptr, answered.Out()), CL_SUCCESS);
+      ASSERT_EQ(clWaitForEvents(1, answered.AsList()), CL_SUCCESS);
+      EXPECT_GT(conformance::StatusOf(after), CL_COMPLETE);
+      ASSERT_EQ(clSetUserEventStatus(gate, CL_COMPLETE), CL_SUCCESS);
+      EXPECT_EQ(clFinish(queue()), CL_SUCCESS);
+      EXPECT_EQ(conformance::StatusOf(after), CL_COMPLETE);
+      if (acquires) {
+        ASSERT_EQ(Release(memory), CL_SUCCESS);
+      }
+    }
+  }
+  app().MakeCurrent();
+}
+
 // A release behind a marker of the application's does not wait in its call for what the driver
 // perhaps holds the marker behind: PoCL's waits for all before it.
 TEST_P(GlOrder, ReleaseBehindAMarkerReturns) {
