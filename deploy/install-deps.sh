@@ -7,7 +7,8 @@
 #   --build   to build and run Sluice (the default)
 #   --test    what the tests and benchmarks need besides: the real clients, CLBlast, bubblewrap
 #   --lint    clang 14's tools: format, tidy, fuzzer and sanitizer runtimes
-#   --windows the cross-build for Windows (deploy/windows) and Wine to run it; not part of --all
+#   --windows the cross-build for Windows (deploy/windows), Wine to run it, and what --test installs,
+#             since its tests want this system's build with tests besides; not part of --all
 #   --all     build, test and lint
 #   --list    print the packages and install nothing
 #
@@ -54,7 +55,7 @@ windows_packages=(
 lint_packages=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev git)  # git lists the files
 
 usage() {
-  sed -n '3,14s/^# \{0,1\}//p' "$0"
+  sed -n '3,15s/^# \{0,1\}//p' "$0"
 }
 
 packages=()
@@ -64,7 +65,7 @@ for option in "$@"; do
     --build) packages+=("${build_packages[@]}") ;;
     --test) packages+=("${build_packages[@]}" "${test_packages[@]}") ;;
     --lint) packages+=("${lint_packages[@]}") ;;
-    --windows) packages+=("${build_packages[@]}" "${windows_packages[@]}") ;;
+    --windows) packages+=("${build_packages[@]}" "${test_packages[@]}" "${windows_packages[@]}") ;;
     --all) packages+=("${build_packages[@]}" "${test_packages[@]}" "${lint_packages[@]}") ;;
     --list) list_only=yes ;;
     -h | --help) usage; exit 0 ;;

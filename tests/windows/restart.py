@@ -91,6 +91,8 @@ def of_service(wine):
         service_test.wait_for("restart: the stop says how long it may take", 60,
                               lambda: hint(wine) not in (None, 0, 60_000) or service_test.state(wine) == "STOPPED")
         check("restart: before it is over", service_test.state(wine) == "STOP_PENDING", hint(wine))
+        _, facts = service_test.control(wine, "query")
+        check("restart: with a checkpoint more", facts.get("checkpoint", 0) >= 2 or facts.get("state") == 1, facts)
         service_test.wait_for("restart: the service stops", 60, lambda: service_test.state(wine) == "STOPPED")
         check("restart: its session is lost, with the documented codes", application.ask("look") == LOST,
               application.lines())

@@ -210,6 +210,34 @@ def state(wine):
     return output
 
 
+def control(wine, what):
+    """What the service answers to this control, an error or 0, and its state, accepted controls, checkpoint and hint."""
+    code, output = wine.run([BIN / "service_control.exe", "Sluice", what], seconds=60)
+    words = output.split()
+    facts = dict(zip(words[::2], map(int, words[1::2]))) if code == 0 else {"output": output}
+    return facts.pop("answer", None), facts
+
+
+RUNNING = {"state": 4, "accepts": 1 | 4 | 8, "checkpoint": 0, "hint": 0}  # Stop, shutdown, parameter change.
+STARTING = {"state": 2, "accepts": 0, "checkpoint": 1, "hint": 60_000}
+REFUSED = 1052  # ERROR_INVALID_SERVICE_CONTROL
+
+
+def controls(wine, config):
+    """Pause is refused, and the change of a parameter has the configuration read again."""
+    for what, answer in (("pause", REFUSED), ("continue", REFUSED), ("interrogate", 0)):
+        answered_with, facts = control(wine, what)
+        check(f"service: {what} is answered with {answer}", (answered_with, facts) == (answer, RUNNING),
+              (answered_with, facts))
+    before = config.read_text()
+    config.write_text(before + "[limits]\nmax_sessions = 7\n")
+    answer, facts = control(wine, "paramchange")
+    check("service: a parameter change is taken", (answer, facts) == (0, RUNNING), (answer, facts))
+    wait_for("service: it has read its configuration again", 60,
+             lambda: (answered(wine, None) or {}).get("session_limit") == 7)
+    config.write_text(before)
+
+
 def uses(wine, endpoint, program="vector_add"):
     """A program that finds the driver in the registry, where installing has put it."""
     return wine.run([BIN / f"{program}.exe"], seconds=60, SLUICE_ENDPOINT=endpoint, SLUICE_TEST_KIND="network",
@@ -261,6 +289,8 @@ def service(wine):
     for name in ("start", "restart"):
         code, output = wine.run(["sc", "start", "Sluice"], seconds=60)
         check(f"service: {name}", code == 0, output)
+        wait_for(f"service: {name} is reported with a checkpoint", 60,
+                 lambda: control(wine, "query")[1] in (STARTING, RUNNING))
         status = answered(wine, None)
         # It answers from its start, and is RUNNING once its first look at the devices is over: as READY=1 for systemd.
         running = wait_for(f"service: runs after {name}", 120, lambda: state(wine) == "RUNNING")
@@ -273,8 +303,7 @@ def service(wine):
               devices)
         if name == "start":
             headers(wine, network)
-        code, output = wine.run(["sc", "pause", "Sluice"], seconds=30)
-        check("service: pause is refused", code != 0 and state(wine) == "RUNNING", output)
+            controls(wine, config)
         code, output = wine.run(["sc", "stop", "Sluice"], seconds=60)
         check("service: stop is taken", code == 0, output)
         wait_for("service: stops", 60, lambda: state(wine) == "STOPPED")

@@ -52,7 +52,7 @@ def main(arguments, usage, programs, parts, default):
     for path in (*programs, DRIVER):
         if not path.is_file():
             sys.exit(f"FAIL windows: {path} is missing; run deploy/windows/build.sh")
-    reason = wine_module.missing()
+    reason = wine_module.missing(display=True)
     if reason:
         print(f"SKIP windows sharing: {reason}")
         return 0

@@ -17,10 +17,12 @@ import tempfile
 VENDORS = r"HKLM\SOFTWARE\Khronos\OpenCL\Vendors"
 
 
-def missing():
-    """What cannot be done here, in words; None if Wine is there."""
+def missing(display=False):
+    """What cannot be done here, in words; None if Wine is there, and Xvfb for a display."""
     if shutil.which("wine") is None or server() is None:
         return "wine is not installed (deploy/install-deps.sh --windows)"
+    if display and shutil.which("Xvfb") is None:
+        return "Xvfb is not installed (deploy/install-deps.sh --windows)"
     return None
 
 
