@@ -8,6 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "broker/base/log.h"
 #include "broker/helper_environment.h"
+#include "broker/os/close_elsewhere.h"
+#include "broker/os/lent_memory.h"
 #include "broker/os/local_socket.h"
 #include "proto/status_macros.h"
 

@@ -73,6 +73,12 @@ absl::Status WaitFor(int socket, short events, int timeout_ms) {
   }
 }
 
+absl::StatusOr<size_t> NothingReceived(int error_number) {
+  if (error_number == EAGAIN) return absl::UnavailableError("receive would block");
+  if (error_number == ECONNRESET) return size_t{0};  // It died with our bytes unread.
+  return ErrnoStatus(error_number, "receiving a message");
+}
+
 }  // namespace
 
 absl::Status SendMessage(int socket, const void* data, size_t size, const int* fds, int fd_count) {
@@ -110,10 +116,17 @@ absl::StatusOr<size_t> ReceiveMessage(int socket, void* buffer, size_t capacity,
   SLUICE_CHECK(max_fds >= 0 && max_fds <= kMaxDescriptorsPerMessage);
   SLUICE_CHECK(max_fds == 0 || fds != nullptr);
   if (fds != nullptr) fds->clear();
-  bool descriptors = false;
-  char byte;
-  if (max_fds == 0 && PeekFor(socket, &byte, sizeof(byte), 0, &descriptors) >= 0 && descriptors) {
-    return absl::InvalidArgumentError("message carries descriptors, none are taken");
+  if (max_fds == 0) {
+    bool descriptors = false;
+    char byte;
+    ssize_t peeked = PeekFor(socket, &byte, sizeof(byte), 0, &descriptors);
+    // It died with our bytes unread, which is said once; what it sent before is there.
+    if (peeked < 0 && errno == ECONNRESET)
+      peeked = PeekFor(socket, &byte, sizeof(byte), 0, &descriptors);
+    // Nothing is received that was not looked at: what comes now may bring some.
+    if (peeked < 0) return NothingReceived(errno);
+    if (descriptors)
+      return absl::InvalidArgumentError("message carries descriptors, none are taken");
   }
   iovec part = {buffer, capacity};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * kMostDescriptors)];
@@ -126,13 +139,10 @@ absl::StatusOr<size_t> ReceiveMessage(int socket, void* buffer, size_t capacity,
     message.msg_controllen = max_fds > 0 ? sizeof(control) : 0;
     received = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
   } while (received < 0 && errno == EINTR);
-  if (received < 0) {
-    if (errno == EAGAIN) return absl::UnavailableError("receive would block");
-    if (errno == ECONNRESET) return size_t{0};  // It died with our bytes unread.
-    return ErrnoStatus(errno, "receiving a message");
-  }
-  // Owned from here, so that every refusal below closes them.
-  std::vector<UniqueFd> received_fds;
+  if (received < 0) return NothingReceived(errno);
+  // The caller's from here, whatever is refused below.
+  std::vector<UniqueFd> none;
+  std::vector<UniqueFd>& received_fds = fds != nullptr ? *fds : none;
   CollectDescriptors(&message, &received_fds);
   for (UniqueFd& fd : received_fds) {
     fd = AboveStandard(std::move(fd));
@@ -144,11 +154,9 @@ absl::StatusOr<size_t> ReceiveMessage(int socket, void* buffer, size_t capacity,
         "this process has no descriptors left for those that a message brought: raise the limit on "
         "its open files (ulimit -n)");
   }
-  const size_t brought = received_fds.size();
-  if (fds != nullptr) *fds = std::move(received_fds);
-  if (brought > static_cast<size_t>(max_fds)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("message carries ", brought, " descriptors, at most ", max_fds, " are taken"));
+  if (received_fds.size() > static_cast<size_t>(max_fds)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "message carries ", received_fds.size(), " descriptors, at most ", max_fds, " are taken"));
   }
   if ((message.msg_flags & MSG_TRUNC) != 0) {
     return absl::InvalidArgumentError(absl::StrCat("message is larger than ", capacity, " bytes"));

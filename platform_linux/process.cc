@@ -38,10 +38,15 @@ namespace {
 
 // Above every number a child asks for, so that moving descriptors never overwrites one.
 constexpr int kFirstScratchFd = 64;
-// A child that could not become what was asked is about to exit.
+// A child that could not become what was asked is killed.
 constexpr int kFailedChildMs = 1'000;
+// From its change of user to its exec, a child can be stopped and slowed by whoever has that user
+// already, and its parent may be what everybody waits for.
+constexpr int kExecMs = 500;
+constexpr int kStoppedLookMs = 5;
 
-// What the child tells the parent if it cannot become what was asked.
+// What the child tells the parent if it cannot become what was asked; or, without an error, that it
+// is about to become another user.
 struct SpawnFailure {
   int error_number;
   char what[60];
@@ -112,6 +117,10 @@ int Place(int fd, int target) {
       ReportAndExit(report_fd, "dup2", errno);
     }
   }
+  if (options.sandbox.user.has_value()) {
+    const SpawnFailure none = {};
+    [[maybe_unused]] const ssize_t written = ::write(report_fd, &none, sizeof(none));
+  }
   const SandboxFailure failure = ApplySandbox(options.sandbox);
   if (failure.what != nullptr) ReportAndExit(report_fd, failure.what, failure.error_number);
   ::execve(options.path.c_str(), plan.argv.data(), plan.envp.data());
@@ -125,17 +134,40 @@ std::vector<char*> Pointers(const std::vector<std::string>& strings) {
   return pointers;
 }
 
-// Reads the child's report: nothing comes if exec has closed the pipe.
-absl::Status ReadReport(int fd, const std::string& path) {
-  SpawnFailure failure;
-  ssize_t count;
-  do {
-    count = ::read(fd, &failure, sizeof(failure));
-  } while (count < 0 && errno == EINTR);
-  if (count == 0) return absl::OkStatus();
-  if (count != sizeof(failure)) return absl::InternalError("child process failed before exec");
-  failure.what[sizeof(failure.what) - 1] = '\0';
-  return ErrnoStatus(failure.error_number, absl::StrCat("starting ", path, ": ", failure.what));
+bool IsStopped(int pidfd) {
+  siginfo_t info = {};
+  return ::waitid(static_cast<idtype_t>(P_PIDFD), static_cast<id_t>(pidfd), &info,
+                  WSTOPPED | WNOHANG | WNOWAIT) == 0 &&
+         info.si_pid != 0;
+}
+
+// False for a child that is stopped, or takes too long.
+bool AwaitExec(int report_fd, int pidfd) {
+  for (int waited_ms = 0; waited_ms < kExecMs; waited_ms += kStoppedLookMs) {
+    pollfd entry = {report_fd, POLLIN, 0};
+    if (::poll(&entry, 1, kStoppedLookMs) > 0) return true;
+    if (IsStopped(pidfd)) return false;
+  }
+  return false;
+}
+
+// Reads the child's report: nothing comes if exec has closed the pipe. One that is held up as
+// another user is taken for started: if it fails after all, it ends, as a program may.
+absl::Status ReadReport(int fd, const std::string& path, int pidfd) {
+  while (true) {
+    SpawnFailure failure;
+    ssize_t count;
+    do {
+      count = ::read(fd, &failure, sizeof(failure));
+    } while (count < 0 && errno == EINTR);
+    if (count == 0) return absl::OkStatus();
+    if (count != sizeof(failure)) return absl::InternalError("child process failed before exec");
+    if (failure.error_number != 0) {
+      failure.what[sizeof(failure.what) - 1] = '\0';
+      return ErrnoStatus(failure.error_number, absl::StrCat("starting ", path, ": ", failure.what));
+    }
+    if (!AwaitExec(fd, pidfd)) return absl::OkStatus();
+  }
 }
 
 // fork with a pidfd, by the system call itself: glibc's fork runs handlers (gRPC registers some)
@@ -209,7 +241,9 @@ absl::StatusOr<ChildProcess> Spawn(const SpawnOptions& options) {
                      return ForkWithPidfd(&raw_pidfd);
                    }));
   ChildProcess child(pid, UniqueFd(raw_pidfd));
-  if (absl::Status started = ReadReport(report_read.get(), options.path); !started.ok()) {
+  const absl::Status started = ReadReport(report_read.get(), options.path, child.pidfd());
+  if (!started.ok()) {
+    child.Signal(SIGKILL).IgnoreError();
     child.WaitAndReap(kFailedChildMs);
     return started;
   }
@@ -227,8 +261,9 @@ absl::StatusOr<pid_t> SpawnUnseen(const SpawnOptions& options) {
     if (child > 0) Keep(keeper_plan, child);
     return pid_t{0};
   };
+  SLUICE_CHECK(!options.sandbox.user.has_value());
   ASSIGN_OR_RETURN(const pid_t keeper, RunPlan(options, &report_read, twice));
-  if (absl::Status started = ReadReport(report_read.get(), options.path); !started.ok()) {
+  if (absl::Status started = ReadReport(report_read.get(), options.path, -1); !started.ok()) {
     AwaitUnseen(keeper);
     return started;
   }

@@ -75,7 +75,9 @@ class ChildProcess {
   UniqueFd pidfd_;
 };
 
-// The error names what failed in the child: the change of user, the exec, ...
+// The error names what failed in the child: the change of user, the exec, ... It is not waited for
+// longer than 0.5 s once it is another user, whose processes may stop it before its exec: then it
+// is taken for started.
 absl::StatusOr<ChildProcess> Spawn(const SpawnOptions& options);
 
 // Starts a process that its parent does not see, for code in a stranger's process: no SIGCHLD comes

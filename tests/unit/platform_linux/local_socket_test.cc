@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstring>
 #include <string>
 #include <thread>
@@ -112,6 +113,32 @@ TEST_F(LocalSocketTest, DescriptorsAreNotTakenByWhoTakesNone) {
   EXPECT_EQ(CountOpenDescriptors(), before + 2);
 }
 
+// Nor is one that comes while it is looked for.
+TEST_F(LocalSocketTest, DescriptorsThatComeMeanwhileAreNotTaken) {
+  ASSERT_TRUE(SetNonBlocking(here_.get(), true).ok());
+  constexpr int kMessages = 1000;
+  std::atomic<int> wanted{0};
+  std::thread sender([&] {
+    for (int i = 1; i <= kMessages; ++i) {
+      while (wanted.load() < i) std::this_thread::yield();
+      SendDescriptors(1);
+    }
+  });
+  char buffer[16];
+  std::vector<UniqueFd> received;
+  int taken = 0;
+  for (int i = 1; i <= kMessages; ++i) {
+    wanted.store(i);
+    absl::StatusOr<size_t> size = absl::UnavailableError("");
+    while (absl::IsUnavailable(size.status()))
+      size = ReceiveMessage(here_.get(), buffer, sizeof(buffer), nullptr, 0);
+    // It is still there.
+    if (!ReceiveMessage(here_.get(), buffer, sizeof(buffer), &received, 1).ok()) ++taken;
+  }
+  sender.join();
+  EXPECT_EQ(taken, 0);
+}
+
 // A process without descriptors to spare is told so, not that the peer sent too many.
 TEST_F(LocalSocketTest, NoDescriptorsLeftIsSaid) {
   SendDescriptors(1);
@@ -127,6 +154,24 @@ TEST_F(LocalSocketTest, NoDescriptorsLeftIsSaid) {
   EXPECT_TRUE(absl::IsResourceExhausted(size.status())) << size.status();
   EXPECT_NE(size.status().message().find("ulimit -n"), std::string::npos) << size.status();
   EXPECT_TRUE(received.empty());
+}
+
+// If there is room for some of them, those are the caller's to close.
+TEST_F(LocalSocketTest, DescriptorsThatFitAreTheCallers) {
+  const int next = ::dup(STDERR_FILENO);
+  ::close(next);
+  SendDescriptors(4);
+  rlimit before = {};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit two_more = before;
+  two_more.rlim_cur = static_cast<rlim_t>(next) + 2;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &two_more), 0);
+  char buffer[16];
+  std::vector<UniqueFd> received;
+  const auto size = ReceiveMessage(here_.get(), buffer, sizeof(buffer), &received, 4);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_TRUE(absl::IsResourceExhausted(size.status())) << size.status();
+  EXPECT_FALSE(received.empty());
 }
 
 // A message larger than the buffer is an error, never cut short, and its descriptors can be closed.
@@ -152,12 +197,14 @@ TEST_F(LocalSocketTest, DescriptorsOnAnEmptyMessageAreClosed) {
   EXPECT_EQ(CountOpenDescriptors(), before);
 }
 
-// A peer that is gone reads as end of file, also if our bytes were unread; sending to it is
-// kAborted.
+// A peer that is gone reads as end of file, after what it sent, also if our bytes were unread;
+// sending to it is kAborted.
 TEST_F(LocalSocketTest, PeerGone) {
   ASSERT_TRUE(SendMessage(here_.get(), "unread", 6).ok());
+  ASSERT_TRUE(SendMessage(there_.get(), "last", 4).ok());
   there_.reset();
   char buffer[16];
+  EXPECT_EQ(*ReceiveMessage(here_.get(), buffer, sizeof(buffer), nullptr, 0), 4u);
   const auto size = ReceiveMessage(here_.get(), buffer, sizeof(buffer), nullptr, 0);
   ASSERT_TRUE(size.ok()) << size.status();
   EXPECT_EQ(*size, 0u);

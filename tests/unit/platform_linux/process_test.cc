@@ -10,9 +10,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 
 #include "broker/os/dynamic_library.h"
 #include "broker/os/local_socket.h"
@@ -309,6 +311,28 @@ TEST(ProcessTest, WaitIsBounded) {
   EXPECT_EQ(child->WaitAndReap(-1)->signal, SIGTERM);
 }
 
+bool IsUsers(pid_t process, uid_t uid) {
+  std::ifstream status("/proc/" + std::to_string(process) + "/status");
+  for (std::string word; status >> word;) {
+    uid_t real = 0;
+    if (word == "Uid:" && status >> real) return real == uid;
+  }
+  return false;
+}
+
+// As whoever is `uid` could: the first child of this process that has become that user.
+void StopChildOf(uid_t uid) {
+  while (true) {
+    for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+      pid_t child = 0;
+      if (std::ifstream(task.path() / "children") >> child && IsUsers(child, uid)) {
+        ::kill(child, SIGSTOP);
+        return;
+      }
+    }
+  }
+}
+
 // A child that becomes another user has that user's ids only.
 TEST(ProcessTest, ChildBecomesUser) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
@@ -324,6 +348,43 @@ TEST(ProcessTest, ChildBecomesUser) {
   EXPECT_EQ(ReadToEnd(out.read_end.get()),
             std::to_string(user->uid) + "\n" + std::to_string(user->gid) + "\n");
   child->WaitAndReap(-1);
+}
+
+// Who has a child's user already can hold it up before its exec. Nobody waits for that, and the
+// child is what it was to be once it is let go. (Here by a lease, which keeps others from opening a
+// file.)
+TEST(ProcessTest, ChildOfAnotherUserIsNotAwaited) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  const auto user = LookUpUser("nobody");
+  ASSERT_TRUE(user.ok()) << user.status();
+  const std::string program = testing::TempDir() + "/sluice-leased";
+  std::filesystem::copy_file("/bin/sh", program, std::filesystem::copy_options::overwrite_existing);
+  const UniqueFd leased(::open(program.c_str(), O_RDONLY | O_CLOEXEC));
+  ::signal(SIGIO, SIG_IGN);
+  if (::fcntl(leased.get(), F_SETLEASE, F_WRLCK) != 0) GTEST_SKIP() << "no leases there";
+  SpawnOptions options = Shell("exit 7");
+  options.path = program;
+  options.sandbox.user = *user;
+  for (const bool stopped : {false, true}) {
+    std::thread stopper;
+    if (stopped) stopper = std::thread([&user] { StopChildOf(user->uid); });
+    const auto begin = std::chrono::steady_clock::now();
+    auto child = Spawn(options);
+    // The system breaks a lease after 45 s.
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+    if (stopped) stopper.join();
+    ASSERT_TRUE(child.ok()) << child.status();
+    EXPECT_FALSE(child->TryReap().has_value());
+    if (stopped) {
+      child->KillGroup();
+      EXPECT_EQ(child->WaitAndReap(-1)->signal, SIGKILL);
+    } else {
+      ASSERT_EQ(::fcntl(leased.get(), F_SETLEASE, F_UNLCK), 0);
+      EXPECT_EQ(child->WaitAndReap(-1)->code, 7);
+      ASSERT_EQ(::fcntl(leased.get(), F_SETLEASE, F_WRLCK), 0);
+    }
+  }
+  std::filesystem::remove(program);
 }
 
 // A user that does not exist is not found, by name.
