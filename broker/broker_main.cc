@@ -181,9 +181,10 @@ absl::StatusOr<Config> BuildConfig(const Flags& flags, NetworkCheck check) {
   return config;
 }
 
-// What is no mistake, and should be otherwise all the same: secrets that are none.
+// What is no mistake, and should be otherwise all the same: secrets that are none, and services
+// that ask for none.
 std::vector<std::string> WarningsOf(const Config& config) {
-  std::vector<std::string> warnings;
+  std::vector<std::string> warnings = OpenDoors(config);
   for (const NetworkConfig& network : config.network) {
     for (const char* key : {"key", "token_file"}) {
       const std::string& path = *network.FileOf(key);
@@ -220,7 +221,8 @@ int Serve(const Flags& flags) {
   SetLogLevel(config->log_level);
   PrepareDaemonProcess();
   for (const std::string& warning : WarningsOf(*config))
-    Log(LogLevel::kWarning, "broker", "the configuration gives a secret away", {{"what", warning}});
+    Log(LogLevel::kWarning, "broker", "the configuration leaves something open",
+        {{"what", warning}});
   absl::StatusOr<std::unique_ptr<Broker>> broker = Broker::Create(
       *std::move(config), [flags] { return BuildConfig(flags, NetworkCheck::kFiles); });
   if (!broker.ok()) {

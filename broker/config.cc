@@ -369,6 +369,34 @@ absl::Status CheckConfig(const Config& config) {
   return absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
 }
 
+std::vector<std::string> OpenDoors(const Config& config) {
+  constexpr mode_t kOthersWrite = 0002;  // Which is what connecting takes.
+  const bool mode_keeps_out = (config.socket_mode & kOthersWrite) == 0;
+  std::vector<std::string> warnings;
+  for (const NetworkConfig& network : config.network) {
+    if (!network.client_ca.empty() || !network.token_file.empty()) continue;
+    std::vector<std::string> beyond;
+    std::vector<std::string> local;
+    for (const std::string& address : network.listen) {
+      (IsLoopbackAddress(address) ? local : beyond).push_back(address);
+    }
+    const std::string ends_it =
+        network.plaintext() ? "set token_file" : "set client_ca or token_file";
+    if (!beyond.empty()) {
+      warnings.push_back(absl::StrCat(network.Describe("listen"), ": anybody who reaches ",
+                                      absl::StrJoin(beyond, ", "), " gets sessions; ", ends_it));
+    }
+    if (!local.empty() && (mode_keeps_out || !config.access_users.empty())) {
+      warnings.push_back(
+          absl::StrCat(network.Describe("listen"), ": every local user gets sessions through ",
+                       absl::StrJoin(local, ", "), ", also whom ",
+                       config.access_users.empty() ? "the socket's mode" : "\"users\" in [access]",
+                       " keeps out; ", ends_it));
+    }
+  }
+  return warnings;
+}
+
 void ApplyDefaults(Config* config) {
   if (config->socket.empty()) config->socket = DefaultLocalName();
   if (config->admin_socket.empty()) config->admin_socket = AdminNameBeside(config->socket);

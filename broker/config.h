@@ -112,6 +112,10 @@ absl::StatusOr<Config> ParseConfig(const std::string& text, const std::string& f
 // What can only be judged when file and flags are together: plaintext rules, the paths' lengths.
 absl::Status CheckConfig(const Config& config);
 
+// Entries of [[network]] by which others get sessions than the operator may think, a warning each:
+// a service without authentication is allowed, but not in silence. After ApplyDefaults.
+std::vector<std::string> OpenDoors(const Config& config);
+
 // Fills what was left open with what fits this process's user.
 void ApplyDefaults(Config* config);
 

@@ -88,6 +88,8 @@ class ResourceHub {
   absl::StatusOr<uint64_t> Watch(uint64_t connection, const std::string& capability,
                                  ResourceRegistry::WatchCallback callback);
   void Unwatch(uint64_t watch_id) { registry_.Unwatch(watch_id); }
+  void SetOnUntold(std::function<void()> on_untold) { registry_.SetOnUntold(std::move(on_untold)); }
+  size_t TellWatches(size_t most) { return registry_.TellWatches(most); }
 
   const ResourceRegistry& registry() const { return registry_; }
   size_t connection_count() const { return connections_.size(); }

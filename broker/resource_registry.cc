@@ -2,6 +2,7 @@
 #include "broker/resource_registry.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "broker/base/check.h"
@@ -221,13 +222,10 @@ void ResourceRegistry::HandOut(uint64_t resource_id, Calls* calls) {
     Ticket& ticket = tickets_[id];
     deadlines_.erase({ticket.deadline_ms, id});
     const ResourceGrant grant = {resource.turns.indeterminate(), resource.turns.generation()};
-    calls->push_back([done = std::exchange(ticket.done, nullptr), grant] { done(grant); });
+    calls->answers.push_back([done = std::exchange(ticket.done, nullptr), grant] { done(grant); });
   }
-  if (resource.destroyed) return;  // Which EndWatch tells, as the last.
-  for (const uint64_t id : resource.watches) {
-    calls->push_back(
-        [callback = watches_[id].callback, state = StateOf(resource)] { callback(state, false); });
-  }
+  // Of its end EndWatch tells, as the last.
+  if (!resource.destroyed) calls->changed.insert(resource_id);
 }
 
 void ResourceRegistry::EndTicket(uint64_t id, ResourceTurns::Contents contents, absl::Status told,
@@ -236,7 +234,7 @@ void ResourceRegistry::EndTicket(uint64_t id, ResourceTurns::Contents contents, 
   const Ticket ticket = std::move(found->second);
   tickets_.erase(found);
   deadlines_.erase({ticket.deadline_ms, id});
-  if (ticket.done) calls->push_back([done = ticket.done, told] { done(told); });
+  if (ticket.done) calls->answers.push_back([done = ticket.done, told] { done(told); });
   clients_[ticket.connection].tickets.erase(ticket.hold_id);
   DropClientIfIdle(ticket.connection);
   Resource& resource = resources_[ticket.resource_id];
@@ -372,8 +370,8 @@ absl::StatusOr<uint64_t> ResourceRegistry::Watch(uint64_t connection,
   Resource& resource = resources_[view.id];
   resource.watches.insert(id);
   clients_[connection].watches.insert(id);
-  callback(StateOf(resource), false);
-  watches_[id] = {view.id, connection, std::move(callback)};
+  callback(resource.state, false);
+  watches_[id] = {view.id, connection, resource.changes, std::move(callback)};
   return id;
 }
 
@@ -389,7 +387,7 @@ void ResourceRegistry::EndWatch(uint64_t id, Calls* calls) {
   watches_.erase(found);
   Resource& resource = resources_[watcher.resource_id];
   resource.watches.erase(id);
-  calls->push_back(
+  calls->answers.push_back(
       [callback = watcher.callback, state = StateOf(resource)] { callback(state, true); });
   clients_[watcher.connection].watches.erase(id);
   DropClientIfIdle(watcher.connection);
@@ -407,18 +405,57 @@ std::optional<int64_t> ResourceRegistry::NextDueMs() const {
 
 void ResourceRegistry::AdvanceTo(int64_t now_ms) {
   Calls calls;
-  while (!deadlines_.empty() && deadlines_.begin()->first <= now_ms) {
+  int ends = 0;
+  while (!deadlines_.empty() && deadlines_.begin()->first <= now_ms && ends++ < kEndsAtOnce) {
     EndTicket(deadlines_.begin()->second, ResourceTurns::Contents::kUntouched,
               absl::DeadlineExceededError("its turn did not come in time"), &calls);
   }
-  while (!lingering_.empty() && lingering_.begin()->first <= now_ms) {
+  while (!lingering_.empty() && lingering_.begin()->first <= now_ms && ends++ < kEndsAtOnce) {
     DestroyResource(lingering_.begin()->second, &calls);
   }
   Run(calls);
 }
 
 void ResourceRegistry::Run(const Calls& calls) {
-  for (const std::function<void()>& call : calls) call();
+  for (const uint64_t id : calls.changed) NoteChange(id);
+  for (const std::function<void()>& answer : calls.answers) answer();
+  if (untold_.empty()) return;
+  if (on_untold_) return on_untold_();
+  TellWatches(std::numeric_limits<size_t>::max());
+}
+
+void ResourceRegistry::NoteChange(uint64_t resource_id) {
+  const auto found = resources_.find(resource_id);
+  if (found == resources_.end()) return;
+  Resource& resource = found->second;
+  const ResourceStateView state = StateOf(resource);
+  if (state == std::exchange(resource.state, state)) return;  // A try that failed, for example.
+  ++resource.changes;
+  if (resource.watches.empty()) return;
+  if (resource.untold == 0) untold_.push_back(resource_id);
+  resource.untold = resource.watches.size();
+}
+
+// Watches that come or go meanwhile only change how many are looked at in vain.
+size_t ResourceRegistry::TellWatches(size_t most) {
+  size_t looked_at = 0;
+  for (; !untold_.empty() && looked_at < most; ++looked_at) {
+    const uint64_t id = untold_.front();
+    untold_.pop_front();
+    const auto found = resources_.find(id);
+    if (found == resources_.end()) continue;
+    Resource& resource = found->second;
+    if (resource.watches.empty()) resource.untold = 0;
+    if (resource.untold == 0) continue;
+    auto next = resource.watches.upper_bound(resource.last_told);
+    if (next == resource.watches.end()) next = resource.watches.begin();
+    resource.last_told = *next;
+    if (--resource.untold != 0) untold_.push_back(id);
+    Watcher& watcher = watches_[*next];
+    if (std::exchange(watcher.told, resource.changes) == resource.changes) continue;
+    watcher.callback(resource.state, false);
+  }
+  return looked_at;
 }
 
 std::vector<ResourceInfo> ResourceRegistry::List() const {

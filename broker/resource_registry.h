@@ -12,13 +12,18 @@
 // from the start. The end of a connection is the end of its waits, watches and holds; a write hold
 // that ends so leaves the contents indeterminate.
 //
+// What a change costs does not depend on how many watch: watches are told afterwards, the newest
+// state and each one once, so many at a time as the owner likes.
+//
 // Owner: ResourceHub. Loop thread only. Capabilities, sizes and ids come from clients and are
 // checked here; shapes have been through CompleteShape. Callbacks are called on the loop thread,
-// after the registry's own state is whole again; they must not call back into it.
+// after the registry's own state is whole again; they must not call back into it, but for
+// TellWatches.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -87,6 +92,8 @@ struct ResourceStateView {
   uint32_t readers = 0;
   bool writer = false;
   uint32_t waiting = 0;
+
+  bool operator==(const ResourceStateView&) const = default;
 };
 
 struct ResourceGrant {
@@ -155,16 +162,24 @@ class ResourceRegistry {
 
   absl::Status Destroy(const std::string& capability_untrusted);
 
-  // Calls back with the state at once, before it returns. 0 is never an id.
+  // Calls back with the state at once, before it returns, and with the newest one whenever
+  // TellWatches comes to it after a change. 0 is never an id.
   absl::StatusOr<uint64_t> Watch(uint64_t connection, const std::string& capability_untrusted,
                                  WatchCallback callback);
   void Unwatch(uint64_t watch_id);
+  // Looks at so many watches at most, of each changed resource one in turn, and tells those that
+  // have not been told. How many it looked at: fewer than `most` when all have been told.
+  size_t TellWatches(size_t most);
+  // Called after a change, when there is something for TellWatches. Without it all are told then.
+  void SetOnUntold(std::function<void()> on_untold) { on_untold_ = std::move(on_untold); }
 
   void ConnectionEnded(uint64_t connection, int64_t now_ms);
 
   // When AdvanceTo has something to do: the next deadline of a wait, the next end of a linger.
   std::optional<int64_t> NextDueMs() const;
+  // Ends what is due by `now_ms`, kEndsAtOnce of it at most: NextDueMs tells whether that was all.
   void AdvanceTo(int64_t now_ms);
+  static constexpr int kEndsAtOnce = 64;
 
   std::vector<ResourceInfo> List() const;
   size_t count() const { return resources_.size(); }
@@ -185,6 +200,7 @@ class ResourceRegistry {
   struct Watcher {
     uint64_t resource_id = 0;
     uint64_t connection = 0;
+    uint64_t told = 0;  // The resource's `changes` that it knows of.
     WatchCallback callback;
   };
   struct Resource {
@@ -199,6 +215,10 @@ class ResourceRegistry {
     std::set<uint64_t> users;
     std::set<uint64_t> tickets;
     std::set<uint64_t> watches;
+    ResourceStateView state;  // After the last of `changes`.
+    uint64_t changes = 0;
+    size_t untold = 0;            // Watches to look at yet; not 0 as long as it is in untold_.
+    uint64_t last_told = 0;       // The watch that was looked at last.
     int64_t linger_until_ms = 0;  // 0: it has users.
     bool destroyed = false;
   };
@@ -207,20 +227,24 @@ class ResourceRegistry {
     std::map<uint64_t, uint64_t> tickets;  // By hold id.
     std::set<uint64_t> watches;
   };
-  using Calls = std::vector<std::function<void()>>;
+  struct Calls {  // To make when the state is whole again.
+    std::vector<std::function<void()>> answers;
+    std::set<uint64_t> changed;  // Resources, whose watches are to be told.
+  };
 
   absl::StatusOr<uint64_t> Find(const std::string& capability_untrusted, ResourceAccess access);
   absl::Status MayAcquire(uint64_t connection, uint64_t hold_id_untrusted) const;
   uint64_t FindTicket(uint64_t connection, uint64_t hold_id_untrusted) const;  // 0: none.
   void EndTicket(uint64_t id, ResourceTurns::Contents contents, absl::Status told, Calls* calls);
-  void HandOut(uint64_t resource_id, Calls* calls);  // Grants, and tells the watchers.
+  void HandOut(uint64_t resource_id, Calls* calls);  // Grants.
+  void NoteChange(uint64_t resource_id);
   void EndWatch(uint64_t id, Calls* calls);
   void DestroyResource(uint64_t id, Calls* calls);
   void ForgetIfUnheld(uint64_t id);
   void DropClientIfIdle(uint64_t connection);
   void Subtract(const std::string& identity, uint64_t size_bytes);
   ResourceStateView StateOf(const Resource& resource) const;
-  static void Run(const Calls& calls);
+  void Run(const Calls& calls);
 
   ResourcesConfig limits_;
   Usage total_;
@@ -231,6 +255,8 @@ class ResourceRegistry {
   std::map<uint64_t, Watcher> watches_;
   std::set<std::pair<int64_t, uint64_t>> deadlines_;  // Of waiting tickets.
   std::set<std::pair<int64_t, uint64_t>> lingering_;
+  std::deque<uint64_t> untold_;  // Resources with watches to tell, or gone.
+  std::function<void()> on_untold_;
   uint64_t next_id_ = 1;  // Of tickets and watches.
 };
 

@@ -4,7 +4,6 @@
 #include <grpcpp/grpcpp.h>
 
 #include <chrono>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -33,7 +32,7 @@ constexpr size_t kMaxMemoryBytes = size_t{64} << 20;
 constexpr int kRoomMs = 1'000;
 
 // So many watches are told of new states at once; then other calls have their turn.
-constexpr int kTellAtOnce = 32;
+constexpr size_t kTellAtOnce = 32;
 
 grpc::Status ToGrpc(const absl::Status& status) {
   return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()));
@@ -120,7 +119,9 @@ class ResourceService final : public v1::Resources::CallbackService {
   using Unary = grpc::ServerUnaryReactor;
 
   ResourceService(EventLoop* loop, ResourceHub* hub, ResourceListener* listener)
-      : loop_(loop), hub_(hub), listener_(listener), queue_(loop) {}
+      : loop_(loop), hub_(hub), listener_(listener), queue_(loop) {
+    hub_->SetOnUntold([this] { TellSoon(); });
+  }
 
   void Stop() {
     queue_.CloseAndRun();
@@ -133,6 +134,7 @@ class ResourceService final : public v1::Resources::CallbackService {
     auto* call = new UnaryCall;
     return OnLoop(context, call, [this, call, request, reply](uint64_t connection) {
       hub_->Create(connection, ReadCreate(*request),
+    hub_->SetOnUntold(nullptr);
                    [this, call, connection, reply](absl::StatusOr<CreatedResource> created) {
                      call->Finish(Answer(connection, created, reply));
                    });
@@ -246,9 +248,7 @@ class ResourceService final : public v1::Resources::CallbackService {
     uint64_t granted = 0;        // The hold once it is one.
     WatchCall* watch = nullptr;  // While the registry calls it.
     bool given_up = false;
-    uint64_t waits = 0;   // Its place in waiting_watches_.
-    bool untold = false;  // In untold_: the watch has yet to be told the newest state.
-    ResourceStateView newest;
+    uint64_t waits = 0;  // Its place in waiting_watches_.
   };
 
   // A Watch for which there is no room.
@@ -310,8 +310,7 @@ class ResourceService final : public v1::Resources::CallbackService {
     if (turn->given_up) return call->End(grpc::Status::CANCELLED);
     const absl::StatusOr<uint64_t> id =
         hub_->Watch(turn->connection, watch.capability,
-                    [this, call, turn](const ResourceStateView& state, bool ended) {
-                      if (!ended && turn->watch != nullptr) return Tell(turn, state);
+                    [call, turn](const ResourceStateView& state, bool ended) {
                       if (ended) turn->watch = nullptr;
                       if (ended && !state.destroyed) return call->End(ConnectionGone());
                       call->Send(state, ended);
@@ -330,24 +329,14 @@ class ResourceService final : public v1::Resources::CallbackService {
   }
 
   // A change that thousands watch must not hold up who has nothing to do with it.
-  void Tell(const std::shared_ptr<Turn>& turn, const ResourceStateView& state) {
-    turn->newest = state;
-    if (std::exchange(turn->untold, true)) return;
-    untold_.push_back(turn);
-    if (told_ < kTellAtOnce && untold_.size() == 1) TellNext();
+  void TellSoon() {
+    if (told_ < kTellAtOnce) told_ += hub_->TellWatches(kTellAtOnce - told_);
     if (!telling_) telling_ = queue_.Post(kNobody, [this] { TellSome(); });
   }
   void TellSome() {
     const bool had_told = std::exchange(told_, 0) != 0;
-    while (!untold_.empty() && told_ < kTellAtOnce) TellNext();
+    told_ = hub_->TellWatches(kTellAtOnce);
     telling_ = (had_told || told_ != 0) && queue_.Post(kNobody, [this] { TellSome(); });
-  }
-  void TellNext() {
-    const std::shared_ptr<Turn> turn = std::move(untold_.front());
-    untold_.pop_front();
-    turn->untold = false;
-    ++told_;
-    if (turn->watch != nullptr) turn->watch->Send(turn->newest, false);
   }
 
   void RetryWatch(WaitingWatches::iterator place, bool may_wait) {
@@ -392,8 +381,7 @@ class ResourceService final : public v1::Resources::CallbackService {
   // Loop thread only.
   WaitingWatches waiting_watches_;
   uint64_t last_place_ = 0;
-  std::deque<std::shared_ptr<Turn>> untold_;
-  int told_ = 0;          // Watches, since the last TellSome began.
+  size_t told_ = 0;       // Watches, since the last TellSome began.
   bool telling_ = false;  // TellSome will be called.
   LoopQueue queue_;
 };

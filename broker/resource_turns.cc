@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/resource_turns.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace sluice {
 
 void ResourceTurns::Request(uint64_t ticket, ResourceAccess access) {
-  waiting_.push_back({ticket, access});
+  waiting_.emplace(ticket, access);
   GrantFromFront();
 }
 
@@ -16,7 +15,7 @@ std::vector<uint64_t> ResourceTurns::TakeGranted() { return std::exchange(grante
 void ResourceTurns::End(uint64_t ticket, Contents contents) {
   const auto held = holders_.find(ticket);
   if (held == holders_.end()) {
-    std::erase_if(waiting_, [ticket](const Waiter& waiter) { return waiter.ticket == ticket; });
+    waiting_.erase(ticket);
   } else {
     if (held->second == ResourceAccess::kWrite) {
       has_writer_ = false;
@@ -33,12 +32,12 @@ void ResourceTurns::End(uint64_t ticket, Contents contents) {
 
 void ResourceTurns::GrantFromFront() {
   while (!waiting_.empty() && !has_writer_) {
-    const Waiter next = waiting_.front();
-    if (next.access == ResourceAccess::kWrite && !holders_.empty()) return;
-    waiting_.pop_front();
-    holders_[next.ticket] = next.access;
-    has_writer_ = next.access == ResourceAccess::kWrite;
-    granted_.push_back(next.ticket);
+    const auto [ticket, access] = *waiting_.begin();
+    if (access == ResourceAccess::kWrite && !holders_.empty()) return;
+    waiting_.erase(waiting_.begin());
+    holders_[ticket] = access;
+    has_writer_ = access == ResourceAccess::kWrite;
+    granted_.push_back(ticket);
   }
 }
 

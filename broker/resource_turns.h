@@ -8,12 +8,11 @@
 //                  +-- Cancel
 //
 // Owner: the resource's entry in ResourceRegistry. Thread-compatible; no clock, no I/O. Tickets are
-// the registry's and distinct.
+// the registry's, distinct, and greater than those before.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <vector>
 
@@ -42,14 +41,10 @@ class ResourceTurns {
   size_t waiting_count() const { return waiting_.size(); }
 
  private:
-  struct Waiter {
-    uint64_t ticket;
-    ResourceAccess access;
-  };
-
   void GrantFromFront();
 
-  std::deque<Waiter> waiting_;
+  // By ticket, which is the order in which they came: thousands may end at once.
+  std::map<uint64_t, ResourceAccess> waiting_;
   std::map<uint64_t, ResourceAccess> holders_;
   std::vector<uint64_t> granted_;
   bool has_writer_ = false;

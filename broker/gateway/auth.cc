@@ -30,6 +30,12 @@ std::string CertificateName(const grpc::AuthContext& auth) {
   return "";
 }
 
+std::string Sha256Hex(std::string_view text, size_t bytes_shown) {
+  unsigned char digest[SHA256_DIGEST_LENGTH];
+  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest);
+  return absl::BytesToHexString({reinterpret_cast<const char*>(digest), bytes_shown});
+}
+
 }  // namespace
 
 bool ConstantTimeEqual(std::string_view secret, std::string_view offered) {
@@ -42,6 +48,11 @@ bool ConstantTimeEqual(std::string_view secret, std::string_view offered) {
   // The compiler must not turn this into an early way out.
   volatile unsigned result = difference;
   return result == 0;
+}
+
+Authenticator::Authenticator(std::vector<std::string> tokens, std::string via)
+    : tokens_(std::move(tokens)), via_(std::move(via)) {
+  for (const std::string& token : tokens_) names_.push_back(TokenName(token));
 }
 
 absl::StatusOr<std::vector<std::string>> Authenticator::ParseTokens(std::string_view file) {
@@ -99,7 +110,7 @@ absl::StatusOr<std::string> Authenticator::Authenticate(const grpc::ServerContex
                 "one of its tokens"
               : "this daemon does not know the token in the file that SLUICE_TOKEN_FILE names");
     }
-    if (name.empty()) name = absl::StrCat("token ", *token);
+    if (name.empty()) name = names_[*token - 1];
   }
   if (name.empty()) return PeerHost(context.peer());
   return FittingName(via_.empty() ? name : absl::StrCat(name, " via ", via_));
@@ -110,15 +121,20 @@ void LogRefused(const grpc::ServerContext& context, const absl::Status& why) {
       {{"peer", PeerHost(context.peer())}, {"reason", std::string(why.message())}});
 }
 
+std::string TokenName(std::string_view token) {
+  constexpr size_t kDigestShown = 6;  // Bytes: to tell an operator's own tokens apart.
+  return absl::StrCat("token ", Sha256Hex(token, kDigestShown));
+}
+
 std::string FittingName(const std::string& name) {
   constexpr size_t kDigestShown = 16;  // Bytes: nobody finds a second name for so many.
   constexpr std::string_view kMark = " sha256:";
-  if (name.size() <= kMaxPeerName) return name;
-  unsigned char digest[SHA256_DIGEST_LENGTH];
-  SHA256(reinterpret_cast<const unsigned char*>(name.data()), name.size(), digest);
-  const std::string_view shown(reinterpret_cast<const char*>(digest), kDigestShown);
-  return absl::StrCat(name.substr(0, kMaxPeerName - kMark.size() - 2 * kDigestShown),
-                      std::string(kMark), absl::BytesToHexString({shown.data(), shown.size()}));
+  constexpr size_t kLeft = kMaxPeerName - kMark.size() - 2 * kDigestShown;
+  // One that looks as if it had been cut is cut, so that it is not taken for the one it looks like.
+  const bool looks_cut =
+      name.size() == kMaxPeerName && name.compare(kLeft, kMark.size(), kMark) == 0;
+  if (name.size() <= kMaxPeerName && !looks_cut) return name;
+  return absl::StrCat(name.substr(0, kLeft), std::string(kMark), Sha256Hex(name, kDigestShown));
 }
 
 std::string PeerHost(std::string_view grpc_peer) {

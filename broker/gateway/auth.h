@@ -31,21 +31,25 @@ class Authenticator {
 
   // Without tokens, every client that the handshake let in is accepted. `via`: said behind names,
   // where another gateway of the daemon asks for other certificates or tokens; else empty.
-  explicit Authenticator(std::vector<std::string> tokens, std::string via = "")
-      : tokens_(std::move(tokens)), via_(std::move(via)) {}
+  explicit Authenticator(std::vector<std::string> tokens, std::string via = "");
 
   // The number (from 1) of the token that "authorization: Bearer TOKEN" carries; nothing if it is
   // none of ours.
   std::optional<size_t> FindToken(std::string_view authorization) const;
 
-  // The client's name: its certificate's subject, or its token's number, or its address.
+  // The client's name: its certificate's subject, or its token's name, or its address.
   // kUnauthenticated: no valid token.
   absl::StatusOr<std::string> Authenticate(const grpc::ServerContext& context) const;
 
  private:
   const std::vector<std::string> tokens_;
+  std::vector<std::string> names_;  // Of tokens_.
   const std::string via_;
 };
+
+// "token " and the first 12 digits of the token's SHA-256: a name that does not give the token
+// away, and stays with it whatever becomes of the file's other lines.
+std::string TokenName(std::string_view token);
 
 // One line for the log: whom Authenticate has refused, and why.
 void LogRefused(const grpc::ServerContext& context, const absl::Status& why);

@@ -103,7 +103,20 @@ def check_network_keys(files):
     code, output = files.run("--check-config", str(files.config))
     report.check(code == 0 and ": ok" in output and "warning" not in output and above,
                  "--check-config takes what is right", output)
-    check_secrets(files, network(f'listen = "127.0.0.1:{harness.free_port()}"', one, two))
+    token = f'token_file = "{folder}/one.key"'
+    check_secrets(files, network(f'listen = "127.0.0.1:{harness.free_port()}"', one, two, token))
+    check_open_doors(files, f'listen = "0.0.0.0:{harness.free_port()}"', (one, two))
+
+
+def check_open_doors(files, listen, tls):
+    """A service that asks nobody who he is is possible, and told."""
+    parts = (f"{files.config}:", "anybody who reaches 0.0.0.0:", "client_ca or token_file")
+    files.write(network(listen, *tls))
+    code, output = files.run("--check-config", str(files.config))
+    report.check(code == 0 and ": ok" in output and all(part in output for part in ("warning", *parts)),
+                 "--check-config warns of a network service without authentication", output)
+    code, output = files.run("--config", str(files.config), seconds=5)
+    report.check(code is None and all(part in output for part in parts), "so does the daemon at its start", output)
 
 
 def check_secrets(files, text):
@@ -171,7 +184,9 @@ def check_absent_address(what, host):
         client = subprocess.run([str(harness.built("vector_add"))], env=daemon.environment(), timeout=60,
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         report.check(client.returncode == 0, f"{what} leaves local applications their daemon", client.stdout.decode())
-        lines = [text for text in daemon.log.read_text().splitlines() if " warning " in text and host in text]
+        # Beside the one that anybody who reaches it gets sessions.
+        lines = [text for text in daemon.log.read_text().splitlines()
+                 if " warning " in text and host in text and "gets sessions" not in text]
         report.check(len(lines) == 1 and f"{daemon.config}:{line}:" in lines[0] and "tried again" in lines[0],
                      f"{what} is one warning", lines)
         report.check(harness.wait_until(lambda: daemon.log.read_text().count(f"cannot listen on {host}") >= 3, 20),

@@ -5,7 +5,10 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <functional>
 #include <string>
+
+#include "absl/strings/str_join.h"
 
 namespace sluice {
 namespace {
@@ -257,6 +260,47 @@ TEST(ConfigTest, PlaintextOnlyWhereAllowed) {
     EXPECT_NE(status.message().find("allow_plaintext"), std::string::npos);
     EXPECT_TRUE(check(other, true).ok()) << other;
   }
+}
+
+// A service that asks nobody who he is is told with its addresses and what ends that; one on
+// loopback where others are kept from the socket.
+TEST(ConfigTest, OpenDoorsAreTold) {
+  const auto doors = [](const std::function<void(Config*, NetworkConfig*)>& change) {
+    Config config;
+    config.socket_mode = 0666;
+    NetworkConfig network;
+    network.listen = {"127.0.0.1:1", "0.0.0.0:7466"};
+    network.certificate = network.key = "pem";
+    network.where = "f.toml:9";
+    change(&config, &network);
+    config.network = {network};
+    ApplyDefaults(&config);
+    return absl::StrJoin(OpenDoors(config), "\n");
+  };
+  const std::string told = doors([](Config*, NetworkConfig*) {});
+  for (const char* part : {"f.toml:9", "reaches 0.0.0.0:7466 ", "client_ca", "token_file"}) {
+    EXPECT_NE(told.find(part), std::string::npos) << told;
+  }
+  EXPECT_EQ(told.find("127.0.0.1"), std::string::npos) << told;
+  EXPECT_EQ(doors([](Config*, NetworkConfig* network) { network->client_ca = "pem"; }), "");
+  EXPECT_EQ(doors([](Config*, NetworkConfig* network) { network->token_file = "file"; }), "");
+  const auto on_loopback = [](NetworkConfig* network) {
+    network->listen = {"127.0.0.1:1"};
+    network->certificate = network->key = "";
+  };
+  EXPECT_EQ(doors([&](Config*, NetworkConfig* network) { on_loopback(network); }), "");
+  const std::string local = doors([&](Config* config, NetworkConfig* network) {
+    on_loopback(network);
+    config->access_users = {"alice"};
+  });
+  EXPECT_NE(local.find("every local user gets sessions through 127.0.0.1:1"), std::string::npos);
+  EXPECT_NE(local.find("[access]"), std::string::npos) << local;
+  EXPECT_EQ(local.find("client_ca"), std::string::npos) << local;
+  const std::string mode = doors([&](Config* config, NetworkConfig* network) {
+    on_loopback(network);
+    config->socket_mode = 0660;
+  });
+  EXPECT_NE(mode.find("the socket's mode"), std::string::npos) << mode;
 }
 
 // Half of a TLS identity, an authority without one, and unreadable files are refused.

@@ -330,6 +330,90 @@ TEST_F(ResourceRegistryTest, WatchTellsStatesAndTheEnd) {
   EXPECT_EQ(registry_.count(), 0u);
 }
 
+// However many waits end at once, each watch is told once, of the newest state; and so many ends
+// are made at a time that the loop can do other things between them.
+TEST_F(ResourceRegistryTest, ManyEndsAreToldOnce) {
+  const CreatedResource made = Make(kAlice);
+  const auto hold = Acquire(kAlice, made.write, ResourceAccess::kWrite);
+  constexpr uint64_t kConnections = 20;
+  std::vector<std::shared_ptr<Answer>> waits;
+  for (uint64_t i = 0; i < kConnections; ++i) {
+    for (int k = 0; k < 8; ++k) {
+      waits.push_back(Acquire(100 + i, made.read, ResourceAccess::kRead, 100));
+    }
+  }
+  uint64_t told = 0;
+  ResourceStateView last;
+  for (uint64_t i = 0; i < kConnections; ++i) {
+    ASSERT_TRUE(registry_
+                    .Watch(100 + i, made.read.Encode(),
+                           [&](const ResourceStateView& state, bool) {
+                             ++told;
+                             last = state;
+                           })
+                    .ok());
+  }
+  told = 0;
+  uint64_t turns = 0;
+  while (registry_.NextDueMs().has_value()) {
+    registry_.AdvanceTo(now_ms_ + 100);
+    ++turns;
+    EXPECT_EQ(told, turns * kConnections);
+  }
+  EXPECT_EQ(turns,
+            (waits.size() + ResourceRegistry::kEndsAtOnce - 1) / ResourceRegistry::kEndsAtOnce);
+  for (const auto& wait : waits) EXPECT_TRUE(absl::IsDeadlineExceeded(wait->result.status()));
+  EXPECT_EQ(last.waiting, 0u);
+  EXPECT_TRUE(last.writer);
+}
+
+// A try that changes nothing tells nobody.
+TEST_F(ResourceRegistryTest, FailedTriesAreNotTold) {
+  const CreatedResource made = Make(kAlice);
+  const auto hold = Acquire(kAlice, made.write, ResourceAccess::kWrite);
+  int told = 0;
+  ASSERT_TRUE(
+      registry_.Watch(kBob, made.read.Encode(), [&told](const ResourceStateView&, bool) { ++told; })
+          .ok());
+  Acquire(kBob, made.read, ResourceAccess::kRead, 0);
+  EXPECT_EQ(told, 1);
+}
+
+// Watches are told as far as the owner lets them be, of each resource one in turn, whoever comes
+// and goes meanwhile; several changes are one.
+TEST_F(ResourceRegistryTest, WatchesAreToldInTurn) {
+  const CreatedResource many = Make(kAlice);
+  const CreatedResource one = Make(kAlice);
+  int untold = 0;
+  registry_.SetOnUntold([&untold] { ++untold; });
+  std::string told;
+  std::vector<uint64_t> watches;
+  const auto watch = [&](uint64_t connection, const CreatedResource& made, char mark) {
+    const auto id = registry_.Watch(connection, made.read.Encode(),
+                                    [&told, mark](const ResourceStateView& state, bool ended) {
+                                      if (state.readers != 0 && !ended) told += mark;
+                                    });
+    ASSERT_TRUE(id.ok());
+    watches.push_back(*id);
+  };
+  watch(kAlice, many, 'a');
+  watch(kBob, many, 'b');
+  watch(kCarol, many, 'c');
+  watch(kCarol, one, '1');
+  Acquire(kAlice, many.read, ResourceAccess::kRead);
+  Acquire(kBob, many.read, ResourceAccess::kRead);
+  Acquire(kAlice, one.read, ResourceAccess::kRead);
+  EXPECT_EQ(untold, 3);
+  EXPECT_EQ(told, "");
+  EXPECT_EQ(registry_.TellWatches(2), 2u);
+  EXPECT_EQ(told, "a1");
+  registry_.Unwatch(watches[1]);
+  watch(kBob, many, 'd');  // Hears the state at once.
+  EXPECT_LT(registry_.TellWatches(10), 10u);
+  EXPECT_EQ(told, "a1dc");
+  EXPECT_EQ(registry_.TellWatches(10), 0u);
+}
+
 // A thousand lives of connections with waits, holds and watches leave nothing behind.
 TEST_F(ResourceRegistryTest, NothingIsLeftBehind) {
   for (uint64_t i = 0; i < 1'000; ++i) {

@@ -85,5 +85,19 @@ TEST(AuthTest, LongNamesStayApart) {
   EXPECT_EQ(alice, FittingName("O=" + unit + ",CN=alice"));
 }
 
+// A name that is what another one was cut to is another name.
+TEST(AuthTest, CutNamesCannotBeTaken) {
+  const std::string alice = FittingName("O=" + std::string(100, 'u') + ",CN=alice");
+  EXPECT_NE(FittingName(alice), alice);
+  EXPECT_EQ(FittingName(alice).size(), kMaxPeerName);
+  EXPECT_EQ(FittingName(std::string(kMaxPeerName, 'u')), std::string(kMaxPeerName, 'u'));
+}
+
+// A token's name is a part of its SHA-256, wherever it stands, and nothing of itself.
+TEST(AuthTest, TokensAreNamedByTheirHash) {
+  EXPECT_EQ(TokenName(kTokenA), "token 3eb1bd439947");
+  EXPECT_EQ(TokenName(kTokenB), "token 4ba68aa8767b");
+}
+
 }  // namespace
 }  // namespace sluice
