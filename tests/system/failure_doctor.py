@@ -80,6 +80,22 @@ def check_token_advice():
                      and "firewall" not in advice[0], "doctor advises on a missing token", (code, answer))
 
 
+def check_refused_session():
+    """Devices are listed to who is refused a session: that, and the driver's word for it, is told."""
+    with harness.Daemon(KIND, limits="max_sessions = 1") as daemon:
+        first = harness.Application(daemon, "limits", "context")
+        held = first.wait_for("READY", 30)
+        answer = expect_fault(daemon.environment(), "a session that is refused", "application's context")
+        first.end(30)
+        found = [step["found"] for step in answer.get("steps", []) if step["step"] == "application's context"]
+        report.check(held and len(found) == 1 and "on Sluice (" in found[0] and "max_sessions" in found[0],
+                     "doctor tells what the driver says of a session", found)
+
+        def healthy():  # The broker hears of a worker's end a moment after that.
+            return sluicectl(daemon.environment(), "doctor")[0] == HEALTHY
+        report.check(harness.wait_until(healthy, 10), "and finds nothing wrong when there is room")
+
+
 def check_cache_out_of_reach():
     """Drivers that find no device for want of a cache are not missing: what their user cannot use is named."""
     daemon = harness.Daemon(KIND)
@@ -161,6 +177,7 @@ def main():
             code, answer = sluicectl(dict(env, SLUICE_ENDPOINT=nobody), "devices")
             report.check(code == NO_DAEMON and "error" in answer, "devices says that nobody is there", answer)
         check_reload(daemon, env)
+        check_refused_session()
     finally:
         daemon.stop()
         shutil.rmtree(folder)
