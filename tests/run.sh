@@ -219,6 +219,7 @@ run_failure() {
   local kind name
   step failure-config 300 /usr/bin/python3 -B "$root/tests/system/failure_config.py"
   step failure-sluicectl 300 /usr/bin/python3 -B "$root/tests/system/failure_sluicectl.py"
+  step failure-endpoints 300 /usr/bin/python3 -B "$root/tests/system/failure_endpoints.py"
   step failure-rights 200 /usr/bin/python3 -B "$root/tests/system/failure_rights.py"
   for kind in "${kinds[@]}"; do
     for name in no_daemon doctor kill isolation leak crowd limits; do

@@ -19,7 +19,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "broker/os/dynamic_library.h"
 #include "broker/os/file.h"
 #include "broker/os/process.h"
@@ -39,12 +41,22 @@ constexpr size_t kMaxIcdBytes = 64 << 10;
 constexpr int kListTimeoutMs = 20'000;
 constexpr int kAnswerFd = 3;  // Of a helper process.
 constexpr char kLoads[] = "loads";
+constexpr char kPlatformLine[] = "platform ";  // list-platforms' answer, followed by the name,
+constexpr char kContextLine[] = "context ";    // and by kOpened or why there is none.
+constexpr char kOpened[] = "opened";
 
 struct Step {
   std::string name;
   enum { kOk, kFailed, kSkipped } result;
   std::string found;   // What was seen.
   std::string advice;  // What to do, if it failed.
+};
+
+struct PlatformList {
+  std::vector<std::string> names;
+  std::vector<std::string>
+      contexts;  // Of ours, in the order of the names: kOpened, or a code and why.
+  std::string problem;
 };
 
 class Examination {
@@ -93,6 +105,7 @@ class Examination {
   void CheckDevices(const std::string& problem, const std::string& snapshot);
   void CheckRemote(const Endpoint& endpoint);
   void CheckPlatforms();
+  void CheckContexts(const PlatformList& list);
   int Report() const;
 
   const CommonFlags& flags_;
@@ -217,13 +230,13 @@ HelperEnd RunHelper(std::vector<std::string> arguments) {
   if (!child.ok()) return {.problem = std::string(child.status().message())};
   write_end.reset();
   const std::optional<ExitStatus> status = child->WaitAndReap(kListTimeoutMs);
-  if (!status.has_value()) {
+  HelperEnd end;
+  end.hangs = !status.has_value();
+  if (end.hangs) {
     child->KillGroup();
     child->WaitAndReap(-1);
-    return {.hangs = true};
   }
-  HelperEnd end;
-  if (status->signal != 0) end.crash = status->Describe();
+  if (status.has_value() && status->signal != 0) end.crash = status->Describe();
   char text[16384];
   const ssize_t size = ::read(read_end.get(), text, sizeof(text));
   end.answer.assign(text, size > 0 ? static_cast<size_t>(size) : 0);
@@ -345,18 +358,21 @@ void Examination::CheckRemote(const Endpoint& endpoint) {
   CheckDevices("", *snapshot);
 }
 
-struct PlatformList {
-  std::vector<std::string> names;
-  std::string problem;
-};
+bool IsOurs(absl::string_view platform) { return absl::StartsWith(platform, "Sluice ("); }
 
 PlatformList ListPlatforms() {
   const HelperEnd end = RunHelper({"list-platforms"});
   PlatformList list;
   list.problem = end.problem;
-  if (end.hangs) list.problem = "the loader did not list its platforms in 20 s: a driver hangs";
+  if (end.hangs) list.problem = "the application's calls did not end in 20 s: a driver hangs";
   if (!end.crash.empty()) list.problem = absl::StrCat("a driver crashes: ", end.crash);
-  if (!end.hangs) list.names = absl::StrSplit(end.answer, '\n', absl::SkipEmpty());
+  for (absl::string_view line : absl::StrSplit(end.answer, '\n', absl::SkipEmpty())) {
+    if (absl::ConsumePrefix(&line, kPlatformLine)) {
+      list.names.emplace_back(line);
+    } else if (absl::ConsumePrefix(&line, kContextLine)) {
+      list.contexts.emplace_back(line);
+    }
+  }
   return list;
 }
 
@@ -366,9 +382,12 @@ void Examination::CheckPlatforms() {
   const PlatformList list = ListPlatforms();
   std::vector<std::string> ours;
   for (const std::string& name : list.names) {
-    if (absl::StartsWith(name, "Sluice (")) ours.push_back(name);
+    if (IsOurs(name)) ours.push_back(name);
   }
-  if (!ours.empty()) return Ok(kName, absl::StrCat("the loader lists ", absl::StrJoin(ours, ", ")));
+  if (!ours.empty()) {
+    Ok(kName, absl::StrCat("the loader lists ", absl::StrJoin(ours, ", ")));
+    return CheckContexts(list);
+  }
   Failed(kName,
          !list.problem.empty() ? list.problem
          : list.names.empty()
@@ -376,6 +395,24 @@ void Examination::CheckPlatforms() {
              : absl::StrCat("the loader lists only ", absl::StrJoin(list.names, ", ")),
          "mend the steps that failed above; if none did, set SLUICE_LOG=debug and run the "
          "application again");
+}
+
+// Devices are listed without a session, which the daemon may still refuse.
+void Examination::CheckContexts(const PlatformList& list) {
+  constexpr char kName[] = "application's context";
+  size_t next = 0;
+  std::vector<std::string> refused;
+  for (const std::string& name : list.names) {
+    if (!IsOurs(name)) continue;
+    const std::string context =
+        next < list.contexts.size() ? list.contexts[next] : list.problem;  // At which it ended.
+    ++next;
+    if (context != kOpened) refused.push_back(absl::StrCat("on ", name, ": ", context));
+  }
+  if (refused.empty()) return Ok(kName, "a program can open one on each of Sluice's platforms");
+  Failed(kName, absl::StrJoin(refused, "; "),
+         "on the daemon's machine, end a session (`sluicectl sessions`), raise [limits], or look "
+         "into the daemon's log");
 }
 
 int Examination::Report() const {
@@ -436,25 +473,110 @@ int LoadLibraryCommand(const std::string& path) {
   std::_Exit(written == static_cast<ssize_t>(answer.size()) ? kExitOk : kExitFailed);
 }
 
+namespace {
+
+// The functions of the loader's that an application begins with; false if one is missing.
+struct LoaderFunctions {
+  decltype(&clGetPlatformIDs) get_platforms;
+  decltype(&clGetPlatformInfo) get_info;
+  decltype(&clGetDeviceIDs) get_devices;
+  decltype(&clCreateContext) create_context;
+  decltype(&clReleaseContext) release_context;
+
+  bool Find(const DynamicLibrary& loader) {
+    return Take(loader, "clGetPlatformIDs", &get_platforms) &&
+           Take(loader, "clGetPlatformInfo", &get_info) &&
+           Take(loader, "clGetDeviceIDs", &get_devices) &&
+           Take(loader, "clCreateContext", &create_context) &&
+           Take(loader, "clReleaseContext", &release_context);
+  }
+
+  template <typename Function>
+  static bool Take(const DynamicLibrary& loader, const char* name, Function* function) {
+    *function = reinterpret_cast<Function>(loader.Find(name));
+    return *function != nullptr;
+  }
+};
+
+bool Answer(absl::string_view prefix, const std::string& text) {
+  const std::string line = absl::StrCat(prefix, absl::StrReplaceAll(text, {{"\n", " "}}), "\n");
+  return ::write(kAnswerFd, line.data(), line.size()) == static_cast<ssize_t>(line.size());
+}
+
+// The driver's own words: the errors that it logs. Where somebody asked for its log, that is on
+// stderr as they expect, and there are none here.
+class ErrorLog {
+ public:
+  ErrorLog() {
+    if (std::getenv("SLUICE_LOG") != nullptr) return;
+    absl::StatusOr<UniqueFd> file = CreateScratchFile("driver-log");
+    if (!file.ok() || ::dup2(file->get(), STDERR_FILENO) < 0) return;
+    file_ = *std::move(file);
+    ::setenv("SLUICE_LOG", "error", 1);
+  }
+
+  // The last one since the last call, without whose it is; "" if there is none.
+  std::string TakeLast() {
+    std::string last;
+    if (!file_.valid()) return last;
+    const absl::StatusOr<std::string> log = ReadScratchFile(file_.get(), kMaxLogBytes);
+    if (!log.ok()) return last;
+    for (const absl::string_view line : absl::StrSplit(log->substr(taken_), '\n')) {
+      constexpr absl::string_view kError = "] error: ";
+      const size_t at = line.find(kError);
+      if (absl::StartsWith(line, "sluice-icd[") && at != absl::string_view::npos)
+        last = std::string(line.substr(at + kError.size()));
+    }
+    taken_ = log->size();
+    return last;
+  }
+
+ private:
+  static constexpr size_t kMaxLogBytes = 1 << 20;
+  UniqueFd file_;
+  size_t taken_ = 0;
+};
+
+// kOpened, or the code and the driver's words for it.
+std::string TryContext(const LoaderFunctions& cl, cl_platform_id platform, ErrorLog* log) {
+  cl_device_id device = nullptr;
+  cl_int status = cl.get_devices(platform, CL_DEVICE_TYPE_ALL, 1, &device, nullptr);
+  if (status != CL_SUCCESS) return absl::StrCat("clGetDeviceIDs gives ", status);
+  const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM,
+                                              reinterpret_cast<cl_context_properties>(platform), 0};
+  log->TakeLast();
+  const cl_context context = cl.create_context(properties, 1, &device, nullptr, nullptr, &status);
+  const std::string words = log->TakeLast();
+  if (context != nullptr) {
+    cl.release_context(context);
+    return kOpened;
+  }
+  return absl::StrCat("clCreateContext gives ", status, words.empty() ? "" : ": ", words);
+}
+
+}  // namespace
+
 int ListPlatformsCommand() {
+  ErrorLog log;
   absl::StatusOr<DynamicLibrary> loader = DynamicLibrary::Open(kLoader);
   if (!loader.ok()) return kExitFailed;
   loader->KeepForever();
-  const auto get_ids =
-      reinterpret_cast<decltype(&clGetPlatformIDs)>(loader->Find("clGetPlatformIDs"));
-  const auto get_info =
-      reinterpret_cast<decltype(&clGetPlatformInfo)>(loader->Find("clGetPlatformInfo"));
+  LoaderFunctions cl;
   cl_platform_id ids[64];
   cl_uint count = 0;
-  if (get_ids == nullptr || get_info == nullptr ||
-      get_ids(std::size(ids), ids, &count) != CL_SUCCESS) {
+  if (!cl.Find(*loader) || cl.get_platforms(std::size(ids), ids, &count) != CL_SUCCESS)
     return kExitFailed;
-  }
+  std::vector<cl_platform_id> ours;
   for (cl_uint i = 0; i < count && i < std::size(ids); ++i) {
     char name[256] = {};
-    if (get_info(ids[i], CL_PLATFORM_NAME, sizeof(name) - 1, name, nullptr) != CL_SUCCESS) continue;
-    const std::string line = absl::StrCat(name, "\n");
-    if (::write(kAnswerFd, line.data(), line.size()) < 0) return kExitFailed;
+    if (cl.get_info(ids[i], CL_PLATFORM_NAME, sizeof(name) - 1, name, nullptr) != CL_SUCCESS)
+      continue;
+    if (!Answer(kPlatformLine, name)) return kExitFailed;
+    if (IsOurs(name)) ours.push_back(ids[i]);
+  }
+  // After all names: this one opens sessions, which may take its time.
+  for (const cl_platform_id platform : ours) {
+    if (!Answer(kContextLine, TryContext(cl, platform, &log))) return kExitFailed;
   }
   return kExitOk;
 }

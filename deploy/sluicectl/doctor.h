@@ -2,8 +2,8 @@
 //
 // `sluicectl doctor`: why does an application see no device? Goes the way that an application goes,
 // step by step: loader, .icd file, library, endpoint, daemon, devices, a session, and at last the
-// loader's own list of platforms. Each step is ok, failed with what to do, or skipped because an
-// earlier one failed. Main thread only; changes nothing.
+// loader's own list of platforms and a context on each of ours. Each step is ok, failed with what
+// to do, or skipped because an earlier one failed. Main thread only; changes nothing.
 #pragma once
 
 #include <string>
@@ -15,8 +15,9 @@ namespace sluice {
 
 int DoctorCommand(const CommonFlags& flags);
 
-// What the hidden `list-platforms` subcommand does: prints the names of the platforms that this
-// process's OpenCL loader finds, one a line. Its own process, since drivers may crash or hang.
+// What the hidden `list-platforms` subcommand does: says which platforms this process's OpenCL
+// loader finds, and whether each of Sluice's opens a context, or what the driver says against it.
+// Its own process, since drivers may crash or hang.
 int ListPlatformsCommand();
 
 // Whether that file is a driver that an application could load. InvalidArgument says why it is

@@ -80,6 +80,79 @@ def check_token_advice():
                      and "firewall" not in advice[0], "doctor advises on a missing token", (code, answer))
 
 
+def check_refused_session():
+    """Devices are listed to who is refused a session: that, and the driver's word for it, is told."""
+    with harness.Daemon(KIND, limits="max_sessions = 1") as daemon:
+        first = harness.Application(daemon, "limits", "context")
+        held = first.wait_for("READY", 30)
+        answer = expect_fault(daemon.environment(), "a session that is refused", "application's context")
+        first.end(30)
+        found = [step["found"] for step in answer.get("steps", []) if step["step"] == "application's context"]
+        report.check(held and len(found) == 1 and "on Sluice (" in found[0] and "max_sessions" in found[0],
+                     "doctor tells what the driver says of a session", found)
+
+        def healthy():  # The broker hears of a worker's end a moment after that.
+            return sluicectl(daemon.environment(), "doctor")[0] == HEALTHY
+        report.check(harness.wait_until(healthy, 10), "and finds nothing wrong when there is room")
+
+
+def check_permission():
+    """Who may not open the socket, or is not among the daemon's users, is told where that is set."""
+    nobody = 65534
+    program = str(harness.built("sluicectl"))
+    others = {"user": nobody, "group": nobody, "extra_groups": []} if harness.os.geteuid() == 0 else None
+    if others is None or subprocess.run([program, "--help"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                        check=False, timeout=60, **others).returncode != 0:
+        print(f"SKIP failure_doctor: permission: nobody else can run programs below {harness.ROOT}")
+        return
+    for what, add in (("a socket without permission", '[broker]\nsocket_mode = "0600"\n'),
+                      ("a user who is not allowed", '[access]\nusers = ["root"]\n')):
+        daemon = harness.Daemon(KIND)
+        text = daemon.config.read_text()
+        daemon.config.write_text(text.replace("[broker]\n", add, 1) if "[broker]" in add else text + add)
+        with daemon:
+            run = subprocess.run([program, "doctor", "--json"], env=daemon.environment(), stdin=subprocess.DEVNULL,
+                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60, check=False, **others)
+            try:
+                steps = json.loads(run.stdout).get("steps", [])
+            except ValueError:
+                steps = []
+            found = [step for step in steps if step["step"] == "daemon's socket"]
+            report.check(run.returncode == FAULTY and len(found) == 1 and found[0]["result"] == "failed"
+                         and f"user {nobody}" in found[0]["advice"] and "socket_mode" in found[0]["advice"]
+                         and "[access]" in found[0]["advice"], f"doctor finds {what}", found or run.stdout.decode())
+
+
+def check_loader(env, folder):
+    """A library that is no loader in the place of one: the step says so, and the ones behind it need none."""
+    bad = folder / "no_loader"
+    bad.mkdir()
+    (bad / "libOpenCL.so.1").write_text("no library\n")
+    answer = expect_fault(dict(env, LD_LIBRARY_PATH=str(bad)), "a loader that does not load", "OpenCL loader")
+    results = {step["step"]: step for step in answer.get("steps", [])}
+    report.check("apt-get install" in results["OpenCL loader"]["advice"]
+                 and results["application's view"]["result"] == "skipped" and results["devices"]["result"] == "ok",
+                 "doctor says what to install, and what it could not look at", answer)
+    # None at all: a root without it, where this machine can make one.
+    loaders = sorted(pathlib.Path("/usr/lib").glob("*/libOpenCL.so*")) + sorted(pathlib.Path("/usr/lib").glob(
+        "libOpenCL.so*"))
+    hide = [word for path in {path.resolve() for path in loaders} for word in ("--ro-bind", "/dev/null", str(path))]
+    bwrap = ["bwrap", "--bind", "/", "/", "--dev-bind", "/dev", "/dev", *hide]
+    try:
+        possible = subprocess.run([*bwrap, "true"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60,
+                                  check=False).returncode == 0
+    except OSError:
+        possible = False
+    if not possible:
+        print("SKIP failure_doctor: no loader at all: bubblewrap does not run here")
+        return
+    run = subprocess.run([*bwrap, str(harness.built("sluicectl")), "doctor"], env=env, stdin=subprocess.DEVNULL,
+                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60, check=False)
+    text = run.stdout.decode()
+    report.check(run.returncode == FAULTY and "failed   OpenCL loader" in text and "ocl-icd-libopencl1" in text,
+                 "doctor finds that there is no loader", text)
+
+
 def check_cache_out_of_reach():
     """Drivers that find no device for want of a cache are not missing: what their user cannot use is named."""
     daemon = harness.Daemon(KIND)
@@ -151,6 +224,8 @@ def main():
                 expect_fault(dict(env, SLUICE_ENDPOINT=f"unix:{path}"), what, "daemon's socket")
             check_cache_out_of_reach()
             check_worker_that_cannot_start()
+            check_permission()
+            check_loader(env, folder)
         else:
             nobody = f"127.0.0.1:{harness.free_port()}"
             expect_fault(dict(env, SLUICE_ENDPOINT=nobody), "nobody at the address", "daemon on the network")
@@ -161,6 +236,7 @@ def main():
             code, answer = sluicectl(dict(env, SLUICE_ENDPOINT=nobody), "devices")
             report.check(code == NO_DAEMON and "error" in answer, "devices says that nobody is there", answer)
         check_reload(daemon, env)
+        check_refused_session()
     finally:
         daemon.stop()
         shutil.rmtree(folder)

@@ -13,7 +13,7 @@ import subprocess
 import failure_config
 import harness
 
-DONE, FAILED, USAGE, NO_DAEMON = 0, 1, 2, 3
+DONE, FAILED, USAGE, NO_DAEMON, NO_SESSION = 0, 1, 2, 3, 4
 
 report = harness.Report("failure_sluicectl")
 
@@ -106,6 +106,39 @@ def check_json_everywhere(env, living):
     report.check(code == DONE and parsed(output).get("version"), "--json --version", output)
     code, output, errors = sluicectl(env, "--json", "frobnicate")
     report.check(code == USAGE and "frobnicate" in parsed(output).get("error", ""), "--json before no command", output)
+
+
+def check_kill_and_drain(env):
+    """What ends sessions and the daemon tells it as JSON, and so does what it cannot do."""
+    with harness.Daemon("ring") as daemon:
+        env = dict(env, SLUICE_ENDPOINT=daemon.endpoint())
+        application = harness.Application(daemon, "limits", "context")
+        application.wait_for("READY", 60)
+        listed = parsed(sluicectl(env, "sessions", "--json")[1]).get("sessions", [])
+        report.check(len(listed) == 1, "sessions --json lists the one there is", listed)
+        one = listed[0]["session"] if listed else "0"
+        code, output, errors = sluicectl(env, "kill", "--json", "123456789abcdef0" if one[0] != "1" else "f" * 16)
+        report.check(code == NO_SESSION and parsed(output).get("error"), "kill --json of none says so", output + errors)
+        code, output, errors = sluicectl(env, "kill", "--json", "nonsense")
+        report.check(code == USAGE and "nonsense" in parsed(output).get("error", ""), "kill --json of no id says so",
+                     output + errors)
+        report.check(len(daemon.workers()) == 1, "the session goes on", daemon.workers())
+        code, output, errors = sluicectl(env, "kill", "--json", one)
+        report.check(code == DONE and parsed(output) == {"killed": one}, "kill --json tells what it ended",
+                     output + errors)
+        report.check(harness.wait_until(lambda: not daemon.workers(), 20), "and it ends", daemon.workers())
+        application.end(60)
+        application = harness.Application(daemon, "limits", "context")
+        application.wait_for("READY", 60)
+        code, output, errors = sluicectl(env, "drain", "--json")
+        report.check(code == DONE and parsed(output) == {"sessions_left": 1}, "drain --json tells what is left",
+                     output + errors)
+        report.check(daemon.process.poll() is None, "the daemon waits for it")
+        application.end(60)
+        report.check(harness.wait_until(lambda: daemon.process.poll() is not None, 20), "and ends with it")
+        code, output, errors = sluicectl(env, "drain", "--json")
+        report.check(code == NO_DAEMON and parsed(output).get("error"), "drain --json without a daemon says so",
+                     output + errors)
 
 
 def check_tls(env, folder, port_tls, port_plain):
@@ -297,6 +330,7 @@ def main():
         check_stopped_daemon(env, living, daemon.pid)
         check_private_elsewhere(env, files.folder)
         check_json_everywhere(env, living)
+        check_kill_and_drain(env)
         check_tls(env, files.folder, tls, plain)
     finally:
         daemon.terminate()

@@ -8,7 +8,7 @@ its socket, configuration and log, so that several suites may run at once on one
     harness.py with native|ring|network -- CMD...
 
 runs CMD with an environment in which Sluice is the only OpenCL driver (native: the system's own driver),
-and exits with CMD's code. Python 3 standard library only.
+and exits with CMD's code. SLUICE_TEST_LIMITS holds lines of the daemon's [limits]. Python 3 standard library only.
 """
 import os
 import pathlib
@@ -381,7 +381,7 @@ def main(arguments):
     kind, command = arguments[1], arguments[3:]
     if kind == "native":
         return subprocess.call(command, env=dict(os.environ, SLUICE_TEST_KIND="native"))
-    with Daemon(kind) as daemon:
+    with Daemon(kind, limits=os.environ.get("SLUICE_TEST_LIMITS", "")) as daemon:
         return subprocess.call(command, env=dict(daemon.environment(), SLUICE_TEST_SOCKET_DIR=str(
             daemon.directory)))
 

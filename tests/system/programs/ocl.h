@@ -40,9 +40,10 @@ static inline int ocl_platform_wanted(const char* name) {
          (text == NULL || strstr(name, text) != NULL);
 }
 
-// The platform under test and its first device; ends the program when there is none. `name` may be
-// NULL.
-static inline cl_device_id ocl_device(cl_platform_id* platform, char* name, size_t name_size) {
+// The platform under test, or the one `skip` behind it, and its first device; ends the program when
+// there is none. `name` may be NULL.
+static inline cl_device_id ocl_device_after(int skip, cl_platform_id* platform, char* name,
+                                            size_t name_size) {
   cl_platform_id all[16];
   cl_uint count = 0;
   ocl_check(clGetPlatformIDs(16, all, &count), "clGetPlatformIDs");
@@ -50,7 +51,7 @@ static inline cl_device_id ocl_device(cl_platform_id* platform, char* name, size
     char text[256] = "";
     ocl_check(clGetPlatformInfo(all[i], CL_PLATFORM_NAME, sizeof(text), text, NULL),
               "clGetPlatformInfo");
-    if (!ocl_platform_wanted(text)) continue;
+    if (!ocl_platform_wanted(text) || skip-- > 0) continue;
     cl_device_id device;
     ocl_check(clGetDeviceIDs(all[i], CL_DEVICE_TYPE_ALL, 1, &device, NULL), "clGetDeviceIDs");
     if (platform != NULL) *platform = all[i];
@@ -62,6 +63,10 @@ static inline cl_device_id ocl_device(cl_platform_id* platform, char* name, size
       "none of the %u platforms is the one that SLUICE_TEST_KIND and SLUICE_TEST_PLATFORM name\n",
       count);
   exit(1);
+}
+
+static inline cl_device_id ocl_device(cl_platform_id* platform, char* name, size_t name_size) {
+  return ocl_device_after(0, platform, name, name_size);
 }
 
 // A built program; ends the process with the build log when the build fails.

@@ -2,6 +2,8 @@
 //
 // The smallest whole OpenCL program: adds two vectors on the device and checks every element.
 // Prints the platform, the device and the sum, so that a person sees that it ran and where.
+//
+// usage: vector_add [N]   (on the platform so many behind the one under test; 0)
 #include "ocl.h"
 
 enum { kCount = 1 << 16 };
@@ -19,14 +21,15 @@ static cl_mem filled_buffer(cl_context context, const float* from) {
   return buffer;
 }
 
-int main(void) {
+int main(int argc, char** argv) {
   static float a[kCount], b[kCount], c[kCount];
   for (int i = 0; i < kCount; ++i) {
     a[i] = (float)i;
     b[i] = (float)(2 * i);
   }
   char platform_name[256], device_name[256] = "";
-  cl_device_id device = ocl_device(NULL, platform_name, sizeof(platform_name));
+  cl_device_id device =
+      ocl_device_after(argc > 1 ? atoi(argv[1]) : 0, NULL, platform_name, sizeof(platform_name));
   clGetDeviceInfo(device, CL_DEVICE_NAME, sizeof(device_name), device_name, NULL);
   cl_int code = CL_SUCCESS;
   cl_context context = clCreateContext(NULL, 1, &device, NULL, NULL, &code);
