@@ -52,9 +52,9 @@ constexpr GlFormat kFormats[] = {
     {GL_RG8UI, GL_RG_INTEGER, GL_UNSIGNED_BYTE, {CL_RG, CL_UNSIGNED_INT8}, 2},
     {GL_RG16UI, GL_RG_INTEGER, GL_UNSIGNED_SHORT, {CL_RG, CL_UNSIGNED_INT16}, 4},
     {GL_RG32UI, GL_RG_INTEGER, GL_UNSIGNED_INT, {CL_RG, CL_UNSIGNED_INT32}, 8},
-    // cl_khr_gl_depth_images, section 9.9.2. Its depth-stencil formats are not here: no device
-    // makes a
-    // CL_DEPTH_STENCIL image but from its own GL.
+    // cl_khr_gl_depth_images, section 9.9.2. Its depth-stencil formats are not here: a
+    // CL_DEPTH_STENCIL image "can only be created using the clCreateFromGLTexture API" (section
+    // 9.9.1), of the driver's own GL, which the worker has not.
     {GL_DEPTH_COMPONENT32F, GL_DEPTH_COMPONENT, GL_FLOAT, {CL_DEPTH, CL_FLOAT}, 4},
     {GL_DEPTH_COMPONENT16, GL_DEPTH_COMPONENT, GL_UNSIGNED_SHORT, {CL_DEPTH, CL_UNORM_INT16}, 2},
 };

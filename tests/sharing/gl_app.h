@@ -107,6 +107,8 @@ class GlApp {
   virtual void MakeCurrent() = 0;
   virtual void ClearCurrent() = 0;
   virtual void DestroyContext() = 0;
+  // What the calling thread has current: a context, its display and surfaces.
+  virtual std::vector<const void*> Current() const = 0;
   // EGL's, null for the others.
   virtual void* egl_display() const { return nullptr; }
   virtual void* egl_context() const { return nullptr; }

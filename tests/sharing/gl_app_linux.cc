@@ -63,6 +63,10 @@ class EglApp final : public GlApp {
     eglDestroyContext(display_, context_);
     context_ = EGL_NO_CONTEXT;
   }
+  std::vector<const void*> Current() const override {
+    return {eglGetCurrentContext(), eglGetCurrentDisplay(), eglGetCurrentSurface(EGL_DRAW),
+            eglGetCurrentSurface(EGL_READ)};
+  }
   void* egl_display() const override { return display_; }
   void* egl_context() const override { return context_; }
 
@@ -149,6 +153,11 @@ class GlxApp final : public GlApp {
     }
     glXDestroyContext(display_, context_);
     context_ = nullptr;
+  }
+  std::vector<const void*> Current() const override {
+    return {glXGetCurrentContext(), glXGetCurrentDisplay(),
+            reinterpret_cast<const void*>(glXGetCurrentDrawable()),
+            reinterpret_cast<const void*>(glXGetCurrentReadDrawable())};
   }
 
  private:

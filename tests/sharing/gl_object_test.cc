@@ -548,6 +548,25 @@ TEST_P(GlObjects, DepthTextures) {
     EXPECT_EQ(ReadTexture(GL_TEXTURE_2D, texture, 0, format, kWidth, kHeight, 1), after);
     ++shared;
   }
+  // A CL_DEPTH_STENCIL image is made by a driver's own clCreateFromGLTexture alone (section 9.9.1).
+  for (const Format& format : {Format{GL_DEPTH24_STENCIL8,
+                                      GL_DEPTH_STENCIL,
+                                      GL_UNSIGNED_INT_24_8,
+                                      {CL_DEPTH_STENCIL, CL_UNORM_INT24},
+                                      4,
+                                      "GL_DEPTH24_STENCIL8"},
+                               Format{GL_DEPTH32F_STENCIL8,
+                                      GL_DEPTH_STENCIL,
+                                      GL_FLOAT_32_UNSIGNED_INT_24_8_REV,
+                                      {CL_DEPTH_STENCIL, CL_FLOAT},
+                                      8,
+                                      "GL_DEPTH32F_STENCIL8"}}) {
+    SCOPED_TRACE(format.name);
+    const GLuint texture = Texture2D(format, kWidth, kHeight, nullptr);
+    EXPECT_CREATE(
+        "clCreateFromGLTexture.depth_stencil", CL_INVALID_IMAGE_FORMAT_DESCRIPTOR,
+        clCreateFromGLTexture(context(), CL_MEM_READ_ONLY, GL_TEXTURE_2D, 0, texture, error));
+  }
   std::printf("%d depth formats shared\n", shared);
   if (has && !es()) {
     EXPECT_GE(shared, 1);

@@ -2,92 +2,21 @@
 // What sharing must leave alone, and what it must survive: the application's GL state, deleted
 // objects, contexts that go early, commands that wait for the application.
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
-#include <map>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "client_icd/include/CL/cl_sluice.h"
-#include "tests/sharing/gl_fixture.h"
+#include "tests/sharing/gl_state_fixture.h"
 
 namespace sluice::gltest {
 namespace {
 
-// What a call might disturb: bindings, pixel storage, framebuffers, enables.
-using Snapshot = std::map<GLenum, std::array<GLint, 4>>;
-
-class GlState : public WithGl {
- protected:
-  Snapshot Take() {
-    static constexpr GLenum kNames[] = {GL_ACTIVE_TEXTURE,
-                                        GL_ARRAY_BUFFER_BINDING,
-                                        GL_ELEMENT_ARRAY_BUFFER_BINDING,
-                                        GL_PIXEL_PACK_BUFFER_BINDING,
-                                        GL_PIXEL_UNPACK_BUFFER_BINDING,
-                                        GL_COPY_READ_BUFFER_BINDING,
-                                        GL_COPY_WRITE_BUFFER_BINDING,
-                                        GL_UNIFORM_BUFFER_BINDING,
-                                        GL_TEXTURE_BINDING_2D,
-                                        GL_TEXTURE_BINDING_3D,
-                                        GL_TEXTURE_BINDING_2D_ARRAY,
-                                        GL_TEXTURE_BINDING_CUBE_MAP,
-                                        GL_DRAW_FRAMEBUFFER_BINDING,
-                                        GL_READ_FRAMEBUFFER_BINDING,
-                                        GL_RENDERBUFFER_BINDING,
-                                        GL_VERTEX_ARRAY_BINDING,
-                                        GL_CURRENT_PROGRAM,
-                                        GL_PACK_ALIGNMENT,
-                                        GL_PACK_ROW_LENGTH,
-                                        GL_PACK_SKIP_PIXELS,
-                                        GL_PACK_SKIP_ROWS,
-                                        GL_UNPACK_ALIGNMENT,
-                                        GL_UNPACK_ROW_LENGTH,
-                                        GL_UNPACK_IMAGE_HEIGHT,
-                                        GL_UNPACK_SKIP_PIXELS,
-                                        GL_UNPACK_SKIP_ROWS,
-                                        GL_UNPACK_SKIP_IMAGES,
-                                        GL_READ_BUFFER,
-                                        GL_VIEWPORT,
-                                        GL_SCISSOR_BOX,
-                                        GL_COLOR_CLEAR_VALUE,
-                                        GL_SAMPLER_BINDING,
-                                        GL_TRANSFORM_FEEDBACK_BINDING};
-    Snapshot snapshot;
-    for (const GLenum name : kNames) {
-      std::array<GLint, 4> values = {};
-      gl().GetIntegerv(name, values.data());
-      snapshot[name] = values;
-    }
-    for (const GLenum name : {GL_SCISSOR_TEST, GL_BLEND, GL_DEPTH_TEST, GL_CULL_FACE, GL_DITHER}) {
-      snapshot[name][0] = gl().IsEnabled(name);
-    }
-    EXPECT_EQ(gl().GetError(), static_cast<GLenum>(GL_NO_ERROR));
-    return snapshot;
-  }
-
-  // Unusual values everywhere, and an error that the application has not fetched yet.
-  void Disturb(GLuint texture, GLuint buffer) {
-    gl().ActiveTexture(GL_TEXTURE3);
-    gl().BindTexture(GL_TEXTURE_2D, texture);
-    gl().BindBuffer(GL_ARRAY_BUFFER, buffer);
-    gl().BindBuffer(GL_COPY_WRITE_BUFFER, buffer);
-    gl().PixelStorei(GL_PACK_ALIGNMENT, 8);
-    gl().PixelStorei(GL_UNPACK_ROW_LENGTH, 77);
-    gl().PixelStorei(GL_UNPACK_SKIP_PIXELS, 5);
-    GLuint framebuffer = 0;
-    gl().GenFramebuffers(1, &framebuffer);
-    gl().BindFramebuffer(GL_FRAMEBUFFER, framebuffer);
-    GLuint vertices = 0;
-    gl().GenVertexArrays(1, &vertices);
-    gl().BindVertexArray(vertices);
-    gl().Viewport(1, 2, 3, 4);
-  }
-};
+class GlState : public WithGlState {};
 
 // Every entry point leaves the application's GL as it was, an error that it has not fetched
 // included.
@@ -101,14 +30,9 @@ TEST_P(GlState, Untouched) {
   gl().BindRenderbuffer(GL_RENDERBUFFER, renderbuffer);
   gl().RenderbufferStorage(GL_RENDERBUFFER, GL_RGBA8, 4, 4);
   Disturb(texture, buffer);
-  const Snapshot before = Take();
   Own<cl_mem> memories[3];
   const auto check = [&](const char* call, const std::function<void()>& body) {
-    SCOPED_TRACE(call);
-    gl().BindTexture(0xBAD, 0);  // GL_INVALID_ENUM, which only the application may fetch.
-    body();
-    EXPECT_EQ(gl().GetError(), static_cast<GLenum>(GL_INVALID_ENUM));
-    EXPECT_TRUE(Take() == before);
+    CheckUntouched(call, body);
   };
   Own<cl_context> another;
   check("clCreateContext", [&] { another = NewGlContext(app()); });
@@ -152,8 +76,99 @@ TEST_P(GlState, Untouched) {
     ASSERT_EQ(clEnqueueReleaseGLObjects(queue(), 3, all, 0, nullptr, nullptr), CL_SUCCESS);
     ASSERT_EQ(clFinish(queue()), CL_SUCCESS);
   });
+  check("clGetGLObjectInfo", [&] {
+    cl_gl_object_type type = 0;
+    for (const Own<cl_mem>& memory : memories)
+      EXPECT_EQ(clGetGLObjectInfo(memory, &type, nullptr), CL_SUCCESS);
+  });
+  check("clGetGLTextureInfo", [&] {
+    cl_GLint level = -1;
+    EXPECT_EQ(clGetGLTextureInfo(memories[1], CL_GL_MIPMAP_LEVEL, sizeof(level), &level, nullptr),
+              CL_SUCCESS);
+  });
   check("clReleaseMemObject", [&] {
     for (Own<cl_mem>& memory : memories) memory.Reset();
+  });
+}
+
+// So do the older entry points, textures of the other targets, contexts of a device type and events
+// of fences.
+TEST_P(GlState, UntouchedByTheOthers) {
+  if (promise() == Promise::kNoError) GTEST_SKIP() << "it leaves an error behind";
+  const Format& rgba = FormatOf(GL_RGBA8);
+  const std::vector<uint8_t> bytes = Pattern(rgba, 64, 1);
+  const GLuint flat = Texture2D(rgba, 8, 8, bytes.data());
+  struct {
+    GLenum target;
+    GLuint texture;
+    bool in_es;
+  } textures[] = {{GL_TEXTURE_1D, 0, false},
+                  {GL_TEXTURE_1D_ARRAY, 0, false},
+                  {GL_TEXTURE_RECTANGLE, 0, false},
+                  {GL_TEXTURE_2D_ARRAY, 0, true},
+                  {GL_TEXTURE_3D, 0, true}};
+  for (auto& [target, texture, in_es] : textures) {
+    if (es() && !in_es) continue;
+    gl().GenTextures(1, &texture);
+    gl().BindTexture(target, texture);
+    if (target == GL_TEXTURE_1D) {
+      gl().TexImage1D(target, 0, GL_RGBA8, 64, 0, GL_RGBA, GL_UNSIGNED_BYTE, bytes.data());
+    } else if (in_es) {
+      gl().TexImage3D(target, 0, GL_RGBA8, 4, 4, 4, 0, GL_RGBA, GL_UNSIGNED_BYTE, bytes.data());
+    } else {
+      gl().TexImage2D(target, 0, GL_RGBA8, 8, 8, 0, GL_RGBA, GL_UNSIGNED_BYTE, bytes.data());
+    }
+    gl().TexParameteri(target, GL_TEXTURE_MAX_LEVEL, 0);
+  }
+  Disturb(flat, Buffer("12345678", 8));
+  const auto from_sync =
+      Extension<decltype(&clCreateEventFromGLsyncKHR)>("clCreateEventFromGLsyncKHR");
+  ASSERT_NE(from_sync, nullptr);
+  Own<cl_context> typed;
+  CheckUntouched("clCreateContextFromType", [&] {
+    typed = MAKE("clCreateContextFromType.state",
+                 clCreateContextFromType(Properties(app()).data(), CL_DEVICE_TYPE_ALL, nullptr,
+                                         nullptr, error));
+  });
+  CheckUntouched("its clReleaseContext", [&] { typed.Reset(); });
+  const auto use = [this](Own<cl_mem> image) {
+    ASSERT_NE(image.get(), nullptr);
+    ASSERT_EQ(Acquire(image), CL_SUCCESS);
+    const cl_float color[4] = {};
+    const size_t origin[3] = {}, region[3] = {1, 1, 1};
+    ASSERT_EQ(clEnqueueFillImage(queue(), image, color, origin, region, 0, nullptr, nullptr),
+              CL_SUCCESS);
+    ASSERT_EQ(Release(image), CL_SUCCESS);
+    ASSERT_EQ(clFinish(queue()), CL_SUCCESS);
+  };
+  CheckUntouched("clCreateFromGLTexture2D", [&] {
+    use(MAKE("clCreateFromGLTexture2D.state",
+             clCreateFromGLTexture2D(context(), CL_MEM_READ_WRITE, GL_TEXTURE_2D, 0, flat, error)));
+  });
+  CheckUntouched("clCreateFromGLTexture3D", [&] {
+    use(MAKE("clCreateFromGLTexture3D.state",
+             clCreateFromGLTexture3D(context(), CL_MEM_READ_WRITE, GL_TEXTURE_3D, 0,
+                                     textures[4].texture, error)));
+  });
+  for (const auto& [target, texture, in_es] : textures) {
+    if (texture == 0) continue;
+    SCOPED_TRACE(target);
+    CheckUntouched("clCreateFromGLTexture", [&] {
+      cl_int status = CL_SUCCESS;
+      Own<cl_mem> image(
+          clCreateFromGLTexture(context(), CL_MEM_READ_WRITE, target, 0, texture, &status));
+      if (status == CL_MEM_OBJECT_ALLOCATION_FAILURE && ShadowIsForced()) return;
+      ASSERT_EQ(status, CL_SUCCESS);
+      use(std::move(image));
+    });
+  }
+  const cl_GLsync fence =
+      reinterpret_cast<cl_GLsync>(gl().FenceSync(GL_SYNC_GPU_COMMANDS_COMPLETE, 0));
+  gl().Flush();
+  CheckUntouched("clCreateEventFromGLsyncKHR", [&] {
+    const Own<cl_event> event =
+        MAKE("clCreateEventFromGLsyncKHR.state", from_sync(context(), fence, error));
+    EXPECT_EQ(clWaitForEvents(1, event.AsList()), CL_SUCCESS);
   });
 }
 

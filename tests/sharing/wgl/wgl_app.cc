@@ -73,6 +73,9 @@ class WglApp final : public GlApp {
     wglDeleteContext(context_);
     context_ = nullptr;
   }
+  std::vector<const void*> Current() const override {
+    return {wglGetCurrentContext(), wglGetCurrentDC()};
+  }
 
  private:
   // In place of the plain context, which is current so that the functions are found.
