@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <sstream>
+#include <string>
+
 #include "proto/image_format.h"
 
 namespace sluice::sharing {
@@ -14,6 +18,116 @@ constexpr uint32_t kA8R8G8B8 = 21;
 
 bool Is(const cl_image_format& format, cl_channel_order order, cl_channel_type type) {
   return format.image_channel_order == order && format.image_channel_data_type == type;
+}
+
+// The text of the OpenCL 2.2 Extension Specification, table 9.9.3 (9.11.3 is the same).
+constexpr char kDxgiTable[] = R"(
+DXGI_FORMAT_R32G32B32A32_FLOAT CL_RGBA, CL_FLOAT
+DXGI_FORMAT_R32G32B32A32_UINT CL_RGBA, CL_UNSIGNED_INT32
+DXGI_FORMAT_R32G32B32A32_SINT CL_RGBA, CL_SIGNED_INT32
+DXGI_FORMAT_R16G16B16A16_FLOAT CL_RGBA, CL_HALF_FLOAT
+DXGI_FORMAT_R16G16B16A16_UNORM CL_RGBA, CL_UNORM_INT16
+DXGI_FORMAT_R16G16B16A16_UINT CL_RGBA, CL_UNSIGNED_INT16
+DXGI_FORMAT_R16G16B16A16_SNORM CL_RGBA, CL_SNORM_INT16
+DXGI_FORMAT_R16G16B16A16_SINT CL_RGBA, CL_SIGNED_INT16
+DXGI_FORMAT_B8G8R8A8_UNORM CL_BGRA, CL_UNORM_INT8
+DXGI_FORMAT_R8G8B8A8_UNORM CL_RGBA, CL_UNORM_INT8
+DXGI_FORMAT_R8G8B8A8_UINT CL_RGBA, CL_UNSIGNED_INT8
+DXGI_FORMAT_R8G8B8A8_SNORM CL_RGBA, CL_SNORM_INT8
+DXGI_FORMAT_R8G8B8A8_SINT CL_RGBA, CL_SIGNED_INT8
+DXGI_FORMAT_R32G32_FLOAT CL_RG, CL_FLOAT
+DXGI_FORMAT_R32G32_UINT CL_RG, CL_UNSIGNED_INT32
+DXGI_FORMAT_R32G32_SINT CL_RG, CL_SIGNED_INT32
+DXGI_FORMAT_R16G16_FLOAT CL_RG, CL_HALF_FLOAT
+DXGI_FORMAT_R16G16_UNORM CL_RG, CL_UNORM_INT16
+DXGI_FORMAT_R16G16_UINT CL_RG, CL_UNSIGNED_INT16
+DXGI_FORMAT_R16G16_SNORM CL_RG, CL_SNORM_INT16
+DXGI_FORMAT_R16G16_SINT CL_RG, CL_SIGNED_INT16
+DXGI_FORMAT_R8G8_UNORM CL_RG, CL_UNORM_INT8
+DXGI_FORMAT_R8G8_UINT CL_RG, CL_UNSIGNED_INT8
+DXGI_FORMAT_R8G8_SNORM CL_RG, CL_SNORM_INT8
+DXGI_FORMAT_R8G8_SINT CL_RG, CL_SIGNED_INT8
+DXGI_FORMAT_R32_FLOAT CL_R, CL_FLOAT
+DXGI_FORMAT_R32_UINT CL_R, CL_UNSIGNED_INT32
+DXGI_FORMAT_R32_SINT CL_R, CL_SIGNED_INT32
+DXGI_FORMAT_R16_FLOAT CL_R, CL_HALF_FLOAT
+DXGI_FORMAT_R16_UNORM CL_R, CL_UNORM_INT16
+DXGI_FORMAT_R16_UINT CL_R, CL_UNSIGNED_INT16
+DXGI_FORMAT_R16_SNORM CL_R, CL_SNORM_INT16
+DXGI_FORMAT_R16_SINT CL_R, CL_SIGNED_INT16
+DXGI_FORMAT_R8_UNORM CL_R, CL_UNORM_INT8
+DXGI_FORMAT_R8_UINT CL_R, CL_UNSIGNED_INT8
+DXGI_FORMAT_R8_SNORM CL_R, CL_SNORM_INT8
+DXGI_FORMAT_R8_SINT CL_R, CL_SIGNED_INT8
+)";
+
+// Table 9.10.4.
+constexpr char kD3d9Table[] = R"(
+D3DFMT_R32F CL_R, CL_FLOAT
+D3DFMT_R16F CL_R, CL_HALF_FLOAT
+D3DFMT_L16 CL_R, CL_UNORM_INT16
+D3DFMT_A8 CL_A, CL_UNORM_INT8
+D3DFMT_L8 CL_R, CL_UNORM_INT8
+D3DFMT_G32R32F CL_RG, CL_FLOAT
+D3DFMT_G16R16F CL_RG, CL_HALF_FLOAT
+D3DFMT_G16R16 CL_RG, CL_UNORM_INT16
+D3DFMT_A8L8 CL_RG, CL_UNORM_INT8
+D3DFMT_A32B32G32R32F CL_RGBA, CL_FLOAT
+D3DFMT_A16B16G16R16F CL_RGBA, CL_HALF_FLOAT
+D3DFMT_A16B16G16R16 CL_RGBA, CL_UNORM_INT16
+D3DFMT_A8B8G8R8 CL_RGBA, CL_UNORM_INT8
+D3DFMT_X8B8G8R8 CL_RGBA, CL_UNORM_INT8
+D3DFMT_A8R8G8B8 CL_BGRA, CL_UNORM_INT8
+D3DFMT_X8R8G8B8 CL_BGRA, CL_UNORM_INT8
+)";
+
+// A table's formats as it writes them, "CL_RGBA, CL_FLOAT", by their names.
+std::map<std::string, std::string> Parse(const char* table) {
+  std::map<std::string, std::string> rows;
+  std::istringstream text(table);
+  for (std::string name, order, type; text >> name >> order >> type;)
+    rows[name] = order + " " + type;
+  return rows;
+}
+
+std::string Written(const cl_image_format& format) {
+#define NAMED(constant) \
+  { constant, #constant }
+  static const std::map<cl_uint, std::string> names = {NAMED(CL_A),
+                                                       NAMED(CL_R),
+                                                       NAMED(CL_RG),
+                                                       NAMED(CL_RGBA),
+                                                       NAMED(CL_BGRA),
+                                                       NAMED(CL_FLOAT),
+                                                       NAMED(CL_HALF_FLOAT),
+                                                       NAMED(CL_UNORM_INT8),
+                                                       NAMED(CL_UNORM_INT16),
+                                                       NAMED(CL_SNORM_INT8),
+                                                       NAMED(CL_SNORM_INT16),
+                                                       NAMED(CL_SIGNED_INT8),
+                                                       NAMED(CL_SIGNED_INT16),
+                                                       NAMED(CL_SIGNED_INT32),
+                                                       NAMED(CL_UNSIGNED_INT8),
+                                                       NAMED(CL_UNSIGNED_INT16),
+                                                       NAMED(CL_UNSIGNED_INT32)};
+#undef NAMED
+  return names.at(format.image_channel_order) + ", " + names.at(format.image_channel_data_type);
+}
+
+// Each row says what the specification's says, and none is missing. (That the values are those of
+// the names is checked where Direct3D's headers are, on Windows.)
+TEST(D3dFormatTest, RowsAreTheSpecifications) {
+  std::map<std::string, std::string> dxgi, d3d9;
+#define DXGI_ROW(name, value, order, type) \
+  dxgi["DXGI_FORMAT_" #name] = Written(*FindDxgiFormat(value));
+#include "proto/dxgi_formats.inc"
+#define D3D9_ROW(name, value, order, type) \
+  d3d9["D3DFMT_" #name] = Written(FindD3d9Plane(value, 0).format);
+#include "client_icd/sharing/d3d9_formats.inc"
+  EXPECT_EQ(Parse(kDxgiTable).size(), 37u);
+  EXPECT_EQ(Parse(kD3d9Table).size(), 16u);
+  EXPECT_EQ(dxgi, Parse(kDxgiTable));
+  EXPECT_EQ(d3d9, Parse(kD3d9Table));
 }
 
 // Of all DXGI formats exactly those of table 9.9.3 are images, of elements whose size is known;

@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "broker/os/daemon_process.h"
 #include "broker/os/doorbell.h"
 #include "broker/os/file.h"
 #include "broker/os/graphics_handle.h"
@@ -80,6 +81,23 @@ int AnswerDoorbell() {
   return 0;
 }
 
+// What the administrators' group is good for in this token.
+std::string Administrators(HANDLE token) {
+  alignas(SID) BYTE administrators[SECURITY_MAX_SID_SIZE];
+  DWORD length = sizeof(administrators);
+  ::CreateWellKnownSid(WinBuiltinAdministratorsSid, nullptr, administrators, &length);
+  alignas(TOKEN_GROUPS) char buffer[8192];
+  if (!::GetTokenInformation(token, TokenGroups, buffer, sizeof(buffer), &length)) return "unknown";
+  const auto* all = reinterpret_cast<const TOKEN_GROUPS*>(buffer);
+  for (DWORD i = 0; i < all->GroupCount; ++i) {
+    if (!::EqualSid(all->Groups[i].Sid, administrators)) continue;
+    const DWORD attributes = all->Groups[i].Attributes;
+    if ((attributes & SE_GROUP_ENABLED) != 0) return "allowed";
+    return (attributes & SE_GROUP_USE_FOR_DENY_ONLY) != 0 ? "denied" : "disabled";
+  }
+  return "none";
+}
+
 // Says on descriptor 4 what it is and has.
 int Describe() {
   HANDLE token = nullptr;
@@ -92,6 +110,7 @@ int Describe() {
     absl::StrAppend(&text,
                     "\nprivileges=", reinterpret_cast<TOKEN_PRIVILEGES*>(buffer)->PrivilegeCount);
   }
+  absl::StrAppend(&text, "\nadministrators=", Administrators(token));
   absl::StrAppend(&text, "\ndescriptors=", descriptors, "\n");
   return WriteWhole(4, text).ok() ? 0 : 10;
 }
@@ -225,6 +244,17 @@ int HoldWithGrandchild() {
   return Hold();
 }
 
+// As a daemon begins, and then loads a library that lies in this folder or beside this program.
+int LoadAsDaemon(const std::string& library) {
+  PrepareDaemonProcess();
+  return ::LoadLibraryA(library.c_str()) == nullptr ? 0 : 10;
+}
+
+// The same without that, which finds it: else the other would show nothing.
+int LoadAsStranger(const std::string& library) {
+  return ::LoadLibraryA(library.c_str()) != nullptr ? 0 : 10;
+}
+
 // What a console says: somebody logs off, and closing, after which a system ends the process as
 // soon as it is answered. Ends well before that.
 int ConsoleIsClosed() {
@@ -299,6 +329,8 @@ int RunChildPart(const std::string& part, int argc, char** argv) {
   if (part == "memory") return ExchangeMemory(3);
   if (part == "doorbell") return AnswerDoorbell();
   if (part == "describe") return Describe();
+  if (part == "load-as-daemon") return LoadAsDaemon(name);
+  if (part == "load-as-stranger") return LoadAsStranger(name);
   if (part == "argument") return name == "a \"b\\\" c\\" ? 0 : 10;
   if (part == "offer") return ConnectAndOffer(name);
   if (part == "channel") return ExchangeOnChannel(name);

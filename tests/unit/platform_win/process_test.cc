@@ -52,7 +52,8 @@ TEST(ProcessTest, ReportsHowItEnded) {
 }
 
 // A child has the descriptors it is given at their numbers and no others, the given environment
-// alone, and no privileges but the one that everybody has.
+// alone, no privileges but the one that everybody has, and of the administrators' rights only that
+// what is forbidden them is forbidden it.
 TEST(ProcessTest, ChildHasWhatItIsGiven) {
   auto pipe = CreatePipe();
   ASSERT_TRUE(pipe.ok());
@@ -72,6 +73,7 @@ TEST(ProcessTest, ChildHasWhatItIsGiven) {
   const size_t at = text.find("privileges=");
   ASSERT_NE(at, std::string::npos);
   EXPECT_LE(std::stoi(text.substr(at + 11)), 1);
+  EXPECT_NE(text.find("administrators=denied\n"), std::string::npos) << text;
 }
 
 // Every child has a folder that it may fill, for who asks by either name; variables are known by
@@ -320,6 +322,35 @@ TEST(DynamicLibraryTest, Opens) {
   ASSERT_TRUE(library.ok()) << library.status();
   EXPECT_NE(library->Find("RegOpenKeyExW"), nullptr);
   EXPECT_EQ(library->Find("no_such_symbol_here"), nullptr);
+}
+
+// A library that lies in the current folder, or beside the program, is loaded by nobody who asks by
+// its bare name: neither a driver's name through DynamicLibrary, nor, in a daemon, anything that
+// the system's own libraries load.
+TEST(DynamicLibraryTest, PlantedOnesAreNotFound) {
+  const std::string program = *OwnExecutablePath();
+  const std::string beside =
+      program.substr(0, program.find_last_of("\\/") + 1) + "other_vendor.dll";
+  char folder[MAX_PATH + 1] = {};
+  char before[MAX_PATH + 1] = {};
+  ASSERT_NE(::GetTempPathA(sizeof(folder), folder), 0u);
+  const std::string planted = std::string(folder) + "sluice_planted.dll";
+  ASSERT_TRUE(::CopyFileA(beside.c_str(), planted.c_str(), FALSE)) << beside;
+  ::GetCurrentDirectoryA(sizeof(before), before);
+  ASSERT_TRUE(::SetCurrentDirectoryA(folder));
+  for (const char* name : {"sluice_planted.dll", "other_vendor.dll"}) {
+    EXPECT_TRUE(absl::IsNotFound(DynamicLibrary::Open(name).status())) << name;
+    for (const char* part : {"load-as-stranger", "load-as-daemon"}) {
+      SpawnOptions options = ChildOptions(part);
+      options.arguments.push_back(name);
+      auto child = Spawn(options);
+      ASSERT_TRUE(child.ok()) << child.status();
+      EXPECT_EQ(child->WaitAndReap(-1)->code, 0) << part << " " << name;
+    }
+  }
+  EXPECT_TRUE(DynamicLibrary::Open(planted).ok()) << "with its folder it is found";
+  ::SetCurrentDirectoryA(before);
+  ::DeleteFileA(planted.c_str());
 }
 
 // Two draws of 256 bits differ.
