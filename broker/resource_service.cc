@@ -127,6 +127,7 @@ class ResourceService final : public v1::Resources::CallbackService {
     queue_.CloseAndRun();
     while (!waiting_watches_.empty()) RetryWatch(waiting_watches_.begin(), false);
     hub_->Stop();  // Ends what waits.
+    hub_->SetOnUntold(nullptr);
   }
 
   Unary* Create(Context* context, const v1::CreateResourceRequest* request,
@@ -134,7 +135,6 @@ class ResourceService final : public v1::Resources::CallbackService {
     auto* call = new UnaryCall;
     return OnLoop(context, call, [this, call, request, reply](uint64_t connection) {
       hub_->Create(connection, ReadCreate(*request),
-    hub_->SetOnUntold(nullptr);
                    [this, call, connection, reply](absl::StatusOr<CreatedResource> created) {
                      call->Finish(Answer(connection, created, reply));
                    });

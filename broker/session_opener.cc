@@ -75,8 +75,12 @@ absl::Status SessionOpener::SendSession(int socket, uint64_t request_id,
   }
   absl::StatusOr<OpenedSession> session = workers_->Open(request);
   if (!session.ok()) {
-    Log(LogLevel::kError, "broker", "cannot start a worker",
-        {{"identity", request.identity.name}, {"reason", session.status().ToString()}});
+    if (log_limiter_.Allow(MonotonicMs())) {
+      Log(LogLevel::kError, "broker", "cannot start a worker",
+          {{"identity", request.identity.name},
+           {"reason", session.status().ToString()},
+           {"suppressed", log_limiter_.TakeSuppressed()}});
+    }
     return SendRefusal(
         socket, request_id,
         {EIO, absl::StrCat("the daemon could not start a worker: ", session.status().message())});

@@ -9,12 +9,20 @@
 // (systemd's UIDS-GIDS.md: 1879048192 to 2147483647 is unused). An identity keeps its id, whatever
 // restarts: its cache directory belongs to it, and is the record.
 //
+// Whoever can invent names (a gateway that has been taken over, who has many local ids) must not
+// fill the disk with them: of a kind, kMostIdentities are remembered, and of more those forgotten
+// that were not used for longest, with their directories. An id that was given back is another's
+// only when all have been given out.
+//
 // Owned by WorkerLauncher. Event loop thread only.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "broker/config.h"
@@ -46,16 +54,31 @@ class WorkerUsers {
   // `identity_name` as Policy has it; "" for the probe. Makes the directory.
   absl::StatusOr<Tenant> For(const std::string& identity_name);
 
+  // Of network clients, and of local users.
+  static constexpr size_t kMostIdentities = 4096;
+
  private:
   WorkerUsers() = default;
 
+  struct Known {
+    uid_t uid = 0;
+    int64_t last_used_ns = 0;  // By the system's clock.
+  };
+
   absl::StatusOr<uid_t> TenantUid(const std::string& directory);
-  uid_t FirstFreeUid() const;
+  void ReadRecord();  // What the cache directories say.
+  bool RecordChanged() const;
+  void NoteRecord();
+  void MakeRoom(const std::string& kind);
+  uid_t FreeUid() const;
 
   bool own_uids_ = false;  // One for each identity.
   std::optional<UserIdentity> service_;
   std::string cache_root_;
-  std::map<std::string, uid_t> tenants_;  // By cache directory.
+  std::map<std::string, Known> tenants_;  // By cache directory.
+  uid_t highest_ = kFirstTenantUid;       // Of all that were given out; the first is the services'.
+  // When the record was changed last, and how many directories it has, by what we know.
+  std::pair<int64_t, uint64_t> record_ = {-1, 0};
 };
 
 }  // namespace sluice

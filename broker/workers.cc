@@ -82,12 +82,14 @@ absl::StatusOr<OpenedSession> Workers::Open(const SessionRequest& request) {
   info.client_pid = request.client_pid;
   info.worker_pid = session->worker.pid();
   info.started = absl::Now();
-  Log(LogLevel::kInfo, "broker", "session opened",
-      {{"session", HexId(id)},
-       {"identity", request.identity.name},
-       {"process", request.process_name},
-       {"client_pid", request.client_pid},
-       {"worker_pid", info.worker_pid}});
+  if (MayLog()) {
+    Log(LogLevel::kInfo, "broker", "session opened",
+        {{"session", HexId(id)},
+         {"identity", request.identity.name},
+         {"process", request.process_name},
+         {"client_pid", request.client_pid},
+         {"worker_pid", info.worker_pid}});
+  }
   session->slot = policy_->SessionOpened(session->identity);
   sessions_[id] = std::move(session);
   {
@@ -115,11 +117,21 @@ void Workers::OnExit(uint64_t id, const ExitStatus& status) {
     ending = info.mapped().ending;
   }
   const bool clean = status.signal == 0 && status.code == 0;
-  Log(clean || ending ? LogLevel::kInfo : LogLevel::kWarning, "broker", "session ended",
-      {{"session", HexId(id)},
-       {"worker", status.Describe()},
-       {"seconds", absl::ToInt64Seconds(absl::Now() - started)}});
+  if (MayLog()) {
+    Log(clean || ending ? LogLevel::kInfo : LogLevel::kWarning, "broker", "session ended",
+        {{"session", HexId(id)},
+         {"worker", status.Describe()},
+         {"seconds", absl::ToInt64Seconds(absl::Now() - started)}});
+  }
   on_ended_();
+}
+
+bool Workers::MayLog() {
+  if (!log_limiter_.Allow(MonotonicMs())) return false;
+  if (const uint64_t left_out = log_limiter_.TakeSuppressed(); left_out != 0) {
+    Log(LogLevel::kWarning, "broker", "too many lines about sessions", {{"suppressed", left_out}});
+  }
+  return true;
 }
 
 void Workers::StopListening(Session* session) {
@@ -209,8 +221,10 @@ void Workers::StoreStats(uint64_t id, const ShadowStats& stats) {
 }
 
 void Workers::Violation(Session* session, const std::string& what) {
-  Log(LogLevel::kWarning, "broker", "worker broke the control protocol",
-      {{"session", HexId(session->id)}, {"reason", what}});
+  if (MayLog()) {
+    Log(LogLevel::kWarning, "broker", "worker broke the control protocol",
+        {{"session", HexId(session->id)}, {"reason", what}});
+  }
   const uint64_t id = session->id;
   StopListening(session);
   End(id, what, 0);
@@ -223,7 +237,7 @@ bool Workers::End(uint64_t id, const std::string& reason, int64_t grace_ms) {
   {
     absl::MutexLock lock(&mutex_);
     bool& ending = infos_[id].ending;
-    if (!ending) {
+    if (!ending && MayLog()) {
       Log(LogLevel::kInfo, "broker", "ending session",
           {{"session", HexId(id)}, {"reason", reason}});
     }

@@ -122,6 +122,7 @@ class Workers {
   };
 
   std::vector<std::string> Arguments(uint64_t id, uint32_t flags) const;
+  bool MayLog();  // One more line about a session.
   void EndAfterGrace(Session* session, const std::string& reason);
   uint64_t NewId() const;
   void OnExit(uint64_t id, const ExitStatus& status) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -138,6 +139,7 @@ class Workers {
 
   // Loop thread only.
   const WorkerLauncher* launcher_ = nullptr;
+  RateLimiter log_limiter_{2000, 50};  // Sessions have three lines each: a crowd's are all told.
   LimitsConfig limits_;
   bool sync_ = false;
   int64_t kill_grace_ms_ = 1000;

@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/worker_users.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "broker/base/log.h"
+#include "broker/os/lasting_thread.h"
 #include "broker/os/process.h"
 
 namespace sluice {
@@ -22,6 +28,8 @@ namespace fs = std::filesystem;
 constexpr char kServiceUser[] = "sluice";
 constexpr uid_t kNobody = 65534;
 constexpr char kDefaultCacheRoot[] = "/var/cache/sluice";
+constexpr size_t kForgottenAtOnce = 256;
+constexpr char kGone[] = ".gone-";  // What is being removed begins so; no identity's name does.
 // GPUs' device nodes belong to one of these, if not to everybody.
 constexpr const char* kDeviceGroups[] = {"render", "video"};
 
@@ -45,6 +53,53 @@ std::string PathComponent(const std::string& identity_name) {
     }
   }
   return component;  // At most 4 + 3 * 80 bytes (gateway/auth.h): a file name may have 255.
+}
+
+int64_t Nanoseconds(const timespec& time) {
+  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
+int64_t NowNs() {
+  timespec now = {};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return Nanoseconds(now);
+}
+
+// Of a directory, what changes with its entries: the time, and where the file system counts them,
+// the directories in it, since two changes may have one time.
+std::pair<int64_t, uint64_t> StateOf(const std::string& directory) {
+  struct stat info;
+  if (::stat(directory.c_str(), &info) != 0) return {-1, 0};
+  return {Nanoseconds(info.st_mtim), info.st_nlink};
+}
+
+// The users that any process has as one of its own; nothing if that cannot be found out.
+std::optional<std::set<uid_t>> UidsOfProcesses() {
+  std::set<uid_t> uids;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator("/proc", error)) {
+    const std::string name = entry.path().filename();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    std::ifstream status(entry.path() / "status");
+    std::string word;
+    while (status >> word && word != "Uid:") {
+    }
+    for (uid_t uid; status >> uid;) uids.insert(uid);
+  }
+  if (error || uids.empty()) return std::nullopt;
+  return uids;
+}
+
+// Not on the loop: there may be much in them. Nobody is there who could change it meanwhile.
+void RemoveElsewhere(std::vector<std::string> directories) {
+  if (directories.empty()) return;
+  // Without a thread they stay until the next start.
+  (void)StartOnLastingThread([directories = std::move(directories)] {
+    for (const std::string& directory : directories) {
+      std::error_code error;
+      fs::remove_all(directory, error);
+    }
+  });
 }
 
 // Whether this user namespace has the users of tenants (user_namespaces(7), /proc/PID/uid_map).
@@ -145,6 +200,8 @@ absl::StatusOr<WorkerUsers::Tenant> WorkerUsers::For(const std::string& identity
     return absl::ErrnoToStatus(errno, absl::StrCat("creating ", cache_root_));
   }
   tenant.cache_directory = absl::StrCat(cache_root_, "/", PathComponent(identity_name));
+  const bool is_new =
+      own_uids_ && !identity_name.empty() && !tenants_.contains(tenant.cache_directory);
   if (own_uids_ && !identity_name.empty()) {
     const absl::StatusOr<uid_t> uid = TenantUid(tenant.cache_directory);
     if (!uid.ok()) return uid.status();
@@ -157,7 +214,12 @@ absl::StatusOr<WorkerUsers::Tenant> WorkerUsers::For(const std::string& identity
   }
   const uid_t owner = tenant.user.has_value() ? tenant.user->uid : ::geteuid();
   const gid_t group = tenant.user.has_value() ? tenant.user->gid : ::getegid();
-  if (absl::Status made = MakeDirectoryOf(tenant.cache_directory, owner, group); !made.ok()) {
+  absl::Status made = MakeDirectoryOf(tenant.cache_directory, owner, group);
+  // For the next daemon: it was used now.
+  if (own_uids_ && made.ok())
+    ::utimensat(AT_FDCWD, tenant.cache_directory.c_str(), nullptr, AT_SYMLINK_NOFOLLOW);
+  if (is_new) NoteRecord();  // By us.
+  if (!made.ok()) {
     if (own_uids_) return made;
     Log(LogLevel::kWarning, "broker", "no compile cache for this session",
         {{"reason", std::string(made.message())}});
@@ -167,29 +229,84 @@ absl::StatusOr<WorkerUsers::Tenant> WorkerUsers::For(const std::string& identity
 }
 
 absl::StatusOr<uid_t> WorkerUsers::TenantUid(const std::string& directory) {
-  if (const auto known = tenants_.find(directory); known != tenants_.end()) return known->second;
-  struct stat info;
-  const bool recorded =
-      ::lstat(directory.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && IsTenantUid(info.st_uid);
-  const uid_t uid = recorded ? info.st_uid : FirstFreeUid();
-  if (uid > kLastTenantUid)
-    return absl::ResourceExhaustedError("no user id is left for a new identity");
-  tenants_[directory] = uid;
-  return uid;
+  auto known = tenants_.find(directory);
+  if (known == tenants_.end() && RecordChanged()) {
+    ReadRecord();
+    known = tenants_.find(directory);
+  }
+  if (known == tenants_.end()) {
+    MakeRoom(directory.substr(0, directory.find('-', cache_root_.size())));
+    const uid_t uid = FreeUid();
+    if (uid > kLastTenantUid)
+      return absl::ResourceExhaustedError("no user id is left for a new identity");
+    highest_ = std::max(highest_, uid);
+    known = tenants_.emplace(directory, Known{uid, 0}).first;
+  }
+  known->second.last_used_ns = NowNs();
+  return known->second.uid;
 }
 
-// Above all that were given out: now, or before this daemon's time.
-uid_t WorkerUsers::FirstFreeUid() const {
-  uid_t last = kFirstTenantUid;  // The services'.
-  for (const auto& [directory, uid] : tenants_) last = std::max(last, uid);
+// A directory's own time of change says when it was used last: For sees to that, and its owner
+// cannot set it.
+void WorkerUsers::ReadRecord() {
+  NoteRecord();
+  std::vector<std::string> gone;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(cache_root_, error)) {
     struct stat info;
-    if (::lstat(entry.path().c_str(), &info) == 0 && IsTenantUid(info.st_uid)) {
-      last = std::max(last, info.st_uid);
+    const std::string path = entry.path();
+    if (::lstat(path.c_str(), &info) != 0 || !IsTenantUid(info.st_uid)) continue;
+    highest_ = std::max(highest_, info.st_uid);
+    if (entry.path().filename().string().starts_with(kGone)) {
+      gone.push_back(path);
+    } else if (S_ISDIR(info.st_mode)) {
+      Known& known = tenants_[path];
+      known = {info.st_uid, std::max(known.last_used_ns, Nanoseconds(info.st_ctim))};
     }
   }
-  return last + 1;
+  RemoveElsewhere(std::move(gone));
+}
+
+// By another daemon, which has the same directory, or an operator.
+bool WorkerUsers::RecordChanged() const { return StateOf(cache_root_) != record_; }
+
+void WorkerUsers::NoteRecord() { record_ = StateOf(cache_root_); }
+
+void WorkerUsers::MakeRoom(const std::string& kind) {
+  std::vector<std::pair<int64_t, std::string>> oldest;
+  size_t count = 0;
+  for (auto it = tenants_.lower_bound(kind + "-");
+       it != tenants_.end() && it->first.starts_with(kind + "-"); ++it, ++count) {
+    // The highest id's directory is the record of which ones were given out.
+    if (it->second.uid != highest_) oldest.emplace_back(it->second.last_used_ns, it->first);
+  }
+  if (count < kMostIdentities) return;
+  const std::optional<std::set<uid_t>> busy = UidsOfProcesses();
+  if (!busy.has_value()) return;
+  std::sort(oldest.begin(), oldest.end());
+  std::vector<std::string> gone;
+  for (const auto& [last_used, directory] : oldest) {
+    if (gone.size() == kForgottenAtOnce) break;
+    const auto known = tenants_.find(directory);
+    if (busy->contains(known->second.uid)) continue;
+    std::string away = absl::StrCat(cache_root_, "/", kGone, known->second.uid);
+    if (::rename(directory.c_str(), away.c_str()) != 0 && errno != ENOENT) continue;
+    gone.push_back(std::move(away));
+    tenants_.erase(known);
+  }
+  Log(LogLevel::kInfo, "broker", "identities forgotten, with their compile caches",
+      {{"kind", kind.substr(kind.rfind('/') + 1)}, {"count", gone.size()}, {"of", count}});
+  RemoveElsewhere(std::move(gone));
+}
+
+// Above all that were given out: now, or before this daemon's time. Else one that is free again.
+uid_t WorkerUsers::FreeUid() const {
+  if (highest_ < kLastTenantUid) return highest_ + 1;
+  std::set<uid_t> taken;
+  for (const auto& [directory, known] : tenants_) taken.insert(known.uid);
+  uid_t uid = kFirstTenantUid + 1;
+  while (taken.contains(uid)) ++uid;
+  return uid;
 }
 
 }  // namespace sluice

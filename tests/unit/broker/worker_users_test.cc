@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/worker_users.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <string>
+#include <system_error>
 
 #include "broker/os/process.h"
 
@@ -21,7 +26,10 @@ class WorkerUsersTest : public testing::Test {
     directory_ = ::mkdtemp(path);
     config_.cache_directory = directory_;
   }
-  ~WorkerUsersTest() override { std::filesystem::remove_all(directory_); }
+  ~WorkerUsersTest() override {
+    std::error_code error;  // What was forgotten is being removed by another, perhaps.
+    std::filesystem::remove_all(directory_, error);
+  }
 
   WorkerUsers Users() {
     absl::StatusOr<WorkerUsers> users = WorkerUsers::Create(config_);
@@ -68,6 +76,71 @@ TEST_F(WorkerUsersTest, TheCacheIsTheRecord) {
   ASSERT_TRUE(other.ok() && again.ok());
   EXPECT_EQ(again->user->uid, first->user->uid);
   EXPECT_NE(other->user->uid, first->user->uid);
+}
+
+// Names without end do not fill the disk: of more than are remembered those go that were not used
+// for longest, but for those whose processes live, and none of another kind. What was given back is
+// nobody's.
+TEST_F(WorkerUsersTest, OldestIdentitiesAreForgotten) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root's daemon can change its workers' user";
+  constexpr uid_t kMost = WorkerUsers::kMostIdentities;
+  const auto place = [this](const std::string& name) { return directory_ + "/" + name; };
+  const auto make = [&](const std::string& name, uid_t uid) {
+    ASSERT_EQ(::mkdir(place(name).c_str(), 0700), 0);
+    ASSERT_EQ(::chown(place(name).c_str(), uid, uid), 0);
+  };
+  make("uid-5", kFirstTenantUid + 1);
+  make("net-busy", kFirstTenantUid + 2);
+  make("net-known", kFirstTenantUid + 3);
+  for (uid_t i = 4; i < kMost + 2; ++i) make("net-" + std::to_string(i), kFirstTenantUid + i);
+  int is_that_user[2];
+  ASSERT_EQ(::pipe2(is_that_user, O_CLOEXEC), 0);
+  const pid_t busy = ::fork();
+  if (busy == 0) {
+    if (::setuid(kFirstTenantUid + 2) != 0 || ::write(is_that_user[1], "x", 1) != 1) ::_exit(1);
+    while (true) ::pause();
+  }
+  ASSERT_GT(busy, 0);
+  ::close(is_that_user[1]);
+  char x;
+  EXPECT_EQ(::read(is_that_user[0], &x, 1), 1);
+  ::close(is_that_user[0]);
+  WorkerUsers users = Users();
+  ASSERT_TRUE(users.For("net:known").ok());
+  const auto made = users.For("net:one more");
+  EXPECT_EQ(::kill(busy, SIGKILL), 0);
+  EXPECT_EQ(::waitpid(busy, nullptr, 0), busy);
+  ASSERT_TRUE(made.ok()) << made.status();
+  EXPECT_EQ(made->user->uid, kFirstTenantUid + kMost + 2);
+  size_t left = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(directory_))
+    left += entry.path().filename().string().starts_with("net-") ? 1 : 0;
+  EXPECT_LT(left, kMost);
+  EXPECT_GT(left, kMost / 2);
+  for (const char* name : {"uid-5", "net-busy", "net-known", "net-one%20more"}) {
+    EXPECT_TRUE(std::filesystem::exists(place(name))) << name;
+  }
+  EXPECT_TRUE(std::filesystem::exists(place("net-" + std::to_string(kMost + 1))));
+  EXPECT_EQ(Users().For("net:yet another")->user->uid, made->user->uid + 1);
+}
+
+// What another daemon has added to the record since it was read is seen.
+TEST_F(WorkerUsersTest, TheRecordIsReadAgain) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root's daemon can change its workers' user";
+  WorkerUsers one = Users();
+  WorkerUsers two = Users();
+  std::set<uid_t> uids;
+  for (int i = 0; i < 5; ++i) {
+    for (WorkerUsers* users : {&one, &two}) {
+      const std::string name = "net:" + std::to_string(uids.size());
+      const auto made = users->For(name);
+      ASSERT_TRUE(made.ok()) << made.status();
+      EXPECT_TRUE(uids.insert(made->user->uid).second) << name;
+      // So that no two changes have one time, however coarse the clock is.
+      const timespec times[] = {{0, UTIME_OMIT}, {static_cast<time_t>(uids.size()), 0}};
+      ASSERT_EQ(::utimensat(AT_FDCWD, directory_.c_str(), times, 0), 0);
+    }
+  }
 }
 
 // A cache of another user's is thrown away, a link too: whoever owned it may have put code there.
