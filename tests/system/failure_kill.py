@@ -1,7 +1,7 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: Apache-2.0
-"""kill -9 of the worker, the application and the broker, while idle, in a long kernel, in big transfers, and
-while a shared object is acquired.
+"""kill -9 of the worker, the application and the broker, while idle, in a long kernel, in big transfers, in a
+build, while a buffer is mapped, and while a shared object is acquired.
 
 No hang, no crash, the codes of design.md section 11, and afterwards no process, descriptor or memory file
 more than before. Usage: failure_kill.py ring|network
@@ -12,7 +12,9 @@ HANG_SECONDS = 60  # Far above what any of this takes; only a hang reaches it.
 GONE_SECONDS = 1.0  # design.md section 11: gone within a second.
 DEVICE_NOT_AVAILABLE = -2
 EVENTS_IN_WAIT_LIST = -14
-MOMENTS = ("idle", "kernel", "transfer", "acquired")
+BUILD_ERROR = -2
+MOMENTS = ("idle", "kernel", "transfer", "build", "map", "acquired")
+WAITING = ("idle", "map", "acquired")  # Until they are told to go on.
 
 KIND = harness.kind_argument()
 report = harness.Report(f"failure_kill {KIND}")
@@ -48,7 +50,7 @@ def kill_worker(daemon, moment):
         return
     harness.os.kill(workers[0], harness.signal.SIGKILL)
     harness.wait_until(lambda: not harness.alive(workers[0]), 5)
-    if moment in ("idle", "acquired"):
+    if moment in WAITING:
         victim.go_on()
     victim.wait_for("DONE", HANG_SECONDS)
     code = victim.end(1)
@@ -56,12 +58,16 @@ def kill_worker(daemon, moment):
                         f"exit {code}\n{victim.output}{victim.errors.decode()}" if code != 0 else ""):
         return
     ended = {"idle": (0,), "acquired": (DEVICE_NOT_AVAILABLE,), "kernel": (EVENTS_IN_WAIT_LIST, DEVICE_NOT_AVAILABLE),
-             "transfer": (DEVICE_NOT_AVAILABLE, EVENTS_IN_WAIT_LIST)}[moment]
+             "transfer": (DEVICE_NOT_AVAILABLE, EVENTS_IN_WAIT_LIST), "build": (BUILD_ERROR,),
+             "map": (DEVICE_NOT_AVAILABLE,)}[moment]
     report.check(victim.value("ended_with") in ended, f"{name}: the call in flight",
                  f"{victim.value('ended_with')}, expected one of {ended}")
     if moment == "kernel":
         status = victim.value("event_status")
         report.check(status is not None and status < 0, f"{name}: the event in flight failed", status)
+    if moment == "map":
+        report.check(victim.value("mapped_bytes_right") == 1, f"{name}: the mapped memory is still there",
+                     victim.output)
     later = {key: victim.value(key) for key in ("later_read", "later_create", "later_finish")}
     report.check(set(later.values()) == {DEVICE_NOT_AVAILABLE}, f"{name}: later calls", later)
     # A launch waits for nothing, so right after the kill it may still have been accepted.
@@ -170,7 +176,7 @@ def kill_broker(moment):
             return
         daemon.kill_broker()
         daemon.start()
-        if moment != "kernel":
+        if moment not in ("kernel", "build"):
             victim.go_on()
         victim.wait_for("DONE", HANG_SECONDS)
         code = victim.end(1)

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The application in the failure tests. It reaches a moment (idle, in a long kernel, in big
-// transfers, holding a shared object acquired), says READY, and goes on until something breaks or
-// a line on its standard input ends the wait or the transfers. It then reports what it saw as `key
-// value` lines, the error codes above all, and opens a new context, which must work. It must never
-// hang or crash, whatever was killed. Verdicts are the caller's: failure_kill.py.
+// transfers, in a build, with a buffer mapped, holding a shared object acquired), says READY, and
+// goes on until something breaks or a line on its standard input ends the wait or the transfers. It
+// then reports what it saw as `key value` lines, the error codes above all, and opens a new
+// context, which must work. It must never hang or crash, whatever was killed. Verdicts are the
+// caller's: failure_kill.py.
 //
-// usage: victim idle|kernel|transfer|acquired [ROUNDS]   (so many kernels of about a second)
+// usage: victim idle|kernel|transfer|acquired|build|map [ROUNDS]
+//   (so many kernels of about a second; a program of so many times 4096 statements)
 #define _GNU_SOURCE
 #include <CL/cl_ext.h>
 #include <fcntl.h>
@@ -124,6 +126,58 @@ static cl_int hold_acquired(struct Setup* s) {
   return code;
 }
 
+static void CL_CALLBACK on_built(cl_program program, void* user) {
+  (void)program;
+  *(volatile int*)user = 1;
+}
+
+// In a build, until its callback comes; returns the build's status, or why it is not to be had. Its
+// options are of this run alone, or a cache would have the binary.
+static cl_int stay_in_build(int rounds, struct Setup* s) {
+  static volatile int built = 0;
+  enum { kMostRounds = 64 };
+  char source[1024] =
+      "#define A x = x * RUN + 1013904223u;\n#define B A A A A A A A A\n#define C B B B B B B B B\n"
+      "#define D C C C C C C C C\n#define E D D D D D D D D\nkernel void slow(global uint* out) {"
+      " uint x = out[0]; ";
+  for (int i = 0; i < rounds && i < kMostRounds; ++i) strcat(source, "E ");
+  strcat(source, "out[1] = x; }");
+  const char* text = source;
+  char options[64];
+  snprintf(options, sizeof(options), "-DRUN=%lluu", (unsigned long long)(ocl_seconds() * 1e3));
+  cl_int code = CL_SUCCESS;
+  cl_program program = clCreateProgramWithSource(s->context, 1, &text, NULL, &code);
+  if (code == CL_SUCCESS)
+    code = clBuildProgram(program, 1, &s->device, options, on_built, (void*)&built);
+  if (code != CL_SUCCESS) return code;
+  ready("build");
+  while (!built) nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+  cl_build_status status = CL_BUILD_NONE;
+  code = clGetProgramBuildInfo(program, s->device, CL_PROGRAM_BUILD_STATUS, sizeof(status), &status,
+                               NULL);
+  clReleaseProgram(program);
+  return code == CL_SUCCESS ? status : code;
+}
+
+// With a buffer mapped, whose memory stays the application's whatever ends; returns what its unmap
+// answers.
+static cl_int hold_mapped(struct Setup* s) {
+  cl_int code = CL_SUCCESS;
+  unsigned char* mapped =
+      clEnqueueMapBuffer(s->queue, s->buffer, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0,
+                         kTransferBytes, 0, NULL, NULL, &code);
+  if (code != CL_SUCCESS) return code;
+  memset(mapped, 1, kTransferBytes / 2);
+  ready("map");
+  wait_for_line();
+  memset(mapped, 2, kTransferBytes);
+  size_t right = 0;
+  for (size_t i = 0; i < kTransferBytes; ++i) right += mapped[i] == 2;
+  printf("mapped_bytes_right %d\n", right == kTransferBytes);
+  code = clEnqueueUnmapMemObject(s->queue, s->buffer, mapped, 0, NULL, NULL);
+  return code == CL_SUCCESS ? clFinish(s->queue) : code;
+}
+
 // Holds the process in its moment until the moment is over; returns the code that ended it.
 static cl_int stay_in(const char* moment, int rounds, struct Setup* s) {
   cl_int code = CL_SUCCESS;
@@ -133,6 +187,8 @@ static cl_int stay_in(const char* moment, int rounds, struct Setup* s) {
     return CL_SUCCESS;
   }
   if (strcmp(moment, "acquired") == 0) return hold_acquired(s);
+  if (strcmp(moment, "build") == 0) return stay_in_build(rounds, s);
+  if (strcmp(moment, "map") == 0) return hold_mapped(s);
   if (strcmp(moment, "kernel") == 0) {
     cl_event event = NULL;
     for (int i = 0; i < rounds && code == CL_SUCCESS; ++i) {
@@ -190,7 +246,7 @@ static void report_later_calls(struct Setup* s) {
 
 int main(int argc, char** argv) {
   if (argc < 2) {
-    fprintf(stderr, "usage: victim idle|kernel|transfer|acquired [ROUNDS]\n");
+    fprintf(stderr, "usage: victim idle|kernel|transfer|acquired|build|map [ROUNDS]\n");
     return 2;
   }
   struct Setup s;
