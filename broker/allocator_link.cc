@@ -52,6 +52,7 @@ absl::Status AllocatorLink::Spawn() {
   ASSIGN_OR_RETURN(options.path, FindHelperExecutable("sluice-allocator"));
   options.environment = HelperEnvironment({"VK_ICD_FILENAMES", "VK_DRIVER_FILES"});
   options.sandbox.user = user_;
+  options.sandbox.stays_in_session = true;
   options.arguments.push_back(
       absl::StrCat("--log-level=", std::string(LogLevelName(CurrentLogLevel()))));
   ASSIGN_OR_RETURN(auto sockets, CreateSocketPair());

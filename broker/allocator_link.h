@@ -53,6 +53,8 @@ class AllocatorLink {
   void Allocate(const std::string& identity, ResourceBacking backing, const ResourceShape& shape,
                 Done done);
 
+  bool Is(pid_t pid) const { return process_.valid() && process_.pid() == pid; }
+
   // Ends the process; whatever waits fails.
   void Stop();
 
