@@ -96,6 +96,12 @@ std::optional<Refusal> Admission::MayConnect(const PeerIdentity& peer) const {
         EACCES, absl::StrCat("process ", peer.pid, " is a worker of this daemon, or was started ",
                              "by one: a worker (a kernel in it) is nobody's client")};
   }
+  // Whoever has one of these in his hands would have another identity's limits.
+  if (is_helper_(peer.pid) || is_helper_(peer.session_leader)) {
+    return Refusal{EACCES,
+                   absl::StrCat("process ", peer.pid, " is a helper of this daemon, or was ",
+                                "started by one: a helper is nobody's client")};
+  }
   return policy_->MayConnect(peer.uid);
 }
 

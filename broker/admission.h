@@ -14,10 +14,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "broker/broker_messages.h"
@@ -35,8 +37,13 @@ namespace sluice {
 class Admission {
  public:
   Admission(EventLoop* loop, Policy* policy, Workers* workers, SessionOpener* opener,
-            ResourceHub* resources)
-      : loop_(loop), policy_(policy), workers_(workers), opener_(opener), resources_(resources) {}
+            ResourceHub* resources, std::function<bool(pid_t)> is_helper)
+      : loop_(loop),
+        policy_(policy),
+        workers_(workers),
+        opener_(opener),
+        resources_(resources),
+        is_helper_(std::move(is_helper)) {}
   ~Admission();
 
   void Listen(UniqueFd listener);
@@ -85,6 +92,7 @@ class Admission {
   Workers* const workers_;
   SessionOpener* const opener_;
   ResourceHub* const resources_;
+  const std::function<bool(pid_t)> is_helper_;  // Gateways, allocator, probe.
 
   UniqueFd listener_;
   EventLoop::WatchId listener_watch_ = 0;

@@ -9,7 +9,6 @@
 #include "broker/base/log.h"
 #include "broker/helper_environment.h"
 #include "broker/os/close_elsewhere.h"
-#include "broker/os/lent_memory.h"
 #include "broker/os/local_socket.h"
 #include "proto/status_macros.h"
 
@@ -53,6 +52,7 @@ absl::Status AllocatorLink::Spawn() {
   ASSIGN_OR_RETURN(options.path, FindHelperExecutable("sluice-allocator"));
   options.environment = HelperEnvironment({"VK_ICD_FILENAMES", "VK_DRIVER_FILES"});
   options.sandbox.user = user_;
+  options.sandbox.stays_in_session = true;
   options.arguments.push_back(
       absl::StrCat("--log-level=", std::string(LogLevelName(CurrentLogLevel()))));
   ASSIGN_OR_RETURN(auto sockets, CreateSocketPair());
@@ -123,9 +123,10 @@ void AllocatorLink::AskNext() {
 void AllocatorLink::OnReadable() {
   for (int i = 0; i < kAllocatorMessagesPerWakeUp && socket_watch_ != 0; ++i) {
     char packet[kMaxBrokerMessageBytes];
-    std::vector<UniqueFd> fds;
+    std::vector<UniqueFd> brought;
     const absl::StatusOr<size_t> size =
-        ReceiveMessage(socket_.get(), packet, sizeof(packet), &fds, kMaxResourceDescriptors);
+        ReceiveMessage(socket_.get(), packet, sizeof(packet), &brought, kMaxResourceDescriptors);
+    StrangersFds fds(std::move(brought));
     if (absl::IsUnavailable(size.status())) return;
     if (!size.ok()) return Kill(std::string(size.status().message()));
     if (*size == 0) {
@@ -144,7 +145,7 @@ void AllocatorLink::OnReadable() {
   }
 }
 
-bool AllocatorLink::HandleAnswer(const MemoryAllocated& answer, std::vector<UniqueFd> fds) {
+bool AllocatorLink::HandleAnswer(const MemoryAllocated& answer, StrangersFds fds) {
   const bool good = answer.status == 0 && !fds.empty();
   if (answer.descriptor_count != fds.size() || good != (answer.status == 0)) return false;
   if (!good) return Finish(answer.request_id, ToStatus(answer));
@@ -155,7 +156,7 @@ bool AllocatorLink::HandleAnswer(const MemoryAllocated& answer, std::vector<Uniq
   return Finish(answer.request_id, std::move(memory));
 }
 
-bool AllocatorLink::HandleVulkan(const VulkanAllocated& answer, std::vector<UniqueFd> fds) {
+bool AllocatorLink::HandleVulkan(const VulkanAllocated& answer, StrangersFds fds) {
   if (fds.size() != 1 || answer.mappable > 1 || !asked_.has_value() ||
       asked_->backing != ResourceBacking::kVulkan) {
     return false;
@@ -185,7 +186,7 @@ void AllocatorLink::Answer(absl::StatusOr<AllocatedMemory> memory) {
 
 void AllocatorLink::OnExit(const ExitStatus& status) {
   loop_->Unwatch(&socket_watch_);
-  socket_.reset();
+  CloseElsewhere(std::move(socket_));
   output_.Finish();
   Log(LogLevel::kError, "broker", "allocator ended; the next request starts another",
       {{"how", status.Describe()}});
@@ -203,6 +204,7 @@ void AllocatorLink::Stop() {
   exit_watch_.Stop();
   loop_->Unwatch(&socket_watch_);
   KillAndReap(&process_, "allocator");
+  CloseElsewhere(std::move(socket_));
   output_.Finish();
   const absl::Status stopping = absl::UnavailableError("the daemon is stopping");
   Answer(stopping);

@@ -22,6 +22,7 @@
 #include "broker/child_watch.h"
 #include "broker/event_loop.h"
 #include "broker/fair_queue.h"
+#include "broker/os/close_elsewhere.h"
 #include "broker/os/process.h"
 #include "broker/os/scoped_handle.h"
 #include "broker/resource_messages.h"
@@ -30,7 +31,7 @@
 namespace sluice {
 
 struct AllocatedMemory {
-  std::vector<UniqueFd> fds;
+  StrangersFds fds;
   uint64_t allocation_bytes = 0;  // What an importer of an opaque handle names as its size.
   std::array<uint8_t, 16> device_uuid = {};
   std::array<uint8_t, 16> driver_uuid = {};  // Of Vulkan's.
@@ -51,6 +52,8 @@ class AllocatorLink {
   // For `identity`. `done` is called once, possibly before this returns.
   void Allocate(const std::string& identity, ResourceBacking backing, const ResourceShape& shape,
                 Done done);
+
+  bool Is(pid_t pid) const { return process_.valid() && process_.pid() == pid; }
 
   // Ends the process; whatever waits fails.
   void Stop();
@@ -77,8 +80,8 @@ class AllocatorLink {
   void OnExit(const ExitStatus& status);
   void OnReadable();
   // False: it breaks the protocol.
-  bool HandleAnswer(const MemoryAllocated& answer, std::vector<UniqueFd> fds);
-  bool HandleVulkan(const VulkanAllocated& answer, std::vector<UniqueFd> fds);
+  bool HandleAnswer(const MemoryAllocated& answer, StrangersFds fds);
+  bool HandleVulkan(const VulkanAllocated& answer, StrangersFds fds);
   bool Finish(uint64_t request_id, absl::StatusOr<AllocatedMemory> memory);
   void Answer(absl::StatusOr<AllocatedMemory> memory);
   void Kill(const std::string& why);

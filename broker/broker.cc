@@ -62,10 +62,17 @@ Broker::Broker(Config config, ConfigLoader reload, InstanceLock lock,
       probe_(loop_.get()),
       opener_(&policy_, &workers_, &probe_),
       resources_(loop_.get()),
-      admission_(loop_.get(), &policy_, &workers_, &opener_, &resources_) {
+      admission_(loop_.get(), &policy_, &workers_, &opener_, &resources_,
+                 [this](pid_t pid) { return IsHelper(pid); }) {
   workers_.Configure(config_, launcher_.get());
   opener_.Configure(config_.limits);
   resources_.Configure(config_.resources, launcher_->users().service());
+}
+
+bool Broker::IsHelper(pid_t pid) const {
+  return probe_.Is(pid) || resources_.IsAllocator(pid) ||
+         std::any_of(gateways_.begin(), gateways_.end(),
+                     [pid](const auto& gateway) { return gateway->Is(pid); });
 }
 
 Broker::~Broker() {

@@ -68,6 +68,7 @@ class Broker final : public BrokerControl {
          WorkerLauncher launcher);
 
   absl::Status Start();
+  bool IsHelper(pid_t pid) const;  // A gateway, the allocator, the probe.
   absl::StatusOr<UniqueFd> TakeOrOpenListener();
   absl::Status WatchSignals();
   void OnSignal();

@@ -102,6 +102,7 @@ absl::Status RunCheck(const NetworkConfig& network, NetworkCheck check,
   std::vector<UniqueFd> opened;
   if (absl::Status ok = Prepare(network, &options, &opened); !ok.ok()) return ok;
   options.sandbox.user = user;
+  options.sandbox.stays_in_session = true;
   absl::StatusOr<std::pair<UniqueFd, UniqueFd>> output = CreatePipe();
   if (!output.ok()) return output.status();
   options.output = output->second.get();
@@ -164,6 +165,7 @@ absl::Status GatewayLink::Spawn() {
   std::vector<UniqueFd> opened;  // Closed here once the gateway has them.
   if (absl::Status ok = Prepare(network_, &options, &opened); !ok.ok()) return ok;
   options.sandbox.user = user_;
+  options.sandbox.stays_in_session = true;
   if (!kHasSanitizer) options.sandbox.data_bytes = network_.memory_bytes;
   options.arguments.push_back(
       absl::StrCat("--log-level=", std::string(LogLevelName(CurrentLogLevel()))));

@@ -61,6 +61,7 @@ class GatewayLink {
   void SnapshotReady();
 
   const NetworkConfig& network() const { return network_; }
+  bool Is(pid_t pid) const { return process_.valid() && process_.pid() == pid; }
 
  private:
   absl::Status Spawn();

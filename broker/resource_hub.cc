@@ -86,7 +86,10 @@ absl::Status CheckMemory(const AllocatedMemory& memory, LentKind wanted, uint64_
       return absl::InternalError("the allocator's memory has an impossible offset");
     return CheckLentMemory(memory.fds[0].get(), *memory.map_offset + size).status();
   }
-  if (wanted == LentKind::kOpaque) return absl::OkStatus();
+  if (wanted == LentKind::kOpaque) {
+    for (const UniqueFd& fd : memory.fds) RETURN_IF_ERROR(CheckOpaqueMemory(fd.get()));
+    return absl::OkStatus();
+  }
   ASSIGN_OR_RETURN(const LentKind kind, CheckLentMemory(memory.fds[0].get(), size));
   return kind == wanted ? absl::OkStatus() : absl::InternalError("memory of another kind");
 }

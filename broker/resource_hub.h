@@ -67,6 +67,7 @@ class ResourceHub {
   absl::Status SendConnection(int socket, const ResourceClient& client);
   void EndOwnedBy(uint64_t owner);
   void Stop();  // Ends every connection and the allocator.
+  bool IsAllocator(pid_t pid) const { return allocator_.Is(pid); }
 
   // Whether this is one that has not ended.
   bool IsConnected(uint64_t connection) const { return connections_.contains(connection); }

@@ -36,6 +36,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "broker/config.h"
+#include "broker/os/close_elsewhere.h"
 #include "broker/os/lent_memory.h"
 #include "broker/os/scoped_handle.h"
 #include "broker/resource_capability.h"
@@ -61,7 +62,7 @@ const char* BackingName(ResourceBacking backing);
 // The native handle: what an export duplicates.
 struct ResourceMemory {
   LentKind kind = LentKind::kMemfd;
-  std::vector<UniqueFd> fds;
+  StrangersFds fds;
   std::vector<int32_t> ints;      // Of a gralloc handle, or Vulkan's (resource_messages.h).
   uint64_t allocation_bytes = 0;  // Of an opaque one: the size that importers name, and the device.
   std::array<uint8_t, 16> device_uuid = {};

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/os/close_elsewhere.h"
 
+#include <fcntl.h>
+#include <sys/socket.h>
+
 #include <algorithm>
-#include <atomic>
+#include <deque>
+#include <mutex>
 #include <utility>
 
 #include "broker/os/lasting_thread.h"
@@ -15,24 +19,82 @@ namespace {
 // limits.
 constexpr int kMostThreads = 2048;
 
-std::atomic<int> threads{0};
+struct Batch {
+  std::shared_ptr<void> until_closed;  // Goes last.
+  std::vector<UniqueFd> fds;
+  bool hung_up = false;
+};
 
-bool MayTakeLong(const UniqueFd& fd) { return fd.valid() && TakesDescriptors(fd.get()); }
+// What no thread has taken yet. Never destroyed: threads outlive main.
+struct Waiting {
+  std::mutex mutex;
+  std::deque<Batch> batches;
+  int threads = 0;
+};
+
+Waiting& All() {
+  static Waiting& waiting = *new Waiting;
+  return waiting;
+}
+
+// A memfd belongs to a file system of the kernel's own.
+bool MayTakeLong(const UniqueFd& fd) {
+  return fd.valid() && TakesDescriptors(fd.get()) && ::fcntl(fd.get(), F_GET_SEALS) < 0;
+}
+
+void CloseBatches() {
+  Waiting& waiting = All();
+  while (true) {
+    Batch next;  // Closed, then let go, without the lock.
+    const std::lock_guard<std::mutex> lock(waiting.mutex);
+    if (waiting.batches.empty()) {
+      --waiting.threads;
+      return;
+    }
+    next = std::move(waiting.batches.front());
+    waiting.batches.pop_front();
+  }
+}
+
+// False: no thread is to be had.
+bool StartOne() {
+  Waiting& waiting = All();
+  {
+    const std::lock_guard<std::mutex> lock(waiting.mutex);
+    if (waiting.threads >= kMostThreads) return false;
+    ++waiting.threads;
+  }
+  if (StartOnLastingThread(CloseBatches)) return true;
+  const std::lock_guard<std::mutex> lock(waiting.mutex);
+  --waiting.threads;
+  return false;
+}
+
+// What has to wait is at its end for its peers all the same. Not listeners: others may have those.
+void HangUpAll(const std::vector<UniqueFd>& fds) {
+  for (const UniqueFd& fd : fds) {
+    int listening = 0;
+    socklen_t size = sizeof(listening);
+    if (::getsockopt(fd.get(), SOL_SOCKET, SO_ACCEPTCONN, &listening, &size) == 0 && !listening)
+      ::shutdown(fd.get(), SHUT_RDWR);
+  }
+}
 
 }  // namespace
 
 void CloseElsewhere(std::vector<UniqueFd> fds, std::shared_ptr<void> until_closed) {
   if (std::none_of(fds.begin(), fds.end(), MayTakeLong)) return;
-  if (threads.fetch_add(1) < kMostThreads) {
-    auto held = std::make_shared<std::vector<UniqueFd>>(std::move(fds));
-    const bool started = StartOnLastingThread([held, until_closed]() mutable {
-      held->clear();
-      until_closed.reset();
-      threads.fetch_sub(1);
-    });
-    if (started) return held.reset();
+  Waiting& waiting = All();
+  {
+    const std::lock_guard<std::mutex> lock(waiting.mutex);
+    waiting.batches.push_back({std::move(until_closed), std::move(fds)});
   }
-  threads.fetch_sub(1);
+  if (StartOne()) return;
+  const std::lock_guard<std::mutex> lock(waiting.mutex);
+  for (auto batch = waiting.batches.rbegin(); batch != waiting.batches.rend(); ++batch) {
+    if (std::exchange(batch->hung_up, true)) break;
+    HangUpAll(batch->fds);
+  }
 }
 
 void CloseElsewhere(UniqueFd fd, std::shared_ptr<void> until_closed) {

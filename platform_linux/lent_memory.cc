@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -83,6 +84,13 @@ absl::StatusOr<LentKind> CheckLentMemory(int fd, uint64_t size_bytes) {
         absl::StrCat("the memory has ", memory.size_bytes, " bytes, its shape needs ", size_bytes));
   }
   return memory.kind == ForeignMemoryKind::kDmaBuf ? LentKind::kDmaBuf : LentKind::kMemfd;
+}
+
+absl::Status CheckOpaqueMemory(int fd) {
+  int type = 0;
+  socklen_t size = sizeof(type);
+  if (::getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) != 0) return absl::OkStatus();
+  return absl::InvalidArgumentError("the descriptor is a socket");
 }
 
 absl::StatusOr<uint64_t> LentMemoryBytes(int fd) {

@@ -93,6 +93,11 @@ absl::StatusOr<LentKind> CheckLentMemory(int fd, uint64_t size_bytes) {
   return LentKind::kMemfd;
 }
 
+absl::Status CheckOpaqueMemory(int fd) {
+  if (FindDescriptor(fd, HandleKind::kGraphics) != nullptr) return absl::OkStatus();
+  return absl::InvalidArgumentError("the descriptor is none of Direct3D's");
+}
+
 absl::StatusOr<uint64_t> LentMemoryBytes(int fd) {
   const std::shared_ptr<HandleObject> object = FindDescriptor(fd, HandleKind::kSection);
   if (object == nullptr) return absl::InvalidArgumentError("the descriptor is no section");

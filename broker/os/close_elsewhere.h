@@ -9,7 +9,9 @@
 // Thread-safe.
 #pragma once
 
+#include <cstddef>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "broker/os/scoped_handle.h"
@@ -17,9 +19,33 @@
 namespace sluice {
 
 // Closes `fds` on a thread of its own, then lets `until_closed` go. Here, before it returns, what
-// cannot take long (a socket for which RefuseDescriptors has held from the start); and whatever it
-// is where no thread is to be had, or 2048 are at it already.
+// cannot take long (memory; a socket for which RefuseDescriptors has held from the start). Where no
+// thread is to be had, or 2048 are at it already, connections are hung up, and closing waits for a
+// thread that comes free, or for a later call.
 void CloseElsewhere(std::vector<UniqueFd> fds, std::shared_ptr<void> until_closed = nullptr);
 void CloseElsewhere(UniqueFd fd, std::shared_ptr<void> until_closed = nullptr);
+
+// Descriptors that a stranger made: closed so wherever they are dropped.
+class StrangersFds {
+ public:
+  StrangersFds() = default;
+  explicit StrangersFds(std::vector<UniqueFd> fds) : fds_(std::move(fds)) {}
+  ~StrangersFds() { CloseElsewhere(std::move(fds_)); }
+  StrangersFds(StrangersFds&&) = default;
+  StrangersFds& operator=(StrangersFds&& other) noexcept {
+    fds_.swap(other.fds_);
+    return *this;
+  }
+
+  bool empty() const { return fds_.empty(); }
+  size_t size() const { return fds_.size(); }
+  void push_back(UniqueFd fd) { fds_.push_back(std::move(fd)); }
+  const UniqueFd& operator[](size_t i) const { return fds_[i]; }
+  auto begin() const { return fds_.begin(); }
+  auto end() const { return fds_.end(); }
+
+ private:
+  std::vector<UniqueFd> fds_;
+};
 
 }  // namespace sluice

@@ -37,6 +37,9 @@ absl::StatusOr<UniqueFd> CreateLentMemory(const char* name, uint64_t size_bytes)
 // size seals, or a dma-buf, of at least `size_bytes`.
 absl::StatusOr<LentKind> CheckLentMemory(int fd, uint64_t size_bytes);
 
+// An opaque descriptor cannot be looked into; but it is no socket.
+absl::Status CheckOpaqueMemory(int fd);
+
 // All of such memory, of whatever part of it a shape speaks.
 absl::StatusOr<uint64_t> LentMemoryBytes(int fd);
 

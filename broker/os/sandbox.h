@@ -31,8 +31,9 @@ struct UserIdentity {
 struct SandboxOptions {
   std::optional<UserIdentity> user;  // Become this user; without it, stay.
   bool new_session = true;
-  // Neither it nor what it starts can leave session and process group: setsid and setpgid fail
-  // with EPERM. On Windows that is how every child is (its job).
+  // Neither it nor what it starts can leave session and process group, or make children for this
+  // process: setsid, setpgid and CLONE_PARENT fail with EPERM, and there is no clone3. On Windows
+  // that is how every child is (its job).
   bool stays_in_session = false;
   // Memory of its own that it may have: heaps, stacks, what compilers take; not what it shares, and
   // not address space that is only reserved, of which GPU drivers take terabytes (RLIMIT_DATA, not

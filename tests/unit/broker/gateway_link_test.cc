@@ -100,6 +100,15 @@ TEST_F(GatewayLinkTest, GatewayOpensSessions) {
   EXPECT_TRUE(client.Open(&opened).valid());
 }
 
+// Nor does it become a local client, with another identity's limits, or leave a process to be one.
+TEST_F(GatewayLinkTest, GatewaysAreNoClients) {
+  BrokerProcess broker(directory_, {.arguments = {}, .config = Config("connect")});
+  const std::string report = Report();
+  const std::string refused = "status " + std::to_string(EACCES) + "\n";
+  EXPECT_NE(report.find("\n" + refused), std::string::npos) << report;
+  EXPECT_NE(report.find("stays " + refused), std::string::npos) << report;
+}
+
 // What the network may have made of a gateway does not write into the daemon's log: what it says is
 // told as its own.
 TEST_F(GatewayLinkTest, OutputIsToldAsTheGateways) {

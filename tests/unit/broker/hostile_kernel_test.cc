@@ -71,6 +71,11 @@ TEST_F(HostileKernelTest, NothingIsLeftBehind) {
   if (runs()) ::kill(std::stoi(stray), SIGKILL);
 }
 
+// Nor can it make children for the broker, which would stay zombies that nobody reaps.
+TEST_F(HostileKernelTest, BrokerGetsNoChildren) {
+  EXPECT_EQ(Ask("sibling"), std::to_string(EPERM) + " " + std::to_string(ENOSYS));
+}
+
 // What a worker writes to its stderr is told as that worker's, in one line, whatever it looks like.
 // Its own lines keep their level.
 TEST_F(HostileKernelTest, OutputIsToldAsTheWorkers) {

@@ -2,8 +2,9 @@
 //
 // Plays sluice-gateway in the broker's tests: serves no network. The file given as its tokens says
 // what to do and where to tell about it: "MODE FIFO\n". Modes: "open COUNT" opens sessions, "die"
-// ends at once, "garbage" sends a malformed message, "say" writes to stderr what is no line of its
-// own and one that is. It then waits for the end of its socket.
+// ends at once, "connect" says Hello at the socket beside the FIFO as a client does, "garbage"
+// sends a malformed message, "say" writes to stderr what is no line of its own and one that is. It
+// then waits for the end of its socket.
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -39,6 +40,34 @@ std::string Greet() {
     return "no welcome\n";
   }
   return "welcome " + ReadSealedCopy(fds[0].get(), 4096).value_or("unreadable") + "\n";
+}
+
+// At the socket for clients, also from a process that leaves the gateway's session, if it can.
+std::string ConnectAsAClient(const std::string& path) {
+  const auto connection = ConnectLocal(path, 10'000);
+  const auto hello = MakeMessage<Hello>();
+  char packet[kMaxBrokerMessageBytes];
+  Welcome welcome;
+  std::vector<UniqueFd> fds;
+  if (!connection.ok() || !SendMessage(connection->get(), &hello, sizeof(hello)).ok())
+    return "no connection\n";
+  const auto size = ReceiveMessage(connection->get(), packet, sizeof(packet), &fds, 1);
+  if (!size.ok() || !ParseMessage(packet, *size, &welcome)) return "no answer\n";
+  return "status " + std::to_string(welcome.status) + "\n";
+}
+
+std::string ConnectFromOffspring(const std::string& path) {
+  int ends[2];
+  if (::pipe(ends) != 0) return "no pipe\n";
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const bool left = ::setsid() >= 0 || ::setpgid(0, 0) == 0;
+    const std::string said = (left ? "runaway " : "stays ") + ConnectAsAClient(path);
+    ::_exit(::write(ends[1], said.data(), said.size()) > 0 ? 0 : 1);
+  }
+  char said[64];
+  const ssize_t size = ::read(ends[0], said, sizeof(said));
+  return std::string(said, size > 0 ? static_cast<size_t>(size) : 0);
 }
 
 // The sessions stay open as long as `channels` does.
@@ -83,6 +112,11 @@ int Main(int argc, char** argv) {
   report += Greet();
   std::vector<UniqueFd> channels;
   if (std::string(mode) == "open3") report += OpenSessions(3, &channels);
+  if (std::string(mode) == "connect") {
+    const std::string path(fifo);
+    const std::string socket = path.substr(0, path.rfind('/')) + "/broker.sock";
+    report += ConnectAsAClient(socket) + ConnectFromOffspring(socket);
+  }
   // Before the garbage: the broker ends us for it.
   Tell(fifo, report + "end of report\n");
   if (std::string(mode) == "garbage") {

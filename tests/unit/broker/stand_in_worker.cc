@@ -18,18 +18,23 @@
 //   runaway PATH    the same in a child process that leaves its session, if it can
 //   stray           starts a process that leaves session and group, if it can, and never ends; the
 //                   answer is its number
+//   sibling         starts a process that is no child of its own but its parent's, by clone and by
+//                   clone3, and ends at once; the answer is the two error numbers
 //   say TEXT        writes TEXT to stderr
 //   truncate        cuts stderr to nothing; the answer is "cut" if that worked
 //   flood           writes 100,000 lines to stderr
 #include <dirent.h>
+#include <linux/sched.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -170,6 +175,17 @@ std::string StartStray() {
   return std::to_string(child);
 }
 
+std::string StartSiblings() {
+  const long first = ::syscall(SYS_clone, CLONE_PARENT | SIGCHLD, 0, 0, 0, 0);
+  if (first == 0) ::_exit(0);
+  std::string errors = first < 0 ? std::to_string(errno) : "none";
+  clone_args arguments = {};
+  arguments.flags = CLONE_PARENT;
+  const long second = ::syscall(SYS_clone3, &arguments, sizeof(arguments));
+  if (second == 0) ::_exit(0);
+  return errors + " " + (second < 0 ? std::to_string(errno) : "none");
+}
+
 std::string AskInOffspring(const std::string& path, bool run_away) {
   int ends[2];
   if (::pipe(ends) != 0) return "no pipe";
@@ -194,6 +210,7 @@ std::string Answer(const std::string& request, int argc, char** argv) {
   if (word == "connect") return AskForWelcome(rest);
   if (word == "offspring") return AskInOffspring(rest, false);
   if (word == "runaway") return AskInOffspring(rest, true);
+  if (word == "sibling") return StartSiblings();
   if (word == "stray") return StartStray();
   if (word == "truncate") return ::ftruncate(STDERR_FILENO, 0) == 0 ? "cut" : "not cut";
   if (word == "say") Say(rest);

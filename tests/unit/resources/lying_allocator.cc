@@ -2,7 +2,9 @@
 //
 // Stands in for sluice-allocator in a test: the size that is asked for says how it lies. Anything
 // that is not listed is answered as it should be.
+#include <netinet/in.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -37,6 +39,29 @@ absl::Status SayVulkan(const AllocateMemory& request, uint64_t map_offset, uint3
   std::fill(std::begin(answer.device_uuid), std::end(answer.device_uuid), uint8_t{3});
   std::fill(std::begin(answer.driver_uuid), std::end(answer.driver_uuid), uint8_t{4});
   return SendMessage(kSocketFd, &answer, sizeof(answer), &fd, 1);
+}
+
+// A TCP socket whose last close takes kLingerS, or as long as this process lives.
+UniqueFd Lingering() {
+  const UniqueFd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  const auto raw = reinterpret_cast<sockaddr*>(&address);
+  UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (::bind(listener.get(), raw, size) != 0 || ::listen(listener.get(), 1) != 0 ||
+      ::getsockname(listener.get(), raw, &size) != 0 || ::connect(socket.get(), raw, size) != 0) {
+    return UniqueFd();
+  }
+  static std::vector<UniqueFd>& readers = *new std::vector<UniqueFd>;
+  readers.emplace_back(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  const std::string some(64 * 1024, 'x');
+  while (::send(socket.get(), some.data(), some.size(), MSG_DONTWAIT) > 0) {
+  }
+  const linger long_time = {1, kLingerS};
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_LINGER, &long_time, sizeof(long_time));
+  return socket;
 }
 
 absl::Status Lie(const AllocateMemory& request) {
@@ -84,6 +109,8 @@ absl::Status Lie(const AllocateMemory& request) {
       const absl::StatusOr<UniqueFd> small = CreateLentMemory("lie", 1);
       return small.ok() ? Say(answer, {small->get()}) : small.status();
     }
+    case AllocatorLie::kLingers:
+      return Say(answer, {Lingering().get()});
     case AllocatorLie::kUnsealed: {
       const UniqueFd unsealed(::memfd_create("lie", MFD_CLOEXEC | MFD_ALLOW_SEALING));
       if (::ftruncate(unsealed.get(), 4096) != 0) return absl::ErrnoToStatus(errno, "ftruncate");
@@ -93,6 +120,8 @@ absl::Status Lie(const AllocateMemory& request) {
       return SayVulkan(request, right_size, 1, fd);
     case AllocatorLie::kVulkanWraps:
       return SayVulkan(request, ~uint64_t{0} - request.size_bytes + 2, 1, fd);
+    case AllocatorLie::kVulkanLingers:
+      return SayVulkan(request, 0, 0, Lingering().get());
     case AllocatorLie::kVulkanUnsealed: {
       const UniqueFd unsealed(::memfd_create("lie", MFD_CLOEXEC | MFD_ALLOW_SEALING));
       if (::ftruncate(unsealed.get(), 8192) != 0) return absl::ErrnoToStatus(errno, "ftruncate");

@@ -6,6 +6,7 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <cstring>
 
 #include "tests/unit/resources/raw_client.h"
@@ -32,7 +33,8 @@ bool MakesMemory(const Client& client) {
   });
 }
 
-// No lie makes a resource of what is no memory, costs the broker a descriptor, or stops it.
+// No lie makes a resource of what is no memory, costs the broker a descriptor, or stops it, if only
+// for a while.
 TEST_P(LyingAllocatorTest, IsNotBelieved) {
   BrokerProcess broker(directory_, {});
   Client client(broker.endpoint());
@@ -42,6 +44,7 @@ TEST_P(LyingAllocatorTest, IsNotBelieved) {
   const bool of_vulkan =
       GetParam() >= AllocatorLie::kVulkanPastEnd && GetParam() <= AllocatorLie::kVulkanUnsealed;
   if (of_vulkan) info.backing = SLUICE_BACKING_VULKAN;
+  const auto begin = std::chrono::steady_clock::now();
   for (int i = 0; i < 3; ++i) {
     sluice_capability read, write;
     const sluice_status made = sluice_create(client.get(), &info, &read, &write);
@@ -56,6 +59,7 @@ TEST_P(LyingAllocatorTest, IsNotBelieved) {
     }
     EXPECT_TRUE(MakesMemory(client)) << sluice_error_text() << "\n" << broker.Log();
   }
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(2 * kLingerS));
   EXPECT_TRUE(SettlesAt(broker, before)) << broker.CountOpenDescriptors() << " were " << before;
 }
 
@@ -147,8 +151,9 @@ INSTANTIATE_TEST_SUITE_P(
                     AllocatorLie::kOtherRequest, AllocatorLie::kEndlessMessage,
                     AllocatorLie::kShortMessage, AllocatorLie::kTwice, AllocatorLie::kEnds,
                     AllocatorLie::kPipe, AllocatorLie::kSmaller, AllocatorLie::kUnsealed,
-                    AllocatorLie::kVulkanPastEnd, AllocatorLie::kVulkanWraps,
-                    AllocatorLie::kVulkanUnsealed, AllocatorLie::kVulkanUnasked));
+                    AllocatorLie::kLingers, AllocatorLie::kVulkanPastEnd,
+                    AllocatorLie::kVulkanWraps, AllocatorLie::kVulkanUnsealed,
+                    AllocatorLie::kVulkanLingers, AllocatorLie::kVulkanUnasked));
 
 }  // namespace
 }  // namespace sluice
