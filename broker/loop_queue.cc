@@ -7,12 +7,28 @@
 
 namespace sluice {
 
+LoopQueue::Posted LoopQueue::PostCall(uint64_t connection, std::function<void()> task) {
+  absl::MutexLock lock(&mutex_);
+  if (closed_) return Posted::kClosed;
+  const auto found = calls_of_.find(connection);
+  const size_t own = found == calls_of_.end() ? 0 : found->second;
+  if (own >= kMostOfOne || (own >= kAlwaysRoom && shared_ >= kMostShared)) return Posted::kNoRoom;
+  calls_of_[connection] = own + 1;
+  if (own >= kAlwaysRoom) ++shared_;
+  PushLocked({std::move(task), connection, true});
+  return Posted::kYes;
+}
+
 bool LoopQueue::Post(uint64_t connection, std::function<void()> task) {
   absl::MutexLock lock(&mutex_);
   if (closed_) return false;
-  tasks_.Push(absl::StrCat(connection), std::move(task));
-  if (!std::exchange(posted_, true)) loop_->Post([this] { RunSome(); });
+  PushLocked({std::move(task), connection, false});
   return true;
+}
+
+void LoopQueue::PushLocked(Task task) {
+  tasks_.Push(absl::StrCat(task.connection), std::move(task));
+  if (!std::exchange(posted_, true)) loop_->Post([this] { RunSome(); });
 }
 
 void LoopQueue::CloseAndRun() {
@@ -25,7 +41,14 @@ void LoopQueue::CloseAndRun() {
 
 std::function<void()> LoopQueue::Next() {
   absl::MutexLock lock(&mutex_);
-  return tasks_.empty() ? nullptr : tasks_.Pop();
+  if (tasks_.empty()) return nullptr;
+  Task task = tasks_.Pop();
+  if (task.is_call) {
+    const auto own = calls_of_.find(task.connection);
+    if (own->second > kAlwaysRoom) --shared_;
+    if (--own->second == 0) calls_of_.erase(own);
+  }
+  return std::move(task.run);
 }
 
 void LoopQueue::RunSome() {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Tasks for the loop thread, one of each connection in turn and for a while at a time, so that
-// neither other connections nor what else the loop has to do wait for one that asks for much. Can
+// neither other connections nor what else the loop has to do wait for one that asks for much. How
+// many calls may wait is bounded, since each costs gRPC some 20 KiB even when its caller has given
+// it up: a few of each connection, and more as long as all of them together are not too many. Can
 // be closed: then those that wait are run at once, and no more are taken. EventLoop::Post alone
 // would lose what was posted when the loop has ended.
 //
@@ -9,8 +11,10 @@
 // where the queue is closed.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -24,13 +28,31 @@ class LoopQueue {
   // A turn of the loop's is over with the task that ends after so long.
   static constexpr int64_t kMostMsAtOnce = 2;
 
+  // Calls of one connection that wait: so many always may, so many at most, and so many of all
+  // connections beyond those that always may.
+  static constexpr size_t kAlwaysRoom = 16;
+  static constexpr size_t kMostOfOne = 512;
+  static constexpr size_t kMostShared = 2048;
+
+  enum class Posted { kYes, kNoRoom, kClosed };
+
   explicit LoopQueue(EventLoop* loop) : loop_(loop) {}
 
-  // Of one connection in the order in which they are posted. False: closed, `task` will not run.
+  // Tasks of one connection run in the order in which they are posted. Unless the answer is kYes,
+  // `task` will not run.
+  Posted PostCall(uint64_t connection, std::function<void()> task) ABSL_LOCKS_EXCLUDED(mutex_);
+  // For what there always must be room for: the end of a call that had some. False: closed.
   bool Post(uint64_t connection, std::function<void()> task) ABSL_LOCKS_EXCLUDED(mutex_);
   void CloseAndRun() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  struct Task {
+    std::function<void()> run;
+    uint64_t connection = 0;
+    bool is_call = false;
+  };
+
+  void PushLocked(Task task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::function<void()> Next() ABSL_LOCKS_EXCLUDED(mutex_);
   void RunSome() ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -38,7 +60,9 @@ class LoopQueue {
   absl::Mutex mutex_;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   bool posted_ ABSL_GUARDED_BY(mutex_) = false;
-  FairQueue<std::function<void()>> tasks_ ABSL_GUARDED_BY(mutex_);
+  FairQueue<Task> tasks_ ABSL_GUARDED_BY(mutex_);
+  std::map<uint64_t, size_t> calls_of_ ABSL_GUARDED_BY(mutex_);  // In tasks_; none is 0.
+  size_t shared_ ABSL_GUARDED_BY(mutex_) = 0;  // Of them, those beyond kAlwaysRoom of each.
 };
 
 }  // namespace sluice

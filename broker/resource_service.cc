@@ -42,6 +42,13 @@ grpc::Status ConnectionGone() {
   return grpc::Status(grpc::StatusCode::UNAVAILABLE, "the connection has ended");
 }
 
+// Why a call was not posted.
+grpc::Status NotPosted(LoopQueue::Posted posted) {
+  if (posted == LoopQueue::Posted::kClosed) return ConnectionGone();
+  return grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED,
+                      "too many calls wait for the daemon; try again when some have been answered");
+}
+
 // One unary call. Finished once, by whoever has the answer; deletes itself afterwards.
 class UnaryCall final : public grpc::ServerUnaryReactor {
  public:
@@ -233,10 +240,10 @@ class ResourceService final : public v1::Resources::CallbackService {
     auto* call = new WatchCall(
         [this, turn, connection] { queue_.Post(connection, [this, turn] { StopWatch(*turn); }); });
     turn->connection = connection;
-    const bool posted = queue_.Post(connection, [this, call, turn, request] {
+    const LoopQueue::Posted posted = queue_.PostCall(connection, [this, call, turn, request] {
       StartWatch({call, turn, request->capability()}, true);
     });
-    if (!posted) call->End(ConnectionGone());
+    if (posted != LoopQueue::Posted::kYes) call->End(NotPosted(posted));
     return call;
   }
 
@@ -274,11 +281,12 @@ class ResourceService final : public v1::Resources::CallbackService {
     const uint64_t connection = listener_->ConnectionOf(*context);
     if (connection == 0) return OfNobody(call);
     listener_->Prove(context);
-    const bool posted = queue_.Post(connection, [this, call, connection, work = std::move(work)] {
+    const auto task = [this, call, connection, work = std::move(work)] {
       if (!hub_->IsConnected(connection)) return call->Finish(ConnectionGone());
       work(connection);
-    });
-    if (!posted) call->Finish(ConnectionGone());
+    };
+    const LoopQueue::Posted posted = queue_.PostCall(connection, task);
+    if (posted != LoopQueue::Posted::kYes) call->Finish(NotPosted(posted));
     return call;
   }
 

@@ -48,6 +48,8 @@ Enqueuer::Enqueuer(Session& session, const pb::Enqueue& on)
     } else if (event->handle.get() == nullptr || HasFailed(session, event->handle.get())) {
       Fail(CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);  // Refused: its dependents fail as
                                                            // dependents do.
+    } else if (queue_ != nullptr && event->context_number != queue_->context->number) {
+      Fail(CL_INVALID_CONTEXT);
     } else {
       waits_.push_back(event->handle.get());
       if (ok() && queue_->device->is_pocl) CollectGuards(event);
@@ -85,6 +87,7 @@ cl_int Enqueuer::AddEvent(cl_event event) {
   if (!named_) return CL_SUCCESS;
   auto object = std::make_shared<EventObject>();
   object->handle = Share(event);
+  object->context_number = queue_->context->number;
   object->guards = guards_;
   return session_.Add(event_id_, std::move(object));
 }

@@ -8,6 +8,7 @@
 // construction. ObjectTable: session thread only.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -66,10 +67,15 @@ struct DeviceObject : Object {
 struct ContextObject : Object {
   static constexpr ObjectType kType = ObjectType::kContext;
   static constexpr cl_int kInvalid = CL_INVALID_CONTEXT;
-  ContextObject() : Object(kType) {}
+  ContextObject() : Object(kType), number(NextNumber()) {}
   ~ContextObject() override {
     if (on_destroyed) on_destroyed();
   }
+  bool Has(const DeviceObject& device) const {
+    return std::any_of(devices.begin(), devices.end(),
+                       [&device](const auto& one) { return one.get() == &device; });
+  }
+  const uint64_t number;  // No other's, ever: ids may be used again.
   uint64_t id = 0;
   UniqueCl<cl_context> handle;
   std::vector<std::shared_ptr<DeviceObject>> devices;
@@ -86,6 +92,12 @@ struct ContextObject : Object {
   std::function<void()> on_destroyed;
   // Its memory objects whose driver tells nobody of their end.
   std::vector<std::weak_ptr<struct MemoryObject>> watched;
+
+ private:
+  static uint64_t NextNumber() {
+    static std::atomic<uint64_t> last{0};
+    return last.fetch_add(1, std::memory_order_relaxed) + 1;
+  }
 };
 
 struct QueueObject : Object {
@@ -187,8 +199,9 @@ struct EventObject : Object {
   static constexpr ObjectType kType = ObjectType::kEvent;
   static constexpr cl_int kInvalid = CL_INVALID_EVENT;
   EventObject() : Object(kType) {}
-  UniqueCl<cl_event> handle;   // Null if the driver never saw the command:
-  cl_int failed = CL_SUCCESS;  // it was refused, with this code, or is complete.
+  UniqueCl<cl_event> handle;    // Null if the driver never saw the command:
+  cl_int failed = CL_SUCCESS;   // it was refused, with this code, or is complete.
+  uint64_t context_number = 0;  // Of the handle's ContextObject.
   bool is_complete() const { return handle.get() == nullptr && failed == CL_SUCCESS; }
   bool is_user = false;
   std::shared_ptr<Guard> guard;  // A user event's own, once something waits for it on PoCL.
@@ -199,6 +212,7 @@ struct SamplerObject : Object {
   static constexpr ObjectType kType = ObjectType::kSampler;
   static constexpr cl_int kInvalid = CL_INVALID_SAMPLER;
   SamplerObject() : Object(kType) {}
+  std::shared_ptr<ContextObject> context;
   UniqueCl<cl_sampler> handle;
 };
 

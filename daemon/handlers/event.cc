@@ -9,8 +9,10 @@ HandlerResult HandleCreateUserEvent(Session& session, const pb::CreateUserEvent&
   event->is_user = true;
   ContextObject* const context = session.objects().Peek<ContextObject>(cmd.context_id());
   cl_int status = CL_INVALID_CONTEXT;
-  if (context != nullptr)
+  if (context != nullptr) {
     event->handle.reset(cl().clCreateUserEvent(context->handle.get(), &status));
+    event->context_number = context->number;
+  }
   event->failed = status;
   if (const cl_int added = session.Add(cmd.event_id(), std::move(event)); added != CL_SUCCESS)
     return added;

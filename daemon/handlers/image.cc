@@ -189,7 +189,8 @@ HandlerResult HandleCreateImage(Session& session, const pb::CreateImage& cmd, Ca
   const cl_image_format format = DecodeImageFormat(cmd.format());
   if (cmd.desc().parent_id() != 0) {
     memory->parent = session.objects().Find<MemoryObject>(cmd.desc().parent_id());
-    if (memory->parent == nullptr) return CL_INVALID_IMAGE_DESCRIPTOR;
+    if (memory->parent == nullptr || memory->parent->context != memory->context)
+      return CL_INVALID_IMAGE_DESCRIPTOR;
     desc.mem_object = memory->parent->handle.get();
   }
   if (cmd.properties_size() % 2 != 0) {

@@ -54,9 +54,18 @@ HandlerResult Read(Session& session, const pb::GetInfo& cmd, Call& call, Get&& g
       call.answer.mutable_data());
 }
 
-cl_device_id DeviceOf(Session& session, const pb::GetInfo& cmd) {
+// Of those that the program has to do with: another driver's would be no handle to this one.
+cl_device_id DeviceOf(Session& session, const pb::GetInfo& cmd, const ProgramObject* program) {
   const DeviceObject* const device = session.objects().Peek<DeviceObject>(cmd.device_id());
-  return device == nullptr ? nullptr : device->handle;
+  const bool good = device != nullptr && program != nullptr && program->context->Has(*device);
+  return good ? device->handle : nullptr;
+}
+cl_device_id DeviceOfProgram(Session& session, const pb::GetInfo& cmd) {
+  return DeviceOf(session, cmd, session.objects().Peek<ProgramObject>(cmd.id()));
+}
+cl_device_id DeviceOfKernel(Session& session, const pb::GetInfo& cmd) {
+  const KernelObject* const kernel = session.objects().Peek<KernelObject>(cmd.id());
+  return kernel == nullptr ? nullptr : DeviceOf(session, cmd, kernel->program.get());
 }
 
 // Who has the binaries may make programs of them later, when the driver may know no more what their
@@ -228,8 +237,8 @@ HandlerResult HandleGetInfo(Session& session, const pb::GetInfo& cmd, Call& call
       return Read<ProgramObject>(
           session, cmd, call,
           [&](cl_program program, cl_uint param, size_t size, void* value, size_t* size_ret) {
-            return cl().clGetProgramBuildInfo(program, DeviceOf(session, cmd), param, size, value,
-                                              size_ret);
+            return cl().clGetProgramBuildInfo(program, DeviceOfProgram(session, cmd), param, size,
+                                              value, size_ret);
           });
     case pb::GetInfo::KERNEL:
       return Read<KernelObject>(session, cmd, call, cl().clGetKernelInfo);
@@ -247,8 +256,8 @@ HandlerResult HandleGetInfo(Session& session, const pb::GetInfo& cmd, Call& call
       return Read<KernelObject>(
           session, cmd, call,
           [&](cl_kernel kernel, cl_uint param, size_t size, void* value, size_t* size_ret) {
-            return cl().clGetKernelWorkGroupInfo(kernel, DeviceOf(session, cmd), param, size, value,
-                                                 size_ret);
+            return cl().clGetKernelWorkGroupInfo(kernel, DeviceOfKernel(session, cmd), param, size,
+                                                 value, size_ret);
           });
     case pb::GetInfo::KERNEL_SUB_GROUP:
       if (cl().clGetKernelSubGroupInfo == nullptr) return CL_INVALID_OPERATION;
@@ -256,7 +265,7 @@ HandlerResult HandleGetInfo(Session& session, const pb::GetInfo& cmd, Call& call
           session, cmd, call,
           [&](cl_kernel kernel, cl_uint param, size_t size, void* value, size_t* size_ret) {
             return cl().clGetKernelSubGroupInfo(
-                kernel, DeviceOf(session, cmd), param, cmd.input().size(),
+                kernel, DeviceOfKernel(session, cmd), param, cmd.input().size(),
                 cmd.input().empty() ? nullptr : cmd.input().data(), size, value, size_ret);
           });
     case pb::GetInfo::EVENT:

@@ -26,11 +26,11 @@ bool KindTakes(int kind, pb::KernelArg::ValueCase value) {
 }
 
 template <typename T>
-cl_int SetHandleArg(Session& session, cl_kernel kernel, cl_uint index, uint64_t id) {
+cl_int SetHandleArg(Session& session, const KernelObject& kernel, cl_uint index, uint64_t id) {
   T* const object = session.objects().Peek<T>(id);
-  if (object == nullptr) return T::kInvalid;
+  if (object == nullptr || object->context != kernel.program->context) return T::kInvalid;
   const auto handle = object->handle.get();
-  return cl().clSetKernelArg(kernel, index, sizeof(handle), &handle);
+  return cl().clSetKernelArg(kernel.handle.get(), index, sizeof(handle), &handle);
 }
 
 cl_int SetArg(Session& session, const KernelObject& object, const pb::KernelArg& arg) {
@@ -43,11 +43,11 @@ cl_int SetArg(Session& session, const KernelObject& object, const pb::KernelArg&
     case pb::KernelArg::kMemId:
       if (arg.mem_id() == 0)
         return cl().clSetKernelArg(kernel, arg.index(), sizeof(cl_mem), nullptr);
-      return SetHandleArg<MemoryObject>(session, kernel, arg.index(), arg.mem_id());
+      return SetHandleArg<MemoryObject>(session, object, arg.index(), arg.mem_id());
     case pb::KernelArg::kSamplerId:
-      return SetHandleArg<SamplerObject>(session, kernel, arg.index(), arg.sampler_id());
+      return SetHandleArg<SamplerObject>(session, object, arg.index(), arg.sampler_id());
     case pb::KernelArg::kQueueId:
-      return SetHandleArg<QueueObject>(session, kernel, arg.index(), arg.queue_id());
+      return SetHandleArg<QueueObject>(session, object, arg.index(), arg.queue_id());
     case pb::KernelArg::kLocalBytes:
       return cl().clSetKernelArg(kernel, arg.index(), arg.local_bytes(), nullptr);
     case pb::KernelArg::kSvmPointer:
@@ -162,6 +162,7 @@ HandlerResult HandleGetKernelSuggestedLocalWorkSize(Session& session,
   QueueObject* const queue = session.objects().Peek<QueueObject>(cmd.queue_id());
   if (queue == nullptr) return CL_INVALID_COMMAND_QUEUE;
   if (applied != CL_SUCCESS) return applied;
+  if (kernel->program->context != queue->context) return CL_INVALID_CONTEXT;
   ASSIGN_OR_RETURN(const NdRange range, DecodeNdRange(cmd.range()));
   const auto suggest = reinterpret_cast<clGetKernelSuggestedLocalWorkSizeKHR_fn>(
       cl().clGetExtensionFunctionAddressForPlatform(queue->device->platform,

@@ -13,14 +13,23 @@ namespace {
 
 using Devices = std::vector<std::shared_ptr<DeviceObject>>;
 
-bool FindDevices(Session& session, const google::protobuf::RepeatedField<uint64_t>& ids,
-                 Devices* out) {
+// Those that the context has: another driver's would be no handle to this one.
+bool FindDevices(Session& session, const ContextObject& context,
+                 const google::protobuf::RepeatedField<uint64_t>& ids, Devices* out) {
   for (const uint64_t id : ids) {
     auto device = session.objects().Find<DeviceObject>(id);
-    if (device == nullptr) return false;
+    if (device == nullptr || !context.Has(*device)) return false;
     out->push_back(std::move(device));
   }
   return true;
+}
+
+// What a compilation or a link takes in; null also if it is another context's.
+std::shared_ptr<ProgramObject> FindInput(Session& session, const ContextObject& context,
+                                         uint64_t id) {
+  auto program = session.objects().Find<ProgramObject>(id);
+  const bool good = program != nullptr && program->handle && program->context.get() == &context;
+  return good ? program : nullptr;
 }
 
 std::vector<cl_device_id> HandlesOf(const Devices& devices) {
@@ -179,7 +188,7 @@ HandlerResult HandleCreateProgramWithBinary(Session& session,
   auto context = session.objects().Find<ContextObject>(cmd.context_id());
   if (context == nullptr) return CL_INVALID_CONTEXT;
   Devices devices;
-  if (!FindDevices(session, cmd.device_ids(), &devices)) return CL_INVALID_DEVICE;
+  if (!FindDevices(session, *context, cmd.device_ids(), &devices)) return CL_INVALID_DEVICE;
   const std::string_view payload = call.frame.payload();
   if (payload.size() > session.options().limits.program_bytes) return CL_OUT_OF_HOST_MEMORY;
   if (cmd.sizes_size() != cmd.device_ids_size())
@@ -233,7 +242,7 @@ HandlerResult HandleCreateProgramWithBuiltInKernels(Session& session,
   auto context = session.objects().Find<ContextObject>(cmd.context_id());
   if (context == nullptr) return CL_INVALID_CONTEXT;
   Devices devices;
-  if (!FindDevices(session, cmd.device_ids(), &devices)) return CL_INVALID_DEVICE;
+  if (!FindDevices(session, *context, cmd.device_ids(), &devices)) return CL_INVALID_DEVICE;
   const std::vector<cl_device_id> handles = HandlesOf(devices);
   // "CL_INVALID_VALUE if ... kernel_names contains a kernel name that is not supported by any of
   // the devices" (section 5.8.1). A driver without any may lack the function: rusticl (Mesa 25.0)
@@ -253,7 +262,8 @@ HandlerResult HandleBuildProgram(Session& session, const pb::BuildProgram& cmd, 
   if (program == nullptr || !program->handle) return CL_INVALID_PROGRAM;
   if (!IncludesFit(session, cmd.include_files())) return CL_OUT_OF_HOST_MEMORY;
   Devices devices;
-  if (!FindDevices(session, cmd.device_ids(), &devices)) return CL_INVALID_DEVICE;
+  if (!FindDevices(session, *program->context, cmd.device_ids(), &devices))
+    return CL_INVALID_DEVICE;
   auto folder = std::make_shared<IncludeFolder>();
   if (absl::Status status = folder->Write(cmd.include_files()); !status.ok()) return status;
   if (absl::Status status = folder->MakeDirectories(cmd.include_directories()); !status.ok())
@@ -277,13 +287,14 @@ HandlerResult HandleCompileProgram(Session& session, const pb::CompileProgram& c
   if (program == nullptr || !program->handle) return CL_INVALID_PROGRAM;
   if (!IncludesFit(session, cmd.include_files())) return CL_OUT_OF_HOST_MEMORY;
   Devices devices;
-  if (!FindDevices(session, cmd.device_ids(), &devices)) return CL_INVALID_DEVICE;
+  if (!FindDevices(session, *program->context, cmd.device_ids(), &devices))
+    return CL_INVALID_DEVICE;
   if (cmd.header_ids_size() != cmd.header_names_size())
     return absl::InvalidArgumentError("headers do not match names");
   std::vector<std::shared_ptr<ProgramObject>> headers;
   for (const uint64_t id : cmd.header_ids()) {
-    headers.push_back(session.objects().Find<ProgramObject>(id));
-    if (headers.back() == nullptr || !headers.back()->handle) return CL_INVALID_PROGRAM;
+    headers.push_back(FindInput(session, *program->context, id));
+    if (headers.back() == nullptr) return CL_INVALID_PROGRAM;
   }
   auto folder = std::make_shared<IncludeFolder>();
   if (absl::Status status = folder->Write(cmd.include_files()); !status.ok()) return status;
@@ -316,11 +327,11 @@ HandlerResult HandleLinkProgram(Session& session, const pb::LinkProgram& cmd, Ca
   auto context = session.objects().Find<ContextObject>(cmd.context_id());
   if (context == nullptr) return CL_INVALID_CONTEXT;
   Devices devices;
-  if (!FindDevices(session, cmd.device_ids(), &devices)) return CL_INVALID_DEVICE;
+  if (!FindDevices(session, *context, cmd.device_ids(), &devices)) return CL_INVALID_DEVICE;
   std::vector<std::shared_ptr<ProgramObject>> inputs;
   for (const uint64_t id : cmd.input_ids()) {
-    inputs.push_back(session.objects().Find<ProgramObject>(id));
-    if (inputs.back() == nullptr || !inputs.back()->handle) return CL_INVALID_PROGRAM;
+    inputs.push_back(FindInput(session, *context, id));
+    if (inputs.back() == nullptr) return CL_INVALID_PROGRAM;
   }
   // The object is there before the link ends; only the build thread touches its handle until the
   // answer is sent, and the client names the program only after that.

@@ -10,7 +10,7 @@ HandlerResult HandleCreateCommandQueue(Session& session, const pb::CreateCommand
   auto context = session.objects().Find<ContextObject>(cmd.context_id());
   if (context == nullptr) return CL_INVALID_CONTEXT;
   auto device = session.objects().Find<DeviceObject>(cmd.device_id());
-  if (device == nullptr) return CL_INVALID_DEVICE;
+  if (device == nullptr || !context->Has(*device)) return CL_INVALID_DEVICE;
   if (cmd.properties_size() % 2 != 0)
     return absl::InvalidArgumentError("queue property without a value");
   auto queue = std::make_shared<QueueObject>();
@@ -79,9 +79,9 @@ HandlerResult HandleSetDefaultDeviceCommandQueue(Session& session,
   ContextObject* const context = session.objects().Peek<ContextObject>(cmd.context_id());
   if (context == nullptr) return CL_INVALID_CONTEXT;
   DeviceObject* const device = session.objects().Peek<DeviceObject>(cmd.device_id());
-  if (device == nullptr) return CL_INVALID_DEVICE;
+  if (device == nullptr || !context->Has(*device)) return CL_INVALID_DEVICE;
   QueueObject* const queue = session.objects().Peek<QueueObject>(cmd.queue_id());
-  if (queue == nullptr) return CL_INVALID_COMMAND_QUEUE;
+  if (queue == nullptr || queue->context.get() != context) return CL_INVALID_COMMAND_QUEUE;
   if (cl().clSetDefaultDeviceCommandQueue == nullptr) return CL_INVALID_OPERATION;
   return cl().clSetDefaultDeviceCommandQueue(context->handle.get(), device->handle,
                                              queue->handle.get());

@@ -12,7 +12,7 @@ constexpr cl_filter_mode kFilter = CL_FILTER_NEAREST;
 }  // namespace
 
 HandlerResult HandleCreateSampler(Session& session, const pb::CreateSampler& cmd, Call&) {
-  ContextObject* const context = session.objects().Peek<ContextObject>(cmd.context_id());
+  auto context = session.objects().Find<ContextObject>(cmd.context_id());
   if (context == nullptr) return CL_INVALID_CONTEXT;
   if (cmd.properties_size() % 2 != 0)
     return absl::InvalidArgumentError("sampler property without a value");
@@ -44,6 +44,7 @@ HandlerResult HandleCreateSampler(Session& session, const pb::CreateSampler& cmd
         cl().clCreateSampler(context->handle.get(), normalized, addressing, filter, &status));
   }
   if (status != CL_SUCCESS) return status;
+  sampler->context = std::move(context);
   return session.Add(cmd.sampler_id(), std::move(sampler));
 }
 

@@ -33,6 +33,12 @@ constexpr size_t kMostBlockBytes = 64 * 1024;  // gRPC takes 8 KiB of headers.
 constexpr double kMostResets = 256;
 constexpr double kResetsPerMs = 1;
 constexpr double kResetsToGoOn = 32;
+// Of each connection, whatever others do; those beyond are taken from what all connections share.
+// For gRPC works off those of a thousand connections no faster than those of one.
+constexpr double kMostOwnResets = 32;
+constexpr double kOwnResetsPerMs = 0.02;
+constexpr double kMostSharedResets = 1024;
+constexpr double kSharedResetsPerMs = 1;
 constexpr int kRoundsPerTurn = 8;  // Of 4 KiB; then the others.
 constexpr int kLastTurns = 64;     // Of who has left: more than a socket holds.
 
@@ -104,6 +110,7 @@ void StreamGate::Add(UniqueFd client, UniqueFd server) {
   stream->client = std::move(client);
   stream->server = std::move(server);
   stream->resets_left = kMostResets;
+  stream->own_left = kMostOwnResets;
   {
     absl::MutexLock lock(&mutex_);
     new_.push_back(std::move(stream));
@@ -174,12 +181,23 @@ bool StreamGate::Pass(Stream* stream, Way* way) {
 void StreamGate::Charge(Stream* stream, int resets) {
   if (resets == 0) return;
   const int64_t now_ms = MonotonicMs();
-  const double earned = static_cast<double>(now_ms - stream->earned_ms) * kResetsPerMs;
-  stream->earned_ms = now_ms;
-  stream->resets_left = std::min(kMostResets, stream->resets_left + earned) - resets;
-  if (stream->resets_left >= 0) return;
-  stream->waits_until_ms =
-      now_ms + static_cast<int64_t>((kResetsToGoOn - stream->resets_left) / kResetsPerMs);
+  const auto earn = [now_ms](double left, double most, double per_ms, int64_t since_ms) {
+    return std::min(most, left + static_cast<double>(now_ms - since_ms) * per_ms);
+  };
+  const int64_t since_ms = std::exchange(stream->earned_ms, now_ms);
+  stream->resets_left = earn(stream->resets_left, kMostResets, kResetsPerMs, since_ms) - resets;
+  const double own = earn(stream->own_left, kMostOwnResets, kOwnResetsPerMs, since_ms);
+  const double beyond = std::max(resets - own, 0.0);
+  stream->own_left = std::max(own - resets, 0.0);
+  shared_left_ = earn(shared_left_, kMostSharedResets, kSharedResetsPerMs,
+                      std::exchange(shared_earned_ms_, now_ms)) -
+                 beyond;
+  double wait_ms = 0;
+  if (stream->resets_left < 0) wait_ms = (kResetsToGoOn - stream->resets_left) / kResetsPerMs;
+  if (beyond > 0 && shared_left_ < 0)
+    wait_ms = std::max(wait_ms, (kResetsToGoOn - shared_left_) / kSharedResetsPerMs);
+  if (wait_ms == 0) return;
+  stream->waits_until_ms = now_ms + static_cast<int64_t>(wait_ms);
   waiting_.emplace(stream->waits_until_ms, stream);
 }
 

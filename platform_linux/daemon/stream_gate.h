@@ -4,9 +4,10 @@
 // that gives up calls (RST_STREAM) faster than they can be worked off. gRPC bounds neither their
 // number nor their rate: a stream that was reset counts no more as one, its call is never seen by
 // our code, and as long as more keep coming gRPC writes nothing on that connection and frees
-// nothing of it (some 20 KiB each), keeps a thread for it, and in the end says GOAWAY to others. It
-// also ends a client for which gRPC's other limits do not hold: one that begins calls without end
-// and never acknowledges our settings (only then gRPC counts streams), or headers without an end.
+// nothing of it (some 20 KiB each), keeps a thread for it, and in the end says GOAWAY to others.
+// Few are each stream's own, more are shared by all: many streams bring no more than one. It also
+// ends a client for which gRPC's other limits do not hold: one that begins calls without end and
+// never acknowledges our settings (only then gRPC counts streams), or headers without an end.
 //
 // Owner: the ResourceListener. One thread of its own. Thread-safe. What clients send is looked at
 // for frames' headers only; whether they are right is gRPC's business.
@@ -84,7 +85,8 @@ class StreamGate {
     Way down;
     FrameMeter meter;
     double resets_left = 0;
-    int64_t earned_ms = 0;       // When resets_left was last right.
+    double own_left = 0;         // Of them, those that are nobody else's.
+    int64_t earned_ms = 0;       // When both were last right.
     int64_t waits_until_ms = 0;  // 0: it need not.
     uint32_t client_events = 0;  // That are waited for.
     uint32_t server_events = 0;
@@ -110,6 +112,8 @@ class StreamGate {
   // The thread's alone. What it does for one event does not depend on how many streams there are.
   std::list<std::unique_ptr<Stream>> streams_;
   std::set<std::pair<int64_t, Stream*>> waiting_;  // By when they need not any more.
+  double shared_left_ = 0;                         // Resets that any stream may take.
+  int64_t shared_earned_ms_ = 0;
   absl::Mutex mutex_;
   std::vector<std::unique_ptr<Stream>> new_ ABSL_GUARDED_BY(mutex_);
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;

@@ -59,6 +59,31 @@ TEST_F(LoopQueueTest, TheLoopIsNotHeld) {
   EXPECT_EQ(log_, "a!aaa");
 }
 
+// Calls that wait are bounded, of one connection and of all, and yet each has room for a few; what
+// has run makes room again. The end of a call always finds some.
+TEST_F(LoopQueueTest, CallsAreBounded) {
+  const auto nothing = [] {};
+  const auto fill = [&](uint64_t connection) {
+    size_t calls = 0;
+    while (queue_->PostCall(connection, nothing) == LoopQueue::Posted::kYes) ++calls;
+    return calls;
+  };
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_EQ(fill(kGreedy), LoopQueue::kMostOfOne);
+    EXPECT_EQ(queue_->PostCall(kGreedy, nothing), LoopQueue::Posted::kNoRoom);
+    size_t in_all = LoopQueue::kMostOfOne;
+    for (uint64_t connection = 100; connection < 163; ++connection) in_all += fill(connection);
+    EXPECT_EQ(in_all, LoopQueue::kMostShared + 64 * LoopQueue::kAlwaysRoom);
+    EXPECT_EQ(fill(kModest), LoopQueue::kAlwaysRoom);
+    log_.clear();
+    Post(kGreedy, 'x');
+    RunUntilDone(kGreedy);
+    EXPECT_EQ(log_, "x");
+  }
+  queue_->CloseAndRun();
+  EXPECT_EQ(queue_->PostCall(kModest, nothing), LoopQueue::Posted::kClosed);
+}
+
 // What waits when the queue is closed is run there, in turn; nothing more is taken.
 TEST_F(LoopQueueTest, ClosingRunsWhatWaits) {
   for (const char mark : {'a', 'b', 'c'}) Post(kGreedy, mark);

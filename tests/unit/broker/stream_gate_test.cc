@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -170,6 +171,31 @@ TEST_F(StreamGateTest, MakesResettersWait) {
   EXPECT_EQ(Receive(others_server.get(), 1), "x");
   EXPECT_TRUE(Receive(server_.get(), resets.size()) == resets);
   EXPECT_TRUE(HangsUp(leavers_server.get()));
+}
+
+// Many streams that give up calls bring no more together than one does: they wait for each other.
+// One that gives up few waits for none of them.
+TEST_F(StreamGateTest, StreamsShareResets) {
+  constexpr int kStreams = 40;  // The last has to wait for seconds.
+  const auto resets = [](int count) {
+    std::string frames(24, 'x');
+    for (int i = 0; i < count; ++i) frames += Frame(3, 4);
+    return frames;
+  };
+  const auto pass = [](int from, int to, const std::string& bytes) {
+    ASSERT_EQ(::send(from, bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
+    ASSERT_TRUE(Receive(to, bytes.size()) == bytes);
+  };
+  UniqueFd clients[kStreams], servers[kStreams];
+  for (int i = 0; i < kStreams; ++i) {
+    AddStream(&clients[i], &servers[i]);
+    pass(clients[i].get(), servers[i].get(), resets(255));  // What any one may at once.
+  }
+  ASSERT_EQ(::send(clients[kStreams - 1].get(), "y", 1, 0), 1);
+  for (int i = 0; i < 3; ++i) pass(client_.get(), server_.get(), i == 0 ? resets(10) : Frame(3, 4));
+  char y;
+  EXPECT_EQ(::recv(servers[kStreams - 1].get(), &y, 1, MSG_DONTWAIT), -1) << "it did not wait";
+  EXPECT_EQ(errno, EAGAIN);
 }
 
 }  // namespace
