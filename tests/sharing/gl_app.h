@@ -9,6 +9,7 @@
 #include <GL/glcorearb.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -124,6 +125,9 @@ class GlApp {
 
 // What this process has open of the system's: descriptors, or handles.
 size_t OpenDescriptors();
+// Resident bytes of this process and of each worker of the daemon that it runs against, by process;
+// empty where that is not known.
+std::map<int, size_t> ResidentBytes();
 // Sets a variable of this process's environment, as the driver sees it; "" for none.
 void SetVariable(const char* name, const char* value);
 

@@ -6,9 +6,13 @@
 #include <EGL/eglext.h>
 #include <GL/glx.h>
 #include <dirent.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <map>
+#include <string>
 
 namespace sluice::gltest {
 namespace {
@@ -227,6 +231,40 @@ std::unique_ptr<GlApp> GlApp::Make(Binding binding, std::string* why, GlApp* sha
 }
 
 void SetVariable(const char* name, const char* value) { ::setenv(name, value, 1); }
+
+// The workers are those below the process that has started this one, and the daemon beside it
+// (tests/system/harness.py).
+std::map<int, size_t> ResidentBytes() {
+  struct Process {
+    std::string name;
+    int parent = 0;
+    size_t bytes = 0;
+  };
+  std::map<int, Process> all;
+  DIR* folder = opendir("/proc");
+  while (const dirent* entry = readdir(folder)) {
+    const int pid = std::atoi(entry->d_name);
+    if (pid == 0) continue;
+    Process process;
+    std::ifstream status("/proc/" + std::string(entry->d_name) + "/status");
+    for (std::string key; status >> key; status.ignore(1000, '\n')) {
+      if (key == "Name:") status >> process.name;
+      if (key == "PPid:") status >> process.parent;
+      if (key == "VmRSS:") status >> process.bytes;
+    }
+    process.bytes <<= 10;
+    all[pid] = process;
+  }
+  closedir(folder);
+  std::map<int, size_t> found;
+  for (const auto& [pid, process] : all) {
+    int above = pid;
+    while (above > 1 && above != getppid()) above = all[above].parent;
+    const bool ours = process.name.starts_with("sluice-worker") && above == getppid();
+    if (pid == getpid() || ours) found[pid] = process.bytes;
+  }
+  return found;
+}
 
 size_t OpenDescriptors() {
   size_t count = 0;

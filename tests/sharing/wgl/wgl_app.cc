@@ -136,6 +136,8 @@ std::unique_ptr<GlApp> MakeSingleBuffered(std::string* why) {
 
 void SetVariable(const char* name, const char* value) { EXPECT_EQ(_putenv_s(name, value), 0); }
 
+std::map<int, size_t> ResidentBytes() { return {}; }
+
 size_t OpenDescriptors() {
   DWORD count = 0;
   EXPECT_TRUE(GetProcessHandleCount(GetCurrentProcess(), &count));
