@@ -88,8 +88,9 @@ const char* BindingName(Binding binding);
 std::string BindingParamName(const testing::TestParamInfo<Binding>& info);
 
 // What a context is made with that those of its share group must be made with as well: that it is
-// lost on reset, or that it is given no wrong call (KHR_no_error).
-enum class Promise { kNone, kRobust, kNoError };
+// lost on reset, or that it is given no wrong call (KHR_no_error). Or that it does without what
+// OpenGL 3.3's core profile has not.
+enum class Promise { kNone, kRobust, kNoError, kCore };
 
 class GlApp {
  public:

@@ -99,6 +99,10 @@ class WglApp final : public GlApp {
       attributes = {WGL_CONTEXT_RESET_NOTIFICATION_STRATEGY_ARB, WGL_LOSE_CONTEXT_ON_RESET_ARB};
     } else if (promise == Promise::kNoError) {
       attributes = {WGL_CONTEXT_OPENGL_NO_ERROR_ARB, TRUE};
+    } else if (promise == Promise::kCore) {
+      attributes = {WGL_CONTEXT_MAJOR_VERSION_ARB, 3,
+                    WGL_CONTEXT_MINOR_VERSION_ARB, 3,
+                    WGL_CONTEXT_PROFILE_MASK_ARB,  WGL_CONTEXT_CORE_PROFILE_BIT_ARB};
     }
     attributes.push_back(0);
     DestroyContext();
