@@ -19,6 +19,22 @@ cl_uint ReferencesOf(cl_context context) {
   return count;
 }
 
+// CL_CONTEXT_MEMORY_INITIALIZE_KHR: only where every device has cl_khr_initialize_memory,
+// "otherwise, context creation fails with error code of CL_INVALID_PROPERTY" (section 9.11.1), and
+// only with its two bits.
+TEST_F(ContextTest, MemoryInitialize) {
+  if (!TheHarness().IsSluice()) GTEST_SKIP() << "drivers without the extension answer as they like";
+  const bool has = HasDeviceExtension(device(), "cl_khr_initialize_memory");
+  const cl_device_id one = device();
+  for (const cl_context_properties bits : {1, 2, 3, 4, 7}) {
+    SCOPED_TRACE(bits);
+    const cl_context_properties list[] = {CL_CONTEXT_MEMORY_INITIALIZE_KHR, bits, 0};
+    cl_int status = CL_SUCCESS;
+    const Own<cl_context> context(clCreateContext(list, 1, &one, nullptr, nullptr, &status));
+    EXPECT_EQ(status, has && bits <= 3 ? CL_SUCCESS : CL_INVALID_PROPERTY);
+  }
+}
+
 // A context can be made with no properties, with its platform, and with a notify function.
 TEST_F(ContextTest, IsCreated) {
   const cl_device_id one = device();

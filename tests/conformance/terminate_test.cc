@@ -106,6 +106,14 @@ TEST_F(TerminateTest, EndsAKernelThatNeverEnds) {
       CL_SUCCESS);
   ASSERT_EQ(clEnqueueMarkerWithWaitList(queue, 0, nullptr, waits.Out()), CL_SUCCESS);
   const Own<cl_event> user(clCreateUserEvent(doomed, &status));
+  // "Registered event callbacks will be called with CL_TERMINATED_KHR" (section 9.12.1).
+  static std::atomic<cl_int> told_running, told_waiting;
+  told_running = told_waiting = CL_COMPLETE;
+  const auto tell = [](cl_event, cl_int code, void* data) {
+    static_cast<std::atomic<cl_int>*>(data)->store(code);
+  };
+  ASSERT_EQ(clSetEventCallback(runs, CL_COMPLETE, tell, &told_running), CL_SUCCESS);
+  ASSERT_EQ(clSetEventCallback(waits, CL_COMPLETE, tell, &told_waiting), CL_SUCCESS);
   ASSERT_EQ(clFlush(queue), CL_SUCCESS);
 
   const TerminateContext clTerminateContextKHR = terminate_;
@@ -145,7 +153,11 @@ TEST_F(TerminateTest, EndsAKernelThatNeverEnds) {
   EXPECT_EQ(clGetContextInfo(doomed, CL_CONTEXT_REFERENCE_COUNT, sizeof(references), &references,
                              nullptr),
             CL_SUCCESS);
-  while (notices == 0) std::this_thread::yield();  // The watchdog ends a test that hangs.
+  // The watchdog ends a test that hangs.
+  while (notices == 0 || told_running == CL_COMPLETE || told_waiting == CL_COMPLETE)
+    std::this_thread::yield();
+  EXPECT_EQ(told_running, kTerminated);
+  EXPECT_EQ(told_waiting, kTerminated);
 }
 
 // Queries can be performed on it still: what its devices are, and what was said of its objects.

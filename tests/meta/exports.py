@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A shared library shows the symbols of its exports.map and nothing else.
+"""A shared library shows the symbols of its exports.map and nothing else, and links no library of
+graphics.
 
 usage: exports.py LIBRARY [MAP], by default client_icd/exports.map
 """
@@ -30,6 +31,11 @@ def main():
                 for name in sorted(shown - expected)]
     problems += [f"{name}: in {path}, but not exported"
                  for name in sorted(expected - shown)]
+    # What may not be loaded with it into a program that does not use graphics.
+    needed = subprocess.run(["objdump", "-p", sys.argv[1]], stdout=subprocess.PIPE, check=True,
+                            text=True).stdout
+    problems += [f"needs {name}, which is to be found at run time" for name in
+                 re.findall(r"NEEDED\s+(lib(?:GL|EGL|OpenGL|X11|xcb|vulkan)\S*)", needed)]
     tree.finish(problems, f"{len(shown)} exported symbols, as exports.map says")
 
 

@@ -9,6 +9,7 @@
 #include <GL/glcorearb.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -87,8 +88,9 @@ const char* BindingName(Binding binding);
 std::string BindingParamName(const testing::TestParamInfo<Binding>& info);
 
 // What a context is made with that those of its share group must be made with as well: that it is
-// lost on reset, or that it is given no wrong call (KHR_no_error).
-enum class Promise { kNone, kRobust, kNoError };
+// lost on reset, or that it is given no wrong call (KHR_no_error). Or that it does without what
+// OpenGL 3.3's core profile has not.
+enum class Promise { kNone, kRobust, kNoError, kCore };
 
 class GlApp {
  public:
@@ -124,6 +126,9 @@ class GlApp {
 
 // What this process has open of the system's: descriptors, or handles.
 size_t OpenDescriptors();
+// Resident bytes of this process and of each worker of the daemon that it runs against, by process;
+// empty where that is not known.
+std::map<int, size_t> ResidentBytes();
 // Sets a variable of this process's environment, as the driver sees it; "" for none.
 void SetVariable(const char* name, const char* value);
 

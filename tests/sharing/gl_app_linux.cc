@@ -6,9 +6,13 @@
 #include <EGL/eglext.h>
 #include <GL/glx.h>
 #include <dirent.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <map>
+#include <string>
 
 namespace sluice::gltest {
 namespace {
@@ -36,6 +40,11 @@ class EglApp final : public GlApp {
       // Of OpenGL and OpenGL ES 2 at least, says EGL_KHR_create_context_no_error.
       if (!es()) attributes = {EGL_CONTEXT_MAJOR_VERSION, 2};
       attributes.insert(attributes.end(), {EGL_CONTEXT_OPENGL_NO_ERROR_KHR, EGL_TRUE});
+    } else if (promise == Promise::kCore) {
+      if (es()) return false;
+      attributes = {EGL_CONTEXT_MAJOR_VERSION,       3,
+                    EGL_CONTEXT_MINOR_VERSION,       3,
+                    EGL_CONTEXT_OPENGL_PROFILE_MASK, EGL_CONTEXT_OPENGL_CORE_PROFILE_BIT};
     }
     attributes.push_back(EGL_NONE);
     context_ = eglCreateContext(
@@ -102,14 +111,24 @@ class GlxApp final : public GlApp {
     GLXFBConfig* configs = glXChooseFBConfig(display_, DefaultScreen(display_), wanted, &count);
     if (configs == nullptr || count < 1) return false;
     const GLXContext with = share == nullptr ? nullptr : share->context_;
-    if (promise == Promise::kNoError) {
+    if (promise == Promise::kNoError || promise == Promise::kCore) {
       const char* has = glXQueryExtensionsString(display_, DefaultScreen(display_));
-      if (std::strstr(has, "GLX_ARB_create_context_no_error") == nullptr) return false;
+      const char* const extension = promise == Promise::kCore ? "GLX_ARB_create_context_profile"
+                                                              : "GLX_ARB_create_context_no_error";
+      if (std::strstr(has, extension) == nullptr) return false;
       const auto create = reinterpret_cast<PFNGLXCREATECONTEXTATTRIBSARBPROC>(glXGetProcAddressARB(
           reinterpret_cast<const unsigned char*>("glXCreateContextAttribsARB")));
-      const int attributes[] = {GLX_CONTEXT_MAJOR_VERSION_ARB, 2, GLX_CONTEXT_OPENGL_NO_ERROR_ARB,
-                                True, None};
-      context_ = create(display_, configs[0], with, True, attributes);
+      const int no_error[] = {GLX_CONTEXT_MAJOR_VERSION_ARB, 2, GLX_CONTEXT_OPENGL_NO_ERROR_ARB,
+                              True, None};
+      const int core[] = {GLX_CONTEXT_MAJOR_VERSION_ARB,
+                          3,
+                          GLX_CONTEXT_MINOR_VERSION_ARB,
+                          3,
+                          GLX_CONTEXT_PROFILE_MASK_ARB,
+                          GLX_CONTEXT_CORE_PROFILE_BIT_ARB,
+                          None};
+      context_ =
+          create(display_, configs[0], with, True, promise == Promise::kCore ? core : no_error);
     } else {
       context_ = glXCreateNewContext(display_, configs[0], GLX_RGBA_TYPE, with, True);
     }
@@ -227,6 +246,40 @@ std::unique_ptr<GlApp> GlApp::Make(Binding binding, std::string* why, GlApp* sha
 }
 
 void SetVariable(const char* name, const char* value) { ::setenv(name, value, 1); }
+
+// The workers are those below the process that has started this one, and the daemon beside it
+// (tests/system/harness.py).
+std::map<int, size_t> ResidentBytes() {
+  struct Process {
+    std::string name;
+    int parent = 0;
+    size_t bytes = 0;
+  };
+  std::map<int, Process> all;
+  DIR* folder = opendir("/proc");
+  while (const dirent* entry = readdir(folder)) {
+    const int pid = std::atoi(entry->d_name);
+    if (pid == 0) continue;
+    Process process;
+    std::ifstream status("/proc/" + std::string(entry->d_name) + "/status");
+    for (std::string key; status >> key; status.ignore(1000, '\n')) {
+      if (key == "Name:") status >> process.name;
+      if (key == "PPid:") status >> process.parent;
+      if (key == "VmRSS:") status >> process.bytes;
+    }
+    process.bytes <<= 10;
+    all[pid] = process;
+  }
+  closedir(folder);
+  std::map<int, size_t> found;
+  for (const auto& [pid, process] : all) {
+    int above = pid;
+    while (above > 1 && above != getppid()) above = all[above].parent;
+    const bool ours = process.name.starts_with("sluice-worker") && above == getppid();
+    if (pid == getpid() || ours) found[pid] = process.bytes;
+  }
+  return found;
+}
 
 size_t OpenDescriptors() {
   size_t count = 0;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels that read and write shared objects of every target, at the base level and above it: what
 // GL wrote is transformed, and GL reads the result.
+#include <algorithm>
 #include <cstdio>
+#include <iterator>
 #include <string>
 
 #include "tests/sharing/gl_fixture.h"
@@ -271,6 +273,58 @@ TEST_P(GlKernels, ImagesOfBuffers) {
   EXPECT_EQ(ReadBuffer(target, after.size()), Inverse(after));
 }
 
+class GlCore : public GlKernels {
+  Promise promise() const override { return Promise::kCore; }
+};
+
+// A context of the core profile, as new programs make them, shares all kinds of objects.
+TEST_P(GlCore, Shares) {
+  GLint profile = 0;
+  gl().GetIntegerv(GL_CONTEXT_PROFILE_MASK, &profile);
+  ASSERT_EQ(profile & GL_CONTEXT_CORE_PROFILE_BIT, GL_CONTEXT_CORE_PROFILE_BIT);
+  for (const GLenum target : {GL_TEXTURE_2D, GL_TEXTURE_2D_ARRAY, GL_TEXTURE_3D}) {
+    SCOPED_TRACE(target);
+    const Target& about = *std::find_if(
+        std::begin(kTargets), std::end(kTargets),
+        [target](const Target& one) { return one.target == static_cast<GLenum>(target); });
+    const GLuint source = Texture(about, 10), result = Texture(about, 20);
+    cl_int status = CL_SUCCESS;
+    const Own<cl_mem> in(
+        clCreateFromGLTexture(context(), CL_MEM_READ_ONLY, target, 1, source, &status));
+    ASSERT_EQ(status, CL_SUCCESS);
+    const Own<cl_mem> out(
+        clCreateFromGLTexture(context(), CL_MEM_WRITE_ONLY, target, 1, result, &status));
+    ASSERT_EQ(status, CL_SUCCESS);
+    Invert(about.type, about.at, in, out, LevelOf(about, 1));
+    EXPECT_EQ(Read(about, result, 1), Inverse(Bytes(about, 1, 10)));
+  }
+  GLuint renderbuffer = 0;
+  gl().GenRenderbuffers(1, &renderbuffer);
+  gl().BindRenderbuffer(GL_RENDERBUFFER, renderbuffer);
+  gl().RenderbufferStorage(GL_RENDERBUFFER, GL_RGBA8, 8, 8);
+  const GLuint buffer = Buffer("12345678", 8);
+  const Own<cl_mem> memory =
+      MAKE("clCreateFromGLBuffer.core", clCreateFromGLBuffer(context(), 0, buffer, error));
+  const Own<cl_mem> image =
+      MAKE("clCreateFromGLRenderbuffer.core",
+           clCreateFromGLRenderbuffer(context(), CL_MEM_READ_WRITE, renderbuffer, error));
+  const cl_mem both[2] = {memory, image};
+  ASSERT_EQ(clEnqueueAcquireGLObjects(queue(), 2, both, 0, nullptr, nullptr), CL_SUCCESS);
+  const std::vector<uint8_t> bytes = Pattern(FormatOf(GL_RGBA8), 64, 3);
+  WriteImage(image, 8, 8, 1, bytes);
+  ASSERT_EQ(clEnqueueWriteBuffer(queue(), memory, CL_TRUE, 0, 8, bytes.data(), 0, nullptr, nullptr),
+            CL_SUCCESS);
+  ASSERT_EQ(clEnqueueReleaseGLObjects(queue(), 2, both, 0, nullptr, nullptr), CL_SUCCESS);
+  EXPECT_EQ(ReadBuffer(buffer, 8), std::vector<uint8_t>(bytes.begin(), bytes.begin() + 8));
+  GLuint framebuffer = 0;
+  gl().GenFramebuffers(1, &framebuffer);
+  gl().BindFramebuffer(GL_FRAMEBUFFER, framebuffer);
+  gl().FramebufferRenderbuffer(GL_FRAMEBUFFER, GL_COLOR_ATTACHMENT0, GL_RENDERBUFFER, renderbuffer);
+  EXPECT_EQ(ReadFramebuffer(FormatOf(GL_RGBA8), 8, 8), bytes);
+  EXPECT_EQ(gl().GetError(), static_cast<GLenum>(GL_NO_ERROR));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GlCore, testing::ValuesIn(Bindings()), BindingParamName);
 INSTANTIATE_TEST_SUITE_P(All, GlKernels, testing::ValuesIn(Bindings()), BindingParamName);
 
 }  // namespace

@@ -377,36 +377,51 @@ TEST_P(GlState, NothingStaysInTheShareGroup) {
   EXPECT_TRUE(gone);
 }
 
-// Hundreds of frames, and dozens of lives of every object, leave no descriptor behind.
+// Hundreds of frames, and dozens of lives of every object, leave neither descriptors nor memory
+// behind, here and in the worker.
 TEST_P(GlState, ManyFrames) {
+  constexpr size_t kSide = 256;
+  constexpr cl_uint kLives = 60, kWarm = 20, kFrames = 4;
+  // What a leak of one image, or of its copy, per life or frame would exceed.
+  constexpr size_t kGrowth = kSide * kSide * 4 * (kLives - kWarm) * 3 / 4;
   const Format& format = FormatOf(GL_RGBA8UI);
-  const GLuint texture = Texture2D(format, 64, 64, nullptr);
+  const GLuint texture = Texture2D(format, kSide, kSide, nullptr);
   Own<cl_kernel> kernel = BuildKernel(
       "kernel void put(write_only image2d_t out, uint frame) {"
       "  write_imageui(out, (int2)(get_global_id(0), get_global_id(1)), (uint4)(frame & 255)); }",
       "put");
   size_t before = 0;
-  for (cl_uint life = 0; life < 24; ++life) {
+  std::map<int, size_t> bytes;
+  for (cl_uint life = 0; life < kLives; ++life) {
     Own<cl_context> temporary = NewGlContext(app());
     temporary.Reset();
     Own<cl_mem> image =
         MAKE("clCreateFromGLTexture.frames",
              clCreateFromGLTexture(context(), CL_MEM_WRITE_ONLY, GL_TEXTURE_2D, 0, texture, error));
     conformance::SetArg(kernel, 0, image);
-    for (cl_uint frame = 0; frame < 10; ++frame) {
-      conformance::SetArg(kernel, 1, life * 10 + frame);
+    for (cl_uint frame = 0; frame < kFrames; ++frame) {
+      conformance::SetArg(kernel, 1, life * kFrames + frame);
       ASSERT_EQ(Acquire(image), CL_SUCCESS);
-      const size_t global[2] = {64, 64};
+      const size_t global[2] = {kSide, kSide};
       ASSERT_EQ(
           clEnqueueNDRangeKernel(queue(), kernel, 2, nullptr, global, nullptr, 0, nullptr, nullptr),
           CL_SUCCESS);
       ASSERT_EQ(Release(image), CL_SUCCESS);
     }
     ASSERT_EQ(clFinish(queue()), CL_SUCCESS);
-    if (life == 8) before = OpenDescriptors();
+    if (life != kWarm) continue;
+    before = OpenDescriptors();
+    bytes = ResidentBytes();
   }
   // The contexts' threads end on their own: what they hold may go a moment later, never grow.
   EXPECT_LE(OpenDescriptors(), before + 8);
+  const std::map<int, size_t> after = ResidentBytes();
+  for (const auto& [process, first] : bytes) {
+    const auto last = after.find(process);
+    if (last != after.end()) {
+      EXPECT_LE(last->second, first + kGrowth) << "process " << process;
+    }
+  }
 }
 
 // A context that loses its share group on a reset can be shared with as any other.

@@ -99,6 +99,10 @@ class WglApp final : public GlApp {
       attributes = {WGL_CONTEXT_RESET_NOTIFICATION_STRATEGY_ARB, WGL_LOSE_CONTEXT_ON_RESET_ARB};
     } else if (promise == Promise::kNoError) {
       attributes = {WGL_CONTEXT_OPENGL_NO_ERROR_ARB, TRUE};
+    } else if (promise == Promise::kCore) {
+      attributes = {WGL_CONTEXT_MAJOR_VERSION_ARB, 3,
+                    WGL_CONTEXT_MINOR_VERSION_ARB, 3,
+                    WGL_CONTEXT_PROFILE_MASK_ARB,  WGL_CONTEXT_CORE_PROFILE_BIT_ARB};
     }
     attributes.push_back(0);
     DestroyContext();
@@ -135,6 +139,8 @@ std::unique_ptr<GlApp> MakeSingleBuffered(std::string* why) {
 }
 
 void SetVariable(const char* name, const char* value) { EXPECT_EQ(_putenv_s(name, value), 0); }
+
+std::map<int, size_t> ResidentBytes() { return {}; }
 
 size_t OpenDescriptors() {
   DWORD count = 0;
