@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/enqueuer.h"
 
-#include <thread>
 #include <utility>
 
+#include "broker/os/threads.h"
 #include "daemon/mirrors.h"
 #include "proto/heap_span.h"
 
@@ -351,11 +351,11 @@ cl_int Enqueuer::WhenAllEnded(Session& session, const std::shared_ptr<QueueObjec
   const auto on_last = [then = std::move(then), queue, owner = &session](cl_int status) {
     if (status == CL_COMPLETE) return then();
     // It failed, perhaps before others of the queue have ended: the driver knows when they have.
-    std::thread([then, queue, owner] {
+    StartDetached([then, queue, owner] {
       cl().clFinish(queue->handle.get());
       owner->completions().SweepEnded();
       then();
-    }).detach();
+    });
   };
   session.completions().Then(last.get(), on_last, {queue->lane, /*after_all=*/true});
   return CL_SUCCESS;

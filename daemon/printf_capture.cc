@@ -2,9 +2,9 @@
 #include "daemon/printf_capture.h"
 
 #include <string>
-#include <thread>
 
 #include "broker/os/local_socket.h"
+#include "broker/os/threads.h"
 #include "broker/os/worker_process.h"
 #include "daemon/replies.h"
 
@@ -16,9 +16,9 @@ absl::Status PrintfCapture::Start(Replies* replies) {
   read_end_ = *std::move(captured);
   replies_ = replies;
   // A kernel that prints more than the pipe holds must not wait for its own completion to drain it.
-  std::thread([this] {
+  StartDetached([this] {
     while (WaitReadable(read_end_.get(), -1).ok()) DrainNow();
-  }).detach();
+  });
   return absl::OkStatus();
 }
 

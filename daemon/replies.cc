@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/replies.h"
 
+#include "broker/os/threads.h"
+
 namespace sluice {
 
 Replies::Replies(uint8_t* ring) : writer_(ring) {}
@@ -34,9 +36,8 @@ void Replies::Send(const pb::Reply& reply, Wake wake, std::string_view payload, 
   CheckViolatedLocked();
   if (!waiting_.empty() && !feeding_) {
     feeding_ = true;
-    std::thread([this] {
-      FeedLoop();
-    }).detach();  // Lives as long as something waits; the worker ends by _exit.
+    StartDetached(
+        [this] { FeedLoop(); });  // Lives as long as something waits; the worker ends by _exit.
   }
 }
 

@@ -12,7 +12,6 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -25,6 +24,7 @@
 #include "broker/os/local_socket.h"
 #include "broker/os/poller.h"
 #include "broker/os/shared_memory.h"
+#include "broker/os/threads.h"
 #include "broker/os/worker_files.h"
 #include "broker/os/worker_process.h"
 #include "daemon/command_loop.h"
@@ -189,11 +189,11 @@ absl::Status RunSession(const SessionOptions& options) {
   RETURN_IF_ERROR(prepared);
   if (absl::IsAborted(offered)) EndProcess(0);  // The client has left meanwhile, as it may.
   RETURN_IF_ERROR(offered);
-  std::thread([&] {
+  StartDetached([] {
     const absl::Status ended = loop.Run();
     if (absl::IsAborted(ended)) EndProcess(0);  // It looked into the channel: the client has gone.
     EndForViolation(session, std::string(ended.message()));
-  }).detach();
+  });
   Watch(session);
 }
 

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "broker/os/signal_mask.h"
@@ -56,6 +57,8 @@ bool StartThread(const char* name, std::function<void()> body) {
   static_cast<void>(start.release());  // Main owns it.
   return true;
 }
+
+void StartDetached(std::function<void()> body) { std::thread(std::move(body)).detach(); }
 
 bool AtThreadEnd(void (*function)(void*), void* argument) {
   struct End {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <exception>
 #include <memory>
 #include <utility>
 
@@ -35,6 +36,22 @@ void* Main(void* argument) {
   return nullptr;
 }
 
+// Detached from its start, never by pthread_detach (nor, thereby, std::thread::detach). winpthreads
+// reuses what it knows of a thread as soon as that has returned and is detached, while the thread's
+// own slot still points there until the system has told its libraries of its end. If another thread
+// was made in between, then that one's record is cleared: either before it has begun, so that it
+// never runs, or behind it. A thread that was made detached clears its slot first, and one that is
+// joined has ended altogether.
+bool CreateDetached(void* (*main)(void*), void* argument) {
+  pthread_attr_t attributes;
+  if (::pthread_attr_init(&attributes) != 0) return false;
+  ::pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  pthread_t thread;
+  const int error = ::pthread_create(&thread, &attributes, main, argument);
+  ::pthread_attr_destroy(&attributes);
+  return error == 0;
+}
+
 // Windows 10 1803; this mingw's headers do not have it.
 constexpr DWORD kHighResolution = 0x2;  // CREATE_WAITABLE_TIMER_HIGH_RESOLUTION
 
@@ -54,11 +71,20 @@ struct Timer {
 // The compiler's runtime keeps thread-local objects by its own threads' ends: so they are pthreads.
 bool StartThread(const char* name, std::function<void()> body) {
   auto start = std::make_unique<Start>(Start{name, std::move(body)});
-  pthread_t thread;
-  if (::pthread_create(&thread, nullptr, Main, start.get()) != 0) return false;
-  ::pthread_detach(thread);
+  if (!CreateDetached(Main, start.get())) return false;
   static_cast<void>(start.release());  // Main owns it.
   return true;
+}
+
+void StartDetached(std::function<void()> body) {
+  auto run = std::make_unique<std::function<void()>>(std::move(body));
+  const auto main = [](void* argument) -> void* {
+    const std::unique_ptr<std::function<void()>> run(static_cast<std::function<void()>*>(argument));
+    (*run)();
+    return nullptr;
+  };
+  if (!CreateDetached(main, run.get())) std::terminate();
+  static_cast<void>(run.release());  // The thread owns it.
 }
 
 // Not a thread_local object: ExitThread unwinds nothing, and takes such objects down inside the

@@ -3,7 +3,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include "broker/base/log.h"
 #include "broker/os/local_socket.h"
 #include "broker/os/shared_memory.h"
+#include "broker/os/threads.h"
 #include "proto/status_macros.h"
 
 namespace sluice {
@@ -71,8 +71,8 @@ absl::Status BrokerLink::Start(std::function<void(BrokerEnd)> on_end) {
   on_end_ = std::move(on_end);
   ASSIGN_OR_RETURN(poller_, Poller::Create());
   RETURN_IF_ERROR(poller_->Add(kBrokerKey, socket_.get(), Poller::Interest::kReadable));
-  std::thread([this] { Run(); }).detach();
-  std::thread([this] { RunSender(); }).detach();
+  StartDetached([this] { Run(); });
+  StartDetached([this] { RunSender(); });
   return absl::OkStatus();
 }
 

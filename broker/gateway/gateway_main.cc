@@ -17,7 +17,6 @@
 #include <semaphore>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -36,6 +35,7 @@
 #include "broker/os/helper_process.h"
 #include "broker/os/local_socket.h"
 #include "broker/os/stop_signals.h"
+#include "broker/os/threads.h"
 #include "proto/quiet_parsing.h"
 #include "proto/status_macros.h"
 
@@ -63,14 +63,14 @@ struct Stop {
 
 // For who ends services by signals, or by closing a console: the broker sends a message.
 void StopOnSignal(Stop* stop) {
-  std::thread([stop] {
+  StartDetached([stop] {
     const absl::StatusOr<std::unique_ptr<StopSignals>> signals = StopSignals::Open();
     if (!signals.ok()) return;
     while (WaitReadable((*signals)->fd(), -1).ok()) {
       const std::optional<StopSignals::Kind> kind = (*signals)->Next();
       if (kind == StopSignals::Kind::kStop) return stop->Ask(StopReason::kTold);
     }
-  }).detach();
+  });
 }
 
 // The key of [[network]] that an error is about, by which the broker finds its place in the file.
@@ -119,7 +119,7 @@ absl::Status RunGateway(int argc, char** argv) {
   stop.asked.acquire();
   if (stop.reason.load() == StopReason::kBrokerGone) {
     Log(LogLevel::kInfo, "gateway", "the broker is gone: no new sessions; those that run go on");
-    std::thread([] { server.Stop(absl::InfiniteDuration()); }).detach();
+    StartDetached([] { server.Stop(absl::InfiniteDuration()); });
     while (server.sessions().count() > 0 && stop.reason.load() != StopReason::kTold)
       stop.asked.try_acquire_for(std::chrono::seconds(1));
   } else {

@@ -12,6 +12,11 @@ namespace sluice {
 // False if the system has no thread to give.
 bool StartThread(const char* name, std::function<void()> body);
 
+// For programs of ours: as std::thread(body).detach(), ending the process if there is no thread to
+// give. On Windows that call itself loses threads (platform_win/threads.cc), so that nobody uses
+// it.
+void StartDetached(std::function<void()> body);
+
 // Has `function` called with `argument` when the calling thread ends, however it does: by its
 // return, pthread_exit or ExitThread; not by the process's end. Once per thread. False: it will not
 // be.

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <thread>
 
+#include "tests/conformance/watchdog.h"
 #include "tests/sharing/gl_fixture.h"
 
 namespace sluice::gltest {
@@ -259,8 +260,8 @@ TEST_P(GlOrder, ReleaseAnswersWithItsFailure) {
 // An acquire fails late again and again, and its release while a write is still running behind
 // it: the session goes on.
 TEST_P(GlOrder, FailuresBehindAWrite) {
-  if (GetParam() == Binding::kWgl && conformance::TheHarness().kind == conformance::Kind::kRing)
-    GTEST_SKIP() << "with a worker under Wine every second run hangs, which is not explained yet";
+  // With a worker under Wine a round takes 40 ms on an idle machine.
+  if (GetParam() == Binding::kWgl) conformance::Watchdog::Allow(5);
   constexpr size_t kBytes = 1 << 20;
   const GLuint buffer = Buffer(nullptr, kBytes);
   const Own<cl_mem> memory = Shared(buffer);

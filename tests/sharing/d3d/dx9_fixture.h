@@ -11,6 +11,13 @@
 
 namespace sluice::d3dtest {
 
+constexpr cl_image_format kBgra8 = {CL_BGRA, CL_UNORM_INT8};
+
+inline ULONG References(IUnknown* object) {
+  object->AddRef();
+  return object->Release();
+}
+
 class WithDx9 : public WithSharing,
                 public testing::WithParamInterface<cl_dx9_media_adapter_type_khr> {
  protected:

@@ -12,14 +12,8 @@
 namespace sluice::d3dtest {
 namespace {
 
-constexpr cl_image_format kBgra8 = {CL_BGRA, CL_UNORM_INT8};
 constexpr cl_image_format kOne = {CL_R, CL_UNORM_INT8};
 constexpr cl_image_format kPair = {CL_RG, CL_UNORM_INT8};
-
-ULONG CountOf(IUnknown* object) {
-  object->AddRef();
-  return object->Release();
-}
 
 class Dx9Objects : public WithDx9 {
  protected:
@@ -182,28 +176,28 @@ TEST_P(Dx9Objects, Yv12Planes) {
 // A memory object has one reference of its surface until its last release, also after use.
 TEST_P(Dx9Objects, MemoryHoldsItsSurface) {
   const auto surface = app().Offscreen(D3DFMT_A8R8G8B8, 8, 8);
-  const ULONG before = CountOf(surface.Get());
+  const ULONG before = References(surface.Get());
   for (int round = 0; round < 10; ++round) {
     Own<cl_mem> image = From(surface.Get());
-    EXPECT_EQ(CountOf(surface.Get()), before + 1);
+    EXPECT_EQ(References(surface.Get()), before + 1);
     ThroughImage(image, {8, 8}, app().Read(surface.Get(), 32, 8), Pattern(kBgra8, 64, 3));
     ASSERT_EQ(clFinish(queue()), CL_SUCCESS);
-    EXPECT_EQ(CountOf(surface.Get()), before + 1);
+    EXPECT_EQ(References(surface.Get()), before + 1);
     image.Reset();
-    EXPECT_EQ(CountOf(surface.Get()), before) << round;
+    EXPECT_EQ(References(surface.Get()), before) << round;
   }
 }
 
 // A context has one reference of its device, and lets it go.
 TEST_P(Dx9Objects, ContextLetsItsDeviceGo) {
   Dx9App other(is_ex(), true);
-  const ULONG before = CountOf(other.device());
+  const ULONG before = References(other.device());
   cl_int status = CL_SUCCESS;
   Own<cl_context> context = NewContext(Properties(other.device()), &status);
   ASSERT_EQ(status, CL_SUCCESS);
-  EXPECT_EQ(CountOf(other.device()), before + 1);
+  EXPECT_EQ(References(other.device()), before + 1);
   context.Reset();
-  EXPECT_EQ(CountOf(other.device()), before);
+  EXPECT_EQ(References(other.device()), before);
 }
 
 // The events say what they are of; with CL_CONTEXT_INTEROP_USER_SYNC the application waits for
@@ -287,7 +281,7 @@ TEST_P(Dx9Objects, SingleThreadedDeviceGoesOnItsThread) {
   Dx9App single(is_ex(), /*multithreaded=*/false);
   ASSERT_TRUE(single.ok());
   LetContextGo();
-  const ULONG before = CountOf(single.device());
+  const ULONG before = References(single.device());
   MakeContext(Properties(single.device()));
   auto surface = single.Offscreen(D3DFMT_A8R8G8B8, 8, 8);
   const auto ended_on = std::make_shared<std::atomic<DWORD>>(0);
@@ -324,10 +318,10 @@ TEST_P(Dx9Objects, SingleThreadedDeviceGoesOnItsThread) {
   // Any call that comes to the driver will do.
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   cl_uint devices = 0;
-  while (CountOf(single.device()) != before && std::chrono::steady_clock::now() < deadline)
+  while (References(single.device()) != before && std::chrono::steady_clock::now() < deadline)
     clGetDeviceIDs(platform(), CL_DEVICE_TYPE_ALL, 0, nullptr, &devices);
   EXPECT_EQ(ended_on->load(), ::GetCurrentThreadId());
-  EXPECT_EQ(CountOf(single.device()), before);
+  EXPECT_EQ(References(single.device()), before);
 }
 
 INSTANTIATE_TEST_SUITE_P(, Dx9Objects, testing::Values(CL_ADAPTER_D3D9_KHR, CL_ADAPTER_D3D9EX_KHR),

@@ -225,6 +225,8 @@ TEST_P(Dx9Refusals, AcquireAndRelease) {
   Own<cl_command_queue> no_api_queue(clCreateCommandQueue(no_api, device(), 0, &status));
   const cl_mem list[] = {image};
   const cl_mem plain_list[] = {plain};
+  const cl_mem null_list[] = {nullptr};
+  const cl_event null_event[] = {nullptr};
   for (const auto call : {acquire_, release_}) {
     EXPECT_EQ(call(queue(), 0, nullptr, 0, nullptr, nullptr), CL_SUCCESS);
     EXPECT_EQ(call(queue(), 0, list, 0, nullptr, nullptr), CL_INVALID_VALUE);
@@ -232,7 +234,10 @@ TEST_P(Dx9Refusals, AcquireAndRelease) {
     EXPECT_EQ(call(nullptr, 1, list, 0, nullptr, nullptr), CL_INVALID_COMMAND_QUEUE);
     EXPECT_EQ(call(no_api_queue, 1, list, 0, nullptr, nullptr), CL_INVALID_CONTEXT);
     EXPECT_EQ(call(queue(), 1, plain_list, 0, nullptr, nullptr), CL_INVALID_MEM_OBJECT);
+    EXPECT_EQ(call(queue(), 1, null_list, 0, nullptr, nullptr), CL_INVALID_MEM_OBJECT);
     EXPECT_EQ(call(queue(), 1, list, 1, nullptr, nullptr), CL_INVALID_EVENT_WAIT_LIST);
+    EXPECT_EQ(call(queue(), 1, list, 0, null_event, nullptr), CL_INVALID_EVENT_WAIT_LIST);
+    EXPECT_EQ(call(queue(), 1, list, 1, null_event, nullptr), CL_INVALID_EVENT_WAIT_LIST);
   }
   uint8_t pixels[256];
   const size_t zero[3] = {0, 0, 0};
@@ -248,6 +253,66 @@ TEST_P(Dx9Refusals, AcquireAndRelease) {
       CL_SUCCESS);
   EXPECT_EQ(Release(image), CL_SUCCESS);
   EXPECT_EQ(Release(image), CL_DX9_MEDIA_SURFACE_NOT_ACQUIRED_KHR);
+}
+
+// A call with one bad object among several changes nothing.
+TEST_P(Dx9Refusals, OneBadObjectOfSeveral) {
+  const auto surface = app().Offscreen(D3DFMT_A8R8G8B8, 8, 8);
+  const auto other_surface = app().Offscreen(D3DFMT_A8R8G8B8, 8, 8);
+  Own<cl_mem> image = From(surface.Get());
+  Own<cl_mem> other = From(other_surface.Get());
+  const cl_mem both[] = {other, image};
+  ASSERT_EQ(Acquire(image), CL_SUCCESS);
+  EXPECT_EQ(acquire_(queue(), 2, both, 0, nullptr, nullptr),
+            CL_DX9_MEDIA_SURFACE_ALREADY_ACQUIRED_KHR);
+  EXPECT_EQ(Release(other), CL_DX9_MEDIA_SURFACE_NOT_ACQUIRED_KHR);
+  const cl_mem bad_last[] = {image, other};
+  EXPECT_EQ(release_(queue(), 2, bad_last, 0, nullptr, nullptr),
+            CL_DX9_MEDIA_SURFACE_NOT_ACQUIRED_KHR);
+  EXPECT_EQ(Release(image), CL_SUCCESS);
+  const cl_mem twice[] = {image, image};
+  EXPECT_EQ(acquire_(queue(), 2, twice, 0, nullptr, nullptr),
+            CL_DX9_MEDIA_SURFACE_ALREADY_ACQUIRED_KHR);
+  ASSERT_EQ(acquire_(queue(), 2, both, 0, nullptr, nullptr), CL_SUCCESS);
+  EXPECT_EQ(release_(queue(), 2, both, 0, nullptr, nullptr), CL_SUCCESS);
+}
+
+// A surface that is not acquired is refused by whatever would use it.
+TEST_P(Dx9Refusals, UseWhileReleased) {
+  const auto surface = app().Offscreen(D3DFMT_A8R8G8B8, 8, 8);
+  Own<cl_mem> image = From(surface.Get());
+  Own<cl_mem> plain = PlainBuffer(context());
+  Own<cl_kernel> kernel = BuildKernel(
+      "kernel void set(write_only image2d_t out) {"
+      "  write_imagef(out, (int2)(get_global_id(0), 0), (float4)(1.0f)); }",
+      "set");
+  conformance::SetArg(kernel, 0, image);
+  uint8_t pixels[256] = {};
+  const float colour[4] = {};
+  const size_t zero[3] = {};
+  const size_t whole[3] = {8, 8, 1};
+  const size_t one[3] = {1, 1, 1};
+  const auto use_all = [&](cl_int expected) {
+    EXPECT_EQ(conformance::Launch(queue(), kernel, 8), expected);
+    EXPECT_EQ(clEnqueueWriteImage(queue(), image, CL_TRUE, zero, whole, 0, 0, pixels, 0, nullptr,
+                                  nullptr),
+              expected);
+    EXPECT_EQ(clEnqueueFillImage(queue(), image, colour, zero, whole, 0, nullptr, nullptr),
+              expected);
+    EXPECT_EQ(clEnqueueCopyImageToBuffer(queue(), image, plain, zero, one, 0, 0, nullptr, nullptr),
+              expected);
+    size_t pitch = 0;
+    cl_int status = CL_SUCCESS;
+    void* mapped = clEnqueueMapImage(queue(), image, CL_TRUE, CL_MAP_READ, zero, whole, &pitch,
+                                     nullptr, 0, nullptr, nullptr, &status);
+    EXPECT_EQ(status, expected);
+    if (mapped != nullptr) clEnqueueUnmapMemObject(queue(), image, mapped, 0, nullptr, nullptr);
+  };
+  use_all(CL_DX9_MEDIA_SURFACE_NOT_ACQUIRED_KHR);
+  ASSERT_EQ(Acquire(image), CL_SUCCESS);
+  use_all(CL_SUCCESS);
+  ASSERT_EQ(Release(image), CL_SUCCESS);
+  use_all(CL_DX9_MEDIA_SURFACE_NOT_ACQUIRED_KHR);
 }
 
 // A DXVA adapter is found out by a surface that it makes; its surfaces are shared as others, and it

@@ -8,7 +8,6 @@
 #include <cstdio>
 #include <cstring>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -20,6 +19,7 @@
 #include "broker/os/helper_process.h"
 #include "broker/os/local_socket.h"
 #include "broker/os/shared_memory.h"
+#include "broker/os/threads.h"
 #include "platform_win/handle_table.h"
 #include "platform_win/stop_signals.h"
 
@@ -262,10 +262,10 @@ int ConsoleIsClosed() {
   if (!signals.ok()) return 10;
   OnConsoleEvent(CTRL_LOGOFF_EVENT);
   if ((*signals)->Next().has_value()) return 11;
-  std::thread([] {
+  StartDetached([] {
     OnConsoleEvent(CTRL_CLOSE_EVENT);
     ::TerminateProcess(::GetCurrentProcess(), 12);
-  }).detach();
+  });
   if (!WaitReadable((*signals)->fd(), 20'000).ok()) return 13;
   return (*signals)->Next() == StopSignals::Kind::kStop ? 0 : 14;
 }
