@@ -111,6 +111,14 @@ TEST_F(ContextTest, CreateFromTypeRefusals) {
       CL_CONTEXT_PLATFORM, reinterpret_cast<cl_context_properties>(platform()), 0x7ffe, 1, 0};
   EXPECT_CREATE("clCreateContextFromType.unknown_property", CL_INVALID_PROPERTY,
                 clCreateContextFromType(unknown, CL_DEVICE_TYPE_ALL, nullptr, nullptr, error));
+  const cl_context_properties nowhere[] = {CL_CONTEXT_PLATFORM, 0, 0};
+  EXPECT_CREATE("clCreateContextFromType.null_platform", CL_INVALID_PLATFORM,
+                clCreateContextFromType(nowhere, CL_DEVICE_TYPE_ALL, nullptr, nullptr, error));
+  const cl_context_properties neither[] = {CL_CONTEXT_PLATFORM,
+                                           reinterpret_cast<cl_context_properties>(platform()),
+                                           CL_CONTEXT_INTEROP_USER_SYNC, 7, 0};
+  EXPECT_CREATE("clCreateContextFromType.bad_property_value", CL_INVALID_PROPERTY,
+                clCreateContextFromType(neither, CL_DEVICE_TYPE_ALL, nullptr, nullptr, error));
   for (cl_device_type type : {CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU, CL_DEVICE_TYPE_ACCELERATOR,
                               CL_DEVICE_TYPE_CUSTOM}) {
     cl_uint count = 0;

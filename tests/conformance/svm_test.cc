@@ -521,5 +521,36 @@ TEST_F(SvmTest, Refusals) {
   clSVMFree(context(), memory);
 }
 
+// Each wrong argument of the enqueues of shared memory has its code.
+TEST_F(SvmTest, EnqueueRefusals) {
+  REQUIRE_SVM();
+  cl_int* memory = Alloc();
+  const cl_int pattern = 0;
+  const auto map = [&](cl_map_flags flags) {
+    return clEnqueueSVMMap(queue(), CL_TRUE, flags, memory, kBytes, 0, nullptr, nullptr);
+  };
+  const auto fill = [&](size_t offset, const void* with, size_t size) {
+    return clEnqueueSVMMemFill(queue(), reinterpret_cast<char*>(memory) + offset, with, size, 64, 0,
+                               nullptr, nullptr);
+  };
+  EXPECT_CL("clEnqueueSVMMap.unknown_flag", CL_INVALID_VALUE, map(1 << 20));
+  EXPECT_CL("clEnqueueSVMMap.invalidate_and_read", CL_INVALID_VALUE,
+            map(CL_MAP_WRITE_INVALIDATE_REGION | CL_MAP_READ));
+  EXPECT_CL("clEnqueueSVMMemFill.null_pattern", CL_INVALID_VALUE, fill(0, nullptr, 4));
+  EXPECT_CL("clEnqueueSVMMemFill.zero_pattern", CL_INVALID_VALUE, fill(0, &pattern, 0));
+  EXPECT_CL("clEnqueueSVMMemFill.misaligned", CL_INVALID_VALUE, fill(2, &pattern, 4));
+  void* list[] = {memory};
+  EXPECT_CL("clEnqueueSVMFree.list_without_count", CL_INVALID_VALUE,
+            clEnqueueSVMFree(queue(), 0, list, nullptr, nullptr, 0, nullptr, nullptr));
+  const void* pointers[] = {memory};
+  const size_t beyond[] = {kBytes + 1};
+  EXPECT_CL("clEnqueueSVMMigrateMem.unknown_flag", CL_INVALID_VALUE,
+            clEnqueueSVMMigrateMem(queue(), 1, pointers, nullptr, 1 << 20, 0, nullptr, nullptr));
+  EXPECT_CL("clEnqueueSVMMigrateMem.beyond", CL_INVALID_VALUE,
+            clEnqueueSVMMigrateMem(queue(), 1, pointers, beyond, 0, 0, nullptr, nullptr));
+  Finish();
+  clSVMFree(context(), memory);
+}
+
 }  // namespace
 }  // namespace sluice::conformance
