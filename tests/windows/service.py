@@ -28,8 +28,11 @@ PACKAGE = BUILD / "sluice-windows.zip"
 PACKED = ("sluiced.exe", "sluicectl.exe", "sluice-worker.exe", "sluice-gateway.exe", "sluice-allocator.exe",
           "sluice_icd.dll", "sluice.dll")
 TEXTS = ("README.txt", "LICENSE.txt", "include/CL/cl_nv_d3d11_sharing.h", "include/CL/cl_sluice.h",
-         "include/sluice/sluice.h", *(f"licenses/{name}.txt" for name in (
+         "include/sluice/sluice.h", "include/sluice/sluice_d3d11.h", "lib/libsluice.dll.a",
+         *(f"licenses/{name}.txt" for name in (
              "abseil", "c-ares", "gcc", "grpc", "mingw-w64", "openssl", "protobuf", "re2", "zlib")))
+SYSTEMS = {"advapi32", "api-ms-win-core-synch-l1-2-0", "bcrypt", "dbghelp", "iphlpapi", "kernel32", "msvcrt", "ntdll",
+           "shell32", "user32", "ws2_32"}
 PIPE = r"\\.\pipe\sluice-console Gerät Δ"  # Not in one code page.
 OPENCL = "mscoree,mshtml="  # Wine's own OpenCL.dll: the worker's driver.
 FAILURES = []
@@ -62,6 +65,15 @@ def unpack(wine):
     for name in PACKED:
         shutil.copy2(BIN / name, folder)
     return folder
+
+
+def imports():
+    """Nothing but the system's libraries is needed beside the programs."""
+    for name in PACKED:
+        text = subprocess.run(["x86_64-w64-mingw32-objdump", "-p", BIN / name], capture_output=True, text=True,
+                              check=True).stdout
+        found = {line.split()[-1].lower().removesuffix(".dll") for line in text.splitlines() if "DLL Name:" in line}
+        check(f"{name} needs the system's libraries alone", found and found <= SYSTEMS, found - SYSTEMS)
 
 
 def ctl(wine, *arguments, endpoint=None, programs=None):
@@ -497,6 +509,7 @@ def main():
         wine.environment.update(WINEDLLOVERRIDES=OPENCL, LC_ALL="C.UTF-8")  # By which names come to Wine.
         keep_one_service_manager(wine)
         wine.programs = unpack(wine)
+        imports()
         for part in (unit_tests, texts, console, refused, service, broken, fixed_keys, install):
             if not sys.argv[1:] or part.__name__ in sys.argv[1:]:
                 part(wine)
