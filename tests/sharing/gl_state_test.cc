@@ -134,9 +134,10 @@ TEST_P(GlState, UntouchedByTheOthers) {
   const auto use = [this](Own<cl_mem> image) {
     ASSERT_NE(image.get(), nullptr);
     ASSERT_EQ(Acquire(image), CL_SUCCESS);
-    const cl_float color[4] = {};
+    const uint8_t texel[4] = {};
     const size_t origin[3] = {}, region[3] = {1, 1, 1};
-    ASSERT_EQ(clEnqueueFillImage(queue(), image, color, origin, region, 0, nullptr, nullptr),
+    ASSERT_EQ(clEnqueueWriteImage(queue(), image, CL_FALSE, origin, region, 0, 0, texel, 0, nullptr,
+                                  nullptr),
               CL_SUCCESS);
     ASSERT_EQ(Release(image), CL_SUCCESS);
     ASSERT_EQ(clFinish(queue()), CL_SUCCESS);
