@@ -95,7 +95,7 @@ TEST_P(GlEvents, ManyBehindOneDrawing) {
   std::vector<Own<cl_event>> events;
   int ended_early = 0;
   // Until the drawing takes longer than the calls.
-  for (int copies = 16; copies <= 256; copies *= 2) {
+  for (int copies = 16; copies <= 2048; copies *= 2) {
     DrawLong(copies);
     events.clear();
     for (int i = 0; i < 40; ++i) {
