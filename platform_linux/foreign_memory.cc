@@ -25,7 +25,7 @@ namespace {
 #endif
 
 constexpr int kSizeSeals = F_SEAL_SHRINK | F_SEAL_GROW;
-constexpr int kWriteSeals = F_SEAL_WRITE | F_SEAL_FUTURE_WRITE;
+constexpr int kSealsAgainstWriting = F_SEAL_WRITE | F_SEAL_FUTURE_WRITE;
 
 absl::StatusOr<uint64_t> DmaBufSize(int fd) {
   const off_t end = ::lseek(fd, 0, SEEK_END);
@@ -83,7 +83,7 @@ absl::StatusOr<ForeignMemory> DescribeForeignMemory(int fd) {
   }
   const int seals = ::fcntl(fd, F_GET_SEALS);
   if (seals >= 0 && (seals & kSizeSeals) == kSizeSeals) memory.kind = ForeignMemoryKind::kSealed;
-  if (seals >= 0 && (seals & kWriteSeals) != 0) memory.writable = false;
+  if (seals >= 0 && (seals & kSealsAgainstWriting) != 0) memory.writable = false;
   memory.size_bytes = static_cast<uint64_t>(info.st_size);
   return memory;
 }
