@@ -21,7 +21,7 @@ struct RealDevice {
   uint64_t key = 0;  // Of what the device says of itself: the same as long as the machine has it.
   cl_device_id handle = nullptr;
   bool is_cpu = false;
-  bool calls_back_late = false;
+  bool is_nvidia = false;
   bool is_pocl = false;
 };
 

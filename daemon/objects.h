@@ -59,7 +59,7 @@ struct DeviceObject : Object {
   cl_device_id handle = nullptr;
   cl_platform_id platform = nullptr;
   bool is_cpu = false;           // Shares memory with the host: buffers can live in the heap.
-  bool calls_back_late = false;  // Its driver: events are polled (completions.h).
+  bool is_nvidia = false;  // Its driver: events are polled (completions.h), fills of volumes wait.
   bool is_pocl = false;
   UniqueCl<cl_device_id> sub_device;  // Owned if this is one.
 };

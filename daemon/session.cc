@@ -77,7 +77,7 @@ absl::Status Session::AddDevices() {
       object->key = device.key;
       object->platform = platform.handle;
       object->is_cpu = device.is_cpu;
-      object->calls_back_late = device.calls_back_late;
+      object->is_nvidia = device.is_nvidia;
       object->is_pocl = device.is_pocl;
       devices_.push_back(object);
       objects_.Insert(device.id, std::move(object));

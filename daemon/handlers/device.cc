@@ -40,7 +40,7 @@ HandlerResult HandleCreateSubDevices(Session& session, const pb::CreateSubDevice
     device->sub_device.reset(handles[i]);
     device->platform = parent->platform;
     device->is_cpu = parent->is_cpu;
-    device->calls_back_late = parent->calls_back_late;
+    device->is_nvidia = parent->is_nvidia;
     device->is_pocl = parent->is_pocl;
     ReadDeviceInfo(handles[i], session.options().limits.memory_bytes,
                    call.answer.add_devices()->mutable_info());

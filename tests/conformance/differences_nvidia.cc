@@ -158,6 +158,7 @@ constexpr Difference kNvidiaRows[] = {
     {"clEnqueueFillBuffer.wraps", kNvidia, Where::kNative, kDoNotRun, "crashes"},
     {"clEnqueueFillImage.buffer", kNvidia, Where::kNative, CL_INVALID_VALUE,
      "spec: CL_INVALID_MEM_OBJECT"},
+    {"clEnqueueFillImage.gated_3d", kNvidia, Where::kNative, kDoNotRun, "waits in the call"},
     {"clEnqueueFillImage.null_event", kNvidia, Where::kNative, CL_INVALID_EVENT,
      "spec: CL_INVALID_EVENT_WAIT_LIST"},
     {"clEnqueueFillImage.null_image", kNvidia, Where::kNative, kDoNotRun, "crashes"},

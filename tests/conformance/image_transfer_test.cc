@@ -303,6 +303,44 @@ TEST_F(ImageTransferTest, FillsColourTheRegion) {
   });
 }
 
+// A fill that a user event holds back waits in the queue, not in the call, and what is enqueued
+// after it comes after it.
+TEST_F(ImageTransferTest, FillsPassTheGate) {
+  const cl_image_format format = {CL_RGBA, CL_UNSIGNED_INT8};
+  const cl_uint colour[4] = {1, 2, 3, 4};
+  const size_t origin[3] = {0, 0, 0};
+  for (const cl_command_queue_properties properties :
+       {cl_command_queue_properties{0},
+        cl_command_queue_properties{CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE}}) {
+    const Own<cl_command_queue> gated = Queue(properties);
+    for (const ImageKind& kind : kImageKinds) {
+      if (!MayRun(std::string("clEnqueueFillImage.gated_") + kind.name)) continue;
+      SCOPED_TRACE(kind.name);
+      const TestImage image = Make(kind, format);
+      std::vector<cl_uchar> pixels = ImagePattern(kind, format, 9);
+      const std::vector<cl_uchar> before = pixels;
+      WriteAll(kind, image.memory, pixels);
+      size_t region[3];
+      WholeRegion(kind, region);
+      const Own<cl_event> gate = UserEvent();
+      Own<cl_event> filled, read;
+      ASSERT_EQ(clEnqueueFillImage(gated, image.memory, colour, origin, region, 1, gate.AsList(),
+                                   filled.Out()),
+                CL_SUCCESS);
+      ASSERT_EQ(clEnqueueReadImage(gated, image.memory, CL_FALSE, origin, region, 0, 0,
+                                   pixels.data(), 1, filled.AsList(), read.Out()),
+                CL_SUCCESS);
+      ASSERT_EQ(clFlush(gated), CL_SUCCESS);
+      EXPECT_GT(StatusOf(filled), CL_COMPLETE);
+      EXPECT_TRUE(pixels == before);
+      ASSERT_EQ(clSetUserEventStatus(gate, CL_COMPLETE), CL_SUCCESS);
+      ASSERT_EQ(clWaitForEvents(1, read.AsList()), CL_SUCCESS);
+      EXPECT_EQ(StatusOf(filled), CL_COMPLETE);
+      for (size_t i = 0; i < pixels.size(); ++i) ASSERT_EQ(pixels[i], 1 + i % 4) << i;
+    }
+  }
+}
+
 // A mapped part shows the image's pixels at the pitches that the map tells, and takes what the host
 // writes.
 TEST_F(ImageTransferTest, MapsShowPixels) {

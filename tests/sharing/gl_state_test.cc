@@ -139,6 +139,9 @@ TEST_P(GlState, UntouchedByTheOthers) {
     ASSERT_EQ(clEnqueueWriteImage(queue(), image, CL_FALSE, origin, region, 0, 0, texel, 0, nullptr,
                                   nullptr),
               CL_SUCCESS);
+    const float colour[4] = {};
+    ASSERT_EQ(clEnqueueFillImage(queue(), image, colour, origin, region, 0, nullptr, nullptr),
+              CL_SUCCESS);
     ASSERT_EQ(Release(image), CL_SUCCESS);
     ASSERT_EQ(clFinish(queue()), CL_SUCCESS);
   };
