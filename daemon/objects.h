@@ -58,7 +58,7 @@ struct DeviceObject : Object {
   uint64_t key = 0;  // Of one of the host's (device_list.h).
   cl_device_id handle = nullptr;
   cl_platform_id platform = nullptr;
-  bool is_cpu = false;           // Shares memory with the host: buffers can live in the heap.
+  bool is_cpu = false;     // Shares memory with the host: buffers can live in the heap.
   bool is_nvidia = false;  // Its driver: events are polled (completions.h), fills of volumes wait.
   bool is_pocl = false;
   UniqueCl<cl_device_id> sub_device;  // Owned if this is one.

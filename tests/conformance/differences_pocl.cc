@@ -172,6 +172,7 @@ constexpr Difference kPoclRows[] = {
     {"clEnqueueCopyImageToBuffer.past_right", kPocl, Where::kNative, kDoNotRun,
      "spec: CL_INVALID_VALUE; not checked, and foreign memory is touched"},
     {"clEnqueueCopyImageToBuffer.sub_buffer", kPocl, Where::kNative, kDoNotRun, "crashes"},
+    {"clEnqueueFillImage.gated_1d_buffer", kPocl, Where::kDriverDecides, kDoNotRun, "crashes"},
     {"clEnqueueFillImage.part_1d_buffer", kPocl, Where::kDriverDecides, kDoNotRun,
      "images over buffers have no storage of their own in this driver; it crashes"},
     {"clEnqueueFillImage.wraps", kPocl, Where::kNative, kDoNotRun,
