@@ -46,8 +46,12 @@ class AllocatorLink {
       : loop_(loop), output_(loop, "allocator"), exit_watch_(loop) {}
   ~AllocatorLink() { Stop(); }
 
-  // The user that the next allocator runs as.
-  void Configure(std::optional<UserIdentity> user) { user_ = std::move(user); }
+  // The user that the next allocator runs as, and what of the host's files it may read
+  // (WorkerLauncher::file_arguments).
+  void Configure(std::optional<UserIdentity> user, std::vector<std::string> file_arguments) {
+    user_ = std::move(user);
+    file_arguments_ = std::move(file_arguments);
+  }
 
   // For `identity`. `done` is called once, possibly before this returns.
   void Allocate(const std::string& identity, ResourceBacking backing, const ResourceShape& shape,
@@ -88,6 +92,7 @@ class AllocatorLink {
 
   EventLoop* const loop_;
   std::optional<UserIdentity> user_;
+  std::vector<std::string> file_arguments_;
   ChildProcess process_;
   ChildOutput output_;
   UniqueFd socket_;

@@ -66,7 +66,8 @@ Broker::Broker(Config config, ConfigLoader reload, InstanceLock lock,
                  [this](pid_t pid) { return IsHelper(pid); }) {
   workers_.Configure(config_, launcher_.get());
   opener_.Configure(config_.limits);
-  resources_.Configure(config_.resources, launcher_->users().service());
+  resources_.Configure(config_.resources, launcher_->users().service(),
+                       launcher_->file_arguments());
 }
 
 bool Broker::IsHelper(pid_t pid) const {
@@ -122,7 +123,8 @@ absl::Status Broker::Start() {
       config_.confine_files ? UnconfinedReason() : "confine_files = false in [worker]";
   if (!unconfined.empty()) {
     Log(LogLevel::kWarning, "broker",
-        "workers can read whatever their user can: their access to files is not confined",
+        "workers and the allocator can read whatever their user can: their access to files is not "
+        "confined",
         {{"reason", unconfined}});
   }
   Log(LogLevel::kInfo, "broker", "started",
@@ -267,7 +269,8 @@ void Broker::Reload() {
   policy_.Update(config_);
   workers_.Configure(config_, launcher_.get());
   opener_.Configure(config_.limits);
-  resources_.Configure(config_.resources, launcher_->users().service());
+  resources_.Configure(config_.resources, launcher_->users().service(),
+                       launcher_->file_arguments());
   StartProbe();
 }
 

@@ -70,6 +70,12 @@ absl::Status Prepare(const NetworkConfig& network, SpawnOptions* options,
   return absl::OkStatus();
 }
 
+// Groups are for device nodes, which a gateway has no use for.
+std::optional<UserIdentity> WithoutGroups(std::optional<UserIdentity> user) {
+  if (user.has_value()) user->groups.clear();
+  return user;
+}
+
 const char* CheckArgument(NetworkCheck check) {
   switch (check) {
     case NetworkCheck::kFiles:
@@ -101,7 +107,7 @@ absl::Status RunCheck(const NetworkConfig& network, NetworkCheck check,
   SpawnOptions options;
   std::vector<UniqueFd> opened;
   if (absl::Status ok = Prepare(network, &options, &opened); !ok.ok()) return ok;
-  options.sandbox.user = user;
+  options.sandbox.user = WithoutGroups(user);
   options.sandbox.stays_in_session = true;
   absl::StatusOr<std::pair<UniqueFd, UniqueFd>> output = CreatePipe();
   if (!output.ok()) return output.status();
@@ -164,7 +170,7 @@ absl::Status GatewayLink::Spawn() {
   SpawnOptions options;
   std::vector<UniqueFd> opened;  // Closed here once the gateway has them.
   if (absl::Status ok = Prepare(network_, &options, &opened); !ok.ok()) return ok;
-  options.sandbox.user = user_;
+  options.sandbox.user = WithoutGroups(user_);
   options.sandbox.stays_in_session = true;
   if (!kHasSanitizer) options.sandbox.data_bytes = network_.memory_bytes;
   options.arguments.push_back(

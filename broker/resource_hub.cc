@@ -114,10 +114,11 @@ absl::Status CheckParameters(CreateParameters* parameters) {
 }  // namespace
 
 void ResourceHub::Configure(const ResourcesConfig& config,
-                            std::optional<UserIdentity> allocator_user) {
+                            std::optional<UserIdentity> allocator_user,
+                            std::vector<std::string> allocator_file_arguments) {
   config_ = config;
   registry_.Configure(config);
-  allocator_.Configure(std::move(allocator_user));
+  allocator_.Configure(std::move(allocator_user), std::move(allocator_file_arguments));
 }
 
 // --- connections

@@ -58,7 +58,8 @@ class ResourceHub {
 
   // How connections come to the gRPC server; until Stop. Null: there is no server.
   void SetStreams(ResourceStreams* streams) { streams_ = streams; }
-  void Configure(const ResourcesConfig& config, std::optional<UserIdentity> allocator_user);
+  void Configure(const ResourcesConfig& config, std::optional<UserIdentity> allocator_user,
+                 std::vector<std::string> allocator_file_arguments);
   // From now on there are no new connections.
   void StartDraining() { draining_ = true; }
 

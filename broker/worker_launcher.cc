@@ -52,10 +52,11 @@ absl::StatusOr<WorkerLauncher> WorkerLauncher::Create(const Config& config) {
   if (!vendors.ok()) return vendors.status();
   if (!vendors->empty()) launcher.extra_environment_["OCL_ICD_VENDORS"] = *vendors;
   launcher.data_bytes_ = config.limits.worker_memory_bytes;
-  launcher.common_arguments_.push_back(
+  launcher.file_arguments_.push_back(
       absl::StrCat("--confine-files=", config.confine_files ? 1 : 0));
   for (const std::string& path : config.readable)
-    launcher.common_arguments_.push_back(absl::StrCat("--readable=", path));
+    launcher.file_arguments_.push_back(absl::StrCat("--readable=", path));
+  launcher.common_arguments_ = launcher.file_arguments_;
   launcher.common_arguments_.push_back(
       absl::StrCat("--log-level=", std::string(LogLevelName(config.log_level))));
   for (const std::string& pattern : config.device_patterns) {

@@ -34,6 +34,8 @@ constexpr uint64_t kTruncate = uint64_t{1} << 14;     // 3
 constexpr uint64_t kIoctlDevice = uint64_t{1} << 15;  // 5
 constexpr uint64_t kBindTcp = 1;                      // 4
 constexpr uint64_t kConnectTcp = 2;
+constexpr int kPortRule = 2;
+constexpr int kFirstWithPorts = 4;
 constexpr uint64_t kScopeAbstractSockets = 1;  // 6
 constexpr uint64_t kScopeSignals = 2;
 
@@ -42,6 +44,10 @@ struct Ruleset {
   uint64_t files;
   uint64_t network;
   uint64_t scoped;
+};
+struct PortRule {
+  uint64_t rights;
+  uint64_t port;
 };
 
 constexpr uint64_t kRead =
@@ -60,7 +66,7 @@ uint64_t KnownRights(int version) {
 
 size_t RulesetBytes(int version) {
   if (version >= 6) return sizeof(Ruleset);
-  return version >= 4 ? offsetof(Ruleset, scoped) : offsetof(Ruleset, network);
+  return version >= kFirstWithPorts ? offsetof(Ruleset, scoped) : offsetof(Ruleset, network);
 }
 
 absl::Status Failed(const char* what) {
@@ -180,6 +186,18 @@ absl::Status Allow(int ruleset, const std::vector<Way>& ways, const std::vector<
   return absl::OkStatus();
 }
 
+absl::Status AllowPorts(int ruleset, const std::vector<uint16_t>& ports, uint64_t right) {
+  for (const uint16_t port : ports) {
+    const PortRule rule = {right, port};
+    // EAFNOSUPPORT: a kernel without TCP.
+    if (::syscall(SYS_landlock_add_rule, ruleset, kPortRule, &rule, 0) != 0 &&
+        errno != EAFNOSUPPORT) {
+      return Failed("landlock_add_rule of a port");
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 int FileConfinementVersion() {
@@ -210,6 +228,10 @@ absl::Status ConfineFiles(const FileAccess& access) {
   const uint64_t device =
       kRead | LANDLOCK_ACCESS_FS_WRITE_FILE | ((kTruncate | kIoctlDevice) & all);
   if (status.ok()) status = Allow(ruleset.get(), WalkAll(access.devices, {}), {}, device);
+  if (version >= kFirstWithPorts) {
+    if (status.ok()) status = AllowPorts(ruleset.get(), access.listen_ports, kBindTcp);
+    if (status.ok()) status = AllowPorts(ruleset.get(), access.connect_ports, kConnectTcp);
+  }
   if (!status.ok()) return status;
   // Without privileges, only a process that cannot gain any may confine itself.
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return Failed("prctl(PR_SET_NO_NEW_PRIVS)");

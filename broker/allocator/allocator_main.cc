@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // sluice-allocator: makes memory for the broker, one request after the other, on descriptor 3. It
-// may load graphics drivers, which the broker must not. Ends at end of file there: with the broker,
+// may load graphics drivers, which the broker must not, and reaches of the host's files what those
+// need (--confine-files, --readable: as a worker's). Ends at end of file there: with the broker,
 // or when the broker has had enough of it.
 
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -14,6 +16,7 @@
 #include "broker/allocator/memory_maker.h"
 #include "broker/base/log.h"
 #include "broker/os/command_line.h"
+#include "broker/os/helper_files.h"
 #include "broker/os/helper_process.h"
 #include "broker/os/local_socket.h"
 #include "broker/resource_messages.h"
@@ -57,14 +60,31 @@ absl::Status Answer(uint64_t request_id, const absl::StatusOr<MadeMemory>& memor
   return SendMessage(kSocketFd, &answer, sizeof(answer), fds.data(), static_cast<int>(fds.size()));
 }
 
+// Sets the log's level; the rest is what confines this process.
+absl::Status TakeArguments(int argc, char** argv) {
+  constexpr std::string_view kLevelFlag = "--log-level=";
+  constexpr std::string_view kReadableFlag = "--readable=";
+  bool confine = true;
+  std::vector<std::string> readable;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    if (argument.starts_with(kLevelFlag)) {
+      if (const auto level = ParseLogLevel(argument.substr(kLevelFlag.size()))) SetLogLevel(*level);
+    } else if (argument.starts_with(kReadableFlag)) {
+      readable.emplace_back(argument.substr(kReadableFlag.size()));
+    } else if (argument == "--confine-files=0") {
+      confine = false;
+    }
+  }
+  return confine ? ConfineAllocatorFiles(readable) : absl::OkStatus();
+}
+
 int Main(int argc, char** argv) {
   HideFromOthers();  // It has memory of every tenant's.
   HideThreadsFromOthers();
-  constexpr std::string_view kLevelFlag = "--log-level=";
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view argument = argv[i];
-    if (!argument.starts_with(kLevelFlag)) continue;
-    if (const auto level = ParseLogLevel(argument.substr(kLevelFlag.size()))) SetLogLevel(*level);
+  if (const absl::Status taken = TakeArguments(argc, argv); !taken.ok()) {
+    Log(LogLevel::kError, "allocator", "ending", {{"reason", taken.ToString()}});
+    return 1;
   }
   const std::unique_ptr<MemoryMaker> maker = MemoryMaker::Create();
   while (true) {

@@ -3,8 +3,8 @@
 // the broker, never by a person; unprivileged. Descriptor 3 is the socket to the broker; options.h
 // says what else it is told.
 //
-//   options [-> `--check` ends here] -> welcome and snapshot from the broker -> listen -> serve,
-//   until the broker or SIGTERM says so, or the broker's end
+//   options -> confined [-> `--check` ends here] -> welcome and snapshot from the broker -> listen
+//   -> serve, until the broker or SIGTERM says so, or the broker's end
 //
 // When the broker is gone, the sessions that run go on; the port is given up, for the gateway of
 // the next broker.
@@ -32,6 +32,7 @@
 #include "broker/gateway/tls_files.h"
 #include "broker/os/command_line.h"
 #include "broker/os/daemon_process.h"
+#include "broker/os/helper_files.h"
 #include "broker/os/helper_process.h"
 #include "broker/os/local_socket.h"
 #include "broker/os/stop_signals.h"
@@ -95,6 +96,7 @@ absl::StatusOr<std::vector<std::string>> ReadTokens(const GatewayOptions& option
 
 absl::Status RunGateway(int argc, char** argv) {
   ASSIGN_OR_RETURN(const GatewayOptions options, ParseGatewayOptions(argc, argv));
+  RETURN_IF_ERROR(ConfineGatewayFiles(PortsOf(options.listen)));
   SetLogLevel(options.log_level);
   TakeOverGrpcLog();
   RETURN_IF_ERROR(CheckTlsFiles(options));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "broker/os/listen_port.h"
@@ -61,6 +62,16 @@ std::vector<std::string> DistinctAddresses(const std::vector<std::string>& liste
     if (!served) distinct.push_back(address);
   }
   return distinct;
+}
+
+std::vector<uint16_t> PortsOf(const std::vector<std::string>& listen) {
+  std::vector<uint16_t> ports;
+  for (const std::string& address : listen) {
+    uint32_t port = 0;
+    if (absl::SimpleAtoi(Split(address).port, &port) && port <= UINT16_MAX)
+      ports.push_back(static_cast<uint16_t>(port));
+  }
+  return ports;
 }
 
 absl::Status CheckListening(const std::vector<std::string>& listen, ListenCheck check,

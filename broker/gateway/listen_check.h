@@ -4,6 +4,7 @@
 // a person reads the reason, and not gRPC's. Plain functions.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,9 @@ inline constexpr int kExitNotYet = 3;
 // Without what an earlier one serves too: gRPC takes 0.0.0.0 and [::] both for all of IPv4 and
 // IPv6.
 std::vector<std::string> DistinctAddresses(const std::vector<std::string>& listen);
+
+// The ports of addresses that the broker has checked.
+std::vector<uint16_t> PortsOf(const std::vector<std::string>& listen);
 
 // An error names the address, what is wrong and what to do. A port that is in use is asked for
 // again until `patience` is over: the gateway of a daemon that was killed a moment ago gives it up.

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What of the host's files a worker can reach. Its client's sources may include any path, its
-// client's kernels may, on a CPU device, open any: so the kernel around it (landlock, Linux 5.13)
-// lets it see what drivers are made of, device nodes, and its own cache, and nothing else. Where
-// the kernel knows them, TCP sockets, abstract Unix sockets and signals to processes outside are
-// denied as well.
+// What of the host's files a child of the broker's can reach. A worker's client's sources may
+// include any path, its kernels may, on a CPU device, open any; a gateway or a driver may be taken
+// over by what it parses: so the kernel around each (landlock, Linux 5.13) lets it see what it is
+// made of, and nothing else (worker_files.h, helper_files.h). Where the kernel knows them, TCP
+// ports, abstract Unix sockets and signals to processes outside are denied as well.
 //
 // Holds for the calling thread and for what it starts later: call before there are other threads.
 // Trusts its arguments, which are the operator's; not what lies below the writable folders, where
 // another process that was confined to them may have put links.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,9 @@ struct FileAccess {
   std::vector<std::string> readable;  // Executable too: compilers start linkers.
   std::vector<std::string> writable;  // And readable.
   std::vector<std::string> devices;   // Device nodes, or folders of them: read, write, ioctl.
+  // Of TCP, of whatever address, where the kernel knows ports (Linux 6.7); no others.
+  std::vector<uint16_t> listen_ports;
+  std::vector<uint16_t> connect_ports;
 };
 
 // The version of the kernel's interface; 0 if it has none, or it is switched off.

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/os/worker_files.h"
 
-#include <glob.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <system_error>
@@ -16,6 +14,7 @@
 #include "absl/strings/str_split.h"
 #include "broker/os/file_access.h"
 #include "broker/os/this_process.h"
+#include "platform_linux/driver_files.h"
 
 namespace sluice {
 namespace {
@@ -23,36 +22,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kMaxIcdBytes = 64 << 10;
-
-// Where programs and libraries are, and the configuration of those that drivers use.
-constexpr const char* kReadable[] = {
-    "/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/opt", "/nix/store", "/gnu/store",
-    "/run/opengl-driver", "/etc/OpenCL", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d",
-    "/etc/ld.so.preload", "/etc/alternatives", "/etc/localtime", "/etc/nvidia", "/etc/vulkan",
-    "/etc/egl", "/etc/glvnd", "/etc/drirc",
-    // What drivers ask about the machine. Of processes only this one: `self` is resolved below.
-    "/sys", "/proc/self", "/proc/bus", "/proc/cpuinfo", "/proc/devices", "/proc/driver",
-    "/proc/filesystems", "/proc/loadavg", "/proc/meminfo", "/proc/modules", "/proc/stat",
-    "/proc/sys/vm", "/proc/uptime", "/proc/version"};
-
-constexpr const char* kDevices[] = {"/dev/null",    "/dev/zero",  "/dev/full",    "/dev/random",
-                                    "/dev/urandom", "/dev/dri",   "/dev/nvidia*", "/dev/kfd",
-                                    "/dev/accel",   "/dev/mali*", "/dev/udmabuf", "/dev/dma_heap"};
-
-std::string Variable(const char* name) {
-  const char* const value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
-void AddMatches(const char* pattern, std::vector<std::string>* out) {
-  glob_t found = {};
-  if (::glob(pattern, 0, nullptr, &found) == 0) {
-    for (size_t i = 0; i < found.gl_pathc; ++i) out->push_back(found.gl_pathv[i]);
-  }
-  ::globfree(&found);
-}
-
-std::string FolderOf(const std::string& path) { return fs::path(path).parent_path().string(); }
 
 // A driver's library need not lie where libraries do: its .icd file names it.
 void AddDriver(const fs::path& icd_file, std::vector<std::string>* out) {
@@ -135,22 +104,13 @@ std::string UnusableFolder() {
 }
 
 FileAccess WorkerFileAccess(const std::vector<std::string>& more) {
-  FileAccess access;
-  access.readable.assign(std::begin(kReadable), std::end(kReadable));
-  for (const absl::string_view folder :
-       absl::StrSplit(Variable("LD_LIBRARY_PATH"), ':', absl::SkipEmpty())) {
-    access.readable.emplace_back(folder);
-  }
+  FileAccess access = DriverFiles();
   for (const absl::string_view library :
        absl::StrSplit(Variable("OCL_ICD_FILENAMES"), ':', absl::SkipEmpty())) {
     if (absl::StartsWith(library, "/")) access.readable.push_back(FolderOf(std::string(library)));
   }
   AddDrivers(&access.readable);
-  std::error_code error;
-  // For the sanitizers' symbols, in a build tree.
-  access.readable.push_back(FolderOf(fs::read_symlink("/proc/self/exe", error).string()));
   access.readable.insert(access.readable.end(), more.begin(), more.end());
-  for (const char* const pattern : kDevices) AddMatches(pattern, &access.devices);
   const std::string temporary = Variable("TMPDIR");
   AddOwn(temporary.empty() ? "/tmp" : temporary, &access.writable);
   AddOwn(Variable("POCL_CACHE_DIR"), &access.writable);

@@ -1,10 +1,11 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: Apache-2.0
 """A real OpenCL program and where its daemons are: several endpoints, dead ones beside living ones, TLS and mutual
-TLS; and that what serves the network has no rights.
+TLS; and that the daemon's helpers have no rights: what serves the network, and what loads graphics drivers.
 
 Usage: failure_endpoints.py
 """
+import ctypes
 import os
 import pathlib
 import re
@@ -12,6 +13,7 @@ import subprocess
 
 import failure_config
 import harness
+import inside
 
 SECONDS = 60
 
@@ -138,11 +140,85 @@ def check_gateway():
         report.check(len(set(users)) == 2, "the gateway is not its session's worker's user", users)
 
 
+def landlock_version():
+    create_ruleset, version = 444, 1  # The same number on every processor.
+    return ctypes.CDLL(None).syscall(create_ruleset, None, 0, version)
+
+
+def process_named(daemon, name):
+    found = [pid for pid in daemon.processes() if harness.command_line(pid)[0].endswith(name)]
+    return found[0] if len(found) == 1 else None
+
+
+# Whoever takes over the gateway or the allocator reads none of the host's files, also those that their users may, and
+# reaches nobody by TCP; and can do what it is there for.
+def check_helpers_files():
+    reason = inside.MISSING or ("" if os.geteuid() == 0 else "only root looks from inside") or (
+        "" if landlock_version() > 0 else "this kernel has no landlock")
+    if reason:
+        print(f"SKIP failure_endpoints: what the helpers reach: {reason}")
+        return
+    daemon = harness.Daemon("network")
+    with daemon:
+        outside = daemon.directory / "everybodys"
+        outside.write_text("text")
+        producer = subprocess.Popen([str(harness.built("resource_frames")), "produce", "1", "16", "16"],
+                                    env=dict(daemon.environment(), SLUICE_ENDPOINT=f"unix:{daemon.socket}"),
+                                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        said = producer.stdout.readline()  # What opens its resource: the allocator has made the memory.
+        for name in ("gateway", "allocator"):
+            pid = process_named(daemon, f"sluice-{name}")
+            if not report.check(pid is not None, f"there is a process of the {name}", said):
+                continue
+            with inside.Inside(pid) as it:
+                opened = {path: it.open(path) for path in (str(outside), "/etc/passwd", f"/proc/{os.getpid()}/status")}
+                report.check(set(opened.values()) == {"EACCES"}, f"the {name} opens none of the host's files", opened)
+                made = it.open(f"{daemon.temporary}/{name}", os.O_CREAT | os.O_WRONLY)
+                report.check(made == "EACCES", f"the {name} makes no file", made)
+                report.check(it.open("/usr/lib/os-release") == "ok", f"the {name} opens what libraries need")
+                if landlock_version() < 4:
+                    print(f"SKIP failure_endpoints: the {name}'s ports: this kernel's landlock knows none")
+                    continue
+                ports = it.connect(daemon.port), it.bind(harness.free_port())
+                report.check(ports == ("EACCES", "EACCES"), f"the {name} connects to no port, and listens on no other",
+                             ports)
+        producer.kill()
+        producer.wait()
+        report.check(adds(daemon.environment()), "a program computes over the network as before")
+
+
+# Groups open device nodes, which are no business of the gateway's.
+def check_gateways_groups():
+    if os.geteuid() != 0:
+        print("SKIP failure_endpoints: the gateway's groups: the daemon is not root's")
+        return
+    daemon = harness.Daemon("network")
+    groups = daemon.directory / "group"
+    groups.write_text(pathlib.Path("/etc/group").read_text() + "sluice-test:x:54321:nobody\n")
+    (daemon.directory / "cache").mkdir()
+    daemon.prefix = ["unshare", "-m", "sh", "-c", f'mount --bind {groups} /etc/group && exec "$@"', "sh"]
+    daemon.config.write_text(daemon.config.read_text().replace(
+        'user = "root"', f'user = "nobody"\ncache_directory = "{daemon.directory}/cache"'))
+    os.environ.pop("POCL_CACHE_DIR", None)
+    with daemon:
+        harness.wait_until(lambda: harness.accepts(daemon.address, daemon.port), SECONDS)
+        application = harness.Application(daemon, "limits", "context")
+        report.check(application.wait_for("READY", SECONDS), "a program with a session of a named user's",
+                     application.output + daemon.log.read_text())
+        gateway = process_named(daemon, "sluice-gateway")
+        found = {pid: status_of(pid)["Groups"] for pid in (gateway, *daemon.workers()) if pid is not None}
+        application.end(SECONDS)
+        report.check(found.pop(gateway, None) == [], "the gateway has no supplementary group", found)
+        report.check(["54321" in one for one in found.values()] == [True], "its session's worker has its user's", found)
+
+
 def main():
     check_several()
     check_tls(mutual=False)
     check_tls(mutual=True)
     check_gateway()
+    check_gateways_groups()
+    check_helpers_files()
     report.exit()
 
 

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -151,6 +152,53 @@ TEST_F(FileAccessTest, NoNetworkAndNoSignals) {
               return 0;
             }),
             0);
+}
+
+// Where the kernel can, TCP is there for the ports that are allowed, to listen on one and to
+// connect to another, and for no others.
+TEST_F(FileAccessTest, OnlyPortsThatAreAllowed) {
+  if (FileConfinementVersion() < 4) GTEST_SKIP() << "this kernel's landlock knows no ports";
+  const auto address_of = [](uint16_t port) {
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(port);
+    return address;
+  };
+  // Two that are free, one of them open.
+  uint16_t ports[2];
+  int sockets[2];
+  for (int i = 0; i < 2; ++i) {
+    sockets[i] = ::socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in address = address_of(0);
+    socklen_t length = sizeof(address);
+    ASSERT_EQ(::bind(sockets[i], reinterpret_cast<sockaddr*>(&address), length), 0);
+    ASSERT_EQ(::getsockname(sockets[i], reinterpret_cast<sockaddr*>(&address), &length), 0);
+    ports[i] = ntohs(address.sin_port);
+  }
+  ASSERT_EQ(::listen(sockets[1], 1), 0);
+  ::close(sockets[0]);
+  access_.listen_ports = {ports[0]};
+  access_.connect_ports = {ports[1]};
+  const auto tries = [&](int (*call)(int, const sockaddr*, socklen_t), uint16_t port) {
+    const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+    const sockaddr_in address = address_of(port);
+    const bool good =
+        call(socket, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
+    const int error = good ? 0 : errno;
+    ::close(socket);
+    return error;
+  };
+  EXPECT_EQ(InConfinedChild([&] {
+              if (tries(&::bind, ports[0]) != 0) return 1;
+              if (tries(&::bind, ports[1]) != EACCES) return 2;
+              if (tries(&::bind, 0) != EACCES) return 3;
+              if (tries(&::connect, ports[1]) != 0) return 4;
+              if (tries(&::connect, ports[0]) != EACCES) return 5;
+              return 0;
+            }),
+            0);
+  ::close(sockets[1]);
 }
 
 }  // namespace

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What of the host's files the broker's helpers need; everything else is out of their reach
+// (broker/os/file_access.h) from before the gateway hears a stranger's byte, or the allocator loads
+// a driver. Each confines itself once, by main, before any other thread. OK where the system cannot
+// too: then a helper reaches what its user may, as the daemon's log says of workers. (A worker's
+// are worker_files.h's.)
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+
+namespace sluice {
+
+// Libraries, and how names of hosts become addresses. It listens on these ports and connects to
+// none but name servers'; it writes no file. What it was given as descriptors it has.
+absl::Status ConfineGatewayFiles(const std::vector<uint16_t>& ports);
+
+// Vulkan's drivers and device nodes, to read `more`, which the operator adds, and no port.
+absl::Status ConfineAllocatorFiles(const std::vector<std::string>& more);
+
+}  // namespace sluice
