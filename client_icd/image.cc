@@ -3,11 +3,12 @@
 // in image_transfer.cc.
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
+#include <vector>
 
 #include "client_icd/api.h"
 #include "client_icd/image_transfer.h"
 #include "client_icd/memory.h"
+#include "client_icd/sharing/gl_image.h"
 #include "proto/codec.h"
 
 namespace sluice {
@@ -108,12 +109,19 @@ cl_int CheckImage(const Context& context, cl_mem_flags* flags, const cl_image_fo
   // CL_INVALID_IMAGE_FORMAT_DESCRIPTOR if values specified in image_format are not valid or if
   // image_format is NULL.
   if (format == nullptr || ElementBytes(*format) == 0) return CL_INVALID_IMAGE_FORMAT_DESCRIPTOR;
+  // Extension specification, section 9.9.1: CL_DEPTH_STENCIL "can only be created using the
+  // clCreateFromGLTexture API".
+  if (format->image_channel_order == CL_DEPTH_STENCIL) return CL_INVALID_IMAGE_FORMAT_DESCRIPTOR;
   // CL_INVALID_IMAGE_DESCRIPTOR if values specified in image_desc are not valid or if image_desc is
   // NULL.
   if (desc == nullptr || !HasDimensions(*desc)) return CL_INVALID_IMAGE_DESCRIPTOR;
   // num_mip_levels and num_samples must be 0 (section 5.3.1.2).
   if (desc->num_mip_levels != 0 || desc->num_samples != 0) return CL_INVALID_IMAGE_DESCRIPTOR;
   CL_RETURN_IF_ERROR(FindParent(context, *desc, parent));
+  // Section 5.3.1.2: an image of an image has its channel order, or one that goes with it; none
+  // goes with that.
+  if (*parent != nullptr && (*parent)->is_image() && (*parent)->image().seen_as)
+    return CL_INVALID_IMAGE_FORMAT_DESCRIPTOR;
   const bool from_buffer = *parent != nullptr && (*parent)->is_buffer();
   if (!PitchesAreValid(*desc, ElementBytes(*format), host_ptr != nullptr, from_buffer)) {
     return CL_INVALID_IMAGE_DESCRIPTOR;
@@ -227,7 +235,8 @@ cl_mem CreateImage(cl_context context_handle, const cl_mem_properties* propertie
 }  // namespace
 
 cl_int MemObject::GetImageInfo(cl_image_info param_name, const InfoSink& sink) {
-  const ImageShape& shape = image();
+  const ImageShape shape =
+      image().seen_as ? MakeImageShape(*image().seen_as, image().desc) : image();
   const cl_mem_object_type type = shape.desc.image_type;
   const bool is_3d = type == CL_MEM_OBJECT_IMAGE3D;
   const bool is_2d = type == CL_MEM_OBJECT_IMAGE2D || type == CL_MEM_OBJECT_IMAGE2D_ARRAY;
@@ -379,12 +388,13 @@ cl_int CL_API_CALL clGetSupportedImageFormats(cl_context context_handle, cl_mem_
                              num_image_formats);
   CL_RETURN_IF_ERROR(status);
   static_assert(sizeof(cl_image_format) == 2 * sizeof(uint32_t));
-  const size_t count = answer.data().size() / sizeof(cl_image_format);
-  if (image_formats != nullptr) {
-    const size_t taken = count < num_entries ? count : num_entries;
-    std::memcpy(image_formats, answer.data().data(), taken * sizeof(cl_image_format));
-  }
-  if (num_image_formats != nullptr) *num_image_formats = static_cast<cl_uint>(count);
+  std::vector<cl_image_format> formats(answer.data().size() / sizeof(cl_image_format));
+  answer.data().copy(reinterpret_cast<char*>(formats.data()),
+                     formats.size() * sizeof(cl_image_format));
+  sharing::AddGlFormats(*context, &formats);
+  if (image_formats != nullptr)
+    std::copy_n(formats.begin(), std::min<size_t>(formats.size(), num_entries), image_formats);
+  if (num_image_formats != nullptr) *num_image_formats = static_cast<cl_uint>(formats.size());
   return CL_SUCCESS;
 }
 

@@ -31,6 +31,7 @@ cl_int FindTarget(cl_command_queue queue_handle, cl_mem image_handle, bool write
   if (&out->queue->context() != &out->image->context()) return CL_INVALID_CONTEXT;
   // CL_INVALID_OPERATION if the device associated with command_queue does not support images.
   if (!out->queue->device().image_support()) return CL_INVALID_OPERATION;
+  CL_RETURN_IF_ERROR(out->image->CheckCommands());
   return out->image->Use(writes);
 }
 

@@ -89,6 +89,7 @@ cl_int CheckMap(const Queue* queue, const MemObject* memory, cl_map_flags flags)
   if (memory == nullptr) return CL_INVALID_MEM_OBJECT;
   if (&queue->context() != &memory->context()) return CL_INVALID_CONTEXT;
   CL_RETURN_IF_ERROR(CheckMapFlags(*memory, flags));
+  CL_RETURN_IF_ERROR(memory->CheckCommands());
   return memory->Use((flags & (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION)) != 0);
 }
 

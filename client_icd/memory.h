@@ -30,6 +30,9 @@ namespace sluice {
 
 struct ImageShape {
   cl_image_format format = {};
+  // What the application takes it for, if the worker's is another: a depth-stencil texture of GL's
+  // (sharing/gl_format.h).
+  std::optional<cl_image_format> seen_as;
   cl_image_desc desc = {};  // As given, memory object aside.
   size_t element_bytes = 0;
   ImageExtent extent = {};
@@ -121,6 +124,12 @@ class MemObject : public ClObject<MemObject, cl_mem, ObjectKind::kMemory> {
   // Its bytes travel by staging.
   bool is_staged() const {
     return about_.shared != nullptr && about_.shared->way() == sharing::Way::kStaging;
+  }
+  // Extension specification, section 9.9.1: images of the channel order CL_DEPTH_STENCIL "cannot be
+  // used as arguments to" the commands that read, write, copy, fill or map images "and will return
+  // a CL_INVALID_OPERATION error".
+  cl_int CheckCommands() const {
+    return is_image() && image().seen_as ? CL_INVALID_OPERATION : CL_SUCCESS;
   }
   // For every command that uses it, before anything is sent: the API's code for a shared object
   // that is not acquired, unless the session is lost. `writes`: the command may change the bytes.

@@ -111,7 +111,11 @@ cl_int HoldGlBufferOfTexture(GlContexts& contexts, GLuint buffer, GLintptr offse
   return CL_SUCCESS;
 }
 
-void GlHolding::Narrow(const uint8_t* packed_in_buffer, uint8_t* packed) const {
+void GlHolding::Widen(const uint8_t* packed, uint8_t* in_buffer) const {
+  std::memcpy(in_buffer, packed, about_.bytes);
+}
+
+void GlHolding::Narrow(const uint8_t* packed_in_buffer, uint8_t* packed) {
   std::memcpy(packed, packed_in_buffer, about_.bytes);
 }
 

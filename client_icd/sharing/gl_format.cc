@@ -52,11 +52,19 @@ constexpr GlFormat kFormats[] = {
     {GL_RG8UI, GL_RG_INTEGER, GL_UNSIGNED_BYTE, {CL_RG, CL_UNSIGNED_INT8}, 2},
     {GL_RG16UI, GL_RG_INTEGER, GL_UNSIGNED_SHORT, {CL_RG, CL_UNSIGNED_INT16}, 4},
     {GL_RG32UI, GL_RG_INTEGER, GL_UNSIGNED_INT, {CL_RG, CL_UNSIGNED_INT32}, 8},
-    // cl_khr_gl_depth_images, section 9.9.2. Its depth-stencil formats are not here: a
-    // CL_DEPTH_STENCIL image "can only be created using the clCreateFromGLTexture API" (section
-    // 9.9.1), of the driver's own GL, which the worker has not.
+    // cl_khr_gl_depth_images, section 9.9.2. 24 bits of depth are exact in a float.
     {GL_DEPTH_COMPONENT32F, GL_DEPTH_COMPONENT, GL_FLOAT, {CL_DEPTH, CL_FLOAT}, 4},
     {GL_DEPTH_COMPONENT16, GL_DEPTH_COMPONENT, GL_UNSIGNED_SHORT, {CL_DEPTH, CL_UNORM_INT16}, 2},
+    {GL_DEPTH24_STENCIL8,
+     GL_DEPTH_STENCIL,
+     GL_UNSIGNED_INT_24_8,
+     {CL_DEPTH_STENCIL, CL_UNORM_INT24},
+     sizeof(cl_float)},
+    {GL_DEPTH32F_STENCIL8,
+     GL_DEPTH_STENCIL,
+     GL_FLOAT_32_UNSIGNED_INT_24_8_REV,
+     {CL_DEPTH_STENCIL, CL_FLOAT},
+     sizeof(cl_float)},
 };
 
 bool Has(const GlComponents& have, GLint red, GLint green, GLint blue, GLint alpha) {
@@ -65,7 +73,13 @@ bool Has(const GlComponents& have, GLint red, GLint green, GLint blue, GLint alp
 
 }  // namespace
 
-bool GlFormat::is_depth() const { return cl.image_channel_order == CL_DEPTH; }
+cl_image_format GlFormat::worker_cl() const {
+  return has_stencil() ? cl_image_format{CL_DEPTH, CL_FLOAT} : cl;
+}
+
+bool GlFormat::is_depth() const { return cl.image_channel_order == CL_DEPTH || has_stencil(); }
+
+bool GlFormat::has_stencil() const { return cl.image_channel_order == CL_DEPTH_STENCIL; }
 
 bool GlFormat::is_integer() const {
   return cl.image_channel_data_type >= CL_SIGNED_INT8 &&

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // GL internal formats and the OpenCL image formats that they map to: table 9.4 of the OpenCL
 // extension specification, what cl_khr_gl_depth_images adds to it, and nothing else. An element has
-// the same bytes on both sides, so contents travel as they are. Thread-safe: constants.
+// the same bytes on both sides, so contents travel as they are; but of depth with stencil only the
+// depth goes to the worker, as floats. Thread-safe: constants.
 #pragma once
 
 #include <CL/cl.h>
@@ -17,10 +18,15 @@ struct GlFormat {
   // How glGetTexImage, glReadPixels and glTexSubImage* are told to move elements as they are.
   GLenum transfer_format;
   GLenum transfer_type;
-  cl_image_format cl;
-  size_t element_bytes;
+  cl_image_format cl;    // What the application is told.
+  size_t element_bytes;  // Of worker_cl().
 
-  bool is_depth() const;
+  // Of the worker's image. A CL_DEPTH_STENCIL image "can only be created using the
+  // clCreateFromGLTexture API" (section 9.9.1), of the driver's own GL, which the worker has not;
+  // but no kernel sees the stencil, and no command of the host's may touch the image.
+  cl_image_format worker_cl() const;
+  bool is_depth() const;  // With stencil or without.
+  bool has_stencil() const;
   bool is_integer() const;
   bool is_signed_normalised() const;
 };

@@ -56,9 +56,12 @@ class GlHolding {
   // The object's contents to the beginning of a buffer, tightly packed. Enqueued, not finished.
   virtual cl_int Pack(GlContexts& contexts, GLuint buffer) = 0;
   // What Pack left in the buffer to packed bytes. True for `packs_exactly` if they are those
-  // already.
+  // already, and Unpack takes them so.
   virtual bool packs_exactly() const { return true; }
-  virtual void Narrow(const uint8_t* packed_in_buffer, uint8_t* packed) const;
+  virtual void Narrow(const uint8_t* packed_in_buffer, uint8_t* packed);
+  // Packed bytes to what Unpack finds in its buffer, and how many those are. After a Narrow.
+  virtual size_t unpack_room() const { return about_.bytes; }
+  virtual void Widen(const uint8_t* packed, uint8_t* in_buffer) const;
   // The buffer's bytes to the object. Enqueued, not finished.
   virtual cl_int Unpack(GlContexts& contexts, GLuint buffer) = 0;
   // Copies by shaders (gl_copy.h). Prepare is asked once, by the call that makes the memory object;

@@ -3,6 +3,7 @@
 
 #include <CL/cl_gl.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace sluice::sharing {
@@ -59,6 +60,22 @@ bool IsTwoDimensionalTarget(GLenum target) {
          (target >= GL_TEXTURE_CUBE_MAP_POSITIVE_X && target <= GL_TEXTURE_CUBE_MAP_NEGATIVE_Z);
 }
 
+void AddGlFormats(const Context& context, std::vector<cl_image_format>* formats) {
+  const auto* share = static_cast<GlShare*>(context.Interop(Api::kGl));
+  // OpenGL ES cannot read depth.
+  if (share == nullptr || share->caps().version.es) return;
+  std::vector<cl_image_format> added;
+  for (const GlFormat* format = GlFormatsBegin(); format != GlFormatsEnd(); ++format) {
+    const cl_image_format by = format->worker_cl();
+    const bool has = std::any_of(formats->begin(), formats->end(), [&by](const auto& one) {
+      return one.image_channel_order == by.image_channel_order &&
+             one.image_channel_data_type == by.image_channel_data_type;
+    });
+    if (format->has_stencil() && has) added.push_back(format->cl);
+  }
+  formats->insert(formats->end(), added.begin(), added.end());
+}
+
 cl_int CreateFromGlObject(Context* context, cl_mem_flags flags, Api api,
                           std::unique_ptr<GlObject> object, Ref<MemObject>* out) {
   const GlDescription& gl = object->about();
@@ -71,7 +88,8 @@ cl_int CreateFromGlObject(Context* context, cl_mem_flags flags, Api api,
     CL_RETURN_IF_ERROR(
         CheckFormat(context, flags, desc.image_type, gl.format->cl, CL_IMAGE_FORMAT_NOT_SUPPORTED));
     about.type = desc.image_type;
-    about.image = MakeImageShape(gl.format->cl, desc);
+    about.image = MakeImageShape(gl.format->worker_cl(), desc);
+    if (gl.format->has_stencil()) about.image->seen_as = gl.format->cl;
     if (desc.image_type == CL_MEM_OBJECT_IMAGE1D_BUFFER) {
       CL_RETURN_IF_ERROR(MakeHiddenBuffer(context, flags, gl.bytes, &about.parent));
     }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "client_icd/memory.h"
 #include "client_icd/sharing/core.h"
@@ -13,6 +14,9 @@ namespace sluice::sharing {
 
 // 2D, rectangle, or a face of a cube map.
 bool IsTwoDimensionalTarget(GLenum target);
+
+// Completes a context's supported image formats by those that only a GL's texture gives it.
+void AddGlFormats(const Context& context, std::vector<cl_image_format>* formats);
 
 // CL_INVALID_OPERATION if it is an image and no device in the context supports images;
 // CL_IMAGE_FORMAT_NOT_SUPPORTED if the devices do not support its format.

@@ -164,7 +164,7 @@ cl_int GlObject::Store(const uint8_t* packed, absl::Time deadline) {
   GlContexts& contexts = *share_->contexts();
   if (contexts.closed()) return CL_INVALID_GL_OBJECT;
   const GlFunctions& gl = contexts.gl();
-  const size_t bytes = about().bytes;
+  const size_t bytes = holding_->unpack_room();
   const GLuint buffer = contexts.StagingBuffer(bytes);
   if (buffer == 0) return CL_OUT_OF_RESOURCES;
   gl.BindBuffer(GL_COPY_WRITE_BUFFER, buffer);
@@ -172,7 +172,7 @@ cl_int GlObject::Store(const uint8_t* packed, absl::Time deadline) {
                                    GL_MAP_WRITE_BIT | GL_MAP_INVALIDATE_BUFFER_BIT);
   bool whole = mapped != nullptr;
   if (whole) {
-    std::memcpy(mapped, packed, bytes);
+    holding_->Widen(packed, static_cast<uint8_t*>(mapped));
     whole = gl.UnmapBuffer(GL_COPY_WRITE_BUFFER) == GL_TRUE;
   }
   gl.BindBuffer(GL_COPY_WRITE_BUFFER, 0);

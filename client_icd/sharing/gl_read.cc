@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client_icd/sharing/gl_read.h"
 
+#include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
+
+#include "proto/image_format.h"
 
 namespace sluice::sharing {
 namespace {
@@ -41,6 +45,15 @@ std::optional<GlRead> Widest(const GlFormat& format) {
     default:
       return std::nullopt;
   }
+}
+
+// GL_UNSIGNED_INT_24_8 is one word, depth above stencil; GL_FLOAT_32_UNSIGNED_INT_24_8_REV a float
+// and a word with the stencil in its lowest bits.
+constexpr int kStencilBits = 8;
+constexpr double kMaxDepth24 = 0xffffff;
+
+bool HasDepth24(const GlFormat& format) {
+  return format.cl.image_channel_data_type == CL_UNORM_INT24;
 }
 
 template <typename T>
@@ -83,8 +96,13 @@ void NarrowChannel(cl_channel_type type, const uint8_t* wide, uint8_t* out) {
 
 }  // namespace
 
+GlRead DirectGlRead(const GlFormat& format) {
+  return {format.transfer_format, format.transfer_type, ElementBytes(format.cl),
+          !format.has_stencil()};
+}
+
 std::optional<GlRead> ChooseGlRead(GlContexts& contexts, const GlFormat& format) {
-  const GlRead direct = {format.transfer_format, format.transfer_type, format.element_bytes, true};
+  const GlRead direct = DirectGlRead(format);
   if (!contexts.caps().version.es) return direct;
   // OpenGL ES reads no depth, and has no glClampColor to keep what is below zero (Mesa cuts it
   // off).
@@ -117,6 +135,35 @@ uint16_t FloatToHalf(float value) {
     return static_cast<uint16_t>(sign | ((exponent + 15) << 10) | (fraction >> 13));
   if (exponent < -24) return sign;
   return static_cast<uint16_t>(sign | ((fraction | 0x800000) >> (-1 - exponent)));
+}
+
+void SplitDepthStencils(const GlFormat& format, const uint8_t* in, size_t count, uint8_t* floats,
+                        uint8_t* stencils) {
+  const size_t step = ElementBytes(format.cl);
+  for (size_t i = 0; i < count; ++i, in += step, floats += sizeof(float)) {
+    const uint32_t word = Load<uint32_t>(in + step - sizeof(uint32_t));
+    stencils[i] = static_cast<uint8_t>(word);
+    Put(HasDepth24(format) ? static_cast<float>((word >> kStencilBits) / kMaxDepth24)
+                           : Load<float>(in),
+        floats);
+  }
+}
+
+void JoinDepthStencils(const GlFormat& format, const uint8_t* floats, const uint8_t* stencils,
+                       size_t count, uint8_t* out) {
+  const size_t step = ElementBytes(format.cl);
+  for (size_t i = 0; i < count; ++i, out += step, floats += sizeof(float)) {
+    const float depth = Load<float>(floats);
+    uint32_t word = stencils[i];
+    if (HasDepth24(format)) {
+      // Not a number is 0, as what is below.
+      const double within = depth > 0.0f ? std::min<double>(depth, 1.0) : 0.0;
+      word |= static_cast<uint32_t>(std::lround(within * kMaxDepth24)) << kStencilBits;
+    } else {
+      Put(depth, out);
+    }
+    Put(word, out + step - sizeof(uint32_t));
+  }
 }
 
 void NarrowElements(const GlFormat& format, const GlRead& read, const uint8_t* wide, size_t count,

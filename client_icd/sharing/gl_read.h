@@ -20,6 +20,9 @@ struct GlRead {
   bool exact = true;  // The elements are as OpenCL wants them.
 };
 
+// In the format's own elements.
+GlRead DirectGlRead(const GlFormat& format);
+
 // For the framebuffer that is bound; nothing if elements of this format cannot be read without
 // loss.
 std::optional<GlRead> ChooseGlRead(GlContexts& contexts, const GlFormat& format);
@@ -27,6 +30,15 @@ std::optional<GlRead> ChooseGlRead(GlContexts& contexts, const GlFormat& format)
 // `count` elements that were read in a wider way to elements of the format.
 void NarrowElements(const GlFormat& format, const GlRead& read, const uint8_t* wide, size_t count,
                     uint8_t* out);
+
+// What GL reads of a format with stencil to floats and stencils, and back to the same bits. Not
+// left to GL, which keeps the stencil where it blits depth alone, but not the depth: Mesa's (22.3)
+// makes floats of 24 bits and rounds them down, so that all that a kernel leaves alone would
+// change.
+void SplitDepthStencils(const GlFormat& format, const uint8_t* in, size_t count, uint8_t* floats,
+                        uint8_t* stencils);
+void JoinDepthStencils(const GlFormat& format, const uint8_t* floats, const uint8_t* stencils,
+                       size_t count, uint8_t* out);
 
 // A float that was a half before, exactly; others are rounded towards zero.
 uint16_t FloatToHalf(float value);

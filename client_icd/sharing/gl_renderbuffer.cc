@@ -36,7 +36,7 @@ class RenderbufferHolding final : public GlHolding {
 
   size_t packed_room() const override { return about_.elements() * read_.element_bytes; }
   bool packs_exactly() const override { return read_.exact; }
-  void Narrow(const uint8_t* packed_in_buffer, uint8_t* packed) const override {
+  void Narrow(const uint8_t* packed_in_buffer, uint8_t* packed) override {
     if (read_.exact) return GlHolding::Narrow(packed_in_buffer, packed);
     NarrowElements(*about_.format, read_, packed_in_buffer, about_.elements(), packed);
   }
@@ -109,7 +109,9 @@ cl_int Describe(const GlFunctions& gl, GlDescription* about) {
          Parameter(gl, GL_RENDERBUFFER_GREEN_SIZE), Parameter(gl, GL_RENDERBUFFER_BLUE_SIZE),
          Parameter(gl, GL_RENDERBUFFER_ALPHA_SIZE)});
   }
-  if (about->format == nullptr) return CL_INVALID_IMAGE_FORMAT_DESCRIPTOR;
+  // Section 9.9.1: CL_DEPTH_STENCIL "can only be created using the clCreateFromGLTexture API".
+  if (about->format == nullptr || about->format->has_stencil())
+    return CL_INVALID_IMAGE_FORMAT_DESCRIPTOR;
   about->bytes = about->elements() * about->format->element_bytes;
   return CL_SUCCESS;
 }

@@ -217,9 +217,23 @@ class TextureHolding final : public GlHolding {
   size_t context() const override { return unit_.context; }
   size_t packed_room() const override { return about_.elements() * read_.element_bytes; }
   bool packs_exactly() const override { return read_.exact; }
-  void Narrow(const uint8_t* packed_in_buffer, uint8_t* packed) const override {
+  void Narrow(const uint8_t* packed_in_buffer, uint8_t* packed) override {
+    if (about_.format->has_stencil()) {
+      stencils_.resize(about_.elements());
+      SplitDepthStencils(*about_.format, packed_in_buffer, about_.elements(), packed,
+                         stencils_.data());
+      return;
+    }
     if (read_.exact) return GlHolding::Narrow(packed_in_buffer, packed);
     NarrowElements(*about_.format, read_, packed_in_buffer, about_.elements(), packed);
+  }
+
+  size_t unpack_room() const override {
+    return about_.format->has_stencil() ? packed_room() : about_.bytes;
+  }
+  void Widen(const uint8_t* packed, uint8_t* in_buffer) const override {
+    if (!about_.format->has_stencil()) return GlHolding::Widen(packed, in_buffer);
+    JoinDepthStencils(*about_.format, packed, stencils_.data(), about_.elements(), in_buffer);
   }
 
   cl_int Pack(GlContexts& contexts, GLuint buffer) override {
@@ -362,6 +376,9 @@ class TextureHolding final : public GlHolding {
   const GLuint own_texture_;  // Of an EGLImage; else 0.
   GlBlit blit_;               // To that.
   std::optional<GLuint> image_unit_;
+  // As the last acquire found them: what a release writes beside the depth. A copy by GL of depth
+  // alone would not do (gl_read.h).
+  std::vector<uint8_t> stencils_;
 };
 
 // One framebuffer per layer of the level, in the current context, and how they can be read.
@@ -402,9 +419,11 @@ cl_int HoldBound(GlContexts& contexts, const GlContexts::Unit& unit, GlDescripti
   const BoundTexture texture(contexts.gl(), contexts.caps(), about.target);
   cl_int status = DescribeLevel(texture, contexts.caps(), &about);
   if (status != CL_SUCCESS) return status;
+  // Section 9.9.1: with stencil images "can only be created using the clCreateFromGLTexture API",
+  // not of EGLImages.
+  if (own_texture != 0 && about.format->has_stencil()) return CL_IMAGE_FORMAT_NOT_SUPPORTED;
   std::vector<GLuint> framebuffers;
-  GlRead read = {about.format->transfer_format, about.format->transfer_type,
-                 about.format->element_bytes, true};
+  GlRead read = DirectGlRead(*about.format);
   if (contexts.caps().version.es) {
     status = AttachLayers(contexts, about, &framebuffers, &read);
     if (status != CL_SUCCESS) return status;

@@ -13,6 +13,8 @@ const char* BindingName(Binding binding) {
       return "Glx";
     case Binding::kGlxVisual:
       return "GlxVisual";
+    case Binding::kGlxEs:
+      return "GlxEs";
     case Binding::kWgl:
       return "Wgl";
   }

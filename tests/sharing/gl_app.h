@@ -42,6 +42,7 @@ namespace sluice::gltest {
   X(PFNGLTEXTUREVIEWPROC, TextureView)                                       \
   X(PFNGLTEXBUFFERPROC, TexBuffer)                                           \
   X(PFNGLTEXBUFFERRANGEPROC, TexBufferRange)                                 \
+  X(PFNGLGETTEXLEVELPARAMETERIVPROC, GetTexLevelParameteriv)                 \
   X(PFNGLGETTEXIMAGEPROC, GetTexImage)                                       \
   X(PFNGLGENBUFFERSPROC, GenBuffers)                                         \
   X(PFNGLDELETEBUFFERSPROC, DeleteBuffers)                                   \
@@ -67,6 +68,16 @@ namespace sluice::gltest {
   X(PFNGLCHECKFRAMEBUFFERSTATUSPROC, CheckFramebufferStatus)                 \
   X(PFNGLBLITFRAMEBUFFERPROC, BlitFramebuffer)                               \
   X(PFNGLREADPIXELSPROC, ReadPixels)                                         \
+  X(PFNGLCREATESHADERPROC, CreateShader)                                     \
+  X(PFNGLSHADERSOURCEPROC, ShaderSource)                                     \
+  X(PFNGLCOMPILESHADERPROC, CompileShader)                                   \
+  X(PFNGLCREATEPROGRAMPROC, CreateProgram)                                   \
+  X(PFNGLATTACHSHADERPROC, AttachShader)                                     \
+  X(PFNGLLINKPROGRAMPROC, LinkProgram)                                       \
+  X(PFNGLUSEPROGRAMPROC, UseProgram)                                         \
+  X(PFNGLGETUNIFORMLOCATIONPROC, GetUniformLocation)                         \
+  X(PFNGLUNIFORM1IPROC, Uniform1i)                                           \
+  X(PFNGLDRAWARRAYSPROC, DrawArrays)                                         \
   X(PFNGLFENCESYNCPROC, FenceSync)                                           \
   X(PFNGLDELETESYNCPROC, DeleteSync)                                         \
   X(PFNGLISTEXTUREPROC, IsTexture)                                           \
@@ -81,7 +92,8 @@ struct GlFunctions {
 };
 
 // kGlxVisual: a context made from a visual, for a window (glXCreateContext), as SDL and GLUT do.
-enum class Binding { kEglGl, kEglEs, kGlx, kGlxVisual, kWgl };
+// kGlxEs: OpenGL ES by GLX_EXT_create_context_es2_profile.
+enum class Binding { kEglGl, kEglEs, kGlx, kGlxVisual, kGlxEs, kWgl };
 // Those of this system: gl_app_linux.cc, wgl/wgl_app.cc.
 const std::vector<Binding>& Bindings();
 const char* BindingName(Binding binding);
@@ -100,7 +112,7 @@ class GlApp {
                                      Promise promise = Promise::kNone);
   virtual ~GlApp() = default;
 
-  bool es() const { return binding_ == Binding::kEglEs; }
+  bool es() const { return binding_ == Binding::kEglEs || binding_ == Binding::kGlxEs; }
   Binding binding() const { return binding_; }
   const GlFunctions& gl() const { return gl_; }
 

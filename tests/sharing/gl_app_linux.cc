@@ -95,7 +95,7 @@ class GlxApp final : public GlApp {
   bool Init(GlxApp* share, Promise promise) {
     if (promise == Promise::kRobust) return false;  // EGL's tests have it.
     const bool made =
-        binding() == Binding::kGlx ? MakeFromConfig(share, promise) : MakeFromVisual(share);
+        binding() == Binding::kGlxVisual ? MakeFromVisual(share) : MakeFromConfig(share, promise);
     if (!made) return false;
     MakeCurrent();
     Load([](const char* name) {
@@ -111,10 +111,11 @@ class GlxApp final : public GlApp {
     GLXFBConfig* configs = glXChooseFBConfig(display_, DefaultScreen(display_), wanted, &count);
     if (configs == nullptr || count < 1) return false;
     const GLXContext with = share == nullptr ? nullptr : share->context_;
-    if (promise == Promise::kNoError || promise == Promise::kCore) {
+    if (es() || promise == Promise::kNoError || promise == Promise::kCore) {
       const char* has = glXQueryExtensionsString(display_, DefaultScreen(display_));
-      const char* const extension = promise == Promise::kCore ? "GLX_ARB_create_context_profile"
-                                                              : "GLX_ARB_create_context_no_error";
+      const char* const extension = es() ? "GLX_EXT_create_context_es2_profile"
+                                    : promise == Promise::kCore ? "GLX_ARB_create_context_profile"
+                                                                : "GLX_ARB_create_context_no_error";
       if (std::strstr(has, extension) == nullptr) return false;
       const auto create = reinterpret_cast<PFNGLXCREATECONTEXTATTRIBSARBPROC>(glXGetProcAddressARB(
           reinterpret_cast<const unsigned char*>("glXCreateContextAttribsARB")));
@@ -127,8 +128,15 @@ class GlxApp final : public GlApp {
                           GLX_CONTEXT_PROFILE_MASK_ARB,
                           GLX_CONTEXT_CORE_PROFILE_BIT_ARB,
                           None};
-      context_ =
-          create(display_, configs[0], with, True, promise == Promise::kCore ? core : no_error);
+      const int es3[] = {GLX_CONTEXT_MAJOR_VERSION_ARB,
+                         3,
+                         GLX_CONTEXT_MINOR_VERSION_ARB,
+                         1,
+                         GLX_CONTEXT_PROFILE_MASK_ARB,
+                         GLX_CONTEXT_ES2_PROFILE_BIT_EXT,
+                         None};
+      const int* const attributes = es() ? es3 : promise == Promise::kCore ? core : no_error;
+      context_ = create(display_, configs[0], with, True, attributes);
     } else {
       context_ = glXCreateNewContext(display_, configs[0], GLX_RGBA_TYPE, with, True);
     }
@@ -165,7 +173,7 @@ class GlxApp final : public GlApp {
   void DestroyContext() override {
     if (context_ == nullptr) return;
     if (glXGetCurrentContext() == context_) ClearCurrent();
-    if (binding() == Binding::kGlx) {
+    if (binding() != Binding::kGlxVisual) {
       glXDestroyPbuffer(display_, drawable_);
     } else {
       XDestroyWindow(display_, drawable_);
@@ -223,7 +231,7 @@ const std::vector<Binding>& Bindings() {
 
 std::unique_ptr<GlApp> GlApp::Make(Binding binding, std::string* why, GlApp* share,
                                    Promise promise) {
-  if (binding == Binding::kGlx || binding == Binding::kGlxVisual) {
+  if (binding != Binding::kEglGl && binding != Binding::kEglEs) {
     Display* display = XOpenDisplay(nullptr);
     if (display == nullptr) {
       *why = "no X display: run under Xvfb";

@@ -10,30 +10,81 @@ namespace {
 
 class GlEvents : public WithGlEvents {
  protected:
-  // Gives GL something that takes it long.
-  void DrawLong(int copies) {
-    constexpr GLsizei kSide = 1024;
-    if (target_ == 0) {
-      GLuint framebuffers[2] = {}, targets[2] = {};
-      gl().GenRenderbuffers(2, targets);
-      gl().GenFramebuffers(2, framebuffers);
-      for (int i = 0; i < 2; ++i) {
-        const GLenum point = i == 0 ? GL_READ_FRAMEBUFFER : GL_DRAW_FRAMEBUFFER;
-        gl().BindRenderbuffer(GL_RENDERBUFFER, targets[i]);
-        gl().RenderbufferStorage(GL_RENDERBUFFER, GL_RGBA8, kSide, kSide);
-        gl().BindFramebuffer(point, framebuffers[i]);
-        gl().FramebufferRenderbuffer(point, GL_COLOR_ATTACHMENT0, GL_RENDERBUFFER, targets[i]);
-      }
-      target_ = targets[0];
+  // Gives GL something that takes it long: each of a target's elements goes so many rounds, one
+  // behind the other, so that neither many processors nor a clever driver make it short.
+  void DrawLong(int rounds) {
+    constexpr GLsizei kSide = 64;
+    if (program_ == 0) MakeProgram();
+    GLuint target = 0, framebuffer = 0, vertices = 0;
+    gl().GenRenderbuffers(1, &target);
+    gl().BindRenderbuffer(GL_RENDERBUFFER, target);
+    gl().RenderbufferStorage(GL_RENDERBUFFER, GL_RGBA8, kSide, kSide);
+    gl().GenFramebuffers(1, &framebuffer);
+    gl().BindFramebuffer(GL_FRAMEBUFFER, framebuffer);
+    gl().FramebufferRenderbuffer(GL_FRAMEBUFFER, GL_COLOR_ATTACHMENT0, GL_RENDERBUFFER, target);
+    gl().GenVertexArrays(1, &vertices);
+    gl().BindVertexArray(vertices);
+    gl().Viewport(0, 0, kSide, kSide);
+    gl().UseProgram(program_);
+    gl().Uniform1i(gl().GetUniformLocation(program_, "rounds"), rounds);
+    gl().DrawArrays(GL_TRIANGLES, 0, 3);
+    gl().UseProgram(0);
+    gl().BindVertexArray(0);
+    gl().BindFramebuffer(GL_FRAMEBUFFER, 0);
+    ASSERT_EQ(gl().GetError(), static_cast<GLenum>(GL_NO_ERROR));
+  }
+
+  // Events of so many fences, each deleted at once; how many had ended when the last was made.
+  int MakeEvents(int count, std::vector<Own<cl_event>>* events) {
+    events->clear();
+    for (int i = 0; i < count; ++i) {
+      const cl_GLsync fence = Fence();
+      if (i == 0) gl().Flush();
+      events->push_back(
+          MAKE("clCreateEventFromGLsyncKHR.behind", from_gl_(context(), fence, error)));
+      gl().DeleteSync(reinterpret_cast<GLsync>(fence));
     }
-    for (int i = 0; i < copies; ++i) {
-      gl().BlitFramebuffer(0, 0, kSide, kSide, kSide - 1, kSide - 1, i % 7, 0, GL_COLOR_BUFFER_BIT,
-                           GL_LINEAR);
-    }
+    int ended = 0;
+    for (const Own<cl_event>& event : *events)
+      ended += conformance::StatusOf(event) == CL_COMPLETE ? 1 : 0;
+    gl().Flush();
+    return ended;
+  }
+
+  template <typename Work>
+  static double SecondsOf(Work work) {
+    const auto begin = std::chrono::steady_clock::now();
+    work();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   }
 
  private:
-  GLuint target_ = 0;
+  void MakeProgram() {
+    const std::string version =
+        es() ? "#version 300 es\nprecision highp float; precision highp int;\n" : "#version 130\n";
+    const std::string vertex = version +
+                               "void main() {"
+                               "  vec2 at = vec2(gl_VertexID / 2, gl_VertexID % 2);"
+                               "  gl_Position = vec4(at * 4.0 - 1.0, 0.0, 1.0); }";
+    const std::string fragment = version +
+                                 "uniform int rounds; out vec4 color;"
+                                 "void main() {"
+                                 "  float x = gl_FragCoord.x * 0.01;"
+                                 "  for (int i = 0; i < rounds; ++i) x = fract(x * 1.7 + 0.3);"
+                                 "  color = vec4(x); }";
+    program_ = gl().CreateProgram();
+    for (const auto& [type, source] :
+         {std::pair{GL_VERTEX_SHADER, &vertex}, std::pair{GL_FRAGMENT_SHADER, &fragment}}) {
+      const GLuint shader = gl().CreateShader(static_cast<GLenum>(type));
+      const char* const text = source->c_str();
+      gl().ShaderSource(shader, 1, &text, nullptr);
+      gl().CompileShader(shader);
+      gl().AttachShader(program_, shader);
+    }
+    gl().LinkProgram(program_);
+  }
+
+  GLuint program_ = 0;
 };
 
 // A fence of another thread's context orders what that thread wrote before an acquire.
@@ -92,25 +143,28 @@ TEST_P(GlEvents, ManyAndNone) {
 // More fences than there are threads for, all behind one long drawing and deleted at once: no call
 // waits for the drawing, and the events end after it.
 TEST_P(GlEvents, ManyBehindOneDrawing) {
+  constexpr int kCount = 40;
   std::vector<Own<cl_event>> events;
-  int ended_early = 0;
-  // Until the drawing takes longer than the calls.
-  for (int copies = 16; copies <= 2048; copies *= 2) {
-    DrawLong(copies);
-    events.clear();
-    for (int i = 0; i < 40; ++i) {
-      const cl_GLsync fence = Fence();
-      if (i == 0) gl().Flush();
-      events.push_back(
-          MAKE("clCreateEventFromGLsyncKHR.behind", from_gl_(context(), fence, error)));
-      gl().DeleteSync(reinterpret_cast<GLsync>(fence));
-    }
-    ended_early = 0;
-    for (const Own<cl_event>& event : events)
-      ended_early += conformance::StatusOf(event) == CL_COMPLETE ? 1 : 0;
-    gl().Flush();
+  const auto wait_for_all = [&events] {
     for (const Own<cl_event>& event : events)
       ASSERT_EQ(clWaitForEvents(1, event.AsList()), CL_SUCCESS);
+  };
+  // The calls behind nothing, and how many rounds take some times as long here.
+  const double calls = SecondsOf([&] { MakeEvents(kCount, &events); });
+  wait_for_all();
+  int rounds = 1 << 10;
+  const auto draw = [&] {
+    DrawLong(rounds);
+    gl().Finish();
+  };
+  draw();  // Compiles.
+  while (SecondsOf(draw) < 4 * calls && rounds < 1 << 24) rounds *= 2;
+  // Until the drawing takes longer than the calls, which others on the machine may hold up.
+  int ended_early = 0;
+  for (int attempt = 0; attempt < 7; ++attempt, rounds *= 2) {
+    DrawLong(rounds);
+    ended_early = MakeEvents(kCount, &events);
+    wait_for_all();
     if (ended_early == 0) return;
   }
   FAIL() << ended_early << " of the events ended before the last was made";

@@ -17,7 +17,8 @@ TEST(GlFormatTest, RowsAreUniqueAndSized) {
   std::set<GLenum> seen;
   for (const GlFormat* format = GlFormatsBegin(); format != GlFormatsEnd(); ++format) {
     EXPECT_TRUE(seen.insert(format->internal_format).second) << format->internal_format;
-    EXPECT_EQ(ElementBytes(format->cl), format->element_bytes) << format->internal_format;
+    EXPECT_NE(ElementBytes(format->cl), 0u) << format->internal_format;
+    EXPECT_EQ(ElementBytes(format->worker_cl()), format->element_bytes) << format->internal_format;
     EXPECT_EQ(FindGlFormat(format->internal_format), format);
   }
   EXPECT_EQ(FindGlFormat(GL_RGB8), nullptr);
@@ -51,6 +52,39 @@ TEST(GlReadTest, HalvesSurviveFloats) {
     if (((half >> 10) & 31) == 31 && (half & 0x3ff) != 0) continue;  // Not a number.
     ASSERT_EQ(FloatToHalf(to_float(half)), half) << half;
   }
+}
+
+// Depth and stencil are the same bits after the depth was a float; what a kernel may write besides
+// is brought between 0 and 1 where it must be a number of 24 bits.
+TEST(GlReadTest, DepthAndStencilSurviveFloats) {
+  const GlFormat& packed = *FindGlFormat(GL_DEPTH24_STENCIL8);
+  uint8_t floats[sizeof(float)], stencil = 0;
+  for (uint32_t depth = 0; depth <= 0xffffff; depth += depth < 100 || depth > 0xffff00 ? 1 : 37) {
+    const uint32_t word = (depth << 8) | (~depth & 0xff);
+    uint32_t back = 0;
+    SplitDepthStencils(packed, reinterpret_cast<const uint8_t*>(&word), 1, floats, &stencil);
+    JoinDepthStencils(packed, floats, &stencil, 1, reinterpret_cast<uint8_t*>(&back));
+    ASSERT_EQ(back, word);
+  }
+  const float odd[] = {-1.0f, 2.0f, __builtin_inff(), -__builtin_inff(), __builtin_nanf(""), 0.5f};
+  const uint8_t stencils[6] = {1, 2, 3, 4, 5, 6};
+  uint32_t words[6] = {};
+  JoinDepthStencils(packed, reinterpret_cast<const uint8_t*>(odd), stencils, 6,
+                    reinterpret_cast<uint8_t*>(words));
+  const uint32_t wanted[6] = {1, 0xffffff02, 0xffffff03, 4, 5, 0x80000006};
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(words[i], wanted[i]) << i;
+
+  const GlFormat& wide = *FindGlFormat(GL_DEPTH32F_STENCIL8);
+  const uint32_t elements[4] = {0x3f000001, 0xab, 0xbf800000, 0x17};
+  uint32_t joined[4] = {}, two_floats[2] = {};
+  uint8_t two_stencils[2] = {};
+  SplitDepthStencils(wide, reinterpret_cast<const uint8_t*>(elements), 2,
+                     reinterpret_cast<uint8_t*>(two_floats), two_stencils);
+  EXPECT_EQ(two_floats[1], elements[2]);
+  EXPECT_EQ(two_stencils[0], 0xab);
+  JoinDepthStencils(wide, reinterpret_cast<const uint8_t*>(two_floats), two_stencils, 2,
+                    reinterpret_cast<uint8_t*>(joined));
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(joined[i], elements[i]) << i;
 }
 
 // Elements that were read as four wide channels are packed as the format has them.
