@@ -264,6 +264,7 @@ int Main(int argc, char** argv) {
     return app.exit(error) == 0 ? kDaemonExitOk : kDaemonExitUsage;
   }
   if (!flags.check_file.empty()) return CheckConfigFile(flags);
+  LeaveFirstProcess();
   return RunUnderServiceManager(flags.console, [&flags] { return Serve(flags); });
 }
 

@@ -36,17 +36,6 @@ bool BeginsPath(const std::string& text, size_t at) {
   return at == 0 || absl::StrContains(" \t\"'=I", std::string(1, text[at - 1]));
 }
 
-// With the root held as long as there is anything in it. What holds it may be a file there that is
-// not to be removed before (Windows).
-void Remove(const fs::path& root, UniqueFd held) {
-  std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(root, error))
-    fs::remove_all(entry.path(), error);
-  fs::remove(root, error);
-  held.reset();
-  fs::remove(root, error);
-}
-
 }  // namespace
 
 void IncludeFolder::SweepAbandoned() {
@@ -55,12 +44,12 @@ void IncludeFolder::SweepAbandoned() {
        fs::directory_iterator(fs::temp_directory_path(error), error)) {
     if (!absl::StartsWith(entry.path().filename().string(), kTemporaryFolderPrefix)) continue;
     UniqueFd held = HoldFolder(entry.path().string());
-    if (held.valid()) Remove(entry.path(), std::move(held));
+    if (held.valid()) RemoveHeldFolder(entry.path().string(), std::move(held));
   }
 }
 
 IncludeFolder::~IncludeFolder() {
-  if (!root_.empty()) Remove(root_, std::move(held_));
+  if (!root_.empty()) RemoveHeldFolder(root_, std::move(held_));
 }
 
 absl::Status IncludeFolder::Write(

@@ -99,6 +99,7 @@ absl::StatusOr<uint64_t> LentMemoryBytes(int fd) {
 }
 
 void TakeOverLentMemory(int fd, bool final_seals) {
+  if (IsReadOnly(fd)) return;
   // Only root may take what another user has made; for a user's own daemon the two are one.
   [[maybe_unused]] const int owned = ::fchown(fd, ::geteuid(), static_cast<gid_t>(-1));
   [[maybe_unused]] const int closed = ::fchmod(fd, 0600);

@@ -13,6 +13,9 @@ namespace sluice {
 // Descriptors 0 to 2 are never given to anything else here (handle_table.h).
 void EnsureStandardDescriptors() {}
 
+// Nobody inherits children here.
+void LeaveFirstProcess() {}
+
 void PrepareDaemonProcess() {
   // A fault is a line in the log and an exit code, not a window that waits for somebody.
   ::SetErrorMode(SEM_FAILCRITICALERRORS | SEM_NOGPFAULTERRORBOX | SEM_NOOPENFILEERRORBOX);

@@ -54,6 +54,41 @@ bool IsPlain(char c) {
          c == '_' || c == '.' || c == '/' || c == ':' || c == ',' || c == '@' || c == '+';
 }
 
+constexpr uint32_t kNone = 0xffffffff;
+
+struct Character {
+  size_t size;
+  uint32_t code;  // kNone: a byte that is part of none.
+};
+
+// What `text`, which is not empty, begins with, if it is UTF-8 by Unicode's table 3-7: shortest
+// forms, no surrogates.
+Character FirstCharacter(std::string_view text) {
+  const auto lead = static_cast<unsigned char>(text[0]);
+  if (lead < 0x80) return {1, lead};
+  const size_t size = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
+  constexpr uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
+  if (lead < 0xc2 || lead > 0xf4 || text.size() < size) return {1, kNone};
+  uint32_t code = lead & (0x7fU >> size);
+  for (size_t i = 1; i < size; ++i) {
+    const auto next = static_cast<unsigned char>(text[i]);
+    if ((next & 0xc0) != 0x80) return {1, kNone};
+    code = code << 6 | (next & 0x3f);
+  }
+  const bool is_surrogate = code >= 0xd800 && code <= 0xdfff;
+  if (code < kLeast[size] || code > 0x10ffff || is_surrogate) return {1, kNone};
+  return {size, code};
+}
+
+// Not what moves a terminal's cursor, ends a line, or shows the text in another order than it has.
+bool MayBeShown(uint32_t code) {
+  const auto within = [code](uint32_t first, uint32_t last) {
+    return code >= first && code <= last;
+  };
+  return code != kNone && !within(0, 0x1f) && !within(0x7f, 0x9f) && !within(0x2028, 0x202e) &&
+         !within(0x2066, 0x2069);
+}
+
 }  // namespace
 
 std::string_view LogLevelName(LogLevel level) {
@@ -93,23 +128,19 @@ std::string EscapeLogValue(std::string_view value) {
   for (const char c : value) plain = plain && IsPlain(c);
   if (plain) return std::string(value);
   std::string out = "\"";
-  for (size_t i = 0; i < value.size(); ++i) {
-    const char c = value[i];
-    const auto byte = static_cast<unsigned char>(c);
-    // U+0080 to U+009F, as UTF-8 has them: control characters, too.
-    const auto next = static_cast<unsigned char>(i + 1 < value.size() ? value[i + 1] : 0);
-    if (byte == 0xc2 && next >= 0x80 && next <= 0x9f) {
-      out += absl::StrFormat("\\x%02x\\x%02x", byte, next);
-      ++i;
-    } else if (c == '"' || c == '\\') {
+  while (!value.empty()) {
+    const Character first = FirstCharacter(value);
+    const std::string_view bytes = value.substr(0, first.size);
+    value.remove_prefix(first.size);
+    if (first.code == '"' || first.code == '\\') {
       out += '\\';
-      out += c;
-    } else if (c == '\n') {
+      out += bytes;
+    } else if (first.code == '\n') {
       out += "\\n";
-    } else if (byte < 0x20 || byte == 0x7f) {
-      out += absl::StrFormat("\\x%02x", byte);
+    } else if (MayBeShown(first.code)) {
+      out += bytes;
     } else {
-      out += c;
+      for (const char c : bytes) out += absl::StrFormat("\\x%02x", static_cast<unsigned char>(c));
     }
   }
   out += '"';

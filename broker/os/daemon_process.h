@@ -11,6 +11,12 @@ namespace sluice {
 // 0, 1 and 2 are open afterwards: the first socket must not become "stderr".
 void EnsureStandardDescriptors();
 
+// The first process of a container (PID 1) inherits every orphan of it, which stays a zombie until
+// that process asks for its end. If this is one, it goes on in a child, where this returns; itself
+// it stays the first, reaps whatever ends, passes SIGTERM, SIGINT and SIGHUP on, and ends as the
+// child does. What the service manager said to PID 1 (LISTEN_PID) is then said to the child.
+void LeaveFirstProcess();
+
 // Signals wait for StopSignals, as many descriptors as may be had, no dialogs of the system's.
 void PrepareDaemonProcess();
 

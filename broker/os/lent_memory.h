@@ -43,8 +43,9 @@ absl::Status CheckOpaqueMemory(int fd);
 // All of such memory, of whatever part of it a shape speaks.
 absl::StatusOr<uint64_t> LentMemoryBytes(int fd);
 
-// Makes a memfd's inode the daemon's own as far as this process may. With `final_seals` nobody can
-// add seals any more: then writing can never be sealed off.
+// Makes a memfd's inode the daemon's own as far as this process may, if the descriptor is for
+// writing: who may only read has no right to give the memory over, and it stays as its owner has
+// it. With `final_seals` nobody can add seals any more: then writing can never be sealed off.
 void TakeOverLentMemory(int fd, bool final_seals);
 
 // kFailedPrecondition: the descriptor was only ever for reading, or the memory has been sealed for

@@ -33,9 +33,12 @@ bool MatchesWildcard(const std::string& pattern, const std::string& name);
 // none can be made. Its separators are '/', as in options of compilers.
 inline constexpr char kTemporaryFolderPrefix[] = "sluice-include-";
 std::string MakeTemporaryFolder();
-// Locks a folder until the descriptor is closed, against its removal too where the system can. None
-// if another process has it, or it is no folder.
+// Locks a folder of this user's until the descriptor is closed, against its removal too where the
+// system can. None if another process has it, or it is no folder, or another's.
 UniqueFd HoldFolder(const std::string& folder);
+// Removes a folder that is held, and what is in it: that one, whatever has its name by now, and
+// nothing that a link in it leads to.
+void RemoveHeldFolder(const std::string& folder, UniqueFd held);
 // Whether an absolute path of plain parts between '/', appended to a folder's, names something in
 // that folder. On Windows some do not, which other systems' clients may well use: `\`, `:`.
 bool IsPathInFolder(const std::string& path);

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/os/worker_process.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <fnmatch.h>
 #include <sys/file.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -12,6 +14,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
 #include <system_error>
 #include <thread>
 
@@ -71,6 +74,30 @@ bool MayReturnFromNice() {
   return may;
 }
 
+constexpr int kOpenFolder = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+// Of folders in folders, each of which takes two descriptors. What lies deeper stays: no include
+// file was there.
+constexpr int kMostDepth = 200;
+
+// By the folder's own descriptor all the way, so that nobody can put a link in its place, or in
+// that of one below.
+void RemoveAllIn(int folder, int depth) {
+  const int opened = ::openat(folder, ".", kOpenFolder);
+  if (opened < 0) return;
+  const std::unique_ptr<DIR, int (*)(DIR*)> entries(::fdopendir(opened), &::closedir);
+  if (entries == nullptr) {
+    ::close(opened);
+    return;
+  }
+  while (const dirent* const entry = ::readdir(entries.get())) {
+    const std::string name = entry->d_name;
+    if (name == "." || name == ".." || ::unlinkat(folder, name.c_str(), 0) == 0) continue;
+    const UniqueFd below(::openat(folder, name.c_str(), kOpenFolder));
+    if (below.valid() && depth > 0) RemoveAllIn(below.get(), depth - 1);
+    if (below.valid()) ::unlinkat(folder, name.c_str(), AT_REMOVEDIR);
+  }
+}
+
 }  // namespace
 
 void SetVariable(const char* name, const char* value) { ::setenv(name, value, 1); }
@@ -121,9 +148,18 @@ std::string MakeTemporaryFolder() {
 }
 
 UniqueFd HoldFolder(const std::string& folder) {
-  UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (fd.valid() && ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) fd.reset();
+  UniqueFd fd(::open(folder.c_str(), kOpenFolder));
+  struct stat info = {};
+  if (fd.valid() && (::fstat(fd.get(), &info) != 0 || info.st_uid != ::geteuid() ||
+                     ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0)) {
+    fd.reset();
+  }
   return fd;
+}
+
+void RemoveHeldFolder(const std::string& folder, UniqueFd held) {
+  RemoveAllIn(held.get(), kMostDepth);
+  ::rmdir(folder.c_str());  // Another that has its name by now goes only if it is empty.
 }
 
 bool IsPathInFolder(const std::string&) { return true; }

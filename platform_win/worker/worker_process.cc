@@ -130,6 +130,18 @@ UniqueFd HoldFolder(const std::string& folder) {
   return AddDescriptor(std::make_shared<HandleObject>(HandleKind::kFile, std::move(held)));
 }
 
+// As long as there is anything in it, it is held: what holds it is a file there, which is not to be
+// removed before.
+void RemoveHeldFolder(const std::string& folder, UniqueFd held) {
+  std::error_code error;
+  const std::filesystem::path root(folder);
+  for (const auto& entry : std::filesystem::directory_iterator(root, error))
+    std::filesystem::remove_all(entry.path(), error);
+  std::filesystem::remove(root, error);
+  held.reset();
+  std::filesystem::remove(root, error);
+}
+
 bool IsPathInFolder(const std::string& path) {
   for (const absl::string_view part : absl::StrSplit(path, '/')) {
     // Blanks and dots at the end are nobody's name: ".. " could be the folder above.

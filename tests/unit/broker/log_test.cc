@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <utility>
+
 namespace sluice {
 namespace {
 
@@ -27,6 +30,35 @@ TEST(LogTest, ValuesAreEscaped) {
   EXPECT_EQ(EscapeLogValue("q\"\\"), "\"q\\\"\\\\\"");
   EXPECT_EQ(EscapeLogValue("\x1b[31m"), "\"\\x1b[31m\"");
   EXPECT_EQ(EscapeLogValue("\xc2\x9b 31m \xc3\xa4"), "\"\\xc2\\x9b 31m \xc3\xa4\"");
+}
+
+// Bytes that are no UTF-8 do not get through, whatever a terminal would take them for; nor do
+// characters that end lines or turn the text around. What people write does.
+TEST(LogTest, OnlyTextIsShown) {
+  for (const std::string text :
+       {"\xc3\xa4 \xe2\x82\xac", "\xe6\x97\xa5\xe6\x9c\xac", "\xf0\x9f\x98\x80 \xf4\x8f\xbf\xbf",
+        "\xe2\x80\xa7 \xe2\x80\xaf \xed\x9f\xbf \xee\x80\x80"}) {
+    EXPECT_EQ(EscapeLogValue(text), "\"" + text + "\"");
+  }
+  const std::pair<const char*, const char*> rows[] = {
+      {"\x9b 31m", "\\x9b 31m"},                     // A C1 control of 8-bit terminals.
+      {"\xc2\x80\xc2\x9f", "\\xc2\\x80\\xc2\\x9f"},  // U+0080, U+009F.
+      {"\xc0\x8a", "\\xc0\\x8a"},                    // "\n", in more bytes than it needs.
+      {"\xe0\x80\x8a", "\\xe0\\x80\\x8a"},
+      {"\xf0\x80\x80\x8a", "\\xf0\\x80\\x80\\x8a"},
+      {"\xed\xa0\x80", "\\xed\\xa0\\x80"},           // A surrogate.
+      {"\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80"},  // Beyond U+10FFFF.
+      {"\xff\xfe", "\\xff\\xfe"},
+      {"a\xe2\x82", "a\\xe2\\x82"},  // Cut off.
+      {"\xe2\x82\"", "\\xe2\\x82\\\""},
+      {"\xe2\x80\xa8\xe2\x80\xa9", "\\xe2\\x80\\xa8\\xe2\\x80\\xa9"},  // Separators.
+      {"\xe2\x80\xaa", "\\xe2\\x80\\xaa"},                             // U+202A to U+202E.
+      {"\xe2\x80\xae", "\\xe2\\x80\\xae"},
+      {"\xe2\x81\xa6", "\\xe2\\x81\\xa6"},  // U+2066 to U+2069.
+      {"\xe2\x81\xa9", "\\xe2\\x81\\xa9"}};
+  for (const auto& [text, shown] : rows) {
+    EXPECT_EQ(EscapeLogValue(text), "\"" + std::string(shown) + "\"");
+  }
 }
 
 // What is below the level is not written.

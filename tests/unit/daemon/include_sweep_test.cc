@@ -5,8 +5,11 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <string>
+#include <utility>
 
+#include "broker/os/worker_process.h"
 #include "daemon/include_folder.h"
 
 namespace sluice {
@@ -52,6 +55,45 @@ TEST(IncludeSweepTest, AbandonedFoldersAreSwept) {
   EXPECT_TRUE(fs::exists(root_of(used) + "/x.h"));
   close(ends[0]);
   close(ends[1]);
+}
+
+// A folder of ours among the temporary files, with a file in it and a link to `target`.
+std::string MakeAbandoned(const fs::path& target) {
+  const std::string folder = MakeTemporaryFolder();
+  fs::create_directories(folder + "/deep/er");
+  std::ofstream(folder + "/deep/er/file") << "text";
+  fs::create_directory_symlink(target, folder + "/deep/link");
+  return folder;
+}
+
+// What stands in a folder's place once it is held is not what is removed; nor is what a link leads
+// to that was in it.
+TEST(IncludeSweepTest, OnlyWhatIsHeldIsRemoved) {
+  const std::string others = MakeTemporaryFolder();
+  std::ofstream(others + "/file") << "text";
+  const std::string folder = MakeAbandoned(others);
+  const std::string aside = folder + "-aside";
+  UniqueFd held = HoldFolder(folder);
+  ASSERT_TRUE(held.valid());
+  fs::rename(folder, aside);
+  fs::create_directory_symlink(others, folder);
+  RemoveHeldFolder(folder, std::move(held));
+  EXPECT_TRUE(fs::exists(others + "/file"));
+  EXPECT_TRUE(!fs::exists(aside) || fs::is_empty(aside));
+  for (const std::string& one : {folder, aside, others}) fs::remove_all(one);
+}
+
+// Another user's folder is not ours to remove, also where we could.
+TEST(IncludeSweepTest, OthersFoldersAreLeft) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root makes folders of others";
+  const std::string folder = MakeAbandoned("/");
+  ASSERT_EQ(::chown(folder.c_str(), 54321, 54321), 0);
+  EXPECT_FALSE(HoldFolder(folder).valid());
+  IncludeFolder::SweepAbandoned();
+  EXPECT_TRUE(fs::exists(folder + "/deep/er/file"));
+  ASSERT_EQ(::chown(folder.c_str(), ::geteuid(), ::getegid()), 0);
+  IncludeFolder::SweepAbandoned();
+  EXPECT_FALSE(fs::exists(folder));
 }
 
 // Without a place for temporary files nothing is written, least of all below the working folder.

@@ -187,8 +187,9 @@ TEST_F(MemoryTest, ImportsKeepTheirLimits) {
   EXPECT_EQ(sluice_export(client.get(), &read, SLUICE_READ, &handle), SLUICE_UNSUPPORTED);
 }
 
-// A descriptor for reading only cannot seal: without a seal against writing what it brings is for
-// trusted readers alone, or for those who could not open it for writing anyway.
+// A descriptor for reading only cannot seal, and gives no memory over: that stays as its owner has
+// it. Without a seal against writing what it brings is for trusted readers alone, or for those who
+// could not open it for writing anyway.
 TEST_F(MemoryTest, ReadOnlyImportsAreNotSealed) {
   BrokerProcess broker(directory_, {});
   Client client(broker.endpoint());
@@ -205,7 +206,11 @@ TEST_F(MemoryTest, ReadOnlyImportsAreNotSealed) {
     sluice_create_info info = BufferInfo(4096);
     info.flags = row.flags;
     sluice_capability read, write;
+    ASSERT_EQ(::fchmod(memory.get(), 0640), 0);
     ASSERT_EQ(sluice_import(client.get(), &info, read_only.get(), &read, &write), SLUICE_OK);
+    struct stat inode = {};
+    ASSERT_EQ(::fstat(memory.get(), &inode), 0);
+    EXPECT_EQ(inode.st_mode & 07777, 0640u);
     sluice_handle handle = {};
     handle.struct_size = sizeof(handle);
     EXPECT_EQ(sluice_export(client.get(), &write, SLUICE_WRITE, &handle), SLUICE_UNSUPPORTED);
