@@ -16,6 +16,10 @@ namespace {
 
 // Below this, copying costs less than a slice of its own.
 constexpr size_t kWorthReferring = 4096;
+// Of what a worker says about its end, for one line of the log.
+constexpr size_t kMostLastWords = 1024;
+// What a Reply that is a SessionEnded begins with: the field's number, and that it is a message.
+constexpr char kSessionEndedTag = v1::Reply::kSessionEndedFieldNumber << 3 | 2;
 
 grpc::Slice SliceOwning(std::string bytes) {
   auto* owned = new std::string(std::move(bytes));
@@ -86,6 +90,7 @@ absl::Status ReplyForwarder::Forward(const PieceHeader& piece, std::string* body
       if ((header.flags & kFrameReadData) != 0) return ForwardReadData(header, message);
       RETURN_IF_ERROR(RememberGrant(header, message));
     }
+    if (last) NoteEnd(message);
     header.bulk_segment = 0;  // Means nothing beyond this machine.
     header.bulk_offset = header.bulk_bytes = 0;
     std::memcpy(body->data(), &header, sizeof(header));
@@ -97,6 +102,13 @@ absl::Status ReplyForwarder::Forward(const PieceHeader& piece, std::string* body
 absl::Status ReplyForwarder::SendIfFull() {
   return !collected_.full() || send_(&collected_) ? absl::OkStatus()
                                                   : absl::CancelledError("the session is over");
+}
+
+void ReplyForwarder::NoteEnd(std::string_view message) {
+  if (message.empty() || message[0] != kSessionEndedTag || message.size() > kMostLastWords) return;
+  v1::Reply reply;
+  if (reply.ParseFromArray(message.data(), static_cast<int>(message.size())))
+    last_words_ = reply.session_ended().reason();
 }
 
 absl::Status ReplyForwarder::RememberGrant(const FrameHeader& header, std::string_view message) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The way out: frames from the worker's reply ring to a network client. Most pass as they are; a
-// Grant is remembered for the chunk that answers it, and ReadData takes its bytes along, straight
-// from the heap, in messages of about a MiB.
+// Grant is remembered for the chunk that answers it, ReadData takes its bytes along, straight from
+// the heap, in messages of about a MiB, and why the worker ended the session is kept for the log.
 //
 // Owner: a StreamSession's thread, the only caller. The worker is as hostile as its client: what it
 // says about spans is checked, and an error ends this session only.
@@ -63,17 +63,21 @@ class ReplyForwarder {
   // kCancelled: Send returned false; every other error is a violation by the worker.
   absl::Status Forward(const PieceHeader& piece, std::string* body);
   OutgoingPieces& collected() { return collected_; }
+  // Why the worker ended the session, as it says; "" if it did not.
+  const std::string& last_words() const { return last_words_; }
 
  private:
   absl::Status SendIfFull();
   absl::Status ForwardReadData(const FrameHeader& header, std::string_view message);
   absl::Status RememberGrant(const FrameHeader& header, std::string_view message);
+  void NoteEnd(std::string_view message);
 
   HeapMap* const heap_;
   GrantTable* const grants_;
   const Send send_;
   OutgoingPieces collected_;
   bool in_frame_ = false;
+  std::string last_words_;
 };
 
 }  // namespace sluice

@@ -231,10 +231,12 @@ void StreamSession::Run() {
     while (has_feeder_) changed_.Wait(&mu_);
   }
   const bool clean = reason.ok() || absl::IsCancelled(reason);
+  std::string why = clean ? "the client left" : std::string(reason.message());
+  // Its client, which is told so, leaves then, and may be seen to do so before the worker is.
+  if (reply_forwarder_.has_value() && !reply_forwarder_->last_words().empty())
+    why = absl::StrCat("the worker ended it: ", reply_forwarder_->last_words());
   Log(clean ? LogLevel::kInfo : LogLevel::kWarning, "gateway", "session ended",
-      {{"session", HexId(session_id_)},
-       {"peer", peer_},
-       {"reason", clean ? "the client left" : std::string(reason.message())}});
+      {{"session", HexId(session_id_)}, {"peer", peer_}, {"reason", why}});
   Finish();
 }
 

@@ -141,6 +141,29 @@ def check_kill_and_drain(env):
                      output + errors)
 
 
+def check_killed_session(kind):
+    """What an operator says of a session that he ends comes to its application, and to every line about its end."""
+    why = "it is in the way"
+    with harness.Daemon(kind) as daemon:
+        env = dict(daemon.environment(), SLUICE_ENDPOINT=f"unix:{daemon.socket}")
+        application = harness.Application(daemon, "limits", "context")
+        application.wait_for("READY", 60)
+        one = parsed(sluicectl(env, "sessions", "--json")[1])["sessions"][0]["session"]
+        code, output, errors = sluicectl(env, "kill", one, "--reason", why)
+        told = application.wait_for("notice ", 60)
+        report.check(code == DONE and told and why in application.output,
+                     f"the application of a session that was killed is told why ({kind})",
+                     application.output + output + errors)
+        ended = f'session ended" session={one}'  # Of a gateway's lines the broker's have an escaped form.
+        lines = lambda: [line for line in daemon.log.read_text().replace("\\", "").splitlines() if ended in line]
+        wanted = 1 if kind == "ring" else 2  # The broker's, and the gateway's.
+        harness.wait_until(lambda: len(lines()) == wanted, 20)
+        gateways = [line for line in lines() if " gateway msg=" in line]
+        report.check(len(lines()) == wanted and all(why in line for line in gateways),
+                     f"so is who reads the log ({kind})", lines())
+        application.end(60)
+
+
 def check_tls(env, folder, port_tls, port_plain):
     tls, plain = f"127.0.0.1:{port_tls}", f"127.0.0.1:{port_plain}"
     authority = {"SLUICE_TLS_CA": f"{folder}/one.pem"}
@@ -331,6 +354,8 @@ def main():
         check_private_elsewhere(env, files.folder)
         check_json_everywhere(env, living)
         check_kill_and_drain(env)
+        check_killed_session("ring")
+        check_killed_session("network")
         check_tls(env, files.folder, tls, plain)
     finally:
         daemon.terminate()
