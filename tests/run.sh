@@ -181,6 +181,7 @@ run_system() {
     for client in "${clients[@]}"; do
       step "clients-$kind-$client" 1500 "$root/tests/system/run_client.sh" "$kind" "$client"
     done
+    step "initialize-memory-$kind" 200 /usr/bin/python3 -B "$root/tests/system/initialize_memory.py" "$kind"
   done
 }
 

@@ -3,14 +3,20 @@
 //
 //   gl_bench [--quick]
 //
-// Prints the rows of one platform (ocl.h says how it is chosen) as JSON. Without the extension, so
-// on every platform: memcpy, glReadPixels, and what a program does that has both APIs and no
-// sharing. With it, on Sluice: acquire and release of a texture and of a buffer of 16 MiB, and
-// frames. SLUICE_SHARING says which way. The last frame of each kind is verified.
+// Prints the rows of one platform (ocl.h says how it is chosen) as JSON, of 64 KiB, 1 and 16 MiB.
+// Without the extension, so on every platform: memcpy, glReadPixels, glGetTexImage, and what a
+// program does that has both APIs and no sharing. With it, on Sluice: acquire and release of a
+// texture and of a buffer, and frames. SLUICE_SHARING says which way. Nothing of GL's is imported:
+// of that way a gralloc buffer is measured. The last frame of each kind is verified.
 #include <CL/cl.h>
+#include <CL/cl_ext.h>
 #include <CL/cl_gl.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <string>
@@ -23,7 +29,17 @@
 namespace sluice_bench {
 namespace {
 
-constexpr size_t kSide = 2048;  // 16 MiB of RGBA8.
+// Of RGBA8.
+struct Size {
+  const char* name;
+  size_t side;
+  size_t bytes() const { return side * side * 4; }
+};
+constexpr Size kSizes[] = {{"64k", 128}, {"1m", 512}, {"16m", 2048}};
+
+std::string RowName(const char* what, const Size& size) {
+  return std::string(what) + "_" + size.name + "_us";
+}
 constexpr size_t kWidth = 1920;
 constexpr size_t kHeight = 1080;
 
@@ -80,6 +96,10 @@ struct Texture {
   void Read(void* pixels) const {
     Bind();
     glReadPixels(0, 0, width, height, GL_RGBA, GL_UNSIGNED_BYTE, pixels);
+  }
+  void Get(void* pixels) const {
+    Bind();
+    glGetTexImage(GL_TEXTURE_2D, 0, GL_RGBA, GL_UNSIGNED_BYTE, pixels);
   }
   void Write(const void* pixels) const {
     Bind();
@@ -144,53 +164,60 @@ double FramesPerSecond(const Texture& out, int frames, const std::function<void(
   return frames / seconds;
 }
 
-// What every program can do that has OpenGL and OpenCL.
-void MeasureWithout(const Device& device, cl_program program, const Options& options, Rows* rows) {
-  const int repeats = options.quick ? 3 : 31;
-  const size_t bytes = kSide * kSide * 4;
+// What every program can do that has OpenGL and OpenCL, of one size.
+void MeasureCopies(const Device& device, const Size& size, int repeats, Rows* rows) {
+  const size_t bytes = size.bytes();
   std::vector<uint8_t> from(bytes, 1), to(bytes, 2);
-  rows->emplace_back("memcpy_us", 1e6 * MedianSeconds(repeats, [&] {
-                                    std::memcpy(to.data(), from.data(), bytes);
-                                  }));
-  const Texture texture(kSide, kSide);
+  const auto measure = [&](const char* name, const std::function<void()>& work) {
+    rows->emplace_back(RowName(name, size), 1e6 * MedianSeconds(repeats, work));
+  };
+  measure("memcpy", [&] { std::memcpy(to.data(), from.data(), bytes); });
+  const Texture texture(size.side, size.side);
   texture.Clear(1);
-  rows->emplace_back("read_pixels_us",
-                     1e6 * MedianSeconds(repeats, [&] { texture.Read(to.data()); }));
-  const cl_mem image = NewImage(device, kSide, kSide);
-  rows->emplace_back("texture_in_without_us", 1e6 * MedianSeconds(repeats, [&] {
-                                                texture.Read(to.data());
-                                                MoveImage(device, image, kSide, kSide, to.data(),
-                                                          /*write=*/true);
-                                              }));
-  rows->emplace_back("texture_out_without_us", 1e6 * MedianSeconds(repeats, [&] {
-                                                 MoveImage(device, image, kSide, kSide, to.data(),
-                                                           /*write=*/false);
-                                                 texture.Write(to.data());
-                                               }));
+  measure("read_pixels", [&] { texture.Read(to.data()); });
+  measure("get_tex_image", [&] { texture.Get(to.data()); });
+  const cl_mem image = NewImage(device, size.side, size.side);
+  const auto move_image = [&](bool write) {
+    MoveImage(device, image, size.side, size.side, to.data(), write);
+  };
+  measure("texture_in_without", [&] {
+    texture.Read(to.data());
+    move_image(/*write=*/true);
+  });
+  measure("texture_in_without_by_get", [&] {
+    texture.Get(to.data());
+    move_image(/*write=*/true);
+  });
+  measure("texture_out_without", [&] {
+    move_image(/*write=*/false);
+    texture.Write(to.data());
+  });
   const BufferFunctions gl;
   GLuint name = 0;
   gl.gen(1, &name);
   gl.bind(GL_ARRAY_BUFFER, name);
   gl.data(GL_ARRAY_BUFFER, static_cast<GLsizeiptr>(bytes), from.data(), GL_DYNAMIC_COPY);
   const cl_mem buffer = NewBuffer(device, CL_MEM_READ_WRITE, bytes);
-  rows->emplace_back("buffer_in_without_us",
-                     1e6 * MedianSeconds(repeats, [&] {
-                       gl.read(GL_ARRAY_BUFFER, 0, static_cast<GLsizeiptr>(bytes), to.data());
-                       ocl_check(clEnqueueWriteBuffer(device.queue, buffer, CL_TRUE, 0, bytes,
-                                                      to.data(), 0, nullptr, nullptr),
-                                 "write");
-                     }));
-  rows->emplace_back("buffer_out_without_us",
-                     1e6 * MedianSeconds(repeats, [&] {
-                       ocl_check(clEnqueueReadBuffer(device.queue, buffer, CL_TRUE, 0, bytes,
-                                                     to.data(), 0, nullptr, nullptr),
-                                 "read");
-                       gl.write(GL_ARRAY_BUFFER, 0, static_cast<GLsizeiptr>(bytes), to.data());
-                       glFinish();
-                     }));
+  measure("buffer_in_without", [&] {
+    gl.read(GL_ARRAY_BUFFER, 0, static_cast<GLsizeiptr>(bytes), to.data());
+    ocl_check(clEnqueueWriteBuffer(device.queue, buffer, CL_TRUE, 0, bytes, to.data(), 0, nullptr,
+                                   nullptr),
+              "write");
+  });
+  measure("buffer_out_without", [&] {
+    ocl_check(clEnqueueReadBuffer(device.queue, buffer, CL_TRUE, 0, bytes, to.data(), 0, nullptr,
+                                  nullptr),
+              "read");
+    gl.write(GL_ARRAY_BUFFER, 0, static_cast<GLsizeiptr>(bytes), to.data());
+    glFinish();
+  });
   clReleaseMemObject(image);
   clReleaseMemObject(buffer);
+}
 
+void MeasureWithout(const Device& device, cl_program program, const Options& options, Rows* rows) {
+  for (const Size& size : kSizes) MeasureCopies(device, size, options.quick ? 3 : 31, rows);
+  std::vector<uint8_t> to(kWidth * kHeight * 4);
   const Texture in(kWidth, kHeight), out(kWidth, kHeight);
   const cl_mem source = NewImage(device, kWidth, kHeight);
   const cl_mem target = NewImage(device, kWidth, kHeight);
@@ -211,6 +238,11 @@ void MeasureWithout(const Device& device, cl_program program, const Options& opt
 
 using Enqueue = decltype(&clEnqueueAcquireGLObjects);
 
+struct Turns {
+  Enqueue acquire = &clEnqueueAcquireGLObjects;
+  Enqueue release = &clEnqueueReleaseGLObjects;
+};
+
 void Synchronise(const Device& device, Enqueue call, const std::vector<cl_mem>& objects) {
   ocl_check(
       call(device.queue, static_cast<cl_uint>(objects.size()), objects.data(), 0, nullptr, nullptr),
@@ -219,14 +251,14 @@ void Synchronise(const Device& device, Enqueue call, const std::vector<cl_mem>& 
 }
 
 // Acquires, lets `kernel` write, releases; the medians of both go to rows of this name.
-void MeasureObject(const Device& device, const std::string& name, cl_mem memory, cl_kernel kernel,
-                   int rounds, Rows* rows) {
+void MeasureObject(const Device& device, const std::string& name, const Size& size, cl_mem memory,
+                   cl_kernel kernel, const Turns& turns, int rounds, Rows* rows) {
   std::vector<double> acquires, releases;
   ocl_check(clSetKernelArg(kernel, 0, sizeof(memory), &memory), "argument");
   for (int round = 0; round < rounds + 3; ++round) {
     glFinish();
     const double begin = ocl_seconds();
-    Synchronise(device, &clEnqueueAcquireGLObjects, {memory});
+    Synchronise(device, turns.acquire, {memory});
     const double acquired = ocl_seconds();
     const size_t one = 1;
     ocl_check(clEnqueueNDRangeKernel(device.queue, kernel, 1, nullptr, &one, nullptr, 0, nullptr,
@@ -234,14 +266,16 @@ void MeasureObject(const Device& device, const std::string& name, cl_mem memory,
               "kernel");
     ocl_check(clFinish(device.queue), "clFinish");
     const double written = ocl_seconds();
-    Synchronise(device, &clEnqueueReleaseGLObjects, {memory});
+    Synchronise(device, turns.release, {memory});
     const double released = ocl_seconds();
     if (round < 3) continue;  // Warm.
     acquires.push_back(acquired - begin);
     releases.push_back(released - written);
   }
-  rows->emplace_back(name + "_acquire_us", 1e6 * Median(acquires));
-  rows->emplace_back(name + "_release_us", 1e6 * Median(releases));
+  rows->emplace_back(RowName((name + "_acquire").c_str(), size), 1e6 * Median(acquires));
+  rows->emplace_back(RowName((name + "_release").c_str(), size), 1e6 * Median(releases));
+  clReleaseMemObject(memory);
+  clReleaseKernel(kernel);
 }
 
 cl_mem ShareTexture(const Device& device, cl_mem_flags flags, const Texture& texture) {
@@ -254,22 +288,22 @@ cl_mem ShareTexture(const Device& device, cl_mem_flags flags, const Texture& tex
 
 void MeasureWith(const Device& device, cl_program program, const Options& options, Rows* rows) {
   const int rounds = options.quick ? 3 : 31;
-  const Texture texture(kSide, kSide);
-  texture.Clear(1);
-  const cl_mem image = ShareTexture(device, CL_MEM_READ_WRITE, texture);
-  MeasureObject(device, "texture", image, NewKernel(program, "touch_image"), rounds, rows);
-  clReleaseMemObject(image);
-
-  const BufferFunctions gl;
-  GLuint name = 0;
-  gl.gen(1, &name);
-  gl.bind(GL_ARRAY_BUFFER, name);
-  gl.data(GL_ARRAY_BUFFER, kSide * kSide * 4, nullptr, GL_DYNAMIC_COPY);
-  cl_int code = CL_SUCCESS;
-  const cl_mem buffer = clCreateFromGLBuffer(device.context, CL_MEM_READ_WRITE, name, &code);
-  ocl_check(code, "clCreateFromGLBuffer");
-  MeasureObject(device, "buffer", buffer, NewKernel(program, "touch_buffer"), rounds, rows);
-  clReleaseMemObject(buffer);
+  for (const Size& size : kSizes) {
+    const Texture texture(size.side, size.side);
+    texture.Clear(1);
+    MeasureObject(device, "texture", size, ShareTexture(device, CL_MEM_READ_WRITE, texture),
+                  NewKernel(program, "touch_image"), {}, rounds, rows);
+    const BufferFunctions gl;
+    GLuint name = 0;
+    gl.gen(1, &name);
+    gl.bind(GL_ARRAY_BUFFER, name);
+    gl.data(GL_ARRAY_BUFFER, static_cast<GLsizeiptr>(size.bytes()), nullptr, GL_DYNAMIC_COPY);
+    cl_int code = CL_SUCCESS;
+    const cl_mem buffer = clCreateFromGLBuffer(device.context, CL_MEM_READ_WRITE, name, &code);
+    ocl_check(code, "clCreateFromGLBuffer");
+    MeasureObject(device, "buffer", size, buffer, NewKernel(program, "touch_buffer"), {}, rounds,
+                  rows);
+  }
 
   const Texture in(kWidth, kHeight), out(kWidth, kHeight);
   const std::vector<cl_mem> both = {ShareTexture(device, CL_MEM_READ_ONLY, in),
@@ -286,6 +320,40 @@ void MeasureWith(const Device& device, cl_program program, const Options& option
                   "release");
       }));
   for (const cl_mem memory : both) clReleaseMemObject(memory);
+}
+
+// A gralloc handle over a sealed memfd: memory that both sides work in.
+cl_mem ImportMemory(const Device& device, size_t bytes) {
+  const int fd = memfd_create("gl_bench", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (fd < 0 || ftruncate(fd, static_cast<off_t>(bytes)) != 0 ||
+      fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0) {
+    headless::Fail("memfd_create");
+  }
+  int handle[] = {3 * sizeof(int), 1, 0, fd};  // native_handle_t: its size, descriptors, numbers.
+  cl_int code = CL_SUCCESS;
+  const cl_mem memory = clCreateBuffer(
+      device.context, CL_MEM_READ_WRITE | CL_MEM_USE_GRALLOC_PTR_IMG, 0, handle, &code);
+  close(fd);
+  if (code == CL_SUCCESS) return memory;
+  std::fprintf(stderr, "no import here: clCreateBuffer of a gralloc handle: %d\n", code);
+  return nullptr;
+}
+
+void MeasureImported(const Device& device, cl_program program, const Options& options, Rows* rows) {
+  cl_platform_id platform = nullptr;
+  ocl_check(clGetDeviceInfo(device.id, CL_DEVICE_PLATFORM, sizeof(platform), &platform, nullptr),
+            "platform");
+  const auto find = [platform](const char* name) {
+    return reinterpret_cast<Enqueue>(clGetExtensionFunctionAddressForPlatform(platform, name));
+  };
+  const Turns turns = {find("clEnqueueAcquireGrallocObjectsIMG"),
+                       find("clEnqueueReleaseGrallocObjectsIMG")};
+  for (const Size& size : kSizes) {
+    const cl_mem memory = ImportMemory(device, size.bytes());
+    if (memory == nullptr) return;
+    MeasureObject(device, "buffer", size, memory, NewKernel(program, "touch_buffer"), turns,
+                  options.quick ? 3 : 31, rows);
+  }
 }
 
 // As OpenDevice, with a context that shares with OpenGL where the platform is Sluice's.
@@ -324,7 +392,9 @@ int main(int argc, char** argv) {
   const cl_program program = ocl_build(device.context, device.id, kInvertSource);
   Rows rows;
   MeasureWithout(device, program, options, &rows);
-  if (shares) MeasureWith(device, program, options, &rows);
+  const char* const way = std::getenv("SLUICE_SHARING");
+  const bool imports = way != nullptr && std::string(way) == "import";
+  if (shares) (imports ? MeasureImported : MeasureWith)(device, program, options, &rows);
   if (glGetError() != GL_NO_ERROR) headless::Fail("OpenGL has an error");
   std::printf(
       "{\"platform\": \"%s\", \"device\": \"%s\", \"type\": \"%s\", \"driver\": \"%s\", "

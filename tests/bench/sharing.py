@@ -23,18 +23,19 @@ import harness  # bench knows where it is.
 # What is measured, in columns: a name, the transport, and the one way that objects may go.
 COLUMNS = {
     "without": ("native", None),
+    "import": ("ring", "import"),
     "staging": ("ring", "staging"),
     "shadow": ("ring", "shadow"),
     "network": ("network", "staging"),
 }
-BYTES = 2048 * 2048 * 4
+SIZES = {"64k": ("64 KiB", 1 << 16), "1m": ("1 MiB", 1 << 20), "16m": ("16 MiB", 1 << 24)}
 
-# Label; the row with the extension; what to divide by: rows of the column "without".
+# Label; the row with the extension; what to divide by: a row of the column "without".
 ROWS = [
-    ("texture, acquire", "texture_acquire_us", "texture_in_without_us"),
-    ("texture, release", "texture_release_us", "texture_out_without_us"),
-    ("buffer, acquire", "buffer_acquire_us", "buffer_in_without_us"),
-    ("buffer, release", "buffer_release_us", "buffer_out_without_us"),
+    ("texture, acquire", "texture_acquire", "texture_in_without"),
+    ("texture, release", "texture_release", "texture_out_without"),
+    ("buffer, acquire", "buffer_acquire", "buffer_in_without"),
+    ("buffer, release", "buffer_release", "buffer_out_without"),
 ]
 
 
@@ -90,26 +91,40 @@ def measure_resources(daemon, options):
     }
 
 
+def table_of(size, medians):
+    label, size_bytes = SIZES[size]
+    shown = [column for column in COLUMNS if column != "without"]
+
+    def without(row):
+        return medians["without"][f"{row}_{size}_us"]
+
+    lines = [f"| {label} | without the extension (us) | " + " | ".join(f"{c} (us) | to without | to memcpy | GB/s"
+                                                                       for c in shown) + " |",
+             "| --- | ---: |" + " ---: | ---: | ---: | ---: |" * len(shown)]
+    for name, row, base in ROWS:
+        cells = [name, bench.number(without(base))]
+        for column in shown:
+            value = medians[column].get(f"{row}_{size}_us")
+            cells += ["", "", "", ""] if value is None else [
+                bench.number(value), f"{value / without(base):.2f}", f"{value / without('memcpy'):.2f}",
+                bench.number(size_bytes / value / 1e3)]
+        lines.append("| " + " | ".join(cells) + " |")
+    names = {"memcpy": "memcpy", "glReadPixels": "read_pixels", "glGetTexImage": "get_tex_image",
+             "a texture in by glGetTexImage and clEnqueueWriteImage": "texture_in_without_by_get"}
+    return lines + ["", f"Of {label}: " + ", ".join(f"{name} {bench.number(without(row))} us"
+                                                  for name, row in names.items()) + ".", ""]
+
+
 def table(medians, resources):
     without = medians["without"]
-    shown = [column for column in COLUMNS if column != "without"]
-    lines = ["| 16 MiB | without the extension (us) | " + " | ".join(f"{c} (us) | to without | to memcpy | GB/s"
-                                                                     for c in shown) + " |",
-             "| --- | ---: |" + " ---: | ---: | ---: | ---: |" * len(shown)]
-    for label, row, base in ROWS:
-        cells = [label, bench.number(without[base])]
-        for column in shown:
-            value = medians[column][row]
-            cells += [bench.number(value), f"{value / without[base]:.2f}", f"{value / without['memcpy_us']:.2f}",
-                      bench.number(BYTES / value / 1e3)]
-        lines.append("| " + " | ".join(cells) + " |")
-    lines += ["", f"memcpy of 16 MiB {bench.number(without['memcpy_us'])} us, glReadPixels "
-              f"{bench.number(without['read_pixels_us'])} us.", "",
-              "| frames/s at 1920x1080, rendered, inverted by a kernel | " + " | ".join(COLUMNS) + " |",
-              "| --- |" + " ---: |" * len(COLUMNS)]
-    rates = {column: medians[column].get("frames_per_s", without["frames_without_per_s"]) for column in COLUMNS}
-    lines.append("| rate | " + " | ".join(bench.number(rates[column]) for column in COLUMNS) + " |")
-    lines.append("| to without | " + " | ".join(f"{rates[c] / rates['without']:.2f}" for c in COLUMNS) + " |")
+    framed = [column for column in COLUMNS if column != "import"]
+    lines = [line for size in SIZES for line in table_of(size, medians)]
+    lines += ["A buffer that is imported is gralloc's: nothing of OpenGL's is.", "",
+              "| frames/s at 1920x1080, rendered, inverted by a kernel | " + " | ".join(framed) + " |",
+              "| --- |" + " ---: |" * len(framed)]
+    rates = {column: medians[column].get("frames_per_s", without["frames_without_per_s"]) for column in framed}
+    lines.append("| rate | " + " | ".join(bench.number(rates[column]) for column in framed) + " |")
+    lines.append("| to without | " + " | ".join(f"{rates[c] / rates['without']:.2f}" for c in framed) + " |")
     lines += ["", "| daemon-owned resources, through the broker | |", "| --- | ---: |"]
     lines += [f"| {label} | {bench.number(value)} |" for label, value in resources.items()]
     return "\n".join(lines) + "\n"

@@ -32,6 +32,12 @@ TEST_F(ContextTest, MemoryInitialize) {
     cl_int status = CL_SUCCESS;
     const Own<cl_context> context(clCreateContext(list, 1, &one, nullptr, nullptr, &status));
     EXPECT_EQ(status, has && bits <= 3 ? CL_SUCCESS : CL_INVALID_PROPERTY);
+    if (status != CL_SUCCESS) continue;
+    cl_context_properties told[3] = {};
+    EXPECT_EQ(clGetContextInfo(context, CL_CONTEXT_PROPERTIES, sizeof(told), told, nullptr),
+              CL_SUCCESS);
+    EXPECT_EQ(told[0], list[0]);
+    EXPECT_EQ(told[1], bits);
   }
 }
 

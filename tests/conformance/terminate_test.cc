@@ -259,6 +259,58 @@ TEST_F(TerminateTest, KeepsContextsOfTwoSessionsApart) {
   for (const Own<cl_context>& one : contexts) EXPECT_EQ(terminate_(one), CL_SUCCESS);
 }
 
+// The hints are properties like others: the list is told as it was given, the bits beside it too,
+// by both functions that take a list; no name twice, and none for a queue on the device (sections
+// 9.18.1 and 9.19.1).
+TEST_F(TerminateTest, QueueHintsAreTold) {
+  if (!TheHarness().IsSluice()) GTEST_SKIP() << "drivers without the hints answer as they like";
+  EXPECT_TRUE(HasDeviceExtension(device(), "cl_khr_priority_hints"));
+  EXPECT_TRUE(HasDeviceExtension(device(), "cl_khr_throttle_hints"));
+  const auto create_khr = Extension<decltype(&clCreateCommandQueueWithPropertiesKHR)>(
+      "clCreateCommandQueueWithPropertiesKHR");
+  ASSERT_NE(create_khr, nullptr);
+  const std::vector<cl_queue_properties> list = {CL_QUEUE_THROTTLE_KHR,
+                                                 CL_QUEUE_THROTTLE_LOW_KHR,
+                                                 CL_QUEUE_PROPERTIES,
+                                                 CL_QUEUE_PROFILING_ENABLE,
+                                                 CL_QUEUE_PRIORITY_KHR,
+                                                 CL_QUEUE_PRIORITY_HIGH_KHR,
+                                                 0};
+  for (const bool khr : {false, true}) {
+    const Own<cl_command_queue> queue =
+        MAKE("clCreateCommandQueueWithProperties.hints",
+             khr ? create_khr(context(), device(), list.data(), error)
+                 : clCreateCommandQueueWithProperties(context(), device(), list.data(), error));
+    size_t bytes = 0;
+    ASSERT_EQ(clGetCommandQueueInfo(queue, CL_QUEUE_PROPERTIES_ARRAY, 0, nullptr, &bytes),
+              CL_SUCCESS);
+    std::vector<cl_queue_properties> told(bytes / sizeof(cl_queue_properties));
+    ASSERT_EQ(clGetCommandQueueInfo(queue, CL_QUEUE_PROPERTIES_ARRAY, bytes, told.data(), nullptr),
+              CL_SUCCESS);
+    EXPECT_EQ(told, list);
+    cl_command_queue_properties bits = 0;
+    EXPECT_EQ(clGetCommandQueueInfo(queue, CL_QUEUE_PROPERTIES, sizeof(bits), &bits, nullptr),
+              CL_SUCCESS);
+    EXPECT_EQ(bits, cl_command_queue_properties{CL_QUEUE_PROFILING_ENABLE});
+    EXPECT_EQ(clFinish(queue), CL_SUCCESS);
+  }
+  for (const cl_queue_properties name : {CL_QUEUE_PRIORITY_KHR, CL_QUEUE_THROTTLE_KHR}) {
+    const cl_queue_properties twice[] = {name, 1, name, 1, 0};
+    EXPECT_CREATE("clCreateCommandQueueWithProperties.hint_twice", CL_INVALID_VALUE,
+                  clCreateCommandQueueWithProperties(context(), device(), twice, error));
+    const cl_queue_properties on_device[] = {
+        name, 1, CL_QUEUE_PROPERTIES, CL_QUEUE_ON_DEVICE | CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE,
+        0};
+    EXPECT_CREATE("clCreateCommandQueueWithProperties.hint_on_device", CL_INVALID_QUEUE_PROPERTIES,
+                  clCreateCommandQueueWithProperties(context(), device(), on_device, error));
+    for (const cl_queue_properties value : {0, 3, 5, 8}) {
+      const cl_queue_properties wrong[] = {name, value, 0};
+      EXPECT_CREATE("clCreateCommandQueueWithProperties.no_hint", CL_INVALID_VALUE,
+                    clCreateCommandQueueWithProperties(context(), device(), wrong, error));
+    }
+  }
+}
+
 // Every priority and throttle makes a queue that works; other values, and hints for a queue on the
 // device, have their codes.
 TEST_F(TerminateTest, QueueHints) {

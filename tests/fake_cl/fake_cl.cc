@@ -265,6 +265,11 @@ void FakeCl::set_gpu_vendor_id(cl_uint vendor_id) {
   g_runtime->gpu.vendor_id = vendor_id;
 }
 
+void FakeCl::set_gpu_extensions(const std::string& names) {
+  const std::lock_guard lock(g_runtime->mu);
+  g_runtime->gpu.extensions = names;
+}
+
 void FakeCl::set_gpu_version(const std::string& version) {
   const std::lock_guard lock(g_runtime->mu);
   g_runtime->gpu.version = version;

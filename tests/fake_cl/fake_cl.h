@@ -81,6 +81,8 @@ class FakeCl {
   void set_gpu_vendor_id(cl_uint vendor_id);
   // CL_DEVICE_VERSION of the GPU. Before that, too.
   void set_gpu_version(const std::string& version);
+  // CL_DEVICE_EXTENSIONS of the GPU.
+  void set_gpu_extensions(const std::string& names);
   // As Wine: clSetEventCallback and clSetMemObjectDestructorCallback are refused.
   void set_has_callbacks(bool has_callbacks);
   // Calls back whom the last context was created with, as a driver that has met an error; without

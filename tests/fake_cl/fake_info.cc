@@ -59,7 +59,7 @@ cl_int CL_API_CALL fake_clGetDeviceInfo(cl_device_id device, cl_device_info para
     case CL_DEVICE_MAX_MEM_ALLOC_SIZE:
       return GiveValue(cl_ulong{1} << 30, room, out, size_ret);
     case CL_DEVICE_EXTENSIONS:
-      return GiveText("cl_khr_fp64 cl_fake_secret", room, out, size_ret);
+      return GiveText(device->extensions, room, out, size_ret);
     case CL_DEVICE_UUID_KHR:
       if (device != &g_runtime->gpu || !g_runtime->gpu_uuid.has_value()) return CL_INVALID_VALUE;
       return GiveValue(*g_runtime->gpu_uuid, room, out, size_ret);

@@ -47,6 +47,7 @@ struct _cl_device_id {
   cl_device_id parent = nullptr;
   cl_uint vendor_id = 0;
   std::string version = "OpenCL 3.0 fake";
+  std::string extensions = "cl_khr_fp64 cl_fake_secret";
 };
 
 struct _cl_context : sluice::fake::Counted {

@@ -36,6 +36,39 @@ TEST_F(ContextLoopbackTest, CreateContextForwardsDevicesAndProperties) {
   EXPECT_EQ(properties[3], uint64_t{CL_TRUE});
 }
 
+// cl_khr_initialize_memory is passed through: its name where the driver has it, its property, and
+// the refusal of a driver that has not.
+TEST_F(ContextLoopbackTest, MemoryIsInitialisedByTheDriver) {
+  const auto device_has = [&] {
+    pb::Command ask;
+    ask.mutable_get_info()->set_kind(pb::GetInfo::DEVICE);
+    ask.mutable_get_info()->set_id(kGpu);
+    ask.mutable_get_info()->set_param_name(CL_DEVICE_EXTENSIONS);
+    const std::string names(client_->Call(ask).data());
+    return names.find("cl_khr_initialize_memory") != std::string::npos;
+  };
+  EXPECT_FALSE(device_has());
+  fake_->set_gpu_extensions("cl_fake_secret cl_khr_initialize_memory");
+  EXPECT_TRUE(device_has());
+  for (const uint64_t bits : {1, 2, 3}) {
+    pb::Command command;
+    pb::CreateContext& body = *command.mutable_create_context();
+    body.set_context_id(client_->NewId());
+    body.add_device_ids(kGpu);
+    body.add_properties(CL_CONTEXT_MEMORY_INITIALIZE_KHR);
+    body.add_properties(bits);
+    ASSERT_EQ(client_->Call(command).status(), CL_SUCCESS);
+    const std::vector<uint64_t> properties = fake_->Last("clCreateContext").arrays["properties"];
+    ASSERT_EQ(properties.size(), 4u);
+    EXPECT_EQ(properties[2], uint64_t{CL_CONTEXT_MEMORY_INITIALIZE_KHR});
+    EXPECT_EQ(properties[3], bits);
+    // Section 9.11.1: "context creation fails with error code of CL_INVALID_PROPERTY".
+    fake_->FailNext("clCreateContext", CL_INVALID_PROPERTY);
+    body.set_context_id(client_->NewId());
+    EXPECT_EQ(client_->Call(command).status(), CL_INVALID_PROPERTY);
+  }
+}
+
 // Buffers of a context with only CPU devices lie in the heap.
 TEST_F(ContextLoopbackTest, CpuContextKeepsBuffersInTheHeap) {
   pb::Command command;

@@ -70,6 +70,35 @@ TEST_F(QueueLoopbackTest, HintsAreTheWorkersOwn) {
             CL_INVALID_QUEUE_PROPERTIES);
 }
 
+// A driver that has the hints gets them, each extension's for itself; the codes are the same.
+TEST_F(QueueLoopbackTest, HintsOfTheDriversOwnReachIt) {
+  const uint64_t context = MakeContext();
+  const auto create = [&](const std::vector<uint64_t>& properties) {
+    pb::Command command;
+    pb::CreateCommandQueue& body = *command.mutable_create_command_queue();
+    body.set_queue_id(client_->NewId());
+    body.set_context_id(context);
+    body.set_device_id(kGpu);
+    for (const uint64_t value : properties) body.add_properties(value);
+    return client_->Call(command).status();
+  };
+  const std::vector<uint64_t> both = {CL_QUEUE_PRIORITY_KHR, CL_QUEUE_PRIORITY_LOW_KHR,
+                                      CL_QUEUE_THROTTLE_KHR, CL_QUEUE_THROTTLE_HIGH_KHR};
+  fake_->set_gpu_extensions("cl_khr_priority_hints cl_khr_throttle_hints");
+  EXPECT_EQ(create(both), CL_SUCCESS);
+  EXPECT_EQ(fake_->Last("clCreateCommandQueueWithProperties").arrays["properties"], both);
+  fake_->set_gpu_extensions("cl_khr_throttle_hints_of_another cl_khr_throttle_hints");
+  EXPECT_EQ(create(both), CL_SUCCESS);
+  EXPECT_EQ(fake_->Last("clCreateCommandQueueWithProperties").arrays["properties"],
+            (std::vector<uint64_t>{CL_QUEUE_THROTTLE_KHR, CL_QUEUE_THROTTLE_HIGH_KHR}));
+  EXPECT_EQ(create({CL_QUEUE_THROTTLE_KHR, 0}), CL_INVALID_VALUE);
+  EXPECT_EQ(create({CL_QUEUE_THROTTLE_KHR, CL_QUEUE_THROTTLE_LOW_KHR, CL_QUEUE_PROPERTIES,
+                    CL_QUEUE_ON_DEVICE | 1}),
+            CL_INVALID_QUEUE_PROPERTIES);
+  fake_->FailNext("clCreateCommandQueueWithProperties", CL_OUT_OF_RESOURCES);
+  EXPECT_EQ(create(both), CL_OUT_OF_RESOURCES);
+}
+
 // The driver's verdict on properties and devices is the answer.
 TEST_F(QueueLoopbackTest, CreateAnswersErrors) {
   const uint64_t context = MakeContext(kGpu);

@@ -5,6 +5,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <optional>
+
 #include "absl/synchronization/notification.h"
 #include "broker/os/worker_process.h"
 #include "tests/loopback/harness.h"
@@ -49,6 +51,42 @@ TEST(QueueHintsTest, OnlyLowSessionsGiveWay) {
   EXPECT_EQ(OwnNice(), 0);
   EXPECT_EQ(other_back, 0);
   other.join();
+}
+
+// Of the calling thread, from 0 to 1024; nothing where the kernel tells none.
+std::optional<uint32_t> OwnUtilisation() {
+  struct {  // sched_attr of linux/sched/types.h, which cannot stand beside the C library's headers.
+    uint32_t size, policy;
+    uint64_t flags;
+    int32_t nice;
+    uint32_t priority;
+    uint64_t deadline[3];
+    uint32_t util_min, util_max;
+  } attributes = {};
+  static_assert(sizeof(attributes) == 56);
+  if (syscall(SYS_sched_getattr, 0, &attributes, sizeof(attributes), 0) != 0) return std::nullopt;
+  return attributes.util_max;
+}
+
+// A session whose queues are all of low throttle asks the kernel for a quarter at most, whatever
+// their priorities; it asks for all again with the first other queue, and with the end of the last.
+TEST(QueueHintsTest, OnlyLowThrottleAsksForLittle) {
+  if (!SetProcessUtilisation(1024) || !OwnUtilisation())
+    GTEST_SKIP() << "the kernel has no utilisation clamps";
+  constexpr QueueHints kLowThrottle = {QueueLevel::kHigh, QueueLevel::kLow};
+  constexpr QueueHints kHighThrottle = {QueueLevel::kLow, QueueLevel::kHigh};
+  SessionHints hints;
+  hints.Add(kLowThrottle);
+  EXPECT_EQ(OwnUtilisation(), 256u);
+  hints.Add(kLowThrottle);
+  hints.Add(kHighThrottle);
+  EXPECT_EQ(OwnUtilisation(), 1024u);
+  hints.Remove(kHighThrottle);
+  EXPECT_EQ(OwnUtilisation(), 256u);
+  hints.Remove(kLowThrottle);
+  EXPECT_EQ(OwnUtilisation(), 256u);
+  hints.Remove(kLowThrottle);
+  EXPECT_EQ(OwnUtilisation(), 1024u);
 }
 
 class FlushOrderTest : public LoopbackTest {};
