@@ -37,6 +37,7 @@ cl_int Ask(Session& session, const WireQuery& query, pb::Answer* answer) {
   if (query.device_id != 0) body.set_device_id(query.device_id);
   if (query.index != 0) body.set_index(query.index);
   if (!query.input.empty()) body.set_input(query.input.data(), query.input.size());
+  if (query.room.has_value()) body.set_room(*query.room);
   return session.stream().Call(*command, {}, answer);
 }
 

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -60,6 +61,7 @@ struct WireQuery {
   uint64_t device_id = 0;
   uint32_t index = 0;
   std::string_view input = {};
+  std::optional<uint32_t> room = {};
 };
 
 // Asks the worker. CL_DEVICE_NOT_AVAILABLE if the session is lost.

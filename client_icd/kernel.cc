@@ -3,6 +3,7 @@
 // kernel_launch.cc.
 #include "client_icd/kernel.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "client_icd/api.h"
@@ -151,9 +152,13 @@ cl_int GetSubGroupInfo(cl_kernel kernel_handle, cl_device_id device_handle,
   if (input_value == nullptr && input_value_size != 0) return CL_INVALID_VALUE;
   if (input_value_size > 3 * sizeof(size_t)) return CL_INVALID_VALUE;
   const std::string_view input(static_cast<const char*>(input_value), input_value_size);
-  return WireInfo(kernel->session(),
-                  {pb::GetInfo::KERNEL_SUB_GROUP, kernel->id(), param_name, device->id(), 0, input},
-                  sink);
+  WireQuery query{pb::GetInfo::KERNEL_SUB_GROUP, kernel->id(), param_name, device->id(), 0, input};
+  // A size_t[] that "may have one, two or three elements": its room asks for so many dimensions.
+  if (param_name == CL_KERNEL_LOCAL_SIZE_FOR_SUB_GROUP_COUNT) {
+    const size_t room = sink.value() != nullptr ? sink.room() : 0;
+    query.room = static_cast<uint32_t>(std::min(room, 3 * sizeof(size_t)));
+  }
+  return WireInfo(kernel->session(), query, sink);
 }
 
 // Takes over what the worker answered for one kernel; false if it answered nothing.

@@ -202,6 +202,28 @@ HandlerResult ReadUnaskedKernelArg(Session& session, const pb::GetInfo& cmd, Cal
   return HandlerResult::Later();
 }
 
+// Where the room is part of the question, the driver is asked with the application's own.
+HandlerResult ReadSubGroupInfo(Session& session, const pb::GetInfo& cmd, Call& call) {
+  if (cl().clGetKernelSubGroupInfo == nullptr) return CL_INVALID_OPERATION;
+  if (cmd.room() > 3 * sizeof(size_t)) return CL_INVALID_VALUE;
+  const auto ask = [&](cl_kernel kernel, cl_uint param, size_t size, void* value,
+                       size_t* size_ret) {
+    return cl().clGetKernelSubGroupInfo(
+        kernel, DeviceOfKernel(session, cmd), param, cmd.input().size(),
+        cmd.input().empty() ? nullptr : cmd.input().data(), size, value, size_ret);
+  };
+  if (!cmd.has_room()) return Read<KernelObject>(session, cmd, call, ask);
+  KernelObject* const kernel = session.objects().Peek<KernelObject>(cmd.id());
+  if (kernel == nullptr) return CL_INVALID_KERNEL;
+  size_t sizes[3] = {};
+  size_t bytes = 0;
+  const cl_int status = ask(kernel->handle.get(), cmd.param_name(), cmd.room(),
+                            cmd.room() != 0 ? sizes : nullptr, &bytes);
+  if (status != CL_SUCCESS) return status;
+  call.answer.set_data(sizes, std::min(bytes, sizeof(sizes)));
+  return CL_SUCCESS;
+}
+
 }  // namespace
 
 HandlerResult HandleGetInfo(Session& session, const pb::GetInfo& cmd, Call& call) {
@@ -260,14 +282,7 @@ HandlerResult HandleGetInfo(Session& session, const pb::GetInfo& cmd, Call& call
                                                  value, size_ret);
           });
     case pb::GetInfo::KERNEL_SUB_GROUP:
-      if (cl().clGetKernelSubGroupInfo == nullptr) return CL_INVALID_OPERATION;
-      return Read<KernelObject>(
-          session, cmd, call,
-          [&](cl_kernel kernel, cl_uint param, size_t size, void* value, size_t* size_ret) {
-            return cl().clGetKernelSubGroupInfo(
-                kernel, DeviceOfKernel(session, cmd), param, cmd.input().size(),
-                cmd.input().empty() ? nullptr : cmd.input().data(), size, value, size_ret);
-          });
+      return ReadSubGroupInfo(session, cmd, call);
     case pb::GetInfo::EVENT:
       return Read<EventObject>(session, cmd, call, cl().clGetEventInfo);
     case pb::GetInfo::EVENT_PROFILING:

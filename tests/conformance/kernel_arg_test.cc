@@ -93,6 +93,37 @@ TEST_F(KernelArgTest, ArgumentsAreKeptBetweenLaunches) {
   EXPECT_EQ(Read<cl_int>(out, 64), Counting(64));
 }
 
+// A queue on the device is an argument like another, for a kernel that enqueues; a queue of the
+// host's is none, nor is anything else (section 5.9.2: CL_INVALID_DEVICE_QUEUE).
+TEST_F(KernelArgTest, DeviceQueues) {
+  if (DeviceValue<cl_uint>(device(), CL_DEVICE_MAX_ON_DEVICE_QUEUES) == 0)
+    GTEST_SKIP() << "the device has no device queues";
+  const cl_queue_properties list[] = {
+      CL_QUEUE_PROPERTIES, CL_QUEUE_ON_DEVICE | CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, 0};
+  const Own<cl_command_queue> on_device(
+      clCreateCommandQueueWithProperties(context(), device(), list, nullptr));
+  ASSERT_NE(on_device.get(), nullptr);
+  const Own<cl_program> source = Program(
+      "kernel void k(queue_t q, global int* out) {"
+      " out[0] = enqueue_kernel(q, CLK_ENQUEUE_FLAGS_NO_WAIT, ndrange_1D(1), ^{ out[1] = 7; }); }",
+      "-cl-std=CL2.0");
+  const Own<cl_kernel> kernel = Kernel(source, "k");
+  const auto set = [&kernel](cl_command_queue value) {
+    return clSetKernelArg(kernel, 0, sizeof(value), &value);
+  };
+  const Own<cl_mem> out = BufferOf(std::vector<cl_int>{1, 1});
+  SetArg(kernel, 1, out);
+  EXPECT_CL("clSetKernelArg.host_queue", CL_INVALID_DEVICE_QUEUE, set(queue()));
+  EXPECT_CL("clSetKernelArg.no_queue", CL_INVALID_DEVICE_QUEUE, set(nullptr));
+  EXPECT_CL("clSetKernelArg.size_of_queue", CL_INVALID_ARG_SIZE,
+            clSetKernelArg(kernel, 0, 4, on_device.AsList()));
+  EXPECT_CL("clEnqueueNDRangeKernel.queue_not_set", CL_INVALID_KERNEL_ARGS,
+            Launch(queue(), kernel, 1));
+  EXPECT_CL("clSetKernelArg.device_queue", CL_SUCCESS, set(on_device));
+  ASSERT_EQ(Launch(queue(), kernel, 1), CL_SUCCESS);
+  EXPECT_EQ(Read<cl_int>(out, 2), (std::vector<cl_int>{0, 7}));
+}
+
 // A null buffer is an argument like another: the kernel sees a null pointer.
 TEST_F(KernelArgTest, NullBuffersAreNullPointers) {
   const Own<cl_program> source = Program(

@@ -356,5 +356,72 @@ TEST_F(KernelTest, SubGroupInfo) {
   EXPECT_GE(maximum, 1u);
 }
 
+// What is asked is answered for the range that was given: its dimensions and sizes reach the
+// driver, and so does the room for the answer.
+TEST_F(KernelTest, SubGroupsOfARange) {
+  if (DeviceValue<cl_uint>(device(), CL_DEVICE_MAX_NUM_SUB_GROUPS) == 0)
+    GTEST_SKIP() << "the device has no sub-groups (CL_DEVICE_MAX_NUM_SUB_GROUPS is 0)";
+  const Own<cl_kernel> kernel = Kernel("fill_int");
+  const auto ask = [&](cl_kernel_sub_group_info param, std::vector<size_t> input, size_t room,
+                       void* out, size_t* bytes) {
+    return clGetKernelSubGroupInfo(kernel, device(), param, input.size() * sizeof(size_t),
+                                   input.empty() ? nullptr : input.data(), room, out, bytes);
+  };
+  size_t size = 0, count = 0, bytes = 0;
+  for (const std::vector<size_t>& range :
+       {std::vector<size_t>{24}, std::vector<size_t>{8, 3}, std::vector<size_t>{2, 3, 4}}) {
+    EXPECT_CL("clGetKernelSubGroupInfo.size_of_range", CL_SUCCESS,
+              ask(CL_KERNEL_MAX_SUB_GROUP_SIZE_FOR_NDRANGE, range, sizeof(size), &size, &bytes));
+    EXPECT_CL("clGetKernelSubGroupInfo.count_of_range", CL_SUCCESS,
+              ask(CL_KERNEL_SUB_GROUP_COUNT_FOR_NDRANGE, range, sizeof(count), &count, nullptr));
+    EXPECT_EQ(bytes, sizeof(size_t));
+    ASSERT_GE(size, 1u);
+    EXPECT_EQ(count, (24 + size - 1) / size) << range.size() << " dimensions";
+  }
+  // The other way round: local sizes of one to three dimensions that make so many sub-groups.
+  for (size_t dimensions = 1; dimensions <= 3; ++dimensions) {
+    size_t local[3] = {7, 7, 7};
+    EXPECT_CL("clGetKernelSubGroupInfo.local_size", CL_SUCCESS,
+              ask(CL_KERNEL_LOCAL_SIZE_FOR_SUB_GROUP_COUNT, {2}, dimensions * sizeof(size_t), local,
+                  &bytes));
+    EXPECT_EQ(bytes, dimensions * sizeof(size_t));
+    const std::vector<size_t> range(local, local + dimensions);
+    EXPECT_EQ(ask(CL_KERNEL_SUB_GROUP_COUNT_FOR_NDRANGE, range, sizeof(count), &count, nullptr),
+              CL_SUCCESS);
+    EXPECT_EQ(count, 2u);
+    for (size_t i = dimensions; i < 3; ++i) EXPECT_EQ(local[i], 7u) << "beyond the room";
+  }
+  EXPECT_CL("clGetKernelSubGroupInfo.compile_num", CL_SUCCESS,
+            ask(CL_KERNEL_COMPILE_NUM_SUB_GROUPS, {}, sizeof(count), &count, nullptr));
+  EXPECT_EQ(count, 0u) << "the kernel asks for no number";
+}
+
+// Section 5.9.4: "CL_INVALID_VALUE ... if input_value_size is not one of the values", and where
+// there is an input, it must be given.
+TEST_F(KernelTest, SubGroupInfoRefusals) {
+  if (DeviceValue<cl_uint>(device(), CL_DEVICE_MAX_NUM_SUB_GROUPS) == 0)
+    GTEST_SKIP() << "the device has no sub-groups (CL_DEVICE_MAX_NUM_SUB_GROUPS is 0)";
+  const Own<cl_kernel> kernel = Kernel("fill_int");
+  const size_t input[4] = {8, 1, 1, 1};
+  size_t value[4] = {};
+  const auto ask = [&](cl_kernel_sub_group_info param, size_t bytes, const void* in, size_t room) {
+    return clGetKernelSubGroupInfo(kernel, device(), param, bytes, in, room, value, nullptr);
+  };
+  EXPECT_CL("clGetKernelSubGroupInfo.null_input", CL_INVALID_VALUE,
+            ask(CL_KERNEL_MAX_SUB_GROUP_SIZE_FOR_NDRANGE, 8, nullptr, 8));
+  EXPECT_CL("clGetKernelSubGroupInfo.no_input", CL_INVALID_VALUE,
+            ask(CL_KERNEL_SUB_GROUP_COUNT_FOR_NDRANGE, 0, input, 8));
+  EXPECT_CL("clGetKernelSubGroupInfo.odd_input", CL_INVALID_VALUE,
+            ask(CL_KERNEL_SUB_GROUP_COUNT_FOR_NDRANGE, 4, input, 8));
+  EXPECT_CL("clGetKernelSubGroupInfo.four_dimensions", CL_INVALID_VALUE,
+            ask(CL_KERNEL_SUB_GROUP_COUNT_FOR_NDRANGE, 32, input, 8));
+  EXPECT_CL("clGetKernelSubGroupInfo.counts", CL_INVALID_VALUE,
+            ask(CL_KERNEL_LOCAL_SIZE_FOR_SUB_GROUP_COUNT, 16, input, 24));
+  EXPECT_CL("clGetKernelSubGroupInfo.odd_room", CL_INVALID_VALUE,
+            ask(CL_KERNEL_LOCAL_SIZE_FOR_SUB_GROUP_COUNT, 8, input, 12));
+  EXPECT_CL("clGetKernelSubGroupInfo.too_small", CL_INVALID_VALUE,
+            ask(CL_KERNEL_MAX_SUB_GROUP_SIZE_FOR_NDRANGE, 8, input, 4));
+}
+
 }  // namespace
 }  // namespace sluice::conformance

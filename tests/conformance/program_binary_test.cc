@@ -132,7 +132,7 @@ TEST_F(ProgramBinaryTest, BinaryRefusals) {
 
 // A kernel that adds specialisation constant 7 (default 5): SPIR-V 1.0 by hand, with "k" writing
 // the constant. Only devices that take SPIR-V see it.
-const std::array<cl_uint, 59> kSpirv = {
+const std::array<cl_uint, 55> kSpirv = {
     0x07230203, 0x00010000, 0,          12,         0,  0x00020011,
     4,          0x00020011, 6,                              // OpCapability Addresses, Kernel
     0x0003000e, 2,          2,                              // OpMemoryModel Physical64 OpenCL
@@ -192,6 +192,130 @@ TEST_F(ProgramBinaryTest, IntermediateLanguage) {
   EXPECT_CL("clGetProgramInfo.il", CL_SUCCESS,
             clGetProgramInfo(from_il, CL_PROGRAM_IL, 0, nullptr, &il_bytes));
   EXPECT_EQ(il_bytes, bytes);
+}
+
+// As OpenCL C, with the constants from 1 to 5 of types bool, uchar, ushort, uint, ulong:
+// kernel void values(global ulong* out) { out[0] = c1; ... out[4] = c5; }
+const std::array<cl_uint, 191> kSpirvOfEveryWidth = {
+    0x07230203, 0x00010000, 0x00070000, 30,         0,          0x00020011, 4,          0x00020011,
+    6,          0x00020011, 39,         0x00020011, 22,         0x00020011, 11,         0x0003000e,
+    2,          2,          0x0005000f, 6,          1,          0x756c6176, 29541,      0x00040047,
+    2,          1,          1,          0x00040047, 3,          1,          2,          0x00040047,
+    4,          1,          3,          0x00040047, 5,          1,          4,          0x00040047,
+    6,          1,          5,          0x00020013, 7,          0x00020014, 8,          0x00040015,
+    9,          8,          0,          0x00040015, 10,         16,         0,          0x00040015,
+    11,         32,         0,          0x00040015, 12,         64,         0,          0x00040020,
+    13,         5,          12,         0x00040021, 14,         7,          13,         0x00030030,
+    8,          2,          0x00040032, 9,          3,          2,          0x00040032, 10,
+    4,          3,          0x00040032, 11,         5,          4,          0x00050032, 12,
+    6,          5,          0,          0x0005002b, 12,         15,         0,          0,
+    0x0005002b, 12,         16,         1,          0,          0x0005002b, 12,         17,
+    2,          0,          0x0005002b, 12,         18,         3,          0,          0x0005002b,
+    12,         19,         4,          0,          0x00050036, 7,          1,          0,
+    14,         0x00030037, 13,         20,         0x000200f8, 21,         0x000600a9, 12,
+    22,         2,          16,         15,         0x00040071, 12,         23,         3,
+    0x00040071, 12,         24,         4,          0x00040071, 12,         25,         5,
+    0x00050046, 13,         26,         20,         16,         0x00050046, 13,         27,
+    20,         17,         0x00050046, 13,         28,         20,         18,         0x00050046,
+    13,         29,         20,         19,         0x0005003e, 20,         22,         2,
+    8,          0x0005003e, 26,         23,         2,          8,          0x0005003e, 27,
+    24,         2,          8,          0x0005003e, 28,         25,         2,          8,
+    0x0005003e, 29,         6,          2,          8,          0x000100fd, 0x00010038};
+
+template <typename T>
+cl_int SetConstant(cl_program program, cl_uint id, T value) {
+  return clSetProgramSpecializationConstant(program, id, sizeof(value), &value);
+}
+
+class SpecialisationTest : public ProgramBinaryTest {
+ protected:
+  void SetUp() override {
+    ProgramBinaryTest::SetUp();
+    if (DeviceString(device(), CL_DEVICE_IL_VERSION).find("SPIR-V") == std::string::npos)
+      GTEST_SKIP() << "the device takes no SPIR-V (CL_DEVICE_IL_VERSION)";
+    if (Differs("clBuildProgram.il")) GTEST_SKIP() << "the driver does not build such SPIR-V";
+    code_ = Own<cl_program>(clCreateProgramWithIL(context(), kSpirvOfEveryWidth.data(),
+                                                  sizeof(kSpirvOfEveryWidth), nullptr));
+    ASSERT_NE(code_.get(), nullptr);
+  }
+  cl_program code() const { return code_; }
+  std::vector<cl_ulong> ValuesOf(cl_program built) const {
+    const Own<cl_kernel> kernel = Kernel(built, "values");
+    const Own<cl_mem> out = Buffer(5 * sizeof(cl_ulong));
+    SetArg(kernel, 0, out);
+    EXPECT_EQ(Launch(queue(), kernel, 1), CL_SUCCESS);
+    return Read<cl_ulong>(out, 5);
+  }
+
+ private:
+  Own<cl_program> code_;
+};
+
+// Constants of each size arrive as they were set, for the builds that follow; before, each is the
+// module's own.
+TEST_F(SpecialisationTest, ValuesOfEverySizeArrive) {
+  ASSERT_EQ(clBuildProgram(code(), 0, nullptr, nullptr, nullptr, nullptr), CL_SUCCESS);
+  EXPECT_EQ(ValuesOf(code()), (std::vector<cl_ulong>{1, 2, 3, 4, 5}));
+  EXPECT_CL("clSetProgramSpecializationConstant.bool", CL_SUCCESS,
+            SetConstant(code(), 1, cl_uchar{0}));
+  EXPECT_CL("clSetProgramSpecializationConstant.uchar", CL_SUCCESS,
+            SetConstant(code(), 2, cl_uchar{0xab}));
+  EXPECT_CL("clSetProgramSpecializationConstant.ushort", CL_SUCCESS,
+            SetConstant(code(), 3, cl_ushort{0xabcd}));
+  EXPECT_CL("clSetProgramSpecializationConstant.uint", CL_SUCCESS,
+            SetConstant(code(), 4, cl_uint{0xdeadbeef}));
+  EXPECT_CL("clSetProgramSpecializationConstant.ulong", CL_SUCCESS,
+            SetConstant(code(), 5, cl_ulong{0x0123456789abcdef}));
+  EXPECT_EQ(ValuesOf(code()), (std::vector<cl_ulong>{1, 2, 3, 4, 5})) << "built before";
+  ASSERT_EQ(clBuildProgram(code(), 0, nullptr, nullptr, nullptr, nullptr), CL_SUCCESS);
+  EXPECT_EQ(ValuesOf(code()),
+            (std::vector<cl_ulong>{0, 0xab, 0xabcd, 0xdeadbeef, 0x0123456789abcdef}));
+}
+
+// A size that is not the constant's, an id that is none, no value: refused, and nothing is set.
+TEST_F(SpecialisationTest, Refusals) {
+  EXPECT_CL("clSetProgramSpecializationConstant.bool_as_uint", CL_INVALID_VALUE,
+            SetConstant(code(), 1, cl_uint{0}));
+  EXPECT_CL("clSetProgramSpecializationConstant.ushort_as_uchar", CL_INVALID_VALUE,
+            SetConstant(code(), 3, cl_uchar{0}));
+  EXPECT_CL("clSetProgramSpecializationConstant.ulong_as_uint", CL_INVALID_VALUE,
+            SetConstant(code(), 5, cl_uint{0}));
+  EXPECT_CL("clSetProgramSpecializationConstant.null_value", CL_INVALID_VALUE,
+            clSetProgramSpecializationConstant(code(), 5, sizeof(cl_ulong), nullptr));
+  EXPECT_CL("clSetProgramSpecializationConstant.zero_size", CL_INVALID_VALUE,
+            clSetProgramSpecializationConstant(code(), 5, 0, &kSpirvOfEveryWidth));
+  EXPECT_CL("clSetProgramSpecializationConstant.largest_id", CL_INVALID_SPEC_ID,
+            SetConstant(code(), ~cl_uint{0}, cl_uint{0}));
+  ASSERT_EQ(clBuildProgram(code(), 0, nullptr, nullptr, nullptr, nullptr), CL_SUCCESS);
+  EXPECT_EQ(ValuesOf(code()), (std::vector<cl_ulong>{1, 2, 3, 4, 5}));
+}
+
+// Compiled and linked, a module has the constants that it had when it was compiled.
+TEST_F(SpecialisationTest, CompiledAndLinked) {
+  ASSERT_EQ(SetConstant(code(), 4, cl_uint{44}), CL_SUCCESS);
+  EXPECT_CL("clCompileProgram.il", CL_SUCCESS,
+            clCompileProgram(code(), 0, nullptr, "", 0, nullptr, nullptr, nullptr, nullptr));
+  ASSERT_EQ(SetConstant(code(), 4, cl_uint{45}), CL_SUCCESS);
+  const cl_program input = code();
+  const Own<cl_program> linked =
+      MAKE("clLinkProgram.il",
+           clLinkProgram(context(), 0, nullptr, "", 1, &input, nullptr, nullptr, error));
+  EXPECT_EQ(ValuesOf(linked), (std::vector<cl_ulong>{1, 2, 3, 44, 5}));
+}
+
+// The module can be asked back, byte by byte; a program of source has none.
+TEST_F(SpecialisationTest, TheModuleIsToldAsItWasGiven) {
+  std::vector<cl_uint> seen(kSpirvOfEveryWidth.size());
+  const size_t bytes = sizeof(kSpirvOfEveryWidth);
+  EXPECT_CL("clGetProgramInfo.il_bytes", CL_SUCCESS,
+            clGetProgramInfo(code(), CL_PROGRAM_IL, bytes, seen.data(), nullptr));
+  EXPECT_TRUE(std::equal(seen.begin(), seen.end(), kSpirvOfEveryWidth.begin()));
+  EXPECT_CL("clGetProgramInfo.il_too_small", CL_INVALID_VALUE,
+            clGetProgramInfo(code(), CL_PROGRAM_IL, bytes - 1, seen.data(), nullptr));
+  size_t none = 1;
+  EXPECT_CL("clGetProgramInfo.il_of_source", CL_SUCCESS,
+            clGetProgramInfo(program(), CL_PROGRAM_IL, 0, nullptr, &none));
+  EXPECT_EQ(none, 0u);
 }
 
 // Built-in kernels that the device names make a program that has them.

@@ -167,6 +167,45 @@ TEST_F(QueueTest, SetsDefaultDeviceQueue) {
             clSetDefaultDeviceCommandQueue(context(), device(), on_device));
 }
 
+// A queue on the device is of the size and kind that it was asked for with, one of them is the
+// device's default, and the host enqueues nothing to any.
+TEST_F(QueueTest, DeviceQueues) {
+  if (!HasDeviceQueues(device())) GTEST_SKIP() << "the device has no device queues";
+  const auto largest = DeviceValue<cl_uint>(device(), CL_DEVICE_QUEUE_ON_DEVICE_MAX_SIZE);
+  const cl_queue_properties kind = CL_QUEUE_ON_DEVICE | CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
+  const auto make = [&](cl_queue_properties flags, cl_uint bytes, cl_int* error) {
+    const cl_queue_properties list[] = {CL_QUEUE_PROPERTIES, flags, CL_QUEUE_SIZE, bytes, 0};
+    return clCreateCommandQueueWithProperties(context(), device(), list, error);
+  };
+  const Own<cl_command_queue> queue =
+      MAKE("clCreateCommandQueueWithProperties.device_queue_sized", make(kind, largest, error));
+  cl_uint size = 0;
+  EXPECT_CL("clGetCommandQueueInfo.size", CL_SUCCESS,
+            clGetCommandQueueInfo(queue, CL_QUEUE_SIZE, sizeof(size), &size, nullptr));
+  EXPECT_EQ(size, largest);
+  cl_command_queue_properties flags = 0;
+  EXPECT_EQ(clGetCommandQueueInfo(queue, CL_QUEUE_PROPERTIES, sizeof(flags), &flags, nullptr),
+            CL_SUCCESS);
+  EXPECT_EQ(flags, kind);
+  EXPECT_CREATE("clCreateCommandQueueWithProperties.device_queue_too_large",
+                CL_INVALID_QUEUE_PROPERTIES, make(kind, largest + 1, error));
+  const Own<cl_command_queue> by_default =
+      MAKE("clCreateCommandQueueWithProperties.default",
+           make(kind | CL_QUEUE_ON_DEVICE_DEFAULT, largest, error));
+  cl_command_queue seen = nullptr;
+  EXPECT_CL("clGetCommandQueueInfo.default_of_device", CL_SUCCESS,
+            clGetCommandQueueInfo(queue, CL_QUEUE_DEVICE_DEFAULT, sizeof(seen), &seen, nullptr));
+  EXPECT_EQ(seen, by_default.get());
+  EXPECT_EQ(clSetDefaultDeviceCommandQueue(context(), device(), queue), CL_SUCCESS);
+  EXPECT_EQ(clGetCommandQueueInfo(queue, CL_QUEUE_DEVICE_DEFAULT, sizeof(seen), &seen, nullptr),
+            CL_SUCCESS);
+  EXPECT_EQ(seen, queue.get());
+  if (!TheHarness().IsSluice()) return;  // A native driver may take it for a host queue.
+  EXPECT_CL("clEnqueueMarkerWithWaitList.device_queue", CL_INVALID_COMMAND_QUEUE,
+            clEnqueueMarkerWithWaitList(queue, 0, nullptr, nullptr));
+  EXPECT_CL("clFinish.device_queue", CL_INVALID_COMMAND_QUEUE, clFinish(queue));
+}
+
 // The 1.0 property setter is refused by devices that are newer than 1.0.
 TEST_F(QueueTest, PropertySetterIsGone) {
   const Own<cl_command_queue> queue = Queue();

@@ -244,11 +244,18 @@ cl_int CL_API_CALL fake_clGetKernelWorkGroupInfo(cl_kernel kernel, cl_device_id 
 }
 
 cl_int CL_API_CALL fake_clGetKernelSubGroupInfo(cl_kernel, cl_device_id device,
-                                                cl_kernel_sub_group_info, size_t input_size,
+                                                cl_kernel_sub_group_info param, size_t input_size,
                                                 const void* input, size_t room, void* out,
                                                 size_t* size_ret) {
   if (device == nullptr) return CL_INVALID_DEVICE;
   NoteBytes(input, input_size);
+  if (param == CL_KERNEL_LOCAL_SIZE_FOR_SUB_GROUP_COUNT) {
+    // As Intel's: for as many dimensions as there is room for.
+    if (room == 0 || room % sizeof(size_t) != 0 || room > 3 * sizeof(size_t))
+      return CL_INVALID_VALUE;
+    const size_t sizes[3] = {64, 2, 1};
+    return Give(sizes, room, room, out, size_ret);
+  }
   return GiveValue(size_t{32}, room, out, size_ret);
 }
 

@@ -82,6 +82,31 @@ TEST_F(InfoLoopbackTest, EveryKindAsksItsFunction) {
             CL_PROFILING_INFO_NOT_AVAILABLE);
 }
 
+// Where the room for the answer is a part of the question, the driver is asked with the caller's.
+TEST_F(InfoLoopbackTest, TheRoomReachesTheDriver) {
+  const uint64_t kernel = MakeKernel(MakeProgram(MakeContext()));
+  pb::Command command;
+  pb::GetInfo& body = *command.mutable_get_info();
+  body.set_kind(pb::GetInfo::KERNEL_SUB_GROUP);
+  body.set_id(kernel);
+  body.set_device_id(kGpu);
+  body.set_param_name(CL_KERNEL_LOCAL_SIZE_FOR_SUB_GROUP_COUNT);
+  body.set_input(std::string(sizeof(size_t), '\1'));
+  for (const uint32_t room : {8u, 16u, 24u}) {
+    body.set_room(room);
+    const pb::Answer answer = client_->Call(command);
+    EXPECT_EQ(answer.status(), CL_SUCCESS);
+    EXPECT_EQ(answer.data().size(), room);
+  }
+  for (const uint32_t room : {0u, 12u, 32u, ~0u}) {
+    body.set_room(room);
+    EXPECT_EQ(client_->Call(command).status(), CL_INVALID_VALUE) << room;
+  }
+  body.set_id(31337);
+  body.set_room(8);
+  EXPECT_EQ(client_->Call(command).status(), CL_INVALID_KERNEL);
+}
+
 // Argument information that the application's build did not ask for is told where the driver would
 // tell it all the same, and nowhere else.
 TEST_F(InfoLoopbackTest, UnaskedArgumentInformation) {

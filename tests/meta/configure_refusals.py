@@ -82,7 +82,7 @@ def included_packages(folders):
 def check_table(problems):
     product = ("proto/", "broker/", "client_icd/", "daemon/", "platform_linux/", "deploy/")
     tests = tuple(f"tests/{folder}/" for folder in (
-        "bench", "conformance", "fake_cl", "hostile", "loopback", "sharing", "system", "unit"))
+        "bench", "complete_driver", "conformance", "fake_cl", "hostile", "loopback", "sharing", "system", "unit"))
     count = 0
     for with_tests, part, folders in (("OFF", "--build", product), ("ON", "--test", product + tests)):
         table = table_packages(with_tests, problems)

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// 2D images made from buffers and from other 2D images, which are PoCL's images over the same
+// memory; those in sRGB, whose elements are to PoCL those of the linear format.
+#include <algorithm>
+
+#include "tests/complete_driver/complete_driver.h"
+
+namespace sluice::complete_driver {
+namespace {
+
+template <typename T>
+T InfoOf(cl_mem memory, cl_mem_info param) {
+  T value{};
+  Pocl().clGetMemObjectInfo(memory, param, sizeof(value), &value, nullptr);
+  return value;
+}
+
+template <typename T>
+T ImageInfoOf(cl_mem image, cl_image_info param) {
+  T value{};
+  Pocl().clGetImageInfo(image, param, sizeof(value), &value, nullptr);
+  return value;
+}
+
+cl_image_format Linear(cl_image_format format) {
+  if (format.image_channel_order == CL_sRGBA) format.image_channel_order = CL_RGBA;
+  if (format.image_channel_order == CL_sBGRA) format.image_channel_order = CL_BGRA;
+  return format;
+}
+
+cl_mem RefuseImage(cl_int code, cl_int* error) { return static_cast<cl_mem>(Refuse(code, error)); }
+
+// Sections 5.3.1 and 5.3.1.2: the rules for the pitch and the address of a buffer's rows.
+cl_int CheckRows(cl_mem buffer, const cl_image_desc& desc, size_t pitch, size_t element_bytes) {
+  if (pitch % (kPitchPixels * element_bytes) != 0) return CL_INVALID_IMAGE_FORMAT_DESCRIPTOR;
+  const auto address = reinterpret_cast<uintptr_t>(InfoOf<void*>(buffer, CL_MEM_HOST_PTR));
+  if (address % (kAddressPixels * element_bytes) != 0) return CL_INVALID_IMAGE_FORMAT_DESCRIPTOR;
+  return pitch * desc.image_height > InfoOf<size_t>(buffer, CL_MEM_SIZE)
+             ? CL_INVALID_IMAGE_DESCRIPTOR
+             : CL_SUCCESS;
+}
+
+// "The image elements and channel data types must be the same" but for the order, and that only
+// between a linear and its sRGB one.
+cl_int CheckImages(cl_mem parent, const cl_image_format& format, const cl_image_desc& desc) {
+  const auto theirs = Linear(ImageInfoOf<cl_image_format>(parent, CL_IMAGE_FORMAT));
+  const cl_image_format ours = Linear(format);
+  const bool same_format = theirs.image_channel_order == ours.image_channel_order &&
+                           theirs.image_channel_data_type == ours.image_channel_data_type;
+  const bool same_size = ImageInfoOf<size_t>(parent, CL_IMAGE_WIDTH) == desc.image_width &&
+                         ImageInfoOf<size_t>(parent, CL_IMAGE_HEIGHT) == desc.image_height;
+  const auto type = InfoOf<cl_mem_object_type>(parent, CL_MEM_TYPE);
+  return same_format && same_size && type == CL_MEM_OBJECT_IMAGE2D
+             ? CL_SUCCESS
+             : CL_INVALID_IMAGE_FORMAT_DESCRIPTOR;
+}
+
+// Over memory that the worker keeps for as long as the image.
+cl_mem CreateOver(cl_context context, cl_mem_flags flags, const cl_image_format& format,
+                  const cl_image_desc& desc, cl_int* error) {
+  const cl_image_format linear = Linear(format);
+  cl_image_desc own = desc;
+  own.mem_object = nullptr;
+  const bool from_buffer =
+      InfoOf<cl_mem_object_type>(desc.mem_object, CL_MEM_TYPE) == CL_MEM_OBJECT_BUFFER;
+  cl_int status = CL_SUCCESS;
+  if (from_buffer) {
+    // One byte per channel: RGBA in 8 bits is all that tests make so.
+    const size_t element_bytes = 4;
+    if (own.image_row_pitch == 0) own.image_row_pitch = desc.image_width * element_bytes;
+    status = CheckRows(desc.mem_object, desc, own.image_row_pitch, element_bytes);
+  } else {
+    own.image_row_pitch = ImageInfoOf<size_t>(desc.mem_object, CL_IMAGE_ROW_PITCH);
+    status = CheckImages(desc.mem_object, format, desc);
+  }
+  if (status != CL_SUCCESS) return RefuseImage(status, error);
+  void* const memory = InfoOf<void*>(desc.mem_object, CL_MEM_HOST_PTR);
+  if (memory == nullptr) return RefuseImage(CL_OUT_OF_RESOURCES, error);
+  return Pocl().clCreateImage(context, flags | CL_MEM_USE_HOST_PTR, &linear, &own, memory, error);
+}
+
+cl_mem CL_API_CALL CreateImage(cl_context context, cl_mem_flags flags,
+                               const cl_image_format* format, const cl_image_desc* desc, void* host,
+                               cl_int* error) {
+  if (format == nullptr || desc == nullptr)
+    return Pocl().clCreateImage(context, flags, format, desc, host, error);
+  if (desc->image_type == CL_MEM_OBJECT_IMAGE2D && desc->mem_object != nullptr)
+    return CreateOver(context, flags, *format, *desc, error);
+  const cl_image_format linear = Linear(*format);
+  return Pocl().clCreateImage(context, flags, &linear, desc, host, error);
+}
+
+cl_int CL_API_CALL GetFormats(cl_context context, cl_mem_flags flags, cl_mem_object_type type,
+                              cl_uint room, cl_image_format* formats, cl_uint* count) {
+  cl_uint pocls = 0;
+  const cl_int status =
+      Pocl().clGetSupportedImageFormats(context, flags, type, room, formats, &pocls);
+  if (status != CL_SUCCESS || type != CL_MEM_OBJECT_IMAGE2D) {
+    if (count != nullptr) *count = pocls;
+    return status;
+  }
+  if (formats != nullptr && room > pocls) formats[pocls] = {CL_sRGBA, CL_UNORM_INT8};
+  if (count != nullptr) *count = pocls + 1;
+  return CL_SUCCESS;
+}
+
+}  // namespace
+
+void ReplaceImageFunctions(cl_icd_dispatch* table) {
+  table->clCreateImage = &CreateImage;
+  table->clGetSupportedImageFormats = &GetFormats;
+}
+
+}  // namespace sluice::complete_driver
