@@ -193,11 +193,11 @@ absl::StatusOr<uint64_t> CompletePlane(const ResourceImage& image, const PlaneFo
   const uint64_t row_bytes = columns * format.bytes;
   if (plane->offset == 0) plane->offset = begin;
   if (plane->row_pitch == 0) plane->row_pitch = row_bytes;
-  if (plane->row_pitch > kMaxPitch || plane->slice_pitch > kMaxResourceBytes ||
-      plane->offset > kMaxResourceBytes) {
+  const bool is_row = plane->row_pitch <= kMaxPitch;
+  if (plane->slice_pitch == 0 && is_row) plane->slice_pitch = plane->row_pitch * rows;
+  if (!is_row || plane->slice_pitch > kMaxResourceBytes || plane->offset > kMaxResourceBytes) {
     return Refuse("a plane's offset or pitch is beyond any memory");
   }
-  if (plane->slice_pitch == 0) plane->slice_pitch = plane->row_pitch * rows;
   if (plane->offset < begin) return Refuse("a plane begins inside the one before it");
   if (plane->row_pitch < row_bytes ||
       plane->slice_pitch < plane->row_pitch * (rows - 1) + row_bytes) {

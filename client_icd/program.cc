@@ -72,6 +72,15 @@ void Program::EndBuild(const Uint64List& device_ids, cl_int status, const pb::Pr
   }
 }
 
+void Program::RefuseBuild(const Uint64List& device_ids, std::string_view why) {
+  absl::MutexLock lock(&mu_);
+  for (size_t i = 0; i < states_.size(); ++i) {
+    if (!ListedLocked(i, device_ids)) continue;
+    states_[i].status = CL_BUILD_ERROR;
+    states_[i].log = why;
+  }
+}
+
 bool Program::IsBuilding() const {
   absl::MutexLock lock(&mu_);
   for (const BuildState& state : states_) {

@@ -53,6 +53,8 @@ class Program : public ClObject<Program, cl_program, ObjectKind::kProgram> {
   // The worker has answered. `state` may lack devices: those fail with the answer. What it tells of
   // devices that were not listed is not heard.
   void EndBuild(const Uint64List& device_ids, cl_int status, const pb::ProgramState& state);
+  // The worker was not asked, for the reason that becomes the build's log.
+  void RefuseBuild(const Uint64List& device_ids, std::string_view why);
   bool IsBuilding() const;
   // True if some device has an executable.
   bool HasExecutable() const;

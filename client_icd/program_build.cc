@@ -79,6 +79,14 @@ bool AddIncludes(const std::vector<std::string_view>& sources, const char* optio
   return true;
 }
 
+// A build that has begun, and of whose options the last lacks its value. Section 5.8.7: the program
+// tells of it as of one that has failed.
+cl_int Refuse(const Build& build, cl_int code) {
+  build.program->RefuseBuild(build.device_ids,
+                             "sluice: the last of the options, -I or -D, lacks its value\n");
+  return code;
+}
+
 // What the three calls check alike (sections 5.8.2 to 5.8.4): CL_INVALID_VALUE if pfn_notify is
 // NULL but user_data is not; the device list; whether pfn_notify can be called.
 cl_int CheckCommon(Session& session, std::span<Device* const> devices, cl_uint num_devices,
@@ -131,10 +139,11 @@ cl_int CL_API_CALL clBuildProgram(cl_program program_handle, cl_uint num_devices
   *body.mutable_device_ids() = build->device_ids;
   std::vector<std::string_view> sources;
   if (program->origin() == Program::Origin::kSource) sources.push_back(program->text());
-  // CL_INVALID_BUILD_OPTIONS if the build options specified by options are invalid.
-  if (!AddIncludes(sources, options, &body)) return CL_INVALID_BUILD_OPTIONS;
+  const bool whole = AddIncludes(sources, options, &body);
   CL_RETURN_IF_ERROR(program->BeginBuild(Program::Step::kBuild, build->device_ids,
                                          options != nullptr ? options : ""));
+  // CL_INVALID_BUILD_OPTIONS if the build options specified by options are invalid.
+  if (!whole) return Refuse(*build, CL_INVALID_BUILD_OPTIONS);
   return RunBuild(std::move(build));
 }
 
@@ -173,10 +182,11 @@ cl_int CL_API_CALL clCompileProgram(
     body.add_header_names(header_include_names[i]);
     if (header->origin() == Program::Origin::kSource) sources.push_back(header->text());
   }
-  // CL_INVALID_COMPILER_OPTIONS if the compiler options specified by options are invalid.
-  if (!AddIncludes(sources, options, &body)) return CL_INVALID_COMPILER_OPTIONS;
+  const bool whole = AddIncludes(sources, options, &body);
   CL_RETURN_IF_ERROR(program->BeginBuild(Program::Step::kCompile, build->device_ids,
                                          options != nullptr ? options : ""));
+  // CL_INVALID_COMPILER_OPTIONS if the compiler options specified by options are invalid.
+  if (!whole) return Refuse(*build, CL_INVALID_COMPILER_OPTIONS);
   return RunBuild(std::move(build));
 }
 

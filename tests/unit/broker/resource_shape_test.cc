@@ -96,6 +96,15 @@ TEST(ResourceShapeTest, Refusals) {
     wild.image->planes = {plane};
     EXPECT_FALSE(Completed(wild).ok());
   }
+  // Rows of 2^40 bytes, 2^16 of them, 2^8 slices: 2^64 bytes, which is not 0.
+  for (uint64_t ResourceImage::*const slices :
+       {&ResourceImage::depth, &ResourceImage::array_layers}) {
+    ResourceShape wraps = Image(CL_R, CL_UNORM_INT8, 1, uint64_t{1} << 16);
+    wraps.size_bytes = 4096;
+    (*wraps.image).*slices = 1 << 8;
+    wraps.image->planes = {{0, uint64_t{1} << 40, 0}};
+    EXPECT_FALSE(Completed(wraps).ok());
+  }
   ResourceShape overlapping = Fourcc("NV12", 4, 4);
   overlapping.image->planes = {{0, 4, 16}, {8, 4, 8}};
   EXPECT_FALSE(Completed(overlapping).ok());
