@@ -19,9 +19,6 @@
 namespace sluice {
 namespace {
 
-// CL_DEVICE_VENDOR_ID, that of the PCI bus. What its driver does late: completions.h.
-constexpr cl_uint kNvidiaVendorId = 0x10DE;
-
 template <typename Get>
 std::string TextOf(Get&& get) {
   size_t size = 0;
@@ -100,7 +97,7 @@ absl::StatusOr<std::vector<RealPlatform>> ListRealDevices(const std::string& all
       cl_uint vendor = 0;
       cl().clGetDeviceInfo(id, CL_DEVICE_VENDOR_ID, sizeof(vendor), &vendor, nullptr);
       platform.devices.push_back({number, key, id, (type & CL_DEVICE_TYPE_CPU) != 0,
-                                  vendor == kNvidiaVendorId,
+                                  IsNvidia(vendor),  // What it does late: completions.h.
                                   IsPocl(TextOfDevice(id, CL_DEVICE_VERSION))});
     }
     if (!platform.devices.empty()) platforms.push_back(std::move(platform));

@@ -2,12 +2,11 @@
 #include "daemon/opaque_memory.h"
 
 #include "absl/strings/str_cat.h"
+#include "proto/known_drivers.h"
 #include "proto/status_macros.h"
 
 namespace sluice {
 namespace {
-
-constexpr cl_uint kNvidia = 0x10de;  // By the PCI SIG.
 
 absl::StatusOr<DeviceUuid> UuidOf(cl_device_id device, cl_device_info which) {
   DeviceUuid uuid;
@@ -22,7 +21,7 @@ absl::StatusOr<DeviceUuid> UuidOf(cl_device_id device, cl_device_info which) {
 bool HasUuidOfItsOwn(cl_device_id device) {
   cl_uint vendor = 0;
   cl().clGetDeviceInfo(device, CL_DEVICE_VENDOR_ID, sizeof(vendor), &vendor, nullptr);
-  return vendor == kNvidia;
+  return IsNvidia(vendor);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client_icd/sharing/shadow.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "client_icd/enqueue.h"
 #include "client_icd/sharing/ways.h"
 #include "proto/codec.h"
+#include "proto/known_drivers.h"
 #include "proto/status_macros.h"
 
 namespace sluice::sharing {
@@ -121,7 +123,7 @@ absl::Status MakeBuffer(MemObject* buffer, uint64_t bytes, bool for_image, Share
 // Whether a change of hands copies what has to be copied; else a copy must go beside it.
 bool CopiesOnTheWay(const MemObject& memory) {
   const SharedObject& shared = *memory.own_shared();
-  return !shared.shadow() || shared.shadow_abilities().copies_images;
+  return !shared.shadow() || (memory.is_image() && shared.shadow_abilities().copies_images);
 }
 template <typename Body>
 void NameImage(const MemObject& memory, Body* body) {
@@ -130,7 +132,48 @@ void NameImage(const MemObject& memory, Body* body) {
   EncodeSize3(memory.image().extent.v, body->mutable_region());
 }
 
-// An image of its own beside a buffer in the shadow, which `make_buffer` makes.
+// NVIDIA's driver (580.159, H100) makes a 1D image over a buffer that it has imported, and fails
+// every kernel that uses it. When the buffer is made nobody knows whether there will be such an
+// image, and once kernels have the buffer for an argument it must stay what it is. So there it is
+// an ordinary buffer, at the price of a copy on the device for each turn.
+bool MakesUsableImages(const Context& context) {
+  return std::none_of(context.devices().begin(), context.devices().end(), [](const Device* device) {
+    return IsNvidia(device->info().Scalar<cl_uint>(CL_DEVICE_VENDOR_ID, 0));
+  });
+}
+
+// A copy of all of it, to or from the buffer in the shadow.
+cl_int PostCopy(EnqueueCall* copy, const MemObject& memory, const MemObject& shadow,
+                bool to_shadow) {
+  const size_t origin[3] = {0, 0, 0};
+  if (!memory.is_image()) {
+    pb::EnqueueCopyBuffer& body = *copy->command().mutable_enqueue_copy_buffer();
+    body.set_source_id(to_shadow ? memory.id() : shadow.id());
+    body.set_destination_id(to_shadow ? shadow.id() : memory.id());
+    body.set_size(memory.bytes());
+    return copy->Submit(body.mutable_on());
+  }
+  if (to_shadow) {
+    pb::EnqueueCopyImageToBuffer& body = *copy->command().mutable_enqueue_copy_image_to_buffer();
+    body.set_buffer_id(shadow.id());
+    body.set_image_id(memory.id());
+    EncodeSize3(origin, body.mutable_origin());
+    EncodeSize3(memory.image().extent.v, body.mutable_region());
+    return copy->Submit(body.mutable_on());
+  }
+  pb::EnqueueCopyBufferToImage& body = *copy->command().mutable_enqueue_copy_buffer_to_image();
+  body.set_buffer_id(shadow.id());
+  body.set_image_id(memory.id());
+  EncodeSize3(origin, body.mutable_origin());
+  EncodeSize3(memory.image().extent.v, body.mutable_region());
+  return copy->Submit(body.mutable_on());
+}
+cl_command_type CopyType(const MemObject& memory, bool to_shadow) {
+  if (!memory.is_image()) return CL_COMMAND_COPY_BUFFER;
+  return to_shadow ? CL_COMMAND_COPY_IMAGE_TO_BUFFER : CL_COMMAND_COPY_BUFFER_TO_IMAGE;
+}
+
+// An image, or a buffer, of its own beside a buffer in the shadow, which `make_buffer` makes.
 template <typename Make>
 absl::Status MakeBeside(MemObject* memory, SharedObject* shared, Make make_buffer) {
   if (!IsCopyable(*memory)) return absl::UnimplementedError("no copies of this kind of image");
@@ -141,9 +184,10 @@ absl::Status MakeBeside(MemObject* memory, SharedObject* shared, Make make_buffe
   auto beside =
       Ref<MemObject>::Adopt(new MemObject(Ref<Context>(&memory->context()), std::move(*about)));
   RETURN_IF_ERROR(make_buffer(beside.get()));
-  if (const cl_int status = MakeImage(memory, {}); status != CL_SUCCESS) {
-    return absl::UnavailableError(absl::StrCat("the image cannot be made: ", status));
-  }
+  const cl_int status =
+      memory->is_image() ? MakeImage(memory, {}) : sluice::MakeBuffer(memory, nullptr);
+  if (status != CL_SUCCESS)
+    return absl::UnavailableError(absl::StrCat("what is beside it cannot be made: ", status));
   shared->SetShadow(std::move(beside));
   shared->SetChangesHands();
   return absl::OkStatus();
@@ -178,9 +222,10 @@ absl::Status MakeShadowed(MemObject* memory, SharedObject* shared) {
   if (!memory->session().transport().shares_memory())
     return absl::UnimplementedError("the daemon is on another host");
   if (native.MakesShadow()) return MakeNativeShadow(memory, shared);
-  if (memory->is_image()) {
-    return MakeBeside(memory, shared, [shared](MemObject* buffer) {
-      return MakeBuffer(buffer, buffer->bytes(), /*for_image=*/true, shared);
+  const bool is_image = memory->is_image();
+  if (is_image || !MakesUsableImages(memory->context())) {
+    return MakeBeside(memory, shared, [is_image, shared](MemObject* buffer) {
+      return MakeBuffer(buffer, buffer->bytes(), /*for_image=*/is_image, shared);
     });
   }
   if (!IsCopyable(*memory)) return absl::UnimplementedError("no copies of this kind of object");
@@ -209,18 +254,12 @@ cl_int PostTakeShadow(Queue* queue, const Ref<MemObject>& memory, const Event& a
   CL_RETURN_IF_ERROR(take.Submit(taken.mutable_on()));
   if (CopiesOnTheWay(*memory)) return CL_SUCCESS;
 
-  EnqueueCall copy(queue, CL_COMMAND_COPY_BUFFER_TO_IMAGE);
+  EnqueueCall copy(queue, CopyType(*memory, /*to_shadow=*/false));
   CL_RETURN_IF_ERROR(copy.status());
   copy.WaitAlso(**last);
   copy.KeepUntilEnd(shadow);
   *last = copy.GetEvent();
-  pb::EnqueueCopyBufferToImage& copied = *copy.command().mutable_enqueue_copy_buffer_to_image();
-  copied.set_buffer_id(shadow->id());
-  copied.set_image_id(memory->id());
-  const size_t origin[3] = {0, 0, 0};
-  EncodeSize3(origin, copied.mutable_origin());
-  EncodeSize3(memory->image().extent.v, copied.mutable_region());
-  return copy.Submit(copied.mutable_on());
+  return PostCopy(&copy, *memory, *shadow, /*to_shadow=*/false);
 }
 
 cl_int PostGiveShadow(Queue* queue, const Ref<MemObject>& memory, const GiveShadow& give,
@@ -229,18 +268,12 @@ cl_int PostGiveShadow(Queue* queue, const Ref<MemObject>& memory, const GiveShad
   Ref<Event> copied;
   if (give.written && !CopiesOnTheWay(*memory)) {
     EnqueueCall copy(queue, give.num_events, give.wait_list, nullptr,
-                     CL_COMMAND_COPY_IMAGE_TO_BUFFER);
+                     CopyType(*memory, /*to_shadow=*/true));
     CL_RETURN_IF_ERROR(copy.status());
     if (give.acquired != nullptr) copy.WaitAlso(*give.acquired);
     copy.KeepUntilEnd(memory);
     copied = copy.GetEvent();
-    pb::EnqueueCopyImageToBuffer& body = *copy.command().mutable_enqueue_copy_image_to_buffer();
-    body.set_buffer_id(shadow->id());
-    body.set_image_id(memory->id());
-    const size_t origin[3] = {0, 0, 0};
-    EncodeSize3(origin, body.mutable_origin());
-    EncodeSize3(memory->image().extent.v, body.mutable_region());
-    CL_RETURN_IF_ERROR(copy.Submit(body.mutable_on()));
+    CL_RETURN_IF_ERROR(PostCopy(&copy, *memory, *shadow, /*to_shadow=*/true));
   }
   EnqueueCall call(queue, copied ? 0 : give.num_events, copied ? nullptr : give.wait_list, nullptr,
                    CL_COMMAND_MARKER);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The device shadow (design section 9): memory that the worker makes and the native API opens as
-// well, or the reverse (Direct3D, ways.h). A buffer's memory object is the shadow itself, and so is
-// an image's that the native API has made; any other image has a buffer beside it, which the worker
-// copies to and from on the device. Local sessions only: the memory's descriptor goes over the
-// handle channel.
+// well, or the reverse (Direct3D, ways.h). A buffer's memory object is the shadow itself (not with
+// NVIDIA's driver), and so is an image's that the native API has made; any other has a buffer
+// beside it, which the worker copies to and from on the device. Local sessions only: the memory's
+// descriptor goes over the handle channel.
 //
 // What only the driver can open also changes hands when it is imported without a shadow: the same
 // commands, and BeginImported and EndImported in place of the copies.

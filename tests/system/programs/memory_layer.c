@@ -30,11 +30,9 @@ static cl_int CL_API_CALL GetDeviceInfo(cl_device_id device, cl_device_info name
   return driver->clGetDeviceInfo(device, name, size, (char*)value + more, NULL);
 }
 
-static cl_context CL_API_CALL CreateContext(const cl_context_properties* properties, cl_uint count,
-                                            const cl_device_id* devices,
-                                            void(CL_CALLBACK* notify)(const char*, const void*,
-                                                                      size_t, void*),
-                                            void* data, cl_int* error) {
+static cl_context CL_API_CALL CreateContext(
+    const cl_context_properties* properties, cl_uint count, const cl_device_id* devices,
+    void(CL_CALLBACK* notify)(const char*, const void*, size_t, void*), void* data, cl_int* error) {
   cl_context_properties kept[kMostProperties + 1];
   size_t length = 0;
   for (; properties != NULL && properties[0] != 0 && length < kMostProperties; properties += 2) {

@@ -142,6 +142,7 @@ void ScriptedWorker::Take(const FrameHeader& header, const pb::Command& command,
     case pb::Command::kEnqueueAcquireShadow:
     case pb::Command::kEnqueueReleaseShadow:
     case pb::Command::kEnqueueMarker:
+    case pb::Command::kEnqueueCopyBuffer:
     case pb::Command::kEnqueueReadBuffer:
     case pb::Command::kEnqueueWriteBuffer:
       Enqueue(command);
@@ -160,6 +161,9 @@ void ScriptedWorker::Enqueue(const pb::Command& command) {
   switch (own.body_case()) {
     case pb::Command::kEnqueueMarker:
       pending_.back().on = &own.enqueue_marker().on();
+      return;
+    case pb::Command::kEnqueueCopyBuffer:
+      pending_.back().on = &own.enqueue_copy_buffer().on();
       return;
     case pb::Command::kEnqueueReadBuffer:
       pending_.back().on = &own.enqueue_read_buffer().on();
@@ -224,6 +228,11 @@ bool ScriptedWorker::Step(Pending* pending) {
   if (on_change_of_hands_ && (acquires || pending->command.has_enqueue_release_shadow())) {
     Complete(event, on_change_of_hands_(acquires));
     return true;
+  }
+  if (pending->command.has_enqueue_copy_buffer()) {
+    const pb::EnqueueCopyBuffer& copy = pending->command.enqueue_copy_buffer();
+    shadow_log_ += 'c';
+    memory_[copy.destination_id()] = memory_[copy.source_id()];
   }
   std::string payload;
   if (pending->command.has_enqueue_read_buffer())

@@ -500,6 +500,38 @@ TEST_F(SharingSyncTest, WithoutSemaphoresTheHostWaits) {
   EXPECT_EQ(worker_->ShadowLog(), "arararar");
 }
 
+// NVIDIA's driver gets a buffer of its own beside the shadow, since kernels fail on an image over
+// an imported one: what the native API wrote is there after an acquire, and what a command wrote is
+// in the shadow before the native API copies; what nobody wrote is not copied back.
+TEST_F(SharingSyncTest, NvidiaHasABufferBesideTheShadow) {
+  google::protobuf::RepeatedPtrField<pb::InfoValue> values;
+  const cl_uint vendor = 0x10de;
+  values.Add()->set_param_name(CL_DEVICE_VENDOR_ID);
+  values.rbegin()->set_value(&vendor, sizeof(vendor));
+  device_ = Ref<Device>::Adopt(new Device(nullptr, 1, /*key=*/0, InfoTable(values)));
+  context_ = MakeContext();
+  context_->AddInterop(Api::kGl, std::make_shared<int>(0));
+  queue_ = MakeQueue(0);
+  const Ref<MemObject> memory = MakeShadowed(false);
+  const Ref<MemObject> shadow = memory->own_shared()->shadow();
+  ASSERT_NE(shadow.get(), nullptr);
+  EXPECT_EQ(worker_->Count(pb::Command::kCreateBuffer), 1u);
+  worker_->SetMemory(shadow->id(), "from GL");
+  cl_event event = nullptr;
+  ASSERT_EQ(Sync(true, Api::kGl, {memory.get()}, &event), CL_SUCCESS);
+  EXPECT_EQ(End(event), CL_COMPLETE);
+  EXPECT_EQ(worker_->Memory(memory->id()), "from GL");
+  ASSERT_EQ(memory->Use(true), CL_SUCCESS);
+  worker_->SetMemory(memory->id(), "from CL");
+  ASSERT_EQ(Sync(false, Api::kGl, {memory.get()}, &event), CL_SUCCESS);
+  EXPECT_EQ(End(event), CL_COMPLETE);
+  EXPECT_EQ(worker_->Memory(shadow->id()), "from CL");
+  EXPECT_EQ(worker_->ShadowLog(), "accr");
+  EXPECT_EQ(Round(memory, false), CL_COMPLETE);
+  EXPECT_EQ(worker_->ShadowLog(), "accracr");
+  EXPECT_EQ(native_->Log(), "tftL");
+}
+
 // A buffer's copies are faster without.
 TEST_F(SharingSyncTest, BuffersGoWithoutSemaphores) {
   native_->can_signal = true;
