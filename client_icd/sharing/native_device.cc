@@ -3,10 +3,18 @@
 
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "client_icd/endpoint.h"
 
 namespace sluice::sharing {
+namespace {
+
+bool IsOn(const Device& device, const std::optional<AdapterLuid>& adapter) {
+  return adapter && !device.platform()->endpoint().is_remote() && LuidOf(device.info()) == adapter;
+}
+
+}  // namespace
 
 std::optional<AdapterLuid> LuidOf(const InfoTable& info) {
   const std::string* bytes = info.Find(CL_DEVICE_LUID_KHR);
@@ -19,9 +27,8 @@ std::optional<AdapterLuid> LuidOf(const InfoTable& info) {
   return luid;
 }
 
-bool IsOnAdapter(const Context& context, const std::optional<AdapterLuid>& adapter) {
-  const std::span<Device* const> devices = context.devices();
-  return adapter && devices.size() == 1 && LuidOf(devices[0]->info()) == adapter;
+bool IsOnAdapter(std::span<Device* const> devices, const std::optional<AdapterLuid>& adapter) {
+  return devices.size() == 1 && IsOn(*devices[0], adapter);
 }
 
 cl_int CheckDeviceList(cl_uint num_entries, const cl_device_id* devices,
@@ -34,9 +41,7 @@ cl_int GiveDevices(const Platform& platform, const std::optional<AdapterLuid>& a
                    cl_uint num_entries, cl_device_id* devices, cl_uint* num_devices) {
   std::vector<cl_device_id> found;
   for (Device* device : platform.devices()) {
-    const bool same =
-        adapter && !platform.endpoint().is_remote() && LuidOf(device->info()) == adapter;
-    if (all || same) found.push_back(device->handle());
+    if (all || IsOn(*device, adapter)) found.push_back(device->handle());
   }
   if (num_devices != nullptr) *num_devices = static_cast<cl_uint>(found.size());
   if (found.empty()) return CL_DEVICE_NOT_FOUND;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "platform_win/worker/keyed_mutex.h"
+
 #include <d3d11_4.h>
 #include <dxgi.h>
 
@@ -8,10 +10,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "broker/os/com_ptr.h"
 #include "broker/os/dynamic_library.h"
 #include "broker/os/graphics_handle.h"
-#include "broker/os/texture_sharing.h"
 
 namespace sluice {
 namespace {
@@ -91,9 +91,20 @@ class OpenedMutex final : public KeyedMutex {
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<KeyedMutex>> OpenKeyedMutex(int fd, const AdapterId& adapter) {
+absl::StatusOr<std::shared_ptr<KeyedMutex>> OpenKeyedMutexOn(ID3D11Device1* device, int fd) {
   const absl::StatusOr<uintptr_t> handle = GraphicsHandleOf(fd);
   if (!handle.ok()) return handle.status();
+  ComPtr<ID3D11Texture2D> texture;
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): descriptors know no HANDLE.
+  const HRESULT result = device->OpenSharedResource1(reinterpret_cast<HANDLE>(*handle),
+                                                     __uuidof(ID3D11Texture2D), texture.out_void());
+  if (FAILED(result)) return Failed("ID3D11Device1::OpenSharedResource1", result);
+  absl::StatusOr<std::shared_ptr<KeyedMutex>> mutex = KeyedMutexOf(texture.get());
+  if (!mutex.ok()) return mutex.status();
+  return std::make_shared<OpenedMutex>(std::move(texture), *std::move(mutex));
+}
+
+absl::StatusOr<std::shared_ptr<KeyedMutex>> OpenKeyedMutex(int fd, const AdapterId& adapter) {
   // Devices are few, take long to make, and are never closed.
   struct Opened {
     std::mutex mutex;
@@ -105,15 +116,7 @@ absl::StatusOr<std::shared_ptr<KeyedMutex>> OpenKeyedMutex(int fd, const Adapter
   if (known == opened.devices.end())
     known = opened.devices.emplace(adapter, OpenDevice(adapter)).first;
   if (!known->second.ok()) return known->second.status();
-  ComPtr<ID3D11Texture2D> texture;
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): descriptors know no HANDLE.
-  const HRESULT result = (*known->second)
-                             ->OpenSharedResource1(reinterpret_cast<HANDLE>(*handle),
-                                                   __uuidof(ID3D11Texture2D), texture.out_void());
-  if (FAILED(result)) return Failed("ID3D11Device1::OpenSharedResource1", result);
-  absl::StatusOr<std::shared_ptr<KeyedMutex>> mutex = KeyedMutexOf(texture.get());
-  if (!mutex.ok()) return mutex.status();
-  return std::make_shared<OpenedMutex>(std::move(texture), *std::move(mutex));
+  return OpenKeyedMutexOn(known->second->get(), fd);
 }
 
 }  // namespace sluice

@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "broker/os/com_ptr.h"
 #include "client_icd/libsluice/entry.h"
 #include "client_icd/libsluice/texture_turns.h"
@@ -27,17 +29,15 @@ absl::Status Lacks(HRESULT result, const char* what) {
 class DeviceFence final : public TextureFence {
  public:
   absl::Status Open(ID3D11Device* device, HANDLE shared) {
-    ComPtr<ID3D11Device5> with_fences;
-    HRESULT result = device->QueryInterface(__uuidof(ID3D11Device5), with_fences.out_void());
+    HRESULT result = device->QueryInterface(__uuidof(ID3D11Device5), device_.out_void());
     if (FAILED(result)) return Lacks(result, "the device has no fences, ID3D11Device5");
     ComPtr<ID3D11DeviceContext> context;
     device->GetImmediateContext(context.out());
     result = context.As(&context_);
     if (FAILED(result)) return Lacks(result, "the device has no fences, ID3D11DeviceContext4");
-    result = with_fences->OpenSharedFence(shared, __uuidof(ID3D11Fence), fence_.out_void());
+    result = device_->OpenSharedFence(shared, __uuidof(ID3D11Fence), fence_.out_void());
     if (FAILED(result)) return Lacks(result, "ID3D11Device5::OpenSharedFence");
-    result =
-        with_fences->CreateFence(0, D3D11_FENCE_FLAG_NONE, __uuidof(ID3D11Fence), own_.out_void());
+    result = device_->CreateFence(0, D3D11_FENCE_FLAG_NONE, __uuidof(ID3D11Fence), own_.out_void());
     if (FAILED(result)) return Lacks(result, "ID3D11Device5::CreateFence");
     event_.reset(::CreateEventW(nullptr, FALSE, FALSE, nullptr));
     return event_ != nullptr ? absl::OkStatus() : absl::ResourceExhaustedError("no more events");
@@ -62,21 +62,32 @@ class DeviceFence final : public TextureFence {
   absl::Status Signal(ID3D11Fence* fence, uint64_t value) {
     const HRESULT result = context_->Signal(fence, value);
     context_->Flush();
-    return SUCCEEDED(result) ? absl::OkStatus() : Lacks(result, "ID3D11DeviceContext4::Signal");
+    if (FAILED(result)) return Lacks(result, "ID3D11DeviceContext4::Signal");
+    return CheckDevice();
   }
 
   absl::Status Wait(ID3D11Fence* fence, uint64_t value, absl::Duration at_most) {
-    if (fence->GetCompletedValue() >= value) return absl::OkStatus();
-    ::ResetEvent(event_.get());
-    const HRESULT result = fence->SetEventOnCompletion(value, event_.get());
-    if (FAILED(result)) return Lacks(result, "ID3D11Fence::SetEventOnCompletion");
-    const auto limit = static_cast<DWORD>(absl::ToInt64Milliseconds(at_most));
-    ::WaitForSingleObject(event_.get(), limit);
-    // The value, not the event, which an earlier wait that was given up may have set.
-    if (fence->GetCompletedValue() >= value) return absl::OkStatus();
-    return absl::DeadlineExceededError("the device did not get done in time");
+    const absl::Time deadline = absl::Now() + at_most;
+    if (fence->GetCompletedValue() < value) {
+      const HRESULT result = fence->SetEventOnCompletion(value, event_.get());
+      if (FAILED(result)) return Lacks(result, "ID3D11Fence::SetEventOnCompletion");
+    }
+    // The value, not the event, which an earlier wait that was given up may set.
+    while (fence->GetCompletedValue() < value) {
+      const int64_t left = absl::ToInt64Milliseconds(deadline - absl::Now());
+      if (left <= 0) return absl::DeadlineExceededError("the device did not get done in time");
+      ::WaitForSingleObject(event_.get(), static_cast<DWORD>(left));
+    }
+    return CheckDevice();
   }
 
+  // The fences of a device that was removed have all values at once, and it does nothing more.
+  absl::Status CheckDevice() {
+    const HRESULT removed = device_->GetDeviceRemovedReason();
+    return SUCCEEDED(removed) ? absl::OkStatus() : Lacks(removed, "the device was removed");
+  }
+
+  ComPtr<ID3D11Device5> device_;
   ComPtr<ID3D11DeviceContext4> context_;
   ComPtr<ID3D11Fence> fence_;
   ComPtr<ID3D11Fence> own_;

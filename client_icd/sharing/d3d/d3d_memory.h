@@ -93,7 +93,7 @@ cl_int CreateFromResource(Context* context, cl_mem_flags flags, Typed* given, UI
   D3dSubresource<T> from;
   cl_image_format format = {};
   CL_RETURN_IF_ERROR(DescribeResource<T>(*share, given, index, &from, &format));
-  from.same_adapter = IsOnAdapter(*context, LuidOfDxgiDevice(share->device()));
+  from.same_adapter = IsOnAdapter(context->devices(), LuidOfDxgiDevice(share->device()));
   MemObject::Description about = {};
   about.flags = flags;
   about.bytes = from.extent.width * from.extent.height * from.extent.depth * from.element_bytes;

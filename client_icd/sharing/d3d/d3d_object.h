@@ -176,8 +176,14 @@ class D3dObject final : public NativeObject {
 
   // Whether any texture on the device could be opened by the worker's driver.
   absl::Status CheckCanShare() const {
-    if (subresource_.shape.kind != D3dShape::Kind::kTexture2d)
-      return absl::UnimplementedError("Direct3D shares no buffers and volumes by handle");
+    switch (subresource_.shape.kind) {
+      case D3dShape::Kind::kTexture2d:
+        break;
+      case D3dShape::Kind::kBuffer:
+        return absl::UnimplementedError("cl_khr_external_memory has no handles of D3D buffers");
+      case D3dShape::Kind::kTexture3d:
+        return absl::UnimplementedError("Direct3D shares no volumes by handle");
+    }
     if (T::kSharedNtHandle == 0) {
       return absl::UnimplementedError(
           "Direct3D 10 has no NT handles, and a global one any process may open");

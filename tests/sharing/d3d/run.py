@@ -22,11 +22,12 @@ import harness  # noqa: E402  pylint: disable=wrong-import-position
 import sharing_suite  # noqa: E402  pylint: disable=wrong-import-position
 from windows_daemon import BIN, WindowsDaemon  # noqa: E402  pylint: disable=wrong-import-position
 
-UNIT, PROGRAM = BIN / "d3d_unit_test.exe", BIN / "sluice_d3d_test.exe"
+UNITS = [BIN / "d3d_unit_test.exe", BIN / "d3d11_texture_test.exe"]
+PROGRAM = BIN / "sluice_d3d_test.exe"
 
 
 def unit(wine, flags):
-    return sharing_suite.run(wine, UNIT, flags)
+    return max([sharing_suite.run(wine, program, flags) for program in UNITS])
 
 
 def ctl(daemon, what):
@@ -71,4 +72,4 @@ def killed(wine, _):
 
 if __name__ == "__main__":
     PARTS = {"unit": unit, **sharing_suite.transports(PROGRAM), "killed": killed}
-    sys.exit(sharing_suite.main(sys.argv[1:], __doc__, [UNIT, PROGRAM], PARTS, ("unit", "network", "killed")))
+    sys.exit(sharing_suite.main(sys.argv[1:], __doc__, [*UNITS, PROGRAM], PARTS, ("unit", "network", "killed")))

@@ -44,6 +44,8 @@ class D3dHandlesTest : public testing::Test {
     EXPECT_EQ(direct3d_.device_references, 1);
     for (const FakeDirect3d::Texture& one : direct3d_.textures)
       EXPECT_EQ(one.references, one.name == "app" ? 1 : 0) << one.name;
+    for (const FakeDirect3d::Buffer& one : direct3d_.buffers)
+      EXPECT_EQ(one.references, one.name == "app" ? 1 : 0) << one.name;
   }
   std::unique_ptr<D3dObject<Direct3d11>> Make(const D3D11_TEXTURE2D_DESC& desc, UINT index = 0,
                                               bool same_adapter = true) {
@@ -51,6 +53,20 @@ class D3dHandlesTest : public testing::Test {
     return std::make_unique<D3dObject<Direct3d11>>(
         nullptr, ComPtr<ID3D11Device>::Share(direct3d_.device()),
         Describe<Direct3d11>(texture->get(), index, same_adapter));
+  }
+  std::unique_ptr<D3dObject<Direct3d11>> MakeBuffer(UINT misc) {
+    D3D11_BUFFER_DESC desc = {};
+    desc.ByteWidth = 256;
+    desc.BindFlags = D3D11_BIND_VERTEX_BUFFER;
+    desc.MiscFlags = misc;
+    D3dSubresource<Direct3d11> from;
+    ID3D11Buffer* const buffer = direct3d_.NewBuffer(desc)->get();
+    from.shape = ShapeOf<Direct3d11>(buffer);
+    from.resource = ComPtr<ID3D11Resource>::Share(buffer);
+    from.extent = *ExtentOf(from.shape, 0);
+    from.same_adapter = true;
+    return std::make_unique<D3dObject<Direct3d11>>(
+        nullptr, ComPtr<ID3D11Device>::Share(direct3d_.device()), std::move(from));
   }
   // With a shadow that the worker has opened.
   std::unique_ptr<D3dObject<Direct3d11>> MakeShadowed(UINT index = 0) {
@@ -199,6 +215,61 @@ TEST_F(D3dHandlesTest, RemovedDeviceIsNotStaged) {
   EXPECT_EQ(direct3d_.TakeLog(), "app0>ours0 end flush ");
   EXPECT_EQ(object->Store(bytes, Soon()), CL_OUT_OF_RESOURCES);
   EXPECT_EQ(direct3d_.TakeLog(), "") << "waits for the copy before, which the device lost";
+}
+
+// --- Staging.
+
+// A buffer is staged by one of ours of its size that the processor may read and write, made with
+// the first use and kept.
+TEST_F(D3dHandlesTest, BufferIsStaged) {
+  const auto object = MakeBuffer(0);
+  uint8_t bytes[256] = {};
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_EQ(object->Fetch(bytes, Soon()), CL_SUCCESS);
+    EXPECT_EQ(direct3d_.TakeLog(), "app0>ours0 end flush map:ours ");
+    EXPECT_EQ(object->Store(bytes, Soon()), CL_SUCCESS);
+    EXPECT_EQ(direct3d_.TakeLog(), "map:ours ours0>app0 end flush ");
+  }
+  ASSERT_EQ(direct3d_.buffers.size(), 2u);
+  const D3D11_BUFFER_DESC& made = direct3d_.buffers.back().desc;
+  EXPECT_EQ(made.ByteWidth, 256u);
+  EXPECT_EQ(made.Usage, D3D11_USAGE_STAGING);
+  EXPECT_EQ(made.CPUAccessFlags, UINT{D3D11_CPU_ACCESS_READ | D3D11_CPU_ACCESS_WRITE});
+  EXPECT_EQ(made.BindFlags, 0u);
+  EXPECT_EQ(made.MiscFlags, 0u);
+}
+
+// A staging resource is mapped only once its copy has ended, which is waited for with a bound, by
+// query and by fence: mapping it earlier would wait without one.
+TEST_F(D3dHandlesTest, StagingWaitsAreBounded) {
+  uint8_t bytes[64 * 32 * 4] = {};
+  for (const bool fences : {false, true}) {
+    direct3d_.has_fences = fences;
+    for (const bool buffer : {false, true}) {
+      const auto object = buffer ? MakeBuffer(0) : Make(FakeDirect3d::Desc(0));
+      direct3d_.query_answers_pending = -1;
+      direct3d_.fence_completes = false;
+      const absl::Time soon = absl::Now() + absl::Milliseconds(20);
+      EXPECT_EQ(object->Fetch(bytes, soon), CL_OUT_OF_RESOURCES);
+      EXPECT_EQ(object->Store(bytes, soon), CL_OUT_OF_RESOURCES) << "behind that copy";
+      EXPECT_EQ(direct3d_.TakeLog().find("map:"), std::string::npos);
+      direct3d_.query_answers_pending = 0;
+      direct3d_.fence_completes = true;
+      EXPECT_EQ(object->Store(bytes, Soon()), CL_SUCCESS);
+      EXPECT_EQ(object->Fetch(bytes, Soon()), CL_SUCCESS);
+      direct3d_.TakeLog();
+    }
+  }
+}
+
+// A staging buffer that cannot be made fails the acquire, and nothing is copied.
+TEST_F(D3dHandlesTest, NoStagingBuffer) {
+  const auto object = MakeBuffer(0);
+  uint8_t bytes[256] = {};
+  direct3d_.create_buffer = E_OUTOFMEMORY;
+  EXPECT_EQ(object->Fetch(bytes, Soon()), CL_OUT_OF_RESOURCES);
+  EXPECT_EQ(object->Store(bytes, Soon()), CL_OUT_OF_RESOURCES);
+  EXPECT_EQ(direct3d_.TakeLog(), "");
 }
 
 // --- The shadow.
@@ -399,18 +470,29 @@ TEST_F(D3dHandlesTest, GoesAtHomeIfTheDeviceIsOfOneThread) {
 
 // --- What has no handles.
 
-// Buffers and volumes are staged, and say so.
-TEST_F(D3dHandlesTest, OnlyTwoDimensions) {
-  for (const D3dShape::Kind kind : {D3dShape::Kind::kBuffer, D3dShape::Kind::kTexture3d}) {
-    D3dSubresource<Direct3d11> from;
-    from.shape.kind = kind;
-    from.shape.nt_handle = true;
-    from.same_adapter = true;
-    D3dObject<Direct3d11> object(nullptr, ComPtr<ID3D11Device>::Share(direct3d_.device()),
-                                 std::move(from));
-    for (const auto& exported : {object.Export().status(), object.MakeShadow().status()})
-      EXPECT_NE(exported.message().find("buffers and volumes"), absl::string_view::npos);
+// OpenCL's external memory knows handles of Direct3D 11's textures, and of no buffers: they are
+// staged, and say so, however they were made.
+TEST_F(D3dHandlesTest, BuffersHaveNoHandle) {
+  for (const UINT misc : {UINT{0}, kShared, kShared | kNtHandle, kKeyedMutex | kNtHandle}) {
+    const auto object = MakeBuffer(misc);
+    for (const auto& exported : {object->Export().status(), object->MakeShadow().status()}) {
+      EXPECT_TRUE(absl::IsUnimplemented(exported)) << exported;
+      EXPECT_NE(exported.message().find("buffers"), absl::string_view::npos) << exported;
+    }
   }
+  EXPECT_EQ(direct3d_.TakeLog(), "");
+}
+
+// Nor does Direct3D share volumes.
+TEST_F(D3dHandlesTest, VolumesHaveNoHandle) {
+  D3dSubresource<Direct3d11> from;
+  from.shape.kind = D3dShape::Kind::kTexture3d;
+  from.shape.nt_handle = true;
+  from.same_adapter = true;
+  D3dObject<Direct3d11> object(nullptr, ComPtr<ID3D11Device>::Share(direct3d_.device()),
+                               std::move(from));
+  for (const auto& exported : {object.Export().status(), object.MakeShadow().status()})
+    EXPECT_NE(exported.message().find("volumes"), absl::string_view::npos) << exported;
 }
 
 // Direct3D 10 has only handles that any process may open by guessing: those are not used.
