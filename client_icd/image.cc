@@ -217,6 +217,8 @@ cl_mem CreateImage(cl_context context_handle, const cl_mem_properties* propertie
   about.type = desc->image_type;
   about.flags = flags;
   about.image = MakeImageShape(*format, *desc);
+  // The rows of an image that is made from another one are that one's.
+  if (parent != nullptr && parent->is_image()) about.image->row_pitch = parent->image().row_pitch;
   about.parent = Ref<MemObject>(parent);
   if ((flags & CL_MEM_USE_HOST_PTR) != 0)
     about.host_ptr = parent != nullptr ? parent->host_ptr() : host_ptr;

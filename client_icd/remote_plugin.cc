@@ -11,13 +11,11 @@
 namespace sluice {
 namespace {
 
-// Of an endpoint that has taken the connection; SLUICE_CONNECT_TIMEOUT_MS bounds that.
-constexpr uint32_t kAnswerTimeoutMs = 10'000;
-
 uint32_t TimeoutMs() {
   const std::string text = EnvironmentVariable("SLUICE_CONNECT_TIMEOUT_MS").value_or("");
   uint32_t value = 0;
-  return absl::SimpleAtoi(text, &value) ? std::max(value, kAnswerTimeoutMs) : kAnswerTimeoutMs;
+  return absl::SimpleAtoi(text, &value) ? std::max(value, kRemoteAnswerTimeoutMs)
+                                        : kRemoteAnswerTimeoutMs;
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // A daemon on the network, through the transport that remote_library.h finds. Thread-safe.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -10,8 +11,11 @@
 
 namespace sluice {
 
-// The daemon's serialised PlatformSnapshot. Bounded by SLUICE_CONNECT_TIMEOUT_MS, by default
-// 2000, and if it has taken the connection, by ten seconds.
+// How long an endpoint that has taken the connection may take to answer; SLUICE_CONNECT_TIMEOUT_MS,
+// by default 2000, bounds the connection.
+inline constexpr uint32_t kRemoteAnswerTimeoutMs = 10'000;
+
+// The daemon's serialised PlatformSnapshot, in that time.
 absl::StatusOr<std::string> DescribeRemote(const std::string& target);
 // A new session.
 absl::StatusOr<std::unique_ptr<Transport>> ConnectRemote(const std::string& target);

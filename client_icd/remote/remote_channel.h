@@ -24,6 +24,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client_icd/remote_plugin.h"
 
 namespace sluice {
 
@@ -51,7 +52,7 @@ void Authorize(const RemoteSecurity& security, grpc::ClientContext* context);
 // Who has not taken the connection in this time is not there. Who has taken it is, and may be busy:
 // that one has kAnswerTimeout, and on Windows, where it is not seen, just this.
 std::chrono::milliseconds ConnectTimeout();
-inline constexpr std::chrono::milliseconds kAnswerTimeout(10'000);
+inline constexpr std::chrono::milliseconds kAnswerTimeout(kRemoteAnswerTimeoutMs);
 
 // The platform snapshot of the daemon behind `endpoint`, which has to be connected within
 // ConnectTimeout of `timeout`.

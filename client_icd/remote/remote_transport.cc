@@ -30,7 +30,8 @@ constexpr size_t kMaxInboxBytes = 16 << 20;
 constexpr int64_t kAfterWaiterNs = 1'000'000;
 // Replies that nobody awaits are taken in batches.
 constexpr int64_t kBetweenBatchesNs = 300'000;
-// How long the background thread looks away while an application thread polls.
+// How long the background thread looks away while an application thread polls, before it has itself
+// woken at the end of that wait: short ones, one after the other, need not wake it each.
 constexpr absl::Duration kWhileWaiterPolls = absl::Milliseconds(2);
 constexpr int64_t kBetweenBriefPollsNs = 10'000;
 // Looking this often without a wait is polling: by clGetEventInfo in a loop, or a spinning waiter.
@@ -369,12 +370,15 @@ void RemoteTransport::Wait(uint32_t ticket, uint32_t bit) {
   Flush();
   ReadOn();
   absl::MutexLock lock(&mu_);
-  if (!background) waiter_waits_ = true;
+  if (!background) {
+    waiter_waits_ = true;
+    ++waits_;
+  }
   while (!SleepMayEnd(ticket)) {
     // Also when the waiter has just sent us away and not taken the role yet: we hold the lock
     // first.
     if (background && (polling_ || waiter_waits_)) {
-      background_wake_.WaitWithTimeout(&mu_, kWhileWaiterPolls);
+      AwaitWaiterLocked();
       continue;
     }
     if (polling_) {
@@ -400,7 +404,18 @@ void RemoteTransport::Wait(uint32_t ticket, uint32_t bit) {
   } else {
     waiter_waits_ = false;
     last_waiter_ns_ = MonotonicNs();
+    if (waiter_is_awaited_) background_wake_.Signal();
   }
+}
+
+// The background thread, while another one has the role.
+void RemoteTransport::AwaitWaiterLocked() {
+  const uint64_t wait = waits_;
+  if (!background_wake_.WaitWithTimeout(&mu_, kWhileWaiterPolls)) return;
+  if (!waiter_waits_ || waits_ != wait) return;
+  waiter_is_awaited_ = true;
+  background_wake_.Wait(&mu_);
+  waiter_is_awaited_ = false;
 }
 
 void RemoteTransport::Interrupt(uint32_t bits) {

@@ -125,6 +125,7 @@ class RemoteTransport : public Transport {
   bool TryPoll(int64_t nanoseconds);
   bool SleepMayEnd(uint32_t ticket) const;
   int64_t HoldBackNs() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void AwaitWaiterLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void WakeSleepersLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void KickLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
@@ -166,7 +167,9 @@ class RemoteTransport : public Transport {
   mutable absl::Mutex mu_;
   bool polling_ ABSL_GUARDED_BY(mu_) = false;
   bool poller_is_background_ ABSL_GUARDED_BY(mu_) = false;
-  bool waiter_waits_ ABSL_GUARDED_BY(mu_) = false;  // In Wait: the role is to be its.
+  bool waiter_waits_ ABSL_GUARDED_BY(mu_) = false;       // In Wait: the role is to be its.
+  uint64_t waits_ ABSL_GUARDED_BY(mu_) = 0;              // Of waiters, begun.
+  bool waiter_is_awaited_ ABSL_GUARDED_BY(mu_) = false;  // By the background thread.
   bool kick_pending_ ABSL_GUARDED_BY(mu_) = false;
   int64_t last_waiter_ns_ ABSL_GUARDED_BY(mu_) = 0;  // When a waiter last left.
   int64_t last_background_ns_ ABSL_GUARDED_BY(mu_) =

@@ -26,6 +26,7 @@
 #include "broker/os/file.h"
 #include "broker/os/process.h"
 #include "deploy/sluicectl/broker_client.h"
+#include "deploy/sluicectl/doctor_helper.h"
 #include "deploy/sluicectl/endpoint.h"
 #include "deploy/sluicectl/exit_codes.h"
 #include "deploy/sluicectl/remote_client.h"
@@ -35,15 +36,10 @@ extern char** environ;
 namespace sluice {
 namespace {
 
-constexpr char kLoader[] = "libOpenCL.so.1";
 constexpr char kSystemVendors[] = "/etc/OpenCL/vendors";
 constexpr size_t kMaxIcdBytes = 64 << 10;
-constexpr int kListTimeoutMs = 20'000;
-constexpr int kAnswerFd = 3;  // Of a helper process.
-constexpr char kLoads[] = "loads";
-constexpr char kPlatformLine[] = "platform ";  // list-platforms' answer, followed by the name,
-constexpr char kContextLine[] = "context ";    // and by kOpened or why there is none.
-constexpr char kOpened[] = "opened";
+constexpr int kLoadTimeoutMs = 20'000;
+constexpr int kDriversPatience = 4;  // Times --timeout-ms: they may be several.
 
 struct Step {
   std::string name;
@@ -57,6 +53,7 @@ struct PlatformList {
   std::vector<std::string>
       contexts;  // Of ours, in the order of the names: kOpened, or a code and why.
   std::string problem;
+  std::string driver_says;  // If none of the names is ours.
 };
 
 class Examination {
@@ -212,7 +209,7 @@ struct HelperEnd {
   bool hangs = false;
 };
 
-HelperEnd RunHelper(std::vector<std::string> arguments) {
+HelperEnd RunHelper(std::vector<std::string> arguments, int timeout_ms) {
   const absl::StatusOr<std::string> own = OwnExecutablePath();
   int ends[2];
   if (!own.ok() || ::pipe2(ends, O_CLOEXEC) != 0) return {.problem = "cannot start a process"};
@@ -229,7 +226,7 @@ HelperEnd RunHelper(std::vector<std::string> arguments) {
   absl::StatusOr<ChildProcess> child = Spawn(options);
   if (!child.ok()) return {.problem = std::string(child.status().message())};
   write_end.reset();
-  const std::optional<ExitStatus> status = child->WaitAndReap(kListTimeoutMs);
+  const std::optional<ExitStatus> status = child->WaitAndReap(timeout_ms);
   HelperEnd end;
   end.hangs = !status.has_value();
   if (end.hangs) {
@@ -341,6 +338,13 @@ void Examination::CheckDevices(const std::string& problem, const std::string& sn
 void Examination::CheckRemote(const Endpoint& endpoint) {
   Ok("endpoint", endpoint.text);
   const absl::StatusOr<std::string> snapshot = DescribeNetwork(endpoint.text, flags_.timeout_ms);
+  if (!snapshot.ok() && !absl::IsUnavailable(snapshot.status())) {
+    Failed("daemon on the network", std::string(snapshot.status().message()),
+           "nothing was asked: install Sluice whole. libsluice_remote.so, which talks to the "
+           "network, belongs beside libsluice_icd.so or in sluice/ below it, and what it needs "
+           "with it; a sandbox must contain it");
+    return Skipped("devices", "no daemon to ask");
+  }
   if (!snapshot.ok()) {
     const std::string reason(snapshot.status().message());
     const bool token = reason.find("token") != std::string::npos;
@@ -358,17 +362,20 @@ void Examination::CheckRemote(const Endpoint& endpoint) {
   CheckDevices("", *snapshot);
 }
 
-bool IsOurs(absl::string_view platform) { return absl::StartsWith(platform, "Sluice ("); }
-
-PlatformList ListPlatforms() {
-  const HelperEnd end = RunHelper({"list-platforms"});
+PlatformList ListPlatforms(int timeout_ms) {
+  const HelperEnd end = RunHelper({"list-platforms"}, timeout_ms);
   PlatformList list;
   list.problem = end.problem;
-  if (end.hangs) list.problem = "the application's calls did not end in 20 s: a driver hangs";
+  if (end.hangs) {
+    list.problem =
+        absl::StrCat("the application's calls did not end in ", timeout_ms, " ms: a driver hangs");
+  }
   if (!end.crash.empty()) list.problem = absl::StrCat("a driver crashes: ", end.crash);
   for (absl::string_view line : absl::StrSplit(end.answer, '\n', absl::SkipEmpty())) {
     if (absl::ConsumePrefix(&line, kPlatformLine)) {
       list.names.emplace_back(line);
+    } else if (absl::ConsumePrefix(&line, kNoneLine)) {
+      list.driver_says = std::string(line);
     } else if (absl::ConsumePrefix(&line, kContextLine)) {
       list.contexts.emplace_back(line);
     }
@@ -379,7 +386,7 @@ PlatformList ListPlatforms() {
 void Examination::CheckPlatforms() {
   constexpr char kName[] = "application's view";
   if (!loader_found_) return Skipped(kName, "there is no loader");
-  const PlatformList list = ListPlatforms();
+  const PlatformList list = ListPlatforms(kDriversPatience * flags_.timeout_ms);
   std::vector<std::string> ours;
   for (const std::string& name : list.names) {
     if (IsOurs(name)) ours.push_back(name);
@@ -388,13 +395,19 @@ void Examination::CheckPlatforms() {
     Ok(kName, absl::StrCat("the loader lists ", absl::StrJoin(ours, ", ")));
     return CheckContexts(list);
   }
-  Failed(kName,
-         !list.problem.empty() ? list.problem
-         : list.names.empty()
-             ? std::string("the loader lists no platform at all")
-             : absl::StrCat("the loader lists only ", absl::StrJoin(list.names, ", ")),
-         "mend the steps that failed above; if none did, set SLUICE_LOG=debug and run the "
-         "application again");
+  const std::string found =
+      list.names.empty() ? "the loader lists no platform at all"
+                         : absl::StrCat("the loader lists only ", absl::StrJoin(list.names, ", "));
+  const std::string driver =
+      list.driver_says.empty() ? "" : absl::StrCat("; Sluice's driver says: ", list.driver_says);
+  if (!list.problem.empty()) {
+    return Failed(kName, list.problem,
+                  "it need not be Sluice's driver: `sluicectl run -- PROGRAM` shows a program no "
+                  "other; those that loaders read are named by the .icd files beside Sluice's");
+  }
+  Failed(kName, absl::StrCat(found, driver),
+         "mend the steps that failed above, and what the driver says; if neither tells, set "
+         "SLUICE_LOG=debug and run the application again");
 }
 
 // Devices are listed without a session, which the daemon may still refuse.
@@ -450,7 +463,7 @@ int DoctorCommand(const CommonFlags& flags) {
 }
 
 absl::Status CheckDriver(const std::string& path) {
-  const HelperEnd end = RunHelper({"load-library", path});
+  const HelperEnd end = RunHelper({"load-library", path}, kLoadTimeoutMs);
   if (!end.problem.empty()) return absl::InternalError(end.problem);
   if (!end.crash.empty()) {
     return absl::InvalidArgumentError(
@@ -458,127 +471,6 @@ absl::Status CheckDriver(const std::string& path) {
   }
   if (end.hangs) return absl::InvalidArgumentError(absl::StrCat(path, " does not load in 20 s"));
   return end.answer == kLoads ? absl::OkStatus() : absl::InvalidArgumentError(end.answer);
-}
-
-int LoadLibraryCommand(const std::string& path) {
-  const absl::StatusOr<DynamicLibrary> library = DynamicLibrary::Open(path);
-  std::string answer = kLoads;
-  if (!library.ok()) {
-    answer = std::string(library.status().message());
-  } else if (library->Find("clGetExtensionFunctionAddress") == nullptr) {
-    answer = absl::StrCat(path, " is no OpenCL driver");
-  }
-  const ssize_t written = ::write(kAnswerFd, answer.data(), answer.size());
-  // Not by exit: what the library has registered may crash as well.
-  std::_Exit(written == static_cast<ssize_t>(answer.size()) ? kExitOk : kExitFailed);
-}
-
-namespace {
-
-// The functions of the loader's that an application begins with; false if one is missing.
-struct LoaderFunctions {
-  decltype(&clGetPlatformIDs) get_platforms;
-  decltype(&clGetPlatformInfo) get_info;
-  decltype(&clGetDeviceIDs) get_devices;
-  decltype(&clCreateContext) create_context;
-  decltype(&clReleaseContext) release_context;
-
-  bool Find(const DynamicLibrary& loader) {
-    return Take(loader, "clGetPlatformIDs", &get_platforms) &&
-           Take(loader, "clGetPlatformInfo", &get_info) &&
-           Take(loader, "clGetDeviceIDs", &get_devices) &&
-           Take(loader, "clCreateContext", &create_context) &&
-           Take(loader, "clReleaseContext", &release_context);
-  }
-
-  template <typename Function>
-  static bool Take(const DynamicLibrary& loader, const char* name, Function* function) {
-    *function = reinterpret_cast<Function>(loader.Find(name));
-    return *function != nullptr;
-  }
-};
-
-bool Answer(absl::string_view prefix, const std::string& text) {
-  const std::string line = absl::StrCat(prefix, absl::StrReplaceAll(text, {{"\n", " "}}), "\n");
-  return ::write(kAnswerFd, line.data(), line.size()) == static_cast<ssize_t>(line.size());
-}
-
-// The driver's own words: the errors that it logs. Where somebody asked for its log, that is on
-// stderr as they expect, and there are none here.
-class ErrorLog {
- public:
-  ErrorLog() {
-    if (std::getenv("SLUICE_LOG") != nullptr) return;
-    absl::StatusOr<UniqueFd> file = CreateScratchFile("driver-log");
-    if (!file.ok() || ::dup2(file->get(), STDERR_FILENO) < 0) return;
-    file_ = *std::move(file);
-    ::setenv("SLUICE_LOG", "error", 1);
-  }
-
-  // The last one since the last call, without whose it is; "" if there is none.
-  std::string TakeLast() {
-    std::string last;
-    if (!file_.valid()) return last;
-    const absl::StatusOr<std::string> log = ReadScratchFile(file_.get(), kMaxLogBytes);
-    if (!log.ok()) return last;
-    for (const absl::string_view line : absl::StrSplit(log->substr(taken_), '\n')) {
-      constexpr absl::string_view kError = "] error: ";
-      const size_t at = line.find(kError);
-      if (absl::StartsWith(line, "sluice-icd[") && at != absl::string_view::npos)
-        last = std::string(line.substr(at + kError.size()));
-    }
-    taken_ = log->size();
-    return last;
-  }
-
- private:
-  static constexpr size_t kMaxLogBytes = 1 << 20;
-  UniqueFd file_;
-  size_t taken_ = 0;
-};
-
-// kOpened, or the code and the driver's words for it.
-std::string TryContext(const LoaderFunctions& cl, cl_platform_id platform, ErrorLog* log) {
-  cl_device_id device = nullptr;
-  cl_int status = cl.get_devices(platform, CL_DEVICE_TYPE_ALL, 1, &device, nullptr);
-  if (status != CL_SUCCESS) return absl::StrCat("clGetDeviceIDs gives ", status);
-  const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM,
-                                              reinterpret_cast<cl_context_properties>(platform), 0};
-  log->TakeLast();
-  const cl_context context = cl.create_context(properties, 1, &device, nullptr, nullptr, &status);
-  const std::string words = log->TakeLast();
-  if (context != nullptr) {
-    cl.release_context(context);
-    return kOpened;
-  }
-  return absl::StrCat("clCreateContext gives ", status, words.empty() ? "" : ": ", words);
-}
-
-}  // namespace
-
-int ListPlatformsCommand() {
-  ErrorLog log;
-  absl::StatusOr<DynamicLibrary> loader = DynamicLibrary::Open(kLoader);
-  if (!loader.ok()) return kExitFailed;
-  loader->KeepForever();
-  LoaderFunctions cl;
-  cl_platform_id ids[64];
-  cl_uint count = 0;
-  if (!cl.Find(*loader) || cl.get_platforms(std::size(ids), ids, &count) != CL_SUCCESS)
-    return kExitFailed;
-  std::vector<cl_platform_id> ours;
-  for (cl_uint i = 0; i < count && i < std::size(ids); ++i) {
-    char name[256] = {};
-    if (cl.get_info(ids[i], CL_PLATFORM_NAME, sizeof(name) - 1, name, nullptr) != CL_SUCCESS)
-      continue;
-    if (!Answer(kPlatformLine, name)) return kExitFailed;
-    if (IsOurs(name)) ours.push_back(ids[i]);
-  }
-  // After all names: this one opens sessions, which may take its time.
-  for (const cl_platform_id platform : ours) {
-    if (!Answer(kContextLine, TryContext(cl, platform, &log))) return kExitFailed;
-  }
-  return kExitOk;
 }
 
 }  // namespace sluice

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the driver does in a process that has come to a limit of its own (setrlimit).
+// What the driver does in a process that has come to a limit of its own (setrlimit), and what it
+// takes of one that waits.
 #include <pthread.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -8,9 +9,12 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <semaphore>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/conformance/child_process.h"
@@ -312,6 +316,40 @@ TEST_F(ProcessLimitsTest, AsksToBeCalledWithoutThreads) {
   const ChildResult child = RunInChild(scene, std::chrono::seconds(50));  // It builds programs.
   if (child.exit_code == kHasThreads) GTEST_SKIP() << "no limit holds here";
   ExpectEnd(scene, child);
+}
+
+// How often the threads that the driver has named as its own have gone to sleep.
+long SleepsOfTheDriver() {
+  long sleeps = 0;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream status(task.path() / "status");
+    std::string line;
+    bool is_drivers = false;
+    while (std::getline(status, line)) {
+      if (line.rfind("Name:\tsluice-", 0) == 0) is_drivers = true;
+      if (is_drivers && line.rfind("voluntary_ctxt_switches:", 0) == 0)
+        sleeps += std::stol(line.substr(line.find(':') + 1));
+    }
+  }
+  return sleeps;
+}
+
+// While a call waits, for as long as it does, the driver's own threads sleep.
+TEST_F(ProcessLimitsTest, ItsThreadsSleepWhileACallWaits) {
+  if (!TheHarness().IsSluice()) GTEST_SKIP() << "what a native driver's threads do is its affair";
+  const Own<cl_context> context = NewContext();
+  const Own<cl_command_queue> queue(
+      clCreateCommandQueueWithProperties(context, device(), nullptr, nullptr));
+  const Own<cl_event> gate(clCreateUserEvent(context, nullptr));
+  ASSERT_EQ(clEnqueueMarkerWithWaitList(queue, 1, gate.AsList(), nullptr), CL_SUCCESS);
+  std::thread other([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));  // How long the wait takes.
+    EXPECT_EQ(clSetUserEventStatus(gate, CL_COMPLETE), CL_SUCCESS);
+  });
+  const long before = SleepsOfTheDriver();
+  EXPECT_EQ(clFinish(queue), CL_SUCCESS);
+  EXPECT_LT(SleepsOfTheDriver() - before, 50);
+  other.join();
 }
 
 }  // namespace

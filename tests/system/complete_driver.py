@@ -14,7 +14,7 @@ import tempfile
 import harness
 
 TESTS = ("PipeTest.*", "PipesTest.*", "SpecialisationTest.*", "ProgramBinaryTest.IntermediateLanguage",
-         "ExtensionsTest.*Il*", "*SubGroup*", "KernelArgTest.DeviceQueues", "QueueTest.*", "DeviceTest.*",
+         "ExtensionsTest.*Il*", "*SubGroup*", "Image2dFrom*", "KernelArgTest.DeviceQueues", "QueueTest.*", "DeviceTest.*",
          "PlatformTest.HostTimer*", "*TheDevicesTimerIsTheirClock")
 
 

@@ -189,6 +189,62 @@ def check_worker_that_cannot_start():
         daemon.stop()
 
 
+def step_of(answer, name):
+    return next((step for step in answer.get("steps", []) if step["step"] == name), {"result": "", "found": "", "advice": ""})
+
+
+def check_other_drivers(env):
+    """Another driver that crashes or hangs beside Sluice's is told apart from Sluice."""
+    for fault, words in (("crash", "a driver crashes: "), ("hang", "a driver hangs")):
+        with tempfile.TemporaryDirectory(prefix="sluice-test-") as folder:
+            vendors = pathlib.Path(folder)
+            shutil.copy(pathlib.Path(env["OCL_ICD_VENDORS"]) / "sluice.icd", vendors)
+            (vendors / "faulty.icd").write_text(f"{harness.built(f'libfaulty_driver_{fault}.so')}\n")
+            code, answer = sluicectl(dict(env, OCL_ICD_VENDORS=folder), "doctor", "--timeout-ms", "1500")
+        view = step_of(answer, "application's view")
+        report.check(code == FAULTY and words in view["found"] and "sluicectl run" in view["advice"]
+                     and failed_steps(answer) == ["application's view"], f"doctor finds another driver's {fault}",
+                     (code, answer))
+
+
+def check_daemons_driver():
+    """So is a driver that crashes or hangs while the daemon asks it for devices."""
+    for fault, words in (("crash", "signal 11"), ("hang", "a driver hangs")):
+        daemon = harness.Daemon(KIND)
+        text = daemon.config.read_text()
+        daemon.config.write_text(text.replace("[broker]\n", "[broker]\nprobe_timeout_ms = 1000\n", 1))
+        with tempfile.TemporaryDirectory(prefix="sluice-test-") as folder:
+            harness.os.chmod(folder, 0o755)
+            pathlib.Path(folder, "faulty.icd").write_text(f"{harness.built(f'libfaulty_driver_{fault}.so')}\n")
+            with daemon.start_with({"OCL_ICD_VENDORS": folder}):
+                code, answer = sluicectl(daemon.environment(), "doctor")
+        devices = step_of(answer, "devices")
+        report.check(code == FAULTY and devices["result"] == "failed" and words in devices["found"]
+                     and "SIGHUP" in devices["advice"], f"doctor tells of a {fault} in the daemon's driver",
+                     (code, answer))
+
+
+def check_parts(env):
+    """An installation without its network library: neither sluicectl's nor the driver's is a matter of firewalls."""
+    with tempfile.TemporaryDirectory(prefix="sluice-test-") as folder:
+        tree = pathlib.Path(folder)
+        for part, place in (("sluicectl", "bin"), ("libsluice_icd.so", "lib")):
+            (tree / place).mkdir()
+            shutil.copy(harness.built(part), tree / place)
+        run = subprocess.run([str(tree / "bin/sluicectl"), "doctor", "--json"], env=env, stdin=subprocess.DEVNULL,
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60, check=False)
+        network = step_of(json.loads(run.stdout), "daemon on the network")
+        report.check(run.returncode == FAULTY and "libsluice_remote.so" in network["found"]
+                     and "libsluice_remote.so" in network["advice"] and "firewall" not in network["advice"],
+                     "doctor finds that its network library is missing", run.stdout.decode())
+        (tree / "sluice.icd").write_text(f"{tree}/lib/libsluice_icd.so\n")
+        code, answer = sluicectl(dict(env, OCL_ICD_VENDORS=folder), "doctor")
+        view = step_of(answer, "application's view")
+        report.check(code == FAULTY and failed_steps(answer) == ["application's view"]
+                     and "libsluice_remote.so" in view["found"], "doctor tells that the driver's is missing",
+                     (code, answer))
+
+
 def main():
     daemon = harness.Daemon(KIND)
     daemon.start()
@@ -226,6 +282,8 @@ def main():
             check_worker_that_cannot_start()
             check_permission()
             check_loader(env, folder)
+            check_other_drivers(env)
+            check_daemons_driver()
         else:
             nobody = f"127.0.0.1:{harness.free_port()}"
             expect_fault(dict(env, SLUICE_ENDPOINT=nobody), "nobody at the address", "daemon on the network")
@@ -233,6 +291,7 @@ def main():
             expect_fault(authority, "a daemon without TLS asked with TLS", "daemon on the network")
             expect_helper_beside_another_grpc(env)
             check_token_advice()
+            check_parts(env)
             code, answer = sluicectl(dict(env, SLUICE_ENDPOINT=nobody), "devices")
             report.check(code == NO_DAEMON and "error" in answer, "devices says that nobody is there", answer)
         check_reload(daemon, env)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # What `cmake --install --prefix` lays down is whole: every file that an installed file names is there, also when the
-# prefix is another than the configured one.
+# prefix is another than the configured one, and programs can be made with it.
 #   installed_tree_test.sh BUILD_DIR
 set -euo pipefail
 build=$1
@@ -42,6 +42,22 @@ for prefix in /usr /opt/sluice; do
       echo "FAILED: sluice.pc names $path as ${place%:*} of a tree in $tree$prefix"
       exit 1
     }
+  done
+  # Each public header is enough by itself, in C and C++, with what pkg-config says; what it declares is in the library.
+  printf '#include <sluice/sluice.h>\n#include <sluice/sluice.h>\n%s\n' \
+    'int main(void) { return sluice_status_string(SLUICE_OK) == NULL; }' >"$root/library.c"
+  printf '#include <CL/cl_sluice.h>\n#include <CL/cl_sluice.h>\n%s\n' \
+    'int main(void) { cl_sluice_sharing_way way = CL_SHARING_WAY_IMPORT_SLUICE; return way != 1; }' >"$root/opencl.c"
+  read -ra flags <<<"$(PKG_CONFIG_PATH=$tree$prefix/lib/pkgconfig pkg-config --cflags --libs sluice)"
+  for compile in "cc -std=c99" "c++ -std=c++11 -x c++"; do
+    for program in library opencl; do
+      # shellcheck disable=SC2086
+      $compile -pedantic -Wall -Wextra -Werror -DCL_TARGET_OPENCL_VERSION=120 "$root/$program.c" -x none "${flags[@]}" \
+        -o "$root/$program" && LD_LIBRARY_PATH=$tree$prefix/lib "$root/$program" || {
+        echo "FAILED: $program.c does not compile or run by \`$compile\` and the installed sluice.pc"
+        exit 1
+      }
+    done
   done
   # The installed programs find each other: a daemon for the program, its worker, the driver.
   env -u OCL_ICD_VENDORS -u SLUICE_ENDPOINT "$tree$prefix/bin/sluicectl" run --private -- clinfo -l >"$root/devices" 2>&1 || true

@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client_icd/program.h"
 
+#include <chrono>
+#include <future>
+#include <string>
+#include <thread>
+
+#include "client_icd/api.h"
 #include "tests/unit/client_icd/sharing_fixture.h"
 
 namespace sluice {
@@ -56,6 +62,129 @@ TEST_F(ProgramTest, AnswersTellOfTheirOwnDevices) {
   End(*second_, CL_BUILD_PROGRAM_FAILURE, CL_BUILD_ERROR, CL_BUILD_ERROR);
   EXPECT_TRUE(program_->HasExecutableFor(*device_));
   EXPECT_EQ(StatusOf(*second_), CL_BUILD_ERROR);
+}
+
+// Notify function of a call, and whether it was called.
+struct Told {
+  static void CL_CALLBACK Notify(cl_program program, void* told) {
+    static_cast<Told*>(told)->by.set_value(program);
+  }
+  bool yet() { return future.wait_for(std::chrono::seconds(0)) == std::future_status::ready; }
+
+  std::promise<cl_program> by;
+  std::future<cl_program> future = by.get_future();
+};
+
+// The calls of an application while the scripted worker builds.
+class BuildTest : public ProgramTest {
+ protected:
+  using Step = Program::Step;
+  static constexpr Step kSteps[] = {Step::kBuild, Step::kCompile};
+
+  cl_int Start(Step step, Told* told, const char* options = "", cl_uint devices = 0,
+               const cl_device_id* list = nullptr) {
+    const auto notify = told != nullptr ? &Told::Notify : nullptr;
+    if (step == Step::kBuild)
+      return api::clBuildProgram(program_->handle(), devices, list, options, notify, told);
+    return api::clCompileProgram(program_->handle(), devices, list, options, 0, nullptr, nullptr,
+                                 notify, told);
+  }
+  std::string Options() {
+    char text[64] = "";
+    EXPECT_EQ(api::clGetProgramBuildInfo(program_->handle(), device_->handle(),
+                                         CL_PROGRAM_BUILD_OPTIONS, sizeof(text), text, nullptr),
+              CL_SUCCESS);
+    return text;
+  }
+};
+
+// Sections 5.8.2 and 5.8.3: CL_INVALID_OPERATION while a build or compilation has not completed,
+// whichever of the two it is, and with a notify function or without. Nothing of the program changes
+// by that, and nobody is notified.
+TEST_F(BuildTest, NoOtherBuildBeginsMeanwhile) {
+  for (const Step first : kSteps) {
+    for (const Step second : kSteps) {
+      Told told, never;
+      ASSERT_EQ(Start(first, &told, "-DFIRST"), CL_SUCCESS);
+      EXPECT_EQ(StatusOf(*device_), CL_BUILD_IN_PROGRESS);
+      EXPECT_EQ(Start(second, nullptr, "-DSECOND"), CL_INVALID_OPERATION);
+      EXPECT_EQ(Start(second, &never, "-DSECOND"), CL_INVALID_OPERATION);
+      EXPECT_EQ(StatusOf(*device_), CL_BUILD_IN_PROGRESS);
+      EXPECT_EQ(Options(), "-DFIRST");
+      EXPECT_FALSE(told.yet());
+      worker_->EndBuild(CL_SUCCESS);
+      EXPECT_EQ(told.future.get(), program_->handle());
+      EXPECT_EQ(StatusOf(*device_), CL_BUILD_SUCCESS);
+      EXPECT_FALSE(never.yet());
+    }
+  }
+}
+
+// The same where the first call waits for its build, on another thread.
+TEST_F(BuildTest, NoOtherBuildBeginsWhileACallWaits) {
+  for (const Step second : kSteps) {
+    cl_int ended = 77;
+    std::thread other([&] { ended = Start(Step::kBuild, nullptr); });
+    while (!program_->IsBuilding()) std::this_thread::yield();
+    EXPECT_EQ(Start(second, nullptr), CL_INVALID_OPERATION);
+    worker_->EndBuild(CL_BUILD_PROGRAM_FAILURE);
+    other.join();
+    EXPECT_EQ(ended, CL_BUILD_PROGRAM_FAILURE);
+    EXPECT_EQ(StatusOf(*device_), CL_BUILD_ERROR);
+  }
+}
+
+// Builds for different devices are no obstacle to each other, but for one that names both.
+TEST_F(BuildTest, OtherDevicesMayBeBuiltForMeanwhile) {
+  const cl_device_id first = device_->handle(), second = second_->handle();
+  Told told, other;
+  ASSERT_EQ(Start(Step::kBuild, &told, "", 1, &first), CL_SUCCESS);
+  EXPECT_EQ(Start(Step::kBuild, nullptr), CL_INVALID_OPERATION);
+  EXPECT_EQ(StatusOf(*second_), CL_BUILD_NONE);
+  EXPECT_EQ(Start(Step::kCompile, &other, "", 1, &second), CL_SUCCESS);
+  worker_->EndBuild(CL_SUCCESS);
+  worker_->EndBuild(CL_SUCCESS);
+  told.future.get();
+  other.future.get();
+}
+
+// What is being built can neither be linked (section 5.8.4: CL_INVALID_OPERATION) nor make kernels
+// (5.9.1: "no successfully built executable"), and afterwards it can.
+TEST_F(BuildTest, WhatIsBeingBuiltIsOfNoUseYet) {
+  const cl_program input = program_->handle();
+  const auto link = [&](cl_int* error) {
+    return api::clLinkProgram(context_->handle(), 0, nullptr, "", 1, &input, nullptr, nullptr,
+                              error);
+  };
+  Told told;
+  ASSERT_EQ(Start(Step::kCompile, &told), CL_SUCCESS);
+  cl_int status = CL_SUCCESS;
+  EXPECT_EQ(link(&status), nullptr);
+  EXPECT_EQ(status, CL_INVALID_OPERATION);
+  EXPECT_EQ(api::clCreateKernel(input, "k", &status), nullptr);
+  EXPECT_EQ(status, CL_INVALID_PROGRAM_EXECUTABLE);
+  EXPECT_EQ(api::clCreateKernelsInProgram(input, 0, nullptr, nullptr),
+            CL_INVALID_PROGRAM_EXECUTABLE);
+  worker_->EndBuild(CL_SUCCESS);
+  told.future.get();
+  cl_program linked = nullptr;
+  std::thread other([&] { linked = link(&status); });
+  worker_->EndBuild(CL_SUCCESS);
+  other.join();
+  EXPECT_EQ(status, CL_SUCCESS);
+  EXPECT_EQ(api::clReleaseProgram(linked), CL_SUCCESS);
+}
+
+// Options that Sluice refuses by itself are no build: what the last one said stays.
+TEST_F(BuildTest, RefusedOptionsAreNotRemembered) {
+  Told told;
+  ASSERT_EQ(Start(Step::kBuild, &told, "-DLAST"), CL_SUCCESS);
+  worker_->EndBuild(CL_SUCCESS);
+  told.future.get();
+  EXPECT_EQ(Start(Step::kBuild, nullptr, "-w -I"), CL_INVALID_BUILD_OPTIONS);
+  EXPECT_EQ(Start(Step::kCompile, nullptr, "-w -D"), CL_INVALID_COMPILER_OPTIONS);
+  EXPECT_EQ(Options(), "-DLAST");
+  EXPECT_EQ(StatusOf(*device_), CL_BUILD_SUCCESS);
 }
 
 }  // namespace

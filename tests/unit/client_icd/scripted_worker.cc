@@ -59,6 +59,16 @@ void ScriptedWorker::FailNextAcquire(cl_int status) {
   fail_acquire_ = status;
 }
 
+void ScriptedWorker::EndBuild(cl_int status) {
+  std::unique_lock<std::mutex> lock(mu_);
+  changed_.wait(lock, [this] { return !builds_.empty(); });
+  pb::Reply reply;
+  reply.mutable_answer()->set_sequence(builds_.front());
+  reply.mutable_answer()->set_status(status);
+  builds_.pop_front();
+  Reply(reply);
+}
+
 bool ScriptedWorker::shares_memory() const {
   const std::lock_guard<std::mutex> lock(mu_);
   return takes_imports_ || makes_shadows_;
@@ -108,6 +118,12 @@ void ScriptedWorker::Take(const FrameHeader& header, const pb::Command& command,
         answer.set_refusal(refusal_);
       }
       return Reply(reply);
+    case pb::Command::kBuildProgram:
+    case pb::Command::kCompileProgram:
+    case pb::Command::kLinkProgram:
+      builds_.push_back(header.sequence);
+      changed_.notify_all();
+      return;
     case pb::Command::kCreateShadowBuffer: {
       const pb::CreateShadowBuffer& body = command.create_shadow_buffer();
       memory_[body.mem_id()] = std::string(body.size(), '\0');

@@ -45,6 +45,9 @@ class ScriptedWorker : public Transport {
   // The next acquire of a shadow fails with this.
   void FailNextAcquire(cl_int status);
 
+  // Builds, compilations and links run until this ends the oldest of them, which it waits for.
+  void EndBuild(cl_int status);
+
   // --- Transport.
   bool Send(const FrameHeader& header, std::string_view message, std::string_view payload,
             bool wake) override;
@@ -98,6 +101,7 @@ class ScriptedWorker : public Transport {
   bool gave_semaphores_ = false;  // With the newest.
   std::string shadow_log_;
   cl_int fail_acquire_ = CL_SUCCESS;
+  std::deque<uint64_t> builds_;  // Their sequence numbers.
 };
 
 }  // namespace sluice
