@@ -52,7 +52,7 @@ std::shared_ptr<FenceWaiters::Waiter> FenceWaiters::Free() {
     (*free)->waits.store(1);
     return *free;
   }
-  if (waiters_.size() == kMaxWaiters) return nullptr;
+  if (waiters_.size() >= max_waiters_) return nullptr;
   waiters_.push_back(std::make_shared<Waiter>());
   waiters_.back()->waits.store(1);
   return waiters_.back();
@@ -72,26 +72,52 @@ bool FenceWaiters::IsBusy() {
                      [](const auto& waiter) { return waiter->waits.load() != 0; });
 }
 
+bool FenceWaiters::MakeContexts(const GlContextRef& ref, const std::shared_ptr<Waiter>& waiter) {
+  absl::StatusOr<std::unique_ptr<GlBinding>> binding = MakeGlBinding(ref);
+  if (!binding.ok()) return false;
+  absl::StatusOr<std::unique_ptr<GlContexts>> made = GlContexts::Make(*std::move(binding));
+  if (!made.ok()) return false;
+  waiter->contexts = *std::move(made);
+  waiter->id = std::this_thread::get_id();
+  waiter->contexts->WhenDisplayCloses([weak = std::weak_ptr<Waiter>(waiter)] {
+    const std::shared_ptr<Waiter> living = weak.lock();
+    if (living == nullptr) return;
+    living->closing.store(true);
+    // They may have gone in the meantime, by another thread's last release.
+    living->thread.Post([living] {
+      if (living->contexts != nullptr) living->contexts->Close();
+    });
+  });
+  return true;
+}
+
+void FenceWaiters::MakeNow() {
+  std::vector<std::shared_ptr<Waiter>> both;
+  {
+    absl::MutexLock lock(&mu_);
+    max_waiters_ = 1;
+    waiters_.push_back(std::make_shared<Waiter>());
+    looker_ = std::make_shared<Waiter>();
+    both = {waiters_.back(), looker_};
+  }
+  // What cannot be made now may be by the first fence.
+  std::vector<std::shared_ptr<absl::Notification>> made;
+  for (const std::shared_ptr<Waiter>& waiter : both) {
+    const auto done = std::make_shared<absl::Notification>();
+    const bool posted = waiter->thread.Post([ref = ref_, waiter, done] {
+      static_cast<void>(MakeContexts(ref, waiter));
+      done->Notify();
+    });
+    if (posted) made.push_back(done);
+  }
+  const absl::Time deadline = absl::Now() + kGlPatience;
+  for (const auto& one : made) one->WaitForNotificationWithTimeout(deadline - absl::Now());
+}
+
 cl_int FenceWaiters::Begin(const GlContextRef& ref, const std::shared_ptr<Waiter>& waiter,
                            const Fence& fence) {
   if (ExitGate::OfProcess().closed()) return CL_OUT_OF_RESOURCES;  // It stood in line.
-  if (waiter->contexts == nullptr) {
-    absl::StatusOr<std::unique_ptr<GlBinding>> binding = MakeGlBinding(ref);
-    if (!binding.ok()) return CL_OUT_OF_RESOURCES;
-    absl::StatusOr<std::unique_ptr<GlContexts>> made = GlContexts::Make(*std::move(binding));
-    if (!made.ok()) return CL_OUT_OF_RESOURCES;
-    waiter->contexts = *std::move(made);
-    waiter->id = std::this_thread::get_id();
-    waiter->contexts->WhenDisplayCloses([weak = std::weak_ptr<Waiter>(waiter)] {
-      const std::shared_ptr<Waiter> living = weak.lock();
-      if (living == nullptr) return;
-      living->closing.store(true);
-      // They may have gone in the meantime, by another thread's last release.
-      living->thread.Post([living] {
-        if (living->contexts != nullptr) living->contexts->Close();
-      });
-    });
-  }
+  if (waiter->contexts == nullptr && !MakeContexts(ref, waiter)) return CL_OUT_OF_RESOURCES;
   const bool closed = waiter->closing.load() || waiter->contexts->closed();
   return closed ? CL_INVALID_GL_OBJECT : fence.begin(*waiter->contexts);
 }

@@ -14,6 +14,9 @@
 // turn, which references nothing: a fence of ours behind it is looked at once it is deleted
 // (gl_event.cc).
 //
+// Where a new context waits for the GPU (GlCaps::new_contexts_wait), that would be a wait as well:
+// there one thread that waits and the one that looks are made with the share, and no more.
+//
 // At the process's exit no wait begins any more, and the exit waits for those that have begun, but
 // not long (exit_gate.h); what their fences stand behind is flushed if the exiting thread can. A
 // wait cannot be called off: one whose fence is not signalled by then stays in its call.
@@ -57,6 +60,8 @@ class FenceWaiters {
   explicit FenceWaiters(GlContextRef ref) : ref_(ref) {}
   ~FenceWaiters();
 
+  // Makes the only ones that there will ever be. Before the first Start.
+  void MakeNow();
   // Returns once the wait has begun, or with the code of `begin`; `done` is called only in the
   // first case, on the waiter's thread.
   cl_int Start(GlShare& share, Fence fence);
@@ -82,6 +87,8 @@ class FenceWaiters {
   // One that waits for nothing; null if all do.
   std::shared_ptr<Waiter> Free();
   std::shared_ptr<Waiter> Looker();
+  // On its thread. False if none can be made.
+  static bool MakeContexts(const GlContextRef& ref, const std::shared_ptr<Waiter>& waiter);
   static cl_int Begin(const GlContextRef& ref, const std::shared_ptr<Waiter>& waiter,
                       const Fence& fence);
   cl_int StartLooking(Fence fence);
@@ -89,6 +96,7 @@ class FenceWaiters {
 
   const GlContextRef ref_;  // What the waiters' contexts share with.
   absl::Mutex mu_;
+  size_t max_waiters_ ABSL_GUARDED_BY(mu_) = kMaxWaiters;
   std::vector<std::shared_ptr<Waiter>> waiters_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<Waiter> looker_ ABSL_GUARDED_BY(mu_);
 };

@@ -4,7 +4,10 @@
 #include <CL/cl_gl.h>
 
 #include <algorithm>
+#include <span>
 #include <utility>
+
+#include "client_icd/device.h"
 
 namespace sluice::sharing {
 namespace {
@@ -53,6 +56,15 @@ cl_int MakeHiddenBuffer(Context* context, cl_mem_flags flags, size_t bytes, Ref<
   return CL_SUCCESS;
 }
 
+// Section 9.9 adds depth to the table where a device has the extension: a driver may list such
+// formats without (NVIDIA's, for reading).
+bool HasDepthImages(const Context& context) {
+  const std::span<Device* const> devices = context.devices();
+  return std::any_of(devices.begin(), devices.end(), [](const Device* device) {
+    return device->HasExtension("cl_khr_gl_depth_images");
+  });
+}
+
 }  // namespace
 
 bool IsTwoDimensionalTarget(GLenum target) {
@@ -63,7 +75,7 @@ bool IsTwoDimensionalTarget(GLenum target) {
 void AddGlFormats(const Context& context, std::vector<cl_image_format>* formats) {
   const auto* share = static_cast<GlShare*>(context.Interop(Api::kGl));
   // OpenGL ES cannot read depth.
-  if (share == nullptr || share->caps().version.es) return;
+  if (share == nullptr || share->caps().version.es || !HasDepthImages(context)) return;
   std::vector<cl_image_format> added;
   for (const GlFormat* format = GlFormatsBegin(); format != GlFormatsEnd(); ++format) {
     const cl_image_format by = format->worker_cl();
@@ -84,6 +96,10 @@ cl_int CreateFromGlObject(Context* context, cl_mem_flags flags, Api api,
   about.bytes = gl.bytes;
   if (gl.format != nullptr) {
     if (!context->supports_images()) return CL_INVALID_OPERATION;
+    // CL_INVALID_IMAGE_FORMAT_DESCRIPTOR if the internal format does not map to a supported OpenCL
+    // image format (section 9.4.2).
+    if (gl.format->is_depth() && !HasDepthImages(*context))
+      return CL_INVALID_IMAGE_FORMAT_DESCRIPTOR;
     const cl_image_desc desc = DescOf(gl);
     CL_RETURN_IF_ERROR(
         CheckFormat(context, flags, desc.image_type, gl.format->cl, CL_IMAGE_FORMAT_NOT_SUPPORTED));

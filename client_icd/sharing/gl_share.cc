@@ -114,6 +114,7 @@ void GlContexts::ReadCaps() {
   const auto* vendor = reinterpret_cast<const char*>(gl_.GetString(GL_VENDOR));
   const bool is_nvidia = vendor != nullptr && std::string_view(vendor).starts_with("NVIDIA");
   caps_.texels_as_named = is_nvidia;
+  caps_.new_contexts_wait = is_nvidia;
   caps_.egl_image =
       !is_nvidia && HasExtension("GL_OES_EGL_image") && gl_.EGLImageTargetTexture2DOES != nullptr;
   caps_.memory_object =
@@ -360,6 +361,7 @@ cl_int GlShare::Open(const GlContextRef& ref, std::shared_ptr<GlShare>* out) {
     });
   });
   share->binding_ = &share->state_->contexts->binding();
+  if (share->caps().new_contexts_wait) share->waiters().MakeNow();
   *out = std::move(share);
   return CL_SUCCESS;
 }

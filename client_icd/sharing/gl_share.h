@@ -59,6 +59,9 @@ struct GlCaps {
   // Seen on NVIDIA's; others may keep what came as GL_BGRA in that order.
   bool texels_as_named = false;
   bool reset_status = false;
+  // A new context is first current when the GPU has done what it was given (NVIDIA's, 580): what
+  // may come behind a long drawing has its context before.
+  bool new_contexts_wait = false;
   GLint texture_units = 0;  // Of one context, but for the scratch unit.
 };
 
