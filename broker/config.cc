@@ -130,6 +130,7 @@ void ReadWorker(SectionReader section, Config* config) {
                  config->cache_directory = text;
                  return IsAbsolutePath(text) && IsDirectory(text);
                });
+  section.Bytes("cache_bytes", &config->cache_bytes);
   section.Boolean("confine_files", &config->confine_files);
   section.StringOrList("readable", &ReadableProblem, &config->readable);
   section.Boolean("sync", &config->sync);

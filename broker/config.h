@@ -92,6 +92,7 @@ struct Config {
 
   std::optional<std::string> worker_user;  // Unset = of root's daemon, one for each identity.
   std::string cache_directory;             // "" = the worker user's own.
+  uint64_t cache_bytes = 1ULL << 30;       // Of each identity's compile cache in it; 0 = no bound.
   bool confine_files = true;          // Workers reach only what drivers need of the host's files.
   std::vector<std::string> readable;  // What workers may read besides.
   bool sync = false;                  // Every session in the debug mode.

@@ -52,6 +52,7 @@ absl::StatusOr<WorkerLauncher> WorkerLauncher::Create(const Config& config) {
   if (!vendors.ok()) return vendors.status();
   if (!vendors->empty()) launcher.extra_environment_["OCL_ICD_VENDORS"] = *vendors;
   launcher.data_bytes_ = config.limits.worker_memory_bytes;
+  launcher.cache_bytes_ = config.cache_bytes;
   launcher.file_arguments_.push_back(
       absl::StrCat("--confine-files=", config.confine_files ? 1 : 0));
   for (const std::string& path : config.readable)
@@ -132,6 +133,9 @@ absl::StatusOr<ChildProcess> WorkerLauncher::Launch(std::vector<std::string> arg
     options.sandbox.data_bytes = data_bytes_;
     if (const std::string records = RecordsDirectory(*tenant, identity_name); !records.empty())
       options.arguments.push_back(absl::StrCat("--records=", records));
+    // Not that of a user's own daemon, which is also the cache of his other programs.
+    if (!tenant->cache_directory.empty())
+      options.arguments.push_back(absl::StrCat("--limit-cache-bytes=", cache_bytes_));
   }
   options.sandbox.stays_in_session = true;
   options.sandbox.user = std::move(tenant->user);

@@ -45,6 +45,7 @@ class WorkerLauncher {
   std::string path_;
   std::unique_ptr<WorkerUsers> users_;
   uint64_t data_bytes_ = 0;
+  uint64_t cache_bytes_ = 0;
   std::vector<std::string> file_arguments_;
   std::vector<std::string> common_arguments_;  // These too.
   std::map<std::string, std::string> extra_environment_;

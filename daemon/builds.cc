@@ -55,6 +55,7 @@ void Builds::Loop() {
       if (given_up_) return;
     }
     tell();
+    if (after_each_) after_each_();
   }
 }
 

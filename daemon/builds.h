@@ -43,6 +43,10 @@ class Builds {
     on_overrun_ = std::move(on_overrun);
   }
 
+  // Called on the build thread when the client has been told of a build. Set before anything is
+  // posted.
+  void set_after_each(std::function<void()> after_each) { after_each_ = std::move(after_each); }
+
   // Runs `work` on the build thread, after everything that was posted before. False: too many wait.
   bool Post(Work work);
 
@@ -52,6 +56,7 @@ class Builds {
 
   const uint64_t limit_ms_;
   std::function<void(const std::string&)> on_overrun_;
+  std::function<void()> after_each_;
 
   absl::Mutex mu_;
   absl::CondVar changed_;  // Anything below.

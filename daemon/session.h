@@ -40,6 +40,7 @@ struct SessionOptions {
   bool sync = false;              // Debug: every enqueue waits for its command.
   std::string device_allow_list;  // Patterns, comma separated; empty: all.
   std::string records_directory;  // argument_records.h; empty: none.
+  uint64_t cache_bytes = 0;       // compile_cache.h; 0: no bound.
   KeyedMutexOpener open_keyed_mutex = &OpenKeyedMutex;  // Tests have one of their own.
 };
 

@@ -28,6 +28,7 @@
 #include "broker/os/worker_files.h"
 #include "broker/os/worker_process.h"
 #include "daemon/command_loop.h"
+#include "daemon/compile_cache.h"
 #include "daemon/include_folder.h"
 #include "daemon/probe.h"
 #include "daemon/worker_options.h"
@@ -178,6 +179,8 @@ absl::Status RunSession(const SessionOptions& options) {
   // The client cannot see our log.
   if (!prepared.ok()) EndSession(session, absl::StrCat("cannot start: ", prepared.message()));
   session.builds().set_on_overrun([](const std::string& why) { EndAfterOverrun(session, why); });
+  static CompileCache& cache = *new CompileCache(CompileCacheFolder(), options.cache_bytes);
+  session.builds().set_after_each([] { cache.AfterBuild(); });
   static CommandLoop& loop = *new CommandLoop(&session, commands.second.data());
   HandleMessage offer = {};
   offer.magic = kHandleMagic;

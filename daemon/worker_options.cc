@@ -35,6 +35,7 @@ bool TakeLimit(const std::string& name, const std::string& value, Limits* limits
 
 bool Take(const std::string& name, const std::string& value, WorkerOptions* options) {
   SessionOptions& session = options->session;
+  if (name == "--limit-cache-bytes") return ParseLimit(value, &session.cache_bytes);
   if (absl::StartsWith(name, "--limit-")) return TakeLimit(name, value, &session.limits);
   if (name == "--probe") {
     options->probe = true;

@@ -103,6 +103,14 @@ std::string UnusableFolder() {
   return found;
 }
 
+// The first of these that is set, as UnusableCache.
+std::string CompileCacheFolder() {
+  if (const std::string own = Variable("POCL_CACHE_DIR"); !own.empty()) return own;
+  if (const std::string xdg = Variable("XDG_CACHE_HOME"); !xdg.empty()) return xdg + "/pocl/kcache";
+  const std::string home = Variable("HOME");
+  return home.empty() ? "" : home + "/.cache/pocl/kcache";
+}
+
 FileAccess WorkerFileAccess(const std::vector<std::string>& more) {
   FileAccess access = DriverFiles();
   for (const absl::string_view library :

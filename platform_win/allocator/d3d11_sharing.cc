@@ -120,6 +120,8 @@ class RealSharing final : public D3d11Sharing {
     D3d11Layer first = {0, shape.size_bytes};
     if (shape.dxgi_format != 0) {
       ASSIGN_OR_RETURN(first, LayerOf(shape));
+    } else if (shape.size_bytes > UINT32_MAX) {
+      return absl::InvalidArgumentError("a Direct3D buffer has less than 4 GiB");
     }
     // Driver's memory may hold what others left there.
     const std::unique_ptr<void, decltype(&std::free)> zeros(
@@ -150,9 +152,6 @@ class RealSharing final : public D3d11Sharing {
 
   absl::Status MakeBuffer(const D3d11Shape& shape, const void* zeros, ComPtr<IDXGIResource1>* out) {
     D3D11_BUFFER_DESC about = {};
-    if (shape.size_bytes > UINT32_MAX) {
-      return absl::InvalidArgumentError("a Direct3D buffer has less than 4 GiB");
-    }
     about.ByteWidth = static_cast<UINT>(shape.size_bytes);
     about.BindFlags = D3D11_BIND_SHADER_RESOURCE | D3D11_BIND_UNORDERED_ACCESS;
     about.MiscFlags = kShared | D3D11_RESOURCE_MISC_BUFFER_ALLOW_RAW_VIEWS;

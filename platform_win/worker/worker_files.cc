@@ -8,6 +8,8 @@ namespace sluice {
 // What a worker reaches was decided by its token, when it was started.
 absl::Status ConfineWorkerFiles(const std::vector<std::string>&) { return ConfineFiles({}); }
 
+std::string CompileCacheFolder() { return ""; }
+
 // Workers run as the daemon's user there, whose caches are its own.
 std::string UnusableFolder() { return ""; }
 

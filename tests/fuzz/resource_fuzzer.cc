@@ -9,6 +9,7 @@
 // every acquire was answered once, every watch has ended, and nothing is left.
 #include <google/protobuf/stubs/logging.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
@@ -112,6 +113,17 @@ class Daemon {
   }
 
  private:
+  // Who relies on a shape reads as far as each plane's end.
+  static void RequireLayoutFits(const ResourceShape& shape) {
+    if (!shape.image.has_value()) return;
+    const uint64_t slices = std::max(shape.image->depth, shape.image->array_layers);
+    for (const PlaneLayout& plane : shape.image->planes) {
+      uint64_t end = 0;
+      Require(!__builtin_mul_overflow(plane.slice_pitch, slices, &end) &&
+              !__builtin_add_overflow(end, plane.offset, &end) && end <= shape.size_bytes);
+    }
+  }
+
   template <typename Request>
   void Make(uint64_t connection, const std::string& bytes,
             CreateParameters (*read)(const Request&)) {
@@ -121,6 +133,7 @@ class Daemon {
     if (!CompleteShape(&parameters.shape).ok()) return;
     const uint64_t size = parameters.shape.size_bytes;
     Require(size != 0 && size <= kMaxResourceBytes);
+    RequireLayoutFits(parameters.shape);
     if (!registry_.Reserve(kIdentity, size).ok()) return;
     const auto made =
         registry_.Create(connection, kIdentity, std::move(parameters.shape), parameters.backing,

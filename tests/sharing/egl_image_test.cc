@@ -5,6 +5,7 @@
 #include <EGL/egl.h>
 #include <EGL/eglext.h>
 
+#include <cstdio>
 #include <string_view>
 
 #include "tests/sharing/gl_fixture.h"
@@ -178,6 +179,111 @@ TEST_P(EglImages, Sources) {
   EXPECT_EQ(seen, after);
   gl().BindFramebuffer(GL_FRAMEBUFFER, 0);
   EXPECT_EQ(gl().GetError(), static_cast<GLenum>(GL_NO_ERROR));
+}
+
+// Every format of table 9.4 is shared with its bytes, both ways, or refused with section 9.16.4's
+// code; depth with stencil "can only be created using the clCreateFromGLTexture API" (9.9.1).
+TEST_P(EglImages, Formats) {
+  constexpr size_t kSide = 12;
+  std::vector<Format> formats = AllFormats();
+  formats.push_back({GL_DEPTH24_STENCIL8,
+                     GL_DEPTH_STENCIL,
+                     GL_UNSIGNED_INT_24_8,
+                     {CL_DEPTH_STENCIL, CL_UNORM_INT24},
+                     4,
+                     "GL_DEPTH24_STENCIL8"});
+  int shared = 0, refused = 0, none = 0;
+  for (const Format& format : formats) {
+    SCOPED_TRACE(format.name);
+    const std::vector<uint8_t> before = Pattern(format, kSide * kSide, 11);
+    const std::vector<uint8_t> after = Pattern(format, kSide * kSide, 12);
+    GLuint texture = 0;
+    gl().GenTextures(1, &texture);
+    gl().BindTexture(GL_TEXTURE_2D, texture);
+    gl().TexImage2D(GL_TEXTURE_2D, 0, static_cast<GLint>(format.internal), kSide, kSide, 0,
+                    format.format, format.type, before.data());
+    gl().TexParameteri(GL_TEXTURE_2D, GL_TEXTURE_MAX_LEVEL, 0);
+    gl().BindTexture(GL_TEXTURE_2D, 0);
+    const EGLImageKHR image =
+        make_image_(app().egl_display(), app().egl_context(), EGL_GL_TEXTURE_2D_KHR,
+                    reinterpret_cast<EGLClientBuffer>(static_cast<uintptr_t>(texture)), nullptr);
+    eglGetError();
+    if (gl().GetError() != GL_NO_ERROR || image == EGL_NO_IMAGE_KHR) {
+      ++none;
+      continue;
+    }
+    const cl_int status = SharedOrRefused(image, kSide, before, after);
+    if (status != CL_SUCCESS) {
+      EXPECT_EQ(status, CL_IMAGE_FORMAT_NOT_SUPPORTED);
+      ++refused;
+      continue;
+    }
+    EXPECT_NE(format.format, static_cast<GLenum>(GL_DEPTH_STENCIL));
+    EXPECT_TRUE(DeviceHas(format, CL_MEM_OBJECT_IMAGE2D, CL_MEM_READ_WRITE));
+    const std::vector<uint8_t> read =
+        ReadTexture(GL_TEXTURE_2D, texture, 0, format, kSide, kSide, 1);
+    // OpenGL ES reads few formats as they are.
+    if (gl().GetError() == GL_NO_ERROR) {
+      EXPECT_EQ(read, after);
+    }
+    ++shared;
+  }
+  std::printf("%d formats shared, %d refused, %d that EGL makes no image of\n", shared, refused,
+              none);
+  EXPECT_GE(shared, 4);
+}
+
+// A kernel reads one EGLImage and writes another: of colours, and of integers.
+TEST_P(EglImages, ThroughKernel) {
+  constexpr size_t kSide = 20;
+  for (const GLenum internal : {GL_RGBA8, GL_RGBA8UI}) {
+    const Format& format = FormatOf(internal);
+    SCOPED_TRACE(format.name);
+    const bool whole = internal == GL_RGBA8UI;
+    const std::vector<uint8_t> before = Pattern(format, kSide * kSide, 13);
+    const GLuint source = Texture2D(format, kSide, kSide, before.data());
+    const GLuint target = Texture2D(format, kSide, kSide, nullptr);
+    const EGLImageKHR images[2] = {ImageOf(source), ImageOf(target)};
+    gl().Finish();
+    const Own<cl_mem> in =
+        MAKE("clCreateFromEGLImageKHR.kernel_in",
+             create_(context(), app().egl_display(), images[0], CL_MEM_READ_ONLY, nullptr, error));
+    const Own<cl_mem> out =
+        MAKE("clCreateFromEGLImageKHR.kernel_out",
+             create_(context(), app().egl_display(), images[1], CL_MEM_WRITE_ONLY, nullptr, error));
+    ASSERT_NE(in.get(), nullptr);
+    ASSERT_NE(out.get(), nullptr);
+    const Own<cl_kernel> kernel =
+        BuildKernel(whole ? "kernel void invert(read_only image2d_t in, write_only image2d_t out) {"
+                            "  const int2 at = (int2)(get_global_id(0), get_global_id(1));"
+                            "  write_imageui(out, at, 255 - read_imageui(in, at)); }"
+                          : "kernel void invert(read_only image2d_t in, write_only image2d_t out) {"
+                            "  const int2 at = (int2)(get_global_id(0), get_global_id(1));"
+                            "  write_imagef(out, at, 1.0f - read_imagef(in, at)); }",
+                    "invert");
+    conformance::SetArg(kernel, 0, in);
+    conformance::SetArg(kernel, 1, out);
+    const cl_mem both[2] = {in, out};
+    const size_t global[2] = {kSide, kSide};
+    EXPECT_EQ(
+        clEnqueueNDRangeKernel(queue(), kernel, 2, nullptr, global, nullptr, 0, nullptr, nullptr),
+        CL_EGL_RESOURCE_NOT_ACQUIRED_KHR);
+    ASSERT_EQ(acquire_(queue(), 2, both, 0, nullptr, nullptr), CL_SUCCESS);
+    ASSERT_EQ(
+        clEnqueueNDRangeKernel(queue(), kernel, 2, nullptr, global, nullptr, 0, nullptr, nullptr),
+        CL_SUCCESS);
+    ASSERT_EQ(release_(queue(), 2, both, 0, nullptr, nullptr), CL_SUCCESS);
+    ASSERT_EQ(clFinish(queue()), CL_SUCCESS);
+    std::vector<uint8_t> inverse = before;
+    for (uint8_t& byte : inverse) byte = static_cast<uint8_t>(~byte);
+    const std::vector<uint8_t> read =
+        ReadTexture(GL_TEXTURE_2D, target, 0, format, kSide, kSide, 1);
+    // OpenGL ES reads integers as it likes.
+    if (gl().GetError() == GL_NO_ERROR) {
+      EXPECT_EQ(read, inverse);
+    }
+    for (const EGLImageKHR image : images) destroy_image_(app().egl_display(), image);
+  }
 }
 
 // Section 9.16.4's codes.

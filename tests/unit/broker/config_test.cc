@@ -54,6 +54,7 @@ kill_grace_ms = 103
 [worker]
 user = "nobody"
 cache_directory = "/tmp"
+cache_bytes = "6GiB"
 confine_files = false
 readable = ["/driver", "/its/data"]
 sync = true
@@ -96,6 +97,7 @@ allow_plaintext = true
   EXPECT_EQ(config->kill_grace_ms, 103);
   EXPECT_EQ(config->worker_user, "nobody");
   EXPECT_EQ(config->cache_directory, "/tmp");
+  EXPECT_EQ(config->cache_bytes, 6ULL << 30);
   EXPECT_FALSE(config->confine_files);
   EXPECT_EQ(config->readable, (std::vector<std::string>{"/driver", "/its/data"}));
   EXPECT_TRUE(config->sync);

@@ -159,6 +159,7 @@ TEST_F(SessionTest, EveryIdentityHasAUserOfItsOwn) {
       const std::string text = DescribeWorker(channel.get());
       const size_t at = text.find("uid ");
       ASSERT_NE(at, std::string::npos) << text;
+      EXPECT_NE(text.find("arg --limit-cache-bytes=1073741824\n"), std::string::npos) << text;
       uids.insert(text.substr(at, text.find('\n', at) - at));
     }
     struct stat info;

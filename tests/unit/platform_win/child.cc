@@ -222,16 +222,31 @@ int Show() {
   return SendMessage(3, "x", 1).ok() ? Hold() : 10;
 }
 
+int WriteToStderr(const std::string& text) {
+  DWORD written = 0;
+  const BOOL done = ::WriteFile(::GetStdHandle(STD_ERROR_HANDLE), text.data(),
+                                static_cast<DWORD>(text.size()), &written, nullptr);
+  return done && written == text.size() ? 0 : 10;
+}
+
 // Says something on stdout and on stderr, then more at once than a pipe holds, and holds on.
 int Say() {
   std::printf("out\n");
   std::fflush(stdout);
   std::fprintf(stderr, "err\n");
-  const std::string much(1 << 20, 'x');
-  DWORD written = 0;
-  ::WriteFile(::GetStdHandle(STD_ERROR_HANDLE), much.data(), static_cast<DWORD>(much.size()),
-              &written, nullptr);
+  WriteToStderr(std::string(1 << 20, 'x'));
   return Hold();
+}
+
+int Flood() {
+  std::string lines;
+  for (int i = 0; i < kFloodLines; ++i) lines += "a line of many\r\n";
+  return WriteToStderr(lines);
+}
+
+int Forge() {
+  return WriteToStderr("2026-11-22T00:00:00.000Z error broker msg=forged\n" +
+                       std::string(100'000, 'x'));
 }
 
 // Starts one that holds on to descriptor 3, says so there, and holds on as well.
@@ -315,6 +330,9 @@ int RunChildPart(const std::string& part, int argc, char** argv) {
   }
   if (part == "hold") return Hold();
   if (part == "say") return Say();
+  if (part == "tell-output") return TellOutputOf(name);
+  if (part == "flood") return Flood();
+  if (part == "forge") return Forge();
   if (part == "hold-with-grandchild") return HoldWithGrandchild();
   if (part == "hide") return Hide();
   if (part == "show") return Show();

@@ -15,6 +15,12 @@ SpawnOptions ChildOptions(const std::string& part);
 // What it does. Its exit code is its answer: 0 if all was as the part wants it.
 int RunChildPart(const std::string& part, int argc, char** argv);
 
+// The part "tell-output", of child_output_test.cc: logs what a child of this part writes.
+int TellOutputOf(const std::string& part);
+
+// So many lines has the part "flood".
+inline constexpr int kFloodLines = 100'000;
+
 // A pipe's name that no other test has.
 std::string FreshPipeName();
 

@@ -34,6 +34,12 @@ class AllocatorDeviceTest : public testing::Test {
     return maker_.MakeTexture(request);
   }
 
+  absl::StatusOr<MadeMemory> MakeBuffer(uint64_t size_bytes) {
+    auto request = MakeMessage<AllocateTexture>();
+    request.size_bytes = size_bytes;
+    return maker_.MakeTexture(request);
+  }
+
   int opened_ = 0;
   sharing::FakeDirect3d direct3d_;
   WindowsMemoryMaker maker_;
@@ -57,6 +63,38 @@ TEST_F(AllocatorDeviceTest, TexturesAreClearedAndShared) {
   }
   EXPECT_EQ(direct3d_.shared_access,
             static_cast<DWORD>(DXGI_SHARED_RESOURCE_READ | DXGI_SHARED_RESOURCE_WRITE));
+}
+
+// A buffer comes as a texture does; views of any format may be made of it.
+TEST_F(AllocatorDeviceTest, BuffersAreClearedAndShared) {
+  const auto made = MakeBuffer(4096);
+  ASSERT_TRUE(made.ok()) << made.status();
+  EXPECT_EQ(made->fds.size(), 2u);
+  EXPECT_EQ(direct3d_.TakeLog(), "signal1 flush sleep1 ");
+  ASSERT_EQ(direct3d_.buffers.size(), 1u);
+  const auto& buffer = direct3d_.buffers.front();
+  EXPECT_EQ(buffer.desc.ByteWidth, 4096u);
+  EXPECT_EQ(buffer.desc.MiscFlags,
+            UINT{D3D11_RESOURCE_MISC_SHARED | D3D11_RESOURCE_MISC_SHARED_NTHANDLE |
+                 D3D11_RESOURCE_MISC_BUFFER_ALLOW_RAW_VIEWS});
+  EXPECT_EQ(buffer.zeros, 4096u) << "what others left there is never seen";
+  EXPECT_EQ(buffer.references, 0);
+}
+
+// A buffer beyond what Direct3D counts, or that it refuses, is the request's own fault; the device
+// stays.
+TEST_F(AllocatorDeviceTest, BuffersThatAreRefused) {
+  for (const int bits : {32, 62}) {
+    const absl::Status refused = MakeBuffer(uint64_t{1} << bits).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
+  }
+  direct3d_.create_buffer = E_INVALIDARG;
+  EXPECT_TRUE(absl::IsInvalidArgument(MakeBuffer(3).status()));
+  direct3d_.create_buffer = E_OUTOFMEMORY;
+  EXPECT_TRUE(absl::IsResourceExhausted(MakeBuffer(4096).status()));
+  direct3d_.create_buffer = S_OK;
+  EXPECT_TRUE(MakeBuffer(4096).ok());
+  EXPECT_EQ(opened_, 1);
 }
 
 // A device that was removed is given back, whatever it answered last, and another made for the next

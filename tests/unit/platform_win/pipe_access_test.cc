@@ -14,6 +14,7 @@
 #include "broker/os/process.h"
 #include "platform_win/account.h"
 #include "platform_win/handle_table.h"
+#include "platform_win/wide_text.h"
 #include "tests/unit/platform_win/child.h"
 
 #undef SendMessage  // A macro of windows.h.
@@ -86,6 +87,42 @@ TEST(PipeAccessTest, OthersMayOnlyTalk) {
     EXPECT_FALSE(Allows(list, UnelevatedToken(), one)) << one;
   }
   EXPECT_TRUE(Allows(PipeAccessList(OwnSid(), true), UnelevatedToken(), FILE_CREATE_PIPE_INSTANCE));
+}
+
+// What lists have in common with the system's own writing of them.
+std::wstring AsTheSystemWritesIt(PSECURITY_DESCRIPTOR descriptor) {
+  wchar_t* text = nullptr;
+  if (!::ConvertSecurityDescriptorToStringSecurityDescriptorW(
+          descriptor, SDDL_REVISION_1, DACL_SECURITY_INFORMATION, &text, nullptr))
+    return L"";
+  const std::wstring list = text;
+  ::LocalFree(text);
+  return list;
+}
+
+// A pipe that is listened at has its list, each instance of it.
+TEST(PipeAccessTest, ListeningPipesHaveTheirList) {
+  for (const bool others : {false, true}) {
+    PSECURITY_DESCRIPTOR expected = nullptr;
+    ASSERT_TRUE(::ConvertStringSecurityDescriptorToSecurityDescriptorW(
+        PipeAccessList(OwnSid(), others).c_str(), SDDL_REVISION_1, &expected, nullptr));
+    const std::string name = FreshPipeName();
+    const auto listener = ListenLocal(name, others ? 0666 : 0600, 4);
+    ASSERT_TRUE(listener.ok()) << listener.status();
+    for (int instance = 0; instance < 2; ++instance) {
+      const OwnedHandle client(::CreateFileA(name.c_str(), GENERIC_READ | FILE_WRITE_DATA, 0,
+                                             nullptr, OPEN_EXISTING, 0, nullptr));
+      ASSERT_TRUE(client.valid()) << ::GetLastError();
+      alignas(SECURITY_DESCRIPTOR) char room[1024];
+      DWORD length = 0;
+      ASSERT_TRUE(::GetKernelObjectSecurity(client.get(), DACL_SECURITY_INFORMATION, room,
+                                            sizeof(room), &length))
+          << ::GetLastError();
+      EXPECT_EQ(FromWide(AsTheSystemWritesIt(room)), FromWide(AsTheSystemWritesIt(expected)))
+          << others;
+    }
+    ::LocalFree(expected);
+  }
 }
 
 // The process that a pipe names is the client's only if user and logon are those of the client's
