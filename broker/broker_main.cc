@@ -236,7 +236,15 @@ int Serve(const Flags& flags) {
 
 // `sluiced --worker ARGS`, `--gateway ARGS` and `--allocator ARGS` become the helper programs,
 // which carry what the broker must not: drivers, and TLS.
-int RunHelper(const char* name, char** argv) {
+int RunHelper(const char* name, int argc, char** argv) {
+  // A person: the broker gives each of them arguments or descriptors.
+  if (argc == 2 || std::strcmp(argv[2], "--help") == 0) {
+    std::fprintf(stderr,
+                 "sluiced: %s is of no use by itself: sluiced starts it, with the sockets that it "
+                 "works on. Start sluiced without %s (sluiced --help)\n",
+                 name, argv[1]);
+    return kDaemonExitUsage;
+  }
   const absl::StatusOr<std::string> path = FindHelperExecutable(name);
   if (!path.ok()) {
     std::fprintf(stderr, "sluiced: %s\n", std::string(path.status().message()).c_str());
@@ -249,11 +257,12 @@ int RunHelper(const char* name, char** argv) {
 
 int Main(int argc, char** argv) {
   EnsureStandardDescriptors();
-  if (argc > 1 && std::strcmp(argv[1], "--worker") == 0) return RunHelper("sluice-worker", argv);
-  if (argc > 1 && std::strcmp(argv[1], "--gateway") == 0) return RunHelper("sluice-gateway", argv);
-  if (argc > 1 && std::strcmp(argv[1], "--allocator") == 0) {
-    return RunHelper("sluice-allocator", argv);
-  }
+  if (argc > 1 && std::strcmp(argv[1], "--worker") == 0)
+    return RunHelper("sluice-worker", argc, argv);
+  if (argc > 1 && std::strcmp(argv[1], "--gateway") == 0)
+    return RunHelper("sluice-gateway", argc, argv);
+  if (argc > 1 && std::strcmp(argv[1], "--allocator") == 0)
+    return RunHelper("sluice-allocator", argc, argv);
   CLI::App app("Sluice's daemon: shares this machine's OpenCL devices with other processes.",
                "sluiced");
   Flags flags;

@@ -243,6 +243,15 @@ def check_empty_flags(files):
         report.check(code == WRONG and flag in output and "empty" in output, f"{flag} without a value", output)
 
 
+def check_helpers(files):
+    """Who starts a helper program by hand is told what to start."""
+    for flag in ("--worker", "--gateway", "--allocator"):
+        for more in ((), ("--help",)):
+            code, output = files.run(flag, *more)
+            report.check(code == WRONG and f"Start sluiced without {flag}" in output and output.count("\n") == 1,
+                         f"sluiced {' '.join((flag, *more))} says what to do", (code, output))
+
+
 def check_other_keys(files):
     folder = files.folder
     for what, text, parts in (
@@ -268,6 +277,7 @@ def main():
         check_network_keys(files)
         check_other_keys(files)
         check_empty_flags(files)
+        check_helpers(files)
         check_ports(files)
         check_both_wildcards(files)
         check_lost_gateway(files)
