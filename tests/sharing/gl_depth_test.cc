@@ -12,9 +12,9 @@
 namespace sluice::gltest {
 namespace {
 
-constexpr cl_int kRefused = CL_INVALID_IMAGE_FORMAT_DESCRIPTOR;
-constexpr size_t kWidth = 21;
-constexpr size_t kHeight = 13;
+constexpr cl_int kNoSuchFormat = CL_INVALID_IMAGE_FORMAT_DESCRIPTOR;
+constexpr size_t kDepthWidth = 21;
+constexpr size_t kDepthHeight = 13;
 
 const Format kDepths[] = {
     {GL_DEPTH_COMPONENT32F,
@@ -45,19 +45,19 @@ const Format kDepthStencils[] = {
      "GL_DEPTH32F_STENCIL8"},
 };
 
-struct Target {
+struct DepthTarget {
   GLenum target;
   const char* image;  // In a kernel.
   const char* at;
   size_t width, height, depth;
 };
-constexpr const char* kXy = "(int2)(get_global_id(0), get_global_id(1))";
-constexpr const char* kXyz = "(int4)(get_global_id(0), get_global_id(1), get_global_id(2), 0)";
-const Target kTargets[] = {
-    {GL_TEXTURE_2D, "image2d_depth_t", kXy, kWidth, kHeight, 1},
-    {GL_TEXTURE_RECTANGLE, "image2d_depth_t", kXy, kWidth, kHeight, 1},
-    {GL_TEXTURE_CUBE_MAP_NEGATIVE_X, "image2d_depth_t", kXy, kHeight, kHeight, 1},
-    {GL_TEXTURE_2D_ARRAY, "image2d_array_depth_t", kXyz, kWidth, kHeight, 3},
+constexpr const char* kPixel = "(int2)(get_global_id(0), get_global_id(1))";
+constexpr const char* kTexel = "(int4)(get_global_id(0), get_global_id(1), get_global_id(2), 0)";
+const DepthTarget kDepthTargets[] = {
+    {GL_TEXTURE_2D, "image2d_depth_t", kPixel, kDepthWidth, kDepthHeight, 1},
+    {GL_TEXTURE_RECTANGLE, "image2d_depth_t", kPixel, kDepthWidth, kDepthHeight, 1},
+    {GL_TEXTURE_CUBE_MAP_NEGATIVE_X, "image2d_depth_t", kPixel, kDepthHeight, kDepthHeight, 1},
+    {GL_TEXTURE_2D_ARRAY, "image2d_array_depth_t", kTexel, kDepthWidth, kDepthHeight, 3},
 };
 
 // Depth lies between 0 and 1. Beside it stencils from 1 to 255, if the format has them.
@@ -117,7 +117,8 @@ class GlDepths : public WithGl {
   }
   bool shares() const { return has_ && !es(); }
 
-  GLuint Texture(const Target& about, const Format& format, const std::vector<uint8_t>& bytes) {
+  GLuint Texture(const DepthTarget& about, const Format& format,
+                 const std::vector<uint8_t>& bytes) {
     const bool face = about.target == GL_TEXTURE_CUBE_MAP_NEGATIVE_X;
     const GLenum binding = face ? GL_TEXTURE_CUBE_MAP : about.target;
     const auto width = static_cast<GLsizei>(about.width);
@@ -140,13 +141,13 @@ class GlDepths : public WithGl {
     EXPECT_EQ(gl().GetError(), static_cast<GLenum>(GL_NO_ERROR)) << format.name;
     return texture;
   }
-  std::vector<uint8_t> Read(const Target& about, GLuint texture, const Format& format) {
+  std::vector<uint8_t> Read(const DepthTarget& about, GLuint texture, const Format& format) {
     return ReadTexture(about.target, texture, 0, format, about.width, about.height, about.depth);
   }
 
   // Kernels move the depth between an image that is acquired and a buffer of floats.
-  void Move(const Target& about, const char* access, const std::string& statement, cl_mem image,
-            cl_mem buffer) {
+  void Move(const DepthTarget& about, const char* access, const std::string& statement,
+            cl_mem image, cl_mem buffer) {
     const std::string source =
         std::string("#pragma OPENCL EXTENSION cl_khr_depth_images : enable\n") +
         "kernel void move(" + access + " " + about.image +
@@ -162,7 +163,7 @@ class GlDepths : public WithGl {
         clEnqueueNDRangeKernel(queue(), kernel, 3, nullptr, global, nullptr, 0, nullptr, nullptr),
         CL_SUCCESS);
   }
-  std::vector<uint8_t> ThroughKernel(const Target& about, cl_mem image) {
+  std::vector<uint8_t> ThroughKernel(const DepthTarget& about, cl_mem image) {
     std::vector<uint8_t> floats(about.width * about.height * about.depth * sizeof(cl_float));
     cl_int status = CL_SUCCESS;
     const Own<cl_mem> buffer(
@@ -174,7 +175,7 @@ class GlDepths : public WithGl {
               CL_SUCCESS);
     return floats;
   }
-  void ByKernel(const Target& about, cl_mem image, std::vector<uint8_t> floats) {
+  void ByKernel(const DepthTarget& about, cl_mem image, std::vector<uint8_t> floats) {
     cl_int status = CL_SUCCESS;
     const Own<cl_mem> buffer(clCreateBuffer(context(), CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR,
                                             floats.size(), floats.data(), &status));
@@ -220,7 +221,7 @@ class GlDepths : public WithGl {
 // sees it too, and GL reads what the host wrote.
 TEST_P(GlDepths, Textures) {
   int shared = 0;
-  for (const Target& about : kTargets) {
+  for (const DepthTarget& about : kDepthTargets) {
     for (const Format& format : kDepths) {
       SCOPED_TRACE(testing::Message() << about.target << " " << format.name);
       if (es() && about.target == GL_TEXTURE_RECTANGLE) continue;
@@ -232,7 +233,7 @@ TEST_P(GlDepths, Textures) {
           about.depth > 1 ? CL_MEM_OBJECT_IMAGE2D_ARRAY : CL_MEM_OBJECT_IMAGE2D;
       if (es() || !DeviceHas(format, type, CL_MEM_READ_WRITE)) {
         EXPECT_CREATE(
-            "clCreateFromGLTexture.no_depth", kRefused,
+            "clCreateFromGLTexture.no_depth", kNoSuchFormat,
             clCreateFromGLTexture(context(), CL_MEM_READ_WRITE, about.target, 0, texture, error));
         continue;
       }
@@ -264,16 +265,16 @@ TEST_P(GlDepths, Renderbuffers) {
   for (const Format* format : {&kDepths[0], &kDepths[1], &kDepthStencils[0], &kDepthStencils[1]}) {
     SCOPED_TRACE(format->name);
     const bool has_stencil = format->format == GL_DEPTH_STENCIL;
-    const std::vector<uint8_t> before = Depths(*format, kWidth * kHeight, 7);
-    const GLuint source = Texture2D(*format, kWidth, kHeight, before.data());
+    const std::vector<uint8_t> before = Depths(*format, kDepthWidth * kDepthHeight, 7);
+    const GLuint source = Texture2D(*format, kDepthWidth, kDepthHeight, before.data());
     GLuint renderbuffer = 0;
     GLuint framebuffers[2] = {};
     gl().GenRenderbuffers(1, &renderbuffer);
     gl().BindRenderbuffer(GL_RENDERBUFFER, renderbuffer);
-    gl().RenderbufferStorage(GL_RENDERBUFFER, format->internal, kWidth, kHeight);
+    gl().RenderbufferStorage(GL_RENDERBUFFER, format->internal, kDepthWidth, kDepthHeight);
     gl().BindRenderbuffer(GL_RENDERBUFFER, 0);
     if (es() || has_stencil || !DeviceHas(*format, CL_MEM_OBJECT_IMAGE2D, CL_MEM_READ_WRITE)) {
-      EXPECT_CREATE("clCreateFromGLRenderbuffer.no_depth", kRefused,
+      EXPECT_CREATE("clCreateFromGLRenderbuffer.no_depth", kNoSuchFormat,
                     clCreateFromGLRenderbuffer(context(), CL_MEM_READ_ONLY, renderbuffer, error));
       continue;
     }
@@ -283,20 +284,20 @@ TEST_P(GlDepths, Renderbuffers) {
     gl().BindFramebuffer(GL_DRAW_FRAMEBUFFER, framebuffers[1]);
     gl().FramebufferRenderbuffer(GL_DRAW_FRAMEBUFFER, GL_DEPTH_ATTACHMENT, GL_RENDERBUFFER,
                                  renderbuffer);
-    gl().BlitFramebuffer(0, 0, kWidth, kHeight, 0, 0, kWidth, kHeight, GL_DEPTH_BUFFER_BIT,
-                         GL_NEAREST);
+    gl().BlitFramebuffer(0, 0, kDepthWidth, kDepthHeight, 0, 0, kDepthWidth, kDepthHeight,
+                         GL_DEPTH_BUFFER_BIT, GL_NEAREST);
     ASSERT_EQ(gl().GetError(), static_cast<GLenum>(GL_NO_ERROR));
     const Own<cl_mem> image =
         MAKE("clCreateFromGLRenderbuffer.depth",
              clCreateFromGLRenderbuffer(context(), CL_MEM_READ_WRITE, renderbuffer, error));
     ASSERT_NE(image.get(), nullptr);
-    const std::vector<uint8_t> after = Depths(*format, kWidth * kHeight, 8);
+    const std::vector<uint8_t> after = Depths(*format, kDepthWidth * kDepthHeight, 8);
     ASSERT_EQ(Acquire(image), CL_SUCCESS);
-    EXPECT_EQ(ReadImage(image, kWidth, kHeight, 1, format->bytes), before);
-    WriteImage(image, kWidth, kHeight, 1, after);
+    EXPECT_EQ(ReadImage(image, kDepthWidth, kDepthHeight, 1, format->bytes), before);
+    WriteImage(image, kDepthWidth, kDepthHeight, 1, after);
     ASSERT_EQ(Release(image), CL_SUCCESS);
     gl().BindFramebuffer(GL_READ_FRAMEBUFFER, framebuffers[1]);
-    EXPECT_EQ(ReadFramebuffer(*format, kWidth, kHeight), after);
+    EXPECT_EQ(ReadFramebuffer(*format, kDepthWidth, kDepthHeight), after);
     gl().BindFramebuffer(GL_FRAMEBUFFER, 0);
   }
 }
@@ -304,7 +305,7 @@ TEST_P(GlDepths, Renderbuffers) {
 // Of textures with stencil a kernel reads the depth that GL wrote, and GL finds the depth that a
 // kernel wrote beside the stencil that it had; what was made for reading stays as it is.
 TEST_P(GlDepths, Stencils) {
-  for (const Target& about : kTargets) {
+  for (const DepthTarget& about : kDepthTargets) {
     for (const Format& format : kDepthStencils) {
       SCOPED_TRACE(testing::Message() << about.target << " " << format.name);
       if (es() && about.target == GL_TEXTURE_RECTANGLE) continue;
@@ -317,7 +318,7 @@ TEST_P(GlDepths, Stencils) {
       EXPECT_EQ(DeviceHas(format, type, CL_MEM_READ_ONLY), shares());
       if (!shares()) {
         EXPECT_CREATE(
-            "clCreateFromGLTexture.no_stencil", kRefused,
+            "clCreateFromGLTexture.no_stencil", kNoSuchFormat,
             clCreateFromGLTexture(context(), CL_MEM_READ_ONLY, about.target, 0, texture, error));
         continue;
       }
@@ -349,12 +350,12 @@ TEST_P(GlDepths, StencilsAreForKernels) {
     SCOPED_TRACE(format.name);
     cl_image_desc desc = {};
     desc.image_type = CL_MEM_OBJECT_IMAGE2D;
-    desc.image_width = kWidth;
-    desc.image_height = kHeight;
-    EXPECT_CREATE("clCreateImage.depth_stencil", kRefused,
+    desc.image_width = kDepthWidth;
+    desc.image_height = kDepthHeight;
+    EXPECT_CREATE("clCreateImage.depth_stencil", kNoSuchFormat,
                   clCreateImage(context(), 0, &format.cl, &desc, nullptr, error));
     if (!shares()) continue;
-    const GLuint texture = Texture2D(format, kWidth, kHeight, nullptr);
+    const GLuint texture = Texture2D(format, kDepthWidth, kDepthHeight, nullptr);
     const Own<cl_mem> image =
         MAKE("clCreateFromGLTexture.depth_stencil",
              clCreateFromGLTexture(context(), CL_MEM_READ_ONLY, GL_TEXTURE_2D, 0, texture, error));
@@ -369,14 +370,14 @@ TEST_P(GlDepths, StencilsAreForKernels) {
     EXPECT_EQ(bytes, format.bytes);
     EXPECT_EQ(clGetImageInfo(image, CL_IMAGE_ROW_PITCH, sizeof(pitch), &pitch, nullptr),
               CL_SUCCESS);
-    EXPECT_EQ(pitch, kWidth * format.bytes);
+    EXPECT_EQ(pitch, kDepthWidth * format.bytes);
     ASSERT_EQ(Acquire(image), CL_SUCCESS);
     ExpectNoHostCommands(image);
     ASSERT_EQ(Release(image), CL_SUCCESS);
     desc.mem_object = image;
     for (const cl_image_format& wanted :
          {cl_image_format{CL_DEPTH, CL_FLOAT}, cl_image_format{CL_R, CL_FLOAT}}) {
-      EXPECT_CREATE("clCreateImage.of_depth_stencil", kRefused,
+      EXPECT_CREATE("clCreateImage.of_depth_stencil", kNoSuchFormat,
                     clCreateImage(context(), 0, &wanted, &desc, nullptr, error));
     }
   }

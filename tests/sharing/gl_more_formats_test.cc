@@ -112,6 +112,64 @@ TEST_P(GlFormats, UnsizedFormats) {
   }
 }
 
+// Section 9.4.3: CL_INVALID_IMAGE_FORMAT_DESCRIPTOR if the internal format does not map to one of
+// OpenCL's, as all that table 9.4 leaves out; CL_INVALID_OPERATION if the texture has a border,
+// where GL still has such.
+TEST_P(GlFormats, OthersAreRefused) {
+  struct Case {
+    GLenum internal, format, type;
+  };
+  const Case cases[] = {
+      {GL_RGB8, GL_RGB, GL_UNSIGNED_BYTE},
+      {GL_SRGB8, GL_RGB, GL_UNSIGNED_BYTE},
+      {GL_RGB8_SNORM, GL_RGB, GL_BYTE},
+      {GL_RGB8UI, GL_RGB_INTEGER, GL_UNSIGNED_BYTE},
+      {GL_RGB32I, GL_RGB_INTEGER, GL_INT},
+      {GL_RGB16F, GL_RGB, GL_HALF_FLOAT},
+      {GL_RGB32F, GL_RGB, GL_FLOAT},
+      {GL_RGB565, GL_RGB, GL_UNSIGNED_SHORT_5_6_5},
+      {GL_RGBA4, GL_RGBA, GL_UNSIGNED_SHORT_4_4_4_4},
+      {GL_RGB5_A1, GL_RGBA, GL_UNSIGNED_SHORT_5_5_5_1},
+      {GL_RGB10_A2, GL_RGBA, GL_UNSIGNED_INT_2_10_10_10_REV},
+      {GL_RGB10_A2UI, GL_RGBA_INTEGER, GL_UNSIGNED_INT_2_10_10_10_REV},
+      {GL_R11F_G11F_B10F, GL_RGB, GL_UNSIGNED_INT_10F_11F_11F_REV},
+      {GL_RGB9_E5, GL_RGB, GL_UNSIGNED_INT_5_9_9_9_REV},
+      {GL_DEPTH_COMPONENT24, GL_DEPTH_COMPONENT, GL_UNSIGNED_INT},
+  };
+  const auto make = [&](const Case& one, GLint border) {
+    const GLsizei side = 8 + 2 * border;
+    GLuint texture = 0;
+    gl().GenTextures(1, &texture);
+    gl().BindTexture(GL_TEXTURE_2D, texture);
+    gl().TexImage2D(GL_TEXTURE_2D, 0, static_cast<GLint>(one.internal), side, side, border,
+                    one.format, one.type, nullptr);
+    gl().TexParameteri(GL_TEXTURE_2D, GL_TEXTURE_MAX_LEVEL, 0);
+    return texture;
+  };
+  for (const Case& one : cases) {
+    SCOPED_TRACE(testing::Message() << std::hex << one.internal);
+    const GLuint texture = make(one, 0);
+    gl().BindTexture(GL_TEXTURE_2D, 0);
+    ASSERT_EQ(gl().GetError(), static_cast<GLenum>(GL_NO_ERROR));
+    EXPECT_CREATE(
+        "clCreateFromGLTexture.other_format", CL_INVALID_IMAGE_FORMAT_DESCRIPTOR,
+        clCreateFromGLTexture(context(), CL_MEM_READ_ONLY, GL_TEXTURE_2D, 0, texture, error));
+  }
+  if (es()) return;
+  constexpr GLenum kTextureBorder = 0x1005;  // Core profiles have it not.
+  const GLuint texture = make({GL_RGBA8, GL_RGBA, GL_UNSIGNED_BYTE}, 1);
+  GLint border = 0;
+  gl().GetTexLevelParameteriv(GL_TEXTURE_2D, 0, kTextureBorder, &border);
+  gl().BindTexture(GL_TEXTURE_2D, 0);
+  if (gl().GetError() != GL_NO_ERROR || border == 0) {
+    std::puts("left out: a border, which this GL has not");
+    return;
+  }
+  EXPECT_CREATE(
+      "clCreateFromGLTexture.border", CL_INVALID_OPERATION,
+      clCreateFromGLTexture(context(), CL_MEM_READ_ONLY, GL_TEXTURE_2D, 0, texture, error));
+}
+
 // "If texture_target is GL_TEXTURE_BUFFER, miplevel must be 0" (section 9.4.3); a buffer texture
 // needs a buffer, and a format of the table: three components have none.
 TEST_P(GlFormats, LevelsOfABufferTexture) {
