@@ -213,8 +213,9 @@ run_windows() {
   step windows-gateway-windows 600 "$root/tests/windows/conformance.py" windows-network
   step windows-gateway 400 "$root/tests/windows/gateway.py"
   step windows-clients 300 "$root/tests/windows/clients.py"
+  step windows-clfft 900 "$root/tests/windows/clfft.py"
   step windows-resources 600 "$root/tests/windows/resources.py"
-  step windows-sharing 1000 "$root/tests/sharing/d3d/run.py"
+  step windows-sharing 1200 "$root/tests/sharing/d3d/run.py"
   step windows-sharing-ring 600 "$root/tests/sharing/d3d/run.py" ring
   step windows-opengl 700 "$root/tests/sharing/wgl/run.py" network
   step windows-opengl-ring 700 "$root/tests/sharing/wgl/run.py" ring

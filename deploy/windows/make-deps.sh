@@ -28,18 +28,8 @@ for package in "${packages[@]}"; do
 done
 
 work=$prefix.work
-mkdir -p "$work"/{lists/partial,sources,download,done}
+mkdir -p "$work/done"
 jobs=${SLUICE_BUILD_JOBS:-$(nproc)}
-
-# This machine's own package sources, as sources of source packages, in lists of our own.
-for file in /etc/apt/sources.list.d/*.sources; do
-  [ ! -e "$file" ] || sed -E 's/^Types:.*/Types: deb-src/' "$file" >"$work/sources/${file##*/}"
-done
-[ ! -e /etc/apt/sources.list ] || sed -nE 's/^deb(-src)? /deb-src /p' /etc/apt/sources.list >"$work/sources/debian.list"
-apt() {
-  apt-get -q -o Dir::Etc::sourcelist=/dev/null -o Dir::Etc::sourceparts="$work/sources" \
-    -o Dir::State::lists="$work/lists" "$@"
-}
 
 # once NAME FUNCTION: not again after it succeeded.
 once() {
@@ -49,18 +39,10 @@ once() {
   touch "$work/done/$1"
 }
 
-refresh() { apt update; }
-
-# A part of a package may be missing on a mirror: tried again, and openssl's original archive is enough.
+# A security revision of openssl may be absent from a mirror: its original archive is enough.
 download() {
-  local name try
-  for name in re2 c-ares abseil protobuf openssl grpc; do
-    for try in 1 2 3; do
-      (cd "$work/download" && apt source --download-only "$name") && break
-      [ "$name" != openssl ] || [ -z "$(ls "$work"/download/openssl_*.orig.tar.gz 2>/dev/null)" ] || break
-      [ "$try" -lt 3 ] || return 1
-    done
-  done
+  "$here/fetch-source.sh" "$work" re2 c-ares abseil protobuf grpc &&
+    { "$here/fetch-source.sh" "$work" openssl || [ -n "$(ls "$work"/download/openssl_*.orig.tar.gz 2>/dev/null)" ]; }
 }
 
 unpack() {
@@ -117,7 +99,6 @@ grpc() {
     -DCMAKE_C_FLAGS=-DCARES_STATICLIB -DCMAKE_CXX_FLAGS=-DCARES_STATICLIB
 }
 
-once package-lists refresh
 once download download
 once unpack unpack
 once re2 re2

@@ -13,16 +13,7 @@ namespace {
 constexpr cl_image_format kRgba8 = {CL_RGBA, CL_UNORM_INT8};
 
 template <typename E>
-class D3dObjects : public WithD3d<E> {
- protected:
-  // Direct3D has `before` in it; OpenCL must see that, and leaves `after`.
-  void ThroughImage(cl_mem image, const Size& size, const Bytes& before, const Bytes& after) {
-    ASSERT_EQ(this->Acquire(image), CL_SUCCESS);
-    EXPECT_TRUE(this->ReadImage(image, size) == before);
-    this->WriteImage(image, size, after);
-    ASSERT_EQ(this->Release(image), CL_SUCCESS);
-  }
-};
+class D3dObjects : public WithImages<WithD3d<E>> {};
 TYPED_TEST_SUITE(D3dObjects, Extensions);
 
 // The platform and the device have the extension.

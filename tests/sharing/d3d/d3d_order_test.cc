@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "tests/sharing/d3d/d3d_fixture.h"
+#include "tests/sharing/d3d/order_fixture.h"
 
 namespace sluice::d3dtest {
 namespace {
@@ -99,199 +100,48 @@ TYPED_TEST(D3dLifetimes, ResourceOutlivesTheApplications) {
 }
 
 template <typename E>
-class D3dOrder : public WithD3d<E> {
+class D3dOrder : public WithOrder<WithD3d<E>> {
  protected:
   void SetUp() override {
     WithD3d<E>::SetUp();
-    buffer_ = this->app().Buffer(kBytes, before_.data());
-    memory_ = this->FromBuffer(buffer_.Get());
+    ASSERT_FALSE(this->HasFatalFailure());
+    buffer_ = this->app().Buffer(this->kBytes, this->before_.data());
+    this->memory_ = FromObject();
   }
-  cl_command_type TypeOf(cl_event event) {
-    cl_command_type type = 0;
-    EXPECT_EQ(clGetEventInfo(event, CL_EVENT_COMMAND_TYPE, sizeof(type), &type, nullptr),
-              CL_SUCCESS);
-    return type;
+  void Draw(const Bytes& bytes) override {
+    this->app().Write(buffer_.Get(), 0, bytes, this->kBytes, 1, 1);
+  }
+  Bytes Drawn() override { return this->app().Read(buffer_.Get()); }
+  cl_int EnqueueRead(cl_command_queue queue, cl_bool blocking, uint8_t* to) override {
+    return clEnqueueReadBuffer(queue, this->memory_, blocking, 0, this->kBytes, to, 0, nullptr,
+                               nullptr);
+  }
+  cl_int EnqueueWrite(cl_command_queue queue, const Bytes& from, cl_uint waits = 0,
+                      const cl_event* list = nullptr, cl_event* event = nullptr) override {
+    return clEnqueueWriteBuffer(queue, this->memory_, CL_FALSE, 0, this->kBytes, from.data(), waits,
+                                list, event);
+  }
+  Own<cl_mem> FromObject() override { return this->FromBuffer(buffer_.Get()); }
+  std::vector<cl_context_properties> OwnProperties() override {
+    return this->Properties(this->app().device());
   }
 
-  static constexpr size_t kBytes = 1024;
-  const Bytes before_ = Pattern(kBytes, 1);
-  const Bytes after_ = Pattern(kBytes, 2);
   Com<typename E::Buffer> buffer_;
-  Own<cl_mem> memory_;
 };
 TYPED_TEST_SUITE(D3dOrder, Extensions);
 
-// The events say what they are of, and of which queue; a release has ended when it returns.
-TYPED_TEST(D3dOrder, Events) {
-  Own<cl_event> acquired;
-  Own<cl_event> released;
-  ASSERT_EQ(this->Acquire(this->memory_, acquired.Out()), CL_SUCCESS);
-  ASSERT_EQ(this->Release(this->memory_, released.Out()), CL_SUCCESS);
-  EXPECT_EQ(this->TypeOf(acquired), TypeParam::kAcquire);
-  EXPECT_EQ(this->TypeOf(released), TypeParam::kRelease);
-  cl_command_queue queue = nullptr;
-  EXPECT_EQ(clGetEventInfo(released, CL_EVENT_COMMAND_QUEUE, sizeof(queue), &queue, nullptr),
-            CL_SUCCESS);
-  EXPECT_EQ(queue, this->queue());
-  EXPECT_EQ(clWaitForEvents(1, released.AsList()), CL_SUCCESS);
-  EXPECT_EQ(conformance::StatusOf(acquired), CL_COMPLETE);
-}
-
-// Direct3D writes, without a flush, and the acquire sees it; OpenCL writes, without a finish, and
-// Direct3D sees it: many times over.
-TYPED_TEST(D3dOrder, NothingIsWaitedForByHand) {
-  for (uint32_t round = 0; round < 20; ++round) {
-    const Bytes mine = Pattern(this->kBytes, 100 + round);
-    this->app().Write(this->buffer_.Get(), 0, mine, this->kBytes, 1, 1);
-    ASSERT_EQ(this->Acquire(this->memory_), CL_SUCCESS);
-    Bytes seen(this->kBytes);
-    ASSERT_EQ(clEnqueueReadBuffer(this->queue(), this->memory_, CL_FALSE, 0, this->kBytes,
-                                  seen.data(), 0, nullptr, nullptr),
-              CL_SUCCESS);
-    const Bytes theirs = Pattern(this->kBytes, 200 + round);
-    ASSERT_EQ(clEnqueueWriteBuffer(this->queue(), this->memory_, CL_FALSE, 0, this->kBytes,
-                                   theirs.data(), 0, nullptr, nullptr),
-              CL_SUCCESS);
-    ASSERT_EQ(this->Release(this->memory_), CL_SUCCESS);
-    EXPECT_TRUE(this->app().Read(this->buffer_.Get()) == theirs) << round;
-    ASSERT_EQ(clFinish(this->queue()), CL_SUCCESS);
-    EXPECT_TRUE(seen == mine) << round;
-  }
-}
-
-// Also in a queue without order an acquire comes before all later commands, and a release after all
-// earlier ones (section 9.8.7.6; cl_nv_d3d11_sharing), without a list or a wait.
-TYPED_TEST(D3dOrder, HoldsBackAnOutOfOrderQueue) {
-  if (!this->HasOutOfOrder()) GTEST_SKIP() << "no out-of-order queues";
-  Own<cl_command_queue> queue = this->NewQueue(CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
-  const cl_mem list[] = {this->memory_};
-  for (uint32_t round = 0; round < 10; ++round) {
-    const Bytes mine = Pattern(this->kBytes, 100 + round);
-    const Bytes theirs = Pattern(this->kBytes, 200 + round);
-    this->app().Write(this->buffer_.Get(), 0, mine, this->kBytes, 1, 1);
-    ASSERT_EQ(this->acquire_(queue, 1, list, 0, nullptr, nullptr), CL_SUCCESS);
-    Bytes seen(this->kBytes);
-    ASSERT_EQ(clEnqueueReadBuffer(queue, this->memory_, CL_TRUE, 0, this->kBytes, seen.data(), 0,
-                                  nullptr, nullptr),
-              CL_SUCCESS);
-    EXPECT_TRUE(seen == mine) << round;
-    ASSERT_EQ(clEnqueueWriteBuffer(queue, this->memory_, CL_FALSE, 0, this->kBytes, theirs.data(),
-                                   0, nullptr, nullptr),
-              CL_SUCCESS);
-    ASSERT_EQ(this->release_(queue, 1, list, 0, nullptr, nullptr), CL_SUCCESS);
-    EXPECT_TRUE(this->app().Read(this->buffer_.Get()) == theirs) << round;
-  }
-}
-
-// Events order the rest there.
-TYPED_TEST(D3dOrder, OutOfOrderQueue) {
-  if (!this->HasOutOfOrder()) GTEST_SKIP() << "no out-of-order queues";
-  Own<cl_command_queue> queue = this->NewQueue(CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
-  const cl_mem list[] = {this->memory_};
-  Own<cl_event> acquired;
-  Own<cl_event> written;
-  ASSERT_EQ(this->acquire_(queue, 1, list, 0, nullptr, acquired.Out()), CL_SUCCESS);
-  ASSERT_EQ(clEnqueueWriteBuffer(queue, this->memory_, CL_FALSE, 0, this->kBytes,
-                                 this->after_.data(), 1, acquired.AsList(), written.Out()),
-            CL_SUCCESS);
-  ASSERT_EQ(this->release_(queue, 1, list, 1, written.AsList(), nullptr), CL_SUCCESS);
-  EXPECT_TRUE(this->app().Read(this->buffer_.Get()) == this->after_);
-}
-
-// An acquire waits for its list, a user event among it, and blocks nobody.
-TYPED_TEST(D3dOrder, AcquireWaitsForUserEvent) {
-  cl_int status = CL_SUCCESS;
-  Own<cl_event> gate(clCreateUserEvent(this->context(), &status));
-  ASSERT_EQ(status, CL_SUCCESS);
-  const cl_mem list[] = {this->memory_};
-  Own<cl_event> acquired;
-  ASSERT_EQ(this->acquire_(this->queue(), 1, list, 1, gate.AsList(), acquired.Out()), CL_SUCCESS);
-  EXPECT_GT(conformance::StatusOf(acquired), CL_COMPLETE);
-  // Written after the call but before the gate: still Direct3D's turn, since nothing is acquired.
-  this->app().Write(this->buffer_.Get(), 0, this->after_, this->kBytes, 1, 1);
-  ASSERT_EQ(clSetUserEventStatus(gate, CL_COMPLETE), CL_SUCCESS);
-  EXPECT_TRUE(this->ReadBuffer(this->memory_, this->kBytes) == this->after_);
-  EXPECT_EQ(this->Release(this->memory_), CL_SUCCESS);
-}
-
-// A release behind a user event does not wait in the call, which nobody could end; its event does.
-TYPED_TEST(D3dOrder, ReleaseBehindUserEvent) {
-  ASSERT_EQ(this->Acquire(this->memory_), CL_SUCCESS);
-  this->WriteBuffer(this->memory_, this->after_);
-  cl_int status = CL_SUCCESS;
-  Own<cl_event> gate(clCreateUserEvent(this->context(), &status));
-  const cl_mem list[] = {this->memory_};
-  Own<cl_event> released;
-  ASSERT_EQ(this->release_(this->queue(), 1, list, 1, gate.AsList(), released.Out()), CL_SUCCESS);
-  EXPECT_GT(conformance::StatusOf(released), CL_COMPLETE);
-  ASSERT_EQ(clSetUserEventStatus(gate, CL_COMPLETE), CL_SUCCESS);
-  ASSERT_EQ(clWaitForEvents(1, released.AsList()), CL_SUCCESS);
-  EXPECT_TRUE(this->app().Read(this->buffer_.Get()) == this->after_);
-}
-
-// A user event that the release does not come behind does not keep it from waiting.
-TYPED_TEST(D3dOrder, ReleaseBesideUserEvent) {
-  cl_int status = CL_SUCCESS;
-  Own<cl_event> gate(clCreateUserEvent(this->context(), &status));
-  ASSERT_EQ(status, CL_SUCCESS);
-  for (uint32_t round = 0; round < 20; ++round) {
-    const Bytes theirs = Pattern(this->kBytes, 300 + round);
-    ASSERT_EQ(this->Acquire(this->memory_), CL_SUCCESS);
-    this->WriteBuffer(this->memory_, theirs);
-    Own<cl_event> released;
-    ASSERT_EQ(this->Release(this->memory_, released.Out()), CL_SUCCESS);
-    EXPECT_EQ(conformance::StatusOf(released), CL_COMPLETE) << round;
-    EXPECT_TRUE(this->app().Read(this->buffer_.Get()) == theirs) << round;
-  }
-}
-
-// A wait list whose event failed fails the acquire's event, and the release's after it; Direct3D
-// keeps what it had.
-TYPED_TEST(D3dOrder, FailedWaitList) {
-  cl_int status = CL_SUCCESS;
-  Own<cl_event> gate(clCreateUserEvent(this->context(), &status));
-  const cl_mem list[] = {this->memory_};
-  Own<cl_event> acquired;
-  ASSERT_EQ(this->acquire_(this->queue(), 1, list, 1, gate.AsList(), acquired.Out()), CL_SUCCESS);
-  ASSERT_EQ(clSetUserEventStatus(gate, -5), CL_SUCCESS);
-  EXPECT_EQ(clWaitForEvents(1, acquired.AsList()), CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
-  Own<cl_event> released;
-  ASSERT_EQ(this->Release(this->memory_, released.Out()),
-            CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
-  EXPECT_EQ(clWaitForEvents(1, released.AsList()), CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
-  EXPECT_TRUE(this->app().Read(this->buffer_.Get()) == this->before_);
-}
-
-// With CL_CONTEXT_INTEROP_USER_SYNC the application waits for the release's event itself.
-TYPED_TEST(D3dOrder, UserSync) {
-  std::vector<cl_context_properties> properties = this->Properties(this->app().device());
-  properties.insert(properties.end() - 1, {CL_CONTEXT_INTEROP_USER_SYNC, CL_TRUE});
-  this->memory_.Reset();
-  this->LetContextGo();
-  this->MakeContext(properties);
-  this->memory_ = this->FromBuffer(this->buffer_.Get());
-  ASSERT_EQ(this->Acquire(this->memory_), CL_SUCCESS);
-  this->WriteBuffer(this->memory_, this->after_);
-  Own<cl_event> released;
-  ASSERT_EQ(this->Release(this->memory_, released.Out()), CL_SUCCESS);
-  ASSERT_EQ(clWaitForEvents(1, released.AsList()), CL_SUCCESS);
-  EXPECT_TRUE(this->app().Read(this->buffer_.Get()) == this->after_);
-}
-
-// Acquired on one queue, used on another behind an event, released on a third.
-TYPED_TEST(D3dOrder, AcrossQueues) {
-  Own<cl_command_queue> second = this->NewQueue();
-  Own<cl_command_queue> third = this->NewQueue();
-  Own<cl_event> acquired;
-  Own<cl_event> written;
-  ASSERT_EQ(this->Acquire(this->memory_, acquired.Out()), CL_SUCCESS);
-  ASSERT_EQ(clEnqueueWriteBuffer(second, this->memory_, CL_FALSE, 0, this->kBytes,
-                                 this->after_.data(), 1, acquired.AsList(), written.Out()),
-            CL_SUCCESS);
-  const cl_mem list[] = {this->memory_};
-  ASSERT_EQ(this->release_(third, 1, list, 1, written.AsList(), nullptr), CL_SUCCESS);
-  EXPECT_TRUE(this->app().Read(this->buffer_.Get()) == this->after_);
-}
+// The scenes of order_fixture.h, where it says what must hold.
+TYPED_TEST(D3dOrder, Events) { this->Events(TypeParam::kAcquire, TypeParam::kRelease); }
+TYPED_TEST(D3dOrder, NothingIsWaitedForByHand) { this->NothingIsWaitedForByHand(); }
+TYPED_TEST(D3dOrder, HoldsBackAnOutOfOrderQueue) { this->HoldsBackAnOutOfOrderQueue(); }
+TYPED_TEST(D3dOrder, LaterCommandsWaitForTheAcquire) { this->LaterCommandsWaitForTheAcquire(); }
+TYPED_TEST(D3dOrder, OutOfOrderQueue) { this->OutOfOrderQueue(); }
+TYPED_TEST(D3dOrder, AcrossQueues) { this->AcrossQueues(); }
+TYPED_TEST(D3dOrder, AcquireWaitsForUserEvent) { this->AcquireWaitsForUserEvent(); }
+TYPED_TEST(D3dOrder, ReleaseBehindUserEvent) { this->ReleaseBehindUserEvent(); }
+TYPED_TEST(D3dOrder, ReleaseBesideUserEvent) { this->ReleaseBesideUserEvent(); }
+TYPED_TEST(D3dOrder, FailedWaitList) { this->FailedWaitList(); }
+TYPED_TEST(D3dOrder, UserSync) { this->UserSync(); }
 
 // Threads with a buffer each share through one device and one context.
 TYPED_TEST(D3dOrder, Threads) {

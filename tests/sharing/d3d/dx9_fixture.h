@@ -32,7 +32,9 @@ class WithDx9 : public WithSharing,
     MakeContext(Properties(app_->device()));
   }
 
-  bool is_ex() const { return GetParam() == CL_ADAPTER_D3D9EX_KHR; }
+  // The test's parameter, where there is a test.
+  virtual cl_dx9_media_adapter_type_khr type() const { return GetParam(); }
+  bool is_ex() const { return type() == CL_ADAPTER_D3D9EX_KHR; }
   Dx9App& app() { return *app_; }
   cl_context_properties property() const {
     return is_ex() ? CL_CONTEXT_ADAPTER_D3D9EX_KHR : CL_CONTEXT_ADAPTER_D3D9_KHR;
@@ -45,7 +47,7 @@ class WithDx9 : public WithSharing,
   Own<cl_mem> From(IDirect3DSurface9* surface, cl_uint plane = 0, cl_int expected = CL_SUCCESS,
                    cl_mem_flags flags = CL_MEM_READ_WRITE) {
     cl_dx9_surface_info_khr info = {surface, nullptr};
-    return From(GetParam(), &info, plane, expected, flags);
+    return From(type(), &info, plane, expected, flags);
   }
   Own<cl_mem> From(cl_dx9_media_adapter_type_khr type, cl_dx9_surface_info_khr* info, cl_uint plane,
                    cl_int expected, cl_mem_flags flags = CL_MEM_READ_WRITE) {

@@ -15,15 +15,7 @@ namespace {
 constexpr cl_image_format kOne = {CL_R, CL_UNORM_INT8};
 constexpr cl_image_format kPair = {CL_RG, CL_UNORM_INT8};
 
-class Dx9Objects : public WithDx9 {
- protected:
-  void ThroughImage(cl_mem image, const Size& size, const Bytes& before, const Bytes& after) {
-    ASSERT_EQ(Acquire(image), CL_SUCCESS);
-    EXPECT_TRUE(ReadImage(image, size) == before);
-    WriteImage(image, size, after);
-    ASSERT_EQ(Release(image), CL_SUCCESS);
-  }
-};
+class Dx9Objects : public WithImages<WithDx9> {};
 
 // The platform and the device have the extension.
 TEST_P(Dx9Objects, ExtensionIsListed) {
@@ -198,34 +190,6 @@ TEST_P(Dx9Objects, ContextLetsItsDeviceGo) {
   EXPECT_EQ(References(other.device()), before + 1);
   context.Reset();
   EXPECT_EQ(References(other.device()), before);
-}
-
-// The events say what they are of; with CL_CONTEXT_INTEROP_USER_SYNC the application waits for
-// them.
-TEST_P(Dx9Objects, EventsAndUserSync) {
-  const auto surface = app().Offscreen(D3DFMT_A8R8G8B8, 8, 8);
-  for (const cl_context_properties user_sync : {CL_FALSE, CL_TRUE}) {
-    std::vector<cl_context_properties> properties = Properties(app().device());
-    properties.insert(properties.end() - 1, {CL_CONTEXT_INTEROP_USER_SYNC, user_sync});
-    LetContextGo();
-    MakeContext(properties);
-    Own<cl_mem> image = From(surface.Get());
-    Own<cl_event> acquired;
-    Own<cl_event> released;
-    ASSERT_EQ(Acquire(image, acquired.Out()), CL_SUCCESS);
-    const Bytes after = Pattern(kBgra8, 64, 20 + static_cast<uint32_t>(user_sync));
-    WriteImage(image, {8, 8}, after);
-    ASSERT_EQ(Release(image, released.Out()), CL_SUCCESS);
-    cl_command_type type = 0;
-    EXPECT_EQ(clGetEventInfo(acquired, CL_EVENT_COMMAND_TYPE, sizeof(type), &type, nullptr),
-              CL_SUCCESS);
-    EXPECT_EQ(type, static_cast<cl_command_type>(CL_COMMAND_ACQUIRE_DX9_MEDIA_SURFACES_KHR));
-    EXPECT_EQ(clGetEventInfo(released, CL_EVENT_COMMAND_TYPE, sizeof(type), &type, nullptr),
-              CL_SUCCESS);
-    EXPECT_EQ(type, static_cast<cl_command_type>(CL_COMMAND_RELEASE_DX9_MEDIA_SURFACES_KHR));
-    ASSERT_EQ(clWaitForEvents(1, released.AsList()), CL_SUCCESS);
-    EXPECT_TRUE(app().Read(surface.Get(), 32, 8) == after);
-  }
 }
 
 // A device without D3DCREATE_MULTITHREADED is used on the calling thread alone, and what would have

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Devices that are lost, and applications that end in the middle. The scene KilledInAcquire is what
-// run.py starts and kills.
+// Devices that are lost, and applications that end in the middle: the scenes are what run.py starts
+// and kills.
 #include <windows.h>
 
 #include <cstdio>
@@ -38,8 +38,8 @@ class Dx9Lost : public WithDx9 {
 };
 
 // What a lost device has is not the surface's contents, though it still can be locked: acquiring
-// fails, and so does the release after it. Another device's surfaces are shared as before, and once
-// the first is reset its new ones are.
+// fails, and so does the release after it. Another device's surfaces are shared as before. (What
+// comes after a reset is not seen here: Wine 8 cannot reset a device that it has lost so.)
 TEST_P(Dx9Lost, LostDeviceIsNoSuccess) {
   auto surface = app().Offscreen(D3DFMT_A8R8G8B8, 16, 8);
   Own<cl_mem> image = From(surface.Get());
@@ -70,31 +70,28 @@ TEST_P(Dx9Lost, LostDeviceIsNoSuccess) {
 INSTANTIATE_TEST_SUITE_P(, Dx9Lost, testing::Values(CL_ADAPTER_D3D9_KHR),
                          [](const auto&) { return "D3D9"; });
 
-// An application that has one buffer acquired, another one's acquire under way behind an event that
-// nobody will set, and a third one's release: it says so and goes no further.
-class KilledInAcquire : public WithD3d<Khr11> {
- public:
-  void TestBody() override {
-    SetUp();
-    if (HasFatalFailure()) return;
-    const Bytes bytes = Pattern(1 << 20, 1);
-    std::vector<Com<ID3D11Buffer>> buffers;
-    std::vector<Own<cl_mem>> memories;
-    for (int i = 0; i < 3; ++i) {
-      buffers.push_back(app().Buffer(bytes.size(), bytes.data()));
-      memories.push_back(FromBuffer(buffers.back().Get()));
+// Applications that have one object acquired, another one's acquire under way behind an event that
+// nobody will set, and a third one's release: they say so and go no further.
+template <typename Fixture>
+class Killed : public Fixture {
+ protected:
+  static constexpr int kObjects = 3;
+
+  // `write` is what OpenCL does with an object that is acquired.
+  template <typename Write>
+  void StopInTheMiddle(const std::vector<Own<cl_mem>>& memories, Write write) {
+    for (const int acquired : {0, 2}) {
+      ASSERT_EQ(this->Acquire(memories[acquired]), CL_SUCCESS);
+      write(memories[acquired]);
     }
-    ASSERT_EQ(Acquire(memories[0]), CL_SUCCESS);
-    ASSERT_EQ(Acquire(memories[2]), CL_SUCCESS);
-    WriteBuffer(memories[0], bytes);
-    WriteBuffer(memories[2], bytes);
     cl_int status = CL_SUCCESS;
-    Own<cl_event> gate(clCreateUserEvent(context(), &status));
-    Own<cl_command_queue> behind = NewQueue();
+    Own<cl_event> gate(clCreateUserEvent(this->context(), &status));
+    ASSERT_EQ(status, CL_SUCCESS);
+    Own<cl_command_queue> behind = this->NewQueue();
     const cl_mem second[] = {memories[1]};
-    ASSERT_EQ(acquire_(behind, 1, second, 1, gate.AsList(), nullptr), CL_SUCCESS);
+    ASSERT_EQ(this->acquire_(behind, 1, second, 1, gate.AsList(), nullptr), CL_SUCCESS);
     const cl_mem third[] = {memories[2]};
-    ASSERT_EQ(release_(behind, 1, third, 1, gate.AsList(), nullptr), CL_SUCCESS);
+    ASSERT_EQ(this->release_(behind, 1, third, 1, gate.AsList(), nullptr), CL_SUCCESS);
     ASSERT_EQ(clFlush(behind), CL_SUCCESS);
     std::puts("in the middle");
     std::fflush(stdout);
@@ -102,10 +99,53 @@ class KilledInAcquire : public WithD3d<Khr11> {
   }
 };
 
-CHILD_SCENE(KilledInAcquire) {
-  KilledInAcquire().TestBody();
+template <typename E>
+class KilledInAcquire : public Killed<WithD3d<E>> {
+ public:
+  void TestBody() override {
+    this->SetUp();
+    if (this->HasFatalFailure()) return;
+    const Bytes bytes = Pattern(1 << 20, 1);
+    std::vector<Com<typename E::Buffer>> buffers;
+    std::vector<Own<cl_mem>> memories;
+    for (int i = 0; i < this->kObjects; ++i) {
+      buffers.push_back(this->app().Buffer(bytes.size(), bytes.data()));
+      memories.push_back(this->FromBuffer(buffers.back().Get()));
+    }
+    this->StopInTheMiddle(memories, [&](cl_mem one) { this->WriteBuffer(one, bytes); });
+  }
+};
+
+template <cl_dx9_media_adapter_type_khr kType>
+class Dx9KilledInAcquire : public Killed<WithDx9> {
+ public:
+  void TestBody() override {
+    SetUp();
+    if (HasFatalFailure()) return;
+    const Bytes bytes = Pattern(64 * 64 * 4, 1);
+    std::vector<Com<IDirect3DSurface9>> surfaces;
+    std::vector<Own<cl_mem>> memories;
+    for (int i = 0; i < kObjects; ++i) {
+      surfaces.push_back(app().Offscreen(D3DFMT_A8R8G8B8, 64, 64));
+      memories.push_back(From(surfaces.back().Get()));
+    }
+    StopInTheMiddle(memories, [&](cl_mem one) { WriteImage(one, {64, 64}, bytes); });
+  }
+  cl_dx9_media_adapter_type_khr type() const override { return kType; }
+};
+
+// Only a failure gets so far.
+template <typename Application>
+int RunUntilKilled() {
+  Application().TestBody();
   return 10;
 }
+
+CHILD_SCENE(KilledD3D10) { return RunUntilKilled<KilledInAcquire<Khr10>>(); }
+CHILD_SCENE(KilledD3D11) { return RunUntilKilled<KilledInAcquire<Khr11>>(); }
+CHILD_SCENE(KilledD3D11NV) { return RunUntilKilled<KilledInAcquire<Nv11>>(); }
+CHILD_SCENE(KilledD3D9) { return RunUntilKilled<Dx9KilledInAcquire<CL_ADAPTER_D3D9_KHR>>(); }
+CHILD_SCENE(KilledD3D9Ex) { return RunUntilKilled<Dx9KilledInAcquire<CL_ADAPTER_D3D9EX_KHR>>(); }
 
 }  // namespace
 }  // namespace sluice::d3dtest

@@ -51,6 +51,19 @@ class WithSharing : public conformance::WithPlatform {
   std::vector<Own<cl_program>> programs_;
 };
 
+// Base is a fixture that acquires and releases.
+template <typename Base>
+class WithImages : public Base {
+ protected:
+  // Direct3D has `before` in it; OpenCL must see that, and leaves `after`.
+  void ThroughImage(cl_mem image, const Size& size, const Bytes& before, const Bytes& after) {
+    ASSERT_EQ(this->Acquire(image), CL_SUCCESS);
+    EXPECT_TRUE(this->ReadImage(image, size) == before);
+    this->WriteImage(image, size, after);
+    ASSERT_EQ(this->Release(image), CL_SUCCESS);
+  }
+};
+
 // Of OpenCL alone.
 Own<cl_mem> PlainBuffer(cl_context context);
 Own<cl_mem> PlainImage(cl_context context);
