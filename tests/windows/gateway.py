@@ -303,10 +303,7 @@ def broker_killed(wine):
 
 
 def crowd(wine):
-    """Many sessions at once; forty more, four at a time, leave the gateway and the broker as those did.
-
-    As many as the machine keeps up with: a client gives up a gateway that does not answer it for 15 s (keepalive), and on two
-    busy processors 24 workers under Wine have kept gateway and broker from running for longer than that."""
+    """Many sessions at once; forty more, four at a time, leave the gateway and the broker as those did."""
     with WindowsDaemon(wine, "network") as daemon:
         pids = {"gateway": daemon.gateways()[0], "broker": daemon.process.pid}
 
@@ -320,8 +317,7 @@ def crowd(wine):
             return {name: (len(harness.descriptors(pid)), len(os.listdir(f"/proc/{pid}/task")))
                     for name, pid in pids.items()}
 
-        many = min(24, 6 * (os.cpu_count() or 1))
-        sessions(many, many)  # As many threads as it ever has: lasting ones stay.
+        sessions(24, 24)  # As many threads as it ever has: lasting ones stay.
         # No more of either, of descriptors and of threads; one session's may still be closing. Wine keeps descriptors of
         # handles that were used once, so that few may come with the first sessions: what leaks comes with all.
         for _ in range(3):
