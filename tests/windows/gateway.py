@@ -1,7 +1,8 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: Apache-2.0
-"""The network endpoint of sluiced.exe under Wine: what a bad [[network]] is told, TLS and tokens with Linux and Windows
-clients, and what each side sees when worker, application, gateway or broker is killed, and when the daemon stops.
+"""The network endpoint of sluiced.exe under Wine: the gateway's parts, what a bad [[network]] is told, TLS and tokens
+with Linux and Windows clients, and what each side sees when worker, application, gateway or broker is killed, and when
+the daemon stops.
 
 usage: gateway.py [PART...]
 SLUICE_BUILD_DIR is the Linux build, SLUICE_WINDOWS_BUILD_DIR the Windows one (default: build-windows/).
@@ -70,6 +71,15 @@ def refused(daemon, run, name, why, **variables):
 
 def log_of(daemon):
     return daemon.log.read_text(errors="replace")[-3000:]
+
+
+# --- its parts
+
+
+def units(wine):
+    """What is held of a session at most, and who is let in, without a network: the Linux tests of it (tests/unit/gateway)."""
+    code, output = wine.run([BIN / "gateway_test.exe"], seconds=120)
+    REPORT.check(code == 0 and "[  PASSED  ]" in output, "gateway_test", output[-3000:] if code else "")
 
 
 # --- what a person is told
@@ -365,7 +375,7 @@ def main(parts):
         return
     with wine_module.Wine() as wine:
         wine.register_driver(BIN / "sluice_icd.dll")
-        for part in (configuration, everywhere, tls, tokens, deaths, crowd, stopping):
+        for part in (units, configuration, everywhere, tls, tokens, deaths, crowd, stopping):
             if not parts or part.__name__ in parts:
                 part(wine)
     REPORT.exit()
