@@ -24,7 +24,7 @@ struct TestMemory {
       : file(*CreateSharedMemory("test", size)),
         mapping(*SharedMapping::Map(file.get(), size, /*writable=*/true)) {}
 
-  UniqueFd Duplicate() const { return UniqueFd(::dup(file.get())); }
+  UniqueFd Duplicate() const { return DuplicateFd(file.get()); }
   uint8_t* data() const { return mapping.data(); }
 
   UniqueFd file;
