@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <numeric>
 
 #include "tests/complete_driver/complete_driver.h"
 
@@ -14,8 +16,9 @@ namespace {
 
 cl_icd_dispatch g_pocl;
 
-constexpr const char* kExtensions[] = {"cl_khr_il_program", "cl_khr_subgroups",
-                                       "cl_khr_image2d_from_buffer"};
+constexpr const char* kExtensions[] = {
+    "cl_khr_il_program",  "cl_khr_subgroups",    "cl_khr_image2d_from_buffer",
+    "cl_khr_device_uuid", "cl_khr_pci_bus_info", "cl_khr_suggested_local_work_size"};
 constexpr const char* kFeatures[] = {"__opencl_c_pipes", "__opencl_c_subgroups",
                                      "__opencl_c_device_enqueue"};
 
@@ -47,6 +50,13 @@ cl_int GiveExtensions(cl_device_id device, size_t room, void* out, size_t* bytes
   while (!text.empty() && text.back() == ' ') text.pop_back();
   for (const char* const name : kExtensions) text.append(" ").append(name);
   return GiveText(text, room, out, bytes_out);
+}
+
+template <size_t kBytes>
+std::array<cl_uchar, kBytes> Counting(cl_uchar first) {
+  std::array<cl_uchar, kBytes> bytes;
+  std::iota(bytes.begin(), bytes.end(), first);
+  return bytes;
 }
 
 // What PoCL says "none" to. False for all that is PoCL's to say.
@@ -87,6 +97,18 @@ bool GiveOurs(cl_device_info param, size_t room, void* out, size_t* bytes_out, c
       return give(kPreferredQueueBytes);
     case CL_DEVICE_QUEUE_ON_DEVICE_MAX_SIZE:
       return give(kMaxQueueBytes);
+    case CL_DEVICE_UUID_KHR:
+      return give(Counting<CL_UUID_SIZE_KHR>(0x10));
+    case CL_DRIVER_UUID_KHR:
+      return give(Counting<CL_UUID_SIZE_KHR>(0x40));
+    case CL_DEVICE_LUID_VALID_KHR:
+      return give(cl_bool{CL_TRUE});
+    case CL_DEVICE_LUID_KHR:
+      return give(Counting<CL_LUID_SIZE_KHR>(0x70));
+    case CL_DEVICE_NODE_MASK_KHR:
+      return give(cl_uint{4});
+    case CL_DEVICE_PCI_BUS_INFO_KHR:
+      return give(cl_device_pci_bus_info_khr{0x12, 0x34, 0x1d, 0x5});
     case CL_DEVICE_MAX_ON_DEVICE_QUEUES:
       return give(cl_uint{4});
     case CL_DEVICE_MAX_ON_DEVICE_EVENTS:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels: arguments that are pipes and device queues; sub-groups, of kSubGroup work-items.
 #include <algorithm>
+#include <numeric>
 
 #include "tests/complete_driver/complete_driver.h"
 
@@ -93,6 +94,25 @@ cl_int CL_API_CALL GetSubGroupInfo(cl_kernel kernel, cl_device_id device,
   }
 }
 
+// As many work-items of each dimension as divide it, kSubGroup at most.
+cl_int CL_API_CALL GetSuggestedLocalSize(cl_command_queue queue, cl_kernel kernel,
+                                         cl_uint dimensions, const size_t*, const size_t* global,
+                                         size_t* out) {
+  if (queue == nullptr) return CL_INVALID_COMMAND_QUEUE;
+  if (kernel == nullptr) return CL_INVALID_KERNEL;
+  if (dimensions < 1 || dimensions > 3) return CL_INVALID_WORK_DIMENSION;
+  if (global == nullptr) return CL_INVALID_GLOBAL_WORK_SIZE;
+  if (out == nullptr) return CL_INVALID_VALUE;
+  for (cl_uint i = 0; i < dimensions; ++i) out[i] = std::gcd(global[i], kSubGroup);
+  return CL_SUCCESS;
+}
+
+void* CL_API_CALL FindFunction(cl_platform_id platform, const char* name) {
+  if (std::strcmp(name, "clGetKernelSuggestedLocalWorkSizeKHR") == 0)
+    return reinterpret_cast<void*>(&GetSuggestedLocalSize);
+  return Pocl().clGetExtensionFunctionAddressForPlatform(platform, name);
+}
+
 }  // namespace
 
 void ReplaceKernelFunctions(cl_icd_dispatch* table) {
@@ -100,6 +120,7 @@ void ReplaceKernelFunctions(cl_icd_dispatch* table) {
   table->clGetKernelArgInfo = &GetArgInfo;
   table->clGetKernelSubGroupInfo = &GetSubGroupInfo;
   table->clGetKernelSubGroupInfoKHR = &GetSubGroupInfo;
+  table->clGetExtensionFunctionAddressForPlatform = &FindFunction;
 }
 
 }  // namespace sluice::complete_driver
