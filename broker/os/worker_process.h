@@ -37,7 +37,8 @@ std::string MakeTemporaryFolder();
 // system can. None if another process has it, or it is no folder, or another's.
 UniqueFd HoldFolder(const std::string& folder);
 // Removes a folder that is held, and what is in it: that one, whatever has its name by now, and
-// nothing that a link in it leads to.
+// nothing that a link in it leads to. One that could not be held (a file system without locks) goes
+// by its name.
 void RemoveHeldFolder(const std::string& folder, UniqueFd held);
 // Whether an absolute path of plain parts between '/', appended to a folder's, names something in
 // that folder. On Windows some do not, which other systems' clients may well use: `\`, `:`.

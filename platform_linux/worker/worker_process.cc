@@ -19,6 +19,7 @@
 #include <thread>
 
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "platform_linux/errno_status.h"
 
 namespace sluice {
@@ -75,13 +76,20 @@ bool MayReturnFromNice() {
 }
 
 constexpr int kOpenFolder = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-// Of folders in folders, each of which takes two descriptors. What lies deeper stays: no include
-// file was there.
-constexpr int kMostDepth = 200;
+// Of folders in folders, each of which takes two descriptors.
+constexpr int kMostDepth = 64;
+
+// None if it is no folder, or another user's.
+UniqueFd OpenOwn(const std::string& folder) {
+  UniqueFd fd(::open(folder.c_str(), kOpenFolder));
+  struct stat info = {};
+  if (fd.valid() && (::fstat(fd.get(), &info) != 0 || info.st_uid != ::geteuid())) fd.reset();
+  return fd;
+}
 
 // By the folder's own descriptor all the way, so that nobody can put a link in its place, or in
-// that of one below.
-void RemoveAllIn(int folder, int depth) {
+// that of one below. What lies deeper than `depth` is moved up into `top`, and counted.
+void RemoveAllIn(int folder, int depth, int top, int* moved) {
   const int opened = ::openat(folder, ".", kOpenFolder);
   if (opened < 0) return;
   const std::unique_ptr<DIR, int (*)(DIR*)> entries(::fdopendir(opened), &::closedir);
@@ -93,8 +101,14 @@ void RemoveAllIn(int folder, int depth) {
     const std::string name = entry->d_name;
     if (name == "." || name == ".." || ::unlinkat(folder, name.c_str(), 0) == 0) continue;
     const UniqueFd below(::openat(folder, name.c_str(), kOpenFolder));
-    if (below.valid() && depth > 0) RemoveAllIn(below.get(), depth - 1);
-    if (below.valid()) ::unlinkat(folder, name.c_str(), AT_REMOVEDIR);
+    if (!below.valid()) continue;
+    if (depth > 0) {
+      RemoveAllIn(below.get(), depth - 1, top, moved);
+    } else if (::renameat(folder, name.c_str(), top, absl::StrCat(".moved-", *moved).c_str()) ==
+               0) {
+      ++*moved;
+    }
+    ::unlinkat(folder, name.c_str(), AT_REMOVEDIR);
   }
 }
 
@@ -148,17 +162,18 @@ std::string MakeTemporaryFolder() {
 }
 
 UniqueFd HoldFolder(const std::string& folder) {
-  UniqueFd fd(::open(folder.c_str(), kOpenFolder));
-  struct stat info = {};
-  if (fd.valid() && (::fstat(fd.get(), &info) != 0 || info.st_uid != ::geteuid() ||
-                     ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0)) {
-    fd.reset();
-  }
+  UniqueFd fd = OpenOwn(folder);
+  if (fd.valid() && ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) fd.reset();
   return fd;
 }
 
 void RemoveHeldFolder(const std::string& folder, UniqueFd held) {
-  RemoveAllIn(held.get(), kMostDepth);
+  if (!held.valid()) held = OpenOwn(folder);
+  int moved = 0;
+  for (int before = -1; held.valid() && moved != before;) {
+    before = moved;
+    RemoveAllIn(held.get(), kMostDepth, held.get(), &moved);
+  }
   ::rmdir(folder.c_str());  // Another that has its name by now goes only if it is empty.
 }
 

@@ -83,6 +83,31 @@ TEST(IncludeSweepTest, OnlyWhatIsHeldIsRemoved) {
   for (const std::string& one : {folder, aside, others}) fs::remove_all(one);
 }
 
+// A folder of ours that could not be held is removed all the same.
+TEST(IncludeSweepTest, WhatCouldNotBeHeldIsRemoved) {
+  const std::string folder = MakeAbandoned("/");
+  RemoveHeldFolder(folder, UniqueFd());
+  EXPECT_FALSE(fs::exists(folder));
+}
+
+// However deep the folders of a client's include file are.
+TEST(IncludeSweepTest, DeepFoldersAreRemoved) {
+  std::string root;
+  {
+    IncludeFolder folder;
+    pb::BuildProgram build;
+    std::string path;
+    for (int i = 0; i < 500; ++i) path += "/d";
+    build.add_include_files()->set_path(path + "/x.h");
+    build.add_include_directories("/d");
+    ASSERT_TRUE(folder.Write(build.include_files()).ok());
+    root = folder.RewriteOptions("-I/d", build.include_directories()).substr(2);
+    ASSERT_TRUE(fs::exists(root));
+  }
+  EXPECT_FALSE(fs::exists(root));
+  EXPECT_FALSE(fs::exists(fs::path(root).parent_path()));
+}
+
 // Another user's folder is not ours to remove, also where we could.
 TEST(IncludeSweepTest, OthersFoldersAreLeft) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root makes folders of others";
