@@ -6,125 +6,16 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/synchronization/notification.h"
 #include "client_icd/api.h"
-#include "tests/unit/client_icd/sharing_fixture.h"
+#include "tests/unit/client_icd/sharing_sync_fixture.h"
 
 namespace sluice::sharing {
 namespace {
-
-constexpr Api kApis[] = {Api::kGl,    Api::kEgl,      Api::kGralloc, Api::kD3d10,
-                         Api::kD3d11, Api::kDx9Media, Api::kSluice};
-constexpr size_t kBytes = 64;
-
-// What the native side of all objects of a test was asked, and what it answers.
-struct Native {
-  std::mutex mu;
-  // One letter per call: Fetch, Store, LetGo; before is <, after is >; a copy to a shadow is t,
-  // from a shadow f, with a semaphore 2 and 4.
-  std::string log;
-  std::string contents = std::string(kBytes, 'n');
-  cl_int fetch_status = CL_SUCCESS;
-  cl_int copy_status = CL_SUCCESS;  // Of copies to and from shadows.
-  bool can_shadow = false;
-  bool can_signal = false;
-  absl::Status semaphores;
-
-  void Note(char letter) {
-    const std::lock_guard<std::mutex> lock(mu);
-    log += letter;
-  }
-  std::string Log() {
-    const std::lock_guard<std::mutex> lock(mu);
-    return log;
-  }
-};
-
-class FakeObject : public NativeObject {
- public:
-  FakeObject(std::shared_ptr<Native> native, std::shared_ptr<NativeThread> thread, uint64_t name)
-      : native_(std::move(native)), thread_(std::move(thread)), name_(name) {}
-  NativeKey key() const override { return {name_, 0, 0}; }
-  NativeThread& thread() override { return *thread_; }
-  cl_int Fetch(uint8_t* packed, absl::Time) override {
-    native_->Note('F');
-    if (native_->fetch_status == CL_SUCCESS)
-      native_->contents.copy(reinterpret_cast<char*>(packed), kBytes);
-    return native_->fetch_status;
-  }
-  cl_int Store(const uint8_t* packed, absl::Time) override {
-    native_->Note('S');
-    native_->contents.assign(reinterpret_cast<const char*>(packed), kBytes);
-    return CL_SUCCESS;
-  }
-  cl_int LetGo(absl::Time) override {
-    native_->Note('L');
-    return CL_SUCCESS;
-  }
-  bool CanShadow() const override { return native_->can_shadow; }
-  absl::Status AttachShadow(ShadowMemory memory) override {
-    EXPECT_TRUE(memory.fd.valid());
-    return absl::OkStatus();
-  }
-  bool CanSignal() const override { return native_->can_signal; }
-  absl::Status AttachSemaphores(ShadowSemaphores semaphores, std::function<void()> stuck) override {
-    EXPECT_TRUE(semaphores.to_opencl.valid() && semaphores.from_opencl.valid());
-    stuck_ = std::move(stuck);
-    return native_->semaphores;
-  }
-  cl_int CopyToShadow(ShadowSync sync, absl::Time) override {
-    native_->Note(sync == ShadowSync::kSemaphore ? '2' : 't');
-    return native_->copy_status;
-  }
-  cl_int CopyFromShadow(ShadowSync sync, absl::Time) override {
-    native_->Note(sync == ShadowSync::kSemaphore ? '4' : 'f');
-    return native_->copy_status;
-  }
-  void GetStuck() { stuck_(); }
-
- private:
-  std::function<void()> stuck_;
-  const std::shared_ptr<Native> native_;  // Jobs may outlive a test.
-  const std::shared_ptr<NativeThread> thread_;
-  const uint64_t name_;
-};
-
-class SharingSyncTest : public SharingTest {
- protected:
-  void SetUp() override {
-    SharingTest::SetUp();
-    for (const Api api : kApis) context_->AddInterop(api, std::make_shared<int>(0));
-  }
-  void TearDown() override {
-    ::unsetenv("SLUICE_SHARING");
-    SharingTest::TearDown();
-  }
-  cl_int Create(Api api, Ref<MemObject>* out, uint64_t name = 0) {
-    MemObject::Description about;
-    about.flags = CL_MEM_READ_WRITE;
-    about.bytes = kBytes;
-    return CreateShared(context_.get(), std::move(about), api,
-                        std::make_unique<FakeObject>(native_, context_->shared_registry()->thread(),
-                                                     name != 0 ? name : ++next_name_),
-                        out);
-  }
-  Ref<MemObject> Make(Api api) {
-    Ref<MemObject> memory;
-    EXPECT_EQ(Create(api, &memory), CL_SUCCESS);
-    return memory;
-  }
-  cl_int Round(const Ref<MemObject>& memory, bool written);
-  // An object of OpenGL's that goes by shadow.
-  Ref<MemObject> MakeShadowed(bool worker_has_semaphores);
-
-  const std::shared_ptr<Native> native_ = std::make_shared<Native>();
-  static inline uint64_t next_name_ = 100;  // Objects may outlive a test by a moment.
-};
 
 // Every API: refused while released, acquired, again, released, again, with the codes of its row.
 TEST_F(SharingSyncTest, EveryTransitionOfEveryApi) {
@@ -191,10 +82,10 @@ TEST_F(SharingSyncTest, NothingOutlivesTheLastRelease) {
   context_->AddInterop(Api::kD3d11, std::move(device));
   MemObject::Description about;
   about.flags = CL_MEM_READ_WRITE;
-  about.bytes = kBytes;
+  about.bytes = kFakeBytes;
   Ref<MemObject> memory;
   ASSERT_EQ(CreateShared(context_.get(), std::move(about), Api::kD3d11,
-                         std::make_unique<FakeObject>(native_, late, 1), &memory),
+                         std::make_unique<FakeNativeObject>(native_, late, 1), &memory),
             CL_SUCCESS);
   for (const bool acquire : {true, false}) {
     cl_event event = nullptr;
@@ -308,7 +199,7 @@ TEST_F(SharingSyncTest, UnmapAfterRelease) {
     ASSERT_EQ(Sync(true, Api::kD3d11, {memory.get()}), CL_SUCCESS);
     cl_int status = CL_SUCCESS;
     void* const mapped = api::clEnqueueMapBuffer(queue_->handle(), memory->handle(), CL_TRUE, flags,
-                                                 0, kBytes, 0, nullptr, nullptr, &status);
+                                                 0, kFakeBytes, 0, nullptr, nullptr, &status);
     ASSERT_EQ(status, CL_SUCCESS);
     const auto release = [&] {
       cl_event released = nullptr;
@@ -322,7 +213,7 @@ TEST_F(SharingSyncTest, UnmapAfterRelease) {
     release();
     const size_t writes = worker_->Count(pb::Command::kEnqueueWriteBuffer);
     if (flags == CL_MAP_WRITE) {
-      std::memset(mapped, 'm', kBytes);
+      std::memset(mapped, 'm', kFakeBytes);
       EXPECT_EQ(unmap(nullptr), RulesOf(Api::kD3d11).use_not_acquired);
       EXPECT_EQ(worker_->Count(pb::Command::kEnqueueWriteBuffer), writes);
       cl_event acquired = nullptr;
@@ -338,7 +229,7 @@ TEST_F(SharingSyncTest, UnmapAfterRelease) {
       continue;
     }
     release();
-    EXPECT_EQ(native_->contents, std::string(kBytes, 'm'));
+    EXPECT_EQ(native_->contents, std::string(kFakeBytes, 'm'));
   }
 }
 
@@ -365,12 +256,12 @@ TEST_F(SharingSyncTest, ContentsTravel) {
   cl_event event = nullptr;
   ASSERT_EQ(Sync(true, Api::kGralloc, {memory.get()}, &event), CL_SUCCESS);
   ASSERT_EQ(End(event), CL_COMPLETE);
-  EXPECT_EQ(worker_->Memory(memory->id()), std::string(kBytes, 'n'));
-  worker_->SetMemory(memory->id(), std::string(kBytes, 'w'));
+  EXPECT_EQ(worker_->Memory(memory->id()), std::string(kFakeBytes, 'n'));
+  worker_->SetMemory(memory->id(), std::string(kFakeBytes, 'w'));
   ASSERT_EQ(memory->Use(true), CL_SUCCESS);
   ASSERT_EQ(Sync(false, Api::kGralloc, {memory.get()}, &event), CL_SUCCESS);
   ASSERT_EQ(End(event), CL_COMPLETE);
-  EXPECT_EQ(native_->contents, std::string(kBytes, 'w'));
+  EXPECT_EQ(native_->contents, std::string(kFakeBytes, 'w'));
   EXPECT_EQ(native_->Log(), "FS");
   ASSERT_EQ(Sync(true, Api::kGralloc, {memory.get()}), CL_SUCCESS);
   ASSERT_EQ(memory->Use(false), CL_SUCCESS);
@@ -429,7 +320,7 @@ TEST_F(SharingSyncTest, FailedAcquireStoresNothing) {
   ASSERT_EQ(Sync(false, Api::kD3d10, {memory.get()}, &released), CL_SUCCESS);
   EXPECT_LT(End(released), 0);
   EXPECT_EQ(native_->Log(), "FLL");
-  EXPECT_EQ(native_->contents, std::string(kBytes, 'n'));
+  EXPECT_EQ(native_->contents, std::string(kFakeBytes, 'n'));
 }
 
 // An adapter's steps run around the objects, and their failure is the command's.
@@ -453,150 +344,6 @@ TEST_F(SharingSyncTest, StepsRunAroundTheObjects) {
             CL_SUCCESS);
   EXPECT_LT(End(event), 0);
   EXPECT_EQ(native_->Log(), "<FF><LL") << "let go of, but not stored";
-}
-
-// An acquire and a release of an object that a command has written, to their ends.
-cl_int SharingSyncTest::Round(const Ref<MemObject>& memory, bool written) {
-  cl_event acquired = nullptr, released = nullptr;
-  EXPECT_EQ(Sync(true, Api::kGl, {memory.get()}, &acquired), CL_SUCCESS);
-  const cl_int status = End(acquired);
-  EXPECT_EQ(memory->Use(written), CL_SUCCESS);
-  EXPECT_EQ(Sync(false, Api::kGl, {memory.get()}, &released), CL_SUCCESS);
-  const cl_int end = End(released);
-  return status < 0 ? status : end;
-}
-
-Ref<MemObject> SharingSyncTest::MakeShadowed(bool worker_has_semaphores) {
-  // Buffers ask for semaphores only if they must.
-  ::setenv("SLUICE_SHARING", "shadow,semaphores", 1);
-  worker_->MakeShadows(worker_has_semaphores);
-  native_->can_shadow = true;
-  Ref<MemObject> memory = Make(Api::kGl);
-  EXPECT_EQ(memory->own_shared()->way(), Way::kShadow);
-  return memory;
-}
-
-// Semaphores are used round after round where both sides have them, for a release only if there is
-// something to copy.
-TEST_F(SharingSyncTest, SemaphoresOrderTheCopies) {
-  native_->can_signal = true;
-  const Ref<MemObject> memory = MakeShadowed(true);
-  for (int round = 0; round < 3; ++round) EXPECT_EQ(Round(memory, true), CL_COMPLETE);
-  EXPECT_EQ(Round(memory, false), CL_COMPLETE);
-  EXPECT_EQ(native_->Log(), "2424242L");
-  EXPECT_EQ(worker_->ShadowLog(), "ARARARAr");
-}
-
-// Without them on either side, or if the native API does not take them, all waits on the host.
-TEST_F(SharingSyncTest, WithoutSemaphoresTheHostWaits) {
-  for (const bool worker_has : {false, true}) {
-    for (const bool native_has : {false, true}) {
-      native_->can_signal = native_has;
-      native_->semaphores = absl::UnavailableError("not taken");
-      EXPECT_EQ(Round(MakeShadowed(worker_has && native_has), true), CL_COMPLETE);
-    }
-  }
-  EXPECT_EQ(native_->Log(), "tftftftf");
-  EXPECT_EQ(worker_->ShadowLog(), "arararar");
-}
-
-// NVIDIA's driver gets a buffer of its own beside the shadow, since kernels fail on an image over
-// an imported one: what the native API wrote is there after an acquire, and what a command wrote is
-// in the shadow before the native API copies; what nobody wrote is not copied back.
-TEST_F(SharingSyncTest, NvidiaHasABufferBesideTheShadow) {
-  google::protobuf::RepeatedPtrField<pb::InfoValue> values;
-  const cl_uint vendor = 0x10de;
-  values.Add()->set_param_name(CL_DEVICE_VENDOR_ID);
-  values.rbegin()->set_value(&vendor, sizeof(vendor));
-  device_ = Ref<Device>::Adopt(new Device(nullptr, 1, /*key=*/0, InfoTable(values)));
-  context_ = MakeContext();
-  context_->AddInterop(Api::kGl, std::make_shared<int>(0));
-  queue_ = MakeQueue(0);
-  const Ref<MemObject> memory = MakeShadowed(false);
-  const Ref<MemObject> shadow = memory->own_shared()->shadow();
-  ASSERT_NE(shadow.get(), nullptr);
-  EXPECT_EQ(worker_->Count(pb::Command::kCreateBuffer), 1u);
-  worker_->SetMemory(shadow->id(), "from GL");
-  cl_event event = nullptr;
-  ASSERT_EQ(Sync(true, Api::kGl, {memory.get()}, &event), CL_SUCCESS);
-  EXPECT_EQ(End(event), CL_COMPLETE);
-  EXPECT_EQ(worker_->Memory(memory->id()), "from GL");
-  ASSERT_EQ(memory->Use(true), CL_SUCCESS);
-  worker_->SetMemory(memory->id(), "from CL");
-  ASSERT_EQ(Sync(false, Api::kGl, {memory.get()}, &event), CL_SUCCESS);
-  EXPECT_EQ(End(event), CL_COMPLETE);
-  EXPECT_EQ(worker_->Memory(shadow->id()), "from CL");
-  EXPECT_EQ(worker_->ShadowLog(), "accr");
-  EXPECT_EQ(Round(memory, false), CL_COMPLETE);
-  EXPECT_EQ(worker_->ShadowLog(), "accracr");
-  EXPECT_EQ(native_->Log(), "tftL");
-}
-
-// A buffer's copies are faster without.
-TEST_F(SharingSyncTest, BuffersGoWithoutSemaphores) {
-  native_->can_signal = true;
-  const Ref<MemObject> with = MakeShadowed(true);
-  ::unsetenv("SLUICE_SHARING");
-  const Ref<MemObject> without = Make(Api::kGl);
-  EXPECT_NE(with->own_shared()->shadow_abilities().semaphores, nullptr);
-  EXPECT_EQ(without->own_shared()->shadow_abilities().semaphores, nullptr);
-}
-
-// A use of a semaphore that fails, or may have, is its last: nobody knows whether it is signalled.
-// The other direction goes on.
-TEST_F(SharingSyncTest, FailureIsASemaphoresLastUse) {
-  native_->can_signal = true;
-  const Ref<MemObject> one = MakeShadowed(true);
-  worker_->FailNextAcquire(CL_OUT_OF_RESOURCES);  // Signalled, and not waited for.
-  EXPECT_LT(Round(one, true), 0);
-  EXPECT_EQ(Round(one, true), CL_COMPLETE);
-  // The release behind the failure has taken its turn and not come to its copy.
-  EXPECT_EQ(native_->Log(), "2Ltf");
-  EXPECT_EQ(worker_->ShadowLog(), "Aar");
-  native_->log.clear();
-  const Ref<MemObject> other = MakeShadowed(true);
-  EXPECT_EQ(Round(other, true), CL_COMPLETE);
-  cl_event event = nullptr;
-  ASSERT_EQ(Sync(true, Api::kGl, {other.get()}, &event), CL_SUCCESS);
-  ASSERT_EQ(End(event), CL_COMPLETE);
-  native_->copy_status = CL_OUT_OF_RESOURCES;  // Signalled, and perhaps not waited for.
-  ASSERT_EQ(other->Use(true), CL_SUCCESS);
-  ASSERT_EQ(Sync(false, Api::kGl, {other.get()}, &event), CL_SUCCESS);
-  EXPECT_LT(End(event), 0);
-  native_->copy_status = CL_SUCCESS;
-  EXPECT_EQ(Round(other, true), CL_COMPLETE);
-  EXPECT_EQ(native_->Log(), "24242f");
-}
-
-// Nobody signals a second time while it is not known that the first signal was waited for.
-TEST_F(SharingSyncTest, NoSecondSignalBeforeTheWait) {
-  native_->can_signal = true;
-  const Ref<MemObject> memory = MakeShadowed(true);
-  Ref<Event> gate;
-  ASSERT_EQ(MakeUserEvent(context_.get(), &gate), CL_SUCCESS);
-  cl_event events[4] = {};
-  ASSERT_EQ(Sync(true, Api::kGl, {memory.get()}, &events[0], {gate->handle()}), CL_SUCCESS);
-  ASSERT_EQ(memory->Use(true), CL_SUCCESS);
-  ASSERT_EQ(Sync(false, Api::kGl, {memory.get()}, &events[1]), CL_SUCCESS);
-  ASSERT_EQ(Sync(true, Api::kGl, {memory.get()}, &events[2]), CL_SUCCESS);
-  ASSERT_EQ(memory->Use(true), CL_SUCCESS);
-  ASSERT_EQ(Sync(false, Api::kGl, {memory.get()}, &events[3]), CL_SUCCESS);
-  ASSERT_TRUE(gate->ClaimUserStatus());
-  ASSERT_EQ(EndUserEvent(gate.get(), CL_COMPLETE), CL_SUCCESS);
-  for (const cl_event event : events) EXPECT_EQ(End(event), CL_COMPLETE);
-  EXPECT_EQ(native_->Log(), "24tf");
-  EXPECT_EQ(worker_->ShadowLog(), "ARar");
-  EXPECT_EQ(Round(memory, true), CL_COMPLETE);
-  EXPECT_EQ(native_->Log(), "24tf24") << "known by now";
-}
-
-// A signal that the native API promised and does not give ends the session: nothing waits for ever.
-TEST_F(SharingSyncTest, StuckSignalLosesTheSession) {
-  native_->can_signal = true;
-  const Ref<MemObject> memory = MakeShadowed(true);
-  static_cast<FakeObject&>(memory->own_shared()->native()).GetStuck();
-  EXPECT_TRUE(session_->lost());
-  EXPECT_EQ(Sync(true, Api::kGl, {memory.get()}), CL_DEVICE_NOT_AVAILABLE);
 }
 
 // The loss of the session ends everything; later calls say so, and no state changes any more.
