@@ -175,16 +175,16 @@ TEST_F(BuildTest, WhatIsBeingBuiltIsOfNoUseYet) {
   EXPECT_EQ(api::clReleaseProgram(linked), CL_SUCCESS);
 }
 
-// Options that Sluice refuses by itself are no build: what the last one said stays.
-TEST_F(BuildTest, RefusedOptionsAreNotRemembered) {
+// Options that Sluice refuses by itself are told of as a build that failed.
+TEST_F(BuildTest, RefusedOptionsAreABuildThatFailed) {
   Told told;
   ASSERT_EQ(Start(Step::kBuild, &told, "-DLAST"), CL_SUCCESS);
   worker_->EndBuild(CL_SUCCESS);
   told.future.get();
   EXPECT_EQ(Start(Step::kBuild, nullptr, "-w -I"), CL_INVALID_BUILD_OPTIONS);
   EXPECT_EQ(Start(Step::kCompile, nullptr, "-w -D"), CL_INVALID_COMPILER_OPTIONS);
-  EXPECT_EQ(Options(), "-DLAST");
-  EXPECT_EQ(StatusOf(*device_), CL_BUILD_SUCCESS);
+  EXPECT_EQ(Options(), "-w -D");
+  EXPECT_EQ(StatusOf(*device_), CL_BUILD_ERROR);
 }
 
 }  // namespace
