@@ -65,7 +65,12 @@ absl::Status MakeParentDirectory(const std::string& path) {
   const std::string parent = path.substr(0, path.rfind('/'));
   if (parent.empty()) return absl::OkStatus();
   const mode_t mode = ::geteuid() == 0 ? 0755 : 0700;
-  if (::mkdir(parent.c_str(), mode) == 0 || errno == EEXIST) return absl::OkStatus();
+  if (::mkdir(parent.c_str(), mode) == 0) {
+    // Whatever the umask is: who may connect is said by the socket's own mode.
+    if (::chmod(parent.c_str(), mode) == 0) return absl::OkStatus();
+  } else if (errno == EEXIST) {
+    return absl::OkStatus();
+  }
   return absl::ErrnoToStatus(errno, absl::StrCat("creating directory ", parent));
 }
 

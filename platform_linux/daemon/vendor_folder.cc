@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/vendor_folder.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
@@ -11,6 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "broker/base/log.h"
+#include "broker/os/scoped_handle.h"
 #include "broker/os/this_process.h"
 
 namespace sluice {
@@ -56,6 +59,36 @@ std::string HostsFolder(const std::map<std::string, std::string>& worker_environ
   return kSystemFolder;
 }
 
+// The daemon's own, which nobody else may fill or put another in place of: what its files name is
+// loaded into every worker.
+absl::Status MakeFolder(const fs::path& folder) {
+  const auto refused = [&folder](const std::string& why) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        folder.string(), ", the list of drivers for workers, ", why,
+        "; have the socket in a folder that only the daemon's user may write, and remove this"));
+  };
+  struct stat info;
+  const fs::path parent = folder.has_parent_path() ? folder.parent_path() : fs::path(".");
+  if (::stat(parent.c_str(), &info) != 0)
+    return absl::ErrnoToStatus(errno, absl::StrCat("looking at ", parent.string()));
+  if ((info.st_mode & S_IWOTH) != 0 && (info.st_mode & S_ISVTX) == 0)
+    return refused("lies where anybody may put another in its place");
+  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
+    return absl::ErrnoToStatus(errno, absl::StrCat("creating ", folder.string()));
+  const UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!fd.valid()) {
+    if (errno == ELOOP || errno == ENOTDIR) return refused("is there already, and is no folder");
+    return absl::ErrnoToStatus(errno, absl::StrCat("opening ", folder.string()));
+  }
+  if (::fstat(fd.get(), &info) != 0)
+    return absl::ErrnoToStatus(errno, absl::StrCat("looking at ", folder.string()));
+  if (info.st_uid != ::geteuid()) return refused("is there already, and is another user's");
+  // Whatever the umask is: workers run as other users.
+  if (::fchmod(fd.get(), 0755) != 0)
+    return absl::ErrnoToStatus(errno, absl::StrCat("opening ", folder.string(), " to workers"));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> FillVendorFolder(
@@ -64,9 +97,7 @@ absl::StatusOr<std::string> FillVendorFolder(
   std::error_code error;
   if (!fs::is_directory(hosts, error)) return std::string();
   const fs::path folder = FolderBeside(socket_path);
-  if (::mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST) {
-    return absl::ErrnoToStatus(errno, absl::StrCat("creating ", folder.string()));
-  }
+  if (absl::Status made = MakeFolder(folder); !made.ok()) return made;
   // Changed entry by entry: a worker may be looking.
   std::map<std::string, fs::path> wanted;
   for (const auto& entry : fs::directory_iterator(hosts, error)) {
@@ -78,8 +109,11 @@ absl::StatusOr<std::string> FillVendorFolder(
     std::error_code unreadable;
     if (kept != wanted.end() && fs::read_symlink(entry.path(), unreadable) == kept->second) {
       wanted.erase(kept);
+    } else if (!entry.is_symlink(unreadable)) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          entry.path().string(), " is no file of Sluice's, which fills that folder: move it away"));
     } else {
-      fs::remove_all(entry.path(), error);
+      fs::remove(entry.path(), error);
     }
   }
   for (const auto& [name, target] : wanted) fs::create_symlink(target, folder / name, error);

@@ -147,6 +147,27 @@ absl::Status MakeDirectoryOf(const std::string& path, uid_t owner, gid_t group) 
   return absl::ErrnoToStatus(errno, absl::StrCat("giving ", path, " to user ", owner));
 }
 
+// Whoever may rename what is in it puts programs into others' workers.
+absl::Status MakeRoot(const std::string& root) {
+  // Whatever the umask is: workers run as other users.
+  if (::mkdir(root.c_str(), 0755) == 0) {
+    if (::chmod(root.c_str(), 0755) == 0) return absl::OkStatus();
+  } else if (errno == EEXIST) {
+    struct stat link;
+    struct stat info;
+    if (::lstat(root.c_str(), &link) == 0 && ::stat(root.c_str(), &info) == 0) {
+      const auto trusted = [](uid_t uid) { return uid == 0 || uid == ::geteuid(); };
+      if (trusted(link.st_uid) && trusted(info.st_uid) && (info.st_mode & S_IWOTH) == 0)
+        return absl::OkStatus();
+      return absl::FailedPreconditionError(absl::StrCat(
+          "the folder of compile caches, ", root,
+          ", is another user's, or anybody may write there: remove it, or name another with "
+          "[worker] cache_directory"));
+    }
+  }
+  return absl::ErrnoToStatus(errno, absl::StrCat("creating ", root));
+}
+
 }  // namespace
 
 bool IsTenantUid(uid_t uid) { return uid >= kFirstTenantUid && uid <= kLastTenantUid; }
@@ -196,9 +217,7 @@ std::string WorkerUsers::Describe() const {
 absl::StatusOr<WorkerUsers::Tenant> WorkerUsers::For(const std::string& identity_name) {
   Tenant tenant{service_, ""};
   if (cache_root_.empty()) return tenant;
-  if (::mkdir(cache_root_.c_str(), 0755) != 0 && errno != EEXIST) {
-    return absl::ErrnoToStatus(errno, absl::StrCat("creating ", cache_root_));
-  }
+  if (absl::Status made = MakeRoot(cache_root_); !made.ok()) return made;
   tenant.cache_directory = absl::StrCat(cache_root_, "/", PathComponent(identity_name));
   const bool is_new =
       own_uids_ && !identity_name.empty() && !tenants_.contains(tenant.cache_directory);

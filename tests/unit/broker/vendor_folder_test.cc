@@ -2,6 +2,8 @@
 #include "broker/vendor_folder.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -91,6 +93,51 @@ TEST_F(VendorFolderTest, NothingIsLeft) {
   const absl::StatusOr<std::string> folder = FillVendorFolder(socket(), environment_);
   ASSERT_TRUE(folder.ok());
   EXPECT_EQ(*folder, "");
+}
+
+// What its files name is loaded into every worker: it is the daemon's own, or there is none, and
+// what was in its place stays.
+TEST_F(VendorFolderTest, NothingElseIsTakenForIt) {
+  WriteIcd("pocl.icd", "libpocl.so.2");
+  const fs::path folder = socket() + ".vendors";
+  const auto refused = [this] {
+    const absl::StatusOr<std::string> filled = FillVendorFolder(socket(), environment_);
+    EXPECT_EQ(filled.status().code(), absl::StatusCode::kFailedPrecondition) << filled.status();
+    return !filled.ok();
+  };
+  const fs::path victim = directory_ / "victim";
+  fs::create_directory(victim);
+  std::ofstream(victim / "file") << "precious";
+  fs::create_symlink(victim, folder);
+  EXPECT_TRUE(refused());
+  EXPECT_TRUE(fs::exists(victim / "file"));
+  fs::remove(folder);
+  std::ofstream(folder.string()) << "a file";
+  EXPECT_TRUE(refused());
+  fs::remove(folder);
+  fs::create_directory(folder);
+  std::ofstream(folder / "own.icd") << "libown.so";
+  EXPECT_TRUE(refused());
+  EXPECT_TRUE(fs::exists(folder / "own.icd"));
+  if (::geteuid() == 0) {
+    fs::remove(folder / "own.icd");
+    ASSERT_EQ(::chown(folder.c_str(), 65534, 65534), 0);
+    EXPECT_TRUE(refused());
+  }
+  fs::remove_all(folder);
+  ASSERT_EQ(::chmod(directory_.c_str(), 0777), 0);
+  EXPECT_TRUE(refused());
+}
+
+// Workers run as other users.
+TEST_F(VendorFolderTest, UmaskDoesNotCloseIt) {
+  WriteIcd("pocl.icd", "libpocl.so.2");
+  const mode_t before = ::umask(077);
+  EXPECT_EQ(Offered(), std::set<std::string>{"pocl.icd"});
+  ::umask(before);
+  struct stat info;
+  ASSERT_EQ(::stat((socket() + ".vendors").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 07777, 0755u);
 }
 
 }  // namespace

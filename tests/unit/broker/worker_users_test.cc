@@ -65,6 +65,33 @@ TEST_F(WorkerUsersTest, IdentitiesAreApart) {
   }
 }
 
+// Who could rename what is in the folder of caches could put programs into others' workers.
+TEST_F(WorkerUsersTest, TheRootIsNobodyElses) {
+  ASSERT_EQ(::chmod(directory_.c_str(), 0777), 0);
+  EXPECT_EQ(Users().For("uid:7").status().code(), absl::StatusCode::kFailedPrecondition);
+  ASSERT_EQ(::chmod(directory_.c_str(), 0755), 0);
+  EXPECT_TRUE(Users().For("uid:7").ok());
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give a folder to somebody else";
+  ASSERT_EQ(::chown(directory_.c_str(), 65534, 65534), 0);
+  EXPECT_EQ(Users().For("uid:7").status().code(), absl::StatusCode::kFailedPrecondition);
+  // Nor is a link of theirs taken.
+  config_.cache_directory = directory_ + "/link";
+  std::filesystem::create_symlink("/var", config_.cache_directory);
+  ASSERT_EQ(::lchown(config_.cache_directory.c_str(), 65534, 65534), 0);
+  EXPECT_EQ(Users().For("uid:7").status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+// As workers are other users, whatever the umask is.
+TEST_F(WorkerUsersTest, UmaskDoesNotCloseTheRoot) {
+  config_.cache_directory = directory_ + "/new";
+  const mode_t before = ::umask(077);
+  EXPECT_TRUE(Users().For("uid:7").ok());
+  ::umask(before);
+  struct stat info;
+  ASSERT_EQ(::stat(config_.cache_directory.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 07777, 0755u);
+}
+
 // An identity has the same user in the next daemon, and a new one none that was ever given out.
 TEST_F(WorkerUsersTest, TheCacheIsTheRecord) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root's daemon can change its workers' user";
