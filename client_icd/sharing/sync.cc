@@ -284,14 +284,15 @@ cl_int Pass::PostLast(const SyncArguments& arguments) {
   CL_RETURN_IF_ERROR(call.status());
   call.WaitAlso(*done_);
   for (const Ref<Event>& write : writes_) call.WaitAlso(*write);
-  for (const Item& item : items_) {
-    call.KeepUntilEnd(item.memory);
-    if (acquire_) item.shared->SetAcquireEvent(call.GetEvent());
-  }
+  for (const Item& item : items_) call.KeepUntilEnd(item.memory);
   if (acquire_ || arguments.event != nullptr) last_ = call.GetEvent();
-  if (acquire_ && OrdersQueue())
-    return call.Submit(call.command().mutable_enqueue_barrier()->mutable_on());
-  return call.SubmitNothing();
+  const cl_int status = acquire_ && OrdersQueue()
+                            ? call.Submit(call.command().mutable_enqueue_barrier()->mutable_on())
+                            : call.SubmitNothing();
+  if (!acquire_ || status != CL_SUCCESS) return status;
+  // Once the worker is to hear of it, before anything by which another thread waits for it.
+  for (const Item& item : items_) item.shared->SetAcquireEvent(last_);
+  return CL_SUCCESS;
 }
 
 // Any thread, the one that drains replies among them: must not wait.
