@@ -201,6 +201,18 @@ absl::Status CheckLength(const std::string& path) {
                    "C:\\Program Files\\Sluice, and install it from there"));
 }
 
+// std::filesystem::absolute makes C:\server\share of \\server\share here.
+absl::StatusOr<std::string> FullPath(const std::string& path) {
+  const std::wstring wide = ToWide(path);
+  std::wstring full(::GetFullPathNameW(wide.c_str(), 0, nullptr, nullptr), L'\0');
+  const DWORD length =
+      ::GetFullPathNameW(wide.c_str(), static_cast<DWORD>(full.size()), full.data(), nullptr);
+  if (length == 0 || length >= full.size())
+    return absl::InvalidArgumentError(absl::StrCat("--config: no path: ", path));
+  full.resize(length);
+  return FromWide(full);
+}
+
 // What the system, or every program that uses OpenCL, is to run from here on must be nobody's to
 // change but the administrators', nor may anybody lay a library beside it or move it away.
 absl::Status CheckPrograms() {
@@ -274,8 +286,7 @@ absl::Status InstallService(const InstallFlags& flags, std::vector<std::string>*
     if (flags.config_file.find('%') != std::string::npos) {
       return absl::InvalidArgumentError("--config: a service's path cannot hold a percent sign");
     }
-    file = FromWide(
-        std::filesystem::absolute(std::filesystem::path(ToWide(flags.config_file))).wstring());
+    ASSIGN_OR_RETURN(file, FullPath(flags.config_file));
     absl::StrAppend(&command, " --config \"", file, "\"");
   }
   const ServiceHandle manager(

@@ -325,6 +325,8 @@ def service(wine):
     check("service: two processes, one after the other", len(pids) == 2 and None not in pids, pids)
     code, output = ctl(wine, "install", "--manual", "--config", "C:\\a %TEMP% b.toml")
     check("service: install, a percent sign", code != 0 and "percent" in output, output)
+    code, output = ctl(wine, "install", "--manual", "--config", "\\\\server\\share\\none.toml")
+    check("service: install, a file of another machine's", code != 0 and "\\\\server\\share\\none.toml" in output, output)
     # It is starting when it is to go.
     wine.run(["sc", "start", "Sluice"], seconds=60)
     for name in ("first", "again"):
