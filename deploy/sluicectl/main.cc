@@ -33,8 +33,7 @@ CLI::App* AddSubcommand(CLI::App* app, const std::string& name, const std::strin
                         CommonFlags* flags) {
   CLI::App* sub = app->add_subcommand(name, help);
   AddEverywhereFlags(sub, flags);
-  sub->add_option("--timeout-ms", flags->timeout_ms,
-                  "How long to wait for the daemon; doctor: four times that for drivers")
+  sub->add_option("--timeout-ms", flags->timeout_ms, "How long to wait for the daemon")
       ->check(CLI::Range(1, 3'600'000))
       ->type_name("MS");
   return sub;

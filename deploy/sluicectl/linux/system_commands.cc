@@ -40,7 +40,9 @@ void DefineSystemCommands(CLI::App* app, CommonFlags* common, const std::string&
       "document of how it ended: exit_code, signal if one killed it, endpoint, warnings, and error "
       "if\nsluicectl itself failed. stdout is the program's.\n\n" +
       footer);
-  AddSubcommand(app, "doctor", "Find out why an application sees no device", common);
+  AddSubcommand(app, "doctor",
+                "Find out why an application sees no device; drivers have four times --timeout-ms",
+                common);
   app->add_subcommand("list-platforms", "")->group("");  // doctor's helper processes.
   app->add_subcommand("load-library", "")->group("")->add_option("path", TheLibrary());
 }
