@@ -108,7 +108,7 @@ def main():
         print("SKIP rights: only root can give them away")
         report.exit()
     folder = pathlib.Path(tempfile.mkdtemp(prefix="sluice-test-"))
-    folder.chmod(0o777)
+    folder.chmod(0o1777)
     vendors = folder / "vendors"
     vendors.mkdir()
     (vendors / "sluice.icd").write_text(f"{harness.built('libsluice_icd.so')}\n")
