@@ -9,6 +9,15 @@ namespace {
 
 class QueueLoopbackTest : public LoopbackTest {
  protected:
+  cl_int Create(uint64_t context, const std::vector<uint64_t>& properties) {
+    pb::Command command;
+    pb::CreateCommandQueue& body = *command.mutable_create_command_queue();
+    body.set_queue_id(client_->NewId());
+    body.set_context_id(context);
+    body.set_device_id(kGpu);
+    for (const uint64_t value : properties) body.add_properties(value);
+    return client_->Call(command).status();
+  }
   uint64_t Finish(uint64_t queue) {
     pb::Command command;
     command.mutable_finish()->set_queue_id(queue);
@@ -52,13 +61,7 @@ TEST_F(QueueLoopbackTest, CreateForwardsProperties) {
 TEST_F(QueueLoopbackTest, HintsAreTheWorkersOwn) {
   const uint64_t context = MakeContext();
   const auto create = [&](const std::vector<uint64_t>& properties) {
-    pb::Command command;
-    pb::CreateCommandQueue& body = *command.mutable_create_command_queue();
-    body.set_queue_id(client_->NewId());
-    body.set_context_id(context);
-    body.set_device_id(kGpu);
-    for (const uint64_t value : properties) body.add_properties(value);
-    return client_->Call(command).status();
+    return Create(context, properties);
   };
   EXPECT_EQ(create({CL_QUEUE_PRIORITY_KHR, CL_QUEUE_PRIORITY_HIGH_KHR, CL_QUEUE_PROPERTIES,
                     CL_QUEUE_PROFILING_ENABLE, CL_QUEUE_THROTTLE_KHR, CL_QUEUE_THROTTLE_MED_KHR}),
@@ -74,13 +77,7 @@ TEST_F(QueueLoopbackTest, HintsAreTheWorkersOwn) {
 TEST_F(QueueLoopbackTest, HintsOfTheDriversOwnReachIt) {
   const uint64_t context = MakeContext();
   const auto create = [&](const std::vector<uint64_t>& properties) {
-    pb::Command command;
-    pb::CreateCommandQueue& body = *command.mutable_create_command_queue();
-    body.set_queue_id(client_->NewId());
-    body.set_context_id(context);
-    body.set_device_id(kGpu);
-    for (const uint64_t value : properties) body.add_properties(value);
-    return client_->Call(command).status();
+    return Create(context, properties);
   };
   const std::vector<uint64_t> both = {CL_QUEUE_PRIORITY_KHR, CL_QUEUE_PRIORITY_LOW_KHR,
                                       CL_QUEUE_THROTTLE_KHR, CL_QUEUE_THROTTLE_HIGH_KHR};
