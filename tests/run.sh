@@ -53,15 +53,25 @@ mkdir -p "$POCL_CACHE_DIR"
 # The caller's own OpenCL set-up must not decide what is tested.
 unset OCL_ICD_VENDORS OCL_ICD_FILENAMES SLUICE_ENDPOINT SLUICE_TEST_KIND SLUICE_TEST_PLATFORM
 
-passed=0
-failed=0
-skipped=0
+# What each step passed, failed and skipped: a line of a file, since some steps run side by side.
+counts=$logs/counts
+: >"$counts"
+
+# What this shell waits for. It ends with the script: timeout puts its command out of reach of the terminal's Ctrl-C.
+running=()
+end_with_script() { trap 'trap - INT TERM; kill "${running[@]}" 2>/dev/null; wait; exit 130' INT TERM; }
+end_with_script
+
+# limited SECONDS COMMAND...: the command, ended after that time (124, or 137 if it had to be killed).
+limited() {
+  timeout -k 10 "$@" </dev/null &
+  running=($!)
+  wait $!
+}
 
 # add NAME SECONDS PASSED FAILED SKIPPED: prints one step's result and adds it up.
 add() {
-  passed=$((passed + $3))
-  failed=$((failed + $4))
-  skipped=$((skipped + $5))
+  echo "$3 $4 $5" >>"$counts"
   printf '%-28s %5d passed %4d failed %4d skipped  (%d s)\n' "$1" "$3" "$4" "$5" "$2"
 }
 
@@ -69,13 +79,13 @@ add() {
 step() {
   local name=$1 limit=$2 start=$SECONDS code p f s
   shift 2
-  timeout -k 10 "$limit" "$@" >"$logs/$name.log" 2>&1 </dev/null
+  limited "$limit" "$@" >"$logs/$name.log" 2>&1
   code=$?
   # Once more after a failure, said aloud: what passes only the second time is a bug to look for.
   if [ "$code" -ne 0 ] && [ "$code" -ne 124 ] && [ "$code" -ne 137 ]; then
     echo "    UNSTEADY $name: failed, tried again; first log: $logs/$name.first.log"
     mv "$logs/$name.log" "$logs/$name.first.log"
-    timeout -k 10 "$limit" "$@" >"$logs/$name.log" 2>&1 </dev/null
+    limited "$limit" "$@" >"$logs/$name.log" 2>&1
     code=$?
   fi
   p=$(grep -cE '^(PASS |\[       OK \] )' "$logs/$name.log")
@@ -99,10 +109,25 @@ step() {
   return 0
 }
 
+# side_by_side FUNCTION ARGUMENT...: the function with each argument, at the same time, for most of these steps wait
+# more than they compute; what they print comes in the order of the arguments.
+side_by_side() {
+  local function=$1 argument
+  shift
+  running=()
+  for argument in "$@"; do
+    (end_with_script; "$function" "$argument") >"$logs/$function-$argument.out" 2>&1 &
+    running+=($!)
+  done
+  wait
+  for argument in "$@"; do
+    cat "$logs/$function-$argument.out"
+  done
+}
+
 finish() {
-  echo
-  echo "$passed passed, $failed failed, $skipped skipped"
-  [ "$failed" -eq 0 ]
+  awk '{ passed += $1; failed += $2; skipped += $3 }
+       END { printf "\n%d passed, %d failed, %d skipped\n", passed, failed, skipped; exit failed > 0 }' "$counts"
   exit
 }
 
@@ -113,28 +138,28 @@ build_all() {
   # One compiler per 1.5 GiB of memory, or they starve each other.
   jobs=$(awk -v n="$(nproc)" '/MemTotal/ { m = int($2 / 1572864); print (m < 1 ? 1 : m < n ? m : n) }' \
     /proc/meminfo)
-  if timeout -k 10 300 cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE="${SLUICE_BUILD_TYPE:-Release}" \
-    -DSLUICE_BUILD_TESTS=ON "${unity[@]}" >"$logs/build.log" 2>&1 </dev/null &&
-    timeout -k 10 2400 cmake --build "$build" -j "$jobs" >>"$logs/build.log" 2>&1 </dev/null; then
+  if limited 300 cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE="${SLUICE_BUILD_TYPE:-Release}" \
+    -DSLUICE_BUILD_TESTS=ON "${unity[@]}" >"$logs/build.log" 2>&1 &&
+    limited 2400 cmake --build "$build" -j "$jobs" >>"$logs/build.log" 2>&1; then
     echo "built in $((SECONDS - start)) s"
     return
   fi
   tail -n 60 "$logs/build.log"
   echo "FAIL build: log $logs/build.log"
-  failed=1
+  echo "0 1 0" >>"$counts"
   finish
 }
 
 # ctest names a test more coarsely than GoogleTest does; its own summary is what counts.
 run_unit() {
-  local start=$SECONDS code counts
-  timeout -k 10 1200 ctest --test-dir "$build" -LE 'conformance|sharing' -j "$(nproc)" --timeout 300 --repeat until-pass:2 \
-    --output-on-failure --no-tests=error --output-junit "$logs/unit.xml" >"$logs/unit.log" 2>&1 </dev/null
+  local start=$SECONDS code results
+  limited 1200 ctest --test-dir "$build" -LE 'conformance|sharing' -j "$(nproc)" --timeout 300 --repeat until-pass:2 \
+    --output-on-failure --no-tests=error --output-junit "$logs/unit.xml" >"$logs/unit.log" 2>&1
   code=$?
-  counts=$(tr '\n\t' '  ' <"$logs/unit.xml" 2>/dev/null | sed -E \
+  results=$(tr '\n\t' '  ' <"$logs/unit.xml" 2>/dev/null | sed -E \
     's/.*tests="([0-9]+)".* failures="([0-9]+)".* disabled="([0-9]+)".* skipped="([0-9]+)".*/\1 \2 \3 \4/; t; s/.*//')
   # shellcheck disable=SC2086
-  set -- $counts
+  set -- $results
   if [ $# -ne 4 ] || { [ "$code" -ne 0 ] && [ "$2" -eq 0 ]; }; then
     add unit $((SECONDS - start)) 0 1 0
     tail -n 30 "$logs/unit.log"
@@ -148,46 +173,49 @@ run_unit() {
   [ "$2" -eq 0 ] || sed -n '/The following tests FAILED/,$p' "$logs/unit.log"
 }
 
-run_conformance() {
-  local suite=$build/bin/sluice_conformance all=$root/tests/conformance/run_all.py kind with
-  local compare=$root/tests/conformance/compare_codes.py
+conformance() {
+  local suite=$build/bin/sluice_conformance
   [ -x "$suite" ] || suite=$(find "$build/tests" -name sluice_conformance -type f | head -n 1)
-  for kind in native "${kinds[@]}"; do
-    with=("$root/tests/system/harness.py" with "$kind" --)
-    step "conformance-$kind" 900 /usr/bin/python3 -B "${with[@]}" \
-      /usr/bin/python3 -B "$all" "$suite" "--codes=$logs/$kind.codes"
-    [ "$kind" = native ] && continue
-    # The codes that this kind returned are native's, apart from the suite's table of differences.
-    step "codes-$kind" 60 bash -c '[ -s "$3" ] && /usr/bin/python3 -B "$@" && echo "PASS codes equal native"' - \
-      "$compare" "$logs/native.codes" "$logs/$kind.codes"
-  done
-  # What the native driver of these runs lacks.
-  for kind in "${kinds[@]}"; do
-    step "complete-driver-$kind" 120 /usr/bin/python3 -B "$root/tests/system/complete_driver.py" "$kind"
-  done
+  step "conformance-$1" 900 /usr/bin/python3 -B "$root/tests/system/harness.py" with "$1" -- \
+    /usr/bin/python3 -B "$root/tests/conformance/run_all.py" "$suite" "--codes=$logs/$1.codes"
 }
 
+conformance_like_native() {
+  conformance "$1"
+  # The codes that this kind returned are native's, apart from the suite's table of differences.
+  step "codes-$1" 60 bash -c '[ -s "$3" ] && /usr/bin/python3 -B "$@" && echo "PASS codes equal native"' - \
+    "$root/tests/conformance/compare_codes.py" "$logs/native.codes" "$logs/$1.codes"
+  # What the native driver of these runs lacks.
+  step "complete-driver-$1" 120 /usr/bin/python3 -B "$root/tests/system/complete_driver.py" "$1"
+}
+
+run_conformance() {
+  conformance native
+  side_by_side conformance_like_native "${kinds[@]}"
+}
+
+sharing() { step "sharing-$1" 600 "$root/tests/sharing/run.sh" "$1"; }
+
+# Everything again by device shadow, which only a GPU takes by itself.
+sharing_by_shadow() { step "sharing-$1" 600 env SLUICE_SHARING="$1" "$root/tests/sharing/run.sh" ring; }
+
 run_sharing() {
-  local kind
-  for kind in "${kinds[@]}"; do
-    step "sharing-$kind" 600 "$root/tests/sharing/run.sh" "$kind"
-  done
-  # Everything again by device shadow, which only a GPU takes by itself; then each way and its fallbacks.
-  step sharing-shadow 600 env SLUICE_SHARING=shadow "$root/tests/sharing/run.sh" ring
-  step sharing-shadow-shader 600 env SLUICE_SHARING=shadow,shader "$root/tests/sharing/run.sh" ring
+  side_by_side sharing "${kinds[@]}"
+  side_by_side sharing_by_shadow shadow shadow,shader
+  # Each way and its fallbacks.
   step sharing-ways 300 /usr/bin/python3 -B "$root/tests/system/sharing_ways.py"
 }
 
-run_system() {
-  local kind client clients=(all)
+clients() {
+  local client clients=(all)
   [ "$quick" = no ] || clients=(clinfo pyopencl sandbox)
-  for kind in "${kinds[@]}"; do
-    for client in "${clients[@]}"; do
-      step "clients-$kind-$client" 1500 "$root/tests/system/run_client.sh" "$kind" "$client"
-    done
-    step "initialize-memory-$kind" 200 /usr/bin/python3 -B "$root/tests/system/initialize_memory.py" "$kind"
+  for client in "${clients[@]}"; do
+    step "clients-$1-$client" 1500 "$root/tests/system/run_client.sh" "$1" "$client"
   done
+  step "initialize-memory-$1" 200 /usr/bin/python3 -B "$root/tests/system/initialize_memory.py" "$1"
 }
+
+run_system() { side_by_side clients "${kinds[@]}"; }
 
 run_resources() {
   step resources 300 /usr/bin/python3 -B "$root/tests/system/resources.py"
@@ -198,7 +226,7 @@ run_windows() {
   local reason
   if ! reason=$("$root/deploy/windows/build.sh" --check); then
     echo "    SKIP windows: $reason"
-    skipped=$((skipped + 1))
+    echo "0 0 1" >>"$counts"
     return
   fi
   # One of this run, for Wine may be another next time.
