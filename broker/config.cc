@@ -342,8 +342,11 @@ absl::Status CheckConfig(const Config& config) {
   const auto add = [&problems](const absl::Status& status) {
     if (!status.ok()) problems.emplace_back(status.message());
   };
-  add(CheckSocketName(config.socket, "socket"));
-  add(CheckSocketName(config.admin_socket, "admin_socket"));
+  const absl::Status socket = CheckSocketName(config.socket, "socket");
+  add(socket);
+  // One that was made of the other would say the same again.
+  if (socket.ok() || config.admin_socket != AdminNameBeside(config.socket))
+    add(CheckSocketName(config.admin_socket, "admin_socket"));
   if (config.socket == config.admin_socket) {
     problems.push_back(SameSocketProblem(config));
   }

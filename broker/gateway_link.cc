@@ -216,8 +216,11 @@ void GatewayLink::OnExit(const ExitStatus& status) {
 
 void GatewayLink::ScheduleRestart() {
   const bool stable = started_ms_ != 0 && MonotonicMs() - started_ms_ >= kStableMs;
-  backoff_ms_ =
-      stable || backoff_ms_ == 0 ? kFirstBackoffMs : std::min(backoff_ms_ * 2, kMaxBackoffMs);
+  if (stable) {
+    backoff_ms_ = 0;  // Clients see no platform until it is back.
+  } else {
+    backoff_ms_ = backoff_ms_ == 0 ? kFirstBackoffMs : std::min(backoff_ms_ * 2, kMaxBackoffMs);
+  }
   restart_timer_ = loop_->AddTimer(backoff_ms_, [this] {
     restart_timer_ = 0;
     Start();

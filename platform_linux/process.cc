@@ -346,6 +346,9 @@ absl::StatusOr<std::string> FindHelperExecutable(const std::string& name) {
                                                folder + "/" + name};
   for (const std::string& candidate : candidates) {
     if (::access(candidate.c_str(), X_OK) == 0) return candidate;
+    if (errno == ENOENT) continue;
+    return ErrnoStatus(errno,
+                       absl::StrCat("helper program ", candidate, ", which must be executable"));
   }
   return absl::NotFoundError(absl::StrCat("helper program ", name,
                                           " is in none of: ", absl::StrJoin(candidates, ", "),

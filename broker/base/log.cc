@@ -7,7 +7,9 @@
 #include <charconv>
 #include <memory>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "broker/base/shown_text.h"
 #include "broker/os/service.h"
 
 namespace sluice {
@@ -54,41 +56,6 @@ bool IsPlain(char c) {
          c == '_' || c == '.' || c == '/' || c == ':' || c == ',' || c == '@' || c == '+';
 }
 
-constexpr uint32_t kNone = 0xffffffff;
-
-struct Character {
-  size_t size;
-  uint32_t code;  // kNone: a byte that is part of none.
-};
-
-// What `text`, which is not empty, begins with, if it is UTF-8 by Unicode's table 3-7: shortest
-// forms, no surrogates.
-Character FirstCharacter(std::string_view text) {
-  const auto lead = static_cast<unsigned char>(text[0]);
-  if (lead < 0x80) return {1, lead};
-  const size_t size = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-  constexpr uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
-  if (lead < 0xc2 || lead > 0xf4 || text.size() < size) return {1, kNone};
-  uint32_t code = lead & (0x7fU >> size);
-  for (size_t i = 1; i < size; ++i) {
-    const auto next = static_cast<unsigned char>(text[i]);
-    if ((next & 0xc0) != 0x80) return {1, kNone};
-    code = code << 6 | (next & 0x3f);
-  }
-  const bool is_surrogate = code >= 0xd800 && code <= 0xdfff;
-  if (code < kLeast[size] || code > 0x10ffff || is_surrogate) return {1, kNone};
-  return {size, code};
-}
-
-// Not what moves a terminal's cursor, ends a line, or shows the text in another order than it has.
-bool MayBeShown(uint32_t code) {
-  const auto within = [code](uint32_t first, uint32_t last) {
-    return code >= first && code <= last;
-  };
-  return code != kNone && !within(0, 0x1f) && !within(0x7f, 0x9f) && !within(0x2028, 0x202e) &&
-         !within(0x2066, 0x2069);
-}
-
 }  // namespace
 
 std::string_view LogLevelName(LogLevel level) {
@@ -127,24 +94,7 @@ std::string EscapeLogValue(std::string_view value) {
   bool plain = !value.empty();
   for (const char c : value) plain = plain && IsPlain(c);
   if (plain) return std::string(value);
-  std::string out = "\"";
-  while (!value.empty()) {
-    const Character first = FirstCharacter(value);
-    const std::string_view bytes = value.substr(0, first.size);
-    value.remove_prefix(first.size);
-    if (first.code == '"' || first.code == '\\') {
-      out += '\\';
-      out += bytes;
-    } else if (first.code == '\n') {
-      out += "\\n";
-    } else if (MayBeShown(first.code)) {
-      out += bytes;
-    } else {
-      for (const char c : bytes) out += absl::StrFormat("\\x%02x", static_cast<unsigned char>(c));
-    }
-  }
-  out += '"';
-  return out;
+  return absl::StrCat("\"", ShownText(value, /*escaped=*/"\"\\"), "\"");
 }
 
 void Log(LogLevel level, std::string_view component, std::string_view message,

@@ -252,6 +252,25 @@ def check_helpers(files):
                          f"sluiced {' '.join((flag, *more))} says what to do", (code, output))
 
 
+def check_installation(files):
+    """A helper program that lost its mode on the way here is not called missing."""
+    folder = files.folder / "bin"
+    folder.mkdir()
+    shutil.copy(harness.built("sluiced"), folder)
+    (folder / "sluice-worker").write_bytes(b"")
+    ended = subprocess.run([folder / "sluiced", "--socket", files.folder / "copy.sock"], timeout=20, text=True,
+                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    report.check(ended.returncode == FAILED and f"{folder}/sluice-worker, which must be executable" in ended.stdout,
+                 "a helper that is not executable is told so", ended.stdout)
+
+
+def check_socket_names(files):
+    """The administration's socket, named after the other, is not complained of as well."""
+    code, output = files.run("--check-config", "/dev/null", "--socket", "relative")
+    report.check(code == WRONG and output.count("absolute") == 1 and "admin" not in output,
+                 "a relative --socket is told once", (code, output))
+
+
 def check_other_keys(files):
     folder = files.folder
     for what, text, parts in (
@@ -278,6 +297,8 @@ def main():
         check_other_keys(files)
         check_empty_flags(files)
         check_helpers(files)
+        check_installation(files)
+        check_socket_names(files)
         check_ports(files)
         check_both_wildcards(files)
         check_lost_gateway(files)

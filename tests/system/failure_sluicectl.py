@@ -164,6 +164,25 @@ def check_killed_session(kind):
         application.end(60)
 
 
+def check_log_lines_of_the_application(kind):
+    """An application's stderr gets whole lines, whatever the operator says; SLUICE_LOG's mistakes are told."""
+    with harness.Daemon(kind) as daemon:
+        env = dict(daemon.environment(), SLUICE_ENDPOINT=f"unix:{daemon.socket}")
+        harness.os.environ["SLUICE_LOG"] = "bogus"
+        application = harness.Application(daemon, "limits", "context")
+        del harness.os.environ["SLUICE_LOG"]
+        application.wait_for("READY", 60)
+        one = parsed(sluicectl(env, "sessions", "--json")[1])["sessions"][0]["session"]
+        sluicectl(env, "kill", one, "--reason", "two\nlines, \x1b[31mred")
+        application.wait_for("notice ", 60)
+        application.end(60)
+        errors = application.errors.decode()
+        report.check("SLUICE_LOG=bogus is none of debug, info, warning, error" in errors,
+                     f"an unknown level of SLUICE_LOG is told ({kind})", errors)
+        report.check("two\\nlines, \\x1b[31mred" in errors and "\x1b" not in errors,
+                     f"a reason is one line of the application's log and text only ({kind})", errors)
+
+
 def check_tls(env, folder, port_tls, port_plain):
     tls, plain = f"127.0.0.1:{port_tls}", f"127.0.0.1:{port_plain}"
     authority = {"SLUICE_TLS_CA": f"{folder}/one.pem"}
@@ -354,8 +373,9 @@ def main():
         check_private_elsewhere(env, files.folder)
         check_json_everywhere(env, living)
         check_kill_and_drain(env)
-        check_killed_session("ring")
-        check_killed_session("network")
+        for kind in ("ring", "network"):
+            check_killed_session(kind)
+            check_log_lines_of_the_application(kind)
         check_tls(env, files.folder, tls, plain)
     finally:
         daemon.terminate()
