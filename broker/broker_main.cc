@@ -257,6 +257,7 @@ int RunHelper(const char* name, int argc, char** argv) {
 
 int Main(int argc, char** argv) {
   EnsureStandardDescriptors();
+  ReceiveChildSignals();
   if (argc > 1 && std::strcmp(argv[1], "--worker") == 0)
     return RunHelper("sluice-worker", argc, argv);
   if (argc > 1 && std::strcmp(argv[1], "--gateway") == 0)

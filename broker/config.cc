@@ -13,6 +13,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "broker/base/host_port.h"
 #include "broker/config_reader.h"
 #include "broker/os/config_keys.h"
 #include "broker/os/file.h"
@@ -409,15 +410,7 @@ void ApplyDefaults(Config* config) {
 }
 
 absl::Status CheckListenAddress(const std::string& listen_address) {
-  const size_t colon = listen_address.rfind(':');
-  int port = 0;
-  const bool sound = colon != std::string::npos && colon > 0 &&
-                     absl::SimpleAtoi(listen_address.substr(colon + 1), &port) && port >= 1 &&
-                     port <= 65535 &&
-                     // An IPv6 address without brackets would lose its last group to the port.
-                     (listen_address[0] == '[') == (listen_address[colon - 1] == ']') &&
-                     (listen_address[0] == '[' || listen_address.find(':') == colon);
-  if (sound) return absl::OkStatus();
+  if (IsHostAndPort(listen_address)) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("listen address \"", listen_address,
                    "\" is not HOST:PORT or [IPV6]:PORT with a port from 1 to 65535"));

@@ -40,10 +40,12 @@ void ParseOnce(Registry& registry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(registry.mu) {
   if (registry.parsed) return;
   registry.parsed = true;
   if (EnvironmentVariable("SLUICE_WORKER") == "1") return;
+  // One that is mistyped is as one that does not answer: the others are there.
+  std::vector<absl::Status> refused;
   absl::StatusOr<std::vector<EndpointAddress>> addresses =
-      ParseEndpoints(EnvironmentVariable("SLUICE_ENDPOINT").value_or(""));
-  if (!addresses.ok())
-    return ClientLog(ClientLogLevel::kError, std::string(addresses.status().message()));
+      ParseEndpoints(EnvironmentVariable("SLUICE_ENDPOINT").value_or(""), &refused);
+  for (const absl::Status& status : refused)
+    ClientLog(ClientLogLevel::kError, std::string(status.message()));
   for (EndpointAddress& address : *addresses)
     registry.endpoints.push_back(new Endpoint(std::move(address)));
 }

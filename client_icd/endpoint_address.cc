@@ -5,26 +5,14 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "broker/base/host_port.h"
 #include "broker/os/local_endpoint.h"
 #include "broker/os/local_socket.h"
 
 namespace sluice {
-namespace {
 
-bool EndsInPort(std::string_view text) {
-  const size_t colon = text.rfind(':');
-  if (colon == std::string_view::npos || colon == 0 || colon + 1 == text.size() ||
-      text.size() - colon > 6)
-    return false;
-  const std::string_view port = text.substr(colon + 1);
-  if (port.find_first_not_of("0123456789") != std::string_view::npos) return false;
-  const int number = std::stoi(std::string(port));
-  return number >= 1 && number <= 65535;
-}
-
-}  // namespace
-
-absl::StatusOr<std::vector<EndpointAddress>> ParseEndpoints(std::string_view text) {
+absl::StatusOr<std::vector<EndpointAddress>> ParseEndpoints(std::string_view text,
+                                                            std::vector<absl::Status>* refused) {
   std::vector<EndpointAddress> addresses;
   while (!text.empty()) {
     const size_t comma = std::min(text.find(','), text.size());
@@ -39,17 +27,20 @@ absl::StatusOr<std::vector<EndpointAddress>> ParseEndpoints(std::string_view tex
     EndpointAddress address;
     if (local.has_value()) {
       address = {EndpointAddress::Kind::kLocal, *std::move(local)};
-    } else if (EndsInPort(entry.starts_with("dns:///") ? entry.substr(7) : entry)) {
+    } else if (IsHostAndPort(entry.starts_with("dns:///") ? entry.substr(7) : entry)) {
       address = {EndpointAddress::Kind::kRemote, std::string(entry)};
     } else {
-      return absl::InvalidArgumentError(absl::StrCat("SLUICE_ENDPOINT: '", std::string(entry),
-                                                     "' is none of ", LocalEndpointForm(),
-                                                     ", HOST:PORT, dns:///NAME:PORT"));
+      absl::Status status = absl::InvalidArgumentError(
+          absl::StrCat("SLUICE_ENDPOINT: '", std::string(entry), "' is none of ",
+                       LocalEndpointForm(), ", HOST:PORT, [IPV6]:PORT, dns:///NAME:PORT"));
+      if (refused == nullptr) return status;
+      refused->push_back(std::move(status));
+      continue;
     }
     if (std::find(addresses.begin(), addresses.end(), address) == addresses.end())
       addresses.push_back(std::move(address));
   }
-  if (addresses.empty()) {
+  if (addresses.empty() && (refused == nullptr || refused->empty())) {
     addresses.push_back({EndpointAddress::Kind::kLocal, DefaultClientName()});
   }
   return addresses;

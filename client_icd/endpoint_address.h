@@ -20,7 +20,9 @@ struct EndpointAddress {
   bool operator==(const EndpointAddress&) const = default;
 };
 // Each once, in the order of their first mention. An error names the entry and what is allowed. An
-// empty text is the default (a socket of the user, else of the system).
-absl::StatusOr<std::vector<EndpointAddress>> ParseEndpoints(std::string_view text);
+// empty text is the default (a socket of the user, else of the system). With `refused`, entries
+// that are none are told there and left out.
+absl::StatusOr<std::vector<EndpointAddress>> ParseEndpoints(
+    std::string_view text, std::vector<absl::Status>* refused = nullptr);
 
 }  // namespace sluice

@@ -55,7 +55,6 @@ void LeaveFirstProcess() {
   ::sigemptyset(&signals);
   ::sigaddset(&signals, SIGCHLD);
   for (const int number : kStopSignals) ::sigaddset(&signals, number);
-  ::signal(SIGCHLD, SIG_DFL);  // One that is ignored does not come.
   ::sigprocmask(SIG_BLOCK, &signals, &before);
   const pid_t child = ::fork();
   if (child > 0) StayFirst(child, signals);
@@ -76,6 +75,8 @@ void EnsureStandardDescriptors() {
     if (::open("/dev/null", O_RDWR) < 0) ::_exit(1);
   }
 }
+
+bool ReceiveChildSignals() { return ::signal(SIGCHLD, SIG_DFL) == SIG_IGN; }
 
 void PrepareDaemonProcess() {
   ::signal(SIGPIPE, SIG_IGN);

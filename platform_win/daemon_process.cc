@@ -13,6 +13,8 @@ namespace sluice {
 // Descriptors 0 to 2 are never given to anything else here (handle_table.h).
 void EnsureStandardDescriptors() {}
 
+bool ReceiveChildSignals() { return false; }
+
 // Nobody inherits children here.
 void LeaveFirstProcess() {}
 

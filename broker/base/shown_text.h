@@ -7,8 +7,8 @@
 
 namespace sluice {
 
-// `text` on one line: "\n" and "\xNN" stand for what ends lines, moves a terminal's cursor, turns the
-// text around, or is not UTF-8; a character of `escaped` gets a backslash before it.
+// `text` on one line: "\n" and "\xNN" stand for what ends lines, moves a terminal's cursor, turns
+// the text around, or is not UTF-8; a character of `escaped` gets a backslash before it.
 std::string ShownText(std::string_view text, std::string_view escaped = "");
 
 }  // namespace sluice

@@ -11,6 +11,10 @@ namespace sluice {
 // 0, 1 and 2 are open afterwards: the first socket must not become "stderr".
 void EnsureStandardDescriptors();
 
+// Afterwards children can be waited for: a parent that ignores their ends (SIGCHLD) passes that on
+// over exec, and exit codes are lost. True if it was so.
+bool ReceiveChildSignals();
+
 // The first process of a container (PID 1) inherits every orphan of it, which stays a zombie until
 // that process asks for its end. If this is one, it goes on in a child, where this returns; itself
 // it stays the first, reaps whatever ends, passes SIGTERM, SIGINT and SIGHUP on, and ends as the

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <sstream>
@@ -28,8 +29,25 @@ constexpr int kDrainTimeoutMs = 2000;
 constexpr int kStopTimeoutMs = 5000;
 constexpr int kHoldFd = 3;  // It only stays open.
 
-// Ours, but for what would make the daemon talk to our own service manager.
-std::vector<std::string> DaemonEnvironment(const std::string& notify_path) {
+bool MayMakeFilesIn(const std::string& folder) {
+  return ::access(folder.c_str(), W_OK | X_OK) == 0;
+}
+
+// Where drivers keep compiled kernels: PoCL has no device without it.
+bool HasCache() {
+  for (const char* const name : {"POCL_CACHE_DIR", "XDG_CACHE_HOME"}) {
+    if (std::getenv(name) != nullptr) return true;  // As it was wanted.
+  }
+  const char* const home = std::getenv("HOME");
+  if (home == nullptr) return false;
+  const std::string cache = absl::StrCat(home, "/.cache");
+  return MayMakeFilesIn(::access(cache.c_str(), F_OK) == 0 ? cache : home);
+}
+
+// Ours, but for what would make the daemon talk to our own service manager, and with a place for
+// the cache of who has none.
+std::vector<std::string> DaemonEnvironment(const std::string& notify_path,
+                                           const std::string& directory) {
   std::vector<std::string> environment;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view text(*entry);
@@ -37,6 +55,7 @@ std::vector<std::string> DaemonEnvironment(const std::string& notify_path) {
     environment.emplace_back(text);
   }
   environment.push_back("NOTIFY_SOCKET=" + notify_path);
+  if (!HasCache()) environment.push_back(absl::StrCat("XDG_CACHE_HOME=", directory, "/cache"));
   return environment;
 }
 
@@ -85,7 +104,7 @@ absl::StatusOr<std::unique_ptr<PrivateDaemon>> PrivateDaemon::Start(const Option
   // compile caches in there.
   if (::geteuid() == 0)
     spawn.arguments.insert(spawn.arguments.end(), {"--default-worker-user", "root"});
-  spawn.environment = DaemonEnvironment(notify_path);
+  spawn.environment = DaemonEnvironment(notify_path, options.directory);
   spawn.sandbox.parent_death_signal = SIGTERM;
   if (options.hold >= 0) spawn.descriptors = {{options.hold, kHoldFd}};
   UniqueFd log;

@@ -37,25 +37,29 @@ namespace {
 
 constexpr int kConnectTestMs = 500;
 constexpr int kDescribeMs = 5'000;  // Of a name, a route, TLS and an answer.
-constexpr int kForwardedSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+// What by default ends a process, and is sent rather than its own doing.
+constexpr int kForwardedSignals[] = {SIGINT,  SIGTERM,   SIGHUP,  SIGQUIT, SIGUSR1, SIGUSR2,
+                                     SIGALRM, SIGVTALRM, SIGPROF, SIGPOLL, SIGPWR,  SIGXCPU};
 
 sigset_t ForwardedSet() {
   sigset_t set;
   ::sigemptyset(&set);
   for (const int number : kForwardedSignals) ::sigaddset(&set, number);
+  for (int number = SIGRTMIN; number <= SIGRTMAX; ++number) ::sigaddset(&set, number);
   return set;
 }
 
 // In the child. Does not return if the command could be started.
-int Exec(const std::vector<std::string>& command, pid_t parent) {
+int Exec(const RunFlags& flags, const sigset_t& blocked, pid_t parent) {
   // SIGKILL cannot be passed on: should sluicectl be killed, this stands for it.
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (::getppid() != parent) ::_exit(kExitRunFailed);
-  const sigset_t set = ForwardedSet();
-  ::sigprocmask(SIG_UNBLOCK, &set, nullptr);
+  if (flags.child_signals_ignored) ::signal(SIGCHLD, SIG_IGN);
+  ::sigprocmask(SIG_SETMASK, &blocked, nullptr);
   std::vector<char*> argv;
-  argv.reserve(command.size() + 1);
-  for (const std::string& argument : command) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.reserve(flags.command.size() + 1);
+  for (const std::string& argument : flags.command)
+    argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
   ::execvp(argv[0], argv.data());
   return errno;
@@ -80,7 +84,8 @@ std::string LowLimits() {
   return text;
 }
 
-StartedCommand StartCommand(const std::vector<std::string>& command) {
+// `blocked`: the signals that the command does not get, as those who started us wanted it.
+StartedCommand StartCommand(const RunFlags& flags, const sigset_t& blocked) {
   int report[2];
   if (::pipe2(report, O_CLOEXEC) != 0) return {-1, errno};
   const UniqueFd report_read(report[0]);
@@ -90,7 +95,7 @@ StartedCommand StartCommand(const std::vector<std::string>& command) {
   started.pid = ::fork();
   if (started.pid < 0) return {-1, errno};
   if (started.pid == 0) {
-    const int error_number = Exec(command, own_pid);
+    const int error_number = Exec(flags, blocked, own_pid);
     [[maybe_unused]] const ssize_t written =
         ::write(report_write.get(), &error_number, sizeof(error_number));
     ::_exit(kExitNotFound);
@@ -168,6 +173,7 @@ class CommandRun {
 
   const RunFlags& flags_;
   int exit_code_ = kExitOk;
+  sigset_t blocked_;  // Before we began.
   int signal_ = 0;
   std::string error_;
   std::vector<std::string> warnings_;
@@ -208,7 +214,7 @@ void CommandRun::WarnWithoutDaemon() {
 }
 
 void CommandRun::RunPrepared() {
-  const StartedCommand started = StartCommand(flags_.command);
+  const StartedCommand started = StartCommand(flags_, blocked_);
   if (started.exec_errno != 0) {
     return Fail(
         started.exec_errno == ENOENT ? kExitNotFound : kExitCannotExec,
@@ -248,7 +254,7 @@ std::unique_ptr<PrivateDaemon> CommandRun::StartDaemon(const TemporaryDirectory&
 void CommandRun::RunInDirectory(const std::string& library) {
   // From here on signals end the command, then us, in order: everything below is cleaned up.
   const sigset_t set = ForwardedSet();
-  ::sigprocmask(SIG_BLOCK, &set, nullptr);
+  ::sigprocmask(SIG_BLOCK, &set, &blocked_);
   const absl::StatusOr<std::unique_ptr<TemporaryDirectory>> directory =
       TemporaryDirectory::Create();
   if (!directory.ok())

@@ -16,7 +16,8 @@ struct RunFlags {
   bool json = false;  // How it ended, on stderr.
   std::string endpoint;
   std::string config_file;
-  std::string icd_library;  // "" = the one that belongs to this sluicectl.
+  bool child_signals_ignored = false;  // By who started us: the command is to find it so.
+  std::string icd_library;             // "" = the one that belongs to this sluicectl.
   std::vector<std::string> command;
 };
 

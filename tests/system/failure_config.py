@@ -264,6 +264,22 @@ def check_installation(files):
                  "a helper that is not executable is told so", ended.stdout)
 
 
+def check_ignored_children(files):
+    """A daemon whose starter ignores its children's ends has devices, and its gateway's checks are told."""
+    files.write("")
+    port = harness.free_port()
+    log = files.folder / "children.log"
+    with open(log, "wb") as out:
+        daemon = subprocess.Popen(["env", "--ignore-signal=CHLD", str(harness.built("sluiced")), "--config",
+                                   str(files.config), "--listen", f"127.0.0.1:{port}"], stdout=out, stderr=out)
+    try:
+        told = harness.wait_until(lambda: "devices found" in log.read_text() or daemon.poll() is not None, 60)
+        report.check(told and daemon.poll() is None, "SIGCHLD ignored: the daemon finds its devices", log.read_text())
+    finally:
+        daemon.terminate()
+        daemon.wait(timeout=30)
+
+
 def check_socket_names(files):
     """The administration's socket, named after the other, is not complained of as well."""
     code, output = files.run("--check-config", "/dev/null", "--socket", "relative")
@@ -299,6 +315,7 @@ def main():
         check_helpers(files)
         check_installation(files)
         check_socket_names(files)
+        check_ignored_children(files)
         check_ports(files)
         check_both_wildcards(files)
         check_lost_gateway(files)

@@ -9,6 +9,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 
 import failure_config
 import harness
@@ -65,6 +66,50 @@ def check_private_elsewhere(env, folder):
     comma.mkdir()
     code, _, errors = sluicectl(dict(env, TMPDIR=str(comma)), "run", "--private", "--", "/bin/true")
     report.check(code == 125 and "comma" in errors and "TMPDIR" in errors, "run --private below a comma", errors)
+
+
+def check_ignored_children(env):
+    """Who started sluicectl and sluiced ignores its children's ends; theirs are told all the same."""
+    ignoring = ["env", "--ignore-signal=CHLD", str(harness.built("sluicectl")), "run", "--private", "--"]
+    for command, wanted in ((["sh", "-c", "exit 7"], 7), (["sh", "-c", "kill -9 $$"], 137), (["true"], 0),
+                            (["grep", "^SigIgn", "/proc/self/status"], 0)):
+        run = subprocess.run([*ignoring, *command], env=env, stdin=subprocess.DEVNULL, timeout=60,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+        report.check(run.returncode == wanted and not run.stderr,
+                     f"SIGCHLD ignored: `{' '.join(command)}` ends run as itself", (run.returncode, run.stderr))
+    ignored = int(run.stdout.split()[1], 16)
+    report.check(ignored >> (signal.SIGCHLD - 1) & 1, "SIGCHLD ignored: the program finds it so", run.stdout)
+
+
+def check_passed_signals(env):
+    """What is sent to sluicectl is for the program; what the program does not get is what it did not get without us."""
+    for number in (signal.SIGUSR1, signal.SIGALRM, signal.SIGRTMIN + 3):
+        program = (f"import signal, sys; signal.signal({int(number)}, lambda *_: sys.exit(print('got') or 5)); "
+                   "print('ready', flush=True); signal.pause()")
+        run = subprocess.Popen([str(harness.built("sluicectl")), "run", "--", sys.executable, "-c", program], env=env,
+                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        run.stdout.readline()
+        run.send_signal(number)
+        output = run.communicate(timeout=60)[0].decode()
+        report.check(run.returncode == 5 and output == "got\n", f"signal {int(number)} reaches the program",
+                     (run.returncode, output))
+    blocking = ["env", "--block-signal=USR1", str(harness.built("sluicectl")), "run", "--", "grep", "^SigBlk",
+                "/proc/self/status"]
+    blocked = subprocess.run(blocking, env=env, stdin=subprocess.DEVNULL, timeout=60, stdout=subprocess.PIPE,
+                             stderr=subprocess.DEVNULL, check=False).stdout.decode()
+    report.check(int(blocked.split()[1], 16) == 1 << (signal.SIGUSR1 - 1), "the program's signal mask is its starter's",
+                 blocked)
+
+
+def check_private_without_home(env):
+    """A user without a home has devices: the private daemon has a folder for their drivers' cache."""
+    lost = {key: value for key, value in env.items() if key not in ("POCL_CACHE_DIR", "XDG_CACHE_HOME", "TMPDIR")}
+    ctl = str(harness.built("sluicectl"))
+    user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if os.geteuid() == 0 else []
+    run = subprocess.run([*user, ctl, "run", "--private", "--", ctl, "devices"], env=dict(lost, HOME="/proc/nowhere"),
+                         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60, check=False)
+    report.check(run.returncode == DONE and run.stdout and not run.stderr, "run --private without a home has devices",
+                 run)
 
 
 def check_json_everywhere(env, living):
@@ -372,6 +417,9 @@ def main():
         check_stopped_daemon(env, living, daemon.pid)
         check_private_elsewhere(env, files.folder)
         check_json_everywhere(env, living)
+        check_ignored_children(env)
+        check_passed_signals(dict(env, SLUICE_ENDPOINT=living))
+        check_private_without_home(env)
         check_kill_and_drain(env)
         for kind in ("ring", "network"):
             check_killed_session(kind)

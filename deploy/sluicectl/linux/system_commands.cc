@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "deploy/sluicectl/system_commands.h"
 
+#include "broker/os/daemon_process.h"
 #include "deploy/sluicectl/doctor.h"
 #include "deploy/sluicectl/run_command.h"
 
@@ -36,7 +37,8 @@ void DefineSystemCommands(CLI::App* app, CommonFlags* common, const std::string&
       ->required()
       ->type_name("PROGRAM ...");
   run->footer(
-      "The program's own exit code is passed on. With --json, the last line on stderr is a JSON\n"
+      "The program's own exit code is passed on, and so are signals to it. With --json, the last "
+      "line on stderr is a JSON\n"
       "document of how it ended: exit_code, signal if one killed it, endpoint, warnings, and error "
       "if\nsluicectl itself failed. stdout is the program's.\n\n" +
       footer);
@@ -48,8 +50,10 @@ void DefineSystemCommands(CLI::App* app, CommonFlags* common, const std::string&
 }
 
 std::optional<int> RunSystemCommand(const std::string& name, const CommonFlags& flags) {
+  const bool child_signals_ignored = ReceiveChildSignals();
   if (name == "run") {
     RunFlags run = TheRunFlags();
+    run.child_signals_ignored = child_signals_ignored;
     run.endpoint = flags.endpoint;
     run.json = flags.json;
     return RunCommand(run);

@@ -129,7 +129,7 @@ TEST_F(FirstProcessTest, OrphansAreReaped) {
 // Signals to the first process are the daemon's, the socket that it was given is served, and its
 // end has the daemon's code.
 TEST_F(FirstProcessTest, IsTheDaemonToTheContainersManager) {
-  EXPECT_NE(Log().find("ready socket=" + socket_), std::string::npos) << Log();
+  EXPECT_TRUE(WaitForLog("ready socket=" + socket_)) << Log();
   ASSERT_EQ(::kill(first_, SIGHUP), 0);
   EXPECT_TRUE(WaitForLog("reloading the configuration")) << Log();
   ASSERT_EQ(::kill(first_, SIGTERM), 0);

@@ -14,11 +14,26 @@ TEST(EndpointAddressTest, NetworkEndpointsHavePorts) {
     EXPECT_EQ(addresses->size(), 1u);
     EXPECT_EQ((*addresses)[0].kind, EndpointAddress::Kind::kRemote);
   }
-  for (const char* bad : {"host", "host:", ":1", "host:0", "host:65536", "host:99999", "host:1x"}) {
+  for (const char* bad : {"host", "host:", ":1", "host:0", "host:65536", "host:99999", "host:1x",
+                          "::1:7699", "http://127.0.0.1:7699", "[::1:80", "::1]:80"}) {
     const auto addresses = ParseEndpoints(bad);
     ASSERT_FALSE(addresses.ok()) << bad;
     EXPECT_NE(addresses.status().message().find(bad), absl::string_view::npos);
   }
+}
+
+// A mistyped one takes nothing from the others, and is not the default either.
+TEST(EndpointAddressTest, OthersThanTheRefused) {
+  std::vector<absl::Status> refused;
+  const auto addresses = ParseEndpoints("garbage,a:1,b:", &refused);
+  ASSERT_TRUE(addresses.ok()) << addresses.status();
+  ASSERT_EQ(addresses->size(), 1u);
+  EXPECT_EQ((*addresses)[0].target, "a:1");
+  ASSERT_EQ(refused.size(), 2u);
+  EXPECT_NE(refused[1].message().find("'b:'"), absl::string_view::npos);
+  const auto none = ParseEndpoints("garbage", &refused);
+  ASSERT_TRUE(none.ok()) << none.status();
+  EXPECT_TRUE(none->empty());
 }
 
 // A daemon that is named twice is one platform.

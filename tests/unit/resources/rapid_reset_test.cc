@@ -146,7 +146,7 @@ class Resetter {
 
 // A sanitizer keeps what was freed, or shadows it.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int64_t kLittleKb = 512 * 1024;
+constexpr int64_t kLittleKb = 768 * 1024;
 #else
 constexpr int64_t kLittleKb = 48 * 1024;
 #endif
