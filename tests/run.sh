@@ -186,6 +186,7 @@ run_system() {
       step "clients-$kind-$client" 1500 "$root/tests/system/run_client.sh" "$kind" "$client"
     done
     step "initialize-memory-$kind" 200 /usr/bin/python3 -B "$root/tests/system/initialize_memory.py" "$kind"
+    step "queue-hints-$kind" 100 /usr/bin/python3 -B "$root/tests/system/queue_hints.py" "$kind"
   done
 }
 
