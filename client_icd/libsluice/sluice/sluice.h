@@ -16,10 +16,8 @@
  * nothing stops a program from looking at it out of turn. What does hold against anybody: a reader
  * cannot write (but for a capability of Linux's, see SLUICE_TRUST_READERS), nobody can shrink the
  * memory under another, and the death of a holder releases what it held. If that was a writer, the
- * next holders are told that the contents are indeterminate. A writer can take writing from all for
- * good: on Linux by sealing a memfd whose readers are not trusted (F_SEAL_FUTURE_WRITE, or
- * F_SEAL_WRITE while nobody has it mapped to write), after which it is exported for reading only;
- * mappings to write that are there stay.
+ * next holders are told that the contents are indeterminate. On Linux any writer can seal a memfd
+ * against new writers for good (F_SEAL_FUTURE_WRITE, F_SEAL_WRITE), unless readers are trusted.
  *
  * Threads: everything may be called from any thread at any time, but sluice_disconnect and
  * sluice_watch_close, which must be the last call with their argument. Functions block only as long
@@ -101,8 +99,7 @@ typedef struct sluice_connection sluice_connection;
  * "" means the first local one of the environment variable SLUICE_ENDPOINT, else
  * $XDG_RUNTIME_DIR/sluice/broker.sock if there is one, else /run/sluice/broker.sock; on Windows the
  * service's pipe. Takes at most about ten seconds, while the daemon starts. On failure *connection
- * is null.
- */
+ * is null. */
 sluice_status sluice_connect(const char* endpoint, sluice_connection** connection);
 
 /* Ends it, and with it every hold of it. Resources that no other connection has used are gone then
@@ -273,11 +270,9 @@ sluice_status sluice_acquire(sluice_connection* connection, const sluice_capabil
                              sluice_access access, uint32_t timeout_ms, sluice_hold* hold);
 
 #define SLUICE_CONTENTS_INDETERMINATE 1u /* a writer gave up half way */
+#define SLUICE_CONTENTS_UNTOUCHED 2u     /* a writer wrote nothing: no new generation */
 
-#define SLUICE_CONTENTS_UNTOUCHED 2u /* a writer wrote nothing: no new generation */
-
-/* A writer's release counts one generation, and makes the contents good unless it says otherwise.
- */
+/* A writer's release counts a generation, and makes the contents good unless it says otherwise. */
 sluice_status sluice_release(sluice_connection* connection, const sluice_hold* hold,
                              uint32_t flags);
 
@@ -285,9 +280,8 @@ sluice_status sluice_release(sluice_connection* connection, const sluice_hold* h
 
 typedef struct sluice_watch sluice_watch;
 
-/* Waits, at most about 30 s, until the daemon has told the resource's state, which
- * sluice_watch_next then returns, or refuses: SLUICE_LIMIT beyond max_watches_per_connection. On
- * failure *watch is null. */
+/* Waits, at most about 30 s, for the resource's state, which sluice_watch_next then returns. Beyond
+ * max_watches_per_connection: SLUICE_LIMIT. On failure *watch is null. */
 sluice_status sluice_watch_open(sluice_connection* connection, const sluice_capability* capability,
                                 sluice_watch** watch);
 
