@@ -65,7 +65,7 @@ Broker::Broker(Config config, ConfigLoader reload, InstanceLock lock,
       admission_(loop_.get(), &policy_, &workers_, &opener_, &resources_,
                  [this](pid_t pid) { return IsHelper(pid); }) {
   workers_.Configure(config_, launcher_.get());
-  opener_.Configure(config_.limits);
+  opener_.Configure(config_);
   resources_.Configure(config_.resources, launcher_->users().service(),
                        launcher_->file_arguments());
 }
@@ -268,7 +268,7 @@ void Broker::Reload() {
   SetLogLevel(config_.log_level);
   policy_.Update(config_);
   workers_.Configure(config_, launcher_.get());
-  opener_.Configure(config_.limits);
+  opener_.Configure(config_);
   resources_.Configure(config_.resources, launcher_->users().service(),
                        launcher_->file_arguments());
   StartProbe();
@@ -348,9 +348,14 @@ absl::StatusOr<std::vector<SessionInfo>> Broker::ListSessions() {
 
 absl::StatusOr<std::vector<ResourceInfo>> Broker::ListResources() {
   std::vector<ResourceInfo> list;
-  if (absl::Status ran = RunOnLoop([&] { list = resources_.registry().List(); }); !ran.ok()) {
-    return ran;
-  }
+  bool shared = false;
+  const absl::Status ran = RunOnLoop([&] {
+    list = resources_.registry().List();
+    shared = config_.resources.enabled;
+  });
+  if (!ran.ok()) return ran;
+  // Those that were there when a reload turned them off live on.
+  if (list.empty() && !shared) return absl::FailedPreconditionError(kResourcesAreOff);
   return list;
 }
 

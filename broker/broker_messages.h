@@ -139,6 +139,10 @@ struct CloseSession {
 };
 static_assert(sizeof(CloseSession) == 16);
 
+// A client asks whether it may have resources (resource_messages.h); a Welcome names it where the
+// configuration shares them.
+inline constexpr char kFeatureSharesResources[] = "shares-resources";
+
 // broker -> worker, on fd 4: answer with WorkerStats.
 struct StatsRequest {
   static constexpr MessageType kType = MessageType::kStatsRequest;

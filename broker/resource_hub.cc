@@ -126,7 +126,7 @@ void ResourceHub::Configure(const ResourcesConfig& config,
 
 std::optional<Refusal> ResourceHub::MayConnect(const ResourceClient& client) const {
   if (!config_.enabled) {
-    return Refusal{EOPNOTSUPP, "this daemon shares no resources (\"enabled\" in [resources])"};
+    return Refusal{EOPNOTSUPP, kResourcesAreOff};
   }
   if (draining_) return Refusal{ESHUTDOWN, "the daemon is about to stop"};
   if (slots_.total() >= config_.max_connections) {

@@ -43,6 +43,11 @@ struct ResourceClient {
   std::string process_name;
 };
 
+// Why nobody has any, for a person.
+inline constexpr char kResourcesAreOff[] =
+    "this daemon shares no resources; enabled = true in [resources] of its configuration turns "
+    "them on";
+
 struct CreateParameters {
   ResourceShape shape;  // As the client says it.
   ResourceBacking backing = ResourceBacking::kAny;

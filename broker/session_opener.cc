@@ -46,7 +46,10 @@ absl::Status SessionOpener::SendWelcome(int socket, const std::string& features)
       std::min<uint64_t>(limits_.max_sessions_per_user, limits_.max_sessions));
   welcome.snapshot_size = probe_->size();
   SetString(welcome.message, probe_->size() == 0 ? probe_->problem() : "");
-  SetString(welcome.features, CommonFeatures(features));
+  std::string common = CommonFeatures(features);
+  if (shares_resources_ && HasFeature(features, kFeatureSharesResources))
+    absl::StrAppend(&common, common.empty() ? "" : ",", kFeatureSharesResources);
+  SetString(welcome.features, common);
   const int fd = probe_->fd();
   return SendMessage(socket, &welcome, sizeof(welcome), &fd, 1);
 }

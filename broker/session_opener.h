@@ -22,7 +22,10 @@ class SessionOpener {
   SessionOpener(Policy* policy, Workers* workers, const Probe* probe)
       : policy_(policy), workers_(workers), probe_(probe) {}
 
-  void Configure(const LimitsConfig& limits) { limits_ = limits; }
+  void Configure(const Config& config) {
+    limits_ = config.limits;
+    shares_resources_ = config.resources.enabled;
+  }
 
   // From now on every session is refused.
   void StartDraining() { draining_ = true; }
@@ -44,6 +47,7 @@ class SessionOpener {
   Workers* const workers_;
   const Probe* const probe_;
   LimitsConfig limits_;
+  bool shares_resources_ = false;
   bool draining_ = false;
   RateLimiter log_limiter_{20, 2};
 };

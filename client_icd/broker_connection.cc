@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "broker/broker_messages.h"
 #include "broker/os/local_socket.h"
 #include "broker/os/shared_memory.h"
 #include "broker/os/this_process.h"
@@ -29,16 +28,15 @@ absl::StatusOr<std::unique_ptr<BrokerConnection>> BrokerConnection::Connect(cons
                                                                             std::string* snapshot) {
   std::vector<UniqueFd> fds;
   Welcome welcome;
-  ASSIGN_OR_RETURN(UniqueFd socket, GreetBroker(path, kFeatureCloseSession, &welcome, &fds));
+  const std::string wanted = absl::StrCat(kFeatureCloseSession, ",", kFeatureSharesResources);
+  ASSIGN_OR_RETURN(UniqueFd socket, GreetBroker(path, wanted.c_str(), &welcome, &fds));
   snapshot->clear();
   if (welcome.snapshot_size != 0) {
     if (fds.size() != 1) return absl::InvalidArgumentError("a welcome without its snapshot");
     ASSIGN_OR_RETURN(*snapshot, ReadSealedCopy(fds[0].get(), kMaxSnapshotBytes));
   }
-  const bool closes_sessions =
-      IsTerminated(welcome.features) && HasFeature(welcome.features, kFeatureCloseSession);
-  return std::unique_ptr<BrokerConnection>(
-      new BrokerConnection(std::move(socket), closes_sessions));
+  const std::string_view features = IsTerminated(welcome.features) ? welcome.features : "";
+  return std::unique_ptr<BrokerConnection>(new BrokerConnection(std::move(socket), features));
 }
 
 absl::StatusOr<OpenedTransport> BrokerConnection::OpenSession() {

@@ -6,8 +6,10 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "absl/status/statusor.h"
+#include "broker/broker_messages.h"
 #include "broker/os/descriptor_identity.h"
 #include "client_icd/session.h"
 
@@ -26,6 +28,8 @@ class BrokerConnection {
   // answer.
   void CloseSession(uint64_t id);
 
+  // The daemon's configuration lets its clients have resources.
+  bool shares_resources() const { return shares_resources_; }
   // False once the application has closed our socket.
   bool there() const { return socket_.there(); }
 
@@ -33,11 +37,14 @@ class BrokerConnection {
   void CloseInForkedChild();
 
  private:
-  BrokerConnection(UniqueFd socket, bool closes_sessions)
-      : socket_(std::move(socket)), closes_sessions_(closes_sessions) {}
+  BrokerConnection(UniqueFd socket, std::string_view features)
+      : socket_(std::move(socket)),
+        closes_sessions_(HasFeature(features, kFeatureCloseSession)),
+        shares_resources_(HasFeature(features, kFeatureSharesResources)) {}
 
   GuardedFd socket_;
   const bool closes_sessions_;  // The daemon knows CloseSession.
+  const bool shares_resources_;
   uint64_t next_nonce_ = 1;
 };
 

@@ -114,8 +114,7 @@ cl_bool Device::IsAvailable() const {
 
 cl_int Device::GetInfo(cl_device_info param_name, const InfoSink& sink) {
   const auto own_extensions = [this] {
-    return OwnDeviceExtensions(!platform_->endpoint().is_remote(),
-                               info_.Text(CL_DEVICE_EXTENSIONS));
+    return OwnDeviceExtensions(platform_->shares_resources(), info_.Text(CL_DEVICE_EXTENSIONS));
   };
   switch (param_name) {
     case CL_DEVICE_PLATFORM:

@@ -76,7 +76,8 @@ absl::Status Endpoint::DiscoverLocked() {
   if (!snapshot.ParseFromString(bytes))
     return absl::InvalidArgumentError("the daemon's snapshot does not parse");
   for (const pb::PlatformSnapshot::Platform& described : snapshot.platforms()) {
-    platforms_.push_back(new Platform(this, described));
+    const bool shares_resources = broker_ != nullptr && broker_->shares_resources();
+    platforms_.push_back(new Platform(this, described, shares_resources));
   }
   discovered_ = true;
   return absl::OkStatus();

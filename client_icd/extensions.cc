@@ -17,16 +17,16 @@ bool Applies(std::string_view name, std::string_view passed_on) {
 
 }  // namespace
 
-std::vector<const char*> OwnPlatformExtensions(bool local, std::string_view passed_on) {
-  std::vector<const char*> names = OwnDeviceExtensions(local, passed_on);
+std::vector<const char*> OwnPlatformExtensions(bool shares_resources, std::string_view passed_on) {
+  std::vector<const char*> names = OwnDeviceExtensions(shares_resources, passed_on);
   names.push_back("cl_khr_icd");  // Loaders drop a platform without it.
   return names;
 }
 
-std::vector<const char*> OwnDeviceExtensions(bool local, std::string_view passed_on) {
+std::vector<const char*> OwnDeviceExtensions(bool shares_resources, std::string_view passed_on) {
   // The worker makes queues with properties on a driver of any version.
   std::vector<const char*> names = {"cl_khr_create_command_queue"};
-  if (local) names.push_back("cl_sluice_shared_resource");
+  if (shares_resources) names.push_back("cl_sluice_shared_resource");
   for (const char* name : sharing::SharingExtensions()) {
     if (Applies(name, passed_on)) names.push_back(name);
   }

@@ -11,12 +11,11 @@
 
 namespace sluice {
 
-// The platform's own: cl_khr_icd, and the sharing extensions. `local`: its daemon is on this
-// machine, so that what that owns can be mapped here. `passed_on`: the words of the worker's list,
-// from which some follow.
-std::vector<const char*> OwnPlatformExtensions(bool local, std::string_view passed_on);
+// The platform's own: cl_khr_icd, and the sharing extensions. `shares_resources`: Platform's.
+// `passed_on`: the words of the worker's list, from which some follow.
+std::vector<const char*> OwnPlatformExtensions(bool shares_resources, std::string_view passed_on);
 // Every device's own: the sharing extensions.
-std::vector<const char*> OwnDeviceExtensions(bool local, std::string_view passed_on);
+std::vector<const char*> OwnDeviceExtensions(bool shares_resources, std::string_view passed_on);
 
 // `list` with the names that it lacks in front of it.
 std::string WithExtensions(const std::vector<const char*>& names, std::string_view list);

@@ -2,6 +2,7 @@
 // The dispatch table, built from icd_surface.inc, and what leaves the library: the few functions
 // that loaders look up.
 #include <cstring>
+#include <span>
 #include <type_traits>
 
 #include "client_icd/api.h"
@@ -78,16 +79,30 @@ struct NamedFunction {
   void* address;
 };
 
-// Functions of extensions, which loaders and applications find by name.
-void* FindExtensionFunction(const char* name) {
+void* FindIn(std::span<const NamedFunction> functions, const char* name) {
+  for (const NamedFunction& function : functions) {
+    if (std::strcmp(function.name, name) == 0) return function.address;
+  }
+  return nullptr;
+}
+
+// Of cl_sluice_shared_resource.
+void* FindResourceFunction(const char* name) {
   static const NamedFunction functions[] = {
-      {"clIcdGetPlatformIDsKHR", UncancelledAddress<&api::clGetPlatformIDs>()},
       {"clCreateFromSharedResourceSLUICE",
        UncancelledAddress<&api::clCreateFromSharedResourceSLUICE>()},
       {"clEnqueueAcquireSharedResourcesSLUICE",
        UncancelledAddress<&api::clEnqueueAcquireSharedResourcesSLUICE>()},
       {"clEnqueueReleaseSharedResourcesSLUICE",
        UncancelledAddress<&api::clEnqueueReleaseSharedResourcesSLUICE>()},
+  };
+  return FindIn(functions, name);
+}
+
+// Functions of other extensions, which loaders and applications find by name.
+void* FindExtensionFunction(const char* name) {
+  static const NamedFunction functions[] = {
+      {"clIcdGetPlatformIDsKHR", UncancelledAddress<&api::clGetPlatformIDs>()},
       {"clCreateProgramWithILKHR", UncancelledAddress<&api::clCreateProgramWithILKHR>()},
       {"clGetKernelSubGroupInfoKHR", UncancelledAddress<&api::clGetKernelSubGroupInfoKHR>()},
       {"clCreateCommandQueueWithPropertiesKHR",
@@ -98,11 +113,8 @@ void* FindExtensionFunction(const char* name) {
 #define ICD_ENTRY(name, kind) ICD_NAMED_##kind(name)
 #include "client_icd/icd_surface.inc"
   };
-  if (name == nullptr) return nullptr;
-  for (const NamedFunction& function : functions) {
-    if (std::strcmp(function.name, name) == 0) return function.address;
-  }
-  return sharing::FindSharingFunction(name);
+  void* const found = FindIn(functions, name);
+  return found != nullptr ? found : sharing::FindSharingFunction(name);
 }
 
 #define ICD_ENTRY(name, kind) +1
@@ -123,14 +135,19 @@ namespace api {
 
 // Section 9.2: an address "does not guarantee that an extension function is actually supported by
 // the platform", which is what its extensions' names are for. So all that there is are found,
-// whatever the devices offer.
+// whatever the devices offer; of one platform, not those that it could only refuse.
 void* CL_API_CALL clGetExtensionFunctionAddress(const char* name) noexcept {
-  return FindExtensionFunction(name);
+  if (name == nullptr) return nullptr;
+  void* const found = FindResourceFunction(name);
+  return found != nullptr ? found : FindExtensionFunction(name);
 }
 
-void* CL_API_CALL clGetExtensionFunctionAddressForPlatform(cl_platform_id platform,
+void* CL_API_CALL clGetExtensionFunctionAddressForPlatform(cl_platform_id handle,
                                                            const char* name) noexcept {
-  return Platform::From(platform) == nullptr ? nullptr : FindExtensionFunction(name);
+  const Platform* platform = Platform::From(handle);
+  if (platform == nullptr || name == nullptr) return nullptr;
+  return platform->shares_resources() ? api::clGetExtensionFunctionAddress(name)
+                                      : FindExtensionFunction(name);
 }
 
 }  // namespace api

@@ -11,8 +11,12 @@
 
 namespace sluice {
 
-Platform::Platform(Endpoint* endpoint, const pb::PlatformSnapshot::Platform& described)
-    : ClObject(0), endpoint_(endpoint), info_(described.info()) {
+Platform::Platform(Endpoint* endpoint, const pb::PlatformSnapshot::Platform& described,
+                   bool shares_resources)
+    : ClObject(0),
+      endpoint_(endpoint),
+      info_(described.info()),
+      shares_resources_(shares_resources) {
   for (const pb::PlatformSnapshot::Device& device : described.devices()) {
     InfoTable info(device.info());
     // Shared virtual memory needs memory that both sides map.
@@ -23,7 +27,7 @@ Platform::Platform(Endpoint* endpoint, const pb::PlatformSnapshot::Platform& des
 
 cl_int Platform::GetInfo(cl_platform_info param_name, const InfoSink& sink) const {
   const auto own_extensions = [this] {
-    return OwnPlatformExtensions(!endpoint_->is_remote(), info_.Text(CL_PLATFORM_EXTENSIONS));
+    return OwnPlatformExtensions(shares_resources_, info_.Text(CL_PLATFORM_EXTENSIONS));
   };
   switch (param_name) {
     case CL_PLATFORM_NAME:

@@ -19,9 +19,13 @@ class Endpoint;
 
 class Platform : public ClObject<Platform, cl_platform_id, ObjectKind::kPlatform> {
  public:
-  Platform(Endpoint* endpoint, const pb::PlatformSnapshot::Platform& described);
+  // `shares_resources`: its daemon is on this machine, so that what that owns can be mapped here,
+  // and lets its clients have it.
+  Platform(Endpoint* endpoint, const pb::PlatformSnapshot::Platform& described,
+           bool shares_resources);
 
   Endpoint& endpoint() const { return *endpoint_; }
+  bool shares_resources() const { return shares_resources_; }
   std::span<Device* const> devices() const { return devices_; }
   const InfoTable& info() const { return info_; }
   cl_int GetInfo(cl_platform_info param_name, const InfoSink& sink) const;
@@ -32,6 +36,7 @@ class Platform : public ClObject<Platform, cl_platform_id, ObjectKind::kPlatform
  private:
   Endpoint* const endpoint_;
   const InfoTable info_;
+  const bool shares_resources_;
   std::vector<Device*> devices_;
 };
 

@@ -36,6 +36,11 @@ ReplyMode ModeOf(pb::Command::BodyCase body) {
   return ReplyMode::kNone;
 }
 
+// No queue's: commands that wait for it tell of the failure.
+Refusal DescribeRefusal(const char* name, const pb::CreateUserEvent& body) {
+  return {name, 0, body.event_id(), true};
+}
+
 template <typename T>
 Refusal DescribeRefusal(const char* name, const T& body) {
   if constexpr (requires { body.on(); }) {

@@ -42,7 +42,8 @@ Enqueuer::Enqueuer(Session& session, const pb::Enqueue& on)
   for (const uint64_t id : on.wait_event_ids()) {
     EventObject* const event = session.objects().Peek<EventObject>(id);
     if (event == nullptr) {
-      Fail(CL_INVALID_EVENT_WAIT_LIST);
+      Fail(session.forgot_refused() ? CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST
+                                    : CL_INVALID_EVENT_WAIT_LIST);
     } else if (event->is_complete()) {
       continue;
     } else if (event->handle.get() == nullptr || HasFailed(session, event->handle.get())) {

@@ -5,15 +5,15 @@
 //   priority, within the session:  queues are flushed from high to low when the ring runs dry, so
 //       that of commands enqueued together a driver that begins work at the flush sees high ones
 //       first.
-//   priority, between sessions:    a session whose queues are all of low priority runs at nice 10:
-//       on a CPU device its kernels yield to those of other sessions.
+//   priority, between sessions:    a session whose queues are all of low priority runs at nice 10,
+//       and so does its autogroup: on a CPU device its kernels yield to those of other sessions.
 //   throttle:  a session whose queues are all of low throttle asks the kernel for little: its
 //       threads' utilisation counts for at most a quarter when clock and core are chosen.
 //
 // The last two change the worker's threads, and on a GPU those of the driver's host side only. They
 // end with the last such queue, or with the first queue of another kind. Where the kernel would not
-// let the process have its priority back (RLIMIT_NICE), or has no utilisation clamps, they are left
-// undone. High is as medium between sessions: no session may put itself above others.
+// let the threads have their priority back (RLIMIT_NICE), or has no utilisation clamps, they are
+// left undone. High is as medium between sessions: no session may put itself above others.
 //
 // Owned by the Session. Session thread only.
 #pragma once

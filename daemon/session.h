@@ -100,6 +100,8 @@ class Session {
   // Sends a LateError, unless it was refused for a wait list that has failed, and the failed
   // completion of its event if it has one.
   void ReportRefused(const Refusal& refusal, cl_int status);
+  // An event that the client names and nobody has may be a refused command's.
+  bool forgot_refused() const { return forgot_refused_; }
 
   // For operators: the device of the session's first context. Any thread.
   void NameDevice(const std::string& name) {
@@ -146,6 +148,7 @@ class Session {
   SessionHints hints_;
   std::vector<QueueObject*> touched_;
   absl::Status violation_;
+  bool forgot_refused_ = false;
 
   mutable absl::Mutex device_mu_;
   std::string device_name_ ABSL_GUARDED_BY(device_mu_);

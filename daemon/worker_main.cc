@@ -206,6 +206,7 @@ int WorkerMain(int argc, char** argv) {
   // Debian builds abseil with its deadlock detector on, which makes every lock several times
   // dearer.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+  HoldSessionNice();
   HideFromOthers();
   const absl::StatusOr<WorkerOptions> options = ParseWorkerOptions(argc, argv);
   absl::Status status = options.status();

@@ -213,6 +213,7 @@ clients() {
     step "clients-$1-$client" 1500 "$root/tests/system/run_client.sh" "$1" "$client"
   done
   step "initialize-memory-$1" 200 /usr/bin/python3 -B "$root/tests/system/initialize_memory.py" "$1"
+  step "queue-hints-$1" 100 /usr/bin/python3 -B "$root/tests/system/queue_hints.py" "$1"
 }
 
 run_system() { side_by_side clients "${kinds[@]}"; }
@@ -256,7 +257,7 @@ run_failure() {
   step failure-endpoints 300 /usr/bin/python3 -B "$root/tests/system/failure_endpoints.py"
   step failure-rights 200 /usr/bin/python3 -B "$root/tests/system/failure_rights.py"
   for kind in "${kinds[@]}"; do
-    for name in no_daemon doctor kill isolation leak crowd limits; do
+    for name in no_daemon no_resources doctor kill isolation leak crowd limits; do
       step "failure-$name-$kind" 600 /usr/bin/python3 -B "$root/tests/system/failure_$name.py" "$kind"
     done
   done

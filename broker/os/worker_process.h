@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a worker asks of the system for its own process. Thread-safe but for CaptureStdout, which is
-// called once, before there are other threads.
+// What a worker asks of the system for its own process. Thread-safe but for HoldSessionNice and
+// CaptureStdout, which are called once, before there are other threads.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,11 @@ namespace sluice {
 // Sets a variable of the environment for libraries that are loaded later.
 void SetVariable(const char* name, const char* value);
 
+// Before HideFromOthers, and other threads: opens what SetProcessNice changes for the session that
+// this process leads, beside its threads. Nothing where it leads none.
+void HoldSessionNice();
 // Of all threads of this process. False if the system refuses, or could not be made to take it
-// back.
+// back; the session's follows all the same.
 bool SetProcessNice(int nice);
 bool SetProcessUtilisation(uint32_t most);  // Of 1024.
 

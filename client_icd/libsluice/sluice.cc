@@ -87,16 +87,16 @@ std::string BytesOf(const sluice_capability& capability) {
 }
 
 absl::StatusOr<std::string> LocalPath(const char* endpoint) {
-  const std::string text =
-      endpoint != nullptr ? endpoint : EnvironmentVariable("SLUICE_ENDPOINT").value_or("");
+  const bool given = endpoint != nullptr && *endpoint != '\0';
+  const std::string text = given ? endpoint : EnvironmentVariable("SLUICE_ENDPOINT").value_or("");
   if (const auto addresses = ParseEndpoints(text); addresses.ok()) {
     for (const EndpointAddress& address : *addresses) {
       if (address.kind == EndpointAddress::Kind::kLocal) return address.target;
     }
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      endpoint != nullptr ? "" : "SLUICE_ENDPOINT: ", "\"", text, "\" is no endpoint of the form ",
-      LocalEndpointForm(), ": resources are shared on one machine"));
+  return absl::InvalidArgumentError(
+      absl::StrCat(given ? "" : "SLUICE_ENDPOINT: ", "\"", text, "\" is no endpoint of the form ",
+                   LocalEndpointForm(), ": resources are shared on one machine"));
 }
 
 sluice_status GiveCapabilities(const absl::StatusOr<v1::CreateResourceReply>& reply,
@@ -152,6 +152,7 @@ const char* sluice_error_text(void) { return sluice::last_error.c_str(); }
 sluice_status sluice_connect(const char* endpoint, sluice_connection** connection) {
   const sluice::ScopedNoCancellation put_off;
   if (connection == nullptr) return NullArgument();
+  *connection = nullptr;
   sluice::KeepLibraryOf(reinterpret_cast<const void*>(&sluice_connect));  // gRPC's threads run on.
   const absl::StatusOr<std::string> path = sluice::LocalPath(endpoint);
   if (!path.ok()) return Told(path.status());
@@ -326,6 +327,7 @@ sluice_status sluice_release(sluice_connection* connection, const sluice_hold* h
 sluice_status sluice_watch_open(sluice_connection* connection, const sluice_capability* capability,
                                 sluice_watch** watch) {
   const sluice::ScopedNoCancellation put_off;
+  if (watch != nullptr) *watch = nullptr;
   if (connection == nullptr || capability == nullptr || watch == nullptr) return NullArgument();
   auto of = connection->to->Watch(BytesOf(*capability));
   if (!of.ok()) return Told(of.status());

@@ -57,14 +57,11 @@ bool MayTake(Way way) {
 
 // Where the device works in the shared heap, staging is one copy by the native thread into memory
 // that the device uses. A shadow is no faster there but for large buffers, and the first makes the
-// worker open Vulkan (tests/bench/README.md).
-bool IsShadowWorthIt(const MemObject& memory) {
-  return !memory.context().buffers_in_heap() || IsNamed(Way::kShadow);
-}
-
-// What lies in a device's own memory is not staged: then a shadow is worth everything.
-bool MayShadow(const MemObject& memory, const SharedObject& shared) {
-  return MayTake(Way::kShadow) && (IsShadowWorthIt(memory) || !shared.native().CanStage().ok());
+// worker open Vulkan (tests/bench/README.md). What lies in a device's own memory is not staged:
+// then a shadow is worth everything.
+bool IsShadowWorthIt(const MemObject& memory, const SharedObject& shared) {
+  return !memory.context().buffers_in_heap() || IsNamed(Way::kShadow) ||
+         !shared.native().CanStage().ok();
 }
 
 void LogWay(const SharedObject& shared, Way way, const absl::Status& outcome) {
@@ -72,6 +69,13 @@ void LogWay(const SharedObject& shared, Way way, const absl::Status& outcome) {
   ClientLog(ClientLogLevel::kInfo,
             absl::StrCat("sharing: ", shared.rules().name, " object by ", WayName(way),
                          outcome.ok() ? "" : ": not possible: ", outcome.message()));
+}
+
+void LogNoShadow(const SharedObject& shared) {
+  if (!ClientLogs(ClientLogLevel::kInfo)) return;
+  ClientLog(ClientLogLevel::kInfo,
+            absl::StrCat("sharing: ", shared.rules().name, " object by ", WayName(Way::kShadow),
+                         ": not worth it: the device works in the host's memory"));
 }
 
 cl_int MakeStaged(MemObject* memory) {
@@ -98,7 +102,9 @@ cl_int MakeByBestWay(MemObject* memory, SharedObject* shared) {
     if (made.ok()) return CL_SUCCESS;
     absl::StrAppend(&lacking, "import: ", made.message(), "; ");
   }
-  if (MayShadow(*memory, *shared)) {
+  if (MayTake(Way::kShadow) && !IsShadowWorthIt(*memory, *shared)) {
+    LogNoShadow(*shared);
+  } else if (MayTake(Way::kShadow)) {
     shared->SetWay(Way::kShadow);
     const absl::Status made = MakeShadowed(memory, shared);
     LogWay(*shared, Way::kShadow, made);

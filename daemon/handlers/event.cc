@@ -13,11 +13,7 @@ HandlerResult HandleCreateUserEvent(Session& session, const pb::CreateUserEvent&
     event->handle.reset(cl().clCreateUserEvent(context->handle.get(), &status));
     event->context_number = context->number;
   }
-  event->failed = status;
-  if (const cl_int added = session.Add(cmd.event_id(), std::move(event)); added != CL_SUCCESS)
-    return added;
-  if (status != CL_SUCCESS) session.completions().SendCompletion(cmd.event_id(), status);
-  return status;
+  return status == CL_SUCCESS ? session.Add(cmd.event_id(), std::move(event)) : status;
 }
 
 HandlerResult HandleSetUserEventStatus(Session& session, const pb::SetUserEventStatus& cmd, Call&) {

@@ -18,8 +18,13 @@
 #include <system_error>
 #include <thread>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "broker/os/threads.h"
 #include "platform_linux/errno_status.h"
 
 namespace sluice {
@@ -75,6 +80,44 @@ bool MayReturnFromNice() {
   return may;
 }
 
+// sched(7): between changes of autogroups by who is not root, on the whole machine.
+constexpr absl::Duration kBetweenChanges = absl::Milliseconds(100);
+
+// The autogroup of a session: what Linux weighs between sessions that no control group tells apart.
+struct Autogroup {
+  UniqueFd file;  // Constant once there are other threads.
+  absl::Mutex mu;
+  int wanted ABSL_GUARDED_BY(mu) = 0;
+  bool waits ABSL_GUARDED_BY(mu) = false;  // A thread does, to write it.
+
+  // False: it is too early.
+  bool Write() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
+    const std::string text = absl::StrCat(wanted);
+    return ::write(file.get(), text.data(), text.size()) >= 0 || errno != EAGAIN;
+  }
+};
+
+Autogroup& OwnAutogroup() {
+  static Autogroup& own = *new Autogroup;
+  return own;
+}
+
+void SetAutogroupNice(int nice) {
+  Autogroup& own = OwnAutogroup();
+  if (!own.file.valid()) return;
+  absl::MutexLock lock(&own.mu);
+  own.wanted = nice;
+  if (own.waits || own.Write()) return;
+  own.waits = true;
+  StartDetached([&own] {
+    for (bool waits = true; waits;) {
+      absl::SleepFor(kBetweenChanges);
+      absl::MutexLock again(&own.mu);
+      waits = own.waits = !own.Write();
+    }
+  });
+}
+
 constexpr int kOpenFolder = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 // Of folders in folders, each of which takes two descriptors.
 constexpr int kMostDepth = 64;
@@ -116,7 +159,13 @@ void RemoveAllIn(int folder, int depth, int top, int* moved) {
 
 void SetVariable(const char* name, const char* value) { ::setenv(name, value, 1); }
 
+void HoldSessionNice() {
+  if (::getsid(0) != ::getpid()) return;
+  OwnAutogroup().file.reset(::open("/proc/self/autogroup", O_WRONLY | O_CLOEXEC));
+}
+
 bool SetProcessNice(int nice) {
+  SetAutogroupNice(nice);
   return MayReturnFromNice() && ForEachThread([nice](pid_t tid) { return SetNice(tid, nice); });
 }
 

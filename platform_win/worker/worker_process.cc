@@ -46,6 +46,8 @@ bool InSet(const std::string& pattern, size_t at, char c, size_t* end) {
 
 void SetVariable(const char* name, const char* value) { ::_putenv_s(name, value); }
 
+void HoldSessionNice() {}  // A process's class is weighed against all others'.
+
 bool SetProcessNice(int nice) {
   return ::SetPriorityClass(::GetCurrentProcess(),
                             nice > 0 ? BELOW_NORMAL_PRIORITY_CLASS : NORMAL_PRIORITY_CLASS);

@@ -26,11 +26,9 @@ class SharedResources : public conformance::WithQueue {
   void SetUp() override {
     if (!TheHarness().IsSluice()) GTEST_SKIP() << "Sluice's own extension";
     WithQueue::SetUp();
-    create_ = Extension<clCreateFromSharedResourceSLUICE_fn>("clCreateFromSharedResourceSLUICE");
-    acquire_ = Extension<clEnqueueAcquireSharedResourcesSLUICE_fn>(
-        "clEnqueueAcquireSharedResourcesSLUICE");
-    release_ = Extension<clEnqueueReleaseSharedResourcesSLUICE_fn>(
-        "clEnqueueReleaseSharedResourcesSLUICE");
+    Find("clCreateFromSharedResourceSLUICE", &create_);
+    Find("clEnqueueAcquireSharedResourcesSLUICE", &acquire_);
+    Find("clEnqueueReleaseSharedResourcesSLUICE", &release_);
     ASSERT_TRUE(create_ != nullptr && acquire_ != nullptr && release_ != nullptr);
     const std::string endpoint = Endpoint();
     ASSERT_EQ(sluice_connect(endpoint.empty() ? nullptr : endpoint.c_str(), &daemon_), SLUICE_OK)
@@ -42,6 +40,14 @@ class SharedResources : public conformance::WithQueue {
   void TearDown() override {
     sluice_disconnect(daemon_);
     AllowWays(saved_ways_);
+  }
+
+  // A platform of the network offers none; programs may have them from another.
+  template <typename Function>
+  void Find(const char* name, Function* out) {
+    *out = TheHarness().kind == Kind::kNetwork
+               ? reinterpret_cast<Function>(clGetExtensionFunctionAddress(name))
+               : Extension<Function>(name);
   }
 
   // Also where OpenCL goes over the network: the daemon serves both. Empty: SLUICE_ENDPOINT's.

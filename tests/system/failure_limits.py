@@ -14,6 +14,9 @@ OUT_OF_RESOURCES = -5
 OUT_OF_HOST_MEMORY = -6
 MEM_OBJECT_ALLOCATION_FAILURE = -4
 BUILD_PROGRAM_FAILURE = -11
+PROFILING_INFO_NOT_AVAILABLE = -7
+EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST = -14
+INVALID_EVENT_WAIT_LIST = -57
 
 
 def run(limits, *arguments, seconds=120):
@@ -73,6 +76,22 @@ def objects():
     report.check(application.value("refused") == OUT_OF_RESOURCES, "the one over it is refused",
                  application.value("refused"))
     report.check(application.value("after_release") == 0, "an object given back makes room")
+
+
+def events():
+    """Each call's codes are of its section, or say that there is no room; clEnqueue* have no code for it but later."""
+    application, _ = run("objects_per_session = 100", "events", "100")
+    no_room = {0, OUT_OF_RESOURCES, OUT_OF_HOST_MEMORY}
+    failed_list = no_room | {EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST}
+    for call, allowed in (("enqueue", no_room), ("user", no_room), ("finish", no_room), ("wait", failed_list),
+                          ("read", failed_list), ("profile", no_room | {PROFILING_INFO_NOT_AVAILABLE})):
+        codes = [line.split()[1:] for line in application.output.splitlines() if line.startswith(f"codes_{call} ")]
+        report.check(len(codes) == 1 and codes[0] and set(map(int, codes[0])) <= allowed,
+                     f"commands beyond the limit: {call}", codes)
+    report.check(f"error {INVALID_EVENT_WAIT_LIST} " not in application.output, "no wait list is blamed",
+                 application.output[-500:])
+    report.check(application.value("after_release") == 0, "events given back make room",
+                 application.value("after_release"))
 
 
 def program_bytes():
@@ -140,6 +159,7 @@ build_time()
 worker_memory()
 memory()
 objects()
+events()
 program_bytes()
 sessions()
 connections()

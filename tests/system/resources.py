@@ -93,6 +93,23 @@ def render_and_compute(daemon, width, height):
     report.check(code == 0, f"{name}: every frame acknowledged", output)
 
 
+# A pair beside each other, which hands the capabilities over by a pipe; and what neither takes.
+def samples(daemon):
+    producer = start(daemon, "gl_frames", 10, 64, 48)
+    consumer = subprocess.run([*sandbox(daemon, "cl_frames"), "10"], stdin=producer.stdout, capture_output=True,
+                              text=True, timeout=SECONDS)
+    code, output = finish(producer)
+    report.check(consumer.returncode == 0 and code == 0, "gl_frames | cl_frames",
+                 f"{consumer.stdout}{consumer.stderr}{output}")
+    for program, *arguments in (("gl_frames",), ("gl_frames", "-1", 64, 48), ("gl_frames", 10, 0, 48),
+                                ("gl_frames", 10, 64, "48x"), ("gl_frames", 10, 64, 99999),
+                                ("gl_frames", 10, 64, 48, "metal"), ("cl_frames",), ("cl_frames", 0, "a", "b"),
+                                ("cl_frames", 1, "a"), ("cl_frames", 1)):
+        code, output = finish(start(daemon, program, *arguments))
+        report.check(code == 2 and "usage: " in output, " ".join(map(str, (program, *arguments, "is told the usage"))),
+                     f"exit {code} {output}")
+
+
 # The same through Vulkan's memory: OpenGL writes to it by its own import, the worker's OpenCL works in it, and
 # neither program ever maps it for itself.
 def render_to_vulkan_memory(daemon, width, height):
@@ -156,6 +173,7 @@ def main():
         exchange(daemon, 640, 480)
         exchange(daemon, 1920, 1080)
         render_and_compute(daemon, 640, 480)
+        samples(daemon)
         render_to_vulkan_memory(daemon, 642, 480)
         producer_killed(daemon)
         time_turns(daemon)

@@ -67,6 +67,8 @@ def main():
         refused(daemon, "ring, import only", "import", "by import: not possible: ")
         passes(daemon, "ring, import or shadow", "import,shadow", "shadow", "by import: not possible: ",
                "shadow is copied by OpenGL's transfers", "shadow has no semaphores: ")
+        passes(daemon, "ring, any way", "", "staging", "by import: not possible: ",
+               "by shadow: not worth it: the device works in the host's memory")
         passes(daemon, "ring, copies by shaders", "shadow,shader", "shadow", "shadow is copied by shaders")
         # Mesa's other software renderer imports no memory.
         passes(daemon, "ring, a GL that imports nothing", "shadow,staging", "staging",

@@ -3,8 +3,9 @@
  * libsluice: memory that Sluice's daemon owns and several programs share, for programs of any kind.
  *
  * A resource is a buffer or an image. One program makes it, gets two capabilities (one for reading,
- * one for reading and writing) and hands one of them on, over any channel that it trusts: whoever
- * has the 24 bytes may use the resource. To use it is to
+ * one for reading and writing) and hands one of them on, over any channel that it trusts (a command
+ * line is none: ps shows it to others): whoever has the 24 bytes may use the resource. To use it is
+ * to
  *
  *   sluice_export    the memory's handle, once: descriptors, which sluice_map maps
  *   sluice_acquire   wait for a turn: many readers or one writer, first come first served
@@ -15,7 +16,8 @@
  * nothing stops a program from looking at it out of turn. What does hold against anybody: a reader
  * cannot write (but for a capability of Linux's, see SLUICE_TRUST_READERS), nobody can shrink the
  * memory under another, and the death of a holder releases what it held. If that was a writer, the
- * next holders are told that the contents are indeterminate.
+ * next holders are told that the contents are indeterminate. On Linux any writer can seal a memfd
+ * against new writers for good (F_SEAL_FUTURE_WRITE, F_SEAL_WRITE), unless readers are trusted.
  *
  * Threads: everything may be called from any thread at any time, but sluice_disconnect and
  * sluice_watch_close, which must be the last call with their argument. Functions block only as long
@@ -93,11 +95,11 @@ const char* sluice_error_text(void);
 typedef struct sluice_connection sluice_connection;
 
 /*
- * Connects to a daemon on this machine. `endpoint` is "unix:PATH", on Windows "pipe:NAME"; null
- * means the first local one of the environment variable SLUICE_ENDPOINT, else
+ * Connects to a daemon on this machine. `endpoint` is "unix:PATH", on Windows "pipe:NAME"; null or
+ * "" means the first local one of the environment variable SLUICE_ENDPOINT, else
  * $XDG_RUNTIME_DIR/sluice/broker.sock if there is one, else /run/sluice/broker.sock; on Windows the
- * service's pipe. Takes at most about ten seconds, while the daemon starts.
- */
+ * service's pipe. Takes at most about ten seconds, while the daemon starts. On failure *connection
+ * is null. */
 sluice_status sluice_connect(const char* endpoint, sluice_connection** connection);
 
 /* Ends it, and with it every hold of it. Resources that no other connection has used are gone then
@@ -268,11 +270,9 @@ sluice_status sluice_acquire(sluice_connection* connection, const sluice_capabil
                              sluice_access access, uint32_t timeout_ms, sluice_hold* hold);
 
 #define SLUICE_CONTENTS_INDETERMINATE 1u /* a writer gave up half way */
+#define SLUICE_CONTENTS_UNTOUCHED 2u     /* a writer wrote nothing: no new generation */
 
-#define SLUICE_CONTENTS_UNTOUCHED 2u /* a writer wrote nothing: no new generation */
-
-/* A writer's release counts one generation, and makes the contents good unless it says otherwise.
- */
+/* A writer's release counts a generation, and makes the contents good unless it says otherwise. */
 sluice_status sluice_release(sluice_connection* connection, const sluice_hold* hold,
                              uint32_t flags);
 
@@ -280,8 +280,8 @@ sluice_status sluice_release(sluice_connection* connection, const sluice_hold* h
 
 typedef struct sluice_watch sluice_watch;
 
-/* Waits, at most about 30 s, until the daemon has told the resource's state, which
- * sluice_watch_next then returns, or refuses: SLUICE_LIMIT beyond max_watches_per_connection. */
+/* Waits, at most about 30 s, for the resource's state, which sluice_watch_next then returns. Beyond
+ * max_watches_per_connection: SLUICE_LIMIT. On failure *watch is null. */
 sluice_status sluice_watch_open(sluice_connection* connection, const sluice_capability* capability,
                                 sluice_watch** watch);
 

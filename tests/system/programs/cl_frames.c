@@ -3,6 +3,8 @@
  * Computes on frames that another program renders, through cl_sluice_shared_resource:
  *
  *   cl_frames COUNT FRAMES ACK      the capabilities that gl_frames printed
+ *   cl_frames COUNT                 the same from standard input, as gl_frames prints them: other
+ *                                   users of a machine see its command lines (ps)
  *
  * A kernel compares every pixel of every frame with what it must be; the acknowledgement goes back
  * through a buffer that is a shared resource too.
@@ -24,12 +26,25 @@ static const char* kSource =
     "  if (any(seen != wanted)) atomic_inc(wrong);"
     "}";
 
+static int read_capabilities(char frames[SLUICE_CAPABILITY_TEXT_SIZE],
+                             char ack[SLUICE_CAPABILITY_TEXT_SIZE]) {
+  return scanf("frames %48s ack %48s", frames, ack) == 2;
+}
+
 int main(int argc, char** argv) {
-  if (argc != 4) return 2;
-  const int count = atoi(argv[1]);
+  const int count = argc == 2 || argc == 4 ? number(argv[1], MOST_FRAMES) : 0;
+  char read[2][SLUICE_CAPABILITY_TEXT_SIZE];
+  if (count == 0 || (argc == 2 && !read_capabilities(read[0], read[1]))) {
+    fprintf(
+        stderr,
+        "usage: cl_frames COUNT [FRAMES ACK]: up to %d frames; without FRAMES and ACK, which ps "
+        "would show to other users, what gl_frames prints is read\n",
+        MOST_FRAMES);
+    return 2;
+  }
   sluice_capability frames, ack;
-  check(sluice_capability_from_text(argv[2], &frames), "capability");
-  check(sluice_capability_from_text(argv[3], &ack), "capability");
+  check(sluice_capability_from_text(argc == 2 ? read[0] : argv[2], &frames), "capability");
+  check(sluice_capability_from_text(argc == 2 ? read[1] : argv[3], &ack), "capability");
   char name[256];
   cl_platform_id platform;
   cl_device_id device = ocl_device(&platform, name, sizeof name);

@@ -4,10 +4,11 @@
  *
  *   gl_frames COUNT WIDTH HEIGHT [vulkan]
  *
- * Needs EGL's surfaceless platform, and no OpenCL. Prints the capabilities for cl_frames, and waits
- * for its word after each frame. With `vulkan` the resource is Vulkan's memory, which OpenGL opens
- * as a buffer (GL_EXT_memory_object_fd) and copies to by itself: this program never maps it. Exit
- * code 77: OpenGL or the daemon's host has no such memory.
+ * COUNT is at most 1000000, WIDTH and HEIGHT are from 1 to 16384. Needs EGL's surfaceless platform,
+ * and no OpenCL. Prints the capabilities for cl_frames, and waits for its word after each frame.
+ * With `vulkan` the resource is Vulkan's memory, which OpenGL opens as a buffer
+ * (GL_EXT_memory_object_fd) and copies to by itself: this program never maps it. Exit code 77:
+ * OpenGL or the daemon's host has no such memory.
  */
 #include <EGL/egl.h>
 #include <EGL/eglext.h>
@@ -140,8 +141,16 @@ static void print_capability(const char* name, const sluice_capability* capabili
 
 int main(int argc, char** argv) {
   const int vulkan = argc == 5 && strcmp(argv[4], "vulkan") == 0;
-  if (argc != 4 && !vulkan) return 2;
-  const int count = atoi(argv[1]), width = atoi(argv[2]), height = atoi(argv[3]);
+  const int known = argc == 4 || vulkan;
+  const int count = known ? number(argv[1], MOST_FRAMES) : 0;
+  const int width = known ? number(argv[2], MOST_PIXELS) : 0;
+  const int height = known ? number(argv[3], MOST_PIXELS) : 0;
+  if (count == 0 || width == 0 || height == 0) {
+    fprintf(stderr,
+            "usage: gl_frames COUNT WIDTH HEIGHT [vulkan]: up to %d frames of up to %dx%d\n",
+            MOST_FRAMES, MOST_PIXELS, MOST_PIXELS);
+    return 2;
+  }
   make_context();
   make_target(width, height);
   const GLint frame_uniform = make_program();

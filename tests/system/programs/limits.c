@@ -174,6 +174,84 @@ static void try_objects(int most) {
   printf("after_release %d\n", code);
 }
 
+enum { kCodes = 4 };
+typedef struct {
+  cl_int codes[kCodes];
+  int count;
+} Codes;
+
+static void note(Codes* codes, cl_int code) {
+  for (int i = 0; i < codes->count; ++i) {
+    if (codes->codes[i] == code) return;
+  }
+  if (codes->count < kCodes) codes->codes[codes->count++] = code;
+}
+
+static void print_codes(const char* call, const Codes* codes) {
+  printf("codes_%s", call);
+  for (int i = 0; i < codes->count; ++i) printf(" %d", codes->codes[i]);
+  printf("\n");
+}
+
+// Commands with an event each, which waits for the one before, far beyond what the session may
+// have, and one without an event behind each: every code that each call returned.
+static void try_events(int most) {
+  cl_command_queue queue = make_queue(0);
+  cl_int code = CL_SUCCESS;
+  cl_mem buffer = clCreateBuffer(context, CL_MEM_READ_WRITE, 64, NULL, &code);
+  ocl_check(code, "clCreateBuffer");
+  const int all = 4 * most;
+  cl_event* events = calloc((size_t)all, sizeof(cl_event));
+  Codes enqueued = {0}, finished = {0}, waited = {0}, read = {0}, profiled = {0}, user = {0};
+  int made = 0;
+  for (int i = 0; i < all; ++i) {
+    const cl_event* before = made > 0 ? &events[made - 1] : NULL;
+    const cl_uint waits = before != NULL;
+    const cl_uchar value = (cl_uchar)i;
+    code = clEnqueueFillBuffer(queue, buffer, &value, 1, 0, 64, waits, before, &events[made]);
+    note(&enqueued, code);
+    if (code == CL_SUCCESS) ++made;
+    note(&enqueued,
+         clEnqueueFillBuffer(queue, buffer, &value, 1, 0, 64, 1, &events[made - 1], NULL));
+    if (i % 16 == 1) {
+      clFinish(queue);  // What the commands before were refused with is told.
+      note(&enqueued,
+           clEnqueueFillBuffer(queue, buffer, &value, 1, 0, 64, 1, &events[made - 1], NULL));
+      note(&finished, clFinish(queue));
+    }
+    if (i % 16 == 5) note(&waited, clWaitForEvents(1, &events[made - 1]));
+    if (i % 16 == 9) {
+      cl_uchar bytes[64];
+      note(&read,
+           clEnqueueReadBuffer(queue, buffer, CL_TRUE, 0, 64, bytes, 1, &events[made - 1], NULL));
+    }
+    if (i % 16 == 13) {
+      cl_ulong when = 0;
+      note(&profiled, clGetEventProfilingInfo(events[made - 1], CL_PROFILING_COMMAND_END,
+                                              sizeof(when), &when, NULL));
+      cl_event mine = clCreateUserEvent(context, &code);
+      note(&user, code);
+      if (mine == NULL) continue;
+      clFinish(queue);
+      note(&enqueued, clEnqueueFillBuffer(queue, buffer, &value, 1, 0, 64, 1, &mine, NULL));
+      note(&user, clSetUserEventStatus(mine, CL_COMPLETE));
+      note(&finished, clFinish(queue));
+      clReleaseEvent(mine);
+    }
+  }
+  print_codes("enqueue", &enqueued);
+  print_codes("finish", &finished);
+  print_codes("wait", &waited);
+  print_codes("read", &read);
+  print_codes("profile", &profiled);
+  print_codes("user", &user);
+  while (made > 0) clReleaseEvent(events[--made]);
+  clFinish(queue);  // Of those that were refused.
+  free(events);
+  printf("after_release %d %d\n", clEnqueueMarkerWithWaitList(queue, 0, NULL, NULL),
+         clFinish(queue));
+}
+
 static void try_program(size_t bytes) {
   for (int over = 0; over < 2; ++over) {
     const size_t size = bytes + (size_t)over;
@@ -202,6 +280,7 @@ int main(int argc, char** argv) {
   if (strcmp(which, "build") == 0) try_build();
   if (strcmp(which, "memory") == 0) try_memory((size_t)most);
   if (strcmp(which, "objects") == 0) try_objects((int)most);
+  if (strcmp(which, "events") == 0) try_events((int)most);
   if (strcmp(which, "program") == 0) try_program((size_t)most);
   if (strcmp(which, "context") == 0) {
     printf("READY\n");

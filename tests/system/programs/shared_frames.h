@@ -11,7 +11,7 @@
 
 #include "sluice/sluice.h"
 
-enum { TIMEOUT_MS = 30000 };
+enum { TIMEOUT_MS = 30000, MOST_FRAMES = 1000000, MOST_PIXELS = 16384 };
 
 #define FOURCC_AB24 0x34324241u /* RGBA in memory */
 
@@ -24,6 +24,13 @@ static inline void check(sluice_status status, const char* what) {
   if (status == SLUICE_OK) return;
   fprintf(stderr, "%s: %s: %s\n", what, sluice_status_string(status), sluice_error_text());
   exit(1);
+}
+
+/* What the command line says, from 1 to `most`, or 0. */
+static inline int number(const char* text, long most) {
+  char* end = NULL;
+  const long value = strtol(text, &end, 10);
+  return *text != '\0' && *end == '\0' && value >= 1 && value <= most ? (int)value : 0;
 }
 
 /* Waits until the watched resource has been written more than `generation` times. */

@@ -33,7 +33,7 @@ Platform* NewPlatform(EndpointAddress::Kind kind, const std::vector<Values>& dev
   address.kind = kind;
   pb::PlatformSnapshot::Platform described;
   for (const Values& values : devices) *described.add_devices()->mutable_info() = values;
-  return new Platform(new Endpoint(address), described);
+  return new Platform(new Endpoint(address), described, /*shares_resources=*/false);
 }
 // Of two devices, the second on kAdapter.
 Platform* TwoDevices(EndpointAddress::Kind kind) {

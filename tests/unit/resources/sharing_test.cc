@@ -155,6 +155,29 @@ TEST_F(SharingTest, ADaemonThatHangsIsTimedOut) {
   EXPECT_EQ(sluice_release(client.get(), &hold, 0), SLUICE_OK);
 }
 
+// No endpoint, or an empty one, is the environment's; a failure leaves no pointer behind.
+TEST_F(SharingTest, EmptyEndpointIsTheEnvironments) {
+  BrokerProcess broker(directory_, {});
+  ASSERT_EQ(::setenv("SLUICE_ENDPOINT", broker.endpoint().c_str(), 1), 0);
+  for (const char* endpoint : {static_cast<const char*>(nullptr), ""}) {
+    sluice_connection* connection = nullptr;
+    EXPECT_EQ(sluice_connect(endpoint, &connection), SLUICE_OK) << sluice_error_text();
+    sluice_disconnect(connection);
+  }
+  ::unsetenv("SLUICE_ENDPOINT");
+  const std::string nobody = broker.endpoint() + ".none";
+  for (const char* endpoint : {"localhost:7000", nobody.c_str()}) {
+    auto* none = reinterpret_cast<sluice_connection*>(this);
+    EXPECT_NE(sluice_connect(endpoint, &none), SLUICE_OK);
+    EXPECT_EQ(none, nullptr);
+  }
+  Client client(broker.endpoint());
+  const sluice_capability guess = {};
+  auto* watch = reinterpret_cast<sluice_watch*>(this);
+  EXPECT_EQ(sluice_watch_open(client.get(), &guess, &watch), SLUICE_PERMISSION_DENIED);
+  EXPECT_EQ(watch, nullptr);
+}
+
 // An endpoint that is none here is told as what it is: the caller's argument, or the environment's;
 // and another machine's is not offered.
 TEST_F(SharingTest, EndpointsOfThisMachineOnly) {
