@@ -209,7 +209,7 @@ void GatewayLink::OnExit(const ExitStatus& status) {
       "gateway ended; it will be started again",
       {{"listen", absl::StrJoin(network_.listen, ",")},
        {"how", status.Describe()},
-       {"memory_bytes", network_.memory_bytes}});
+       {"memory_limit_bytes", network_.memory_bytes}});
   workers_->EndOwnedBy(owner_, "its gateway is gone");
   ScheduleRestart();
 }

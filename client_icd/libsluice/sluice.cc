@@ -200,6 +200,7 @@ sluice_status sluice_create(sluice_connection* connection, const sluice_create_i
                             sluice_capability* read, sluice_capability* write) {
   const sluice::ScopedNoCancellation put_off;
   if (connection == nullptr || info == nullptr) return NullArgument();
+  if (read == nullptr && write == nullptr) return NullArgument();  // Nobody could use it.
   const auto request = sluice::ToCreateRequest(*info);
   if (!request.ok()) return Told(request.status());
   return sluice::GiveCapabilities(connection->to->Create(*request), read, write);
@@ -210,6 +211,7 @@ sluice_status sluice_import(sluice_connection* connection, const sluice_create_i
                             sluice_capability* write) {
   const sluice::ScopedNoCancellation put_off;
   if (connection == nullptr || info == nullptr) return NullArgument();
+  if (read == nullptr && write == nullptr) return NullArgument();
   const auto request = sluice::ToImportRequest(*info);
   if (!request.ok()) return Told(request.status());
   const sluice::UniqueFd fd = sluice::FromNative(memory);

@@ -35,7 +35,17 @@ jobs=${SLUICE_BUILD_JOBS:-$(nproc)}
 once() {
   [ ! -e "$work/done/$1" ] || return 0
   echo "make-deps.sh: $1"
-  (cd "$work" && set -e && "$2") >"$work/$1.log" 2>&1 || { tail -n 30 "$work/$1.log" >&2; exit 1; }
+  # Not before `||` or in an `if`: nothing in it would end by `set -e` there.
+  local code
+  set +e
+  (
+    set -e
+    cd "$work"
+    "$2"
+  ) >"$work/$1.log" 2>&1
+  code=$?
+  set -e
+  [ "$code" -eq 0 ] || { tail -n 30 "$work/$1.log" >&2; exit 1; }
   touch "$work/done/$1"
 }
 

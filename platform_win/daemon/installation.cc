@@ -17,6 +17,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "broker/exit_codes.h"
 #include "broker/os/process.h"
 #include "broker/os/service.h"
@@ -65,12 +66,7 @@ absl::Status Failed(const char* what) {
 
 absl::StatusOr<std::string> FileBeside(const char* name) {
   ASSIGN_OR_RETURN(const std::string own, OwnExecutablePath());
-  std::string path = absl::StrCat(own.substr(0, own.find_last_of("\\/") + 1), name);
-  std::error_code error;
-  if (std::filesystem::exists(std::filesystem::path(ToWide(path)), error)) return path;
-  return absl::NotFoundError(absl::StrCat(path,
-                                          " is not there; sluicectl registers what lies beside "
-                                          "itself"));
+  return absl::StrCat(own.substr(0, own.find_last_of("\\/") + 1), name);
 }
 
 absl::Status SetDword(const wchar_t* key_name, const std::wstring& value, DWORD number) {
@@ -215,17 +211,26 @@ absl::StatusOr<std::string> FullPath(const std::string& path) {
 
 // What the system, or every program that uses OpenCL, is to run from here on must be nobody's to
 // change but the administrators', nor may anybody lay a library beside it or move it away.
-absl::Status CheckPrograms() {
+absl::Status CheckPrograms(const InstallFlags& flags) {
   ASSIGN_OR_RETURN(const std::string own, OwnExecutablePath());
   const std::string folder = own.substr(0, own.find_last_of("\\/"));
+  std::vector<const char*> names;
+  if (!flags.no_service)
+    names = {"sluiced.exe", "sluice-worker.exe", "sluice-gateway.exe", "sluice-allocator.exe"};
+  if (!flags.no_driver) names.push_back(kDriver);
   std::vector<std::string> paths = {folder};
-  for (const char* name : {"sluiced.exe", "sluice-worker.exe", "sluice-gateway.exe",
-                           "sluice-allocator.exe", kDriver}) {
+  std::vector<std::string> missing;
+  for (const char* name : names) {
     std::error_code error;
     std::string path = absl::StrCat(folder, "\\", name);
-    if (!std::filesystem::exists(ToWide(path), error)) continue;
     RETURN_IF_ERROR(CheckLength(path));
+    if (!std::filesystem::exists(ToWide(path), error)) missing.push_back(name);
     paths.push_back(std::move(path));
+  }
+  if (!missing.empty()) {
+    return absl::NotFoundError(
+        absl::StrCat(folder, " lacks ", absl::StrJoin(missing, ", "),
+                     ": unpack all of Sluice there; sluicectl registers what lies beside itself"));
   }
   std::vector<absl::Status> checks;
   for (const std::string& path : paths) {
@@ -315,6 +320,10 @@ absl::Status InstallService(const InstallFlags& flags, std::vector<std::string>*
   RETURN_IF_ERROR(SetDword(kEventSource, L"TypesSupported", kEventTypes));
   RETURN_IF_ERROR(SetText(kEventSource, L"EventMessageFile", kMessageFile));
   done->push_back(absl::StrCat("service ", FromWide(kServiceName), ": ", command));
+  SERVICE_STATUS status = {};
+  if (::QueryServiceStatus(service.get(), &status) && status.dwCurrentState != SERVICE_STOPPED)
+    done->push_back(
+        "it runs as it was started, and so it does until `sc stop Sluice` and `sc start Sluice`");
   return absl::OkStatus();
 }
 
@@ -432,11 +441,11 @@ std::string DescribeService() {
 
 absl::Status Install(const InstallFlags& flags, std::vector<std::string>* done) {
   std::string driver;
+  RETURN_IF_ERROR(CheckPrograms(flags));
   if (!flags.no_driver) {
     ASSIGN_OR_RETURN(driver, FileBeside(kDriver));
     RETURN_IF_ERROR(CheckLoaderReads(driver));
   }
-  RETURN_IF_ERROR(CheckPrograms());
   if (!flags.no_service) RETURN_IF_ERROR(InstallService(flags, done));
   if (flags.no_driver) return absl::OkStatus();
   std::vector<std::string> replaced;

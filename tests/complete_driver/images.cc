@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // 2D images made from buffers and from other 2D images, which are PoCL's images over the same
-// memory; those in sRGB, whose elements are to PoCL those of the linear format.
+// memory; those in sRGB, whose elements are to PoCL those of the linear format; those in CL_RG, of
+// which PoCL only refuses the creation.
+#include <malloc.h>
+
 #include <algorithm>
+#include <iterator>
 
 #include "tests/complete_driver/complete_driver.h"
 
@@ -26,6 +30,65 @@ cl_image_format Linear(cl_image_format format) {
   if (format.image_channel_order == CL_sRGBA) format.image_channel_order = CL_RGBA;
   if (format.image_channel_order == CL_sBGRA) format.image_channel_order = CL_BGRA;
   return format;
+}
+
+// The fields of PoCL's memory object that say what an image is, in their order.
+struct ImageFields {
+  cl_uint other;
+  cl_channel_order order;
+  cl_channel_type type;
+  size_t width, height, depth, layers;
+  size_t row_pitch, slice_pitch;
+  size_t channel_bytes, channels;
+};
+// What an element of as many bytes is to PoCL.
+struct PairFormat {
+  cl_channel_type type;
+  cl_image_format as;
+  size_t as_channels;
+  size_t as_channel_bytes;
+};
+constexpr cl_image_format kTwoBytes = {CL_R, CL_UNSIGNED_INT16};
+constexpr cl_image_format kFourBytes = {CL_R, CL_UNSIGNED_INT32};
+constexpr cl_image_format kEightBytes = {CL_RGBA, CL_UNSIGNED_INT16};
+constexpr PairFormat kPairFormats[] = {
+    {CL_UNORM_INT8, kTwoBytes, 1, 2},      {CL_SNORM_INT8, kTwoBytes, 1, 2},
+    {CL_UNSIGNED_INT8, kTwoBytes, 1, 2},   {CL_SIGNED_INT8, kTwoBytes, 1, 2},
+    {CL_UNORM_INT16, kFourBytes, 1, 4},    {CL_SNORM_INT16, kFourBytes, 1, 4},
+    {CL_UNSIGNED_INT16, kFourBytes, 1, 4}, {CL_SIGNED_INT16, kFourBytes, 1, 4},
+    {CL_HALF_FLOAT, kFourBytes, 1, 4},     {CL_UNSIGNED_INT32, kEightBytes, 4, 2},
+    {CL_SIGNED_INT32, kEightBytes, 4, 2},  {CL_FLOAT, kEightBytes, 4, 2},
+};
+
+// Null if it is another format.
+const PairFormat* FindPair(const cl_image_format& format) {
+  if (format.image_channel_order != CL_RG) return nullptr;
+  const auto* const found = std::find_if(
+      std::begin(kPairFormats), std::end(kPairFormats),
+      [&](const PairFormat& one) { return one.type == format.image_channel_data_type; });
+  return found == std::end(kPairFormats) ? nullptr : found;
+}
+
+// PoCL reads, writes, copies and fills by these fields alone; kernels may read such an image, but
+// what they write there is always four channels.
+bool BecomePair(cl_mem image, const PairFormat& pair, size_t width) {
+  auto* const bytes = reinterpret_cast<unsigned char*>(image);
+  const size_t room = ::malloc_usable_size(image);
+  for (size_t at = 0; at + sizeof(ImageFields) <= room; at += alignof(ImageFields)) {
+    ImageFields fields;
+    std::memcpy(&fields, bytes + at, sizeof(fields));
+    if (fields.order != pair.as.image_channel_order ||
+        fields.type != pair.as.image_channel_data_type || fields.width != width ||
+        fields.channel_bytes != pair.as_channel_bytes || fields.channels != pair.as_channels)
+      continue;
+    fields.order = CL_RG;
+    fields.type = pair.type;
+    fields.channel_bytes = pair.as_channels * pair.as_channel_bytes / 2;
+    fields.channels = 2;
+    std::memcpy(bytes + at, &fields, sizeof(fields));
+    return true;
+  }
+  return false;
 }
 
 cl_mem RefuseImage(cl_int code, cl_int* error) { return static_cast<cl_mem>(Refuse(code, error)); }
@@ -79,6 +142,14 @@ cl_mem CreateOver(cl_context context, cl_mem_flags flags, const cl_image_format&
   return Pocl().clCreateImage(context, flags | CL_MEM_USE_HOST_PTR, &linear, &own, memory, error);
 }
 
+cl_mem CreatePair(cl_context context, cl_mem_flags flags, const PairFormat& pair,
+                  const cl_image_desc& desc, void* host, cl_int* error) {
+  const cl_mem image = Pocl().clCreateImage(context, flags, &pair.as, &desc, host, error);
+  if (image == nullptr || BecomePair(image, pair, desc.image_width)) return image;
+  Pocl().clReleaseMemObject(image);
+  return RefuseImage(CL_IMAGE_FORMAT_NOT_SUPPORTED, error);
+}
+
 cl_mem CL_API_CALL CreateImage(cl_context context, cl_mem_flags flags,
                                const cl_image_format* format, const cl_image_desc* desc, void* host,
                                cl_int* error) {
@@ -86,6 +157,8 @@ cl_mem CL_API_CALL CreateImage(cl_context context, cl_mem_flags flags,
     return Pocl().clCreateImage(context, flags, format, desc, host, error);
   if (desc->image_type == CL_MEM_OBJECT_IMAGE2D && desc->mem_object != nullptr)
     return CreateOver(context, flags, *format, *desc, error);
+  if (const PairFormat* const pair = FindPair(*format))
+    return CreatePair(context, flags, *pair, *desc, host, error);
   const cl_image_format linear = Linear(*format);
   return Pocl().clCreateImage(context, flags, &linear, desc, host, error);
 }
@@ -95,12 +168,13 @@ cl_int CL_API_CALL GetFormats(cl_context context, cl_mem_flags flags, cl_mem_obj
   cl_uint pocls = 0;
   const cl_int status =
       Pocl().clGetSupportedImageFormats(context, flags, type, room, formats, &pocls);
-  if (status != CL_SUCCESS || type != CL_MEM_OBJECT_IMAGE2D) {
-    if (count != nullptr) *count = pocls;
-    return status;
-  }
-  if (formats != nullptr && room > pocls) formats[pocls] = {CL_sRGBA, CL_UNORM_INT8};
-  if (count != nullptr) *count = pocls + 1;
+  if (status != CL_SUCCESS) return status;
+  std::vector<cl_image_format> ours;
+  for (const PairFormat& one : kPairFormats) ours.push_back({CL_RG, one.type});
+  if (type == CL_MEM_OBJECT_IMAGE2D) ours.push_back({CL_sRGBA, CL_UNORM_INT8});
+  if (formats != nullptr && room > pocls)
+    std::copy_n(ours.begin(), std::min<size_t>(room - pocls, ours.size()), formats + pocls);
+  if (count != nullptr) *count = pocls + static_cast<cl_uint>(ours.size());
   return CL_SUCCESS;
 }
 

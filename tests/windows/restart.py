@@ -1,7 +1,8 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: Apache-2.0
-"""An OpenCL application under Wine across restarts of the daemon: of the service, which ends its sessions, and of a daemon
-that is killed, whose workers and sessions go on. The application is restart_client.c.
+"""OpenCL applications under Wine across restarts of the daemon: of the service, which ends its sessions, and of a daemon
+that is killed, whose workers and sessions go on. They are restart_client.c and, with objects of Direct3D's acquired, the
+scenes of tests/sharing/d3d/restart_test.cc.
 
 usage: restart.py
 SLUICE_WINDOWS_BUILD_DIR is the Windows build (default: build-windows/).
@@ -24,29 +25,37 @@ LOST = "old: fill=-2 finish=-2 create=-2 notified=1"  # CL_DEVICE_NOT_AVAILABLE;
 
 
 class Application:
-    """restart_client.exe, with what it says in a file: its output is no pipe of ours (wine.py)."""
+    """A program that says how far it is, line by line, and is told by lines when to go on. What it says is in a file: its
+    output is no pipe of ours (wine.py)."""
 
-    def __init__(self, wine, **settings):
-        self.log = wine.directory / "application.log"
+    def __init__(self, wine, *command, **settings):
+        self.log = wine.directory / f"{'-'.join(command)}.log"
+        self.heard = 0
         with open(self.log, "wb") as output:
             self.process = subprocess.Popen(
-                ["wine", str(BIN / "restart_client.exe")], stdin=subprocess.PIPE, stdout=output,
+                ["wine", str(BIN / command[0]), *command[1:]], stdin=subprocess.PIPE, stdout=output,
                 stderr=subprocess.STDOUT,
                 env={**wine.environment, "WINEDLLOVERRIDES": "mscoree,mshtml=;opencl=n", **settings})
 
     def lines(self):
         return self.log.read_text(errors="replace").splitlines()
 
-    def ask(self, what):
-        """Its line for this one; None if it says nothing in a minute."""
-        before = len(self.lines())
-        try:
+    def hear(self):
+        """Its next line; None if it says nothing in a minute."""
+        harness.wait_until(lambda: len(self.lines()) > self.heard or self.process.poll() is not None, 60, 0.05)
+        if len(self.lines()) <= self.heard:
+            return None
+        self.heard += 1
+        return self.lines()[self.heard - 1]
+
+    def tell(self, what):
+        with contextlib.suppress(OSError):  # It has ended, and says no more.
             self.process.stdin.write(what.encode() + b"\n")
             self.process.stdin.flush()
-        except OSError:
-            return None
-        told = harness.wait_until(lambda: len(self.lines()) > before or self.process.poll() is not None, 60, 0.05)
-        return self.lines()[before] if told and len(self.lines()) > before else None
+
+    def ask(self, what):
+        self.tell(what)
+        return self.hear()
 
     def end(self):
         answer = self.ask("end")
@@ -73,16 +82,26 @@ def hint(wine):
                  if "WAIT_HINT" in line), None)
 
 
-def of_service(wine):
-    """Stopping ends the sessions once its time for draining is over."""
-    check = service_test.check
+def stop(wine):
+    wine.run(["sc", "stop", "Sluice"], seconds=60)
+    return service_test.wait_for("restart: the service stops", 60, lambda: service_test.state(wine) == "STOPPED")
+
+
+def install(wine):
+    """True once the service runs."""
     configuration = wine.directory / "sluiced.toml"
     configuration.write_text("[broker]\ndrain_timeout_ms = 3000\n")
     code, output = service_test.ctl(wine, "install", "--manual", "--config", wine_module.windows_path(configuration))
-    check("restart: install", code == 0, output)
-    if code != 0 or not start(wine):
+    service_test.check("restart: install", code == 0, output)
+    return code == 0 and start(wine)
+
+
+def of_service(wine):
+    """Stopping ends the sessions once its time for draining is over."""
+    check = service_test.check
+    if not install(wine):
         return
-    application = Application(wine)
+    application = Application(wine, "restart_client.exe")
     try:
         check("restart: it has a context", application.ask("anew") == "new: 0", application.lines())
         check("restart: which works", application.ask("look") == WORKS, application.lines())
@@ -104,9 +123,44 @@ def of_service(wine):
         check("restart: it gives everything back", application.end() == ("released", 0), application.lines())
     finally:
         application.close()
-        wine.run(["sc", "stop", "Sluice"], seconds=60)
-        service_test.wait_for("restart: the service stops at the end", 60,
-                              lambda: service_test.state(wine) == "STOPPED")
+        stop(wine)
+        service_test.ctl(wine, "uninstall")
+
+
+def of_direct3d(wine):
+    """Applications of each Direct3D have objects acquired, and others under way, when the service goes: the documented
+    codes come, everything can be released, and the same objects are shared again once the service is back."""
+    if wine.display is None:
+        print(f"SKIP restart: Direct3D: {wine_module.missing(display=True)}")
+        return
+    check = service_test.check
+    if not install(wine):
+        return
+    scenes = {api: Application(wine, "sluice_d3d_test.exe", f"--child=Restart{api}", SLUICE_TEST_KIND="ring")
+              for api in ("D3D9", "D3D9Ex", "D3D10", "D3D11", "D3D11NV")}
+
+    def expect(line, step):
+        for api, scene in scenes.items():
+            check(f"restart: {api}: {step}", scene.hear() == line, scene.lines())
+
+    def go_on():
+        for scene in scenes.values():
+            scene.tell("")
+
+    try:
+        expect("acquired", "it is in the middle")
+        stop(wine)
+        go_on()
+        expect("released", "the documented codes came, and it has released everything")
+        if start(wine):
+            go_on()
+            expect("shared again", "the same objects are shared again")
+        for api, scene in scenes.items():
+            check(f"restart: {api}: it ends well", scene.end() == (None, 0), scene.lines())
+    finally:
+        for scene in scenes.values():
+            scene.close()
+        stop(wine)
         service_test.ctl(wine, "uninstall")
 
 
@@ -114,7 +168,7 @@ def of_killed(wine):
     """A daemon that is killed has workers that live on: what their clients have goes on."""
     check = service_test.check
     with WindowsDaemon(wine, "ring") as daemon:
-        application = Application(wine, SLUICE_ENDPOINT=daemon.endpoint())
+        application = Application(wine, "restart_client.exe", SLUICE_ENDPOINT=daemon.endpoint())
         try:
             check("killed: it has a context", application.ask("anew") == "new: 0", application.lines())
             daemon.process.kill()
@@ -133,12 +187,12 @@ def main():
     if reason:
         print(f"SKIP windows restart: {reason}")
         return 0
-    with wine_module.Wine() as wine:
+    with wine_module.Wine(display=wine_module.missing(display=True) is None) as wine:
         wine.environment["WINEDLLOVERRIDES"] = service_test.OPENCL
         service_test.keep_one_service_manager(wine)
         wine.programs = service_test.unpack(wine)
         wine.register_driver(BIN / "sluice_icd.dll")
-        for part in (of_killed, of_service):
+        for part in (of_killed, of_service, of_direct3d):
             if not sys.argv[1:] or part.__name__ in sys.argv[1:]:
                 part(wine)
     print(f"{len(service_test.FAILURES)} failed")

@@ -27,6 +27,7 @@ BIN = BUILD / "bin"
 PACKAGE = BUILD / "sluice-windows.zip"
 PACKED = ("sluiced.exe", "sluicectl.exe", "sluice-worker.exe", "sluice-gateway.exe", "sluice-allocator.exe",
           "sluice_icd.dll", "sluice.dll")
+PROGRAMS = PACKED[:5]
 TEXTS = ("README.txt", "LICENSE.txt", "include/CL/cl_nv_d3d11_sharing.h", "include/CL/cl_sluice.h",
          "include/sluice/sluice.h", "include/sluice/sluice_d3d11.h", "lib/libsluice.dll.a",
          *(f"licenses/{name}.txt" for name in (
@@ -292,7 +293,7 @@ def service(wine):
     config.write_text(f'[[network]]\nlisten = "{network}"\n')
     for name in ("first", "again"):
         code, output = ctl(wine, "install", "--manual", "--config", wine_module.windows_path(config))
-        check(f"service: install, {name}", code == 0, output)
+        check(f"service: install, {name}", code == 0 and "sc stop" not in output, output)
     code, output = wine.run(["reg", "query", wine_module.VENDORS], seconds=30)
     check("service: the driver is registered once", output.count("sluice_icd.dll") == 1, output)
     code, output = wine.run([BIN / "sluiced.exe"], seconds=60)
@@ -314,6 +315,8 @@ def service(wine):
         check(f"service: sluicectl sees its devices over the network after {name}", code == 0 and devices["platforms"],
               devices)
         if name == "start":
+            code, output = ctl(wine, "install", "--manual", "--config", wine_module.windows_path(config))
+            check("service: install, while it runs", code == 0 and "until `sc stop Sluice`" in output, (code, output))
             headers(wine, network)
             controls(wine, config)
         code, output = wine.run(["sc", "stop", "Sluice"], seconds=60)
@@ -370,7 +373,7 @@ def programs(wine, config):
     above = in_c(wine, "above")
     folder = above / "programs"
     folder.mkdir(parents=True)
-    for name in ("sluicectl.exe", "sluiced.exe"):
+    for name in PROGRAMS:
         shutil.copy2(BIN / name, folder)
     for changeable in (folder, folder / "sluiced.exe", above):
         before = changeable.stat().st_mode
@@ -382,15 +385,29 @@ def programs(wine, config):
               and "Program Files" in output and changeable.name in output, (code, output))
 
 
+def incomplete(wine, config):
+    """A service that could serve nobody is not made, nor one that would fail with its first network or resource."""
+    folder = in_c(wine, "Program Files", "incomplete")
+    folder.mkdir()
+    for name in ("sluicectl.exe", "sluiced.exe", "sluice-gateway.exe"):
+        os.link(wine.programs / name, folder / name)
+    code, output = ctl(wine, "install", "--manual", "--no-driver", "--config", wine_module.windows_path(config),
+                       programs=folder)
+    check("install: without the worker", code == 1 and "incomplete lacks sluice-worker.exe, sluice-allocator.exe:" in output,
+          (code, output))
+    code, output = ctl(wine, "install", "--no-service", programs=folder)
+    check("install: without the driver", code == 1 and "incomplete lacks sluice_icd.dll:" in output, (code, output))
+
+
 def long_path(wine, config):
     """What the service manager and OpenCL's loader could not name, with 260 characters, is not registered."""
     for length in (260, 259):
         folder = in_c(wine, "Program Files", "a" * 100)
-        folder /= "b" * (length - len("C:" + "/Program Files/" + folder.name + "/" + "/sluiced.exe"))
+        folder /= "b" * (length - len("C:" + "/Program Files/" + folder.name + "/" + "/sluice-allocator.exe"))
         folder.mkdir(parents=True)
-        for name, link in (("sluicectl.exe", "ctl.exe"), ("sluiced.exe", "sluiced.exe")):
-            os.link(wine.programs / name, folder / link)
-        code, output = wine.run([folder / "ctl.exe", "install", "--manual", "--no-driver", "--config",
+        for name in PROGRAMS:
+            os.link(wine.programs / name, folder / name)
+        code, output = wine.run([folder / "sluicectl.exe", "install", "--manual", "--no-driver", "--config",
                                  wine_module.windows_path(config)], seconds=60)
         refused_for_it = code == 1 and folder.name in output and "260 characters" in output and "259" in output
         check(f"install: a program whose path has {length} characters", refused_for_it if length > 259 else code == 0,
@@ -477,6 +494,7 @@ def install(wine):
         check("install: a file of somebody's", code == 1 and "belongs to" in output, (code, output))
         os.chown(file, 0, -1)
     programs(wine, file)
+    incomplete(wine, file)
     long_path(wine, file)
     code, output = wine.run(["sc", "query", "Sluice"], seconds=30)
     check("install: what is refused makes no service", code != 0 and "STATE" not in output, (code, output))

@@ -181,7 +181,7 @@ typedef struct sluice_create_info {
   const char* label;  /* for `sluicectl resources`; null or at most 63 bytes of UTF-8 */
 } sluice_create_info;
 
-/* New memory, zero. The capabilities go to `read` and `write`; either may be null. */
+/* New memory, zero. The capabilities go to `read` and `write`; either may be null, but not both. */
 sluice_status sluice_create(sluice_connection* connection, const sluice_create_info* info,
                             sluice_capability* read, sluice_capability* write);
 

@@ -41,7 +41,10 @@ cl_int Dx9Surface::Describe() {
   if (planes == 0) return CL_INVALID_IMAGE_FORMAT_DESCRIPTOR;
   if (source_.plane >= planes) return CL_INVALID_VALUE;
   plane_ = FindD3d9Plane(desc_.Format, source_.plane);
-  return CL_SUCCESS;
+  // Section 9.7.7.2: "if plane is not a valid plane of resource". Half of an odd size is none, and
+  // nobody says where Direct3D lays it.
+  const bool whole = desc_.Width % plane_.divisor == 0 && desc_.Height % plane_.divisor == 0;
+  return whole ? CL_SUCCESS : CL_INVALID_VALUE;
 }
 
 cl_int Dx9Surface::ChooseAccess() {

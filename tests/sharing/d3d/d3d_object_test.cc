@@ -95,6 +95,27 @@ TYPED_TEST(D3dObjects, EveryFormat) {
   EXPECT_GT(shared, 0);
 }
 
+// In each of the device's formats, from one texture to another, a kernel has what Direct3D wrote,
+// and Direct3D what the kernel made of it.
+TYPED_TEST(D3dObjects, EveryFormatThroughKernel) {
+  const Size size = {37, 19};
+  for (const DxgiFormat& format : AllDxgiFormats()) {
+    SCOPED_TRACE(format.name);
+    if (!this->DeviceHas(format.cl, CL_MEM_OBJECT_IMAGE2D, CL_MEM_READ_WRITE)) continue;
+    const size_t element = ElementBytes(format.cl);
+    const auto from = this->app().Texture2d(format.native, 37, 19);
+    const auto to = this->app().Texture2d(format.native, 37, 19);
+    ASSERT_NE(from, nullptr);
+    ASSERT_NE(to, nullptr);
+    const Bytes bytes = Pattern(format.cl, size.elements(), 3);
+    this->app().Write(from.Get(), 0, bytes, size.width, size.height, element);
+    Own<cl_mem> in = this->FromTexture(from.Get());
+    Own<cl_mem> out = this->FromTexture(to.Get());
+    this->ThroughKernel(in, out);
+    EXPECT_TRUE(this->app().Read(to.Get(), 0, size, element) == Mirrored(format.cl, size, bytes));
+  }
+}
+
 // Formats beside the table are refused.
 TYPED_TEST(D3dObjects, OtherFormatsAreRefused) {
   for (const DXGI_FORMAT format :

@@ -58,6 +58,27 @@ TEST_P(Dx9Objects, EveryFormat) {
   EXPECT_GT(shared, 0);
 }
 
+// In each of the device's formats, from one surface to another, a kernel has what Direct3D wrote,
+// and Direct3D what the kernel made of it.
+TEST_P(Dx9Objects, EveryFormatThroughKernel) {
+  const Size size = {37, 19};
+  for (const Dx9Format& format : AllDx9Formats()) {
+    SCOPED_TRACE(format.name);
+    const auto from = app().Offscreen(format.native, 37, 19);
+    const auto to = app().Offscreen(format.native, 37, 19);
+    if (from == nullptr || !DeviceHas(format.cl, CL_MEM_OBJECT_IMAGE2D, CL_MEM_READ_WRITE))
+      continue;
+    ASSERT_NE(to, nullptr);
+    const size_t row = size.width * ElementBytes(format.cl);
+    const Bytes bytes = Pattern(format.cl, size.elements(), 3);
+    app().Write(from.Get(), bytes, row, size.height);
+    Own<cl_mem> in = From(from.Get());
+    Own<cl_mem> out = From(to.Get());
+    ThroughKernel(in, out);
+    EXPECT_TRUE(app().Read(to.Get(), row, size.height) == Mirrored(format.cl, size, bytes));
+  }
+}
+
 // A render target, which is not locked, and what was drawn there a moment ago.
 TEST_P(Dx9Objects, RenderTarget) {
   const auto surface = app().RenderTarget(D3DFMT_A8R8G8B8, 40, 30);
@@ -118,6 +139,29 @@ TEST_P(Dx9Objects, Nv12Planes) {
   expected = new_luma;
   expected.insert(expected.end(), new_chroma.begin(), new_chroma.end());
   EXPECT_TRUE(app().Read(surface.Get(), 48, 48) == expected);
+}
+
+// A kernel finds both planes of NV12 as Direct3D wrote them, and what it makes of them is there in
+// another surface, the colours still in pairs.
+TEST_P(Dx9Objects, Nv12ThroughKernel) {
+  if (!DeviceHas(kPair, CL_MEM_OBJECT_IMAGE2D, CL_MEM_READ_WRITE))
+    GTEST_SKIP() << "the device has no CL_RG images";
+  const auto from = app().Offscreen(kNv12, 48, 32);
+  const auto to = app().Offscreen(kNv12, 48, 32);
+  const Bytes luma = Pattern(kOne, 48 * 32, 1);
+  const Bytes chroma = Pattern(kPair, 24 * 16, 2);
+  Bytes bytes = luma;
+  bytes.insert(bytes.end(), chroma.begin(), chroma.end());
+  app().Write(from.Get(), bytes, 48, 48);
+  for (cl_uint plane = 0; plane < 2; ++plane) {
+    Own<cl_mem> in = From(from.Get(), plane);
+    Own<cl_mem> out = From(to.Get(), plane);
+    ThroughKernel(in, out);
+  }
+  Bytes expected = Mirrored(kOne, {48, 32}, luma);
+  const Bytes pairs = Mirrored(kPair, {24, 16}, chroma);
+  expected.insert(expected.end(), pairs.begin(), pairs.end());
+  EXPECT_TRUE(app().Read(to.Get(), 48, 48) == expected);
 }
 
 // YV12: luminance, then V, then U, of half its size each and at half its pitch.

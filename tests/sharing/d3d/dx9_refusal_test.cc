@@ -178,6 +178,22 @@ TEST_P(Dx9Refusals, Surfaces) {
   Own<cl_mem> again = From(surface.Get());
 }
 
+// Of a surface of odd size there is no plane of half that size; its luminance is one.
+TEST_P(Dx9Refusals, OddPlanes) {
+  for (const D3DFORMAT format : {kNv12, kYv12}) {
+    for (const auto& [width, height] : {std::pair(33u, 16u), std::pair(16u, 33u)}) {
+      SCOPED_TRACE(testing::Message() << width << " x " << height);
+      const auto surface = app().Offscreen(format, width, height);
+      if (surface == nullptr) continue;  // Direct3D makes none such here.
+      Own<cl_mem> luma = From(surface.Get(), 0);
+      EXPECT_EQ(SizeOf(luma).width, width);
+      EXPECT_EQ(SizeOf(luma).height, height);
+      From(surface.Get(), 1, CL_INVALID_VALUE);
+      if (format == kYv12) From(surface.Get(), 2, CL_INVALID_VALUE);
+    }
+  }
+}
+
 // Adapter type, surface and plane are told; objects without answer with the extension's code.
 TEST_P(Dx9Refusals, Queries) {
   const auto surface = app().Offscreen(kYv12, 16, 16);

@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Direct3D sharing tests under Wine, with Direct3D on software rendering; sluice_icd.dll is found in the registry.
 
-usage: run.py [unit] [network] [ring] [killed] [GoogleTest's flags]
+usage: run.py [unit] [network] [complete] [ring] [killed] [GoogleTest's flags]
   unit     what Wine's Direct3D has not (shared handles, keyed mutexes, fences), with one that is made up
   network  the driver talks to a real Linux sluiced on loopback
+  complete the same with a driver that has CL_RG images, which PoCL has not (tests/complete_driver): the tests of formats
+           and planes, all of which must be shared
   ring     to sluiced.exe and its worker, both under Wine; the worker's driver is Wine's OpenCL.dll
   killed   an application of each API that is killed in the middle of acquires, with either daemon: the service goes
            on, the worker goes
@@ -13,12 +15,14 @@ SLUICE_BUILD_DIR is the Linux build, SLUICE_WINDOWS_BUILD_DIR the Windows one (d
 """
 import json
 import pathlib
+import re
 import subprocess
 import sys
 
 TESTS = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(TESTS / "system"), str(TESTS / "windows")]
 
+import complete_driver  # noqa: E402  pylint: disable=wrong-import-position
 import harness  # noqa: E402  pylint: disable=wrong-import-position
 import sharing_suite  # noqa: E402  pylint: disable=wrong-import-position
 from windows_daemon import BIN, WindowsDaemon  # noqa: E402  pylint: disable=wrong-import-position
@@ -32,6 +36,20 @@ KILLED = {"D3D9": "Dx9Order.DrawnThenTransformed/D3D9", "D3D9Ex": "Dx9Order.Draw
 
 def unit(wine, flags):
     return max([sharing_suite.run(wine, program, flags) for program in UNITS])
+
+
+def complete(wine, flags):
+    pattern = "--gtest_filter=*EveryFormat*:*Nv12*"
+    with complete_driver.daemon("network") as daemon:
+        code, output = wine.run([PROGRAM, pattern, *flags], sharing_suite.SECONDS, **sharing_suite.settings_of(daemon))
+    print(output)
+    # Direct3D 9 under Wine may not make some; the device has them all.
+    for line in output.splitlines():
+        count = re.fullmatch(r"(\d+) of (\d+) formats shared(?:, (\d+) made)?", line)
+        if count and count[1] != (count[3] or count[2]) or line.startswith("[  SKIPPED ] ") and line.endswith(" ms)"):
+            print(f"FAIL complete driver: {line}")
+            code = 1
+    return code
 
 
 def ctl(daemon, what):
@@ -86,5 +104,5 @@ def kill_one(wine, daemon, api, check):
 
 
 if __name__ == "__main__":
-    PARTS = {"unit": unit, **sharing_suite.transports(PROGRAM), "killed": killed}
-    sys.exit(sharing_suite.main(sys.argv[1:], __doc__, [*UNITS, PROGRAM], PARTS, ("unit", "network", "killed")))
+    PARTS = {"unit": unit, **sharing_suite.transports(PROGRAM), "complete": complete, "killed": killed}
+    sys.exit(sharing_suite.main(sys.argv[1:], __doc__, [*UNITS, PROGRAM], PARTS, ("unit", "network", "complete", "killed")))

@@ -87,6 +87,17 @@ Bytes Pattern(size_t bytes, uint32_t seed) {
   return Pattern({CL_R, CL_UNSIGNED_INT8}, bytes, seed);
 }
 
+Bytes Mirrored(const cl_image_format& format, const Size& size, const Bytes& bytes) {
+  const size_t element = ElementBytes(format);
+  Bytes out(bytes.size());
+  for (size_t at = 0; at < size.elements(); ++at) {
+    const size_t column = at % size.width;
+    const size_t from = at - column + size.width - 1 - column;
+    std::memcpy(&out[at * element], &bytes[from * element], element);
+  }
+  return out;
+}
+
 Own<cl_context> WithSharing::NewContext(const std::vector<cl_context_properties>& properties,
                                         cl_int* status) {
   const cl_device_id one = device();
@@ -165,6 +176,13 @@ Own<cl_kernel> WithSharing::BuildKernel(const char* source, const char* name) {
   EXPECT_EQ(status, CL_SUCCESS);
   programs_.push_back(std::move(program));
   return kernel;
+}
+
+Own<cl_mem> WithSharing::NewBuffer(size_t bytes) {
+  cl_int status = CL_SUCCESS;
+  Own<cl_mem> made(clCreateBuffer(context_, CL_MEM_READ_WRITE, bytes, nullptr, &status));
+  EXPECT_EQ(status, CL_SUCCESS);
+  return made;
 }
 
 Own<cl_mem> PlainBuffer(cl_context context) {

@@ -27,6 +27,11 @@ size_t ElementBytes(const cl_image_format& format);
 Bytes Pattern(const cl_image_format& format, size_t elements, uint32_t seed);
 // The same for bytes.
 Bytes Pattern(size_t bytes, uint32_t seed);
+// Each row from its end.
+Bytes Mirrored(const cl_image_format& format, const Size& size, const Bytes& bytes);
+
+cl_image_format FormatOf(cl_mem image);
+Size SizeOf(cl_mem image);
 
 class WithSharing : public conformance::WithPlatform {
  protected:
@@ -44,6 +49,7 @@ class WithSharing : public conformance::WithPlatform {
   Bytes ReadBuffer(cl_mem buffer, size_t bytes);
   void WriteBuffer(cl_mem buffer, const Bytes& bytes);
   Own<cl_kernel> BuildKernel(const char* source, const char* name);
+  Own<cl_mem> NewBuffer(size_t bytes);
 
  private:
   Own<cl_context> context_;
@@ -62,6 +68,43 @@ class WithImages : public Base {
     this->WriteImage(image, size, after);
     ASSERT_EQ(this->Release(image), CL_SUCCESS);
   }
+  // OpenCL leaves in `to` what Direct3D has in `from`, each row from its end: a kernel does that in
+  // buffers, since not every driver's kernels write every format bit for bit.
+  void ThroughKernel(cl_mem from, cl_mem to) {
+    const Size size = SizeOf(from);
+    const size_t element = ElementBytes(FormatOf(from));
+    Own<cl_mem> in = this->NewBuffer(size.elements() * element);
+    Own<cl_mem> out = this->NewBuffer(size.elements() * element);
+    if (mirror_.get() == nullptr) {
+      mirror_ = this->BuildKernel(
+          "kernel void mirror(global const uchar* in, global uchar* out) {"
+          "  const size_t bytes = get_global_size(0), width = get_global_size(1);"
+          "  const size_t row = get_global_id(2) * width, column = get_global_id(1);"
+          "  out[(row + column) * bytes + get_global_id(0)] ="
+          "      in[(row + width - 1 - column) * bytes + get_global_id(0)]; }",
+          "mirror");
+    }
+    conformance::SetArg(mirror_, 0, in);
+    conformance::SetArg(mirror_, 1, out);
+    const size_t zero[3] = {};
+    const size_t whole[3] = {size.width, size.height, 1};
+    const size_t global[3] = {element, size.width, size.height};
+    cl_command_queue queue = this->queue();
+    ASSERT_EQ(this->Acquire(from), CL_SUCCESS);
+    ASSERT_EQ(this->Acquire(to), CL_SUCCESS);
+    ASSERT_EQ(clEnqueueCopyImageToBuffer(queue, from, in, zero, whole, 0, 0, nullptr, nullptr),
+              CL_SUCCESS);
+    ASSERT_EQ(
+        clEnqueueNDRangeKernel(queue, mirror_, 3, nullptr, global, nullptr, 0, nullptr, nullptr),
+        CL_SUCCESS);
+    ASSERT_EQ(clEnqueueCopyBufferToImage(queue, out, to, 0, zero, whole, 0, nullptr, nullptr),
+              CL_SUCCESS);
+    ASSERT_EQ(this->Release(to), CL_SUCCESS);
+    ASSERT_EQ(this->Release(from), CL_SUCCESS);
+  }
+
+ private:
+  Own<cl_kernel> mirror_;
 };
 
 // Of OpenCL alone.
@@ -70,8 +113,5 @@ Own<cl_mem> PlainImage(cl_context context);
 // The names of all of Direct3D's extensions but the one that has `own`, of a memory object and of
 // an image: each has its extension's own code.
 void ExpectNoOtherApi(cl_mem memory, cl_mem image, cl_mem_info own);
-
-cl_image_format FormatOf(cl_mem image);
-Size SizeOf(cl_mem image);
 
 }  // namespace sluice::d3dtest

@@ -350,21 +350,33 @@ TEST_F(SharingTest, RefusedExportsCloseNothing) {
   if (standard_input.valid()) ::dup2(standard_input.get(), 0);
 }
 
+// A resource whose capabilities nobody is given is not made: nobody could use or destroy it.
+TEST_F(SharingTest, SomeCapabilityIsWanted) {
+  BrokerProcess broker(directory_, {});
+  Client client(broker.endpoint());
+  const sluice_create_info info = BufferInfo(4096);
+  EXPECT_EQ(sluice_create(client.get(), &info, nullptr, nullptr), SLUICE_INVALID_ARGUMENT);
+  EXPECT_STREQ(sluice_error_text(), "a null argument");
+  EXPECT_EQ(sluice_import(client.get(), &info, 0, nullptr, nullptr), SLUICE_INVALID_ARGUMENT);
+  EXPECT_STREQ(sluice_error_text(), "a null argument");
+}
+
 // A label that is not UTF-8 is refused with its reason, and nothing is written to stderr.
 TEST_F(SharingTest, LabelsAreUtf8) {
   BrokerProcess broker(directory_, {});
   Client client(broker.endpoint());
   sluice_create_info info = BufferInfo(1);
+  sluice_capability write;
   testing::internal::CaptureStderr();
   for (const char* label : {"\xff\xfe", "\x80", "\xc0\x80", "\xe0\x80\x80", "\xed\xa0\x80",
                             "\xf4\x90\x80\x80", "\xf8\x88\x80\x80\x80", "cut \xe2\x82"}) {
     info.label = label;
-    EXPECT_EQ(sluice_create(client.get(), &info, nullptr, nullptr), SLUICE_INVALID_ARGUMENT);
+    EXPECT_EQ(sluice_create(client.get(), &info, nullptr, &write), SLUICE_INVALID_ARGUMENT);
     EXPECT_STREQ(sluice_error_text(), "the label is not UTF-8");
   }
   for (const char* label : {"", "plain", "\xc3\xa4", "\xe2\x82\xac", "\xf0\x9f\x98\x80"}) {
     info.label = label;
-    EXPECT_EQ(sluice_create(client.get(), &info, nullptr, nullptr), SLUICE_OK)
+    EXPECT_EQ(sluice_create(client.get(), &info, nullptr, &write), SLUICE_OK)
         << sluice_error_text();
   }
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
