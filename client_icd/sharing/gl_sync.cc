@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "client_icd/client_log.h"
 #include "client_icd/event.h"
 #include "client_icd/queue.h"
 #include "client_icd/sharing/gl_share.h"
@@ -42,6 +43,14 @@ bool IsOurs(GlShare& share, GLsync fence) {
   }) == CL_SUCCESS;
 }
 
+// Between glBegin and glEnd, or in a context that is lost or out of memory: nobody would know when
+// what GL was told is done. CL_OUT_OF_RESOURCES: section 9.3.6 has no code that says more.
+cl_int NoFence() {
+  ClientLog(ClientLogLevel::kWarning,
+            "OpenGL takes no fence on this thread; is it between glBegin and glEnd?");
+  return CL_OUT_OF_RESOURCES;
+}
+
 }  // namespace
 
 cl_int AcquireGlObjects(const SyncArguments& arguments) {
@@ -49,8 +58,9 @@ cl_int AcquireGlObjects(const SyncArguments& arguments) {
   if (share != nullptr && share->closed()) return CL_INVALID_GL_OBJECT;
   if (share == nullptr || !share->IsCurrentHere()) return EnqueueAcquire(Api::kGl, arguments);
   const GlFunctions& gl = share->gl();
-  const GlVersion version =
-      GlVersion::Parse(reinterpret_cast<const char*>(gl.GetString(GL_VERSION)));
+  const auto* const text = reinterpret_cast<const char*>(gl.GetString(GL_VERSION));
+  if (text == nullptr) return NoFence();
+  const GlVersion version = GlVersion::Parse(text);
   // Section 9.5.5 asks for completion; a context without fences can only be finished.
   if (version.number < (version.es ? 30 : 32)) {
     gl.Finish();
@@ -58,7 +68,7 @@ cl_int AcquireGlObjects(const SyncArguments& arguments) {
   }
   const GLsync fence = gl.FenceSync(GL_SYNC_GPU_COMMANDS_COMPLETE, 0);
   gl.Flush();
-  if (fence == nullptr) return EnqueueAcquire(Api::kGl, arguments);
+  if (fence == nullptr) return NoFence();
   if (!share->IsNamedContextCurrent() && !IsOurs(*share, fence)) {
     // A context of another share group: its commands concern no object of ours.
     gl.DeleteSync(fence);

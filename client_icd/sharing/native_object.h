@@ -162,7 +162,7 @@ class NativeObject {
     return absl::UnimplementedError("the API imports no semaphore of another process");
   }
   // Any thread, while the memory object is made: whether it is this side that makes it. An opaque
-  // descriptor becomes a buffer; an image is one beside it.
+  // descriptor becomes a buffer; the memory object is another beside it.
   virtual bool MakesShadow() const { return false; }
   virtual absl::StatusOr<ExportedMemory> MakeShadow() {
     return absl::UnimplementedError("the API makes no memory for another process");

@@ -132,16 +132,6 @@ void NameImage(const MemObject& memory, Body* body) {
   EncodeSize3(memory.image().extent.v, body->mutable_region());
 }
 
-// NVIDIA's driver (580.159, H100) makes a 1D image over a buffer that it has imported, and fails
-// every kernel that uses it. When the buffer is made nobody knows whether there will be such an
-// image, and once kernels have the buffer for an argument it must stay what it is. So there it is
-// an ordinary buffer, at the price of a copy on the device for each turn.
-bool MakesUsableImages(const Context& context) {
-  return std::none_of(context.devices().begin(), context.devices().end(), [](const Device* device) {
-    return IsNvidia(device->info().Scalar<cl_uint>(CL_DEVICE_VENDOR_ID, 0));
-  });
-}
-
 // A copy of all of it, to or from the buffer in the shadow.
 cl_int PostCopy(EnqueueCall* copy, const MemObject& memory, const MemObject& shadow,
                 bool to_shadow) {
@@ -197,7 +187,7 @@ absl::Status MakeBeside(MemObject* memory, SharedObject* shared, Make make_buffe
 absl::Status MakeNativeShadow(MemObject* memory, SharedObject* shared) {
   ASSIGN_OR_RETURN(const ExportedMemory exported, shared->native().MakeShadow());
   const auto import = [&](MemObject* buffer) { return ImportExported(buffer, exported, shared); };
-  if (exported.kind == ExportedMemory::Kind::kOpaqueFd && memory->is_image()) {
+  if (exported.kind == ExportedMemory::Kind::kOpaqueFd) {
     shared->SetShadowAbilities({.copies_images = true});  // As all workers that open such memory.
     return MakeBeside(memory, shared, import);
   }
@@ -207,6 +197,12 @@ absl::Status MakeNativeShadow(MemObject* memory, SharedObject* shared) {
 }
 
 }  // namespace
+
+bool MakesUsableImages(const Context& context) {
+  return std::none_of(context.devices().begin(), context.devices().end(), [](const Device* device) {
+    return IsNvidia(device->info().Scalar<cl_uint>(CL_DEVICE_VENDOR_ID, 0));
+  });
+}
 
 uint64_t PackedBytes(const MemObject& memory) {
   if (!memory.is_image()) return memory.bytes();

@@ -30,6 +30,13 @@
 
 namespace sluice::sharing {
 
+// Whether OpenCL works with 1D images over a buffer that the context's driver has imported.
+// NVIDIA's (580.159, H100) makes one, and fails every kernel that uses it. When the buffer is made
+// nobody knows whether there will be such an image, and once kernels have the buffer for an
+// argument it must stay what it is. So there it is an ordinary buffer beside the imported one, at
+// the price of a copy on the device for each turn.
+bool MakesUsableImages(const Context& context);
+
 // The memory object's bytes, tightly packed.
 uint64_t PackedBytes(const MemObject& memory);
 

@@ -21,6 +21,7 @@
 #include "client_icd/memory.h"
 #include "client_icd/platform.h"
 #include "client_icd/sharing/core.h"
+#include "client_icd/sharing/shadow.h"
 #include "client_icd/sharing/sluice_library.h"
 
 namespace sluice::sharing {
@@ -117,14 +118,14 @@ class SharedResourceObject : public NativeObject {
  public:
   SharedResourceObject(std::shared_ptr<SluiceConnection> connection,
                        const sluice_capability& capability, sluice_access access,
-                       const sluice_description& about, const Part& part)
+                       const sluice_description& about, const Part& part, bool copies)
       : connection_(std::move(connection)),
         capability_(capability),
         access_(access),
         turn_(std::make_shared<Turn>(connection_, capability, access)),
         resource_id_(about.resource_id),
         size_bytes_(about.shape.size_bytes),
-        is_image_(about.shape.plane_count > 0),
+        copies_(copies),
         part_(part) {}
 
   ~SharedResourceObject() override {
@@ -187,7 +188,8 @@ class SharedResourceObject : public NativeObject {
   void UndoAcquire() override { turn_->Release(SLUICE_CONTENTS_UNTOUCHED); }
 
   absl::StatusOr<ExportedMemory> Export() override {
-    if (MakesShadow()) return absl::UnimplementedError("images in a device's memory are copied");
+    if (MakesShadow())
+      return absl::UnimplementedError("what is in a device's memory is copied for this driver");
     if (!memory_.fd.valid()) return absl::ResourceExhaustedError("no descriptor to be had");
     memory_.row_pitch = part_.rows > 1 ? part_.row_pitch : 0;
     memory_.slice_pitch = part_.slices > 1 ? part_.slice_pitch : 0;
@@ -198,8 +200,8 @@ class SharedResourceObject : public NativeObject {
     return turn_->Release(written ? 0 : SLUICE_CONTENTS_UNTOUCHED);
   }
 
-  // Images in a device's memory: the driver opens it as a buffer.
-  bool MakesShadow() const override { return is_image_ && mapped_ == nullptr; }
+  // The driver opens a device's memory as a buffer, beside the memory object.
+  bool MakesShadow() const override { return copies_ && mapped_ == nullptr; }
   absl::StatusOr<ExportedMemory> MakeShadow() override {
     if (!memory_.fd.valid()) return absl::ResourceExhaustedError("no descriptor to be had");
     const bool tight = (part_.rows == 1 || part_.row_pitch == part_.row_bytes) &&
@@ -244,7 +246,7 @@ class SharedResourceObject : public NativeObject {
   const std::shared_ptr<Turn> turn_;
   const uint64_t resource_id_;
   const uint64_t size_bytes_;
-  const bool is_image_;
+  const bool copies_;  // Of a device's own memory OpenCL uses a copy.
   const Part part_;
   void* mapped_ = nullptr;  // Constant after Open. Null: a device's own memory.
   ExportedMemory memory_;   // From Open to Export or MakeShadow, which takes it.
@@ -354,8 +356,9 @@ cl_int Create(Context* context, cl_mem_flags flags, const void* capability, cl_u
     part.row_bytes = part.row_pitch = part.slice_pitch = about.bytes;
   }
   const sluice_access access = flags == CL_MEM_READ_ONLY ? SLUICE_READ : SLUICE_WRITE;
-  auto object =
-      std::make_unique<SharedResourceObject>(*std::move(connection), shown, access, found, part);
+  const bool copies = found.shape.plane_count > 0 || !MakesUsableImages(*context);
+  auto object = std::make_unique<SharedResourceObject>(*std::move(connection), shown, access, found,
+                                                       part, copies);
   CL_RETURN_IF_ERROR(object->Open());
   return CreateShared(context, std::move(about), Api::kSluice, std::move(object), out);
 }

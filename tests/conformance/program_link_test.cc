@@ -7,22 +7,17 @@
 #include <random>
 #include <thread>
 
-#include "tests/conformance/fixtures.h"
+#include "tests/conformance/source_fixture.h"
 
 namespace sluice::conformance {
 namespace {
 
-class ProgramLinkTest : public WithQueue {
+class ProgramLinkTest : public WithSource {
  protected:
   void SetUp() override {
-    WithQueue::SetUp();
-    if (!HasCompiler() || DeviceValue<cl_bool>(device(), CL_DEVICE_LINKER_AVAILABLE) != CL_TRUE) {
-      GTEST_SKIP() << "the device has no compiler or no linker";
-    }
-  }
-  Own<cl_program> Source(const char* text) const {
-    return MAKE("clCreateProgramWithSource.plain",
-                clCreateProgramWithSource(context(), 1, &text, nullptr, error));
+    WithSource::SetUp();
+    if (!IsSkipped() && DeviceValue<cl_bool>(device(), CL_DEVICE_LINKER_AVAILABLE) != CL_TRUE)
+      GTEST_SKIP() << "the device has no linker";
   }
   cl_int Compile(cl_program program, const char* options = "") const {
     const cl_device_id one = device();
@@ -39,13 +34,6 @@ class ProgramLinkTest : public WithQueue {
                                     nullptr),
               CL_SUCCESS);
     return type;
-  }
-  cl_int RunK(cl_program program) const {
-    const Own<cl_kernel> kernel = Kernel(program, "k");
-    const Own<cl_mem> out = BufferOf(std::vector<cl_int>(1, -1));
-    SetArg(kernel, 0, out);
-    EXPECT_EQ(Launch(queue(), kernel, 1), CL_SUCCESS);
-    return Read<cl_int>(out, 1)[0];
   }
 };
 

@@ -3,22 +3,13 @@
 #include <cstring>
 #include <thread>
 
-#include "tests/conformance/fixtures.h"
+#include "tests/conformance/source_fixture.h"
 
 namespace sluice::conformance {
 namespace {
 
-class ProgramTest : public WithQueue {
+class ProgramTest : public WithSource {
  protected:
-  void SetUp() override {
-    WithQueue::SetUp();
-    if (!HasCompiler())
-      GTEST_SKIP() << "the device has no compiler (CL_DEVICE_COMPILER_AVAILABLE is false)";
-  }
-  Own<cl_program> Source(const char* text) const {
-    return MAKE("clCreateProgramWithSource.plain",
-                clCreateProgramWithSource(context(), 1, &text, nullptr, error));
-  }
   cl_int Build(cl_program program, const char* options = "") const {
     const cl_device_id one = device();
     return clBuildProgram(program, 1, &one, options, nullptr, nullptr);
@@ -40,14 +31,6 @@ class ProgramTest : public WithQueue {
               clGetProgramBuildInfo(program, device(), CL_PROGRAM_BUILD_STATUS, sizeof(status),
                                     &status, nullptr));
     return status;
-  }
-  // Runs the program's kernel "k" on one int and returns the int.
-  cl_int RunK(cl_program program) const {
-    const Own<cl_kernel> kernel = Kernel(program, "k");
-    const Own<cl_mem> out = BufferOf(std::vector<cl_int>(1, -1));
-    SetArg(kernel, 0, out);
-    EXPECT_EQ(Launch(queue(), kernel, 1), CL_SUCCESS);
-    return Read<cl_int>(out, 1)[0];
   }
 };
 

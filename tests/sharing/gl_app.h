@@ -16,7 +16,13 @@
 
 namespace sluice::gltest {
 
+// Of compatibility contexts, which glcorearb.h does not have.
+using PFNGLBEGINPROC = void(APIENTRYP)(GLenum mode);
+using PFNGLENDPROC = void(APIENTRYP)();
+
 #define SLUICE_TEST_GL(X)                                                    \
+  X(PFNGLBEGINPROC, Begin)                                                   \
+  X(PFNGLENDPROC, End)                                                       \
   X(PFNGLGETERRORPROC, GetError)                                             \
   X(PFNGLGETSTRINGPROC, GetString)                                           \
   X(PFNGLGETINTEGERVPROC, GetIntegerv)                                       \

@@ -325,6 +325,41 @@ TEST_P(GlOrder, ReleaseAnswersWithTheEndOfItsContext) {
   end.join();
 }
 
+// Between glBegin and glEnd GL takes no fence, by which an acquire would know what was drawn before
+// it: it is refused, with a code of section 9.3.6's list, and works after glEnd. A release needs
+// nothing of GL's there.
+TEST_P(GlOrder, AcquireBetweenBeginAndEnd) {
+  if (es() || gl().Begin == nullptr) GTEST_SKIP() << "this API has no glBegin";
+  GLint profile = 0;
+  gl().GetIntegerv(GL_CONTEXT_PROFILE_MASK, &profile);
+  if ((profile & GL_CONTEXT_CORE_PROFILE_BIT) != 0) GTEST_SKIP() << "a core context has no glBegin";
+  if (promise() == Promise::kNoError) GTEST_SKIP() << "GL is promised no call between the two";
+  const uint32_t word = 7;
+  const GLuint buffer = Buffer(&word, sizeof(word));
+  const Own<cl_mem> memory =
+      MAKE("clCreateFromGLBuffer.plain",
+           clCreateFromGLBuffer(context(), CL_MEM_READ_WRITE, buffer, error));
+  GLuint target = 0, color = 0;  // Without one, a context without a surface begins nothing.
+  gl().GenFramebuffers(1, &target);
+  gl().BindFramebuffer(GL_FRAMEBUFFER, target);
+  gl().GenRenderbuffers(1, &color);
+  gl().BindRenderbuffer(GL_RENDERBUFFER, color);
+  gl().RenderbufferStorage(GL_RENDERBUFFER, GL_RGBA8, 8, 8);
+  gl().FramebufferRenderbuffer(GL_FRAMEBUFFER, GL_COLOR_ATTACHMENT0, GL_RENDERBUFFER, color);
+  ASSERT_EQ(gl().GetError(), static_cast<GLenum>(GL_NO_ERROR));
+  gl().Begin(GL_TRIANGLES);
+  EXPECT_EQ(Acquire(memory), CL_OUT_OF_RESOURCES);
+  gl().End();
+  while (gl().GetError() != GL_NO_ERROR) {  // That we asked there is GL_INVALID_OPERATION.
+  }
+  EXPECT_EQ(Acquire(memory), CL_SUCCESS);
+  gl().Begin(GL_TRIANGLES);
+  EXPECT_EQ(Release(memory), CL_SUCCESS);
+  gl().End();
+  EXPECT_EQ(gl().GetError(), static_cast<GLenum>(GL_NO_ERROR));
+  EXPECT_EQ(clFinish(queue()), CL_SUCCESS);
+}
+
 INSTANTIATE_TEST_SUITE_P(All, GlOrder, testing::ValuesIn(Bindings()), BindingParamName);
 
 }  // namespace

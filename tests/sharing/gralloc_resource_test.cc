@@ -2,47 +2,17 @@
 // Resources of the daemon's with gralloc backing, handed to OpenCL as Android hands its buffers on
 // (cl_img_use_gralloc_ptr): a native_handle_t made of the exported descriptor and ints.
 #include <CL/cl_ext.h>
-#include <sluice/sluice.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <optional>
-#include <string>
 
-#include "tests/conformance/fixtures.h"
+#include "tests/sharing/shared_resource_fixture.h"
 
 namespace sluice::gltest {
 namespace {
 
-using conformance::Own;
-
 constexpr uint64_t kAllocationBytes = 4096;
 
-class GrallocResources : public conformance::WithQueue {
- protected:
-  void SetUp() override {
-    if (!conformance::TheHarness().IsSluice()) GTEST_SKIP() << "Sluice's own resources";
-    WithQueue::SetUp();
-    // Also where OpenCL goes over the network: the daemon serves both.
-    const char* directory = std::getenv("SLUICE_TEST_SOCKET_DIR");
-    const std::string endpoint =
-        directory == nullptr ? "" : std::string("unix:") + directory + "/broker.sock";
-    ASSERT_EQ(sluice_connect(directory == nullptr ? nullptr : endpoint.c_str(), &daemon_),
-              SLUICE_OK)
-        << sluice_error_text();
-    // Its memory is imported or staged, whatever way the run asks of textures.
-    const char* const ways = std::getenv("SLUICE_SHARING");
-    if (ways != nullptr) ways_ = ways;
-    ::unsetenv("SLUICE_SHARING");
-  }
-  void TearDown() override {
-    sluice_disconnect(daemon_);
-    if (ways_.has_value()) ::setenv("SLUICE_SHARING", ways_->c_str(), 1);
-  }
-
-  sluice_connection* daemon_ = nullptr;
-  std::optional<std::string> ways_;
-};
+using GrallocResources = SharedResources;
 
 // What the daemon allocated is what a kernel's queue reads and fills, and what the program that
 // made it sees; the size is the allocation's. Also over a network, where only the client has it.
@@ -52,15 +22,10 @@ TEST_F(GrallocResources, HandleIsPassedOn) {
   const auto acquire = Extension<Sync>("clEnqueueAcquireGrallocObjectsIMG");
   const auto release = Extension<Sync>("clEnqueueReleaseGrallocObjectsIMG");
   ASSERT_TRUE(acquire != nullptr && release != nullptr);
-  sluice_create_info info = {};
-  info.struct_size = sizeof(info);
-  info.shape.size_bytes = kAllocationBytes;
-  info.backing = SLUICE_BACKING_GRALLOC;
-  sluice_capability write = {};
-  ASSERT_EQ(sluice_create(daemon_, &info, nullptr, &write), SLUICE_OK) << sluice_error_text();
+  const Made made = MakeBuffer(kAllocationBytes, SLUICE_BACKING_GRALLOC);
   sluice_handle exported = {};
   exported.struct_size = sizeof(exported);
-  ASSERT_EQ(sluice_export(daemon_, &write, SLUICE_WRITE, &exported), SLUICE_OK);
+  ASSERT_EQ(sluice_export(daemon_, &made.write, SLUICE_WRITE, &exported), SLUICE_OK);
   ASSERT_EQ(exported.fd_count, 1u);
   ASSERT_GT(exported.int_count, 0u);
   void* mapped = nullptr;

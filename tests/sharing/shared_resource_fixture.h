@@ -30,9 +30,7 @@ class SharedResources : public conformance::WithQueue {
     Find("clEnqueueAcquireSharedResourcesSLUICE", &acquire_);
     Find("clEnqueueReleaseSharedResourcesSLUICE", &release_);
     ASSERT_TRUE(create_ != nullptr && acquire_ != nullptr && release_ != nullptr);
-    const std::string endpoint = Endpoint();
-    ASSERT_EQ(sluice_connect(endpoint.empty() ? nullptr : endpoint.c_str(), &daemon_), SLUICE_OK)
-        << sluice_error_text();
+    ASSERT_EQ(sluice_connect(Endpoint().c_str(), &daemon_), SLUICE_OK) << sluice_error_text();
     const char* ways = std::getenv("SLUICE_SHARING");
     if (ways != nullptr) saved_ways_ = ways;
     AllowWays("");

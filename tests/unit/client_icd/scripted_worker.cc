@@ -43,6 +43,11 @@ void ScriptedWorker::OnChangeOfHands(std::function<cl_int(bool acquire)> change)
   on_change_of_hands_ = std::move(change);
 }
 
+void ScriptedWorker::BeforeSend(std::function<void(const pb::Command&)> look) {
+  const std::lock_guard<std::mutex> lock(mu_);
+  before_send_ = std::move(look);
+}
+
 void ScriptedWorker::MakeShadows(bool semaphores) {
   const std::lock_guard<std::mutex> lock(mu_);
   makes_shadows_ = true;
@@ -89,10 +94,15 @@ std::vector<UniqueFd> ScriptedWorker::TakeDescriptors(uint64_t) {
 
 bool ScriptedWorker::Send(const FrameHeader& header, std::string_view message,
                           std::string_view payload, bool) {
-  const std::lock_guard<std::mutex> lock(mu_);
-  if (lost_) return false;
   pb::Command command;
   if (!command.ParseFromArray(message.data(), static_cast<int>(message.size()))) return false;
+  std::unique_lock<std::mutex> lock(mu_);
+  if (lost_) return false;
+  if (const auto look = before_send_; look != nullptr) {
+    lock.unlock();  // It may ask for what is here.
+    look(command);
+    lock.lock();
+  }
   ++counts_[command.body_case()];
   Take(header, command, payload);
   Pump();

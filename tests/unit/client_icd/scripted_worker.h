@@ -37,6 +37,8 @@ class ScriptedWorker : public Transport {
   // Called when the worker takes or gives back what changes hands; what it returns is the command's
   // status. No command comes meanwhile.
   void OnChangeOfHands(std::function<cl_int(bool acquire)> change);
+  // Called with each command before the worker has it, on the thread that sends it.
+  void BeforeSend(std::function<void(const pb::Command&)> look);
   // It shares memory and makes shadows, with semaphores or without.
   void MakeShadows(bool semaphores);
   // What ran of the commands for shadows: an acquire is a, a release r, large with a semaphore;
@@ -96,6 +98,7 @@ class ScriptedWorker : public Transport {
   std::vector<uint64_t> handles_;
   pb::Command last_import_;
   std::function<cl_int(bool)> on_change_of_hands_;
+  std::function<void(const pb::Command&)> before_send_;
   bool makes_shadows_ = false;
   bool has_semaphores_ = false;
   bool gave_semaphores_ = false;  // With the newest.

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <set>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -344,6 +345,30 @@ TEST_F(SharingSyncTest, StepsRunAroundTheObjects) {
             CL_SUCCESS);
   EXPECT_LT(End(event), 0);
   EXPECT_EQ(native_->Log(), "<FF><LL") << "let go of, but not stored";
+}
+
+// No other thread finds the event of an acquire, and waits for it by a release, before the worker
+// has been sent the command whose event it is: it would name what the worker does not know.
+TEST_F(SharingSyncTest, AcquireIsToldOnceItIsSent) {
+  for (const Api api : {Api::kGl, Api::kD3d11}) {
+    const Ref<MemObject> memory = Make(api);
+    std::set<uint64_t> sent;
+    worker_->BeforeSend([&, here = std::this_thread::get_id()](const pb::Command& command) {
+      if (std::this_thread::get_id() != here) return;  // The native thread ends its part.
+      const Ref<Object> told = memory->own_shared()->AcquireEvent();
+      EXPECT_TRUE(!told || sent.contains(told->id()));
+      if (command.has_enqueue_marker()) sent.insert(command.enqueue_marker().on().event_id());
+    });
+    cl_event acquired = nullptr, released = nullptr;
+    ASSERT_EQ(Sync(true, api, {memory.get()}, &acquired), CL_SUCCESS);
+    const Ref<Object> told = memory->own_shared()->AcquireEvent();
+    ASSERT_NE(told.get(), nullptr);
+    EXPECT_TRUE(sent.contains(told->id()));
+    EXPECT_EQ(End(acquired), CL_COMPLETE);
+    worker_->BeforeSend(nullptr);
+    ASSERT_EQ(Sync(false, api, {memory.get()}, &released), CL_SUCCESS);
+    EXPECT_EQ(End(released), CL_COMPLETE);
+  }
 }
 
 // The loss of the session ends everything; later calls say so, and no state changes any more.

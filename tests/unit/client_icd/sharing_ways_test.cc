@@ -97,9 +97,15 @@ class SharingWaysTest : public SharingTest {
     desc.image_height = 2;
     auto about = std::make_unique<MemObject::Description>();
     about->type = CL_MEM_OBJECT_IMAGE2D;
+    about->image = MakeImageShape({CL_RGBA, CL_UNORM_INT8}, desc);
+    return Make(std::move(about), expected);
+  }
+  Ref<MemObject> MakeBuffer() {
+    return Make(std::make_unique<MemObject::Description>(), CL_SUCCESS);
+  }
+  Ref<MemObject> Make(std::unique_ptr<MemObject::Description> about, cl_int expected) {
     about->flags = CL_MEM_READ_WRITE;
     about->bytes = 32;
-    about->image = MakeImageShape({CL_RGBA, CL_UNORM_INT8}, desc);
     Ref<MemObject> memory;
     EXPECT_EQ(
         CreateShared(context_.get(), std::move(*about), Api::kD3d11,
@@ -182,6 +188,30 @@ TEST_F(SharingWaysTest, DeviceMemoryIsAnImagesShadow) {
   EXPECT_EQ(worker_->Count(pb::Command::kCreateImage), 1u);
   EXPECT_EQ(Round(memory.get(), true), (std::pair<cl_int, cl_int>(CL_COMPLETE, CL_COMPLETE)));
   EXPECT_EQ(world_->TakeLog(), "TARF");
+}
+
+// So is it beside a buffer, whose bytes are copied where the memory changes hands: to the shadow
+// only what a command wrote.
+TEST_F(SharingWaysTest, DeviceMemoryIsABuffersShadow) {
+  world_->kind = Kind::kOpaqueFd;
+  world_->shadow_status = absl::OkStatus();
+  const Ref<MemObject> memory = MakeBuffer();
+  EXPECT_EQ(memory->own_shared()->way(), Way::kShadow);
+  const pb::CreateImportedBuffer sent = worker_->LastImport().create_imported_buffer();
+  EXPECT_EQ(sent.size(), 32u);
+  EXPECT_TRUE(sent.memory().shadow());
+  const Ref<MemObject> shadow = memory->own_shared()->shadow();
+  ASSERT_NE(shadow.get(), nullptr);
+  EXPECT_EQ(shadow->id(), sent.mem_id());
+  EXPECT_EQ(worker_->Count(pb::Command::kCreateBuffer), 1u);
+  worker_->SetMemory(shadow->id(), "theirs");
+  EXPECT_EQ(Round(memory.get(), false), (std::pair<cl_int, cl_int>(CL_COMPLETE, CL_COMPLETE)));
+  EXPECT_EQ(world_->TakeLog(), "TARL");
+  EXPECT_EQ(worker_->Memory(memory->id()), "theirs");
+  worker_->SetMemory(shadow->id(), "again");
+  EXPECT_EQ(Round(memory.get(), true), (std::pair<cl_int, cl_int>(CL_COMPLETE, CL_COMPLETE)));
+  EXPECT_EQ(world_->TakeLog(), "TARF");
+  EXPECT_EQ(worker_->Count(pb::Command::kEnqueueCopyBuffer), 3u);
 }
 
 // What no way is left for is refused, with the API's code, and no memory is made for it; also where
