@@ -205,20 +205,50 @@ run_windows() {
   export SLUICE_WINE_TEMPLATE=$build/test-wine-prefix
   rm -rf "$SLUICE_WINE_TEMPLATE"
   step windows-build 2400 bash -c '"$1" && echo "PASS built for Windows"' - "$root/deploy/windows/build.sh"
-  step windows-service 600 "$root/tests/windows/service.py"
-  step windows-restart 400 "$root/tests/windows/restart.py"
+  beside windows_programs windows_services
+}
+
+# The two halves of it take as long as each other. Most of their steps wait much of the time, for Wine's server or for
+# the end of a time: one uses less than one processor.
+windows_programs() {
   step windows-conformance-network 600 "$root/tests/windows/conformance.py" network
   step windows-conformance-ring 600 "$root/tests/windows/conformance.py" ring
-  step windows-gateway-linux 600 "$root/tests/windows/conformance.py" gateway
-  step windows-gateway-windows 600 "$root/tests/windows/conformance.py" windows-network
-  step windows-gateway 400 "$root/tests/windows/gateway.py"
-  step windows-clients 300 "$root/tests/windows/clients.py"
+  step windows-gateway-linux 900 "$root/tests/windows/conformance.py" gateway
+  step windows-clients 400 "$root/tests/windows/clients.py"
   step windows-clfft 900 "$root/tests/windows/clfft.py"
-  step windows-resources 600 "$root/tests/windows/resources.py"
-  step windows-sharing 1200 "$root/tests/sharing/d3d/run.py"
-  step windows-sharing-ring 600 "$root/tests/sharing/d3d/run.py" ring
+  step windows-sharing-ring 900 "$root/tests/sharing/d3d/run.py" ring
   step windows-opengl 700 "$root/tests/sharing/wgl/run.py" network
   step windows-opengl-ring 700 "$root/tests/sharing/wgl/run.py" ring
+}
+windows_services() {
+  step windows-service 900 "$root/tests/windows/service.py"
+  step windows-restart 600 "$root/tests/windows/restart.py"
+  step windows-gateway-windows 900 "$root/tests/windows/conformance.py" windows-network
+  step windows-gateway 600 "$root/tests/windows/gateway.py"
+  step windows-resources 600 "$root/tests/windows/resources.py"
+  step windows-sharing 1200 "$root/tests/sharing/d3d/run.py"
+}
+
+# beside FUNCTION...: runs these side by side, or one by one where there is one processor. Each is a process of its own,
+# whose counts come back in a file.
+beside() {
+  local lane counts
+  for lane in "$@"; do
+    rm -f "$logs/$lane.counts"
+    (
+      passed=0 failed=0 skipped=0
+      "$lane"
+      echo "$passed $failed $skipped" >"$logs/$lane.counts"
+    ) &
+    [ "$(nproc)" -gt 1 ] || wait
+  done
+  wait
+  for lane in "$@"; do
+    read -r -a counts 2>/dev/null <"$logs/$lane.counts" || { echo "FAIL $lane: ended before its end"; counts=(0 1 0); }
+    passed=$((passed + counts[0]))
+    failed=$((failed + counts[1]))
+    skipped=$((skipped + counts[2]))
+  done
 }
 
 run_failure() {
