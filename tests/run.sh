@@ -45,7 +45,7 @@ kinds=(ring network)
 
 logs=$build/test-logs
 mkdir -p "$logs"
-rm -f "$logs"/*.log "$logs"/*.xml "$logs"/*.codes
+rm -f "$logs"/*.log "$logs"/*.report "$logs"/*.xml "$logs"/*.codes
 export SLUICE_TEST_LOG_DIR=$logs
 # One kernel cache for the whole run, natively and in the workers: PoCL's compiler is the slowest part.
 export POCL_CACHE_DIR=$build/test-pocl-cache
@@ -97,31 +97,36 @@ step() {
     f=1
     echo "FAIL $name: exit code $code, $p passed" >>"$logs/$name.log"
   fi
-  add "$name" $((SECONDS - start)) "$p" "$f" "$s"
-  # GoogleTest prints the reason of a skip on the line before it.
-  awk '/^SKIP / { print "    " $0 } /^\[  SKIPPED \] .* ms\)$/ { print "    SKIP " $4 ": " before }
-       { before = $0 }' "$logs/$name.log" | head -n 30
-  if [ "$f" -gt 0 ]; then
-    grep -hE '^(FAIL |\[  FAILED  \] .*\([0-9]+ ms\)|\[  CRASHED \] )' "$logs/$name.log" |
-      sed 's/^/    /' | head -n 40
-    echo "    log: $logs/$name.log"
-  fi
-  return 0
+  # At once: another step may run beside this one.
+  {
+    add "$name" $((SECONDS - start)) "$p" "$f" "$s"
+    # GoogleTest prints the reason of a skip on the line before it.
+    awk '/^SKIP / { print "    " $0 } /^\[  SKIPPED \] .* ms\)$/ { print "    SKIP " $4 ": " before }
+         { before = $0 }' "$logs/$name.log" | head -n 30
+    if [ "$f" -gt 0 ]; then
+      grep -hE '^(FAIL |\[  FAILED  \] .*\([0-9]+ ms\)|\[  CRASHED \] )' "$logs/$name.log" |
+        sed 's/^/    /' | head -n 40
+      echo "    log: $logs/$name.log"
+    fi
+  } >"$logs/$name.report"
+  cat "$logs/$name.report"
 }
 
-# side_by_side FUNCTION ARGUMENT...: the function with each argument, at the same time, for most of these steps wait
-# more than they compute; what they print comes in the order of the arguments.
+# side_by_side "FUNCTION [ARGUMENT]"...: these at the same time, for most steps wait more than they compute; one by one
+# where there is one processor.
 side_by_side() {
-  local function=$1 argument
-  shift
+  local one
   running=()
-  for argument in "$@"; do
-    (end_with_script; "$function" "$argument") >"$logs/$function-$argument.out" 2>&1 &
+  for one in "$@"; do
+    # shellcheck disable=SC2086
+    (end_with_script; $one) &
     running+=($!)
+    [ "$(nproc)" -gt 1 ] || wait
   done
-  wait
-  for argument in "$@"; do
-    cat "$logs/$function-$argument.out"
+  for one in "${running[@]}"; do
+    wait "$one" && continue
+    echo "FAIL: a process of this script ended before its steps did"
+    echo "0 1 0" >>"$counts"
   done
 }
 
@@ -191,7 +196,7 @@ conformance_like_native() {
 
 run_conformance() {
   conformance native
-  side_by_side conformance_like_native "${kinds[@]}"
+  side_by_side "${kinds[@]/#/conformance_like_native }"
 }
 
 sharing() { step "sharing-$1" 600 "$root/tests/sharing/run.sh" "$1"; }
@@ -200,8 +205,8 @@ sharing() { step "sharing-$1" 600 "$root/tests/sharing/run.sh" "$1"; }
 sharing_by_shadow() { step "sharing-$1" 600 env SLUICE_SHARING="$1" "$root/tests/sharing/run.sh" ring; }
 
 run_sharing() {
-  side_by_side sharing "${kinds[@]}"
-  side_by_side sharing_by_shadow shadow shadow,shader
+  side_by_side "${kinds[@]/#/sharing }"
+  side_by_side "sharing_by_shadow shadow" "sharing_by_shadow shadow,shader"
   # Each way and its fallbacks.
   step sharing-ways 300 /usr/bin/python3 -B "$root/tests/system/sharing_ways.py"
 }
@@ -216,7 +221,7 @@ clients() {
   step "queue-hints-$1" 100 /usr/bin/python3 -B "$root/tests/system/queue_hints.py" "$1"
 }
 
-run_system() { side_by_side clients "${kinds[@]}"; }
+run_system() { side_by_side "${kinds[@]/#/clients }"; }
 
 run_resources() {
   step resources 300 /usr/bin/python3 -B "$root/tests/system/resources.py"
@@ -234,20 +239,28 @@ run_windows() {
   export SLUICE_WINE_TEMPLATE=$build/test-wine-prefix
   rm -rf "$SLUICE_WINE_TEMPLATE"
   step windows-build 2400 bash -c '"$1" && echo "PASS built for Windows"' - "$root/deploy/windows/build.sh"
-  step windows-service 600 "$root/tests/windows/service.py"
-  step windows-restart 400 "$root/tests/windows/restart.py"
+  side_by_side windows_programs windows_services
+}
+
+# The two halves of it take as long as each other. Most of their steps wait much of the time, for Wine's server or for
+# the end of a time: one uses less than one processor.
+windows_programs() {
   step windows-conformance-network 600 "$root/tests/windows/conformance.py" network
   step windows-conformance-ring 600 "$root/tests/windows/conformance.py" ring
-  step windows-gateway-linux 600 "$root/tests/windows/conformance.py" gateway
-  step windows-gateway-windows 600 "$root/tests/windows/conformance.py" windows-network
-  step windows-gateway 400 "$root/tests/windows/gateway.py"
-  step windows-clients 300 "$root/tests/windows/clients.py"
+  step windows-gateway-linux 900 "$root/tests/windows/conformance.py" gateway
+  step windows-clients 400 "$root/tests/windows/clients.py"
   step windows-clfft 900 "$root/tests/windows/clfft.py"
-  step windows-resources 600 "$root/tests/windows/resources.py"
-  step windows-sharing 1200 "$root/tests/sharing/d3d/run.py"
-  step windows-sharing-ring 600 "$root/tests/sharing/d3d/run.py" ring
+  step windows-sharing-ring 900 "$root/tests/sharing/d3d/run.py" ring
   step windows-opengl 700 "$root/tests/sharing/wgl/run.py" network
   step windows-opengl-ring 700 "$root/tests/sharing/wgl/run.py" ring
+}
+windows_services() {
+  step windows-service 900 "$root/tests/windows/service.py"
+  step windows-restart 600 "$root/tests/windows/restart.py"
+  step windows-gateway-windows 900 "$root/tests/windows/conformance.py" windows-network
+  step windows-gateway 600 "$root/tests/windows/gateway.py"
+  step windows-resources 600 "$root/tests/windows/resources.py"
+  step windows-sharing 1200 "$root/tests/sharing/d3d/run.py"
 }
 
 run_failure() {

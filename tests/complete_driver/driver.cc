@@ -17,8 +17,9 @@ namespace {
 cl_icd_dispatch g_pocl;
 
 constexpr const char* kExtensions[] = {
-    "cl_khr_il_program",  "cl_khr_subgroups",    "cl_khr_image2d_from_buffer",
-    "cl_khr_device_uuid", "cl_khr_pci_bus_info", "cl_khr_suggested_local_work_size"};
+    "cl_khr_il_program",       "cl_khr_subgroups",    "cl_khr_image2d_from_buffer",
+    "cl_khr_device_uuid",      "cl_khr_pci_bus_info", "cl_khr_suggested_local_work_size",
+    "cl_khr_initialize_memory"};
 constexpr const char* kFeatures[] = {"__opencl_c_pipes", "__opencl_c_subgroups",
                                      "__opencl_c_device_enqueue"};
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pipes, which are buffers of PoCL's over memory of ours, and queues on the device, which are
-// PoCL's host queues that nothing is enqueued to.
+// Contexts that ask for cleared memory, of which PoCL is not told; pipes, which are buffers of
+// PoCL's over memory of ours, and queues on the device, which are PoCL's host queues that nothing
+// is enqueued to.
+#include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <memory>
@@ -34,6 +36,25 @@ std::mutex g_objects_mu;
 std::map<cl_mem, PipeHead*> g_pipes;
 std::map<cl_command_queue, DeviceQueue> g_queues;
 std::map<std::pair<cl_context, cl_device_id>, cl_command_queue> g_default_queues;
+
+// The bits are told on stderr, so that a test sees that they have come through.
+cl_context CL_API_CALL CreateContext(
+    const cl_context_properties* properties, cl_uint count, const cl_device_id* devices,
+    void(CL_CALLBACK* notify)(const char*, const void*, size_t, void*), void* data, cl_int* error) {
+  if (properties == nullptr)
+    return Pocl().clCreateContext(properties, count, devices, notify, data, error);
+  std::vector<cl_context_properties> kept;
+  for (; properties[0] != 0; properties += 2) {
+    if (properties[0] == CL_CONTEXT_MEMORY_INITIALIZE_KHR) {
+      std::fprintf(stderr, "complete_driver: CL_CONTEXT_MEMORY_INITIALIZE_KHR %d\n",
+                   static_cast<int>(properties[1]));
+    } else {
+      kept.insert(kept.end(), properties, properties + 2);
+    }
+  }
+  kept.push_back(0);
+  return Pocl().clCreateContext(kept.data(), count, devices, notify, data, error);
+}
 
 PipeHead* FindPipe(cl_mem memory) {
   std::lock_guard<std::mutex> lock(g_objects_mu);
@@ -194,6 +215,7 @@ cl_ulong SizeOfDeviceQueue(cl_command_queue queue) {
 }
 
 void ReplaceObjectFunctions(cl_icd_dispatch* table) {
+  table->clCreateContext = &CreateContext;
   table->clCreatePipe = &CreatePipe;
   table->clGetPipeInfo = &GetPipeInfo;
   table->clGetMemObjectInfo = &GetMemObjectInfo;
