@@ -23,12 +23,13 @@ bool Find(const DynamicLibrary& library, const char* name, Function* out) {
   return *out != nullptr;
 }
 
+std::string LibraryPath() {
+  return LibraryFolderOf(reinterpret_cast<const void*>(&ConnectSluice)) + kLibrary;
+}
+
 absl::StatusOr<const SluiceFunctions*> Load() {
   RETURN_IF_ERROR(CheckNoForeignGrpc());
-  const std::string beside =
-      LibraryFolderOf(reinterpret_cast<const void*>(&ConnectSluice)) + kLibrary;
-  absl::StatusOr<DynamicLibrary> library =
-      DynamicLibrary::Open(IsFileOfThisHost(PortablePath(beside)) ? beside : kLibrary);
+  absl::StatusOr<DynamicLibrary> library = DynamicLibrary::Open(LibraryPath());
   if (!library.ok()) return library.status();
   auto functions = std::make_unique<SluiceFunctions>();
   const bool whole = Find(*library, "sluice_error_text", &functions->error_text) &&
@@ -59,6 +60,8 @@ State& TheState() {
 }
 
 }  // namespace
+
+bool HasSluiceLibrary() { return IsFileOfThisHost(PortablePath(LibraryPath())); }
 
 absl::StatusOr<std::shared_ptr<SluiceConnection>> ConnectSluice(const std::string& path) {
   State& state = TheState();
