@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "broker/os/descriptor_identity.h"
 #include "broker/os/dynamic_library.h"
 #include "broker/os/local_socket.h"
 #include "broker/os/this_process.h"
@@ -30,6 +31,11 @@ std::string LibraryPath() {
 absl::StatusOr<const SluiceFunctions*> Load() {
   RETURN_IF_ERROR(CheckNoForeignGrpc());
   absl::StatusOr<DynamicLibrary> library = DynamicLibrary::Open(LibraryPath());
+  // The system's loader says no more than that it cannot open the file.
+  if (!library.ok() && !IsStillThere(IdentityOf(OpenSentinel().get()))) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        library.status().message(), "; this process has no descriptor left (ulimit -n)"));
+  }
   if (!library.ok()) return library.status();
   auto functions = std::make_unique<SluiceFunctions>();
   const bool whole = Find(*library, "sluice_error_text", &functions->error_text) &&
@@ -72,9 +78,10 @@ absl::StatusOr<std::shared_ptr<SluiceConnection>> ConnectSluice(const std::strin
     ASSIGN_OR_RETURN(state.functions, Load());
   }
   sluice_connection* raw = nullptr;
-  if (state.functions->connect(absl::StrCat(kLocalScheme, path).c_str(), &raw) != SLUICE_OK) {
-    return absl::UnavailableError(state.functions->error_text());
-  }
+  const sluice_status told =
+      state.functions->connect(absl::StrCat(kLocalScheme, path).c_str(), &raw);
+  if (told == SLUICE_LIMIT) return absl::ResourceExhaustedError(state.functions->error_text());
+  if (told != SLUICE_OK) return absl::UnavailableError(state.functions->error_text());
   auto connection = std::make_shared<SluiceConnection>(*state.functions, raw);
   known = connection;
   return connection;
