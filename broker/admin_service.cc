@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "broker/admin_listener.h"
 #include "broker/base/log.h"
+#include "broker/base/shown_text.h"
 #include "broker/os/this_process.h"
 #include "broker/version.h"
 #include "proto/admin.grpc.pb.h"
@@ -61,8 +62,9 @@ class AdminService final : public v1::Admin::Service {
     for (const SessionInfo& info : *sessions) {
       v1::SessionEntry* entry = reply->add_sessions();
       entry->set_session_id(info.id);
-      entry->set_identity(ToUtf8(info.identity.name));
-      entry->set_process_name(ToUtf8(info.process_name));
+      // A client may call itself anything; a proto3 string may hold UTF-8 only.
+      entry->set_identity(ShownText(info.identity.name));
+      entry->set_process_name(ShownText(info.process_name));
       entry->set_client_pid(info.client_pid);
       entry->set_worker_pid(info.worker_pid);
       entry->set_age_seconds(
@@ -77,7 +79,7 @@ class AdminService final : public v1::Admin::Service {
       entry->set_staged_objects(info.staged_objects);
       entry->set_shadows_by_semaphores(info.shadows_by_semaphores);
       entry->set_shadows_by_keyed_mutex(info.shadows_by_keyed_mutex);
-      entry->set_device_name(ToUtf8(info.device_name));
+      entry->set_device_name(ShownText(info.device_name));
     }
     return grpc::Status::OK;
   }
@@ -90,8 +92,8 @@ class AdminService final : public v1::Admin::Service {
     for (const ResourceInfo& info : *resources) {
       v1::ResourceEntry* entry = reply->add_resources();
       entry->set_resource_id(info.id);
-      entry->set_identity(ToUtf8(info.identity));
-      entry->set_label(ToUtf8(info.label));
+      entry->set_identity(ShownText(info.identity));
+      entry->set_label(ShownText(info.label));
       entry->set_image(info.image);
       entry->set_size_bytes(info.size_bytes);
       entry->set_backing(BackingName(info.backing));
@@ -133,15 +135,6 @@ class AdminService final : public v1::Admin::Service {
   }
 
  private:
-  // A client may call itself anything; a proto3 string may hold UTF-8 only.
-  static std::string ToUtf8(const std::string& untrusted) {
-    std::string text = untrusted;
-    for (char& c : text) {
-      if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x7f) c = '?';
-    }
-    return text;
-  }
-
   BrokerControl* const control_;
   AdminListener* const listener_;
 };

@@ -23,6 +23,8 @@ NativeHandle ToNative(UniqueFd fd) { return fd.release(); }
 
 UniqueFd FromNative(NativeHandle handle) { return DuplicateFd(handle); }
 
+const char* WhyNotFromNative() { return "is no open descriptor"; }
+
 void CloseNative(NativeHandle handle) { const UniqueFd closed(handle); }
 
 // Mappings begin at a page; so does what UnmapNative takes away.

@@ -22,6 +22,11 @@ UniqueFd FromNative(NativeHandle handle) {
   return AddDescriptor(std::make_shared<Section>(std::move(own), Section::Bells()));
 }
 
+const char* WhyNotFromNative() {
+  return "is none, is no shared memory, or lacks SECTION_QUERY, which the memory's size is asked "
+         "with";
+}
+
 void CloseNative(NativeHandle handle) { const OwnedHandle closed(handle); }
 
 // An offset must be one that views can begin at (64 KiB); the system says so if it is not.

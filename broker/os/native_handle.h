@@ -26,6 +26,8 @@ NativeHandle ToNative(UniqueFd fd);
 // Another descriptor of what a program has; the handle stays the program's. Invalid if there is no
 // such handle, or it is of no kind that Sluice has to do with.
 UniqueFd FromNative(NativeHandle handle);
+// What is wrong with a handle of which FromNative makes none.
+const char* WhyNotFromNative();
 
 void CloseNative(NativeHandle handle);
 

@@ -220,8 +220,7 @@ sluice_status sluice_import(sluice_connection* connection, const sluice_create_i
   }
   if (!fd.valid()) {
     return Fail(SLUICE_INVALID_ARGUMENT,
-                "the handle to import is none, is no shared memory, or (on Windows) lacks "
-                "SECTION_QUERY, which the memory's size is asked with");
+                absl::StrCat("the handle to import ", sluice::WhyNotFromNative()));
   }
   return sluice::GiveCapabilities(connection->to->Import(*request, fd.get()), read, write);
 }

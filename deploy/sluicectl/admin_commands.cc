@@ -15,6 +15,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "broker/base/log.h"
+#include "broker/base/shown_text.h"
 #include "deploy/sluicectl/admin_channel.h"
 #include "deploy/sluicectl/broker_client.h"
 #include "deploy/sluicectl/endpoint.h"
@@ -61,14 +62,6 @@ std::string Duration(uint64_t seconds) {
   if (seconds < 60) return absl::StrCat(seconds, "s");
   if (seconds < 3600) return absl::StrCat(seconds / 60, "m", seconds % 60, "s");
   return absl::StrCat(seconds / 3600, "h", seconds / 60 % 60, "m");
-}
-
-// A control character of a stranger's name must not reach the operator's terminal.
-std::string Printable(std::string text) {
-  for (char& c : text) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  }
-  return text;
 }
 
 std::string Advised(const std::string& problem, bool here) {
@@ -152,12 +145,12 @@ Json ToJson(const PlatformSummary& platform, const std::string& endpoint) {
 }
 
 void PrintPlatform(const PlatformSummary& platform, const std::string& endpoint) {
-  Print(absl::StrFormat("%s  (%s)  from %s\n", Printable(platform.name),
-                        Printable(platform.version), endpoint));
+  Print(absl::StrFormat("%s  (%s)  from %s\n", ShownText(platform.name),
+                        ShownText(platform.version), endpoint));
   for (const DeviceSummary& device : platform.devices) {
-    Print(absl::StrFormat("  %s  %s, %d compute units, %s, driver %s\n", Printable(device.name),
+    Print(absl::StrFormat("  %s  %s, %d compute units, %s, driver %s\n", ShownText(device.name),
                           device.type, device.compute_units, Bytes(device.global_memory_bytes),
-                          Printable(device.driver_version)));
+                          ShownText(device.driver_version)));
   }
 }
 
@@ -297,7 +290,7 @@ std::string Ways(const v1::SessionEntry& entry) {
 // The column that holds all of them: identities are as wide as a SID on Windows.
 template <class Entries, class Text>
 int Width(const Entries& entries, size_t least, Text text) {
-  for (const auto& entry : entries) least = std::max(least, Printable(text(entry)).size());
+  for (const auto& entry : entries) least = std::max(least, ShownText(text(entry)).size());
   return static_cast<int>(least);
 }
 
@@ -335,11 +328,11 @@ int SessionsCommand(const CommonFlags& flags) {
                       {"device", entry.device_name()}});
       if (flags.json) continue;
       Print(absl::StrFormat("%-16s  %-*s %-*s %8d %8d  %-7s %10d %10s %8d  %-20s %s%s\n",
-                            HexId(entry.session_id()), identity, Printable(entry.identity()), name,
-                            Printable(entry.process_name()), entry.client_pid(), entry.worker_pid(),
+                            HexId(entry.session_id()), identity, ShownText(entry.identity()), name,
+                            ShownText(entry.process_name()), entry.client_pid(), entry.worker_pid(),
                             Duration(entry.age_seconds()), entry.commands_executed(),
                             Bytes(entry.memory_bytes()), entry.object_count(), Ways(entry),
-                            Printable(entry.device_name()), entry.ending() ? " (ending)" : ""));
+                            ShownText(entry.device_name()), entry.ending() ? " (ending)" : ""));
     }
     if (flags.json) PrintJson({{"sessions", list}});
   };
@@ -384,10 +377,10 @@ int ResourcesCommand(const CommonFlags& flags) {
                       {"destroyed", entry.destroyed()}});
       if (flags.json) continue;
       Print(absl::StrFormat("%-16s  %-*s %-7s %10s  %-9s %-24s %6d %8d %10d  %s%s%s\n",
-                            HexId(entry.resource_id()), identity, Printable(entry.identity()),
+                            HexId(entry.resource_id()), identity, ShownText(entry.identity()),
                             entry.image() ? "image" : "buffer", Bytes(entry.size_bytes()),
                             entry.backing(), Turns(entry), entry.users(), entry.watches(),
-                            entry.generation(), Printable(entry.label()),
+                            entry.generation(), ShownText(entry.label()),
                             entry.indeterminate() ? " (indeterminate)" : "",
                             entry.destroyed() ? " (destroyed, still held)" : ""));
     }

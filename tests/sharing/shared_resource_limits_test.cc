@@ -110,6 +110,25 @@ CHILD_SCENE(ConnectsWithFewDescriptors) {
   return nobodys.Check(told == SLUICE_OK ? 0 : kHasTooFew);
 }
 
+// A connection that is there goes on without any descriptor left, and watches for the first time.
+CHILD_SCENE(GoesOnWithoutDescriptors) {
+  Stderr nobodys;
+  const sluice_capability capability = GivenCapability();
+  sluice_connection* connection = nullptr;
+  if (sluice_connect(nullptr, &connection) != SLUICE_OK) return 5;
+  SpendDescriptors();
+  sluice_watch* watch = nullptr;
+  if (sluice_watch_open(connection, &capability, &watch) != SLUICE_OK) return 6;
+  sluice_hold hold = {};
+  if (sluice_acquire(connection, &capability, SLUICE_WRITE, 5000, &hold) != SLUICE_OK) return 7;
+  if (sluice_release(connection, &hold, 0) != SLUICE_OK) return 8;
+  sluice_watch_close(watch);
+  sluice_connection* other = nullptr;
+  if (sluice_connect(nullptr, &other) != SLUICE_LIMIT) return 9;
+  sluice_disconnect(connection);
+  return nobodys.Check(0);
+}
+
 // A program that may have no more threads is refused a watch, or a connection, and goes on.
 CHILD_SCENE(WatchesWithoutThreads) {
   Stderr nobodys;
@@ -186,6 +205,17 @@ TEST_F(SharedResourceLimits, SharesWithFewDescriptors) {
 
 TEST_F(SharedResourceLimits, ConnectsWithFewDescriptors) {
   RunWithFewDescriptors("ConnectsWithFewDescriptors");
+}
+
+TEST_F(SharedResourceLimits, GoesOnWithoutDescriptors) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "UndefinedBehaviorSanitizer makes a pipe to look at an object";
+#endif
+  ::setenv(kDescriptors, "0", 1);
+  const ChildResult child = RunInChild("GoesOnWithoutDescriptors");
+  EXPECT_FALSE(child.timed_out);
+  EXPECT_EQ(child.signal, 0) << "ended by a signal";
+  EXPECT_EQ(child.exit_code, 0) << child.output;
 }
 
 TEST_F(SharedResourceLimits, ConnectsWithoutThreads) {

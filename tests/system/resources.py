@@ -52,9 +52,13 @@ def capability(process, name):
     return line[1]
 
 
+def list_resources(daemon, *flags):
+    return subprocess.run([str(harness.built("sluicectl")), "resources", *flags, "--admin-socket",
+                           str(daemon.directory / "admin.sock")], capture_output=True, text=True, timeout=SECONDS)
+
+
 def listed(daemon):
-    reply = subprocess.run([str(harness.built("sluicectl")), "resources", "--json", "--admin-socket",
-                            str(daemon.directory / "admin.sock")], capture_output=True, text=True, timeout=SECONDS)
+    reply = list_resources(daemon, "--json")
     return json.loads(reply.stdout)["resources"] if reply.returncode == 0 else reply.stderr
 
 
@@ -67,6 +71,9 @@ def exchange(daemon, width, height):
     report.check(entries.get("frames", {}).get("size_bytes") == width * height * 4,
                  f"{name}: sluicectl lists the resource", entries)
     report.check(frames not in json.dumps(entries), f"{name}: and not what opens it")
+    table = list_resources(daemon).stdout
+    report.check("acknowledged \u2713" in entries and "acknowledged \u2713" in table, f"{name}: labels are shown as they are",
+                 f"{list(entries)} {table}")
     consumer = start(daemon, "resource_frames", "consume", FRAMES, frames, ack)
     code, output = finish(consumer)
     report.check(code == 0, f"{name}: every pixel verified by the consumer", output)
@@ -95,6 +102,13 @@ def samples(daemon):
     code, output = finish(producer)
     report.check(consumer.returncode == 0 and code == 0, "gl_frames | cl_frames",
                  f"{consumer.stdout}{consumer.stderr}{output}")
+    producer = start(daemon, "gl_frames", 1, 64, 48)
+    frames, ack = capability(producer, "frames"), capability(producer, "ack")
+    code, output = finish(start(daemon, "cl_frames", 1, ack, frames))
+    report.check(code == 1 and "gl_frames prints FRAMES, then ACK" in output, "cl_frames COUNT ACK FRAMES is told the order",
+                 f"exit {code} {output}")
+    producer.kill()
+    finish(producer)
     for program, *arguments in (("gl_frames",), ("gl_frames", "-1", 64, 48), ("gl_frames", 10, 0, 48),
                                 ("gl_frames", 10, 64, "48x"), ("gl_frames", 10, 64, 99999),
                                 ("gl_frames", 10, 64, 48, "metal"), ("cl_frames",), ("cl_frames", 0, "a", "b"),

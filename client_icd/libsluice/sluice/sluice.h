@@ -4,8 +4,7 @@
  *
  * A resource is a buffer or an image. One program makes it, gets two capabilities (one for reading,
  * one for reading and writing) and hands one of them on, over any channel that it trusts (a command
- * line is none: ps shows it to others): whoever has the 24 bytes may use the resource. To use it is
- * to
+ * line is none: ps shows it to others). Whoever has the 24 bytes may use the resource, that is
  *
  *   sluice_export    the memory's handle, once: descriptors, which sluice_map maps
  *   sluice_acquire   wait for a turn: many readers or one writer, first come first served
@@ -34,22 +33,17 @@
  * fork: a child does not inherit connections and watches; its calls with the parent's return
  * SLUICE_LOST. It may connect for itself: where the parent has used gRPC, which does not survive
  * fork, a program that is installed with this library (sluice-resource-helper) makes the child's
- * calls, at the cost of two more wake-ups each; without it sluice_connect returns
- * SLUICE_UNSUPPORTED there.
+ * calls; without it sluice_connect returns SLUICE_UNSUPPORTED there.
  *
  * When the daemon ends, every call returns SLUICE_LOST at once; mappings stay. Nothing is written
  * to stderr, and no signal is raised, but for what follows.
  *
- * Descriptors: a program that closes those of this library (it closes all of them to go into the
- * background, say) must do so before it first connects. Afterwards the next call may end the
- * process with a message of gRPC's on stderr, write a few bytes to a file that the program has
- * opened under one of the numbers, or, sluice_disconnect, not return.
- *
- * Limits: sluice_connect, and a connection's first sluice_watch_open, see first that the process
- * can have the descriptors and threads that gRPC needs, some dozen of each at most, and else return
- * SLUICE_LIMIT; threads of the program's own that take them in that very moment may still end the
- * process. A full address space (RLIMIT_AS) may end it at any call: gRPC, and what it is made with,
- * do not look whether they get memory.
+ * Descriptors: a program that closes those of this library (to go into the background, say) must do
+ * so before it first connects. Afterwards the next call may end the process with a message of
+ * gRPC's on stderr, write a few bytes to a file that has one of the numbers by then, or,
+ * sluice_disconnect, not return. Limits (setrlimit): without the descriptors and threads that gRPC
+ * needs, sluice_connect and sluice_watch_open return SLUICE_LIMIT. A full address space may end the
+ * process at any call, with a message on stderr.
  *
  * Structures with a `struct_size` grow at their end in later versions: set it to sizeof.
  */
@@ -79,8 +73,7 @@ typedef enum sluice_status {
   SLUICE_PERMISSION_DENIED = 2, /* the capability opens nothing, or not for that; of
                                    sluice_connect: the daemon is not for this user */
   SLUICE_NOT_FOUND = 3,         /* no such hold */
-  SLUICE_LIMIT = 4,             /* a quota or limit of the daemon's, or it has no memory; or this
-                                   process can have too few descriptors or threads (setrlimit) */
+  SLUICE_LIMIT = 4,             /* a limit of the daemon's or of this process's; or no memory */
   SLUICE_TIMED_OUT = 5,         /* the turn did not come in time; or the daemon does not answer */
   SLUICE_DESTROYED = 6,         /* the resource was destroyed while waiting */
   SLUICE_UNSUPPORTED = 7,       /* this host, or this memory, has no such thing */

@@ -26,6 +26,14 @@ static const char* kSource =
     "  if (any(seen != wanted)) atomic_inc(wrong);"
     "}";
 
+static void check_capability(cl_int code, const char* what) {
+  if (code == CL_INVALID_SHARED_RESOURCE_SLUICE) {
+    fprintf(stderr, "%s opens no such resource: gl_frames prints FRAMES, then ACK\n", what);
+    exit(1);
+  }
+  ocl_check(code, what);
+}
+
 static int read_capabilities(char frames[SLUICE_CAPABILITY_TEXT_SIZE],
                              char ack[SLUICE_CAPABILITY_TEXT_SIZE]) {
   return scanf("frames %48s ack %48s", frames, ack) == 2;
@@ -59,9 +67,9 @@ int main(int argc, char** argv) {
   ocl_check(code, "clCreateKernel");
 
   cl_mem image = create(context, CL_MEM_READ_ONLY, frames.bytes, 0, &code);
-  ocl_check(code, "clCreateFromSharedResourceSLUICE of the frames");
+  check_capability(code, "FRAMES");
   cl_mem word = create(context, CL_MEM_WRITE_ONLY, ack.bytes, 0, &code);
-  ocl_check(code, "clCreateFromSharedResourceSLUICE of the acknowledgement");
+  check_capability(code, "ACK");
   cl_mem wrong = clCreateBuffer(context, CL_MEM_READ_WRITE, sizeof(cl_uint), NULL, &code);
   ocl_check(code, "clCreateBuffer");
   cl_uint way = 0;
@@ -77,7 +85,7 @@ int main(int argc, char** argv) {
   check(sluice_watch_open(daemon, &frames, &watch), "watch");
   uint64_t written = 0;
   for (cl_int frame = 1; frame <= count; ++frame) {
-    await_write(watch, &written);
+    await_write(watch, &written, "gl_frames");
     const cl_uint zero = 0;
     cl_uint mistakes = 1;
     ocl_check(clEnqueueFillBuffer(queue, wrong, &zero, sizeof zero, 0, sizeof zero, 0, NULL, NULL),

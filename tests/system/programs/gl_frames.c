@@ -207,7 +207,7 @@ int main(int argc, char** argv) {
     glFinish(); /* into a buffer, glReadPixels does not wait */
     need(glGetError() == GL_NO_ERROR, "rendering");
     check(sluice_release(daemon, &hold, 0), "release");
-    await_write(watch, &acknowledged);
+    await_write(watch, &acknowledged, "cl_frames");
   }
   clock_gettime(CLOCK_MONOTONIC, &end);
   double seconds =

@@ -95,8 +95,8 @@ static int produce(sluice_connection* daemon, uint32_t count, uint64_t width, ui
   sluice_capability frames_read, frames_write, ack_read, ack_write;
   make(daemon, "frames", width, height, 0, &frames_read, &frames_write);
   /* Both programs are users of one account: only trusted readers leave room for a later writer. */
-  make(daemon, "acknowledgements", sizeof(uint32_t), 0, SLUICE_TRUST_READERS, &ack_read,
-       &ack_write);
+  make(daemon, "acknowledged \xe2\x9c\x93", sizeof(uint32_t), 0, SLUICE_TRUST_READERS, &ack_read,
+       &ack_write); /* Labels are UTF-8. */
   struct memory frames = map_resource(daemon, &frames_write, SLUICE_WRITE);
   struct memory ack = map_resource(daemon, &ack_read, SLUICE_READ);
   sluice_watch* watch = NULL;

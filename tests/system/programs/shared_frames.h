@@ -33,11 +33,15 @@ static inline int number(const char* text, long most) {
   return *text != '\0' && *end == '\0' && value >= 1 && value <= most ? (int)value : 0;
 }
 
-/* Waits until the watched resource has been written more than `generation` times. */
-static inline void await_write(sluice_watch* watch, uint64_t* generation) {
+/* Waits until the watched resource has been written more than `generation` times, which `whose`
+   turn it is to do. */
+static inline void await_write(sluice_watch* watch, uint64_t* generation, const char* whose) {
   sluice_state state;
   do {
-    check(sluice_watch_next(watch, TIMEOUT_MS, &state), "watch");
+    const sluice_status told = sluice_watch_next(watch, TIMEOUT_MS, &state);
+    if (told == SLUICE_TIMED_OUT)
+      fprintf(stderr, "%s has written nothing for %d s\n", whose, TIMEOUT_MS / 1000);
+    check(told, "watch");
   } while (state.generation <= *generation);
   *generation = state.generation;
 }

@@ -122,6 +122,10 @@ TEST_F(MemoryTest, ImportTakesOnlySealedMemory) {
   sluice_capability read, write;
   client.MakeBuffer(1, &read, &write);
   const sluice_create_info info = BufferInfo(4096);
+  for (const int closed : {-1, 987'654}) {
+    EXPECT_EQ(sluice_import(client.get(), &info, closed, &read, &write), SLUICE_INVALID_ARGUMENT);
+    EXPECT_STREQ(sluice_error_text(), "the handle to import is no open descriptor");
+  }
   int pipe_ends[2];
   ASSERT_EQ(::pipe2(pipe_ends, O_CLOEXEC), 0);
   const UniqueFd pipe_read(pipe_ends[0]);
