@@ -12,6 +12,7 @@
 #include "broker/os/threads.h"
 #include "client_icd/client_log.h"
 #include "client_icd/remote_plugin.h"
+#include "client_icd/sharing/sluice_library.h"
 #include "proto/snapshot.pb.h"
 #include "proto/status_macros.h"
 
@@ -75,8 +76,9 @@ absl::Status Endpoint::DiscoverLocked() {
   pb::PlatformSnapshot snapshot;
   if (!snapshot.ParseFromString(bytes))
     return absl::InvalidArgumentError("the daemon's snapshot does not parse");
+  const bool shares_resources =
+      broker_ != nullptr && broker_->shares_resources() && sharing::HasSluiceLibrary();
   for (const pb::PlatformSnapshot::Platform& described : snapshot.platforms()) {
-    const bool shares_resources = broker_ != nullptr && broker_->shares_resources();
     platforms_.push_back(new Platform(this, described, shares_resources));
   }
   discovered_ = true;

@@ -4,10 +4,13 @@
 #include <algorithm>
 #include <cstring>
 
+#include "client_icd/include/CL/cl_sluice.h"
 #include "client_icd/sharing/native_apis.h"
 
 namespace sluice {
 namespace {
+
+constexpr char kSharedResource[] = "cl_sluice_shared_resource";
 
 // cl_khr_gl_depth_images (section 9.9) needs depth images of the device; the others concern the
 // application's process and need nothing of it but memory.
@@ -26,7 +29,7 @@ std::vector<const char*> OwnPlatformExtensions(bool shares_resources, std::strin
 std::vector<const char*> OwnDeviceExtensions(bool shares_resources, std::string_view passed_on) {
   // The worker makes queues with properties on a driver of any version.
   std::vector<const char*> names = {"cl_khr_create_command_queue"};
-  if (shares_resources) names.push_back("cl_sluice_shared_resource");
+  if (shares_resources) names.push_back(kSharedResource);
   for (const char* name : sharing::SharingExtensions()) {
     if (Applies(name, passed_on)) names.push_back(name);
   }
@@ -65,6 +68,8 @@ std::vector<cl_name_version> WithExtensionVersions(const std::vector<const char*
         [name](const cl_name_version& one) { return std::string_view(one.name) == name; });
     if (known) continue;
     cl_name_version own = {CL_MAKE_VERSION(1, 0, 0), {}};
+    if (std::string_view(name) == kSharedResource)
+      own.version = CL_SLUICE_SHARED_RESOURCE_EXTENSION_VERSION;
     std::strncpy(own.name, name, CL_NAME_VERSION_MAX_NAME_SIZE - 1);
     all.push_back(own);
   }

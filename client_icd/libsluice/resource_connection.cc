@@ -17,6 +17,7 @@
 #include "broker/resource_registry.h"
 #include "client_icd/broker_greeting.h"
 #include "client_icd/libsluice/grpc_process.h"
+#include "client_icd/remote/grpc_start.h"
 
 namespace sluice {
 namespace {
@@ -73,8 +74,10 @@ absl::StatusOr<std::unique_ptr<ResourceConnection>> ResourceConnection::Connect(
   std::unique_ptr<ResourceConnection> connection(
       new ResourceConnection(std::move(broker), std::move(fds[1])));
   if (ClaimGrpc()) {
-    ASSIGN_OR_RETURN(connection->transport_, OpenResourceChannel(std::move(fds[0])));
-    connection->stub_ = v1::Resources::NewStub(connection->transport_.channel);
+    RETURN_IF_ERROR(StartGrpc());
+    ASSIGN_OR_RETURN(ResourceChannel transport, OpenResourceChannel(std::move(fds[0])));
+    connection->stub_ = v1::Resources::NewStub(transport.channel);
+    connection->transport_ = std::make_shared<const ResourceChannel>(std::move(transport));
   } else {
     ASSIGN_OR_RETURN(connection->helper_, ResourceHelper::Start(std::move(fds[0])));
   }
@@ -105,11 +108,11 @@ absl::Status ResourceConnection::Call(
                          request, static_cast<uint64_t>(patience.count()), reply);
   } else {
     grpc::ClientContext context;
-    transport_.Prepare(&context);
+    transport_->Prepare(&context);
     context.set_deadline(deadline);
     grpc::Status status;
     RunWhereIoLasts([&] { status = (stub_.get()->*method)(&context, request, reply); });
-    told = FromGrpc(transport_.Check(context, status));
+    told = FromGrpc(transport_->Check(context, status));
   }
   // The daemon's own, of a turn that does not come, is there before.
   if (absl::IsDeadlineExceeded(told) && std::chrono::system_clock::now() >= deadline) {
@@ -196,7 +199,7 @@ void ResourceConnection::ReleaseUnheard(uint64_t hold_id) {
     v1::ReleaseResourceReply reply;
   };
   auto* call = new Unheard;
-  transport_.Prepare(&call->context);
+  transport_->Prepare(&call->context);
   call->context.set_deadline(std::chrono::system_clock::now() + kBackstop);
   call->request.set_hold_id(hold_id);
   call->request.set_contents_untouched(true);
@@ -236,7 +239,10 @@ absl::StatusOr<std::unique_ptr<ResourceWatch>> ResourceConnection::Watch(
   if (helper_ != nullptr) {
     ASSIGN_OR_RETURN(watch, helper_->Watch(request));
   } else {
-    watch = std::make_unique<GrpcWatch>(stub_.get(), &transport_, std::move(request));
+    // gRPC starts threads with a channel's first, and would wait for them for ever.
+    if (!has_watched_.load(std::memory_order_relaxed)) RETURN_IF_ERROR(CheckRoomForGrpcThreads());
+    has_watched_.store(true, std::memory_order_relaxed);
+    watch = std::make_unique<GrpcWatch>(stub_.get(), transport_, std::move(request));
   }
   RETURN_IF_ERROR(watch->WaitForFirst(absl::FromChrono(kBackstop)));
   return watch;

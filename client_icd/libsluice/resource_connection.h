@@ -76,9 +76,10 @@ class ResourceConnection {
   UniqueFd broker_;  // Held open: its end is the end of everything.
   UniqueFd channel_;
   std::unique_ptr<ResourceHelper> helper_;  // In place of the next two, where gRPC cannot be.
-  ResourceChannel transport_;
+  std::shared_ptr<const ResourceChannel> transport_;
   std::unique_ptr<v1::Resources::Stub> stub_;
 
+  std::atomic<bool> has_watched_{false};
   std::atomic<uint64_t> next_token_{1};
   std::atomic<uint64_t> next_hold_{1};
   absl::Mutex channel_mutex_;  // Held from asking for a handle until it is here.

@@ -4,12 +4,13 @@
 // threads take what comes; resource_helper.h has the other. No thread of ours.
 //
 // Owned by the application through sluice_watch. Thread-safe; the destructor waits until gRPC is
-// done with it.
+// done with it, a few seconds at most.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
 
 #include <cstdint>
+#include <memory>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -32,7 +33,10 @@ class ResourceWatch {
   virtual absl::StatusOr<v1::ResourceState> Next(uint32_t timeout_ms) = 0;
   // OK once the daemon has told a state, which the next Next returns; else why it refuses.
   virtual absl::Status WaitForFirst(absl::Duration timeout) = 0;
+};
 
+// What the daemon has told.
+class WatchedState {
  protected:
   absl::StatusOr<v1::ResourceState> TakeLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status FirstLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -44,29 +48,22 @@ class ResourceWatch {
   absl::Status end_ ABSL_GUARDED_BY(mutex_);
 };
 
-class GrpcWatch final : public ResourceWatch, public grpc::ClientReadReactor<v1::ResourceState> {
+class GrpcWatch final : public ResourceWatch {
  public:
-  // Both outlive this.
-  GrpcWatch(v1::Resources::Stub* stub, const ResourceChannel* channel,
+  // `stub` is that of `channel`.
+  GrpcWatch(v1::Resources::Stub* stub, std::shared_ptr<const ResourceChannel> channel,
             v1::WatchResourceRequest request);
   ~GrpcWatch() override;
 
-  absl::StatusOr<v1::ResourceState> Next(uint32_t timeout_ms) override ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status WaitForFirst(absl::Duration timeout) override ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<v1::ResourceState> Next(uint32_t timeout_ms) override;
+  absl::Status WaitForFirst(absl::Duration timeout) override;
   void Cancel();  // Ends what waits.
 
-  void OnReadInitialMetadataDone(bool ok) override ABSL_LOCKS_EXCLUDED(mutex_);
-  void OnReadDone(bool ok) override ABSL_LOCKS_EXCLUDED(mutex_);
-  void OnDone(const grpc::Status& status) override ABSL_LOCKS_EXCLUDED(mutex_);
-
  private:
-  void WaitForNewsLocked(absl::Duration timeout) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  class Stream;
 
-  const ResourceChannel* const channel_;
-  grpc::ClientContext context_;
-  const v1::WatchResourceRequest request_;
-  v1::ResourceState incoming_;                     // gRPC's while it reads.
-  grpc::Status stranger_ ABSL_GUARDED_BY(mutex_);  // Not OK: it is not the daemon that answers.
+  const std::shared_ptr<const ResourceChannel> channel_;
+  std::unique_ptr<Stream> stream_;  // Leaked, with its channel, if gRPC does not let go in time.
 };
 
 }  // namespace sluice

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client_icd/remote/remote_channel.h"
 
-#include <grpc/grpc.h>
 #include <grpcpp/completion_queue.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/generic/generic_stub.h>
@@ -26,6 +25,7 @@
 #include "broker/os/file.h"
 #include "broker/os/this_process.h"
 #include "broker/os/threads.h"
+#include "client_icd/remote/grpc_start.h"
 #include "proto/status_macros.h"
 
 namespace sluice {
@@ -47,10 +47,6 @@ constexpr std::chrono::milliseconds kTimersPatience(1'000);
 std::atomic<bool> forked{false};
 // Opened beside gRPC's own descriptors: closed with them. Set when PrepareGrpc has made it ready.
 std::atomic<const DescriptorIdentity*> sentinel{nullptr};
-// gRPC would take its threads down with the last channel, and start them again with the next: this
-// one, which never connects, stays. Atomic, since a leak checker should find it: the compiler drops
-// the store into a pointer that nobody reads.
-std::atomic<std::shared_ptr<grpc::Channel>*> kept{nullptr};
 
 // What gRPC works on while it asks. Leaked if it does not let go in time.
 struct DescribeCall {
@@ -60,61 +56,6 @@ struct DescribeCall {
   grpc::Status status;
   std::unique_ptr<grpc::ClientAsyncResponseReader<grpc::ByteBuffer>> reader;
 };
-
-// As many threads as gRPC starts: its pool, timers, executors, and one to spare for each kind. It
-// does not say if it gets none, and waits for them for ever.
-int ThreadsOfGrpc() { return 6 + std::min(UsableProcessors(), 16); }
-
-// What gRPC opens to be there at all (it aborts the process if it cannot), what we open beside it,
-// a connection, what finds its address, and one to spare.
-constexpr int kDescriptorsOfGrpc = 8;
-
-// OK if this process can have so many descriptors more at once.
-absl::Status CheckRoomForDescriptors(int wanted) {
-  std::vector<UniqueFd> opened;
-  for (int count = 0; count < wanted; ++count) {
-    opened.push_back(OpenSentinel());
-    if (IsStillThere(IdentityOf(opened.back().get()))) continue;
-    return absl::ResourceExhaustedError(
-        absl::StrCat("the network needs ", wanted, " descriptors, and this process can have only ",
-                     count, " more: raise its limit on open files (ulimit -n)"));
-  }
-  return absl::OkStatus();
-}
-
-// OK if this process can have so many threads more at once.
-absl::Status CheckRoomForThreads(int wanted) {
-  struct Gate {
-    absl::Mutex mu;
-    bool open ABSL_GUARDED_BY(mu) = false;
-    int waiting ABSL_GUARDED_BY(mu) = 0;
-  };
-  const auto gate = std::make_shared<Gate>();
-  const auto wait = [gate] {
-    absl::MutexLock lock(&gate->mu);
-    gate->mu.Await(absl::Condition(&gate->open));
-    --gate->waiting;
-  };
-  int started = 0;
-  for (; started < wanted; ++started) {
-    {
-      absl::MutexLock lock(&gate->mu);
-      ++gate->waiting;
-    }
-    if (StartThread("sluice-try", wait)) continue;
-    absl::MutexLock lock(&gate->mu);
-    --gate->waiting;
-    break;
-  }
-  absl::MutexLock lock(&gate->mu);
-  gate->open = true;
-  gate->mu.Await(absl::Condition(
-      +[](Gate* g) ABSL_EXCLUSIVE_LOCKS_REQUIRED(g->mu) { return g->waiting == 0; }, gate.get()));
-  if (started == wanted) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat(
-      "the network needs ", wanted, " threads, and this process can have only ", started,
-      " more: raise its limit on address space (ulimit -v) or on processes (ulimit -u)"));
-}
 
 std::string Value(const Environment& environment, const char* name) {
   return environment(name).value_or("");
@@ -328,15 +269,7 @@ absl::Status PrepareGrpc() {
   if (sentinel.load(std::memory_order_acquire) != nullptr) return absl::OkStatus();
   absl::MutexLock lock(mu);
   if (sentinel.load(std::memory_order_relaxed) != nullptr) return absl::OkStatus();
-  RETURN_IF_ERROR(CheckRoomForDescriptors(kDescriptorsOfGrpc));
-  RETURN_IF_ERROR(CheckRoomForThreads(ThreadsOfGrpc()));
-  if (EnvironmentVariable("GRPC_POLL_STRATEGY") == "none") {
-    return absl::FailedPreconditionError(
-        "GRPC_POLL_STRATEGY=none leaves gRPC no way to wait, and it aborts: unset it");
-  }
-  grpc_init();
-  kept.store(new auto(grpc::CreateChannel("127.0.0.1:1", grpc::InsecureChannelCredentials())),
-             std::memory_order_relaxed);
+  RETURN_IF_ERROR(StartGrpc());
   AtFork(nullptr, nullptr, [] { forked.store(true, std::memory_order_relaxed); });
   sentinel.store(new DescriptorIdentity(IdentityOf(OpenSentinel().release())),
                  std::memory_order_release);

@@ -152,7 +152,7 @@ class EglBinding final : public GlBinding {
   bool IsCurrentHere() const override {
     return egl_.GetCurrentContext() != EGL_NO_CONTEXT && egl_.GetCurrentDisplay() == display_;
   }
-  bool IsNamedContextCurrent() const override { return egl_.GetCurrentContext() == shared_; }
+  bool HasNamedHandle() const override { return egl_.GetCurrentContext() == shared_; }
   void LeaveThread() override { egl_.ReleaseThread(); }
 
  private:

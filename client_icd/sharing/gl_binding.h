@@ -73,7 +73,8 @@ class GlBinding {
   virtual void* Lookup(const char* function) const = 0;
   // Any thread: a context of this binding (and, for EGL, display) is current on it.
   virtual bool IsCurrentHere() const = 0;
-  virtual bool IsNamedContextCurrent() const = 0;
+  // The one that is current has the handle of the one that was named.
+  virtual bool HasNamedHandle() const = 0;
   // Before the thread ends: what it held by itself is given back.
   virtual void LeaveThread() = 0;
   // At most once. `close` is called on the thread that closes the application's display, if one

@@ -7,6 +7,12 @@
 namespace sluice::sharing {
 namespace {
 
+GLint Parameter(const GlFunctions& gl, GLenum name) {
+  GLint value = 0;
+  gl.GetRenderbufferParameteriv(GL_RENDERBUFFER, name, &value);
+  return value;
+}
+
 // Of the renderbuffer in a framebuffer object that is bound for drawing, what must stay as it is
 // between its description and its copies.
 struct Attached {
@@ -74,6 +80,15 @@ class RenderbufferHolding final : public GlHolding {
     gl.BindFramebuffer(GL_DRAW_FRAMEBUFFER, framebuffer_);
     const bool same = Attached::Ask(gl, *about_.format) == attached_;
     gl.BindFramebuffer(GL_DRAW_FRAMEBUFFER, 0);
+    return same && HasItsSize(gl);
+  }
+  // So has one whose name is deleted: nobody can give it another.
+  bool HasItsSize(const GlFunctions& gl) const {
+    if (gl.IsRenderbuffer(about_.name) != GL_TRUE) return true;
+    gl.BindRenderbuffer(GL_RENDERBUFFER, about_.name);
+    const bool same = Parameter(gl, GL_RENDERBUFFER_WIDTH) == static_cast<GLint>(about_.width) &&
+                      Parameter(gl, GL_RENDERBUFFER_HEIGHT) == static_cast<GLint>(about_.height);
+    gl.BindRenderbuffer(GL_RENDERBUFFER, 0);
     return same;
   }
 
@@ -82,12 +97,6 @@ class RenderbufferHolding final : public GlHolding {
   const Attached attached_;
   const GlRead read_;
 };
-
-GLint Parameter(const GlFunctions& gl, GLenum name) {
-  GLint value = 0;
-  gl.GetRenderbufferParameteriv(GL_RENDERBUFFER, name, &value);
-  return value;
-}
 
 // Of the renderbuffer that is bound.
 cl_int Describe(const GlFunctions& gl, GlDescription* about) {

@@ -64,6 +64,8 @@ absl::StatusOr<std::unique_ptr<GlContexts>> GlContexts::Make(std::unique_ptr<GlB
   made->gl_ = *gl;
   made->ReadCaps();
   made->Prepare();
+  made->mark_ = made->gl_.FenceSync(GL_SYNC_GPU_COMMANDS_COMPLETE, 0);
+  made->gl_.Flush();
   return made;
 }
 
@@ -78,6 +80,7 @@ void GlContexts::Close() {
   // The contexts take what was bound in them along; these would stay with the application's.
   if (!closed() && Use(0)) {
     if (staging_buffer_ != 0) gl_.DeleteBuffers(1, &staging_buffer_);
+    gl_.DeleteSync(mark_);
     if (copier_.has_value() && *copier_ != nullptr) (*copier_)->DeletePrograms();
   }
   closed_.store(true);

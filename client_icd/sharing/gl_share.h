@@ -85,6 +85,8 @@ class GlContexts {
   const GlFunctions& gl() const { return gl_; }
   const GlCaps& caps() const { return caps_; }
   const GlBinding& binding() const { return *binding_; }
+  // Any thread: a fence of our own, which the contexts of the share group know and no others.
+  GLsync mark() const { return mark_; }
 
   // Makes the context current, if it is not. The first one holds everything but textures.
   bool Use(size_t context);
@@ -151,6 +153,7 @@ class GlContexts {
   GlCaps caps_;
   // By target: which units of all contexts, one after the other, are taken.
   absl::flat_hash_map<GLenum, std::vector<bool>> taken_;
+  GLsync mark_ = nullptr;  // Constant once made.
   GLuint staging_buffer_ = 0;
   size_t staging_bytes_ = 0;
   std::optional<std::unique_ptr<GlCopier>> copier_;
@@ -179,9 +182,9 @@ class GlShare : public std::enable_shared_from_this<GlShare> {
   // the process has no such binding. The reason is logged.
   static cl_int Open(const GlContextRef& ref, std::shared_ptr<GlShare>* out);
   // Waits until our contexts are gone, but on the thread itself: the application may destroy its
-  // display next. What is ours in the share group, a buffer and up to six programs, goes with them,
-  // unless they cannot be made current any more (their display is gone), this is a forked child, or
-  // the process exits: then it stays for as long as the share group does.
+  // display next. What is ours in the share group, a buffer, a fence and up to six programs, goes
+  // with them, unless they cannot be made current any more (their display is gone), this is a
+  // forked child, or the process exits: then it stays for as long as the share group does.
   ~GlShare();
 
   NativeThread& thread() { return thread_; }
@@ -200,8 +203,8 @@ class GlShare : public std::enable_shared_from_this<GlShare> {
 
   // A context of the same binding is current on the calling thread.
   bool IsCurrentHere() const { return binding_->IsCurrentHere(); }
-  // That context is the one that the application named.
-  bool IsNamedContextCurrent() const { return binding_->IsNamedContextCurrent(); }
+  // That context has the handle of the one that the application named.
+  bool HasNamedHandle() const { return binding_->HasNamedHandle(); }
   // For fences of the application. Made with the first.
   FenceWaiters& waiters();
   bool AwaitsFences();

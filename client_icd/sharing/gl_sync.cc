@@ -36,8 +36,11 @@ class Fence {
   const GLsync sync_;
 };
 
-// True if the fence, made in the current context of this thread, is known in our share group.
+// True if the fence, made in the current context of this thread, is known in our share group. Of
+// the context that was named that need not be asked on our thread; but it may be gone, and another
+// have its handle: that one does not know our fence.
 bool IsOurs(GlShare& share, GLsync fence) {
+  if (share.HasNamedHandle() && share.gl().IsSync(share.contexts()->mark()) == GL_TRUE) return true;
   return share.Run([fence](GlContexts& contexts) {
     return contexts.gl().IsSync(fence) == GL_TRUE ? CL_SUCCESS : CL_INVALID_GL_OBJECT;
   }) == CL_SUCCESS;
@@ -69,7 +72,7 @@ cl_int AcquireGlObjects(const SyncArguments& arguments) {
   const GLsync fence = gl.FenceSync(GL_SYNC_GPU_COMMANDS_COMPLETE, 0);
   gl.Flush();
   if (fence == nullptr) return NoFence();
-  if (!share->IsNamedContextCurrent() && !IsOurs(*share, fence)) {
+  if (!IsOurs(*share, fence)) {
     // A context of another share group: its commands concern no object of ours.
     gl.DeleteSync(fence);
     return EnqueueAcquire(Api::kGl, arguments);

@@ -251,7 +251,7 @@ class GlxBinding final : public GlBinding {
     return address != nullptr ? address : FindInGlLibraries(function);
   }
   bool IsCurrentHere() const override { return glx_.GetCurrentContext() != nullptr; }
-  bool IsNamedContextCurrent() const override { return glx_.GetCurrentContext() == shared_; }
+  bool HasNamedHandle() const override { return glx_.GetCurrentContext() == shared_; }
   void LeaveThread() override {}
   void WhenDisplayCloses(std::function<void()> close) override {
     absl::MutexLock lock(&used_->mu);

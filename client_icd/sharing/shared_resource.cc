@@ -332,7 +332,8 @@ cl_int Create(Context* context, cl_mem_flags flags, const void* capability, cl_u
     if (!connection.ok()) {
       ClientLog(ClientLogLevel::kError,
                 absl::StrCat("shared resource: ", connection.status().message()));
-      return CL_INVALID_OPERATION;
+      return absl::IsResourceExhausted(connection.status()) ? CL_OUT_OF_RESOURCES
+                                                            : CL_INVALID_OPERATION;
     }
     found = {};
     found.struct_size = sizeof(found);

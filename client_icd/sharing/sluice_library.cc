@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "broker/os/descriptor_identity.h"
 #include "broker/os/dynamic_library.h"
 #include "broker/os/local_socket.h"
 #include "broker/os/this_process.h"
@@ -23,12 +24,18 @@ bool Find(const DynamicLibrary& library, const char* name, Function* out) {
   return *out != nullptr;
 }
 
+std::string LibraryPath() {
+  return LibraryFolderOf(reinterpret_cast<const void*>(&ConnectSluice)) + kLibrary;
+}
+
 absl::StatusOr<const SluiceFunctions*> Load() {
   RETURN_IF_ERROR(CheckNoForeignGrpc());
-  const std::string beside =
-      LibraryFolderOf(reinterpret_cast<const void*>(&ConnectSluice)) + kLibrary;
-  absl::StatusOr<DynamicLibrary> library =
-      DynamicLibrary::Open(IsFileOfThisHost(PortablePath(beside)) ? beside : kLibrary);
+  absl::StatusOr<DynamicLibrary> library = DynamicLibrary::Open(LibraryPath());
+  // The system's loader says no more than that it cannot open the file.
+  if (!library.ok() && !IsStillThere(IdentityOf(OpenSentinel().get()))) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        library.status().message(), "; this process has no descriptor left (ulimit -n)"));
+  }
   if (!library.ok()) return library.status();
   auto functions = std::make_unique<SluiceFunctions>();
   const bool whole = Find(*library, "sluice_error_text", &functions->error_text) &&
@@ -60,6 +67,8 @@ State& TheState() {
 
 }  // namespace
 
+bool HasSluiceLibrary() { return IsFileOfThisHost(PortablePath(LibraryPath())); }
+
 absl::StatusOr<std::shared_ptr<SluiceConnection>> ConnectSluice(const std::string& path) {
   State& state = TheState();
   absl::MutexLock lock(&state.mu);
@@ -69,9 +78,10 @@ absl::StatusOr<std::shared_ptr<SluiceConnection>> ConnectSluice(const std::strin
     ASSIGN_OR_RETURN(state.functions, Load());
   }
   sluice_connection* raw = nullptr;
-  if (state.functions->connect(absl::StrCat(kLocalScheme, path).c_str(), &raw) != SLUICE_OK) {
-    return absl::UnavailableError(state.functions->error_text());
-  }
+  const sluice_status told =
+      state.functions->connect(absl::StrCat(kLocalScheme, path).c_str(), &raw);
+  if (told == SLUICE_LIMIT) return absl::ResourceExhaustedError(state.functions->error_text());
+  if (told != SLUICE_OK) return absl::UnavailableError(state.functions->error_text());
   auto connection = std::make_shared<SluiceConnection>(*state.functions, raw);
   known = connection;
   return connection;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // libsluice (libsluice.so.0, sluice.dll), loaded the first time a shared resource is used: it
-// brings gRPC, which other applications need not carry. Looked for beside this driver's library
-// first. One connection per daemon serves all contexts of the process; a lost one is replaced at
+// brings gRPC, which other applications need not carry. It lies beside this driver's library. One
+// connection per daemon serves all contexts of the process; a lost one is replaced at
 // the next use.
 //
 // The library and its connections are never unloaded or ended before the process: threads may
@@ -41,6 +41,9 @@ struct SluiceConnection {
   const SluiceFunctions& functions;
   sluice_connection* const raw;
 };
+
+// Its file is there: without it, a driver in a sandbox perhaps, resources are not offered.
+bool HasSluiceLibrary();
 
 // To the daemon whose socket is at `path`: one that is in use, or a new one.
 absl::StatusOr<std::shared_ptr<SluiceConnection>> ConnectSluice(const std::string& path);

@@ -2,8 +2,10 @@
 #include "tests/conformance/child_process.h"
 
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -81,6 +83,20 @@ ChildResult RunInChild(const std::string& name, std::chrono::seconds limit) {
   }
   close(ends[0]);
   return result;
+}
+
+bool AllowThreads(bool allow) {
+  constexpr uid_t kNobody = 65534;
+  if (getuid() == 0 && setuid(kNobody) != 0) return false;
+  rlimit limit;
+  getrlimit(RLIMIT_NPROC, &limit);
+  limit.rlim_cur = allow ? limit.rlim_max : 0;
+  setrlimit(RLIMIT_NPROC, &limit);
+  pthread_t thread;
+  const bool started = pthread_create(
+                           &thread, nullptr, [](void*) -> void* { return nullptr; }, nullptr) == 0;
+  if (started) pthread_join(thread, nullptr);
+  return started == allow;
 }
 
 void EndThisProcess() { std::abort(); }

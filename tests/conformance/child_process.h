@@ -30,6 +30,10 @@ struct ChildResult {
 ChildResult RunInChild(const std::string& name,
                        std::chrono::seconds limit = std::chrono::seconds(40));
 
+// For a scene: whether this process may have more threads from now on. False: it goes on as before.
+// Root has no limit, and so is root no more. Not on Windows.
+bool AllowThreads(bool allow);
+
 // Ends this process at once, as a crash.
 [[noreturn]] void EndThisProcess();
 

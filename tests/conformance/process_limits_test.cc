@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the driver does in a process that has come to a limit of its own (setrlimit), and what it
 // takes of one that waits.
-#include <pthread.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -107,21 +106,6 @@ CHILD_SCENE(FillsItsAddressSpace) {
 }
 
 constexpr int kHasThreads = 18;
-
-// False: the process gets threads all the same. Root has no limit, and so is root no more.
-bool AllowThreads(bool allow) {
-  constexpr uid_t kNobody = 65534;
-  if (getuid() == 0 && setuid(kNobody) != 0) return false;
-  rlimit limit;
-  getrlimit(RLIMIT_NPROC, &limit);
-  limit.rlim_cur = allow ? limit.rlim_max : 0;
-  setrlimit(RLIMIT_NPROC, &limit);
-  pthread_t thread;
-  const bool started = pthread_create(
-                           &thread, nullptr, [](void*) -> void* { return nullptr; }, nullptr) == 0;
-  if (started) pthread_join(thread, nullptr);
-  return started == allow;
-}
 
 using Ran = std::counting_semaphore<8>;
 

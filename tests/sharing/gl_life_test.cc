@@ -71,6 +71,71 @@ TEST_P(GlLife, TerminatedFirst) {
             CL_CONTEXT_TERMINATED_KHR);
 }
 
+// The context that was named is gone, its share group lives on, and an unrelated context has got
+// its handle: what that one does concerns nothing of ours.
+TEST_P(GlLife, AnotherContextHasItsHandle) {
+  const Format& format = FormatOf(GL_RGBA8);
+  const std::vector<uint8_t> before = Pattern(format, 64, 1);
+  const GLuint texture = Texture2D(format, 8, 8, before.data());
+  gl().Finish();
+  const Own<cl_mem> image =
+      MAKE("clCreateFromGLTexture.heir",
+           clCreateFromGLTexture(context(), CL_MEM_READ_WRITE, GL_TEXTURE_2D, 0, texture, error));
+  std::string why;
+  const std::unique_ptr<GlApp> heir = GlApp::Make(GetParam(), &why, &app(), promise());
+  ASSERT_NE(heir, nullptr) << why;
+  app().MakeCurrent();
+  const void* const handle = app().Current().front();
+  app().ClearCurrent();
+  app().DestroyContext();
+  std::unique_ptr<GlApp> stranger;
+  for (int i = 0; i < 40 && (stranger == nullptr || stranger->Current().front() != handle); ++i) {
+    stranger.reset();
+    stranger = GlApp::Make(GetParam(), &why, nullptr, promise());
+    ASSERT_NE(stranger, nullptr) << why;
+  }
+  if (stranger->Current().front() != handle) GTEST_SKIP() << "no context got the handle";
+  // One after the other, as the first failure was seen in the acquire behind it.
+  for (GlApp* const current : {stranger.get(), heir.get()}) {
+    current->MakeCurrent();
+    ASSERT_EQ(Acquire(image), CL_SUCCESS);
+    EXPECT_EQ(ReadImage(image, 8, 8, 1, 4), before);
+    ASSERT_EQ(Release(image), CL_SUCCESS);
+    EXPECT_EQ(clFinish(queue()), CL_SUCCESS);
+    EXPECT_EQ(current->gl().GetError(), static_cast<GLenum>(GL_NO_ERROR));
+  }
+}
+
+// A renderbuffer of another size than it was described with is refused, as a texture is: what of it
+// fits is not mixed with what was there before.
+TEST_P(GlLife, RenderbufferOfAnotherSize) {
+  GLuint name = 0;
+  gl().GenRenderbuffers(1, &name);
+  gl().BindRenderbuffer(GL_RENDERBUFFER, name);
+  gl().RenderbufferStorage(GL_RENDERBUFFER, GL_RGBA8, 16, 16);
+  const Own<cl_mem> image =
+      MAKE("clCreateFromGLRenderbuffer.resized",
+           clCreateFromGLRenderbuffer(context(), CL_MEM_READ_WRITE, name, error));
+  const std::pair<GLsizei, cl_int> rows[] = {
+      {4, CL_INVALID_GL_OBJECT}, {32, CL_INVALID_GL_OBJECT}, {16, CL_COMPLETE}};
+  for (const auto& [size, wanted] : rows) {
+    gl().RenderbufferStorage(GL_RENDERBUFFER, GL_RGBA8, size, size);
+    gl().Finish();
+    Own<cl_event> acquired;
+    ASSERT_EQ(Acquire(image, acquired.Out()), CL_SUCCESS);
+    const cl_event one = acquired;
+    clWaitForEvents(1, &one);
+    cl_int status = 1;
+    EXPECT_EQ(clGetEventInfo(acquired, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status), &status,
+                             nullptr),
+              CL_SUCCESS);
+    EXPECT_EQ(status, wanted) << size;
+    Release(image);
+    clFinish(queue());
+    MakeQueue();  // Whatever failed in it.
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, GlLife, testing::ValuesIn(Bindings()), BindingParamName);
 
 }  // namespace

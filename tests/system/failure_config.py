@@ -208,7 +208,7 @@ def check_absent_address(what, host):
 def kill_and_take(broker, taken, port):
     """True once the port is ours and no longer the gateway's."""
     for pid in harness.descendants(broker):
-        if harness.command_line(pid)[0].endswith("sluice-gateway") and harness.alive(pid):
+        if harness.program(pid).endswith("sluice-gateway") and harness.alive(pid):
             os.kill(pid, harness.signal.SIGKILL)
     try:
         taken.bind(("127.0.0.1", port))

@@ -123,8 +123,7 @@ def check_gateway():
         application = harness.Application(daemon, "limits", "context")
         report.check(application.wait_for("READY", SECONDS), "a program with a session over the network",
                      application.output + daemon.log.read_text())
-        gateways = [pid for pid in daemon.processes() if harness.command_line(pid)[:1] and
-                    harness.command_line(pid)[0].endswith("sluice-gateway")]
+        gateways = [pid for pid in daemon.processes() if harness.program(pid).endswith("sluice-gateway")]
         workers = daemon.workers()
         found = {pid: status_of(pid) for pid in gateways + workers}
         application.end(SECONDS)
@@ -146,7 +145,7 @@ def landlock_version():
 
 
 def process_named(daemon, name):
-    found = [pid for pid in daemon.processes() if harness.command_line(pid)[0].endswith(name)]
+    found = [pid for pid in daemon.processes() if harness.program(pid).endswith(name)]
     return found[0] if len(found) == 1 else None
 
 

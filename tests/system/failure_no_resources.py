@@ -4,6 +4,7 @@
 
 Usage: failure_no_resources.py ring|network
 """
+import shutil
 import signal
 import subprocess
 
@@ -55,6 +56,15 @@ def main():
         daemon.process.send_signal(signal.SIGHUP)
         harness.wait_until(lambda: listed(daemon)[0] == FAILED, 20)
         check_off(daemon, "turned off by a reload")
+    with harness.Daemon(KIND) as daemon:
+        vendors = daemon.directory / "vendors"
+        shutil.copy(harness.built("libsluice_icd.so"), daemon.directory)
+        if KIND == "network":
+            shutil.copy(harness.built("libsluice_remote.so"), daemon.directory)
+        for file in vendors.iterdir():
+            file.write_text(f"{daemon.directory}/libsluice_icd.so\n")
+        told, code = offered(daemon)
+        report.check(told == [0, 0, 0, 0], "without libsluice beside the driver: the extension is hidden", told)
     daemon = harness.Daemon(KIND)
     daemon.config.write_text(daemon.config.read_text() + OFF)
     with daemon.start():

@@ -85,6 +85,11 @@ def command_line(pid):
         return []
 
 
+def program(pid):
+    """What it runs; "" of one that has ended, which is asked of many that may."""
+    return (command_line(pid) or [""])[0]
+
+
 def alive(pid):
     """True for a process that runs; a zombie counts as gone."""
     try:

@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs in namespaces of their own exchange frames through daemon-owned resources.
 
-Each runs in its own user, mount, PID, IPC and network namespace (bubblewrap) with nothing but the daemon's
-socket and libsluice; the capabilities are what one tells the other. Every pixel of every frame is verified.
+Each runs in its own user, mount, PID, IPC and network namespace (contained.sh) with nothing but the daemon's
+socket and Sluice's libraries; the capabilities are what one tells the other. Every pixel of every frame is verified.
 A producer that is killed while it writes leaves contents that the consumer knows to be indeterminate. The
 daemon is afterwards as it was. Usage: resources.py
 """
 import json
 import os
+import pathlib
 import shutil
 import subprocess
 import sys
@@ -20,23 +21,16 @@ FRAMES = 100
 report = harness.Report("resources")
 
 
-def sandbox(daemon, program):
-    """The command line that runs `program` with the socket's directory and our libraries' only."""
-    libraries = harness.built("libsluice.so.0").parent
-    return ["bwrap", "--ro-bind", "/usr", "/usr", "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64",
-            "/lib64", "--symlink", "usr/bin", "/bin", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp",
-            "--unshare-all", "--die-with-parent", "--new-session",
-            "--ro-bind", str(daemon.directory), "/run/sluice-test",
-            "--ro-bind", str(libraries), str(libraries),
-            "--ro-bind", str(harness.built(program)), "/opt/program",
-            "--clearenv", "--setenv", "LD_LIBRARY_PATH", str(libraries),
-            "--setenv", "SLUICE_TEST_KIND", "ring", "--setenv", "OCL_ICD_VENDORS", "/run/sluice-test/vendors",
-            "--setenv", "SLUICE_ENDPOINT", f"unix:/run/sluice-test/{daemon.socket.name}", "/opt/program"]
+CONTAINED = str(pathlib.Path(__file__).with_name("contained.sh"))
+
+
+def environment(daemon):
+    return {**os.environ, "SLUICE_BUILD_DIR": str(harness.build_dir()), "SLUICE_ENDPOINT": f"unix:{daemon.socket}"}
 
 
 def start(daemon, program, *arguments):
-    return subprocess.Popen([*sandbox(daemon, program), *map(str, arguments)], stdin=subprocess.PIPE,
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen([CONTAINED, program, *map(str, arguments)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True, env=environment(daemon))
 
 
 def finish(process):
@@ -96,8 +90,8 @@ def render_and_compute(daemon, width, height):
 # A pair beside each other, which hands the capabilities over by a pipe; and what neither takes.
 def samples(daemon):
     producer = start(daemon, "gl_frames", 10, 64, 48)
-    consumer = subprocess.run([*sandbox(daemon, "cl_frames"), "10"], stdin=producer.stdout, capture_output=True,
-                              text=True, timeout=SECONDS)
+    consumer = subprocess.run([CONTAINED, "cl_frames", "10"], stdin=producer.stdout, capture_output=True, text=True,
+                              timeout=SECONDS, env=environment(daemon))
     code, output = finish(producer)
     report.check(consumer.returncode == 0 and code == 0, "gl_frames | cl_frames",
                  f"{consumer.stdout}{consumer.stderr}{output}")

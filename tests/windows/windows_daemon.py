@@ -73,7 +73,7 @@ class WindowsDaemon(harness.Daemon):
         found = []
         for entry in filter(str.isdigit, os.listdir("/proc")):
             pid = int(entry)
-            name = next(iter(harness.command_line(pid)), "")  # Of one that has ended meanwhile: none.
+            name = harness.program(pid)
             if name.endswith(("sluice-worker.exe", "sluice-gateway.exe", "sluice-allocator.exe")) and harness.alive(
                     pid) and self._in_prefix(pid):
                 found.append(pid)

@@ -32,6 +32,7 @@ typedef cl_uint cl_sluice_sharing_way;
 #define CL_SHARING_WAY_STAGING_SLUICE 3
 
 /* cl_sluice_shared_resource: memory objects made from resources that the daemon owns. */
+#define CL_SLUICE_SHARED_RESOURCE_EXTENSION_VERSION CL_MAKE_VERSION(1, 2, 0)
 #define CL_COMMAND_ACQUIRE_SHARED_RESOURCES_SLUICE 0x534C0100
 #define CL_COMMAND_RELEASE_SHARED_RESOURCES_SLUICE 0x534C0101
 #define CL_INVALID_SHARED_RESOURCE_SLUICE (-0x534C0102)

@@ -47,7 +47,7 @@ absl::StatusOr<Received> Receive(int socket) {
   return received;
 }
 
-class HelperWatch final : public ResourceWatch {
+class HelperWatch final : public ResourceWatch, private WatchedState {
  public:
   explicit HelperWatch(UniqueFd socket) : socket_(std::move(socket)) {}
 

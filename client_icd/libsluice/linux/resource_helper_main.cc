@@ -90,11 +90,11 @@ void PassStates(const std::shared_ptr<GrpcWatch>& watch, int socket) {
   HangUp(socket);  // Ends the other thread's wait.
 }
 
-void BeginWatch(v1::Resources::Stub* stub, const ResourceChannel& channel, std::string_view bytes,
-                UniqueFd answer) {
+void BeginWatch(v1::Resources::Stub* stub, const std::shared_ptr<const ResourceChannel>& channel,
+                std::string_view bytes, UniqueFd answer) {
   v1::WatchResourceRequest request;
   if (!request.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return;
-  const auto watch = std::make_shared<GrpcWatch>(stub, &channel, request);
+  const auto watch = std::make_shared<GrpcWatch>(stub, channel, request);
   std::thread([watch, socket = std::move(answer)]() mutable {
     const int number = socket.get();
     std::thread states([&] { PassStates(watch, number); });
@@ -107,8 +107,9 @@ void BeginWatch(v1::Resources::Stub* stub, const ResourceChannel& channel, std::
 
 int Main() {
   EnsureStandardDescriptors();
-  auto channel = OpenResourceChannel(UniqueFd(kTransportSocket));
-  if (!channel.ok()) return 1;
+  auto opened = OpenResourceChannel(UniqueFd(kTransportSocket));
+  if (!opened.ok()) return 1;
+  const auto channel = std::make_shared<const ResourceChannel>(*std::move(opened));
   grpc::GenericStub unary(channel->channel);
   const std::unique_ptr<v1::Resources::Stub> stub = v1::Resources::NewStub(channel->channel);
   std::string packet(kMaxHelperMessage, '\0');
@@ -122,7 +123,7 @@ int Main() {
     header.method[sizeof(header.method) - 1] = '\0';
     const auto request = std::string_view(packet).substr(sizeof(header), *size - sizeof(header));
     if (header.watches != 0) {
-      BeginWatch(stub.get(), *channel, request, std::move(fds[0]));
+      BeginWatch(stub.get(), channel, request, std::move(fds[0]));
     } else {
       Begin(&unary, header, request, std::move(fds[0]));
     }

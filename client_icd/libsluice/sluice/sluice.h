@@ -45,6 +45,12 @@
  * process with a message of gRPC's on stderr, write a few bytes to a file that the program has
  * opened under one of the numbers, or, sluice_disconnect, not return.
  *
+ * Limits: sluice_connect, and a connection's first sluice_watch_open, see first that the process
+ * can have the descriptors and threads that gRPC needs, some dozen of each at most, and else return
+ * SLUICE_LIMIT; threads of the program's own that take them in that very moment may still end the
+ * process. A full address space (RLIMIT_AS) may end it at any call: gRPC, and what it is made with,
+ * do not look whether they get memory.
+ *
  * Structures with a `struct_size` grow at their end in later versions: set it to sizeof.
  */
 #ifndef SLUICE_SLUICE_H
@@ -73,7 +79,8 @@ typedef enum sluice_status {
   SLUICE_PERMISSION_DENIED = 2, /* the capability opens nothing, or not for that; of
                                    sluice_connect: the daemon is not for this user */
   SLUICE_NOT_FOUND = 3,         /* no such hold */
-  SLUICE_LIMIT = 4,             /* a quota or limit of the daemon's; or it has no memory */
+  SLUICE_LIMIT = 4,             /* a quota or limit of the daemon's, or it has no memory; or this
+                                   process can have too few descriptors or threads (setrlimit) */
   SLUICE_TIMED_OUT = 5,         /* the turn did not come in time; or the daemon does not answer */
   SLUICE_DESTROYED = 6,         /* the resource was destroyed while waiting */
   SLUICE_UNSUPPORTED = 7,       /* this host, or this memory, has no such thing */

@@ -121,7 +121,7 @@ class WglBinding final : public GlBinding {
     return address != nullptr ? address : wgl_.opengl.Find(function);
   }
   bool IsCurrentHere() const override { return wgl_.GetCurrentContext() != nullptr; }
-  bool IsNamedContextCurrent() const override { return wgl_.GetCurrentContext() == shared_; }
+  bool HasNamedHandle() const override { return wgl_.GetCurrentContext() == shared_; }
   void LeaveThread() override {}
 
  private:

@@ -26,7 +26,10 @@ int main(void) {
   ocl_check(
       clGetDeviceInfo(device, CL_DEVICE_EXTENSIONS_WITH_VERSION, sizeof versions, versions, &bytes),
       "versions");
-  for (size_t i = 0; i < bytes / sizeof versions[0]; ++i) versioned |= named(versions[i].name);
+  for (size_t i = 0; i < bytes / sizeof versions[0]; ++i) {
+    if (named(versions[i].name))
+      versioned = versions[i].version == CL_SLUICE_SHARED_RESOURCE_EXTENSION_VERSION ? 1 : -1;
+  }
   printf("versioned %d\n", versioned);
 
   const char* const names[] = {kCreate, "clEnqueueAcquireSharedResourcesSLUICE",
