@@ -9,7 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "broker/base/log.h"
-#include "broker/os/file_access.h"
 #include "broker/os/local_socket.h"
 #include "broker/os/service.h"
 #include "broker/vendor_folder.h"
@@ -118,14 +117,6 @@ absl::Status Broker::Start() {
         std::make_unique<GatewayLink>(loop_.get(), &workers_, &opener_, config_.network[i],
                                       launcher_->users().service(), kGatewayOwnerBit | i));
     gateways_.back()->Start();
-  }
-  const std::string unconfined =
-      config_.confine_files ? UnconfinedReason() : "confine_files = false in [worker]";
-  if (!unconfined.empty()) {
-    Log(LogLevel::kWarning, "broker",
-        "workers and the allocator can read whatever their user can: their access to files is not "
-        "confined",
-        {{"reason", unconfined}});
   }
   Log(LogLevel::kInfo, "broker", "started",
       {{"version", kVersion},

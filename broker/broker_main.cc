@@ -25,6 +25,7 @@
 #include "broker/os/command_line.h"
 #include "broker/os/config_keys.h"
 #include "broker/os/daemon_process.h"
+#include "broker/os/file_access.h"
 #include "broker/os/local_endpoint.h"
 #include "broker/os/process.h"
 #include "broker/os/service.h"
@@ -181,10 +182,18 @@ absl::StatusOr<Config> BuildConfig(const Flags& flags, NetworkCheck check) {
   return config;
 }
 
-// What is no mistake, and should be otherwise all the same: secrets that are none, and services
-// that ask for none.
+// What is no mistake, and should be otherwise all the same: secrets that are none, services that
+// ask for none, and workers that nothing keeps from the host's files.
 std::vector<std::string> WarningsOf(const Config& config) {
   std::vector<std::string> warnings = OpenDoors(config);
+  const std::string unconfined =
+      config.confine_files ? UnconfinedReason() : "confine_files = false in [worker]";
+  if (!unconfined.empty()) {
+    warnings.push_back(
+        absl::StrCat("workers and the allocator can read whatever their user can: their access to "
+                     "files is not confined: ",
+                     unconfined));
+  }
   for (const NetworkConfig& network : config.network) {
     for (const char* key : {"key", "token_file"}) {
       const std::string& path = *network.FileOf(key);

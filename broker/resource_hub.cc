@@ -278,6 +278,11 @@ void ResourceHub::Stop() {
 
 void ResourceHub::Create(uint64_t connection, CreateParameters parameters, CreateDone done) {
   absl::Status checked = CheckParameters(&parameters);
+  if (parameters.backing == ResourceBacking::kImported) {
+    checked.Update(absl::UnimplementedError(
+        "SLUICE_BACKING_IMPORTED is in descriptions only: memory of the caller's becomes a "
+        "resource by sluice_import"));
+  }
   if (parameters.backing == ResourceBacking::kAny) parameters.backing = ResourceBacking::kMemfd;
   const std::string identity = connections_[connection]->identity;
   const uint64_t size = parameters.shape.size_bytes;

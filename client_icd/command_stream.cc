@@ -7,6 +7,7 @@
 #include "broker/os/threads.h"
 #include "client_icd/event.h"
 #include "client_icd/session.h"
+#include "client_icd/sharing/letting_go.h"
 
 namespace sluice {
 namespace {
@@ -85,6 +86,7 @@ bool CommandStream::Untrack(const Event* event) {
 
 cl_int CommandStream::WaitFor(Event* event) {
   if (!event->ended()) WaitUntil(event->ended_flag(), event->id());
+  sharing::LettingGo::Await();
   return event->status();
 }
 

@@ -20,8 +20,8 @@ struct EndpointAddress {
   bool operator==(const EndpointAddress&) const = default;
 };
 // Each once, in the order of their first mention. An error names the entry and what is allowed. An
-// empty text is the default (a socket of the user, else of the system). With `refused`, entries
-// that are none are told there and left out.
+// empty text is the default (a socket of the user, else of the system); one that names none, of
+// commas and spaces, is refused. With `refused`, entries that are none are told there and left out.
 absl::StatusOr<std::vector<EndpointAddress>> ParseEndpoints(
     std::string_view text, std::vector<absl::Status>* refused = nullptr);
 

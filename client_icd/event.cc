@@ -7,6 +7,7 @@
 #include "client_icd/api.h"
 #include "client_icd/enqueue.h"
 #include "client_icd/info.h"
+#include "client_icd/sharing/letting_go.h"
 
 namespace sluice {
 
@@ -161,6 +162,7 @@ cl_int Event::GetInfo(cl_event_info param_name, const InfoSink& sink) {
       return sink.Value<cl_uint>(app_count());
     case CL_EVENT_COMMAND_EXECUTION_STATUS:
       if (!ended()) session().stream().Poll();
+      if (ended()) sharing::LettingGo::Await();
       return sink.Value<cl_int>(status());
     default:
       return CL_INVALID_VALUE;

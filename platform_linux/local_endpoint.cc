@@ -7,9 +7,9 @@
 
 namespace sluice {
 
-std::optional<std::string> ParseLocalName(std::string_view text) {
+absl::StatusOr<std::string> ParseLocalName(std::string_view text) {
   if (text.starts_with("//")) text.remove_prefix(2);  // unix:///path is the same.
-  if (!text.starts_with("/")) return std::nullopt;
+  if (!text.starts_with("/")) return absl::InvalidArgumentError("an absolute path");
   return std::string(text);
 }
 

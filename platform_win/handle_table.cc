@@ -131,7 +131,10 @@ absl::Status WindowsStatus(DWORD error, absl::string_view what) {
                               message.back() == '.' || message.back() == ' ')) {
     message.pop_back();
   }
-  return absl::Status(CodeOf(error), absl::StrCat(what, ": ", message, " (", error, ")"));
+  // Wine has none for Winsock's.
+  const std::string said = message.empty() ? absl::StrCat("Windows' error ", error)
+                                           : absl::StrCat(message, " (", error, ")");
+  return absl::Status(CodeOf(error), absl::StrCat(what, ": ", said));
 }
 
 }  // namespace sluice

@@ -2,13 +2,14 @@
 #include "broker/os/local_endpoint.h"
 
 #include "broker/os/local_socket.h"
+#include "proto/status_macros.h"
 
 namespace sluice {
 
-std::optional<std::string> ParseLocalName(std::string_view text) {
+absl::StatusOr<std::string> ParseLocalName(std::string_view text) {
   std::string name(text);
   if (!name.starts_with("\\")) name.insert(0, R"(\\.\pipe\)");
-  if (!CheckLocalName(name).ok()) return std::nullopt;
+  RETURN_IF_ERROR(CheckLocalName(name));
   return name;
 }
 

@@ -547,8 +547,9 @@ absl::Status CheckLocalName(const std::string& name) {
       rest.find_first_of("\\/") == absl::string_view::npos) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("the name of a pipe, ", kPrefix, "NAME, of at most ", kMaxName, " characters"));
+  return absl::InvalidArgumentError(absl::StrCat("the name of a pipe, ", kPrefix,
+                                                 "NAME, of at most ", kMaxName,
+                                                 " characters, without \"/\" and \"\\\" in NAME"));
 }
 
 std::string DefaultLocalName() { return absl::StrCat(kPrefix, "sluice-broker"); }

@@ -21,7 +21,8 @@ struct InstallFlags {
   bool no_driver = false;
 };
 
-// `done` gets a line for each thing that was done, also before one that fails.
+// `done` gets a line for each thing that was done, also before one that fails. Uninstall does the
+// other steps if one fails, but for a service that sessions keep from stopping: then it does none.
 absl::Status Install(const InstallFlags& flags, std::vector<std::string>* done);
 absl::Status Uninstall(const InstallFlags& flags, std::vector<std::string>* done);
 

@@ -4,15 +4,16 @@
 // client looks if nobody does. Thread-safe.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
+
+#include "absl/status/statusor.h"
 
 namespace sluice {
 
 // What follows "unix:" (an absolute path, perhaps after "//") or "pipe:" (NAME or \\.\pipe\NAME).
-// Nothing if it cannot be one.
-std::optional<std::string> ParseLocalName(std::string_view text);
+// An error says what it must be.
+absl::StatusOr<std::string> ParseLocalName(std::string_view text);
 
 // Such an endpoint, for messages: "unix:/ABSOLUTE/PATH", "pipe:NAME".
 const char* LocalEndpointForm();

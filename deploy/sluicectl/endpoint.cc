@@ -53,8 +53,12 @@ absl::StatusOr<Endpoint> ParseEndpoint(const std::string& text) {
   endpoint.text = text;
   absl::string_view rest = text;
   if (absl::ConsumePrefix(&rest, kLocalScheme)) {
-    const std::optional<std::string> name = ParseLocalName({rest.data(), rest.size()});
-    if (!name.has_value()) return refused;
+    const absl::StatusOr<std::string> name = ParseLocalName({rest.data(), rest.size()});
+    if (!name.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat(refused.message(), ": what follows ",
+                                                     kLocalScheme, " must be ",
+                                                     name.status().message()));
+    }
     endpoint.local = true;
     endpoint.path = *name;
     return endpoint;

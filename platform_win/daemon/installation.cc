@@ -366,11 +366,16 @@ absl::Status UninstallService(std::vector<std::string>* done) {
     if (::GetLastError() == ERROR_SERVICE_DOES_NOT_EXIST) return absl::OkStatus();
     return Failed("opening the service");
   }
-  RETURN_IF_ERROR(StopService(service.get()));
-  if (!::DeleteService(service.get())) return Failed("removing the service");
-  done->push_back(absl::StrCat("service removed: ", FromWide(kServiceName)));
+  // One whose process was killed takes no controls; all the same it shall go.
+  absl::Status status = StopService(service.get());
+  if (absl::IsDeadlineExceeded(status)) return status;
+  if (::DeleteService(service.get())) {
+    done->push_back(absl::StrCat("service removed: ", FromWide(kServiceName)));
+  } else {
+    status.Update(Failed("removing the service"));
+  }
   ::RegDeleteKeyExW(HKEY_LOCAL_MACHINE, kEventSource, KEY_WOW64_64KEY, 0);
-  return absl::OkStatus();
+  return status;
 }
 
 // The file that the service reads.
@@ -456,9 +461,12 @@ absl::Status Install(const InstallFlags& flags, std::vector<std::string>* done) 
 }
 
 absl::Status Uninstall(const InstallFlags& flags, std::vector<std::string>* done) {
-  // The service first: if it does not stop, nothing is taken away.
-  if (!flags.no_service) RETURN_IF_ERROR(UninstallService(done));
-  return flags.no_driver ? absl::OkStatus() : RemoveDriver(done);
+  // The service first: if sessions keep it from stopping, nothing is taken away. Whatever else
+  // fails, the other steps are done.
+  absl::Status status = flags.no_service ? absl::OkStatus() : UninstallService(done);
+  if (absl::IsDeadlineExceeded(status) || flags.no_driver) return status;
+  status.Update(RemoveDriver(done));
+  return status;
 }
 
 }  // namespace sluice

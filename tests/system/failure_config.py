@@ -101,10 +101,11 @@ def check_network_keys(files):
         check_config(files, f"--check-config names {what}", network(*lines), line, parts)
     above = files.write(network(listen, one, two, f'token_file = "{folder}/one.key"'))
     code, output = files.run("--check-config", str(files.config))
-    report.check(code == 0 and ": ok" in output and "warning" not in output and above,
+    report.check(code == 0 and ": ok" in output and f"warning: {files.config}" not in output and above,
                  "--check-config takes what is right", output)
     token = f'token_file = "{folder}/one.key"'
     check_secrets(files, network(f'listen = "127.0.0.1:{harness.free_port()}"', one, two, token))
+    check_unconfined(files)
     check_open_doors(files, f'listen = "0.0.0.0:{harness.free_port()}"', (one, two))
 
 
@@ -117,6 +118,17 @@ def check_open_doors(files, listen, tls):
                  "--check-config warns of a network service without authentication", output)
     code, output = files.run("--config", str(files.config), seconds=5)
     report.check(code is None and all(part in output for part in parts), "so does the daemon at its start", output)
+
+
+def check_unconfined(files):
+    """Workers that may read whatever their user may are possible, and told."""
+    part = "confine_files = false in [worker]"
+    files.write(("" if os.geteuid() == 0 else "[worker]\n") + "confine_files = false\n")  # write ends with [worker].
+    code, output = files.run("--check-config", str(files.config))
+    report.check(code == 0 and ": ok" in output and "warning" in output and part in output,
+                 "--check-config warns of workers without confinement", output)
+    code, output = files.run("--config", str(files.config), seconds=5)
+    report.check(code is None and part in output, "so does the daemon at its start", output)
 
 
 def check_secrets(files, text):
@@ -132,7 +144,7 @@ def check_secrets(files, text):
     report.check(code is None and all(part in output for part in parts), "so does the daemon at its start", output)
     key.chmod(0o640)
     code, output = files.run("--check-config", str(files.config))
-    report.check(code == 0 and "warning" not in output, "a group may have been given it", output)
+    report.check(code == 0 and f"warning: {files.config}" not in output, "a group may have been given it", output)
 
 
 def check_ports(files):

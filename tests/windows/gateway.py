@@ -120,7 +120,7 @@ def configuration(wine):
                         f'"127.0.0.1:{taken.getsockname()[1]}"\n')
         code, output = wine.run([BIN / "sluiced.exe", "--console", "--config", wine_module.windows_path(file)],
                                 seconds=60)
-        REPORT.check(code not in (0, 124) and "netstat" in output, "a port in use: no start, and the way to find whose",
+        REPORT.check(code not in (0, 124) and "netstat" in output and ":  (" not in output, "a port in use: no start, and the way to find whose",
                      output)
 
 

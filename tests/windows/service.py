@@ -142,6 +142,10 @@ def texts(wine):
               (code, output))
     code, output = ctl(wine, "devices", endpoint="unix:/tmp/x")
     check("texts: another system's endpoint", code != 0 and "pipe:NAME" in output, (code, output))
+    code, output = ctl(wine, "devices", endpoint="pipe:a/b")
+    check("texts: a pipe's name with a slash", code != 0 and 'without "/"' in output, (code, output))
+    code, output = ctl(wine, "devices", endpoint=",,")
+    check("texts: no endpoint", code != 0 and "names no endpoint" in output, (code, output))
     code, output = ctl(wine, "install", "--no-service", "--no-driver")
     check("texts: install of nothing", code == 2 and "excludes" in output, (code, output))
     code, output = ctl(wine, "run")
@@ -367,6 +371,23 @@ def broken(wine):
     check("broken: uninstall", code == 0, output)
 
 
+def killed(wine):
+    """A service whose process was killed takes no controls; uninstalling tells so, and takes all of it away."""
+    code, output = ctl(wine, "install", "--manual")
+    check("killed: install", code == 0, output)
+    wine.run(["sc", "start", "Sluice"], seconds=60)
+    wait_for("killed: it runs", 120, lambda: state(wine) == "RUNNING")
+    code, output = wine.run(["taskkill", "/f", "/im", "sluiced.exe"], seconds=60)
+    check("killed: it is", code == 0, output)
+    code, output = ctl(wine, "uninstall")
+    check("killed: uninstall says what failed", "service removed: Sluice" in output and "sluice_icd.dll" in output and
+          (code == 0 or code == 1 and "stopping the service" in output), (code, output))
+    code, output = wine.run(["sc", "query", "Sluice"], seconds=30)
+    check("killed: the service is gone", code != 0 and "STATE" not in output, (code, output))
+    code, output = wine.run(["reg", "query", wine_module.VENDORS], seconds=30)
+    check("killed: the driver is no longer registered", "sluice_icd.dll" not in output, output)
+
+
 def programs(wine, config):
     """The system runs nothing that anybody may change, nor from a folder into which anybody may put a library, nor from
     one that anybody may put in its place."""
@@ -530,7 +551,7 @@ def main():
         keep_one_service_manager(wine)
         wine.programs = unpack(wine)
         imports()
-        for part in (unit_tests, texts, console, refused, service, broken, fixed_keys, install):
+        for part in (unit_tests, texts, console, refused, service, broken, killed, fixed_keys, install):
             if not sys.argv[1:] or part.__name__ in sys.argv[1:]:
                 part(wine)
     print(f"{len(FAILURES)} failed")

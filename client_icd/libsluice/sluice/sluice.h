@@ -186,13 +186,14 @@ sluice_status sluice_create(sluice_connection* connection, const sluice_create_i
                             sluice_capability* read, sluice_capability* write);
 
 /* A resource of the caller's memory: a memfd with F_SEAL_SHRINK and F_SEAL_GROW, or a dma-buf; on
- * Windows a committed section of the paging file (whose access list lets nobody open it, unless
- * readers are trusted), by a handle that has SECTION_QUERY besides the rights to map: one of
- * OpenFileMapping(FILE_MAP_READ) has not. `memory` stays the caller's, and may be a descriptor for
- * reading only. What cannot be written here, or is sealed against it, is not exported for writing.
- * A memfd that is not sealed against writing and cannot be (it has F_SEAL_SEAL, or `memory` is for
- * reading only) is not exported for reading to one who could open it for writing again
- * (SLUICE_TRUST_READERS says who), unless readers are trusted. */
+ * Windows a committed section of the paging file, by a handle that has SECTION_QUERY besides the
+ * rights to map: one of OpenFileMapping(FILE_MAP_READ) has not. `memory` stays the caller's, and
+ * may be a descriptor for reading only. What cannot be written here, or is sealed against it, is
+ * not exported for writing. A memfd that is not sealed against writing and cannot be (it has
+ * F_SEAL_SEAL, or `memory` is for reading only) is not exported for reading to one who could open
+ * it for writing again (SLUICE_TRUST_READERS says who), unless readers are trusted. Nor is a
+ * section whose access list lets a reader make a handle for writing of it, as an ordinary one's
+ * does: only one whose one entry gives OWNER RIGHTS (S-1-3-4) nothing is proof against that. */
 sluice_status sluice_import(sluice_connection* connection, const sluice_create_info* info,
                             sluice_native_handle memory, sluice_capability* read,
                             sluice_capability* write);

@@ -9,6 +9,7 @@
 #include "client_icd/client_log.h"
 #include "client_icd/event.h"
 #include "client_icd/queue.h"
+#include "client_icd/sharing/letting_go.h"
 
 namespace sluice::sharing {
 
@@ -24,11 +25,12 @@ bool D3dThread::Post(JobThread::Job job) {
 }
 
 void D3dThread::LetGo(JobThread::Job kept) {
-  if (callers_only_) {
-    HomeThread::Leave(home_, std::move(kept));
-  } else {
-    Post(std::move(kept));
-  }
+  if (callers_only_) return HomeThread::Leave(home_, std::move(kept));
+  letting_go_.Add([kept = std::move(kept), under_way = LettingGo::Begin()]() mutable {
+    const CommandStream::Handling handling;  // As where a job's own go.
+    kept = nullptr;
+    under_way = nullptr;
+  });
 }
 
 std::shared_ptr<void> D3dThread::Begin(std::shared_ptr<Call>* call) {

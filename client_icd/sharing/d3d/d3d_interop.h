@@ -42,8 +42,9 @@ class D3dThread final : public NativeThread {
   NativeWatch* watch() override { return callers_only_ ? nullptr : &watch_; }
   bool callers_only() const { return callers_only_; }
   bool Post(JobThread::Job job) override;
-  // `kept` holds references to Direct3D's objects, and goes where they may be let go of. For
-  // whatever ends where replies are handled: anywhere else they just go.
+  // `kept` holds references to Direct3D's objects, and goes where they may be let go of: on a
+  // thread that does nothing else, since no work of other objects is to be waited for. For whatever
+  // ends where replies are handled: anywhere else they just go.
   void LetGo(JobThread::Job kept);
   // The calling thread is the one that uses a device of one thread.
   void ComeHere() { home_->ComeHere(); }
@@ -72,6 +73,7 @@ class D3dThread final : public NativeThread {
                      "ID3D11Multithread::Enter) must leave it before it waits for OpenCL"};
   // Shared with the tokens, which may outlive this.
   const std::shared_ptr<State> state_ = std::make_shared<State>();
+  JobThread letting_go_{"sluice-d3d-end"};
 };
 
 // What a context keeps that was created for an API of Direct3D's (Context::AddInterop): the base of

@@ -80,6 +80,21 @@ TYPED_TEST(D3dLock, ReleaseWithinIt) {
   this->lock_->Leave();
 }
 
+// What goes with the last command is waited for, but not by the thread that keeps the lock from it.
+TYPED_TEST(D3dLock, LastCommandEndsWithinIt) {
+  ASSERT_EQ(this->Acquire(this->memory_), CL_SUCCESS);
+  ASSERT_EQ(clFinish(this->queue()), CL_SUCCESS);
+  this->lock_->Enter();
+  ASSERT_EQ(clEnqueueWriteBuffer(this->queue(), this->memory_, CL_FALSE, 0, this->kBytes,
+                                 this->after_.data(), 0, nullptr, nullptr),
+            CL_SUCCESS);
+  this->memory_.Reset();
+  EXPECT_EQ(clFinish(this->queue()), CL_SUCCESS);
+  EXPECT_EQ(clFinish(this->queue()), CL_SUCCESS);
+  this->lock_->Leave();
+  this->ExpectShares(this->other_, this->other_buffer_.Get());
+}
+
 // An application of that kind that lets go of all it has, and ends, without having left the lock.
 class EndsWithinItsLock : public D3dLock<Khr11> {
  public:

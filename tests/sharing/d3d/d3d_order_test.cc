@@ -125,6 +125,9 @@ class D3dOrder : public WithOrder<WithD3d<E>> {
   std::vector<cl_context_properties> OwnProperties() override {
     return this->Properties(this->app().device());
   }
+  std::vector<ULONG> Counted() override {
+    return {CountOf(buffer_.Get()), CountOf(this->app().device())};
+  }
 
   Com<typename E::Buffer> buffer_;
 };
@@ -142,6 +145,7 @@ TYPED_TEST(D3dOrder, ReleaseBehindUserEvent) { this->ReleaseBehindUserEvent(); }
 TYPED_TEST(D3dOrder, ReleaseBesideUserEvent) { this->ReleaseBesideUserEvent(); }
 TYPED_TEST(D3dOrder, FailedWaitList) { this->FailedWaitList(); }
 TYPED_TEST(D3dOrder, UserSync) { this->UserSync(); }
+TYPED_TEST(D3dOrder, NothingIsHeldWhenWaitedFor) { this->NothingIsHeldWhenWaitedFor(); }
 
 // Threads with a buffer each share through one device and one context.
 TYPED_TEST(D3dOrder, Threads) {

@@ -32,6 +32,9 @@ class Dx9Order : public WithOrder<WithDx9> {
   }
   Own<cl_mem> FromObject() override { return From(surface_.Get()); }
   std::vector<cl_context_properties> OwnProperties() override { return Properties(app().device()); }
+  std::vector<ULONG> Counted() override {
+    return {References(surface_.Get()), References(app().device())};
+  }
 
   static constexpr size_t kZero[3] = {};
   static constexpr size_t kWhole[3] = {16, 16, 1};
@@ -90,6 +93,7 @@ TEST_P(Dx9Order, ReleaseBehindUserEvent) { ReleaseBehindUserEvent(); }
 TEST_P(Dx9Order, ReleaseBesideUserEvent) { ReleaseBesideUserEvent(); }
 TEST_P(Dx9Order, FailedWaitList) { FailedWaitList(); }
 TEST_P(Dx9Order, UserSync) { UserSync(); }
+TEST_P(Dx9Order, NothingIsHeldWhenWaitedFor) { NothingIsHeldWhenWaitedFor(); }
 
 // A refused context, a query for devices and a refused memory object leave no reference behind.
 TEST_P(Dx9Order, RefusalsHoldNothing) {

@@ -36,6 +36,29 @@ TEST(EndpointAddressTest, OthersThanTheRefused) {
   EXPECT_TRUE(none->empty());
 }
 
+// A text of commas alone is a mistake, as it is to sluicectl; only an empty one is the default.
+TEST(EndpointAddressTest, NamesOneAtLeast) {
+  for (const char* none : {",,", " ", " , "}) {
+    EXPECT_EQ(ParseEndpoints(none).status().message(), "SLUICE_ENDPOINT names no endpoint");
+    std::vector<absl::Status> refused;
+    const auto addresses = ParseEndpoints(none, &refused);
+    ASSERT_TRUE(addresses.ok()) << addresses.status();
+    EXPECT_TRUE(addresses->empty());
+    EXPECT_EQ(refused.size(), 1u);
+  }
+  const auto otherwise = ParseEndpoints("");
+  ASSERT_TRUE(otherwise.ok()) << otherwise.status();
+  EXPECT_EQ(otherwise->size(), 1u);
+}
+
+// A local name that is none is refused with what it must be.
+TEST(EndpointAddressTest, LocalNamesAreTold) {
+  const auto addresses = ParseEndpoints("unix:relative");
+  EXPECT_NE(addresses.status().message().find("what follows unix: must be an absolute path"),
+            absl::string_view::npos)
+      << addresses.status();
+}
+
 // A daemon that is named twice is one platform.
 TEST(EndpointAddressTest, EachOnce) {
   const auto addresses = ParseEndpoints("b:2,a:1, b:2,,a:1,b:3");

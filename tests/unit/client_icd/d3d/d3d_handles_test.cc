@@ -12,6 +12,7 @@
 #include "broker/os/threads.h"
 #include "client_icd/sharing/d3d/d3d_memory.h"
 #include "client_icd/sharing/d3d/d3d_object.h"
+#include "client_icd/sharing/letting_go.h"
 #include "tests/unit/client_icd/d3d/fake_direct3d.h"
 
 namespace sluice::sharing {
@@ -416,10 +417,12 @@ TEST_F(D3dHandlesTest, NoShadow) {
 // --- The end.
 
 // Where replies are handled nothing of Direct3D's is called, which may wait for a lock that the
-// application has entered: the context's thread lets go. Anywhere else it is done at once.
-TEST_F(D3dHandlesTest, GoesOnItsThreadWhereRepliesAreHandled) {
+// application has entered: another thread lets go, whatever the context's waits for, and a call
+// that waits finds that done. Anywhere else it is done at once.
+TEST_F(D3dHandlesTest, GoesElsewhereWhereRepliesAreHandled) {
   FakeDirect3d::Texture* const texture = direct3d_.NewTexture(FakeDirect3d::Desc(0));
   const auto thread = std::make_shared<D3dThread>(/*callers_only=*/false);
+  const int device_before = direct3d_.device_references;
   const auto make = [&] {
     return std::make_unique<D3dObject<Direct3d11>>(thread,
                                                    ComPtr<ID3D11Device>::Share(direct3d_.device()),
@@ -427,18 +430,23 @@ TEST_F(D3dHandlesTest, GoesOnItsThreadWhereRepliesAreHandled) {
   };
   make();
   EXPECT_EQ(texture->references, 1);
+  EXPECT_EQ(direct3d_.device_references, device_before);
   absl::Notification go, gone;
   thread->Post([&go] { go.WaitForNotification(); });
+  auto object = make();
+  const int held = 1 + direct3d_.device_references - device_before;
+  direct3d_.only_thread = ThisThreadNumber();
   {
-    auto object = make();
     const CommandStream::Handling handling;
     object = nullptr;
-    EXPECT_EQ(texture->references, 2);
   }
+  LettingGo::Await(absl::InfiniteDuration());
+  EXPECT_EQ(texture->references, 1);
+  EXPECT_EQ(direct3d_.device_references, device_before);
+  EXPECT_EQ(direct3d_.strangers, held);  // Each was given back elsewhere.
   go.Notify();
   thread->Post([&gone] { gone.Notify(); });
   gone.WaitForNotification();
-  EXPECT_EQ(texture->references, 1);
 }
 
 // A device of one thread is not touched where another thread handles replies: the thread that made
