@@ -18,9 +18,8 @@
  * next holders are told that the contents are indeterminate. On Linux any writer can seal a memfd
  * against new writers for good (F_SEAL_FUTURE_WRITE, F_SEAL_WRITE), unless readers are trusted.
  *
- * Threads: everything may be called from any thread at any time, but sluice_disconnect and
- * sluice_watch_close, which must be the last call with their argument. Functions block only as long
- * as they say; none waits for ever. Each thread of a waiting acquire is a thread of the caller's.
+ * Threads: everything may be called from any thread at any time, sluice_disconnect and
+ * sluice_watch_close as the last call with their argument. No function waits for ever.
  *
  * A daemon that lives but does not answer (it hangs, is stopped, has no processor): functions that
  * ask it return SLUICE_TIMED_OUT, sluice_acquire about 5 s after its timeout, all others after
