@@ -68,9 +68,6 @@ struct ContextObject : Object {
   static constexpr ObjectType kType = ObjectType::kContext;
   static constexpr cl_int kInvalid = CL_INVALID_CONTEXT;
   ContextObject() : Object(kType), number(NextNumber()) {}
-  ~ContextObject() override {
-    if (on_destroyed) on_destroyed();
-  }
   bool Has(const DeviceObject& device) const {
     return std::any_of(devices.begin(), devices.end(),
                        [&device](const auto& one) { return one.get() == &device; });
@@ -88,8 +85,16 @@ struct ContextObject : Object {
   // The same, of one device each and with profiling: for transfers whose times the application is
   // told. Made when there is one.
   absl::flat_hash_map<cl_device_id, UniqueCl<cl_command_queue>> timed_queues;
-  // Tells the client, if it asked (WatchDestruction).
-  std::function<void()> on_destroyed;
+  // Tells the client, if it asked (WatchDestruction). Beside this, those hold it who tell of the
+  // context's memory objects: section 4.4 has the context's callback last, and the driver may still
+  // have an object that nothing of ours keeps the context for.
+  struct End {
+    ~End() {
+      if (tell) tell();
+    }
+    std::function<void()> tell;
+  };
+  const std::shared_ptr<End> end = std::make_shared<End>();
   // Its memory objects whose driver tells nobody of their end.
   std::vector<std::weak_ptr<struct MemoryObject>> watched;
 

@@ -20,6 +20,11 @@ struct Watcher {
   uint64_t id;
 };
 
+struct MemoryWatcher {
+  Watcher watcher;
+  std::shared_ptr<ContextObject::End> end_of_context;  // Comes after.
+};
+
 void CL_CALLBACK OnNotify(const char* message, const void* private_info, size_t bytes, void* data) {
   if (ScopedOwnQuestions::Here()) return;
   const auto* watcher = static_cast<const Watcher*>(data);
@@ -44,8 +49,8 @@ void SendDestroyed(const Watcher& watcher) {
 }
 
 void CL_CALLBACK OnMemoryDestroyed(cl_mem, void* data) {
-  const std::unique_ptr<const Watcher> watcher(static_cast<const Watcher*>(data));
-  SendDestroyed(*watcher);
+  const std::unique_ptr<const MemoryWatcher> memory(static_cast<const MemoryWatcher*>(data));
+  SendDestroyed(memory->watcher);
 }
 
 // Nobody can set it any more: what waits for it would wait for ever, its queues with it, as section
@@ -166,7 +171,7 @@ HandlerResult HandleWatchDestruction(Session& session, const pb::WatchDestructio
   const Watcher watcher{&session, cmd.id()};
   if (const auto memory = session.objects().Find<MemoryObject>(cmd.id()); memory != nullptr) {
     if (memory->on_destroyed) return CL_SUCCESS;  // It is watched: each call would cost a callback.
-    auto drivers = std::make_unique<Watcher>(watcher);
+    auto drivers = std::make_unique<MemoryWatcher>(MemoryWatcher{watcher, memory->context->end});
     if (cl().clSetMemObjectDestructorCallback(memory->handle.get(), &OnMemoryDestroyed,
                                               drivers.get()) == CL_SUCCESS) {
       (void)drivers.release();
@@ -179,7 +184,7 @@ HandlerResult HandleWatchDestruction(Session& session, const pb::WatchDestructio
   if (ContextObject* const context = session.objects().Peek<ContextObject>(cmd.id());
       context != nullptr) {
     // Every object of the context keeps it, here as in section 4.4.
-    context->on_destroyed = [watcher] { SendDestroyed(watcher); };
+    context->end->tell = [watcher] { SendDestroyed(watcher); };
     return CL_SUCCESS;
   }
   return CL_INVALID_VALUE;

@@ -273,6 +273,41 @@ TEST_F(ContextTest, DestructorCallbacksRunInReverseOrder) {
   EXPECT_EQ(log.order[2], 1);
 }
 
+void CL_CALLBACK NoteMemoryDestruction(cl_mem, void* data) { NoteDestruction(nullptr, data); }
+
+// Section 4.4: a context is deleted when the objects attached to it are released, so that its
+// callback comes behind those of memory objects which commands still use when all is released.
+TEST_F(ContextTest, DestructorCallbackComesLast) {
+  for (int round = 0; round < 20; ++round) {
+    DestructorLog log;
+    DestructorEntry of_memory{&log, 1};
+    DestructorEntry of_context{&log, 2};
+    Own<cl_context> context = NewContext();
+    ASSERT_EQ(clSetContextDestructorCallback(context, &NoteDestruction, &of_context), CL_SUCCESS);
+    cl_int status = CL_SUCCESS;
+    Own<cl_command_queue> queue(
+        clCreateCommandQueueWithProperties(context, device(), nullptr, &status));
+    ASSERT_EQ(status, CL_SUCCESS);
+    constexpr size_t kBytes = 1 << 20;
+    Own<cl_mem> buffer(clCreateBuffer(context, CL_MEM_READ_WRITE, kBytes, nullptr, &status));
+    ASSERT_EQ(status, CL_SUCCESS);
+    ASSERT_EQ(clSetMemObjectDestructorCallback(buffer, &NoteMemoryDestruction, &of_memory),
+              CL_SUCCESS);
+    const cl_uint word = 1;
+    for (int i = 0; i < 20; ++i) {
+      ASSERT_EQ(
+          clEnqueueFillBuffer(queue, buffer, &word, sizeof(word), 0, kBytes, 0, nullptr, nullptr),
+          CL_SUCCESS);
+    }
+    buffer.Reset();
+    queue.Reset();
+    context.Reset();
+    while (log.calls.load() < 2) std::this_thread::yield();
+    EXPECT_EQ(log.order[0], 1);
+    EXPECT_EQ(log.order[1], 2);
+  }
+}
+
 // A destructor callback needs a context and a function.
 TEST_F(ContextTest, DestructorCallbackRefusals) {
   const Own<cl_context> context = NewContext();
