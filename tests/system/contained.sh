@@ -16,8 +16,16 @@ shift
 [ -x "$program" ] || { echo "contained.sh: no $program: build with -DSLUICE_BUILD_TESTS=ON" >&2; exit 2; }
 socket=${XDG_RUNTIME_DIR:-/run}/sluice/broker.sock
 [ -S "$socket" ] || socket=/run/sluice/broker.sock
-case ${SLUICE_ENDPOINT:-} in unix:*) socket=${SLUICE_ENDPOINT#unix:} ;; esac
-socket=${socket%%,*}
+case ${SLUICE_ENDPOINT:-} in
+  '') ;;
+  *,*) no_path=yes ;;
+  unix:*) socket=${SLUICE_ENDPOINT#unix:} ;;
+  *) no_path=yes ;;
+esac
+[ -z "${no_path:-}" ] || {
+  echo "contained.sh: SLUICE_ENDPOINT=$SLUICE_ENDPOINT is not one unix:PATH, and the container has no network" >&2
+  exit 2
+}
 [ -S "$socket" ] || { echo "contained.sh: no daemon at $socket: start one, or sluicectl run --private -- ..." >&2; exit 2; }
 exec bwrap --unshare-all --die-with-parent --new-session --clearenv \
   --ro-bind /usr /usr --symlink usr/lib /lib --symlink usr/lib64 /lib64 --symlink usr/bin /bin \

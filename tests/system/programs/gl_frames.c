@@ -212,7 +212,9 @@ int main(int argc, char** argv) {
   clock_gettime(CLOCK_MONOTONIC, &end);
   double seconds =
       (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9;
-  printf("rendered %d frames of %dx%d, %.1f per second\n", count, width, height, count / seconds);
+  /* Not into a pipe that the consumer has left by now. */
+  fprintf(stderr, "rendered %d frames of %dx%d, %.1f per second\n", count, width, height,
+          count / seconds);
   sluice_watch_close(watch);
   sluice_disconnect(daemon);
   return 0;
