@@ -61,7 +61,7 @@ def run_program(daemon, name, *arguments):
 
 def number_in(process, pattern):
     output, errors = process.communicate(timeout=600)
-    found = re.search(pattern, output)
+    found = re.search(pattern, output + errors)  # A producer may leave its stdout to the consumer.
     if process.returncode != 0 or found is None:
         sys.exit(f"FAIL sharing: {process.args[0]} ended with {process.returncode}: {output}{errors}")
     return float(found.group(1))
