@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs the application's callbacks (event, build, context notify, destructor, SVM free) on a thread
 // kept for them, in the order they were added. They may call OpenCL, blocking calls included, and
-// even end their thread. They have the signal mask of the thread that made this. Owned by Session.
+// even end their thread. They have the signal mask of the thread that made this, and find nothing
+// held any more of what went with the command or object that they tell of. Owned by Session.
 // Thread-safe.
 #pragma once
 
@@ -11,6 +12,7 @@
 
 #include "broker/os/signal_mask.h"
 #include "client_icd/job_thread.h"
+#include "client_icd/sharing/letting_go.h"
 
 namespace sluice {
 
@@ -24,6 +26,7 @@ class Callbacks {
   cl_int Ready() { return thread_.Ready() ? CL_SUCCESS : CL_OUT_OF_HOST_MEMORY; }
   void Add(Callback callback) {
     thread_.Add([mask = mask_, callback = std::move(callback)] {
+      sharing::LettingGo::Await();
       const ScopedSignalMask of_the_application(mask);
       callback();
     });

@@ -171,6 +171,7 @@ Context::Context(std::shared_ptr<Session> session, Platform* platform,
 Context::~Context() {
   if (!made_) return;
   session_->UnregisterObject(id());
+  interops_.clear();  // Before anybody can be told that the context has gone.
   session_->ReleaseObject(id());
   if (is_terminatable() && !session_->lost()) platform_->endpoint().KeepSession(session_);
 }

@@ -113,6 +113,7 @@ MemObject::~MemObject() {
   if (mirror_ != nullptr) session().mirrors().Remove(mirror_);
   if (!made_) return;
   if (about_.shared != nullptr) about_.shared->LetGoAfterUse(session(), id());
+  about_.shared = nullptr;  // Before anybody can be told that the object has gone.
   session().ReleaseObject(id());
 }
 

@@ -157,7 +157,7 @@ class MemObject : public ClObject<MemObject, cl_mem, ObjectKind::kMemory> {
   cl_int MapHeap(const BulkSpan& span);
 
   const Ref<Context> context_;
-  const Description about_;
+  Description about_;  // Constant until the destructor.
   const std::shared_ptr<sharing::SharedState> shared_state_;
   bool made_ = false;
   std::atomic<bool> ends_soon_{false};  // The stream is eager for the destructor's sake.

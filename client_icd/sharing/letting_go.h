@@ -2,7 +2,8 @@
 // What goes with the last command that used it, where that ends on a thread that must not let go of
 // it itself (Direct3D's objects where replies are handled: sharing/d3d/d3d_interop.h), is left to a
 // thread of ours. Whoever has waited for the command, or asks and is told of its end, waits for
-// that too, so that nothing is held any more when the application's call returns. Of the process.
+// that too, and so does the thread of callbacks before each, so that nothing is held any more when
+// the application's call returns or its callback runs. Of the process.
 // Thread-safe.
 #pragma once
 
@@ -18,9 +19,10 @@ class LettingGo {
   // Before anybody sees the command's end. Under way until the last copy is gone.
   static std::shared_ptr<void> Begin();
 
-  // For calls of the application's, with no lock held: until what is under way has gone. Not where
-  // replies are handled, nor where things are let go of. Whoever is to let go may stand before a
-  // lock of the application's: what takes longer than `patience` is waited for by nobody any more.
+  // For the application's calls and callbacks, with no lock held: until what is under way has gone.
+  // Not where replies are handled, nor where things are let go of. Whoever is to let go may stand
+  // before a lock of the application's: what takes longer than `patience` is waited for by nobody
+  // any more.
   static void Await(absl::Duration patience = absl::Seconds(2)) {
     if (under_way_.load(std::memory_order_acquire) != 0) AwaitAll(patience);
   }

@@ -3,8 +3,8 @@
 #include <thread>
 #include <vector>
 
+#include "tests/sharing/d3d/counts_fixture.h"
 #include "tests/sharing/d3d/d3d_fixture.h"
-#include "tests/sharing/d3d/order_fixture.h"
 
 namespace sluice::d3dtest {
 namespace {
@@ -100,7 +100,7 @@ TYPED_TEST(D3dLifetimes, ResourceOutlivesTheApplications) {
 }
 
 template <typename E>
-class D3dOrder : public WithOrder<WithD3d<E>> {
+class D3dOrder : public WithCounts<WithD3d<E>> {
  protected:
   void SetUp() override {
     WithD3d<E>::SetUp();
@@ -133,7 +133,7 @@ class D3dOrder : public WithOrder<WithD3d<E>> {
 };
 TYPED_TEST_SUITE(D3dOrder, Extensions);
 
-// The scenes of order_fixture.h, where it says what must hold.
+// The scenes of order_fixture.h and counts_fixture.h, where it says what must hold.
 TYPED_TEST(D3dOrder, Events) { this->Events(TypeParam::kAcquire, TypeParam::kRelease); }
 TYPED_TEST(D3dOrder, NothingIsWaitedForByHand) { this->NothingIsWaitedForByHand(); }
 TYPED_TEST(D3dOrder, HoldsBackAnOutOfOrderQueue) { this->HoldsBackAnOutOfOrderQueue(); }
@@ -146,6 +146,7 @@ TYPED_TEST(D3dOrder, ReleaseBesideUserEvent) { this->ReleaseBesideUserEvent(); }
 TYPED_TEST(D3dOrder, FailedWaitList) { this->FailedWaitList(); }
 TYPED_TEST(D3dOrder, UserSync) { this->UserSync(); }
 TYPED_TEST(D3dOrder, NothingIsHeldWhenWaitedFor) { this->NothingIsHeldWhenWaitedFor(); }
+TYPED_TEST(D3dOrder, NothingIsHeldInCallbacks) { this->NothingIsHeldInCallbacks(); }
 
 // Threads with a buffer each share through one device and one context.
 TYPED_TEST(D3dOrder, Threads) {

@@ -3,13 +3,13 @@
 // 11 have in d3d_order_test.cc.
 #include <vector>
 
+#include "tests/sharing/d3d/counts_fixture.h"
 #include "tests/sharing/d3d/dx9_fixture.h"
-#include "tests/sharing/d3d/order_fixture.h"
 
 namespace sluice::d3dtest {
 namespace {
 
-class Dx9Order : public WithOrder<WithDx9> {
+class Dx9Order : public WithCounts<WithDx9> {
  protected:
   void SetUp() override {
     WithDx9::SetUp();
@@ -79,7 +79,7 @@ TEST_P(Dx9Order, DrawnThenTransformed) {
   }
 }
 
-// The scenes of order_fixture.h, where it says what must hold.
+// The scenes of order_fixture.h and counts_fixture.h, where it says what must hold.
 TEST_P(Dx9Order, Events) {
   Events(CL_COMMAND_ACQUIRE_DX9_MEDIA_SURFACES_KHR, CL_COMMAND_RELEASE_DX9_MEDIA_SURFACES_KHR);
 }
@@ -94,6 +94,7 @@ TEST_P(Dx9Order, ReleaseBesideUserEvent) { ReleaseBesideUserEvent(); }
 TEST_P(Dx9Order, FailedWaitList) { FailedWaitList(); }
 TEST_P(Dx9Order, UserSync) { UserSync(); }
 TEST_P(Dx9Order, NothingIsHeldWhenWaitedFor) { NothingIsHeldWhenWaitedFor(); }
+TEST_P(Dx9Order, NothingIsHeldInCallbacks) { NothingIsHeldInCallbacks(); }
 
 // A refused context, a query for devices and a refused memory object leave no reference behind.
 TEST_P(Dx9Order, RefusalsHoldNothing) {

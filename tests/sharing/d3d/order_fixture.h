@@ -4,7 +4,6 @@
 // WithD3d<E> or WithDx9. Owner: each test has its own. Thread: the test's.
 #pragma once
 
-#include <thread>
 #include <vector>
 
 #include "tests/sharing/d3d/sharing_fixture.h"
@@ -26,8 +25,6 @@ class WithOrder : public Base {
   // memory_ anew, of the same object, for another context.
   virtual Own<cl_mem> FromObject() = 0;
   virtual std::vector<cl_context_properties> OwnProperties() = 0;
-  // What Direct3D counts of the object, and of its device.
-  virtual std::vector<ULONG> Counted() = 0;
 
   // The events say what they are of, and of which queue; a release has ended when it returns.
   void Events(cl_command_type acquire, cl_command_type release) {
@@ -179,37 +176,6 @@ class WithOrder : public Base {
     EXPECT_TRUE(Drawn() == after_);
   }
 
-  // A memory object that is let go of while commands use it is held until the last has ended, and
-  // no longer: nothing is when a call returns that waited for that, whatever the call and the
-  // command.
-  void NothingIsHeldWhenWaitedFor() {
-    for (const cl_bool user_sync : {CL_FALSE, CL_TRUE}) {
-      Restart(user_sync);
-      if (this->HasFatalFailure()) return;
-      const std::vector<ULONG> before = Counted();
-      for (int round = 0; round < 40; ++round) {
-        const bool releases = (round & 1) != 0;
-        Own<cl_event> last;
-        memory_ = FromObject();
-        ASSERT_EQ(this->Acquire(memory_), CL_SUCCESS);
-        ASSERT_EQ(EnqueueWrite(this->queue(), after_, 0, nullptr, releases ? nullptr : last.Out()),
-                  CL_SUCCESS);
-        if (releases) {
-          ASSERT_EQ(this->Release(memory_, last.Out()), CL_SUCCESS);
-        }
-        memory_.Reset();
-        WaitBy(round / 2 % 4, last);
-        EXPECT_EQ(Counted(), before) << "user sync " << user_sync << ", round " << round;
-      }
-    }
-  }
-
-  // The suite draws the one before the test.
-  const Bytes before_ = Pattern(kBytes, 1);
-  const Bytes after_ = Pattern(kBytes, 2);
-  Own<cl_mem> memory_;
-
- private:
   // In a context of its own, without a memory object.
   void Restart(cl_bool user_sync) {
     std::vector<cl_context_properties> properties = OwnProperties();
@@ -218,26 +184,13 @@ class WithOrder : public Base {
     this->LetContextGo();
     this->MakeContext(properties);
   }
-  // For the last command of the queue, whose event `last` is: each way that OpenCL has.
-  void WaitBy(int way, cl_event last) {
-    if (way == 0) {
-      EXPECT_EQ(clFinish(this->queue()), CL_SUCCESS);
-    } else if (way == 1) {
-      EXPECT_EQ(clWaitForEvents(1, &last), CL_SUCCESS);
-    } else if (way == 2) {
-      cl_int status = CL_SUCCESS;
-      uint32_t word = 0;
-      Own<cl_mem> plain(
-          clCreateBuffer(this->context(), CL_MEM_READ_WRITE, sizeof(word), nullptr, &status));
-      EXPECT_EQ(clEnqueueReadBuffer(this->queue(), plain, CL_TRUE, 0, sizeof(word), &word, 0,
-                                    nullptr, nullptr),
-                CL_SUCCESS);
-    } else {
-      EXPECT_EQ(clFlush(this->queue()), CL_SUCCESS);
-      while (conformance::StatusOf(last) > CL_COMPLETE) std::this_thread::yield();
-      EXPECT_EQ(conformance::StatusOf(last), CL_COMPLETE);
-    }
-  }
+
+  // The suite draws the one before the test.
+  const Bytes before_ = Pattern(kBytes, 1);
+  const Bytes after_ = Pattern(kBytes, 2);
+  Own<cl_mem> memory_;
+
+ private:
   Own<cl_event> NewGate() {
     cl_int status = CL_SUCCESS;
     Own<cl_event> gate(clCreateUserEvent(this->context(), &status));

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// What Direct3D counts of an object and its device while commands use them: scenes as those of
+// order_fixture.h, and with them. Owner: each test has its own. Thread: the test's, and in Told the
+// callbacks'.
+#pragma once
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "tests/sharing/d3d/order_fixture.h"
+
+namespace sluice::d3dtest {
+
+template <typename Base>
+class WithCounts : public WithOrder<Base> {
+ protected:
+  // Of the object, and of its device.
+  virtual std::vector<ULONG> Counted() = 0;
+
+  // A memory object that is let go of while commands use it is held until the last has ended, and
+  // no longer: nothing is when a call returns that waited for that, whatever the call and the
+  // command.
+  void NothingIsHeldWhenWaitedFor() {
+    for (const cl_bool user_sync : {CL_FALSE, CL_TRUE}) {
+      this->Restart(user_sync);
+      if (this->HasFatalFailure()) return;
+      const std::vector<ULONG> before = Counted();
+      for (int round = 0; round < 40; ++round) {
+        const bool releases = (round & 1) != 0;
+        Own<cl_event> last;
+        this->memory_ = this->FromObject();
+        ASSERT_EQ(this->Acquire(this->memory_), CL_SUCCESS);
+        ASSERT_EQ(this->EnqueueWrite(this->queue(), this->after_, 0, nullptr,
+                                     releases ? nullptr : last.Out()),
+                  CL_SUCCESS);
+        if (releases) {
+          ASSERT_EQ(this->Release(this->memory_, last.Out()), CL_SUCCESS);
+        }
+        this->memory_.Reset();
+        WaitBy(round / 2 % 4, last);
+        EXPECT_EQ(Counted(), before) << "user sync " << user_sync << ", round " << round;
+      }
+    }
+  }
+
+  // Nor in a callback: of the last command, of the memory object itself, or of the context.
+  void NothingIsHeldInCallbacks() {
+    for (const cl_bool user_sync : {CL_FALSE, CL_TRUE}) {
+      this->Restart(user_sync);
+      if (this->HasFatalFailure()) return;
+      const std::vector<ULONG> before = Counted();
+      for (int round = 0; round < 40; ++round) {
+        Own<cl_event> last;
+        Told told{this};
+        this->memory_ = this->FromObject();
+        ASSERT_EQ(this->Acquire(this->memory_), CL_SUCCESS);
+        ASSERT_EQ(this->EnqueueWrite(this->queue(), this->after_), CL_SUCCESS);
+        ASSERT_EQ(this->Release(this->memory_, last.Out()), CL_SUCCESS);
+        if (round % 2 == 0) {
+          ASSERT_EQ(clSetMemObjectDestructorCallback(this->memory_, &Told::OfMemory, &told),
+                    CL_SUCCESS);
+        }
+        this->memory_.Reset();
+        if (round % 2 != 0) {
+          ASSERT_EQ(clSetEventCallback(last, CL_COMPLETE, &Told::OfEvent, &told), CL_SUCCESS);
+        }
+        ASSERT_EQ(clFlush(this->queue()), CL_SUCCESS);
+        EXPECT_EQ(told.Wait(), before) << "user sync " << user_sync << ", round " << round;
+      }
+      ASSERT_EQ(clFinish(this->queue()), CL_SUCCESS);
+    }
+    this->LetContextGo();
+    const std::vector<ULONG> before = Counted();
+    for (int round = 0; round < 10; ++round) {
+      this->Restart(CL_TRUE);
+      if (this->HasFatalFailure()) return;
+      Told told{this};
+      ASSERT_EQ(clSetContextDestructorCallback(this->context(), &Told::OfContext, &told),
+                CL_SUCCESS);
+      this->memory_ = this->FromObject();
+      ASSERT_EQ(this->Acquire(this->memory_), CL_SUCCESS);
+      ASSERT_EQ(this->EnqueueWrite(this->queue(), this->after_), CL_SUCCESS);
+      ASSERT_EQ(this->Release(this->memory_), CL_SUCCESS);
+      this->memory_.Reset();
+      this->LetContextGo();
+      EXPECT_EQ(told.Wait(), before) << "context " << round;
+    }
+  }
+
+ private:
+  // What was counted in a callback.
+  struct Told {
+    WithCounts* scene;
+    std::vector<ULONG> counted = {};
+    std::atomic<bool> there = false;
+
+    static void CL_CALLBACK OfEvent(cl_event, cl_int, void* data) { Count(data); }
+    static void CL_CALLBACK OfMemory(cl_mem, void* data) { Count(data); }
+    static void CL_CALLBACK OfContext(cl_context, void* data) { Count(data); }
+    static void Count(void* data) {
+      Told& told = *static_cast<Told*>(data);
+      told.counted = told.scene->Counted();
+      told.there.store(true);
+    }
+    const std::vector<ULONG>& Wait() {
+      while (!there.load()) std::this_thread::yield();
+      return counted;
+    }
+  };
+  // For the last command of the queue, whose event `last` is: each way that OpenCL has.
+  void WaitBy(int way, cl_event last) {
+    if (way == 0) {
+      EXPECT_EQ(clFinish(this->queue()), CL_SUCCESS);
+    } else if (way == 1) {
+      EXPECT_EQ(clWaitForEvents(1, &last), CL_SUCCESS);
+    } else if (way == 2) {
+      cl_int status = CL_SUCCESS;
+      uint32_t word = 0;
+      Own<cl_mem> plain(
+          clCreateBuffer(this->context(), CL_MEM_READ_WRITE, sizeof(word), nullptr, &status));
+      EXPECT_EQ(clEnqueueReadBuffer(this->queue(), plain, CL_TRUE, 0, sizeof(word), &word, 0,
+                                    nullptr, nullptr),
+                CL_SUCCESS);
+    } else {
+      EXPECT_EQ(clFlush(this->queue()), CL_SUCCESS);
+      while (conformance::StatusOf(last) > CL_COMPLETE) std::this_thread::yield();
+      EXPECT_EQ(conformance::StatusOf(last), CL_COMPLETE);
+    }
+  }
+};
+
+}  // namespace sluice::d3dtest
