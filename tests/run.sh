@@ -217,7 +217,6 @@ clients() {
   for client in "${clients[@]}"; do
     step "clients-$1-$client" 1500 "$root/tests/system/run_client.sh" "$1" "$client"
   done
-  step "initialize-memory-$1" 200 /usr/bin/python3 -B "$root/tests/system/initialize_memory.py" "$1"
   step "queue-hints-$1" 100 /usr/bin/python3 -B "$root/tests/system/queue_hints.py" "$1"
 }
 

@@ -1,10 +1,12 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: Apache-2.0
 """The conformance suite's tests of what PoCL lacks, on a driver that has it: pipes, SPIR-V and its constants,
-sub-groups, timers, queues on the device, CL_RG images (tests/complete_driver). None of them may be left out.
+sub-groups, timers, queues on the device, CL_RG images, cleared memory (tests/complete_driver). None of them may be left
+out.
 
 usage: complete_driver.py ring|network [GOOGLETEST_FILTER]
 """
+import re
 import subprocess
 import sys
 
@@ -12,8 +14,7 @@ import harness
 
 TESTS = ("PipeTest.*", "PipesTest.*", "SpecialisationTest.*", "ProgramBinaryTest.IntermediateLanguage",
          "ExtensionsTest.*", "*SubGroup*", "Image2dFrom*", "ImageTransferTest.*", "KernelArgTest.DeviceQueues", "QueueTest.*", "DeviceTest.*",
-         "PlatformTest.HostTimer*", "*TheDevicesTimerIsTheirClock")
-
+         "PlatformTest.HostTimer*", "*TheDevicesTimerIsTheirClock", "ContextTest.MemoryInitialize")
 
 # As clinfo tells what the driver says of itself (tests/complete_driver/driver.cc).
 SAYS = {"CL_DEVICE_UUID_KHR": "10111213-1415-1617-1819-1a1b1c1d1e1f",
@@ -33,6 +34,14 @@ def check_identity(environment):
         wrong += value not in line
         print(f"{'PASS' if value in line else 'FAIL'} complete driver: {name} is {value}: {line.strip()}")
     return 1 if wrong else 0
+
+
+def check_initialized(told):
+    """What the driver has said, in the daemon's log, that contexts were made with."""
+    bits = re.findall(r"CL_CONTEXT_MEMORY_INITIALIZE_KHR (\d+)", told)
+    right = bits == ["1", "2", "3"]
+    print(f"{'PASS' if right else 'FAIL'} complete driver: contexts asked for cleared memory by the bits 1, 2, 3: {bits}")
+    return 0 if right else 1
 
 
 def run(environment, pattern):
@@ -62,7 +71,8 @@ def main(arguments):
         sys.exit("usage: complete_driver.py ring|network [GOOGLETEST_FILTER]")
     kind, pattern = arguments[0], ":".join(arguments[1:] or TESTS)
     with daemon(kind) as started:
-        return check_identity(started.environment()) | run(started.environment(), pattern)
+        failed = check_identity(started.environment()) | run(started.environment(), pattern)
+        return failed if arguments[1:] else failed | check_initialized(started.log.read_text())
 
 
 if __name__ == "__main__":
