@@ -84,6 +84,8 @@ def main():
             extra.append(argument)
     result = {"passed": [], "failed": [], "skipped": [], "crashed": []}
     left = list_tests(program, pattern)
+    if not left:
+        result["crashed"].append("(no test is listed)")
     while left:
         before = len(left)
         left = run_once(program, left, extra, result)

@@ -43,7 +43,7 @@ step() {
 }
 for program in proto_test client_icd_test daemon_test loopback_test broker_test gateway_test platform_linux_test \
   hostile_test broker_process_test gateway_process_test resource_process_test lying_allocator_test; do
-  [ ! -x "$build/bin/$program" ] || step "$program" "$build/bin/$program"
+  [ ! -x "$build/bin/$program" ] || step "$program" "$root/tests/to_the_end.sh" "$build/bin/$program"
 done
 for kind in ring network; do
   step "conformance-$kind" python3 "$root/tests/system/harness.py" with "$kind" -- \

@@ -20,7 +20,8 @@ if [ -z "${DISPLAY:-}" ] && command -v Xvfb >/dev/null; then
   xvfb=$XVFB_PID
   read -r -t 20 number <&"${XVFB[0]}" && export DISPLAY=:$number
 fi
-/usr/bin/python3 -B "$root/tests/system/harness.py" with "$kind" -- "$build/bin/sluice_sharing_test" "$@"
+/usr/bin/python3 -B "$root/tests/system/harness.py" with "$kind" -- "$root/tests/to_the_end.sh" \
+  "$build/bin/sluice_sharing_test" "$@"
 code=$?
 [ -z "$xvfb" ] || kill "$xvfb"
 exit "$code"

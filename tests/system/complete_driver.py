@@ -45,7 +45,7 @@ def check_initialized(told):
 
 
 def run(environment, pattern):
-    command = [str(harness.built("sluice_conformance")), "--gtest_filter=" + pattern]
+    command = [str(harness.ROOT / "tests" / "to_the_end.sh"), str(harness.built("sluice_conformance")), "--gtest_filter=" + pattern]
     ended = subprocess.run(command, env=environment, text=True, capture_output=True)
     print(ended.stdout, end="")
     print(ended.stderr, end="", file=sys.stderr)

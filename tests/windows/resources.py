@@ -74,7 +74,7 @@ def exchange(wine, width, height):
 
 def own_tests(wine, name, **variables):
     """One verdict for each test of a GoogleTest program."""
-    code, output = wine.run([BIN / f"{name}.exe"], seconds=300, **variables)
+    code, output = wine.run_tests([BIN / f"{name}.exe"], seconds=300, **variables)
     verdicts = re.findall(r"^\[ +(OK|FAILED|SKIPPED) +\] (\S+) \(", output, re.M)
     for verdict, test in verdicts:
         if verdict == "SKIPPED":

@@ -125,6 +125,13 @@ class Wine:
                                   stderr=subprocess.STDOUT, check=False).returncode
         return code, path.read_text(errors="replace").replace("\r\n", "\n")
 
+    def run_tests(self, command, seconds, **variables):
+        """As run, of a GoogleTest program: one that ends with 0 before GoogleTest has counted its tests has failed."""
+        code, output = self.run(command, seconds, **variables)
+        if code == 0 and "\n[  PASSED  ] " not in output:
+            return 1, f"{output}FAIL {command[0]}: it ended with 0 before its tests had\n"
+        return code, output
+
     def must(self, *command):
         code, output = self.run(command, seconds=60)
         if code != 0:

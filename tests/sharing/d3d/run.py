@@ -41,7 +41,8 @@ def unit(wine, flags):
 def complete(wine, flags):
     pattern = "--gtest_filter=*EveryFormat*:*Nv12*"
     with complete_driver.daemon("network") as daemon:
-        code, output = wine.run([PROGRAM, pattern, *flags], sharing_suite.SECONDS, **sharing_suite.settings_of(daemon))
+        code, output = wine.run_tests([PROGRAM, pattern, *flags], sharing_suite.SECONDS,
+                                      **sharing_suite.settings_of(daemon))
     print(output)
     # Direct3D 9 under Wine may not make some; the device has them all.
     for line in output.splitlines():
