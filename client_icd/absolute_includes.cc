@@ -32,11 +32,11 @@ size_t LineEnd(std::string_view text, size_t at) {
   return text.size();
 }
 
-// An absolute path in the text, without what is around it.
+// A path in the text that is written anew, without what is around it.
 struct Path {
   size_t begin;
   size_t end;
-  std::string portable;
+  std::string written;
 };
 
 class Rewriter {
@@ -48,8 +48,7 @@ class Rewriter {
     std::string out;
     size_t from = 0;
     for (const Path& path : paths_) {
-      out.append(text_.substr(from, path.begin - from)).append(kIncludeHostFolder);
-      out.append(path.portable);
+      out.append(text_.substr(from, path.begin - from)).append(path.written);
       from = path.end;
     }
     return out.append(text_.substr(from));
@@ -81,10 +80,11 @@ class Rewriter {
     if (at + 1 >= text_.size() || (text_[at] != '"' && text_[at] != '<')) return;
     const size_t end = text_.find(text_[at] == '"' ? '"' : '>', at + 1);
     if (end == std::string_view::npos || end > LineEnd(text_, at)) return;
-    std::string portable = PortablePath(text_.substr(at + 1, end - at - 1));
-    if (portable.empty() || portable[0] != '/') return;
-    if (only_files && !IsFileOfThisHost(portable)) return;
-    paths_.push_back({at + 1, end, std::move(portable)});
+    const std::string_view path = text_.substr(at + 1, end - at - 1);
+    std::string portable = PortablePath(path);
+    if (portable.empty() || (only_files && !IsFileOfThisHost(portable))) return;
+    if (portable[0] == '/') portable.insert(0, kIncludeHostFolder);
+    if (portable != path) paths_.push_back({at + 1, end, std::move(portable)});
   }
 
   // #define NAME "/path": it may become the operand of an include, or be any other text.

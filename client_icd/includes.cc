@@ -96,8 +96,8 @@ struct Macro {
 
 class Scanner {
  public:
-  Scanner(std::string_view options, const std::string& current_directory)
-      : options_(options), current_directory_(current_directory) {}
+  Scanner(std::string_view options, std::string current_directory)
+      : options_(options), current_directory_(std::move(current_directory)) {}
 
   void ReadOptions();
   void ScanText(std::string_view text, const std::string& directory);
@@ -125,8 +125,8 @@ class Scanner {
   }
 
   const std::string_view options_;
-  const std::string& current_directory_;
-  std::vector<std::string> folders_;  // -I, in order.
+  const std::string current_directory_;  // Normalised, or empty.
+  std::vector<std::string> folders_;     // -I, in order.
   std::vector<Edit> edits_;
   std::multimap<std::string, Macro, std::less<>> macros_;
   // Directives that a macro of a later file may complete, with the folder of their file.
@@ -347,15 +347,16 @@ bool Scanner::FindFile(std::string_view written, bool quoted, const std::string&
 // worker must replace.
 void Scanner::NoteMacroFolders(const std::string& path) {
   for (const auto& [name, macro] : macros_) {
-    if (macro.begin == macro.end || macro.value.front() != '/') continue;
-    if (path.compare(0, macro.value.size(), macro.value) != 0) continue;
-    const std::string clean = NormalisePath(macro.value, "");
+    if (macro.begin == macro.end) continue;
+    const std::string value = PortablePath(macro.value);
+    if (value.front() != '/' || path.compare(0, value.size(), value) != 0) continue;
+    const std::string clean = NormalisePath(value, "");
     const bool is_file = taken_.count(clean) != 0;
     const std::string folder = is_file ? DirectoryOf(clean) : clean;
     if (folder == "/") continue;
     AddDirectory(folder);
     // A slash at the end may be part of how the sources put the path together: it stays.
-    const std::string text = macro.value.back() == '/' ? clean + '/' : clean;
+    const std::string text = value.back() == '/' ? clean + '/' : clean;
     const bool edited =
         std::any_of(edits_.begin(), edits_.end(),
                     [&macro = macro](const Edit& edit) { return edit.begin == macro.begin; });
@@ -453,7 +454,7 @@ std::string NormalisePath(std::string_view path, const std::string& base) {
 
 IncludeScan ScanIncludes(const std::vector<std::string_view>& sources, std::string_view options,
                          const std::string& current_directory) {
-  Scanner scanner(options, current_directory);
+  Scanner scanner(options, NormalisePath(current_directory, ""));
   scanner.ReadOptions();
   for (const std::string_view source : sources) scanner.ScanText(source, "");
   scanner.ScanQueue();

@@ -179,7 +179,8 @@ cl_int CL_API_CALL clCompileProgram(
     if (header_include_names[i] == nullptr) return CL_INVALID_VALUE;
     build->inputs.emplace_back(header);
     body.add_header_ids(header->id());
-    body.add_header_names(header_include_names[i]);
+    // As the directives that name it, which are rewritten (absolute_includes.h).
+    body.add_header_names(PortablePath(header_include_names[i]));
     if (header->origin() == Program::Origin::kSource) sources.push_back(header->text());
   }
   const bool whole = AddIncludes(sources, options, &body);

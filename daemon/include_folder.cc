@@ -29,11 +29,19 @@ bool IsPlainAbsolute(const std::string& path) {
 }
 
 bool EndsPath(const std::string& text, size_t at) {
+  // A quote that belongs to a value has a backslash before it.
+  if (at + 1 < text.size() && text[at] == '\\') return text[at + 1] == '"' || text[at + 1] == '\'';
   return at == text.size() || absl::StrContains(" \t\"'/", std::string(1, text[at]));
 }
 
 bool BeginsPath(const std::string& text, size_t at) {
   return at == 0 || absl::StrContains(" \t\"'=I", std::string(1, text[at - 1]));
+}
+
+// Whether there are quotes around [begin, end) that are none of the value's own.
+bool StandsInQuotes(const std::string& text, size_t begin, size_t end) {
+  if (begin == 0 || end == text.size() || text[begin - 1] != text[end]) return false;
+  return (text[end] == '"' || text[end] == '\'') && (begin < 2 || text[begin - 2] != '\\');
 }
 
 }  // namespace
@@ -94,7 +102,13 @@ absl::Status IncludeFolder::MakeDirectories(
     if (directory != "/" && !IsPlainAbsolute(directory))
       return absl::InvalidArgumentError(absl::StrCat("include directory \"", directory, "\""));
     std::error_code error;
-    if (IsPathInFolder(directory) && MakeRoot()) fs::create_directories(root_ + directory, error);
+    if (!IsPathInFolder(directory) || !MakeRoot()) continue;
+    fs::create_directories(root_ + directory, error);
+    if (directory.find_first_of(" \t") == std::string::npos) continue;
+    const std::string name = absl::StrCat("/.sluice-folder-", second_names_.size());
+    // A link, so that "../x.h" is found from there as well.
+    fs::create_directory_symlink(fs::path(directory.substr(1)), root_ + name, error);
+    if (!error) second_names_.emplace(directory, name);
   }
   return absl::OkStatus();
 }
@@ -115,10 +129,14 @@ std::string IncludeFolder::RewriteOptions(
         });
     if (hit == longest_first.end()) {
       out += options[at++];
-    } else {
-      absl::StrAppend(&out, root_, *hit);
-      at += hit->size();
+      continue;
     }
+    const auto second_name = second_names_.find(*hit);
+    const bool renamed = second_name != second_names_.end();
+    const bool unquote = renamed && StandsInQuotes(options, at, at + hit->size());
+    if (unquote) out.pop_back();
+    absl::StrAppend(&out, root_, renamed ? second_name->second : *hit);
+    at += hit->size() + (unquote ? 1 : 0);
   }
   return out;
 }

@@ -5,6 +5,7 @@
 // Thread-compatible; made by the session thread, dropped by the build thread.
 #pragma once
 
+#include <map>
 #include <string>
 
 #include "absl/status/status.h"
@@ -28,11 +29,12 @@ class IncludeFolder {
   absl::Status Write(const google::protobuf::RepeatedPtrField<pb::IncludeFile>& files);
 
   // Folders that the options name, be there a file in them or not: they must not be looked for on
-  // this host.
+  // this host. One whose path has a blank gets a second name without one, where links to folders
+  // can be made: there are compilers that take no quotes off (PoCL 3.1).
   absl::Status MakeDirectories(const google::protobuf::RepeatedPtrField<std::string>& directories);
 
   // The build options with each of `directories`, where it stands as a path of its own, moved under
-  // the folder.
+  // the folder; a second name needs no quotes.
   std::string RewriteOptions(
       const std::string& options,
       const google::protobuf::RepeatedPtrField<std::string>& directories) const;
@@ -43,6 +45,7 @@ class IncludeFolder {
   std::string root_;  // Empty while there are no files.
   UniqueFd held_;     // The root, locked for as long as it is in use.
   bool host_is_link_ = false;
+  std::map<std::string, std::string> second_names_;  // By the directory; below the root.
 };
 
 }  // namespace sluice

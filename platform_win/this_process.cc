@@ -6,6 +6,8 @@
 #include <psapi.h>
 
 #include <algorithm>
+#include <cctype>
+#include <utility>
 
 #include "platform_win/wide_text.h"
 
@@ -18,10 +20,32 @@ std::string FileOf(HMODULE module) {
   return FromWide(path);
 }
 
+// The first folder of what lies on another machine, after which its name comes.
+constexpr std::string_view kShares = "/unc/";
+
 // What PortablePath was made from.
 std::wstring NativePath(std::string_view portable) {
+  if (portable.starts_with(kShares))
+    return ToWide("//" + std::string(portable.substr(kShares.size())));
   if (portable.size() < 3 || portable[0] != '/' || portable[2] != '/') return ToWide(portable);
   return ToWide(std::string{portable[1], ':'} + std::string(portable.substr(2)));
+}
+
+bool NamesDrive(std::string_view path) {
+  return path.size() >= 2 && path[1] == ':' && std::isalpha(static_cast<unsigned char>(path[0]));
+}
+
+// With its drive or machine, from whatever the process has for the current ones.
+std::string WholePath(std::string path) {
+  std::replace(path.begin(), path.end(), '/', '\\');
+  std::wstring whole(32768, L'\0');
+  whole.resize(::GetFullPathNameW(ToWide(path).c_str(), static_cast<DWORD>(whole.size()),
+                                  whole.data(), nullptr));
+  std::string result = whole.empty() ? path : FromWide(whole);
+  std::replace(result.begin(), result.end(), '\\', '/');
+  // The spelling that goes past Windows' rules for names.
+  if (result.starts_with("//?/UNC/")) return "//" + result.substr(8);
+  return result.starts_with("//?/") ? result.substr(4) : result;
 }
 
 }  // namespace
@@ -51,7 +75,10 @@ std::optional<std::string> EnvironmentVariable(const char* name) {
 std::string PortablePath(std::string_view path) {
   std::string portable(path);
   std::replace(portable.begin(), portable.end(), '\\', '/');
-  if (portable.size() < 2 || portable[1] != ':') return portable;
+  if (!portable.starts_with('/') && !NamesDrive(portable)) return portable;
+  portable = WholePath(std::move(portable));
+  if (portable.starts_with("//")) return std::string(kShares) + portable.substr(2);
+  if (!NamesDrive(portable)) return portable;
   const char drive = static_cast<char>(portable[0] | 0x20);  // In one spelling.
   return std::string("/") + drive + portable.substr(2);
 }

@@ -25,8 +25,9 @@ std::string ProcessName();
 std::optional<std::string> EnvironmentVariable(const char* name);
 
 // How a path of this host is written where hosts of any kind must understand it: "/folder/file". On
-// Windows the drive is the first folder, "C:\\folder\\file" is "/c/folder/file"; a relative path
-// only gets its slashes.
+// Windows the drive is the first folder, "C:\\folder\\file" is "/c/folder/file", and of
+// "\\\\machine\\share" it is "unc"; a relative path only gets its slashes, unless it names a drive
+// or begins at the root of the current one.
 std::string PortablePath(std::string_view path);
 // Whether a backslash in front of anything but a quote is part of a path.
 bool BackslashSeparatesFolders();

@@ -2,9 +2,6 @@
 #include <stdlib.h>
 
 #include <atomic>
-#include <filesystem>
-#include <fstream>
-#include <random>
 #include <thread>
 
 #include "tests/conformance/source_fixture.h"
@@ -18,10 +15,6 @@ class ProgramLinkTest : public WithSource {
     WithSource::SetUp();
     if (!IsSkipped() && DeviceValue<cl_bool>(device(), CL_DEVICE_LINKER_AVAILABLE) != CL_TRUE)
       GTEST_SKIP() << "the device has no linker";
-  }
-  cl_int Compile(cl_program program, const char* options = "") const {
-    const cl_device_id one = device();
-    return clCompileProgram(program, 1, &one, options, 0, nullptr, nullptr, nullptr, nullptr);
   }
   Own<cl_program> Compiled(const char* text) const {
     Own<cl_program> program = Source(text);
@@ -118,91 +111,6 @@ TEST_F(ProgramLinkTest, FailureKeepsNoContext) {
   never_compiled.Reset();
   context.Reset();
   while (!gone) std::this_thread::yield();  // The watchdog ends a test that hangs.
-}
-
-// A folder of the application's own file system, as others use for scenes like this.
-class Folder {
- public:
-  Folder() {
-    const std::filesystem::path temporary = std::filesystem::temp_directory_path();
-    std::random_device random;
-    for (int tries = 0; tries < 100; ++tries) {
-      const auto path = temporary / ("sluice_conformance_" + std::to_string(random()));
-      std::error_code taken;
-      if (!std::filesystem::create_directory(path, taken)) continue;
-      path_ = path.generic_string();
-      return;
-    }
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  void Put(const std::string& name, const std::string& text) const {
-    std::filesystem::create_directories(std::filesystem::path(path_ + "/" + name).parent_path());
-    std::ofstream(path_ + "/" + name) << text;
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
-// A header that a source names by its absolute path is the application's own file, also where it is
-// asked for, comes from a macro, or includes another; the source stays as the application wrote it.
-TEST_F(ProgramLinkTest, AbsoluteIncludesAreTheApplications) {
-  const Folder folder;
-  ASSERT_FALSE(folder.path().empty());
-  folder.Put("a.h", "#include \"sub/b.h\"\n#include \"" + folder.path() + "/c.h\"\n");
-  folder.Put("sub/b.h", "#define B 40\n");
-  folder.Put("c.h", "#define C 1\n");
-  folder.Put("d.h", "#define D 1\n");
-  const std::string text = "#include \"" + folder.path() + "/a.h\"\n#define FILE_D \"" +
-                           folder.path() + "/d.h\"\n#include FILE_D\n#if __has_include(\"" +
-                           folder.path() + "/c.h\") && !__has_include(\"" + folder.path() +
-                           "/no.h\")\nkernel void k(global int* p) { *p = B + C + D; }\n#endif\n";
-  const Own<cl_program> built = Source(text.c_str());
-  const cl_device_id one = device();
-  ASSERT_CL("clBuildProgram.absolute_include", CL_SUCCESS,
-            clBuildProgram(built, 1, &one, "", nullptr, nullptr));
-  EXPECT_EQ(RunK(built), 42);
-  std::string source(text.size() + 1, '\0');
-  EXPECT_CL("clGetProgramInfo.absolute_include", CL_SUCCESS,
-            clGetProgramInfo(built, CL_PROGRAM_SOURCE, source.size(), source.data(), nullptr));
-  EXPECT_STREQ(source.c_str(), text.c_str());
-  const Own<cl_program> missing =
-      Source(("#include \"" + folder.path() + "/no.h\"\nkernel void k() {}\n").c_str());
-  EXPECT_CL("clBuildProgram.missing_absolute_include", CL_BUILD_PROGRAM_FAILURE,
-            clBuildProgram(missing, 1, &one, "", nullptr, nullptr));
-}
-
-// Headers in the application's own folders are found through -I, in builds and in compiles, also
-// through each other.
-TEST_F(ProgramLinkTest, IncludePathsAreTheApplications) {
-  const Folder folder;
-  ASSERT_FALSE(folder.path().empty());
-  folder.Put("a.h", "#include \"sub/b.h\"\n#define A (B + 2)\n");
-  folder.Put("sub/b.h", "#define B 40\n");
-  const char* text = "#include \"a.h\"\nkernel void k(global int* p) { *p = A; }";
-  const std::string options = "-I " + folder.path();
-  const Own<cl_program> built = Source(text);
-  const cl_device_id one = device();
-  ASSERT_CL("clBuildProgram.include_path", CL_SUCCESS,
-            clBuildProgram(built, 1, &one, options.c_str(), nullptr, nullptr));
-  EXPECT_EQ(RunK(built), 42);
-  const Own<cl_program> compiled = Source(text);
-  ASSERT_CL("clCompileProgram.include_path", CL_SUCCESS, Compile(compiled, options.c_str()));
-  const cl_program only[] = {compiled};
-  const Own<cl_program> linked =
-      MAKE("clLinkProgram.include_path",
-           clLinkProgram(context(), 1, &one, "", 1, only, nullptr, nullptr, error));
-  EXPECT_EQ(RunK(linked), 42);
-  // Without the folder the header is missing, and the build says which.
-  const Own<cl_program> missing = Source("#include \"no_such_header.h\"\n");
-  EXPECT_CL("clBuildProgram.missing_header", CL_BUILD_PROGRAM_FAILURE,
-            clBuildProgram(missing, 1, &one, options.c_str(), nullptr, nullptr));
-  std::string log(65536, '\0');
-  EXPECT_EQ(
-      clGetProgramBuildInfo(missing, one, CL_PROGRAM_BUILD_LOG, log.size(), log.data(), nullptr),
-      CL_SUCCESS);
-  EXPECT_NE(log.find("no_such_header.h"), std::string::npos) << log.c_str();
 }
 
 // A compile error has its code and a log that names the culprit.

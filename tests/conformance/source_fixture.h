@@ -18,6 +18,10 @@ class WithSource : public WithQueue {
     return MAKE("clCreateProgramWithSource.plain",
                 clCreateProgramWithSource(context(), 1, &text, nullptr, error));
   }
+  cl_int Compile(cl_program program, const char* options = "") const {
+    const cl_device_id one = device();
+    return clCompileProgram(program, 1, &one, options, 0, nullptr, nullptr, nullptr, nullptr);
+  }
   // Runs the program's kernel "k" on one int and returns the int.
   cl_int RunK(cl_program program) const {
     const Own<cl_kernel> kernel = Kernel(program, "k");

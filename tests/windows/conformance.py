@@ -29,7 +29,7 @@ NOT_ON_WINE = {
     "their fixture wants SVM": ["EnqueueCommonTest.*"],
     "it answers clCompileProgram and clLinkProgram with CL_INVALID_OPERATION": [
         "ProgramLinkTest.*", "ForeignDeviceTest.Builds", "ForeignDeviceTest.LinkForNoDevice"],
-    "the platform behind it knows no path of Windows', and so no folder of includes": ["CancellationTest.*"],
+    "the platform behind it knows no path of Windows', and so no folder of includes": ["CancellationTest.*", "ProgramIncludeTest.*"],
     "the platform behind it prints to the host's stdout, not to the worker's": ["PrintfTest.*"],
 }
 

@@ -112,6 +112,10 @@ TEST_F(IncludesTest, CurrentDirectory) {
   EXPECT_TRUE(Has(scan, x));
   EXPECT_EQ(scan.options, "-w -I " + root_);
   EXPECT_EQ(scan.directories, std::vector<std::string>{root_});
+  // Also one that ends with a slash, as the root of a drive of Windows' does.
+  const IncludeScan other = ScanIncludes({"#include \"kernels/x.h\"\n"}, "-w", root_ + "/");
+  EXPECT_EQ(other.options, scan.options);
+  EXPECT_EQ(other.directories, scan.directories);
 }
 
 // The form hashcat uses: a folder in a -D value, put together with a name and quoted by a

@@ -69,6 +69,29 @@ TEST(IncludeFolderTest, OptionsAreRewrittenByWholePaths) {
   EXPECT_EQ(Rewrite(folder, "-I/inc/more", directories), "-I" + root + "/inc/more");
 }
 
+// A folder whose path has a blank has a second name in the options, without quotes around it but
+// for those of a value; it is the same folder, below the same one.
+TEST(IncludeFolderTest, BlanksInPaths) {
+  IncludeFolder folder;
+  ASSERT_TRUE(folder.Write(Files({"/my app/x.h", "/y.h"}).include_files()).ok());
+  pb::BuildProgram build;
+  for (const char* directory : {"/my app", "/my", "/none there"})
+    build.add_include_directories(directory);
+  ASSERT_TRUE(folder.MakeDirectories(build.include_directories()).ok());
+  const auto rewrite = [&](const std::string& options) {
+    return folder.RewriteOptions(options, build.include_directories());
+  };
+  const std::string second = rewrite("/my app");
+  EXPECT_EQ(second.find(' '), std::string::npos);
+  EXPECT_EQ(rewrite("-I \"/my app\" -I'/my app' -w"), "-I " + second + " -I" + second + " -w");
+  EXPECT_EQ(rewrite("-DX=\\\"/my app\\\""), "-DX=\\\"" + second + "\\\"");
+  EXPECT_EQ(rewrite("-D \"X=/my app/x.h\""), "-D \"X=" + second + "/x.h\"");
+  std::ifstream beside(second + "/x.h");
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(beside), {}), "of /my app/x.h");
+  std::ifstream above(second + "/../y.h");
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(above), {}), "of /y.h");
+}
+
 // What a source names by an absolute path of its own host is found below the folder, and is the
 // same file there.
 TEST(IncludeFolderTest, AbsolutePathsOfTheClientsHost) {

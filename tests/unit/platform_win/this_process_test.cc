@@ -5,6 +5,7 @@
 #include <windows.h>
 
 #include <string>
+#include <utility>
 
 namespace sluice {
 namespace {
@@ -27,6 +28,29 @@ TEST(EnvironmentTest, VariablesAreUtf8) {
     EXPECT_TRUE(value.ends_with("\u9375"));
   }
   ::SetEnvironmentVariableW(kWideName, nullptr);
+}
+
+// A path of Windows has one portable spelling, with what is current when it does not say it all.
+TEST(PortablePathTest, KnowsEverySpelling) {
+  ASSERT_TRUE(::SetCurrentDirectoryW(L"C:\\windows"));
+  const std::pair<const char*, const char*> cases[] = {
+      {"a\\b.h", "a/b.h"},
+      {"..\\b.h", "../b.h"},
+      {"C:\\a\\b.h", "/c/a/b.h"},
+      {"c:/a/b.h", "/c/a/b.h"},
+      {"C:\\", "/c/"},
+      {"C:b.h", "/c/windows/b.h"},
+      {"\\a\\b.h", "/c/a/b.h"},
+      {"/a/b.h", "/c/a/b.h"},
+      {"\\\\?\\C:\\a\\b.h", "/c/a/b.h"},
+      {"\\\\server\\share\\b.h", "/unc/server/share/b.h"},
+      {"//server/share/b.h", "/unc/server/share/b.h"},
+      {"\\\\?\\UNC\\server\\share\\b.h", "/unc/server/share/b.h"},
+      {"1:b", "1:b"},
+      {"", ""}};
+  for (const auto& [path, portable] : cases) EXPECT_EQ(PortablePath(path), portable) << path;
+  EXPECT_EQ(CurrentDirectory(), "/c/windows");
+  EXPECT_TRUE(IsFileOfThisHost("/c/windows/system32/kernel32.dll"));
 }
 
 }  // namespace
