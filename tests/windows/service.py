@@ -179,6 +179,11 @@ def console(wine):
         wine.register_driver(BIN / "sluice_icd.dll")
         code, output = uses(wine, endpoint)
         check("console: the driver by the environment", code == 0, output)
+        code, output = wine.run([BIN / "list_platforms.exe"], seconds=60,
+                                SLUICE_ENDPOINT=f"{endpoint},{endpoint.replace('console', 'CONSOLE')}",
+                                WINEDLLOVERRIDES="mscoree,mshtml=;opencl=n")
+        check("console: one daemon by two ways of writing its name", code == 0 and output.count("Sluice (") == 1,
+              (code, output))
         wine.must("reg", "delete", wine_module.VENDORS, "/f")
         code, output = wine.run([BIN / "sluiced.exe", "--console", "--socket", PIPE], seconds=60)
         check("console: a second daemon is refused", code == 3, (code, output))
@@ -461,6 +466,22 @@ def foreign_name(wine, config):
     check("install: and goes", code == 0, (code, output))
 
 
+def no_case(wine, file):
+    """Names of pipes, variables and SIDs have no case: what another spelling would get past is refused all the same."""
+    name = wine_module.windows_path(file)
+    for text, words in (
+            ("[broker]\nsocket = '\\\\.\\pipe\\sluice'\nadmin_socket = '\\\\.\\PIPE\\Sluice'\n",
+             ("keys.toml:3:", '"admin_socket"', '"socket"', r"\\.\PIPE\Sluice")),
+            ("[worker.environment]\nSluice_Worker = '0'\n", ("keys.toml:2:", "its own workers")),
+            ("[worker.environment]\nPOCL_DEBUG = '0'\npocl_debug = '1'\n", ('"POCL_DEBUG"', '"pocl_debug"'))):
+        file.write_text(text)
+        code, output = wine.run([BIN / "sluiced.exe", "--check-config", name], seconds=60)
+        check(f"no case: {text.splitlines()[-1]}", code == 2 and all(word in output for word in words), (code, output))
+    code, output = wine.run([BIN / "sluiced.exe", "--console", "--socket", PIPE, "--admin-socket",
+                             PIPE.replace("console", "CONSOLE")], seconds=60)
+    check("no case: by flags", code == 2 and "--socket" in output and "--admin-socket" in output, (code, output))
+
+
 def fixed_keys(wine):
     """What Windows has no use for is refused where it stands, by the check of a configuration and by install alike."""
     file = wine.directory / "keys.toml"
@@ -482,6 +503,7 @@ def fixed_keys(wine):
     file.write_text("[worker]\nuser = ''\ncache_directory = ''\nreadable = []\n[access]\nusers = ['SYSTEM']\n")
     code, output = wine.run([BIN / "sluiced.exe", "--check-config", name], seconds=60)
     check("keys: defaults, and a user of the system's, are taken", code == 0, (code, output))
+    no_case(wine, file)
     code, output = wine.run([BIN / "sluiced.exe", "--console", "--socket", PIPE, "--worker-user", "root"], seconds=60)
     check("keys: nor by a flag", code == 2 and "--worker-user" in output and "Windows" in output, (code, output))
 
