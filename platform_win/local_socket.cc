@@ -483,7 +483,12 @@ absl::StatusOr<UniqueFd> ConnectLocal(const std::string& path, int timeout_ms) {
   // Before anything is said to it, or heard from it.
   if (absl::Status server = CheckServer(pipe.get(), what); !server.ok()) return server;
   auto end = std::make_shared<PipeEnd>(std::move(pipe));
+  if (timeout_ms >= 0) end->LimitSends(static_cast<DWORD>(timeout_ms));
   if (absl::Status sent = end->SendRaw(std::string(kGreeting)); !sent.ok()) {
+    if (absl::IsDeadlineExceeded(sent))
+      return absl::DeadlineExceededError(
+          absl::StrCat(what, ": timed out after ", timeout_ms,
+                       " ms: who has the pipe reads nothing; is that a daemon?"));
     return absl::UnavailableError(what + ": the daemon has just ended");
   }
   return AddDescriptor(std::move(end));
