@@ -60,7 +60,8 @@ class ServiceHandle {
 absl::Status Failed(const char* what) {
   const DWORD error = ::GetLastError();
   if (error == ERROR_ACCESS_DENIED) {
-    return absl::PermissionDeniedError(absl::StrCat(what, ": only an administrator may do that"));
+    return absl::PermissionDeniedError(absl::StrCat(
+        what, ": only an administrator may do that, in a prompt that was opened as administrator"));
   }
   return WindowsStatus(error, what);
 }
@@ -361,12 +362,17 @@ absl::Status InstallService(const InstallFlags& flags, std::vector<std::string>*
   RETURN_IF_ERROR(SetDword(kEventSource, L"TypesSupported", kEventTypes));
   RETURN_IF_ERROR(SetText(kEventSource, L"EventMessageFile", kMessageFile));
   const bool changed = !before.empty() && before != ToWide(command);
-  done->push_back(absl::StrCat("service ", FromWide(kServiceName), ": ", command,
+  done->push_back(absl::StrCat("service ", FromWide(kServiceName), ", started ",
+                               flags.manual ? "by hand" : "with Windows", ": ", command,
                                changed ? absl::StrCat(", instead of ", FromWide(before)) : ""));
   SERVICE_STATUS status = {};
-  if (::QueryServiceStatus(service.get(), &status) && status.dwCurrentState != SERVICE_STOPPED)
+  if (!::QueryServiceStatus(service.get(), &status)) return absl::OkStatus();
+  if (status.dwCurrentState == SERVICE_STOP_PENDING) {
+    done->push_back("it is stopping; `sc start Sluice` starts it so once it has");
+  } else if (status.dwCurrentState != SERVICE_STOPPED) {
     done->push_back(
         "it runs as it was started, and so it does until `sc stop Sluice` and `sc start Sluice`");
+  }
   return absl::OkStatus();
 }
 
@@ -444,7 +450,8 @@ absl::Status UninstallService(std::vector<std::string>* done) {
   // One that takes no controls shall go all the same.
   absl::Status status = StopService(service.get(), done);
   if (absl::IsDeadlineExceeded(status)) return status;
-  if (::DeleteService(service.get())) {
+  // One that somebody has removed while it ran goes now that it has stopped.
+  if (::DeleteService(service.get()) || ::GetLastError() == ERROR_SERVICE_MARKED_FOR_DELETE) {
     done->push_back(absl::StrCat("service removed: ", FromWide(kServiceName)));
   } else {
     status.Update(Failed("removing the service"));

@@ -398,6 +398,52 @@ def killed(wine):
     check("killed: the driver is no longer registered", "sluice_icd.dll" not in output, output)
 
 
+def in_use(wine):
+    """An installation over one that runs, or is stopping for an application that goes on; what uninstalling says then."""
+    config = wine.directory / "in_use.toml"
+    config.write_text("[broker]\ndrain_timeout_ms = 600000\n")
+    file = wine_module.windows_path(config)
+    code, output = ctl(wine, "install", "--manual", "--config", file)
+    check("in use: install", code == 0 and "started by hand" in output, (code, output))
+    wine.run(["sc", "start", "Sluice"], seconds=60)
+    answered(wine, None)
+    code, output = ctl(wine, "install")
+    check("in use: install over it tells what it changes, and when that counts", code == 0 and "started with Windows" in
+          output and "instead of" in output and file in output and "until `sc stop Sluice`" in output, (code, output))
+    ctl(wine, "install", "--manual", "--config", file)
+    application = subprocess.Popen(["wine", str(BIN / "restart_client.exe")], stdin=subprocess.PIPE,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                   env={**wine.environment, "WINEDLLOVERRIDES": "mscoree,mshtml=;opencl=n"})
+    try:
+        application.stdin.write(b"anew\n")
+        application.stdin.flush()
+        sessions = wait_for("in use: an application has a session", 60,
+                            lambda: (lambda code, told: told["sessions"] if code == 0 else None)(
+                                *ctl(wine, "sessions", "--json"))) or [{}]
+        wine.run(["sc", "stop", "Sluice"], seconds=60)
+        check("in use: it drains", state(wine) == "STOP_PENDING", state(wine))
+        code, output = ctl(wine, "install", "--manual", "--config", file)
+        check("in use: install while it stops", code == 0 and "it is stopping" in output and "sc stop" not in output,
+              (code, output))
+        code, output = ctl(wine, "kill", sessions[0].get("session", ""))
+        check("in use: its session is ended", code == 0, (code, output))
+        code, output = ctl(wine, "uninstall")
+        check("in use: uninstall", code == 0 and "service removed" in output and "driver removed" in output, (code, output))
+    finally:
+        application.kill()
+        application.wait()
+    ctl(wine, "install", "--manual", "--no-driver")
+    wine.run(["sc", "start", "Sluice"], seconds=60)
+    answered(wine, None)
+    wine.must("sc", "delete", "Sluice")
+    code, output = ctl(wine, "install", "--manual", "--no-driver")
+    check("in use: install while a removed one runs", code == 1 and "not gone yet" in output, (code, output))
+    code, output = ctl(wine, "uninstall")
+    check("in use: uninstall of a removed one that runs", code == 0 and "service removed" in output, (code, output))
+    code, output = wine.run(["sc", "query", "Sluice"], seconds=30)
+    check("in use: it is gone", code != 0 and "STATE" not in output, (code, output))
+
+
 def programs(wine, config):
     """The system runs nothing that anybody may change, nor from a folder into which anybody may put a library, nor from
     one that anybody may put in its place."""
@@ -641,7 +687,7 @@ def main():
         keep_one_service_manager(wine)
         wine.programs = unpack(wine)
         imports()
-        for part in (unit_tests, texts, console, refused, service, broken, killed, fixed_keys, install):
+        for part in (unit_tests, texts, console, refused, service, broken, killed, in_use, fixed_keys, install):
             if not sys.argv[1:] or part.__name__ in sys.argv[1:]:
                 part(wine)
     print(f"{len(FAILURES)} failed")
