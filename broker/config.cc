@@ -63,11 +63,19 @@ std::string UserProblem(const std::string& user) {
          "SID); groups are not taken";
 }
 
-std::string EnvironmentProblem(const std::string& name) {
+// `taken`: the names before it.
+std::string EnvironmentProblem(const std::string& name, std::set<std::string>* taken) {
   if (name.empty() || name.find('=') != std::string::npos || name.find('\0') != std::string::npos) {
     return "which can be no variable's name";
   }
-  return name == "SLUICE_WORKER" ? "which keeps Sluice's driver out of its own workers" : "";
+  for (const std::string& other : *taken) {
+    if (IsSameVariable(name, other))
+      return absl::StrCat("which is the same variable as \"", other, "\"");
+  }
+  taken->insert(name);
+  return IsSameVariable(name, "SLUICE_WORKER")
+             ? "which keeps Sluice's driver out of its own workers"
+             : "";
 }
 
 std::string ListenProblem(const std::string& address) {
@@ -135,7 +143,11 @@ void ReadWorker(SectionReader section, Config* config) {
   section.Boolean("confine_files", &config->confine_files);
   section.StringOrList("readable", &ReadableProblem, &config->readable);
   section.Boolean("sync", &config->sync);
-  section.StringTable("environment", &EnvironmentProblem, &config->worker_environment);
+  std::set<std::string> variables;
+  section.StringTable(
+      "environment",
+      [&variables](const std::string& name) { return EnvironmentProblem(name, &variables); },
+      &config->worker_environment);
   section.Finish();
 }
 
@@ -262,11 +274,12 @@ std::string SameSocketProblem(const Config& config) {
   for (const char* key : {"admin_socket", "socket"}) {
     const auto place = config.places.find(key);
     if (place == config.places.end() || place->second.empty()) continue;
-    return absl::StrCat(place->second, ": key \"", key, "\" in [broker] is \"", config.socket,
-                        "\", and so are both \"socket\" and \"admin_socket\"; give them two paths");
+    return absl::StrCat(place->second, ": key \"", key, "\" in [broker]: \"socket\" is \"",
+                        config.socket, "\", and \"admin_socket\" is \"", config.admin_socket,
+                        "\", which is one name; give them two");
   }
-  return absl::StrCat("--socket and --admin-socket are both ", config.socket,
-                      "; give them two paths");
+  return absl::StrCat("--socket is \"", config.socket, "\", and --admin-socket is \"",
+                      config.admin_socket, "\", which is one name; give them two");
 }
 
 }  // namespace
@@ -348,7 +361,7 @@ absl::Status CheckConfig(const Config& config) {
   // One that was made of the other would say the same again.
   if (socket.ok() || config.admin_socket != AdminNameBeside(config.socket))
     add(CheckSocketName(config.admin_socket, "admin_socket"));
-  if (config.socket == config.admin_socket) {
+  if (IsSameLocalName(config.socket, config.admin_socket)) {
     problems.push_back(SameSocketProblem(config));
   }
   std::set<std::string> addresses;

@@ -45,10 +45,11 @@ absl::StatusOr<OpenedTransport> BrokerConnection::OpenSession() {
     open.flags = kOpenSessionSync;
   open.nonce = next_nonce_++;
   RETURN_IF_ERROR(SendMessage(socket_.get(), &open, sizeof(open)));
+  const AnswerTime time(kSessionTimeoutMs);
   while (true) {
     std::vector<UniqueFd> fds;
     ASSIGN_OR_RETURN(const SessionOpened opened,
-                     ReceiveFromBroker<SessionOpened>(socket_.get(), kSessionTimeoutMs, &fds, 1));
+                     ReceiveFromBroker<SessionOpened>(socket_.get(), time, &fds, 1));
     if (opened.request_id != open.nonce) continue;  // Late: its descriptor is closed with `fds`.
     if (opened.status != 0) {
       const std::string refusal =

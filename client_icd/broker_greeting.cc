@@ -4,15 +4,18 @@
 #include <errno.h>
 #include <string.h>
 
+#include <optional>
+
 #include "absl/strings/str_cat.h"
 #include "broker/os/this_process.h"
+#include "client_icd/connect_limit.h"
 
 namespace sluice {
 namespace {
 
 constexpr int kConnectTimeoutMs = 1'000;
 // Longer than an answer takes: the service manager may have to start the daemon first.
-constexpr int kWelcomeTimeoutMs = 10'000;
+constexpr int kGreetingTimeoutMs = 10'000;
 
 }  // namespace
 
@@ -22,12 +25,21 @@ std::string BrokerRefusal(const char* what, int status, const char* message) {
 
 absl::StatusOr<UniqueFd> GreetBroker(const std::string& path, const char* features,
                                      Welcome* welcome, std::vector<UniqueFd>* fds) {
-  ASSIGN_OR_RETURN(UniqueFd socket, ConnectLocal(path, kConnectTimeoutMs));
+  const std::optional<int> chosen = ConnectLimitMs();
+  const int limit_ms = chosen.value_or(kGreetingTimeoutMs);
+  const AnswerTime time(limit_ms);
+  ASSIGN_OR_RETURN(UniqueFd socket, ConnectLocal(path, chosen.value_or(kConnectTimeoutMs)));
   Hello hello = MakeMessage<Hello>();
   SetString(hello.features, features);
   SetString(hello.process_name, ProcessName());
-  RETURN_IF_ERROR(SendMessage(socket.get(), &hello, sizeof(hello)));
-  ASSIGN_OR_RETURN(*welcome, ReceiveFromBroker<Welcome>(socket.get(), kWelcomeTimeoutMs, fds, 1));
+  const auto ask = [&]() -> absl::StatusOr<Welcome> {
+    RETURN_IF_ERROR(SendMessage(socket.get(), &hello, sizeof(hello)));
+    return ReceiveFromBroker<Welcome>(socket.get(), time, fds, 1);
+  };
+  absl::StatusOr<Welcome> answer = ask();
+  if (absl::IsDeadlineExceeded(answer.status()))
+    return absl::DeadlineExceededError(NoAnswerWithin(limit_ms));
+  ASSIGN_OR_RETURN(*welcome, std::move(answer));
   if (welcome->status != 0) {
     return absl::PermissionDeniedError(
         BrokerRefusal("the daemon refuses this user", welcome->status, welcome->message));

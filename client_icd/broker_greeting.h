@@ -4,6 +4,8 @@
 // Every wait is bounded. Thread-safe.
 #pragma once
 
+#include <algorithm>
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -15,13 +17,29 @@
 
 namespace sluice {
 
+// How long an answer may take, from when this is made; whatever else comes meanwhile.
+class AnswerTime {
+ public:
+  explicit AnswerTime(int limit_ms) : end_(Clock::now() + std::chrono::milliseconds(limit_ms)) {}
+  int left_ms() const {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end_ - Clock::now());
+    return static_cast<int>(std::max<int64_t>(left.count(), 0));
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point end_;
+};
+
 // Receives one message of type T. A message of another type is skipped: it answers an earlier call
 // that timed out.
 template <typename T>
-absl::StatusOr<T> ReceiveFromBroker(int socket, int timeout_ms, std::vector<UniqueFd>* fds,
+absl::StatusOr<T> ReceiveFromBroker(int socket, AnswerTime time, std::vector<UniqueFd>* fds,
                                     int max_fds) {
   while (true) {
-    RETURN_IF_ERROR(WaitReadable(socket, timeout_ms));
+    const int left_ms = time.left_ms();
+    if (left_ms == 0) return absl::DeadlineExceededError("no answer, but other messages");
+    RETURN_IF_ERROR(WaitReadable(socket, left_ms));
     char packet[kMaxBrokerMessageBytes];
     ASSIGN_OR_RETURN(const size_t bytes,
                      ReceiveMessage(socket, packet, sizeof(packet), fds, max_fds));
@@ -41,7 +59,8 @@ absl::StatusOr<T> ReceiveFromBroker(int socket, int timeout_ms, std::vector<Uniq
 std::string BrokerRefusal(const char* what, int status, const char* message);
 
 // Connects to the socket at `path` and says Hello with the comma-separated `features`. `fds` gets
-// what came with the Welcome: the snapshot. kPermissionDenied: the daemon refuses.
+// what came with the Welcome: the snapshot. kPermissionDenied: the daemon refuses. All of it takes
+// no longer than ConnectLimitMs, or 10 s.
 absl::StatusOr<UniqueFd> GreetBroker(const std::string& path, const char* features,
                                      Welcome* welcome, std::vector<UniqueFd>* fds);
 

@@ -12,6 +12,11 @@
 
 namespace sluice {
 
+bool EndpointAddress::operator==(const EndpointAddress& other) const {
+  return kind == other.kind &&
+         (kind == Kind::kLocal ? IsSameLocalName(target, other.target) : target == other.target);
+}
+
 namespace {
 
 absl::StatusOr<EndpointAddress> ParseEntry(std::string_view entry) {

@@ -17,8 +17,9 @@ struct EndpointAddress {
   Kind kind;
   std::string target;  // The socket's path; or HOST:PORT, dns:///NAME:PORT.
 
-  bool operator==(const EndpointAddress&) const = default;
+  bool operator==(const EndpointAddress& other) const;
 };
+
 // Each once, in the order of their first mention. An error names the entry and what is allowed. An
 // empty text is the default (a socket of the user, else of the system); one that names none, of
 // commas and spaces, is refused. With `refused`, entries that are none are told there and left out.

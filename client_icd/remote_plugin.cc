@@ -1,33 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client_icd/remote_plugin.h"
 
-#include <algorithm>
-
-#include "absl/strings/numbers.h"
-#include "broker/os/this_process.h"
+#include "client_icd/connect_limit.h"
 #include "client_icd/remote_library.h"
 #include "proto/status_macros.h"
 
 namespace sluice {
-namespace {
-
-uint32_t TimeoutMs() {
-  const std::string text = EnvironmentVariable("SLUICE_CONNECT_TIMEOUT_MS").value_or("");
-  uint32_t value = 0;
-  return absl::SimpleAtoi(text, &value) ? std::max(value, kRemoteAnswerTimeoutMs)
-                                        : kRemoteAnswerTimeoutMs;
-}
-
-}  // namespace
 
 absl::StatusOr<std::string> DescribeRemote(const std::string& target) {
   ASSIGN_OR_RETURN(const RemoteFunctions remote, FindRemoteFunctions());
+  const uint32_t timeout_ms = ConnectLimitMs().value_or(kRemoteAnswerTimeoutMs);
   std::string snapshot;
   char error[1024] = "";
   const auto deliver = [](void* to, const char* data, uint64_t bytes) {
     static_cast<std::string*>(to)->assign(data, bytes);
   };
-  if (!remote.describe(target.c_str(), TimeoutMs(), deliver, &snapshot, error, sizeof(error))) {
+  if (!remote.describe(target.c_str(), timeout_ms, deliver, &snapshot, error, sizeof(error))) {
     return absl::UnavailableError(error);
   }
   return snapshot;

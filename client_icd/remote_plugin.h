@@ -11,8 +11,8 @@
 
 namespace sluice {
 
-// How long an endpoint that has taken the connection may take to answer; SLUICE_CONNECT_TIMEOUT_MS,
-// by default 2000, bounds the connection.
+// How long an endpoint that has taken the connection may take to answer, unless ConnectLimitMs says
+// how long it may take with the connection.
 inline constexpr uint32_t kRemoteAnswerTimeoutMs = 10'000;
 
 // The daemon's serialised PlatformSnapshot, in that time.

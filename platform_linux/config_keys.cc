@@ -11,6 +11,8 @@ namespace sluice {
 
 std::string FixedKeyReason(const std::string&) { return ""; }
 
+bool IsSameVariable(const std::string& a, const std::string& b) { return a == b; }
+
 // A group may have been given it: Debian's ssl-cert, say.
 std::string OtherReaders(const std::string& path) {
   struct stat info;

@@ -288,6 +288,8 @@ absl::Status CheckLocalName(const std::string& name) {
       absl::StrCat("an absolute path of at most ", kMaxPath, " characters"));
 }
 
+bool IsSameLocalName(const std::string& a, const std::string& b) { return a == b; }
+
 std::string DefaultLocalName() {
   const std::string runtime = EnvironmentVariable("XDG_RUNTIME_DIR").value_or("");
   if (::geteuid() != 0 && runtime.starts_with('/')) {

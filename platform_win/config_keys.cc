@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/os/config_keys.h"
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace sluice {
@@ -14,6 +15,10 @@ std::string FixedKeyReason(const std::string& key) {
   if (key == "socket_group")
     return absl::StrCat(kCannot, "socket_mode opens the pipe to everybody or to nobody else");
   return "";
+}
+
+bool IsSameVariable(const std::string& a, const std::string& b) {
+  return absl::EqualsIgnoreCase(a, b);
 }
 
 // A list of rights has no one answer.

@@ -12,8 +12,8 @@
 #include <mutex>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "broker/base/check.h"
 #include "broker/os/random.h"
 #include "platform_win/account.h"
@@ -483,7 +483,12 @@ absl::StatusOr<UniqueFd> ConnectLocal(const std::string& path, int timeout_ms) {
   // Before anything is said to it, or heard from it.
   if (absl::Status server = CheckServer(pipe.get(), what); !server.ok()) return server;
   auto end = std::make_shared<PipeEnd>(std::move(pipe));
+  if (timeout_ms >= 0) end->LimitSends(static_cast<DWORD>(timeout_ms));
   if (absl::Status sent = end->SendRaw(std::string(kGreeting)); !sent.ok()) {
+    if (absl::IsDeadlineExceeded(sent))
+      return absl::DeadlineExceededError(
+          absl::StrCat(what, ": timed out after ", timeout_ms,
+                       " ms: who has the pipe reads nothing; is that a daemon?"));
     return absl::UnavailableError(what + ": the daemon has just ended");
   }
   return AddDescriptor(std::move(end));
@@ -542,14 +547,20 @@ bool IsLocalListener(int fd) { return FindDescriptor(fd, HandleKind::kListener) 
 const char kLocalScheme[] = "pipe:";
 
 absl::Status CheckLocalName(const std::string& name) {
-  absl::string_view rest = name;
-  if (absl::ConsumePrefix(&rest, kPrefix) && !rest.empty() && name.size() <= kMaxName &&
-      rest.find_first_of("\\/") == absl::string_view::npos) {
+  const absl::string_view prefix = kPrefix;
+  if (absl::StartsWithIgnoreCase(name, prefix) && name.size() > prefix.size() &&
+      name.size() <= kMaxName && name.find_first_of("\\/", prefix.size()) == std::string::npos) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(absl::StrCat("the name of a pipe, ", kPrefix,
                                                  "NAME, of at most ", kMaxName,
                                                  " characters, without \"/\" and \"\\\" in NAME"));
+}
+
+bool IsSameLocalName(const std::string& a, const std::string& b) {
+  const std::wstring wide_a = ToWide(a);
+  const std::wstring wide_b = ToWide(b);
+  return ::CompareStringOrdinal(wide_a.c_str(), -1, wide_b.c_str(), -1, TRUE) == CSTR_EQUAL;
 }
 
 std::string DefaultLocalName() { return absl::StrCat(kPrefix, "sluice-broker"); }

@@ -19,7 +19,7 @@ namespace sluice {
 std::string UserName(uid_t uid) { return absl::StrCat("sid:", SidOfUser(uid)); }
 
 std::optional<uid_t> ParseUser(const std::string& text) {
-  if (!absl::StartsWith(text, "S-1-")) return std::nullopt;
+  if (!absl::StartsWithIgnoreCase(text, "S-1-")) return std::nullopt;
   PSID sid = nullptr;
   if (!::ConvertStringSidToSidW(ToWide(text).c_str(), &sid)) return std::nullopt;
   wchar_t name[256];
@@ -31,8 +31,10 @@ std::optional<uid_t> ParseUser(const std::string& text) {
   const bool is_group =
       ::LookupAccountSidW(nullptr, sid, name, &name_length, domain, &domain_length, &use) &&
       IsGroup(sid, use);
+  // As the tokens' are written, to which it is compared: there are other ways of writing it.
+  const std::string plain = TextOfSid(sid);
   ::LocalFree(sid);
-  return is_group ? std::nullopt : std::make_optional(UserOfSid(text));
+  return is_group || plain.empty() ? std::nullopt : std::make_optional(UserOfSid(plain));
 }
 
 uid_t OwnUser() { return UserOfSid(OwnSid()); }

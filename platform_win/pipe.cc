@@ -244,7 +244,11 @@ absl::Status PipeEnd::SendRaw(std::string bytes) {
       write_pending_ = true;  // The system has it from our buffer; the next one would block.
       return absl::OkStatus();
     }
+    const bool late = ::WaitForSingleObject(write_event_.get(), send_limit_ms_) == WAIT_TIMEOUT;
+    if (late) ::CancelIoEx(handle(), &write_);
     const bool done = ::GetOverlappedResult(handle(), &write_, &written, TRUE);
+    if (late && !done)
+      return absl::DeadlineExceededError("the peer has not read what was sent to it");
     error = done ? ERROR_SUCCESS : ::GetLastError();
   }
   if (error == ERROR_SUCCESS) return absl::OkStatus();

@@ -80,6 +80,9 @@ class PipeEnd final : public HandleObject {
   // connection; output.
   absl::StatusOr<std::string> ReceiveRaw(bool may_block);
   absl::Status SendRaw(std::string bytes);
+  // Sends that block give up after this, with kDeadlineExceeded: who has made a pipe without room
+  // has each of them wait for its reader.
+  void LimitSends(DWORD limit_ms) { send_limit_ms_ = limit_ms; }
 
   HANDLE PrepareWait() override;
   // Null if it can be written to now.
@@ -110,6 +113,7 @@ class PipeEnd final : public HandleObject {
   const PipePeer peer_;
   std::atomic<bool> non_blocking_ = false;
   std::atomic<bool> hung_up_ = false;
+  std::atomic<DWORD> send_limit_ms_ = INFINITE;
 
   std::mutex read_mutex_;
   OVERLAPPED read_ = {};

@@ -12,6 +12,9 @@ namespace sluice {
 // "" if it may have another.
 std::string FixedKeyReason(const std::string& key);
 
+// Whether two names of environment variables are one's. Windows' have no case.
+bool IsSameVariable(const std::string& a, const std::string& b);
+
 // Who else reads a file, and what ends that, in words that follow its path; "" if nobody does who
 // has no right of their own to it, or the system does not say.
 std::string OtherReaders(const std::string& path);

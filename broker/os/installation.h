@@ -3,8 +3,9 @@
 // What `sluicectl install` writes into the machine and `uninstall` takes out again: the service,
 // its source in the event log, the driver's entry for OpenCL's loader (the driver's path, a DWORD
 // of 0, under Khronos' key "Vendors"), and the folder of its configuration, which only
-// administrators may change. Files stay where they are. Repeating either is harmless, and needs an
-// administrator. Single thread.
+// administrators may change. Files stay where they are. What another folder's sluicectl installed
+// is replaced by `install`, which says so, and left by `uninstall`, which says whose it is.
+// Repeating either is harmless, and needs an administrator. Single thread.
 #pragma once
 
 #include <string>
@@ -21,8 +22,9 @@ struct InstallFlags {
   bool no_driver = false;
 };
 
-// `done` gets a line for each thing that was done, also before one that fails. Uninstall does the
-// other steps if one fails, but for a service that sessions keep from stopping: then it does none.
+// `done` gets a line for each thing that was done, or left, also before one that fails. Uninstall
+// does the other steps if one fails, but for a service that sessions keep from stopping: then it
+// does none.
 absl::Status Install(const InstallFlags& flags, std::vector<std::string>* done);
 absl::Status Uninstall(const InstallFlags& flags, std::vector<std::string>* done);
 

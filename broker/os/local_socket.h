@@ -99,6 +99,9 @@ extern const char kLocalScheme[];  // "unix:", "pipe:"
 // OK if a socket can have this name; else the message says what it must look like.
 absl::Status CheckLocalName(const std::string& name);
 
+// Whether two names, each of which a socket can have, are one. Windows' have no case.
+bool IsSameLocalName(const std::string& a, const std::string& b);
+
 // Where this process's daemon listens unless it is told otherwise.
 std::string DefaultLocalName();
 

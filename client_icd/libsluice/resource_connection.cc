@@ -62,8 +62,9 @@ absl::StatusOr<std::unique_ptr<ResourceConnection>> ResourceConnection::Connect(
   }
   const auto open = MakeMessage<OpenResources>();
   RETURN_IF_ERROR(SendMessage(broker.get(), &open, sizeof(open)));
-  ASSIGN_OR_RETURN(const ResourcesOpened opened,
-                   ReceiveFromBroker<ResourcesOpened>(broker.get(), kOpenTimeoutMs, &fds, 2));
+  ASSIGN_OR_RETURN(
+      const ResourcesOpened opened,
+      ReceiveFromBroker<ResourcesOpened>(broker.get(), AnswerTime(kOpenTimeoutMs), &fds, 2));
   if (opened.status != 0) {
     const std::string why =
         BrokerRefusal("the daemon opens no resource connection", opened.status, opened.message);

@@ -13,7 +13,6 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "broker/gateway/loopback.h"
@@ -25,6 +24,7 @@
 #include "broker/os/file.h"
 #include "broker/os/this_process.h"
 #include "broker/os/threads.h"
+#include "client_icd/connect_limit.h"
 #include "client_icd/remote/grpc_start.h"
 #include "proto/status_macros.h"
 
@@ -197,10 +197,7 @@ std::string TlsHint(const grpc::Status& status, const RemoteSecurity& security) 
 }
 
 std::chrono::milliseconds ConnectTimeout() {
-  const std::string text = EnvironmentVariable("SLUICE_CONNECT_TIMEOUT_MS").value_or("");
-  uint32_t value = 0;
-  const bool valid = absl::SimpleAtoi(text, &value) && value != 0;
-  return std::chrono::milliseconds(valid ? value : kDefaultConnectMs);
+  return std::chrono::milliseconds(ConnectLimitMs().value_or(kDefaultConnectMs));
 }
 
 absl::StatusOr<std::string> DescribePlatforms(const std::string& endpoint,
@@ -241,6 +238,8 @@ absl::StatusOr<std::string> DescribePlatforms(const std::string& endpoint,
   if (not_there && !status.ok()) {
     return absl::UnavailableError(absl::StrCat("no connection within ", to_connect.count(), " ms"));
   }
+  if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED)
+    return absl::UnavailableError(NoAnswerWithin(timeout.count()));
   if (!status.ok()) {
     return absl::UnavailableError(absl::StrCat(Describe(status), TlsHint(status, security)));
   }

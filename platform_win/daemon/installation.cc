@@ -17,10 +17,10 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "broker/exit_codes.h"
 #include "broker/os/process.h"
 #include "broker/os/service.h"
+#include "platform_win/daemon/programs.h"
 #include "platform_win/handle_table.h"
 #include "platform_win/service_name.h"
 #include "platform_win/trusted_file.h"
@@ -35,6 +35,7 @@ constexpr wchar_t kEventSource[] =
     L"SYSTEM\\CurrentControlSet\\Services\\EventLog\\Application\\Sluice";
 // Windows' own, whose messages 1 to 1000 are nothing but the text that comes with the event.
 constexpr wchar_t kMessageFile[] = L"%SystemRoot%\\System32\\EventCreate.exe";
+constexpr char kDaemon[] = "sluiced.exe";
 constexpr char kDriver[] = "sluice_icd.dll";
 constexpr DWORD kStopTimeoutMs = 60'000;
 constexpr DWORD kPollMs = 100;
@@ -59,7 +60,8 @@ class ServiceHandle {
 absl::Status Failed(const char* what) {
   const DWORD error = ::GetLastError();
   if (error == ERROR_ACCESS_DENIED) {
-    return absl::PermissionDeniedError(absl::StrCat(what, ": only an administrator may do that"));
+    return absl::PermissionDeniedError(absl::StrCat(
+        what, ": only an administrator may do that, in a prompt that was opened as administrator"));
   }
   return WindowsStatus(error, what);
 }
@@ -90,35 +92,109 @@ absl::Status SetText(const wchar_t* key_name, const wchar_t* value, const std::w
   return result == ERROR_SUCCESS ? absl::OkStatus() : Failed("writing the registry");
 }
 
-// Every entry that names our driver, wherever it lay when it was installed.
-absl::Status RemoveDriver(std::vector<std::string>* done) {
-  HKEY key = nullptr;
-  LSTATUS result = ::RegOpenKeyExW(HKEY_LOCAL_MACHINE, kVendors, 0,
-                                   KEY_QUERY_VALUE | KEY_SET_VALUE | KEY_WOW64_64KEY, &key);
-  if (result == ERROR_FILE_NOT_FOUND) return absl::OkStatus();  // No drivers at all.
-  ::SetLastError(static_cast<DWORD>(result));
-  if (result != ERROR_SUCCESS) return Failed("opening the list of drivers");
+// Whole, and long if there is such a file.
+std::wstring PlainPath(const std::wstring& path) {
+  std::wstring full(32768, L'\0');
+  DWORD length =
+      ::GetFullPathNameW(path.c_str(), static_cast<DWORD>(full.size()), full.data(), nullptr);
+  if (length == 0 || length >= full.size()) return path;
+  full.resize(length);
   std::wstring name(32768, L'\0');
-  for (DWORD index = 0; result == ERROR_SUCCESS;) {
-    auto length = static_cast<DWORD>(name.size());
-    if (::RegEnumValueW(key, index, name.data(), &length, nullptr, nullptr, nullptr, nullptr) !=
-        ERROR_SUCCESS) {
-      break;
-    }
-    const std::wstring value(name.data(), length);
-    const std::string file = FromWide(value.substr(value.find_last_of(L"\\/") + 1));
-    if (absl::EqualsIgnoreCase(file, kDriver)) {
-      result = ::RegDeleteValueW(key, value.c_str());  // The next one has this index now.
-      if (result == ERROR_SUCCESS) {
-        done->push_back(absl::StrCat("driver removed: ", FromWide(value)));
+  length = ::GetLongPathNameW(full.c_str(), name.data(), static_cast<DWORD>(name.size()));
+  return length == 0 || length >= name.size() ? full : name.substr(0, length);
+}
+
+bool IsSameFile(const std::wstring& a, const std::wstring& b) {
+  return ::CompareStringOrdinal(PlainPath(a).c_str(), -1, PlainPath(b).c_str(), -1, TRUE) ==
+         CSTR_EQUAL;
+}
+
+// What takes away what the programs in another folder were registered as.
+std::string RemovalAdvice(const std::string& file, const std::string& by_hand) {
+  const std::string tool =
+      absl::StrCat(file.substr(0, file.find_last_of("\\/") + 1), "sluicectl.exe");
+  std::error_code error;
+  if (std::filesystem::exists(ToWide(tool), error))
+    return absl::StrCat("`\"", tool, "\" uninstall` removes it");
+  return absl::StrCat("there is no sluicectl.exe beside it: ", by_hand, " removes it");
+}
+
+// OpenCL's loader knows drivers by the names of values, each a path.
+class DriverList {
+ public:
+  DriverList() = default;
+  ~DriverList() {
+    if (key_ != nullptr) ::RegCloseKey(key_);
+  }
+  DriverList(const DriverList&) = delete;
+  DriverList& operator=(const DriverList&) = delete;
+
+  // Every entry that names a driver of ours, in whatever folder.
+  absl::StatusOr<std::vector<std::wstring>> Ours() {
+    const LSTATUS result = ::RegOpenKeyExW(
+        HKEY_LOCAL_MACHINE, kVendors, 0, KEY_QUERY_VALUE | KEY_SET_VALUE | KEY_WOW64_64KEY, &key_);
+    std::vector<std::wstring> entries;
+    if (result == ERROR_FILE_NOT_FOUND) return entries;  // No drivers at all.
+    ::SetLastError(static_cast<DWORD>(result));
+    if (result != ERROR_SUCCESS) return Failed("opening the list of drivers");
+    std::wstring name(32768, L'\0');
+    for (DWORD index = 0;; ++index) {
+      auto length = static_cast<DWORD>(name.size());
+      if (::RegEnumValueW(key_, index, name.data(), &length, nullptr, nullptr, nullptr, nullptr) !=
+          ERROR_SUCCESS) {
+        return entries;
       }
-    } else {
-      ++index;
+      const std::wstring value(name.data(), length);
+      const std::string file = FromWide(value.substr(value.find_last_of(L"\\/") + 1));
+      if (absl::EqualsIgnoreCase(file, kDriver)) entries.push_back(value);
     }
   }
-  ::RegCloseKey(key);
-  ::SetLastError(static_cast<DWORD>(result));
-  return result == ERROR_SUCCESS ? absl::OkStatus() : Failed("removing the driver's entry");
+
+  absl::Status Remove(const std::wstring& entry) {
+    const LSTATUS result = ::RegDeleteValueW(key_, entry.c_str());
+    ::SetLastError(static_cast<DWORD>(result));
+    return result == ERROR_SUCCESS ? absl::OkStatus() : Failed("removing the driver's entry");
+  }
+
+ private:
+  HKEY key_ = nullptr;
+};
+
+// The driver beside us, in place of any other of ours: two would show each device twice.
+absl::Status RegisterDriver(const std::string& driver, std::vector<std::string>* done) {
+  RETURN_IF_ERROR(SetDword(kVendors, ToWide(driver), 0));
+  done->push_back(absl::StrCat("driver: ", driver));
+  DriverList list;
+  ASSIGN_OR_RETURN(const std::vector<std::wstring> entries, list.Ours());
+  for (const std::wstring& entry : entries) {
+    // Another way of writing it would load it once more.
+    if (::CompareStringOrdinal(entry.c_str(), -1, ToWide(driver).c_str(), -1, TRUE) == CSTR_EQUAL)
+      continue;
+    RETURN_IF_ERROR(list.Remove(entry));
+    done->push_back(absl::StrCat("driver replaced: ", FromWide(entry)));
+  }
+  return absl::OkStatus();
+}
+
+// The entry of the driver beside us. Another folder's is another installation's.
+absl::Status RemoveDriver(std::vector<std::string>* done) {
+  ASSIGN_OR_RETURN(const std::string driver, FileBeside(kDriver));
+  DriverList list;
+  ASSIGN_OR_RETURN(const std::vector<std::wstring> entries, list.Ours());
+  for (const std::wstring& entry : entries) {
+    const std::string file = FromWide(entry);
+    if (IsSameFile(entry, ToWide(driver))) {
+      RETURN_IF_ERROR(list.Remove(entry));
+      done->push_back(absl::StrCat("driver removed: ", file));
+      continue;
+    }
+    const std::string by_hand =
+        absl::StrCat("`reg delete HKLM\\", FromWide(kVendors), " /v \"", file, "\" /f`");
+    done->push_back(absl::StrCat("driver left: ", file,
+                                 ", which this installation did not register; ",
+                                 RemovalAdvice(file, by_hand)));
+  }
+  return absl::OkStatus();
 }
 
 // After a crash it is started again, at once twice, then after a minute; the count starts anew
@@ -182,21 +258,6 @@ absl::Status CheckConfigFile(const std::string& daemon, const std::string& file)
                     : std::string(words));
 }
 
-// OpenCL's loader and the service manager load and start by name, which the system takes up to this
-// length but from programs that say they know longer ones, as theirs need not.
-absl::Status CheckLength(const std::string& path) {
-  constexpr size_t kLongest = MAX_PATH - 1;
-  const size_t length = ToWide(path).size();
-  if (length <= kLongest) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(path, " has ", length,
-                   " characters, and Windows starts programs and loads drivers from paths "
-                   "of ",
-                   kLongest,
-                   " at most: unpack Sluice into a folder with a shorter path, such as "
-                   "C:\\Program Files\\Sluice, and install it from there"));
-}
-
 // std::filesystem::absolute makes C:\server\share of \\server\share here.
 absl::StatusOr<std::string> FullPath(const std::string& path) {
   const std::wstring wide = ToWide(path);
@@ -207,47 +268,6 @@ absl::StatusOr<std::string> FullPath(const std::string& path) {
     return absl::InvalidArgumentError(absl::StrCat("--config: no path: ", path));
   full.resize(length);
   return FromWide(full);
-}
-
-// What the system, or every program that uses OpenCL, is to run from here on must be nobody's to
-// change but the administrators', nor may anybody lay a library beside it or move it away.
-absl::Status CheckPrograms(const InstallFlags& flags) {
-  ASSIGN_OR_RETURN(const std::string own, OwnExecutablePath());
-  const std::string folder = own.substr(0, own.find_last_of("\\/"));
-  std::vector<const char*> names;
-  if (!flags.no_service)
-    names = {"sluiced.exe", "sluice-worker.exe", "sluice-gateway.exe", "sluice-allocator.exe"};
-  if (!flags.no_driver) names.push_back(kDriver);
-  std::vector<std::string> paths = {folder};
-  std::vector<std::string> missing;
-  for (const char* name : names) {
-    std::error_code error;
-    std::string path = absl::StrCat(folder, "\\", name);
-    RETURN_IF_ERROR(CheckLength(path));
-    if (!std::filesystem::exists(ToWide(path), error)) missing.push_back(name);
-    paths.push_back(std::move(path));
-  }
-  if (!missing.empty()) {
-    return absl::NotFoundError(
-        absl::StrCat(folder, " lacks ", absl::StrJoin(missing, ", "),
-                     ": unpack all of Sluice there; sluicectl registers what lies beside itself"));
-  }
-  std::vector<absl::Status> checks;
-  for (const std::string& path : paths) {
-    checks.push_back(CheckOnlyTrustedChange(path, /*or_own_user=*/false));
-  }
-  checks.push_back(CheckOnlyTrustedMoveAbove(folder));
-  for (const absl::Status& status : checks) {
-    if (status.ok()) continue;
-    // Its advice is for a file that is read, not for programs.
-    const absl::string_view why = status.message().substr(0, status.message().find(": "));
-    return absl::Status(
-        status.code(), absl::StrCat(why,
-                                    ": as an administrator, unpack Sluice into a folder that only "
-                                    "administrators change, such as C:\\Program Files\\Sluice, and "
-                                    "install it from there"));
-  }
-  return absl::OkStatus();
 }
 
 // OpenCL's loader reads its list in the system's code page: of a name with other characters it
@@ -282,8 +302,23 @@ absl::Status PrepareConfig(const std::string& daemon, const std::string& file) {
   return CheckOnlyTrustedChange(read, /*or_own_user=*/false);
 }
 
+// The words of the command that the service manager starts it with; none if it does not say.
+std::vector<std::wstring> CommandOf(SC_HANDLE service, std::wstring* whole = nullptr) {
+  alignas(QUERY_SERVICE_CONFIGW) char buffer[8192];  // As large as it ever is.
+  auto* const config = reinterpret_cast<QUERY_SERVICE_CONFIGW*>(buffer);
+  DWORD needed = 0;
+  if (!::QueryServiceConfigW(service, config, sizeof(buffer), &needed)) return {};
+  if (whole != nullptr) *whole = config->lpBinaryPathName;
+  int count = 0;
+  wchar_t** const words = ::CommandLineToArgvW(config->lpBinaryPathName, &count);
+  std::vector<std::wstring> command;
+  for (int i = 0; words != nullptr && i < count; ++i) command.emplace_back(words[i]);
+  ::LocalFree(words);
+  return command;
+}
+
 absl::Status InstallService(const InstallFlags& flags, std::vector<std::string>* done) {
-  ASSIGN_OR_RETURN(const std::string daemon, FileBeside("sluiced.exe"));
+  ASSIGN_OR_RETURN(const std::string daemon, FileBeside(kDaemon));
   std::string command = absl::StrCat("\"", daemon, "\"");
   std::string file;
   if (!flags.config_file.empty()) {
@@ -302,8 +337,15 @@ absl::Status InstallService(const InstallFlags& flags, std::vector<std::string>*
   SC_HANDLE handle = ::CreateServiceW(
       manager.get(), kServiceName, L"Sluice", SERVICE_ALL_ACCESS, SERVICE_WIN32_OWN_PROCESS, start,
       SERVICE_ERROR_NORMAL, ToWide(command).c_str(), nullptr, nullptr, nullptr, nullptr, nullptr);
+  if (handle == nullptr && ::GetLastError() == ERROR_SERVICE_MARKED_FOR_DELETE) {
+    return absl::FailedPreconditionError(
+        "the service that was there is not gone yet: close what shows it (services.msc, Task "
+        "Manager), wait for its process to end, and install again");
+  }
+  std::wstring before;
   if (handle == nullptr && ::GetLastError() == ERROR_SERVICE_EXISTS) {
     handle = ::OpenServiceW(manager.get(), kServiceName, SERVICE_ALL_ACCESS);
+    if (handle != nullptr) CommandOf(handle, &before);
     if (handle != nullptr &&
         !::ChangeServiceConfigW(handle, SERVICE_WIN32_OWN_PROCESS, start, SERVICE_NO_CHANGE,
                                 ToWide(command).c_str(), nullptr, nullptr, nullptr, nullptr,
@@ -319,15 +361,39 @@ absl::Status InstallService(const InstallFlags& flags, std::vector<std::string>*
       EVENTLOG_ERROR_TYPE | EVENTLOG_WARNING_TYPE | EVENTLOG_INFORMATION_TYPE;
   RETURN_IF_ERROR(SetDword(kEventSource, L"TypesSupported", kEventTypes));
   RETURN_IF_ERROR(SetText(kEventSource, L"EventMessageFile", kMessageFile));
-  done->push_back(absl::StrCat("service ", FromWide(kServiceName), ": ", command));
+  const bool changed = !before.empty() && before != ToWide(command);
+  done->push_back(absl::StrCat("service ", FromWide(kServiceName), ", started ",
+                               flags.manual ? "by hand" : "with Windows", ": ", command,
+                               changed ? absl::StrCat(", instead of ", FromWide(before)) : ""));
   SERVICE_STATUS status = {};
-  if (::QueryServiceStatus(service.get(), &status) && status.dwCurrentState != SERVICE_STOPPED)
+  if (!::QueryServiceStatus(service.get(), &status)) return absl::OkStatus();
+  if (status.dwCurrentState == SERVICE_STOP_PENDING) {
+    done->push_back("it is stopping; `sc start Sluice` starts it so once it has");
+  } else if (status.dwCurrentState != SERVICE_STOPPED) {
     done->push_back(
         "it runs as it was started, and so it does until `sc stop Sluice` and `sc start Sluice`");
+  }
   return absl::OkStatus();
 }
 
-absl::Status StopService(SC_HANDLE service) {
+// The number of a service's process that has ended unknown to the manager: Wine's goes on with the
+// state that it was told last. 0 if there is none such.
+DWORD EndedProcessOf(SC_HANDLE service) {
+  SERVICE_STATUS_PROCESS status = {};
+  DWORD needed = 0;
+  if (!::QueryServiceStatusEx(service, SC_STATUS_PROCESS_INFO, reinterpret_cast<BYTE*>(&status),
+                              sizeof(status), &needed) ||
+      status.dwCurrentState == SERVICE_STOPPED || status.dwProcessId == 0) {
+    return 0;
+  }
+  const OwnedHandle process(::OpenProcess(SYNCHRONIZE, FALSE, status.dwProcessId));
+  const bool ended = process.valid()
+                         ? ::WaitForSingleObject(process.get(), 0) == WAIT_OBJECT_0
+                         : ::GetLastError() == ERROR_INVALID_PARAMETER;  // No such process.
+  return ended ? status.dwProcessId : 0;
+}
+
+absl::Status StopService(SC_HANDLE service, std::vector<std::string>* done) {
   bool told = false;
   bool refused = false;
   // The manager tells nobody when a service has come to run or has stopped; it can only be asked.
@@ -335,6 +401,11 @@ absl::Status StopService(SC_HANDLE service) {
     SERVICE_STATUS status = {};
     if (!::QueryServiceStatus(service, &status)) return Failed("asking for the service");
     if (status.dwCurrentState == SERVICE_STOPPED) return absl::OkStatus();
+    if (const DWORD process = EndedProcessOf(service); process != 0) {
+      done->push_back(
+          absl::StrCat("service not stopped: its process, ", process, ", had ended already"));
+      return absl::OkStatus();
+    }
     // One that starts takes no controls yet.
     if (!told && status.dwCurrentState == SERVICE_RUNNING) {
       told = ::ControlService(service, SERVICE_CONTROL_STOP, &status) != 0;
@@ -361,15 +432,26 @@ absl::Status UninstallService(std::vector<std::string>* done) {
   const ServiceHandle manager(::OpenSCManagerW(nullptr, nullptr, SC_MANAGER_CONNECT));
   if (!manager.valid()) return Failed("opening the service manager");
   const ServiceHandle service(
-      ::OpenServiceW(manager.get(), kServiceName, SERVICE_STOP | SERVICE_QUERY_STATUS | DELETE));
+      ::OpenServiceW(manager.get(), kServiceName,
+                     SERVICE_STOP | SERVICE_QUERY_STATUS | SERVICE_QUERY_CONFIG | DELETE));
   if (!service.valid()) {
     if (::GetLastError() == ERROR_SERVICE_DOES_NOT_EXIST) return absl::OkStatus();
     return Failed("opening the service");
   }
-  // One whose process was killed takes no controls; all the same it shall go.
-  absl::Status status = StopService(service.get());
+  ASSIGN_OR_RETURN(const std::string daemon, FileBeside(kDaemon));
+  const std::vector<std::wstring> command = CommandOf(service.get());
+  if (!command.empty() && !IsSameFile(command[0], ToWide(daemon))) {
+    const std::string file = FromWide(command[0]);
+    done->push_back(absl::StrCat("service left: ", FromWide(kServiceName), ", which is ", file,
+                                 ", not of this installation; ",
+                                 RemovalAdvice(file, "`sc stop Sluice` and `sc delete Sluice`")));
+    return absl::OkStatus();
+  }
+  // One that takes no controls shall go all the same.
+  absl::Status status = StopService(service.get(), done);
   if (absl::IsDeadlineExceeded(status)) return status;
-  if (::DeleteService(service.get())) {
+  // One that somebody has removed while it ran goes now that it has stopped.
+  if (::DeleteService(service.get()) || ::GetLastError() == ERROR_SERVICE_MARKED_FOR_DELETE) {
     done->push_back(absl::StrCat("service removed: ", FromWide(kServiceName)));
   } else {
     status.Update(Failed("removing the service"));
@@ -380,18 +462,9 @@ absl::Status UninstallService(std::vector<std::string>* done) {
 
 // The file that the service reads.
 std::string ConfigFileOf(SC_HANDLE service) {
-  alignas(QUERY_SERVICE_CONFIGW) char buffer[8192];  // As large as it ever is.
-  auto* const config = reinterpret_cast<QUERY_SERVICE_CONFIGW*>(buffer);
-  DWORD needed = 0;
-  std::string file = DefaultConfigFile();
-  if (!::QueryServiceConfigW(service, config, sizeof(buffer), &needed)) return file;
-  int count = 0;
-  wchar_t** const words = ::CommandLineToArgvW(config->lpBinaryPathName, &count);
-  for (int i = 1; words != nullptr && i + 1 < count; ++i) {
-    if (std::wstring_view(words[i]) == L"--config") file = FromWide(words[i + 1]);
-  }
-  ::LocalFree(words);
-  return file;
+  const std::vector<std::wstring> words = CommandOf(service);
+  const auto flag = std::find(words.begin(), words.end(), L"--config");
+  return flag != words.end() && flag + 1 != words.end() ? FromWide(flag[1]) : DefaultConfigFile();
 }
 
 std::string DescribeEnd(SC_HANDLE service, const SERVICE_STATUS& status) {
@@ -432,6 +505,12 @@ std::string DescribeService() {
                  "runs without"
                : "";
   }
+  if (const DWORD process = EndedProcessOf(service.get()); process != 0) {
+    return absl::StrCat("the process of the service Sluice, ", process,
+                        ", has ended, though the service manager takes it for running: `sluicectl "
+                        "uninstall`, then `sluicectl install` and `sc start Sluice`, as an "
+                        "administrator");
+  }
   switch (status.dwCurrentState) {
     case SERVICE_STOPPED:
       return DescribeEnd(service.get(), status);
@@ -446,18 +525,19 @@ std::string DescribeService() {
 
 absl::Status Install(const InstallFlags& flags, std::vector<std::string>* done) {
   std::string driver;
-  RETURN_IF_ERROR(CheckPrograms(flags));
+  std::vector<std::string> programs;
+  if (!flags.no_service)
+    programs = {kDaemon, "sluice-worker.exe", "sluice-gateway.exe", "sluice-allocator.exe"};
+  if (!flags.no_driver) programs.push_back(kDriver);
+  ASSIGN_OR_RETURN(const std::string own, OwnExecutablePath());
+  RETURN_IF_ERROR(CheckPrograms(own.substr(0, own.find_last_of("\\/")), programs));
   if (!flags.no_driver) {
     ASSIGN_OR_RETURN(driver, FileBeside(kDriver));
     RETURN_IF_ERROR(CheckLoaderReads(driver));
   }
   if (!flags.no_service) RETURN_IF_ERROR(InstallService(flags, done));
   if (flags.no_driver) return absl::OkStatus();
-  std::vector<std::string> replaced;
-  RETURN_IF_ERROR(RemoveDriver(&replaced));  // One that was installed from elsewhere.
-  RETURN_IF_ERROR(SetDword(kVendors, ToWide(driver), 0));
-  done->push_back(absl::StrCat("driver: ", driver));
-  return absl::OkStatus();
+  return RegisterDriver(driver, done);
 }
 
 absl::Status Uninstall(const InstallFlags& flags, std::vector<std::string>* done) {

@@ -9,6 +9,7 @@ import ctypes
 import os
 import pathlib
 import re
+import socket
 import subprocess
 
 import failure_config
@@ -75,6 +76,25 @@ def check_dead(env, first, second):
                              f"{living.kind} endpoint", platforms(seen))
     every = ",".join([*dead.values(), first.endpoint(), second.endpoint()])
     report.check(len(platforms(dict(env, SLUICE_ENDPOINT=every))) == 2, "all of them beside two living ones")
+
+
+# Who takes the connection and says nothing holds a program's start as long as SLUICE_CONNECT_TIMEOUT_MS says, which the
+# log tells with the endpoint's name, and no longer; the daemon beside it is used.
+def check_silent():
+    with harness.Daemon("ring") as living, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as local, \
+            socket.socket() as network:
+        path = f"{living.directory}/silent.sock"
+        local.bind(path)
+        network.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{network.getsockname()[1]}"
+        for listener, endpoint, name in ((local, f"unix:{path}", path), (network, address, address)):
+            listener.listen(8)
+            env = dict(living.environment(), SLUICE_ENDPOINT=f"{endpoint},{living.endpoint()}", SLUICE_LOG="info",
+                       SLUICE_CONNECT_TIMEOUT_MS="3000")
+            _, output = run(env, "list_platforms")
+            told = re.search(rf"{re.escape(name)}: .*within 3000 ms", output)
+            report.check(output.count("platform Sluice (") == 1 and told, f"{endpoint.split('/')[0]} that is silent is given "
+                         "up when SLUICE_CONNECT_TIMEOUT_MS says", output)
 
 
 # A program computes over TLS, and over mutual TLS only with a certificate that the daemon's authority has signed.
@@ -213,6 +233,7 @@ def check_gateways_groups():
 
 def main():
     check_several()
+    check_silent()
     check_tls(mutual=False)
     check_tls(mutual=True)
     check_gateway()

@@ -37,7 +37,8 @@ struct Ticket {
     broker_ = *std::move(broker);
     const auto open = MakeMessage<OpenResources>();
     ASSERT_TRUE(SendMessage(broker_.get(), &open, sizeof(open)).ok());
-    const auto opened = ReceiveFromBroker<ResourcesOpened>(broker_.get(), kTestTimeoutMs, &fds, 2);
+    const auto opened =
+        ReceiveFromBroker<ResourcesOpened>(broker_.get(), AnswerTime(kTestTimeoutMs), &fds, 2);
     ASSERT_TRUE(opened.ok()) << opened.status();
     ASSERT_EQ(fds.size(), 2u) << opened->message;
     pipe_ = std::move(fds[0]);

@@ -115,8 +115,10 @@ def keep_one_service_manager(wine):
 
 
 def unit_tests(wine):
-    code, output = wine.run([BIN / "platform_win_test.exe"], seconds=300)
+    code, output = wine.run_tests([BIN / "platform_win_test.exe"], seconds=300)
     check("platform_win_test", code == 0, output[-3000:])
+    code, output = wine.run_tests(["cmd", "/c", "exit"], seconds=60)
+    check("a program without tests passes none", code == 1, output)
 
 
 def answered(wine, endpoint):
@@ -179,6 +181,11 @@ def console(wine):
         wine.register_driver(BIN / "sluice_icd.dll")
         code, output = uses(wine, endpoint)
         check("console: the driver by the environment", code == 0, output)
+        code, output = wine.run([BIN / "list_platforms.exe"], seconds=60,
+                                SLUICE_ENDPOINT=f"{endpoint},{endpoint.replace('console', 'CONSOLE')}",
+                                WINEDLLOVERRIDES="mscoree,mshtml=;opencl=n")
+        check("console: one daemon by two ways of writing its name", code == 0 and output.count("Sluice (") == 1,
+              (code, output))
         wine.must("reg", "delete", wine_module.VENDORS, "/f")
         code, output = wine.run([BIN / "sluiced.exe", "--console", "--socket", PIPE], seconds=60)
         check("console: a second daemon is refused", code == 3, (code, output))
@@ -372,20 +379,69 @@ def broken(wine):
 
 
 def killed(wine):
-    """A service whose process was killed takes no controls; uninstalling tells so, and takes all of it away."""
+    """A service whose process was killed, which Wine's manager does not notice: status tells it, and uninstalling takes all
+    of it away, which is no failure."""
     code, output = ctl(wine, "install", "--manual")
     check("killed: install", code == 0, output)
     wine.run(["sc", "start", "Sluice"], seconds=60)
     wait_for("killed: it runs", 120, lambda: state(wine) == "RUNNING")
     code, output = wine.run(["taskkill", "/f", "/im", "sluiced.exe"], seconds=60)
     check("killed: it is", code == 0, output)
+    code, output = ctl(wine, "status")
+    check("killed: status", code == 3 and "has ended" in output and "another socket" not in output, (code, output))
     code, output = ctl(wine, "uninstall")
-    check("killed: uninstall says what failed", "service removed: Sluice" in output and "sluice_icd.dll" in output and
-          (code == 0 or code == 1 and "stopping the service" in output), (code, output))
+    check("killed: uninstall", code == 0 and "service removed: Sluice" in output and "sluice_icd.dll" in output and
+          "ended already" in output, (code, output))
     code, output = wine.run(["sc", "query", "Sluice"], seconds=30)
     check("killed: the service is gone", code != 0 and "STATE" not in output, (code, output))
     code, output = wine.run(["reg", "query", wine_module.VENDORS], seconds=30)
     check("killed: the driver is no longer registered", "sluice_icd.dll" not in output, output)
+
+
+def in_use(wine):
+    """An installation over one that runs, or is stopping for an application that goes on; what uninstalling says then."""
+    config = wine.directory / "in_use.toml"
+    config.write_text("[broker]\ndrain_timeout_ms = 600000\n")
+    file = wine_module.windows_path(config)
+    code, output = ctl(wine, "install", "--manual", "--config", file)
+    check("in use: install", code == 0 and "started by hand" in output, (code, output))
+    wine.run(["sc", "start", "Sluice"], seconds=60)
+    answered(wine, None)
+    code, output = ctl(wine, "install")
+    check("in use: install over it tells what it changes, and when that counts", code == 0 and "started with Windows" in
+          output and "instead of" in output and file in output and "until `sc stop Sluice`" in output, (code, output))
+    ctl(wine, "install", "--manual", "--config", file)
+    application = subprocess.Popen(["wine", str(BIN / "restart_client.exe")], stdin=subprocess.PIPE,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                   env={**wine.environment, "WINEDLLOVERRIDES": "mscoree,mshtml=;opencl=n"})
+    try:
+        application.stdin.write(b"anew\n")
+        application.stdin.flush()
+        sessions = wait_for("in use: an application has a session", 60,
+                            lambda: (lambda code, told: told["sessions"] if code == 0 else None)(
+                                *ctl(wine, "sessions", "--json"))) or [{}]
+        wine.run(["sc", "stop", "Sluice"], seconds=60)
+        check("in use: it drains", state(wine) == "STOP_PENDING", state(wine))
+        code, output = ctl(wine, "install", "--manual", "--config", file)
+        check("in use: install while it stops", code == 0 and "it is stopping" in output and "sc stop" not in output,
+              (code, output))
+        code, output = ctl(wine, "kill", sessions[0].get("session", ""))
+        check("in use: its session is ended", code == 0, (code, output))
+        code, output = ctl(wine, "uninstall")
+        check("in use: uninstall", code == 0 and "service removed" in output and "driver removed" in output, (code, output))
+    finally:
+        application.kill()
+        application.wait()
+    ctl(wine, "install", "--manual", "--no-driver")
+    wine.run(["sc", "start", "Sluice"], seconds=60)
+    answered(wine, None)
+    wine.must("sc", "delete", "Sluice")
+    code, output = ctl(wine, "install", "--manual", "--no-driver")
+    check("in use: install while a removed one runs", code == 1 and "not gone yet" in output, (code, output))
+    code, output = ctl(wine, "uninstall")
+    check("in use: uninstall of a removed one that runs", code == 0 and "service removed" in output, (code, output))
+    code, output = wine.run(["sc", "query", "Sluice"], seconds=30)
+    check("in use: it is gone", code != 0 and "STATE" not in output, (code, output))
 
 
 def programs(wine, config):
@@ -420,6 +476,71 @@ def incomplete(wine, config):
     check("install: without the driver", code == 1 and "incomplete lacks sluice_icd.dll:" in output, (code, output))
 
 
+def no_programs(wine, config):
+    """Files that only have the names of programs: nothing is registered that could not run."""
+    folder = in_c(wine, "Program Files", "no programs")
+    folder.mkdir()
+    for name in PACKED:
+        os.link(wine.programs / name, folder / name)
+    library = (BIN / "sluice_icd.dll").read_bytes()
+    for name, content, words in (("sluiced.exe", b"", "is empty"), ("sluice-worker.exe", b"", "is empty"),
+                                 ("sluice_icd.dll", b"", "is empty"),
+                                 ("sluice-allocator.exe", b"<html>404</html>" * 100, "is no program"),
+                                 ("sluice-worker.exe", b"MZ" + b"\xff" * 4000, "is no program"),
+                                 ("sluice-gateway.exe", library, "is a library"),
+                                 ("sluice_icd.dll", library[:len(library) // 2], "is cut short"),
+                                 ("sluice_icd.dll", library[:300], "is no program")):
+        (folder / name).unlink()
+        (folder / name).write_bytes(content)
+        code, output = ctl(wine, "install", "--manual", "--config", wine_module.windows_path(config), programs=folder)
+        check(f"install: {name} of {len(content)} bytes", code == 1 and f"{name} {words}" in output and
+              "service" not in output and "driver:" not in output, (code, output))
+        (folder / name).unlink()
+        os.link(wine.programs / name, folder / name)
+
+
+def drivers(wine):
+    """What OpenCL's loader would load, and the service's command."""
+    _, output = wine.run(["reg", "query", wine_module.VENDORS], seconds=30)
+    _, command = wine.run(["reg", "query", r"HKLM\SYSTEM\CurrentControlSet\Services\Sluice", "/v", "ImagePath"], seconds=30)
+    return [line.split("REG_DWORD")[0].strip() for line in output.splitlines() if "REG_DWORD" in line], command
+
+
+def two_folders(wine, config):
+    """Each sluicectl takes away what the one in its folder has registered, and names what it leaves."""
+    other = in_c(wine, "Program Files", "other")
+    other.mkdir()
+    for name in PACKED:
+        os.link(wine.programs / name, other / name)
+    first, second, file = r"C:\Program Files\sluice\bin", r"C:\Program Files\other", wine_module.windows_path(config)
+    code, output = ctl(wine, "install", "--manual", "--config", file, programs=other)
+    check("two folders: install", code == 0 and "instead of" not in output and "replaced" not in output, (code, output))
+    code, output = ctl(wine, "uninstall")
+    advice = rf'`"{second}\sluicectl.exe" uninstall` removes it'
+    check("two folders: uninstall leaves the other's", code == 0 and "service left: Sluice" in output and
+          "driver left:" in output and output.count(advice) == 2, (code, output))
+    check("two folders: both are there", drivers(wine)[0] == [rf"{second}\sluice_icd.dll"] and second in drivers(wine)[1],
+          drivers(wine))
+    code, output = ctl(wine, "install", "--manual")
+    check("two folders: install replaces the other's, and says so", code == 0 and
+          rf"driver replaced: {second}\sluice_icd.dll" in output and "instead of" in output and file in output and
+          drivers(wine)[0] == [rf"{first}\sluice_icd.dll"] and second not in drivers(wine)[1], (code, output))
+    code, output = ctl(wine, "uninstall", programs=other)
+    check("two folders: now the other leaves them", code == 0 and output.count(" left: ") == 2, (code, output))
+    code, output = ctl(wine, "uninstall")
+    check("two folders: uninstall", code == 0 and "service removed" in output and "driver removed" in output and
+          not drivers(wine)[0], (code, output))
+    by_hand = r"C:\gone\Sluice_ICD.dll"
+    for entry in (by_hand, rf"{first}\SLUICE_ICD.DLL".upper()):
+        wine.must("reg", "add", wine_module.VENDORS, "/v", entry, "/t", "REG_DWORD", "/d", "0", "/f")
+    code, answer = ctl(wine, "uninstall", "--json")
+    steps = answer["steps"] if code == 0 else [answer]
+    check("two folders: names of files have no case, and what was registered by hand stays", len(steps) == 2 and
+          any(step.startswith(f"driver left: {by_hand}") and f'/v "{by_hand}" /f`' in step for step in steps) and
+          any(step.startswith("driver removed: ") for step in steps) and drivers(wine)[0] == [by_hand], (code, answer))
+    wine.must("reg", "delete", wine_module.VENDORS, "/f")
+
+
 def long_path(wine, config):
     """What the service manager and OpenCL's loader could not name, with 260 characters, is not registered."""
     for length in (260, 259):
@@ -433,7 +554,7 @@ def long_path(wine, config):
         refused_for_it = code == 1 and folder.name in output and "260 characters" in output and "259" in output
         check(f"install: a program whose path has {length} characters", refused_for_it if length > 259 else code == 0,
               (code, output))
-    code, output = ctl(wine, "uninstall")
+    code, output = wine.run([folder / "sluicectl.exe", "uninstall"], seconds=60)
     check("install: and it goes", code == 0 and "service removed" in output, (code, output))
 
 
@@ -461,6 +582,22 @@ def foreign_name(wine, config):
     check("install: and goes", code == 0, (code, output))
 
 
+def no_case(wine, file):
+    """Names of pipes, variables and SIDs have no case: what another spelling would get past is refused all the same."""
+    name = wine_module.windows_path(file)
+    for text, words in (
+            ("[broker]\nsocket = '\\\\.\\pipe\\sluice'\nadmin_socket = '\\\\.\\PIPE\\Sluice'\n",
+             ("keys.toml:3:", '"admin_socket"', '"socket"', r"\\.\PIPE\Sluice")),
+            ("[worker.environment]\nSluice_Worker = '0'\n", ("keys.toml:2:", "its own workers")),
+            ("[worker.environment]\nPOCL_DEBUG = '0'\npocl_debug = '1'\n", ('"POCL_DEBUG"', '"pocl_debug"'))):
+        file.write_text(text)
+        code, output = wine.run([BIN / "sluiced.exe", "--check-config", name], seconds=60)
+        check(f"no case: {text.splitlines()[-1]}", code == 2 and all(word in output for word in words), (code, output))
+    code, output = wine.run([BIN / "sluiced.exe", "--console", "--socket", PIPE, "--admin-socket",
+                             PIPE.replace("console", "CONSOLE")], seconds=60)
+    check("no case: by flags", code == 2 and "--socket" in output and "--admin-socket" in output, (code, output))
+
+
 def fixed_keys(wine):
     """What Windows has no use for is refused where it stands, by the check of a configuration and by install alike."""
     file = wine.directory / "keys.toml"
@@ -482,6 +619,7 @@ def fixed_keys(wine):
     file.write_text("[worker]\nuser = ''\ncache_directory = ''\nreadable = []\n[access]\nusers = ['SYSTEM']\n")
     code, output = wine.run([BIN / "sluiced.exe", "--check-config", name], seconds=60)
     check("keys: defaults, and a user of the system's, are taken", code == 0, (code, output))
+    no_case(wine, file)
     code, output = wine.run([BIN / "sluiced.exe", "--console", "--socket", PIPE, "--worker-user", "root"], seconds=60)
     check("keys: nor by a flag", code == 2 and "--worker-user" in output and "Windows" in output, (code, output))
 
@@ -516,10 +654,12 @@ def install(wine):
         os.chown(file, 0, -1)
     programs(wine, file)
     incomplete(wine, file)
+    no_programs(wine, file)
     long_path(wine, file)
     code, output = wine.run(["sc", "query", "Sluice"], seconds=30)
     check("install: what is refused makes no service", code != 0 and "STATE" not in output, (code, output))
     foreign_name(wine, file)
+    two_folders(wine, file)
     named = wine.directory / "Gerät Δ.toml"  # Not in one code page.
     named.write_text("")
     code, answer = try_install(named, "--json")
@@ -535,10 +675,6 @@ def install(wine):
         os.chown(folder, 12345, -1)
         code, output = try_install(named)
         check("install: a folder of somebody's", code == 1 and "belongs to" in output, (code, output))
-    code, output = wine.run(["reg", "add", wine_module.VENDORS, "/v", r"C:\x\Sluice_ICD.dll", "/t", "REG_DWORD", "/d", "0",
-                             "/f"], seconds=30)
-    code, output = ctl(wine, "uninstall", "--json")
-    check("install: names of files have no case", code == 0 and "Sluice_ICD.dll" in str(output), output)
 
 
 def main():
@@ -551,7 +687,7 @@ def main():
         keep_one_service_manager(wine)
         wine.programs = unpack(wine)
         imports()
-        for part in (unit_tests, texts, console, refused, service, broken, killed, fixed_keys, install):
+        for part in (unit_tests, texts, console, refused, service, broken, killed, in_use, fixed_keys, install):
             if not sys.argv[1:] or part.__name__ in sys.argv[1:]:
                 part(wine)
     print(f"{len(FAILURES)} failed")

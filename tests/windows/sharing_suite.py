@@ -25,7 +25,7 @@ def settings_of(daemon):
 
 
 def run(wine, program, flags, **settings):
-    code, output = wine.run([program, *flags], SECONDS, **settings)
+    code, output = wine.run_tests([program, *flags], SECONDS, **settings)
     print(output)
     return code
 

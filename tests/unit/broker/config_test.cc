@@ -452,6 +452,7 @@ TEST(ConfigTest, EnvironmentNamesAreChecked) {
   ExpectError("[worker.environment]\n\"A=B\" = \"1\"\n", {"f.toml:2:", "\"A=B\""});
   ExpectError("[worker.environment]\nA = \"x\\u0000y\"\n", {"f.toml:2:", "without NUL"});
   ExpectError("[worker.environment]\nSLUICE_WORKER = \"0\"\n", {"f.toml:2:", "its own workers"});
+  EXPECT_TRUE(ParseConfig("[worker.environment]\nA = \"0\"\na = \"0\"\n", "f.toml").ok());
 }
 
 // A wildcard that can match nothing is a mistake.

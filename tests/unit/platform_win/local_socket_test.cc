@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "broker/os/graphics_handle.h"
 #include "broker/os/peer_identity.h"
 #include "broker/os/process.h"
@@ -209,6 +210,21 @@ TEST_F(LocalSocketTest, OneListenerForAName) {
   ASSERT_TRUE(listener.ok()) << listener.status();
   EXPECT_TRUE(absl::IsAlreadyExists(ListenLocal(name, 0600, 4).status()));
   EXPECT_TRUE(ConnectLocal(name, 1000).ok());
+}
+
+// Names have no case, in any part of them nor in any language's letters: a listener's name is taken
+// and found by each way of writing it, and so they are told as one.
+TEST_F(LocalSocketTest, NamesHaveNoCase) {
+  const std::string name = FreshPipeName() + "-gerät";
+  std::string other = name;
+  other.replace(0, other.rfind("-ger"), absl::AsciiStrToUpper(name.substr(0, name.rfind("-ger"))));
+  other.replace(other.rfind("ät"), std::string::npos, "ÄT");
+  const auto listener = ListenLocal(name, 0600, 4);
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  EXPECT_TRUE(absl::IsAlreadyExists(ListenLocal(other, 0600, 4).status()));
+  EXPECT_TRUE(ConnectLocal(other, 1000).ok()) << ConnectLocal(other, 1000).status();
+  EXPECT_TRUE(IsSameLocalName(name, other));
+  EXPECT_FALSE(IsSameLocalName(name, name + "2"));
 }
 
 // A name that a program which is no daemon has taken, with whatever kind of pipe: whose it is, and

@@ -157,32 +157,45 @@ TEST(PipeAccessTest, WhoMayServe) {
   EXPECT_FALSE(MayServe({"", kHigh}, {"", kHigh}));
 }
 
+// A pipe that belongs to `owner`, with room for so many bytes each way.
+OwnedHandle PipeOf(const std::string& owner, const std::string& name, DWORD bytes) {
+  SECURITY_ATTRIBUTES attributes = {sizeof(attributes), nullptr, FALSE};
+  EXPECT_TRUE(::ConvertStringSecurityDescriptorToSecurityDescriptorA(
+      ("O:" + owner + "D:(A;;GA;;;WD)").c_str(), SDDL_REVISION_1, &attributes.lpSecurityDescriptor,
+      nullptr));
+  OwnedHandle pipe(::CreateNamedPipeA(name.c_str(), PIPE_ACCESS_DUPLEX | FILE_FLAG_OVERLAPPED,
+                                      PIPE_TYPE_MESSAGE | PIPE_READMODE_MESSAGE, 1, bytes, bytes, 0,
+                                      &attributes));
+  ::LocalFree(attributes.lpSecurityDescriptor);
+  return pipe;
+}
+
 // A pipe that belongs to somebody else is not connected to, whoever may open it: the error names
 // the owner, and nothing is said to the server. One of our own is.
 TEST(PipeAccessTest, PipeOfSomebodyElse) {
-  const auto serve = [](const std::string& name, const std::string& owner) {
-    SECURITY_ATTRIBUTES attributes = {sizeof(attributes), nullptr, FALSE};
-    EXPECT_TRUE(::ConvertStringSecurityDescriptorToSecurityDescriptorA(
-        ("O:" + owner + "D:(A;;GA;;;WD)").c_str(), SDDL_REVISION_1,
-        &attributes.lpSecurityDescriptor, nullptr));
-    OwnedHandle pipe(::CreateNamedPipeA(name.c_str(), PIPE_ACCESS_DUPLEX | FILE_FLAG_OVERLAPPED,
-                                        PIPE_TYPE_MESSAGE | PIPE_READMODE_MESSAGE, 1, 4096, 4096, 0,
-                                        &attributes));
-    ::LocalFree(attributes.lpSecurityDescriptor);
-    return pipe;
-  };
   const std::string mine = FreshPipeName();
-  const OwnedHandle own = serve(mine, OwnSid());
+  const OwnedHandle own = PipeOf(OwnSid(), mine, 4096);
   ASSERT_TRUE(own.valid());
   EXPECT_TRUE(ConnectLocal(mine, 1000).ok()) << ConnectLocal(mine, 1000).status();
   const std::string theirs = FreshPipeName();
-  const OwnedHandle others = serve(theirs, kSomebodyElse);
+  const OwnedHandle others = PipeOf(kSomebodyElse, theirs, 4096);
   if (!others.valid()) GTEST_SKIP() << "the system gives away no pipe: " << ::GetLastError();
   const auto refused = ConnectLocal(theirs, 1000);
   EXPECT_TRUE(absl::IsFailedPrecondition(refused.status())) << refused.status();
   EXPECT_NE(refused.status().message().find(kSomebodyElse), std::string::npos) << refused.status();
   DWORD bytes = 0;
   EXPECT_FALSE(::PeekNamedPipe(others.get(), nullptr, 0, nullptr, &bytes, nullptr) && bytes != 0);
+}
+
+// A write into a pipe without room waits for its reader: one that reads nothing holds nobody longer
+// than was said.
+TEST(PipeAccessTest, PipeWithoutRoom) {
+  const std::string name = FreshPipeName();
+  const OwnedHandle silent = PipeOf(OwnSid(), name, 0);
+  ASSERT_TRUE(silent.valid());
+  const absl::Status status = ConnectLocal(name, 200).status();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+  EXPECT_NE(status.message().find(name), absl::string_view::npos) << status;
 }
 
 // A connection whose process is gone, because it gave its end away before it greeted, has no peer:

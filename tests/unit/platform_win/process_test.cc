@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "broker/os/dynamic_library.h"
@@ -306,6 +307,8 @@ TEST(UserTest, NamesAndSids) {
   EXPECT_FALSE(ParseUser("1000").has_value());
   const std::string own = UserName(OwnUser()).substr(4);
   EXPECT_EQ(ParseUser(own), OwnUser());
+  EXPECT_EQ(ParseUser(absl::AsciiStrToLower(own)), OwnUser());
+  EXPECT_EQ(ParseUser("S-1-05-18"), ParseUser("S-1-5-18"));
   EXPECT_NE(ParseUser("S-1-5-18"), ParseUser("S-1-5-19"));
   EXPECT_TRUE(ParseUser("S-1-5-18").has_value());
   EXPECT_TRUE(ParseUser("S-1-5-21-1-2-3-1001").has_value());  // Perhaps a domain's.

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The programs and the driver that the service manager and OpenCL's loader are to be told of: what
+// the system, or every program that uses OpenCL, runs from then on. Thread-safe.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+
+namespace sluice {
+
+// OK if all of `names` lie in `folder`, each a whole program or library (`.dll`) for the processor
+// that this one is for, with a path that can be loaded, and are nobody's to change but the
+// administrators', nor may anybody lay a library beside them or move them away. Else names the
+// file, and says what to do.
+absl::Status CheckPrograms(const std::string& folder, const std::vector<std::string>& names);
+
+}  // namespace sluice

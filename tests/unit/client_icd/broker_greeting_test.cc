@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whoever serves a socket's name decides what the first words get for an answer: nothing that it
+// does, or leaves out, holds a program's start longer than it was told. On both systems.
+#include "client_icd/broker_greeting.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "broker/os/this_process.h"
+
+namespace sluice {
+namespace {
+
+class BrokerGreetingTest : public testing::Test {
+ protected:
+  BrokerGreetingTest() {
+    // The process keeps what it is given.
+    static char limit[] = "SLUICE_CONNECT_TIMEOUT_MS=200";
+    ::putenv(limit);
+    static int number = 0;
+    const std::string name = absl::StrCat("sluice-greeting-", ProcessId(), "-", ++number);
+    path_ =
+        std::string(kLocalScheme) == "pipe:" ? R"(\\.\pipe\)" + name : testing::TempDir() + name;
+    listener_ = ListenLocal(path_, 0600, 4).value();
+  }
+  ~BrokerGreetingTest() override {
+    static char none[] = "SLUICE_CONNECT_TIMEOUT_MS=";
+    ::putenv(none);
+    std::remove(path_.c_str());
+  }
+
+  absl::Status Greet() {
+    Welcome welcome;
+    std::vector<UniqueFd> fds;
+    return GreetBroker(path_, "", &welcome, &fds).status();
+  }
+  static bool IsLate(const absl::Status& status) {
+    return absl::IsDeadlineExceeded(status) && absl::StrContains(status.message(), "within 200 ms");
+  }
+
+  std::string path_;
+  UniqueFd listener_;
+};
+
+// A connection that is taken, and whose first word is never answered.
+TEST_F(BrokerGreetingTest, Silence) {
+  const absl::Status status = Greet();
+  EXPECT_TRUE(IsLate(status)) << status;
+}
+
+// Messages that are no answer do not give more time, however many come.
+TEST_F(BrokerGreetingTest, OtherMessagesWithoutEnd) {
+  std::thread server([this] {
+    absl::StatusOr<UniqueFd> accepted = absl::UnavailableError("nobody yet");
+    while (absl::IsUnavailable(accepted.status()) && WaitReadable(listener_.get(), 60'000).ok())
+      accepted = AcceptLocal(listener_.get());
+    ASSERT_TRUE(accepted.ok()) << accepted.status();
+    const SessionOpened other = MakeMessage<SessionOpened>();
+    absl::Status sent;
+    while (sent.ok() || absl::IsUnavailable(sent)) {
+      if (!WaitWritable(accepted->get(), 60'000).ok()) break;
+      sent = SendMessage(accepted->get(), &other, sizeof(other));
+    }
+  });
+  const absl::Status status = Greet();
+  EXPECT_TRUE(IsLate(status)) << status;
+  server.join();
+}
+
+}  // namespace
+}  // namespace sluice
