@@ -84,6 +84,14 @@ bool CommandStream::Untrack(const Event* event) {
   return static_cast<bool>(dropped_after_unlock);
 }
 
+std::vector<Ref<Event>> CommandStream::Pending() {
+  std::vector<Ref<Event>> events;
+  absl::MutexLock lock(&pending_mu_);
+  events.reserve(pending_events_.size());
+  for (const auto& [id, event] : pending_events_) events.push_back(event);
+  return events;
+}
+
 cl_int CommandStream::WaitFor(Event* event) {
   if (!event->ended()) WaitUntil(event->ended_flag(), event->id());
   sharing::LettingGo::Await();

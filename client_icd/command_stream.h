@@ -71,6 +71,8 @@ class CommandStream {
   // Takes an event back: its command could not be posted, or it is a user event that needs no
   // more looking after. False: it has ended, or is being ended by the loss of the session.
   bool Untrack(const Event* event);
+  // Those that have not ended.
+  std::vector<Ref<Event>> Pending() ABSL_LOCKS_EXCLUDED(pending_mu_);
 
   // Waits until the event has ended, and returns its status: CL_COMPLETE or an error.
   cl_int WaitFor(Event* event);

@@ -47,6 +47,12 @@ void Event::KeepUntilEnd(Ref<Object> object) {
   kept_.push_back(std::move(object));
 }
 
+bool Event::Keeps(absl::FunctionRef<bool(const Object&)> is_such) const {
+  absl::MutexLock lock(&mu_);
+  return std::any_of(kept_.begin(), kept_.end(),
+                     [is_such](const Ref<Object>& kept) { return is_such(*kept); });
+}
+
 void Event::WhenEnded(Hook hook) {
   absl::MutexLock lock(&mu_);
   hooks_.push_back(std::move(hook));

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "client_icd/context.h"
@@ -62,6 +63,8 @@ class Event : public ClObject<Event, cl_event, ObjectKind::kEvent> {
   Direction direction() const { return direction_; }
   const HostRegion& region() const { return region_; }
   void KeepUntilEnd(Ref<Object> object);
+  // Whether it does so, before its end, for such an object.
+  bool Keeps(absl::FunctionRef<bool(const Object&)> is_such) const;
   void WhenEnded(Hook hook);
   // As WhenEnded, for a hook that somebody waits for: the worker wakes us for this event even if
   // nobody waits for the event itself.

@@ -131,8 +131,10 @@ cl_int SubmitMap(EnqueueCall* call, MemObject* memory, bool blocking, const Mapp
   if (memory->shared_state() == nullptr) added.kept = Ref<MemObject>(memory);
   memory->mappings().Add(std::move(added));
   // The shadow stays until the bytes have come, though the unmap may be enqueued by then.
-  call->WhenEnded([kept = Ref<MemObject>(memory), map_id = mapping.map_id, shadow = mapping.shadow](
-                      cl_int status) { kept->mappings().SetEnded(map_id, status); });
+  call->KeepUntilEnd(Ref<MemObject>(memory));
+  call->WhenEnded([memory, map_id = mapping.map_id, shadow = mapping.shadow](cl_int status) {
+    memory->mappings().SetEnded(map_id, status);
+  });
   const cl_int status = submit();
   if (status == CL_SUCCESS) return CL_SUCCESS;
   memory->mappings().Remove(mapping.map_id);

@@ -104,9 +104,10 @@ MemObject::MemObject(Ref<Context> context, Description description)
     : ClObject(context->session().NextId()),
       context_(std::move(context)),
       about_(std::move(description)),
-      shared_state_(about_.shared != nullptr ? about_.shared->state()
-                    : about_.parent          ? about_.parent->shared_state()
-                                             : nullptr) {}
+      shared_(about_.shared != nullptr ? about_.shared->state()
+              : about_.parent          ? about_.parent->shared_state()
+                                       : nullptr,
+              this) {}
 
 MemObject::~MemObject() {
   if (ends_soon_.load(std::memory_order_relaxed) && !session().forked()) stream().DropEager();

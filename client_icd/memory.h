@@ -118,7 +118,7 @@ class MemObject : public ClObject<MemObject, cl_mem, ObjectKind::kMemory> {
   Mappings& mappings() { return mappings_; }
 
   // Its own, or that of the object it is made from; null for what is not shared.
-  const std::shared_ptr<sharing::SharedState>& shared_state() const { return shared_state_; }
+  const std::shared_ptr<sharing::SharedState>& shared_state() const { return shared_.state(); }
   // The native object that this very memory object was made from; null if it was not.
   sharing::SharedObject* own_shared() const { return about_.shared.get(); }
   // Its bytes travel by staging.
@@ -134,7 +134,7 @@ class MemObject : public ClObject<MemObject, cl_mem, ObjectKind::kMemory> {
   // For every command that uses it, before anything is sent: the API's code for a shared object
   // that is not acquired, unless the session is lost. `writes`: the command may change the bytes.
   cl_int Use(bool writes) const {
-    const cl_int status = shared_state_ == nullptr ? CL_SUCCESS : shared_state_->Use(writes);
+    const cl_int status = shared_state() == nullptr ? CL_SUCCESS : shared_state()->Use(writes);
     return status != CL_SUCCESS && session().lost() ? session().lost_code() : status;
   }
 
@@ -158,7 +158,7 @@ class MemObject : public ClObject<MemObject, cl_mem, ObjectKind::kMemory> {
 
   const Ref<Context> context_;
   Description about_;  // Constant until the destructor.
-  const std::shared_ptr<sharing::SharedState> shared_state_;
+  const sharing::StateHolder shared_;
   bool made_ = false;
   std::atomic<bool> ends_soon_{false};  // The stream is eager for the destructor's sake.
   uint8_t* heap_ = nullptr;

@@ -138,9 +138,9 @@ cl_int CreateShared(Context* context, MemObject::Description about, Api api,
   if (about.image.has_value() && !HoldsImages(*context, about.image->desc))
     return CL_INVALID_IMAGE_SIZE;
   const ApiRules& rules = RulesOf(api);
-  if (!TakeKey(rules, native->key())) return rules.created_twice;
   const auto shared =
       std::make_shared<SharedObject>(rules, std::move(native), context->shared_registry());
+  if (!shared->TakeKey()) return rules.created_twice;
   about.shared = shared;
   auto memory = Ref<MemObject>::Adopt(new MemObject(Ref<Context>(context), std::move(about)));
   CL_RETURN_IF_ERROR(MakeByBestWay(memory.get(), shared.get()));

@@ -3,8 +3,11 @@
 
 #include <algorithm>
 
+#include "broker/os/threads.h"
+#include "client_icd/event.h"
 #include "client_icd/memory.h"
 #include "client_icd/session.h"
+#include "client_icd/sharing/letting_go.h"
 
 namespace sluice::sharing {
 
@@ -22,35 +25,85 @@ const char* WayName(Way way) {
 
 namespace {
 
-// Leaked: threads may still run while the process ends.
-struct TakenKeys {
-  absl::Mutex mu;
-  std::vector<std::pair<Api, NativeKey>> keys ABSL_GUARDED_BY(mu);
+// Of all native objects that may have one memory object. Leaked: threads may still run while the
+// process ends.
+class TakenKeys {
+ public:
+  static TakenKeys& All() {
+    static TakenKeys* const all = new TakenKeys;
+    return *all;
+  }
+
+  // Null: the key is that state's now. Else whose it is.
+  std::shared_ptr<SharedState> Take(const NativeKey& key,
+                                    const std::shared_ptr<SharedState>& state) {
+    absl::MutexLock lock(&mu_);
+    for (const Entry& entry : entries_) {
+      if (entry.key == key && entry.state->rules().api == state->rules().api) return entry.state;
+    }
+    entries_.push_back({key, state});
+    return nullptr;
+  }
+  void GiveBack(const SharedState* state) {
+    absl::MutexLock lock(&mu_);
+    std::erase_if(entries_, [state](const Entry& entry) { return entry.state.get() == state; });
+  }
+  // False: it has not been given back by then.
+  bool AwaitGivenBack(const SharedState* state, absl::Time deadline) {
+    const auto gone = [this, state]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+      return std::none_of(entries_.begin(), entries_.end(),
+                          [state](const Entry& entry) { return entry.state.get() == state; });
+    };
+    absl::MutexLock lock(&mu_);
+    return mu_.AwaitWithDeadline(absl::Condition(&gone), deadline);
+  }
+
+ private:
+  struct Entry {
+    NativeKey key;
+    std::shared_ptr<SharedState> state;
+  };
+  absl::Mutex mu_;
+  std::vector<Entry> entries_ ABSL_GUARDED_BY(mu_);
 };
 
-TakenKeys& Taken() {
-  static TakenKeys* const taken = new TakenKeys;
-  return *taken;
-}
+bool IsOneOnly(const ApiRules& rules) { return rules.created_twice != CL_SUCCESS; }
 
 }  // namespace
 
-bool TakeKey(const ApiRules& rules, const NativeKey& key) {
-  if (rules.created_twice == CL_SUCCESS) return true;
-  const std::pair<Api, NativeKey> entry(rules.api, key);
-  TakenKeys& taken = Taken();
-  absl::MutexLock lock(&taken.mu);
-  if (std::find(taken.keys.begin(), taken.keys.end(), entry) != taken.keys.end()) return false;
-  taken.keys.push_back(entry);
-  return true;
+bool SharedState::EndsByItself() const {
+  std::shared_ptr<Session> session;
+  bool may_be_gated = false;
+  {
+    absl::MutexLock lock(&holders_mu_);
+    for (const MemObject* memory : holders_) {
+      if (memory->app_count() != 0) return false;
+      may_be_gated = may_be_gated || memory->context().open_user_events() > 0;
+      session = memory->context().session_ptr();
+    }
+  }
+  if (!may_be_gated) return true;
+  const auto has_this = [this](const Object& kept) {
+    return kept.kind() == ObjectKind::kMemory &&
+           static_cast<const MemObject&>(kept).shared_state().get() == this;
+  };
+  const std::vector<Ref<Event>> pending = session->stream().Pending();
+  return std::all_of(pending.begin(), pending.end(), [&has_this](const Ref<Event>& event) {
+    return !event->Keeps(has_this) || event->gates().Open();
+  });
 }
 
-void GiveKeyBack(const ApiRules& rules, const NativeKey& key) {
-  if (rules.created_twice == CL_SUCCESS) return;
-  TakenKeys& taken = Taken();
-  absl::MutexLock lock(&taken.mu);
-  const auto it = std::find(taken.keys.begin(), taken.keys.end(), std::pair(rules.api, key));
-  if (it != taken.keys.end()) taken.keys.erase(it);
+StateHolder::StateHolder(std::shared_ptr<SharedState> state, const MemObject* memory)
+    : state_(std::move(state)), memory_(memory) {
+  if (state_ == nullptr || !IsOneOnly(state_->rules())) return;
+  absl::MutexLock lock(&state_->holders_mu_);
+  state_->holders_.push_back(memory_);
+}
+
+StateHolder::~StateHolder() {
+  if (state_ == nullptr || !IsOneOnly(state_->rules())) return;
+  absl::MutexLock lock(&state_->holders_mu_);
+  std::erase(state_->holders_, memory_);
 }
 
 void SharedRegistry::Listen(const std::shared_ptr<EndListener>& listener) {
@@ -78,7 +131,30 @@ SharedObject::SharedObject(const ApiRules& rules, std::unique_ptr<NativeObject> 
   if (const auto listener = native_->end_listener()) registry_->Listen(listener);
 }
 
-SharedObject::~SharedObject() { GiveKeyBack(rules(), native_->key()); }
+// The key last, since whoever waits for that counts on what the native object leaves to others to
+// let go of.
+SharedObject::~SharedObject() {
+  native_ = nullptr;
+  if (has_key_) TakenKeys::All().GiveBack(state_.get());
+}
+
+bool SharedObject::TakeKey() {
+  if (!IsOneOnly(rules())) return true;
+  TakenKeys& taken = TakenKeys::All();
+  const NativeKey key = native_->key();
+  std::shared_ptr<SharedState> other = taken.Take(key, state_);
+  const bool waits = other != nullptr && other->EndsByItself() && !OtherThreadsWereEnded();
+  if (waits) {
+    const absl::Time deadline = absl::Now() + native_->timeout();
+    while (other != nullptr && other->EndsByItself() &&
+           taken.AwaitGivenBack(other.get(), deadline)) {
+      other = taken.Take(key, state_);
+    }
+    LettingGo::Await();
+  }
+  has_key_ = other == nullptr;
+  return has_key_;
+}
 
 void SharedObject::SetAcquireEvent(Ref<Object> event) {
   absl::MutexLock lock(&mu_);

@@ -37,12 +37,6 @@ class Session;
 
 namespace sluice::sharing {
 
-// False if the API refuses a second memory object of this key and there is one, in any context of
-// the process: "if a cl_mem from <resource> has already been created" (sections 9.6.7.3 and
-// 9.8.7.3). Two could be acquired at the same time.
-bool TakeKey(const ApiRules& rules, const NativeKey& key);
-void GiveKeyBack(const ApiRules& rules, const NativeKey& key);
-
 // Of one context: who works on its native objects.
 class SharedRegistry {
  public:
@@ -84,12 +78,35 @@ class SharedState {
   // Whether a command may have written since the last acquire; forgets it.
   bool TakeWritten() { return written_.exchange(false, std::memory_order_relaxed); }
 
+  // Where the API refuses a second memory object: the application has let go of all that have the
+  // state, and what keeps one are commands that need nothing more of it (gates.h).
+  bool EndsByItself() const ABSL_LOCKS_EXCLUDED(holders_mu_);
+
  private:
+  friend class StateHolder;
+
   const ApiRules& rules_;
   const bool writable_;
   std::atomic<bool> acquired_{
       false};  // Release in SetAcquired; pairs with the acquire in acquired.
   std::atomic<bool> written_{false};
+  mutable absl::Mutex holders_mu_;
+  std::vector<const MemObject*> holders_ ABSL_GUARDED_BY(holders_mu_);  // Those of StateHolders.
+};
+
+// In a memory object: the state that it has, with others perhaps; null in most.
+class StateHolder {
+ public:
+  StateHolder(std::shared_ptr<SharedState> state, const MemObject* memory);
+  ~StateHolder();
+  StateHolder(const StateHolder&) = delete;
+  StateHolder& operator=(const StateHolder&) = delete;
+
+  const std::shared_ptr<SharedState>& state() const { return state_; }
+
+ private:
+  const std::shared_ptr<SharedState> state_;
+  const MemObject* const memory_;
 };
 
 // Whose turn it is with the semaphores of a shadow: a binary semaphore must not be signalled again
@@ -118,10 +135,16 @@ struct ShadowAbilities {
 
 class SharedObject {
  public:
-  // Its key is taken already (TakeKey), and given back in the end.
   SharedObject(const ApiRules& rules, std::unique_ptr<NativeObject> native,
                std::shared_ptr<SharedRegistry> registry);
   ~SharedObject();
+
+  // Before its memory is made. False if the API refuses a second memory object of this key and
+  // there is one, in any context of the process: "if a cl_mem from <resource> has already been
+  // created" (sections 9.6.7.3 and 9.8.7.3). Two could be acquired at the same time. One that the
+  // application has released is no such object to it, though commands keep it: its end is waited
+  // for, as long as the native object's timeout, unless that asks for more of the application.
+  bool TakeKey();
 
   const ApiRules& rules() const { return state_->rules(); }
   NativeObject& native() const { return *native_; }
@@ -161,7 +184,8 @@ class SharedObject {
   std::shared_ptr<Shadow> StagingMemory(size_t bytes);
 
  private:
-  const std::unique_ptr<NativeObject> native_;
+  std::unique_ptr<NativeObject> native_;  // Constant until the end.
+  bool has_key_ = false;                  // Constant after TakeKey.
   const std::shared_ptr<SharedRegistry> registry_;
   const std::shared_ptr<SharedState> state_;
   Way way_ = Way::kStaging;  // Constant once the handle is given out, as are the next two.

@@ -95,6 +95,34 @@ TYPED_TEST(D3dObjects, EveryFormat) {
   EXPECT_GT(shared, 0);
 }
 
+// The same of volumes.
+TYPED_TEST(D3dObjects, EveryFormatOf3d) {
+  const Size size = {9, 5, 3};
+  int shared = 0;
+  for (const DxgiFormat& format : AllDxgiFormats()) {
+    SCOPED_TRACE(format.name);
+    const size_t element = ElementBytes(format.cl);
+    const auto texture = this->app().Texture3d(format.native, 9, 5, 3);
+    ASSERT_NE(texture, nullptr);
+    if (!this->DeviceHas(format.cl, CL_MEM_OBJECT_IMAGE3D, CL_MEM_READ_WRITE)) {
+      this->FromTexture(texture.Get(), 0, CL_INVALID_IMAGE_FORMAT_DESCRIPTOR);
+      continue;
+    }
+    const Bytes before = Pattern(format.cl, size.elements(), 1);
+    const Bytes after = Pattern(format.cl, size.elements(), 2);
+    this->app().Write(texture.Get(), 0, before, size.width, size.height, element);
+    Own<cl_mem> image = this->FromTexture(texture.Get());
+    ASSERT_NE(image.get(), nullptr);
+    EXPECT_EQ(FormatOf(image).image_channel_order, format.cl.image_channel_order);
+    EXPECT_EQ(FormatOf(image).image_channel_data_type, format.cl.image_channel_data_type);
+    this->ThroughImage(image, size, before, after);
+    EXPECT_TRUE(this->app().Read(texture.Get(), 0, size, element) == after);
+    ++shared;
+  }
+  std::printf("%d of %zu formats shared\n", shared, AllDxgiFormats().size());
+  EXPECT_GT(shared, 0);
+}
+
 // In each of the device's formats, from one texture to another, a kernel has what Direct3D wrote,
 // and Direct3D what the kernel made of it.
 TYPED_TEST(D3dObjects, EveryFormatThroughKernel) {
@@ -123,8 +151,10 @@ TYPED_TEST(D3dObjects, OtherFormatsAreRefused) {
         DXGI_FORMAT_R10G10B10A2_UNORM, DXGI_FORMAT_R11G11B10_FLOAT, DXGI_FORMAT_BC1_UNORM}) {
     SCOPED_TRACE(format);
     const auto texture = this->app().Texture2d(format, 16, 16);
-    if (texture == nullptr) continue;  // Direct3D has none such here.
-    this->FromTexture(texture.Get(), 0, CL_INVALID_IMAGE_FORMAT_DESCRIPTOR);
+    if (texture != nullptr)  // Else Direct3D has none such here.
+      this->FromTexture(texture.Get(), 0, CL_INVALID_IMAGE_FORMAT_DESCRIPTOR);
+    const auto volume = this->app().Texture3d(format, 16, 16, 4);
+    if (volume != nullptr) this->FromTexture(volume.Get(), 0, CL_INVALID_IMAGE_FORMAT_DESCRIPTOR);
   }
 }
 
@@ -177,6 +207,11 @@ TYPED_TEST(D3dObjects, EverySubresourceOf3d) {
     Own<cl_mem> image = this->FromTexture(texture.Get(), level);
     ASSERT_NE(image.get(), nullptr);
     EXPECT_EQ(SizeOf(image).depth, size.depth);
+    UINT subresource = 99;
+    EXPECT_EQ(
+        clGetImageInfo(image, TypeParam::kSubresource, sizeof(subresource), &subresource, nullptr),
+        CL_SUCCESS);
+    EXPECT_EQ(subresource, level);
     this->ThroughImage(image, size, before, after);
     EXPECT_TRUE(this->app().Read(texture.Get(), level, size, 4) == after);
   }

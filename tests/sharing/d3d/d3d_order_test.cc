@@ -3,7 +3,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/sharing/d3d/counts_fixture.h"
+#include "tests/sharing/d3d/again_fixture.h"
 #include "tests/sharing/d3d/d3d_fixture.h"
 
 namespace sluice::d3dtest {
@@ -100,13 +100,13 @@ TYPED_TEST(D3dLifetimes, ResourceOutlivesTheApplications) {
 }
 
 template <typename E>
-class D3dOrder : public WithCounts<WithD3d<E>> {
+class D3dOrder : public WithNext<WithD3d<E>> {
  protected:
   void SetUp() override {
     WithD3d<E>::SetUp();
     ASSERT_FALSE(this->HasFatalFailure());
     buffer_ = this->app().Buffer(this->kBytes, this->before_.data());
-    this->memory_ = FromObject();
+    this->memory_ = this->FromObject();
   }
   void Draw(const Bytes& bytes) override {
     this->app().Write(buffer_.Get(), 0, bytes, this->kBytes, 1, 1);
@@ -121,19 +121,23 @@ class D3dOrder : public WithCounts<WithD3d<E>> {
     return clEnqueueWriteBuffer(queue, this->memory_, CL_FALSE, 0, this->kBytes, from.data(), waits,
                                 list, event);
   }
-  Own<cl_mem> FromObject() override { return this->FromBuffer(buffer_.Get()); }
+  cl_mem TryFromObject(cl_int* status) override {
+    return this->create_buffer_(this->context(), CL_MEM_READ_WRITE, buffer_.Get(), status);
+  }
   std::vector<cl_context_properties> OwnProperties() override {
     return this->Properties(this->app().device());
   }
   std::vector<ULONG> Counted() override {
     return {CountOf(buffer_.Get()), CountOf(this->app().device())};
   }
+  cl_int made_twice() const override { return E::kInvalidResource; }
 
   Com<typename E::Buffer> buffer_;
 };
 TYPED_TEST_SUITE(D3dOrder, Extensions);
 
-// The scenes of order_fixture.h and counts_fixture.h, where it says what must hold.
+// The scenes of order_fixture.h, counts_fixture.h and again_fixture.h, where it says what must
+// hold.
 TYPED_TEST(D3dOrder, Events) { this->Events(TypeParam::kAcquire, TypeParam::kRelease); }
 TYPED_TEST(D3dOrder, NothingIsWaitedForByHand) { this->NothingIsWaitedForByHand(); }
 TYPED_TEST(D3dOrder, HoldsBackAnOutOfOrderQueue) { this->HoldsBackAnOutOfOrderQueue(); }
@@ -147,6 +151,32 @@ TYPED_TEST(D3dOrder, FailedWaitList) { this->FailedWaitList(); }
 TYPED_TEST(D3dOrder, UserSync) { this->UserSync(); }
 TYPED_TEST(D3dOrder, NothingIsHeldWhenWaitedFor) { this->NothingIsHeldWhenWaitedFor(); }
 TYPED_TEST(D3dOrder, NothingIsHeldInCallbacks) { this->NothingIsHeldInCallbacks(); }
+TYPED_TEST(D3dOrder, FramesWithoutFinish) { this->FramesWithoutFinish(); }
+TYPED_TEST(D3dOrder, MadeTwice) { this->MadeTwice(); }
+TYPED_TEST(D3dOrder, TurnsOfTwoThreads) { this->TurnsOfTwoThreads(); }
+
+// A part of the buffer keeps the memory object that it is a part of; a kernel's argument keeps
+// none.
+TYPED_TEST(D3dOrder, WhatIsMadeOfItKeepsIt) {
+  cl_int status = CL_SUCCESS;
+  const cl_buffer_region region = {0, this->kBytes / 2};
+  Own<cl_mem> part(clCreateSubBuffer(this->memory_, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION,
+                                     &region, &status));
+  ASSERT_EQ(status, CL_SUCCESS);
+  this->memory_.Reset();
+  this->FromObject(this->made_twice());
+  part.Reset();
+  this->memory_ = this->FromObject();
+  Own<cl_kernel> kernel =
+      this->BuildKernel("kernel void zero(global uchar* v) { v[get_global_id(0)] = 0; }", "zero");
+  conformance::SetArg(kernel, 0, this->memory_);
+  ASSERT_EQ(this->Acquire(this->memory_), CL_SUCCESS);
+  ASSERT_EQ(conformance::Launch(this->queue(), kernel, this->kBytes), CL_SUCCESS);
+  ASSERT_EQ(this->Release(this->memory_), CL_SUCCESS);
+  this->memory_.Reset();
+  this->memory_ = this->FromObject();
+  EXPECT_TRUE(this->Drawn() == Bytes(this->kBytes, 0));
+}
 
 // Threads with a buffer each share through one device and one context.
 TYPED_TEST(D3dOrder, Threads) {

@@ -193,6 +193,13 @@ TYPED_TEST(D3dRefusals, Resources) {
                                                        {1, 1, TypeParam::kImmutable}, &initial);
   ASSERT_NE(immutable_texture, nullptr);
   this->FromTexture(immutable_texture.Get(), 0, kInvalid);
+  typename TypeParam::Texture3dDesc of_volume;
+  volume->GetDesc(&of_volume);
+  of_volume.Usage = TypeParam::kImmutable;
+  const typename TypeParam::InitialData slices = {bytes.data(), 16, 64};
+  Com<typename TypeParam::Texture3d> immutable_volume;
+  ASSERT_EQ(this->app().device()->CreateTexture3D(&of_volume, &slices, &immutable_volume), S_OK);
+  this->FromTexture(immutable_volume.Get(), 0, kInvalid);
 
   typename TypeParam::Texture2dDesc desc;
   texture->GetDesc(&desc);
@@ -214,6 +221,8 @@ TYPED_TEST(D3dRefusals, Resources) {
   const auto buffer = this->SomeBuffer();
   Own<cl_mem> memory = this->FromBuffer(buffer.Get());
   this->FromBuffer(buffer.Get(), kInvalid);
+  Own<cl_mem> of_volume_image = this->FromTexture(volume.Get());
+  this->FromTexture(volume.Get(), 0, kInvalid);
 }
 
 // "If a cl_mem from resource has already been created" (sections 9.6.7.3 to 9.8.7.5) names no
@@ -328,7 +337,14 @@ TYPED_TEST(D3dRefusals, SyncArguments) {
   const cl_mem plain_list[] = {plain};
   const cl_mem null_list[] = {nullptr};
   const cl_event null_event[] = {nullptr};
+  Own<cl_context> second = this->NewContext(this->Properties(this->app().device()), &status);
+  Own<cl_command_queue> second_queue(clCreateCommandQueue(second, this->device(), 0, &status));
+  Own<cl_event> second_event(clCreateUserEvent(second, &status));
+  ASSERT_EQ(clSetUserEventStatus(second_event, CL_COMPLETE), CL_SUCCESS);
   for (const auto call : {this->acquire_, this->release_}) {
+    // Another context's object and event (section 5.2's words for all enqueues).
+    EXPECT_EQ(call(second_queue, 1, list, 0, nullptr, nullptr), CL_INVALID_CONTEXT);
+    EXPECT_EQ(call(this->queue(), 1, list, 1, second_event.AsList(), nullptr), CL_INVALID_CONTEXT);
     EXPECT_EQ(call(this->queue(), 0, nullptr, 0, nullptr, nullptr), CL_SUCCESS);
     EXPECT_EQ(call(this->queue(), 0, list, 0, nullptr, nullptr), CL_INVALID_VALUE);
     EXPECT_EQ(call(this->queue(), 1, nullptr, 0, nullptr, nullptr), CL_INVALID_VALUE);

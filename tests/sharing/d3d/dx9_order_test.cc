@@ -3,13 +3,13 @@
 // 11 have in d3d_order_test.cc.
 #include <vector>
 
-#include "tests/sharing/d3d/counts_fixture.h"
+#include "tests/sharing/d3d/again_fixture.h"
 #include "tests/sharing/d3d/dx9_fixture.h"
 
 namespace sluice::d3dtest {
 namespace {
 
-class Dx9Order : public WithCounts<WithDx9> {
+class Dx9Order : public WithNext<WithDx9> {
  protected:
   void SetUp() override {
     WithDx9::SetUp();
@@ -30,11 +30,15 @@ class Dx9Order : public WithCounts<WithDx9> {
     return clEnqueueWriteImage(queue, memory_, CL_FALSE, kZero, kWhole, 0, 0, from.data(), waits,
                                list, event);
   }
-  Own<cl_mem> FromObject() override { return From(surface_.Get()); }
+  cl_mem TryFromObject(cl_int* status) override {
+    cl_dx9_surface_info_khr info = {surface_.Get(), nullptr};
+    return create_(context(), CL_MEM_READ_WRITE, type(), &info, 0, status);
+  }
   std::vector<cl_context_properties> OwnProperties() override { return Properties(app().device()); }
   std::vector<ULONG> Counted() override {
     return {References(surface_.Get()), References(app().device())};
   }
+  cl_int made_twice() const override { return CL_INVALID_DX9_MEDIA_SURFACE_KHR; }
 
   static constexpr size_t kZero[3] = {};
   static constexpr size_t kWhole[3] = {16, 16, 1};
@@ -79,7 +83,8 @@ TEST_P(Dx9Order, DrawnThenTransformed) {
   }
 }
 
-// The scenes of order_fixture.h and counts_fixture.h, where it says what must hold.
+// The scenes of order_fixture.h, counts_fixture.h and again_fixture.h, where it says what must
+// hold.
 TEST_P(Dx9Order, Events) {
   Events(CL_COMMAND_ACQUIRE_DX9_MEDIA_SURFACES_KHR, CL_COMMAND_RELEASE_DX9_MEDIA_SURFACES_KHR);
 }
@@ -95,6 +100,9 @@ TEST_P(Dx9Order, FailedWaitList) { FailedWaitList(); }
 TEST_P(Dx9Order, UserSync) { UserSync(); }
 TEST_P(Dx9Order, NothingIsHeldWhenWaitedFor) { NothingIsHeldWhenWaitedFor(); }
 TEST_P(Dx9Order, NothingIsHeldInCallbacks) { NothingIsHeldInCallbacks(); }
+TEST_P(Dx9Order, FramesWithoutFinish) { FramesWithoutFinish(); }
+TEST_P(Dx9Order, MadeTwice) { MadeTwice(); }
+TEST_P(Dx9Order, TurnsOfTwoThreads) { TurnsOfTwoThreads(); }
 
 // A refused context, a query for devices and a refused memory object leave no reference behind.
 TEST_P(Dx9Order, RefusalsHoldNothing) {

@@ -178,6 +178,64 @@ TEST_P(Dx9Refusals, Surfaces) {
   Own<cl_mem> again = From(surface.Get());
 }
 
+// Only the three access flags can be used, one at a time; errcode_ret may be null.
+TEST_P(Dx9Refusals, Flags) {
+  const auto surface = app().Offscreen(D3DFMT_A8R8G8B8, 8, 8);
+  for (const cl_mem_flags flags :
+       {cl_mem_flags{CL_MEM_USE_HOST_PTR}, cl_mem_flags{CL_MEM_ALLOC_HOST_PTR},
+        cl_mem_flags{CL_MEM_COPY_HOST_PTR}, cl_mem_flags{CL_MEM_HOST_NO_ACCESS},
+        cl_mem_flags{CL_MEM_READ_ONLY | CL_MEM_WRITE_ONLY}}) {
+    From(surface.Get(), 0, CL_INVALID_VALUE, flags);
+  }
+  for (const cl_mem_flags flags : {cl_mem_flags{CL_MEM_READ_ONLY}, cl_mem_flags{CL_MEM_WRITE_ONLY},
+                                   cl_mem_flags{CL_MEM_READ_WRITE}}) {
+    Own<cl_mem> image = From(surface.Get(), 0, CL_SUCCESS, flags);
+    cl_mem_flags seen = 0;
+    EXPECT_EQ(clGetMemObjectInfo(image, CL_MEM_FLAGS, sizeof(seen), &seen, nullptr), CL_SUCCESS);
+    EXPECT_EQ(seen, flags);
+  }
+  cl_dx9_surface_info_khr info = {surface.Get(), nullptr};
+  Own<cl_mem> quiet(create_(context(), CL_MEM_READ_WRITE, GetParam(), &info, 0, nullptr));
+  EXPECT_NE(quiet.get(), nullptr);
+}
+
+// A second context of the same device is refused the plane that the first has, until that is gone.
+TEST_P(Dx9Refusals, SurfacesInTwoContexts) {
+  cl_int status = CL_SUCCESS;
+  Own<cl_context> second = NewContext(Properties(app().device()), &status);
+  ASSERT_EQ(status, CL_SUCCESS);
+  const auto surface = app().Offscreen(kYv12, 16, 16);
+  cl_dx9_surface_info_khr info = {surface.Get(), nullptr};
+  const auto in_second = [&](cl_uint plane) {
+    const Own<cl_mem> image(create_(second, CL_MEM_READ_WRITE, GetParam(), &info, plane, &status));
+    return status;
+  };
+  Own<cl_mem> image = From(surface.Get(), 1);
+  EXPECT_EQ(in_second(1), CL_INVALID_DX9_MEDIA_SURFACE_KHR);
+  EXPECT_EQ(in_second(2), CL_SUCCESS);
+  image.Reset();
+  EXPECT_EQ(in_second(1), CL_SUCCESS);
+}
+
+// "If shared_handle is not NULL or a valid handle value": a surface of plain Direct3D 9 has none,
+// and that of an Ex device is told as it was given.
+TEST_P(Dx9Refusals, SharedHandles) {
+  const auto surface = app().Offscreen(D3DFMT_A8R8G8B8, 8, 8);
+  const HANDLE handle = ::CreateEventA(nullptr, TRUE, FALSE, nullptr);
+  cl_dx9_surface_info_khr info = {surface.Get(), handle};
+  Own<cl_mem> image =
+      From(GetParam(), &info, 0, is_ex() ? CL_SUCCESS : CL_INVALID_DX9_MEDIA_SURFACE_KHR);
+  if (is_ex()) {
+    cl_dx9_surface_info_khr seen = {};
+    EXPECT_EQ(
+        clGetMemObjectInfo(image, CL_MEM_DX9_MEDIA_SURFACE_INFO_KHR, sizeof(seen), &seen, nullptr),
+        CL_SUCCESS);
+    EXPECT_EQ(seen.resource, surface.Get());
+    EXPECT_EQ(seen.shared_handle, handle);
+  }
+  ::CloseHandle(handle);
+}
+
 // Of a surface of odd size there is no plane of half that size; its luminance is one.
 TEST_P(Dx9Refusals, OddPlanes) {
   for (const D3DFORMAT format : {kNv12, kYv12}) {
@@ -243,7 +301,14 @@ TEST_P(Dx9Refusals, AcquireAndRelease) {
   const cl_mem plain_list[] = {plain};
   const cl_mem null_list[] = {nullptr};
   const cl_event null_event[] = {nullptr};
+  Own<cl_context> second = NewContext(Properties(app().device()), &status);
+  Own<cl_command_queue> second_queue(clCreateCommandQueue(second, device(), 0, &status));
+  Own<cl_event> second_event(clCreateUserEvent(second, &status));
+  ASSERT_EQ(clSetUserEventStatus(second_event, CL_COMPLETE), CL_SUCCESS);
   for (const auto call : {acquire_, release_}) {
+    // Another context's object and event (section 5.2's words for all enqueues).
+    EXPECT_EQ(call(second_queue, 1, list, 0, nullptr, nullptr), CL_INVALID_CONTEXT);
+    EXPECT_EQ(call(queue(), 1, list, 1, second_event.AsList(), nullptr), CL_INVALID_CONTEXT);
     EXPECT_EQ(call(queue(), 0, nullptr, 0, nullptr, nullptr), CL_SUCCESS);
     EXPECT_EQ(call(queue(), 0, list, 0, nullptr, nullptr), CL_INVALID_VALUE);
     EXPECT_EQ(call(queue(), 1, nullptr, 0, nullptr, nullptr), CL_INVALID_VALUE);

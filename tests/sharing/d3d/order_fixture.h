@@ -22,9 +22,17 @@ class WithOrder : public Base {
   virtual cl_int EnqueueRead(cl_command_queue queue, cl_bool blocking, uint8_t* to) = 0;
   virtual cl_int EnqueueWrite(cl_command_queue queue, const Bytes& from, cl_uint waits = 0,
                               const cl_event* list = nullptr, cl_event* event = nullptr) = 0;
-  // memory_ anew, of the same object, for another context.
-  virtual Own<cl_mem> FromObject() = 0;
+  // Another memory object of the same object, in context().
+  virtual cl_mem TryFromObject(cl_int* status) = 0;
   virtual std::vector<cl_context_properties> OwnProperties() = 0;
+
+  Own<cl_mem> FromObject(cl_int expected = CL_SUCCESS) {
+    cl_int status = 0x7fffffff;
+    Own<cl_mem> memory(TryFromObject(&status));
+    EXPECT_EQ(status, expected);
+    EXPECT_EQ(memory.get() != nullptr, status == CL_SUCCESS);
+    return memory;
+  }
 
   // The events say what they are of, and of which queue; a release has ended when it returns.
   void Events(cl_command_type acquire, cl_command_type release) {
@@ -184,6 +192,12 @@ class WithOrder : public Base {
     this->LetContextGo();
     this->MakeContext(properties);
   }
+  Own<cl_event> NewGate() {
+    cl_int status = CL_SUCCESS;
+    Own<cl_event> gate(clCreateUserEvent(this->context(), &status));
+    EXPECT_EQ(status, CL_SUCCESS);
+    return gate;
+  }
 
   // The suite draws the one before the test.
   const Bytes before_ = Pattern(kBytes, 1);
@@ -191,12 +205,6 @@ class WithOrder : public Base {
   Own<cl_mem> memory_;
 
  private:
-  Own<cl_event> NewGate() {
-    cl_int status = CL_SUCCESS;
-    Own<cl_event> gate(clCreateUserEvent(this->context(), &status));
-    EXPECT_EQ(status, CL_SUCCESS);
-    return gate;
-  }
   void ExpectEventIsOf(cl_event event, cl_command_type expected) {
     cl_command_type type = 0;
     cl_command_queue queue = nullptr;

@@ -119,6 +119,7 @@ void ScriptedWorker::Take(const FrameHeader& header, const pb::Command& command,
       memory_[command.create_buffer().mem_id()] = std::string(command.create_buffer().size(), '\0');
       return Reply(reply);
     case pb::Command::kCreateImage:
+    case pb::Command::kCreateSubBuffer:
       return Reply(reply);
     case pb::Command::kCreateImportedBuffer:
     case pb::Command::kCreateImportedImage:
