@@ -6,11 +6,13 @@
 #include <string>
 #include <utility>
 
+#include "broker/os/threads.h"
 #include "client_icd/api.h"
 #include "client_icd/client_log.h"
 #include "client_icd/endpoint.h"
 #include "client_icd/info.h"
 #include "client_icd/queue.h"
+#include "client_icd/sharing/letting_go.h"
 #include "client_icd/sharing/native_apis.h"
 #include "client_icd/sharing/shared_object.h"
 
@@ -168,6 +170,13 @@ Context::Context(std::shared_ptr<Session> session, Platform* platform,
   for (const Ref<Device>& device : devices_) device_pointers_.push_back(device.get());
 }
 
+void Context::LookAtEnds() {
+  // While the process ends, a lock may be that of a thread that is no more.
+  if (interops_.empty() || session_->forked() || OtherThreadsWereEnded()) return;
+  stream().Poll();
+  stream().AwaitHandled();
+}
+
 Context::~Context() {
   if (!made_) return;
   session_->UnregisterObject(id());
@@ -286,8 +295,14 @@ cl_int CL_API_CALL clRetainContext(cl_context context) noexcept {
   return RetainHandle<Context>(context, CL_INVALID_CONTEXT);
 }
 
-cl_int CL_API_CALL clReleaseContext(cl_context context) noexcept {
-  return ReleaseHandle<Context>(context, CL_INVALID_CONTEXT);
+cl_int CL_API_CALL clReleaseContext(cl_context handle) noexcept {
+  Context* context = Context::From(handle);
+  const bool has_interop =
+      context != nullptr && context->app_count() == 1 && context->has_interop();
+  if (has_interop) context->LookAtEnds();
+  const cl_int status = ReleaseHandle<Context>(handle, CL_INVALID_CONTEXT);
+  if (has_interop) sharing::LettingGo::Await();
+  return status;
 }
 
 cl_int CL_API_CALL clGetContextInfo(cl_context handle, cl_context_info param_name,

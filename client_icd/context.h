@@ -64,6 +64,11 @@ class Context : public ClObject<Context, cl_context, ObjectKind::kContext> {
   void AddInterop(sharing::Api api, std::shared_ptr<void> interop);
   // Null if the context was not created for that API.
   void* Interop(sharing::Api api) const;
+  bool has_interop() const { return !interops_.empty(); }
+  // Before the application's last release of what may keep such an API's objects: commands that
+  // have ended, though nobody has looked, let go of theirs first. Nothing for a context without an
+  // API.
+  void LookAtEnds();
   const std::shared_ptr<sharing::SharedRegistry>& shared_registry() const {
     return shared_registry_;
   }

@@ -133,6 +133,13 @@ cl_int EnqueueCall::WaitForEnd(Event* event) {
   return status;
 }
 
+// Section 5.12: without a list, a marker or barrier waits for all that was enqueued before.
+bool EnqueueCall::EndsAfterAll() const {
+  if (queue_->in_order()) return true;
+  const bool marker = command_->has_enqueue_marker() && !command_->enqueue_marker().list_only();
+  return (marker || command_->has_enqueue_barrier()) && num_events_ == 0 && also_.empty();
+}
+
 cl_int EnqueueCall::PostWithEvent(Event* event, pb::Enqueue* on, std::string_view payload) {
   CommandStream& stream = queue_->stream();
   on->set_event_id(event->id());
@@ -144,7 +151,7 @@ cl_int EnqueueCall::PostWithEvent(Event* event, pb::Enqueue* on, std::string_vie
     on->set_unnamed(true);
   }
   if (std::exchange(counted_, false))
-    event->SetCovers(1 + (queue_->in_order() ? queue_->TakeUncovered() : 0));
+    event->SetCovers(1 + (EndsAfterAll() ? queue_->TakeUncovered() : 0));
   if (!stream.Track(event)) {
     event->Abandon();
     return queue_->session().lost_code();

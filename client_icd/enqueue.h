@@ -89,6 +89,7 @@ class EnqueueCall {
 
  private:
   Event* MakeEvent();
+  bool EndsAfterAll() const;
   void NoteGates();
   // True if the region lies in a mirror: the command needs no more than its place.
   bool NameMirror(pb::Enqueue* on, const HostRegion& region) const;

@@ -9,6 +9,7 @@
 #include "client_icd/api.h"
 #include "client_icd/event.h"
 #include "client_icd/sharing/gralloc.h"
+#include "client_icd/sharing/letting_go.h"
 #include "client_icd/svm.h"
 #include "proto/frame.h"
 
@@ -120,6 +121,7 @@ MemObject::~MemObject() {
 
 bool MemObject::ReleaseByApp() {
   const Ref<MemObject> keep(this);
+  if (own_shared() != nullptr && app_count() == 1) context().LookAtEnds();
   if (!ReleaseForApp()) return false;
   if (app_count() == 0 && session().lost() && !session().forked()) mappings_.LetGo();
   if (own_shared() != nullptr && app_count() == 0 && !session().forked() &&
@@ -408,7 +410,11 @@ cl_int CL_API_CALL clRetainMemObject(cl_mem memory) noexcept {
 
 cl_int CL_API_CALL clReleaseMemObject(cl_mem handle) noexcept {
   MemObject* memory = MemObject::From(handle);
-  return memory != nullptr && memory->ReleaseByApp() ? CL_SUCCESS : CL_INVALID_MEM_OBJECT;
+  if (memory == nullptr) return CL_INVALID_MEM_OBJECT;
+  const bool is_shared = memory->own_shared() != nullptr;
+  if (!memory->ReleaseByApp()) return CL_INVALID_MEM_OBJECT;
+  if (is_shared) sharing::LettingGo::Await();
+  return CL_SUCCESS;
 }
 
 cl_int CL_API_CALL clGetMemObjectInfo(cl_mem memory_handle, cl_mem_info param_name,

@@ -7,6 +7,7 @@
 #include "client_icd/api.h"
 #include "client_icd/event.h"
 #include "client_icd/info.h"
+#include "client_icd/sharing/letting_go.h"
 #include "proto/known_drivers.h"
 
 namespace sluice {
@@ -270,8 +271,13 @@ cl_int CL_API_CALL clRetainCommandQueue(cl_command_queue queue) noexcept {
 // An implicit flush (section 5.1); the worker also flushes by itself.
 cl_int CL_API_CALL clReleaseCommandQueue(cl_command_queue handle) noexcept {
   Queue* queue = Queue::FromHost(handle);
-  if (queue != nullptr && queue->app_count() == 1) queue->CoverBeforeRelease();
-  return ReleaseHandle<Queue>(handle, CL_INVALID_COMMAND_QUEUE);
+  const bool is_last = queue != nullptr && queue->app_count() == 1;
+  const bool has_interop = is_last && queue->context().has_interop();
+  if (has_interop) queue->context().LookAtEnds();
+  if (is_last) queue->CoverBeforeRelease();
+  const cl_int status = ReleaseHandle<Queue>(handle, CL_INVALID_COMMAND_QUEUE);
+  if (has_interop) sharing::LettingGo::Await();
+  return status;
 }
 
 cl_int CL_API_CALL clGetCommandQueueInfo(cl_command_queue handle, cl_command_queue_info param_name,

@@ -124,10 +124,12 @@ cl_int Pass::FindRegions() {
   return CL_SUCCESS;
 }
 
-// Behind all that the queue was given.
+// Behind all that the queue was given. It covers that (in_flight.h), so that nothing is left to be
+// waited for when the application lets go of the queue.
 cl_int PostBarrier(Queue* queue) {
   EnqueueCall call(queue, 0, nullptr, nullptr, CL_COMMAND_BARRIER);
   CL_RETURN_IF_ERROR(call.status());
+  call.WhenEnded([](cl_int) {});
   return call.Submit(call.command().mutable_enqueue_barrier()->mutable_on());
 }
 

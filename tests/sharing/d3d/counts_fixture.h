@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <thread>
 #include <vector>
 
@@ -41,6 +42,71 @@ class WithCounts : public WithOrder<Base> {
         WaitBy(round / 2 % 4, last);
         EXPECT_EQ(Counted(), before) << "user sync " << user_sync << ", round " << round;
       }
+    }
+  }
+
+  // Nor when the application has released all it had, in whatever order, of what has ended.
+  void NothingIsHeldAfterTheLastReleases() {
+    this->memory_.Reset();
+    this->LetContextGo();
+    const std::vector<ULONG> before = Counted();
+    for (const cl_bool user_sync : {CL_FALSE, CL_TRUE}) {
+      for (const cl_command_queue_properties flags :
+           {cl_command_queue_properties{0},
+            cl_command_queue_properties{CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE}}) {
+        if (flags != 0 && !this->HasOutOfOrder()) continue;
+        for (int round = 0; round < 9; ++round) {
+          this->Restart(user_sync);
+          if (this->HasFatalFailure()) return;
+          Own<cl_command_queue> queue = this->NewQueue(flags);
+          Own<cl_event> released;
+          this->memory_ = this->FromObject();
+          const cl_mem list[] = {this->memory_};
+          ASSERT_EQ(this->acquire_(queue, 1, list, 0, nullptr, nullptr), CL_SUCCESS);
+          ASSERT_EQ(this->EnqueueWrite(queue, this->after_), CL_SUCCESS);
+          ASSERT_EQ(this->release_(queue, 1, list, 0, nullptr, released.Out()), CL_SUCCESS);
+          EXPECT_EQ(clWaitForEvents(1, released.AsList()), CL_SUCCESS);
+          released.Reset();
+          if (round % 3 == 1) queue.Reset();
+          if (round % 3 != 0) this->LetContextGo();
+          this->memory_.Reset();
+          queue.Reset();
+          this->LetContextGo();
+          EXPECT_EQ(Counted(), before)
+              << "user sync " << user_sync << ", queue " << flags << ", round " << round;
+        }
+      }
+    }
+  }
+
+  // Nor, of what has not, for longer than that takes, though nobody waits or makes any call.
+  void NothingIsHeldForLong() {
+    this->memory_.Reset();
+    this->LetContextGo();
+    const std::vector<ULONG> before = Counted();
+    for (const bool shared_last : {true, false}) {
+      this->Restart(CL_TRUE);
+      if (this->HasFatalFailure()) return;
+      Own<cl_mem> plain = PlainBuffer(this->context());
+      uint32_t word = 0;
+      Own<cl_event> last;
+      this->memory_ = this->FromObject();
+      ASSERT_EQ(this->Acquire(this->memory_), CL_SUCCESS);
+      ASSERT_EQ(this->EnqueueWrite(this->queue(), this->after_), CL_SUCCESS);
+      ASSERT_EQ(this->Release(this->memory_), CL_SUCCESS);
+      if (!shared_last) {
+        ASSERT_EQ(clEnqueueWriteBuffer(this->queue(), plain, CL_FALSE, 0, sizeof(word), &word, 0,
+                                       nullptr, last.Out()),
+                  CL_SUCCESS);
+      }
+      last.Reset();
+      plain.Reset();
+      this->memory_.Reset();
+      this->LetContextGo();
+      const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+      while (Counted() != before && std::chrono::steady_clock::now() < deadline)
+        std::this_thread::yield();
+      EXPECT_EQ(Counted(), before) << "shared last " << shared_last;
     }
   }
 

@@ -151,6 +151,10 @@ TYPED_TEST(D3dOrder, FailedWaitList) { this->FailedWaitList(); }
 TYPED_TEST(D3dOrder, UserSync) { this->UserSync(); }
 TYPED_TEST(D3dOrder, NothingIsHeldWhenWaitedFor) { this->NothingIsHeldWhenWaitedFor(); }
 TYPED_TEST(D3dOrder, NothingIsHeldInCallbacks) { this->NothingIsHeldInCallbacks(); }
+TYPED_TEST(D3dOrder, NothingIsHeldAfterTheLastReleases) {
+  this->NothingIsHeldAfterTheLastReleases();
+}
+TYPED_TEST(D3dOrder, NothingIsHeldForLong) { this->NothingIsHeldForLong(); }
 TYPED_TEST(D3dOrder, FramesWithoutFinish) { this->FramesWithoutFinish(); }
 TYPED_TEST(D3dOrder, MadeTwice) { this->MadeTwice(); }
 TYPED_TEST(D3dOrder, TurnsOfTwoThreads) { this->TurnsOfTwoThreads(); }

@@ -22,7 +22,7 @@ class WithDx9 : public WithSharing,
                 public testing::WithParamInterface<cl_dx9_media_adapter_type_khr> {
  protected:
   void SetUp() override {
-    app_ = std::make_unique<Dx9App>(is_ex(), /*multithreaded=*/true);
+    app_ = std::make_unique<Dx9App>(is_ex(), multithreaded());
     ASSERT_TRUE(app_->ok());
     Find("clGetDeviceIDsFromDX9MediaAdapterKHR", &get_devices_);
     Find("clCreateFromDX9MediaSurfaceKHR", &create_);
@@ -34,6 +34,7 @@ class WithDx9 : public WithSharing,
 
   // The test's parameter, where there is a test.
   virtual cl_dx9_media_adapter_type_khr type() const { return GetParam(); }
+  virtual bool multithreaded() const { return true; }
   bool is_ex() const { return type() == CL_ADAPTER_D3D9EX_KHR; }
   Dx9App& app() { return *app_; }
   cl_context_properties property() const {

@@ -100,6 +100,8 @@ TEST_P(Dx9Order, FailedWaitList) { FailedWaitList(); }
 TEST_P(Dx9Order, UserSync) { UserSync(); }
 TEST_P(Dx9Order, NothingIsHeldWhenWaitedFor) { NothingIsHeldWhenWaitedFor(); }
 TEST_P(Dx9Order, NothingIsHeldInCallbacks) { NothingIsHeldInCallbacks(); }
+TEST_P(Dx9Order, NothingIsHeldAfterTheLastReleases) { NothingIsHeldAfterTheLastReleases(); }
+TEST_P(Dx9Order, NothingIsHeldForLong) { NothingIsHeldForLong(); }
 TEST_P(Dx9Order, FramesWithoutFinish) { FramesWithoutFinish(); }
 TEST_P(Dx9Order, MadeTwice) { MadeTwice(); }
 TEST_P(Dx9Order, TurnsOfTwoThreads) { TurnsOfTwoThreads(); }
@@ -148,6 +150,21 @@ TEST_P(Dx9Order, PlanesHoldTheirSurface) {
   EXPECT_EQ(Release(chroma), CL_SUCCESS);
 }
 
+// A device without D3DCREATE_MULTITHREADED, on its thread: nothing is left to a call of that thread
+// that has made one.
+class Dx9OneThread : public Dx9Order {
+ protected:
+  bool multithreaded() const override { return false; }
+};
+TEST_P(Dx9OneThread, NothingIsHeldWhenWaitedFor) { NothingIsHeldWhenWaitedFor(); }
+TEST_P(Dx9OneThread, NothingIsHeldAfterTheLastReleases) { NothingIsHeldAfterTheLastReleases(); }
+TEST_P(Dx9OneThread, FramesWithoutFinish) { FramesWithoutFinish(); }
+
+INSTANTIATE_TEST_SUITE_P(, Dx9OneThread,
+                         testing::Values(CL_ADAPTER_D3D9_KHR, CL_ADAPTER_D3D9EX_KHR),
+                         [](const auto& one) {
+                           return one.param == CL_ADAPTER_D3D9EX_KHR ? "D3D9Ex" : "D3D9";
+                         });
 INSTANTIATE_TEST_SUITE_P(, Dx9Order, testing::Values(CL_ADAPTER_D3D9_KHR, CL_ADAPTER_D3D9EX_KHR),
                          [](const auto& one) {
                            return one.param == CL_ADAPTER_D3D9EX_KHR ? "D3D9Ex" : "D3D9";

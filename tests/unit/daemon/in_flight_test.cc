@@ -68,6 +68,18 @@ TEST_F(InFlightTest, FinishCoversAll) {
   EXPECT_EQ(InFlight(), 0u);
 }
 
+// So does a marker without a list, which comes after all before it there too.
+TEST_F(InFlightTest, AMarkerWithoutAListCoversAll) {
+  const uint64_t unordered = MakeQueue(context_, kGpu, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
+  const uint64_t gate = MakeUserEvent(context_);
+  Marker(unordered, false, {gate});
+  const uint64_t last = Marker(unordered, true);
+  EXPECT_EQ(InFlight(), 2u);
+  SetUserEvent(gate, CL_COMPLETE);
+  EXPECT_EQ(Completed(last).status(), CL_COMPLETE);
+  EXPECT_EQ(InFlight(), 0u);
+}
+
 // A command that fails says nothing of those before it; the Finish after it does.
 TEST_F(InFlightTest, AFailureCoversOnlyItself) {
   const uint64_t gate = MakeUserEvent(context_);
