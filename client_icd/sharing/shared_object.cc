@@ -55,7 +55,7 @@ class TakenKeys {
                           [state](const Entry& entry) { return entry.state.get() == state; });
     };
     absl::MutexLock lock(&mu_);
-    return mu_.AwaitWithDeadline(absl::Condition(&gone), deadline);
+    return mu_.AwaitWithTimeout(absl::Condition(&gone), deadline - absl::Now());
   }
 
  private:
