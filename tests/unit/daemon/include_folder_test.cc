@@ -69,9 +69,20 @@ TEST(IncludeFolderTest, OptionsAreRewrittenByWholePaths) {
   EXPECT_EQ(Rewrite(folder, "-I/inc/more", directories), "-I" + root + "/inc/more");
 }
 
+bool LinksToFoldersAreMade() {
+  const fs::path link = fs::path(::testing::TempDir()) / "include_folder_test.link";
+  std::error_code error;
+  fs::remove(link, error);
+  fs::create_directory_symlink(".", link, error);
+  const bool made = !error;
+  fs::remove(link, error);
+  return made;
+}
+
 // A folder whose path has a blank has a second name in the options, without quotes around it but
 // for those of a value; it is the same folder, below the same one.
 TEST(IncludeFolderTest, BlanksInPaths) {
+  if (!LinksToFoldersAreMade()) GTEST_SKIP() << "this user may make no links to folders here";
   IncludeFolder folder;
   ASSERT_TRUE(folder.Write(Files({"/my app/x.h", "/y.h"}).include_files()).ok());
   pb::BuildProgram build;
