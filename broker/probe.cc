@@ -91,8 +91,9 @@ absl::StatusOr<std::string> Probe::Collect(const ExitStatus& status) const {
   }
   if (bytes->empty()) {
     return absl::NotFoundError(
-        "no OpenCL platform with an allowed device on the daemon's machine; install a driver there "
-        "(such as pocl-opencl-icd) or check [devices] in its configuration" +
+        "no OpenCL platform with an allowed device on the daemon's machine; install its "
+        "driver there (on Linux for the processor, pocl-opencl-icd) or check [devices] in its "
+        "configuration" +
         DriverHint());
   }
   return bytes;

@@ -41,10 +41,10 @@ absl::Status Driver::Load() {
   const cl_int status = g_driver.clGetPlatformIDs(0, nullptr, &count);
   if (status != CL_SUCCESS || count == 0) {
     const std::string unusable = UnusableFolder();
-    return absl::NotFoundError(
-        unusable.empty()
-            ? "no OpenCL platform on this host (install a driver, for instance pocl-opencl-icd)"
-            : absl::StrCat("no OpenCL platform: ", unusable));
+    return absl::NotFoundError(unusable.empty() ? "no OpenCL platform on this host (install its "
+                                                  "device's driver, or on Linux one for the "
+                                                  "processor, such as pocl-opencl-icd)"
+                                                : absl::StrCat("no OpenCL platform: ", unusable));
   }
   return absl::OkStatus();
 }

@@ -112,8 +112,9 @@ cl_int EnqueueRelease(Api api, const SyncArguments& arguments, SyncSteps steps =
 
 // Waits in the call for a release that does not come behind a user event. Its error, that of what
 // it waits for (CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST), or as from every call that waits
-// that of an earlier command of the queue which was refused late.
-cl_int WaitForRelease(Queue& queue, Event* released);
+// that of an earlier command of the queue which was refused late. With an error the call gives the
+// application no event: nobody releases what comes with a failure, and it would keep the context.
+cl_int WaitForRelease(Queue& queue, Event* released, cl_event* event);
 
 // Whether such a call's command would come behind user events without a status (gates.h): what then
 // waits for it in the call may be what sets them. Of arguments that will be refused, anything.

@@ -96,7 +96,8 @@ cl_int ReleaseGlObjects(const SyncArguments& arguments) {
   if (own != nullptr) released->ReleaseForApp();
   // Section 9.5.5 has the release complete before later GL commands; but the calling thread may be
   // the one that will set a user event which the release waits for.
-  return released->gates().Open() ? WaitForRelease(*queue, released.get()) : CL_SUCCESS;
+  if (!released->gates().Open()) return CL_SUCCESS;
+  return WaitForRelease(*queue, released.get(), arguments.event);
 }
 
 }  // namespace sluice::sharing

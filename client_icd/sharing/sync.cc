@@ -547,12 +547,25 @@ cl_int EnqueueSync(Api api, const SyncArguments& arguments, SyncSteps steps, boo
 
 }  // namespace
 
-cl_int WaitForRelease(Queue& queue, Event* released) {
+namespace {
+
+cl_int AnswerOf(Queue& queue, Event* released) {
   const cl_int status = queue.stream().WaitFor(released);
   if (status < 0 && queue.session().lost()) return queue.session().lost_code();
   // Of a release that failed by itself, the cause.
   if (const cl_int late = queue.TakeLateError(); late != CL_SUCCESS) return late;
   return status < 0 ? CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST : CL_SUCCESS;
+}
+
+}  // namespace
+
+cl_int WaitForRelease(Queue& queue, Event* released, cl_event* event) {
+  const cl_int answer = AnswerOf(queue, released);
+  if (answer != CL_SUCCESS && event != nullptr) {
+    *event = nullptr;
+    released->ReleaseForApp();
+  }
+  return answer;
 }
 
 bool ComesBehindUserEvent(const SyncArguments& arguments, bool behind_all) {

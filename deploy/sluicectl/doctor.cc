@@ -313,8 +313,8 @@ void Examination::CheckLocal(const Endpoint& endpoint) {
 void Examination::CheckDevices(const std::string& problem, const std::string& snapshot) {
   if (!problem.empty()) {
     return Failed("devices", problem,
-                  "on the daemon's machine, mend that, or install an OpenCL driver (such as "
-                  "pocl-opencl-icd) if there is none, and send sluiced SIGHUP, or restart it");
+                  "on the daemon's machine, mend that, or install an OpenCL driver (on Linux, such "
+                  "as pocl-opencl-icd) if there is none, and send sluiced SIGHUP, or restart it");
   }
   const absl::StatusOr<std::vector<PlatformSummary>> platforms = DecodeSnapshot(snapshot);
   if (!platforms.ok()) {

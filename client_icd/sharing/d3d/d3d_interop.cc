@@ -127,7 +127,7 @@ cl_int ReleaseD3d(Api api, const SyncArguments& arguments) {
   // Nothing may be left that keeps the context, and so the application's device, after its last
   // release.
   if (interop->user_sync()) return CL_SUCCESS;
-  const cl_int answer = WaitForRelease(*queue, released.get());
+  const cl_int answer = WaitForRelease(*queue, released.get(), arguments.event);
   queue->stream().AwaitHandled();
   return answer;
 }
