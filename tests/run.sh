@@ -75,6 +75,12 @@ add() {
   printf '%-28s %5d passed %4d failed %4d skipped  (%d s)\n' "$1" "$3" "$4" "$5" "$2"
 }
 
+# skips FILE: which tests of that log did not run, and why. GoogleTest prints the reason on the line before.
+skips() {
+  awk '/^SKIP / { print "    " $0 } /^\[  SKIPPED \] .* ms\)$/ { print "    SKIP " $4 ": " before }
+       { before = $0 }' "$1" | head -n 30
+}
+
 # step NAME LIMIT_SECONDS COMMAND...: runs it into a log of its own and counts the verdict lines in it.
 step() {
   local name=$1 limit=$2 start=$SECONDS code p f s
@@ -100,9 +106,7 @@ step() {
   # At once: another step may run beside this one.
   {
     add "$name" $((SECONDS - start)) "$p" "$f" "$s"
-    # GoogleTest prints the reason of a skip on the line before it.
-    awk '/^SKIP / { print "    " $0 } /^\[  SKIPPED \] .* ms\)$/ { print "    SKIP " $4 ": " before }
-         { before = $0 }' "$logs/$name.log" | head -n 30
+    skips "$logs/$name.log"
     if [ "$f" -gt 0 ]; then
       grep -hE '^(FAIL |\[  FAILED  \] .*\([0-9]+ ms\)|\[  CRASHED \] )' "$logs/$name.log" |
         sed 's/^/    /' | head -n 40
@@ -173,7 +177,8 @@ run_unit() {
   add unit $((SECONDS - start)) $(($1 - $2 - $3 - $4)) "$2" $(($3 + $4))
   # What GoogleTest said of it, also of what passed when it was tried again.
   sed -nE 's/^[0-9]+: //; /: Failure$/,/^$/p; /^\[  FAILED  \] .* ms\)$/p' "$logs/unit.log" | head -n 60 | sed 's/^/    /'
-  grep -oE 'Test +#[0-9]+: [^ ]+ \.*\*\*\*' "$logs/unit.log" | awk '{ print $3 }' | sort -u |
+  skips "$logs/unit.xml"
+  grep -oE 'Test +#[0-9]+: [^ ]+ \.*\*\*\*[^S]' "$logs/unit.log" | awk '{ print $3 }' | sort -u |
     sed 's/^/    UNSTEADY or failed: /'
   [ "$2" -eq 0 ] || sed -n '/The following tests FAILED/,$p' "$logs/unit.log"
 }
