@@ -177,7 +177,20 @@ void Context::LookAtEnds() {
   stream().AwaitHandled();
 }
 
+bool Context::ReleaseByApp() {
+  const Ref<Context> keep(this);
+  const bool is_last = has_interop() && app_count() == 1;
+  if (is_last) LookAtEnds();
+  if (!ReleaseForApp()) return false;
+  if (is_last && app_count() == 0 && !session_->forked() &&
+      !ends_soon_.exchange(true, std::memory_order_relaxed)) {
+    stream().AddEager();
+  }
+  return true;
+}
+
 Context::~Context() {
+  if (ends_soon_.load(std::memory_order_relaxed) && !session_->forked()) stream().DropEager();
   if (!made_) return;
   session_->UnregisterObject(id());
   interops_.clear();  // Before anybody can be told that the context has gone.
@@ -297,12 +310,11 @@ cl_int CL_API_CALL clRetainContext(cl_context context) noexcept {
 
 cl_int CL_API_CALL clReleaseContext(cl_context handle) noexcept {
   Context* context = Context::From(handle);
-  const bool has_interop =
-      context != nullptr && context->app_count() == 1 && context->has_interop();
-  if (has_interop) context->LookAtEnds();
-  const cl_int status = ReleaseHandle<Context>(handle, CL_INVALID_CONTEXT);
-  if (has_interop) sharing::LettingGo::Await();
-  return status;
+  if (context == nullptr) return CL_INVALID_CONTEXT;
+  const bool is_last = context->app_count() == 1 && context->has_interop();
+  if (!context->ReleaseByApp()) return CL_INVALID_CONTEXT;
+  if (is_last) sharing::LettingGo::Await();
+  return CL_SUCCESS;
 }
 
 cl_int CL_API_CALL clGetContextInfo(cl_context handle, cl_context_info param_name,

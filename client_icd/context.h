@@ -65,6 +65,9 @@ class Context : public ClObject<Context, cl_context, ObjectKind::kContext> {
   // Null if the context was not created for that API.
   void* Interop(sharing::Api api) const;
   bool has_interop() const { return !interops_.empty(); }
+  // clReleaseContext; false if the application had no reference. One with such an API of which it
+  // was the last ends as soon as what still uses it has, also if nobody waits or calls any more.
+  bool ReleaseByApp();
   // Before the application's last release of what may keep such an API's objects: commands that
   // have ended, though nobody has looked, let go of theirs first. Nothing for a context without an
   // API.
@@ -91,8 +94,9 @@ class Context : public ClObject<Context, cl_context, ObjectKind::kContext> {
   void* const user_data_;
   const std::shared_ptr<sharing::SharedRegistry> shared_registry_;
   std::vector<std::pair<sharing::Api, std::shared_ptr<void>>> interops_;
-  bool made_ = false;             // Set before the handle is given out, constant after.
-  bool buffers_in_heap_ = false;  // As made_.
+  bool made_ = false;                   // Set before the handle is given out, constant after.
+  bool buffers_in_heap_ = false;        // As made_.
+  std::atomic<bool> ends_soon_{false};  // The stream is eager for the destructor's sake.
 
   std::atomic<int> open_user_events_{0};
 

@@ -79,11 +79,43 @@ class WithCounts : public WithOrder<Base> {
     }
   }
 
+  // Nor after a release that fails, also with commands before it.
+  void NothingIsHeldAfterAFailedRelease() {
+    this->Restart(CL_FALSE);
+    if (this->HasFatalFailure()) return;
+    const std::vector<ULONG> before = Counted();
+    for (int round = 0; round < 10; ++round) {
+      cl_int status = CL_SUCCESS;
+      Own<cl_event> failed(clCreateUserEvent(this->context(), &status));
+      ASSERT_EQ(status, CL_SUCCESS);
+      ASSERT_EQ(clSetUserEventStatus(failed, -1), CL_SUCCESS);
+      this->memory_ = this->FromObject();
+      const cl_mem list[] = {this->memory_};
+      ASSERT_EQ(this->Acquire(this->memory_), CL_SUCCESS);
+      ASSERT_EQ(this->EnqueueWrite(this->queue(), this->after_), CL_SUCCESS);
+      EXPECT_EQ(this->release_(this->queue(), 1, list, 1, failed.AsList(), nullptr),
+                CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
+      this->memory_.Reset();
+      EXPECT_EQ(Counted(), before) << round;
+    }
+  }
+
   // Nor, of what has not, for longer than that takes, though nobody waits or makes any call.
   void NothingIsHeldForLong() {
     this->memory_.Reset();
     this->LetContextGo();
     const std::vector<ULONG> before = Counted();
+    this->Restart(CL_FALSE);
+    if (this->HasFatalFailure()) return;
+    for (int i = 0; i < 200; ++i) {  // With events that are released at once.
+      Own<cl_event> marked;
+      ASSERT_EQ(clEnqueueMarkerWithWaitList(this->queue(), 0, nullptr, marked.Out()), CL_SUCCESS);
+    }
+    this->LetContextGo();
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (Counted() != before && std::chrono::steady_clock::now() < until)
+      std::this_thread::yield();
+    EXPECT_EQ(Counted(), before);
     for (const bool shared_last : {true, false}) {
       this->Restart(CL_TRUE);
       if (this->HasFatalFailure()) return;

@@ -155,6 +155,7 @@ TYPED_TEST(D3dOrder, NothingIsHeldAfterTheLastReleases) {
   this->NothingIsHeldAfterTheLastReleases();
 }
 TYPED_TEST(D3dOrder, NothingIsHeldForLong) { this->NothingIsHeldForLong(); }
+TYPED_TEST(D3dOrder, NothingIsHeldAfterAFailedRelease) { this->NothingIsHeldAfterAFailedRelease(); }
 TYPED_TEST(D3dOrder, FramesWithoutFinish) { this->FramesWithoutFinish(); }
 TYPED_TEST(D3dOrder, MadeTwice) { this->MadeTwice(); }
 TYPED_TEST(D3dOrder, TurnsOfTwoThreads) { this->TurnsOfTwoThreads(); }

@@ -102,6 +102,7 @@ TEST_P(Dx9Order, NothingIsHeldWhenWaitedFor) { NothingIsHeldWhenWaitedFor(); }
 TEST_P(Dx9Order, NothingIsHeldInCallbacks) { NothingIsHeldInCallbacks(); }
 TEST_P(Dx9Order, NothingIsHeldAfterTheLastReleases) { NothingIsHeldAfterTheLastReleases(); }
 TEST_P(Dx9Order, NothingIsHeldForLong) { NothingIsHeldForLong(); }
+TEST_P(Dx9Order, NothingIsHeldAfterAFailedRelease) { NothingIsHeldAfterAFailedRelease(); }
 TEST_P(Dx9Order, FramesWithoutFinish) { FramesWithoutFinish(); }
 TEST_P(Dx9Order, MadeTwice) { MadeTwice(); }
 TEST_P(Dx9Order, TurnsOfTwoThreads) { TurnsOfTwoThreads(); }
