@@ -179,10 +179,9 @@ void Context::LookAtEnds() {
 
 bool Context::ReleaseByApp() {
   const Ref<Context> keep(this);
-  const bool is_last = has_interop() && app_count() == 1;
-  if (is_last) LookAtEnds();
+  if (app_count() == 1) LookAtEnds();
   if (!ReleaseForApp()) return false;
-  if (is_last && app_count() == 0 && !session_->forked() &&
+  if (has_interop() && app_count() == 0 && !session_->forked() &&
       !ends_soon_.exchange(true, std::memory_order_relaxed)) {
     stream().AddEager();
   }
@@ -311,9 +310,9 @@ cl_int CL_API_CALL clRetainContext(cl_context context) noexcept {
 cl_int CL_API_CALL clReleaseContext(cl_context handle) noexcept {
   Context* context = Context::From(handle);
   if (context == nullptr) return CL_INVALID_CONTEXT;
-  const bool is_last = context->app_count() == 1 && context->has_interop();
+  const bool has_interop = context->has_interop();
   if (!context->ReleaseByApp()) return CL_INVALID_CONTEXT;
-  if (is_last) sharing::LettingGo::Await();
+  if (has_interop) sharing::LettingGo::Await();
   return CL_SUCCESS;
 }
 

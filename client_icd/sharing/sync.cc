@@ -545,10 +545,6 @@ cl_int EnqueueSync(Api api, const SyncArguments& arguments, SyncSteps steps, boo
   return status;
 }
 
-}  // namespace
-
-namespace {
-
 cl_int AnswerOf(Queue& queue, Event* released) {
   const cl_int status = queue.stream().WaitFor(released);
   if (status < 0 && queue.session().lost()) return queue.session().lost_code();
