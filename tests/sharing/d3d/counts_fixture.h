@@ -112,10 +112,7 @@ class WithCounts : public WithOrder<Base> {
       ASSERT_EQ(clEnqueueMarkerWithWaitList(this->queue(), 0, nullptr, marked.Out()), CL_SUCCESS);
     }
     this->LetContextGo();
-    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (Counted() != before && std::chrono::steady_clock::now() < until)
-      std::this_thread::yield();
-    EXPECT_EQ(Counted(), before);
+    EXPECT_EQ(CountedAtLast(before), before);
     for (const bool shared_last : {true, false}) {
       this->Restart(CL_TRUE);
       if (this->HasFatalFailure()) return;
@@ -135,10 +132,7 @@ class WithCounts : public WithOrder<Base> {
       plain.Reset();
       this->memory_.Reset();
       this->LetContextGo();
-      const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-      while (Counted() != before && std::chrono::steady_clock::now() < deadline)
-        std::this_thread::yield();
-      EXPECT_EQ(Counted(), before) << "shared last " << shared_last;
+      EXPECT_EQ(CountedAtLast(before), before) << "shared last " << shared_last;
     }
   }
 
@@ -209,6 +203,18 @@ class WithCounts : public WithOrder<Base> {
       return counted;
     }
   };
+
+  // What is counted once that is `expected`, or in vain for long.
+  std::vector<ULONG> CountedAtLast(const std::vector<ULONG>& expected) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    std::vector<ULONG> counted = Counted();
+    while (counted != expected && std::chrono::steady_clock::now() < deadline) {
+      std::this_thread::yield();
+      counted = Counted();
+    }
+    return counted;
+  }
+
   // For the last command of the queue, whose event `last` is: each way that OpenCL has.
   void WaitBy(int way, cl_event last) {
     if (way == 0) {

@@ -13,7 +13,37 @@ namespace {
 constexpr cl_image_format kRgba8 = {CL_RGBA, CL_UNORM_INT8};
 
 template <typename E>
-class D3dObjects : public WithImages<WithD3d<E>> {};
+class D3dObjects : public WithImages<WithD3d<E>> {
+ protected:
+  // `make` has a texture of that type and size made of a format.
+  template <typename Make>
+  void EachFormat(cl_mem_object_type type, const Size& size, Make make) {
+    int shared = 0;
+    for (const DxgiFormat& format : AllDxgiFormats()) {
+      SCOPED_TRACE(format.name);
+      const size_t element = ElementBytes(format.cl);
+      const auto texture = make(format.native);
+      ASSERT_NE(texture, nullptr);
+      if (!this->DeviceHas(format.cl, type, CL_MEM_READ_WRITE)) {
+        this->FromTexture(texture.Get(), 0, CL_INVALID_IMAGE_FORMAT_DESCRIPTOR);
+        continue;
+      }
+      const Bytes before = Pattern(format.cl, size.elements(), 1);
+      const Bytes after = Pattern(format.cl, size.elements(), 2);
+      this->app().Write(texture.Get(), 0, before, size.width, size.height, element);
+      Own<cl_mem> image = this->FromTexture(texture.Get());
+      ASSERT_NE(image.get(), nullptr);
+      const cl_image_format seen = FormatOf(image);
+      EXPECT_EQ(seen.image_channel_order, format.cl.image_channel_order);
+      EXPECT_EQ(seen.image_channel_data_type, format.cl.image_channel_data_type);
+      this->ThroughImage(image, size, before, after);
+      EXPECT_TRUE(this->app().Read(texture.Get(), 0, size, element) == after);
+      ++shared;
+    }
+    std::printf("%d of %zu formats shared\n", shared, AllDxgiFormats().size());
+    EXPECT_GT(shared, 0);
+  }
+};
 TYPED_TEST_SUITE(D3dObjects, Extensions);
 
 // The platform and the device have the extension.
@@ -68,59 +98,12 @@ TYPED_TEST(D3dObjects, LargeBuffer) {
 // Every row of the format table, of odd size: it is what the table says, and its bits survive both
 // ways; one that the OpenCL device has not is refused with the code that says so.
 TYPED_TEST(D3dObjects, EveryFormat) {
-  const Size size = {37, 19};
-  int shared = 0;
-  for (const DxgiFormat& format : AllDxgiFormats()) {
-    SCOPED_TRACE(format.name);
-    const size_t element = ElementBytes(format.cl);
-    const auto texture = this->app().Texture2d(format.native, 37, 19);
-    ASSERT_NE(texture, nullptr);
-    if (!this->DeviceHas(format.cl, CL_MEM_OBJECT_IMAGE2D, CL_MEM_READ_WRITE)) {
-      this->FromTexture(texture.Get(), 0, CL_INVALID_IMAGE_FORMAT_DESCRIPTOR);
-      continue;
-    }
-    const Bytes before = Pattern(format.cl, size.elements(), 1);
-    const Bytes after = Pattern(format.cl, size.elements(), 2);
-    this->app().Write(texture.Get(), 0, before, size.width, size.height, element);
-    Own<cl_mem> image = this->FromTexture(texture.Get());
-    ASSERT_NE(image.get(), nullptr);
-    const cl_image_format seen = FormatOf(image);
-    EXPECT_EQ(seen.image_channel_order, format.cl.image_channel_order);
-    EXPECT_EQ(seen.image_channel_data_type, format.cl.image_channel_data_type);
-    this->ThroughImage(image, size, before, after);
-    EXPECT_TRUE(this->app().Read(texture.Get(), 0, size, element) == after);
-    ++shared;
-  }
-  std::printf("%d of %zu formats shared\n", shared, AllDxgiFormats().size());
-  EXPECT_GT(shared, 0);
+  this->EachFormat(CL_MEM_OBJECT_IMAGE2D, {37, 19},
+                   [this](DXGI_FORMAT format) { return this->app().Texture2d(format, 37, 19); });
 }
-
-// The same of volumes.
 TYPED_TEST(D3dObjects, EveryFormatOf3d) {
-  const Size size = {9, 5, 3};
-  int shared = 0;
-  for (const DxgiFormat& format : AllDxgiFormats()) {
-    SCOPED_TRACE(format.name);
-    const size_t element = ElementBytes(format.cl);
-    const auto texture = this->app().Texture3d(format.native, 9, 5, 3);
-    ASSERT_NE(texture, nullptr);
-    if (!this->DeviceHas(format.cl, CL_MEM_OBJECT_IMAGE3D, CL_MEM_READ_WRITE)) {
-      this->FromTexture(texture.Get(), 0, CL_INVALID_IMAGE_FORMAT_DESCRIPTOR);
-      continue;
-    }
-    const Bytes before = Pattern(format.cl, size.elements(), 1);
-    const Bytes after = Pattern(format.cl, size.elements(), 2);
-    this->app().Write(texture.Get(), 0, before, size.width, size.height, element);
-    Own<cl_mem> image = this->FromTexture(texture.Get());
-    ASSERT_NE(image.get(), nullptr);
-    EXPECT_EQ(FormatOf(image).image_channel_order, format.cl.image_channel_order);
-    EXPECT_EQ(FormatOf(image).image_channel_data_type, format.cl.image_channel_data_type);
-    this->ThroughImage(image, size, before, after);
-    EXPECT_TRUE(this->app().Read(texture.Get(), 0, size, element) == after);
-    ++shared;
-  }
-  std::printf("%d of %zu formats shared\n", shared, AllDxgiFormats().size());
-  EXPECT_GT(shared, 0);
+  this->EachFormat(CL_MEM_OBJECT_IMAGE3D, {9, 5, 3},
+                   [this](DXGI_FORMAT format) { return this->app().Texture3d(format, 9, 5, 3); });
 }
 
 // In each of the device's formats, from one texture to another, a kernel has what Direct3D wrote,
