@@ -316,6 +316,11 @@ std::optional<uint64_t> ParseByteSize(const std::string& text) {
 
 absl::StatusOr<Config> ParseConfig(const std::string& text, const std::string& file_name) {
   ConfigErrors errors(file_name);
+  if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) {
+    errors.Add({{1, 1}, {1, 1}, nullptr},
+               "the file is UTF-16 text: save it as UTF-8 (PowerShell's > writes UTF-16)");
+    return absl::InvalidArgumentError(errors.Text());
+  }
   const toml::parse_result parsed = errors.Parse(text);
   if (parsed.failed()) {
     errors.Add(parsed.error().source(), std::string(parsed.error().description()));

@@ -18,7 +18,8 @@ const char* LocalEndpointForm() { return "pipe:NAME"; }
 const char* LocalNameForm() { return R"(a pipe, \\.\pipe\NAME)"; }
 
 const char* StartDaemonAdvice() {
-  return "start it: `sc start Sluice`, or `sluiced --console`; or name its pipe in SLUICE_ENDPOINT";
+  return "start it: `sc.exe start Sluice`, or `sluiced --console`; or name its pipe in "
+         "SLUICE_ENDPOINT";
 }
 
 std::string DefaultClientName() { return DefaultLocalName(); }

@@ -144,7 +144,8 @@ absl::Status CheckWhoseConfig(const std::string& file) {
 }
 
 const char* ServiceControlHelp() {
-  return "`sc stop Sluice`, or Ctrl+C with --console, drains (no new sessions, running ones may\n"
+  return "`sc.exe stop Sluice`, or Ctrl+C with --console, drains (no new sessions, running ones "
+         "may\n"
          "end), a second Ctrl+C stops at once; `sc control Sluice paramchange` has the service "
          "read\n"
          "the file again and look for devices anew.\n";

@@ -302,13 +302,22 @@ absl::Status PrepareConfig(const std::string& daemon, const std::string& file) {
   return CheckOnlyTrustedChange(read, /*or_own_user=*/false);
 }
 
-// The words of the command that the service manager starts it with; none if it does not say.
-std::vector<std::wstring> CommandOf(SC_HANDLE service, std::wstring* whole = nullptr) {
+std::string DescribeStart(DWORD start, const std::string& command) {
+  return absl::StrCat(start == SERVICE_AUTO_START ? "started with Windows: "
+                      : start == SERVICE_DISABLED ? "disabled: "
+                                                  : "started by hand: ",
+                      command);
+}
+
+// The words of the command that the service manager starts it with; none if it does not say. With
+// `described` also when and how it is started.
+std::vector<std::wstring> CommandOf(SC_HANDLE service, std::string* described = nullptr) {
   alignas(QUERY_SERVICE_CONFIGW) char buffer[8192];  // As large as it ever is.
   auto* const config = reinterpret_cast<QUERY_SERVICE_CONFIGW*>(buffer);
   DWORD needed = 0;
   if (!::QueryServiceConfigW(service, config, sizeof(buffer), &needed)) return {};
-  if (whole != nullptr) *whole = config->lpBinaryPathName;
+  if (described != nullptr)
+    *described = DescribeStart(config->dwStartType, FromWide(config->lpBinaryPathName));
   int count = 0;
   wchar_t** const words = ::CommandLineToArgvW(config->lpBinaryPathName, &count);
   std::vector<std::wstring> command;
@@ -342,7 +351,7 @@ absl::Status InstallService(const InstallFlags& flags, std::vector<std::string>*
         "the service that was there is not gone yet: close what shows it (services.msc, Task "
         "Manager), wait for its process to end, and install again");
   }
-  std::wstring before;
+  std::string before;
   if (handle == nullptr && ::GetLastError() == ERROR_SERVICE_EXISTS) {
     handle = ::OpenServiceW(manager.get(), kServiceName, SERVICE_ALL_ACCESS);
     if (handle != nullptr) CommandOf(handle, &before);
@@ -361,17 +370,18 @@ absl::Status InstallService(const InstallFlags& flags, std::vector<std::string>*
       EVENTLOG_ERROR_TYPE | EVENTLOG_WARNING_TYPE | EVENTLOG_INFORMATION_TYPE;
   RETURN_IF_ERROR(SetDword(kEventSource, L"TypesSupported", kEventTypes));
   RETURN_IF_ERROR(SetText(kEventSource, L"EventMessageFile", kMessageFile));
-  const bool changed = !before.empty() && before != ToWide(command);
-  done->push_back(absl::StrCat("service ", FromWide(kServiceName), ", started ",
-                               flags.manual ? "by hand" : "with Windows", ": ", command,
-                               changed ? absl::StrCat(", instead of ", FromWide(before)) : ""));
+  const std::string now = DescribeStart(start, command);
+  const bool changed = !before.empty() && before != now;
+  done->push_back(absl::StrCat("service ", FromWide(kServiceName), ", ", now,
+                               changed ? absl::StrCat(", instead of ", before) : ""));
   SERVICE_STATUS status = {};
   if (!::QueryServiceStatus(service.get(), &status)) return absl::OkStatus();
   if (status.dwCurrentState == SERVICE_STOP_PENDING) {
-    done->push_back("it is stopping; `sc start Sluice` starts it so once it has");
+    done->push_back("it is stopping; `sc.exe start Sluice` starts it so once it has");
   } else if (status.dwCurrentState != SERVICE_STOPPED) {
     done->push_back(
-        "it runs as it was started, and so it does until `sc stop Sluice` and `sc start Sluice`");
+        "it runs as it was started, and so it does until `sc.exe stop Sluice` and `sc.exe start "
+        "Sluice`");
   }
   return absl::OkStatus();
 }
@@ -442,9 +452,10 @@ absl::Status UninstallService(std::vector<std::string>* done) {
   const std::vector<std::wstring> command = CommandOf(service.get());
   if (!command.empty() && !IsSameFile(command[0], ToWide(daemon))) {
     const std::string file = FromWide(command[0]);
-    done->push_back(absl::StrCat("service left: ", FromWide(kServiceName), ", which is ", file,
-                                 ", not of this installation; ",
-                                 RemovalAdvice(file, "`sc stop Sluice` and `sc delete Sluice`")));
+    done->push_back(
+        absl::StrCat("service left: ", FromWide(kServiceName), ", which is ", file,
+                     ", not of this installation; ",
+                     RemovalAdvice(file, "`sc.exe stop Sluice` and `sc.exe delete Sluice`")));
     return absl::OkStatus();
   }
   // One that takes no controls shall go all the same.
@@ -469,7 +480,7 @@ std::string ConfigFileOf(SC_HANDLE service) {
 
 std::string DescribeEnd(SC_HANDLE service, const SERVICE_STATUS& status) {
   if (status.dwWin32ExitCode == NO_ERROR || status.dwWin32ExitCode == ERROR_SERVICE_NEVER_STARTED)
-    return "the service Sluice is stopped; `sc start Sluice` starts it, as an administrator";
+    return "the service Sluice is stopped; `sc.exe start Sluice` starts it, as an administrator";
   constexpr char kEventLog[] = "the event log (application, source Sluice) says why";
   if (status.dwWin32ExitCode != ERROR_SERVICE_SPECIFIC_ERROR) {
     return absl::StrCat("the service Sluice has ended with Windows' error ", status.dwWin32ExitCode,
@@ -508,7 +519,7 @@ std::string DescribeService() {
   if (const DWORD process = EndedProcessOf(service.get()); process != 0) {
     return absl::StrCat("the process of the service Sluice, ", process,
                         ", has ended, though the service manager takes it for running: `sluicectl "
-                        "uninstall`, then `sluicectl install` and `sc start Sluice`, as an "
+                        "uninstall`, then `sluicectl install` and `sc.exe start Sluice`, as an "
                         "administrator");
   }
   switch (status.dwCurrentState) {

@@ -343,7 +343,7 @@ bool TellsOfDeath() {
   sluice_connection* none = nullptr;
   EXPECT_EQ(sluice_connect(daemon.endpoint().c_str(), &none), SLUICE_NO_DAEMON);
   const std::string why = sluice_error_text();
-  EXPECT_NE(why.find("no daemon has this pipe; start it: `sc start Sluice`"), std::string::npos)
+  EXPECT_NE(why.find("no daemon has this pipe; start it: `sc.exe start Sluice`"), std::string::npos)
       << why;
   return tells;
 }

@@ -69,12 +69,15 @@ def unpack(wine):
 
 
 def imports():
-    """Nothing but the system's libraries is needed beside the programs."""
+    """Nothing but the system's libraries is needed beside the programs, whose files say what they are."""
     for name in PACKED:
         text = subprocess.run(["x86_64-w64-mingw32-objdump", "-p", BIN / name], capture_output=True, text=True,
                               check=True).stdout
         found = {line.split()[-1].lower().removesuffix(".dll") for line in text.splitlines() if "DLL Name:" in line}
         check(f"{name} needs the system's libraries alone", found and found <= SYSTEMS, found - SYSTEMS)
+        data = (BIN / name).read_bytes()
+        check(f"{name} has its name and version", all(word.encode("utf-16-le") in data for word in (
+            "VS_VERSION_INFO", "ProductVersion", name)), name)
 
 
 def ctl(wine, *arguments, endpoint=None, programs=None):
@@ -133,7 +136,7 @@ def texts(wine):
     linux = ("/etc/", "/run/", ".sock", "SIG", "sudo", "doctor", "`run`", "systemctl", "XDG_")
     for line, names in ((("sluicectl.exe",), ("pipe:sluice-broker", "install")),
                         (("sluicectl.exe", "status"), (r"\\.\pipe\sluice-broker-admin",)),
-                        (("sluiced.exe",), (r"\Sluice\sluiced.toml", "sc stop Sluice", r"\\.\pipe\NAME"))):
+                        (("sluiced.exe",), (r"\Sluice\sluiced.toml", "sc.exe stop Sluice", r"\\.\pipe\NAME"))):
         code, output = wine.run([BIN / line[0], *line[1:], "--help"], seconds=60)
         missing = [name for name in names if name not in output]
         found = [word for word in linux if word in output]
@@ -148,8 +151,14 @@ def texts(wine):
     check("texts: a pipe's name with a slash", code != 0 and 'without "/"' in output, (code, output))
     code, output = ctl(wine, "devices", endpoint=",,")
     check("texts: no endpoint", code != 0 and "names no endpoint" in output, (code, output))
-    code, output = ctl(wine, "install", "--no-service", "--no-driver")
-    check("texts: install of nothing", code == 2 and "excludes" in output, (code, output))
+    for name, word, command in (("of nothing", "excludes", ("install", "--no-service", "--no-driver")),
+                                ("of a service's configuration without one", "excludes",
+                                 ("install", "--no-service", "--config", "C:\\none.toml")),
+                                ("of how no service starts", "excludes", ("install", "--no-service", "--manual")),
+                                ("with an endpoint", "SLUICE_ENDPOINT", ("--endpoint", "pipe:other", "install")),
+                                ("uninstall with an endpoint", "SLUICE_ENDPOINT", ("--endpoint=a:1", "uninstall"))):
+        code, output = ctl(wine, *command)
+        check(f"texts: install {name}", code == 2 and word in output, (code, output))
     code, output = ctl(wine, "run")
     check("texts: run is no command", code == 2 and 'no command "run"' in output, (code, output))
 
@@ -304,7 +313,7 @@ def service(wine):
     config.write_text(f'[[network]]\nlisten = "{network}"\n')
     for name in ("first", "again"):
         code, output = ctl(wine, "install", "--manual", "--config", wine_module.windows_path(config))
-        check(f"service: install, {name}", code == 0 and "sc stop" not in output, output)
+        check(f"service: install, {name}", code == 0 and "sc.exe stop" not in output, output)
     code, output = wine.run(["reg", "query", wine_module.VENDORS], seconds=30)
     check("service: the driver is registered once", output.count("sluice_icd.dll") == 1, output)
     code, output = wine.run([BIN / "sluiced.exe"], seconds=60)
@@ -327,7 +336,7 @@ def service(wine):
               devices)
         if name == "start":
             code, output = ctl(wine, "install", "--manual", "--config", wine_module.windows_path(config))
-            check("service: install, while it runs", code == 0 and "until `sc stop Sluice`" in output, (code, output))
+            check("service: install, while it runs", code == 0 and "until `sc.exe stop Sluice`" in output, (code, output))
             headers(wine, network)
             controls(wine, config)
         code, output = wine.run(["sc", "stop", "Sluice"], seconds=60)
@@ -359,7 +368,7 @@ def broken(wine):
     check("broken: install", code == 0, output)
     config.write_text("[broker]\nsockets = 1\n")
     code, output = ctl(wine, "status")
-    check("broken: before the first start", code == 3 and "sc start Sluice" in output, (code, output))
+    check("broken: before the first start", code == 3 and "sc.exe start Sluice" in output, (code, output))
     wine.run(["sc", "start", "Sluice"], seconds=60)
     wait_for("broken: it ends", 60, lambda: state(wine) == "STOPPED")
     code, output = wine.run(["sc", "query", "Sluice"], seconds=30)
@@ -409,7 +418,8 @@ def in_use(wine):
     answered(wine, None)
     code, output = ctl(wine, "install")
     check("in use: install over it tells what it changes, and when that counts", code == 0 and "started with Windows" in
-          output and "instead of" in output and file in output and "until `sc stop Sluice`" in output, (code, output))
+          output and "instead of started by hand" in output and file in output and "until `sc.exe stop Sluice`" in output,
+          (code, output))
     ctl(wine, "install", "--manual", "--config", file)
     application = subprocess.Popen(["wine", str(BIN / "restart_client.exe")], stdin=subprocess.PIPE,
                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -423,7 +433,7 @@ def in_use(wine):
         wine.run(["sc", "stop", "Sluice"], seconds=60)
         check("in use: it drains", state(wine) == "STOP_PENDING", state(wine))
         code, output = ctl(wine, "install", "--manual", "--config", file)
-        check("in use: install while it stops", code == 0 and "it is stopping" in output and "sc stop" not in output,
+        check("in use: install while it stops", code == 0 and "it is stopping" in output and "sc.exe stop" not in output,
               (code, output))
         code, output = ctl(wine, "kill", sessions[0].get("session", ""))
         check("in use: its session is ended", code == 0, (code, output))

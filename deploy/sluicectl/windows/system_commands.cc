@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "broker/os/installation.h"
 #include "deploy/sluicectl/exit_codes.h"
 
@@ -45,21 +47,32 @@ void DefineSystemCommands(CLI::App* app, CommonFlags* common, const std::string&
   InstallFlags* flags = &TheInstallFlags();
   CLI::App* install = app->add_subcommand(
       "install", "Make sluiced a service and register the driver with OpenCL's loader");
-  install->add_option("--config", flags->config_file, "Configuration file of the service")
-      ->type_name("FILE");
-  install->add_flag("--manual", flags->manual, "Do not start the service with Windows");
+  CLI::Option* config =
+      install->add_option("--config", flags->config_file, "Configuration file of the service")
+          ->type_name("FILE");
+  CLI::Option* manual =
+      install->add_flag("--manual", flags->manual, "Do not start the service with Windows");
   CLI::App* uninstall =
       app->add_subcommand("uninstall", "Stop and remove the service and the driver's registration");
   for (CLI::App* command : {install, uninstall}) {
     command->add_flag("--json", common->json, "Print JSON, for scripts");
     CLI::Option* service = command->add_flag("--no-service", flags->no_service, "Only the driver");
     command->add_flag("--no-driver", flags->no_driver, "Only the service")->excludes(service);
+    if (command == install) service->excludes(config)->excludes(manual);
   }
 }
 
 std::optional<int> RunSystemCommand(const std::string& name, const CommonFlags& flags) {
   if (name != "install" && name != "uninstall") return std::nullopt;
   std::vector<std::string> steps;
+  if (!flags.endpoint.empty()) {
+    const std::string message = absl::StrCat(
+        name,
+        " is for this machine's own service, and goes without --endpoint (for programs, set "
+        "SLUICE_ENDPOINT)");
+    Told(absl::InvalidArgumentError(message), steps, flags.json);
+    return kExitUsage;
+  }
   const absl::Status status =
       name == "install" ? Install(TheInstallFlags(), &steps) : Uninstall(TheInstallFlags(), &steps);
   return Told(status, steps, flags.json);

@@ -218,6 +218,16 @@ TEST(ConfigTest, SyntaxAndSeveralErrors) {
 }
 
 // A file that cannot be read is named, with the reason.
+TEST(ConfigTest, EditorsMarksOfUnicode) {
+  EXPECT_TRUE(ParseConfig("\xef\xbb\xbf[broker]\n", "s.toml").ok());
+  for (const std::string& text :
+       {std::string("\xff\xfe[\0b\0", 6), std::string("\xfe\xff\0[", 4)}) {
+    const std::string error(ParseConfig(text, "s.toml").status().message());
+    EXPECT_NE(error.find("s.toml:1:1: the file is UTF-16"), std::string::npos) << error;
+    EXPECT_NE(error.find("save it as UTF-8"), std::string::npos) << error;
+  }
+}
+
 TEST(ConfigTest, UnreadableFile) {
   const auto missing = LoadConfigFile("/nonexistent/x.toml");
   EXPECT_NE(missing.status().message().find("/nonexistent/x.toml: No such file"), std::string::npos)
