@@ -2,6 +2,7 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/mman.h>
@@ -10,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -183,6 +185,21 @@ bool AreWhole(const int (&pairs)[64][2]) {
   return true;
 }
 
+// Until nothing has come or gone for a while on any connection: what gRPC has under way cannot be
+// held back (client_icd/README.md).
+void WaitUntilQuiet() {
+  constexpr uint32_t kQuietMs = 100;
+  for (int fd = 3; fd < 1024; ++fd) {
+    tcp_info info = {};
+    socklen_t size = sizeof(info);
+    while (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 &&
+           info.tcpi_state == TCP_ESTABLISHED &&
+           std::min(info.tcpi_last_data_sent, info.tcpi_last_data_recv) < kQuietMs) {
+      std::this_thread::yield();
+    }
+  }
+}
+
 // Closes every descriptor that it has not opened itself, as programs that go into the background
 // do, and opens others with the same numbers, which the driver must leave alone.
 CHILD_SCENE(ClosesDescriptors) {
@@ -194,6 +211,7 @@ CHILD_SCENE(ClosesDescriptors) {
   const cl_command_queue queue =
       clCreateCommandQueueWithProperties(context, device, nullptr, nullptr);
   if (clFinish(queue) != CL_SUCCESS) return 3;
+  WaitUntilQuiet();
   for (int fd = 3; fd < 1024; ++fd) close(fd);
   int mine[64][2];
   for (auto& pair : mine) {
