@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/os/threads.h"
 
+#include <cxxabi.h>
 #include <pthread.h>
 #include <windows.h>
 
@@ -8,6 +9,7 @@
 #include <bit>
 #include <exception>
 #include <memory>
+#include <new>
 #include <utility>
 
 #include "broker/os/signal_mask.h"
@@ -52,6 +54,33 @@ bool CreateDetached(void* (*main)(void*), void* argument) {
   return error == 0;
 }
 
+// A thread_local object whose destructor is still to run.
+struct ThreadObject {
+  void (*destroy)(void*);
+  void* object;
+  ThreadObject* older;
+};
+
+void DestroyObjects(void* newest) {
+  for (auto* next = static_cast<ThreadObject*>(newest); next != nullptr;) {
+    const std::unique_ptr<ThreadObject> object(next);
+    next = object->older;
+    object->destroy(object->object);
+  }
+}
+
+// Made before any other key: a thread's are destroyed in the order in which they were made, and one
+// of them has the memory of the thread's objects. So with a priority that is the compiler's own, as
+// the function below is; protobuf has the next one.
+pthread_key_t objects_key;
+int objects_key_error = -1;
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wprio-ctor-dtor"
+__attribute__((constructor(100))) void MakeObjectsKey() {
+  objects_key_error = ::pthread_key_create(&objects_key, &DestroyObjects);
+}
+#pragma GCC diagnostic pop
+
 // Windows 10 1803; this mingw's headers do not have it.
 constexpr DWORD kHighResolution = 0x2;  // CREATE_WAITABLE_TIMER_HIGH_RESOLUTION
 
@@ -67,6 +96,22 @@ struct Timer {
 };
 
 }  // namespace
+}  // namespace sluice
+
+// What the compiler calls for each thread_local object that has a destructor (the C++ ABI's, of all
+// that is linked with this), in place of libstdc++'s. That one frees the objects' memory first, and
+// then calls FreeLibrary: with winpthreads' lock, for the loader's. A thread that ends has the
+// loader's, and waits for winpthreads': neither would ever end, nor any other thread. At the
+// process's end nothing is destroyed.
+int __cxxabiv1::__cxa_thread_atexit(void (*destroy)(void*), void* object, void*) noexcept {
+  if (sluice::objects_key_error != 0) return -1;
+  auto* const older =
+      static_cast<sluice::ThreadObject*>(::pthread_getspecific(sluice::objects_key));
+  auto* const newest = new (std::nothrow) sluice::ThreadObject{destroy, object, older};
+  return newest != nullptr && ::pthread_setspecific(sluice::objects_key, newest) == 0 ? 0 : -1;
+}
+
+namespace sluice {
 
 // The compiler's runtime keeps thread-local objects by its own threads' ends: so they are pthreads.
 bool StartThread(const char* name, std::function<void()> body) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// When a native object that has had a memory object may have the next: scenes as those of
-// order_fixture.h, and with them. Owner: each test has its own. Thread: the test's.
+// When a native object that has had a memory object may have the next, and threads that have one
+// after the other: scenes as those of order_fixture.h, and with them. Owner: each test has its own.
+// Thread: the test's.
 #pragma once
 
 #include <deque>
@@ -96,6 +97,22 @@ class WithNext : public WithCounts<Base> {
     frames();
     other.join();
     EXPECT_EQ(this->Counted(), before);
+  }
+
+  // A thread that has shared in a context of its own, lets go of all of it and returns has ended
+  // then, though threads of the driver's end at the same time.
+  void ThreadsThatSharedEnd() {
+    for (int round = 0; round < 20; ++round) {
+      std::thread([this] {
+        this->Restart(CL_FALSE);
+        memory_ = this->FromObject();
+        EXPECT_EQ(this->Acquire(memory_), CL_SUCCESS);
+        EXPECT_EQ(this->Release(memory_), CL_SUCCESS);
+        EXPECT_EQ(clFinish(this->queue()), CL_SUCCESS);
+        memory_.Reset();
+        this->LetContextGo();
+      }).join();
+    }
   }
 };
 

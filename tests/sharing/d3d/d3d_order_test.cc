@@ -159,6 +159,7 @@ TYPED_TEST(D3dOrder, NothingIsHeldAfterAFailedRelease) { this->NothingIsHeldAfte
 TYPED_TEST(D3dOrder, FramesWithoutFinish) { this->FramesWithoutFinish(); }
 TYPED_TEST(D3dOrder, MadeTwice) { this->MadeTwice(); }
 TYPED_TEST(D3dOrder, TurnsOfTwoThreads) { this->TurnsOfTwoThreads(); }
+TYPED_TEST(D3dOrder, ThreadsThatSharedEnd) { this->ThreadsThatSharedEnd(); }
 
 // A part of the buffer keeps the memory object that it is a part of; a kernel's argument keeps
 // none.

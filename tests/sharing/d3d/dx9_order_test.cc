@@ -106,6 +106,7 @@ TEST_P(Dx9Order, NothingIsHeldAfterAFailedRelease) { NothingIsHeldAfterAFailedRe
 TEST_P(Dx9Order, FramesWithoutFinish) { FramesWithoutFinish(); }
 TEST_P(Dx9Order, MadeTwice) { MadeTwice(); }
 TEST_P(Dx9Order, TurnsOfTwoThreads) { TurnsOfTwoThreads(); }
+TEST_P(Dx9Order, ThreadsThatSharedEnd) { ThreadsThatSharedEnd(); }
 
 // A refused context, a query for devices and a refused memory object leave no reference behind.
 TEST_P(Dx9Order, RefusalsHoldNothing) {
