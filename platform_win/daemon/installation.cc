@@ -20,6 +20,7 @@
 #include "broker/exit_codes.h"
 #include "broker/os/process.h"
 #include "broker/os/service.h"
+#include "platform_win/daemon/installation_lock.h"
 #include "platform_win/daemon/programs.h"
 #include "platform_win/handle_table.h"
 #include "platform_win/service_name.h"
@@ -535,6 +536,7 @@ std::string DescribeService() {
 }
 
 absl::Status Install(const InstallFlags& flags, std::vector<std::string>* done) {
+  ASSIGN_OR_RETURN(const InstallationLock lock, InstallationLock::Take());
   std::string driver;
   std::vector<std::string> programs;
   if (!flags.no_service)
@@ -552,6 +554,7 @@ absl::Status Install(const InstallFlags& flags, std::vector<std::string>* done) 
 }
 
 absl::Status Uninstall(const InstallFlags& flags, std::vector<std::string>* done) {
+  ASSIGN_OR_RETURN(const InstallationLock lock, InstallationLock::Take());
   // The service first: if sessions keep it from stopping, nothing is taken away. Whatever else
   // fails, the other steps are done.
   absl::Status status = flags.no_service ? absl::OkStatus() : UninstallService(done);
