@@ -15,7 +15,9 @@
  * nothing stops a program from looking at it out of turn. What does hold against anybody: a reader
  * cannot write (but for a capability of Linux's, see SLUICE_TRUST_READERS), nobody can shrink the
  * memory under another, and the death of a holder releases what it held. If that was a writer, the
- * next holders are told that the contents are indeterminate. On Linux any writer can seal a memfd
+ * next holders are told that the contents are indeterminate. A process whose main thread has ended
+ * alone (ExitThread, pthread_exit) has not died: others of its threads go on, perhaps only those of
+ * this library's connections, and it holds what it held. On Linux any writer can seal a memfd
  * against new writers for good (F_SEAL_FUTURE_WRITE, F_SEAL_WRITE), unless readers are trusted.
  *
  * Threads: everything may be called from any thread at any time, sluice_disconnect and
