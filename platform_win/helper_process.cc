@@ -2,11 +2,10 @@
 #include "broker/os/helper_process.h"
 
 #include <windows.h>
-// After windows.h.
-#include <sddl.h>
 
 #include <cstdlib>
 
+#include "platform_win/access_notation.h"
 #include "platform_win/handle_table.h"
 #include "platform_win/hidden_child.h"
 
@@ -20,33 +19,10 @@ namespace {
 constexpr wchar_t kProcessList[] = L"D:P(A;;GA;;;SY)(A;;0x101000;;;WD)(A;;0x101000;;;S-1-3-4)";
 constexpr wchar_t kThreadList[] = L"D:P(A;;GA;;;SY)(A;;0x100800;;;WD)(A;;0x100800;;;S-1-3-4)";
 
-class Descriptor {
- public:
-  explicit Descriptor(const wchar_t* text) {
-    ::ConvertStringSecurityDescriptorToSecurityDescriptorW(text, SDDL_REVISION_1, &descriptor_,
-                                                           nullptr);
-  }
-  ~Descriptor() { ::LocalFree(descriptor_); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-
-  PSECURITY_DESCRIPTOR get() const { return descriptor_; }
-  ACL* list() const {
-    BOOL present = FALSE;
-    BOOL defaulted = FALSE;
-    ACL* list = nullptr;
-    ::GetSecurityDescriptorDacl(descriptor_, &present, &list, &defaulted);
-    return list;
-  }
-
- private:
-  PSECURITY_DESCRIPTOR descriptor_ = nullptr;
-};
-
 }  // namespace
 
 SECURITY_ATTRIBUTES* HiddenProcess() {
-  static const Descriptor* descriptor = new Descriptor(kProcessList);
+  static const AccessNotation* descriptor = new AccessNotation(kProcessList);
   static SECURITY_ATTRIBUTES attributes = {sizeof(attributes), descriptor->get(), FALSE};
   return descriptor->get() == nullptr ? nullptr : &attributes;
 }
@@ -54,8 +30,8 @@ SECURITY_ATTRIBUTES* HiddenProcess() {
 // The process had its list from its start; its first thread gets one only now, since a list at the
 // start could narrow what a thread may do with itself.
 void HideFromOthers() {
-  const Descriptor process(kProcessList);
-  const Descriptor thread(kThreadList);
+  const AccessNotation process(kProcessList);
+  const AccessNotation thread(kThreadList);
   ::SetKernelObjectSecurity(::GetCurrentProcess(), DACL_SECURITY_INFORMATION, process.get());
   ::SetKernelObjectSecurity(::GetCurrentThread(), DACL_SECURITY_INFORMATION, thread.get());
 }
@@ -65,7 +41,7 @@ void HideThreadsFromOthers() {
   HANDLE opened = nullptr;
   if (!::OpenProcessToken(::GetCurrentProcess(), TOKEN_ADJUST_DEFAULT, &opened)) return;
   const OwnedHandle token(opened);
-  const Descriptor thread(kThreadList);
+  const AccessNotation thread(kThreadList);
   TOKEN_DEFAULT_DACL list = {thread.list()};
   ::SetTokenInformation(token.get(), TokenDefaultDacl, &list, sizeof(list));
 }

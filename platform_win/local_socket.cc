@@ -4,7 +4,6 @@
 #include <windows.h>
 // After windows.h.
 #include <aclapi.h>
-#include <sddl.h>
 
 #include <algorithm>
 #include <chrono>
@@ -16,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "broker/base/check.h"
 #include "broker/os/random.h"
+#include "platform_win/access_notation.h"
 #include "platform_win/account.h"
 #include "platform_win/pipe.h"
 #include "platform_win/pipe_access.h"
@@ -45,21 +45,13 @@ int64_t NowMs() {
 
 class PipeSecurity {
  public:
-  explicit PipeSecurity(bool others) {
-    valid_ = ::ConvertStringSecurityDescriptorToSecurityDescriptorW(
-        PipeAccessList(OwnSid(), others).c_str(), SDDL_REVISION_1,
-        &attributes_.lpSecurityDescriptor, nullptr);
-    attributes_.nLength = sizeof(attributes_);
-  }
-  ~PipeSecurity() { ::LocalFree(attributes_.lpSecurityDescriptor); }
-  PipeSecurity(const PipeSecurity&) = delete;
-  PipeSecurity& operator=(const PipeSecurity&) = delete;
+  explicit PipeSecurity(bool others) : access_(PipeAccessList(OwnSid(), others)) {}
 
-  SECURITY_ATTRIBUTES* get() { return valid_ ? &attributes_ : nullptr; }
+  SECURITY_ATTRIBUTES* get() { return access_.get() == nullptr ? nullptr : &attributes_; }
 
  private:
-  bool valid_ = false;
-  SECURITY_ATTRIBUTES attributes_ = {};
+  const AccessNotation access_;
+  SECURITY_ATTRIBUTES attributes_ = {sizeof(attributes_), access_.get(), FALSE};
 };
 
 OwnedHandle CreateInstance(const std::wstring& name, PipeSecurity* security, bool first,

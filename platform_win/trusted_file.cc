@@ -4,11 +4,11 @@
 #include <windows.h>
 // After windows.h.
 #include <aclapi.h>
-#include <sddl.h>
 
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
+#include "platform_win/access_notation.h"
 #include "platform_win/account.h"
 #include "platform_win/handle_table.h"
 #include "platform_win/wide_text.h"
@@ -164,36 +164,8 @@ absl::Status CheckOnlyTrustedMove(const std::string& folder, PSID owner, ACL* li
 
 namespace {
 
-// Windows' own notation of access lists, parsed.
-class Notation {
- public:
-  explicit Notation(const std::wstring& sddl) {
-    if (!::ConvertStringSecurityDescriptorToSecurityDescriptorW(sddl.c_str(), SDDL_REVISION_1,
-                                                                &descriptor_, nullptr))
-      descriptor_ = nullptr;
-  }
-  ~Notation() { ::LocalFree(descriptor_); }
-  Notation(const Notation&) = delete;
-  Notation& operator=(const Notation&) = delete;
-
-  PSECURITY_DESCRIPTOR get() const { return descriptor_; }
-  // Null if the text has none.
-  ACL* list() const { return Get(::GetSecurityDescriptorDacl); }
-  ACL* label() const { return Get(::GetSecurityDescriptorSacl); }
-
- private:
-  ACL* Get(decltype(::GetSecurityDescriptorDacl)* get) const {
-    BOOL present = FALSE;
-    BOOL defaulted = FALSE;
-    ACL* found = nullptr;
-    return get(descriptor_, &present, &found, &defaulted) && present ? found : nullptr;
-  }
-
-  PSECURITY_DESCRIPTOR descriptor_ = nullptr;
-};
-
 // One that is there must be trusted's, or this process's user's.
-absl::Status CreateFolder(const std::string& path, const Notation& access, bool or_own_user) {
+absl::Status CreateFolder(const std::string& path, const AccessNotation& access, bool or_own_user) {
   const std::wstring wide = ToWide(path);
   SECURITY_ATTRIBUTES attributes = {sizeof(attributes), access.get(), FALSE};
   if (::CreateDirectoryW(wide.c_str(), &attributes)) return absl::OkStatus();
@@ -211,7 +183,7 @@ absl::Status CreateFolder(const std::string& path, const Notation& access, bool 
 }
 
 // `owner`: null: as it is.
-absl::Status SetAccess(const std::string& path, const Notation& access, PSID owner) {
+absl::Status SetAccess(const std::string& path, const AccessNotation& access, PSID owner) {
   std::wstring wide = ToWide(path);
   SECURITY_INFORMATION what = DACL_SECURITY_INFORMATION | PROTECTED_DACL_SECURITY_INFORMATION;
   if (owner != nullptr) what |= OWNER_SECURITY_INFORMATION;
@@ -222,7 +194,7 @@ absl::Status SetAccess(const std::string& path, const Notation& access, PSID own
 }
 
 // By a handle: Wine's SetNamedSecurityInfo does not ask for the right that a label needs.
-absl::Status SetLabel(const std::string& path, const Notation& access) {
+absl::Status SetLabel(const std::string& path, const AccessNotation& access) {
   const OwnedHandle folder(::CreateFileW(
       ToWide(path).c_str(), WRITE_OWNER, FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE,
       nullptr, OPEN_EXISTING, FILE_FLAG_BACKUP_SEMANTICS, nullptr));
@@ -237,7 +209,7 @@ absl::Status SetLabel(const std::string& path, const Notation& access) {
 }  // namespace
 
 absl::Status SecureFolder(const std::string& path) {
-  const Notation access(kFolderList);
+  const AccessNotation access(kFolderList);
   if (access.get() == nullptr) return WindowsStatus(::GetLastError(), "writing an access list");
   RETURN_IF_ERROR(CreateFolder(path, access, /*or_own_user=*/false));
   alignas(SID) char administrators[SECURITY_MAX_SID_SIZE];
@@ -250,9 +222,10 @@ absl::Status MakeFolderOf(const std::string& user, const std::string& path) {
   // All but to change whose it is and who may change it, or to remove it: the own user needs the
   // first for the label.
   const absl::string_view rights = user == OwnSid() ? "FA" : "0x1201ff";
-  const Notation access(ToWide(absl::StrCat("D:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)(A;;", rights,
-                                            ";;;", user, ")(A;OICIIO;0x1301ff;;;", user, ")")));
-  const Notation low(L"S:(ML;OICI;NW;;;LW)");
+  const AccessNotation access(
+      ToWide(absl::StrCat("D:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)(A;;", rights, ";;;", user,
+                          ")(A;OICIIO;0x1301ff;;;", user, ")")));
+  const AccessNotation low(L"S:(ML;OICI;NW;;;LW)");
   if (access.get() == nullptr || low.get() == nullptr)
     return WindowsStatus(::GetLastError(), "writing an access list");
   RETURN_IF_ERROR(CreateFolder(path, access, /*or_own_user=*/true));

@@ -5,7 +5,8 @@
 // of 0, under Khronos' key "Vendors"), and the folder of its configuration, which only
 // administrators may change. Files stay where they are. What another folder's sluicectl installed
 // is replaced by `install`, which says so, and left by `uninstall`, which says whose it is.
-// Repeating either is harmless, and needs an administrator. Single thread.
+// Repeating either is harmless, and needs an administrator. Several at once do one after the other
+// what they have to do. Single thread.
 #pragma once
 
 #include <string>

@@ -20,6 +20,7 @@
 #include "broker/exit_codes.h"
 #include "broker/os/process.h"
 #include "broker/os/service.h"
+#include "platform_win/daemon/installation_lock.h"
 #include "platform_win/daemon/programs.h"
 #include "platform_win/handle_table.h"
 #include "platform_win/service_name.h"
@@ -197,6 +198,14 @@ absl::Status RemoveDriver(std::vector<std::string>* done) {
   return absl::OkStatus();
 }
 
+// To make the service or to change it. Another program may remove it at any time.
+absl::Status ServiceFailed(const char* what) {
+  if (::GetLastError() != ERROR_SERVICE_MARKED_FOR_DELETE) return Failed(what);
+  return absl::FailedPreconditionError(
+      "the service that was there is not gone yet: close what shows it (services.msc, Task "
+      "Manager), wait for its process to end, and install again");
+}
+
 // After a crash it is started again, at once twice, then after a minute; the count starts anew
 // after a day.
 absl::Status SetFailureActions(SC_HANDLE service) {
@@ -207,7 +216,7 @@ absl::Status SetFailureActions(SC_HANDLE service) {
   failure.cActions = std::size(actions);
   failure.lpsaActions = actions;
   if (!::ChangeServiceConfig2W(service, SERVICE_CONFIG_FAILURE_ACTIONS, &failure)) {
-    return Failed("setting what happens when the service fails");
+    return ServiceFailed("setting what happens when the service fails");
   }
   SERVICE_FAILURE_ACTIONS_FLAG also_errors = {TRUE};  // It ends by itself, with an error.
   ::ChangeServiceConfig2W(service, SERVICE_CONFIG_FAILURE_ACTIONS_FLAG, &also_errors);
@@ -346,11 +355,6 @@ absl::Status InstallService(const InstallFlags& flags, std::vector<std::string>*
   SC_HANDLE handle = ::CreateServiceW(
       manager.get(), kServiceName, L"Sluice", SERVICE_ALL_ACCESS, SERVICE_WIN32_OWN_PROCESS, start,
       SERVICE_ERROR_NORMAL, ToWide(command).c_str(), nullptr, nullptr, nullptr, nullptr, nullptr);
-  if (handle == nullptr && ::GetLastError() == ERROR_SERVICE_MARKED_FOR_DELETE) {
-    return absl::FailedPreconditionError(
-        "the service that was there is not gone yet: close what shows it (services.msc, Task "
-        "Manager), wait for its process to end, and install again");
-  }
   std::string before;
   if (handle == nullptr && ::GetLastError() == ERROR_SERVICE_EXISTS) {
     handle = ::OpenServiceW(manager.get(), kServiceName, SERVICE_ALL_ACCESS);
@@ -360,11 +364,11 @@ absl::Status InstallService(const InstallFlags& flags, std::vector<std::string>*
                                 ToWide(command).c_str(), nullptr, nullptr, nullptr, nullptr,
                                 nullptr, nullptr)) {
       const ServiceHandle closed(handle);
-      return Failed("changing the service");
+      return ServiceFailed("changing the service");
     }
   }
   const ServiceHandle service(handle);
-  if (!service.valid()) return Failed("creating the service");
+  if (!service.valid()) return ServiceFailed("creating the service");
   RETURN_IF_ERROR(SetFailureActions(service.get()));
   constexpr DWORD kEventTypes =
       EVENTLOG_ERROR_TYPE | EVENTLOG_WARNING_TYPE | EVENTLOG_INFORMATION_TYPE;
@@ -535,6 +539,7 @@ std::string DescribeService() {
 }
 
 absl::Status Install(const InstallFlags& flags, std::vector<std::string>* done) {
+  ASSIGN_OR_RETURN(const InstallationLock lock, InstallationLock::Take());
   std::string driver;
   std::vector<std::string> programs;
   if (!flags.no_service)
@@ -552,6 +557,7 @@ absl::Status Install(const InstallFlags& flags, std::vector<std::string>* done) 
 }
 
 absl::Status Uninstall(const InstallFlags& flags, std::vector<std::string>* done) {
+  ASSIGN_OR_RETURN(const InstallationLock lock, InstallationLock::Take());
   // The service first: if sessions keep it from stopping, nothing is taken away. Whatever else
   // fails, the other steps are done.
   absl::Status status = flags.no_service ? absl::OkStatus() : UninstallService(done);

@@ -551,6 +551,59 @@ def two_folders(wine, config):
     wine.must("reg", "delete", wine_module.VENDORS, "/f")
 
 
+def at_once(wine, *commands):
+    """sluicectl's exit code and text for each, all under way at the same time: folder of the programs, then arguments."""
+    processes = []
+    for number, (folder, *arguments) in enumerate(commands):
+        with open(wine.directory / f"at once {number}", "wb") as output:
+            processes.append(subprocess.Popen(["timeout", "-k", "5", "120", "wine", str(folder / "sluicectl.exe"), *arguments],
+                                              env=wine.environment, stdin=subprocess.DEVNULL, stdout=output,
+                                              stderr=subprocess.STDOUT))
+    codes = [process.wait() for process in processes]
+    return [(code, (wine.directory / f"at once {number}").read_text(errors="replace").replace("\r\n", "\n"))
+            for number, code in enumerate(codes)]
+
+
+def installed_folder(wine):
+    """Of the service and of the one driver; "" if there is neither; else what is wrong with them."""
+    entries, command = drivers(wine)
+    service_of = command.split('"')[1].rsplit("\\", 1)[0] if '"' in command else ""
+    driver_of = [entry.rsplit("\\", 1)[0] for entry in entries]
+    return service_of if driver_of == ([service_of] if service_of else []) else f"service {command}, drivers {entries}"
+
+
+def several_at_once(wine):
+    """The last to install has service and driver, and each tells what it found: as if one had followed the other. One
+    that is taken away meanwhile is whole until it is gone."""
+    folders = {r"C:\Program Files\sluice\bin": wine.programs, r"C:\Program Files\other": in_c(wine, "Program Files", "other")}
+    first, second = folders
+    manual = ("install", "--manual")
+    ctl(wine, *manual)
+    for number in range(4):
+        before = installed_folder(wine)
+        told = at_once(wine, *((folder, *manual) for folder in [*folders.values()] * 2))
+        after = installed_folder(wine)
+        good = after in folders
+        left = {first: 0, second: 0}
+        for (code, output), own in zip(told, [*folders] * 2):
+            found = [name for name in folders if rf"driver replaced: {name}\sluice_icd.dll" in output]
+            changed = [name for name in folders if rf'instead of started by hand: "{name}\sluiced.exe"' in output]
+            good = good and code == 0 and found == changed and own not in found
+            for name in found:
+                left[name] += 1
+        # They take turns from the one that was there to the one that is.
+        good = good and left[first] - left[second] == (before == first) - (after == first)
+        check(f"at once: installations, round {number}", good, (before, after, told))
+    for number in range(2):
+        told = at_once(wine, *((folder, *what) for folder in folders.values() for what in (manual, ("uninstall",))))
+        after = installed_folder(wine)
+        check(f"at once: some uninstall, round {number}", after in ("", first, second) and not any(
+            code for code, _ in told), (after, told))
+    for folder in folders.values():
+        ctl(wine, "uninstall", programs=folder)
+    check("at once: nothing is left", installed_folder(wine) == "", drivers(wine))
+
+
 def long_path(wine, config):
     """What the service manager and OpenCL's loader could not name, with 260 characters, is not registered."""
     for length in (260, 259):
@@ -670,6 +723,7 @@ def install(wine):
     check("install: what is refused makes no service", code != 0 and "STATE" not in output, (code, output))
     foreign_name(wine, file)
     two_folders(wine, file)
+    several_at_once(wine)
     named = wine.directory / "Gerät Δ.toml"  # Not in one code page.
     named.write_text("")
     code, answer = try_install(named, "--json")

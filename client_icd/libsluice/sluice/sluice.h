@@ -13,10 +13,11 @@
  *
  * Turns are an agreement between those who have the capabilities: a mapping, once given, stays, and
  * nothing stops a program from looking at it out of turn. What does hold against anybody: a reader
- * cannot write (but for a capability of Linux's, see SLUICE_TRUST_READERS), nobody can shrink the
- * memory under another, and the death of a holder releases what it held. If that was a writer, the
- * next holders are told that the contents are indeterminate. On Linux any writer can seal a memfd
- * against new writers for good (F_SEAL_FUTURE_WRITE, F_SEAL_WRITE), unless readers are trusted.
+ * cannot write (but for a capability of Linux's, see SLUICE_TRUST_READERS), nobody can shrink
+ * the memory under another, and a holder's death (not its main thread's alone, by ExitThread or
+ * pthread_exit) releases what it held. If that was a writer, the next holders are told that
+ * the contents are indeterminate. On Linux any writer can seal a memfd against new writers for good
+ * (F_SEAL_FUTURE_WRITE, F_SEAL_WRITE), unless readers are trusted.
  *
  * Threads: everything may be called from any thread at any time, sluice_disconnect and
  * sluice_watch_close as the last call with their argument. No function waits for ever.
@@ -93,8 +94,7 @@ const char* sluice_error_text(void);
 
 typedef struct sluice_connection sluice_connection;
 
-/*
- * Connects to a daemon on this machine. `endpoint` is "unix:PATH", on Windows "pipe:NAME"; null or
+/* Connects to a daemon on this machine. `endpoint` is "unix:PATH", on Windows "pipe:NAME"; null or
  * "" means the first local one of the environment variable SLUICE_ENDPOINT, else
  * $XDG_RUNTIME_DIR/sluice/broker.sock if there is one, else /run/sluice/broker.sock; on Windows the
  * service's pipe. Takes at most about ten seconds, while the daemon starts. On failure *connection

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client_icd/sharing/d3d/dx9_surface.h"
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "client_icd/client_log.h"
 #include "client_icd/command_stream.h"
 
@@ -13,6 +17,47 @@ namespace {
 #include "client_icd/sharing/d3d9_formats.inc"
 
 cl_int ToError(HRESULT result) { return SUCCEEDED(result) ? CL_SUCCESS : CL_OUT_OF_RESOURCES; }
+
+// Direct3D locks a surface whole, and refuses to lock it once more. Its planes are several objects,
+// which other threads may be about to lock, also those of other contexts: each waits for its turn,
+// in which nothing of the application's is waited for. Thread-safe.
+class SurfaceTurn {
+ public:
+  SurfaceTurn(uint64_t surface, absl::Time deadline) : surface_(surface) {
+    Taken& taken = All();
+    const auto is_free = [&taken, surface]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+      return std::find(taken.surfaces.begin(), taken.surfaces.end(), surface) ==
+             taken.surfaces.end();
+    };
+    absl::MutexLock lock(&taken.mu);
+    in_time_ = taken.mu.AwaitWithDeadline(absl::Condition(&is_free), deadline);
+    if (in_time_) taken.surfaces.push_back(surface_);
+  }
+  ~SurfaceTurn() {
+    if (!in_time_) return;
+    Taken& taken = All();
+    absl::MutexLock lock(&taken.mu);
+    std::erase(taken.surfaces, surface_);
+  }
+  SurfaceTurn(const SurfaceTurn&) = delete;
+  SurfaceTurn& operator=(const SurfaceTurn&) = delete;
+
+  bool in_time() const { return in_time_; }
+
+ private:
+  struct Taken {
+    absl::Mutex mu;
+    std::vector<uint64_t> surfaces ABSL_GUARDED_BY(mu);
+  };
+  // Leaked: threads may still run while the process ends.
+  static Taken& All() {
+    static Taken* const all = new Taken;
+    return *all;
+  }
+
+  const uint64_t surface_;
+  bool in_time_ = false;
+};
 
 }  // namespace
 
@@ -86,13 +131,13 @@ bool Dx9Surface::CanCopyFrom() {
 cl_int Dx9Surface::Fetch(uint8_t* packed, absl::Time deadline) {
   if (access_ == Access::kLock) {
     CL_RETURN_IF_ERROR(WaitForDevice(deadline));
-    CL_RETURN_IF_ERROR(LockAndCopy(surface_.get(), packed, /*write=*/false));
+    CL_RETURN_IF_ERROR(LockAndCopy(surface_.get(), packed, /*write=*/false, deadline));
     return CheckDevice();
   }
   CL_RETURN_IF_ERROR(MakeSystemMemory());
   CL_RETURN_IF_ERROR(WaitForDevice(deadline));
   CL_RETURN_IF_ERROR(CopyToSystemMemory());
-  CL_RETURN_IF_ERROR(LockAndCopy(system_memory_.get(), packed, /*write=*/false));
+  CL_RETURN_IF_ERROR(LockAndCopy(system_memory_.get(), packed, /*write=*/false, deadline));
   return CheckDevice();
 }
 
@@ -100,11 +145,11 @@ cl_int Dx9Surface::Store(const uint8_t* packed, absl::Time deadline) {
   CL_RETURN_IF_ERROR(WaitForDevice(deadline));
   uint8_t* const bytes = const_cast<uint8_t*>(packed);  // Only read.
   if (access_ == Access::kLock) {
-    CL_RETURN_IF_ERROR(LockAndCopy(surface_.get(), bytes, /*write=*/true));
+    CL_RETURN_IF_ERROR(LockAndCopy(surface_.get(), bytes, /*write=*/true, deadline));
     return CheckDevice();
   }
   CL_RETURN_IF_ERROR(MakeSystemMemory());
-  CL_RETURN_IF_ERROR(LockAndCopy(system_memory_.get(), bytes, /*write=*/true));
+  CL_RETURN_IF_ERROR(LockAndCopy(system_memory_.get(), bytes, /*write=*/true, deadline));
   CL_RETURN_IF_ERROR(
       ToError(device_->UpdateSurface(system_memory_.get(), nullptr, surface_.get(), nullptr)));
   return CheckDevice();
@@ -156,7 +201,10 @@ cl_int Dx9Surface::CopyToSystemMemory() {
   return ToError(device_->GetRenderTargetData(from, system_memory_.get()));
 }
 
-cl_int Dx9Surface::LockAndCopy(IDirect3DSurface9* surface, uint8_t* packed, bool write) {
+cl_int Dx9Surface::LockAndCopy(IDirect3DSurface9* surface, uint8_t* packed, bool write,
+                               absl::Time deadline) {
+  const SurfaceTurn turn(key_.object, deadline);
+  if (!turn.in_time()) return CL_OUT_OF_RESOURCES;
   D3DLOCKED_RECT locked;
   CL_RETURN_IF_ERROR(ToError(surface->LockRect(&locked, nullptr, write ? 0 : D3DLOCK_READONLY)));
   const size_t pitch = static_cast<size_t>(locked.Pitch);

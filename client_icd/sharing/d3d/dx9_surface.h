@@ -80,7 +80,7 @@ class Dx9Surface final : public NativeObject {
   cl_int MakeSystemMemory();
   cl_int CopyToSystemMemory();
   // Between the packed bytes and a surface that can be locked.
-  cl_int LockAndCopy(IDirect3DSurface9* surface, uint8_t* packed, bool write);
+  cl_int LockAndCopy(IDirect3DSurface9* surface, uint8_t* packed, bool write, absl::Time deadline);
 
   const std::shared_ptr<D3dThread> thread_;
   // Constant until the end.

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Contents, references and order through cl_khr_dx9_media_sharing, bit for bit.
 #include <atomic>
+#include <barrier>
 #include <chrono>
 #include <cstdio>
 #include <future>
 #include <memory>
+#include <thread>
 #include <utility>
 
 #include "tests/sharing/d3d/dx9_fixture.h"
@@ -209,6 +211,91 @@ TEST_P(Dx9Objects, Yv12Planes) {
   surface->UnlockRect();
 }
 
+class Dx9Planes : public Dx9Objects {
+ protected:
+  struct Plane {
+    cl_context context;
+    cl_uint index;
+    Size size;
+  };
+
+  // Writes through OpenCL and reads what the surface then has, in step with another thread.
+  void Share(IDirect3DSurface9* surface, const Plane& plane, std::barrier<>* meet) {
+    cl_int status = CL_SUCCESS;
+    Own<cl_command_queue> queue(clCreateCommandQueue(plane.context, device(), 0, &status));
+    EXPECT_EQ(status, CL_SUCCESS);
+    cl_dx9_surface_info_khr info = {surface, nullptr};
+    Own<cl_mem> image(
+        create_(plane.context, CL_MEM_READ_WRITE, type(), &info, plane.index, &status));
+    EXPECT_EQ(status, CL_SUCCESS);
+    const cl_mem list[] = {image};
+    const size_t origin[3] = {};
+    const size_t region[3] = {plane.size.width, plane.size.height, 1};
+    Bytes seen(plane.size.elements());
+    for (uint32_t round = 0; round < 30; ++round) {
+      const Bytes bytes = Pattern(kOne, seen.size(), 10 * round + plane.index);
+      meet->arrive_and_wait();
+      EXPECT_EQ(acquire_(queue, 1, list, 0, nullptr, nullptr), CL_SUCCESS);
+      EXPECT_EQ(clEnqueueWriteImage(queue, image, CL_TRUE, origin, region, 0, 0, bytes.data(), 0,
+                                    nullptr, nullptr),
+                CL_SUCCESS);
+      meet->arrive_and_wait();
+      EXPECT_EQ(release_(queue, 1, list, 0, nullptr, nullptr), CL_SUCCESS) << round;
+      meet->arrive_and_wait();
+      EXPECT_EQ(acquire_(queue, 1, list, 0, nullptr, nullptr), CL_SUCCESS);
+      EXPECT_EQ(clEnqueueReadImage(queue, image, CL_TRUE, origin, region, 0, 0, seen.data(), 0,
+                                   nullptr, nullptr),
+                CL_SUCCESS);
+      EXPECT_TRUE(seen == bytes) << round;
+      EXPECT_EQ(release_(queue, 1, list, 0, nullptr, nullptr), CL_SUCCESS) << round;
+      EXPECT_EQ(clFinish(queue), CL_SUCCESS) << round;
+    }
+  }
+  void ShareTwo(cl_context first, cl_context second) {
+    const auto surface = app().Offscreen(kYv12, 640, 360);
+    ASSERT_NE(surface, nullptr);
+    std::barrier<> meet(2);
+    std::thread other([&] { Share(surface.Get(), {second, 1, {320, 180}}, &meet); });
+    Share(surface.Get(), {first, 0, {640, 360}}, &meet);
+    other.join();
+  }
+};
+
+// The planes of one surface are separate objects, though Direct3D locks it whole and once: threads
+// that acquire and release one each at the same time get in nobody's way.
+TEST_P(Dx9Planes, OfTwoThreads) { ShareTwo(context(), context()); }
+
+// Also in contexts of their own.
+TEST_P(Dx9Planes, OfTwoContexts) {
+  cl_int status = CL_SUCCESS;
+  Own<cl_context> second = NewContext(Properties(app().device()), &status);
+  ASSERT_EQ(status, CL_SUCCESS);
+  ShareTwo(context(), second);
+}
+
+// A surface that the application has locked fails what wants it, each plane's own; nothing waits
+// for the application, and all is as before when it has unlocked it.
+TEST_P(Dx9Planes, LockedByTheApplication) {
+  const auto surface = app().Offscreen(kYv12, 64, 32);
+  ASSERT_NE(surface, nullptr);
+  Own<cl_mem> planes[] = {From(surface.Get(), 0), From(surface.Get(), 1)};
+  D3DLOCKED_RECT locked;
+  ASSERT_EQ(surface->LockRect(&locked, nullptr, 0), D3D_OK);
+  for (const Own<cl_mem>& plane : planes) {
+    Own<cl_event> acquired;
+    ASSERT_EQ(Acquire(plane, acquired.Out()), CL_SUCCESS);
+    EXPECT_EQ(clWaitForEvents(1, acquired.AsList()), CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
+    EXPECT_EQ(conformance::StatusOf(acquired), CL_OUT_OF_RESOURCES);
+    EXPECT_LT(Release(plane), 0);
+  }
+  EXPECT_EQ(surface->UnlockRect(), D3D_OK);
+  for (const Own<cl_mem>& plane : planes) {
+    EXPECT_EQ(Acquire(plane), CL_SUCCESS);
+    EXPECT_EQ(Release(plane), CL_SUCCESS);
+    EXPECT_EQ(clFinish(queue()), CL_SUCCESS);
+  }
+}
+
 // A memory object has one reference of its surface until its last release, also after use.
 TEST_P(Dx9Objects, MemoryHoldsItsSurface) {
   const auto surface = app().Offscreen(D3DFMT_A8R8G8B8, 8, 8);
@@ -332,6 +419,10 @@ TEST_P(Dx9Objects, SingleThreadedDeviceGoesOnItsThread) {
   EXPECT_EQ(References(single.device()), before);
 }
 
+INSTANTIATE_TEST_SUITE_P(, Dx9Planes, testing::Values(CL_ADAPTER_D3D9_KHR, CL_ADAPTER_D3D9EX_KHR),
+                         [](const auto& one) {
+                           return one.param == CL_ADAPTER_D3D9EX_KHR ? "D3D9Ex" : "D3D9";
+                         });
 INSTANTIATE_TEST_SUITE_P(, Dx9Objects, testing::Values(CL_ADAPTER_D3D9_KHR, CL_ADAPTER_D3D9EX_KHR),
                          [](const auto& one) {
                            return one.param == CL_ADAPTER_D3D9EX_KHR ? "D3D9Ex" : "D3D9";

@@ -5,6 +5,9 @@
 // one of Direct3D 9 in tests/sharing/d3d.
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <memory>
+
 #include "absl/time/clock.h"
 #include "client_icd/sharing/d3d/d3d_memory.h"
 #include "client_icd/sharing/d3d/dx9_surface.h"
@@ -215,18 +218,26 @@ class LostDirect3d9Ex : public testing::Test {
         +[](IDirect3DSurface9*, D3DLOCKED_RECT* out, const RECT*, DWORD) -> HRESULT {
           ++world_->locks;
           *out = {32, world_->memory};
+          if (world_->while_locked != nullptr) world_->while_locked();
           return D3D_OK;
         });
     surface_.Set(
         &IDirect3DSurface9::UnlockRect, +[](IDirect3DSurface9*) -> HRESULT { return D3D_OK; });
+    object = Make();
+  }
+
+  std::unique_ptr<Dx9Surface> Make() {
     const Dx9Surface::Source source = {
         CL_ADAPTER_D3D9EX_KHR, {surface_.get(), nullptr}, /*plane=*/0};
-    EXPECT_EQ(Dx9Surface::Make(nullptr, device_.get(), source, &object), CL_SUCCESS);
+    std::unique_ptr<Dx9Surface> made;
+    EXPECT_EQ(Dx9Surface::Make(nullptr, device_.get(), source, &made), CL_SUCCESS);
+    return made;
   }
 
   HRESULT state = S_OK;  // Of CheckDeviceState.
   HRESULT done = S_OK;   // Of the event query.
   int locks = 0;
+  std::function<void()> while_locked;
   uint8_t memory[32 * 4] = {};
   uint8_t bytes[32 * 4] = {};
   std::unique_ptr<Dx9Surface> object;
@@ -265,6 +276,22 @@ TEST_F(LostDirect3d9Ex, WaitsAreBounded) {
     EXPECT_EQ(object->Store(bytes, soon), CL_OUT_OF_RESOURCES) << answer;
   }
   EXPECT_EQ(locks, 0);
+}
+
+// A surface that another object of it has locked is not locked once more; who wants it then waits
+// as long as the call may take.
+TEST_F(LostDirect3d9Ex, OneLockAtATime) {
+  const auto other = Make();
+  while_locked = [&] {
+    while_locked = nullptr;
+    const absl::Time soon = absl::Now() + absl::Milliseconds(20);
+    EXPECT_EQ(other->Fetch(bytes, soon), CL_OUT_OF_RESOURCES);
+    EXPECT_EQ(other->Store(bytes, soon), CL_OUT_OF_RESOURCES);
+    EXPECT_EQ(locks, 1);
+  };
+  EXPECT_EQ(object->Fetch(bytes, InTime()), CL_SUCCESS);
+  EXPECT_EQ(other->Fetch(bytes, InTime()), CL_SUCCESS);
+  EXPECT_EQ(other->Store(bytes, InTime()), CL_SUCCESS);
 }
 
 }  // namespace
