@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Contents, references and order through cl_khr_dx9_media_sharing, bit for bit.
 #include <atomic>
-#include <barrier>
 #include <chrono>
+#include <condition_variable>
 #include <cstdio>
 #include <future>
 #include <memory>
+#include <mutex>
 #include <thread>
 #include <utility>
 
@@ -211,6 +212,27 @@ TEST_P(Dx9Objects, Yv12Planes) {
   surface->UnlockRect();
 }
 
+// Where two threads wait for each other. Thread-safe.
+class Meeting {
+ public:
+  void Arrive() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    const int met = met_;
+    if (++arrived_ == 2) {
+      arrived_ = 0;
+      ++met_;
+      changed_.notify_all();
+    }
+    changed_.wait(lock, [&] { return met_ != met; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int arrived_ = 0;
+  int met_ = 0;
+};
+
 class Dx9Planes : public Dx9Objects {
  protected:
   struct Plane {
@@ -220,7 +242,7 @@ class Dx9Planes : public Dx9Objects {
   };
 
   // Writes through OpenCL and reads what the surface then has, in step with another thread.
-  void Share(IDirect3DSurface9* surface, const Plane& plane, std::barrier<>* meet) {
+  void Share(IDirect3DSurface9* surface, const Plane& plane, Meeting* meet) {
     cl_int status = CL_SUCCESS;
     Own<cl_command_queue> queue(clCreateCommandQueue(plane.context, device(), 0, &status));
     EXPECT_EQ(status, CL_SUCCESS);
@@ -234,14 +256,14 @@ class Dx9Planes : public Dx9Objects {
     Bytes seen(plane.size.elements());
     for (uint32_t round = 0; round < 30; ++round) {
       const Bytes bytes = Pattern(kOne, seen.size(), 10 * round + plane.index);
-      meet->arrive_and_wait();
+      meet->Arrive();
       EXPECT_EQ(acquire_(queue, 1, list, 0, nullptr, nullptr), CL_SUCCESS);
       EXPECT_EQ(clEnqueueWriteImage(queue, image, CL_TRUE, origin, region, 0, 0, bytes.data(), 0,
                                     nullptr, nullptr),
                 CL_SUCCESS);
-      meet->arrive_and_wait();
+      meet->Arrive();
       EXPECT_EQ(release_(queue, 1, list, 0, nullptr, nullptr), CL_SUCCESS) << round;
-      meet->arrive_and_wait();
+      meet->Arrive();
       EXPECT_EQ(acquire_(queue, 1, list, 0, nullptr, nullptr), CL_SUCCESS);
       EXPECT_EQ(clEnqueueReadImage(queue, image, CL_TRUE, origin, region, 0, 0, seen.data(), 0,
                                    nullptr, nullptr),
@@ -254,7 +276,7 @@ class Dx9Planes : public Dx9Objects {
   void ShareTwo(cl_context first, cl_context second) {
     const auto surface = app().Offscreen(kYv12, 640, 360);
     ASSERT_NE(surface, nullptr);
-    std::barrier<> meet(2);
+    Meeting meet;
     std::thread other([&] { Share(surface.Get(), {second, 1, {320, 180}}, &meet); });
     Share(surface.Get(), {first, 0, {640, 360}}, &meet);
     other.join();
