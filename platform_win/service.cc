@@ -144,11 +144,9 @@ absl::Status CheckWhoseConfig(const std::string& file) {
 }
 
 const char* ServiceControlHelp() {
-  return "`sc.exe stop Sluice`, or Ctrl+C with --console, drains (no new sessions, running ones "
-         "may\n"
-         "end), a second Ctrl+C stops at once; `sc control Sluice paramchange` has the service "
-         "read\n"
-         "the file again and look for devices anew.\n";
+  return "`sc.exe stop Sluice`, or Ctrl+C with --console, drains (no new sessions, running ones\n"
+         "may end), a second Ctrl+C stops at once; `sc.exe control Sluice paramchange` has the\n"
+         "service read the file again and look for devices anew.\n";
 }
 
 // The source is registered by `sluicectl install`; its event 1 is the line itself.

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "tests/sharing/d3d/dx9_app.h"
@@ -78,5 +79,10 @@ class WithDx9 : public WithSharing,
     ASSERT_NE(*out, nullptr) << name;
   }
 };
+
+// Of a test that is run for each adapter type.
+inline std::string ApiName(const testing::TestParamInfo<cl_dx9_media_adapter_type_khr>& one) {
+  return one.param == CL_ADAPTER_D3D9EX_KHR ? "D3D9Ex" : "D3D9";
+}
 
 }  // namespace sluice::d3dtest

@@ -442,13 +442,9 @@ TEST_P(Dx9Objects, SingleThreadedDeviceGoesOnItsThread) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, Dx9Planes, testing::Values(CL_ADAPTER_D3D9_KHR, CL_ADAPTER_D3D9EX_KHR),
-                         [](const auto& one) {
-                           return one.param == CL_ADAPTER_D3D9EX_KHR ? "D3D9Ex" : "D3D9";
-                         });
+                         ApiName);
 INSTANTIATE_TEST_SUITE_P(, Dx9Objects, testing::Values(CL_ADAPTER_D3D9_KHR, CL_ADAPTER_D3D9EX_KHR),
-                         [](const auto& one) {
-                           return one.param == CL_ADAPTER_D3D9EX_KHR ? "D3D9Ex" : "D3D9";
-                         });
+                         ApiName);
 
 }  // namespace
 }  // namespace sluice::d3dtest

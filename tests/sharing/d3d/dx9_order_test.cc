@@ -163,14 +163,9 @@ TEST_P(Dx9OneThread, NothingIsHeldAfterTheLastReleases) { NothingIsHeldAfterTheL
 TEST_P(Dx9OneThread, FramesWithoutFinish) { FramesWithoutFinish(); }
 
 INSTANTIATE_TEST_SUITE_P(, Dx9OneThread,
-                         testing::Values(CL_ADAPTER_D3D9_KHR, CL_ADAPTER_D3D9EX_KHR),
-                         [](const auto& one) {
-                           return one.param == CL_ADAPTER_D3D9EX_KHR ? "D3D9Ex" : "D3D9";
-                         });
+                         testing::Values(CL_ADAPTER_D3D9_KHR, CL_ADAPTER_D3D9EX_KHR), ApiName);
 INSTANTIATE_TEST_SUITE_P(, Dx9Order, testing::Values(CL_ADAPTER_D3D9_KHR, CL_ADAPTER_D3D9EX_KHR),
-                         [](const auto& one) {
-                           return one.param == CL_ADAPTER_D3D9EX_KHR ? "D3D9Ex" : "D3D9";
-                         });
+                         ApiName);
 
 }  // namespace
 }  // namespace sluice::d3dtest

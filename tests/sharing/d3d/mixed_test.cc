@@ -126,9 +126,7 @@ TEST_P(Mixed, SeveralMediaAdapters) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, Mixed, testing::Values(CL_ADAPTER_D3D9_KHR, CL_ADAPTER_D3D9EX_KHR),
-                         [](const auto& one) {
-                           return one.param == CL_ADAPTER_D3D9EX_KHR ? "D3D9Ex" : "D3D9";
-                         });
+                         ApiName);
 
 }  // namespace
 }  // namespace sluice::d3dtest
