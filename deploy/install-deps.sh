@@ -29,6 +29,7 @@ build_packages=(
   libvulkan-dev                                             # headers: exportable memory; opened at run time if it is there
   pocl-opencl-icd                                           # the embedded default driver: the CPU
   clinfo                                                    # what quickstart shows
+  scdoc                                                     # man pages
 )
 test_packages=(
   libgtest-dev ocl-icd-opencl-dev

@@ -24,12 +24,24 @@ for prefix in /usr /opt/sluice; do
     "$libraries/sluice/sluice-resource-helper" "$libraries/libsluice.so" "$prefix/include/sluice/sluice.h" \
     "$prefix/include/CL/cl_sluice.h" "$prefix/lib/systemd/system/sluiced.socket" \
     "$prefix/share/doc/sluice/examples/sluiced.toml" "$prefix/lib/sysusers.d/sluice.conf" \
-    "$prefix/lib/tmpfiles.d/sluice.conf"; do
+    "$prefix/lib/tmpfiles.d/sluice.conf" "$prefix/share/bash-completion/completions/sluicectl" \
+    "$prefix/share/bash-completion/completions/sluiced"; do
     [ -f "$tree$file" ] || {
       echo "FAILED: $file is missing after cmake --install --prefix $prefix"
       exit 1
     }
   done
+  # Each man page is there if scdoc was, and is one: no macro that nobody knows.
+  if grep -q '^SLUICE_SCDOC:.*/scdoc$' "$build/CMakeCache.txt"; then
+    for page in man1/sluicectl.1 man3/libsluice.3 man5/sluiced.toml.5 man7/sluice-opencl.7 man8/sluiced.8; do
+      grep -q '^\.TH ' "$tree$prefix/share/man/$page" || {
+        echo "FAILED: $prefix/share/man/$page is no man page"
+        exit 1
+      }
+    done
+  else
+    echo "man pages are not checked: the build had no scdoc"
+  fi
   for path in "$library" "$daemon" "$document"; do
     case $path in
       "$prefix"/*) ;;
