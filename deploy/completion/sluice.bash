@@ -8,7 +8,7 @@ _sluice_flags() { sed -n 's/^  \(-[^ ]*\).*/\1/p' | tr , '\n'; }
 
 # The kind of value that a flag takes, as the help text on stdin names it: FILE, PATH, ... Nothing: it takes none.
 _sluice_value_of() {
-  sed -n 's/^  \(-[^ ]*\) \([A-Z][A-Z_]*\)\([ :].*\|$\)/,\1, \2/p' | sed -n "s/^.*,$1,[^ ]* //p"
+  sed -n 's/^  \(-[^ ]*\) \([A-Z][A-Z_/]*\)\([ :].*\|$\)/,\1, \2/p' | sed -n "s/^.*,$1,[^ ]* //p"
 }
 
 _sluice_subcommands() { sed -n '/^Subcommands:/,/^$/s/^  \([a-z][a-z-]*\) .*/\1/p'; }

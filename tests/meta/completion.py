@@ -24,7 +24,8 @@ printf '%s\n' "${COMPREPLY[@]}"
 
 
 def complete(environment, *words):
-    answer = subprocess.run(["bash", "--norc", "-c", ASK, "bash", str(tree.ROOT / "deploy/completion/sluice.bash"), *words],
+    script = str(tree.ROOT / "deploy/completion/sluice.bash")
+    answer = subprocess.run(["bash", "--norc", "-c", ASK, "bash", script, *words],
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, check=False,
                             cwd=tree.ROOT)
     if answer.returncode != 0 or answer.stderr:
@@ -43,7 +44,8 @@ def help_of(*command):
 
 
 def long_flags(text):
-    return {name for names in re.findall(r"^  (-[^ ]+)", text, re.M) for name in names.split(",") if name.startswith("--")}
+    names = ",".join(re.findall(r"^  (-[^ ]+)", text, re.M)).split(",")
+    return {name for name in names if name.startswith("--")}
 
 
 def subcommands(text):

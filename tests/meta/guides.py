@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Troubleshooting has each step of `sluicectl doctor` as a heading, and quotes no text that doctor and those whose words it
-repeats do not say. Links of guides lead to files. Guides and README name no key and no command of sluicectl that its man
-page lacks; meta_manual compares those with the programs."""
+"""Troubleshooting has each step of `sluicectl doctor` as a heading, and quotes no text that doctor does not say. Links
+of guides lead to files. Guides and README name no key and no command of sluicectl that its man page lacks;
+meta_manual compares those with the programs."""
 import re
 import tomllib
 
@@ -71,7 +71,8 @@ def main():
     keys = {re.sub(r"\W", "", name): set(re.findall(r"^\*(\w+)\*$", body, re.M))
             for name, body in re.findall(r"^# (\[+\w+\]+)\n(.*?)(?=^# |\Z)", manual, re.S | re.M)}
     commands = set(re.findall(r"^## ([a-z-]+)", tree.read(tree.ROOT / "deploy/man/sluicectl.1.scd"), re.M))
-    pages = [*sorted(GUIDES.glob("*.md")), *(tree.ROOT / name for name in ("README.md", "SECURITY.md", "CONTRIBUTING.md"))]
+    pages = [*sorted(GUIDES.glob("*.md")),
+             *(tree.ROOT / name for name in ("README.md", "SECURITY.md", "CONTRIBUTING.md"))]
     for path in pages:
         text = tree.read(path)
         check_links(path, text)

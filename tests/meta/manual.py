@@ -108,7 +108,7 @@ def check_sluicectl(program):
     commands = subcommands_of(top)
     for name in commands:
         check_command(text, program, [name], common)
-    documented = {name.split()[0] for name in re.findall(r"^## ([a-z-]+(?: [a-z-]+)*)$", section(text, "# COMMANDS"), re.M)}
+    documented = set(re.findall(r"^## ([a-z-]+)(?: [a-z-]+)*$", section(text, "# COMMANDS"), re.M))
     differ("sluicectl(1), COMMANDS", documented - SYSTEM, set(commands))
 
 
@@ -155,11 +155,11 @@ def check_configuration(program):
         for key in sorted(set(documented) & set(keys)):
             line = re.match(r"\tType: ([^.]+)\. Default: (.+)\. Change: (reload|restart)\.\n", documented[key])
             if line is None:
-                PROBLEMS.append(f"sluiced.toml(5), {name} {key}: the first line is not \"Type: ... Default: ... Change: ...\"")
+                PROBLEMS.append(f"sluiced.toml(5), {name} {key}: no line \"Type: . Default: . Change: .\"")
                 continue
             restart = plain in kept or (plain == "broker" and key in kept)
             if (line.group(3) == "restart") != restart:
-                PROBLEMS.append(f"sluiced.toml(5), {name} {key}: the broker says change: {'restart' if restart else 'reload'}")
+                PROBLEMS.append(f"sluiced.toml(5), {name} {key}: the broker has it otherwise, not {line.group(3)}")
             value = example.get(plain, {}).get(key) if plain != "network" else None
             if value is not None and not isinstance(value, dict) and line.group(2) != f"_{as_written(value)}_":
                 PROBLEMS.append(f"sluiced.toml(5), {name} {key}: the example's default is {as_written(value)}")
@@ -169,9 +169,10 @@ def check_variables():
     real = set()
     for path in tree.files(".cc"):
         if tree.relative(path).startswith("client_icd/"):
-            real |= set(re.findall(r'(?:getenv|Variable|variable|get|environment|ReadFileOf\(environment),?\s*\(?\s*"(SLUICE_[A-Z_]+)"',
-                                   tree.read(path)))
-    documented = {name for name in entries(section(page("sluice-opencl.7"), "# VARIABLES")) if name.startswith("SLUICE_")}
+            text = tree.read(path)
+            real |= set(re.findall(r'(?:getenv|[Vv]ariable|get|environment),?\s*\(?\s*"(SLUICE_[A-Z_]+)"', text))
+    variables = entries(section(page("sluice-opencl.7"), "# VARIABLES"))
+    documented = {name for name in variables if name.startswith("SLUICE_")}
     for name in sorted(real - documented):
         PROBLEMS.append(f"sluice-opencl(7): {name} is read and is not documented")
     sources = "".join(tree.read(path) for path in tree.files(".cc", ".h"))
@@ -184,8 +185,8 @@ def check_library():
     header = re.sub(r"/\*.*?\*/", "", tree.read(tree.ROOT / "client_icd/libsluice/sluice/sluice.h"), flags=re.S)
     text = page("libsluice.3")
     functions = set(re.findall(r"\b(sluice_\w+)\(", header))
-    differ("libsluice(3), functions", set(re.findall(r"^\S[^\n]* \*?(sluice_\w+)\(", section(text, "# FUNCTIONS"), re.M)),
-           functions)
+    documented = set(re.findall(r"^\S[^\n]* \*?(sluice_\w+)\(", section(text, "# FUNCTIONS"), re.M))
+    differ("libsluice(3), functions", documented, functions)
     differ("libsluice(3), statuses", set(entries(section(text, "# RETURN VALUE"))),
            set(re.findall(r"\b(SLUICE_\w+) = \d+", header.split("} sluice_status;")[0])))
 

@@ -1,12 +1,12 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: Apache-2.0
-"""The commands of the guides (deploy/guides), run as they stand there, in a folder of their own, as a user who is not root.
+"""The commands of the guides (deploy/guides), as they stand there, in a folder of their own, by a user who is not root.
 
 What is marked `sh run` in a guide is run, in the guide's order, by one shell. `toml run` is a configuration: it is
 checked, and a daemon is started with it. Only what belongs to a machine is replaced: 0.0.0.0:7466 and :7466 by a free
 port of loopback, /etc/sluice by the folder, $host by localhost. Programs see Sluice beside the machine's own drivers.
-Also what the guides promise of credentials (none, another authority's, another token: no device), and the completion of ids of
-sessions, which needs one. Usage: guides.py
+Also what the guides promise of credentials (none, another authority's, another token: no device), the completion of ids
+of sessions, which needs one, and the example of libsluice(3). Usage: guides.py
 """
 import os
 import pathlib
@@ -34,7 +34,9 @@ serve() {  # The configuration, as the guide has it, and a daemon for it in plac
   daemon_with_file=$!
   until env -u SLUICE_ENDPOINT sluicectl devices >/dev/null 2>&1; do kill -0 "$daemon_with_file"; sleep 0.1; done
 }
-finish() { [ -z "$daemon_with_file" ] || kill "$daemon_with_file" 2>/dev/null || true; }
+finish() {
+  [ -z "$daemon_with_file" ] || ! kill "$daemon_with_file" 2>/dev/null || wait "$daemon_with_file" || true
+}
 trap finish EXIT
 """
 
@@ -119,14 +121,15 @@ def one_machine():
     shutil.rmtree(scratch.folder)
 
 
-# What the guide promises besides, after the block whose text has the first string: a command, and whether it sees Sluice.
+# What the guide promises besides, after the block that has the first string: a command, and whether it sees Sluice.
 PROMISES = (
     ("alice.pem SLUICE_TLS_KEY", "without a certificate", "env -u SLUICE_TLS_CERT -u SLUICE_TLS_KEY clinfo -l", False),
     ("alice.pem SLUICE_TLS_KEY", "with another authority's certificate",
      "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 1 -subj /CN=alice "
      "-keyout other.key -out other.pem 2>/dev/null; "
      "SLUICE_TLS_CERT=$PWD/other.pem SLUICE_TLS_KEY=$PWD/other.key clinfo -l", False),
-    ("alice.pem SLUICE_TLS_KEY", "where the server's authority is another", "SLUICE_TLS_CA=$PWD/other.pem clinfo -l", False),
+    ("alice.pem SLUICE_TLS_KEY", "where the server's authority is another",
+     "SLUICE_TLS_CA=$PWD/other.pem clinfo -l", False),
     ("SLUICE_TOKEN_FILE=", "with another token",
      "echo 0123456789abcdef > other.token; SLUICE_TOKEN_FILE=$PWD/other.token clinfo -l", False),
     ("SLUICE_TOKEN_FILE=", "with the token again", "clinfo -l", True),
@@ -191,8 +194,23 @@ echo >&"${COPROC[1]}"
     shutil.rmtree(scratch.folder)
 
 
+def library_example():
+    """The program in libsluice(3) compiles without a warning, and makes a resource."""
+    scratch = Scratch()
+    page = (harness.ROOT / "deploy/man/libsluice.3.scd").read_text(encoding="utf-8")
+    example = re.search(r"^# EXAMPLE\n.*?^```\n(.*?)^```", page, re.S | re.M).group(1).replace("\\\\", "\\")
+    (scratch.folder / "example.c").write_text(example)
+    library = harness.built("libsluice.so").parent
+    code, output = scratch.run(
+        f"set -e; cc -std=c11 -Wall -Wextra -Werror -I{harness.ROOT}/client_icd/libsluice -o example example.c "
+        f"-L{library} -lsluice -Wl,-rpath,{library}\n"
+        "sluicectl run --private -- sh -c 'yes | ./example'")
+    report.check(code == 0 and re.search(r"^[0-9a-f]{48}$", output, re.M), "the example of libsluice(3) runs", output)
+    shutil.rmtree(scratch.folder)
+
+
 def main():
-    for program in ("bash", "openssl", "clinfo", "unshare"):
+    for program in ("bash", "cc", "openssl", "clinfo", "unshare"):
         if shutil.which(program) is None:
             print(f"SKIP guides: {program} is not installed")
             sys.exit(0)
@@ -203,6 +221,7 @@ def main():
     one_machine()
     another_host()
     completion()
+    library_example()
     report.exit()
 
 
