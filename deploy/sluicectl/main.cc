@@ -171,6 +171,7 @@ void RefuseEmptyValues(CLI::App* app) {
         },
         "");
   }
+  for (CLI::App* sub : app->get_subcommands({})) RefuseEmptyValues(sub);
 }
 
 int Main(int argc, char** argv) {
@@ -197,7 +198,6 @@ int Main(int argc, char** argv) {
       ->type_name("SECONDS");
   DefineSystemCommands(&app, &flags.common, Footer());
   RefuseEmptyValues(&app);
-  for (CLI::App* sub : app.get_subcommands({})) RefuseEmptyValues(sub);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

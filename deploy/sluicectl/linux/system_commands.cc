@@ -2,6 +2,7 @@
 #include "deploy/sluicectl/system_commands.h"
 
 #include "broker/os/daemon_process.h"
+#include "deploy/sluicectl/containers/commands.h"
 #include "deploy/sluicectl/doctor.h"
 #include "deploy/sluicectl/run_command.h"
 
@@ -45,6 +46,7 @@ void DefineSystemCommands(CLI::App* app, CommonFlags* common, const std::string&
   AddSubcommand(app, "doctor",
                 "Find out why an application sees no device; drivers have four times --timeout-ms",
                 common);
+  DefineContainerCommands(app, common);
   app->add_subcommand("list-platforms", "")->group("");  // doctor's helper processes.
   app->add_subcommand("load-library", "")->group("")->add_option("path", TheLibrary());
 }
@@ -61,7 +63,7 @@ std::optional<int> RunSystemCommand(const std::string& name, const CommonFlags& 
   if (name == "doctor") return DoctorCommand(flags);
   if (name == "list-platforms") return ListPlatformsCommand();
   if (name == "load-library") return LoadLibraryCommand(TheLibrary());
-  return std::nullopt;
+  return RunContainerCommand(name, flags);
 }
 
 const char* SystemExamples() {

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "deploy/sluicectl/containers/cdi.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "deploy/sluicectl/containers/client_folder.h"
+
+namespace sluice {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr char kVersion[] = "0.5.0";
+constexpr const char* kRuntimeFolders[] = {"/etc/cdi", "/var/run/cdi"};
+
+Json Mount(const std::string& host, const std::string& container) {
+  return {{"hostPath", host},
+          {"containerPath", container},
+          {"options", {"ro", "nosuid", "nodev", "bind"}}};
+}
+
+}  // namespace
+
+Json MakeCdi(const CdiOptions& options) {
+  // A device whose own edits are empty makes the file invalid: the socket's folder is its own, the
+  // client is everyone's.
+  const Json device = {
+      {"name", "all"},
+      {"containerEdits",
+       {{"mounts", Json::array({Mount(options.socket_folder, kClientSocketFolder)})}}}};
+  return {{"cdiVersion", kVersion},
+          {"kind", options.kind},
+          {"devices", Json::array({device})},
+          {"containerEdits",
+           {{"mounts", Json::array({Mount(options.client_folder, kContainerClientFolder),
+                                    Mount(absl::StrCat(options.client_folder, "/", kIcdFile),
+                                          kContainerIcdFile)})}}}};
+}
+
+absl::Status CheckSocketFolder(const std::string& folder) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    if (name == "admin.sock" || name == "monitor.sock") {
+      return absl::FailedPreconditionError(absl::StrCat(
+          folder, " holds ", name,
+          ": root in a container that has this folder administers the daemon. Give the folder of "
+          "the clients' socket alone (",
+          kClientSocketFolder, ")"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::string CdiKindOf(const std::string& text) {
+  const nlohmann::json document = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!document.is_object() || !document.contains("kind") || !document["kind"].is_string())
+    return "";
+  return document["kind"].get<std::string>();
+}
+
+std::vector<std::string> CdiFiles(const std::vector<std::string>& folders) {
+  std::vector<std::string> files;
+  const std::vector<std::string> searched =
+      folders.empty()
+          ? std::vector<std::string>(std::begin(kRuntimeFolders), std::end(kRuntimeFolders))
+          : folders;
+  for (const std::string& folder : searched) {
+    std::vector<std::string> here;
+    std::error_code error;
+    for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+      const std::string extension = entry.path().extension().string();
+      if (extension == ".json" || extension == ".yaml") here.push_back(entry.path().string());
+    }
+    std::sort(here.begin(), here.end());
+    files.insert(files.end(), here.begin(), here.end());
+  }
+  return files;
+}
+
+}  // namespace sluice

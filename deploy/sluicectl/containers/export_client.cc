@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "deploy/sluicectl/containers/export_client.h"
+
+#include <sys/utsname.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <system_error>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "broker/os/file.h"
+#include "deploy/sluicectl/containers/client_folder.h"
+#include "deploy/sluicectl/containers/written_file.h"
+#include "deploy/sluicectl/exit_codes.h"
+#include "proto/status_macros.h"
+
+namespace sluice {
+namespace {
+
+constexpr size_t kMaxFileBytes = size_t{1} << 30;
+constexpr char kFlatpakExtension[] = "org.freedesktop.Platform.GL.sluice";
+constexpr char kFlatpakIcd[] = "OpenCL/vendors/sluice.icd";
+
+struct Export {
+  ClientFiles client;
+  std::vector<std::string> written;  // Names in the folder.
+};
+
+std::string Architecture() {
+  utsname names = {};
+  return ::uname(&names) == 0 ? names.machine : "x86_64";
+}
+
+// Files that the folder will have, beside the client's own.
+std::vector<std::pair<std::string, std::string>> Texts(const ExportFlags& flags) {
+  if (!flags.flatpak) {
+    const std::string place = flags.place.empty() ? kContainerClientFolder : flags.place;
+    return {{kIcdFile, absl::StrCat(place, "/", kDriverFile, "\n")}};
+  }
+  // By its bare name: the runtime's loader searches the extension's lib/, wherever that lies.
+  return {{kFlatpakIcd, absl::StrCat(kDriverFile, "\n")},
+          {"metadata", absl::StrCat("[Runtime]\nname=", kFlatpakExtension, "\n")}};
+}
+
+std::string NameInFolder(const ExportFlags& flags, const std::string& name) {
+  return flags.flatpak ? absl::StrCat("lib/", name) : name;
+}
+
+// Only an earlier export is written over: nobody means to fill /usr/lib.
+absl::Status CheckFolder(const std::string& folder, const std::set<std::string>& names) {
+  std::error_code error;
+  if (!std::filesystem::exists(folder, error)) return absl::OkStatus();
+  auto entry = std::filesystem::recursive_directory_iterator(folder, error);
+  if (error) return absl::ErrnoToStatus(error.value(), folder);
+  for (; entry != std::filesystem::recursive_directory_iterator(); entry.increment(error)) {
+    const std::string name = entry->path().lexically_relative(folder).string();
+    const bool ours = std::any_of(names.begin(), names.end(), [&](const std::string& one) {
+      return one == name || absl::StartsWith(one, name + "/");
+    });
+    if (!ours) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          folder, " has ", name, ", which no export has put there: name an empty or new folder"));
+    }
+  }
+  if (error) return absl::ErrnoToStatus(error.value(), folder);
+  return absl::OkStatus();
+}
+
+absl::Status WriteInto(const std::string& folder, const std::string& name, std::string_view bytes,
+                       mode_t mode, Export* done) {
+  const std::string path = absl::StrCat(folder, "/", name);
+  RETURN_IF_ERROR(MakeFolder(path.substr(0, path.rfind('/'))));
+  RETURN_IF_ERROR(WriteByRename(path, bytes, mode));
+  done->written.push_back(name);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Export> ExportClient(const ExportFlags& flags) {
+  Export done;
+  ASSIGN_OR_RETURN(done.client, FindClientFiles(flags.from));
+  const auto texts = Texts(flags);
+  std::set<std::string> names;
+  for (const auto& [name, text] : texts) names.insert(name);
+  for (const std::string& name : AllClientFileNames()) names.insert(NameInFolder(flags, name));
+  RETURN_IF_ERROR(CheckFolder(flags.folder, names));
+  std::error_code error;
+  if (std::filesystem::equivalent(flags.folder, done.client.folder, error))
+    return absl::FailedPreconditionError(
+        absl::StrCat(flags.folder, " is the client's own folder: name another, or mount this one"));
+  for (const ClientFile& file : done.client.files) {
+    ASSIGN_OR_RETURN(const std::string bytes, ReadNamedFile(file.path, kMaxFileBytes));
+    RETURN_IF_ERROR(WriteInto(flags.folder, NameInFolder(flags, file.name), bytes,
+                              file.program ? 0755 : 0644, &done));
+  }
+  // Last: what names the driver is there only when the driver is.
+  for (const auto& [name, text] : texts)
+    RETURN_IF_ERROR(WriteInto(flags.folder, name, text, 0644, &done));
+  // What an earlier export had and this one has not is of another version.
+  for (const std::string& name : names) {
+    if (std::find(done.written.begin(), done.written.end(), name) == done.written.end())
+      std::filesystem::remove(absl::StrCat(flags.folder, "/", name), error);
+  }
+  return done;
+}
+
+// What to do with the folder now.
+std::string NextStep(const ExportFlags& flags) {
+  if (flags.flatpak) {
+    return absl::StrCat(
+        "Flatpak uses it where it lies in ~/.local/share/flatpak/extension/"
+        "org.freedesktop.Platform.GL.host/",
+        Architecture(),
+        "/1.4\nAn application reaches the daemon after: flatpak override --user --filesystem=",
+        kClientSocketFolder, " APPLICATION\n");
+  }
+  if (!flags.place.empty()) {
+    return absl::StrCat("OpenCL's loaders find it by OCL_ICD_VENDORS=", flags.place,
+                        ", or by a copy of ", kIcdFile, " in /etc/OpenCL/vendors\n");
+  }
+  return absl::StrCat(
+      "podman run -v ", flags.folder, ":", kContainerClientFolder, ":ro -v ", flags.folder, "/",
+      kIcdFile, ":", kContainerIcdFile, ":ro -v ", kClientSocketFolder, ":", kClientSocketFolder,
+      ":ro IMAGE ...\nor with `sluicectl cdi generate`: podman run --device sluice.dev/gpu=all "
+      "IMAGE ...\n");
+}
+
+void Print(const ExportFlags& flags, const Export& done) {
+  if (flags.json) {
+    const nlohmann::json answer = {{"folder", flags.folder},
+                                   {"from", done.client.folder},
+                                   {"files", done.written},
+                                   {"glibc", done.client.glibc},
+                                   {"self_contained", done.client.self_contained},
+                                   {"warnings", done.client.warnings}};
+    std::printf("%s\n",
+                answer.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+    return;
+  }
+  std::printf("%s: %zu files from %s; they need glibc %s or later\n%s", flags.folder.c_str(),
+              done.written.size(), done.client.folder.c_str(), done.client.glibc.c_str(),
+              NextStep(flags).c_str());
+  for (const std::string& warning : done.client.warnings)
+    std::fprintf(stderr, "sluicectl: warning: %s\n", warning.c_str());
+}
+
+}  // namespace
+
+int ExportClientCommand(const ExportFlags& flags) {
+  ExportFlags used = flags;
+  std::error_code error;
+  used.folder = std::filesystem::absolute(flags.folder, error).lexically_normal().string();
+  while (used.folder.size() > 1 && used.folder.back() == '/') used.folder.pop_back();
+  const absl::StatusOr<Export> done = ExportClient(used);
+  if (done.ok()) {
+    Print(used, *done);
+    return kExitOk;
+  }
+  const std::string message = absl::StrCat("export-client: ", done.status().message());
+  if (flags.json) {
+    std::printf("%s\n", nlohmann::json({{"error", message}}).dump(2).c_str());
+  } else {
+    std::fprintf(stderr, "sluicectl: %s\n", message.c_str());
+  }
+  return kExitFailed;
+}
+
+}  // namespace sluice

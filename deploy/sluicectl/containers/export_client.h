@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `sluicectl export-client`: one folder with all that a container, a sandbox or another
+// distribution needs to reach a daemon, to be copied or mounted. Main thread only.
+#pragma once
+
+#include <string>
+
+namespace sluice {
+
+struct ExportFlags {
+  std::string folder;
+  std::string from;      // "": this sluicectl's own client.
+  std::string place;     // Where the folder will lie for the program; "": kContainerClientFolder.
+  bool flatpak = false;  // The layout of Flatpak's GL extensions.
+  bool json = false;
+};
+
+int ExportClientCommand(const ExportFlags& flags);
+
+}  // namespace sluice

@@ -1,0 +1,180 @@
+#!/usr/bin/python3 -B
+# SPDX-License-Identifier: Apache-2.0
+"""What sluicectl writes for containers, without a container: export-client and cdi, and their refusals.
+
+Usage: container_files.py
+"""
+import json
+import os
+import pathlib
+import shutil
+import stat
+import subprocess
+import tempfile
+
+import harness
+
+report = harness.Report("container_files")
+CLIENT = ["libsluice_icd.so", "libsluice.so.0", "sluice/libsluice_remote.so", "sluice/sluice-network-helper",
+          "sluice/sluice-resource-helper"]
+OK, FAILED, USAGE = 0, 1, 2
+
+
+def sluicectl(*arguments, program=None):
+    """Exit code, and all that was printed. With a umask that would hide the files from others."""
+    run = subprocess.run([str(program or harness.built("sluicectl")), *map(str, arguments)], stdin=subprocess.DEVNULL,
+                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60, check=False,
+                         preexec_fn=lambda: os.umask(0o077))
+    return run.returncode, run.stdout.decode()
+
+
+def files_of(folder):
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def refused(name, words, *arguments, code=FAILED):
+    got, text = sluicectl(*arguments)
+    report.check(got == code and all(word in text for word in words), name, f"exit {got}: {text}")
+
+
+def check_export(root):
+    folder = root / "new" / "client"
+    code, text = sluicectl("export-client", folder, "--json")
+    answer = json.loads(text) if code == OK else {}
+    report.check(files_of(folder) == sorted([*CLIENT, "sluice.icd"]), "an export is whole", text)
+    report.check((folder / "sluice.icd").read_text() == "/usr/lib/sluice-client/libsluice_icd.so\n",
+                 "its .icd file names the driver's place in a container")
+    modes = {stat.S_IMODE(path.stat().st_mode) for path in [folder, *folder.rglob("*")]}
+    report.check(modes == {0o755, 0o644}, "everybody can read it", [oct(mode) for mode in modes])
+    beside = not answer.get("self_contained")
+    report.check(bool(answer.get("glibc")) and beside == any("needs" in text for text in answer["warnings"]),
+                 "libraries that need more than glibc are warned of", answer)
+    # Mounted somewhere, it is replaced file by file.
+    (folder / "sluice" / "sluice-network-helper").write_text("old")
+    code, text = sluicectl("export-client", folder)
+    report.check(code == OK and (folder / "sluice" / "sluice-network-helper").stat().st_size > 1000,
+                 "an earlier export is written over", text)
+    (folder / "notes.txt").write_text("mine")
+    refused("a folder with other things is left alone", ["notes.txt", "empty or new"], "export-client", folder)
+    (folder / "notes.txt").unlink()
+    refused("a folder without a driver is no source", ["libsluice_icd.so", "--from"], "export-client", root / "x",
+            "--from", root)
+    (root / "broken").mkdir()
+    (root / "broken" / "libsluice_icd.so").write_bytes((folder / "libsluice_icd.so").read_bytes()[:5000])
+    refused("a driver that is cut off is refused", ["libsluice_icd.so", "damaged"], "export-client", root / "x",
+            "--from", root / "broken")
+    code, text = sluicectl("export-client", root / "box", "--place", "/run/host/client")
+    report.check((root / "box" / "sluice.icd").read_text() == "/run/host/client/libsluice_icd.so\n",
+                 "--place says where the folder will lie", text)
+    return folder
+
+
+def check_flatpak(root):
+    folder = root / "flatpak"
+    code, text = sluicectl("export-client", "--flatpak", folder)
+    wanted = sorted([*(f"lib/{name}" for name in CLIENT), "OpenCL/vendors/sluice.icd", "metadata"])
+    report.check(code == OK and files_of(folder) == wanted, "Flatpak's layout", f"{files_of(folder)} {text}")
+    report.check((folder / "OpenCL/vendors/sluice.icd").read_text() == "libsluice_icd.so\n",
+                 "its .icd file leaves the place to the runtime")
+    refused("Flatpak decides where its extension lies", ["--place"], "export-client", root / "y", "--flatpak",
+            "--place", "/x", code=USAGE)
+
+
+# What an installation has in PREFIX/lib/sluice-client is what it gives away.
+def check_installed(root, client):
+    prefix = root / "prefix"
+    shutil.copytree(client, prefix / "lib" / "sluice-client")
+    (prefix / "bin").mkdir()
+    program = prefix / "bin" / "sluicectl"
+    shutil.copy(harness.built("sluicectl"), program)
+    code, text = sluicectl("export-client", root / "of-prefix", "--json", program=program)
+    report.check(code == OK and json.loads(text)["from"] == str(prefix / "lib" / "sluice-client"),
+                 "the installed client folder is exported", text)
+    code, text = sluicectl("cdi", "generate", program=program)
+    mounted = [mount["hostPath"] for mount in json.loads(text)["containerEdits"]["mounts"]] if code == OK else text
+    report.check(mounted and mounted[0] == str(prefix / "lib" / "sluice-client"), "and mounted", mounted)
+
+
+def check_cdi(root, client):
+    sockets, folder = root / "clients", root / "cdi"
+    sockets.mkdir()
+    output = folder / "sluice.json"
+    code, text = sluicectl("cdi", "generate", "--client", client, "--socket-folder", sockets, "--output", output)
+    document = json.loads(output.read_text()) if code == OK else {}
+    report.check(code == OK and stat.S_IMODE(output.stat().st_mode) == 0o644, "a CDI file that everybody can read", text)
+    edits = [document["containerEdits"], *(device["containerEdits"] for device in document["devices"])]
+    report.check(document["cdiVersion"] == "0.5.0" and all(list(one) == ["mounts"] and one["mounts"] for one in edits),
+                 "it has mounts and nothing else", document)
+    code, text = sluicectl("cdi", "validate", "--folder", folder)
+    report.check(code == OK and "error" not in text, "what was generated is valid", text)
+    code, text = sluicectl("cdi", "list", "--folder", folder, "--json")
+    report.check(code == OK and json.loads(text)["devices"] == [{"device": "sluice.dev/gpu=all", "file": str(output)}],
+                 "list names the device and its file", text)
+    check_refusals(root, client, sockets, folder)
+    check_findings(output, document, sockets)
+
+
+def check_refusals(root, client, sockets, folder):
+    refused("a name that no runtime reads", [".json"], "cdi", "generate", "--client", client, "--output", root / "cdi.txt")
+    refused("a client that is not there", ["export-client"], "cdi", "generate", "--client", root / "nothing")
+    refused("a client for another place", ["does not name"], "cdi", "generate", "--client", root / "box")
+    (sockets / "admin.sock").touch()
+    refused("generate refuses a folder with an admin socket", ["admin.sock", "administers"], "cdi", "generate",
+            "--client", client, "--socket-folder", sockets)
+    refused("validate finds one", ["admin.sock", "devices[0].containerEdits.mounts[0].hostPath"], "cdi", "validate",
+            "--folder", folder)
+    (sockets / "admin.sock").unlink()
+    refused("no file to list", ["cdi generate"], "cdi", "list", "--folder", root / "nothing")
+    refused("no file to validate", ["cdi generate"], "cdi", "validate", "--folder", root / "nothing")
+    refused("no such file", ["No such file"], "cdi", "validate", root / "nothing.json")
+
+
+# Each mistake is named with file and field.
+def check_findings(output, document, sockets):
+    text = json.dumps(document)
+    empty = dict(document, devices=[{"name": "all", "containerEdits": {}}])
+    devices = json.dumps(document["devices"])
+    cases = [
+        ("a device without edits", json.dumps(empty), "devices[0].containerEdits: error", "empty"),
+        ("a field that there is not", text.replace("hostPath", "hostpath"), "mounts[0].hostpath: error", "no such field"),
+        ("a version that there is not", text.replace("0.5.0", "0.5.1"), "cdiVersion: error", "0.5.1"),
+        ("a version that podman 4.3 refuses", text.replace("0.5.0", "0.6.0"), "cdiVersion: warning", "podman 4.3"),
+        ("a kind without a class", text.replace("sluice.dev/gpu", "sluice"), "kind: error", "DOMAIN/CLASS"),
+        ("a path that is relative", text.replace(str(sockets), "clients"), "hostPath: error", "begin with /"),
+        ("a path that is not there", text.replace(str(sockets), "/nonexistent"), "hostPath: error", "No such file"),
+        ("no .icd file for the container", text.replace("sluice.icd", "sluice.txt"), "containerEdits.mounts: error", ".icd"),
+        ("a mount that can be written", text.replace('"ro", ', ""), "options: warning", '"ro"'),
+        ("a hook", text.replace('"containerEdits": {"mounts"', '"containerEdits": {"hooks": [], "mounts"'),
+         "hooks: warning", "needs none"),
+        ("a field newer than the version", text.replace('"containerEdits": {"mounts"',
+                                                        '"containerEdits": {"additionalGids": [5], "mounts"'),
+         "additionalGids: error", "0.7.0"),
+        ("two devices of one name", text.replace(devices, devices[:-1] + ", " + devices[1:]), "devices[1].name: error", "twice"),
+        ("a text that is cut off", text[:-5], "error: no JSON", "line 1"),
+        ("a list instead of an object", "[]", "error: must be an object", "array"),
+    ]
+    for name, changed, field, words in cases:
+        output.write_text(changed)
+        code, found = sluicectl("cdi", "validate", output)
+        line = next((line for line in found.splitlines() if line.startswith(str(output)) and field in line and words in line), "")
+        report.check(line and code == (FAILED if "error" in field else OK), f"validate names {name}", line or found)
+    output.write_text(text)
+    output.chmod(0o600)
+    code, found = sluicectl("cdi", "validate", output)
+    report.check(code == FAILED and "0644" in found, "validate names a file that others cannot read", found)
+
+
+def main():
+    root = pathlib.Path(tempfile.mkdtemp(prefix="sluice-test-"))
+    root.chmod(0o755)
+    try:
+        client = check_export(root)
+        check_flatpak(root)
+        check_installed(root, client)
+        check_cdi(root, client)
+    finally:
+        shutil.rmtree(root)
+
+
+main()
+report.exit()
