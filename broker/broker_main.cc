@@ -78,17 +78,19 @@ void DefineFlags(CLI::App* app, Flags* flags) {
                   absl::StrCat("The socket that applications connect to: ", LocalNameForm()))
       ->type_name("PATH");
   app->add_option("--admin-socket", flags->admin_socket, "sluicectl's socket")->type_name("PATH");
-  app->add_option("--log-level", flags->log_level, "trace, debug, info, warning or error")
+  app->add_option("--log-level", flags->log_level,
+                  "How much to log: trace, debug, info, warning or error")
       ->type_name("LEVEL");
   app->add_option("--worker-user", flags->worker_user,
-                  "User that workers run as (Linux, root only)")
+                  "The user that all workers run as (Linux, root's daemon only)")
       ->type_name("NAME");
   app->add_option("--default-worker-user", flags->default_worker_user,
-                  "The same, unless the configuration names one")
+                  "The same, if the configuration names none")
       ->type_name("NAME");
   app->add_option(
          "--listen", flags->listen,
-         "Serve the network on HOST:PORT; may be repeated. Without TLS files only loopback")
+         "Serve the network on HOST:PORT; may be given several times. Without --certificate and "
+         "--key only on loopback")
       ->type_name("ADDRESS");
   app->add_option("--certificate", flags->network.certificate, "TLS certificate for --listen (PEM)")
       ->needs("--listen")
@@ -96,28 +98,32 @@ void DefineFlags(CLI::App* app, Flags* flags) {
   app->add_option("--key", flags->network.key, "TLS key for --listen (PEM)")
       ->needs("--listen")
       ->type_name("FILE");
-  app->add_option("--client-ca", flags->network.client_ca,
-                  "Clients of --listen must show a certificate of this authority (PEM)")
+  app->add_option(
+         "--client-ca", flags->network.client_ca,
+         "Clients of --listen must show a certificate that this authority has signed (PEM)")
       ->needs("--listen")
       ->type_name("FILE");
-  app->add_option("--token-file", flags->network.token_file,
-                  "Clients of --listen must send one of these tokens, one a line")
+  app->add_option(
+         "--token-file", flags->network.token_file,
+         "Clients of --listen must send one of the tokens in this file, which has one a line")
       ->needs("--listen")
       ->type_name("FILE");
   app->add_flag(
          "--allow-plaintext", flags->network.allow_plaintext,
-         "Let --listen serve without TLS beyond loopback: anyone on the way can read and change")
+         "Let --listen serve without TLS beyond loopback: anyone on the way can then read and "
+         "change everything")
       ->needs("--listen");
   app->add_option("--devices", flags->devices,
-                  "Offer only devices whose name matches this wildcard; may be repeated")
+                  "Offer only devices whose name matches this wildcard; may be given several times")
       ->type_name("PATTERN");
   app->add_option("--drain-timeout-ms", flags->drain_timeout_ms,
                   "How long the daemon waits for running sessions when it is told to stop")
       ->check(CLI::Range(int64_t{0}, kMaxDrainTimeoutMs))
       ->type_name("MS");
-  app->add_flag("--sync", flags->sync, "Debug mode: every command of every session waits");
+  app->add_flag("--sync", flags->sync,
+                "Debug mode: every command of every session waits for its result");
   app->add_flag("--foreground,--console", flags->console,
-                "Run as a program, not as a service of Windows; elsewhere it always does");
+                "Run as a program and not as a service of Windows; elsewhere it always does");
   for (CLI::Option* option :
        app->get_options([](const CLI::Option* one) { return one->get_expected_min() > 0; })) {
     option->check(EmptyProblem, "");

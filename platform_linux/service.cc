@@ -41,9 +41,10 @@ std::string DefaultConfigFile() { return "/etc/sluice/sluiced.toml"; }
 absl::Status CheckWhoseConfig(const std::string&) { return absl::OkStatus(); }
 
 const char* ServiceControlHelp() {
-  return "Signals: SIGTERM drains (no new sessions, running ones may end), a second SIGTERM stops "
-         "at\n"
-         "once, SIGHUP reads the file again and looks for devices anew.\n";
+  return "Signals: SIGTERM drains (no new sessions; the running ones have --drain-timeout-ms to "
+         "end).\n"
+         "A second SIGTERM stops at once. SIGHUP reads the file again and looks for devices "
+         "anew.\n";
 }
 
 // The journal reads stderr.

@@ -23,7 +23,7 @@ namespace sluice {
 
 void AddEverywhereFlags(CLI::App* app, CommonFlags* flags) {
   app->add_option("--endpoint", flags->endpoint,
-                  absl::StrCat("Daemon(s) to use, as SLUICE_ENDPOINT takes them: ",
+                  absl::StrCat("The daemon, or several, as SLUICE_ENDPOINT has them: ",
                                LocalEndpointForm(), ",HOST:PORT,..."))
       ->type_name("ENDPOINT");
   app->add_flag("--json", flags->json, "Print JSON, for scripts");
@@ -35,6 +35,7 @@ CLI::App* AddSubcommand(CLI::App* app, const std::string& name, const std::strin
   AddEverywhereFlags(sub, flags);
   sub->add_option("--timeout-ms", flags->timeout_ms, "How long to wait for the daemon")
       ->check(CLI::Range(1, 3'600'000))
+      ->capture_default_str()
       ->type_name("MS");
   return sub;
 }
@@ -45,8 +46,15 @@ constexpr char kExitCodes[] =
     "\n"
     "--endpoint and --json may stand before or after the command.\n"
     "\n"
-    "Exit codes: 0 done; 1 failed; 2 wrong flags; 3 the daemon cannot be reached (devices: one of\n"
-    "several; those of the others are shown); 4 no such session.";
+    "Exit codes:\n"
+    "  0  done\n"
+    "  1  failed\n"
+    "  2  a flag is wrong\n"
+    "  3  the daemon cannot be reached (devices: one of several; what the others offer is shown)\n"
+    "  4  kill: there is no such session\n";
+
+constexpr char kReadOn[] =
+    "`sluicectl --help` says where the daemon is, and what the exit codes mean.";
 
 std::string Footer() { return absl::StrCat(SystemExamples(), kExitCodes, SystemExitCodes()); }
 
@@ -175,28 +183,33 @@ void RefuseEmptyValues(CLI::App* app) {
 }
 
 int Main(int argc, char** argv) {
-  CLI::App app("Shows Sluice's devices, and looks after its daemon and who uses it.", "sluicectl");
+  CLI::App app("Shows Sluice's devices, and looks after its daemon.", "sluicectl");
   AllFlags flags;
   app.set_version_flag("--version", std::string("sluicectl ") + kVersion);
   app.require_subcommand(1);
-  app.footer(Footer());
   AddEverywhereFlags(&app, &flags.common);
   AddSubcommand(&app, "devices", "List the devices that the daemon offers", &flags.common);
   AdminSubcommand(&app, "status", "Show the daemon's state", &flags.common);
   AdminSubcommand(&app, "sessions", "List the running sessions", &flags.common);
   AdminSubcommand(&app, "resources", "List the resources that programs share", &flags.common);
   CLI::App* kill = AdminSubcommand(&app, "kill", "End one session", &flags.common);
-  kill->add_option("session", flags.session, "Its id, from `sluicectl sessions`")->required();
-  kill->add_option("--reason", flags.reason, "For the daemon's log and the session's client");
+  kill->add_option("session", flags.session, "The session's id; `sluicectl sessions` lists them")
+      ->required();
+  kill->add_option("--reason", flags.reason,
+                   "Why, for the daemon's log and for the session's program");
   CLI::App* drain = AdminSubcommand(
       &app, "drain", "Take no new sessions, and stop the daemon when the last has ended",
       &flags.common);
   drain
       ->add_option("--within", flags.drain_seconds,
-                   "End sessions that still run after this many seconds; 0 = wait for ever")
+                   "End sessions that still run after this many seconds; 0 waits for ever")
       ->check(CLI::Range(0, 604'800))
+      ->capture_default_str()
       ->type_name("SECONDS");
-  DefineSystemCommands(&app, &flags.common, Footer());
+  DefineSystemCommands(&app, &flags.common);
+  app.footer(Footer());  // Not before: commands would have it too.
+  for (CLI::App* sub : app.get_subcommands({}))
+    sub->footer(absl::StrCat(sub->get_footer(), sub->get_footer().empty() ? "" : "\n", kReadOn));
   RefuseEmptyValues(&app);
   try {
     app.parse(argc, argv);

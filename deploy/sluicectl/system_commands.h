@@ -12,8 +12,7 @@
 
 namespace sluice {
 
-// `footer` says where the daemon is and what the exit codes mean.
-void DefineSystemCommands(CLI::App* app, CommonFlags* flags, const std::string& footer);
+void DefineSystemCommands(CLI::App* app, CommonFlags* flags);
 
 // The exit code; nothing if `name` is no such command.
 std::optional<int> RunSystemCommand(const std::string& name, const CommonFlags& flags);

@@ -52,11 +52,12 @@ def help_of(*command):
 def flags_of(text):
     """Each flag of a help text: does it take a value, and which is its default, where the help says so?"""
     found = {}
-    for names, rest in re.findall(r"^  (-[^ ]+)((?: [^\n]*)?)$", text, re.M):
+    for names, rest in re.findall(r"^  (-[^ ]+)((?: [^\n]*)?(?:\n {20,}[^\n]*)*)$", text, re.M):
         takes = re.match(r" (?!Needs:|Excludes:)[A-Z]", rest) is not None
-        default = re.search(r" \[([^\]]+)\](?: |$)", re.sub(r" in \[[^\]]*\]", "", rest))
+        # CLI11 shows a default behind the type, in brackets or after "=", by its version; a text may name one itself.
+        default = re.search(r"^ [^\s=\[]+(?: in \[[^\]]*\])?(?:=| \[)([^\]\s]+)|\bdefault: ([^\s,;]+)", rest)
         for name in names.split(","):
-            found[name] = (takes, default.group(1) if default else None)
+            found[name] = (takes, (default.group(1) or default.group(2)).rstrip(".") if default else None)
     return found
 
 
@@ -71,10 +72,10 @@ def check_flags(what, documented, flags):
         body = documented.get(name)
         if body is None or not takes:
             continue
-        said = re.search(r"Default: ([^.;\n]+)", body)
+        said = re.search(r"Default: (\S+)", body)
         if said is None:
             PROBLEMS.append(f"{what}: {name} takes a value, and its text has no \"Default: \"")
-        elif default is not None and said.group(1).split()[0] != default:
+        elif default is not None and re.sub(r"[_*\\]", "", said.group(1)).rstrip(".,;") != default.replace("_", ""):
             PROBLEMS.append(f"{what}: the default of {name} is {default}, not {said.group(1)}")
 
 

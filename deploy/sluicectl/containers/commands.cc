@@ -45,7 +45,7 @@ void DefineExport(CLI::App* app, CommonFlags* common) {
                       std::string("Where the folder will lie for the program; default: ") +
                           kContainerClientFolder)
           ->type_name("DIR");
-  sub->add_flag("--flatpak", flags->flatpak, "The layout of a Flatpak GL extension")
+  sub->add_flag("--flatpak", flags->flatpak, "Write the layout of a Flatpak GL extension")
       ->excludes(place);
   sub->add_flag("--json", common->json, "Print JSON, for scripts");
   sub->footer(kExportFooter);
@@ -62,13 +62,14 @@ CLI::App* AddCdi(CLI::App* cdi, const std::string& name, const std::string& help
 void DefineCdi(CLI::App* app, CommonFlags* common) {
   CdiFlags* flags = &TheFlags().cdi;
   CLI::App* cdi = app->add_subcommand(
-      "cdi", "Container Device Interface: podman run --device sluice.dev/gpu=all");
+      "cdi",
+      "Write and check the file by which podman and others give devices to containers (CDI)");
   cdi->require_subcommand(1);
   CLI::App* generate =
       AddCdi(cdi, "generate", "Write the file that container runtimes read", common);
   generate
       ->add_option("--output", flags->output,
-                   "Where to; default: stdout. Runtimes read /etc/cdi and /var/run/cdi")
+                   "Where to write it; default: stdout. Runtimes read /etc/cdi and /var/run/cdi")
       ->type_name("FILE");
   generate
       ->add_option("--client", flags->client_folder,
@@ -90,7 +91,7 @@ void DefineCdi(CLI::App* app, CommonFlags* common) {
   validate->add_option("files", flags->files, "CDI files")->type_name("FILE");
   for (CLI::App* sub : {list, validate}) {
     sub->add_option("--folder", flags->folders,
-                    "Look here instead of in /etc/cdi and /var/run/cdi; may be repeated")
+                    "Look here instead of in /etc/cdi and /var/run/cdi; may be given several times")
         ->type_name("DIR");
   }
 }

@@ -21,7 +21,7 @@ std::string& TheLibrary() {
 
 }  // namespace
 
-void DefineSystemCommands(CLI::App* app, CommonFlags* common, const std::string& footer) {
+void DefineSystemCommands(CLI::App* app, CommonFlags* common) {
   RunFlags* flags = &TheRunFlags();
   CLI::App* run = app->add_subcommand(
       "run",
@@ -31,21 +31,21 @@ void DefineSystemCommands(CLI::App* app, CommonFlags* common, const std::string&
   AddEverywhereFlags(run, common);
   run->add_option("--config", flags->config_file, "Configuration file for --private")
       ->type_name("FILE");
-  run->add_flag("--verbose", flags->verbose, "Show the --private daemon's log on stderr");
-  run->add_option("--icd", flags->icd_library, "Another libsluice_icd.so than this sluicectl's own")
+  run->add_flag("--verbose", flags->verbose, "Show the log of the --private daemon on stderr");
+  run->add_option("--icd", flags->icd_library,
+                  "The driver to load; default: the one that belongs to this sluicectl")
       ->type_name("FILE");
   run->add_option("command", flags->command, "The program and its arguments, after --")
       ->required()
       ->type_name("PROGRAM ...");
   run->footer(
-      "The program's own exit code is passed on, and so are signals to it. With --json, the last "
-      "line on stderr is a JSON\n"
-      "document of how it ended: exit_code, signal if one killed it, endpoint, warnings, and error "
-      "if\nsluicectl itself failed. stdout is the program's.\n\n" +
-      footer);
-  AddSubcommand(app, "doctor",
-                "Find out why an application sees no device; drivers have four times --timeout-ms",
-                common);
+      "The program gets the signals that sluicectl gets, and sluicectl ends with its exit code.\n"
+      "With --json the last line on stderr is a JSON document: exit_code, endpoint, warnings,\n"
+      "signal if one killed the program, and error if sluicectl itself failed. Stdout is the\n"
+      "program's.\n");
+  AddSubcommand(app, "doctor", "Find out why an application sees no device", common)
+      ->footer(
+          "An application loads the drivers of others too: these have four times --timeout-ms.\n");
   DefineContainerCommands(app, common);
   app->add_subcommand("list-platforms", "")->group("");  // doctor's helper processes.
   app->add_subcommand("load-library", "")->group("")->add_option("path", TheLibrary());
@@ -81,10 +81,10 @@ const char* SystemExamples() {
 }
 
 const char* SystemExitCodes() {
-  return " doctor: 1 if\n"
-         "something is wrong. `run` ends as its command does (128 + signal if that was killed); "
-         "125\n"
-         "sluicectl itself failed, 126 the command cannot be executed, 127 it is not there.";
+  return "`doctor` ends with 1 if something is wrong. `run` ends with its program's own code, "
+         "with\n"
+         "128 + N if signal N killed it, with 125 if sluicectl itself failed, with 126 if the\n"
+         "program cannot be executed, and with 127 if it is not there.";
 }
 
 std::string AdviceWithoutDaemon(bool) { return "`sluicectl doctor` looks closer"; }

@@ -43,7 +43,7 @@ int Told(const absl::Status& status, const std::vector<std::string>& steps, bool
 
 }  // namespace
 
-void DefineSystemCommands(CLI::App* app, CommonFlags* common, const std::string&) {
+void DefineSystemCommands(CLI::App* app, CommonFlags* common) {
   InstallFlags* flags = &TheInstallFlags();
   CLI::App* install = app->add_subcommand(
       "install", "Make sluiced a service and register the driver with OpenCL's loader");
