@@ -110,6 +110,11 @@ def check_cdi(root, client):
     code, text = sluicectl("cdi", "list", "--folder", folder, "--json")
     report.check(code == OK and json.loads(text)["devices"] == [{"device": "sluice.dev/gpu=all", "file": str(output)}],
                  "list names the device and its file", text)
+    # The package's own file is the same, for its folders.
+    static = (harness.ROOT / "deploy/linux/cdi.json.in").read_text()
+    for name, path in (("@SLUICE_CLIENT@", client), ("/run/sluice/clients", sockets)):
+        static = static.replace(f'"hostPath": "{name}', f'"hostPath": "{path}')
+    report.check(json.loads(static) == document, "the package's CDI file is what generate writes", static)
     check_refusals(root, client, sockets, folder)
     check_findings(output, document, sockets)
 

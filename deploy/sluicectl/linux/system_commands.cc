@@ -3,6 +3,7 @@
 
 #include "broker/os/daemon_process.h"
 #include "deploy/sluicectl/containers/commands.h"
+#include "deploy/sluicectl/containers/container_doctor.h"
 #include "deploy/sluicectl/doctor.h"
 #include "deploy/sluicectl/run_command.h"
 
@@ -12,6 +13,12 @@ namespace {
 RunFlags& TheRunFlags() {
   static RunFlags* flags = new RunFlags;
   return *flags;
+}
+
+// A process in it; 0: none was named.
+pid_t& TheContainer() {
+  static pid_t pid = 0;
+  return pid;
 }
 
 std::string& TheLibrary() {
@@ -43,9 +50,15 @@ void DefineSystemCommands(CLI::App* app, CommonFlags* common) {
       "With --json the last line on stderr is a JSON document: exit_code, endpoint, warnings,\n"
       "signal if one killed the program, and error if sluicectl itself failed. Stdout is the\n"
       "program's.\n");
-  AddSubcommand(app, "doctor", "Find out why an application sees no device", common)
-      ->footer(
-          "An application loads the drivers of others too: these have four times --timeout-ms.\n");
+  CLI::App* doctor =
+      AddSubcommand(app, "doctor", "Find out why an application sees no device", common);
+  doctor
+      ->add_option("--container", TheContainer(),
+                   "Look from outside into the container that this process runs in")
+      ->check(CLI::Range(1, 1 << 22))
+      ->type_name("PID");
+  doctor->footer(
+      "An application loads the drivers of others too: these have four times --timeout-ms.\n");
   DefineContainerCommands(app, common);
   app->add_subcommand("list-platforms", "")->group("");  // doctor's helper processes.
   app->add_subcommand("load-library", "")->group("")->add_option("path", TheLibrary());
@@ -60,6 +73,7 @@ std::optional<int> RunSystemCommand(const std::string& name, const CommonFlags& 
     run.json = flags.json;
     return RunCommand(run);
   }
+  if (name == "doctor" && TheContainer() != 0) return ContainerDoctorCommand(flags, TheContainer());
   if (name == "doctor") return DoctorCommand(flags);
   if (name == "list-platforms") return ListPlatformsCommand();
   if (name == "load-library") return LoadLibraryCommand(TheLibrary());

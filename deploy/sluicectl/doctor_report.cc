@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "deploy/sluicectl/doctor_report.h"
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "deploy/sluicectl/exit_codes.h"
+
+namespace sluice {
+
+int Steps::Report(bool json, const char* healthy_text, const char* other_text) const {
+  bool healthy = true;
+  nlohmann::json list = nlohmann::json::array();
+  for (const Step& step : steps_) {
+    const char* word = step.result == Step::kOk        ? "ok"
+                       : step.result == Step::kFailed  ? "failed"
+                       : step.result == Step::kWarning ? "warning"
+                                                       : "skipped";
+    healthy = healthy && step.result != Step::kFailed;
+    list.push_back(
+        {{"step", step.name}, {"result", word}, {"found", step.found}, {"advice", step.advice}});
+    if (json) continue;
+    std::printf("%-8s %-20s %s\n", word, step.name.c_str(), step.found.c_str());
+    if (!step.advice.empty()) std::printf("%-8s %-20s -> %s\n", "", "", step.advice.c_str());
+  }
+  if (json) {
+    const nlohmann::json report = {{"healthy", healthy}, {"steps", list}};
+    std::printf("%s\n",
+                report.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+  } else {
+    std::printf("%s", healthy ? healthy_text : other_text);
+  }
+  return healthy ? kExitOk : kExitFailed;
+}
+
+}  // namespace sluice

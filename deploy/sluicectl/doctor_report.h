@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What an examination found, step by step, and how that is told. Single thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace sluice {
+
+struct Step {
+  std::string name;
+  enum { kOk, kFailed, kSkipped, kWarning } result;  // kWarning: no program minds.
+  std::string found;                                 // What was seen.
+  std::string advice;                                // What to do, if it failed, or warns.
+};
+
+class Steps {
+ public:
+  void Ok(const std::string& name, const std::string& found) {
+    steps_.push_back({name, Step::kOk, found, ""});
+  }
+  void Failed(const std::string& name, const std::string& found, const std::string& advice) {
+    steps_.push_back({name, Step::kFailed, found, advice});
+  }
+  void Warning(const std::string& name, const std::string& found, const std::string& advice) {
+    steps_.push_back({name, Step::kWarning, found, advice});
+  }
+  void Skipped(const std::string& name, const std::string& why) {
+    steps_.push_back({name, Step::kSkipped, why, ""});
+  }
+
+  // Prints them, and the last sentence; the exit code.
+  int Report(bool json, const char* healthy_text, const char* other_text) const;
+
+ private:
+  std::vector<Step> steps_;
+};
+
+}  // namespace sluice
