@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Troubleshooting has each step of `sluicectl doctor` as a heading, and quotes no text that doctor does not say. Links
 of guides lead to files. Guides and README name no key and no command of sluicectl that its man page lacks;
-meta_manual compares those with the programs."""
+meta_manual compares those with the programs. README.md has fewer than 150 lines."""
 import re
 import tomllib
 
@@ -77,6 +77,9 @@ def main():
         text = tree.read(path)
         check_links(path, text)
         check_words(path, text, keys, commands | {"install", "uninstall", "and"})  # Windows' two; a sentence in code.
+    lines = len(tree.read(tree.ROOT / "README.md").splitlines())
+    if lines >= 150:
+        PROBLEMS.append(f"README.md has {lines} lines: move what is for some readers only into deploy/guides")
     tree.finish(PROBLEMS, "the guides name what is there")
 
 
