@@ -2,13 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs the Debian 12 packages that Sluice needs. Names every one of them, with what it is for.
 #
-#   deploy/install-deps.sh [--build] [--test] [--lint] [--windows] [--all] [--list]
+#   deploy/install-deps.sh [--build] [--test] [--lint] [--windows] [--containers] [--all] [--list]
 #
 #   --build   to build and run Sluice (the default)
 #   --test    what the tests and benchmarks need besides: the real clients, CLBlast, bubblewrap
 #   --lint    clang 14's tools: format, tidy, fuzzer and sanitizer runtimes
 #   --windows the cross-build for Windows (deploy/windows), Wine to run it, and what --test installs,
 #             since its tests want this system's build with tests besides; not part of --all
+#   --containers   podman, Flatpak and what tests/fresh/containers.py and flatpak.py need with them; not
+#             part of --all
 #   --all     build, test and lint
 #   --list    print the packages and install nothing
 #
@@ -53,10 +55,15 @@ windows_packages=(
   nasm python3-six unicode-data dpkg-dev                    # deploy/windows/make-deps.sh
   wine wine64                                               # runs the tests
 )
+container_packages=(
+  podman crun uidmap slirp4netns                            # as root and rootless
+  flatpak bubblewrap dbus-daemon                            # flatpak asks a bus about parental controls
+  busybox-static debootstrap clinfo hashcat                 # what images are made of
+)
 lint_packages=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev git)  # git lists the files
 
 usage() {
-  sed -n '3,15s/^# \{0,1\}//p' "$0"
+  sed -n '3,17s/^# \{0,1\}//p' "$0"
 }
 
 packages=()
@@ -65,6 +72,7 @@ for option in "$@"; do
   case $option in
     --build) packages+=("${build_packages[@]}") ;;
     --test) packages+=("${build_packages[@]}" "${test_packages[@]}") ;;
+    --containers) packages+=("${build_packages[@]}" "${test_packages[@]}" "${container_packages[@]}") ;;
     --lint) packages+=("${lint_packages[@]}") ;;
     --windows) packages+=("${build_packages[@]}" "${test_packages[@]}" "${windows_packages[@]}") ;;
     --all) packages+=("${build_packages[@]}" "${test_packages[@]}" "${lint_packages[@]}") ;;

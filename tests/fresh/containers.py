@@ -1,0 +1,202 @@
+#!/usr/bin/python3 -B
+# SPDX-License-Identifier: Apache-2.0
+"""Unmodified programs in podman's containers, as root and as an ordinary user, with Sluice's client and nothing else.
+
+Usage (as root): containers.py [IMAGE]...    images: bare bookworm trixie bullseye; all of them without one
+
+SLUICE_CLIENT_DIR names a client that deploy/portable/build.sh has made. Without it the build tree's is exported, which needs
+this machine's libraries: they are put into the images of this machine's release, and the other images are skipped.
+Images are made here and imported: `bare` is busybox, an OpenCL loader and the programs; the others are minimal Debian
+systems (root.sh) with clinfo and hashcat, which SLUICE_ROOT_CACHE keeps for 7 days. Nothing is fetched from a registry.
+"""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "system"))
+import containers_lib as lib
+import harness
+
+report = harness.Report("containers")
+SECONDS = 600
+FRAMES = 20
+PLATFORM = "Sluice ("
+# The hash is that of "tz7".
+HASHCAT = ("cd /tmp && echo 882bf8252373a2b46b608edcd289d9d6 >hash && hashcat --force -D 1,2 --self-test-disable "
+           "--potfile-disable --restore-disable --logfile-disable --hwmon-disable -n 1 -u 1 -T 1 "
+           "--backend-vector-width 1 -m 0 -a 3 -o found hash '?l?l?d' >log 2>&1 </dev/null; cat log found")
+
+
+def skip(name, why):
+    print(f"SKIP containers: {name}: {why}", flush=True)
+
+
+class Place:
+    """Where containers run: podman as one user, and the images it has."""
+
+    def __init__(self, name, podman, client, sockets):
+        self.name, self.podman, self.client, self.sockets = name, podman, client, sockets
+
+    def mounts(self):
+        return ["-v", f"{self.client}:/usr/lib/sluice-client:ro", "-v",
+                f"{self.client}/sluice.icd:/etc/OpenCL/vendors/sluice.icd:ro", "-v",
+                f"{self.sockets}:/run/sluice/clients:ro"]
+
+    def command(self, image, *words, options=(), given=None):
+        given = self.mounts() if given is None else given
+        return [*self.podman.command, "run", "--rm", "--network=none", "--pull=never", *given, *options, image, *words]
+
+    def run(self, image, *words, options=(), given=None):
+        """Exit code and output."""
+        try:
+            # Not /dev/null: crun 1.8 gives what its input is to the container's user, on the machine itself.
+            done = subprocess.run(self.command(image, *words, options=options, given=given), input=b"",
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=SECONDS, check=False,
+                                  env=self.podman.environment, cwd="/")
+            return done.returncode, done.stdout.decode(errors="replace")
+        except subprocess.TimeoutExpired as late:
+            return None, (late.stdout or b"").decode(errors="replace")
+
+    def start(self, image, *words, options=()):
+        return subprocess.Popen(self.command(image, *words, options=("-i", *options)), stdin=subprocess.PIPE,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                env=self.podman.environment, cwd="/")
+
+
+def check_programs(place, image):
+    name = f"{place.name}, {image}"
+    code, text = place.run(image, "clinfo", "-l")
+    report.check(code == 0 and PLATFORM in text, f"{name}: clinfo lists the device", f"exit {code}: {text}")
+    code, text = place.run(image, "/opt/vector_add")
+    report.check(code == 0 and "every element right" in text and PLATFORM in text, f"{name}: vector_add",
+                 f"exit {code}: {text}")
+    code, text = place.run(image, "sh", "-c", HASHCAT)
+    report.check(text.strip().endswith(":tz7"), f"{name}: hashcat finds the word", f"exit {code}: {text[-3000:]}")
+
+
+# What a container may be denied: none of it is needed.
+def check_confined(place, image):
+    separate = {"root": ("--uidmap=0:100000:65536", "--gidmap=0:100000:65536"), "rootless": ("--userns=keep-id",)}
+    ways = {
+        "a user namespace of its own": separate[place.name],
+        "a read-only root": ("--read-only",),
+        "no capability": ("--cap-drop=all",),
+        "no new privileges": ("--security-opt=no-new-privileges",),
+        "a user without a name": ("--user=4242:4242",),
+        "all of this": ("--read-only", "--cap-drop=all", "--security-opt=no-new-privileges", *separate[place.name]),
+    }
+    for name, options in ways.items():
+        code, text = place.run(image, "/opt/vector_add", options=options)
+        report.check(code == 0 and "every element right" in text, f"{place.name}, {image}: {name}", f"exit {code}: {text}")
+    code, text = place.run(image, "sh", "-c", "cat /proc/self/status; ls /sys/class/net; ls /dev; ls /run/sluice/clients",
+                           options=ways["all of this"])
+    lines = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
+    report.check(lines.get("Seccomp", "").strip() == "2", f"{place.name}: the default seccomp profile was in force", lines.get("Seccomp"))
+    report.check(lines.get("CapBnd", "").strip("\t 0") == "", f"{place.name}: no capability was left", lines.get("CapBnd"))
+    words = text.split()
+    report.check("lo" in words and not any(word.startswith(("eth", "tap")) for word in words),
+                 f"{place.name}: there was no network")
+    report.check("dri" not in words and not any(word.startswith("nvidia") for word in words),
+                 f"{place.name}: there was no device node of a GPU")
+    report.check("broker.sock" in words and "admin.sock" not in words and "monitor.sock" not in words,
+                 f"{place.name}: the clients' folder has nothing for operators", words[-5:])
+
+
+def check_cdi(place, image):
+    code, text = place.run(image, "/opt/vector_add", given=["--device", "sluice.dev/gpu=all"])
+    report.check(code == 0 and "every element right" in text, f"{place.name}, {image}: by --device sluice.dev/gpu=all",
+                 f"exit {code}: {text}")
+    code, text = place.run(image, "env", given=["--device", "sluice.dev/gpu=all"])
+    report.check(code == 0 and "SLUICE" not in text and "OCL_" not in text, f"{place.name}: which sets no variable", text)
+
+
+# Two tenants, each in a container, exchange frames through a resource that the daemon owns.
+def check_shared(place, image):
+    name = f"{place.name}, {image}: two containers share a resource"
+    libraries = ("--env=LD_LIBRARY_PATH=/usr/lib/sluice-client",)
+    producer = place.start(image, "/opt/resource_frames", "produce", str(FRAMES), "320", "240", options=libraries)
+    said = dict(line.split() for line in (producer.stdout.readline(), producer.stdout.readline()) if len(line.split()) == 2)
+    if not {"frames", "ack"} <= set(said):
+        producer.kill()
+        return report.check(False, name, f"the producer says {said} {producer.communicate()}")
+    code, text = place.run(image, "/opt/resource_frames", "consume", str(FRAMES), said["frames"], said["ack"], options=libraries)
+    try:
+        output, errors = producer.communicate(timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        producer.kill()
+        output, errors = producer.communicate()
+    return report.check(code == 0 and producer.returncode == 0, name, f"{code} {text} {producer.returncode} {output} {errors}")
+
+
+# The folder is mounted, not the socket: a container that lives on meets the next daemon.
+def check_restart(place, image, daemon):
+    name = f"{place.name}, {image}: a container meets the daemon that was started again"
+    waiting = place.start(image, "sh", "-c", "echo ready; read line; /opt/vector_add")
+    ready = waiting.stdout.readline().strip()
+    daemon.stop()
+    daemon.start()
+    try:
+        output, errors = waiting.communicate("\n", timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        waiting.kill()
+        output, errors = waiting.communicate()
+    report.check(ready == "ready" and waiting.returncode == 0 and "every element right" in output, name, f"{output} {errors}")
+
+
+def write_cdi(client, sockets):
+    """In the folder that podman 4.3 reads; only this mount namespace sees it."""
+    for folder in (pathlib.Path("/etc/cdi"), pathlib.Path("/run/cdi")):
+        if folder.is_dir():
+            subprocess.run(["mount", "-t", "tmpfs", "tmpfs", str(folder)], check=True)
+    done = subprocess.run([str(harness.built("sluicectl")), "cdi", "generate", "--client", str(client), "--socket-folder",
+                           str(sockets), "--output", "/run/cdi/sluice.json"], capture_output=True, text=True, check=False)
+    report.check(done.returncode == 0, "the CDI file is written", done.stdout + done.stderr)
+
+
+def check_place(place, images, daemon):
+    usable = [image for image in images if lib.import_image(place.podman, image, images[image], report)]
+    for image in usable:
+        check_programs(place, image)
+    if usable:
+        check_confined(place, usable[0])
+        check_cdi(place, usable[0])
+        check_shared(place, usable[0])
+        check_restart(place, usable[0], daemon)
+
+
+def main():
+    wanted = sys.argv[1:] or list(lib.IMAGES)
+    unknown = [name for name in wanted if name not in lib.IMAGES]
+    if unknown:
+        sys.exit(f"containers.py: no image {unknown[0]}; images are {', '.join(lib.IMAGES)}")
+    missing = lib.missing_here()
+    if missing:
+        skip("podman", missing)
+        return
+    lib.enter_namespace()
+    work = pathlib.Path(tempfile.mkdtemp(prefix="sluice-"))  # podman wants a short path.
+    work.chmod(0o755)
+    try:
+        client = lib.make_client(work)
+        images = {}
+        for name in wanted:
+            archive, why = lib.make_image(name, work, client)
+            if archive is None:
+                skip(f"image {name}", why)
+            else:
+                images[name] = archive
+        with lib.Daemon() as daemon:
+            write_cdi(client.folder, daemon.sockets)
+            with lib.RootPodman(work) as podman:
+                check_place(Place("root", podman, client.folder, daemon.sockets), images, daemon)
+            with lib.UserPodman(work) as podman:
+                check_place(Place("rootless", podman, client.folder, daemon.sockets), images, daemon)
+    finally:
+        lib.remove(work)
+
+
+main()
+report.exit()
