@@ -3,6 +3,7 @@
 
 #include <CL/cl.h>
 #include <CL/cl_ext.h>
+#include <CL/cl_gl.h>  // CL_DEPTH_STENCIL, CL_UNORM_INT24; older headers have them in cl.h.
 
 #include <algorithm>
 #include <string>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Declares every entry point, by the type that CL/cl_icd.h gives its slot, in namespace
-// sluice::api. They are C++ names on purpose: the application's libOpenCL exports the C names, and
-// a call from here must never find those.
+// Declares every entry point, by the type that CL/cl_icd.h gives its slot of the dispatch table, in
+// namespace sluice::api. They are C++ names on purpose: the application's libOpenCL exports the C
+// names, and a call from here must never find those.
 //
 // Define them in `namespace sluice::api` exactly as cl.h spells them, with `CL_API_CALL` and
 // `noexcept`. To call one from another write `api::clFoo(...)`: unqualified, the compiler also
@@ -32,13 +32,13 @@ struct EntryPoint<R(CL_API_CALL*)(Args...)> {
 namespace api {
 
 #define ICD_ENTRY(name, kind) ICD_DECLARE_##kind(name)
-#define ICD_DECLARE_wire(name) internal::EntryPoint<cl_api_##name>::Type name;
-#define ICD_DECLARE_local(name) internal::EntryPoint<cl_api_##name>::Type name;
-#define ICD_DECLARE_quick(name) internal::EntryPoint<cl_api_##name>::Type name;
-#define ICD_DECLARE_alias(name) internal::EntryPoint<cl_api_##name>::Type name;
-#define ICD_DECLARE_gl(name) internal::EntryPoint<cl_api_##name>::Type name;
-#define ICD_DECLARE_egl(name) internal::EntryPoint<cl_api_##name>::Type name;
-#define ICD_DECLARE_direct3d(name) internal::EntryPoint<cl_api_##name>::Type name;
+#define ICD_DECLARE_wire(name) internal::EntryPoint<decltype(cl_icd_dispatch::name)>::Type name;
+#define ICD_DECLARE_local(name) internal::EntryPoint<decltype(cl_icd_dispatch::name)>::Type name;
+#define ICD_DECLARE_quick(name) internal::EntryPoint<decltype(cl_icd_dispatch::name)>::Type name;
+#define ICD_DECLARE_alias(name) internal::EntryPoint<decltype(cl_icd_dispatch::name)>::Type name;
+#define ICD_DECLARE_gl(name) internal::EntryPoint<decltype(cl_icd_dispatch::name)>::Type name;
+#define ICD_DECLARE_egl(name) internal::EntryPoint<decltype(cl_icd_dispatch::name)>::Type name;
+#define ICD_DECLARE_direct3d(name) internal::EntryPoint<decltype(cl_icd_dispatch::name)>::Type name;
 #define ICD_DECLARE_unsupported(name)
 #include "client_icd/icd_surface.inc"
 #undef ICD_DECLARE_wire

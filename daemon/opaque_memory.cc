@@ -2,6 +2,7 @@
 #include "daemon/opaque_memory.h"
 
 #include "absl/strings/str_cat.h"
+#include "daemon/external_memory_names.h"
 #include "proto/known_drivers.h"
 #include "proto/status_macros.h"
 
@@ -45,12 +46,10 @@ absl::StatusOr<OpaqueImporter> FindOpaqueImporter(const ContextObject& context) 
 
 absl::Status ImportOpaque(const OpaqueImporter& importer, UniqueFd fd, cl_mem_flags flags,
                           MemoryObject* memory) {
-  const cl_mem_properties properties[] = {CL_EXTERNAL_MEMORY_HANDLE_OPAQUE_FD_KHR,
-                                          static_cast<cl_mem_properties>(fd.get()),
-                                          CL_DEVICE_HANDLE_LIST_KHR,
-                                          reinterpret_cast<cl_mem_properties>(importer.device),
-                                          CL_DEVICE_HANDLE_LIST_END_KHR,
-                                          0};
+  const cl_mem_properties properties[] = {
+      CL_EXTERNAL_MEMORY_HANDLE_OPAQUE_FD_KHR, static_cast<cl_mem_properties>(fd.get()),
+      CL_MEM_DEVICE_HANDLE_LIST_KHR,           reinterpret_cast<cl_mem_properties>(importer.device),
+      CL_MEM_DEVICE_HANDLE_LIST_END_KHR,       0};
   cl_int status = CL_SUCCESS;
   memory->handle.reset(cl().clCreateBufferWithProperties(memory->context->handle.get(), properties,
                                                          flags, memory->size, nullptr, &status));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proto/image_format.h"
 
+#include <CL/cl_gl.h>  // CL_DEPTH_STENCIL, CL_UNORM_INT24; older headers have them in cl.h.
+
 namespace sluice {
 namespace {
 

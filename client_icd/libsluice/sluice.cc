@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -191,8 +192,10 @@ sluice_status sluice_capability_from_text(const char* text, sluice_capability* c
   if (hex.size() != SLUICE_CAPABILITY_TEXT_SIZE - 1 || !digits) {
     return Fail(SLUICE_INVALID_ARGUMENT, "a capability is 48 hexadecimal digits");
   }
-  const std::string bytes = absl::HexStringToBytes(hex);
-  std::memcpy(capability->bytes, bytes.data(), sizeof(capability->bytes));
+  for (size_t i = 0; i < sizeof(capability->bytes); ++i) {
+    const char* const digit_pair = hex.data() + 2 * i;
+    std::from_chars(digit_pair, digit_pair + 2, capability->bytes[i], 16);
+  }
   return SLUICE_OK;
 }
 

@@ -18,7 +18,7 @@ struct Loaded {
 inline bool Load(const char* path, Loaded* out) {
   out->library = LoadLibraryA(path);
   if (out->library == nullptr) return false;
-  const auto find = reinterpret_cast<cl_api_clGetExtensionFunctionAddress>(
+  const auto find = reinterpret_cast<decltype(cl_icd_dispatch::clGetExtensionFunctionAddress)>(
       reinterpret_cast<void*>(GetProcAddress(out->library, "clGetExtensionFunctionAddress")));
   if (find == nullptr) return false;
   const auto get = reinterpret_cast<clIcdGetPlatformIDsKHR_fn>(find("clIcdGetPlatformIDsKHR"));

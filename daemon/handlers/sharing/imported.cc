@@ -18,6 +18,7 @@
 #include "broker/os/shared_memory.h"
 #include "broker/os/texture_sharing.h"
 #include "daemon/change_of_hands.h"
+#include "daemon/external_memory_names.h"
 #include "daemon/handlers/handlers.h"
 #include "daemon/host_memory.h"
 #include "daemon/opaque_memory.h"
@@ -145,9 +146,9 @@ absl::Status OpenTexture(Session& session, const pb::CreateImportedImage& cmd, i
   // handle" (NT handles, cl_khr_external_memory).
   const cl_mem_properties properties[] = {CL_EXTERNAL_MEMORY_HANDLE_D3D11_TEXTURE_KHR,
                                           static_cast<cl_mem_properties>(handle),
-                                          CL_DEVICE_HANDLE_LIST_KHR,
+                                          CL_MEM_DEVICE_HANDLE_LIST_KHR,
                                           reinterpret_cast<cl_mem_properties>(device.handle),
-                                          CL_DEVICE_HANDLE_LIST_END_KHR,
+                                          CL_MEM_DEVICE_HANDLE_LIST_END_KHR,
                                           0};
   const cl_image_format format = DecodeImageFormat(cmd.format());
   const cl_image_desc desc = DecodeImageDesc(cmd.desc());

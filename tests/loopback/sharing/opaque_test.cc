@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "daemon/external_memory_names.h"
 #include "tests/loopback/harness.h"
 #include "tests/unit/platform_linux/open_descriptors.h"
 
@@ -88,7 +89,7 @@ TEST_F(OpaqueLoopbackTest, DriverImportsTheMemory) {
   const std::vector<uint64_t> properties = call.arrays["properties"];
   ASSERT_GE(properties.size(), 4u);
   EXPECT_EQ(properties[0], CL_EXTERNAL_MEMORY_HANDLE_OPAQUE_FD_KHR);
-  EXPECT_EQ(properties[2], CL_DEVICE_HANDLE_LIST_KHR);
+  EXPECT_EQ(properties[2], CL_MEM_DEVICE_HANDLE_LIST_KHR);
   EXPECT_EQ(properties[3], reinterpret_cast<uint64_t>(fake::FakeCl::gpu()));
   EXPECT_EQ(client_->session().imported_count, 1u);
   EXPECT_EQ(ChangeHands(true, mem), CL_COMPLETE);

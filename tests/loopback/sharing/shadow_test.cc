@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // proto/commands/sharing/shadow.proto through the worker: the driver is the fake one, the memory
 // is real (Vulkan on the CPU). Semaphores are in shadow_semaphore_test.cc.
+#include "daemon/external_memory_names.h"
 #include "tests/loopback/sharing/shadow_fixture.h"
 
 namespace sluice {
@@ -63,7 +64,7 @@ TEST_F(ShadowLoopbackTest, GpuImportsTheMemory) {
       fake_->Last("clCreateBufferWithProperties").arrays["properties"];
   ASSERT_GE(properties.size(), 4u);
   EXPECT_EQ(properties[0], CL_EXTERNAL_MEMORY_HANDLE_OPAQUE_FD_KHR);
-  EXPECT_EQ(properties[2], CL_DEVICE_HANDLE_LIST_KHR);
+  EXPECT_EQ(properties[2], CL_MEM_DEVICE_HANDLE_LIST_KHR);
   EXPECT_EQ(properties[3], reinterpret_cast<uint64_t>(fake::FakeCl::gpu()));
   EXPECT_EQ(Completed(Acquire(queue, mem)).status(), CL_COMPLETE);
   EXPECT_EQ(Completed(Release(queue, mem)).status(), CL_COMPLETE);

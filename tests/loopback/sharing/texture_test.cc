@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "broker/os/texture_sharing.h"
+#include "daemon/external_memory_names.h"
 #include "tests/loopback/harness.h"
 #include "tests/unit/platform_linux/open_descriptors.h"
 
@@ -158,7 +159,7 @@ TEST_F(TextureLoopbackTest, DriverImportsTheTexture) {
       fake_->Last("clCreateImageWithProperties").arrays["properties"];
   ASSERT_GE(properties.size(), 4u);
   EXPECT_EQ(properties[0], CL_EXTERNAL_MEMORY_HANDLE_D3D11_TEXTURE_KHR);
-  EXPECT_EQ(properties[2], CL_DEVICE_HANDLE_LIST_KHR);
+  EXPECT_EQ(properties[2], CL_MEM_DEVICE_HANDLE_LIST_KHR);
   EXPECT_EQ(properties[3], reinterpret_cast<uint64_t>(fake::FakeCl::gpu()));
   EXPECT_EQ(client_->session().imported_count, 1u);
   EXPECT_EQ(client_->session().shadowed_count, 0u);

@@ -15,7 +15,7 @@
 namespace {
 
 struct Driver {
-  cl_api_clGetExtensionFunctionAddress find = nullptr;
+  decltype(cl_icd_dispatch::clGetExtensionFunctionAddress) find = nullptr;
   std::vector<cl_platform_id> platforms;
 };
 
@@ -45,7 +45,7 @@ std::vector<std::wstring> RegisteredDrivers() {
 bool Load(const std::wstring& path, Driver* driver) {
   const HMODULE library = LoadLibraryExW(path.c_str(), nullptr, LOAD_WITH_ALTERED_SEARCH_PATH);
   if (library == nullptr) return false;
-  driver->find = reinterpret_cast<cl_api_clGetExtensionFunctionAddress>(
+  driver->find = reinterpret_cast<decltype(cl_icd_dispatch::clGetExtensionFunctionAddress)>(
       reinterpret_cast<void*>(GetProcAddress(library, "clGetExtensionFunctionAddress")));
   const auto get_platforms =
       driver->find == nullptr
