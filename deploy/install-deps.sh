@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs the Debian 12 packages that Sluice needs. Names every one of them, with what it is for.
+# Installs the packages of Debian 12 or 13 that Sluice needs. Names every one of them, with what it is for.
 #
 #   deploy/install-deps.sh [--build] [--test] [--lint] [--windows] [--containers] [--all] [--list]
 #
 #   --build   to build and run Sluice (the default)
 #   --test    what the tests and benchmarks need besides: the real clients, CLBlast, bubblewrap
-#   --lint    clang 14's tools: format, tidy, fuzzer and sanitizer runtimes
+#   --lint    clang's tools: format, tidy, fuzzer and sanitizer runtimes (14 on Debian 12, 19 on 13)
 #   --windows the cross-build for Windows (deploy/windows), Wine to run it, and what --test installs,
 #             since its tests want this system's build with tests besides; not part of --all
 #   --containers   podman, Flatpak and what tests/fresh/containers.py and flatpak.py need with them; not
@@ -30,11 +30,11 @@ build_packages=(
   ocl-icd-libopencl1                                        # the loader that applications and workers use
   libvulkan-dev                                             # headers: exportable memory; opened at run time if it is there
   pocl-opencl-icd                                           # the embedded default driver: the CPU
-  clinfo                                                    # what quickstart shows
+  clinfo ocl-icd-opencl-dev                                 # what quickstart runs, and links its own program to
   scdoc                                                     # man pages
 )
 test_packages=(
-  libgtest-dev ocl-icd-opencl-dev
+  libgtest-dev
   clpeak hashcat darktable python3-pyopencl python3-numpy   # real clients
   libclblast-dev libviennacl-dev                            # libraries that real clients are built on
   python3-opengl                                            # with pyopencl: a client that shares GL objects
@@ -42,9 +42,10 @@ test_packages=(
   netpbm                                                    # makes and reads the test picture
   bubblewrap                                                # the sandboxed client
   libvulkan1 mesa-vulkan-drivers                            # exportable memory without a GPU: lavapipe
-  libegl-dev libgl-dev libegl1 libgl1-mesa-dri              # OpenGL without a display: llvmpipe
+  libegl-dev libgl-dev libopengl-dev libegl1 libgl1-mesa-dri  # OpenGL without a display: llvmpipe
   python3
   systemd                                                   # systemd-analyze verifies the units
+  debootstrap                                               # minimal systems to test in (tests/fresh)
   libgles-dev                                               # a program that renders with OpenGL ES
   libegl1 libgl1 libgles2 libgl1-mesa-dri libglx-mesa0 libegl-mesa0 libx11-dev xvfb  # GL without a GPU
   iperf3 iproute2                                           # shaped links in the benchmark
@@ -60,7 +61,10 @@ container_packages=(
   flatpak bubblewrap dbus-daemon                            # flatpak asks a bus about parental controls
   busybox-static debootstrap clinfo hashcat                 # what images are made of
 )
-lint_packages=(clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev git)  # git lists the files
+# The newest clang of the release that is ours to name; the form of the code is that of clang-format 14.
+clang=14
+! grep -qs '^VERSION_ID="13"' /etc/os-release || clang=19
+lint_packages=("clang-$clang" "clang-format-$clang" "clang-tidy-$clang" "libclang-rt-$clang-dev" git)  # git lists the files
 
 usage() {
   sed -n '3,17s/^# \{0,1\}//p' "$0"

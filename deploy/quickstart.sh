@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# From a fresh checkout on Debian 12 to a real OpenCL program running through Sluice, in one command.
+# From a fresh checkout on Debian 12 or 13 to a real OpenCL program running through Sluice, in one command.
 #
 #   deploy/quickstart.sh
 #
@@ -31,7 +31,8 @@ jobs=$(awk -v n="$(nproc)" '/MemTotal/ { m = int($2 / 1572864); print (m < 1 ? 1
 # Several files at once take half the time where all are to be compiled; an older tree stays as it was made.
 unity=()
 [ -e "$build/CMakeCache.txt" ] || unity=(-DCMAKE_UNITY_BUILD=ON)
-cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DSLUICE_BUILD_TESTS=OFF "${unity[@]}"
+cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DSLUICE_BUILD_TESTS=OFF \
+  -DSLUICE_WERROR="${SLUICE_WERROR:-OFF}" "${unity[@]}"
 cmake --build "$build" -j "$jobs"
 echo "built sluiced, sluicectl and libsluice_icd.so in $build"
 

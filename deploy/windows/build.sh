@@ -40,7 +40,8 @@ fi
 unity=()
 [ -e "$build/CMakeCache.txt" ] || unity=(-DCMAKE_UNITY_BUILD=ON)
 cmake -S "$root" -B "$build" -G Ninja -DCMAKE_TOOLCHAIN_FILE="$root/deploy/windows/toolchain.cmake" \
-  -DSLUICE_MINGW_PREFIX="$SLUICE_MINGW_PREFIX" -DCMAKE_BUILD_TYPE=Release "${unity[@]}"
+  -DSLUICE_MINGW_PREFIX="$SLUICE_MINGW_PREFIX" -DCMAKE_BUILD_TYPE=Release \
+  -DSLUICE_WERROR="${SLUICE_WERROR:-OFF}" "${unity[@]}"
 cmake --build "$build" -j "${SLUICE_BUILD_JOBS:-$(nproc)}"
 [ "$package" = yes ] || exit 0
 rm -rf "$build/package" "$build/sluice-windows.zip"

@@ -29,9 +29,11 @@ list(APPEND CMAKE_MODULE_PATH @ROOT@/deploy/cmake)
 include(SluiceDependencies)
 """
 # What one is asked to install for another: Debian's package of the headers, and what stands for it.
-STANDS_FOR = {"opencl-c-headers": "opencl-headers", "libglx-dev": "libgl-dev", "libopengl-dev": "libgl-dev"}
+STANDS_FOR = {"opencl-c-headers": "opencl-headers", "libglx-dev": "libgl-dev"}
 # Come with a compiler.
 WITH_THE_COMPILER = re.compile(r"^(libc6-dev|linux-libc-dev|libstdc\+\+-.*|libgcc-.*|lib.*san.*|g\+\+.*|gcc.*)$")
+# The quickstart links its own program to it; the product links none.
+QUICKSTART = {"ocl-icd-opencl-dev"}
 # May be absent: the tests then lay out what it would.
 OPTIONAL = {"android-libcutils-dev"}
 
@@ -95,7 +97,7 @@ def check_table(problems):
                      if package not in table | OPTIONAL]
         # Libraries are installed to be built with.
         problems += [f"install-deps.sh {part} installs {package}, for which the configure step does not look"
-                     for package in sorted(installed - table - OPTIONAL) if package.endswith(("-dev", "-headers"))]
+                     for package in sorted(installed - table - OPTIONAL - QUICKSTART) if package.endswith(("-dev", "-headers"))]
     return count
 
 
