@@ -15,7 +15,7 @@ mkdir -p "$units" "$root/usr/lib/systemd/system" "$root/bin" "$root$(dirname "$d
 cp "$service" "$source/sluiced.socket" "$units"
 cp /usr/lib/systemd/system/*.target /usr/lib/systemd/system/*.slice "$root/usr/lib/systemd/system" 2>/dev/null || true
 # What the units start must exist; verify starts nothing.
-for program in /bin/kill "$daemon"; do
+for program in /bin/sh "$daemon"; do
   printf '#!/bin/sh\n' >"$root$program"
   chmod 755 "$root$program"
 done
