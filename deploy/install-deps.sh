@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs the packages of Debian 12 or 13 that Sluice needs. Names every one of them, with what it is for.
 #
-#   deploy/install-deps.sh [--build] [--test] [--lint] [--windows] [--containers] [--all] [--list]
+#   deploy/install-deps.sh [--build] [--test] [--lint] [--windows] [--containers] [--vm] [--all] [--list]
 #
 #   --build   to build and run Sluice (the default)
 #   --test    what the tests and benchmarks need besides: the real clients, CLBlast, bubblewrap
@@ -11,6 +11,7 @@
 #             since its tests want this system's build with tests besides; not part of --all
 #   --containers   podman, Flatpak and what tests/fresh/containers.py and flatpak.py need with them; not
 #             part of --all
+#   --vm      what tests/vm needs: an emulator, and what makes its disk; not part of --all
 #   --all     build, test and lint
 #   --list    print the packages and install nothing
 #
@@ -64,10 +65,11 @@ container_packages=(
 # The newest clang of the release that is ours to name; the form of the code is that of clang-format 14.
 clang=14
 ! grep -qs '^VERSION_ID="13"' /etc/os-release || clang=19
+vm_packages=(qemu-system-x86 debootstrap e2fsprogs dpkg-dev)  # tests/vm: a machine with systemd
 lint_packages=("clang-$clang" "clang-format-$clang" "clang-tidy-$clang" "libclang-rt-$clang-dev" git)  # git lists the files
 
 usage() {
-  sed -n '3,17s/^# \{0,1\}//p' "$0"
+  sed -n '3,18s/^# \{0,1\}//p' "$0"
 }
 
 packages=()
@@ -79,6 +81,7 @@ for option in "$@"; do
     --containers) packages+=("${build_packages[@]}" "${test_packages[@]}" "${container_packages[@]}") ;;
     --lint) packages+=("${lint_packages[@]}") ;;
     --windows) packages+=("${build_packages[@]}" "${test_packages[@]}" "${windows_packages[@]}") ;;
+    --vm) packages+=("${build_packages[@]}" "${test_packages[@]}" "${vm_packages[@]}") ;;
     --all) packages+=("${build_packages[@]}" "${test_packages[@]}" "${lint_packages[@]}") ;;
     --list) list_only=yes ;;
     -h | --help) usage; exit 0 ;;

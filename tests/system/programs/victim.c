@@ -221,6 +221,27 @@ static cl_int stay_in(const char* moment, int rounds, struct Setup* s) {
   return code;
 }
 
+// Of a program that no cache has: the worker's compiler needs its files still.
+static cl_int build_anew(struct Setup* s) {
+  char source[256];
+  snprintf(source, sizeof(source),
+           "kernel void anew(global uint* out) { out[0] = %uu + (uint)get_global_id(0); }",
+           (unsigned)(ocl_seconds() * 1e3));
+  const char* text = source;
+  const size_t one = 1;
+  cl_int code = CL_SUCCESS;
+  cl_program program = clCreateProgramWithSource(s->context, 1, &text, NULL, &code);
+  if (code == CL_SUCCESS) code = clBuildProgram(program, 1, &s->device, "", NULL, NULL);
+  cl_kernel kernel = code == CL_SUCCESS ? clCreateKernel(program, "anew", &code) : NULL;
+  if (code == CL_SUCCESS) code = clSetKernelArg(kernel, 0, sizeof(cl_mem), &s->buffer);
+  if (code == CL_SUCCESS)
+    code = clEnqueueNDRangeKernel(s->queue, kernel, 1, NULL, &one, NULL, 0, NULL, NULL);
+  if (code == CL_SUCCESS) code = clFinish(s->queue);
+  if (kernel != NULL) clReleaseKernel(kernel);
+  if (program != NULL) clReleaseProgram(program);
+  return code;
+}
+
 // The codes of calls made after the end of the moment: the later calls of design.md section 11.
 static void report_later_calls(struct Setup* s) {
   cl_int code = CL_SUCCESS;
@@ -231,6 +252,7 @@ static void report_later_calls(struct Setup* s) {
   cl_mem buffer = clCreateBuffer(s->context, CL_MEM_READ_WRITE, 64, NULL, &code);
   printf("later_create %d\n", code);
   if (buffer != NULL) clReleaseMemObject(buffer);
+  printf("later_build %d\n", build_anew(s));
   code = clFinish(s->queue);
   printf("later_finish %d\n", code);
   report_available("later_available", s->device);
