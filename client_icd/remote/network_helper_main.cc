@@ -156,7 +156,7 @@ int Main(int argc, char** argv) {
   if (!connects && !(mode == "describe" && argc == 4)) {
     constexpr char kUsage[] =
         "sluice-network-helper is started by Sluice's OpenCL driver, not by hand\n";
-    static_cast<void>(::write(STDERR_FILENO, kUsage, sizeof(kUsage) - 1));
+    [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kUsage, sizeof(kUsage) - 1);
     return 2;
   }
   EnsureStandardDescriptors();

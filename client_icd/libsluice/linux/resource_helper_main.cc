@@ -136,7 +136,7 @@ int Main() {
 int main(int argc, char**) {
   if (argc != 1) {
     constexpr char kUsage[] = "sluice-resource-helper is started by libsluice, not by hand\n";
-    static_cast<void>(::write(STDERR_FILENO, kUsage, sizeof(kUsage) - 1));
+    [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kUsage, sizeof(kUsage) - 1);
     return 2;
   }
   sluice::End(sluice::Main());
