@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proto/image_format.h"
 
+#include <CL/cl_gl.h>
 #include <gtest/gtest.h>
 
 namespace sluice {
