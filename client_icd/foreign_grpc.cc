@@ -8,6 +8,15 @@
 #include "broker/os/this_process.h"
 
 namespace sluice {
+
+#ifdef SLUICE_HIDES_GRPC
+
+bool HasGrpc() { return false; }
+
+absl::Status CheckNoForeignGrpc() { return absl::OkStatus(); }
+
+#else
+
 namespace {
 
 // The file of another kind of gRPC that the process has: one without TLS, or one that the
@@ -44,5 +53,7 @@ absl::Status CheckNoForeignGrpc() {
       ", which cannot be beside the one that network endpoints and shared resources need; link it "
       "to libgrpc"));
 }
+
+#endif
 
 }  // namespace sluice

@@ -293,7 +293,7 @@ clEnqueueSVMFree(cl_command_queue command_queue, cl_uint num_svm_pointers, void*
       for (void* pointer : pointers) FreeNow(kept->context(), pointer);
       return;
     }
-    kept->session().callbacks().Add([=]() mutable {
+    kept->session().callbacks().Add([=, pointers = std::vector<void*>(pointers)]() mutable {
       pfn_free_func(kept->handle(), static_cast<cl_uint>(pointers.size()), pointers.data(),
                     user_data);
     });

@@ -4,12 +4,13 @@
 #include <link.h>
 #include <pthread.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+
+#include "platform_linux/system_call_numbers.h"
 
 // Where the system can be called without a library, and nothing else looks at the memory.
 #if (defined(__x86_64__) || defined(__aarch64__)) && !defined(__SANITIZE_ADDRESS__) && \

@@ -9,7 +9,6 @@
 #include <signal.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,6 +23,7 @@
 #include "platform_linux/above_standard.h"
 #include "platform_linux/errno_status.h"
 #include "platform_linux/keeper.h"
+#include "platform_linux/system_call_numbers.h"
 #include "proto/status_macros.h"
 
 #ifndef P_PIDFD

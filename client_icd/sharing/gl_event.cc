@@ -14,6 +14,10 @@
 #include "client_icd/sharing/api_rules.h"
 #include "client_icd/sharing/gl_share.h"
 
+#ifndef CL_COMMAND_GL_FENCE_SYNC_OBJECT_KHR  // In another file until 2022.
+#define CL_COMMAND_GL_FENCE_SYNC_OBJECT_KHR 0x200D
+#endif
+
 namespace sluice {
 namespace sharing {
 namespace {

@@ -2,7 +2,6 @@
 #include "client_icd/sharing/gl_read.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstring>
 
@@ -122,7 +121,8 @@ std::optional<GlRead> ChooseGlRead(GlContexts& contexts, const GlFormat& format)
 }
 
 uint16_t FloatToHalf(float value) {
-  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  uint32_t bits = 0;
+  std::memcpy(&bits, &value, sizeof(bits));
   const uint16_t sign = static_cast<uint16_t>((bits >> 16) & 0x8000);
   const int exponent = static_cast<int>((bits >> 23) & 0xff) - 127;
   const uint32_t fraction = bits & 0x7fffff;

@@ -12,6 +12,8 @@ endfunction()
 
 if(WIN32)
   include(SluiceDependenciesWindows)
+elseif(SLUICE_CLIENT_PREFIX)
+  include(SluiceDependenciesClient)
 else()
   include(SluiceDependenciesLinux)
 endif()

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+// System calls that the kernel has and the C library of Debian 11, on which the portable client is
+// built, does not name.
+#pragma once
+
+#include <sys/syscall.h>
+
+#ifndef SYS_close_range
+#define SYS_close_range 436
+#endif
