@@ -14,6 +14,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
 #include "broker/gateway/loopback.h"
 #include "broker/gateway/message_reader.h"
@@ -32,7 +33,11 @@ namespace sluice {
 namespace {
 
 constexpr char kDescribeMethod[] = "/sluice.v1.Session/DescribePlatforms";
-constexpr char kSystemRoots[] = "/etc/ssl/certs/ca-certificates.crt";
+// Where systems keep the authorities that they trust, as one file: Debian, Arch and Alpine; Fedora
+// and RHEL up to 42 and 10; Fedora since; openSUSE.
+constexpr const char* kSystemRoots[] = {
+    "/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", "/etc/ssl/ca-bundle.pem"};
 constexpr size_t kMaxFileBytes = 4 << 20;  // The world's authorities are less than a tenth of it.
 constexpr int kMaxDescribeBytes = 64 << 20;
 constexpr uint32_t kDefaultConnectMs = 2'000;
@@ -88,6 +93,28 @@ absl::Status CheckFiles(const Environment& environment, const RemoteSecurity& se
                        Named(environment, "SLUICE_TLS_KEY", security.key));
 }
 
+// The system's authorities. The error names the places that were looked at, and why one that is
+// there is of no use.
+absl::Status FindSystemRoots(const SystemFile& read, RemoteSecurity* security) {
+  std::vector<std::string> looked_at;
+  for (const char* path : kSystemRoots) {
+    absl::StatusOr<std::string> content = read(path);
+    if (content.ok() && !content->empty()) {
+      security->roots = *std::move(content);
+      security->roots_file = path;
+      return absl::OkStatus();
+    }
+    if (content.ok()) {
+      looked_at.push_back(absl::StrCat(path, " is empty"));
+    } else if (absl::IsNotFound(content.status())) {
+      looked_at.push_back(absl::StrCat(path, " is not there"));
+    } else {
+      looked_at.emplace_back(content.status().message());
+    }
+  }
+  return absl::NotFoundError(absl::StrJoin(looked_at, ", "));
+}
+
 absl::StatusOr<std::string> ReadToken(const Environment& environment) {
   ASSIGN_OR_RETURN(const std::string content, ReadFileOf(environment, "SLUICE_TOKEN_FILE"));
   const std::string text(WithoutByteOrderMark(content));
@@ -109,7 +136,8 @@ absl::StatusOr<std::string> ReadToken(const Environment& environment) {
 }  // namespace
 
 absl::StatusOr<RemoteSecurity> ChooseSecurity(const std::string& endpoint,
-                                              const Environment& environment) {
+                                              const Environment& environment,
+                                              const SystemFile& read) {
   RemoteSecurity security;
   ASSIGN_OR_RETURN(security.roots, ReadFileOf(environment, "SLUICE_TLS_CA"));
   ASSIGN_OR_RETURN(security.certificate, ReadFileOf(environment, "SLUICE_TLS_CERT"));
@@ -123,17 +151,15 @@ absl::StatusOr<RemoteSecurity> ChooseSecurity(const std::string& endpoint,
   const bool plaintext_allowed =
       IsLoopbackTarget(endpoint) || Value(environment, "SLUICE_ALLOW_PLAINTEXT") == "1";
   security.tls = !security.roots.empty() || !security.certificate.empty() || !plaintext_allowed;
-  if (security.tls && security.roots.empty()) {
-    const auto system = [](const char*) { return kSystemRoots; };
-    absl::StatusOr<std::string> roots = ReadFileOf(system, "system roots");
-    if (!roots.ok()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(endpoint,
-                       " is another machine, which takes TLS: set SLUICE_TLS_CA to the certificate "
-                       "of its authority (or "
-                       "SLUICE_ALLOW_PLAINTEXT=1 if nobody can listen on the way)"));
-    }
-    security.roots = *std::move(roots);
+  if (!security.tls || !security.roots.empty()) return security;
+  if (const absl::Status roots = FindSystemRoots(read, &security); !roots.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        endpoint,
+        " is reached through TLS, and this system has no list of the authorities that it trusts (",
+        roots.message(),
+        "): set SLUICE_TLS_CA to the certificate of that daemon's authority, or install "
+        "ca-certificates if a public one has signed it (or set SLUICE_ALLOW_PLAINTEXT=1 if nobody "
+        "can listen on the way)"));
   }
   return security;
 }
@@ -173,7 +199,13 @@ std::string TlsHint(const grpc::Status& status, const RemoteSecurity& security) 
            "listen on the way)";
   }
   if (says("certificate verify failed") || says("certificate_verify_failed")) {
-    return " (the daemon's certificate is not from an authority in SLUICE_TLS_CA, or has expired)";
+    if (security.roots_file.empty())
+      return " (the daemon's certificate is not from an authority in SLUICE_TLS_CA, or has "
+             "expired)";
+    return absl::StrCat(
+        " (the daemon's certificate is not from an authority that this system trusts (",
+        security.roots_file,
+        "), or has expired: set SLUICE_TLS_CA to the certificate of its authority)");
   }
   if (says("is not in peer certificate") || says("hostname verification")) {
     return " (the daemon's certificate is for another name: write that name into SLUICE_ENDPOINT, "
@@ -194,6 +226,10 @@ std::string TlsHint(const grpc::Status& status, const RemoteSecurity& security) 
   }
   return " (that daemon may not know the authority of the certificate in SLUICE_TLS_CERT, or the "
          "certificate may have expired)";
+}
+
+absl::StatusOr<std::string> ReadSystemFile(const char* path) {
+  return ReadNamedFile(path, kMaxFileBytes);
 }
 
 std::chrono::milliseconds ConnectTimeout() {

@@ -2,7 +2,8 @@
 // How the network is reached: the gRPC channel to a gateway, with the security that the environment
 // asks for.
 //
-//   SLUICE_TLS_CA      PEM file: whom to trust; else the system's authorities
+//   SLUICE_TLS_CA      PEM file: whom to trust; else the system's authorities, where Debian, Fedora
+//                      or openSUSE keep them
 //   SLUICE_TLS_CERT    PEM files: who we are (mutual TLS); both or none
 //   SLUICE_TLS_KEY
 //   SLUICE_TOKEN_FILE  a file whose first line is sent as a bearer token
@@ -32,6 +33,7 @@ struct RemoteSecurity {
   bool tls = false;
   // The files' contents; empty: none.
   std::string roots;
+  std::string roots_file;  // Empty: SLUICE_TLS_CA.
   std::string certificate;
   std::string key;
   std::string token;
@@ -39,8 +41,11 @@ struct RemoteSecurity {
 
 // `environment` is EnvironmentVariable, or a test's. An error names the variable and what to do.
 using Environment = std::function<std::optional<std::string>(const char* name)>;
+using SystemFile = std::function<absl::StatusOr<std::string>(const char* path)>;
+absl::StatusOr<std::string> ReadSystemFile(const char* path);
 absl::StatusOr<RemoteSecurity> ChooseSecurity(const std::string& endpoint,
-                                              const Environment& environment);
+                                              const Environment& environment,
+                                              const SystemFile& read = &ReadSystemFile);
 
 // Not connected yet. Every channel has a connection of its own.
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& endpoint,

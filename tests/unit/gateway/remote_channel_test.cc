@@ -126,6 +126,35 @@ TEST_F(RemoteChannelTest, FilesAskForTls) {
   EXPECT_EQ(security->roots, ReadWholeFile(authority.certificate_file()));
 }
 
+// The system's authorities are where the first of the systems keeps them that has any; who has none
+// is told where they were looked for, and what to do.
+TEST_F(RemoteChannelTest, FindsTheSystemsAuthorities) {
+  const auto nothing = [](const char*) { return std::nullopt; };
+  std::map<std::string, std::string> files;
+  const SystemFile read = [&files](const char* path) -> absl::StatusOr<std::string> {
+    const auto it = files.find(path);
+    if (it == files.end()) return absl::NotFoundError("no such file");
+    if (it->second == "locked") return absl::PermissionDeniedError("cannot open it");
+    return it->second;
+  };
+  const auto roots = [&]() { return ChooseSecurity("192.0.2.1:7466", nothing, read); };
+  files["/etc/ssl/certs/ca-certificates.crt"] = "locked";
+  const std::string refusal(roots().status().message());
+  for (const char* words : {"192.0.2.1:7466", "cannot open it", "SLUICE_TLS_CA",
+                            "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem"}) {
+    EXPECT_TRUE(absl::StrContains(refusal, words)) << words << ": " << refusal;
+  }
+  files["/etc/pki/tls/certs/ca-bundle.crt"] = "Fedora's";
+  ASSERT_TRUE(roots().ok()) << roots().status();
+  EXPECT_EQ(roots()->roots, "Fedora's");
+  EXPECT_EQ(roots()->roots_file, "/etc/pki/tls/certs/ca-bundle.crt");
+  files["/etc/ssl/certs/ca-certificates.crt"] = "Debian's";
+  EXPECT_EQ(roots()->roots, "Debian's");
+  files.clear();
+  files["/etc/ssl/certs/ca-certificates.crt"] = "";
+  EXPECT_TRUE(absl::StrContains(roots().status().message(), "ca-certificates.crt is empty"));
+}
+
 // A file that cannot be read, or half of a pair, is an error that names the variable.
 TEST_F(RemoteChannelTest, NamesTheVariable) {
   environment_["SLUICE_TLS_CA"] = testing::TempDir() + "no_such_file";
