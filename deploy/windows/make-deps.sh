@@ -20,47 +20,21 @@ if [ $# -eq 2 ]; then
   exit 0
 fi
 
-packages=(g++-mingw-w64-x86-64-posix libz-mingw-w64-dev cmake ninja-build nasm perl python3-six unicode-data dpkg-dev
-  protobuf-compiler protobuf-compiler-grpc)
-for package in "${packages[@]}"; do
-  dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed ||
-    { echo "make-deps.sh: apt-get install $package" >&2; exit 1; }
-done
-
 work=$prefix.work
-mkdir -p "$work/done"
 jobs=${SLUICE_BUILD_JOBS:-$(nproc)}
-
-# once NAME FUNCTION: not again after it succeeded.
-once() {
-  [ ! -e "$work/done/$1" ] || return 0
-  echo "make-deps.sh: $1"
-  # Not before `||` or in an `if`: nothing in it would end by `set -e` there.
-  local code
-  set +e
-  (
-    set -e
-    cd "$work"
-    "$2"
-  ) >"$work/$1.log" 2>&1
-  code=$?
-  set -e
-  [ "$code" -eq 0 ] || { tail -n 30 "$work/$1.log" >&2; exit 1; }
-  touch "$work/done/$1"
-}
+. "$here/../static-deps.sh"
+need_packages g++-mingw-w64-x86-64-posix libz-mingw-w64-dev cmake ninja-build nasm perl python3-six unicode-data dpkg-dev \
+  protobuf-compiler protobuf-compiler-grpc
+mkdir -p "$work/done"
 
 # A security revision of openssl may be absent from a mirror: its original archive is enough.
 download() {
-  "$here/fetch-source.sh" "$work" re2 c-ares abseil protobuf grpc &&
-    { "$here/fetch-source.sh" "$work" openssl || [ -n "$(ls "$work"/download/openssl_*.orig.tar.gz 2>/dev/null)" ]; }
+  "$here/../fetch-source.sh" "$work" re2 c-ares abseil protobuf grpc &&
+    { "$here/../fetch-source.sh" "$work" openssl || [ -n "$(ls "$work"/download/openssl_*.orig.tar.gz 2>/dev/null)" ]; }
 }
 
 unpack() {
-  local name
-  for name in re2 c-ares abseil protobuf grpc; do
-    rm -rf "$work/$name"
-    dpkg-source --no-check -x "$work"/download/"$name"_*.dsc "$work/$name"
-  done
+  unpack_sources re2 c-ares abseil protobuf grpc
   rm -rf "$work/openssl"
   mkdir "$work/openssl"
   tar -xf "$work"/download/openssl_*.orig.tar.gz -C "$work/openssl" --strip-components=1
@@ -78,16 +52,9 @@ with_cmake() {
   cmake --install "$source/build-windows"
 }
 
-# Debian strips the tables that re2's scripts make from the system's Unicode data.
-re2() {
-  (cd re2/re2 && perl make_perl_groups.pl >perl_groups.cc && /usr/bin/python3 make_unicode_casefold.py \
-    >unicode_casefold.cc && /usr/bin/python3 make_unicode_groups.py >unicode_groups.cc)
-  with_cmake re2 -DRE2_BUILD_TESTING=OFF
-}
 c_ares() {
   with_cmake c-ares -DCARES_STATIC=ON -DCARES_SHARED=OFF -DCARES_BUILD_TOOLS=OFF -DCMAKE_C_FLAGS=-DINADDRSZ=4
 }
-abseil() { with_cmake abseil -DABSL_PROPAGATE_CXX_STD=ON; }
 protobuf() {
   with_cmake protobuf -Dprotobuf_BUILD_TESTS=OFF -Dprotobuf_BUILD_PROTOC_BINARIES=OFF -Dprotobuf_WITH_ZLIB=OFF
 }
@@ -99,13 +66,9 @@ openssl() {
   make install_dev
 }
 grpc() {
-  local provider language options=()
-  for provider in ABSL CARES PROTOBUF RE2 SSL ZLIB; do options+=("-DgRPC_${provider}_PROVIDER=package"); done
-  for language in CPP CSHARP NODE OBJECTIVE_C PHP PYTHON RUBY; do
-    options+=("-DgRPC_BUILD_GRPC_${language}_PLUGIN=OFF")
-  done
-  with_cmake grpc "${options[@]}" -DgRPC_PROTOBUF_PACKAGE_TYPE=CONFIG -DgRPC_BUILD_TESTS=OFF \
-    -DgRPC_BUILD_CODEGEN=OFF -DgRPC_BUILD_CSHARP_EXT=OFF -DOPENSSL_USE_STATIC_LIBS=ON -DZLIB_USE_STATIC_LIBS=ON \
+  local options
+  mapfile -t options < <(grpc_options)
+  with_cmake grpc "${options[@]}" -DgRPC_BUILD_CODEGEN=OFF -DZLIB_USE_STATIC_LIBS=ON \
     -DCMAKE_C_FLAGS=-DCARES_STATICLIB -DCMAKE_CXX_FLAGS=-DCARES_STATICLIB
 }
 

@@ -49,7 +49,7 @@ def fetched():
     """None once the source is there; else why it cannot be."""
     if (FOLDER / "source").is_dir():
         return None
-    good, output = done(DEPLOY / "fetch-source.sh", FOLDER, "clfft", seconds=150)
+    good, output = done(DEPLOY.parent / "fetch-source.sh", FOLDER, "clfft", seconds=150)
     if good:
         package = max((FOLDER / "download").glob("clfft_*.dsc"))
         shutil.rmtree(FOLDER / "unpacked", ignore_errors=True)

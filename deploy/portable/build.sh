@@ -1,0 +1,105 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Builds the portable client: an OpenCL driver, and libsluice, which need nothing but glibc.
+#
+#   deploy/portable/build.sh [--release RELEASE | --here] [--folder PATH] OUT
+#
+#   OUT             this folder is made, or replaced:
+#                     libsluice_icd.so  libsluice.so.0  sluice.icd
+#                     sluice/libsluice_remote.so  sluice/sluice-network-helper  sluice/sluice-resource-helper
+#   --release NAME  in a root of this release of Debian, with its compiler: bullseye (the default, for every system that
+#                   has glibc 2.31 or later), bookworm, trixie. Needs root and debootstrap.
+#   --here          on this system, with its compiler, without a root
+#   --folder PATH   where OUT will lie when it is used: sluice.icd names the driver there (default: /usr/lib/sluice-client)
+#
+# The first build of a release makes its libraries (make-deps.sh): about half an hour of one core. They are kept, with the
+# root and the compiler's cache, in a folder for each release:
+# SLUICE_PORTABLE_CACHE    that folder (default: ${XDG_CACHE_HOME:-$HOME/.cache}/sluice/portable)
+# SLUICE_PORTABLE_ARCHIVE  libraries that were made before, unpacked there if there are none
+#                          (default: ../shared/portable/RELEASE.tar.xz beside the checkout, if it is there)
+# SLUICE_BUILD_JOBS        compilers at once
+set -euo pipefail
+usage() { sed -n '3,22s/^# \{0,1\}//p' "$0"; }
+die() {
+  echo "build.sh: $*" >&2
+  exit 2
+}
+checkout=$(cd "$(dirname "$0")/../.." && pwd)
+# What the build needs in its system, beside the libraries that make-deps.sh makes.
+packages=(g++ cmake ninja-build make ccache perl python3 python3-six unicode-data dpkg-dev patch xz-utils
+  opencl-headers libegl-dev libgl-dev)
+
+# build_client SOURCE CACHE FOLDER: in the system that compiles. CACHE has prefix/ and gets build/ and out/.
+build_client() {
+  local source=$1 cache=$2 folder=$3 jobs=${SLUICE_BUILD_JOBS:-$(nproc)} archive=()
+  export CCACHE_DIR=${CCACHE_DIR:-$cache/ccache}
+  [ ! -e "$cache/prefix.tar.xz" ] || archive=("$cache/prefix.tar.xz")
+  "$source/deploy/portable/make-deps.sh" "$cache/prefix" "${archive[@]}"
+  # Several files at once take half the time.
+  cmake -S "$source" -B "$cache/build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DSLUICE_CLIENT_PREFIX="$cache/prefix" \
+    -DSLUICE_CLIENT_FOLDER="$folder" -DSLUICE_BUILD_TESTS=OFF -DCMAKE_UNITY_BUILD=ON >"$cache/configure.log" 2>&1 || {
+    cat "$cache/configure.log" >&2
+    exit 1
+  }
+  cmake --build "$cache/build" -j "$jobs"
+  rm -rf "$cache/out"
+  cmake --install "$cache/build" --component portable --strip --prefix "$cache/out"
+}
+if [ "${1:-}" = inside ]; then
+  shift
+  build_client "$@"
+  exit 0
+fi
+
+release=bullseye here=no folder=/usr/lib/sluice-client out=
+while [ $# -gt 0 ]; do
+  case $1 in
+    --release) release=${2:?build.sh: --release takes a name}; shift ;;
+    --here) here=yes ;;
+    --folder) folder=${2:?build.sh: --folder takes a path}; shift ;;
+    -h | --help) usage; exit 0 ;;
+    -*) usage >&2; exit 2 ;;
+    *) [ -z "$out" ] || die "one OUT, not '$out' and '$1'"; out=$1 ;;
+  esac
+  shift
+done
+[ -n "$out" ] || { usage >&2; exit 2; }
+[ ! -e "$out" ] || [ -e "$out/libsluice_icd.so" ] || [ -z "$(ls -A "$out")" ] ||
+  die "$out is there and holds no client; name a new folder"
+case $release in
+  bullseye | bookworm | trixie) ;;
+  *) die "no release '$release': bullseye, bookworm or trixie" ;;
+esac
+[ "$here" = no ] || release=$(. /etc/os-release && echo "here-${VERSION_CODENAME:-$ID}")
+cache=${SLUICE_PORTABLE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/sluice/portable}/$release
+archive=${SLUICE_PORTABLE_ARCHIVE:-$checkout/../shared/portable/$release.tar.xz}
+mkdir -p "$cache"
+cache=$(cd "$cache" && pwd)
+exec 9>"$cache/lock"
+flock -n 9 || { echo "build.sh: waits for another build of $release"; flock 9; }
+[ ! -e "$archive" ] || [ -e "$cache/prefix/.complete" ] || cp "$archive" "$cache/prefix.tar.xz"
+
+if [ "$here" = yes ]; then
+  build_client "$checkout" "$cache" "$folder"
+else
+  [ "$(id -u)" -eq 0 ] || die "needs root to make and enter a root of Debian $release; or --here"
+  roots=$checkout/tests/fresh/root.sh
+  if [ "$(cat "$cache/root/.sluice-packages" 2>/dev/null)" != "${packages[*]}" ]; then
+    rm -rf "$cache/root"
+    "$roots" make "$release" "$cache/root"
+    "$roots" run "$cache/root" -- sh -c 'apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q \
+      --no-install-recommends "$@"' sh "${packages[@]}" >"$cache/root.log" 2>&1 || {
+      tail -n 20 "$cache/root.log" >&2
+      die "cannot install the compiler in $cache/root"
+    }
+    echo "${packages[*]}" >"$cache/root/.sluice-packages"
+  fi
+  "$roots" run "$cache/root" --ro-bind "$checkout:/sluice/source" --bind "$cache:/sluice/cache" -- \
+    env SLUICE_BUILD_JOBS="${SLUICE_BUILD_JOBS:-$(nproc)}" \
+    bash /sluice/source/deploy/portable/build.sh inside /sluice/source /sluice/cache "$folder"
+fi
+rm -f "$cache/prefix.tar.xz"
+rm -rf "$out"
+mkdir -p "$(dirname "$out")"
+cp -a "$cache/out" "$out"
+echo "built the client for $release in $out"
