@@ -31,10 +31,10 @@ packages=(g++ cmake ninja-build make ccache perl python3 python3-six unicode-dat
 
 # build_client SOURCE CACHE FOLDER: in the system that compiles. CACHE has prefix/ and gets build/ and out/.
 build_client() {
-  local source=$1 cache=$2 folder=$3 jobs=${SLUICE_BUILD_JOBS:-$(nproc)} archive=()
+  local source=$1 cache=$2 folder=$3 jobs=${SLUICE_BUILD_JOBS:-$(nproc)} made=()
   export CCACHE_DIR=${CCACHE_DIR:-$cache/ccache}
-  [ ! -e "$cache/prefix.tar.xz" ] || archive=("$cache/prefix.tar.xz")
-  "$source/deploy/portable/make-deps.sh" "$cache/prefix" "${archive[@]}"
+  [ ! -e "$cache/prefix.tar.xz" ] || made=("$cache/prefix.tar.xz")
+  "$source/deploy/portable/make-deps.sh" "$cache/prefix" "${made[@]}"
   # Several files at once take half the time.
   cmake -S "$source" -B "$cache/build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DSLUICE_CLIENT_PREFIX="$cache/prefix" \
     -DSLUICE_CLIENT_FOLDER="$folder" -DSLUICE_BUILD_TESTS=OFF -DCMAKE_UNITY_BUILD=ON >"$cache/configure.log" 2>&1 || {
