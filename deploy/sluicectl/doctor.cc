@@ -26,6 +26,8 @@
 #include "broker/os/file.h"
 #include "broker/os/process.h"
 #include "deploy/sluicectl/broker_client.h"
+#include "deploy/sluicectl/containers/client_folder.h"
+#include "deploy/sluicectl/containers/surroundings.h"
 #include "deploy/sluicectl/doctor_helper.h"
 #include "deploy/sluicectl/endpoint.h"
 #include "deploy/sluicectl/exit_codes.h"
@@ -61,6 +63,7 @@ class Examination {
   explicit Examination(const CommonFlags& flags) : flags_(flags) {}
 
   int Run() {
+    if (!container_.empty()) Ok("container", absl::StrCat("this is ", container_));
     CheckEnvironment();
     CheckLoader();
     CheckIcdFile();
@@ -93,6 +96,11 @@ class Examination {
     steps_.push_back({name, Step::kSkipped, why, ""});
   }
 
+  // Advice for who gives a container its mounts; "" elsewhere.
+  std::string InContainer(absl::string_view advice) const {
+    return container_.empty() ? "" : absl::StrCat("; for ", container_, ": ", advice);
+  }
+
   void CheckEnvironment();
   void CheckLoader();
   void CheckIcdFile();
@@ -106,6 +114,7 @@ class Examination {
   int Report() const;
 
   const CommonFlags& flags_;
+  const std::string container_ = ContainerAround();
   std::vector<Step> steps_;
   std::string library_;  // What the .icd file names.
   bool loader_found_ = false;
@@ -123,7 +132,8 @@ void Examination::CheckLoader() {
   absl::StatusOr<DynamicLibrary> loader = DynamicLibrary::Open(kLoader);
   if (!loader.ok()) {
     return Failed("OpenCL loader", std::string(loader.status().message()),
-                  "install it: apt-get install ocl-icd-libopencl1");
+                  absl::StrCat("install it: apt-get install ocl-icd-libopencl1",
+                               InContainer("in its image")));
   }
   loader_found_ = true;
   Dl_info info = {};
@@ -197,8 +207,11 @@ void Examination::CheckIcdFile() {
                  ? "OCL_ICD_VENDORS names one file, and the loader looks at no other: unset it, "
                    "or set it to sluice.icd or to a directory that has it"
                  : "OCL_ICD_VENDORS is set: unset it, or put sluice.icd into that directory")
-          : "install Sluice (cmake --install puts sluice.icd there), or start the program with "
-            "`sluicectl run -- PROGRAM`");
+          : absl::StrCat(
+                "install Sluice (cmake --install puts sluice.icd there), or start the program "
+                "with `sluicectl run -- PROGRAM`",
+                InContainer(absl::StrCat("mount the client's sluice.icd at ", kContainerIcdFile,
+                                         ", or use --device sluice.dev/gpu=all"))));
 }
 
 // What became of a hidden subcommand in a process of its own, in which drivers may crash or hang.
@@ -252,9 +265,14 @@ void Examination::CheckLibrary() {
     origin = "beside this sluicectl";
   }
   if (const absl::Status driver = CheckDriver(path); !driver.ok()) {
-    return Failed("ICD library", std::string(driver.message()),
-                  "install what is missing, or reinstall Sluice: the file may have been copied in "
-                  "part; a sandbox must contain the library");
+    return Failed(
+        "ICD library", std::string(driver.message()),
+        absl::StrCat("install what is missing, or reinstall Sluice: the file may have been copied "
+                     "in part; a sandbox must contain the library",
+                     InContainer(absl::StrCat("mount the folder that `sluicectl export-client` has "
+                                              "made at ",
+                                              kContainerClientFolder,
+                                              "; its libraries must need glibc alone"))));
   }
   Ok("ICD library", absl::StrCat(path, " loads (", origin, ")"));
 }
@@ -264,9 +282,12 @@ void Examination::CheckSocketFile(const Endpoint& endpoint, const absl::Status& 
   struct stat info = {};
   const bool there = ::stat(endpoint.path.c_str(), &info) == 0;
   if (!there && errno == ENOENT) {
-    return Failed("daemon's socket", absl::StrCat(endpoint.path, " does not exist"),
-                  "start the daemon (systemctl start sluiced, or sluiced by hand), or set "
-                  "SLUICE_ENDPOINT to where it listens; a sandbox must contain the socket");
+    return Failed(
+        "daemon's socket", absl::StrCat(endpoint.path, " does not exist"),
+        absl::StrCat("start the daemon (systemctl start sluiced, or sluiced by hand), or set "
+                     "SLUICE_ENDPOINT to where it listens; a sandbox must contain the socket",
+                     InContainer(absl::StrCat("mount the machine's folder ", kClientSocketFolder,
+                                              " at the same place"))));
   }
   if (there && !S_ISSOCK(info.st_mode)) {
     return Failed("daemon's socket", absl::StrCat(endpoint.path, " is no socket"),
@@ -282,7 +303,9 @@ void Examination::CheckSocketFile(const Endpoint& endpoint, const absl::Status& 
   }
   if (absl::IsUnavailable(status)) {
     return Failed("daemon's socket", reason,
-                  "a daemon has left its socket behind: start sluiced again");
+                  absl::StrCat("a daemon has left its socket behind: start sluiced again",
+                               InContainer("mount the socket's folder, not the socket, which is "
+                                           "that of an earlier daemon")));
   }
   if (absl::IsDeadlineExceeded(status)) {
     // Connections to a socket of systemd's wait for the daemon that it starts.

@@ -166,6 +166,34 @@ def check_sockets(root, client, folder):
         expect(container, "daemon's socket", ["start the daemon", "mount its folder"])
 
 
+# Run inside, where the image has it: it sees that it is in a container, and says what that lacks.
+def check_inside(folder):
+    bwrap = ["bwrap", "--unshare-all", "--die-with-parent", "--clearenv", "--setenv", "container", "test", "--ro-bind", "/usr", "/usr",
+             "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp",
+             "--ro-bind", str(harness.built("sluicectl")), "/opt/sluicectl"]
+
+    def doctor(*options):
+        run = subprocess.run([*bwrap, *map(str, options), "/opt/sluicectl", "doctor", "--json"], stdin=subprocess.DEVNULL,
+                             stdout=subprocess.PIPE, timeout=60, check=False)
+        return {step["step"]: step for step in json.loads(run.stdout)["steps"]}
+
+    steps = doctor()
+    report.check("a container (test)" in steps["container"]["found"], "inside: it is a container", steps["container"])
+    report.check("/etc/OpenCL/vendors/sluice.icd" in steps["ICD file"]["advice"], "inside: no .icd file", steps["ICD file"])
+    report.check("the machine's folder /run/sluice/clients" in steps["daemon's socket"]["advice"], "inside: no socket",
+                 steps["daemon's socket"])
+    vendors = folder / "vendors"
+    vendors.mkdir()
+    (vendors / "sluice.icd").write_text("/opt/sluice/libsluice_icd.so\n")
+    mounts = ["--ro-bind", vendors, "/etc/OpenCL/vendors"]
+    library = doctor(*mounts)["ICD library"]
+    report.check(library["result"] == "failed" and "No such file" in library["found"] and "export-client" in library["advice"],
+                 "inside: the client is not mounted", library)
+    library = doctor(*mounts, "--ro-bind", folder / "needy", "/opt/sluice")["ICD library"]
+    report.check(library["result"] == "failed" and "libmissing.so.7" in library["found"] and "glibc alone" in library["advice"],
+                 "inside: the driver does not load, in the loader's words", library)
+
+
 # A container cannot lead the doctor out of it: its links are followed within its root only.
 def check_hostile(root, folder):
     evil = variant(root, "evil")
@@ -197,6 +225,7 @@ def main():
         check_lacks(root, client)
         check_driver(root, folder)
         check_sockets(root, client, folder)
+        check_inside(folder)
         check_hostile(root, folder)
         code = subprocess.run([str(harness.built("sluicectl")), "doctor", "--container", "4194304"], capture_output=True, text=True,
                               check=False)
