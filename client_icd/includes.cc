@@ -38,11 +38,6 @@ std::string_view SkipToToken(std::string_view line) {
   return line;
 }
 
-std::string DirectoryOf(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  return slash == 0 ? "/" : path.substr(0, slash);
-}
-
 // A word of the options: its text without quotes and escapes, and where each character stood.
 struct Word {
   std::string text;
@@ -96,8 +91,8 @@ struct Macro {
 
 class Scanner {
  public:
-  Scanner(std::string_view options, std::string current_directory)
-      : options_(options), current_directory_(std::move(current_directory)) {}
+  Scanner(std::string_view options, const std::string& current_directory)
+      : options_(options), current_directory_(paths_.Folder(current_directory, "")) {}
 
   void ReadOptions();
   void ScanText(std::string_view text, const std::string& directory);
@@ -107,15 +102,29 @@ class Scanner {
  private:
   using Values = std::vector<std::string>;
 
+  // What a directive names.
+  struct Operand {
+    std::string text;       // "x", <x>, or what macros make one of these.
+    std::string directory;  // Of the file that the directive is in; empty for the sources.
+    bool every = false;     // The file of that name in every folder: include_next.
+  };
+  // A file that is still to be scanned.
+  struct Unscanned {
+    size_t index;           // In result_.files.
+    std::string directory;  // The one that it is found in.
+  };
+
   void AddFolder(const Word& word, size_t from);
   void AddMacro(const Word& word, size_t from);
   void ReadDirective(std::string_view line, const std::string& directory);
   void ReadDefine(std::string_view rest);
   void ReadCondition(std::string_view line, const std::string& directory);
-  void Resolve(std::string_view operand, const std::string& directory);
+  void ReadOperand(Operand operand);
+  void Resolve(std::string_view text, const Operand& operand);
   void Expand(std::string_view text, int depth, Values* out);
-  bool TakeFile(const std::string& path);
-  bool FindFile(std::string_view written, bool quoted, const std::string& directory);
+  bool TakeFile(std::string_view name, const std::string& base);
+  size_t AddFile(const std::string& path, const std::string* contents);
+  bool FindFile(std::string_view written, bool quoted, const Operand& operand);
   void NoteMacroFolders(const std::string& path);
   void AddDirectory(const std::string& directory);
   void NoteAbsolute(std::string_view operand) {
@@ -125,14 +134,15 @@ class Scanner {
   }
 
   const std::string_view options_;
-  const std::string current_directory_;  // Normalised, or empty.
+  IncludePaths paths_;
+  const std::string current_directory_;  // Resolved, or empty.
   std::vector<std::string> folders_;     // -I, in order.
   std::vector<Edit> edits_;
   std::multimap<std::string, Macro, std::less<>> macros_;
-  // Directives that a macro of a later file may complete, with the folder of their file.
-  std::vector<std::pair<std::string, std::string>> computed_;
-  std::set<std::string> taken_;
-  std::vector<size_t> queue_;  // Files of result_ still to be scanned.
+  std::vector<Operand> computed_;       // A macro of a later file may complete them.
+  std::set<std::string> taken_;         // Where compilers find files: paths that may be links.
+  std::map<std::string, size_t> sent_;  // The paths of result_.files, and which each is.
+  std::vector<Unscanned> queue_;
   size_t taken_bytes_ = 0;
   bool uses_current_directory_ = false;
   bool names_absolute_paths_ = false;  // In a text: the client has rewritten them.
@@ -147,7 +157,7 @@ void Scanner::AddDirectory(const std::string& directory) {
 void Scanner::AddFolder(const Word& word, size_t from) {
   if (from >= word.text.size()) return;
   const std::string folder =
-      NormalisePath(PortablePath(std::string_view(word.text).substr(from)), current_directory_);
+      paths_.Folder(PortablePath(std::string_view(word.text).substr(from)), current_directory_);
   if (folder.empty()) return;
   folders_.push_back(folder);
   AddDirectory(folder);
@@ -215,21 +225,12 @@ void Scanner::ReadDefine(std::string_view rest) {
 
 void Scanner::ReadDirective(std::string_view line, const std::string& directory) {
   line = SkipToToken(line);
-  if (line.substr(0, 6) == "define") {
-    ReadDefine(line.substr(6));
-  } else if (line.substr(0, 2) == "if" || line.substr(0, 4) == "elif") {
-    ReadCondition(line, directory);
-  } else if (line.substr(0, 7) == "include" || line.substr(0, 5) == "embed") {
-    line.remove_prefix(line.front() == 'i' ? 7 : 5);
-    if (line.substr(0, 5) == "_next") line.remove_prefix(5);
-    line = SkipToToken(line);
-    if (line.empty() || line.size() > kMaxMacroText) return;
-    if (line.front() == '"' || line.front() == '<') {
-      NoteAbsolute(line);
-      Resolve(line, directory);
-    } else {
-      computed_.emplace_back(line, directory);
-    }
+  if (line.starts_with("define")) return ReadDefine(line.substr(6));
+  if (line.starts_with("if") || line.starts_with("elif")) return ReadCondition(line, directory);
+  for (const std::string_view word : {"include_next", "include", "import", "embed"}) {
+    if (!line.starts_with(word)) continue;
+    line.remove_prefix(word.size());
+    return ReadOperand({std::string(SkipToToken(line)), directory, word == "include_next"});
   }
 }
 
@@ -238,10 +239,26 @@ void Scanner::ReadCondition(std::string_view line, const std::string& directory)
   for (size_t at = line.find("__has_"); at != line.npos; at = line.find("__has_", at + 1)) {
     const size_t open = line.find('(', at);
     if (open == line.npos) return;
-    const std::string_view operand = Trim(line.substr(open + 1));
-    if (operand.empty() || (operand.front() != '"' && operand.front() != '<')) continue;
-    NoteAbsolute(operand);
-    Resolve(operand, directory);
+    const std::string_view what = line.substr(at, open - at);
+    if (!what.starts_with("__has_include") && !what.starts_with("__has_embed")) continue;
+    size_t close = open + 1;
+    for (int depth = 1; close < line.size(); ++close) {
+      if (line[close] == '(') ++depth;
+      if (line[close] == ')' && --depth == 0) break;
+    }
+    const bool every = what.find("_next") != what.npos;
+    ReadOperand({std::string(line.substr(open + 1, close - open - 1)), directory, every});
+  }
+}
+
+void Scanner::ReadOperand(Operand operand) {
+  operand.text = Trim(operand.text);
+  if (operand.text.empty() || operand.text.size() > kMaxMacroText) return;
+  if (operand.text.front() == '"' || operand.text.front() == '<') {
+    NoteAbsolute(operand.text);
+    Resolve(operand.text, operand);
+  } else {
+    computed_.push_back(std::move(operand));
   }
 }
 
@@ -304,41 +321,40 @@ void Scanner::Expand(std::string_view text, int depth, Values* out) {
   out->emplace_back(text);
 }
 
-// `operand` is what follows #include, macros replaced: "x", <x>, x, or any of them in calls of
-// function-like macros.
-void Scanner::Resolve(std::string_view operand, const std::string& directory) {
-  operand = Trim(operand);
-  while (!operand.empty() && operand.front() != '"' && operand.front() != '<') {
-    const size_t open = operand.find('(');
-    const size_t close = operand.rfind(')');
+// `text` is the operand, macros replaced: "x", <x>, x, or any of them in calls of function-like
+// macros.
+void Scanner::Resolve(std::string_view text, const Operand& operand) {
+  text = Trim(text);
+  while (!text.empty() && text.front() != '"' && text.front() != '<') {
+    const size_t open = text.find('(');
+    const size_t close = text.rfind(')');
     if (open == std::string_view::npos || close == std::string_view::npos || close < open) break;
-    operand = Trim(operand.substr(open + 1, close - open - 1));
+    text = Trim(text.substr(open + 1, close - open - 1));
   }
-  if (operand.empty()) return;
+  if (text.empty()) return;
   bool quoted = true;
-  if (operand.front() == '"' || operand.front() == '<') {
-    quoted = operand.front() == '"';
-    const size_t end = operand.find(quoted ? '"' : '>', 1);
+  if (text.front() == '"' || text.front() == '<') {
+    quoted = text.front() == '"';
+    const size_t end = text.find(quoted ? '"' : '>', 1);
     if (end == std::string_view::npos) return;
-    operand = operand.substr(1, end - 1);
+    text = text.substr(1, end - 1);
   }
-  if (!operand.empty()) FindFile(operand, quoted, directory);
+  if (!text.empty()) FindFile(text, quoted, operand);
 }
 
-bool Scanner::FindFile(std::string_view written, bool quoted, const std::string& directory) {
+bool Scanner::FindFile(std::string_view written, bool quoted, const Operand& operand) {
   const std::string name = PortablePath(written);
   if (name.front() == '/') {
-    const std::string path = NormalisePath(name, "");
-    if (!TakeFile(path)) return false;
+    if (!TakeFile(name, "")) return false;
     NoteMacroFolders(name);
     return true;
   }
-  if (quoted && !directory.empty() && TakeFile(NormalisePath(name, directory))) return true;
+  bool found = quoted && !operand.directory.empty() && TakeFile(name, operand.directory);
   for (const std::string& folder : folders_) {
-    if (TakeFile(NormalisePath(name, folder))) return true;
+    if (found && !operand.every) return true;
+    found = TakeFile(name, folder) || found;
   }
-  if (!quoted || current_directory_.empty() || !TakeFile(NormalisePath(name, current_directory_)))
-    return false;
+  if (found || !quoted || !TakeFile(name, current_directory_)) return found;
   uses_current_directory_ = true;
   return true;
 }
@@ -350,8 +366,9 @@ void Scanner::NoteMacroFolders(const std::string& path) {
     if (macro.begin == macro.end) continue;
     const std::string value = PortablePath(macro.value);
     if (value.front() != '/' || path.compare(0, value.size(), value) != 0) continue;
-    const std::string clean = NormalisePath(value, "");
-    const bool is_file = taken_.count(clean) != 0;
+    const auto place = paths_.Find(value, "");
+    const bool is_file = place.has_value() && taken_.count(place->path) != 0;
+    const std::string clean = is_file ? place->path : paths_.Folder(value, "");
     const std::string folder = is_file ? DirectoryOf(clean) : clean;
     if (folder == "/") continue;
     AddDirectory(folder);
@@ -364,18 +381,34 @@ void Scanner::NoteMacroFolders(const std::string& path) {
   }
 }
 
-// True if `path` is a readable file: it is in the result then.
-bool Scanner::TakeFile(const std::string& path) {
-  if (path.empty()) return false;
-  if (taken_.count(path) != 0) return true;
-  if (result_.files.size() >= kMaxIncludeFiles) return false;
-  std::string contents;
-  if (!ReadFileOfThisHost(path, kMaxIncludeBytes - taken_bytes_, &contents)) return false;
-  taken_bytes_ += contents.size();
-  taken_.insert(path);
-  queue_.push_back(result_.files.size());
-  result_.files.push_back({path, std::move(contents)});
+// True if `name` from `base` is a readable file: it is in the result then.
+bool Scanner::TakeFile(std::string_view name, const std::string& base) {
+  const auto place = paths_.Find(name, base);
+  if (!place.has_value()) return false;
+  if (taken_.count(place->path) != 0) return true;
+  const size_t index = AddFile(place->target, nullptr);
+  if (index == result_.files.size()) return false;
+  taken_.insert(place->path);
+  queue_.push_back({index, DirectoryOf(place->path)});
+  // For workers that make no links.
+  if (!place->spelled.empty()) AddFile(place->spelled, &result_.files[index].contents);
   return true;
+}
+
+// Which of the result's files lies at `path`: with these contents, or read. Their number if it is
+// none that can be sent.
+size_t Scanner::AddFile(const std::string& path, const std::string* contents) {
+  const auto known = sent_.find(path);
+  if (known != sent_.end()) return known->second;
+  const size_t index = result_.files.size();
+  const size_t most = kMaxIncludeBytes - taken_bytes_;
+  FoundInclude file{path, contents != nullptr ? *contents : ""};
+  if (index >= kMaxIncludeFiles || file.contents.size() > most) return index;
+  if (contents == nullptr && !ReadFileOfThisHost(path, most, &file.contents)) return index;
+  taken_bytes_ += file.contents.size();
+  sent_.emplace(path, index);
+  result_.files.push_back(std::move(file));
+  return index;
 }
 
 void Scanner::ScanQueue() {
@@ -384,18 +417,18 @@ void Scanner::ScanQueue() {
   size_t files_before = 0;
   do {
     while (!queue_.empty()) {
-      const size_t index = queue_.back();
+      const Unscanned next = std::move(queue_.back());
       queue_.pop_back();
-      const std::string directory = DirectoryOf(result_.files[index].path);
       // A copy: the scan may move the vector's elements.
-      const std::string contents = result_.files[index].contents;
-      ScanText(contents, directory);
+      const std::string contents = result_.files[next.index].contents;
+      ScanText(contents, next.directory);
     }
     files_before = result_.files.size();
     for (size_t i = 0; i < computed_.size(); ++i) {
       Values values;
-      Expand(computed_[i].first, 0, &values);
-      for (const std::string& value : values) Resolve(value, computed_[i].second);
+      Expand(computed_[i].text, 0, &values);
+      const Operand operand = computed_[i];
+      for (const std::string& value : values) Resolve(value, operand);
     }
   } while (result_.files.size() != files_before || !queue_.empty());
 }
@@ -424,37 +457,15 @@ IncludeScan Scanner::Finish() {
     AddDirectory("/");
   }
   for (FoundInclude& file : result_.files) file.contents = RewriteAbsoluteIncludes(file.contents);
+  if (!result_.files.empty()) result_.steps = paths_.steps();
   return std::move(result_);
 }
 
 }  // namespace
 
-std::string NormalisePath(std::string_view path, const std::string& base) {
-  std::string joined;
-  if (path.empty() || path.front() != '/') {
-    if (base.empty() || base.front() != '/') return "";
-    joined = base + '/';
-  }
-  joined.append(path);
-  std::vector<std::string_view> parts;
-  for (size_t begin = 0; begin < joined.size();) {
-    const size_t end = std::min(joined.find('/', begin), joined.size());
-    const std::string_view part = std::string_view(joined).substr(begin, end - begin);
-    begin = end + 1;
-    if (part == "..") {
-      if (!parts.empty()) parts.pop_back();
-    } else if (!part.empty() && part != ".") {
-      parts.push_back(part);
-    }
-  }
-  std::string result;
-  for (const std::string_view part : parts) result.append("/").append(part);
-  return result.empty() ? "/" : result;
-}
-
 IncludeScan ScanIncludes(const std::vector<std::string_view>& sources, std::string_view options,
                          const std::string& current_directory) {
-  Scanner scanner(options, NormalisePath(current_directory, ""));
+  Scanner scanner(options, current_directory);
   scanner.ReadOptions();
   for (const std::string_view source : sources) scanner.ScanText(source, "");
   scanner.ScanQueue();

@@ -15,20 +15,23 @@
 #include <string_view>
 #include <vector>
 
+#include "client_icd/include_paths.h"
+
 namespace sluice {
 
 inline constexpr size_t kMaxIncludeFiles = 4096;
 inline constexpr size_t kMaxIncludeBytes = size_t{64} << 20;
 
 struct FoundInclude {
-  std::string path;  // Absolute, without ".", ".." and doubled slashes.
+  std::string path;  // Absolute, without ".", ".." and doubled slashes; where `steps` lead.
   std::string contents;
 };
 
 struct IncludeScan {
-  std::string options;  // The application's, with every folder of `directories` written absolute
-                        // and normalised.
+  std::string options;  // The application's, with every folder of `directories` written as where
+                        // it lies.
   std::vector<FoundInclude> files;
+  std::vector<IncludeStep> steps;        // What the files' paths lead through.
   std::vector<std::string> directories;  // As they stand in `options`; each once.
   bool lacks_value = false;              // The last option is -I or -D, and has none.
 };
@@ -37,9 +40,5 @@ struct IncludeScan {
 // `current_directory`, which is absolute, or empty if it is not known.
 IncludeScan ScanIncludes(const std::vector<std::string_view>& sources, std::string_view options,
                          const std::string& current_directory);
-
-// `path` made absolute from `base` and cleaned of ".", ".." and doubled slashes; empty if it stays
-// relative.
-std::string NormalisePath(std::string_view path, const std::string& base);
 
 }  // namespace sluice

@@ -74,6 +74,11 @@ bool AddIncludes(const std::vector<std::string_view>& sources, const char* optio
     out->set_path(std::move(file.path));
     out->set_contents(std::move(file.contents));
   }
+  for (IncludeStep& step : scan.steps) {
+    pb::IncludeStep* out = body->add_include_steps();
+    out->set_path(std::move(step.path));
+    out->set_link_target(std::move(step.link_target));
+  }
   for (std::string& directory : scan.directories)
     body->add_include_directories(std::move(directory));
   return true;

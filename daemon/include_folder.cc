@@ -60,6 +60,27 @@ IncludeFolder::~IncludeFolder() {
   if (!root_.empty()) RemoveHeldFolder(root_, std::move(held_));
 }
 
+absl::Status IncludeFolder::MakeSteps(
+    const google::protobuf::RepeatedPtrField<pb::IncludeStep>& steps) {
+  for (const pb::IncludeStep& step : steps) {
+    const std::string& target = step.link_target();
+    const bool is_folder = target.empty();
+    if (!IsPlainAbsolute(step.path()) || !(is_folder || target == "/" || IsPlainAbsolute(target)))
+      return absl::InvalidArgumentError(
+          absl::StrCat("include step \"", step.path(), "\" to \"", target, "\""));
+    if (!IsPathInFolder(step.path()) || !IsPathInFolder(target) || !MakeRoot()) continue;
+    std::error_code error;  // The compiler names what it misses.
+    const fs::path path = root_ + step.path();
+    fs::create_directories(is_folder ? path : path.parent_path(), error);
+    if (is_folder) continue;
+    if (fs::is_directory(root_ + target, error))
+      fs::create_directory_symlink(root_ + target, path, error);
+    else
+      fs::create_symlink(root_ + target, path, error);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status IncludeFolder::Write(
     const google::protobuf::RepeatedPtrField<pb::IncludeFile>& files) {
   if (files.empty() || !MakeRoot()) return absl::OkStatus();  // The compiler names what it misses.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The files that a program includes by paths of the application's host, under a folder of our own
 // for the time of a build. Paths come from the client: absolute, normalised, without any `..`; what
-// is not is a violation, and nothing outside the folder is ever written or read for it.
+// is not is a violation, and nothing outside the folder is ever written or read for it. So are its
+// links, each of which leads to such a path below the folder.
 // Thread-compatible; made by the session thread, dropped by the build thread.
 #pragma once
 
@@ -26,6 +27,19 @@ class IncludeFolder {
   IncludeFolder(const IncludeFolder&) = delete;
   IncludeFolder& operator=(const IncludeFolder&) = delete;
 
+  // Lays out all that a BuildProgram or CompileProgram brings; `options` get its options, changed
+  // to lead there.
+  template <typename Body>
+  absl::Status LayOut(const Body& body, std::string* options) {
+    RETURN_IF_ERROR(MakeSteps(body.include_steps()));
+    RETURN_IF_ERROR(Write(body.include_files()));
+    RETURN_IF_ERROR(MakeDirectories(body.include_directories()));
+    *options = RewriteOptions(body.options(), body.include_directories());
+    return absl::OkStatus();
+  }
+
+  // The links and folders that lead to files; to be made before these.
+  absl::Status MakeSteps(const google::protobuf::RepeatedPtrField<pb::IncludeStep>& steps);
   absl::Status Write(const google::protobuf::RepeatedPtrField<pb::IncludeFile>& files);
 
   // Folders that the options name, be there a file in them or not: they must not be looked for on

@@ -35,6 +35,15 @@ std::string CurrentDirectory() {
   return ::getcwd(buffer, sizeof(buffer)) != nullptr ? buffer : "";
 }
 
+PartOfPath LookAtThisHost(const std::string& path) {
+  struct stat info;
+  if (::lstat(path.c_str(), &info) != 0) return {};
+  if (!S_ISLNK(info.st_mode)) return {S_ISDIR(info.st_mode), ""};
+  char link[PATH_MAX];
+  const ssize_t length = ::readlink(path.c_str(), link, sizeof(link));
+  return {false, length > 0 ? std::string(link, static_cast<size_t>(length)) : ""};
+}
+
 bool IsFileOfThisHost(const std::string& path) {
   struct stat info;
   return ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);

@@ -35,6 +35,14 @@ bool BackslashSeparatesFolders();
 // Portable; empty if it is not to be had.
 std::string CurrentDirectory();
 
+// What the portable `path` is for a path that leads through it. On Windows it is always a folder:
+// Windows takes ".." away by the text alone, and follows links only where it opens a file.
+struct PartOfPath {
+  bool is_folder = false;
+  std::string link;  // What the symbolic link says, if it is one.
+};
+PartOfPath LookAtThisHost(const std::string& path);
+
 // Whether the portable `path` is a regular file; its bytes, unless it is none, cannot be read, or
 // has more than `max_bytes`. Never waits for what is no regular file.
 bool IsFileOfThisHost(const std::string& path);

@@ -265,10 +265,8 @@ HandlerResult HandleBuildProgram(Session& session, const pb::BuildProgram& cmd, 
   if (!FindDevices(session, *program->context, cmd.device_ids(), &devices))
     return CL_INVALID_DEVICE;
   auto folder = std::make_shared<IncludeFolder>();
-  if (absl::Status status = folder->Write(cmd.include_files()); !status.ok()) return status;
-  if (absl::Status status = folder->MakeDirectories(cmd.include_directories()); !status.ok())
-    return status;
-  const std::string options = folder->RewriteOptions(cmd.options(), cmd.include_directories());
+  std::string options;
+  if (absl::Status status = folder->LayOut(cmd, &options); !status.ok()) return status;
   program->arg_info_asked = AskedByBuild(*program, options);
   return RunBuild(session, call, program, devices, CL_BUILD_PROGRAM_FAILURE,
                   [program, devices, folder, options] {
@@ -297,10 +295,8 @@ HandlerResult HandleCompileProgram(Session& session, const pb::CompileProgram& c
     if (headers.back() == nullptr) return CL_INVALID_PROGRAM;
   }
   auto folder = std::make_shared<IncludeFolder>();
-  if (absl::Status status = folder->Write(cmd.include_files()); !status.ok()) return status;
-  if (absl::Status status = folder->MakeDirectories(cmd.include_directories()); !status.ok())
-    return status;
-  std::string options = folder->RewriteOptions(cmd.options(), cmd.include_directories());
+  std::string options;
+  if (absl::Status status = folder->LayOut(cmd, &options); !status.ok()) return status;
   program->arg_info_asked = AskedByBuild(*program, options);
   std::vector<std::string> names(cmd.header_names().begin(), cmd.header_names().end());
   return RunBuild(session, call, program, devices, CL_COMPILE_PROGRAM_FAILURE,

@@ -29,6 +29,14 @@ class Folder {
     std::filesystem::create_directories(std::filesystem::path(path_ + "/" + name).parent_path());
     std::ofstream(path_ + "/" + name) << text;
   }
+  // False where this user may make no links, as on Windows.
+  bool Link(const std::string& name, const std::string& target) const {
+    std::error_code error;
+    const std::filesystem::path link = path_ + "/" + name;
+    std::filesystem::create_directories(link.parent_path());
+    std::filesystem::create_symlink(target, link, error);
+    return !error && std::filesystem::path::preferred_separator == '/';
+  }
   const std::string& path() const { return path_; }
 
  private:
@@ -177,6 +185,115 @@ TEST_F(ProgramIncludeTest, FromTheRoot) {
   const std::string below = path.relative_path().generic_string();
   EXPECT_EQ(ValueOfA("#include \"" + below + "/a.h\"", ""), 42);
   EXPECT_EQ(ValueOfA("#include \"a.h\"", "-I " + below), 42);
+}
+
+// What a program's own macros put together, as hashcat does: INCLUDE_PATH/a.h.
+constexpr char kComputed[] =
+    "#define M2S_(x) #x\n#define M2S(x) M2S_(x)\n#include M2S(INCLUDE_PATH/a.h)\n";
+
+// After a symbolic link, ".." is the folder above the link's target, as in every path of the system
+// (path_resolution(7)): in build options, absolute paths, macros, and names of headers. Where the
+// text alone would lead lies another version of each header.
+TEST_F(ProgramIncludeTest, DotsAfterSymbolicLinks) {
+  const Folder folder;
+  ASSERT_FALSE(folder.path().empty());
+  folder.Put("v2/kernels/a.h", "#include \"../common/b.h\"\n#define A B\n");
+  folder.Put("v2/common/b.h", "#define B 42\n");
+  folder.Put("v2/common/a.h", "#define A 42\n");
+  folder.Put("app/common/b.h", "#define B 1\n");
+  folder.Put("app/common/a.h", "#define A 2\n");
+  folder.Put("lone/x.h", "");
+  const std::string target = folder.path() + "/v2/kernels";
+  if (!folder.Link("app/kernels", target) || !folder.Link("lone/kernels", "../v2/kernels"))
+    GTEST_SKIP() << "this system has no symbolic links that tests can make";
+  const std::string app = folder.path() + "/app";
+  const std::string lone = folder.path() + "/lone";
+  EXPECT_EQ(ValueOfA("#include \"a.h\"", "-I " + app + "/kernels"), 42);
+  EXPECT_EQ(ValueOfA("#include <a.h>", "-I " + app + "/kernels/../common"), 42);
+  EXPECT_EQ(ValueOfA("#include \"kernels/a.h\"", "-I " + app), 42);
+  EXPECT_EQ(ValueOfA("#include <kernels/../common/a.h>", "-I " + app), 42);
+  EXPECT_EQ(ValueOfA("#include \"" + app + "/kernels/a.h\"", ""), 42);
+  EXPECT_EQ(ValueOfA("#include \"" + app + "/kernels/../common/a.h\"", ""), 42);
+  EXPECT_EQ(ValueOfA(kComputed, "-D INCLUDE_PATH=" + app + "/kernels/../common"), 42);
+  EXPECT_EQ(ValueOfA("#include \"a.h\"", "-I " + lone + "/kernels"), 42);
+  EXPECT_EQ(ValueOfA(kComputed, "-D INCLUDE_PATH=" + lone + "/kernels"), 42);
+  const ScopedCurrentFolder here(lone);
+  EXPECT_EQ(ValueOfA("#include \"a.h\"", "-I kernels/../common"), 42);
+  EXPECT_EQ(ValueOfA("#include \"kernels/a.h\"", ""), 42);
+}
+
+// A header that is a symbolic link finds its neighbours beside the link, and is one file with its
+// target for #pragma once. Links of links count; those that lead in a circle are no headers.
+TEST_F(ProgramIncludeTest, HeadersThatAreSymbolicLinks) {
+  const Folder folder;
+  ASSERT_FALSE(folder.path().empty());
+  folder.Put("store/a.h", "#pragma once\n#include \"b.h\"\nconstant int a = B;\n#define A a\n");
+  folder.Put("store/b.h", "#define B 1\n");
+  folder.Put("app/b.h", "#define B 42\n");
+  if (!folder.Link("app/a.h", "again.h") || !folder.Link("app/again.h", "../store/a.h") ||
+      !folder.Link("app/circle.h", "round.h") || !folder.Link("app/round.h", "circle.h"))
+    GTEST_SKIP() << "this system has no symbolic links that tests can make";
+  const std::string options = "-I " + folder.path() + "/app -I " + folder.path();
+  EXPECT_EQ(ValueOfA("#include \"a.h\"\n#include <store/a.h>", options), 42);
+  EXPECT_EQ(ValueOfA("#include <a.h>\n#include \"again.h\"", options), 42);
+  const Own<cl_program> circle = Source("#include \"circle.h\"\nkernel void k() {}\n");
+  const cl_device_id one = device();
+  EXPECT_CL("clBuildProgram.circular_include", CL_BUILD_PROGRAM_FAILURE,
+            clBuildProgram(circle, 1, &one, options.c_str(), nullptr, nullptr));
+}
+
+// A path may lead into a folder and out of it again, if there is such a folder.
+TEST_F(ProgramIncludeTest, DotsAfterFolders) {
+  const Folder folder;
+  ASSERT_FALSE(folder.path().empty());
+  folder.Put("of/none/of/these.h", "");
+  folder.Put("a.h", "#define A 42\n");
+  const std::string options = "-I " + folder.path();
+  EXPECT_EQ(ValueOfA("#include \"of/none/../../a.h\"", options), 42);
+  EXPECT_EQ(ValueOfA("#include <a.h>", options + "/of/.."), 42);
+  EXPECT_EQ(ValueOfA("#include \"" + folder.path() + "/of/../a.h\"", ""), 42);
+  EXPECT_EQ(ValueOfA(kComputed, "-D INCLUDE_PATH=" + folder.path() + "/of/none/../.."), 42);
+  if (std::filesystem::path::preferred_separator != '/') return;  // There only the text counts.
+  const std::string asks = "#if __has_include(<missing/../a.h>) || __has_include(<a.h/../a.h>)\n";
+  EXPECT_EQ(ValueOfA(asks + "#define A 1\n#else\n#define A 42\n#endif", options), 42);
+}
+
+// clang's OpenCL C has #include_next and __has_include_next: the file of the name in the folders
+// after the one that the including file is from.
+TEST_F(ProgramIncludeTest, NextFileOfTheName) {
+  const Folder folder;
+  ASSERT_FALSE(folder.path().empty());
+  folder.Put("one/a.h", "#include_next <a.h>\n");
+  folder.Put("one/b.h",
+             "#if __has_include_next(<b.h>)\n#include_next <b.h>\n#endif\n#define A B\n");
+  folder.Put("one/c.h", "#define NEXT <c.h>\n#include_next NEXT\n#define A (C + 1)\n");
+  folder.Put("two/a.h", "#include_next \"a.h\"\n#define A (B + 2)\n");
+  folder.Put("two/b.h", "#define B 42\n");
+  folder.Put("two/c.h", "#define C 41\n");
+  folder.Put("three/a.h", "#define B 40\n");
+  const std::string options =
+      "-I " + folder.path() + "/one -I " + folder.path() + "/two -I " + folder.path() + "/three";
+  for (const char* directive : {"#include <a.h>", "#include \"a.h\"", "#include <b.h>",
+                                "#include \"b.h\"", "#include <c.h>"}) {
+    EXPECT_EQ(ValueOfA(directive, options), 42);
+  }
+}
+
+// #import, and what is asked for by a macro, are found as what #include names.
+TEST_F(ProgramIncludeTest, OtherWaysToNameAHeader) {
+  const Folder folder;
+  ASSERT_FALSE(folder.path().empty());
+  folder.Put("a.h", "constant int a = 42;\n#define A a\n");
+  folder.Put("only_asked_for.h", "");
+  const std::string options = "-I " + folder.path();
+  EXPECT_EQ(ValueOfA("#import \"a.h\"\n#import <a.h>", options), 42);
+  for (const std::string name : {"<only_asked_for.h>", "\"only_asked_for.h\""}) {
+    EXPECT_EQ(ValueOfA("#define NAME " + name +
+                           "\n#if !__has_include(<no_such_header.h>) && __has_include(NAME)\n"
+                           "#define A 42\n#else\n#define A 1\n#endif",
+                       options),
+              42);
+  }
 }
 
 }  // namespace

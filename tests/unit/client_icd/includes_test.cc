@@ -27,6 +27,19 @@ class IncludesTest : public ::testing::Test {
     return path;
   }
 
+  void Link(const std::string& name, const std::string& target) const {
+    std::filesystem::create_directories(std::filesystem::path(root_ + "/" + name).parent_path());
+    std::filesystem::create_symlink(target, root_ + "/" + name);
+  }
+
+  // "path -> target", or "path" for a folder.
+  static std::vector<std::string> StepsOf(const IncludeScan& scan) {
+    std::vector<std::string> all;
+    for (const IncludeStep& step : scan.steps)
+      all.push_back(step.link_target.empty() ? step.path : step.path + " -> " + step.link_target);
+    return all;
+  }
+
   static bool Has(const IncludeScan& scan, const std::string& path) {
     return std::any_of(scan.files.begin(), scan.files.end(),
                        [&](const FoundInclude& f) { return f.path == path; });
@@ -79,6 +92,10 @@ TEST_F(IncludesTest, HasInclude) {
   const IncludeScan scan = ScanIncludes({"#if defined(X) && __has_include(<a.h>)\n#endif\n"},
                                         "-I " + root_ + "/inc", root_);
   EXPECT_TRUE(Has(scan, a));
+  const IncludeScan asked_by_macro =
+      ScanIncludes({"#define NAME <a.h>\n#if (__has_include(NAME)) && (X)\n#endif\n"},
+                   "-I " + root_ + "/inc", root_);
+  EXPECT_TRUE(Has(asked_by_macro, a));
 }
 
 // Includes of included files are followed, relative to the including file before the -I folders,
@@ -103,6 +120,82 @@ TEST_F(IncludesTest, RewritesFoldersInTheOptions) {
                                         "-DA=1 -I \"my inc\" -Iinc/./ -w", root_);
   EXPECT_EQ(scan.options, "-DA=1 -I \"" + root_ + "/my inc\" -I" + root_ + "/inc -w");
   EXPECT_TRUE(Has(scan, x) && Has(scan, y));
+}
+
+// A folder that is reached by links is written as where it lies, and ".." starts there: what is
+// found so is sent with no more than the folders that ".." leaves.
+TEST_F(IncludesTest, FoldersBehindLinks) {
+  const std::string a = Write("v2/kernels/a.h", "#include \"../common/b.h\"\n");
+  const std::string b = Write("v2/common/b.h", "");
+  Write("app/common/b.h", "another");
+  Link("app/kernels", root_ + "/v2/kernels");
+  const IncludeScan scan =
+      ScanIncludes({"#include \"a.h\"\n"}, "-I " + root_ + "/app/kernels", root_);
+  EXPECT_EQ(scan.options, "-I " + root_ + "/v2/kernels");
+  ASSERT_EQ(scan.files.size(), 2u);
+  EXPECT_TRUE(Has(scan, a) && Has(scan, b));
+  const IncludeScan above =
+      ScanIncludes({"#include <b.h>\n"}, "-I " + root_ + "/app/kernels/../common", root_);
+  EXPECT_EQ(above.options, "-I " + root_ + "/v2/common");
+  EXPECT_TRUE(Has(above, b));
+}
+
+// A link that a header's name leads through is told of, after the folder that it leads to. For
+// workers that know no links the file is there under the name as well.
+TEST_F(IncludesTest, LinksOnTheWay) {
+  const std::string file = Write("store/x.h", "x");
+  Link("app/sub", "../store");
+  Link("app/y.h", "sub/x.h");
+  const IncludeScan scan =
+      ScanIncludes({"#include <sub/x.h>\n#include <y.h>\n"}, "-I " + root_ + "/app", root_);
+  ASSERT_EQ(scan.files.size(), 3u);
+  EXPECT_TRUE(Has(scan, file) && Has(scan, root_ + "/app/sub/x.h") &&
+              Has(scan, root_ + "/app/y.h"));
+  const std::vector<std::string> steps = StepsOf(scan);
+  const std::string link = root_ + "/app/sub -> " + root_ + "/store";
+  const auto folder_at = std::find(steps.begin(), steps.end(), root_ + "/store");
+  EXPECT_LT(folder_at, std::find(steps.begin(), steps.end(), link));
+  EXPECT_EQ(std::count(steps.begin(), steps.end(), link), 1);
+  EXPECT_EQ(std::count(steps.begin(), steps.end(), root_ + "/app/y.h -> " + file), 1);
+}
+
+// Links in a circle, and links whose resolution grows without end, lead nowhere.
+TEST_F(IncludesTest, LinksWithoutEnd) {
+  Write("x.h", "");
+  Link("a", "b");
+  Link("b", "a");
+  Link("l0", ".");
+  for (int i = 1; i < 60; ++i) {
+    const std::string before = "l" + std::to_string(i - 1);
+    Link("l" + std::to_string(i), before + "/" + before);
+  }
+  EXPECT_TRUE(ScanIncludes({"#include <a/../x.h>\n#include <l59/x.h>\n"}, "-I " + root_, root_)
+                  .files.empty());
+}
+
+// A folder that a path leaves again is told of, and one that is not there leads nowhere.
+TEST_F(IncludesTest, FoldersOnTheWay) {
+  const std::string x = Write("x.h", "");
+  Write("of/none.h", "");
+  const IncludeScan scan = ScanIncludes({"#include <of/../x.h>\n"}, "-I " + root_, root_);
+  EXPECT_TRUE(Has(scan, x));
+  EXPECT_EQ(StepsOf(scan), std::vector<std::string>{root_ + "/of"});
+  for (const char* name : {"missing/../x.h", "x.h/../x.h"}) {
+    const std::string source = std::string("#include <") + name + ">\n";
+    EXPECT_TRUE(ScanIncludes({source}, "-I " + root_, root_).files.empty()) << name;
+  }
+}
+
+// Of include_next, and of what asks for it, every folder's file is taken.
+TEST_F(IncludesTest, NextFileOfTheName) {
+  const std::string one = Write("one/x.h", "#include_next <x.h>\n");
+  const std::string two = Write("two/x.h", "#if __has_include_next(NAME)\n");
+  const std::string three = Write("three/y.h", "");
+  const std::string two_y = Write("two/y.h", "#define NAME \"y.h\"\n");
+  const std::string options = "-I " + root_ + "/one -I " + root_ + "/two -I " + root_ + "/three";
+  const IncludeScan scan = ScanIncludes({"#include <x.h>\n#include <y.h>\n"}, options, root_);
+  EXPECT_EQ(scan.files.size(), 4u);
+  EXPECT_TRUE(Has(scan, one) && Has(scan, two) && Has(scan, two_y) && Has(scan, three));
 }
 
 // A file found only from the current directory adds that directory to the options.
@@ -142,6 +235,7 @@ TEST_F(IncludesTest, ComputedIncludesAsHashcatHasThem) {
 // The -D folder of a computed include is normalised in the options, its final slash kept.
 TEST_F(IncludesTest, RewritesFolderOfMacro) {
   Write("inc/x.h", "");
+  Write("other/y.h", "");
   const IncludeScan scan =
       ScanIncludes({"#include S(DIR/x.h)"}, "-DDIR=" + root_ + "/other/../inc/ -D S(x)=#x", "/");
   EXPECT_EQ(scan.options, "-DDIR=" + root_ + "/inc/ -D S(x)=#x");
@@ -185,8 +279,9 @@ TEST_F(IncludesTest, ContinuedLine) {
 // More files than the bound are not taken.
 TEST_F(IncludesTest, RareSpellings) {
   const std::string file = Write("x.h", "");
-  for (const char* line : {"%:include \"x.h\"", "# /*y*/ include \"x.h\"",
-                           "/**/ %: include /*a*/ /*b*/ \"x.h\"", "#include /**/ <x.h>"}) {
+  for (const char* line :
+       {"%:include \"x.h\"", "# /*y*/ include \"x.h\"", "/**/ %: include /*a*/ /*b*/ \"x.h\"",
+        "#include /**/ <x.h>", "#import \"x.h\""}) {
     EXPECT_TRUE(Has(ScanIncludes({line}, "-I " + root_, root_), file)) << line;
   }
   for (const char* line : {"a %:include \"x.h\"", "%include \"x.h\"", "#/*include \"x.h\""}) {
@@ -213,15 +308,6 @@ TEST_F(IncludesTest, BoundedBytes) {
       ScanIncludes({"#include \"big.h\"\n#include \"small.h\""}, "-I " + root_, "/");
   EXPECT_FALSE(Has(scan, big));
   EXPECT_TRUE(Has(scan, small));
-}
-
-// Paths are cleaned by their text alone, and never leave the root.
-TEST(NormalisePathTest, Cleans) {
-  EXPECT_EQ(NormalisePath("/a//b/./c/../d/", ""), "/a/b/d");
-  EXPECT_EQ(NormalisePath("../x", "/a/b"), "/a/x");
-  EXPECT_EQ(NormalisePath("/../../x", ""), "/x");
-  EXPECT_EQ(NormalisePath("..", "/a"), "/");
-  EXPECT_EQ(NormalisePath("x", ""), "");
 }
 
 }  // namespace

@@ -116,6 +116,66 @@ TEST(IncludeFolderTest, AbsolutePathsOfTheClientsHost) {
   EXPECT_TRUE(fs::equivalent(root + "/app/x.h", root + "/.sluice-host/app/x.h"));
 }
 
+pb::BuildProgram Steps(const std::vector<std::pair<std::string, std::string>>& steps) {
+  pb::BuildProgram build;
+  for (const auto& [path, target] : steps) {
+    build.add_include_steps()->set_path(path);
+    build.mutable_include_steps()->rbegin()->set_link_target(target);
+  }
+  return build;
+}
+
+std::string RootOf(const IncludeFolder& folder) {
+  const std::string root = Rewrite(folder, "/", {"/"});
+  return root.substr(0, root.find_last_not_of('/') + 1);
+}
+
+// Links and folders are made below the folder, and files may lie behind links.
+TEST(IncludeFolderTest, LinksAndFolders) {
+  if (!LinksToFoldersAreMade()) GTEST_SKIP() << "this user may make no links to folders here";
+  IncludeFolder folder;
+  const pb::BuildProgram steps = Steps({{"/v2/kernels", ""},
+                                        {"/app/kernels", "/v2/kernels"},
+                                        {"/app/x.h", "/v2/x.h"},
+                                        {"/app/root", "/"}});
+  ASSERT_TRUE(folder.MakeSteps(steps.include_steps()).ok());
+  ASSERT_TRUE(
+      folder.Write(Files({"/v2/x.h", "/app/kernels/y.h", "/app/common/z.h"}).include_files()).ok());
+  const std::string root = RootOf(folder);
+  for (const char* name : {"/app/x.h", "/app/kernels/../x.h", "/app/root/v2/x.h"}) {
+    std::error_code error;
+    EXPECT_TRUE(fs::equivalent(root + name, root + "/v2/x.h", error)) << name;
+  }
+  EXPECT_TRUE(fs::is_regular_file(root + "/v2/kernels/y.h"));
+  EXPECT_FALSE(fs::exists(root + "/app/kernels/../common/z.h"));
+}
+
+// A link that would lead out of the folder is a violation, and so is one that is made there;
+// nothing is written outside for one that leads in a circle or is in a file's way.
+TEST(IncludeFolderTest, LinksStayInTheFolder) {
+  for (const auto& [path, target] : {std::pair<std::string, std::string>{"/a", "/../b"},
+                                     {"/a", "b"},
+                                     {"/a", "/b/"},
+                                     {"/a", "/./b"},
+                                     {"/a", "//"},
+                                     {"/a", std::string("/b\0c", 4)},
+                                     {"/../a", "/b"},
+                                     {"/../a", ""},
+                                     {"a", ""},
+                                     {"/", "/b"},
+                                     {"", "/b"}}) {
+    IncludeFolder folder;
+    EXPECT_FALSE(folder.MakeSteps(Steps({{path, target}}).include_steps()).ok())
+        << path << " to " << target;
+  }
+  IncludeFolder folder;
+  const pb::BuildProgram steps = Steps(
+      {{"/a", "/b"}, {"/b", "/a"}, {"/c", "/c"}, {"/d/e", "/d"}, {"/a", "/d"}, {"/a/f", "/d"}});
+  EXPECT_TRUE(folder.MakeSteps(steps.include_steps()).ok());
+  EXPECT_TRUE(folder.Write(Files({"/a/x", "/b", "/c/x/y", "/d/e/e/x"}).include_files()).ok());
+  EXPECT_TRUE(fs::exists(RootOf(folder) + "/d/x"));
+}
+
 // Without files nothing is made and nothing is changed.
 TEST(IncludeFolderTest, NoFilesNoFolder) {
   IncludeFolder folder;
