@@ -175,6 +175,14 @@ bool ReadPartition(const cl_device_partition_property* properties,
   return false;
 }
 
+// A query of timers that lacks a place for the time. Section 4.3: CL_INVALID_VALUE; but also
+// CL_INVALID_OPERATION if the platform has no such timers, which drivers look at first.
+cl_int RefuseTimer(const Device& device) {
+  const InfoTable& info = device.platform()->info();
+  const bool has_timer = info.Scalar<cl_ulong>(CL_PLATFORM_HOST_TIMER_RESOLUTION, 0) != 0;
+  return has_timer ? CL_INVALID_VALUE : CL_INVALID_OPERATION;
+}
+
 cl_int CreateSubDevices(Device* parent, const cl_device_partition_property* properties,
                         cl_uint num_devices, cl_device_id* devices, cl_uint* num_devices_ret) {
   std::vector<cl_device_partition_property> partition;
@@ -281,7 +289,7 @@ cl_int CL_API_CALL clGetDeviceAndHostTimer(cl_device_id handle, cl_ulong* device
                                            cl_ulong* host_timestamp) noexcept {
   const Device* device = Device::From(handle);
   if (device == nullptr) return CL_INVALID_DEVICE;
-  if (device_timestamp == nullptr || host_timestamp == nullptr) return CL_INVALID_VALUE;
+  if (device_timestamp == nullptr || host_timestamp == nullptr) return RefuseTimer(*device);
   std::shared_ptr<Session> session;
   CL_RETURN_IF_ERROR(SessionOf(*device, &session));
   ScopedCommand command;
@@ -299,7 +307,7 @@ cl_int CL_API_CALL clGetDeviceAndHostTimer(cl_device_id handle, cl_ulong* device
 cl_int CL_API_CALL clGetHostTimer(cl_device_id handle, cl_ulong* host_timestamp) noexcept {
   const Device* device = Device::From(handle);
   if (device == nullptr) return CL_INVALID_DEVICE;
-  if (host_timestamp == nullptr) return CL_INVALID_VALUE;
+  if (host_timestamp == nullptr) return RefuseTimer(*device);
   std::shared_ptr<Session> session;
   CL_RETURN_IF_ERROR(SessionOf(*device, &session));
   ScopedCommand command;

@@ -82,7 +82,7 @@ cl_int Kernel::GetArgInfo(cl_uint index, cl_kernel_arg_info param_name, const In
 
 cl_int Kernel::GetWorkGroupInfo(const Device& device, cl_kernel_work_group_info param_name,
                                 const InfoSink& sink) {
-  const pb::KernelDeviceDescription* about = metadata_->ForDevice(device.id());
+  const pb::KernelDeviceDescription* about = metadata_->ForDevice(device);
   // Section 5.9.4: CL_INVALID_DEVICE if device is not in the list of devices associated with
   // kernel.
   if (about == nullptr) return CL_INVALID_DEVICE;

@@ -376,11 +376,18 @@ cl_int CL_API_CALL clSetKernelExecInfo(cl_kernel kernel_handle, cl_kernel_exec_i
   if (!SupportsSvm(kernel->context())) return CL_INVALID_OPERATION;
   if (kernel->session().lost()) return kernel->session().lost_code();
   // CL_INVALID_VALUE if param_name is not valid, if param_value is NULL or if the size specified is
-  // not valid.
-  if (param_value == nullptr) return CL_INVALID_VALUE;
+  // not valid. An empty set of pointers is one, and takes back the one before.
+  if (param_value == nullptr && param_value_size != 0) return CL_INVALID_VALUE;
+  ScopedCommand command;
+  pb::SetKernelExecInfo& body = *command->mutable_set_kernel_exec_info();
   switch (param_name) {
     case CL_KERNEL_EXEC_INFO_SVM_PTRS:
-      if (param_value_size == 0 || param_value_size % sizeof(void*) != 0) return CL_INVALID_VALUE;
+      if (param_value_size % sizeof(void*) != 0) return CL_INVALID_VALUE;
+      for (size_t i = 0; i < param_value_size / sizeof(void*); ++i) {
+        const char* const pointer = static_cast<const char*>(param_value) + i * sizeof(void*);
+        if (ReadHandle<void*>(pointer) == nullptr) continue;  // No allocation to name.
+        body.mutable_value()->append(pointer, sizeof(void*));
+      }
       break;
     case CL_KERNEL_EXEC_INFO_SVM_FINE_GRAIN_SYSTEM:
       if (param_value_size != sizeof(cl_bool)) return CL_INVALID_VALUE;
@@ -391,11 +398,8 @@ cl_int CL_API_CALL clSetKernelExecInfo(cl_kernel kernel_handle, cl_kernel_exec_i
     default:
       return CL_INVALID_VALUE;
   }
-  ScopedCommand command;
-  pb::SetKernelExecInfo& body = *command->mutable_set_kernel_exec_info();
   body.set_kernel_id(kernel->id());
   body.set_param_name(param_name);
-  body.set_value(param_value, param_value_size);
   return kernel->stream().Call(*command, {}, nullptr);
 }
 

@@ -161,7 +161,7 @@ const LaunchLimits& Kernel::LimitsLocked(const Device& device) {
   const cl_uint bits = device.info().Scalar<cl_uint>(CL_DEVICE_ADDRESS_BITS, 64);
   limits.max_size = bits == 32 ? UINT32_MAX : UINT64_MAX;
   limits.executable = program_->HasExecutableFor(device);
-  if (const pb::KernelDeviceDescription* about = metadata_->ForDevice(device.id())) {
+  if (const pb::KernelDeviceDescription* about = metadata_->ForDevice(device)) {
     limits.work_group_size = about->work_group_size();
     const cl_ulong local_memory =
         device.info().Scalar<cl_ulong>(CL_DEVICE_LOCAL_MEM_SIZE, UINT64_MAX);

@@ -12,11 +12,16 @@ KernelMetadata::KernelMetadata(pb::KernelDescription description)
   }
 }
 
-const pb::KernelDeviceDescription* KernelMetadata::ForDevice(uint64_t device_id) const {
-  for (const pb::KernelDeviceDescription& device : description_.devices()) {
-    if (device.device_id() == device_id) return &device;
+const pb::KernelDeviceDescription* KernelMetadata::ForDevice(const Device& device) const {
+  const pb::KernelDeviceDescription* found = nullptr;
+  for (const Device* at = &device; at != nullptr; at = at->parent()) {
+    for (const pb::KernelDeviceDescription& described : description_.devices()) {
+      if (described.device_id() != at->id()) continue;
+      if (described.work_group_size() != 0) return &described;
+      if (found == nullptr) found = &described;
+    }
   }
-  return nullptr;
+  return found;
 }
 
 bool KernelMetadata::IsAccepted(cl_uint index, size_t size) const {

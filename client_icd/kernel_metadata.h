@@ -14,11 +14,10 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "client_icd/device.h"
 #include "proto/command.pb.h"
 
 namespace sluice {
-
-namespace pb = v1;
 
 class KernelMetadata {
  public:
@@ -33,8 +32,9 @@ class KernelMetadata {
   // Of an argument that is passed by value; 0 if its type's name does not say.
   size_t value_bytes(cl_uint index) const { return rules_[index].value_bytes; }
   pb::KernelArgDescription::Kind kind(cl_uint index) const { return rules_[index].kind; }
-  // Null if the device is none of the program's.
-  const pb::KernelDeviceDescription* ForDevice(uint64_t device_id) const;
+  // Of a sub-device, its parent's if the driver tells of that alone. Null if neither is the
+  // program's.
+  const pb::KernelDeviceDescription* ForDevice(const Device& device) const;
 
   // The driver has accepted a value of this size for this argument.
   bool IsAccepted(cl_uint index, size_t size) const;

@@ -96,27 +96,33 @@ bool Program::HasExecutable() const {
   return false;
 }
 
-bool Program::HasExecutableFor(const Device& device) const {
+// Section 5.8.7: "If a program binary has not been built for a sub-device, the program binary
+// associated with the parent device will be used."
+std::optional<Program::BuildState> Program::StateFor(const Device& device) const {
   absl::MutexLock lock(&mu_);
-  for (size_t i = 0; i < states_.size(); ++i) {
-    if (device_pointers_[i] != &device) continue;
-    // Built-in kernels need no build.
-    if (origin_ == Origin::kBuiltIn) return true;
-    // A compiled object or a library is no executable; an answer without a type leaves it to the
-    // driver.
-    const cl_program_binary_type type = states_[i].binary_type;
-    return states_[i].status == CL_BUILD_SUCCESS &&
-           (type == CL_PROGRAM_BINARY_TYPE_EXECUTABLE || type == CL_PROGRAM_BINARY_TYPE_NONE);
+  for (const Device* at = &device; at != nullptr; at = at->parent()) {
+    for (size_t i = 0; i < states_.size(); ++i) {
+      // Built-in kernels need no build.
+      const bool has_program = states_[i].status != CL_BUILD_NONE || origin_ == Origin::kBuiltIn;
+      if (device_pointers_[i] == at && has_program) return states_[i];
+    }
   }
-  return false;
+  return std::nullopt;
+}
+
+bool Program::HasExecutableFor(const Device& device) const {
+  const std::optional<BuildState> state = StateFor(device);
+  if (!state.has_value()) return false;
+  if (origin_ == Origin::kBuiltIn) return true;
+  // A compiled object or a library is no executable; an answer without a type leaves it to the
+  // driver.
+  return state->status == CL_BUILD_SUCCESS &&
+         (state->binary_type == CL_PROGRAM_BINARY_TYPE_EXECUTABLE ||
+          state->binary_type == CL_PROGRAM_BINARY_TYPE_NONE);
 }
 
 std::string Program::OptionsFor(const Device& device) const {
-  absl::MutexLock lock(&mu_);
-  for (size_t i = 0; i < states_.size(); ++i) {
-    if (device_pointers_[i] == &device) return states_[i].options;
-  }
-  return "";
+  return StateFor(device).value_or(BuildState()).options;
 }
 
 void Program::AttachKernel() {
@@ -201,13 +207,7 @@ cl_int Program::GetInfo(cl_program_info param_name, const InfoSink& sink) {
 
 cl_int Program::GetBuildInfo(const Device& device, cl_program_build_info param_name,
                              const InfoSink& sink) {
-  BuildState state;
-  {
-    absl::MutexLock lock(&mu_);
-    for (size_t i = 0; i < states_.size(); ++i) {
-      if (device_pointers_[i] == &device) state = states_[i];
-    }
-  }
+  const BuildState state = StateFor(device).value_or(BuildState());
   switch (param_name) {
     case CL_PROGRAM_BUILD_STATUS:
       return sink.Value<cl_build_status>(state.status);

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -58,6 +59,7 @@ class Program : public ClObject<Program, cl_program, ObjectKind::kProgram> {
   bool IsBuilding() const;
   // True if some device has an executable.
   bool HasExecutable() const;
+  // Of a sub-device that nothing was built for, its parent's counts; so in all that is told here.
   bool HasExecutableFor(const Device& device) const;
   // Options of the last step of the device's program.
   std::string OptionsFor(const Device& device) const;
@@ -81,6 +83,8 @@ class Program : public ClObject<Program, cl_program, ObjectKind::kProgram> {
 
   cl_int GetBinaries(const InfoSink& sink);
   bool ListedLocked(size_t index, const Uint64List& device_ids) const;
+  // What the device runs: none if that is neither its own nor an ancestor's.
+  std::optional<BuildState> StateFor(const Device& device) const;
 
   const Ref<Context> context_;
   const Origin origin_;

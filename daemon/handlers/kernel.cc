@@ -148,8 +148,9 @@ HandlerResult HandleSetKernelExecInfo(Session& session, const pb::SetKernelExecI
       if (session.objects().SvmPointer(address, 1) == nullptr) return CL_INVALID_VALUE;
     }
   }
+  const bool is_empty = cmd.value().empty();  // Of pointers: drivers know that set by its NULL.
   return cl().clSetKernelExecInfo(kernel->handle.get(), cmd.param_name(), cmd.value().size(),
-                                  cmd.value().data());
+                                  is_empty ? nullptr : cmd.value().data());
 }
 
 HandlerResult HandleGetKernelSuggestedLocalWorkSize(Session& session,

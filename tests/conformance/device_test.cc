@@ -281,6 +281,11 @@ TEST_F(DeviceTest, TimersMoveForward) {
               clGetDeviceAndHostTimer(device(), &device_time[0], &host_time[0]));
     EXPECT_CL("clGetHostTimer.unsupported", CL_INVALID_OPERATION,
               clGetHostTimer(device(), &host_time[0]));
+    // Whatever else is wrong.
+    EXPECT_CL("clGetDeviceAndHostTimer.unsupported_null", CL_INVALID_OPERATION,
+              clGetDeviceAndHostTimer(device(), nullptr, nullptr));
+    EXPECT_CL("clGetHostTimer.unsupported_null", CL_INVALID_OPERATION,
+              clGetHostTimer(device(), nullptr));
     GTEST_SKIP() << "the platform has no host timer (CL_PLATFORM_HOST_TIMER_RESOLUTION is 0)";
   }
   EXPECT_CL("clGetDeviceAndHostTimer.first", CL_SUCCESS,

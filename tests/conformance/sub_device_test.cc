@@ -177,6 +177,65 @@ TEST_F(SubDeviceTest, ProgramsRunWhereTheyAreBuilt) {
   }
 }
 
+// What is built for a device can be used by its sub-devices, for which nothing else was built
+// (clGetProgramBuildInfo): programs that were built, and linked ones. They tell of it too.
+TEST_F(SubDeviceTest, ProgramsOfTheParent) {
+  if (!Has(CL_DEVICE_PARTITION_BY_COUNTS) || !HasCompiler())
+    GTEST_SKIP() << "no partition by counts, or no compiler";
+  const Parts parts = TwoUnits();
+  const cl_device_id parent = device();
+  const cl_device_id all[] = {parent, parts.first, parts.second};
+  const Own<cl_context> context = MAKE("clCreateContext.parent_and_parts",
+                                       clCreateContext(nullptr, 3, all, nullptr, nullptr, error));
+  const char* source = "kernel void k(global int* p) { *p += 1; }";
+  const auto make = [&] {
+    return MAKE("clCreateProgramWithSource.sub_devices",
+                clCreateProgramWithSource(context, 1, &source, nullptr, error));
+  };
+  const Own<cl_program> built = make();
+  ASSERT_CL("clBuildProgram.parent", CL_SUCCESS,
+            clBuildProgram(built, 1, &parent, "-w", nullptr, nullptr));
+  const Own<cl_program> compiled = make();
+  ASSERT_EQ(clCompileProgram(compiled, 1, &parent, "", 0, nullptr, nullptr, nullptr, nullptr),
+            CL_SUCCESS);
+  const cl_program object = compiled;
+  const Own<cl_program> linked =
+      MAKE("clLinkProgram.parent",
+           clLinkProgram(context, 1, &parent, "", 1, &object, nullptr, nullptr, error));
+  for (const cl_device_id part : all) {
+    cl_build_status status = CL_BUILD_NONE;
+    EXPECT_CL("clGetProgramBuildInfo.parents_status", CL_SUCCESS,
+              clGetProgramBuildInfo(built, part, CL_PROGRAM_BUILD_STATUS, sizeof(status), &status,
+                                    nullptr));
+    EXPECT_EQ(status, CL_BUILD_SUCCESS);
+    cl_program_binary_type type = CL_PROGRAM_BINARY_TYPE_NONE;
+    EXPECT_CL(
+        "clGetProgramBuildInfo.parents_type", CL_SUCCESS,
+        clGetProgramBuildInfo(built, part, CL_PROGRAM_BINARY_TYPE, sizeof(type), &type, nullptr));
+    EXPECT_EQ(type, static_cast<cl_program_binary_type>(CL_PROGRAM_BINARY_TYPE_EXECUTABLE));
+  }
+  const Own<cl_mem> out = MAKE("clCreateBuffer.sub_device",
+                               clCreateBuffer(context, CL_MEM_READ_WRITE, 4, nullptr, error));
+  cl_int value = 0;
+  for (const cl_program program : {cl_program(built), cl_program(linked)}) {
+    const Own<cl_kernel> kernel =
+        MAKE("clCreateKernel.parent", clCreateKernel(program, "k", error));
+    SetArg(kernel, 0, out);
+    for (const cl_device_id part : all) {
+      const Own<cl_command_queue> queue =
+          MAKE("clCreateCommandQueueWithProperties.sub_device",
+               clCreateCommandQueueWithProperties(context, part, nullptr, error));
+      value = 41;
+      ASSERT_EQ(clEnqueueWriteBuffer(queue, out, CL_TRUE, 0, 4, &value, 0, nullptr, nullptr),
+                CL_SUCCESS);
+      EXPECT_CL("clEnqueueNDRangeKernel.parents_program", CL_SUCCESS, Launch(queue, kernel, 1));
+      ASSERT_EQ(clEnqueueReadBuffer(queue, out, CL_TRUE, 0, 4, &value, 0, nullptr, nullptr),
+                CL_SUCCESS);
+      EXPECT_EQ(value, 42);
+    }
+  }
+}
+
 // Each wrong argument has its code.
 TEST_F(SubDeviceTest, Refusals) {
   cl_device_id parts[4] = {};

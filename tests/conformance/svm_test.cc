@@ -124,6 +124,28 @@ TEST_F(SvmTest, PointersMeanTheSame) {
   clSVMFree(context(), second);
 }
 
+// The set of pointers that a kernel may follow can be empty, and NULL is no allocation: neither is
+// an error, and each takes back the set before.
+TEST_F(SvmTest, SetsOfNoPointers) {
+  REQUIRE_SVM();
+  cl_int* memory = Alloc();
+  ASSERT_NE(memory, nullptr);
+  const Own<cl_kernel> kernel = Kernel("add_one");
+  const void* some[] = {nullptr, memory};
+  for (const size_t count : {0, 1, 2}) {
+    EXPECT_CL(
+        "clSetKernelExecInfo.svm_ptrs_null", CL_SUCCESS,
+        clSetKernelExecInfo(kernel, CL_KERNEL_EXEC_INFO_SVM_PTRS, count * sizeof(void*), some));
+    EXPECT_CL("clSetKernelExecInfo.svm_ptrs_empty", CL_SUCCESS,
+              clSetKernelExecInfo(kernel, CL_KERNEL_EXEC_INFO_SVM_PTRS, 0, nullptr));
+  }
+  const Own<cl_mem> buffer = BufferOf(Counting(kCount, 0));
+  SetArg(kernel, 0, buffer);
+  ASSERT_EQ(Launch(queue(), kernel, kCount), CL_SUCCESS);
+  EXPECT_EQ(Read<cl_int>(buffer, kCount), Counting(kCount, 1));
+  clSVMFree(context(), memory);
+}
+
 // Copies, fills and migrations of shared memory do what they say, also to and from ordinary host
 // memory.
 TEST_F(SvmTest, CopiesFillsMigrates) {
