@@ -167,6 +167,10 @@ absl::Status Confine(const WorkerOptions& options) {
 absl::Status Prepare(Session& session) {
   RETURN_IF_ERROR(Driver::Load());
   RETURN_IF_ERROR(session.AddDevices());
+  // The probe has said so of its own user, which need not be this one.
+  if (const std::string unusable = UnusableFolder(); !unusable.empty()) {
+    Log(LogLevel::kWarning, "worker", unusable, {{"session", HexId(session.options().session_id)}});
+  }
   return session.printf().Start(&session.replies());
 }
 

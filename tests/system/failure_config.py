@@ -318,6 +318,25 @@ def check_other_keys(files):
                  ":3:1: " in output and "[limits]" in output, "keys outside their tables are sent there", output)
 
 
+# The operator's environment names a compile cache that the user of a session's worker cannot write: kernels fail to
+# build there, and the daemon's log says why.
+def check_cache_of_root():
+    if os.geteuid() != 0:
+        print("SKIP failure_config: a compile cache of root's: the daemon is not root's")
+        return
+    daemon = harness.Daemon("ring")
+    daemon.config.write_text(daemon.config.read_text().replace('[worker]\nuser = "root"\n', ""))
+    cache = daemon.directory / "cache of root"
+    cache.mkdir(mode=0o755)
+    daemon.start_with({"POCL_CACHE_DIR": str(cache)})
+    with daemon:
+        subprocess.run([str(harness.built("vector_add"))], env=daemon.environment(), stdin=subprocess.DEVNULL,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60, check=False)
+        told = [line for line in daemon.log.read_text().splitlines() if "cannot write to the compile cache" in line]
+        report.check(any(f"POCL_CACHE_DIR={cache}" in line and "session=" in line for line in told),
+                     "a compile cache that a session cannot write is in the log", daemon.log.read_text())
+
+
 def main():
     files = Files()
     try:
@@ -328,6 +347,7 @@ def main():
         check_installation(files)
         check_socket_names(files)
         check_ignored_children(files)
+        check_cache_of_root()
         check_ports(files)
         check_both_wildcards(files)
         check_lost_gateway(files)
