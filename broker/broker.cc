@@ -112,6 +112,7 @@ absl::Status Broker::Start() {
   admin_ = *std::move(admin);
   admission_.Listen(*std::move(listener));
   StartProbe();
+  WatchMemory();
   for (size_t i = 0; i < config_.network.size(); ++i) {
     gateways_.push_back(
         std::make_unique<GatewayLink>(loop_.get(), &workers_, &opener_, config_.network[i],
@@ -265,7 +266,24 @@ void Broker::Reload() {
   StartProbe();
 }
 
+// What devices say of their memory is that of a moment: a driver for the processor takes the
+// machine's, which a virtual machine is given and taken away while it runs. Clients that connect
+// from now on are told what there is, without a worker for each.
+void Broker::WatchMemory() {
+  constexpr int64_t kLookMs = 2'000;
+  constexpr uint64_t kLeastPart = 32;  // Less than such a part of it is no change.
+  loop_->AddTimer(kLookMs, [this] { WatchMemory(); });
+  const uint64_t before = probed_memory_;
+  const uint64_t now = MachineMemoryBytes();
+  const uint64_t change = now > before ? now - before : before - now;
+  if (probe_.running() || now == 0 || before == 0 || change <= before / kLeastPart) return;
+  Log(LogLevel::kInfo, "broker", "the machine's memory has changed: asking the devices again",
+      {{"bytes", now}, {"before", before}});
+  StartProbe();
+}
+
 void Broker::StartProbe() {
+  if (!probe_.running()) probed_memory_ = MachineMemoryBytes();
   probe_.Start(*launcher_, config_.limits.memory_bytes, config_.probe_timeout_ms,
                [this] { OnProbeDone(); });
 }

@@ -75,6 +75,7 @@ class Broker final : public BrokerControl {
   void OnTerminate();
   void Reload();
   void StartProbe();
+  void WatchMemory();
   void OnProbeDone();
   void OnSessionEnded();
   void BeginDrain(int64_t timeout_ms);  // 0 = no limit.
@@ -96,6 +97,7 @@ class Broker final : public BrokerControl {
   Policy policy_;
   Workers workers_;
   Probe probe_;
+  uint64_t probed_memory_ = 0;  // MachineMemoryBytes, when the probe began.
   SessionOpener opener_;
   ResourceHub resources_;
   Admission admission_;

@@ -40,6 +40,7 @@ class Probe {
 
   // Ends a running probe; `on_done` is not called.
   void Cancel();
+  bool running() const { return child_.valid(); }
   bool Is(pid_t pid) const { return child_.valid() && child_.pid() == pid; }
 
   // How many results there were; 0: none yet.

@@ -362,7 +362,12 @@ std::vector<std::string> OwnEnvironment() {
   return environment;
 }
 
+// By the file that drivers read, which a container may have for itself; else as the kernel says.
 uint64_t MachineMemoryBytes() {
+  std::string name;
+  uint64_t kibibytes = 0;
+  if (std::ifstream("/proc/meminfo") >> name >> kibibytes && name == "MemTotal:")
+    return kibibytes << 10;
   return static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
          static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
 }
