@@ -19,6 +19,11 @@ void TakeCommandLine(int* argc, char*** argv) {
   static auto* const texts = new std::vector<std::string>;
   static auto* const pointers = new std::vector<char*>;
   for (int i = 0; i < count; ++i) texts->push_back(FromWide(words[i]));
+  // As people ask programs of Windows' for help; behind another word it is that one's value.
+  for (size_t i = 1; i < texts->size() && i < 3; ++i) {
+    std::string& word = (*texts)[i];
+    if (word == "/?" || word == "-?") word = "--help";
+  }
   ::LocalFree(words);
   for (std::string& text : *texts) pointers->push_back(text.data());
   pointers->push_back(nullptr);

@@ -335,16 +335,26 @@ std::vector<std::wstring> CommandOf(SC_HANDLE service, std::string* described = 
   return command;
 }
 
+// The manager puts variables in for their names between such signs, and so would start another
+// program than the one that was checked.
+absl::Status CheckNotExpanded(const std::string& path, const char* advice) {
+  if (path.find('%') == std::string::npos) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      path,
+      ": a service's path cannot hold a percent sign, since Windows takes it for the begin "
+      "of a variable: ",
+      advice));
+}
+
 absl::Status InstallService(const InstallFlags& flags, std::vector<std::string>* done) {
   ASSIGN_OR_RETURN(const std::string daemon, FileBeside(kDaemon));
+  RETURN_IF_ERROR(CheckNotExpanded(
+      daemon, "unpack Sluice into a folder without one, and install it from there"));
   std::string command = absl::StrCat("\"", daemon, "\"");
   std::string file;
   if (!flags.config_file.empty()) {
-    // The manager puts variables in for their names between such signs.
-    if (flags.config_file.find('%') != std::string::npos) {
-      return absl::InvalidArgumentError("--config: a service's path cannot hold a percent sign");
-    }
     ASSIGN_OR_RETURN(file, FullPath(flags.config_file));
+    RETURN_IF_ERROR(CheckNotExpanded(file, "give --config a file of another name, or folder"));
     absl::StrAppend(&command, " --config \"", file, "\"");
   }
   const ServiceHandle manager(

@@ -7,6 +7,7 @@ SLUICE_BUILD_DIR is the Linux build, SLUICE_WINDOWS_BUILD_DIR the Windows one (d
 """
 import os
 import pathlib
+import re
 import shutil
 import sys
 
@@ -46,6 +47,11 @@ def tls(wine):
         REPORT.check(code == 0 and "every element right" in output, "mutual TLS", output if code else "")
         code, output = wine.run([program], seconds=60, **common)
         REPORT.check(code != 0 and "set SLUICE_TLS_CERT" in output, "no certificate: refused, and said why", output)
+        # The client's own certificate is no authority of the daemon's. Without SLUICE_LOG nothing but the program writes.
+        silent = dict(common, SLUICE_TLS_CA=wine_module.windows_path(files["CERT"]), **certificate)
+        del silent["SLUICE_LOG"]
+        code, output = wine.run([program], seconds=60, **silent)
+        REPORT.check(code != 0 and not re.search(r"\.cc:\d+\]", output), "another authority: gRPC writes nothing", output)
 
 
 def driver_life(wine, daemon):

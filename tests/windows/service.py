@@ -159,6 +159,15 @@ def texts(wine):
                                 ("uninstall with an endpoint", "SLUICE_ENDPOINT", ("--endpoint=a:1", "uninstall"))):
         code, output = ctl(wine, *command)
         check(f"texts: install {name}", code == 2 and word in output, (code, output))
+    for program in ("sluicectl.exe", "sluiced.exe"):
+        for word in ("/?", "-?"):
+            code, output = wine.run([BIN / program, word], seconds=60)
+            check(f"texts: {program} {word}", code == 0 and "--help" in output, (code, output))
+    code, output = ctl(wine, "install", "--confg", "x")
+    check("texts: words that install does not know, in order", code == 2 and "not expected: --confg x" in output,
+          (code, output))
+    code, output = ctl(wine, "devices", endpoint="127.0.0.1:1")
+    check("texts: nobody at a network endpoint", code == 3 and "no daemon listens" in output, (code, output))
     code, output = ctl(wine, "run")
     check("texts: run is no command", code == 2 and 'no command "run"' in output, (code, output))
 
@@ -486,6 +495,20 @@ def incomplete(wine, config):
     check("install: without the driver", code == 1 and "incomplete lacks sluice_icd.dll:" in output, (code, output))
 
 
+def expanded(wine, config):
+    """The service manager puts variables in for their names between percent signs, and so would start another program
+    than the one that was looked at."""
+    folder = in_c(wine, "Program Files", "x%OS%y")
+    folder.mkdir()
+    for name in PACKED:
+        os.link(wine.programs / name, folder / name)
+    code, output = ctl(wine, "install", "--manual", "--config", wine_module.windows_path(config), programs=folder)
+    check("install: from a folder with percent signs", code == 1 and "x%OS%y" in output and "percent sign" in output and
+          "unpack Sluice into" in output, (code, output))
+    code, output = wine.run(["sc", "query", "Sluice"], seconds=30)
+    check("install: no service was made then", code != 0 and "STATE" not in output, (code, output))
+
+
 def no_programs(wine, config):
     """Files that only have the names of programs: nothing is registered that could not run."""
     folder = in_c(wine, "Program Files", "no programs")
@@ -718,6 +741,7 @@ def install(wine):
     programs(wine, file)
     incomplete(wine, file)
     no_programs(wine, file)
+    expanded(wine, file)
     long_path(wine, file)
     code, output = wine.run(["sc", "query", "Sluice"], seconds=30)
     check("install: what is refused makes no service", code != 0 and "STATE" not in output, (code, output))
