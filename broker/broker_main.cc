@@ -17,7 +17,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "broker/base/grpc_environment.h"
 #include "broker/base/log.h"
+#include "broker/base/shown_text.h"
 #include "broker/broker.h"
 #include "broker/config.h"
 #include "broker/exit_codes.h"
@@ -234,6 +236,11 @@ int Serve(const Flags& flags) {
     return kDaemonExitUsage;
   }
   SetLogLevel(config->log_level);
+  const absl::Status grpc = MendGrpcEnvironment();
+  if (!grpc.ok()) {
+    Log(LogLevel::kWarning, "broker", "a variable is ignored",
+        {{"reason", std::string(grpc.message())}});
+  }
   PrepareDaemonProcess();
   for (const std::string& warning : WarningsOf(*config))
     Log(LogLevel::kWarning, "broker", "the configuration leaves something open",
@@ -285,6 +292,10 @@ int Main(int argc, char** argv) {
   DefineFlags(&app, &flags);
   try {
     app.parse(argc, argv);
+  } catch (const CLI::ExtrasError&) {
+    std::fprintf(stderr, "%s\nRun with --help for more information.\n",
+                 NotExpected(app.remaining()).c_str());
+    return kDaemonExitUsage;
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kDaemonExitOk : kDaemonExitUsage;
   }

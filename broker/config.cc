@@ -7,6 +7,7 @@
 #include <set>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -14,6 +15,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "broker/base/host_port.h"
+#include "broker/base/loopback.h"
 #include "broker/config_reader.h"
 #include "broker/os/config_keys.h"
 #include "broker/os/file.h"
@@ -244,7 +246,7 @@ absl::Status CheckNetwork(const NetworkConfig& network) {
                      " needs \"certificate\" and \"key\": there is no TLS without them"));
   }
   for (const std::string& address : network.listen) {
-    if (network.allow_plaintext || IsLoopbackAddress(address)) continue;
+    if (network.allow_plaintext || IsLoopbackTarget(address)) continue;
     return absl::InvalidArgumentError(absl::StrCat(
         network.Describe("listen"), ": listening on ", address,
         " without TLS is refused, since anyone on the way could read and change everything; give ",
@@ -323,7 +325,9 @@ absl::StatusOr<Config> ParseConfig(const std::string& text, const std::string& f
   }
   const toml::parse_result parsed = errors.Parse(text);
   if (parsed.failed()) {
-    errors.Add(parsed.error().source(), std::string(parsed.error().description()));
+    const std::string what(parsed.error().description());
+    const bool escape = absl::StrContains(what, "escape") || absl::StrContains(what, "unicode");
+    errors.Add(parsed.error().source(), absl::StrCat(what, escape ? kBackslashAdvice : ""));
     return absl::InvalidArgumentError(errors.Text());
   }
   Config config;
@@ -401,7 +405,7 @@ std::vector<std::string> OpenDoors(const Config& config) {
     std::vector<std::string> beyond;
     std::vector<std::string> local;
     for (const std::string& address : network.listen) {
-      (IsLoopbackAddress(address) ? local : beyond).push_back(address);
+      (IsLoopbackTarget(address) ? local : beyond).push_back(address);
     }
     const std::string ends_it =
         network.plaintext() ? "set token_file" : "set client_ca or token_file";
@@ -432,22 +436,6 @@ absl::Status CheckListenAddress(const std::string& listen_address) {
   return absl::InvalidArgumentError(
       absl::StrCat("listen address \"", listen_address,
                    "\" is not HOST:PORT or [IPV6]:PORT with a port from 1 to 65535"));
-}
-
-bool IsLoopbackAddress(const std::string& listen_address) {
-  const std::string host = listen_address.substr(0, listen_address.rfind(':'));
-  if (host == "localhost" || host == "[::1]") return true;
-  // 127.0.0.0/8, in the one way of writing it: four numbers with nothing before them.
-  unsigned numbers = 0;
-  for (const absl::string_view part : absl::StrSplit(host, '.')) {
-    uint32_t number;
-    const bool plain = !part.empty() && part.size() <= 3 &&
-                       part.find_first_not_of("0123456789") == absl::string_view::npos &&
-                       (part.size() == 1 || part[0] != '0');
-    if (!plain || !absl::SimpleAtoi(part, &number) || number > 255) return false;
-    if (numbers++ == 0 && number != 127) return false;
-  }
-  return numbers == 4;
 }
 
 }  // namespace sluice

@@ -120,8 +120,6 @@ std::vector<std::string> OpenDoors(const Config& config);
 // Fills what was left open with what fits this process's user.
 void ApplyDefaults(Config* config);
 
-// True for 127.0.0.0/8, [::1] and "localhost".
-bool IsLoopbackAddress(const std::string& listen_address);
 // OK if it is "HOST:PORT" with a host and a port from 1 to 65535.
 absl::Status CheckListenAddress(const std::string& listen_address);
 

@@ -186,12 +186,25 @@ void SectionReader::NoText(const toml::node& node, const std::string& key,
                                            " without quotes, allowed is ", wanted));
 }
 
+// No text of ours has one: it is what a backslash and a letter stand for.
+bool SectionReader::RefuseControl(const toml::node& node, const std::string& key,
+                                  const std::string& value) {
+  const bool found = std::any_of(value.begin(), value.end(), [](unsigned char byte) {
+    return (byte != 0 && byte < ' ') || byte == 0x7f;
+  });
+  if (!found) return false;
+  errors_->Add(node.source(), absl::StrCat("key \"", key, "\" in ", name_,
+                                           " has a control character", kBackslashAdvice));
+  return true;
+}
+
 void SectionReader::String(const std::string& key, std::string* out) {
   const toml::node* node = Find(key);
   if (node == nullptr) return;
   const auto value = Text(*node);
   if (!value.has_value()) return NoText(*node, key, "a string");
   if (value->find('\0') != std::string::npos) return WrongType(*node, key, "a string without NUL");
+  if (RefuseControl(*node, key, *value)) return;
   *out = *value;
 }
 
@@ -268,6 +281,7 @@ void SectionReader::ListElement(const toml::node& element, const std::string& ke
     value = absl::StrCat(*number);
   }
   if (!value.has_value()) return NoText(element, key, "a string or an array of strings");
+  if (RefuseControl(element, key, *value)) return;
   const std::string wrong = problem(*value);
   if (!wrong.empty()) {
     return errors_->Add(element.source(), absl::StrCat("key \"", key, "\" in ", name_, " has \"",
@@ -305,6 +319,7 @@ void SectionReader::Parsed(const std::string& key, const std::string& allowed,
   const auto value = Text(*node);
   if (!value.has_value()) return NoText(*node, key, allowed);
   if (value->find('\0') != std::string::npos) return WrongType(*node, key, "a string without NUL");
+  if (RefuseControl(*node, key, *value)) return;
   if (!parse(*value)) {
     errors_->Add(node->source(), absl::StrCat("key \"", key, "\" in ", name_, " is \"", *value,
                                               "\", allowed is ", allowed));

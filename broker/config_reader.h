@@ -70,6 +70,12 @@ class ConfigErrors {
   std::map<std::string, std::set<std::string>> sections_of_;
 };
 
+// Behind what a backslash between double quotes has led to: paths of Windows have them.
+inline constexpr char kBackslashAdvice[] =
+    ": between double quotes a backslash begins an escape; write a path that has one between "
+    "single "
+    "quotes, as 'C:\\folder\\file'";
+
 // The name of what is outside of every table.
 inline constexpr char kTopLevel[] = "the file";
 
@@ -111,6 +117,7 @@ class SectionReader {
   void WrongType(const toml::node& node, const std::string& key, const std::string& wanted);
   std::optional<std::string> Text(const toml::node& node) const;  // None: it is no string.
   void NoText(const toml::node& node, const std::string& key, const std::string& wanted);
+  bool RefuseControl(const toml::node& node, const std::string& key, const std::string& value);
   void ListElement(const toml::node& element, const std::string& key, const Problem& problem,
                    std::vector<std::string>* out);
 

@@ -25,7 +25,8 @@ constexpr size_t kMaxSnapshotBytes = size_t{64} << 20;
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<BrokerConnection>> BrokerConnection::Connect(const std::string& path,
-                                                                            std::string* snapshot) {
+                                                                            std::string* snapshot,
+                                                                            std::string* problem) {
   std::vector<UniqueFd> fds;
   Welcome welcome;
   const std::string wanted = absl::StrCat(kFeatureCloseSession, ",", kFeatureSharesResources);
@@ -35,6 +36,7 @@ absl::StatusOr<std::unique_ptr<BrokerConnection>> BrokerConnection::Connect(cons
     if (fds.size() != 1) return absl::InvalidArgumentError("a welcome without its snapshot");
     ASSIGN_OR_RETURN(*snapshot, ReadSealedCopy(fds[0].get(), kMaxSnapshotBytes));
   }
+  if (snapshot->empty() && problem != nullptr) *problem = welcome.message;
   const std::string_view features = IsTerminated(welcome.features) ? welcome.features : "";
   return std::unique_ptr<BrokerConnection>(new BrokerConnection(std::move(socket), features));
 }

@@ -18,9 +18,10 @@ namespace sluice {
 class BrokerConnection {
  public:
   // Connects and says Hello. `snapshot` gets the serialised PlatformSnapshot, empty if the daemon
-  // has no device.
+  // has no device; `problem`, if it is not null, then gets the daemon's reason.
   static absl::StatusOr<std::unique_ptr<BrokerConnection>> Connect(const std::string& path,
-                                                                   std::string* snapshot);
+                                                                   std::string* snapshot,
+                                                                   std::string* problem = nullptr);
 
   // Has a worker started, and returns the transport to it.
   absl::StatusOr<OpenedTransport> OpenSession();

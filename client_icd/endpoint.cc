@@ -40,7 +40,11 @@ Registry& TheRegistry() {
 void ParseOnce(Registry& registry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(registry.mu) {
   if (registry.parsed) return;
   registry.parsed = true;
-  if (EnvironmentVariable("SLUICE_WORKER") == "1") return;
+  if (EnvironmentVariable("SLUICE_WORKER") == "1") {
+    ClientLog(ClientLogLevel::kWarning,
+              "SLUICE_WORKER=1 is for Sluice's own workers, which see no device of Sluice's");
+    return;
+  }
   // One that is mistyped is as one that does not answer: the others are there.
   std::vector<absl::Status> refused;
   absl::StatusOr<std::vector<EndpointAddress>> addresses =
@@ -68,14 +72,20 @@ absl::Status Endpoint::Discover() {
 
 absl::Status Endpoint::DiscoverLocked() {
   std::string bytes;
-  if (address_.kind == EndpointAddress::Kind::kLocal) {
-    ASSIGN_OR_RETURN(broker_, BrokerConnection::Connect(address_.target, &bytes));
+  std::string problem;
+  if (address_.local()) {
+    ASSIGN_OR_RETURN(broker_, BrokerConnection::Connect(address_.target, &bytes, &problem));
   } else {
     ASSIGN_OR_RETURN(bytes, DescribeRemote(address_.target));
   }
   pb::PlatformSnapshot snapshot;
   if (!snapshot.ParseFromString(bytes))
     return absl::InvalidArgumentError("the daemon's snapshot does not parse");
+  if (snapshot.platforms().empty()) {  // It may have some another time.
+    return absl::UnavailableError(
+        problem.empty() ? "the daemon offers no device: see [devices] allow in its configuration"
+                        : absl::StrCat("the daemon has no device: ", problem));
+  }
   const bool shares_resources =
       broker_ != nullptr && broker_->shares_resources() && sharing::HasSluiceLibrary();
   for (const pb::PlatformSnapshot::Platform& described : snapshot.platforms()) {
@@ -83,6 +93,13 @@ absl::Status Endpoint::DiscoverLocked() {
   }
   discovered_ = true;
   return absl::OkStatus();
+}
+
+bool Endpoint::IsNews(const absl::Status& found) {
+  absl::MutexLock lock(&mu_);
+  const bool news = !found.ok() && found != told_;
+  told_ = found;
+  return news;
 }
 
 void Endpoint::AppendPlatforms(std::vector<Platform*>* out) {
@@ -248,39 +265,45 @@ class ForkGuard {
 
 namespace {
 
-void DiscoverOne(Endpoint* endpoint) {
-  const absl::Status status = endpoint->Discover();
-  if (status.ok()) return;
-  ClientLog(ClientLogLevel::kInfo,
-            absl::StrCat(endpoint->address().target, ": ", status.message()));
-}
-
-// Side by side, so that one that does not answer delays nobody else's answer.
-void DiscoverAll(const std::vector<Endpoint*>& endpoints) {
+// What became of each, in their order. Side by side, so that one that does not answer delays nobody
+// else's answer.
+std::vector<absl::Status> DiscoverAll(const std::vector<Endpoint*>& endpoints) {
   struct Latch {
     absl::Mutex mu;
     size_t running ABSL_GUARDED_BY(mu) = 0;
   };
   const auto latch = std::make_shared<Latch>();
+  std::vector<absl::Status> found(endpoints.size());
   for (size_t i = 1; i < endpoints.size(); ++i) {
     {
       absl::MutexLock lock(&latch->mu);
       ++latch->running;
     }
-    Endpoint* const endpoint = endpoints[i];
-    const auto ask = [latch, endpoint] {
-      DiscoverOne(endpoint);
+    const auto ask = [latch, endpoint = endpoints[i], mine = &found[i]] {
+      *mine = endpoint->Discover();
       absl::MutexLock lock(&latch->mu);
       --latch->running;
     };
-    if (!endpoint->discovered() && StartThread("sluice-discover", ask)) continue;
+    if (!endpoints[i]->discovered() && StartThread("sluice-discover", ask)) continue;
     ask();
   }
-  DiscoverOne(endpoints.front());
+  found.front() = endpoints.front()->Discover();
   absl::MutexLock lock(&latch->mu);
   latch->mu.Await(absl::Condition(
       +[](Latch* all) ABSL_EXCLUSIVE_LOCKS_REQUIRED(all->mu) { return all->running == 0; },
       latch.get()));
+  return found;
+}
+
+// A reason that leaves the application without any platform is an error; where there are others, a
+// warning. Each is told once until it changes, however often the application asks.
+void TellFailures(const std::vector<Endpoint*>& endpoints, const std::vector<absl::Status>& found,
+                  bool any_platform) {
+  const ClientLogLevel level = any_platform ? ClientLogLevel::kWarning : ClientLogLevel::kError;
+  for (size_t i = 0; i < endpoints.size(); ++i) {
+    if (!endpoints[i]->IsNews(found[i])) continue;
+    ClientLog(level, absl::StrCat(endpoints[i]->address().target, ": ", found[i].message()));
+  }
 }
 
 }  // namespace
@@ -301,9 +324,10 @@ std::vector<Platform*> AllPlatforms() {
   // Our threads run on when a loader has closed this library.
   KeepLibraryOf(reinterpret_cast<const void*>(&AllPlatforms));
   ForkGuard::Install();
-  DiscoverAll(endpoints);
+  const std::vector<absl::Status> found = DiscoverAll(endpoints);
   std::vector<Platform*> platforms;
   for (Endpoint* endpoint : endpoints) endpoint->AppendPlatforms(&platforms);
+  TellFailures(endpoints, found, !platforms.empty());
   return platforms;
 }
 

@@ -14,8 +14,8 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "broker/base/endpoint_address.h"
 #include "client_icd/broker_connection.h"
-#include "client_icd/endpoint_address.h"
 #include "client_icd/fork_locks.h"
 #include "client_icd/platform.h"
 #include "client_icd/session.h"
@@ -35,6 +35,8 @@ class Endpoint {
     return discovered_;
   }
   bool is_remote() const { return address_.kind == EndpointAddress::Kind::kRemote; }
+  // Whether this answer of Discover's is a failure that was not the last one already.
+  bool IsNews(const absl::Status& found);
   // Platforms found by Discover.
   void AppendPlatforms(std::vector<Platform*>* out);
 
@@ -66,6 +68,7 @@ class Endpoint {
   mutable absl::Mutex mu_;
   bool discovered_ ABSL_GUARDED_BY(mu_) = false;
   absl::Status last_failure_ ABSL_GUARDED_BY(mu_);
+  absl::Status told_ ABSL_GUARDED_BY(mu_);  // By IsNews.
   absl::Time asked_until_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
   std::vector<Platform*> platforms_ ABSL_GUARDED_BY(mu_);
   std::unique_ptr<BrokerConnection> broker_ ABSL_GUARDED_BY(mu_);

@@ -2,6 +2,8 @@
 #include "client_icd/helper_program.h"
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "broker/base/grpc_environment.h"
 #include "broker/os/client_files.h"
 #include "broker/os/this_process.h"
 #include "proto/status_macros.h"
@@ -21,7 +23,10 @@ absl::StatusOr<std::shared_ptr<HelperProcess>> StartHelperProgram(
   options.arguments = std::move(arguments);
   for (std::string& variable : OwnEnvironment()) {
     // What the application has loaded into itself (another gRPC, perhaps) is not for the helper.
-    if (!absl::StartsWith(variable, "LD_PRELOAD=")) options.environment.push_back(variable);
+    if (absl::StartsWith(variable, "LD_PRELOAD=")) continue;
+    // The helper is there for processes in which gRPC cannot be, perhaps because of this.
+    if (absl::StartsWith(variable, absl::StrCat(kGrpcPollStrategy, "="))) continue;
+    options.environment.push_back(std::move(variable));
   }
   options.descriptors = std::move(descriptors);
   options.sandbox.new_session = true;

@@ -4,6 +4,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "broker/base/grpc_environment.h"
 #include "broker/os/descriptor_identity.h"
 #include "broker/os/dynamic_library.h"
 #include "broker/os/this_process.h"
@@ -50,7 +51,10 @@ absl::Status CheckGrpc(const Plugin& plugin) {
     return absl::FailedPreconditionError(
         "this program has closed descriptor 0, 1 or 2, which gRPC's sockets would get");
   }
-  if (plugin.check == nullptr) return CheckNoForeignGrpc();
+  if (plugin.check == nullptr) {
+    RETURN_IF_ERROR(CheckGrpcEnvironment());
+    return CheckNoForeignGrpc();
+  }
   const char* const reason = plugin.check();
   return reason == nullptr ? absl::OkStatus() : absl::FailedPreconditionError(reason);
 }

@@ -93,6 +93,8 @@ void PrepareDaemonProcess() {
   }
 }
 
+void ForgetVariable(const char* name) { ::unsetenv(name); }
+
 int BecomeProgram(const std::string& path, char** argv) {
   ::execv(path.c_str(), argv);
   std::fprintf(stderr, "sluiced: cannot run %s: %s\n", path.c_str(), std::strerror(errno));

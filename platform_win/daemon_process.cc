@@ -4,6 +4,7 @@
 #include <windows.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <vector>
 
 #include "broker/os/process.h"
@@ -25,6 +26,8 @@ void PrepareDaemonProcess() {
   ::SetDefaultDllDirectories(LOAD_LIBRARY_SEARCH_SYSTEM32);
   ::HeapSetInformation(nullptr, HeapEnableTerminationOnCorruption, nullptr, 0);
 }
+
+void ForgetVariable(const char* name) { ::_putenv_s(name, ""); }
 
 int BecomeProgram(const std::string& path, char** argv) {
   SpawnOptions options;

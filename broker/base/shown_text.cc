@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace sluice {
 namespace {
@@ -65,6 +66,11 @@ std::string ShownText(std::string_view text, std::string_view escaped) {
     }
   }
   return out;
+}
+
+std::string NotExpected(const std::vector<std::string>& words) {
+  return absl::StrCat("The following argument", words.size() == 1 ? " was" : "s were",
+                      " not expected: ", absl::StrJoin(words, " "));
 }
 
 }  // namespace sluice

@@ -4,11 +4,15 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace sluice {
 
 // `text` on one line: "\n" and "\xNN" stand for what ends lines, moves a terminal's cursor, turns
 // the text around, or is not UTF-8; a character of `escaped` gets a backslash before it.
 std::string ShownText(std::string_view text, std::string_view escaped = "");
+
+// What is wrong with words of a command line that nobody asked for, in their order.
+std::string NotExpected(const std::vector<std::string>& words);
 
 }  // namespace sluice

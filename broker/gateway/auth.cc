@@ -4,18 +4,14 @@
 #include <grpc/grpc_security_constants.h>
 #include <openssl/sha.h>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "broker/base/log.h"
-#include "broker/gateway/token_text.h"
 
 namespace sluice {
 namespace {
 
 constexpr std::string_view kBearer = "Bearer ";
-constexpr size_t kMinTokenLength = 16;
 
 // The subject as gRPC gives it ("CN=alice,O=Example"), else the first other name that the
 // certificate carries ("SAN=alice.example"), which no subject looks like.
@@ -53,34 +49,6 @@ bool ConstantTimeEqual(std::string_view secret, std::string_view offered) {
 Authenticator::Authenticator(std::vector<std::string> tokens, std::string via)
     : tokens_(std::move(tokens)), via_(std::move(via)) {
   for (const std::string& token : tokens_) names_.push_back(TokenName(token));
-}
-
-absl::StatusOr<std::vector<std::string>> Authenticator::ParseTokens(std::string_view file) {
-  file = WithoutByteOrderMark(file);
-  std::vector<std::string> tokens;
-  size_t number = 0;
-  for (const std::string& text : std::vector<std::string>(
-           absl::StrSplit(absl::string_view(file.data(), file.size()), '\n'))) {
-    ++number;
-    const absl::string_view line = absl::StripAsciiWhitespace(text);
-    if (line.empty() || line[0] == '#') continue;
-    if (!CanBeSent({line.data(), line.size()}))
-      return absl::InvalidArgumentError(absl::StrCat("line ", number, kCannotBeSent));
-    if (line.size() > kMaxTokenBytes) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "line ", number, " is longer than ", kMaxTokenBytes, " bytes: no request can carry it"));
-    }
-    if (line.size() < kMinTokenLength) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "line ", number, " has ", line.size(), " characters; a token needs at least ",
-          kMinTokenLength, " (make one with: openssl rand -hex 32)"));
-    }
-    tokens.emplace_back(line);
-  }
-  if (tokens.empty()) {
-    return absl::InvalidArgumentError("it holds no token; write one a line (openssl rand -hex 32)");
-  }
-  return tokens;
 }
 
 std::optional<size_t> Authenticator::FindToken(std::string_view authorization) const {

@@ -25,10 +25,6 @@ bool ConstantTimeEqual(std::string_view secret, std::string_view offered);
 
 class Authenticator {
  public:
-  // Of a token file: one token a line; blank lines and lines that begin with '#' are skipped. An
-  // error if there is none, or one that is too short to be a secret.
-  static absl::StatusOr<std::vector<std::string>> ParseTokens(std::string_view file);
-
   // Without tokens, every client that the handshake let in is accepted. `via`: said behind names,
   // where another gateway of the daemon asks for other certificates or tokens; else empty.
   explicit Authenticator(std::vector<std::string> tokens, std::string via = "");

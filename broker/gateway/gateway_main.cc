@@ -30,6 +30,7 @@
 #include "broker/gateway/options.h"
 #include "broker/gateway/server.h"
 #include "broker/gateway/tls_files.h"
+#include "broker/gateway/token_text.h"
 #include "broker/os/command_line.h"
 #include "broker/os/daemon_process.h"
 #include "broker/os/helper_files.h"
@@ -89,7 +90,7 @@ absl::Status CheckTlsFiles(const GatewayOptions& options) {
 
 absl::StatusOr<std::vector<std::string>> ReadTokens(const GatewayOptions& options) {
   if (options.tokens.empty()) return std::vector<std::string>();
-  auto tokens = Authenticator::ParseTokens(options.tokens);
+  auto tokens = ParseTokens(options.tokens);
   if (!tokens.ok()) return About("token_file", tokens.status());
   return tokens;
 }

@@ -6,7 +6,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "broker/gateway/loopback.h"
+#include "broker/base/loopback.h"
 #include "broker/os/file.h"
 #include "broker/os/scoped_handle.h"
 #include "proto/status_macros.h"

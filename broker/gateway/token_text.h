@@ -1,31 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a bearer token's file may look like: text that any editor has written. Used by the gateway
-// for the tokens that it accepts and by the client for the one that it shows.
+// What a bearer token's file may look like: text that any editor has written, one token a line;
+// blank lines and lines that begin with '#' are skipped. The one rule for the gateway, which reads
+// the tokens that it accepts, and the client, which reads the one that it shows: one file serves
+// both. Thread-safe.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
+#include <limits>
+#include <string>
 #include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
 
 namespace sluice {
-
-// Some editors begin UTF-8 with a mark.
-inline std::string_view WithoutByteOrderMark(std::string_view text) {
-  constexpr std::string_view kMark = "\xef\xbb\xbf";
-  if (text.substr(0, kMark.size()) == kMark) text.remove_prefix(kMark.size());
-  return text;
-}
 
 // Headers together may have 8 KiB (gRPC's default).
 inline constexpr size_t kMaxTokenBytes = 4096;
 
-// Whether the header that carries a token can carry this one. UTF-16 cannot be.
-inline bool CanBeSent(std::string_view token) {
-  return std::all_of(token.begin(), token.end(), [](char c) { return c >= ' ' && c <= '~'; });
-}
-inline constexpr char kCannotBeSent[] =
-    " has bytes that no request can carry: save the file as plain text, in ASCII or UTF-8 "
-    "(PowerShell's > writes UTF-16)";
+// The file's first tokens, `most` of them; what stands behind those is not looked at. An error
+// names the line: there is no token, or one that no request can carry, or that could be guessed.
+absl::StatusOr<std::vector<std::string>> ParseTokens(
+    std::string_view file, size_t most = std::numeric_limits<size_t>::max());
 
 }  // namespace sluice

@@ -24,6 +24,9 @@ void LeaveFirstProcess();
 // Signals wait for StopSignals, as many descriptors as may be had, no dialogs of the system's.
 void PrepareDaemonProcess();
 
+// Takes a variable out of this process's environment.
+void ForgetVariable(const char* name);
+
 // Runs the program at `path` in this process's place, with argv[1] and on. Returns only if that
 // fails, or, where a process cannot be replaced, with the program's exit code; -1 and a line on
 // stderr if it cannot be run.

@@ -5,7 +5,9 @@
 
 #include <atomic>
 
+#include "broker/base/grpc_environment.h"
 #include "broker/os/this_process.h"
+#include "proto/status_macros.h"
 
 namespace sluice {
 namespace {
@@ -26,12 +28,18 @@ std::atomic<bool> forked{false};
 
 }  // namespace
 
-bool ClaimGrpc() {
-  if (forked.load(std::memory_order_relaxed)) return false;
-  int before = 0;
+absl::Status ClaimGrpc() {
+  const absl::Status of_fork = absl::FailedPreconditionError(
+      "this process is a fork of one that has used gRPC, which gRPC does not survive");
+  if (forked.load(std::memory_order_relaxed)) return of_fork;
   const int self = ProcessId();
-  return claimed_by.compare_exchange_strong(before, self, std::memory_order_relaxed) ||
-         before == self;
+  int before = claimed_by.load(std::memory_order_relaxed);
+  if (before == 0) {
+    RETURN_IF_ERROR(CheckGrpcEnvironment());
+    if (claimed_by.compare_exchange_strong(before, self, std::memory_order_relaxed))
+      return absl::OkStatus();
+  }
+  return before == self ? absl::OkStatus() : of_fork;
 }
 
 }  // namespace sluice

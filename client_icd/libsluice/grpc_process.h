@@ -2,13 +2,15 @@
 //
 // Whether gRPC can be used in this process. It does not survive a fork: a child shares its parent's
 // epoll set, so that what the child adds there is told to the parent, with addresses of the child.
-// Thread-safe.
+// And it aborts a process whose environment it does not understand. Thread-safe.
 #pragma once
+
+#include "absl/status/status.h"
 
 namespace sluice {
 
-// From a true answer on, children of this process get false; so do those of a process in which
-// somebody else had gRPC running when it forked. Before each first use of gRPC.
-bool ClaimGrpc();
+// From OK on, children of this process get an error; so do those of a process in which somebody
+// else had gRPC running when it forked. The message says why not. Before each first use of gRPC.
+absl::Status ClaimGrpc();
 
 }  // namespace sluice

@@ -74,13 +74,13 @@ absl::StatusOr<std::unique_ptr<ResourceConnection>> ResourceConnection::Connect(
   if (fds.size() != 2) return absl::InternalError("a resource connection without its descriptors");
   std::unique_ptr<ResourceConnection> connection(
       new ResourceConnection(std::move(broker), std::move(fds[1])));
-  if (ClaimGrpc()) {
+  if (const absl::Status usable = ClaimGrpc(); usable.ok()) {
     RETURN_IF_ERROR(StartGrpc());
     ASSIGN_OR_RETURN(ResourceChannel transport, OpenResourceChannel(std::move(fds[0])));
     connection->stub_ = v1::Resources::NewStub(transport.channel);
     connection->transport_ = std::make_shared<const ResourceChannel>(std::move(transport));
   } else {
-    ASSIGN_OR_RETURN(connection->helper_, ResourceHelper::Start(std::move(fds[0])));
+    ASSIGN_OR_RETURN(connection->helper_, ResourceHelper::Start(std::move(fds[0]), usable));
   }
   return connection;
 }

@@ -56,8 +56,9 @@ class ResourceHelper {
  public:
   virtual ~ResourceHelper() = default;
 
-  // kUnimplemented says why there is none.
-  static absl::StatusOr<std::unique_ptr<ResourceHelper>> Start(UniqueFd transport);
+  // `why` gRPC cannot be here. kUnimplemented says that, and why there is no helper.
+  static absl::StatusOr<std::unique_ptr<ResourceHelper>> Start(UniqueFd transport,
+                                                               const absl::Status& why);
 
   virtual absl::Status Call(const char* method, const google::protobuf::MessageLite& request,
                             uint64_t timeout_ms, google::protobuf::MessageLite* reply) = 0;

@@ -15,11 +15,11 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "broker/base/endpoint_address.h"
 #include "broker/os/local_endpoint.h"
 #include "broker/os/native_handle.h"
 #include "broker/os/this_process.h"
 #include "broker/os/threads.h"
-#include "client_icd/endpoint_address.h"
 #include "client_icd/libsluice/entry.h"
 #include "client_icd/libsluice/resource_connection.h"
 #include "client_icd/libsluice/resource_watch.h"
@@ -90,7 +90,8 @@ std::string BytesOf(const sluice_capability& capability) {
 absl::StatusOr<std::string> LocalPath(const char* endpoint) {
   const bool given = endpoint != nullptr && *endpoint != '\0';
   const std::string text = given ? endpoint : EnvironmentVariable("SLUICE_ENDPOINT").value_or("");
-  if (const auto addresses = ParseEndpoints(text); addresses.ok()) {
+  std::vector<absl::Status> refused;  // A mistyped one takes nothing from the others.
+  if (const auto addresses = ParseEndpoints(text, &refused); addresses.ok()) {
     for (const EndpointAddress& address : *addresses) {
       if (address.kind == EndpointAddress::Kind::kLocal) return address.target;
     }

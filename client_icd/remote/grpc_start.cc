@@ -2,16 +2,19 @@
 #include "client_icd/remote/grpc_start.h"
 
 #include <grpc/grpc.h>
+#include <grpc/support/log.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
 
 #include <algorithm>
 #include <atomic>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "broker/base/grpc_environment.h"
 #include "broker/os/descriptor_identity.h"
 #include "broker/os/this_process.h"
 #include "broker/os/threads.h"
@@ -80,6 +83,15 @@ absl::Status CheckRoomForThreads(int wanted) {
       " more: raise its limit on address space (ulimit -v) or on processes (ulimit -u)"));
 }
 
+// gRPC writes errors on stderr, which is the application's. One that is not a part of this library
+// may be the application's too, and is not ours to silence.
+void SilenceOwnGrpc() {
+  const std::string ours = LibraryFileOf(reinterpret_cast<const void*>(&StartGrpc));
+  if (LibraryFileOf(reinterpret_cast<const void*>(&gpr_set_log_function)) != ours) return;
+  if (EnvironmentVariable("GRPC_VERBOSITY") || EnvironmentVariable("SLUICE_LOG")) return;
+  gpr_set_log_function([](gpr_log_func_args*) {});
+}
+
 }  // namespace
 
 absl::Status StartGrpc() {
@@ -87,12 +99,10 @@ absl::Status StartGrpc() {
   if (kept.load(std::memory_order_acquire) != nullptr) return absl::OkStatus();
   absl::MutexLock lock(mu);
   if (kept.load(std::memory_order_relaxed) != nullptr) return absl::OkStatus();
+  RETURN_IF_ERROR(CheckGrpcEnvironment());
   RETURN_IF_ERROR(CheckRoomForDescriptors(kDescriptorsOfGrpc));
   RETURN_IF_ERROR(CheckRoomForGrpcThreads());
-  if (EnvironmentVariable("GRPC_POLL_STRATEGY") == "none") {
-    return absl::FailedPreconditionError(
-        "GRPC_POLL_STRATEGY=none leaves gRPC no way to wait, and it aborts: unset it");
-  }
+  SilenceOwnGrpc();
   grpc_init();
   kept.store(new auto(grpc::CreateChannel("127.0.0.1:1", grpc::InsecureChannelCredentials())),
              std::memory_order_release);

@@ -16,7 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
-#include "broker/gateway/loopback.h"
+#include "broker/base/loopback.h"
 #include "broker/gateway/message_reader.h"
 #include "broker/gateway/tls_files.h"
 #include "broker/gateway/token_text.h"
@@ -117,20 +117,12 @@ absl::Status FindSystemRoots(const SystemFile& read, RemoteSecurity* security) {
 
 absl::StatusOr<std::string> ReadToken(const Environment& environment) {
   ASSIGN_OR_RETURN(const std::string content, ReadFileOf(environment, "SLUICE_TOKEN_FILE"));
-  const std::string text(WithoutByteOrderMark(content));
-  std::string token(absl::StripAsciiWhitespace(text.substr(0, text.find('\n'))));
-  if (token.size() > kMaxTokenBytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("SLUICE_TOKEN_FILE: its first line is longer than ", kMaxTokenBytes,
-                     " bytes, which no token is: is it the right file?"));
-  }
-  if (!CanBeSent(token)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("SLUICE_TOKEN_FILE: its first line", kCannotBeSent));
-  }
-  if (content.empty() == token.empty()) return token;
+  if (content.empty()) return content;  // There is no such file, and need not be.
+  absl::StatusOr<std::vector<std::string>> tokens = ParseTokens(content, /*most=*/1);
+  if (tokens.ok()) return std::move(tokens->front());
   return absl::InvalidArgumentError(
-      "SLUICE_TOKEN_FILE: its first line is empty; it must be the token");
+      absl::StrCat("SLUICE_TOKEN_FILE: ", Value(environment, "SLUICE_TOKEN_FILE"), ": ",
+                   tokens.status().message()));
 }
 
 }  // namespace
@@ -232,6 +224,13 @@ absl::StatusOr<std::string> ReadSystemFile(const char* path) {
   return ReadNamedFile(path, kMaxFileBytes);
 }
 
+std::string ConnectHint(const grpc::Status& status) {
+  if (!absl::EndsWith(status.error_message(), "WSA Error")) return "";
+  return " (gRPC says no more on Windows: most often no daemon listens at that address and port, "
+         "or "
+         "a firewall is before it)";
+}
+
 std::chrono::milliseconds ConnectTimeout() {
   return std::chrono::milliseconds(ConnectLimitMs().value_or(kDefaultConnectMs));
 }
@@ -277,7 +276,8 @@ absl::StatusOr<std::string> DescribePlatforms(const std::string& endpoint,
   if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED)
     return absl::UnavailableError(NoAnswerWithin(timeout.count()));
   if (!status.ok()) {
-    return absl::UnavailableError(absl::StrCat(Describe(status), TlsHint(status, security)));
+    return absl::UnavailableError(
+        absl::StrCat(Describe(status), TlsHint(status, security), ConnectHint(status)));
   }
 
   MessageReader reader;

@@ -6,7 +6,7 @@
 //                      or openSUSE keep them
 //   SLUICE_TLS_CERT    PEM files: who we are (mutual TLS); both or none
 //   SLUICE_TLS_KEY
-//   SLUICE_TOKEN_FILE  a file whose first line is sent as a bearer token
+//   SLUICE_TOKEN_FILE  a file whose first token is sent (broker/gateway/token_text.h)
 //   SLUICE_ALLOW_PLAINTEXT=1   no TLS, also beyond this machine; without it only to 127.0.0.0/8,
 //   [::1] and localhost
 //   SLUICE_CONNECT_TIMEOUT_MS  how long to try to be connected; 2000 (`../connect_limit.h`)
@@ -77,5 +77,7 @@ const char* GrpcTrouble();
 std::string Describe(const grpc::Status& status);
 // What to try about TLS, in brackets, if the failure looks like it; else nothing.
 std::string TlsHint(const grpc::Status& status, const RemoteSecurity& security);
+// What a connection that Windows refuses is likely to mean, in brackets; else nothing.
+std::string ConnectHint(const grpc::Status& status);
 
 }  // namespace sluice

@@ -154,9 +154,9 @@ void PrintPlatform(const PlatformSummary& platform, const std::string& endpoint)
   }
 }
 
-absl::StatusOr<std::string> SnapshotOf(const Endpoint& endpoint, int timeout_ms) {
-  if (!endpoint.local) return DescribeNetwork(endpoint.text, timeout_ms);
-  absl::StatusOr<Greeting> greeting = Greet(endpoint.path, timeout_ms);
+absl::StatusOr<std::string> SnapshotOf(const EndpointAddress& endpoint, int timeout_ms) {
+  if (!endpoint.local()) return DescribeNetwork(endpoint.target, timeout_ms);
+  absl::StatusOr<Greeting> greeting = Greet(endpoint.target, timeout_ms);
   if (!greeting.ok()) return greeting.status();
   if (!greeting->problem.empty()) return absl::FailedPreconditionError(greeting->problem);
   return std::move(greeting->snapshot);
@@ -169,7 +169,7 @@ struct Offer {
   std::string error;
 };
 
-Offer AskForDevices(const Endpoint& endpoint, int timeout_ms) {
+Offer AskForDevices(const EndpointAddress& endpoint, int timeout_ms) {
   const absl::StatusOr<std::string> snapshot = SnapshotOf(endpoint, timeout_ms);
   if (absl::IsFailedPrecondition(snapshot.status())) {  // It answered, but has no devices.
     return {{}, kExitFailed, absl::StrCat(endpoint.text, ": ", snapshot.status().message())};
@@ -181,7 +181,7 @@ Offer AskForDevices(const Endpoint& endpoint, int timeout_ms) {
     return {{},
             kExitNoDaemon,
             Advised(absl::StrCat("cannot ask ", endpoint.text, ": ", snapshot.status().message()),
-                    endpoint.local && !refused)};
+                    endpoint.local() && !refused)};
   }
   absl::StatusOr<std::vector<PlatformSummary>> platforms = DecodeSnapshot(*snapshot);
   if (platforms.ok()) return {*std::move(platforms), kExitOk, ""};
@@ -191,13 +191,13 @@ Offer AskForDevices(const Endpoint& endpoint, int timeout_ms) {
 }  // namespace
 
 int DevicesCommand(const CommonFlags& flags) {
-  const absl::StatusOr<std::vector<Endpoint>> endpoints = ResolveEndpoints(flags.endpoint);
+  const absl::StatusOr<std::vector<EndpointAddress>> endpoints = ResolveEndpoints(flags.endpoint);
   if (!endpoints.ok()) return Fail(flags, kExitUsage, std::string(endpoints.status().message()));
   Json platforms = Json::array();
   Json errors = Json::array();
   std::vector<std::string> messages;
   int exit_code = kExitOk;
-  for (const Endpoint& endpoint : *endpoints) {
+  for (const EndpointAddress& endpoint : *endpoints) {
     const Offer offer = AskForDevices(endpoint, flags.timeout_ms);
     for (const PlatformSummary& platform : offer.platforms) {
       platforms.push_back(ToJson(platform, endpoint.text));

@@ -68,17 +68,17 @@ class Examination {
     CheckLoader();
     CheckIcdFile();
     CheckLibrary();
-    const absl::StatusOr<std::vector<Endpoint>> endpoints = ResolveEndpoints(flags_.endpoint);
-    if (!endpoints.ok()) {
-      Failed("endpoint", std::string(endpoints.status().message()),
-             "correct SLUICE_ENDPOINT or --endpoint");
-    } else {
-      for (const Endpoint& endpoint : *endpoints) {
-        if (endpoint.local) {
-          CheckLocal(endpoint);
-        } else {
-          CheckRemote(endpoint);
-        }
+    std::vector<absl::Status> refused;
+    const absl::StatusOr<std::vector<EndpointAddress>> endpoints =
+        ResolveEndpoints(flags_.endpoint, &refused);
+    for (const absl::Status& status : refused) {
+      Failed("endpoint", std::string(status.message()), "correct SLUICE_ENDPOINT or --endpoint");
+    }
+    for (const EndpointAddress& endpoint : *endpoints) {
+      if (endpoint.local()) {
+        CheckLocal(endpoint);
+      } else {
+        CheckRemote(endpoint);
       }
     }
     CheckPlatforms();
@@ -105,10 +105,10 @@ class Examination {
   void CheckLoader();
   void CheckIcdFile();
   void CheckLibrary();
-  void CheckLocal(const Endpoint& endpoint);
-  void CheckSocketFile(const Endpoint& endpoint, const absl::Status& status);
+  void CheckLocal(const EndpointAddress& endpoint);
+  void CheckSocketFile(const EndpointAddress& endpoint, const absl::Status& status);
   void CheckDevices(const std::string& problem, const std::string& snapshot);
-  void CheckRemote(const Endpoint& endpoint);
+  void CheckRemote(const EndpointAddress& endpoint);
   void CheckPlatforms();
   void CheckContexts(const PlatformList& list);
   int Report() const;
@@ -277,20 +277,20 @@ void Examination::CheckLibrary() {
   Ok("ICD library", absl::StrCat(path, " loads (", origin, ")"));
 }
 
-void Examination::CheckSocketFile(const Endpoint& endpoint, const absl::Status& status) {
+void Examination::CheckSocketFile(const EndpointAddress& endpoint, const absl::Status& status) {
   const std::string reason(status.message());
   struct stat info = {};
-  const bool there = ::stat(endpoint.path.c_str(), &info) == 0;
+  const bool there = ::stat(endpoint.target.c_str(), &info) == 0;
   if (!there && errno == ENOENT) {
     return Failed(
-        "daemon's socket", absl::StrCat(endpoint.path, " does not exist"),
+        "daemon's socket", absl::StrCat(endpoint.target, " does not exist"),
         absl::StrCat("start the daemon (systemctl start sluiced, or sluiced by hand), or set "
                      "SLUICE_ENDPOINT to where it listens; a sandbox must contain the socket",
                      InContainer(absl::StrCat("mount the machine's folder ", kClientSocketFolder,
                                               " at the same place"))));
   }
   if (there && !S_ISSOCK(info.st_mode)) {
-    return Failed("daemon's socket", absl::StrCat(endpoint.path, " is no socket"),
+    return Failed("daemon's socket", absl::StrCat(endpoint.target, " is no socket"),
                   "set SLUICE_ENDPOINT to where the daemon listens");
   }
   if (absl::IsPermissionDenied(status)) {
@@ -317,9 +317,9 @@ void Examination::CheckSocketFile(const Endpoint& endpoint, const absl::Status& 
   Failed("daemon's socket", reason, "look into the daemon's log (journalctl -u sluiced)");
 }
 
-void Examination::CheckLocal(const Endpoint& endpoint) {
+void Examination::CheckLocal(const EndpointAddress& endpoint) {
   Ok("endpoint", endpoint.text);
-  const absl::StatusOr<Greeting> greeting = Greet(endpoint.path, flags_.timeout_ms);
+  const absl::StatusOr<Greeting> greeting = Greet(endpoint.target, flags_.timeout_ms);
   if (!greeting.ok()) {
     CheckSocketFile(endpoint, greeting.status());
     Skipped("devices", "no daemon to ask");
@@ -358,9 +358,9 @@ void Examination::CheckDevices(const std::string& problem, const std::string& sn
 }
 
 // As the driver asks: what is wrong with name, route, TLS or token is in its words.
-void Examination::CheckRemote(const Endpoint& endpoint) {
+void Examination::CheckRemote(const EndpointAddress& endpoint) {
   Ok("endpoint", endpoint.text);
-  const absl::StatusOr<std::string> snapshot = DescribeNetwork(endpoint.text, flags_.timeout_ms);
+  const absl::StatusOr<std::string> snapshot = DescribeNetwork(endpoint.target, flags_.timeout_ms);
   if (!snapshot.ok() && !absl::IsUnavailable(snapshot.status())) {
     Failed("daemon on the network", std::string(snapshot.status().message()),
            "nothing was asked: install Sluice whole. libsluice_remote.so, which talks to the "

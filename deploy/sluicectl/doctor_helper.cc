@@ -135,7 +135,7 @@ int ListPlatformsCommand() {
     if (!Answer(kPlatformLine, name)) return kExitFailed;
     if (IsOurs(name)) ours.push_back(ids[i]);
   }
-  if (ours.empty() && !Answer(kNoneLine, log.TakeLast("info"))) return kExitFailed;
+  if (ours.empty() && !Answer(kNoneLine, log.TakeLast("error"))) return kExitFailed;
   // After all names: this one opens sessions, which may take its time.
   for (const cl_platform_id platform : ours) {
     if (!Answer(kContextLine, TryContext(cl, platform, &log))) return kExitFailed;

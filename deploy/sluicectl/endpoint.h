@@ -9,22 +9,14 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "broker/base/endpoint_address.h"
 
 namespace sluice {
 
-struct Endpoint {
-  std::string text;  // As written.
-  bool local = false;
-  std::string path;  // Of the socket, if local.
-  std::string host;  // Else these two.
-  std::string port;
-};
-
-// kInvalidArgument says what is allowed.
-absl::StatusOr<Endpoint> ParseEndpoint(const std::string& text);
-
-// `flag` if not empty, else SLUICE_ENDPOINT, else the default; several are separated by commas.
-absl::StatusOr<std::vector<Endpoint>> ResolveEndpoints(const std::string& flag);
+// What `flag` names if it is not empty, else SLUICE_ENDPOINT, else the default. With `refused`,
+// what is no endpoint is told there and left out, as the driver does.
+absl::StatusOr<std::vector<EndpointAddress>> ResolveEndpoints(
+    const std::string& flag, std::vector<absl::Status>* refused = nullptr);
 
 // "admin.sock" beside the first local endpoint's socket, unless `flag` names one.
 absl::StatusOr<std::string> ResolveAdminSocket(const std::string& flag,

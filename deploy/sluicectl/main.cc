@@ -10,6 +10,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "broker/base/grpc_environment.h"
+#include "broker/base/shown_text.h"
 #include "broker/config_reader.h"
 #include "broker/os/command_line.h"
 #include "broker/os/local_endpoint.h"
@@ -77,6 +79,8 @@ CLI::App* AdminSubcommand(CLI::App* app, const std::string& name, const std::str
 
 int Dispatch(const CLI::App& app, const AllFlags& flags) {
   const std::string name = app.get_subcommands().front()->get_name();
+  // `run` does so itself: its program keeps the environment as it is.
+  if (name != "run") MendGrpcEnvironment().IgnoreError();
   if (name == "devices") return DevicesCommand(flags.common);
   if (name == "status") return StatusCommand(flags.common);
   if (name == "sessions") return SessionsCommand(flags.common);
@@ -119,7 +123,7 @@ std::string WordProblem(const std::string& word, const std::vector<std::string>&
 std::string ExtrasProblem(const CLI::App& command) {
   std::vector<std::string> extras = command.remaining();
   std::erase(extras, "--");
-  return CLI::ExtrasError(std::move(extras)).what();
+  return NotExpected(extras);
 }
 
 // Help and version end well, but not of a command that there is not; a mistake is named, as JSON if

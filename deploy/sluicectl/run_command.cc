@@ -24,7 +24,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "broker/base/grpc_environment.h"
 #include "broker/os/local_socket.h"
+#include "broker/os/this_process.h"
 #include "deploy/sluicectl/doctor.h"
 #include "deploy/sluicectl/endpoint.h"
 #include "deploy/sluicectl/exit_codes.h"
@@ -201,16 +203,20 @@ void CommandRun::Report() const {
 
 // A program that finds no platform says so in words of its own, or not at all.
 void CommandRun::WarnWithoutDaemon() {
-  const absl::StatusOr<std::vector<Endpoint>> endpoints = ResolveEndpoints(flags_.endpoint);
+  const absl::StatusOr<std::vector<EndpointAddress>> endpoints = ResolveEndpoints(flags_.endpoint);
   if (!endpoints.ok()) return Warn(std::string(endpoints.status().message()));
-  for (const Endpoint& endpoint : *endpoints) {
-    const absl::Status reached = endpoint.local
-                                     ? ConnectLocal(endpoint.path, kConnectTestMs).status()
-                                     : DescribeNetwork(endpoint.text, kDescribeMs).status();
+  const std::optional<std::string> poll_strategy = EnvironmentVariable(kGrpcPollStrategy);
+  MendGrpcEnvironment().IgnoreError();
+  for (const EndpointAddress& endpoint : *endpoints) {
+    const absl::Status reached = endpoint.local()
+                                     ? ConnectLocal(endpoint.target, kConnectTestMs).status()
+                                     : DescribeNetwork(endpoint.target, kDescribeMs).status();
     if (reached.ok()) continue;
     Warn(absl::StrCat("no daemon at ", endpoint.text, " (", reached.message(),
                       "); --private starts one for the program, `sluicectl doctor` looks closer"));
   }
+  // The program finds its environment as it was given.
+  if (poll_strategy.has_value()) ::setenv(kGrpcPollStrategy, poll_strategy->c_str(), 1);
 }
 
 void CommandRun::RunPrepared() {
@@ -308,7 +314,8 @@ void CommandRun::RunChecked() {
                 absl::StrCat("cannot read the driver ", *library, ": ", std::strerror(errno)));
   }
   if (!flags_.endpoint.empty()) {
-    const absl::StatusOr<std::vector<Endpoint>> endpoints = ResolveEndpoints(flags_.endpoint);
+    const absl::StatusOr<std::vector<EndpointAddress>> endpoints =
+        ResolveEndpoints(flags_.endpoint);
     if (!endpoints.ok()) return Fail(kExitUsage, std::string(endpoints.status().message()));
     ::setenv("SLUICE_ENDPOINT", flags_.endpoint.c_str(), 1);
   }

@@ -273,6 +273,11 @@ def main():
         expect_fault(dict(env, OCL_ICD_VENDORS=str(broken)), "half a library", "ICD library")
         expect_fault(dict(env, SLUICE_WORKER="1"), "the variable that hides devices", "environment")
         expect_fault(dict(env, SLUICE_ENDPOINT="nonsense"), "an endpoint that is none", "endpoint")
+        answer = expect_fault(dict(env, SLUICE_ENDPOINT=f"http://127.0.0.1:7533,{daemon.endpoint()}"), "a URL in a list",
+                              "endpoint")
+        found = [step for step in answer.get("steps", []) if step["step"] == "endpoint"]
+        report.check([step["result"] for step in found] == ["failed", "ok"] and
+                     found[0]["found"].endswith("; write 127.0.0.1:7533"), "and what to write in its place", answer)
         if KIND == "ring":
             plain = folder / "plain"
             plain.write_text("no socket\n")

@@ -6,11 +6,13 @@ TLS; and that the daemon's helpers have no rights: what serves the network, and 
 Usage: failure_endpoints.py
 """
 import ctypes
+import json
 import os
 import pathlib
 import re
 import socket
 import subprocess
+import unittest.mock
 
 import failure_config
 import harness
@@ -74,6 +76,8 @@ def check_dead(env, first, second):
                 report.check(len(platforms(seen)) == 1 and adds(seen),
                              f"{what} {'before' if where.startswith(endpoint) else 'behind'} a living "
                              f"{living.kind} endpoint", platforms(seen))
+    told = run(dict(env, SLUICE_ENDPOINT=f"{dead['no socket']},{first.endpoint()}", SLUICE_LOG="warning"), "list_platforms")[1]
+    report.check("] warning: " in told and "/none.sock: " in told, "the dead one's reason is a warning", told)
     every = ",".join([*dead.values(), first.endpoint(), second.endpoint()])
     report.check(len(platforms(dict(env, SLUICE_ENDPOINT=every))) == 2, "all of them beside two living ones")
 
@@ -95,6 +99,42 @@ def check_silent():
             told = re.search(rf"{re.escape(name)}: .*within 3000 ms", output)
             report.check(output.count("platform Sluice (") == 1 and told, f"{endpoint.split('/')[0]} that is silent is given "
                          "up when SLUICE_CONNECT_TIMEOUT_MS says", output)
+
+
+# gRPC aborts a process whose GRPC_POLL_STRATEGY names no way to wait that it has. That ends none of ours, and no
+# application: daemon, driver, libsluice and sluicectl work as without the variable, which is the application's to keep.
+def check_poll_strategy():
+    for value in ("epollex", "none", "", "poll"):
+        with unittest.mock.patch.dict(os.environ, GRPC_POLL_STRATEGY=value), \
+                harness.Daemon("ring") as local, harness.Daemon("network") as remote:
+            where = f"with GRPC_POLL_STRATEGY={value}"
+            for daemon in (local, remote):
+                env = daemon.environment()
+                report.check(adds(env), f"a program computes on a {daemon.kind} endpoint {where}", run(env, "vector_add"))
+                told = subprocess.run([str(harness.built("sluicectl")), "devices"], env=env, stdout=subprocess.PIPE,
+                                      stderr=subprocess.STDOUT, timeout=SECONDS, check=False)
+                report.check(told.returncode == 0, f"sluicectl lists the devices of a {daemon.kind} endpoint {where}", told)
+            both = dict(local.environment(), SLUICE_ENDPOINT=f"{remote.endpoint()},{local.endpoint()}")
+            report.check(len(platforms(both)) == 2, f"both are in a list {where}", platforms(both))
+            with subprocess.Popen([str(harness.built("resource_frames")), "produce", "1", "16", "16"],
+                                  env=local.environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT) as producer:
+                told = producer.stdout.readline()
+                report.check(told.startswith(b"frames "), f"libsluice makes a resource {where}", told)
+                producer.kill()
+            warned = f'"GRPC_POLL_STRATEGY={value} ' in local.log.read_text()
+            report.check(warned == (value != "poll"), f"the daemon's log says that it is ignored {where}",
+                         local.log.read_text())
+    with unittest.mock.patch.dict(os.environ, GRPC_POLL_STRATEGY="epollex"):
+        code = subprocess.run([str(harness.built("sluicectl")), "run", "--private", "--", "sh", "-c",
+                               'test "$GRPC_POLL_STRATEGY" = epollex'], timeout=SECONDS, check=False).returncode
+        report.check(code == 0, "a program that `sluicectl run --private` starts keeps the variable", code)
+        with harness.Daemon("network") as daemon:
+            told = subprocess.run([str(harness.built("sluicectl")), "run", "--endpoint", daemon.endpoint(), "--",
+                                   str(harness.built("vector_add"))], env=daemon.environment(), stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, timeout=SECONDS, check=False)
+            report.check(told.returncode == 0 and b"no daemon" not in told.stdout, "`sluicectl run` reaches a network "
+                         "endpoint with it", told)
 
 
 # A program computes over TLS, and over mutual TLS only with a certificate that the daemon's authority has signed.
@@ -206,6 +246,44 @@ def check_helpers_files():
         report.check(adds(daemon.environment()), "a program computes over the network as before")
 
 
+# A virtual machine's memory changes while the daemon runs: who connects later is told what there is, on every way.
+def check_memory():
+    if os.geteuid() != 0:
+        print("SKIP failure_endpoints: the machine's memory: only root makes another of it")
+        return
+    daemon = harness.Daemon("network")
+    told = {}  # Each file that drivers read, and ours in its place.
+    mounts = []
+    for number, name in enumerate(["/proc/meminfo", *map(str, pathlib.Path("/sys/devices/system/node").glob("node*/meminfo"))]):
+        told[name] = daemon.directory / f"meminfo{number}"
+        mounts.append(f"mount --bind {told[name]} {name}")
+
+    def give(kibibytes):
+        for name, ours in told.items():
+            text = pathlib.Path(name).read_text()
+            ours.write_text(re.sub(r"(MemTotal: +)\d+", rf"\g<1>{kibibytes}", text))
+
+    def memory(endpoint):
+        listed = subprocess.run([str(harness.built("sluicectl")), "devices", "--json", "--endpoint", endpoint],
+                                stdout=subprocess.PIPE, timeout=SECONDS, check=False)
+        return [device["global_memory_bytes"] for platform in json.loads(listed.stdout)["platforms"]
+                for device in platform["devices"]]
+
+    give(4 << 20)
+    daemon.prefix = ["unshare", "-m", "sh", "-c", " && ".join([*mounts, 'exec "$@"']), "sh"]
+    with daemon:
+        harness.wait_until(lambda: harness.accepts(daemon.address, daemon.port), SECONDS)
+        endpoints = (f"unix:{daemon.socket}", daemon.endpoint())
+        before = [memory(endpoint) for endpoint in endpoints]
+        give(6 << 20)
+        for endpoint, first in zip(endpoints, before):
+            grown = harness.wait_until(lambda where=endpoint, least=max(first): min(memory(where)) > least, 30, 0.5)
+            report.check(grown and max(first) < 4 << 30, f"{endpoint.split('/')[0]}: the machine's memory has grown, and "
+                         "its device's", (first, memory(endpoint)))
+        probes = daemon.log.read_text().count("devices found")
+        report.check(probes == 2, "the devices were asked once again", probes)
+
+
 # Groups open device nodes, which are no business of the gateway's.
 def check_gateways_groups():
     if os.geteuid() != 0:
@@ -234,11 +312,13 @@ def check_gateways_groups():
 def main():
     check_several()
     check_silent()
+    check_poll_strategy()
     check_tls(mutual=False)
     check_tls(mutual=True)
     check_gateway()
     check_gateways_groups()
     check_helpers_files()
+    check_memory()
     report.exit()
 
 

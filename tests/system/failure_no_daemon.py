@@ -21,13 +21,22 @@ PLATFORM_NOT_FOUND = -1001
 report = harness.Report(f"failure_no_daemon {KIND}")
 
 
-def list_platforms(vendors, endpoint):
-    env = dict(harness.os.environ, OCL_ICD_VENDORS=str(vendors), SLUICE_ENDPOINT=endpoint)
+def list_platforms(vendors, endpoint, **variables):
+    env = dict(harness.os.environ, OCL_ICD_VENDORS=str(vendors), SLUICE_ENDPOINT=endpoint, **variables)
     run = subprocess.run([str(harness.built("list_platforms"))], env=env, stdin=subprocess.DEVNULL,
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60, check=False)
     text = run.stdout.decode()
     values = dict(re.findall(r"^(query_ms|code|count) (-?[\d.]+)$", text, re.M))
     return run, values, re.findall(r"^platform (.*)$", text, re.M)
+
+
+# Whoever asks for the driver's log is told why there is no platform: once, though a loader asks twice, and at any level.
+def expect_reason(vendors, what, endpoint, **variables):
+    for level in ("info", "warning", "error"):
+        run, values, _ = list_platforms(vendors, endpoint, SLUICE_LOG=level, **variables)
+        said = [line for line in run.stderr.decode().splitlines() if line.startswith("sluice-icd[") and "] error: " in line]
+        report.check(values.get("code") == str(PLATFORM_NOT_FOUND) and len(said) == 1,
+                     f"{what}: SLUICE_LOG={level} says why, once", run.stderr.decode())
 
 
 def main():
@@ -55,11 +64,18 @@ def main():
         report.check(run.stderr == b"", f"{what}: nothing on stderr", run.stderr.decode())
         took = float(values.get("query_ms", "inf"))
         report.check(took < BOUND_MS, f"{what}: prompt", f"{took:.1f} ms")
+        expect_reason(alone, what, endpoint)
         # Beside a native driver: that one is there as ever.
         run, values, names = list_platforms(beside, endpoint)
         report.check(run.returncode == 0 and len(names) >= 1 and not run.stderr and
                      not any(name.startswith("Sluice (") for name in names),
                      f"{what}: the native driver is still there", names)
+    expect_reason(alone, "a text that is no endpoint", "http://127.0.0.1:7466")
+    if KIND == "network":
+        expect_reason(alone, "a token file that is not there", "127.0.0.1:1", SLUICE_TOKEN_FILE=f"{folder}/none")
+        expect_reason(alone, "an authority that is not there", "127.0.0.1:1", SLUICE_TLS_CA=f"{folder}/none")
+    with harness.Daemon(KIND, limits='[devices]\nallow = "no such device*"\n') as daemon:
+        expect_reason(alone, "a daemon without devices", daemon.endpoint())
     shutil.rmtree(folder)
     report.exit()
 

@@ -270,6 +270,7 @@ def check_words(env):
             (("run", "sh", "-c", "x"), ["-c", "after --", "sluicectl run -- PROGRAM"]),
             (("kill",), ["kill: session is required", "sluicectl kill --help"]),
             (("devices", "extra"), ["devices: ", "extra"]),
+            (("devices", "--confg", "x", "y"), ["not expected: --confg x y"]),
             (("devices", "--endpoint", ""), ["--endpoint", "empty"]),
             (("--endpoint", "", "devices"), ["--endpoint", "empty"]),
             (("devices", "--endpoint", ","), ["--endpoint", "names no endpoint"]),

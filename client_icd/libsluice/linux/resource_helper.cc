@@ -146,17 +146,17 @@ class HelperCalls final : public ResourceHelper {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<ResourceHelper>> ResourceHelper::Start(UniqueFd transport) {
+absl::StatusOr<std::unique_ptr<ResourceHelper>> ResourceHelper::Start(UniqueFd transport,
+                                                                      const absl::Status& why) {
   ASSIGN_OR_RETURN(auto ends, CreateSocketPair());
   absl::StatusOr<std::shared_ptr<HelperProcess>> started =
       StartHelperProgram(kResourceHelper, {},
                          {{ends.second.get(), kCallsSocket}, {transport.get(), kTransportSocket}});
   if (started.ok())
     return std::make_unique<HelperCalls>(std::move(ends.first), *std::move(started));
-  return absl::UnimplementedError(
-      absl::StrCat("this process is a fork of one that has used gRPC, which gRPC does not survive, "
-                   "and the program for that case cannot be started: ",
-                   started.status().message()));
+  return absl::UnimplementedError(absl::StrCat(
+      why.message(),
+      "; and the program for that case cannot be started: ", started.status().message()));
 }
 
 }  // namespace sluice

@@ -3,9 +3,10 @@
 
 namespace sluice {
 
-// Never asked for: processes do not fork here.
-absl::StatusOr<std::unique_ptr<ResourceHelper>> ResourceHelper::Start(UniqueFd) {
-  return absl::UnimplementedError("gRPC cannot be used in this process");
+// Never asked for: processes do not fork here, and gRPC reads no variable that it aborts for.
+absl::StatusOr<std::unique_ptr<ResourceHelper>> ResourceHelper::Start(UniqueFd,
+                                                                      const absl::Status& why) {
+  return absl::UnimplementedError(why.message());
 }
 
 }  // namespace sluice

@@ -39,6 +39,20 @@ TEST(ConfigTest, EmptyFileIsDefaults) {
   EXPECT_TRUE(CheckConfig(Defaulted(*config)).ok());
 }
 
+// Who writes a path of Windows between double quotes is told of single ones, also where the letter
+// behind the backslash makes an escape that TOML knows.
+TEST(ConfigTest, BackslashesAreExplained) {
+  for (const char* path :
+       {"C:\\Program Files\\x", "C:\\x", "C:\\Users\\x", "C:\\temp", "C:\\new"}) {
+    const std::string text = std::string("[broker]\nsocket = \"") + path + "\"\n";
+    ExpectError(text, {"f.toml:2:", "between single quotes"});
+    ExpectError(std::string("[devices]\nallow = [\"") + path + "\"]\n", {"between single quotes"});
+    ExpectError(std::string("[[network]]\nlisten = \"a:1\"\nkey = \"") + path + "\"\n",
+                {"f.toml:3:", "between single quotes"});
+  }
+  EXPECT_EQ(ErrorOf("[devices]\nallow = ['C:\\new']\n"), "no error");
+}
+
 // Every key of the file reaches its field.
 TEST(ConfigTest, EveryKeyIsRead) {
   const auto config = ParseConfig(R"(

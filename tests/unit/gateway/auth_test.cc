@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "broker/gateway/token_text.h"
+
 namespace sluice {
 namespace {
 
@@ -26,8 +28,7 @@ TEST(AuthTest, ComparesWhole) {
 
 // A token file holds one token a line, with blank lines and comments between.
 TEST(AuthTest, ReadsTokenFile) {
-  const auto tokens =
-      Authenticator::ParseTokens(std::string("# clients\n\n") + kTokenA + "  \r\n" + kTokenB);
+  const auto tokens = ParseTokens(std::string("# clients\n\n") + kTokenA + "  \r\n" + kTokenB);
   ASSERT_TRUE(tokens.ok()) << tokens.status();
   EXPECT_EQ(*tokens, (std::vector<std::string>{kTokenA, kTokenB}));
 }
@@ -36,22 +37,22 @@ TEST(AuthTest, ReadsTokenFile) {
 // is refused for what it is.
 TEST(AuthTest, ReadsTokenFileOfWindows) {
   const auto tokens =
-      Authenticator::ParseTokens(std::string("\xef\xbb\xbf") + kTokenA + "\r\n" + kTokenB + "\r\n");
+      ParseTokens(std::string("\xef\xbb\xbf") + kTokenA + "\r\n" + kTokenB + "\r\n");
   ASSERT_TRUE(tokens.ok()) << tokens.status();
   EXPECT_EQ(*tokens, (std::vector<std::string>{kTokenA, kTokenB}));
   std::string wide = "\xff\xfe";
   for (const char c : std::string_view(kTokenA)) wide += {c, '\0'};
-  const auto refused = Authenticator::ParseTokens(wide);
+  const auto refused = ParseTokens(wide);
   ASSERT_FALSE(refused.ok());
   EXPECT_NE(refused.status().message().find("UTF-16"), absl::string_view::npos) << refused.status();
 }
 
 // A file without a token, or with one that could be guessed, is refused with the line.
 TEST(AuthTest, RefusesWeakTokenFile) {
-  EXPECT_FALSE(Authenticator::ParseTokens("# nothing\n").ok());
-  EXPECT_EQ(Authenticator::ParseTokens(std::string(4097, 'x')).status().message(),
+  EXPECT_FALSE(ParseTokens("# nothing\n").ok());
+  EXPECT_EQ(ParseTokens(std::string(4097, 'x')).status().message(),
             "line 1 is longer than 4096 bytes: no request can carry it");
-  const auto weak = Authenticator::ParseTokens(std::string(kTokenA) + "\nsecret\n");
+  const auto weak = ParseTokens(std::string(kTokenA) + "\nsecret\n");
   ASSERT_FALSE(weak.ok());
   EXPECT_NE(weak.status().message().find("line 2"), absl::string_view::npos) << weak.status();
 }

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "broker/gateway/loopback.h"
+#include "broker/base/loopback.h"
 
 namespace sluice {
 namespace {

@@ -174,7 +174,7 @@ TEST_F(RemoteChannelTest, PipesAreAwaitedForAWhile) {
   environment_["SLUICE_TOKEN_FILE"] = path;
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
   {
-    std::thread writer([&path] { std::ofstream(path) << "the-token\n"; });
+    std::thread writer([&path] { std::ofstream(path) << "the-token-of-a-pipe\n"; });
     const absl::StatusOr<RemoteSecurity> security = Choose("127.0.0.1:7466");
     writer.join();
     EXPECT_TRUE(security.ok()) << security.status();
@@ -208,6 +208,15 @@ TEST_F(RemoteChannelTest, HintsAtBrokenHandshakes) {
   EXPECT_EQ(TlsHint({grpc::StatusCode::UNAVAILABLE, "Connection refused"}, security), "");
 }
 
+// Windows' gRPC has one text for every connection that fails, which says nothing to a person.
+TEST_F(RemoteChannelTest, ExplainsWindowsError) {
+  const grpc::Status bare(grpc::StatusCode::UNAVAILABLE,
+                          "failed to connect to all addresses; last error: UNKNOWN: "
+                          "ipv4:127.0.0.1:1: WSA Error");
+  EXPECT_NE(ConnectHint(bare).find("no daemon listens"), std::string::npos);
+  EXPECT_EQ(ConnectHint({grpc::StatusCode::UNAVAILABLE, "Connection refused"}), "");
+}
+
 // So is a file that holds something else, which gRPC would only call an empty list of addresses.
 TEST_F(RemoteChannelTest, NamesTheFileThatIsNoPem) {
   TestAuthority authority("remote_channel_pem");
@@ -227,12 +236,13 @@ TEST_F(RemoteChannelTest, NamesTheFileThatIsNoPem) {
   EXPECT_TRUE(error().starts_with("SLUICE_TLS_CERT=" + text)) << error();
 }
 
-// The token is the file's first line, without white space; an empty one is an error, not no token.
+// The token is the file's first, by the daemon's rule: one file serves both sides. A file without
+// one is an error, not no token.
 TEST_F(RemoteChannelTest, ReadsToken) {
   environment_["SLUICE_TOKEN_FILE"] = File("huge", std::string(4097, 'x'));
   EXPECT_EQ(Choose("127.0.0.1:7466").status().message(),
-            "SLUICE_TOKEN_FILE: its first line is longer than 4096 bytes, which no token is: is it "
-            "the right file?");
+            "SLUICE_TOKEN_FILE: " + environment_["SLUICE_TOKEN_FILE"] +
+                ": line 1 is longer than 4096 bytes: no request can carry it");
   environment_["SLUICE_TOKEN_FILE"] = File("token", "  abcdef0123456789 \nsecond line\n");
   absl::StatusOr<RemoteSecurity> security = Choose("127.0.0.1:7466");
   ASSERT_TRUE(security.ok()) << security.status();
@@ -247,8 +257,18 @@ TEST_F(RemoteChannelTest, ReadsToken) {
                                                                "a\0b\0",
                                                                6));
   EXPECT_NE(Choose("127.0.0.1:7466").status().message().find("UTF-16"), absl::string_view::npos);
-  environment_["SLUICE_TOKEN_FILE"] = File("blank", "\nabcdef0123456789\n");
-  EXPECT_FALSE(Choose("127.0.0.1:7466").ok());
+  environment_["SLUICE_TOKEN_FILE"] = File("comment", "# made 2026-11\n\nabcdef0123456789\n#\n");
+  security = Choose("127.0.0.1:7466");
+  ASSERT_TRUE(security.ok()) << security.status();
+  EXPECT_EQ(security->token, "abcdef0123456789");
+  environment_["SLUICE_TOKEN_FILE"] = File("weak", "# c\nsecret\n");
+  EXPECT_NE(Choose("127.0.0.1:7466").status().message().find("line 2 has 6 characters"),
+            absl::string_view::npos);
+  for (const char* none : {"\n", "# made 2026-11\n"}) {
+    environment_["SLUICE_TOKEN_FILE"] = File("none", none);
+    EXPECT_NE(Choose("127.0.0.1:7466").status().message().find("it holds no token"),
+              absl::string_view::npos);
+  }
 }
 
 }  // namespace

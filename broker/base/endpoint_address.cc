@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client_icd/endpoint_address.h"
+#include "broker/base/endpoint_address.h"
 
 #include <algorithm>
 #include <string>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "broker/base/host_port.h"
 #include "broker/os/local_endpoint.h"
@@ -19,27 +20,40 @@ bool EndpointAddress::operator==(const EndpointAddress& other) const {
 
 namespace {
 
-absl::StatusOr<EndpointAddress> ParseEntry(std::string_view entry) {
-  std::string reason;
+// Text of an address bar has more than host and port.
+std::string UrlHint(std::string_view entry) {
+  const size_t scheme = entry.find("://");
+  if (scheme == std::string_view::npos) return "";
+  const std::string_view rest = entry.substr(scheme + 3);
+  const std::string_view host = rest.substr(0, rest.find('/'));
+  return IsHostAndPort(host) ? absl::StrCat("; write ", std::string(host)) : "";
+}
+
+absl::StatusOr<EndpointAddress> ParseEntry(std::string_view entry, std::string_view source) {
+  std::string reason = UrlHint(entry);
   if (const std::string_view scheme = kLocalScheme; entry.starts_with(scheme)) {
     absl::StatusOr<std::string> local = ParseLocalName(entry.substr(scheme.size()));
-    if (local.ok()) return EndpointAddress{EndpointAddress::Kind::kLocal, *std::move(local)};
+    if (local.ok())
+      return EndpointAddress{EndpointAddress::Kind::kLocal, *std::move(local), std::string(entry)};
     reason = absl::StrCat(": what follows ", kLocalScheme, " must be ", local.status().message());
   } else if (IsHostAndPort(entry.starts_with("dns:///") ? entry.substr(7) : entry)) {
-    return EndpointAddress{EndpointAddress::Kind::kRemote, std::string(entry)};
+    return EndpointAddress{EndpointAddress::Kind::kRemote, std::string(entry), std::string(entry)};
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("SLUICE_ENDPOINT: '", std::string(entry), "' is none of ", LocalEndpointForm(),
-                   ", HOST:PORT, [IPV6]:PORT, dns:///NAME:PORT", reason));
+      absl::StrCat(std::string(source), ": '", std::string(entry), "' is none of ",
+                   LocalEndpointForm(), ", HOST:PORT, [IPV6]:PORT, dns:///NAME:PORT", reason));
 }
 
 }  // namespace
 
 absl::StatusOr<std::vector<EndpointAddress>> ParseEndpoints(std::string_view text,
-                                                            std::vector<absl::Status>* refused) {
+                                                            std::vector<absl::Status>* refused,
+                                                            std::string_view source) {
   std::vector<EndpointAddress> addresses;
   if (text.empty()) {
-    addresses.push_back({EndpointAddress::Kind::kLocal, DefaultClientName()});
+    std::string name = DefaultClientName();
+    std::string whole = absl::StrCat(kLocalScheme, name);
+    addresses.push_back({EndpointAddress::Kind::kLocal, std::move(name), std::move(whole)});
     return addresses;
   }
   absl::Status first_refused;
@@ -50,20 +64,22 @@ absl::StatusOr<std::vector<EndpointAddress>> ParseEndpoints(std::string_view tex
   };
   while (!text.empty()) {
     const size_t comma = std::min(text.find(','), text.size());
-    std::string_view entry = text.substr(0, comma);
+    const absl::string_view stripped =
+        absl::StripAsciiWhitespace(absl::string_view(text.data(), comma));
+    const std::string_view entry(stripped.data(), stripped.size());
     text.remove_prefix(std::min(comma + 1, text.size()));
-    while (entry.starts_with(' ')) entry.remove_prefix(1);
-    while (entry.ends_with(' ')) entry.remove_suffix(1);
     if (entry.empty()) continue;
     any = true;
-    absl::StatusOr<EndpointAddress> address = ParseEntry(entry);
+    absl::StatusOr<EndpointAddress> address = ParseEntry(entry, source);
     if (!address.ok()) {
       refuse(address.status());
     } else if (std::find(addresses.begin(), addresses.end(), *address) == addresses.end()) {
       addresses.push_back(*std::move(address));
     }
   }
-  if (!any) refuse(absl::InvalidArgumentError("SLUICE_ENDPOINT names no endpoint"));
+  if (!any) {
+    refuse(absl::InvalidArgumentError(absl::StrCat(std::string(source), " names no endpoint")));
+  }
   if (refused == nullptr && !first_refused.ok()) return first_refused;
   return addresses;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client_icd/endpoint_address.h"
+#include "broker/base/endpoint_address.h"
 
 #include <gtest/gtest.h>
 
@@ -8,18 +8,46 @@ namespace {
 
 // A network endpoint has a port that there can be; what else is written is refused with its name.
 TEST(EndpointAddressTest, NetworkEndpointsHavePorts) {
-  for (const char* good : {"host:1", "127.0.0.1:65535", "[::1]:7466", "dns:///name:7466"}) {
+  for (const char* good : {"host:1", "127.0.0.1:65535", "[::1]:7466", "[fe80::1%eth0]:7466",
+                           "dns:///name:7466", "gpu_host.example:7466"}) {
     const auto addresses = ParseEndpoints(good);
     ASSERT_TRUE(addresses.ok()) << addresses.status();
     EXPECT_EQ(addresses->size(), 1u);
     EXPECT_EQ((*addresses)[0].kind, EndpointAddress::Kind::kRemote);
   }
   for (const char* bad : {"host", "host:", ":1", "host:0", "host:65536", "host:99999", "host:1x",
-                          "::1:7699", "http://127.0.0.1:7699", "[::1:80", "::1]:80"}) {
+                          "::1:7699", "http://127.0.0.1:7699", "[::1:80", "::1]:80", "[name]:80",
+                          "a/b:80", "me@host:80", "ho st:80", "//host:80", "[]:80", "ho[st:80"}) {
     const auto addresses = ParseEndpoints(bad);
     ASSERT_FALSE(addresses.ok()) << bad;
     EXPECT_NE(addresses.status().message().find(bad), absl::string_view::npos);
   }
+}
+
+// Who pastes a URL is told what to write instead.
+TEST(EndpointAddressTest, UrlsAreTranslated) {
+  for (const char* url :
+       {"http://127.0.0.1:7533", "https://127.0.0.1:7533/", "tcp://127.0.0.1:7533/x"}) {
+    const auto addresses = ParseEndpoints(url);
+    EXPECT_NE(addresses.status().message().find("; write 127.0.0.1:7533"), absl::string_view::npos)
+        << addresses.status();
+  }
+}
+
+// Who asks has a name of its own for the text, and reads the text as it was written.
+TEST(EndpointAddressTest, TellsSourceAndText) {
+  EXPECT_EQ(ParseEndpoints("garbage", nullptr, "--endpoint")
+                .status()
+                .message()
+                .find("--endpoint: 'garbage' is none of "),
+            0u);
+  EXPECT_EQ(ParseEndpoints(",", nullptr, "--endpoint").status().message(),
+            "--endpoint names no endpoint");
+  const auto addresses = ParseEndpoints("\tdns:///a:1 \n,b:2\n");
+  ASSERT_TRUE(addresses.ok()) << addresses.status();
+  ASSERT_EQ(addresses->size(), 2u);
+  EXPECT_EQ((*addresses)[0].text, "dns:///a:1");
+  EXPECT_EQ((*addresses)[1].text, "b:2");
 }
 
 // A mistyped one takes nothing from the others, and is not the default either.
