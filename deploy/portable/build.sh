@@ -73,14 +73,16 @@ esac
 [ "$here" = no ] || release=$(. /etc/os-release && echo "here-${VERSION_CODENAME:-$ID}")
 cache=${SLUICE_PORTABLE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/sluice/portable}/$release
 archive=${SLUICE_PORTABLE_ARCHIVE:-$checkout/../shared/portable/$release.tar.xz}
-mkdir -p "$cache"
+# root/ is the system, and sees work/ alone: prefix/, build/, ccache/, out/.
+mkdir -p "$cache/work"
 cache=$(cd "$cache" && pwd)
+work=$cache/work
 exec 9>"$cache/lock"
 flock -n 9 || { echo "build.sh: waits for another build of $release"; flock 9; }
-[ ! -e "$archive" ] || [ -e "$cache/prefix/.complete" ] || cp "$archive" "$cache/prefix.tar.xz"
+[ ! -e "$archive" ] || [ -e "$work/prefix/.complete" ] || cp "$archive" "$work/prefix.tar.xz"
 
 if [ "$here" = yes ]; then
-  build_client "$checkout" "$cache" "$folder"
+  build_client "$checkout" "$work" "$folder"
 else
   [ "$(id -u)" -eq 0 ] || die "needs root to make and enter a root of Debian $release; or --here"
   roots=$checkout/tests/fresh/root.sh
@@ -94,12 +96,12 @@ else
     }
     echo "${packages[*]}" >"$cache/root/.sluice-packages"
   fi
-  "$roots" run "$cache/root" --ro-bind "$checkout:/sluice/source" --bind "$cache:/sluice/cache" -- \
+  "$roots" run "$cache/root" --ro-bind "$checkout:/sluice/source" --bind "$work:/sluice/cache" -- \
     env SLUICE_BUILD_JOBS="${SLUICE_BUILD_JOBS:-$(nproc)}" \
     bash /sluice/source/deploy/portable/build.sh inside /sluice/source /sluice/cache "$folder"
 fi
-rm -f "$cache/prefix.tar.xz"
+rm -f "$work/prefix.tar.xz"
 rm -rf "$out"
 mkdir -p "$(dirname "$out")"
-cp -a "$cache/out" "$out"
+cp -a "$work/out" "$out"
 echo "built the client for $release in $out"
