@@ -29,8 +29,18 @@ std::string UrlHint(std::string_view entry) {
   return IsHostAndPort(host) ? absl::StrCat("; write ", std::string(host)) : "";
 }
 
+// A host, but a port that there cannot be.
+std::string PortHint(std::string_view entry) {
+  if (entry.starts_with("dns:///")) entry.remove_prefix(7);
+  const size_t colon = entry.rfind(':');
+  const bool of_port = colon != std::string_view::npos &&
+                       entry.find('/', colon) == std::string_view::npos &&
+                       IsHostAndPort(absl::StrCat(std::string(entry.substr(0, colon)), ":1"));
+  return of_port ? "; a port is a number from 1 to 65535" : "";
+}
+
 absl::StatusOr<EndpointAddress> ParseEntry(std::string_view entry, std::string_view source) {
-  std::string reason = UrlHint(entry);
+  std::string reason = absl::StrCat(UrlHint(entry), PortHint(entry));
   if (const std::string_view scheme = kLocalScheme; entry.starts_with(scheme)) {
     absl::StatusOr<std::string> local = ParseLocalName(entry.substr(scheme.size()));
     if (local.ok())

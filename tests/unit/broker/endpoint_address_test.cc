@@ -50,6 +50,17 @@ TEST(EndpointAddressTest, TellsSourceAndText) {
   EXPECT_EQ((*addresses)[1].text, "b:2");
 }
 
+// A port that there cannot be is told of; where something else is wrong, it is not.
+TEST(EndpointAddressTest, PortsAreTold) {
+  for (const char* bad : {"host:99999", "host:0", "host:", "[::1]:http", "dns:///host:0"})
+    EXPECT_NE(ParseEndpoints(bad).status().message().find("; a port is a number from 1 to 65535"),
+              absl::string_view::npos)
+        << bad;
+  for (const char* bad : {"host", "a/b:99999", "::1:99999", "http://host", "unix:/x", "pipe:/x"})
+    EXPECT_EQ(ParseEndpoints(bad).status().message().find("a port is"), absl::string_view::npos)
+        << bad;
+}
+
 // A mistyped one takes nothing from the others, and is not the default either.
 TEST(EndpointAddressTest, OthersThanTheRefused) {
   std::vector<absl::Status> refused;
