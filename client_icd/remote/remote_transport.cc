@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -348,7 +349,10 @@ bool RemoteTransport::HasFrame() const {
   self->brief_poll_ns_.store(now, std::memory_order_relaxed);
   self->Push();
   self->TryPoll(0);
-  return inbox_count_.load(std::memory_order_acquire) > 0;
+  if (inbox_count_.load(std::memory_order_acquire) > 0) return true;
+  // Those who bring the answer may be waiting for this processor.
+  std::this_thread::yield();
+  return false;
 }
 
 uint32_t RemoteTransport::Arm(RingSleep state, uint64_t) {
