@@ -42,8 +42,10 @@ file(GLOB SLUICE_ABSL_ARCHIVES ${SLUICE_CLIENT_PREFIX}/lib/libabsl_*.a)
 add_library(PkgConfig::GRPCPP INTERFACE IMPORTED GLOBAL)
 set_target_properties(PkgConfig::GRPCPP PROPERTIES
   INTERFACE_SYSTEM_INCLUDE_DIRECTORIES ${SLUICE_CLIENT_PREFIX}/include)
-target_link_libraries(PkgConfig::GRPCPP INTERFACE -Wl,--start-group ${SLUICE_GRPC_ARCHIVES} ${SLUICE_ABSL_ARCHIVES}
-  -Wl,--end-group Threads::Threads ${CMAKE_DL_LIBS})
+add_library(sluice_older_glibc STATIC ${CMAKE_SOURCE_DIR}/deploy/portable/older_glibc.c)
+target_link_libraries(PkgConfig::GRPCPP INTERFACE -Wl,--wrap=exp,--wrap=log,--wrap=log2,--wrap=pow
+  -Wl,--start-group ${SLUICE_GRPC_ARCHIVES} ${SLUICE_ABSL_ARCHIVES} -Wl,--end-group
+  sluice_older_glibc m Threads::Threads ${CMAKE_DL_LIBS})
 
 # The compiler's runtime is inside, too: an older system's is older.
 add_link_options(-static-libstdc++ -static-libgcc)

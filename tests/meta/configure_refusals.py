@@ -16,6 +16,7 @@ REFUSALS = {
     # The compiler is tried without linking: a machine need not have the libraries of such a target.
     "a 32-bit target": (["-DCMAKE_C_FLAGS=-m32", "-DCMAKE_CXX_FLAGS=-m32",
                          "-DCMAKE_TRY_COMPILE_TARGET_TYPE=STATIC_LIBRARY"], ["64-bit"]),
+    "a client's prefix that is none": (["-DSLUICE_CLIENT_PREFIX=/nonexistent"], ["/nonexistent", "deploy/portable/build.sh"]),
     "no spdlog": (["-DCMAKE_DISABLE_FIND_PACKAGE_spdlog=ON"], ["libspdlog-dev", "install-deps.sh"]),
 }
 
