@@ -7,7 +7,8 @@
 #
 #   --lint               run that release's lintian (rpmlint) as well; an error or a warning fails
 #   --rpm                build RPMs (rpmbuild --nodeps), with what debian/control names installed
-#   --client-prefix DIR  static libraries for the client (deploy/portable); without it the client uses the release's own
+#   --client DIR         the client that deploy/portable/build.sh has made, which needs glibc only; without it the packages'
+#                        client needs the release's own libraries, and sluice-tools has no folder for containers
 #   --root DIR           a root to build in, made if there is none, and kept: the second build need not install anything
 #
 # OUTDIR gets the .deb, .dsc, .changes and .buildinfo (or .rpm) files, and the log. Needs root, and Debian's archive.
@@ -16,18 +17,18 @@
 # SLUICE_BUILD_LOCK   a file that is locked while compiling, where several builds share a machine
 # CCACHE_DIR          a compiler cache to use (default: ~/.cache/ccache if there is one)
 set -euo pipefail
-usage() { sed -n '3,17s/^# \{0,1\}//p' "$0"; }
+usage() { sed -n '3,18s/^# \{0,1\}//p' "$0"; }
 fail() {
   echo "packages.sh: $*" >&2
   exit 1
 }
 
-rpm=no lint=no client_prefix="" kept_root=""
+rpm=no lint=no client="" kept_root=""
 while [ $# -gt 0 ]; do
   case $1 in
     --lint) lint=yes; shift ;;
     --rpm) rpm=yes; shift ;;
-    --client-prefix) client_prefix=$(realpath -e "${2:?--client-prefix needs a folder}"); shift 2 ;;
+    --client) client=$(realpath -e "${2:?--client needs a folder}"); shift 2 ;;
     --root) kept_root=$(realpath -m "${2:?--root needs a folder}"); shift 2 ;;
     -h | --help) usage; exit 0 ;;
     -*) echo "packages.sh: unknown option '$1'" >&2; usage >&2; exit 2 ;;
@@ -80,7 +81,7 @@ if [ -d "$cache" ]; then
   tools+=(ccache)
   binds+=(--bind "$cache:/var/cache/ccache")
 fi
-[ -z "$client_prefix" ] || binds+=(--bind "$client_prefix:/opt/sluice-client")
+[ -z "$client" ] || binds+=(--ro-bind "$client:/opt/sluice-client")
 [ "$rpm" = no ] || tools+=(rpm rpmlint)
 [ "$rpm$lint" != noyes ] || tools+=(lintian)
 in_root() { "$enter" run "$root" "${binds[@]}" -- env DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 "$@"; }
@@ -109,7 +110,7 @@ build='cd /build/sluice-* && exec dpkg-buildpackage -us -uc'
     --define "_smp_mflags -j${DEB_BUILD_OPTIONS#parallel=}" /build/sluice.spec'
 "${lock[@]}" "$enter" run "$root" "${binds[@]}" -- env DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 \
   CCACHE_DIR=/var/cache/ccache DEB_BUILD_OPTIONS="parallel=${SLUICE_BUILD_JOBS:-$(nproc)}" \
-  SLUICE_CLIENT_PREFIX="${client_prefix:+/opt/sluice-client}" sh -ec "$build" >>"$out/build.log" 2>&1 ||
+  SLUICE_INSTALL_CLIENT="${client:+/opt/sluice-client}" sh -ec "$build" >>"$out/build.log" 2>&1 ||
   { tail -n 30 "$out/build.log" >&2; fail "the build failed; the whole log is $out/build.log"; }
 find "$root/build" -maxdepth 1 -type f -exec cp -t "$out" {} +
 
