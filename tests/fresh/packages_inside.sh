@@ -24,8 +24,11 @@ check() {
 }
 # must WHAT COMMAND...: the same, for what all later checks stand on.
 must() {
+  local before=$failed
+  failed=0
   check "$@"
   [ "$failed" -eq 0 ] || exit 1
+  failed=$before
 }
 use_version() {
   echo "deb [trusted=yes] file:/repository/$1 ./" >/etc/apt/sources.list.d/sluice.list
@@ -88,7 +91,7 @@ workers_have_own_user() {
 }
 
 # 1. The driver alone, as in a container: no platform, no message, no failure.
-use_version 1 >"$work/check.log" 2>&1
+must "the list of packages is read" use_version 1
 must "the driver's package is installed alone" \
   apt-get install -y -q --no-install-recommends sluice-opencl-icd clinfo ocl-icd-libopencl1
 check "without a daemon a program sees no platform, and no message" says_not sluice clinfo -l
@@ -123,9 +126,12 @@ exec 7>"$work/line"
 must "a program of an ordinary user has a session" until_true 60 grep -q '^READY idle' "$work/victim.log"
 check "its worker is not root" workers_have_own_user
 before=$(worker_ids)
-use_version 2 >"$work/check.log" 2>&1
-must "an upgrade goes through" apt-get upgrade -y -q
-check "the new version is installed" says '+later$' dpkg-query -W -f '${Version}\n' sluiced
+must "the list of newer packages is read" use_version 2
+must "an upgrade goes through" apt-get dist-upgrade -y -q
+cp "$work/check.log" "$work/upgrade.log"
+# shellcheck disable=SC2016
+check "all packages are of the new version" sh -c 'cat "$1" && [ "$(dpkg-query -W -f "\${Version}\n" "*sluice*" | grep -c "+later$")" -eq 5 ]' - \
+  "$work/upgrade.log"
 check "the daemon runs on" kill -0 "$daemon"
 check "and so does the session's worker" sh -c "[ -n '$before' ] && kill -0 $before"
 echo >&7
