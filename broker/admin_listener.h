@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How operators reach the admin service. On Linux a Unix socket that only the daemon's own user can
-// open. On Windows, where gRPC has no such socket, a port of loopback: who may open the admin pipe
-// gets the port and a 256-bit token through it, and every call must show the token, from the one
-// TCP connection that showed it first, while the pipe is open (loopback_tokens.h).
+// open (the monitor socket: a group too). On Windows, where gRPC has no such socket, a port of
+// loopback: who may open the admin pipe gets the port and a 256-bit token through it, and every
+// call must show the token, from the one TCP connection that showed it first, while the pipe is
+// open (loopback_tokens.h).
 //
 // Owner: AdminServer. Create, Start and the destructor on the loop thread; Admit on gRPC's.
 #pragma once
@@ -16,14 +17,24 @@
 
 #include "absl/status/statusor.h"
 #include "broker/event_loop.h"
+#include "broker/os/daemon_places.h"
 
 namespace sluice {
+
+enum class AdminRole { kAdministrator, kMonitor };  // May do all; may look.
+
+struct AdminSocket {
+  AdminRole role = AdminRole::kAdministrator;
+  std::string name;
+  std::string group = {};  // Whose it is besides; "" = kMonitorGroup, if there is one. Monitor.
+  std::string admin_name = {};  // Of the other one, for messages. Monitor.
+};
 
 class AdminListener {
  public:
   // `loop` is the caller's and outlives this.
   static absl::StatusOr<std::unique_ptr<AdminListener>> Create(EventLoop* loop,
-                                                               const std::string& name);
+                                                               const AdminSocket& socket);
   virtual ~AdminListener() = default;  // After the server has been shut down.
 
   // Builds and starts the server with its port.

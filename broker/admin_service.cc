@@ -28,10 +28,12 @@ grpc::Status ToGrpc(const absl::Status& status) {
   return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()));
 }
 
-class AdminService final : public v1::Admin::Service {
+// All that only shows. A call that is not here is no monitor's: new ones are refused until somebody
+// puts them here.
+class MonitorService : public v1::Admin::Service {
  public:
-  AdminService(BrokerControl* control, AdminListener* listener)
-      : control_(control), listener_(listener) {}
+  MonitorService(BrokerControl* control, AdminListener* listener, const AdminSocket& socket)
+      : control_(control), listener_(listener), admin_name_(socket.admin_name) {}
 
   grpc::Status Status(grpc::ServerContext* context, const v1::StatusRequest*,
                       v1::StatusReply* reply) override {
@@ -109,12 +111,6 @@ class AdminService final : public v1::Admin::Service {
     return grpc::Status::OK;
   }
 
-  grpc::Status KillSession(grpc::ServerContext* context, const v1::KillSessionRequest* request,
-                           v1::KillSessionReply*) override {
-    if (grpc::Status admitted = listener_->Admit(context); !admitted.ok()) return admitted;
-    return ToGrpc(control_->KillSession(request->session_id(), request->reason()));
-  }
-
   grpc::Status ListDevices(grpc::ServerContext* context, const v1::ListDevicesRequest*,
                            v1::ListDevicesReply* reply) override {
     if (grpc::Status admitted = listener_->Admit(context); !admitted.ok()) return admitted;
@@ -122,6 +118,41 @@ class AdminService final : public v1::Admin::Service {
     reply->set_snapshot(std::move(snapshot.bytes));
     reply->set_problem(snapshot.problem);
     return grpc::Status::OK;
+  }
+
+  grpc::Status KillSession(grpc::ServerContext* context, const v1::KillSessionRequest*,
+                           v1::KillSessionReply*) override {
+    return Refuse(context, "ends no session");
+  }
+
+  grpc::Status Drain(grpc::ServerContext* context, const v1::DrainRequest*,
+                     v1::DrainReply*) override {
+    return Refuse(context, "drains no daemon");
+  }
+
+ protected:
+  BrokerControl* const control_;
+  AdminListener* const listener_;
+
+ private:
+  grpc::Status Refuse(grpc::ServerContext* context, const char* what) {
+    if (grpc::Status admitted = listener_->Admit(context); !admitted.ok()) return admitted;
+    return grpc::Status(grpc::StatusCode::PERMISSION_DENIED,
+                        absl::StrCat("the monitor socket only shows, and ", what,
+                                     ": that is for who may open the admin socket, ", admin_name_));
+  }
+
+  const std::string admin_name_;
+};
+
+class AdminService final : public MonitorService {
+ public:
+  using MonitorService::MonitorService;
+
+  grpc::Status KillSession(grpc::ServerContext* context, const v1::KillSessionRequest* request,
+                           v1::KillSessionReply*) override {
+    if (grpc::Status admitted = listener_->Admit(context); !admitted.ok()) return admitted;
+    return ToGrpc(control_->KillSession(request->session_id(), request->reason()));
   }
 
   grpc::Status Drain(grpc::ServerContext* context, const v1::DrainRequest* request,
@@ -133,10 +164,6 @@ class AdminService final : public v1::Admin::Service {
     reply->set_sessions_left(*left);
     return grpc::Status::OK;
   }
-
- private:
-  BrokerControl* const control_;
-  AdminListener* const listener_;
 };
 
 // gRPC's own lines, in our format and at our levels.
@@ -149,8 +176,15 @@ void LogForGrpc(gpr_log_func_args* args) {
 
 class GrpcAdminServer final : public AdminServer {
  public:
-  GrpcAdminServer(std::unique_ptr<AdminListener> listener, BrokerControl* control)
-      : listener_(std::move(listener)), service_(control, listener_.get()) {}
+  GrpcAdminServer(std::unique_ptr<AdminListener> listener, const AdminSocket& socket,
+                  BrokerControl* control)
+      : listener_(std::move(listener)) {
+    if (socket.role == AdminRole::kAdministrator) {
+      service_ = std::make_unique<AdminService>(control, listener_.get(), socket);
+    } else {
+      service_ = std::make_unique<MonitorService>(control, listener_.get(), socket);
+    }
+  }
 
   ~GrpcAdminServer() override {
     if (server_ == nullptr) return;
@@ -168,7 +202,7 @@ class GrpcAdminServer final : public AdminServer {
     builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::MIN_POLLERS, 1);
     builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::MAX_POLLERS, 2);
     builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::NUM_CQS, 1);
-    builder.RegisterService(&service_);
+    builder.RegisterService(service_.get());
     absl::StatusOr<std::unique_ptr<grpc::Server>> server = listener_->Start(&builder);
     if (!server.ok()) return server.status();
     server_ = *std::move(server);
@@ -177,21 +211,20 @@ class GrpcAdminServer final : public AdminServer {
 
  private:
   const std::unique_ptr<AdminListener> listener_;
-  AdminService service_;
+  std::unique_ptr<MonitorService> service_;
   std::unique_ptr<grpc::Server> server_;
 };
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<AdminServer>> AdminServer::Start(EventLoop* loop,
-                                                                const std::string& socket_name,
+                                                                const AdminSocket& socket,
                                                                 BrokerControl* control) {
   gpr_set_log_function(LogForGrpc);
   grpc::EnableDefaultHealthCheckService(true);
-  absl::StatusOr<std::unique_ptr<AdminListener>> listener =
-      AdminListener::Create(loop, socket_name);
+  absl::StatusOr<std::unique_ptr<AdminListener>> listener = AdminListener::Create(loop, socket);
   if (!listener.ok()) return listener.status();
-  auto server = std::make_unique<GrpcAdminServer>(*std::move(listener), control);
+  auto server = std::make_unique<GrpcAdminServer>(*std::move(listener), socket, control);
   if (absl::Status listening = server->Listen(); !listening.ok()) return listening;
   return std::unique_ptr<AdminServer>(std::move(server));
 }

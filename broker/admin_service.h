@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The operators' gRPC service (proto/admin.proto), with the standard health and reflection
-// services, where admin_listener.h lets operators in. It parses what operators
+// services, where admin_listener.h lets operators in: once for administrators, and once for those
+// who only look, each with a socket and a server of its own. What a caller may do is decided by the
+// socket that the call came through, and by nothing that it says. It parses what operators
 // send, never what clients send; with resource_service.h the only part of the broker that uses
 // gRPC.
 //
@@ -16,6 +18,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "broker/admin_listener.h"
 #include "broker/event_loop.h"
 #include "broker/probe.h"
 #include "broker/resource_registry.h"
@@ -50,7 +53,7 @@ class AdminServer {
  public:
   // `loop` and `control` are the caller's and outlive this.
   static absl::StatusOr<std::unique_ptr<AdminServer>> Start(EventLoop* loop,
-                                                            const std::string& socket_name,
+                                                            const AdminSocket& socket,
                                                             BrokerControl* control);
   virtual ~AdminServer() = default;  // Stops it and removes the socket.
 };

@@ -35,7 +35,7 @@ bool SamePlace(const std::filesystem::path& one, const std::filesystem::path& ot
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Broker>> Broker::Create(Config config, ConfigLoader reload) {
-  if (absl::Status made = MakeParentDirectory(config.socket); !made.ok()) return made;
+  if (absl::Status made = MakeDaemonFolders(config); !made.ok()) return made;
   absl::StatusOr<InstanceLock> lock = InstanceLock::Take(config.socket);
   if (!lock.ok()) return lock.status();
   absl::StatusOr<std::unique_ptr<EventLoop>> loop = EventLoop::Create();
@@ -81,13 +81,17 @@ Broker::~Broker() {
     stopped_ = true;  // Admin requests that wait for the loop give up.
   }
   admin_.reset();
+  monitor_.reset();
   resource_server_.reset();
   gateways_.clear();
   admission_.Stop();
   probe_.Cancel();
   loop_->Unwatch(&signal_watch_);
   RemoveVendorFolder(config_.socket);
-  if (owns_socket_file_) RemoveSocketFile(config_.socket);
+  if (owns_socket_file_) {
+    RemoveSocketFile(config_.socket);
+    if (old_places_linked_) UnlinkOldPlaces(config_);
+  }
 }
 
 absl::Status Broker::Start() {
@@ -107,9 +111,16 @@ absl::Status Broker::Start() {
   if (!resources.ok()) return resources.status();
   resource_server_ = *std::move(resources);
   absl::StatusOr<std::unique_ptr<AdminServer>> admin =
-      AdminServer::Start(loop_.get(), config_.admin_socket, this);
+      AdminServer::Start(loop_.get(), {AdminRole::kAdministrator, config_.admin_socket}, this);
   if (!admin.ok()) return admin.status();
   admin_ = *std::move(admin);
+  absl::StatusOr<std::unique_ptr<AdminServer>> monitor = AdminServer::Start(
+      loop_.get(),
+      {AdminRole::kMonitor, config_.monitor_socket, config_.monitor_group, config_.admin_socket},
+      this);
+  if (!monitor.ok()) return monitor.status();
+  monitor_ = *std::move(monitor);
+  old_places_linked_ = LinkOldPlaces(config_);
   admission_.Listen(*std::move(listener));
   StartProbe();
   WatchMemory();
@@ -123,6 +134,7 @@ absl::Status Broker::Start() {
       {{"version", kVersion},
        {"socket", listens_at_},
        {"admin_socket", config_.admin_socket},
+       {"monitor_socket", config_.monitor_socket},
        {"config", config_.file.empty() ? "built-in" : config_.file},
        {"worker_user", launcher_->users().Describe()}});
   return absl::OkStatus();
@@ -245,6 +257,7 @@ void Broker::Reload() {
   absl::StatusOr<Config> fresh = reload_();
   if (!fresh.ok()) return keep(fresh.status());
   if (fresh->socket != config_.socket || fresh->admin_socket != config_.admin_socket ||
+      fresh->monitor_socket != config_.monitor_socket ||
       fresh->network.size() != config_.network.size()) {
     Log(LogLevel::kWarning, "broker",
         "sockets and [[network]] change only when sluiced is started again");
@@ -252,6 +265,8 @@ void Broker::Reload() {
   // Where we are stays as it was; what we allow is new.
   fresh->socket = config_.socket;
   fresh->admin_socket = config_.admin_socket;
+  fresh->monitor_socket = config_.monitor_socket;
+  fresh->monitor_group = config_.monitor_group;
   fresh->network = config_.network;
   absl::StatusOr<WorkerLauncher> launcher = WorkerLauncher::Create(*fresh);
   if (!launcher.ok()) return keep(launcher.status());

@@ -104,12 +104,14 @@ class Broker final : public BrokerControl {
   std::vector<std::unique_ptr<GatewayLink>> gateways_;
   std::unique_ptr<ResourceServer> resource_server_;
   std::unique_ptr<AdminServer> admin_;
+  std::unique_ptr<AdminServer> monitor_;
   std::unique_ptr<StopSignals> signals_;
   EventLoop::WatchId signal_watch_ = 0;
   EventLoop::TimerId drain_timer_ = 0;
   EventLoop::TimerId give_up_timer_ = 0;
   std::string listens_at_;  // Of the configuration's socket, or the service manager's.
   bool owns_socket_file_ = false;
+  bool old_places_linked_ = false;
   bool ready_ = false;
   bool told_to_stop_ = false;
 

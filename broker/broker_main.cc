@@ -54,6 +54,7 @@ struct Flags {
   std::string check_file;
   std::string socket;
   std::string admin_socket;
+  std::string monitor_socket;
   std::string log_level;
   std::string worker_user;
   std::string default_worker_user;
@@ -79,7 +80,12 @@ void DefineFlags(CLI::App* app, Flags* flags) {
   app->add_option("--socket", flags->socket,
                   absl::StrCat("The socket that applications connect to: ", LocalNameForm()))
       ->type_name("PATH");
-  app->add_option("--admin-socket", flags->admin_socket, "sluicectl's socket")->type_name("PATH");
+  app->add_option("--admin-socket", flags->admin_socket,
+                  "The socket for administration (sluicectl)")
+      ->type_name("PATH");
+  app->add_option("--monitor-socket", flags->monitor_socket,
+                  "The socket of those who may look and change nothing")
+      ->type_name("PATH");
   app->add_option("--log-level", flags->log_level,
                   "How much to log: trace, debug, info, warning or error")
       ->type_name("LEVEL");
@@ -151,11 +157,16 @@ absl::StatusOr<Config> BuildConfig(const Flags& flags, NetworkCheck check) {
     config.socket = flags.socket;
     // The file's admin socket belongs to the file's socket: two daemons must not meet there.
     config.admin_socket.clear();
+    config.monitor_socket.clear();
     config.places.clear();
   }
   if (!flags.admin_socket.empty()) {
     config.admin_socket = flags.admin_socket;
     config.places.erase("admin_socket");
+  }
+  if (!flags.monitor_socket.empty()) {
+    config.monitor_socket = flags.monitor_socket;
+    config.places.erase("monitor_socket");
   }
   if (!flags.worker_user.empty()) config.worker_user = flags.worker_user;
   if (!flags.default_worker_user.empty() && !config.worker_user.has_value())
@@ -213,13 +224,23 @@ std::vector<std::string> WarningsOf(const Config& config) {
   return warnings;
 }
 
+// What this version takes, and the next ones do not.
+std::vector<std::string> OldPlacesOf(const Config& config) {
+  std::vector<std::string> warnings = OldPlaces(config);
+  for (std::string& warning : warnings)
+    absl::StrAppend(&warning, "; sluiced ", kOldPlacesEnd, " refuses it");
+  return warnings;
+}
+
 int CheckConfigFile(const Flags& flags) {
   Flags only_file = flags;
   only_file.config_file = flags.check_file;
   const absl::StatusOr<Config> config = BuildConfig(only_file, NetworkCheck::kAddresses);
   if (config.ok()) {
-    for (const std::string& warning : WarningsOf(*config))
-      std::fprintf(stderr, "warning: %s\n", warning.c_str());
+    for (const auto& warnings : {OldPlacesOf(*config), WarningsOf(*config)}) {
+      for (const std::string& warning : warnings)
+        std::fprintf(stderr, "warning: %s\n", warning.c_str());
+    }
     std::printf("%s: ok\n", flags.check_file.c_str());
     return kDaemonExitOk;
   }
@@ -244,6 +265,9 @@ int Serve(const Flags& flags) {
   PrepareDaemonProcess();
   for (const std::string& warning : WarningsOf(*config))
     Log(LogLevel::kWarning, "broker", "the configuration leaves something open",
+        {{"what", warning}});
+  for (const std::string& warning : OldPlacesOf(*config))
+    Log(LogLevel::kWarning, "broker", "the configuration names a place of old",
         {{"what", warning}});
   absl::StatusOr<std::unique_ptr<Broker>> broker = Broker::Create(
       *std::move(config), [flags] { return BuildConfig(flags, NetworkCheck::kFiles); });

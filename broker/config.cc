@@ -18,6 +18,7 @@
 #include "broker/base/loopback.h"
 #include "broker/config_reader.h"
 #include "broker/os/config_keys.h"
+#include "broker/os/daemon_places.h"
 #include "broker/os/file.h"
 #include "broker/os/local_socket.h"
 #include "broker/os/peer_identity.h"
@@ -117,7 +118,14 @@ void ReadBroker(SectionReader section, Config* config) {
                  return LookUpGroup(text).ok();
                });
   socket_path("admin_socket", &config->admin_socket);
-  for (const char* key : {"socket", "admin_socket"}) config->places[key] = section.PlaceOf(key);
+  socket_path("monitor_socket", &config->monitor_socket);
+  ReadOptional(&section, "monitor_group", "the name of a group of this machine",
+               [&](const std::string& text) {
+                 config->monitor_group = text;
+                 return LookUpGroup(text).ok();
+               });
+  for (const char* key : {"socket", "admin_socket", "monitor_socket"})
+    config->places[key] = section.PlaceOf(key);
   section.Parsed("log_level", "one of trace, debug, info, warning, error",
                  [&](const std::string& text) {
                    const std::optional<LogLevel> level = ParseLogLevel(text);
@@ -272,16 +280,43 @@ absl::Status CheckSocketName(const std::string& name, const std::string& key) {
       absl::StrCat("\"", key, "\" is \"", name, "\", allowed is ", checked.message()));
 }
 
-std::string SameSocketProblem(const Config& config) {
-  for (const char* key : {"admin_socket", "socket"}) {
-    const auto place = config.places.find(key);
-    if (place == config.places.end() || place->second.empty()) continue;
-    return absl::StrCat(place->second, ": key \"", key, "\" in [broker]: \"socket\" is \"",
-                        config.socket, "\", and \"admin_socket\" is \"", config.admin_socket,
+// The place of a key of [broker] in the file; "" if the file does not have it, or a flag won.
+std::string PlaceOf(const Config& config, const std::string& key) {
+  const auto place = config.places.find(key);
+  return place == config.places.end() ? "" : place->second;
+}
+
+// How a message about one of the three sockets begins: the key's place, or the flag.
+std::string DescribeSocket(const Config& config, const std::string& key) {
+  const std::string place = PlaceOf(config, key);
+  if (place.empty()) return absl::StrCat("--", absl::StrReplaceAll(key, {{"_", "-"}}));
+  return absl::StrCat(place, ": key \"", key, "\" in [broker]");
+}
+
+struct NamedSocket {
+  const char* key;
+  const std::string& name;
+};
+
+std::string SameSocketProblem(const Config& config, const NamedSocket& one,
+                              const NamedSocket& other) {
+  for (const char* key : {other.key, one.key}) {
+    if (PlaceOf(config, key).empty()) continue;
+    return absl::StrCat(DescribeSocket(config, key), ": \"", one.key, "\" is \"", one.name,
+                        "\", and \"", other.key, "\" is \"", other.name,
                         "\", which is one name; give them two");
   }
-  return absl::StrCat("--socket is \"", config.socket, "\", and --admin-socket is \"",
-                      config.admin_socket, "\", which is one name; give them two");
+  return absl::StrCat(DescribeSocket(config, one.key), " is \"", one.name, "\", and ",
+                      DescribeSocket(config, other.key), " is \"", other.name,
+                      "\", which is one name; give them two");
+}
+
+// What is in the reach of clients, and is no place of old that is served still.
+std::string MonitorInReachProblem(const Config& config) {
+  return absl::StrCat(DescribeSocket(config, "monitor_socket"), " is \"", config.monitor_socket,
+                      "\", which whoever has the folder of the clients' socket reaches; name a "
+                      "place elsewhere, such as \"",
+                      MonitorNameOf(config.socket), "\"");
 }
 
 }  // namespace
@@ -360,19 +395,32 @@ absl::StatusOr<Config> LoadConfigFile(const std::string& path) {
   return ParseConfig(*text, path);
 }
 
-absl::Status CheckConfig(const Config& config) {
+absl::Status CheckConfig(const Config& config, bool serves_old_places) {
   std::vector<std::string> problems;
   const auto add = [&problems](const absl::Status& status) {
     if (!status.ok()) problems.emplace_back(status.message());
   };
+  const NamedSocket sockets[] = {{"socket", config.socket},
+                                 {"admin_socket", config.admin_socket},
+                                 {"monitor_socket", config.monitor_socket}};
   const absl::Status socket = CheckSocketName(config.socket, "socket");
   add(socket);
-  // One that was made of the other would say the same again.
-  if (socket.ok() || config.admin_socket != AdminNameBeside(config.socket))
-    add(CheckSocketName(config.admin_socket, "admin_socket"));
-  if (IsSameLocalName(config.socket, config.admin_socket)) {
-    problems.push_back(SameSocketProblem(config));
+  // One that was made of the others would say the same again.
+  const absl::Status admin = CheckSocketName(config.admin_socket, "admin_socket");
+  if (socket.ok() || config.admin_socket != AdminNameOf(config.socket)) add(admin);
+  const absl::Status monitor = CheckSocketName(config.monitor_socket, "monitor_socket");
+  const bool monitor_made = config.monitor_socket == MonitorNameOf(config.socket) ||
+                            config.monitor_socket == MonitorNameBeside(config.admin_socket);
+  if ((socket.ok() && admin.ok()) || !monitor_made) add(monitor);
+  for (size_t i = 0; i < std::size(sockets); ++i) {
+    for (size_t k = i + 1; k < std::size(sockets); ++k) {
+      if (IsSameLocalName(sockets[i].name, sockets[k].name))
+        problems.push_back(SameSocketProblem(config, sockets[i], sockets[k]));
+    }
   }
+  if (problems.empty() && IsInClientsReach(config.monitor_socket, config.socket))
+    problems.push_back(MonitorInReachProblem(config));
+  if (problems.empty() && !serves_old_places) problems = OldPlaces(config);
   std::set<std::string> addresses;
   for (const NetworkConfig& network : config.network) {
     add(CheckNetwork(network));
@@ -424,9 +472,36 @@ std::vector<std::string> OpenDoors(const Config& config) {
   return warnings;
 }
 
+std::vector<std::string> OldPlaces(const Config& config) {
+  std::vector<std::string> found;
+  if (!config.moved_socket.empty()) {
+    found.push_back(absl::StrCat(DescribeSocket(config, "socket"), " is \"", config.moved_socket,
+                                 "\", the default until version 0.1; now that is \"", config.socket,
+                                 "\": write that, or nothing"));
+  }
+  if (IsInClientsReach(config.admin_socket, config.socket)) {
+    found.push_back(absl::StrCat(
+        DescribeSocket(config, "admin_socket"), " is \"", config.admin_socket,
+        "\": root in a container that has the folder of the clients' socket administers the daemon "
+        "through it; name a place elsewhere, such as the default, \"",
+        AdminNameOf(config.socket), "\""));
+  }
+  return found;
+}
+
 void ApplyDefaults(Config* config) {
   if (config->socket.empty()) config->socket = DefaultLocalName();
-  if (config->admin_socket.empty()) config->admin_socket = AdminNameBeside(config->socket);
+  const std::string moved = OldClientNameOf(DefaultLocalName());
+  if (!moved.empty() && config->socket == moved) {
+    config->moved_socket = moved;
+    config->socket = DefaultLocalName();
+  }
+  if (config->admin_socket.empty()) config->admin_socket = AdminNameOf(config->socket);
+  if (config->monitor_socket.empty()) {
+    config->monitor_socket = IsInClientsReach(config->admin_socket, config->socket)
+                                 ? MonitorNameOf(config->socket)
+                                 : MonitorNameBeside(config->admin_socket);
+  }
   if (config->socket_mode == 0) config->socket_mode = IsPrivileged() ? 0666 : 0600;
   NameApart(&config->network);
 }

@@ -18,6 +18,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "broker/base/log.h"
+#include "broker/os/daemon_places.h"
 #include "broker/os/process.h"
 #include "broker/os/types.h"
 
@@ -82,9 +83,13 @@ struct Config {
   std::map<std::string, std::string> places;
 
   std::string socket;        // "" = DefaultLocalName().
+  std::string moved_socket;  // Set by ApplyDefaults: the place of old that was named instead.
   mode_t socket_mode = 0;    // 0 = 0666 for root's daemon, 0600 for a user's own.
   std::string socket_group;  // "" = leave.
-  std::string admin_socket;  // "" = "admin.sock" beside the socket.
+  // "" = as os/daemon_places.h says.
+  std::string admin_socket;
+  std::string monitor_socket;
+  std::string monitor_group;  // "" = kMonitorGroup, if there is one.
   LogLevel log_level = LogLevel::kInfo;
   int64_t probe_timeout_ms = 30'000;
   int64_t drain_timeout_ms = 30'000;
@@ -111,7 +116,12 @@ absl::StatusOr<Config> LoadConfigFile(const std::string& path);
 absl::StatusOr<Config> ParseConfig(const std::string& text, const std::string& file_name);
 
 // What can only be judged when file and flags are together: plaintext rules, the paths' lengths.
-absl::Status CheckConfig(const Config& config);
+// Places of old are refused by a version that does not serve them.
+absl::Status CheckConfig(const Config& config, bool serves_old_places = OldPlacesServed());
+
+// Keys and flags that name a place of old, a message each with what to write instead. After
+// ApplyDefaults, which lets a socket of old lead to today's.
+std::vector<std::string> OldPlaces(const Config& config);
 
 // Entries of [[network]] by which others get sessions than the operator may think, a warning each:
 // a service without authentication is allowed, but not in silence. After ApplyDefaults.

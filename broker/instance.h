@@ -32,8 +32,19 @@ class InstanceLock {
   UniqueFd fd_;
 };
 
-// Makes the directory of `path` if it is missing: 0755 for root's daemon, 0700 for a user's own.
+// Makes the directory of `path` if it is missing, and of X/clients X as well: 0755 for root's
+// daemon, 0700 for a user's own.
 absl::Status MakeParentDirectory(const std::string& path);
+
+// Makes the clients' folder and, where the others are named after it (os/daemon_places.h), those;
+// refuses one that is not the daemon's alone to write. They stay at the daemon's end: a container
+// that has one mounted would keep the folder that is gone.
+absl::Status MakeDaemonFolders(const Config& config);
+
+// While the places of old are served: a link from where the default socket was to where it is. True
+// if it is there.
+bool LinkOldPlaces(const Config& config);
+void UnlinkOldPlaces(const Config& config);
 
 // Removes a socket at `path` that nobody answers on. kAlreadyExists if somebody does, or if what is
 // there is no socket.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The drivers that workers may load: a folder beside the daemon's socket with links to every .icd
+// The drivers that workers may load: a folder among the daemon's own files with links to every .icd
 // file of the host's but those of Sluice's own, for a worker that loaded this daemon's driver would
 // be its own client. One for all workers, so that nothing is left behind by one that is killed.
 // Event loop thread only.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The release's number, as --version and the admin service say it. SLUICE_VERSION comes from
-// CMake's project(); nothing decides by it: what a peer can do is told by feature names.
+// CMake's project(). What a peer can do is told by feature names, and not by it; what it decides is
+// how long the places of old are served (os/daemon_places.h).
 #pragma once
 
 namespace sluice {

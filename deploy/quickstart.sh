@@ -37,6 +37,7 @@ cmake --build "$build" -j "$jobs"
 echo "built sluiced, sluicectl and libsluice_icd.so in $build"
 
 run=$(mktemp -d)
+socket=$run/sluice/clients/broker.sock
 daemon=
 same_user=()
 finish() {
@@ -53,24 +54,24 @@ step "3. Start the daemon"
 # Its socket's folder is closed to others, and a checkout may be: root's workers stay root here.
 [ "$(id -u)" -ne 0 ] || same_user=(--worker-user root)
 env -u OCL_ICD_VENDORS -u OCL_ICD_FILENAMES -u SLUICE_ENDPOINT \
-  "$build/bin/sluiced" "${same_user[@]}" --socket "$run/broker.sock" --admin-socket "$run/admin.sock" \
+  "$build/bin/sluiced" "${same_user[@]}" --socket "$socket" \
   >"$run/sluiced.log" 2>&1 </dev/null &
 daemon=$!
 for _ in $(seq 300); do
-  [ ! -S "$run/broker.sock" ] || break
+  [ ! -S "$socket" ] || break
   kill -0 "$daemon" 2>/dev/null || break
   sleep 0.1
 done
-[ -S "$run/broker.sock" ] || {
+[ -S "$socket" ] || {
   cat "$run/sluiced.log" >&2
   fail "sluiced did not start; its log is above"
 }
-echo "sluiced runs as process $daemon; applications reach it through $run/broker.sock"
+echo "sluiced runs as process $daemon; applications reach it through $socket"
 
 step "4. Programs that see no driver but libsluice_icd.so"
 mkdir "$run/vendors"
 find "$build/lib" -name libsluice_icd.so >"$run/vendors/sluice.icd"
-export OCL_ICD_VENDORS=$run/vendors SLUICE_ENDPOINT=unix:$run/broker.sock
+export OCL_ICD_VENDORS=$run/vendors SLUICE_ENDPOINT=unix:$socket
 echo "\$ clinfo -l"
 clinfo -l | tee "$run/clinfo"
 grep -q 'Platform #0: Sluice (' "$run/clinfo" || fail "clinfo does not see Sluice"

@@ -3,9 +3,17 @@
 
 #include <unistd.h>
 
+#include <vector>
+
+#include "broker/os/daemon_places.h"
 #include "broker/os/this_process.h"
 
 namespace sluice {
+namespace {
+
+bool Exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
+
+}  // namespace
 
 absl::StatusOr<std::string> ParseLocalName(std::string_view text) {
   if (text.starts_with("//")) text.remove_prefix(2);  // unix:///path is the same.
@@ -22,12 +30,17 @@ const char* StartDaemonAdvice() {
 }
 
 std::string DefaultClientName() {
+  const std::string machines = "/run/sluice/clients/broker.sock";
   const std::string runtime = EnvironmentVariable("XDG_RUNTIME_DIR").value_or("");
-  if (runtime.starts_with('/')) {
-    const std::string path = runtime + "/sluice/broker.sock";
-    if (::access(path.c_str(), F_OK) == 0) return path;
+  std::vector<std::string> names;
+  if (runtime.starts_with('/')) names.push_back(runtime + "/sluice/clients/broker.sock");
+  names.push_back(machines);
+  for (const std::string& name : names) {
+    if (Exists(name)) return name;
+    const std::string old = OldPlacesServed() ? OldClientNameOf(name) : "";
+    if (!old.empty() && Exists(old)) return old;
   }
-  return "/run/sluice/broker.sock";
+  return machines;
 }
 
 }  // namespace sluice

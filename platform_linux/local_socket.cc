@@ -290,18 +290,6 @@ absl::Status CheckLocalName(const std::string& name) {
 
 bool IsSameLocalName(const std::string& a, const std::string& b) { return a == b; }
 
-std::string DefaultLocalName() {
-  const std::string runtime = EnvironmentVariable("XDG_RUNTIME_DIR").value_or("");
-  if (::geteuid() != 0 && runtime.starts_with('/')) {
-    return absl::StrCat(runtime, "/sluice/broker.sock");
-  }
-  return "/run/sluice/broker.sock";
-}
-
-std::string AdminNameBeside(const std::string& name) {
-  return absl::StrCat(name.substr(0, name.rfind('/')), "/admin.sock");
-}
-
 absl::Status SetNonBlocking(int fd, bool non_blocking) {
   const int flags = ::fcntl(fd, F_GETFL);
   if (flags < 0) return ErrnoStatus(errno, "fcntl(F_GETFL)");

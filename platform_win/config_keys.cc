@@ -14,6 +14,8 @@ std::string FixedKeyReason(const std::string& key) {
     return absl::StrCat(kCannot, "a worker's restricted token decides what it may read");
   if (key == "socket_group")
     return absl::StrCat(kCannot, "socket_mode opens the pipe to everybody or to nobody else");
+  if (key == "monitor_group")
+    return absl::StrCat(kCannot, "the monitor pipe is open to Performance Monitor Users");
   return "";
 }
 

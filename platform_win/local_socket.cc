@@ -35,7 +35,6 @@ constexpr char kGreeting[] = "sluice-1";
 constexpr size_t kMaxGreeting = 64;    // Connections whose greeting has not come yet.
 constexpr size_t kInstancesReady = 4;  // That clients can connect to at once.
 constexpr int kPassesAtOnce = 100;
-constexpr mode_t kOthersMayWrite = 02;
 
 int64_t NowMs() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(
@@ -45,7 +44,7 @@ int64_t NowMs() {
 
 class PipeSecurity {
  public:
-  explicit PipeSecurity(bool others) : access_(PipeAccessList(OwnSid(), others)) {}
+  explicit PipeSecurity(PipeOthers others) : access_(PipeAccessList(OwnSid(), others)) {}
 
   SECURITY_ATTRIBUTES* get() { return access_.get() == nullptr ? nullptr : &attributes_; }
 
@@ -162,7 +161,7 @@ class Listener final : public HandleObject {
   Listener(std::wstring name, mode_t mode, OwnedHandle first)
       : HandleObject(HandleKind::kListener, OwnedHandle()),
         name_(std::move(name)),
-        security_((mode & kOthersMayWrite) != 0),
+        security_(PipeOthersOfMode(mode)),
         event_(::CreateEventW(nullptr, TRUE, FALSE, nullptr)) {
     const std::lock_guard<std::mutex> lock(mutex_);
     AddInstance(std::move(first));
@@ -433,7 +432,7 @@ absl::StatusOr<std::pair<UniqueFd, UniqueFd>> CreateSocketPair(FirstEnd first) {
   const std::wstring name =
       ToWide(absl::StrCat(kPrefix, "sluice-", absl::Hex(secret[0], absl::kZeroPad16),
                           absl::Hex(secret[1], absl::kZeroPad16)));
-  PipeSecurity security(/*others=*/false);
+  PipeSecurity security(PipeOthers::kNobody);
   OwnedHandle server = CreateInstance(name, &security, /*first=*/true, /*instances=*/1);
   if (!server.valid()) return WindowsStatus(::GetLastError(), "creating a pipe");
   OwnedHandle client = OpenPipe(name);
@@ -492,7 +491,7 @@ absl::StatusOr<UniqueFd> ListenLocal(const std::string& path, mode_t mode, int) 
   // Wine 8 knows FILE_FLAG_FIRST_PIPE_INSTANCE, and does nothing with it.
   const bool taken = ::WaitNamedPipeW(name.c_str(), 1) || ::GetLastError() == ERROR_SEM_TIMEOUT;
   if (taken) return NameIsTaken(path);
-  PipeSecurity security((mode & kOthersMayWrite) != 0);
+  PipeSecurity security(PipeOthersOfMode(mode));
   OwnedHandle first = CreateInstance(name, &security, /*first=*/true, PIPE_UNLIMITED_INSTANCES);
   if (!first.valid()) {
     const DWORD error = ::GetLastError();
@@ -554,9 +553,5 @@ bool IsSameLocalName(const std::string& a, const std::string& b) {
   const std::wstring wide_b = ToWide(b);
   return ::CompareStringOrdinal(wide_a.c_str(), -1, wide_b.c_str(), -1, TRUE) == CSTR_EQUAL;
 }
-
-std::string DefaultLocalName() { return absl::StrCat(kPrefix, "sluice-broker"); }
-
-std::string AdminNameBeside(const std::string& name) { return absl::StrCat(name, "-admin"); }
 
 }  // namespace sluice

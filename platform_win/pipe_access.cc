@@ -8,10 +8,22 @@
 
 namespace sluice {
 
-std::wstring PipeAccessList(const std::string& owner, bool others) {
-  std::wstring text = L"D:P(A;;GA;;;SY)(A;;GA;;;BA)(A;;GA;;;" + ToWide(owner) + L")";
-  if (others) text += L"(A;;0x12019b;;;AU)(A;;0x12019b;;;S-1-15-2-1)S:(ML;;NW;;;LW)";
-  return text;
+PipeOthers PipeOthersOfMode(mode_t mode) {
+  if ((mode & 02) != 0) return PipeOthers::kEverybody;
+  return (mode & 020) != 0 ? PipeOthers::kMonitors : PipeOthers::kNobody;
+}
+
+std::wstring PipeAccessList(const std::string& owner, PipeOthers others) {
+  const std::wstring list = L"D:P(A;;GA;;;SY)(A;;GA;;;BA)(A;;GA;;;" + ToWide(owner) + L")";
+  switch (others) {
+    case PipeOthers::kNobody:
+      return list;
+    case PipeOthers::kMonitors:
+      return list + L"(A;;0x12019b;;;S-1-5-32-558)";
+    case PipeOthers::kEverybody:
+      break;
+  }
+  return list + L"(A;;0x12019b;;;AU)(A;;0x12019b;;;S-1-15-2-1)S:(ML;;NW;;;LW)";
 }
 
 bool MayServe(const PipeUser& owner, const PipeUser& client) {

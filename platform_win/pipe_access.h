@@ -10,6 +10,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "broker/os/types.h"
 
 namespace sluice {
 
@@ -30,10 +31,17 @@ struct PipeUser {
 // serve that one, whose process it may not open.
 bool MayServe(const PipeUser& owner, const PipeUser& client);
 
+// Who may talk through a pipe besides the system, administrators and its owner.
+enum class PipeOthers {
+  kNobody,
+  kMonitors,   // The machine's group "Performance Monitor Users".
+  kEverybody,  // Who has logged on, sandboxed and low-integrity processes too.
+};
+PipeOthers PipeOthersOfMode(mode_t mode);  // 0600, 0660, 0666.
+
 // The access list, as SDDL: the system, administrators (who run elevated) and the user `owner` may
-// do all; with `others` everybody who has logged on, sandboxed and low-integrity processes too, may
-// talk.
-std::wstring PipeAccessList(const std::string& owner, bool others);
+// do all, `others` may talk.
+std::wstring PipeAccessList(const std::string& owner, PipeOthers others);
 
 // A person's logon, as a token has it.
 struct Logon {

@@ -24,7 +24,7 @@ const char* LocalNameForm();
 // What a person can do where none answers, for messages.
 const char* StartDaemonAdvice();
 
-// The user's own daemon if there is one, else the machine's.
+// The user's own daemon if there is one, else the machine's, each also where it was of old.
 std::string DefaultClientName();
 
 }  // namespace sluice

@@ -102,10 +102,4 @@ absl::Status CheckLocalName(const std::string& name);
 // Whether two names, each of which a socket can have, are one. Windows' have no case.
 bool IsSameLocalName(const std::string& a, const std::string& b);
 
-// Where this process's daemon listens unless it is told otherwise.
-std::string DefaultLocalName();
-
-// Of the operators' socket that belongs to this one.
-std::string AdminNameBeside(const std::string& name);
-
 }  // namespace sluice

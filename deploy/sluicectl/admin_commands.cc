@@ -69,18 +69,22 @@ std::string Advised(const std::string& problem, bool here) {
   return advice.empty() ? problem : absl::StrCat(problem, "; ", advice);
 }
 
-// One call to the admin service; a failure is printed and becomes an exit code.
+enum class Wants { kToLook, kToChange };
+
+// One call to the admin service, through the admin socket, or, for who may not open that and only
+// wants to look, the monitor socket; a failure is printed and becomes an exit code.
 class AdminCall {
  public:
-  explicit AdminCall(const CommonFlags& flags) : flags_(flags) {}
+  AdminCall(const CommonFlags& flags, Wants wants) : flags_(flags), wants_(wants) {}
 
   int Run(const std::function<grpc::Status(v1::Admin::Stub*, grpc::ClientContext*)>& call,
           const std::function<void()>& print) {
-    const absl::StatusOr<std::string> path =
-        ResolveAdminSocket(flags_.admin_socket, flags_.endpoint);
-    if (!path.ok()) return Fail(flags_, kExitUsage, std::string(path.status().message()));
-    const absl::StatusOr<AdminChannel> channel = OpenAdminChannel(*path, flags_.timeout_ms);
-    if (!channel.ok()) return Unreachable(*path, channel.status());
+    const absl::StatusOr<std::vector<std::string>> paths =
+        ResolveAdminSockets(flags_.admin_socket, flags_.endpoint, wants_ == Wants::kToLook);
+    if (!paths.ok()) return Fail(flags_, kExitUsage, std::string(paths.status().message()));
+    std::string path;
+    const absl::StatusOr<AdminChannel> channel = Open(*paths, &path);
+    if (!channel.ok()) return Unreachable(path, channel.status());
     const auto stub = v1::Admin::NewStub(channel->channel);
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() +
@@ -95,19 +99,40 @@ class AdminCall {
       return Fail(flags_, kExitNoSession, status.error_message());
     }
     if (status.error_code() == grpc::StatusCode::UNAVAILABLE) {
-      return Unreachable(*path, absl::UnavailableError("nobody answers"));
+      return Unreachable(path, absl::UnavailableError("nobody answers"));
     }
     if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
-      return Unreachable(*path, absl::DeadlineExceededError("no answer in time"));
+      return Unreachable(path, absl::DeadlineExceededError("no answer in time"));
     }
     return Fail(flags_, kExitFailed, absl::StrCat("the daemon answered: ", status.error_message()));
   }
 
  private:
+  // The first that can be opened; else what is wrong with the first that is there, or with the
+  // first. `path`: which one it is.
+  absl::StatusOr<AdminChannel> Open(const std::vector<std::string>& paths, std::string* path) {
+    absl::Status problem;
+    for (const std::string& candidate : paths) {
+      absl::StatusOr<AdminChannel> channel = OpenAdminChannel(candidate, flags_.timeout_ms);
+      if (channel.ok()) {
+        *path = candidate;
+        return channel;
+      }
+      if (!problem.ok() && (!absl::IsNotFound(problem) || absl::IsNotFound(channel.status())))
+        continue;
+      problem = channel.status();
+      *path = candidate;
+    }
+    return problem;
+  }
+
   int Unreachable(const std::string& path, const absl::Status& why) const {
     std::string advice;
     if (absl::IsPermissionDenied(why)) {
-      advice = "only the daemon's own user may administer it; try as an administrator";
+      advice = wants_ == Wants::kToLook
+                   ? absl::StrCat("only the daemon's own user and ", MonitorsName(),
+                                  " may look; try as an administrator")
+                   : "only the daemon's own user may administer it; try as an administrator";
     } else if (absl::IsFailedPrecondition(why)) {  // It is another program's (Windows).
       advice = std::string(why.message());
     } else if (absl::IsNotFound(why)) {
@@ -124,6 +149,7 @@ class AdminCall {
   }
 
   const CommonFlags& flags_;
+  const Wants wants_;
 };
 
 Json ToJson(const PlatformSummary& platform, const std::string& endpoint) {
@@ -254,11 +280,12 @@ int StatusCommand(const CommonFlags& flags) {
                                        : "run as user: " + reply.worker_user()) +
           "\n");
   };
-  return AdminCall(flags).Run(
-      [&](v1::Admin::Stub* stub, grpc::ClientContext* context) {
-        return stub->Status(context, v1::StatusRequest(), &reply);
-      },
-      print);
+  return AdminCall(flags, Wants::kToLook)
+      .Run(
+          [&](v1::Admin::Stub* stub, grpc::ClientContext* context) {
+            return stub->Status(context, v1::StatusRequest(), &reply);
+          },
+          print);
 }
 
 uint64_t ShadowsByHost(const v1::SessionEntry& entry) {
@@ -336,11 +363,12 @@ int SessionsCommand(const CommonFlags& flags) {
     }
     if (flags.json) PrintJson({{"sessions", list}});
   };
-  return AdminCall(flags).Run(
-      [&](v1::Admin::Stub* stub, grpc::ClientContext* context) {
-        return stub->ListSessions(context, v1::ListSessionsRequest(), &reply);
-      },
-      print);
+  return AdminCall(flags, Wants::kToLook)
+      .Run(
+          [&](v1::Admin::Stub* stub, grpc::ClientContext* context) {
+            return stub->ListSessions(context, v1::ListSessionsRequest(), &reply);
+          },
+          print);
 }
 
 // "1 writer", "3 readers, 2 waiting".
@@ -386,11 +414,12 @@ int ResourcesCommand(const CommonFlags& flags) {
     }
     if (flags.json) PrintJson({{"resources", list}});
   };
-  return AdminCall(flags).Run(
-      [&](v1::Admin::Stub* stub, grpc::ClientContext* context) {
-        return stub->ListResources(context, v1::ListResourcesRequest(), &reply);
-      },
-      print);
+  return AdminCall(flags, Wants::kToLook)
+      .Run(
+          [&](v1::Admin::Stub* stub, grpc::ClientContext* context) {
+            return stub->ListResources(context, v1::ListResourcesRequest(), &reply);
+          },
+          print);
 }
 
 int KillCommand(const CommonFlags& flags, const std::string& session, const std::string& reason) {
@@ -405,29 +434,29 @@ int KillCommand(const CommonFlags& flags, const std::string& session, const std:
   request.set_session_id(*id);
   request.set_reason(reason);
   v1::KillSessionReply reply;
-  return AdminCall(flags).Run(
-      [&](v1::Admin::Stub* stub, grpc::ClientContext* context) {
-        return stub->KillSession(context, request, &reply);
-      },
-      [&] {
-        if (flags.json) return PrintJson({{"killed", HexId(*id)}});
-        Print("session " + HexId(*id) + " is being ended\n");
-      });
+  return AdminCall(flags, Wants::kToChange)
+      .Run(
+          [&](v1::Admin::Stub* stub, grpc::ClientContext* context) {
+            return stub->KillSession(context, request, &reply);
+          },
+          [&] {
+            if (flags.json) return PrintJson({{"killed", HexId(*id)}});
+            Print("session " + HexId(*id) + " is being ended\n");
+          });
 }
 
 int DrainCommand(const CommonFlags& flags, int64_t timeout_seconds) {
   v1::DrainRequest request;
   request.set_timeout_ms(static_cast<uint64_t>(timeout_seconds) * 1000);
   v1::DrainReply reply;
-  return AdminCall(flags).Run(
-      [&](v1::Admin::Stub* stub, grpc::ClientContext* context) {
-        return stub->Drain(context, request, &reply);
-      },
-      [&] {
-        if (flags.json) return PrintJson({{"sessions_left", reply.sessions_left()}});
-        Print(absl::StrCat("no new sessions; sluiced stops when ", reply.sessions_left(),
-                           " running ones have ended\n"));
-      });
+  return AdminCall(flags, Wants::kToChange)
+      .Run([&](v1::Admin::Stub* stub,
+               grpc::ClientContext* context) { return stub->Drain(context, request, &reply); },
+           [&] {
+             if (flags.json) return PrintJson({{"sessions_left", reply.sessions_left()}});
+             Print(absl::StrCat("no new sessions; sluiced stops when ", reply.sessions_left(),
+                                " running ones have ended\n"));
+           });
 }
 
 }  // namespace sluice

@@ -22,6 +22,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "broker/os/daemon_places.h"
 #include "broker/os/dynamic_library.h"
 #include "broker/os/file.h"
 #include "broker/os/process.h"
@@ -31,6 +32,7 @@
 #include "deploy/sluicectl/doctor_helper.h"
 #include "deploy/sluicectl/endpoint.h"
 #include "deploy/sluicectl/exit_codes.h"
+#include "deploy/sluicectl/linux/clients_folder.h"
 #include "deploy/sluicectl/remote_client.h"
 
 extern char** environ;
@@ -45,9 +47,9 @@ constexpr int kDriversPatience = 4;  // Times --timeout-ms: they may be several.
 
 struct Step {
   std::string name;
-  enum { kOk, kFailed, kSkipped } result;
-  std::string found;   // What was seen.
-  std::string advice;  // What to do, if it failed.
+  enum { kOk, kFailed, kSkipped, kWarning } result;  // kWarning: no program minds.
+  std::string found;                                 // What was seen.
+  std::string advice;                                // What to do, if it failed, or warns.
 };
 
 struct PlatformList {
@@ -92,6 +94,9 @@ class Examination {
   void Failed(const std::string& name, const std::string& found, const std::string& advice) {
     steps_.push_back({name, Step::kFailed, found, advice});
   }
+  void Warning(const std::string& name, const std::string& found, const std::string& advice) {
+    steps_.push_back({name, Step::kWarning, found, advice});
+  }
   void Skipped(const std::string& name, const std::string& why) {
     steps_.push_back({name, Step::kSkipped, why, ""});
   }
@@ -107,6 +112,7 @@ class Examination {
   void CheckLibrary();
   void CheckLocal(const EndpointAddress& endpoint);
   void CheckSocketFile(const EndpointAddress& endpoint, const absl::Status& status);
+  void CheckClientsFolder(const EndpointAddress& endpoint);
   void CheckDevices(const std::string& problem, const std::string& snapshot);
   void CheckRemote(const EndpointAddress& endpoint);
   void CheckPlatforms();
@@ -317,8 +323,22 @@ void Examination::CheckSocketFile(const EndpointAddress& endpoint, const absl::S
   Failed("daemon's socket", reason, "look into the daemon's log (journalctl -u sluiced)");
 }
 
+void Examination::CheckClientsFolder(const EndpointAddress& endpoint) {
+  constexpr char kName[] = "clients' folder";
+  const std::string found = OperatorsSocketBeside(endpoint.target);
+  if (found.empty()) return Ok(kName, "no operators' socket can be reached from it");
+  Warning(
+      kName, found,
+      absl::StrCat("leave admin_socket and monitor_socket out of the daemon's configuration, "
+                   "which has them in ",
+                   std::filesystem::path(AdminNameOf(endpoint.target)).parent_path().string(),
+                   ", and mount ", std::filesystem::path(DefaultLocalName()).parent_path().string(),
+                   " alone into containers"));
+}
+
 void Examination::CheckLocal(const EndpointAddress& endpoint) {
   Ok("endpoint", endpoint.text);
+  CheckClientsFolder(endpoint);
   const absl::StatusOr<Greeting> greeting = Greet(endpoint.target, flags_.timeout_ms);
   if (!greeting.ok()) {
     CheckSocketFile(endpoint, greeting.status());
@@ -455,9 +475,10 @@ int Examination::Report() const {
   bool healthy = true;
   nlohmann::json list = nlohmann::json::array();
   for (const Step& step : steps_) {
-    const char* word = step.result == Step::kOk       ? "ok"
-                       : step.result == Step::kFailed ? "failed"
-                                                      : "skipped";
+    const char* word = step.result == Step::kOk        ? "ok"
+                       : step.result == Step::kFailed  ? "failed"
+                       : step.result == Step::kWarning ? "warning"
+                                                       : "skipped";
     healthy = healthy && step.result != Step::kFailed;
     list.push_back(
         {{"step", step.name}, {"result", word}, {"found", step.found}, {"advice", step.advice}});

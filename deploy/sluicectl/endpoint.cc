@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "broker/os/daemon_places.h"
 #include "broker/os/local_socket.h"
 #include "broker/os/process.h"
 #include "broker/os/this_process.h"
@@ -43,9 +44,10 @@ absl::StatusOr<std::vector<EndpointAddress>> ResolveEndpoints(const std::string&
   return ParseEndpoints(EnvironmentVariable("SLUICE_ENDPOINT").value_or(""), refused);
 }
 
-absl::StatusOr<std::string> ResolveAdminSocket(const std::string& flag,
-                                               const std::string& endpoint_flag) {
-  if (!flag.empty()) return flag;
+absl::StatusOr<std::vector<std::string>> ResolveAdminSockets(const std::string& flag,
+                                                             const std::string& endpoint_flag,
+                                                             bool only_looks) {
+  if (!flag.empty()) return std::vector<std::string>{flag};
   const absl::StatusOr<std::vector<EndpointAddress>> endpoints = ResolveEndpoints(endpoint_flag);
   if (!endpoints.ok()) return endpoints.status();
   std::vector<const EndpointAddress*> here;
@@ -61,7 +63,16 @@ absl::StatusOr<std::string> ResolveAdminSocket(const std::string& flag,
         absl::StrCat("one daemon at a time is administered, and ", here.size(),
                      " are named; choose one with --endpoint, ", here[0]->text, " say"));
   }
-  return AdminNameBeside(here[0]->target);
+  // The path of old leads to the same daemon, whose other sockets are named after today's.
+  const std::string default_name = DefaultLocalName();
+  const std::string& given = here[0]->target;
+  const std::string name =
+      OldPlacesServed() && given == OldClientNameOf(default_name) ? default_name : given;
+  std::vector<std::string> sockets = {AdminNameOf(name)};
+  if (only_looks) sockets.push_back(MonitorNameOf(name));
+  const std::string old = OldPlacesServed() ? OldAdminNameOf(name) : "";
+  if (!old.empty()) sockets.push_back(old);
+  return sockets;
 }
 
 absl::StatusOr<std::string> FindIcdLibrary() {

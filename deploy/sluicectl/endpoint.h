@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Where the daemon is, as an application would look for it: SLUICE_ENDPOINT, else the default
-// socket. Also what is derived from it: the admin socket, the ICD's place beside this executable.
-// Plain functions; single thread.
+// socket. Also what is derived from it: the operators' sockets, the ICD's place beside this
+// executable. Plain functions; single thread.
 #pragma once
 
 #include <string>
@@ -18,9 +18,12 @@ namespace sluice {
 absl::StatusOr<std::vector<EndpointAddress>> ResolveEndpoints(
     const std::string& flag, std::vector<absl::Status>* refused = nullptr);
 
-// "admin.sock" beside the first local endpoint's socket, unless `flag` names one.
-absl::StatusOr<std::string> ResolveAdminSocket(const std::string& flag,
-                                               const std::string& endpoint_flag);
+// Where the operators' sockets of the one local endpoint may be, first what is to be tried first:
+// its admin socket; the monitor socket, if all that is wanted is to look; where the admin socket
+// was of old. Only `flag`, if that names one.
+absl::StatusOr<std::vector<std::string>> ResolveAdminSockets(const std::string& flag,
+                                                             const std::string& endpoint_flag,
+                                                             bool only_looks);
 
 // The path of libsluice_icd.so that belongs to this sluicectl: build tree or installation.
 absl::StatusOr<std::string> FindIcdLibrary();

@@ -14,8 +14,8 @@
 #include "broker/base/shown_text.h"
 #include "broker/config_reader.h"
 #include "broker/os/command_line.h"
+#include "broker/os/daemon_places.h"
 #include "broker/os/local_endpoint.h"
-#include "broker/os/local_socket.h"
 #include "broker/version.h"
 #include "deploy/sluicectl/admin_commands.h"
 #include "deploy/sluicectl/exit_codes.h"
@@ -71,8 +71,8 @@ CLI::App* AdminSubcommand(CLI::App* app, const std::string& name, const std::str
                           CommonFlags* flags) {
   CLI::App* sub = AddSubcommand(app, name, help, flags);
   sub->add_option("--admin-socket", flags->admin_socket,
-                  absl::StrCat("The daemon's admin socket; default for this endpoint: ",
-                               AdminNameBeside(DefaultClientName())))
+                  absl::StrCat("The daemon's admin or monitor socket; default for this endpoint: ",
+                               AdminNameOf(DefaultClientName())))
       ->type_name("PATH");
   return sub;
 }

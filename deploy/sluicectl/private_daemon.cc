@@ -80,7 +80,7 @@ absl::StatusOr<UniqueFd> BindNotifySocket(const std::string& path) {
 absl::StatusOr<std::unique_ptr<PrivateDaemon>> PrivateDaemon::Start(const Options& options,
                                                                     int signals) {
   std::unique_ptr<PrivateDaemon> daemon(new PrivateDaemon);
-  daemon->socket_path_ = options.directory + "/broker.sock";
+  daemon->socket_path_ = options.directory + "/sluice/clients/broker.sock";
   if (daemon->socket_path_.find(',') != std::string::npos) {
     return absl::InvalidArgumentError(
         absl::StrCat("the path ", daemon->socket_path_,

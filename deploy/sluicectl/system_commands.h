@@ -26,6 +26,9 @@ const char* SystemExitCodes();
 // What to do when no daemon answers; `here`: on this machine. "" if there is nothing to say.
 std::string AdviceWithoutDaemon(bool here);
 
+// Who may open the monitor socket besides: "the group NAME".
+std::string MonitorsName();
+
 // The flags that may stand before or after every command (main.cc).
 void AddEverywhereFlags(CLI::App* app, CommonFlags* flags);
 

@@ -4,13 +4,18 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "broker/base/log.h"
+#include "broker/os/daemon_places.h"
 #include "broker/os/local_socket.h"
 #include "broker/os/process.h"
 
@@ -34,10 +39,51 @@ bool IsFileAt(int fd, const std::string& path) {
          opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
 }
 
+std::string ParentFolder(const std::string& path) { return path.substr(0, path.rfind('/')); }
+
+absl::Status MakeFolder(const std::string& folder) {
+  const mode_t mode = ::geteuid() == 0 ? 0755 : 0700;
+  if (::mkdir(folder.c_str(), mode) == 0) {
+    // Whatever the umask is: who may connect is said by the socket's own mode.
+    if (::chmod(folder.c_str(), mode) == 0) return absl::OkStatus();
+  } else if (errno == EEXIST) {
+    return absl::OkStatus();
+  }
+  return absl::ErrnoToStatus(errno, absl::StrCat("creating directory ", folder));
+}
+
+// A folder whose name is made of another's: somebody else may have been there first (/tmp).
+absl::Status MakeOwnFolder(const std::string& folder, const char* what, const char* otherwise) {
+  if (absl::Status made = MakeFolder(folder); !made.ok()) {
+    return absl::Status(
+        made.code(), absl::StrCat(made.message(), " for ", what,
+                                  ", which do not belong into the clients' folder; have the "
+                                  "socket in a folder \"clients\" of a folder of the daemon's own",
+                                  otherwise));
+  }
+  struct stat info;
+  if (::lstat(folder.c_str(), &info) != 0)
+    return absl::ErrnoToStatus(errno, absl::StrCat("looking at ", folder));
+  const char* const wrong = !S_ISDIR(info.st_mode)                      ? "is no folder"
+                            : info.st_uid != ::geteuid()                ? "is another user's"
+                            : (info.st_mode & (S_IWGRP | S_IWOTH)) != 0 ? "can be written by others"
+                                                                        : nullptr;
+  if (wrong == nullptr) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(folder, ", where the daemon has ", what,
+                                                    ", is there already and ", wrong,
+                                                    "; remove it, or have the socket elsewhere"));
+}
+
+void RemoveDeadSocket(const std::string& path) {
+  struct stat info;
+  if (::lstat(path.c_str(), &info) != 0 || !S_ISSOCK(info.st_mode)) return;
+  if (absl::IsUnavailable(ConnectLocal(path, kConnectTestMs).status())) ::unlink(path.c_str());
+}
+
 }  // namespace
 
 absl::StatusOr<InstanceLock> InstanceLock::Take(const std::string& socket_path) {
-  const std::string path = socket_path + ".lock";
+  const std::string path = StateFileOf(socket_path, ".lock");
   while (true) {
     UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (!fd.valid()) return absl::ErrnoToStatus(errno, absl::StrCat("opening lock file ", path));
@@ -58,21 +104,53 @@ absl::StatusOr<InstanceLock> InstanceLock::Take(const std::string& socket_path) 
 }
 
 InstanceLock::~InstanceLock() {
-  if (fd_.valid()) ::unlink(path_.c_str());
+  if (!fd_.valid()) return;
+  ::unlink(path_.c_str());
+  if (absl::EndsWith(ParentFolder(path_), "-state"))
+    ::rmdir(ParentFolder(path_).c_str());  // If empty.
 }
 
 absl::Status MakeParentDirectory(const std::string& path) {
-  const std::string parent = path.substr(0, path.rfind('/'));
+  const std::string parent = ParentFolder(path);
   if (parent.empty()) return absl::OkStatus();
-  const mode_t mode = ::geteuid() == 0 ? 0755 : 0700;
-  if (::mkdir(parent.c_str(), mode) == 0) {
-    // Whatever the umask is: who may connect is said by the socket's own mode.
-    if (::chmod(parent.c_str(), mode) == 0) return absl::OkStatus();
-  } else if (errno == EEXIST) {
-    return absl::OkStatus();
+  // Of X/clients, X as well; no more: what else is missing may be a mistake in the name.
+  if (absl::EndsWith(parent, "/clients") && parent.rfind('/') != 0) {
+    if (absl::Status made = MakeFolder(ParentFolder(parent)); !made.ok()) return made;
   }
-  return absl::ErrnoToStatus(errno, absl::StrCat("creating directory ", parent));
+  return MakeFolder(parent);
 }
+
+absl::Status MakeDaemonFolders(const Config& config) {
+  if (absl::Status made = MakeParentDirectory(config.socket); !made.ok()) return made;
+  // X, of X/clients, is there now.
+  const std::string state = StateFolderOf(config.socket);
+  if (OldClientNameOf(config.socket).empty()) {
+    if (absl::Status made = MakeOwnFolder(state, "its own files", ""); !made.ok()) return made;
+  }
+  if (config.admin_socket != AdminNameOf(config.socket)) return absl::OkStatus();
+  return MakeOwnFolder(ParentFolder(config.admin_socket), "operators' sockets",
+                       "; or name another place with admin_socket in [broker] (--admin-socket)");
+}
+
+bool LinkOldPlaces(const Config& config) {
+  const std::string link = OldClientNameOf(config.socket);
+  if (link.empty() || config.socket != DefaultLocalName() || !OldPlacesServed()) return false;
+  // Of a daemon before this one that was killed; one that is served stays.
+  const std::string admin = OldAdminNameOf(config.socket);
+  if (config.admin_socket != admin) RemoveDeadSocket(admin);
+  RemoveDeadSocket(link);
+  const std::string target = config.socket.substr(ParentFolder(link).size() + 1);
+  if (::symlink(target.c_str(), link.c_str()) == 0) return true;
+  char there[sizeof(sockaddr_un::sun_path)] = {};
+  if (errno == EEXIST && ::readlink(link.c_str(), there, sizeof(there) - 1) > 0 && there == target)
+    return true;
+  Log(LogLevel::kWarning, "broker",
+      "programs that look for the daemon where it was until version 0.1 do not find it",
+      {{"link", link}, {"to", target}, {"reason", std::strerror(errno)}});
+  return false;
+}
+
+void UnlinkOldPlaces(const Config& config) { ::unlink(OldClientNameOf(config.socket).c_str()); }
 
 absl::Status RemoveStaleSocket(const std::string& path) {
   struct stat info;

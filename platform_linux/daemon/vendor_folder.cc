@@ -13,6 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "broker/base/log.h"
+#include "broker/os/daemon_places.h"
 #include "broker/os/scoped_handle.h"
 #include "broker/os/this_process.h"
 
@@ -25,7 +26,7 @@ constexpr char kVariable[] = "OCL_ICD_VENDORS";
 constexpr size_t kMaxIcdBytes = 64 << 10;
 constexpr char kSystemFolder[] = "/etc/OpenCL/vendors";
 
-fs::path FolderBeside(const std::string& socket_path) { return socket_path + ".vendors"; }
+fs::path VendorsOf(const std::string& socket_path) { return StateFileOf(socket_path, ".vendors"); }
 
 bool NamesOwnDriver(const fs::path& icd_file) {
   std::string content;
@@ -96,7 +97,7 @@ absl::StatusOr<std::string> FillVendorFolder(
   const fs::path hosts = HostsFolder(worker_environment);
   std::error_code error;
   if (!fs::is_directory(hosts, error)) return std::string();
-  const fs::path folder = FolderBeside(socket_path);
+  const fs::path folder = VendorsOf(socket_path);
   if (absl::Status made = MakeFolder(folder); !made.ok()) return made;
   // Changed entry by entry: a worker may be looking.
   std::map<std::string, fs::path> wanted;
@@ -125,7 +126,7 @@ absl::StatusOr<std::string> FillVendorFolder(
 
 void RemoveVendorFolder(const std::string& socket_path) {
   std::error_code ignored;
-  fs::remove_all(FolderBeside(socket_path), ignored);
+  fs::remove_all(VendorsOf(socket_path), ignored);
 }
 
 }  // namespace sluice

@@ -17,6 +17,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "broker/base/log.h"
+#include "broker/os/daemon_places.h"
 #include "broker/os/lasting_thread.h"
 #include "broker/os/process.h"
 
@@ -202,9 +203,8 @@ absl::StatusOr<WorkerUsers> WorkerUsers::Create(const Config& config) {
                                  " into it, or say with [worker] user that one is enough")}});
   }
   if (users.cache_root_.empty()) {
-    users.cache_root_ = has_default_root
-                            ? kDefaultCacheRoot
-                            : config.socket.substr(0, config.socket.rfind('/')) + "/cache";
+    users.cache_root_ =
+        has_default_root ? kDefaultCacheRoot : StateFolderOf(config.socket) + "/cache";
   }
   return users;
 }

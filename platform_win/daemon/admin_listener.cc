@@ -16,6 +16,7 @@ namespace sluice {
 namespace {
 
 constexpr mode_t kOwnerOnly = 0600;
+constexpr mode_t kMonitors = 0660;  // pipe_access.h says who that is.
 constexpr int kBacklog = 16;
 constexpr size_t kMaxVisitors = 64;
 
@@ -49,8 +50,9 @@ class LoopbackListener final : public AdminListener {
     if (shown != context->client_metadata().end())
       admitted = tokens_.Admit({shown->second.data(), shown->second.size()}, context->peer());
     if (!admitted.has_value()) {
-      return grpc::Status(grpc::StatusCode::UNAUTHENTICATED,
-                          "the admin pipe gives the token that is missing here");
+      return grpc::Status(
+          grpc::StatusCode::UNAUTHENTICATED,
+          "the admin pipe, or the monitor pipe, gives the token that is missing here");
     }
     if (!admitted->proof.empty()) context->AddInitialMetadata(kLoopbackProofKey, admitted->proof);
     return grpc::Status::OK;
@@ -103,8 +105,9 @@ class LoopbackListener final : public AdminListener {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<AdminListener>> AdminListener::Create(EventLoop* loop,
-                                                                     const std::string& name) {
-  absl::StatusOr<UniqueFd> pipe = ListenLocal(name, kOwnerOnly, kBacklog);
+                                                                     const AdminSocket& socket) {
+  const mode_t mode = socket.role == AdminRole::kMonitor ? kMonitors : kOwnerOnly;
+  absl::StatusOr<UniqueFd> pipe = ListenLocal(socket.name, mode, kBacklog);
   if (!pipe.ok()) return pipe.status();
   return std::make_unique<LoopbackListener>(loop, *std::move(pipe));
 }

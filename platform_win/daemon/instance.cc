@@ -43,6 +43,9 @@ InstanceLock::~InstanceLock() = default;
 
 // Pipes lie in no directory, and are gone with their server.
 absl::Status MakeParentDirectory(const std::string&) { return absl::OkStatus(); }
+absl::Status MakeDaemonFolders(const Config&) { return absl::OkStatus(); }
+bool LinkOldPlaces(const Config&) { return false; }
+void UnlinkOldPlaces(const Config&) {}
 absl::Status RemoveStaleSocket(const std::string&) { return absl::OkStatus(); }
 void RemoveSocketFile(const std::string&) {}
 

@@ -197,7 +197,8 @@ def install(out, system_path):
 
 def environment_of(daemon):
     """What a program of another system has, with the daemon's folder at /socket."""
-    endpoint = "unix:/socket/broker.sock" if daemon.kind == "ring" else daemon.endpoint()
+    there = daemon.socket.relative_to(daemon.directory)
+    endpoint = f"unix:/socket/{there}" if daemon.kind == "ring" else daemon.endpoint()
     return {"SLUICE_ENDPOINT": endpoint, "SLUICE_TEST_KIND": daemon.kind, "LC_ALL": "C.UTF-8",
             "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
 

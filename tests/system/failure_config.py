@@ -37,11 +37,12 @@ class Files:
 
     def __init__(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="sluice-test-"))
+        self.clients = self.folder / "sluice/clients"
         self.config = self.folder / "sluiced.toml"
 
     def write(self, text):
         user = '[worker]\nuser = "root"\n' if os.geteuid() == 0 else ""
-        head = f'[broker]\nsocket = "{self.folder}/broker.sock"\n{user}'
+        head = f'[broker]\nsocket = "{self.clients}/broker.sock"\n{user}'
         self.config.write_text(head + text)
         return head.count("\n")
 
@@ -160,7 +161,7 @@ def check_ports(files):
         report.check("msg=ready" not in output, "a port in use: sluiced does not say that it is ready", output)
         code, output = files.run("--check-config", str(files.config))
         report.check(code == 0, "a port in use is none of the file's mistakes: a daemon may be running", output)
-        code, output = files.run("--config", "/dev/null", "--socket", f"{files.folder}/flag.sock", "--listen",
+        code, output = files.run("--config", "/dev/null", "--socket", f"{files.clients}/flag.sock", "--listen",
                                     f"127.0.0.1:{port}")
         report.check(code == FAILED and "--listen" in output and "in use" in output, "the same by flag", output)
 
@@ -250,7 +251,7 @@ def check_lost_gateway(files):
 def check_empty_flags(files):
     """A variable that is not set, in a script, does not change what sluiced does."""
     for flag in ("--check-config", "--config", "--certificate", "--socket", "--token-file"):
-        code, output = files.run("--socket", f"{files.folder}/empty.sock", "--listen",
+        code, output = files.run("--socket", f"{files.clients}/empty.sock", "--listen",
                                  f"127.0.0.1:{harness.free_port()}", flag, "", seconds=3)
         report.check(code == WRONG and flag in output and "empty" in output, f"{flag} without a value", output)
 
@@ -270,7 +271,7 @@ def check_installation(files):
     folder.mkdir()
     shutil.copy(harness.built("sluiced"), folder)
     (folder / "sluice-worker").write_bytes(b"")
-    ended = subprocess.run([folder / "sluiced", "--socket", files.folder / "copy.sock"], timeout=20, text=True,
+    ended = subprocess.run([folder / "sluiced", "--socket", files.clients / "copy.sock"], timeout=20, text=True,
                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     report.check(ended.returncode == FAILED and f"{folder}/sluice-worker, which must be executable" in ended.stdout,
                  "a helper that is not executable is told so", ended.stdout)

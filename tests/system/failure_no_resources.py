@@ -30,7 +30,7 @@ def offered(daemon):
 
 def listed(daemon, *arguments):
     run = subprocess.run([str(harness.built("sluicectl")), "resources", *arguments, "--admin-socket",
-                          str(daemon.directory / "admin.sock")], capture_output=True, text=True, timeout=60)
+                          str(daemon.admin_socket)], capture_output=True, text=True, timeout=60)
     return run.returncode, run.stdout, run.stderr
 
 

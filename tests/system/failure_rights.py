@@ -31,8 +31,8 @@ def check_set_user_id(folder, vendors):
         return
     program = folder / "list_platforms"
     shutil.copy(harness.built("list_platforms"), program)
-    (folder / "sluice").mkdir()
-    paths = {"SLUICE_ENDPOINT": folder / "named.sock", "XDG_RUNTIME_DIR": folder / "sluice/broker.sock"}
+    (folder / "sluice/clients").mkdir(parents=True)
+    paths = {"SLUICE_ENDPOINT": folder / "named.sock", "XDG_RUNTIME_DIR": folder / "sluice/clients/broker.sock"}
     for variable, path in paths.items():
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
             listener.bind(str(path))
@@ -76,9 +76,9 @@ def check_user_namespaces(folder, vendors):
         return
     report.check(b"platform Sluice (" in one.stdout, "run --private as root of a namespace with one user",
                  one.stdout.decode())
-    endpoint = folder / "broker.sock"
+    endpoint = folder / "sluice/clients/broker.sock"
     log = folder / "log"
-    daemon = [str(harness.built("sluiced")), "--socket", str(endpoint), "--admin-socket", str(folder / "admin.sock")]
+    daemon = [str(harness.built("sluiced")), "--socket", str(endpoint)]
     with log.open("wb") as out:
         child = subprocess.Popen(["unshare", "--user", "sh", "-c", 'read _ && exec "$@"', "sh", *daemon], env=env,
                                  stdin=subprocess.PIPE, stdout=out, stderr=out)

@@ -408,7 +408,7 @@ def main():
     try:
         up = harness.wait_until(lambda: all(harness.accepts("127.0.0.1", port) for port in (tls, plain)), 20)
         report.check(up, "a daemon to ask", (files.folder / "log").read_text())
-        living = f"unix:{files.folder}/broker.sock"
+        living = f"unix:{files.clients}/broker.sock"
         check_lists(env, living)
         check_words(env)
         check_icd_files(dict(env, SLUICE_ENDPOINT=living), files.folder)

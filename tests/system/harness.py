@@ -236,7 +236,8 @@ class Daemon:
         self.address = address
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="sluice-test-"))
         os.chmod(self.directory, 0o755)
-        self.socket = self.directory / "broker.sock"
+        self.socket = self.directory / "sluice/clients/broker.sock"
+        self.admin_socket = self.directory / "sluice-admin/admin.sock"
         self.port = free_port()
         self.log = self.directory / "sluiced.log"
         self.config = self.directory / "sluiced.toml"
@@ -388,7 +389,7 @@ def main(arguments):
         return subprocess.call(command, env=dict(os.environ, SLUICE_TEST_KIND="native"))
     with Daemon(kind, limits=os.environ.get("SLUICE_TEST_LIMITS", "")) as daemon:
         return subprocess.call(command, env=dict(daemon.environment(), SLUICE_TEST_SOCKET_DIR=str(
-            daemon.directory)))
+            daemon.socket.parent)))
 
 
 if __name__ == "__main__":

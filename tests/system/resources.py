@@ -54,7 +54,7 @@ def capability(process, name):
 
 def list_resources(daemon, *flags):
     return subprocess.run([str(harness.built("sluicectl")), "resources", *flags, "--admin-socket",
-                           str(daemon.directory / "admin.sock")], capture_output=True, text=True, timeout=SECONDS)
+                           str(daemon.admin_socket)], capture_output=True, text=True, timeout=SECONDS)
 
 
 def listed(daemon):

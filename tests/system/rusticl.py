@@ -81,7 +81,7 @@ def main(arguments):
         if kind == "network":
             # The harness leaves the port of a daemon that it did not start itself alone.
             harness.wait_until(lambda: harness.accepts("127.0.0.1", daemon.port), 30)
-        return subprocess.call(command, env=dict(daemon.environment(), SLUICE_TEST_SOCKET_DIR=str(daemon.directory)))
+        return subprocess.call(command, env=dict(daemon.environment(), SLUICE_TEST_SOCKET_DIR=str(daemon.socket.parent)))
 
 
 if __name__ == "__main__":

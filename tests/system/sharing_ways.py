@@ -47,7 +47,7 @@ def operator_sees(daemon, way):
     lines = iter(program.stdout.readline, "")
     held = any(line.strip() == "holding" for line in lines)
     listed = subprocess.run([str(harness.built("sluicectl")), "sessions", "--json", "--admin-socket",
-                             str(daemon.directory / "admin.sock")], capture_output=True, text=True, timeout=SECONDS)
+                             str(daemon.admin_socket)], capture_output=True, text=True, timeout=SECONDS)
     sessions = json.loads(listed.stdout)["sessions"] if listed.returncode == 0 else []
     counts = sessions[0]["shared_by"] if sessions else listed.stderr
     wanted = {name: int(name == way) for name in ("import", "shadow", "staging")}

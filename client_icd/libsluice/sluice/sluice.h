@@ -96,9 +96,9 @@ typedef struct sluice_connection sluice_connection;
 
 /* Connects to a daemon on this machine. `endpoint` is "unix:PATH", on Windows "pipe:NAME"; null or
  * "" means the first local one of the environment variable SLUICE_ENDPOINT, else
- * $XDG_RUNTIME_DIR/sluice/broker.sock if there is one, else /run/sluice/broker.sock; on Windows the
- * service's pipe. Takes at most about ten seconds, while the daemon starts. On failure *connection
- * is null. */
+ * $XDG_RUNTIME_DIR/sluice/clients/broker.sock if there is one, else
+ * /run/sluice/clients/broker.sock; on Windows the service's pipe. Takes at most about ten seconds,
+ * while the daemon starts. On failure *connection is null. */
 sluice_status sluice_connect(const char* endpoint, sluice_connection** connection);
 
 /* Ends it, and with it every hold of it. Resources that no other connection has used are gone then

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "deploy/sluicectl/system_commands.h"
 
+#include "absl/strings/str_cat.h"
+#include "broker/os/daemon_places.h"
 #include "broker/os/daemon_process.h"
 #include "deploy/sluicectl/containers/commands.h"
 #include "deploy/sluicectl/containers/container_doctor.h"
@@ -82,7 +84,8 @@ std::optional<int> RunSystemCommand(const std::string& name, const CommonFlags& 
 
 const char* SystemExamples() {
   return "Where the daemon is: --endpoint, else SLUICE_ENDPOINT, else\n"
-         "$XDG_RUNTIME_DIR/sluice/broker.sock if it exists, else /run/sluice/broker.sock.\n"
+         "$XDG_RUNTIME_DIR/sluice/clients/broker.sock if it exists, else\n"
+         "/run/sluice/clients/broker.sock.\n"
          "\n"
          "Examples:\n"
          "  sluicectl run --private -- clinfo        try Sluice with no installation and no "
@@ -102,5 +105,7 @@ const char* SystemExitCodes() {
 }
 
 std::string AdviceWithoutDaemon(bool) { return "`sluicectl doctor` looks closer"; }
+
+std::string MonitorsName() { return absl::StrCat("the group ", kMonitorGroup); }
 
 }  // namespace sluice

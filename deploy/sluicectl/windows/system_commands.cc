@@ -93,4 +93,6 @@ const char* SystemExitCodes() { return ""; }
 
 std::string AdviceWithoutDaemon(bool here) { return here ? DescribeService() : ""; }
 
+std::string MonitorsName() { return "the group Performance Monitor Users"; }
+
 }  // namespace sluice

@@ -34,6 +34,12 @@ TestDirectory::~TestDirectory() {
   std::filesystem::remove_all(path_, ignored);
 }
 
+std::string TestDirectory::ClientSocket() const {
+  const std::string folder = path_ + "/sluice/clients";
+  std::filesystem::create_directories(folder);
+  return folder + "/broker.sock";
+}
+
 BrokerProcess::BrokerProcess(const TestDirectory& directory, const Options& options)
     : directory_(directory.path()) {
   WriteConfig(options.config);

@@ -24,6 +24,8 @@ class TestDirectory {
   TestDirectory();
   ~TestDirectory();
   const std::string& path() const { return path_; }
+  // A daemon's, with which all that belongs to it lies below path(); its folder is there.
+  std::string ClientSocket() const;
 
  private:
   std::string path_;
@@ -46,9 +48,10 @@ class BrokerProcess {
   bool ok() const { return process_.valid(); }
   ChildProcess& process() { return process_; }
   pid_t pid() const { return process_.pid(); }
-  std::string socket() const { return directory_ + "/broker.sock"; }
+  std::string socket() const { return directory_ + "/sluice/clients/broker.sock"; }
   std::string endpoint() const { return "unix:" + socket(); }
-  std::string admin_socket() const { return directory_ + "/admin.sock"; }
+  std::string admin_socket() const { return directory_ + "/sluice-admin/admin.sock"; }
+  std::string monitor_socket() const { return directory_ + "/sluice-admin/monitor.sock"; }
   std::string config_file() const { return directory_ + "/sluiced.toml"; }
 
   void WriteConfig(const std::string& text) const;

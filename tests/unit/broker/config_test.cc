@@ -61,6 +61,8 @@ socket = "/tmp/a.sock"
 socket_mode = "0660"
 socket_group = "daemon"
 admin_socket = "/tmp/b.sock"
+monitor_socket = "/tmp/c.sock"
+monitor_group = "daemon"
 log_level = "debug"
 probe_timeout_ms = 101
 drain_timeout_ms = 102
@@ -105,6 +107,8 @@ allow_plaintext = true
   EXPECT_EQ(config->socket_mode, 0660u);
   EXPECT_EQ(config->socket_group, "daemon");
   EXPECT_EQ(config->admin_socket, "/tmp/b.sock");
+  EXPECT_EQ(config->monitor_socket, "/tmp/c.sock");
+  EXPECT_EQ(config->monitor_group, "daemon");
   EXPECT_EQ(config->log_level, LogLevel::kDebug);
   EXPECT_EQ(config->probe_timeout_ms, 101);
   EXPECT_EQ(config->drain_timeout_ms, 102);

@@ -102,7 +102,7 @@ class FirstProcessTest : public testing::Test {
   }
 
   TestDirectory directory_;
-  const std::string socket_ = directory_.path() + "/broker.sock";
+  const std::string socket_ = directory_.ClientSocket();
   const std::string log_ = directory_.path() + "/log";
   ChildProcess container_;
   pid_t first_ = 0;

@@ -68,7 +68,7 @@ TEST_F(LifecycleTest, StartsAndStopsCleanly) {
   EXPECT_EQ(broker.WaitForExit().code, 0);
   EXPECT_FALSE(Exists(broker.socket()));
   EXPECT_FALSE(Exists(broker.admin_socket()));
-  EXPECT_FALSE(Exists(broker.socket() + ".lock"));
+  EXPECT_FALSE(Exists(directory_.path() + "/sluice/broker.sock.lock"));
 }
 
 // The socket's mode is the configuration's.
@@ -107,7 +107,7 @@ TEST_F(LifecycleTest, StaleSocketIsReplaced) {
 
 // A socket that somebody else serves, and a file that is no socket, are left alone: exit code 3.
 TEST_F(LifecycleTest, ForeignFilesAreNotRemoved) {
-  const std::string path = directory_.path() + "/broker.sock";
+  const std::string path = directory_.ClientSocket();
   {
     const auto listener = ListenLocal(path, 0600, 4);
     ASSERT_TRUE(listener.ok());
@@ -307,7 +307,7 @@ ChildProcess StartActivated(const UniqueFd& listener, const std::string& socket,
 // A listening socket from the service manager is served, and stays the service manager's at the
 // end.
 TEST_F(LifecycleTest, SocketActivation) {
-  const std::string path = directory_.path() + "/broker.sock";
+  const std::string path = directory_.ClientSocket();
   const auto listener = ListenLocal(path, 0600, 16);
   ASSERT_TRUE(listener.ok());
   ChildProcess daemon = StartActivated(*listener, path, directory_.path() + "/log");
@@ -330,11 +330,11 @@ TEST_F(LifecycleTest, SocketActivation) {
 // A configured socket that is not the service manager's is told once, with both and what to change;
 // the same one by another way is not.
 TEST_F(LifecycleTest, TellsOfAnotherSocketThanTheServiceManagers) {
-  const std::string folder = directory_.path() + "/run";
-  const std::string alias = directory_.path() + "/alias";
-  ASSERT_TRUE(std::filesystem::create_directory(folder));
+  const std::string given = directory_.ClientSocket();
+  const std::string folder = std::filesystem::path(given).parent_path();
+  ASSERT_TRUE(std::filesystem::create_directory(directory_.path() + "/alias"));
+  const std::string alias = directory_.path() + "/alias/clients";
   std::filesystem::create_directory_symlink(folder, alias);
-  const std::string given = folder + "/broker.sock";
   for (const std::string& configured : {folder + "/other.sock", given, alias + "/broker.sock"}) {
     const auto listener = ListenLocal(given, 0600, 16);
     ASSERT_TRUE(listener.ok());

@@ -213,7 +213,7 @@ TEST_F(SluicectlTest, Usage) {
 
 // doctor names the first thing that is wrong, and what to do about it, and ends with 1.
 TEST_F(SluicectlTest, DoctorFindsWhatIsMissing) {
-  const std::string path = directory_.path() + "/broker.sock";
+  const std::string path = directory_.ClientSocket();
   const Result absent = Run({"doctor", "--json", "--endpoint", "unix:" + path});
   EXPECT_EQ(absent.code, 1);
   const Json socket = Step(absent.json(), "daemon's socket");
@@ -236,7 +236,7 @@ TEST_F(SluicectlTest, DoctorFindsWhatIsMissing) {
 
 // What listens and never answers is told from what is not there, with who it may be.
 TEST_F(SluicectlTest, DoctorFindsAMuteDaemon) {
-  const std::string path = directory_.path() + "/broker.sock";
+  const std::string path = directory_.ClientSocket();
   const auto listener = ListenLocal(path, 0600, 16);
   ASSERT_TRUE(listener.ok());
   const std::vector<std::string> flags = {"--json", "--timeout-ms", "100", "--endpoint",

@@ -114,7 +114,7 @@ int Main(int argc, char** argv) {
   if (std::string(mode) == "open3") report += OpenSessions(3, &channels);
   if (std::string(mode) == "connect") {
     const std::string path(fifo);
-    const std::string socket = path.substr(0, path.rfind('/')) + "/broker.sock";
+    const std::string socket = path.substr(0, path.rfind('/')) + "/sluice/clients/broker.sock";
     report += ConnectAsAClient(socket) + ConnectFromOffspring(socket);
   }
   // Before the garbage: the broker ends us for it.

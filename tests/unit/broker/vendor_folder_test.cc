@@ -37,7 +37,8 @@ class VendorFolderTest : public testing::Test {
     return names;
   }
 
-  std::string socket() const { return directory_ / "broker.sock"; }
+  std::string socket() const { return directory_ / "clients/broker.sock"; }
+  fs::path folder() const { return directory_ / "broker.sock.vendors"; }
 
   fs::path directory_;
   std::map<std::string, std::string> environment_;
@@ -88,7 +89,7 @@ TEST_F(VendorFolderTest, OwnDriverAloneIsNoChoice) {
 TEST_F(VendorFolderTest, NothingIsLeft) {
   (void)Offered();
   RemoveVendorFolder(socket());
-  EXPECT_FALSE(fs::exists(socket() + ".vendors"));
+  EXPECT_FALSE(fs::exists(folder()));
   environment_["OCL_ICD_VENDORS"] = directory_ / "nowhere";
   const absl::StatusOr<std::string> folder = FillVendorFolder(socket(), environment_);
   ASSERT_TRUE(folder.ok());
@@ -99,7 +100,7 @@ TEST_F(VendorFolderTest, NothingIsLeft) {
 // what was in its place stays.
 TEST_F(VendorFolderTest, NothingElseIsTakenForIt) {
   WriteIcd("pocl.icd", "libpocl.so.2");
-  const fs::path folder = socket() + ".vendors";
+  const fs::path folder = this->folder();
   const auto refused = [this] {
     const absl::StatusOr<std::string> filled = FillVendorFolder(socket(), environment_);
     EXPECT_EQ(filled.status().code(), absl::StatusCode::kFailedPrecondition) << filled.status();
@@ -136,7 +137,7 @@ TEST_F(VendorFolderTest, UmaskDoesNotCloseIt) {
   EXPECT_EQ(Offered(), std::set<std::string>{"pocl.icd"});
   ::umask(before);
   struct stat info;
-  ASSERT_EQ(::stat((socket() + ".vendors").c_str(), &info), 0);
+  ASSERT_EQ(::stat(folder().c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 07777, 0755u);
 }
 

@@ -66,8 +66,8 @@ bool Allows(const std::wstring& list, const OwnedHandle& token, DWORD access) {
 // A pipe that is not open to others, as the operators' always is: its owner and administrators may
 // use it; another user who is not elevated may do nothing with it, not even ask what it is.
 TEST(PipeAccessTest, OthersAreRefused) {
-  const std::wstring mine = PipeAccessList(OwnSid(), false);
-  const std::wstring theirs = PipeAccessList(kSomebodyElse, false);
+  const std::wstring mine = PipeAccessList(OwnSid(), PipeOthers::kNobody);
+  const std::wstring theirs = PipeAccessList(kSomebodyElse, PipeOthers::kNobody);
   EXPECT_TRUE(Allows(mine, UnelevatedToken(), kPipeClientAccess));
   EXPECT_TRUE(Allows(theirs, OwnToken(), kPipeClientAccess)) << "an administrator";
   EXPECT_FALSE(Allows(theirs, UnelevatedToken(), kPipeClientAccess));
@@ -80,13 +80,22 @@ TEST(PipeAccessTest, OthersAreRefused) {
 // One that is open to others lets another user talk, and nothing more: neither make instances of
 // the pipe, which would be to stand in for the daemon, nor change who may use it.
 TEST(PipeAccessTest, OthersMayOnlyTalk) {
-  const std::wstring list = PipeAccessList(kSomebodyElse, true);
+  const std::wstring list = PipeAccessList(kSomebodyElse, PipeOthers::kEverybody);
   EXPECT_TRUE(Allows(list, UnelevatedToken(), kPipeClientAccess));
   for (const DWORD one : {DWORD{FILE_CREATE_PIPE_INSTANCE}, DWORD{WRITE_DAC}, DWORD{WRITE_OWNER},
                           DWORD{DELETE}, DWORD{FILE_GENERIC_WRITE}}) {
     EXPECT_FALSE(Allows(list, UnelevatedToken(), one)) << one;
   }
-  EXPECT_TRUE(Allows(PipeAccessList(OwnSid(), true), UnelevatedToken(), FILE_CREATE_PIPE_INSTANCE));
+  EXPECT_TRUE(Allows(PipeAccessList(OwnSid(), PipeOthers::kEverybody), UnelevatedToken(),
+                     FILE_CREATE_PIPE_INSTANCE));
+}
+
+// The monitors' pipe is open to a group of the machine's besides, and to nobody else.
+TEST(PipeAccessTest, MonitorsAreAGroup) {
+  const std::wstring list = PipeAccessList(kSomebodyElse, PipeOthers::kMonitors);
+  EXPECT_NE(list.find(L"S-1-5-32-558"), std::wstring::npos);
+  EXPECT_FALSE(Allows(list, UnelevatedToken(), kPipeClientAccess));
+  EXPECT_TRUE(Allows(list, OwnToken(), kPipeClientAccess)) << "an administrator";
 }
 
 // What lists have in common with the system's own writing of them.
@@ -102,12 +111,13 @@ std::wstring AsTheSystemWritesIt(PSECURITY_DESCRIPTOR descriptor) {
 
 // A pipe that is listened at has its list, each instance of it.
 TEST(PipeAccessTest, ListeningPipesHaveTheirList) {
-  for (const bool others : {false, true}) {
+  for (const mode_t mode : {0600, 0660, 0666}) {
     PSECURITY_DESCRIPTOR expected = nullptr;
     ASSERT_TRUE(::ConvertStringSecurityDescriptorToSecurityDescriptorW(
-        PipeAccessList(OwnSid(), others).c_str(), SDDL_REVISION_1, &expected, nullptr));
+        PipeAccessList(OwnSid(), PipeOthersOfMode(mode)).c_str(), SDDL_REVISION_1, &expected,
+        nullptr));
     const std::string name = FreshPipeName();
-    const auto listener = ListenLocal(name, others ? 0666 : 0600, 4);
+    const auto listener = ListenLocal(name, mode, 4);
     ASSERT_TRUE(listener.ok()) << listener.status();
     for (int instance = 0; instance < 2; ++instance) {
       const OwnedHandle client(::CreateFileA(name.c_str(), GENERIC_READ | FILE_WRITE_DATA, 0,
@@ -119,7 +129,7 @@ TEST(PipeAccessTest, ListeningPipesHaveTheirList) {
                                             sizeof(room), &length))
           << ::GetLastError();
       EXPECT_EQ(FromWide(AsTheSystemWritesIt(room)), FromWide(AsTheSystemWritesIt(expected)))
-          << others;
+          << mode;
     }
     ::LocalFree(expected);
   }
