@@ -11,6 +11,7 @@
 #include "client_icd/sharing/gl_buffer.h"
 #include "client_icd/sharing/gl_copy.h"
 #include "client_icd/sharing/gl_read.h"
+#include "client_icd/sharing/gl_texel_read.h"
 
 namespace sluice::sharing {
 namespace {
@@ -205,10 +206,12 @@ cl_int DescribeLevel(const BoundTexture& texture, const GlCaps& caps, GlDescript
 class TextureHolding final : public GlHolding {
  public:
   TextureHolding(const GlDescription& about, const GlContexts::Unit& unit, const LevelShape& shape,
-                 std::vector<GLuint> framebuffers, const GlRead& read, GLuint own_texture)
+                 std::vector<GLuint> framebuffers, std::unique_ptr<GlTexelRead> texels,
+                 const GlRead& read, GLuint own_texture)
       : unit_(unit),
         shape_(shape),
         framebuffers_(std::move(framebuffers)),
+        texels_(std::move(texels)),
         read_(read),
         own_texture_(own_texture) {
     about_ = about;
@@ -239,6 +242,7 @@ class TextureHolding final : public GlHolding {
   cl_int Pack(GlContexts& contexts, GLuint buffer) override {
     if (!contexts.UseUnit(unit_)) return CL_OUT_OF_RESOURCES;
     if (!IsAsDescribed(contexts)) return CL_INVALID_GL_OBJECT;
+    if (texels_ != nullptr) return PackTexels(contexts, buffer);
     const GlFunctions& gl = contexts.gl();
     gl.BindBuffer(GL_PIXEL_PACK_BUFFER, buffer);
     bool read = true;
@@ -312,6 +316,7 @@ class TextureHolding final : public GlHolding {
     contexts.ReturnUnit(unit_);
     const GlFunctions& gl = contexts.gl();
     blit_.Drop(gl);
+    if (texels_ != nullptr) texels_->Drop();
     if (!framebuffers_.empty()) {
       gl.DeleteFramebuffers(static_cast<GLsizei>(framebuffers_.size()), framebuffers_.data());
     }
@@ -351,6 +356,17 @@ class TextureHolding final : public GlHolding {
     return texture.IsComplete(base, one_level && about_.level == base ? base : last);
   }
 
+  cl_int PackTexels(GlContexts& contexts, GLuint buffer) {
+    const BoundTexture texture(contexts.gl(), contexts.caps(), about_.target);
+    GLint base = 0;
+    GLint last = 0;
+    texture.Levels(&base, &last);
+    const bool seen = about_.level >= base && about_.level <= last &&
+                      texture.IsComplete(base, about_.level > base ? last : base);
+    if (!seen) return CL_INVALID_GL_OBJECT;
+    return texels_->Run(contexts, about_, unit_.unit, base, buffer);
+  }
+
   // False if a layer cannot be read, as of a level that the parameters leave out now.
   bool ReadLayers(const GlFunctions& gl) {
     const size_t layer_bytes = about_.width * about_.height * read_.element_bytes;
@@ -371,7 +387,8 @@ class TextureHolding final : public GlHolding {
 
   const GlContexts::Unit unit_;
   const LevelShape shape_;
-  const std::vector<GLuint> framebuffers_;  // One per layer, in OpenGL ES.
+  const std::vector<GLuint> framebuffers_;     // One per layer, in OpenGL ES.
+  const std::unique_ptr<GlTexelRead> texels_;  // There, of what no framebuffer takes.
   const GlRead read_;
   const GLuint own_texture_;  // Of an EGLImage; else 0.
   GlBlit blit_;               // To that.
@@ -423,15 +440,23 @@ cl_int HoldBound(GlContexts& contexts, const GlContexts::Unit& unit, GlDescripti
   // not of EGLImages.
   if (own_texture != 0 && about.format->has_stencil()) return CL_IMAGE_FORMAT_NOT_SUPPORTED;
   std::vector<GLuint> framebuffers;
+  std::unique_ptr<GlTexelRead> texels;
   GlRead read = DirectGlRead(*about.format);
   if (contexts.caps().version.es) {
     status = AttachLayers(contexts, about, &framebuffers, &read);
+    // An EGLImage is written through its framebuffer as well.
+    if (status == CL_INVALID_IMAGE_FORMAT_DESCRIPTOR && own_texture == 0) {
+      framebuffers.clear();
+      texels = GlTexelRead::Make(contexts, about);
+      if (texels != nullptr) status = CL_SUCCESS;
+    }
     if (status != CL_SUCCESS) return status;
   }
   // For queries the application's name: an EGLImage has none.
   if (own_texture != 0) about.name = 0;
   *out = std::make_unique<TextureHolding>(about, unit, texture.Shape(about.target, about.level),
-                                          std::move(framebuffers), read, own_texture);
+                                          std::move(framebuffers), std::move(texels), read,
+                                          own_texture);
   return CL_SUCCESS;
 }
 

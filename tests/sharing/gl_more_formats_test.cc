@@ -112,6 +112,57 @@ TEST_P(GlFormats, UnsizedFormats) {
   }
 }
 
+// OpenGL ES: textures of floats that are asked for without sizes (GL_OES_texture_float) are shared
+// as those with sizes are, though no framebuffer need take them (Mesa's does not); each level,
+// whatever the filters are.
+TEST_P(GlFormats, FloatsWithoutSizes) {
+  if (!es()) GTEST_SKIP() << "OpenGL has no formats of floats without sizes";
+  constexpr size_t kSide = 24;
+  const Format& format = FormatOf(GL_RGBA32F);
+  for (const GLenum target : {GL_TEXTURE_2D, GL_TEXTURE_2D_ARRAY, GL_TEXTURE_3D}) {
+    SCOPED_TRACE(target);
+    const bool layers = target != GL_TEXTURE_2D;
+    GLuint texture = 0;
+    gl().GenTextures(1, &texture);
+    gl().BindTexture(target, texture);
+    std::vector<std::vector<uint8_t>> levels;
+    for (GLint level = 0; level < 2; ++level) {
+      const GLsizei side = kSide >> level;
+      const GLsizei depth = target == GL_TEXTURE_3D ? 4 >> level : layers ? 3 : 1;
+      levels.push_back(Pattern(format, static_cast<size_t>(side * side * depth), level + 7));
+      if (layers)
+        gl().TexImage3D(target, level, GL_RGBA, side, side, depth, 0, GL_RGBA, GL_FLOAT,
+                        levels.back().data());
+      else
+        gl().TexImage2D(target, level, GL_RGBA, side, side, 0, GL_RGBA, GL_FLOAT,
+                        levels.back().data());
+    }
+    gl().TexParameteri(target, GL_TEXTURE_MAX_LEVEL, 1);
+    ASSERT_EQ(gl().GetError(), GL_NO_ERROR) << "no GL_OES_texture_float";
+    const auto share = [&](GLint level) {
+      return MAKE(
+          "clCreateFromGLTexture.unsized_floats",
+          clCreateFromGLTexture(context(), CL_MEM_READ_WRITE, target, level, texture, error));
+    };
+    for (GLint level = 0; level < 2; ++level) {
+      const std::vector<uint8_t>& before = levels[static_cast<size_t>(level)];
+      const size_t side = kSide >> level;
+      const size_t depth = before.size() / (side * side * format.bytes);
+      const Own<cl_mem> image = share(level);
+      ASSERT_NE(image.get(), nullptr);
+      ASSERT_EQ(Acquire(image), CL_SUCCESS);
+      EXPECT_EQ(ReadImage(image, side, side, depth, format.bytes), before);
+      const std::vector<uint8_t> after = Pattern(format, side * side * depth, 99);
+      WriteImage(image, side, side, depth, after);
+      ASSERT_EQ(Release(image), CL_SUCCESS);
+      const Own<cl_mem> again = share(level);
+      ASSERT_EQ(Acquire(again), CL_SUCCESS);
+      EXPECT_EQ(ReadImage(again, side, side, depth, format.bytes), after);
+      ASSERT_EQ(Release(again), CL_SUCCESS);
+    }
+  }
+}
+
 // Section 9.4.3: CL_INVALID_IMAGE_FORMAT_DESCRIPTOR if the internal format does not map to one of
 // OpenCL's, as all that table 9.4 leaves out; CL_INVALID_OPERATION if the texture has a border,
 // where GL still has such.
