@@ -13,6 +13,7 @@
 #include "broker/os/scoped_handle.h"
 #include "google/protobuf/repeated_ptr_field.h"
 #include "proto/command.pb.h"
+#include "proto/status_macros.h"
 
 namespace sluice {
 
