@@ -11,6 +11,8 @@ systems (root.sh) with clinfo and hashcat, which SLUICE_ROOT_CACHE keeps for 7 d
 """
 import os
 import pathlib
+import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -113,6 +115,22 @@ def check_cdi(place, image):
     report.check(code == 0 and "SLUICE" not in text and "OCL_" not in text, f"{place.name}: which sets no variable", text)
 
 
+# The guide's commands, in this podman, with this image, and with the folders that lie elsewhere here.
+def check_guide(place, image):
+    text = (harness.ROOT / "deploy/guides/containers.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```sh podman\n(.*?)^```", text, re.S | re.M)
+    report.check(len(blocks) == 2, f"{place.name}: the guide has a command with mounts and one with a name")
+    for block in blocks:
+        words = shlex.split(block.replace("\\\n", " ").replace("/srv/sluice-client", str(place.client)).replace(
+            "-v /run/sluice/clients:", f"-v {place.sockets}:").replace("IMAGE", image))
+        command = [*place.podman.command, *words[1:2], "--pull=never", *words[2:]]
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              timeout=SECONDS, check=False, env=place.podman.environment, cwd="/")
+        output = done.stdout.decode(errors="replace")
+        report.check(words[:2] == ["podman", "run"] and done.returncode == 0 and PLATFORM in output,
+                     f"{place.name}, {image}: the guide's command by {'name' if '--device' in words else 'mounts'}", output)
+
+
 # Two tenants, each in a container, exchange frames through a resource that the daemon owns.
 def check_shared(place, image):
     name = f"{place.name}, {image}: two containers share a resource"
@@ -165,6 +183,7 @@ def check_place(place, images, daemon):
     if usable:
         check_confined(place, usable[0])
         check_cdi(place, usable[0])
+        check_guide(place, usable[0])
         check_shared(place, usable[0])
         check_restart(place, usable[0], daemon)
 

@@ -83,9 +83,13 @@ class Scratch:
         return shell.returncode, output.decode(errors="replace")
 
     def fitted(self, text):
-        """The guide's words, with this machine's port and folder."""
-        return text.replace("0.0.0.0:7466", f"127.0.0.1:{self.port}").replace(":7466", f":{self.port}").replace(
-            "/etc/sluice", str(self.folder / "sluice-certificates"))
+        """The guide's words, with this machine's port and folders. What a container finds where stays as it is."""
+        for words, here in (("0.0.0.0:7466", f"127.0.0.1:{self.port}"), (":7466", f":{self.port}"),
+                            ("/etc/sluice", str(self.folder / "sluice-certificates")),
+                            ("/srv/sluice-", str(self.folder / "sluice-")),
+                            ("-bind /run/sluice/clients ", f"-bind {self.folder}/run/sluice/clients ")):
+            text = text.replace(words, here)
+        return text
 
     def log(self):
         path = self.folder / "sluiced.log"
@@ -118,6 +122,19 @@ def one_machine():
     listed = [name for name, text in parts_of(output).items() if "Platform #" in text]
     sees = [name for name, text in parts_of(output).items() if re.search(r"Platform #\d+: Sluice \(", text)]
     report.check(len(listed) == 2 and sees == listed, "one machine: both clinfo see Sluice", output)
+    shutil.rmtree(scratch.folder)
+
+
+def containers():
+    """The client's folder, and a sandbox with it, the clients' folder and the system's files: no other driver's."""
+    scratch = Scratch()
+    scratch.environment.pop("OCL_ICD_VENDORS")  # In the sandbox /etc has Sluice's .icd file alone.
+    (scratch.folder / "empty.toml").touch()
+    code, output = scratch.run(script_of(scratch, "containers.md").replace(
+        "echo '== block 0'", "serve \"$SCRATCH/empty.toml\"\necho '== block 0'", 1))
+    report.check(code == 0 and "== end" in output, "containers: every command ends well", output + scratch.log())
+    report.check(re.search(r"Platform #0: Sluice \(", output) and "Platform #1" not in output,
+                 "containers: in bubblewrap clinfo sees Sluice alone", output)
     shutil.rmtree(scratch.folder)
 
 
@@ -210,15 +227,18 @@ def library_example():
 
 
 def main():
-    for program in ("bash", "cc", "openssl", "clinfo", "unshare"):
+    for program in ("bash", "bwrap", "cc", "openssl", "clinfo", "unshare"):
         if shutil.which(program) is None:
             print(f"SKIP guides: {program} is not installed")
             sys.exit(0)
-    probe = subprocess.run(Scratch().command("true"), stderr=subprocess.PIPE, check=False)
-    if probe.returncode != 0:
-        print(f"SKIP guides: this machine allows no user namespaces: {probe.stderr.decode().strip()}")
+    scratch = Scratch()
+    code, output = scratch.run("true")
+    shutil.rmtree(scratch.folder)
+    if code != 0:
+        print(f"SKIP guides: this machine allows no user namespaces: {output.strip()}")
         sys.exit(0)
     one_machine()
+    containers()
     another_host()
     completion()
     library_example()
