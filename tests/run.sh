@@ -232,6 +232,8 @@ run_system() { side_by_side "${kinds[@]/#/clients }"; }
 
 run_resources() {
   step resources 300 /usr/bin/python3 -B "$root/tests/system/resources.py"
+  step folders 300 /usr/bin/python3 -B "$root/tests/system/folders.py"
+  step guides 300 /usr/bin/python3 -B "$root/tests/system/guides.py"
 }
 
 # The Windows daemon under Wine, and Windows programs against this machine's daemon.
