@@ -4,9 +4,21 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/ascii.h"
 #include "deploy/sluicectl/exit_codes.h"
 
 namespace sluice {
+namespace {
+
+// Some of it comes from files and environments of others: no byte of it steers a terminal.
+std::string Shown(std::string text) {
+  for (char& c : text) {
+    if (absl::ascii_iscntrl(static_cast<unsigned char>(c))) c = '?';
+  }
+  return text;
+}
+
+}  // namespace
 
 int Steps::Report(bool json, const char* healthy_text, const char* other_text) const {
   bool healthy = true;
@@ -20,8 +32,8 @@ int Steps::Report(bool json, const char* healthy_text, const char* other_text) c
     list.push_back(
         {{"step", step.name}, {"result", word}, {"found", step.found}, {"advice", step.advice}});
     if (json) continue;
-    std::printf("%-8s %-20s %s\n", word, step.name.c_str(), step.found.c_str());
-    if (!step.advice.empty()) std::printf("%-8s %-20s -> %s\n", "", "", step.advice.c_str());
+    std::printf("%-8s %-20s %s\n", word, step.name.c_str(), Shown(step.found).c_str());
+    if (!step.advice.empty()) std::printf("%-8s %-20s -> %s\n", "", "", Shown(step.advice).c_str());
   }
   if (json) {
     const nlohmann::json report = {{"healthy", healthy}, {"steps", list}};

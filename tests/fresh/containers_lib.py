@@ -130,6 +130,9 @@ def make_bare(root, client):
         copy(source, root, path)
     for folder in ("/usr/share/hashcat", "/usr/lib/hashcat"):
         shutil.copytree(folder, root / folder.lstrip("/"))
+    # All of glibc: a library that was built for an older one names these.
+    for name in ("libdl.so.2", "libpthread.so.0", "librt.so.1", "libm.so.6"):
+        copy(f"/usr/lib/{platform.machine()}-linux-gnu/{name}", root, f"/usr/lib/{platform.machine()}-linux-gnu/{name}")
     modules = ["/usr/lib/hashcat/modules/module_00000.so"]
     client_names = {path.name for path in client.files()}
     copy_libraries(root, [*own.values(), *modules], without=client_names)

@@ -122,6 +122,9 @@ def check_driver(root, folder):
                     str(folder / "libmissing.so.7")], check=True)
     with Container(root, [(needy, "/usr/lib/sluice-client")]) as container:
         expect(container, "ICD library", ["libmissing.so.7 missing", "glibc alone"])
+    shutil.copy(folder / "libmissing.so.7", variant(root, "whole") / LIBRARIES)
+    with Container(root.with_name("root-whole"), [(needy, "/usr/lib/sluice-client")]) as container:
+        expect(container, "ICD library", ["has all that it needs"], "ok")
     # An older glibc than the driver was built for.
     old = variant(root, "old")
     make_library(old / LIBRARIES / "libc.so.6", "void a(void) {}", "GLIBC_2.2.5 { global: a; }; GLIBC_2.28 { } GLIBC_2.2.5;")

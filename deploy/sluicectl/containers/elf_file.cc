@@ -11,6 +11,7 @@
 #include <cstring>
 #include <optional>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -22,6 +23,7 @@ namespace sluice {
 namespace {
 
 constexpr size_t kMaxElfBytes = size_t{1} << 30;
+constexpr size_t kMaxNameBytes = 4096;
 constexpr size_t kMaxEntries = 4096;  // Of each list; a file that has more is damaged.
 
 absl::Status Damaged(const char* what) {
@@ -63,11 +65,16 @@ class Reader {
   ElfFile file_;
 };
 
-// The text up to its NUL; "" where the file has none.
+// The text up to its NUL, as it may be shown to a person; "" where the file has none.
 std::string Reader::Text(uint64_t offset) const {
   if (offset >= bytes_.size()) return "";
   const size_t end = bytes_.find('\0', offset);
-  return end == std::string_view::npos ? "" : std::string(bytes_.substr(offset, end - offset));
+  if (end == std::string_view::npos) return "";
+  std::string text(bytes_.substr(offset, std::min(end - offset, kMaxNameBytes)));
+  for (char& c : text) {
+    if (!absl::ascii_isprint(static_cast<unsigned char>(c))) c = '?';
+  }
+  return text;
 }
 
 std::optional<uint64_t> Reader::OffsetOf(uint64_t address) const {
