@@ -50,12 +50,12 @@ class Place:
 
     def command(self, image, *words, options=(), given=None):
         given = self.mounts() if given is None else given
-        return [*self.podman.command, "run", "--rm", "--network=none", "--pull=never", *given, *options, image, *words]
+        # -i: else its input is /dev/null, which crun 1.8 gives to a user namespace's root, on the machine itself.
+        return [*self.podman.command, "run", "-i", "--rm", "--network=none", "--pull=never", *given, *options, image, *words]
 
     def run(self, image, *words, options=(), given=None):
         """Exit code and output."""
         try:
-            # Not /dev/null: crun 1.8 gives what its input is to the container's user, on the machine itself.
             done = subprocess.run(self.command(image, *words, options=options, given=given), input=b"",
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=SECONDS, check=False,
                                   env=self.podman.environment, cwd="/")
@@ -64,7 +64,7 @@ class Place:
             return None, (late.stdout or b"").decode(errors="replace")
 
     def start(self, image, *words, options=()):
-        return subprocess.Popen(self.command(image, *words, options=("-i", *options)), stdin=subprocess.PIPE,
+        return subprocess.Popen(self.command(image, *words, options=options), stdin=subprocess.PIPE,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                 env=self.podman.environment, cwd="/")
 

@@ -5,6 +5,7 @@ import os
 import pathlib
 import platform
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -226,10 +227,13 @@ class Podman:
         return self
 
     def __exit__(self, *unused):
-        # Rootless podman keeps a process that holds its namespaces.
+        # Rootless podman keeps a process that holds its namespaces: migrate ends it.
         for words in (["rm", "-af"], ["rmi", "-af"], ["system", "migrate"]):
-            subprocess.run([*self.command, *words], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                           stderr=subprocess.DEVNULL, env=self.environment, cwd="/", timeout=120, check=False)
+            try:
+                subprocess.run([*self.command, *words], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL, env=self.environment, cwd="/", timeout=120, check=False)
+            except subprocess.TimeoutExpired:
+                print(f"note: podman {' '.join(words)} did not end in 120 s")
 
 
 class RootPodman(Podman):
@@ -261,6 +265,13 @@ class OrdinaryUser:
         self.command = ["runuser", "-u", self.name, "--"]
 
     def remove(self):
+        # What of this user's still runs would keep it.
+        for entry in pathlib.Path("/proc").glob("[0-9]*"):
+            try:
+                if entry.owner() == self.name:
+                    os.kill(int(entry.name), signal.SIGKILL)
+            except (KeyError, OSError):
+                continue  # It has ended, or its owner has no name.
         subprocess.run(["userdel", self.name], check=False, env=self.tools, stderr=subprocess.DEVNULL)
 
 
