@@ -53,7 +53,7 @@ for deb in "$made"/*.deb; do
   version=$(dpkg-deb -f "$deb" Version)
   rm -rf "$work/unpacked"
   dpkg-deb -R "$deb" "$work/unpacked"
-  sed -i "s/$version/$version+later/" "$work/unpacked/DEBIAN/control"
+  sed -i "s/$version/$version+later/g" "$work/unpacked/DEBIAN/control"
   dpkg-deb --root-owner-group -Zgzip -z1 -b "$work/unpacked" "$work/repository/2/$(basename "$deb" .deb)+later.deb" >/dev/null
 done
 repository "$work/repository/1"
