@@ -41,7 +41,6 @@ namespace sluice {
 namespace {
 
 constexpr char kSystemVendors[] = "/etc/OpenCL/vendors";
-constexpr size_t kMaxIcdBytes = 64 << 10;
 constexpr int kLoadTimeoutMs = 20'000;
 constexpr int kDriversPatience = 4;  // Times --timeout-ms: they may be several.
 

@@ -25,7 +25,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr size_t kMaxIcdBytes = 64 << 10;
 constexpr const char* kVersions[] = {"0.3.0", "0.4.0", "0.5.0", "0.6.0",
                                      "0.7.0", "0.8.0", "1.0.0", "1.1.0"};
 constexpr char kNewestOfPodman43[] = "0.5.0";

@@ -4,6 +4,7 @@
 // them, and what they ask of the container. Thread-safe.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,8 @@ inline constexpr char kContainerIcdFile[] = "/etc/OpenCL/vendors/sluice.icd";
 
 inline constexpr char kDriverFile[] = "libsluice_icd.so";
 inline constexpr char kIcdFile[] = "sluice.icd";
+// No .icd file, which holds one line, is longer.
+inline constexpr size_t kMaxIcdBytes = 64 << 10;
 
 struct ClientFile {
   std::string name;  // In the folder, "sluice/libsluice_remote.so" say.

@@ -25,7 +25,6 @@ namespace sluice {
 namespace {
 
 constexpr char kVendors[] = "/etc/OpenCL/vendors";
-constexpr size_t kMaxIcdBytes = 64 << 10;
 constexpr char kUnixScheme[] = "unix:";
 
 class ContainerExamination {
