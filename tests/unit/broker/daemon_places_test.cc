@@ -111,7 +111,7 @@ TEST(DaemonPlacesTest, ClientsSearch) {
   fs::remove_all(runtime);
 }
 
-Config Defaulted(Config config) {
+Config WithDefaults(Config config) {
   ApplyDefaults(&config);
   return config;
 }
@@ -122,7 +122,7 @@ TEST(DaemonPlacesTest, OperatorsSocketsAreOutOfClientsReach) {
   const auto parsed = [](const std::string& text) {
     const auto config = ParseConfig("[broker]\nsocket = \"/a/clients/b.sock\"\n" + text, "f.toml");
     EXPECT_TRUE(config.ok()) << config.status();
-    return Defaulted(*config);
+    return WithDefaults(*config);
   };
   const Config fine = parsed("");
   EXPECT_EQ(fine.admin_socket, "/a-admin/admin.sock");
@@ -147,7 +147,7 @@ TEST(DaemonPlacesTest, OperatorsSocketsAreOutOfClientsReach) {
   Config flags;
   flags.socket = "/a/b.sock";
   flags.admin_socket = "/a/admin.sock";
-  EXPECT_TRUE(OldPlaces(Defaulted(flags))[0].starts_with("--admin-socket is \"/a/admin.sock\""));
+  EXPECT_TRUE(OldPlaces(WithDefaults(flags))[0].starts_with("--admin-socket is \"/a/admin.sock\""));
 }
 
 // Who names the default of old gets today's, with a warning; and so do programs, by the link.
@@ -155,7 +155,7 @@ TEST(DaemonPlacesTest, TheOldDefaultLeadsToTodays) {
   const std::string old = OldClientNameOf(DefaultLocalName());
   const auto parsed = ParseConfig("[broker]\nsocket = \"" + old + "\"\n", "f.toml");
   ASSERT_TRUE(parsed.ok()) << parsed.status();
-  const Config config = Defaulted(*parsed);
+  const Config config = WithDefaults(*parsed);
   EXPECT_EQ(config.socket, DefaultLocalName());
   EXPECT_EQ(config.admin_socket, AdminNameOf(DefaultLocalName()));
   ASSERT_EQ(OldPlaces(config).size(), 1u);

@@ -52,7 +52,7 @@ class MonitorTest : public testing::Test {
   TestDirectory directory_;
 };
 
-mode_t ModeOf(const std::string& path) {
+mode_t SocketModeOf(const std::string& path) {
   struct stat info = {};
   return ::stat(path.c_str(), &info) == 0 ? info.st_mode & 07777 : 0;
 }
@@ -117,7 +117,7 @@ TEST_F(MonitorTest, SessionsAreShown) {
 TEST_F(MonitorTest, ModesAndGroup) {
   {
     BrokerProcess broker(directory_, {});
-    EXPECT_EQ(ModeOf(broker.admin_socket()), 0600u);
+    EXPECT_EQ(SocketModeOf(broker.admin_socket()), 0600u);
     broker.Signal(SIGTERM);
     EXPECT_EQ(broker.WaitForExit().code, 0);
     EXPECT_FALSE(std::filesystem::exists(broker.admin_socket()));
@@ -128,8 +128,8 @@ TEST_F(MonitorTest, ModesAndGroup) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can give a socket to a group of others";
   BrokerProcess broker(directory_,
                        {.arguments = {}, .config = "[broker]\nmonitor_group = \"daemon\"\n"});
-  EXPECT_EQ(ModeOf(broker.admin_socket()), 0600u);
-  EXPECT_EQ(ModeOf(broker.monitor_socket()), 0660u);
+  EXPECT_EQ(SocketModeOf(broker.admin_socket()), 0600u);
+  EXPECT_EQ(SocketModeOf(broker.monitor_socket()), 0660u);
   struct stat info = {};
   ASSERT_EQ(::stat(broker.monitor_socket().c_str(), &info), 0);
   EXPECT_EQ(info.st_uid, 0u);
