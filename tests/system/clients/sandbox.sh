@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # A client inside bubblewrap: no OpenCL driver (no /etc/OpenCL, no PoCL library), no device nodes beyond
 # bwrap's minimal /dev, no network, a read-only root, an empty /run and /tmp. It gets the directory of the
-# socket and the ICD only, and must compute the right result. With the network transport the sandbox keeps
+# socket, the ICD and its .icd file only, and must compute the right result. With the network transport the sandbox keeps
 # the network instead, since that is then its only way out.
 CLIENT=sandbox
 . "$(dirname "$0")/common.sh"
@@ -20,12 +20,14 @@ done
 [ "${#driver_dirs[@]}" -gt 0 ] || fail "found no PoCL library to hide"
 network=()
 [ "$KIND" != ring ] || network=(--unshare-net)
-icd=$(cat "$OCL_ICD_VENDORS/sluice.icd")
+vendors=$OCL_ICD_VENDORS  # The folder of the .icd file.
+icd=$(cat "$vendors/sluice.icd")
 remote=${icd%/*}/libsluice_remote.so  # Beside the ICD, for the network.
 in_sandbox() {
   bwrap --ro-bind / / --dev /dev --proc /proc --tmpfs /tmp --tmpfs /run --tmpfs /etc/OpenCL \
     "${driver_dirs[@]}" "${network[@]}" --unshare-ipc --unshare-pid --unshare-uts \
-    --ro-bind "$SLUICE_TEST_SOCKET_DIR" "$SLUICE_TEST_SOCKET_DIR" --ro-bind "$icd" "$icd" --ro-bind "$remote" "$remote" \
+    --ro-bind "$SLUICE_TEST_SOCKET_DIR" "$SLUICE_TEST_SOCKET_DIR" --ro-bind "$vendors" "$vendors" \
+    --ro-bind "$icd" "$icd" --ro-bind "$remote" "$remote" \
     --ro-bind "$1" /tmp/client --die-with-parent /tmp/client
 }
 
@@ -34,7 +36,7 @@ log=$WORK/log
 (unset OCL_ICD_VENDORS SLUICE_ENDPOINT && in_sandbox "$SLUICE_TEST_BIN_DIR/list_platforms") \
   >"$log" 2>&1 </dev/null
 grep -qx 'count 0' "$log" || fail "the sandbox still has a driver of its own" "$log"
-timeout 60 bash -c "$(declare -f in_sandbox); $(declare -p driver_dirs network icd remote); in_sandbox \"\$1\"" \
+timeout 60 bash -c "$(declare -f in_sandbox); $(declare -p driver_dirs network vendors icd remote); in_sandbox \"\$1\"" \
   - "$SLUICE_TEST_BIN_DIR/vector_add" >"$log" 2>&1 </dev/null || fail "the client ended with $?" "$log"
 grep -q '^platform: Sluice (' "$log" || fail "the client did not run on Sluice" "$log"
 grep -q 'every element right' "$log" || fail "the client's result is wrong" "$log"
