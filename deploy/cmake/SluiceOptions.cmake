@@ -9,8 +9,9 @@ if(SLUICE_WERROR)
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   add_compile_options(-Wno-restrict)  # GCC 12 sees overlaps in std::string that are none (GCC bug 105651).
-elseif(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  # GCC 14 sees uninitialised elements where an empty absl::InlinedVector is moved.
+endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND (WIN32 OR CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13))
+  # GCC 14, and 12 for Windows, see uninitialised elements where an empty absl::InlinedVector is moved.
   add_compile_options(-Wno-maybe-uninitialized)
 endif()
 add_compile_definitions(CL_TARGET_OPENCL_VERSION=300 CL_USE_DEPRECATED_OPENCL_1_0_APIS
