@@ -315,22 +315,22 @@ def check_icd_files(env, folder):
 
 
 def check_killed_run(env, folder):
-    """kill -9 of sluicectl: daemon, program and folder go with it."""
+    """kill -9 of sluicectl: daemon, program and folder (sluice-XXXXXX; the test's own daemon has sluice-admin) go with it."""
     for flags in (("--private",), ("--endpoint", "unix:/nonexistent")):
         run = subprocess.Popen([str(harness.built("sluicectl")), "run", *flags, "--", "/bin/sh", "-c",
                                 "echo ready; exec sleep 1000"], env=env, stdin=subprocess.DEVNULL,
                                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         ready = run.stdout.readline() == b"ready\n"
         family = harness.descendants(run.pid)
-        folders = list(folder.glob("sluice-*"))
+        folders = list(folder.glob("sluice-??????"))
         run.kill()
         run.wait()
         ended = harness.wait_until(lambda: not any(harness.alive(pid) for pid in family), 20)
         left = [harness.command_line(pid) for pid in family if harness.alive(pid)]
         report.check(ready and len(family) >= 2 and ended, f"a killed run {flags[0]} leaves no process", left)
-        gone = harness.wait_until(lambda: not list(folder.glob("sluice-*")), 20)
+        gone = harness.wait_until(lambda: not list(folder.glob("sluice-??????")), 20)
         report.check(len(folders) == 1 and gone, f"a killed run {flags[0]} leaves no folder",
-                     [str(p) for p in folder.glob("sluice-*")])
+                     [str(p) for p in folder.glob("sluice-??????")])
         run.stdout.close()
 
 
