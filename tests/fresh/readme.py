@@ -4,9 +4,9 @@
 
   tests/fresh/readme.py [--release bookworm|trixie] [--user root|tester] [--part quickstart|test|conformance]...
 
-The commands are those that README.md marks for it, word by word: `quickstart` and `test`. `conformance` is what CI runs
-besides on a release that is not its own: the OpenCL suite on the native driver and on the ring. `tester` is an ordinary
-user with sudo. What is committed is what runs. Needs root and debootstrap.
+The commands are those that README.md marks for it, word by word: `quickstart` and `test`. `conformance` is the
+OpenCL suite on the native driver and on the ring, for a release that is not this machine's; CI runs `quickstart` alone.
+`tester` is an ordinary user with sudo. What is committed is what runs. Needs root and debootstrap.
 
 Of this machine the root sees: the compiler cache, packages that were downloaded before, and the clone.
 SLUICE_WERROR=ON lets a warning end the build. Each part, one after
