@@ -47,6 +47,7 @@ test_packages=(
   python3
   systemd                                                   # systemd-analyze verifies the units
   debootstrap                                               # minimal systems to test in (tests/fresh)
+  abigail-tools                                             # abidiff: what has changed of libsluice (tests/compatibility)
   libgles-dev                                               # a program that renders with OpenGL ES
   libegl1 libgl1 libgles2 libgl1-mesa-dri libglx-mesa0 libegl-mesa0 libx11-dev xvfb  # GL without a GPU
   iperf3 iproute2                                           # shaped links in the benchmark
