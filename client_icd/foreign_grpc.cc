@@ -9,11 +9,23 @@
 
 namespace sluice {
 
+namespace {
+
+// Of what glibc keeps for a thread, a part is there once for all namespaces: with glibc 2.31 each
+// would overwrite the other's, and gRPC's threads end the process.
+absl::Status CheckFirstNamespace() {
+  if (!InOtherNamespace()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      "this program has loaded the driver by dlmopen(), and gRPC cannot be in a second namespace");
+}
+
+}  // namespace
+
 #ifdef SLUICE_HIDES_GRPC
 
 bool HasGrpc() { return false; }
 
-absl::Status CheckNoForeignGrpc() { return absl::OkStatus(); }
+absl::Status CheckNoForeignGrpc() { return CheckFirstNamespace(); }
 
 #else
 
@@ -47,7 +59,7 @@ bool HasGrpc() {
 
 absl::Status CheckNoForeignGrpc() {
   const std::string foreign = ForeignGrpc();
-  if (foreign.empty()) return absl::OkStatus();
+  if (foreign.empty()) return CheckFirstNamespace();
   return absl::FailedPreconditionError(absl::StrCat(
       "this program has a gRPC of its own in ", foreign,
       ", which cannot be beside the one that network endpoints and shared resources need; link it "

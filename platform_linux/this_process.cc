@@ -95,6 +95,12 @@ std::vector<std::string> LoadedLibraryFiles() {
   return files;
 }
 
+// The program itself is in the first one alone: the first of the files, without a name.
+bool InOtherNamespace() {
+  const std::vector<std::string> files = LoadedLibraryFiles();
+  return !files.empty() && !files.front().empty();
+}
+
 const void* FindGlobalSymbol(const char* name) { return ::dlsym(RTLD_DEFAULT, name); }
 
 void* AllocatePages(size_t bytes) {

@@ -154,6 +154,8 @@ std::vector<std::string> LoadedLibraryFiles() {
   return files;
 }
 
+bool InOtherNamespace() { return false; }
+
 // Each DLL binds to the DLLs it names.
 const void* FindGlobalSymbol(const char*) { return nullptr; }
 

@@ -62,6 +62,9 @@ std::string LibraryFolderOf(const void* address);
 void KeepLibraryOf(const void* address);
 // The files of all the libraries in the process.
 std::vector<std::string> LoadedLibraryFiles();
+// Whether this code is in a second namespace of the linker, where glibc is there a second time too:
+// dlmopen().
+bool InOtherNamespace();
 // What the process's libraries see under this name, if they share their names; null if none has it,
 // or if each library has names of its own.
 const void* FindGlobalSymbol(const char* name);

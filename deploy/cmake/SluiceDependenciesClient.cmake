@@ -42,10 +42,17 @@ file(GLOB SLUICE_ABSL_ARCHIVES ${SLUICE_CLIENT_PREFIX}/lib/libabsl_*.a)
 add_library(PkgConfig::GRPCPP INTERFACE IMPORTED GLOBAL)
 set_target_properties(PkgConfig::GRPCPP PROPERTIES
   INTERFACE_SYSTEM_INCLUDE_DIRECTORIES ${SLUICE_CLIENT_PREFIX}/include)
-add_library(sluice_older_glibc STATIC ${CMAKE_SOURCE_DIR}/deploy/portable/older_glibc.c)
-target_link_libraries(PkgConfig::GRPCPP INTERFACE -Wl,--wrap=exp,--wrap=log,--wrap=log2,--wrap=pow
+add_library(sluice_older_glibc STATIC ${CMAKE_SOURCE_DIR}/deploy/portable/older_glibc.c
+  ${CMAKE_SOURCE_DIR}/deploy/portable/thread_keys.c)
+# Every file has abseil inside, and what abseil uses stands behind it.
+set_property(TARGET absl::base APPEND PROPERTY INTERFACE_LINK_LIBRARIES sluice_older_glibc)
+add_link_options(-Wl,--wrap=exp,--wrap=log,--wrap=log2,--wrap=pow
+  -Wl,--wrap=pthread_key_create,--wrap=pthread_key_delete,--wrap=pthread_getspecific,--wrap=pthread_setspecific)
+target_link_libraries(PkgConfig::GRPCPP INTERFACE
   -Wl,--start-group ${SLUICE_GRPC_ARCHIVES} ${SLUICE_ABSL_ARCHIVES} -Wl,--end-group
   sluice_older_glibc m Threads::Threads ${CMAKE_DL_LIBS})
 
+# Messages name a file, not the folder that it was built in.
+add_compile_options(-ffile-prefix-map=${CMAKE_SOURCE_DIR}/= -ffile-prefix-map=${SLUICE_CLIENT_PREFIX}/include/=)
 # The compiler's runtime is inside, too: an older system's is older.
 add_link_options(-static-libstdc++ -static-libgcc)

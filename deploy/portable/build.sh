@@ -12,11 +12,11 @@
 #   --here          on this system, with its compiler, without a root
 #   --folder PATH   where OUT will lie when it is used: sluice.icd names the driver there (default: /usr/lib/sluice-client)
 #
-# The first build of a release makes its libraries (make-deps.sh): about half an hour of one core. They are kept, with the
-# root and the compiler's cache, in a folder for each release:
-# SLUICE_PORTABLE_CACHE    that folder (default: ${XDG_CACHE_HOME:-$HOME/.cache}/sluice/portable)
-# SLUICE_PORTABLE_ARCHIVE  libraries that were made before, unpacked there if there are none
-#                          (default: ../shared/portable/RELEASE.tar.xz beside the checkout, if it is there)
+# The first build of a release makes its libraries (make-deps.sh): about half an hour of one core. They are kept, as
+# RELEASE.tar.xz, and the root, the build tree and the compiler's cache in the folder RELEASE, both in:
+# SLUICE_PORTABLE_CACHE    (default: ${XDG_CACHE_HOME:-$HOME/.cache}/sluice/portable)
+# SLUICE_PORTABLE_ARCHIVE  libraries that were made before, unpacked there if there are none (default: RELEASE.tar.xz
+#                          in ../shared/portable beside the checkout, else in SLUICE_PORTABLE_CACHE)
 # SLUICE_BUILD_JOBS        compilers at once
 set -euo pipefail
 usage() { sed -n '3,22s/^# \{0,1\}//p' "$0"; }
@@ -72,7 +72,9 @@ case $release in
 esac
 [ "$here" = no ] || release=$(. /etc/os-release && echo "here-${VERSION_CODENAME:-$ID}")
 cache=${SLUICE_PORTABLE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/sluice/portable}/$release
+kept=$cache.tar.xz
 archive=${SLUICE_PORTABLE_ARCHIVE:-$checkout/../shared/portable/$release.tar.xz}
+[ -n "${SLUICE_PORTABLE_ARCHIVE:-}" ] || [ -e "$archive" ] || archive=$kept
 # root/ is the system, and sees work/ alone: prefix/, build/, ccache/, out/.
 mkdir -p "$cache/work"
 cache=$(cd "$cache" && pwd)
@@ -101,6 +103,11 @@ else
     bash /sluice/source/deploy/portable/build.sh inside /sluice/source /sluice/cache "$folder"
 fi
 rm -f "$work/prefix.tar.xz"
+# Debian 11 will be gone some day, and its compiler with it.
+if [ ! -e "$kept" ]; then
+  tar -C "$work" -cJf "$kept.part" prefix
+  mv "$kept.part" "$kept"
+fi
 rm -rf "$out"
 mkdir -p "$(dirname "$out")"
 cp -a "$work/out" "$out"

@@ -68,7 +68,8 @@ openssl() {
     sm2 sm3 sm4 bf cast rc2 rc4 md4 gost; do without+=("no-$option"); done
   cd openssl
   [ -e Makefile ] || ./Configure linux-x86_64 --prefix="$prefix" --libdir=lib --openssldir=/etc/ssl "${without[@]}" "$flags"
-  make -j "$jobs" build_libs
+  # The two folders are compiled in, although nothing is loaded from them: no prefix of this machine in the client.
+  make -j "$jobs" build_libs MODULESDIR=/usr/lib/ossl-modules ENGINESDIR=/usr/lib/engines-3
   make install_dev
 }
 
