@@ -7,8 +7,9 @@
 #
 #   --lint               run that release's lintian (rpmlint) as well; an error or a warning fails
 #   --rpm                build RPMs (rpmbuild --nodeps), with what debian/control names installed
-#   --client DIR         the client that deploy/portable/build.sh has made, which needs glibc only; without it the packages'
-#                        client needs the release's own libraries, and sluice-tools has no folder for containers
+#   --client DIR         the client that deploy/portable/build.sh has made, which needs glibc only (default: it is run here)
+#   --own-libraries      no such client: that of the packages needs the release's libraries, and sluice-tools has no
+#                        folder for containers
 #   --root DIR           a root to build in, made if there is none, and kept: the second build need not install anything
 #
 # OUTDIR gets the .deb, .dsc, .changes and .buildinfo (or .rpm) files, and the log. Needs root, and Debian's archive.
@@ -17,18 +18,19 @@
 # SLUICE_BUILD_LOCK   a file that is locked while compiling, where several builds share a machine
 # CCACHE_DIR          a compiler cache to use (default: ~/.cache/ccache if there is one)
 set -euo pipefail
-usage() { sed -n '3,18s/^# \{0,1\}//p' "$0"; }
+usage() { sed -n '3,19s/^# \{0,1\}//p' "$0"; }
 fail() {
   echo "packages.sh: $*" >&2
   exit 1
 }
 
-rpm=no lint=no client="" kept_root=""
+rpm=no lint=no client=portable kept_root=""
 while [ $# -gt 0 ]; do
   case $1 in
     --lint) lint=yes; shift ;;
     --rpm) rpm=yes; shift ;;
     --client) client=$(realpath -e "${2:?--client needs a folder}"); shift 2 ;;
+    --own-libraries) client=""; shift ;;
     --root) kept_root=$(realpath -m "${2:?--root needs a folder}"); shift 2 ;;
     -h | --help) usage; exit 0 ;;
     -*) echo "packages.sh: unknown option '$1'" >&2; usage >&2; exit 2 ;;
@@ -49,6 +51,16 @@ work=$(mktemp -d "${TMPDIR:-/var/tmp}/sluice-packages.XXXXXX")
 trap 'rm -rf --one-file-system "$work"' EXIT
 root=${kept_root:-$work/root}
 mkdir -p "$out"
+
+# The client that containers of every distribution can have is the packages' own as well: there is one to test.
+if [ "$client" = portable ] && [ "$rpm" = yes ]; then
+  client=""  # The spec has no place for it yet.
+elif [ "$client" = portable ]; then
+  client=$work/client
+  echo "packages.sh: building the portable client; the log is $out/client.log"
+  "$tree/deploy/portable/build.sh" "$client" >"$out/client.log" 2>&1 ||
+    { tail -n 20 "$out/client.log" >&2; fail "cannot build the portable client; the whole log is $out/client.log"; }
+fi
 
 # 1. The source: one tarball of the tree, and debian/ beside it. One version per release, so that a machine that goes
 #    from Debian 12 to 13 gets 13's packages.
