@@ -96,9 +96,11 @@ absl::StatusOr<std::vector<RealPlatform>> ListRealDevices(const std::string& all
       cl().clGetDeviceInfo(id, CL_DEVICE_TYPE, sizeof(type), &type, nullptr);
       cl_uint vendor = 0;
       cl().clGetDeviceInfo(id, CL_DEVICE_VENDOR_ID, sizeof(vendor), &vendor, nullptr);
+      const std::string version = TextOfDevice(id, CL_DEVICE_VERSION);
       platform.devices.push_back({number, key, id, (type & CL_DEVICE_TYPE_CPU) != 0,
                                   IsNvidia(vendor),  // What it does late: completions.h.
-                                  IsPocl(TextOfDevice(id, CL_DEVICE_VERSION))});
+                                  IsPocl(version),
+                                  KnowsOwnSvmOnly(version, TextOfDevice(id, CL_DRIVER_VERSION))});
     }
     if (!platform.devices.empty()) platforms.push_back(std::move(platform));
   }

@@ -23,6 +23,7 @@ struct RealDevice {
   bool is_cpu = false;
   bool is_nvidia = false;
   bool is_pocl = false;
+  bool knows_own_svm_only = false;
 };
 
 struct RealPlatform {

@@ -61,6 +61,7 @@ struct DeviceObject : Object {
   bool is_cpu = false;     // Shares memory with the host: buffers can live in the heap.
   bool is_nvidia = false;  // Its driver: events are polled (completions.h), fills of volumes wait.
   bool is_pocl = false;
+  bool knows_own_svm_only = false;    // Fills, maps and unmaps there are ours (handlers/svm.cc).
   UniqueCl<cl_device_id> sub_device;  // Owned if this is one.
 };
 

@@ -79,6 +79,7 @@ absl::Status Session::AddDevices() {
       object->is_cpu = device.is_cpu;
       object->is_nvidia = device.is_nvidia;
       object->is_pocl = device.is_pocl;
+      object->knows_own_svm_only = device.knows_own_svm_only;
       devices_.push_back(object);
       objects_.Insert(device.id, std::move(object));
     }

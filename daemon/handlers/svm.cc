@@ -18,6 +18,31 @@ std::shared_ptr<const HeapSpan> Charge(Session& session, std::shared_ptr<const H
           }};
 }
 
+// There is nothing to do in memory that the host shares, but to wait for what the command waits
+// for.
+HandlerResult RunNothing(Enqueuer& enqueue) {
+  if (!enqueue.queue().in_order) return enqueue.RunByList();
+  if (enqueue.IsIdle()) return enqueue.CompleteNow({});
+  return enqueue.Run(
+      [](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {
+        return cl().clEnqueueMarkerWithWaitList(queue, waits, list, event);
+      });
+}
+
+// The fill of a buffer over the memory, which the driver keeps until the command has ended.
+HandlerResult FillAsBuffer(Enqueuer& enqueue, void* destination, const pb::EnqueueSvmMemFill& cmd) {
+  cl_int status = CL_SUCCESS;
+  const UniqueCl<cl_mem> buffer(cl().clCreateBuffer(enqueue.queue().context->handle.get(),
+                                                    CL_MEM_USE_HOST_PTR, cmd.size(), destination,
+                                                    &status));
+  if (status != CL_SUCCESS) return status;
+  return enqueue.Run(
+      [&](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {
+        return cl().clEnqueueFillBuffer(queue, buffer.get(), cmd.pattern().data(),
+                                        cmd.pattern().size(), 0, cmd.size(), waits, list, event);
+      });
+}
+
 }  // namespace
 
 HandlerResult HandleSvmAlloc(Session& session, const pb::SvmAlloc& cmd, Call& call) {
@@ -64,6 +89,7 @@ HandlerResult HandleEnqueueSvmMemFill(Session& session, const pb::EnqueueSvmMemF
   if (!enqueue.ok()) return enqueue.answer();
   void* const destination = session.objects().SvmPointer(cmd.destination(), cmd.size());
   if (destination == nullptr || cl().clEnqueueSVMMemFill == nullptr) return CL_INVALID_VALUE;
+  if (enqueue.queue().device->knows_own_svm_only) return FillAsBuffer(enqueue, destination, cmd);
   return enqueue.Run(
       [&](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {
         return cl().clEnqueueSVMMemFill(queue, destination, cmd.pattern().data(),
@@ -76,6 +102,7 @@ HandlerResult HandleEnqueueSvmMap(Session& session, const pb::EnqueueSvmMap& cmd
   if (!enqueue.ok()) return enqueue.answer();
   void* const pointer = session.objects().SvmPointer(cmd.pointer(), cmd.size());
   if (pointer == nullptr || cl().clEnqueueSVMMap == nullptr) return CL_INVALID_VALUE;
+  if (enqueue.queue().device->knows_own_svm_only) return RunNothing(enqueue);
   return enqueue.Run(
       [&](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {
         return cl().clEnqueueSVMMap(queue, CL_FALSE, cmd.map_flags(), pointer, cmd.size(), waits,
@@ -88,6 +115,7 @@ HandlerResult HandleEnqueueSvmUnmap(Session& session, const pb::EnqueueSvmUnmap&
   if (!enqueue.ok()) return enqueue.answer();
   void* const pointer = session.objects().SvmPointer(cmd.pointer(), 1);
   if (pointer == nullptr || cl().clEnqueueSVMUnmap == nullptr) return CL_INVALID_VALUE;
+  if (enqueue.queue().device->knows_own_svm_only) return RunNothing(enqueue);
   return enqueue.Run(
       [&](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {
         return cl().clEnqueueSVMUnmap(queue, pointer, waits, list, event);
@@ -111,6 +139,7 @@ HandlerResult HandleEnqueueSvmMigrateMem(Session& session, const pb::EnqueueSvmM
     if (ranges->pointers.back() == nullptr) return CL_INVALID_VALUE;
   }
   if (cl().clEnqueueSVMMigrateMem == nullptr) return CL_INVALID_OPERATION;
+  if (enqueue.queue().device->knows_own_svm_only) return RunNothing(enqueue);
   auto carried = std::make_unique<Carried>();
   carried->keep = ranges;
   const HandlerResult migrated = enqueue.Run(
@@ -123,12 +152,7 @@ HandlerResult HandleEnqueueSvmMigrateMem(Session& session, const pb::EnqueueSvmM
   if (migrated.is_violation() || migrated.status() != CL_INVALID_VALUE) return migrated;
   // The driver knows the memory of its own clSVMAlloc alone (rusticl, Mesa 25.0): a hint it has no
   // use for. The command still waits for what it waits for.
-  if (!enqueue.queue().in_order) return enqueue.RunByList();
-  if (enqueue.IsIdle()) return enqueue.CompleteNow({});
-  return enqueue.Run(
-      [](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {
-        return cl().clEnqueueMarkerWithWaitList(queue, waits, list, event);
-      });
+  return RunNothing(enqueue);
 }
 
 }  // namespace sluice
