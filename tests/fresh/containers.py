@@ -48,15 +48,16 @@ class Place:
                 f"{self.client}/sluice.icd:/etc/OpenCL/vendors/sluice.icd:ro", "-v",
                 f"{self.sockets}:/run/sluice/clients:ro"]
 
-    def command(self, image, *words, options=(), given=None):
+    def command(self, image, *words, options=(), given=None, network="none"):
         given = self.mounts() if given is None else given
         # -i: else its input is /dev/null, which crun 1.8 gives to a user namespace's root, on the machine itself.
-        return [*self.podman.command, "run", "-i", "--rm", "--network=none", "--pull=never", *given, *options, image, *words]
+        return [*self.podman.command, "run", "-i", "--rm", f"--network={network}", "--pull=never", *given, *options, image,
+                *words]
 
-    def run(self, image, *words, options=(), given=None):
+    def run(self, image, *words, **options):
         """Exit code and output."""
         try:
-            done = subprocess.run(self.command(image, *words, options=options, given=given), input=b"",
+            done = subprocess.run(self.command(image, *words, **options), input=b"",
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=SECONDS, check=False,
                                   env=self.podman.environment, cwd="/")
             return done.returncode, done.stdout.decode(errors="replace")
@@ -111,6 +112,13 @@ def check_confined(place, image):
                  f"{place.name}: there was no device node of a GPU")
     report.check("broker.sock" in words and "admin.sock" not in words and "monitor.sock" not in words,
                  f"{place.name}: the clients' folder has nothing for operators", words[-5:])
+
+
+# Over the network, to a daemon of "another host": no folder of a daemon's is mounted.
+def check_network(place, image, remote):
+    code, text = place.run(image, "/opt/vector_add", network="host", given=place.mounts()[:-2],
+                           options=(f"--env=SLUICE_ENDPOINT={remote.endpoint()}", "--env=SLUICE_TEST_KIND=network"))
+    report.check(code == 0 and "every element right" in text, f"{place.name}, {image}: over the network", f"exit {code}: {text}")
 
 
 def check_cdi(place, image):
@@ -182,10 +190,11 @@ def write_cdi(client, sockets):
     report.check(done.returncode == 0, "the CDI file is written", done.stdout + done.stderr)
 
 
-def check_place(place, images, daemon, quick):
+def check_place(place, images, daemon, remote, quick):
     usable = [image for image in images if lib.import_image(place.podman, image, images[image], report)]
     for image in usable:
         check_programs(place, image)
+        check_network(place, image, remote)
     if usable:
         check_confined(place, usable[0])
         check_cdi(place, usable[0])
@@ -222,13 +231,14 @@ def main():
                 skip(f"image {name}", why)
             else:
                 images[name] = archive
-        with lib.Daemon() as daemon:
+        with lib.Daemon() as daemon, harness.Daemon("network") as remote:
             write_cdi(client.folder, daemon.sockets)
             for podman_kind, flag in ((lib.RootPodman, "--rootless"), (lib.UserPodman, "--root")):
                 if flag in flags:
                     continue
                 with podman_kind(work) as podman:
-                    check_place(Place(podman.name, podman, client.folder, daemon.sockets), images, daemon, "--quick" in flags)
+                    check_place(Place(podman.name, podman, client.folder, daemon.sockets), images, daemon, remote,
+                                "--quick" in flags)
     finally:
         lib.remove(work)
 

@@ -15,7 +15,8 @@ sys.path.insert(0, str(HERE.parent / "system"))
 import harness
 
 IMAGES = ("bare", "bookworm", "trixie", "bullseye")
-LOADER = "libOpenCL.so.1"
+# All of glibc: a library that was built for an older one names these.
+GLIBC = [f"/usr/lib/{platform.machine()}-linux-gnu/{name}" for name in ("libdl.so.2", "libpthread.so.0", "librt.so.1", "libm.so.6")]
 APPLETS = "sh ls cat env id sleep echo grep mkdir".split()
 KEEP_DAYS = 7
 # hashcat's package brings a driver, which no image is to have.
@@ -131,9 +132,8 @@ def make_bare(root, client):
         copy(source, root, path)
     for folder in ("/usr/share/hashcat", "/usr/lib/hashcat"):
         shutil.copytree(folder, root / folder.lstrip("/"))
-    # All of glibc: a library that was built for an older one names these.
-    for name in ("libdl.so.2", "libpthread.so.0", "librt.so.1", "libm.so.6"):
-        copy(f"/usr/lib/{platform.machine()}-linux-gnu/{name}", root, f"/usr/lib/{platform.machine()}-linux-gnu/{name}")
+    for path in GLIBC:
+        copy(path, root, path)
     modules = ["/usr/lib/hashcat/modules/module_00000.so"]
     client_names = {path.name for path in client.files()}
     copy_libraries(root, [*own.values(), *modules], without=client_names)

@@ -63,6 +63,8 @@ def make_runtime(folder, client):
     for name in lib.APPLETS:
         (usr / "bin" / name).symlink_to("busybox")
     shutil.copy(shutil.which("ldconfig", path="/usr/sbin:/sbin"), usr / "bin/ldconfig")
+    for path in lib.GLIBC:
+        shutil.copy(os.path.realpath(path), usr / LIBRARIES / pathlib.Path(path).name)
     own = [shutil.which("clinfo"), harness.built("vector_add")]
     names = {path.name for path in client.files()}
     for name, path in lib.libraries_of(own if client.self_contained else [*own, *client.files()]).items():
