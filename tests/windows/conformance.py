@@ -28,7 +28,8 @@ NOT_ON_WINE = {
     "functions after OpenCL 1.2": ["SvmTest.*", "SvmCopyTest.*", "LateErrorTest.Svm", "KernelTest.Clone*"],
     "their fixture wants SVM": ["EnqueueCommonTest.*"],
     "it answers clCompileProgram and clLinkProgram with CL_INVALID_OPERATION": [
-        "ProgramLinkTest.*", "ForeignDeviceTest.Builds", "ForeignDeviceTest.LinkForNoDevice"],
+        "ProgramLinkTest.*", "ForeignDeviceTest.Builds", "ForeignDeviceTest.LinkForNoDevice",
+        "SubDeviceTest.ProgramsOfTheParent"],
     "the platform behind it knows no path of Windows', and so no folder of includes": ["CancellationTest.*", "ProgramIncludeTest.*"],
     "the platform behind it prints to the host's stdout, not to the worker's": ["PrintfTest.*"],
 }

@@ -173,7 +173,8 @@ TEST(IncludeFolderTest, LinksStayInTheFolder) {
       {{"/a", "/b"}, {"/b", "/a"}, {"/c", "/c"}, {"/d/e", "/d"}, {"/a", "/d"}, {"/a/f", "/d"}});
   EXPECT_TRUE(folder.MakeSteps(steps.include_steps()).ok());
   EXPECT_TRUE(folder.Write(Files({"/a/x", "/b", "/c/x/y", "/d/e/e/x"}).include_files()).ok());
-  EXPECT_TRUE(fs::exists(RootOf(folder) + "/d/x"));
+  // Behind the link, or in folders of these names where there are no links.
+  EXPECT_TRUE(fs::exists(RootOf(folder) + (LinksToFoldersAreMade() ? "/d/x" : "/d/e/e/x")));
 }
 
 // Without files nothing is made and nothing is changed.
