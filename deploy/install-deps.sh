@@ -7,8 +7,8 @@
 #   --build   to build and run Sluice (the default)
 #   --test    what the tests and benchmarks need besides: the real clients, CLBlast, bubblewrap
 #   --lint    clang's tools: format, tidy, fuzzer and sanitizer runtimes (14 on Debian 12, 19 on 13)
-#   --windows the cross-build for Windows (deploy/windows), Wine to run it, and what --test installs,
-#             since its tests want this system's build with tests besides; not part of --all
+#   --windows the cross-build for Windows (deploy/windows); with --test, Wine and what its tests need, too.
+#             Not part of --all
 #   --containers   podman, Flatpak and what tests/fresh/containers.py and flatpak.py need with them; not
 #             part of --all
 #   --vm      what tests/vm needs: an emulator, and what makes its disk; not part of --all
@@ -54,10 +54,11 @@ test_packages=(
 )
 windows_packages=(
   g++-mingw-w64-x86-64-posix libz-mingw-w64-dev              # the compiler; gRPC's zlib
-  libfmt-dev googletest                                     # headers and sources that are built for Windows
+  libfmt-dev                                                # headers
   nasm python3-six unicode-data dpkg-dev                    # deploy/windows/make-deps.sh
-  wine wine64                                               # runs the tests
+  wixl msitools                                             # the installer
 )
+windows_test_packages=(googletest wine wine64)              # sources that are built for Windows; what runs the tests
 container_packages=(
   podman crun uidmap slirp4netns                            # as root and rootless
   flatpak bubblewrap dbus-daemon                            # flatpak asks a bus about parental controls
@@ -75,21 +76,24 @@ usage() {
 
 packages=()
 list_only=no
+windows=no
+tests=no
 for option in "$@"; do
   case $option in
     --build) packages+=("${build_packages[@]}") ;;
-    --test) packages+=("${build_packages[@]}" "${test_packages[@]}") ;;
+    --test) tests=yes; packages+=("${build_packages[@]}" "${test_packages[@]}") ;;
     --containers) packages+=("${build_packages[@]}" "${test_packages[@]}" "${container_packages[@]}") ;;
     --lint) packages+=("${lint_packages[@]}") ;;
-    --windows) packages+=("${build_packages[@]}" "${test_packages[@]}" "${windows_packages[@]}") ;;
+    --windows) windows=yes; packages+=("${build_packages[@]}" "${windows_packages[@]}") ;;
     --vm) packages+=("${build_packages[@]}" "${test_packages[@]}" "${vm_packages[@]}") ;;
-    --all) packages+=("${build_packages[@]}" "${test_packages[@]}" "${lint_packages[@]}") ;;
+    --all) tests=yes; packages+=("${build_packages[@]}" "${test_packages[@]}" "${lint_packages[@]}") ;;
     --list) list_only=yes ;;
     -h | --help) usage; exit 0 ;;
     *) echo "install-deps.sh: unknown option '$option'" >&2; usage >&2; exit 2 ;;
   esac
 done
 [ "${#packages[@]}" -gt 0 ] || packages=("${build_packages[@]}")
+[ "$windows $tests" != "yes yes" ] || packages+=("${windows_test_packages[@]}")
 if [ "$list_only" = yes ]; then
   printf '%s\n' "${packages[@]}" | sort -u
   exit 0

@@ -20,9 +20,9 @@ VENDORS = r"HKLM\SOFTWARE\Khronos\OpenCL\Vendors"
 def missing(display=False):
     """What cannot be done here, in words; None if Wine is there, and Xvfb for a display."""
     if shutil.which("wine") is None or server() is None:
-        return "wine is not installed (deploy/install-deps.sh --windows)"
+        return "wine is not installed (deploy/install-deps.sh --windows --test)"
     if display and shutil.which("Xvfb") is None:
-        return "Xvfb is not installed (deploy/install-deps.sh --windows)"
+        return "Xvfb is not installed (deploy/install-deps.sh --windows --test)"
     return None
 
 
