@@ -22,7 +22,7 @@ files_of_the_daemon() {
   local path
   check_equal "the daemon has a filter of system calls" 2 "$(status_of "$(main_pid)" Seccomp)"
   check_equal "so have its workers" 2 "$(status_of "$(workers | head -1)" Seccomp)"
-  for path in /usr /etc /boot /opt /var/lib /root; do
+  for path in /usr /etc /boot /opt /var/lib /root /run/systemd; do
     check_has "the daemon cannot write in $path" "$(with_its_files touch "$path/.sluice-check" 2>&1)" \
       'Read-only file system|Permission denied|No such file'
   done
