@@ -17,6 +17,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "broker/base/grpc_environment.h"
 #include "broker/base/log.h"
 #include "broker/base/shown_text.h"
@@ -248,12 +249,19 @@ int CheckConfigFile(const Flags& flags) {
   return kDaemonExitUsage;
 }
 
+// `systemctl status` shows it for as long as the service is down.
+void TellWhyNot(const absl::Status& why) {
+  NotifyService(
+      absl::StrCat("STATUS=Cannot start: ", absl::StrReplaceAll(why.message(), {{"\n", "; "}})));
+}
+
 int Serve(const Flags& flags) {
   absl::StatusOr<Config> config = BuildConfig(flags, NetworkCheck::kFiles);
   if (!config.ok()) {
     const std::string line = absl::StrCat("sluiced: ", config.status().message());
-    std::fprintf(stderr, "%s\n", line.c_str());
+    LogText(LogLevel::kError, line);
     LogServiceEvent(ServiceEvent::kError, line);
+    TellWhyNot(config.status());
     return kDaemonExitUsage;
   }
   SetLogLevel(config->log_level);
@@ -274,6 +282,7 @@ int Serve(const Flags& flags) {
   if (!broker.ok()) {
     Log(LogLevel::kError, "broker", "cannot start",
         {{"reason", std::string(broker.status().message())}});
+    TellWhyNot(broker.status());
     return absl::IsAlreadyExists(broker.status()) ? kDaemonExitAlreadyRunning : kDaemonExitFailed;
   }
   (*broker)->Run();

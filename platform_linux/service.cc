@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 #include <cstring>
 
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 
 namespace sluice {
@@ -45,6 +47,14 @@ const char* ServiceControlHelp() {
          "end).\n"
          "A second SIGTERM stops at once. SIGHUP reads the file again and looks for devices "
          "anew.\n";
+}
+
+// Another program's variable, of a stderr that was redirected since, names another file.
+bool StderrIsJournal() {
+  const char* journal = std::getenv("JOURNAL_STREAM");
+  struct stat file = {};
+  if (journal == nullptr || ::fstat(STDERR_FILENO, &file) != 0) return false;
+  return absl::StrCat(file.st_dev, ":", file.st_ino) == journal;
 }
 
 // The journal reads stderr.

@@ -162,6 +162,8 @@ void LogServiceEvent(ServiceEvent kind, const std::string& line) {
   ::ReportEventW(source, type, 0, /*dwEventID=*/1, nullptr, 1, 0, strings, nullptr);
 }
 
+bool StderrIsJournal() { return false; }
+
 bool NotifyService(const std::string& state) {
   if (!TheService().attached()) return false;
   if (absl::StartsWith(state, "READY=1")) TheService().Report(SERVICE_RUNNING);

@@ -5,10 +5,13 @@
 #include <spdlog/spdlog.h>
 
 #include <charconv>
+#include <cstdio>
 #include <memory>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 #include "broker/base/shown_text.h"
 #include "broker/os/service.h"
 
@@ -19,7 +22,8 @@ spdlog::logger& Logger() {
   // Never destroyed: threads may log while the process ends.
   static spdlog::logger* logger = [] {
     auto* made = new spdlog::logger("sluice", std::make_shared<spdlog::sinks::stderr_sink_mt>());
-    made->set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %l %v", spdlog::pattern_time_type::utc);
+    made->set_pattern(StderrIsJournal() ? "%v" : "%Y-%m-%dT%H:%M:%S.%eZ %v",
+                      spdlog::pattern_time_type::utc);
     made->set_level(spdlog::level::info);
     made->flush_on(spdlog::level::trace);
     return made;
@@ -46,6 +50,24 @@ spdlog::level::level_enum ToSpdlog(LogLevel level) {
 ServiceEvent ToServiceEvent(LogLevel level) {
   if (level == LogLevel::kError) return ServiceEvent::kError;
   return level == LogLevel::kWarning ? ServiceEvent::kWarning : ServiceEvent::kInfo;
+}
+
+// What the journal has before a line: the priorities of syslog(3).
+std::string_view PriorityOf(LogLevel level) {
+  static const bool journal = StderrIsJournal();
+  if (!journal) return "";
+  switch (level) {
+    case LogLevel::kTrace:
+    case LogLevel::kDebug:
+      return "<7>";
+    case LogLevel::kInfo:
+      return "<6>";
+    case LogLevel::kWarning:
+      return "<4>";
+    case LogLevel::kError:
+      return "<3>";
+  }
+  return "<6>";
 }
 
 constexpr LogLevel kAllLevels[] = {LogLevel::kTrace, LogLevel::kDebug, LogLevel::kInfo,
@@ -106,8 +128,15 @@ void Log(LogLevel level, std::string_view component, std::string_view message,
   for (const LogField& field : fields) {
     line += " " + field.key + "=" + EscapeLogValue(field.value);
   }
-  logger.log(ToSpdlog(level), spdlog::string_view_t(line.data(), line.size()));
+  const std::string shown =
+      std::string(PriorityOf(level)) + std::string(LogLevelName(level)) + " " + line;
+  logger.log(ToSpdlog(level), spdlog::string_view_t(shown.data(), shown.size()));
   if (level >= LogLevel::kInfo) LogServiceEvent(ToServiceEvent(level), line);
+}
+
+void LogText(LogLevel level, std::string_view text) {
+  for (const std::string& line : std::vector<std::string>(absl::StrSplit(std::string(text), '\n')))
+    std::fputs((std::string(PriorityOf(level)) + line + "\n").c_str(), stderr);
 }
 
 std::string HexId(uint64_t id) { return absl::StrFormat("%016x", id); }

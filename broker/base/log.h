@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One line per event, on stderr: time level component key=value... session=ID where there is one.
-// Used by the broker, the gateway and the worker (library sluice_log); never by the ICD, which must
-// not write into a stranger's stderr.
+// In systemd's journal, which keeps the time itself, the line's priority stands in the time's
+// place. Used by the broker, the gateway and the worker (library sluice_log); never by the ICD,
+// which must not write into a stranger's stderr.
 //
 // Thread-safe. Values are escaped, so that a peer's string cannot forge a line or a field:
 //
@@ -45,6 +46,9 @@ std::string_view LogLevelName(LogLevel level);
 
 void Log(LogLevel level, std::string_view component, std::string_view message,
          std::initializer_list<LogField> fields = {});
+
+// Text for people, of one line or several: as it is, but in the journal each line has its priority.
+void LogText(LogLevel level, std::string_view text);
 
 // 16 lower-case hexadecimal digits: how a session id is written everywhere.
 std::string HexId(uint64_t id);

@@ -30,6 +30,9 @@ absl::Status CheckWhoseConfig(const std::string& file);
 // How a person tells a running daemon to stop or to look at its file again, for --help.
 const char* ServiceControlHelp();
 
+// Whether stderr is systemd's journal, which takes a line's priority from "<N>" before it.
+bool StderrIsJournal();
+
 // Sends lines such as "READY=1\nSTATUS=serving". False if there is nobody to tell.
 bool NotifyService(const std::string& state);
 

@@ -20,8 +20,8 @@ import image
 MEMORY_MIB = 2048
 SHORT = ("activation",)
 # In this order: later ones find what earlier ones left (guest/).
-FULL = ("activation", "identities", "confinement", "reload", "broker_crashes", "mounted_folder", "restart", "drain",
-        "upgrade", "journal")
+FULL = ("activation", "identities", "confinement", "reload", "broker_crashes", "worker_crashes", "mounted_folder",
+        "restart", "drained_by_a_person", "drain", "wrong_config", "upgrade", "journal")
 SHORT_SECONDS = 900
 FULL_SECONDS = 3600
 

@@ -2,9 +2,14 @@
 #include "broker/base/log.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <cstdlib>
 #include <string>
 #include <utility>
+
+#include "absl/strings/str_cat.h"
 
 namespace sluice {
 namespace {
@@ -18,6 +23,39 @@ TEST(LogTest, LineFormat) {
       << line;
   EXPECT_EQ(line[10], 'T');
   EXPECT_EQ(line[23], 'Z');
+}
+
+// What the journal's stderr gets, from a process whose stderr it is (or is not).
+void LogToTheJournal(bool really) {
+  struct stat file = {};
+  if (::fstat(STDERR_FILENO, &file) != 0) std::_Exit(1);
+  const std::string own = absl::StrCat(file.st_dev, ":", file.st_ino);
+  ::setenv("JOURNAL_STREAM", (really ? own : own + "0").c_str(), 1);
+  SetLogLevel(LogLevel::kTrace);
+  Log(LogLevel::kError, "broker", "an error");
+  Log(LogLevel::kWarning, "broker", "a\nwarning", {{"session", "<0>"}});
+  Log(LogLevel::kInfo, "broker", "news");
+  Log(LogLevel::kDebug, "broker", "details");
+  LogText(LogLevel::kError, "two\nlines");
+  std::_Exit(0);
+}
+
+// The journal is told each line's priority; no line has a second time, or one of a peer's making.
+TEST(LogTest, TheJournalGetsPriorities) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // A process that has not logged before.
+  EXPECT_EXIT(LogToTheJournal(true), testing::ExitedWithCode(0),
+              "<3>error broker msg=\"an error\"\n"
+              "<4>warning broker msg=\"a..warning\" session=\"<0>\"\n"
+              "<6>info broker msg=news\n"
+              "<7>debug broker msg=details\n"
+              "<3>two\n<3>lines\n");
+}
+
+// A variable that was left over from another stderr changes nothing.
+TEST(LogTest, AnotherStderrIsNotTheJournal) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(LogToTheJournal(false), testing::ExitedWithCode(0),
+              "[0-9]Z error broker msg=\"an error\"\n(.*\n)*two\nlines\n");
 }
 
 // A peer's string can forge neither a line nor a field, nor reach the terminal.

@@ -35,6 +35,12 @@ activation() {
 }
 
 after_reboot() {
+  systemctl is-enabled --quiet sluiced.service ||
+    check_equal "no daemon runs before somebody asks" inactive "$(systemctl is-active sluiced.service)"
+  check_equal "the clients' folder has the socket alone" broker.sock "$(ls -A /run/sluice/clients)"
+  check_equal "the old place leads to it" clients/broker.sock "$(readlink /run/sluice/broker.sock)"
+  check_has "an ordinary user's clinfo sees Sluice after a reboot" \
+    "$(as_user env -u OCL_ICD_VENDORS clinfo -l 2>&1)" '^Platform #[0-9]+: Sluice \('
   check "the socket is listened at after a reboot" is_active sluiced.socket
   check_has "an ordinary user's vector_add is right after a reboot" \
     "$(as_user "$HERE/vector_add" 2>&1)" 'every element right'

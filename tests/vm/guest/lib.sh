@@ -96,6 +96,14 @@ victim_has_ended() {
   ! kill -0 "$pid" 2>/dev/null
 }
 
+# The worker of its session, as operators see it.
+worker_of() {
+  local -n wrapper=victim_$1
+  local client
+  client=$(tr -d ' ' <"/proc/$wrapper/task/$wrapper/children")
+  sluicectl sessions | awk -v client="$client" '$4 == client { print $5 }'
+}
+
 # go_on NAME: it goes on, and is waited for.
 go_on() {
   local -n writer=line_of_$1

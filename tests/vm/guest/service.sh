@@ -117,6 +117,7 @@ drain() {
   check "systemctl stop works" systemctl stop sluiced.service
   check "the journal says that the drain was over" journal_has 'drain timeout.*sessions=1'
   check_equal "the service ended well" success "$(property sluiced.service Result)"
+  check_has "the socket alone is left" "$(ls -A /run/sluice/clients)" '^broker.sock$'
   check "nothing of the service is left" test ! -s "/sys/fs/cgroup/system.slice/sluiced.service/cgroup.procs"
   go_on stopped
   check_said stopped "what did not end in time is told that its device is gone" "$UNAVAILABLE" later_read later_create
@@ -128,8 +129,76 @@ drain() {
   check_vector_add "with the socket there is one again"
 }
 
+# A person empties the daemon, without a limit of time; the next program has a new one.
+drained_by_a_person() {
+  local before job
+  check "a program gets a session before sluicectl drain" start_victim drained
+  before=$(main_pid)
+  sluicectl drain >"$STATE/drain" 2>&1 &
+  job=$!
+  check "sluicectl drain waits for the session" wait_for "$LONG" sh -c \
+    'systemctl show --value -p StatusText sluiced.service | grep -q "^Draining: 1 "'
+  go_on drained
+  # shellcheck disable=SC2086
+  check_said drained "a session goes on to its end while the daemon drains" 0 $session_words
+  wait "$job"
+  check "the drained daemon ends" wait_for "$LONG" test ! -e "/proc/$before"
+  check "its socket stays" is_active sluiced.socket
+  check_vector_add "a program that comes after the drain starts the daemon anew"
+}
+
+# Nothing is served, and everybody who looks is told why.
+wrong_config() {
+  local shown
+  configure '[broker]' 'no_such_key = 1' 'nor_this = 2'
+  if systemctl restart sluiced.service >"$STATE/said" 2>&1; then
+    fail "systemctl restart with a wrong configuration says so" "it ends with 0"
+  else
+    pass "systemctl restart with a wrong configuration says so"
+  fi
+  check_equal "the service has failed" failed "$(systemctl is-failed sluiced.service)"
+  check_equal "it is not tried again and again" 0 "$(property sluiced.service NRestarts)"
+  shown=$(systemctl status --no-pager -l sluiced.service 2>&1)
+  check_has "systemctl status says why" "$shown" 'Status: "Cannot start: .*no_such_key.*nor_this'
+  check_has "the journal's errors name each wrong key" "$(journalctl -b -u sluiced.service --no-pager -o cat -p 3 _COMM=sluiced)" \
+    '^[^<].*nor_this'
+  configure '[broker]' 'drain_timeout_ms = 2000'
+  check "systemctl restart works with the configuration mended" systemctl restart sluiced.service
+  check_vector_add "and programs are served"
+}
+
+# A driver that crashes takes its worker, and an operator reads whose it was.
+worker_crashes() {
+  local worker
+  check "a program gets a session before its worker crashes" start_victim hit
+  worker=$(worker_of hit)
+  check "its worker is told to operators, and crashes" kill -SEGV "$worker"
+  check "the journal names the crash of a worker, as a warning or worse" wait_for "$LONG" sh -c \
+    'journalctl -b -u sluiced.service --no-pager -o cat -p warning | grep -qE "signal 11|SIGSEGV|Segmentation"'
+  go_on hit
+  check_said hit "its program is told, can release all, and gets a new session" 0 release new_context
+}
+
+# What the daemon writes there (systemd writes lines of its own about the unit).
+its_lines() { journalctl -b _SYSTEMD_UNIT=sluiced.service _COMM=sluiced --no-pager "$@"; }
+
+priorities() {
+  local level word
+  check_equal "each line has the daemon's name" SYSLOG_IDENTIFIER=sluiced \
+    "$(its_lines -o export | grep -a '^SYSLOG_IDENTIFIER=' | sort -u)"
+  check_equal "no line is of several, or binary" 0 "$(its_lines -o export | grep -ac '^MESSAGE$')"
+  check_has_not "no line has a second time, or a priority that is left over" "$(its_lines -o cat)" '^(<[0-7]>|[0-9]{4}-)'
+  for level in 6:info 4:warning 3:error; do
+    word=${level#*:}
+    level=${level%:*}
+    check_has "the journal has lines of priority $word" "$(its_lines -o cat -p "$level..$level")" "^($word|sluiced:|/etc/sluice/)"
+    check_equal "and no others among them" "" "$(its_lines -o cat -p "$level..$level" | grep -vE "^($word|sluiced:|/etc/sluice/)" | head -3)"
+  done
+}
+
 journal() {
   local lines
+  priorities
   lines=$(journalctl -b -u sluiced.service --no-pager -o cat)
   check_has "the journal has sessions with their users" "$lines" 'session opened.*identity=uid:'
   check_has "the journal has the daemon's stop" "$lines" 'stopped'
