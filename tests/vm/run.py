@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: Apache-2.0
-"""Boots a minimal Debian with systemd under QEMU's software emulation, with Sluice in it, and runs the checks of guest/.
+"""Boots a minimal Debian with systemd and Sluice, under QEMU's software emulation or in namespaces, and runs guest/.
 
 Prints one PASS, FAIL or SKIP line for each check; exits with 1 if one failed, or not all were heard of.
 README.md says what is checked. Needs root, as tests/fresh/root.sh does. Python 3 standard library only.
@@ -34,8 +34,11 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("--release", default="bookworm", choices=("bookworm", "trixie"), help="of Debian (bookworm)")
     parser.add_argument("--short", action="store_true", help="only: boot, activate, clinfo")
+    parser.add_argument("--namespaces", action="store_true",
+                        help="in namespaces of this machine's kernel, not in an emulated machine")
     parser.add_argument("--checks", metavar="NAME[,NAME]", help=f"only these, without a reboot: {', '.join(FULL)}")
-    parser.add_argument("--packages", type=pathlib.Path, metavar="DIR", help="install the .deb files in DIR, instead of the build tree")
+    parser.add_argument("--packages", type=pathlib.Path, metavar="DIR",
+                        help="install the .deb files in DIR, instead of the build tree")
     parser.add_argument("--build", type=pathlib.Path, help="the build tree, with tests (SLUICE_BUILD_DIR, else build/)")
     parser.add_argument("--limit", type=int, metavar="SECONDS", help="how long the machine may run")
     parser.add_argument("--worst-score", type=float, default=3.0, help="of systemd-analyze security (3.0)")
@@ -76,9 +79,16 @@ def prepare(arguments, work):
         image.install_tree(arguments.build, root, work / "tree")
     image.add_checks(root, arguments.build, {"checks": f"'{' '.join(arguments.checks)}'",
                                              "reboots": "yes" if arguments.reboots else "no",
+                                             "namespaces": "yes" if arguments.namespaces else "no",
                                              "worst_score": arguments.worst_score})
     if arguments.packages and "upgrade" in arguments.checks:
         newer_packages(arguments.packages, root / "opt/sluice-checks/next")
+    if arguments.namespaces:
+        (root / "etc/fstab").write_text("")
+        for name in ("results", "details", "console"):
+            (work / name).touch()
+        (work / "groups").mkdir()
+        return None, None
     kernel, ramdisk = (shutil.copy(path, work) for path in image.kernel_files(root))
     image.make_disk(root, work / "disk")
     shutil.rmtree(root)
@@ -97,6 +107,22 @@ def start_machine(work, kernel, ramdisk):
         return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     except FileNotFoundError:
         raise image.ImageError("qemu-system-x86_64 is missing: deploy/install-deps.sh --vm") from None
+
+
+def start_namespaces(work):
+    command = [image.VM_DIR / "namespaces.sh", work / "root", work / "results", work / "details", work / "groups"]
+    with open(work / "console", "wb") as console:
+        return subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=console,
+                                stderr=subprocess.PIPE)
+
+
+def no_namespaces():
+    """Why systemd cannot run in namespaces here; empty if it can."""
+    with tempfile.TemporaryDirectory() as folder:
+        tried = subprocess.run(["unshare", "--cgroup", "--pid", "--mount", "--net", "--fork",
+                                "mount", "-t", "cgroup2", "cgroup2", folder],
+                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
+    return tried.stderr.strip() if tried.returncode != 0 else ""
 
 
 class Results:
@@ -127,7 +153,7 @@ class Results:
 def run_machine(arguments, work, kernel, ramdisk):
     """True if every check passed, and all were heard of."""
     started = time.monotonic()
-    machine = start_machine(work, kernel, ramdisk)
+    machine = start_namespaces(work) if arguments.namespaces else start_machine(work, kernel, ramdisk)
     results = Results(work / "results")
     try:
         while machine.poll() is None and time.monotonic() - started < arguments.limit:
@@ -139,7 +165,7 @@ def run_machine(arguments, work, kernel, ramdisk):
         timed_out = machine.poll() is None
     finally:
         if machine.poll() is None:
-            machine.kill()
+            machine.terminate() if arguments.namespaces else machine.kill()
         errors = machine.communicate()[1].decode(errors="replace").strip()
     results.take()
     say(f"NOTE the machine ran for {time.monotonic() - started:.0f} s")
@@ -147,7 +173,7 @@ def run_machine(arguments, work, kernel, ramdisk):
         say(f"FAIL the machine ends by itself: it still ran after {arguments.limit} s")
         return False
     if machine.returncode != 0:
-        say(f"FAIL the machine ends well: QEMU ended with {machine.returncode}: {errors}")
+        say(f"FAIL the machine ends well: {machine.args[0]} ended with {machine.returncode}: {errors}")
         return False
     if results.announced is None or results.announced != results.verdicts:
         say(f"FAIL all checks were heard of: {results.verdicts} of {results.announced or 'an unknown number'}")
@@ -166,6 +192,12 @@ def main():
     arguments = parse()
     if os.geteuid() != 0:
         say("SKIP vm: making a root needs root")
+        return 0
+    if arguments.namespaces and (why := no_namespaces()):
+        say(f"SKIP vm --namespaces: this machine lets root make no namespaces with control groups of version 2: {why}")
+        return 0
+    if not arguments.namespaces and shutil.which("qemu-system-x86_64") is None:
+        say("SKIP vm: qemu-system-x86_64 is missing: deploy/install-deps.sh --vm")
         return 0
     logs = arguments.logs or image.ROOT / "build/test-logs"
     with tempfile.TemporaryDirectory(prefix="sluice-vm-", dir=os.environ.get("TMPDIR", "/var/tmp")) as folder:

@@ -9,7 +9,7 @@ USER_NAME=alice
 # An emulated processor is some thirty times slower than a real one, and shares it with others.
 LONG=600
 
-say() { printf '%s\n' "$*" >"$RESULTS"; }
+say() { printf '%s\n' "$*" >>"$RESULTS"; }
 
 pass() {
   say "PASS $1"

@@ -4,15 +4,14 @@
 # shellcheck disable=SC1091,SC2154
 set -u
 cd /opt/sluice-checks || exit 1
-. ./settings # checks, reboots, worst_score
+. ./settings # checks, reboots, namespaces, worst_score
 . ./lib.sh
 . ./activation.sh
 . ./service.sh
 . ./confinement.sh
 . ./upgrade.sh
 mkdir -p "$STATE"
-stty -F "$RESULTS" raw -echo
-stty -F "$DETAILS" raw -echo
+[ "$namespaces" = yes ] || for port in "$RESULTS" "$DETAILS"; do stty -F "$port" raw -echo; done
 
 leave() {
   # Everything that a person needs to understand a failure.

@@ -167,14 +167,14 @@ wrong_config() {
   check_vector_add "and programs are served"
 }
 
-# A driver that crashes takes its worker, and an operator reads whose it was.
+# A worker that was killed, as when memory ends: an operator reads it. Not by SIGSEGV, which compilers catch at times.
 worker_crashes() {
   local worker
-  check "a program gets a session before its worker crashes" start_victim hit
+  check "a program gets a session before its worker is killed" start_victim hit
   worker=$(worker_of hit)
-  check "its worker is told to operators, and crashes" kill -SEGV "$worker"
-  check "the journal names the crash of a worker, as a warning or worse" wait_for "$LONG" sh -c \
-    'journalctl -b -u sluiced.service --no-pager -o cat -p warning | grep -qE "signal 11|SIGSEGV|Segmentation"'
+  check "operators are told its worker" kill -KILL "$worker"
+  check "the journal names the signal, in a warning" wait_for "$LONG" sh -c \
+    'journalctl -b -u sluiced.service --no-pager -o cat -p warning | grep -qE "session ended.*killed by signal 9"'
   go_on hit
   check_said hit "its program is told, can release all, and gets a new session" 0 release new_context
 }
