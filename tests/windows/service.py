@@ -172,6 +172,17 @@ def texts(wine):
     check("texts: run is no command", code == 2 and 'no command "run"' in output, (code, output))
 
 
+def monitor(wine):
+    """The monitor pipe shows what the admin pipe shows, and changes nothing."""
+    for command in ("status", "sessions", "resources"):
+        code, answer = ctl(wine, command, "--json", "--admin-socket", PIPE + "-monitor")
+        check(f"monitor: {command}", code == 0 and "error" not in answer, (code, answer))
+    for command in (("kill", "1234"), ("drain",)):
+        code, answer = ctl(wine, *command, "--json", "--admin-socket", PIPE + "-monitor")
+        check(f"monitor: {command[0]} is refused", code == 1 and "only shows" in answer.get("error", "") and
+              PIPE + "-admin" in answer["error"], (code, answer))
+
+
 def console(wine):
     """Starts as a program, answers, refuses a second one, and stops when it is drained."""
     endpoint = "pipe:" + PIPE
@@ -194,6 +205,7 @@ def console(wine):
         check("console: sessions", code == 0 and sessions == {"sessions": []}, sessions)
         code, answer = ctl(wine, "kill", "1234", "--json", endpoint=endpoint)
         check("console: kill of no session", code == 4, answer)
+        monitor(wine)
         code, output = wine.run([BIN / "sluicectl.exe", "status"], seconds=60, SLUICE_ENDPOINT=endpoint)
         check("console: sluicectl by the environment", code == 0, output)
         wine.register_driver(BIN / "sluice_icd.dll")
