@@ -32,11 +32,14 @@ cl_image_format Linear(cl_image_format format) {
   return format;
 }
 
-// The fields of PoCL's memory object that say what an image is, in their order.
-struct ImageFields {
-  cl_uint other;
+// The fields of PoCL's memory object that say what an image is, in their order: its format and,
+// behind that where alignment puts them, its sizes. The format lies elsewhere in PoCL 6.0 than in
+// 3.1.
+struct FormatFields {
   cl_channel_order order;
   cl_channel_type type;
+};
+struct SizeFields {
   size_t width, height, depth, layers;
   size_t row_pitch, slice_pitch;
   size_t channel_bytes, channels;
@@ -74,18 +77,23 @@ const PairFormat* FindPair(const cl_image_format& format) {
 bool BecomePair(cl_mem image, const PairFormat& pair, size_t width) {
   auto* const bytes = reinterpret_cast<unsigned char*>(image);
   const size_t room = ::malloc_usable_size(image);
-  for (size_t at = 0; at + sizeof(ImageFields) <= room; at += alignof(ImageFields)) {
-    ImageFields fields;
-    std::memcpy(&fields, bytes + at, sizeof(fields));
-    if (fields.order != pair.as.image_channel_order ||
-        fields.type != pair.as.image_channel_data_type || fields.width != width ||
-        fields.channel_bytes != pair.as_channel_bytes || fields.channels != pair.as_channels)
+  for (size_t at = 0; at + 2 * sizeof(FormatFields) + sizeof(SizeFields) <= room;
+       at += alignof(FormatFields)) {
+    FormatFields format;
+    SizeFields sizes;
+    const size_t behind =
+        (at + sizeof(format) + alignof(SizeFields) - 1) & ~(alignof(SizeFields) - 1);
+    std::memcpy(&format, bytes + at, sizeof(format));
+    std::memcpy(&sizes, bytes + behind, sizeof(sizes));
+    if (format.order != pair.as.image_channel_order ||
+        format.type != pair.as.image_channel_data_type || sizes.width != width ||
+        sizes.channel_bytes != pair.as_channel_bytes || sizes.channels != pair.as_channels)
       continue;
-    fields.order = CL_RG;
-    fields.type = pair.type;
-    fields.channel_bytes = pair.as_channels * pair.as_channel_bytes / 2;
-    fields.channels = 2;
-    std::memcpy(bytes + at, &fields, sizeof(fields));
+    format = {CL_RG, pair.type};
+    sizes.channel_bytes = pair.as_channels * pair.as_channel_bytes / 2;
+    sizes.channels = 2;
+    std::memcpy(bytes + at, &format, sizeof(format));
+    std::memcpy(bytes + behind, &sizes, sizeof(sizes));
     return true;
   }
   return false;

@@ -12,6 +12,7 @@ const Difference* FindDifference(std::string_view name) {
     for (const Difference& row : table) {
       if (row.name != name) continue;
       if (harness.platform_name.find(row.platform) == std::string::npos) continue;
+      if (!harness.driver_version.starts_with(row.version)) continue;
       if (harness.IsSluice() && row.where == Where::kNative) continue;
       return &row;
     }

@@ -32,8 +32,9 @@ struct Difference {
   std::string_view name;      // "clFoo.what", as in the check.
   std::string_view platform;  // Substring of the native platform's name.
   Where where;
-  cl_int seen;              // What the driver answers; kDoNotRun; kBehaviour.
-  std::string_view reason;  // What the specification says and what the driver does.
+  cl_int seen;                    // What the driver answers; kDoNotRun; kBehaviour.
+  std::string_view reason;        // What the specification says and what the driver does.
+  std::string_view version = "";  // What CL_DRIVER_VERSION begins with; "": whatever it is.
 };
 
 // One table per driver, each in a file of its own.

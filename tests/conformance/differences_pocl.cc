@@ -6,9 +6,11 @@ namespace {
 
 constexpr std::string_view kPocl = "Portable Computing Language";
 constexpr std::string_view kAnyPlatform = "";  // The loader's own answer.
+constexpr std::string_view kPocl3 = "3.";
+constexpr std::string_view kPocl6 = "6.";
 
-// Sorted by entry point. Seen with PoCL 3.1 as Debian 12 packages it. "Spec" is the OpenCL 3.0 API
-// specification.
+// Sorted by entry point. Seen with PoCL 3.1 and 6.0 as Debian 12 and 13 package them; what one of
+// them does alone names it. "Spec" is the OpenCL 3.0 API specification.
 constexpr Difference kPoclRows[] = {
     {"clBuildProgram.built_in", kPocl, Where::kDriverDecides, CL_BUILD_PROGRAM_FAILURE,
      "names built-in kernels, but this build of the driver cannot compile them"},
@@ -154,8 +156,10 @@ constexpr Difference kPoclRows[] = {
     {"clEnqueueCopyBufferToImage.past_right", kPocl, Where::kNative, kDoNotRun,
      "spec: CL_INVALID_VALUE; not checked, and foreign memory is touched"},
     {"clEnqueueCopyBufferToImage.sub_buffer", kPocl, Where::kNative, kDoNotRun, "crashes"},
+    {"clEnqueueCopyImage.null_destination", kPocl, Where::kNative, kDoNotRun, "crashes", kPocl6},
+    {"clEnqueueCopyImage.null_source", kPocl, Where::kNative, kDoNotRun, "crashes", kPocl6},
     {"clEnqueueCopyImage.part_1d_buffer", kPocl, Where::kDriverDecides, CL_INVALID_MEM_OBJECT,
-     "images over buffers have no storage of their own in this driver, and are refused"},
+     "images over buffers have no storage of their own in this driver, and are refused", kPocl3},
     {"clEnqueueCopyImage.past_right", kPocl, Where::kNative, kDoNotRun,
      "spec: CL_INVALID_VALUE; not checked, and foreign memory is touched"},
     {"clEnqueueCopyImage.to_past_right", kPocl, Where::kNative, kDoNotRun,
@@ -239,10 +243,24 @@ constexpr Difference kPoclRows[] = {
     {"clEnqueueSVMMemFill.null_pattern", kPocl, Where::kNative, kDoNotRun, "crashes"},
     {"clEnqueueSVMMemcpy.failed_wait", kPocl, Where::kNative, kDoNotRun,
      "spec: CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST; waits for ever"},
+    {"clEnqueueSVMMemcpy.host_overlap_after", kPocl, Where::kNative, CL_SUCCESS,
+     "spec: CL_MEM_COPY_OVERLAP; not checked outside memory of clSVMAlloc", kPocl6},
+    {"clEnqueueSVMMemcpy.host_same", kPocl, Where::kNative, CL_SUCCESS,
+     "spec: CL_MEM_COPY_OVERLAP; not checked outside memory of clSVMAlloc", kPocl6},
     {"clEnqueueSVMMemcpy.zero_size", kPocl, Where::kNative, kDoNotRun,
      "spec: a size of zero is no error; CL_INVALID_VALUE"},
     {"clEnqueueSVMMigrateMem.beyond", kPocl, Where::kNative, CL_SUCCESS,
-     "spec: CL_INVALID_VALUE for a range that is not within an allocation; not checked"},
+     "spec: CL_INVALID_VALUE for a range that is not within an allocation; not checked", kPocl3},
+    {"clEnqueueSVMMigrateMem.beyond", kPocl, Where::kNative, kDoNotRun,
+     "spec: CL_INVALID_VALUE; frees what it has not allocated", kPocl6},
+    {"clEnqueueSVMMigrateMem.count_without_list", kPocl, Where::kNative, kDoNotRun,
+     "spec: CL_INVALID_EVENT_WAIT_LIST; frees what it has not allocated", kPocl6},
+    {"clEnqueueSVMMigrateMem.foreign_event", kPocl, Where::kNative, kDoNotRun,
+     "spec: CL_INVALID_CONTEXT; frees what it has not allocated", kPocl6},
+    {"clEnqueueSVMMigrateMem.list_without_count", kPocl, Where::kNative, kDoNotRun,
+     "spec: CL_INVALID_EVENT_WAIT_LIST; frees what it has not allocated", kPocl6},
+    {"clEnqueueSVMMigrateMem.null_event", kPocl, Where::kNative, kDoNotRun,
+     "spec: CL_INVALID_EVENT_WAIT_LIST; frees what it has not allocated", kPocl6},
     {"clEnqueueTask.command_type", kPocl, Where::kNative, kBehaviour,
      "spec: CL_COMMAND_TASK; the event says CL_COMMAND_NDRANGE_KERNEL"},
     {"clEnqueueTask.count_without_list", kPocl, Where::kNative, kDoNotRun, "crashes"},
@@ -286,19 +304,49 @@ constexpr Difference kPoclRows[] = {
     {"clGetKernelInfo.attributes", kPocl, Where::kDriverDecides, kBehaviour,
      "spec: attributes without their __attribute__((...)) and without spaces; they come as they "
      "were written"},
+    {"clGetKernelSubGroupInfo.counts", kPocl, Where::kDriverDecides, CL_SUCCESS,
+     "spec: CL_INVALID_VALUE for more than one count; not checked", kPocl6},
+    {"clGetKernelSubGroupInfo.foreign_device", kPocl, Where::kNative, CL_SUCCESS,
+     "spec: CL_INVALID_DEVICE for a device not associated with the kernel; a part of the same "
+     "device is taken",
+     kPocl6},
     {"clGetKernelSubGroupInfo.foreign_device", kPocl, Where::kNative, CL_INVALID_OPERATION,
      "spec: CL_INVALID_DEVICE for a device not associated with the kernel; it says first that "
-     "there are no sub-groups"},
+     "there are no sub-groups",
+     kPocl3},
+    {"clGetKernelSubGroupInfo.four_dimensions", kPocl, Where::kDriverDecides, CL_SUCCESS,
+     "spec: CL_INVALID_VALUE; not checked for CL_KERNEL_SUB_GROUP_COUNT_FOR_NDRANGE", kPocl6},
+    {"clGetKernelSubGroupInfo.local_size_value", kPocl, Where::kDriverDecides, kBehaviour,
+     "spec: a size that makes so many sub-groups; a row of work-items is one, so none of one "
+     "dimension is found",
+     kPocl6},
+    {"clGetKernelSubGroupInfo.max_num_value", kPocl, Where::kDriverDecides, kBehaviour,
+     "spec: the most sub-groups of a work-group; 0 comes", kPocl6},
+    {"clGetKernelSubGroupInfo.no_input", kPocl, Where::kDriverDecides, CL_SUCCESS,
+     "spec: CL_INVALID_VALUE; not checked for CL_KERNEL_SUB_GROUP_COUNT_FOR_NDRANGE", kPocl6},
+    {"clGetKernelSubGroupInfo.odd_input", kPocl, Where::kDriverDecides, CL_SUCCESS,
+     "spec: CL_INVALID_VALUE; not checked for CL_KERNEL_SUB_GROUP_COUNT_FOR_NDRANGE", kPocl6},
+    {"clGetKernelSubGroupInfo.odd_room", kPocl, Where::kDriverDecides, CL_SUCCESS,
+     "spec: CL_INVALID_VALUE; it gives as many sizes as there is room for", kPocl6},
+    {"clGetKernelSubGroupInfo.which_device", kPocl, Where::kNative, CL_SUCCESS,
+     "spec: CL_INVALID_DEVICE for none of several devices; parts of one device count as one",
+     kPocl6},
     {"clGetKernelSubGroupInfo.which_device", kPocl, Where::kNative, CL_INVALID_OPERATION,
      "spec: CL_INVALID_DEVICE for none of several devices; it says first that there are no "
-     "sub-groups"},
+     "sub-groups",
+     kPocl3},
     {"clGetKernelSubGroupInfoKHR.unsupported", kPocl, Where::kNative, kDoNotRun,
      "crashes: the entry of the table is null"},
     {"clGetKernelWorkGroupInfo.foreign_device", kPocl, Where::kNative, CL_SUCCESS,
      "spec: CL_INVALID_DEVICE for a device not associated with the kernel; a part of the same "
      "device is taken"},
+    {"clGetKernelWorkGroupInfo.local_arguments", kPocl, Where::kNative, kBehaviour,
+     "spec: the local memory of arguments counts; 0 comes", kPocl6},
     {"clGetKernelWorkGroupInfo.which_device", kPocl, Where::kNative, CL_SUCCESS,
      "spec: CL_INVALID_DEVICE for none of several devices; parts of one device count as one"},
+    {"clGetMemObjectInfo.map_count", kPocl, Where::kNative, kBehaviour,
+     "spec: a count of mappings; an unmap that clFinish has waited for may still be counted",
+     kPocl6},
     {"clGetProgramBuildInfo.foreign_device", kPocl, Where::kNative, CL_SUCCESS,
      "spec: CL_INVALID_DEVICE for a device not associated with the program; a part of the same "
      "device is taken"},
@@ -313,7 +361,7 @@ constexpr Difference kPoclRows[] = {
      "spec: CL_INVALID_PROGRAM for what is no valid program; another context's is taken"},
     {"clLinkProgram.null_program", kPocl, Where::kNative, kDoNotRun, "crashes"},
     {"clSVMAlloc.unknown_flag", kPocl, Where::kDriverDecides, CL_SUCCESS,
-     "spec: no memory for flags that are not valid; not checked"},
+     "spec: no memory for flags that are not valid; not checked", kPocl3},
     {"clSetCommandQueueProperty.gone", kPocl, Where::kNative, kDoNotRun,
      "crashes: the entry of the table is null"},
     {"clSetDefaultDeviceCommandQueue.null_device", kPocl, Where::kDriverDecides,
@@ -343,7 +391,9 @@ constexpr Difference kPoclRows[] = {
     {"clSetKernelExecInfo.null_value", kPocl, Where::kNative, CL_SUCCESS,
      "spec: CL_INVALID_VALUE; nothing is checked"},
     {"clSetKernelExecInfo.unknown", kPocl, Where::kNative, CL_SUCCESS,
-     "spec: CL_INVALID_VALUE; nothing is checked"},
+     "spec: CL_INVALID_VALUE; nothing is checked", kPocl3},
+    {"clSetProgramSpecializationConstant.null_value", kPocl, Where::kNative, kDoNotRun, "crashes",
+     kPocl6},
     {"clSetUserEventStatus.chain_behind", kPocl, Where::kNative, kDoNotRun,
      "aborts: it still uses commands that it has failed and freed"},
     {"clUnloadPlatformCompiler.null", kAnyPlatform, Where::kDriverDecides, CL_SUCCESS,

@@ -51,18 +51,20 @@ TEST_F(ExtensionsTest, CreateQueueKhr) {
 TEST_F(ExtensionsTest, CreateProgramWithIlKhr) {
   const auto clCreateProgramWithILKHR = Extension<CreateFromIl>("clCreateProgramWithILKHR");
   REQUIRE_FUNCTION(clCreateProgramWithILKHR);
-  const cl_uint header[5] = {0x07230203, 0x00010000, 0, 1, 0};
+  // SPIR-V 1.0 with nothing in it: OpCapability Addresses, Kernel; OpMemoryModel Physical64 OpenCL.
+  const cl_uint module[] = {0x07230203, 0x00010000, 0, 1,          0, 0x00020011,
+                            4,          0x00020011, 6, 0x0003000e, 2, 2};
   EXPECT_CREATE("clCreateProgramWithILKHR.null_context", CL_INVALID_CONTEXT,
-                clCreateProgramWithILKHR(nullptr, header, sizeof(header), error));
+                clCreateProgramWithILKHR(nullptr, module, sizeof(module), error));
   if (DeviceString(device(), CL_DEVICE_IL_VERSION).find("SPIR-V") == std::string::npos) {
     EXPECT_CREATE("clCreateProgramWithILKHR.unsupported", CL_INVALID_OPERATION,
-                  clCreateProgramWithILKHR(context(), header, sizeof(header), error));
+                  clCreateProgramWithILKHR(context(), module, sizeof(module), error));
     GTEST_SKIP() << "the device takes no SPIR-V (CL_DEVICE_IL_VERSION)";
   }
   EXPECT_CREATE("clCreateProgramWithILKHR.null_code", CL_INVALID_VALUE,
-                clCreateProgramWithILKHR(context(), nullptr, sizeof(header), error));
+                clCreateProgramWithILKHR(context(), nullptr, sizeof(module), error));
   MAKE("clCreateProgramWithILKHR.plain",
-       clCreateProgramWithILKHR(context(), header, sizeof(header), error));
+       clCreateProgramWithILKHR(context(), module, sizeof(module), error));
 }
 
 // clGetKernelSubGroupInfoKHR answers as its core form does.

@@ -97,6 +97,7 @@ std::string SelectPlatform(const std::string& substring) {
       CL_SUCCESS) {
     return "platform \"" + harness.platform_name + "\" has no device";
   }
+  harness.driver_version = DeviceString(harness.device, CL_DRIVER_VERSION);
   if (const char* seconds = std::getenv("SLUICE_TEST_TIMEOUT_S"))
     harness.timeout_s = std::atoi(seconds);
   if (harness.timeout_s <= 0)

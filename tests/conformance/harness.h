@@ -28,6 +28,7 @@ struct Harness {
   Kind kind = Kind::kNative;
   int timeout_s = 60;
   std::string record_path;
+  std::string driver_version;
 
   bool IsSluice() const { return kind != Kind::kNative; }
 };

@@ -94,9 +94,10 @@ TEST_F(SvmCopyTest, OverlappingCopies) {
   cl_int* const shared = Alloc();
   std::vector<cl_int> host(kCount, 0);
   for (cl_int* memory : {shared, host.data()}) {
-    EXPECT_CL("clEnqueueSVMMemcpy.overlap_after", CL_MEM_COPY_OVERLAP,
+    const std::string name = memory == shared ? "clEnqueueSVMMemcpy." : "clEnqueueSVMMemcpy.host_";
+    EXPECT_CL(name + "overlap_after", CL_MEM_COPY_OVERLAP,
               clEnqueueSVMMemcpy(queue(), CL_TRUE, memory + 1, memory, 64, 0, nullptr, nullptr));
-    EXPECT_CL("clEnqueueSVMMemcpy.same", CL_MEM_COPY_OVERLAP,
+    EXPECT_CL(name + "same", CL_MEM_COPY_OVERLAP,
               clEnqueueSVMMemcpy(queue(), CL_FALSE, memory, memory, 64, 0, nullptr, nullptr));
     EXPECT_CL("clEnqueueSVMMemcpy.adjacent", CL_SUCCESS,
               clEnqueueSVMMemcpy(queue(), CL_TRUE, memory, memory + 16, 64, 0, nullptr, nullptr));
