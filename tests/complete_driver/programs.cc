@@ -37,16 +37,21 @@ int sluice_move(ulong p, private uchar* bytes, int is_write) {
 #line 1
 )";
 
-// A device queue is its size. (No parentheses around the block: PoCL's compiler crashes.)
+// A device queue is its size; a block is done at once, as an expression of statements: PoCL 6.0 has
+// no blocks.
 constexpr char kQueueSource[] = R"(
 #define queue_t unsigned long
 #define ndrange_t int
 #define ndrange_1D(size) (size)
 #undef CLK_ENQUEUE_FLAGS_NO_WAIT
 #define CLK_ENQUEUE_FLAGS_NO_WAIT 0
-#define enqueue_kernel(queue, flags, range, ...) ((queue) != 0 ? (__VA_ARGS__(), 0) : -1)
+#define enqueue_kernel(queue, flags, range, ...) ((queue) != 0 ? (__VA_ARGS__, 0) : -1)
 #line 1
 )";
+
+std::string WithoutBlocks(const std::string& source) {
+  return std::regex_replace(source, std::regex(R"(\^\{([^}]*)\})"), "({$1})");
+}
 
 struct Known {
   std::string source;  // As the application gave it.
@@ -118,8 +123,8 @@ cl_program CL_API_CALL CreateWithSource(cl_context context, cl_uint count, const
   };
   const bool has_pipes = has(Arg::Kind::kPipe), has_queues = has(Arg::Kind::kQueue);
   if (!has_pipes && !has_queues) return pocls(context, count, strings, lengths, error);
-  const std::string text =
-      (has_pipes ? kPipeSource : "") + std::string(has_queues ? kQueueSource : "") + known.source;
+  const std::string text = (has_pipes ? kPipeSource : "") +
+                           (has_queues ? kQueueSource + WithoutBlocks(known.source) : known.source);
   const char* const pointer = text.c_str();
   const cl_program program = pocls(context, 1, const_cast<const char**>(&pointer), nullptr, error);
   Note(program, std::move(known));
