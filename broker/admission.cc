@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "broker/base/log.h"
+#include "broker/base/peer_version.h"
 #include "broker/os/close_elsewhere.h"
 #include "broker/os/local_socket.h"
 #include "broker/resource_messages.h"
@@ -133,6 +134,11 @@ bool Admission::HandleMessage(Connection* connection, const void* packet, size_t
     if (!ParseMessage(packet, size, &hello) || !IsTerminated(hello.features) ||
         !IsTerminated(hello.process_name)) {
       *why = absl::StrCat("expected a Hello, got ", size, " bytes that are none");
+      if (PeekMessageType(packet, size) == static_cast<uint16_t>(MessageType::kHello)) {
+        const std::string text = absl::StrCat("its greeting is none that this daemon knows; ",
+                                              VersionAdvice("daemon", "client", ""));
+        SessionOpener::SendWelcomeRefusal(connection->socket.get(), {EPROTO, text}).IgnoreError();
+      }
       return false;
     }
     return HandleHello(connection, hello, why);
@@ -173,6 +179,10 @@ bool Admission::HandleOpenSession(Connection* connection, const OpenSession& ope
                                   std::string* why) {
   if ((open.flags & ~kOpenSessionKnownFlags) != 0 || open.reserved != 0) {
     *why = absl::StrCat("unknown flags 0x", absl::Hex(open.flags), " in OpenSession");
+    const std::string text = absl::StrCat(
+        *why, "; ", VersionAdvice("daemon", "client", VersionIn(connection->features)));
+    SessionOpener::SendSessionRefusal(connection->socket.get(), open.nonce, {EPROTO, text})
+        .IgnoreError();
     return false;
   }
   SessionRequest request;

@@ -242,6 +242,8 @@ int CheckConfigFile(const Flags& flags) {
       for (const std::string& warning : warnings)
         std::fprintf(stderr, "warning: %s\n", warning.c_str());
     }
+    for (const std::string& moved : MovedDefaults(*config))
+      std::fprintf(stderr, "note: %s\n", moved.c_str());
     std::printf("%s: ok\n", flags.check_file.c_str());
     return kDaemonExitOk;
   }

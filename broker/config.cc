@@ -489,6 +489,17 @@ std::vector<std::string> OldPlaces(const Config& config) {
   return found;
 }
 
+std::vector<std::string> MovedDefaults(const Config& config) {
+  const std::string was = OldAdminNameOf(config.socket);
+  const std::string place = PlaceOf(config, "socket");
+  const bool of_today = config.moved_socket.empty() && !OldClientNameOf(config.socket).empty();
+  const bool by_default = config.admin_socket == AdminNameOf(config.socket);
+  if (place.empty() || was.empty() || of_today || !by_default) return {};
+  return {absl::StrCat(place, ": key \"admin_socket\" in [broker] is not set; it was \"", was,
+                       "\" by default until version 0.1, and is \"", config.admin_socket,
+                       "\" now: change whatever names the old place")};
+}
+
 void ApplyDefaults(Config* config) {
   if (config->socket.empty()) config->socket = DefaultLocalName();
   const std::string moved = OldClientNameOf(DefaultLocalName());

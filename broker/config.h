@@ -123,6 +123,10 @@ absl::Status CheckConfig(const Config& config, bool serves_old_places = OldPlace
 // ApplyDefaults, which lets a socket of old lead to today's.
 std::vector<std::string> OldPlaces(const Config& config);
 
+// Defaults that follow from a key of the file and were others until version 0.1, a message each. As
+// OldPlaces.
+std::vector<std::string> MovedDefaults(const Config& config);
+
 // Entries of [[network]] by which others get sessions than the operator may think, a warning each:
 // a service without authentication is allowed, but not in silence. After ApplyDefaults.
 std::vector<std::string> OpenDoors(const Config& config);

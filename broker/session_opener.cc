@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "broker/base/log.h"
+#include "broker/base/peer_version.h"
 #include "broker/broker_messages.h"
 #include "broker/os/local_socket.h"
 #include "broker/resource_messages.h"
@@ -18,14 +19,6 @@ namespace {
 
 // What a peer may rely on. A name is added when a message or a flag is, and never changes meaning.
 constexpr const char* kFeatures[] = {"sync", kResourcesFeature, kFeatureCloseSession};
-
-absl::Status SendRefusal(int socket, uint64_t request_id, const Refusal& refusal) {
-  auto answer = MakeMessage<SessionOpened>();
-  answer.request_id = request_id;
-  answer.status = refusal.status;
-  SetString(answer.message, refusal.message);
-  return SendMessage(socket, &answer, sizeof(answer));
-}
 
 }  // namespace
 
@@ -49,6 +42,8 @@ absl::Status SessionOpener::SendWelcome(int socket, const std::string& features)
   std::string common = CommonFeatures(features);
   if (shares_resources_ && HasFeature(features, kFeatureSharesResources))
     absl::StrAppend(&common, common.empty() ? "" : ",", kFeatureSharesResources);
+  if (!VersionIn(features).empty())
+    absl::StrAppend(&common, common.empty() ? "" : ",", VersionFeature());
   SetString(welcome.features, common);
   const int fd = probe_->fd();
   return SendMessage(socket, &welcome, sizeof(welcome), &fd, 1);
@@ -61,11 +56,20 @@ absl::Status SessionOpener::SendWelcomeRefusal(int socket, const Refusal& refusa
   return SendMessage(socket, &welcome, sizeof(welcome));
 }
 
+absl::Status SessionOpener::SendSessionRefusal(int socket, uint64_t request_id,
+                                               const Refusal& refusal) {
+  auto answer = MakeMessage<SessionOpened>();
+  answer.request_id = request_id;
+  answer.status = refusal.status;
+  SetString(answer.message, refusal.message);
+  return SendMessage(socket, &answer, sizeof(answer));
+}
+
 absl::Status SessionOpener::SendSession(int socket, uint64_t request_id,
                                         const SessionRequest& request) {
   if (draining_) {
-    return SendRefusal(socket, request_id,
-                       {ESHUTDOWN, "the daemon is about to stop and takes no new sessions"});
+    return SendSessionRefusal(socket, request_id,
+                              {ESHUTDOWN, "the daemon is about to stop and takes no new sessions"});
   }
   if (const std::optional<Refusal> refusal = policy_->MayOpenSession(request.identity)) {
     if (log_limiter_.Allow(MonotonicMs())) {
@@ -74,7 +78,7 @@ absl::Status SessionOpener::SendSession(int socket, uint64_t request_id,
            {"reason", refusal->message},
            {"suppressed", log_limiter_.TakeSuppressed()}});
     }
-    return SendRefusal(socket, request_id, *refusal);
+    return SendSessionRefusal(socket, request_id, *refusal);
   }
   absl::StatusOr<OpenedSession> session = workers_->Open(request);
   if (!session.ok()) {
@@ -84,7 +88,7 @@ absl::Status SessionOpener::SendSession(int socket, uint64_t request_id,
            {"reason", session.status().ToString()},
            {"suppressed", log_limiter_.TakeSuppressed()}});
     }
-    return SendRefusal(
+    return SendSessionRefusal(
         socket, request_id,
         {EIO, absl::StrCat("the daemon could not start a worker: ", session.status().message())});
   }

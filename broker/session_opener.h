@@ -41,6 +41,7 @@ class SessionOpener {
   absl::Status SendSession(int socket, uint64_t request_id, const SessionRequest& request);
 
   static absl::Status SendWelcomeRefusal(int socket, const Refusal& refusal);
+  static absl::Status SendSessionRefusal(int socket, uint64_t request_id, const Refusal& refusal);
 
  private:
   Policy* const policy_;

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
+#include "broker/base/peer_version.h"
 #include "broker/broker_messages.h"
 #include "broker/os/descriptor_identity.h"
 #include "client_icd/session.h"
@@ -31,6 +32,8 @@ class BrokerConnection {
 
   // The daemon's configuration lets its clients have resources.
   bool shares_resources() const { return shares_resources_; }
+  // Empty if it tells none (broker/base/peer_version.h).
+  const std::string& daemon_version() const { return daemon_version_; }
   // False once the application has closed our socket.
   bool there() const { return socket_.there(); }
 
@@ -41,11 +44,13 @@ class BrokerConnection {
   BrokerConnection(UniqueFd socket, std::string_view features)
       : socket_(std::move(socket)),
         closes_sessions_(HasFeature(features, kFeatureCloseSession)),
-        shares_resources_(HasFeature(features, kFeatureSharesResources)) {}
+        shares_resources_(HasFeature(features, kFeatureSharesResources)),
+        daemon_version_(VersionIn(features)) {}
 
   GuardedFd socket_;
   const bool closes_sessions_;  // The daemon knows CloseSession.
   const bool shares_resources_;
+  const std::string daemon_version_;
   uint64_t next_nonce_ = 1;
 };
 

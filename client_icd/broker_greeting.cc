@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "broker/base/peer_version.h"
 #include "broker/os/this_process.h"
 #include "client_icd/connect_limit.h"
 
@@ -30,7 +31,7 @@ absl::StatusOr<UniqueFd> GreetBroker(const std::string& path, const char* featur
   const AnswerTime time(limit_ms);
   ASSIGN_OR_RETURN(UniqueFd socket, ConnectLocal(path, chosen.value_or(kConnectTimeoutMs)));
   Hello hello = MakeMessage<Hello>();
-  SetString(hello.features, features);
+  SetString(hello.features, absl::StrCat(features, ",", VersionFeature()));
   SetString(hello.process_name, ProcessName());
   const auto ask = [&]() -> absl::StatusOr<Welcome> {
     RETURN_IF_ERROR(SendMessage(socket.get(), &hello, sizeof(hello)));
@@ -39,6 +40,10 @@ absl::StatusOr<UniqueFd> GreetBroker(const std::string& path, const char* featur
   absl::StatusOr<Welcome> answer = ask();
   if (absl::IsDeadlineExceeded(answer.status()))
     return absl::DeadlineExceededError(NoAnswerWithin(limit_ms));
+  if (absl::IsInvalidArgument(answer.status())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(answer.status().message(), "; ", VersionAdvice("client", "daemon", "")));
+  }
   ASSIGN_OR_RETURN(*welcome, std::move(answer));
   if (welcome->status != 0) {
     return absl::PermissionDeniedError(

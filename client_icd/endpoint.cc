@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "broker/base/peer_version.h"
 #include "broker/os/this_process.h"
 #include "broker/os/threads.h"
 #include "client_icd/client_log.h"
@@ -79,8 +80,11 @@ absl::Status Endpoint::DiscoverLocked() {
     ASSIGN_OR_RETURN(bytes, DescribeRemote(address_.target));
   }
   pb::PlatformSnapshot snapshot;
-  if (!snapshot.ParseFromString(bytes))
-    return absl::InvalidArgumentError("the daemon's snapshot does not parse");
+  if (!snapshot.ParseFromString(bytes)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the daemon's snapshot does not parse; ",
+        VersionAdvice("client", "daemon", broker_ != nullptr ? broker_->daemon_version() : "")));
+  }
   if (snapshot.platforms().empty()) {  // It may have some another time.
     return absl::UnavailableError(
         problem.empty() ? "the daemon offers no device: see [devices] allow in its configuration"

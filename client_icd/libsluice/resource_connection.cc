@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "broker/base/peer_version.h"
 #include "broker/os/lasting_thread.h"
 #include "broker/os/lent_memory.h"
 #include "broker/os/local_socket.h"
@@ -58,7 +59,10 @@ absl::StatusOr<std::unique_ptr<ResourceConnection>> ResourceConnection::Connect(
   if (!IsTerminated(welcome.features) ||
       !absl::StrContains(absl::StrCat(",", welcome.features, ","),
                          absl::StrCat(",", kResourcesFeature, ","))) {
-    return absl::NotFoundError("the daemon is too old to share resources");
+    const std::string_view features = IsTerminated(welcome.features) ? welcome.features : "";
+    return absl::NotFoundError(
+        absl::StrCat("the daemon is too old to share resources; ",
+                     VersionAdvice("libsluice", "daemon", VersionIn(features))));
   }
   const auto open = MakeMessage<OpenResources>();
   RETURN_IF_ERROR(SendMessage(broker.get(), &open, sizeof(open)));

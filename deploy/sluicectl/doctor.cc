@@ -12,7 +12,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -30,8 +29,8 @@
 #include "deploy/sluicectl/containers/client_folder.h"
 #include "deploy/sluicectl/containers/surroundings.h"
 #include "deploy/sluicectl/doctor_helper.h"
+#include "deploy/sluicectl/doctor_report.h"
 #include "deploy/sluicectl/endpoint.h"
-#include "deploy/sluicectl/exit_codes.h"
 #include "deploy/sluicectl/linux/clients_folder.h"
 #include "deploy/sluicectl/remote_client.h"
 
@@ -44,13 +43,6 @@ constexpr char kSystemVendors[] = "/etc/OpenCL/vendors";
 constexpr int kLoadTimeoutMs = 20'000;
 constexpr int kDriversPatience = 4;  // Times --timeout-ms: they may be several.
 
-struct Step {
-  std::string name;
-  enum { kOk, kFailed, kSkipped, kWarning } result;  // kWarning: no program minds.
-  std::string found;                                 // What was seen.
-  std::string advice;                                // What to do, if it failed, or warns.
-};
-
 struct PlatformList {
   std::vector<std::string> names;
   std::vector<std::string>
@@ -59,7 +51,7 @@ struct PlatformList {
   std::string driver_says;  // If none of the names is ours.
 };
 
-class Examination {
+class Examination : private Steps {
  public:
   explicit Examination(const CommonFlags& flags) : flags_(flags) {}
 
@@ -83,23 +75,11 @@ class Examination {
       }
     }
     CheckPlatforms();
-    return Report();
+    return Report(flags_.json, "An application started like this sees Sluice's devices.\n",
+                  "An application started like this does not see all of Sluice's devices.\n");
   }
 
  private:
-  void Ok(const std::string& name, const std::string& found) {
-    steps_.push_back({name, Step::kOk, found, ""});
-  }
-  void Failed(const std::string& name, const std::string& found, const std::string& advice) {
-    steps_.push_back({name, Step::kFailed, found, advice});
-  }
-  void Warning(const std::string& name, const std::string& found, const std::string& advice) {
-    steps_.push_back({name, Step::kWarning, found, advice});
-  }
-  void Skipped(const std::string& name, const std::string& why) {
-    steps_.push_back({name, Step::kSkipped, why, ""});
-  }
-
   // Advice for who gives a container its mounts; "" elsewhere.
   std::string InContainer(absl::string_view advice) const {
     return container_.empty() ? "" : absl::StrCat("; for ", container_, ": ", advice);
@@ -116,11 +96,9 @@ class Examination {
   void CheckRemote(const EndpointAddress& endpoint);
   void CheckPlatforms();
   void CheckContexts(const PlatformList& list);
-  int Report() const;
 
   const CommonFlags& flags_;
   const std::string container_ = ContainerAround();
-  std::vector<Step> steps_;
   std::string library_;  // What the .icd file names.
   bool loader_found_ = false;
 };
@@ -468,33 +446,6 @@ void Examination::CheckContexts(const PlatformList& list) {
   Failed(kName, absl::StrJoin(refused, "; "),
          "on the daemon's machine, end a session (`sluicectl sessions`), raise [limits], or look "
          "into the daemon's log");
-}
-
-int Examination::Report() const {
-  bool healthy = true;
-  nlohmann::json list = nlohmann::json::array();
-  for (const Step& step : steps_) {
-    const char* word = step.result == Step::kOk        ? "ok"
-                       : step.result == Step::kFailed  ? "failed"
-                       : step.result == Step::kWarning ? "warning"
-                                                       : "skipped";
-    healthy = healthy && step.result != Step::kFailed;
-    list.push_back(
-        {{"step", step.name}, {"result", word}, {"found", step.found}, {"advice", step.advice}});
-    if (flags_.json) continue;
-    std::printf("%-8s %-20s %s\n", word, step.name.c_str(), step.found.c_str());
-    if (!step.advice.empty()) std::printf("%-8s %-20s -> %s\n", "", "", step.advice.c_str());
-  }
-  if (flags_.json) {
-    const nlohmann::json report = {{"healthy", healthy}, {"steps", list}};
-    std::printf("%s\n",
-                report.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
-  } else {
-    std::printf(healthy
-                    ? "An application started like this sees Sluice's devices.\n"
-                    : "An application started like this does not see all of Sluice's devices.\n");
-  }
-  return healthy ? kExitOk : kExitFailed;
 }
 
 }  // namespace

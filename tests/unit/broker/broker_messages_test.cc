@@ -5,6 +5,8 @@
 
 #include <string>
 
+#include "broker/base/peer_version.h"
+
 namespace sluice {
 namespace {
 
@@ -18,6 +20,25 @@ TEST(BrokerMessagesTest, RoundTrip) {
   EXPECT_STREQ(received.features, "sync");
   EXPECT_TRUE(IsTerminated(received.process_name));
   EXPECT_EQ(PeekMessageType(&sent, sizeof(sent)), static_cast<uint16_t>(MessageType::kHello));
+}
+
+// A peer's version is found among its features; what is none, or would be shown to a person as
+// something else, is not.
+TEST(PeerVersionTest, FoundAmongFeatures) {
+  EXPECT_EQ(VersionIn("sync,version:1.2.3~rc1,x"), "1.2.3~rc1");
+  EXPECT_EQ(VersionIn(VersionFeature()), std::string_view(VersionFeature()).substr(8));
+  for (const char* none : {"", "sync", "version:", "version", "a-version:1", "version:1 2",
+                           "version:1\n2", "version:111111111122222222223333333333444"})
+    EXPECT_EQ(VersionIn(none), "") << none;
+}
+
+// What a person reads names both versions, or that the peer tells none.
+TEST(PeerVersionTest, AdviceNamesBoth) {
+  EXPECT_EQ(VersionAdvice("client", "daemon", "9.9.9"),
+            "this client is Sluice " + std::string(VersionIn(VersionFeature())) +
+                ", the daemon is Sluice 9.9.9: update the older of the two");
+  EXPECT_NE(VersionAdvice("daemon", "client", "").find("the client tells no version: update"),
+            std::string::npos);
 }
 
 // A packet that is cut short, too long, of another type, size or magic is none.

@@ -150,6 +150,23 @@ TEST(DaemonPlacesTest, OperatorsSocketsAreOutOfClientsReach) {
   EXPECT_TRUE(OldPlaces(WithDefaults(flags))[0].starts_with("--admin-socket is \"/a/admin.sock\""));
 }
 
+// A file that names the socket and not the admin socket is told that this one has moved.
+TEST(DaemonPlacesTest, MovedDefaultsAreNamed) {
+  const auto moved = [](const std::string& broker) {
+    const auto config = ParseConfig("[broker]\n" + broker, "f.toml");
+    EXPECT_TRUE(config.ok()) << config.status();
+    return MovedDefaults(WithDefaults(*config));
+  };
+  const std::vector<std::string> told = moved("socket = \"/srv/a/b.sock\"\n");
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_TRUE(told[0].starts_with("f.toml:2:10: key \"admin_socket\"")) << told[0];
+  for (const char* part : {"/srv/a/admin.sock", "/srv/a-admin/admin.sock"})
+    EXPECT_NE(told[0].find(part), std::string::npos) << told[0];
+  EXPECT_TRUE(moved("").empty());
+  EXPECT_TRUE(moved("socket = \"/srv/clients/b.sock\"\n").empty()) << "written for today";
+  EXPECT_TRUE(moved("socket = \"/srv/a/b.sock\"\nadmin_socket = \"/x/y.sock\"\n").empty());
+}
+
 // Who names the default of old gets today's, with a warning; and so do programs, by the link.
 TEST(DaemonPlacesTest, TheOldDefaultLeadsToTodays) {
   const std::string old = OldClientNameOf(DefaultLocalName());

@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "broker/base/peer_version.h"
 #include "broker/event_loop.h"
 #include "broker/os/local_socket.h"
 #include "tests/unit/broker/broker_process.h"
@@ -122,6 +124,38 @@ TEST_F(HostilePeerTest, MalformedMessagesCloseTheConnection) {
   EXPECT_EQ(lines, attacks.size()) << log;
   SessionOpened opened;
   EXPECT_TRUE(idle.Open(&opened).valid());
+}
+
+// A client that asks for what this daemon does not know is told by which version, and what to do.
+TEST_F(HostilePeerTest, PeerOfAnotherVersionIsTold) {
+  BrokerProcess broker(directory_, {});
+  ExpectServing(broker);
+  TestClient newer(broker.socket());
+  char hello[sizeof(Hello) + 8] = {};
+  const MessageHeader header = {kBrokerMagic, static_cast<uint16_t>(MessageType::kHello),
+                                sizeof(hello)};
+  std::memcpy(hello, &header, sizeof(header));
+  ASSERT_TRUE(newer.SendBytes(hello, sizeof(hello)));
+  Welcome welcome;
+  ASSERT_TRUE(newer.Receive(&welcome));
+  EXPECT_NE(welcome.status, 0);
+  EXPECT_TRUE(absl::StrContains(welcome.message, VersionAdvice("daemon", "client", "")))
+      << welcome.message;
+  EXPECT_TRUE(newer.IsClosedByPeer());
+
+  TestClient client(broker.socket());
+  auto greeting = MakeMessage<Hello>();
+  SetString(greeting.features, "sync,version:7.8.9");
+  ASSERT_TRUE(client.Send(greeting));
+  UniqueFd snapshot;
+  ASSERT_TRUE(client.Receive(&welcome, &snapshot));
+  EXPECT_EQ(VersionIn(welcome.features), VersionIn(VersionFeature())) << welcome.features;
+  SessionOpened opened;
+  client.Open(&opened, 0x80);
+  EXPECT_NE(opened.status, 0);
+  EXPECT_TRUE(absl::StrContains(opened.message, VersionAdvice("daemon", "client", "7.8.9")))
+      << opened.message;
+  EXPECT_TRUE(client.IsClosedByPeer());
 }
 
 // A client that asks and never reads is cut off, and others go on being served.

@@ -12,6 +12,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "broker/base/peer_version.h"
 #include "broker/os/this_process.h"
 
 namespace sluice {
@@ -70,6 +71,28 @@ TEST_F(BrokerGreetingTest, OtherMessagesWithoutEnd) {
   });
   const absl::Status status = Greet();
   EXPECT_TRUE(IsLate(status)) << status;
+  server.join();
+}
+
+// What no version of this client understands names its own, and what to do.
+TEST_F(BrokerGreetingTest, AnswerOfAnotherVersion) {
+  std::thread server([this] {
+    absl::StatusOr<UniqueFd> accepted = absl::UnavailableError("nobody yet");
+    while (absl::IsUnavailable(accepted.status()) && WaitReadable(listener_.get(), 60'000).ok())
+      accepted = AcceptLocal(listener_.get());
+    ASSERT_TRUE(accepted.ok()) << accepted.status();
+    const char answer[] = "a greeting of the year 2040";
+    EXPECT_TRUE(SendMessage(accepted->get(), answer, sizeof(answer)).ok());
+    char packet[kMaxBrokerMessageBytes];
+    absl::StatusOr<size_t> hello = absl::UnavailableError("nothing yet");
+    while (absl::IsUnavailable(hello.status()) && WaitReadable(accepted->get(), 60'000).ok())
+      hello = ReceiveMessage(accepted->get(), packet, sizeof(packet), nullptr, 0);
+    Hello greeting;
+    ASSERT_TRUE(hello.ok() && ParseMessage(packet, *hello, &greeting)) << hello.status();
+    EXPECT_EQ(VersionIn(greeting.features), VersionIn(VersionFeature())) << greeting.features;
+  });
+  const absl::Status status = Greet();
+  EXPECT_TRUE(absl::StrContains(status.message(), VersionAdvice("client", "daemon", ""))) << status;
   server.join();
 }
 

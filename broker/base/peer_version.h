@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// What client and daemon tell each other of their releases: for messages to a person, when one
+// cannot serve the other. Nothing is decided by it. It travels as the feature "version:0.1.0" of
+// Hello and, to who has sent one, of Welcome; releases up to 0.1.0 tell none. Thread-safe.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace sluice {
+
+// This release's.
+std::string VersionFeature();
+
+// The version in a peer's list of features; "" of one that tells none, or no number.
+std::string_view VersionIn(std::string_view features);
+
+// "this client is Sluice 0.2.0, the daemon is Sluice 0.1.0: update the older of the two". `self`
+// and `peer` are what they are called; `peer_version` is empty of one that tells none.
+std::string VersionAdvice(std::string_view self, std::string_view peer,
+                          std::string_view peer_version);
+
+}  // namespace sluice
