@@ -77,6 +77,8 @@ def prepare(arguments, work):
         image.install_packages(arguments.packages, root)
     else:
         image.install_tree(arguments.build, root, work / "tree")
+        if "upgrade" in arguments.checks:
+            shutil.copytree(work / "tree", root / "opt/sluice-next-tree", symlinks=True)
     image.add_checks(root, arguments.build, {"checks": f"'{' '.join(arguments.checks)}'",
                                              "reboots": "yes" if arguments.reboots else "no",
                                              "namespaces": "yes" if arguments.namespaces else "no",
