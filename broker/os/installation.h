@@ -19,6 +19,7 @@ namespace sluice {
 struct InstallFlags {
   std::string config_file;
   bool manual = false;
+  bool keep = false;  // A service that is there keeps its configuration file and its start.
   bool no_service = false;
   bool no_driver = false;
 };

@@ -174,6 +174,7 @@ absl::Status RegisterDriver(const std::string& driver, std::vector<std::string>*
     RETURN_IF_ERROR(list.Remove(entry));
     done->push_back(absl::StrCat("driver replaced: ", FromWide(entry)));
   }
+  if (std::string missing = MissingLoader(); !missing.empty()) done->push_back(std::move(missing));
   return absl::OkStatus();
 }
 
@@ -333,6 +334,23 @@ std::vector<std::wstring> CommandOf(SC_HANDLE service, std::string* described = 
   for (int i = 0; words != nullptr && i < count; ++i) command.emplace_back(words[i]);
   ::LocalFree(words);
   return command;
+}
+
+// What the service that is there was installed with, for who says --keep; none if there is none.
+InstallFlags KeptFlags(InstallFlags flags) {
+  const ServiceHandle manager(::OpenSCManagerW(nullptr, nullptr, SC_MANAGER_CONNECT));
+  const ServiceHandle service(
+      manager.valid() ? ::OpenServiceW(manager.get(), kServiceName, SERVICE_QUERY_CONFIG)
+                      : nullptr);
+  if (!service.valid()) return flags;
+  std::string described;
+  const std::vector<std::wstring> words = CommandOf(service.get(), &described);
+  const auto flag = std::find(words.begin(), words.end(), L"--config");
+  if (flags.config_file.empty() && flag != words.end() && flag + 1 != words.end())
+    flags.config_file = FromWide(flag[1]);
+  flags.manual =
+      flags.manual || absl::StartsWith(described, DescribeStart(SERVICE_DEMAND_START, ""));
+  return flags;
 }
 
 // The manager puts variables in for their names between such signs, and so would start another
@@ -561,7 +579,8 @@ absl::Status Install(const InstallFlags& flags, std::vector<std::string>* done) 
     ASSIGN_OR_RETURN(driver, FileBeside(kDriver));
     RETURN_IF_ERROR(CheckLoaderReads(driver));
   }
-  if (!flags.no_service) RETURN_IF_ERROR(InstallService(flags, done));
+  if (!flags.no_service)
+    RETURN_IF_ERROR(InstallService(flags.keep ? KeptFlags(flags) : flags, done));
   if (flags.no_driver) return absl::OkStatus();
   return RegisterDriver(driver, done);
 }

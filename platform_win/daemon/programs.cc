@@ -138,4 +138,14 @@ absl::Status CheckPrograms(const std::string& folder, const std::vector<std::str
   return absl::OkStatus();
 }
 
+std::string MissingLoader() {
+  std::wstring folder(MAX_PATH, L'\0');
+  folder.resize(::GetSystemDirectoryW(folder.data(), MAX_PATH));
+  std::error_code error;
+  if (folder.empty() || std::filesystem::exists(folder + L"\\OpenCL.dll", error)) return "";
+  return "this machine has no loader for OpenCL, OpenCL.dll, which comes with the drivers of "
+         "graphics adapters: programs that bring none of their own see no device until there is "
+         "one. Khronos' is in the releases of github.com/KhronosGroup/OpenCL-SDK";
+}
+
 }  // namespace sluice

@@ -334,7 +334,7 @@ def service(wine):
     config.write_text(f'[[network]]\nlisten = "{network}"\n')
     for name in ("first", "again"):
         code, output = ctl(wine, "install", "--manual", "--config", wine_module.windows_path(config))
-        check(f"service: install, {name}", code == 0 and "sc.exe stop" not in output, output)
+        check(f"service: install, {name}", code == 0 and "sc.exe stop" not in output and "no loader" not in output, output)
     code, output = wine.run(["reg", "query", wine_module.VENDORS], seconds=30)
     check("service: the driver is registered once", output.count("sluice_icd.dll") == 1, output)
     code, output = wine.run([BIN / "sluiced.exe"], seconds=60)
@@ -758,6 +758,8 @@ def install(wine):
     code, output = wine.run(["sc", "query", "Sluice"], seconds=30)
     check("install: what is refused makes no service", code != 0 and "STATE" not in output, (code, output))
     foreign_name(wine, file)
+    without_loader(wine)
+    kept(wine)
     two_folders(wine, file)
     several_at_once(wine)
     named = wine.directory / "Gerät Δ.toml"  # Not in one code page.
@@ -775,6 +777,36 @@ def install(wine):
         os.chown(folder, 12345, -1)
         code, output = try_install(named)
         check("install: a folder of somebody's", code == 1 and "belongs to" in output, (code, output))
+
+
+def without_loader(wine):
+    """A machine without OpenCL.dll is told where there is one."""
+    loader = in_c(wine, "windows", "system32", "opencl.dll")
+    aside = loader.with_suffix(".aside")
+    loader.rename(aside)
+    try:
+        code, output = ctl(wine, "install", "--no-service")
+    finally:
+        aside.rename(loader)
+    check("install: a machine without OpenCL.dll", code == 0 and "no loader for OpenCL" in output, (code, output))
+    code, output = ctl(wine, "uninstall", "--no-service")
+    check("install: its driver is taken away", code == 0 and "driver removed" in output, (code, output))
+
+
+def kept(wine):
+    """--keep leaves the configuration and the start of a service that is there, and is none's without one."""
+    file = wine.directory / "kept.toml"
+    file.write_text("")
+    name = wine_module.windows_path(file)
+    ctl(wine, "install", "--no-driver", "--manual", "--config", name)
+    code, output = ctl(wine, "install", "--no-driver", "--keep")
+    check("install: --keep", code == 0 and name in output and "started by hand" in output and "instead of" not in output,
+          (code, output))
+    ctl(wine, "uninstall", "--no-driver")
+    code, output = ctl(wine, "install", "--no-driver", "--keep")
+    check("install: --keep without a service", code == 0 and "--config" not in output and "started with Windows" in output,
+          (code, output))
+    ctl(wine, "uninstall", "--no-driver")
 
 
 def main():

@@ -52,13 +52,17 @@ void DefineSystemCommands(CLI::App* app, CommonFlags* common) {
           ->type_name("FILE");
   CLI::Option* manual =
       install->add_flag("--manual", flags->manual, "Do not start the service with Windows");
+  CLI::Option* keep = install->add_flag(
+      "--keep", flags->keep,
+      "A service that is there keeps its configuration file and how it is started, but for what "
+      "other flags say");
   CLI::App* uninstall =
       app->add_subcommand("uninstall", "Stop and remove the service and the driver's registration");
   for (CLI::App* command : {install, uninstall}) {
     command->add_flag("--json", common->json, "Print JSON, for scripts");
     CLI::Option* service = command->add_flag("--no-service", flags->no_service, "Only the driver");
     command->add_flag("--no-driver", flags->no_driver, "Only the service")->excludes(service);
-    if (command == install) service->excludes(config)->excludes(manual);
+    if (command == install) service->excludes(config)->excludes(manual)->excludes(keep);
   }
 }
 
