@@ -15,8 +15,8 @@ namespace sluice {
 
 // Fills the folder from the one that OCL_ICD_VENDORS names (in `worker_environment`, else in our
 // own), by default /etc/OpenCL/vendors, also if our own names Sluice's driver alone. Returns its
-// path, or nothing if there is no such folder to hide anything of. To be called again when drivers
-// may have come or gone.
+// path, which ends with a slash, or nothing if there is no such folder to hide anything of. To be
+// called again when drivers may have come or gone.
 absl::StatusOr<std::string> FillVendorFolder(
     const std::string& socket_path, const std::map<std::string, std::string>& worker_environment);
 

@@ -71,7 +71,7 @@ echo "sluiced runs as process $daemon; applications reach it through $socket"
 step "4. Programs that see no driver but libsluice_icd.so"
 mkdir "$run/vendors"
 find "$build/lib" -name libsluice_icd.so >"$run/vendors/sluice.icd"
-export OCL_ICD_VENDORS=$run/vendors SLUICE_ENDPOINT=unix:$socket
+export OCL_ICD_VENDORS=$run/vendors/ SLUICE_ENDPOINT=unix:$socket
 echo "\$ clinfo -l"
 clinfo -l | tee "$run/clinfo"
 grep -q 'Platform #0: Sluice (' "$run/clinfo" || fail "clinfo does not see Sluice"
@@ -87,6 +87,6 @@ it sent their calls to sluiced, whose worker process ran them on the CPU with Po
 
 Point any OpenCL program at a running sluiced in the same way:
   $build/bin/sluicectl run --private -- PROGRAM...     with a daemon for the duration of the program
-  OCL_ICD_VENDORS=DIR SLUICE_ENDPOINT=unix:SOCKET PROGRAM...
+  OCL_ICD_VENDORS=DIR/ SLUICE_ENDPOINT=unix:SOCKET PROGRAM...
 README.md says how to install it for good.
 EOF

@@ -135,10 +135,11 @@ absl::StatusOr<int> WaitForCommand(pid_t pid, int signals) {
 }
 
 // The .icd file and the variables by which the loaders find it: OCL_ICD_VENDORS is ocl-icd's and
-// the newer Khronos loader's, OCL_ICD_FILENAMES the older Khronos loader's.
+// the newer Khronos loader's, OCL_ICD_FILENAMES the older Khronos loader's. The loader that CUDA
+// brings puts a file's name right behind the folder's.
 absl::Status PointLoadersAt(const std::string& library, const std::string& directory) {
-  const std::string vendors = directory + "/vendors";
-  const std::string file = vendors + "/sluice.icd";
+  const std::string vendors = directory + "/vendors/";
+  const std::string file = vendors + "sluice.icd";
   if (::mkdir(vendors.c_str(), 0700) != 0) return absl::ErrnoToStatus(errno, vendors);
   std::ofstream out(file);
   out << library << "\n";

@@ -121,7 +121,8 @@ absl::StatusOr<std::string> FillVendorFolder(
   if (error) {
     return absl::InternalError(absl::StrCat("filling ", folder.string(), ": ", error.message()));
   }
-  return folder.string();
+  // The loader that CUDA brings puts a file's name right behind this.
+  return folder.string() + "/";
 }
 
 void RemoveVendorFolder(const std::string& socket_path) {

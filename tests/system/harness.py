@@ -268,7 +268,7 @@ class Daemon:
 
     def environment(self):
         env = dict(os.environ)
-        env.update(SLUICE_ENDPOINT=self.endpoint(), OCL_ICD_VENDORS=str(self.directory / "vendors"),
+        env.update(SLUICE_ENDPOINT=self.endpoint(), OCL_ICD_VENDORS=f"{self.directory}/vendors/",
                    SLUICE_TEST_KIND=self.kind)
         env.pop("OCL_ICD_FILENAMES", None)
         return env

@@ -120,7 +120,7 @@ std::string NextStep(const ExportFlags& flags) {
   }
   if (!flags.place.empty()) {
     return absl::StrCat("OpenCL's loaders find it by OCL_ICD_VENDORS=", flags.place,
-                        ", or by a copy of ", kIcdFile, " in /etc/OpenCL/vendors\n");
+                        "/, or by a copy of ", kIcdFile, " in /etc/OpenCL/vendors\n");
   }
   return absl::StrCat(
       "podman run -v ", flags.folder, ":", kContainerClientFolder, ":ro -v ", flags.folder, "/",

@@ -32,6 +32,8 @@ class VendorFolderTest : public testing::Test {
   std::set<std::string> Offered() {
     const absl::StatusOr<std::string> folder = FillVendorFolder(socket(), environment_);
     EXPECT_TRUE(folder.ok()) << folder.status();
+    EXPECT_TRUE(folder->ends_with('/'))
+        << *folder << ": CUDA's loader puts a file's name behind it";
     std::set<std::string> names;
     for (const auto& entry : fs::directory_iterator(*folder)) names.insert(entry.path().filename());
     return names;
