@@ -268,6 +268,7 @@ windows_programs() {
 }
 windows_services() {
   step windows-service 900 "$root/tests/windows/service.py"
+  step windows-installer 600 "$root/tests/windows/installer.py"
   step windows-restart 600 "$root/tests/windows/restart.py"
   step windows-gateway-windows 900 "$root/tests/windows/conformance.py" windows-network
   step windows-gateway 600 "$root/tests/windows/gateway.py"
