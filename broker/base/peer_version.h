@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What client and daemon tell each other of their releases: for messages to a person, when one
-// cannot serve the other. Nothing is decided by it. It travels as the feature "version:0.1.0" of
-// Hello and, to who has sent one, of Welcome; releases up to 0.1.0 tell none. Thread-safe.
+// The releases that client and daemon tell each other, for messages to a person when one cannot
+// serve the other. Nothing is decided by them. A release travels as the feature "version:0.1.0" of
+// Hello, and of the Welcome that answers such a Hello; older builds send none. Thread-safe.
 #pragma once
 
 #include <string>
