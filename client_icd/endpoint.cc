@@ -74,16 +74,17 @@ absl::Status Endpoint::Discover() {
 absl::Status Endpoint::DiscoverLocked() {
   std::string bytes;
   std::string problem;
+  std::string version;
   if (address_.local()) {
     ASSIGN_OR_RETURN(broker_, BrokerConnection::Connect(address_.target, &bytes, &problem));
+    version = broker_->daemon_version();
   } else {
-    ASSIGN_OR_RETURN(bytes, DescribeRemote(address_.target));
+    ASSIGN_OR_RETURN(bytes, DescribeRemote(address_.target, &version));
   }
   pb::PlatformSnapshot snapshot;
   if (!snapshot.ParseFromString(bytes)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the daemon's snapshot does not parse; ",
-        VersionAdvice("client", "daemon", broker_ != nullptr ? broker_->daemon_version() : "")));
+    return absl::InvalidArgumentError(absl::StrCat("the daemon's snapshot does not parse; ",
+                                                   VersionAdvice("client", "daemon", version)));
   }
   if (snapshot.platforms().empty()) {  // It may have some another time.
     return absl::UnavailableError(

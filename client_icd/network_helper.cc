@@ -52,11 +52,14 @@ absl::StatusOr<HelperAnswer> ReceiveAnswer(int socket, int timeout_ms, std::vect
   return answer;
 }
 
-absl::StatusOr<std::string> Describe(const char* endpoint, uint32_t timeout_ms) {
+absl::StatusOr<std::string> Describe(const char* endpoint, uint32_t timeout_ms,
+                                     std::string* version) {
   ASSIGN_OR_RETURN(const Helper helper, Start({"describe", endpoint, absl::StrCat(timeout_ms)}));
   std::vector<UniqueFd> fds;
   const int patience_ms = static_cast<int>(std::min<uint32_t>(timeout_ms, 1'000'000));
-  RETURN_IF_ERROR(ReceiveAnswer(helper.socket.get(), patience_ms + kStartTimeoutMs, &fds).status());
+  ASSIGN_OR_RETURN(const HelperAnswer answer,
+                   ReceiveAnswer(helper.socket.get(), patience_ms + kStartTimeoutMs, &fds));
+  *version = answer.message;
   if (fds.size() != 1) return absl::InvalidArgumentError("a description without its snapshot");
   return ReadSealedCopy(fds[0].get(), kMaxSnapshotBytes);
 }
@@ -73,29 +76,28 @@ absl::StatusOr<std::unique_ptr<Transport>> Connect(const char* endpoint) {
   return transport;
 }
 
-void Report(const absl::Status& status, char* error, uint64_t error_bytes) {
-  if (error_bytes == 0) return;
-  const size_t length = std::min<size_t>(status.message().size(), error_bytes - 1);
-  std::memcpy(error, status.message().data(), length);
-  error[length] = '\0';
+void Say(absl::string_view text, char* said, uint64_t said_bytes) {
+  if (said_bytes == 0) return;
+  const size_t length = std::min<size_t>(text.size(), said_bytes - 1);
+  std::memcpy(said, text.data(), length);
+  said[length] = '\0';
 }
 
 Transport* ConnectAsPlugin(const char* endpoint, bool* refused, char* error, uint64_t error_bytes) {
   auto transport = Connect(endpoint);
   if (transport.ok()) return transport->release();
   *refused = absl::IsResourceExhausted(transport.status());
-  Report(transport.status(), error, error_bytes);
+  Say(transport.status().message(), error, error_bytes);
   return nullptr;
 }
 
 bool DescribeAsPlugin(const char* endpoint, uint32_t timeout_ms,
                       void (*deliver)(void* to, const char* data, uint64_t bytes), void* to,
-                      char* error, uint64_t error_bytes) {
-  const auto snapshot = Describe(endpoint, timeout_ms);
-  if (!snapshot.ok()) {
-    Report(snapshot.status(), error, error_bytes);
-    return false;
-  }
+                      char* said, uint64_t said_bytes) {
+  std::string version;
+  const auto snapshot = Describe(endpoint, timeout_ms, &version);
+  Say(snapshot.ok() ? version : snapshot.status().message(), said, said_bytes);
+  if (!snapshot.ok()) return false;
   deliver(to, snapshot->data(), snapshot->size());
   return true;
 }

@@ -32,7 +32,7 @@ struct HelperAnswer {
   uint32_t magic;
   HelperStatus status;
   uint64_t max_in_flight;
-  char message[256];  // Why not, terminated.
+  char message[256];  // Why not, or, of a description, the daemon's version; terminated.
 };
 static_assert(sizeof(HelperAnswer) == 272);
 

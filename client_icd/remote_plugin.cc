@@ -7,17 +7,17 @@
 
 namespace sluice {
 
-absl::StatusOr<std::string> DescribeRemote(const std::string& target) {
+absl::StatusOr<std::string> DescribeRemote(const std::string& target, std::string* version) {
   ASSIGN_OR_RETURN(const RemoteFunctions remote, FindRemoteFunctions());
   const uint32_t timeout_ms = ConnectLimitMs().value_or(kRemoteAnswerTimeoutMs);
   std::string snapshot;
-  char error[1024] = "";
+  char said[1024] = "";
   const auto deliver = [](void* to, const char* data, uint64_t bytes) {
     static_cast<std::string*>(to)->assign(data, bytes);
   };
-  if (!remote.describe(target.c_str(), timeout_ms, deliver, &snapshot, error, sizeof(error))) {
-    return absl::UnavailableError(error);
-  }
+  if (!remote.describe(target.c_str(), timeout_ms, deliver, &snapshot, said, sizeof(said)))
+    return absl::UnavailableError(said);
+  *version = said;
   return snapshot;
 }
 

@@ -15,8 +15,8 @@ namespace sluice {
 // how long it may take with the connection.
 inline constexpr uint32_t kRemoteAnswerTimeoutMs = 10'000;
 
-// The daemon's serialised PlatformSnapshot, in that time.
-absl::StatusOr<std::string> DescribeRemote(const std::string& target);
+// The daemon's serialised PlatformSnapshot, in that time, and its version, if it tells one.
+absl::StatusOr<std::string> DescribeRemote(const std::string& target, std::string* version);
 // A new session.
 absl::StatusOr<std::unique_ptr<Transport>> ConnectRemote(const std::string& target);
 

@@ -8,10 +8,11 @@
 #include <cstdint>
 
 extern "C" {
-// `endpoint` is HOST:PORT or dns:///NAME:PORT. False: why is in `error`, terminated.
+// `endpoint` is HOST:PORT or dns:///NAME:PORT. False: why is in `said`, terminated. True: the
+// daemon's version is there, if it tells one.
 using SluiceRemoteDescribe = bool(const char* endpoint, uint32_t timeout_ms,
                                   void (*deliver)(void* to, const char* data, uint64_t bytes),
-                                  void* to, char* error, uint64_t error_bytes);
+                                  void* to, char* said, uint64_t said_bytes);
 // `sluice_remote_silence_grpc`: gRPC writes nothing more on stderr, unless GRPC_VERBOSITY or
 // SLUICE_LOG asks for it. It does so for the whole process, so that only who brought gRPC into the
 // process may call it, before the others.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The releases that client and daemon tell each other, for messages to a person when one cannot
 // serve the other. Nothing is decided by them. A release travels as the feature "version:0.1.0" of
-// Hello, and of the Welcome that answers such a Hello; older builds send none. Thread-safe.
+// Hello, and of the Welcome that answers such a Hello; over the network of OpenSession and
+// DescribePlatformsRequest, and of their answers. Older builds send none. Thread-safe.
 #pragma once
 
 #include <string>
@@ -14,6 +15,14 @@ std::string VersionFeature();
 
 // The version in a peer's list of features; "" of one that tells none, or no number.
 std::string_view VersionIn(std::string_view features);
+// The same of the network's, whose messages have a string for each.
+template <typename Features>
+std::string_view VersionAmong(const Features& features) {
+  for (const std::string& feature : features) {
+    if (const std::string_view version = VersionIn(feature); !version.empty()) return version;
+  }
+  return "";
+}
 
 // "this client is Sluice 0.2.0, the daemon is Sluice 0.1.0: update the older of the two". `self`
 // and `peer` are what they are called; `peer_version` is empty of one that tells none.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "broker/base/log.h"
+#include "broker/base/peer_version.h"
 #include "broker/gateway/message_reader.h"
 #include "broker/gateway/server.h"
 #include "proto/control.pb.h"
@@ -220,6 +221,7 @@ void StandardCall::Describe(const std::string& request) {
   BrokerLink::Snapshot snapshot = server_->link().snapshot();
   reply.set_snapshot(std::move(snapshot.bytes));
   reply.set_message(std::move(snapshot.message));
+  if (!VersionAmong(described.features()).empty()) reply.add_features(VersionFeature());
   Write(reply.SerializeAsString());
 }
 

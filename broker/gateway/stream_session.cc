@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "broker/base/log.h"
+#include "broker/base/peer_version.h"
 #include "broker/gateway/server.h"
 #include "broker/os/close_elsewhere.h"
 #include "broker/os/lasting_thread.h"
@@ -127,12 +128,15 @@ bool StreamSession::TakeOpen() {
     return false;
   }
   if ((open.flags() & ~kOpenSessionKnownFlags) != 0) {
-    End(absl::InvalidArgumentError(absl::StrCat("unknown session flags ", open.flags())));
+    End(absl::InvalidArgumentError(
+        absl::StrCat("unknown session flags ", open.flags(), "; ",
+                     VersionAdvice("daemon", "client", VersionAmong(open.features())))));
     return false;
   }
   open_timer_.Cancel();
   process_name_ = open.process_name();
   flags_ = open.flags();
+  told_version_ = !VersionAmong(open.features()).empty();
   return true;
 }
 
@@ -281,6 +285,7 @@ void StreamSession::SendOpened() {
   v1::ServerMessage message;
   message.mutable_opened()->set_session_id(session_id_);
   message.mutable_opened()->set_max_in_flight_commands(max_in_flight_);
+  if (told_version_) message.mutable_opened()->add_features(VersionFeature());
   const std::string bytes = message.SerializeAsString();
   const grpc::Slice slice(bytes);
   Write(grpc::ByteBuffer(&slice, 1));

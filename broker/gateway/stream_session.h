@@ -119,6 +119,7 @@ class StreamSession : public Watched, public std::enable_shared_from_this<Stream
   std::string peer_;
   std::string process_name_;
   uint32_t flags_ = 0;
+  bool told_version_ = false;  // So it is told ours.
 
   // Set by the session thread before it starts the first read.
   uint64_t session_id_ = 0;

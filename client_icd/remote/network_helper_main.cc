@@ -39,16 +39,17 @@ constexpr int64_t kRoomTimeoutNs = 100'000'000;
 // Whatever else runs: gRPC is never shut down.
 [[noreturn]] void End() { ::_exit(0); }
 
-void Answer(const absl::Status& status, uint64_t max_in_flight, int fd) {
+void Answer(const absl::Status& status, uint64_t max_in_flight, int fd,
+            absl::string_view version = "") {
   HelperAnswer answer = {};
   answer.magic = kHelperMagic;
   answer.max_in_flight = max_in_flight;
   if (!status.ok()) {
     answer.status =
         absl::IsResourceExhausted(status) ? HelperStatus::kRefused : HelperStatus::kFailed;
-    const size_t length = std::min(status.message().size(), sizeof(answer.message) - 1);
-    std::memcpy(answer.message, status.message().data(), length);
   }
+  const absl::string_view text = status.ok() ? version : status.message();
+  std::memcpy(answer.message, text.data(), std::min(text.size(), sizeof(answer.message) - 1));
   SendMessage(kHelperSocket, &answer, sizeof(answer), &fd, fd < 0 ? 0 : 1).IgnoreError();
 }
 
@@ -142,11 +143,12 @@ absl::Status Describe(const char* endpoint, const char* timeout_text) {
   if (!absl::SimpleAtoi(timeout_text, &timeout_ms)) {
     return absl::InvalidArgumentError(absl::StrCat("'", timeout_text, "' is no time"));
   }
+  std::string version;
   ASSIGN_OR_RETURN(const std::string snapshot,
-                   DescribePlatforms(endpoint, std::chrono::milliseconds(timeout_ms)));
+                   DescribePlatforms(endpoint, std::chrono::milliseconds(timeout_ms), &version));
   ASSIGN_OR_RETURN(const UniqueFd copy,
                    CreateSealedCopy("sluice-snapshot", snapshot.data(), snapshot.size()));
-  Answer(absl::OkStatus(), 0, copy.get());
+  Answer(absl::OkStatus(), 0, copy.get(), version);
   return absl::OkStatus();
 }
 

@@ -17,6 +17,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
 #include "broker/base/loopback.h"
+#include "broker/base/peer_version.h"
 #include "broker/gateway/message_reader.h"
 #include "broker/gateway/tls_files.h"
 #include "broker/gateway/token_text.h"
@@ -42,6 +43,7 @@ constexpr size_t kMaxFileBytes = 4 << 20;  // The world's authorities are less t
 constexpr int kMaxDescribeBytes = 64 << 20;
 constexpr uint32_t kDefaultConnectMs = 2'000;
 // DescribePlatformsRequest, DescribePlatformsReply.
+constexpr uint32_t kFeaturesField = 1;
 constexpr uint32_t kProcessNameField = 2;
 constexpr uint32_t kSnapshotField = 2;
 constexpr uint32_t kMessageField = 3;
@@ -236,7 +238,8 @@ std::chrono::milliseconds ConnectTimeout() {
 }
 
 absl::StatusOr<std::string> DescribePlatforms(const std::string& endpoint,
-                                              std::chrono::milliseconds timeout) {
+                                              std::chrono::milliseconds timeout,
+                                              std::string* daemon_version) {
   const auto start = std::chrono::system_clock::now();
   const auto deadline = start + timeout;
   const std::chrono::milliseconds to_connect = std::min(ConnectTimeout(), timeout);
@@ -248,6 +251,7 @@ absl::StatusOr<std::string> DescribePlatforms(const std::string& endpoint,
   call->context.set_deadline(deadline);
   Authorize(security, &call->context);
   std::string request;
+  AppendStringField(kFeaturesField, VersionFeature(), &request);
   AppendStringField(kProcessNameField, ProcessName(), &request);
   const grpc::Slice slice(request);
   call->reader = stub.PrepareUnaryCall(&call->context, kDescribeMethod, grpc::ByteBuffer(&slice, 1),
@@ -285,15 +289,18 @@ absl::StatusOr<std::string> DescribePlatforms(const std::string& endpoint,
     return absl::InvalidArgumentError("the daemon's description cannot be read");
   std::string snapshot;
   std::string message;
+  std::string version;
   uint32_t field = 0;
   MessageReader::Step step;
   while ((step = reader.NextField(&field)) == MessageReader::Step::kField) {
+    if (field == kFeaturesField && version.empty()) version = VersionIn(reader.Rest());
     if (field == kSnapshotField) snapshot = reader.Rest();
     if (field == kMessageField) message = reader.Rest();
   }
   if (step == MessageReader::Step::kMalformed)
     return absl::InvalidArgumentError("the daemon's description is malformed");
   if (snapshot.empty() && !message.empty()) return absl::UnavailableError(message);
+  if (daemon_version != nullptr) *daemon_version = version;
   return snapshot;
 }
 

@@ -60,9 +60,10 @@ std::chrono::milliseconds ConnectTimeout();
 inline constexpr std::chrono::milliseconds kAnswerTimeout(kRemoteAnswerTimeoutMs);
 
 // The platform snapshot of the daemon behind `endpoint`, which has to be connected within
-// ConnectTimeout of `timeout`.
+// ConnectTimeout of `timeout`. With it comes the daemon's version, if it tells one.
 absl::StatusOr<std::string> DescribePlatforms(const std::string& endpoint,
-                                              std::chrono::milliseconds timeout);
+                                              std::chrono::milliseconds timeout,
+                                              std::string* daemon_version = nullptr);
 
 // Makes gRPC ready, once per process: silent, and never taken down again, since its threads may
 // still run while the process ends. An error where GrpcTrouble has one.

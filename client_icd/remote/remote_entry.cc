@@ -14,12 +14,11 @@
 namespace sluice {
 namespace {
 
-void Report(const absl::Status& status, char* error, uint64_t error_bytes) {
-  if (error_bytes == 0) return;
-  const size_t length =
-      status.message().size() < error_bytes ? status.message().size() : error_bytes - 1;
-  std::memcpy(error, status.message().data(), length);
-  error[length] = '\0';
+void Say(absl::string_view text, char* said, uint64_t said_bytes) {
+  if (said_bytes == 0) return;
+  const size_t length = text.size() < said_bytes ? text.size() : said_bytes - 1;
+  std::memcpy(said, text.data(), length);
+  said[length] = '\0';
 }
 
 }  // namespace
@@ -33,23 +32,25 @@ __attribute__((visibility("default"))) sluice::Transport* sluice_remote_connect(
   auto transport = sluice::RemoteTransport::Connect(endpoint, sluice::ConnectTimeout());
   if (transport.ok()) return transport->release();
   *refused = absl::IsResourceExhausted(transport.status());
-  sluice::Report(transport.status(), error, error_bytes);
+  sluice::Say(transport.status().message(), error, error_bytes);
   return nullptr;
 }
 
 __attribute__((visibility("default"))) bool sluice_remote_describe(
     const char* endpoint, uint32_t timeout_ms,
-    void (*deliver)(void* to, const char* data, uint64_t bytes), void* to, char* error,
-    uint64_t error_bytes) {
+    void (*deliver)(void* to, const char* data, uint64_t bytes), void* to, char* said,
+    uint64_t said_bytes) {
   const sluice::ScopedNoSignals no_signals;
+  std::string version;
   absl::StatusOr<std::string> snapshot;
   sluice::RunWhereIoLasts([&] {
-    snapshot = sluice::DescribePlatforms(endpoint, std::chrono::milliseconds(timeout_ms));
+    snapshot = sluice::DescribePlatforms(endpoint, std::chrono::milliseconds(timeout_ms), &version);
   });
   if (!snapshot.ok()) {
-    sluice::Report(snapshot.status(), error, error_bytes);
+    sluice::Say(snapshot.status().message(), said, said_bytes);
     return false;
   }
+  sluice::Say(version, said, said_bytes);
   deliver(to, snapshot->data(), snapshot->size());
   return true;
 }

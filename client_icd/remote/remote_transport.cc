@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "broker/base/peer_version.h"
 #include "broker/os/this_process.h"
 #include "client_icd/remote/remote_channel.h"
 #include "proto/spin.h"
@@ -19,6 +20,7 @@ namespace {
 
 constexpr char kStreamMethod[] = "/sluice.v1.Session/Stream";
 // OpenSession's fields.
+constexpr uint32_t kOpenFeaturesField = 1;
 constexpr uint32_t kOpenProcessNameField = 2;
 constexpr uint32_t kOpenFlagsField = 3;
 // A worker loads its driver first, which takes a while on a busy machine.
@@ -73,6 +75,7 @@ absl::Status RemoteTransport::Open(std::chrono::milliseconds timeout) {
     connected = AwaitMessage(call_->started, kAnswerTimeout, "no handshake");
   RETURN_IF_ERROR(connected);
   std::string open;
+  AppendStringField(kOpenFeaturesField, VersionFeature(), &open);
   AppendStringField(kOpenProcessNameField, ProcessName(), &open);
   if (EnvironmentVariable("SLUICE_SYNC").value_or("").starts_with('1')) {
     AppendVarint(uint64_t{kOpenFlagsField} << 3, &open);

@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "broker/base/peer_version.h"
 #include "broker/os/local_socket.h"
 #include "client_icd/remote/remote_channel.h"
 #include "proto/control.pb.h"
@@ -50,12 +51,16 @@ class RawClient {
     stream_->Write(grpc::ByteBuffer(&slice, 1), nullptr);
     return Next();
   }
-  bool Open(uint32_t flags = 0) {
+  // `features`: one, or none; `opened`: the answer.
+  bool Open(uint32_t flags = 0, const std::string& features = "",
+            v1::SessionOpened* opened = nullptr) {
     v1::ClientMessage open;
     open.mutable_open()->set_process_name("raw");
     open.mutable_open()->set_flags(flags);
+    if (!features.empty()) open.mutable_open()->add_features(features);
     std::string answer;
-    return Write(open.SerializeAsString()) && Read(&answer);
+    if (!Write(open.SerializeAsString()) || !Read(&answer)) return false;
+    return opened == nullptr || opened->ParseFromString(answer);
   }
   bool Read(std::string* message) {
     grpc::ByteBuffer buffer;
@@ -141,6 +146,26 @@ TEST_F(NetworkHostileTest, ImproperOpenStartsNoWorker) {
   RawClient flags(gateway_.endpoint(), kStream);
   EXPECT_FALSE(flags.Open(0x80));
   EXPECT_EQ(flags.AwaitEnd().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+// A client that tells its version is told the daemon's; one that tells none, as all did once, or
+// what is none, is served as ever. Who asks for what this daemon does not know reads both.
+TEST_F(NetworkHostileTest, VersionsAreTold) {
+  v1::SessionOpened opened;
+  RawClient newer(gateway_.endpoint(), kStream);
+  ASSERT_TRUE(newer.Open(0, "version:7.8.9", &opened));
+  EXPECT_EQ(VersionAmong(opened.features()), VersionIn(VersionFeature()));
+  EXPECT_NE(gateway_.TakeWorker(), nullptr);
+  for (const char* features : {"", "version:7.8\n9", "sync"}) {
+    RawClient older(gateway_.endpoint(), kStream);
+    ASSERT_TRUE(older.Open(0, features, &opened)) << features;
+    EXPECT_EQ(opened.features_size(), 0) << features;
+    EXPECT_NE(gateway_.TakeWorker(), nullptr);
+  }
+  RawClient demanding(gateway_.endpoint(), kStream);
+  EXPECT_FALSE(demanding.Open(0x80, "version:7.8.9"));
+  EXPECT_EQ(demanding.AwaitEnd().error_message(),
+            "unknown session flags 128; " + VersionAdvice("daemon", "client", "7.8.9"));
 }
 
 // A message larger than allowed is refused before it is kept.

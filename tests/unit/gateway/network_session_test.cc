@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <thread>
 
+#include "broker/base/peer_version.h"
 #include "client_icd/remote/remote_channel.h"
 #include "tests/unit/gateway/gateway_process.h"
 
@@ -256,6 +257,14 @@ TEST(NetworkSessionTest, DescribesPlatforms) {
       DescribePlatforms(gateway.endpoint(), std::chrono::seconds(30));
   ASSERT_TRUE(snapshot.ok()) << snapshot.status();
   EXPECT_EQ(*snapshot, GatewayProcess::kSnapshot);
+}
+
+// With the description comes the version of the daemon's release.
+TEST(NetworkSessionTest, DaemonTellsItsVersion) {
+  GatewayProcess gateway;
+  std::string version;
+  ASSERT_TRUE(DescribePlatforms(gateway.endpoint(), std::chrono::seconds(30), &version).ok());
+  EXPECT_EQ(version, VersionIn(VersionFeature()));
 }
 
 // Where nobody listens, both ways to begin fail at once, and say where.
