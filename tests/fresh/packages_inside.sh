@@ -112,6 +112,21 @@ gcc -O2 -o "$work/victim" /tests/system/programs/victim.c -lOpenCL
 export SLUICE_TEST_KIND=ring
 check "an ordinary user's vector_add computes on it" says 'every element right$' as_user "$work/vector_add"
 check "doctor finds nothing wrong" as_user sluicectl doctor
+
+# What containers are given: sluice-tools' folder and the CDI file that mounts it.
+mounted_paths_are_there() {
+  local paths path
+  paths=$(sed -n 's/.*"hostPath": "\(.*\)".*/\1/p' /etc/cdi/sluice.json)
+  echo "$paths"
+  [ "$(wc -w <<<"$paths")" -eq 3 ] || return 1
+  for path in $paths; do [ -e "$path" ] || { echo "$path is missing" && return 1; }; done
+}
+check "the CDI file is sluice-tools'" says '^sluice-tools: ' dpkg-query -S /etc/cdi/sluice.json
+check "it passes sluicectl cdi validate" sluicectl cdi validate /etc/cdi/sluice.json
+check "container runtimes find the device in it" says 'sluice.dev/gpu=all' sluicectl cdi list
+check "the folders and the file that it mounts are there" mounted_paths_are_there
+check "export-client copies a client that needs glibc alone" says '"self_contained": true' \
+  sluicectl export-client "$work/client" --json
 # shellcheck disable=SC2046
 check "a program is made with libsluice-dev" gcc -Wall -Werror -o "$work/share" /share.c \
   $(pkg-config --cflags --libs sluice)
