@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/os/worker_files.h"
 
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -52,6 +53,16 @@ void AddOwn(const std::string& path, std::vector<std::string>* out) {
   out->push_back(path);
 }
 
+// Less is none: what a driver writes of a program takes some hundred KB.
+constexpr uint64_t kLeastRoomBytes = 1 << 20;
+
+bool IsFull(const std::string& folder) {
+  struct statvfs room;
+  if (::statvfs(folder.c_str(), &room) != 0 || room.f_blocks == 0) return false;
+  return uint64_t{room.f_bavail} * room.f_frsize < kLeastRoomBytes ||
+         (room.f_files != 0 && room.f_favail == 0);
+}
+
 // "Permission denied at /home/x", if this user cannot have `path` as asked; "" if it can. A folder
 // to write in may be missing where it can be made, one to read in anywhere.
 std::string ObstacleOn(const std::string& path, int wanted) {
@@ -66,10 +77,12 @@ std::string ObstacleOn(const std::string& path, int wanted) {
       continue;
     }
     if (errno != ENOENT) return absl::StrCat(std::strerror(errno), " at ", here);
-    if ((wanted & W_OK) == 0 || ::access(above.c_str(), W_OK | X_OK) == 0) return "";
+    if ((wanted & W_OK) == 0) return "";
+    if (::access(above.c_str(), W_OK | X_OK) == 0) break;
     return absl::StrCat(std::strerror(errno), " at ", above);
   }
-  return "";
+  if ((wanted & W_OK) == 0 || !IsFull(above)) return "";
+  return absl::StrCat(std::strerror(ENOSPC), " at ", above);
 }
 
 // What this user cannot do below the folder that the variable names, if it names one.
@@ -79,8 +92,10 @@ std::string Unusable(const char* what, const char* variable, const char* below, 
   if (!absl::StartsWith(folder, "/")) return "";
   const std::string obstacle = ObstacleOn(folder + below, wanted);
   if (obstacle.empty()) return "";
+  const bool is_full = absl::StartsWith(obstacle, std::strerror(ENOSPC));
   return absl::StrCat("user ", ::geteuid(), " cannot ", what, ": ", obstacle, "; ", advice,
-                      "give access there (", variable, "=", folder, ")");
+                      is_full ? "make room there (" : "give access there (", variable, "=", folder,
+                      ")");
 }
 
 // PoCL's, which takes the first of these that is set.

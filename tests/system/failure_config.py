@@ -4,6 +4,7 @@
 
 Usage: failure_config.py
 """
+import contextlib
 import os
 import pathlib
 import re
@@ -338,6 +339,46 @@ def check_cache_of_root():
                      "a compile cache that a session cannot write is in the log", daemon.log.read_text())
 
 
+def run_vector_add(daemon):
+    done = subprocess.run([str(harness.built("vector_add"))], env=daemon.environment(), stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120, text=True, check=False)
+    return done.returncode, done.stdout
+
+
+# A disk without room for the compile cache: the daemon's log says so and where, the program gets an error of OpenCL's, and
+# all is well when there is room again.
+def check_full_cache():
+    if os.geteuid() != 0:
+        print("SKIP failure_config: a full compile cache: only root mounts a small disk")
+        return
+    daemon = harness.Daemon("ring")
+    cache = daemon.directory / "small disk"
+    cache.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m,mode=0755", "tmpfs", str(cache)],
+                             capture_output=True, text=True, check=False)
+    if mounted.returncode != 0:
+        print(f"SKIP failure_config: a full compile cache: no small disk: {mounted.stderr.strip()}")
+        return
+    try:
+        filler = cache / "filler"
+        with contextlib.suppress(OSError), open(filler, "wb", buffering=0) as file:
+            while True:
+                file.write(bytes(4096))
+        daemon.config.write_text(daemon.config.read_text().replace('user = "root"\n', f'user = "root"\ncache_directory = "{cache}"\n'))
+        with daemon.start():
+            code, output = run_vector_add(daemon)
+            report.check(code > 0, "with a full disk a program ends with an error", f"{code} {output}")
+            told = [line for line in daemon.log.read_text().splitlines() if "No space left on device at" in line]
+            report.check(any("make room there" in line and str(cache) in line for line in told),
+                         "the log says that the compile cache's disk is full", daemon.log.read_text())
+            filler.unlink()
+            code, output = run_vector_add(daemon)
+            report.check(code == 0, "with room again the same daemon serves programs",
+                         f"{output} {daemon.log.read_text()[-2000:]}")
+    finally:
+        subprocess.run(["umount", "-l", str(cache)], check=False)
+
+
 def main():
     files = Files()
     try:
@@ -349,6 +390,7 @@ def main():
         check_socket_names(files)
         check_ignored_children(files)
         check_cache_of_root()
+        check_full_cache()
         check_ports(files)
         check_both_wildcards(files)
         check_lost_gateway(files)

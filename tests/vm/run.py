@@ -21,7 +21,7 @@ MEMORY_MIB = 2048
 SHORT = ("activation",)
 # In this order: later ones find what earlier ones left (guest/).
 FULL = ("activation", "identities", "confinement", "reload", "broker_crashes", "worker_crashes", "mounted_folder",
-        "restart", "drained_by_a_person", "drain", "wrong_config", "upgrade", "journal")
+        "restart", "drained_by_a_person", "drain", "wrong_config", "full_var", "crash_loop", "upgrade", "journal")
 SHORT_SECONDS = 900
 FULL_SECONDS = 3600
 

@@ -10,6 +10,7 @@ cd /opt/sluice-checks || exit 1
 . ./service.sh
 . ./confinement.sh
 . ./upgrade.sh
+. ./trouble.sh
 mkdir -p "$STATE"
 [ "$namespaces" = yes ] || for port in "$RESULTS" "$DETAILS"; do stty -F "$port" raw -echo; done
 
