@@ -33,7 +33,7 @@ function(sluice_find_grpc prefix module)
   set(libraries ${SLUICE_${prefix}_FLAGS})
   list(FILTER libraries INCLUDE REGEX "^-[Ll]")
   set(others ${SLUICE_${prefix}_FLAGS})
-  list(FILTER others EXCLUDE REGEX "^-[ILl]")
+  list(FILTER others EXCLUDE REGEX "^-([ILl]|Wl,)")  # The linker's own are no compiler's, says clang.
   add_library(PkgConfig::${prefix} INTERFACE IMPORTED)
   target_compile_options(PkgConfig::${prefix} INTERFACE ${others})
   target_include_directories(PkgConfig::${prefix} INTERFACE ${folders})
