@@ -98,9 +98,7 @@ absl::StatusOr<std::vector<RealPlatform>> ListRealDevices(const std::string& all
       cl().clGetDeviceInfo(id, CL_DEVICE_VENDOR_ID, sizeof(vendor), &vendor, nullptr);
       const std::string version = TextOfDevice(id, CL_DEVICE_VERSION);
       platform.devices.push_back({number, key, id, (type & CL_DEVICE_TYPE_CPU) != 0,
-                                  IsNvidia(vendor),  // What it does late: completions.h.
-                                  IsPocl(version),
-                                  KnowsOwnSvmOnly(version, TextOfDevice(id, CL_DRIVER_VERSION))});
+                                  WaysOf(vendor, version, TextOfDevice(id, CL_DRIVER_VERSION))});
     }
     if (!platform.devices.empty()) platforms.push_back(std::move(platform));
   }

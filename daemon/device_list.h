@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "proto/known_drivers.h"
 
 namespace sluice {
 
@@ -21,9 +22,7 @@ struct RealDevice {
   uint64_t key = 0;  // Of what the device says of itself: the same as long as the machine has it.
   cl_device_id handle = nullptr;
   bool is_cpu = false;
-  bool is_nvidia = false;
-  bool is_pocl = false;
-  bool knows_own_svm_only = false;
+  DriverWays driver;
 };
 
 struct RealPlatform {

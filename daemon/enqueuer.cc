@@ -15,6 +15,12 @@ bool HasFailed(const Session& session, cl_event event) {
   return session.completions().any_failed() && StatusOf(event) < 0;
 }
 
+// While it may fail by one of those.
+void Keep(Session& session, const QueueObject& queue, cl_event event,
+          absl::Span<const cl_event> waits) {
+  if (queue.device->driver.frees_what_fails) session.kept_events().Keep(event, waits);
+}
+
 // Null if the driver makes none: the times are not available then (section 5.14), but all else is.
 cl_command_queue TimedQueue(const QueueObject& queue) {
   UniqueCl<cl_command_queue>& timed = queue.context->timed_queues[queue.device->handle];
@@ -53,10 +59,10 @@ Enqueuer::Enqueuer(Session& session, const pb::Enqueue& on)
       Fail(CL_INVALID_CONTEXT);
     } else {
       waits_.push_back(event->handle.get());
-      if (ok() && queue_->device->is_pocl) CollectGuards(event);
+      if (ok() && queue_->device->driver.is_pocl) CollectGuards(event);
     }
   }
-  if (ok() && queue_->device->is_pocl) GuardWaits();
+  if (ok() && queue_->device->driver.is_pocl) GuardWaits();
   if (ok() && HasWaited() && !queue_->in_order && queue_->profiling) WaitForTheEnded();
 }
 
@@ -114,7 +120,7 @@ HandlerResult Enqueuer::Publish(UniqueCl<cl_event> event, std::unique_ptr<Carrie
   }
   session_.completions().Publish(
       event.get(), event_id_, queue_->profiling, std::move(carried),
-      {queue_->lane, after_all_, waits && fails_as_ours_ && queue_->device->is_pocl,
+      {queue_->lane, after_all_, waits && fails_as_ours_ && queue_->device->driver.is_pocl,
        std::move(share)});
   Remember(std::move(event));
   return CL_SUCCESS;
@@ -123,7 +129,7 @@ HandlerResult Enqueuer::Publish(UniqueCl<cl_event> event, std::unique_ptr<Carrie
 bool Enqueuer::KeepWhileItWaits(cl_event event) {
   UniqueCl<cl_event>& held = queue_->held;
   if (!waits_.empty()) {
-    session_.kept_events().Keep(event, waits_);
+    Keep(session_, *queue_, event, waits_);
     if (queue_->in_order) held = Share(event);
     return true;
   }
@@ -131,7 +137,7 @@ bool Enqueuer::KeepWhileItWaits(cl_event event) {
   if (held && StatusOf(held.get()) == CL_COMPLETE) held.reset();
   const cl_event before = queue_->in_order ? held.get() : queue_->last_barrier.get();
   const cl_int status = before == nullptr ? CL_COMPLETE : StatusOf(before);
-  if (status > CL_COMPLETE) session_.kept_events().Keep(event, {&before, 1});
+  if (status > CL_COMPLETE) Keep(session_, *queue_, event, {&before, 1});
   return status != CL_COMPLETE;  // It may have failed just now.
 }
 
@@ -177,7 +183,7 @@ cl_int Enqueuer::WhatItWaitsFor(UniqueCl<cl_event>* ready) {
     const cl_int status = cl().clEnqueueMarkerWithWaitList(
         queue.handle.get(), static_cast<cl_uint>(waits_.size()), waits(), ready->out());
     if (status != CL_SUCCESS) return status;
-    session_.kept_events().Keep(ready->get(), waits_);
+    Keep(session_, queue, ready->get(), waits_);
   }
   return CL_SUCCESS;
 }
@@ -310,7 +316,7 @@ cl_int Enqueuer::TellDriver(Session& session, QueueObject* queue) {
     queue->transfer = transfer;
     return status;
   }
-  session.kept_events().Keep(stand_in.get(), list);
+  Keep(session, *queue, stand_in.get(), list);
   queue->held = Share(stand_in.get());
   queue->last_event = std::move(stand_in);
   session.Touch(queue);
@@ -324,7 +330,7 @@ cl_int Enqueuer::TellOwnEvents(Session& session, QueueObject* queue) {
   const cl_int status = cl().clEnqueueMarkerWithWaitList(
       queue->handle.get(), static_cast<cl_uint>(pending.size()), pending.data(), stand_in.out());
   if (status != CL_SUCCESS) return status;
-  session.kept_events().Keep(stand_in.get(), pending);
+  Keep(session, *queue, stand_in.get(), pending);
   queue->own_events.Clear();
   session.Touch(queue);
   return CL_SUCCESS;

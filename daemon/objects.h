@@ -25,6 +25,7 @@
 #include "daemon/queue_hints.h"
 #include "proto/heap_span.h"
 #include "proto/image_format.h"
+#include "proto/known_drivers.h"
 
 namespace sluice {
 
@@ -58,10 +59,8 @@ struct DeviceObject : Object {
   uint64_t key = 0;  // Of one of the host's (device_list.h).
   cl_device_id handle = nullptr;
   cl_platform_id platform = nullptr;
-  bool is_cpu = false;     // Shares memory with the host: buffers can live in the heap.
-  bool is_nvidia = false;  // Its driver: events are polled (completions.h), fills of volumes wait.
-  bool is_pocl = false;
-  bool knows_own_svm_only = false;    // Fills, maps and unmaps there are ours (handlers/svm.cc).
+  bool is_cpu = false;  // Shares memory with the host: buffers can live in the heap.
+  DriverWays driver;
   UniqueCl<cl_device_id> sub_device;  // Owned if this is one.
 };
 

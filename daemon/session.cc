@@ -77,9 +77,7 @@ absl::Status Session::AddDevices() {
       object->key = device.key;
       object->platform = platform.handle;
       object->is_cpu = device.is_cpu;
-      object->is_nvidia = device.is_nvidia;
-      object->is_pocl = device.is_pocl;
-      object->knows_own_svm_only = device.knows_own_svm_only;
+      object->driver = device.driver;
       devices_.push_back(object);
       objects_.Insert(device.id, std::move(object));
     }

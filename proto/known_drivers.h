@@ -22,6 +22,19 @@ inline int DriverMajor(std::string_view driver_version) {
   return major;
 }
 
+// True if the driver frees a command that fails by one of its dependencies, and touches it again
+// after that (daemon/kept_events.h): PoCL 3.1. It aborts in the first rounds of what 6.0 and 7.1
+// stand thousands of.
+inline bool FreesWhatFails(std::string_view device_version, std::string_view driver_version) {
+  return IsPocl(device_version) && DriverMajor(driver_version) < 6;
+}
+
+// True if the driver crashes when it copies rectangles, or from and to images, and a buffer is a
+// sub-buffer (daemon/whole_buffer.h): PoCL 3.1 and 6.0. 7.1 copies them right.
+inline bool CrashesOnParts(std::string_view device_version, std::string_view driver_version) {
+  return IsPocl(device_version) && DriverMajor(driver_version) < 7;
+}
+
 // True if shared virtual memory is to the driver's commands only what its own clSVMAlloc has given.
 // PoCL 6.0 crashes when it fills other memory, which its kernels may use all the same, and a map or
 // unmap there gives no event. PoCL 3.1 takes any memory.
@@ -31,5 +44,22 @@ inline bool KnowsOwnSvmOnly(std::string_view device_version, std::string_view dr
 
 // `vendor_id`: CL_DEVICE_VENDOR_ID, by the PCI SIG.
 inline bool IsNvidia(uint32_t vendor_id) { return vendor_id == 0x10de; }
+
+// What a device's driver does in a way of its own that the worker must know.
+struct DriverWays {
+  bool is_nvidia = false;  // Events are polled (daemon/completions.h), fills of volumes wait.
+  bool is_pocl = false;  // Any: its race when a user event fails (daemon/guards.h), and its codes.
+  bool frees_what_fails = false;
+  bool crashes_on_parts = false;
+  bool knows_own_svm_only = false;  // Fills, maps and unmaps there are ours (handlers/svm.cc).
+};
+
+inline DriverWays WaysOf(uint32_t vendor_id, std::string_view device_version,
+                         std::string_view driver_version) {
+  return {IsNvidia(vendor_id), IsPocl(device_version),
+          FreesWhatFails(device_version, driver_version),
+          CrashesOnParts(device_version, driver_version),
+          KnowsOwnSvmOnly(device_version, driver_version)};
+}
 
 }  // namespace sluice

@@ -120,7 +120,7 @@ HandlerResult HandleCreateContext(Session& session, const pb::CreateContext& cmd
       cl().clCreateCommandQueue(context->handle.get(), handles[0], 0, &status));
   if (status != CL_SUCCESS) return status;
   for (const auto& device : context->devices) {
-    if (device->is_nvidia) session.completions().set_polls();
+    if (device->driver.is_nvidia) session.completions().set_polls();
   }
   context->buffers_in_heap =
       std::all_of(context->devices.begin(), context->devices.end(),

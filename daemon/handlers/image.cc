@@ -184,7 +184,7 @@ using FillColor = std::array<char, 16>;
 // the wait list has before it has ended: this thread would wait there for a user event that it is
 // itself to set.
 bool WaitsInFills(const MemoryObject& image, const QueueObject& queue) {
-  return queue.device->is_nvidia && image.image_type == CL_MEM_OBJECT_IMAGE3D;
+  return queue.device->driver.is_nvidia && image.image_type == CL_MEM_OBJECT_IMAGE3D;
 }
 
 // In a queue of ours, in which nothing waits for the application.

@@ -148,9 +148,16 @@ HandlerResult HandleSetKernelExecInfo(Session& session, const pb::SetKernelExecI
       if (session.objects().SvmPointer(address, 1) == nullptr) return CL_INVALID_VALUE;
     }
   }
-  const bool is_empty = cmd.value().empty();  // Of pointers: drivers know that set by its NULL.
-  return cl().clSetKernelExecInfo(kernel->handle.get(), cmd.param_name(), cmd.value().size(),
-                                  is_empty ? nullptr : cmd.value().data());
+  if (!cmd.value().empty()) {
+    return cl().clSetKernelExecInfo(kernel->handle.get(), cmd.param_name(), cmd.value().size(),
+                                    cmd.value().data());
+  }
+  // Of pointers: drivers know that set by its NULL, but rusticl, which refuses that, by its size.
+  const void* const none = nullptr;
+  cl_int status = cl().clSetKernelExecInfo(kernel->handle.get(), cmd.param_name(), 0, nullptr);
+  if (status == CL_INVALID_VALUE)
+    status = cl().clSetKernelExecInfo(kernel->handle.get(), cmd.param_name(), 0, &none);
+  return status;
 }
 
 HandlerResult HandleGetKernelSuggestedLocalWorkSize(Session& session,

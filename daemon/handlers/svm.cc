@@ -89,7 +89,8 @@ HandlerResult HandleEnqueueSvmMemFill(Session& session, const pb::EnqueueSvmMemF
   if (!enqueue.ok()) return enqueue.answer();
   void* const destination = session.objects().SvmPointer(cmd.destination(), cmd.size());
   if (destination == nullptr || cl().clEnqueueSVMMemFill == nullptr) return CL_INVALID_VALUE;
-  if (enqueue.queue().device->knows_own_svm_only) return FillAsBuffer(enqueue, destination, cmd);
+  if (enqueue.queue().device->driver.knows_own_svm_only)
+    return FillAsBuffer(enqueue, destination, cmd);
   return enqueue.Run(
       [&](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {
         return cl().clEnqueueSVMMemFill(queue, destination, cmd.pattern().data(),
@@ -102,7 +103,7 @@ HandlerResult HandleEnqueueSvmMap(Session& session, const pb::EnqueueSvmMap& cmd
   if (!enqueue.ok()) return enqueue.answer();
   void* const pointer = session.objects().SvmPointer(cmd.pointer(), cmd.size());
   if (pointer == nullptr || cl().clEnqueueSVMMap == nullptr) return CL_INVALID_VALUE;
-  if (enqueue.queue().device->knows_own_svm_only) return RunNothing(enqueue);
+  if (enqueue.queue().device->driver.knows_own_svm_only) return RunNothing(enqueue);
   return enqueue.Run(
       [&](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {
         return cl().clEnqueueSVMMap(queue, CL_FALSE, cmd.map_flags(), pointer, cmd.size(), waits,
@@ -115,7 +116,7 @@ HandlerResult HandleEnqueueSvmUnmap(Session& session, const pb::EnqueueSvmUnmap&
   if (!enqueue.ok()) return enqueue.answer();
   void* const pointer = session.objects().SvmPointer(cmd.pointer(), 1);
   if (pointer == nullptr || cl().clEnqueueSVMUnmap == nullptr) return CL_INVALID_VALUE;
-  if (enqueue.queue().device->knows_own_svm_only) return RunNothing(enqueue);
+  if (enqueue.queue().device->driver.knows_own_svm_only) return RunNothing(enqueue);
   return enqueue.Run(
       [&](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {
         return cl().clEnqueueSVMUnmap(queue, pointer, waits, list, event);
@@ -139,7 +140,7 @@ HandlerResult HandleEnqueueSvmMigrateMem(Session& session, const pb::EnqueueSvmM
     if (ranges->pointers.back() == nullptr) return CL_INVALID_VALUE;
   }
   if (cl().clEnqueueSVMMigrateMem == nullptr) return CL_INVALID_OPERATION;
-  if (enqueue.queue().device->knows_own_svm_only) return RunNothing(enqueue);
+  if (enqueue.queue().device->driver.knows_own_svm_only) return RunNothing(enqueue);
   auto carried = std::make_unique<Carried>();
   carried->keep = ranges;
   const HandlerResult migrated = enqueue.Run(

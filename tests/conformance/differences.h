@@ -32,9 +32,10 @@ struct Difference {
   std::string_view name;      // "clFoo.what", as in the check.
   std::string_view platform;  // Substring of the native platform's name.
   Where where;
-  cl_int seen;                    // What the driver answers; kDoNotRun; kBehaviour.
-  std::string_view reason;        // What the specification says and what the driver does.
-  std::string_view version = "";  // What CL_DRIVER_VERSION begins with; "": whatever it is.
+  cl_int seen;              // What the driver answers; kDoNotRun; kBehaviour.
+  std::string_view reason;  // What the specification says and what the driver does.
+  // What CL_DRIVER_VERSION begins with: one of these, with a blank between; "": whatever it is.
+  std::string_view versions = "";
 };
 
 // One table per driver, each in a file of its own.

@@ -8,9 +8,12 @@ constexpr std::string_view kPocl = "Portable Computing Language";
 constexpr std::string_view kAnyPlatform = "";  // The loader's own answer.
 constexpr std::string_view kPocl3 = "3.";
 constexpr std::string_view kPocl6 = "6.";
+constexpr std::string_view kPocl7 = "7.";
+constexpr std::string_view kPocl36 = "3. 6.";
+constexpr std::string_view kPocl67 = "6. 7.";
 
-// Sorted by entry point. Seen with PoCL 3.1 and 6.0 as Debian 12 and 13 package them; what one of
-// them does alone names it. "Spec" is the OpenCL 3.0 API specification.
+// Sorted by entry point. Seen with PoCL 3.1, 6.0 and 7.1 as Debian 12, 13 and unstable package
+// them; what one of them does alone names it. "Spec" is the OpenCL 3.0 API specification.
 constexpr Difference kPoclRows[] = {
     {"clBuildProgram.built_in", kPocl, Where::kDriverDecides, CL_BUILD_PROGRAM_FAILURE,
      "names built-in kernels, but this build of the driver cannot compile them"},
@@ -67,6 +70,8 @@ constexpr Difference kPoclRows[] = {
     {"clCreateImage.foreign_buffer", kPocl, Where::kNative, kDoNotRun, "crashes"},
     {"clCreateImage.format_10b4_10d4", kPocl, Where::kDriverDecides, CL_INVALID_OPERATION,
      "spec: CL_IMAGE_FORMAT_NOT_SUPPORTED"},
+    {"clCreateImage.format_10b7_10d2", kPocl, Where::kDriverDecides, CL_INVALID_OPERATION,
+     "spec: CL_IMAGE_FORMAT_NOT_SUPPORTED", kPocl7},
     {"clCreateImage.format_10b8_10de", kPocl, Where::kDriverDecides, CL_INVALID_OPERATION,
      "spec: CL_IMAGE_FORMAT_NOT_SUPPORTED"},
     {"clCreateImage.format_10b9_10d2", kPocl, Where::kDriverDecides, CL_INVALID_OPERATION,
@@ -94,6 +99,8 @@ constexpr Difference kPoclRows[] = {
      "spec: CL_INVALID_IMAGE_DESCRIPTOR for a row pitch below the row; not checked"},
     {"clCreateImage.pitch_without_pointer", kPocl, Where::kDriverDecides, CL_SUCCESS,
      "spec: CL_INVALID_IMAGE_DESCRIPTOR if a pitch is given and host_ptr is NULL; not checked"},
+    {"clCreateImage.r_int", kPocl, Where::kDriverDecides, kDoNotRun,
+     "no images of CL_R and CL_SIGNED_INT32; it says CL_INVALID_OPERATION", kPocl7},
     {"clCreateImage.samples", kPocl, Where::kNative, kDoNotRun, "ends the process"},
     {"clCreateImage.too_wide", kPocl, Where::kNative, CL_INVALID_OPERATION,
      "spec: CL_INVALID_IMAGE_SIZE"},
@@ -139,6 +146,8 @@ constexpr Difference kPoclRows[] = {
      "spec: CL_INVALID_VALUE for flags that are not valid; unknown bits are ignored"},
     {"clCreateSubBuffer.wraps", kPocl, Where::kNative, CL_SUCCESS,
      "spec: CL_INVALID_VALUE if the region is out of bounds; the sum of origin and size wraps"},
+    {"clCreateSubDevices.unknown_property", kPocl, Where::kDriverDecides,
+     CL_DEVICE_PARTITION_FAILED, "spec: CL_INVALID_VALUE", kPocl7},
     {"clEnqueueCopyBufferRect.null_destination", kPocl, Where::kNative, kDoNotRun, "crashes"},
     {"clEnqueueCopyBufferRect.null_destination_origin", kPocl, Where::kNative, kDoNotRun,
      "crashes"},
@@ -156,8 +165,8 @@ constexpr Difference kPoclRows[] = {
     {"clEnqueueCopyBufferToImage.past_right", kPocl, Where::kNative, kDoNotRun,
      "spec: CL_INVALID_VALUE; not checked, and foreign memory is touched"},
     {"clEnqueueCopyBufferToImage.sub_buffer", kPocl, Where::kNative, kDoNotRun, "crashes"},
-    {"clEnqueueCopyImage.null_destination", kPocl, Where::kNative, kDoNotRun, "crashes", kPocl6},
-    {"clEnqueueCopyImage.null_source", kPocl, Where::kNative, kDoNotRun, "crashes", kPocl6},
+    {"clEnqueueCopyImage.null_destination", kPocl, Where::kNative, kDoNotRun, "crashes", kPocl67},
+    {"clEnqueueCopyImage.null_source", kPocl, Where::kNative, kDoNotRun, "crashes", kPocl67},
     {"clEnqueueCopyImage.part_1d_buffer", kPocl, Where::kDriverDecides, CL_INVALID_MEM_OBJECT,
      "images over buffers have no storage of their own in this driver, and are refused", kPocl3},
     {"clEnqueueCopyImage.past_right", kPocl, Where::kNative, kDoNotRun,
@@ -222,6 +231,10 @@ constexpr Difference kPoclRows[] = {
     {"clEnqueueNDRangeKernel.required_left_out", kPocl, Where::kDriverDecides, kBehaviour,
      "refused, as the specification asked up to 2.2; since then the required size may be used"},
     {"clEnqueueNDRangeKernel.too_much_local", kPocl, Where::kNative, kDoNotRun, "crashes"},
+    {"clEnqueueNDRangeKernel.work_item_functions", kPocl, Where::kDriverDecides, kDoNotRun,
+     "the driver cannot load a kernel that asks for everything; it does not run, and says so in a "
+     "log alone",
+     kPocl7},
     {"clEnqueueNDRangeKernel.zero_local", kPocl, Where::kNative, kDoNotRun, "crashes"},
     {"clEnqueueReadBuffer.empty", kPocl, Where::kNative, kBehaviour,
      "CL_INVALID_VALUE for no bytes, to which either code may come; Sluice says CL_SUCCESS",
@@ -247,15 +260,17 @@ constexpr Difference kPoclRows[] = {
     {"clEnqueueSVMMemcpy.failed_wait", kPocl, Where::kNative, kDoNotRun,
      "spec: CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST; waits for ever"},
     {"clEnqueueSVMMemcpy.host_overlap_after", kPocl, Where::kNative, CL_SUCCESS,
-     "spec: CL_MEM_COPY_OVERLAP; not checked outside memory of clSVMAlloc", kPocl6},
+     "spec: CL_MEM_COPY_OVERLAP; not checked outside memory of clSVMAlloc", kPocl67},
     {"clEnqueueSVMMemcpy.host_same", kPocl, Where::kNative, CL_SUCCESS,
-     "spec: CL_MEM_COPY_OVERLAP; not checked outside memory of clSVMAlloc", kPocl6},
+     "spec: CL_MEM_COPY_OVERLAP; not checked outside memory of clSVMAlloc", kPocl67},
     {"clEnqueueSVMMemcpy.zero_size", kPocl, Where::kNative, kDoNotRun,
      "spec: a size of zero is no error; CL_INVALID_VALUE"},
     {"clEnqueueSVMMigrateMem.beyond", kPocl, Where::kNative, CL_SUCCESS,
      "spec: CL_INVALID_VALUE for a range that is not within an allocation; not checked", kPocl3},
     {"clEnqueueSVMMigrateMem.beyond", kPocl, Where::kNative, kDoNotRun,
      "spec: CL_INVALID_VALUE; frees what it has not allocated", kPocl6},
+    {"clEnqueueSVMMigrateMem.beyond", kPocl, Where::kNative, CL_INVALID_OPERATION,
+     "spec: CL_INVALID_VALUE", kPocl7},
     {"clEnqueueSVMMigrateMem.count_without_list", kPocl, Where::kNative, kDoNotRun,
      "spec: CL_INVALID_EVENT_WAIT_LIST; frees what it has not allocated", kPocl6},
     {"clEnqueueSVMMigrateMem.foreign_event", kPocl, Where::kNative, kDoNotRun,
@@ -303,6 +318,8 @@ constexpr Difference kPoclRows[] = {
      "spec: CL_INVALID_DEVICE_TYPE for a type that is not a valid value"},
     {"clGetDeviceInfo.CL_DEVICE_DEVICE_ENQUEUE_CAPABILITIES", kPocl, Where::kDriverDecides,
      kBehaviour, "spec: a cl_device_device_enqueue_capabilities of 8 bytes; 4 bytes come"},
+    {"clGetDeviceInfo.built_in_kernels", kPocl, Where::kDriverDecides, kBehaviour,
+     "spec: names with semicolons between; one stands at the end, too", kPocl7},
     {"clGetExtensionFunctionAddressForPlatform.null_platform", kAnyPlatform, Where::kDriverDecides,
      CL_SUCCESS, "the loader answers a null platform as if it were the first"},
     {"clGetImageInfo.buffer", kPocl, Where::kNative, CL_SUCCESS,
@@ -395,11 +412,12 @@ constexpr Difference kPoclRows[] = {
     {"clSetKernelArg.struct_small", kPocl, Where::kDriverDecides, CL_SUCCESS,
      "spec: CL_INVALID_ARG_SIZE; the driver keeps no size for structures"},
     {"clSetKernelExecInfo.null_value", kPocl, Where::kNative, CL_SUCCESS,
-     "spec: CL_INVALID_VALUE; nothing is checked"},
+     "spec: CL_INVALID_VALUE; nothing is checked", kPocl36},
+    {"clSetKernelExecInfo.null_value", kPocl, Where::kNative, kDoNotRun, "crashes", kPocl7},
     {"clSetKernelExecInfo.unknown", kPocl, Where::kNative, CL_SUCCESS,
      "spec: CL_INVALID_VALUE; nothing is checked", kPocl3},
     {"clSetProgramSpecializationConstant.null_value", kPocl, Where::kNative, kDoNotRun, "crashes",
-     kPocl6},
+     kPocl67},
     {"clSetUserEventStatus.chain_behind", kPocl, Where::kNative, kDoNotRun,
      "aborts: it still uses commands that it has failed and freed"},
     {"clUnloadPlatformCompiler.null", kAnyPlatform, Where::kDriverDecides, CL_SUCCESS,

@@ -205,7 +205,9 @@ TEST_F(EventTest, FailsWhileOthersEnd) {
     ASSERT_LT(StatusOf(behind), 0) << i;
     if (i % 4 != 0) continue;
     ASSERT_LT(StatusOf(last), 0) << i;
-    ASSERT_EQ(StatusOf(beside), CL_COMPLETE) << i;
+    if (!Differs("clSetUserEventStatus.queue_goes_on")) {
+      ASSERT_EQ(StatusOf(beside), CL_COMPLETE) << i;
+    }
   }
 }
 

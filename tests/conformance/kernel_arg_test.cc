@@ -227,7 +227,7 @@ TEST_F(KernelArgTest, SamplersAndImages) {
             clSetKernelArg(kernel, 2, 1, &handle));
   EXPECT_CL("clSetKernelArg.buffer_for_image", (AnyOf{CL_INVALID_MEM_OBJECT, CL_INVALID_ARG_VALUE}),
             clSetKernelArg(kernel, 1, sizeof(handle), &handle));
-  const cl_image_format format = {CL_R, CL_SIGNED_INT32};
+  const cl_image_format format = {CL_RGBA, CL_UNSIGNED_INT8};  // Of every device with images.
   cl_image_desc desc = {};
   desc.image_type = CL_MEM_OBJECT_IMAGE2D;
   desc.image_width = desc.image_height = 4;

@@ -329,22 +329,25 @@ TEST_F(EventLoopbackTest, TransfersOfAnOutOfOrderQueue) {
 
 // What is kept of failed commands for the driver's sake does not outlive their queue and context.
 TEST_F(EventLoopbackTest, FailuresGoWithTheirContext) {
-  client_->Sync();
-  const int before = fake_->live_objects();
-  for (const cl_int end : {-17, CL_COMPLETE}) {
-    const uint64_t context = MakeContext();
-    const uint64_t queue = MakeQueue(context, kGpu);
-    const uint64_t gate = MakeUserEvent(context);
-    const std::vector<uint64_t> events = {Marker(queue, {gate}), Marker(queue, {gate}),
-                                          Marker(queue)};
-    SetUserEvent(gate, end);
-    for (const uint64_t event : events) Completed(event);
-    for (const uint64_t id : {events[0], events[1], events[2], gate, queue, context}) {
-      pb::Command release;
-      release.mutable_release_object()->set_id(id);
-      client_->Send(release);
+  for (const std::string version : {kPoclVersion, "OpenCL 3.0"}) {
+    Start({}, 0, version);
+    client_->Sync();
+    const int before = fake_->live_objects();
+    for (const cl_int end : {-17, CL_COMPLETE}) {
+      const uint64_t context = MakeContext();
+      const uint64_t queue = MakeQueue(context, kGpu);
+      const uint64_t gate = MakeUserEvent(context);
+      const std::vector<uint64_t> events = {Marker(queue, {gate}), Marker(queue, {gate}),
+                                            Marker(queue)};
+      SetUserEvent(gate, end);
+      for (const uint64_t event : events) Completed(event);
+      for (const uint64_t id : {events[0], events[1], events[2], gate, queue, context}) {
+        pb::Command release;
+        release.mutable_release_object()->set_id(id);
+        client_->Send(release);
+      }
+      client_->WaitUntil([&] { return fake_->live_objects() == before; });
     }
-    client_->WaitUntil([&] { return fake_->live_objects() == before; });
   }
 }
 
