@@ -110,10 +110,11 @@ struct SyncSteps {
 cl_int EnqueueAcquire(Api api, const SyncArguments& arguments, SyncSteps steps = {});
 cl_int EnqueueRelease(Api api, const SyncArguments& arguments, SyncSteps steps = {});
 
-// Waits in the call for a release that does not come behind a user event. Its error, that of what
-// it waits for (CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST), or as from every call that waits
-// that of an earlier command of the queue which was refused late. With an error the call gives the
-// application no event: nobody releases what comes with a failure, and it would keep the context.
+// Waits in the call for a release that does not come behind a user event. Its own error, or as from
+// every call that waits that of an earlier command of the queue which was refused late; with an
+// error the call gives the application no event: nobody releases what comes with a failure, and it
+// would keep the context. A release that failed since what it waits for had failed is its event's
+// to tell: the functions have no code for that.
 cl_int WaitForRelease(Queue& queue, Event* released, cl_event* event);
 
 // Whether such a call's command would come behind user events without a status (gates.h): what then

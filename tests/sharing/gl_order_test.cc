@@ -256,6 +256,34 @@ TEST_P(GlOrder, ReleaseAnswersWithItsFailure) {
             CL_INVALID_GL_OBJECT);
 }
 
+// That an event of its wait list, or of the acquire's before it, has failed is no code of the call:
+// the release's event tells it (cl_khr_gl_sharing lists none for clEnqueueReleaseGLObjects).
+TEST_P(GlOrder, FailedWaitListIsTheEventsToTell) {
+  const Own<cl_mem> memory = Shared(Buffer(nullptr, 4096));
+  const cl_mem list[] = {memory};
+  for (const bool of_acquire : {true, false}) {
+    cl_int status = CL_SUCCESS;
+    Own<cl_event> gate(clCreateUserEvent(context(), &status));
+    ASSERT_EQ(status, CL_SUCCESS);
+    ASSERT_EQ(clSetUserEventStatus(gate, -5), CL_SUCCESS);
+    const cl_uint waits = of_acquire ? 1 : 0;
+    ASSERT_EQ(clEnqueueAcquireGLObjects(queue(), 1, list, waits,
+                                        of_acquire ? gate.AsList() : nullptr, nullptr),
+              CL_SUCCESS);
+    Own<cl_event> released;
+    ASSERT_EQ(clEnqueueReleaseGLObjects(queue(), 1, list, 1 - waits,
+                                        of_acquire ? nullptr : gate.AsList(), released.Out()),
+              CL_SUCCESS)
+        << of_acquire;
+    EXPECT_EQ(clWaitForEvents(1, released.AsList()), CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
+    EXPECT_LT(conformance::StatusOf(released), 0) << of_acquire;
+    clFinish(queue());
+    if (conformance::Differs("clEnqueueAcquireGLObjects.queue_goes_on")) MakeQueue();
+  }
+  ASSERT_EQ(Acquire(memory), CL_SUCCESS) << "it was a release all the same";
+  ASSERT_EQ(Release(memory), CL_SUCCESS);
+}
+
 // An acquire fails late again and again, and its release while a write is still running behind
 // it: the session goes on.
 TEST_P(GlOrder, FailuresBehindAWrite) {

@@ -129,7 +129,7 @@ cl_int ReleaseD3d(Api api, const SyncArguments& arguments) {
   if (interop->user_sync()) return CL_SUCCESS;
   const cl_int answer = WaitForRelease(*queue, released.get(), arguments.event);
   // One that fails because of its list need not have come behind all that is before it.
-  if (answer != CL_SUCCESS) queue->Finish();
+  if (answer != CL_SUCCESS || released->status() < 0) queue->Finish();
   queue->stream().AwaitHandled();
   return answer;
 }

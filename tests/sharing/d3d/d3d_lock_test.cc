@@ -61,9 +61,13 @@ TYPED_TEST(D3dLock, WaitsForOpenClEnd) {
   EXPECT_EQ(conformance::StatusOf(acquired), CL_OUT_OF_RESOURCES);
   EXPECT_EQ(clFinish(second), CL_OUT_OF_RESOURCES);
   EXPECT_EQ(conformance::StatusOf(others), CL_OUT_OF_RESOURCES);
-  // Of what was not acquired: at once.
-  EXPECT_LT(this->Release(this->memory_), 0);
-  EXPECT_LT(this->release_(second, 1, list, 0, nullptr, nullptr), 0);
+  // Releases of what these acquires did not bring: at once, and their events tell.
+  Own<cl_event> released;
+  Own<cl_event> others_released;
+  EXPECT_EQ(this->Release(this->memory_, released.Out()), CL_SUCCESS);
+  EXPECT_LT(conformance::StatusOf(released), 0);
+  EXPECT_EQ(this->release_(second, 1, list, 0, nullptr, others_released.Out()), CL_SUCCESS);
+  EXPECT_LT(conformance::StatusOf(others_released), 0);
   this->lock_->Leave();
   EXPECT_TRUE(this->app().Read(this->buffer_.Get()) == this->before_);
   this->ExpectShares(this->memory_, this->buffer_.Get());

@@ -308,7 +308,9 @@ TEST_P(Dx9Planes, LockedByTheApplication) {
     ASSERT_EQ(Acquire(plane, acquired.Out()), CL_SUCCESS);
     EXPECT_EQ(clWaitForEvents(1, acquired.AsList()), CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
     EXPECT_EQ(conformance::StatusOf(acquired), CL_OUT_OF_RESOURCES);
-    EXPECT_LT(Release(plane), 0);
+    Own<cl_event> released;
+    EXPECT_EQ(Release(plane, released.Out()), CL_SUCCESS);
+    EXPECT_LT(conformance::StatusOf(released), 0);
   }
   EXPECT_EQ(surface->UnlockRect(), D3D_OK);
   for (const Own<cl_mem>& plane : planes) {
