@@ -30,6 +30,9 @@ struct InstallFlags {
 absl::Status Install(const InstallFlags& flags, std::vector<std::string>* done);
 absl::Status Uninstall(const InstallFlags& flags, std::vector<std::string>* done);
 
+// The files of this driver that OpenCL's loader is told to load, in its order. Any user may ask.
+std::vector<std::string> RegisteredDrivers();
+
 // What the service is doing, or why it ended, and what to do, for who gets no answer from it. Any
 // user may ask. "" if the service manager does not say.
 std::string DescribeService();

@@ -18,22 +18,41 @@ std::string Shown(std::string text) {
   return text;
 }
 
+const char* WordFor(const Step& step) {
+  switch (step.result) {
+    case Step::kOk:
+      return "ok";
+    case Step::kFailed:
+      return "failed";
+    case Step::kWarning:
+      return "warning";
+    case Step::kSkipped:
+      break;
+  }
+  return "skipped";
+}
+
 }  // namespace
 
-int Steps::Report(bool json, const char* healthy_text, const char* other_text) const {
+void Steps::Tell(bool json) {
+  for (; !json && told_ < steps_.size(); ++told_) {
+    const Step& step = steps_[told_];
+    std::printf("%-8s %-20s %s\n", WordFor(step), step.name.c_str(), Shown(step.found).c_str());
+    if (!step.advice.empty()) std::printf("%-8s %-20s -> %s\n", "", "", Shown(step.advice).c_str());
+  }
+  std::fflush(stdout);
+}
+
+int Steps::Report(bool json, const char* healthy_text, const char* other_text) {
+  Tell(json);
   bool healthy = true;
   nlohmann::json list = nlohmann::json::array();
   for (const Step& step : steps_) {
-    const char* word = step.result == Step::kOk        ? "ok"
-                       : step.result == Step::kFailed  ? "failed"
-                       : step.result == Step::kWarning ? "warning"
-                                                       : "skipped";
     healthy = healthy && step.result != Step::kFailed;
-    list.push_back(
-        {{"step", step.name}, {"result", word}, {"found", step.found}, {"advice", step.advice}});
-    if (json) continue;
-    std::printf("%-8s %-20s %s\n", word, step.name.c_str(), Shown(step.found).c_str());
-    if (!step.advice.empty()) std::printf("%-8s %-20s -> %s\n", "", "", Shown(step.advice).c_str());
+    list.push_back({{"step", step.name},
+                    {"result", WordFor(step)},
+                    {"found", step.found},
+                    {"advice", step.advice}});
   }
   if (json) {
     const nlohmann::json report = {{"healthy", healthy}, {"steps", list}};

@@ -3,6 +3,7 @@
 // What an examination found, step by step, and how that is told. Single thread.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -30,11 +31,15 @@ class Steps {
     steps_.push_back({name, Step::kSkipped, why, ""});
   }
 
-  // Prints them, and the last sentence; the exit code.
-  int Report(bool json, const char* healthy_text, const char* other_text) const;
+  // Prints what has been found so far, unless it is to be JSON: before what may end this process.
+  void Tell(bool json);
+
+  // Prints the rest, and the last sentence; the exit code.
+  int Report(bool json, const char* healthy_text, const char* other_text);
 
  private:
   std::vector<Step> steps_;
+  size_t told_ = 0;
 };
 
 }  // namespace sluice

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The commands that not every system has: run and doctor on Linux (linux/),
-// install and uninstall on Windows (windows/). Single thread.
+// The commands that not every system has: run and others on Linux (linux/),
+// install and uninstall on Windows (windows/), doctor on both. Single thread.
 #pragma once
 
 #include <CLI/CLI.hpp>

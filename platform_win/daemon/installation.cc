@@ -31,13 +31,11 @@
 namespace sluice {
 namespace {
 
-constexpr wchar_t kVendors[] = L"SOFTWARE\\Khronos\\OpenCL\\Vendors";
 constexpr wchar_t kEventSource[] =
     L"SYSTEM\\CurrentControlSet\\Services\\EventLog\\Application\\Sluice";
 // Windows' own, whose messages 1 to 1000 are nothing but the text that comes with the event.
 constexpr wchar_t kMessageFile[] = L"%SystemRoot%\\System32\\EventCreate.exe";
 constexpr char kDaemon[] = "sluiced.exe";
-constexpr char kDriver[] = "sluice_icd.dll";
 constexpr DWORD kStopTimeoutMs = 60'000;
 constexpr DWORD kPollMs = 100;
 constexpr DWORD kTellAfterMs = 2'000;  // As long as one waits without wondering.
@@ -132,8 +130,9 @@ class DriverList {
 
   // Every entry that names a driver of ours, in whatever folder.
   absl::StatusOr<std::vector<std::wstring>> Ours() {
-    const LSTATUS result = ::RegOpenKeyExW(
-        HKEY_LOCAL_MACHINE, kVendors, 0, KEY_QUERY_VALUE | KEY_SET_VALUE | KEY_WOW64_64KEY, &key_);
+    const LSTATUS result =
+        ::RegOpenKeyExW(HKEY_LOCAL_MACHINE, kVendorsKey, 0,
+                        KEY_QUERY_VALUE | KEY_SET_VALUE | KEY_WOW64_64KEY, &key_);
     std::vector<std::wstring> entries;
     if (result == ERROR_FILE_NOT_FOUND) return entries;  // No drivers at all.
     ::SetLastError(static_cast<DWORD>(result));
@@ -147,7 +146,7 @@ class DriverList {
       }
       const std::wstring value(name.data(), length);
       const std::string file = FromWide(value.substr(value.find_last_of(L"\\/") + 1));
-      if (absl::EqualsIgnoreCase(file, kDriver)) entries.push_back(value);
+      if (absl::EqualsIgnoreCase(file, kDriverFile)) entries.push_back(value);
     }
   }
 
@@ -163,7 +162,7 @@ class DriverList {
 
 // The driver beside us, in place of any other of ours: two would show each device twice.
 absl::Status RegisterDriver(const std::string& driver, std::vector<std::string>* done) {
-  RETURN_IF_ERROR(SetDword(kVendors, ToWide(driver), 0));
+  RETURN_IF_ERROR(SetDword(kVendorsKey, ToWide(driver), 0));
   done->push_back(absl::StrCat("driver: ", driver));
   DriverList list;
   ASSIGN_OR_RETURN(const std::vector<std::wstring> entries, list.Ours());
@@ -180,7 +179,7 @@ absl::Status RegisterDriver(const std::string& driver, std::vector<std::string>*
 
 // The entry of the driver beside us. Another folder's is another installation's.
 absl::Status RemoveDriver(std::vector<std::string>* done) {
-  ASSIGN_OR_RETURN(const std::string driver, FileBeside(kDriver));
+  ASSIGN_OR_RETURN(const std::string driver, FileBeside(kDriverFile));
   DriverList list;
   ASSIGN_OR_RETURN(const std::vector<std::wstring> entries, list.Ours());
   for (const std::wstring& entry : entries) {
@@ -191,7 +190,7 @@ absl::Status RemoveDriver(std::vector<std::string>* done) {
       continue;
     }
     const std::string by_hand =
-        absl::StrCat("`reg delete HKLM\\", FromWide(kVendors), " /v \"", file, "\" /f`");
+        absl::StrCat("`reg delete HKLM\\", FromWide(kVendorsKey), " /v \"", file, "\" /f`");
     done->push_back(absl::StrCat("driver left: ", file,
                                  ", which this installation did not register; ",
                                  RemovalAdvice(file, by_hand)));
@@ -572,11 +571,11 @@ absl::Status Install(const InstallFlags& flags, std::vector<std::string>* done) 
   std::vector<std::string> programs;
   if (!flags.no_service)
     programs = {kDaemon, "sluice-worker.exe", "sluice-gateway.exe", "sluice-allocator.exe"};
-  if (!flags.no_driver) programs.push_back(kDriver);
+  if (!flags.no_driver) programs.push_back(kDriverFile);
   ASSIGN_OR_RETURN(const std::string own, OwnExecutablePath());
   RETURN_IF_ERROR(CheckPrograms(own.substr(0, own.find_last_of("\\/")), programs));
   if (!flags.no_driver) {
-    ASSIGN_OR_RETURN(driver, FileBeside(kDriver));
+    ASSIGN_OR_RETURN(driver, FileBeside(kDriverFile));
     RETURN_IF_ERROR(CheckLoaderReads(driver));
   }
   if (!flags.no_service)

@@ -11,6 +11,10 @@
 
 namespace sluice {
 
+// Under HKEY_LOCAL_MACHINE: OpenCL's loader knows drivers by the names of its values, each a path.
+inline constexpr wchar_t kVendorsKey[] = L"SOFTWARE\\Khronos\\OpenCL\\Vendors";
+inline constexpr char kDriverFile[] = "sluice_icd.dll";
+
 // OK if all of `names` lie in `folder`, each a whole program or library (`.dll`) for the processor
 // that this one is for, with a path that can be loaded, and are nobody's to change but the
 // administrators', nor may anybody lay a library beside them or move them away. Else names the

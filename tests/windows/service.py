@@ -133,7 +133,7 @@ def answered(wine, endpoint):
 
 def texts(wine):
     """Help names what Windows has."""
-    linux = ("/etc/", "/run/", ".sock", "SIG", "sudo", "doctor", "`run`", "systemctl", "XDG_")
+    linux = ("/etc/", "/run/", ".sock", "SIG", "sudo", "`run`", "systemctl", "XDG_")
     for line, names in ((("sluicectl.exe",), ("pipe:sluice-broker", "install")),
                         (("sluicectl.exe", "status"), (r"\\.\pipe\sluice-broker-admin",)),
                         (("sluiced.exe",), (r"\Sluice\sluiced.toml", "sc.exe stop Sluice", r"\\.\pipe\NAME"))):
@@ -183,14 +183,52 @@ def monitor(wine):
               PIPE + "-admin" in answer["error"], (code, answer))
 
 
+def doctor(wine, endpoint):
+    """Why a program sees no device: each fault alone. The system's loader is the tests', in the system's folder."""
+    found = in_c(wine, "windows", "system32", "opencl.dll")
+    kept = found.rename(found.with_suffix(".kept"))
+    shutil.copy2(BIN / "OpenCL.dll", found)
+    driver = wine_module.windows_path(BIN / "sluice_icd.dll")
+
+    def examine(what, at, exit_code, failed, loader="n"):
+        code, output = wine.run([BIN / "sluicectl.exe", "doctor", "--json", "--endpoint", at], seconds=120,
+                                WINEDLLOVERRIDES=f"mscoree,mshtml=;opencl={loader}")
+        try:
+            steps = {step["step"]: step for step in json.loads(output)["steps"]}
+        except (ValueError, KeyError):
+            steps = {}
+        wrong = {name for name, step in steps.items() if step["result"] == "failed"}
+        check(f"doctor: {what}", code == exit_code and steps and wrong == set(failed) and
+              all(steps[name]["advice"] for name in wrong), (code, output))
+        return steps
+    steps = examine("all is well", endpoint, 0, [])
+    check("doctor: the driver that is registered", steps.get("driver's entry", {}).get("found") == driver, steps)
+    check("doctor: what a program's loader lists", "Sluice (" in steps.get("application's view", {}).get("found", ""), steps)
+    code, output = wine.run([BIN / "sluicectl.exe", "doctor", "--endpoint", endpoint], seconds=120,
+                            WINEDLLOVERRIDES="mscoree,mshtml=;opencl=n")
+    check("doctor: in words", code == 0 and "sees Sluice's devices" in output and "system32" in output.lower(), (code, output))
+    examine("no daemon", "pipe:nobody", 1, ["daemon's pipe", "application's view"])
+    examine("no daemon on the network", "127.0.0.1:1", 1, ["daemon on the network", "application's view"])
+    steps = examine("no loader", endpoint, 1, ["OpenCL loader"], loader="")
+    check("doctor: no loader, no view", steps.get("application's view", {}).get("result") == "skipped", steps)
+    wine.must("reg", "delete", wine_module.VENDORS, "/f")
+    examine("no entry", endpoint, 1, ["driver's entry", "application's view"])
+    wine.must("reg", "add", wine_module.VENDORS, "/v", r"C:\none\sluice_icd.dll", "/t", "REG_DWORD", "/d", "0", "/f")
+    examine("a driver that is gone", endpoint, 1, ["driver", "application's view"])
+    wine.must("reg", "delete", wine_module.VENDORS, "/f")
+    wine.register_driver(BIN / "sluice_icd.dll")
+    found.unlink()
+    kept.rename(found)
+
+
 def console(wine):
     """Starts as a program, answers, refuses a second one, and stops when it is drained."""
     endpoint = "pipe:" + PIPE
     log = wine.directory / "console.log"
     with open(log, "wb") as output:
         daemon = subprocess.Popen(["wine", str(BIN / "sluiced.exe"), "--console", "--socket", PIPE],
-                                  env={**wine.environment, "WINEDLLOVERRIDES": OPENCL}, stdin=subprocess.DEVNULL,
-                                  stdout=output, stderr=subprocess.STDOUT)
+                                  env={**wine.environment, "WINEDLLOVERRIDES": OPENCL + ";opencl=b"},
+                                  stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
     try:
         status = answered(wine, endpoint)
         if status is None:
@@ -211,6 +249,7 @@ def console(wine):
         wine.register_driver(BIN / "sluice_icd.dll")
         code, output = uses(wine, endpoint)
         check("console: the driver by the environment", code == 0, output)
+        doctor(wine, endpoint)
         code, output = wine.run([BIN / "list_platforms.exe"], seconds=60,
                                 SLUICE_ENDPOINT=f"{endpoint},{endpoint.replace('console', 'CONSOLE')}",
                                 WINEDLLOVERRIDES="mscoree,mshtml=;opencl=n")

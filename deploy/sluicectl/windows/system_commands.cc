@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "broker/os/installation.h"
 #include "deploy/sluicectl/exit_codes.h"
+#include "deploy/sluicectl/windows/doctor.h"
 
 namespace sluice {
 namespace {
@@ -44,6 +45,7 @@ int Told(const absl::Status& status, const std::vector<std::string>& steps, bool
 }  // namespace
 
 void DefineSystemCommands(CLI::App* app, CommonFlags* common) {
+  AddSubcommand(app, "doctor", "Find out why an application sees no device", common);
   InstallFlags* flags = &TheInstallFlags();
   CLI::App* install = app->add_subcommand(
       "install", "Make sluiced a service and register the driver with OpenCL's loader");
@@ -67,6 +69,7 @@ void DefineSystemCommands(CLI::App* app, CommonFlags* common) {
 }
 
 std::optional<int> RunSystemCommand(const std::string& name, const CommonFlags& flags) {
+  if (name == "doctor") return DoctorCommand(flags);
   if (name != "install" && name != "uninstall") return std::nullopt;
   std::vector<std::string> steps;
   if (!flags.endpoint.empty()) {
@@ -89,6 +92,7 @@ const char* SystemExamples() {
          "  sluicectl install                        make Sluice a service, and an OpenCL driver\n"
          "  sluicectl status                         what is the service doing?\n"
          "  sluicectl sessions                       who uses the devices?\n"
+         "  sluicectl doctor                         why does a program see no device?\n"
          "  sluicectl kill 0f3a5b7c9d1e2f40          end one of them\n"
          "  sluicectl uninstall                      take all of it away again\n";
 }
