@@ -14,8 +14,8 @@
 #include "broker/admin_listener.h"
 #include "broker/base/log.h"
 #include "broker/base/shown_text.h"
+#include "broker/base/version.h"
 #include "broker/os/this_process.h"
-#include "broker/version.h"
 #include "proto/admin.grpc.pb.h"
 
 namespace sluice {

@@ -19,10 +19,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "broker/admin_listener.h"
+#include "broker/children/workers.h"
 #include "broker/event_loop.h"
 #include "broker/probe.h"
-#include "broker/resource_registry.h"
-#include "broker/workers.h"
+#include "broker/resources/registry.h"
 
 namespace sluice {
 

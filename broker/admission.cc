@@ -10,7 +10,7 @@
 #include "broker/base/peer_version.h"
 #include "broker/os/close_elsewhere.h"
 #include "broker/os/local_socket.h"
-#include "broker/resource_messages.h"
+#include "proto/resource_messages.h"
 
 namespace sluice {
 namespace {

@@ -22,15 +22,15 @@
 #include <utility>
 #include <vector>
 
-#include "broker/broker_messages.h"
+#include "broker/children/workers.h"
+#include "broker/config/policy.h"
 #include "broker/event_loop.h"
 #include "broker/os/peer_identity.h"
 #include "broker/os/scoped_handle.h"
-#include "broker/policy.h"
-#include "broker/resource_hub.h"
+#include "broker/resources/hub.h"
 #include "broker/session_opener.h"
 #include "broker/slots.h"
-#include "broker/workers.h"
+#include "proto/broker_messages.h"
 
 namespace sluice {
 

@@ -9,10 +9,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "broker/base/log.h"
+#include "broker/base/version.h"
 #include "broker/os/local_socket.h"
 #include "broker/os/service.h"
 #include "broker/vendor_folder.h"
-#include "broker/version.h"
 
 namespace sluice {
 namespace {

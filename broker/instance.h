@@ -10,7 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "broker/config.h"
+#include "broker/config/config.h"
 #include "broker/os/scoped_handle.h"
 
 namespace sluice {

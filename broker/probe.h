@@ -15,12 +15,12 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "broker/child_output.h"
-#include "broker/child_watch.h"
+#include "broker/children/child_output.h"
+#include "broker/children/child_watch.h"
+#include "broker/children/worker_launcher.h"
 #include "broker/event_loop.h"
 #include "broker/os/process.h"
 #include "broker/os/scoped_handle.h"
-#include "broker/worker_launcher.h"
 
 namespace sluice {
 

@@ -10,9 +10,9 @@
 #include "absl/strings/str_split.h"
 #include "broker/base/log.h"
 #include "broker/base/peer_version.h"
-#include "broker/broker_messages.h"
 #include "broker/os/local_socket.h"
-#include "broker/resource_messages.h"
+#include "proto/broker_messages.h"
+#include "proto/resource_messages.h"
 
 namespace sluice {
 namespace {

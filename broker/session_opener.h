@@ -10,10 +10,10 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "broker/config.h"
-#include "broker/policy.h"
+#include "broker/children/workers.h"
+#include "broker/config/config.h"
+#include "broker/config/policy.h"
 #include "broker/probe.h"
-#include "broker/workers.h"
 
 namespace sluice {
 

@@ -8,7 +8,7 @@
 //
 // and so is a relative one, if this host has other separators than slashes.
 // Textual, as the scan for include files is. What is overlooked here, the worker's confinement
-// keeps away from its host's files (broker/os/worker_files.h). Thread-safe: no state.
+// keeps away from its host's files (daemon/worker/worker_files.h). Thread-safe: no state.
 #pragma once
 
 #include <string>

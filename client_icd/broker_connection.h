@@ -10,9 +10,9 @@
 
 #include "absl/status/statusor.h"
 #include "broker/base/peer_version.h"
-#include "broker/broker_messages.h"
 #include "broker/os/descriptor_identity.h"
 #include "client_icd/session.h"
+#include "proto/broker_messages.h"
 
 namespace sluice {
 

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "broker/broker_messages.h"
 #include "broker/os/local_socket.h"
 #include "broker/os/scoped_handle.h"
+#include "proto/broker_messages.h"
 #include "proto/status_macros.h"
 
 namespace sluice {

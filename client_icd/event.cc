@@ -74,8 +74,8 @@ void Event::Abandon() {
   for (; eager_hooks_ > 0; --eager_hooks_) session().stream().DropEager();
 }
 
-// As the worker does it (daemon/in_flight.h): a command that failed may have done so before others
-// of its queue have ended.
+// As the worker does it (daemon/worker/queues/in_flight.h): a command that failed may have done so
+// before others of its queue have ended.
 void Event::ReturnCovered(cl_int status) {
   const uint64_t covers = std::exchange(covers_, 0);
   if (covers == 0) return;

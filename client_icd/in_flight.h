@@ -7,8 +7,8 @@
 // *uncovered* until a later command covers them: one with an event that comes after all before it
 // (in an in-order queue any, else a marker or barrier without a list), or a Finish. Every
 // kCheckBatch uncovered commands a queue sends a Finish that nobody waits for. The worker counts
-// the same way (daemon/in_flight.h), never more than we do, and takes a client that has more in
-// flight than it may for a liar.
+// the same way (daemon/worker/queues/in_flight.h), never more than we do, and takes a client that
+// has more in flight than it may for a liar.
 //
 // Owned by Session. Thread-safe.
 #pragma once

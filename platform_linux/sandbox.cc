@@ -81,8 +81,9 @@ SandboxFailure ApplySandbox(const SandboxOptions& options) {
     const rlimit data = {options.data_bytes, options.data_bytes};
     if (::setrlimit(RLIMIT_DATA, &data) != 0) return {"setrlimit(RLIMIT_DATA)", errno};
   }
-  // So that a session that gave way to others (daemon/queue_hints.h) may come back to nice 0, and
-  // no further. A broker without the right to allow it does not: the hint is without effect then.
+  // So that a session that gave way to others (daemon/worker/queues/queue_hints.h) may come back to
+  // nice 0, and no further. A broker without the right to allow it does not: the hint is without
+  // effect then.
   const rlimit nice_zero = {20, 20};
   static_cast<void>(::setrlimit(RLIMIT_NICE, &nice_zero));
   if (options.user.has_value()) {

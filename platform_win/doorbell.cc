@@ -7,7 +7,7 @@
 #include <chrono>
 #include <climits>
 
-#include "platform_win/mappings.h"
+#include "platform_win/handles/mappings.h"
 
 namespace sluice {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "platform_win/handle_table.h"
+#include "platform_win/handles/handle_table.h"
 #include "platform_win/wide_text.h"
 
 namespace sluice {

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "broker/os/random.h"
-#include "platform_win/handle_table.h"
+#include "platform_win/handles/handle_table.h"
 #include "platform_win/pipe.h"
 #include "platform_win/wide_text.h"
 

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "broker/os/shared_memory.h"
-#include "platform_win/section.h"
+#include "platform_win/handles/section.h"
 
 namespace sluice {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/os/graphics_handle.h"
 
-#include "platform_win/handle_table.h"
+#include "platform_win/handles/handle_table.h"
 
 namespace sluice {
 

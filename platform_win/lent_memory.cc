@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "broker/os/shared_memory.h"
-#include "platform_win/section.h"
+#include "platform_win/handles/section.h"
 
 namespace sluice {
 namespace {

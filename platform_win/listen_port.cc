@@ -7,7 +7,7 @@
 #include <ws2tcpip.h>
 
 #include "absl/strings/str_cat.h"
-#include "platform_win/handle_table.h"
+#include "platform_win/handles/handle_table.h"
 
 namespace sluice {
 namespace {

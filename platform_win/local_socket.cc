@@ -15,10 +15,10 @@
 #include "absl/strings/str_cat.h"
 #include "broker/base/check.h"
 #include "broker/os/random.h"
-#include "platform_win/access_notation.h"
-#include "platform_win/account.h"
 #include "platform_win/pipe.h"
-#include "platform_win/pipe_access.h"
+#include "platform_win/security/access_notation.h"
+#include "platform_win/security/account.h"
+#include "platform_win/security/pipe_access.h"
 #include "platform_win/wide_text.h"
 
 #undef SendMessage  // A macro of windows.h.

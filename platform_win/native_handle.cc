@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "platform_win/section.h"
+#include "platform_win/handles/section.h"
 
 namespace sluice {
 

@@ -9,9 +9,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "platform_win/account.h"
+#include "platform_win/handles/process_object.h"
 #include "platform_win/pipe.h"
-#include "platform_win/process_object.h"
+#include "platform_win/security/account.h"
 #include "platform_win/wide_text.h"
 
 namespace sluice {

@@ -10,7 +10,7 @@
 #include "broker/os/lasting_thread.h"
 #include "broker/os/local_socket.h"
 #include "broker/os/random.h"
-#include "platform_win/travel.h"
+#include "platform_win/handles/travel.h"
 #include "platform_win/wide_text.h"
 
 namespace sluice {

@@ -32,7 +32,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "broker/os/types.h"
-#include "platform_win/handle_table.h"
+#include "platform_win/handles/handle_table.h"
 
 namespace sluice {
 

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "broker/base/check.h"
-#include "platform_win/handle_table.h"
+#include "platform_win/handles/handle_table.h"
 
 namespace sluice {
 namespace {

@@ -17,13 +17,13 @@
 #include "absl/strings/str_join.h"
 #include "broker/base/check.h"
 #include "broker/os/service.h"
-#include "platform_win/account.h"
+#include "platform_win/handles/inherited_handles.h"
+#include "platform_win/handles/process_object.h"
 #include "platform_win/hidden_child.h"
-#include "platform_win/inherited_handles.h"
 #include "platform_win/pipe.h"
-#include "platform_win/process_object.h"
-#include "platform_win/restricted_token.h"
-#include "platform_win/trusted_file.h"
+#include "platform_win/security/account.h"
+#include "platform_win/security/restricted_token.h"
+#include "platform_win/security/trusted_file.h"
 #include "platform_win/wide_text.h"
 
 namespace sluice {

@@ -14,9 +14,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "platform_win/security/trusted_file.h"
 #include "platform_win/service_name.h"
 #include "platform_win/stop_signals.h"
-#include "platform_win/trusted_file.h"
 #include "platform_win/wide_text.h"
 
 namespace sluice {

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "platform_win/mappings.h"
-#include "platform_win/section.h"
+#include "platform_win/handles/mappings.h"
+#include "platform_win/handles/section.h"
 
 // Not in mingw's winternl.h.
 extern "C" NTSTATUS NTAPI NtQuerySection(HANDLE, int, PVOID, SIZE_T, PSIZE_T);

@@ -7,7 +7,7 @@
 #include <deque>
 #include <mutex>
 
-#include "platform_win/handle_table.h"
+#include "platform_win/handles/handle_table.h"
 
 namespace sluice {
 namespace {

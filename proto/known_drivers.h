@@ -23,14 +23,14 @@ inline int DriverMajor(std::string_view driver_version) {
 }
 
 // True if the driver frees a command that fails by one of its dependencies, and touches it again
-// after that (daemon/kept_events.h): PoCL 3.1. It aborts in the first rounds of what 6.0 and 7.1
-// stand thousands of.
+// after that (daemon/worker/queues/kept_events.h): PoCL 3.1. It aborts in the first rounds of
+// what 6.0 and 7.1 stand thousands of.
 inline bool FreesWhatFails(std::string_view device_version, std::string_view driver_version) {
   return IsPocl(device_version) && DriverMajor(driver_version) < 6;
 }
 
 // True if the driver crashes when it copies rectangles, or from and to images, and a buffer is a
-// sub-buffer (daemon/whole_buffer.h): PoCL 3.1 and 6.0. 7.1 copies them right.
+// sub-buffer (daemon/worker/memory/whole_buffer.h): PoCL 3.1 and 6.0. 7.1 copies them right.
 inline bool CrashesOnParts(std::string_view device_version, std::string_view driver_version) {
   return IsPocl(device_version) && DriverMajor(driver_version) < 7;
 }
@@ -47,8 +47,10 @@ inline bool IsNvidia(uint32_t vendor_id) { return vendor_id == 0x10de; }
 
 // What a device's driver does in a way of its own that the worker must know.
 struct DriverWays {
-  bool is_nvidia = false;  // Events are polled (daemon/completions.h), fills of volumes wait.
-  bool is_pocl = false;  // Any: its race when a user event fails (daemon/guards.h), and its codes.
+  bool is_nvidia =
+      false;  // Events are polled (daemon/worker/queues/completions.h), fills of volumes wait.
+  bool is_pocl =
+      false;  // Any: its race when a user event fails (daemon/worker/guards.h), and its codes.
   bool frees_what_fails = false;
   bool crashes_on_parts = false;
   bool knows_own_svm_only = false;  // Fills, maps and unmaps there are ours (handlers/svm.cc).

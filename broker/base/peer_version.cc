@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "broker/version.h"
+#include "broker/base/version.h"
 
 namespace sluice {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
-#include "broker/version.h"
+#include "broker/base/version.h"
 
 namespace sluice {
 namespace {

@@ -2,7 +2,7 @@
 //
 // Descriptors as programs outside of Sluice have them: on Linux the same number; on Windows a
 // HANDLE, since each of our libraries there has descriptors of its own (a table,
-// platform_win/handle_table.h). Thread-safe.
+// platform_win/handles/handle_table.h). Thread-safe.
 #pragma once
 
 #include <cstdint>

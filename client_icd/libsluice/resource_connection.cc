@@ -15,7 +15,7 @@
 #include "broker/os/lent_memory.h"
 #include "broker/os/local_socket.h"
 #include "broker/os/threads.h"
-#include "broker/resource_registry.h"
+#include "broker/resources/registry.h"
 #include "client_icd/broker_greeting.h"
 #include "client_icd/libsluice/grpc_process.h"
 #include "client_icd/remote/grpc_start.h"

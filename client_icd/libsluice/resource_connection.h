@@ -23,10 +23,10 @@
 #include "absl/synchronization/mutex.h"
 #include "broker/os/scoped_handle.h"
 #include "broker/os/this_process.h"
-#include "broker/resource_messages.h"
 #include "client_icd/libsluice/resource_channel.h"
 #include "client_icd/libsluice/resource_helper.h"
 #include "client_icd/libsluice/resource_watch.h"
+#include "proto/resource_messages.h"
 #include "proto/resources.grpc.pb.h"
 
 namespace sluice {

@@ -14,7 +14,6 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "broker/gateway/message_reader.h"
 #include "broker/os/daemon_process.h"
 #include "broker/os/local_socket.h"
 #include "broker/os/shared_memory.h"
@@ -24,6 +23,7 @@
 #include "client_icd/remote/remote_transport.h"
 #include "client_icd/transport.h"
 #include "proto/handle_messages.h"
+#include "proto/network/message_reader.h"
 #include "proto/ring_reader.h"
 #include "proto/ring_writer.h"
 #include "proto/status_macros.h"

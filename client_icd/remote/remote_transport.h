@@ -41,13 +41,13 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
-#include "broker/gateway/message_reader.h"
 #include "broker/os/descriptor_identity.h"
 #include "broker/os/lasting_thread.h"
 #include "broker/os/threads.h"
 #include "client_icd/remote/remote_outbox.h"
 #include "client_icd/transport.h"
 #include "proto/frame.h"
+#include "proto/network/message_reader.h"
 
 namespace sluice {
 

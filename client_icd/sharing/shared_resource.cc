@@ -13,7 +13,6 @@
 #include "absl/strings/str_cat.h"
 #include "broker/os/native_handle.h"
 #include "broker/os/scoped_handle.h"
-#include "broker/resource_messages.h"
 #include "client_icd/api.h"
 #include "client_icd/client_log.h"
 #include "client_icd/endpoint.h"
@@ -23,6 +22,7 @@
 #include "client_icd/sharing/core.h"
 #include "client_icd/sharing/shadow.h"
 #include "client_icd/sharing/sluice_library.h"
+#include "proto/resource_messages.h"
 
 namespace sluice::sharing {
 namespace {

@@ -7,9 +7,9 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
-#include "broker/broker_messages.h"
 #include "broker/os/local_socket.h"
 #include "broker/os/shared_memory.h"
+#include "proto/broker_messages.h"
 #include "proto/command.pb.h"
 #include "proto/ring_reader.h"
 #include "proto/snapshot.pb.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "broker/allocator/memory_maker.h"
+#include "daemon/allocator/memory_maker.h"
 
 #include <fcntl.h>
 #include <linux/dma-heap.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "broker/os/worker_files.h"
+#include "daemon/worker/worker_files.h"
 
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -15,7 +15,7 @@
 #include "absl/strings/str_split.h"
 #include "broker/os/file_access.h"
 #include "broker/os/this_process.h"
-#include "platform_linux/driver_files.h"
+#include "platform_linux/helpers/driver_files.h"
 
 namespace sluice {
 namespace {

@@ -12,7 +12,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "platform_win/handle_table.h"
+#include "platform_win/handles/handle_table.h"
 
 struct ID3D11Device;
 

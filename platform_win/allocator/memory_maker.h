@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The Windows side of broker/allocator/memory_maker.h, with Direct3D behind its seam: sections, and
+// The Windows side of daemon/allocator/memory_maker.h, with Direct3D behind its seam: sections, and
 // where Direct3D can share, textures and buffers.
 //
 // Owner: the allocator's main. Single thread.
@@ -10,7 +10,7 @@
 #include <memory>
 #include <optional>
 
-#include "broker/allocator/memory_maker.h"
+#include "daemon/allocator/memory_maker.h"
 #include "platform_win/allocator/d3d11_sharing.h"
 
 namespace sluice {

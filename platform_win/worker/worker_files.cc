@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "broker/os/worker_files.h"
+#include "daemon/worker/worker_files.h"
 
 #include "broker/os/file_access.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "broker/os/worker_process.h"
+#include "daemon/worker/worker_process.h"
 
 #include <windows.h>
 // After windows.h.

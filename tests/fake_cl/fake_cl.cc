@@ -79,7 +79,7 @@ void InstallTable() {
   if (std::find(g_removed.begin(), g_removed.end(), #function) == g_removed.end()) {  \
     driver.function = &Recorded_##function::Call;                                     \
   }
-#include "daemon/driver_functions.inc"
+#include "daemon/worker/driver_functions.inc"
   Driver::InstallForTesting(driver);
 }
 

@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/driver.h"
+#include "daemon/worker/driver.h"
 
 namespace sluice::fake {
 

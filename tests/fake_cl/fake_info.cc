@@ -3,7 +3,7 @@
 #include <cstring>
 #include <vector>
 
-#include "daemon/external_memory_names.h"
+#include "daemon/worker/memory/external_memory_names.h"
 #include "tests/fake_cl/fake_objects.h"
 
 namespace sluice::fake {

@@ -221,6 +221,6 @@ inline bool Fits(uint64_t offset, uint64_t size, uint64_t limit) {
 
 // The functions behind the table.
 #define DRIVER_FUNCTION(name) extern decltype(::name) fake_##name;
-#include "daemon/driver_functions.inc"
+#include "daemon/worker/driver_functions.inc"
 
 }  // namespace sluice::fake

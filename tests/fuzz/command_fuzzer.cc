@@ -15,8 +15,8 @@
 #include <string_view>
 
 #include "broker/os/local_socket.h"
-#include "daemon/command_loop.h"
-#include "daemon/session.h"
+#include "daemon/worker/command_loop.h"
+#include "daemon/worker/session.h"
 #include "proto/ring_reader.h"
 #include "tests/fake_cl/fake_cl.h"
 #include "tests/fuzz/fuzzer.h"

@@ -14,8 +14,8 @@
 #include <cstring>
 #include <string_view>
 
-#include "broker/resource_conversion.h"
-#include "broker/resource_registry.h"
+#include "broker/resources/conversion.h"
+#include "broker/resources/registry.h"
 #include "tests/fuzz/fuzzer.h"
 
 namespace sluice {

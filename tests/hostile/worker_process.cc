@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "broker/broker_messages.h"
+#include "proto/broker_messages.h"
 #include "proto/handle_messages.h"
 #include "proto/spin.h"
 

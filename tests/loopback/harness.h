@@ -17,8 +17,8 @@
 
 #include "broker/os/local_socket.h"
 #include "broker/os/shared_memory.h"
-#include "daemon/command_loop.h"
-#include "daemon/session.h"
+#include "daemon/worker/command_loop.h"
+#include "daemon/worker/session.h"
 #include "proto/command.pb.h"
 #include "proto/handle_messages.h"
 #include "proto/ring_reader.h"

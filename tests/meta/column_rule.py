@@ -27,7 +27,7 @@ def main():
                       tree.read(tree.ROOT / "proto/commands.inc"), re.M)
     fields = command_fields()
     protos = "\n".join(sources("proto", ".proto").values())
-    handlers = sources("daemon/handlers", ".cc")
+    handlers = sources("daemon/worker/handlers", ".cc")
     client = "\n".join(sources("client_icd", ".cc", ".h").values())
     problems = []
     for message, count in collections.Counter(row[0] for row in rows).items():
@@ -44,7 +44,7 @@ def main():
         homes = [name for name, text in handlers.items()
                  if re.search(rf"^\S.*\bHandle{message}\(", text, re.M)]
         if len(homes) != 1:
-            problems.append(f"{message}: Handle{message} should be in one file of daemon/handlers, "
+            problems.append(f"{message}: Handle{message} should be in one file of daemon/worker/handlers, "
                             f"is in {homes}")
         if not re.search(rf"\b(mutable_{field}|set_{field}|k{message})\b|pb::{message}\b", client):
             problems.append(f"{message}: nothing in client_icd sends it")

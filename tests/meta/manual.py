@@ -135,7 +135,7 @@ def keys_of(program):
 def kept_at_reload():
     """What the broker keeps at SIGHUP, and what is only looked at when the socket is made."""
     kept = set(re.findall(r"fresh->(\w+) = config_\.\1;", tree.read(tree.ROOT / "broker/broker.cc")))
-    opener = tree.read(tree.ROOT / "platform_linux/daemon/instance.cc")
+    opener = tree.read(tree.ROOT / "platform_linux/broker/instance.cc")
     return kept | set(re.findall(r"config\.(socket\w*)", opener))
 
 

@@ -33,13 +33,13 @@ def broker_messages():
 def worker_flags():
     block = re.search(r"## What a worker is started with\n(.*?)\n## ", text("broker/README.md"), re.S).group(1)
     differ("broker/README.md, worker's flags", set(re.findall(r"--[a-z-]+", block)),
-           set(re.findall(r'"(--[a-z]+[a-z-]*[a-z])"', text("daemon/worker_options.cc"))))
+           set(re.findall(r'"(--[a-z]+[a-z-]*[a-z])"', text("daemon/worker/worker_options.cc"))))
 
 
 def client_variables():
     documented = set(re.findall(r"^\| `(SLUICE_[A-Z_]+)`", text("client_icd/README.md"), re.M))
     documented |= set(re.findall(r"`(SLUICE_[A-Z_]+)(?:=[^`]*)?`", text("client_icd/README.md")))
-    documented |= set(re.findall(r"`?(SLUICE_[A-Z_]+)`?", text("broker/gateway/README.md")))
+    documented |= set(re.findall(r"`?(SLUICE_[A-Z_]+)`?", text("daemon/gateway/README.md")))
     real = set()
     for path in tree.files(".cc"):
         if tree.relative(path).startswith("client_icd/"):
@@ -52,10 +52,10 @@ def configuration_keys():
     documented = set(re.findall(r"^#?([a-z_]+) =", text("deploy/linux/sluiced.toml"), re.M))
     real = set(re.findall(
         r'section\.(?:Parsed|String|Boolean|Integer|Count|Bytes|StringOrList)\(\s*"([a-z_]+)"',
-        text("broker/config.cc")))
+        text("broker/config/config.cc")))
     real |= set(re.findall(
         r'(?:socket_path|ReadOptional|devices\.StringOrList|access\.\w+)\(\s*(?:&section, )?"([a-z_]+)"',
-        text("broker/config.cc")))
+        text("broker/config/config.cc")))
     differ("deploy/linux/sluiced.toml", documented, real)
 
 

@@ -10,11 +10,11 @@
 
 #include "proto/resources.grpc.pb.h"
 // After all of gRPC, whose headers use the same name: this one undefines a macro of windows.h.
-#include "broker/loopback_tokens.h"
 #include "broker/os/local_socket.h"
 #include "broker/os/shared_memory.h"
-#include "broker/resource_messages.h"
 #include "client_icd/broker_greeting.h"
+#include "proto/network/loopback_tokens.h"
+#include "proto/resource_messages.h"
 #include "tests/windows/resource_daemon.h"
 
 #undef SendMessage  // A macro of windows.h.

@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "broker/loopback_proof.h"
 #include "broker/os/lasting_thread.h"
 #include "broker/os/local_socket.h"
-#include "broker/resource_messages.h"
+#include "proto/network/loopback_proof.h"
+#include "proto/resource_messages.h"
 #include "proto/status_macros.h"
 
 namespace sluice {

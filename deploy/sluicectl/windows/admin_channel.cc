@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "broker/broker_messages.h"
-#include "broker/loopback_proof.h"
 #include "broker/os/local_socket.h"
+#include "proto/broker_messages.h"
+#include "proto/network/loopback_proof.h"
 
 namespace sluice {
 

@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "daemon/external_memory_names.h"
+#include "daemon/worker/memory/external_memory_names.h"
 #include "tests/loopback/harness.h"
 #include "tests/unit/platform_linux/open_descriptors.h"
 

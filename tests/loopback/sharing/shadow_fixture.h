@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "broker/os/external_memory.h"
+#include "daemon/helpers/external_memory.h"
 #include "tests/loopback/harness.h"
 
 namespace sluice {

@@ -5,7 +5,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "daemon/shadow_semaphores.h"
+#include "daemon/worker/memory/shadow_semaphores.h"
 #include "tests/loopback/sharing/shadow_fixture.h"
 
 namespace sluice {

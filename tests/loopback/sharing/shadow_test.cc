@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // proto/commands/sharing/shadow.proto through the worker: the driver is the fake one, the memory
 // is real (Vulkan on the CPU). Semaphores are in shadow_semaphore_test.cc.
-#include "daemon/external_memory_names.h"
+#include "daemon/worker/memory/external_memory_names.h"
 #include "tests/loopback/sharing/shadow_fixture.h"
 
 namespace sluice {

@@ -8,7 +8,7 @@
 #include <mutex>
 
 #include "broker/os/texture_sharing.h"
-#include "daemon/external_memory_names.h"
+#include "daemon/worker/memory/external_memory_names.h"
 #include "tests/loopback/harness.h"
 #include "tests/unit/platform_linux/open_descriptors.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "broker/allocator_link.h"
+#include "broker/children/allocator_link.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "broker/broker_messages.h"
+#include "proto/broker_messages.h"
 
 #include <gtest/gtest.h>
 

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "broker/broker_messages.h"
 #include "broker/os/process.h"
 #include "broker/os/scoped_handle.h"
+#include "proto/broker_messages.h"
 
 namespace sluice {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "broker/child_watch.h"
+#include "broker/children/child_watch.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "broker/config.h"
+#include "broker/config/config.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

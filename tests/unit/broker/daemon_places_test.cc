@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "broker/config.h"
+#include "broker/base/version.h"
+#include "broker/config/config.h"
 #include "broker/os/local_endpoint.h"
-#include "broker/version.h"
 
 namespace sluice {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "broker/loopback_tokens.h"
+#include "proto/network/loopback_tokens.h"
 
 #include <gtest/gtest.h>
 

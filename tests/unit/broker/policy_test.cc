@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "broker/policy.h"
+#include "broker/config/policy.h"
 
 #include <gtest/gtest.h>
 
 #include <cerrno>
 
-#include "broker/worker_users.h"
+#include "broker/children/worker_users.h"
 
 namespace sluice {
 namespace {

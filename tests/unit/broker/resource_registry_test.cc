@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "broker/resource_registry.h"
+#include "broker/resources/registry.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "broker/resource_shape.h"
+#include "broker/resources/shape.h"
 
 #include <CL/cl.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "broker/resource_turns.h"
+#include "broker/resources/turns.h"
 
 #include <gtest/gtest.h>
 

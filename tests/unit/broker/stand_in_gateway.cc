@@ -15,9 +15,9 @@
 #include <string>
 #include <vector>
 
-#include "broker/broker_messages.h"
 #include "broker/os/local_socket.h"
 #include "broker/os/shared_memory.h"
+#include "proto/broker_messages.h"
 
 namespace sluice {
 namespace {

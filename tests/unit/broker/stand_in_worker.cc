@@ -39,7 +39,7 @@
 #include <cstring>
 #include <string>
 
-#include "broker/broker_messages.h"
+#include "proto/broker_messages.h"
 
 extern char** environ;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "platform_linux/daemon/stream_gate.h"
+#include "platform_linux/broker/stream_gate.h"
 
 #include <gtest/gtest.h>
 #include <poll.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "broker/worker_users.h"
+#include "broker/children/worker_users.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

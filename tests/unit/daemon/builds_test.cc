@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/builds.h"
+#include "daemon/worker/programs/builds.h"
 
 #include <gtest/gtest.h>
 

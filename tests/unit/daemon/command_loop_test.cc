@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/command_loop.h"
+#include "daemon/worker/command_loop.h"
 
 #include "tests/loopback/harness.h"
 

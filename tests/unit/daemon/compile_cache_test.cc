@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/compile_cache.h"
+#include "daemon/worker/programs/compile_cache.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <fstream>
 #include <string>
 
-#include "broker/os/worker_process.h"
+#include "daemon/worker/worker_process.h"
 
 namespace sluice {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/device_list.h"
+#include "daemon/worker/device_list.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/heap.h"
+#include "daemon/worker/memory/heap.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/in_flight.h"
+#include "daemon/worker/queues/in_flight.h"
 
 #include "tests/loopback/harness.h"
 

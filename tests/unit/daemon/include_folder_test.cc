@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/include_folder.h"
+#include "daemon/worker/programs/include_folder.h"
 
 #include <gtest/gtest.h>
 

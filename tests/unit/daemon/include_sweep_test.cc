@@ -9,8 +9,8 @@
 #include <string>
 #include <utility>
 
-#include "broker/os/worker_process.h"
-#include "daemon/include_folder.h"
+#include "daemon/worker/programs/include_folder.h"
+#include "daemon/worker/worker_process.h"
 
 namespace sluice {
 namespace {

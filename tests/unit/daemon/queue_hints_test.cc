@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/queue_hints.h"
+#include "daemon/worker/queues/queue_hints.h"
 
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "absl/synchronization/notification.h"
-#include "broker/os/worker_process.h"
+#include "daemon/worker/worker_process.h"
 #include "tests/loopback/harness.h"
 
 namespace sluice {

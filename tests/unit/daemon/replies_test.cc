@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/replies.h"
+#include "daemon/worker/replies.h"
 
 #include <gtest/gtest.h>
 

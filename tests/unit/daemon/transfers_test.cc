@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a client can do wrong in the middle of a transfer.
-#include "daemon/transfers.h"
+#include "daemon/worker/memory/transfers.h"
 
 #include "tests/loopback/harness.h"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "broker/gateway/auth.h"
+#include "daemon/gateway/auth.h"
 
 #include <gtest/gtest.h>
 
-#include "broker/gateway/token_text.h"
+#include "proto/network/token_text.h"
 
 namespace sluice {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "broker/gateway/broker_link.h"
+#include "daemon/gateway/broker_link.h"
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "broker/broker_messages.h"
 #include "broker/os/local_socket.h"
+#include "proto/broker_messages.h"
 
 namespace sluice {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "broker/gateway/command_forwarder.h"
+#include "daemon/gateway/command_forwarder.h"
 
 #include <gtest/gtest.h>
 

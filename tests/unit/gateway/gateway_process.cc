@@ -15,8 +15,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "broker/broker_messages.h"
 #include "broker/os/local_socket.h"
+#include "proto/broker_messages.h"
 #include "proto/handle_messages.h"
 #include "tests/unit/gateway/certificates.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "broker/gateway/grant_table.h"
+#include "daemon/gateway/grant_table.h"
 
 #include <gtest/gtest.h>
 

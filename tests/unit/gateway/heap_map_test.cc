@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "broker/gateway/heap_map.h"
+#include "daemon/gateway/heap_map.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "broker/gateway/listen_check.h"
+#include "proto/network/listen_check.h"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>

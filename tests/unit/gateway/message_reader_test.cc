@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "broker/gateway/message_reader.h"
+#include "proto/network/message_reader.h"
 
 #include <gtest/gtest.h>
 

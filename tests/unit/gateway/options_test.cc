@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "broker/gateway/options.h"
+#include "daemon/gateway/options.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <vector>
 
-#include "broker/base/loopback.h"
+#include "proto/network/loopback.h"
 
 namespace sluice {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "broker/gateway/transport_arguments.h"
+#include "proto/network/transport_arguments.h"
 #include "tests/unit/gateway/ring_memory.h"
 
 namespace sluice {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "broker/gateway/reply_ring.h"
+#include "daemon/gateway/reply_ring.h"
 
 #include <gtest/gtest.h>
 

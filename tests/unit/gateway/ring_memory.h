@@ -10,10 +10,10 @@
 #include <string_view>
 #include <vector>
 
-#include "broker/gateway/message_reader.h"
 #include "broker/os/shared_memory.h"
 #include "proto/command.pb.h"
 #include "proto/frame.h"
+#include "proto/network/message_reader.h"
 #include "proto/ring_abi.h"
 
 namespace sluice {

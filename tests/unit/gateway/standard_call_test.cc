@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "broker/gateway/standard_call.h"
+#include "daemon/gateway/standard_call.h"
 
 #include <gtest/gtest.h>
 
-#include "broker/gateway/message_reader.h"
 #include "google/protobuf/descriptor.pb.h"
+#include "proto/network/message_reader.h"
 
 namespace sluice {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "broker/gateway/tls_files.h"
+#include "proto/network/tls_files.h"
 
 #include <gtest/gtest.h>
 

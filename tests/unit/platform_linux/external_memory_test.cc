@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "broker/os/external_memory.h"
+#include "daemon/helpers/external_memory.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -16,11 +16,11 @@
 #include "broker/os/doorbell.h"
 #include "broker/os/file.h"
 #include "broker/os/graphics_handle.h"
-#include "broker/os/helper_process.h"
 #include "broker/os/local_socket.h"
 #include "broker/os/shared_memory.h"
 #include "broker/os/threads.h"
-#include "platform_win/handle_table.h"
+#include "daemon/helpers/helper_process.h"
+#include "platform_win/handles/handle_table.h"
 #include "platform_win/stop_signals.h"
 
 #undef SendMessage  // A macro of windows.h.

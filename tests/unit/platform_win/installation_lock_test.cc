@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "platform_win/daemon/installation_lock.h"
+#include "platform_win/broker/installation_lock.h"
 
 #include <gtest/gtest.h>
 #include <windows.h>

@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "platform_win/handle_table.h"
+#include "platform_win/handles/handle_table.h"
 
 namespace sluice {
 namespace {

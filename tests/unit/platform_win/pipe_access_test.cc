@@ -2,7 +2,7 @@
 //
 // Who a pipe's access list lets in, as the system's own AccessCheck says, which Wine has as well;
 // Wine does not ask it when a pipe is opened. And what is made of a pipe's client.
-#include "platform_win/pipe_access.h"
+#include "platform_win/security/pipe_access.h"
 
 #include <gtest/gtest.h>
 // After windows.h.
@@ -12,8 +12,8 @@
 
 #include "broker/os/local_socket.h"
 #include "broker/os/process.h"
-#include "platform_win/account.h"
-#include "platform_win/handle_table.h"
+#include "platform_win/handles/handle_table.h"
+#include "platform_win/security/account.h"
 #include "platform_win/wide_text.h"
 #include "tests/unit/platform_win/child.h"
 

@@ -15,7 +15,7 @@
 #include "broker/os/peer_identity.h"
 #include "broker/os/poller.h"
 #include "broker/os/random.h"
-#include "platform_win/handle_table.h"
+#include "platform_win/handles/handle_table.h"
 #include "tests/unit/platform_win/child.h"
 
 #undef SendMessage  // A macro of windows.h.

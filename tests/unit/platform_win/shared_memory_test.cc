@@ -15,7 +15,7 @@
 #include "broker/os/foreign_memory.h"
 #include "broker/os/lent_memory.h"
 #include "broker/os/local_socket.h"
-#include "platform_win/section.h"
+#include "platform_win/handles/section.h"
 #include "tests/unit/platform_win/child.h"
 
 #undef SendMessage  // A macro of windows.h.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "platform_win/trusted_file.h"
+#include "platform_win/security/trusted_file.h"
 
 #include <gtest/gtest.h>
 // After windows.h.
@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "broker/os/this_process.h"
-#include "platform_win/account.h"
+#include "platform_win/security/account.h"
 #include "platform_win/wide_text.h"
 
 namespace sluice {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "broker/os/worker_process.h"
+#include "daemon/worker/worker_process.h"
 
 #include <gtest/gtest.h>
 #include <windows.h>
@@ -7,9 +7,9 @@
 #include <filesystem>
 #include <string>
 
-#include "daemon/include_folder.h"
-#include "platform_win/account.h"
-#include "platform_win/trusted_file.h"
+#include "daemon/worker/programs/include_folder.h"
+#include "platform_win/security/account.h"
+#include "platform_win/security/trusted_file.h"
 #include "platform_win/wide_text.h"
 
 namespace sluice {

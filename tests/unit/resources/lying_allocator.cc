@@ -16,8 +16,8 @@
 
 #include "broker/os/lent_memory.h"
 #include "broker/os/local_socket.h"
-#include "broker/resource_messages.h"
-#include "broker/resource_registry.h"
+#include "broker/resources/registry.h"
+#include "proto/resource_messages.h"
 #include "tests/unit/resources/lying_allocator.h"
 
 namespace sluice {

@@ -11,7 +11,7 @@
 #include <cerrno>
 #include <cstdlib>
 
-#include "broker/resource_messages.h"
+#include "proto/resource_messages.h"
 #include "tests/unit/resources/raw_client.h"
 
 namespace sluice {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "broker/os/scoped_handle.h"
-#include "broker/resource_messages.h"
+#include "proto/resource_messages.h"
 #include "proto/resources.grpc.pb.h"
 #include "tests/unit/broker/broker_process.h"
 #include "tests/unit/resources/client.h"

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a child writes to its stdout and stderr, as lines of the broker's own log: quoted, bounded,
+// with whose they are. A child has no descriptor of the log itself: what a tenant's kernel, a
+// driver or the network has made of it could forge lines there, or cut the file. Lines as
+// base/log.h writes them keep their level:
+//
+//   12:00:00Z warning worker msg="a build took too long"   ->   warning worker msg=output
+//                                      session=00ab... text="msg=\"a build took too long\""
+//
+// A child that writes too much is read slowly and its lines are counted instead of told; it never
+// waits for long. Owner: whoever owns the process. Loop thread only. Trusts nothing that it reads.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "broker/base/log.h"
+#include "broker/config/policy.h"
+#include "broker/event_loop.h"
+#include "broker/os/scoped_handle.h"
+
+namespace sluice {
+
+class ChildOutput {
+ public:
+  // `component`: as it calls itself in its lines.
+  ChildOutput(EventLoop* loop, std::string component)
+      : loop_(loop), component_(std::move(component)) {}
+  ~ChildOutput() { Finish(); }
+  ChildOutput(const ChildOutput&) = delete;
+  ChildOutput& operator=(const ChildOutput&) = delete;
+
+  // For a child that is about to be started: its end, for SpawnOptions::output. `whose` is told
+  // with each line.
+  absl::StatusOr<UniqueFd> Open(LogField whose);
+
+  // For an owner that waits for the child without the loop: takes what is there.
+  void Take();
+  // After the child's end: tells what is left. Its offspring may write on, to nobody.
+  void Finish();
+
+ private:
+  void Watch();
+  void OnReadable();
+  void TakeBytes(std::string_view bytes);
+  void EndLine();
+  void Tell(std::string_view line);
+  void TellLeftOut();
+
+  EventLoop* const loop_;
+  const std::string component_;
+  std::optional<LogField> whose_;
+  UniqueFd pipe_;
+  EventLoop::WatchId watch_ = 0;
+  EventLoop::TimerId pause_ = 0;
+  std::string line_;  // What has come of it so far, at most kMaxLineBytes.
+  bool cut_ = false;  // More of it has come.
+  RateLimiter lines_{200, 20};
+  uint64_t left_out_ = 0;
+};
+
+}  // namespace sluice

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/children/gateway_link.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "broker/base/log.h"
+#include "broker/children/helper_environment.h"
+#include "broker/os/close_elsewhere.h"
+#include "broker/os/file.h"
+#include "broker/os/local_socket.h"
+#include "proto/broker_messages.h"
+#include "proto/network/listen_check.h"
+
+namespace sluice {
+namespace {
+
+// Whose own memory would count as the gateway's.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kHasSanitizer = true;
+#else
+constexpr bool kHasSanitizer = false;
+#endif
+
+constexpr int kControlFd = 3;
+constexpr int kFirstFileFd = 5;
+constexpr int64_t kFirstBackoffMs = 500;
+constexpr int64_t kMaxBackoffMs = 30'000;
+constexpr int64_t kStableMs = 60'000;  // A gateway that ran this long starts afresh at once.
+constexpr int kGatewayMessagesPerWakeUp = 16;
+constexpr int kCheckTimeoutMs = 20'000;
+constexpr size_t kMaxReasonBytes = 2048;
+// For the gateway to pass on why sessions have ended.
+constexpr int64_t kLastWordsMs = 1'500;
+constexpr int kLastWordsLookMs = 20;
+// Of a gateway that has said why in the log.
+constexpr int kExitSaid = 1;
+
+// What every gateway of this entry is started with. `opened` holds the files' descriptors until it
+// has them.
+absl::Status Prepare(const NetworkConfig& network, SpawnOptions* options,
+                     std::vector<UniqueFd>* opened) {
+  absl::StatusOr<std::string> path = FindHelperExecutable("sluice-gateway");
+  if (!path.ok()) return path.status();
+  options->path = *std::move(path);
+  options->environment = HelperEnvironment({"GRPC_VERBOSITY", "GRPC_TRACE"});
+  for (const std::string& address : network.listen) {
+    options->arguments.push_back(absl::StrCat("--listen=", address));
+  }
+  if (network.allow_plaintext) options->arguments.push_back("--allow-plaintext");
+  if (!network.via.empty()) options->arguments.push_back(absl::StrCat("--via=", network.via));
+  const std::pair<const char*, const std::string*> files[] = {
+      {"--cert-fd=", &network.certificate},
+      {"--key-fd=", &network.key},
+      {"--client-ca-fd=", &network.client_ca},
+      {"--token-fd=", &network.token_file}};
+  for (const auto& [flag, file] : files) {
+    if (file->empty()) continue;
+    absl::StatusOr<UniqueFd> fd = OpenForReading(*file);
+    if (!fd.ok()) return fd.status();
+    opened->push_back(*std::move(fd));
+    const int number = kFirstFileFd + static_cast<int>(opened->size()) - 1;
+    options->descriptors.emplace_back(opened->back().get(), number);
+    options->arguments.push_back(absl::StrCat(flag, number));
+  }
+  return absl::OkStatus();
+}
+
+// Groups are for device nodes, which a gateway has no use for.
+std::optional<UserIdentity> WithoutGroups(std::optional<UserIdentity> user) {
+  if (user.has_value()) user->groups.clear();
+  return user;
+}
+
+const char* CheckArgument(NetworkCheck check) {
+  switch (check) {
+    case NetworkCheck::kFiles:
+      return "--check";
+    case NetworkCheck::kAddresses:
+      return "--check=addresses";
+    case NetworkCheck::kPorts:
+      return "--check=ports";
+  }
+  return "--check";
+}
+
+// What a gateway says begins with the key that it is about: here that gets its place, and the file
+// its name.
+std::string Locate(const NetworkConfig& network, const std::string& said) {
+  const size_t colon = said.find(": ");
+  const std::string key = said.substr(0, colon);
+  if (colon == std::string::npos) return absl::StrCat(network.Describe("listen"), ": ", said);
+  const std::string text = said.substr(colon + 2);
+  if (key == "listen") return absl::StrCat(network.Describe(key), ": ", text);
+  if (const std::string* file = network.FileOf(key); file != nullptr) {
+    return absl::StrCat(network.Describe(key), " is \"", *file, "\": ", text);
+  }
+  return absl::StrCat(network.Describe("listen"), ": ", said);
+}
+
+absl::Status RunCheck(const NetworkConfig& network, NetworkCheck check,
+                      const std::optional<UserIdentity>& user) {
+  SpawnOptions options;
+  std::vector<UniqueFd> opened;
+  if (absl::Status ok = Prepare(network, &options, &opened); !ok.ok()) return ok;
+  options.sandbox.user = WithoutGroups(user);
+  options.sandbox.stays_in_session = true;
+  absl::StatusOr<std::pair<UniqueFd, UniqueFd>> output = CreatePipe();
+  if (!output.ok()) return output.status();
+  options.output = output->second.get();
+  options.arguments.emplace_back(CheckArgument(check));
+  absl::StatusOr<ChildProcess> process = ::sluice::Spawn(options);
+  if (!process.ok()) return process.status();
+  output->second.reset();
+  const std::optional<ExitStatus> ended = process->WaitAndReap(kCheckTimeoutMs);
+  if (!ended.has_value()) {
+    KillAndReap(&*process, "gateway's check");
+    return absl::UnavailableError(absl::StrCat(
+        "its check took longer than ", kCheckTimeoutMs / 1000, " s: does the name server answer?"));
+  }
+  if (ended->signal == 0 && ended->code == 0) return absl::OkStatus();
+  std::string said(
+      absl::StripTrailingAsciiWhitespace(ReadPipe(output->first.get(), kMaxReasonBytes)));
+  if (said.empty()) said = absl::StrCat("sluice-gateway: ", ended->Describe());
+  const bool not_yet = ended->signal == 0 && ended->code == kExitNotYet;
+  return not_yet ? absl::UnavailableError(said) : absl::InvalidArgumentError(said);
+}
+
+}  // namespace
+
+absl::Status CheckNetwork(const NetworkConfig& network, NetworkCheck check,
+                          const std::optional<UserIdentity>& user) {
+  const absl::Status checked = RunCheck(network, check, user);
+  if (checked.ok()) return checked;
+  return absl::Status(checked.code(), Locate(network, std::string(checked.message())));
+}
+
+GatewayLink::~GatewayLink() {
+  loop_->CancelTimer(&restart_timer_);
+  exit_watch_.Stop();
+  loop_->Unwatch(&control_watch_);
+  if (!process_.valid()) return;
+  // Its sessions' workers are gone; what they said last is still on its way to their clients.
+  if (greeted_ && told_snapshot_ != 0 && HasFeature(features_, kFeatureTerminate)) {
+    auto terminate = MakeMessage<Terminate>();
+    SetString(terminate.reason, "the daemon is stopping");
+    const int64_t until_ms = MonotonicMs() + kLastWordsMs;
+    if (SendMessage(control_.get(), &terminate, sizeof(terminate)).ok()) {
+      // A line for each session: it must not wait for us to read them.
+      while (!process_.WaitAndReap(kLastWordsLookMs).has_value() && MonotonicMs() < until_ms)
+        output_.Take();
+    }
+  }
+  KillAndReap(&process_, "gateway");
+}
+
+void GatewayLink::Start() {
+  const absl::Status started = Spawn();
+  if (started.ok()) return;
+  Log(LogLevel::kError, "broker", "cannot start the gateway",
+      {{"listen", absl::StrJoin(network_.listen, ",")}, {"reason", started.ToString()}});
+  ScheduleRestart();
+}
+
+absl::Status GatewayLink::Spawn() {
+  SpawnOptions options;
+  std::vector<UniqueFd> opened;  // Closed here once the gateway has them.
+  if (absl::Status ok = Prepare(network_, &options, &opened); !ok.ok()) return ok;
+  options.sandbox.user = WithoutGroups(user_);
+  options.sandbox.stays_in_session = true;
+  if (!kHasSanitizer) options.sandbox.data_bytes = network_.memory_bytes;
+  options.arguments.push_back(
+      absl::StrCat("--log-level=", std::string(LogLevelName(CurrentLogLevel()))));
+  absl::StatusOr<std::pair<UniqueFd, UniqueFd>> control = CreateSocketPair();
+  if (!control.ok()) return control.status();
+  if (absl::Status set = SetNonBlocking(control->first.get(), true); !set.ok()) return set;
+  RefuseDescriptors(control->first.get());
+  options.descriptors.emplace_back(control->second.get(), kControlFd);
+  absl::StatusOr<UniqueFd> output = output_.Open({"listen", absl::StrJoin(network_.listen, ",")});
+  if (!output.ok()) return output.status();
+  options.output = output->get();
+
+  absl::StatusOr<ChildProcess> process = ::sluice::Spawn(options);
+  if (!process.ok()) return process.status();
+  process_ = *std::move(process);
+  control_ = std::move(control->first);
+  started_ms_ = MonotonicMs();
+  exit_watch_.Start(&process_, [this](const ExitStatus& status) { OnExit(status); });
+  control_watch_ = loop_->Watch(control_.get(), [this] { OnReadable(); });
+  // Of tries in a row, what each says is enough.
+  Log(backoff_ms_ == 0 ? LogLevel::kInfo : LogLevel::kDebug, "broker", "gateway started",
+      {{"listen", absl::StrJoin(network_.listen, ",")},
+       {"tls", network_.plaintext() ? "no" : "yes"},
+       {"pid", process_.pid()}});
+  return absl::OkStatus();
+}
+
+void GatewayLink::OnExit(const ExitStatus& status) {
+  loop_->Unwatch(&control_watch_);
+  CloseElsewhere(std::move(control_));
+  greeted_ = false;
+  output_.Finish();
+  const bool said = status.signal == 0 && status.code == kExitSaid;
+  Log(said ? LogLevel::kDebug : LogLevel::kError, "broker",
+      "gateway ended; it will be started again",
+      {{"listen", absl::StrJoin(network_.listen, ",")},
+       {"how", status.Describe()},
+       {"memory_limit_bytes", network_.memory_bytes}});
+  workers_->EndOwnedBy(owner_, "its gateway is gone");
+  ScheduleRestart();
+}
+
+void GatewayLink::ScheduleRestart() {
+  const bool stable = started_ms_ != 0 && MonotonicMs() - started_ms_ >= kStableMs;
+  if (stable) {
+    backoff_ms_ = 0;  // Clients see no platform until it is back.
+  } else {
+    backoff_ms_ = backoff_ms_ == 0 ? kFirstBackoffMs : std::min(backoff_ms_ * 2, kMaxBackoffMs);
+  }
+  restart_timer_ = loop_->AddTimer(backoff_ms_, [this] {
+    restart_timer_ = 0;
+    Start();
+  });
+}
+
+void GatewayLink::Kill(const std::string& why) {
+  Log(LogLevel::kError, "broker", "ending the gateway",
+      {{"listen", absl::StrJoin(network_.listen, ",")}, {"reason", why}});
+  loop_->Unwatch(&control_watch_);
+  process_.KillGroup();  // OnExit follows.
+}
+
+void GatewayLink::OnReadable() {
+  for (int i = 0; i < kGatewayMessagesPerWakeUp && control_watch_ != 0; ++i) {
+    char packet[kMaxBrokerMessageBytes];
+    const absl::StatusOr<size_t> size =
+        ReceiveMessage(control_.get(), packet, sizeof(packet), nullptr, 0);
+    if (absl::IsUnavailable(size.status())) return;
+    if (!size.ok()) return Kill(std::string(size.status().message()));
+    if (*size == 0) return loop_->Unwatch(&control_watch_);  // Its exit follows.
+    if (!HandleMessage(packet, *size))
+      return Kill("malformed message, or it does not read answers");
+  }
+}
+
+bool GatewayLink::HandleMessage(const void* packet, size_t size) {
+  GatewayHello hello;
+  if (ParseMessage(packet, size, &hello)) {
+    if (!IsTerminated(hello.features)) return false;
+    features_ = hello.features;
+    greeted_ = true;
+    told_snapshot_ = 0;
+    return TellSnapshot().ok();
+  }
+  CloseSession close;
+  if (ParseMessage(packet, size, &close)) {
+    workers_->EndOneOwnedBy(owner_, close.session_id, "its client has left");
+    return true;
+  }
+  GatewayOpen open;
+  if (!ParseMessage(packet, size, &open) || !IsTerminated(open.peer) ||
+      !IsTerminated(open.process_name) || (open.flags & ~kOpenSessionKnownFlags) != 0) {
+    return false;
+  }
+  SessionRequest request;
+  request.owner = owner_;
+  request.identity = Identity::ForNetworkPeer(open.peer);
+  request.process_name = open.process_name;
+  request.flags = open.flags;
+  return opener_->SendSession(control_.get(), open.request_id, request).ok();
+}
+
+void GatewayLink::SnapshotReady() {
+  if (!greeted_) return;
+  const absl::Status told = TellSnapshot();
+  if (!told.ok()) Kill(std::string(told.message()));
+}
+
+absl::Status GatewayLink::TellSnapshot() {
+  if (opener_->snapshot_number() == told_snapshot_) return absl::OkStatus();
+  told_snapshot_ = opener_->snapshot_number();
+  return opener_->SendWelcome(control_.get(), features_);
+}
+
+}  // namespace sluice

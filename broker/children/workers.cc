@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/children/workers.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "broker/base/check.h"
+#include "broker/base/log.h"
+#include "broker/os/close_elsewhere.h"
+#include "broker/os/local_socket.h"
+#include "broker/os/random.h"
+
+namespace sluice {
+namespace {
+
+constexpr int kWorkerHandleChannelFd = 3;
+constexpr int kWorkerControlFd = 4;
+constexpr int kMessagesPerWakeUp = 16;  // Then the other descriptors get their turn.
+
+}  // namespace
+
+Workers::~Workers() { SLUICE_CHECK(sessions_.empty()); }
+
+void Workers::Configure(const Config& config, const WorkerLauncher* launcher) {
+  launcher_ = launcher;
+  limits_ = config.limits;
+  sync_ = config.sync;
+  kill_grace_ms_ = config.kill_grace_ms;
+}
+
+uint64_t Workers::NewId() const {
+  uint64_t id = 0;
+  while (id == 0 || sessions_.contains(id)) {
+    SLUICE_CHECK(FillRandom(&id, sizeof(id)).ok());
+  }
+  return id;
+}
+
+std::vector<std::string> Workers::Arguments(uint64_t id, uint32_t flags) const {
+  const bool sync = sync_ || (flags & kOpenSessionSync) != 0;
+  return {absl::StrCat("--session-id=", HexId(id)),
+          absl::StrCat("--limit-memory=", limits_.memory_bytes),
+          absl::StrCat("--limit-objects=", limits_.objects),
+          absl::StrCat("--limit-in-flight=", limits_.in_flight_commands),
+          absl::StrCat("--limit-program-bytes=", limits_.program_bytes),
+          absl::StrCat("--limit-build-ms=", limits_.build_time_ms),
+          absl::StrCat("--sync=", sync ? 1 : 0)};
+}
+
+absl::StatusOr<OpenedSession> Workers::Open(const SessionRequest& request) {
+  absl::StatusOr<std::pair<UniqueFd, UniqueFd>> channel = CreateSocketPair();
+  if (!channel.ok()) return channel.status();
+  absl::StatusOr<std::pair<UniqueFd, UniqueFd>> control = CreateSocketPair();
+  if (!control.ok()) return control.status();
+  if (absl::Status set = SetNonBlocking(control->first.get(), true); !set.ok()) return set;
+  RefuseDescriptors(control->first.get());
+
+  auto session = std::make_unique<Session>(loop_);
+  session->id = NewId();
+  session->owner = request.owner;
+  session->identity = request.identity;
+  session->control = std::move(control->first);
+  absl::StatusOr<UniqueFd> output = session->output.Open({"session", HexId(session->id)});
+  if (!output.ok()) return output.status();
+  absl::StatusOr<ChildProcess> worker = launcher_->Launch(
+      Arguments(session->id, request.flags),
+      {{channel->second.get(), kWorkerHandleChannelFd}, {control->second.get(), kWorkerControlFd}},
+      request.identity.name, output->get());
+  if (!worker.ok()) return worker.status();
+  session->worker = *std::move(worker);
+
+  const uint64_t id = session->id;
+  session->exit_watch.Start(&session->worker,
+                            [this, id](const ExitStatus& status) { OnExit(id, status); });
+  session->control_watch = loop_->Watch(session->control.get(), [this, id] { OnControl(id); });
+  SessionInfo info;
+  info.id = id;
+  info.identity = request.identity;
+  info.process_name = request.process_name;
+  info.client_pid = request.client_pid;
+  info.worker_pid = session->worker.pid();
+  info.started = absl::Now();
+  if (MayLog()) {
+    Log(LogLevel::kInfo, "broker", "session opened",
+        {{"session", HexId(id)},
+         {"identity", request.identity.name},
+         {"process", request.process_name},
+         {"client_pid", request.client_pid},
+         {"worker_pid", info.worker_pid}});
+  }
+  session->slot = policy_->SessionOpened(session->identity);
+  sessions_[id] = std::move(session);
+  {
+    absl::MutexLock lock(&mutex_);
+    infos_[id] = std::move(info);
+  }
+  return OpenedSession{id, std::move(channel->first)};
+}
+
+void Workers::OnExit(uint64_t id, const ExitStatus& status) {
+  OnControl(id);  // Its last words: why it ended.
+  const auto found = sessions_.find(id);
+  SLUICE_CHECK(found != sessions_.end());
+  const std::unique_ptr<Session> session = std::move(found->second);
+  sessions_.erase(found);
+  StopListening(session.get());
+  session->output.Finish();
+  loop_->CancelTimer(&session->kill_timer);
+  absl::Time started;
+  bool ending = false;
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto info = infos_.extract(id);
+    started = info.mapped().started;
+    ending = info.mapped().ending;
+  }
+  const bool clean = status.signal == 0 && status.code == 0;
+  if (MayLog()) {
+    Log(clean || ending ? LogLevel::kInfo : LogLevel::kWarning, "broker", "session ended",
+        {{"session", HexId(id)},
+         {"worker", status.Describe()},
+         {"seconds", absl::ToInt64Seconds(absl::Now() - started)}});
+  }
+  on_ended_();
+}
+
+bool Workers::MayLog() {
+  if (!log_limiter_.Allow(MonotonicMs())) return false;
+  if (const uint64_t left_out = log_limiter_.TakeSuppressed(); left_out != 0) {
+    Log(LogLevel::kWarning, "broker", "too many lines about sessions", {{"suppressed", left_out}});
+  }
+  return true;
+}
+
+void Workers::StopListening(Session* session) {
+  loop_->Unwatch(&session->control_watch);
+  CloseElsewhere(std::move(session->control), session->slot);
+  absl::MutexLock lock(&mutex_);
+  stats_awaited_.erase(session->id);
+}
+
+void Workers::OnControl(uint64_t id) {
+  for (int i = 0; i < kMessagesPerWakeUp; ++i) {
+    const auto found = sessions_.find(id);
+    if (found == sessions_.end() || !found->second->control.valid()) return;
+    Session* session = found->second.get();
+    char packet[kMaxBrokerMessageBytes];
+    const absl::StatusOr<size_t> size =
+        ReceiveMessage(session->control.get(), packet, sizeof(packet), nullptr, 0);
+    if (absl::IsUnavailable(size.status())) return;
+    if (!size.ok()) return Violation(session, std::string(size.status().message()));
+    if (*size == 0) return StopListening(session);  // The worker is about to end.
+    if (!session->messages.Allow(MonotonicMs())) {
+      return Violation(session, "control messages faster than 100 a second");
+    }
+    if (!HandleControl(session, packet, *size)) {
+      return Violation(session, "malformed control message");
+    }
+  }
+}
+
+bool Workers::HandleControl(Session* session, const void* packet, size_t size) {
+  WorkerStats stats;
+  if (ParseMessage(packet, size, &stats)) {
+    if (!IsTerminated(stats.device_name)) return false;
+    StoreStats(session->id, stats);
+    return true;
+  }
+  ShadowStats shadows;
+  if (ParseMessage(packet, size, &shadows)) {
+    StoreStats(session->id, shadows);
+    return true;
+  }
+  WorkerNotice notice;
+  if (!ParseMessage(packet, size, &notice) || !IsTerminated(notice.text)) return false;
+  LogLevel level = LogLevel::kInfo;
+  std::string_view kind = "info";
+  switch (static_cast<WorkerNoticeKind>(notice.kind)) {
+    case WorkerNoticeKind::kInfo:
+      break;
+    case WorkerNoticeKind::kViolation:
+      level = LogLevel::kWarning;
+      kind = "violation";
+      break;
+    case WorkerNoticeKind::kDriverError:
+      level = LogLevel::kWarning;
+      kind = "driver";
+      break;
+    default:
+      return false;
+  }
+  if (!session->notices.Allow(MonotonicMs())) return true;
+  Log(level, "worker", notice.text,
+      {{"session", HexId(session->id)},
+       {"kind", kind},
+       {"suppressed", session->notices.TakeSuppressed()}});
+  return true;
+}
+
+void Workers::StoreStats(uint64_t id, const WorkerStats& stats) {
+  absl::MutexLock lock(&mutex_);
+  SessionInfo& info = infos_[id];
+  info.memory_bytes = stats.memory_bytes;
+  info.object_count = stats.object_count;
+  info.commands_executed = stats.commands_executed;
+  info.context_count = stats.context_count;
+  info.imported_objects = stats.imported_objects;
+  info.shadowed_objects = stats.shadowed_objects;
+  info.staged_objects = stats.staged_objects;
+  info.device_name = stats.device_name;
+  stats_awaited_.erase(id);
+}
+
+void Workers::StoreStats(uint64_t id, const ShadowStats& stats) {
+  absl::MutexLock lock(&mutex_);
+  SessionInfo& info = infos_[id];
+  info.shadows_by_semaphores = stats.by_semaphores;
+  info.shadows_by_keyed_mutex = stats.by_keyed_mutex;
+}
+
+void Workers::Violation(Session* session, const std::string& what) {
+  if (MayLog()) {
+    Log(LogLevel::kWarning, "broker", "worker broke the control protocol",
+        {{"session", HexId(session->id)}, {"reason", what}});
+  }
+  const uint64_t id = session->id;
+  StopListening(session);
+  End(id, what, 0);
+}
+
+bool Workers::End(uint64_t id, const std::string& reason, int64_t grace_ms) {
+  const auto found = sessions_.find(id);
+  if (found == sessions_.end()) return false;
+  Session* session = found->second.get();
+  {
+    absl::MutexLock lock(&mutex_);
+    bool& ending = infos_[id].ending;
+    if (!ending && MayLog()) {
+      Log(LogLevel::kInfo, "broker", "ending session",
+          {{"session", HexId(id)}, {"reason", reason}});
+    }
+    ending = true;
+  }
+  if (grace_ms > 0) {
+    // Told to end sooner than it was before.
+    if (session->kill_timer != 0 && grace_ms < kill_grace_ms_)
+      loop_->CancelTimer(&session->kill_timer);
+    if (session->control.valid()) {
+      auto message = MakeMessage<Terminate>();
+      SetString(message.reason, reason);
+      // Whether it arrives or not, the timer below has the last word.
+      SendMessage(session->control.get(), &message, sizeof(message)).IgnoreError();
+    }
+    if (session->kill_timer == 0) {
+      session->kill_timer = loop_->AddTimer(grace_ms, [this, id] { End(id, "", 0); });
+    }
+    return true;
+  }
+  loop_->CancelTimer(&session->kill_timer);
+  session->worker.KillGroup();  // OnExit follows.
+  return true;
+}
+
+// Usually it is ending already: its handle channel is at its end too. So no Terminate, no log line,
+// only the time after which it must be gone.
+void Workers::EndAfterGrace(Session* session, const std::string& reason) {
+  if (session->kill_timer != 0) return;
+  session->kill_timer = loop_->AddTimer(kill_grace_ms_, [this, id = session->id, reason] {
+    sessions_[id]->kill_timer = 0;
+    End(id, reason, 0);
+  });
+}
+
+void Workers::EndOwnedBy(uint64_t owner, const std::string& reason) {
+  for (const auto& [id, session] : sessions_) {
+    if (session->owner == owner) EndAfterGrace(session.get(), reason);
+  }
+}
+
+void Workers::EndOneOwnedBy(uint64_t owner, uint64_t id, const std::string& reason) {
+  const auto found = sessions_.find(id);
+  if (found != sessions_.end() && found->second->owner == owner)
+    EndAfterGrace(found->second.get(), reason);
+}
+
+void Workers::EndAll(const std::string& reason, int64_t grace_ms) {
+  std::vector<uint64_t> ids;
+  for (const auto& entry : sessions_) ids.push_back(entry.first);
+  for (const uint64_t id : ids) End(id, reason, grace_ms);
+}
+
+void Workers::GiveUp() {
+  for (const auto& [id, session] : sessions_) {
+    Log(LogLevel::kError, "broker",
+        "a worker does not end though it was killed; going on without it",
+        {{"session", HexId(id)}, {"pid", session->worker.pid()}});
+    loop_->CancelTimer(&session->kill_timer);
+    StopListening(session.get());
+  }
+  sessions_.clear();
+  absl::MutexLock lock(&mutex_);
+  infos_.clear();
+}
+
+void Workers::RequestStats() {
+  const auto request = MakeMessage<StatsRequest>();
+  const auto of_shadows =
+      MakeMessage<ShadowStatsRequest>();  // Its answer is here before the other's.
+  absl::MutexLock lock(&mutex_);
+  stats_awaited_.clear();
+  for (const auto& [id, session] : sessions_) {
+    if (!session->control.valid()) continue;
+    const int control = session->control.get();
+    if (SendMessage(control, &of_shadows, sizeof(of_shadows)).ok() &&
+        SendMessage(control, &request, sizeof(request)).ok()) {
+      stats_awaited_.insert(id);
+    }
+  }
+}
+
+void Workers::WaitForStats(absl::Duration timeout) {
+  absl::MutexLock lock(&mutex_);
+  const auto all_here = [this]()
+                            ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return stats_awaited_.empty(); };
+  mutex_.AwaitWithTimeout(absl::Condition(&all_here), timeout);
+}
+
+std::vector<SessionInfo> Workers::List() const {
+  absl::MutexLock lock(&mutex_);
+  std::vector<SessionInfo> list;
+  for (const auto& entry : infos_) list.push_back(entry.second);
+  return list;
+}
+
+bool Workers::Includes(pid_t pid) const {
+  return std::any_of(sessions_.begin(), sessions_.end(),
+                     [pid](const auto& entry) { return entry.second->worker.pid() == pid; });
+}
+
+size_t Workers::count() const {
+  absl::MutexLock lock(&mutex_);
+  return infos_.size();
+}
+
+}  // namespace sluice

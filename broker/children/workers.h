@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The running sessions: one worker process each. Starts them, listens to their control sockets,
+// counts them against the policy, ends them, reaps them.
+//
+//   Open() -> [running] --- worker exits by itself (its client is gone) ----------> reaped
+//                 |  End(): Terminate message, then SIGKILL after the grace -----> reaped
+//                 |  owner's process or connection gone: as End(), by itself ----> reaped
+//
+// Owner: the Broker. Loop thread only, but for List, count and WaitForStats, which the admin
+// service's threads call. Workers are as hostile as their clients: what they say is checked, shown,
+// not relied on.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "broker/children/child_output.h"
+#include "broker/children/child_watch.h"
+#include "broker/children/worker_launcher.h"
+#include "broker/config/config.h"
+#include "broker/config/policy.h"
+#include "broker/event_loop.h"
+#include "broker/os/process.h"
+#include "broker/os/scoped_handle.h"
+#include "broker/os/types.h"
+#include "proto/broker_messages.h"
+
+namespace sluice {
+
+struct SessionRequest {
+  uint64_t owner = 0;  // The connection that asked; EndOwnedBy ends what is left when it is gone.
+  Identity identity;
+  std::string process_name;  // As the client says it.
+  pid_t client_pid = -1;     // For the list only; -1 for a network client.
+  uint32_t flags = 0;        // Of OpenSession, checked.
+};
+
+struct OpenedSession {
+  uint64_t id = 0;
+  UniqueFd client_end;  // Of the handle channel; goes to the client.
+};
+
+// What an operator sees of a session.
+struct SessionInfo {
+  uint64_t id = 0;
+  Identity identity;
+  std::string process_name;
+  pid_t client_pid = -1;
+  pid_t worker_pid = -1;
+  absl::Time started;
+  bool ending = false;
+  // As the worker says.
+  uint64_t memory_bytes = 0;
+  uint64_t object_count = 0;
+  uint64_t commands_executed = 0;
+  uint64_t context_count = 0;
+  uint64_t imported_objects = 0;
+  uint64_t shadowed_objects = 0;
+  uint64_t staged_objects = 0;
+  uint64_t shadows_by_semaphores = 0;
+  uint64_t shadows_by_keyed_mutex = 0;
+  std::string device_name;
+};
+
+class Workers {
+ public:
+  Workers(EventLoop* loop, Policy* policy, std::function<void()> on_ended)
+      : loop_(loop), policy_(policy), on_ended_(std::move(on_ended)) {}
+  ~Workers();
+
+  // For sessions opened from now on. `launcher` is the caller's and outlives this.
+  void Configure(const Config& config, const WorkerLauncher* launcher);
+
+  absl::StatusOr<OpenedSession> Open(const SessionRequest& request);
+
+  // False if there is no such session. Repeating it with grace 0 kills at once.
+  bool End(uint64_t id, const std::string& reason, int64_t grace_ms);
+  void EndOwnedBy(uint64_t owner, const std::string& reason);
+  // Of those, one: nothing happens if there is no such session of that owner.
+  void EndOneOwnedBy(uint64_t owner, uint64_t id, const std::string& reason);
+  void EndAll(const std::string& reason, int64_t grace_ms);
+  // Of workers that were killed long ago and are still there (the system holds on to them, for a
+  // device perhaps): names them in the log and forgets them. Before the end of the broker.
+  void GiveUp() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Asks every worker for its numbers. They are in List once they have come.
+  void RequestStats() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Thread-safe: waits until all have answered the last request, but not longer than `timeout`.
+  void WaitForStats(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  std::vector<SessionInfo> List() const ABSL_LOCKS_EXCLUDED(mutex_);  // Thread-safe.
+  size_t count() const ABSL_LOCKS_EXCLUDED(mutex_);                   // Thread-safe.
+
+  bool Includes(pid_t pid) const;  // Whether a worker that is not reaped yet has that pid.
+
+ private:
+  struct Session {
+    explicit Session(EventLoop* loop) : exit_watch(loop), output(loop, "worker") {}
+
+    uint64_t id = 0;
+    uint64_t owner = 0;
+    Identity identity;
+    ChildProcess worker;
+    ChildWatch exit_watch;
+    ChildOutput output;
+    UniqueFd control;
+    std::shared_ptr<void> slot;  // Of the policy's.
+    EventLoop::WatchId control_watch = 0;
+    EventLoop::TimerId kill_timer = 0;
+    RateLimiter messages{200, 100};  // Two for each look at the sessions.
+    RateLimiter notices{10, 1};
+  };
+
+  std::vector<std::string> Arguments(uint64_t id, uint32_t flags) const;
+  bool MayLog();  // One more line about a session.
+  void EndAfterGrace(Session* session, const std::string& reason);
+  uint64_t NewId() const;
+  void OnExit(uint64_t id, const ExitStatus& status) ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnControl(uint64_t id);
+  bool HandleControl(Session* session, const void* packet, size_t size);
+  void StoreStats(uint64_t id, const WorkerStats& stats) ABSL_LOCKS_EXCLUDED(mutex_);
+  void StoreStats(uint64_t id, const ShadowStats& stats) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Violation(Session* session, const std::string& what);
+  void StopListening(Session* session) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  EventLoop* const loop_;
+  Policy* const policy_;
+  const std::function<void()> on_ended_;
+
+  // Loop thread only.
+  const WorkerLauncher* launcher_ = nullptr;
+  RateLimiter log_limiter_{2000, 50};  // Sessions have three lines each: a crowd's are all told.
+  LimitsConfig limits_;
+  bool sync_ = false;
+  int64_t kill_grace_ms_ = 1000;
+  std::map<uint64_t, std::unique_ptr<Session>> sessions_;
+
+  mutable absl::Mutex mutex_;
+  std::map<uint64_t, SessionInfo> infos_ ABSL_GUARDED_BY(mutex_);
+  std::set<uint64_t> stats_awaited_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace sluice

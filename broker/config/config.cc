@@ -1,0 +1,527 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/config/config.h"
+
+#include <charconv>
+#include <cstdlib>
+#include <limits>
+#include <set>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "broker/base/host_port.h"
+#include "broker/config/config_keys.h"
+#include "broker/config/config_reader.h"
+#include "broker/os/daemon_places.h"
+#include "broker/os/file.h"
+#include "broker/os/local_socket.h"
+#include "broker/os/peer_identity.h"
+#include "broker/os/process.h"
+#include "proto/network/loopback.h"
+
+namespace sluice {
+namespace {
+
+constexpr size_t kMaxConfigBytes = 1 << 20;
+
+constexpr const char* kNetworkKeys[] = {"listen", "certificate", "key", "client_ca", "token_file"};
+
+// With less no worker comes as far as to its driver.
+constexpr uint64_t kLeastWorkerMemory = 64 << 20;
+// With less no gateway comes as far as to its port.
+constexpr uint64_t kLeastGatewayMemory = 256 << 20;
+
+bool ParseMode(const std::string& text, mode_t* mode) {
+  unsigned value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 8);
+  if (error != std::errc() || end != text.data() + text.size() || value == 0 || value > 0777) {
+    return false;
+  }
+  *mode = value;
+  return true;
+}
+
+// fnmatch takes a bracket without its end for a character of the name, which nobody means.
+std::string WildcardProblem(const std::string& pattern) {
+  if (pattern.empty()) return "which matches no device; \"*\" matches all";
+  if (pattern.find(',') != std::string::npos) {
+    return "which holds a comma; write \"?\" in its place, and several patterns as an array";
+  }
+  for (size_t open = pattern.find('['); open != std::string::npos;) {
+    const size_t close = pattern.find(']', open + 2);
+    if (close == std::string::npos) return "whose \"[\" has no \"]\"";
+    open = pattern.find('[', close);
+  }
+  return "";
+}
+
+std::string UserProblem(const std::string& user) {
+  if (ParseUser(user).has_value() || LookUpUser(user).ok()) return "";
+  return "which is no user of this machine: neither a name of one nor its number (on Windows its "
+         "SID); groups are not taken";
+}
+
+// `taken`: the names before it.
+std::string EnvironmentProblem(const std::string& name, std::set<std::string>* taken) {
+  if (name.empty() || name.find('=') != std::string::npos || name.find('\0') != std::string::npos) {
+    return "which can be no variable's name";
+  }
+  for (const std::string& other : *taken) {
+    if (IsSameVariable(name, other))
+      return absl::StrCat("which is the same variable as \"", other, "\"");
+  }
+  taken->insert(name);
+  return IsSameVariable(name, "SLUICE_WORKER")
+             ? "which keeps Sluice's driver out of its own workers"
+             : "";
+}
+
+std::string ListenProblem(const std::string& address) {
+  return CheckListenAddress(address).ok()
+             ? ""
+             : "which is not HOST:PORT or [IPV6]:PORT with a port from 1 to 65535";
+}
+
+std::string ReadableProblem(const std::string& path) {
+  const std::string fixed = FixedKeyReason("readable");
+  if (!fixed.empty()) return absl::StrCat("allowed is ", fixed);
+  return IsAbsolutePath(path) ? "" : "which is no absolute path";
+}
+
+// As SectionReader::Parsed, of a key that some systems have no use for. Empty is the default.
+void ReadOptional(SectionReader* section, const std::string& key, const std::string& allowed,
+                  const std::function<bool(const std::string&)>& parse) {
+  const std::string fixed = FixedKeyReason(key);
+  section->Parsed(key, fixed.empty() ? allowed : fixed, [&](const std::string& text) {
+    return text.empty() || (fixed.empty() && parse(text));
+  });
+}
+
+void ReadBroker(SectionReader section, Config* config) {
+  const auto socket_path = [&](const char* key, std::string* out) {
+    section.Parsed(key, std::string(CheckLocalName("").message()), [out](const std::string& text) {
+      *out = text;
+      return CheckLocalName(text).ok();
+    });
+  };
+  socket_path("socket", &config->socket);
+  section.Parsed("socket_mode", "an octal file mode in quotes, such as \"0666\"",
+                 [&](const std::string& text) { return ParseMode(text, &config->socket_mode); });
+  ReadOptional(&section, "socket_group", "the name of a group of this machine",
+               [&](const std::string& text) {
+                 config->socket_group = text;
+                 return LookUpGroup(text).ok();
+               });
+  socket_path("admin_socket", &config->admin_socket);
+  socket_path("monitor_socket", &config->monitor_socket);
+  ReadOptional(&section, "monitor_group", "the name of a group of this machine",
+               [&](const std::string& text) {
+                 config->monitor_group = text;
+                 return LookUpGroup(text).ok();
+               });
+  for (const char* key : {"socket", "admin_socket", "monitor_socket"})
+    config->places[key] = section.PlaceOf(key);
+  section.Parsed("log_level", "one of trace, debug, info, warning, error",
+                 [&](const std::string& text) {
+                   const std::optional<LogLevel> level = ParseLogLevel(text);
+                   config->log_level = level.value_or(config->log_level);
+                   return level.has_value();
+                 });
+  section.Integer("probe_timeout_ms", 100, kMaxDrainTimeoutMs, &config->probe_timeout_ms);
+  section.Integer("drain_timeout_ms", 0, kMaxDrainTimeoutMs, &config->drain_timeout_ms);
+  section.Integer("kill_grace_ms", 0, 60'000, &config->kill_grace_ms);
+  section.Finish();
+}
+
+void ReadWorker(SectionReader section, Config* config) {
+  ReadOptional(&section, "user", "the name of a user of this machine",
+               [&](const std::string& text) {
+                 config->worker_user = text;
+                 return LookUpUser(text).ok();
+               });
+  ReadOptional(&section, "cache_directory", "the absolute path of a directory that exists",
+               [&](const std::string& text) {
+                 config->cache_directory = text;
+                 return IsAbsolutePath(text) && IsDirectory(text);
+               });
+  section.Bytes("cache_bytes", &config->cache_bytes);
+  section.Boolean("confine_files", &config->confine_files);
+  section.StringOrList("readable", &ReadableProblem, &config->readable);
+  section.Boolean("sync", &config->sync);
+  std::set<std::string> variables;
+  section.StringTable(
+      "environment",
+      [&variables](const std::string& name) { return EnvironmentProblem(name, &variables); },
+      &config->worker_environment);
+  section.Finish();
+}
+
+void ReadLimits(SectionReader section, LimitsConfig* limits) {
+  section.Count("max_sessions", 1, &limits->max_sessions);
+  section.Count("max_sessions_per_user", 1, &limits->max_sessions_per_user);
+  section.Count("max_network_sessions", 1, &limits->max_network_sessions);
+  section.Count("max_connections", 1, &limits->max_connections);
+  section.Count("max_connections_per_user", 1, &limits->max_connections_per_user);
+  section.Bytes("memory_bytes_per_session", &limits->memory_bytes);
+  section.Count("objects_per_session", 0, &limits->objects);
+  section.Count("in_flight_commands_per_session", 0, &limits->in_flight_commands);
+  section.Bytes("program_bytes", &limits->program_bytes);
+  section.Count("build_time_ms", 0, &limits->build_time_ms);
+  section.Bytes("worker_memory_bytes", &limits->worker_memory_bytes, kLeastWorkerMemory);
+  section.Finish();
+}
+
+void ReadResources(SectionReader section, ResourcesConfig* resources) {
+  section.Boolean("enabled", &resources->enabled);
+  section.Count("max_resources", 0, &resources->max_resources);
+  section.Count("max_resources_per_user", 0, &resources->max_resources_per_user);
+  section.Bytes("max_bytes", &resources->max_bytes);
+  section.Bytes("max_bytes_per_user", &resources->max_bytes_per_user);
+  section.Count("max_connections", 1, &resources->max_connections);
+  section.Count("max_connections_per_user", 1, &resources->max_connections_per_user);
+  section.Count("max_acquires_per_connection", 1, &resources->max_acquires_per_connection);
+  section.Count("max_watches_per_connection", 0, &resources->max_watches_per_connection);
+  section.Count("max_wait_ms", 0, &resources->max_wait_ms);
+  section.Count("max_linger_ms", 0, &resources->max_linger_ms);
+  section.Finish();
+}
+
+// With null, only says which keys there are.
+NetworkConfig ReadNetwork(const toml::table* table, ConfigErrors* errors) {
+  NetworkConfig network;
+  SectionReader section(table, "[[network]]", errors);
+  const size_t errors_before = errors->count();
+  section.StringOrList("listen", &ListenProblem, &network.listen);
+  // A service's working directory is nobody's choice: relative paths would lead anywhere.
+  const std::string wanted = "the absolute path of a file";
+  const auto path = [](std::string* out) {
+    return [out](const std::string& text) {
+      *out = text;
+      return text.empty() || (IsAbsolutePath(text) && text.find('\0') == std::string::npos);
+    };
+  };
+  section.Parsed("certificate", wanted, path(&network.certificate));
+  section.Parsed("key", wanted, path(&network.key));
+  section.Parsed("client_ca", wanted, path(&network.client_ca));
+  section.Parsed("token_file", wanted, path(&network.token_file));
+  section.Boolean("allow_plaintext", &network.allow_plaintext);
+  section.Bytes("memory_bytes", &network.memory_bytes, kLeastGatewayMemory);
+  section.Finish();
+  if (table == nullptr) return network;
+  network.where = errors->Place(table->source());
+  network.where.resize(network.where.rfind(':'));
+  for (const char* key : kNetworkKeys) network.places[key] = section.PlaceOf(key);
+  if (network.listen.empty() && errors->count() == errors_before) {
+    errors->Add(table->source(),
+                "[[network]] needs key \"listen\", such as listen = \"0.0.0.0:7466\"");
+  }
+  return network;
+}
+
+// Entries that ask for other credentials name their clients apart: "CN=me" of one authority is not
+// that of another, nor one file's first token that of another.
+void NameApart(std::vector<NetworkConfig>* networks) {
+  using Credentials = std::pair<std::string, std::string>;
+  std::map<Credentials, std::string> first;  // Where those that ask for them listen, the first one.
+  for (const NetworkConfig& network : *networks) {
+    const Credentials asked = {network.client_ca, network.token_file};
+    if (asked != Credentials() && !network.listen.empty())
+      first.try_emplace(asked, network.listen.front());
+  }
+  for (NetworkConfig& network : *networks) {
+    const auto found = first.find({network.client_ca, network.token_file});
+    network.via = first.size() > 1 && found != first.end() ? found->second : "";
+  }
+}
+
+// The rules on one network entry that concern several keys.
+absl::Status CheckNetwork(const NetworkConfig& network) {
+  if (network.certificate.empty() != network.key.empty()) {
+    const bool only_key = network.certificate.empty();
+    return absl::InvalidArgumentError(
+        absl::StrCat(network.Describe(only_key ? "key" : "certificate"), " is given without \"",
+                     only_key ? "certificate" : "key", "\"; TLS needs both"));
+  }
+  if (!network.plaintext()) return absl::OkStatus();
+  if (!network.client_ca.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(network.Describe("client_ca"),
+                     " needs \"certificate\" and \"key\": there is no TLS without them"));
+  }
+  for (const std::string& address : network.listen) {
+    if (network.allow_plaintext || IsLoopbackTarget(address)) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        network.Describe("listen"), ": listening on ", address,
+        " without TLS is refused, since anyone on the way could read and change everything; give ",
+        "\"certificate\" and \"key\", or listen on 127.0.0.1 or [::1], or write ",
+        "allow_plaintext = true"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckReadable(const NetworkConfig& network, const std::string& key) {
+  const std::string& path = *network.FileOf(key);
+  if (path.empty()) return absl::OkStatus();
+  const absl::Status readable = CheckReadableFile(path);
+  if (readable.ok()) return readable;
+  return absl::InvalidArgumentError(absl::StrCat(network.Describe(key), ": ", readable.message()));
+}
+
+// Of a flag, or a default made from $XDG_RUNTIME_DIR: the file's are checked where they are read.
+absl::Status CheckSocketName(const std::string& name, const std::string& key) {
+  const absl::Status checked = CheckLocalName(name);
+  if (checked.ok()) return checked;
+  return absl::InvalidArgumentError(
+      absl::StrCat("\"", key, "\" is \"", name, "\", allowed is ", checked.message()));
+}
+
+// The place of a key of [broker] in the file; "" if the file does not have it, or a flag won.
+std::string PlaceOf(const Config& config, const std::string& key) {
+  const auto place = config.places.find(key);
+  return place == config.places.end() ? "" : place->second;
+}
+
+// How a message about one of the three sockets begins: the key's place, or the flag.
+std::string DescribeSocket(const Config& config, const std::string& key) {
+  const std::string place = PlaceOf(config, key);
+  if (place.empty()) return absl::StrCat("--", absl::StrReplaceAll(key, {{"_", "-"}}));
+  return absl::StrCat(place, ": key \"", key, "\" in [broker]");
+}
+
+struct NamedSocket {
+  const char* key;
+  const std::string& name;
+};
+
+std::string SameSocketProblem(const Config& config, const NamedSocket& one,
+                              const NamedSocket& other) {
+  for (const char* key : {other.key, one.key}) {
+    if (PlaceOf(config, key).empty()) continue;
+    return absl::StrCat(DescribeSocket(config, key), ": \"", one.key, "\" is \"", one.name,
+                        "\", and \"", other.key, "\" is \"", other.name,
+                        "\", which is one name; give them two");
+  }
+  return absl::StrCat(DescribeSocket(config, one.key), " is \"", one.name, "\", and ",
+                      DescribeSocket(config, other.key), " is \"", other.name,
+                      "\", which is one name; give them two");
+}
+
+// What is in the reach of clients, and is no place of old that is served still.
+std::string MonitorInReachProblem(const Config& config) {
+  return absl::StrCat(DescribeSocket(config, "monitor_socket"), " is \"", config.monitor_socket,
+                      "\", which whoever has the folder of the clients' socket reaches; name a "
+                      "place elsewhere, such as \"",
+                      MonitorNameOf(config.socket), "\"");
+}
+
+}  // namespace
+
+const std::string* NetworkConfig::FileOf(const std::string& key_name) const {
+  if (key_name == "certificate") return &certificate;
+  if (key_name == "key") return &key;
+  if (key_name == "client_ca") return &client_ca;
+  return key_name == "token_file" ? &token_file : nullptr;
+}
+
+std::string NetworkConfig::Describe(const std::string& key_name) const {
+  if (where.empty()) return absl::StrCat("--", absl::StrReplaceAll(key_name, {{"_", "-"}}));
+  const auto place = places.find(key_name);
+  const bool given = place != places.end() && !place->second.empty();
+  return absl::StrCat(given ? place->second : where, ": key \"", key_name, "\" in [[network]]");
+}
+
+std::optional<uint64_t> ParseByteSize(const std::string& text) {
+  uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc()) return std::nullopt;
+  const std::string unit(absl::StripAsciiWhitespace(
+      absl::string_view(end, static_cast<size_t>(text.data() + text.size() - end))));
+  constexpr std::pair<const char*, unsigned> kUnits[] = {{"", 0},     {"B", 0},    {"KiB", 10},
+                                                         {"MiB", 20}, {"GiB", 30}, {"TiB", 40}};
+  for (const auto& [name, shift] : kUnits) {
+    if (unit != name) continue;
+    if (number > (std::numeric_limits<uint64_t>::max() >> shift)) return std::nullopt;
+    return number << shift;
+  }
+  return std::nullopt;
+}
+
+absl::StatusOr<Config> ParseConfig(const std::string& text, const std::string& file_name) {
+  ConfigErrors errors(file_name);
+  if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) {
+    errors.Add({{1, 1}, {1, 1}, nullptr},
+               "the file is UTF-16 text: save it as UTF-8 (PowerShell's > writes UTF-16)");
+    return absl::InvalidArgumentError(errors.Text());
+  }
+  const toml::parse_result parsed = errors.Parse(text);
+  if (parsed.failed()) {
+    const std::string what(parsed.error().description());
+    const bool escape = absl::StrContains(what, "escape") || absl::StrContains(what, "unicode");
+    errors.Add(parsed.error().source(), absl::StrCat(what, escape ? kBackslashAdvice : ""));
+    return absl::InvalidArgumentError(errors.Text());
+  }
+  Config config;
+  config.file = file_name;
+  SectionReader root(&parsed.table(), kTopLevel, &errors);
+  ReadBroker(SectionReader(root.Table("broker"), "[broker]", &errors), &config);
+  ReadWorker(SectionReader(root.Table("worker"), "[worker]", &errors), &config);
+  SectionReader access(root.Table("access"), "[access]", &errors);
+  access.StringOrList("users", &UserProblem, &config.access_users);
+  access.Finish();
+  ReadLimits(SectionReader(root.Table("limits"), "[limits]", &errors), &config.limits);
+  ReadResources(SectionReader(root.Table("resources"), "[resources]", &errors), &config.resources);
+  SectionReader devices(root.Table("devices"), "[devices]", &errors);
+  devices.StringOrList("allow", &WildcardProblem, &config.device_patterns);
+  devices.Finish();
+  for (const toml::table* table : root.TableArray("network")) {
+    config.network.push_back(ReadNetwork(table, &errors));
+  }
+  if (config.network.empty()) ReadNetwork(nullptr, &errors);
+  root.Finish();
+  if (errors.count() != 0) return absl::InvalidArgumentError(errors.Text());
+  return config;
+}
+
+absl::StatusOr<Config> LoadConfigFile(const std::string& path) {
+  const absl::StatusOr<std::string> text = ReadNamedFile(path, kMaxConfigBytes);
+  if (!text.ok()) {
+    return absl::NotFoundError(absl::StrCat("configuration file: ", text.status().message()));
+  }
+  return ParseConfig(*text, path);
+}
+
+absl::Status CheckConfig(const Config& config, bool serves_old_places) {
+  std::vector<std::string> problems;
+  const auto add = [&problems](const absl::Status& status) {
+    if (!status.ok()) problems.emplace_back(status.message());
+  };
+  const NamedSocket sockets[] = {{"socket", config.socket},
+                                 {"admin_socket", config.admin_socket},
+                                 {"monitor_socket", config.monitor_socket}};
+  const absl::Status socket = CheckSocketName(config.socket, "socket");
+  add(socket);
+  // One that was made of the others would say the same again.
+  const absl::Status admin = CheckSocketName(config.admin_socket, "admin_socket");
+  if (socket.ok() || config.admin_socket != AdminNameOf(config.socket)) add(admin);
+  const absl::Status monitor = CheckSocketName(config.monitor_socket, "monitor_socket");
+  const bool monitor_made = config.monitor_socket == MonitorNameOf(config.socket) ||
+                            config.monitor_socket == MonitorNameBeside(config.admin_socket);
+  if ((socket.ok() && admin.ok()) || !monitor_made) add(monitor);
+  for (size_t i = 0; i < std::size(sockets); ++i) {
+    for (size_t k = i + 1; k < std::size(sockets); ++k) {
+      if (IsSameLocalName(sockets[i].name, sockets[k].name))
+        problems.push_back(SameSocketProblem(config, sockets[i], sockets[k]));
+    }
+  }
+  if (problems.empty() && IsInClientsReach(config.monitor_socket, config.socket))
+    problems.push_back(MonitorInReachProblem(config));
+  if (problems.empty() && !serves_old_places) problems = OldPlaces(config);
+  std::set<std::string> addresses;
+  for (const NetworkConfig& network : config.network) {
+    add(CheckNetwork(network));
+    for (const char* key : kNetworkKeys) {
+      if (network.FileOf(key) != nullptr) add(CheckReadable(network, key));
+    }
+    for (const std::string& address : network.listen) {
+      if (addresses.insert(address).second) continue;
+      problems.push_back(
+          absl::StrCat(network.Describe("listen"), ": ", address, " is listened on twice"));
+    }
+  }
+  if (const std::string fixed = FixedKeyReason("user");
+      config.worker_user.has_value() && !fixed.empty()) {
+    problems.push_back(absl::StrCat("--worker-user: allowed is ", fixed));
+  } else if (config.worker_user.has_value() && IsPrivileged()) {
+    const absl::Status user = LookUpUser(*config.worker_user).status();
+    if (!user.ok()) problems.push_back(absl::StrCat("--worker-user: ", user.message()));
+  }
+  if (problems.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
+}
+
+std::vector<std::string> OpenDoors(const Config& config) {
+  constexpr mode_t kOthersWrite = 0002;  // Which is what connecting takes.
+  const bool mode_keeps_out = (config.socket_mode & kOthersWrite) == 0;
+  std::vector<std::string> warnings;
+  for (const NetworkConfig& network : config.network) {
+    if (!network.client_ca.empty() || !network.token_file.empty()) continue;
+    std::vector<std::string> beyond;
+    std::vector<std::string> local;
+    for (const std::string& address : network.listen) {
+      (IsLoopbackTarget(address) ? local : beyond).push_back(address);
+    }
+    const std::string ends_it =
+        network.plaintext() ? "set token_file" : "set client_ca or token_file";
+    if (!beyond.empty()) {
+      warnings.push_back(absl::StrCat(network.Describe("listen"), ": anybody who reaches ",
+                                      absl::StrJoin(beyond, ", "), " gets sessions; ", ends_it));
+    }
+    if (!local.empty() && (mode_keeps_out || !config.access_users.empty())) {
+      warnings.push_back(
+          absl::StrCat(network.Describe("listen"), ": every local user gets sessions through ",
+                       absl::StrJoin(local, ", "), ", also whom ",
+                       config.access_users.empty() ? "the socket's mode" : "\"users\" in [access]",
+                       " keeps out; ", ends_it));
+    }
+  }
+  return warnings;
+}
+
+std::vector<std::string> OldPlaces(const Config& config) {
+  std::vector<std::string> found;
+  if (!config.moved_socket.empty()) {
+    found.push_back(absl::StrCat(DescribeSocket(config, "socket"), " is \"", config.moved_socket,
+                                 "\", the default until version 0.1; now that is \"", config.socket,
+                                 "\": write that, or nothing"));
+  }
+  if (IsInClientsReach(config.admin_socket, config.socket)) {
+    found.push_back(absl::StrCat(
+        DescribeSocket(config, "admin_socket"), " is \"", config.admin_socket,
+        "\": root in a container that has the folder of the clients' socket administers the daemon "
+        "through it; name a place elsewhere, such as the default, \"",
+        AdminNameOf(config.socket), "\""));
+  }
+  return found;
+}
+
+std::vector<std::string> MovedDefaults(const Config& config) {
+  const std::string was = OldAdminNameOf(config.socket);
+  const std::string place = PlaceOf(config, "socket");
+  const bool of_today = config.moved_socket.empty() && !OldClientNameOf(config.socket).empty();
+  const bool by_default = config.admin_socket == AdminNameOf(config.socket);
+  if (place.empty() || was.empty() || of_today || !by_default) return {};
+  return {absl::StrCat(place, ": key \"admin_socket\" in [broker] is not set; it was \"", was,
+                       "\" by default until version 0.1, and is \"", config.admin_socket,
+                       "\" now: change whatever names the old place")};
+}
+
+void ApplyDefaults(Config* config) {
+  if (config->socket.empty()) config->socket = DefaultLocalName();
+  const std::string moved = OldClientNameOf(DefaultLocalName());
+  if (!moved.empty() && config->socket == moved) {
+    config->moved_socket = moved;
+    config->socket = DefaultLocalName();
+  }
+  if (config->admin_socket.empty()) config->admin_socket = AdminNameOf(config->socket);
+  if (config->monitor_socket.empty()) {
+    config->monitor_socket = IsInClientsReach(config->admin_socket, config->socket)
+                                 ? MonitorNameOf(config->socket)
+                                 : MonitorNameBeside(config->admin_socket);
+  }
+  if (config->socket_mode == 0) config->socket_mode = IsPrivileged() ? 0666 : 0600;
+  NameApart(&config->network);
+}
+
+absl::Status CheckListenAddress(const std::string& listen_address) {
+  if (IsHostAndPort(listen_address)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("listen address \"", listen_address,
+                   "\" is not HOST:PORT or [IPV6]:PORT with a port from 1 to 65535"));
+}
+
+}  // namespace sluice

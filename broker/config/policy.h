@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Who may connect, and who may have how many sessions. Identities come from the kernel (a uid) or
+// from the gateway's authentication of a network client, never from a client's message. What is
+// counted here is held by the broker itself: a worker cannot talk its way past it.
+//
+// Owner: the Broker. Loop thread only.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "broker/config/config.h"
+#include "broker/os/types.h"
+#include "broker/slots.h"
+
+namespace sluice {
+
+// Whom limits are counted for.
+struct Identity {
+  std::string name;  // "uid:1000", "net:CN=alice".
+  bool network = false;
+
+  static Identity ForUid(uid_t uid);
+  static Identity ForNetworkPeer(const std::string& peer);
+};
+
+struct Refusal {
+  int status;           // An errno value, for Welcome and SessionOpened.
+  std::string message;  // For the person at the client.
+};
+
+class Policy {
+ public:
+  explicit Policy(const Config& config) { Update(config); }
+
+  // New limits hold for what is asked from now on; nothing that runs is ended.
+  void Update(const Config& config);
+
+  // Nothing if it is allowed.
+  std::optional<Refusal> MayConnect(uid_t uid) const;
+  std::optional<Refusal> MayOpenSession(const Identity& identity) const;
+
+  // It counts as long as the slot is held.
+  [[nodiscard]] std::shared_ptr<void> ConnectionOpened(uid_t uid);
+  [[nodiscard]] std::shared_ptr<void> SessionOpened(const Identity& identity);
+
+ private:
+  LimitsConfig limits_;
+  bool everyone_ = true;
+  std::set<uid_t> allowed_uids_;
+  Slots<uid_t> connections_;
+  Slots<std::string> sessions_;
+  Slots<std::string> network_sessions_;  // Of those.
+};
+
+// At most `burst` events at once and `per_second` on average: for log lines that a peer can
+// provoke.
+class RateLimiter {
+ public:
+  RateLimiter(double burst, double per_second)
+      : burst_(burst), per_second_(per_second), tokens_(burst) {}
+
+  bool Allow(int64_t now_ms);
+  uint64_t TakeSuppressed();  // How many were refused since the last call.
+
+ private:
+  const double burst_;
+  const double per_second_;
+  double tokens_;
+  int64_t last_ms_ = 0;
+  uint64_t suppressed_ = 0;
+};
+
+}  // namespace sluice

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Clients of daemon-owned resources and what they ask: their connections (a way for gRPC and a
+// handle channel), making and importing memory, sending handles. The registry says who may; this
+// does it.
+//
+//   Open --> [connected] --either descriptor's other end closed, or its broker connection's, or
+//                |          a malformed message on the handle channel, or Stop--> ended
+//                +-- calls, by the connection that they came on
+//
+// Owner: the Broker. Loop thread only: the gRPC service posts to it. Identity is what the kernel
+// said of the broker connection; everything in a call or on a handle channel comes from a client
+// and is checked here or in the registry.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "broker/children/allocator_link.h"
+#include "broker/config/config.h"
+#include "broker/config/policy.h"
+#include "broker/event_loop.h"
+#include "broker/os/lent_memory.h"
+#include "broker/os/scoped_handle.h"
+#include "broker/os/types.h"
+#include "broker/resources/registry.h"
+#include "broker/resources/streams.h"
+#include "broker/slots.h"
+
+namespace sluice {
+
+// Who asks for a connection.
+struct ResourceClient {
+  uint64_t owner = 0;  // The broker connection; EndOwnedBy ends what it has.
+  uid_t uid = 0;       // From the kernel.
+  std::string process_name;
+};
+
+// Why nobody has any, for a person.
+inline constexpr char kResourcesAreOff[] =
+    "this daemon shares no resources; enabled = true in [resources] of its configuration turns "
+    "them on";
+
+struct CreateParameters {
+  ResourceShape shape;  // As the client says it.
+  ResourceBacking backing = ResourceBacking::kAny;
+  ResourceOptions options;
+};
+
+class ResourceHub {
+ public:
+  using CreateDone = std::function<void(absl::StatusOr<CreatedResource>)>;
+
+  explicit ResourceHub(EventLoop* loop) : loop_(loop), allocator_(loop), registry_({}) {}
+  ~ResourceHub() { Stop(); }
+
+  // How connections come to the gRPC server; until Stop. Null: there is no server.
+  void SetStreams(ResourceStreams* streams) { streams_ = streams; }
+  void Configure(const ResourcesConfig& config, std::optional<UserIdentity> allocator_user,
+                 std::vector<std::string> allocator_file_arguments);
+  // From now on there are no new connections.
+  void StartDraining() { draining_ = true; }
+
+  // Opens a connection, or refuses, and answers on `socket`. An error means that the peer cannot be
+  // reached.
+  absl::Status SendConnection(int socket, const ResourceClient& client);
+  void EndOwnedBy(uint64_t owner);
+  void Stop();  // Ends every connection and the allocator.
+  bool IsAllocator(pid_t pid) const { return allocator_.Is(pid); }
+
+  // Whether this is one that has not ended.
+  bool IsConnected(uint64_t connection) const { return connections_.contains(connection); }
+
+  // What clients ask, as ResourceRegistry has it.
+  void Create(uint64_t connection, CreateParameters parameters, CreateDone done);
+  // `done` is called once, possibly before this returns: the offer may be on its way still.
+  void Import(uint64_t connection, uint64_t token, CreateParameters parameters, CreateDone done);
+  // How many descriptors went out on the handle channel.
+  absl::StatusOr<uint32_t> Export(uint64_t connection, const std::string& capability,
+                                  ResourceAccess access, uint64_t token);
+  void Acquire(uint64_t connection, uint64_t hold_id, const std::string& capability,
+               ResourceAccess access, uint64_t timeout_ms, ResourceRegistry::AcquireDone done);
+  void Cancel(uint64_t connection, uint64_t hold_id);
+  absl::StatusOr<uint64_t> Release(uint64_t connection, uint64_t hold_id,
+                                   ResourceTurns::Contents contents);
+  absl::Status Destroy(const std::string& capability);
+  absl::StatusOr<ResourceView> Describe(uint64_t connection, const std::string& capability);
+  absl::StatusOr<uint64_t> Watch(uint64_t connection, const std::string& capability,
+                                 ResourceRegistry::WatchCallback callback);
+  void Unwatch(uint64_t watch_id) { registry_.Unwatch(watch_id); }
+  void SetOnUntold(std::function<void()> on_untold) { registry_.SetOnUntold(std::move(on_untold)); }
+  size_t TellWatches(size_t most) { return registry_.TellWatches(most); }
+
+  const ResourceRegistry& registry() const { return registry_; }
+  size_t connection_count() const { return connections_.size(); }
+
+ private:
+  // An Import whose offer has not been seen yet; Windows only (kDeliveryMs).
+  struct AwaitedOffer {
+    CreateParameters parameters;
+    CreateDone done;
+    EventLoop::TimerId timer = 0;
+  };
+  struct Connection {
+    uint64_t id = 0;
+    ResourceClient client;
+    std::string identity;
+    UniqueFd transport;  // To hang up, and to see the other side do so.
+    UniqueFd channel;
+    std::shared_ptr<void> slot;
+    EventLoop::WatchId transport_watch = 0;
+    EventLoop::WatchId channel_watch = 0;
+    // By token, for Import. What cannot be imported is not kept: a socket of the client's own would
+    // keep this connection from ending.
+    std::map<uint64_t, absl::StatusOr<UniqueFd>> offers;
+    std::map<uint64_t, AwaitedOffer> awaited;
+  };
+
+  std::optional<Refusal> MayConnect(const ResourceClient& client) const;
+  absl::StatusOr<std::pair<UniqueFd, UniqueFd>> Connect(const ResourceClient& client);
+  void ReadOffers(uint64_t id);
+  void TakeOffer(uint64_t id, uint64_t token, absl::StatusOr<UniqueFd> fd);
+  absl::StatusOr<CreatedResource> FinishImport(Connection* connection, absl::StatusOr<UniqueFd> fd,
+                                               CreateParameters parameters);
+  void GiveUpOffer(uint64_t id, uint64_t token, const absl::Status& told);
+  // Closes `brought`, too, which came with what is wrong.
+  void End(uint64_t id, const std::string& violation, std::vector<UniqueFd> brought = {});
+  void FinishCreate(uint64_t connection, const std::string& identity, CreateParameters parameters,
+                    absl::StatusOr<AllocatedMemory> memory, const CreateDone& done);
+  absl::StatusOr<CreatedResource> Keep(uint64_t connection, const std::string& identity,
+                                       CreateParameters parameters, ResourceMemory memory);
+  void Rearm();
+
+  EventLoop* const loop_;
+  ResourceStreams* streams_ = nullptr;
+  ResourcesConfig config_;
+  AllocatorLink allocator_;
+  ResourceRegistry registry_;
+  bool draining_ = false;
+  uint64_t next_id_ = 1;
+  std::map<uint64_t, std::unique_ptr<Connection>> connections_;
+  Slots<uid_t> slots_;  // Of connections until they are quite closed.
+  EventLoop::TimerId timer_ = 0;
+  int64_t timer_due_ms_ = 0;
+  RateLimiter log_limiter_{20, 2};
+};
+
+}  // namespace sluice

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The resources that the daemon owns: what they are, which capabilities open them, whose turn it
+// is, who keeps them alive, what they count against. Pure bookkeeping: no descriptor is used here,
+// no socket, no clock but what callers say the time is.
+//
+//   Create --> [live] --Destroy, or its last user gone and linger over--> [destroyed] --> gone
+//                                  capabilities stop, waits end; holds stay and count until
+//                                  released
+//
+// A *user* of a resource is a connection that has shown one of its capabilities; its creator is one
+// from the start. The end of a connection is the end of its waits, watches and holds; a write hold
+// that ends so leaves the contents indeterminate.
+//
+// What a change costs does not depend on how many watch: watches are told afterwards, the newest
+// state and each one once, so many at a time as the owner likes.
+//
+// Owner: ResourceHub. Loop thread only. Capabilities, sizes and ids come from clients and are
+// checked here; shapes have been through CompleteShape. Callbacks are called on the loop thread,
+// after the registry's own state is whole again; they must not call back into it, but for
+// TellWatches.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "broker/config/config.h"
+#include "broker/os/close_elsewhere.h"
+#include "broker/os/lent_memory.h"
+#include "broker/os/scoped_handle.h"
+#include "broker/resources/capability.h"
+#include "broker/resources/shape.h"
+#include "broker/resources/turns.h"
+
+namespace sluice {
+
+// Numbers as in proto/resources.proto.
+enum class ResourceBacking : uint32_t {
+  kAny = 0,
+  kMemfd = 1,
+  kDmaBuf = 2,
+  kVulkan = 3,
+  kGralloc = 4,
+  kImported = 5,
+  kD3d11 = 6,
+};
+
+// "memfd", "dmabuf", ...
+const char* BackingName(ResourceBacking backing);
+
+// The native handle: what an export duplicates.
+struct ResourceMemory {
+  LentKind kind = LentKind::kMemfd;
+  StrangersFds fds;
+  std::vector<int32_t> ints;      // Of a gralloc handle, or Vulkan's (resource_messages.h).
+  uint64_t allocation_bytes = 0;  // Of an opaque one: the size that importers name, and the device.
+  std::array<uint8_t, 16> device_uuid = {};
+  // What counts against the quota, if it is not the shape's size: all of what somebody brought
+  // stays as long as its descriptor does.
+  uint64_t brought_bytes = 0;
+};
+
+struct ResourceOptions {
+  std::string label;
+  bool trust_readers = false;
+  int64_t linger_ms = 0;
+};
+
+// A resource as its users see it. Pointers stay good until the next call that may end it.
+struct ResourceView {
+  uint64_t id = 0;
+  const ResourceShape* shape = nullptr;
+  ResourceBacking backing = ResourceBacking::kMemfd;
+  const ResourceOptions* options = nullptr;
+  ResourceMemory* memory = nullptr;
+};
+
+struct ResourceStateView {
+  uint64_t generation = 0;
+  bool indeterminate = false;
+  bool destroyed = false;
+  uint32_t readers = 0;
+  bool writer = false;
+  uint32_t waiting = 0;
+
+  bool operator==(const ResourceStateView&) const = default;
+};
+
+struct ResourceGrant {
+  bool indeterminate = false;
+  uint64_t generation = 0;
+};
+
+struct CreatedResource {
+  uint64_t id = 0;
+  Capability read;
+  Capability write;
+};
+
+// For operators.
+struct ResourceInfo {
+  uint64_t id = 0;
+  std::string identity;
+  std::string label;
+  bool image = false;
+  uint64_t size_bytes = 0;
+  ResourceBacking backing = ResourceBacking::kMemfd;
+  ResourceStateView state;
+  uint32_t users = 0;
+  uint32_t watches = 0;
+};
+
+class ResourceRegistry {
+ public:
+  using AcquireDone = std::function<void(absl::StatusOr<ResourceGrant>)>;
+  // The second argument is true when the watch has ended, by the resource's or the connection's
+  // end.
+  using WatchCallback = std::function<void(const ResourceStateView&, bool ended)>;
+
+  explicit ResourceRegistry(const ResourcesConfig& limits) : limits_(limits) {}
+
+  // For what is asked from now on.
+  void Configure(const ResourcesConfig& limits) { limits_ = limits; }
+
+  // Room for one more resource of `size_bytes` in the quota of `identity`. Held until
+  // CancelReservation or Create: memory is made meanwhile.
+  absl::Status Reserve(const std::string& identity, uint64_t size_bytes);
+  void CancelReservation(const std::string& identity, uint64_t size_bytes);
+
+  // Takes over a reservation of shape.size_bytes, or memory.brought_bytes if that is not 0, also
+  // when it fails.
+  absl::StatusOr<CreatedResource> Create(uint64_t connection, const std::string& identity,
+                                         ResourceShape shape, ResourceBacking backing,
+                                         ResourceOptions options, ResourceMemory memory);
+
+  // What the capability opens, if it is good for `access`; makes the connection one of its users.
+  absl::StatusOr<ResourceView> Open(uint64_t connection, const std::string& capability_untrusted,
+                                    ResourceAccess access);
+  ResourceStateView StateOf(uint64_t resource_id) const;
+
+  // Calls `done` once: at once, when the turn comes, at `now_ms + timeout_ms`, when the resource or
+  // the connection ends, or after Cancel. `hold_id` is the client's name for the hold, from the
+  // first moment that it waits: so it can be released by one who never heard of the grant.
+  void Acquire(uint64_t connection, uint64_t hold_id_untrusted,
+               const std::string& capability_untrusted, ResourceAccess access, int64_t now_ms,
+               uint64_t timeout_ms, AcquireDone done);
+  // Ends the wait, if it is one still.
+  void Cancel(uint64_t connection, uint64_t hold_id);
+  // The generation afterwards.
+  absl::StatusOr<uint64_t> Release(uint64_t connection, uint64_t hold_id_untrusted,
+                                   ResourceTurns::Contents contents);
+
+  absl::Status Destroy(const std::string& capability_untrusted);
+
+  // Calls back with the state at once, before it returns, and with the newest one whenever
+  // TellWatches comes to it after a change. 0 is never an id.
+  absl::StatusOr<uint64_t> Watch(uint64_t connection, const std::string& capability_untrusted,
+                                 WatchCallback callback);
+  void Unwatch(uint64_t watch_id);
+  // Looks at so many watches at most, of each changed resource one in turn, and tells those that
+  // have not been told. How many it looked at: fewer than `most` when all have been told.
+  size_t TellWatches(size_t most);
+  // Called after a change, when there is something for TellWatches. Without it all are told then.
+  void SetOnUntold(std::function<void()> on_untold) { on_untold_ = std::move(on_untold); }
+
+  void ConnectionEnded(uint64_t connection, int64_t now_ms);
+
+  // When AdvanceTo has something to do: the next deadline of a wait, the next end of a linger.
+  std::optional<int64_t> NextDueMs() const;
+  // Ends what is due by `now_ms`, kEndsAtOnce of it at most: NextDueMs tells whether that was all.
+  void AdvanceTo(int64_t now_ms);
+  static constexpr int kEndsAtOnce = 64;
+
+  std::vector<ResourceInfo> List() const;
+  size_t count() const { return resources_.size(); }
+  uint64_t bytes() const { return total_.bytes; }
+
+ private:
+  struct Usage {
+    uint64_t count = 0;
+    uint64_t bytes = 0;
+  };
+  struct Ticket {
+    uint64_t resource_id = 0;
+    uint64_t connection = 0;
+    uint64_t hold_id = 0;
+    int64_t deadline_ms = 0;
+    AcquireDone done;  // Empty once it holds.
+  };
+  struct Watcher {
+    uint64_t resource_id = 0;
+    uint64_t connection = 0;
+    uint64_t told = 0;  // The resource's `changes` that it knows of.
+    WatchCallback callback;
+  };
+  struct Resource {
+    std::string identity;
+    Capability read;
+    Capability write;
+    ResourceShape shape;
+    ResourceBacking backing = ResourceBacking::kMemfd;
+    ResourceOptions options;
+    ResourceMemory memory;
+    ResourceTurns turns;
+    std::set<uint64_t> users;
+    std::set<uint64_t> tickets;
+    std::set<uint64_t> watches;
+    ResourceStateView state;  // After the last of `changes`.
+    uint64_t changes = 0;
+    size_t untold = 0;            // Watches to look at yet; not 0 as long as it is in untold_.
+    uint64_t last_told = 0;       // The watch that was looked at last.
+    int64_t linger_until_ms = 0;  // 0: it has users.
+    bool destroyed = false;
+  };
+  struct Client {  // A connection that has something here.
+    std::set<uint64_t> resources;
+    std::map<uint64_t, uint64_t> tickets;  // By hold id.
+    std::set<uint64_t> watches;
+  };
+  struct Calls {  // To make when the state is whole again.
+    std::vector<std::function<void()>> answers;
+    std::set<uint64_t> changed;  // Resources, whose watches are to be told.
+  };
+
+  absl::StatusOr<uint64_t> Find(const std::string& capability_untrusted, ResourceAccess access);
+  absl::Status MayAcquire(uint64_t connection, uint64_t hold_id_untrusted) const;
+  uint64_t FindTicket(uint64_t connection, uint64_t hold_id_untrusted) const;  // 0: none.
+  void EndTicket(uint64_t id, ResourceTurns::Contents contents, absl::Status told, Calls* calls);
+  void HandOut(uint64_t resource_id, Calls* calls);  // Grants.
+  void NoteChange(uint64_t resource_id);
+  void EndWatch(uint64_t id, Calls* calls);
+  void DestroyResource(uint64_t id, Calls* calls);
+  void ForgetIfUnheld(uint64_t id);
+  void DropClientIfIdle(uint64_t connection);
+  void Subtract(const std::string& identity, uint64_t size_bytes);
+  ResourceStateView StateOf(const Resource& resource) const;
+  void Run(const Calls& calls);
+
+  ResourcesConfig limits_;
+  Usage total_;
+  std::map<std::string, Usage> usage_of_;
+  std::map<uint64_t, Resource> resources_;
+  std::map<uint64_t, Client> clients_;
+  std::map<uint64_t, Ticket> tickets_;
+  std::map<uint64_t, Watcher> watches_;
+  std::set<std::pair<int64_t, uint64_t>> deadlines_;  // Of waiting tickets.
+  std::set<std::pair<int64_t, uint64_t>> lingering_;
+  std::deque<uint64_t> untold_;  // Resources with watches to tell, or gone.
+  std::function<void()> on_untold_;
+  uint64_t next_id_ = 1;  // Of tickets and watches.
+};
+
+}  // namespace sluice

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/gateway/auth.h"
+
+#include <grpc/grpc_security_constants.h>
+#include <openssl/sha.h>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "broker/base/log.h"
+
+namespace sluice {
+namespace {
+
+constexpr std::string_view kBearer = "Bearer ";
+
+// The subject as gRPC gives it ("CN=alice,O=Example"), else the first other name that the
+// certificate carries ("SAN=alice.example"), which no subject looks like.
+std::string CertificateName(const grpc::AuthContext& auth) {
+  for (const auto& [property, kind] : {std::pair(GRPC_X509_SUBJECT_PROPERTY_NAME, ""),
+                                       std::pair(GRPC_X509_CN_PROPERTY_NAME, "CN="),
+                                       std::pair(GRPC_X509_SAN_PROPERTY_NAME, "SAN=")}) {
+    const std::vector<grpc::string_ref> values = auth.FindPropertyValues(property);
+    if (!values.empty() && !values[0].empty())
+      return absl::StrCat(kind, absl::string_view(values[0].data(), values[0].size()));
+  }
+  return "";
+}
+
+std::string Sha256Hex(std::string_view text, size_t bytes_shown) {
+  unsigned char digest[SHA256_DIGEST_LENGTH];
+  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest);
+  return absl::BytesToHexString({reinterpret_cast<const char*>(digest), bytes_shown});
+}
+
+}  // namespace
+
+bool ConstantTimeEqual(std::string_view secret, std::string_view offered) {
+  // The loop's length is the offered one's, which whoever offers it knows.
+  unsigned difference = secret.size() == offered.size() ? 0 : 1;
+  for (size_t i = 0; i < offered.size(); ++i) {
+    const char c = secret.empty() ? '\0' : secret[i % secret.size()];
+    difference |= static_cast<unsigned char>(c) ^ static_cast<unsigned char>(offered[i]);
+  }
+  // The compiler must not turn this into an early way out.
+  volatile unsigned result = difference;
+  return result == 0;
+}
+
+Authenticator::Authenticator(std::vector<std::string> tokens, std::string via)
+    : tokens_(std::move(tokens)), via_(std::move(via)) {
+  for (const std::string& token : tokens_) names_.push_back(TokenName(token));
+}
+
+std::optional<size_t> Authenticator::FindToken(std::string_view authorization) const {
+  if (authorization.substr(0, kBearer.size()) != kBearer) return std::nullopt;
+  authorization.remove_prefix(kBearer.size());
+  std::optional<size_t> found;
+  for (size_t i = 0; i < tokens_.size();
+       ++i) {  // All of them: which one it was must not show in the time.
+    if (ConstantTimeEqual(tokens_[i], authorization)) found = i + 1;
+  }
+  return found;
+}
+
+absl::StatusOr<std::string> Authenticator::Authenticate(const grpc::ServerContext& context) const {
+  std::string name;
+  const auto auth = context.auth_context();
+  if (auth != nullptr && auth->IsPeerAuthenticated()) name = CertificateName(*auth);
+  if (!tokens_.empty()) {
+    const auto& metadata = context.client_metadata();
+    const auto header = metadata.find("authorization");
+    std::optional<size_t> token;
+    if (header != metadata.end()) token = FindToken({header->second.data(), header->second.size()});
+    if (!token.has_value()) {
+      return absl::UnauthenticatedError(
+          header == metadata.end()
+              ? "this daemon asks for a bearer token: set SLUICE_TOKEN_FILE to a file that holds "
+                "one of its tokens"
+              : "this daemon does not know the token in the file that SLUICE_TOKEN_FILE names");
+    }
+    if (name.empty()) name = names_[*token - 1];
+  }
+  if (name.empty()) return PeerHost(context.peer());
+  return FittingName(via_.empty() ? name : absl::StrCat(name, " via ", via_));
+}
+
+void LogRefused(const grpc::ServerContext& context, const absl::Status& why) {
+  Log(LogLevel::kWarning, "gateway", "client refused",
+      {{"peer", PeerHost(context.peer())}, {"reason", std::string(why.message())}});
+}
+
+std::string TokenName(std::string_view token) {
+  constexpr size_t kDigestShown = 6;  // Bytes: to tell an operator's own tokens apart.
+  return absl::StrCat("token ", Sha256Hex(token, kDigestShown));
+}
+
+std::string FittingName(const std::string& name) {
+  constexpr size_t kDigestShown = 16;  // Bytes: nobody finds a second name for so many.
+  constexpr std::string_view kMark = " sha256:";
+  constexpr size_t kLeft = kMaxPeerName - kMark.size() - 2 * kDigestShown;
+  // One that looks as if it had been cut is cut, so that it is not taken for the one it looks like.
+  const bool looks_cut =
+      name.size() == kMaxPeerName && name.compare(kLeft, kMark.size(), kMark) == 0;
+  if (name.size() <= kMaxPeerName && !looks_cut) return name;
+  return absl::StrCat(name.substr(0, kLeft), std::string(kMark), Sha256Hex(name, kDigestShown));
+}
+
+std::string PeerHost(std::string_view grpc_peer) {
+  std::string host(grpc_peer);
+  // gRPC writes IPv6 addresses' brackets as %5B and %5D.
+  for (const auto& [code, bracket] :
+       {std::pair<std::string_view, char>{"%5B", '['}, {"%5D", ']'}}) {
+    for (size_t at; (at = host.find(code)) != std::string::npos;)
+      host.replace(at, code.size(), 1, bracket);
+  }
+  const size_t scheme = host.find(':');
+  if (scheme != std::string::npos) host.erase(0, scheme + 1);
+  const size_t port = host.rfind(':');
+  if (port != std::string::npos && host.find(']', port) == std::string::npos) host.resize(port);
+  return host;
+}
+
+}  // namespace sluice

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/gateway/broker_link.h"
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "broker/base/log.h"
+#include "broker/os/local_socket.h"
+#include "broker/os/shared_memory.h"
+#include "broker/os/threads.h"
+#include "proto/status_macros.h"
+
+namespace sluice {
+namespace {
+
+constexpr size_t kMaxSnapshotBytes = 64 << 20;
+constexpr uint64_t kBrokerKey = 1;  // Of the poller; sessions count up from the next.
+
+// What the broker's errno means to a client on the network.
+absl::Status RefusalStatus(const SessionOpened& opened) {
+  const std::string message =
+      opened.message[0] != '\0' ? opened.message : std::strerror(opened.status);
+  switch (opened.status) {
+    case EACCES:
+    case EPERM:
+      return absl::PermissionDeniedError(message);
+    case ESHUTDOWN:
+      return absl::UnavailableError(message);
+    case EIO:
+      return absl::InternalError(message);
+    default:
+      return absl::ResourceExhaustedError(message);
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<BrokerLink>> BrokerLink::Connect(UniqueFd socket,
+                                                                absl::Duration timeout) {
+  auto hello = MakeMessage<GatewayHello>();
+  SetString(hello.features, absl::StrCat("sync,", kFeatureTerminate));
+  RETURN_IF_ERROR(SendMessage(socket.get(), &hello, sizeof(hello)));
+  RETURN_IF_ERROR(WaitReadable(socket.get(), static_cast<int>(absl::ToInt64Milliseconds(timeout))));
+  char packet[kMaxBrokerMessageBytes];
+  std::vector<UniqueFd> fds;
+  ASSIGN_OR_RETURN(const size_t size,
+                   ReceiveMessage(socket.get(), packet, sizeof(packet), &fds, 1));
+  if (size == 0) return absl::AbortedError("the broker has closed the connection");
+  Welcome welcome;
+  if (!ParseMessage(packet, size, &welcome) || !IsTerminated(welcome.message)) {
+    return absl::InvalidArgumentError("the broker's first message is no welcome");
+  }
+  if (welcome.status != 0) return absl::PermissionDeniedError(welcome.message);
+  ASSIGN_OR_RETURN(Snapshot snapshot, ReadSnapshot(welcome, fds));
+  return std::unique_ptr<BrokerLink>(new BrokerLink(std::move(socket), std::move(snapshot)));
+}
+
+absl::StatusOr<BrokerLink::Snapshot> BrokerLink::ReadSnapshot(const Welcome& welcome,
+                                                              std::vector<UniqueFd>& fds) {
+  Snapshot snapshot{"", welcome.message};
+  if (welcome.snapshot_size == 0) return snapshot;
+  if (fds.size() != 1) return absl::InvalidArgumentError("a welcome without its snapshot");
+  ASSIGN_OR_RETURN(snapshot.bytes, ReadSealedCopy(fds[0].get(), kMaxSnapshotBytes));
+  return snapshot;
+}
+
+absl::Status BrokerLink::Start(std::function<void(BrokerEnd)> on_end) {
+  on_end_ = std::move(on_end);
+  ASSIGN_OR_RETURN(poller_, Poller::Create());
+  RETURN_IF_ERROR(poller_->Add(kBrokerKey, socket_.get(), Poller::Interest::kReadable));
+  StartDetached([this] { Run(); });
+  StartDetached([this] { RunSender(); });
+  return absl::OkStatus();
+}
+
+// The poller is its thread's alone: that one adds, and says how it went.
+absl::Status BrokerLink::Watch(std::shared_ptr<Watched> watched) {
+  NewWatch watch;
+  watch.watched = std::move(watched);
+  absl::MutexLock lock(&mu_);
+  new_watches_.push_back(&watch);
+  poller_->Wake();
+  while (!watch.done) answered_.Wait(&mu_);
+  return watch.status;
+}
+
+void BrokerLink::AddNewWatches() {
+  absl::MutexLock lock(&mu_);
+  for (NewWatch* watch : std::exchange(new_watches_, {})) {
+    const uint64_t key = next_watch_++;
+    watch->status = poller_->Add(key, watch->watched->fd(), Poller::Interest::kReadable);
+    if (watch->status.ok()) watched_.emplace(key, std::move(watch->watched));
+    watch->done = true;
+    answered_.SignalAll();
+  }
+}
+
+void BrokerLink::Run() {
+  std::vector<uint64_t> ready;
+  while (true) {
+    poller_->Wait(-1, &ready);
+    for (const uint64_t key : ready) {
+      if (key == kBrokerKey) {
+        if (OnBrokerReadable()) continue;
+        poller_->Remove(key, socket_.get());
+        OnBrokerGone();
+        continue;
+      }
+      const auto found = watched_.find(key);
+      if (found == watched_.end() || found->second->OnReadable()) continue;
+      poller_->Remove(key, found->second->fd());
+      watched_.erase(found);
+    }
+    AddNewWatches();
+  }
+}
+
+void BrokerLink::RunSender() {
+  Outgoing next;
+  do {
+    absl::MutexLock lock(&mu_);
+    while (outgoing_.empty()) outgoing_added_.Wait(&mu_);
+    next = std::move(outgoing_.front());
+    outgoing_.pop_front();
+  } while (SendMessage(socket_.get(), next.bytes.data(), next.bytes.size()).ok());
+}
+
+bool BrokerLink::OnBrokerReadable() {
+  char packet[kMaxBrokerMessageBytes];
+  std::vector<UniqueFd> fds;
+  const absl::StatusOr<size_t> size =
+      ReceiveMessage(socket_.get(), packet, sizeof(packet), &fds, 1);
+  if (!size.ok()) return false;
+  Welcome welcome;
+  if (ParseMessage(packet, *size, &welcome)) {
+    if (!IsTerminated(welcome.message)) return false;
+    absl::StatusOr<Snapshot> fresh = ReadSnapshot(welcome, fds);
+    if (!fresh.ok()) return false;
+    absl::MutexLock lock(&mu_);
+    snapshot_ = *std::move(fresh);
+    return true;
+  }
+  Terminate terminate;
+  if (ParseMessage(packet, *size, &terminate)) {
+    if (!IsTerminated(terminate.reason)) return false;
+    on_end_(BrokerEnd::kToldToEnd);
+    return true;
+  }
+  SessionOpened opened;
+  if (!ParseMessage(packet, *size, &opened) || !IsTerminated(opened.message)) return false;
+  absl::MutexLock lock(&mu_);
+  const auto it = requests_.find(opened.request_id);
+  if (it == requests_.end())
+    return true;  // Nobody waits any more: the channel closes, and with it the worker.
+  Request& request = *it->second;
+  if (opened.status != 0) {
+    request.result = RefusalStatus(opened);
+  } else if (fds.size() != 1) {
+    request.result = absl::InternalError("the broker opened a session without its channel");
+  } else {
+    request.result = Session{opened.session_id, std::move(fds[0]), opened.max_in_flight_commands};
+  }
+  request.done = true;
+  answered_.SignalAll();
+  return true;
+}
+
+void BrokerLink::OnBrokerGone() {
+  {
+    absl::MutexLock lock(&mu_);
+    gone_ = true;
+    answered_.SignalAll();
+  }
+  on_end_(BrokerEnd::kGone);
+}
+
+absl::StatusOr<BrokerLink::Session> BrokerLink::OpenSession(uint32_t flags, const std::string& peer,
+                                                            const std::string& process_name,
+                                                            absl::Duration timeout) {
+  auto open = MakeMessage<GatewayOpen>();
+  open.flags = flags;
+  SetString(open.peer, peer);
+  SetString(open.process_name, process_name);
+  Request request;
+  const absl::Time deadline = absl::Now() + timeout;
+  absl::MutexLock lock(&mu_);
+  open.request_id = next_request_++;
+  if (gone_) {
+    return absl::UnavailableError(
+        "the daemon is stopping or starting again; try again in a moment");
+  }
+  SendLocked(open.request_id, open);
+  requests_.emplace(open.request_id, &request);
+  bool late = false;
+  while (!request.done && !gone_ && !late) late = answered_.WaitWithDeadline(&mu_, deadline);
+  requests_.erase(open.request_id);
+  std::erase_if(outgoing_, [&](const Outgoing& one) { return one.request_id == open.request_id; });
+  if (request.done) return std::move(request.result);
+  return absl::UnavailableError(late ? "the daemon did not answer in time" : "the daemon is gone");
+}
+
+void BrokerLink::CloseSession(uint64_t id) {
+  auto close = MakeMessage<::sluice::CloseSession>();
+  close.session_id = id;
+  absl::MutexLock lock(&mu_);
+  if (!gone_) SendLocked(0, close);
+}
+
+}  // namespace sluice

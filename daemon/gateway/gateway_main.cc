@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// sluice-gateway: receives network sessions (gRPC over TLS) and feeds them to workers. Started by
+// the broker, never by a person; unprivileged. Descriptor 3 is the socket to the broker; options.h
+// says what else it is told.
+//
+//   options -> confined [-> `--check` ends here] -> welcome and snapshot from the broker -> listen
+//   -> serve, until the broker or SIGTERM says so, or the broker's end
+//
+// When the broker is gone, the sessions that run go on; the port is given up, for the gateway of
+// the next broker.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <semaphore>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "broker/base/log.h"
+#include "broker/os/command_line.h"
+#include "broker/os/daemon_process.h"
+#include "broker/os/local_socket.h"
+#include "broker/os/stop_signals.h"
+#include "broker/os/threads.h"
+#include "daemon/gateway/auth.h"
+#include "daemon/gateway/broker_link.h"
+#include "daemon/gateway/grpc_log.h"
+#include "daemon/gateway/options.h"
+#include "daemon/gateway/server.h"
+#include "daemon/helpers/helper_files.h"
+#include "daemon/helpers/helper_process.h"
+#include "proto/network/listen_check.h"
+#include "proto/network/tls_files.h"
+#include "proto/network/token_text.h"
+#include "proto/quiet_parsing.h"
+#include "proto/status_macros.h"
+
+namespace sluice {
+namespace {
+
+constexpr int kBrokerSocket = 3;
+constexpr absl::Duration kPortPatience = absl::Seconds(2);
+// The welcome comes when the probe has seen the devices; the broker bounds that.
+constexpr absl::Duration kWelcomeTimeout = absl::Minutes(5);
+constexpr absl::Duration kStopGrace = absl::Seconds(1);
+
+enum class StopReason { kTold, kBrokerGone };
+
+// What makes main go on to the end. Lives as long as the process.
+struct Stop {
+  std::counting_semaphore<> asked{0};
+  std::atomic<StopReason> reason{StopReason::kBrokerGone};
+
+  void Ask(StopReason why) {
+    if (why == StopReason::kTold) reason.store(why);
+    asked.release();
+  }
+};
+
+// For who ends services by signals, or by closing a console: the broker sends a message.
+void StopOnSignal(Stop* stop) {
+  StartDetached([stop] {
+    const absl::StatusOr<std::unique_ptr<StopSignals>> signals = StopSignals::Open();
+    if (!signals.ok()) return;
+    while (WaitReadable((*signals)->fd(), -1).ok()) {
+      const std::optional<StopSignals::Kind> kind = (*signals)->Next();
+      if (kind == StopSignals::Kind::kStop) return stop->Ask(StopReason::kTold);
+    }
+  });
+}
+
+// The key of [[network]] that an error is about, by which the broker finds its place in the file.
+absl::Status About(const char* key, const absl::Status& status) {
+  return status.ok() ? status
+                     : absl::Status(status.code(), absl::StrCat(key, ": ", status.message()));
+}
+
+absl::Status CheckTlsFiles(const GatewayOptions& options) {
+  if (options.plaintext()) return absl::OkStatus();
+  RETURN_IF_ERROR(CheckIdentity({"certificate", options.certificate}, {"key", options.key}));
+  if (options.client_ca.empty()) return absl::OkStatus();
+  return CheckAuthorities({"client_ca", options.client_ca});
+}
+
+absl::StatusOr<std::vector<std::string>> ReadTokens(const GatewayOptions& options) {
+  if (options.tokens.empty()) return std::vector<std::string>();
+  auto tokens = ParseTokens(options.tokens);
+  if (!tokens.ok()) return About("token_file", tokens.status());
+  return tokens;
+}
+
+absl::Status RunGateway(int argc, char** argv) {
+  ASSIGN_OR_RETURN(const GatewayOptions options, ParseGatewayOptions(argc, argv));
+  RETURN_IF_ERROR(ConfineGatewayFiles(PortsOf(options.listen)));
+  SetLogLevel(options.log_level);
+  TakeOverGrpcLog();
+  RETURN_IF_ERROR(CheckTlsFiles(options));
+  ASSIGN_OR_RETURN(std::vector<std::string> tokens, ReadTokens(options));
+  if (options.check) {
+    if (!options.check_listening.has_value()) return absl::OkStatus();
+    return About("listen", CheckListening(DistinctAddresses(options.listen),
+                                          *options.check_listening, kPortPatience));
+  }
+  ASSIGN_OR_RETURN(std::unique_ptr<BrokerLink> link,
+                   BrokerLink::Connect(UniqueFd(kBrokerSocket), kWelcomeTimeout));
+
+  // All of this lives until the process ends.
+  static Stop stop;
+  static GatewayServer& server =
+      *new GatewayServer(link.release(), Authenticator(std::move(tokens), options.via));
+  StopOnSignal(&stop);
+  RETURN_IF_ERROR(server.link().Start([](BrokerEnd end) {
+    stop.Ask(end == BrokerEnd::kToldToEnd ? StopReason::kTold : StopReason::kBrokerGone);
+  }));
+  RETURN_IF_ERROR(server.Start(options));
+  stop.asked.acquire();
+  if (stop.reason.load() == StopReason::kBrokerGone) {
+    Log(LogLevel::kInfo, "gateway", "the broker is gone: no new sessions; those that run go on");
+    StartDetached([] { server.Stop(absl::InfiniteDuration()); });
+    while (server.sessions().count() > 0 && stop.reason.load() != StopReason::kTold)
+      stop.asked.try_acquire_for(std::chrono::seconds(1));
+  } else {
+    Log(LogLevel::kInfo, "gateway", "told to end", {{"sessions", server.sessions().count()}});
+    server.Stop(kStopGrace);
+  }
+  return absl::OkStatus();
+}
+
+int GatewayMain(int argc, char** argv) {
+  HideFromOthers();  // It holds the private key.
+  HideThreadsFromOthers();
+  PrepareDaemonProcess();
+  const absl::Status status = RunGateway(argc, argv);
+  const bool only_checks = std::any_of(argv, argv + argc, [](const char* argument) {
+    return std::string_view(argument).starts_with("--check");
+  });
+  if (!status.ok() && only_checks) {  // For the broker's own message.
+    std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());
+    EndProcessNow(absl::IsUnavailable(status) ? kExitNotYet : 1);
+  }
+  if (!status.ok()) Log(LogLevel::kError, "gateway", std::string(status.message()));
+  // Not exit(): gRPC's threads still run. The broker and the workers see the descriptors close.
+  EndProcessNow(status.ok() ? 0 : 1);
+}
+
+}  // namespace
+}  // namespace sluice
+
+int main(int argc, char** argv) {
+  sluice::TakeCommandLine(&argc, &argv);
+  sluice::LetParsersBeQuiet();
+  return sluice::GatewayMain(argc, argv);
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/gateway/options.h"
+
+#include <optional>
+#include <string_view>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "broker/os/file.h"
+#include "broker/os/scoped_handle.h"
+#include "proto/network/loopback.h"
+#include "proto/status_macros.h"
+
+namespace sluice {
+namespace {
+
+constexpr size_t kMaxFileBytes = 1 << 20;
+
+// `name` is the key of [[network]] whose file this is.
+absl::StatusOr<std::string> ReadInherited(const char* name, const std::string& value) {
+  int number = -1;
+  if (!absl::SimpleAtoi(value, &number) || number < 3) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, ": ", value, " is no descriptor's number"));
+  }
+  const UniqueFd fd(number);
+  absl::StatusOr<std::string> content = ReadToEnd(fd.get(), kMaxFileBytes);
+  if (!content.ok()) {
+    return absl::Status(content.status().code(),
+                        absl::StrCat(name, ": ", content.status().message()));
+  }
+  if (content->empty()) return absl::InvalidArgumentError(absl::StrCat(name, ": it is empty"));
+  return content;
+}
+
+}  // namespace
+
+absl::StatusOr<GatewayOptions> ParseGatewayOptions(int argc, const char* const* argv) {
+  GatewayOptions options;
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    const size_t equals = argument.find('=');
+    const std::string name = argument.substr(0, equals);
+    const std::string value = equals == std::string::npos ? "" : argument.substr(equals + 1);
+    if (name == "--listen" && !value.empty()) {
+      options.listen.push_back(value);
+    } else if (name == "--via") {
+      options.via = value;
+    } else if (argument == "--allow-plaintext") {
+      options.allow_plaintext = true;
+    } else if (name == "--check") {
+      options.check = true;
+      if (value == "addresses") options.check_listening = ListenCheck::kAddresses;
+      if (value == "ports") options.check_listening = ListenCheck::kPorts;
+    } else if (name == "--cert-fd") {
+      ASSIGN_OR_RETURN(options.certificate, ReadInherited("certificate", value));
+    } else if (name == "--key-fd") {
+      ASSIGN_OR_RETURN(options.key, ReadInherited("key", value));
+    } else if (name == "--client-ca-fd") {
+      ASSIGN_OR_RETURN(options.client_ca, ReadInherited("client_ca", value));
+    } else if (name == "--token-fd") {
+      ASSIGN_OR_RETURN(options.tokens, ReadInherited("token_file", value));
+    } else if (name == "--log-level") {
+      const std::optional<LogLevel> level = ParseLogLevel(value);
+      if (!level.has_value())
+        return absl::InvalidArgumentError(absl::StrCat("no log level: ", value));
+      options.log_level = *level;
+    } else {
+      return absl::InvalidArgumentError(
+          absl::StrCat("sluice-gateway: bad argument ", argument,
+                       " (it is started by sluiced; see [[network]] in its configuration)"));
+    }
+  }
+  RETURN_IF_ERROR(CheckGatewayOptions(options));
+  return options;
+}
+
+absl::Status CheckGatewayOptions(const GatewayOptions& options) {
+  if (options.listen.empty()) return absl::InvalidArgumentError("no address to listen on");
+  if (options.certificate.empty() != options.key.empty()) {
+    return absl::InvalidArgumentError("TLS needs both a certificate and its key");
+  }
+  if (!options.plaintext()) return absl::OkStatus();
+  if (!options.client_ca.empty()) {
+    return absl::InvalidArgumentError(
+        "client certificates can only be checked with TLS: give a certificate and a key");
+  }
+  for (const std::string& address : options.listen) {
+    if (options.allow_plaintext || IsLoopbackTarget(address)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("listening on ", address,
+                     " without TLS is refused: give \"certificate\" and \"key\", or listen "
+                     "on 127.0.0.1 or [::1], or write allow_plaintext = true"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace sluice

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the broker tells the gateway at its start, by arguments and inherited descriptors
+// (broker/children/gateway_link.cc). The broker has checked all of it; that plaintext stays on this
+// machine is checked here again, where it would do harm.
+//
+// Plain data; parsed once, by main.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "broker/base/log.h"
+#include "proto/network/listen_check.h"
+
+namespace sluice {
+
+struct GatewayOptions {
+  std::vector<std::string> listen;  // HOST:PORT or [V6]:PORT
+  bool allow_plaintext = false;
+  std::string via;  // Part of the names of clients with a certificate or a token; empty: none.
+  // The files' contents; empty: none.
+  std::string certificate;
+  std::string key;
+  std::string client_ca;
+  std::string tokens;
+  LogLevel log_level = LogLevel::kInfo;
+  // Say what is wrong with the rest, and with the addresses if asked for, and end.
+  bool check = false;
+  std::optional<ListenCheck> check_listening;
+
+  bool plaintext() const { return certificate.empty(); }
+};
+
+// Reads and closes the descriptors that the arguments name. An error begins with the key of
+// [[network]] that it is about, if it is about one: "token_file: ...".
+absl::StatusOr<GatewayOptions> ParseGatewayOptions(int argc, const char* const* argv);
+absl::Status CheckGatewayOptions(const GatewayOptions& options);
+
+}  // namespace sluice

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The gateway's gRPC server: sluice.v1.Session, health and reflection, for every address of one
+// [[network]] entry. All calls are asynchronous, on one queue that few threads poll: with gRPC's
+// polling engine every thread that polls takes turns with the others, and each turn is a wake-up
+// that a command would wait for. Hence no synchronous and no callback service here, and health and
+// reflection by hand.
+//
+// Owner: main. Thread-safe after Start.
+#pragma once
+
+#include <grpcpp/generic/async_generic_service.h>
+#include <grpcpp/server.h>
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "daemon/gateway/auth.h"
+#include "daemon/gateway/broker_link.h"
+#include "daemon/gateway/connection_calls.h"
+#include "daemon/gateway/options.h"
+#include "proto/control.grpc.pb.h"
+
+namespace sluice {
+
+inline constexpr int kMaxStreamsPerConnection = 64;
+// Streams in any state. The broker bounds sessions far below this; streams that never become one
+// count here.
+inline constexpr int kMaxSessions = 1024;
+inline constexpr int kMaxWatches = 128;
+inline constexpr int kMaxQuestions = 128;
+
+class GatewayServer {
+ public:
+  // What is not a stream is served with what is not ours (StandardCall): gRPC would keep a call of
+  // a unary method to itself until its message has come.
+  using Service = v1::Session::WithGenericMethod_DescribePlatforms<
+      v1::Session::WithRawMethod_Stream<v1::Session::Service>>;
+
+  GatewayServer(BrokerLink* link, Authenticator authenticator)
+      : link_(link), authenticator_(std::move(authenticator)) {}
+
+  // Listens on every address and serves. The error names the address.
+  absl::Status Start(const GatewayOptions& options);
+  // Refuses new streams and connections, and returns when the sessions that run have ended, or
+  // after `grace`.
+  void Stop(absl::Duration grace);
+
+  Service& service() { return service_; }
+  grpc::AsyncGenericService& other_services() { return other_services_; }
+  grpc::ServerCompletionQueue* queue() { return queue_.get(); }
+  BrokerLink& link() { return *link_; }
+  const Authenticator& authenticator() const { return authenticator_; }
+
+  ConnectionCalls& calls() { return calls_; }
+  // Sessions, and what else the entry's tokens are asked for.
+  CallCount& sessions() { return sessions_; }
+  // Of health and reflection, which anybody may call: so many that they keep nobody else out, and
+  // the watches, which last, nobody who asks once.
+  CallCount& watches() { return watches_; }
+  CallCount& questions() { return questions_; }
+
+ private:
+  void Poll();
+
+  BrokerLink* const link_;
+  const Authenticator authenticator_;
+  Service service_;
+  grpc::AsyncGenericService other_services_;
+  std::unique_ptr<grpc::ServerCompletionQueue> queue_;
+  std::unique_ptr<grpc::Server> server_;
+  std::vector<std::thread> pollers_;
+  ConnectionCalls calls_{kMaxStreamsPerConnection};
+  CallCount sessions_{kMaxSessions};
+  CallCount watches_{kMaxWatches};
+  CallCount questions_{kMaxQuestions};
+};
+
+}  // namespace sluice

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/worker/command_loop.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/worker/handlers/handlers.h"
+#include "google/protobuf/arena.h"
+#include "proto/status_macros.h"
+
+namespace sluice {
+namespace {
+
+constexpr uint64_t kCommandsBetweenPolls = 64;
+// Beside a program: a message, or what travels with a creation.
+constexpr uint64_t kFrameRoom = uint64_t{4} << 20;
+static_assert(kFrameRoom > 2 * kMaxInitialPayloadBytes);
+// Without a sleep, which ends some 60 us late on a processor that has gone idle: while the driver
+// has work, and after it has none.
+constexpr int64_t kPollWithoutSleepNs = 1'000'000;
+constexpr int64_t kLookOnNs = 100'000;
+constexpr int64_t kShortestPauseNs = 10'000;
+constexpr int64_t kLongestPauseNs = 2'000'000;
+
+enum class ReplyMode { kAnswer, kDeferred, kNone };
+
+ReplyMode ModeOf(pb::Command::BodyCase body) {
+  switch (body) {
+#define COMMAND(Name, field, reply) \
+  case pb::Command::k##Name:        \
+    return ReplyMode::k##reply;
+#include "proto/commands.inc"
+    case pb::Command::BODY_NOT_SET:
+      break;
+  }
+  return ReplyMode::kNone;
+}
+
+// No queue's: commands that wait for it tell of the failure.
+Refusal DescribeRefusal(const char* name, const pb::CreateUserEvent& body) {
+  return {name, 0, body.event_id(), true};
+}
+
+template <typename T>
+Refusal DescribeRefusal(const char* name, const T& body) {
+  if constexpr (requires { body.on(); }) {
+    return {name, body.on().queue_id(), body.on().event_id(), !body.on().unnamed()};
+  } else if constexpr (requires { body.queue_id(), body.event_id(); }) {
+    return {name, body.queue_id(), body.event_id()};  // Finish: nobody names its event.
+  } else {
+    return {name};
+  }
+}
+
+HandlerResult Dispatch(Session& session, const pb::Command& command, Call& call) {
+  switch (command.body_case()) {  // No default: a command without a row must not build.
+#define COMMAND(Name, field, reply) \
+  case pb::Command::k##Name:        \
+    return Handle##Name(session, command.field(), call);
+#include "proto/commands.inc"
+    case pb::Command::BODY_NOT_SET:
+      break;
+  }
+  return absl::InvalidArgumentError("command with no body this daemon knows");
+}
+
+Refusal Describe(const pb::Command& command) {
+  switch (command.body_case()) {
+#define COMMAND(Name, field, reply) \
+  case pb::Command::k##Name:        \
+    return DescribeRefusal(#Name, command.field());
+#include "proto/commands.inc"
+    case pb::Command::BODY_NOT_SET:
+      break;
+  }
+  return {};
+}
+
+}  // namespace
+
+uint64_t CommandLoop::MaxFrameBytes(const Limits& limits) {
+  return std::min(kMaxFrameBytes, std::min(kMaxFrameBytes, limits.program_bytes) + kFrameRoom);
+}
+
+void CommandLoop::AnswerTooLarge(uint64_t sequence) {
+  // Who sends that much asks for a program, and waits. Sections 5.8.1, 5.8.6: CL_OUT_OF_HOST_MEMORY
+  // if there is a failure to allocate resources required by the OpenCL implementation on the host.
+  pb::Reply reply;
+  reply.mutable_answer()->set_sequence(sequence);
+  reply.mutable_answer()->set_status(CL_OUT_OF_HOST_MEMORY);
+  session_->replies().Send(reply, Wake::kWaiter);
+}
+
+absl::Status CommandLoop::HandleFrame(Frame& frame) {
+  const uint64_t sequence = frame.header().sequence;
+  if (sequence != last_sequence_ + 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("command ", sequence, " follows ", last_sequence_));
+  }
+  last_sequence_ = sequence;
+  if (frame.too_large()) {
+    AnswerTooLarge(sequence);
+    return absl::OkStatus();
+  }
+
+  alignas(8) char block[4096];
+  google::protobuf::ArenaOptions options;
+  options.initial_block = block;
+  options.initial_block_size = sizeof(block);
+  google::protobuf::Arena arena(options);
+  pb::Command& command = *google::protobuf::Arena::CreateMessage<pb::Command>(&arena);
+  const std::string_view message = frame.message();
+  if (!command.ParseFromArray(message.data(), static_cast<int>(message.size()))) {
+    return absl::InvalidArgumentError(absl::StrCat("command ", sequence, " does not parse"));
+  }
+  pb::Reply& reply = *google::protobuf::Arena::CreateMessage<pb::Reply>(&arena);
+  const ReplyMode mode = ModeOf(command.body_case());
+  pb::Answer* const answer = reply.mutable_answer();
+  Call call{frame, *answer};
+  const HandlerResult result = Dispatch(*session_, command, call);
+  session_->commands_executed.fetch_add(1, std::memory_order_relaxed);
+  if (result.is_violation()) return result.violation();
+  RETURN_IF_ERROR(session_->TakeViolation());
+  if (result.is_later()) return absl::OkStatus();
+  if (mode == ReplyMode::kAnswer) {
+    answer->set_sequence(sequence);
+    answer->set_status(result.status());
+    const uint32_t flags = answer->memory().in_heap() ? kFrameCreatesMemory : 0;
+    session_->replies().Send(reply, Wake::kWaiter, {}, flags);
+  } else if (result.status() != CL_SUCCESS) {
+    session_->ReportRefused(Describe(command), result.status());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CommandLoop::Run() {
+  Frame frame;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool got, reader_.Next(&frame));
+    if (got) {
+      RETURN_IF_ERROR(HandleFrame(frame));
+      // Also under a client that never pauses.
+      if (last_sequence_ % kCommandsBetweenPolls == 0 && session_->completions().polls())
+        session_->completions().Poll();
+    } else {
+      RETURN_IF_ERROR(Idle());
+    }
+  }
+}
+
+void CommandLoop::PollUntilCommand() {
+  int64_t now = last_progress_ns_ = MonotonicNs();
+  bool may_spin = MaySpin();
+  while (!reader_.HasPiece()) {
+    if (now - last_progress_ns_ > kPollWithoutSleepNs || !may_spin) {
+      // A command that has run for long is not likely to end right now: the sleep costs it a
+      // fraction of its time at most, and looking a fraction of ours.
+      const int64_t pause = (now - last_progress_ns_) / 32;
+      reader_.Sleep(kSleepsForAny, 0, kBitWaiter,
+                    std::clamp(pause, kShortestPauseNs, kLongestPauseNs));
+      reader_.Arm(kAwake);
+    }
+    const int64_t before = now;
+    const Completions::Polled polled = session_->completions().Poll();
+    now = MonotonicNs();
+    // Others want the processor.
+    if (now - before > AdaptiveSpin::kLossNs && !polled.any_ended) may_spin = false;
+    if (polled.any_ended) {
+      last_progress_ns_ = now;
+      session_->FlushTouched();  // What waited for it may have been enqueued.
+    }
+    // With nothing left, what the client says next is worth the same moment.
+    const bool looks_on = now - last_progress_ns_ < kLookOnNs && may_spin;
+    if ((!polled.any_left && !looks_on) || session_->replies().violated()) return;
+  }
+}
+
+absl::Status CommandLoop::Idle() {
+  session_->FlushTouched();
+  if (session_->replies().violated())
+    return absl::InvalidArgumentError("the client does not take its replies");
+  if (session_->completions().polls()) {
+    PollUntilCommand();
+    if (reader_.HasPiece() || session_->completions().Poll().any_left) return absl::OkStatus();
+  }
+  if (spin_.Until([this] { return reader_.HasPiece(); })) return absl::OkStatus();
+  reader_.Sleep(kSleepsForAny, 0, kBitWaiter, -1);
+  reader_.Arm(kAwake);
+  return absl::OkStatus();
+}
+
+}  // namespace sluice

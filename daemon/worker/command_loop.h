@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// The session thread: takes commands from the ring in the order sent, hands each to its handler,
+// sends the answers. It never waits for anything but the next command; queues that were touched are
+// flushed when the ring runs dry. Everything it reads is hostile; the reader has copied and framed
+// it, this parses the copy.
+#pragma once
+
+#include "absl/status/status.h"
+#include "daemon/worker/call.h"
+#include "daemon/worker/session.h"
+#include "proto/command.pb.h"
+#include "proto/ring_reader.h"
+#include "proto/spin.h"
+
+namespace sluice {
+
+class CommandLoop {
+ public:
+  CommandLoop(Session* session, uint8_t* command_ring)
+      : session_(session), reader_(command_ring, MaxFrameBytes(session->options().limits)) {
+    session->replies().set_on_violated([this] { reader_.Interrupt(kBitWaiter); });
+  }
+
+  // Returns only when the client has broken the protocol: the violation.
+  absl::Status Run();
+
+  // A frame is a program at most, or a command with the bytes that go with it: data moves in
+  // chunks.
+  static uint64_t MaxFrameBytes(const Limits& limits);
+
+  // One frame, for Run, tests and the fuzzer. An error is a violation.
+  absl::Status HandleFrame(Frame& frame);
+
+ private:
+  void AnswerTooLarge(uint64_t sequence);
+  absl::Status Idle();
+  // Looks after the driver's events itself (completions.h) until a command comes.
+  void PollUntilCommand();
+
+  Session* const session_;
+  RingReader reader_;
+  uint64_t last_sequence_ = 0;
+  AdaptiveSpin spin_;
+  int64_t last_progress_ns_ = 0;  // When a command was handled, or an event was seen to have ended.
+};
+
+}  // namespace sluice

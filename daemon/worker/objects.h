@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the worker keeps of each OpenCL object of its session, and the table that finds it by the
+// client's id. An id of another type, or of an object that is gone, is found to be nothing: an
+// answer of CL_INVALID_*, never a pointer. Objects are shared with whatever still works on them (a
+// build, a transfer), so that a release never pulls one away.
+//
+// Objects: the session thread changes them; the fields that other threads read are constant after
+// construction. ObjectTable: session thread only.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "daemon/worker/cl_handle.h"
+#include "daemon/worker/guards.h"
+#include "daemon/worker/memory/heap.h"
+#include "daemon/worker/queues/own_commands.h"
+#include "daemon/worker/queues/queue_hints.h"
+#include "proto/heap_span.h"
+#include "proto/image_format.h"
+#include "proto/known_drivers.h"
+
+namespace sluice {
+
+namespace v1 {
+class ProgramRecord;
+}
+
+enum class ObjectType {
+  kDevice,
+  kContext,
+  kQueue,
+  kMemory,
+  kProgram,
+  kKernel,
+  kEvent,
+  kSampler,
+  kSvm
+};
+
+struct Object {
+  explicit Object(ObjectType object_type) : type(object_type) {}
+  virtual ~Object() = default;
+  const ObjectType type;
+};
+
+struct DeviceObject : Object {
+  static constexpr ObjectType kType = ObjectType::kDevice;
+  static constexpr cl_int kInvalid = CL_INVALID_DEVICE;
+  DeviceObject() : Object(kType) {}
+  uint64_t id = 0;
+  uint64_t key = 0;  // Of one of the host's (device_list.h).
+  cl_device_id handle = nullptr;
+  cl_platform_id platform = nullptr;
+  bool is_cpu = false;  // Shares memory with the host: buffers can live in the heap.
+  DriverWays driver;
+  UniqueCl<cl_device_id> sub_device;  // Owned if this is one.
+};
+
+struct ContextObject : Object {
+  static constexpr ObjectType kType = ObjectType::kContext;
+  static constexpr cl_int kInvalid = CL_INVALID_CONTEXT;
+  ContextObject() : Object(kType), number(NextNumber()) {}
+  bool Has(const DeviceObject& device) const {
+    return std::any_of(devices.begin(), devices.end(),
+                       [&device](const auto& one) { return one.get() == &device; });
+  }
+  const uint64_t number;  // No other's, ever: ids may be used again.
+  uint64_t id = 0;
+  UniqueCl<cl_context> handle;
+  std::vector<std::shared_ptr<DeviceObject>> devices;
+  bool buffers_in_heap = false;
+  bool pins = false;  // Its driver moves memory that it has pinned faster (pins.h).
+  // Whether images of a type can lie there too: known of those types that were asked for.
+  absl::flat_hash_map<cl_mem_object_type, bool> images_in_heap;
+  // For work of ours: initial contents, chunks of transfers. In order.
+  UniqueCl<cl_command_queue> own_queue;
+  // The same, of one device each and with profiling: for transfers whose times the application is
+  // told. Made when there is one.
+  absl::flat_hash_map<cl_device_id, UniqueCl<cl_command_queue>> timed_queues;
+  // Tells the client, if it asked (WatchDestruction). Beside this, those hold it who tell of the
+  // context's memory objects: section 4.4 has the context's callback last, and the driver may still
+  // have an object that nothing of ours keeps the context for.
+  struct End {
+    ~End() {
+      if (tell) tell();
+    }
+    std::function<void()> tell;
+  };
+  const std::shared_ptr<End> end = std::make_shared<End>();
+  // Its memory objects whose driver tells nobody of their end.
+  std::vector<std::weak_ptr<struct MemoryObject>> watched;
+
+ private:
+  static uint64_t NextNumber() {
+    static std::atomic<uint64_t> last{0};
+    return last.fetch_add(1, std::memory_order_relaxed) + 1;
+  }
+};
+
+struct QueueObject : Object {
+  static constexpr ObjectType kType = ObjectType::kQueue;
+  static constexpr cl_int kInvalid = CL_INVALID_COMMAND_QUEUE;
+  QueueObject() : Object(kType) {}
+  uint64_t id = 0;
+  UniqueCl<cl_command_queue> handle;
+  std::shared_ptr<ContextObject> context;
+  std::shared_ptr<DeviceObject> device;
+  bool in_order = true;
+  bool profiling = false;
+  QueueHints hints;
+  bool touched = false;           // Something was enqueued since the last flush.
+  UniqueCl<cl_event> last_event;  // In order: of the newest command that the driver knows of.
+  // In order: the newest that was told to wait for others, if it may still wait (KeptEvents).
+  UniqueCl<cl_event> held;
+  // In order: the transfer that is newer than that, of which the driver's queue knows nothing yet.
+  std::shared_ptr<struct TransferEnd> transfer;
+  UniqueCl<cl_event> last_barrier;  // Out of order: what is ours must wait for it as well.
+  OwnEvents own_events;             // Out of order: what the driver's queue does not know.
+  // PoCL, in order: of all that was enqueued.
+  Guards guards;
+  std::shared_ptr<class CompletionLane> lane;
+  std::shared_ptr<class QueueInFlight> in_flight;
+};
+
+struct MemoryObject : Object {
+  static constexpr ObjectType kType = ObjectType::kMemory;
+  static constexpr cl_int kInvalid = CL_INVALID_MEM_OBJECT;
+  MemoryObject() : Object(kType) {}
+  ~MemoryObject() override;
+  // Counts it there as long as it lives: one of the session's counts of shared objects.
+  void CountIn(std::atomic<uint64_t>* count);
+  // The same, beside it: how the two sides of a shadow wait for each other. Once.
+  void CountOrderIn(std::atomic<uint64_t>* count);
+  // It lies there, in all or a part of `held`. The driver holds that as well, until it has
+  // destroyed the handle: commands in flight keep it beyond the client's release.
+  void LieIn(const HeapSpan& part, std::shared_ptr<const HeapSpan> held);
+  uint64_t id = 0;
+  UniqueCl<cl_mem> handle;
+  std::shared_ptr<ContextObject> context;
+  std::shared_ptr<MemoryObject>
+      parent;  // Of a sub-buffer, or of an image made from another object.
+  bool is_image = false;
+  uint64_t size = 0;        // Bytes; buffers.
+  size_t element_size = 0;  // Images.
+  cl_mem_object_type image_type = 0;
+  HeapSpan span;  // Where it lies if it lies in the heap. What is made from a buffer has its part
+                  // of the buffer's; a buffer over shared virtual memory has its part of that.
+  std::shared_ptr<const HeapSpan> held_span;          // LieIn; null if the parent has it.
+  ImageLayout layout;                                 // Of an image in the heap.
+  std::shared_ptr<const class Mirror> mirror;         // mirrors.h; a buffer's that is no part.
+  std::shared_ptr<const struct ShadowBuffer> shadow;  // Of a shadow buffer (shadows.h).
+  uint64_t image_offset = 0;  // Of a buffer that is an image's shadow: where its bytes begin.
+  // Of an object that the client's API uses as well, in turn (change_of_hands.h).
+  std::shared_ptr<const struct ChangeOfHands> hands;
+  // Of a shadow buffer, or none (shadow_semaphores.h).
+  std::shared_ptr<const class ShadowSemaphores> semaphores;
+  // EnqueueMapShared: map id -> the driver's pointer; null: it was not asked.
+  absl::flat_hash_map<uint64_t, void*> maps;
+  // Tells the client, if it asked (WatchDestruction) and the driver tells nobody.
+  std::function<void()> on_destroyed;
+  uint64_t charged_bytes = 0;  // To the session's quota.
+  std::atomic<uint64_t>* counted_in = nullptr;
+  std::atomic<uint64_t>* order_counted_in = nullptr;
+  class Session* session = nullptr;
+};
+
+// How an application asked for argument information (-cl-kernel-arg-info, which our builds always
+// have): drivers differ in what they tell of kernels that were built with no options at all (PoCL
+// tells) and with others. Of what is linked, the strongest counts: kYes is the least.
+enum class ArgInfoAsked : uint8_t { kYes, kWithoutOptions, kNo };
+
+struct ProgramObject : Object {
+  static constexpr ObjectType kType = ObjectType::kProgram;
+  static constexpr cl_int kInvalid = CL_INVALID_PROGRAM;
+  ProgramObject() : Object(kType) {}
+  uint64_t id = 0;
+  PublishedCl<cl_program> handle;  // Null until a link has ended: set by the build thread.
+  std::shared_ptr<ContextObject> context;
+  std::vector<std::shared_ptr<DeviceObject>> devices;
+  // Of the binary that it was made of; null: nothing is known but what the driver says.
+  std::shared_ptr<const v1::ProgramRecord> record;
+  ArgInfoAsked arg_info_asked = ArgInfoAsked::kYes;  // Of its last build.
+};
+
+struct KernelObject : Object {
+  static constexpr ObjectType kType = ObjectType::kKernel;
+  static constexpr cl_int kInvalid = CL_INVALID_KERNEL;
+  KernelObject() : Object(kType) {}
+  uint64_t id = 0;
+  UniqueCl<cl_kernel> handle;
+  std::shared_ptr<ProgramObject> program;
+  std::vector<int> arg_kinds;  // pb::KernelArgDescription::Kind of each.
+};
+
+struct EventObject : Object {
+  static constexpr ObjectType kType = ObjectType::kEvent;
+  static constexpr cl_int kInvalid = CL_INVALID_EVENT;
+  EventObject() : Object(kType) {}
+  UniqueCl<cl_event> handle;    // Null if the driver never saw the command:
+  cl_int failed = CL_SUCCESS;   // it was refused, with this code, or is complete.
+  uint64_t context_number = 0;  // Of the handle's ContextObject.
+  bool is_complete() const { return handle.get() == nullptr && failed == CL_SUCCESS; }
+  bool is_user = false;
+  std::shared_ptr<Guard> guard;  // A user event's own, once something waits for it on PoCL.
+  Guards guards;                 // Of what a command may fail by.
+};
+
+struct SamplerObject : Object {
+  static constexpr ObjectType kType = ObjectType::kSampler;
+  static constexpr cl_int kInvalid = CL_INVALID_SAMPLER;
+  SamplerObject() : Object(kType) {}
+  std::shared_ptr<ContextObject> context;
+  UniqueCl<cl_sampler> handle;
+};
+
+struct SvmObject : Object {
+  static constexpr ObjectType kType = ObjectType::kSvm;
+  static constexpr cl_int kInvalid = CL_INVALID_VALUE;
+  SvmObject() : Object(kType) {}
+  std::shared_ptr<ContextObject> context;
+  std::shared_ptr<const HeapSpan> span;  // Buffers over it hold it as well.
+};
+
+class ObjectTable {
+ public:
+  template <typename T>
+  std::shared_ptr<T> Find(uint64_t id) const {
+    const auto it = objects_.find(id);
+    if (it == objects_.end() || it->second->type != T::kType) return nullptr;
+    return std::static_pointer_cast<T>(it->second);
+  }
+
+  // A bare pointer for use within one handler, where nothing can be released meanwhile.
+  template <typename T>
+  T* Peek(uint64_t id) const {
+    const auto it = objects_.find(id);
+    if (it == objects_.end() || it->second->type != T::kType) return nullptr;
+    return static_cast<T*>(it->second.get());
+  }
+
+  // False if the id is in use: ids are the client's, and an honest one never uses an id twice.
+  bool Insert(uint64_t id, std::shared_ptr<Object> object) {
+    return objects_.emplace(id, std::move(object)).second;
+  }
+
+  bool Contains(uint64_t id) const { return objects_.contains(id); }
+  void Erase(uint64_t id) { objects_.erase(id); }
+  size_t size() const { return objects_.size(); }
+
+  // The pointer, if all of [address, address + size) lies in one SVM allocation.
+  void* SvmPointer(uint64_t address, uint64_t size) const {
+    void* found = nullptr;
+    ForEach<SvmObject>([&](const SvmObject& object) {
+      const uint64_t base = reinterpret_cast<uint64_t>(object.span->data);
+      if (address >= base && SpanFits(address - base, size, object.span->size)) {
+        found = reinterpret_cast<void*>(address);
+      }
+    });
+    return found;
+  }
+
+  // Calls f(T&) for every object of one type.
+  template <typename T, typename F>
+  void ForEach(F&& f) const {
+    for (const auto& [id, object] : objects_) {
+      if (object->type == T::kType) f(static_cast<T&>(*object));
+    }
+  }
+
+ private:
+  absl::flat_hash_map<uint64_t, std::shared_ptr<Object>> objects_;
+};
+
+}  // namespace sluice

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the client needs to know of a kernel to judge its arguments and launches without asking
+// again. Thread-safe: no state.
+#pragma once
+
+#include "daemon/worker/objects.h"
+#include "proto/command.pb.h"
+#include "proto/program_record.pb.h"
+
+namespace sluice {
+
+namespace pb = v1;
+
+// Name and arguments; what the driver does not say comes from `record`, if there is one. False if
+// something stays unknown.
+bool DescribeArguments(cl_kernel kernel, const pb::ProgramRecord* record,
+                       pb::KernelDescription* out);
+
+// Of one argument, built without -cl-kernel-arg-info, as `asked` says: shows what the driver tells
+// of such kernels. Null if none can be built. Waits in the driver.
+UniqueCl<cl_kernel> MakeUnaskedKernel(const ContextObject& context, ArgInfoAsked asked);
+
+void DescribeKernel(const KernelObject& kernel, pb::KernelDescription* out);
+
+}  // namespace sluice

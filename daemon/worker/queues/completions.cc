@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/worker/queues/completions.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "daemon/worker/queues/printf_capture.h"
+#include "daemon/worker/replies.h"
+
+namespace sluice {
+namespace {
+
+constexpr size_t kMostLeftBehind = 256;
+
+// PoCL 3.1's status of what has failed by what it waited for: as an error code it means that there
+// is no device.
+constexpr cl_int kPoclFailed = -1;
+
+// In the order of the constants that ask for them.
+void AddTimes(const EventTimes& times, pb::Completion* completion) {
+  for (const uint64_t time : {times.queued, times.submit, times.start, times.end, times.complete}) {
+    completion->add_profiling(time);
+  }
+}
+
+}  // namespace
+
+struct Completions::Pending {
+  Completions* owner = nullptr;
+  uint64_t event_id = 0;
+  bool profiling = false;
+  Order order;
+  std::unique_ptr<Carried> carried;  // Whoever delivers takes these two away.
+  std::function<void(cl_int)> then;
+  // Guarded by the owner's mutex.
+  std::shared_ptr<const UniqueCl<cl_event>> event;  // Null once delivered.
+  bool ended = false;                               // Known to have ended: no longer in the list.
+  bool taken = false;   // Out of its lane: in the hands of who delivers.
+  bool polled = false;  // The driver was not asked for one.
+  PendingRef self;      // While in the list.
+  PendingRef drivers;   // Until the driver has called back: it holds the bare pointer.
+  Pending* next = nullptr;
+  Pending* previous = nullptr;
+};
+
+// A queue's completions that have not been delivered, oldest first. One thread delivers at a time;
+// the others leave what they know and go. All of it is guarded by the mutex of Completions.
+class CompletionLane {
+ public:
+  explicit CompletionLane(bool in_order) : in_order_(in_order) {}
+
+  void Add(const Completions::PendingRef& pending) { waiting_.push_back(pending); }
+
+  // True if the caller is to deliver.
+  bool NoteEnded() {
+    ++ended_;
+    return !std::exchange(delivering_, true);
+  }
+
+  struct Item {
+    Completions::PendingRef pending;
+    std::shared_ptr<const UniqueCl<cl_event>> event;
+    cl_int status = CL_COMPLETE;
+  };
+
+  // Takes what may be delivered: what has ended, and what stands before such a one that comes after
+  // all. Of the latter only the driver knows whether it has ended. False: nothing, and the caller's
+  // turn is over.
+  bool Take(std::vector<Item>* batch) {
+    size_t end = 0;      // One past the newest that has ended,
+    size_t ordered = 0;  // and that has and comes after all.
+    for (size_t i = 0; ended_ > 0; ++i) {
+      if (!waiting_[i]->ended) continue;
+      --ended_;
+      end = i + 1;
+      if (in_order_ || waiting_[i]->order.after_all) ordered = i + 1;
+    }
+    std::vector<Completions::PendingRef> stay;
+    for (size_t i = 0; i < end; ++i) {
+      Completions::PendingRef& pending = waiting_[i];
+      if (pending->ended || i < ordered) {
+        pending->taken = true;
+        batch->push_back({pending, pending->event});
+      } else {
+        stay.push_back(std::move(pending));
+      }
+    }
+    waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<ptrdiff_t>(end));
+    waiting_.insert(waiting_.begin(), stay.begin(), stay.end());
+    if (batch->empty()) delivering_ = false;
+    return !batch->empty();
+  }
+
+  // Before everything that waits.
+  void PutBack(const Completions::PendingRef& pending) {
+    pending->taken = false;
+    waiting_.push_front(pending);
+  }
+
+  bool idle() const { return waiting_.empty() && !delivering_; }
+  bool in_order() const { return in_order_; }
+
+ private:
+  const bool in_order_;
+  std::deque<Completions::PendingRef> waiting_;
+  size_t ended_ = 0;  // Of those waiting.
+  bool delivering_ = false;
+};
+
+cl_int StatusOf(cl_event event) {
+  cl_int status = CL_COMPLETE;
+  const cl_int asked = cl().clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status),
+                                           &status, nullptr);
+  return asked == CL_SUCCESS ? status : asked;
+}
+
+bool ReadProfiling(cl_event event, EventTimes* times) {
+  const auto read = [event](cl_profiling_info param, uint64_t* out) {
+    cl_ulong value = 0;
+    const cl_int status =
+        cl().clGetEventProfilingInfo(event, param, sizeof(value), &value, nullptr);
+    *out = value;
+    return status == CL_SUCCESS;
+  };
+  if (!read(CL_PROFILING_COMMAND_QUEUED, &times->queued) ||
+      !read(CL_PROFILING_COMMAND_SUBMIT, &times->submit) ||
+      !read(CL_PROFILING_COMMAND_START, &times->start) ||
+      !read(CL_PROFILING_COMMAND_END, &times->end)) {
+    return false;
+  }
+  // Of OpenCL 2.0; without child kernels it is the end.
+  if (!read(CL_PROFILING_COMMAND_COMPLETE, &times->complete)) times->complete = times->end;
+  return true;
+}
+
+Completions::LaneRef Completions::MakeLane(bool in_order) {
+  return std::make_shared<CompletionLane>(in_order);
+}
+
+void Completions::SendCompletion(uint64_t event_id, cl_int status, const EventTimes* times) {
+  if (status < 0) any_failed_.store(true, std::memory_order_relaxed);
+  if (event_id == 0) return;
+  pb::Reply reply;
+  pb::Completion& completion = *reply.mutable_completion();
+  completion.set_event_id(event_id);
+  completion.set_status(status);
+  if (times != nullptr) AddTimes(*times, &completion);
+  replies_->Send(reply, Wake::kIfAwaited);
+}
+
+void Completions::Publish(cl_event event, uint64_t event_id, bool profiling,
+                          std::unique_ptr<Carried> carried, Order order) {
+  if (event_id == 0 && carried == nullptr) return;
+  auto pending = std::make_shared<Pending>();
+  pending->event_id = event_id;
+  pending->profiling = profiling;
+  pending->carried = std::move(carried);
+  pending->order = std::move(order);
+  Watch(pending, event);
+}
+
+void Completions::Then(cl_event event, std::function<void(cl_int)> then, Order order) {
+  auto pending = std::make_shared<Pending>();
+  pending->then = std::move(then);
+  pending->order = std::move(order);
+  Watch(pending, event);
+}
+
+void Completions::Watch(const PendingRef& pending, cl_event event) {
+  pending->owner = this;
+  const auto shared = std::make_shared<const UniqueCl<cl_event>>(Share(event));
+  const bool polled = polls();
+  {
+    absl::MutexLock lock(&mu_);
+    pending->event = shared;
+    pending->self = pending;
+    pending->polled = polled;
+    if (polled) {
+      ++polled_count_;
+    } else {
+      pending->drivers = pending;
+    }
+    pending->previous = last_;
+    (last_ == nullptr ? first_ : last_->next) = pending.get();
+    last_ = pending.get();
+    if (pending->order.lane != nullptr) pending->order.lane->Add(pending);
+  }
+  if (polled) return;
+  if (cl().clSetEventCallback(shared->get(), CL_COMPLETE, &OnDriverCallback, pending.get()) ==
+      CL_SUCCESS) {
+    return;
+  }
+  // A driver without callbacks (Wine's). Waiting for the oldest on a thread of ours would not do:
+  // it may depend on what we do at the end of a later one.
+  set_polls();
+  absl::MutexLock lock(&mu_);
+  pending->drivers = nullptr;
+  if (pending->ended) return;
+  pending->polled = true;
+  ++polled_count_;
+}
+
+void CL_CALLBACK Completions::OnDriverCallback(cl_event, cl_int, void* pointer) {
+  auto* const pending = static_cast<Pending*>(pointer);
+  Completions* const owner = pending->owner;
+  PendingRef ref;
+  {
+    absl::MutexLock lock(&owner->mu_);
+    ref = std::move(pending->drivers);
+  }
+  owner->OnEnded(ref);
+}
+
+void Completions::UnlinkLocked(Pending* pending) {
+  if (poll_next_ == pending) poll_next_ = pending->next;
+  if (pending->polled) --polled_count_;
+  (pending->previous == nullptr ? first_ : pending->previous->next) = pending->next;
+  (pending->next == nullptr ? last_ : pending->next->previous) = pending->previous;
+  pending->self = nullptr;  // The caller holds another.
+}
+
+void Completions::OnEnded(const PendingRef& pending) {
+  CompletionLane* const lane = pending->order.lane.get();
+  std::shared_ptr<const UniqueCl<cl_event>> event;
+  {
+    absl::MutexLock lock(&mu_);
+    if (pending->ended) return;  // Found by a sweep before the driver told, or by a successor.
+    pending->ended = true;
+    UnlinkLocked(pending.get());
+    if (lane == nullptr) {
+      event = std::move(pending->event);
+    } else if (pending->taken || !lane->NoteEnded()) {
+      return;
+    }
+  }
+  if (lane != nullptr) return DeliverLane(lane);
+  Deliver(pending.get(), event->get(), StatusOf(event->get()));
+}
+
+void Completions::DeliverLane(CompletionLane* lane) {
+  std::vector<CompletionLane::Item> batch;
+  while (true) {
+    batch.clear();
+    {
+      absl::MutexLock lock(&mu_);
+      if (!lane->Take(&batch)) return;
+    }
+    for (CompletionLane::Item& item : batch) item.status = StatusOf(item.event->get());
+    {
+      absl::MutexLock lock(&mu_);
+      // Newest first, so that what is put back keeps its order.
+      for (auto item = batch.rbegin(); item != batch.rend(); ++item) {
+        Pending& pending = *item->pending;
+        if (!pending.ended && item->status > 0) {
+          lane->PutBack(item->pending);
+          item->pending = nullptr;
+          continue;
+        }
+        if (!pending.ended) UnlinkLocked(&pending);  // Its callback is late.
+        pending.ended = true;
+        pending.event = nullptr;
+      }
+    }
+    for (const CompletionLane::Item& item : batch) {
+      if (item.pending != nullptr) Deliver(item.pending.get(), item.event->get(), item.status);
+    }
+  }
+}
+
+void Completions::Deliver(Pending* pending, cl_event event, cl_int status) {
+  if (status > 0) status = CL_COMPLETE;  // Called back for completion, whatever the event says.
+  if (status == kPoclFailed && pending->order.fails_as_ours)
+    status = CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
+  if (status < 0) any_failed_.store(true, std::memory_order_relaxed);
+  if (pending->then) {
+    const std::function<void(cl_int)> then = std::exchange(pending->then, nullptr);
+    return then(status);
+  }
+  const std::unique_ptr<Carried> carried = std::move(pending->carried);
+  pending->order.share.End(/*all_before=*/status == CL_COMPLETE);
+  if (status < 0 && carried != nullptr && carried->keep != nullptr) {
+    absl::MutexLock lock(&mu_);
+    left_behind_.push_back(carried->keep);
+    if (left_behind_.size() > kMostLeftBehind) left_behind_.pop_front();
+  }
+  if (pending->event_id == 0) return;
+  printf_->Drain();
+  pb::Reply reply;
+  pb::Completion& completion = *reply.mutable_completion();
+  completion.set_event_id(pending->event_id);
+  completion.set_status(status);
+  EventTimes times;
+  if (pending->profiling && status == CL_COMPLETE && ReadProfiling(event, &times))
+    AddTimes(times, &completion);
+  const bool has_data = carried != nullptr && status == CL_COMPLETE;
+  replies_->Send(reply, Wake::kIfAwaited,
+                 has_data ? std::string_view(carried->read_data) : std::string_view());
+}
+
+void Completions::SweepFailed() {
+  any_failed_.store(true, std::memory_order_relaxed);
+  Sweep(/*only_failed=*/true, nullptr);
+}
+
+void Completions::SweepEnded() { Sweep(/*only_failed=*/false, nullptr); }
+
+void Completions::TellEndedBefore(const Pending* end) { Sweep(/*only_failed=*/false, end); }
+
+void Completions::Sweep(bool only_failed, const Pending* end) {
+  std::vector<CompletionLane::Item> all;  // Oldest first: ends are told in that order.
+  {
+    absl::MutexLock lock(&mu_);
+    if (end != nullptr && end->ended) return;  // No longer in the list, as what it waited for.
+    for (Pending* p = first_; p != end; p = p->next) all.push_back({p->self, p->event});
+  }
+  for (const CompletionLane::Item& item : all) {
+    const cl_int status = StatusOf(item.event->get());
+    if (status < 0 || (status == CL_COMPLETE && !only_failed)) OnEnded(item.pending);
+  }
+}
+
+// Adds to `looks`, from `p` on, what may have ended: of a queue in order only the oldest, since
+// what is behind it has not ended before it. Returns where to go on.
+Completions::Pending* Completions::CollectLocked(Pending* p, Looks* looks) {
+  constexpr int kMostSteps = 64;
+  const size_t most = looks->size() + kLooksAtOnce;
+  for (int i = 0; p != nullptr && i < kMostSteps && looks->size() < most; ++i, p = p->next) {
+    if (!p->polled) continue;
+    const CompletionLane* const lane = p->order.lane.get();
+    const bool seen = std::any_of(looks->begin(), looks->end(), [&](const auto& look) {
+      return look.first.get() == p ||
+             (lane != nullptr && lane->in_order() && look.first->order.lane.get() == lane);
+    });
+    if (!seen) looks->emplace_back(p->self, p->event);
+  }
+  return p;
+}
+
+Completions::Polled Completions::Poll() {
+  Polled polled;
+  while (true) {
+    Looks looks;
+    {
+      absl::MutexLock lock(&mu_);
+      Pending* const next = CollectLocked(first_, &looks);
+      // The oldest may be held for ever: the others have their turn too.
+      poll_next_ = CollectLocked(poll_next_ == nullptr ? next : poll_next_, &looks);
+    }
+    bool any_ended = false;
+    for (const auto& [pending, event] : looks) {
+      if (StatusOf(event->get()) > 0) continue;
+      // It may ask the client for bytes that what it waited for has brought, in another queue.
+      if (pending->then) TellEndedBefore(pending.get());
+      OnEnded(pending);
+      any_ended = true;
+    }
+    polled.any_ended |= any_ended;
+    if (any_ended) continue;
+    absl::MutexLock lock(&mu_);
+    polled.any_left = polled_count_ != 0;
+    return polled;
+  }
+}
+
+bool Completions::AllDelivered(const LaneRef& lane) {
+  absl::MutexLock lock(&mu_);
+  return lane->idle();
+}
+
+}  // namespace sluice

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Watches driver events and tells when they end: to the client by a Completion frame, written by
+// the very driver thread that called back, and to whoever in the worker waits for a step of a
+// transfer.
+//
+// A driver's callback is a hint: the status is read from the event. PoCL 3.1 calls nobody back for
+// events that fail because a user event did: SweepFailed() finds those. Callbacks also come in any
+// order, even for an in-order queue, while an application may take the end of one command for the
+// end of all before it (a blocking read, then the profile of the kernel): a queue's Lane puts the
+// completions back in order.
+//
+// NVIDIA's driver calls back from a thread that looks every 20 ms: eight writes that had ended
+// after 0.65 ms were told after 20 (driver 580, H200). With set_polls nothing is registered with
+// the driver, and the session thread looks itself (Poll), while it has nothing else to do. A driver
+// that refuses a callback (Wine's) is treated so from then on.
+//
+// The driver is never called with the lock held: it may hold its own when it calls back.
+// Thread-safe, but for set_polls and Poll: session thread only.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/inlined_vector.h"
+#include "absl/synchronization/mutex.h"
+#include "daemon/worker/cl_handle.h"
+#include "daemon/worker/queues/in_flight.h"
+#include "proto/frame.h"
+
+namespace sluice {
+
+class PrintfCapture;
+class Replies;
+class CompletionLane;
+
+// Memory that a command uses until it has ended: the payload it writes from, or what it reads into.
+struct Carried {
+  Frame frame;            // A write's payload lies in here.
+  std::string read_data;  // A small read's result: becomes the completion's payload.
+  // Kept a while longer if the command fails: NVIDIA's driver (580) tells a failure before its own
+  // thread has done with what the command was given.
+  std::shared_ptr<void> keep;
+};
+
+// The CL_PROFILING_COMMAND_* times of a command, by the clock of the driver that has run it.
+struct EventTimes {
+  uint64_t queued = 0;
+  uint64_t submit = 0;
+  uint64_t start = 0;
+  uint64_t end = 0;
+  uint64_t complete = 0;
+};
+
+// Where a completion stands among those of its queue. (No member of Completions: as a default
+// argument there it would be incomplete for GCC.)
+struct CompletionOrder {
+  std::shared_ptr<CompletionLane> lane;  // The queue's; null: on its own.
+  bool after_all = false;                // Waits for all before it in a queue that is out of order.
+  bool fails_as_ours = false;            // PoCL's, by what it waits for (SetFailsAsOurs).
+  CommandShare share = {};               // What is no longer in flight when it has ended.
+};
+
+class Completions {
+ public:
+  using LaneRef = std::shared_ptr<CompletionLane>;
+
+  using Order = CompletionOrder;
+
+  Completions(Replies* replies, PrintfCapture* printf) : replies_(replies), printf_(printf) {}
+
+  static LaneRef MakeLane(bool in_order);
+
+  // From now on events are looked after by Poll.
+  void set_polls() { polls_.store(true, std::memory_order_relaxed); }
+  bool polls() const { return polls_.load(std::memory_order_relaxed); }
+
+  struct Polled {
+    bool any_ended = false;
+    bool any_left = false;
+  };
+  // Delivers what has ended, as far as a few looks at the oldest events tell.
+  Polled Poll();
+
+  // Sends a Completion for `event_id` when `event` ends (event_id 0: only lets go of `carried`).
+  void Publish(cl_event event, uint64_t event_id, bool profiling, std::unique_ptr<Carried> carried,
+               Order order = {});
+
+  // Calls then(status) on a driver's thread, or on ours, when `event` has ended. It must not wait.
+  void Then(cl_event event, std::function<void(cl_int status)> then, Order order = {});
+
+  // A Completion for what ended without a driver event.
+  void SendCompletion(uint64_t event_id, cl_int status, const EventTimes* times = nullptr);
+
+  // Delivers every event that has failed; call after a user event was set to an error.
+  void SweepFailed();
+  // Delivers every event that has ended in whatever way.
+  void SweepEnded();
+
+  // True if nothing of the lane waits to be delivered.
+  bool AllDelivered(const LaneRef& lane);
+
+  // False as long as no event of the session can have failed.
+  bool any_failed() const { return any_failed_.load(std::memory_order_relaxed); }
+
+ private:
+  friend class CompletionLane;
+  struct Pending;
+  using PendingRef = std::shared_ptr<Pending>;
+
+  static void CL_CALLBACK OnDriverCallback(cl_event event, cl_int status, void* pending);
+  void Watch(const PendingRef& pending, cl_event event);
+  void UnlinkLocked(Pending* pending) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  static constexpr size_t kLooksAtOnce = 8;
+  using Looks =
+      absl::InlinedVector<std::pair<PendingRef, std::shared_ptr<const UniqueCl<cl_event>>>,
+                          2 * kLooksAtOnce>;
+  static Pending* CollectLocked(Pending* from, Looks* looks);
+  void OnEnded(const PendingRef& pending);
+  void DeliverLane(CompletionLane* lane);
+  void Deliver(Pending* pending, cl_event event, cl_int status);
+  // Up to `end`, if that is still in the list; null: all.
+  void Sweep(bool only_failed, const Pending* end);
+  // What ended before a command ends has been told before it.
+  void TellEndedBefore(const Pending* end);
+
+  Replies* const replies_;
+  PrintfCapture* const printf_;
+  std::atomic<bool> any_failed_ = false;
+  std::atomic<bool> polls_ = false;
+  absl::Mutex mu_;
+  Pending* first_ ABSL_GUARDED_BY(mu_) = nullptr;  // All that have not ended, doubly linked,
+  Pending* last_ ABSL_GUARDED_BY(mu_) = nullptr;   // oldest first.
+  std::deque<std::shared_ptr<void>> left_behind_ ABSL_GUARDED_BY(mu_);  // Of failed commands.
+  size_t polled_count_ ABSL_GUARDED_BY(mu_) = 0;
+  Pending* poll_next_ ABSL_GUARDED_BY(mu_) =
+      nullptr;  // Where Poll goes on; null: behind the oldest.
+};
+
+// Of an event; the driver's error if it does not say.
+cl_int StatusOf(cl_event event);
+
+// Of an event that has ended; false if the driver gives none.
+bool ReadProfiling(cl_event event, EventTimes* times);
+
+}  // namespace sluice

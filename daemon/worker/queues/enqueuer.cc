@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/worker/queues/enqueuer.h"
+
+#include <utility>
+
+#include "broker/os/threads.h"
+#include "daemon/worker/memory/mirrors.h"
+#include "proto/heap_span.h"
+
+namespace sluice {
+namespace {
+
+// PoCL 3.1 never ends a command that is enqueued behind an event which has failed already.
+bool HasFailed(const Session& session, cl_event event) {
+  return session.completions().any_failed() && StatusOf(event) < 0;
+}
+
+// While it may fail by one of those.
+void Keep(Session& session, const QueueObject& queue, cl_event event,
+          absl::Span<const cl_event> waits) {
+  if (queue.device->driver.frees_what_fails) session.kept_events().Keep(event, waits);
+}
+
+// Null if the driver makes none: the times are not available then (section 5.14), but all else is.
+cl_command_queue TimedQueue(const QueueObject& queue) {
+  UniqueCl<cl_command_queue>& timed = queue.context->timed_queues[queue.device->handle];
+  if (!timed) {
+    cl_int status = CL_SUCCESS;
+    timed.reset(cl().clCreateCommandQueue(queue.context->handle.get(), queue.device->handle,
+                                          CL_QUEUE_PROFILING_ENABLE, &status));
+  }
+  return timed.get();
+}
+
+}  // namespace
+
+Enqueuer::Enqueuer(Session& session, const pb::Enqueue& on)
+    : session_(session),
+      event_id_(on.event_id()),
+      named_(on.event_id() != 0 && !on.unnamed()),
+      mirror_mem_id_(on.mirror_mem_id()),
+      mirror_offset_(on.mirror_offset()) {
+  queue_ = Find<QueueObject>(on.queue_id());
+  if (!session.MayAccept()) Fail(CL_OUT_OF_RESOURCES);
+  // Before the driver has been asked for anything.
+  if (named_) Fail(session.CheckNew(event_id_));
+  has_wait_list_ = on.wait_event_ids_size() != 0;
+  for (const uint64_t id : on.wait_event_ids()) {
+    EventObject* const event = session.objects().Peek<EventObject>(id);
+    if (event == nullptr) {
+      Fail(session.forgot_refused() ? CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST
+                                    : CL_INVALID_EVENT_WAIT_LIST);
+    } else if (event->is_complete()) {
+      continue;
+    } else if (event->handle.get() == nullptr || HasFailed(session, event->handle.get())) {
+      Fail(CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);  // Refused: its dependents fail as
+                                                           // dependents do.
+    } else if (queue_ != nullptr && event->context_number != queue_->context->number) {
+      Fail(CL_INVALID_CONTEXT);
+    } else {
+      waits_.push_back(event->handle.get());
+      if (ok() && queue_->device->driver.is_pocl) CollectGuards(event);
+    }
+  }
+  if (ok() && queue_->device->driver.is_pocl) GuardWaits();
+  if (ok() && HasWaited() && !queue_->in_order && queue_->profiling) WaitForTheEnded();
+}
+
+void Enqueuer::CollectGuards(EventObject* event) {
+  if (event->is_user && event->guard == nullptr && StatusOf(event->handle.get()) > CL_COMPLETE) {
+    event->guard = Guard::Make(queue_->context->handle.get());
+    if (event->guard != nullptr) event->guards.Add(event->guard);
+  }
+  guards_.Add(event->guards);
+}
+
+void Enqueuer::GuardWaits() {
+  Guards& before = queue_->guards;
+  before.DropLifted();
+  // What has failed by one of several user events holds nothing back for the others.
+  const bool pending =
+      !before.empty() &&
+      (queue_->transfer != nullptr
+           ? !queue_->transfer->ended.load(std::memory_order_acquire)
+           : queue_->last_event && StatusOf(queue_->last_event.get()) > CL_COMPLETE);
+  if (!pending) before.Clear();
+  guards_.Add(before);
+  // Without a list it waits for one command at most: the one before it, or the barrier.
+  if (!waits_.empty()) guards_.AppendTo(&waits_);
+}
+
+cl_int Enqueuer::AddEvent(cl_event event) {
+  if (queue_->in_order) queue_->guards.Add(guards_);
+  if (!named_) return CL_SUCCESS;
+  auto object = std::make_shared<EventObject>();
+  object->handle = Share(event);
+  object->context_number = queue_->context->number;
+  object->guards = guards_;
+  return session_.Add(event_id_, std::move(object));
+}
+
+void Enqueuer::WaitForTheEnded() {
+  cl_int status = CL_SUCCESS;
+  ended_.reset(cl().clCreateUserEvent(queue_->context->handle.get(), &status));
+  if (status == CL_SUCCESS) status = cl().clSetUserEventStatus(ended_.get(), CL_COMPLETE);
+  if (status != CL_SUCCESS) return Fail(status);
+  waits_.push_back(ended_.get());
+}
+
+HandlerResult Enqueuer::Publish(UniqueCl<cl_event> event, std::unique_ptr<Carried> carried) {
+  session_.Touch(queue_);
+  if (const cl_int status = AddEvent(event.get()); status != CL_SUCCESS) return status;
+  const bool waits = KeepWhileItWaits(event.get());
+  // A share that nobody ends would keep its command in flight for ever.
+  CommandShare share;
+  if (event_id_ == 0 && carried == nullptr) {
+    queue_->in_flight->AcceptUntracked();
+  } else {
+    share = queue_->in_flight->Accept(after_all_);
+  }
+  session_.completions().Publish(
+      event.get(), event_id_, queue_->profiling, std::move(carried),
+      {queue_->lane, after_all_, waits && fails_as_ours_ && queue_->device->driver.is_pocl,
+       std::move(share)});
+  Remember(std::move(event));
+  return CL_SUCCESS;
+}
+
+bool Enqueuer::KeepWhileItWaits(cl_event event) {
+  UniqueCl<cl_event>& held = queue_->held;
+  if (!waits_.empty()) {
+    Keep(session_, *queue_, event, waits_);
+    if (queue_->in_order) held = Share(event);
+    return true;
+  }
+  // By its place in the queue.
+  if (held && StatusOf(held.get()) == CL_COMPLETE) held.reset();
+  const cl_event before = queue_->in_order ? held.get() : queue_->last_barrier.get();
+  const cl_int status = before == nullptr ? CL_COMPLETE : StatusOf(before);
+  if (status > CL_COMPLETE) Keep(session_, *queue_, event, {&before, 1});
+  return status != CL_COMPLETE;  // It may have failed just now.
+}
+
+bool Enqueuer::IsIdle() {
+  if (!queue_->in_order || queue_->profiling || !waits_.empty()) return false;
+  if (queue_->transfer != nullptr && !queue_->transfer->ended.load(std::memory_order_acquire))
+    return false;
+  queue_->transfer.reset();
+  if (queue_->last_event && StatusOf(queue_->last_event.get()) != CL_COMPLETE) return false;
+  if (!session_.completions().AllDelivered(queue_->lane)) return false;
+  queue_->last_event.reset();
+  return true;
+}
+
+HandlerResult Enqueuer::CompleteNow(std::string_view payload) {
+  if (queue_->in_order) queue_->in_flight->AllEnded();  // IsIdle has seen that.
+  if (event_id_ == 0) return CL_SUCCESS;
+  if (named_) {
+    const cl_int status = session_.Add(event_id_, std::make_shared<EventObject>());
+    if (status != CL_SUCCESS) return status;
+  }
+  pb::Reply reply;
+  reply.mutable_completion()->set_event_id(event_id_);
+  reply.mutable_completion()->set_status(CL_COMPLETE);
+  session_.printf().Drain();
+  session_.replies().Send(reply, Wake::kIfAwaited, payload);
+  return CL_SUCCESS;
+}
+
+void Enqueuer::Remember(UniqueCl<cl_event> event) {
+  if (queue_->in_order) queue_->last_event = std::move(event);
+}
+
+// Of a queue in order: nothing, one event of the driver, or a marker of ours.
+cl_int Enqueuer::WhatItWaitsFor(UniqueCl<cl_event>* ready) {
+  QueueObject& queue = *queue_;
+  const UniqueCl<cl_event>& after = queue.last_event;
+  const cl_int after_status = after ? StatusOf(after.get()) : CL_COMPLETE;
+  const bool undelivered = after && !session_.completions().AllDelivered(queue.lane);
+  if (waits_.empty() && (after_status > 0 || (after_status == CL_COMPLETE && undelivered))) {
+    *ready = Share(after.get());
+  } else if (!waits_.empty() || after_status < 0) {
+    const cl_int status = cl().clEnqueueMarkerWithWaitList(
+        queue.handle.get(), static_cast<cl_uint>(waits_.size()), waits(), ready->out());
+    if (status != CL_SUCCESS) return status;
+    Keep(session_, queue, ready->get(), waits_);
+  }
+  return CL_SUCCESS;
+}
+
+void Enqueuer::WhenListEnds(std::function<void(cl_int status)> then) {
+  const cl_event barrier = queue_->last_barrier.get();
+  if (barrier != nullptr && StatusOf(barrier) > CL_COMPLETE) waits_.push_back(barrier);
+  WhenAllComplete(session_.completions(), waits_, std::move(then));
+}
+
+HandlerResult Enqueuer::RunByList(OwnCommand::Steps steps) {
+  QueueObject& queue = *queue_;
+  const bool barred = queue.last_barrier && StatusOf(queue.last_barrier.get()) > CL_COMPLETE;
+  if (waits_.empty() && !barred && !queue.profiling && steps.start == nullptr)
+    return CompleteNow({});
+  const auto command = std::make_shared<OwnCommand>(&session_.completions(), &session_.printf(),
+                                                    event_id_, std::move(steps));
+  if (const cl_int made = command->MakeEvent(queue.context->handle.get()); made != CL_SUCCESS)
+    return made;
+  if (const cl_int status = AddEvent(command->event()); status != CL_SUCCESS) return status;
+  if (queue.profiling) command->SetTimed(queue.context, TimedQueue(queue));
+  command->SetShare(queue.in_flight->Accept(/*after_all=*/false));
+  queue.own_events.Add(Share(command->event()));
+  WhenListEnds([command](cl_int status) { command->Begin(status); });
+  return CL_SUCCESS;
+}
+
+HandlerResult Enqueuer::RunWhenReady(std::function<cl_int(cl_event* ended)> start,
+                                     std::function<cl_int(cl_int ended)> last) {
+  if (!queue_->in_order) return RunByList({std::move(start), std::move(last)});
+  if (const cl_int status = TellDriver(session_, queue_); status != CL_SUCCESS) return status;
+  UniqueCl<cl_event> ready;
+  if (const cl_int status = WhatItWaitsFor(&ready); status != CL_SUCCESS) return status;
+  cl_int status = CL_SUCCESS;
+  UniqueCl<cl_event> done(cl().clCreateUserEvent(queue_->context->handle.get(), &status));
+  if (status != CL_SUCCESS) return status;
+  Completions* const completions = &session_.completions();
+  // Shared by the callbacks: the event goes with the last of them.
+  const auto end = [completions,
+                    event = std::make_shared<UniqueCl<cl_event>>(Share(done.get()))](cl_int ended) {
+    cl().clSetUserEventStatus(event->get(), ended < 0 ? ended : CL_COMPLETE);
+    if (ended < 0) completions->SweepFailed();
+  };
+  const auto begin = [completions, end, start = std::move(start),
+                      last = std::move(last)](cl_int before) {
+    UniqueCl<cl_event> ended;
+    const cl_int began =
+        before < 0 ? CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST : start(ended.out());
+    if (began != CL_SUCCESS || !ended) return end(last(began));
+    completions->Then(ended.get(), [end, last](cl_int status) { end(last(status)); }, {});
+  };
+  // Before what stands for the command, behind which the queue's lane would deliver it.
+  if (ready) completions->Then(ready.get(), begin, {queue_->lane});
+  SetFailsAsOurs();
+  // Stands for the command in the driver's queue, as for a transfer.
+  waits_.assign(1, done.get());
+  guards_.AppendTo(&waits_);
+  const HandlerResult published =
+      Run([](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {
+        return cl().clEnqueueBarrierWithWaitList(queue, waits, list, event);
+      });
+  if (!ready) begin(CL_COMPLETE);
+  return published;
+}
+
+HandlerResult Enqueuer::RunInMirror(const TransferPlan& plan) {
+  const MemoryObject* const buffer = session_.objects().Peek<MemoryObject>(mirror_mem_id_);
+  if (buffer == nullptr || buffer->mirror == nullptr) return CL_INVALID_MEM_OBJECT;
+  const HeapSpan& span = buffer->mirror->span();
+  if (!SpanFits(mirror_offset_, plan.total_bytes, span.size)) return CL_INVALID_VALUE;
+  auto carried = std::make_unique<Carried>();
+  carried->keep = std::const_pointer_cast<Mirror>(buffer->mirror);
+  return Run(
+      [&](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {
+        return Transfers::EnqueueWhole(queue, plan, span.data + mirror_offset_, waits, list, event);
+      },
+      std::move(carried));
+}
+
+HandlerResult Enqueuer::RunTransfer(TransferPlan plan) {
+  if (names_mirror()) return RunInMirror(plan);
+  if (event_id_ == 0) return absl::InvalidArgumentError("transfer without an event");
+  plan.event_id = event_id_;
+  QueueObject& queue = *queue_;
+  if (queue.profiling) plan.queue = TimedQueue(queue);
+  plan.profiling = plan.queue != nullptr;
+  if (!plan.profiling) plan.queue = queue.context->own_queue.get();
+
+  UniqueCl<cl_event> ready;
+  if (queue.in_order) {
+    if (const cl_int status = TellDriver(session_, &queue); status != CL_SUCCESS) return status;
+    if (const cl_int status = WhatItWaitsFor(&ready); status != CL_SUCCESS) return status;
+  }
+  std::shared_ptr<TransferEnd> end;
+  plan.share = queue.in_flight->Accept(/*after_all=*/false);
+  if (const cl_int status = session_.transfers().Begin(plan, &end); status != CL_SUCCESS) {
+    plan.share.End(/*all_before=*/false);
+    return status;
+  }
+  if (const cl_int status = AddEvent(end->done.get()); status != CL_SUCCESS) return status;
+  Transfers* const transfers = &session_.transfers();
+  const auto begin = [transfers, event_id = event_id_](cl_int status) {
+    transfers->Ready(event_id, status);
+  };
+  if (!queue.in_order) {
+    queue.own_events.Add(Share(end->done.get()));
+    WhenListEnds(begin);
+    return CL_SUCCESS;
+  }
+  queue.transfer = std::move(end);
+  session_.Touch(&queue);
+  if (ready) {
+    session_.completions().Then(ready.get(), begin, {queue.lane});
+  } else {
+    begin(CL_COMPLETE);
+  }
+  return CL_SUCCESS;
+}
+
+cl_int Enqueuer::TellDriver(Session& session, QueueObject* queue) {
+  if (!queue->in_order) return TellOwnEvents(session, queue);
+  const std::shared_ptr<TransferEnd> transfer = std::exchange(queue->transfer, nullptr);
+  if (transfer == nullptr || transfer->ended.load(std::memory_order_acquire)) return CL_SUCCESS;
+  absl::InlinedVector<cl_event, 2> list = {transfer->done.get()};
+  queue->guards.AppendTo(&list);
+  UniqueCl<cl_event> stand_in;
+  const cl_int status = cl().clEnqueueBarrierWithWaitList(
+      queue->handle.get(), static_cast<cl_uint>(list.size()), list.data(), stand_in.out());
+  if (status != CL_SUCCESS) {
+    queue->transfer = transfer;
+    return status;
+  }
+  Keep(session, *queue, stand_in.get(), list);
+  queue->held = Share(stand_in.get());
+  queue->last_event = std::move(stand_in);
+  session.Touch(queue);
+  return CL_SUCCESS;
+}
+
+cl_int Enqueuer::TellOwnEvents(Session& session, QueueObject* queue) {
+  const std::vector<cl_event> pending = queue->own_events.Pending();
+  if (pending.empty()) return CL_SUCCESS;
+  UniqueCl<cl_event> stand_in;
+  const cl_int status = cl().clEnqueueMarkerWithWaitList(
+      queue->handle.get(), static_cast<cl_uint>(pending.size()), pending.data(), stand_in.out());
+  if (status != CL_SUCCESS) return status;
+  Keep(session, *queue, stand_in.get(), pending);
+  queue->own_events.Clear();
+  session.Touch(queue);
+  return CL_SUCCESS;
+}
+
+cl_int Enqueuer::LastEvent(Session& session, QueueObject& queue, UniqueCl<cl_event>* last) {
+  if (const cl_int status = TellDriver(session, &queue); status != CL_SUCCESS) return status;
+  if (!queue.in_order) {
+    return cl().clEnqueueMarkerWithWaitList(queue.handle.get(), 0, nullptr, last->out());
+  }
+  if (queue.last_event) *last = Share(queue.last_event.get());
+  return CL_SUCCESS;
+}
+
+cl_int Enqueuer::WhenAllEnded(Session& session, const std::shared_ptr<QueueObject>& queue,
+                              std::function<void()> then) {
+  UniqueCl<cl_event> last;
+  if (const cl_int status = LastEvent(session, *queue, &last); status != CL_SUCCESS) return status;
+  if (!last ||
+      (StatusOf(last.get()) == CL_COMPLETE && session.completions().AllDelivered(queue->lane))) {
+    then();
+    return CL_SUCCESS;
+  }
+  session.Touch(queue.get());
+  const auto on_last = [then = std::move(then), queue, owner = &session](cl_int status) {
+    if (status == CL_COMPLETE) return then();
+    // It failed, perhaps before others of the queue have ended: the driver knows when they have.
+    StartDetached([then, queue, owner] {
+      cl().clFinish(queue->handle.get());
+      owner->completions().SweepEnded();
+      then();
+    });
+  };
+  session.completions().Then(last.get(), on_last, {queue->lane, /*after_all=*/true});
+  return CL_SUCCESS;
+}
+
+}  // namespace sluice

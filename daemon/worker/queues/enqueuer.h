@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// The shape of every enqueue handler: find the objects, call the driver, publish the event.
+//
+//   Enqueuer enqueue(session, cmd.on());
+//   MemoryObject* source = enqueue.Find<MemoryObject>(cmd.source_id());
+//   if (!enqueue.ok()) return enqueue.answer();
+//   return enqueue.Run([&](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event*
+//   event) { ... });
+//
+// Session thread only.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "daemon/worker/call.h"
+#include "daemon/worker/queues/own_commands.h"
+#include "daemon/worker/session.h"
+
+namespace sluice {
+
+class Enqueuer {
+ public:
+  Enqueuer(Session& session, const pb::Enqueue& on);
+
+  // Null, and ok() false, if the id is no object of that type. The first failure is the answer.
+  template <typename T>
+  T* Find(uint64_t id) {
+    T* const object = session_.objects().Peek<T>(id);
+    if (object == nullptr) {
+      Fail(T::kInvalid);
+    } else if constexpr (requires { object->context; }) {
+      // A handle of another driver would be no handle to this one.
+      if (queue_ != nullptr && object->context != queue_->context) Fail(CL_INVALID_CONTEXT);
+    }
+    return object;
+  }
+
+  bool ok() const { return status_ == CL_SUCCESS; }
+  HandlerResult answer() const { return status_; }
+  QueueObject& queue() { return *queue_; }
+
+  // Calls enqueue(queue, number of waits, waits, &event) -> cl_int, and publishes the event.
+  template <typename F>
+  HandlerResult Run(F&& enqueue, std::unique_ptr<Carried> carried = nullptr) {
+    if (queue_->in_order || after_all_) {
+      if (const cl_int told = TellDriver(session_, queue_); told != CL_SUCCESS) return told;
+    }
+    UniqueCl<cl_event> event;
+    const cl_int status =
+        enqueue(queue_->handle.get(), static_cast<cl_uint>(waits_.size()), waits(), event.out());
+    if (status != CL_SUCCESS) return status;
+    return Publish(std::move(event), std::move(carried));
+  }
+
+  // A transfer that the client feeds or takes in chunks (transfers.h).
+  HandlerResult RunTransfer(TransferPlan plan);
+  // True if it moves bytes to or from a mirror: a transfer then, however small.
+  bool names_mirror() const { return mirror_mem_id_ != 0; }
+
+  // A command that the driver must not be given before it may run. start(&event) -> cl_int is
+  // called then, on this thread or a driver's, and must not wait; the command ends with the event,
+  // or at once if there is none. `last` runs when that has ended, or start or what the command
+  // waits for has failed: it is given the status, and returns the command's.
+  HandlerResult RunWhenReady(std::function<cl_int(cl_event* ended)> start,
+                             std::function<cl_int(cl_int ended)> last);
+
+  // In a queue out of order: waits for its list, and for barriers, whatever the driver's markers
+  // wait for, and then does the steps (own_commands.h).
+  HandlerResult RunByList(OwnCommand::Steps steps = {});
+
+  // True if nothing runs or waits in an in-order queue and the command waits for nothing: a host
+  // copy of memory that the host shares may be made at once, and the driver need not be asked to
+  // make it.
+  bool IsIdle();
+  HandlerResult CompleteNow(std::string_view payload);
+
+  // For markers and barriers: without a wait list, they end after all before them.
+  void SetAfterAll() { after_all_ = !has_wait_list_; }
+  // For what the worker also does without the driver (transfers and maps, by their size and the
+  // client's transport): it fails by what it waits for with one code, and not PoCL's.
+  void SetFailsAsOurs() { fails_as_ours_ = true; }
+  // True if there was a wait list, and all of it has completed: none may be passed to the driver,
+  // to which an empty list means everything. A barrier before it may be pending all the same
+  // (RunByList). Never in a queue out of order with profiling.
+  bool HasWaited() const { return has_wait_list_ && waits_.empty(); }
+
+  // What stands for all that was enqueued so far; null if nothing was, or all of it has ended.
+  static cl_int LastEvent(Session& session, QueueObject& queue, UniqueCl<cl_event>* last);
+  // Calls `then` when everything that was enqueued so far has ended, in whatever way, and has been
+  // told: on this thread if that is so already, else on any.
+  static cl_int WhenAllEnded(Session& session, const std::shared_ptr<QueueObject>& queue,
+                             std::function<void()> then);
+
+ private:
+  // All of the wait list has completed, but only the driver can tell the times of the command: it
+  // is given a list of something that has ended.
+  void WaitForTheEnded();
+  // PoCL: of what it waits for, and what waits for it.
+  void CollectGuards(EventObject* event);
+  void GuardWaits();
+  // Later commands find the command by its event, or by its place in the queue.
+  cl_int AddEvent(cl_event event);
+  void Fail(cl_int status) {
+    if (status_ == CL_SUCCESS) status_ = status;
+  }
+  HandlerResult RunInMirror(const TransferPlan& plan);
+  const cl_event* waits() const { return waits_.empty() ? nullptr : waits_.data(); }
+  HandlerResult Publish(UniqueCl<cl_event> event, std::unique_ptr<Carried> carried);
+  // As long as it may fail by what it waits for, for drivers that then still use it (KeptEvents).
+  // False if it waits for nothing.
+  bool KeepWhileItWaits(cl_event event);
+  void Remember(UniqueCl<cl_event> event);
+  cl_int WhatItWaitsFor(UniqueCl<cl_event>* ready);
+  // Of a queue out of order.
+  void WhenListEnds(std::function<void(cl_int status)> then);
+  // What is to be enqueued comes after all before it: the driver's queue learns of what has not
+  // ended and is unknown to it.
+  static cl_int TellDriver(Session& session, QueueObject* queue);
+  static cl_int TellOwnEvents(Session& session, QueueObject* queue);
+
+  Session& session_;
+  const uint64_t event_id_;
+  const bool named_;  // Later commands may ask for the event.
+  const uint64_t mirror_mem_id_;
+  const uint64_t mirror_offset_;
+  QueueObject* queue_ = nullptr;
+  UniqueCl<cl_event> ended_;
+  absl::InlinedVector<cl_event, 8> waits_;
+  Guards guards_;
+  cl_int status_ = CL_SUCCESS;
+  bool has_wait_list_ = false;
+  bool after_all_ = false;
+  bool fails_as_ours_ = false;
+};
+
+}  // namespace sluice

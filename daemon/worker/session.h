@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// The worker's one session: its objects, what it may use, and the parts that move its bytes. Made
+// when the client has come, gone with the process: a worker never serves a second client, so
+// nothing needs to be cleaned up but by the kernel.
+//
+// The object table belongs to the session thread (command_loop.h); the parts that other threads use
+// are thread-safe and say so in their own headers.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "broker/os/texture_sharing.h"
+#include "daemon/worker/memory/heap.h"
+#include "daemon/worker/memory/imports.h"
+#include "daemon/worker/memory/mirrors.h"
+#include "daemon/worker/memory/pins.h"
+#include "daemon/worker/memory/transfers.h"
+#include "daemon/worker/objects.h"
+#include "daemon/worker/programs/argument_records.h"
+#include "daemon/worker/programs/builds.h"
+#include "daemon/worker/queues/completions.h"
+#include "daemon/worker/queues/kept_events.h"
+#include "daemon/worker/queues/printf_capture.h"
+#include "daemon/worker/quota.h"
+#include "daemon/worker/replies.h"
+
+namespace sluice {
+
+struct SessionOptions {
+  uint64_t session_id = 0;
+  Limits limits;
+  bool sync = false;              // Debug: every enqueue waits for its command.
+  std::string device_allow_list;  // Patterns, comma separated; empty: all.
+  std::string records_directory;  // argument_records.h; empty: none.
+  uint64_t cache_bytes = 0;       // compile_cache.h; 0: no bound.
+  KeyedMutexOpener open_keyed_mutex = &OpenKeyedMutex;  // Tests have one of their own.
+};
+
+// A command that was refused, for the report of that.
+struct Refusal {
+  const char* call = "";
+  uint64_t queue_id = 0;
+  uint64_t event_id = 0;  // 0: it has none.
+  bool named = false;     // Later commands may name the event.
+};
+
+class Session {
+ public:
+  // `handle_channel` and the mapping of the reply ring outlive the session.
+  Session(const SessionOptions& options, int handle_channel, uint8_t* reply_ring);
+
+  // Puts the host's devices into the table, under the ids of the snapshot.
+  absl::Status AddDevices();
+  // Puts them there under other ids, and takes out those without one (SetDevices).
+  void SetDevices(const absl::flat_hash_map<uint64_t, uint64_t>& ids_by_key);
+
+  const SessionOptions& options() const { return options_; }
+  int handle_channel() const { return handle_channel_; }  // For descriptors to the client.
+  ObjectTable& objects() { return objects_; }
+  Replies& replies() { return replies_; }
+  PrintfCapture& printf() { return printf_; }
+  Completions& completions() { return completions_; }
+  const Completions& completions() const { return completions_; }
+  Heap& heap() { return heap_; }
+  Heap& svm_heap() { return svm_heap_; }
+  Heap& pinned_heap() { return pinned_heap_; }
+  Pins& pins() { return pins_; }
+  Mirrors& mirrors() { return mirrors_; }
+  Quota& quota() { return quota_; }
+  Imports& imports() { return imports_; }
+  Transfers& transfers() { return transfers_; }
+  KeptEvents& kept_events() { return kept_events_; }
+  Builds& builds() { return builds_; }
+  ArgumentRecords& argument_records() { return argument_records_; }
+  SessionHints& hints() { return hints_; }
+
+  // New objects are counted; CL_OUT_OF_RESOURCES over the limit, CL_SUCCESS once inserted. An id
+  // that is in use is the client's violation, reported by the loop's next look at violation().
+  cl_int Add(uint64_t id, std::shared_ptr<Object> object);
+  // Whether Add would take the id now: asked before the driver is.
+  cl_int CheckNew(uint64_t id);
+  // False, and a violation, if the client has more in flight than it may.
+  bool MayAccept();
+  absl::Status TakeViolation() { return std::exchange(violation_, absl::OkStatus()); }
+
+  // Remembers a queue with unflushed commands; FlushTouched() flushes them, when the ring has run
+  // dry.
+  void Touch(QueueObject* queue);
+  void Forget(QueueObject* queue);
+  void FlushTouched();
+
+  // Sends a LateError, unless it was refused for a wait list that has failed, and the failed
+  // completion of its event if it has one.
+  void ReportRefused(const Refusal& refusal, cl_int status);
+  // An event that the client names and nobody has may be a refused command's.
+  bool forgot_refused() const { return forgot_refused_; }
+
+  // For operators: the device of the session's first context. Any thread.
+  void NameDevice(const std::string& name) {
+    absl::MutexLock lock(&device_mu_);
+    if (device_name_.empty()) device_name_ = name;
+  }
+  std::string device_name() const {
+    absl::MutexLock lock(&device_mu_);
+    return device_name_;
+  }
+
+  // As MakeUnaskedKernel makes them, once they were wanted. The build thread's.
+  std::map<ArgInfoAsked, UniqueCl<cl_kernel>> unasked_kernels;
+
+  // For statistics; relaxed.
+  std::atomic<uint64_t> commands_executed{0};
+  std::atomic<uint64_t> object_count{0};
+  std::atomic<uint64_t> context_count{0};
+  std::atomic<uint64_t> imported_count{0};  // Memory objects of native objects, by the way that
+  std::atomic<uint64_t> shadowed_count{0};  // their bytes travel.
+  std::atomic<uint64_t> staged_count{0};
+  std::atomic<uint64_t> semaphored_count{0};  // Shadows whose semaphores have been used.
+  std::atomic<uint64_t> mutexed_count{0};     // Shadows with a keyed mutex.
+
+ private:
+  const SessionOptions options_;
+  const int handle_channel_;
+  Quota quota_;
+  Replies replies_;
+  PrintfCapture printf_;
+  Completions completions_;
+  Heap heap_;
+  Heap svm_heap_;
+  Imports imports_;
+  Heap pinned_heap_;
+  Pins pins_;
+  Mirrors mirrors_;
+  Transfers transfers_;
+  Builds builds_;
+  ArgumentRecords argument_records_;
+  ObjectTable objects_;
+  std::vector<std::shared_ptr<DeviceObject>> devices_;  // The host's.
+  KeptEvents kept_events_;
+  SessionHints hints_;
+  std::vector<QueueObject*> touched_;
+  absl::Status violation_;
+  bool forgot_refused_ = false;
+
+  mutable absl::Mutex device_mu_;
+  std::string device_name_ ABSL_GUARDED_BY(device_mu_);
+};
+
+}  // namespace sluice

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+// sluice-worker: one session's process, with the real driver in it. Started by the broker, never by
+// a person:
+//
+//   sluice-worker --session-id=HEX [limits]     descriptor 3: handle channel to the client, 4:
+//   control socket to the broker sluice-worker --probe --snapshot-fd=N       writes a
+//   PlatformSnapshot to descriptor N and ends
+//
+// It ends with its client: end of file on the handle channel. The broker's death does not end it.
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "broker/base/log.h"
+#include "broker/os/command_line.h"
+#include "broker/os/file.h"
+#include "broker/os/local_socket.h"
+#include "broker/os/poller.h"
+#include "broker/os/shared_memory.h"
+#include "broker/os/threads.h"
+#include "daemon/helpers/helper_process.h"
+#include "daemon/worker/command_loop.h"
+#include "daemon/worker/probe.h"
+#include "daemon/worker/programs/compile_cache.h"
+#include "daemon/worker/programs/include_folder.h"
+#include "daemon/worker/worker_files.h"
+#include "daemon/worker/worker_options.h"
+#include "daemon/worker/worker_process.h"
+#include "proto/broker_messages.h"
+#include "proto/handle_messages.h"
+#include "proto/quiet_parsing.h"
+#include "proto/ring_abi.h"
+#include "proto/status_macros.h"
+
+namespace sluice {
+namespace {
+
+constexpr int kHandleChannel = 3;
+constexpr int kControlSocket = 4;
+
+// One ring: made and sealed here, mapped here, its descriptor for the client.
+absl::StatusOr<std::pair<UniqueFd, SharedMapping>> MakeRing(const char* name) {
+  ASSIGN_OR_RETURN(UniqueFd file, CreateSharedMemory(name, kRingFileBytes));
+  ASSIGN_OR_RETURN(SharedMapping mapping,
+                   SharedMapping::Map(file.get(), kRingFileBytes, /*writable=*/true));
+  return std::make_pair(std::move(file), std::move(mapping));
+}
+
+void Notice(WorkerNoticeKind kind, std::string_view text) {
+  WorkerNotice notice = MakeMessage<WorkerNotice>();
+  notice.kind = static_cast<uint32_t>(kind);
+  SetString(notice.text, text);
+  (void)SendMessage(kControlSocket, &notice,
+                    sizeof(notice));  // The broker may be gone: the session goes on.
+}
+
+void SendStats(const Session& session) {
+  WorkerStats stats = MakeMessage<WorkerStats>();
+  Session& mutable_session = const_cast<Session&>(session);
+  stats.memory_bytes = mutable_session.quota().memory_bytes();
+  stats.object_count = session.object_count.load(std::memory_order_relaxed);
+  stats.commands_executed = session.commands_executed.load(std::memory_order_relaxed);
+  stats.context_count = session.context_count.load(std::memory_order_relaxed);
+  stats.imported_objects = session.imported_count.load(std::memory_order_relaxed);
+  stats.shadowed_objects = session.shadowed_count.load(std::memory_order_relaxed);
+  stats.staged_objects = session.staged_count.load(std::memory_order_relaxed);
+  SetString(stats.device_name, session.device_name());
+  (void)SendMessage(kControlSocket, &stats, sizeof(stats));
+}
+
+void SendShadowStats(const Session& session) {
+  ShadowStats stats = MakeMessage<ShadowStats>();
+  stats.by_semaphores = session.semaphored_count.load(std::memory_order_relaxed);
+  stats.by_keyed_mutex = session.mutexed_count.load(std::memory_order_relaxed);
+  (void)SendMessage(kControlSocket, &stats, sizeof(stats));
+}
+
+[[noreturn]] void EndProcess(int code) {
+  // Not exit(): drivers' destructors wait for kernels that may never end. The kernel takes
+  // everything back.
+  EndProcessNow(code);
+}
+
+void EndSession(Session& session, std::string_view reason) {
+  pb::Reply reply;
+  reply.mutable_session_ended()->set_reason(std::string(reason));
+  session.replies().Send(reply, Wake::kUrgent);
+}
+
+// The driver is stuck in a compiler, perhaps with locks held: the session ends.
+void EndAfterOverrun(Session& session, const std::string& why) {
+  Log(LogLevel::kWarning, "worker", "session ended: a build took too long",
+      {{"session", HexId(session.options().session_id)}, {"reason", why}});
+  Notice(WorkerNoticeKind::kInfo, why);
+  EndSession(session, why);
+  EndProcess(4);
+}
+
+// Handles one message of the broker. False once the broker is gone.
+bool OnControl(Session& session) {
+  char buffer[kMaxBrokerMessageBytes];
+  const absl::StatusOr<size_t> size =
+      ReceiveMessage(kControlSocket, buffer, sizeof(buffer), nullptr, 0);
+  if (!size.ok() || *size == 0) return false;
+  Terminate terminate;
+  if (ParseMessage(buffer, *size, &terminate) && IsTerminated(terminate.reason)) {
+    Log(LogLevel::kInfo, "worker", "ended by the broker",
+        {{"session", HexId(session.options().session_id)}, {"reason", terminate.reason}});
+    EndSession(session, terminate.reason);
+    EndProcess(0);
+  }
+  if (PeekMessageType(buffer, *size) == static_cast<uint16_t>(MessageType::kStatsRequest))
+    SendStats(session);
+  if (PeekMessageType(buffer, *size) == static_cast<uint16_t>(MessageType::kShadowStatsRequest))
+    SendShadowStats(session);
+  return true;
+}
+
+[[noreturn]] void EndForViolation(Session& session, const std::string& violation) {
+  Log(LogLevel::kWarning, "worker", "session ended: the client broke the protocol",
+      {{"session", HexId(session.options().session_id)}, {"violation", violation}});
+  Notice(WorkerNoticeKind::kViolation, violation);
+  EndSession(session, absl::StrCat("protocol violation: ", violation));
+  EndProcess(3);
+}
+
+// The client's end of the handle channel: descriptors to import, or its end.
+void OnHandleChannel(Session& session) {
+  const absl::Status status = session.imports().Receive();
+  if (absl::IsAborted(status)) EndProcess(0);
+  if (!status.ok()) EndForViolation(session, std::string(status.message()));
+}
+
+// The main thread: the client's end ends us; the broker may ask for numbers.
+[[noreturn]] void Watch(Session& session) {
+  const absl::StatusOr<std::unique_ptr<Poller>> poller = Poller::Create();
+  if (!poller.ok() ||
+      !(*poller)->Add(kHandleChannel, kHandleChannel, Poller::Interest::kReadable).ok() ||
+      !(*poller)->Add(kControlSocket, kControlSocket, Poller::Interest::kReadable).ok()) {
+    Notice(WorkerNoticeKind::kDriverError, "a worker cannot wait for its client");
+    EndProcess(1);
+  }
+  std::vector<uint64_t> ready;
+  while (true) {
+    (*poller)->Wait(-1, &ready);
+    for (const uint64_t key : ready) {
+      if (key == kHandleChannel) OnHandleChannel(session);
+      if (key == kControlSocket && !OnControl(session)) {
+        (*poller)->Remove(kControlSocket, kControlSocket);  // The broker is gone: we stay.
+      }
+    }
+  }
+}
+
+// Before the first driver is loaded, and the first thread started.
+absl::Status Confine(const WorkerOptions& options) {
+  if (!options.confine_files) return absl::OkStatus();
+  const absl::Status confined = ConfineWorkerFiles(options.readable);
+  return absl::IsUnavailable(confined) ? absl::OkStatus() : confined;  // The broker's log says so.
+}
+
+absl::Status Prepare(Session& session) {
+  RETURN_IF_ERROR(Driver::Load());
+  RETURN_IF_ERROR(session.AddDevices());
+  // The probe has said so of its own user, which need not be this one.
+  if (const std::string unusable = UnusableFolder(); !unusable.empty()) {
+    Log(LogLevel::kWarning, "worker", unusable, {{"session", HexId(session.options().session_id)}});
+  }
+  return session.printf().Start(&session.replies());
+}
+
+absl::Status RunSession(const SessionOptions& options) {
+  ASSIGN_OR_RETURN(auto commands, MakeRing("sluice-commands"));
+  ASSIGN_OR_RETURN(auto replies, MakeRing("sluice-replies"));
+  // All of this lives until the process ends.
+  static Session& session = *new Session(options, kHandleChannel, replies.second.data());
+  const absl::Status prepared = Prepare(session);
+  // The client cannot see our log.
+  if (!prepared.ok()) EndSession(session, absl::StrCat("cannot start: ", prepared.message()));
+  session.builds().set_on_overrun([](const std::string& why) { EndAfterOverrun(session, why); });
+  static CompileCache& cache = *new CompileCache(CompileCacheFolder(), options.cache_bytes);
+  session.builds().set_after_each([] { cache.AfterBuild(); });
+  static CommandLoop& loop = *new CommandLoop(&session, commands.second.data());
+  HandleMessage offer = {};
+  offer.magic = kHandleMagic;
+  offer.type = HandleMessageType::kRingOffer;
+  offer.size = kRingFileBytes;
+  offer.flags = kTakesImports;
+  const int fds[] = {commands.first.get(), replies.first.get()};
+  const absl::Status offered = SendMessage(kHandleChannel, &offer, sizeof(offer), fds, 2);
+  RETURN_IF_ERROR(prepared);
+  if (absl::IsAborted(offered)) EndProcess(0);  // The client has left meanwhile, as it may.
+  RETURN_IF_ERROR(offered);
+  StartDetached([] {
+    const absl::Status ended = loop.Run();
+    if (absl::IsAborted(ended)) EndProcess(0);  // It looked into the channel: the client has gone.
+    EndForViolation(session, std::string(ended.message()));
+  });
+  Watch(session);
+}
+
+}  // namespace
+
+int WorkerMain(int argc, char** argv) {
+  // Debian builds abseil with its deadlock detector on, which makes every lock several times
+  // dearer.
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+  HoldSessionNice();
+  HideFromOthers();
+  const absl::StatusOr<WorkerOptions> options = ParseWorkerOptions(argc, argv);
+  absl::Status status = options.status();
+  // The probe too: a driver that cannot work so must not be offered.
+  if (status.ok()) status = Confine(*options);
+  if (status.ok()) IncludeFolder::SweepAbandoned();
+  if (status.ok())
+    status = options->probe ? Probe(options->snapshot_fd, options->session.device_allow_list,
+                                    options->session.limits.memory_bytes)
+                            : RunSession(options->session);
+  if (status.ok()) EndProcess(0);
+  const std::string message(status.message());
+  Log(LogLevel::kError, "worker", message);
+  // Where a probe's snapshot would be.
+  if (options.ok() && options->probe) (void)WriteWhole(options->snapshot_fd, message);
+  if (options.ok() && !options->probe) Notice(WorkerNoticeKind::kDriverError, message);
+  EndProcess(1);
+}
+
+}  // namespace sluice
+
+int main(int argc, char** argv) {
+  sluice::TakeCommandLine(&argc, &argv);
+  sluice::LetParsersBeQuiet();
+  return sluice::WorkerMain(argc, argv);
+}

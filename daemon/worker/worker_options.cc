@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/worker/worker_options.h"
+
+#include <optional>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "broker/base/log.h"
+
+namespace sluice {
+namespace {
+
+// 0 is no limit of the operator's: the worker's own stays.
+bool ParseLimit(const std::string& text, uint64_t* out) {
+  uint64_t limit = 0;
+  if (!absl::SimpleAtoi(text, &limit)) return false;
+  if (limit != 0) *out = limit;
+  return true;
+}
+
+bool ParseFlag(const std::string& text, bool* out) {
+  *out = text == "1";
+  return text == "0" || text == "1";
+}
+
+bool TakeLimit(const std::string& name, const std::string& value, Limits* limits) {
+  if (name == "--limit-memory") return ParseLimit(value, &limits->memory_bytes);
+  if (name == "--limit-objects") return ParseLimit(value, &limits->objects);
+  if (name == "--limit-program-bytes") return ParseLimit(value, &limits->program_bytes);
+  if (name == "--limit-in-flight") return ParseLimit(value, &limits->in_flight);
+  if (name == "--limit-build-ms") return ParseLimit(value, &limits->build_ms);
+  return true;  // One that this worker does not know yet is the broker's to keep.
+}
+
+bool Take(const std::string& name, const std::string& value, WorkerOptions* options) {
+  SessionOptions& session = options->session;
+  if (name == "--limit-cache-bytes") return ParseLimit(value, &session.cache_bytes);
+  if (absl::StartsWith(name, "--limit-")) return TakeLimit(name, value, &session.limits);
+  if (name == "--probe") {
+    options->probe = true;
+  } else if (name == "--snapshot-fd") {
+    return absl::SimpleAtoi(value, &options->snapshot_fd);
+  } else if (name == "--session-id") {
+    const std::optional<uint64_t> id = ParseHexId(value);
+    session.session_id = id.value_or(0);
+    return id.has_value();
+  } else if (name == "--devices") {
+    std::string& list = session.device_allow_list;  // Given once for each pattern.
+    absl::StrAppend(&list, list.empty() ? "" : ",", value);
+  } else if (name == "--sync") {
+    return ParseFlag(value, &session.sync);
+  } else if (name == "--records") {
+    session.records_directory = value;
+  } else if (name == "--confine-files") {
+    return ParseFlag(value, &options->confine_files);
+  } else if (name == "--readable") {
+    options->readable.push_back(value);
+  } else if (name == "--log-level") {
+    const std::optional<LogLevel> level = ParseLogLevel(value);
+    if (level.has_value()) SetLogLevel(*level);
+    return level.has_value();
+  } else {
+    return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+absl::StatusOr<WorkerOptions> ParseWorkerOptions(int argc, char** argv) {
+  WorkerOptions options;
+  for (int i = 1; i < argc; ++i) {
+    const std::string arg = argv[i];
+    const size_t equals = arg.find('=');
+    const std::string value = equals == std::string::npos ? "" : arg.substr(equals + 1);
+    if (!Take(arg.substr(0, equals), value, &options))
+      return absl::InvalidArgumentError(absl::StrCat("sluice-worker: bad argument ", arg));
+  }
+  return options;
+}
+
+}  // namespace sluice

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// The worker's command line (broker/README.md). Written by the broker, which is trusted.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "daemon/worker/session.h"
+
+namespace sluice {
+
+struct WorkerOptions {
+  SessionOptions session;
+  bool probe = false;
+  int snapshot_fd = -1;
+  bool confine_files = true;
+  std::vector<std::string> readable;  // Besides what every worker may read.
+};
+
+absl::StatusOr<WorkerOptions> ParseWorkerOptions(int argc, char** argv);
+
+}  // namespace sluice

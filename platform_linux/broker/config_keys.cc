@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/config/config_keys.h"
+
+#include <sys/stat.h>
+
+#include <cstdio>
+
+#include "absl/strings/str_cat.h"
+
+namespace sluice {
+
+std::string FixedKeyReason(const std::string&) { return ""; }
+
+bool IsSameVariable(const std::string& a, const std::string& b) { return a == b; }
+
+// A group may have been given it: Debian's ssl-cert, say.
+std::string OtherReaders(const std::string& path) {
+  struct stat info;
+  if (::stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode) || (info.st_mode & S_IROTH) == 0)
+    return "";
+  char mode[8];
+  std::snprintf(mode, sizeof(mode), "%04o", info.st_mode & 07777);
+  return absl::StrCat("can be read by everybody (mode ", mode, "); chmod o-r ends that");
+}
+
+}  // namespace sluice

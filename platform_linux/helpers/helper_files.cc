@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/helpers/helper_files.h"
+
+#include <iterator>
+
+#include "broker/os/file_access.h"
+#include "platform_linux/helpers/driver_files.h"
+
+namespace sluice {
+namespace {
+
+// What libc and gRPC make addresses from, and OpenSSL's configuration.
+constexpr const char* kNetworkFiles[] = {
+    "/etc/gai.conf",      "/etc/host.conf",       "/etc/hosts",
+    "/etc/nsswitch.conf", "/etc/protocols",       "/etc/resolv.conf",
+    "/etc/services",      "/etc/ssl/openssl.cnf", "/proc/sys/net"};
+
+constexpr uint16_t kNameServers = 53;  // Where an answer is too long for UDP.
+// Any that is free: gRPC finds out by it whether there is IPv6.
+constexpr uint16_t kAnyPort = 0;
+
+absl::Status Confine(const FileAccess& access) {
+  const absl::Status confined = ConfineFiles(access);
+  return absl::IsUnavailable(confined) ? absl::OkStatus() : confined;
+}
+
+}  // namespace
+
+absl::Status ConfineGatewayFiles(const std::vector<uint16_t>& ports) {
+  FileAccess access = LibraryFiles();
+  access.readable.insert(access.readable.end(), std::begin(kNetworkFiles), std::end(kNetworkFiles));
+  access.listen_ports = ports;
+  access.listen_ports.push_back(kAnyPort);
+  access.connect_ports = {kNameServers};
+  return Confine(access);
+}
+
+absl::Status ConfineAllocatorFiles(const std::vector<std::string>& more) {
+  FileAccess access = DriverFiles();
+  access.readable.insert(access.readable.end(), more.begin(), more.end());
+  return Confine(access);
+}
+
+}  // namespace sluice

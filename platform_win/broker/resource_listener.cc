@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/resources/listener.h"
+
+#include <cstring>
+#include <utility>
+
+#include "broker/os/local_socket.h"
+#include "proto/network/loopback_tokens.h"
+#include "proto/resource_messages.h"
+#include "proto/status_macros.h"
+
+namespace sluice {
+namespace {
+
+class LoopbackPort final : public ResourceListener {
+ public:
+  absl::StatusOr<std::unique_ptr<grpc::Server>> Start(grpc::ServerBuilder* builder) override {
+    builder->AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
+    std::unique_ptr<grpc::Server> server = builder->BuildAndStart();
+    if (server == nullptr || port_ == 0) {
+      return absl::UnavailableError("cannot listen on a port of loopback for resources");
+    }
+    return server;
+  }
+
+  // The client's end is a pipe with the ticket in it. Nothing else is ever said there: its end is
+  // the connection's.
+  absl::StatusOr<Ends> Open(uint64_t connection) override {
+    ASSIGN_OR_RETURN(auto pair, CreateSocketPair(FirstEnd::kStays));
+    RETURN_IF_ERROR(SetNonBlocking(pair.first.get(), true));
+    ASSIGN_OR_RETURN(const LoopbackToken token, tokens_.Issue(connection));
+    auto ticket = MakeMessage<ResourceTicket>();
+    ticket.port = static_cast<uint32_t>(port_);
+    ticket.flags = kTicketProves;
+    std::memcpy(ticket.token, token.data(), token.size());
+    if (absl::Status sent = SendMessage(pair.first.get(), &ticket, sizeof(ticket)); !sent.ok()) {
+      tokens_.Revoke(connection);
+      return sent;
+    }
+    return Ends{std::move(pair.first), std::move(pair.second)};
+  }
+
+  void Close(uint64_t connection) override { tokens_.Revoke(connection); }
+
+  uint64_t ConnectionOf(const grpc::CallbackServerContext& context) override {
+    return Admit(context).id;
+  }
+
+  void Prove(grpc::CallbackServerContext* context) override {
+    if (const std::string proof = Admit(*context).proof; !proof.empty())
+      context->AddInitialMetadata(kLoopbackProofKey, proof);
+  }
+
+ private:
+  LoopbackTokens::Admitted Admit(const grpc::CallbackServerContext& context) {
+    const auto shown = context.client_metadata().find(kLoopbackTokenKey);
+    if (shown == context.client_metadata().end()) return {};
+    return tokens_.Admit({shown->second.data(), shown->second.size()}, context.peer())
+        .value_or(LoopbackTokens::Admitted());
+  }
+
+  int port_ = 0;
+  LoopbackTokens tokens_;
+};
+
+}  // namespace
+
+std::unique_ptr<ResourceListener> ResourceListener::Create() {
+  return std::make_unique<LoopbackPort>();
+}
+
+}  // namespace sluice

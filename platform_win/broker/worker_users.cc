@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/children/worker_users.h"
+
+#include "broker/os/process.h"
+
+namespace sluice {
+
+bool IsTenantUid(uid_t) { return false; }
+
+// Every child has the same restricted token (restricted_token.h): Windows gives out no users that
+// stand in no list. CheckConfig has refused a configuration that names one.
+absl::StatusOr<WorkerUsers> WorkerUsers::Create(const Config&) { return WorkerUsers(); }
+
+std::string WorkerUsers::Describe() const {
+  return IsPrivileged() ? "LocalService, restricted" : "the daemon's own, restricted";
+}
+
+// Without a cache of its own: a folder that one restricted worker may write, all may.
+absl::StatusOr<WorkerUsers::Tenant> WorkerUsers::For(const std::string&) { return Tenant(); }
+
+}  // namespace sluice

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which section is mapped where in this process: so that a sleeper who knows only a word's address
+// finds the section's doorbells (doorbell.cc). Thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "platform_win/handles/section.h"
+
+namespace sluice {
+
+void NoteMapping(const void* data, size_t size, std::shared_ptr<const Section> section);
+void ForgetMapping(const void* data);
+
+struct MappedWord {
+  std::shared_ptr<const Section> section;  // Null: the word is in no section of ours.
+  size_t offset = 0;
+};
+MappedWord FindMappedWord(const void* word);
+
+}  // namespace sluice
