@@ -16,7 +16,7 @@
 #include "broker/os/local_socket.h"
 #include "broker/os/threads.h"
 #include "broker/resources/registry.h"
-#include "client_icd/broker_greeting.h"
+#include "client_icd/connect/broker_greeting.h"
 #include "client_icd/libsluice/grpc_process.h"
 #include "client_icd/remote/grpc_start.h"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// sluice-network-helper: the network transport in a process of its own (client_icd/network_helper.h
-// says for whom). Frames pass between the client's rings and the session's stream as they are.
+// sluice-network-helper: the network transport in a process of its own
+// (client_icd/connect/network_helper.h says for whom). Frames pass between the client's rings and
+// the session's stream as they are.
 //
 // Threads: main passes replies on, *commands* passes commands on, *watch* ends the process when the
 // client has gone. Trusts the process that started it, which it serves with that one's rights.
@@ -18,10 +19,10 @@
 #include "broker/os/local_socket.h"
 #include "broker/os/shared_memory.h"
 #include "broker/os/this_process.h"
-#include "client_icd/network_helper.h"
+#include "client_icd/connect/network_helper.h"
 #include "client_icd/remote/remote_channel.h"
 #include "client_icd/remote/remote_transport.h"
-#include "client_icd/transport.h"
+#include "client_icd/session/transport.h"
 #include "proto/handle_messages.h"
 #include "proto/network/message_reader.h"
 #include "proto/ring_reader.h"

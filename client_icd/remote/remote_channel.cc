@@ -21,7 +21,7 @@
 #include "broker/os/file.h"
 #include "broker/os/this_process.h"
 #include "broker/os/threads.h"
-#include "client_icd/connect_limit.h"
+#include "client_icd/connect/connect_limit.h"
 #include "client_icd/remote/grpc_start.h"
 #include "proto/network/loopback.h"
 #include "proto/network/message_reader.h"

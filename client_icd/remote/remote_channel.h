@@ -25,7 +25,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "client_icd/remote_plugin.h"
+#include "client_icd/connect/remote_plugin.h"
 
 namespace sluice {
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What libsluice_remote.so exports (client_icd/transport.h): the driver finds these by name.
+// What libsluice_remote.so exports (client_icd/session/transport.h): the driver finds these by
+// name.
 #include <grpc/support/log.h>
 
 #include <chrono>

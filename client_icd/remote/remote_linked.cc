@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The network transport as a part of the driver, where it is linked into it.
-#include "client_icd/remote_library.h"
+#include "client_icd/connect/remote_library.h"
 
 extern "C" {
 // remote_entry.cc

@@ -45,7 +45,7 @@
 #include "broker/os/lasting_thread.h"
 #include "broker/os/threads.h"
 #include "client_icd/remote/remote_outbox.h"
-#include "client_icd/transport.h"
+#include "client_icd/session/transport.h"
 #include "proto/frame.h"
 #include "proto/network/message_reader.h"
 

@@ -3,7 +3,7 @@
 """A shared library shows the symbols of its exports.map and nothing else, and links no library of
 graphics.
 
-usage: exports.py LIBRARY [MAP], by default client_icd/exports.map
+usage: exports.py LIBRARY [MAP], by default client_icd/entry/exports.map
 """
 import re
 import subprocess
@@ -25,7 +25,7 @@ def main():
     listed = subprocess.run(["nm", "-D", "--defined-only", sys.argv[1]], stdout=subprocess.PIPE,
                             check=True, text=True).stdout
     shown = {line.split()[-1].split("@")[0] for line in listed.splitlines() if line.strip()}
-    path = sys.argv[2] if len(sys.argv) == 3 else "client_icd/exports.map"
+    path = sys.argv[2] if len(sys.argv) == 3 else "client_icd/entry/exports.map"
     expected = wanted(path)
     problems = [f"{name}: exported, but not in {path}"
                 for name in sorted(shown - expected)]

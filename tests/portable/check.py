@@ -29,7 +29,7 @@ import harness  # noqa: E402
 FOLDER = "/usr/lib/sluice-client"
 ALLOWED = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
 NEWEST_GLIBC = (2, 31)
-LIBRARIES = {"libsluice_icd.so": "client_icd/exports.map", "libsluice.so.0": "client_icd/libsluice/exports.map",
+LIBRARIES = {"libsluice_icd.so": "client_icd/entry/exports.map", "libsluice.so.0": "client_icd/libsluice/exports.map",
              "sluice/libsluice_remote.so": "client_icd/remote/exports.map"}
 PROGRAMS = ("sluice/sluice-network-helper", "sluice/sluice-resource-helper")
 RELEASES = ("bullseye", "bookworm", "trixie")

@@ -20,7 +20,7 @@ class EglImages : public WithGl {
     if (IsSkipped() || HasFatalFailure()) return;
     const auto* vendor = reinterpret_cast<const char*>(gl().GetString(GL_VENDOR));
     if (std::string_view(vendor).starts_with("NVIDIA"))
-      GTEST_SKIP() << "EGLImages are refused with NVIDIA's GL (client_icd/sharing/gl_share.cc)";
+      GTEST_SKIP() << "EGLImages are refused with NVIDIA's GL (client_icd/sharing/gl/gl_share.cc)";
     create_ = Extension<decltype(&clCreateFromEGLImageKHR)>("clCreateFromEGLImageKHR");
     acquire_ = Extension<decltype(&clEnqueueAcquireEGLObjectsKHR)>("clEnqueueAcquireEGLObjectsKHR");
     release_ = Extension<decltype(&clEnqueueReleaseEGLObjectsKHR)>("clEnqueueReleaseEGLObjectsKHR");

@@ -24,7 +24,7 @@ TEST_P(EglState, Untouched) {
   if (promise() == Promise::kNoError) GTEST_SKIP() << "it leaves an error behind";
   const auto* vendor = reinterpret_cast<const char*>(gl().GetString(GL_VENDOR));
   if (std::string_view(vendor).starts_with("NVIDIA"))
-    GTEST_SKIP() << "EGLImages are refused with NVIDIA's GL (client_icd/sharing/gl_share.cc)";
+    GTEST_SKIP() << "EGLImages are refused with NVIDIA's GL (client_icd/sharing/gl/gl_share.cc)";
   const auto create = Extension<decltype(&clCreateFromEGLImageKHR)>("clCreateFromEGLImageKHR");
   const auto acquire =
       Extension<decltype(&clEnqueueAcquireEGLObjectsKHR)>("clEnqueueAcquireEGLObjectsKHR");

@@ -12,7 +12,7 @@
 // After all of gRPC, whose headers use the same name: this one undefines a macro of windows.h.
 #include "broker/os/local_socket.h"
 #include "broker/os/shared_memory.h"
-#include "client_icd/broker_greeting.h"
+#include "client_icd/connect/broker_greeting.h"
 #include "proto/network/loopback_tokens.h"
 #include "proto/resource_messages.h"
 #include "tests/windows/resource_daemon.h"

@@ -9,7 +9,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "broker/os/local_socket.h"
-#include "client_icd/helper_program.h"
+#include "client_icd/connect/helper_program.h"
 #include "proto/status_macros.h"
 
 namespace sluice {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The entry points of cl_khr_d3d10_sharing.
-#include "client_icd/api.h"
+#include "client_icd/base/api.h"
 #include "client_icd/sharing/d3d/d3d_memory.h"
 #include "client_icd/sharing/d3d/d3d_share.h"
 

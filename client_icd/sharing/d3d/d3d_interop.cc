@@ -6,10 +6,10 @@
 #include <cstring>
 #include <utility>
 
-#include "client_icd/client_log.h"
-#include "client_icd/event.h"
-#include "client_icd/queue.h"
-#include "client_icd/sharing/letting_go.h"
+#include "client_icd/base/client_log.h"
+#include "client_icd/objects/event.h"
+#include "client_icd/objects/queue.h"
+#include "client_icd/session/letting_go.h"
 
 namespace sluice::sharing {
 

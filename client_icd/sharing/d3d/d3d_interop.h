@@ -23,12 +23,12 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "broker/os/com_ptr.h"
-#include "client_icd/home_thread.h"
-#include "client_icd/sharing/core.h"
-#include "client_icd/sharing/native_device.h"
-#include "client_icd/sharing/native_thread.h"
-#include "client_icd/sharing/native_wait.h"
-#include "client_icd/sharing/native_watch.h"
+#include "client_icd/base/home_thread.h"
+#include "client_icd/sharing/core/core.h"
+#include "client_icd/sharing/core/native_device.h"
+#include "client_icd/sharing/core/native_thread.h"
+#include "client_icd/sharing/core/native_wait.h"
+#include "client_icd/sharing/core/native_watch.h"
 
 namespace sluice::sharing {
 

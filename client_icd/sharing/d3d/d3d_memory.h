@@ -6,7 +6,7 @@
 #include <memory>
 #include <utility>
 
-#include "client_icd/sharing/core.h"
+#include "client_icd/sharing/core/core.h"
 #include "client_icd/sharing/d3d/d3d_object.h"
 #include "client_icd/sharing/d3d/d3d_share.h"
 #include "proto/image_format.h"

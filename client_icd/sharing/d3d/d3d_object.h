@@ -18,13 +18,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "broker/os/texture_sharing.h"
-#include "client_icd/command_stream.h"
+#include "client_icd/session/command_stream.h"
+#include "client_icd/sharing/core/native_object.h"
+#include "client_icd/sharing/d3d/d3d_format.h"
 #include "client_icd/sharing/d3d/d3d_interop.h"
 #include "client_icd/sharing/d3d/d3d_shadow.h"
 #include "client_icd/sharing/d3d/d3d_traits.h"
 #include "client_icd/sharing/d3d/d3d_work.h"
-#include "client_icd/sharing/d3d_format.h"
-#include "client_icd/sharing/native_object.h"
 #include "proto/status_macros.h"
 
 namespace sluice::sharing {

@@ -20,8 +20,8 @@
 #include "absl/time/clock.h"
 #include "broker/os/com_ptr.h"
 #include "broker/os/texture_sharing.h"
-#include "client_icd/client_log.h"
-#include "client_icd/sharing/native_object.h"
+#include "client_icd/base/client_log.h"
+#include "client_icd/sharing/core/native_object.h"
 
 namespace sluice::sharing {
 

@@ -14,10 +14,10 @@
 #include <utility>
 #include <vector>
 
-#include "client_icd/command_stream.h"
+#include "client_icd/session/command_stream.h"
+#include "client_icd/sharing/core/native_apis.h"
 #include "client_icd/sharing/d3d/d3d_interop.h"
 #include "client_icd/sharing/d3d/d3d_traits.h"
-#include "client_icd/sharing/native_apis.h"
 
 namespace sluice::sharing {
 

@@ -9,9 +9,9 @@
 #include <d3d11_4.h>
 
 #include "broker/os/com_ptr.h"
-#include "client_icd/sharing/api_rules.h"
+#include "client_icd/sharing/core/api_rules.h"
 #include "client_icd/sharing/d3d/d3d_fence.h"
-#include "client_icd/sharing/d3d_format.h"
+#include "client_icd/sharing/d3d/d3d_format.h"
 
 namespace sluice::sharing {
 

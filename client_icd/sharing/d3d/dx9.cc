@@ -2,8 +2,8 @@
 // cl_khr_dx9_media_sharing: images made from planes of Direct3D 9 surfaces (OpenCL 2.2 Extension
 // Specification, section 9.7).
 #include "absl/strings/str_cat.h"
-#include "client_icd/api.h"
-#include "client_icd/client_log.h"
+#include "client_icd/base/api.h"
+#include "client_icd/base/client_log.h"
 #include "client_icd/sharing/d3d/dx9_share.h"
 #include "client_icd/sharing/d3d/dx9_surface.h"
 

@@ -7,14 +7,14 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "client_icd/client_log.h"
-#include "client_icd/command_stream.h"
+#include "client_icd/base/client_log.h"
+#include "client_icd/session/command_stream.h"
 
 namespace sluice::sharing {
 namespace {
 
 #define D3D9_ROW(name, value, order, type) static_assert(D3DFMT_##name == value);
-#include "client_icd/sharing/d3d9_formats.inc"
+#include "client_icd/sharing/d3d/d3d9_formats.inc"
 
 cl_int ToError(HRESULT result) { return SUCCEEDED(result) ? CL_SUCCESS : CL_OUT_OF_RESOURCES; }
 

@@ -17,9 +17,9 @@
 #include <memory>
 
 #include "broker/os/com_ptr.h"
+#include "client_icd/sharing/core/native_object.h"
+#include "client_icd/sharing/d3d/d3d_format.h"
 #include "client_icd/sharing/d3d/d3d_interop.h"
-#include "client_icd/sharing/d3d_format.h"
-#include "client_icd/sharing/native_object.h"
 #include "proto/image_format.h"
 
 namespace sluice::sharing {

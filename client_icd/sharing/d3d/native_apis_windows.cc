@@ -4,12 +4,12 @@
 #include <iterator>
 #include <utility>
 
-#include "client_icd/api.h"
+#include "client_icd/base/api.h"
+#include "client_icd/base/uncancelled.h"
+#include "client_icd/sharing/core/native_apis.h"
 #include "client_icd/sharing/d3d/d3d_share.h"
 #include "client_icd/sharing/d3d/dx9_share.h"
-#include "client_icd/sharing/gl_context.h"
-#include "client_icd/sharing/native_apis.h"
-#include "client_icd/uncancelled.h"
+#include "client_icd/sharing/gl/gl_context.h"
 
 namespace sluice::sharing {
 namespace {

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "client_icd/sharing/gl_binding.h"
+#include "client_icd/sharing/gl/gl_binding.h"
 
 namespace sluice::sharing {
 namespace {

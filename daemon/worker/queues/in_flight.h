@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Counts the commands of a session that have been accepted and have not ended, so that a client
 // which does not keep to its limit cannot make the driver's queues grow without bound. The client
-// counts the same way (client_icd/in_flight.h), and counts a command earlier and its end later than
-// this side does: an honest one never reaches the bound here.
+// counts the same way (client_icd/session/in_flight.h), and counts a command earlier and its end
+// later than this side does: an honest one never reaches the bound here.
 //
 // The end of a command that has an event is seen. The others end with the next such command of
 // their in-order queue, or with the next Finish: their queue counts them as *untracked* until one

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client_icd/absolute_includes.h"
+#include "client_icd/program_headers/absolute_includes.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client_icd/sharing/api_rules.h"
+#include "client_icd/sharing/core/api_rules.h"
 
 #include <CL/cl_ext.h>
 #include <gtest/gtest.h>
 
-#include "client_icd/sharing/shared_object.h"
+#include "client_icd/sharing/core/shared_object.h"
 
 namespace sluice::sharing {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whoever serves a socket's name decides what the first words get for an answer: nothing that it
 // does, or leaves out, holds a program's start longer than it was told. On both systems.
-#include "client_icd/broker_greeting.h"
+#include "client_icd/connect/broker_greeting.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client_icd/buffer_rect.h"
+#include "client_icd/base/buffer_rect.h"
 
 #include <gtest/gtest.h>
 

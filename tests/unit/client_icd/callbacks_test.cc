@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client_icd/callbacks.h"
+#include "client_icd/session/callbacks.h"
 
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -10,7 +10,7 @@
 
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
-#include "client_icd/command_stream.h"
+#include "client_icd/session/command_stream.h"
 
 namespace sluice {
 namespace {

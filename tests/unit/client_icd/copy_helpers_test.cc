@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client_icd/copy_helpers.h"
+#include "client_icd/base/copy_helpers.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client_icd/sharing/d3d_format.h"
+#include "client_icd/sharing/d3d/d3d_format.h"
 
 #include <gtest/gtest.h>
 
@@ -123,7 +123,7 @@ TEST(D3dFormatTest, RowsAreTheSpecifications) {
 #include "proto/dxgi_formats.inc"
 #define D3D9_ROW(name, value, order, type) \
   d3d9["D3DFMT_" #name] = Written(FindD3d9Plane(value, 0).format);
-#include "client_icd/sharing/d3d9_formats.inc"
+#include "client_icd/sharing/d3d/d3d9_formats.inc"
   EXPECT_EQ(Parse(kDxgiTable).size(), 37u);
   EXPECT_EQ(Parse(kD3d9Table).size(), 16u);
   EXPECT_EQ(dxgi, Parse(kDxgiTable));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client_icd/sharing/exit_gate.h"
+#include "client_icd/sharing/core/exit_gate.h"
 
 #include <gtest/gtest.h>
 

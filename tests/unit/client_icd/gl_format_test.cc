@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client_icd/sharing/gl_format.h"
+#include "client_icd/sharing/gl/gl_format.h"
 
 #include <gtest/gtest.h>
 
 #include <set>
 
-#include "client_icd/sharing/gl_binding.h"
-#include "client_icd/sharing/gl_read.h"
+#include "client_icd/sharing/gl/gl_binding.h"
+#include "client_icd/sharing/gl/gl_read.h"
 #include "proto/image_format.h"
 
 namespace sluice::sharing {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client_icd/home_thread.h"
+#include "client_icd/base/home_thread.h"
 
 #include <gtest/gtest.h>
 

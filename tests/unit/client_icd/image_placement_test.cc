@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "client_icd/memory.h"
+#include "client_icd/objects/memory.h"
 
 namespace sluice {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client_icd/includes.h"
+#include "client_icd/program_headers/includes.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

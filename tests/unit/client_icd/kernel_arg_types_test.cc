@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client_icd/kernel_arg_types.h"
+#include "client_icd/base/kernel_arg_types.h"
 
 #include <CL/cl.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client_icd/sharing/letting_go.h"
+#include "client_icd/session/letting_go.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <memory>
 #include <thread>
 
-#include "client_icd/command_stream.h"
+#include "client_icd/session/command_stream.h"
 
 namespace sluice::sharing {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client_icd/map_shadow.h"
+#include "client_icd/base/map_shadow.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client_icd/mirrors.h"
+#include "client_icd/session/mirrors.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client_icd/sharing/native_device.h"
+#include "client_icd/sharing/core/native_device.h"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
-#include "client_icd/endpoint.h"
+#include "client_icd/connect/endpoint.h"
 
 namespace sluice::sharing {
 namespace {

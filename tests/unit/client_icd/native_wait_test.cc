@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client_icd/sharing/native_wait.h"
+#include "client_icd/sharing/core/native_wait.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Native calls that wait for the application without a bound: which turns are given up, and what
 // becomes of the commands that they belong to, and of what those work on.
-#include "client_icd/sharing/native_watch.h"
+#include "client_icd/sharing/core/native_watch.h"
 
 #include <gtest/gtest.h>
 

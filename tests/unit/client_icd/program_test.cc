@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client_icd/program.h"
+#include "client_icd/objects/program.h"
 
 #include <chrono>
 #include <future>
 #include <string>
 #include <thread>
 
-#include "client_icd/api.h"
-#include "client_icd/kernel_metadata.h"
+#include "client_icd/base/api.h"
+#include "client_icd/objects/kernel_metadata.h"
 #include "tests/unit/client_icd/sharing_fixture.h"
 
 namespace sluice {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client_icd/queue.h"
+#include "client_icd/objects/queue.h"
 
-#include "client_icd/api.h"
+#include "client_icd/base/api.h"
 #include "tests/unit/client_icd/sharing_fixture.h"
 
 namespace sluice {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client_icd/ring_transport.h"
+#include "client_icd/session/ring_transport.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>

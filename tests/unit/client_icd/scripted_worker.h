@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "client_icd/transport.h"
+#include "client_icd/session/transport.h"
 #include "proto/command.pb.h"
 
 namespace sluice {

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "absl/synchronization/notification.h"
-#include "client_icd/api.h"
+#include "client_icd/base/api.h"
 #include "tests/unit/client_icd/sharing_sync_fixture.h"
 
 namespace sluice::sharing {

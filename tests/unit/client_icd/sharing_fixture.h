@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "client_icd/event.h"
-#include "client_icd/queue.h"
-#include "client_icd/sharing/core.h"
+#include "client_icd/objects/event.h"
+#include "client_icd/objects/queue.h"
+#include "client_icd/sharing/core/core.h"
 #include "tests/unit/client_icd/scripted_worker.h"
 
 namespace sluice::sharing {

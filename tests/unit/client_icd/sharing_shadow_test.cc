@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "client_icd/api.h"
+#include "client_icd/base/api.h"
 #include "tests/unit/client_icd/sharing_sync_fixture.h"
 
 namespace sluice::sharing {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "absl/synchronization/notification.h"
-#include "client_icd/api.h"
+#include "client_icd/base/api.h"
 #include "tests/unit/client_icd/sharing_sync_fixture.h"
 
 namespace sluice::sharing {

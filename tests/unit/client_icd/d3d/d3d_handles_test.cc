@@ -10,9 +10,9 @@
 #include "absl/time/clock.h"
 #include "broker/os/graphics_handle.h"
 #include "broker/os/threads.h"
+#include "client_icd/session/letting_go.h"
 #include "client_icd/sharing/d3d/d3d_memory.h"
 #include "client_icd/sharing/d3d/d3d_object.h"
-#include "client_icd/sharing/letting_go.h"
 #include "tests/unit/client_icd/d3d/fake_direct3d.h"
 
 namespace sluice::sharing {

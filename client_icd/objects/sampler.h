@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// A sampler: how kernels read images. What it was made from is kept here; every query is answered
+// from it. Keeps its context; held by the application. Immutable once the handle is given out,
+// hence thread-safe.
+#pragma once
+
+#include "client_icd/base/object.h"
+#include "client_icd/objects/args.h"
+#include "client_icd/objects/context.h"
+#include "client_icd/objects/info.h"
+
+namespace sluice {
+
+class Sampler : public ClObject<Sampler, cl_sampler, ObjectKind::kSampler> {
+ public:
+  Sampler(Ref<Context> context, PropertyList properties, bool normalized,
+          cl_addressing_mode addressing, cl_filter_mode filter);
+  ~Sampler();
+
+  Context& context() const { return *context_; }
+  Session& session() const { return context_->session(); }
+
+  // The worker has made it: from now on it is released on the wire too. Before the handle is given
+  // out.
+  void SetMade() { made_ = true; }
+
+  cl_int GetInfo(cl_sampler_info param_name, const InfoSink& sink);
+
+ private:
+  const Ref<Context> context_;
+  const PropertyList properties_;
+  const bool normalized_;
+  const cl_addressing_mode addressing_;
+  const cl_filter_mode filter_;
+  bool made_ = false;
+};
+
+}  // namespace sluice

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client_icd/sharing/gl/gl_api.h"
+
+namespace sluice::sharing {
+absl::StatusOr<GlFunctions> LoadGlFunctions(const GlLookup& lookup) {
+  GlFunctions gl;
+#define SLUICE_GL_LOAD_REQUIRED(type, name)             \
+  gl.name = reinterpret_cast<type>(lookup("gl" #name)); \
+  if (gl.name == nullptr) return absl::NotFoundError("OpenGL here has no gl" #name);
+#define SLUICE_GL_LOAD_OPTIONAL(type, name) gl.name = reinterpret_cast<type>(lookup("gl" #name));
+  SLUICE_GL_REQUIRED(SLUICE_GL_LOAD_REQUIRED)
+  SLUICE_GL_OPTIONAL(SLUICE_GL_LOAD_OPTIONAL)
+#undef SLUICE_GL_LOAD_REQUIRED
+#undef SLUICE_GL_LOAD_OPTIONAL
+  return gl;
+}
+
+bool HasWord(const char* list, std::string_view word) {
+  std::string_view left = list == nullptr ? std::string_view() : std::string_view(list);
+  while (!left.empty()) {
+    const size_t end = left.find(' ');
+    if (left.substr(0, end) == word) return true;
+    if (end == std::string_view::npos) return false;
+    left.remove_prefix(end + 1);
+  }
+  return false;
+}
+
+}  // namespace sluice::sharing

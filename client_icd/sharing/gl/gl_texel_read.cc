@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client_icd/sharing/gl/gl_texel_read.h"
+
+#include <algorithm>
+#include <string>
+#include <type_traits>
+
+#include "absl/strings/str_cat.h"
+
+namespace sluice::sharing {
+namespace {
+
+// Of a work-group, each way.
+constexpr GLuint kTile = 16;
+// Places of the uniforms in the shader.
+constexpr GLint kSize = 0;
+constexpr GLint kTexels = 1;
+
+// The words of a texel `t`, comma separated; null for formats that are not of floats, or whose
+// texels share a word.
+const char* WordsOf(const GlFormat& format) {
+  switch (format.internal_format) {
+    case GL_R32F:
+      return "floatBitsToUint(t.x)";
+    case GL_RG32F:
+      return "floatBitsToUint(t.x), floatBitsToUint(t.y)";
+    case GL_RGBA32F:
+      return "floatBitsToUint(t.x), floatBitsToUint(t.y), floatBitsToUint(t.z), "
+             "floatBitsToUint(t.w)";
+    case GL_RG16F:
+      return "packHalf2x16(t.xy)";
+    case GL_RGBA16F:
+      return "packHalf2x16(t.xy), packHalf2x16(t.zw)";
+    default:
+      return nullptr;
+  }
+}
+
+const char* SamplerOf(GLenum target) {
+  switch (target) {
+    case GL_TEXTURE_2D:
+      return "sampler2D";
+    case GL_TEXTURE_2D_ARRAY:
+      return "sampler2DArray";
+    case GL_TEXTURE_3D:
+      return "sampler3D";
+    default:
+      return nullptr;
+  }
+}
+
+// Size: of the level, and its number from the base on.
+std::string SourceOf(const GlDescription& about) {
+  const size_t words = about.format->element_bytes / sizeof(uint32_t);
+  const char* const at = about.target == GL_TEXTURE_2D ? "at.xy" : "at";
+  return absl::StrCat(
+      "#version 310 es\n", "layout(local_size_x = ", kTile, ", local_size_y = ", kTile, ") in;\n",
+      "layout(location = ", kTexels, ") uniform highp ", SamplerOf(about.target), " texels;\n",
+      "layout(location = ", kSize, ") uniform highp ivec4 size;\n",
+      "layout(std430, binding = 0) writeonly buffer Words { highp uint words[]; };\n",
+      "void main() {\n", "  highp ivec3 at = ivec3(gl_GlobalInvocationID);\n",
+      "  if (any(greaterThanEqual(at, size.xyz))) return;\n",
+      "  highp vec4 t = texelFetch(texels, ", at, ", size.w);\n", "  highp uint texel[", words,
+      "] = uint[", words, "](", WordsOf(*about.format), ");\n",
+      "  int to = ((at.z * size.y + at.y) * size.x + at.x) * ", words, ";\n",
+      "  for (int i = 0; i < ", words, "; ++i) words[to + i] = texel[i];\n", "}\n");
+}
+
+}  // namespace
+
+std::unique_ptr<GlTexelRead> GlTexelRead::Make(GlContexts& contexts, const GlDescription& about) {
+  if (!contexts.caps().version.es || SamplerOf(about.target) == nullptr ||
+      WordsOf(*about.format) == nullptr) {
+    return nullptr;
+  }
+  GLint max_block_bytes = 0;
+  contexts.gl().GetIntegerv(GL_MAX_SHADER_STORAGE_BLOCK_SIZE, &max_block_bytes);
+  if (about.bytes > static_cast<size_t>(std::max(max_block_bytes, 0))) return nullptr;
+  std::unique_ptr<GlTexelRead> read(new GlTexelRead);
+  if (!read->Load(contexts)) return nullptr;
+  const bool built = read->Build(about);
+  if (contexts.TakeError(CL_INVALID_OPERATION) == CL_SUCCESS && built) return read;
+  read->Drop();
+  return nullptr;
+}
+
+bool GlTexelRead::Load(GlContexts& contexts) {
+  Functions& f = functions_;
+  bool complete = true;
+  const auto find = [&](auto* function, const char* name) {
+    *function = reinterpret_cast<std::remove_pointer_t<decltype(function)>>(
+        contexts.binding().Lookup(name));
+    complete = complete && *function != nullptr;
+  };
+  find(&f.CreateShader, "glCreateShader");
+  find(&f.ShaderSource, "glShaderSource");
+  find(&f.CompileShader, "glCompileShader");
+  find(&f.DeleteShader, "glDeleteShader");
+  find(&f.CreateProgram, "glCreateProgram");
+  find(&f.DeleteProgram, "glDeleteProgram");
+  find(&f.AttachShader, "glAttachShader");
+  find(&f.LinkProgram, "glLinkProgram");
+  find(&f.GetProgramiv, "glGetProgramiv");
+  find(&f.UseProgram, "glUseProgram");
+  find(&f.Uniform1i, "glUniform1i");
+  find(&f.Uniform4i, "glUniform4i");
+  find(&f.BindBufferRange, "glBindBufferRange");
+  find(&f.DispatchCompute, "glDispatchCompute");
+  find(&f.MemoryBarrier, "glMemoryBarrier");
+  find(&f.GenSamplers, "glGenSamplers");
+  find(&f.DeleteSamplers, "glDeleteSamplers");
+  find(&f.SamplerParameteri, "glSamplerParameteri");
+  find(&f.BindSampler, "glBindSampler");
+  return complete;
+}
+
+bool GlTexelRead::Build(const GlDescription& about) {
+  functions_.GenSamplers(1, &sampler_);
+  const std::string source = SourceOf(about);
+  const char* const text = source.c_str();
+  const GLuint shader = functions_.CreateShader(GL_COMPUTE_SHADER);
+  functions_.ShaderSource(shader, 1, &text, nullptr);
+  functions_.CompileShader(shader);
+  program_ = functions_.CreateProgram();
+  functions_.AttachShader(program_, shader);
+  functions_.LinkProgram(program_);
+  functions_.DeleteShader(shader);
+  GLint linked = GL_FALSE;
+  functions_.GetProgramiv(program_, GL_LINK_STATUS, &linked);
+  return linked == GL_TRUE;
+}
+
+cl_int GlTexelRead::Run(GlContexts& contexts, const GlDescription& about, GLuint unit, GLint base,
+                        GLuint buffer) {
+  // The application's filters may want levels that the texture has not, or be such as floats do not
+  // have: then every texel would be zero (OpenGL ES 3.1, section 8.16).
+  const GLint filter = about.level == base ? GL_NEAREST : GL_NEAREST_MIPMAP_NEAREST;
+  functions_.SamplerParameteri(sampler_, GL_TEXTURE_MIN_FILTER, filter);
+  functions_.SamplerParameteri(sampler_, GL_TEXTURE_MAG_FILTER, GL_NEAREST);
+  functions_.BindSampler(unit, sampler_);
+  functions_.UseProgram(program_);
+  functions_.Uniform1i(kTexels, static_cast<GLint>(unit));
+  functions_.Uniform4i(kSize, static_cast<GLint>(about.width), static_cast<GLint>(about.height),
+                       static_cast<GLint>(about.depth), about.level - base);
+  functions_.BindBufferRange(GL_SHADER_STORAGE_BUFFER, 0, buffer, 0,
+                             static_cast<GLsizeiptr>(about.bytes));
+  functions_.MemoryBarrier(GL_ALL_BARRIER_BITS);
+  functions_.DispatchCompute(static_cast<GLuint>((about.width + kTile - 1) / kTile),
+                             static_cast<GLuint>((about.height + kTile - 1) / kTile),
+                             static_cast<GLuint>(about.depth));
+  functions_.MemoryBarrier(GL_ALL_BARRIER_BITS);
+  functions_.BindBufferRange(GL_SHADER_STORAGE_BUFFER, 0, 0, 0, 0);
+  functions_.UseProgram(0);
+  functions_.BindSampler(unit, 0);
+  return contexts.TakeError(CL_INVALID_GL_OBJECT);
+}
+
+void GlTexelRead::Drop() {
+  functions_.DeleteProgram(program_);  // 0: nothing.
+  functions_.DeleteSamplers(1, &sampler_);
+}
+
+}  // namespace sluice::sharing
