@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "tests/conformance/image_helpers.h"
+#include "tests/conformance/harness/image_helpers.h"
 
 namespace sluice::conformance {
 namespace {

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/conformance/child_process.h"
-#include "tests/conformance/fixtures.h"
+#include "tests/conformance/harness/child_process.h"
+#include "tests/conformance/harness/fixtures.h"
 
 namespace sluice::conformance {
 namespace {

@@ -3,7 +3,7 @@
 #include <atomic>
 #include <thread>
 
-#include "tests/conformance/fixtures.h"
+#include "tests/conformance/harness/fixtures.h"
 
 namespace sluice::conformance {
 namespace {

@@ -3,7 +3,7 @@
 #include <random>
 #include <utility>
 
-#include "tests/conformance/fixtures.h"
+#include "tests/conformance/harness/fixtures.h"
 
 namespace sluice::conformance {
 namespace {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstring>
 
-#include "tests/conformance/fixtures.h"
-#include "tests/conformance/watchdog.h"
+#include "tests/conformance/harness/fixtures.h"
+#include "tests/conformance/harness/watchdog.h"
 
 namespace sluice::conformance {
 namespace {

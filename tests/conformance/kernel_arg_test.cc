@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/conformance/fixtures.h"
+#include "tests/conformance/harness/fixtures.h"
 
 namespace sluice::conformance {
 namespace {

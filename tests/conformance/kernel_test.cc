@@ -4,7 +4,7 @@
 #include <set>
 #include <string>
 
-#include "tests/conformance/fixtures.h"
+#include "tests/conformance/harness/fixtures.h"
 
 namespace sluice::conformance {
 namespace {

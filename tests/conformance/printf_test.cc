@@ -9,10 +9,10 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/conformance/child_process.h"
-#include "tests/conformance/differences.h"
-#include "tests/conformance/harness.h"
-#include "tests/conformance/own.h"
+#include "tests/conformance/harness/child_process.h"
+#include "tests/conformance/harness/differences.h"
+#include "tests/conformance/harness/harness.h"
+#include "tests/conformance/harness/own.h"
 
 namespace sluice::conformance {
 namespace {

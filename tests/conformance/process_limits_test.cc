@@ -16,9 +16,9 @@
 #include <thread>
 #include <vector>
 
-#include "tests/conformance/child_process.h"
-#include "tests/conformance/fixtures.h"
-#include "tests/conformance/there_and_back.h"
+#include "tests/conformance/harness/child_process.h"
+#include "tests/conformance/harness/fixtures.h"
+#include "tests/conformance/harness/there_and_back.h"
 
 namespace sluice::conformance {
 namespace {

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <deque>
 
-#include "tests/conformance/image_helpers.h"
+#include "tests/conformance/harness/image_helpers.h"
 
 namespace sluice::conformance {
 namespace {

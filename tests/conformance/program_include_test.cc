@@ -5,7 +5,7 @@
 #include <fstream>
 #include <random>
 
-#include "tests/conformance/source_fixture.h"
+#include "tests/conformance/harness/source_fixture.h"
 
 namespace sluice::conformance {
 namespace {

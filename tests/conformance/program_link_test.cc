@@ -4,7 +4,7 @@
 #include <atomic>
 #include <thread>
 
-#include "tests/conformance/source_fixture.h"
+#include "tests/conformance/harness/source_fixture.h"
 
 namespace sluice::conformance {
 namespace {

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <thread>
 
-#include "tests/conformance/source_fixture.h"
+#include "tests/conformance/harness/source_fixture.h"
 
 namespace sluice::conformance {
 namespace {

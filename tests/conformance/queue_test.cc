@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <iterator>
 
-#include "tests/conformance/fixtures.h"
+#include "tests/conformance/harness/fixtures.h"
 
 namespace sluice::conformance {
 namespace {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "tests/conformance/fixtures.h"
+#include "tests/conformance/harness/fixtures.h"
 
 namespace sluice::conformance {
 namespace {

@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/conformance/fixtures.h"
+#include "tests/conformance/harness/fixtures.h"
 
 namespace sluice::conformance {
 namespace {

@@ -6,7 +6,7 @@
 #include <functional>
 #include <thread>
 
-#include "tests/conformance/fixtures.h"
+#include "tests/conformance/harness/fixtures.h"
 
 namespace sluice::conformance {
 namespace {

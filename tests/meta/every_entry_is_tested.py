@@ -3,7 +3,7 @@
 """Every entry point of cl_icd_dispatch has, in tests/conformance or tests/sharing, a check of its
 success and one of an error.
 
-The checks are found by their names in the macros of tests/conformance/expect.h, as in
+The checks are found by their names in the macros of tests/conformance/harness/expect.h, as in
 EXPECT_CL("clFlush.null_queue", CL_INVALID_COMMAND_QUEUE, ...). Entry points of Direct3D's extensions
 are left out: they are Windows'.
 

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <string>
 
-#include "tests/conformance/child_process.h"
+#include "tests/conformance/harness/child_process.h"
 #include "tests/sharing/gl_fixture.h"
 
 namespace sluice::gltest {

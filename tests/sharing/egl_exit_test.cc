@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/conformance/child_process.h"
+#include "tests/conformance/harness/child_process.h"
 #include "tests/sharing/gl_fixture.h"
 
 namespace sluice::gltest {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/conformance/fixtures.h"
+#include "tests/conformance/harness/fixtures.h"
 #include "tests/sharing/gl_app.h"
 
 namespace sluice::gltest {

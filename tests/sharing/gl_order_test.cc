@@ -7,7 +7,7 @@
 #include <mutex>
 #include <thread>
 
-#include "tests/conformance/watchdog.h"
+#include "tests/conformance/harness/watchdog.h"
 #include "tests/sharing/gl_fixture.h"
 
 namespace sluice::gltest {

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "client_icd/include/CL/cl_sluice.h"
-#include "tests/conformance/fixtures.h"
+#include "tests/conformance/harness/fixtures.h"
 
 namespace sluice::gltest {
 

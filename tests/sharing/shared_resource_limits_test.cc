@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "tests/conformance/child_process.h"
+#include "tests/conformance/harness/child_process.h"
 #include "tests/sharing/shared_resource_fixture.h"
 
 namespace sluice::gltest {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// tests/conformance/child_process.h for Windows.
-#include "tests/conformance/child_process.h"
+// tests/conformance/harness/child_process.h for Windows.
+#include "tests/conformance/harness/child_process.h"
 
 #include <windows.h>
 
 #include <map>
 #include <thread>
 
-#include "tests/conformance/harness.h"
+#include "tests/conformance/harness/harness.h"
 
 namespace sluice::conformance {
 namespace {

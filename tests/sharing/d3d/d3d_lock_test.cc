@@ -4,7 +4,7 @@
 // ends: the commands fail in time, and once the lock is left all is as before.
 #include <cstdio>
 
-#include "tests/conformance/child_process.h"
+#include "tests/conformance/harness/child_process.h"
 #include "tests/sharing/d3d/d3d_fixture.h"
 
 namespace sluice::d3dtest {

@@ -5,7 +5,7 @@
 
 #include <cstdio>
 
-#include "tests/conformance/child_process.h"
+#include "tests/conformance/harness/child_process.h"
 #include "tests/sharing/d3d/d3d_fixture.h"
 #include "tests/sharing/d3d/dx9_fixture.h"
 

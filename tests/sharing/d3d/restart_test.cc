@@ -3,7 +3,7 @@
 // tests/windows/restart.py starts, and tells by lines on stdin how far it is.
 #include <cstdio>
 
-#include "tests/conformance/child_process.h"
+#include "tests/conformance/harness/child_process.h"
 #include "tests/sharing/d3d/d3d_fixture.h"
 #include "tests/sharing/d3d/dx9_fixture.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/conformance/fixtures.h"
+#include "tests/conformance/harness/fixtures.h"
 
 namespace sluice::d3dtest {
 
