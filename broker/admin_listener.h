@@ -16,8 +16,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "broker/base/daemon_places.h"
 #include "broker/event_loop.h"
-#include "broker/os/daemon_places.h"
 
 namespace sluice {
 

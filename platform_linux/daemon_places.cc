@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "broker/os/daemon_places.h"
+#include "broker/base/daemon_places.h"
 
 #include <unistd.h>
 

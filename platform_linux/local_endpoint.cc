@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "broker/os/daemon_places.h"
+#include "broker/base/daemon_places.h"
 #include "broker/os/this_process.h"
 
 namespace sluice {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/os/local_endpoint.h"
 
-#include "broker/os/daemon_places.h"
+#include "broker/base/daemon_places.h"
 #include "broker/os/local_socket.h"
 #include "proto/status_macros.h"
 

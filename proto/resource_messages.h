@@ -27,6 +27,17 @@ namespace sluice {
 
 inline constexpr char kResourcesFeature[] = "resources";
 
+// How a resource's memory was made; numbers as in proto/resources.proto.
+enum class ResourceBacking : uint32_t {
+  kAny = 0,
+  kMemfd = 1,
+  kDmaBuf = 2,
+  kVulkan = 3,
+  kGralloc = 4,
+  kImported = 5,
+  kD3d11 = 6,
+};
+
 inline constexpr int kMaxResourceDescriptors = 4;
 inline constexpr int kMaxGrallocInts = 16;
 

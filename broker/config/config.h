@@ -17,8 +17,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "broker/base/daemon_places.h"
 #include "broker/base/log.h"
-#include "broker/os/daemon_places.h"
 #include "broker/os/process.h"
 #include "broker/os/types.h"
 

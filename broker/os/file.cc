@@ -2,7 +2,6 @@
 #include "broker/os/file.h"
 
 #include "absl/strings/str_cat.h"
-#include "proto/status_macros.h"
 
 namespace sluice {
 
@@ -10,7 +9,9 @@ absl::StatusOr<std::string> ReadNamedFile(const std::string& path, size_t max_by
   if (IsDirectory(path)) {
     return absl::InvalidArgumentError(absl::StrCat("cannot read ", path, ": Is a directory"));
   }
-  ASSIGN_OR_RETURN(const UniqueFd file, OpenForReading(path));
+  const absl::StatusOr<UniqueFd> opened = OpenForReading(path);
+  if (!opened.ok()) return opened.status();
+  const UniqueFd& file = *opened;
   absl::StatusOr<std::string> content = ReadToEnd(file.get(), max_bytes);
   if (content.ok()) return content;
   return absl::Status(content.status().code(),

@@ -42,19 +42,9 @@
 #include "broker/resources/capability.h"
 #include "broker/resources/shape.h"
 #include "broker/resources/turns.h"
+#include "proto/resource_messages.h"
 
 namespace sluice {
-
-// Numbers as in proto/resources.proto.
-enum class ResourceBacking : uint32_t {
-  kAny = 0,
-  kMemfd = 1,
-  kDmaBuf = 2,
-  kVulkan = 3,
-  kGralloc = 4,
-  kImported = 5,
-  kD3d11 = 6,
-};
 
 // "memfd", "dmabuf", ...
 const char* BackingName(ResourceBacking backing);

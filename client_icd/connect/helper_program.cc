@@ -3,8 +3,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "broker/base/client_files.h"
 #include "broker/base/grpc_environment.h"
-#include "broker/os/client_files.h"
 #include "broker/os/this_process.h"
 #include "proto/status_macros.h"
 

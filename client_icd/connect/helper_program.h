@@ -15,7 +15,7 @@
 
 namespace sluice {
 
-// The path of a file of the client's that this library belongs to (broker/os/client_files.h).
+// The path of a file of the client's that this library belongs to (broker/base/client_files.h).
 absl::StatusOr<std::string> FindBesideLibrary(const std::string& name);
 
 // The helper's process, for whose end somebody must wait once.

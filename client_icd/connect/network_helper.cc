@@ -18,9 +18,9 @@ namespace {
 
 // Beyond what the helper itself waits for: it must load gRPC first.
 constexpr int kStartTimeoutMs = 5'000;
-constexpr int kConnectTimeoutMs = 70'000;
+constexpr int kHelperConnectTimeoutMs = 70'000;
 constexpr int kOfferTimeoutMs = 5'000;
-constexpr size_t kMaxSnapshotBytes = size_t{64} << 20;
+constexpr size_t kMaxHelperSnapshotBytes = size_t{64} << 20;
 
 struct Helper {
   UniqueFd socket;
@@ -61,14 +61,15 @@ absl::StatusOr<std::string> Describe(const char* endpoint, uint32_t timeout_ms,
                    ReceiveAnswer(helper.socket.get(), patience_ms + kStartTimeoutMs, &fds));
   *version = answer.message;
   if (fds.size() != 1) return absl::InvalidArgumentError("a description without its snapshot");
-  return ReadSealedCopy(fds[0].get(), kMaxSnapshotBytes);
+  return ReadSealedCopy(fds[0].get(), kMaxHelperSnapshotBytes);
 }
 
 absl::StatusOr<std::unique_ptr<Transport>> Connect(const char* endpoint) {
   ASSIGN_OR_RETURN(Helper helper, Start({"connect", endpoint}));
   std::vector<UniqueFd> fds;
-  ASSIGN_OR_RETURN(const HelperAnswer answer,
-                   ReceiveAnswer(helper.socket.get(), kConnectTimeoutMs + kStartTimeoutMs, &fds));
+  ASSIGN_OR_RETURN(
+      const HelperAnswer answer,
+      ReceiveAnswer(helper.socket.get(), kHelperConnectTimeoutMs + kStartTimeoutMs, &fds));
   const auto await_end = [process = std::move(helper.process)] { process->AwaitEnd(); };
   ASSIGN_OR_RETURN(std::unique_ptr<RingTransport> transport,
                    RingTransport::ConnectToHelper(std::move(helper.socket), kOfferTimeoutMs,

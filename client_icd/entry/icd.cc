@@ -8,8 +8,8 @@
 #include "client_icd/base/api.h"
 #include "client_icd/base/object.h"
 #include "client_icd/base/uncancelled.h"
+#include "client_icd/objects/extensions.h"
 #include "client_icd/objects/platform.h"
-#include "client_icd/sharing/core/native_apis.h"
 
 namespace sluice {
 namespace {
@@ -113,8 +113,12 @@ void* FindExtensionFunction(const char* name) {
 #define ICD_ENTRY(name, kind) ICD_NAMED_##kind(name)
 #include "client_icd/base/icd_surface.inc"
   };
-  void* const found = FindIn(functions, name);
-  return found != nullptr ? found : sharing::FindSharingFunction(name);
+  if (void* const found = FindIn(functions, name)) return found;
+  for (const InteropExtension* one : InteropExtensions()) {
+    if (one->find_function == nullptr) continue;
+    if (void* const found = one->find_function(name)) return found;
+  }
+  return nullptr;
 }
 
 #define ICD_ENTRY(name, kind) +1

@@ -15,10 +15,10 @@
 #include "broker/os/lent_memory.h"
 #include "broker/os/local_socket.h"
 #include "broker/os/threads.h"
-#include "broker/resources/registry.h"
 #include "client_icd/connect/broker_greeting.h"
 #include "client_icd/libsluice/grpc_process.h"
 #include "client_icd/remote/grpc_start.h"
+#include "proto/resource_messages.h"
 
 namespace sluice {
 namespace {

@@ -9,12 +9,11 @@
 #include "broker/os/threads.h"
 #include "client_icd/base/api.h"
 #include "client_icd/base/client_log.h"
-#include "client_icd/connect/endpoint.h"
-#include "client_icd/objects/info.h"
+#include "client_icd/objects/endpoint.h"
+#include "client_icd/objects/extensions.h"
 #include "client_icd/objects/queue.h"
+#include "client_icd/session/info.h"
 #include "client_icd/session/letting_go.h"
-#include "client_icd/sharing/core/native_apis.h"
-#include "client_icd/sharing/core/shared_object.h"
 
 namespace sluice {
 namespace {
@@ -89,7 +88,7 @@ cl_int Place(Context* context) {
     // The worker's driver knows neither our platform nor the application's graphics API, and the
     // worker is what is terminated.
     if (words[i] == CL_CONTEXT_PLATFORM || words[i] == CL_CONTEXT_TERMINATE_KHR ||
-        sharing::IsInteropProperty(words[i]))
+        IsInteropProperty(words[i]))
       continue;
     body.add_properties(words[i]);
     body.add_properties(words[i + 1]);
@@ -109,8 +108,8 @@ cl_int Create(const PropertyList& properties, cl_uint num_devices, const cl_devi
   std::vector<Ref<Device>> devices;
   CL_RETURN_IF_ERROR(ReadContextDevices(num_devices, handles, &platform, &devices));
   CL_RETURN_IF_ERROR(CheckDevices(properties, devices));
-  std::vector<sharing::Interop> interops;
-  CL_RETURN_IF_ERROR(sharing::OpenInterops(properties, devices, &interops));
+  std::vector<Interop> interops;
+  CL_RETURN_IF_ERROR(OpenInterops(properties, &interops));
   std::shared_ptr<Session> session;
   CL_RETURN_IF_ERROR(ChooseSession(platform, devices, IsTerminatable(properties), &session));
 
@@ -123,7 +122,7 @@ cl_int Create(const PropertyList& properties, cl_uint num_devices, const cl_devi
     if (context->is_terminatable() && !session->lost()) platform->endpoint().KeepSession(session);
     return status;
   }
-  for (sharing::Interop& one : interops) context->AddInterop(one.api, std::move(one.kept));
+  for (Interop& one : interops) context->AddInterop(one.api, std::move(one.kept));
   *out = std::move(context);
   return CL_SUCCESS;
 }
@@ -149,7 +148,7 @@ cl_int CheckContextProperties(const PropertyList& list, cl_int unknown_name, Pla
         if ((value & ~kMemoryInitializeBits) != 0) return CL_INVALID_PROPERTY;
         break;
       default:
-        if (!sharing::IsInteropProperty(list.words[i])) return unknown_name;
+        if (!IsInteropProperty(list.words[i])) return unknown_name;
         break;
     }
   }
@@ -165,8 +164,7 @@ Context::Context(std::shared_ptr<Session> session, Platform* platform,
       devices_(std::move(devices)),
       properties_(std::move(properties)),
       notify_(notify),
-      user_data_(user_data),
-      shared_registry_(std::make_shared<sharing::SharedRegistry>()) {
+      user_data_(user_data) {
   for (const Ref<Device>& device : devices_) device_pointers_.push_back(device.get());
 }
 
@@ -202,7 +200,7 @@ bool Context::is_terminatable() const { return IsTerminatable(properties_); }
 void Context::SetPlacement(bool buffers_in_heap) {
   buffers_in_heap_ = buffers_in_heap;
   made_ = true;
-  session_->RegisterObject(this);
+  session_->RegisterObject(this, &listener_);
 }
 
 bool Context::HasDevice(const Device* device) const {
@@ -241,6 +239,23 @@ void* Context::Interop(sharing::Api api) const {
     if (one == api) return interop.get();
   }
   return nullptr;
+}
+
+const std::shared_ptr<ContextAttachment>& Context::Attachment(
+    std::shared_ptr<ContextAttachment> (*make)()) const {
+  absl::MutexLock lock(&mu_);
+  if (attachment_ == nullptr) attachment_ = make();
+  return attachment_;
+}
+
+void Context::Listener::OnSessionLost(const std::string& message) {
+  std::shared_ptr<ContextAttachment> attachment;
+  {
+    absl::MutexLock lock(&context_.mu_);
+    attachment = context_.attachment_;
+  }
+  if (attachment != nullptr) attachment->OnSessionLost();
+  context_.QueueNotify(message, {});
 }
 
 void Context::QueueNotify(std::string message, std::string private_info) {
@@ -335,8 +350,7 @@ cl_int CL_API_CALL clGetContextInfo(cl_context handle, cl_context_info param_nam
     case CL_CONTEXT_PROPERTIES:
       return sink.Array(context->properties().WithTerminator());
     default:
-      if (const std::optional<cl_int> answer = sharing::GetInteropInfo(param_name, sink))
-        return *answer;
+      if (const std::optional<cl_int> answer = GetInteropInfo(param_name, sink)) return *answer;
       return WireInfo(context->session(), {pb::GetInfo::CONTEXT, context->id(), param_name}, sink);
   }
 }

@@ -12,8 +12,8 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
+#include "client_icd/base/args.h"
 #include "client_icd/base/object.h"
-#include "client_icd/objects/args.h"
 #include "client_icd/objects/device.h"
 #include "client_icd/objects/platform.h"
 #include "client_icd/session/session.h"
@@ -23,9 +23,15 @@ namespace sluice {
 class Queue;
 
 namespace sharing {
-class SharedRegistry;
 enum class Api;
 }  // namespace sharing
+
+// Something that lives with a context and hears of the loss of its session.
+class ContextAttachment {
+ public:
+  virtual ~ContextAttachment() = default;
+  virtual void OnSessionLost() = 0;
+};
 
 class Context : public ClObject<Context, cl_context, ObjectKind::kContext> {
  public:
@@ -72,9 +78,9 @@ class Context : public ClObject<Context, cl_context, ObjectKind::kContext> {
   // have ended, though nobody has looked, let go of theirs first. Nothing for a context without an
   // API.
   void LookAtEnds();
-  const std::shared_ptr<sharing::SharedRegistry>& shared_registry() const {
-    return shared_registry_;
-  }
+  // What the sharing core keeps for the context: `make` makes it at first need.
+  const std::shared_ptr<ContextAttachment>& Attachment(
+      std::shared_ptr<ContextAttachment> (*make)()) const ABSL_LOCKS_EXCLUDED(mu_);
 
   // User events of the application that may still get a status: what the context's queues wait for
   // may be one of them.
@@ -85,6 +91,18 @@ class Context : public ClObject<Context, cl_context, ObjectKind::kContext> {
   void QueueNotify(std::string message, std::string private_info);
 
  private:
+  class Listener final : public ReplyListener {
+   public:
+    explicit Listener(Context* context) : context_(*context) {}
+    void OnNotify(const std::string& message, const std::string& private_info) override {
+      context_.QueueNotify(message, private_info);
+    }
+    void OnSessionLost(const std::string& message) override;
+
+   private:
+    Context& context_;
+  };
+
   const std::shared_ptr<Session> session_;
   Platform* const platform_;  // Never destroyed.
   const std::vector<Ref<Device>> devices_;
@@ -92,15 +110,17 @@ class Context : public ClObject<Context, cl_context, ObjectKind::kContext> {
   const PropertyList properties_;
   const Notify notify_;
   void* const user_data_;
-  const std::shared_ptr<sharing::SharedRegistry> shared_registry_;
   std::vector<std::pair<sharing::Api, std::shared_ptr<void>>> interops_;
   bool made_ = false;                   // Set before the handle is given out, constant after.
   bool buffers_in_heap_ = false;        // As made_.
   std::atomic<bool> ends_soon_{false};  // The stream is eager for the destructor's sake.
 
   std::atomic<int> open_user_events_{0};
+  Listener listener_{this};
 
-  absl::Mutex mu_;
+  mutable absl::Mutex mu_;
+  mutable std::shared_ptr<ContextAttachment> attachment_
+      ABSL_GUARDED_BY(mu_);  // Once made, constant.
   absl::flat_hash_map<const Device*, uint64_t> default_queues_ ABSL_GUARDED_BY(mu_);
 };
 

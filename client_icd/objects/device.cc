@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "client_icd/base/api.h"
-#include "client_icd/connect/endpoint.h"
-#include "client_icd/objects/args.h"
+#include "client_icd/base/args.h"
+#include "client_icd/objects/endpoint.h"
 #include "client_icd/objects/extensions.h"
 #include "client_icd/objects/platform.h"
 #include "client_icd/session/session.h"
@@ -218,6 +218,20 @@ cl_int CreateSubDevices(Device* parent, const cl_device_partition_property* prop
 }
 
 }  // namespace
+
+cl_int ReadDevices(cl_uint count, const cl_device_id* list, std::span<Device* const> allowed,
+                   Uint64List* ids) {
+  if ((count == 0) != (list == nullptr)) return CL_INVALID_VALUE;
+  for (cl_uint i = 0; i < count; ++i) {
+    const Device* device = Device::From(list[i]);
+    if (device == nullptr) return CL_INVALID_DEVICE;
+    bool found = false;
+    for (const Device* one : allowed) found = found || one == device;
+    if (!found) return CL_INVALID_DEVICE;
+    ids->Add(device->id());
+  }
+  return CL_SUCCESS;
+}
 
 namespace api {
 

@@ -7,13 +7,15 @@
 #include <CL/cl.h>
 
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "client_icd/base/args.h"
 #include "client_icd/base/object.h"
-#include "client_icd/objects/info.h"
+#include "client_icd/session/info.h"
 #include "google/protobuf/repeated_ptr_field.h"
 #include "proto/command.pb.h"
 
@@ -112,5 +114,11 @@ class Device : public ClObject<Device, cl_device_id, ObjectKind::kDevice> {
 inline cl_int OfKnownDevice(cl_int status) {
   return status == CL_INVALID_DEVICE ? CL_DEVICE_NOT_AVAILABLE : status;
 }
+
+// A device list of a program or build call: CL_INVALID_VALUE for null against count (or a count of
+// 0 with a list), CL_INVALID_DEVICE for a device that is none or not one of `allowed`. With no
+// list: nothing is appended, and CL_SUCCESS.
+cl_int ReadDevices(cl_uint count, const cl_device_id* list, std::span<Device* const> allowed,
+                   Uint64List* ids);
 
 }  // namespace sluice

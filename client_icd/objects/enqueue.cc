@@ -118,7 +118,7 @@ cl_int EnqueueCall::SubmitRead(pb::Enqueue* on, const HostRegion& destination, b
 // Section 5.2.2 and others: a blocking call whose command failed since one of its wait list had
 // failed answers CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST; otherwise the command's own error.
 cl_int EnqueueCall::WaitForEnd(Event* event) {
-  const cl_int status = queue_->stream().WaitFor(event);
+  const cl_int status = queue_->stream().WaitFor(&event->pending());
   if (status >= 0) {
     const cl_int late = queue_->TakeLateError();
     returns_late_error_ = late != CL_SUCCESS;
@@ -152,13 +152,13 @@ cl_int EnqueueCall::PostWithEvent(Event* event, pb::Enqueue* on, std::string_vie
   }
   if (std::exchange(counted_, false))
     event->SetCovers(1 + (EndsAfterAll() ? queue_->TakeUncovered() : 0));
-  if (!stream.Track(event)) {
+  if (!stream.Track(&event->pending())) {
     event->Abandon();
     return queue_->session().lost_code();
   }
   // If the loss of the session has ended the event already, hooks included, the command counts as
   // enqueued.
-  if (!stream.Post(*command_, payload) && stream.Untrack(event)) {
+  if (!stream.Post(*command_, payload) && stream.Untrack(&event->pending())) {
     event->Abandon();
     return queue_->session().lost_code();
   }

@@ -18,8 +18,8 @@
 #include <CL/cl.h>
 
 #include "absl/container/inlined_vector.h"
+#include "client_icd/base/args.h"
 #include "client_icd/base/host_region.h"
-#include "client_icd/objects/args.h"
 #include "client_icd/objects/event.h"
 #include "client_icd/objects/queue.h"
 #include "client_icd/session/command_stream.h"

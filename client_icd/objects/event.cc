@@ -6,7 +6,7 @@
 
 #include "client_icd/base/api.h"
 #include "client_icd/objects/enqueue.h"
-#include "client_icd/objects/info.h"
+#include "client_icd/session/info.h"
 #include "client_icd/session/letting_go.h"
 
 namespace sluice {
@@ -37,8 +37,7 @@ cl_int Event::status() const {
 bool Event::StaysOpen() const { return is_user() && session().terminated(); }
 
 void Event::SetTransfer(Direction direction, const HostRegion& region) {
-  direction_ = direction;
-  region_ = region;
+  pending_.SetTransfer(direction, region);
   if (direction == Direction::kToHost) session().pending_destinations().Add(region);
 }
 
@@ -66,7 +65,7 @@ void Event::SoonWhenEnded(Hook hook) {
 }
 
 void Event::Abandon() {
-  if (direction_ == Direction::kToHost) session().pending_destinations().Remove(region_);
+  if (direction() == Direction::kToHost) session().pending_destinations().Remove(region());
   std::vector<Ref<Object>> kept;
   absl::MutexLock lock(&mu_);
   kept.swap(kept_);
@@ -97,7 +96,7 @@ void Event::End(cl_int status, absl::Span<const uint64_t> profiling) {
     hooks.swap(hooks_);
     std::swap(eager_hooks, eager_hooks_);
   }
-  if (direction_ == Direction::kToHost) session().pending_destinations().Remove(region_);
+  if (direction() == Direction::kToHost) session().pending_destinations().Remove(region());
   ReturnCovered(status);
   for (const Hook& hook : hooks) hook(status);
   for (; eager_hooks > 0; --eager_hooks) session().stream().DropEager();
@@ -111,7 +110,7 @@ void Event::End(cl_int status, absl::Span<const uint64_t> profiling) {
     has_profiling_ = profiling.size() == profiling_.size();
     if (has_profiling_) std::copy(profiling.begin(), profiling.end(), profiling_.begin());
     status_.store(status, std::memory_order_relaxed);
-    ended_.store(true, std::memory_order_seq_cst);
+    pending_.SetEnded();
     callbacks.swap(callbacks_);
   }
   for (const Registered& registered : callbacks) {
@@ -202,7 +201,7 @@ cl_int WaitForAll(cl_uint count, const cl_event* list) {
   for (cl_uint i = 0; i < count; ++i) events.emplace_back(Event::From(list[i]));
   cl_int result = CL_SUCCESS;
   for (const Ref<Event>& event : events) {
-    const cl_int status = event->session().stream().WaitFor(event.get());
+    const cl_int status = event->session().stream().WaitFor(&event->pending());
     // A user event of a terminated context may never end: nobody waits for it.
     if (status >= 0 && event->ended()) continue;
     result = CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
@@ -217,6 +216,19 @@ cl_int WaitForAll(cl_uint count, const cl_event* list) {
 
 }  // namespace
 
+cl_int ReadWaitList(cl_uint count, const cl_event* list, const Context& context, WaitIds* ids,
+                    LinkedEvents linked) {
+  if ((count == 0) != (list == nullptr)) return CL_INVALID_EVENT_WAIT_LIST;
+  for (cl_uint i = 0; i < count; ++i) {
+    const Event* event = Event::From(list[i]);
+    if (event == nullptr) return CL_INVALID_EVENT_WAIT_LIST;
+    if (&event->context() != &context) return CL_INVALID_CONTEXT;
+    if (event->is_linked() && linked == LinkedEvents::kRefuse) return CL_INVALID_EVENT;
+    if (event->status() != CL_COMPLETE) ids->push_back(event->id());
+  }
+  return CL_SUCCESS;
+}
+
 cl_int MakeUserEvent(Context* context, Ref<Event>* out) {
   return MakeLinkedEvent(context, CL_COMMAND_USER, out);
 }
@@ -228,10 +240,10 @@ cl_int MakeLinkedEvent(Context* context, cl_command_type type, Ref<Event>* out) 
   body.set_event_id(event->id());
   body.set_context_id(context->id());
   // Tracked, so that the loss of the session ends it too.
-  if (!context->stream().Track(event.get())) return context->session().lost_code();
+  if (!context->stream().Track(&event->pending())) return context->session().lost_code();
   event->SetPosted();
   if (!context->stream().Post(*command)) {
-    context->stream().Untrack(event.get());
+    context->stream().Untrack(&event->pending());
     return context->session().lost_code();
   }
   *out = std::move(event);
@@ -246,7 +258,7 @@ cl_int EndUserEvent(Event* event, cl_int status) {
   body.set_status(status);
   const bool posted = stream.Post(*command);
   const Ref<Event> keep(event);
-  stream.Untrack(event);
+  stream.Untrack(&event->pending());
   // cl_khr_terminate_context: "the status of user events can be set".
   const bool taken = posted || event->session().terminated();
   event->End(taken ? status : event->session().lost_code(), {});
@@ -257,7 +269,7 @@ cl_int EndUserEvent(Event* event, cl_int status) {
 void EndOwnEvent(Ref<Event> event, cl_int status) {
   const std::shared_ptr<Session> session = event->context().session_ptr();
   const uint64_t id = event->id();
-  session->stream().Untrack(event.get());
+  session->stream().Untrack(&event->pending());
   event->End(status, {});
   event->SetReleased();
   event = nullptr;
@@ -305,7 +317,7 @@ cl_int CL_API_CALL clReleaseEvent(cl_event handle) noexcept {
   // fails what waits for it.
   if (event->is_user() && event->app_count() == 0 && event->ClaimUserStatus()) {
     event->OpenUserGate();
-    event->session().stream().Untrack(event);
+    event->session().stream().Untrack(&event->pending());
   }
   return CL_SUCCESS;
 }

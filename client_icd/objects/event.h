@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/inlined_vector.h"
 #include "absl/functional/function_ref.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
@@ -24,6 +25,7 @@
 #include "client_icd/base/object.h"
 #include "client_icd/objects/context.h"
 #include "client_icd/objects/queue.h"
+#include "client_icd/session/pending_command.h"
 
 namespace sluice {
 
@@ -34,8 +36,7 @@ class Event : public ClObject<Event, cl_event, ObjectKind::kEvent> {
   // not wait, must not call the application.
   using Hook = std::function<void(cl_int status)>;
 
-  // Which way the application's memory of a command's transfer is used.
-  enum class Direction { kNone, kFromHost, kToHost };
+  using Direction = PendingCommand::Direction;
 
   // Of a command.
   Event(Ref<Queue> queue, cl_command_type type);
@@ -55,13 +56,14 @@ class Event : public ClObject<Event, cl_event, ObjectKind::kEvent> {
   cl_int status() const;
   // A user event that the termination of its context leaves for the application to end.
   bool StaysOpen() const;
-  bool ended() const { return ended_.load(std::memory_order_acquire); }
-  const std::atomic<bool>& ended_flag() const { return ended_; }
+  bool ended() const { return pending_.ended(); }
+  // This event, as the stream knows it.
+  PendingCommand& pending() { return pending_; }
 
   // Before the command is posted; constant from then on until the event has ended.
   void SetTransfer(Direction direction, const HostRegion& region);
-  Direction direction() const { return direction_; }
-  const HostRegion& region() const { return region_; }
+  Direction direction() const { return pending_.direction(); }
+  const HostRegion& region() const { return pending_.region(); }
   void KeepUntilEnd(Ref<Object> object);
   // Whether it does so, before its end, for such an object.
   bool Keeps(absl::FunctionRef<bool(const Object&)> is_such) const;
@@ -77,8 +79,7 @@ class Event : public ClObject<Event, cl_event, ObjectKind::kEvent> {
   }
   // The call that enqueues the command waits for it, and answers with its error. Before the command
   // is posted.
-  void SetAnswered() { answered_ = true; }
-  bool answered() const { return answered_; }
+  void SetAnswered() { pending_.SetAnswered(); }
   // The worker knows the id: it is released on the wire too.
   void SetPosted() { posted_ = true; }
   // Somebody else releases it there.
@@ -120,27 +121,37 @@ class Event : public ClObject<Event, cl_event, ObjectKind::kEvent> {
     Callback callback;
     void* user_data;
   };
+  class Pending final : public PendingCommand {
+   public:
+    explicit Pending(Event* event) : PendingCommand(event), event_(*event) {}
+    cl_command_type type() const override { return event_.type(); }
+    cl_int status() const override { return event_.status(); }
+    bool StaysOpen() const override { return event_.StaysOpen(); }
+    void End(cl_int status, absl::Span<const uint64_t> profiling) override {
+      event_.End(status, profiling);
+    }
+    using PendingCommand::SetEnded;
+
+   private:
+    Event& event_;
+  };
+
   void QueueCallback(const Registered& registered, cl_int status);
   void ReturnCovered(cl_int status);
 
   const Ref<Queue> queue_;
   const Ref<Context> context_;
   const cl_command_type type_;
-  Direction direction_ = Direction::kNone;
   bool posted_ = false;
   bool is_finish_ = false;
-  bool answered_ = false;
-  uint64_t covers_ = 0;         // Whoever ends the event, or abandons it, takes it.
-  bool has_profiling_ = false;  // As profiling_.
-  HostRegion region_;
-  std::array<uint64_t, 5> profiling_;  // Written before ended_ is set, constant after.
+  uint64_t covers_ = 0;                // Whoever ends the event, or abandons it, takes it.
+  bool has_profiling_ = false;         // As profiling_.
+  std::array<uint64_t, 5> profiling_;  // Written before it has ended, constant after.
 
   std::atomic<bool> user_status_claimed_{false};
   std::atomic<cl_int> status_{CL_SUBMITTED};
   std::atomic<cl_int> cause_{CL_SUCCESS};
-  // Sequentially consistent in End; pairs with the acquire in ended(). Follows status and
-  // profiling.
-  std::atomic<bool> ended_{false};
+  Pending pending_{this};
 
   Gates::Gate
       user_gate_;  // Constant once the handle is given out; null if it is not such an event.
@@ -152,6 +163,16 @@ class Event : public ClObject<Event, cl_event, ObjectKind::kEvent> {
   int eager_hooks_ ABSL_GUARDED_BY(mu_) = 0;
   std::vector<Registered> callbacks_ ABSL_GUARDED_BY(mu_);
 };
+
+// Event wait list, OpenCL 3.0 section 5.8: CL_INVALID_EVENT_WAIT_LIST for null against count or an
+// invalid event, CL_INVALID_CONTEXT for one of another context. Events that have ended well are
+// left out.
+// CL_INVALID_EVENT for one that is linked to a fence of GL or EGL, unless the command is an acquire
+// (OpenCL 2.2 Extension Specification, sections 9.5.4 and 9.17.4).
+using WaitIds = absl::InlinedVector<uint64_t, 4>;
+enum class LinkedEvents { kRefuse, kAllow };
+cl_int ReadWaitList(cl_uint count, const cl_event* list, const Context& context, WaitIds* ids,
+                    LinkedEvents linked = LinkedEvents::kRefuse);
 
 // A user event: of the application, or of ours (a command waits for something on this side).
 // CL_DEVICE_NOT_AVAILABLE if the session is lost.

@@ -4,21 +4,46 @@
 #include <algorithm>
 #include <cstring>
 
+#include "client_icd/base/api.h"
 #include "client_icd/include/CL/cl_sluice.h"
-#include "client_icd/sharing/core/native_apis.h"
 
 namespace sluice {
 namespace {
 
 constexpr char kSharedResource[] = "cl_sluice_shared_resource";
 
-// cl_khr_gl_depth_images (section 9.9) needs depth images of the device; the others concern the
-// application's process and need nothing of it but memory.
-bool Applies(std::string_view name, std::string_view passed_on) {
-  return name != "cl_khr_gl_depth_images" || HasExtensionWord(passed_on, "cl_khr_depth_images");
+}  // namespace
+
+bool IsInteropName(std::string_view extension) {
+  for (const InteropExtension* one : InteropExtensions()) {
+    for (const InteropExtension::Name& name : one->names) {
+      if (extension == name.name) return true;
+    }
+  }
+  return false;
 }
 
-}  // namespace
+bool IsInteropProperty(uint64_t name) {
+  const auto all = InteropExtensions();
+  return std::any_of(all.begin(), all.end(), [name](const InteropExtension* one) {
+    return one->has_context_property != nullptr && one->has_context_property(name);
+  });
+}
+
+cl_int OpenInterops(const PropertyList& list, std::vector<Interop>* out) {
+  for (const InteropExtension* one : InteropExtensions()) {
+    if (one->open != nullptr) CL_RETURN_IF_ERROR(one->open(list, out));
+  }
+  return out->size() > 1 ? CL_INVALID_OPERATION : CL_SUCCESS;
+}
+
+std::optional<cl_int> GetInteropInfo(cl_context_info param_name, const InfoSink& sink) {
+  for (const InteropExtension* one : InteropExtensions()) {
+    if (one->context_info == nullptr) continue;
+    if (const std::optional<cl_int> answer = one->context_info(param_name, sink)) return answer;
+  }
+  return std::nullopt;
+}
 
 std::vector<const char*> OwnPlatformExtensions(bool shares_resources, std::string_view passed_on) {
   std::vector<const char*> names = OwnDeviceExtensions(shares_resources, passed_on);
@@ -30,8 +55,11 @@ std::vector<const char*> OwnDeviceExtensions(bool shares_resources, std::string_
   // The worker makes queues with properties on a driver of any version.
   std::vector<const char*> names = {"cl_khr_create_command_queue"};
   if (shares_resources) names.push_back(kSharedResource);
-  for (const char* name : sharing::SharingExtensions()) {
-    if (Applies(name, passed_on)) names.push_back(name);
+  for (const InteropExtension* one : InteropExtensions()) {
+    for (const InteropExtension::Name& name : one->names) {
+      if (name.needs == nullptr || HasExtensionWord(passed_on, name.needs))
+        names.push_back(name.name);
+    }
   }
   return names;
 }

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "client_icd/base/api.h"
+#include "client_icd/objects/extensions.h"
 #include "client_icd/objects/image_transfer.h"
 #include "client_icd/objects/memory.h"
-#include "client_icd/sharing/gl/gl_image.h"
 #include "proto/codec.h"
 
 namespace sluice {
@@ -393,7 +393,9 @@ cl_int CL_API_CALL clGetSupportedImageFormats(cl_context context_handle, cl_mem_
   std::vector<cl_image_format> formats(answer.data().size() / sizeof(cl_image_format));
   answer.data().copy(reinterpret_cast<char*>(formats.data()),
                      formats.size() * sizeof(cl_image_format));
-  sharing::AddGlFormats(*context, &formats);
+  for (const InteropExtension* one : InteropExtensions()) {
+    if (one->add_image_formats != nullptr) one->add_image_formats(*context, &formats);
+  }
   if (image_formats != nullptr)
     std::copy_n(formats.begin(), std::min<size_t>(formats.size(), num_entries), image_formats);
   if (num_image_formats != nullptr) *num_image_formats = static_cast<cl_uint>(formats.size());

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "client_icd/base/api.h"
-#include "client_icd/objects/args.h"
+#include "client_icd/base/args.h"
 
 namespace sluice {
 

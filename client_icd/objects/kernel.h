@@ -14,11 +14,11 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "client_icd/base/native_backing.h"
 #include "client_icd/base/object.h"
 #include "client_icd/objects/kernel_metadata.h"
 #include "client_icd/objects/program.h"
 #include "client_icd/objects/queue.h"
-#include "client_icd/sharing/core/shared_object.h"
 
 namespace sluice {
 
@@ -31,7 +31,7 @@ struct KernelArgValue {
   std::string data;
   // Of a shared object (client_icd/sharing): launches check that it is acquired. `writes`: the
   // kernel may change it.
-  std::shared_ptr<sharing::SharedState> shared;
+  std::shared_ptr<UseGate> gate;
   bool writes = false;
 
   bool operator==(const KernelArgValue&) const = default;

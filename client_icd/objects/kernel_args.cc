@@ -64,8 +64,8 @@ void StoreMemory(const pb::KernelArgDescription& about, const MemObject& memory,
   out->kind = Kind::kMemory;
   out->number = memory.id();
   out->origin_bytes = memory.is_buffer() ? memory.origin() : 0;
-  if (memory.shared_state() == nullptr) return;
-  out->shared = memory.shared_state();
+  if (memory.use_gate() == nullptr) return;
+  out->gate = memory.use_gate();
   out->writes = MayWrite(about, memory);
 }
 
@@ -332,7 +332,7 @@ cl_int Kernel::CheckArgsLocked(const Device& device) const {
       return CL_MISALIGNED_SUB_BUFFER_OFFSET;
     }
     // The code of the API that a shared object is of, if it is used while not acquired.
-    if (arg.value.shared != nullptr) CL_RETURN_IF_ERROR(arg.value.shared->Use(arg.value.writes));
+    if (arg.value.gate != nullptr) CL_RETURN_IF_ERROR(arg.value.gate->Use(arg.value.writes));
   }
   return CL_SUCCESS;
 }

@@ -128,7 +128,7 @@ cl_int SubmitMap(EnqueueCall* call, MemObject* memory, bool blocking, const Mapp
                  const Submit& submit) {
   Mapping added = mapping;
   if (!blocking) added.pending = call->GetEvent();
-  if (memory->shared_state() == nullptr) added.kept = Ref<MemObject>(memory);
+  if (memory->use_gate() == nullptr) added.kept = Ref<MemObject>(memory);
   memory->mappings().Add(std::move(added));
   // The shadow stays until the bytes have come, though the unmap may be enqueued by then.
   call->KeepUntilEnd(Ref<MemObject>(memory));

@@ -8,9 +8,9 @@
 
 #include "client_icd/base/api.h"
 #include "client_icd/objects/event.h"
+#include "client_icd/objects/extensions.h"
 #include "client_icd/objects/svm.h"
 #include "client_icd/session/letting_go.h"
-#include "client_icd/sharing/memory/gralloc.h"
 #include "proto/frame.h"
 
 namespace sluice {
@@ -105,26 +105,29 @@ MemObject::MemObject(Ref<Context> context, Description description)
     : ClObject(context->session().NextId()),
       context_(std::move(context)),
       about_(std::move(description)),
-      shared_(about_.shared != nullptr ? about_.shared->state()
-              : about_.parent          ? about_.parent->shared_state()
-                                       : nullptr,
-              this) {}
+      gate_(about_.native != nullptr ? about_.native->gate()
+            : about_.parent          ? about_.parent->use_gate()
+                                     : nullptr) {
+  if (gate_ != nullptr) gate_->AddHolder(this);
+}
 
 MemObject::~MemObject() {
   if (ends_soon_.load(std::memory_order_relaxed) && !session().forked()) stream().DropEager();
   if (mirror_ != nullptr) session().mirrors().Remove(mirror_);
-  if (!made_) return;
-  if (about_.shared != nullptr) about_.shared->LetGoAfterUse(session(), id());
-  about_.shared = nullptr;  // Before anybody can be told that the object has gone.
-  session().ReleaseObject(id());
+  if (made_) {
+    if (about_.native != nullptr) about_.native->LetGoAfterUse(session(), id());
+    about_.native = nullptr;  // Before anybody can be told that the object has gone.
+    session().ReleaseObject(id());
+  }
+  if (gate_ != nullptr) gate_->RemoveHolder(this);
 }
 
 bool MemObject::ReleaseByApp() {
   const Ref<MemObject> keep(this);
-  if (own_shared() != nullptr && app_count() == 1) context().LookAtEnds();
+  if (native() != nullptr && app_count() == 1) context().LookAtEnds();
   if (!ReleaseForApp()) return false;
   if (app_count() == 0 && session().lost() && !session().forked()) mappings_.LetGo();
-  if (own_shared() != nullptr && app_count() == 0 && !session().forked() &&
+  if (native() != nullptr && app_count() == 0 && !session().forked() &&
       !ends_soon_.exchange(true, std::memory_order_relaxed)) {
     stream().AddEager();
   }
@@ -291,10 +294,10 @@ cl_int FillNew(MemObject* memory, const HostRegion& contents) {
   body.set_mem_id(memory->id());
   body.mutable_on()->set_event_id(event->id());
   body.mutable_on()->set_unnamed(true);
-  if (!session.stream().Track(event.get())) return session.lost_code();
-  if (!session.stream().Post(*command) && session.stream().Untrack(event.get()))
+  if (!session.stream().Track(&event->pending())) return session.lost_code();
+  if (!session.stream().Post(*command) && session.stream().Untrack(&event->pending()))
     return session.lost_code();
-  const cl_int status = session.stream().WaitFor(event.get());
+  const cl_int status = session.stream().WaitFor(&event->pending());
   return session.lost() ? session.lost_code() : status;
 }
 
@@ -310,9 +313,9 @@ cl_mem CreateBuffer(cl_context context_handle, const cl_mem_properties* properti
   if (!ReadProperties(properties, &about.properties) || !about.properties.words.empty()) {
     return Fail(errcode_ret, CL_INVALID_PROPERTY);
   }
-  if ((flags & CL_MEM_USE_GRALLOC_PTR_IMG) != 0) {
-    return sharing::CreateGrallocBuffer(context, about.properties, flags, size, host_ptr,
-                                        errcode_ret);
+  for (const InteropExtension* one : InteropExtensions()) {
+    if ((flags & one->buffer_flags) != 0)
+      return one->create_buffer(context, about.properties, flags, size, host_ptr, errcode_ret);
   }
   cl_int status = CheckMemFlags(flags);
   // CL_INVALID_VALUE: CL_MEM_KERNEL_READ_AND_WRITE is only for clGetSupportedImageFormats.
@@ -411,7 +414,7 @@ cl_int CL_API_CALL clRetainMemObject(cl_mem memory) noexcept {
 cl_int CL_API_CALL clReleaseMemObject(cl_mem handle) noexcept {
   MemObject* memory = MemObject::From(handle);
   if (memory == nullptr) return CL_INVALID_MEM_OBJECT;
-  const bool is_shared = memory->own_shared() != nullptr;
+  const bool is_shared = memory->native() != nullptr;
   if (!memory->ReleaseByApp()) return CL_INVALID_MEM_OBJECT;
   if (is_shared) sharing::LettingGo::Await();
   return CL_SUCCESS;

@@ -18,12 +18,12 @@
 #include <optional>
 #include <string_view>
 
+#include "client_icd/base/args.h"
+#include "client_icd/base/native_backing.h"
 #include "client_icd/base/object.h"
-#include "client_icd/objects/args.h"
 #include "client_icd/objects/context.h"
-#include "client_icd/objects/info.h"
 #include "client_icd/objects/map.h"
-#include "client_icd/sharing/core/shared_object.h"
+#include "client_icd/session/info.h"
 #include "proto/image_format.h"
 
 namespace sluice {
@@ -61,7 +61,7 @@ class MemObject : public ClObject<MemObject, cl_mem, ObjectKind::kMemory> {
     PropertyList properties;
     std::optional<ImageShape> image;
     std::optional<PipeShape> pipe;
-    std::shared_ptr<sharing::SharedObject> shared;  // Made from a native object (sharing/core.h).
+    std::shared_ptr<NativeBacking> native;  // If it is made from a native object.
   };
 
   MemObject(Ref<Context> context, Description description);
@@ -87,7 +87,7 @@ class MemObject : public ClObject<MemObject, cl_mem, ObjectKind::kMemory> {
   MemObject* parent() const { return about_.parent.get(); }
   // As the application may see it: not a parent that was made for a native object's sake.
   cl_mem parent_handle() const {
-    return about_.parent && about_.shared == nullptr ? about_.parent->handle() : nullptr;
+    return about_.parent && about_.native == nullptr ? about_.parent->handle() : nullptr;
   }
   size_t origin() const { return about_.origin; }
   const ImageShape& image() const { return *about_.image; }
@@ -118,13 +118,11 @@ class MemObject : public ClObject<MemObject, cl_mem, ObjectKind::kMemory> {
   Mappings& mappings() { return mappings_; }
 
   // Its own, or that of the object it is made from; null for what is not shared.
-  const std::shared_ptr<sharing::SharedState>& shared_state() const { return shared_.state(); }
+  const std::shared_ptr<UseGate>& use_gate() const { return gate_; }
   // The native object that this very memory object was made from; null if it was not.
-  sharing::SharedObject* own_shared() const { return about_.shared.get(); }
+  NativeBacking* native() const { return about_.native.get(); }
   // Its bytes travel by staging.
-  bool is_staged() const {
-    return about_.shared != nullptr && about_.shared->way() == sharing::Way::kStaging;
-  }
+  bool is_staged() const { return about_.native != nullptr && about_.native->is_staged(); }
   // Extension specification, section 9.9.1: images of the channel order CL_DEPTH_STENCIL "cannot be
   // used as arguments to" the commands that read, write, copy, fill or map images "and will return
   // a CL_INVALID_OPERATION error".
@@ -134,7 +132,7 @@ class MemObject : public ClObject<MemObject, cl_mem, ObjectKind::kMemory> {
   // For every command that uses it, before anything is sent: the API's code for a shared object
   // that is not acquired, unless the session is lost. `writes`: the command may change the bytes.
   cl_int Use(bool writes) const {
-    const cl_int status = shared_state() == nullptr ? CL_SUCCESS : shared_state()->Use(writes);
+    const cl_int status = gate_ == nullptr ? CL_SUCCESS : gate_->Use(writes);
     return status != CL_SUCCESS && session().lost() ? session().lost_code() : status;
   }
 
@@ -157,8 +155,8 @@ class MemObject : public ClObject<MemObject, cl_mem, ObjectKind::kMemory> {
   cl_int MapHeap(const BulkSpan& span);
 
   const Ref<Context> context_;
-  Description about_;  // Constant until the destructor.
-  const sharing::StateHolder shared_;
+  Description about_;                    // Constant until the destructor.
+  const std::shared_ptr<UseGate> gate_;  // Null in most.
   bool made_ = false;
   std::atomic<bool> ends_soon_{false};  // The stream is eager for the destructor's sake.
   uint8_t* heap_ = nullptr;

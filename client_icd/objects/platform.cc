@@ -5,8 +5,8 @@
 #include <string>
 
 #include "client_icd/base/api.h"
-#include "client_icd/connect/endpoint.h"
-#include "client_icd/objects/args.h"
+#include "client_icd/base/args.h"
+#include "client_icd/objects/endpoint.h"
 #include "client_icd/objects/extensions.h"
 
 namespace sluice {

@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "client_icd/base/api.h"
-#include "client_icd/objects/args.h"
+#include "client_icd/base/args.h"
 #include "client_icd/objects/kernel_metadata.h"
 #include "client_icd/objects/platform.h"
 #include "client_icd/program_headers/absolute_includes.h"

@@ -20,7 +20,7 @@
 #include "absl/synchronization/mutex.h"
 #include "client_icd/base/object.h"
 #include "client_icd/objects/context.h"
-#include "client_icd/objects/info.h"
+#include "client_icd/session/info.h"
 #include "proto/command.pb.h"
 
 namespace sluice {

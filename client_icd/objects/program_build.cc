@@ -7,7 +7,7 @@
 #include "broker/os/this_process.h"
 #include "broker/os/threads.h"
 #include "client_icd/base/api.h"
-#include "client_icd/objects/args.h"
+#include "client_icd/base/args.h"
 #include "client_icd/objects/program.h"
 #include "client_icd/program_headers/includes.h"
 

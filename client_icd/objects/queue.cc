@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "client_icd/base/api.h"
 #include "client_icd/objects/event.h"
-#include "client_icd/objects/info.h"
+#include "client_icd/session/info.h"
 #include "client_icd/session/letting_go.h"
 #include "proto/known_drivers.h"
 
@@ -133,9 +133,15 @@ Queue::~Queue() {
 
 void Queue::SetMade() {
   made_ = true;
-  session().RegisterObject(this);
+  session().RegisterObject(this, &listener_);
   if ((flags() & CL_QUEUE_ON_DEVICE_DEFAULT) != 0)
     context_->SetDefaultDeviceQueue(device_.get(), id());
+}
+
+void Queue::Listener::OnLateError(const std::string& call, cl_int status) {
+  queue_.SetLateError(status);
+  queue_.context().QueueNotify(
+      absl::StrCat(call, " failed with error ", status, " after the call had returned"), {});
 }
 
 void Queue::SetLateError(cl_int status) {
@@ -167,9 +173,9 @@ Ref<Event> Queue::PostFinish(bool soon) {
   pb::Finish& body = *command->mutable_finish();
   body.set_queue_id(id());
   body.set_event_id(event->id());
-  if (stream().Track(event.get())) {
+  if (stream().Track(&event->pending())) {
     if (stream().Post(*command)) return event;
-    stream().Untrack(event.get());
+    stream().Untrack(&event->pending());
   }
   event->Abandon();
   return nullptr;
@@ -192,7 +198,7 @@ cl_int Queue::Finish() {
     return TakeLateError();
   const Ref<Event> event = PostFinish(/*soon=*/false);
   if (!event) return session().lost_code();
-  const cl_int status = stream().WaitFor(event.get());
+  const cl_int status = stream().WaitFor(&event->pending());
   const cl_int late = TakeLateError();
   if (session().lost()) return session().lost_code();
   uint64_t before = finished_.load(std::memory_order_relaxed);
@@ -214,8 +220,7 @@ cl_int Queue::GetInfo(cl_command_queue_info param_name, const InfoSink& sink) {
     case CL_QUEUE_PROPERTIES:
       return sink.Value<cl_command_queue_properties>(flags());
     case CL_QUEUE_PROPERTIES_ARRAY:
-      return sink.Array(with_properties_ ? properties_.WithTerminator()
-                                         : absl::InlinedVector<uint64_t, 8>());
+      return sink.Array(with_properties_ ? properties_.WithTerminator() : std::vector<uint64_t>());
     case CL_QUEUE_SIZE:
       // "If command_queue is not a device queue: CL_INVALID_COMMAND_QUEUE" (section 5.1).
       return on_device() ? sink.Value<cl_uint>(size_) : CL_INVALID_COMMAND_QUEUE;

@@ -7,9 +7,9 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "client_icd/base/args.h"
 #include "client_icd/base/gates.h"
 #include "client_icd/base/object.h"
-#include "client_icd/objects/args.h"
 #include "client_icd/objects/context.h"
 #include "client_icd/objects/device.h"
 
@@ -94,6 +94,15 @@ class Queue : public ClObject<Queue, cl_command_queue, ObjectKind::kQueue> {
   cl_int GetInfo(cl_command_queue_info param_name, const InfoSink& sink);
 
  private:
+  class Listener final : public ReplyListener {
+   public:
+    explicit Listener(Queue* queue) : queue_(*queue) {}
+    void OnLateError(const std::string& call, cl_int status) override;
+
+   private:
+    Queue& queue_;
+  };
+
   // Sends a Finish, which covers all that was posted before. Null: the session is lost. `soon`: its
   // end is taken though nobody waits for it.
   Ref<class Event> PostFinish(bool soon);
@@ -114,6 +123,7 @@ class Queue : public ClObject<Queue, cl_command_queue, ObjectKind::kQueue> {
   Gates barrier_gates_ ABSL_GUARDED_BY(gates_mu_);
   std::atomic<uint64_t> finished_{
       0};  // The value of enqueued_ that a Finish is known to have covered.
+  Listener listener_{this};
 };
 
 }  // namespace sluice

@@ -4,10 +4,10 @@
 // hence thread-safe.
 #pragma once
 
+#include "client_icd/base/args.h"
 #include "client_icd/base/object.h"
-#include "client_icd/objects/args.h"
 #include "client_icd/objects/context.h"
-#include "client_icd/objects/info.h"
+#include "client_icd/session/info.h"
 
 namespace sluice {
 

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "broker/os/threads.h"
-#include "client_icd/objects/event.h"
 #include "client_icd/session/letting_go.h"
 #include "client_icd/session/session.h"
 
@@ -70,32 +69,32 @@ cl_int CommandStream::Call(const pb::Command& command, std::string_view payload,
   return call.status;
 }
 
-bool CommandStream::Track(Event* event) {
+bool CommandStream::Track(PendingCommand* command) {
   if (transport_->lost()) return false;
   absl::MutexLock lock(&pending_mu_);
   if (failed_all_) return false;
-  pending_events_.try_emplace(event->id(), Ref<Event>(event));
+  pending_events_.try_emplace(command->id(), Tracked{Ref<Object>(command->owner()), command});
   return true;
 }
 
-bool CommandStream::Untrack(const Event* event) {
+bool CommandStream::Untrack(const PendingCommand* command) {
   if (session_->forked()) return true;
-  const Ref<Event> dropped_after_unlock = TakePending(event->id());
+  const Tracked dropped_after_unlock = TakePending(command->id());
   return static_cast<bool>(dropped_after_unlock);
 }
 
-std::vector<Ref<Event>> CommandStream::Pending() {
-  std::vector<Ref<Event>> events;
+std::vector<Ref<Object>> CommandStream::Pending() {
+  std::vector<Ref<Object>> events;
   absl::MutexLock lock(&pending_mu_);
   events.reserve(pending_events_.size());
-  for (const auto& [id, event] : pending_events_) events.push_back(event);
+  for (const auto& [id, tracked] : pending_events_) events.push_back(tracked.owner);
   return events;
 }
 
-cl_int CommandStream::WaitFor(Event* event) {
-  if (!event->ended()) WaitUntil(event->ended_flag(), event->id());
+cl_int CommandStream::WaitFor(PendingCommand* command) {
+  if (!command->ended()) WaitUntil(command->ended_flag(), command->id());
   sharing::LettingGo::Await();
-  return event->status();
+  return command->status();
 }
 
 void CommandStream::AwaitHandled() {
@@ -250,7 +249,7 @@ void CommandStream::HoldForFork(ForkLocks* locks, absl::Time deadline) {
 void CommandStream::FailAll() {
   if (session_->forked()) return;
   const Handling handling;
-  absl::flat_hash_map<uint64_t, Ref<Event>> events;
+  absl::flat_hash_map<uint64_t, Tracked> commands;
   {
     // The drain lock: a transfer that is being copied must end before its event does.
     absl::MutexLock drain_lock(&drain_mu_);
@@ -260,12 +259,12 @@ void CommandStream::FailAll() {
       absl::MutexLock lock(&pending_mu_);
       if (failed_all_) return;
       failed_all_ = true;
-      events.swap(pending_events_);
+      commands.swap(pending_events_);
       calls.swap(pending_calls_);
     }
     for (const auto& [sequence, call] : calls) FinishCall(call, session_->lost_code());
-    for (const auto& [id, event] : events) {
-      if (!event->StaysOpen()) event->End(session_->lost_code(), {});
+    for (const auto& [id, command] : commands) {
+      if (!command->StaysOpen()) command->End(session_->lost_code(), {});
     }
   }
   SignalDone(nullptr);

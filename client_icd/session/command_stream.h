@@ -21,6 +21,7 @@
 #include "absl/synchronization/mutex.h"
 #include "client_icd/base/fork_locks.h"
 #include "client_icd/base/object.h"
+#include "client_icd/session/pending_command.h"
 #include "client_icd/session/transport.h"
 #include "proto/command.pb.h"
 #include "proto/spin.h"
@@ -29,7 +30,6 @@ namespace sluice {
 
 namespace pb = v1;
 
-class Event;
 class Session;
 
 // A Command on this thread's arena: one per entry point, on the stack. Valid until it goes out of
@@ -65,17 +65,17 @@ class CommandStream {
   // the session's lost_code if it was lost meanwhile. `answer` may be null.
   cl_int Call(const pb::Command& command, std::string_view payload, pb::Answer* answer);
 
-  // From now until it ends, `event` is found by its id, and kept. Before its command is posted.
+  // From now until it ends, `command` is found by its id, and its owner kept. Before it is posted.
   // False: the session is lost.
-  bool Track(Event* event);
-  // Takes an event back: its command could not be posted, or it is a user event that needs no
-  // more looking after. False: it has ended, or is being ended by the loss of the session.
-  bool Untrack(const Event* event);
-  // Those that have not ended.
-  std::vector<Ref<Event>> Pending() ABSL_LOCKS_EXCLUDED(pending_mu_);
+  bool Track(PendingCommand* command);
+  // Takes it back: it could not be posted, or it is a user event that needs no more looking after.
+  // False: it has ended, or is being ended by the loss of the session.
+  bool Untrack(const PendingCommand* command);
+  // The events of those that have not ended.
+  std::vector<Ref<Object>> Pending() ABSL_LOCKS_EXCLUDED(pending_mu_);
 
-  // Waits until the event has ended, and returns its status: CL_COMPLETE or an error.
-  cl_int WaitFor(Event* event);
+  // Waits until the command has ended, and returns its status: CL_COMPLETE or an error.
+  cl_int WaitFor(PendingCommand* command);
   // Waits for a thread that handles replies at this moment: it may hold what it has ended a little
   // longer than who waited for that.
   void AwaitHandled() ABSL_LOCKS_EXCLUDED(drain_mu_);
@@ -114,6 +114,15 @@ class CommandStream {
     cl_int status;
     std::atomic<bool> done{false};  // Release in FinishCall; pairs with the acquires in WaitUntil.
   };
+  // A command, and what keeps it.
+  struct Tracked {
+    Ref<Object> owner;
+    PendingCommand* command = nullptr;
+
+    explicit operator bool() const { return command != nullptr; }
+    PendingCommand* operator->() const { return command; }
+    PendingCommand& operator*() const { return *command; }
+  };
   // One per waiting thread, on its stack.
   struct Waiter {
     const std::atomic<bool>* done;
@@ -144,12 +153,12 @@ class CommandStream {
   void HandleLateError(const pb::LateError& error);
   void HandleGrant(const pb::Grant& grant, const BulkSpan& bulk);
   void HandleReadData(const pb::ReadData& data, const BulkSpan& bulk, std::string_view payload);
-  void SendChunks(const Event& event, const pb::Grant& grant);
+  void SendChunks(const PendingCommand& event, const pb::Grant& grant);
   void HandleLastWords() ABSL_EXCLUSIVE_LOCKS_REQUIRED(drain_mu_);
   static void Print(const pb::Printed& printed);
   static void FinishCall(PendingCall* call, cl_int status);
-  Ref<Event> FindPending(uint64_t event_id);
-  Ref<Event> TakePending(uint64_t event_id);
+  Tracked FindPending(uint64_t event_id);
+  Tracked TakePending(uint64_t event_id);
 
   Session* const session_;
   Transport* const transport_;
@@ -162,7 +171,7 @@ class CommandStream {
   uint64_t next_sequence_ ABSL_GUARDED_BY(send_mu_) = 1;
 
   absl::Mutex pending_mu_ ABSL_ACQUIRED_AFTER(send_mu_);
-  absl::flat_hash_map<uint64_t, Ref<Event>> pending_events_ ABSL_GUARDED_BY(pending_mu_);
+  absl::flat_hash_map<uint64_t, Tracked> pending_events_ ABSL_GUARDED_BY(pending_mu_);
   absl::flat_hash_map<uint64_t, PendingCall*> pending_calls_ ABSL_GUARDED_BY(pending_mu_);
   bool failed_all_ ABSL_GUARDED_BY(pending_mu_) = false;
 

@@ -7,9 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "client_icd/base/client_log.h"
 #include "client_icd/base/copy_helpers.h"
-#include "client_icd/objects/context.h"
-#include "client_icd/objects/event.h"
-#include "client_icd/objects/queue.h"
 #include "client_icd/session/command_arena.h"
 #include "client_icd/session/command_stream.h"
 #include "client_icd/session/session.h"
@@ -25,10 +22,11 @@ constexpr int kMaxLastWords = 65536;
 
 // What a map brings goes into the application's own memory, which need not be writable as long as
 // nothing has written to the buffer.
-void TakeBytes(const Event& event, uint64_t offset, uint64_t size, const uint8_t* from) {
-  const bool maps = event.type() == CL_COMMAND_MAP_BUFFER || event.type() == CL_COMMAND_MAP_IMAGE;
-  if (maps) return event.region().Refresh(offset, size, from);
-  event.region().Scatter(offset, size, from);
+void TakeBytes(const PendingCommand& pending, uint64_t offset, uint64_t size, const uint8_t* from) {
+  const cl_command_type type = pending.type();
+  const bool maps = type == CL_COMMAND_MAP_BUFFER || type == CL_COMMAND_MAP_IMAGE;
+  if (maps) return pending.region().Refresh(offset, size, from);
+  pending.region().Scatter(offset, size, from);
 }
 
 thread_local int tls_handling = 0;
@@ -92,9 +90,9 @@ void CommandStream::Handle(const Frame& frame, const pb::Reply& reply) {
       return session_->RunDestructorCallbacks(reply.destroyed().id());
     case pb::Reply::kContextNotify: {
       const pb::ContextNotify& notify = reply.context_notify();
-      const Ref<Object> context = session_->FindObject(notify.context_id(), ObjectKind::kContext);
-      if (context)
-        static_cast<Context*>(context.get())->QueueNotify(notify.message(), notify.private_info());
+      const Session::Listener context =
+          session_->FindListener(notify.context_id(), ObjectKind::kContext);
+      if (context.object) context.listener->OnNotify(notify.message(), notify.private_info());
       return;
     }
     case pb::Reply::kPrinted:
@@ -146,27 +144,27 @@ void CommandStream::HandleAnswer(const pb::Answer& answer) {
   FinishCall(call, answer.status());
 }
 
-Ref<Event> CommandStream::FindPending(uint64_t event_id) {
+CommandStream::Tracked CommandStream::FindPending(uint64_t event_id) {
   absl::MutexLock lock(&pending_mu_);
   const auto it = pending_events_.find(event_id);
-  return it == pending_events_.end() ? Ref<Event>() : it->second;
+  return it == pending_events_.end() ? Tracked() : it->second;
 }
 
-Ref<Event> CommandStream::TakePending(uint64_t event_id) {
+CommandStream::Tracked CommandStream::TakePending(uint64_t event_id) {
   absl::MutexLock lock(&pending_mu_);
   const auto it = pending_events_.find(event_id);
-  if (it == pending_events_.end()) return nullptr;
-  Ref<Event> event = std::move(it->second);
+  if (it == pending_events_.end()) return {};
+  Tracked tracked = std::move(it->second);
   pending_events_.erase(it);
-  return event;
+  return tracked;
 }
 
 void CommandStream::HandleCompletion(const pb::Completion& completion, std::string_view payload) {
-  const Ref<Event> event = TakePending(completion.event_id());
+  const Tracked event = TakePending(completion.event_id());
   if (!event) return;
   if (!payload.empty() && completion.status() == CL_COMPLETE) {
     const HostRegion& region = event->region();
-    if (event->direction() != Event::Direction::kToHost ||
+    if (event->direction() != PendingCommand::Direction::kToHost ||
         payload.size() != region.packed_bytes()) {
       session_->Lose(
           absl::StrCat("a completion brought ", payload.size(), " bytes that were not asked for"));
@@ -186,21 +184,16 @@ void CommandStream::HandleLateError(const pb::LateError& error) {
     ClientLog(ClientLogLevel::kInfo,
               absl::StrCat(error.call(), " was refused late with ", error.status()));
   }
-  const Ref<Event> event = FindPending(error.event_id());
+  const Tracked event = FindPending(error.event_id());
   if (event && event->answered()) return;  // Not late: the call has not returned.
-  const Ref<Object> object = session_->FindObject(error.queue_id(), ObjectKind::kQueue);
-  if (!object) return;
-  Queue* queue = static_cast<Queue*>(object.get());
-  queue->SetLateError(error.status());
-  queue->context().QueueNotify(absl::StrCat(error.call(), " failed with error ", error.status(),
-                                            " after the call had returned"),
-                               {});
+  const Session::Listener queue = session_->FindListener(error.queue_id(), ObjectKind::kQueue);
+  if (queue.object) queue.listener->OnLateError(error.call(), error.status());
 }
 
 void CommandStream::HandleGrant(const pb::Grant& grant, const BulkSpan& bulk) {
-  const Ref<Event> event = FindPending(grant.event_id());
+  const Tracked event = FindPending(grant.event_id());
   if (!event) return;
-  if (event->direction() != Event::Direction::kFromHost ||
+  if (event->direction() != PendingCommand::Direction::kFromHost ||
       !SpanFits(grant.offset(), grant.size(), event->region().packed_bytes())) {
     return session_->Lose(absl::StrCat("a grant asks for bytes ", grant.offset(), "+", grant.size(),
                                        " that its command does not have"));
@@ -225,7 +218,7 @@ void CommandStream::HandleGrant(const pb::Grant& grant, const BulkSpan& bulk) {
   Send(*command, {}, kFrameTransferChunk, bulk, /*wake=*/true, nullptr);
 }
 
-void CommandStream::SendChunks(const Event& event, const pb::Grant& grant) {
+void CommandStream::SendChunks(const PendingCommand& event, const pb::Grant& grant) {
   std::string gathered;
   for (uint64_t sent = 0; sent < grant.size();) {
     const uint64_t bytes = std::min(kNetworkChunkBytes, grant.size() - sent);
@@ -248,9 +241,9 @@ void CommandStream::SendChunks(const Event& event, const pb::Grant& grant) {
 
 void CommandStream::HandleReadData(const pb::ReadData& data, const BulkSpan& bulk,
                                    std::string_view payload) {
-  const Ref<Event> event = FindPending(data.event_id());
+  const Tracked event = FindPending(data.event_id());
   if (event) {
-    if (event->direction() != Event::Direction::kToHost ||
+    if (event->direction() != PendingCommand::Direction::kToHost ||
         !SpanFits(data.offset(), data.size(), event->region().packed_bytes())) {
       return session_->Lose(absl::StrCat("read data for bytes ", data.offset(), "+", data.size(),
                                          " that its command did not ask for"));

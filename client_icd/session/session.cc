@@ -7,8 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "broker/os/threads.h"
 #include "client_icd/base/client_log.h"
-#include "client_icd/objects/context.h"
-#include "client_icd/sharing/core/shared_object.h"
 
 namespace sluice {
 
@@ -66,20 +64,16 @@ void Session::OnLost() {
                                            : absl::StrCat("the connection to the device was lost: ",
                                                           transport_->lost_reason());
   ClientLog(terminated() ? ClientLogLevel::kInfo : ClientLogLevel::kWarning, message);
-  std::vector<Ref<Object>> contexts;
+  std::vector<Listener> listeners;
   {
     absl::MutexLock lock(&mu_);
-    for (const auto& [id, object] : objects_) {
-      if (object->kind() != ObjectKind::kContext) continue;
-      if (Ref<Object> context = Ref<Object>::TryAcquire(object))
-        contexts.push_back(std::move(context));
+    for (const auto& [id, registered] : objects_) {
+      if (registered.object->kind() != ObjectKind::kContext) continue;
+      if (Ref<Object> object = Ref<Object>::TryAcquire(registered.object))
+        listeners.push_back({std::move(object), registered.listener});
     }
   }
-  for (const Ref<Object>& object : contexts) {
-    auto* const context = static_cast<Context*>(object.get());
-    context->shared_registry()->TellLost();
-    context->QueueNotify(message, {});
-  }
+  for (const Listener& one : listeners) one.listener->OnSessionLost(message);
   // What was released, and would have been told of by the worker, has gone with it.
   std::vector<uint64_t> released;
   {
@@ -110,9 +104,9 @@ void Session::ReleaseEvent(uint64_t id) {
   stream_.PostQuietly(*command);
 }
 
-void Session::RegisterObject(Object* object) {
+void Session::RegisterObject(Object* object, ReplyListener* listener) {
   absl::MutexLock lock(&mu_);
-  objects_[object->id()] = object;
+  objects_[object->id()] = {object, listener};
 }
 
 void Session::UnregisterObject(uint64_t id) {
@@ -121,11 +115,11 @@ void Session::UnregisterObject(uint64_t id) {
   objects_.erase(id);
 }
 
-Ref<Object> Session::FindObject(uint64_t id, ObjectKind kind) {
+Session::Listener Session::FindListener(uint64_t id, ObjectKind kind) {
   absl::MutexLock lock(&mu_);
   const auto it = objects_.find(id);
-  if (it == objects_.end() || it->second->kind() != kind) return nullptr;
-  return Ref<Object>::TryAcquire(it->second);
+  if (it == objects_.end() || it->second.object->kind() != kind) return {};
+  return {Ref<Object>::TryAcquire(it->second.object), it->second.listener};
 }
 
 void Session::AddDestructorCallback(uint64_t id, Callbacks::Callback run) {

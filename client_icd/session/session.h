@@ -30,6 +30,7 @@
 #include "client_icd/session/command_stream.h"
 #include "client_icd/session/in_flight.h"
 #include "client_icd/session/mirrors.h"
+#include "client_icd/session/pending_command.h"
 #include "client_icd/session/transport.h"
 
 namespace sluice {
@@ -90,12 +91,17 @@ class Session : public std::enable_shared_from_this<Session> {
   void ReleaseObject(uint64_t id);
   void ReleaseEvent(uint64_t id);
 
-  // Queues, contexts and watched memory objects can be found by id, for replies that name them. An
-  // object takes itself out in its destructor; FindObject never returns one whose destruction has
-  // begun.
-  void RegisterObject(Object* object);
+  // Queues and contexts can be found by id, for replies that name them. An object takes itself out
+  // in its destructor; what is found here has not begun to be destroyed. `listener` is a part of
+  // the object.
+  struct Listener {
+    Ref<Object> object;  // Null: there is none.
+    ReplyListener* listener = nullptr;
+  };
+  void RegisterObject(Object* object, ReplyListener* listener);
   void UnregisterObject(uint64_t id);
-  Ref<Object> FindObject(uint64_t id, ObjectKind kind);
+  Listener FindListener(uint64_t id, ObjectKind kind);
+  Ref<Object> FindObject(uint64_t id, ObjectKind kind) { return FindListener(id, kind).object; }
 
   // Destructor callbacks outlive their object: `run` is queued when the worker says that `id` is
   // destroyed. The first call for an id sends WatchDestruction. Callbacks run in reverse order of
@@ -108,6 +114,11 @@ class Session : public std::enable_shared_from_this<Session> {
   void TellWhenDestroyed(uint64_t id, Callbacks::Callback told);
 
  private:
+  struct Registered {
+    Object* object;
+    ReplyListener* listener;
+  };
+
   explicit Session(OpenedTransport opened);
   void PostWatch(uint64_t id);
 
@@ -125,7 +136,7 @@ class Session : public std::enable_shared_from_this<Session> {
   std::atomic<cl_int> lost_code_{CL_DEVICE_NOT_AVAILABLE};
 
   absl::Mutex mu_;
-  absl::flat_hash_map<uint64_t, Object*> objects_ ABSL_GUARDED_BY(mu_);
+  absl::flat_hash_map<uint64_t, Registered> objects_ ABSL_GUARDED_BY(mu_);
   absl::flat_hash_map<uint64_t, std::vector<Callbacks::Callback>> destructor_callbacks_
       ABSL_GUARDED_BY(mu_);
   absl::flat_hash_map<uint64_t, Callbacks::Callback> told_of_destruction_ ABSL_GUARDED_BY(mu_);

@@ -17,7 +17,6 @@
 
 #include "absl/status/statusor.h"
 #include "broker/os/scoped_handle.h"
-#include "broker/resources/registry.h"
 #include "daemon/helpers/external_memory.h"
 #include "proto/resource_messages.h"
 

@@ -21,7 +21,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "broker/os/daemon_places.h"
+#include "broker/base/daemon_places.h"
 #include "broker/os/dynamic_library.h"
 #include "broker/os/file.h"
 #include "broker/os/process.h"

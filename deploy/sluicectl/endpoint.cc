@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "broker/os/daemon_places.h"
+#include "broker/base/daemon_places.h"
 #include "broker/os/local_socket.h"
 #include "broker/os/process.h"
 #include "broker/os/this_process.h"

@@ -10,12 +10,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "broker/base/daemon_places.h"
 #include "broker/base/grpc_environment.h"
 #include "broker/base/shown_text.h"
 #include "broker/base/version.h"
 #include "broker/config/config_reader.h"
 #include "broker/os/command_line.h"
-#include "broker/os/daemon_places.h"
 #include "broker/os/local_endpoint.h"
 #include "deploy/sluicectl/admin_commands.h"
 #include "deploy/sluicectl/exit_codes.h"

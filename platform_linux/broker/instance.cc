@@ -14,8 +14,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "broker/base/daemon_places.h"
 #include "broker/base/log.h"
-#include "broker/os/daemon_places.h"
 #include "broker/os/local_socket.h"
 #include "broker/os/process.h"
 

@@ -12,8 +12,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "broker/base/daemon_places.h"
 #include "broker/base/log.h"
-#include "broker/os/daemon_places.h"
 #include "broker/os/scoped_handle.h"
 #include "broker/os/this_process.h"
 

@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "broker/base/daemon_places.h"
 #include "broker/base/log.h"
-#include "broker/os/daemon_places.h"
 #include "broker/os/lasting_thread.h"
 #include "broker/os/process.h"
 

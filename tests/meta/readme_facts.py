@@ -23,8 +23,8 @@ def differ(what, documented, real):
 def broker_messages():
     documented = dict(re.findall(r"^\| ([A-Z]\w+) \| (\d+) \|", text("broker/README.md"), re.M))
     real = {}
-    for path in (tree.ROOT / "broker").glob("*_messages.h"):
-        real.update(re.findall(r"static_assert\(sizeof\((\w+)\) == (\d+)", tree.read(path)))
+    for path in ("proto/broker_messages.h", "proto/resource_messages.h"):
+        real.update(re.findall(r"static_assert\(sizeof\((\w+)\) == (\d+)", text(path)))
     real.pop("MessageHeader", None)
     differ("broker/README.md, messages", {f"{n} of {s} bytes" for n, s in documented.items()},
            {f"{n} of {s} bytes" for n, s in real.items()})
@@ -43,7 +43,7 @@ def client_variables():
     real = set()
     for path in tree.files(".cc"):
         if tree.relative(path).startswith("client_icd/"):
-            real |= set(re.findall(r'(?:getenv|Variable|variable|get)\(\s*"(SLUICE_[A-Z_]+)"', tree.read(path)))
+            real |= set(re.findall(r'(?:getenv|Variable|variable|get)\(\s*"(SLUICE_[A-Z_]+)"', text(path)))
     for name in sorted(real - documented):
         PROBLEMS.append(f"client_icd/README.md: {name} is read and not documented")
 

@@ -18,7 +18,7 @@
 #include "client_icd/base/api.h"
 #include "client_icd/base/client_log.h"
 #include "client_icd/include/CL/cl_sluice.h"
-#include "client_icd/sharing/core/native_apis.h"
+#include "client_icd/objects/extensions.h"
 #include "client_icd/sharing/core/shadow.h"
 #include "client_icd/sharing/core/ways.h"
 
@@ -139,9 +139,9 @@ cl_int CreateShared(Context* context, MemObject::Description about, Api api,
     return CL_INVALID_IMAGE_SIZE;
   const ApiRules& rules = RulesOf(api);
   const auto shared =
-      std::make_shared<SharedObject>(rules, std::move(native), context->shared_registry());
+      std::make_shared<SharedObject>(rules, std::move(native), SharedRegistry::Of(*context));
   if (!shared->TakeKey()) return rules.created_twice;
-  about.shared = shared;
+  about.native = shared;
   auto memory = Ref<MemObject>::Adopt(new MemObject(Ref<Context>(context), std::move(about)));
   CL_RETURN_IF_ERROR(MakeByBestWay(memory.get(), shared.get()));
   *out = std::move(memory);
@@ -177,7 +177,7 @@ cl_int CheckFormat(Context* context, cl_mem_flags flags, cl_mem_object_type type
 }
 
 SharedObject* FindShared(const MemObject& memory, Api api) {
-  SharedObject* shared = memory.own_shared();
+  SharedObject* shared = SharedOf(memory);
   return shared != nullptr && shared->rules().api == api ? shared : nullptr;
 }
 
@@ -189,16 +189,13 @@ namespace {
 // Of an object that "was not created by" a function of the API, in whatever context it is (sections
 // 9.6.6, 9.7.6, 9.8.6). Without the extension the name is none (5.5.5: CL_INVALID_VALUE).
 cl_int CodeWithoutParam(const sharing::ApiRules& rules) {
-  const auto names = sharing::SharingExtensions();
-  const bool known =
-      std::find(names.begin(), names.end(), std::string_view(rules.extension)) != names.end();
-  return known ? rules.no_param : CL_INVALID_VALUE;
+  return IsInteropName(rules.extension) ? rules.no_param : CL_INVALID_VALUE;
 }
 
 }  // namespace
 
 std::optional<cl_int> MemObject::GetSharedInfo(cl_mem_info param_name, const InfoSink& sink) {
-  sharing::SharedObject* shared = own_shared();
+  sharing::SharedObject* shared = sharing::SharedOf(*this);
   if (param_name == CL_MEM_SHARING_WAY_SLUICE) {
     return shared == nullptr ? CL_INVALID_VALUE
                              : sink.Value<cl_sluice_sharing_way>(
@@ -219,7 +216,7 @@ std::optional<cl_int> MemObject::GetSharedImageInfo(cl_image_info param_name,
                                                     const InfoSink& sink) {
   const sharing::ApiRules* rules = sharing::RulesOfImageParam(param_name);
   if (rules == nullptr) return std::nullopt;
-  sharing::SharedObject* shared = own_shared();
+  sharing::SharedObject* shared = sharing::SharedOf(*this);
   if (shared != nullptr && shared->rules().api == rules->api)
     return shared->native().GetImageInfo(param_name, sink);
   return CodeWithoutParam(*rules);

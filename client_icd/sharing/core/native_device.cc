@@ -5,7 +5,7 @@
 #include <cstring>
 #include <vector>
 
-#include "client_icd/connect/endpoint.h"
+#include "client_icd/objects/endpoint.h"
 
 namespace sluice::sharing {
 namespace {

@@ -25,7 +25,7 @@
 #include "absl/time/time.h"
 #include "broker/os/scoped_handle.h"
 #include "client_icd/base/host_region.h"
-#include "client_icd/objects/info.h"
+#include "client_icd/session/info.h"
 #include "client_icd/sharing/core/native_thread.h"
 #include "client_icd/sharing/core/native_watch.h"
 

@@ -20,7 +20,7 @@ namespace {
 
 // What the worker's driver is told of: the buffer that lies in the shadow, or the memory object.
 Ref<MemObject> ShadowOf(const Ref<MemObject>& memory) {
-  Ref<MemObject> beside = memory->own_shared()->shadow();
+  Ref<MemObject> beside = SharedOf(*memory)->shadow();
   return beside ? beside : memory;
 }
 
@@ -122,12 +122,12 @@ absl::Status MakeBuffer(MemObject* buffer, uint64_t bytes, bool for_image, Share
 
 // Whether a change of hands copies what has to be copied; else a copy must go beside it.
 bool CopiesOnTheWay(const MemObject& memory) {
-  const SharedObject& shared = *memory.own_shared();
+  const SharedObject& shared = *SharedOf(memory);
   return !shared.shadow() || (memory.is_image() && shared.shadow_abilities().copies_images);
 }
 template <typename Body>
 void NameImage(const MemObject& memory, Body* body) {
-  if (!memory.own_shared()->shadow() || !CopiesOnTheWay(memory)) return;
+  if (!SharedOf(memory)->shadow() || !CopiesOnTheWay(memory)) return;
   body->set_image_id(memory.id());
   EncodeSize3(memory.image().extent.v, body->mutable_region());
 }
@@ -238,7 +238,7 @@ cl_int PostTakeShadow(Queue* queue, const Ref<MemObject>& memory, const Event& a
   take.WaitAlso(after);
   take.KeepUntilEnd(shadow);
   if (sync == ShadowSync::kSemaphore) {
-    take.WhenEnded([turns = memory->own_shared()->shadow_abilities().semaphores](cl_int status) {
+    take.WhenEnded([turns = SharedOf(*memory)->shadow_abilities().semaphores](cl_int status) {
       if (status == CL_COMPLETE) turns->GiveBack(SemaphoreTurns::kToOpenCl);
     });
   }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "broker/os/threads.h"
+#include "client_icd/objects/context.h"
 #include "client_icd/objects/event.h"
 #include "client_icd/objects/memory.h"
 #include "client_icd/session/letting_go.h"
@@ -85,25 +86,25 @@ bool SharedState::EndsByItself() const {
   if (!may_be_gated) return true;
   const auto has_this = [this](const Object& kept) {
     return kept.kind() == ObjectKind::kMemory &&
-           static_cast<const MemObject&>(kept).shared_state().get() == this;
+           static_cast<const MemObject&>(kept).use_gate().get() == this;
   };
-  const std::vector<Ref<Event>> pending = session->stream().Pending();
-  return std::all_of(pending.begin(), pending.end(), [&has_this](const Ref<Event>& event) {
-    return !event->Keeps(has_this) || event->gates().Open();
+  const std::vector<Ref<Object>> pending = session->stream().Pending();
+  return std::all_of(pending.begin(), pending.end(), [&has_this](const Ref<Object>& object) {
+    const auto& event = static_cast<const Event&>(*object);
+    return !event.Keeps(has_this) || event.gates().Open();
   });
 }
 
-StateHolder::StateHolder(std::shared_ptr<SharedState> state, const MemObject* memory)
-    : state_(std::move(state)), memory_(memory) {
-  if (state_ == nullptr || !IsOneOnly(state_->rules())) return;
-  absl::MutexLock lock(&state_->holders_mu_);
-  state_->holders_.push_back(memory_);
+void SharedState::AddHolder(const MemObject* memory) {
+  if (!IsOneOnly(rules_)) return;
+  absl::MutexLock lock(&holders_mu_);
+  holders_.push_back(memory);
 }
 
-StateHolder::~StateHolder() {
-  if (state_ == nullptr || !IsOneOnly(state_->rules())) return;
-  absl::MutexLock lock(&state_->holders_mu_);
-  std::erase(state_->holders_, memory_);
+void SharedState::RemoveHolder(const MemObject* memory) {
+  if (!IsOneOnly(rules_)) return;
+  absl::MutexLock lock(&holders_mu_);
+  std::erase(holders_, memory);
 }
 
 void SharedRegistry::Listen(const std::shared_ptr<EndListener>& listener) {
@@ -112,7 +113,12 @@ void SharedRegistry::Listen(const std::shared_ptr<EndListener>& listener) {
   listeners_.push_back(listener);
 }
 
-void SharedRegistry::TellLost() {
+std::shared_ptr<SharedRegistry> SharedRegistry::Of(const Context& context) {
+  return std::static_pointer_cast<SharedRegistry>(context.Attachment(
+      []() -> std::shared_ptr<ContextAttachment> { return std::make_shared<SharedRegistry>(); }));
+}
+
+void SharedRegistry::OnSessionLost() {
   std::vector<std::weak_ptr<EndListener>> listeners;
   {
     absl::MutexLock lock(&mu_);
@@ -187,6 +193,10 @@ std::shared_ptr<Shadow> SharedObject::StagingMemory(size_t bytes) {
   absl::MutexLock lock(&mu_);
   if (staging_ == nullptr) staging_ = Shadow::Make(bytes);
   return staging_;
+}
+
+SharedObject* SharedOf(const MemObject& memory) {
+  return static_cast<SharedObject*>(memory.native());
 }
 
 }  // namespace sluice::sharing

@@ -25,24 +25,23 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "client_icd/base/native_backing.h"
 #include "client_icd/base/object.h"
+#include "client_icd/objects/context.h"
 #include "client_icd/objects/map.h"
 #include "client_icd/sharing/core/api_rules.h"
 #include "client_icd/sharing/core/native_object.h"
 
-namespace sluice {
-class MemObject;
-class Session;
-}  // namespace sluice
-
 namespace sluice::sharing {
 
 // Of one context: who works on its native objects.
-class SharedRegistry {
+class SharedRegistry final : public ContextAttachment {
  public:
+  static std::shared_ptr<SharedRegistry> Of(const Context& context);
+
   // `listener` is told as long as somebody else keeps it.
   void Listen(const std::shared_ptr<EndListener>& listener);
-  void TellLost() ABSL_LOCKS_EXCLUDED(mu_);
+  void OnSessionLost() override ABSL_LOCKS_EXCLUDED(mu_);
 
   absl::Mutex& mu() ABSL_LOCK_RETURNED(mu_) { return mu_; }
   // For native objects that need no thread of their own.
@@ -55,7 +54,7 @@ class SharedRegistry {
 };
 
 // What every use of the memory object looks at.
-class SharedState {
+class SharedState final : public UseGate {
  public:
   SharedState(const ApiRules& rules, bool writable) : rules_(rules), writable_(writable) {}
 
@@ -65,13 +64,17 @@ class SharedState {
   // For every command that uses the memory object: rules().use_not_acquired while it is released.
   // `writes`: the command may change the bytes; CL_INVALID_OPERATION if the native object's cannot
   // be.
-  cl_int Use(bool writes) {
+  cl_int Use(bool writes) override {
     if (!acquired()) return rules_.use_not_acquired;
     if (!writes) return CL_SUCCESS;
     if (!writable_) return CL_INVALID_OPERATION;
     written_.store(true, std::memory_order_relaxed);
     return CL_SUCCESS;
   }
+
+  // Remembered where the API refuses a second memory object of one native object.
+  void AddHolder(const MemObject* memory) override ABSL_LOCKS_EXCLUDED(holders_mu_);
+  void RemoveHolder(const MemObject* memory) override ABSL_LOCKS_EXCLUDED(holders_mu_);
 
   // Transitions; under the registry's mutex, which the core holds.
   void SetAcquired(bool acquired) { acquired_.store(acquired, std::memory_order_release); }
@@ -83,30 +86,13 @@ class SharedState {
   bool EndsByItself() const ABSL_LOCKS_EXCLUDED(holders_mu_);
 
  private:
-  friend class StateHolder;
-
   const ApiRules& rules_;
   const bool writable_;
   std::atomic<bool> acquired_{
       false};  // Release in SetAcquired; pairs with the acquire in acquired.
   std::atomic<bool> written_{false};
   mutable absl::Mutex holders_mu_;
-  std::vector<const MemObject*> holders_ ABSL_GUARDED_BY(holders_mu_);  // Those of StateHolders.
-};
-
-// In a memory object: the state that it has, with others perhaps; null in most.
-class StateHolder {
- public:
-  StateHolder(std::shared_ptr<SharedState> state, const MemObject* memory);
-  ~StateHolder();
-  StateHolder(const StateHolder&) = delete;
-  StateHolder& operator=(const StateHolder&) = delete;
-
-  const std::shared_ptr<SharedState>& state() const { return state_; }
-
- private:
-  const std::shared_ptr<SharedState> state_;
-  const MemObject* const memory_;
+  std::vector<const MemObject*> holders_ ABSL_GUARDED_BY(holders_mu_);
 };
 
 // Whose turn it is with the semaphores of a shadow: a binary semaphore must not be signalled again
@@ -133,11 +119,11 @@ struct ShadowAbilities {
   std::shared_ptr<SemaphoreTurns> semaphores = {};  // Null: there are none.
 };
 
-class SharedObject {
+class SharedObject final : public NativeBacking {
  public:
   SharedObject(const ApiRules& rules, std::unique_ptr<NativeObject> native,
                std::shared_ptr<SharedRegistry> registry);
-  ~SharedObject();
+  ~SharedObject() override;
 
   // Before its memory is made. False if the API refuses a second memory object of this key and
   // there is one, in any context of the process: "if a cl_mem from <resource> has already been
@@ -149,6 +135,8 @@ class SharedObject {
   const ApiRules& rules() const { return state_->rules(); }
   NativeObject& native() const { return *native_; }
   const std::shared_ptr<SharedState>& state() const { return state_; }
+  std::shared_ptr<UseGate> gate() const override { return state_; }
+  bool is_staged() const override { return way_ == Way::kStaging; }
   Way way() const { return way_; }
   void SetWay(Way way) { way_ = way; }  // Before the handle is given out.
   // Whether the worker's driver uses memory that the native API uses as well, and must be told when
@@ -173,7 +161,7 @@ class SharedObject {
 
   // For the memory object's destructor, before it is released on the wire: tells the native
   // object's listener when its memory is not used any more.
-  void LetGoAfterUse(Session& session, uint64_t memory_id);
+  void LetGoAfterUse(Session& session, uint64_t memory_id) override;
 
   // Whether no call of the native object's is under way on another thread, which is so unless one
   // was given up (native_watch.h). If so, GiveBackNative must follow.
@@ -197,5 +185,8 @@ class SharedObject {
   Ref<Object> acquire_event_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<Shadow> staging_ ABSL_GUARDED_BY(mu_);
 };
+
+// Null if the memory object was not made from a native object.
+SharedObject* SharedOf(const MemObject& memory);
 
 }  // namespace sluice::sharing

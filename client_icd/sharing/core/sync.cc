@@ -490,7 +490,8 @@ void Undo(std::vector<Item>* changed, bool acquire) {
 cl_int ChangeStates(const ApiRules& rules, Context& context, bool acquire,
                     std::vector<Item>* items) {
   std::vector<Item> changed;
-  absl::MutexLock lock(&context.shared_registry()->mu());
+  const std::shared_ptr<SharedRegistry> registry = SharedRegistry::Of(context);
+  absl::MutexLock lock(&registry->mu());
   for (Item& item : *items) {
     SharedState& state = *item.shared->state();
     if (state.acquired() == acquire) {
@@ -539,14 +540,15 @@ cl_int EnqueueSync(Api api, const SyncArguments& arguments, SyncSteps steps, boo
       std::make_shared<Pass>(queue, rules, acquire, std::move(items), std::move(steps));
   const cl_int status = pass->Post(arguments);
   if (status != CL_SUCCESS) {
-    absl::MutexLock lock(&context.shared_registry()->mu());
+    const std::shared_ptr<SharedRegistry> registry = SharedRegistry::Of(context);
+    absl::MutexLock lock(&registry->mu());
     Undo(&changed, acquire);
   }
   return status;
 }
 
 cl_int AnswerOf(Queue& queue, Event* released) {
-  const cl_int status = queue.stream().WaitFor(released);
+  const cl_int status = queue.stream().WaitFor(&released->pending());
   if (status < 0 && queue.session().lost()) return queue.session().lost_code();
   // Of a release that failed by itself, the cause.
   if (const cl_int late = queue.TakeLateError(); late != CL_SUCCESS) return late;
@@ -573,7 +575,7 @@ bool ComesBehindUserEvent(const SyncArguments& arguments, bool behind_all) {
   }
   for (cl_uint i = 0; arguments.objects != nullptr && i < arguments.num_objects; ++i) {
     const MemObject* memory = MemObject::From(arguments.objects[i]);
-    SharedObject* shared = memory == nullptr ? nullptr : memory->own_shared();
+    SharedObject* shared = memory == nullptr ? nullptr : SharedOf(*memory);
     if (shared == nullptr) continue;
     const Ref<Object> acquired = shared->AcquireEvent();
     if (acquired) gates.Add(static_cast<Event*>(acquired.get())->gates());

@@ -4,6 +4,22 @@
 #include "client_icd/sharing/d3d/d3d_memory.h"
 #include "client_icd/sharing/d3d/d3d_share.h"
 
+namespace sluice::sharing {
+namespace {
+
+constexpr InteropExtension::Name kD3d10Names[] = {{"cl_khr_d3d10_sharing"}};
+
+}  // namespace
+
+const InteropExtension kD3d10Interop = {
+    .names = kD3d10Names,
+    .has_context_property = D3dShare<Direct3d10>::IsProperty,
+    .open = D3dShare<Direct3d10>::Open,
+    .context_info = D3dShare<Direct3d10>::ContextInfo,
+};
+
+}  // namespace sluice::sharing
+
 namespace sluice::api {
 
 using sharing::Direct3d10;

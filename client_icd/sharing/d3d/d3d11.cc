@@ -1,8 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
 // The entry points of cl_khr_d3d11_sharing, whose functions are cl_nv_d3d11_sharing's too.
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+
 #include "client_icd/base/api.h"
+#include "client_icd/base/uncancelled.h"
 #include "client_icd/sharing/d3d/d3d_memory.h"
 #include "client_icd/sharing/d3d/d3d_share.h"
+
+namespace sluice::sharing {
+namespace {
+
+#define DXGI_ROW(name, value, order, type) static_assert(DXGI_FORMAT_##name == value);
+#include "proto/dxgi_formats.inc"
+
+struct Alias {
+  const char* name;
+  void* address;
+};
+
+// cl_nv_d3d11_sharing: the same functions by other names, and tokens of the same values.
+const Alias kAliases[] = {
+    {"clGetDeviceIDsFromD3D11NV", UncancelledAddress<&api::clGetDeviceIDsFromD3D11KHR>()},
+    {"clCreateFromD3D11BufferNV", UncancelledAddress<&api::clCreateFromD3D11BufferKHR>()},
+    {"clCreateFromD3D11Texture2DNV", UncancelledAddress<&api::clCreateFromD3D11Texture2DKHR>()},
+    {"clCreateFromD3D11Texture3DNV", UncancelledAddress<&api::clCreateFromD3D11Texture3DKHR>()},
+    {"clEnqueueAcquireD3D11ObjectsNV", UncancelledAddress<&api::clEnqueueAcquireD3D11ObjectsKHR>()},
+    {"clEnqueueReleaseD3D11ObjectsNV", UncancelledAddress<&api::clEnqueueReleaseD3D11ObjectsKHR>()},
+};
+
+void* FindAlias(const char* name) {
+  const auto* found =
+      std::find_if(std::begin(kAliases), std::end(kAliases),
+                   [name](const Alias& a) { return std::strcmp(a.name, name) == 0; });
+  return found == std::end(kAliases) ? nullptr : found->address;
+}
+
+constexpr InteropExtension::Name kD3d11Names[] = {{"cl_khr_d3d11_sharing"},
+                                                  {"cl_nv_d3d11_sharing"}};
+
+}  // namespace
+
+const InteropExtension kD3d11Interop = {
+    .names = kD3d11Names,
+    .has_context_property = D3dShare<Direct3d11>::IsProperty,
+    .open = D3dShare<Direct3d11>::Open,
+    .context_info = D3dShare<Direct3d11>::ContextInfo,
+    .find_function = FindAlias,
+};
+
+}  // namespace sluice::sharing
 
 namespace sluice::api {
 

@@ -11,15 +11,25 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "client_icd/objects/extensions.h"
 #include "client_icd/session/command_stream.h"
-#include "client_icd/sharing/core/native_apis.h"
 #include "client_icd/sharing/d3d/d3d_interop.h"
 #include "client_icd/sharing/d3d/d3d_traits.h"
 
 namespace sluice::sharing {
+
+extern const InteropExtension kD3d10Interop;
+extern const InteropExtension kD3d11Interop;
+
+// CL_CONTEXT_INTEROP_USER_SYNC.
+inline bool HasUserSync(const PropertyList& list) {
+  const uint64_t* value = list.Find(CL_CONTEXT_INTEROP_USER_SYNC);
+  return value != nullptr && *value == CL_TRUE;
+}
 
 // Of a context. Thread-safe: constant.
 template <typename T>
@@ -31,15 +41,27 @@ class D3dShare final : public D3dInterop {
     if (CommandStream::HandlesHere()) thread()->LetGo([device = std::move(device_)] {});
   }
 
-  // CL_INVALID_D3D1x_DEVICE_KHR if it is no such device.
-  static cl_int Open(IUnknown* object, bool user_sync, std::vector<Interop>* out) {
-    auto device = ComPtr<typename T::Device>::Of(object);
+  static bool IsProperty(uint64_t name) {
+    return name == static_cast<uint64_t>(T::kTokens.device_property);
+  }
+  // The device that the list names. CL_INVALID_D3D1x_DEVICE_KHR if it is none.
+  static cl_int Open(const PropertyList& list, std::vector<Interop>* out) {
+    const uint64_t* value = list.Find(static_cast<uint64_t>(T::kTokens.device_property));
+    if (value == nullptr || *value == 0) return CL_SUCCESS;
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): the list carries pointers as numbers.
+    auto device = ComPtr<typename T::Device>::Of(reinterpret_cast<IUnknown*>(*value));
     if (!device) return T::kTokens.invalid_device;
     const bool protects = Protect(device.get());
     out->push_back(
         {T::kTokens.api, std::shared_ptr<D3dInterop>(std::make_shared<D3dShare>(
-                             std::move(device), user_sync, /*callers_only=*/!protects))});
+                             std::move(device), HasUserSync(list), /*callers_only=*/!protects))});
     return CL_SUCCESS;
+  }
+  // The query is about D3D1x_RESOURCE_MISC_SHARED alone, which gives a resource a global handle
+  // only; that is not imported: such a resource goes as any other.
+  static std::optional<cl_int> ContextInfo(cl_context_info param_name, const InfoSink& sink) {
+    if (param_name != T::kTokens.prefer_shared) return std::nullopt;
+    return sink.Value<cl_bool>(CL_FALSE);
   }
   static D3dShare* Of(const Context& context) {
     return static_cast<D3dShare*>(FindInterop(context, T::kTokens.api));

@@ -80,7 +80,7 @@ bool Dx9Share::IsProperty(uint64_t name) {
                      [name](const AdapterProperty& one) { return one.name == name; });
 }
 
-cl_int Dx9Share::Open(const PropertyList& list, bool user_sync, std::vector<Interop>* out) {
+cl_int Dx9Share::Open(const PropertyList& list, std::vector<Interop>* out) {
   std::vector<Dx9Adapter> adapters;
   bool callers_only = false;
   for (const AdapterProperty& property : kProperties) {
@@ -95,7 +95,7 @@ cl_int Dx9Share::Open(const PropertyList& list, bool user_sync, std::vector<Inte
   }
   if (adapters.empty()) return CL_SUCCESS;
   out->push_back({Api::kDx9Media, std::shared_ptr<D3dInterop>(std::make_shared<Dx9Share>(
-                                      std::move(adapters), user_sync, callers_only))});
+                                      std::move(adapters), HasUserSync(list), callers_only))});
   return CL_SUCCESS;
 }
 
@@ -104,5 +104,15 @@ const Dx9Adapter* Dx9Share::Find(cl_dx9_media_adapter_type_khr type) const {
                                [type](const Dx9Adapter& one) { return one.type == type; });
   return it == adapters_.end() ? nullptr : &*it;
 }
+
+namespace {
+constexpr InteropExtension::Name kDx9Names[] = {{"cl_khr_dx9_media_sharing"}};
+}  // namespace
+
+const InteropExtension kDx9Interop = {
+    .names = kDx9Names,
+    .has_context_property = Dx9Share::IsProperty,
+    .open = Dx9Share::Open,
+};
 
 }  // namespace sluice::sharing

@@ -10,12 +10,14 @@
 #include <optional>
 #include <vector>
 
-#include "client_icd/objects/args.h"
+#include "client_icd/base/args.h"
+#include "client_icd/objects/extensions.h"
 #include "client_icd/session/command_stream.h"
-#include "client_icd/sharing/core/native_apis.h"
 #include "client_icd/sharing/d3d/d3d_interop.h"
 
 namespace sluice::sharing {
+
+extern const InteropExtension kDx9Interop;
 
 // IDirect3DDevice9, IDirect3DDevice9Ex or IDXVAHD_Device.
 struct Dx9Adapter {
@@ -43,7 +45,7 @@ class Dx9Share final : public D3dInterop {
   static bool IsProperty(uint64_t name);
   // CL_INVALID_DX9_MEDIA_ADAPTER_KHR if one that the list names is none. Adds nothing if it names
   // none.
-  static cl_int Open(const PropertyList& list, bool user_sync, std::vector<Interop>* out);
+  static cl_int Open(const PropertyList& list, std::vector<Interop>* out);
   static const Dx9Share* Of(const Context& context) {
     return static_cast<const Dx9Share*>(FindInterop(context, Api::kDx9Media));
   }

@@ -8,11 +8,12 @@
 #include <vector>
 
 #include "client_icd/base/api.h"
-#include "client_icd/connect/endpoint.h"
 #include "client_icd/objects/context.h"
 #include "client_icd/objects/device.h"
-#include "client_icd/objects/info.h"
+#include "client_icd/objects/endpoint.h"
 #include "client_icd/objects/platform.h"
+#include "client_icd/session/info.h"
+#include "client_icd/sharing/gl/gl_image.h"
 
 namespace sluice::sharing {
 namespace {
@@ -82,11 +83,25 @@ cl_int DevicesOf(const Platform& platform, GlShare& share, std::vector<cl_device
   return CL_SUCCESS;
 }
 
-}  // namespace
-
+// One of table 4.5's names that cl_khr_gl_sharing adds.
 bool IsGlProperty(uint64_t name) {
   return name >= CL_GL_CONTEXT_KHR && name <= CL_CGL_SHAREGROUP_KHR;
 }
+
+cl_int OpenGlInterop(const PropertyList& list, std::vector<Interop>* out) {
+  std::shared_ptr<GlShare> share;
+  CL_RETURN_IF_ERROR(OpenGlShare(list, &share));
+  if (share != nullptr) out->push_back({Api::kGl, std::move(share)});
+  return CL_SUCCESS;
+}
+
+constexpr InteropExtension::Name kGlNames[] = {
+    {"cl_khr_gl_sharing"},
+    {"cl_khr_gl_event"},
+    {"cl_khr_gl_depth_images", /*needs=*/"cl_khr_depth_images"},  // Section 9.9.
+};
+
+}  // namespace
 
 cl_int OpenGlShare(const PropertyList& list, std::shared_ptr<GlShare>* out) {
   GlContextRef ref;
@@ -94,6 +109,13 @@ cl_int OpenGlShare(const PropertyList& list, std::shared_ptr<GlShare>* out) {
   if (ref.kind == GlContextRef::Kind::kNone) return CL_SUCCESS;
   return GlShare::Open(ref, out);
 }
+
+const InteropExtension kGlInterop = {
+    .names = kGlNames,
+    .has_context_property = IsGlProperty,
+    .open = OpenGlInterop,
+    .add_image_formats = AddGlFormats,
+};
 
 }  // namespace sluice::sharing
 

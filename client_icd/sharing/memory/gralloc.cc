@@ -15,6 +15,7 @@
 #include "broker/os/shared_memory.h"
 #include "client_icd/base/api.h"
 #include "client_icd/base/client_log.h"
+#include "client_icd/base/uncancelled.h"
 #include "client_icd/sharing/core/core.h"
 #include "client_icd/sharing/memory/gralloc.h"
 
@@ -115,7 +116,7 @@ class GrallocObject : public NativeObject {
   bool begun_ = false;  // Native thread only.
 };
 
-cl_int CheckFlags(cl_mem_flags flags) {
+cl_int CheckGrallocFlags(cl_mem_flags flags) {
   // Section 5.2.1 as for any buffer; the memory is the allocation's, so that no other *_HOST_PTR
   // flag goes with it.
   constexpr cl_mem_flags kOthers =
@@ -149,15 +150,13 @@ cl_int MakeObject(const Context& context, cl_mem_flags flags, const void* handle
   }
   *bytes = memory->size_bytes;
   *object = std::make_unique<GrallocObject>(std::move(fd), *memory, std::move(mapping),
-                                            context.shared_registry()->thread());
+                                            SharedRegistry::Of(context)->thread());
   return CL_SUCCESS;
 }
 
-}  // namespace
-
 cl_mem CreateGrallocBuffer(Context* context, const PropertyList& properties, cl_mem_flags flags,
                            size_t size, void* host_ptr, cl_int* errcode_ret) {
-  cl_int status = CheckFlags(flags);
+  cl_int status = CheckGrallocFlags(flags);
   // CL_INVALID_BUFFER_SIZE if size is non-zero and flags contains CL_MEM_USE_GRALLOC_PTR_IMG.
   if (status == CL_SUCCESS && size != 0) status = CL_INVALID_BUFFER_SIZE;
   // CL_INVALID_HOST_PTR if host_ptr is NULL and CL_MEM_USE_GRALLOC_PTR_IMG is set in flags.
@@ -176,6 +175,25 @@ cl_mem CreateGrallocBuffer(Context* context, const PropertyList& properties, cl_
   Succeed(errcode_ret);
   return memory.Detach()->handle();
 }
+
+void* FindGrallocFunction(const char* name) {
+  if (std::strcmp(name, "clEnqueueAcquireGrallocObjectsIMG") == 0)
+    return UncancelledAddress<&api::clEnqueueAcquireGrallocObjectsIMG>();
+  if (std::strcmp(name, "clEnqueueReleaseGrallocObjectsIMG") == 0)
+    return UncancelledAddress<&api::clEnqueueReleaseGrallocObjectsIMG>();
+  return nullptr;
+}
+
+constexpr InteropExtension::Name kGrallocNames[] = {{"cl_img_use_gralloc_ptr"}};
+
+}  // namespace
+
+const InteropExtension kGrallocInterop = {
+    .names = kGrallocNames,
+    .buffer_flags = CL_MEM_USE_GRALLOC_PTR_IMG,
+    .create_buffer = CreateGrallocBuffer,
+    .find_function = FindGrallocFunction,
+};
 
 }  // namespace sluice::sharing
 

@@ -45,7 +45,7 @@ absl::Status MakeImported(MemObject* memory, SharedObject* shared) {
 absl::Status ImportExported(MemObject* memory, const ExportedMemory& exported,
                             SharedObject* shared) {
   const bool writable = shared->native().writable();
-  const bool shadow = memory->own_shared() != shared;
+  const bool shadow = SharedOf(*memory) != shared;
   if (!HasTightSlices(*memory, exported))
     return absl::UnimplementedError("its slices do not follow each other");
   if (!memory->session().transport().SendHandle(memory->id(), exported.fd.get()))

@@ -15,13 +15,13 @@
 #include "broker/os/scoped_handle.h"
 #include "client_icd/base/api.h"
 #include "client_icd/base/client_log.h"
-#include "client_icd/connect/endpoint.h"
+#include "client_icd/connect/sluice_library.h"
 #include "client_icd/include/CL/cl_sluice.h"
+#include "client_icd/objects/endpoint.h"
 #include "client_icd/objects/memory.h"
 #include "client_icd/objects/platform.h"
 #include "client_icd/sharing/core/core.h"
 #include "client_icd/sharing/core/shadow.h"
-#include "client_icd/sharing/memory/sluice_library.h"
 #include "proto/resource_messages.h"
 
 namespace sluice::sharing {
@@ -305,7 +305,7 @@ cl_int DescribePlane(const sluice_shape& shape, cl_uint plane, MemObject::Descri
   return CL_SUCCESS;
 }
 
-cl_int CheckFlags(cl_mem_flags flags) {
+cl_int CheckResourceFlags(cl_mem_flags flags) {
   // "CL_INVALID_VALUE if <flags> holds anything but one of CL_MEM_READ_ONLY, CL_MEM_WRITE_ONLY,
   // CL_MEM_READ_WRITE": the memory is the resource's.
   if (flags == CL_MEM_READ_ONLY || flags == CL_MEM_WRITE_ONLY || flags == CL_MEM_READ_WRITE) {
@@ -316,7 +316,7 @@ cl_int CheckFlags(cl_mem_flags flags) {
 
 cl_int Create(Context* context, cl_mem_flags flags, const void* capability, cl_uint plane,
               Ref<MemObject>* out) {
-  CL_RETURN_IF_ERROR(CheckFlags(flags));
+  CL_RETURN_IF_ERROR(CheckResourceFlags(flags));
   if (capability == nullptr) return CL_INVALID_VALUE;
   const EndpointAddress& address = context->platform()->endpoint().address();
   // "CL_INVALID_OPERATION if the daemon of <context> is not on this machine."

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "broker/os/client_files.h"
+#include "broker/base/client_files.h"
 #include "broker/os/process.h"
 #include "deploy/sluicectl/containers/elf_file.h"
 #include "deploy/sluicectl/endpoint.h"

@@ -11,7 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "broker/os/daemon_places.h"
+#include "broker/base/daemon_places.h"
 #include "broker/os/local_socket.h"
 #include "deploy/sluicectl/admin_channel.h"
 #include "proto/admin.grpc.pb.h"

@@ -2,7 +2,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "broker/os/client_files.h"
+#include "broker/base/client_files.h"
 #include "broker/os/dynamic_library.h"
 #include "deploy/sluicectl/endpoint.h"
 #include "deploy/sluicectl/remote_client.h"

@@ -2,7 +2,7 @@
 #include "deploy/sluicectl/system_commands.h"
 
 #include "absl/strings/str_cat.h"
-#include "broker/os/daemon_places.h"
+#include "broker/base/daemon_places.h"
 #include "broker/os/daemon_process.h"
 #include "deploy/sluicectl/containers/commands.h"
 #include "deploy/sluicectl/containers/container_doctor.h"

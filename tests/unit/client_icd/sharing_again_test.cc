@@ -45,11 +45,11 @@ class SharingAgainTest : public SharingSyncTest {
     about.flags = CL_MEM_READ_WRITE;
     about.bytes = kFakeBytes;
     Ref<MemObject> memory;
-    const cl_int status =
-        CreateShared(context_.get(), std::move(about), api,
-                     std::make_unique<NextObject>(native_, context_->shared_registry()->thread(),
-                                                  name, std::move(waits)),
-                     &memory);
+    const cl_int status = CreateShared(
+        context_.get(), std::move(about), api,
+        std::make_unique<NextObject>(native_, sharing::SharedRegistry::Of(*context_)->thread(),
+                                     name, std::move(waits)),
+        &memory);
     if (status != CL_SUCCESS) return status;
     return api::clReleaseMemObject(memory.Detach()->handle());
   }
@@ -79,7 +79,7 @@ TEST_F(SharingAgainTest, WaitsForTheCommandsOfTheOneReleased) {
     const cl_mem memory = MakeHeld(api, name);
     ASSERT_EQ(Sync(true, api, {Of(memory)}), CL_SUCCESS);
     const auto somebody_waits = std::make_shared<absl::Notification>();
-    context_->shared_registry()->thread()->Post(
+    sharing::SharedRegistry::Of(*context_)->thread()->Post(
         [somebody_waits] { somebody_waits->WaitForNotification(); });
     EXPECT_EQ(Of(memory)->Use(true), CL_SUCCESS);
     ASSERT_EQ(Sync(false, api, {Of(memory)}), CL_SUCCESS);
@@ -174,7 +174,7 @@ TEST_F(SharingAgainTest, TheWaitHasABound) {
   const uint64_t name = ++next_name_;
   const auto go_on = std::make_shared<absl::Notification>();
   const cl_mem memory = MakeHeld(kApi, name);
-  context_->shared_registry()->thread()->Post([go_on] { go_on->WaitForNotification(); });
+  sharing::SharedRegistry::Of(*context_)->thread()->Post([go_on] { go_on->WaitForNotification(); });
   ASSERT_EQ(Sync(true, kApi, {Of(memory)}), CL_SUCCESS);
   ASSERT_EQ(api::clReleaseMemObject(memory), CL_SUCCESS);
   EXPECT_EQ(MakeNext(kApi, name, [] { return absl::Milliseconds(1); }),
@@ -190,7 +190,7 @@ TEST_F(SharingAgainTest, KernelArgumentsKeepNone) {
   const cl_mem memory = MakeHeld(kApi, name);
   ASSERT_EQ(Sync(true, kApi, {Of(memory)}), CL_SUCCESS);
   ASSERT_EQ(Sync(false, kApi, {Of(memory)}), CL_SUCCESS);
-  const std::shared_ptr<SharedState> as_an_argument = Of(memory)->shared_state();
+  const std::shared_ptr<UseGate> as_an_argument = Of(memory)->use_gate();
   ASSERT_EQ(api::clReleaseMemObject(memory), CL_SUCCESS);
   ExpectMade(kApi, name);
 }

@@ -79,7 +79,7 @@ class SharingTest : public ::testing::Test {
   // Waits for the event and releases it.
   cl_int End(cl_event event) {
     const Ref<Event> own = Ref<Event>::Adopt(Event::From(event));
-    return session_->stream().WaitFor(own.get());
+    return session_->stream().WaitFor(&own->pending());
   }
 
   ScriptedWorker* worker_ = nullptr;  // The session's.

@@ -50,7 +50,7 @@ TEST_F(SharingShadowTest, NvidiaHasABufferBesideTheShadow) {
   context_->AddInterop(Api::kGl, std::make_shared<int>(0));
   queue_ = MakeQueue(0);
   const Ref<MemObject> memory = MakeShadowed(false);
-  const Ref<MemObject> shadow = memory->own_shared()->shadow();
+  const Ref<MemObject> shadow = SharedOf(*memory)->shadow();
   ASSERT_NE(shadow.get(), nullptr);
   EXPECT_EQ(worker_->Count(pb::Command::kCreateBuffer), 1u);
   worker_->SetMemory(shadow->id(), "from GL");
@@ -75,8 +75,8 @@ TEST_F(SharingShadowTest, BuffersGoWithoutSemaphores) {
   const Ref<MemObject> with = MakeShadowed(true);
   ::unsetenv("SLUICE_SHARING");
   const Ref<MemObject> without = Make(Api::kGl);
-  EXPECT_NE(with->own_shared()->shadow_abilities().semaphores, nullptr);
-  EXPECT_EQ(without->own_shared()->shadow_abilities().semaphores, nullptr);
+  EXPECT_NE(SharedOf(*with)->shadow_abilities().semaphores, nullptr);
+  EXPECT_EQ(SharedOf(*without)->shadow_abilities().semaphores, nullptr);
 }
 
 // A use of a semaphore that fails, or may have, is its last: nobody knows whether it is signalled.
@@ -131,7 +131,7 @@ TEST_F(SharingShadowTest, NoSecondSignalBeforeTheWait) {
 TEST_F(SharingShadowTest, StuckSignalLosesTheSession) {
   native_->can_signal = true;
   const Ref<MemObject> memory = MakeShadowed(true);
-  static_cast<FakeNativeObject&>(memory->own_shared()->native()).GetStuck();
+  static_cast<FakeNativeObject&>(SharedOf(*memory)->native()).GetStuck();
   EXPECT_TRUE(session_->lost());
   EXPECT_EQ(Sync(true, Api::kGl, {memory.get()}), CL_DEVICE_NOT_AVAILABLE);
 }

@@ -108,11 +108,11 @@ class SharingSyncTest : public SharingTest {
     MemObject::Description about;
     about.flags = CL_MEM_READ_WRITE;
     about.bytes = kFakeBytes;
-    return CreateShared(
-        context_.get(), std::move(about), api,
-        std::make_unique<FakeNativeObject>(native_, context_->shared_registry()->thread(),
-                                           name != 0 ? name : ++next_name_),
-        out);
+    return CreateShared(context_.get(), std::move(about), api,
+                        std::make_unique<FakeNativeObject>(
+                            native_, sharing::SharedRegistry::Of(*context_)->thread(),
+                            name != 0 ? name : ++next_name_),
+                        out);
   }
   Ref<MemObject> Make(Api api) {
     Ref<MemObject> memory;
@@ -136,7 +136,7 @@ class SharingSyncTest : public SharingTest {
     worker_->MakeShadows(worker_has_semaphores);
     native_->can_shadow = true;
     Ref<MemObject> memory = Make(Api::kGl);
-    EXPECT_EQ(memory->own_shared()->way(), Way::kShadow);
+    EXPECT_EQ(SharedOf(*memory)->way(), Way::kShadow);
     return memory;
   }
 

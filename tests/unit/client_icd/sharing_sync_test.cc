@@ -355,13 +355,13 @@ TEST_F(SharingSyncTest, AcquireIsToldOnceItIsSent) {
     std::set<uint64_t> sent;
     worker_->BeforeSend([&, here = std::this_thread::get_id()](const pb::Command& command) {
       if (std::this_thread::get_id() != here) return;  // The native thread ends its part.
-      const Ref<Object> told = memory->own_shared()->AcquireEvent();
+      const Ref<Object> told = SharedOf(*memory)->AcquireEvent();
       EXPECT_TRUE(!told || sent.contains(told->id()));
       if (command.has_enqueue_marker()) sent.insert(command.enqueue_marker().on().event_id());
     });
     cl_event acquired = nullptr, released = nullptr;
     ASSERT_EQ(Sync(true, api, {memory.get()}, &acquired), CL_SUCCESS);
-    const Ref<Object> told = memory->own_shared()->AcquireEvent();
+    const Ref<Object> told = SharedOf(*memory)->AcquireEvent();
     ASSERT_NE(told.get(), nullptr);
     EXPECT_TRUE(sent.contains(told->id()));
     EXPECT_EQ(End(acquired), CL_COMPLETE);

@@ -107,11 +107,11 @@ class SharingWaysTest : public SharingTest {
     about->flags = CL_MEM_READ_WRITE;
     about->bytes = 32;
     Ref<MemObject> memory;
-    EXPECT_EQ(
-        CreateShared(context_.get(), std::move(*about), Api::kD3d11,
-                     std::make_unique<FakeTexture>(world_, context_->shared_registry()->thread()),
-                     &memory),
-        expected);
+    EXPECT_EQ(CreateShared(context_.get(), std::move(*about), Api::kD3d11,
+                           std::make_unique<FakeTexture>(
+                               world_, sharing::SharedRegistry::Of(*context_)->thread()),
+                           &memory),
+              expected);
     return memory;
   }
   // Acquires and releases; the statuses of both events.
@@ -132,7 +132,7 @@ class SharingWaysTest : public SharingTest {
 TEST_F(SharingWaysTest, ExportedTextureIsImported) {
   world_->export_status = absl::OkStatus();
   const Ref<MemObject> memory = MakeImage();
-  EXPECT_EQ(memory->own_shared()->way(), Way::kImport);
+  EXPECT_EQ(SharedOf(*memory)->way(), Way::kImport);
   EXPECT_EQ(worker_->Handles(), std::vector<uint64_t>{memory->id()});
   const pb::ImportedMemory sent = worker_->LastImport().create_imported_image().memory();
   EXPECT_EQ(worker_->LastImport().create_imported_image().mem_id(), memory->id());
@@ -144,7 +144,7 @@ TEST_F(SharingWaysTest, ExportedTextureIsImported) {
 TEST_F(SharingWaysTest, ElseByTheNativeSidesShadow) {
   world_->shadow_status = absl::OkStatus();
   const Ref<MemObject> memory = MakeImage();
-  EXPECT_EQ(memory->own_shared()->way(), Way::kShadow);
+  EXPECT_EQ(SharedOf(*memory)->way(), Way::kShadow);
   EXPECT_EQ(worker_->Handles(), std::vector<uint64_t>{memory->id()});
   EXPECT_TRUE(worker_->LastImport().create_imported_image().memory().keyed_mutex());
   EXPECT_EQ(world_->TakeLog(), "");
@@ -157,14 +157,14 @@ TEST_F(SharingWaysTest, ElseByStaging) {
   world_->shadow_status = absl::OkStatus();
   worker_->TakeImports("the driver has no such extension");
   const Ref<MemObject> refused = MakeImage();
-  EXPECT_EQ(refused->own_shared()->way(), Way::kStaging);
+  EXPECT_EQ(SharedOf(*refused)->way(), Way::kStaging);
   EXPECT_EQ(worker_->Handles().size(), 2u);
   EXPECT_EQ(world_->TakeLog(), "D");
-  EXPECT_FALSE(refused->own_shared()->changes_hands());
+  EXPECT_FALSE(SharedOf(*refused)->changes_hands());
 }
 TEST_F(SharingWaysTest, NothingToShareIsStaged) {
   const Ref<MemObject> memory = MakeImage();
-  EXPECT_EQ(memory->own_shared()->way(), Way::kStaging);
+  EXPECT_EQ(SharedOf(*memory)->way(), Way::kStaging);
   EXPECT_TRUE(worker_->Handles().empty());
 }
 
@@ -175,7 +175,7 @@ TEST_F(SharingWaysTest, DeviceMemoryIsAnImagesShadow) {
   world_->shadow_status = absl::OkStatus();
   world_->stage_status = absl::FailedPreconditionError("cannot be mapped");
   const Ref<MemObject> memory = MakeImage();
-  EXPECT_EQ(memory->own_shared()->way(), Way::kShadow);
+  EXPECT_EQ(SharedOf(*memory)->way(), Way::kShadow);
   const pb::CreateImportedBuffer sent = worker_->LastImport().create_imported_buffer();
   EXPECT_EQ(sent.size(), 32u);
   EXPECT_EQ(sent.memory().handle(), pb::IMPORTED_HANDLE_OPAQUE_FD);
@@ -184,7 +184,7 @@ TEST_F(SharingWaysTest, DeviceMemoryIsAnImagesShadow) {
   EXPECT_EQ(sent.memory().allocation_bytes(), 4096u);
   EXPECT_TRUE(sent.memory().shadow());
   EXPECT_EQ(worker_->Handles(), std::vector<uint64_t>{sent.mem_id()});
-  EXPECT_EQ(memory->own_shared()->shadow()->id(), sent.mem_id());
+  EXPECT_EQ(SharedOf(*memory)->shadow()->id(), sent.mem_id());
   EXPECT_EQ(worker_->Count(pb::Command::kCreateImage), 1u);
   EXPECT_EQ(Round(memory.get(), true), (std::pair<cl_int, cl_int>(CL_COMPLETE, CL_COMPLETE)));
   EXPECT_EQ(world_->TakeLog(), "TARF");
@@ -196,11 +196,11 @@ TEST_F(SharingWaysTest, DeviceMemoryIsABuffersShadow) {
   world_->kind = Kind::kOpaqueFd;
   world_->shadow_status = absl::OkStatus();
   const Ref<MemObject> memory = MakeBuffer();
-  EXPECT_EQ(memory->own_shared()->way(), Way::kShadow);
+  EXPECT_EQ(SharedOf(*memory)->way(), Way::kShadow);
   const pb::CreateImportedBuffer sent = worker_->LastImport().create_imported_buffer();
   EXPECT_EQ(sent.size(), 32u);
   EXPECT_TRUE(sent.memory().shadow());
-  const Ref<MemObject> shadow = memory->own_shared()->shadow();
+  const Ref<MemObject> shadow = SharedOf(*memory)->shadow();
   ASSERT_NE(shadow.get(), nullptr);
   EXPECT_EQ(shadow->id(), sent.mem_id());
   EXPECT_EQ(worker_->Count(pb::Command::kCreateBuffer), 1u);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client_icd/sharing/memory/sluice_library.h"
+#include "client_icd/connect/sluice_library.h"
 
 #include <map>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "broker/os/client_files.h"
+#include "broker/base/client_files.h"
 
 #include "absl/strings/str_cat.h"
 #include "broker/os/this_process.h"

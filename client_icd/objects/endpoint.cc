@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client_icd/connect/endpoint.h"
+#include "client_icd/objects/endpoint.h"
 
 #include <algorithm>
 #include <iterator>
@@ -13,7 +13,7 @@
 #include "broker/os/threads.h"
 #include "client_icd/base/client_log.h"
 #include "client_icd/connect/remote_plugin.h"
-#include "client_icd/sharing/memory/sluice_library.h"
+#include "client_icd/connect/sluice_library.h"
 #include "proto/snapshot.pb.h"
 #include "proto/status_macros.h"
 

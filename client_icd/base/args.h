@@ -8,9 +8,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
+#include <vector>
 
-#include "absl/container/inlined_vector.h"
 #include "google/protobuf/repeated_field.h"
 
 // Leaves an entry point, or a helper of one, with an error code.
@@ -22,10 +21,6 @@
   } while (false)
 
 namespace sluice {
-
-class Context;
-class Device;
-class Queue;
 
 using Uint64List = google::protobuf::RepeatedField<uint64_t>;
 
@@ -41,37 +36,21 @@ inline void Succeed(cl_int* errcode_ret) {
 // A zero-terminated list of (name, value) pairs, without its terminator; empty for null. At most 64
 // pairs are read.
 struct PropertyList {
-  absl::InlinedVector<uint64_t, 8> words;  // name, value, name, value, ...
-  bool given = false;                      // The application passed a list, if only an empty one.
+  std::vector<uint64_t> words;  // name, value, name, value, ...
+  bool given = false;           // The application passed a list, if only an empty one.
 
   const uint64_t* Find(uint64_t name) const;  // Its value; null if it is not there.
   bool HasDuplicates() const;
   void CopyTo(Uint64List* out) const { out->Add(words.begin(), words.end()); }
   // As the application gave it, terminator included, for CL_*_PROPERTIES queries; empty if it gave
   // none.
-  absl::InlinedVector<uint64_t, 8> WithTerminator() const;
+  std::vector<uint64_t> WithTerminator() const;
 };
 // False if the list does not end.
 bool ReadProperties(const uint64_t* properties, PropertyList* out);
 inline bool ReadProperties(const cl_context_properties* properties, PropertyList* out) {
   return ReadProperties(reinterpret_cast<const uint64_t*>(properties), out);
 }
-
-// Event wait list, OpenCL 3.0 section 5.8: CL_INVALID_EVENT_WAIT_LIST for null against count or an
-// invalid event, CL_INVALID_CONTEXT for one of another context. Events that have ended well are
-// left out.
-// CL_INVALID_EVENT for one that is linked to a fence of GL or EGL, unless the command is an acquire
-// (OpenCL 2.2 Extension Specification, sections 9.5.4 and 9.17.4).
-using WaitIds = absl::InlinedVector<uint64_t, 4>;
-enum class LinkedEvents { kRefuse, kAllow };
-cl_int ReadWaitList(cl_uint count, const cl_event* list, const Context& context, WaitIds* ids,
-                    LinkedEvents linked = LinkedEvents::kRefuse);
-
-// A device list of a program or build call: CL_INVALID_VALUE for null against count (or a count of
-// 0 with a list), CL_INVALID_DEVICE for a device that is none or not one of `allowed`. With no
-// list: nothing is appended, and CL_SUCCESS.
-cl_int ReadDevices(cl_uint count, const cl_device_id* list, std::span<Device* const> allowed,
-                   Uint64List* ids);
 
 // work_dim 1 to 3, else CL_INVALID_WORK_DIMENSION.
 cl_int CheckWorkDim(cl_uint work_dim);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client_icd/objects/info.h"
+#include "client_icd/session/info.h"
 
 #include <cstring>
 
