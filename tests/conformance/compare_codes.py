@@ -5,7 +5,7 @@ run_all.py --codes).
 
 usage: compare_codes.py NATIVE OTHER
 A check that both runs made must have seen the same set of codes, unless the table of differences
-lists it: those are read from differences_*.cc beside this file. Exit code 1 if any other check
+lists it: those are read from harness/differences_*.cc. Exit code 1 if any other check
 differs.
 """
 import collections
@@ -26,8 +26,10 @@ def main():
     if len(sys.argv) < 3:
         print(__doc__)
         return 2
-    here = pathlib.Path(__file__).parent
-    table = "".join(path.read_text() for path in here.glob("differences_*.cc"))
+    files = list((pathlib.Path(__file__).parent / "harness").glob("differences_*.cc"))
+    if not files:
+        sys.exit("compare_codes.py: the table of differences is not there")
+    table = "".join(path.read_text() for path in files)
     known = set(re.findall(r'\{"(cl\w+\.\w+)"', table))
     native, other = load(sys.argv[1]), load(sys.argv[2])
     different = [name for name in sorted(native.keys() & other.keys())
