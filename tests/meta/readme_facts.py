@@ -21,18 +21,19 @@ def differ(what, documented, real):
 
 
 def broker_messages():
-    documented = dict(re.findall(r"^\| ([A-Z]\w+) \| (\d+) \|", text("broker/README.md"), re.M))
+    documented = dict(re.findall(r"^\| ([A-Z]\w+) \| (\d+) \|", text("proto/broker_messages.md"), re.M))
     real = {}
-    for path in ("proto/broker_messages.h", "proto/resource_messages.h"):
-        real.update(re.findall(r"static_assert\(sizeof\((\w+)\) == (\d+)", text(path)))
+    for name in ("proto/broker_messages.h", "proto/resource_messages.h"):
+        real.update(re.findall(r"static_assert\(sizeof\((\w+)\) == (\d+)", text(name)))
     real.pop("MessageHeader", None)
-    differ("broker/README.md, messages", {f"{n} of {s} bytes" for n, s in documented.items()},
+    differ("proto/broker_messages.md", {f"{n} of {s} bytes" for n, s in documented.items()},
            {f"{n} of {s} bytes" for n, s in real.items()})
 
 
 def worker_flags():
-    block = re.search(r"## What a worker is started with\n(.*?)\n## ", text("broker/README.md"), re.S).group(1)
-    differ("broker/README.md, worker's flags", set(re.findall(r"--[a-z-]+", block)),
+    block = re.search(r"## What a worker is started with\n(.*?)\n## ",
+                      text("broker/children/README.md"), re.S).group(1)
+    differ("broker/children/README.md, worker's flags", set(re.findall(r"--[a-z][a-z-]*", block)),
            set(re.findall(r'"(--[a-z]+[a-z-]*[a-z])"', text("daemon/worker/worker_options.cc"))))
 
 
@@ -43,7 +44,7 @@ def client_variables():
     real = set()
     for path in tree.files(".cc"):
         if tree.relative(path).startswith("client_icd/"):
-            real |= set(re.findall(r'(?:getenv|Variable|variable|get)\(\s*"(SLUICE_[A-Z_]+)"', text(path)))
+            real |= set(re.findall(r'(?:getenv|Variable|variable|get)\(\s*"(SLUICE_[A-Z_]+)"', tree.read(path)))
     for name in sorted(real - documented):
         PROBLEMS.append(f"client_icd/README.md: {name} is read and not documented")
 
