@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The worker's command line (broker/README.md). Written by the broker, which is trusted.
+// The worker's command line (broker/children/README.md). Written by the broker, which is trusted.
 #pragma once
 
 #include <string>

@@ -186,7 +186,7 @@ bool AreWhole(const int (&pairs)[64][2]) {
 }
 
 // Until nothing has come or gone for a while on any connection: what gRPC has under way cannot be
-// held back (client_icd/README.md).
+// held back (client_icd/session/README.md).
 void WaitUntilQuiet() {
   constexpr uint32_t kQuietMs = 100;
   for (int fd = 3; fd < 1024; ++fd) {

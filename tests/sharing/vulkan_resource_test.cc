@@ -103,8 +103,8 @@ class VulkanResources : public SharedResources {
     return seen;
   }
 
-  // NVIDIA's driver gets a buffer of its own beside the imported one (client_icd/README.md, Images
-  // over shared buffers).
+  // NVIDIA's driver gets a buffer of its own beside the imported one (client_icd/sharing/README.md,
+  // Images over shared buffers).
   cl_uint BufferWay() const {
     const bool nvidia = conformance::DeviceValue<cl_uint>(device(), CL_DEVICE_VENDOR_ID) == 0x10de;
     return nvidia ? CL_SHARING_WAY_SHADOW_SLUICE : CL_SHARING_WAY_IMPORT_SLUICE;
