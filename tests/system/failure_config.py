@@ -367,7 +367,10 @@ def check_full_cache():
         daemon.config.write_text(daemon.config.read_text().replace('user = "root"\n', f'user = "root"\ncache_directory = "{cache}"\n'))
         with daemon.start():
             code, output = run_vector_add(daemon)
-            report.check(code > 0, "with a full disk a program ends with an error", f"{code} {output}")
+            # The driver may do without its cache: then the results are right.
+            right = "every element right" in output
+            report.check(code >= 0 and right == (code == 0),
+                         "with a full disk a program ends with an error, or is right", f"{code} {output}")
             told = [line for line in daemon.log.read_text().splitlines() if "No space left on device at" in line]
             report.check(any("make room there" in line and str(cache) in line for line in told),
                          "the log says that the compile cache's disk is full", daemon.log.read_text())
