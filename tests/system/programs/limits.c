@@ -187,10 +187,13 @@ static void note(Codes* codes, cl_int code) {
   if (codes->count < kCodes) codes->codes[codes->count++] = code;
 }
 
+// In one piece: notices are printed by another thread.
 static void print_codes(const char* call, const Codes* codes) {
-  printf("codes_%s", call);
-  for (int i = 0; i < codes->count; ++i) printf(" %d", codes->codes[i]);
-  printf("\n");
+  char line[16 * kCodes + 1] = "";
+  size_t used = 0;
+  for (int i = 0; i < codes->count; ++i)
+    used += (size_t)snprintf(line + used, sizeof(line) - used, " %d", codes->codes[i]);
+  printf("codes_%s%s\n", call, line);
 }
 
 // Commands with an event each, which waits for the one before, far beyond what the session may
