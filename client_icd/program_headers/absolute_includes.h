@@ -16,6 +16,9 @@
 
 namespace sluice {
 
+// Blank as the preprocessor sees it, within a line.
+inline bool IsBlank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f'; }
+
 // Directives that read files, tests for files, and macros that are the path of a file of this host.
 std::string RewriteAbsoluteIncludes(std::string_view text);
 

@@ -23,6 +23,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "broker/os/com_ptr.h"
+#include "client_icd/base/args.h"
 #include "client_icd/base/home_thread.h"
 #include "client_icd/sharing/core/core.h"
 #include "client_icd/sharing/core/native_device.h"
@@ -91,6 +92,12 @@ class D3dInterop {
   const bool user_sync_;
   const std::shared_ptr<D3dThread> thread_;
 };
+
+// CL_CONTEXT_INTEROP_USER_SYNC.
+inline bool HasUserSync(const PropertyList& list) {
+  const uint64_t* value = list.Find(CL_CONTEXT_INTEROP_USER_SYNC);
+  return value != nullptr && *value == CL_TRUE;
+}
 
 // Of a context, for a call of the application's on its objects; null if it was not created for that
 // API.

@@ -25,12 +25,6 @@ namespace sluice::sharing {
 extern const InteropExtension kD3d10Interop;
 extern const InteropExtension kD3d11Interop;
 
-// CL_CONTEXT_INTEROP_USER_SYNC.
-inline bool HasUserSync(const PropertyList& list) {
-  const uint64_t* value = list.Find(CL_CONTEXT_INTEROP_USER_SYNC);
-  return value != nullptr && *value == CL_TRUE;
-}
-
 // Of a context. Thread-safe: constant.
 template <typename T>
 class D3dShare final : public D3dInterop {
