@@ -77,7 +77,9 @@ TEST(SpinTest, PatientOneLearnsFromWhatItMissed) {
       if (!missed || MonotonicNs() - start >= AdaptiveSpin::kPatientMostNs) continue;
       learned = patient ? spin.budget_ns() >= AdaptiveSpin::kPatientFirstNs
                         : spin.budget_ns() < AdaptiveSpin::kFirstNs;
-      if (!patient) ASSERT_TRUE(learned);
+      if (!patient) {
+        ASSERT_TRUE(learned);
+      }
     }
     EXPECT_TRUE(learned) << (patient ? "patient" : "impatient");
   }
