@@ -87,13 +87,6 @@ step() {
   shift 2
   limited "$limit" "$@" >"$logs/$name.log" 2>&1
   code=$?
-  # Once more after a failure, said aloud: what passes only the second time is a bug to look for.
-  if [ "$code" -ne 0 ] && [ "$code" -ne 124 ] && [ "$code" -ne 137 ]; then
-    echo "    UNSTEADY $name: failed, tried again; first log: $logs/$name.first.log"
-    mv "$logs/$name.log" "$logs/$name.first.log"
-    limited "$limit" "$@" >"$logs/$name.log" 2>&1
-    code=$?
-  fi
   p=$(grep -cE '^(PASS |\[       OK \] )' "$logs/$name.log")
   f=$(grep -cE '^(FAIL |\[  FAILED  \] .*\([0-9]+ ms\)|\[  CRASHED \] )' "$logs/$name.log")
   s=$(grep -cE '^(SKIP |\[  SKIPPED \] .*\([0-9]+ ms\))' "$logs/$name.log")
@@ -165,7 +158,7 @@ build_all() {
 # ctest names a test more coarsely than GoogleTest does; its own summary is what counts.
 run_unit() {
   local start=$SECONDS code results
-  limited 1200 ctest --test-dir "$build" -LE 'conformance|sharing' -j "$(nproc)" --timeout 300 --repeat until-pass:2 \
+  limited 1200 ctest --test-dir "$build" -LE 'conformance|sharing' -j "$(nproc)" --timeout 300 \
     --output-on-failure --no-tests=error --output-junit "$logs/unit.xml" >"$logs/unit.log" 2>&1
   code=$?
   results=$(tr '\n\t' '  ' <"$logs/unit.xml" 2>/dev/null | sed -E \
@@ -178,11 +171,9 @@ run_unit() {
     return
   fi
   add unit $((SECONDS - start)) $(($1 - $2 - $3 - $4)) "$2" $(($3 + $4))
-  # What GoogleTest said of it, also of what passed when it was tried again.
+  # What GoogleTest said of it.
   sed -nE 's/^[0-9]+: //; /: Failure$/,/^$/p; /^\[  FAILED  \] .* ms\)$/p' "$logs/unit.log" | head -n 60 | sed 's/^/    /'
   skips "$logs/unit.xml"
-  grep -oE 'Test +#[0-9]+: [^ ]+ \.*\*\*\*[^S]' "$logs/unit.log" | awk '{ print $3 }' | sort -u |
-    sed 's/^/    UNSTEADY or failed: /'
   [ "$2" -eq 0 ] || sed -n '/The following tests FAILED/,$p' "$logs/unit.log"
 }
 
