@@ -2,13 +2,12 @@
 #include "daemon/worker/programs/compile_cache.h"
 
 #include <gtest/gtest.h>
+#include <stdlib.h>
 
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <string>
-
-#include "daemon/worker/worker_process.h"
 
 namespace sluice {
 namespace {
@@ -18,9 +17,12 @@ namespace fs = std::filesystem;
 // A folder as PoCL's, with programs of 1000 bytes each.
 class CompileCacheTest : public testing::Test {
  protected:
+  // Not by MakeTemporaryFolder: each worker that starts beside this test sweeps folders of that
+  // name away which nobody holds.
   void SetUp() override {
-    root_ = MakeTemporaryFolder();
-    ASSERT_NE(root_, "");
+    std::string pattern = testing::TempDir() + "sluice-compile-cache-XXXXXX";
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    root_ = pattern;
   }
   void TearDown() override { fs::remove_all(root_); }
 

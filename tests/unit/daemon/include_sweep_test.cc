@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -23,8 +24,29 @@ google::protobuf::RepeatedPtrField<pb::IncludeFile> OneFile() {
   return build.include_files();
 }
 
+// In a place of its own for temporary files: workers that start beside this test sweep the usual
+// one, and would take what nobody holds.
+class IncludeSweepTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = testing::TempDir() + "sluice-sweep-test-XXXXXX";
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    place_ = pattern;
+    if (const char* const before = std::getenv("TMPDIR"); before != nullptr) before_ = before;
+    ASSERT_EQ(setenv("TMPDIR", place_.c_str(), 1), 0);
+  }
+  void TearDown() override {
+    ASSERT_EQ(before_ ? setenv("TMPDIR", before_->c_str(), 1) : unsetenv("TMPDIR"), 0);
+    fs::remove_all(place_);
+  }
+
+ private:
+  std::string place_;
+  std::optional<std::string> before_;
+};
+
 // What a process left behind that did not come to remove it is swept away; what is in use is not.
-TEST(IncludeSweepTest, AbandonedFoldersAreSwept) {
+TEST_F(IncludeSweepTest, AbandonedFoldersAreSwept) {
   const auto root_of = [](const IncludeFolder& folder) {
     pb::BuildProgram build;
     build.add_include_directories("/a");
@@ -68,7 +90,7 @@ std::string MakeAbandoned(const fs::path& target) {
 
 // What stands in a folder's place once it is held is not what is removed; nor is what a link leads
 // to that was in it.
-TEST(IncludeSweepTest, OnlyWhatIsHeldIsRemoved) {
+TEST_F(IncludeSweepTest, OnlyWhatIsHeldIsRemoved) {
   const std::string others = MakeTemporaryFolder();
   std::ofstream(others + "/file") << "text";
   const std::string folder = MakeAbandoned(others);
@@ -84,14 +106,14 @@ TEST(IncludeSweepTest, OnlyWhatIsHeldIsRemoved) {
 }
 
 // A folder of ours that could not be held is removed all the same.
-TEST(IncludeSweepTest, WhatCouldNotBeHeldIsRemoved) {
+TEST_F(IncludeSweepTest, WhatCouldNotBeHeldIsRemoved) {
   const std::string folder = MakeAbandoned("/");
   RemoveHeldFolder(folder, UniqueFd());
   EXPECT_FALSE(fs::exists(folder));
 }
 
 // However deep the folders of a client's include file are.
-TEST(IncludeSweepTest, DeepFoldersAreRemoved) {
+TEST_F(IncludeSweepTest, DeepFoldersAreRemoved) {
   std::string root;
   {
     IncludeFolder folder;
@@ -109,7 +131,7 @@ TEST(IncludeSweepTest, DeepFoldersAreRemoved) {
 }
 
 // Another user's folder is not ours to remove, also where we could.
-TEST(IncludeSweepTest, OthersFoldersAreLeft) {
+TEST_F(IncludeSweepTest, OthersFoldersAreLeft) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root makes folders of others";
   const std::string folder = MakeAbandoned("/");
   ASSERT_EQ(::chown(folder.c_str(), 54321, 54321), 0);
@@ -122,16 +144,13 @@ TEST(IncludeSweepTest, OthersFoldersAreLeft) {
 }
 
 // Without a place for temporary files nothing is written, least of all below the working folder.
-TEST(IncludeSweepTest, NoPlaceForTemporaryFiles) {
-  const char* const before = std::getenv("TMPDIR");
-  const std::string place = before == nullptr ? "" : before;
+TEST_F(IncludeSweepTest, NoPlaceForTemporaryFiles) {
   ASSERT_EQ(setenv("TMPDIR", "/nowhere/to/be/found", 1), 0);
   IncludeFolder folder;
   pb::BuildProgram build;
   build.add_include_directories("/a");
   EXPECT_TRUE(folder.Write(OneFile()).ok());
   EXPECT_EQ(folder.RewriteOptions("-I/a", build.include_directories()), "-I/a");
-  ASSERT_EQ(before == nullptr ? unsetenv("TMPDIR") : setenv("TMPDIR", place.c_str(), 1), 0);
 }
 
 }  // namespace
