@@ -96,7 +96,7 @@ cl_int Place(Context* context) {
   pb::Answer answer;
   CL_RETURN_IF_ERROR(OfKnownDevice(context->stream().Call(*command, {}, &answer)));
   const bool is_local = context->session().transport().shares_memory();
-  context->SetPlacement(is_local && answer.context().buffers_in_heap());
+  context->SetPlacement(answer.context(), is_local);
   if (is_local && !answer.context().buffers_in_heap()) context->stream().ExpectDevice();
   return CL_SUCCESS;
 }
@@ -197,8 +197,10 @@ Context::~Context() {
 
 bool Context::is_terminatable() const { return IsTerminatable(properties_); }
 
-void Context::SetPlacement(bool buffers_in_heap) {
-  buffers_in_heap_ = buffers_in_heap;
+void Context::SetPlacement(const pb::ContextPlacement& placement, bool is_local) {
+  buffers_in_heap_ = is_local && placement.buffers_in_heap();
+  overtakes_ = placement.overtakes();
+  images_of_imports_ = placement.images_of_imports();
   made_ = true;
   session_->RegisterObject(this, &listener_);
 }

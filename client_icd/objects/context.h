@@ -57,9 +57,17 @@ class Context : public ClObject<Context, cl_context, ObjectKind::kContext> {
   bool supports_images() const;
 
   // The worker was made: from now on the context is released on the wire too.
-  void SetPlacement(bool buffers_in_heap);
+  void SetPlacement(const pb::ContextPlacement& placement, bool is_local);
   // CreateBuffer places memory in the shared heap (CPU device, local session).
   bool buffers_in_heap() const { return buffers_in_heap_; }
+  // Commands of a queue out of order pass others that wait: an implementation need not do so.
+  bool overtakes() const { return overtakes_; }
+  // Whether OpenCL works with 1D images over a buffer that the context's driver has imported. Where
+  // it does not, an image can be made, and every kernel that uses it fails. When the buffer is made
+  // nobody knows whether there will be such an image, and once kernels have the buffer for an
+  // argument it must stay what it is. So there it is an ordinary buffer beside the imported one, at
+  // the price of a copy on the device for each turn.
+  bool makes_usable_images() const { return images_of_imports_; }
 
   // The default queue on a device, by id: it keeps nothing alive.
   void SetDefaultDeviceQueue(const Device* device, uint64_t queue_id);
@@ -113,6 +121,8 @@ class Context : public ClObject<Context, cl_context, ObjectKind::kContext> {
   std::vector<std::pair<sharing::Api, std::shared_ptr<void>>> interops_;
   bool made_ = false;                   // Set before the handle is given out, constant after.
   bool buffers_in_heap_ = false;        // As made_.
+  bool overtakes_ = false;              // As made_.
+  bool images_of_imports_ = false;      // As made_.
   std::atomic<bool> ends_soon_{false};  // The stream is eager for the destructor's sake.
 
   std::atomic<int> open_user_events_{0};

@@ -64,7 +64,7 @@ cl_int EnqueueCall::Submit(pb::Enqueue* on) { return Post(on, {}, /*blocking=*/f
 
 cl_int EnqueueCall::SubmitBlocking(pb::Enqueue* on) { return Post(on, {}, /*blocking=*/true); }
 
-// The driver's own markers may wait for more than their list in a queue out of order (PoCL's).
+// The driver's own markers may wait for more than their list in a queue out of order.
 cl_int EnqueueCall::SubmitNothing(bool blocking) {
   pb::EnqueueMarker& marker = *command_->mutable_enqueue_marker();
   marker.set_list_only(true);
@@ -171,8 +171,8 @@ void EnqueueCall::NoteGates() {
   for (cl_uint i = 0; i < num_events_; ++i) gates.Add(Event::From(wait_list_[i])->gates());
   for (const Event* event : also_) gates.Add(event->gates());
   const bool barrier = command_->has_enqueue_barrier();
-  // Without a list, the driver's markers and barriers wait for all that was enqueued before; PoCL's
-  // (3.1) always.
+  // Without a list, the driver's markers and barriers wait for all that was enqueued before; some
+  // drivers' do so always.
   const bool marker = command_->has_enqueue_marker() && !command_->enqueue_marker().list_only();
   const bool all = barrier || marker;
   gates = queue_->PassGates(std::move(gates), all, barrier);

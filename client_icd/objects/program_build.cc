@@ -55,15 +55,15 @@ cl_int RunBuild(std::unique_ptr<Build> build) {
   return CL_SUCCESS;
 }
 
-// As they travel: nothing is NULL, and a blank is "", of which PoCL makes something else (it tells
-// no argument information of what was built so).
+// As they travel: nothing is NULL, and a blank is "", of which a driver makes something else (it
+// tells no argument information of what was built so).
 std::string_view OnTheWire(const char* options) {
   if (options == nullptr) return "";
   return *options == '\0' ? " " : options;
 }
 
 // Fills options and include files of a BuildProgram or CompileProgram. False if the last option
-// lacks its value: PoCL 3.1 would crash, and whatever is put behind it become its value.
+// lacks its value: a driver may crash, and whatever is put behind it become its value.
 template <typename Body>
 bool AddIncludes(const std::vector<std::string_view>& sources, const char* options, Body* body) {
   IncludeScan scan = ScanIncludes(sources, OnTheWire(options), CurrentDirectory());

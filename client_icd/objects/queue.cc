@@ -8,7 +8,6 @@
 #include "client_icd/objects/event.h"
 #include "client_icd/session/info.h"
 #include "client_icd/session/letting_go.h"
-#include "proto/known_drivers.h"
 
 namespace sluice {
 namespace {
@@ -122,7 +121,6 @@ Queue::Queue(Ref<Context> context, Ref<Device> device, PropertyList properties,
       size_(properties_.Find(CL_QUEUE_SIZE) != nullptr
                 ? static_cast<cl_uint>(*properties_.Find(CL_QUEUE_SIZE))
                 : device_->info().Scalar<cl_uint>(CL_DEVICE_QUEUE_ON_DEVICE_PREFERRED_SIZE, 0)),
-      overtakes_(IsPocl(device_->info().Text(CL_DEVICE_VERSION))),
       flags_(FlagsOf(properties_)) {}
 
 Queue::~Queue() {

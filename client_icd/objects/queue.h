@@ -84,8 +84,8 @@ class Queue : public ClObject<Queue, cl_command_queue, ObjectKind::kQueue> {
   // The same for a command that is yet to be enqueued, whose own list is empty.
   Gates GatesBefore(bool all);
   // Whether the driver may hold every command behind those before it: an implementation need not
-  // use that the queue is out of order, and NVIDIA's and rusticl do not.
-  bool RunsInOrder() const { return in_order() || !overtakes_; }
+  // use that the queue is out of order.
+  bool RunsInOrder() const { return in_order() || !context_->overtakes(); }
 
   // Waits until all that was enqueued has ended: clFinish without the checks. With nothing enqueued
   // since the last time there is nothing to ask the worker.
@@ -112,8 +112,7 @@ class Queue : public ClObject<Queue, cl_command_queue, ObjectKind::kQueue> {
   const PropertyList properties_;  // As given; for CL_QUEUE_PROPERTIES_ARRAY.
   const bool with_properties_;     // Made by clCreateCommandQueueWithProperties.
   const cl_uint size_;
-  const bool overtakes_;  // Its driver lets commands pass others that wait: PoCL.
-  bool made_ = false;     // Set before the handle is given out, constant after.
+  bool made_ = false;  // Set before the handle is given out, constant after.
   std::atomic<cl_command_queue_properties> flags_;
   std::atomic<cl_int> late_error_{CL_SUCCESS};
   std::atomic<uint64_t> uncovered_{0};

@@ -162,7 +162,7 @@ void Scanner::AddFolder(const Word& word, size_t from) {
   AddDirectory(folder);
   size_t begin = word.at[from];
   size_t end = word.at.back() + 1;
-  // Not every compiler takes quotes off (PoCL 3.1 does not), and without a blank they are not
+  // Not every compiler takes quotes off, and without a blank they are not
   // needed.
   const bool unquote = begin > 0 && end < options_.size() && options_[begin - 1] == options_[end] &&
                        (options_[end] == '"' || options_[end] == '\'') &&

@@ -51,7 +51,7 @@ class ExternalMemory {
 
   uint64_t size_bytes() const { return size_bytes_; }  // What was asked for.
   // What an importer names as the size of the memory. Larger than size_bytes by some slack:
-  // llvmpipe takes no buffer that fills the imported memory.
+  // drivers may take no buffer that fills the imported memory.
   uint64_t allocation_bytes() const { return allocation_bytes_; }
   ExternalHandle kind() const { return kind_; }
   bool dedicated() const { return dedicated_; }  // An importer must say so as well.

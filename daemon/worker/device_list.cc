@@ -14,7 +14,6 @@
 #include "daemon/worker/driver.h"
 #include "daemon/worker/worker_files.h"
 #include "daemon/worker/worker_process.h"
-#include "proto/known_drivers.h"
 
 namespace sluice {
 namespace {
@@ -97,8 +96,9 @@ absl::StatusOr<std::vector<RealPlatform>> ListRealDevices(const std::string& all
       cl_uint vendor = 0;
       cl().clGetDeviceInfo(id, CL_DEVICE_VENDOR_ID, sizeof(vendor), &vendor, nullptr);
       const std::string version = TextOfDevice(id, CL_DEVICE_VERSION);
-      platform.devices.push_back({number, key, id, (type & CL_DEVICE_TYPE_CPU) != 0,
-                                  WaysOf(vendor, version, TextOfDevice(id, CL_DRIVER_VERSION))});
+      const std::string driver = TextOfDevice(id, CL_DRIVER_VERSION);
+      platform.devices.push_back(
+          {number, key, id, (type & CL_DEVICE_TYPE_CPU) != 0, QuirksOf({vendor, version, driver})});
     }
     if (!platform.devices.empty()) platforms.push_back(std::move(platform));
   }

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "proto/known_drivers.h"
+#include "daemon/worker/driver_quirks.h"
 
 namespace sluice {
 
@@ -22,7 +22,7 @@ struct RealDevice {
   uint64_t key = 0;  // Of what the device says of itself: the same as long as the machine has it.
   cl_device_id handle = nullptr;
   bool is_cpu = false;
-  DriverWays driver;
+  DriverQuirks quirks;
 };
 
 struct RealPlatform {

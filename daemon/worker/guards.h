@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes it safe to fail a user event whose dependents wait for other commands as well. PoCL lets go
-// of a command's lock while it fails it, before it says so (pocl_update_event_failed): if the last
-// of what else the command waits for ends then, another thread finds it ready and runs it. It ends
-// twice, and the process aborts ("Assertion `cq->command_count > 0'", "Assertion `event->status ==
-// CL_SUBMITTED'"). Of 25 programs that do this 3000 times by themselves, 3 aborted with PoCL 6.0
-// and 5 with 7.1; of 6 with 3.1, 4.
+// Makes it safe to fail a user event whose dependents wait for other commands as well. A driver
+// with DriverQuirks::aborts_on_failed_wait lets go of a command's lock while it fails it, before it
+// says so: if the last of what else the command waits for ends then, another thread finds it ready
+// and runs it. It ends twice, and the process aborts ("Assertion `cq->command_count > 0'",
+// "Assertion `event->status == CL_SUBMITTED'"). Of 25 programs that do this 3000 times by
+// themselves, 3 aborted with version 6.0 and 5 with 7.1; of 6 with 3.1, 4.
 //
 // So a command that may fail by a user event of the application's, itself or by a command that it
 // waits for, waits for that event's guard too: another user event, which is set to CL_COMPLETE once

@@ -19,13 +19,13 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "daemon/worker/cl_handle.h"
+#include "daemon/worker/driver_quirks.h"
 #include "daemon/worker/guards.h"
 #include "daemon/worker/memory/heap.h"
 #include "daemon/worker/queues/own_commands.h"
 #include "daemon/worker/queues/queue_hints.h"
 #include "proto/heap_span.h"
 #include "proto/image_format.h"
-#include "proto/known_drivers.h"
 
 namespace sluice {
 
@@ -60,7 +60,7 @@ struct DeviceObject : Object {
   cl_device_id handle = nullptr;
   cl_platform_id platform = nullptr;
   bool is_cpu = false;  // Shares memory with the host: buffers can live in the heap.
-  DriverWays driver;
+  DriverQuirks quirks;
   UniqueCl<cl_device_id> sub_device;  // Owned if this is one.
 };
 
@@ -124,7 +124,7 @@ struct QueueObject : Object {
   std::shared_ptr<struct TransferEnd> transfer;
   UniqueCl<cl_event> last_barrier;  // Out of order: what is ours must wait for it as well.
   OwnEvents own_events;             // Out of order: what the driver's queue does not know.
-  // PoCL, in order: of all that was enqueued.
+  // In order: of all that was enqueued.
   Guards guards;
   std::shared_ptr<class CompletionLane> lane;
   std::shared_ptr<class QueueInFlight> in_flight;
@@ -173,8 +173,8 @@ struct MemoryObject : Object {
 };
 
 // How an application asked for argument information (-cl-kernel-arg-info, which our builds always
-// have): drivers differ in what they tell of kernels that were built with no options at all (PoCL
-// tells) and with others. Of what is linked, the strongest counts: kYes is the least.
+// have): drivers differ in what they tell of kernels that were built with no options at all
+// and with others. Of what is linked, the strongest counts: kYes is the least.
 enum class ArgInfoAsked : uint8_t { kYes, kWithoutOptions, kNo };
 
 struct ProgramObject : Object {
@@ -209,7 +209,7 @@ struct EventObject : Object {
   uint64_t context_number = 0;  // Of the handle's ContextObject.
   bool is_complete() const { return handle.get() == nullptr && failed == CL_SUCCESS; }
   bool is_user = false;
-  std::shared_ptr<Guard> guard;  // A user event's own, once something waits for it on PoCL.
+  std::shared_ptr<Guard> guard;  // A user event's own, once something waits for it.
   Guards guards;                 // Of what a command may fail by.
 };
 

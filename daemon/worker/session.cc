@@ -23,8 +23,8 @@ void MemoryObject::CountOrderIn(std::atomic<uint64_t>* count) {
 }
 
 MemoryObject::~MemoryObject() {
-  // NVIDIA's driver (580.159.04) has the commands of all later contexts wait for ever once external
-  // memory is gone that it was told to acquire and not to release.
+  // A driver may have the commands of all later contexts wait for ever once external memory is gone
+  // that it was told to acquire and not to release.
   if (hands != nullptr) hands->TakeFromDriver(context->own_queue.get(), handle.get());
   handle.reset();
   if (order_counted_in != nullptr) order_counted_in->fetch_sub(1, std::memory_order_relaxed);
@@ -77,7 +77,7 @@ absl::Status Session::AddDevices() {
       object->key = device.key;
       object->platform = platform.handle;
       object->is_cpu = device.is_cpu;
-      object->driver = device.driver;
+      object->quirks = device.quirks;
       devices_.push_back(object);
       objects_.Insert(device.id, std::move(object));
     }

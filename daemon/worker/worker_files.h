@@ -20,7 +20,7 @@ FileAccess WorkerFileAccess(const std::vector<std::string>& more);
 // kUnavailable if this kernel cannot: then the worker reaches what its user may.
 absl::Status ConfineWorkerFiles(const std::vector<std::string>& more);
 
-// Where PoCL keeps what it has compiled; "" if that is not known.
+// Where a driver without bounds of its own keeps what it has compiled; "" if that is not known.
 std::string CompileCacheFolder();
 
 // Drivers say nothing but that they have no device if they cannot read their list or write to their

@@ -77,6 +77,27 @@ TEST_F(ContextLoopbackTest, CpuContextKeepsBuffersInTheHeap) {
   EXPECT_TRUE(client_->Call(command).context().buffers_in_heap());
 }
 
+// The client learns what concerns it of the driver's ways.
+TEST_F(ContextLoopbackTest, TellsTheDriversWays) {
+  struct Case {
+    cl_uint vendor;
+    const char* version;
+    bool overtakes;
+    bool images_of_imports;
+  };
+  for (const Case& one :
+       {Case{0, "OpenCL 3.0 fake", false, true}, Case{0, kPoclVersion, true, true},
+        Case{kNvidia, "OpenCL 3.0 CUDA", false, false}}) {
+    Start({}, one.vendor, one.version);
+    pb::Command command;
+    command.mutable_create_context()->set_context_id(client_->NewId());
+    command.mutable_create_context()->add_device_ids(kGpu);
+    const pb::Answer answer = client_->Call(command);
+    EXPECT_EQ(answer.context().overtakes(), one.overtakes) << one.version;
+    EXPECT_EQ(answer.context().images_of_imports(), one.images_of_imports) << one.version;
+  }
+}
+
 // A driver's refusal is the answer, unchanged, and leaves nothing behind.
 TEST_F(ContextLoopbackTest, RefusalIsTheAnswer) {
   fake_->FailNext("clCreateContext", CL_DEVICE_NOT_AVAILABLE);

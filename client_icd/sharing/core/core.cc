@@ -158,7 +158,7 @@ cl_int CheckAccessFlags(cl_mem_flags* flags) {
 
 cl_int CheckFormat(Context* context, cl_mem_flags flags, cl_mem_object_type type,
                    const cl_image_format& wanted, cl_int unsupported) {
-  // Flags for the host would leave no format with some drivers (rusticl).
+  // Flags for the host would leave no format with some drivers.
   flags &= CL_MEM_READ_WRITE | CL_MEM_READ_ONLY | CL_MEM_WRITE_ONLY;
   cl_uint count = 0;
   CL_RETURN_IF_ERROR(

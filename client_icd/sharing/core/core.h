@@ -82,7 +82,7 @@ cl_int CheckAccessFlags(cl_mem_flags* flags);
 
 // `unsupported` if no device of the context has such images, or why that cannot be known (a lost
 // session's code). To be asked before CreateShared makes one: drivers differ in the code that they
-// give for a format they lack (PoCL: CL_INVALID_OPERATION).
+// give for a format they lack (CL_INVALID_OPERATION was seen).
 cl_int CheckFormat(Context* context, cl_mem_flags flags, cl_mem_object_type type,
                    const cl_image_format& wanted, cl_int unsupported);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lets our threads end their work before the process's exit takes the graphics driver down. On an
-// NVIDIA H200 (driver 580.159.04) a program crashes in the driver's exit handler if memory of the
+// Lets our threads end their work before the process's exit takes the graphics driver down. A
+// program may crash in the driver's exit handler (sharing/gl/gl_quirks.h) if memory of the
 // worker is still imported then, and one of ours may be in a call. At exit() what is to be done
 // last is done, then nothing more is let in, and the exit waits for those inside, but not long. On
 // Windows, where the system ends all threads before a library hears of the exit, nobody is waited

@@ -12,7 +12,6 @@
 #include "client_icd/objects/enqueue.h"
 #include "client_icd/sharing/core/ways.h"
 #include "proto/codec.h"
-#include "proto/known_drivers.h"
 #include "proto/status_macros.h"
 
 namespace sluice::sharing {
@@ -30,8 +29,7 @@ bool IsCopyable(const MemObject& memory) {
   const cl_image_desc& desc = memory.image().desc;
   return memory.is_image() && memory.parent() == nullptr && desc.num_samples <= 1 &&
          desc.num_mip_levels <= 1 &&
-         // NVIDIA's OpenCL (580.159.04) answers CL_INVALID_VALUE to copies between them and
-         // buffers.
+         // A driver may answer CL_INVALID_VALUE to copies between them and buffers.
          (desc.image_type != CL_MEM_OBJECT_IMAGE1D_ARRAY || memory.context().buffers_in_heap());
 }
 
@@ -198,12 +196,6 @@ absl::Status MakeNativeShadow(MemObject* memory, SharedObject* shared) {
 
 }  // namespace
 
-bool MakesUsableImages(const Context& context) {
-  return std::none_of(context.devices().begin(), context.devices().end(), [](const Device* device) {
-    return IsNvidia(device->info().Scalar<cl_uint>(CL_DEVICE_VENDOR_ID, 0));
-  });
-}
-
 uint64_t PackedBytes(const MemObject& memory) {
   if (!memory.is_image()) return memory.bytes();
   uint64_t bytes = memory.image().element_bytes;
@@ -219,7 +211,7 @@ absl::Status MakeShadowed(MemObject* memory, SharedObject* shared) {
     return absl::UnimplementedError("the daemon is on another host");
   if (native.MakesShadow()) return MakeNativeShadow(memory, shared);
   const bool is_image = memory->is_image();
-  if (is_image || !MakesUsableImages(memory->context())) {
+  if (is_image || !memory->context().makes_usable_images()) {
     return MakeBeside(memory, shared, [is_image, shared](MemObject* buffer) {
       return MakeBuffer(buffer, buffer->bytes(), /*for_image=*/is_image, shared);
     });

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The device shadow (design section 9): memory that the worker makes and the native API opens as
-// well, or the reverse (Direct3D, ways.h). A buffer's memory object is the shadow itself (not with
-// NVIDIA's driver), and so is an image's that the native API has made; any other has a buffer
-// beside it, which the worker copies to and from on the device. Local sessions only: the memory's
-// descriptor goes over the handle channel.
+// well, or the reverse (Direct3D, ways.h). A buffer's memory object is the shadow itself (where
+// Context::makes_usable_images), and so is an image's that the native API has made; any other has a
+// buffer beside it, which the worker copies to and from on the device. Local sessions only: the
+// memory's descriptor goes over the handle channel.
 //
 // What only the driver can open also changes hands when it is imported without a shadow: the same
 // commands, and BeginImported and EndImported in place of the copies.
@@ -29,13 +29,6 @@
 #include "client_icd/sharing/core/shared_object.h"
 
 namespace sluice::sharing {
-
-// Whether OpenCL works with 1D images over a buffer that the context's driver has imported.
-// NVIDIA's (580.159, H100) makes one, and fails every kernel that uses it. When the buffer is made
-// nobody knows whether there will be such an image, and once kernels have the buffer for an
-// argument it must stay what it is. So there it is an ordinary buffer beside the imported one, at
-// the price of a copy on the device for each turn.
-bool MakesUsableImages(const Context& context);
 
 // The memory object's bytes, tightly packed.
 uint64_t PackedBytes(const MemObject& memory);

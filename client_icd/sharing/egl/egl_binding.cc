@@ -136,7 +136,7 @@ class EglBinding final : public GlBinding {
 
   GlContextRef Sibling() const override { return {GlContextRef::Kind::kEgl, display_, first_}; }
   bool ImportsDescriptors() const override { return true; }
-  // GL_OES_EGL_image asks for INVALID_VALUE for what is no image, but some drivers (Mesa's swrast)
+  // GL_OES_EGL_image asks for INVALID_VALUE for what is no image, but some drivers
   // read it first. The one call that looks an image up and does nothing to it is that which names
   // it for debugging; a name that the application gave is lost.
   bool IsImage(void* image) const override {

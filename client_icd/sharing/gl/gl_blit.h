@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes to what is written as it is by nothing but drawing: a texture of ours takes the bytes, and
-// is blitted to a framebuffer. Renderbuffers are such, and EGLImages: Mesa's glTexSubImage2D (22.3)
-// writes to level 0 of the texture that an image of another level was made from.
+// is blitted to a framebuffer. Renderbuffers are such, and EGLImages: glTexSubImage2D may
+// write to level 0 of the texture that an image of another level was made from.
 //
 // Of one context, which is current in every call. GL thread only.
 #pragma once

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies between a two-dimensional texture and a buffer by compute shaders, for shadows on a GPU:
-// 16 MiB take 28 us on an NVIDIA H200, where glGetTexImage takes 569 and glTexSubImage2D 347. On
-// llvmpipe they are twenty times slower than those.
+// 16 MiB take 28 us on an H200, where glGetTexImage takes 569 and glTexSubImage2D 347. Where the
+// processor draws, they are twenty times slower than those.
 //
 // A shader sees the texture through an image unit, to which it is bound once, by its name, while
 // clCreateFromGLTexture runs; as with a texture unit the binding holds the texture from then on.

@@ -57,7 +57,7 @@ cl_int MakeHiddenBuffer(Context* context, cl_mem_flags flags, size_t bytes, Ref<
 }
 
 // Section 9.9 adds depth to the table where a device has the extension: a driver may list such
-// formats without (NVIDIA's, for reading).
+// formats without.
 bool HasDepthImages(const Context& context) {
   const std::span<Device* const> devices = context.devices();
   return std::any_of(devices.begin(), devices.end(), [](const Device* device) {

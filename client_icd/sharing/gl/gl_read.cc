@@ -103,8 +103,8 @@ GlRead DirectGlRead(const GlFormat& format) {
 std::optional<GlRead> ChooseGlRead(GlContexts& contexts, const GlFormat& format) {
   const GlRead direct = DirectGlRead(format);
   if (!contexts.caps().version.es) return direct;
-  // OpenGL ES reads no depth, and has no glClampColor to keep what is below zero (Mesa cuts it
-  // off).
+  // OpenGL ES reads no depth, and has no glClampColor to keep what is below zero (a driver may
+  // cut it off).
   if (format.is_depth() || format.is_signed_normalised()) return std::nullopt;
   const GlFunctions& gl = contexts.gl();
   GLint chosen_format = 0;

@@ -32,8 +32,8 @@ void NarrowElements(const GlFormat& format, const GlRead& read, const uint8_t* w
                     uint8_t* out);
 
 // What GL reads of a format with stencil to floats and stencils, and back to the same bits. Not
-// left to GL, which keeps the stencil where it blits depth alone, but not the depth: Mesa's (22.3)
-// makes floats of 24 bits and rounds them down, so that all that a kernel leaves alone would
+// left to GL, which keeps the stencil where it blits depth alone, but not the depth: a driver may
+// make floats of 24 bits and round them down, so that all that a kernel leaves alone would
 // change.
 void SplitDepthStencils(const GlFormat& format, const uint8_t* in, size_t count, uint8_t* floats,
                         uint8_t* stencils);

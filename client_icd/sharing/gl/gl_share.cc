@@ -12,6 +12,7 @@
 #include "client_icd/sharing/core/exit_gate.h"
 #include "client_icd/sharing/gl/fence_waiters.h"
 #include "client_icd/sharing/gl/gl_copy.h"
+#include "client_icd/sharing/gl/gl_quirks.h"
 #include "client_icd/sharing/gl/gl_shadow.h"
 
 namespace sluice::sharing {
@@ -111,15 +112,12 @@ void GlContexts::ReadCaps() {
       HasExtension("GL_EXT_EGL_image_storage") && gl_.EGLImageTargetTexStorageEXT != nullptr;
   caps_.texture_buffer = !es || number >= 32;
   caps_.texture_buffer_range = number >= (es ? 32 : 43);
-  // NVIDIA's glEGLImageTargetTexture2DOES makes a texture that is not the image's sibling (seen on
-  // an H200, driver 580: one texel everywhere, writes that nobody saw, no error). Refused rather
-  // than wrong, until its storage way has been seen to be right.
   const auto* vendor = reinterpret_cast<const char*>(gl_.GetString(GL_VENDOR));
-  const bool is_nvidia = vendor != nullptr && std::string_view(vendor).starts_with("NVIDIA");
-  caps_.texels_as_named = is_nvidia;
-  caps_.new_contexts_wait = is_nvidia;
-  caps_.egl_image =
-      !is_nvidia && HasExtension("GL_OES_EGL_image") && gl_.EGLImageTargetTexture2DOES != nullptr;
+  const GlQuirks quirks = GlQuirksOf(vendor == nullptr ? "" : vendor);
+  caps_.texels_as_named = quirks.texels_as_named;
+  caps_.new_contexts_wait = quirks.new_contexts_wait;
+  caps_.egl_image = !quirks.egl_images_differ && HasExtension("GL_OES_EGL_image") &&
+                    gl_.EGLImageTargetTexture2DOES != nullptr;
   caps_.memory_object =
       HasExtension("GL_EXT_memory_object") && gl_.GetUnsignedBytei_vEXT != nullptr;
   caps_.memory_object_fd = caps_.memory_object && binding_->ImportsDescriptors() &&
@@ -243,7 +241,7 @@ cl_int GlContexts::Wait(GLsync sync, absl::Time deadline) {
 std::optional<cl_int> GlContexts::Look(GLsync sync) {
   if (closed()) return CL_INVALID_GL_OBJECT;
   // Not glClientWaitSync: where GL is promised no wrong call, a fence that is deleted at this
-  // moment is one, and Mesa's does not look then.
+  // moment is one, and a driver may not look then.
   GLint status = 0;
   gl_.GetSynciv(sync, GL_SYNC_STATUS, 1, nullptr, &status);
   if (status == GL_UNSIGNALED) return std::nullopt;

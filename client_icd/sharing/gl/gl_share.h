@@ -56,10 +56,10 @@ struct GlCaps {
   bool memory_object_fd = false;
   bool semaphore_fd = false;
   // A texture's bytes lie in the order of its internal format's name, whatever it was made from.
-  // Seen on NVIDIA's; others may keep what came as GL_BGRA in that order.
+  // Other drivers may keep what came as GL_BGRA in that order.
   bool texels_as_named = false;
   bool reset_status = false;
-  // A new context is first current when the GPU has done what it was given (NVIDIA's, 580): what
+  // A new context is first current when the GPU has done what it was given: what
   // may come behind a long drawing has its context before.
   bool new_contexts_wait = false;
   GLint texture_units = 0;  // Of one context, but for the scratch unit.

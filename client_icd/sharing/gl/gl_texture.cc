@@ -103,7 +103,7 @@ class BoundTexture {
 
   // The base level must be there in every face, of one shape; if another level is asked for, so
   // must be every level. The filters, which an application may change or override by a sampler at
-  // any time, are not looked at: other drivers' GL interoperation (Mesa's) does as much.
+  // any time, are not looked at: other drivers' GL interoperation does as much.
   bool IsComplete(GLint base, GLint last) const {
     const LevelShape first = Shape(target_, base);
     if (first.width <= 0) return false;
@@ -156,7 +156,7 @@ class BoundTexture {
 cl_int Bind(GlContexts& contexts, GLenum target, GLuint name) {
   const GlFunctions& gl = contexts.gl();
   if (gl.IsTexture(name) != GL_TRUE) return CL_INVALID_GL_OBJECT;
-  // Mesa answers in core profiles only; so are our contexts without errors, of 4.5.
+  // A driver may answer in core profiles only; so are our contexts without errors, of 4.5.
   if (contexts.caps().core_profile && contexts.caps().version.number >= 45 &&
       gl.GetTextureParameteriv != nullptr) {
     GLint own = 0;

@@ -345,9 +345,9 @@ class GlxBinding final : public GlBinding {
     return value;
   }
 
-  // The one with that id, among all: Mesa's glXChooseFBConfig does not find a configuration by its
-  // id. A context that was made from a visual (glXCreateContext, as SDL and GLUT do) has none, and
-  // Mesa gives -1: then all that may go with it, those with pbuffers first.
+  // The one with that id, among all: a driver's glXChooseFBConfig may not find a configuration by
+  // its id. A context that was made from a visual (glXCreateContext, as SDL and GLUT do) has none,
+  // and the driver gives -1: then all that may go with it, those with pbuffers first.
   std::vector<void*> FindConfigs(int id) const {
     int count = 0;
     void** all = glx_.GetFBConfigs(display_, screen_, &count);

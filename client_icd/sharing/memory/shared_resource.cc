@@ -357,7 +357,7 @@ cl_int Create(Context* context, cl_mem_flags flags, const void* capability, cl_u
     part.row_bytes = part.row_pitch = part.slice_pitch = about.bytes;
   }
   const sluice_access access = flags == CL_MEM_READ_ONLY ? SLUICE_READ : SLUICE_WRITE;
-  const bool copies = found.shape.plane_count > 0 || !MakesUsableImages(*context);
+  const bool copies = found.shape.plane_count > 0 || !context->makes_usable_images();
   auto object = std::make_unique<SharedResourceObject>(*std::move(connection), shown, access, found,
                                                        part, copies);
   CL_RETURN_IF_ERROR(object->Open());

@@ -157,7 +157,7 @@ class WglBinding final : public GlBinding {
   }
 
   // Of the application's pixel format, if that goes with pbuffers, else of another. Without one the
-  // application's own device context has to do. Never single-buffered: Mesa under Wine ends the
+  // application's own device context has to do. Never single-buffered: a driver may end the
   // process (BadMatch of X_ShmPutImage) when what was drawn to such a pbuffer is flushed.
   void MakePbuffer(int format) {
     const int asked[] = {WGL_DRAW_TO_PBUFFER_ARB, WGL_DOUBLE_BUFFER_ARB};

@@ -28,7 +28,7 @@ struct MemoryWatcher {
 void CL_CALLBACK OnNotify(const char* message, const void* private_info, size_t bytes, void* data) {
   if (ScopedOwnQuestions::Here()) return;
   const auto* watcher = static_cast<const Watcher*>(data);
-  // Oclgrind's come without the pointer, against section 4.4: then nobody knows of which context.
+  // They may come without the pointer, against section 4.4: then nobody knows of which context.
   if (watcher == nullptr) {
     Log(LogLevel::kWarning, "worker", "the driver tells of an error, and of no context",
         {{"message", message != nullptr ? message : ""}});
@@ -119,8 +119,12 @@ HandlerResult HandleCreateContext(Session& session, const pb::CreateContext& cmd
   context->own_queue.reset(
       cl().clCreateCommandQueue(context->handle.get(), handles[0], 0, &status));
   if (status != CL_SUCCESS) return status;
+  bool overtakes = false;
+  bool images_of_imports = true;
   for (const auto& device : context->devices) {
-    if (device->driver.is_nvidia) session.completions().set_polls();
+    if (device->quirks.calls_back_late) session.completions().set_polls();
+    overtakes |= device->quirks.overtakes;
+    images_of_imports &= !device->quirks.fails_images_of_imports;
   }
   context->buffers_in_heap =
       std::all_of(context->devices.begin(), context->devices.end(),
@@ -129,7 +133,10 @@ HandlerResult HandleCreateContext(Session& session, const pb::CreateContext& cmd
   context->pins =
       std::none_of(context->devices.begin(), context->devices.end(),
                    [](const std::shared_ptr<DeviceObject>& device) { return device->is_cpu; });
-  call.answer.mutable_context()->set_buffers_in_heap(context->buffers_in_heap);
+  pb::ContextPlacement& placement = *call.answer.mutable_context();
+  placement.set_buffers_in_heap(context->buffers_in_heap);
+  placement.set_overtakes(overtakes);
+  placement.set_images_of_imports(images_of_imports);
   session.NameDevice(DeviceName(handles[0]));
   const cl_int added = session.Add(cmd.context_id(), std::move(context));
   if (added == CL_SUCCESS) session.context_count.fetch_add(1, std::memory_order_relaxed);

@@ -40,7 +40,7 @@ HandlerResult HandleCreateSubDevices(Session& session, const pb::CreateSubDevice
     device->sub_device.reset(handles[i]);
     device->platform = parent->platform;
     device->is_cpu = parent->is_cpu;
-    device->driver = parent->driver;
+    device->quirks = parent->quirks;
     ReadDeviceInfo(handles[i], session.options().limits.memory_bytes,
                    call.answer.add_devices()->mutable_info());
     if (const cl_int added = session.Add(device->id, device); added != CL_SUCCESS) return added;

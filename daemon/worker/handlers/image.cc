@@ -180,11 +180,10 @@ bool IsAtHand(Enqueuer* enqueue, const TransferPlan& plan) {
 
 using FillColor = std::array<char, 16>;
 
-// NVIDIA's driver (580.159.04) does not return from the fill of a 3D image before what the queue or
-// the wait list has before it has ended: this thread would wait there for a user event that it is
-// itself to set.
+// Some drivers do not return from the fill of a 3D image before what the queue or the wait list has
+// before it has ended: this thread would wait there for a user event that it is itself to set.
 bool WaitsInFills(const MemoryObject& image, const QueueObject& queue) {
-  return queue.device->driver.is_nvidia && image.image_type == CL_MEM_OBJECT_IMAGE3D;
+  return queue.device->quirks.waits_in_volume_fills && image.image_type == CL_MEM_OBJECT_IMAGE3D;
 }
 
 // In a queue of ours, in which nothing waits for the application.

@@ -110,8 +110,8 @@ cl_int ReadProgramArray(const ProgramObject& program, cl_program_info param, std
   return status;
 }
 
-// For each of the program's devices, the place of its binary among the driver's. PoCL (3.1) has one
-// for all sub-devices of a device, which it names in their stead.
+// For each of the program's devices, the place of its binary among the driver's. A driver may have
+// one for all sub-devices of a device, which it names in their stead.
 cl_int FindBinaries(const ProgramObject& program, size_t count, std::vector<size_t>* places) {
   if (count == program.devices.size()) {
     for (size_t i = 0; i < count; ++i) places->push_back(i);

@@ -152,7 +152,7 @@ HandlerResult HandleSetKernelExecInfo(Session& session, const pb::SetKernelExecI
     return cl().clSetKernelExecInfo(kernel->handle.get(), cmd.param_name(), cmd.value().size(),
                                     cmd.value().data());
   }
-  // Of pointers: drivers know that set by its NULL, but rusticl, which refuses that, by its size.
+  // Of pointers: most drivers know that set by its NULL, one that refuses that by its size.
   const void* const none = nullptr;
   cl_int status = cl().clSetKernelExecInfo(kernel->handle.get(), cmd.param_name(), 0, nullptr);
   if (status == CL_INVALID_VALUE)

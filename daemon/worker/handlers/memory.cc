@@ -38,8 +38,8 @@ bool DecodeRect(const pb::BufferRect& in, const MemoryObject& memory, Rect* out)
          !__builtin_mul_overflow(out->bytes, r[2], &out->bytes) && out->bytes <= memory.size;
 }
 
-// In a buffer of which the rectangle's is a part. Columns, rows and slices are told anew: to PoCL's
-// test of overlaps an x beyond the pitch reaches into other rows.
+// In a buffer of which the rectangle's is a part. Columns, rows and slices are told anew: to a
+// driver's test of overlaps an x beyond the pitch reaches into other rows.
 void MoveOrigin(size_t by, Rect* rect) {
   size_t* const origin = rect->origin.v;
   if (by == 0) return;
@@ -461,7 +461,7 @@ HandlerResult HandleEnqueueUnmapShared(Session& session, const pb::EnqueueUnmapS
 HandlerResult HandleEnqueueMigrateMemObjects(Session& session,
                                              const pb::EnqueueMigrateMemObjects& cmd, Call&) {
   Enqueuer enqueue(session, cmd.on());
-  // NVIDIA's driver (580) reads the list when the command runs, not when it is called.
+  // A driver may read the list when the command runs, not when it is called.
   const auto handles = std::make_shared<std::vector<cl_mem>>();
   for (const uint64_t id : cmd.mem_ids()) {
     if (MemoryObject* const memory = enqueue.Find<MemoryObject>(id); memory != nullptr)

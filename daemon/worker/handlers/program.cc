@@ -145,7 +145,7 @@ ArgInfoAsked AskedByBuild(const ProgramObject& program, const std::string& optio
 }
 
 // Argument information is what the client judges clSetKernelArg by; drivers keep it only if asked
-// to. NVIDIA's driver (580) cannot build a source in which one kernel has no arguments when it is
+// to. A driver may not build a source in which one kernel has no arguments when it is
 // asked ("ptxas: Parsing error near '}'"): what fails with the question is tried again without it,
 // and that outcome, its log included, is told.
 template <typename Build>
@@ -245,8 +245,7 @@ HandlerResult HandleCreateProgramWithBuiltInKernels(Session& session,
   if (!FindDevices(session, *context, cmd.device_ids(), &devices)) return CL_INVALID_DEVICE;
   const std::vector<cl_device_id> handles = HandlesOf(devices);
   // "CL_INVALID_VALUE if ... kernel_names contains a kernel name that is not supported by any of
-  // the devices" (section 5.8.1). A driver without any may lack the function: rusticl (Mesa 25.0)
-  // crashes.
+  // the devices" (section 5.8.1). A driver without any may lack the function and crash.
   if (std::none_of(handles.begin(), handles.end(), &HasBuiltInKernels)) return CL_INVALID_VALUE;
   cl_int status = CL_SUCCESS;
   UniqueCl<cl_program> program(cl().clCreateProgramWithBuiltInKernels(
@@ -335,7 +334,7 @@ HandlerResult HandleLinkProgram(Session& session, const pb::LinkProgram& cmd, Ca
   program->id = cmd.program_id();
   program->devices = devices.empty() ? context->devices : devices;
   program->context = context;
-  // PoCL goes by the link's options, others by those of the compilations.
+  // Some drivers go by the link's options, others by those of the compilations.
   program->arg_info_asked = AskedByOptions(cmd.options());
   for (const auto& input : inputs)
     program->arg_info_asked = std::min(program->arg_info_asked, input->arg_info_asked);

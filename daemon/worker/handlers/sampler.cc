@@ -20,7 +20,7 @@ HandlerResult HandleCreateSampler(Session& session, const pb::CreateSampler& cmd
   auto sampler = std::make_shared<SamplerObject>();
   if (cl().clCreateSamplerWithProperties != nullptr) {
     std::vector<cl_sampler_properties> properties(cmd.properties().begin(), cmd.properties().end());
-    // An empty list, said in full: NVIDIA's driver (580) crashes on none.
+    // An empty list, said in full: a driver may crash on none.
     if (properties.empty()) {
       properties = {CL_SAMPLER_NORMALIZED_COORDS, kNormalized,
                     CL_SAMPLER_ADDRESSING_MODE,   kAddressing,

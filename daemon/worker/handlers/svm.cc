@@ -89,7 +89,7 @@ HandlerResult HandleEnqueueSvmMemFill(Session& session, const pb::EnqueueSvmMemF
   if (!enqueue.ok()) return enqueue.answer();
   void* const destination = session.objects().SvmPointer(cmd.destination(), cmd.size());
   if (destination == nullptr || cl().clEnqueueSVMMemFill == nullptr) return CL_INVALID_VALUE;
-  if (enqueue.queue().device->driver.knows_own_svm_only)
+  if (enqueue.queue().device->quirks.knows_own_svm_only)
     return FillAsBuffer(enqueue, destination, cmd);
   return enqueue.Run(
       [&](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {
@@ -103,7 +103,7 @@ HandlerResult HandleEnqueueSvmMap(Session& session, const pb::EnqueueSvmMap& cmd
   if (!enqueue.ok()) return enqueue.answer();
   void* const pointer = session.objects().SvmPointer(cmd.pointer(), cmd.size());
   if (pointer == nullptr || cl().clEnqueueSVMMap == nullptr) return CL_INVALID_VALUE;
-  if (enqueue.queue().device->driver.knows_own_svm_only) return RunNothing(enqueue);
+  if (enqueue.queue().device->quirks.knows_own_svm_only) return RunNothing(enqueue);
   return enqueue.Run(
       [&](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {
         return cl().clEnqueueSVMMap(queue, CL_FALSE, cmd.map_flags(), pointer, cmd.size(), waits,
@@ -116,7 +116,7 @@ HandlerResult HandleEnqueueSvmUnmap(Session& session, const pb::EnqueueSvmUnmap&
   if (!enqueue.ok()) return enqueue.answer();
   void* const pointer = session.objects().SvmPointer(cmd.pointer(), 1);
   if (pointer == nullptr || cl().clEnqueueSVMUnmap == nullptr) return CL_INVALID_VALUE;
-  if (enqueue.queue().device->driver.knows_own_svm_only) return RunNothing(enqueue);
+  if (enqueue.queue().device->quirks.knows_own_svm_only) return RunNothing(enqueue);
   return enqueue.Run(
       [&](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {
         return cl().clEnqueueSVMUnmap(queue, pointer, waits, list, event);
@@ -140,7 +140,7 @@ HandlerResult HandleEnqueueSvmMigrateMem(Session& session, const pb::EnqueueSvmM
     if (ranges->pointers.back() == nullptr) return CL_INVALID_VALUE;
   }
   if (cl().clEnqueueSVMMigrateMem == nullptr) return CL_INVALID_OPERATION;
-  if (enqueue.queue().device->driver.knows_own_svm_only) return RunNothing(enqueue);
+  if (enqueue.queue().device->quirks.knows_own_svm_only) return RunNothing(enqueue);
   auto carried = std::make_unique<Carried>();
   carried->keep = ranges;
   const HandlerResult migrated = enqueue.Run(
@@ -151,7 +151,7 @@ HandlerResult HandleEnqueueSvmMigrateMem(Session& session, const pb::EnqueueSvmM
       },
       std::move(carried));
   if (migrated.is_violation() || migrated.status() != CL_INVALID_VALUE) return migrated;
-  // The driver knows the memory of its own clSVMAlloc alone (rusticl, Mesa 25.0): a hint it has no
+  // The driver knows the memory of its own clSVMAlloc alone (driver_quirks.h): a hint it has no
   // use for. The command still waits for what it waits for.
   return RunNothing(enqueue);
 }

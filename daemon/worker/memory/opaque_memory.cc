@@ -3,7 +3,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/worker/memory/external_memory_names.h"
-#include "proto/known_drivers.h"
 #include "proto/status_macros.h"
 
 namespace sluice {
@@ -15,14 +14,6 @@ absl::StatusOr<DeviceUuid> UuidOf(cl_device_id device, cl_device_info which) {
   const cl_int status = cl().clGetDeviceInfo(device, which, uuid.size(), uuid.data(), &size);
   if (status == CL_SUCCESS && size == uuid.size()) return uuid;
   return absl::UnimplementedError("the driver gives its device no UUID (cl_khr_device_uuid)");
-}
-
-// NVIDIA's OpenCL has another driver UUID than NVIDIA's Vulkan (seen with 580.159.04), though it
-// imports its memory: one kernel driver serves the device to both.
-bool HasUuidOfItsOwn(cl_device_id device) {
-  cl_uint vendor = 0;
-  cl().clGetDeviceInfo(device, CL_DEVICE_VENDOR_ID, sizeof(vendor), &vendor, nullptr);
-  return IsNvidia(vendor);
 }
 
 }  // namespace
@@ -38,7 +29,8 @@ absl::StatusOr<OpaqueImporter> FindOpaqueImporter(const ContextObject& context) 
                    FindChangeOfHands(*context.devices[0], CL_EXTERNAL_MEMORY_HANDLE_OPAQUE_FD_KHR,
                                      "cl_khr_external_memory_opaque_fd"));
   ASSIGN_OR_RETURN(importer.device_uuid, UuidOf(importer.device, CL_DEVICE_UUID_KHR));
-  if (!HasUuidOfItsOwn(importer.device)) {
+  // One kernel driver may serve the device to two libraries, each with a UUID of its own.
+  if (!context.devices[0]->quirks.has_uuid_of_its_own) {
     ASSIGN_OR_RETURN(importer.driver_uuid, UuidOf(importer.device, CL_DRIVER_UUID_KHR));
   }
   return importer;

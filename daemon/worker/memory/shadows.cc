@@ -13,7 +13,7 @@
 namespace sluice {
 namespace {
 
-// More than the largest vector type needs, and what PoCL asks of memory that it works in.
+// More than the largest vector type needs, and what drivers ask of memory that it works in.
 constexpr uintptr_t kHostAlignment = 128;
 
 // The devices that were opened, by the UUID that was asked for; none for the one on the CPU. What

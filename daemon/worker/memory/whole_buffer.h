@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a command finds a buffer's bytes. PoCL 3.1 and 6.0 crash when they copy rectangles, or from
-// and to images, and a buffer is a sub-buffer, wherever that begins (CrashesOnParts,
-// proto/known_drivers.h): they are given the buffer that this is a part of, and the part's origin
-// added to the command's offset. The client has checked the command against the part. Of a copy
-// between two parts of one buffer with unlike pitches they then say CL_INVALID_VALUE, as of any
-// within one buffer. Session thread only.
+// Where a command finds a buffer's bytes. Some drivers crash when they copy rectangles, or from
+// and to images, and a buffer is a sub-buffer, wherever that begins
+// (DriverQuirks::crashes_on_sub_buffers): they are given the buffer that this is a part of, and the
+// part's origin added to the command's offset. The client has checked the command against the part.
+// Of a copy between two parts of one buffer with unlike pitches they then say CL_INVALID_VALUE, as
+// of any within one buffer. Session thread only.
 #pragma once
 
 #include "daemon/worker/driver.h"
@@ -19,7 +19,7 @@ struct BufferPlace {
 
 inline BufferPlace PlaceOf(const MemoryObject& buffer, const QueueObject& queue) {
   const bool is_part = buffer.parent != nullptr && !buffer.is_image && !buffer.parent->is_image;
-  if (!queue.device->driver.crashes_on_parts || !is_part) return {buffer.handle.get(), 0};
+  if (!queue.device->quirks.crashes_on_sub_buffers || !is_part) return {buffer.handle.get(), 0};
   size_t origin = 0;
   const cl_int status =
       cl().clGetMemObjectInfo(buffer.handle.get(), CL_MEM_OFFSET, sizeof(origin), &origin, nullptr);

@@ -6,7 +6,7 @@
 namespace sluice {
 
 cl_int EnqueueZeros(cl_command_queue queue, cl_mem buffer, size_t bytes) {
-  // Not with a pattern of one byte: NVIDIA's driver (580.159.04) takes eight times as long, and
+  // Not with a pattern of one byte: a driver may take eight times as long, and
   // 2 GiB into a buffer it fails, and the context with it. The host may have no access to write
   // with, so that what is left over is copied.
   constexpr cl_uchar kZeros[16] = {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known of the arguments of kernels in program binaries. Some drivers (NVIDIA's) keep no
+// What is known of the arguments of kernels in program binaries. Some drivers keep no
 // argument information in a binary, and without it a value of a handle's size cannot be told from a
 // handle. So when a client takes the binaries of a program whose driver still has the information,
 // it is written down under the binary's hash; a program that is made of the same binary later, in

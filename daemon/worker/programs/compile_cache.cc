@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// PoCL touches this file with each use of a program.
+// The driver touches this file with each use of a program.
 constexpr char kLastAccessed[] = "last_accessed";
 // A program lies in the folder of the first two characters of its hash, named by the others.
 constexpr size_t kBucketName = 2;

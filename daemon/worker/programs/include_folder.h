@@ -45,7 +45,7 @@ class IncludeFolder {
 
   // Folders that the options name, be there a file in them or not: they must not be looked for on
   // this host. One whose path has a blank gets a second name without one, where links to folders
-  // can be made: there are compilers that take no quotes off (PoCL 3.1).
+  // can be made: there are compilers that take no quotes off.
   absl::Status MakeDirectories(const google::protobuf::RepeatedPtrField<std::string>& directories);
 
   // The build options with each of `directories`, where it stands as a path of its own, moved under

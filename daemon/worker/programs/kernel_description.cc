@@ -49,8 +49,8 @@ bool IsImageTypeName(std::string_view name) {
 }
 
 // What of a value's size is a handle, under whatever name: only the driver tells, by what it makes
-// of a null one. (PoCL takes it; a sampler that has another name than sampler_t is nothing to it
-// anyway.)
+// of a null one. (A driver may take it; a sampler that has another name than sampler_t is nothing
+// to it anyway.)
 pb::KernelArgDescription::Kind AskForHandle(cl_kernel kernel, cl_uint index) {
   const void* const none = nullptr;
   switch (cl().clSetKernelArg(kernel, index, sizeof(none), &none)) {

@@ -12,9 +12,8 @@ namespace {
 
 constexpr size_t kMostLeftBehind = 256;
 
-// PoCL 3.1's status of what has failed by what it waited for: as an error code it means that there
-// is no device.
-constexpr cl_int kPoclFailed = -1;
+// DriverQuirks::fails_waits_with_minus_one.
+constexpr cl_int kFailedByWait = -1;
 
 // In the order of the constants that ask for them.
 void AddTimes(const EventTimes& times, pb::Completion* completion) {
@@ -269,7 +268,7 @@ void Completions::DeliverLane(CompletionLane* lane) {
 
 void Completions::Deliver(Pending* pending, cl_event event, cl_int status) {
   if (status > 0) status = CL_COMPLETE;  // Called back for completion, whatever the event says.
-  if (status == kPoclFailed && pending->order.fails_as_ours)
+  if (status == kFailedByWait && pending->order.fails_as_ours)
     status = CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
   if (status < 0) any_failed_.store(true, std::memory_order_relaxed);
   if (pending->then) {

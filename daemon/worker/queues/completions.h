@@ -3,16 +3,15 @@
 // the very driver thread that called back, and to whoever in the worker waits for a step of a
 // transfer.
 //
-// A driver's callback is a hint: the status is read from the event. PoCL 3.1 calls nobody back for
-// events that fail because a user event did: SweepFailed() finds those. Callbacks also come in any
-// order, even for an in-order queue, while an application may take the end of one command for the
-// end of all before it (a blocking read, then the profile of the kernel): a queue's Lane puts the
-// completions back in order.
+// A driver's callback is a hint: the status is read from the event. A driver may call nobody back
+// for events that fail because a user event did: SweepFailed() finds those. Callbacks also come in
+// any order, even for an in-order queue, while an application may take the end of one command for
+// the end of all before it (a blocking read, then the profile of the kernel): a queue's Lane puts
+// the completions back in order.
 //
-// NVIDIA's driver calls back from a thread that looks every 20 ms: eight writes that had ended
-// after 0.65 ms were told after 20 (driver 580, H200). With set_polls nothing is registered with
-// the driver, and the session thread looks itself (Poll), while it has nothing else to do. A driver
-// that refuses a callback (Wine's) is treated so from then on.
+// Some drivers call back late (DriverQuirks::calls_back_late). With set_polls nothing is registered
+// with the driver, and the session thread looks itself (Poll), while it has nothing else to do. A
+// driver that refuses a callback (Wine's) is treated so from then on.
 //
 // The driver is never called with the lock held: it may hold its own when it calls back.
 // Thread-safe, but for set_polls and Poll: session thread only.
@@ -44,7 +43,7 @@ class CompletionLane;
 struct Carried {
   Frame frame;            // A write's payload lies in here.
   std::string read_data;  // A small read's result: becomes the completion's payload.
-  // Kept a while longer if the command fails: NVIDIA's driver (580) tells a failure before its own
+  // Kept a while longer if the command fails: a driver may tell a failure before its own
   // thread has done with what the command was given.
   std::shared_ptr<void> keep;
 };
@@ -63,7 +62,7 @@ struct EventTimes {
 struct CompletionOrder {
   std::shared_ptr<CompletionLane> lane;  // The queue's; null: on its own.
   bool after_all = false;                // Waits for all before it in a queue that is out of order.
-  bool fails_as_ours = false;            // PoCL's, by what it waits for (SetFailsAsOurs).
+  bool fails_as_ours = false;            // The driver's code for that is not ours.
   CommandShare share = {};               // What is no longer in flight when it has ended.
 };
 

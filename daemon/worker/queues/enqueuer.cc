@@ -10,7 +10,7 @@
 namespace sluice {
 namespace {
 
-// PoCL 3.1 never ends a command that is enqueued behind an event which has failed already.
+// A driver may never end a command that is enqueued behind an event which has failed already.
 bool HasFailed(const Session& session, cl_event event) {
   return session.completions().any_failed() && StatusOf(event) < 0;
 }
@@ -18,7 +18,7 @@ bool HasFailed(const Session& session, cl_event event) {
 // While it may fail by one of those.
 void Keep(Session& session, const QueueObject& queue, cl_event event,
           absl::Span<const cl_event> waits) {
-  if (queue.device->driver.frees_what_fails) session.kept_events().Keep(event, waits);
+  if (queue.device->quirks.frees_failed_commands) session.kept_events().Keep(event, waits);
 }
 
 // Null if the driver makes none: the times are not available then (section 5.14), but all else is.
@@ -59,10 +59,10 @@ Enqueuer::Enqueuer(Session& session, const pb::Enqueue& on)
       Fail(CL_INVALID_CONTEXT);
     } else {
       waits_.push_back(event->handle.get());
-      if (ok() && queue_->device->driver.is_pocl) CollectGuards(event);
+      if (ok() && queue_->device->quirks.aborts_on_failed_wait) CollectGuards(event);
     }
   }
-  if (ok() && queue_->device->driver.is_pocl) GuardWaits();
+  if (ok() && queue_->device->quirks.aborts_on_failed_wait) GuardWaits();
   if (ok() && HasWaited() && !queue_->in_order && queue_->profiling) WaitForTheEnded();
 }
 
@@ -120,7 +120,8 @@ HandlerResult Enqueuer::Publish(UniqueCl<cl_event> event, std::unique_ptr<Carrie
   }
   session_.completions().Publish(
       event.get(), event_id_, queue_->profiling, std::move(carried),
-      {queue_->lane, after_all_, waits && fails_as_ours_ && queue_->device->driver.is_pocl,
+      {queue_->lane, after_all_,
+       waits && fails_as_ours_ && queue_->device->quirks.fails_waits_with_minus_one,
        std::move(share)});
   Remember(std::move(event));
   return CL_SUCCESS;

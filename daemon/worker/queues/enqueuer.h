@@ -80,7 +80,7 @@ class Enqueuer {
   // For markers and barriers: without a wait list, they end after all before them.
   void SetAfterAll() { after_all_ = !has_wait_list_; }
   // For what the worker also does without the driver (transfers and maps, by their size and the
-  // client's transport): it fails by what it waits for with one code, and not PoCL's.
+  // client's transport): it fails by what it waits for with one code, and not the driver's own.
   void SetFailsAsOurs() { fails_as_ours_ = true; }
   // True if there was a wait list, and all of it has completed: none may be passed to the driver,
   // to which an empty list means everything. A barrier before it may be pending all the same
@@ -98,7 +98,7 @@ class Enqueuer {
   // All of the wait list has completed, but only the driver can tell the times of the command: it
   // is given a list of something that has ended.
   void WaitForTheEnded();
-  // PoCL: of what it waits for, and what waits for it.
+  // Of what it waits for, and what waits for it (guards.h).
   void CollectGuards(EventObject* event);
   void GuardWaits();
   // Later commands find the command by its event, or by its place in the queue.

@@ -21,8 +21,8 @@ std::string Bytes(const Uuid& uuid) { return std::string(uuid.begin(), uuid.end(
 class OpaqueLoopbackTest : public LoopbackTest {
  protected:
   void SetUp() override { Begin({}); }
-  void Begin(const SessionOptions& options) {
-    Start(options);
+  void Begin(const SessionOptions& options, cl_uint gpu_vendor_id = 0) {
+    Start(options, gpu_vendor_id);
     fake_->set_gpu_uuid(kDevice);
     context_ = MakeContext(kGpu);
     queue_ = MakeQueue(context_, kGpu);
@@ -267,12 +267,12 @@ TEST_F(OpaqueLoopbackTest, QuotaAndImages) {
   EXPECT_NE(answer.status(), CL_SUCCESS);
 }
 
-// NVIDIA's APIs have driver UUIDs of their own: the device's alone says whose the memory is.
-TEST_F(OpaqueLoopbackTest, NvidiasDriversDiffer) {
+// A driver may have a UUID of its own: the device's alone says then whose the memory is.
+TEST_F(OpaqueLoopbackTest, DriversWithUuidsOfTheirOwn) {
+  Begin({}, kNvidia);
   pb::Command command = Describe();
   pb::ImportedMemory& memory = *command.mutable_create_imported_buffer()->mutable_memory();
   memory.set_driver_uuid(Bytes({1, 2}));
-  fake_->set_gpu_vendor_id(0x10de);
   Import(command);
   command = Describe();
   command.mutable_create_imported_buffer()->mutable_memory()->set_device_uuid(Bytes({1, 2}));

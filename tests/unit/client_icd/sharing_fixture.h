@@ -28,26 +28,26 @@ class SharingTest : public ::testing::Test {
   }
   void TearDown() override { session_->Lose("the test is over"); }
 
-  // With images of any size; its driver runs queues out of order (Queue::RunsInOrder).
+  // With images of any size.
   static InfoTable Description() {
     const cl_bool yes = CL_TRUE;
     google::protobuf::RepeatedPtrField<pb::InfoValue> values;
     pb::InfoValue& support = *values.Add();
     support.set_param_name(CL_DEVICE_IMAGE_SUPPORT);
     support.set_value(&yes, sizeof(yes));
-    constexpr char kVersion[] = "OpenCL 3.0 PoCL";
-    pb::InfoValue& version = *values.Add();
-    version.set_param_name(CL_DEVICE_VERSION);
-    version.set_value(kVersion, sizeof(kVersion));
     return InfoTable(values);
   }
   static std::shared_ptr<Session> MakeSession(std::unique_ptr<ScriptedWorker> worker) {
     return Session::Start({std::move(worker)});
   }
-  Ref<Context> MakeContext() {
+  // Its driver runs queues out of order (Queue::RunsInOrder).
+  Ref<Context> MakeContext(bool images_of_imports = true) {
+    pb::ContextPlacement placement;
+    placement.set_overtakes(true);
+    placement.set_images_of_imports(images_of_imports);
     auto context = Ref<Context>::Adopt(
         new Context(session_, nullptr, {device_}, PropertyList(), nullptr, nullptr));
-    context->SetPlacement(false);
+    context->SetPlacement(placement, /*is_local=*/true);
     return context;
   }
   Ref<Queue> MakeQueue(cl_command_queue_properties flags) {

@@ -222,7 +222,10 @@ TEST_F(SharingWaysTest, WhatCannotBeStagedIsRefused) {
   world_->stage_status = absl::FailedPreconditionError("cannot be mapped");
   worker_->TakeImports("the memory's device is another");
   for (const bool in_heap : {false, true}) {
-    context_->SetPlacement(in_heap);
+    pb::ContextPlacement placement;
+    placement.set_buffers_in_heap(in_heap);
+    placement.set_images_of_imports(true);
+    context_->SetPlacement(placement, /*is_local=*/true);
     const size_t tried = worker_->Handles().size();
     MakeImage(RulesOf(Api::kD3d11).invalid_object);
     EXPECT_EQ(worker_->Handles().size(), tried + 1) << in_heap;

@@ -165,7 +165,7 @@ std::function<cl_int(cl_int)> AtEnd(Session& session, const HandOver& what,
   };
 }
 
-// The driver is told when the command may run and not before: NVIDIA's (580.159.04) waits inside
+// The driver is told when the command may run and not before: one may wait inside
 // these calls for what their wait list waits for, and this thread has to go on.
 template <typename Command>
 HandlerResult Enqueue(Session& session, const Command& cmd, bool semaphore,
