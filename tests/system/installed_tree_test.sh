@@ -48,6 +48,13 @@ for prefix in /usr /opt/sluice; do
       *) echo "FAILED: $path is not below $prefix"; exit 1 ;;
     esac
   done
+  # A page names its neighbours as they lie where it is installed.
+  while IFS=: read -r page link; do
+    [ -e "$(dirname "$page")/$link" ] || {
+      echo "FAILED: ${page#"$tree"} links to $link, which is not installed"
+      exit 1
+    }
+  done < <(grep -roP --include='*.md' '\]\((?!\w+:|#)\K[^)#]+' "$tree$prefix/share/doc")
   for place in includedir:include libdir:lib; do
     path=$(pkg-config --variable="${place%:*}" "$tree$prefix/lib/pkgconfig/sluice.pc")
     [ "$(realpath -m "$path")" = "$tree$prefix/${place#*:}" ] || {
