@@ -136,6 +136,13 @@ struct IcdSearch {
 // ocl-icd takes the name of one file too.
 bool NamesFile(const std::string& place) { return absl::EndsWith(place, ".icd"); }
 
+// OCL_ICD_VENDORS names a folder as some loaders do not take it.
+bool LacksSlash() {
+  const char* vendors = std::getenv("OCL_ICD_VENDORS");
+  return vendors != nullptr && vendors[0] != '\0' && !absl::EndsWith(vendors, "/") &&
+         !NamesFile(vendors);
+}
+
 // The .icd files that a loader reads.
 IcdSearch FindNamedLibrary(const std::string& place) {
   std::vector<std::filesystem::path> files;
@@ -424,6 +431,11 @@ void Examination::CheckPlatforms() {
     return Failed(kName, list.problem,
                   "it need not be Sluice's driver: `sluicectl run -- PROGRAM` shows a program no "
                   "other; those that loaders read are named by the .icd files beside Sluice's");
+  }
+  if (list.names.empty() && driver.empty() && !library_.empty() && LacksSlash()) {
+    return Failed(kName, found,
+                  "end OCL_ICD_VENDORS with a slash: CUDA's loader puts an .icd file's name right "
+                  "behind it");
   }
   Failed(kName, absl::StrCat(found, driver),
          "mend the steps that failed above, and what the driver says; if neither tells, set "

@@ -133,6 +133,14 @@ def check_loader(env, folder):
     report.check("apt-get install" in results["OpenCL loader"]["advice"]
                  and results["application's view"]["result"] == "skipped" and results["devices"]["result"] == "ok",
                  "doctor says what to install, and what it could not look at", answer)
+    # One that finds no .icd file, as CUDA's does behind a folder's name without a slash at its end.
+    empty = dict(env, LD_LIBRARY_PATH=str(harness.built("empty_loader/libOpenCL.so.1").parent))
+    for end, advised in (("", True), ("/", False)):
+        answer = expect_fault(dict(empty, OCL_ICD_VENDORS=env["OCL_ICD_VENDORS"].rstrip("/") + end),
+                              f"a loader that finds no .icd file behind a name that ends with '{end}'", "application's view")
+        advice = [step["advice"] for step in answer.get("steps", []) if step["step"] == "application's view"]
+        report.check(len(advice) == 1 and ("OCL_ICD_VENDORS with a slash" in advice[0]) == advised,
+                     f"doctor advises to end it with a slash: {advised}", advice)
     # None at all: a root without it, where this machine can make one.
     loaders = sorted(pathlib.Path("/usr/lib").glob("*/libOpenCL.so*")) + sorted(pathlib.Path("/usr/lib").glob(
         "libOpenCL.so*"))
