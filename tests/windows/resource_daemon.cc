@@ -100,7 +100,7 @@ HANDLE ResourceDaemon::OpenChild(const char* executable) const {
   for (BOOL more = ::Process32First(all, &entry); more; more = ::Process32Next(all, &entry)) {
     if (entry.th32ParentProcessID != process_->pid()) continue;
     if (std::strcmp(entry.szExeFile, executable) != 0) continue;
-    // Its list lets nobody end it; under Wine its owner may change that (platform_win/README.md).
+    // Its list lets nobody end it; under Wine its owner may change that (platform_win/WINE.md).
     SECURITY_DESCRIPTOR everything;
     ::InitializeSecurityDescriptor(&everything, SECURITY_DESCRIPTOR_REVISION);
     ::SetSecurityDescriptorDacl(&everything, TRUE, nullptr, FALSE);

@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The measurable rules of how this project writes, over all *.md files: a sentence has at most 35 words, and none begins
+with What, Who, Whose, Whether or Where as its subject. A README has at most 150 lines, and no line over 120 columns.
+    words.py [FILE...]
+
+A sentence is prose between two full stops. Headings, tables and code are no sentences. Each item of a list stands for
+itself: its sentences count, but never together with the line before it. Code between backticks, and a link, is one word.
+Questions may begin with any word. A row of a table cannot be wrapped: it may have 240 columns."""
+import pathlib
+import re
+import sys
+
+import tree
+
+WORDS, LINES, COLUMNS, ROW_COLUMNS = 35, 150, 120, 240
+# "Where X is, do Y" is a clause before its main sentence; "What X is, is Y" has the clause as its subject.
+SUBJECT = re.compile(r"(?:What|Who|Whose|Whether|Where)\b")
+CLAUSE = re.compile(r"(?:Where|What)(?:ever)?\b[^,;:]*,")
+WRITTEN_BY_PROGRAMS = "tests/bench/results/"
+
+
+def blocks_of(text):
+    """The paragraphs and items of lists, each as (its first line's number, its text)."""
+    blocks, current, fenced, code = [], None, False, False
+    for number, line in enumerate(text.splitlines(), 1):
+        if re.match(r"\s*(```|~~~)", line):
+            fenced, current = not fenced, None
+            continue
+        blank = not line.strip()
+        if fenced or blank or re.match(r"\s*(#|\||<!--|={3,}|-{3,}|\d+\.?\s*$)", line):
+            current, code = None, code and blank
+            continue
+        if re.match(r" {4}", line) and (current is None or code):
+            code = True
+            continue
+        code = False
+        item = re.match(r"\s*(?:[-*+]|\d+\.)\s+", line)
+        if current is None or item:
+            current = [number, line[item.end():] if item else line.strip()]
+            blocks.append(current)
+        else:
+            current[1] += " " + line.strip()
+    return blocks
+
+
+def sentences_of(text):
+    text = re.sub(r"``?[^`]+``?", "Code", text)
+    text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", lambda found: "Link" if found.group(1) else "", text)
+    text = re.sub(r"\b(e\.g|i\.e|etc|cf|vs|p|No)\.", r"\1", text)
+    for sentence in re.split(r"(?<=[.!?])[)\"*_]*\s+", text):
+        yield sentence.strip(" *_(\"")
+
+
+def check(path, problems):
+    name, text = tree.relative(path), tree.read(path)
+    count = 0
+    for number, block in blocks_of(text):
+        for sentence in sentences_of(block):
+            count += 1
+            words = re.findall(r"[^\s]*[A-Za-z0-9][^\s]*", sentence)
+            shown = " ".join(words[:8])
+            if len(words) > WORDS:
+                problems.append(f"{name}:{number}: a sentence of {len(words)} words, at most {WORDS}: \"{shown} ...\"")
+            if SUBJECT.match(sentence) and "?" not in sentence and not CLAUSE.match(sentence):
+                problems.append(f"{name}:{number}: a sentence's subject begins with {words[0]}: \"{shown} ...\"")
+    lines = text.splitlines()
+    if path.name == "README.md" and len(lines) > LINES:
+        problems.append(f"{name}: {len(lines)} lines, at most {LINES}: give a room or a reference a file of its own")
+    for number, line in enumerate(lines, 1):
+        limit = ROW_COLUMNS if line.lstrip().startswith("|") else COLUMNS
+        if len(line) > limit:
+            problems.append(f"{name}:{number}: {len(line)} columns, at most {limit}")
+    return count
+
+
+def main():
+    problems = []
+    paths = [pathlib.Path(name).resolve() for name in sys.argv[1:]] or tree.files(".md")
+    count = sum(check(path, problems) for path in paths
+                if not tree.relative(path).startswith(WRITTEN_BY_PROGRAMS))
+    tree.finish(problems, f"{count} sentences are short and begin with their subject")
+
+
+if __name__ == "__main__":
+    main()
