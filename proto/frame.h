@@ -33,7 +33,7 @@ struct PieceHeader {
 };
 static_assert(sizeof(PieceHeader) == 8);
 
-inline constexpr size_t kMaxPieceBody = 64 * 1024;
+inline constexpr size_t kMaxPieceBody = 64 * 1024;  // Fits into half of a ring (RingReader::Next).
 // The largest frame: a program travels as one.
 inline constexpr uint64_t kMaxFrameBytes = (uint64_t{1} << 31) - 1;
 // Initial contents of a memory object up to this size travel with its creation.

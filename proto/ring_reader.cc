@@ -15,6 +15,11 @@ RingReader::RingReader(uint8_t* memory, uint64_t max_frame_bytes)
       data_(memory + kRingDataOffset),
       assembler_(max_frame_bytes) {}
 
+uint64_t RingReader::BytesWaiting() const {
+  return shared_->produced.load(std::memory_order_acquire) -
+         consumed_.load(std::memory_order_relaxed);
+}
+
 bool RingReader::HasPiece() const {
   return shared_->produced.load(std::memory_order_acquire) !=
          consumed_.load(std::memory_order_relaxed);
@@ -46,7 +51,10 @@ absl::StatusOr<bool> RingReader::Next(Frame* frame) {
     consumed_.store(consumed + padded, std::memory_order_relaxed);
     // Pairs with the acquire in RingWriter::Room.
     shared_->consumed.store(consumed + padded, std::memory_order_seq_cst);
-    if (shared_->producer_waits.load(std::memory_order_seq_cst) != 0) {
+    // Not for each piece: a full ring would wake its producer to write one piece and sleep again.
+    // Half of the ring takes any piece.
+    if (available - padded <= kRingCapacity / 2 &&
+        shared_->producer_waits.load(std::memory_order_seq_cst) != 0) {
       shared_->producer_waits.store(0, std::memory_order_relaxed);
       shared_->space_bell.fetch_add(1, std::memory_order_seq_cst);
       FutexWake(&shared_->space_bell, 1, ~0u);

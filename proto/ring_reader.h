@@ -25,6 +25,8 @@ class RingReader {
   absl::StatusOr<bool> Next(Frame* frame);
 
   bool HasPiece() const;  // Something is there that Next has not taken.
+  // How much of it, as the producer has it: a hint, unchecked.
+  uint64_t BytesWaiting() const;
 
   // Sleeps until the producer has a frame that `state` asks for, someone calls Interrupt, or the
   // timeout has passed. Returns at once if something is there. `bit` is kBitWaiter or

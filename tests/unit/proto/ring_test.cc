@@ -64,6 +64,30 @@ class RingTest : public ::testing::Test {
   std::unique_ptr<RingReader> reader_;
 };
 
+// A producer that waits for room is woken once half of the ring is free, not for each piece.
+TEST_F(RingTest, ProducerIsWokenAtHalf) {
+  const std::string message(1000, 'm');
+  uint64_t written = 0;
+  FrameHeader header = {};
+  header.message_bytes = static_cast<uint32_t>(message.size());
+  bool full = false;
+  while (!full) {
+    header.sequence = written + 1;
+    CutFrame(header, message, {}, kMaxPieceBody,
+             [&](const PieceHeader& piece, std::string_view a, std::string_view b,
+                 std::string_view c) { return !(full = !writer_->TryWritePiece(piece, a, b, c)); });
+    if (!full) ++written;
+  }
+  shared_.producer_waits.store(1);  // As WaitForRoom.
+  const uint32_t before = shared_.space_bell.load();
+  Frame frame;
+  for (uint64_t i = 1; i <= written; ++i) {
+    ASSERT_TRUE(*reader_->Next(&frame));
+    const bool half = shared_.produced.load() - shared_.consumed.load() <= kRingCapacity / 2;
+    EXPECT_EQ(shared_.space_bell.load(), before + half) << i;
+  }
+}
+
 // Frames of all sizes, many times the ring's capacity, come out as they went in: no byte is lost
 // where they wrap around.
 TEST_F(RingTest, FramesSurviveWrapAround) {
