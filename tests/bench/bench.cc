@@ -15,7 +15,14 @@
 namespace sluice_bench {
 namespace {
 
-constexpr char kSource[] = "kernel void empty(global uint* data, uint value) {}";
+// `busy` takes a time in proportion to its rounds; what it stores depends on all of them.
+constexpr char kSource[] =
+    "kernel void empty(global uint* data, uint value) {}"
+    "kernel void busy(global uint* data, uint rounds) {"
+    "  uint x = data[0];"
+    "  for (uint i = 0; i < rounds; ++i) x = x * 1664525u + 1013904223u;"
+    "  data[0] = x;"
+    "}";
 std::string DeviceText(cl_device_id device, cl_device_info what) {
   char text[256] = "";
   ocl_check(clGetDeviceInfo(device, what, sizeof(text), text, nullptr), "clGetDeviceInfo");
@@ -79,6 +86,9 @@ Device OpenDevice() {
   const cl_uint value = 0;
   ocl_check(clSetKernelArg(device.empty, 0, sizeof(cl_mem), &device.small), "clSetKernelArg");
   ocl_check(clSetKernelArg(device.empty, 1, sizeof(value), &value), "clSetKernelArg");
+  device.busy = clCreateKernel(device.program, "busy", &code);
+  ocl_check(code, "clCreateKernel");
+  ocl_check(clSetKernelArg(device.busy, 0, sizeof(cl_mem), &device.small), "clSetKernelArg");
   Launch(device, device.queue, 0, nullptr, nullptr);
   ocl_check(clFinish(device.queue), "clFinish");
   return device;

@@ -21,6 +21,7 @@ using Rows = std::vector<std::pair<std::string, double>>;
 
 struct Options {
   bool quick = false;  // Few repetitions: a smoke test, not a measurement.
+  bool calls = false;  // Only what MeasureCalls measures.
 };
 
 // One device with a context, an in-order queue and an empty kernel that takes a buffer and a
@@ -31,7 +32,8 @@ struct Device {
   cl_command_queue queue = nullptr;
   cl_program program = nullptr;
   cl_kernel empty = nullptr;
-  cl_mem small = nullptr;  // 4 KiB, argument 0 of `empty`.
+  cl_kernel busy = nullptr;  // Argument 1: how many rounds it works.
+  cl_mem small = nullptr;    // 4 KiB, argument 0 of `empty`.
   std::string platform_name, name, driver, type;
 };
 

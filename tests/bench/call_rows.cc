@@ -69,19 +69,24 @@ void MeasureLocalCalls(const Device& device, int repeats, Rows* rows) {
   });
 }
 
-// A thousand launches, each waiting for the one before by its event, on a queue that would not
-// order them.
-double EventChainUs(const Device& device, int repeats) {
-  cl_command_queue_properties supported = 0;
-  ocl_check(clGetDeviceInfo(device.id, CL_DEVICE_QUEUE_ON_HOST_PROPERTIES, sizeof(supported),
-                            &supported, nullptr),
-            "clGetDeviceInfo");
-  const cl_queue_properties properties[] = {CL_QUEUE_PROPERTIES,
-                                            supported & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, 0};
+cl_command_queue NewQueue(const Device& device, cl_command_queue_properties flags) {
+  const cl_queue_properties properties[] = {CL_QUEUE_PROPERTIES, flags, 0};
   cl_int code = CL_SUCCESS;
   cl_command_queue queue =
       clCreateCommandQueueWithProperties(device.context, device.id, properties, &code);
   ocl_check(code, "clCreateCommandQueueWithProperties");
+  return queue;
+}
+
+// A thousand launches, each waiting for the one before by its event, on a queue that would not
+// order them (if the device has one), or on one that would.
+double EventChainUs(const Device& device, bool in_order, int repeats) {
+  cl_command_queue_properties supported = 0;
+  ocl_check(clGetDeviceInfo(device.id, CL_DEVICE_QUEUE_ON_HOST_PROPERTIES, sizeof(supported),
+                            &supported, nullptr),
+            "clGetDeviceInfo");
+  cl_command_queue queue =
+      NewQueue(device, in_order ? 0 : supported & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
   const double seconds = MedianSeconds(repeats, [&] {
     cl_event last = nullptr;
     for (int i = 0; i < kChainLength; ++i) {
@@ -163,6 +168,12 @@ void MeasurePipelined(const Device& device, bool quick, Rows* rows) {
   static const char kPage[4096] = {};
   per_second("launches_per_s", quick ? 1000 : 20000,
              [&] { Launch(device, device.queue, 0, nullptr, nullptr); });
+  per_second("launches_local_per_s", quick ? 1000 : 20000, [&] {
+    const size_t one = 1;
+    ocl_check(clEnqueueNDRangeKernel(device.queue, device.empty, 1, nullptr, &one, &one, 0, nullptr,
+                                     nullptr),
+              "clEnqueueNDRangeKernel");
+  });
   per_second("writes_4kib_per_s", quick ? 500 : 5000,
              [&] { Write(device, device.small, CL_FALSE, sizeof(kPage), kPage); });
   per_second("create_write_release_per_s", quick ? 200 : 2000, [&] {
@@ -170,6 +181,70 @@ void MeasurePipelined(const Device& device, bool quick, Rows* rows) {
     Write(device, buffer, CL_FALSE, sizeof(kPage), kPage);
     ocl_check(clReleaseMemObject(buffer), "clReleaseMemObject");
   });
+  per_second("create_release_per_s", quick ? 200 : 2000, [&] {
+    cl_mem buffer = NewBuffer(device, CL_MEM_READ_WRITE, sizeof(kPage));
+    ocl_check(clReleaseMemObject(buffer), "clReleaseMemObject");
+  });
+}
+
+void LaunchBusy(const Device& device, cl_command_queue queue, double rounds, cl_event* event) {
+  const size_t one = 1;
+  const auto count = static_cast<cl_uint>(rounds);
+  ocl_check(clSetKernelArg(device.busy, 1, sizeof(count), &count), "clSetKernelArg");
+  ocl_check(clEnqueueNDRangeKernel(queue, device.busy, 1, nullptr, &one, &one, 0, nullptr, event),
+            "clEnqueueNDRangeKernel");
+}
+
+// By the device's clock; the median of some.
+double BusySeconds(const Device& device, cl_command_queue profiling, double rounds) {
+  std::vector<double> samples;
+  for (int i = 0; i < 3; ++i) {
+    cl_event event = nullptr;
+    LaunchBusy(device, profiling, rounds, &event);
+    ocl_check(clWaitForEvents(1, &event), "clWaitForEvents");
+    cl_ulong start = 0, end = 0;
+    ocl_check(
+        clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof(start), &start, nullptr),
+        "clGetEventProfilingInfo");
+    ocl_check(clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof(end), &end, nullptr),
+              "clGetEventProfilingInfo");
+    ocl_check(clReleaseEvent(event), "clReleaseEvent");
+    samples.push_back(static_cast<double>(end - start) * 1e-9);
+  }
+  return Median(std::move(samples));
+}
+
+// Launch and clFinish of kernels that take long: by how much the wait is longer than the kernel.
+void MeasureLongKernels(const Device& device, bool quick, Rows* rows) {
+  cl_command_queue profiling = NewQueue(device, CL_QUEUE_PROFILING_ENABLE);
+  double rounds_per_second = 1e6;
+  for (int i = 0; i < 3; ++i)
+    rounds_per_second *= 0.01 / BusySeconds(device, profiling, rounds_per_second * 0.01);
+  const std::vector<double> lengths_ms = {0.2, 0.5, 1, 2, 5, 10, 100};
+  for (const double ms : lengths_ms) {
+    const double rounds = rounds_per_second * ms * 1e-3;
+    const double kernel = BusySeconds(device, profiling, rounds);
+    const double wait = MedianSeconds(quick     ? 1
+                                      : ms > 50 ? 5
+                                                : 25,
+                                      [&] {
+                                        LaunchBusy(device, device.queue, rounds, nullptr);
+                                        ocl_check(clFinish(device.queue), "clFinish");
+                                      });
+    std::string name = "long_kernel_" + std::to_string(static_cast<int>(ms * 1000)) + "us_over_us";
+    rows->emplace_back(std::move(name), (wait - kernel) * 1e6);
+  }
+  clReleaseCommandQueue(profiling);
+}
+
+double CreateContextMs(const Device& device, int repeats) {
+  const double seconds = MedianSeconds(repeats, [&] {
+    cl_int code = CL_SUCCESS;
+    cl_context context = clCreateContext(nullptr, 1, &device.id, nullptr, nullptr, &code);
+    ocl_check(code, "clCreateContext");
+    ocl_check(clReleaseContext(context), "clReleaseContext");
+  });
+  return seconds * 1e3;
 }
 
 }  // namespace
@@ -180,7 +255,10 @@ void MeasureCalls(const Device& device, const Options& options, Rows* rows) {
   MeasureSynchronous(device, quick ? 50 : 1000, rows);
   MeasureLocalCalls(device, quick ? 3 : 21, rows);
   MeasurePipelined(device, quick, rows);
-  rows->emplace_back("event_chain_1000_us", EventChainUs(device, quick ? 1 : 9));
+  rows->emplace_back("event_chain_1000_us", EventChainUs(device, false, quick ? 1 : 9));
+  rows->emplace_back("event_chain_in_order_1000_us", EventChainUs(device, true, quick ? 1 : 9));
+  MeasureLongKernels(device, quick, rows);
+  rows->emplace_back("create_context_ms", CreateContextMs(device, quick ? 1 : 5));
   rows->emplace_back("build_ms", BuildMs(device, quick ? 1 : 5));
 }
 

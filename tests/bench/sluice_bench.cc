@@ -2,7 +2,8 @@
 //
 // Measures one OpenCL platform and prints one JSON object: where it ran, and a number per row.
 //
-// usage: sluice_bench [--quick] [--rtt | --sustained]
+// usage: sluice_bench [--quick] [--calls | --rtt | --sustained]
+//   --calls      only the rows of calls and small commands
 //   --rtt        only the loopback TCP round trip, which remote latency is judged against
 //   --sustained  only a long transfer each way, for links that iperf3 measures too
 #include <cstdio>
@@ -38,12 +39,14 @@ int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     if (std::strcmp(argv[i], "--quick") == 0) {
       options.quick = true;
+    } else if (std::strcmp(argv[i], "--calls") == 0) {
+      options.calls = true;
     } else if (std::strcmp(argv[i], "--rtt") == 0) {
       only_round_trip = true;
     } else if (std::strcmp(argv[i], "--sustained") == 0) {
       only_sustained = true;
     } else {
-      std::fprintf(stderr, "usage: sluice_bench [--quick] [--rtt | --sustained]\n");
+      std::fprintf(stderr, "usage: sluice_bench [--quick] [--calls | --rtt | --sustained]\n");
       return 2;
     }
   }
@@ -61,7 +64,7 @@ int main(int argc, char** argv) {
     return 0;
   }
   sluice_bench::MeasureCalls(device, options, &rows);
-  sluice_bench::MeasureTransfers(device, options, &rows);
+  if (!options.calls) sluice_bench::MeasureTransfers(device, options, &rows);
   std::printf("{\n");
   PrintString("platform", device.platform_name);
   PrintString("device", device.name);
