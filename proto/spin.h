@@ -36,7 +36,7 @@ class AdaptiveSpin {
   static constexpr int32_t kMostNs = 20'000;
   static constexpr int32_t kFirstNs = 4'000;
   // The same of a patient one.
-  static constexpr int32_t kPatientMostNs = 500'000;
+  static constexpr int32_t kPatientMostNs = 700'000;
   static constexpr int32_t kPatientFirstNs = 50'000;
   // Once spinning has stopped, it is tried again after this many waits, to notice that it pays
   // again;
@@ -90,6 +90,22 @@ class AdaptiveSpin {
       budget_ns_.store(budget / 2, std::memory_order_relaxed);
     }
     return false;
+  }
+
+  // Looks for so long, whatever paid lately: what is awaited is expected.
+  template <typename There>
+  static bool For(int64_t ns, There&& there) {
+    if (!MaySpin()) return there();
+    const int64_t end = MonotonicNs() + ns;
+    for (int64_t now = end - ns, before = now; now < end && now - before <= kLossNs;) {
+      for (int i = 0; i < 16; ++i) {
+        if (there()) return true;
+        Pause();
+      }
+      before = now;
+      now = MonotonicNs();
+    }
+    return there();
   }
 
   // What Until gave up on is there now; its bringer says that it rang then, if it is known. A

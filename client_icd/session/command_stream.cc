@@ -13,6 +13,8 @@ namespace {
 
 // Commands up to this size are encoded on the stack.
 constexpr size_t kStackMessageBytes = 1024;
+// How long to look for what the worker expects, beside a fraction of what has been waited already.
+constexpr int64_t kExpectedNs = 200'000;
 
 }  // namespace
 
@@ -136,6 +138,7 @@ void CommandStream::WaitUntil(const std::atomic<bool>& done, uint64_t event_id) 
 
 void CommandStream::Hold(Waiter* self) {
   const std::atomic<bool>& done = *self->done;
+  const int64_t began_ns = MonotonicNs();
   while (true) {
     transport_->Arm(kAwake, 0);  // Nobody sleeps: the worker need not ring.
     Drain(self);
@@ -157,7 +160,13 @@ void CommandStream::Hold(Waiter* self) {
     // either we see the one here or Wait sees the other.
     if (done.load(std::memory_order_acquire)) return;
     transport_->Wait(ticket, kBitWaiter);
-    if (there()) spin_.NoteCame(transport_->rung_ns_untrusted());
+    if (there()) {
+      spin_.NoteCame(transport_->rung_ns_untrusted());
+    } else {
+      // Rung for nothing: the worker expects an end about now
+      // (daemon/worker/queues/end_forecast.h).
+      AdaptiveSpin::For(kExpectedNs + (MonotonicNs() - began_ns) / 32, there);
+    }
   }
 }
 

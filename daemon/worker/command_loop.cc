@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/worker/handlers/handlers.h"
+#include "daemon/worker/queues/enqueuer.h"
 #include "google/protobuf/arena.h"
 #include "proto/status_macros.h"
 
@@ -12,15 +13,13 @@ namespace sluice {
 namespace {
 
 constexpr uint64_t kCommandsBetweenPolls = 64;
+// A few launches.
+constexpr uint64_t kMoreFollowsBytes = 512;
 // Beside a program: a message, or what travels with a creation.
 constexpr uint64_t kFrameRoom = uint64_t{4} << 20;
 static_assert(kFrameRoom > 2 * kMaxInitialPayloadBytes);
-// Without a sleep, which ends some 60 us late on a processor that has gone idle: while the driver
-// has work, and after it has none.
-constexpr int64_t kPollWithoutSleepNs = 1'000'000;
+// Without a sleep, after the driver has done all.
 constexpr int64_t kLookOnNs = 100'000;
-constexpr int64_t kShortestPauseNs = 10'000;
-constexpr int64_t kLongestPauseNs = 2'000'000;
 
 enum class ReplyMode { kAnswer, kDeferred, kNone };
 
@@ -138,50 +137,72 @@ absl::Status CommandLoop::Run() {
   while (true) {
     ASSIGN_OR_RETURN(const bool got, reader_.Next(&frame));
     if (got) {
+      session_->set_more_follows(reader_.BytesWaiting() >= kMoreFollowsBytes);
       RETURN_IF_ERROR(HandleFrame(frame));
       // Also under a client that never pauses.
-      if (last_sequence_ % kCommandsBetweenPolls == 0 && session_->completions().polls())
-        session_->completions().Poll();
+      if (last_sequence_ % kCommandsBetweenPolls == 0 && session_->completions().polls()) Poll();
     } else {
       RETURN_IF_ERROR(Idle());
     }
   }
 }
 
+void CommandLoop::Poll() {
+  const Completions::Polled polled = session_->completions().Poll();
+  const int64_t now = MonotonicNs();
+  if (polled.any_ended) forecast_.NoteEnd(now);
+  if (!polled.any_left) {
+    forecast_.NoteNoWork();
+  } else {
+    forecast_.NoteWork(now);
+  }
+  polled_ = polled;
+  polled_ns_ = now;
+}
+
 void CommandLoop::PollUntilCommand() {
-  int64_t now = last_progress_ns_ = MonotonicNs();
+  int64_t progress = polled_ns_ = MonotonicNs();
   bool may_spin = MaySpin();
   while (!reader_.HasPiece()) {
-    if (now - last_progress_ns_ > kPollWithoutSleepNs || !may_spin) {
-      // A command that has run for long is not likely to end right now: the sleep costs it a
-      // fraction of its time at most, and looking a fraction of ours.
-      const int64_t pause = (now - last_progress_ns_) / 32;
-      reader_.Sleep(kSleepsForAny, 0, kBitWaiter,
-                    std::clamp(pause, kShortestPauseNs, kLongestPauseNs));
+    const int64_t pause = may_spin ? forecast_.PauseNs(polled_ns_) : forecast_.SleepNs(polled_ns_);
+    if (pause > 0) {
+      reader_.Sleep(kSleepsForAny, 0, kBitWaiter, pause);
       reader_.Arm(kAwake);
+    } else if (forecast_.TakeNews(polled_ns_)) {
+      session_->replies().WakeWaiter();
     }
-    const int64_t before = now;
-    const Completions::Polled polled = session_->completions().Poll();
-    now = MonotonicNs();
+    const int64_t before = MonotonicNs();
+    Poll();
     // Others want the processor.
-    if (now - before > AdaptiveSpin::kLossNs && !polled.any_ended) may_spin = false;
-    if (polled.any_ended) {
-      last_progress_ns_ = now;
-      session_->FlushTouched();  // What waited for it may have been enqueued.
+    if (pause == 0 && polled_ns_ - before > AdaptiveSpin::kLossNs && !polled_.any_ended)
+      may_spin = false;
+    if (polled_.any_ended) {
+      progress = polled_ns_;
+      FlushTouched();  // What waited for it may have been enqueued.
     }
     // With nothing left, what the client says next is worth the same moment.
-    const bool looks_on = now - last_progress_ns_ < kLookOnNs && may_spin;
-    if ((!polled.any_left && !looks_on) || session_->replies().violated()) return;
+    const bool looks_on = polled_ns_ - progress < kLookOnNs && may_spin;
+    if ((!polled_.any_left && !looks_on) || session_->replies().violated()) return;
   }
 }
 
-absl::Status CommandLoop::Idle() {
+void CommandLoop::FlushTouched() {
+  // Nothing more may come: what commands without an event carry is let go of by a marker's.
+  for (QueueObject* const queue : session_->touched()) {
+    if (!queue->unmarked_carried.empty()) Enqueuer::Mark(*session_, queue);
+  }
   session_->FlushTouched();
+}
+
+absl::Status CommandLoop::Idle() {
+  FlushTouched();
   if (session_->replies().violated())
     return absl::InvalidArgumentError("the client does not take its replies");
   if (session_->completions().polls()) {
     PollUntilCommand();
-    if (reader_.HasPiece() || session_->completions().Poll().any_left) return absl::OkStatus();
+    if (reader_.HasPiece()) return absl::OkStatus();
+    Poll();
+    if (polled_.any_left) return absl::OkStatus();
   }
   if (spin_.Until([this] { return reader_.HasPiece(); })) return absl::OkStatus();
   reader_.Sleep(kSleepsForAny, 0, kBitWaiter, -1);

@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "daemon/worker/call.h"
+#include "daemon/worker/queues/end_forecast.h"
 #include "daemon/worker/session.h"
 #include "proto/command.pb.h"
 #include "proto/ring_reader.h"
@@ -34,6 +35,8 @@ class CommandLoop {
  private:
   void AnswerTooLarge(uint64_t sequence);
   absl::Status Idle();
+  void FlushTouched();
+  void Poll();
   // Looks after the driver's events itself (completions.h) until a command comes.
   void PollUntilCommand();
 
@@ -41,7 +44,9 @@ class CommandLoop {
   RingReader reader_;
   uint64_t last_sequence_ = 0;
   AdaptiveSpin spin_;
-  int64_t last_progress_ns_ = 0;  // When a command was handled, or an event was seen to have ended.
+  EndForecast forecast_;
+  Completions::Polled polled_;  // By the last Poll,
+  int64_t polled_ns_ = 0;       // and when that was.
 };
 
 }  // namespace sluice

@@ -61,6 +61,9 @@ struct DriverQuirks {
   bool overtakes = false;
   // Callbacks come from a thread that looks every 20 ms: events are polled (queues/completions.h).
   bool calls_back_late = false;
+  // A command that has begun and fails (a fault on the device) takes its whole context with it: in
+  // a queue in order, one that has completed says that those before it have.
+  bool faults_end_contexts = false;
   // The fill of a 3D image returns when all before it has ended (handlers/image.cc).
   bool waits_in_volume_fills = false;
   // A 1D image over a buffer that the driver has imported can be made, and kernels that use it
@@ -120,6 +123,9 @@ inline constexpr QuirkRow kQuirkRows[] = {
     // 580 on an H200: eight writes that had ended after 0.65 ms were told after 20. Until callbacks
     // come at once.
     {&DriverQuirks::calls_back_late, KnownDriver::kNvidia, 0, kAnyLater},
+    // 580.159.04 (H100): after a wild write every command of the context fails. No fault of the
+    // driver's: the row stays as long as it does so.
+    {&DriverQuirks::faults_end_contexts, KnownDriver::kNvidia, 0, kAnyLater},
     // 580.159.04, as the two below (H100 and H200). Until the fill returns at once.
     {&DriverQuirks::waits_in_volume_fills, KnownDriver::kNvidia, 0, kAnyLater},
     // Until a kernel reads such an image.

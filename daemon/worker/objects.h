@@ -117,7 +117,11 @@ struct QueueObject : Object {
   bool profiling = false;
   QueueHints hints;
   bool touched = false;           // Something was enqueued since the last flush.
-  UniqueCl<cl_event> last_event;  // In order: of the newest command that the driver knows of.
+  UniqueCl<cl_event> last_event;  // In order: of the newest command that has an event.
+  // In order: of newer commands, the driver was asked for no event. What they carry goes with the
+  // next that has one.
+  bool unmarked = false;
+  std::vector<std::unique_ptr<struct Carried>> unmarked_carried;
   // In order: the newest that was told to wait for others, if it may still wait (KeptEvents).
   UniqueCl<cl_event> held;
   // In order: the transfer that is newer than that, of which the driver's queue knows nothing yet.
@@ -207,6 +211,9 @@ struct EventObject : Object {
   UniqueCl<cl_event> handle;    // Null if the driver never saw the command:
   cl_int failed = CL_SUCCESS;   // it was refused, with this code, or is complete.
   uint64_t context_number = 0;  // Of the handle's ContextObject.
+  // The lane of a command that ends with a later one of its queue (CompletionOrder); else null. To
+  // compare only: the queue may be gone.
+  const class CompletionLane* ends_with_later_of = nullptr;
   bool is_complete() const { return handle.get() == nullptr && failed == CL_SUCCESS; }
   bool is_user = false;
   std::shared_ptr<Guard> guard;  // A user event's own, once something waits for it.

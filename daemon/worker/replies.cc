@@ -41,6 +41,11 @@ void Replies::Send(const pb::Reply& reply, Wake wake, std::string_view payload, 
   }
 }
 
+void Replies::WakeWaiter() {
+  absl::MutexLock lock(&mu_);
+  writer_.Notify(Wake::kWaiter, 0);
+}
+
 void Replies::CheckViolatedLocked() {
   if (violated_ || (waiting_bytes_ <= kMaxWaitingReplyBytes && !writer_.violated())) return;
   violated_ = true;

@@ -34,6 +34,9 @@ class Replies {
   void Send(const pb::Reply& reply, Wake wake, std::string_view payload = {}, uint32_t flags = 0,
             BulkSpan bulk = {});
 
+  // Who waits for an answer or a completion looks without sleep for a moment: one is expected soon.
+  void WakeWaiter();
+
   // Called once, from any thread, when violated() has become true. Set before anything is sent.
   void set_on_violated(std::function<void()> on_violated) { on_violated_ = std::move(on_violated); }
 

@@ -96,6 +96,10 @@ class Session {
   void Touch(QueueObject* queue);
   void Forget(QueueObject* queue);
   void FlushTouched();
+  const std::vector<QueueObject*>& touched() const { return touched_; }
+  // Enough is waiting in the ring that the command which is handled now is none of the last.
+  bool more_follows() const { return more_follows_; }
+  void set_more_follows(bool follows) { more_follows_ = follows; }
 
   // Sends a LateError, unless it was refused for a wait list that has failed, and the failed
   // completion of its event if it has one.
@@ -149,6 +153,7 @@ class Session {
   std::vector<QueueObject*> touched_;
   absl::Status violation_;
   bool forgot_refused_ = false;
+  bool more_follows_ = false;
 
   mutable absl::Mutex device_mu_;
   std::string device_name_ ABSL_GUARDED_BY(device_mu_);

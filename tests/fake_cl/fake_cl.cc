@@ -43,6 +43,15 @@ struct Recording {
   RecordedCall* const previous;
 };
 
+void CallBefore(const char* name) {
+  std::function<void(const std::string&)> on_call;
+  {
+    const std::lock_guard lock(g_runtime->mu);
+    on_call = g_runtime->on_call;
+  }
+  if (on_call) on_call(name);
+}
+
 // Records a call of `kImplementation`, then makes it unless it is to fail.
 template <auto kImplementation, typename Function>
 struct Recorded;
@@ -53,6 +62,7 @@ struct Recorded<kImplementation, R(CL_API_CALL*)(Args...)> {
   static R CL_API_CALL Call(Args... args) {
     RecordedCall call{name, {ValueOf(args)...}, {}, {}};
     const Recording recording(&call);
+    CallBefore(name);
     const cl_int failure = TakeFailure(name);
     if (failure == CL_SUCCESS) return kImplementation(args...);
     if constexpr (std::is_same_v<R, cl_int>) {
@@ -223,6 +233,11 @@ void FakeCl::set_has_callbacks(bool has_callbacks) {
 void FakeCl::set_on_build(std::function<cl_int(const std::string&)> on_build) {
   const std::lock_guard lock(g_runtime->mu);
   g_runtime->on_build = std::move(on_build);
+}
+
+void FakeCl::set_on_call(std::function<void(const std::string&)> on_call) {
+  const std::lock_guard lock(g_runtime->mu);
+  g_runtime->on_call = std::move(on_call);
 }
 
 void FakeCl::set_on_kernel(std::function<void(const std::string&)> on_kernel) {

@@ -91,6 +91,8 @@ class FakeCl {
   // Called inside clBuildProgram, clCompileProgram and clLinkProgram; what it returns is the
   // status.
   void set_on_build(std::function<cl_int(const std::string& options)> on_build);
+  // Called before a function of the driver does anything, on the caller's thread.
+  void set_on_call(std::function<void(const std::string& name)> on_call);
   // Called when a kernel runs, on the driver's thread.
   void set_on_kernel(std::function<void(const std::string& name)> on_kernel);
   static constexpr std::array<uint8_t, 16> kDriverUuid = {0xfa, 0xce};

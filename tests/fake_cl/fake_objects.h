@@ -156,6 +156,7 @@ struct Runtime {
   int misused_semaphores = 0;
   int behind_failed = 0;
   std::function<cl_int(const std::string&)> on_build;
+  std::function<void(const std::string& name)> on_call;
   std::function<void(const std::string&)> on_kernel;
   std::deque<cl_event> ready;
   std::deque<Callback> callbacks;

@@ -63,11 +63,11 @@ HandlerResult HandleFinish(Session& session, const pb::Finish& cmd, Call&) {
   if (queue == nullptr) return CL_INVALID_COMMAND_QUEUE;
   if (!session.MayAccept()) return CL_OUT_OF_RESOURCES;
   const auto share = std::make_shared<CommandShare>(queue->in_flight->Accept(/*after_all=*/true));
-  const cl_int status =
-      Enqueuer::WhenAllEnded(session, queue, [owner = &session, event_id = cmd.event_id(), share] {
+  const cl_int status = Enqueuer::WhenAllEnded(
+      session, queue, [owner = &session, event_id = cmd.event_id(), share](cl_int finished) {
         owner->printf().Drain();
         share->End(/*all_before=*/true);
-        owner->completions().SendCompletion(event_id, CL_COMPLETE);
+        owner->completions().SendCompletion(event_id, finished);
       });
   if (status != CL_SUCCESS) share->End(/*all_before=*/false);
   return status;

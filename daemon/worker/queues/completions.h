@@ -46,6 +46,8 @@ struct Carried {
   // Kept a while longer if the command fails: a driver may tell a failure before its own
   // thread has done with what the command was given.
   std::shared_ptr<void> keep;
+  // Of commands before it in its queue that have no event of their own.
+  std::vector<std::unique_ptr<Carried>> earlier;
 };
 
 // The CL_PROFILING_COMMAND_* times of a command, by the clock of the driver that has run it.
@@ -63,7 +65,10 @@ struct CompletionOrder {
   std::shared_ptr<CompletionLane> lane;  // The queue's; null: on its own.
   bool after_all = false;                // Waits for all before it in a queue that is out of order.
   bool fails_as_ours = false;            // The driver's code for that is not ours.
-  CommandShare share = {};               // What is no longer in flight when it has ended.
+  // The end of a later command in its queue in order says that this one has completed: it waits for
+  // none that may fail while others go on, and the driver's faults end all of a context's commands.
+  bool ends_with_later = false;
+  CommandShare share = {};  // What is no longer in flight when it has ended.
 };
 
 class Completions {
@@ -122,9 +127,13 @@ class Completions {
       absl::InlinedVector<std::pair<PendingRef, std::shared_ptr<const UniqueCl<cl_event>>>,
                           2 * kLooksAtOnce>;
   static Pending* CollectLocked(Pending* from, Looks* looks);
-  void OnEnded(const PendingRef& pending);
+  // Of the lane of `oldest`, which has ended: the newest that has, as far as some looks tell.
+  std::pair<PendingRef, cl_int> NewestEnded(const PendingRef& oldest, cl_int status);
+  // `status`: of the event, as it was just read.
+  void OnEnded(const PendingRef& pending, cl_int status);
   void DeliverLane(CompletionLane* lane);
   void Deliver(Pending* pending, cl_event event, cl_int status);
+  void LeaveBehind(const Carried& carried);
   // Up to `end`, if that is still in the list; null: all.
   void Sweep(bool only_failed, const Pending* end);
   // What ended before a command ends has been told before it.

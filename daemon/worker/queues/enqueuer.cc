@@ -10,6 +10,9 @@
 namespace sluice {
 namespace {
 
+// Of one queue, in memory until a later command's event tells that they have ended.
+constexpr size_t kMostUnmarkedPayloads = 32;
+
 // A driver may never end a command that is enqueued behind an event which has failed already.
 bool HasFailed(const Session& session, cl_event event) {
   return session.completions().any_failed() && StatusOf(event) < 0;
@@ -19,6 +22,12 @@ bool HasFailed(const Session& session, cl_event event) {
 void Keep(Session& session, const QueueObject& queue, cl_event event,
           absl::Span<const cl_event> waits) {
   if (queue.device->quirks.frees_failed_commands) session.kept_events().Keep(event, waits);
+}
+
+// Whether it matters that a command may fail by what it waits for.
+bool NotesHeld(const QueueObject& queue) {
+  const DriverQuirks& quirks = queue.device->quirks;
+  return quirks.frees_failed_commands || quirks.fails_waits_with_minus_one;
 }
 
 // Null if the driver makes none: the times are not available then (section 5.14), but all else is.
@@ -59,6 +68,7 @@ Enqueuer::Enqueuer(Session& session, const pb::Enqueue& on)
       Fail(CL_INVALID_CONTEXT);
     } else {
       waits_.push_back(event->handle.get());
+      waits_elsewhere_ = waits_elsewhere_ || event->ends_with_later_of != queue_->lane.get();
       if (ok() && queue_->device->quirks.aborts_on_failed_wait) CollectGuards(event);
     }
   }
@@ -89,12 +99,13 @@ void Enqueuer::GuardWaits() {
   if (!waits_.empty()) guards_.AppendTo(&waits_);
 }
 
-cl_int Enqueuer::AddEvent(cl_event event) {
+cl_int Enqueuer::AddEvent(cl_event event, const CompletionLane* ends_with_later_of) {
   if (queue_->in_order) queue_->guards.Add(guards_);
   if (!named_) return CL_SUCCESS;
   auto object = std::make_shared<EventObject>();
   object->handle = Share(event);
   object->context_number = queue_->context->number;
+  object->ends_with_later_of = ends_with_later_of;
   object->guards = guards_;
   return session_.Add(event_id_, std::move(object));
 }
@@ -107,9 +118,53 @@ void Enqueuer::WaitForTheEnded() {
   waits_.push_back(ended_.get());
 }
 
+bool Enqueuer::NeedsEvent(const Carried* carried) {
+  if (event_id_ != 0 || !queue_->in_order || !waits_.empty()) return true;
+  if (carried != nullptr && queue_->unmarked_carried.size() >= kMostUnmarkedPayloads) return true;
+  // What may fail by a user event is looked after one by one.
+  if (queue_->held || !queue_->guards.empty()) return true;
+  return !session_.more_follows();
+}
+
+HandlerResult Enqueuer::LeaveUnmarked(std::unique_ptr<Carried> carried) {
+  session_.Touch(queue_);
+  queue_->in_flight->AcceptUntracked();
+  queue_->unmarked = true;
+  if (carried != nullptr) queue_->unmarked_carried.push_back(std::move(carried));
+  return CL_SUCCESS;
+}
+
+cl_int Enqueuer::Mark(Session& session, QueueObject* queue) {
+  if (!queue->unmarked) return CL_SUCCESS;
+  UniqueCl<cl_event> marker;
+  const cl_int status =
+      cl().clEnqueueMarkerWithWaitList(queue->handle.get(), 0, nullptr, marker.out());
+  if (status != CL_SUCCESS) return status;
+  queue->unmarked = false;
+  session.Touch(queue);
+  if (!queue->unmarked_carried.empty()) {
+    auto carried = std::make_unique<Carried>();
+    carried->earlier = std::exchange(queue->unmarked_carried, {});
+    session.completions().Publish(marker.get(), 0, /*profiling=*/false, std::move(carried),
+                                  {queue->lane});
+  }
+  queue->last_event = std::move(marker);
+  return CL_SUCCESS;
+}
+
 HandlerResult Enqueuer::Publish(UniqueCl<cl_event> event, std::unique_ptr<Carried> carried) {
   session_.Touch(queue_);
-  if (const cl_int status = AddEvent(event.get()); status != CL_SUCCESS) return status;
+  queue_->unmarked = false;
+  if (!queue_->unmarked_carried.empty()) {
+    if (carried == nullptr) carried = std::make_unique<Carried>();
+    carried->earlier = std::exchange(queue_->unmarked_carried, {});
+  }
+  const bool ends_with_later =
+      queue_->in_order && queue_->device->quirks.faults_end_contexts && !waits_elsewhere_;
+  if (const cl_int status = AddEvent(event.get(), ends_with_later ? queue_->lane.get() : nullptr);
+      status != CL_SUCCESS) {
+    return status;
+  }
   const bool waits = KeepWhileItWaits(event.get());
   // A share that nobody ends would keep its command in flight for ever.
   CommandShare share;
@@ -122,12 +177,13 @@ HandlerResult Enqueuer::Publish(UniqueCl<cl_event> event, std::unique_ptr<Carrie
       event.get(), event_id_, queue_->profiling, std::move(carried),
       {queue_->lane, after_all_,
        waits && fails_as_ours_ && queue_->device->quirks.fails_waits_with_minus_one,
-       std::move(share)});
+       ends_with_later, std::move(share)});
   Remember(std::move(event));
   return CL_SUCCESS;
 }
 
 bool Enqueuer::KeepWhileItWaits(cl_event event) {
+  if (!NotesHeld(*queue_)) return false;
   UniqueCl<cl_event>& held = queue_->held;
   if (!waits_.empty()) {
     Keep(session_, *queue_, event, waits_);
@@ -144,6 +200,7 @@ bool Enqueuer::KeepWhileItWaits(cl_event event) {
 
 bool Enqueuer::IsIdle() {
   if (!queue_->in_order || queue_->profiling || !waits_.empty()) return false;
+  if (Mark(session_, queue_) != CL_SUCCESS) return false;
   if (queue_->transfer != nullptr && !queue_->transfer->ended.load(std::memory_order_acquire))
     return false;
   queue_->transfer.reset();
@@ -175,6 +232,7 @@ void Enqueuer::Remember(UniqueCl<cl_event> event) {
 // Of a queue in order: nothing, one event of the driver, or a marker of ours.
 cl_int Enqueuer::WhatItWaitsFor(UniqueCl<cl_event>* ready) {
   QueueObject& queue = *queue_;
+  if (const cl_int status = Mark(session_, &queue); status != CL_SUCCESS) return status;
   const UniqueCl<cl_event>& after = queue.last_event;
   const cl_int after_status = after ? StatusOf(after.get()) : CL_COMPLETE;
   const bool undelivered = after && !session_.completions().AllDelivered(queue.lane);
@@ -241,6 +299,7 @@ HandlerResult Enqueuer::RunWhenReady(std::function<cl_int(cl_event* ended)> star
   SetFailsAsOurs();
   // Stands for the command in the driver's queue, as for a transfer.
   waits_.assign(1, done.get());
+  waits_elsewhere_ = true;
   guards_.AppendTo(&waits_);
   const HandlerResult published =
       Run([](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {
@@ -318,7 +377,7 @@ cl_int Enqueuer::TellDriver(Session& session, QueueObject* queue) {
     return status;
   }
   Keep(session, *queue, stand_in.get(), list);
-  queue->held = Share(stand_in.get());
+  if (NotesHeld(*queue)) queue->held = Share(stand_in.get());
   queue->last_event = std::move(stand_in);
   session.Touch(queue);
   return CL_SUCCESS;
@@ -342,27 +401,29 @@ cl_int Enqueuer::LastEvent(Session& session, QueueObject& queue, UniqueCl<cl_eve
   if (!queue.in_order) {
     return cl().clEnqueueMarkerWithWaitList(queue.handle.get(), 0, nullptr, last->out());
   }
+  if (const cl_int status = Mark(session, &queue); status != CL_SUCCESS) return status;
   if (queue.last_event) *last = Share(queue.last_event.get());
   return CL_SUCCESS;
 }
 
 cl_int Enqueuer::WhenAllEnded(Session& session, const std::shared_ptr<QueueObject>& queue,
-                              std::function<void()> then) {
+                              std::function<void(cl_int finished)> then) {
   UniqueCl<cl_event> last;
   if (const cl_int status = LastEvent(session, *queue, &last); status != CL_SUCCESS) return status;
-  if (!last ||
-      (StatusOf(last.get()) == CL_COMPLETE && session.completions().AllDelivered(queue->lane))) {
-    then();
+  // Where events are polled, the first look tells: one that has not ended is dear to ask.
+  if (!last || (!session.completions().polls() && StatusOf(last.get()) == CL_COMPLETE &&
+                session.completions().AllDelivered(queue->lane))) {
+    then(CL_SUCCESS);
     return CL_SUCCESS;
   }
   session.Touch(queue.get());
   const auto on_last = [then = std::move(then), queue, owner = &session](cl_int status) {
-    if (status == CL_COMPLETE) return then();
+    if (status == CL_COMPLETE) return then(CL_SUCCESS);
     // It failed, perhaps before others of the queue have ended: the driver knows when they have.
     StartDetached([then, queue, owner] {
-      cl().clFinish(queue->handle.get());
+      const cl_int finished = cl().clFinish(queue->handle.get());
       owner->completions().SweepEnded();
-      then();
+      then(finished);
     });
   };
   session.completions().Then(last.get(), on_last, {queue->lane, /*after_all=*/true});

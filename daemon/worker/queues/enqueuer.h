@@ -42,16 +42,19 @@ class Enqueuer {
   HandlerResult answer() const { return status_; }
   QueueObject& queue() { return *queue_; }
 
-  // Calls enqueue(queue, number of waits, waits, &event) -> cl_int, and publishes the event.
+  // Calls enqueue(queue, number of waits, waits, &event) -> cl_int, and publishes the event. Null
+  // in place of &event: nobody will ask for it.
   template <typename F>
   HandlerResult Run(F&& enqueue, std::unique_ptr<Carried> carried = nullptr) {
     if (queue_->in_order || after_all_) {
       if (const cl_int told = TellDriver(session_, queue_); told != CL_SUCCESS) return told;
     }
+    const bool marked = NeedsEvent(carried.get());
     UniqueCl<cl_event> event;
-    const cl_int status =
-        enqueue(queue_->handle.get(), static_cast<cl_uint>(waits_.size()), waits(), event.out());
+    const cl_int status = enqueue(queue_->handle.get(), static_cast<cl_uint>(waits_.size()),
+                                  waits(), marked ? event.out() : nullptr);
     if (status != CL_SUCCESS) return status;
+    if (!marked) return LeaveUnmarked(std::move(carried));
     return Publish(std::move(event), std::move(carried));
   }
 
@@ -90,9 +93,12 @@ class Enqueuer {
   // What stands for all that was enqueued so far; null if nothing was, or all of it has ended.
   static cl_int LastEvent(Session& session, QueueObject& queue, UniqueCl<cl_event>* last);
   // Calls `then` when everything that was enqueued so far has ended, in whatever way, and has been
-  // told: on this thread if that is so already, else on any.
+  // told: on this thread if that is so already, else on any. It is given what the driver's clFinish
+  // says: CL_SUCCESS also where a command has failed by what it waited for.
   static cl_int WhenAllEnded(Session& session, const std::shared_ptr<QueueObject>& queue,
-                             std::function<void()> then);
+                             std::function<void(cl_int finished)> then);
+  // Gives an event to the newest command of a queue in order, if it has none: a marker's.
+  static cl_int Mark(Session& session, QueueObject* queue);
 
  private:
   // All of the wait list has completed, but only the driver can tell the times of the command: it
@@ -102,12 +108,17 @@ class Enqueuer {
   void CollectGuards(EventObject* event);
   void GuardWaits();
   // Later commands find the command by its event, or by its place in the queue.
-  cl_int AddEvent(cl_event event);
+  // `ends_with_later_of`: of EventObject.
+  cl_int AddEvent(cl_event event, const CompletionLane* ends_with_later_of = nullptr);
   void Fail(cl_int status) {
     if (status_ == CL_SUCCESS) status_ = status;
   }
   HandlerResult RunInMirror(const TransferPlan& plan);
   const cl_event* waits() const { return waits_.empty() ? nullptr : waits_.data(); }
+  // False: nothing is to be told of the command, and enough commands come after it that one of
+  // them will have an event. A driver takes up to 1.5 us for one.
+  bool NeedsEvent(const Carried* carried);
+  HandlerResult LeaveUnmarked(std::unique_ptr<Carried> carried);
   HandlerResult Publish(UniqueCl<cl_event> event, std::unique_ptr<Carried> carried);
   // As long as it may fail by what it waits for, for drivers that then still use it (KeptEvents).
   // False if it waits for nothing.
@@ -132,6 +143,7 @@ class Enqueuer {
   Guards guards_;
   cl_int status_ = CL_SUCCESS;
   bool has_wait_list_ = false;
+  bool waits_elsewhere_ = false;  // Not only for commands that end with a later one of its queue.
   bool after_all_ = false;
   bool fails_as_ours_ = false;
 };
