@@ -126,10 +126,13 @@ class Wine:
         return code, path.read_text(errors="replace").replace("\r\n", "\n")
 
     def run_tests(self, command, seconds, **variables):
-        """As run, of a GoogleTest program: one that ends with 0 before GoogleTest has counted its tests has failed."""
+        """As run, of a GoogleTest program: one that ends with 0 before GoogleTest has counted its tests has failed. One that
+        fails without a test that did is told with its code: 5 is a crash, after the tests perhaps."""
         code, output = self.run(command, seconds, **variables)
         if code == 0 and "\n[  PASSED  ] " not in output:
             return 1, f"{output}FAIL {command[0]}: it ended with 0 before its tests had\n"
+        if code != 0 and "[  FAILED  ] " not in output:
+            return code, f"{output}FAIL {command[0]}: it ended with {code}\n"
         return code, output
 
     def must(self, *command):
