@@ -21,17 +21,18 @@ void Replies::Send(const pb::Reply& reply, Wake wake, std::string_view payload, 
   header.bulk_segment = bulk.segment;
   header.bulk_offset = bulk.offset;
   header.bulk_bytes = bulk.size;
-  CutFrame(header, buffer_, payload, kMaxPieceBody,
-           [&](const PieceHeader& piece, std::string_view a, std::string_view b, std::string_view c)
-               ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-                 if (waiting_.empty() && writer_.TryWritePiece(piece, a, b, c)) return true;
-                 std::string body;
-                 body.reserve(piece.body_bytes);
-                 body.append(a).append(b).append(c);
-                 waiting_bytes_ += body.size();
-                 waiting_.push_back({piece, std::move(body), wake});
-                 return true;
-               });
+  CutFrame(
+      header, buffer_, payload, kMaxPieceBody,
+      [&](const PieceHeader& piece, std::string_view a, std::string_view b, std::string_view c) {
+        mu_.AssertHeld();
+        if (waiting_.empty() && writer_.TryWritePiece(piece, a, b, c)) return true;
+        std::string body;
+        body.reserve(piece.body_bytes);
+        body.append(a).append(b).append(c);
+        waiting_bytes_ += body.size();
+        waiting_.push_back({piece, std::move(body), wake});
+        return true;
+      });
   writer_.Notify(wake, reply.has_completion() ? reply.completion().event_id() : 0);
   CheckViolatedLocked();
   if (!waiting_.empty() && !feeding_) {

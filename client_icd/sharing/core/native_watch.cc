@@ -21,6 +21,7 @@ std::shared_ptr<NativeWatch::Turn> NativeWatch::StandInLine(absl::Duration bound
                                                             std::function<void()> give_up) {
   auto turn = std::make_shared<Turn>(state_, bound, std::move(give_up));
   absl::MutexLock lock(&state_->mu);
+  turn->state_->mu.AssertHeld();  // The same.
   turn->LineUpLocked(absl::Now());
   state_->turns.push_back(turn.get());
   if (!state_->watching) state_->watching = thread_.Add([state = state_] { Watch(state); });
@@ -41,7 +42,9 @@ void NativeWatch::Watch(const std::shared_ptr<State>& state) {
       }
       was_idle = idle;
       const absl::Time now = absl::Now();
-      state->turns.remove_if([&](Turn* turn) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state->mu) {
+      state->turns.remove_if([&](Turn* turn) {
+        state->mu.AssertHeld();
+        turn->state_->mu.AssertHeld();  // The same.
         if (!turn->IsLateLocked(now)) return false;
         if (turn->phase_ == Turn::Phase::kWaiting) ++state->stuck;
         turn->phase_ = Turn::Phase::kGivenUp;

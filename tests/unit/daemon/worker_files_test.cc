@@ -118,7 +118,7 @@ TEST_F(WorkerFilesTest, LinksOfAnEarlierWorkerOpenNothing) {
   Set("XDG_CACHE_HOME", "/cache");
   Set("CUDA_CACHE_PATH", "/cache/nv");
   Set("TMPDIR", "/cache/tmp");
-  const auto in_worker = [this](const std::function<bool()>& does) {
+  const auto in_worker = [](const std::function<bool()>& does) {
     const pid_t child = ::fork();
     if (child == 0) ::_exit(ConfineWorkerFiles({}).ok() && does() ? 0 : 1);
     int status = -1;
