@@ -7,8 +7,8 @@
 //
 //   accept --> [new] --Hello--> [waiting for the snapshot] --> [welcome] --OpenSession--> [welcome]
 //                |                                                |
-//                +-- refused, malformed, silent for 5 s, gone: closed; its sessions end within the
-//                grace
+//                +-- refused, malformed, silent for 5 s, gone: closed; its sessions end
+//                                                                    within the grace
 //
 // Owner: the Broker. Loop thread only.
 #pragma once

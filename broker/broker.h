@@ -2,13 +2,12 @@
 //
 // The broker's parts and their life, in order:
 //
-//   start  lock -> parent directories -> listener (or the service manager's) -> admin socket ->
-//   probe
-//          -> gateways; READY once the probe has a result
+//   start  lock -> parent directories -> listener (or the service manager's) -> admin socket
+//          -> probe -> gateways; READY once the probe has a result
 //   serve  the event loop
-//   drain  SIGTERM, SIGINT or Drain: no new sessions; when the last has ended, or the drain timeout
-//   is
-//          over and the workers are ended: stop. A second SIGTERM ends the workers at once.
+//   drain  SIGTERM, SIGINT or Drain: no new sessions; when the last has ended, or the drain
+//          timeout is over and the workers are ended: stop. A second SIGTERM ends the workers at
+//          once.
 //   stop   admin -> resources -> gateways -> connections -> sockets and lock removed
 //
 // A broker that is killed leaves its workers alone: running sessions go on.

@@ -9,8 +9,9 @@
 // a field: a message that fails ends the connection. Fields are only ever added at the end of a new
 // message type, never to an old one; what a peer can do is told by name in `features`.
 //
-//   client                      broker                        worker (fd 3 handle channel, fd 4
-//   control)
+//   client                      broker                          worker
+//     |                           |                               | fd 3: handle channel
+//     |                           |                               | fd 4: control
 //     | -- Hello ---------------> |
 //     | <- Welcome [snapshot] --- |
 //     | -- OpenSession ---------> | -- spawn, argv = limits ----> |

@@ -7,16 +7,19 @@
 //   64   consumed   (consumer)  bytes ever taken
 //   128  sleep      (consumer)  what the consumer sleeps for, and its doorbell
 //   192  space      (producer)  whether the producer waits for room, and its doorbell
-//   4096 data       kRingCapacity bytes; position p lies at p % kRingCapacity; pieces begin at
-//   multiples of 8
+//   4096 data                   kRingCapacity bytes: position p lies at p % kRingCapacity
 //
-// Sleeping.  consumer: state = kSleeps*; look again; FutexWait(bell, seen)        (state, then
-// produced: seq_cst)
-//            producer: produced = ...; if state asks for this frame, state = kAwake, ++bell,
-//            FutexWake Of the two threads a client has for replies, one waits with bit kBitWaiter
-//            (an application's thread), the other with kBitBackground; state says which of them a
-//            ring of the bell is for.
-// Trust.     Each side believes only its own cursor; the other's is read once per look and checked
+// Pieces begin at multiples of 8.
+//
+// Sleeping (state, then produced: seq_cst):
+//
+//   consumer   state = kSleeps*; look again; FutexWait(bell, seen)
+//   producer   produced = ...; if state asks for this frame: state = kAwake, ++bell, FutexWake
+//
+// Of the two threads a client has for replies, one waits with bit kBitWaiter (an application's
+// thread), the other with kBitBackground; state says which of them a ring of the bell is for.
+//
+// Trust: each side believes only its own cursor. The other's is read once per look and checked
 // against the capacity.
 #pragma once
 

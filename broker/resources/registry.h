@@ -5,8 +5,8 @@
 // no socket, no clock but what callers say the time is.
 //
 //   Create --> [live] --Destroy, or its last user gone and linger over--> [destroyed] --> gone
-//                                  capabilities stop, waits end; holds stay and count until
-//                                  released
+//                                  capabilities stop, waits end; holds stay and
+//                                  count until released
 //
 // A *user* of a resource is a connection that has shown one of its capabilities; its creator is one
 // from the start. The end of a connection is the end of its waits, watches and holds; a write hold

@@ -4,8 +4,12 @@
 // handle channel: these are the descriptors on which something rare happens, which must be seen at
 // once. Another thread sends: a broker that does not read, stopped perhaps, holds up nobody else.
 //
-//   GatewayHello -> Welcome [snapshot], again with each new one;  GatewayOpen -> SessionOpened
-//   [handle channel];  CloseSession;  Terminate (proto/broker_messages.h)
+//   GatewayHello -> Welcome [snapshot], again with each new one
+//   GatewayOpen  -> SessionOpened [handle channel]
+//   CloseSession
+//   Terminate
+//
+// They are in proto/broker_messages.h.
 //
 // Owner: main. Thread-safe after Start. The broker is trusted.
 #pragma once

@@ -4,9 +4,10 @@
 //
 //   poller thread     reads the stream, and writes what came straight into the command ring
 //   session thread    opens the session with the broker, then takes the reply ring's pieces and
-//   writes the stream feeder thread     only while the command ring is full: waits for room;
-//   meanwhile nothing is read from the stream link thread       sees the handle channel: heap
-//   segments, and the worker's end
+//                     writes the stream
+//   feeder thread     only while the command ring is full: waits for room; meanwhile nothing is
+//                     read from the stream
+//   link thread       sees the handle channel: heap segments, and the worker's end
 //
 //   accept -> await `open` -> (session thread) opening -> running -> ending -> Finish -> gone
 //

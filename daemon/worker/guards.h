@@ -12,8 +12,10 @@
 // command ready. One that waits for a single other command, the one before it in its queue, needs
 // none.
 //
-//   user event U, guard G    K: kernel    A: waits for K (in order), U, G    B: waits for A (in
-//   order), another kernel L, G
+//   user event U, guard G
+//   K: a kernel
+//   A: waits for K (in order), U, G
+//   B: waits for A (in order), another kernel L, G
 //
 // Not guarded: a command that fails because work of ours does, a transfer say, in a thread of the
 // driver's; and in a queue out of order a marker or barrier without a list, whose dependencies are

@@ -26,7 +26,8 @@
 // and a release:
 //
 //    [R: a read per object that was written, the wait list] -> native thread: Store each, after()
-//    -> U [A: marker, waits for U] = the application's event
+//                                                           -> U
+//    [A: marker, waits for U] = the application's event
 //
 // Memory of a CPU device that both sides share needs no W and no R: the native thread copies
 // itself.

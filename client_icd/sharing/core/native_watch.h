@@ -9,8 +9,8 @@
 //      |                  ^                      |
 //      |                  +------- EndWait ------+
 //      v                                         v
-//   given up, if it stands there for its bound   given up, a tick after its deadline
-//   while no thread gets on
+//   given up, if it stands there for its         given up, a tick after its deadline
+//   bound while no thread gets on
 //
 // Only in these two states a turn is given up: what works may take its time. The watch's thread
 // runs while there are turns. Thread-safe. Not for processes that fork.

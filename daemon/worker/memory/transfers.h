@@ -3,9 +3,10 @@
 // then move in chunks.
 //
 //   queue:   [earlier commands] -> ready          done (a user event) -> [barrier, later commands]
-//   write:   ready -> Grant(span) -> client fills it -> TransferChunk -> driver writes from the
-//   span -> ... -> done read:    ready -> driver reads into a span -> ReadData(span) -> client
-//   takes it -> TransferAck -> ... -> done
+//   write:   ready -> Grant(span) -> client fills it -> TransferChunk -> driver writes from it
+//                  -> ... -> done
+//   read:    ready -> driver reads into a span -> ReadData(span) -> client takes it -> TransferAck
+//                  -> ... -> done
 //
 // A buffer that lies in the heap itself needs no driver call: its own memory is the span. But where
 // the application is to be told the times, all is left to the driver: they are values of its clock
