@@ -117,7 +117,7 @@ build='cd /build/sluice-* && exec dpkg-buildpackage -us -uc'
   cp deploy/rpm/sluice.spec deploy/rpm/sluice.rpmlintrc /build
   mv /build/sluice_*.orig.tar.gz "/build/${PWD##*/}.tar.gz"
   exec rpmbuild --nodeps -ba --define "_topdir /build/rpm" --define "_sourcedir /build" --define "_builddir /build" \
-    --define "_srcrpmdir /build" --define "_rpmdir /build" --define "_rpmfilename %{NAME}-%{VERSION}-%{RELEASE}.%{ARCH}.rpm" \
+    --define "_srcrpmdir /build" --define "_rpmdir /build" --define "_rpmfilename %%{NAME}-%%{VERSION}-%%{RELEASE}.%%{ARCH}.rpm" \
     --define "optflags $flags" --define "_vpath_builddir obj-$(gcc -dumpmachine)" \
     --define "_smp_mflags -j${DEB_BUILD_OPTIONS#parallel=}" /build/sluice.spec'
 "${lock[@]}" "$enter" run "$root" "${binds[@]}" -- env DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 \
