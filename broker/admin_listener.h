@@ -19,7 +19,7 @@
 #include "broker/base/daemon_places.h"
 #include "broker/event_loop.h"
 
-namespace sluice {
+namespace sluice::broker {
 
 enum class AdminRole { kAdministrator, kMonitor };  // May do all; may look.
 
@@ -44,4 +44,4 @@ class AdminListener {
   virtual grpc::Status Admit(grpc::ServerContext* context) = 0;
 };
 
-}  // namespace sluice
+}  // namespace sluice::broker

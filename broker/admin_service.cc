@@ -18,7 +18,7 @@
 #include "broker/os/this_process.h"
 #include "proto/admin.grpc.pb.h"
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 constexpr int kMaxRequestBytes = 64 * 1024;
@@ -43,7 +43,7 @@ class MonitorService : public v1::Admin::Service {
     const absl::StatusOr<std::vector<SessionInfo>> sessions = control_->ListSessions();
     const Probe::Summary snapshot = control_->GetSnapshot();
     reply->set_version(kVersion);
-    reply->set_pid(ProcessId());
+    reply->set_pid(os::ProcessId());
     reply->set_uptime_seconds(status->uptime_seconds);
     reply->set_draining(status->draining);
     for (const std::string& endpoint : status->endpoints) reply->add_endpoints(endpoint);
@@ -229,4 +229,4 @@ absl::StatusOr<std::unique_ptr<AdminServer>> AdminServer::Start(EventLoop* loop,
   return std::unique_ptr<AdminServer>(std::move(server));
 }
 
-}  // namespace sluice
+}  // namespace sluice::broker

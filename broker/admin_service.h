@@ -24,7 +24,7 @@
 #include "broker/probe.h"
 #include "broker/resources/registry.h"
 
-namespace sluice {
+namespace sluice::broker {
 
 struct BrokerStatus {
   uint64_t uptime_seconds = 0;
@@ -58,4 +58,4 @@ class AdminServer {
   virtual ~AdminServer() = default;  // Stops it and removes the socket.
 };
 
-}  // namespace sluice
+}  // namespace sluice::broker

@@ -12,7 +12,7 @@
 #include "broker/os/local_socket.h"
 #include "proto/resource_messages.h"
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 constexpr int64_t kHelloTimeoutMs = 5000;
@@ -25,8 +25,8 @@ constexpr int kMessagesPerWakeUp = 8;
 
 Admission::~Admission() { Stop(); }
 
-void Admission::Listen(UniqueFd listener) {
-  RefuseDescriptors(listener.get());
+void Admission::Listen(os::UniqueFd listener) {
+  os::RefuseDescriptors(listener.get());
   listener_ = std::move(listener);
   listener_watch_ = loop_->Watch(listener_.get(), [this] { OnAcceptable(); });
 }
@@ -34,13 +34,13 @@ void Admission::Listen(UniqueFd listener) {
 void Admission::Stop() {
   loop_->Unwatch(&listener_watch_);
   loop_->CancelTimer(&accept_timer_);
-  CloseElsewhere(std::move(listener_));
+  os::CloseElsewhere(std::move(listener_));
   while (!connections_.empty()) Close(connections_.begin()->first, "");
 }
 
 void Admission::OnAcceptable() {
   for (int i = 0; i < kAcceptsPerWakeUp; ++i) {
-    absl::StatusOr<UniqueFd> socket = AcceptLocal(listener_.get());
+    absl::StatusOr<os::UniqueFd> socket = os::AcceptLocal(listener_.get());
     if (absl::IsUnavailable(socket.status())) return;
     if (!socket.ok()) {
       // Out of descriptors, most likely. The listener stays readable: without a pause this would
@@ -61,12 +61,12 @@ void Admission::PauseAccepting() {
   });
 }
 
-void Admission::Adopt(UniqueFd socket) {
-  absl::StatusOr<PeerIdentity> peer = GetPeerIdentity(socket.get());
-  if (!peer.ok()) return CloseElsewhere(std::move(socket));  // It is gone already.
+void Admission::Adopt(os::UniqueFd socket) {
+  absl::StatusOr<os::PeerIdentity> peer = os::GetPeerIdentity(socket.get());
+  if (!peer.ok()) return os::CloseElsewhere(std::move(socket));  // It is gone already.
   std::optional<Refusal> refusal = MayConnect(*peer);
   if (refusal.has_value() && refused_.total() >= kMaxRefusedConnections) {
-    return CloseElsewhere(std::move(socket));
+    return os::CloseElsewhere(std::move(socket));
   }
   auto connection = std::make_unique<Connection>();
   connection->id = next_id_++;
@@ -89,7 +89,7 @@ void Admission::Adopt(UniqueFd socket) {
   connections_[id] = std::move(connection);
 }
 
-std::optional<Refusal> Admission::MayConnect(const PeerIdentity& peer) const {
+std::optional<Refusal> Admission::MayConnect(const os::PeerIdentity& peer) const {
   // Where workers have their clients' user, or all the same. A worker's pid is nobody else's while
   // it is not reaped; what it starts cannot leave its session.
   if (workers_->Includes(peer.pid) || workers_->Includes(peer.session_leader)) {
@@ -116,9 +116,9 @@ void Admission::OnReadable(uint64_t id) {
     const auto found = connections_.find(id);
     if (found == connections_.end() || found->second->socket_watch == 0) return;
     Connection* connection = found->second.get();
-    char packet[kMaxBrokerMessageBytes];
+    char packet[wire::kMaxBrokerMessageBytes];
     const absl::StatusOr<size_t> size =
-        ReceiveMessage(connection->socket.get(), packet, sizeof(packet), nullptr, 0);
+        os::ReceiveMessage(connection->socket.get(), packet, sizeof(packet), nullptr, 0);
     if (absl::IsUnavailable(size.status())) return;
     if (!size.ok()) return Close(id, std::string(size.status().message()));
     if (*size == 0) return Close(id, "");
@@ -130,11 +130,11 @@ void Admission::OnReadable(uint64_t id) {
 bool Admission::HandleMessage(Connection* connection, const void* packet, size_t size,
                               std::string* why) {
   if (connection->state == State::kNew) {
-    Hello hello;
-    if (!ParseMessage(packet, size, &hello) || !IsTerminated(hello.features) ||
-        !IsTerminated(hello.process_name)) {
+    wire::Hello hello;
+    if (!wire::ParseMessage(packet, size, &hello) || !wire::IsTerminated(hello.features) ||
+        !wire::IsTerminated(hello.process_name)) {
       *why = absl::StrCat("expected a Hello, got ", size, " bytes that are none");
-      if (PeekMessageType(packet, size) == static_cast<uint16_t>(MessageType::kHello)) {
+      if (wire::PeekMessageType(packet, size) == static_cast<uint16_t>(wire::MessageType::kHello)) {
         const std::string text = absl::StrCat("its greeting is none that this daemon knows; ",
                                               VersionAdvice("daemon", "client", ""));
         SessionOpener::SendWelcomeRefusal(connection->socket.get(), {EPROTO, text}).IgnoreError();
@@ -143,16 +143,16 @@ bool Admission::HandleMessage(Connection* connection, const void* packet, size_t
     }
     return HandleHello(connection, hello, why);
   }
-  OpenResources resources;
-  if (ParseMessage(packet, size, &resources) && resources.reserved == 0) {
+  wire::OpenResources resources;
+  if (wire::ParseMessage(packet, size, &resources) && resources.reserved == 0) {
     return HandleOpenResources(connection, why);
   }
-  if (CloseSession close; ParseMessage(packet, size, &close)) {
+  if (wire::CloseSession close; wire::ParseMessage(packet, size, &close)) {
     workers_->EndOneOwnedBy(connection->id, close.session_id, "its client closed it");
     return true;
   }
-  OpenSession open;
-  if (!ParseMessage(packet, size, &open)) {
+  wire::OpenSession open;
+  if (!wire::ParseMessage(packet, size, &open)) {
     *why = absl::StrCat("expected an OpenSession, got ", size, " bytes that are none");
     return false;
   }
@@ -162,7 +162,7 @@ bool Admission::HandleMessage(Connection* connection, const void* packet, size_t
 bool Admission::HandleOpenResources(Connection* connection, std::string* why) {
   const std::string common = CommonFeatures(connection->features);
   if (!absl::StrContains(absl::StrCat(",", common, ","),
-                         absl::StrCat(",", kResourcesFeature, ","))) {
+                         absl::StrCat(",", wire::kResourcesFeature, ","))) {
     *why = "OpenResources without the feature in its Hello";
     return false;
   }
@@ -175,9 +175,9 @@ bool Admission::HandleOpenResources(Connection* connection, std::string* why) {
   return sent.ok();
 }
 
-bool Admission::HandleOpenSession(Connection* connection, const OpenSession& open,
+bool Admission::HandleOpenSession(Connection* connection, const wire::OpenSession& open,
                                   std::string* why) {
-  if ((open.flags & ~kOpenSessionKnownFlags) != 0 || open.reserved != 0) {
+  if ((open.flags & ~wire::kOpenSessionKnownFlags) != 0 || open.reserved != 0) {
     *why = absl::StrCat("unknown flags 0x", absl::Hex(open.flags), " in OpenSession");
     const std::string text = absl::StrCat(
         *why, "; ", VersionAdvice("daemon", "client", VersionIn(connection->features)));
@@ -196,7 +196,7 @@ bool Admission::HandleOpenSession(Connection* connection, const OpenSession& ope
   return sent.ok();
 }
 
-bool Admission::HandleHello(Connection* connection, const Hello& hello, std::string* why) {
+bool Admission::HandleHello(Connection* connection, const wire::Hello& hello, std::string* why) {
   loop_->CancelTimer(&connection->hello_timer);
   connection->features = hello.features;
   connection->process_name = hello.process_name;
@@ -206,7 +206,7 @@ bool Admission::HandleHello(Connection* connection, const Hello& hello, std::str
     return false;
   }
   Log(LogLevel::kDebug, "broker", "client connected",
-      {{"user", UserName(connection->peer.uid)},
+      {{"user", os::UserName(connection->peer.uid)},
        {"pid", connection->peer.pid},
        {"process", connection->process_name}});
   if (opener_->ready()) return SendWelcomeTo(connection, why);
@@ -246,10 +246,10 @@ void Admission::Close(uint64_t id, const std::string& violation) {
   loop_->Unwatch(&connection->socket_watch);
   loop_->Unwatch(&connection->death_watch);
   loop_->CancelTimer(&connection->hello_timer);
-  CloseElsewhere(std::move(connection->socket), std::move(connection->slot));
+  os::CloseElsewhere(std::move(connection->socket), std::move(connection->slot));
   if (!violation.empty() && log_limiter_.Allow(MonotonicMs())) {
     Log(LogLevel::kWarning, "broker", "connection closed",
-        {{"user", UserName(connection->peer.uid)},
+        {{"user", os::UserName(connection->peer.uid)},
          {"pid", connection->peer.pid},
          {"reason", violation},
          {"suppressed", log_limiter_.TakeSuppressed()}});
@@ -258,4 +258,4 @@ void Admission::Close(uint64_t id, const std::string& violation) {
   resources_->EndOwnedBy(id);
 }
 
-}  // namespace sluice
+}  // namespace sluice::broker

@@ -32,7 +32,7 @@
 #include "broker/slots.h"
 #include "proto/broker_messages.h"
 
-namespace sluice {
+namespace sluice::broker {
 
 class Admission {
  public:
@@ -46,7 +46,7 @@ class Admission {
         is_helper_(std::move(is_helper)) {}
   ~Admission();
 
-  void Listen(UniqueFd listener);
+  void Listen(os::UniqueFd listener);
 
   // Closes the listening socket and every connection.
   void Stop();
@@ -61,9 +61,9 @@ class Admission {
 
   struct Connection {
     uint64_t id = 0;
-    UniqueFd socket;
+    os::UniqueFd socket;
     std::shared_ptr<void> slot;  // Of the policy's, or of refused_.
-    PeerIdentity peer;
+    os::PeerIdentity peer;
     State state = State::kNew;
     std::optional<Refusal> refusal;  // Told after its Hello; such a connection is not counted.
     std::string features;
@@ -75,15 +75,15 @@ class Admission {
 
   void OnAcceptable();
   void PauseAccepting();
-  void Adopt(UniqueFd socket);
-  std::optional<Refusal> MayConnect(const PeerIdentity& peer) const;
+  void Adopt(os::UniqueFd socket);
+  std::optional<Refusal> MayConnect(const os::PeerIdentity& peer) const;
   void WatchSocket(Connection* connection);
   void OnReadable(uint64_t id);
   // False: the connection is to be closed, `*why` says why.
   bool HandleMessage(Connection* connection, const void* packet, size_t size, std::string* why);
-  bool HandleOpenSession(Connection* connection, const OpenSession& open, std::string* why);
+  bool HandleOpenSession(Connection* connection, const wire::OpenSession& open, std::string* why);
   bool HandleOpenResources(Connection* connection, std::string* why);
-  bool HandleHello(Connection* connection, const Hello& hello, std::string* why);
+  bool HandleHello(Connection* connection, const wire::Hello& hello, std::string* why);
   bool SendWelcomeTo(Connection* connection, std::string* why);
   void Close(uint64_t id, const std::string& violation);
 
@@ -94,7 +94,7 @@ class Admission {
   ResourceHub* const resources_;
   const std::function<bool(pid_t)> is_helper_;  // Gateways, allocator, probe.
 
-  UniqueFd listener_;
+  os::UniqueFd listener_;
   EventLoop::WatchId listener_watch_ = 0;
   EventLoop::TimerId accept_timer_ = 0;
   uint64_t next_id_ = 1;
@@ -103,4 +103,4 @@ class Admission {
   RateLimiter log_limiter_{50, 10};
 };
 
-}  // namespace sluice
+}  // namespace sluice::broker

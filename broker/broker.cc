@@ -14,7 +14,7 @@
 #include "broker/os/service.h"
 #include "broker/vendor_folder.h"
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 constexpr uint64_t kGatewayOwnerBit = 1ULL << 63;  // Local connections count up from 1.
@@ -104,7 +104,7 @@ absl::Status Broker::Start() {
     Log(LogLevel::kWarning, "broker", "an address is not there yet; it will be tried again",
         {{"reason", std::string(free.message())}});
   }
-  absl::StatusOr<UniqueFd> listener = TakeOrOpenListener();
+  absl::StatusOr<os::UniqueFd> listener = TakeOrOpenListener();
   if (!listener.ok()) return listener.status();
   absl::StatusOr<std::unique_ptr<ResourceServer>> resources =
       ResourceServer::Start(loop_.get(), &resources_);
@@ -140,16 +140,16 @@ absl::Status Broker::Start() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<UniqueFd> Broker::TakeOrOpenListener() {
+absl::StatusOr<os::UniqueFd> Broker::TakeOrOpenListener() {
   bool ignored = false;
-  for (InheritedSocket& inherited : TakeInheritedSockets()) {
-    if (!IsLocalListener(inherited.fd.get())) {
+  for (os::InheritedSocket& inherited : os::TakeInheritedSockets()) {
+    if (!os::IsLocalListener(inherited.fd.get())) {
       Log(LogLevel::kWarning, "broker", "ignoring a socket from the service manager",
           {{"name", inherited.name}, {"wanted", "ListenSequentialPacket= with a path"}});
       ignored = true;
       continue;
     }
-    if (absl::Status set = SetNonBlocking(inherited.fd.get(), true); !set.ok()) return set;
+    if (absl::Status set = os::SetNonBlocking(inherited.fd.get(), true); !set.ok()) return set;
     listens_at_ = inherited.address;
     if (!SamePlace(listens_at_, config_.socket)) {
       Log(LogLevel::kWarning, "broker",
@@ -164,7 +164,7 @@ absl::StatusOr<UniqueFd> Broker::TakeOrOpenListener() {
     return std::move(inherited.fd);  // Its file belongs to the service manager.
   }
   listens_at_ = config_.socket;
-  absl::StatusOr<UniqueFd> listener = OpenListener(config_);
+  absl::StatusOr<os::UniqueFd> listener = OpenListener(config_);
   owns_socket_file_ = listener.ok();
   if (ignored && absl::IsAlreadyExists(listener.status())) {
     return absl::AlreadyExistsError(
@@ -177,7 +177,7 @@ absl::StatusOr<UniqueFd> Broker::TakeOrOpenListener() {
 }
 
 absl::Status Broker::WatchSignals() {
-  absl::StatusOr<std::unique_ptr<StopSignals>> signals = StopSignals::Open();
+  absl::StatusOr<std::unique_ptr<os::StopSignals>> signals = os::StopSignals::Open();
   if (!signals.ok()) return signals.status();
   signals_ = *std::move(signals);
   signal_watch_ = loop_->Watch(signals_->fd(), [this] { OnSignal(); });
@@ -185,8 +185,8 @@ absl::Status Broker::WatchSignals() {
 }
 
 void Broker::OnSignal() {
-  while (const std::optional<StopSignals::Kind> kind = signals_->Next()) {
-    if (*kind == StopSignals::Kind::kReload) {
+  while (const std::optional<os::StopSignals::Kind> kind = signals_->Next()) {
+    if (*kind == os::StopSignals::Kind::kReload) {
       Reload();
     } else {
       OnTerminate();
@@ -289,7 +289,7 @@ void Broker::WatchMemory() {
   constexpr uint64_t kLeastPart = 32;  // Less than such a part of it is no change.
   loop_->AddTimer(kLookMs, [this] { WatchMemory(); });
   const uint64_t before = probed_memory_;
-  const uint64_t now = MachineMemoryBytes();
+  const uint64_t now = os::MachineMemoryBytes();
   const uint64_t change = now > before ? now - before : before - now;
   if (probe_.running() || now == 0 || before == 0 || change <= before / kLeastPart) return;
   Log(LogLevel::kInfo, "broker", "the machine's memory has changed: asking the devices again",
@@ -298,7 +298,7 @@ void Broker::WatchMemory() {
 }
 
 void Broker::StartProbe() {
-  if (!probe_.running()) probed_memory_ = MachineMemoryBytes();
+  if (!probe_.running()) probed_memory_ = os::MachineMemoryBytes();
   probe_.Start(*launcher_, config_.limits.memory_bytes, config_.probe_timeout_ms,
                [this] { OnProbeDone(); });
 }
@@ -316,7 +316,7 @@ void Broker::OnProbeDone() {
   });
 }
 
-void Broker::TellServiceManager(const std::string& state) { NotifyService(state); }
+void Broker::TellServiceManager(const std::string& state) { os::NotifyService(state); }
 
 void Broker::Run() {
   loop_->Run();
@@ -352,7 +352,7 @@ absl::StatusOr<BrokerStatus> Broker::GetStatus() {
   absl::Status ran = RunOnLoop([&] {
     status.uptime_seconds = static_cast<uint64_t>((MonotonicMs() - started_ms_) / 1000);
     status.draining = opener_.draining();
-    status.endpoints.push_back(absl::StrCat(kLocalScheme, listens_at_));
+    status.endpoints.push_back(absl::StrCat(os::kLocalScheme, listens_at_));
     for (const NetworkConfig& network : config_.network) {
       status.endpoints.insert(status.endpoints.end(), network.listen.begin(), network.listen.end());
     }
@@ -407,4 +407,4 @@ absl::StatusOr<uint64_t> Broker::Drain(int64_t timeout_ms) {
   return left;
 }
 
-}  // namespace sluice
+}  // namespace sluice::broker

@@ -42,7 +42,7 @@
 #include "broker/resources/service.h"
 #include "broker/session_opener.h"
 
-namespace sluice {
+namespace sluice::broker {
 
 class Broker final : public BrokerControl {
  public:
@@ -68,7 +68,7 @@ class Broker final : public BrokerControl {
 
   absl::Status Start();
   bool IsHelper(pid_t pid) const;  // A gateway, the allocator, the probe.
-  absl::StatusOr<UniqueFd> TakeOrOpenListener();
+  absl::StatusOr<os::UniqueFd> TakeOrOpenListener();
   absl::Status WatchSignals();
   void OnSignal();
   void OnTerminate();
@@ -104,7 +104,7 @@ class Broker final : public BrokerControl {
   std::unique_ptr<ResourceServer> resource_server_;
   std::unique_ptr<AdminServer> admin_;
   std::unique_ptr<AdminServer> monitor_;
-  std::unique_ptr<StopSignals> signals_;
+  std::unique_ptr<os::StopSignals> signals_;
   EventLoop::WatchId signal_watch_ = 0;
   EventLoop::TimerId drain_timer_ = 0;
   EventLoop::TimerId give_up_timer_ = 0;
@@ -118,4 +118,4 @@ class Broker final : public BrokerControl {
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-}  // namespace sluice
+}  // namespace sluice::broker

@@ -35,7 +35,7 @@
 #include "broker/os/service.h"
 #include "proto/quiet_parsing.h"
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 constexpr char kExitCodes[] =
@@ -45,9 +45,9 @@ constexpr char kExitCodes[] =
     "2 wrong flag or configuration; 3 another daemon serves this socket.";
 
 std::string Footer() {
-  return absl::StrCat("Without --config, ", DefaultConfigFile(),
-                      " is read if it exists; flags win over\nthe file.\n", ServiceControlHelp(),
-                      kExitCodes);
+  return absl::StrCat("Without --config, ", os::DefaultConfigFile(),
+                      " is read if it exists; flags win over\nthe file.\n",
+                      os::ServiceControlHelp(), kExitCodes);
 }
 
 struct Flags {
@@ -79,7 +79,7 @@ void DefineFlags(CLI::App* app, Flags* flags) {
                   "Check a configuration file, print what is wrong with it, and exit")
       ->type_name("FILE");
   app->add_option("--socket", flags->socket,
-                  absl::StrCat("The socket that applications connect to: ", LocalNameForm()))
+                  absl::StrCat("The socket that applications connect to: ", os::LocalNameForm()))
       ->type_name("PATH");
   app->add_option("--admin-socket", flags->admin_socket,
                   "The socket for administration (sluicectl)")
@@ -144,12 +144,12 @@ void DefineFlags(CLI::App* app, Flags* flags) {
 absl::StatusOr<Config> BuildConfig(const Flags& flags, NetworkCheck check) {
   Config config;
   std::string file = flags.config_file;
-  const std::string default_file = DefaultConfigFile();
+  const std::string default_file = os::DefaultConfigFile();
   if (std::error_code error; file.empty() && std::filesystem::exists(default_file, error)) {
     file = default_file;
   }
   if (!file.empty()) {
-    if (absl::Status whose = CheckWhoseConfig(file); !whose.ok()) return whose;
+    if (absl::Status whose = os::CheckWhoseConfig(file); !whose.ok()) return whose;
     absl::StatusOr<Config> loaded = LoadConfigFile(file);
     if (!loaded.ok()) return loaded.status();
     config = *std::move(loaded);
@@ -207,7 +207,7 @@ absl::StatusOr<Config> BuildConfig(const Flags& flags, NetworkCheck check) {
 std::vector<std::string> WarningsOf(const Config& config) {
   std::vector<std::string> warnings = OpenDoors(config);
   const std::string unconfined =
-      config.confine_files ? UnconfinedReason() : "confine_files = false in [worker]";
+      config.confine_files ? os::UnconfinedReason() : "confine_files = false in [worker]";
   if (!unconfined.empty()) {
     warnings.push_back(
         absl::StrCat("workers and the allocator can read whatever their user can: their access to "
@@ -253,7 +253,7 @@ int CheckConfigFile(const Flags& flags) {
 
 // `systemctl status` shows it for as long as the service is down.
 void TellWhyNot(const absl::Status& why) {
-  NotifyService(
+  os::NotifyService(
       absl::StrCat("STATUS=Cannot start: ", absl::StrReplaceAll(why.message(), {{"\n", "; "}})));
 }
 
@@ -262,7 +262,7 @@ int Serve(const Flags& flags) {
   if (!config.ok()) {
     const std::string line = absl::StrCat("sluiced: ", config.status().message());
     LogText(LogLevel::kError, line);
-    LogServiceEvent(ServiceEvent::kError, line);
+    os::LogServiceEvent(os::ServiceEvent::kError, line);
     TellWhyNot(config.status());
     return kDaemonExitUsage;
   }
@@ -272,7 +272,7 @@ int Serve(const Flags& flags) {
     Log(LogLevel::kWarning, "broker", "a variable is ignored",
         {{"reason", std::string(grpc.message())}});
   }
-  PrepareDaemonProcess();
+  os::PrepareDaemonProcess();
   for (const std::string& warning : WarningsOf(*config))
     Log(LogLevel::kWarning, "broker", "the configuration leaves something open",
         {{"what", warning}});
@@ -302,19 +302,19 @@ int RunHelper(const char* name, int argc, char** argv) {
                  name, argv[1]);
     return kDaemonExitUsage;
   }
-  const absl::StatusOr<std::string> path = FindHelperExecutable(name);
+  const absl::StatusOr<std::string> path = os::FindHelperExecutable(name);
   if (!path.ok()) {
     std::fprintf(stderr, "sluiced: %s\n", std::string(path.status().message()).c_str());
     return kDaemonExitFailed;
   }
   argv[1] = argv[0];  // The helper's own argv[0]; the alias flag goes.
-  const int result = BecomeProgram(*path, argv + 1);
+  const int result = os::BecomeProgram(*path, argv + 1);
   return result < 0 ? kDaemonExitFailed : result;
 }
 
 int Main(int argc, char** argv) {
-  EnsureStandardDescriptors();
-  ReceiveChildSignals();
+  os::EnsureStandardDescriptors();
+  os::ReceiveChildSignals();
   if (argc > 1 && std::strcmp(argv[1], "--worker") == 0)
     return RunHelper("sluice-worker", argc, argv);
   if (argc > 1 && std::strcmp(argv[1], "--gateway") == 0)
@@ -335,15 +335,15 @@ int Main(int argc, char** argv) {
     return app.exit(error) == 0 ? kDaemonExitOk : kDaemonExitUsage;
   }
   if (!flags.check_file.empty()) return CheckConfigFile(flags);
-  LeaveFirstProcess();
-  return RunUnderServiceManager(flags.console, [&flags] { return Serve(flags); });
+  os::LeaveFirstProcess();
+  return os::RunUnderServiceManager(flags.console, [&flags] { return Serve(flags); });
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::broker
 
 int main(int argc, char** argv) {
-  sluice::TakeCommandLine(&argc, &argv);
-  sluice::LetParsersBeQuiet();
-  return sluice::Main(argc, argv);
+  sluice::os::TakeCommandLine(&argc, &argv);
+  sluice::wire::LetParsersBeQuiet();
+  return sluice::broker::Main(argc, argv);
 }

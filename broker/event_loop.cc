@@ -9,7 +9,7 @@
 
 #include "broker/base/log.h"
 
-namespace sluice {
+namespace sluice::broker {
 
 int64_t MonotonicMs() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(
@@ -18,20 +18,20 @@ int64_t MonotonicMs() {
 }
 
 absl::StatusOr<std::unique_ptr<EventLoop>> EventLoop::Create() {
-  absl::StatusOr<std::unique_ptr<Poller>> poller = Poller::Create();
+  absl::StatusOr<std::unique_ptr<os::Poller>> poller = os::Poller::Create();
   if (!poller.ok()) return poller.status();
   return std::unique_ptr<EventLoop>(new EventLoop(*std::move(poller)));
 }
 
 EventLoop::WatchId EventLoop::Watch(int fd, Task on_readable) {
-  return WatchFor(Poller::Interest::kReadable, fd, std::move(on_readable));
+  return WatchFor(os::Poller::Interest::kReadable, fd, std::move(on_readable));
 }
 
 EventLoop::WatchId EventLoop::WatchHangUp(int fd, Task on_hang_up) {
-  return WatchFor(Poller::Interest::kHangUp, fd, std::move(on_hang_up));
+  return WatchFor(os::Poller::Interest::kHangUp, fd, std::move(on_hang_up));
 }
 
-EventLoop::WatchId EventLoop::WatchFor(Poller::Interest interest, int fd, Task task) {
+EventLoop::WatchId EventLoop::WatchFor(os::Poller::Interest interest, int fd, Task task) {
   const WatchId id = next_id_++;
   if (absl::Status added = poller_->Add(id, fd, interest); !added.ok()) {
     Log(LogLevel::kError, "broker", "cannot watch a descriptor",
@@ -116,4 +116,4 @@ void EventLoop::Run() {
   quit_ = false;
 }
 
-}  // namespace sluice
+}  // namespace sluice::broker

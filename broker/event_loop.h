@@ -21,7 +21,7 @@
 #include "absl/synchronization/mutex.h"
 #include "broker/os/poller.h"
 
-namespace sluice {
+namespace sluice::broker {
 
 class EventLoop {
  public:
@@ -53,14 +53,14 @@ class EventLoop {
     std::shared_ptr<Task> on_readable;  // Shared: it may remove its own watch while it runs.
   };
 
-  explicit EventLoop(std::unique_ptr<Poller> poller) : poller_(std::move(poller)) {}
+  explicit EventLoop(std::unique_ptr<os::Poller> poller) : poller_(std::move(poller)) {}
 
-  WatchId WatchFor(Poller::Interest interest, int fd, Task task);
+  WatchId WatchFor(os::Poller::Interest interest, int fd, Task task);
   int MillisecondsToNextTimer() const;
   void RunDueTimers();
   void RunPosted() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  const std::unique_ptr<Poller> poller_;  // Constant after construction.
+  const std::unique_ptr<os::Poller> poller_;  // Constant after construction.
 
   // Loop thread only.
   bool quit_ = false;
@@ -77,4 +77,4 @@ class EventLoop {
 // Milliseconds of the monotonic clock.
 int64_t MonotonicMs();
 
-}  // namespace sluice
+}  // namespace sluice::broker

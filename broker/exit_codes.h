@@ -2,11 +2,11 @@
 // What sluiced ends with. Windows' service manager keeps it as the service's own exit code.
 #pragma once
 
-namespace sluice {
+namespace sluice::broker {
 
 inline constexpr int kDaemonExitOk = 0;
 inline constexpr int kDaemonExitFailed = 1;
 inline constexpr int kDaemonExitUsage = 2;  // A wrong flag or configuration.
 inline constexpr int kDaemonExitAlreadyRunning = 3;
 
-}  // namespace sluice
+}  // namespace sluice::broker

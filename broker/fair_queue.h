@@ -13,7 +13,7 @@
 #include <string>
 #include <utility>
 
-namespace sluice {
+namespace sluice::broker {
 
 template <typename Item>
 class FairQueue {
@@ -49,4 +49,4 @@ class FairQueue {
   std::string served_;  // Whose the last Pop was; "" before it: nobody's name.
 };
 
-}  // namespace sluice
+}  // namespace sluice::broker

@@ -13,7 +13,7 @@
 #include "broker/config/config.h"
 #include "broker/os/scoped_handle.h"
 
-namespace sluice {
+namespace sluice::broker {
 
 // Held for the process's life. The kernel drops it when the process dies, however it dies.
 class InstanceLock {
@@ -26,10 +26,10 @@ class InstanceLock {
   ~InstanceLock();  // Removes the file.
 
  private:
-  InstanceLock(std::string path, UniqueFd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
+  InstanceLock(std::string path, os::UniqueFd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
 
   std::string path_;
-  UniqueFd fd_;
+  os::UniqueFd fd_;
 };
 
 // Makes the directory of `path` if it is missing, and of X/clients X as well: 0755 for root's
@@ -54,6 +54,6 @@ absl::Status RemoveStaleSocket(const std::string& path);
 void RemoveSocketFile(const std::string& path);
 
 // The listening socket as the configuration wants it, mode and group included.
-absl::StatusOr<UniqueFd> OpenListener(const Config& config);
+absl::StatusOr<os::UniqueFd> OpenListener(const Config& config);
 
-}  // namespace sluice
+}  // namespace sluice::broker

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace sluice {
+namespace sluice::broker {
 
 LoopQueue::Posted LoopQueue::PostCall(uint64_t connection, std::function<void()> task) {
   absl::MutexLock lock(&mutex_);
@@ -62,4 +62,4 @@ void LoopQueue::RunSome() {
   if (posted_) loop_->Post([this] { RunSome(); });
 }
 
-}  // namespace sluice
+}  // namespace sluice::broker

@@ -21,7 +21,7 @@
 #include "broker/event_loop.h"
 #include "broker/fair_queue.h"
 
-namespace sluice {
+namespace sluice::broker {
 
 class LoopQueue {
  public:
@@ -65,4 +65,4 @@ class LoopQueue {
   size_t shared_ ABSL_GUARDED_BY(mutex_) = 0;  // Of them, those beyond kAlwaysRoom of each.
 };
 
-}  // namespace sluice
+}  // namespace sluice::broker

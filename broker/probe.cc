@@ -11,7 +11,7 @@
 #include "broker/os/shared_memory.h"
 #include "broker/os/this_process.h"
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 // Of what clients are told.
@@ -19,7 +19,7 @@ constexpr size_t kMaxReasonBytes = 200;
 
 // Of a daemon that was told where its drivers are, and finds none.
 std::string DriverHint() {
-  const std::string vendors = EnvironmentVariable("OCL_ICD_VENDORS").value_or("");
+  const std::string vendors = os::EnvironmentVariable("OCL_ICD_VENDORS").value_or("");
   if (vendors.empty()) return "";
   return absl::StrCat("; the daemon looks only where OCL_ICD_VENDORS=", vendors, " says");
 }
@@ -53,17 +53,17 @@ void Probe::Start(const WorkerLauncher& launcher, uint64_t memory_limit, int64_t
   on_done_ = std::move(on_done);
   timeout_ms_ = timeout_ms;
   timed_out_ = false;
-  absl::StatusOr<UniqueFd> output = CreateScratchFile("sluice-probe");
+  absl::StatusOr<os::UniqueFd> output = os::CreateScratchFile("sluice-probe");
   if (!output.ok()) return Finish(output.status());
   output_ = *std::move(output);
-  absl::StatusOr<UniqueFd> said = said_.Open({"task", "probe"});
+  absl::StatusOr<os::UniqueFd> said = said_.Open({"task", "probe"});
   if (!said.ok()) return Finish(said.status());
-  absl::StatusOr<ChildProcess> child =
+  absl::StatusOr<os::ChildProcess> child =
       launcher.Launch({"--probe", "--snapshot-fd=3", absl::StrCat("--limit-memory=", memory_limit)},
                       {{output_.get(), 3}}, "", said->get());
   if (!child.ok()) return Finish(child.status());
   child_ = *std::move(child);
-  watch_.Start(&child_, [this](const ExitStatus& status) { OnExit(status); });
+  watch_.Start(&child_, [this](const os::ExitStatus& status) { OnExit(status); });
   timer_ = loop_->AddTimer(timeout_ms, [this] {
     timer_ = 0;
     timed_out_ = true;
@@ -71,14 +71,14 @@ void Probe::Start(const WorkerLauncher& launcher, uint64_t memory_limit, int64_t
   });
 }
 
-absl::StatusOr<std::string> Probe::Collect(const ExitStatus& status) const {
+absl::StatusOr<std::string> Probe::Collect(const os::ExitStatus& status) const {
   if (timed_out_) {
     return absl::DeadlineExceededError(
         absl::StrCat("the probe for devices did not end in ", timeout_ms_,
                      " ms (probe_timeout_ms); a driver hangs, or the machine is very busy"));
   }
   // Not ReadSealedCopy: the file is still writable, by the probe's offspring perhaps.
-  absl::StatusOr<std::string> bytes = ReadScratchFile(output_.get(), kMaxSnapshotBytes);
+  absl::StatusOr<std::string> bytes = os::ReadScratchFile(output_.get(), kMaxSnapshotBytes);
   if (status.signal != 0 || status.code != 0) {
     // Clients are told this, and cannot see the daemon's log.
     const std::string why = status.signal == 0 && bytes.ok() ? PlainText(*bytes) : "";
@@ -99,7 +99,7 @@ absl::StatusOr<std::string> Probe::Collect(const ExitStatus& status) const {
   return bytes;
 }
 
-void Probe::OnExit(const ExitStatus& status) {
+void Probe::OnExit(const os::ExitStatus& status) {
   loop_->CancelTimer(&timer_);
   said_.Finish();
   Finish(Collect(status));
@@ -107,9 +107,9 @@ void Probe::OnExit(const ExitStatus& status) {
 
 void Probe::Finish(absl::StatusOr<std::string> snapshot) {
   output_.reset();
-  absl::StatusOr<UniqueFd> sealed =
-      snapshot.ok() ? CreateSealedCopy("sluice-snapshot", snapshot->data(), snapshot->size())
-                    : absl::StatusOr<UniqueFd>(snapshot.status());
+  absl::StatusOr<os::UniqueFd> sealed =
+      snapshot.ok() ? os::CreateSealedCopy("sluice-snapshot", snapshot->data(), snapshot->size())
+                    : absl::StatusOr<os::UniqueFd>(snapshot.status());
   if (sealed.ok()) {
     sealed_ = *std::move(sealed);
     size_ = snapshot->size();
@@ -123,7 +123,7 @@ void Probe::Finish(absl::StatusOr<std::string> snapshot) {
   if (!sealed_.valid() || none_allowed) {
     // Clients get an empty snapshot and the reason, so that `sluicectl doctor` can show it.
     size_ = 0;
-    absl::StatusOr<UniqueFd> empty = CreateSealedCopy("sluice-snapshot", "", 0);
+    absl::StatusOr<os::UniqueFd> empty = os::CreateSealedCopy("sluice-snapshot", "", 0);
     if (empty.ok()) sealed_ = *std::move(empty);
   }
   ++results_;
@@ -136,4 +136,4 @@ void Probe::Finish(absl::StatusOr<std::string> snapshot) {
   if (on_done) on_done();
 }
 
-}  // namespace sluice
+}  // namespace sluice::broker

@@ -22,7 +22,7 @@
 #include "broker/os/process.h"
 #include "broker/os/scoped_handle.h"
 
-namespace sluice {
+namespace sluice::broker {
 
 inline constexpr size_t kMaxSnapshotBytes = size_t{4} << 20;
 
@@ -56,14 +56,14 @@ class Probe {
   Summary Copy() const ABSL_LOCKS_EXCLUDED(mutex_);  // Thread-safe.
 
  private:
-  void OnExit(const ExitStatus& status);
+  void OnExit(const os::ExitStatus& status);
   void Finish(absl::StatusOr<std::string> snapshot);
-  absl::StatusOr<std::string> Collect(const ExitStatus& status) const;
+  absl::StatusOr<std::string> Collect(const os::ExitStatus& status) const;
 
   EventLoop* const loop_;
-  ChildProcess child_;
+  os::ChildProcess child_;
   ChildOutput said_;
-  UniqueFd output_;
+  os::UniqueFd output_;
   ChildWatch watch_;
   EventLoop::TimerId timer_ = 0;
   int64_t timeout_ms_ = 0;
@@ -71,7 +71,7 @@ class Probe {
   std::function<void()> on_done_;
 
   int results_ = 0;
-  UniqueFd sealed_;
+  os::UniqueFd sealed_;
   uint64_t size_ = 0;
   std::string problem_;
 
@@ -79,4 +79,4 @@ class Probe {
   Summary summary_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace sluice
+}  // namespace sluice::broker

@@ -14,11 +14,11 @@
 #include "proto/broker_messages.h"
 #include "proto/resource_messages.h"
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 // What a peer may rely on. A name is added when a message or a flag is, and never changes meaning.
-constexpr const char* kFeatures[] = {"sync", kResourcesFeature, kFeatureCloseSession};
+constexpr const char* kFeatures[] = {"sync", wire::kResourcesFeature, wire::kFeatureCloseSession};
 
 }  // namespace
 
@@ -34,35 +34,35 @@ std::string CommonFeatures(const std::string& peer_features) {
 }
 
 absl::Status SessionOpener::SendWelcome(int socket, const std::string& features) const {
-  auto welcome = MakeMessage<Welcome>();
+  auto welcome = wire::MakeMessage<wire::Welcome>();
   welcome.session_limit = static_cast<uint32_t>(
       std::min<uint64_t>(limits_.max_sessions_per_user, limits_.max_sessions));
   welcome.snapshot_size = probe_->size();
-  SetString(welcome.message, probe_->size() == 0 ? probe_->problem() : "");
+  wire::SetString(welcome.message, probe_->size() == 0 ? probe_->problem() : "");
   std::string common = CommonFeatures(features);
-  if (shares_resources_ && HasFeature(features, kFeatureSharesResources))
-    absl::StrAppend(&common, common.empty() ? "" : ",", kFeatureSharesResources);
+  if (shares_resources_ && wire::HasFeature(features, wire::kFeatureSharesResources))
+    absl::StrAppend(&common, common.empty() ? "" : ",", wire::kFeatureSharesResources);
   if (!VersionIn(features).empty())
     absl::StrAppend(&common, common.empty() ? "" : ",", VersionFeature());
-  SetString(welcome.features, common);
+  wire::SetString(welcome.features, common);
   const int fd = probe_->fd();
-  return SendMessage(socket, &welcome, sizeof(welcome), &fd, 1);
+  return os::SendMessage(socket, &welcome, sizeof(welcome), &fd, 1);
 }
 
 absl::Status SessionOpener::SendWelcomeRefusal(int socket, const Refusal& refusal) {
-  auto welcome = MakeMessage<Welcome>();
+  auto welcome = wire::MakeMessage<wire::Welcome>();
   welcome.status = refusal.status;
-  SetString(welcome.message, refusal.message);
-  return SendMessage(socket, &welcome, sizeof(welcome));
+  wire::SetString(welcome.message, refusal.message);
+  return os::SendMessage(socket, &welcome, sizeof(welcome));
 }
 
 absl::Status SessionOpener::SendSessionRefusal(int socket, uint64_t request_id,
                                                const Refusal& refusal) {
-  auto answer = MakeMessage<SessionOpened>();
+  auto answer = wire::MakeMessage<wire::SessionOpened>();
   answer.request_id = request_id;
   answer.status = refusal.status;
-  SetString(answer.message, refusal.message);
-  return SendMessage(socket, &answer, sizeof(answer));
+  wire::SetString(answer.message, refusal.message);
+  return os::SendMessage(socket, &answer, sizeof(answer));
 }
 
 absl::Status SessionOpener::SendSession(int socket, uint64_t request_id,
@@ -92,7 +92,7 @@ absl::Status SessionOpener::SendSession(int socket, uint64_t request_id,
         socket, request_id,
         {EIO, absl::StrCat("the daemon could not start a worker: ", session.status().message())});
   }
-  auto answer = MakeMessage<SessionOpened>();
+  auto answer = wire::MakeMessage<wire::SessionOpened>();
   answer.request_id = request_id;
   answer.session_id = session->id;
   answer.max_memory_bytes = limits_.memory_bytes;
@@ -101,7 +101,7 @@ absl::Status SessionOpener::SendSession(int socket, uint64_t request_id,
   answer.max_program_bytes = limits_.program_bytes;
   const int fd = session->client_end.get();
   // Our copy of the client's end closes when this returns: then the client alone keeps the session.
-  return SendMessage(socket, &answer, sizeof(answer), &fd, 1);
+  return os::SendMessage(socket, &answer, sizeof(answer), &fd, 1);
 }
 
-}  // namespace sluice
+}  // namespace sluice::broker

@@ -15,7 +15,7 @@
 #include "broker/config/policy.h"
 #include "broker/probe.h"
 
-namespace sluice {
+namespace sluice::broker {
 
 class SessionOpener {
  public:
@@ -56,4 +56,4 @@ class SessionOpener {
 // The names that both this broker and the peer's comma-separated list have.
 std::string CommonFeatures(const std::string& peer_features);
 
-}  // namespace sluice
+}  // namespace sluice::broker

@@ -13,7 +13,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 
-namespace sluice {
+namespace sluice::broker {
 
 template <typename Key>
 class Slots {
@@ -54,4 +54,4 @@ class Slots {
   const std::shared_ptr<Counts> counts_ = std::make_shared<Counts>();
 };
 
-}  // namespace sluice
+}  // namespace sluice::broker

@@ -11,7 +11,7 @@
 
 #include "absl/status/statusor.h"
 
-namespace sluice {
+namespace sluice::broker {
 
 // Fills the folder from the one that OCL_ICD_VENDORS names (in `worker_environment`, else in our
 // own), by default /etc/OpenCL/vendors, also if our own names Sluice's driver alone. Returns its
@@ -22,4 +22,4 @@ absl::StatusOr<std::string> FillVendorFolder(
 
 void RemoveVendorFolder(const std::string& socket_path);
 
-}  // namespace sluice
+}  // namespace sluice::broker

@@ -7,7 +7,7 @@
 
 #include "broker/os/scoped_handle.h"
 
-namespace sluice {
+namespace sluice::os {
 
 inline constexpr int kFirstOwnFd = 3;
 
@@ -15,4 +15,4 @@ inline constexpr int kFirstOwnFd = 3;
 // Invalid, with errno, if `fd` is, or if there is no more number to be had.
 UniqueFd AboveStandard(UniqueFd fd);
 
-}  // namespace sluice
+}  // namespace sluice::os

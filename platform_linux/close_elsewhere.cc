@@ -12,7 +12,7 @@
 #include "broker/os/lasting_thread.h"
 #include "platform_linux/pass_rights.h"
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 // Their callers' limits are lower; this one is for what nobody counts, as connections beyond all
@@ -103,4 +103,4 @@ void CloseElsewhere(UniqueFd fd, std::shared_ptr<void> until_closed) {
   CloseElsewhere(std::move(fds), std::move(until_closed));
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -43,7 +43,7 @@ std::string RealFolderOf(const std::string& path) {
 }  // namespace
 
 std::string DefaultLocalName() {
-  const std::string runtime = EnvironmentVariable("XDG_RUNTIME_DIR").value_or("");
+  const std::string runtime = os::EnvironmentVariable("XDG_RUNTIME_DIR").value_or("");
   const bool own = ::geteuid() != 0 && absl::StartsWith(runtime, "/");
   return absl::StrCat(own ? runtime : "/run", "/sluice/clients/broker.sock");
 }

@@ -17,7 +17,7 @@
 
 #include "platform_linux/system_call_numbers.h"
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 // Those of StopSignals.
@@ -101,4 +101,4 @@ int BecomeProgram(const std::string& path, char** argv) {
   return -1;
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -18,7 +18,7 @@
 #include "absl/strings/str_replace.h"
 #include "platform_linux/above_standard.h"
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 // As gRPC writes it, with brackets as they are; an IPv4 peer of a socket for both is IPv4.
@@ -107,4 +107,4 @@ bool HasNewConnection(const std::vector<DescriptorIdentity>& others) {
   });
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

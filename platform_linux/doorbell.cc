@@ -8,7 +8,7 @@
 
 #include <cerrno>
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 constexpr int64_t kNanosPerSecond = 1'000'000'000;
@@ -47,4 +47,4 @@ int FutexWake(std::atomic<uint32_t>* word, int count, uint32_t bitset) {
   return woken < 0 ? 0 : static_cast<int>(woken);
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

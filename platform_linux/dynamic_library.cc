@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace sluice {
+namespace sluice::os {
 
 DynamicLibrary::DynamicLibrary(DynamicLibrary&& other) noexcept
     : handle_(std::exchange(other.handle_, nullptr)), handle_owned_(other.handle_owned_) {}
@@ -51,4 +51,4 @@ void* DynamicLibrary::Find(const char* symbol) const {
   return handle_ != nullptr ? ::dlsym(handle_, symbol) : nullptr;
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -7,10 +7,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
-namespace sluice {
+namespace sluice::os {
 
 inline absl::Status ErrnoStatus(int error_number, absl::string_view what) {
   return absl::ErrnoToStatus(error_number, what);
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

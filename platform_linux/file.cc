@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "platform_linux/errno_status.h"
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 constexpr int kPipePatienceMs = 5000;  // A regular file is always readable.
@@ -114,4 +114,4 @@ absl::Status CheckReadableFile(const std::string& path) {
   return ErrnoStatus(errno, absl::StrCat("cannot read ", path));
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -25,7 +25,7 @@
 #include "absl/strings/strip.h"
 #include "broker/os/scoped_handle.h"
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 // What <linux/landlock.h> of Debian 12 does not have yet, by the version that brought it.
@@ -240,4 +240,4 @@ absl::Status ConfineFiles(const FileAccess& access) {
   return absl::OkStatus();
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -17,7 +17,7 @@
 #include "broker/os/scoped_handle.h"
 #include "platform_linux/errno_status.h"
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 #ifndef F_SEAL_FUTURE_WRITE
@@ -155,4 +155,4 @@ absl::Status WriteForeignMemory(int fd, const uint8_t* from, uint64_t size) {
   return absl::OkStatus();
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -3,7 +3,7 @@
 
 #include <fcntl.h>
 
-namespace sluice {
+namespace sluice::os {
 
 UniqueFd AdoptGraphicsHandle(uintptr_t handle) { return UniqueFd(static_cast<int>(handle)); }
 
@@ -12,4 +12,4 @@ absl::StatusOr<uintptr_t> GraphicsHandleOf(int fd) {
   return static_cast<uintptr_t>(fd);
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

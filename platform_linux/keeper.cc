@@ -20,7 +20,7 @@
 #define SLUICE_KEEPER_DROPS_MEMORY 0
 #endif
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 // On either side of the frame and of the thread's control block: the kernel writes to the latter
@@ -136,4 +136,4 @@ void Keep(const KeeperPlan& plan_there, pid_t child) {
   while (true) SystemCall(SYS_exit_group, 0);
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -14,7 +14,7 @@
 
 #include <cstdint>
 
-namespace sluice {
+namespace sluice::os {
 
 // What the keeper needs to know, found before the fork.
 struct KeeperPlan {
@@ -28,4 +28,4 @@ KeeperPlan PlanKeeper();
 // Runs in the keeper, with every signal blocked. `child` is its child.
 [[noreturn]] void Keep(const KeeperPlan& plan, pid_t child);
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -5,7 +5,7 @@
 
 #include "broker/os/threads.h"
 
-namespace sluice {
+namespace sluice::os {
 
 bool IoEndsWithItsThread() { return false; }
 
@@ -15,4 +15,4 @@ bool StartOnLastingThread(std::function<void()> body) {
 
 void RunWhereIoLasts(const std::function<void()>& body) { body(); }
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -19,7 +19,7 @@
 #include "platform_linux/errno_status.h"
 #include "proto/status_macros.h"
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 constexpr int kWriteSeals = F_SEAL_WRITE | F_SEAL_FUTURE_WRITE;
@@ -136,4 +136,4 @@ absl::StatusOr<UniqueFd> LendForReading(int fd, LentKind kind, uid_t reader, boo
       "(trust_readers)");
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "broker/os/scoped_handle.h"
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 // errno of the attempt; 0 if it went well. Nothing listens afterwards.
@@ -77,4 +77,4 @@ PortAnswer TryListening(const std::string& host, const std::string& port) {
   return Answer(error);
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -8,7 +8,7 @@
 #include "broker/base/daemon_places.h"
 #include "broker/os/this_process.h"
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 bool Exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
@@ -43,4 +43,4 @@ std::string DefaultClientName() {
   return machines;
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -20,7 +20,7 @@
 #include "platform_linux/errno_status.h"
 #include "platform_linux/pass_rights.h"
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 absl::StatusOr<sockaddr_un> AddressOf(const std::string& path) {
@@ -298,4 +298,4 @@ absl::Status SetNonBlocking(int fd, bool non_blocking) {
   return absl::OkStatus();
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace sluice {
+namespace sluice::os {
 
 namespace {
 
@@ -45,4 +45,4 @@ void UnmapNative(void* address, uint64_t size_bytes) {
   ::munmap(static_cast<uint8_t*>(address) - before, before + size_bytes);
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -12,7 +12,7 @@
 #define SO_PASSRIGHTS 83  // Linux 6.16.
 #endif
 
-namespace sluice {
+namespace sluice::os {
 
 // False: nobody can send descriptors to it. True too for what is no local socket.
 inline bool TakesDescriptors(int fd) {
@@ -36,4 +36,4 @@ inline ssize_t PeekFor(int socket, void* buffer, size_t size, int flags, bool* d
   return peeked;
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -15,7 +15,7 @@
 #define SO_PEERPIDFD 77
 #endif
 
-namespace sluice {
+namespace sluice::os {
 
 std::string UserName(uid_t uid) { return absl::StrCat("uid:", uid); }
 
@@ -57,4 +57,4 @@ absl::StatusOr<PeerIdentity> GetPeerIdentity(int socket) {
   return identity;
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -12,7 +12,7 @@
 #include "broker/os/scoped_handle.h"
 #include "platform_linux/errno_status.h"
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 constexpr int kEventsPerWait = 64;
@@ -73,4 +73,4 @@ absl::StatusOr<std::unique_ptr<Poller>> Poller::Create() {
   return std::unique_ptr<Poller>(std::move(poller));
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

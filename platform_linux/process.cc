@@ -33,7 +33,7 @@
 #define CLOSE_RANGE_CLOEXEC (1U << 2)
 #endif
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 // Above every number a child asks for, so that moving descriptors never overwrites one.
@@ -415,4 +415,4 @@ absl::StatusOr<gid_t> LookUpGroup(const std::string& name) {
   return entry.gr_gid;
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -7,7 +7,7 @@
 
 #include "platform_linux/errno_status.h"
 
-namespace sluice {
+namespace sluice::os {
 
 absl::Status FillRandom(void* out, size_t size) {
   auto* bytes = static_cast<char*>(out);
@@ -19,4 +19,4 @@ absl::Status FillRandom(void* out, size_t size) {
   return absl::OkStatus();
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

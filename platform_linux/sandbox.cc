@@ -14,7 +14,7 @@
 #include <cstddef>
 #include <iterator>
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 // The raw system calls: glibc's wrappers signal "all threads" of a process that, after fork, has
@@ -100,4 +100,4 @@ SandboxFailure ApplySandbox(const SandboxOptions& options) {
   return options.stays_in_session ? StayInSession() : SandboxFailure();
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -8,7 +8,7 @@
 
 #include "platform_linux/above_standard.h"
 
-namespace sluice {
+namespace sluice::os {
 
 void UniqueFd::reset(int fd) {
   if (fd_ >= 0) {
@@ -27,4 +27,4 @@ UniqueFd AboveStandard(UniqueFd fd) {
   return DuplicateFd(fd.get());
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -16,7 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 constexpr int kFirstInheritedFd = 3;
@@ -103,4 +103,4 @@ std::vector<InheritedSocket> TakeInheritedSockets() {
   return sockets;
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -13,7 +13,7 @@
 #include "platform_linux/above_standard.h"
 #include "platform_linux/errno_status.h"
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 constexpr int kSizeSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
@@ -162,4 +162,4 @@ absl::StatusOr<SharedMapping> SharedMapping::Map(int fd, size_t size, bool writa
   return mapping;
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -11,7 +11,7 @@
 #include "broker/os/scoped_handle.h"
 #include "platform_linux/errno_status.h"
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 class SignalFd final : public StopSignals {
@@ -41,4 +41,4 @@ absl::StatusOr<std::unique_ptr<StopSignals>> StopSignals::Open() {
   return std::make_unique<SignalFd>(std::move(fd));
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

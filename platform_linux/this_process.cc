@@ -15,7 +15,7 @@
 
 #include "broker/os/scoped_handle.h"
 
-namespace sluice {
+namespace sluice::os {
 
 int ProcessId() { return ::getpid(); }
 
@@ -111,4 +111,4 @@ void* AllocatePages(size_t bytes) {
 
 void FreePages(void* data, size_t bytes) { ::munmap(data, bytes); }
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -19,7 +19,7 @@
 
 #include "broker/os/signal_mask.h"
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 struct Start {
@@ -163,4 +163,4 @@ int RunnableThreads() {
   return running;
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

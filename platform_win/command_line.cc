@@ -10,7 +10,7 @@
 
 #include "platform_win/wide_text.h"
 
-namespace sluice {
+namespace sluice::os {
 
 void TakeCommandLine(int* argc, char*** argv) {
   int count = 0;
@@ -31,4 +31,4 @@ void TakeCommandLine(int* argc, char*** argv) {
   *argv = pointers->data();
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

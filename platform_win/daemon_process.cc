@@ -9,7 +9,7 @@
 
 #include "broker/os/process.h"
 
-namespace sluice {
+namespace sluice::os {
 
 // Descriptors 0 to 2 are never given to anything else here (handle_table.h).
 void EnsureStandardDescriptors() {}
@@ -46,4 +46,4 @@ int BecomeProgram(const std::string& path, char** argv) {
   return child->WaitAndReap(-1)->code;
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/os/descriptor_identity.h"
 
-namespace sluice {
+namespace sluice::os {
 
 // Nobody closes handles that are not his own here, and nothing forks.
 DescriptorIdentity IdentityOf(int fd) { return {fd, 0, 0}; }
@@ -15,4 +15,4 @@ std::vector<DescriptorIdentity> SocketsConnectedTo(std::string_view,
 }
 bool HasNewConnection(const std::vector<DescriptorIdentity>&) { return false; }
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -9,7 +9,7 @@
 
 #include "platform_win/handles/mappings.h"
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 constexpr size_t kLineBytes = 64;
@@ -68,4 +68,4 @@ int FutexWake(std::atomic<uint32_t>* word, int count, uint32_t bitset) {
   return count;
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -9,7 +9,7 @@
 #include "platform_win/handles/handle_table.h"
 #include "platform_win/wide_text.h"
 
-namespace sluice {
+namespace sluice::os {
 
 DynamicLibrary::DynamicLibrary(DynamicLibrary&& other) noexcept
     : handle_(std::exchange(other.handle_, nullptr)), handle_owned_(other.handle_owned_) {}
@@ -57,4 +57,4 @@ void* DynamicLibrary::Find(const char* symbol) const {
   return reinterpret_cast<void*>(::GetProcAddress(static_cast<HMODULE>(handle_), symbol));
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

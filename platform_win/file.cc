@@ -12,7 +12,7 @@
 #include "platform_win/pipe.h"
 #include "platform_win/wide_text.h"
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 constexpr DWORD kOutputBytes = 64 << 10;
@@ -172,4 +172,4 @@ absl::Status CheckReadableFile(const std::string& path) {
   return WindowsStatus(::GetLastError(), absl::StrCat("cannot read ", path));
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/os/file_access.h"
 
-namespace sluice {
+namespace sluice::os {
 
 // A process cannot take its own access to files away. Workers get a restricted token instead, at
 // their start (process.cc).
@@ -13,4 +13,4 @@ absl::Status ConfineFiles(const FileAccess&) {
   return absl::UnavailableError("Windows confines a process by its token, when it is started");
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -6,7 +6,7 @@
 #include "broker/os/shared_memory.h"
 #include "platform_win/handles/section.h"
 
-namespace sluice {
+namespace sluice::os {
 
 absl::StatusOr<ForeignMemory> DescribeForeignMemory(int fd) {
   const std::shared_ptr<HandleObject> object = FindDescriptor(fd, HandleKind::kSection);
@@ -40,4 +40,4 @@ absl::Status WriteForeignMemory(int, const uint8_t*, uint64_t) {
   return absl::UnimplementedError("a section of a file is not taken as memory");
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

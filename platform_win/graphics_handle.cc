@@ -3,7 +3,7 @@
 
 #include "platform_win/handles/handle_table.h"
 
-namespace sluice {
+namespace sluice::os {
 
 UniqueFd AdoptGraphicsHandle(uintptr_t handle) {
   // NOLINTNEXTLINE(performance-no-int-to-ptr): the interface knows no HANDLE.
@@ -20,4 +20,4 @@ absl::StatusOr<uintptr_t> GraphicsHandleOf(int fd) {
   return reinterpret_cast<uintptr_t>(object->handle());
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

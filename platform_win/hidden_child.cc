@@ -3,7 +3,7 @@
 
 #include "platform_win/security/access_notation.h"
 
-namespace sluice {
+namespace sluice::os {
 
 SECURITY_ATTRIBUTES* HiddenProcess() {
   static const AccessNotation* descriptor = new AccessNotation(kHiddenProcessList);
@@ -11,4 +11,4 @@ SECURITY_ATTRIBUTES* HiddenProcess() {
   return descriptor->get() == nullptr ? nullptr : &attributes;
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -7,7 +7,7 @@
 
 #include <windows.h>
 
-namespace sluice {
+namespace sluice::os {
 
 // The system may do all. Anybody else may see that it is there and wait for its end, the owner too,
 // who could else change the list: 0x101000 is PROCESS_QUERY_LIMITED_INFORMATION and SYNCHRONIZE,
@@ -20,4 +20,4 @@ inline constexpr wchar_t kHiddenProcessList[] =
 // such list.
 SECURITY_ATTRIBUTES* HiddenProcess();
 
-}  // namespace sluice
+}  // namespace sluice::os

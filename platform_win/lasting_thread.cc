@@ -8,7 +8,7 @@
 
 #include "broker/os/threads.h"
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 // Never destroyed: its threads use it.
@@ -79,4 +79,4 @@ void RunWhereIoLasts(const std::function<void()>& body) {
   run.changed.wait(lock, [&] { return run.done; });
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -10,7 +10,7 @@
 #include "broker/os/shared_memory.h"
 #include "platform_win/handles/section.h"
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 absl::StatusOr<UniqueFd> Lend(int fd, DWORD access) {
@@ -139,4 +139,4 @@ absl::StatusOr<UniqueFd> LendForReading(int fd, LentKind kind, uid_t, bool trust
       "RIGHTS (S-1-3-4) nothing");
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "platform_win/handles/handle_table.h"
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 // For the rest of the process's life, beside gRPC's own.
@@ -95,4 +95,4 @@ PortAnswer TryListening(const std::string& host, const std::string& port) {
   return Answer(error);
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

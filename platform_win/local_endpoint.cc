@@ -5,7 +5,7 @@
 #include "broker/os/local_socket.h"
 #include "proto/status_macros.h"
 
-namespace sluice {
+namespace sluice::os {
 
 absl::StatusOr<std::string> ParseLocalName(std::string_view text) {
   std::string name(text);
@@ -25,4 +25,4 @@ const char* StartDaemonAdvice() {
 
 std::string DefaultClientName() { return DefaultLocalName(); }
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -23,7 +23,7 @@
 
 #undef SendMessage  // A macro of windows.h.
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 constexpr char kPrefix[] = R"(\\.\pipe\)";
@@ -554,4 +554,4 @@ bool IsSameLocalName(const std::string& a, const std::string& b) {
   return ::CompareStringOrdinal(wide_a.c_str(), -1, wide_b.c_str(), -1, TRUE) == CSTR_EQUAL;
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "platform_win/handles/section.h"
 
-namespace sluice {
+namespace sluice::os {
 
 NativeHandle ToNative(UniqueFd fd) {
   const std::shared_ptr<HandleObject> object = FindDescriptor(fd.get());
@@ -41,4 +41,4 @@ absl::StatusOr<void*> MapNative(NativeHandle handle, uint64_t offset, uint64_t s
 
 void UnmapNative(void* address, uint64_t) { ::UnmapViewOfFile(address); }
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -14,7 +14,7 @@
 #include "platform_win/security/account.h"
 #include "platform_win/wide_text.h"
 
-namespace sluice {
+namespace sluice::os {
 
 std::string UserName(uid_t uid) { return absl::StrCat("sid:", SidOfUser(uid)); }
 
@@ -53,4 +53,4 @@ absl::StatusOr<PeerIdentity> GetPeerIdentity(int socket) {
   return identity;
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

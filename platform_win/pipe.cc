@@ -13,7 +13,7 @@
 #include "platform_win/handles/travel.h"
 #include "platform_win/wide_text.h"
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 // Before each message's own bytes: what handles come with it.
@@ -384,4 +384,4 @@ absl::StatusOr<size_t> PipeEnd::Receive(void* buffer, size_t capacity, int max_o
   return size;
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -34,7 +34,7 @@
 #include "broker/os/types.h"
 #include "platform_win/handles/handle_table.h"
 
-namespace sluice {
+namespace sluice::os {
 
 // Both ends of a pair were made here; whose process each is in now.
 struct PipePair {
@@ -128,4 +128,4 @@ class PipeEnd final : public HandleObject {
   std::string write_buffer_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::os

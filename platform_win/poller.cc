@@ -11,7 +11,7 @@
 #include "broker/base/check.h"
 #include "platform_win/handles/handle_table.h"
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 // A wait of the thread pool for each descriptor, once: the pool needs one thread for 63 of them.
@@ -114,4 +114,4 @@ absl::StatusOr<std::unique_ptr<Poller>> Poller::Create() {
   return std::make_unique<PoolPoller>(std::move(wake));
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -26,7 +26,7 @@
 #include "platform_win/security/trusted_file.h"
 #include "platform_win/wide_text.h"
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 // The numbers that Linux has for the two ways of ending that are told apart.
@@ -394,4 +394,4 @@ absl::StatusOr<gid_t> LookUpGroup(const std::string&) {
       "on Windows the pipe's access list is the whole machine's, or the daemon's user's");
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -5,7 +5,7 @@
 // After windows.h.
 #include <bcrypt.h>
 
-namespace sluice {
+namespace sluice::os {
 
 absl::Status FillRandom(void* out, size_t size) {
   const NTSTATUS status = ::BCryptGenRandom(
@@ -13,4 +13,4 @@ absl::Status FillRandom(void* out, size_t size) {
   return status == 0 ? absl::OkStatus() : absl::InternalError("BCryptGenRandom failed");
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -19,7 +19,7 @@
 #include "platform_win/stop_signals.h"
 #include "platform_win/wide_text.h"
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 constexpr DWORD kStartHintMs = 60'000;  // A probe for devices may take half of that.
@@ -180,4 +180,4 @@ bool NotifyService(const std::string& state) {
 
 std::vector<InheritedSocket> TakeInheritedSockets() { return {}; }
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -2,8 +2,8 @@
 // What the service is called by the service manager and in the event log.
 #pragma once
 
-namespace sluice {
+namespace sluice::os {
 
 inline constexpr wchar_t kServiceName[] = L"Sluice";
 
-}  // namespace sluice
+}  // namespace sluice::os

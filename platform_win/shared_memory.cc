@@ -14,7 +14,7 @@
 // Not in mingw's winternl.h.
 extern "C" NTSTATUS NTAPI NtQuerySection(HANDLE, int, PVOID, SIZE_T, PSIZE_T);
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 constexpr uint64_t kPageBytes = 4096;
@@ -203,4 +203,4 @@ absl::StatusOr<SharedMapping> SharedMapping::Map(int fd, size_t size, bool writa
   return SharedMapping(static_cast<uint8_t*>(view), size);
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -9,7 +9,7 @@
 
 #include "platform_win/handles/handle_table.h"
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 struct Raised {
@@ -86,4 +86,4 @@ absl::StatusOr<std::unique_ptr<StopSignals>> StopSignals::Open() {
       AddDescriptor(std::make_shared<HandleObject>(HandleKind::kEvent, std::move(event))));
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

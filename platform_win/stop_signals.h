@@ -8,7 +8,7 @@
 
 #include "broker/os/stop_signals.h"
 
-namespace sluice {
+namespace sluice::os {
 
 void RaiseStopSignal(StopSignals::Kind kind);
 
@@ -18,4 +18,4 @@ void OnConsoleEvent(DWORD event);
 // From now on it is nothing to us: the service manager says when to stop.
 void IgnoreConsole();
 
-}  // namespace sluice
+}  // namespace sluice::os

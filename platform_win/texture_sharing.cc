@@ -10,7 +10,7 @@
 #include "broker/os/com_ptr.h"
 #include "broker/os/graphics_handle.h"
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 // A function's failure, with what its documentation says of textures that cannot be shared.
@@ -75,4 +75,4 @@ absl::StatusOr<std::shared_ptr<KeyedMutex>> KeyedMutexOf(IUnknown* texture) {
   return std::make_shared<DxgiKeyedMutex>(std::move(mutex));
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -11,7 +11,7 @@
 
 #include "platform_win/wide_text.h"
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 std::string FileOf(HMODULE module) {
@@ -165,4 +165,4 @@ void* AllocatePages(size_t bytes) {
 
 void FreePages(void* data, size_t) { ::VirtualFree(data, 0, MEM_RELEASE); }
 
-}  // namespace sluice
+}  // namespace sluice::os

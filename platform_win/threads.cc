@@ -15,7 +15,7 @@
 #include "broker/os/signal_mask.h"
 #include "platform_win/wide_text.h"
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 struct Start {
@@ -96,7 +96,7 @@ struct Timer {
 };
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::os
 
 // What the compiler calls for each thread_local object that has a destructor (the C++ ABI's, of all
 // that is linked with this), in place of libstdc++'s. That one frees the objects' memory first, and
@@ -104,14 +104,14 @@ struct Timer {
 // loader's, and waits for winpthreads': neither would ever end, nor any other thread. At the
 // process's end nothing is destroyed.
 int __cxxabiv1::__cxa_thread_atexit(void (*destroy)(void*), void* object, void*) noexcept {
-  if (sluice::objects_key_error != 0) return -1;
+  if (sluice::os::objects_key_error != 0) return -1;
   auto* const older =
-      static_cast<sluice::ThreadObject*>(::pthread_getspecific(sluice::objects_key));
-  auto* const newest = new (std::nothrow) sluice::ThreadObject{destroy, object, older};
-  return newest != nullptr && ::pthread_setspecific(sluice::objects_key, newest) == 0 ? 0 : -1;
+      static_cast<sluice::os::ThreadObject*>(::pthread_getspecific(sluice::os::objects_key));
+  auto* const newest = new (std::nothrow) sluice::os::ThreadObject{destroy, object, older};
+  return newest != nullptr && ::pthread_setspecific(sluice::os::objects_key, newest) == 0 ? 0 : -1;
 }
 
-namespace sluice {
+namespace sluice::os {
 
 // The compiler's runtime keeps thread-local objects by its own threads' ends: so they are pthreads.
 bool StartThread(const char* name, std::function<void()> body) {
@@ -197,4 +197,4 @@ int UsableProcessors() {
 
 int RunnableThreads() { return 1; }  // Windows counts processor time, not waiting threads.
 
-}  // namespace sluice
+}  // namespace sluice::os

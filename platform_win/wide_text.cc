@@ -3,7 +3,7 @@
 
 #include <windows.h>
 
-namespace sluice {
+namespace sluice::os {
 
 std::wstring ToWide(std::string_view text) {
   const int length = static_cast<int>(text.size());
@@ -39,4 +39,4 @@ void AppendQuoted(std::string_view word, std::wstring* line) {
   *line += L'"';
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace sluice {
+namespace sluice::os {
 
 std::wstring ToWide(std::string_view text);
 std::string FromWide(std::wstring_view text);
@@ -15,4 +15,4 @@ std::string FromWide(std::wstring_view text);
 // out as it is.
 void AppendQuoted(std::string_view word, std::wstring* line);
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -26,7 +26,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace sluice {
+namespace sluice::wire {
 
 inline constexpr uint32_t kBrokerMagic =
     0x45434c53;  // "SLCE" in memory on a little-endian machine.
@@ -288,4 +288,4 @@ void SetString(char (&out)[N], std::string_view text) {
   std::memcpy(out, text.data(), length);
 }
 
-}  // namespace sluice
+}  // namespace sluice::wire

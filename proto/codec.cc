@@ -3,7 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace sluice {
+namespace sluice::wire {
 
 void EncodeNdRange(cl_uint work_dim, const size_t* global, const size_t* local,
                    const size_t* offset, pb::NdRange* out) {
@@ -79,4 +79,4 @@ cl_image_desc DecodeImageDesc(const pb::ImageDesc& in) {
   return desc;
 }
 
-}  // namespace sluice
+}  // namespace sluice::wire

@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "proto/types.pb.h"
 
-namespace sluice {
+namespace sluice::wire {
 
 namespace pb = v1;
 
@@ -50,4 +50,4 @@ cl_image_format DecodeImageFormat(const pb::ImageFormat& in);
 void EncodeImageDesc(const cl_image_desc& desc, uint64_t parent_id, pb::ImageDesc* out);
 cl_image_desc DecodeImageDesc(const pb::ImageDesc& in);
 
-}  // namespace sluice
+}  // namespace sluice::wire

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/status_macros.h"
 
-namespace sluice {
+namespace sluice::wire {
 namespace {
 
 // What a frame has left behind is kept for the next one, up to this much.
@@ -81,4 +81,4 @@ void AppendFrame(const FrameHeader& header, std::string_view message, std::strin
       });
 }
 
-}  // namespace sluice
+}  // namespace sluice::wire

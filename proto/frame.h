@@ -22,7 +22,7 @@
 
 #include "absl/status/status.h"
 
-namespace sluice {
+namespace sluice::wire {
 
 inline constexpr uint32_t kPieceFirst = 1;
 inline constexpr uint32_t kPieceLast = 2;
@@ -181,4 +181,4 @@ absl::Status FrameAssembler::Feed(std::string_view pieces, Done&& done) {
   return absl::OkStatus();
 }
 
-}  // namespace sluice
+}  // namespace sluice::wire

@@ -19,7 +19,7 @@
 
 #include <cstdint>
 
-namespace sluice {
+namespace sluice::wire {
 
 // Shared virtual memory lies in segments of its own, which both sides map from this address on: far
 // from where a 64-bit Linux puts programs, libraries and stacks. A client that cannot map there has
@@ -57,4 +57,4 @@ struct HandleMessage {
 };
 static_assert(sizeof(HandleMessage) == 32);
 
-}  // namespace sluice
+}  // namespace sluice::wire

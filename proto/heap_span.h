@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace sluice {
+namespace sluice::wire {
 
 // True if [offset, offset + size) lies within `limit` bytes; no sum can wrap.
 inline constexpr bool SpanFits(uint64_t offset, uint64_t size, uint64_t limit) {
@@ -19,4 +19,4 @@ inline uint8_t* SpanPointer(uint8_t* mapping, uint64_t mapping_bytes, uint64_t o
   return mapping + offset_untrusted;
 }
 
-}  // namespace sluice
+}  // namespace sluice::wire

@@ -3,7 +3,7 @@
 
 #include <CL/cl_gl.h>  // CL_DEPTH_STENCIL, CL_UNORM_INT24; older headers have them in cl.h.
 
-namespace sluice {
+namespace sluice::wire {
 namespace {
 
 size_t Channels(cl_channel_order order) {
@@ -134,4 +134,4 @@ bool LayOutImage(const cl_image_desc& desc, size_t element_bytes, size_t row_pit
   return true;
 }
 
-}  // namespace sluice
+}  // namespace sluice::wire

@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace sluice {
+namespace sluice::wire {
 
 // Bytes of one element, or 0 for an order and type that OpenCL 3.0 section 5.3.1.1 does not pair.
 size_t ElementBytes(const cl_image_format& format);
@@ -46,4 +46,4 @@ struct ImageLayout {
 bool LayOutImage(const cl_image_desc& desc, size_t element_bytes, size_t row_pitch,
                  ImageLayout* out);
 
-}  // namespace sluice
+}  // namespace sluice::wire

@@ -5,8 +5,8 @@
 // folder itself (daemon/worker/programs/include_folder.h).
 #pragma once
 
-namespace sluice {
+namespace sluice::wire {
 
 inline constexpr char kIncludeHostFolder[] = ".sluice-host";
 
-}  // namespace sluice
+}  // namespace sluice::wire

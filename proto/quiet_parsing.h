@@ -11,7 +11,7 @@
 #include <cstdio>
 #include <string>
 
-namespace sluice {
+namespace sluice::wire {
 
 inline void LetParsersBeQuiet() {
   google::protobuf::SetLogHandler(
@@ -21,4 +21,4 @@ inline void LetParsersBeQuiet() {
       });
 }
 
-}  // namespace sluice
+}  // namespace sluice::wire

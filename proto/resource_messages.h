@@ -23,7 +23,7 @@
 
 #include "proto/broker_messages.h"
 
-namespace sluice {
+namespace sluice::wire {
 
 inline constexpr char kResourcesFeature[] = "resources";
 
@@ -205,4 +205,4 @@ struct VulkanAllocated {
 };
 static_assert(sizeof(VulkanAllocated) == 72);
 
-}  // namespace sluice
+}  // namespace sluice::wire

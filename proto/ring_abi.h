@@ -27,7 +27,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace sluice {
+namespace sluice::wire {
 
 inline constexpr uint64_t kRingCapacity = 1 << 20;
 inline constexpr size_t kRingDataOffset = 4096;
@@ -68,4 +68,4 @@ enum class Wake {
   kUrgent,     // Needs the client's work: also the background thread.
 };
 
-}  // namespace sluice
+}  // namespace sluice::wire

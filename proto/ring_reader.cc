@@ -8,7 +8,7 @@
 #include "broker/os/doorbell.h"
 #include "proto/status_macros.h"
 
-namespace sluice {
+namespace sluice::wire {
 
 RingReader::RingReader(uint8_t* memory, uint64_t max_frame_bytes)
     : shared_(reinterpret_cast<RingShared*>(memory)),
@@ -57,7 +57,7 @@ absl::StatusOr<bool> RingReader::Next(Frame* frame) {
         shared_->producer_waits.load(std::memory_order_seq_cst) != 0) {
       shared_->producer_waits.store(0, std::memory_order_relaxed);
       shared_->space_bell.fetch_add(1, std::memory_order_seq_cst);
-      FutexWake(&shared_->space_bell, 1, ~0u);
+      os::FutexWake(&shared_->space_bell, 1, ~0u);
     }
     bool complete = false;
     RETURN_IF_ERROR(assembler_.End(piece, frame, &complete));
@@ -73,7 +73,7 @@ void RingReader::Sleep(RingSleep state, uint64_t awaited_event, uint32_t bit, in
   if ((interrupts_.fetch_and(~bit, std::memory_order_seq_cst) & bit) != 0) return;
   if (shared_->produced.load(std::memory_order_seq_cst) ==
       consumed_.load(std::memory_order_relaxed)) {
-    FutexWait(&shared_->bell, seen, bit, timeout_ns);
+    os::FutexWait(&shared_->bell, seen, bit, timeout_ns);
   }
 }
 
@@ -84,7 +84,7 @@ void RingReader::Arm(RingSleep state) {
 void RingReader::Interrupt(uint32_t bits) {
   interrupts_.fetch_or(bits, std::memory_order_seq_cst);
   shared_->bell.fetch_add(1, std::memory_order_seq_cst);
-  FutexWake(&shared_->bell, INT_MAX, bits);
+  os::FutexWake(&shared_->bell, INT_MAX, bits);
 }
 
-}  // namespace sluice
+}  // namespace sluice::wire

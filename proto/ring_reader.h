@@ -12,7 +12,7 @@
 #include "proto/frame.h"
 #include "proto/ring_abi.h"
 
-namespace sluice {
+namespace sluice::wire {
 
 class RingReader {
  public:
@@ -50,4 +50,4 @@ class RingReader {
   FrameAssembler assembler_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::wire

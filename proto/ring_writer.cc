@@ -6,7 +6,7 @@
 #include "broker/os/doorbell.h"
 #include "proto/spin.h"
 
-namespace sluice {
+namespace sluice::wire {
 
 RingWriter::RingWriter(uint8_t* memory)
     : shared_(reinterpret_cast<RingShared*>(memory)), data_(memory + kRingDataOffset) {}
@@ -73,7 +73,7 @@ void RingWriter::Notify(Wake wake, uint64_t event_id) {
   shared_->rung_ns.store(MonotonicNs(), std::memory_order_relaxed);
   shared_->bell.fetch_add(1, std::memory_order_seq_cst);
   const bool background = state == kSleepsLazily || state == kSleepsEagerly;
-  FutexWake(&shared_->bell, 1, background ? kBitBackground : kBitWaiter);
+  os::FutexWake(&shared_->bell, 1, background ? kBitBackground : kBitWaiter);
 }
 
 void RingWriter::WaitForRoom(size_t body_bytes, int64_t timeout_ns) {
@@ -83,13 +83,13 @@ void RingWriter::WaitForRoom(size_t body_bytes, int64_t timeout_ns) {
   // Only reads: other threads may be in Notify.
   const uint64_t consumed_untrusted = shared_->consumed.load(std::memory_order_seq_cst);
   if (produced_ - consumed_untrusted + padded > kRingCapacity)
-    FutexWait(&shared_->space_bell, seen, ~0u, timeout_ns);
+    os::FutexWait(&shared_->space_bell, seen, ~0u, timeout_ns);
   shared_->producer_waits.store(0, std::memory_order_relaxed);
 }
 
 void RingWriter::WakeWriter() {
   shared_->space_bell.fetch_add(1, std::memory_order_seq_cst);
-  FutexWake(&shared_->space_bell, 1, ~0u);
+  os::FutexWake(&shared_->space_bell, 1, ~0u);
 }
 
-}  // namespace sluice
+}  // namespace sluice::wire

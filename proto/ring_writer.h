@@ -10,7 +10,7 @@
 #include "proto/frame.h"
 #include "proto/ring_abi.h"
 
-namespace sluice {
+namespace sluice::wire {
 
 class RingWriter {
  public:
@@ -45,4 +45,4 @@ class RingWriter {
   bool violated_ = false;
 };
 
-}  // namespace sluice
+}  // namespace sluice::wire

@@ -15,7 +15,7 @@
 
 #include "broker/os/threads.h"
 
-namespace sluice {
+namespace sluice::wire {
 
 inline int64_t MonotonicNs() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -24,7 +24,7 @@ inline int64_t MonotonicNs() {
 }
 
 inline bool MaySpin() {
-  static const bool several_cpus = UsableProcessors() > 1;
+  static const bool several_cpus = os::UsableProcessors() > 1;
   return several_cpus;
 }
 
@@ -149,4 +149,4 @@ class AdaptiveSpin {
   std::atomic<int32_t> waits_left_{0};  // Without spinning, while the budget is 0.
 };
 
-}  // namespace sluice
+}  // namespace sluice::wire

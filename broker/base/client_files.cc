@@ -9,7 +9,7 @@ namespace sluice {
 absl::StatusOr<std::string> FindClientFile(const std::string& folder, const std::string& name) {
   for (const char* below : {"", "sluice/", "../lib/sluice/"}) {
     std::string path = absl::StrCat(folder, below, name);
-    if (IsFileOfThisHost(path)) return path;
+    if (os::IsFileOfThisHost(path)) return path;
   }
   return absl::NotFoundError(absl::StrCat(name, " is not in ", folder, " nor in ", folder,
                                           "sluice: install all of Sluice's client"));

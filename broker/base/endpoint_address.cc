@@ -14,8 +14,8 @@
 namespace sluice {
 
 bool EndpointAddress::operator==(const EndpointAddress& other) const {
-  return kind == other.kind &&
-         (kind == Kind::kLocal ? IsSameLocalName(target, other.target) : target == other.target);
+  return kind == other.kind && (kind == Kind::kLocal ? os::IsSameLocalName(target, other.target)
+                                                     : target == other.target);
 }
 
 namespace {
@@ -41,17 +41,18 @@ std::string PortHint(std::string_view entry) {
 
 absl::StatusOr<EndpointAddress> ParseEntry(std::string_view entry, std::string_view source) {
   std::string reason = absl::StrCat(UrlHint(entry), PortHint(entry));
-  if (const std::string_view scheme = kLocalScheme; entry.starts_with(scheme)) {
-    absl::StatusOr<std::string> local = ParseLocalName(entry.substr(scheme.size()));
+  if (const std::string_view scheme = os::kLocalScheme; entry.starts_with(scheme)) {
+    absl::StatusOr<std::string> local = os::ParseLocalName(entry.substr(scheme.size()));
     if (local.ok())
       return EndpointAddress{EndpointAddress::Kind::kLocal, *std::move(local), std::string(entry)};
-    reason = absl::StrCat(": what follows ", kLocalScheme, " must be ", local.status().message());
+    reason =
+        absl::StrCat(": what follows ", os::kLocalScheme, " must be ", local.status().message());
   } else if (IsHostAndPort(entry.starts_with("dns:///") ? entry.substr(7) : entry)) {
     return EndpointAddress{EndpointAddress::Kind::kRemote, std::string(entry), std::string(entry)};
   }
   return absl::InvalidArgumentError(
       absl::StrCat(std::string(source), ": '", std::string(entry), "' is none of ",
-                   LocalEndpointForm(), ", HOST:PORT, [IPV6]:PORT, dns:///NAME:PORT", reason));
+                   os::LocalEndpointForm(), ", HOST:PORT, [IPV6]:PORT, dns:///NAME:PORT", reason));
 }
 
 }  // namespace
@@ -61,8 +62,8 @@ absl::StatusOr<std::vector<EndpointAddress>> ParseEndpoints(std::string_view tex
                                                             std::string_view source) {
   std::vector<EndpointAddress> addresses;
   if (text.empty()) {
-    std::string name = DefaultClientName();
-    std::string whole = absl::StrCat(kLocalScheme, name);
+    std::string name = os::DefaultClientName();
+    std::string whole = absl::StrCat(os::kLocalScheme, name);
     addresses.push_back({EndpointAddress::Kind::kLocal, std::move(name), std::move(whole)});
     return addresses;
   }

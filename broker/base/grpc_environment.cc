@@ -29,8 +29,8 @@ bool GrpcCanWait(std::string_view list) {
 
 absl::Status CheckGrpcEnvironment() {
   // There gRPC waits by completion ports, and does not read the variable.
-  if (IoEndsWithItsThread()) return absl::OkStatus();
-  const std::optional<std::string> value = EnvironmentVariable(kGrpcPollStrategy);
+  if (os::IoEndsWithItsThread()) return absl::OkStatus();
+  const std::optional<std::string> value = os::EnvironmentVariable(kGrpcPollStrategy);
   if (!value.has_value() || GrpcCanWait(*value)) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat(kGrpcPollStrategy, "=", *value,
@@ -39,7 +39,7 @@ absl::Status CheckGrpcEnvironment() {
 
 absl::Status MendGrpcEnvironment() {
   absl::Status status = CheckGrpcEnvironment();
-  if (!status.ok()) ForgetVariable(kGrpcPollStrategy);
+  if (!status.ok()) os::ForgetVariable(kGrpcPollStrategy);
   return status;
 }
 

@@ -22,7 +22,7 @@ spdlog::logger& Logger() {
   // Never destroyed: threads may log while the process ends.
   static spdlog::logger* logger = [] {
     auto* made = new spdlog::logger("sluice", std::make_shared<spdlog::sinks::stderr_sink_mt>());
-    made->set_pattern(StderrIsJournal() ? "%v" : "%Y-%m-%dT%H:%M:%S.%eZ %v",
+    made->set_pattern(os::StderrIsJournal() ? "%v" : "%Y-%m-%dT%H:%M:%S.%eZ %v",
                       spdlog::pattern_time_type::utc);
     made->set_level(spdlog::level::info);
     made->flush_on(spdlog::level::trace);
@@ -47,14 +47,14 @@ spdlog::level::level_enum ToSpdlog(LogLevel level) {
   return spdlog::level::info;
 }
 
-ServiceEvent ToServiceEvent(LogLevel level) {
-  if (level == LogLevel::kError) return ServiceEvent::kError;
-  return level == LogLevel::kWarning ? ServiceEvent::kWarning : ServiceEvent::kInfo;
+os::ServiceEvent ToServiceEvent(LogLevel level) {
+  if (level == LogLevel::kError) return os::ServiceEvent::kError;
+  return level == LogLevel::kWarning ? os::ServiceEvent::kWarning : os::ServiceEvent::kInfo;
 }
 
 // What the journal has before a line: the priorities of syslog(3).
 std::string_view PriorityOf(LogLevel level) {
-  static const bool journal = StderrIsJournal();
+  static const bool journal = os::StderrIsJournal();
   if (!journal) return "";
   switch (level) {
     case LogLevel::kTrace:
@@ -131,7 +131,7 @@ void Log(LogLevel level, std::string_view component, std::string_view message,
   const std::string shown =
       std::string(PriorityOf(level)) + std::string(LogLevelName(level)) + " " + line;
   logger.log(ToSpdlog(level), spdlog::string_view_t(shown.data(), shown.size()));
-  if (level >= LogLevel::kInfo) LogServiceEvent(ToServiceEvent(level), line);
+  if (level >= LogLevel::kInfo) os::LogServiceEvent(ToServiceEvent(level), line);
 }
 
 void LogText(LogLevel level, std::string_view text) {

@@ -12,7 +12,7 @@
 #include "broker/os/local_socket.h"
 #include "proto/status_macros.h"
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 constexpr int kSocketFd = 3;
@@ -21,7 +21,7 @@ constexpr int64_t kAnswerTimeoutMs = 10'000;
 constexpr int64_t kRestartPauseMs = 500;  // Against one that ends as soon as it begins.
 constexpr int kAllocatorMessagesPerWakeUp = 16;
 
-absl::Status ToStatus(const MemoryAllocated& answer) {
+absl::Status ToStatus(const wire::MemoryAllocated& answer) {
   const std::string why = answer.message[0] != '\0' ? answer.message : std::strerror(answer.status);
   if (answer.status == EOPNOTSUPP) return absl::FailedPreconditionError(why);
   if (answer.status == EINVAL) return absl::InvalidArgumentError(why);
@@ -48,37 +48,37 @@ absl::Status AllocatorLink::EnsureRunning() {
 
 absl::Status AllocatorLink::Spawn() {
   started_ms_ = MonotonicMs();
-  SpawnOptions options;
-  ASSIGN_OR_RETURN(options.path, FindHelperExecutable("sluice-allocator"));
+  os::SpawnOptions options;
+  ASSIGN_OR_RETURN(options.path, os::FindHelperExecutable("sluice-allocator"));
   options.environment = HelperEnvironment({"VK_ICD_FILENAMES", "VK_DRIVER_FILES"});
   options.sandbox.user = user_;
   options.sandbox.stays_in_session = true;
   options.arguments = file_arguments_;
   options.arguments.push_back(
       absl::StrCat("--log-level=", std::string(LogLevelName(CurrentLogLevel()))));
-  ASSIGN_OR_RETURN(auto sockets, CreateSocketPair());
-  RETURN_IF_ERROR(SetNonBlocking(sockets.first.get(), true));
+  ASSIGN_OR_RETURN(auto sockets, os::CreateSocketPair());
+  RETURN_IF_ERROR(os::SetNonBlocking(sockets.first.get(), true));
   options.descriptors.emplace_back(sockets.second.get(), kSocketFd);
-  ASSIGN_OR_RETURN(const UniqueFd output, output_.Open({"task", "resources"}));
+  ASSIGN_OR_RETURN(const os::UniqueFd output, output_.Open({"task", "resources"}));
   options.output = output.get();
-  ASSIGN_OR_RETURN(process_, ::sluice::Spawn(options));
+  ASSIGN_OR_RETURN(process_, os::Spawn(options));
   socket_ = std::move(sockets.first);
-  exit_watch_.Start(&process_, [this](const ExitStatus& status) { OnExit(status); });
+  exit_watch_.Start(&process_, [this](const os::ExitStatus& status) { OnExit(status); });
   socket_watch_ = loop_->Watch(socket_.get(), [this] { OnReadable(); });
   Log(LogLevel::kInfo, "broker", "allocator started", {{"pid", process_.pid()}});
   return absl::OkStatus();
 }
 
-absl::Status AllocatorLink::Ask(ResourceBacking backing, const ResourceShape& shape,
+absl::Status AllocatorLink::Ask(wire::ResourceBacking backing, const ResourceShape& shape,
                                 uint64_t request_id) {
-  if (backing != ResourceBacking::kD3d11) {
-    auto request = MakeMessage<AllocateMemory>();
+  if (backing != wire::ResourceBacking::kD3d11) {
+    auto request = wire::MakeMessage<wire::AllocateMemory>();
     request.request_id = request_id;
     request.size_bytes = shape.size_bytes;
     request.backing = static_cast<uint32_t>(backing);
-    return SendMessage(socket_.get(), &request, sizeof(request));
+    return os::SendMessage(socket_.get(), &request, sizeof(request));
   }
-  auto request = MakeMessage<AllocateTexture>();
+  auto request = wire::MakeMessage<wire::AllocateTexture>();
   request.request_id = request_id;
   request.size_bytes = shape.size_bytes;
   if (shape.image.has_value()) {
@@ -91,10 +91,10 @@ absl::Status AllocatorLink::Ask(ResourceBacking backing, const ResourceShape& sh
     request.channel_type = image.channel_type;
     request.drm_fourcc = image.drm_fourcc;
   }
-  return SendMessage(socket_.get(), &request, sizeof(request));
+  return os::SendMessage(socket_.get(), &request, sizeof(request));
 }
 
-void AllocatorLink::Allocate(const std::string& identity, ResourceBacking backing,
+void AllocatorLink::Allocate(const std::string& identity, wire::ResourceBacking backing,
                              const ResourceShape& shape, Done done) {
   if (waiting_.CountOf(identity) >= kMaxWaiting) {
     return done(absl::ResourceExhaustedError("too many allocations at once; try again"));
@@ -123,30 +123,30 @@ void AllocatorLink::AskNext() {
 
 void AllocatorLink::OnReadable() {
   for (int i = 0; i < kAllocatorMessagesPerWakeUp && socket_watch_ != 0; ++i) {
-    char packet[kMaxBrokerMessageBytes];
-    std::vector<UniqueFd> brought;
-    const absl::StatusOr<size_t> size =
-        ReceiveMessage(socket_.get(), packet, sizeof(packet), &brought, kMaxResourceDescriptors);
-    StrangersFds fds(std::move(brought));
+    char packet[wire::kMaxBrokerMessageBytes];
+    std::vector<os::UniqueFd> brought;
+    const absl::StatusOr<size_t> size = os::ReceiveMessage(socket_.get(), packet, sizeof(packet),
+                                                           &brought, wire::kMaxResourceDescriptors);
+    os::StrangersFds fds(std::move(brought));
     if (absl::IsUnavailable(size.status())) return;
     if (!size.ok()) return Kill(std::string(size.status().message()));
     if (*size == 0) {
       loop_->Unwatch(&socket_watch_);
       return process_.KillGroup();  // Its exit follows, also if it has only closed the socket.
     }
-    MemoryAllocated answer;
-    VulkanAllocated vulkan;
+    wire::MemoryAllocated answer;
+    wire::VulkanAllocated vulkan;
     bool good = false;
-    if (ParseMessage(packet, *size, &answer)) {
-      good = IsTerminated(answer.message) && HandleAnswer(answer, std::move(fds));
-    } else if (ParseMessage(packet, *size, &vulkan)) {
+    if (wire::ParseMessage(packet, *size, &answer)) {
+      good = wire::IsTerminated(answer.message) && HandleAnswer(answer, std::move(fds));
+    } else if (wire::ParseMessage(packet, *size, &vulkan)) {
       good = HandleVulkan(vulkan, std::move(fds));
     }
     if (!good) return Kill("malformed message");
   }
 }
 
-bool AllocatorLink::HandleAnswer(const MemoryAllocated& answer, StrangersFds fds) {
+bool AllocatorLink::HandleAnswer(const wire::MemoryAllocated& answer, os::StrangersFds fds) {
   const bool good = answer.status == 0 && !fds.empty();
   if (answer.descriptor_count != fds.size() || good != (answer.status == 0)) return false;
   if (!good) return Finish(answer.request_id, ToStatus(answer));
@@ -157,9 +157,9 @@ bool AllocatorLink::HandleAnswer(const MemoryAllocated& answer, StrangersFds fds
   return Finish(answer.request_id, std::move(memory));
 }
 
-bool AllocatorLink::HandleVulkan(const VulkanAllocated& answer, StrangersFds fds) {
+bool AllocatorLink::HandleVulkan(const wire::VulkanAllocated& answer, os::StrangersFds fds) {
   if (fds.size() != 1 || answer.mappable > 1 || !asked_.has_value() ||
-      asked_->backing != ResourceBacking::kVulkan) {
+      asked_->backing != wire::ResourceBacking::kVulkan) {
     return false;
   }
   AllocatedMemory memory;
@@ -185,9 +185,9 @@ void AllocatorLink::Answer(absl::StatusOr<AllocatedMemory> memory) {
   asked.done(std::move(memory));
 }
 
-void AllocatorLink::OnExit(const ExitStatus& status) {
+void AllocatorLink::OnExit(const os::ExitStatus& status) {
   loop_->Unwatch(&socket_watch_);
-  CloseElsewhere(std::move(socket_));
+  os::CloseElsewhere(std::move(socket_));
   output_.Finish();
   Log(LogLevel::kError, "broker", "allocator ended; the next request starts another",
       {{"how", status.Describe()}});
@@ -205,11 +205,11 @@ void AllocatorLink::Stop() {
   exit_watch_.Stop();
   loop_->Unwatch(&socket_watch_);
   KillAndReap(&process_, "allocator");
-  CloseElsewhere(std::move(socket_));
+  os::CloseElsewhere(std::move(socket_));
   output_.Finish();
   const absl::Status stopping = absl::UnavailableError("the daemon is stopping");
   Answer(stopping);
   while (!waiting_.empty()) waiting_.Pop().done(stopping);
 }
 
-}  // namespace sluice
+}  // namespace sluice::broker

@@ -28,10 +28,10 @@
 #include "broker/resources/registry.h"
 #include "proto/resource_messages.h"
 
-namespace sluice {
+namespace sluice::broker {
 
 struct AllocatedMemory {
-  StrangersFds fds;
+  os::StrangersFds fds;
   uint64_t allocation_bytes = 0;  // What an importer of an opaque handle names as its size.
   std::array<uint8_t, 16> device_uuid = {};
   std::array<uint8_t, 16> driver_uuid = {};  // Of Vulkan's.
@@ -48,14 +48,14 @@ class AllocatorLink {
 
   // The user that the next allocator runs as, and what of the host's files it may read
   // (WorkerLauncher::file_arguments).
-  void Configure(std::optional<UserIdentity> user, std::vector<std::string> file_arguments) {
+  void Configure(std::optional<os::UserIdentity> user, std::vector<std::string> file_arguments) {
     user_ = std::move(user);
     file_arguments_ = std::move(file_arguments);
   }
 
   // For `identity`. `done` is called once, possibly before this returns.
-  void Allocate(const std::string& identity, ResourceBacking backing, const ResourceShape& shape,
-                Done done);
+  void Allocate(const std::string& identity, wire::ResourceBacking backing,
+                const ResourceShape& shape, Done done);
 
   bool Is(pid_t pid) const { return process_.valid() && process_.pid() == pid; }
 
@@ -66,36 +66,36 @@ class AllocatorLink {
 
  private:
   struct Request {
-    ResourceBacking backing;
+    wire::ResourceBacking backing;
     ResourceShape shape;
     Done done;
   };
   struct Asked {
     uint64_t request_id;
-    ResourceBacking backing;
+    wire::ResourceBacking backing;
     Done done;
     EventLoop::TimerId timer;
   };
 
   void AskNext();
   absl::Status EnsureRunning();
-  absl::Status Ask(ResourceBacking backing, const ResourceShape& shape, uint64_t request_id);
+  absl::Status Ask(wire::ResourceBacking backing, const ResourceShape& shape, uint64_t request_id);
   absl::Status Spawn();
-  void OnExit(const ExitStatus& status);
+  void OnExit(const os::ExitStatus& status);
   void OnReadable();
   // False: it breaks the protocol.
-  bool HandleAnswer(const MemoryAllocated& answer, StrangersFds fds);
-  bool HandleVulkan(const VulkanAllocated& answer, StrangersFds fds);
+  bool HandleAnswer(const wire::MemoryAllocated& answer, os::StrangersFds fds);
+  bool HandleVulkan(const wire::VulkanAllocated& answer, os::StrangersFds fds);
   bool Finish(uint64_t request_id, absl::StatusOr<AllocatedMemory> memory);
   void Answer(absl::StatusOr<AllocatedMemory> memory);
   void Kill(const std::string& why);
 
   EventLoop* const loop_;
-  std::optional<UserIdentity> user_;
+  std::optional<os::UserIdentity> user_;
   std::vector<std::string> file_arguments_;
-  ChildProcess process_;
+  os::ChildProcess process_;
   ChildOutput output_;
-  UniqueFd socket_;
+  os::UniqueFd socket_;
   ChildWatch exit_watch_;
   EventLoop::WatchId socket_watch_ = 0;
   int64_t started_ms_ = 0;
@@ -104,4 +104,4 @@ class AllocatorLink {
   FairQueue<Request> waiting_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::broker

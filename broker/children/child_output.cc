@@ -7,7 +7,7 @@
 #include "absl/strings/str_split.h"
 #include "broker/os/file.h"
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 constexpr size_t kMaxLineBytes = 1024;
@@ -18,10 +18,10 @@ constexpr size_t kTimeBytes = sizeof("2024-01-31T10:00:00.123Z") - 1;
 
 }  // namespace
 
-absl::StatusOr<UniqueFd> ChildOutput::Open(LogField whose) {
+absl::StatusOr<os::UniqueFd> ChildOutput::Open(LogField whose) {
   Finish();
   whose_ = std::move(whose);
-  absl::StatusOr<std::pair<UniqueFd, UniqueFd>> ends = CreateOutputPipe();
+  absl::StatusOr<std::pair<os::UniqueFd, os::UniqueFd>> ends = os::CreateOutputPipe();
   if (!ends.ok()) return ends.status();
   pipe_ = std::move(ends->first);
   Watch();
@@ -33,7 +33,7 @@ void ChildOutput::Watch() {
 }
 
 void ChildOutput::OnReadable() {
-  const std::string bytes = ReadPipe(pipe_.get(), kBytesPerWakeUp);
+  const std::string bytes = os::ReadPipe(pipe_.get(), kBytesPerWakeUp);
   if (bytes.empty()) return loop_->Unwatch(&watch_);  // Nobody can write any more.
   const uint64_t before = left_out_;
   TakeBytes(bytes);
@@ -47,7 +47,7 @@ void ChildOutput::OnReadable() {
 
 void ChildOutput::Take() {
   for (int i = 0; i < kReadsAtOnce; ++i) {
-    const std::string bytes = ReadPipe(pipe_.get(), kBytesPerWakeUp);
+    const std::string bytes = os::ReadPipe(pipe_.get(), kBytesPerWakeUp);
     if (bytes.empty()) break;
     TakeBytes(bytes);
   }
@@ -110,4 +110,4 @@ void ChildOutput::TellLeftOut() {
       {*whose_, {"lines", std::exchange(left_out_, 0)}});
 }
 
-}  // namespace sluice
+}  // namespace sluice::broker

@@ -23,7 +23,7 @@
 #include "broker/event_loop.h"
 #include "broker/os/scoped_handle.h"
 
-namespace sluice {
+namespace sluice::broker {
 
 class ChildOutput {
  public:
@@ -36,7 +36,7 @@ class ChildOutput {
 
   // For a child that is about to be started: its end, for SpawnOptions::output. `whose` is told
   // with each line.
-  absl::StatusOr<UniqueFd> Open(LogField whose);
+  absl::StatusOr<os::UniqueFd> Open(LogField whose);
 
   // For an owner that waits for the child without the loop: takes what is there.
   void Take();
@@ -54,7 +54,7 @@ class ChildOutput {
   EventLoop* const loop_;
   const std::string component_;
   std::optional<LogField> whose_;
-  UniqueFd pipe_;
+  os::UniqueFd pipe_;
   EventLoop::WatchId watch_ = 0;
   EventLoop::TimerId pause_ = 0;
   std::string line_;  // What has come of it so far, at most kMaxLineBytes.
@@ -63,4 +63,4 @@ class ChildOutput {
   uint64_t left_out_ = 0;
 };
 
-}  // namespace sluice
+}  // namespace sluice::broker

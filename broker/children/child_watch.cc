@@ -6,7 +6,7 @@
 
 #include "broker/base/log.h"
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 constexpr int64_t kRetryMs = 50;
@@ -15,7 +15,7 @@ constexpr int kKilledMs = 2'000;
 
 }  // namespace
 
-void KillAndReap(ChildProcess* process, const char* what) {
+void KillAndReap(os::ChildProcess* process, const char* what) {
   if (!process->valid()) return;
   process->KillGroup();
   if (process->WaitAndReap(kKilledMs).has_value()) return;
@@ -24,7 +24,8 @@ void KillAndReap(ChildProcess* process, const char* what) {
       {{"process", what}, {"pid", process->pid()}});
 }
 
-void ChildWatch::Start(ChildProcess* process, std::function<void(const ExitStatus&)> on_exit) {
+void ChildWatch::Start(os::ChildProcess* process,
+                       std::function<void(const os::ExitStatus&)> on_exit) {
   Stop();
   process_ = process;
   on_exit_ = std::move(on_exit);
@@ -41,7 +42,7 @@ void ChildWatch::OnEnded() {
   // on.
   loop_->Unwatch(&watch_);
   process_->KillGroup();
-  const std::optional<ExitStatus> status = process_->TryReap();
+  const std::optional<os::ExitStatus> status = process_->TryReap();
   if (!status.has_value()) {
     retry_timer_ = loop_->AddTimer(kRetryMs, [this] {
       retry_timer_ = 0;
@@ -53,4 +54,4 @@ void ChildWatch::OnEnded() {
   on_exit(*status);  // `this` may be gone afterwards.
 }
 
-}  // namespace sluice
+}  // namespace sluice::broker

@@ -12,12 +12,12 @@
 #include "broker/event_loop.h"
 #include "broker/os/process.h"
 
-namespace sluice {
+namespace sluice::broker {
 
 // Kills what is left of a child and reaps it: gone when this returns, but for one that the system
 // does not let go (it waits for a device, or a debugger holds it). That one is named in the log,
 // and nobody waits for it. `what`: "gateway".
-void KillAndReap(ChildProcess* process, const char* what);
+void KillAndReap(os::ChildProcess* process, const char* what);
 
 class ChildWatch {
  public:
@@ -28,7 +28,7 @@ class ChildWatch {
 
   // `process` is the caller's and stays where it is until `on_exit` or Stop. `on_exit` may destroy
   // this.
-  void Start(ChildProcess* process, std::function<void(const ExitStatus&)> on_exit);
+  void Start(os::ChildProcess* process, std::function<void(const os::ExitStatus&)> on_exit);
 
   // No call after this.
   void Stop();
@@ -37,10 +37,10 @@ class ChildWatch {
   void OnEnded();
 
   EventLoop* const loop_;
-  ChildProcess* process_ = nullptr;
-  std::function<void(const ExitStatus&)> on_exit_;
+  os::ChildProcess* process_ = nullptr;
+  std::function<void(const os::ExitStatus&)> on_exit_;
   EventLoop::WatchId watch_ = 0;
   EventLoop::TimerId retry_timer_ = 0;
 };
 
-}  // namespace sluice
+}  // namespace sluice::broker

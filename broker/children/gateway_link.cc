@@ -16,7 +16,7 @@
 #include "proto/broker_messages.h"
 #include "proto/network/listen_check.h"
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 // Whose own memory would count as the gateway's.
@@ -42,9 +42,9 @@ constexpr int kExitSaid = 1;
 
 // What every gateway of this entry is started with. `opened` holds the files' descriptors until it
 // has them.
-absl::Status Prepare(const NetworkConfig& network, SpawnOptions* options,
-                     std::vector<UniqueFd>* opened) {
-  absl::StatusOr<std::string> path = FindHelperExecutable("sluice-gateway");
+absl::Status Prepare(const NetworkConfig& network, os::SpawnOptions* options,
+                     std::vector<os::UniqueFd>* opened) {
+  absl::StatusOr<std::string> path = os::FindHelperExecutable("sluice-gateway");
   if (!path.ok()) return path.status();
   options->path = *std::move(path);
   options->environment = HelperEnvironment({"GRPC_VERBOSITY", "GRPC_TRACE"});
@@ -60,7 +60,7 @@ absl::Status Prepare(const NetworkConfig& network, SpawnOptions* options,
       {"--token-fd=", &network.token_file}};
   for (const auto& [flag, file] : files) {
     if (file->empty()) continue;
-    absl::StatusOr<UniqueFd> fd = OpenForReading(*file);
+    absl::StatusOr<os::UniqueFd> fd = os::OpenForReading(*file);
     if (!fd.ok()) return fd.status();
     opened->push_back(*std::move(fd));
     const int number = kFirstFileFd + static_cast<int>(opened->size()) - 1;
@@ -71,7 +71,7 @@ absl::Status Prepare(const NetworkConfig& network, SpawnOptions* options,
 }
 
 // Groups are for device nodes, which a gateway has no use for.
-std::optional<UserIdentity> WithoutGroups(std::optional<UserIdentity> user) {
+std::optional<os::UserIdentity> WithoutGroups(std::optional<os::UserIdentity> user) {
   if (user.has_value()) user->groups.clear();
   return user;
 }
@@ -103,20 +103,20 @@ std::string Locate(const NetworkConfig& network, const std::string& said) {
 }
 
 absl::Status RunCheck(const NetworkConfig& network, NetworkCheck check,
-                      const std::optional<UserIdentity>& user) {
-  SpawnOptions options;
-  std::vector<UniqueFd> opened;
+                      const std::optional<os::UserIdentity>& user) {
+  os::SpawnOptions options;
+  std::vector<os::UniqueFd> opened;
   if (absl::Status ok = Prepare(network, &options, &opened); !ok.ok()) return ok;
   options.sandbox.user = WithoutGroups(user);
   options.sandbox.stays_in_session = true;
-  absl::StatusOr<std::pair<UniqueFd, UniqueFd>> output = CreatePipe();
+  absl::StatusOr<std::pair<os::UniqueFd, os::UniqueFd>> output = os::CreatePipe();
   if (!output.ok()) return output.status();
   options.output = output->second.get();
   options.arguments.emplace_back(CheckArgument(check));
-  absl::StatusOr<ChildProcess> process = ::sluice::Spawn(options);
+  absl::StatusOr<os::ChildProcess> process = os::Spawn(options);
   if (!process.ok()) return process.status();
   output->second.reset();
-  const std::optional<ExitStatus> ended = process->WaitAndReap(kCheckTimeoutMs);
+  const std::optional<os::ExitStatus> ended = process->WaitAndReap(kCheckTimeoutMs);
   if (!ended.has_value()) {
     KillAndReap(&*process, "gateway's check");
     return absl::UnavailableError(absl::StrCat(
@@ -124,16 +124,16 @@ absl::Status RunCheck(const NetworkConfig& network, NetworkCheck check,
   }
   if (ended->signal == 0 && ended->code == 0) return absl::OkStatus();
   std::string said(
-      absl::StripTrailingAsciiWhitespace(ReadPipe(output->first.get(), kMaxReasonBytes)));
+      absl::StripTrailingAsciiWhitespace(os::ReadPipe(output->first.get(), kMaxReasonBytes)));
   if (said.empty()) said = absl::StrCat("sluice-gateway: ", ended->Describe());
-  const bool not_yet = ended->signal == 0 && ended->code == kExitNotYet;
+  const bool not_yet = ended->signal == 0 && ended->code == wire::kExitNotYet;
   return not_yet ? absl::UnavailableError(said) : absl::InvalidArgumentError(said);
 }
 
 }  // namespace
 
 absl::Status CheckNetwork(const NetworkConfig& network, NetworkCheck check,
-                          const std::optional<UserIdentity>& user) {
+                          const std::optional<os::UserIdentity>& user) {
   const absl::Status checked = RunCheck(network, check, user);
   if (checked.ok()) return checked;
   return absl::Status(checked.code(), Locate(network, std::string(checked.message())));
@@ -145,11 +145,11 @@ GatewayLink::~GatewayLink() {
   loop_->Unwatch(&control_watch_);
   if (!process_.valid()) return;
   // Its sessions' workers are gone; what they said last is still on its way to their clients.
-  if (greeted_ && told_snapshot_ != 0 && HasFeature(features_, kFeatureTerminate)) {
-    auto terminate = MakeMessage<Terminate>();
-    SetString(terminate.reason, "the daemon is stopping");
+  if (greeted_ && told_snapshot_ != 0 && wire::HasFeature(features_, wire::kFeatureTerminate)) {
+    auto terminate = wire::MakeMessage<wire::Terminate>();
+    wire::SetString(terminate.reason, "the daemon is stopping");
     const int64_t until_ms = MonotonicMs() + kLastWordsMs;
-    if (SendMessage(control_.get(), &terminate, sizeof(terminate)).ok()) {
+    if (os::SendMessage(control_.get(), &terminate, sizeof(terminate)).ok()) {
       // A line for each session: it must not wait for us to read them.
       while (!process_.WaitAndReap(kLastWordsLookMs).has_value() && MonotonicMs() < until_ms)
         output_.Take();
@@ -167,29 +167,30 @@ void GatewayLink::Start() {
 }
 
 absl::Status GatewayLink::Spawn() {
-  SpawnOptions options;
-  std::vector<UniqueFd> opened;  // Closed here once the gateway has them.
+  os::SpawnOptions options;
+  std::vector<os::UniqueFd> opened;  // Closed here once the gateway has them.
   if (absl::Status ok = Prepare(network_, &options, &opened); !ok.ok()) return ok;
   options.sandbox.user = WithoutGroups(user_);
   options.sandbox.stays_in_session = true;
   if (!kHasSanitizer) options.sandbox.data_bytes = network_.memory_bytes;
   options.arguments.push_back(
       absl::StrCat("--log-level=", std::string(LogLevelName(CurrentLogLevel()))));
-  absl::StatusOr<std::pair<UniqueFd, UniqueFd>> control = CreateSocketPair();
+  absl::StatusOr<std::pair<os::UniqueFd, os::UniqueFd>> control = os::CreateSocketPair();
   if (!control.ok()) return control.status();
-  if (absl::Status set = SetNonBlocking(control->first.get(), true); !set.ok()) return set;
-  RefuseDescriptors(control->first.get());
+  if (absl::Status set = os::SetNonBlocking(control->first.get(), true); !set.ok()) return set;
+  os::RefuseDescriptors(control->first.get());
   options.descriptors.emplace_back(control->second.get(), kControlFd);
-  absl::StatusOr<UniqueFd> output = output_.Open({"listen", absl::StrJoin(network_.listen, ",")});
+  absl::StatusOr<os::UniqueFd> output =
+      output_.Open({"listen", absl::StrJoin(network_.listen, ",")});
   if (!output.ok()) return output.status();
   options.output = output->get();
 
-  absl::StatusOr<ChildProcess> process = ::sluice::Spawn(options);
+  absl::StatusOr<os::ChildProcess> process = os::Spawn(options);
   if (!process.ok()) return process.status();
   process_ = *std::move(process);
   control_ = std::move(control->first);
   started_ms_ = MonotonicMs();
-  exit_watch_.Start(&process_, [this](const ExitStatus& status) { OnExit(status); });
+  exit_watch_.Start(&process_, [this](const os::ExitStatus& status) { OnExit(status); });
   control_watch_ = loop_->Watch(control_.get(), [this] { OnReadable(); });
   // Of tries in a row, what each says is enough.
   Log(backoff_ms_ == 0 ? LogLevel::kInfo : LogLevel::kDebug, "broker", "gateway started",
@@ -199,9 +200,9 @@ absl::Status GatewayLink::Spawn() {
   return absl::OkStatus();
 }
 
-void GatewayLink::OnExit(const ExitStatus& status) {
+void GatewayLink::OnExit(const os::ExitStatus& status) {
   loop_->Unwatch(&control_watch_);
-  CloseElsewhere(std::move(control_));
+  os::CloseElsewhere(std::move(control_));
   greeted_ = false;
   output_.Finish();
   const bool said = status.signal == 0 && status.code == kExitSaid;
@@ -236,9 +237,9 @@ void GatewayLink::Kill(const std::string& why) {
 
 void GatewayLink::OnReadable() {
   for (int i = 0; i < kGatewayMessagesPerWakeUp && control_watch_ != 0; ++i) {
-    char packet[kMaxBrokerMessageBytes];
+    char packet[wire::kMaxBrokerMessageBytes];
     const absl::StatusOr<size_t> size =
-        ReceiveMessage(control_.get(), packet, sizeof(packet), nullptr, 0);
+        os::ReceiveMessage(control_.get(), packet, sizeof(packet), nullptr, 0);
     if (absl::IsUnavailable(size.status())) return;
     if (!size.ok()) return Kill(std::string(size.status().message()));
     if (*size == 0) return loop_->Unwatch(&control_watch_);  // Its exit follows.
@@ -248,22 +249,22 @@ void GatewayLink::OnReadable() {
 }
 
 bool GatewayLink::HandleMessage(const void* packet, size_t size) {
-  GatewayHello hello;
-  if (ParseMessage(packet, size, &hello)) {
-    if (!IsTerminated(hello.features)) return false;
+  wire::GatewayHello hello;
+  if (wire::ParseMessage(packet, size, &hello)) {
+    if (!wire::IsTerminated(hello.features)) return false;
     features_ = hello.features;
     greeted_ = true;
     told_snapshot_ = 0;
     return TellSnapshot().ok();
   }
-  CloseSession close;
-  if (ParseMessage(packet, size, &close)) {
+  wire::CloseSession close;
+  if (wire::ParseMessage(packet, size, &close)) {
     workers_->EndOneOwnedBy(owner_, close.session_id, "its client has left");
     return true;
   }
-  GatewayOpen open;
-  if (!ParseMessage(packet, size, &open) || !IsTerminated(open.peer) ||
-      !IsTerminated(open.process_name) || (open.flags & ~kOpenSessionKnownFlags) != 0) {
+  wire::GatewayOpen open;
+  if (!wire::ParseMessage(packet, size, &open) || !wire::IsTerminated(open.peer) ||
+      !wire::IsTerminated(open.process_name) || (open.flags & ~wire::kOpenSessionKnownFlags) != 0) {
     return false;
   }
   SessionRequest request;
@@ -286,4 +287,4 @@ absl::Status GatewayLink::TellSnapshot() {
   return opener_->SendWelcome(control_.get(), features_);
 }
 
-}  // namespace sluice
+}  // namespace sluice::broker

@@ -26,7 +26,7 @@
 #include "broker/os/scoped_handle.h"
 #include "broker/session_opener.h"
 
-namespace sluice {
+namespace sluice::broker {
 
 enum class NetworkCheck {
   kFiles,      // Certificate, key, authorities, tokens.
@@ -38,13 +38,13 @@ enum class NetworkCheck {
 // run as, if that matters. An error names place and key. Unavailable: an address that is not there
 // yet, or a name server that does not answer, is all that is wrong.
 absl::Status CheckNetwork(const NetworkConfig& network, NetworkCheck check,
-                          const std::optional<UserIdentity>& user = std::nullopt);
+                          const std::optional<os::UserIdentity>& user = std::nullopt);
 
 class GatewayLink {
  public:
   // `owner` marks its sessions; distinct from every local connection's id.
   GatewayLink(EventLoop* loop, Workers* workers, SessionOpener* opener, NetworkConfig network,
-              std::optional<UserIdentity> user, uint64_t owner)
+              std::optional<os::UserIdentity> user, uint64_t owner)
       : loop_(loop),
         workers_(workers),
         opener_(opener),
@@ -65,7 +65,7 @@ class GatewayLink {
 
  private:
   absl::Status Spawn();
-  void OnExit(const ExitStatus& status);
+  void OnExit(const os::ExitStatus& status);
   void OnReadable();
   bool HandleMessage(const void* packet, size_t size);
   absl::Status TellSnapshot();
@@ -76,12 +76,12 @@ class GatewayLink {
   Workers* const workers_;
   SessionOpener* const opener_;
   const NetworkConfig network_;
-  const std::optional<UserIdentity> user_;
+  const std::optional<os::UserIdentity> user_;
   const uint64_t owner_;
 
-  ChildProcess process_;
+  os::ChildProcess process_;
   ChildOutput output_;
-  UniqueFd control_;
+  os::UniqueFd control_;
   ChildWatch exit_watch_;
   EventLoop::WatchId control_watch_ = 0;
   EventLoop::TimerId restart_timer_ = 0;
@@ -92,4 +92,4 @@ class GatewayLink {
   std::string features_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::broker

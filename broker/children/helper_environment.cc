@@ -4,7 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "broker/os/this_process.h"
 
-namespace sluice {
+namespace sluice::broker {
 
 std::vector<std::string> HelperEnvironment(std::initializer_list<const char*> more) {
   std::vector<const char*> names = {"PATH",         "LANG",          "LD_LIBRARY_PATH",
@@ -13,11 +13,11 @@ std::vector<std::string> HelperEnvironment(std::initializer_list<const char*> mo
   names.insert(names.end(), more);
   std::vector<std::string> environment;
   for (const char* name : names) {
-    if (const auto value = EnvironmentVariable(name)) {
+    if (const auto value = os::EnvironmentVariable(name)) {
       environment.push_back(absl::StrCat(name, "=", *value));
     }
   }
   return environment;
 }
 
-}  // namespace sluice
+}  // namespace sluice::broker

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-namespace sluice {
+namespace sluice::broker {
 
 // "NAME=value" of what every program of ours needs, and of `more`, as far as they are set.
 std::vector<std::string> HelperEnvironment(std::initializer_list<const char*> more);
 
-}  // namespace sluice
+}  // namespace sluice::broker

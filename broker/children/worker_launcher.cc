@@ -8,7 +8,7 @@
 #include "broker/os/this_process.h"
 #include "broker/vendor_folder.h"
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 // What a worker may see of the broker's environment; all else is dropped. OCL_ICD_ lets the
@@ -41,7 +41,7 @@ bool IsPassed(std::string_view name) {
 
 absl::StatusOr<WorkerLauncher> WorkerLauncher::Create(const Config& config) {
   WorkerLauncher launcher;
-  absl::StatusOr<std::string> path = FindHelperExecutable("sluice-worker");
+  absl::StatusOr<std::string> path = os::FindHelperExecutable("sluice-worker");
   if (!path.ok()) return path.status();
   launcher.path_ = *std::move(path);
   absl::StatusOr<WorkerUsers> users = WorkerUsers::Create(config);
@@ -72,10 +72,10 @@ std::string WorkerLauncher::RecordsDirectory(const WorkerUsers::Tenant& tenant,
                                              const std::string& identity_name) {
   std::string cache = tenant.cache_directory;
   // Without one per identity, the user's own serves nobody but that user.
-  const bool is_own = !tenant.user.has_value() && identity_name == UserName(OwnUser());
+  const bool is_own = !tenant.user.has_value() && identity_name == os::UserName(os::OwnUser());
   if (cache.empty() && is_own) {
-    const std::string home = EnvironmentVariable("HOME").value_or("");
-    const std::string xdg = EnvironmentVariable("XDG_CACHE_HOME").value_or("");
+    const std::string home = os::EnvironmentVariable("HOME").value_or("");
+    const std::string xdg = os::EnvironmentVariable("XDG_CACHE_HOME").value_or("");
     if (xdg.starts_with('/')) {
       cache = xdg;
     } else if (home.starts_with('/')) {
@@ -87,7 +87,7 @@ std::string WorkerLauncher::RecordsDirectory(const WorkerUsers::Tenant& tenant,
 
 std::vector<std::string> WorkerLauncher::Environment(const WorkerUsers::Tenant& tenant) const {
   std::map<std::string, std::string> values;
-  for (const std::string& entry : OwnEnvironment()) {
+  for (const std::string& entry : os::OwnEnvironment()) {
     const std::string_view text(entry);
     const size_t equals = text.find('=');
     if (equals == std::string_view::npos || !IsPassed(text.substr(0, equals))) continue;
@@ -98,7 +98,7 @@ std::vector<std::string> WorkerLauncher::Environment(const WorkerUsers::Tenant& 
     values["USER"] = tenant.user->name;
   } else {
     for (const char* name : {"HOME", "XDG_CACHE_HOME"}) {
-      if (const auto value = EnvironmentVariable(name)) values[name] = *value;
+      if (const auto value = os::EnvironmentVariable(name)) values[name] = *value;
     }
   }
   if (const std::string& cache = tenant.cache_directory; !cache.empty()) {
@@ -115,13 +115,12 @@ std::vector<std::string> WorkerLauncher::Environment(const WorkerUsers::Tenant& 
   return environment;
 }
 
-absl::StatusOr<ChildProcess> WorkerLauncher::Launch(std::vector<std::string> arguments,
-                                                    std::vector<std::pair<int, int>> descriptors,
-                                                    const std::string& identity_name,
-                                                    int output) const {
+absl::StatusOr<os::ChildProcess> WorkerLauncher::Launch(
+    std::vector<std::string> arguments, std::vector<std::pair<int, int>> descriptors,
+    const std::string& identity_name, int output) const {
   absl::StatusOr<WorkerUsers::Tenant> tenant = users_->For(identity_name);
   if (!tenant.ok()) return tenant.status();
-  SpawnOptions options;
+  os::SpawnOptions options;
   options.path = path_;
   options.arguments = std::move(arguments);
   options.arguments.insert(options.arguments.end(), common_arguments_.begin(),
@@ -139,7 +138,7 @@ absl::StatusOr<ChildProcess> WorkerLauncher::Launch(std::vector<std::string> arg
   }
   options.sandbox.stays_in_session = true;
   options.sandbox.user = std::move(tenant->user);
-  return Spawn(options);
+  return os::Spawn(options);
 }
 
-}  // namespace sluice
+}  // namespace sluice::broker

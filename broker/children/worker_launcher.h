@@ -18,7 +18,7 @@
 #include "broker/config/config.h"
 #include "broker/os/process.h"
 
-namespace sluice {
+namespace sluice::broker {
 
 class WorkerLauncher {
  public:
@@ -26,10 +26,10 @@ class WorkerLauncher {
   static absl::StatusOr<WorkerLauncher> Create(const Config& config);
 
   // `identity_name` chooses user and compile cache; "" for the probe. `output`: as SpawnOptions'.
-  absl::StatusOr<ChildProcess> Launch(std::vector<std::string> arguments,
-                                      std::vector<std::pair<int, int>> descriptors,
-                                      const std::string& identity_name,
-                                      int output = kParentsStderr) const;
+  absl::StatusOr<os::ChildProcess> Launch(std::vector<std::string> arguments,
+                                          std::vector<std::pair<int, int>> descriptors,
+                                          const std::string& identity_name,
+                                          int output = os::kParentsStderr) const;
 
   const WorkerUsers& users() const { return *users_; }
   // What of the host's files a process with drivers in it may read: of workers, and the allocator.
@@ -51,4 +51,4 @@ class WorkerLauncher {
   std::map<std::string, std::string> extra_environment_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::broker

@@ -29,7 +29,7 @@
 #include "broker/os/sandbox.h"
 #include "broker/os/types.h"
 
-namespace sluice {
+namespace sluice::broker {
 
 inline constexpr uid_t kFirstTenantUid = 1879048192;
 inline constexpr uid_t kLastTenantUid = 2147483647;
@@ -43,13 +43,13 @@ class WorkerUsers {
   static absl::StatusOr<WorkerUsers> Create(const Config& config);
 
   // Of the gateways, the allocator and the probe; nothing if they stay with the broker's.
-  const std::optional<UserIdentity>& service() const { return service_; }
+  const std::optional<os::UserIdentity>& service() const { return service_; }
   // For operators: "sluice", "one for each identity"; empty for the broker's own.
   std::string Describe() const;
 
   struct Tenant {
-    std::optional<UserIdentity> user;  // Nothing: the broker's own.
-    std::string cache_directory;       // Empty: that user's own.
+    std::optional<os::UserIdentity> user;  // Nothing: the broker's own.
+    std::string cache_directory;           // Empty: that user's own.
   };
   // `identity_name` as Policy has it; "" for the probe. Makes the directory.
   absl::StatusOr<Tenant> For(const std::string& identity_name);
@@ -73,7 +73,7 @@ class WorkerUsers {
   uid_t FreeUid() const;
 
   bool own_uids_ = false;  // One for each identity.
-  std::optional<UserIdentity> service_;
+  std::optional<os::UserIdentity> service_;
   std::string cache_root_;
   std::map<std::string, Known> tenants_;  // By cache directory.
   uid_t highest_ = kFirstTenantUid;       // Of all that were given out; the first is the services'.
@@ -81,4 +81,4 @@ class WorkerUsers {
   std::pair<int64_t, uint64_t> record_ = {-1, 0};
 };
 
-}  // namespace sluice
+}  // namespace sluice::broker

@@ -12,7 +12,7 @@
 #include "broker/os/local_socket.h"
 #include "broker/os/random.h"
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 constexpr int kWorkerHandleChannelFd = 3;
@@ -33,13 +33,13 @@ void Workers::Configure(const Config& config, const WorkerLauncher* launcher) {
 uint64_t Workers::NewId() const {
   uint64_t id = 0;
   while (id == 0 || sessions_.contains(id)) {
-    SLUICE_CHECK(FillRandom(&id, sizeof(id)).ok());
+    SLUICE_CHECK(os::FillRandom(&id, sizeof(id)).ok());
   }
   return id;
 }
 
 std::vector<std::string> Workers::Arguments(uint64_t id, uint32_t flags) const {
-  const bool sync = sync_ || (flags & kOpenSessionSync) != 0;
+  const bool sync = sync_ || (flags & wire::kOpenSessionSync) != 0;
   return {absl::StrCat("--session-id=", HexId(id)),
           absl::StrCat("--limit-memory=", limits_.memory_bytes),
           absl::StrCat("--limit-objects=", limits_.objects),
@@ -50,21 +50,21 @@ std::vector<std::string> Workers::Arguments(uint64_t id, uint32_t flags) const {
 }
 
 absl::StatusOr<OpenedSession> Workers::Open(const SessionRequest& request) {
-  absl::StatusOr<std::pair<UniqueFd, UniqueFd>> channel = CreateSocketPair();
+  absl::StatusOr<std::pair<os::UniqueFd, os::UniqueFd>> channel = os::CreateSocketPair();
   if (!channel.ok()) return channel.status();
-  absl::StatusOr<std::pair<UniqueFd, UniqueFd>> control = CreateSocketPair();
+  absl::StatusOr<std::pair<os::UniqueFd, os::UniqueFd>> control = os::CreateSocketPair();
   if (!control.ok()) return control.status();
-  if (absl::Status set = SetNonBlocking(control->first.get(), true); !set.ok()) return set;
-  RefuseDescriptors(control->first.get());
+  if (absl::Status set = os::SetNonBlocking(control->first.get(), true); !set.ok()) return set;
+  os::RefuseDescriptors(control->first.get());
 
   auto session = std::make_unique<Session>(loop_);
   session->id = NewId();
   session->owner = request.owner;
   session->identity = request.identity;
   session->control = std::move(control->first);
-  absl::StatusOr<UniqueFd> output = session->output.Open({"session", HexId(session->id)});
+  absl::StatusOr<os::UniqueFd> output = session->output.Open({"session", HexId(session->id)});
   if (!output.ok()) return output.status();
-  absl::StatusOr<ChildProcess> worker = launcher_->Launch(
+  absl::StatusOr<os::ChildProcess> worker = launcher_->Launch(
       Arguments(session->id, request.flags),
       {{channel->second.get(), kWorkerHandleChannelFd}, {control->second.get(), kWorkerControlFd}},
       request.identity.name, output->get());
@@ -73,7 +73,7 @@ absl::StatusOr<OpenedSession> Workers::Open(const SessionRequest& request) {
 
   const uint64_t id = session->id;
   session->exit_watch.Start(&session->worker,
-                            [this, id](const ExitStatus& status) { OnExit(id, status); });
+                            [this, id](const os::ExitStatus& status) { OnExit(id, status); });
   session->control_watch = loop_->Watch(session->control.get(), [this, id] { OnControl(id); });
   SessionInfo info;
   info.id = id;
@@ -99,7 +99,7 @@ absl::StatusOr<OpenedSession> Workers::Open(const SessionRequest& request) {
   return OpenedSession{id, std::move(channel->first)};
 }
 
-void Workers::OnExit(uint64_t id, const ExitStatus& status) {
+void Workers::OnExit(uint64_t id, const os::ExitStatus& status) {
   OnControl(id);  // Its last words: why it ended.
   const auto found = sessions_.find(id);
   SLUICE_CHECK(found != sessions_.end());
@@ -136,7 +136,7 @@ bool Workers::MayLog() {
 
 void Workers::StopListening(Session* session) {
   loop_->Unwatch(&session->control_watch);
-  CloseElsewhere(std::move(session->control), session->slot);
+  os::CloseElsewhere(std::move(session->control), session->slot);
   absl::MutexLock lock(&mutex_);
   stats_awaited_.erase(session->id);
 }
@@ -146,9 +146,9 @@ void Workers::OnControl(uint64_t id) {
     const auto found = sessions_.find(id);
     if (found == sessions_.end() || !found->second->control.valid()) return;
     Session* session = found->second.get();
-    char packet[kMaxBrokerMessageBytes];
+    char packet[wire::kMaxBrokerMessageBytes];
     const absl::StatusOr<size_t> size =
-        ReceiveMessage(session->control.get(), packet, sizeof(packet), nullptr, 0);
+        os::ReceiveMessage(session->control.get(), packet, sizeof(packet), nullptr, 0);
     if (absl::IsUnavailable(size.status())) return;
     if (!size.ok()) return Violation(session, std::string(size.status().message()));
     if (*size == 0) return StopListening(session);  // The worker is about to end.
@@ -162,29 +162,29 @@ void Workers::OnControl(uint64_t id) {
 }
 
 bool Workers::HandleControl(Session* session, const void* packet, size_t size) {
-  WorkerStats stats;
-  if (ParseMessage(packet, size, &stats)) {
-    if (!IsTerminated(stats.device_name)) return false;
+  wire::WorkerStats stats;
+  if (wire::ParseMessage(packet, size, &stats)) {
+    if (!wire::IsTerminated(stats.device_name)) return false;
     StoreStats(session->id, stats);
     return true;
   }
-  ShadowStats shadows;
-  if (ParseMessage(packet, size, &shadows)) {
+  wire::ShadowStats shadows;
+  if (wire::ParseMessage(packet, size, &shadows)) {
     StoreStats(session->id, shadows);
     return true;
   }
-  WorkerNotice notice;
-  if (!ParseMessage(packet, size, &notice) || !IsTerminated(notice.text)) return false;
+  wire::WorkerNotice notice;
+  if (!wire::ParseMessage(packet, size, &notice) || !wire::IsTerminated(notice.text)) return false;
   LogLevel level = LogLevel::kInfo;
   std::string_view kind = "info";
-  switch (static_cast<WorkerNoticeKind>(notice.kind)) {
-    case WorkerNoticeKind::kInfo:
+  switch (static_cast<wire::WorkerNoticeKind>(notice.kind)) {
+    case wire::WorkerNoticeKind::kInfo:
       break;
-    case WorkerNoticeKind::kViolation:
+    case wire::WorkerNoticeKind::kViolation:
       level = LogLevel::kWarning;
       kind = "violation";
       break;
-    case WorkerNoticeKind::kDriverError:
+    case wire::WorkerNoticeKind::kDriverError:
       level = LogLevel::kWarning;
       kind = "driver";
       break;
@@ -199,7 +199,7 @@ bool Workers::HandleControl(Session* session, const void* packet, size_t size) {
   return true;
 }
 
-void Workers::StoreStats(uint64_t id, const WorkerStats& stats) {
+void Workers::StoreStats(uint64_t id, const wire::WorkerStats& stats) {
   absl::MutexLock lock(&mutex_);
   SessionInfo& info = infos_[id];
   info.memory_bytes = stats.memory_bytes;
@@ -213,7 +213,7 @@ void Workers::StoreStats(uint64_t id, const WorkerStats& stats) {
   stats_awaited_.erase(id);
 }
 
-void Workers::StoreStats(uint64_t id, const ShadowStats& stats) {
+void Workers::StoreStats(uint64_t id, const wire::ShadowStats& stats) {
   absl::MutexLock lock(&mutex_);
   SessionInfo& info = infos_[id];
   info.shadows_by_semaphores = stats.by_semaphores;
@@ -248,10 +248,10 @@ bool Workers::End(uint64_t id, const std::string& reason, int64_t grace_ms) {
     if (session->kill_timer != 0 && grace_ms < kill_grace_ms_)
       loop_->CancelTimer(&session->kill_timer);
     if (session->control.valid()) {
-      auto message = MakeMessage<Terminate>();
-      SetString(message.reason, reason);
+      auto message = wire::MakeMessage<wire::Terminate>();
+      wire::SetString(message.reason, reason);
       // Whether it arrives or not, the timer below has the last word.
-      SendMessage(session->control.get(), &message, sizeof(message)).IgnoreError();
+      os::SendMessage(session->control.get(), &message, sizeof(message)).IgnoreError();
     }
     if (session->kill_timer == 0) {
       session->kill_timer = loop_->AddTimer(grace_ms, [this, id] { End(id, "", 0); });
@@ -305,16 +305,16 @@ void Workers::GiveUp() {
 }
 
 void Workers::RequestStats() {
-  const auto request = MakeMessage<StatsRequest>();
+  const auto request = wire::MakeMessage<wire::StatsRequest>();
   const auto of_shadows =
-      MakeMessage<ShadowStatsRequest>();  // Its answer is here before the other's.
+      wire::MakeMessage<wire::ShadowStatsRequest>();  // Its answer is here before the other's.
   absl::MutexLock lock(&mutex_);
   stats_awaited_.clear();
   for (const auto& [id, session] : sessions_) {
     if (!session->control.valid()) continue;
     const int control = session->control.get();
-    if (SendMessage(control, &of_shadows, sizeof(of_shadows)).ok() &&
-        SendMessage(control, &request, sizeof(request)).ok()) {
+    if (os::SendMessage(control, &of_shadows, sizeof(of_shadows)).ok() &&
+        os::SendMessage(control, &request, sizeof(request)).ok()) {
       stats_awaited_.insert(id);
     }
   }
@@ -344,4 +344,4 @@ size_t Workers::count() const {
   return infos_.size();
 }
 
-}  // namespace sluice
+}  // namespace sluice::broker

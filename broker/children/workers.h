@@ -35,7 +35,7 @@
 #include "broker/os/types.h"
 #include "proto/broker_messages.h"
 
-namespace sluice {
+namespace sluice::broker {
 
 struct SessionRequest {
   uint64_t owner = 0;  // The connection that asked; EndOwnedBy ends what is left when it is gone.
@@ -47,7 +47,7 @@ struct SessionRequest {
 
 struct OpenedSession {
   uint64_t id = 0;
-  UniqueFd client_end;  // Of the handle channel; goes to the client.
+  os::UniqueFd client_end;  // Of the handle channel; goes to the client.
 };
 
 // What an operator sees of a session.
@@ -110,10 +110,10 @@ class Workers {
     uint64_t id = 0;
     uint64_t owner = 0;
     Identity identity;
-    ChildProcess worker;
+    os::ChildProcess worker;
     ChildWatch exit_watch;
     ChildOutput output;
-    UniqueFd control;
+    os::UniqueFd control;
     std::shared_ptr<void> slot;  // Of the policy's.
     EventLoop::WatchId control_watch = 0;
     EventLoop::TimerId kill_timer = 0;
@@ -125,11 +125,11 @@ class Workers {
   bool MayLog();  // One more line about a session.
   void EndAfterGrace(Session* session, const std::string& reason);
   uint64_t NewId() const;
-  void OnExit(uint64_t id, const ExitStatus& status) ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnExit(uint64_t id, const os::ExitStatus& status) ABSL_LOCKS_EXCLUDED(mutex_);
   void OnControl(uint64_t id);
   bool HandleControl(Session* session, const void* packet, size_t size);
-  void StoreStats(uint64_t id, const WorkerStats& stats) ABSL_LOCKS_EXCLUDED(mutex_);
-  void StoreStats(uint64_t id, const ShadowStats& stats) ABSL_LOCKS_EXCLUDED(mutex_);
+  void StoreStats(uint64_t id, const wire::WorkerStats& stats) ABSL_LOCKS_EXCLUDED(mutex_);
+  void StoreStats(uint64_t id, const wire::ShadowStats& stats) ABSL_LOCKS_EXCLUDED(mutex_);
   void Violation(Session* session, const std::string& what);
   void StopListening(Session* session) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -150,4 +150,4 @@ class Workers {
   std::set<uint64_t> stats_awaited_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace sluice
+}  // namespace sluice::broker

@@ -24,7 +24,7 @@
 #include "broker/os/process.h"
 #include "proto/network/loopback.h"
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 constexpr size_t kMaxConfigBytes = 1 << 20;
@@ -61,7 +61,7 @@ std::string WildcardProblem(const std::string& pattern) {
 }
 
 std::string UserProblem(const std::string& user) {
-  if (ParseUser(user).has_value() || LookUpUser(user).ok()) return "";
+  if (os::ParseUser(user).has_value() || os::LookUpUser(user).ok()) return "";
   return "which is no user of this machine: neither a name of one nor its number (on Windows its "
          "SID); groups are not taken";
 }
@@ -90,7 +90,7 @@ std::string ListenProblem(const std::string& address) {
 std::string ReadableProblem(const std::string& path) {
   const std::string fixed = FixedKeyReason("readable");
   if (!fixed.empty()) return absl::StrCat("allowed is ", fixed);
-  return IsAbsolutePath(path) ? "" : "which is no absolute path";
+  return os::IsAbsolutePath(path) ? "" : "which is no absolute path";
 }
 
 // As SectionReader::Parsed, of a key that some systems have no use for. Empty is the default.
@@ -104,10 +104,11 @@ void ReadOptional(SectionReader* section, const std::string& key, const std::str
 
 void ReadBroker(SectionReader section, Config* config) {
   const auto socket_path = [&](const char* key, std::string* out) {
-    section.Parsed(key, std::string(CheckLocalName("").message()), [out](const std::string& text) {
-      *out = text;
-      return CheckLocalName(text).ok();
-    });
+    section.Parsed(key, std::string(os::CheckLocalName("").message()),
+                   [out](const std::string& text) {
+                     *out = text;
+                     return os::CheckLocalName(text).ok();
+                   });
   };
   socket_path("socket", &config->socket);
   section.Parsed("socket_mode", "an octal file mode in quotes, such as \"0666\"",
@@ -115,14 +116,14 @@ void ReadBroker(SectionReader section, Config* config) {
   ReadOptional(&section, "socket_group", "the name of a group of this machine",
                [&](const std::string& text) {
                  config->socket_group = text;
-                 return LookUpGroup(text).ok();
+                 return os::LookUpGroup(text).ok();
                });
   socket_path("admin_socket", &config->admin_socket);
   socket_path("monitor_socket", &config->monitor_socket);
   ReadOptional(&section, "monitor_group", "the name of a group of this machine",
                [&](const std::string& text) {
                  config->monitor_group = text;
-                 return LookUpGroup(text).ok();
+                 return os::LookUpGroup(text).ok();
                });
   for (const char* key : {"socket", "admin_socket", "monitor_socket"})
     config->places[key] = section.PlaceOf(key);
@@ -142,12 +143,12 @@ void ReadWorker(SectionReader section, Config* config) {
   ReadOptional(&section, "user", "the name of a user of this machine",
                [&](const std::string& text) {
                  config->worker_user = text;
-                 return LookUpUser(text).ok();
+                 return os::LookUpUser(text).ok();
                });
   ReadOptional(&section, "cache_directory", "the absolute path of a directory that exists",
                [&](const std::string& text) {
                  config->cache_directory = text;
-                 return IsAbsolutePath(text) && IsDirectory(text);
+                 return os::IsAbsolutePath(text) && os::IsDirectory(text);
                });
   section.Bytes("cache_bytes", &config->cache_bytes);
   section.Boolean("confine_files", &config->confine_files);
@@ -202,7 +203,7 @@ NetworkConfig ReadNetwork(const toml::table* table, ConfigErrors* errors) {
   const auto path = [](std::string* out) {
     return [out](const std::string& text) {
       *out = text;
-      return text.empty() || (IsAbsolutePath(text) && text.find('\0') == std::string::npos);
+      return text.empty() || (os::IsAbsolutePath(text) && text.find('\0') == std::string::npos);
     };
   };
   section.Parsed("certificate", wanted, path(&network.certificate));
@@ -254,7 +255,7 @@ absl::Status CheckNetwork(const NetworkConfig& network) {
                      " needs \"certificate\" and \"key\": there is no TLS without them"));
   }
   for (const std::string& address : network.listen) {
-    if (network.allow_plaintext || IsLoopbackTarget(address)) continue;
+    if (network.allow_plaintext || wire::IsLoopbackTarget(address)) continue;
     return absl::InvalidArgumentError(absl::StrCat(
         network.Describe("listen"), ": listening on ", address,
         " without TLS is refused, since anyone on the way could read and change everything; give ",
@@ -267,14 +268,14 @@ absl::Status CheckNetwork(const NetworkConfig& network) {
 absl::Status CheckReadable(const NetworkConfig& network, const std::string& key) {
   const std::string& path = *network.FileOf(key);
   if (path.empty()) return absl::OkStatus();
-  const absl::Status readable = CheckReadableFile(path);
+  const absl::Status readable = os::CheckReadableFile(path);
   if (readable.ok()) return readable;
   return absl::InvalidArgumentError(absl::StrCat(network.Describe(key), ": ", readable.message()));
 }
 
 // Of a flag, or a default made from $XDG_RUNTIME_DIR: the file's are checked where they are read.
 absl::Status CheckSocketName(const std::string& name, const std::string& key) {
-  const absl::Status checked = CheckLocalName(name);
+  const absl::Status checked = os::CheckLocalName(name);
   if (checked.ok()) return checked;
   return absl::InvalidArgumentError(
       absl::StrCat("\"", key, "\" is \"", name, "\", allowed is ", checked.message()));
@@ -388,7 +389,7 @@ absl::StatusOr<Config> ParseConfig(const std::string& text, const std::string& f
 }
 
 absl::StatusOr<Config> LoadConfigFile(const std::string& path) {
-  const absl::StatusOr<std::string> text = ReadNamedFile(path, kMaxConfigBytes);
+  const absl::StatusOr<std::string> text = os::ReadNamedFile(path, kMaxConfigBytes);
   if (!text.ok()) {
     return absl::NotFoundError(absl::StrCat("configuration file: ", text.status().message()));
   }
@@ -414,7 +415,7 @@ absl::Status CheckConfig(const Config& config, bool serves_old_places) {
   if ((socket.ok() && admin.ok()) || !monitor_made) add(monitor);
   for (size_t i = 0; i < std::size(sockets); ++i) {
     for (size_t k = i + 1; k < std::size(sockets); ++k) {
-      if (IsSameLocalName(sockets[i].name, sockets[k].name))
+      if (os::IsSameLocalName(sockets[i].name, sockets[k].name))
         problems.push_back(SameSocketProblem(config, sockets[i], sockets[k]));
     }
   }
@@ -436,8 +437,8 @@ absl::Status CheckConfig(const Config& config, bool serves_old_places) {
   if (const std::string fixed = FixedKeyReason("user");
       config.worker_user.has_value() && !fixed.empty()) {
     problems.push_back(absl::StrCat("--worker-user: allowed is ", fixed));
-  } else if (config.worker_user.has_value() && IsPrivileged()) {
-    const absl::Status user = LookUpUser(*config.worker_user).status();
+  } else if (config.worker_user.has_value() && os::IsPrivileged()) {
+    const absl::Status user = os::LookUpUser(*config.worker_user).status();
     if (!user.ok()) problems.push_back(absl::StrCat("--worker-user: ", user.message()));
   }
   if (problems.empty()) return absl::OkStatus();
@@ -453,7 +454,7 @@ std::vector<std::string> OpenDoors(const Config& config) {
     std::vector<std::string> beyond;
     std::vector<std::string> local;
     for (const std::string& address : network.listen) {
-      (IsLoopbackTarget(address) ? local : beyond).push_back(address);
+      (wire::IsLoopbackTarget(address) ? local : beyond).push_back(address);
     }
     const std::string ends_it =
         network.plaintext() ? "set token_file" : "set client_ca or token_file";
@@ -513,7 +514,7 @@ void ApplyDefaults(Config* config) {
                                  ? MonitorNameOf(config->socket)
                                  : MonitorNameBeside(config->admin_socket);
   }
-  if (config->socket_mode == 0) config->socket_mode = IsPrivileged() ? 0666 : 0600;
+  if (config->socket_mode == 0) config->socket_mode = os::IsPrivileged() ? 0666 : 0600;
   NameApart(&config->network);
 }
 
@@ -524,4 +525,4 @@ absl::Status CheckListenAddress(const std::string& listen_address) {
                    "\" is not HOST:PORT or [IPV6]:PORT with a port from 1 to 65535"));
 }
 
-}  // namespace sluice
+}  // namespace sluice::broker

@@ -22,7 +22,7 @@
 #include "broker/os/process.h"
 #include "broker/os/types.h"
 
-namespace sluice {
+namespace sluice::broker {
 
 struct NetworkConfig {
   std::vector<std::string> listen;  // "HOST:PORT" or "[V6]:PORT".
@@ -32,7 +32,7 @@ struct NetworkConfig {
   std::string token_file;  // Clients must send one of the tokens in it, one a line.
   bool allow_plaintext = false;
   // The gateway's own; 0 = no limit.
-  uint64_t memory_bytes = MachineMemoryBytes() / 2;
+  uint64_t memory_bytes = os::MachineMemoryBytes() / 2;
   std::string via;  // Set by ApplyDefaults: said in its clients' names. Empty: nothing.
   // For messages: "file:line" of the entry, "file:line:column" of its keys. Empty for flags.
   std::string where;
@@ -140,4 +140,4 @@ absl::Status CheckListenAddress(const std::string& listen_address);
 // "4GiB", "512 MiB", "1000": a number of bytes.
 std::optional<uint64_t> ParseByteSize(const std::string& text);
 
-}  // namespace sluice
+}  // namespace sluice::broker

@@ -6,7 +6,7 @@
 
 #include <string>
 
-namespace sluice {
+namespace sluice::broker {
 
 // Why `key` has no other value than its default on this system, in words that follow "allowed is";
 // "" if it may have another.
@@ -19,4 +19,4 @@ bool IsSameVariable(const std::string& a, const std::string& b);
 // has no right of their own to it, or the system does not say.
 std::string OtherReaders(const std::string& path);
 
-}  // namespace sluice
+}  // namespace sluice::broker

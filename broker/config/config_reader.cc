@@ -10,7 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "broker/config/config.h"
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 std::string TypeName(const toml::node& node) {
@@ -366,4 +366,4 @@ void SectionReader::Finish() {
   }
 }
 
-}  // namespace sluice
+}  // namespace sluice::broker

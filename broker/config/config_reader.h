@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-namespace sluice {
+namespace sluice::broker {
 
 // All that is wrong with one file.
 class ConfigErrors {
@@ -130,4 +130,4 @@ class SectionReader {
 // The one of `names` that a person probably meant by `written`; "" if none is near.
 std::string NearestName(const std::string& written, const std::vector<std::string>& names);
 
-}  // namespace sluice
+}  // namespace sluice::broker

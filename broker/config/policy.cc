@@ -10,8 +10,8 @@
 #include "broker/os/peer_identity.h"
 #include "broker/os/process.h"
 
-namespace sluice {
-Identity Identity::ForUid(uid_t uid) { return {UserName(uid), false}; }
+namespace sluice::broker {
+Identity Identity::ForUid(uid_t uid) { return {os::UserName(uid), false}; }
 
 Identity Identity::ForNetworkPeer(const std::string& peer) {
   return {absl::StrCat("net:", peer), true};
@@ -22,9 +22,9 @@ void Policy::Update(const Config& config) {
   everyone_ = config.access_users.empty();
   allowed_uids_.clear();
   for (const std::string& user : config.access_users) {
-    if (const std::optional<uid_t> uid = ParseUser(user)) {
+    if (const std::optional<uid_t> uid = os::ParseUser(user)) {
       allowed_uids_.insert(*uid);
-    } else if (const auto identity = LookUpUser(user); identity.ok()) {
+    } else if (const auto identity = os::LookUpUser(user); identity.ok()) {
       allowed_uids_.insert(identity->uid);
     }
   }
@@ -34,21 +34,23 @@ std::optional<Refusal> Policy::MayConnect(uid_t uid) const {
   // Its sessions would be an identity's of their own, with limits and workers of their own, and so
   // on without end.
   if (IsTenantUid(uid)) {
-    return Refusal{EACCES, absl::StrCat(UserName(uid), " is a user that the daemon keeps for its ",
-                                        "workers: a worker (a kernel in it) is nobody's client")};
+    return Refusal{EACCES,
+                   absl::StrCat(os::UserName(uid), " is a user that the daemon keeps for its ",
+                                "workers: a worker (a kernel in it) is nobody's client")};
   }
   if (!everyone_ && !allowed_uids_.contains(uid)) {
-    return Refusal{EACCES, absl::StrCat(UserName(uid), " is not in \"users\" of [access] in the ",
-                                        "daemon's configuration")};
+    return Refusal{EACCES,
+                   absl::StrCat(os::UserName(uid), " is not in \"users\" of [access] in the ",
+                                "daemon's configuration")};
   }
   if (connections_.total() >= limits_.max_connections) {
     return Refusal{EBUSY, absl::StrCat("the daemon has its limit of ", limits_.max_connections,
                                        " connections (max_connections)")};
   }
   if (connections_.CountOf(uid) >= limits_.max_connections_per_user) {
-    return Refusal{
-        EBUSY, absl::StrCat(UserName(uid), " has the limit of ", limits_.max_connections_per_user,
-                            " connections (max_connections_per_user)")};
+    return Refusal{EBUSY, absl::StrCat(os::UserName(uid), " has the limit of ",
+                                       limits_.max_connections_per_user,
+                                       " connections (max_connections_per_user)")};
   }
   return std::nullopt;
 }
@@ -100,4 +102,4 @@ uint64_t RateLimiter::TakeSuppressed() {
   return count;
 }
 
-}  // namespace sluice
+}  // namespace sluice::broker

@@ -17,7 +17,7 @@
 #include "broker/os/types.h"
 #include "broker/slots.h"
 
-namespace sluice {
+namespace sluice::broker {
 
 // Whom limits are counted for.
 struct Identity {
@@ -75,4 +75,4 @@ class RateLimiter {
   uint64_t suppressed_ = 0;
 };
 
-}  // namespace sluice
+}  // namespace sluice::broker

@@ -16,7 +16,7 @@
 
 #include "broker/os/scoped_handle.h"
 
-namespace sluice {
+namespace sluice::os {
 
 // Closes `fds` on a thread of its own, then lets `until_closed` go. Here, before it returns, what
 // cannot take long (memory; a socket for which RefuseDescriptors has held from the start). Where no
@@ -48,4 +48,4 @@ class StrangersFds {
   std::vector<UniqueFd> fds_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -8,7 +8,7 @@
 
 #include <utility>
 
-namespace sluice {
+namespace sluice::os {
 
 template <typename T>
 class ComPtr {
@@ -60,4 +60,4 @@ inline bool IsSameObject(IUnknown* a, IUnknown* b) {
   return ComPtr<IUnknown>::Of(a).get() == ComPtr<IUnknown>::Of(b).get();
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -6,7 +6,7 @@
 
 #include <string>
 
-namespace sluice {
+namespace sluice::os {
 
 // 0, 1 and 2 are open afterwards: the first socket must not become "stderr".
 void EnsureStandardDescriptors();
@@ -32,4 +32,4 @@ void ForgetVariable(const char* name);
 // stderr if it cannot be run.
 int BecomeProgram(const std::string& path, char** argv);
 
-}  // namespace sluice
+}  // namespace sluice::os

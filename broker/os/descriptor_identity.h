@@ -14,7 +14,7 @@
 
 #include "broker/os/scoped_handle.h"
 
-namespace sluice {
+namespace sluice::os {
 
 struct DescriptorIdentity {
   int fd = -1;
@@ -66,4 +66,4 @@ std::vector<DescriptorIdentity> SocketsConnectedTo(std::string_view peer,
 // Windows, where these are not told apart.
 bool HasNewConnection(const std::vector<DescriptorIdentity>& others);
 
-}  // namespace sluice
+}  // namespace sluice::os

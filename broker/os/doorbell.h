@@ -9,7 +9,7 @@
 #include <atomic>
 #include <cstdint>
 
-namespace sluice {
+namespace sluice::os {
 
 // Sleeps while `*word == expected`, until a wake with a common bit in `bitset` (not 0), or until
 // `timeout_ns` has passed (-1 = no timeout). True when woken or the word differed, false on
@@ -19,4 +19,4 @@ bool FutexWait(std::atomic<uint32_t>* word, uint32_t expected, uint32_t bitset, 
 // Wakes at most `count` waiters that have a bit in common with `bitset`. Returns how many.
 int FutexWake(std::atomic<uint32_t>* word, int count, uint32_t bitset);
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 
-namespace sluice {
+namespace sluice::os {
 
 class DynamicLibrary {
  public:
@@ -43,4 +43,4 @@ class DynamicLibrary {
   bool handle_owned_ = true;
 };
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -3,7 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace sluice {
+namespace sluice::os {
 
 absl::StatusOr<std::string> ReadNamedFile(const std::string& path, size_t max_bytes) {
   if (IsDirectory(path)) {
@@ -18,4 +18,4 @@ absl::StatusOr<std::string> ReadNamedFile(const std::string& path, size_t max_by
                       absl::StrCat("cannot read ", path, ": ", content.status().message()));
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

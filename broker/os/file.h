@@ -14,7 +14,7 @@
 #include "absl/status/statusor.h"
 #include "broker/os/scoped_handle.h"
 
-namespace sluice {
+namespace sluice::os {
 
 absl::StatusOr<UniqueFd> OpenForReading(const std::string& path);
 // What is left of a file that was opened for reading, or of a pipe until its last writer is gone.
@@ -43,4 +43,4 @@ bool IsDirectory(const std::string& path);
 // OK, or why this process cannot read the file.
 absl::Status CheckReadableFile(const std::string& path);
 
-}  // namespace sluice
+}  // namespace sluice::os

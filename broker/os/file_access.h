@@ -17,7 +17,7 @@
 
 #include "absl/status/status.h"
 
-namespace sluice {
+namespace sluice::os {
 
 struct FileAccess {
   // Files and folders; a folder stands for all below it. What does not exist is left out.
@@ -39,4 +39,4 @@ std::string UnconfinedReason();
 // kUnavailable if the kernel has no such thing; then nothing is confined.
 absl::Status ConfineFiles(const FileAccess& access);
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -15,7 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 
-namespace sluice {
+namespace sluice::os {
 
 enum class ForeignMemoryKind {
   kSealed,    // A memfd that can neither shrink nor grow.
@@ -61,4 +61,4 @@ absl::Status EndAccess(int fd, const ForeignMemory& memory, bool writing);
 absl::Status ReadForeignMemory(int fd, uint8_t* to, uint64_t size);
 absl::Status WriteForeignMemory(int fd, const uint8_t* from, uint64_t size);
 
-}  // namespace sluice
+}  // namespace sluice::os

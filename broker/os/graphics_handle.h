@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "broker/os/scoped_handle.h"
 
-namespace sluice {
+namespace sluice::os {
 
 // Takes the handle over.
 UniqueFd AdoptGraphicsHandle(uintptr_t handle);
@@ -22,4 +22,4 @@ UniqueFd AdoptGraphicsHandle(uintptr_t handle);
 // something else, or none.
 absl::StatusOr<uintptr_t> GraphicsHandleOf(int fd);
 
-}  // namespace sluice
+}  // namespace sluice::os

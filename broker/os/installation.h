@@ -14,7 +14,7 @@
 
 #include "absl/status/status.h"
 
-namespace sluice {
+namespace sluice::os {
 
 struct InstallFlags {
   std::string config_file;
@@ -37,4 +37,4 @@ std::vector<std::string> RegisteredDrivers();
 // user may ask. "" if the service manager does not say.
 std::string DescribeService();
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -7,7 +7,7 @@
 
 #include <functional>
 
-namespace sluice {
+namespace sluice::os {
 
 // Whether I/O ends with the thread that has begun it. Constant.
 bool IoEndsWithItsThread();
@@ -20,4 +20,4 @@ bool StartOnLastingThread(std::function<void()> body);
 // thread. Here too if there is no such thread to be had.
 void RunWhereIoLasts(const std::function<void()>& body);
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -22,7 +22,7 @@
 #include "broker/os/scoped_handle.h"
 #include "broker/os/types.h"
 
-namespace sluice {
+namespace sluice::os {
 
 enum class LentKind {
   kMemfd,
@@ -56,4 +56,4 @@ absl::StatusOr<UniqueFd> LendForWriting(int fd, LentKind kind);
 // have to turn on purpose. kFailedPrecondition: there is no such descriptor of this memory.
 absl::StatusOr<UniqueFd> LendForReading(int fd, LentKind kind, uid_t reader, bool trusted);
 
-}  // namespace sluice
+}  // namespace sluice::os

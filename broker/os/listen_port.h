@@ -6,7 +6,7 @@
 
 #include <string>
 
-namespace sluice {
+namespace sluice::os {
 
 enum class PortState {
   kFree,
@@ -24,4 +24,4 @@ struct PortAnswer {
 // does not have is no harm while it has another. "::" takes IPv4 as well. Port "0" is any port.
 PortAnswer TryListening(const std::string& host, const std::string& port);
 
-}  // namespace sluice
+}  // namespace sluice::os

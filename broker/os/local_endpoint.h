@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 
-namespace sluice {
+namespace sluice::os {
 
 // What follows "unix:" (an absolute path, perhaps after "//") or "pipe:" (NAME or \\.\pipe\NAME).
 // An error says what it must be.
@@ -27,4 +27,4 @@ const char* StartDaemonAdvice();
 // The user's own daemon if there is one, else the machine's, each also where it was of old.
 std::string DefaultClientName();
 
-}  // namespace sluice
+}  // namespace sluice::os

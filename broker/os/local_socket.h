@@ -24,7 +24,7 @@
 
 #undef SendMessage  // A macro of windows.h.
 
-namespace sluice {
+namespace sluice::os {
 
 // More descriptors than this never travel in one message.
 inline constexpr int kMaxDescriptorsPerMessage = 16;
@@ -102,4 +102,4 @@ absl::Status CheckLocalName(const std::string& name);
 // Whether two names, each of which a socket can have, are one. Windows' have no case.
 bool IsSameLocalName(const std::string& a, const std::string& b);
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -2,7 +2,7 @@
 #include "absl/strings/str_cat.h"
 #include "broker/os/foreign_memory.h"
 
-namespace sluice {
+namespace sluice::os {
 
 absl::Status CheckLayout(const MemoryLayout& layout, uint64_t size_bytes) {
   const uint64_t row_pitch = layout.row_pitch != 0 ? layout.row_pitch : layout.row_bytes;
@@ -28,4 +28,4 @@ absl::Status CheckLayout(const MemoryLayout& layout, uint64_t size_bytes) {
   return absl::OkStatus();
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

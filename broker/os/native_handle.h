@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "broker/os/scoped_handle.h"
 
-namespace sluice {
+namespace sluice::os {
 
 #ifdef _WIN32
 using NativeHandle = void*;
@@ -37,4 +37,4 @@ absl::StatusOr<void*> MapNative(NativeHandle handle, uint64_t offset, uint64_t s
                                 bool writable);
 void UnmapNative(void* address, uint64_t size_bytes);
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -16,7 +16,7 @@
 #include "broker/os/scoped_handle.h"
 #include "broker/os/types.h"
 
-namespace sluice {
+namespace sluice::os {
 
 // A user as limits are counted for and lists show it: "uid:1000"; on Windows "sid:S-1-5-...".
 std::string UserName(uid_t uid);
@@ -37,4 +37,4 @@ struct PeerIdentity {
 
 absl::StatusOr<PeerIdentity> GetPeerIdentity(int socket);
 
-}  // namespace sluice
+}  // namespace sluice::os

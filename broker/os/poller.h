@@ -13,7 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-namespace sluice {
+namespace sluice::os {
 
 class Poller {
  public:
@@ -37,4 +37,4 @@ class Poller {
   virtual void Wake() = 0;
 };
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -20,7 +20,7 @@
 #include "broker/os/scoped_handle.h"
 #include "broker/os/types.h"
 
-namespace sluice {
+namespace sluice::os {
 
 // A child's output: to the parent's stderr, if it has one; nowhere (Linux only).
 inline constexpr int kParentsStderr = -1;
@@ -105,4 +105,4 @@ bool IsPrivileged();
 absl::StatusOr<UserIdentity> LookUpUser(const std::string& name);
 absl::StatusOr<gid_t> LookUpGroup(const std::string& name);
 
-}  // namespace sluice
+}  // namespace sluice::os

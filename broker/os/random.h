@@ -7,8 +7,8 @@
 
 #include "absl/status/status.h"
 
-namespace sluice {
+namespace sluice::os {
 
 absl::Status FillRandom(void* out, size_t size);
 
-}  // namespace sluice
+}  // namespace sluice::os

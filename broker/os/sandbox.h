@@ -18,7 +18,7 @@
 
 #include "broker/os/types.h"
 
-namespace sluice {
+namespace sluice::os {
 
 struct UserIdentity {
   std::string name;
@@ -53,4 +53,4 @@ struct SandboxFailure {
 // lock.
 SandboxFailure ApplySandbox(const SandboxOptions& options);
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -7,7 +7,7 @@
 
 #include <utility>
 
-namespace sluice {
+namespace sluice::os {
 
 class UniqueFd {
  public:
@@ -36,4 +36,4 @@ class UniqueFd {
 // no more to be had.
 UniqueFd DuplicateFd(int fd);
 
-}  // namespace sluice
+}  // namespace sluice::os

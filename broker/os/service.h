@@ -14,7 +14,7 @@
 #include "absl/status/status.h"
 #include "broker/os/scoped_handle.h"
 
-namespace sluice {
+namespace sluice::os {
 
 // Runs `serve` and returns its result: at once, or on Windows, unless `console` says that a person
 // has started us, when and as the service control manager wants it.
@@ -52,4 +52,4 @@ struct InheritedSocket {
 // them, so that no child takes them for its own.
 std::vector<InheritedSocket> TakeInheritedSockets();
 
-}  // namespace sluice
+}  // namespace sluice::os

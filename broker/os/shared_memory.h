@@ -16,7 +16,7 @@
 #include "absl/status/statusor.h"
 #include "broker/os/scoped_handle.h"
 
-namespace sluice {
+namespace sluice::os {
 
 // Whether seals can be added later.
 enum class Sealing { kFinal, kMore };
@@ -62,4 +62,4 @@ class SharedMapping {
   size_t size_ = 0;
 };
 
-}  // namespace sluice
+}  // namespace sluice::os

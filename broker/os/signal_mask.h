@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace sluice {
+namespace sluice::os {
 
 // The calling thread's signal mask as it is when this is made. Nothing where there are no signals.
 class SignalMask {
@@ -30,4 +30,4 @@ class ScopedSignalMask {
   SignalMask before_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::os

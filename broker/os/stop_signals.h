@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 
-namespace sluice {
+namespace sluice::os {
 
 class StopSignals {
  public:
@@ -24,4 +24,4 @@ class StopSignals {
   virtual std::optional<Kind> Next() = 0;
 };
 
-}  // namespace sluice
+}  // namespace sluice::os

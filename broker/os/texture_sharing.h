@@ -21,7 +21,7 @@
 
 struct IUnknown;
 
-namespace sluice {
+namespace sluice::os {
 
 // Who takes a texture's keyed mutex next. A new texture's is free for its maker.
 inline constexpr uint64_t kTextureMakersKey = 0;
@@ -50,4 +50,4 @@ using KeyedMutexOpener =
     std::function<absl::StatusOr<std::shared_ptr<KeyedMutex>>(int fd, const AdapterId& adapter)>;
 absl::StatusOr<std::shared_ptr<KeyedMutex>> OpenKeyedMutex(int fd, const AdapterId& adapter);
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace sluice {
+namespace sluice::os {
 
 // Another one in the child of a fork.
 int ProcessId();
@@ -74,4 +74,4 @@ const void* FindGlobalSymbol(const char* name);
 void* AllocatePages(size_t bytes);
 void FreePages(void* data, size_t bytes);
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <functional>
 
-namespace sluice {
+namespace sluice::os {
 
 // False if the system has no thread to give.
 bool StartThread(const char* name, std::function<void()> body);
@@ -67,4 +67,4 @@ int UsableProcessors();
 // where that is not to be known.
 int RunnableThreads();
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -6,7 +6,7 @@
 #include "absl/status/status.h"
 #include "broker/os/random.h"
 
-namespace sluice {
+namespace sluice::broker {
 
 std::string Capability::Encode() const {
   std::string bytes(kBytes, '\0');
@@ -28,7 +28,7 @@ std::optional<Capability> Capability::Decode(std::string_view bytes) {
 absl::StatusOr<Capability> MakeCapability(uint64_t resource_id) {
   Capability capability;
   capability.resource_id = resource_id;
-  const absl::Status filled = FillRandom(capability.secret.data(), capability.secret.size());
+  const absl::Status filled = os::FillRandom(capability.secret.data(), capability.secret.size());
   if (!filled.ok()) return filled;
   return capability;
 }
@@ -36,7 +36,7 @@ absl::StatusOr<Capability> MakeCapability(uint64_t resource_id) {
 absl::StatusOr<uint64_t> MakeRandomId() {
   uint64_t id = 0;
   while (id == 0) {
-    if (const absl::Status filled = FillRandom(&id, sizeof(id)); !filled.ok()) return filled;
+    if (const absl::Status filled = os::FillRandom(&id, sizeof(id)); !filled.ok()) return filled;
   }
   return id;
 }
@@ -48,4 +48,4 @@ bool SecretsEqual(const Capability& a, const Capability& b) {
   return difference == 0;
 }
 
-}  // namespace sluice
+}  // namespace sluice::broker

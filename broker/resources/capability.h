@@ -14,7 +14,7 @@
 
 #include "absl/status/statusor.h"
 
-namespace sluice {
+namespace sluice::broker {
 
 struct Capability {
   static constexpr size_t kBytes = 24;
@@ -36,4 +36,4 @@ absl::StatusOr<uint64_t> MakeRandomId();
 // Takes the same time whatever the bytes are.
 bool SecretsEqual(const Capability& a, const Capability& b);
 
-}  // namespace sluice
+}  // namespace sluice::broker

@@ -4,17 +4,17 @@
 #include <algorithm>
 #include <limits>
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 // One set of numbers in the messages and behind them.
-static_assert(static_cast<int>(ResourceBacking::kAny) == v1::RESOURCE_BACKING_ANY);
-static_assert(static_cast<int>(ResourceBacking::kMemfd) == v1::RESOURCE_BACKING_MEMFD);
-static_assert(static_cast<int>(ResourceBacking::kDmaBuf) == v1::RESOURCE_BACKING_DMABUF);
-static_assert(static_cast<int>(ResourceBacking::kVulkan) == v1::RESOURCE_BACKING_VULKAN);
-static_assert(static_cast<int>(ResourceBacking::kGralloc) == v1::RESOURCE_BACKING_GRALLOC);
-static_assert(static_cast<int>(ResourceBacking::kImported) == v1::RESOURCE_BACKING_IMPORTED);
-static_assert(static_cast<int>(ResourceBacking::kD3d11) == v1::RESOURCE_BACKING_D3D11);
+static_assert(static_cast<int>(wire::ResourceBacking::kAny) == v1::RESOURCE_BACKING_ANY);
+static_assert(static_cast<int>(wire::ResourceBacking::kMemfd) == v1::RESOURCE_BACKING_MEMFD);
+static_assert(static_cast<int>(wire::ResourceBacking::kDmaBuf) == v1::RESOURCE_BACKING_DMABUF);
+static_assert(static_cast<int>(wire::ResourceBacking::kVulkan) == v1::RESOURCE_BACKING_VULKAN);
+static_assert(static_cast<int>(wire::ResourceBacking::kGralloc) == v1::RESOURCE_BACKING_GRALLOC);
+static_assert(static_cast<int>(wire::ResourceBacking::kImported) == v1::RESOURCE_BACKING_IMPORTED);
+static_assert(static_cast<int>(wire::ResourceBacking::kD3d11) == v1::RESOURCE_BACKING_D3D11);
 
 ResourceShape ReadShape(const v1::ResourceShape& message) {
   ResourceShape shape;
@@ -70,7 +70,7 @@ ResourceOptions ReadOptions(const Request& request) {
 CreateParameters ReadCreate(const v1::CreateResourceRequest& request) {
   CreateParameters parameters;
   parameters.shape = ReadShape(request.shape());
-  parameters.backing = static_cast<ResourceBacking>(request.backing());
+  parameters.backing = static_cast<wire::ResourceBacking>(request.backing());
   parameters.options = ReadOptions(request);
   return parameters;
 }
@@ -121,4 +121,4 @@ void FillDescription(const ResourceView& view, const ResourceStateView& state,
   FillState(state, message->mutable_state());
 }
 
-}  // namespace sluice
+}  // namespace sluice::broker

@@ -10,7 +10,7 @@
 #include "broker/resources/hub.h"
 #include "proto/resources.pb.h"
 
-namespace sluice {
+namespace sluice::broker {
 
 CreateParameters ReadCreate(const v1::CreateResourceRequest& request);
 CreateParameters ReadImport(const v1::ImportResourceRequest& request);
@@ -22,4 +22,4 @@ void FillGrant(const ResourceGrant& grant, v1::AcquireResourceReply* reply);
 void FillDescription(const ResourceView& view, const ResourceStateView& state,
                      v1::ResourceDescription* message);
 
-}  // namespace sluice
+}  // namespace sluice::broker

@@ -15,35 +15,36 @@
 #include "proto/resource_messages.h"
 #include "proto/status_macros.h"
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 constexpr int kMessagesPerWakeUp = 8;
 // Of a connection's offers that could not be imported: so many may be being closed.
 constexpr long kMaxClosing = 16;
 constexpr size_t kMaxLabelBytes = 63;
-constexpr uint64_t kMaxGrallocPitch = std::numeric_limits<decltype(GrallocInts::row_pitch)>::max();
+constexpr uint64_t kMaxGrallocPitch =
+    std::numeric_limits<decltype(wire::GrallocInts::row_pitch)>::max();
 constexpr uint64_t kPageBytes = 4096;  // What memory comes in, at least.
 // Of a handle channel: room for a few handles that nobody has read, no more. In-flight descriptors
 // count against the daemon's user.
 constexpr int kChannelBufferBytes = 16 * 1024;
 
-LentKind KindOf(ResourceBacking backing) {
+os::LentKind KindOf(wire::ResourceBacking backing) {
   switch (backing) {
-    case ResourceBacking::kDmaBuf:
-      return LentKind::kDmaBuf;
-    case ResourceBacking::kVulkan:
-    case ResourceBacking::kD3d11:
-      return LentKind::kOpaque;
+    case wire::ResourceBacking::kDmaBuf:
+      return os::LentKind::kDmaBuf;
+    case wire::ResourceBacking::kVulkan:
+    case wire::ResourceBacking::kD3d11:
+      return os::LentKind::kOpaque;
     default:
-      return LentKind::kMemfd;
+      return os::LentKind::kMemfd;
   }
 }
 
 // What goes with the descriptor of a gralloc-shaped handle.
 std::vector<int32_t> GrallocIntsOf(const ResourceShape& shape) {
-  GrallocInts ints = {};
-  ints.magic = kGrallocMagic;
+  wire::GrallocInts ints = {};
+  ints.magic = wire::kGrallocMagic;
   ints.size_low = static_cast<int32_t>(shape.size_bytes & 0xffffffff);
   ints.size_high = static_cast<int32_t>(shape.size_bytes >> 32);
   if (shape.image.has_value()) {
@@ -52,52 +53,52 @@ std::vector<int32_t> GrallocIntsOf(const ResourceShape& shape) {
     ints.height = static_cast<int32_t>(shape.image->height);
     ints.row_pitch = static_cast<int32_t>(shape.image->planes[0].row_pitch);
   }
-  std::vector<int32_t> values(kGrallocIntCount);
+  std::vector<int32_t> values(wire::kGrallocIntCount);
   std::memcpy(values.data(), &ints, sizeof(ints));
   return values;
 }
 
 // What goes with the descriptor of Vulkan's memory.
 std::vector<int32_t> VulkanIntsOf(const AllocatedMemory& memory) {
-  VulkanInts ints = {};
-  ints.magic = kVulkanMagic;
+  wire::VulkanInts ints = {};
+  ints.magic = wire::kVulkanMagic;
   ints.mappable = memory.map_offset.has_value() ? 1 : 0;
   const uint64_t offset = memory.map_offset.value_or(0);
   ints.offset_low = static_cast<int32_t>(offset & 0xffffffff);
   ints.offset_high = static_cast<int32_t>(offset >> 32);
   std::memcpy(ints.driver_uuid, memory.driver_uuid.data(), sizeof(ints.driver_uuid));
-  std::vector<int32_t> values(kVulkanIntCount);
+  std::vector<int32_t> values(wire::kVulkanIntCount);
   std::memcpy(values.data(), &ints, sizeof(ints));
   return values;
 }
 
 // What cannot be imported is not kept, and may take long to close.
-absl::StatusOr<UniqueFd> IfImportable(UniqueFd fd, const std::shared_ptr<void>& slot) {
-  const absl::Status checked = CheckLentMemory(fd.get(), 0).status();
+absl::StatusOr<os::UniqueFd> IfImportable(os::UniqueFd fd, const std::shared_ptr<void>& slot) {
+  const absl::Status checked = os::CheckLentMemory(fd.get(), 0).status();
   if (checked.ok()) return fd;
-  CloseElsewhere(std::move(fd), slot);
+  os::CloseElsewhere(std::move(fd), slot);
   return checked;
 }
 
 // The allocator is not believed: what is mapped must not be able to shrink.
-absl::Status CheckMemory(const AllocatedMemory& memory, LentKind wanted, uint64_t size) {
+absl::Status CheckMemory(const AllocatedMemory& memory, os::LentKind wanted, uint64_t size) {
   if (memory.map_offset.has_value()) {
     if (*memory.map_offset > std::numeric_limits<uint64_t>::max() - size)
       return absl::InternalError("the allocator's memory has an impossible offset");
-    return CheckLentMemory(memory.fds[0].get(), *memory.map_offset + size).status();
+    return os::CheckLentMemory(memory.fds[0].get(), *memory.map_offset + size).status();
   }
-  if (wanted == LentKind::kOpaque) {
-    for (const UniqueFd& fd : memory.fds) RETURN_IF_ERROR(CheckOpaqueMemory(fd.get()));
+  if (wanted == os::LentKind::kOpaque) {
+    for (const os::UniqueFd& fd : memory.fds) RETURN_IF_ERROR(os::CheckOpaqueMemory(fd.get()));
     return absl::OkStatus();
   }
-  ASSIGN_OR_RETURN(const LentKind kind, CheckLentMemory(memory.fds[0].get(), size));
+  ASSIGN_OR_RETURN(const os::LentKind kind, os::CheckLentMemory(memory.fds[0].get(), size));
   return kind == wanted ? absl::OkStatus() : absl::InternalError("memory of another kind");
 }
 
 absl::Status CheckParameters(CreateParameters* parameters) {
   RETURN_IF_ERROR(CompleteShape(&parameters->shape));
   const std::optional<ResourceImage>& image = parameters->shape.image;
-  if (parameters->backing == ResourceBacking::kGralloc && image.has_value() &&
+  if (parameters->backing == wire::ResourceBacking::kGralloc && image.has_value() &&
       image->planes[0].row_pitch > kMaxGrallocPitch) {
     return absl::InvalidArgumentError(
         absl::StrCat("planes[0].row_pitch is ", image->planes[0].row_pitch,
@@ -114,7 +115,7 @@ absl::Status CheckParameters(CreateParameters* parameters) {
 }  // namespace
 
 void ResourceHub::Configure(const ResourcesConfig& config,
-                            std::optional<UserIdentity> allocator_user,
+                            std::optional<os::UserIdentity> allocator_user,
                             std::vector<std::string> allocator_file_arguments) {
   config_ = config;
   registry_.Configure(config);
@@ -139,37 +140,38 @@ std::optional<Refusal> ResourceHub::MayConnect(const ResourceClient& client) con
     }
   }
   if (slots_.CountOf(client.uid) < config_.max_connections_per_user) return std::nullopt;
-  return Refusal{EBUSY, absl::StrCat(UserName(client.uid), " has the limit of ",
+  return Refusal{EBUSY, absl::StrCat(os::UserName(client.uid), " has the limit of ",
                                      config_.max_connections_per_user,
                                      " resource connections (max_connections_per_user in "
                                      "[resources])")};
 }
 
 absl::Status ResourceHub::SendConnection(int socket, const ResourceClient& client) {
-  auto answer = MakeMessage<ResourcesOpened>();
+  auto answer = wire::MakeMessage<wire::ResourcesOpened>();
   if (const std::optional<Refusal> refusal = MayConnect(client)) {
     answer.status = refusal->status;
-    SetString(answer.message, refusal->message);
-    return SendMessage(socket, &answer, sizeof(answer));
+    wire::SetString(answer.message, refusal->message);
+    return os::SendMessage(socket, &answer, sizeof(answer));
   }
   const auto ends = Connect(client);
   if (!ends.ok()) {
     Log(LogLevel::kError, "broker", "cannot open a resource connection",
         {{"reason", ends.status().ToString()}});
     answer.status = EIO;
-    SetString(answer.message,
-              absl::StrCat("the daemon could not open a connection: ", ends.status().message()));
-    return SendMessage(socket, &answer, sizeof(answer));
+    wire::SetString(answer.message, absl::StrCat("the daemon could not open a connection: ",
+                                                 ends.status().message()));
+    return os::SendMessage(socket, &answer, sizeof(answer));
   }
   const int fds[] = {ends->first.get(), ends->second.get()};
-  return SendMessage(socket, &answer, sizeof(answer), fds, 2);
+  return os::SendMessage(socket, &answer, sizeof(answer), fds, 2);
 }
 
-absl::StatusOr<std::pair<UniqueFd, UniqueFd>> ResourceHub::Connect(const ResourceClient& client) {
+absl::StatusOr<std::pair<os::UniqueFd, os::UniqueFd>> ResourceHub::Connect(
+    const ResourceClient& client) {
   if (streams_ == nullptr) return absl::UnavailableError("the daemon is stopping");
-  ASSIGN_OR_RETURN(auto channel, CreateSocketPair(FirstEnd::kStays));
-  RETURN_IF_ERROR(SetNonBlocking(channel.first.get(), true));
-  LimitUnread(channel.first.get(), kChannelBufferBytes);
+  ASSIGN_OR_RETURN(auto channel, os::CreateSocketPair(os::FirstEnd::kStays));
+  RETURN_IF_ERROR(os::SetNonBlocking(channel.first.get(), true));
+  os::LimitUnread(channel.first.get(), kChannelBufferBytes);
   auto connection = std::make_unique<Connection>();
   const uint64_t id = next_id_++;
   connection->id = id;
@@ -192,18 +194,18 @@ void ResourceHub::ReadOffers(uint64_t id) {
     const auto found = connections_.find(id);
     if (found == connections_.end()) return;
     Connection& connection = *found->second;
-    char packet[kMaxBrokerMessageBytes];
-    std::vector<UniqueFd> fds;
+    char packet[wire::kMaxBrokerMessageBytes];
+    std::vector<os::UniqueFd> fds;
     const absl::StatusOr<size_t> size =
-        ReceiveMessage(connection.channel.get(), packet, sizeof(packet), &fds, 1);
+        os::ReceiveMessage(connection.channel.get(), packet, sizeof(packet), &fds, 1);
     if (absl::IsUnavailable(size.status())) return;
     if (!size.ok()) return End(id, std::string(size.status().message()), std::move(fds));
     if (*size == 0) return End(id, "", std::move(fds));
-    OfferHandle offer;
+    wire::OfferHandle offer;
     const char* wrong = nullptr;
-    if (!ParseMessage(packet, *size, &offer) || fds.size() != 1) {
+    if (!wire::ParseMessage(packet, *size, &offer) || fds.size() != 1) {
       wrong = "expected an OfferHandle with one descriptor";
-    } else if (connection.offers.size() >= kMaxOffers) {
+    } else if (connection.offers.size() >= wire::kMaxOffers) {
       wrong = "too many offers without an Import";
     } else if (connection.offers.contains(offer.token)) {
       wrong = "two offers under one token";
@@ -215,7 +217,7 @@ void ResourceHub::ReadOffers(uint64_t id) {
   }
 }
 
-void ResourceHub::TakeOffer(uint64_t id, uint64_t token, absl::StatusOr<UniqueFd> fd) {
+void ResourceHub::TakeOffer(uint64_t id, uint64_t token, absl::StatusOr<os::UniqueFd> fd) {
   Connection& connection = *connections_[id];
   auto awaited = connection.awaited.extract(token);
   if (awaited.empty()) {
@@ -234,7 +236,8 @@ void ResourceHub::GiveUpOffer(uint64_t id, uint64_t token, const absl::Status& t
   if (!awaited.empty()) awaited.mapped().done(told);
 }
 
-void ResourceHub::End(uint64_t id, const std::string& violation, std::vector<UniqueFd> brought) {
+void ResourceHub::End(uint64_t id, const std::string& violation,
+                      std::vector<os::UniqueFd> brought) {
   const auto found = connections_.find(id);
   if (found == connections_.end()) return;
   const std::unique_ptr<Connection> connection = std::move(found->second);
@@ -242,21 +245,21 @@ void ResourceHub::End(uint64_t id, const std::string& violation, std::vector<Uni
   loop_->Unwatch(&connection->transport_watch);
   loop_->Unwatch(&connection->channel_watch);
   streams_->Close(id);
-  HangUp(connection->transport.get());  // gRPC's end sees it, and closes.
+  os::HangUp(connection->transport.get());  // gRPC's end sees it, and closes.
   for (auto& [token, awaited] : connection->awaited) {
     loop_->CancelTimer(&awaited.timer);
     awaited.done(absl::UnavailableError("the connection has ended"));
   }
   if (!violation.empty() && log_limiter_.Allow(MonotonicMs())) {
     Log(LogLevel::kWarning, "broker", "resource connection closed",
-        {{"user", UserName(connection->client.uid)},
+        {{"user", os::UserName(connection->client.uid)},
          {"process", connection->client.process_name},
          {"reason", violation},
          {"suppressed", log_limiter_.TakeSuppressed()}});
   }
   brought.push_back(std::move(connection->channel));
   brought.push_back(std::move(connection->transport));
-  CloseElsewhere(std::move(brought), std::move(connection->slot));
+  os::CloseElsewhere(std::move(brought), std::move(connection->slot));
   registry_.ConnectionEnded(id, MonotonicMs());
   Rearm();
 }
@@ -278,17 +281,18 @@ void ResourceHub::Stop() {
 
 void ResourceHub::Create(uint64_t connection, CreateParameters parameters, CreateDone done) {
   absl::Status checked = CheckParameters(&parameters);
-  if (parameters.backing == ResourceBacking::kImported) {
+  if (parameters.backing == wire::ResourceBacking::kImported) {
     checked.Update(absl::UnimplementedError(
         "SLUICE_BACKING_IMPORTED is in descriptions only: memory of the caller's becomes a "
         "resource by sluice_import"));
   }
-  if (parameters.backing == ResourceBacking::kAny) parameters.backing = ResourceBacking::kMemfd;
+  if (parameters.backing == wire::ResourceBacking::kAny)
+    parameters.backing = wire::ResourceBacking::kMemfd;
   const std::string identity = connections_[connection]->identity;
   const uint64_t size = parameters.shape.size_bytes;
   if (checked.ok()) checked = registry_.Reserve(identity, size);
   if (!checked.ok()) return done(checked);
-  const ResourceBacking backing = parameters.backing;
+  const wire::ResourceBacking backing = parameters.backing;
   const ResourceShape shape = parameters.shape;
   allocator_.Allocate(identity, backing, shape,
                       [this, connection, identity, parameters = std::move(parameters),
@@ -307,22 +311,22 @@ void ResourceHub::FinishCreate(uint64_t connection, const std::string& identity,
     good = absl::UnavailableError("the connection has ended");
   }
   // The resource's and its fence's; everything else is one.
-  const size_t count = parameters.backing == ResourceBacking::kD3d11 ? 2 : 1;
+  const size_t count = parameters.backing == wire::ResourceBacking::kD3d11 ? 2 : 1;
   if (good.ok() && memory->fds.size() != count) {
     good = absl::InternalError("the allocator gave another number of handles");
   }
-  const LentKind wanted = KindOf(parameters.backing);
+  const os::LentKind wanted = KindOf(parameters.backing);
   if (good.ok()) good = CheckMemory(*memory, wanted, size);
   if (!good.ok()) {
     registry_.CancelReservation(identity, size);
     return done(good);
   }
   ResourceMemory kept;
-  if (parameters.backing == ResourceBacking::kVulkan) kept.ints = VulkanIntsOf(*memory);
+  if (parameters.backing == wire::ResourceBacking::kVulkan) kept.ints = VulkanIntsOf(*memory);
   kept.fds = std::move(memory->fds);
   kept.allocation_bytes = memory->allocation_bytes;
   kept.device_uuid = memory->device_uuid;
-  if (parameters.backing == ResourceBacking::kGralloc) {
+  if (parameters.backing == wire::ResourceBacking::kGralloc) {
     kept.ints = GrallocIntsOf(parameters.shape);
   }
   kept.kind = wanted;
@@ -332,8 +336,8 @@ void ResourceHub::FinishCreate(uint64_t connection, const std::string& identity,
 absl::StatusOr<CreatedResource> ResourceHub::Keep(uint64_t connection, const std::string& identity,
                                                   CreateParameters parameters,
                                                   ResourceMemory memory) {
-  if (memory.kind == LentKind::kMemfd) {
-    TakeOverLentMemory(memory.fds[0].get(), parameters.options.trust_readers);
+  if (memory.kind == os::LentKind::kMemfd) {
+    os::TakeOverLentMemory(memory.fds[0].get(), parameters.options.trust_readers);
   }
   return registry_.Create(connection, identity, std::move(parameters.shape), parameters.backing,
                           std::move(parameters.options), std::move(memory));
@@ -352,24 +356,25 @@ void ResourceHub::Import(uint64_t connection, uint64_t token, CreateParameters p
     return done(FinishImport(&peer, std::move(offer.mapped()), std::move(parameters)));
   }
   const auto none = absl::InvalidArgumentError("no handle was offered under this token");
-  if (kDeliveryMs == 0 || peer.awaited.size() >= kMaxOffers || peer.awaited.contains(token)) {
+  if (os::kDeliveryMs == 0 || peer.awaited.size() >= wire::kMaxOffers ||
+      peer.awaited.contains(token)) {
     return done(none);
   }
   AwaitedOffer& awaited = peer.awaited[token];
   awaited.parameters = std::move(parameters);
   awaited.done = std::move(done);
   awaited.timer = loop_->AddTimer(
-      kDeliveryMs, [this, connection, token, none] { GiveUpOffer(connection, token, none); });
+      os::kDeliveryMs, [this, connection, token, none] { GiveUpOffer(connection, token, none); });
 }
 
 absl::StatusOr<CreatedResource> ResourceHub::FinishImport(Connection* connection,
-                                                          absl::StatusOr<UniqueFd> fd,
+                                                          absl::StatusOr<os::UniqueFd> fd,
                                                           CreateParameters parameters) {
   RETURN_IF_ERROR(CheckParameters(&parameters));
   RETURN_IF_ERROR(fd.status());
   ResourceMemory memory;
-  ASSIGN_OR_RETURN(memory.kind, CheckLentMemory(fd->get(), parameters.shape.size_bytes));
-  ASSIGN_OR_RETURN(const uint64_t size, LentMemoryBytes(fd->get()));
+  ASSIGN_OR_RETURN(memory.kind, os::CheckLentMemory(fd->get(), parameters.shape.size_bytes));
+  ASSIGN_OR_RETURN(const uint64_t size, os::LentMemoryBytes(fd->get()));
   if (size > kMaxResourceBytes) {
     return absl::InvalidArgumentError(absl::StrCat("the memory has ", size, " bytes; at most ",
                                                    kMaxResourceBytes, " can be imported"));
@@ -377,7 +382,7 @@ absl::StatusOr<CreatedResource> ResourceHub::FinishImport(Connection* connection
   memory.brought_bytes = (size + kPageBytes - 1) / kPageBytes * kPageBytes;
   memory.fds.push_back(*std::move(fd));
   RETURN_IF_ERROR(registry_.Reserve(connection->identity, memory.brought_bytes));
-  parameters.backing = ResourceBacking::kImported;
+  parameters.backing = wire::ResourceBacking::kImported;
   return Keep(connection->id, connection->identity, std::move(parameters), std::move(memory));
 }
 
@@ -385,15 +390,15 @@ absl::StatusOr<uint32_t> ResourceHub::Export(uint64_t connection, const std::str
                                              ResourceAccess access, uint64_t token) {
   ASSIGN_OR_RETURN(const ResourceView view, registry_.Open(connection, capability, access));
   const Connection& peer = *connections_[connection];
-  auto handle = MakeMessage<ResourceHandle>();
-  std::vector<UniqueFd> lent;
+  auto handle = wire::MakeMessage<wire::ResourceHandle>();
+  std::vector<os::UniqueFd> lent;
   std::vector<int> numbers;
-  for (const UniqueFd& fd : view.memory->fds) {
-    absl::StatusOr<UniqueFd> one =
+  for (const os::UniqueFd& fd : view.memory->fds) {
+    absl::StatusOr<os::UniqueFd> one =
         access == ResourceAccess::kWrite
-            ? LendForWriting(fd.get(), view.memory->kind)
-            : LendForReading(fd.get(), view.memory->kind, peer.client.uid,
-                             view.options->trust_readers);
+            ? os::LendForWriting(fd.get(), view.memory->kind)
+            : os::LendForReading(fd.get(), view.memory->kind, peer.client.uid,
+                                 view.options->trust_readers);
     if (!one.ok()) return one.status();
     numbers.push_back(one->get());
     lent.push_back(*std::move(one));
@@ -408,8 +413,8 @@ absl::StatusOr<uint32_t> ResourceHub::Export(uint64_t connection, const std::str
   handle.int_count = static_cast<uint32_t>(view.memory->ints.size());
   std::copy(view.memory->ints.begin(), view.memory->ints.end(), handle.ints);
   std::memcpy(handle.device_uuid, view.memory->device_uuid.data(), sizeof(handle.device_uuid));
-  const absl::Status sent = SendMessage(peer.channel.get(), &handle, sizeof(handle), numbers.data(),
-                                        static_cast<int>(numbers.size()));
+  const absl::Status sent = os::SendMessage(peer.channel.get(), &handle, sizeof(handle),
+                                            numbers.data(), static_cast<int>(numbers.size()));
   if (absl::IsUnavailable(sent)) {
     return absl::ResourceExhaustedError("too many handles lie unread on the handle channel");
   }
@@ -466,4 +471,4 @@ void ResourceHub::Rearm() {
   });
 }
 
-}  // namespace sluice
+}  // namespace sluice::broker

@@ -34,7 +34,7 @@
 #include "broker/resources/streams.h"
 #include "broker/slots.h"
 
-namespace sluice {
+namespace sluice::broker {
 
 // Who asks for a connection.
 struct ResourceClient {
@@ -50,7 +50,7 @@ inline constexpr char kResourcesAreOff[] =
 
 struct CreateParameters {
   ResourceShape shape;  // As the client says it.
-  ResourceBacking backing = ResourceBacking::kAny;
+  wire::ResourceBacking backing = wire::ResourceBacking::kAny;
   ResourceOptions options;
 };
 
@@ -63,7 +63,7 @@ class ResourceHub {
 
   // How connections come to the gRPC server; until Stop. Null: there is no server.
   void SetStreams(ResourceStreams* streams) { streams_ = streams; }
-  void Configure(const ResourcesConfig& config, std::optional<UserIdentity> allocator_user,
+  void Configure(const ResourcesConfig& config, std::optional<os::UserIdentity> allocator_user,
                  std::vector<std::string> allocator_file_arguments);
   // From now on there are no new connections.
   void StartDraining() { draining_ = true; }
@@ -112,26 +112,27 @@ class ResourceHub {
     uint64_t id = 0;
     ResourceClient client;
     std::string identity;
-    UniqueFd transport;  // To hang up, and to see the other side do so.
-    UniqueFd channel;
+    os::UniqueFd transport;  // To hang up, and to see the other side do so.
+    os::UniqueFd channel;
     std::shared_ptr<void> slot;
     EventLoop::WatchId transport_watch = 0;
     EventLoop::WatchId channel_watch = 0;
     // By token, for Import. What cannot be imported is not kept: a socket of the client's own would
     // keep this connection from ending.
-    std::map<uint64_t, absl::StatusOr<UniqueFd>> offers;
+    std::map<uint64_t, absl::StatusOr<os::UniqueFd>> offers;
     std::map<uint64_t, AwaitedOffer> awaited;
   };
 
   std::optional<Refusal> MayConnect(const ResourceClient& client) const;
-  absl::StatusOr<std::pair<UniqueFd, UniqueFd>> Connect(const ResourceClient& client);
+  absl::StatusOr<std::pair<os::UniqueFd, os::UniqueFd>> Connect(const ResourceClient& client);
   void ReadOffers(uint64_t id);
-  void TakeOffer(uint64_t id, uint64_t token, absl::StatusOr<UniqueFd> fd);
-  absl::StatusOr<CreatedResource> FinishImport(Connection* connection, absl::StatusOr<UniqueFd> fd,
+  void TakeOffer(uint64_t id, uint64_t token, absl::StatusOr<os::UniqueFd> fd);
+  absl::StatusOr<CreatedResource> FinishImport(Connection* connection,
+                                               absl::StatusOr<os::UniqueFd> fd,
                                                CreateParameters parameters);
   void GiveUpOffer(uint64_t id, uint64_t token, const absl::Status& told);
   // Closes `brought`, too, which came with what is wrong.
-  void End(uint64_t id, const std::string& violation, std::vector<UniqueFd> brought = {});
+  void End(uint64_t id, const std::string& violation, std::vector<os::UniqueFd> brought = {});
   void FinishCreate(uint64_t connection, const std::string& identity, CreateParameters parameters,
                     absl::StatusOr<AllocatedMemory> memory, const CreateDone& done);
   absl::StatusOr<CreatedResource> Keep(uint64_t connection, const std::string& identity,
@@ -152,4 +153,4 @@ class ResourceHub {
   RateLimiter log_limiter_{20, 2};
 };
 
-}  // namespace sluice
+}  // namespace sluice::broker

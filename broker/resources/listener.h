@@ -19,7 +19,7 @@
 #include "absl/status/statusor.h"
 #include "broker/resources/streams.h"
 
-namespace sluice {
+namespace sluice::broker {
 
 class ResourceListener : public ResourceStreams {
  public:
@@ -35,4 +35,4 @@ class ResourceListener : public ResourceStreams {
   virtual void Prove(grpc::CallbackServerContext* context) = 0;
 };
 
-}  // namespace sluice
+}  // namespace sluice::broker

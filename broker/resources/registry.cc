@@ -8,7 +8,7 @@
 #include "broker/base/check.h"
 #include "proto/status_macros.h"
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 absl::Status OverLimit(const std::string& whose, const char* what, uint64_t limit,
@@ -24,21 +24,21 @@ uint64_t BytesOf(const ResourceShape& shape, const ResourceMemory& memory) {
 
 }  // namespace
 
-const char* BackingName(ResourceBacking backing) {
+const char* BackingName(wire::ResourceBacking backing) {
   switch (backing) {
-    case ResourceBacking::kAny:
+    case wire::ResourceBacking::kAny:
       break;
-    case ResourceBacking::kMemfd:
+    case wire::ResourceBacking::kMemfd:
       return "memfd";
-    case ResourceBacking::kDmaBuf:
+    case wire::ResourceBacking::kDmaBuf:
       return "dmabuf";
-    case ResourceBacking::kVulkan:
+    case wire::ResourceBacking::kVulkan:
       return "vulkan";
-    case ResourceBacking::kGralloc:
+    case wire::ResourceBacking::kGralloc:
       return "gralloc";
-    case ResourceBacking::kImported:
+    case wire::ResourceBacking::kImported:
       return "imported";
-    case ResourceBacking::kD3d11:
+    case wire::ResourceBacking::kD3d11:
       return "d3d11";
   }
   return "unknown";
@@ -90,8 +90,8 @@ void ResourceRegistry::Subtract(const std::string& identity, uint64_t size_bytes
 // --- creating and finding -----------------------------------------------------------------------
 
 absl::StatusOr<CreatedResource> ResourceRegistry::Create(
-    uint64_t connection, const std::string& identity, ResourceShape shape, ResourceBacking backing,
-    ResourceOptions options, ResourceMemory memory) {
+    uint64_t connection, const std::string& identity, ResourceShape shape,
+    wire::ResourceBacking backing, ResourceOptions options, ResourceMemory memory) {
   absl::StatusOr<uint64_t> id = MakeRandomId();
   while (id.ok() && resources_.contains(*id)) id = MakeRandomId();
   absl::StatusOr<Capability> read = id.ok() ? MakeCapability(*id) : id.status();
@@ -476,4 +476,4 @@ std::vector<ResourceInfo> ResourceRegistry::List() const {
   return list;
 }
 
-}  // namespace sluice
+}  // namespace sluice::broker

@@ -44,15 +44,15 @@
 #include "broker/resources/turns.h"
 #include "proto/resource_messages.h"
 
-namespace sluice {
+namespace sluice::broker {
 
 // "memfd", "dmabuf", ...
-const char* BackingName(ResourceBacking backing);
+const char* BackingName(wire::ResourceBacking backing);
 
 // The native handle: what an export duplicates.
 struct ResourceMemory {
-  LentKind kind = LentKind::kMemfd;
-  StrangersFds fds;
+  os::LentKind kind = os::LentKind::kMemfd;
+  os::StrangersFds fds;
   std::vector<int32_t> ints;      // Of a gralloc handle, or Vulkan's (resource_messages.h).
   uint64_t allocation_bytes = 0;  // Of an opaque one: the size that importers name, and the device.
   std::array<uint8_t, 16> device_uuid = {};
@@ -71,7 +71,7 @@ struct ResourceOptions {
 struct ResourceView {
   uint64_t id = 0;
   const ResourceShape* shape = nullptr;
-  ResourceBacking backing = ResourceBacking::kMemfd;
+  wire::ResourceBacking backing = wire::ResourceBacking::kMemfd;
   const ResourceOptions* options = nullptr;
   ResourceMemory* memory = nullptr;
 };
@@ -105,7 +105,7 @@ struct ResourceInfo {
   std::string label;
   bool image = false;
   uint64_t size_bytes = 0;
-  ResourceBacking backing = ResourceBacking::kMemfd;
+  wire::ResourceBacking backing = wire::ResourceBacking::kMemfd;
   ResourceStateView state;
   uint32_t users = 0;
   uint32_t watches = 0;
@@ -131,7 +131,7 @@ class ResourceRegistry {
   // Takes over a reservation of shape.size_bytes, or memory.brought_bytes if that is not 0, also
   // when it fails.
   absl::StatusOr<CreatedResource> Create(uint64_t connection, const std::string& identity,
-                                         ResourceShape shape, ResourceBacking backing,
+                                         ResourceShape shape, wire::ResourceBacking backing,
                                          ResourceOptions options, ResourceMemory memory);
 
   // What the capability opens, if it is good for `access`; makes the connection one of its users.
@@ -199,7 +199,7 @@ class ResourceRegistry {
     Capability read;
     Capability write;
     ResourceShape shape;
-    ResourceBacking backing = ResourceBacking::kMemfd;
+    wire::ResourceBacking backing = wire::ResourceBacking::kMemfd;
     ResourceOptions options;
     ResourceMemory memory;
     ResourceTurns turns;
@@ -251,4 +251,4 @@ class ResourceRegistry {
   uint64_t next_id_ = 1;  // Of tickets and watches.
 };
 
-}  // namespace sluice
+}  // namespace sluice::broker

@@ -18,7 +18,7 @@
 #include "broker/resources/listener.h"
 #include "proto/resources.grpc.pb.h"
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 constexpr int kMaxRequestBytes = 16 * 1024;
@@ -441,4 +441,4 @@ absl::StatusOr<std::unique_ptr<ResourceServer>> ResourceServer::Start(EventLoop*
   return std::unique_ptr<ResourceServer>(std::move(server));
 }
 
-}  // namespace sluice
+}  // namespace sluice::broker

@@ -15,7 +15,7 @@
 #include "broker/event_loop.h"
 #include "broker/resources/hub.h"
 
-namespace sluice {
+namespace sluice::broker {
 
 class ResourceServer {
  public:
@@ -25,4 +25,4 @@ class ResourceServer {
   virtual ~ResourceServer() = default;  // Ends every call; stops the hub, which has them.
 };
 
-}  // namespace sluice
+}  // namespace sluice::broker

@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/status_macros.h"
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 // Bounds that keep every sum below 2^63, whatever the caller writes.
@@ -247,4 +247,4 @@ absl::Status CompleteShape(ResourceShape* shape_untrusted) {
   return absl::OkStatus();
 }
 
-}  // namespace sluice
+}  // namespace sluice::broker

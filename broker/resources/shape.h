@@ -15,7 +15,7 @@
 
 #include "absl/status/status.h"
 
-namespace sluice {
+namespace sluice::broker {
 
 // In bytes from the start of the memory.
 struct PlaneLayout {
@@ -47,4 +47,4 @@ inline constexpr uint64_t kMaxResourceBytes = uint64_t{1} << 46;
 // does not fit together, in words; then `shape` is not to be used.
 absl::Status CompleteShape(ResourceShape* shape_untrusted);
 
-}  // namespace sluice
+}  // namespace sluice::broker

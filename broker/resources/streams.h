@@ -12,13 +12,13 @@
 #include "absl/status/statusor.h"
 #include "broker/os/scoped_handle.h"
 
-namespace sluice {
+namespace sluice::broker {
 
 class ResourceStreams {
  public:
   struct Ends {
-    UniqueFd ours;    // To watch for its hang-up, and to hang up.
-    UniqueFd client;  // As ResourcesOpened describes it; goes to the client.
+    os::UniqueFd ours;    // To watch for its hang-up, and to hang up.
+    os::UniqueFd client;  // As ResourcesOpened describes it; goes to the client.
   };
 
   virtual ~ResourceStreams() = default;
@@ -29,4 +29,4 @@ class ResourceStreams {
   virtual void Close(uint64_t connection) = 0;
 };
 
-}  // namespace sluice
+}  // namespace sluice::broker

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-namespace sluice {
+namespace sluice::broker {
 
 void ResourceTurns::Request(uint64_t ticket, ResourceAccess access) {
   waiting_.emplace(ticket, access);
@@ -41,4 +41,4 @@ void ResourceTurns::GrantFromFront() {
   }
 }
 
-}  // namespace sluice
+}  // namespace sluice::broker

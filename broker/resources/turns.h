@@ -16,7 +16,7 @@
 #include <map>
 #include <vector>
 
-namespace sluice {
+namespace sluice::broker {
 
 enum class ResourceAccess { kRead, kWrite };
 
@@ -52,4 +52,4 @@ class ResourceTurns {
   uint64_t generation_ = 0;
 };
 
-}  // namespace sluice
+}  // namespace sluice::broker

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Declares every entry point, by the type that CL/cl_icd.h gives its slot of the dispatch table, in
-// namespace sluice::api. They are C++ names on purpose: the application's libOpenCL exports the C
-// names, and a call from here must never find those.
+// namespace sluice::client::api. They are C++ names on purpose: the application's libOpenCL exports
+// the C names, and a call from here must never find those.
 //
-// Define them in `namespace sluice::api` exactly as cl.h spells them, with `CL_API_CALL` and
-// `noexcept`. To call one from another write `api::clFoo(...)`: unqualified, the compiler also
+// Define them in `namespace sluice::client::api` exactly as cl.h spells them, with `CL_API_CALL`
+// and `noexcept`. To call one from another write `api::clFoo(...)`: unqualified, the compiler also
 // finds cl.h's declaration through the arguments.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 #include <type_traits>
 
-namespace sluice {
+namespace sluice::client {
 namespace internal {
 
 // The same function type, noexcept. Slots without a type (void*) declare nothing that could be
@@ -84,4 +84,4 @@ cl_int CL_API_CALL clGetKernelSuggestedLocalWorkSizeKHR(cl_command_queue command
 cl_int CL_API_CALL clTerminateContextKHR(cl_context context) noexcept;
 
 }  // namespace api
-}  // namespace sluice
+}  // namespace sluice::client

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client_icd/base/args.h"
 
-namespace sluice {
+namespace sluice::client {
 
 namespace {
 constexpr size_t kMaxProperties = 64;
@@ -43,4 +43,4 @@ cl_int CheckWorkDim(cl_uint work_dim) {
   return work_dim >= 1 && work_dim <= 3 ? CL_SUCCESS : CL_INVALID_WORK_DIMENSION;
 }
 
-}  // namespace sluice
+}  // namespace sluice::client

@@ -20,7 +20,7 @@
     }                                                                       \
   } while (false)
 
-namespace sluice {
+namespace sluice::client {
 
 using Uint64List = google::protobuf::RepeatedField<uint64_t>;
 
@@ -63,4 +63,4 @@ inline bool CheckedAdd(uint64_t a, uint64_t b, uint64_t* out) {
   return !__builtin_add_overflow(a, b, out);
 }
 
-}  // namespace sluice
+}  // namespace sluice::client

@@ -5,7 +5,7 @@
 
 #include "proto/codec.h"
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 // sum += a * b; false if it does not fit.
@@ -90,10 +90,10 @@ bool RectsOverlap(const PitchedRect& a, uint64_t a_begin, const PitchedRect& b, 
 
 void EncodeRect(const size_t* origin, const size_t* region, const PitchedRect& rect,
                 pb::BufferRect* out) {
-  EncodeSize3(origin, out->mutable_origin());
-  EncodeSize3(region, out->mutable_region());
+  wire::EncodeSize3(origin, out->mutable_origin());
+  wire::EncodeSize3(region, out->mutable_region());
   out->set_row_pitch(rect.row_pitch);
   out->set_slice_pitch(rect.slice_pitch);
 }
 
-}  // namespace sluice
+}  // namespace sluice::client

@@ -11,7 +11,7 @@
 
 #include "proto/commands/memory.pb.h"
 
-namespace sluice {
+namespace sluice::client {
 
 namespace pb = v1;
 
@@ -34,4 +34,4 @@ bool RectsOverlap(const PitchedRect& a, uint64_t a_begin, const PitchedRect& b, 
 void EncodeRect(const size_t* origin, const size_t* region, const PitchedRect& rect,
                 pb::BufferRect* out);
 
-}  // namespace sluice
+}  // namespace sluice::client

@@ -9,21 +9,21 @@
 #include "broker/os/this_process.h"
 #include "broker/os/threads.h"
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 constexpr const char* kNames[] = {"debug", "info", "warning", "error"};
 
 void Write(ClientLogLevel level, std::string_view text) {
-  const ScopedNoCancellation put_off;
-  std::fprintf(stderr, "sluice-icd[%d] %s: %s\n", ProcessId(), kNames[static_cast<int>(level)],
+  const os::ScopedNoCancellation put_off;
+  std::fprintf(stderr, "sluice-icd[%d] %s: %s\n", os::ProcessId(), kNames[static_cast<int>(level)],
                ShownText(text).c_str());
 }
 
 // The lowest level that is written; beyond the last: none is.
 int Threshold() {
   static const int threshold = [] {
-    const std::optional<std::string> wanted = EnvironmentVariable("SLUICE_LOG");
+    const std::optional<std::string> wanted = os::EnvironmentVariable("SLUICE_LOG");
     if (!wanted.has_value()) return 4;
     for (int i = 0; i < 4; ++i) {
       if (*wanted == kNames[i]) return i;
@@ -43,4 +43,4 @@ void ClientLog(ClientLogLevel level, std::string_view text) {
   if (ClientLogs(level)) Write(level, text);
 }
 
-}  // namespace sluice
+}  // namespace sluice::client

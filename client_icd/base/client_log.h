@@ -5,11 +5,11 @@
 
 #include <string_view>
 
-namespace sluice {
+namespace sluice::client {
 
 enum class ClientLogLevel { kDebug, kInfo, kWarning, kError };
 
 bool ClientLogs(ClientLogLevel level);
 void ClientLog(ClientLogLevel level, std::string_view text);
 
-}  // namespace sluice
+}  // namespace sluice::client

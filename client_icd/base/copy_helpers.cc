@@ -16,7 +16,7 @@
 #include <emmintrin.h>
 #endif
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 constexpr uint64_t kWorthHelp = 1 << 20;
@@ -34,7 +34,7 @@ struct CopyHelpers::Shared {
   explicit Shared(int usable_processors) : processors(usable_processors) {}
 
   const int processors;
-  const int process = ProcessId();
+  const int process = os::ProcessId();
   absl::Mutex run_mu;  // One Run at a time; whoever finds it taken copies alone.
 
   // The job, which helpers take up without a lock: all of them come at once. A helper first counts
@@ -140,8 +140,8 @@ CopyHelpers::~CopyHelpers() {
 void CopyHelpers::Help(const std::shared_ptr<Shared>& shared) {
   uint64_t seen = 0;
   while (true) {
-    const int64_t until = MonotonicNs() + kLookForWorkNs;
-    while (shared->calls.load(std::memory_order_acquire) == seen && MonotonicNs() < until) {
+    const int64_t until = wire::MonotonicNs() + kLookForWorkNs;
+    while (shared->calls.load(std::memory_order_acquire) == seen && wire::MonotonicNs() < until) {
 #if defined(__x86_64__)
       for (int i = 0; i < 16; ++i) __builtin_ia32_pause();
 #endif
@@ -167,9 +167,9 @@ void CopyHelpers::Help(const std::shared_ptr<Shared>& shared) {
 int CopyHelpers::Wanted() {
   Shared& shared = *shared_;
   if (shared.processors < kFewestProcessors) return 0;
-  if (const int64_t now = MonotonicNs(); now - shared.counted_ns > kCountAgainNs) {
+  if (const int64_t now = wire::MonotonicNs(); now - shared.counted_ns > kCountAgainNs) {
     shared.counted_ns = now;
-    const int others = RunnableThreads() - shared.awake.load(std::memory_order_relaxed);
+    const int others = os::RunnableThreads() - shared.awake.load(std::memory_order_relaxed);
     shared.idle = shared.processors - std::max(others, 1);
   }
   return std::clamp(shared.idle / 2, 0, kMostHelpers);
@@ -177,7 +177,7 @@ int CopyHelpers::Wanted() {
 
 void CopyHelpers::Run(uint64_t total, Piece piece) {
   Shared& shared = *shared_;
-  if (total < kWorthHelp || ProcessId() != shared.process || !shared.run_mu.TryLock())
+  if (total < kWorthHelp || os::ProcessId() != shared.process || !shared.run_mu.TryLock())
     return piece(0, total);
   const int wanted = Wanted();
   if (wanted == 0) {
@@ -199,7 +199,7 @@ void CopyHelpers::Run(uint64_t total, Piece piece) {
   }
   for (; missing > 0; --missing) {
     shared.awake.fetch_add(1, std::memory_order_relaxed);
-    if (StartThread("sluice-copy", [shared = shared_] { Help(shared); })) continue;
+    if (os::StartThread("sluice-copy", [shared = shared_] { Help(shared); })) continue;
     shared.awake.fetch_sub(1, std::memory_order_relaxed);
     absl::MutexLock lock(&shared.mu);
     --shared.threads;
@@ -211,11 +211,11 @@ void CopyHelpers::Run(uint64_t total, Piece piece) {
 
 void CopyHelpers::Expect(uint64_t bytes) {
   if (bytes < 2 * kWorthHelp || shared_->processors < kFewestProcessors) return;
-  if (ProcessId() != shared_->process) return;
+  if (os::ProcessId() != shared_->process) return;
   absl::MutexLock lock(&shared_->mu);
   if (shared_->asleep == 0) return;
   shared_->calls.fetch_add(1, std::memory_order_release);
   shared_->wake.SignalAll();
 }
 
-}  // namespace sluice
+}  // namespace sluice::client

@@ -16,7 +16,7 @@
 #include "absl/functional/function_ref.h"
 #include "broker/os/threads.h"
 
-namespace sluice {
+namespace sluice::client {
 
 // As memcpy, past the processor's caches where it can: for what a device will read and this process
 // will not. A device reads memory twice as fast as another processor's cache.
@@ -29,7 +29,7 @@ class CopyHelpers {
   static CopyHelpers& Get();
 
   // Tests say themselves how many processors there are.
-  explicit CopyHelpers(int processors = UsableProcessors());
+  explicit CopyHelpers(int processors = os::UsableProcessors());
   ~CopyHelpers();  // The threads leave by themselves.
   CopyHelpers(const CopyHelpers&) = delete;
   CopyHelpers& operator=(const CopyHelpers&) = delete;
@@ -51,4 +51,4 @@ class CopyHelpers {
   const std::shared_ptr<Shared> shared_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::client

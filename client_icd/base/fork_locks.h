@@ -16,7 +16,7 @@
 #include "absl/time/time.h"
 #include "broker/os/threads.h"
 
-namespace sluice {
+namespace sluice::client {
 
 class ForkLocks {
  public:
@@ -25,7 +25,7 @@ class ForkLocks {
   void Hold(absl::Mutex* mu, absl::Time deadline) ABSL_NO_THREAD_SAFETY_ANALYSIS {
     while (!mu->TryLock()) {
       if (absl::Now() > deadline) return;
-      SleepNs(20'000);
+      os::SleepNs(20'000);
     }
     held_.push_back(mu);
   }
@@ -41,4 +41,4 @@ class ForkLocks {
   std::vector<absl::Mutex*> held_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::client

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace sluice {
+namespace sluice::client {
 
 class Gates {
  public:
@@ -43,4 +43,4 @@ class Gates {
   std::vector<Gate> gates_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::client

@@ -7,7 +7,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 
-namespace sluice {
+namespace sluice::client {
 
 // Leaked: threads may still run while the process ends.
 struct HomeThread::Errands {
@@ -30,7 +30,7 @@ void HomeThread::Leave(std::shared_ptr<const HomeThread> home, Errand errand) {
 }
 
 void HomeThread::RunMine() {
-  const int here = ThisThreadNumber();
+  const int here = os::ThisThreadNumber();
   std::vector<Errand> mine;
   {
     Errands& all = All();
@@ -45,4 +45,4 @@ void HomeThread::RunMine() {
   for (Errand& errand : mine) std::exchange(errand, nullptr)();
 }
 
-}  // namespace sluice
+}  // namespace sluice::client

@@ -10,17 +10,17 @@
 
 #include "broker/os/threads.h"
 
-namespace sluice {
+namespace sluice::client {
 
 class HomeThread {
  public:
   using Errand = std::function<void()>;
 
   // The calling thread.
-  HomeThread() : number_(ThisThreadNumber()) {}
+  HomeThread() : number_(os::ThisThreadNumber()) {}
 
   // The calling thread is it from now on, also for what was left before.
-  void ComeHere() { number_.store(ThisThreadNumber(), std::memory_order_relaxed); }
+  void ComeHere() { number_.store(os::ThisThreadNumber(), std::memory_order_relaxed); }
 
   // Never done, nor let go of, if that thread makes no call any more.
   static void Leave(std::shared_ptr<const HomeThread> home, Errand errand);
@@ -43,4 +43,4 @@ class HomeThread {
   std::atomic<int> number_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::client

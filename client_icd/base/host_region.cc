@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace sluice {
+namespace sluice::client {
 
 HostRegion::HostRegion(void* base, size_t row_bytes, size_t rows, size_t slices, size_t row_pitch,
                        size_t slice_pitch)
@@ -107,4 +107,4 @@ bool PendingDestinations::Overlap(const HostRegion& source) const {
   return false;
 }
 
-}  // namespace sluice
+}  // namespace sluice::client

@@ -16,7 +16,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 
-namespace sluice {
+namespace sluice::client {
 
 class HostRegion {
  public:
@@ -87,4 +87,4 @@ class PendingDestinations {
   std::vector<Range> ranges_ ABSL_GUARDED_BY(mu_);
 };
 
-}  // namespace sluice
+}  // namespace sluice::client

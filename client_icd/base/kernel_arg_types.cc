@@ -3,7 +3,7 @@
 
 #include <iterator>
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 struct Scalar {
@@ -58,4 +58,4 @@ size_t ValueTypeBytes(std::string_view type_name) {
   return 0;
 }
 
-}  // namespace sluice
+}  // namespace sluice::client

@@ -7,11 +7,11 @@
 #include <cstddef>
 #include <string_view>
 
-namespace sluice {
+namespace sluice::client {
 
 // Bytes of a value of this type, or 0 if the name is not one of OpenCL C's (OpenCL C 3.0
 // sections 6.3.1 and 6.3.2). size_t and its like are not: their size is the device's, and they
 // cannot be arguments (section 6.11).
 size_t ValueTypeBytes(std::string_view type_name);
 
-}  // namespace sluice
+}  // namespace sluice::client

@@ -5,15 +5,15 @@
 
 #include "broker/os/this_process.h"
 
-namespace sluice {
+namespace sluice::client {
 
 std::unique_ptr<Shadow> Shadow::Make(size_t bytes) {
-  void* data = AllocatePages(bytes);
+  void* data = os::AllocatePages(bytes);
   if (data == nullptr) return nullptr;
   return std::unique_ptr<Shadow>(new Shadow(static_cast<uint8_t*>(data), bytes));
 }
 
-Shadow::~Shadow() { FreePages(data_, bytes_); }
+Shadow::~Shadow() { os::FreePages(data_, bytes_); }
 
 std::shared_ptr<Shadow> ShadowPool::Get(size_t bytes) {
   std::unique_ptr<Shadow> shadow;
@@ -35,4 +35,4 @@ void ShadowPool::TakeBack(std::unique_ptr<Shadow> shadow) {
   if (spare_ == nullptr || spare_->bytes() < shadow->bytes()) spare_.swap(shadow);
 }
 
-}  // namespace sluice
+}  // namespace sluice::client

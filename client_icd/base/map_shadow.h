@@ -11,7 +11,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 
-namespace sluice {
+namespace sluice::client {
 
 // Page-aligned memory of the client.
 class Shadow {
@@ -49,4 +49,4 @@ class ShadowPool : public std::enable_shared_from_this<ShadowPool> {
   std::unique_ptr<Shadow> spare_ ABSL_GUARDED_BY(mu_);
 };
 
-}  // namespace sluice
+}  // namespace sluice::client

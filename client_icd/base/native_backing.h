@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <memory>
 
-namespace sluice {
+namespace sluice::client {
 
 class MemObject;
 class Session;
@@ -41,4 +41,4 @@ class NativeBacking {
   virtual void LetGoAfterUse(Session& session, uint64_t memory_id) = 0;
 };
 
-}  // namespace sluice
+}  // namespace sluice::client

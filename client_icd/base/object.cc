@@ -5,7 +5,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 // Handles that a kernel argument may carry where its kind is not known. Never destroyed: objects
@@ -73,4 +73,4 @@ bool Object::IsLive(const void* handle, ObjectKind kind) {
   return it != live.handles.end() && it->second == kind;
 }
 
-}  // namespace sluice
+}  // namespace sluice::client

@@ -23,7 +23,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace sluice {
+namespace sluice::client {
 
 // NOLINTNEXTLINE(readability-identifier-naming): a constant, though its value is elsewhere.
 extern const cl_icd_dispatch kIcdDispatch;
@@ -170,4 +170,4 @@ cl_int ReleaseHandle(typename T::HandleType handle, cl_int invalid) {
   return object != nullptr && object->ReleaseForApp() ? CL_SUCCESS : invalid;
 }
 
-}  // namespace sluice
+}  // namespace sluice::client

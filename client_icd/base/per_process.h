@@ -8,14 +8,14 @@
 
 #include "broker/os/this_process.h"
 
-namespace sluice {
+namespace sluice::client {
 
 template <typename T>
 class PerProcess {
  public:
   T& Get() {
     Owned* known = current_.load(std::memory_order_acquire);
-    while (known == nullptr || known->owner != ProcessId()) {
+    while (known == nullptr || known->owner != os::ProcessId()) {
       auto* const own = new Owned;
       if (current_.compare_exchange_strong(known, own, std::memory_order_acq_rel))
         return own->value;
@@ -26,10 +26,10 @@ class PerProcess {
 
  private:
   struct Owned {
-    const int owner = ProcessId();
+    const int owner = os::ProcessId();
     T value;
   };
   std::atomic<Owned*> current_{nullptr};
 };
 
-}  // namespace sluice
+}  // namespace sluice::client

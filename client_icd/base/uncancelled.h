@@ -13,14 +13,14 @@
 #include "broker/os/threads.h"
 #include "client_icd/base/home_thread.h"
 
-namespace sluice {
+namespace sluice::client {
 
 template <auto Function>
 struct Uncancelled;
 template <typename R, typename... Args, R(CL_API_CALL* Function)(Args...) noexcept>
 struct Uncancelled<Function> {
   static R CL_API_CALL Call(Args... args) noexcept {
-    const ScopedNoCancellation put_off;
+    const os::ScopedNoCancellation put_off;
     const HomeThread::ErrandsAfter errands;
     return Function(args...);
   }
@@ -32,4 +32,4 @@ void* UncancelledAddress() {
   return reinterpret_cast<void*>(&Uncancelled<Function>::Call);
 }
 
-}  // namespace sluice
+}  // namespace sluice::client

@@ -15,7 +15,7 @@
 #include "client_icd/session/ring_transport.h"
 #include "proto/status_macros.h"
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 constexpr int kSessionTimeoutMs = 30'000;
@@ -27,31 +27,32 @@ constexpr size_t kMaxSnapshotBytes = size_t{64} << 20;
 absl::StatusOr<std::unique_ptr<BrokerConnection>> BrokerConnection::Connect(const std::string& path,
                                                                             std::string* snapshot,
                                                                             std::string* problem) {
-  std::vector<UniqueFd> fds;
-  Welcome welcome;
-  const std::string wanted = absl::StrCat(kFeatureCloseSession, ",", kFeatureSharesResources);
-  ASSIGN_OR_RETURN(UniqueFd socket, GreetBroker(path, wanted.c_str(), &welcome, &fds));
+  std::vector<os::UniqueFd> fds;
+  wire::Welcome welcome;
+  const std::string wanted =
+      absl::StrCat(wire::kFeatureCloseSession, ",", wire::kFeatureSharesResources);
+  ASSIGN_OR_RETURN(os::UniqueFd socket, GreetBroker(path, wanted.c_str(), &welcome, &fds));
   snapshot->clear();
   if (welcome.snapshot_size != 0) {
     if (fds.size() != 1) return absl::InvalidArgumentError("a welcome without its snapshot");
-    ASSIGN_OR_RETURN(*snapshot, ReadSealedCopy(fds[0].get(), kMaxSnapshotBytes));
+    ASSIGN_OR_RETURN(*snapshot, os::ReadSealedCopy(fds[0].get(), kMaxSnapshotBytes));
   }
   if (snapshot->empty() && problem != nullptr) *problem = welcome.message;
-  const std::string_view features = IsTerminated(welcome.features) ? welcome.features : "";
+  const std::string_view features = wire::IsTerminated(welcome.features) ? welcome.features : "";
   return std::unique_ptr<BrokerConnection>(new BrokerConnection(std::move(socket), features));
 }
 
 absl::StatusOr<OpenedTransport> BrokerConnection::OpenSession() {
-  sluice::OpenSession open = MakeMessage<sluice::OpenSession>();
-  if (EnvironmentVariable("SLUICE_SYNC").value_or("").starts_with('1'))
-    open.flags = kOpenSessionSync;
+  wire::OpenSession open = wire::MakeMessage<wire::OpenSession>();
+  if (os::EnvironmentVariable("SLUICE_SYNC").value_or("").starts_with('1'))
+    open.flags = wire::kOpenSessionSync;
   open.nonce = next_nonce_++;
-  RETURN_IF_ERROR(SendMessage(socket_.get(), &open, sizeof(open)));
+  RETURN_IF_ERROR(os::SendMessage(socket_.get(), &open, sizeof(open)));
   const AnswerTime time(kSessionTimeoutMs);
   while (true) {
-    std::vector<UniqueFd> fds;
-    ASSIGN_OR_RETURN(const SessionOpened opened,
-                     ReceiveFromBroker<SessionOpened>(socket_.get(), time, &fds, 1));
+    std::vector<os::UniqueFd> fds;
+    ASSIGN_OR_RETURN(const wire::SessionOpened opened,
+                     ReceiveFromBroker<wire::SessionOpened>(socket_.get(), time, &fds, 1));
     if (opened.request_id != open.nonce) continue;  // Late: its descriptor is closed with `fds`.
     if (opened.status != 0) {
       const std::string refusal =
@@ -71,12 +72,12 @@ absl::StatusOr<OpenedTransport> BrokerConnection::OpenSession() {
 
 void BrokerConnection::CloseSession(uint64_t id) {
   // The worker's end of file must do for a daemon that does not know it, or does not listen.
-  if (!closes_sessions_ || !WaitWritable(socket_.get(), kCloseTimeoutMs).ok()) return;
-  sluice::CloseSession close = MakeMessage<sluice::CloseSession>();
+  if (!closes_sessions_ || !os::WaitWritable(socket_.get(), kCloseTimeoutMs).ok()) return;
+  wire::CloseSession close = wire::MakeMessage<wire::CloseSession>();
   close.session_id = id;
-  SendMessage(socket_.get(), &close, sizeof(close)).IgnoreError();
+  os::SendMessage(socket_.get(), &close, sizeof(close)).IgnoreError();
 }
 
 void BrokerConnection::CloseInForkedChild() { socket_.Reset(); }
 
-}  // namespace sluice
+}  // namespace sluice::client

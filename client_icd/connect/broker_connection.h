@@ -14,7 +14,7 @@
 #include "client_icd/session/session.h"
 #include "proto/broker_messages.h"
 
-namespace sluice {
+namespace sluice::client {
 
 class BrokerConnection {
  public:
@@ -41,17 +41,17 @@ class BrokerConnection {
   void CloseInForkedChild();
 
  private:
-  BrokerConnection(UniqueFd socket, std::string_view features)
+  BrokerConnection(os::UniqueFd socket, std::string_view features)
       : socket_(std::move(socket)),
-        closes_sessions_(HasFeature(features, kFeatureCloseSession)),
-        shares_resources_(HasFeature(features, kFeatureSharesResources)),
+        closes_sessions_(wire::HasFeature(features, wire::kFeatureCloseSession)),
+        shares_resources_(wire::HasFeature(features, wire::kFeatureSharesResources)),
         daemon_version_(VersionIn(features)) {}
 
-  GuardedFd socket_;
+  os::GuardedFd socket_;
   const bool closes_sessions_;  // The daemon knows CloseSession.
   const bool shares_resources_;
   const std::string daemon_version_;
   uint64_t next_nonce_ = 1;
 };
 
-}  // namespace sluice
+}  // namespace sluice::client

@@ -11,7 +11,7 @@
 #include "broker/os/this_process.h"
 #include "client_icd/connect/connect_limit.h"
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 constexpr int kConnectTimeoutMs = 1'000;
@@ -24,20 +24,20 @@ std::string BrokerRefusal(const char* what, int status, const char* message) {
   return absl::StrCat(what, ": ", message[0] != '\0' ? message : ::strerror(status));
 }
 
-absl::StatusOr<UniqueFd> GreetBroker(const std::string& path, const char* features,
-                                     Welcome* welcome, std::vector<UniqueFd>* fds) {
+absl::StatusOr<os::UniqueFd> GreetBroker(const std::string& path, const char* features,
+                                         wire::Welcome* welcome, std::vector<os::UniqueFd>* fds) {
   const std::optional<int> chosen = ConnectLimitMs();
   const int limit_ms = chosen.value_or(kGreetingTimeoutMs);
   const AnswerTime time(limit_ms);
-  ASSIGN_OR_RETURN(UniqueFd socket, ConnectLocal(path, chosen.value_or(kConnectTimeoutMs)));
-  Hello hello = MakeMessage<Hello>();
-  SetString(hello.features, absl::StrCat(features, ",", VersionFeature()));
-  SetString(hello.process_name, ProcessName());
-  const auto ask = [&]() -> absl::StatusOr<Welcome> {
-    RETURN_IF_ERROR(SendMessage(socket.get(), &hello, sizeof(hello)));
-    return ReceiveFromBroker<Welcome>(socket.get(), time, fds, 1);
+  ASSIGN_OR_RETURN(os::UniqueFd socket, os::ConnectLocal(path, chosen.value_or(kConnectTimeoutMs)));
+  wire::Hello hello = wire::MakeMessage<wire::Hello>();
+  wire::SetString(hello.features, absl::StrCat(features, ",", VersionFeature()));
+  wire::SetString(hello.process_name, os::ProcessName());
+  const auto ask = [&]() -> absl::StatusOr<wire::Welcome> {
+    RETURN_IF_ERROR(os::SendMessage(socket.get(), &hello, sizeof(hello)));
+    return ReceiveFromBroker<wire::Welcome>(socket.get(), time, fds, 1);
   };
-  absl::StatusOr<Welcome> answer = ask();
+  absl::StatusOr<wire::Welcome> answer = ask();
   if (absl::IsDeadlineExceeded(answer.status()))
     return absl::DeadlineExceededError(NoAnswerWithin(limit_ms));
   if (absl::IsInvalidArgument(answer.status())) {
@@ -52,4 +52,4 @@ absl::StatusOr<UniqueFd> GreetBroker(const std::string& path, const char* featur
   return socket;
 }
 
-}  // namespace sluice
+}  // namespace sluice::client

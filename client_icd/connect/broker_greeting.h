@@ -15,7 +15,7 @@
 #include "proto/broker_messages.h"
 #include "proto/status_macros.h"
 
-namespace sluice {
+namespace sluice::client {
 
 // How long an answer may take, from when this is made; whatever else comes meanwhile.
 class AnswerTime {
@@ -34,23 +34,23 @@ class AnswerTime {
 // Receives one message of type T. A message of another type is skipped: it answers an earlier call
 // that timed out.
 template <typename T>
-absl::StatusOr<T> ReceiveFromBroker(int socket, AnswerTime time, std::vector<UniqueFd>* fds,
+absl::StatusOr<T> ReceiveFromBroker(int socket, AnswerTime time, std::vector<os::UniqueFd>* fds,
                                     int max_fds) {
   while (true) {
     const int left_ms = time.left_ms();
     if (left_ms == 0) return absl::DeadlineExceededError("no answer, but other messages");
-    RETURN_IF_ERROR(WaitReadable(socket, left_ms));
-    char packet[kMaxBrokerMessageBytes];
+    RETURN_IF_ERROR(os::WaitReadable(socket, left_ms));
+    char packet[wire::kMaxBrokerMessageBytes];
     ASSIGN_OR_RETURN(const size_t bytes,
-                     ReceiveMessage(socket, packet, sizeof(packet), fds, max_fds));
+                     os::ReceiveMessage(socket, packet, sizeof(packet), fds, max_fds));
     if (bytes == 0) return absl::AbortedError("the daemon closed the connection");
     T message;
-    if (ParseMessage(packet, bytes, &message)) {
-      if (!IsTerminated(message.message))
+    if (wire::ParseMessage(packet, bytes, &message)) {
+      if (!wire::IsTerminated(message.message))
         return absl::InvalidArgumentError("a text without an end from the daemon");
       return message;
     }
-    if (PeekMessageType(packet, bytes) == 0)
+    if (wire::PeekMessageType(packet, bytes) == 0)
       return absl::InvalidArgumentError("a broken message from the daemon");
   }
 }
@@ -61,7 +61,7 @@ std::string BrokerRefusal(const char* what, int status, const char* message);
 // Connects to the socket at `path` and says Hello with the comma-separated `features`. `fds` gets
 // what came with the Welcome: the snapshot. kPermissionDenied: the daemon refuses. All of it takes
 // no longer than ConnectLimitMs, or 10 s.
-absl::StatusOr<UniqueFd> GreetBroker(const std::string& path, const char* features,
-                                     Welcome* welcome, std::vector<UniqueFd>* fds);
+absl::StatusOr<os::UniqueFd> GreetBroker(const std::string& path, const char* features,
+                                         wire::Welcome* welcome, std::vector<os::UniqueFd>* fds);
 
-}  // namespace sluice
+}  // namespace sluice::client

@@ -11,12 +11,12 @@
 #include "absl/strings/str_cat.h"
 #include "broker/os/this_process.h"
 
-namespace sluice {
+namespace sluice::client {
 
 // None if the variable is no number above 0: each kind of endpoint has limits of its own then.
 inline std::optional<int> ConnectLimitMs() {
   constexpr uint32_t kMost = 24 * 3600 * 1000;
-  const std::string text = EnvironmentVariable("SLUICE_CONNECT_TIMEOUT_MS").value_or("");
+  const std::string text = os::EnvironmentVariable("SLUICE_CONNECT_TIMEOUT_MS").value_or("");
   uint32_t value = 0;
   if (!absl::SimpleAtoi(text, &value) || value == 0) return std::nullopt;
   return static_cast<int>(std::min(value, kMost));
@@ -28,4 +28,4 @@ inline std::string NoAnswerWithin(int64_t limit_ms) {
                       " ms; is that a daemon? (SLUICE_CONNECT_TIMEOUT_MS)");
 }
 
-}  // namespace sluice
+}  // namespace sluice::client

@@ -7,14 +7,14 @@
 #include "absl/strings/str_cat.h"
 #include "broker/os/this_process.h"
 
-namespace sluice {
+namespace sluice::client {
 
 namespace {
 
 // Of what glibc keeps for a thread, a part is there once for all namespaces: with glibc 2.31 each
 // would overwrite the other's, and gRPC's threads end the process.
 absl::Status CheckFirstNamespace() {
-  if (!InOtherNamespace()) return absl::OkStatus();
+  if (!os::InOtherNamespace()) return absl::OkStatus();
   return absl::FailedPreconditionError(
       "this program has loaded the driver by dlmopen(), and gRPC cannot be in a second namespace");
 }
@@ -36,21 +36,21 @@ namespace {
 // both have a function of a name, and end the process. (Seen with libgrpc++_unsecure: neither
 // RTLD_DEEPBIND nor a local scope keeps the two apart, since they share GNU unique symbols.)
 std::string ForeignGrpc() {
-  for (const std::string& file : LoadedLibraryFiles()) {
+  for (const std::string& file : os::LoadedLibraryFiles()) {
     const std::string_view name = std::string_view(file).substr(file.rfind('/') + 1);
     if (name.starts_with("libgrpc_unsecure.so") || name.starts_with("libgrpc++_unsecure.so"))
       return file;
   }
-  const void* exported = FindGlobalSymbol("grpc_init");
+  const void* exported = os::FindGlobalSymbol("grpc_init");
   if (exported == nullptr) return "";
-  const std::string exporter = LibraryFileOf(exported);
+  const std::string exporter = os::LibraryFileOf(exported);
   return exporter.find("/libgrpc.so") != exporter.npos ? "" : exporter;
 }
 
 }  // namespace
 
 bool HasGrpc() {
-  for (const std::string& file : LoadedLibraryFiles()) {
+  for (const std::string& file : os::LoadedLibraryFiles()) {
     const std::string_view name = std::string_view(file).substr(file.rfind('/') + 1);
     if (name.starts_with("libgpr.so") || name.starts_with("libgrpc.so")) return true;
   }
@@ -68,4 +68,4 @@ absl::Status CheckNoForeignGrpc() {
 
 #endif
 
-}  // namespace sluice
+}  // namespace sluice::client

@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 
-namespace sluice {
+namespace sluice::client {
 
 // kFailedPrecondition names the file of the other gRPC, or the call that made the namespace.
 absl::Status CheckNoForeignGrpc();
@@ -16,4 +16,4 @@ absl::Status CheckNoForeignGrpc();
 // change.
 bool HasGrpc();
 
-}  // namespace sluice
+}  // namespace sluice::client

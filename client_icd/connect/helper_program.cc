@@ -8,20 +8,21 @@
 #include "broker/os/this_process.h"
 #include "proto/status_macros.h"
 
-namespace sluice {
+namespace sluice::client {
 
 absl::StatusOr<std::string> FindBesideLibrary(const std::string& name) {
-  return FindClientFile(LibraryFolderOf(reinterpret_cast<const void*>(&FindBesideLibrary)), name);
+  return FindClientFile(os::LibraryFolderOf(reinterpret_cast<const void*>(&FindBesideLibrary)),
+                        name);
 }
 
 absl::StatusOr<std::shared_ptr<HelperProcess>> StartHelperProgram(
     const std::string& name, std::vector<std::string> arguments,
     std::vector<std::pair<int, int>> descriptors) {
-  SpawnOptions options;
+  os::SpawnOptions options;
   ASSIGN_OR_RETURN(options.path, FindBesideLibrary(name));
-  options.argv0 = ProcessName();  // The name by which the daemon lists the session.
+  options.argv0 = os::ProcessName();  // The name by which the daemon lists the session.
   options.arguments = std::move(arguments);
-  for (std::string& variable : OwnEnvironment()) {
+  for (std::string& variable : os::OwnEnvironment()) {
     // What the application has loaded into itself (another gRPC, perhaps) is not for the helper.
     if (absl::StartsWith(variable, "LD_PRELOAD=")) continue;
     // The helper is there for processes in which gRPC cannot be, perhaps because of this.
@@ -31,9 +32,9 @@ absl::StatusOr<std::shared_ptr<HelperProcess>> StartHelperProgram(
   options.descriptors = std::move(descriptors);
   options.sandbox.new_session = true;
   // Silent, as the library is: the application's stderr is for log lines that were asked for.
-  if (!EnvironmentVariable("SLUICE_LOG").has_value()) options.output = kNoOutput;
-  ASSIGN_OR_RETURN(const pid_t number, SpawnUnseen(options));
+  if (!os::EnvironmentVariable("SLUICE_LOG").has_value()) options.output = os::kNoOutput;
+  ASSIGN_OR_RETURN(const pid_t number, os::SpawnUnseen(options));
   return std::make_shared<HelperProcess>(number);
 }
 
-}  // namespace sluice
+}  // namespace sluice::client

@@ -13,7 +13,7 @@
 #include "broker/os/process.h"
 #include "broker/os/threads.h"
 
-namespace sluice {
+namespace sluice::client {
 
 // The path of a file of the client's that this library belongs to (broker/base/client_files.h).
 absl::StatusOr<std::string> FindBesideLibrary(const std::string& name);
@@ -24,14 +24,15 @@ class HelperProcess {
   explicit HelperProcess(pid_t number) : number_(number) {}
   // Without a thread to be had, the system remembers the process as long as this one lives.
   ~HelperProcess() {
-    if (!awaited_) StartThread("sluice-reaper", [number = number_] { AwaitUnseen(number); });
+    if (!awaited_)
+      os::StartThread("sluice-reaper", [number = number_] { os::AwaitUnseen(number); });
   }
   HelperProcess(const HelperProcess&) = delete;
   HelperProcess& operator=(const HelperProcess&) = delete;
 
   void AwaitEnd() {
     awaited_ = true;
-    AwaitUnseen(number_);
+    os::AwaitUnseen(number_);
   }
 
  private:
@@ -45,4 +46,4 @@ absl::StatusOr<std::shared_ptr<HelperProcess>> StartHelperProgram(
     const std::string& name, std::vector<std::string> arguments,
     std::vector<std::pair<int, int>> descriptors);
 
-}  // namespace sluice
+}  // namespace sluice::client

@@ -13,7 +13,7 @@
 #include "client_icd/session/ring_transport.h"
 #include "proto/status_macros.h"
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 // Beyond what the helper itself waits for: it must load gRPC first.
@@ -23,26 +23,27 @@ constexpr int kOfferTimeoutMs = 5'000;
 constexpr size_t kMaxHelperSnapshotBytes = size_t{64} << 20;
 
 struct Helper {
-  UniqueFd socket;
+  os::UniqueFd socket;
   std::shared_ptr<HelperProcess> process;
 };
 
 absl::StatusOr<Helper> Start(std::vector<std::string> arguments) {
-  ASSIGN_OR_RETURN(auto ends, CreateSocketPair());
-  const UniqueFd theirs = std::move(ends.second);
+  ASSIGN_OR_RETURN(auto ends, os::CreateSocketPair());
+  const os::UniqueFd theirs = std::move(ends.second);
   ASSIGN_OR_RETURN(
       std::shared_ptr<HelperProcess> process,
       StartHelperProgram(kNetworkHelper, std::move(arguments), {{theirs.get(), kHelperSocket}}));
   return Helper{std::move(ends.first), std::move(process)};
 }
 
-absl::StatusOr<HelperAnswer> ReceiveAnswer(int socket, int timeout_ms, std::vector<UniqueFd>* fds) {
-  if (absl::Status there = WaitReadable(socket, timeout_ms); !there.ok()) {
+absl::StatusOr<HelperAnswer> ReceiveAnswer(int socket, int timeout_ms,
+                                           std::vector<os::UniqueFd>* fds) {
+  if (absl::Status there = os::WaitReadable(socket, timeout_ms); !there.ok()) {
     return absl::UnavailableError(
         absl::StrCat("the network helper does not answer within ", timeout_ms, " ms"));
   }
   HelperAnswer answer;
-  ASSIGN_OR_RETURN(const size_t bytes, ReceiveMessage(socket, &answer, sizeof(answer), fds, 1));
+  ASSIGN_OR_RETURN(const size_t bytes, os::ReceiveMessage(socket, &answer, sizeof(answer), fds, 1));
   if (bytes != sizeof(answer) || answer.magic != kHelperMagic) {
     return absl::UnavailableError("the network helper has ended without an answer");
   }
@@ -55,18 +56,18 @@ absl::StatusOr<HelperAnswer> ReceiveAnswer(int socket, int timeout_ms, std::vect
 absl::StatusOr<std::string> Describe(const char* endpoint, uint32_t timeout_ms,
                                      std::string* version) {
   ASSIGN_OR_RETURN(const Helper helper, Start({"describe", endpoint, absl::StrCat(timeout_ms)}));
-  std::vector<UniqueFd> fds;
+  std::vector<os::UniqueFd> fds;
   const int patience_ms = static_cast<int>(std::min<uint32_t>(timeout_ms, 1'000'000));
   ASSIGN_OR_RETURN(const HelperAnswer answer,
                    ReceiveAnswer(helper.socket.get(), patience_ms + kStartTimeoutMs, &fds));
   *version = answer.message;
   if (fds.size() != 1) return absl::InvalidArgumentError("a description without its snapshot");
-  return ReadSealedCopy(fds[0].get(), kMaxHelperSnapshotBytes);
+  return os::ReadSealedCopy(fds[0].get(), kMaxHelperSnapshotBytes);
 }
 
 absl::StatusOr<std::unique_ptr<Transport>> Connect(const char* endpoint) {
   ASSIGN_OR_RETURN(Helper helper, Start({"connect", endpoint}));
-  std::vector<UniqueFd> fds;
+  std::vector<os::UniqueFd> fds;
   ASSIGN_OR_RETURN(
       const HelperAnswer answer,
       ReceiveAnswer(helper.socket.get(), kHelperConnectTimeoutMs + kStartTimeoutMs, &fds));
@@ -110,4 +111,4 @@ absl::StatusOr<RemoteFunctions> FindNetworkHelper() {
   return RemoteFunctions{&ConnectAsPlugin, &DescribeAsPlugin};
 }
 
-}  // namespace sluice
+}  // namespace sluice::client

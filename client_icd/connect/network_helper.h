@@ -20,7 +20,7 @@
 #include "absl/status/statusor.h"
 #include "client_icd/connect/remote_library.h"
 
-namespace sluice {
+namespace sluice::client {
 
 inline constexpr char kNetworkHelper[] = "sluice-network-helper";
 inline constexpr int kHelperSocket = 3;
@@ -39,4 +39,4 @@ static_assert(sizeof(HelperAnswer) == 272);
 // Starts a helper for each session and description. The error says that it is not installed.
 absl::StatusOr<RemoteFunctions> FindNetworkHelper();
 
-}  // namespace sluice
+}  // namespace sluice::client

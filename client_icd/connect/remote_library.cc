@@ -14,7 +14,7 @@
 #include "client_icd/connect/network_helper.h"
 #include "proto/status_macros.h"
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 constexpr char kLibrary[] = "libsluice_remote.so";
@@ -27,7 +27,7 @@ struct Plugin {
 absl::StatusOr<Plugin> Load() {
   const bool brings_grpc = !HasGrpc();
   ASSIGN_OR_RETURN(const std::string path, FindBesideLibrary(kLibrary));
-  ASSIGN_OR_RETURN(DynamicLibrary library, DynamicLibrary::Open(path));
+  ASSIGN_OR_RETURN(os::DynamicLibrary library, os::DynamicLibrary::Open(path));
   library.KeepForever();
   Plugin plugin;
   plugin.functions.connect =
@@ -47,7 +47,7 @@ absl::StatusOr<Plugin> Load() {
 
 // An error: gRPC cannot be used in this process, now or ever.
 absl::Status CheckGrpc(const Plugin& plugin) {
-  if (!HasStandardDescriptors()) {
+  if (!os::HasStandardDescriptors()) {
     return absl::FailedPreconditionError(
         "this program has closed descriptor 0, 1 or 2, which gRPC's sockets would get");
   }
@@ -80,4 +80,4 @@ absl::StatusOr<RemoteFunctions> FindRemoteFunctions() {
   return plugin->functions;
 }
 
-}  // namespace sluice
+}  // namespace sluice::client

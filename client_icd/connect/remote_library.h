@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "client_icd/session/transport.h"
 
-namespace sluice {
+namespace sluice::client {
 
 struct RemoteFunctions {
   SluiceRemoteConnect* connect = nullptr;
@@ -19,4 +19,4 @@ struct RemoteFunctions {
 
 absl::StatusOr<RemoteFunctions> FindRemoteFunctions();
 
-}  // namespace sluice
+}  // namespace sluice::client

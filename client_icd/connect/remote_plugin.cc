@@ -5,7 +5,7 @@
 #include "client_icd/connect/remote_library.h"
 #include "proto/status_macros.h"
 
-namespace sluice {
+namespace sluice::client {
 
 absl::StatusOr<std::string> DescribeRemote(const std::string& target, std::string* version) {
   ASSIGN_OR_RETURN(const RemoteFunctions remote, FindRemoteFunctions());
@@ -33,4 +33,4 @@ absl::StatusOr<std::unique_ptr<Transport>> ConnectRemote(const std::string& targ
   return transport;
 }
 
-}  // namespace sluice
+}  // namespace sluice::client

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "client_icd/session/transport.h"
 
-namespace sluice {
+namespace sluice::client {
 
 // How long an endpoint that has taken the connection may take to answer, unless ConnectLimitMs says
 // how long it may take with the connection.
@@ -20,4 +20,4 @@ absl::StatusOr<std::string> DescribeRemote(const std::string& target, std::strin
 // A new session.
 absl::StatusOr<std::unique_ptr<Transport>> ConnectRemote(const std::string& target);
 
-}  // namespace sluice
+}  // namespace sluice::client

@@ -13,26 +13,26 @@
 #include "client_icd/connect/foreign_grpc.h"
 #include "proto/status_macros.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 namespace {
 
 constexpr char kLibrary[] = SLUICE_LIBRARY_FILE;  // client_icd/CMakeLists.txt
 
 template <typename Function>
-bool Find(const DynamicLibrary& library, const char* name, Function* out) {
+bool Find(const os::DynamicLibrary& library, const char* name, Function* out) {
   *out = reinterpret_cast<Function>(library.Find(name));
   return *out != nullptr;
 }
 
 std::string LibraryPath() {
-  return LibraryFolderOf(reinterpret_cast<const void*>(&ConnectSluice)) + kLibrary;
+  return os::LibraryFolderOf(reinterpret_cast<const void*>(&ConnectSluice)) + kLibrary;
 }
 
 absl::StatusOr<const SluiceFunctions*> Load() {
   RETURN_IF_ERROR(CheckNoForeignGrpc());
-  absl::StatusOr<DynamicLibrary> library = DynamicLibrary::Open(LibraryPath());
+  absl::StatusOr<os::DynamicLibrary> library = os::DynamicLibrary::Open(LibraryPath());
   // The system's loader says no more than that it cannot open the file.
-  if (!library.ok() && !IsStillThere(IdentityOf(OpenSentinel().get()))) {
+  if (!library.ok() && !os::IsStillThere(os::IdentityOf(os::OpenSentinel().get()))) {
     return absl::ResourceExhaustedError(absl::StrCat(
         library.status().message(), "; this process has no descriptor left (ulimit -n)"));
   }
@@ -67,7 +67,7 @@ State& TheState() {
 
 }  // namespace
 
-bool HasSluiceLibrary() { return IsFileOfThisHost(PortablePath(LibraryPath())); }
+bool HasSluiceLibrary() { return os::IsFileOfThisHost(os::PortablePath(LibraryPath())); }
 
 absl::StatusOr<std::shared_ptr<SluiceConnection>> ConnectSluice(const std::string& path) {
   State& state = TheState();
@@ -79,7 +79,7 @@ absl::StatusOr<std::shared_ptr<SluiceConnection>> ConnectSluice(const std::strin
   }
   sluice_connection* raw = nullptr;
   const sluice_status told =
-      state.functions->connect(absl::StrCat(kLocalScheme, path).c_str(), &raw);
+      state.functions->connect(absl::StrCat(os::kLocalScheme, path).c_str(), &raw);
   if (told == SLUICE_LIMIT) return absl::ResourceExhaustedError(state.functions->error_text());
   if (told != SLUICE_OK) return absl::UnavailableError(state.functions->error_text());
   auto connection = std::make_shared<SluiceConnection>(*state.functions, raw);
@@ -95,4 +95,4 @@ void ForgetSluiceConnection(const std::shared_ptr<SluiceConnection>& connection)
   }
 }
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

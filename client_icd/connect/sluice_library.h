@@ -14,7 +14,7 @@
 #include "absl/status/statusor.h"
 #include "client_icd/libsluice/sluice/sluice.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 
 // Its functions, as sluice.h declares them.
 struct SluiceFunctions {
@@ -51,4 +51,4 @@ absl::StatusOr<std::shared_ptr<SluiceConnection>> ConnectSluice(const std::strin
 // It is lost: the next ConnectSluice makes another.
 void ForgetSluiceConnection(const std::shared_ptr<SluiceConnection>& connection);
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

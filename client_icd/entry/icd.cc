@@ -11,7 +11,7 @@
 #include "client_icd/objects/extensions.h"
 #include "client_icd/objects/platform.h"
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 // Answers for a slot without a function: CL_INVALID_OPERATION, by whichever way its type has.
@@ -155,7 +155,7 @@ void* CL_API_CALL clGetExtensionFunctionAddressForPlatform(cl_platform_id handle
 }
 
 }  // namespace api
-}  // namespace sluice
+}  // namespace sluice::client
 
 #define SLUICE_EXPORT __attribute__((visibility("default")))
 
@@ -164,24 +164,24 @@ extern "C" {
 SLUICE_EXPORT cl_int CL_API_CALL clIcdGetPlatformIDsKHR(cl_uint num_entries,
                                                         cl_platform_id* platforms,
                                                         cl_uint* num_platforms) {
-  return sluice::kIcdDispatch.clGetPlatformIDs(num_entries, platforms, num_platforms);
+  return sluice::client::kIcdDispatch.clGetPlatformIDs(num_entries, platforms, num_platforms);
 }
 
 SLUICE_EXPORT cl_int CL_API_CALL clGetPlatformInfo(cl_platform_id platform,
                                                    cl_platform_info param_name,
                                                    size_t param_value_size, void* param_value,
                                                    size_t* param_value_size_ret) {
-  return sluice::kIcdDispatch.clGetPlatformInfo(platform, param_name, param_value_size, param_value,
-                                                param_value_size_ret);
+  return sluice::client::kIcdDispatch.clGetPlatformInfo(platform, param_name, param_value_size,
+                                                        param_value, param_value_size_ret);
 }
 
 SLUICE_EXPORT void* CL_API_CALL clGetExtensionFunctionAddress(const char* name) {
-  return sluice::api::clGetExtensionFunctionAddress(name);
+  return sluice::client::api::clGetExtensionFunctionAddress(name);
 }
 
 SLUICE_EXPORT void* CL_API_CALL clGetExtensionFunctionAddressForPlatform(cl_platform_id platform,
                                                                          const char* name) {
-  return sluice::api::clGetExtensionFunctionAddressForPlatform(platform, name);
+  return sluice::client::api::clGetExtensionFunctionAddressForPlatform(platform, name);
 }
 
 }  // extern "C"

@@ -9,11 +9,11 @@
 #include "absl/status/status.h"
 #include "client_icd/libsluice/sluice/sluice.h"
 
-namespace sluice {
+namespace sluice::client {
 
 // What sluice_error_text says from now on, and the status.
 sluice_status Fail(sluice_status status, const std::string& why);
 sluice_status Told(const absl::Status& status);
 sluice_status NullArgument();
 
-}  // namespace sluice
+}  // namespace sluice::client

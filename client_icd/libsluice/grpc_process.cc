@@ -9,7 +9,7 @@
 #include "broker/os/this_process.h"
 #include "proto/status_macros.h"
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 std::atomic<int> claimed_by{0};  // The process that we have used gRPC in.
@@ -18,11 +18,12 @@ std::atomic<bool> runs_at_fork{false};
 std::atomic<bool> forked{false};
 
 [[maybe_unused]] const bool watching_forks = [] {
-  AtFork([] { runs_at_fork.store(grpc_is_initialized() != 0, std::memory_order_relaxed); }, nullptr,
-         [] {
-           if (runs_at_fork.load(std::memory_order_relaxed))
-             forked.store(true, std::memory_order_relaxed);
-         });
+  os::AtFork([] { runs_at_fork.store(grpc_is_initialized() != 0, std::memory_order_relaxed); },
+             nullptr,
+             [] {
+               if (runs_at_fork.load(std::memory_order_relaxed))
+                 forked.store(true, std::memory_order_relaxed);
+             });
   return true;
 }();
 
@@ -32,7 +33,7 @@ absl::Status ClaimGrpc() {
   const absl::Status of_fork = absl::FailedPreconditionError(
       "this process is a fork of one that has used gRPC, which gRPC does not survive");
   if (forked.load(std::memory_order_relaxed)) return of_fork;
-  const int self = ProcessId();
+  const int self = os::ProcessId();
   int before = claimed_by.load(std::memory_order_relaxed);
   if (before == 0) {
     RETURN_IF_ERROR(CheckGrpcEnvironment());
@@ -42,4 +43,4 @@ absl::Status ClaimGrpc() {
   return before == self ? absl::OkStatus() : of_fork;
 }
 
-}  // namespace sluice
+}  // namespace sluice::client

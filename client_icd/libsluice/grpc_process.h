@@ -7,10 +7,10 @@
 
 #include "absl/status/status.h"
 
-namespace sluice {
+namespace sluice::client {
 
 // From OK on, children of this process get an error; so do those of a process in which somebody
 // else had gRPC running when it forked. The message says why not. Before each first use of gRPC.
 absl::Status ClaimGrpc();
 
-}  // namespace sluice
+}  // namespace sluice::client

@@ -16,13 +16,13 @@
 #include "absl/status/statusor.h"
 #include "broker/os/scoped_handle.h"
 
-namespace sluice {
+namespace sluice::client {
 
 struct ResourceChannel {
   std::shared_ptr<grpc::Channel> channel;
   std::string token;  // Empty where none is wanted.
   std::string proof;  // That the daemon answers; empty where none is needed.
-  UniqueFd pipe;      // Stays open as long as the token is used.
+  os::UniqueFd pipe;  // Stays open as long as the token is used.
 
   // Before each call.
   void Prepare(grpc::ClientContext* context) const;
@@ -30,6 +30,6 @@ struct ResourceChannel {
   grpc::Status Check(const grpc::ClientContext& context, const grpc::Status& answer) const;
 };
 
-absl::StatusOr<ResourceChannel> OpenResourceChannel(UniqueFd transport);
+absl::StatusOr<ResourceChannel> OpenResourceChannel(os::UniqueFd transport);
 
-}  // namespace sluice
+}  // namespace sluice::client

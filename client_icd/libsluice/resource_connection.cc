@@ -20,7 +20,7 @@
 #include "client_icd/remote/grpc_start.h"
 #include "proto/resource_messages.h"
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 constexpr int kOpenTimeoutMs = 10'000;
@@ -31,13 +31,13 @@ constexpr std::chrono::seconds kBackstop{30};
 constexpr std::chrono::seconds kAcquireBackstop{5};
 
 // What will be mapped must not be able to shrink under this process, whoever made it.
-absl::Status CheckMappable(const ResourceHandle& message, int fd) {
+absl::Status CheckMappable(const wire::ResourceHandle& message, int fd) {
   uint64_t end = message.size_bytes;
-  switch (static_cast<ResourceBacking>(message.backing)) {
-    case ResourceBacking::kD3d11:
+  switch (static_cast<wire::ResourceBacking>(message.backing)) {
+    case wire::ResourceBacking::kD3d11:
       return absl::OkStatus();
-    case ResourceBacking::kVulkan: {
-      const auto offset = VulkanMapOffset(message.ints, message.int_count);
+    case wire::ResourceBacking::kVulkan: {
+      const auto offset = wire::VulkanMapOffset(message.ints, message.int_count);
       if (!offset.has_value()) return absl::OkStatus();
       end += *offset;
       if (end < *offset) return absl::InternalError("a broken handle from the daemon");
@@ -46,29 +46,29 @@ absl::Status CheckMappable(const ResourceHandle& message, int fd) {
     default:
       break;
   }
-  return CheckLentMemory(fd, end).status();
+  return os::CheckLentMemory(fd, end).status();
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ResourceConnection>> ResourceConnection::Connect(
     const std::string& path) {
-  Welcome welcome;
-  std::vector<UniqueFd> fds;
-  ASSIGN_OR_RETURN(UniqueFd broker, GreetBroker(path, kResourcesFeature, &welcome, &fds));
-  if (!IsTerminated(welcome.features) ||
+  wire::Welcome welcome;
+  std::vector<os::UniqueFd> fds;
+  ASSIGN_OR_RETURN(os::UniqueFd broker, GreetBroker(path, wire::kResourcesFeature, &welcome, &fds));
+  if (!wire::IsTerminated(welcome.features) ||
       !absl::StrContains(absl::StrCat(",", welcome.features, ","),
-                         absl::StrCat(",", kResourcesFeature, ","))) {
-    const std::string_view features = IsTerminated(welcome.features) ? welcome.features : "";
+                         absl::StrCat(",", wire::kResourcesFeature, ","))) {
+    const std::string_view features = wire::IsTerminated(welcome.features) ? welcome.features : "";
     return absl::NotFoundError(
         absl::StrCat("the daemon is too old to share resources; ",
                      VersionAdvice("libsluice", "daemon", VersionIn(features))));
   }
-  const auto open = MakeMessage<OpenResources>();
-  RETURN_IF_ERROR(SendMessage(broker.get(), &open, sizeof(open)));
+  const auto open = wire::MakeMessage<wire::OpenResources>();
+  RETURN_IF_ERROR(os::SendMessage(broker.get(), &open, sizeof(open)));
   ASSIGN_OR_RETURN(
-      const ResourcesOpened opened,
-      ReceiveFromBroker<ResourcesOpened>(broker.get(), AnswerTime(kOpenTimeoutMs), &fds, 2));
+      const wire::ResourcesOpened opened,
+      ReceiveFromBroker<wire::ResourcesOpened>(broker.get(), AnswerTime(kOpenTimeoutMs), &fds, 2));
   if (opened.status != 0) {
     const std::string why =
         BrokerRefusal("the daemon opens no resource connection", opened.status, opened.message);
@@ -96,8 +96,9 @@ ResourceConnection::~ResourceConnection() {
 }
 
 absl::Status ResourceConnection::CheckProcess() const {
-  if (OtherThreadsWereEnded()) return absl::UnavailableError("the process ends");  // gRPC's too.
-  if (pid_ == ProcessId()) return absl::OkStatus();
+  if (os::OtherThreadsWereEnded())
+    return absl::UnavailableError("the process ends");  // gRPC's too.
+  if (pid_ == os::ProcessId()) return absl::OkStatus();
   return absl::UnavailableError("this connection belongs to the process that forked this one");
 }
 
@@ -116,7 +117,7 @@ absl::Status ResourceConnection::Call(
     transport_->Prepare(&context);
     context.set_deadline(deadline);
     grpc::Status status;
-    RunWhereIoLasts([&] { status = (stub_.get()->*method)(&context, request, reply); });
+    os::RunWhereIoLasts([&] { status = (stub_.get()->*method)(&context, request, reply); });
     told = FromGrpc(transport_->Check(context, status));
   }
   // The daemon's own, of a turn that does not come, is there before.
@@ -137,10 +138,10 @@ absl::StatusOr<v1::CreateResourceReply> ResourceConnection::Create(
 absl::StatusOr<v1::CreateResourceReply> ResourceConnection::Import(
     v1::ImportResourceRequest request, int fd) {
   if (absl::Status here = CheckProcess(); !here.ok()) return here;
-  auto offer = MakeMessage<OfferHandle>();
+  auto offer = wire::MakeMessage<wire::OfferHandle>();
   offer.token = next_token_.fetch_add(1, std::memory_order_relaxed);
   request.set_token(offer.token);
-  const absl::Status sent = SendMessage(channel_.get(), &offer, sizeof(offer), &fd, 1);
+  const absl::Status sent = os::SendMessage(channel_.get(), &offer, sizeof(offer), &fd, 1);
   if (absl::IsAborted(sent)) return absl::UnavailableError("the daemon is gone");
   if (!sent.ok()) return sent;
   v1::CreateResourceReply reply;
@@ -162,14 +163,15 @@ absl::StatusOr<ExportedHandle> ResourceConnection::Export(const std::string& cap
 
 absl::StatusOr<ExportedHandle> ResourceConnection::ReceiveHandle(uint64_t token) {
   while (true) {
-    RETURN_IF_ERROR(WaitReadable(channel_.get(), kHandleTimeoutMs));
+    RETURN_IF_ERROR(os::WaitReadable(channel_.get(), kHandleTimeoutMs));
     ExportedHandle handle;
-    char packet[kMaxBrokerMessageBytes];
-    ASSIGN_OR_RETURN(const size_t size, ReceiveMessage(channel_.get(), packet, sizeof(packet),
-                                                       &handle.fds, kMaxResourceDescriptors));
+    char packet[wire::kMaxBrokerMessageBytes];
+    ASSIGN_OR_RETURN(const size_t size,
+                     os::ReceiveMessage(channel_.get(), packet, sizeof(packet), &handle.fds,
+                                        wire::kMaxResourceDescriptors));
     if (size == 0) return absl::UnavailableError("the daemon is gone");
-    ResourceHandle& message = handle.message;
-    if (!ParseMessage(packet, size, &message) || message.int_count > kMaxGrallocInts ||
+    wire::ResourceHandle& message = handle.message;
+    if (!wire::ParseMessage(packet, size, &message) || message.int_count > wire::kMaxGrallocInts ||
         message.descriptor_count != handle.fds.size() || handle.fds.empty()) {
       return absl::InternalError("a broken handle from the daemon");
     }
@@ -208,7 +210,7 @@ void ResourceConnection::ReleaseUnheard(uint64_t hold_id) {
   call->context.set_deadline(std::chrono::system_clock::now() + kBackstop);
   call->request.set_hold_id(hold_id);
   call->request.set_contents_untouched(true);
-  RunWhereIoLasts([&] {
+  os::RunWhereIoLasts([&] {
     stub_->async()->Release(&call->context, &call->request, &call->reply,
                             [call](const grpc::Status&) { delete call; });
   });
@@ -253,4 +255,4 @@ absl::StatusOr<std::unique_ptr<ResourceWatch>> ResourceConnection::Watch(
   return watch;
 }
 
-}  // namespace sluice
+}  // namespace sluice::client

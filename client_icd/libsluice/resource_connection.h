@@ -29,11 +29,11 @@
 #include "proto/resource_messages.h"
 #include "proto/resources.grpc.pb.h"
 
-namespace sluice {
+namespace sluice::client {
 
 struct ExportedHandle {
-  ResourceHandle message;
-  std::vector<UniqueFd> fds;
+  wire::ResourceHandle message;
+  std::vector<os::UniqueFd> fds;
 };
 
 class ResourceConnection {
@@ -58,7 +58,7 @@ class ResourceConnection {
   absl::Status CheckProcess() const;
 
  private:
-  ResourceConnection(UniqueFd broker, UniqueFd channel)
+  ResourceConnection(os::UniqueFd broker, os::UniqueFd channel)
       : broker_(std::move(broker)), channel_(std::move(channel)) {}
 
   // One unary call, given up after `patience`. `name` is the method's.
@@ -72,9 +72,9 @@ class ResourceConnection {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(channel_mutex_);
 
   // Constant after Connect.
-  const int pid_ = ProcessId();
-  UniqueFd broker_;  // Held open: its end is the end of everything.
-  UniqueFd channel_;
+  const int pid_ = os::ProcessId();
+  os::UniqueFd broker_;  // Held open: its end is the end of everything.
+  os::UniqueFd channel_;
   std::unique_ptr<ResourceHelper> helper_;  // In place of the next two, where gRPC cannot be.
   std::shared_ptr<const ResourceChannel> transport_;
   std::unique_ptr<v1::Resources::Stub> stub_;
@@ -85,4 +85,4 @@ class ResourceConnection {
   absl::Mutex channel_mutex_;  // Held from asking for a handle until it is here.
 };
 
-}  // namespace sluice
+}  // namespace sluice::client

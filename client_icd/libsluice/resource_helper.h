@@ -28,7 +28,7 @@
 #include "broker/os/scoped_handle.h"
 #include "client_icd/libsluice/resource_watch.h"
 
-namespace sluice {
+namespace sluice::client {
 
 inline constexpr char kResourceHelper[] = "sluice-resource-helper";
 inline constexpr int kCallsSocket = 3;
@@ -57,7 +57,7 @@ class ResourceHelper {
   virtual ~ResourceHelper() = default;
 
   // `why` gRPC cannot be here. kUnimplemented says that, and why there is no helper.
-  static absl::StatusOr<std::unique_ptr<ResourceHelper>> Start(UniqueFd transport,
+  static absl::StatusOr<std::unique_ptr<ResourceHelper>> Start(os::UniqueFd transport,
                                                                const absl::Status& why);
 
   virtual absl::Status Call(const char* method, const google::protobuf::MessageLite& request,
@@ -66,4 +66,4 @@ class ResourceHelper {
       const google::protobuf::MessageLite& request) = 0;
 };
 
-}  // namespace sluice
+}  // namespace sluice::client

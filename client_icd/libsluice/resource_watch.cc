@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "broker/os/lasting_thread.h"
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 // What was cancelled ends at once, unless gRPC has found no thread to say so.
@@ -118,7 +118,7 @@ GrpcWatch::GrpcWatch(v1::Resources::Stub* stub, std::shared_ptr<const ResourceCh
                      v1::WatchResourceRequest request)
     : channel_(std::move(channel)),
       stream_(std::make_unique<Stream>(channel_.get(), std::move(request))) {
-  RunWhereIoLasts([this, stub] { stream_->Start(stub); });
+  os::RunWhereIoLasts([this, stub] { stream_->Start(stub); });
 }
 
 GrpcWatch::~GrpcWatch() {
@@ -130,7 +130,7 @@ GrpcWatch::~GrpcWatch() {
 }
 
 void GrpcWatch::Cancel() {
-  RunWhereIoLasts([this] { stream_->Cancel(); });
+  os::RunWhereIoLasts([this] { stream_->Cancel(); });
 }
 
 absl::StatusOr<v1::ResourceState> GrpcWatch::Next(uint32_t timeout_ms) {
@@ -141,4 +141,4 @@ absl::Status GrpcWatch::WaitForFirst(absl::Duration timeout) {
   return stream_->WaitForFirst(timeout);
 }
 
-}  // namespace sluice
+}  // namespace sluice::client

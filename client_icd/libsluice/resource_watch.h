@@ -20,7 +20,7 @@
 #include "client_icd/libsluice/resource_channel.h"
 #include "proto/resources.grpc.pb.h"
 
-namespace sluice {
+namespace sluice::client {
 
 // gRPC's status as ours.
 absl::Status FromGrpc(const grpc::Status& status);
@@ -66,4 +66,4 @@ class GrpcWatch final : public ResourceWatch {
   std::unique_ptr<Stream> stream_;  // Leaked, with its channel, if gRPC does not let go in time.
 };
 
-}  // namespace sluice
+}  // namespace sluice::client

@@ -28,15 +28,15 @@
 #include "proto/status_macros.h"
 
 struct sluice_connection {
-  std::unique_ptr<sluice::ResourceConnection> to;
+  std::unique_ptr<sluice::client::ResourceConnection> to;
 };
 
 struct sluice_watch {
-  std::unique_ptr<sluice::ResourceWatch> of;
-  int pid = sluice::ProcessId();
+  std::unique_ptr<sluice::client::ResourceWatch> of;
+  int pid = sluice::os::ProcessId();
 };
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 thread_local std::string last_error;
@@ -89,7 +89,8 @@ std::string BytesOf(const sluice_capability& capability) {
 
 absl::StatusOr<std::string> LocalPath(const char* endpoint) {
   const bool given = endpoint != nullptr && *endpoint != '\0';
-  const std::string text = given ? endpoint : EnvironmentVariable("SLUICE_ENDPOINT").value_or("");
+  const std::string text =
+      given ? endpoint : os::EnvironmentVariable("SLUICE_ENDPOINT").value_or("");
   std::vector<absl::Status> refused;  // A mistyped one takes nothing from the others.
   if (const auto addresses = ParseEndpoints(text, &refused); addresses.ok()) {
     for (const EndpointAddress& address : *addresses) {
@@ -98,7 +99,7 @@ absl::StatusOr<std::string> LocalPath(const char* endpoint) {
   }
   return absl::InvalidArgumentError(
       absl::StrCat(given ? "" : "SLUICE_ENDPOINT: ", "\"", text, "\" is no endpoint of the form ",
-                   LocalEndpointForm(), ": resources are shared on one machine"));
+                   os::LocalEndpointForm(), ": resources are shared on one machine"));
 }
 
 sluice_status GiveCapabilities(const absl::StatusOr<v1::CreateResourceReply>& reply,
@@ -114,12 +115,12 @@ sluice_status GiveCapabilities(const absl::StatusOr<v1::CreateResourceReply>& re
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::client
 
-using sluice::BytesOf;
-using sluice::Fail;
-using sluice::NullArgument;
-using sluice::Told;
+using sluice::client::BytesOf;
+using sluice::client::Fail;
+using sluice::client::NullArgument;
+using sluice::client::Told;
 
 const char* sluice_status_string(sluice_status status) {
   switch (status) {
@@ -149,16 +150,17 @@ const char* sluice_status_string(sluice_status status) {
   return "unknown status";
 }
 
-const char* sluice_error_text(void) { return sluice::last_error.c_str(); }
+const char* sluice_error_text(void) { return sluice::client::last_error.c_str(); }
 
 sluice_status sluice_connect(const char* endpoint, sluice_connection** connection) {
-  const sluice::ScopedNoCancellation put_off;
+  const sluice::os::ScopedNoCancellation put_off;
   if (connection == nullptr) return NullArgument();
   *connection = nullptr;
-  sluice::KeepLibraryOf(reinterpret_cast<const void*>(&sluice_connect));  // gRPC's threads run on.
-  const absl::StatusOr<std::string> path = sluice::LocalPath(endpoint);
+  sluice::os::KeepLibraryOf(
+      reinterpret_cast<const void*>(&sluice_connect));  // gRPC's threads run on.
+  const absl::StatusOr<std::string> path = sluice::client::LocalPath(endpoint);
   if (!path.ok()) return Told(path.status());
-  auto to = sluice::ResourceConnection::Connect(*path);
+  auto to = sluice::client::ResourceConnection::Connect(*path);
   if (!to.ok()) {
     const absl::StatusCode code = to.status().code();
     const bool told = code == absl::StatusCode::kPermissionDenied ||
@@ -168,15 +170,15 @@ sluice_status sluice_connect(const char* endpoint, sluice_connection** connectio
     const bool connected = !absl::StrContains(why, *path);
     if (connected) why = absl::StrCat(*path, ": ", why);
     const bool none = code == absl::StatusCode::kNotFound || code == absl::StatusCode::kUnavailable;
-    if (!connected && none) absl::StrAppend(&why, "; ", sluice::StartDaemonAdvice());
-    return Fail(told ? sluice::StatusOf(code) : SLUICE_NO_DAEMON, why);
+    if (!connected && none) absl::StrAppend(&why, "; ", sluice::os::StartDaemonAdvice());
+    return Fail(told ? sluice::client::StatusOf(code) : SLUICE_NO_DAEMON, why);
   }
   *connection = new sluice_connection{*std::move(to)};
   return SLUICE_OK;
 }
 
 void sluice_disconnect(sluice_connection* connection) {
-  const sluice::ScopedNoCancellation put_off;
+  const sluice::os::ScopedNoCancellation put_off;
   delete connection;
 }
 
@@ -202,80 +204,81 @@ sluice_status sluice_capability_from_text(const char* text, sluice_capability* c
 
 sluice_status sluice_create(sluice_connection* connection, const sluice_create_info* info,
                             sluice_capability* read, sluice_capability* write) {
-  const sluice::ScopedNoCancellation put_off;
+  const sluice::os::ScopedNoCancellation put_off;
   if (connection == nullptr || info == nullptr) return NullArgument();
   if (read == nullptr && write == nullptr) return NullArgument();  // Nobody could use it.
-  const auto request = sluice::ToCreateRequest(*info);
+  const auto request = sluice::client::ToCreateRequest(*info);
   if (!request.ok()) return Told(request.status());
-  return sluice::GiveCapabilities(connection->to->Create(*request), read, write);
+  return sluice::client::GiveCapabilities(connection->to->Create(*request), read, write);
 }
 
 sluice_status sluice_import(sluice_connection* connection, const sluice_create_info* info,
                             sluice_native_handle memory, sluice_capability* read,
                             sluice_capability* write) {
-  const sluice::ScopedNoCancellation put_off;
+  const sluice::os::ScopedNoCancellation put_off;
   if (connection == nullptr || info == nullptr) return NullArgument();
   if (read == nullptr && write == nullptr) return NullArgument();
-  const auto request = sluice::ToImportRequest(*info);
+  const auto request = sluice::client::ToImportRequest(*info);
   if (!request.ok()) return Told(request.status());
-  const sluice::UniqueFd fd = sluice::FromNative(memory);
+  const sluice::os::UniqueFd fd = sluice::os::FromNative(memory);
   if (!fd.valid() && errno == EMFILE) {
     return Fail(SLUICE_LIMIT, "this process has no descriptor left: raise its limit (ulimit -n)");
   }
   if (!fd.valid()) {
     return Fail(SLUICE_INVALID_ARGUMENT,
-                absl::StrCat("the handle to import ", sluice::WhyNotFromNative()));
+                absl::StrCat("the handle to import ", sluice::os::WhyNotFromNative()));
   }
-  return sluice::GiveCapabilities(connection->to->Import(*request, fd.get()), read, write);
+  return sluice::client::GiveCapabilities(connection->to->Import(*request, fd.get()), read, write);
 }
 
 sluice_status sluice_destroy(sluice_connection* connection, const sluice_capability* write) {
-  const sluice::ScopedNoCancellation put_off;
+  const sluice::os::ScopedNoCancellation put_off;
   if (connection == nullptr || write == nullptr) return NullArgument();
   return Told(connection->to->Destroy(BytesOf(*write)));
 }
 
 sluice_status sluice_describe(sluice_connection* connection, const sluice_capability* capability,
                               sluice_description* description) {
-  const sluice::ScopedNoCancellation put_off;
+  const sluice::os::ScopedNoCancellation put_off;
   if (connection == nullptr || capability == nullptr || description == nullptr) {
     return NullArgument();
   }
   const auto reply = connection->to->Describe(BytesOf(*capability));
   if (!reply.ok()) return Told(reply.status());
-  return Told(sluice::FromDescription(*reply, description));
+  return Told(sluice::client::FromDescription(*reply, description));
 }
 
 sluice_status sluice_export(sluice_connection* connection, const sluice_capability* capability,
                             sluice_access access, sluice_handle* handle) {
-  const sluice::ScopedNoCancellation put_off;
+  const sluice::os::ScopedNoCancellation put_off;
   if (connection == nullptr || capability == nullptr || handle == nullptr) return NullArgument();
-  if (const absl::Status sized = sluice::ClearHandle(handle); !sized.ok()) return Told(sized);
-  auto exported = connection->to->Export(BytesOf(*capability), sluice::ToAccess(access));
+  if (const absl::Status sized = sluice::client::ClearHandle(handle); !sized.ok())
+    return Told(sized);
+  auto exported = connection->to->Export(BytesOf(*capability), sluice::client::ToAccess(access));
   if (!exported.ok()) return Told(exported.status());
-  sluice::GiveHandle(*std::move(exported), handle);
+  sluice::client::GiveHandle(*std::move(exported), handle);
   return SLUICE_OK;
 }
 
 void sluice_handle_close(sluice_handle* handle) {
-  const sluice::ScopedNoCancellation put_off;
+  const sluice::os::ScopedNoCancellation put_off;
   if (handle == nullptr) return;
   const uint32_t count = std::min<uint32_t>(handle->fd_count, SLUICE_MAX_DESCRIPTORS);
   for (uint32_t i = 0; i < count; ++i) {
-    sluice::CloseNative(std::exchange(handle->fds[i], sluice::kNoNativeHandle));
+    sluice::os::CloseNative(std::exchange(handle->fds[i], sluice::os::kNoNativeHandle));
   }
   handle->fd_count = 0;
 }
 
 sluice_status sluice_map(const sluice_handle* handle, void** address) {
-  const sluice::ScopedNoCancellation put_off;
+  const sluice::os::ScopedNoCancellation put_off;
   if (handle == nullptr || address == nullptr) return NullArgument();
   if (handle->fd_count == 0) {
     return Fail(SLUICE_INVALID_ARGUMENT, "the handle is empty: sluice_export fills it");
   }
   uint64_t offset = 0;
   if (handle->backing == SLUICE_BACKING_VULKAN) {
-    const auto found = sluice::VulkanMapOffset(handle->ints, handle->int_count);
+    const auto found = sluice::wire::VulkanMapOffset(handle->ints, handle->int_count);
     if (!found.has_value()) {
       return Fail(SLUICE_UNSUPPORTED,
                   "this memory of Vulkan's is reached through Vulkan, not mapped: its device does "
@@ -287,7 +290,7 @@ sluice_status sluice_map(const sluice_handle* handle, void** address) {
     return Fail(SLUICE_UNSUPPORTED, "Direct3D's resources are opened (sluice_d3d11.h), not mapped");
   }
   const absl::StatusOr<void*> mapped =
-      sluice::MapNative(handle->fds[0], offset, handle->size_bytes, handle->writable != 0);
+      sluice::os::MapNative(handle->fds[0], offset, handle->size_bytes, handle->writable != 0);
   if (!mapped.ok()) {
     return Fail(absl::IsResourceExhausted(mapped.status()) ? SLUICE_LIMIT : SLUICE_FAILED,
                 std::string(mapped.status().message()));
@@ -297,16 +300,16 @@ sluice_status sluice_map(const sluice_handle* handle, void** address) {
 }
 
 void sluice_unmap(void* address, uint64_t size_bytes) {
-  if (address != nullptr) sluice::UnmapNative(address, size_bytes);
+  if (address != nullptr) sluice::os::UnmapNative(address, size_bytes);
 }
 
 sluice_status sluice_acquire(sluice_connection* connection, const sluice_capability* capability,
                              sluice_access access, uint32_t timeout_ms, sluice_hold* hold) {
-  const sluice::ScopedNoCancellation put_off;
+  const sluice::os::ScopedNoCancellation put_off;
   if (connection == nullptr || capability == nullptr || hold == nullptr) return NullArgument();
   sluice::v1::AcquireResourceRequest request;
   request.set_capability(BytesOf(*capability));
-  request.set_access(sluice::ToAccess(access));
+  request.set_access(sluice::client::ToAccess(access));
   request.set_timeout_ms(timeout_ms);
   uint64_t id = 0;
   const auto reply = connection->to->Acquire(std::move(request), &id);
@@ -317,9 +320,9 @@ sluice_status sluice_acquire(sluice_connection* connection, const sluice_capabil
 
 sluice_status sluice_release(sluice_connection* connection, const sluice_hold* hold,
                              uint32_t flags) {
-  const sluice::ScopedNoCancellation put_off;
+  const sluice::os::ScopedNoCancellation put_off;
   if (connection == nullptr || hold == nullptr) return NullArgument();
-  if (!sluice::AreReleaseFlags(flags)) {
+  if (!sluice::client::AreReleaseFlags(flags)) {
     return Fail(SLUICE_INVALID_ARGUMENT, "unknown flags of a release, or both of them");
   }
   sluice::v1::ReleaseResourceRequest request;
@@ -331,7 +334,7 @@ sluice_status sluice_release(sluice_connection* connection, const sluice_hold* h
 
 sluice_status sluice_watch_open(sluice_connection* connection, const sluice_capability* capability,
                                 sluice_watch** watch) {
-  const sluice::ScopedNoCancellation put_off;
+  const sluice::os::ScopedNoCancellation put_off;
   if (watch != nullptr) *watch = nullptr;
   if (connection == nullptr || capability == nullptr || watch == nullptr) return NullArgument();
   auto of = connection->to->Watch(BytesOf(*capability));
@@ -341,22 +344,22 @@ sluice_status sluice_watch_open(sluice_connection* connection, const sluice_capa
 }
 
 sluice_status sluice_watch_next(sluice_watch* watch, uint32_t timeout_ms, sluice_state* state) {
-  const sluice::ScopedNoCancellation put_off;
+  const sluice::os::ScopedNoCancellation put_off;
   if (watch == nullptr || state == nullptr) return NullArgument();
-  if (watch->pid != sluice::ProcessId()) {
+  if (watch->pid != sluice::os::ProcessId()) {
     return Fail(SLUICE_LOST, "this watch belongs to the process that forked this one");
   }
   const auto next = watch->of->Next(timeout_ms);
   if (!next.ok()) return Told(next.status());
-  *state = sluice::FromState(*next);
+  *state = sluice::client::FromState(*next);
   return SLUICE_OK;
 }
 
 void sluice_watch_close(sluice_watch* watch) {
-  const sluice::ScopedNoCancellation put_off;
+  const sluice::os::ScopedNoCancellation put_off;
   if (watch == nullptr) return;
   // gRPC, which would have to let go of it, is not in a child.
-  if (watch->pid != sluice::ProcessId())
+  if (watch->pid != sluice::os::ProcessId())
     watch->of.release();  // NOLINT(bugprone-unused-return-value)
   delete watch;
 }

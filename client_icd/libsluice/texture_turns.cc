@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client_icd/libsluice/texture_turns.h"
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 constexpr absl::Duration kDeviceTimeout = absl::Seconds(10);
@@ -25,4 +25,4 @@ uint32_t EndTextureTurn(TextureFence* fence, sluice_access access, const sluice_
   return signalled.ok() ? flags : flags | SLUICE_CONTENTS_INDETERMINATE;
 }
 
-}  // namespace sluice
+}  // namespace sluice::client

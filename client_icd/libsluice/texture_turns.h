@@ -26,7 +26,7 @@
 #include "absl/time/time.h"
 #include "client_icd/libsluice/sluice/sluice.h"
 
-namespace sluice {
+namespace sluice::client {
 
 class TextureFence {
  public:
@@ -55,4 +55,4 @@ constexpr bool AreReleaseFlags(uint32_t flags) {
 uint32_t EndTextureTurn(TextureFence* fence, sluice_access access, const sluice_hold& hold,
                         uint32_t flags);
 
-}  // namespace sluice
+}  // namespace sluice::client

@@ -12,11 +12,11 @@
 #include "broker/os/native_handle.h"
 #include "proto/status_macros.h"
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 // One set of numbers in the header and in the messages.
-static_assert(std::is_same_v<sluice_native_handle, NativeHandle>);
+static_assert(std::is_same_v<sluice_native_handle, os::NativeHandle>);
 static_assert(static_cast<int>(SLUICE_READ) == v1::RESOURCE_ACCESS_READ);
 static_assert(static_cast<int>(SLUICE_WRITE) == v1::RESOURCE_ACCESS_WRITE);
 static_assert(static_cast<int>(SLUICE_BACKING_ANY) == v1::RESOURCE_BACKING_ANY);
@@ -185,16 +185,16 @@ absl::Status ClearHandle(sluice_handle* handle) {
   const uint32_t size = handle->struct_size;
   *handle = {};
   handle->struct_size = size;
-  std::fill(std::begin(handle->fds), std::end(handle->fds), kNoNativeHandle);
+  std::fill(std::begin(handle->fds), std::end(handle->fds), os::kNoNativeHandle);
   return absl::OkStatus();
 }
 
 void GiveHandle(ExportedHandle exported, sluice_handle* handle) {
-  const ResourceHandle& message = exported.message;
+  const wire::ResourceHandle& message = exported.message;
   handle->backing = message.backing;
   handle->fd_count = static_cast<uint32_t>(exported.fds.size());
   for (size_t i = 0; i < exported.fds.size(); ++i) {
-    handle->fds[i] = ToNative(std::move(exported.fds[i]));
+    handle->fds[i] = os::ToNative(std::move(exported.fds[i]));
   }
   handle->int_count = message.int_count;
   std::copy(std::begin(message.ints), std::end(message.ints), handle->ints);
@@ -204,4 +204,4 @@ void GiveHandle(ExportedHandle exported, sluice_handle* handle) {
   handle->writable = message.writable;
 }
 
-}  // namespace sluice
+}  // namespace sluice::client

@@ -10,7 +10,7 @@
 #include "client_icd/libsluice/sluice/sluice.h"
 #include "proto/resources.pb.h"
 
-namespace sluice {
+namespace sluice::client {
 
 absl::StatusOr<v1::CreateResourceRequest> ToCreateRequest(const sluice_create_info& info);
 absl::StatusOr<v1::ImportResourceRequest> ToImportRequest(const sluice_create_info& info);
@@ -24,4 +24,4 @@ absl::Status ClearHandle(sluice_handle* handle);
 // Moves the descriptors into `handle`, which was cleared.
 void GiveHandle(ExportedHandle exported, sluice_handle* handle);
 
-}  // namespace sluice
+}  // namespace sluice::client

@@ -9,7 +9,7 @@
 #include "client_icd/objects/enqueue.h"
 #include "client_icd/objects/memory.h"
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 // Queue and buffer of a transfer, checked together (section 5.2.2). `writes`: to the buffer.
@@ -299,4 +299,4 @@ cl_int CL_API_CALL clEnqueueMigrateMemObjects(cl_command_queue command_queue,
 }
 
 }  // namespace api
-}  // namespace sluice
+}  // namespace sluice::client

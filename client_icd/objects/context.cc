@@ -15,7 +15,7 @@
 #include "client_icd/session/info.h"
 #include "client_icd/session/letting_go.h"
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 // cl_khr_initialize_memory: CL_CONTEXT_MEMORY_INITIALIZE_LOCAL_KHR and _PRIVATE_KHR.
@@ -170,7 +170,7 @@ Context::Context(std::shared_ptr<Session> session, Platform* platform,
 
 void Context::LookAtEnds() {
   // While the process ends, a lock may be that of a thread that is no more.
-  if (interops_.empty() || session_->forked() || OtherThreadsWereEnded()) return;
+  if (interops_.empty() || session_->forked() || os::OtherThreadsWereEnded()) return;
   stream().Poll();
   stream().AwaitHandled();
 }
@@ -371,4 +371,4 @@ cl_int CL_API_CALL clSetContextDestructorCallback(cl_context handle,
 }
 
 }  // namespace api
-}  // namespace sluice
+}  // namespace sluice::client

@@ -18,7 +18,7 @@
 #include "client_icd/objects/platform.h"
 #include "client_icd/session/session.h"
 
-namespace sluice {
+namespace sluice::client {
 
 class Queue;
 
@@ -139,4 +139,4 @@ class Context : public ClObject<Context, cl_context, ObjectKind::kContext> {
 // `platform` stays null if the list names none.
 cl_int CheckContextProperties(const PropertyList& list, cl_int unknown_name, Platform** platform);
 
-}  // namespace sluice
+}  // namespace sluice::client

@@ -11,7 +11,7 @@
 #include "client_icd/objects/platform.h"
 #include "client_icd/session/session.h"
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 constexpr cl_device_type kKnownTypes = CL_DEVICE_TYPE_DEFAULT | CL_DEVICE_TYPE_CPU |
@@ -334,4 +334,4 @@ cl_int CL_API_CALL clGetHostTimer(cl_device_id handle, cl_ulong* host_timestamp)
 }
 
 }  // namespace api
-}  // namespace sluice
+}  // namespace sluice::client

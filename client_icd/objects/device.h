@@ -19,7 +19,7 @@
 #include "google/protobuf/repeated_ptr_field.h"
 #include "proto/command.pb.h"
 
-namespace sluice {
+namespace sluice::client {
 
 namespace pb = v1;
 
@@ -121,4 +121,4 @@ inline cl_int OfKnownDevice(cl_int status) {
 cl_int ReadDevices(cl_uint count, const cl_device_id* list, std::span<Device* const> allowed,
                    Uint64List* ids);
 
-}  // namespace sluice
+}  // namespace sluice::client

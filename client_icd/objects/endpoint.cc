@@ -17,7 +17,7 @@
 #include "proto/snapshot.pb.h"
 #include "proto/status_macros.h"
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 // How long an endpoint that did not answer is taken to be as it was.
@@ -41,7 +41,7 @@ Registry& TheRegistry() {
 void ParseOnce(Registry& registry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(registry.mu) {
   if (registry.parsed) return;
   registry.parsed = true;
-  if (EnvironmentVariable("SLUICE_WORKER") == "1") {
+  if (os::EnvironmentVariable("SLUICE_WORKER") == "1") {
     ClientLog(ClientLogLevel::kWarning,
               "SLUICE_WORKER=1 is for Sluice's own workers, which see no device of Sluice's");
     return;
@@ -49,7 +49,7 @@ void ParseOnce(Registry& registry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(registry.mu) {
   // One that is mistyped is as one that does not answer: the others are there.
   std::vector<absl::Status> refused;
   absl::StatusOr<std::vector<EndpointAddress>> addresses =
-      ParseEndpoints(EnvironmentVariable("SLUICE_ENDPOINT").value_or(""), &refused);
+      ParseEndpoints(os::EnvironmentVariable("SLUICE_ENDPOINT").value_or(""), &refused);
   for (const absl::Status& status : refused)
     ClientLog(ClientLogLevel::kError, std::string(status.message()));
   for (EndpointAddress& address : *addresses)
@@ -227,7 +227,7 @@ class ForkGuard {
  public:
   static void Install() {
     static const bool installed = [] {
-      AtFork(Prepare, Parent, Child);
+      os::AtFork(Prepare, Parent, Child);
       return true;
     }();
     static_cast<void>(installed);
@@ -289,7 +289,7 @@ std::vector<absl::Status> DiscoverAll(const std::vector<Endpoint*>& endpoints) {
       absl::MutexLock lock(&latch->mu);
       --latch->running;
     };
-    if (!endpoints[i]->discovered() && StartThread("sluice-discover", ask)) continue;
+    if (!endpoints[i]->discovered() && os::StartThread("sluice-discover", ask)) continue;
     ask();
   }
   found.front() = endpoints.front()->Discover();
@@ -327,7 +327,7 @@ std::vector<Platform*> AllPlatforms() {
   // turn it on again.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   // Our threads run on when a loader has closed this library.
-  KeepLibraryOf(reinterpret_cast<const void*>(&AllPlatforms));
+  os::KeepLibraryOf(reinterpret_cast<const void*>(&AllPlatforms));
   ForkGuard::Install();
   const std::vector<absl::Status> found = DiscoverAll(endpoints);
   std::vector<Platform*> platforms;
@@ -341,4 +341,4 @@ Platform* DefaultPlatform() {
   return all.empty() ? nullptr : all.front();
 }
 
-}  // namespace sluice
+}  // namespace sluice::client

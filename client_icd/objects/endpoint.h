@@ -20,7 +20,7 @@
 #include "client_icd/objects/platform.h"
 #include "client_icd/session/session.h"
 
-namespace sluice {
+namespace sluice::client {
 
 class Endpoint {
  public:
@@ -90,4 +90,4 @@ std::vector<Platform*> AllPlatforms();
 // section 4.4). The first; null if there is none.
 Platform* DefaultPlatform();
 
-}  // namespace sluice
+}  // namespace sluice::client

@@ -7,7 +7,7 @@
 #include "client_icd/base/copy_helpers.h"
 #include "proto/frame.h"
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 // Sections 5.2 to 5.8: CL_OUT_OF_RESOURCES if there is a failure to allocate resources required by
@@ -86,7 +86,8 @@ cl_int EnqueueCall::SubmitWrite(pb::Enqueue* on, const HostRegion& source, bool 
   const uint64_t bytes = source.packed_bytes();
   // What a pending command will still write must not be copied before that (design section 5).
   // Nor what lies in a mapping, where a command may still have to write.
-  if (bytes > kInlineTransferBytes || queue_->session().pending_destinations().Overlap(source) ||
+  if (bytes > wire::kInlineTransferBytes ||
+      queue_->session().pending_destinations().Overlap(source) ||
       queue_->session().transport().InHeap(source.base(), source.extent_bytes())) {
     MakeEvent()->SetTransfer(Event::Direction::kFromHost, source);
     return Post(on, {}, blocking);
@@ -203,4 +204,4 @@ cl_int EnqueueCall::Post(pb::Enqueue* on, std::string_view payload, bool blockin
   return status;
 }
 
-}  // namespace sluice
+}  // namespace sluice::client

@@ -24,7 +24,7 @@
 #include "client_icd/objects/queue.h"
 #include "client_icd/session/command_stream.h"
 
-namespace sluice {
+namespace sluice::client {
 
 class EnqueueCall {
  public:
@@ -112,4 +112,4 @@ class EnqueueCall {
   ScopedCommand command_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::client

@@ -9,7 +9,7 @@
 #include "client_icd/session/info.h"
 #include "client_icd/session/letting_go.h"
 
-namespace sluice {
+namespace sluice::client {
 
 Event::Event(Ref<Queue> queue, cl_command_type type)
     : ClObject(queue->session().NextId()),
@@ -401,4 +401,4 @@ cl_int CL_API_CALL clEnqueueWaitForEvents(cl_command_queue queue, cl_uint num_ev
 }
 
 }  // namespace api
-}  // namespace sluice
+}  // namespace sluice::client

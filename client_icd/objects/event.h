@@ -27,7 +27,7 @@
 #include "client_icd/objects/queue.h"
 #include "client_icd/session/pending_command.h"
 
-namespace sluice {
+namespace sluice::client {
 
 class Event : public ClObject<Event, cl_event, ObjectKind::kEvent> {
  public:
@@ -186,4 +186,4 @@ cl_int EndUserEvent(Event* event, cl_int status);
 // which the context must not outlive.
 void EndOwnEvent(Ref<Event> event, cl_int status);
 
-}  // namespace sluice
+}  // namespace sluice::client

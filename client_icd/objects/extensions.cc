@@ -7,7 +7,7 @@
 #include "client_icd/base/api.h"
 #include "client_icd/include/CL/cl_sluice.h"
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 constexpr char kSharedResource[] = "cl_sluice_shared_resource";
@@ -105,4 +105,4 @@ std::vector<cl_name_version> WithExtensionVersions(const std::vector<const char*
   return all;
 }
 
-}  // namespace sluice
+}  // namespace sluice::client

@@ -20,7 +20,7 @@
 #include "client_icd/base/object.h"
 #include "client_icd/session/info.h"
 
-namespace sluice {
+namespace sluice::client {
 
 class Context;
 class Device;
@@ -85,4 +85,4 @@ std::vector<cl_name_version> WithExtensionVersions(const std::vector<const char*
 // True if one of the words of `list`, which has blanks between.
 bool HasExtensionWord(std::string_view list, std::string_view word);
 
-}  // namespace sluice
+}  // namespace sluice::client

@@ -11,7 +11,7 @@
 #include "client_icd/objects/memory.h"
 #include "proto/codec.h"
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 // The dimensions that a type has must be there (section 5.3.1.2).
@@ -108,7 +108,8 @@ cl_int CheckImage(const Context& context, cl_mem_flags* flags, const cl_image_fo
   CL_RETURN_IF_ERROR(CheckMemFlags(*flags));
   // CL_INVALID_IMAGE_FORMAT_DESCRIPTOR if values specified in image_format are not valid or if
   // image_format is NULL.
-  if (format == nullptr || ElementBytes(*format) == 0) return CL_INVALID_IMAGE_FORMAT_DESCRIPTOR;
+  if (format == nullptr || wire::ElementBytes(*format) == 0)
+    return CL_INVALID_IMAGE_FORMAT_DESCRIPTOR;
   // Extension specification, section 9.9.1: CL_DEPTH_STENCIL "can only be created using the
   // clCreateFromGLTexture API".
   if (format->image_channel_order == CL_DEPTH_STENCIL) return CL_INVALID_IMAGE_FORMAT_DESCRIPTOR;
@@ -123,7 +124,7 @@ cl_int CheckImage(const Context& context, cl_mem_flags* flags, const cl_image_fo
   if (*parent != nullptr && (*parent)->is_image() && (*parent)->image().seen_as)
     return CL_INVALID_IMAGE_FORMAT_DESCRIPTOR;
   const bool from_buffer = *parent != nullptr && (*parent)->is_buffer();
-  if (!PitchesAreValid(*desc, ElementBytes(*format), host_ptr != nullptr, from_buffer)) {
+  if (!PitchesAreValid(*desc, wire::ElementBytes(*format), host_ptr != nullptr, from_buffer)) {
     return CL_INVALID_IMAGE_DESCRIPTOR;
   }
   // CL_INVALID_HOST_PTR if host_ptr and the *_HOST_PTR flags do not go together.
@@ -149,8 +150,8 @@ ImageShape MakeImageShape(const cl_image_format& format, const cl_image_desc& de
   shape.format = format;
   shape.desc = desc;
   shape.desc.mem_object = nullptr;
-  shape.element_bytes = ElementBytes(format);
-  shape.extent = ExtentOf(desc);
+  shape.element_bytes = wire::ElementBytes(format);
+  shape.extent = wire::ExtentOf(desc);
   shape.row_pitch =
       desc.image_row_pitch != 0 ? desc.image_row_pitch : desc.image_width * shape.element_bytes;
   const bool rows_are_slices = desc.image_type == CL_MEM_OBJECT_IMAGE1D_ARRAY;
@@ -169,8 +170,9 @@ cl_int MakeImage(MemObject* memory, std::string_view contents) {
   body.set_context_id(memory->context().id());
   body.set_flags(WireMemFlags(memory->flags()) &
                  ~(parent != nullptr ? cl_mem_flags{CL_MEM_ALLOC_HOST_PTR} : 0));
-  EncodeImageFormat(memory->image().format, body.mutable_format());
-  EncodeImageDesc(memory->image().desc, parent != nullptr ? parent->id() : 0, body.mutable_desc());
+  wire::EncodeImageFormat(memory->image().format, body.mutable_format());
+  wire::EncodeImageDesc(memory->image().desc, parent != nullptr ? parent->id() : 0,
+                        body.mutable_desc());
   body.set_staged(memory->is_staged());
   pb::Answer answer;
   CL_RETURN_IF_ERROR(memory->stream().Call(*command, contents, &answer));
@@ -376,7 +378,7 @@ cl_int CL_API_CALL clGetSupportedImageFormats(cl_context context_handle, cl_mem_
   // Section 5.3.2: CL_INVALID_VALUE if flags or image_type are not valid, or if num_entries is 0
   // and image_formats is not NULL.
   CL_RETURN_IF_ERROR(CheckMemFlags(flags));
-  if (ImageDimensions(image_type) == 0) return CL_INVALID_VALUE;
+  if (wire::ImageDimensions(image_type) == 0) return CL_INVALID_VALUE;
   if (num_entries == 0 && image_formats != nullptr) return CL_INVALID_VALUE;
   ScopedCommand command;
   pb::GetSupportedImageFormats& body = *command->mutable_get_supported_image_formats();
@@ -403,4 +405,4 @@ cl_int CL_API_CALL clGetSupportedImageFormats(cl_context context_handle, cl_mem_
 }
 
 }  // namespace api
-}  // namespace sluice
+}  // namespace sluice::client

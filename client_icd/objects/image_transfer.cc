@@ -9,7 +9,7 @@
 #include "client_icd/objects/enqueue.h"
 #include "proto/codec.h"
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 bool IsLayeredRow(const ImageShape& image) {
@@ -152,8 +152,8 @@ cl_int CL_API_CALL clEnqueueReadImage(cl_command_queue command_queue, cl_mem ima
   }
   pb::EnqueueReadImage& body = *call.command().mutable_enqueue_read_image();
   body.set_mem_id(target.image->id());
-  EncodeSize3(origin, body.mutable_origin());
-  EncodeSize3(region, body.mutable_region());
+  wire::EncodeSize3(origin, body.mutable_origin());
+  wire::EncodeSize3(region, body.mutable_region());
   return call.SubmitRead(body.mutable_on(), destination, blocking_read != CL_FALSE);
 }
 
@@ -183,8 +183,8 @@ cl_int CL_API_CALL clEnqueueWriteImage(cl_command_queue command_queue, cl_mem im
   }
   pb::EnqueueWriteImage& body = *call.command().mutable_enqueue_write_image();
   body.set_mem_id(target.image->id());
-  EncodeSize3(origin, body.mutable_origin());
-  EncodeSize3(region, body.mutable_region());
+  wire::EncodeSize3(origin, body.mutable_origin());
+  wire::EncodeSize3(region, body.mutable_region());
   return call.SubmitWrite(body.mutable_on(), source, blocking_write != CL_FALSE);
 }
 
@@ -217,9 +217,9 @@ cl_int CL_API_CALL clEnqueueCopyImage(cl_command_queue command_queue, cl_mem src
   pb::EnqueueCopyImage& body = *call.command().mutable_enqueue_copy_image();
   body.set_source_id(source.image->id());
   body.set_destination_id(destination.image->id());
-  EncodeSize3(src_origin, body.mutable_source_origin());
-  EncodeSize3(dst_origin, body.mutable_destination_origin());
-  EncodeSize3(region, body.mutable_region());
+  wire::EncodeSize3(src_origin, body.mutable_source_origin());
+  wire::EncodeSize3(dst_origin, body.mutable_destination_origin());
+  wire::EncodeSize3(region, body.mutable_region());
   return call.Submit(body.mutable_on());
 }
 
@@ -247,8 +247,8 @@ cl_int CL_API_CALL clEnqueueCopyImageToBuffer(cl_command_queue command_queue, cl
   pb::EnqueueCopyImageToBuffer& body = *call.command().mutable_enqueue_copy_image_to_buffer();
   body.set_image_id(source.image->id());
   body.set_buffer_id(buffer->id());
-  EncodeSize3(src_origin, body.mutable_origin());
-  EncodeSize3(region, body.mutable_region());
+  wire::EncodeSize3(src_origin, body.mutable_origin());
+  wire::EncodeSize3(region, body.mutable_region());
   body.set_buffer_offset(dst_offset);
   return call.Submit(body.mutable_on());
 }
@@ -279,8 +279,8 @@ cl_int CL_API_CALL clEnqueueCopyBufferToImage(cl_command_queue command_queue, cl
   body.set_buffer_id(buffer->id());
   body.set_image_id(destination.image->id());
   body.set_buffer_offset(src_offset);
-  EncodeSize3(dst_origin, body.mutable_origin());
-  EncodeSize3(region, body.mutable_region());
+  wire::EncodeSize3(dst_origin, body.mutable_origin());
+  wire::EncodeSize3(region, body.mutable_region());
   return call.Submit(body.mutable_on());
 }
 
@@ -302,10 +302,10 @@ cl_int CL_API_CALL clEnqueueFillImage(cl_command_queue command_queue, cl_mem ima
   // The fill color is a four-component value of 16 bytes, or a single float for a depth image.
   const bool is_depth = shape.format.image_channel_order == CL_DEPTH;
   body.set_color(fill_color, is_depth ? sizeof(cl_float) : sizeof(cl_float4));
-  EncodeSize3(origin, body.mutable_origin());
-  EncodeSize3(region, body.mutable_region());
+  wire::EncodeSize3(origin, body.mutable_origin());
+  wire::EncodeSize3(region, body.mutable_region());
   return call.Submit(body.mutable_on());
 }
 
 }  // namespace api
-}  // namespace sluice
+}  // namespace sluice::client

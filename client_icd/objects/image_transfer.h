@@ -9,7 +9,7 @@
 #include "client_icd/base/host_region.h"
 #include "client_icd/objects/memory.h"
 
-namespace sluice {
+namespace sluice::client {
 
 // CL_INVALID_VALUE if origin or region is NULL, an element of region is 0, the region is out of
 // bounds, or what the image's type has not is given (section 5.3.3: origin[2] must be 0 and
@@ -29,4 +29,4 @@ HostRegion ImageHostRegion(const ImageShape& image, void* first, const size_t* r
 size_t ImageOffset(const ImageShape& image, const size_t* origin);
 size_t ImageBytes(const ImageShape& image);
 
-}  // namespace sluice
+}  // namespace sluice::client

@@ -9,7 +9,7 @@
 #include "client_icd/base/api.h"
 #include "client_icd/base/args.h"
 
-namespace sluice {
+namespace sluice::client {
 
 Kernel::Kernel(Ref<Program> program, uint64_t id) : ClObject(id), program_(std::move(program)) {
   program_->AttachKernel();
@@ -300,4 +300,4 @@ cl_int CL_API_CALL clGetKernelSubGroupInfoKHR(cl_kernel kernel, cl_device_id dev
 }
 
 }  // namespace api
-}  // namespace sluice
+}  // namespace sluice::client

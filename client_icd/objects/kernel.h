@@ -20,7 +20,7 @@
 #include "client_icd/objects/program.h"
 #include "client_icd/objects/queue.h"
 
-namespace sluice {
+namespace sluice::client {
 
 // A value that an argument was set to.
 struct KernelArgValue {
@@ -110,4 +110,4 @@ class Kernel : public ClObject<Kernel, cl_kernel, ObjectKind::kKernel> {
   std::vector<LaunchLimits> limits_ ABSL_GUARDED_BY(mu_);  // Of the devices it was launched on.
 };
 
-}  // namespace sluice
+}  // namespace sluice::client

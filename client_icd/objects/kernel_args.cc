@@ -13,7 +13,7 @@
 #include "client_icd/objects/sampler.h"
 #include "client_icd/objects/svm.h"
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 using Kind = KernelArgValue::Kind;
@@ -404,4 +404,4 @@ cl_int CL_API_CALL clSetKernelExecInfo(cl_kernel kernel_handle, cl_kernel_exec_i
 }
 
 }  // namespace api
-}  // namespace sluice
+}  // namespace sluice::client

@@ -11,7 +11,7 @@
 #include "client_icd/objects/kernel.h"
 #include "proto/codec.h"
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 // "OpenCL 3.0 ..." as 300.
@@ -138,8 +138,8 @@ cl_int Launch(cl_command_queue queue_handle, cl_kernel kernel_handle, const Work
   // seen it.
   const LaunchLimits& limits = kernel->LimitsLocked(queue->device());
   const bool required = sizes.local == nullptr && limits.required_size[0] != 0;
-  EncodeNdRange(sizes.dimensions, sizes.global, required ? limits.required_size : sizes.local,
-                sizes.offset, body.mutable_range());
+  wire::EncodeNdRange(sizes.dimensions, sizes.global, required ? limits.required_size : sizes.local,
+                      sizes.offset, body.mutable_range());
   kernel->TakeChangedArgsLocked(body.mutable_changed_args());
   return call.Submit(body.mutable_on());
 }
@@ -238,7 +238,8 @@ cl_int CL_API_CALL clGetKernelSuggestedLocalWorkSizeKHR(
     if (suggested_local_work_size == nullptr) return CL_INVALID_VALUE;
     body.set_queue_id(queue->id());
     body.set_kernel_id(kernel->id());
-    EncodeNdRange(work_dim, global_work_size, nullptr, global_work_offset, body.mutable_range());
+    wire::EncodeNdRange(work_dim, global_work_size, nullptr, global_work_offset,
+                        body.mutable_range());
     kernel->TakeChangedArgsLocked(body.mutable_changed_args());
     // Under the lock, though it waits: the changed arguments must reach the worker before the next
     // launch.
@@ -254,4 +255,4 @@ cl_int CL_API_CALL clGetKernelSuggestedLocalWorkSizeKHR(
 }
 
 }  // namespace api
-}  // namespace sluice
+}  // namespace sluice::client

@@ -3,7 +3,7 @@
 
 #include "client_icd/base/kernel_arg_types.h"
 
-namespace sluice {
+namespace sluice::client {
 
 KernelMetadata::KernelMetadata(pb::KernelDescription description)
     : description_(std::move(description)) {
@@ -34,4 +34,4 @@ void KernelMetadata::Accept(cl_uint index, size_t size) {
   accepted_.insert({index, size});
 }
 
-}  // namespace sluice
+}  // namespace sluice::client

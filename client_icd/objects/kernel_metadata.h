@@ -17,7 +17,7 @@
 #include "client_icd/objects/device.h"
 #include "proto/command.pb.h"
 
-namespace sluice {
+namespace sluice::client {
 
 class KernelMetadata {
  public:
@@ -53,4 +53,4 @@ class KernelMetadata {
   std::set<std::pair<cl_uint, size_t>> accepted_ ABSL_GUARDED_BY(mu_);
 };
 
-}  // namespace sluice
+}  // namespace sluice::client

@@ -7,7 +7,7 @@
 #include "client_icd/objects/memory.h"
 #include "proto/codec.h"
 
-namespace sluice {
+namespace sluice::client {
 
 std::shared_ptr<Shadow> Mappings::GetShadow(ShadowPool* pool, size_t bytes) {
   absl::MutexLock lock(&mu_);
@@ -147,8 +147,8 @@ void EncodeMapShared(const MemObject& memory, const Mapping& mapping, pb::Enqueu
   body->set_map_flags(mapping.flags);
   body->set_map_id(mapping.map_id);
   if (memory.is_image()) {
-    EncodeSize3(mapping.image_origin, body->mutable_origin());
-    EncodeSize3(mapping.image_region, body->mutable_region());
+    wire::EncodeSize3(mapping.image_origin, body->mutable_origin());
+    wire::EncodeSize3(mapping.image_region, body->mutable_region());
   } else {
     body->set_offset(mapping.offset);
     body->set_size(mapping.bytes);
@@ -190,7 +190,7 @@ cl_int MapBuffer(EnqueueCall* call, MemObject* buffer, bool blocking, Mapping* m
 // True if the application sees the image as it lies in the heap: it is told one pair of pitches.
 bool LiesAsSeen(const MemObject& image) {
   const ImageShape& shape = image.image();
-  const ImageLayout& layout = image.heap_layout();
+  const wire::ImageLayout& layout = image.heap_layout();
   const bool rows_are_slices = shape.desc.image_type == CL_MEM_OBJECT_IMAGE1D_ARRAY;
   if (rows_are_slices) return shape.slice_pitch == layout.row_pitch;
   return shape.row_pitch == layout.row_pitch &&
@@ -210,8 +210,8 @@ cl_int MapImage(EnqueueCall* call, MemObject* image, bool blocking, Mapping* map
     if (!NeedsContents(mapping->flags)) return call->SubmitNothing(blocking);
     pb::EnqueueReadImage& body = *call->command().mutable_enqueue_read_image();
     body.set_mem_id(image->id());
-    EncodeSize3(mapping->image_origin, body.mutable_origin());
-    EncodeSize3(mapping->image_region, body.mutable_region());
+    wire::EncodeSize3(mapping->image_origin, body.mutable_origin());
+    wire::EncodeSize3(mapping->image_region, body.mutable_region());
     const HostRegion region = ImageHostRegion(shape, mapping->pointer, mapping->image_region,
                                               shape.row_pitch, shape.slice_pitch);
     return call->SubmitRead(body.mutable_on(), region, blocking);
@@ -235,8 +235,8 @@ cl_int SubmitUnmap(EnqueueCall* call, MemObject* memory, const Mapping& mapping)
   const ImageShape& shape = memory->image();
   pb::EnqueueWriteImage& body = *call->command().mutable_enqueue_write_image();
   body.set_mem_id(memory->id());
-  EncodeSize3(mapping.image_origin, body.mutable_origin());
-  EncodeSize3(mapping.image_region, body.mutable_region());
+  wire::EncodeSize3(mapping.image_origin, body.mutable_origin());
+  wire::EncodeSize3(mapping.image_region, body.mutable_region());
   const HostRegion region = ImageHostRegion(shape, mapping.pointer, mapping.image_region,
                                             shape.row_pitch, shape.slice_pitch);
   return call->SubmitWrite(body.mutable_on(), region, false);
@@ -245,7 +245,8 @@ cl_int SubmitUnmap(EnqueueCall* call, MemObject* memory, const Mapping& mapping)
 }  // namespace
 
 bool GoesThroughHeap(const Queue& queue, const MemObject& memory, bool blocking, uint64_t bytes) {
-  return blocking && memory.heap() != nullptr && bytes > kInlineTransferBytes && !queue.profiles();
+  return blocking && memory.heap() != nullptr && bytes > wire::kInlineTransferBytes &&
+         !queue.profiles();
 }
 
 cl_int CopyThroughHeap(EnqueueCall* call, MemObject* memory, Mapping region,
@@ -262,7 +263,7 @@ cl_int CopyThroughHeap(EnqueueCall* call, MemObject* memory, Mapping region,
 }
 
 HostRegion ImageRegionInHeap(const MemObject& image, const size_t* origin, const size_t* region) {
-  const ImageLayout& layout = image.heap_layout();
+  const wire::ImageLayout& layout = image.heap_layout();
   return HostRegion(image.heap() + layout.OffsetOf(origin), region[0] * layout.element_bytes,
                     region[1], region[2], layout.row_pitch, layout.slice_pitch);
 }
@@ -368,4 +369,4 @@ cl_int CL_API_CALL clEnqueueUnmapMemObject(cl_command_queue command_queue, cl_me
 }
 
 }  // namespace api
-}  // namespace sluice
+}  // namespace sluice::client

@@ -32,7 +32,7 @@
 #include "client_icd/base/map_shadow.h"
 #include "client_icd/objects/event.h"
 
-namespace sluice {
+namespace sluice::client {
 
 class EnqueueCall;
 class Queue;
@@ -92,4 +92,4 @@ cl_int CopyThroughHeap(EnqueueCall* call, MemObject* memory, Mapping region,
 // The elements of an image in the heap as a region of memory.
 HostRegion ImageRegionInHeap(const MemObject& image, const size_t* origin, const size_t* region);
 
-}  // namespace sluice
+}  // namespace sluice::client

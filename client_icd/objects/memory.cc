@@ -13,7 +13,7 @@
 #include "client_icd/session/letting_go.h"
 #include "proto/frame.h"
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 constexpr cl_mem_flags kAccessFlags = CL_MEM_READ_WRITE | CL_MEM_WRITE_ONLY | CL_MEM_READ_ONLY;
@@ -94,9 +94,9 @@ bool IsAligned(uint64_t origin, const Device& device) {
 }
 
 bool LayOutInHeap(const ImageShape& shape, bool of_buffer, const pb::MemoryPlacement& placement,
-                  ImageLayout* out) {
+                  wire::ImageLayout* out) {
   return placement.in_heap() &&
-         LayOutImage(shape.desc, shape.element_bytes, of_buffer ? shape.row_pitch : 0, out) &&
+         wire::LayOutImage(shape.desc, shape.element_bytes, of_buffer ? shape.row_pitch : 0, out) &&
          placement.element_size() == out->element_bytes &&
          placement.row_pitch() == out->row_pitch && placement.slice_pitch() == out->slice_pitch;
 }
@@ -153,7 +153,7 @@ cl_int MemObject::SetMade(const pb::MemoryPlacement& placement) {
   made_ = true;
   if (is_image()) return FindImage(placement);
   if (!is_buffer()) return CL_SUCCESS;
-  const BulkSpan span = {placement.segment(), placement.offset(), about_.bytes};
+  const wire::BulkSpan span = {placement.segment(), placement.offset(), about_.bytes};
   if (about_.parent) {
     if (about_.parent->heap() != nullptr) heap_ = about_.parent->heap() + about_.origin;
   } else if (placement.in_heap()) {
@@ -179,10 +179,10 @@ cl_int MemObject::FindImage(const pb::MemoryPlacement& placement) {
 
 // Few bytes travel in their commands; more would need other memory of the heap, which is no more to
 // be had than this.
-cl_int MemObject::MapHeap(const BulkSpan& span) {
+cl_int MemObject::MapHeap(const wire::BulkSpan& span) {
   heap_ = session().transport().Map(span);
   if (heap_ != nullptr || !session().transport().shares_memory() ||
-      span.size <= kInlineTransferBytes)
+      span.size <= wire::kInlineTransferBytes)
     return CL_SUCCESS;
   return session().lost() ? session().lost_code() : CL_MEM_OBJECT_ALLOCATION_FAILURE;
 }
@@ -265,7 +265,7 @@ cl_int MakeBuffer(MemObject* memory, const void* contents) {
   const bool fill_later = contents != nullptr && FillsLater(context, memory->bytes());
   // What few bytes travel as payload gain nothing.
   body.set_mirror((memory->flags() & CL_MEM_ALLOC_HOST_PTR) != 0 && !context.buffers_in_heap() &&
-                  memory->bytes() > kInlineTransferBytes &&
+                  memory->bytes() > wire::kInlineTransferBytes &&
                   memory->session().transport().shares_memory());
   std::string_view payload;
   if (contents != nullptr && !fill_later)
@@ -277,7 +277,8 @@ cl_int MakeBuffer(MemObject* memory, const void* contents) {
 }
 
 bool FillsLater(const Context& context, uint64_t bytes) {
-  return bytes > (context.buffers_in_heap() ? kInlineTransferBytes : kMaxInitialPayloadBytes);
+  return bytes >
+         (context.buffers_in_heap() ? wire::kInlineTransferBytes : wire::kMaxInitialPayloadBytes);
 }
 
 cl_int FillNew(MemObject* memory, const HostRegion& contents) {
@@ -443,4 +444,4 @@ cl_int CL_API_CALL clSetMemObjectDestructorCallback(cl_mem memory_handle,
 }
 
 }  // namespace api
-}  // namespace sluice
+}  // namespace sluice::client

@@ -26,7 +26,7 @@
 #include "client_icd/session/info.h"
 #include "proto/image_format.h"
 
-namespace sluice {
+namespace sluice::client {
 
 struct ImageShape {
   cl_image_format format = {};
@@ -35,13 +35,13 @@ struct ImageShape {
   std::optional<cl_image_format> seen_as;
   cl_image_desc desc = {};  // As given, memory object aside.
   size_t element_bytes = 0;
-  ImageExtent extent = {};
+  wire::ImageExtent extent = {};
   // Of the application's memory for USE_HOST_PTR, and what CL_IMAGE_ROW_PITCH reports: as given,
   // else tightly packed.
   size_t row_pitch = 0;
   size_t slice_pitch = 0;  // 0 where the type has no slices or layers.
 
-  int dimensions() const { return ImageDimensions(desc.image_type); }
+  int dimensions() const { return wire::ImageDimensions(desc.image_type); }
 };
 
 struct PipeShape {
@@ -108,7 +108,7 @@ class MemObject : public ClObject<MemObject, cl_mem, ObjectKind::kMemory> {
   uint8_t* mirror() const { return mirror_; }
   // Of an image: how they lie there. Not always as the application sees its image: that has the
   // pitches of the application's memory.
-  const ImageLayout& heap_layout() const { return heap_layout_; }
+  const wire::ImageLayout& heap_layout() const { return heap_layout_; }
 
   // clReleaseMemObject; false if the application had no reference. A shared object of which it was
   // the last goes as soon as its commands have ended, also if nobody waits for anything: the native
@@ -152,7 +152,7 @@ class MemObject : public ClObject<MemObject, cl_mem, ObjectKind::kMemory> {
 
  private:
   cl_int FindImage(const pb::MemoryPlacement& placement);
-  cl_int MapHeap(const BulkSpan& span);
+  cl_int MapHeap(const wire::BulkSpan& span);
 
   const Ref<Context> context_;
   Description about_;                    // Constant until the destructor.
@@ -161,14 +161,14 @@ class MemObject : public ClObject<MemObject, cl_mem, ObjectKind::kMemory> {
   std::atomic<bool> ends_soon_{false};  // The stream is eager for the destructor's sake.
   uint8_t* heap_ = nullptr;
   uint8_t* mirror_ = nullptr;
-  ImageLayout heap_layout_;
+  wire::ImageLayout heap_layout_;
   Mappings mappings_;
 };
 
 // How an image lies in the heap. False if the placement is not the one that the contract prescribes
 // for an image of that shape: its elements travel by commands then.
 bool LayOutInHeap(const ImageShape& shape, bool of_buffer, const pb::MemoryPlacement& placement,
-                  ImageLayout* out);
+                  wire::ImageLayout* out);
 
 // Largest CL_DEVICE_MAX_MEM_ALLOC_SIZE of the context's devices.
 cl_ulong MaxAllocation(const Context& context);
@@ -202,4 +202,4 @@ cl_mem_flags WireMemFlags(cl_mem_flags flags);
 // True if the origin suits the device's CL_DEVICE_MEM_BASE_ADDR_ALIGN.
 bool IsAligned(uint64_t origin, const Device& device);
 
-}  // namespace sluice
+}  // namespace sluice::client

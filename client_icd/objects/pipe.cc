@@ -3,7 +3,7 @@
 #include "client_icd/base/api.h"
 #include "client_icd/objects/memory.h"
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 bool SupportsPipes(const Context& context) {
@@ -86,4 +86,4 @@ cl_int CL_API_CALL clGetPipeInfo(cl_mem pipe_handle, cl_pipe_info param_name,
 }
 
 }  // namespace api
-}  // namespace sluice
+}  // namespace sluice::client

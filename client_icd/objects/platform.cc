@@ -9,7 +9,7 @@
 #include "client_icd/objects/endpoint.h"
 #include "client_icd/objects/extensions.h"
 
-namespace sluice {
+namespace sluice::client {
 
 Platform::Platform(Endpoint* endpoint, const pb::PlatformSnapshot::Platform& described,
                    bool shares_resources)
@@ -74,4 +74,4 @@ cl_int CL_API_CALL clGetPlatformInfo(cl_platform_id handle, cl_platform_info par
 }
 
 }  // namespace api
-}  // namespace sluice
+}  // namespace sluice::client

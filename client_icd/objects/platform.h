@@ -11,7 +11,7 @@
 #include "client_icd/objects/device.h"
 #include "proto/snapshot.pb.h"
 
-namespace sluice {
+namespace sluice::client {
 
 namespace pb = v1;
 
@@ -40,4 +40,4 @@ class Platform : public ClObject<Platform, cl_platform_id, ObjectKind::kPlatform
   std::vector<Device*> devices_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::client

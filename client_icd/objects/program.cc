@@ -10,7 +10,7 @@
 #include "client_icd/objects/platform.h"
 #include "client_icd/program_headers/absolute_includes.h"
 
-namespace sluice {
+namespace sluice::client {
 
 Program::Program(Ref<Context> context, Origin origin, std::span<Device* const> devices,
                  std::string text)
@@ -447,4 +447,4 @@ cl_int CL_API_CALL clUnloadPlatformCompiler(cl_platform_id platform) noexcept {
 }
 
 }  // namespace api
-}  // namespace sluice
+}  // namespace sluice::client

@@ -23,7 +23,7 @@
 #include "client_icd/session/info.h"
 #include "proto/command.pb.h"
 
-namespace sluice {
+namespace sluice::client {
 
 class KernelMetadata;
 
@@ -99,4 +99,4 @@ class Program : public ClObject<Program, cl_program, ObjectKind::kProgram> {
   std::map<std::string, std::shared_ptr<KernelMetadata>> metadata_ ABSL_GUARDED_BY(mu_);
 };
 
-}  // namespace sluice
+}  // namespace sluice::client

@@ -11,7 +11,7 @@
 #include "client_icd/objects/program.h"
 #include "client_icd/program_headers/includes.h"
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 struct Build {
@@ -51,7 +51,7 @@ void RunAndNotify(const std::shared_ptr<Build>& build) {
 cl_int RunBuild(std::unique_ptr<Build> build) {
   if (build->notify == nullptr) return build->Run();
   const std::shared_ptr<Build> shared = std::move(build);
-  if (!StartThread("sluice-build", [shared] { RunAndNotify(shared); })) RunAndNotify(shared);
+  if (!os::StartThread("sluice-build", [shared] { RunAndNotify(shared); })) RunAndNotify(shared);
   return CL_SUCCESS;
 }
 
@@ -66,7 +66,7 @@ std::string_view OnTheWire(const char* options) {
 // lacks its value: a driver may crash, and whatever is put behind it become its value.
 template <typename Body>
 bool AddIncludes(const std::vector<std::string_view>& sources, const char* options, Body* body) {
-  IncludeScan scan = ScanIncludes(sources, OnTheWire(options), CurrentDirectory());
+  IncludeScan scan = ScanIncludes(sources, OnTheWire(options), os::CurrentDirectory());
   if (scan.lacks_value) return false;
   body->set_options(std::move(scan.options));
   for (FoundInclude& file : scan.files) {
@@ -185,7 +185,7 @@ cl_int CL_API_CALL clCompileProgram(
     build->inputs.emplace_back(header);
     body.add_header_ids(header->id());
     // As the directives that name it, which are rewritten (absolute_includes.h).
-    body.add_header_names(PortablePath(header_include_names[i]));
+    body.add_header_names(os::PortablePath(header_include_names[i]));
     if (header->origin() == Program::Origin::kSource) sources.push_back(header->text());
   }
   const bool whole = AddIncludes(sources, options, &body);
@@ -212,7 +212,7 @@ cl_program CL_API_CALL clLinkProgram(cl_context context_handle, cl_uint num_devi
   if (num_input_programs == 0 || input_programs == nullptr)
     return Fail(errcode_ret, CL_INVALID_VALUE);
   // CL_INVALID_LINKER_OPTIONS if the linker options specified by options are invalid; as builds'.
-  if (ScanIncludes({}, OnTheWire(options), CurrentDirectory()).lacks_value)
+  if (ScanIncludes({}, OnTheWire(options), os::CurrentDirectory()).lacks_value)
     return Fail(errcode_ret, CL_INVALID_LINKER_OPTIONS);
   pb::Command command;
   pb::LinkProgram& body = *command.mutable_link_program();
@@ -253,4 +253,4 @@ cl_program CL_API_CALL clLinkProgram(cl_context context_handle, cl_uint num_devi
 }
 
 }  // namespace api
-}  // namespace sluice
+}  // namespace sluice::client

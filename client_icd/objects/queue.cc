@@ -9,7 +9,7 @@
 #include "client_icd/session/info.h"
 #include "client_icd/session/letting_go.h"
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 constexpr cl_command_queue_properties kHostFlags =
@@ -340,4 +340,4 @@ cl_int CL_API_CALL clSetDefaultDeviceCommandQueue(cl_context context_handle,
 }
 
 }  // namespace api
-}  // namespace sluice
+}  // namespace sluice::client

@@ -13,7 +13,7 @@
 #include "client_icd/objects/context.h"
 #include "client_icd/objects/device.h"
 
-namespace sluice {
+namespace sluice::client {
 
 class Queue : public ClObject<Queue, cl_command_queue, ObjectKind::kQueue> {
  public:
@@ -125,4 +125,4 @@ class Queue : public ClObject<Queue, cl_command_queue, ObjectKind::kQueue> {
   Listener listener_{this};
 };
 
-}  // namespace sluice
+}  // namespace sluice::client

@@ -3,7 +3,7 @@
 
 #include "client_icd/base/api.h"
 
-namespace sluice {
+namespace sluice::client {
 
 Sampler::Sampler(Ref<Context> context, PropertyList properties, bool normalized,
                  cl_addressing_mode addressing, cl_filter_mode filter)
@@ -140,4 +140,4 @@ cl_int CL_API_CALL clGetSamplerInfo(cl_sampler sampler_handle, cl_sampler_info p
 }
 
 }  // namespace api
-}  // namespace sluice
+}  // namespace sluice::client

@@ -9,7 +9,7 @@
 #include "client_icd/objects/context.h"
 #include "client_icd/session/info.h"
 
-namespace sluice {
+namespace sluice::client {
 
 class Sampler : public ClObject<Sampler, cl_sampler, ObjectKind::kSampler> {
  public:
@@ -35,4 +35,4 @@ class Sampler : public ClObject<Sampler, cl_sampler, ObjectKind::kSampler> {
   bool made_ = false;
 };
 
-}  // namespace sluice
+}  // namespace sluice::client

@@ -11,7 +11,7 @@
 #include "client_icd/objects/context.h"
 #include "client_icd/objects/enqueue.h"
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 constexpr cl_uint kMostAlignment = 4096;  // What all in the heap has.
@@ -425,4 +425,4 @@ cl_int CL_API_CALL clEnqueueSVMMigrateMem(cl_command_queue command_queue, cl_uin
 }
 
 }  // namespace api
-}  // namespace sluice
+}  // namespace sluice::client

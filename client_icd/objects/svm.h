@@ -15,7 +15,7 @@
 #include <cstdint>
 #include <optional>
 
-namespace sluice {
+namespace sluice::client {
 
 class Context;
 
@@ -31,4 +31,4 @@ struct SvmPlace {
 };
 std::optional<SvmPlace> FindSvm(const Context& context, const void* pointer);
 
-}  // namespace sluice
+}  // namespace sluice::client

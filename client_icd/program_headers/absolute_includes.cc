@@ -7,7 +7,7 @@
 #include "broker/os/this_process.h"
 #include "proto/include_host.h"
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 size_t SkipBlanks(std::string_view text, size_t at) {
@@ -79,9 +79,9 @@ class Rewriter {
     const size_t end = text_.find(text_[at] == '"' ? '"' : '>', at + 1);
     if (end == std::string_view::npos || end > LineEnd(text_, at)) return;
     const std::string_view path = text_.substr(at + 1, end - at - 1);
-    std::string portable = PortablePath(path);
-    if (portable.empty() || (only_files && !IsFileOfThisHost(portable))) return;
-    if (portable[0] == '/') portable.insert(0, kIncludeHostFolder);
+    std::string portable = os::PortablePath(path);
+    if (portable.empty() || (only_files && !os::IsFileOfThisHost(portable))) return;
+    if (portable[0] == '/') portable.insert(0, wire::kIncludeHostFolder);
     if (portable != path) paths_.push_back({at + 1, end, std::move(portable)});
   }
 
@@ -108,4 +108,4 @@ class Rewriter {
 
 std::string RewriteAbsoluteIncludes(std::string_view text) { return Rewriter(text).Run(); }
 
-}  // namespace sluice
+}  // namespace sluice::client

@@ -14,7 +14,7 @@
 #include <string>
 #include <string_view>
 
-namespace sluice {
+namespace sluice::client {
 
 // Blank as the preprocessor sees it, within a line.
 inline bool IsBlank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f'; }
@@ -22,4 +22,4 @@ inline bool IsBlank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == 
 // Directives that read files, tests for files, and macros that are the path of a file of this host.
 std::string RewriteAbsoluteIncludes(std::string_view text);
 
-}  // namespace sluice
+}  // namespace sluice::client

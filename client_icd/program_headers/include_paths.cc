@@ -5,7 +5,7 @@
 
 #include "broker/os/this_process.h"
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 constexpr int kMostLinks = 40;  // In one path: Linux' own limit.
@@ -46,7 +46,7 @@ bool IncludePaths::Walk(std::string_view path, Place* place) {
     if (part.empty() || part == ".") continue;
     const std::string folder = place->target;
     if (part == "..") {
-      if (!LookAtThisHost(folder).is_folder) return false;
+      if (!os::LookAtThisHost(folder).is_folder) return false;
       AddStep(folder, "");
       place->path = place->target = DirectoryOf(folder);
       place->spelled.clear();
@@ -55,7 +55,7 @@ bool IncludePaths::Walk(std::string_view path, Place* place) {
     if (!place->spelled.empty())
       place->spelled = WithoutRoot(place->spelled).append("/").append(part);
     place->path = place->target = WithoutRoot(folder).append("/").append(part);
-    const std::string link = LookAtThisHost(place->path).link;
+    const std::string link = os::LookAtThisHost(place->path).link;
     if (!link.empty() && !FollowLink(link, &place->target)) return false;
   }
   return true;
@@ -67,7 +67,7 @@ bool IncludePaths::FollowLink(std::string_view link, std::string* path) {
   const std::string folder = DirectoryOf(*path);
   Place target{folder, folder, folder};
   if (!Walk(link, &target)) return false;
-  if (LookAtThisHost(target.target).is_folder) AddStep(target.target, "");
+  if (os::LookAtThisHost(target.target).is_folder) AddStep(target.target, "");
   AddStep(*path, target.target);
   *path = target.target;
   return true;
@@ -77,4 +77,4 @@ void IncludePaths::AddStep(const std::string& path, const std::string& link_targ
   if (path != "/" && known_.insert(path).second) steps_.push_back({path, link_target});
 }
 
-}  // namespace sluice
+}  // namespace sluice::client

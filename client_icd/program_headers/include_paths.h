@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-namespace sluice {
+namespace sluice::client {
 
 struct IncludeStep {
   std::string path;         // A link or a folder.
@@ -53,4 +53,4 @@ class IncludePaths {
 // The folder of an absolute path.
 std::string DirectoryOf(const std::string& path);
 
-}  // namespace sluice
+}  // namespace sluice::client

@@ -9,7 +9,7 @@
 #include "broker/os/this_process.h"
 #include "client_icd/program_headers/absolute_includes.h"
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 constexpr int kMaxExpansionDepth = 8;
@@ -44,7 +44,7 @@ struct Word {
 };
 
 // Whether a backslash before `next` makes it an ordinary character and is none itself.
-bool Escapes(char next) { return !BackslashSeparatesFolders() || next == '"' || next == '\''; }
+bool Escapes(char next) { return !os::BackslashSeparatesFolders() || next == '"' || next == '\''; }
 
 std::vector<Word> SplitOptions(std::string_view options) {
   std::vector<Word> words;
@@ -128,7 +128,7 @@ class Scanner {
   void AddDirectory(const std::string& directory);
   void NoteAbsolute(std::string_view operand) {
     // A quote or bracket stands before the path.
-    if (operand.size() > 1 && PortablePath(operand.substr(1))[0] == '/')
+    if (operand.size() > 1 && os::PortablePath(operand.substr(1))[0] == '/')
       names_absolute_paths_ = true;
   }
 
@@ -156,7 +156,7 @@ void Scanner::AddDirectory(const std::string& directory) {
 void Scanner::AddFolder(const Word& word, size_t from) {
   if (from >= word.text.size()) return;
   const std::string folder =
-      paths_.Folder(PortablePath(std::string_view(word.text).substr(from)), current_directory_);
+      paths_.Folder(os::PortablePath(std::string_view(word.text).substr(from)), current_directory_);
   if (folder.empty()) return;
   folders_.push_back(folder);
   AddDirectory(folder);
@@ -342,7 +342,7 @@ void Scanner::Resolve(std::string_view text, const Operand& operand) {
 }
 
 bool Scanner::FindFile(std::string_view written, bool quoted, const Operand& operand) {
-  const std::string name = PortablePath(written);
+  const std::string name = os::PortablePath(written);
   if (name.front() == '/') {
     if (!TakeFile(name, "")) return false;
     NoteMacroFolders(name);
@@ -363,7 +363,7 @@ bool Scanner::FindFile(std::string_view written, bool quoted, const Operand& ope
 void Scanner::NoteMacroFolders(const std::string& path) {
   for (const auto& [name, macro] : macros_) {
     if (macro.begin == macro.end) continue;
-    const std::string value = PortablePath(macro.value);
+    const std::string value = os::PortablePath(macro.value);
     if (value.front() != '/' || path.compare(0, value.size(), value) != 0) continue;
     const auto place = paths_.Find(value, "");
     const bool is_file = place.has_value() && taken_.count(place->path) != 0;
@@ -403,7 +403,7 @@ size_t Scanner::AddFile(const std::string& path, const std::string* contents) {
   const size_t most = kMaxIncludeBytes - taken_bytes_;
   FoundInclude file{path, contents != nullptr ? *contents : ""};
   if (index >= kMaxIncludeFiles || file.contents.size() > most) return index;
-  if (contents == nullptr && !ReadFileOfThisHost(path, most, &file.contents)) return index;
+  if (contents == nullptr && !os::ReadFileOfThisHost(path, most, &file.contents)) return index;
   taken_bytes_ += file.contents.size();
   sent_.emplace(path, index);
   result_.files.push_back(std::move(file));
@@ -471,4 +471,4 @@ IncludeScan ScanIncludes(const std::vector<std::string_view>& sources, std::stri
   return scanner.Finish();
 }
 
-}  // namespace sluice
+}  // namespace sluice::client

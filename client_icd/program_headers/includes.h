@@ -17,7 +17,7 @@
 
 #include "client_icd/program_headers/include_paths.h"
 
-namespace sluice {
+namespace sluice::client {
 
 inline constexpr size_t kMaxIncludeFiles = 4096;
 inline constexpr size_t kMaxIncludeBytes = size_t{64} << 20;
@@ -41,4 +41,4 @@ struct IncludeScan {
 IncludeScan ScanIncludes(const std::vector<std::string_view>& sources, std::string_view options,
                          const std::string& current_directory);
 
-}  // namespace sluice
+}  // namespace sluice::client

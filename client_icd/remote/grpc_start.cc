@@ -20,7 +20,7 @@
 #include "broker/os/threads.h"
 #include "proto/status_macros.h"
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 // gRPC would take its threads down with the last channel, and start them again with the next: this
@@ -30,7 +30,7 @@ std::atomic<std::shared_ptr<grpc::Channel>*> kept{nullptr};
 
 // As many threads as gRPC starts: its pool, timers, executors, and one to spare for each kind. It
 // does not say if it gets none, and waits for them for ever.
-int ThreadsOfGrpc() { return 6 + std::min(UsableProcessors(), 16); }
+int ThreadsOfGrpc() { return 6 + std::min(os::UsableProcessors(), 16); }
 
 // What gRPC opens to be there at all (it aborts the process if it cannot), what we open beside it,
 // a connection, what finds its address, and one to spare.
@@ -38,10 +38,10 @@ constexpr int kDescriptorsOfGrpc = 8;
 
 // OK if this process can have so many descriptors more at once.
 absl::Status CheckRoomForDescriptors(int wanted) {
-  std::vector<UniqueFd> opened;
+  std::vector<os::UniqueFd> opened;
   for (int count = 0; count < wanted; ++count) {
-    opened.push_back(OpenSentinel());
-    if (IsStillThere(IdentityOf(opened.back().get()))) continue;
+    opened.push_back(os::OpenSentinel());
+    if (os::IsStillThere(os::IdentityOf(opened.back().get()))) continue;
     return absl::ResourceExhaustedError(
         absl::StrCat("gRPC needs ", wanted, " descriptors, and this process can have only ", count,
                      " more: raise its limit on open files (ulimit -n)"));
@@ -68,7 +68,7 @@ absl::Status CheckRoomForThreads(int wanted) {
       absl::MutexLock lock(&gate->mu);
       ++gate->waiting;
     }
-    if (StartThread("sluice-try", wait)) continue;
+    if (os::StartThread("sluice-try", wait)) continue;
     absl::MutexLock lock(&gate->mu);
     --gate->waiting;
     break;
@@ -86,9 +86,9 @@ absl::Status CheckRoomForThreads(int wanted) {
 // gRPC writes errors on stderr, which is the application's. One that is not a part of this library
 // may be the application's too, and is not ours to silence.
 void SilenceOwnGrpc() {
-  const std::string ours = LibraryFileOf(reinterpret_cast<const void*>(&StartGrpc));
-  if (LibraryFileOf(reinterpret_cast<const void*>(&gpr_set_log_function)) != ours) return;
-  if (EnvironmentVariable("GRPC_VERBOSITY") || EnvironmentVariable("SLUICE_LOG")) return;
+  const std::string ours = os::LibraryFileOf(reinterpret_cast<const void*>(&StartGrpc));
+  if (os::LibraryFileOf(reinterpret_cast<const void*>(&gpr_set_log_function)) != ours) return;
+  if (os::EnvironmentVariable("GRPC_VERBOSITY") || os::EnvironmentVariable("SLUICE_LOG")) return;
   gpr_set_log_function([](gpr_log_func_args*) {});
 }
 
@@ -111,4 +111,4 @@ absl::Status StartGrpc() {
 
 absl::Status CheckRoomForGrpcThreads() { return CheckRoomForThreads(ThreadsOfGrpc()); }
 
-}  // namespace sluice
+}  // namespace sluice::client

@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 
-namespace sluice {
+namespace sluice::client {
 
 // Makes gRPC ready, once: silent, and never taken down again, since its threads may still run while
 // the process ends. kResourceExhausted: this process can have too few descriptors or threads, which
@@ -18,4 +18,4 @@ absl::Status StartGrpc();
 // Before what makes gRPC start threads of its own beside those: callbacks.
 absl::Status CheckRoomForGrpcThreads();
 
-}  // namespace sluice
+}  // namespace sluice::client

@@ -29,7 +29,7 @@
 #include "proto/ring_writer.h"
 #include "proto/status_macros.h"
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 // Reply.session_ended.reason (proto/command.proto).
@@ -51,7 +51,7 @@ void Answer(const absl::Status& status, uint64_t max_in_flight, int fd,
   }
   const absl::string_view text = status.ok() ? version : status.message();
   std::memcpy(answer.message, text.data(), std::min(text.size(), sizeof(answer.message) - 1));
-  SendMessage(kHelperSocket, &answer, sizeof(answer), &fd, fd < 0 ? 0 : 1).IgnoreError();
+  os::SendMessage(kHelperSocket, &answer, sizeof(answer), &fd, fd < 0 ? 0 : 1).IgnoreError();
 }
 
 // Nothing comes from the client on the socket but its end.
@@ -62,13 +62,13 @@ void Watch() {
   End();
 }
 
-void PassCommands(RingReader* commands, Transport* transport) {
-  Frame frame;
+void PassCommands(wire::RingReader* commands, Transport* transport) {
+  wire::Frame frame;
   while (true) {
     const absl::StatusOr<bool> got = commands->Next(&frame);
     if (!got.ok()) End();
     if (!*got) {
-      commands->Sleep(kSleepsForAny, 0, kBitWaiter, /*timeout_ns=*/-1);
+      commands->Sleep(wire::kSleepsForAny, 0, wire::kBitWaiter, /*timeout_ns=*/-1);
       continue;
     }
     const bool last = !commands->HasPiece();
@@ -77,47 +77,47 @@ void PassCommands(RingReader* commands, Transport* transport) {
 }
 
 // False: the ring cannot be right, or nobody takes what is in it.
-bool Pass(const FrameHeader& header, std::string_view message, std::string_view payload,
-          bool may_wait, RingWriter* replies) {
-  const auto write = [&](const PieceHeader& piece, std::string_view a, std::string_view b,
+bool Pass(const wire::FrameHeader& header, std::string_view message, std::string_view payload,
+          bool may_wait, wire::RingWriter* replies) {
+  const auto write = [&](const wire::PieceHeader& piece, std::string_view a, std::string_view b,
                          std::string_view c) {
     while (!replies->TryWritePiece(piece, a, b, c)) {
       if (replies->violated() || !may_wait) return false;
-      replies->Notify(Wake::kUrgent, 0);
+      replies->Notify(wire::Wake::kUrgent, 0);
       replies->WaitForRoom(piece.body_bytes, kRoomTimeoutNs);
     }
     return true;
   };
-  const bool passed = CutFrame(header, message, payload, kMaxPieceBody, write);
-  replies->Notify(Wake::kUrgent, 0);
+  const bool passed = wire::CutFrame(header, message, payload, wire::kMaxPieceBody, write);
+  replies->Notify(wire::Wake::kUrgent, 0);
   return passed;
 }
 
-void PassReplies(Transport* transport, RingWriter* replies) {
-  Frame frame;
+void PassReplies(Transport* transport, wire::RingWriter* replies) {
+  wire::Frame frame;
   while (!transport->lost()) {
-    const uint32_t ticket = transport->Arm(kSleepsForAny, 0);
+    const uint32_t ticket = transport->Arm(wire::kSleepsForAny, 0);
     bool any = false;
     while (transport->Receive(&frame)) {
       any = true;
       if (!Pass(frame.header(), frame.message(), frame.payload(), /*may_wait=*/true, replies))
         End();
     }
-    if (!any) transport->Wait(ticket, kBitWaiter);
+    if (!any) transport->Wait(ticket, wire::kBitWaiter);
   }
   std::string ended;
-  AppendStringField(kReasonField, transport->lost_reason(), &ended);
+  wire::AppendStringField(kReasonField, transport->lost_reason(), &ended);
   std::string reply;
-  AppendStringField(kSessionEndedField, ended, &reply);
-  FrameHeader header = {};
+  wire::AppendStringField(kSessionEndedField, ended, &reply);
+  wire::FrameHeader header = {};
   header.message_bytes = static_cast<uint32_t>(reply.size());
   Pass(header, reply, {}, /*may_wait=*/false, replies);
 }
 
-absl::StatusOr<std::pair<UniqueFd, SharedMapping>> MakeRing(const char* name) {
-  ASSIGN_OR_RETURN(UniqueFd fd, CreateSharedMemory(name, kRingFileBytes));
-  ASSIGN_OR_RETURN(SharedMapping mapping,
-                   SharedMapping::Map(fd.get(), kRingFileBytes, /*writable=*/true));
+absl::StatusOr<std::pair<os::UniqueFd, os::SharedMapping>> MakeRing(const char* name) {
+  ASSIGN_OR_RETURN(os::UniqueFd fd, os::CreateSharedMemory(name, wire::kRingFileBytes));
+  ASSIGN_OR_RETURN(os::SharedMapping mapping,
+                   os::SharedMapping::Map(fd.get(), wire::kRingFileBytes, /*writable=*/true));
   return std::pair(std::move(fd), std::move(mapping));
 }
 
@@ -125,15 +125,15 @@ absl::Status Serve(const char* endpoint) {
   ASSIGN_OR_RETURN(const auto transport, RemoteTransport::Connect(endpoint, ConnectTimeout()));
   ASSIGN_OR_RETURN(const auto commands, MakeRing("sluice-commands"));
   ASSIGN_OR_RETURN(const auto replies, MakeRing("sluice-replies"));
-  RingReader reader(commands.second.data());
-  RingWriter writer(replies.second.data());
+  wire::RingReader reader(commands.second.data());
+  wire::RingWriter writer(replies.second.data());
   Answer(absl::OkStatus(), transport->max_in_flight(), -1);
-  HandleMessage offer = {};
-  offer.magic = kHandleMagic;
-  offer.type = HandleMessageType::kRingOffer;
-  offer.size = kRingFileBytes;
+  wire::HandleMessage offer = {};
+  offer.magic = wire::kHandleMagic;
+  offer.type = wire::HandleMessageType::kRingOffer;
+  offer.size = wire::kRingFileBytes;
   const int fds[] = {commands.first.get(), replies.first.get()};
-  RETURN_IF_ERROR(SendMessage(kHelperSocket, &offer, sizeof(offer), fds, 2));
+  RETURN_IF_ERROR(os::SendMessage(kHelperSocket, &offer, sizeof(offer), fds, 2));
   std::thread([&] { PassCommands(&reader, transport.get()); }).detach();
   PassReplies(transport.get(), &writer);
   End();
@@ -147,8 +147,8 @@ absl::Status Describe(const char* endpoint, const char* timeout_text) {
   std::string version;
   ASSIGN_OR_RETURN(const std::string snapshot,
                    DescribePlatforms(endpoint, std::chrono::milliseconds(timeout_ms), &version));
-  ASSIGN_OR_RETURN(const UniqueFd copy,
-                   CreateSealedCopy("sluice-snapshot", snapshot.data(), snapshot.size()));
+  ASSIGN_OR_RETURN(const os::UniqueFd copy,
+                   os::CreateSealedCopy("sluice-snapshot", snapshot.data(), snapshot.size()));
   Answer(absl::OkStatus(), 0, copy.get(), version);
   return absl::OkStatus();
 }
@@ -162,7 +162,7 @@ int Main(int argc, char** argv) {
     [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kUsage, sizeof(kUsage) - 1);
     return 2;
   }
-  EnsureStandardDescriptors();
+  os::EnsureStandardDescriptors();
   std::thread(Watch).detach();
   const absl::Status status = connects ? Serve(argv[2]) : Describe(argv[2], argv[3]);
   if (!status.ok()) Answer(status, 0, -1);
@@ -170,6 +170,6 @@ int Main(int argc, char** argv) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::client
 
-int main(int argc, char** argv) { return sluice::Main(argc, argv); }
+int main(int argc, char** argv) { return sluice::client::Main(argc, argv); }

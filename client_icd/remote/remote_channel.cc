@@ -30,7 +30,7 @@
 #include "proto/network/transport_arguments.h"
 #include "proto/status_macros.h"
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 constexpr char kDescribeMethod[] = "/sluice.v1.Session/DescribePlatforms";
@@ -53,7 +53,7 @@ constexpr std::chrono::milliseconds kTimersPatience(1'000);
 
 std::atomic<bool> forked{false};
 // Opened beside gRPC's own descriptors: closed with them. Set when PrepareGrpc has made it ready.
-std::atomic<const DescriptorIdentity*> sentinel{nullptr};
+std::atomic<const os::DescriptorIdentity*> sentinel{nullptr};
 
 // What gRPC works on while it asks. Leaked if it does not let go in time.
 struct DescribeCall {
@@ -71,7 +71,7 @@ std::string Value(const Environment& environment, const char* name) {
 absl::StatusOr<std::string> ReadFileOf(const Environment& environment, const char* name) {
   const std::string path = Value(environment, name);
   if (path.empty()) return std::string();
-  absl::StatusOr<std::string> content = ReadNamedFile(path, kMaxFileBytes);
+  absl::StatusOr<std::string> content = os::ReadNamedFile(path, kMaxFileBytes);
   if (!content.ok()) {
     return absl::InvalidArgumentError(absl::StrCat(name, ": ", content.status().message()));
   }
@@ -81,18 +81,18 @@ absl::StatusOr<std::string> ReadFileOf(const Environment& environment, const cha
 }
 
 // As messages call it: the variable, and the file.
-PemFile Named(const Environment& environment, const char* name, const std::string& content) {
+wire::PemFile Named(const Environment& environment, const char* name, const std::string& content) {
   return {absl::StrCat(name, "=", Value(environment, name)), content};
 }
 
 // gRPC says of a file that holds something else no more than that it has no address.
 absl::Status CheckFiles(const Environment& environment, const RemoteSecurity& security) {
   if (!security.roots.empty()) {
-    RETURN_IF_ERROR(CheckAuthorities(Named(environment, "SLUICE_TLS_CA", security.roots)));
+    RETURN_IF_ERROR(wire::CheckAuthorities(Named(environment, "SLUICE_TLS_CA", security.roots)));
   }
   if (security.certificate.empty()) return absl::OkStatus();
-  return CheckIdentity(Named(environment, "SLUICE_TLS_CERT", security.certificate),
-                       Named(environment, "SLUICE_TLS_KEY", security.key));
+  return wire::CheckIdentity(Named(environment, "SLUICE_TLS_CERT", security.certificate),
+                             Named(environment, "SLUICE_TLS_KEY", security.key));
 }
 
 // The system's authorities. The error names the places that were looked at, and why one that is
@@ -120,7 +120,7 @@ absl::Status FindSystemRoots(const SystemFile& read, RemoteSecurity* security) {
 absl::StatusOr<std::string> ReadToken(const Environment& environment) {
   ASSIGN_OR_RETURN(const std::string content, ReadFileOf(environment, "SLUICE_TOKEN_FILE"));
   if (content.empty()) return content;  // There is no such file, and need not be.
-  absl::StatusOr<std::vector<std::string>> tokens = ParseTokens(content, /*most=*/1);
+  absl::StatusOr<std::vector<std::string>> tokens = wire::ParseTokens(content, /*most=*/1);
   if (tokens.ok()) return std::move(tokens->front());
   return absl::InvalidArgumentError(
       absl::StrCat("SLUICE_TOKEN_FILE: ", Value(environment, "SLUICE_TOKEN_FILE"), ": ",
@@ -143,7 +143,7 @@ absl::StatusOr<RemoteSecurity> ChooseSecurity(const std::string& endpoint,
   }
   RETURN_IF_ERROR(CheckFiles(environment, security));
   const bool plaintext_allowed =
-      IsLoopbackTarget(endpoint) || Value(environment, "SLUICE_ALLOW_PLAINTEXT") == "1";
+      wire::IsLoopbackTarget(endpoint) || Value(environment, "SLUICE_ALLOW_PLAINTEXT") == "1";
   security.tls = !security.roots.empty() || !security.certificate.empty() || !plaintext_allowed;
   if (!security.tls || !security.roots.empty()) return security;
   if (const absl::Status roots = FindSystemRoots(read, &security); !roots.ok()) {
@@ -161,7 +161,7 @@ absl::StatusOr<RemoteSecurity> ChooseSecurity(const std::string& endpoint,
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& endpoint,
                                            const RemoteSecurity& security) {
   grpc::ChannelArguments arguments;
-  for (const auto& [name, value] : TransportArguments()) arguments.SetInt(name, value);
+  for (const auto& [name, value] : wire::TransportArguments()) arguments.SetInt(name, value);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   arguments.SetMaxReceiveMessageSize(kMaxDescribeBytes);
@@ -223,7 +223,7 @@ std::string TlsHint(const grpc::Status& status, const RemoteSecurity& security) 
 }
 
 absl::StatusOr<std::string> ReadSystemFile(const char* path) {
-  return ReadNamedFile(path, kMaxFileBytes);
+  return os::ReadNamedFile(path, kMaxFileBytes);
 }
 
 std::string ConnectHint(const grpc::Status& status) {
@@ -244,15 +244,16 @@ absl::StatusOr<std::string> DescribePlatforms(const std::string& endpoint,
   const auto deadline = start + timeout;
   const std::chrono::milliseconds to_connect = std::min(ConnectTimeout(), timeout);
   RETURN_IF_ERROR(PrepareGrpc());
-  const std::vector<DescriptorIdentity> before = OpenSockets();
-  ASSIGN_OR_RETURN(const RemoteSecurity security, ChooseSecurity(endpoint, EnvironmentVariable));
+  const std::vector<os::DescriptorIdentity> before = os::OpenSockets();
+  ASSIGN_OR_RETURN(const RemoteSecurity security,
+                   ChooseSecurity(endpoint, os::EnvironmentVariable));
   auto call = std::make_unique<DescribeCall>();
   grpc::GenericStub stub(MakeChannel(endpoint, security));
   call->context.set_deadline(deadline);
   Authorize(security, &call->context);
   std::string request;
-  AppendStringField(kFeaturesField, VersionFeature(), &request);
-  AppendStringField(kProcessNameField, ProcessName(), &request);
+  wire::AppendStringField(kFeaturesField, VersionFeature(), &request);
+  wire::AppendStringField(kProcessNameField, os::ProcessName(), &request);
   const grpc::Slice slice(request);
   call->reader = stub.PrepareUnaryCall(&call->context, kDescribeMethod, grpc::ByteBuffer(&slice, 1),
                                        &call->queue);
@@ -262,7 +263,7 @@ absl::StatusOr<std::string> DescribePlatforms(const std::string& endpoint,
   void* tag = nullptr;
   bool ok = false;
   auto next = call->queue.AsyncNext(&tag, &ok, start + to_connect);
-  const bool not_there = next == grpc::CompletionQueue::TIMEOUT && !HasNewConnection(before);
+  const bool not_there = next == grpc::CompletionQueue::TIMEOUT && !os::HasNewConnection(before);
   if (not_there) call->context.TryCancel();
   // The call's deadline bounds this, unless gRPC has found no thread for its timers.
   if (next == grpc::CompletionQueue::TIMEOUT)
@@ -284,20 +285,20 @@ absl::StatusOr<std::string> DescribePlatforms(const std::string& endpoint,
         absl::StrCat(Describe(status), TlsHint(status, security), ConnectHint(status)));
   }
 
-  MessageReader reader;
+  wire::MessageReader reader;
   if (!reader.Reset(call->reply))
     return absl::InvalidArgumentError("the daemon's description cannot be read");
   std::string snapshot;
   std::string message;
   std::string version;
   uint32_t field = 0;
-  MessageReader::Step step;
-  while ((step = reader.NextField(&field)) == MessageReader::Step::kField) {
+  wire::MessageReader::Step step;
+  while ((step = reader.NextField(&field)) == wire::MessageReader::Step::kField) {
     if (field == kFeaturesField && version.empty()) version = VersionIn(reader.Rest());
     if (field == kSnapshotField) snapshot = reader.Rest();
     if (field == kMessageField) message = reader.Rest();
   }
-  if (step == MessageReader::Step::kMalformed)
+  if (step == wire::MessageReader::Step::kMalformed)
     return absl::InvalidArgumentError("the daemon's description is malformed");
   if (snapshot.empty() && !message.empty()) return absl::UnavailableError(message);
   if (daemon_version != nullptr) *daemon_version = version;
@@ -312,8 +313,8 @@ absl::Status PrepareGrpc() {
   absl::MutexLock lock(mu);
   if (sentinel.load(std::memory_order_relaxed) != nullptr) return absl::OkStatus();
   RETURN_IF_ERROR(StartGrpc());
-  AtFork(nullptr, nullptr, [] { forked.store(true, std::memory_order_relaxed); });
-  sentinel.store(new DescriptorIdentity(IdentityOf(OpenSentinel().release())),
+  os::AtFork(nullptr, nullptr, [] { forked.store(true, std::memory_order_relaxed); });
+  sentinel.store(new os::DescriptorIdentity(os::IdentityOf(os::OpenSentinel().release())),
                  std::memory_order_release);
   return absl::OkStatus();
 }
@@ -323,9 +324,9 @@ const char* GrpcTrouble() {
     return "this process is a fork of one that has used a remote device, which gRPC does not "
            "survive";
   }
-  if (OtherThreadsWereEnded()) return "the process ends, and gRPC's threads have been ended";
-  const DescriptorIdentity* opened = sentinel.load(std::memory_order_acquire);
-  if (opened == nullptr || IsStillThere(*opened)) return nullptr;
+  if (os::OtherThreadsWereEnded()) return "the process ends, and gRPC's threads have been ended";
+  const os::DescriptorIdentity* opened = sentinel.load(std::memory_order_acquire);
+  if (opened == nullptr || os::IsStillThere(*opened)) return nullptr;
   return "this process has closed the descriptors that gRPC had opened";
 }
 
@@ -352,4 +353,4 @@ std::string Describe(const grpc::Status& status) {
                       status.error_message());
 }
 
-}  // namespace sluice
+}  // namespace sluice::client

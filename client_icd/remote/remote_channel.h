@@ -27,7 +27,7 @@
 #include "absl/status/statusor.h"
 #include "client_icd/connect/remote_plugin.h"
 
-namespace sluice {
+namespace sluice::client {
 
 struct RemoteSecurity {
   bool tls = false;
@@ -81,4 +81,4 @@ std::string TlsHint(const grpc::Status& status, const RemoteSecurity& security);
 // What a connection that Windows refuses is likely to mean, in brackets; else nothing.
 std::string ConnectHint(const grpc::Status& status);
 
-}  // namespace sluice
+}  // namespace sluice::client

@@ -12,7 +12,7 @@
 #include "client_icd/remote/remote_channel.h"
 #include "client_icd/remote/remote_transport.h"
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 void Say(absl::string_view text, char* said, uint64_t said_bytes) {
@@ -23,17 +23,18 @@ void Say(absl::string_view text, char* said, uint64_t said_bytes) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::client
 
 extern "C" {
 
-__attribute__((visibility("default"))) sluice::Transport* sluice_remote_connect(
+__attribute__((visibility("default"))) sluice::client::Transport* sluice_remote_connect(
     const char* endpoint, bool* refused, char* error, uint64_t error_bytes) {
-  const sluice::ScopedNoSignals no_signals;
-  auto transport = sluice::RemoteTransport::Connect(endpoint, sluice::ConnectTimeout());
+  const sluice::os::ScopedNoSignals no_signals;
+  auto transport =
+      sluice::client::RemoteTransport::Connect(endpoint, sluice::client::ConnectTimeout());
   if (transport.ok()) return transport->release();
   *refused = absl::IsResourceExhausted(transport.status());
-  sluice::Say(transport.status().message(), error, error_bytes);
+  sluice::client::Say(transport.status().message(), error, error_bytes);
   return nullptr;
 }
 
@@ -41,28 +42,30 @@ __attribute__((visibility("default"))) bool sluice_remote_describe(
     const char* endpoint, uint32_t timeout_ms,
     void (*deliver)(void* to, const char* data, uint64_t bytes), void* to, char* said,
     uint64_t said_bytes) {
-  const sluice::ScopedNoSignals no_signals;
+  const sluice::os::ScopedNoSignals no_signals;
   std::string version;
   absl::StatusOr<std::string> snapshot;
-  sluice::RunWhereIoLasts([&] {
-    snapshot = sluice::DescribePlatforms(endpoint, std::chrono::milliseconds(timeout_ms), &version);
+  sluice::os::RunWhereIoLasts([&] {
+    snapshot = sluice::client::DescribePlatforms(endpoint, std::chrono::milliseconds(timeout_ms),
+                                                 &version);
   });
   if (!snapshot.ok()) {
-    sluice::Say(snapshot.status().message(), said, said_bytes);
+    sluice::client::Say(snapshot.status().message(), said, said_bytes);
     return false;
   }
-  sluice::Say(version, said, said_bytes);
+  sluice::client::Say(version, said, said_bytes);
   deliver(to, snapshot->data(), snapshot->size());
   return true;
 }
 
 __attribute__((visibility("default"))) const char* sluice_remote_check() {
-  return sluice::GrpcTrouble();
+  return sluice::client::GrpcTrouble();
 }
 
 __attribute__((visibility("default"))) void sluice_remote_silence_grpc() {
   // The process belongs to a stranger.
-  if (!sluice::EnvironmentVariable("GRPC_VERBOSITY") && !sluice::EnvironmentVariable("SLUICE_LOG"))
+  if (!sluice::os::EnvironmentVariable("GRPC_VERBOSITY") &&
+      !sluice::os::EnvironmentVariable("SLUICE_LOG"))
     gpr_set_log_function([](gpr_log_func_args*) {});
 }
 

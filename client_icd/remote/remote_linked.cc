@@ -4,14 +4,14 @@
 
 extern "C" {
 // remote_entry.cc
-sluice::SluiceRemoteConnect sluice_remote_connect;
+sluice::client::SluiceRemoteConnect sluice_remote_connect;
 SluiceRemoteDescribe sluice_remote_describe;
 }
 
-namespace sluice {
+namespace sluice::client {
 
 absl::StatusOr<RemoteFunctions> FindRemoteFunctions() {
   return RemoteFunctions{&sluice_remote_connect, &sluice_remote_describe};
 }
 
-}  // namespace sluice
+}  // namespace sluice::client

@@ -4,7 +4,7 @@
 #include "client_icd/remote/remote_channel.h"
 #include "client_icd/remote/remote_transport.h"
 
-namespace sluice {
+namespace sluice::client {
 
 // Opens the session on the thread that then serves it.
 absl::Status RemoteTransport::StartNetworkThread(std::chrono::milliseconds timeout) {
@@ -14,7 +14,7 @@ absl::Status RemoteTransport::StartNetworkThread(std::chrono::milliseconds timeo
     absl::MutexLock lock(&mu_);
     network_thread_runs_ = true;
   }
-  const bool started = StartOnLastingThread([this, timeout, &opened, &tried] {
+  const bool started = os::StartOnLastingThread([this, timeout, &opened, &tried] {
     opened = Open(timeout);
     tried.Notify();
     RunNetworkThread();
@@ -67,4 +67,4 @@ void RemoteTransport::SleepUntilNews(uint32_t ticket, bool background) {
   waiter_sleeps_ = false;
 }
 
-}  // namespace sluice
+}  // namespace sluice::client

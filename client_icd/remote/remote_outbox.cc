@@ -3,7 +3,7 @@
 
 #include <utility>
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 constexpr size_t kMaxPooled = 2;
@@ -14,7 +14,7 @@ std::string RemoteOutbox::Pool::Get() {
   absl::MutexLock lock(&mu_);
   std::string buffer;
   if (buffers_.empty()) {
-    buffer.reserve(kMessageBytes + kMaxPieceBody + 64);
+    buffer.reserve(kMessageBytes + wire::kMaxPieceBody + 64);
   } else {
     buffer = std::move(buffers_.back());
     buffers_.pop_back();
@@ -29,22 +29,23 @@ void RemoteOutbox::Pool::Put(std::string buffer) {
   if (buffers_.size() < kMaxPooled) buffers_.push_back(std::move(buffer));
 }
 
-void RemoteOutbox::Append(const FrameHeader& header, std::string_view message,
+void RemoteOutbox::Append(const wire::FrameHeader& header, std::string_view message,
                           std::string_view payload) {
   absl::MutexLock lock(&mu_);
   size_t added = 0;
   const uint64_t frame_bytes = sizeof(header) + message.size() + payload.size();
-  CutFrame(
-      header, message, payload, kMaxPieceBody,
-      [&](const PieceHeader& piece, std::string_view a, std::string_view b, std::string_view c) {
+  wire::CutFrame(
+      header, message, payload, wire::kMaxPieceBody,
+      [&](const wire::PieceHeader& piece, std::string_view a, std::string_view b,
+          std::string_view c) {
         mu_.AssertHeld();  // For the compiler, which does not look through CutFrame.
         if (messages_.empty() || messages_.back().size() >= kMessageBytes) {
-          messages_.push_back(frame_bytes > kMaxPieceBody ? pool_->Get() : std::string());
+          messages_.push_back(frame_bytes > wire::kMaxPieceBody ? pool_->Get() : std::string());
         }
         std::string& out = messages_.back();
         out.append(reinterpret_cast<const char*>(&piece), sizeof(piece));
         out.append(a).append(b).append(c);
-        const size_t padded = PaddedPieceBytes(piece.body_bytes);
+        const size_t padded = wire::PaddedPieceBytes(piece.body_bytes);
         out.append(padded - sizeof(piece) - piece.body_bytes, '\0');
         added += padded;
         return true;
@@ -88,4 +89,4 @@ void RemoteOutbox::AwaitWritten(absl::Duration timeout) {
   if (writing_.load(std::memory_order_relaxed)) written_.WaitWithTimeout(&mu_, timeout);
 }
 
-}  // namespace sluice
+}  // namespace sluice::client

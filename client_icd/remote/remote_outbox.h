@@ -18,14 +18,14 @@
 #include "absl/time/time.h"
 #include "proto/frame.h"
 
-namespace sluice {
+namespace sluice::client {
 
 class RemoteOutbox {
  public:
   // A message is closed when it has this many bytes.
   static constexpr size_t kMessageBytes = 1 << 20;
 
-  void Append(const FrameHeader& header, std::string_view message, std::string_view payload);
+  void Append(const wire::FrameHeader& header, std::string_view message, std::string_view payload);
 
   // The next message's pieces, which are then being written. False: there is none, or one is being
   // written.
@@ -63,4 +63,4 @@ class RemoteOutbox {
   std::atomic<bool> writing_{false};
 };
 
-}  // namespace sluice
+}  // namespace sluice::client

@@ -15,7 +15,7 @@
 #include "proto/spin.h"
 #include "proto/status_macros.h"
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 constexpr char kStreamMethod[] = "/sluice.v1.Session/Stream";
@@ -49,7 +49,8 @@ gpr_timespec RemoteTransport::After(int64_t nanoseconds) {
 absl::StatusOr<std::unique_ptr<RemoteTransport>> RemoteTransport::Connect(
     const std::string& endpoint, std::chrono::milliseconds timeout) {
   RETURN_IF_ERROR(PrepareGrpc());
-  ASSIGN_OR_RETURN(const RemoteSecurity security, ChooseSecurity(endpoint, EnvironmentVariable));
+  ASSIGN_OR_RETURN(const RemoteSecurity security,
+                   ChooseSecurity(endpoint, os::EnvironmentVariable));
   auto call = std::make_unique<Call>();
   call->channel = MakeChannel(endpoint, security);
   Authorize(security, &call->context);
@@ -65,24 +66,24 @@ absl::StatusOr<std::unique_ptr<RemoteTransport>> RemoteTransport::Connect(
 
 absl::Status RemoteTransport::Open(std::chrono::milliseconds timeout) {
   // The application may have connections of its own to the daemon.
-  const std::vector<DescriptorIdentity> before = OpenSockets();
+  const std::vector<os::DescriptorIdentity> before = os::OpenSockets();
   call_->stream =
       grpc::GenericStub(call_->channel).PrepareCall(&call_->context, kStreamMethod, &call_->queue);
   call_->operations.fetch_add(1);
   call_->stream->StartCall(reinterpret_cast<void*>(kStarted));
   absl::Status connected = AwaitMessage(call_->started, timeout, "no connection");
-  if (absl::IsDeadlineExceeded(connected) && HasNewConnection(before))
+  if (absl::IsDeadlineExceeded(connected) && os::HasNewConnection(before))
     connected = AwaitMessage(call_->started, kAnswerTimeout, "no handshake");
   RETURN_IF_ERROR(connected);
   std::string open;
-  AppendStringField(kOpenFeaturesField, VersionFeature(), &open);
-  AppendStringField(kOpenProcessNameField, ProcessName(), &open);
-  if (EnvironmentVariable("SLUICE_SYNC").value_or("").starts_with('1')) {
-    AppendVarint(uint64_t{kOpenFlagsField} << 3, &open);
-    AppendVarint(1, &open);
+  wire::AppendStringField(kOpenFeaturesField, VersionFeature(), &open);
+  wire::AppendStringField(kOpenProcessNameField, os::ProcessName(), &open);
+  if (os::EnvironmentVariable("SLUICE_SYNC").value_or("").starts_with('1')) {
+    wire::AppendVarint(uint64_t{kOpenFlagsField} << 3, &open);
+    wire::AppendVarint(1, &open);
   }
   std::string message;
-  AppendStringField(kOpenField, open, &message);
+  wire::AppendStringField(wire::kOpenField, open, &message);
   const grpc::Slice slice(message);
   // One write at a time: the session may be open before this one is known to be over.
   outbox_.SetWriting();
@@ -94,17 +95,17 @@ absl::Status RemoteTransport::Open(std::chrono::milliseconds timeout) {
   absl::MutexLock lock(&in_mu_);
   uint32_t field = 0;
   if (inbox_.empty() || !reader_.Reset(inbox_.front()) ||
-      reader_.NextField(&field) != MessageReader::Step::kField || field != kOpenField) {
+      reader_.NextField(&field) != wire::MessageReader::Step::kField || field != wire::kOpenField) {
     return absl::InvalidArgumentError("the daemon's first message is none that opens a session");
   }
   // SessionOpened.
-  if (!FindVarintField(reader_.Rest(), kMaxInFlightField, &max_in_flight_)) {
+  if (!wire::FindVarintField(reader_.Rest(), wire::kMaxInFlightField, &max_in_flight_)) {
     return absl::InvalidArgumentError("the daemon's opening of a session does not parse");
   }
   inbox_bytes_ -= inbox_.front().Length();
   inbox_.pop_front();
   inbox_count_.fetch_sub(1, std::memory_order_relaxed);
-  sockets_ = SocketsConnectedTo(call_->context.peer(), before);
+  sockets_ = os::SocketsConnectedTo(call_->context.peer(), before);
   return absl::OkStatus();
 }
 
@@ -173,7 +174,7 @@ void RemoteTransport::Lose(std::string_view reason) {
     lost_.store(true, std::memory_order_release);
   }
   if (!Abandoned() && !has_network_thread_) call_->context.TryCancel();
-  Interrupt(kBitWaiter | kBitBackground);
+  Interrupt(wire::kBitWaiter | wire::kBitBackground);
 }
 
 std::string RemoteTransport::lost_reason() const {
@@ -187,8 +188,8 @@ void RemoteTransport::LoseInForkedChild() {
   forked_.store(true, std::memory_order_relaxed);
   lost_.store(true, std::memory_order_release);
   // The daemon's end of file must come from the parent alone.
-  for (const DescriptorIdentity& socket : sockets_) {
-    if (IsStillThere(socket)) const UniqueFd closed(socket.fd);
+  for (const os::DescriptorIdentity& socket : sockets_) {
+    if (os::IsStillThere(socket)) const os::UniqueFd closed(socket.fd);
   }
 }
 
@@ -215,7 +216,7 @@ bool RemoteTransport::StartWrite() {
   grpc::Slice pieces;
   if (LoseIfTrouble() || lost() || !outbox_.Take(&pieces)) return false;
   std::string start;
-  AppendFieldHeader(kPiecesField, pieces.size(), &start);
+  wire::AppendFieldHeader(wire::kPiecesField, pieces.size(), &start);
   const grpc::Slice slices[] = {grpc::Slice(start), pieces};
   const grpc::ByteBuffer message(slices, 2);
   call_->operations.fetch_add(1);
@@ -289,7 +290,7 @@ void RemoteTransport::WakeSleepersLocked() {
   if (polling_) KickLocked();
 }
 
-bool RemoteTransport::Receive(Frame* frame) {
+bool RemoteTransport::Receive(wire::Frame* frame) {
   while (!lost()) {
     if (!reading_message_) {
       grpc::ByteBuffer message;
@@ -308,12 +309,13 @@ bool RemoteTransport::Receive(Frame* frame) {
     }
     if (reader_.left() == 0) {
       uint32_t field = 0;
-      const MessageReader::Step step = reader_.NextField(&field);
-      if (step == MessageReader::Step::kMalformed) Lose("a message from the daemon is malformed");
-      if (step != MessageReader::Step::kField) {
+      const wire::MessageReader::Step step = reader_.NextField(&field);
+      if (step == wire::MessageReader::Step::kMalformed)
+        Lose("a message from the daemon is malformed");
+      if (step != wire::MessageReader::Step::kField) {
         reading_message_ = false;
         inbox_count_.fetch_sub(1, std::memory_order_relaxed);
-      } else if (field != kPiecesField) {
+      } else if (field != wire::kPiecesField) {
         reader_.Skip(reader_.left());
       }
       continue;
@@ -326,14 +328,14 @@ bool RemoteTransport::Receive(Frame* frame) {
 }
 
 // True if `frame` is whole now.
-absl::StatusOr<bool> RemoteTransport::TakePiece(Frame* frame) {
-  PieceHeader piece;
+absl::StatusOr<bool> RemoteTransport::TakePiece(wire::Frame* frame) {
+  wire::PieceHeader piece;
   if (!reader_.Read(&piece, sizeof(piece)))
     return absl::InvalidArgumentError("piece header cut short");
   RETURN_IF_ERROR(assembler_.Begin(piece));
   const auto append = [this](const char* part, size_t bytes) { assembler_.Append({part, bytes}); };
   if (!reader_.ForEachPart(piece.body_bytes, append) ||
-      !reader_.Skip(PaddedPieceBytes(piece.body_bytes) - sizeof(piece) - piece.body_bytes)) {
+      !reader_.Skip(wire::PaddedPieceBytes(piece.body_bytes) - sizeof(piece) - piece.body_bytes)) {
     return absl::InvalidArgumentError("piece body cut short");
   }
   bool complete = false;
@@ -347,7 +349,7 @@ bool RemoteTransport::HasFrame() const {
   // For those who look again and again instead of waiting.
   auto* self = const_cast<RemoteTransport*>(this);
   if (self->looks_.fetch_add(1, std::memory_order_relaxed) < kPollingLooks) return false;
-  const int64_t now = MonotonicNs();
+  const int64_t now = wire::MonotonicNs();
   if (now - brief_poll_ns_.load(std::memory_order_relaxed) < kBetweenBriefPollsNs) return false;
   self->brief_poll_ns_.store(now, std::memory_order_relaxed);
   self->Push();
@@ -358,7 +360,7 @@ bool RemoteTransport::HasFrame() const {
   return false;
 }
 
-uint32_t RemoteTransport::Arm(RingSleep state, uint64_t) {
+uint32_t RemoteTransport::Arm(wire::RingSleep state, uint64_t) {
   sleep_state_.store(state, std::memory_order_seq_cst);
   return bell_.load(std::memory_order_seq_cst);
 }
@@ -372,7 +374,7 @@ void RemoteTransport::Wait(uint32_t ticket, uint32_t bit) {
   if (lost()) return;
   burst_.store(0, std::memory_order_relaxed);
   looks_.store(0, std::memory_order_relaxed);
-  const bool background = bit == kBitBackground;
+  const bool background = bit == wire::kBitBackground;
   if (has_network_thread_) return SleepUntilNews(ticket, background);
   Flush();
   ReadOn();
@@ -407,10 +409,10 @@ void RemoteTransport::Wait(uint32_t ticket, uint32_t bit) {
     LeaveRoleLocked();
   }
   if (background) {
-    last_background_ns_ = MonotonicNs();
+    last_background_ns_ = wire::MonotonicNs();
   } else {
     waiter_waits_ = false;
-    last_waiter_ns_ = MonotonicNs();
+    last_waiter_ns_ = wire::MonotonicNs();
     if (waiter_is_awaited_) background_wake_.Signal();
   }
 }
@@ -428,9 +430,10 @@ void RemoteTransport::AwaitWaiterLocked() {
 void RemoteTransport::Interrupt(uint32_t bits) {
   absl::MutexLock lock(&mu_);
   bell_.fetch_add(1, std::memory_order_seq_cst);
-  if ((bits & kBitWaiter) != 0) waiter_wake_.SignalAll();
-  if ((bits & kBitBackground) != 0) background_wake_.SignalAll();
-  if (polling_ && (bits & (poller_is_background_ ? kBitBackground : kBitWaiter)) != 0) KickLocked();
+  if ((bits & wire::kBitWaiter) != 0) waiter_wake_.SignalAll();
+  if ((bits & wire::kBitBackground) != 0) background_wake_.SignalAll();
+  if (polling_ && (bits & (poller_is_background_ ? wire::kBitBackground : wire::kBitWaiter)) != 0)
+    KickLocked();
   if (has_network_thread_ && lost()) KickLocked();
 }
 
@@ -442,7 +445,8 @@ void RemoteTransport::TakeRoleLocked(bool background) {
 void RemoteTransport::LeaveRoleLocked() {
   polling_ = false;
   waiter_wake_.Signal();
-  if (sleep_state_.load(std::memory_order_relaxed) == kSleepsEagerly) background_wake_.Signal();
+  if (sleep_state_.load(std::memory_order_relaxed) == wire::kSleepsEagerly)
+    background_wake_.Signal();
 }
 
 bool RemoteTransport::PollOnce(gpr_timespec deadline) {
@@ -474,10 +478,10 @@ bool RemoteTransport::TryPoll(int64_t nanoseconds) {
 
 // How long the background thread should leave the queue alone.
 int64_t RemoteTransport::HoldBackNs() const {
-  if (sleep_state_.load(std::memory_order_relaxed) == kSleepsEagerly) return 0;
+  if (sleep_state_.load(std::memory_order_relaxed) == wire::kSleepsEagerly) return 0;
   const int64_t until =
       std::max(last_waiter_ns_ + kAfterWaiterNs, last_background_ns_ + kBetweenBatchesNs);
-  return until - MonotonicNs();
+  return until - wire::MonotonicNs();
 }
 
 void RemoteTransport::KickLocked() {
@@ -487,4 +491,4 @@ void RemoteTransport::KickLocked() {
   call_->kick.Set(&call_->queue, gpr_time_0(GPR_CLOCK_MONOTONIC), reinterpret_cast<void*>(kKicked));
 }
 
-}  // namespace sluice
+}  // namespace sluice::client

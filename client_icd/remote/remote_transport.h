@@ -49,7 +49,7 @@
 #include "proto/frame.h"
 #include "proto/network/message_reader.h"
 
-namespace sluice {
+namespace sluice::client {
 
 class RemoteTransport : public Transport {
  public:
@@ -58,18 +58,18 @@ class RemoteTransport : public Transport {
       const std::string& endpoint, std::chrono::milliseconds timeout);
   ~RemoteTransport() override;
 
-  bool Send(const FrameHeader& header, std::string_view message, std::string_view payload,
+  bool Send(const wire::FrameHeader& header, std::string_view message, std::string_view payload,
             bool wake) override;
-  bool Receive(Frame* frame) override;
+  bool Receive(wire::Frame* frame) override;
   bool HasFrame() const override;
-  uint32_t Arm(RingSleep state, uint64_t awaited_event) override;
+  uint32_t Arm(wire::RingSleep state, uint64_t awaited_event) override;
   void Wait(uint32_t ticket, uint32_t bit) override;
   void Interrupt(uint32_t bits) override;
   bool lost() const override { return lost_.load(std::memory_order_acquire) || OutlivesThread(); }
   std::string lost_reason() const override;
   void Lose(std::string_view reason) override;
   void LoseInForkedChild() override;
-  uint8_t* Map(const BulkSpan&) override { return nullptr; }
+  uint8_t* Map(const wire::BulkSpan&) override { return nullptr; }
   bool shares_memory() const override { return false; }
   uint64_t max_in_flight() const override { return max_in_flight_; }
 
@@ -106,7 +106,7 @@ class RemoteTransport : public Transport {
   absl::Status AwaitMessage(const std::atomic<bool>& there, std::chrono::milliseconds timeout,
                             const char* what);
 
-  absl::StatusOr<bool> TakePiece(Frame* frame);
+  absl::StatusOr<bool> TakePiece(wire::Frame* frame);
 
   // Operations.
   void StartRead();
@@ -140,25 +140,25 @@ class RemoteTransport : public Transport {
   void RunWriter();
 
   // The process ends, and has no network thread any more.
-  bool OutlivesThread() const { return has_network_thread_ && OtherThreadsWereEnded(); }
+  bool OutlivesThread() const { return has_network_thread_ && os::OtherThreadsWereEnded(); }
 
-  const bool has_network_thread_ = IoEndsWithItsThread();
+  const bool has_network_thread_ = os::IoEndsWithItsThread();
   std::unique_ptr<Call> call_;
   uint64_t max_in_flight_ = 0;  // Constant after Open.
   // The connection's, which a child of a fork must not keep: the daemon would see no end of the
   // session while it lives. Constant after Open.
-  std::vector<DescriptorIdentity> sockets_;
+  std::vector<os::DescriptorIdentity> sockets_;
 
   // Drain lock of CommandStream.
-  MessageReader reader_;
+  wire::MessageReader reader_;
   bool reading_message_ = false;
-  FrameAssembler assembler_;
+  wire::FrameAssembler assembler_;
 
   std::atomic<bool> lost_{false};  // Release in Lose; pairs with the acquire in lost().
   std::atomic<bool> forked_{false};
   std::atomic<bool> abandoned_{false};  // Release in Lose; pairs with the acquire in Abandoned.
   std::atomic<uint32_t> bell_{0};
-  std::atomic<uint32_t> sleep_state_{kAwake};
+  std::atomic<uint32_t> sleep_state_{wire::kAwake};
   std::atomic<int> inbox_count_{
       0};  // Messages that Receive has not used up. Changed in OnRead and Receive.
   std::atomic<int64_t> brief_poll_ns_{0};
@@ -200,4 +200,4 @@ class RemoteTransport : public Transport {
   bool writer_stops_ ABSL_GUARDED_BY(writer_mu_) = false;
 };
 
-}  // namespace sluice
+}  // namespace sluice::client

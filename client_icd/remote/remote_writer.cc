@@ -6,7 +6,7 @@
 #include "client_icd/remote/remote_transport.h"
 #include "proto/spin.h"
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 // Sends closer together than this, and more of them than an ordinary call makes, are a burst.
@@ -22,7 +22,7 @@ constexpr int64_t kWritePollNs = 1'000'000;
 
 }  // namespace
 
-bool RemoteTransport::Send(const FrameHeader& header, std::string_view message,
+bool RemoteTransport::Send(const wire::FrameHeader& header, std::string_view message,
                            std::string_view payload, bool wake) {
   if (lost()) return false;
   try {
@@ -34,7 +34,7 @@ bool RemoteTransport::Send(const FrameHeader& header, std::string_view message,
   }
   const size_t waiting = outbox_.bytes();
   if (!wake && waiting < kMaxQuietBytes) return true;
-  const int64_t now = MonotonicNs();
+  const int64_t now = wire::MonotonicNs();
   const bool close = now - last_send_ns_.load(std::memory_order_relaxed) < kBurstGapNs;
   last_send_ns_.store(now, std::memory_order_relaxed);
   const int burst = close ? burst_.fetch_add(1, std::memory_order_relaxed) + 1 : 0;
@@ -62,11 +62,11 @@ void RemoteTransport::RequestWriter() {
     return;
   }
   // Without a thread to be had, what is sent next or the next wait takes it along.
-  writer_runs_ = StartThread("sluice-writer", [this] { RunWriter(); });
+  writer_runs_ = os::StartThread("sluice-writer", [this] { RunWriter(); });
 }
 
 void RemoteTransport::RunWriter() {
-  AskForPreciseSleeps();
+  os::AskForPreciseSleeps();
   absl::MutexLock lock(&writer_mu_);
   while (!writer_stops_ && !lost()) {
     if (!writer_requested_) {
@@ -79,7 +79,7 @@ void RemoteTransport::RunWriter() {
     for (int quiet = 0; quiet < kWriterPatience && !lost(); ++quiet) {
       if (outbox_.bytes() > 0 || outbox_.writing()) quiet = 0;
       Flush();
-      if (!outbox_.writing() || !TryPoll(kWritePollNs)) SleepNs(kWriterPeriodNs);
+      if (!outbox_.writing() || !TryPoll(kWritePollNs)) os::SleepNs(kWriterPeriodNs);
     }
     writer_busy_.store(false, std::memory_order_seq_cst);
     writer_mu_.Lock();
@@ -90,4 +90,4 @@ void RemoteTransport::RunWriter() {
   writer_wake_.SignalAll();
 }
 
-}  // namespace sluice
+}  // namespace sluice::client

@@ -14,7 +14,7 @@
 #include "client_icd/session/job_thread.h"
 #include "client_icd/session/letting_go.h"
 
-namespace sluice {
+namespace sluice::client {
 
 class Callbacks {
  public:
@@ -27,15 +27,15 @@ class Callbacks {
   void Add(Callback callback) {
     thread_.Add([mask = mask_, callback = std::move(callback)] {
       sharing::LettingGo::Await();
-      const ScopedSignalMask of_the_application(mask);
+      const os::ScopedSignalMask of_the_application(mask);
       callback();
     });
   }
   void MakeInert() { thread_.MakeInert(); }  // In the child of a fork.
 
  private:
-  const SignalMask mask_;
+  const os::SignalMask mask_;
   JobThread thread_{"sluice-callback"};
 };
 
-}  // namespace sluice
+}  // namespace sluice::client

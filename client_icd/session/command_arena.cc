@@ -3,7 +3,7 @@
 
 #include "client_icd/session/command_stream.h"
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 // This thread's arena. The pointer needs no destructor, so that it can still be read by objects
@@ -37,4 +37,4 @@ ScopedCommand::~ScopedCommand() {
   if (--tls_arena_depth == 0) tls_arena->Reset();
 }
 
-}  // namespace sluice
+}  // namespace sluice::client

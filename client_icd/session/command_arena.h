@@ -8,7 +8,7 @@
 
 #include "google/protobuf/arena.h"
 
-namespace sluice {
+namespace sluice::client {
 
 class MessageArena {
  public:
@@ -28,4 +28,4 @@ class MessageArena {
   google::protobuf::Arena arena_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::client

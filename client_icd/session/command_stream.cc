@@ -8,7 +8,7 @@
 #include "client_icd/session/letting_go.h"
 #include "client_icd/session/session.h"
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 // Commands up to this size are encoded on the stack.
@@ -27,7 +27,7 @@ bool CommandStream::PostQuietly(const pb::Command& command) {
 }
 
 bool CommandStream::Send(const pb::Command& command, std::string_view payload, uint32_t flags,
-                         const BulkSpan& bulk, bool wake, PendingCall* call) {
+                         const wire::BulkSpan& bulk, bool wake, PendingCall* call) {
   if (transport_->lost()) return false;
   const size_t bytes = command.ByteSizeLong();
   uint8_t on_stack[kStackMessageBytes];
@@ -39,7 +39,7 @@ bool CommandStream::Send(const pb::Command& command, std::string_view payload, u
   }
   command.SerializeWithCachedSizesToArray(message);
 
-  FrameHeader header = {};
+  wire::FrameHeader header = {};
   header.message_bytes = static_cast<uint32_t>(bytes);
   header.flags = flags;
   header.payload_bytes = payload.size();
@@ -115,7 +115,7 @@ void CommandStream::Poll() {
 // Waits until `done`. Returns earlier only where nothing can ever be done: in the child of a fork,
 // and at the end of a process whose transport has lost its threads.
 void CommandStream::WaitUntil(const std::atomic<bool>& done, uint64_t event_id) {
-  if (session_->forked() || (transport_->lost() && OtherThreadsWereEnded())) return;
+  if (session_->forked() || (transport_->lost() && os::OtherThreadsWereEnded())) return;
   Waiter self{&done, event_id, {}};
   bool hold = false;
   {
@@ -125,7 +125,7 @@ void CommandStream::WaitUntil(const std::atomic<bool>& done, uint64_t event_id) 
     if (holder_ != nullptr) {
       RearmLocked();  // The holder must see our frames too; what is there already did not ring for
                       // us.
-      if (transport_->HasFrame()) transport_->Interrupt(kBitWaiter);
+      if (transport_->HasFrame()) transport_->Interrupt(wire::kBitWaiter);
     }
     std::atomic_thread_fence(std::memory_order_seq_cst);  // Pairs with the fence in Drain.
     while (holder_ != nullptr && !done.load(std::memory_order_acquire)) self.wake.Wait(&wait_mu_);
@@ -138,9 +138,9 @@ void CommandStream::WaitUntil(const std::atomic<bool>& done, uint64_t event_id) 
 
 void CommandStream::Hold(Waiter* self) {
   const std::atomic<bool>& done = *self->done;
-  const int64_t began_ns = MonotonicNs();
+  const int64_t began_ns = wire::MonotonicNs();
   while (true) {
-    transport_->Arm(kAwake, 0);  // Nobody sleeps: the worker need not ring.
+    transport_->Arm(wire::kAwake, 0);  // Nobody sleeps: the worker need not ring.
     Drain(self);
     if (done.load(std::memory_order_acquire)) return;
     if (transport_->lost()) {
@@ -159,13 +159,13 @@ void CommandStream::Hold(Waiter* self) {
     // Another thread may have drained our frame: it sets `done`, then rings the bell, so that
     // either we see the one here or Wait sees the other.
     if (done.load(std::memory_order_acquire)) return;
-    transport_->Wait(ticket, kBitWaiter);
+    transport_->Wait(ticket, wire::kBitWaiter);
     if (there()) {
       spin_.NoteCame(transport_->rung_ns_untrusted());
     } else {
       // Rung for nothing: the worker expects an end about now
       // (daemon/worker/queues/end_forecast.h).
-      AdaptiveSpin::For(kExpectedNs + (MonotonicNs() - began_ns) / 32, there);
+      wire::AdaptiveSpin::For(kExpectedNs + (wire::MonotonicNs() - began_ns) / 32, there);
     }
   }
 }
@@ -193,9 +193,10 @@ void CommandStream::Leave(Waiter* self) {
 
 // Says whom the worker should ring for, as things stand.
 uint32_t CommandStream::RearmLocked() {
-  if (holder_ == nullptr) return transport_->Arm(eager_ > 0 ? kSleepsEagerly : kSleepsLazily, 0);
+  if (holder_ == nullptr)
+    return transport_->Arm(eager_ > 0 ? wire::kSleepsEagerly : wire::kSleepsLazily, 0);
   const bool any = waiters_.size() > 1 || eager_ > 0;
-  return transport_->Arm(any ? kSleepsForAny : kSleepsForEvent, holder_->event_id);
+  return transport_->Arm(any ? wire::kSleepsForAny : wire::kSleepsForEvent, holder_->event_id);
 }
 
 void CommandStream::SignalDone(const Waiter* self) {
@@ -203,7 +204,7 @@ void CommandStream::SignalDone(const Waiter* self) {
   for (Waiter* waiter : waiters_) {
     if (waiter == self || !waiter->done->load(std::memory_order_acquire)) continue;
     if (waiter == holder_) {
-      transport_->Interrupt(kBitWaiter);
+      transport_->Interrupt(wire::kBitWaiter);
     } else {
       waiter->wake.Signal();
     }
@@ -221,7 +222,7 @@ void CommandStream::AddEager() {
   RearmLocked();
   // What came before the change did not ring.
   if (transport_->HasFrame())
-    transport_->Interrupt(holder_ == nullptr ? kBitBackground : kBitWaiter);
+    transport_->Interrupt(holder_ == nullptr ? wire::kBitBackground : wire::kBitWaiter);
 }
 
 void CommandStream::DropEager() {
@@ -243,7 +244,7 @@ void CommandStream::RunReplyThread() {
       }
       ticket = RearmLocked();
     }
-    transport_->Wait(ticket, kBitBackground);
+    transport_->Wait(ticket, wire::kBitBackground);
   }
   FailAll();
 }
@@ -280,4 +281,4 @@ void CommandStream::FailAll() {
   session_->OnLost();
 }
 
-}  // namespace sluice
+}  // namespace sluice::client

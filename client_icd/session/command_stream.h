@@ -26,7 +26,7 @@
 #include "proto/command.pb.h"
 #include "proto/spin.h"
 
-namespace sluice {
+namespace sluice::client {
 
 namespace pb = v1;
 
@@ -131,7 +131,7 @@ class CommandStream {
   };
 
   bool Send(const pb::Command& command, std::string_view payload, uint32_t flags,
-            const BulkSpan& bulk, bool wake, PendingCall* call);
+            const wire::BulkSpan& bulk, bool wake, PendingCall* call);
 
   // Waiting.
   void WaitUntil(const std::atomic<bool>& done, uint64_t event_id);
@@ -147,12 +147,14 @@ class CommandStream {
   // itself, or is null.
   void Drain(const Waiter* self);
   void TakeFrame() ABSL_EXCLUSIVE_LOCKS_REQUIRED(drain_mu_);  // Handles frame_.
-  void Handle(const Frame& frame, const pb::Reply& reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(drain_mu_);
+  void Handle(const wire::Frame& frame, const pb::Reply& reply)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(drain_mu_);
   void HandleAnswer(const pb::Answer& answer);
   void HandleCompletion(const pb::Completion& completion, std::string_view payload);
   void HandleLateError(const pb::LateError& error);
-  void HandleGrant(const pb::Grant& grant, const BulkSpan& bulk);
-  void HandleReadData(const pb::ReadData& data, const BulkSpan& bulk, std::string_view payload);
+  void HandleGrant(const pb::Grant& grant, const wire::BulkSpan& bulk);
+  void HandleReadData(const pb::ReadData& data, const wire::BulkSpan& bulk,
+                      std::string_view payload);
   void SendChunks(const PendingCommand& event, const pb::Grant& grant);
   void HandleLastWords() ABSL_EXCLUSIVE_LOCKS_REQUIRED(drain_mu_);
   static void Print(const pb::Printed& printed);
@@ -164,7 +166,7 @@ class CommandStream {
   Transport* const transport_;
 
   absl::Mutex drain_mu_;
-  Frame frame_ ABSL_GUARDED_BY(drain_mu_);
+  wire::Frame frame_ ABSL_GUARDED_BY(drain_mu_);
   const std::unique_ptr<ReplyArena> arena_ ABSL_PT_GUARDED_BY(drain_mu_);
 
   absl::Mutex send_mu_ ABSL_ACQUIRED_AFTER(drain_mu_);
@@ -185,7 +187,7 @@ class CommandStream {
   // wait_mu_; ordered against the `done` flags by sequentially consistent fences on both sides.
   std::atomic<size_t> waiter_count_{0};
 
-  AdaptiveSpin spin_;  // Of the holder, before it sleeps.
+  wire::AdaptiveSpin spin_;  // Of the holder, before it sleeps.
 };
 
-}  // namespace sluice
+}  // namespace sluice::client

@@ -17,7 +17,7 @@
 #include <atomic>
 #include <cstdint>
 
-namespace sluice {
+namespace sluice::client {
 
 class InFlight {
  public:
@@ -52,4 +52,4 @@ class InFlight {
   std::atomic<uint64_t> in_flight_{0};
 };
 
-}  // namespace sluice
+}  // namespace sluice::client

@@ -5,7 +5,7 @@
 
 #include "client_icd/session/session.h"
 
-namespace sluice {
+namespace sluice::client {
 
 cl_int InfoSink::Bytes(const void* data, size_t size) const {
   if (value_ != nullptr) {
@@ -56,4 +56,4 @@ cl_int FetchInfo(Session& session, const WireQuery& query, std::string* value) {
   return status;
 }
 
-}  // namespace sluice
+}  // namespace sluice::client

@@ -16,7 +16,7 @@
 
 #include "proto/commands/info.pb.h"
 
-namespace sluice {
+namespace sluice::client {
 
 namespace pb = v1;
 
@@ -69,4 +69,4 @@ cl_int WireInfo(Session& session, const WireQuery& query, const InfoSink& sink);
 // The same, into a string, for callers that want to keep or change the value.
 cl_int FetchInfo(Session& session, const WireQuery& query, std::string* value);
 
-}  // namespace sluice
+}  // namespace sluice::client

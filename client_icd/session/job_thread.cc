@@ -7,7 +7,7 @@
 #include "broker/os/threads.h"
 #include "client_icd/session/command_stream.h"
 
-namespace sluice {
+namespace sluice::client {
 
 JobThread::~JobThread() {
   if (inert_.load(std::memory_order_relaxed)) return;
@@ -29,7 +29,7 @@ bool JobThread::Ready() {
 }
 
 bool JobThread::StartLocked(const std::shared_ptr<State>& state) {
-  if (!state->started) state->started = StartThread(state->name, [state] { Run(state); });
+  if (!state->started) state->started = os::StartThread(state->name, [state] { Run(state); });
   return state->started;
 }
 
@@ -56,7 +56,7 @@ void JobThread::Run(const std::shared_ptr<State>& state) {
     return !s->waiting.empty() || s->closed;
   };
   auto* const in_hand = new InHand{state, nullptr};  // ThreadEnded's.
-  AtThreadEnd(&ThreadEnded, in_hand);
+  os::AtThreadEnd(&ThreadEnded, in_hand);
   while (true) {
     {
       absl::MutexLock lock(&state->mu);
@@ -72,4 +72,4 @@ void JobThread::Run(const std::shared_ptr<State>& state) {
   }
 }
 
-}  // namespace sluice
+}  // namespace sluice::client

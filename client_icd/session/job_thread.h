@@ -13,7 +13,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 
-namespace sluice {
+namespace sluice::client {
 
 class JobThread {
  public:
@@ -55,4 +55,4 @@ class JobThread {
   std::atomic<bool> inert_{false};
 };
 
-}  // namespace sluice
+}  // namespace sluice::client

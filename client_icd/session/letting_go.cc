@@ -6,7 +6,7 @@
 #include "broker/os/threads.h"
 #include "client_icd/session/command_stream.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 
 // Leaked: threads may still run while the process ends.
 struct LettingGo::State {
@@ -34,7 +34,7 @@ std::shared_ptr<void> LettingGo::Begin() {
 }
 
 void LettingGo::AwaitAll(absl::Duration patience) {
-  if (CommandStream::HandlesHere() || OtherThreadsWereEnded()) return;
+  if (CommandStream::HandlesHere() || os::OtherThreadsWereEnded()) return;
   State& state = Shared();
   const auto none = [] { return under_way_.load(std::memory_order_relaxed) == 0; };
   absl::MutexLock lock(&state.mu);
@@ -43,4 +43,4 @@ void LettingGo::AwaitAll(absl::Duration patience) {
   under_way_.store(0, std::memory_order_relaxed);
 }
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

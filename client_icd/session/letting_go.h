@@ -12,7 +12,7 @@
 
 #include "absl/time/time.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 
 class LettingGo {
  public:
@@ -36,4 +36,4 @@ class LettingGo {
   static std::atomic<int> under_way_;
 };
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

@@ -5,7 +5,7 @@
 
 #include "proto/heap_span.h"
 
-namespace sluice {
+namespace sluice::client {
 
 void Mirrors::Add(const uint8_t* memory, size_t bytes, uint64_t mem_id) {
   absl::MutexLock lock(&mu_);
@@ -26,9 +26,9 @@ bool Mirrors::Find(const uint8_t* memory, uint64_t bytes, MirrorPlace* place) co
   if (it == entries_.begin()) return false;
   --it;
   const uint64_t offset = static_cast<uint64_t>(memory - it->first);
-  if (!SpanFits(offset, bytes, it->second.bytes)) return false;
+  if (!wire::SpanFits(offset, bytes, it->second.bytes)) return false;
   *place = {it->second.mem_id, offset};
   return true;
 }
 
-}  // namespace sluice
+}  // namespace sluice::client

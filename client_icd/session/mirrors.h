@@ -12,7 +12,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 
-namespace sluice {
+namespace sluice::client {
 
 struct MirrorPlace {
   uint64_t mem_id = 0;
@@ -40,4 +40,4 @@ class Mirrors {
   std::map<const uint8_t*, Entry> entries_ ABSL_GUARDED_BY(mu_);
 };
 
-}  // namespace sluice
+}  // namespace sluice::client

@@ -16,7 +16,7 @@
 #include "client_icd/base/host_region.h"
 #include "client_icd/base/object.h"
 
-namespace sluice {
+namespace sluice::client {
 
 class PendingCommand {
  public:
@@ -82,4 +82,4 @@ class ReplyListener {
   ~ReplyListener() = default;
 };
 
-}  // namespace sluice
+}  // namespace sluice::client

@@ -12,7 +12,7 @@
 #include "client_icd/session/session.h"
 #include "proto/heap_span.h"
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 // Over the network, data goes in messages of this size.
@@ -74,7 +74,7 @@ void CommandStream::TakeFrame() {
   arena_->Reset();
 }
 
-void CommandStream::Handle(const Frame& frame, const pb::Reply& reply) {
+void CommandStream::Handle(const wire::Frame& frame, const pb::Reply& reply) {
   switch (reply.body_case()) {
     case pb::Reply::kAnswer:
       return HandleAnswer(reply.answer());
@@ -190,11 +190,11 @@ void CommandStream::HandleLateError(const pb::LateError& error) {
   if (queue.object) queue.listener->OnLateError(error.call(), error.status());
 }
 
-void CommandStream::HandleGrant(const pb::Grant& grant, const BulkSpan& bulk) {
+void CommandStream::HandleGrant(const pb::Grant& grant, const wire::BulkSpan& bulk) {
   const Tracked event = FindPending(grant.event_id());
   if (!event) return;
   if (event->direction() != PendingCommand::Direction::kFromHost ||
-      !SpanFits(grant.offset(), grant.size(), event->region().packed_bytes())) {
+      !wire::SpanFits(grant.offset(), grant.size(), event->region().packed_bytes())) {
     return session_->Lose(absl::StrCat("a grant asks for bytes ", grant.offset(), "+", grant.size(),
                                        " that its command does not have"));
   }
@@ -215,7 +215,7 @@ void CommandStream::HandleGrant(const pb::Grant& grant, const BulkSpan& bulk) {
   chunk.set_event_id(grant.event_id());
   chunk.set_offset(grant.offset());
   chunk.set_size(grant.size());
-  Send(*command, {}, kFrameTransferChunk, bulk, /*wake=*/true, nullptr);
+  Send(*command, {}, wire::kFrameTransferChunk, bulk, /*wake=*/true, nullptr);
 }
 
 void CommandStream::SendChunks(const PendingCommand& event, const pb::Grant& grant) {
@@ -234,17 +234,18 @@ void CommandStream::SendChunks(const PendingCommand& event, const pb::Grant& gra
     chunk.set_event_id(grant.event_id());
     chunk.set_offset(offset);
     chunk.set_size(bytes);
-    if (!Send(*command, {data, bytes}, kFrameTransferChunk, {}, /*wake=*/true, nullptr)) return;
+    if (!Send(*command, {data, bytes}, wire::kFrameTransferChunk, {}, /*wake=*/true, nullptr))
+      return;
     sent += bytes;
   }
 }
 
-void CommandStream::HandleReadData(const pb::ReadData& data, const BulkSpan& bulk,
+void CommandStream::HandleReadData(const pb::ReadData& data, const wire::BulkSpan& bulk,
                                    std::string_view payload) {
   const Tracked event = FindPending(data.event_id());
   if (event) {
     if (event->direction() != PendingCommand::Direction::kToHost ||
-        !SpanFits(data.offset(), data.size(), event->region().packed_bytes())) {
+        !wire::SpanFits(data.offset(), data.size(), event->region().packed_bytes())) {
       return session_->Lose(absl::StrCat("read data for bytes ", data.offset(), "+", data.size(),
                                          " that its command did not ask for"));
     }
@@ -268,4 +269,4 @@ void CommandStream::HandleReadData(const pb::ReadData& data, const BulkSpan& bul
   Post(*command);
 }
 
-}  // namespace sluice
+}  // namespace sluice::client

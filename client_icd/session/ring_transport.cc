@@ -15,7 +15,7 @@
 #include "proto/heap_span.h"
 #include "proto/status_macros.h"
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 // A wait for room looks again this often whether the session is lost.
@@ -33,52 +33,53 @@ constexpr int kMostDescriptors = 3;
 
 // Takes the next message of the channel, checked for form. kAborted: end of file. `none_left`: it
 // brought descriptors that this process may not have.
-absl::StatusOr<HandleMessage> ReceiveHandleMessage(int socket, std::vector<UniqueFd>* fds,
-                                                   bool* none_left = nullptr) {
-  HandleMessage message = {};
+absl::StatusOr<wire::HandleMessage> ReceiveHandleMessage(int socket, std::vector<os::UniqueFd>* fds,
+                                                         bool* none_left = nullptr) {
+  wire::HandleMessage message = {};
   absl::StatusOr<size_t> bytes =
-      ReceiveMessage(socket, &message, sizeof(message), fds, kMostDescriptors);
+      os::ReceiveMessage(socket, &message, sizeof(message), fds, kMostDescriptors);
   if (none_left != nullptr && absl::IsResourceExhausted(bytes.status())) {
     *none_left = true;
     bytes = sizeof(message);  // All of it has come but those; the magic tells.
   }
   if (!bytes.ok()) return bytes.status();
   if (*bytes == 0) return absl::AbortedError("the worker has ended");
-  if (*bytes != sizeof(message) || message.magic != kHandleMagic) {
+  if (*bytes != sizeof(message) || message.magic != wire::kHandleMagic) {
     return absl::InvalidArgumentError("a message on the handle channel that is none");
   }
   return message;
 }
 
-absl::StatusOr<SharedMapping> VerifyAndMap(const UniqueFd& fd, uint64_t size, void* address) {
-  RETURN_IF_ERROR(VerifySharedMemory(fd.get(), size));
-  return SharedMapping::Map(fd.get(), size, /*writable=*/true, address);
+absl::StatusOr<os::SharedMapping> VerifyAndMap(const os::UniqueFd& fd, uint64_t size,
+                                               void* address) {
+  RETURN_IF_ERROR(os::VerifySharedMemory(fd.get(), size));
+  return os::SharedMapping::Map(fd.get(), size, /*writable=*/true, address);
 }
 
 }  // namespace
 
 struct RingTransport::Channel {
-  explicit Channel(UniqueFd fd) : socket(std::move(fd)) {}
+  explicit Channel(os::UniqueFd fd) : socket(std::move(fd)) {}
 
   // The thread's whole life, with a worker and with a helper.
   static void Run(const std::shared_ptr<Channel>& channel);
   static void RunWithHelper(const std::shared_ptr<Channel>& channel,
                             const std::function<void()>& await_end);
-  absl::Status Take(const HandleMessage& message, std::vector<UniqueFd>* fds);
-  absl::Status TakeWithoutDescriptors(const HandleMessage& message);
-  absl::Status TakeSegment(const HandleMessage& message, const UniqueFd& file);
-  absl::Status AddSegment(uint32_t number, SharedMapping mapping);
-  absl::Status TakeExported(const HandleMessage& message, std::vector<UniqueFd> fds);
+  absl::Status Take(const wire::HandleMessage& message, std::vector<os::UniqueFd>* fds);
+  absl::Status TakeWithoutDescriptors(const wire::HandleMessage& message);
+  absl::Status TakeSegment(const wire::HandleMessage& message, const os::UniqueFd& file);
+  absl::Status AddSegment(uint32_t number, os::SharedMapping mapping);
+  absl::Status TakeExported(const wire::HandleMessage& message, std::vector<os::UniqueFd> fds);
   void LoseOwner(std::string_view reason, bool by_end_of_file);
 
-  const GuardedFd socket;
+  const os::GuardedFd socket;
 
   absl::Mutex mu;
   RingTransport* owner ABSL_GUARDED_BY(mu) = nullptr;  // Null once the transport is gone.
   bool ended ABSL_GUARDED_BY(mu) = false;              // No more segments will come.
-  absl::flat_hash_map<uint32_t, SharedMapping> segments ABSL_GUARDED_BY(mu);
+  absl::flat_hash_map<uint32_t, os::SharedMapping> segments ABSL_GUARDED_BY(mu);
   // What the worker exported, by the id of its object, until somebody takes it.
-  absl::flat_hash_map<uint64_t, std::vector<UniqueFd>> exported ABSL_GUARDED_BY(mu);
+  absl::flat_hash_map<uint64_t, std::vector<os::UniqueFd>> exported ABSL_GUARDED_BY(mu);
   absl::CondVar changed;
 };
 
@@ -86,18 +87,18 @@ void RingTransport::Channel::Run(const std::shared_ptr<Channel>& channel) {
   absl::Status status;
   // Memory comes as a descriptor, which is closed once it is mapped: an application that has used
   // up its own asks for memory all the same.
-  std::optional<GuardedFd> spare;
+  std::optional<os::GuardedFd> spare;
   while (status.ok()) {
-    spare.emplace(OpenSentinel());
-    status = AwaitMessage(channel->socket.get());
+    spare.emplace(os::OpenSentinel());
+    status = os::AwaitMessage(channel->socket.get());
     if (!channel->socket.there()) {
       status = absl::FailedPreconditionError("the application has closed the session's socket");
     }
     if (!status.ok()) break;
     spare.reset();
-    std::vector<UniqueFd> fds;
+    std::vector<os::UniqueFd> fds;
     bool none_left = false;
-    const absl::StatusOr<HandleMessage> message =
+    const absl::StatusOr<wire::HandleMessage> message =
         ReceiveHandleMessage(channel->socket.get(), &fds, &none_left);
     status = !message.ok() ? message.status()
              : none_left   ? channel->TakeWithoutDescriptors(*message)
@@ -115,28 +116,28 @@ void RingTransport::Channel::RunWithHelper(const std::shared_ptr<Channel>& chann
       /*by_end_of_file=*/true);
 }
 
-absl::Status RingTransport::Channel::Take(const HandleMessage& message,
-                                          std::vector<UniqueFd>* fds) {
+absl::Status RingTransport::Channel::Take(const wire::HandleMessage& message,
+                                          std::vector<os::UniqueFd>* fds) {
   const size_t count = fds->size();
-  if (message.type == HandleMessageType::kHeapSegment && count == 1)
+  if (message.type == wire::HandleMessageType::kHeapSegment && count == 1)
     return TakeSegment(message, fds->front());
-  if (message.type == HandleMessageType::kShadowMemory && (count == 1 || count == 3))
+  if (message.type == wire::HandleMessageType::kShadowMemory && (count == 1 || count == 3))
     return TakeExported(message, std::move(*fds));
   return absl::InvalidArgumentError("a message on the handle channel that is no offer of memory");
 }
 
 // The application has lowered its limit (RLIMIT_NOFILE) below all that is open, so that not even
 // the spare descriptor's number may be given again. What needs this memory fails, and nothing else.
-absl::Status RingTransport::Channel::TakeWithoutDescriptors(const HandleMessage& message) {
+absl::Status RingTransport::Channel::TakeWithoutDescriptors(const wire::HandleMessage& message) {
   ClientLog(ClientLogLevel::kWarning,
             "memory of the session cannot be mapped: this process may open no more files (ulimit "
             "-n, RLIMIT_NOFILE)");
-  if (message.type == HandleMessageType::kHeapSegment)
-    return AddSegment(message.segment, SharedMapping());
+  if (message.type == wire::HandleMessageType::kHeapSegment)
+    return AddSegment(message.segment, os::SharedMapping());
   return TakeExported(message, {});
 }
 
-absl::Status RingTransport::Channel::AddSegment(uint32_t number, SharedMapping mapping) {
+absl::Status RingTransport::Channel::AddSegment(uint32_t number, os::SharedMapping mapping) {
   absl::MutexLock lock(&mu);
   if (!segments.try_emplace(number, std::move(mapping)).second) {
     return absl::InvalidArgumentError(absl::StrCat("heap segment ", number, " a second time"));
@@ -145,21 +146,21 @@ absl::Status RingTransport::Channel::AddSegment(uint32_t number, SharedMapping m
   return absl::OkStatus();
 }
 
-absl::Status RingTransport::Channel::TakeSegment(const HandleMessage& message,
-                                                 const UniqueFd& file) {
+absl::Status RingTransport::Channel::TakeSegment(const wire::HandleMessage& message,
+                                                 const os::UniqueFd& file) {
   if (message.segment == 0) return absl::InvalidArgumentError("a heap segment without a number");
   // NOLINTNEXTLINE(performance-no-int-to-ptr): an address that both processes agreed on (SVM).
   void* const address = reinterpret_cast<void*>(message.address);
-  absl::StatusOr<SharedMapping> mapped = VerifyAndMap(file, message.size, address);
+  absl::StatusOr<os::SharedMapping> mapped = VerifyAndMap(file, message.size, address);
   // Something lies there in this process, perhaps another session's SVM: then this one has no SVM,
   // and a segment that nothing fits into.
   const bool taken = address != nullptr && absl::IsAlreadyExists(mapped.status());
   if (!mapped.ok() && !taken) return mapped.status();
-  return AddSegment(message.segment, taken ? SharedMapping() : *std::move(mapped));
+  return AddSegment(message.segment, taken ? os::SharedMapping() : *std::move(mapped));
 }
 
-absl::Status RingTransport::Channel::TakeExported(const HandleMessage& message,
-                                                  std::vector<UniqueFd> fds) {
+absl::Status RingTransport::Channel::TakeExported(const wire::HandleMessage& message,
+                                                  std::vector<os::UniqueFd> fds) {
   absl::MutexLock lock(&mu);
   if (exported.size() >= kMaxUnclaimed) {
     return absl::ResourceExhaustedError("exported memory that was not asked for");
@@ -176,25 +177,26 @@ void RingTransport::Channel::LoseOwner(std::string_view reason, bool by_end_of_f
   if (owner != nullptr) owner->LoseAs(reason, by_end_of_file);
 }
 
-absl::StatusOr<std::unique_ptr<RingTransport>> RingTransport::Connect(UniqueFd channel_fd,
+absl::StatusOr<std::unique_ptr<RingTransport>> RingTransport::Connect(os::UniqueFd channel_fd,
                                                                       int timeout_ms,
                                                                       uint64_t max_in_flight) {
   auto channel = std::make_shared<Channel>(std::move(channel_fd));
   ASSIGN_OR_RETURN(auto transport, TakeOffer(channel, timeout_ms, max_in_flight, Heap::kShared));
-  if (!StartThread("sluice-channel", [channel] { Channel::Run(channel); })) {
+  if (!os::StartThread("sluice-channel", [channel] { Channel::Run(channel); })) {
     return absl::ResourceExhaustedError("no thread to be had");
   }
   return transport;
 }
 
 absl::StatusOr<std::unique_ptr<RingTransport>> RingTransport::ConnectToHelper(
-    UniqueFd channel_fd, int timeout_ms, uint64_t max_in_flight, std::function<void()> await_end) {
+    os::UniqueFd channel_fd, int timeout_ms, uint64_t max_in_flight,
+    std::function<void()> await_end) {
   auto channel = std::make_shared<Channel>(std::move(channel_fd));
   ASSIGN_OR_RETURN(auto transport, TakeOffer(channel, timeout_ms, max_in_flight, Heap::kNone));
   const auto run = [channel, await_end = std::move(await_end)] {
     Channel::RunWithHelper(channel, await_end);
   };
-  if (!StartThread("sluice-channel", run)) {
+  if (!os::StartThread("sluice-channel", run)) {
     return absl::ResourceExhaustedError("no thread to be had");
   }
   return transport;
@@ -202,27 +204,28 @@ absl::StatusOr<std::unique_ptr<RingTransport>> RingTransport::ConnectToHelper(
 
 absl::StatusOr<std::unique_ptr<RingTransport>> RingTransport::TakeOffer(
     std::shared_ptr<Channel> channel, int timeout_ms, uint64_t max_in_flight, Heap heap) {
-  RETURN_IF_ERROR(WaitReadable(channel->socket.get(), timeout_ms));
-  std::vector<UniqueFd> fds;
-  ASSIGN_OR_RETURN(const HandleMessage offer, ReceiveHandleMessage(channel->socket.get(), &fds));
-  if (offer.type != HandleMessageType::kRingOffer || fds.size() != 2 ||
-      offer.size != kRingFileBytes) {
+  RETURN_IF_ERROR(os::WaitReadable(channel->socket.get(), timeout_ms));
+  std::vector<os::UniqueFd> fds;
+  ASSIGN_OR_RETURN(const wire::HandleMessage offer,
+                   ReceiveHandleMessage(channel->socket.get(), &fds));
+  if (offer.type != wire::HandleMessageType::kRingOffer || fds.size() != 2 ||
+      offer.size != wire::kRingFileBytes) {
     return absl::InvalidArgumentError("the worker's first message is no ring offer");
   }
-  ASSIGN_OR_RETURN(SharedMapping commands, VerifyAndMap(fds[0], kRingFileBytes, nullptr));
-  ASSIGN_OR_RETURN(SharedMapping replies, VerifyAndMap(fds[1], kRingFileBytes, nullptr));
+  ASSIGN_OR_RETURN(os::SharedMapping commands, VerifyAndMap(fds[0], wire::kRingFileBytes, nullptr));
+  ASSIGN_OR_RETURN(os::SharedMapping replies, VerifyAndMap(fds[1], wire::kRingFileBytes, nullptr));
   return std::unique_ptr<RingTransport>(new RingTransport(
       std::move(channel), offer, std::move(commands), std::move(replies), max_in_flight, heap));
 }
 
-RingTransport::RingTransport(std::shared_ptr<Channel> channel, const HandleMessage& offer,
-                             SharedMapping commands, SharedMapping replies, uint64_t max_in_flight,
-                             Heap heap)
+RingTransport::RingTransport(std::shared_ptr<Channel> channel, const wire::HandleMessage& offer,
+                             os::SharedMapping commands, os::SharedMapping replies,
+                             uint64_t max_in_flight, Heap heap)
     : channel_(std::move(channel)),
-      takes_imports_((offer.flags & kTakesImports) != 0),
+      takes_imports_((offer.flags & wire::kTakesImports) != 0),
       commands_(std::move(commands)),
       replies_(std::move(replies)),
-      replies_shared_(reinterpret_cast<RingShared*>(replies_.data())),
+      replies_shared_(reinterpret_cast<wire::RingShared*>(replies_.data())),
       max_in_flight_(max_in_flight),
       heap_(heap),
       writer_(commands_.data()),
@@ -233,14 +236,14 @@ RingTransport::RingTransport(std::shared_ptr<Channel> channel, const HandleMessa
 
 bool RingTransport::SendHandle(uint64_t token, int fd) {
   if (!takes_imports_ || lost()) return false;
-  HandleMessage message = {};
-  message.magic = kHandleMagic;
-  message.type = HandleMessageType::kImportHandle;
+  wire::HandleMessage message = {};
+  message.magic = wire::kHandleMagic;
+  message.type = wire::HandleMessageType::kImportHandle;
   message.address = token;
   absl::MutexLock lock(&handle_mu_);
   // The worker's main thread takes what comes; one that does not must not hold us up.
-  if (!WaitWritable(channel_->socket.get(), kHandleTimeoutMs).ok()) return false;
-  return SendMessage(channel_->socket.get(), &message, sizeof(message), &fd, 1).ok();
+  if (!os::WaitWritable(channel_->socket.get(), kHandleTimeoutMs).ok()) return false;
+  return os::SendMessage(channel_->socket.get(), &message, sizeof(message), &fd, 1).ok();
 }
 
 RingTransport::~RingTransport() {
@@ -248,27 +251,29 @@ RingTransport::~RingTransport() {
     absl::MutexLock lock(&channel_->mu);
     channel_->owner = nullptr;
   }
-  HangUp(channel_->socket.get());  // Ends the channel's thread, and the worker.
+  os::HangUp(channel_->socket.get());  // Ends the channel's thread, and the worker.
 }
 
-bool RingTransport::Send(const FrameHeader& header, std::string_view message,
+bool RingTransport::Send(const wire::FrameHeader& header, std::string_view message,
                          std::string_view payload, bool wake) {
-  const bool sent = CutFrame(
-      header, message, payload, kMaxPieceBody,
-      [this](const PieceHeader& piece, std::string_view a, std::string_view b, std::string_view c) {
-        while (!writer_.TryWritePiece(piece, a, b, c)) {
-          if (writer_.violated()) Lose("the worker's place in the command ring is impossible");
-          if (lost()) return false;
-          writer_.Notify(Wake::kUrgent, 0);
-          writer_.WaitForRoom(piece.body_bytes, kRoomTimeoutNs);
-        }
-        return true;
-      });
-  if (sent && wake) writer_.Notify(Wake::kWaiter, 0);
+  const bool sent =
+      wire::CutFrame(header, message, payload, wire::kMaxPieceBody,
+                     [this](const wire::PieceHeader& piece, std::string_view a, std::string_view b,
+                            std::string_view c) {
+                       while (!writer_.TryWritePiece(piece, a, b, c)) {
+                         if (writer_.violated())
+                           Lose("the worker's place in the command ring is impossible");
+                         if (lost()) return false;
+                         writer_.Notify(wire::Wake::kUrgent, 0);
+                         writer_.WaitForRoom(piece.body_bytes, kRoomTimeoutNs);
+                       }
+                       return true;
+                     });
+  if (sent && wake) writer_.Notify(wire::Wake::kWaiter, 0);
   return sent;
 }
 
-bool RingTransport::Receive(Frame* frame) {
+bool RingTransport::Receive(wire::Frame* frame) {
   if (lost() && !receiving_last_words_) return false;
   const absl::StatusOr<bool> there = reader_.Next(frame);
   if (!there.ok()) {
@@ -280,7 +285,7 @@ bool RingTransport::Receive(Frame* frame) {
 
 bool RingTransport::HasFrame() const { return reader_.HasPiece(); }
 
-uint32_t RingTransport::Arm(RingSleep state, uint64_t awaited_event) {
+uint32_t RingTransport::Arm(wire::RingSleep state, uint64_t awaited_event) {
   const uint32_t ticket = replies_shared_->bell.load(std::memory_order_seq_cst);
   replies_shared_->awaited_event.store(awaited_event, std::memory_order_relaxed);
   // Ordered before the sleeper's look at `produced`; pairs with the producer's look at the state
@@ -291,7 +296,7 @@ uint32_t RingTransport::Arm(RingSleep state, uint64_t awaited_event) {
 
 void RingTransport::Wait(uint32_t ticket, uint32_t bit) {
   if (lost() || HasFrame()) return;
-  FutexWait(&replies_shared_->bell, ticket, bit, /*timeout_ns=*/-1);
+  os::FutexWait(&replies_shared_->bell, ticket, bit, /*timeout_ns=*/-1);
 }
 
 void RingTransport::Interrupt(uint32_t bits) { reader_.Interrupt(bits); }
@@ -316,15 +321,15 @@ void RingTransport::LoseAs(std::string_view reason, bool by_end_of_file) {
     lost_by_end_of_file_ = by_end_of_file;
     lost_.store(true, std::memory_order_release);
   }
-  HangUp(channel_->socket.get());
-  reader_.Interrupt(kBitWaiter | kBitBackground);
+  os::HangUp(channel_->socket.get());
+  reader_.Interrupt(wire::kBitWaiter | wire::kBitBackground);
   writer_.WakeWriter();
 }
 
 void RingTransport::LoseInForkedChild() {
   lost_.store(true, std::memory_order_release);
   // The worker's end of file must come from the parent alone. Nobody uses it here any more.
-  const UniqueFd closed(channel_->socket.get());
+  const os::UniqueFd closed(channel_->socket.get());
 }
 
 bool RingTransport::InHeap(const void* memory, uint64_t bytes) const {
@@ -337,14 +342,14 @@ bool RingTransport::InHeap(const void* memory, uint64_t bytes) const {
   return false;
 }
 
-std::vector<UniqueFd> RingTransport::TakeDescriptors(uint64_t id) {
+std::vector<os::UniqueFd> RingTransport::TakeDescriptors(uint64_t id) {
   if (heap_ == Heap::kNone) return {};
   absl::MutexLock lock(&channel_->mu);
   const absl::Time deadline = absl::Now() + kSegmentTimeout;
   while (true) {
     const auto it = channel_->exported.find(id);
     if (it != channel_->exported.end()) {
-      std::vector<UniqueFd> fds = std::move(it->second);
+      std::vector<os::UniqueFd> fds = std::move(it->second);
       channel_->exported.erase(it);
       return fds;
     }
@@ -353,18 +358,18 @@ std::vector<UniqueFd> RingTransport::TakeDescriptors(uint64_t id) {
   }
 }
 
-uint8_t* RingTransport::Map(const BulkSpan& span) {
+uint8_t* RingTransport::Map(const wire::BulkSpan& span) {
   if (span.segment == 0 || heap_ == Heap::kNone || lost()) return nullptr;
   absl::MutexLock lock(&channel_->mu);
   const absl::Time deadline = absl::Now() + kSegmentTimeout;
   while (true) {
     const auto it = channel_->segments.find(span.segment);
     if (it != channel_->segments.end()) {
-      return SpanPointer(it->second.data(), it->second.size(), span.offset, span.size);
+      return wire::SpanPointer(it->second.data(), it->second.size(), span.offset, span.size);
     }
     if (channel_->ended || channel_->changed.WaitWithDeadline(&channel_->mu, deadline))
       return nullptr;
   }
 }
 
-}  // namespace sluice
+}  // namespace sluice::client

@@ -27,25 +27,27 @@
 #include "proto/ring_reader.h"
 #include "proto/ring_writer.h"
 
-namespace sluice {
+namespace sluice::client {
 
 class RingTransport : public Transport {
  public:
   // Waits for the worker's RingOffer on the channel, which it takes.
-  static absl::StatusOr<std::unique_ptr<RingTransport>> Connect(UniqueFd channel, int timeout_ms,
+  static absl::StatusOr<std::unique_ptr<RingTransport>> Connect(os::UniqueFd channel,
+                                                                int timeout_ms,
                                                                 uint64_t max_in_flight);
   // The same with a network helper, which sends no more than that. `await_end` returns when its
   // process has ended; it is called once, on the channel's thread, which does not read the channel:
   // a read that waits would keep it from its end when the application closes it under us.
   static absl::StatusOr<std::unique_ptr<RingTransport>> ConnectToHelper(
-      UniqueFd channel, int timeout_ms, uint64_t max_in_flight, std::function<void()> await_end);
+      os::UniqueFd channel, int timeout_ms, uint64_t max_in_flight,
+      std::function<void()> await_end);
   ~RingTransport() override;
 
-  bool Send(const FrameHeader& header, std::string_view message, std::string_view payload,
+  bool Send(const wire::FrameHeader& header, std::string_view message, std::string_view payload,
             bool wake) override;
-  bool Receive(Frame* frame) override;
+  bool Receive(wire::Frame* frame) override;
   bool HasFrame() const override;
-  uint32_t Arm(RingSleep state, uint64_t awaited_event) override;
+  uint32_t Arm(wire::RingSleep state, uint64_t awaited_event) override;
   void Wait(uint32_t ticket, uint32_t bit) override;
   int64_t rung_ns_untrusted() const override {
     return replies_shared_->rung_ns.load(std::memory_order_relaxed);
@@ -56,10 +58,10 @@ class RingTransport : public Transport {
   void Lose(std::string_view reason) override;
   void LoseInForkedChild() override;
   void ReceiveLastWords() override;
-  uint8_t* Map(const BulkSpan& span_untrusted) override;
+  uint8_t* Map(const wire::BulkSpan& span_untrusted) override;
   bool shares_memory() const override { return heap_ == Heap::kShared; }
   uint64_t max_in_flight() const override { return max_in_flight_; }
-  std::vector<UniqueFd> TakeDescriptors(uint64_t id) override;
+  std::vector<os::UniqueFd> TakeDescriptors(uint64_t id) override;
   bool SendHandle(uint64_t token, int fd) override;
   bool InHeap(const void* memory, uint64_t bytes) const override;
 
@@ -70,8 +72,9 @@ class RingTransport : public Transport {
   // What the channel's thread needs, which may run a little longer than the transport.
   struct Channel;
 
-  RingTransport(std::shared_ptr<Channel> channel, const HandleMessage& offer,
-                SharedMapping commands, SharedMapping replies, uint64_t max_in_flight, Heap heap);
+  RingTransport(std::shared_ptr<Channel> channel, const wire::HandleMessage& offer,
+                os::SharedMapping commands, os::SharedMapping replies, uint64_t max_in_flight,
+                Heap heap);
 
   static absl::StatusOr<std::unique_ptr<RingTransport>> TakeOffer(std::shared_ptr<Channel> channel,
                                                                   int timeout_ms,
@@ -82,13 +85,13 @@ class RingTransport : public Transport {
 
   const std::shared_ptr<Channel> channel_;
   const bool takes_imports_;
-  const SharedMapping commands_;
-  const SharedMapping replies_;
-  RingShared* const replies_shared_;
+  const os::SharedMapping commands_;
+  const os::SharedMapping replies_;
+  wire::RingShared* const replies_shared_;
   const uint64_t max_in_flight_;
   const Heap heap_;
-  RingWriter writer_;  // Serialised by CommandStream's send lock.
-  RingReader reader_;  // Serialised by CommandStream's drain lock.
+  wire::RingWriter writer_;  // Serialised by CommandStream's send lock.
+  wire::RingReader reader_;  // Serialised by CommandStream's drain lock.
 
   absl::Mutex handle_mu_;              // One SendHandle at a time.
   bool receiving_last_words_ = false;  // Serialised as reader_.
@@ -98,4 +101,4 @@ class RingTransport : public Transport {
   bool lost_by_end_of_file_ ABSL_GUARDED_BY(mu_) = false;
 };
 
-}  // namespace sluice
+}  // namespace sluice::client

@@ -8,7 +8,7 @@
 #include "broker/os/threads.h"
 #include "client_icd/base/client_log.h"
 
-namespace sluice {
+namespace sluice::client {
 
 cl_int ToClError(const absl::Status& status) {
   switch (status.code()) {
@@ -32,7 +32,7 @@ Session::~Session() = default;
 std::shared_ptr<Session> Session::Start(OpenedTransport opened) {
   std::shared_ptr<Session> session(new Session(std::move(opened)));
   // The thread keeps the session until it is lost.
-  if (!StartThread("sluice-replies", [session] { session->stream_.RunReplyThread(); })) {
+  if (!os::StartThread("sluice-replies", [session] { session->stream_.RunReplyThread(); })) {
     return nullptr;
   }
   return session;
@@ -174,4 +174,4 @@ void Session::RunDestructorCallbacks(uint64_t id) {
   for (auto it = callbacks.rbegin(); it != callbacks.rend(); ++it) callbacks_.Add(std::move(*it));
 }
 
-}  // namespace sluice
+}  // namespace sluice::client

@@ -33,7 +33,7 @@
 #include "client_icd/session/pending_command.h"
 #include "client_icd/session/transport.h"
 
-namespace sluice {
+namespace sluice::client {
 
 // The first id that a client gives to an object; below it are the devices of the snapshot.
 inline constexpr uint64_t kFirstClientId = uint64_t{1} << 32;
@@ -144,4 +144,4 @@ class Session : public std::enable_shared_from_this<Session> {
       ABSL_GUARDED_BY(mu_);  // Of those, whose end is told.
 };
 
-}  // namespace sluice
+}  // namespace sluice::client

@@ -19,7 +19,7 @@
 #include "proto/remote_describe.h"
 #include "proto/ring_abi.h"
 
-namespace sluice {
+namespace sluice::client {
 
 class Transport {
  public:
@@ -27,17 +27,17 @@ class Transport {
 
   // Sends one frame; waits for room if there is none. `wake`: the worker should look at it now;
   // without it, it may stay unseen until the next frame that says so. False: the session is lost.
-  virtual bool Send(const FrameHeader& header, std::string_view message, std::string_view payload,
-                    bool wake) = 0;
+  virtual bool Send(const wire::FrameHeader& header, std::string_view message,
+                    std::string_view payload, bool wake) = 0;
 
   // The next reply frame, if there is one. Never waits.
-  virtual bool Receive(Frame* frame) = 0;
+  virtual bool Receive(wire::Frame* frame) = 0;
   // True if Receive might have something.
   virtual bool HasFrame() const = 0;
 
   // Says what a sleeping thread wants to be woken for, from now on (ring_abi.h), and returns a
   // ticket for Wait. kAwake: nobody sleeps. `awaited_event` counts with kSleepsForEvent.
-  virtual uint32_t Arm(RingSleep state, uint64_t awaited_event) = 0;
+  virtual uint32_t Arm(wire::RingSleep state, uint64_t awaited_event) = 0;
   // Sleeps as kBitWaiter or kBitBackground. Returns at once if a frame is there, or the bell has
   // rung since the ticket was given; returns too when the session is lost. May return without
   // cause.
@@ -60,13 +60,13 @@ class Transport {
 
   // A span of the shared heap, checked against its segment; null if it does not fit or there is no
   // shared memory.
-  virtual uint8_t* Map(const BulkSpan& span_untrusted) = 0;
+  virtual uint8_t* Map(const wire::BulkSpan& span_untrusted) = 0;
   virtual bool shares_memory() const = 0;
   // What the daemon allows the session to have in flight; 0: no limit.
   virtual uint64_t max_in_flight() const = 0;
   // Takes the descriptors that the worker has sent for the object with this id; waits for them, but
   // not long. None: there are none.
-  virtual std::vector<UniqueFd> TakeDescriptors(uint64_t) { return {}; }
+  virtual std::vector<os::UniqueFd> TakeDescriptors(uint64_t) { return {}; }
   // Hands a descriptor over under a token, before the command that names it. False: this session
   // passes none, or the worker takes none. The descriptor stays the caller's.
   virtual bool SendHandle(uint64_t, int) { return false; }
@@ -84,4 +84,4 @@ using SluiceRemoteConnect = Transport*(const char* endpoint, bool* refused, char
 using SluiceRemoteCheck = const char*();
 }
 
-}  // namespace sluice
+}  // namespace sluice::client

@@ -4,7 +4,7 @@
 #include "client_icd/sharing/gl/gl_context.h"
 #include "client_icd/sharing/memory/gralloc.h"
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 // All of EGL's functions have slots in the dispatch table (sharing/egl).
@@ -19,4 +19,4 @@ std::span<const InteropExtension* const> InteropExtensions() {
   return kAll;
 }
 
-}  // namespace sluice
+}  // namespace sluice::client

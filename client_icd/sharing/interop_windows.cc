@@ -5,7 +5,7 @@
 #include "client_icd/sharing/d3d/dx9_share.h"
 #include "client_icd/sharing/gl/gl_context.h"
 
-namespace sluice {
+namespace sluice::client {
 
 std::span<const InteropExtension* const> InteropExtensions() {
   static constexpr const InteropExtension* kAll[] = {&sharing::kGlInterop, &sharing::kD3d10Interop,
@@ -14,4 +14,4 @@ std::span<const InteropExtension* const> InteropExtensions() {
   return kAll;
 }
 
-}  // namespace sluice
+}  // namespace sluice::client

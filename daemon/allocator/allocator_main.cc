@@ -21,7 +21,7 @@
 #include "daemon/helpers/helper_process.h"
 #include "proto/resource_messages.h"
 
-namespace sluice {
+namespace sluice::allocator {
 namespace {
 
 constexpr int kSocketFd = 3;
@@ -33,7 +33,7 @@ int ErrnoOf(const absl::Status& status) {
 }
 
 absl::Status AnswerVulkan(uint64_t request_id, const MadeMemory& memory) {
-  auto answer = MakeMessage<VulkanAllocated>();
+  auto answer = wire::MakeMessage<wire::VulkanAllocated>();
   answer.request_id = request_id;
   answer.allocation_bytes = memory.allocation_bytes;
   answer.map_offset = memory.map_offset.value_or(0);
@@ -41,23 +41,24 @@ absl::Status AnswerVulkan(uint64_t request_id, const MadeMemory& memory) {
   std::memcpy(answer.device_uuid, memory.device_uuid.data(), sizeof(answer.device_uuid));
   std::memcpy(answer.driver_uuid, memory.driver_uuid.data(), sizeof(answer.driver_uuid));
   const int fd = memory.fds[0].get();
-  return SendMessage(kSocketFd, &answer, sizeof(answer), &fd, 1);
+  return os::SendMessage(kSocketFd, &answer, sizeof(answer), &fd, 1);
 }
 
 absl::Status Answer(uint64_t request_id, const absl::StatusOr<MadeMemory>& memory) {
-  auto answer = MakeMessage<MemoryAllocated>();
+  auto answer = wire::MakeMessage<wire::MemoryAllocated>();
   answer.request_id = request_id;
   std::vector<int> fds;
   if (memory.ok()) {
-    for (const UniqueFd& fd : memory->fds) fds.push_back(fd.get());
+    for (const os::UniqueFd& fd : memory->fds) fds.push_back(fd.get());
     answer.descriptor_count = static_cast<uint32_t>(fds.size());
     answer.allocation_bytes = memory->allocation_bytes;
     std::memcpy(answer.device_uuid, memory->device_uuid.data(), sizeof(answer.device_uuid));
   } else {
     answer.status = ErrnoOf(memory.status());
-    SetString(answer.message, std::string(memory.status().message()));
+    wire::SetString(answer.message, std::string(memory.status().message()));
   }
-  return SendMessage(kSocketFd, &answer, sizeof(answer), fds.data(), static_cast<int>(fds.size()));
+  return os::SendMessage(kSocketFd, &answer, sizeof(answer), fds.data(),
+                         static_cast<int>(fds.size()));
 }
 
 // Sets the log's level; the rest is what confines this process.
@@ -76,32 +77,32 @@ absl::Status TakeArguments(int argc, char** argv) {
       confine = false;
     }
   }
-  return confine ? ConfineAllocatorFiles(readable) : absl::OkStatus();
+  return confine ? os::ConfineAllocatorFiles(readable) : absl::OkStatus();
 }
 
 int Main(int argc, char** argv) {
-  HideFromOthers();  // It has memory of every tenant's.
-  HideThreadsFromOthers();
+  os::HideFromOthers();  // It has memory of every tenant's.
+  os::HideThreadsFromOthers();
   if (const absl::Status taken = TakeArguments(argc, argv); !taken.ok()) {
     Log(LogLevel::kError, "allocator", "ending", {{"reason", taken.ToString()}});
     return 1;
   }
   const std::unique_ptr<MemoryMaker> maker = MemoryMaker::Create();
   while (true) {
-    char packet[kMaxBrokerMessageBytes];
+    char packet[wire::kMaxBrokerMessageBytes];
     const absl::StatusOr<size_t> size =
-        ReceiveMessage(kSocketFd, packet, sizeof(packet), nullptr, 0);
+        os::ReceiveMessage(kSocketFd, packet, sizeof(packet), nullptr, 0);
     if (size.ok() && *size == 0) return 0;
-    AllocateMemory request = {};
-    AllocateTexture texture = {};
+    wire::AllocateMemory request = {};
+    wire::AllocateTexture texture = {};
     absl::Status done = size.status();
-    if (done.ok() && ParseMessage(packet, *size, &request)) {
-      const auto backing = static_cast<ResourceBacking>(request.backing);
+    if (done.ok() && wire::ParseMessage(packet, *size, &request)) {
+      const auto backing = static_cast<wire::ResourceBacking>(request.backing);
       const absl::StatusOr<MadeMemory> made = maker->Make(backing, request.size_bytes);
-      done = made.ok() && backing == ResourceBacking::kVulkan
+      done = made.ok() && backing == wire::ResourceBacking::kVulkan
                  ? AnswerVulkan(request.request_id, *made)
                  : Answer(request.request_id, made);
-    } else if (done.ok() && ParseMessage(packet, *size, &texture)) {
+    } else if (done.ok() && wire::ParseMessage(packet, *size, &texture)) {
       done = Answer(texture.request_id, maker->MakeTexture(texture));
     } else if (done.ok()) {
       done = absl::InvalidArgumentError("a message that asks for nothing");
@@ -113,9 +114,9 @@ int Main(int argc, char** argv) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::allocator
 
 int main(int argc, char** argv) {
-  sluice::TakeCommandLine(&argc, &argv);
-  return sluice::Main(argc, argv);
+  sluice::os::TakeCommandLine(&argc, &argv);
+  return sluice::allocator::Main(argc, argv);
 }

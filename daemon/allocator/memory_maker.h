@@ -20,14 +20,14 @@
 #include "daemon/helpers/external_memory.h"
 #include "proto/resource_messages.h"
 
-namespace sluice {
+namespace sluice::allocator {
 
 struct MadeMemory {
-  std::vector<UniqueFd> fds;
+  std::vector<os::UniqueFd> fds;
   uint64_t allocation_bytes = 0;
-  DeviceUuid device_uuid = {};
+  os::DeviceUuid device_uuid = {};
   // Of Vulkan's memory.
-  DeviceUuid driver_uuid = {};
+  os::DeviceUuid driver_uuid = {};
   std::optional<uint64_t>
       map_offset;  // ExternalMemory::OffsetInDescriptor; none: not to be mapped.
 };
@@ -38,9 +38,9 @@ class MemoryMaker {
   virtual ~MemoryMaker() = default;
 
   // kUnimplemented: this host has no such memory, the message says what is missing.
-  virtual absl::StatusOr<MadeMemory> Make(ResourceBacking backing, uint64_t size_bytes) = 0;
+  virtual absl::StatusOr<MadeMemory> Make(wire::ResourceBacking backing, uint64_t size_bytes) = 0;
   // A resource of Direct3D's and its fence; as Make.
-  virtual absl::StatusOr<MadeMemory> MakeTexture(const AllocateTexture& request) = 0;
+  virtual absl::StatusOr<MadeMemory> MakeTexture(const wire::AllocateTexture& request) = 0;
 };
 
-}  // namespace sluice
+}  // namespace sluice::allocator

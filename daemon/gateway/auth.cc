@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "broker/base/log.h"
 
-namespace sluice {
+namespace sluice::gateway {
 namespace {
 
 constexpr std::string_view kBearer = "Bearer ";
@@ -120,4 +120,4 @@ std::string PeerHost(std::string_view grpc_peer) {
   return host;
 }
 
-}  // namespace sluice
+}  // namespace sluice::gateway

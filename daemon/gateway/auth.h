@@ -17,7 +17,7 @@
 
 #include "absl/status/statusor.h"
 
-namespace sluice {
+namespace sluice::gateway {
 
 // True if they are equal. Takes as long for every `offered` of the same length, wherever it
 // differs.
@@ -58,4 +58,4 @@ std::string FittingName(const std::string& name);
 // "ipv4:127.0.0.1:1234" -> "127.0.0.1": a port would make every connection another client.
 std::string PeerHost(std::string_view grpc_peer);
 
-}  // namespace sluice
+}  // namespace sluice::gateway

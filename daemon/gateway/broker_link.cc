@@ -13,14 +13,14 @@
 #include "broker/os/threads.h"
 #include "proto/status_macros.h"
 
-namespace sluice {
+namespace sluice::gateway {
 namespace {
 
 constexpr size_t kMaxSnapshotBytes = 64 << 20;
 constexpr uint64_t kBrokerKey = 1;  // Of the poller; sessions count up from the next.
 
 // What the broker's errno means to a client on the network.
-absl::Status RefusalStatus(const SessionOpened& opened) {
+absl::Status RefusalStatus(const wire::SessionOpened& opened) {
   const std::string message =
       opened.message[0] != '\0' ? opened.message : std::strerror(opened.status);
   switch (opened.status) {
@@ -38,19 +38,20 @@ absl::Status RefusalStatus(const SessionOpened& opened) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<BrokerLink>> BrokerLink::Connect(UniqueFd socket,
+absl::StatusOr<std::unique_ptr<BrokerLink>> BrokerLink::Connect(os::UniqueFd socket,
                                                                 absl::Duration timeout) {
-  auto hello = MakeMessage<GatewayHello>();
-  SetString(hello.features, absl::StrCat("sync,", kFeatureTerminate));
-  RETURN_IF_ERROR(SendMessage(socket.get(), &hello, sizeof(hello)));
-  RETURN_IF_ERROR(WaitReadable(socket.get(), static_cast<int>(absl::ToInt64Milliseconds(timeout))));
-  char packet[kMaxBrokerMessageBytes];
-  std::vector<UniqueFd> fds;
+  auto hello = wire::MakeMessage<wire::GatewayHello>();
+  wire::SetString(hello.features, absl::StrCat("sync,", wire::kFeatureTerminate));
+  RETURN_IF_ERROR(os::SendMessage(socket.get(), &hello, sizeof(hello)));
+  RETURN_IF_ERROR(
+      os::WaitReadable(socket.get(), static_cast<int>(absl::ToInt64Milliseconds(timeout))));
+  char packet[wire::kMaxBrokerMessageBytes];
+  std::vector<os::UniqueFd> fds;
   ASSIGN_OR_RETURN(const size_t size,
-                   ReceiveMessage(socket.get(), packet, sizeof(packet), &fds, 1));
+                   os::ReceiveMessage(socket.get(), packet, sizeof(packet), &fds, 1));
   if (size == 0) return absl::AbortedError("the broker has closed the connection");
-  Welcome welcome;
-  if (!ParseMessage(packet, size, &welcome) || !IsTerminated(welcome.message)) {
+  wire::Welcome welcome;
+  if (!wire::ParseMessage(packet, size, &welcome) || !wire::IsTerminated(welcome.message)) {
     return absl::InvalidArgumentError("the broker's first message is no welcome");
   }
   if (welcome.status != 0) return absl::PermissionDeniedError(welcome.message);
@@ -58,21 +59,21 @@ absl::StatusOr<std::unique_ptr<BrokerLink>> BrokerLink::Connect(UniqueFd socket,
   return std::unique_ptr<BrokerLink>(new BrokerLink(std::move(socket), std::move(snapshot)));
 }
 
-absl::StatusOr<BrokerLink::Snapshot> BrokerLink::ReadSnapshot(const Welcome& welcome,
-                                                              std::vector<UniqueFd>& fds) {
+absl::StatusOr<BrokerLink::Snapshot> BrokerLink::ReadSnapshot(const wire::Welcome& welcome,
+                                                              std::vector<os::UniqueFd>& fds) {
   Snapshot snapshot{"", welcome.message};
   if (welcome.snapshot_size == 0) return snapshot;
   if (fds.size() != 1) return absl::InvalidArgumentError("a welcome without its snapshot");
-  ASSIGN_OR_RETURN(snapshot.bytes, ReadSealedCopy(fds[0].get(), kMaxSnapshotBytes));
+  ASSIGN_OR_RETURN(snapshot.bytes, os::ReadSealedCopy(fds[0].get(), kMaxSnapshotBytes));
   return snapshot;
 }
 
 absl::Status BrokerLink::Start(std::function<void(BrokerEnd)> on_end) {
   on_end_ = std::move(on_end);
-  ASSIGN_OR_RETURN(poller_, Poller::Create());
-  RETURN_IF_ERROR(poller_->Add(kBrokerKey, socket_.get(), Poller::Interest::kReadable));
-  StartDetached([this] { Run(); });
-  StartDetached([this] { RunSender(); });
+  ASSIGN_OR_RETURN(poller_, os::Poller::Create());
+  RETURN_IF_ERROR(poller_->Add(kBrokerKey, socket_.get(), os::Poller::Interest::kReadable));
+  os::StartDetached([this] { Run(); });
+  os::StartDetached([this] { RunSender(); });
   return absl::OkStatus();
 }
 
@@ -91,7 +92,7 @@ void BrokerLink::AddNewWatches() {
   absl::MutexLock lock(&mu_);
   for (NewWatch* watch : std::exchange(new_watches_, {})) {
     const uint64_t key = next_watch_++;
-    watch->status = poller_->Add(key, watch->watched->fd(), Poller::Interest::kReadable);
+    watch->status = poller_->Add(key, watch->watched->fd(), os::Poller::Interest::kReadable);
     if (watch->status.ok()) watched_.emplace(key, std::move(watch->watched));
     watch->done = true;
     answered_.SignalAll();
@@ -125,32 +126,33 @@ void BrokerLink::RunSender() {
     while (outgoing_.empty()) outgoing_added_.Wait(&mu_);
     next = std::move(outgoing_.front());
     outgoing_.pop_front();
-  } while (SendMessage(socket_.get(), next.bytes.data(), next.bytes.size()).ok());
+  } while (os::SendMessage(socket_.get(), next.bytes.data(), next.bytes.size()).ok());
 }
 
 bool BrokerLink::OnBrokerReadable() {
-  char packet[kMaxBrokerMessageBytes];
-  std::vector<UniqueFd> fds;
+  char packet[wire::kMaxBrokerMessageBytes];
+  std::vector<os::UniqueFd> fds;
   const absl::StatusOr<size_t> size =
-      ReceiveMessage(socket_.get(), packet, sizeof(packet), &fds, 1);
+      os::ReceiveMessage(socket_.get(), packet, sizeof(packet), &fds, 1);
   if (!size.ok()) return false;
-  Welcome welcome;
-  if (ParseMessage(packet, *size, &welcome)) {
-    if (!IsTerminated(welcome.message)) return false;
+  wire::Welcome welcome;
+  if (wire::ParseMessage(packet, *size, &welcome)) {
+    if (!wire::IsTerminated(welcome.message)) return false;
     absl::StatusOr<Snapshot> fresh = ReadSnapshot(welcome, fds);
     if (!fresh.ok()) return false;
     absl::MutexLock lock(&mu_);
     snapshot_ = *std::move(fresh);
     return true;
   }
-  Terminate terminate;
-  if (ParseMessage(packet, *size, &terminate)) {
-    if (!IsTerminated(terminate.reason)) return false;
+  wire::Terminate terminate;
+  if (wire::ParseMessage(packet, *size, &terminate)) {
+    if (!wire::IsTerminated(terminate.reason)) return false;
     on_end_(BrokerEnd::kToldToEnd);
     return true;
   }
-  SessionOpened opened;
-  if (!ParseMessage(packet, *size, &opened) || !IsTerminated(opened.message)) return false;
+  wire::SessionOpened opened;
+  if (!wire::ParseMessage(packet, *size, &opened) || !wire::IsTerminated(opened.message))
+    return false;
   absl::MutexLock lock(&mu_);
   const auto it = requests_.find(opened.request_id);
   if (it == requests_.end())
@@ -180,10 +182,10 @@ void BrokerLink::OnBrokerGone() {
 absl::StatusOr<BrokerLink::Session> BrokerLink::OpenSession(uint32_t flags, const std::string& peer,
                                                             const std::string& process_name,
                                                             absl::Duration timeout) {
-  auto open = MakeMessage<GatewayOpen>();
+  auto open = wire::MakeMessage<wire::GatewayOpen>();
   open.flags = flags;
-  SetString(open.peer, peer);
-  SetString(open.process_name, process_name);
+  wire::SetString(open.peer, peer);
+  wire::SetString(open.process_name, process_name);
   Request request;
   const absl::Time deadline = absl::Now() + timeout;
   absl::MutexLock lock(&mu_);
@@ -203,10 +205,10 @@ absl::StatusOr<BrokerLink::Session> BrokerLink::OpenSession(uint32_t flags, cons
 }
 
 void BrokerLink::CloseSession(uint64_t id) {
-  auto close = MakeMessage<::sluice::CloseSession>();
+  auto close = wire::MakeMessage<wire::CloseSession>();
   close.session_id = id;
   absl::MutexLock lock(&mu_);
   if (!gone_) SendLocked(0, close);
 }
 
-}  // namespace sluice
+}  // namespace sluice::gateway

@@ -30,7 +30,7 @@
 #include "broker/os/scoped_handle.h"
 #include "proto/broker_messages.h"
 
-namespace sluice {
+namespace sluice::gateway {
 
 // Something with a descriptor that the link's thread watches, for as long as OnReadable returns
 // true.
@@ -50,7 +50,7 @@ enum class BrokerEnd {
 class BrokerLink {
  public:
   // Says hello on `socket` and waits for the broker's welcome.
-  static absl::StatusOr<std::unique_ptr<BrokerLink>> Connect(UniqueFd socket,
+  static absl::StatusOr<std::unique_ptr<BrokerLink>> Connect(os::UniqueFd socket,
                                                              absl::Duration timeout);
 
   // The newest: the broker sends another Welcome whenever a probe has ended.
@@ -69,7 +69,7 @@ class BrokerLink {
 
   struct Session {
     uint64_t id = 0;
-    UniqueFd channel;
+    os::UniqueFd channel;
     uint64_t max_in_flight = 0;  // 0: no limit.
   };
   // Asks for a session and waits for it. The error is what to tell the client.
@@ -100,10 +100,11 @@ class BrokerLink {
     absl::Status status;
   };
 
-  BrokerLink(UniqueFd socket, Snapshot snapshot)
+  BrokerLink(os::UniqueFd socket, Snapshot snapshot)
       : socket_(std::move(socket)), snapshot_(std::move(snapshot)) {}
 
-  static absl::StatusOr<Snapshot> ReadSnapshot(const Welcome& welcome, std::vector<UniqueFd>& fds);
+  static absl::StatusOr<Snapshot> ReadSnapshot(const wire::Welcome& welcome,
+                                               std::vector<os::UniqueFd>& fds);
 
   // Link thread.
   void Run();
@@ -120,9 +121,9 @@ class BrokerLink {
     outgoing_added_.Signal();
   }
 
-  const UniqueFd socket_;
+  const os::UniqueFd socket_;
   // Constant after Start; but for Wake, the poller is the link thread's.
-  std::unique_ptr<Poller> poller_;
+  std::unique_ptr<os::Poller> poller_;
   std::function<void(BrokerEnd)> on_end_;
 
   // Link thread only.
@@ -141,4 +142,4 @@ class BrokerLink {
   absl::CondVar outgoing_added_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::gateway

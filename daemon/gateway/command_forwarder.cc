@@ -8,7 +8,7 @@
 #include "proto/command.pb.h"
 #include "proto/status_macros.h"
 
-namespace sluice {
+namespace sluice::gateway {
 namespace {
 
 // A TransferChunk has three numbers in it.
@@ -16,7 +16,7 @@ constexpr uint32_t kMaxChunkMessageBytes = 256;
 
 }  // namespace
 
-absl::StatusOr<CommandForwarder::Outcome> CommandForwarder::Forward(MessageReader* reader) {
+absl::StatusOr<CommandForwarder::Outcome> CommandForwarder::Forward(wire::MessageReader* reader) {
   if (chunk_waits_) {
     ASSIGN_OR_RETURN(const bool sent, SendChunkFrame());
     if (!sent) return Outcome::kRingFull;
@@ -28,7 +28,7 @@ absl::StatusOr<CommandForwarder::Outcome> CommandForwarder::Forward(MessageReade
   return Outcome::kDone;
 }
 
-absl::StatusOr<bool> CommandForwarder::Put(const PieceHeader& piece, std::string_view a,
+absl::StatusOr<bool> CommandForwarder::Put(const wire::PieceHeader& piece, std::string_view a,
                                            std::string_view b) {
   if (writer_.TryWritePiece(piece, a, b, {})) return true;
   if (writer_.violated())
@@ -37,33 +37,33 @@ absl::StatusOr<bool> CommandForwarder::Put(const PieceHeader& piece, std::string
   return false;
 }
 
-absl::StatusOr<bool> CommandForwarder::ForwardPiece(MessageReader* reader) {
-  PieceHeader piece;
+absl::StatusOr<bool> CommandForwarder::ForwardPiece(wire::MessageReader* reader) {
+  wire::PieceHeader piece;
   if (!reader->Peek(&piece, sizeof(piece)))
     return absl::InvalidArgumentError("piece header cut short");
-  RETURN_IF_ERROR(CheckPieceHeader(piece));
-  const bool first = (piece.flags & kPieceFirst) != 0;
+  RETURN_IF_ERROR(wire::CheckPieceHeader(piece));
+  const bool first = (piece.flags & wire::kPieceFirst) != 0;
   if (first == in_frame_) {
     return absl::InvalidArgumentError(first ? "new frame inside a frame" : "piece outside a frame");
   }
-  const size_t padded = PaddedPieceBytes(piece.body_bytes);
+  const size_t padded = wire::PaddedPieceBytes(piece.body_bytes);
   if (padded > reader->left()) {
     return absl::InvalidArgumentError(
         absl::StrCat("piece of ", padded, " bytes where ", reader->left(), " are left"));
   }
   if (first) {
-    char start[sizeof(piece) + sizeof(FrameHeader)];
-    if (piece.body_bytes < sizeof(FrameHeader) || !reader->Peek(start, sizeof(start))) {
+    char start[sizeof(piece) + sizeof(wire::FrameHeader)];
+    if (piece.body_bytes < sizeof(wire::FrameHeader) || !reader->Peek(start, sizeof(start))) {
       return absl::InvalidArgumentError("first piece without a whole frame header");
     }
-    FrameHeader header;
+    wire::FrameHeader header;
     std::memcpy(&header, start + sizeof(piece), sizeof(header));
     chunk_ = {};
-    chunk_.active = (header.flags & kFrameTransferChunk) != 0;
+    chunk_.active = (header.flags & wire::kFrameTransferChunk) != 0;
     chunk_.header = header;
   }
   if (chunk_.active) {
-    reader->Skip(sizeof(piece) + (first ? sizeof(FrameHeader) : 0));
+    reader->Skip(sizeof(piece) + (first ? sizeof(wire::FrameHeader) : 0));
     RETURN_IF_ERROR(TakeChunkPiece(piece, reader));
     reader->Skip(padded - sizeof(piece) - piece.body_bytes);
   } else {
@@ -72,17 +72,19 @@ absl::StatusOr<bool> CommandForwarder::ForwardPiece(MessageReader* reader) {
     if (!put) return false;
     reader->Skip(padded);
   }
-  in_frame_ = (piece.flags & kPieceLast) == 0;
+  in_frame_ = (piece.flags & wire::kPieceLast) == 0;
   if (!chunk_.active || in_frame_) return true;
   return SendChunkFrame();
 }
 
-absl::Status CommandForwarder::TakeChunkPiece(const PieceHeader& piece, MessageReader* reader) {
-  const FrameHeader& header = chunk_.header;
+absl::Status CommandForwarder::TakeChunkPiece(const wire::PieceHeader& piece,
+                                              wire::MessageReader* reader) {
+  const wire::FrameHeader& header = chunk_.header;
   uint64_t body = piece.body_bytes;
-  if ((piece.flags & kPieceFirst) != 0) {
+  if ((piece.flags & wire::kPieceFirst) != 0) {
     body -= sizeof(header);
-    if (header.message_bytes > kMaxChunkMessageBytes || header.payload_bytes > kMaxFrameBytes) {
+    if (header.message_bytes > kMaxChunkMessageBytes ||
+        header.payload_bytes > wire::kMaxFrameBytes) {
       return absl::InvalidArgumentError(absl::StrCat("transfer chunk with a message of ",
                                                      header.message_bytes, " and a payload of ",
                                                      header.payload_bytes, " bytes"));
@@ -105,7 +107,7 @@ absl::Status CommandForwarder::TakeChunkPiece(const PieceHeader& piece, MessageR
     chunk_.payload_done += bytes;
   });
   const bool whole = chunk_.located && chunk_.payload_done == header.payload_bytes;
-  if ((piece.flags & kPieceLast) != 0 && !whole) {
+  if ((piece.flags & wire::kPieceLast) != 0 && !whole) {
     return absl::InvalidArgumentError("transfer chunk with fewer bytes than its header says");
   }
   return absl::OkStatus();
@@ -131,13 +133,13 @@ absl::Status CommandForwarder::LocateChunk() {
 }
 
 absl::StatusOr<bool> CommandForwarder::SendChunkFrame() {
-  FrameHeader header = chunk_.header;
+  wire::FrameHeader header = chunk_.header;
   header.payload_bytes = 0;
   header.bulk_segment = chunk_.span.segment;
   header.bulk_offset = chunk_.span.offset;
   header.bulk_bytes = chunk_.span.size;
-  const PieceHeader piece = {static_cast<uint32_t>(sizeof(header) + chunk_.message.size()),
-                             kPieceFirst | kPieceLast};
+  const wire::PieceHeader piece = {static_cast<uint32_t>(sizeof(header) + chunk_.message.size()),
+                                   wire::kPieceFirst | wire::kPieceLast};
   const std::string_view start(reinterpret_cast<const char*>(&header), sizeof(header));
   ASSIGN_OR_RETURN(const bool put, Put(piece, start, chunk_.message));
   chunk_waits_ = !put;
@@ -147,4 +149,4 @@ absl::StatusOr<bool> CommandForwarder::SendChunkFrame() {
   return true;
 }
 
-}  // namespace sluice
+}  // namespace sluice::gateway

@@ -21,7 +21,7 @@
 #include "proto/network/message_reader.h"
 #include "proto/ring_writer.h"
 
-namespace sluice {
+namespace sluice::gateway {
 
 class CommandForwarder {
  public:
@@ -32,36 +32,36 @@ class CommandForwarder {
 
   // Forwards what is left of the reader's field. An error is a violation by the client, or a broken
   // ring.
-  absl::StatusOr<Outcome> Forward(MessageReader* reader);
+  absl::StatusOr<Outcome> Forward(wire::MessageReader* reader);
 
   // After kRingFull: sleeps until there may be room, WakeWriter is called, or the timeout has
   // passed.
   void WaitForRoom(int64_t timeout_ns) { writer_.WaitForRoom(wanted_bytes_, timeout_ns); }
   void WakeWriter() { writer_.WakeWriter(); }
   // Tells the worker that something is there.
-  void Notify() { writer_.Notify(Wake::kWaiter, 0); }
+  void Notify() { writer_.Notify(wire::Wake::kWaiter, 0); }
 
  private:
   // A TransferChunk of which not all pieces have come.
   struct Chunk {
     bool active = false;
     bool located = false;  // The message is whole, and `destination` is its place.
-    FrameHeader header = {};
+    wire::FrameHeader header = {};
     std::string message;
     uint64_t event_id = 0;
     uint64_t offset = 0;
     uint64_t payload_done = 0;
     MappedSpan destination;  // Null: no such grant; the bytes go nowhere.
-    BulkSpan span;
+    wire::BulkSpan span;
   };
 
-  absl::StatusOr<bool> ForwardPiece(MessageReader* reader);  // False: the ring is full.
-  absl::Status TakeChunkPiece(const PieceHeader& piece, MessageReader* reader);
+  absl::StatusOr<bool> ForwardPiece(wire::MessageReader* reader);  // False: the ring is full.
+  absl::Status TakeChunkPiece(const wire::PieceHeader& piece, wire::MessageReader* reader);
   absl::Status LocateChunk();
   absl::StatusOr<bool> SendChunkFrame();
-  absl::StatusOr<bool> Put(const PieceHeader& piece, std::string_view a, std::string_view b);
+  absl::StatusOr<bool> Put(const wire::PieceHeader& piece, std::string_view a, std::string_view b);
 
-  RingWriter writer_;
+  wire::RingWriter writer_;
   GrantTable* const grants_;
   bool in_frame_ = false;
   Chunk chunk_;
@@ -70,4 +70,4 @@ class CommandForwarder {
   std::string scratch_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::gateway

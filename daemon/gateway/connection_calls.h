@@ -16,7 +16,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
 
-namespace sluice {
+namespace sluice::gateway {
 
 class CallCount {
  public:
@@ -82,4 +82,4 @@ class ConnectionCalls {
   absl::flat_hash_map<std::string, int> counts_ ABSL_GUARDED_BY(mu_);
 };
 
-}  // namespace sluice
+}  // namespace sluice::gateway

@@ -41,7 +41,7 @@
 #include "proto/quiet_parsing.h"
 #include "proto/status_macros.h"
 
-namespace sluice {
+namespace sluice::gateway {
 namespace {
 
 constexpr int kBrokerSocket = 3;
@@ -65,12 +65,12 @@ struct Stop {
 
 // For who ends services by signals, or by closing a console: the broker sends a message.
 void StopOnSignal(Stop* stop) {
-  StartDetached([stop] {
-    const absl::StatusOr<std::unique_ptr<StopSignals>> signals = StopSignals::Open();
+  os::StartDetached([stop] {
+    const absl::StatusOr<std::unique_ptr<os::StopSignals>> signals = os::StopSignals::Open();
     if (!signals.ok()) return;
-    while (WaitReadable((*signals)->fd(), -1).ok()) {
-      const std::optional<StopSignals::Kind> kind = (*signals)->Next();
-      if (kind == StopSignals::Kind::kStop) return stop->Ask(StopReason::kTold);
+    while (os::WaitReadable((*signals)->fd(), -1).ok()) {
+      const std::optional<os::StopSignals::Kind> kind = (*signals)->Next();
+      if (kind == os::StopSignals::Kind::kStop) return stop->Ask(StopReason::kTold);
     }
   });
 }
@@ -83,32 +83,32 @@ absl::Status About(const char* key, const absl::Status& status) {
 
 absl::Status CheckTlsFiles(const GatewayOptions& options) {
   if (options.plaintext()) return absl::OkStatus();
-  RETURN_IF_ERROR(CheckIdentity({"certificate", options.certificate}, {"key", options.key}));
+  RETURN_IF_ERROR(wire::CheckIdentity({"certificate", options.certificate}, {"key", options.key}));
   if (options.client_ca.empty()) return absl::OkStatus();
-  return CheckAuthorities({"client_ca", options.client_ca});
+  return wire::CheckAuthorities({"client_ca", options.client_ca});
 }
 
 absl::StatusOr<std::vector<std::string>> ReadTokens(const GatewayOptions& options) {
   if (options.tokens.empty()) return std::vector<std::string>();
-  auto tokens = ParseTokens(options.tokens);
+  auto tokens = wire::ParseTokens(options.tokens);
   if (!tokens.ok()) return About("token_file", tokens.status());
   return tokens;
 }
 
 absl::Status RunGateway(int argc, char** argv) {
   ASSIGN_OR_RETURN(const GatewayOptions options, ParseGatewayOptions(argc, argv));
-  RETURN_IF_ERROR(ConfineGatewayFiles(PortsOf(options.listen)));
+  RETURN_IF_ERROR(os::ConfineGatewayFiles(wire::PortsOf(options.listen)));
   SetLogLevel(options.log_level);
   TakeOverGrpcLog();
   RETURN_IF_ERROR(CheckTlsFiles(options));
   ASSIGN_OR_RETURN(std::vector<std::string> tokens, ReadTokens(options));
   if (options.check) {
     if (!options.check_listening.has_value()) return absl::OkStatus();
-    return About("listen", CheckListening(DistinctAddresses(options.listen),
-                                          *options.check_listening, kPortPatience));
+    return About("listen", wire::CheckListening(wire::DistinctAddresses(options.listen),
+                                                *options.check_listening, kPortPatience));
   }
   ASSIGN_OR_RETURN(std::unique_ptr<BrokerLink> link,
-                   BrokerLink::Connect(UniqueFd(kBrokerSocket), kWelcomeTimeout));
+                   BrokerLink::Connect(os::UniqueFd(kBrokerSocket), kWelcomeTimeout));
 
   // All of this lives until the process ends.
   static Stop stop;
@@ -122,7 +122,7 @@ absl::Status RunGateway(int argc, char** argv) {
   stop.asked.acquire();
   if (stop.reason.load() == StopReason::kBrokerGone) {
     Log(LogLevel::kInfo, "gateway", "the broker is gone: no new sessions; those that run go on");
-    StartDetached([] { server.Stop(absl::InfiniteDuration()); });
+    os::StartDetached([] { server.Stop(absl::InfiniteDuration()); });
     while (server.sessions().count() > 0 && stop.reason.load() != StopReason::kTold)
       stop.asked.try_acquire_for(std::chrono::seconds(1));
   } else {
@@ -133,27 +133,27 @@ absl::Status RunGateway(int argc, char** argv) {
 }
 
 int GatewayMain(int argc, char** argv) {
-  HideFromOthers();  // It holds the private key.
-  HideThreadsFromOthers();
-  PrepareDaemonProcess();
+  os::HideFromOthers();  // It holds the private key.
+  os::HideThreadsFromOthers();
+  os::PrepareDaemonProcess();
   const absl::Status status = RunGateway(argc, argv);
   const bool only_checks = std::any_of(argv, argv + argc, [](const char* argument) {
     return std::string_view(argument).starts_with("--check");
   });
   if (!status.ok() && only_checks) {  // For the broker's own message.
     std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());
-    EndProcessNow(absl::IsUnavailable(status) ? kExitNotYet : 1);
+    os::EndProcessNow(absl::IsUnavailable(status) ? wire::kExitNotYet : 1);
   }
   if (!status.ok()) Log(LogLevel::kError, "gateway", std::string(status.message()));
   // Not exit(): gRPC's threads still run. The broker and the workers see the descriptors close.
-  EndProcessNow(status.ok() ? 0 : 1);
+  os::EndProcessNow(status.ok() ? 0 : 1);
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::gateway
 
 int main(int argc, char** argv) {
-  sluice::TakeCommandLine(&argc, &argv);
-  sluice::LetParsersBeQuiet();
-  return sluice::GatewayMain(argc, argv);
+  sluice::os::TakeCommandLine(&argc, &argv);
+  sluice::wire::LetParsersBeQuiet();
+  return sluice::gateway::GatewayMain(argc, argv);
 }

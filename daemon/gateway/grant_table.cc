@@ -3,9 +3,9 @@
 
 #include "proto/heap_span.h"
 
-namespace sluice {
+namespace sluice::gateway {
 
-void GrantTable::Add(uint64_t event_id, uint64_t offset, uint64_t size, const BulkSpan& span,
+void GrantTable::Add(uint64_t event_id, uint64_t offset, uint64_t size, const wire::BulkSpan& span,
                      MappedSpan mapped) {
   absl::MutexLock lock(&mu_);
   const Key key(event_id, offset);
@@ -27,13 +27,13 @@ std::map<GrantTable::Key, GrantTable::Grant>::const_iterator GrantTable::FindLoc
   auto it = grants_.upper_bound(Key(event_id, offset));
   if (it == grants_.begin()) return grants_.end();
   --it;
-  const bool holds =
-      it->first.first == event_id && SpanFits(offset - it->first.second, size, it->second.size);
+  const bool holds = it->first.first == event_id &&
+                     wire::SpanFits(offset - it->first.second, size, it->second.size);
   return holds ? it : grants_.end();
 }
 
 MappedSpan GrantTable::Find(uint64_t event_id, uint64_t offset, uint64_t size,
-                            BulkSpan* span) const {
+                            wire::BulkSpan* span) const {
   absl::MutexLock lock(&mu_);
   const auto it = FindLocked(event_id, offset, size);
   if (it == grants_.end()) return {};
@@ -59,4 +59,4 @@ size_t GrantTable::size() const {
   return grants_.size();
 }
 
-}  // namespace sluice
+}  // namespace sluice::gateway

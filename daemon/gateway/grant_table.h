@@ -16,7 +16,7 @@
 #include "daemon/gateway/heap_map.h"
 #include "proto/frame.h"
 
-namespace sluice {
+namespace sluice::gateway {
 
 class GrantTable {
  public:
@@ -27,12 +27,12 @@ class GrantTable {
 
   // Bytes [offset, offset + size) of the event's data belong at `span`, which is mapped at
   // `mapped`.
-  void Add(uint64_t event_id, uint64_t offset, uint64_t size, const BulkSpan& span,
+  void Add(uint64_t event_id, uint64_t offset, uint64_t size, const wire::BulkSpan& span,
            MappedSpan mapped);
 
   // The place of a chunk that lies within one grant; `data` is null if there is none. `*span` is
   // the part of the grant's span.
-  MappedSpan Find(uint64_t event_id, uint64_t offset, uint64_t size, BulkSpan* span) const;
+  MappedSpan Find(uint64_t event_id, uint64_t offset, uint64_t size, wire::BulkSpan* span) const;
 
   // The chunk has been put there. Once all of a grant has, it is forgotten.
   void Used(uint64_t event_id, uint64_t offset, uint64_t size);
@@ -45,7 +45,7 @@ class GrantTable {
     uint64_t size = 0;
     uint64_t used = 0;
     uint64_t serial = 0;
-    BulkSpan span;
+    wire::BulkSpan span;
     MappedSpan mapped;
   };
 
@@ -61,4 +61,4 @@ class GrantTable {
   uint64_t next_serial_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
-}  // namespace sluice
+}  // namespace sluice::gateway

@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "broker/base/log.h"
 
-namespace sluice {
+namespace sluice::gateway {
 namespace {
 
 constexpr uint32_t kLinesPerSecond = 5;
@@ -53,4 +53,4 @@ void TakeOverGrpcLog() {
   gpr_set_log_function(Write);
 }
 
-}  // namespace sluice
+}  // namespace sluice::gateway

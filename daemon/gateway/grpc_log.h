@@ -4,9 +4,9 @@
 // port can cause them, so that only a few a second are written. Thread-safe.
 #pragma once
 
-namespace sluice {
+namespace sluice::gateway {
 
 // Before gRPC is first used.
 void TakeOverGrpcLog();
 
-}  // namespace sluice
+}  // namespace sluice::gateway

@@ -9,7 +9,7 @@
 #include "proto/heap_span.h"
 #include "proto/status_macros.h"
 
-namespace sluice {
+namespace sluice::gateway {
 namespace {
 
 // Each is a mapping, of which Linux lets a process have 65530 (vm.max_map_count): 256 sessions, as
@@ -20,19 +20,19 @@ constexpr size_t kMaxSegments = 128;
 // Memory whose pages may not be there when they are touched is refused, huge pages above all: the
 // fault would be the gateway's, for every session.
 absl::Status CheckOrdinaryPages(int fd) {
-  ASSIGN_OR_RETURN(const ForeignMemory memory, DescribeForeignMemory(fd));
-  if (memory.kind == ForeignMemoryKind::kSealed) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const os::ForeignMemory memory, os::DescribeForeignMemory(fd));
+  if (memory.kind == os::ForeignMemoryKind::kSealed) return absl::OkStatus();
   return absl::InvalidArgumentError("heap segment is not ordinary shared memory");
 }
 
 }  // namespace
 
-absl::Status HeapMap::Add(uint32_t segment, UniqueFd file, uint64_t size) {
+absl::Status HeapMap::Add(uint32_t segment, os::UniqueFd file, uint64_t size) {
   if (segment == 0) return absl::InvalidArgumentError("heap segment without a number");
-  absl::Status checked = VerifySharedMemory(file.get(), size);
+  absl::Status checked = os::VerifySharedMemory(file.get(), size);
   if (checked.ok()) checked = CheckOrdinaryPages(file.get());
   if (!checked.ok()) {
-    CloseElsewhere(std::move(file));  // Whatever it is.
+    os::CloseElsewhere(std::move(file));  // Whatever it is.
     return checked;
   }
   absl::MutexLock lock(&mu_);
@@ -45,8 +45,9 @@ absl::Status HeapMap::Add(uint32_t segment, UniqueFd file, uint64_t size) {
     return absl::ResourceExhaustedError(
         absl::StrCat("heap segments of ", bytes_, " and ", size, " bytes: more than ", max_bytes_));
   }
-  ASSIGN_OR_RETURN(SharedMapping mapping, SharedMapping::Map(file.get(), size, /*writable=*/true));
-  segments_.emplace(segment, std::make_shared<const SharedMapping>(std::move(mapping)));
+  ASSIGN_OR_RETURN(os::SharedMapping mapping,
+                   os::SharedMapping::Map(file.get(), size, /*writable=*/true));
+  segments_.emplace(segment, std::make_shared<const os::SharedMapping>(std::move(mapping)));
   bytes_ += size;
   changed_.SignalAll();
   return absl::OkStatus();
@@ -58,7 +59,7 @@ void HeapMap::End() {
   changed_.SignalAll();
 }
 
-MappedSpan HeapMap::Resolve(const BulkSpan& span, absl::Duration patience) {
+MappedSpan HeapMap::Resolve(const wire::BulkSpan& span, absl::Duration patience) {
   if (span.segment == 0) return {};
   const absl::Time deadline = absl::Now() + patience;
   absl::MutexLock lock(&mu_);
@@ -67,9 +68,9 @@ MappedSpan HeapMap::Resolve(const BulkSpan& span, absl::Duration patience) {
     if (ended_ || changed_.WaitWithDeadline(&mu_, deadline)) return {};
     it = segments_.find(span.segment);
   }
-  const std::shared_ptr<const SharedMapping>& mapping = it->second;
-  uint8_t* data = SpanPointer(mapping->data(), mapping->size(), span.offset, span.size);
+  const std::shared_ptr<const os::SharedMapping>& mapping = it->second;
+  uint8_t* data = wire::SpanPointer(mapping->data(), mapping->size(), span.offset, span.size);
   return {data, data == nullptr ? nullptr : mapping};
 }
 
-}  // namespace sluice
+}  // namespace sluice::gateway

@@ -21,12 +21,12 @@
 #include "broker/os/shared_memory.h"
 #include "proto/frame.h"
 
-namespace sluice {
+namespace sluice::gateway {
 
 // A span's bytes, and what keeps them mapped.
 struct MappedSpan {
   uint8_t* data = nullptr;  // Null: not to be had.
-  std::shared_ptr<const SharedMapping> mapping;
+  std::shared_ptr<const os::SharedMapping> mapping;
 };
 
 class HeapMap {
@@ -37,22 +37,23 @@ class HeapMap {
   explicit HeapMap(uint64_t max_bytes = uint64_t{1} << 38) : max_bytes_(max_bytes) {}
 
   // A segment was announced. An error is a violation by the worker.
-  absl::Status Add(uint32_t segment, UniqueFd file, uint64_t size);
+  absl::Status Add(uint32_t segment, os::UniqueFd file, uint64_t size);
   // No more will come: Resolve need not wait for any.
   void End();
 
   // A segment that a frame names was announced before it, but by another way, which on a machine
   // that has more to do than it can may take many seconds: waits for it at most `patience`.
-  MappedSpan Resolve(const BulkSpan& span_untrusted, absl::Duration patience = absl::Seconds(30));
+  MappedSpan Resolve(const wire::BulkSpan& span_untrusted,
+                     absl::Duration patience = absl::Seconds(30));
 
  private:
   const uint64_t max_bytes_;
   absl::Mutex mu_;
   absl::CondVar changed_;
   uint64_t bytes_ ABSL_GUARDED_BY(mu_) = 0;
-  absl::flat_hash_map<uint32_t, std::shared_ptr<const SharedMapping>> segments_
+  absl::flat_hash_map<uint32_t, std::shared_ptr<const os::SharedMapping>> segments_
       ABSL_GUARDED_BY(mu_);
   bool ended_ ABSL_GUARDED_BY(mu_) = false;
 };
 
-}  // namespace sluice
+}  // namespace sluice::gateway

@@ -11,7 +11,7 @@
 #include <memory>
 #include <utility>
 
-namespace sluice {
+namespace sluice::gateway {
 
 class Operation {
  public:
@@ -57,4 +57,4 @@ void RunHere(grpc::CompletionQueue* queue, StartFunction&& start) {
   }
 }
 
-}  // namespace sluice
+}  // namespace sluice::gateway

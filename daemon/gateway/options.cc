@@ -11,7 +11,7 @@
 #include "proto/network/loopback.h"
 #include "proto/status_macros.h"
 
-namespace sluice {
+namespace sluice::gateway {
 namespace {
 
 constexpr size_t kMaxFileBytes = 1 << 20;
@@ -23,8 +23,8 @@ absl::StatusOr<std::string> ReadInherited(const char* name, const std::string& v
     return absl::InvalidArgumentError(
         absl::StrCat(name, ": ", value, " is no descriptor's number"));
   }
-  const UniqueFd fd(number);
-  absl::StatusOr<std::string> content = ReadToEnd(fd.get(), kMaxFileBytes);
+  const os::UniqueFd fd(number);
+  absl::StatusOr<std::string> content = os::ReadToEnd(fd.get(), kMaxFileBytes);
   if (!content.ok()) {
     return absl::Status(content.status().code(),
                         absl::StrCat(name, ": ", content.status().message()));
@@ -50,8 +50,8 @@ absl::StatusOr<GatewayOptions> ParseGatewayOptions(int argc, const char* const* 
       options.allow_plaintext = true;
     } else if (name == "--check") {
       options.check = true;
-      if (value == "addresses") options.check_listening = ListenCheck::kAddresses;
-      if (value == "ports") options.check_listening = ListenCheck::kPorts;
+      if (value == "addresses") options.check_listening = wire::ListenCheck::kAddresses;
+      if (value == "ports") options.check_listening = wire::ListenCheck::kPorts;
     } else if (name == "--cert-fd") {
       ASSIGN_OR_RETURN(options.certificate, ReadInherited("certificate", value));
     } else if (name == "--key-fd") {
@@ -86,7 +86,7 @@ absl::Status CheckGatewayOptions(const GatewayOptions& options) {
         "client certificates can only be checked with TLS: give a certificate and a key");
   }
   for (const std::string& address : options.listen) {
-    if (options.allow_plaintext || IsLoopbackTarget(address)) continue;
+    if (options.allow_plaintext || wire::IsLoopbackTarget(address)) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("listening on ", address,
                      " without TLS is refused: give \"certificate\" and \"key\", or listen "
@@ -95,4 +95,4 @@ absl::Status CheckGatewayOptions(const GatewayOptions& options) {
   return absl::OkStatus();
 }
 
-}  // namespace sluice
+}  // namespace sluice::gateway

@@ -15,7 +15,7 @@
 #include "broker/base/log.h"
 #include "proto/network/listen_check.h"
 
-namespace sluice {
+namespace sluice::gateway {
 
 struct GatewayOptions {
   std::vector<std::string> listen;  // HOST:PORT or [V6]:PORT
@@ -29,7 +29,7 @@ struct GatewayOptions {
   LogLevel log_level = LogLevel::kInfo;
   // Say what is wrong with the rest, and with the addresses if asked for, and end.
   bool check = false;
-  std::optional<ListenCheck> check_listening;
+  std::optional<wire::ListenCheck> check_listening;
 
   bool plaintext() const { return certificate.empty(); }
 };
@@ -39,4 +39,4 @@ struct GatewayOptions {
 absl::StatusOr<GatewayOptions> ParseGatewayOptions(int argc, const char* const* argv);
 absl::Status CheckGatewayOptions(const GatewayOptions& options);
 
-}  // namespace sluice
+}  // namespace sluice::gateway

@@ -11,7 +11,7 @@
 #include "proto/network/message_reader.h"
 #include "proto/status_macros.h"
 
-namespace sluice {
+namespace sluice::gateway {
 namespace {
 
 // Below this, copying costs less than a slice of its own.
@@ -30,28 +30,28 @@ grpc::Slice SliceOwning(std::string bytes) {
 
 }  // namespace
 
-void OutgoingPieces::Add(const PieceHeader& piece, std::string_view a, std::string_view b,
+void OutgoingPieces::Add(const wire::PieceHeader& piece, std::string_view a, std::string_view b,
                          std::string_view c) {
   copied_.append(reinterpret_cast<const char*>(&piece), sizeof(piece));
   copied_.append(a).append(b).append(c);
-  copied_.append(PaddedPieceBytes(piece.body_bytes) - sizeof(piece) - piece.body_bytes, '\0');
-  bytes_ += PaddedPieceBytes(piece.body_bytes);
+  copied_.append(wire::PaddedPieceBytes(piece.body_bytes) - sizeof(piece) - piece.body_bytes, '\0');
+  bytes_ += wire::PaddedPieceBytes(piece.body_bytes);
 }
 
-void OutgoingPieces::AddWithSpan(const PieceHeader& piece, std::string_view a, std::string_view b,
-                                 const uint8_t* span, size_t bytes,
-                                 const std::shared_ptr<const SharedMapping>& mapping) {
+void OutgoingPieces::AddWithSpan(const wire::PieceHeader& piece, std::string_view a,
+                                 std::string_view b, const uint8_t* span, size_t bytes,
+                                 const std::shared_ptr<const os::SharedMapping>& mapping) {
   if (bytes < kWorthReferring)
     return Add(piece, a, b, {reinterpret_cast<const char*>(span), bytes});
   copied_.append(reinterpret_cast<const char*>(&piece), sizeof(piece));
   copied_.append(a).append(b);
   Cut();
-  using Holder = std::shared_ptr<const SharedMapping>;
+  using Holder = std::shared_ptr<const os::SharedMapping>;
   slices_.emplace_back(
       const_cast<uint8_t*>(span), bytes, [](void* holder) { delete static_cast<Holder*>(holder); },
       new Holder(mapping));
-  copied_.append(PaddedPieceBytes(piece.body_bytes) - sizeof(piece) - piece.body_bytes, '\0');
-  bytes_ += PaddedPieceBytes(piece.body_bytes);
+  copied_.append(wire::PaddedPieceBytes(piece.body_bytes) - sizeof(piece) - piece.body_bytes, '\0');
+  bytes_ += wire::PaddedPieceBytes(piece.body_bytes);
 }
 
 void OutgoingPieces::Cut() {
@@ -63,7 +63,7 @@ void OutgoingPieces::Cut() {
 grpc::ByteBuffer OutgoingPieces::Take() {
   Cut();
   std::string start;
-  AppendFieldHeader(kPiecesField, bytes_, &start);
+  wire::AppendFieldHeader(wire::kPiecesField, bytes_, &start);
   slices_.insert(slices_.begin(), grpc::Slice(start.data(), start.size()));
   grpc::ByteBuffer message(slices_.data(), slices_.size());
   slices_.clear();
@@ -71,23 +71,23 @@ grpc::ByteBuffer OutgoingPieces::Take() {
   return message;
 }
 
-absl::Status ReplyForwarder::Forward(const PieceHeader& piece, std::string* body) {
-  const bool first = (piece.flags & kPieceFirst) != 0;
-  const bool last = (piece.flags & kPieceLast) != 0;
+absl::Status ReplyForwarder::Forward(const wire::PieceHeader& piece, std::string* body) {
+  const bool first = (piece.flags & wire::kPieceFirst) != 0;
+  const bool last = (piece.flags & wire::kPieceLast) != 0;
   if (first == in_frame_) return absl::InternalError("the worker's pieces make no frames");
   in_frame_ = !last;
   if (first) {
-    FrameHeader header;
+    wire::FrameHeader header;
     if (body->size() < sizeof(header))
       return absl::InternalError("the worker's first piece has no frame header");
     std::memcpy(&header, body->data(), sizeof(header));
     const std::string_view message = std::string_view(*body).substr(sizeof(header));
-    if ((header.flags & (kFrameReadData | kFrameGrant)) != 0) {
+    if ((header.flags & (wire::kFrameReadData | wire::kFrameGrant)) != 0) {
       // Three numbers: such a frame is never cut.
       if (!last || header.message_bytes != message.size()) {
         return absl::InternalError("the worker's grant or read data is no single piece");
       }
-      if ((header.flags & kFrameReadData) != 0) return ForwardReadData(header, message);
+      if ((header.flags & wire::kFrameReadData) != 0) return ForwardReadData(header, message);
       RETURN_IF_ERROR(RememberGrant(header, message));
     }
     if (last) NoteEnd(message);
@@ -111,14 +111,15 @@ void ReplyForwarder::NoteEnd(std::string_view message) {
     last_words_ = reply.session_ended().reason();
 }
 
-absl::Status ReplyForwarder::RememberGrant(const FrameHeader& header, std::string_view message) {
+absl::Status ReplyForwarder::RememberGrant(const wire::FrameHeader& header,
+                                           std::string_view message) {
   v1::Reply reply;
   if (!reply.ParseFromArray(message.data(), static_cast<int>(message.size())) ||
       !reply.has_grant()) {
     return absl::InternalError("the worker marked a frame as a grant that is none");
   }
   const v1::Grant& grant = reply.grant();
-  const BulkSpan span = {header.bulk_segment, header.bulk_offset, header.bulk_bytes};
+  const wire::BulkSpan span = {header.bulk_segment, header.bulk_offset, header.bulk_bytes};
   MappedSpan mapped = heap_->Resolve(span);
   if (mapped.data == nullptr || span.size < grant.size()) {
     return absl::InternalError(
@@ -128,7 +129,7 @@ absl::Status ReplyForwarder::RememberGrant(const FrameHeader& header, std::strin
   return absl::OkStatus();
 }
 
-absl::Status ReplyForwarder::ForwardReadData(const FrameHeader& read_header,
+absl::Status ReplyForwarder::ForwardReadData(const wire::FrameHeader& read_header,
                                              std::string_view message) {
   v1::Reply reply;
   if (!reply.ParseFromArray(message.data(), static_cast<int>(message.size())) ||
@@ -138,7 +139,8 @@ absl::Status ReplyForwarder::ForwardReadData(const FrameHeader& read_header,
   v1::ReadData& part = *reply.mutable_read_data();
   const uint64_t offset = part.offset();
   const uint64_t size = part.size();
-  const BulkSpan span = {read_header.bulk_segment, read_header.bulk_offset, read_header.bulk_bytes};
+  const wire::BulkSpan span = {read_header.bulk_segment, read_header.bulk_offset,
+                               read_header.bulk_bytes};
   const MappedSpan mapped = heap_->Resolve(span);
   if (mapped.data == nullptr || span.size < size) {
     return absl::InternalError(
@@ -148,23 +150,23 @@ absl::Status ReplyForwarder::ForwardReadData(const FrameHeader& read_header,
     const uint64_t bytes = std::min<uint64_t>(kNetworkMessageBytes, size - done);
     part.set_offset(offset + done);
     part.set_size(bytes);
-    FrameHeader header = {};
-    header.flags = kFrameReadData;
+    wire::FrameHeader header = {};
+    header.flags = wire::kFrameReadData;
     const std::string encoded = reply.SerializeAsString();
     header.message_bytes = static_cast<uint32_t>(encoded.size());
     header.payload_bytes = bytes;
     const std::string_view payload(reinterpret_cast<const char*>(mapped.data) + done, bytes);
-    CutFrame(
-        header, encoded, payload, kMaxPieceBody,
-        [&](const PieceHeader& piece, std::string_view a, std::string_view b, std::string_view c) {
-          collected_.AddWithSpan(piece, a, b, reinterpret_cast<const uint8_t*>(c.data()), c.size(),
-                                 mapped.mapping);
-          return true;
-        });
+    wire::CutFrame(header, encoded, payload, wire::kMaxPieceBody,
+                   [&](const wire::PieceHeader& piece, std::string_view a, std::string_view b,
+                       std::string_view c) {
+                     collected_.AddWithSpan(piece, a, b, reinterpret_cast<const uint8_t*>(c.data()),
+                                            c.size(), mapped.mapping);
+                     return true;
+                   });
     done += bytes;
     RETURN_IF_ERROR(SendIfFull());
   }
   return absl::OkStatus();
 }
 
-}  // namespace sluice
+}  // namespace sluice::gateway

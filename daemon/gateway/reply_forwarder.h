@@ -23,7 +23,7 @@
 #include "daemon/gateway/heap_map.h"
 #include "proto/frame.h"
 
-namespace sluice {
+namespace sluice::gateway {
 
 // Bytes of one network message, about: what is sent at once, and what either side must be ready to
 // take.
@@ -32,11 +32,12 @@ inline constexpr size_t kNetworkMessageBytes = 1 << 20;
 // A ServerMessage in the making: pieces, partly copied, partly by reference.
 class OutgoingPieces {
  public:
-  void Add(const PieceHeader& piece, std::string_view a, std::string_view b, std::string_view c);
+  void Add(const wire::PieceHeader& piece, std::string_view a, std::string_view b,
+           std::string_view c);
   // The last part lies in the heap and stays there until gRPC has sent it. What is small is copied.
-  void AddWithSpan(const PieceHeader& piece, std::string_view a, std::string_view b,
+  void AddWithSpan(const wire::PieceHeader& piece, std::string_view a, std::string_view b,
                    const uint8_t* span, size_t bytes,
-                   const std::shared_ptr<const SharedMapping>& mapping);
+                   const std::shared_ptr<const os::SharedMapping>& mapping);
 
   size_t bytes() const { return bytes_; }
   bool full() const { return bytes_ >= kNetworkMessageBytes; }
@@ -61,15 +62,15 @@ class ReplyForwarder {
 
   // Adds a piece to what is collected, sending whenever that is full. May change `*body`.
   // kCancelled: Send returned false; every other error is a violation by the worker.
-  absl::Status Forward(const PieceHeader& piece, std::string* body);
+  absl::Status Forward(const wire::PieceHeader& piece, std::string* body);
   OutgoingPieces& collected() { return collected_; }
   // Why the worker ended the session, as it says; "" if it did not.
   const std::string& last_words() const { return last_words_; }
 
  private:
   absl::Status SendIfFull();
-  absl::Status ForwardReadData(const FrameHeader& header, std::string_view message);
-  absl::Status RememberGrant(const FrameHeader& header, std::string_view message);
+  absl::Status ForwardReadData(const wire::FrameHeader& header, std::string_view message);
+  absl::Status RememberGrant(const wire::FrameHeader& header, std::string_view message);
   void NoteEnd(std::string_view message);
 
   HeapMap* const heap_;
@@ -80,4 +81,4 @@ class ReplyForwarder {
   std::string last_words_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::gateway

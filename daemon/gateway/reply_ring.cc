@@ -8,26 +8,27 @@
 #include "broker/os/doorbell.h"
 #include "proto/status_macros.h"
 
-namespace sluice {
+namespace sluice::gateway {
 
-absl::StatusOr<bool> ReplyRing::Next(PieceHeader* piece, std::string* body) {
+absl::StatusOr<bool> ReplyRing::Next(wire::PieceHeader* piece, std::string* body) {
   const uint64_t produced_untrusted = shared_->produced.load(std::memory_order_acquire);
   const uint64_t available = produced_untrusted - consumed_;
   if (available == 0) return false;
-  if (available > kRingCapacity || available % 8 != 0) {
+  if (available > wire::kRingCapacity || available % 8 != 0) {
     return absl::InternalError(
-        absl::StrCat("reply ring claims ", available, " bytes of ", kRingCapacity));
+        absl::StrCat("reply ring claims ", available, " bytes of ", wire::kRingCapacity));
   }
-  std::memcpy(piece, data_ + consumed_ % kRingCapacity, sizeof(*piece));  // 8-aligned: never wraps.
-  RETURN_IF_ERROR(CheckPieceHeader(*piece));
-  const size_t padded = PaddedPieceBytes(piece->body_bytes);
+  std::memcpy(piece, data_ + consumed_ % wire::kRingCapacity,
+              sizeof(*piece));  // 8-aligned: never wraps.
+  RETURN_IF_ERROR(wire::CheckPieceHeader(*piece));
+  const size_t padded = wire::PaddedPieceBytes(piece->body_bytes);
   if (padded > available) {
     return absl::InternalError(
         absl::StrCat("reply piece of ", padded, " bytes where ", available, " are there"));
   }
-  const size_t at = (consumed_ + sizeof(*piece)) % kRingCapacity;
+  const size_t at = (consumed_ + sizeof(*piece)) % wire::kRingCapacity;
   const size_t first =
-      piece->body_bytes < kRingCapacity - at ? piece->body_bytes : kRingCapacity - at;
+      piece->body_bytes < wire::kRingCapacity - at ? piece->body_bytes : wire::kRingCapacity - at;
   body->assign(reinterpret_cast<const char*>(data_) + at, first);
   body->append(reinterpret_cast<const char*>(data_), piece->body_bytes - first);
   consumed_ += padded;
@@ -36,7 +37,7 @@ absl::StatusOr<bool> ReplyRing::Next(PieceHeader* piece, std::string* body) {
   if (shared_->producer_waits.load(std::memory_order_seq_cst) != 0) {
     shared_->producer_waits.store(0, std::memory_order_relaxed);
     shared_->space_bell.fetch_add(1, std::memory_order_seq_cst);
-    FutexWake(&shared_->space_bell, 1, ~0u);
+    os::FutexWake(&shared_->space_bell, 1, ~0u);
   }
   return true;
 }
@@ -46,20 +47,20 @@ uint32_t ReplyRing::Arm() {
   shared_->awaited_event.store(0, std::memory_order_relaxed);
   // Before the look at `produced`; pairs with the producer's look at the state after it has
   // produced.
-  shared_->sleep_state.store(kSleepsForAny, std::memory_order_seq_cst);
+  shared_->sleep_state.store(wire::kSleepsForAny, std::memory_order_seq_cst);
   return ticket;
 }
 
 void ReplyRing::Wait(uint32_t ticket, int64_t timeout_ns) {
   if (shared_->produced.load(std::memory_order_seq_cst) != consumed_) return;
-  FutexWait(&shared_->bell, ticket, kBitWaiter, timeout_ns);
+  os::FutexWait(&shared_->bell, ticket, wire::kBitWaiter, timeout_ns);
 }
 
-void ReplyRing::Disarm() { shared_->sleep_state.store(kAwake, std::memory_order_relaxed); }
+void ReplyRing::Disarm() { shared_->sleep_state.store(wire::kAwake, std::memory_order_relaxed); }
 
 void ReplyRing::Wake() {
   shared_->bell.fetch_add(1, std::memory_order_seq_cst);
-  FutexWake(&shared_->bell, INT_MAX, ~0u);
+  os::FutexWake(&shared_->bell, INT_MAX, ~0u);
 }
 
-}  // namespace sluice
+}  // namespace sluice::gateway

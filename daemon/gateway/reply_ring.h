@@ -15,17 +15,18 @@
 #include "proto/frame.h"
 #include "proto/ring_abi.h"
 
-namespace sluice {
+namespace sluice::gateway {
 
 class ReplyRing {
  public:
   // `memory` is a mapping of kRingFileBytes that outlives this.
   explicit ReplyRing(uint8_t* memory)
-      : shared_(reinterpret_cast<RingShared*>(memory)), data_(memory + kRingDataOffset) {}
+      : shared_(reinterpret_cast<wire::RingShared*>(memory)),
+        data_(memory + wire::kRingDataOffset) {}
 
   // Takes the next piece: its checked header, and its body in `*body`. False: none is there. An
   // error is a violation by the worker.
-  absl::StatusOr<bool> Next(PieceHeader* piece, std::string* body);
+  absl::StatusOr<bool> Next(wire::PieceHeader* piece, std::string* body);
   bool HasPiece() const { return shared_->produced.load(std::memory_order_acquire) != consumed_; }
 
   // Sleeping: take a ticket, look at everything that would be a reason not to sleep, then Wait.
@@ -35,9 +36,9 @@ class ReplyRing {
   void Wake();
 
  private:
-  RingShared* const shared_;
+  wire::RingShared* const shared_;
   const uint8_t* const data_;
   uint64_t consumed_ = 0;
 };
 
-}  // namespace sluice
+}  // namespace sluice::gateway

@@ -16,7 +16,7 @@
 #include "proto/network/transport_arguments.h"
 #include "proto/status_macros.h"
 
-namespace sluice {
+namespace sluice::gateway {
 namespace {
 
 constexpr int kHandshakeTimeoutMs = 10'000;
@@ -40,15 +40,16 @@ int PollerCount() {
 }  // namespace
 
 absl::Status GatewayServer::Start(const GatewayOptions& options) {
-  const std::vector<std::string> listen = DistinctAddresses(options.listen);
-  RETURN_IF_ERROR(CheckListening(listen, ListenCheck::kPorts, absl::ZeroDuration()));
+  const std::vector<std::string> listen = wire::DistinctAddresses(options.listen);
+  RETURN_IF_ERROR(wire::CheckListening(listen, wire::ListenCheck::kPorts, absl::ZeroDuration()));
   grpc::ServerBuilder builder;
   const std::shared_ptr<grpc::ServerCredentials> credentials = Credentials(options);
   std::vector<int> ports(listen.size(), 0);
   for (size_t i = 0; i < listen.size(); ++i) {
     builder.AddListeningPort(listen[i], credentials, &ports[i]);
   }
-  for (const auto& [name, value] : TransportArguments()) builder.AddChannelArgument(name, value);
+  for (const auto& [name, value] : wire::TransportArguments())
+    builder.AddChannelArgument(name, value);
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT,
                              0);  // A second daemon on the port must be told, not share it.
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeTimeoutMs);
@@ -57,7 +58,7 @@ absl::Status GatewayServer::Start(const GatewayOptions& options) {
   // As for the broker's own service (../resource_service.cc): ending a connection for its pings
   // costs more memory than they do.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
-  builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  builder.SetMaxReceiveMessageSize(wire::kMaxMessageBytes);
   builder.RegisterService(&service_);
   builder.RegisterAsyncGenericService(&other_services_);
   queue_ = builder.AddCompletionQueue();
@@ -91,4 +92,4 @@ void GatewayServer::Stop(absl::Duration grace) {
   server_->Shutdown(std::chrono::system_clock::now() + absl::ToChronoNanoseconds(grace));
 }
 
-}  // namespace sluice
+}  // namespace sluice::gateway

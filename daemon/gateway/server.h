@@ -24,7 +24,7 @@
 #include "daemon/gateway/options.h"
 #include "proto/control.grpc.pb.h"
 
-namespace sluice {
+namespace sluice::gateway {
 
 inline constexpr int kMaxStreamsPerConnection = 64;
 // Streams in any state. The broker bounds sessions far below this; streams that never become one
@@ -79,4 +79,4 @@ class GatewayServer {
   CallCount questions_{kMaxQuestions};
 };
 
-}  // namespace sluice
+}  // namespace sluice::gateway

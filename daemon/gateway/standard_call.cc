@@ -15,7 +15,7 @@
 #include "proto/control.pb.h"
 #include "proto/network/message_reader.h"
 
-namespace sluice {
+namespace sluice::gateway {
 namespace {
 
 // Of a call that is no watch, from its beginning to its end.
@@ -35,14 +35,14 @@ constexpr uint32_t kErrorResponse = 7;
 
 bool Parse(const std::string& message, std::vector<std::pair<uint32_t, std::string>>* fields) {
   const grpc::Slice slice(message);
-  MessageReader reader;
+  wire::MessageReader reader;
   if (!reader.Reset(grpc::ByteBuffer(&slice, 1))) return false;
   uint32_t number = 0;
-  MessageReader::Step step;
-  while ((step = reader.NextField(&number)) == MessageReader::Step::kField) {
+  wire::MessageReader::Step step;
+  while ((step = reader.NextField(&number)) == wire::MessageReader::Step::kField) {
     fields->emplace_back(number, reader.Rest());
   }
-  return step == MessageReader::Step::kEnd;
+  return step == wire::MessageReader::Step::kEnd;
 }
 
 // `file` and all that it imports.
@@ -51,7 +51,7 @@ void AppendFiles(const google::protobuf::FileDescriptor& file, std::set<std::str
   if (!done->insert(file.name()).second) return;
   google::protobuf::FileDescriptorProto described;
   file.CopyTo(&described);
-  AppendStringField(1, described.SerializeAsString(), out);
+  wire::AppendStringField(1, described.SerializeAsString(), out);
   for (int i = 0; i < file.dependency_count(); ++i) AppendFiles(*file.dependency(i), done, out);
 }
 
@@ -59,17 +59,17 @@ std::string ListServices() {
   std::string list;
   for (const char* name : {kSessionService, kHealthService, kReflectionService}) {
     std::string service;
-    AppendStringField(1, name, &service);
-    AppendStringField(1, service, &list);
+    wire::AppendStringField(1, name, &service);
+    wire::AppendStringField(1, service, &list);
   }
   return list;
 }
 
 std::string ReflectionError(grpc::StatusCode code, std::string_view message) {
   std::string error;
-  AppendVarint(1 << 3, &error);  // error_code, a varint.
-  AppendVarint(static_cast<uint64_t>(code), &error);
-  AppendStringField(2, message, &error);
+  wire::AppendVarint(1 << 3, &error);  // error_code, a varint.
+  wire::AppendVarint(static_cast<uint64_t>(code), &error);
+  wire::AppendStringField(2, message, &error);
   return error;
 }
 
@@ -98,13 +98,13 @@ std::optional<std::string> AnswerReflection(const std::string& request) {
   std::vector<std::pair<uint32_t, std::string>> fields;
   if (!Parse(request, &fields)) return std::nullopt;
   std::string answer;
-  AppendStringField(kOriginalRequest, request, &answer);
+  wire::AppendStringField(kOriginalRequest, request, &answer);
   const auto* pool = google::protobuf::DescriptorPool::generated_pool();
   for (const auto& [number, value] : fields) {
     const google::protobuf::FileDescriptor* file = nullptr;
     switch (number) {
       case kListServices:
-        AppendStringField(kListServicesResponse, ListServices(), &answer);
+        wire::AppendStringField(kListServicesResponse, ListServices(), &answer);
         return answer;
       case kFileByFilename:
         file = pool->FindFileByName(value);
@@ -116,20 +116,20 @@ std::optional<std::string> AnswerReflection(const std::string& request) {
         continue;
     }
     if (file == nullptr) {
-      AppendStringField(kErrorResponse,
-                        ReflectionError(grpc::StatusCode::NOT_FOUND, value + " is not known here"),
-                        &answer);
+      wire::AppendStringField(
+          kErrorResponse,
+          ReflectionError(grpc::StatusCode::NOT_FOUND, value + " is not known here"), &answer);
       return answer;
     }
     std::string files;
     std::set<std::string> done;
     AppendFiles(*file, &done, &files);
-    AppendStringField(kFileDescriptorResponse, files, &answer);
+    wire::AppendStringField(kFileDescriptorResponse, files, &answer);
     return answer;
   }
-  AppendStringField(kErrorResponse,
-                    ReflectionError(grpc::StatusCode::UNIMPLEMENTED, "no such kind of request"),
-                    &answer);
+  wire::AppendStringField(
+      kErrorResponse, ReflectionError(grpc::StatusCode::UNIMPLEMENTED, "no such kind of request"),
+      &answer);
   return answer;
 }
 
@@ -244,4 +244,4 @@ void StandardCall::Finish(grpc::StatusCode code, const std::string& message) {
   stream_.Finish(grpc::Status(code, message), finish_op_.Start(shared_from_this()));
 }
 
-}  // namespace sluice
+}  // namespace sluice::gateway

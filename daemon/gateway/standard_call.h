@@ -21,7 +21,7 @@
 #include "daemon/gateway/connection_calls.h"
 #include "daemon/gateway/operation.h"
 
-namespace sluice {
+namespace sluice::gateway {
 
 class GatewayServer;
 
@@ -66,4 +66,4 @@ class StandardCall : public std::enable_shared_from_this<StandardCall> {
   grpc::ByteBuffer incoming_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::gateway

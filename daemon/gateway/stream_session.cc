@@ -18,7 +18,7 @@
 #include "proto/handle_messages.h"
 #include "proto/status_macros.h"
 
-namespace sluice {
+namespace sluice::gateway {
 namespace {
 
 // From the stream's beginning to its `open`.
@@ -38,19 +38,21 @@ grpc::Status ToGrpcStatus(const absl::Status& status) {
 }
 
 // Takes the next message of the handle channel, checked for form. kAborted: end of file.
-absl::StatusOr<HandleMessage> ReceiveHandleMessage(int channel, std::vector<UniqueFd>* fds) {
-  HandleMessage message;
-  ASSIGN_OR_RETURN(const size_t bytes, ReceiveMessage(channel, &message, sizeof(message), fds, 2));
+absl::StatusOr<wire::HandleMessage> ReceiveHandleMessage(int channel,
+                                                         std::vector<os::UniqueFd>* fds) {
+  wire::HandleMessage message;
+  ASSIGN_OR_RETURN(const size_t bytes,
+                   os::ReceiveMessage(channel, &message, sizeof(message), fds, 2));
   if (bytes == 0) return absl::AbortedError("the session's worker has ended");
-  if (bytes != sizeof(message) || message.magic != kHandleMagic) {
+  if (bytes != sizeof(message) || message.magic != wire::kHandleMagic) {
     return absl::InternalError("the worker sent a handle message that is none");
   }
   return message;
 }
 
-absl::StatusOr<SharedMapping> MapRing(const UniqueFd& fd) {
-  RETURN_IF_ERROR(VerifySharedMemory(fd.get(), kRingFileBytes));
-  return SharedMapping::Map(fd.get(), kRingFileBytes, /*writable=*/true);
+absl::StatusOr<os::SharedMapping> MapRing(const os::UniqueFd& fd) {
+  RETURN_IF_ERROR(os::VerifySharedMemory(fd.get(), wire::kRingFileBytes));
+  return os::SharedMapping::Map(fd.get(), wire::kRingFileBytes, /*writable=*/true);
 }
 
 }  // namespace
@@ -63,7 +65,8 @@ void StreamSession::AcceptNext(GatewayServer* server) {
 }
 
 StreamSession::~StreamSession() {
-  CloseElsewhere(std::move(channel_));  // Which the worker may have filled with whatever it likes.
+  os::CloseElsewhere(
+      std::move(channel_));  // Which the worker may have filled with whatever it likes.
   if (counted_) server_->sessions().Leave();
 }
 
@@ -115,19 +118,19 @@ bool StreamSession::StartThread() {
   absl::MutexLock lock(&mu_);
   opened_ = true;
   if (ended()) return true;
-  thread_started_ = StartOnLastingThread([self = shared_from_this()] { self->Run(); });
+  thread_started_ = os::StartOnLastingThread([self = shared_from_this()] { self->Run(); });
   return thread_started_;
 }
 
 bool StreamSession::TakeOpen() {
   uint32_t field = 0;
   v1::OpenSession open;
-  if (reader_.NextField(&field) != MessageReader::Step::kField || field != kOpenField ||
+  if (reader_.NextField(&field) != wire::MessageReader::Step::kField || field != wire::kOpenField ||
       !open.ParseFromString(reader_.Rest())) {
     End(absl::InvalidArgumentError("a stream's first message must be `open`"));
     return false;
   }
-  if ((open.flags() & ~kOpenSessionKnownFlags) != 0) {
+  if ((open.flags() & ~wire::kOpenSessionKnownFlags) != 0) {
     End(absl::InvalidArgumentError(
         absl::StrCat("unknown session flags ", open.flags(), "; ",
                      VersionAdvice("daemon", "client", VersionAmong(open.features())))));
@@ -144,14 +147,14 @@ void StreamSession::ForwardCommands() {
   while (!ended()) {
     if (!in_pieces_) {
       uint32_t field = 0;
-      const MessageReader::Step step = reader_.NextField(&field);
-      if (step == MessageReader::Step::kEnd) {
+      const wire::MessageReader::Step step = reader_.NextField(&field);
+      if (step == wire::MessageReader::Step::kEnd) {
         commands_->Notify();
         return StartRead();
       }
-      if (step == MessageReader::Step::kMalformed)
+      if (step == wire::MessageReader::Step::kMalformed)
         return End(absl::InvalidArgumentError("a message that is none"));
-      if (field != kPiecesField) continue;
+      if (field != wire::kPiecesField) continue;
       in_pieces_ = true;
     }
     const absl::StatusOr<CommandForwarder::Outcome> outcome = commands_->Forward(&reader_);
@@ -170,7 +173,7 @@ bool StreamSession::StartFeeder() {
   ring_full_ = true;
   changed_.SignalAll();
   if (has_feeder_ || ended()) return true;
-  has_feeder_ = StartOnLastingThread([self = shared_from_this()] { self->RunFeeder(); });
+  has_feeder_ = os::StartOnLastingThread([self = shared_from_this()] { self->RunFeeder(); });
   return has_feeder_;
 }
 
@@ -192,15 +195,15 @@ void StreamSession::RunFeeder() {
 }
 
 bool StreamSession::OnReadable() {
-  std::vector<UniqueFd> fds;
-  const absl::StatusOr<HandleMessage> message = ReceiveHandleMessage(channel_.get(), &fds);
+  std::vector<os::UniqueFd> fds;
+  const absl::StatusOr<wire::HandleMessage> message = ReceiveHandleMessage(channel_.get(), &fds);
   absl::Status status = message.status();
-  if (status.ok() && (message->type != HandleMessageType::kHeapSegment || fds.size() != 1)) {
+  if (status.ok() && (message->type != wire::HandleMessageType::kHeapSegment || fds.size() != 1)) {
     status = absl::InternalError("the worker sent a handle message that is no heap segment");
   }
   if (status.ok()) status = heap_.Add(message->segment, std::move(fds[0]), message->size);
   if (status.ok()) return true;
-  CloseElsewhere(std::move(fds));  // This thread is every session's.
+  os::CloseElsewhere(std::move(fds));  // This thread is every session's.
   heap_.End();
   // What it said last is still in the ring; the session thread sends that first.
   worker_gone_.store(true, std::memory_order_release);
@@ -224,7 +227,7 @@ void StreamSession::Run() {
   // Also when the client left before there were rings: ends the worker, and the link's interest in
   // us. A worker that does not look is the broker's to end.
   if (channel_.valid()) {
-    HangUp(channel_.get());
+    os::HangUp(channel_.get());
     server_->link().CloseSession(session_id_);
   }
   AwaitWritten();
@@ -263,12 +266,12 @@ absl::Status StreamSession::OpenSession() {
 }
 
 absl::Status StreamSession::TakeRings() {
-  const absl::Status there = WaitReadable(channel_.get(), kRingOfferTimeoutMs);
+  const absl::Status there = os::WaitReadable(channel_.get(), kRingOfferTimeoutMs);
   if (!there.ok()) return absl::UnavailableError("the session's worker did not start in time");
-  std::vector<UniqueFd> fds;
-  const absl::StatusOr<HandleMessage> offer = ReceiveHandleMessage(channel_.get(), &fds);
-  if (!offer.ok() || offer->type != HandleMessageType::kRingOffer || fds.size() != 2 ||
-      offer->size != kRingFileBytes) {
+  std::vector<os::UniqueFd> fds;
+  const absl::StatusOr<wire::HandleMessage> offer = ReceiveHandleMessage(channel_.get(), &fds);
+  if (!offer.ok() || offer->type != wire::HandleMessageType::kRingOffer || fds.size() != 2 ||
+      offer->size != wire::kRingFileBytes) {
     return absl::UnavailableError(
         "the session's worker ended before it could say why: its driver crashed, perhaps");
   }
@@ -307,7 +310,7 @@ absl::Status StreamSession::RunReplies() {
 }
 
 absl::Status StreamSession::DrainReplies() {
-  PieceHeader piece;
+  wire::PieceHeader piece;
   std::string body;
   while (!ended()) {
     ASSIGN_OR_RETURN(const bool got, replies_->Next(&piece, &body));
@@ -374,7 +377,7 @@ void StreamSession::End(const absl::Status& reason) {
     finish = !thread_started_;
     LimitWritesLocked();
     if (ring_ready_) {
-      HangUp(channel_.get());
+      os::HangUp(channel_.get());
       replies_->Wake();
       commands_->WakeWriter();
     }
@@ -392,4 +395,4 @@ void StreamSession::Finish() {
   stream_.Finish(status, finish_op_.Start(shared_from_this()));
 }
 
-}  // namespace sluice
+}  // namespace sluice::gateway

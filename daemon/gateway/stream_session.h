@@ -46,7 +46,7 @@
 #include "proto/network/message_reader.h"
 #include "proto/spin.h"
 
-namespace sluice {
+namespace sluice::gateway {
 
 class GatewayServer;
 
@@ -125,9 +125,9 @@ class StreamSession : public Watched, public std::enable_shared_from_this<Stream
   // Set by the session thread before it starts the first read.
   uint64_t session_id_ = 0;
   uint64_t max_in_flight_ = 0;
-  UniqueFd channel_;
-  SharedMapping command_memory_;
-  SharedMapping reply_memory_;
+  os::UniqueFd channel_;
+  os::SharedMapping command_memory_;
+  os::SharedMapping reply_memory_;
   std::optional<CommandForwarder> commands_;
   std::optional<ReplyRing> replies_;
 
@@ -136,12 +136,12 @@ class StreamSession : public Watched, public std::enable_shared_from_this<Stream
 
   // Whoever forwards commands: a poller thread, or the feeder, never both.
   grpc::ByteBuffer incoming_;
-  MessageReader reader_;
+  wire::MessageReader reader_;
   bool in_pieces_ = false;
 
   // Session thread only.
   std::optional<ReplyForwarder> reply_forwarder_;
-  AdaptiveSpin spin_;
+  wire::AdaptiveSpin spin_;
 
   std::atomic<bool> ended_{false};  // Release in End; pairs with the acquire in ended().
   std::atomic<bool> worker_gone_{false};
@@ -158,4 +158,4 @@ class StreamSession : public Watched, public std::enable_shared_from_this<Stream
   bool has_feeder_ ABSL_GUARDED_BY(mu_) = false;
 };
 
-}  // namespace sluice
+}  // namespace sluice::gateway

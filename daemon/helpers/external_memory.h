@@ -27,7 +27,7 @@
 #include "absl/status/statusor.h"
 #include "broker/os/scoped_handle.h"
 
-namespace sluice {
+namespace sluice::os {
 
 // As in CL_DEVICE_UUID_KHR, GL_DEVICE_UUID_EXT and VkPhysicalDeviceIDProperties.
 using DeviceUuid = std::array<uint8_t, 16>;
@@ -148,4 +148,4 @@ class ExternalMemoryDevice : public std::enable_shared_from_this<ExternalMemoryD
   bool exports_semaphores_ = false;
 };
 
-}  // namespace sluice
+}  // namespace sluice::os

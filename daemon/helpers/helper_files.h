@@ -13,7 +13,7 @@
 
 #include "absl/status/status.h"
 
-namespace sluice {
+namespace sluice::os {
 
 // Libraries, and how names of hosts become addresses. It listens on these ports and connects to
 // none but name servers'; it writes no file. What it was given as descriptors it has.
@@ -22,4 +22,4 @@ absl::Status ConfineGatewayFiles(const std::vector<uint16_t>& ports);
 // Vulkan's drivers and device nodes, to read `more`, which the operator adds, and no port.
 absl::Status ConfineAllocatorFiles(const std::vector<std::string>& more);
 
-}  // namespace sluice
+}  // namespace sluice::os

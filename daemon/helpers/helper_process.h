@@ -4,7 +4,7 @@
 // process. Thread-safe.
 #pragma once
 
-namespace sluice {
+namespace sluice::os {
 
 // Other processes of the same user must not look into this one: into a worker, which has a tenant's
 // data, or a gateway, which has the private key. Call before other threads are started.
@@ -17,4 +17,4 @@ void HideThreadsFromOthers();
 // threads.
 [[noreturn]] void EndProcessNow(int code);
 
-}  // namespace sluice
+}  // namespace sluice::os

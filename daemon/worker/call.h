@@ -12,7 +12,7 @@
 #include "proto/command.pb.h"
 #include "proto/frame.h"
 
-namespace sluice {
+namespace sluice::worker {
 
 namespace pb = v1;
 
@@ -38,10 +38,10 @@ class HandlerResult {
 };
 
 struct Call {
-  Frame& frame;  // A handler that keeps the payload moves the frame away.
+  wire::Frame& frame;  // A handler that keeps the payload moves the frame away.
   pb::Answer&
       answer;  // Filled by commands whose mode is Answer; the loop adds sequence and status.
   uint64_t sequence() const { return frame.header().sequence; }
 };
 
-}  // namespace sluice
+}  // namespace sluice::worker

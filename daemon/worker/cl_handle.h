@@ -8,7 +8,7 @@
 
 #include "daemon/worker/driver.h"
 
-namespace sluice {
+namespace sluice::worker {
 
 inline void ReleaseHandle(cl_context handle) { cl().clReleaseContext(handle); }
 inline void ReleaseHandle(cl_command_queue handle) { cl().clReleaseCommandQueue(handle); }
@@ -75,4 +75,4 @@ inline UniqueCl<cl_event> Share(cl_event event) {
   return UniqueCl<cl_event>(event);
 }
 
-}  // namespace sluice
+}  // namespace sluice::worker

@@ -9,7 +9,7 @@
 #include "google/protobuf/arena.h"
 #include "proto/status_macros.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 constexpr uint64_t kCommandsBetweenPolls = 64;
@@ -17,7 +17,7 @@ constexpr uint64_t kCommandsBetweenPolls = 64;
 constexpr uint64_t kMoreFollowsBytes = 512;
 // Beside a program: a message, or what travels with a creation.
 constexpr uint64_t kFrameRoom = uint64_t{4} << 20;
-static_assert(kFrameRoom > 2 * kMaxInitialPayloadBytes);
+static_assert(kFrameRoom > 2 * wire::kMaxInitialPayloadBytes);
 // Without a sleep, after the driver has done all.
 constexpr int64_t kLookOnNs = 100'000;
 
@@ -78,7 +78,8 @@ Refusal Describe(const pb::Command& command) {
 }  // namespace
 
 uint64_t CommandLoop::MaxFrameBytes(const Limits& limits) {
-  return std::min(kMaxFrameBytes, std::min(kMaxFrameBytes, limits.program_bytes) + kFrameRoom);
+  return std::min(wire::kMaxFrameBytes,
+                  std::min(wire::kMaxFrameBytes, limits.program_bytes) + kFrameRoom);
 }
 
 void CommandLoop::AnswerTooLarge(uint64_t sequence) {
@@ -87,10 +88,10 @@ void CommandLoop::AnswerTooLarge(uint64_t sequence) {
   pb::Reply reply;
   reply.mutable_answer()->set_sequence(sequence);
   reply.mutable_answer()->set_status(CL_OUT_OF_HOST_MEMORY);
-  session_->replies().Send(reply, Wake::kWaiter);
+  session_->replies().Send(reply, wire::Wake::kWaiter);
 }
 
-absl::Status CommandLoop::HandleFrame(Frame& frame) {
+absl::Status CommandLoop::HandleFrame(wire::Frame& frame) {
   const uint64_t sequence = frame.header().sequence;
   if (sequence != last_sequence_ + 1) {
     return absl::InvalidArgumentError(
@@ -124,8 +125,8 @@ absl::Status CommandLoop::HandleFrame(Frame& frame) {
   if (mode == ReplyMode::kAnswer) {
     answer->set_sequence(sequence);
     answer->set_status(result.status());
-    const uint32_t flags = answer->memory().in_heap() ? kFrameCreatesMemory : 0;
-    session_->replies().Send(reply, Wake::kWaiter, {}, flags);
+    const uint32_t flags = answer->memory().in_heap() ? wire::kFrameCreatesMemory : 0;
+    session_->replies().Send(reply, wire::Wake::kWaiter, {}, flags);
   } else if (result.status() != CL_SUCCESS) {
     session_->ReportRefused(Describe(command), result.status());
   }
@@ -133,7 +134,7 @@ absl::Status CommandLoop::HandleFrame(Frame& frame) {
 }
 
 absl::Status CommandLoop::Run() {
-  Frame frame;
+  wire::Frame frame;
   while (true) {
     ASSIGN_OR_RETURN(const bool got, reader_.Next(&frame));
     if (got) {
@@ -149,7 +150,7 @@ absl::Status CommandLoop::Run() {
 
 void CommandLoop::Poll() {
   const Completions::Polled polled = session_->completions().Poll();
-  const int64_t now = MonotonicNs();
+  const int64_t now = wire::MonotonicNs();
   if (polled.any_ended) forecast_.NoteEnd(now);
   if (!polled.any_left) {
     forecast_.NoteNoWork();
@@ -161,20 +162,20 @@ void CommandLoop::Poll() {
 }
 
 void CommandLoop::PollUntilCommand() {
-  int64_t progress = polled_ns_ = MonotonicNs();
-  bool may_spin = MaySpin();
+  int64_t progress = polled_ns_ = wire::MonotonicNs();
+  bool may_spin = wire::MaySpin();
   while (!reader_.HasPiece()) {
     const int64_t pause = may_spin ? forecast_.PauseNs(polled_ns_) : forecast_.SleepNs(polled_ns_);
     if (pause > 0) {
-      reader_.Sleep(kSleepsForAny, 0, kBitWaiter, pause);
-      reader_.Arm(kAwake);
+      reader_.Sleep(wire::kSleepsForAny, 0, wire::kBitWaiter, pause);
+      reader_.Arm(wire::kAwake);
     } else if (forecast_.TakeNews(polled_ns_)) {
       session_->replies().WakeWaiter();
     }
-    const int64_t before = MonotonicNs();
+    const int64_t before = wire::MonotonicNs();
     Poll();
     // Others want the processor.
-    if (pause == 0 && polled_ns_ - before > AdaptiveSpin::kLossNs && !polled_.any_ended)
+    if (pause == 0 && polled_ns_ - before > wire::AdaptiveSpin::kLossNs && !polled_.any_ended)
       may_spin = false;
     if (polled_.any_ended) {
       progress = polled_ns_;
@@ -205,9 +206,9 @@ absl::Status CommandLoop::Idle() {
     if (polled_.any_left) return absl::OkStatus();
   }
   if (spin_.Until([this] { return reader_.HasPiece(); })) return absl::OkStatus();
-  reader_.Sleep(kSleepsForAny, 0, kBitWaiter, -1);
-  reader_.Arm(kAwake);
+  reader_.Sleep(wire::kSleepsForAny, 0, wire::kBitWaiter, -1);
+  reader_.Arm(wire::kAwake);
   return absl::OkStatus();
 }
 
-}  // namespace sluice
+}  // namespace sluice::worker

@@ -13,13 +13,13 @@
 #include "proto/ring_reader.h"
 #include "proto/spin.h"
 
-namespace sluice {
+namespace sluice::worker {
 
 class CommandLoop {
  public:
   CommandLoop(Session* session, uint8_t* command_ring)
       : session_(session), reader_(command_ring, MaxFrameBytes(session->options().limits)) {
-    session->replies().set_on_violated([this] { reader_.Interrupt(kBitWaiter); });
+    session->replies().set_on_violated([this] { reader_.Interrupt(wire::kBitWaiter); });
   }
 
   // Returns only when the client has broken the protocol: the violation.
@@ -30,7 +30,7 @@ class CommandLoop {
   static uint64_t MaxFrameBytes(const Limits& limits);
 
   // One frame, for Run, tests and the fuzzer. An error is a violation.
-  absl::Status HandleFrame(Frame& frame);
+  absl::Status HandleFrame(wire::Frame& frame);
 
  private:
   void AnswerTooLarge(uint64_t sequence);
@@ -41,12 +41,12 @@ class CommandLoop {
   void PollUntilCommand();
 
   Session* const session_;
-  RingReader reader_;
+  wire::RingReader reader_;
   uint64_t last_sequence_ = 0;
-  AdaptiveSpin spin_;
+  wire::AdaptiveSpin spin_;
   EndForecast forecast_;
   Completions::Polled polled_;  // By the last Poll,
   int64_t polled_ns_ = 0;       // and when that was.
 };
 
-}  // namespace sluice
+}  // namespace sluice::worker

@@ -15,7 +15,7 @@
 #include "daemon/worker/worker_files.h"
 #include "daemon/worker/worker_process.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 template <typename Get>
@@ -107,4 +107,4 @@ absl::StatusOr<std::vector<RealPlatform>> ListRealDevices(const std::string& all
   return platforms;
 }
 
-}  // namespace sluice
+}  // namespace sluice::worker

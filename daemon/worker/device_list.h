@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "daemon/worker/driver_quirks.h"
 
-namespace sluice {
+namespace sluice::worker {
 
 std::string DeviceName(cl_device_id device);
 
@@ -36,4 +36,4 @@ struct RealPlatform {
 // device are left out.
 absl::StatusOr<std::vector<RealPlatform>> ListRealDevices(const std::string& allow_list);
 
-}  // namespace sluice
+}  // namespace sluice::worker

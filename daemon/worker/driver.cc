@@ -9,7 +9,7 @@
 #include "daemon/worker/worker_files.h"
 #include "daemon/worker/worker_process.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 Driver g_driver;
@@ -25,7 +25,7 @@ absl::Status Driver::Load() {
   // Should that be loaded all the same (OCL_ICD_FILENAMES, a layer), this makes it offer no
   // platform.
   SetVariable("SLUICE_WORKER", "1");
-  absl::StatusOr<DynamicLibrary> library = DynamicLibrary::Open(kOpenClLoader);
+  absl::StatusOr<os::DynamicLibrary> library = os::DynamicLibrary::Open(kOpenClLoader);
   if (!library.ok()) {
     return absl::NotFoundError(absl::StrCat("no OpenCL loader: ", library.status().message(), " (",
                                             kOpenClLoaderAdvice, ")"));
@@ -53,4 +53,4 @@ bool IsOwnPlatform(const std::string& platform_name) {
   return absl::StartsWith(platform_name, "Sluice (");
 }
 
-}  // namespace sluice
+}  // namespace sluice::worker

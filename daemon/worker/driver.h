@@ -12,7 +12,7 @@
 
 #include "absl/status/status.h"
 
-namespace sluice {
+namespace sluice::worker {
 
 struct Driver {
 #define DRIVER_FUNCTION(name) decltype(&::name) name = nullptr;
@@ -31,4 +31,4 @@ inline const Driver& cl() { return Driver::Get(); }
 // True if the name is that of a platform which Sluice's own ICD makes.
 bool IsOwnPlatform(const std::string& platform_name);
 
-}  // namespace sluice
+}  // namespace sluice::worker

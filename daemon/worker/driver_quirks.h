@@ -39,7 +39,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace sluice {
+namespace sluice::worker {
 
 struct DriverQuirks {
   // If a user event fails while the last other thing that a command waits for ends, the command
@@ -145,4 +145,4 @@ inline DriverQuirks QuirksOf(const DriverVersion& version) {
   return quirks;
 }
 
-}  // namespace sluice
+}  // namespace sluice::worker

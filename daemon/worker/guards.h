@@ -30,7 +30,7 @@
 #include "absl/container/inlined_vector.h"
 #include "daemon/worker/cl_handle.h"
 
-namespace sluice {
+namespace sluice::worker {
 
 class Guard {
  public:
@@ -82,4 +82,4 @@ class Guards {
   absl::InlinedVector<std::shared_ptr<Guard>, 1> all_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::worker

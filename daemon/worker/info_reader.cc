@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/worker/driver.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 // Extensions that only concern the kernel language or queries, or whose functions the ICD has.
@@ -224,4 +224,4 @@ void ReadPlatformInfo(cl_platform_id platform,
   }
 }
 
-}  // namespace sluice
+}  // namespace sluice::worker

@@ -12,7 +12,7 @@
 #include "google/protobuf/repeated_ptr_field.h"
 #include "proto/command.pb.h"
 
-namespace sluice {
+namespace sluice::worker {
 
 namespace pb = v1;
 
@@ -46,4 +46,4 @@ void ReadPlatformInfo(cl_platform_id platform,
 // and with those that the worker gives by itself.
 std::string ForwardedExtensions(const std::string& extensions);
 
-}  // namespace sluice
+}  // namespace sluice::worker

@@ -27,11 +27,11 @@
 #include "proto/heap_span.h"
 #include "proto/image_format.h"
 
-namespace sluice {
-
-namespace v1 {
+namespace sluice::v1 {
 class ProgramRecord;
-}
+}  // namespace sluice::v1
+
+namespace sluice::worker {
 
 enum class ObjectType {
   kDevice,
@@ -158,7 +158,7 @@ struct MemoryObject : Object {
   HeapSpan span;  // Where it lies if it lies in the heap. What is made from a buffer has its part
                   // of the buffer's; a buffer over shared virtual memory has its part of that.
   std::shared_ptr<const HeapSpan> held_span;          // LieIn; null if the parent has it.
-  ImageLayout layout;                                 // Of an image in the heap.
+  wire::ImageLayout layout;                           // Of an image in the heap.
   std::shared_ptr<const class Mirror> mirror;         // mirrors.h; a buffer's that is no part.
   std::shared_ptr<const struct ShadowBuffer> shadow;  // Of a shadow buffer (shadows.h).
   uint64_t image_offset = 0;  // Of a buffer that is an image's shadow: where its bytes begin.
@@ -267,7 +267,7 @@ class ObjectTable {
     void* found = nullptr;
     ForEach<SvmObject>([&](const SvmObject& object) {
       const uint64_t base = reinterpret_cast<uint64_t>(object.span->data);
-      if (address >= base && SpanFits(address - base, size, object.span->size)) {
+      if (address >= base && wire::SpanFits(address - base, size, object.span->size)) {
         found = reinterpret_cast<void*>(address);
       }
     });
@@ -286,4 +286,4 @@ class ObjectTable {
   absl::flat_hash_map<uint64_t, std::shared_ptr<Object>> objects_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::worker

@@ -3,7 +3,7 @@
 // such errors to the context's callback (section 4.4). No application asked: none is told.
 #pragma once
 
-namespace sluice {
+namespace sluice::worker {
 
 // The calling thread's questions are the worker's own while one of these lives.
 class ScopedOwnQuestions {
@@ -19,4 +19,4 @@ class ScopedOwnQuestions {
   static inline thread_local int depth_ = 0;
 };
 
-}  // namespace sluice
+}  // namespace sluice::worker

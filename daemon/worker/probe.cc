@@ -10,7 +10,7 @@
 #include "proto/snapshot.pb.h"
 #include "proto/status_macros.h"
 
-namespace sluice {
+namespace sluice::worker {
 
 absl::Status Probe(int snapshot_fd, const std::string& device_allow_list, uint64_t memory_limit) {
   RETURN_IF_ERROR(Driver::Load());
@@ -30,7 +30,7 @@ absl::Status Probe(int snapshot_fd, const std::string& device_allow_list, uint64
       ReadDeviceInfo(device.handle, memory_limit, described.mutable_info());
     }
   }
-  return WriteWhole(snapshot_fd, snapshot.SerializeAsString());
+  return os::WriteWhole(snapshot_fd, snapshot.SerializeAsString());
 }
 
-}  // namespace sluice
+}  // namespace sluice::worker

@@ -8,10 +8,10 @@
 
 #include "absl/status/status.h"
 
-namespace sluice {
+namespace sluice::worker {
 
 // Writes a PlatformSnapshot to the descriptor. A session may have `memory_limit` bytes; 0: no
 // limit.
 absl::Status Probe(int snapshot_fd, const std::string& device_allow_list, uint64_t memory_limit);
 
-}  // namespace sluice
+}  // namespace sluice::worker

@@ -7,7 +7,7 @@
 #include <atomic>
 #include <cstdint>
 
-namespace sluice {
+namespace sluice::worker {
 
 struct Limits {
   uint64_t memory_bytes = uint64_t{64} << 30;
@@ -53,4 +53,4 @@ class Quota {
   std::atomic<uint64_t> in_flight_ = 0;
 };
 
-}  // namespace sluice
+}  // namespace sluice::worker

@@ -19,7 +19,7 @@
 #include "proto/frame.h"
 #include "proto/ring_writer.h"
 
-namespace sluice {
+namespace sluice::worker {
 
 namespace pb = v1;
 
@@ -31,8 +31,8 @@ class Replies {
   // `ring` is a mapping of kRingFileBytes; null in tests that look at Sent().
   explicit Replies(uint8_t* ring);
 
-  void Send(const pb::Reply& reply, Wake wake, std::string_view payload = {}, uint32_t flags = 0,
-            BulkSpan bulk = {});
+  void Send(const pb::Reply& reply, wire::Wake wake, std::string_view payload = {},
+            uint32_t flags = 0, wire::BulkSpan bulk = {});
 
   // Who waits for an answer or a completion looks without sleep for a moment: one is expected soon.
   void WakeWaiter();
@@ -45,9 +45,9 @@ class Replies {
 
  private:
   struct WaitingPiece {
-    PieceHeader header;
+    wire::PieceHeader header;
     std::string body;
-    Wake wake;
+    wire::Wake wake;
   };
 
   void FeedLoop();
@@ -56,7 +56,7 @@ class Replies {
 
   std::function<void()> on_violated_;
   absl::Mutex mu_;
-  RingWriter writer_ ABSL_GUARDED_BY(mu_);
+  wire::RingWriter writer_ ABSL_GUARDED_BY(mu_);
   std::deque<WaitingPiece> waiting_ ABSL_GUARDED_BY(mu_);
   uint64_t waiting_bytes_ ABSL_GUARDED_BY(mu_) = 0;
   std::string buffer_ ABSL_GUARDED_BY(mu_);  // Encoding space, reused.
@@ -64,4 +64,4 @@ class Replies {
   std::atomic<bool> violated_ = false;
 };
 
-}  // namespace sluice
+}  // namespace sluice::worker

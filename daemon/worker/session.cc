@@ -9,7 +9,7 @@
 #include "proto/handle_messages.h"
 #include "proto/status_macros.h"
 
-namespace sluice {
+namespace sluice::worker {
 
 void MemoryObject::CountIn(std::atomic<uint64_t>* count) {
   counted_in = count;
@@ -56,9 +56,10 @@ Session::Session(const SessionOptions& options, int handle_channel, uint8_t* rep
       replies_(reply_ring),
       completions_(&replies_, &printf_),
       heap_(handle_channel, options.limits.memory_bytes),
-      svm_heap_(handle_channel, options.limits.memory_bytes, kFirstSvmSegment, kSvmBaseAddress),
+      svm_heap_(handle_channel, options.limits.memory_bytes, wire::kFirstSvmSegment,
+                wire::kSvmBaseAddress),
       imports_(handle_channel),
-      pinned_heap_(handle_channel, options.limits.memory_bytes, kFirstPinnedSegment, 0,
+      pinned_heap_(handle_channel, options.limits.memory_bytes, wire::kFirstPinnedSegment, 0,
                    Heap::Freed::kKept, kPinnedSegmentBytes),
       pins_(&pinned_heap_),
       mirrors_(handle_channel, options.limits.memory_bytes),
@@ -151,7 +152,7 @@ void Session::ReportRefused(const Refusal& refusal, cl_int status) {
     error.set_status(status);
     error.set_call(refusal.call);
     error.set_event_id(event_id);
-    replies_.Send(reply, Wake::kIfAwaited);
+    replies_.Send(reply, wire::Wake::kIfAwaited);
   }
   if (event_id == 0) return;
   // Commands that name it later are to learn of the failure, but for the ids of refused commands a
@@ -167,4 +168,4 @@ void Session::ReportRefused(const Refusal& refusal, cl_int status) {
   completions_.SendCompletion(event_id, status);
 }
 
-}  // namespace sluice
+}  // namespace sluice::worker

@@ -32,7 +32,7 @@
 #include "daemon/worker/quota.h"
 #include "daemon/worker/replies.h"
 
-namespace sluice {
+namespace sluice::worker {
 
 struct SessionOptions {
   uint64_t session_id = 0;
@@ -41,7 +41,7 @@ struct SessionOptions {
   std::string device_allow_list;  // Patterns, comma separated; empty: all.
   std::string records_directory;  // argument_records.h; empty: none.
   uint64_t cache_bytes = 0;       // compile_cache.h; 0: no bound.
-  KeyedMutexOpener open_keyed_mutex = &OpenKeyedMutex;  // Tests have one of their own.
+  os::KeyedMutexOpener open_keyed_mutex = &os::OpenKeyedMutex;  // Tests have one of their own.
 };
 
 // A command that was refused, for the report of that.
@@ -159,4 +159,4 @@ class Session {
   std::string device_name_ ABSL_GUARDED_BY(device_mu_);
 };
 
-}  // namespace sluice
+}  // namespace sluice::worker

@@ -10,12 +10,14 @@
 
 #include "absl/status/status.h"
 
-namespace sluice {
-
+namespace sluice::os {
 struct FileAccess;
+}  // namespace sluice::os
+
+namespace sluice::worker {
 
 // From the environment that the broker gave; `more` is what the operator adds for reading.
-FileAccess WorkerFileAccess(const std::vector<std::string>& more);
+os::FileAccess WorkerFileAccess(const std::vector<std::string>& more);
 
 // kUnavailable if this kernel cannot: then the worker reaches what its user may.
 absl::Status ConfineWorkerFiles(const std::vector<std::string>& more);
@@ -28,4 +30,4 @@ std::string CompileCacheFolder();
 // to do. "" if there is none.
 std::string UnusableFolder();
 
-}  // namespace sluice
+}  // namespace sluice::worker

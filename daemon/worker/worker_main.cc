@@ -37,30 +37,30 @@
 #include "proto/ring_abi.h"
 #include "proto/status_macros.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 constexpr int kHandleChannel = 3;
 constexpr int kControlSocket = 4;
 
 // One ring: made and sealed here, mapped here, its descriptor for the client.
-absl::StatusOr<std::pair<UniqueFd, SharedMapping>> MakeRing(const char* name) {
-  ASSIGN_OR_RETURN(UniqueFd file, CreateSharedMemory(name, kRingFileBytes));
-  ASSIGN_OR_RETURN(SharedMapping mapping,
-                   SharedMapping::Map(file.get(), kRingFileBytes, /*writable=*/true));
+absl::StatusOr<std::pair<os::UniqueFd, os::SharedMapping>> MakeRing(const char* name) {
+  ASSIGN_OR_RETURN(os::UniqueFd file, os::CreateSharedMemory(name, wire::kRingFileBytes));
+  ASSIGN_OR_RETURN(os::SharedMapping mapping,
+                   os::SharedMapping::Map(file.get(), wire::kRingFileBytes, /*writable=*/true));
   return std::make_pair(std::move(file), std::move(mapping));
 }
 
-void Notice(WorkerNoticeKind kind, std::string_view text) {
-  WorkerNotice notice = MakeMessage<WorkerNotice>();
+void Notice(wire::WorkerNoticeKind kind, std::string_view text) {
+  wire::WorkerNotice notice = wire::MakeMessage<wire::WorkerNotice>();
   notice.kind = static_cast<uint32_t>(kind);
-  SetString(notice.text, text);
-  (void)SendMessage(kControlSocket, &notice,
-                    sizeof(notice));  // The broker may be gone: the session goes on.
+  wire::SetString(notice.text, text);
+  (void)os::SendMessage(kControlSocket, &notice,
+                        sizeof(notice));  // The broker may be gone: the session goes on.
 }
 
 void SendStats(const Session& session) {
-  WorkerStats stats = MakeMessage<WorkerStats>();
+  wire::WorkerStats stats = wire::MakeMessage<wire::WorkerStats>();
   Session& mutable_session = const_cast<Session&>(session);
   stats.memory_bytes = mutable_session.quota().memory_bytes();
   stats.object_count = session.object_count.load(std::memory_order_relaxed);
@@ -69,54 +69,56 @@ void SendStats(const Session& session) {
   stats.imported_objects = session.imported_count.load(std::memory_order_relaxed);
   stats.shadowed_objects = session.shadowed_count.load(std::memory_order_relaxed);
   stats.staged_objects = session.staged_count.load(std::memory_order_relaxed);
-  SetString(stats.device_name, session.device_name());
-  (void)SendMessage(kControlSocket, &stats, sizeof(stats));
+  wire::SetString(stats.device_name, session.device_name());
+  (void)os::SendMessage(kControlSocket, &stats, sizeof(stats));
 }
 
 void SendShadowStats(const Session& session) {
-  ShadowStats stats = MakeMessage<ShadowStats>();
+  wire::ShadowStats stats = wire::MakeMessage<wire::ShadowStats>();
   stats.by_semaphores = session.semaphored_count.load(std::memory_order_relaxed);
   stats.by_keyed_mutex = session.mutexed_count.load(std::memory_order_relaxed);
-  (void)SendMessage(kControlSocket, &stats, sizeof(stats));
+  (void)os::SendMessage(kControlSocket, &stats, sizeof(stats));
 }
 
 [[noreturn]] void EndProcess(int code) {
   // Not exit(): drivers' destructors wait for kernels that may never end. The kernel takes
   // everything back.
-  EndProcessNow(code);
+  os::EndProcessNow(code);
 }
 
 void EndSession(Session& session, std::string_view reason) {
   pb::Reply reply;
   reply.mutable_session_ended()->set_reason(std::string(reason));
-  session.replies().Send(reply, Wake::kUrgent);
+  session.replies().Send(reply, wire::Wake::kUrgent);
 }
 
 // The driver is stuck in a compiler, perhaps with locks held: the session ends.
 void EndAfterOverrun(Session& session, const std::string& why) {
   Log(LogLevel::kWarning, "worker", "session ended: a build took too long",
       {{"session", HexId(session.options().session_id)}, {"reason", why}});
-  Notice(WorkerNoticeKind::kInfo, why);
+  Notice(wire::WorkerNoticeKind::kInfo, why);
   EndSession(session, why);
   EndProcess(4);
 }
 
 // Handles one message of the broker. False once the broker is gone.
 bool OnControl(Session& session) {
-  char buffer[kMaxBrokerMessageBytes];
+  char buffer[wire::kMaxBrokerMessageBytes];
   const absl::StatusOr<size_t> size =
-      ReceiveMessage(kControlSocket, buffer, sizeof(buffer), nullptr, 0);
+      os::ReceiveMessage(kControlSocket, buffer, sizeof(buffer), nullptr, 0);
   if (!size.ok() || *size == 0) return false;
-  Terminate terminate;
-  if (ParseMessage(buffer, *size, &terminate) && IsTerminated(terminate.reason)) {
+  wire::Terminate terminate;
+  if (wire::ParseMessage(buffer, *size, &terminate) && wire::IsTerminated(terminate.reason)) {
     Log(LogLevel::kInfo, "worker", "ended by the broker",
         {{"session", HexId(session.options().session_id)}, {"reason", terminate.reason}});
     EndSession(session, terminate.reason);
     EndProcess(0);
   }
-  if (PeekMessageType(buffer, *size) == static_cast<uint16_t>(MessageType::kStatsRequest))
+  if (wire::PeekMessageType(buffer, *size) ==
+      static_cast<uint16_t>(wire::MessageType::kStatsRequest))
     SendStats(session);
-  if (PeekMessageType(buffer, *size) == static_cast<uint16_t>(MessageType::kShadowStatsRequest))
+  if (wire::PeekMessageType(buffer, *size) ==
+      static_cast<uint16_t>(wire::MessageType::kShadowStatsRequest))
     SendShadowStats(session);
   return true;
 }
@@ -124,7 +126,7 @@ bool OnControl(Session& session) {
 [[noreturn]] void EndForViolation(Session& session, const std::string& violation) {
   Log(LogLevel::kWarning, "worker", "session ended: the client broke the protocol",
       {{"session", HexId(session.options().session_id)}, {"violation", violation}});
-  Notice(WorkerNoticeKind::kViolation, violation);
+  Notice(wire::WorkerNoticeKind::kViolation, violation);
   EndSession(session, absl::StrCat("protocol violation: ", violation));
   EndProcess(3);
 }
@@ -138,11 +140,11 @@ void OnHandleChannel(Session& session) {
 
 // The main thread: the client's end ends us; the broker may ask for numbers.
 [[noreturn]] void Watch(Session& session) {
-  const absl::StatusOr<std::unique_ptr<Poller>> poller = Poller::Create();
+  const absl::StatusOr<std::unique_ptr<os::Poller>> poller = os::Poller::Create();
   if (!poller.ok() ||
-      !(*poller)->Add(kHandleChannel, kHandleChannel, Poller::Interest::kReadable).ok() ||
-      !(*poller)->Add(kControlSocket, kControlSocket, Poller::Interest::kReadable).ok()) {
-    Notice(WorkerNoticeKind::kDriverError, "a worker cannot wait for its client");
+      !(*poller)->Add(kHandleChannel, kHandleChannel, os::Poller::Interest::kReadable).ok() ||
+      !(*poller)->Add(kControlSocket, kControlSocket, os::Poller::Interest::kReadable).ok()) {
+    Notice(wire::WorkerNoticeKind::kDriverError, "a worker cannot wait for its client");
     EndProcess(1);
   }
   std::vector<uint64_t> ready;
@@ -186,17 +188,17 @@ absl::Status RunSession(const SessionOptions& options) {
   static CompileCache& cache = *new CompileCache(CompileCacheFolder(), options.cache_bytes);
   session.builds().set_after_each([] { cache.AfterBuild(); });
   static CommandLoop& loop = *new CommandLoop(&session, commands.second.data());
-  HandleMessage offer = {};
-  offer.magic = kHandleMagic;
-  offer.type = HandleMessageType::kRingOffer;
-  offer.size = kRingFileBytes;
-  offer.flags = kTakesImports;
+  wire::HandleMessage offer = {};
+  offer.magic = wire::kHandleMagic;
+  offer.type = wire::HandleMessageType::kRingOffer;
+  offer.size = wire::kRingFileBytes;
+  offer.flags = wire::kTakesImports;
   const int fds[] = {commands.first.get(), replies.first.get()};
-  const absl::Status offered = SendMessage(kHandleChannel, &offer, sizeof(offer), fds, 2);
+  const absl::Status offered = os::SendMessage(kHandleChannel, &offer, sizeof(offer), fds, 2);
   RETURN_IF_ERROR(prepared);
   if (absl::IsAborted(offered)) EndProcess(0);  // The client has left meanwhile, as it may.
   RETURN_IF_ERROR(offered);
-  StartDetached([] {
+  os::StartDetached([] {
     const absl::Status ended = loop.Run();
     if (absl::IsAborted(ended)) EndProcess(0);  // It looked into the channel: the client has gone.
     EndForViolation(session, std::string(ended.message()));
@@ -211,7 +213,7 @@ int WorkerMain(int argc, char** argv) {
   // dearer.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   HoldSessionNice();
-  HideFromOthers();
+  os::HideFromOthers();
   const absl::StatusOr<WorkerOptions> options = ParseWorkerOptions(argc, argv);
   absl::Status status = options.status();
   // The probe too: a driver that cannot work so must not be offered.
@@ -225,15 +227,15 @@ int WorkerMain(int argc, char** argv) {
   const std::string message(status.message());
   Log(LogLevel::kError, "worker", message);
   // Where a probe's snapshot would be.
-  if (options.ok() && options->probe) (void)WriteWhole(options->snapshot_fd, message);
-  if (options.ok() && !options->probe) Notice(WorkerNoticeKind::kDriverError, message);
+  if (options.ok() && options->probe) (void)os::WriteWhole(options->snapshot_fd, message);
+  if (options.ok() && !options->probe) Notice(wire::WorkerNoticeKind::kDriverError, message);
   EndProcess(1);
 }
 
-}  // namespace sluice
+}  // namespace sluice::worker
 
 int main(int argc, char** argv) {
-  sluice::TakeCommandLine(&argc, &argv);
-  sluice::LetParsersBeQuiet();
-  return sluice::WorkerMain(argc, argv);
+  sluice::os::TakeCommandLine(&argc, &argv);
+  sluice::wire::LetParsersBeQuiet();
+  return sluice::worker::WorkerMain(argc, argv);
 }

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "broker/base/log.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 // 0 is no limit of the operator's: the worker's own stays.
@@ -80,4 +80,4 @@ absl::StatusOr<WorkerOptions> ParseWorkerOptions(int argc, char** argv) {
   return options;
 }
 
-}  // namespace sluice
+}  // namespace sluice::worker

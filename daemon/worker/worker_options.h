@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "daemon/worker/session.h"
 
-namespace sluice {
+namespace sluice::worker {
 
 struct WorkerOptions {
   SessionOptions session;
@@ -20,4 +20,4 @@ struct WorkerOptions {
 
 absl::StatusOr<WorkerOptions> ParseWorkerOptions(int argc, char** argv);
 
-}  // namespace sluice
+}  // namespace sluice::worker

@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "broker/os/scoped_handle.h"
 
-namespace sluice {
+namespace sluice::worker {
 
 // Sets a variable of the environment for libraries that are loaded later.
 void SetVariable(const char* name, const char* value);
@@ -25,7 +25,7 @@ bool SetProcessUtilisation(uint32_t most);  // Of 1024.
 
 // From now on what the process writes to stdout comes out of the descriptor, which WaitReadable
 // waits for.
-absl::StatusOr<UniqueFd> CaptureStdout();
+absl::StatusOr<os::UniqueFd> CaptureStdout();
 // What has been written, at most `max_bytes`; "" if there is nothing now.
 std::string ReadCaptured(int fd, size_t max_bytes);
 
@@ -38,11 +38,11 @@ inline constexpr char kTemporaryFolderPrefix[] = "sluice-include-";
 std::string MakeTemporaryFolder();
 // Locks a folder of this user's until the descriptor is closed, against its removal too where the
 // system can. None if another process has it, or it is no folder, or another's.
-UniqueFd HoldFolder(const std::string& folder);
+os::UniqueFd HoldFolder(const std::string& folder);
 // Removes a folder that is held, and what is in it: that one, whatever has its name by now, and
 // nothing that a link in it leads to. One that could not be held (a file system without locks) goes
 // by its name.
-void RemoveHeldFolder(const std::string& folder, UniqueFd held);
+void RemoveHeldFolder(const std::string& folder, os::UniqueFd held);
 // Whether an absolute path of plain parts between '/', appended to a folder's, names something in
 // that folder. On Windows some do not, which other systems' clients may well use: `\`, `:`.
 bool IsPathInFolder(const std::string& path);
@@ -51,4 +51,4 @@ bool IsPathInFolder(const std::string& path);
 extern const char kOpenClLoader[];
 extern const char kOpenClLoaderAdvice[];  // For who has none.
 
-}  // namespace sluice
+}  // namespace sluice::worker

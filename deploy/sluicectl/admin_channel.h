@@ -13,13 +13,13 @@
 #include "absl/status/statusor.h"
 #include "broker/os/scoped_handle.h"
 
-namespace sluice {
+namespace sluice::ctl {
 
 struct AdminChannel {
   std::shared_ptr<grpc::Channel> channel;
   std::string token;  // Empty where none is wanted.
   std::string proof;  // That the daemon answers; empty where none is needed.
-  UniqueFd pipe;      // Stays open as long as the token is used.
+  os::UniqueFd pipe;  // Stays open as long as the token is used.
 
   void Prepare(grpc::ClientContext* context) const;
   // After the call: `answer`, or that it is not the daemon's.
@@ -29,4 +29,4 @@ struct AdminChannel {
 // kNotFound: nothing has this name; kPermissionDenied; kUnavailable: nobody answers.
 absl::StatusOr<AdminChannel> OpenAdminChannel(const std::string& name, int timeout_ms);
 
-}  // namespace sluice
+}  // namespace sluice::ctl

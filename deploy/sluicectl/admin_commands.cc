@@ -24,7 +24,7 @@
 #include "deploy/sluicectl/system_commands.h"
 #include "proto/admin.grpc.pb.h"
 
-namespace sluice {
+namespace sluice::ctl {
 namespace {
 
 using Json = nlohmann::json;
@@ -459,4 +459,4 @@ int DrainCommand(const CommonFlags& flags, int64_t timeout_seconds) {
            });
 }
 
-}  // namespace sluice
+}  // namespace sluice::ctl

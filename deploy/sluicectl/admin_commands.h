@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string>
 
-namespace sluice {
+namespace sluice::ctl {
 
 struct CommonFlags {
   std::string endpoint;
@@ -24,4 +24,4 @@ int ResourcesCommand(const CommonFlags& flags);
 int KillCommand(const CommonFlags& flags, const std::string& session, const std::string& reason);
 int DrainCommand(const CommonFlags& flags, int64_t timeout_seconds);
 
-}  // namespace sluice
+}  // namespace sluice::ctl

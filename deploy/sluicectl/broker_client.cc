@@ -15,7 +15,7 @@
 #include "proto/snapshot.pb.h"
 #include "proto/status_macros.h"
 
-namespace sluice {
+namespace sluice::ctl {
 namespace {
 
 constexpr size_t kMaxSnapshotBytes = size_t{4} << 20;
@@ -50,20 +50,21 @@ std::string TypeName(cl_device_type type) {
 
 // One message, and what came with it, within the time.
 absl::StatusOr<size_t> ReceiveWithin(int socket, int timeout_ms, char* packet,
-                                     std::vector<UniqueFd>* fds) {
-  if (absl::Status ready = WaitReadable(socket, timeout_ms); !ready.ok()) return ready;
-  absl::StatusOr<size_t> size = ReceiveMessage(socket, packet, kMaxBrokerMessageBytes, fds, 1);
+                                     std::vector<os::UniqueFd>* fds) {
+  if (absl::Status ready = os::WaitReadable(socket, timeout_ms); !ready.ok()) return ready;
+  absl::StatusOr<size_t> size =
+      os::ReceiveMessage(socket, packet, wire::kMaxBrokerMessageBytes, fds, 1);
   if (size.ok() && *size == 0) return absl::AbortedError("the daemon closed the connection");
   return size;
 }
 
 // A worker that cannot start says so in its replies before it offers them.
 absl::Status FirstWords(int replies) {
-  RETURN_IF_ERROR(VerifySharedMemory(replies, kRingFileBytes));
-  ASSIGN_OR_RETURN(SharedMapping ring,
-                   SharedMapping::Map(replies, kRingFileBytes, /*writable=*/true, nullptr));
-  RingReader reader(ring.data(), kMaxFirstWordsBytes);
-  Frame frame;
+  RETURN_IF_ERROR(os::VerifySharedMemory(replies, wire::kRingFileBytes));
+  ASSIGN_OR_RETURN(os::SharedMapping ring, os::SharedMapping::Map(replies, wire::kRingFileBytes,
+                                                                  /*writable=*/true, nullptr));
+  wire::RingReader reader(ring.data(), kMaxFirstWordsBytes);
+  wire::Frame frame;
   ASSIGN_OR_RETURN(const bool there, reader.Next(&frame));
   v1::Reply reply;
   if (!there ||
@@ -78,51 +79,51 @@ absl::Status FirstWords(int replies) {
 }  // namespace
 
 absl::StatusOr<Greeting> Greet(const std::string& socket_path, int timeout_ms) {
-  absl::StatusOr<UniqueFd> socket = ConnectLocal(socket_path, timeout_ms);
+  absl::StatusOr<os::UniqueFd> socket = os::ConnectLocal(socket_path, timeout_ms);
   if (!socket.ok()) return socket.status();
-  auto hello = MakeMessage<Hello>();
-  SetString(hello.process_name, "sluicectl");
-  absl::Status sent = SendMessage(socket->get(), &hello, sizeof(hello));
+  auto hello = wire::MakeMessage<wire::Hello>();
+  wire::SetString(hello.process_name, "sluicectl");
+  absl::Status sent = os::SendMessage(socket->get(), &hello, sizeof(hello));
   if (!sent.ok()) return sent;
-  char packet[kMaxBrokerMessageBytes];
-  std::vector<UniqueFd> fds;
+  char packet[wire::kMaxBrokerMessageBytes];
+  std::vector<os::UniqueFd> fds;
   const absl::StatusOr<size_t> size = ReceiveWithin(socket->get(), timeout_ms, packet, &fds);
   if (absl::IsDeadlineExceeded(size.status())) {
     return absl::DeadlineExceededError(
         absl::StrCat("it takes connections, but does not answer in ", timeout_ms, " ms"));
   }
   if (!size.ok()) return size.status();
-  Welcome welcome;
-  if (!ParseMessage(packet, *size, &welcome) || !IsTerminated(welcome.message)) {
+  wire::Welcome welcome;
+  if (!wire::ParseMessage(packet, *size, &welcome) || !wire::IsTerminated(welcome.message)) {
     return absl::InternalError("what answers there does not speak Sluice's protocol");
   }
   if (welcome.status == EACCES) return absl::PermissionDeniedError(welcome.message);
   if (welcome.status != 0) return absl::ResourceExhaustedError(welcome.message);
   if (fds.size() != 1) return absl::InternalError("the daemon sent no snapshot");
-  absl::StatusOr<std::string> snapshot = ReadSealedCopy(fds[0].get(), kMaxSnapshotBytes);
+  absl::StatusOr<std::string> snapshot = os::ReadSealedCopy(fds[0].get(), kMaxSnapshotBytes);
   if (!snapshot.ok()) return snapshot.status();
   return Greeting{*std::move(socket), welcome.message, *std::move(snapshot), welcome.session_limit};
 }
 
 absl::Status TrySession(int socket, int timeout_ms) {
-  const auto open = MakeMessage<OpenSession>();
-  if (absl::Status sent = SendMessage(socket, &open, sizeof(open)); !sent.ok()) return sent;
-  char packet[kMaxBrokerMessageBytes];
-  std::vector<UniqueFd> fds;
+  const auto open = wire::MakeMessage<wire::OpenSession>();
+  if (absl::Status sent = os::SendMessage(socket, &open, sizeof(open)); !sent.ok()) return sent;
+  char packet[wire::kMaxBrokerMessageBytes];
+  std::vector<os::UniqueFd> fds;
   const absl::StatusOr<size_t> size = ReceiveWithin(socket, timeout_ms, packet, &fds);
   if (!size.ok()) return size.status();
-  SessionOpened opened;
-  if (!ParseMessage(packet, *size, &opened) || !IsTerminated(opened.message)) {
+  wire::SessionOpened opened;
+  if (!wire::ParseMessage(packet, *size, &opened) || !wire::IsTerminated(opened.message)) {
     return absl::InternalError("the daemon sent no SessionOpened");
   }
   if (opened.status != 0) return absl::ResourceExhaustedError(opened.message);
   if (fds.size() != 1) return absl::InternalError("the daemon sent no handle channel");
   // The worker's first message comes once it has loaded its driver and is ready for commands.
-  const UniqueFd channel = std::move(fds[0]);
-  const absl::Status ready = WaitReadable(channel.get(), timeout_ms);
+  const os::UniqueFd channel = std::move(fds[0]);
+  const absl::Status ready = os::WaitReadable(channel.get(), timeout_ms);
   if (!ready.ok()) return absl::DeadlineExceededError("the session's worker does not get ready");
   const absl::StatusOr<size_t> offer =
-      ReceiveMessage(channel.get(), packet, sizeof(packet), &fds, 2);
+      os::ReceiveMessage(channel.get(), packet, sizeof(packet), &fds, 2);
   if (offer.ok() && *offer == 0) return absl::AbortedError("the session's worker ended at once");
   if (!offer.ok()) return offer.status();
   if (fds.size() != 2) return absl::InternalError("the session's worker offered no rings");
@@ -158,4 +159,4 @@ absl::StatusOr<std::vector<PlatformSummary>> DecodeSnapshot(const std::string& b
   return platforms;
 }
 
-}  // namespace sluice
+}  // namespace sluice::ctl

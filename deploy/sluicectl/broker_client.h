@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "broker/os/scoped_handle.h"
 
-namespace sluice {
+namespace sluice::ctl {
 
 struct DeviceSummary {
   std::string name;
@@ -32,7 +32,7 @@ struct PlatformSummary {
 };
 
 struct Greeting {
-  UniqueFd socket;       // Stays connected; closing it ends what was opened over it.
+  os::UniqueFd socket;   // Stays connected; closing it ends what was opened over it.
   std::string problem;   // Why the daemon has no devices; empty if it has.
   std::string snapshot;  // Bytes of a PlatformSnapshot.
   uint32_t session_limit = 0;
@@ -47,4 +47,4 @@ absl::Status TrySession(int socket, int timeout_ms);
 
 absl::StatusOr<std::vector<PlatformSummary>> DecodeSnapshot(const std::string& bytes);
 
-}  // namespace sluice
+}  // namespace sluice::ctl

@@ -36,7 +36,7 @@
 
 extern char** environ;
 
-namespace sluice {
+namespace sluice::ctl {
 namespace {
 
 constexpr char kSystemVendors[] = "/etc/OpenCL/vendors";
@@ -112,7 +112,7 @@ void Examination::CheckEnvironment() {
 }
 
 void Examination::CheckLoader() {
-  absl::StatusOr<DynamicLibrary> loader = DynamicLibrary::Open(kLoader);
+  absl::StatusOr<os::DynamicLibrary> loader = os::DynamicLibrary::Open(kLoader);
   if (!loader.ok()) {
     return Failed("OpenCL loader", std::string(loader.status().message()),
                   absl::StrCat("install it: apt-get install ocl-icd-libopencl1",
@@ -158,7 +158,7 @@ IcdSearch FindNamedLibrary(const std::string& place) {
   const bool absent = error == std::errc::no_such_file_or_directory;  // As if it were empty.
   if (error && !absent) search.problem = absl::StrCat(place, ": ", error.message());
   for (const std::filesystem::path& file : files) {
-    const absl::StatusOr<std::string> content = ReadNamedFile(file.string(), kMaxIcdBytes);
+    const absl::StatusOr<std::string> content = os::ReadNamedFile(file.string(), kMaxIcdBytes);
     if (!content.ok()) {
       search.problem = std::string(content.status().message());
       continue;
@@ -213,12 +213,12 @@ struct HelperEnd {
 };
 
 HelperEnd RunHelper(std::vector<std::string> arguments, int timeout_ms) {
-  const absl::StatusOr<std::string> own = OwnExecutablePath();
+  const absl::StatusOr<std::string> own = os::OwnExecutablePath();
   int ends[2];
   if (!own.ok() || ::pipe2(ends, O_CLOEXEC) != 0) return {.problem = "cannot start a process"};
-  const UniqueFd read_end(ends[0]);
-  UniqueFd write_end(ends[1]);
-  SpawnOptions options;
+  const os::UniqueFd read_end(ends[0]);
+  os::UniqueFd write_end(ends[1]);
+  os::SpawnOptions options;
   options.path = *own;
   options.arguments = std::move(arguments);
   for (char** entry = environ; *entry != nullptr; ++entry) options.environment.emplace_back(*entry);
@@ -226,10 +226,10 @@ HelperEnd RunHelper(std::vector<std::string> arguments, int timeout_ms) {
   if (std::getenv("GRPC_VERBOSITY") == nullptr && std::getenv("SLUICE_LOG") == nullptr)
     options.environment.emplace_back("GRPC_VERBOSITY=NONE");
   options.descriptors = {{write_end.get(), kAnswerFd}};
-  absl::StatusOr<ChildProcess> child = Spawn(options);
+  absl::StatusOr<os::ChildProcess> child = os::Spawn(options);
   if (!child.ok()) return {.problem = std::string(child.status().message())};
   write_end.reset();
-  const std::optional<ExitStatus> status = child->WaitAndReap(timeout_ms);
+  const std::optional<os::ExitStatus> status = child->WaitAndReap(timeout_ms);
   HelperEnd end;
   end.hangs = !status.has_value();
   if (end.hangs) {
@@ -479,4 +479,4 @@ absl::Status CheckDriver(const std::string& path) {
   return end.answer == kLoads ? absl::OkStatus() : absl::InvalidArgumentError(end.answer);
 }
 
-}  // namespace sluice
+}  // namespace sluice::ctl

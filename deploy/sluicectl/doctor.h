@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "deploy/sluicectl/admin_commands.h"
 
-namespace sluice {
+namespace sluice::ctl {
 
 int DoctorCommand(const CommonFlags& flags);
 
@@ -28,4 +28,4 @@ absl::Status CheckDriver(const std::string& path);
 // since a damaged file may crash it.
 int LoadLibraryCommand(const std::string& path);
 
-}  // namespace sluice
+}  // namespace sluice::ctl

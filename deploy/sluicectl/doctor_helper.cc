@@ -18,10 +18,10 @@
 #include "deploy/sluicectl/doctor.h"
 #include "deploy/sluicectl/exit_codes.h"
 
-namespace sluice {
+namespace sluice::ctl {
 
 int LoadLibraryCommand(const std::string& path) {
-  const absl::StatusOr<DynamicLibrary> library = DynamicLibrary::Open(path);
+  const absl::StatusOr<os::DynamicLibrary> library = os::DynamicLibrary::Open(path);
   std::string answer = kLoads;
   if (!library.ok()) {
     answer = std::string(library.status().message());
@@ -43,7 +43,7 @@ struct LoaderFunctions {
   decltype(&clCreateContext) create_context;
   decltype(&clReleaseContext) release_context;
 
-  bool Find(const DynamicLibrary& loader) {
+  bool Find(const os::DynamicLibrary& loader) {
     return Take(loader, "clGetPlatformIDs", &get_platforms) &&
            Take(loader, "clGetPlatformInfo", &get_info) &&
            Take(loader, "clGetDeviceIDs", &get_devices) &&
@@ -52,7 +52,7 @@ struct LoaderFunctions {
   }
 
   template <typename Function>
-  static bool Take(const DynamicLibrary& loader, const char* name, Function* function) {
+  static bool Take(const os::DynamicLibrary& loader, const char* name, Function* function) {
     *function = reinterpret_cast<Function>(loader.Find(name));
     return *function != nullptr;
   }
@@ -69,7 +69,7 @@ class DriverLog {
  public:
   DriverLog() {
     if (std::getenv("SLUICE_LOG") != nullptr) return;
-    absl::StatusOr<UniqueFd> file = CreateScratchFile("driver-log");
+    absl::StatusOr<os::UniqueFd> file = os::CreateScratchFile("driver-log");
     if (!file.ok() || ::dup2(file->get(), STDERR_FILENO) < 0) return;
     file_ = *std::move(file);
     ::setenv("SLUICE_LOG", "info", 1);
@@ -79,7 +79,7 @@ class DriverLog {
   std::string TakeLast(absl::string_view level) {
     std::string last;
     if (!file_.valid()) return last;
-    const absl::StatusOr<std::string> log = ReadScratchFile(file_.get(), kMaxLogBytes);
+    const absl::StatusOr<std::string> log = os::ReadScratchFile(file_.get(), kMaxLogBytes);
     if (!log.ok()) return last;
     const std::string mark = absl::StrCat("] ", level, ": ");
     for (const absl::string_view line : absl::StrSplit(log->substr(taken_), '\n')) {
@@ -93,7 +93,7 @@ class DriverLog {
 
  private:
   static constexpr size_t kMaxLogBytes = 1 << 20;
-  UniqueFd file_;
+  os::UniqueFd file_;
   size_t taken_ = 0;
 };
 
@@ -118,7 +118,7 @@ std::string TryContext(const LoaderFunctions& cl, cl_platform_id platform, Drive
 
 int ListPlatformsCommand() {
   DriverLog log;
-  absl::StatusOr<DynamicLibrary> loader = DynamicLibrary::Open(kLoader);
+  absl::StatusOr<os::DynamicLibrary> loader = os::DynamicLibrary::Open(kLoader);
   if (!loader.ok()) return kExitFailed;
   loader->KeepForever();
   LoaderFunctions cl;
@@ -143,4 +143,4 @@ int ListPlatformsCommand() {
   return kExitOk;
 }
 
-}  // namespace sluice
+}  // namespace sluice::ctl

@@ -7,7 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 
-namespace sluice {
+namespace sluice::ctl {
 
 inline constexpr char kLoader[] = "libOpenCL.so.1";
 inline constexpr int kAnswerFd = 3;  // Of a helper process.
@@ -20,4 +20,4 @@ inline constexpr char kOpened[] = "opened";
 
 inline bool IsOurs(absl::string_view platform) { return absl::StartsWith(platform, "Sluice ("); }
 
-}  // namespace sluice
+}  // namespace sluice::ctl

@@ -7,7 +7,7 @@
 #include "absl/strings/ascii.h"
 #include "deploy/sluicectl/exit_codes.h"
 
-namespace sluice {
+namespace sluice::ctl {
 namespace {
 
 // Some of it comes from files and environments of others: no byte of it steers a terminal.
@@ -64,4 +64,4 @@ int Steps::Report(bool json, const char* healthy_text, const char* other_text) {
   return healthy ? kExitOk : kExitFailed;
 }
 
-}  // namespace sluice
+}  // namespace sluice::ctl

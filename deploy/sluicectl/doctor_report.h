@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace sluice {
+namespace sluice::ctl {
 
 struct Step {
   std::string name;
@@ -42,4 +42,4 @@ class Steps {
   size_t told_ = 0;
 };
 
-}  // namespace sluice
+}  // namespace sluice::ctl

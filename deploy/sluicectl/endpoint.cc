@@ -16,7 +16,7 @@
 #define SLUICE_ICD_FROM_BIN "../lib/libsluice_icd.so"
 #endif
 
-namespace sluice {
+namespace sluice::ctl {
 namespace {
 
 absl::StatusOr<std::string> FirstExisting(const std::vector<std::string>& candidates,
@@ -31,7 +31,7 @@ absl::StatusOr<std::string> FirstExisting(const std::vector<std::string>& candid
 }
 
 absl::StatusOr<std::string> OwnDirectory() {
-  absl::StatusOr<std::string> own = OwnExecutablePath();
+  absl::StatusOr<std::string> own = os::OwnExecutablePath();
   if (!own.ok()) return own.status();
   return own->substr(0, own->find_last_of("/\\"));
 }
@@ -41,7 +41,7 @@ absl::StatusOr<std::string> OwnDirectory() {
 absl::StatusOr<std::vector<EndpointAddress>> ResolveEndpoints(const std::string& flag,
                                                               std::vector<absl::Status>* refused) {
   if (!flag.empty()) return ParseEndpoints(flag, refused, "--endpoint");
-  return ParseEndpoints(EnvironmentVariable("SLUICE_ENDPOINT").value_or(""), refused);
+  return ParseEndpoints(os::EnvironmentVariable("SLUICE_ENDPOINT").value_or(""), refused);
 }
 
 absl::StatusOr<std::vector<std::string>> ResolveAdminSockets(const std::string& flag,
@@ -88,4 +88,4 @@ absl::StatusOr<std::string> FindDaemon() {
   return FirstExisting({*folder + "/sluiced"}, "sluiced");
 }
 
-}  // namespace sluice
+}  // namespace sluice::ctl

@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "broker/base/endpoint_address.h"
 
-namespace sluice {
+namespace sluice::ctl {
 
 // What `flag` names if it is not empty, else SLUICE_ENDPOINT, else the default. With `refused`,
 // what is no endpoint is told there and left out, as the driver does.
@@ -31,4 +31,4 @@ absl::StatusOr<std::string> FindIcdLibrary();
 // The path of sluiced that belongs to this sluicectl.
 absl::StatusOr<std::string> FindDaemon();
 
-}  // namespace sluice
+}  // namespace sluice::ctl

@@ -5,7 +5,7 @@
 // them.
 #pragma once
 
-namespace sluice {
+namespace sluice::ctl {
 
 inline constexpr int kExitOk = 0;
 inline constexpr int kExitFailed = 1;        // What was asked failed; doctor: something is wrong.
@@ -17,4 +17,4 @@ inline constexpr int kExitCannotExec = 126;  // run: the command cannot be execu
 inline constexpr int kExitNotFound = 127;    // run: there is no such command.
 inline constexpr int kExitSignalBase = 128;  // run: the command was killed by signal code - 128.
 
-}  // namespace sluice
+}  // namespace sluice::ctl

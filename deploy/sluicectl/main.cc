@@ -21,12 +21,12 @@
 #include "deploy/sluicectl/exit_codes.h"
 #include "deploy/sluicectl/system_commands.h"
 
-namespace sluice {
+namespace sluice::ctl {
 
 void AddEverywhereFlags(CLI::App* app, CommonFlags* flags) {
   app->add_option("--endpoint", flags->endpoint,
                   absl::StrCat("The daemon, or several, as SLUICE_ENDPOINT has them: ",
-                               LocalEndpointForm(), ",HOST:PORT,..."))
+                               os::LocalEndpointForm(), ",HOST:PORT,..."))
       ->type_name("ENDPOINT");
   app->add_flag("--json", flags->json, "Print JSON, for scripts");
 }
@@ -72,7 +72,7 @@ CLI::App* AdminSubcommand(CLI::App* app, const std::string& name, const std::str
   CLI::App* sub = AddSubcommand(app, name, help, flags);
   sub->add_option("--admin-socket", flags->admin_socket,
                   absl::StrCat("The daemon's admin or monitor socket; default for this endpoint: ",
-                               AdminNameOf(DefaultClientName())))
+                               AdminNameOf(os::DefaultClientName())))
       ->type_name("PATH");
   return sub;
 }
@@ -113,7 +113,7 @@ std::string WordProblem(const std::string& word, const std::vector<std::string>&
                         " is not known before the command: there only --endpoint and --json "
                         "are, other flags stand after it");
   }
-  const std::string nearest = NearestName(word, commands);
+  const std::string nearest = broker::NearestName(word, commands);
   return absl::StrCat("there is no command \"", word, "\"",
                       nearest.empty() ? "" : absl::StrCat(" (did you mean ", nearest, "?)"),
                       "; commands are ", list);
@@ -224,9 +224,9 @@ int Main(int argc, char** argv) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::ctl
 
 int main(int argc, char** argv) {
-  sluice::TakeCommandLine(&argc, &argv);
-  return sluice::Main(argc, argv);
+  sluice::os::TakeCommandLine(&argc, &argv);
+  return sluice::ctl::Main(argc, argv);
 }

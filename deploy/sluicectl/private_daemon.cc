@@ -22,7 +22,7 @@
 
 extern char** environ;
 
-namespace sluice {
+namespace sluice::ctl {
 namespace {
 
 constexpr int kDrainTimeoutMs = 2000;
@@ -59,7 +59,7 @@ std::vector<std::string> DaemonEnvironment(const std::string& notify_path,
   return environment;
 }
 
-absl::StatusOr<UniqueFd> BindNotifySocket(const std::string& path) {
+absl::StatusOr<os::UniqueFd> BindNotifySocket(const std::string& path) {
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof(address.sun_path)) {
@@ -67,7 +67,7 @@ absl::StatusOr<UniqueFd> BindNotifySocket(const std::string& path) {
         absl::StrCat("the path ", path, " is too long for a socket; set TMPDIR to a shorter one"));
   }
   std::memcpy(address.sun_path, path.data(), path.size());
-  UniqueFd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  os::UniqueFd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!socket.valid() ||
       ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
     return absl::ErrnoToStatus(errno, absl::StrCat("binding ", path));
@@ -87,12 +87,12 @@ absl::StatusOr<std::unique_ptr<PrivateDaemon>> PrivateDaemon::Start(const Option
                      " has a comma, which separates endpoints; set TMPDIR to a place without one"));
   }
   const std::string notify_path = options.directory + "/notify.sock";
-  absl::StatusOr<UniqueFd> notify = BindNotifySocket(notify_path);
+  absl::StatusOr<os::UniqueFd> notify = BindNotifySocket(notify_path);
   if (!notify.ok()) return notify.status();
   absl::StatusOr<std::string> executable = FindDaemon();
   if (!executable.ok()) return executable.status();
 
-  SpawnOptions spawn;
+  os::SpawnOptions spawn;
   spawn.path = *std::move(executable);
   spawn.arguments = {
       "--socket", daemon->socket_path_,
@@ -107,7 +107,7 @@ absl::StatusOr<std::unique_ptr<PrivateDaemon>> PrivateDaemon::Start(const Option
   spawn.environment = DaemonEnvironment(notify_path, options.directory);
   spawn.sandbox.parent_death_signal = SIGTERM;
   if (options.hold >= 0) spawn.descriptors = {{options.hold, kHoldFd}};
-  UniqueFd log;
+  os::UniqueFd log;
   if (!options.verbose) {
     daemon->log_path_ = options.directory + "/sluiced.log";
     log.reset(::open(daemon->log_path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
@@ -115,7 +115,7 @@ absl::StatusOr<std::unique_ptr<PrivateDaemon>> PrivateDaemon::Start(const Option
       return absl::ErrnoToStatus(errno, absl::StrCat("creating ", daemon->log_path_));
     spawn.output = log.get();
   }
-  absl::StatusOr<ChildProcess> process = Spawn(spawn);
+  absl::StatusOr<os::ChildProcess> process = os::Spawn(spawn);
   if (!process.ok()) return process.status();
   daemon->process_ = *std::move(process);
   absl::Status ready = daemon->WaitUntilReady(notify->get(), signals, options.start_timeout_ms);
@@ -151,7 +151,7 @@ absl::Status PrivateDaemon::WaitUntilReady(int notify_socket, int signals, int t
       return absl::OkStatus();
     }
     if (entries[1].revents != 0) {
-      const std::optional<ExitStatus> status = process_.WaitAndReap(-1);
+      const std::optional<os::ExitStatus> status = process_.WaitAndReap(-1);
       return Failed(absl::StrCat("sluiced ended with ", status->Describe(), " instead of serving"));
     }
   }
@@ -168,4 +168,4 @@ PrivateDaemon::~PrivateDaemon() {
   process_.WaitAndReap(-1);
 }
 
-}  // namespace sluice
+}  // namespace sluice::ctl

@@ -13,7 +13,7 @@
 #include "broker/os/process.h"
 #include "broker/os/scoped_handle.h"
 
-namespace sluice {
+namespace sluice::ctl {
 
 class PrivateDaemon {
  public:
@@ -41,7 +41,7 @@ class PrivateDaemon {
   std::string socket_path_;
   std::string log_path_;
   std::string problem_;
-  ChildProcess process_;
+  os::ChildProcess process_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::ctl

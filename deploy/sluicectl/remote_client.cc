@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace sluice {
+namespace sluice::ctl {
 
 absl::StatusOr<std::string> DescribeNetwork(const std::string& target, int timeout_ms) {
   const absl::StatusOr<RemoteDescriber> remote = FindRemoteDescriber();
@@ -21,4 +21,4 @@ absl::StatusOr<std::string> DescribeNetwork(const std::string& target, int timeo
   return snapshot;
 }
 
-}  // namespace sluice
+}  // namespace sluice::ctl

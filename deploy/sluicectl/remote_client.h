@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "proto/remote_describe.h"
 
-namespace sluice {
+namespace sluice::ctl {
 
 // Bytes of a PlatformSnapshot. `target` is HOST:PORT or dns:///NAME:PORT.
 absl::StatusOr<std::string> DescribeNetwork(const std::string& target, int timeout_ms);
@@ -22,4 +22,4 @@ struct RemoteDescriber {
 };
 absl::StatusOr<RemoteDescriber> FindRemoteDescriber();
 
-}  // namespace sluice
+}  // namespace sluice::ctl

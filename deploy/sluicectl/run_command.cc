@@ -34,7 +34,7 @@
 #include "deploy/sluicectl/remote_client.h"
 #include "deploy/sluicectl/temporary_directory.h"
 
-namespace sluice {
+namespace sluice::ctl {
 namespace {
 
 constexpr int kConnectTestMs = 500;
@@ -90,8 +90,8 @@ std::string LowLimits() {
 StartedCommand StartCommand(const RunFlags& flags, const sigset_t& blocked) {
   int report[2];
   if (::pipe2(report, O_CLOEXEC) != 0) return {-1, errno};
-  const UniqueFd report_read(report[0]);
-  UniqueFd report_write(report[1]);
+  const os::UniqueFd report_read(report[0]);
+  os::UniqueFd report_write(report[1]);
   StartedCommand started;
   const pid_t own_pid = ::getpid();
   started.pid = ::fork();
@@ -113,7 +113,7 @@ StartedCommand StartCommand(const RunFlags& flags, const sigset_t& blocked) {
 
 // Passes signals on until the command has ended; its wait status.
 absl::StatusOr<int> WaitForCommand(pid_t pid, int signals) {
-  const UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  const os::UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (!pidfd.valid()) {
     return absl::UnimplementedError("pidfd_open failed: Linux 5.11 or later is needed");
   }
@@ -206,11 +206,11 @@ void CommandRun::Report() const {
 void CommandRun::WarnWithoutDaemon() {
   const absl::StatusOr<std::vector<EndpointAddress>> endpoints = ResolveEndpoints(flags_.endpoint);
   if (!endpoints.ok()) return Warn(std::string(endpoints.status().message()));
-  const std::optional<std::string> poll_strategy = EnvironmentVariable(kGrpcPollStrategy);
+  const std::optional<std::string> poll_strategy = os::EnvironmentVariable(kGrpcPollStrategy);
   MendGrpcEnvironment().IgnoreError();
   for (const EndpointAddress& endpoint : *endpoints) {
     const absl::Status reached = endpoint.local()
-                                     ? ConnectLocal(endpoint.target, kConnectTestMs).status()
+                                     ? os::ConnectLocal(endpoint.target, kConnectTestMs).status()
                                      : DescribeNetwork(endpoint.target, kDescribeMs).status();
     if (reached.ok()) continue;
     Warn(absl::StrCat("no daemon at ", endpoint.text, " (", reached.message(),
@@ -229,7 +229,7 @@ void CommandRun::RunPrepared() {
                      started.pid < 0 ? LowLimits() : ""));
   }
   const sigset_t set = ForwardedSet();
-  const UniqueFd signals(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  const os::UniqueFd signals(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
   const absl::StatusOr<int> status = WaitForCommand(started.pid, signals.get());
   if (!status.ok())
     return Fail(kExitRunFailed, absl::StrCat(status.status().message(), LowLimits()));
@@ -239,7 +239,7 @@ void CommandRun::RunPrepared() {
 
 std::unique_ptr<PrivateDaemon> CommandRun::StartDaemon(const TemporaryDirectory& directory) {
   const sigset_t set = ForwardedSet();
-  const UniqueFd signals(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  const os::UniqueFd signals(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
   PrivateDaemon::Options options;
   options.directory = directory.path();
   options.config_file = flags_.config_file;
@@ -327,4 +327,4 @@ void CommandRun::RunChecked() {
 
 int RunCommand(const RunFlags& flags) { return CommandRun(flags).Run(); }
 
-}  // namespace sluice
+}  // namespace sluice::ctl

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace sluice {
+namespace sluice::ctl {
 
 struct RunFlags {
   bool private_daemon = false;
@@ -24,4 +24,4 @@ struct RunFlags {
 // The command's exit code, 128 + signal if it was killed, or one of ours (exit_codes.h).
 int RunCommand(const RunFlags& flags);
 
-}  // namespace sluice
+}  // namespace sluice::ctl

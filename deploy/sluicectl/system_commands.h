@@ -10,7 +10,7 @@
 
 #include "deploy/sluicectl/admin_commands.h"
 
-namespace sluice {
+namespace sluice::ctl {
 
 void DefineSystemCommands(CLI::App* app, CommonFlags* flags);
 
@@ -36,4 +36,4 @@ void AddEverywhereFlags(CLI::App* app, CommonFlags* flags);
 CLI::App* AddSubcommand(CLI::App* app, const std::string& name, const std::string& help,
                         CommonFlags* flags);
 
-}  // namespace sluice
+}  // namespace sluice::ctl

@@ -14,7 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace sluice {
+namespace sluice::ctl {
 namespace {
 
 constexpr int kReadEndFd = 3;
@@ -56,8 +56,8 @@ absl::StatusOr<std::unique_ptr<TemporaryDirectory>> TemporaryDirectory::Create()
   }
   int ends[2];
   const bool piped = ::pipe2(ends, O_CLOEXEC) == 0;
-  const UniqueFd read_end(piped ? ends[0] : -1);
-  UniqueFd write_end(piped ? ends[1] : -1);
+  const os::UniqueFd read_end(piped ? ends[0] : -1);
+  os::UniqueFd write_end(piped ? ends[1] : -1);
   const pid_t sweeper = piped ? ::fork() : -1;
   if (sweeper < 0) {
     const int error_number = errno;
@@ -76,4 +76,4 @@ TemporaryDirectory::~TemporaryDirectory() {
   }
 }
 
-}  // namespace sluice
+}  // namespace sluice::ctl

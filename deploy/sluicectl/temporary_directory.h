@@ -14,7 +14,7 @@
 #include "absl/status/statusor.h"
 #include "broker/os/scoped_handle.h"
 
-namespace sluice {
+namespace sluice::ctl {
 
 class TemporaryDirectory {
  public:
@@ -28,12 +28,12 @@ class TemporaryDirectory {
   int hold() const { return hold_.get(); }
 
  private:
-  TemporaryDirectory(std::string path, UniqueFd hold, pid_t sweeper)
+  TemporaryDirectory(std::string path, os::UniqueFd hold, pid_t sweeper)
       : path_(std::move(path)), hold_(std::move(hold)), sweeper_(sweeper) {}
 
   const std::string path_;
-  const UniqueFd hold_;  // The write end of a pipe, which the sweeper reads to its end.
+  const os::UniqueFd hold_;  // The write end of a pipe, which the sweeper reads to its end.
   const pid_t sweeper_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::ctl

@@ -18,7 +18,7 @@
 #include "broker/os/lent_memory.h"
 #include "proto/status_macros.h"
 
-namespace sluice {
+namespace sluice::allocator {
 namespace {
 
 constexpr char kMemoryName[] = "sluice-resource";
@@ -26,7 +26,7 @@ constexpr char kMemoryName[] = "sluice-resource";
 constexpr char kSystemHeap[] = "/dev/dma_heap/system";
 constexpr char kUdmabuf[] = "/dev/udmabuf";
 
-absl::StatusOr<MadeMemory> Only(absl::StatusOr<UniqueFd> fd, uint64_t size_bytes) {
+absl::StatusOr<MadeMemory> Only(absl::StatusOr<os::UniqueFd> fd, uint64_t size_bytes) {
   if (!fd.ok()) return fd.status();
   MadeMemory memory;
   memory.fds.push_back(*std::move(fd));
@@ -40,32 +40,33 @@ uint64_t WholePages(uint64_t size_bytes) {
 }
 
 // A heap's memory is zeroed by the kernel, and holds the caller's pages at once.
-absl::StatusOr<UniqueFd> FromHeap(int heap, uint64_t size_bytes) {
+absl::StatusOr<os::UniqueFd> FromHeap(int heap, uint64_t size_bytes) {
   dma_heap_allocation_data data = {};
   data.len = WholePages(size_bytes);
   data.fd_flags = O_RDWR | O_CLOEXEC;
   if (::ioctl(heap, DMA_HEAP_IOCTL_ALLOC, &data) != 0) {
     return absl::ErrnoToStatus(errno, absl::StrCat("allocating from ", kSystemHeap));
   }
-  return UniqueFd(static_cast<int>(data.fd));
+  return os::UniqueFd(static_cast<int>(data.fd));
 }
 
 // A dma-buf whose pages are a memfd's: fixed in size, zero.
-absl::StatusOr<UniqueFd> FromUdmabuf(int device, uint64_t size_bytes) {
-  ASSIGN_OR_RETURN(const UniqueFd pages, CreateLentMemory(kMemoryName, WholePages(size_bytes)));
+absl::StatusOr<os::UniqueFd> FromUdmabuf(int device, uint64_t size_bytes) {
+  ASSIGN_OR_RETURN(const os::UniqueFd pages,
+                   os::CreateLentMemory(kMemoryName, WholePages(size_bytes)));
   udmabuf_create request = {};
   request.memfd = static_cast<uint32_t>(pages.get());
   request.flags = UDMABUF_FLAGS_CLOEXEC;
   request.size = WholePages(size_bytes);
   const int fd = ::ioctl(device, UDMABUF_CREATE, &request);
   if (fd < 0) return absl::ErrnoToStatus(errno, "creating a udmabuf");
-  return UniqueFd(fd);
+  return os::UniqueFd(fd);
 }
 
 absl::StatusOr<MadeMemory> MakeDmaBuf(uint64_t size_bytes) {
-  const UniqueFd heap(::open(kSystemHeap, O_RDONLY | O_CLOEXEC));
+  const os::UniqueFd heap(::open(kSystemHeap, O_RDONLY | O_CLOEXEC));
   if (heap.valid()) return Only(FromHeap(heap.get(), size_bytes), WholePages(size_bytes));
-  const UniqueFd device(::open(kUdmabuf, O_RDWR | O_CLOEXEC));
+  const os::UniqueFd device(::open(kUdmabuf, O_RDWR | O_CLOEXEC));
   if (device.valid()) return Only(FromUdmabuf(device.get(), size_bytes), WholePages(size_bytes));
   return absl::UnimplementedError(absl::StrCat("the daemon's host has no dma-bufs: neither ",
                                                kSystemHeap, " nor ", kUdmabuf,
@@ -74,8 +75,8 @@ absl::StatusOr<MadeMemory> MakeDmaBuf(uint64_t size_bytes) {
 
 class LinuxMemoryMaker final : public MemoryMaker {
  public:
-  absl::StatusOr<MadeMemory> Make(ResourceBacking backing, uint64_t size_bytes) override;
-  absl::StatusOr<MadeMemory> MakeTexture(const AllocateTexture&) override {
+  absl::StatusOr<MadeMemory> Make(wire::ResourceBacking backing, uint64_t size_bytes) override;
+  absl::StatusOr<MadeMemory> MakeTexture(const wire::AllocateTexture&) override {
     return absl::UnimplementedError(
         "Direct3D's textures are there on Windows only; take SLUICE_BACKING_VULKAN or "
         "SLUICE_BACKING_DMABUF");
@@ -85,19 +86,19 @@ class LinuxMemoryMaker final : public MemoryMaker {
   absl::StatusOr<MadeMemory> MakeVulkan(uint64_t size_bytes);
 
   // Opened with the first need. A failure is kept: loading drivers again and again helps nobody.
-  std::optional<absl::StatusOr<std::shared_ptr<ExternalMemoryDevice>>> vulkan_;
+  std::optional<absl::StatusOr<std::shared_ptr<os::ExternalMemoryDevice>>> vulkan_;
 };
 
 absl::StatusOr<MadeMemory> LinuxMemoryMaker::MakeVulkan(uint64_t size_bytes) {
-  if (!vulkan_.has_value()) vulkan_ = ExternalMemoryDevice::OpenBest();
+  if (!vulkan_.has_value()) vulkan_ = os::ExternalMemoryDevice::OpenBest();
   if (!vulkan_->ok()) {
     return absl::UnimplementedError(absl::StrCat("the daemon's host has no Vulkan memory: ",
                                                  std::string(vulkan_->status().message())));
   }
-  const ExternalMemoryDevice& device = ***vulkan_;
-  ASSIGN_OR_RETURN(const std::unique_ptr<ExternalMemory> made,
-                   device.AllocateBuffer(size_bytes, ExternalHandle::kOpaqueFd));
-  absl::StatusOr<UniqueFd> fd = made->Export();  // Lives on without `made`.
+  const os::ExternalMemoryDevice& device = ***vulkan_;
+  ASSIGN_OR_RETURN(const std::unique_ptr<os::ExternalMemory> made,
+                   device.AllocateBuffer(size_bytes, os::ExternalHandle::kOpaqueFd));
+  absl::StatusOr<os::UniqueFd> fd = made->Export();  // Lives on without `made`.
   ASSIGN_OR_RETURN(MadeMemory memory, Only(std::move(fd), made->allocation_bytes()));
   memory.device_uuid = device.device_uuid();
   memory.driver_uuid = device.driver_uuid();
@@ -111,18 +112,19 @@ absl::StatusOr<MadeMemory> LinuxMemoryMaker::MakeVulkan(uint64_t size_bytes) {
   return memory;
 }
 
-absl::StatusOr<MadeMemory> LinuxMemoryMaker::Make(ResourceBacking backing, uint64_t size_bytes) {
+absl::StatusOr<MadeMemory> LinuxMemoryMaker::Make(wire::ResourceBacking backing,
+                                                  uint64_t size_bytes) {
   switch (backing) {
-    case ResourceBacking::kMemfd:
-    case ResourceBacking::kGralloc:
-      return Only(CreateLentMemory(kMemoryName, size_bytes), size_bytes);
-    case ResourceBacking::kDmaBuf:
+    case wire::ResourceBacking::kMemfd:
+    case wire::ResourceBacking::kGralloc:
+      return Only(os::CreateLentMemory(kMemoryName, size_bytes), size_bytes);
+    case wire::ResourceBacking::kDmaBuf:
       return MakeDmaBuf(size_bytes);
-    case ResourceBacking::kVulkan:
+    case wire::ResourceBacking::kVulkan:
       return MakeVulkan(size_bytes);
-    case ResourceBacking::kAny:
-    case ResourceBacking::kImported:
-    case ResourceBacking::kD3d11:  // MakeTexture.
+    case wire::ResourceBacking::kAny:
+    case wire::ResourceBacking::kImported:
+    case wire::ResourceBacking::kD3d11:  // MakeTexture.
       break;
   }
   return absl::UnimplementedError(
@@ -133,4 +135,4 @@ absl::StatusOr<MadeMemory> LinuxMemoryMaker::Make(ResourceBacking backing, uint6
 
 std::unique_ptr<MemoryMaker> MemoryMaker::Create() { return std::make_unique<LinuxMemoryMaker>(); }
 
-}  // namespace sluice
+}  // namespace sluice::allocator

@@ -13,7 +13,7 @@
 #include "broker/instance.h"
 #include "broker/os/process.h"
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 class UnixSocketListener final : public AdminListener {
@@ -48,8 +48,8 @@ class UnixSocketListener final : public AdminListener {
   // A group that was asked for must be had; the one of packages need not be there.
   absl::Status OpenToGroup() const {
     const bool asked = !socket_.group.empty();
-    if (!asked && !IsPrivileged()) return absl::OkStatus();
-    const absl::StatusOr<gid_t> group = LookUpGroup(asked ? socket_.group : kMonitorGroup);
+    if (!asked && !os::IsPrivileged()) return absl::OkStatus();
+    const absl::StatusOr<gid_t> group = os::LookUpGroup(asked ? socket_.group : kMonitorGroup);
     absl::Status opened = group.status();
     if (opened.ok() && (::chown(socket_.name.c_str(), static_cast<uid_t>(-1), *group) != 0 ||
                         ::chmod(socket_.name.c_str(), 0660) != 0)) {
@@ -77,4 +77,4 @@ absl::StatusOr<std::unique_ptr<AdminListener>> AdminListener::Create(EventLoop*,
   return std::make_unique<UnixSocketListener>(socket);
 }
 
-}  // namespace sluice
+}  // namespace sluice::broker

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace sluice {
+namespace sluice::broker {
 
 std::string FixedKeyReason(const std::string&) { return ""; }
 
@@ -23,4 +23,4 @@ std::string OtherReaders(const std::string& path) {
   return absl::StrCat("can be read by everybody (mode ", mode, "); chmod o-r ends that");
 }
 
-}  // namespace sluice
+}  // namespace sluice::broker

@@ -19,7 +19,7 @@
 #include "broker/os/local_socket.h"
 #include "broker/os/process.h"
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 constexpr int kBacklog = 128;
@@ -77,7 +77,7 @@ absl::Status MakeOwnFolder(const std::string& folder, const char* what, const ch
 void RemoveDeadSocket(const std::string& path) {
   struct stat info;
   if (::lstat(path.c_str(), &info) != 0 || !S_ISSOCK(info.st_mode)) return;
-  if (absl::IsUnavailable(ConnectLocal(path, kConnectTestMs).status())) ::unlink(path.c_str());
+  if (absl::IsUnavailable(os::ConnectLocal(path, kConnectTestMs).status())) ::unlink(path.c_str());
 }
 
 }  // namespace
@@ -85,7 +85,7 @@ void RemoveDeadSocket(const std::string& path) {
 absl::StatusOr<InstanceLock> InstanceLock::Take(const std::string& socket_path) {
   const std::string path = StateFileOf(socket_path, ".lock");
   while (true) {
-    UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    os::UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (!fd.valid()) return absl::ErrnoToStatus(errno, absl::StrCat("opening lock file ", path));
     if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
       if (errno != EWOULDBLOCK) return absl::ErrnoToStatus(errno, absl::StrCat("locking ", path));
@@ -162,7 +162,7 @@ absl::Status RemoveStaleSocket(const std::string& path) {
     return absl::FailedPreconditionError(
         absl::StrCat(path, " exists and is no socket; remove it, or choose another path"));
   }
-  absl::Status connected = ConnectLocal(path, kConnectTestMs).status();
+  absl::Status connected = os::ConnectLocal(path, kConnectTestMs).status();
   // A listener of another kind of socket lives, too.
   if (connected.ok() || absl::IsDeadlineExceeded(connected) || absl::IsInvalidArgument(connected)) {
     return absl::AlreadyExistsError(
@@ -177,13 +177,13 @@ absl::Status RemoveStaleSocket(const std::string& path) {
 
 void RemoveSocketFile(const std::string& path) { ::unlink(path.c_str()); }
 
-absl::StatusOr<UniqueFd> OpenListener(const Config& config) {
+absl::StatusOr<os::UniqueFd> OpenListener(const Config& config) {
   if (absl::Status removed = RemoveStaleSocket(config.socket); !removed.ok()) return removed;
   // Closed to all until the group is right: between the two steps the wrong group could connect.
   const mode_t first_mode = config.socket_group.empty() ? config.socket_mode : 0600;
-  absl::StatusOr<UniqueFd> listener = ListenLocal(config.socket, first_mode, kBacklog);
+  absl::StatusOr<os::UniqueFd> listener = os::ListenLocal(config.socket, first_mode, kBacklog);
   if (!listener.ok() || config.socket_group.empty()) return listener;
-  absl::StatusOr<gid_t> group = LookUpGroup(config.socket_group);
+  absl::StatusOr<gid_t> group = os::LookUpGroup(config.socket_group);
   absl::Status done = group.status();
   if (done.ok() && (::chown(config.socket.c_str(), static_cast<uid_t>(-1), *group) != 0 ||
                     ::chmod(config.socket.c_str(), config.socket_mode) != 0)) {
@@ -195,4 +195,4 @@ absl::StatusOr<UniqueFd> OpenListener(const Config& config) {
   return done;
 }
 
-}  // namespace sluice
+}  // namespace sluice::broker

@@ -15,7 +15,7 @@
 #include "platform_linux/broker/stream_gate.h"
 #include "proto/status_macros.h"
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 // gRPC names the peer of an attached socket "fd:N".
@@ -37,11 +37,11 @@ class AttachedSockets final : public ResourceListener {
   }
 
   absl::StatusOr<Ends> Open(uint64_t connection) override {
-    ASSIGN_OR_RETURN(auto outside, CreateStreamPair());
-    ASSIGN_OR_RETURN(auto inside, CreateStreamPair());
-    RefuseDescriptors(outside.first.get());
+    ASSIGN_OR_RETURN(auto outside, os::CreateStreamPair());
+    ASSIGN_OR_RETURN(auto inside, os::CreateStreamPair());
+    os::RefuseDescriptors(outside.first.get());
     Ends ends;
-    ends.ours = DuplicateFd(outside.first.get());
+    ends.ours = os::DuplicateFd(outside.first.get());
     if (!ends.ours.valid()) return absl::ResourceExhaustedError("no more descriptors");
     if (gate_ == nullptr) {
       ASSIGN_OR_RETURN(gate_, StreamGate::Start());
@@ -89,4 +89,4 @@ std::unique_ptr<ResourceListener> ResourceListener::Create() {
   return std::make_unique<AttachedSockets>();
 }
 
-}  // namespace sluice
+}  // namespace sluice::broker

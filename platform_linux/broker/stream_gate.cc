@@ -15,7 +15,7 @@
 #include "platform_linux/errno_status.h"
 #include "platform_linux/pass_rights.h"
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 // RFC 9113, 6.2, 6.4, 6.5, 6.10.
@@ -80,17 +80,17 @@ void FrameMeter::OnFrame(uint8_t type, uint8_t flags, size_t size) {
 }
 
 absl::StatusOr<std::unique_ptr<StreamGate>> StreamGate::Start() {
-  UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
-  UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!epoll.valid() || !wake.valid()) return ErrnoStatus(errno, "epoll_create1");
+  os::UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
+  os::UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!epoll.valid() || !wake.valid()) return os::ErrnoStatus(errno, "epoll_create1");
   epoll_event event = {.events = EPOLLIN, .data = {.ptr = nullptr}};
   if (::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, wake.get(), &event) != 0) {
-    return ErrnoStatus(errno, "epoll_ctl");
+    return os::ErrnoStatus(errno, "epoll_ctl");
   }
   return std::unique_ptr<StreamGate>(new StreamGate(std::move(epoll), std::move(wake)));
 }
 
-StreamGate::StreamGate(UniqueFd epoll, UniqueFd wake)
+StreamGate::StreamGate(os::UniqueFd epoll, os::UniqueFd wake)
     : epoll_(std::move(epoll)), wake_(std::move(wake)), thread_([this] { Run(); }) {}
 
 StreamGate::~StreamGate() {
@@ -102,11 +102,11 @@ StreamGate::~StreamGate() {
   thread_.join();
 }
 
-void StreamGate::Add(UniqueFd client, UniqueFd server) {
+void StreamGate::Add(os::UniqueFd client, os::UniqueFd server) {
   auto stream = std::make_unique<Stream>();
   stream->up.from = stream->down.to = client.get();
   stream->up.to = stream->down.from = server.get();
-  stream->up.may_bring_descriptors = TakesDescriptors(client.get());
+  stream->up.may_bring_descriptors = os::TakesDescriptors(client.get());
   stream->client = std::move(client);
   stream->server = std::move(server);
   stream->resets_left = kMostResets;
@@ -147,7 +147,8 @@ ssize_t StreamGate::Receive(Way* way) {
   size_t size = way->bytes.size();
   if (way->may_bring_descriptors) {
     bool descriptors = false;
-    const ssize_t there = PeekFor(way->from, way->bytes.data(), size, MSG_DONTWAIT, &descriptors);
+    const ssize_t there =
+        os::PeekFor(way->from, way->bytes.data(), size, MSG_DONTWAIT, &descriptors);
     if (there <= 0) return there;
     if (descriptors) return 0;
     size = static_cast<size_t>(there);  // What comes after that may.
@@ -239,7 +240,7 @@ void StreamGate::Forget(Stream* stream) {
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, stream->client.get(), nullptr);
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, stream->server.get(), nullptr);
   ::shutdown(stream->client.get(), SHUT_RDWR);
-  CloseElsewhere(std::move(stream->client));
+  os::CloseElsewhere(std::move(stream->client));
 }
 
 void StreamGate::End(Stream* stream) {
@@ -282,4 +283,4 @@ void StreamGate::Run() {
   }
 }
 
-}  // namespace sluice
+}  // namespace sluice::broker

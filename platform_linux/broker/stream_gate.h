@@ -30,7 +30,7 @@
 #include "absl/synchronization/mutex.h"
 #include "broker/os/scoped_handle.h"
 
-namespace sluice {
+namespace sluice::broker {
 
 // Reads the headers of a client's frames. Thread-compatible.
 class FrameMeter {
@@ -66,7 +66,7 @@ class StreamGate {
   ~StreamGate();  // Ends all streams.
 
   // Until either ends; then both are shut down and closed.
-  void Add(UniqueFd client, UniqueFd server);
+  void Add(os::UniqueFd client, os::UniqueFd server);
 
  private:
   struct Way {
@@ -79,8 +79,8 @@ class StreamGate {
     bool empty() const { return begin == end; }
   };
   struct Stream {
-    UniqueFd client;
-    UniqueFd server;
+    os::UniqueFd client;
+    os::UniqueFd server;
     Way up;
     Way down;
     FrameMeter meter;
@@ -93,7 +93,7 @@ class StreamGate {
     std::list<std::unique_ptr<Stream>>::iterator place;
   };
 
-  StreamGate(UniqueFd epoll, UniqueFd wake);
+  StreamGate(os::UniqueFd epoll, os::UniqueFd wake);
   void Run();
   void TakeNew();
   void Serve(Stream* stream);
@@ -107,8 +107,8 @@ class StreamGate {
   void ServeRested();
   int MillisecondsToNext() const;
 
-  const UniqueFd epoll_;
-  const UniqueFd wake_;
+  const os::UniqueFd epoll_;
+  const os::UniqueFd wake_;
   // The thread's alone. What it does for one event does not depend on how many streams there are.
   std::list<std::unique_ptr<Stream>> streams_;
   std::set<std::pair<int64_t, Stream*>> waiting_;  // By when they need not any more.
@@ -120,4 +120,4 @@ class StreamGate {
   std::thread thread_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::broker

@@ -17,7 +17,7 @@
 #include "broker/os/scoped_handle.h"
 #include "broker/os/this_process.h"
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 namespace fs = std::filesystem;
@@ -30,7 +30,7 @@ fs::path VendorsOf(const std::string& socket_path) { return StateFileOf(socket_p
 
 bool NamesOwnDriver(const fs::path& icd_file) {
   std::string content;
-  return ReadFileOfThisHost(icd_file, kMaxIcdBytes, &content) &&
+  return os::ReadFileOfThisHost(icd_file, kMaxIcdBytes, &content) &&
          absl::StrContains(content.substr(0, content.find('\n')), "libsluice_icd");
 }
 
@@ -76,7 +76,7 @@ absl::Status MakeFolder(const fs::path& folder) {
     return refused("lies where anybody may put another in its place");
   if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
     return absl::ErrnoToStatus(errno, absl::StrCat("creating ", folder.string()));
-  const UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  const os::UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!fd.valid()) {
     if (errno == ELOOP || errno == ENOTDIR) return refused("is there already, and is no folder");
     return absl::ErrnoToStatus(errno, absl::StrCat("opening ", folder.string()));
@@ -130,4 +130,4 @@ void RemoveVendorFolder(const std::string& socket_path) {
   fs::remove_all(VendorsOf(socket_path), ignored);
 }
 
-}  // namespace sluice
+}  // namespace sluice::broker

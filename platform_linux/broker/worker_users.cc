@@ -21,7 +21,7 @@
 #include "broker/os/lasting_thread.h"
 #include "broker/os/process.h"
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 namespace fs = std::filesystem;
@@ -95,7 +95,7 @@ std::optional<std::set<uid_t>> UidsOfProcesses() {
 void RemoveElsewhere(std::vector<std::string> directories) {
   if (directories.empty()) return;
   // Without a thread they stay until the next start.
-  (void)StartOnLastingThread([directories = std::move(directories)] {
+  (void)os::StartOnLastingThread([directories = std::move(directories)] {
     for (const std::string& directory : directories) {
       std::error_code error;
       fs::remove_all(directory, error);
@@ -116,14 +116,14 @@ bool HasTenantUids() {
 }
 
 // The user that services have without an entry in passwd.
-UserIdentity UserWithoutName(uid_t uid) {
-  UserIdentity user;
+os::UserIdentity UserWithoutName(uid_t uid) {
+  os::UserIdentity user;
   user.name = absl::StrCat("uid ", uid);
   user.home = "/nonexistent";
   user.uid = uid;
   user.gid = uid;
   for (const char* name : kDeviceGroups) {
-    if (const absl::StatusOr<gid_t> group = LookUpGroup(name); group.ok()) {
+    if (const absl::StatusOr<gid_t> group = os::LookUpGroup(name); group.ok()) {
       user.groups.push_back(*group);
     }
   }
@@ -176,7 +176,7 @@ bool IsTenantUid(uid_t uid) { return uid >= kFirstTenantUid && uid <= kLastTenan
 absl::StatusOr<WorkerUsers> WorkerUsers::Create(const Config& config) {
   WorkerUsers users;
   users.cache_root_ = config.cache_directory;
-  if (!IsPrivileged()) {
+  if (!os::IsPrivileged()) {
     if (config.worker_user.has_value()) {
       Log(LogLevel::kWarning, "broker",
           "[worker] user is ignored: only a daemon that runs as root, with users to change to, can",
@@ -185,7 +185,8 @@ absl::StatusOr<WorkerUsers> WorkerUsers::Create(const Config& config) {
     return users;
   }
   const bool has_default_root = IsDirectory(kDefaultCacheRoot);
-  const absl::StatusOr<UserIdentity> named = LookUpUser(config.worker_user.value_or(kServiceUser));
+  const absl::StatusOr<os::UserIdentity> named =
+      os::LookUpUser(config.worker_user.value_or(kServiceUser));
   if (config.worker_user.has_value()) {
     if (!named.ok()) return named.status();
     users.service_ = *named;
@@ -328,4 +329,4 @@ uid_t WorkerUsers::FreeUid() const {
   return uid;
 }
 
-}  // namespace sluice
+}  // namespace sluice::broker

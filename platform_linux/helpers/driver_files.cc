@@ -12,7 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 namespace fs = std::filesystem;
@@ -104,4 +104,4 @@ FileAccess DriverFiles() {
   return access;
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

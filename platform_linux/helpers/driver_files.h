@@ -10,7 +10,7 @@
 
 #include "broker/os/file_access.h"
 
-namespace sluice {
+namespace sluice::os {
 
 // "" if it is not set.
 std::string Variable(const char* name);
@@ -22,4 +22,4 @@ FileAccess LibraryFiles();
 // And drivers: their configuration, what they ask about the machine, device nodes.
 FileAccess DriverFiles();
 
-}  // namespace sluice
+}  // namespace sluice::os

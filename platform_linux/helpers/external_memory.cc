@@ -15,7 +15,7 @@
 #include "platform_linux/helpers/vulkan_device.h"
 #include "proto/status_macros.h"
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 // llvmpipe refuses a GL buffer that fills the imported memory to its end.
@@ -308,4 +308,4 @@ absl::StatusOr<UniqueFd> ExternalSemaphore::Export() const {
   return TakeCloseOnExec(fd);
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

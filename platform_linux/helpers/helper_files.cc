@@ -6,7 +6,7 @@
 #include "broker/os/file_access.h"
 #include "platform_linux/helpers/driver_files.h"
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 // What libc and gRPC make addresses from, and OpenSSL's configuration.
@@ -41,4 +41,4 @@ absl::Status ConfineAllocatorFiles(const std::vector<std::string>& more) {
   return Confine(access);
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

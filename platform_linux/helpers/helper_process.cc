@@ -4,7 +4,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-namespace sluice {
+namespace sluice::os {
 
 void HideFromOthers() { ::prctl(PR_SET_DUMPABLE, 0); }
 
@@ -12,4 +12,4 @@ void HideThreadsFromOthers() {}
 
 void EndProcessNow(int code) { ::_exit(code); }
 
-}  // namespace sluice
+}  // namespace sluice::os

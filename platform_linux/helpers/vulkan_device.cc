@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/status_macros.h"
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 constexpr char kLoader[] = "libvulkan.so.1";
@@ -302,4 +302,4 @@ bool ExternalMemoryDevice::Vulkan::IsHostVisible(uint32_t type) const {
           VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT) != 0;
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

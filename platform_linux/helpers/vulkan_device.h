@@ -20,7 +20,7 @@
 #include "broker/os/dynamic_library.h"
 #include "daemon/helpers/external_memory.h"
 
-namespace sluice {
+namespace sluice::os {
 
 // One of Vulkan's structures, all zero but for its type and what it is chained to.
 template <typename T>
@@ -99,4 +99,4 @@ struct ExternalMemoryDevice::Vulkan {
 #undef SLUICE_VULKAN_MEMBER
 };
 
-}  // namespace sluice
+}  // namespace sluice::os

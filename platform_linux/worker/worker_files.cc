@@ -17,7 +17,7 @@
 #include "broker/os/this_process.h"
 #include "platform_linux/helpers/driver_files.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 namespace fs = std::filesystem;
@@ -30,13 +30,13 @@ void AddDriver(const fs::path& icd_file, std::vector<std::string>* out) {
   const fs::path target = fs::canonical(icd_file, error);  // The broker's folder has links.
   if (!error) out->push_back(target.string());
   std::string content;
-  ReadFileOfThisHost(icd_file, kMaxIcdBytes, &content);
+  os::ReadFileOfThisHost(icd_file, kMaxIcdBytes, &content);
   const std::string library(absl::StripAsciiWhitespace(content.substr(0, content.find('\n'))));
-  if (absl::StartsWith(library, "/")) out->push_back(FolderOf(library));
+  if (absl::StartsWith(library, "/")) out->push_back(os::FolderOf(library));
 }
 
 void AddDrivers(std::vector<std::string>* out) {
-  std::string vendors = Variable("OCL_ICD_VENDORS");
+  std::string vendors = os::Variable("OCL_ICD_VENDORS");
   if (vendors.empty()) vendors = "/etc/OpenCL/vendors";
   out->push_back(vendors);
   std::error_code error;
@@ -88,7 +88,7 @@ std::string ObstacleOn(const std::string& path, int wanted) {
 // What this user cannot do below the folder that the variable names, if it names one.
 std::string Unusable(const char* what, const char* variable, const char* below, int wanted,
                      const char* advice) {
-  const std::string folder = Variable(variable);
+  const std::string folder = os::Variable(variable);
   if (!absl::StartsWith(folder, "/")) return "";
   const std::string obstacle = ObstacleOn(folder + below, wanted);
   if (obstacle.empty()) return "";
@@ -102,9 +102,9 @@ std::string Unusable(const char* what, const char* variable, const char* below, 
 std::string UnusableCache() {
   constexpr char kWhat[] = "write to the compile cache";
   constexpr char kAdvice[] = "set cache_directory in [worker], or ";
-  if (!Variable("POCL_CACHE_DIR").empty())
+  if (!os::Variable("POCL_CACHE_DIR").empty())
     return Unusable(kWhat, "POCL_CACHE_DIR", "", W_OK | X_OK, "set another POCL_CACHE_DIR, or ");
-  if (!Variable("XDG_CACHE_HOME").empty())
+  if (!os::Variable("XDG_CACHE_HOME").empty())
     return Unusable(kWhat, "XDG_CACHE_HOME", "/pocl/kcache", W_OK | X_OK, kAdvice);
   return Unusable(kWhat, "HOME", "/.cache/pocl/kcache", W_OK | X_OK, kAdvice);
 }
@@ -120,34 +120,37 @@ std::string UnusableFolder() {
 
 // The first of these that is set, as UnusableCache.
 std::string CompileCacheFolder() {
-  if (const std::string own = Variable("POCL_CACHE_DIR"); !own.empty()) return own;
-  if (const std::string xdg = Variable("XDG_CACHE_HOME"); !xdg.empty()) return xdg + "/pocl/kcache";
-  const std::string home = Variable("HOME");
+  if (const std::string own = os::Variable("POCL_CACHE_DIR"); !own.empty()) return own;
+  if (const std::string xdg = os::Variable("XDG_CACHE_HOME"); !xdg.empty())
+    return xdg + "/pocl/kcache";
+  const std::string home = os::Variable("HOME");
   return home.empty() ? "" : home + "/.cache/pocl/kcache";
 }
 
-FileAccess WorkerFileAccess(const std::vector<std::string>& more) {
-  FileAccess access = DriverFiles();
+os::FileAccess WorkerFileAccess(const std::vector<std::string>& more) {
+  os::FileAccess access = os::DriverFiles();
   for (const absl::string_view library :
-       absl::StrSplit(Variable("OCL_ICD_FILENAMES"), ':', absl::SkipEmpty())) {
-    if (absl::StartsWith(library, "/")) access.readable.push_back(FolderOf(std::string(library)));
+       absl::StrSplit(os::Variable("OCL_ICD_FILENAMES"), ':', absl::SkipEmpty())) {
+    if (absl::StartsWith(library, "/"))
+      access.readable.push_back(os::FolderOf(std::string(library)));
   }
   AddDrivers(&access.readable);
   access.readable.insert(access.readable.end(), more.begin(), more.end());
-  const std::string temporary = Variable("TMPDIR");
+  const std::string temporary = os::Variable("TMPDIR");
   AddOwn(temporary.empty() ? "/tmp" : temporary, &access.writable);
-  AddOwn(Variable("POCL_CACHE_DIR"), &access.writable);
-  AddOwn(Variable("CUDA_CACHE_PATH"), &access.writable);
-  AddOwn(Variable("XDG_CACHE_HOME"), &access.writable);
-  const std::string home = Variable("HOME");
-  if (!home.empty() && Variable("XDG_CACHE_HOME").empty())
+  AddOwn(os::Variable("POCL_CACHE_DIR"), &access.writable);
+  AddOwn(os::Variable("CUDA_CACHE_PATH"), &access.writable);
+  AddOwn(os::Variable("XDG_CACHE_HOME"), &access.writable);
+  const std::string home = os::Variable("HOME");
+  if (!home.empty() && os::Variable("XDG_CACHE_HOME").empty())
     AddOwn(home + "/.cache", &access.writable);
-  if (!home.empty() && Variable("CUDA_CACHE_PATH").empty()) AddOwn(home + "/.nv", &access.writable);
+  if (!home.empty() && os::Variable("CUDA_CACHE_PATH").empty())
+    AddOwn(home + "/.nv", &access.writable);
   return access;
 }
 
 absl::Status ConfineWorkerFiles(const std::vector<std::string>& more) {
-  return ConfineFiles(WorkerFileAccess(more));
+  return os::ConfineFiles(WorkerFileAccess(more));
 }
 
-}  // namespace sluice
+}  // namespace sluice::worker

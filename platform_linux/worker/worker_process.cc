@@ -27,7 +27,7 @@
 #include "broker/os/threads.h"
 #include "platform_linux/errno_status.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 // sched_setattr's argument and flags: the kernel's headers have them, and clash with glibc's.
@@ -85,7 +85,7 @@ constexpr absl::Duration kBetweenChanges = absl::Milliseconds(100);
 
 // The autogroup of a session: what Linux weighs between sessions that no control group tells apart.
 struct Autogroup {
-  UniqueFd file;  // Constant once there are other threads.
+  os::UniqueFd file;  // Constant once there are other threads.
   absl::Mutex mu;
   int wanted ABSL_GUARDED_BY(mu) = 0;
   bool waits ABSL_GUARDED_BY(mu) = false;  // A thread does, to write it.
@@ -109,7 +109,7 @@ void SetAutogroupNice(int nice) {
   own.wanted = nice;
   if (own.waits || own.Write()) return;
   own.waits = true;
-  StartDetached([&own] {
+  os::StartDetached([&own] {
     for (bool waits = true; waits;) {
       absl::SleepFor(kBetweenChanges);
       absl::MutexLock again(&own.mu);
@@ -123,8 +123,8 @@ constexpr int kOpenFolder = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 constexpr int kMostDepth = 64;
 
 // None if it is no folder, or another user's.
-UniqueFd OpenOwn(const std::string& folder) {
-  UniqueFd fd(::open(folder.c_str(), kOpenFolder));
+os::UniqueFd OpenOwn(const std::string& folder) {
+  os::UniqueFd fd(::open(folder.c_str(), kOpenFolder));
   struct stat info = {};
   if (fd.valid() && (::fstat(fd.get(), &info) != 0 || info.st_uid != ::geteuid())) fd.reset();
   return fd;
@@ -143,7 +143,7 @@ void RemoveAllIn(int folder, int depth, int top, int* moved) {
   while (const dirent* const entry = ::readdir(entries.get())) {
     const std::string name = entry->d_name;
     if (name == "." || name == ".." || ::unlinkat(folder, name.c_str(), 0) == 0) continue;
-    const UniqueFd below(::openat(folder, name.c_str(), kOpenFolder));
+    const os::UniqueFd below(::openat(folder, name.c_str(), kOpenFolder));
     if (!below.valid()) continue;
     if (depth > 0) {
       RemoveAllIn(below.get(), depth - 1, top, moved);
@@ -178,15 +178,16 @@ bool SetProcessUtilisation(uint32_t most) {
   });
 }
 
-absl::StatusOr<UniqueFd> CaptureStdout() {
+absl::StatusOr<os::UniqueFd> CaptureStdout() {
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return ErrnoStatus(errno, "pipe for the output of kernels");
-  UniqueFd read_end(ends[0]);
-  const UniqueFd write_end(ends[1]);
+  if (::pipe2(ends, O_CLOEXEC) != 0)
+    return os::ErrnoStatus(errno, "pipe for the output of kernels");
+  os::UniqueFd read_end(ends[0]);
+  const os::UniqueFd write_end(ends[1]);
   ::fcntl(read_end.get(), F_SETFL, O_NONBLOCK);
   ::fcntl(write_end.get(), F_SETPIPE_SZ, 1 << 20);  // A wish; a smaller pipe works too.
   std::fflush(stdout);
-  if (::dup2(write_end.get(), STDOUT_FILENO) < 0) return ErrnoStatus(errno, "dup2 of stdout");
+  if (::dup2(write_end.get(), STDOUT_FILENO) < 0) return os::ErrnoStatus(errno, "dup2 of stdout");
   std::setvbuf(stdout, nullptr, _IONBF, 0);
   return read_end;
 }
@@ -210,13 +211,13 @@ std::string MakeTemporaryFolder() {
   return ::mkdtemp(name.data()) != nullptr ? name : "";
 }
 
-UniqueFd HoldFolder(const std::string& folder) {
-  UniqueFd fd = OpenOwn(folder);
+os::UniqueFd HoldFolder(const std::string& folder) {
+  os::UniqueFd fd = OpenOwn(folder);
   if (fd.valid() && ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) fd.reset();
   return fd;
 }
 
-void RemoveHeldFolder(const std::string& folder, UniqueFd held) {
+void RemoveHeldFolder(const std::string& folder, os::UniqueFd held) {
   if (!held.valid()) held = OpenOwn(folder);
   int moved = 0;
   for (int before = -1; held.valid() && moved != before;) {
@@ -231,4 +232,4 @@ bool IsPathInFolder(const std::string&) { return true; }
 const char kOpenClLoader[] = "libOpenCL.so.1";
 const char kOpenClLoaderAdvice[] = "install ocl-icd-libopencl1";
 
-}  // namespace sluice
+}  // namespace sluice::worker

@@ -15,7 +15,7 @@
 #include "broker/os/dynamic_library.h"
 #include "proto/status_macros.h"
 
-namespace sluice {
+namespace sluice::allocator {
 namespace {
 
 constexpr DWORD kFirstWorkTimeoutMs = 5'000;
@@ -72,11 +72,11 @@ class RealSharing final : public D3d11Sharing {
  public:
   // On a device of the machine's, of whose library a reference is kept.
   absl::Status Open() {
-    ASSIGN_OR_RETURN(library_, DynamicLibrary::Open("d3d11.dll"));
+    ASSIGN_OR_RETURN(library_, os::DynamicLibrary::Open("d3d11.dll"));
     const auto create =
         reinterpret_cast<PFN_D3D11_CREATE_DEVICE>(library_.Find("D3D11CreateDevice"));
     if (create == nullptr) return absl::UnimplementedError("d3d11.dll makes no devices");
-    ComPtr<ID3D11Device> device;
+    os::ComPtr<ID3D11Device> device;
     HRESULT made = create(nullptr, D3D_DRIVER_TYPE_HARDWARE, nullptr, 0, nullptr, 0,
                           D3D11_SDK_VERSION, device.out(), nullptr, nullptr);
     if (FAILED(made)) {
@@ -88,14 +88,14 @@ class RealSharing final : public D3d11Sharing {
   }
 
   absl::Status OpenOn(ID3D11Device* device) {
-    HRESULT has = ComPtr<ID3D11Device>::Share(device).As(&device_);
+    HRESULT has = os::ComPtr<ID3D11Device>::Share(device).As(&device_);
     if (FAILED(has)) return Answered(has, "no fences, ID3D11Device5");
-    ComPtr<ID3D11DeviceContext> context;
+    os::ComPtr<ID3D11DeviceContext> context;
     device->GetImmediateContext(context.out());
     has = context.As(&context_);
     if (FAILED(has)) return Answered(has, "no fences, ID3D11DeviceContext4");
-    const auto dxgi = ComPtr<IDXGIDevice>::Of(device);
-    ComPtr<IDXGIAdapter> adapter;
+    const auto dxgi = os::ComPtr<IDXGIDevice>::Of(device);
+    os::ComPtr<IDXGIAdapter> adapter;
     DXGI_ADAPTER_DESC about = {};
     if (dxgi && SUCCEEDED(dxgi->GetAdapter(adapter.out())) && SUCCEEDED(adapter->GetDesc(&about))) {
       std::memcpy(luid_.data(), &about.AdapterLuid, luid_.size());
@@ -127,11 +127,11 @@ class RealSharing final : public D3d11Sharing {
     const std::unique_ptr<void, decltype(&std::free)> zeros(
         std::calloc(1, static_cast<size_t>(first.bytes)), &std::free);
     if (zeros == nullptr) return absl::ResourceExhaustedError("no memory to clear a resource with");
-    ComPtr<IDXGIResource1> resource;
+    os::ComPtr<IDXGIResource1> resource;
     RETURN_IF_ERROR(shape.dxgi_format == 0
                         ? MakeBuffer(shape, zeros.get(), &resource)
                         : MakeTexture(shape, zeros.get(), first.row_pitch, &resource));
-    ComPtr<ID3D11Fence> fence;
+    os::ComPtr<ID3D11Fence> fence;
     HRESULT result =
         device_->CreateFence(0, D3D11_FENCE_FLAG_SHARED, __uuidof(ID3D11Fence), fence.out_void());
     if (FAILED(result)) return Answered(result, "CreateFence");
@@ -142,28 +142,29 @@ class RealSharing final : public D3d11Sharing {
     result = resource->CreateSharedHandle(
         nullptr, DXGI_SHARED_RESOURCE_READ | DXGI_SHARED_RESOURCE_WRITE, nullptr, &handle);
     if (FAILED(result)) return Answered(result, "IDXGIResource1::CreateSharedHandle");
-    shared.resource = OwnedHandle(handle);
+    shared.resource = os::OwnedHandle(handle);
     handle = nullptr;
     result = fence->CreateSharedHandle(nullptr, GENERIC_ALL, nullptr, &handle);
     if (FAILED(result)) return Answered(result, "ID3D11Fence::CreateSharedHandle");
-    shared.fence = OwnedHandle(handle);
+    shared.fence = os::OwnedHandle(handle);
     return shared;
   }
 
-  absl::Status MakeBuffer(const D3d11Shape& shape, const void* zeros, ComPtr<IDXGIResource1>* out) {
+  absl::Status MakeBuffer(const D3d11Shape& shape, const void* zeros,
+                          os::ComPtr<IDXGIResource1>* out) {
     D3D11_BUFFER_DESC about = {};
     about.ByteWidth = static_cast<UINT>(shape.size_bytes);
     about.BindFlags = D3D11_BIND_SHADER_RESOURCE | D3D11_BIND_UNORDERED_ACCESS;
     about.MiscFlags = kShared | D3D11_RESOURCE_MISC_BUFFER_ALLOW_RAW_VIEWS;
     const D3D11_SUBRESOURCE_DATA first = {zeros, 0, 0};
-    ComPtr<ID3D11Buffer> buffer;
+    os::ComPtr<ID3D11Buffer> buffer;
     HRESULT result = device_->CreateBuffer(&about, &first, buffer.out());
     if (SUCCEEDED(result)) result = buffer.As(out);
     return SUCCEEDED(result) ? absl::OkStatus() : Answered(result, "CreateBuffer, shared");
   }
 
   absl::Status MakeTexture(const D3d11Shape& shape, const void* zeros, UINT row_pitch,
-                           ComPtr<IDXGIResource1>* out) {
+                           os::ComPtr<IDXGIResource1>* out) {
     const auto format = static_cast<DXGI_FORMAT>(shape.dxgi_format);
     UINT support = 0;
     if (FAILED(device_->CheckFormatSupport(format, &support)) ||
@@ -188,7 +189,7 @@ class RealSharing final : public D3d11Sharing {
     about.MiscFlags = kShared;
     const D3D11_SUBRESOURCE_DATA one = {zeros, row_pitch, 0};
     const std::vector<D3D11_SUBRESOURCE_DATA> first(shape.array_layers, one);
-    ComPtr<ID3D11Texture2D> texture;
+    os::ComPtr<ID3D11Texture2D> texture;
     HRESULT result = device_->CreateTexture2D(&about, first.data(), texture.out());
     if (SUCCEEDED(result)) result = texture.As(out);
     return SUCCEEDED(result) ? absl::OkStatus() : Answered(result, "CreateTexture2D, shared");
@@ -196,11 +197,11 @@ class RealSharing final : public D3d11Sharing {
 
   // Another device may only see what this one has finished.
   absl::Status AwaitOwnWork() {
-    ComPtr<ID3D11Fence> done;
+    os::ComPtr<ID3D11Fence> done;
     const HRESULT made =
         device_->CreateFence(0, D3D11_FENCE_FLAG_NONE, __uuidof(ID3D11Fence), done.out_void());
     if (FAILED(made)) return Answered(made, "CreateFence");
-    const OwnedHandle event(::CreateEventW(nullptr, TRUE, FALSE, nullptr));
+    const os::OwnedHandle event(::CreateEventW(nullptr, TRUE, FALSE, nullptr));
     context_->Signal(done.get(), 1);
     context_->Flush();
     if (FAILED(done->SetEventOnCompletion(1, event.get())) ||
@@ -212,9 +213,9 @@ class RealSharing final : public D3d11Sharing {
 
   static constexpr UINT kShared = D3D11_RESOURCE_MISC_SHARED | D3D11_RESOURCE_MISC_SHARED_NTHANDLE;
 
-  DynamicLibrary library_;  // Before what it has made.
-  ComPtr<ID3D11Device5> device_;
-  ComPtr<ID3D11DeviceContext4> context_;
+  os::DynamicLibrary library_;  // Before what it has made.
+  os::ComPtr<ID3D11Device5> device_;
+  os::ComPtr<ID3D11DeviceContext4> context_;
   std::array<uint8_t, 8> luid_ = {};
 };
 
@@ -248,4 +249,4 @@ absl::StatusOr<std::unique_ptr<D3d11Sharing>> D3d11Sharing::CreateOn(ID3D11Devic
   return std::unique_ptr<D3d11Sharing>(std::move(sharing));
 }
 
-}  // namespace sluice
+}  // namespace sluice::allocator

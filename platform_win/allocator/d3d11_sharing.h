@@ -16,7 +16,7 @@
 
 struct ID3D11Device;
 
-namespace sluice {
+namespace sluice::allocator {
 
 struct D3d11Shape {
   uint64_t size_bytes = 0;   // Of a buffer; means nothing for a texture.
@@ -36,8 +36,8 @@ struct D3d11Layer {
 absl::StatusOr<D3d11Layer> LayerOf(const D3d11Shape& shape);
 
 struct D3d11Shared {
-  OwnedHandle resource;  // For ID3D11Device1::OpenSharedResource1; zero, and nobody works on it.
-  OwnedHandle fence;     // For ID3D11Device5::OpenSharedFence; its value is 0.
+  os::OwnedHandle resource;  // For OpenSharedResource1; zero, and nobody works on it.
+  os::OwnedHandle fence;     // For ID3D11Device5::OpenSharedFence; its value is 0.
   std::array<uint8_t, 8> adapter_luid = {};
 };
 
@@ -53,4 +53,4 @@ class D3d11Sharing {
   virtual absl::StatusOr<D3d11Shared> Make(const D3d11Shape& shape) = 0;
 };
 
-}  // namespace sluice
+}  // namespace sluice::allocator

@@ -10,7 +10,7 @@
 #include "broker/os/lent_memory.h"
 #include "proto/status_macros.h"
 
-namespace sluice {
+namespace sluice::allocator {
 namespace {
 
 constexpr char kInstead[] = "; a section can be had: SLUICE_BACKING_MEMFD, or SLUICE_BACKING_ANY";
@@ -26,8 +26,9 @@ absl::Status NotHere(const absl::Status& why) {
       absl::StrCat("Direct3D 11 shares nothing here: ", std::string(why.message()), kInstead));
 }
 
-UniqueFd Adopt(OwnedHandle handle) {
-  return AddDescriptor(std::make_shared<HandleObject>(HandleKind::kGraphics, std::move(handle)));
+os::UniqueFd Adopt(os::OwnedHandle handle) {
+  return os::AddDescriptor(
+      std::make_shared<os::HandleObject>(os::HandleKind::kGraphics, std::move(handle)));
 }
 
 }  // namespace
@@ -65,32 +66,33 @@ std::unique_ptr<MemoryMaker> MemoryMaker::Create() {
   return std::make_unique<WindowsMemoryMaker>(&D3d11Sharing::Create);
 }
 
-absl::StatusOr<MadeMemory> WindowsMemoryMaker::Make(ResourceBacking backing, uint64_t size_bytes) {
+absl::StatusOr<MadeMemory> WindowsMemoryMaker::Make(wire::ResourceBacking backing,
+                                                    uint64_t size_bytes) {
   switch (backing) {
-    case ResourceBacking::kMemfd: {
+    case wire::ResourceBacking::kMemfd: {
       MadeMemory memory;
-      ASSIGN_OR_RETURN(UniqueFd section, CreateLentMemory("sluice-resource", size_bytes));
+      ASSIGN_OR_RETURN(os::UniqueFd section, os::CreateLentMemory("sluice-resource", size_bytes));
       memory.fds.push_back(std::move(section));
       memory.allocation_bytes = size_bytes;
       return memory;
     }
-    case ResourceBacking::kDmaBuf:
+    case wire::ResourceBacking::kDmaBuf:
       return absl::UnimplementedError(absl::StrCat("Windows has no dma-bufs", kInstead));
-    case ResourceBacking::kVulkan:
+    case wire::ResourceBacking::kVulkan:
       return absl::UnimplementedError(
           absl::StrCat("the daemon makes no Vulkan memory on Windows", kInstead));
-    case ResourceBacking::kGralloc:
+    case wire::ResourceBacking::kGralloc:
       return absl::UnimplementedError(absl::StrCat("Windows has no gralloc handles", kInstead));
-    case ResourceBacking::kAny:
-    case ResourceBacking::kImported:
-    case ResourceBacking::kD3d11:  // MakeTexture.
+    case wire::ResourceBacking::kAny:
+    case wire::ResourceBacking::kImported:
+    case wire::ResourceBacking::kD3d11:  // MakeTexture.
       break;
   }
   return absl::UnimplementedError(
       absl::StrCat("there is no backing ", static_cast<uint32_t>(backing)));
 }
 
-absl::StatusOr<MadeMemory> WindowsMemoryMaker::MakeTexture(const AllocateTexture& request) {
+absl::StatusOr<MadeMemory> WindowsMemoryMaker::MakeTexture(const wire::AllocateTexture& request) {
   D3d11Shape shape;
   shape.size_bytes = request.size_bytes;
   if (request.width != 0) {
@@ -120,4 +122,4 @@ absl::StatusOr<MadeMemory> WindowsMemoryMaker::MakeTexture(const AllocateTexture
   return memory;
 }
 
-}  // namespace sluice
+}  // namespace sluice::allocator

@@ -13,7 +13,7 @@
 #include "daemon/allocator/memory_maker.h"
 #include "platform_win/allocator/d3d11_sharing.h"
 
-namespace sluice {
+namespace sluice::allocator {
 
 class WindowsMemoryMaker final : public MemoryMaker {
  public:
@@ -21,8 +21,8 @@ class WindowsMemoryMaker final : public MemoryMaker {
 
   explicit WindowsMemoryMaker(OpenD3d11 open) : open_(std::move(open)) {}
 
-  absl::StatusOr<MadeMemory> Make(ResourceBacking backing, uint64_t size_bytes) override;
-  absl::StatusOr<MadeMemory> MakeTexture(const AllocateTexture& request) override;
+  absl::StatusOr<MadeMemory> Make(wire::ResourceBacking backing, uint64_t size_bytes) override;
+  absl::StatusOr<MadeMemory> MakeTexture(const wire::AllocateTexture& request) override;
 
  private:
   const OpenD3d11 open_;
@@ -34,4 +34,4 @@ class WindowsMemoryMaker final : public MemoryMaker {
 // The DXGI_FORMAT of an image that Direct3D has a texture for; 0 if it has none.
 uint32_t DxgiFormatOf(uint32_t channel_order, uint32_t channel_type, uint32_t drm_fourcc);
 
-}  // namespace sluice
+}  // namespace sluice::allocator

@@ -12,7 +12,7 @@
 #include "proto/broker_messages.h"
 #include "proto/network/loopback_tokens.h"
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 constexpr mode_t kOwnerOnly = 0600;
@@ -22,7 +22,7 @@ constexpr size_t kMaxVisitors = 64;
 
 class LoopbackListener final : public AdminListener {
  public:
-  LoopbackListener(EventLoop* loop, UniqueFd pipe) : loop_(loop), pipe_(std::move(pipe)) {}
+  LoopbackListener(EventLoop* loop, os::UniqueFd pipe) : loop_(loop), pipe_(std::move(pipe)) {}
 
   ~LoopbackListener() override {
     loop_->Unwatch(&pipe_watch_);
@@ -45,8 +45,8 @@ class LoopbackListener final : public AdminListener {
   }
 
   grpc::Status Admit(grpc::ServerContext* context) override {
-    const auto shown = context->client_metadata().find(kLoopbackTokenKey);
-    std::optional<LoopbackTokens::Admitted> admitted;
+    const auto shown = context->client_metadata().find(wire::kLoopbackTokenKey);
+    std::optional<wire::LoopbackTokens::Admitted> admitted;
     if (shown != context->client_metadata().end())
       admitted = tokens_.Admit({shown->second.data(), shown->second.size()}, context->peer());
     if (!admitted.has_value()) {
@@ -54,30 +54,31 @@ class LoopbackListener final : public AdminListener {
           grpc::StatusCode::UNAUTHENTICATED,
           "the admin pipe, or the monitor pipe, gives the token that is missing here");
     }
-    if (!admitted->proof.empty()) context->AddInitialMetadata(kLoopbackProofKey, admitted->proof);
+    if (!admitted->proof.empty())
+      context->AddInitialMetadata(wire::kLoopbackProofKey, admitted->proof);
     return grpc::Status::OK;
   }
 
  private:
   struct Visitor {
-    UniqueFd pipe;
+    os::UniqueFd pipe;
     EventLoop::WatchId watch = 0;
   };
 
   // Who gets this far has passed the pipe's access list.
   void OnVisitor() {
     while (true) {
-      absl::StatusOr<UniqueFd> pipe = AcceptLocal(pipe_.get());
+      absl::StatusOr<os::UniqueFd> pipe = os::AcceptLocal(pipe_.get());
       if (!pipe.ok()) return;
       if (visitors_.size() >= kMaxVisitors) continue;
       const uint64_t id = next_id_++;
-      const absl::StatusOr<LoopbackToken> token = tokens_.Issue(id);
+      const absl::StatusOr<wire::LoopbackToken> token = tokens_.Issue(id);
       if (!token.ok()) continue;
-      auto ticket = MakeMessage<AdminTicket>();
+      auto ticket = wire::MakeMessage<wire::AdminTicket>();
       ticket.port = static_cast<uint32_t>(port_);
-      ticket.flags = kTicketProves;
+      ticket.flags = wire::kTicketProves;
       std::memcpy(ticket.token, token->data(), token->size());
-      const bool sent = SendMessage(pipe->get(), &ticket, sizeof(ticket)).ok();
+      const bool sent = os::SendMessage(pipe->get(), &ticket, sizeof(ticket)).ok();
       Visitor& visitor = visitors_[id];
       visitor.pipe = *std::move(pipe);
       // It has nothing to say: what comes is its end.
@@ -94,12 +95,12 @@ class LoopbackListener final : public AdminListener {
   }
 
   EventLoop* const loop_;
-  const UniqueFd pipe_;
+  const os::UniqueFd pipe_;
   int port_ = 0;
   EventLoop::WatchId pipe_watch_ = 0;
   uint64_t next_id_ = 1;
   std::map<uint64_t, Visitor> visitors_;
-  LoopbackTokens tokens_;
+  wire::LoopbackTokens tokens_;
 };
 
 }  // namespace
@@ -107,9 +108,9 @@ class LoopbackListener final : public AdminListener {
 absl::StatusOr<std::unique_ptr<AdminListener>> AdminListener::Create(EventLoop* loop,
                                                                      const AdminSocket& socket) {
   const mode_t mode = socket.role == AdminRole::kMonitor ? kMonitors : kOwnerOnly;
-  absl::StatusOr<UniqueFd> pipe = ListenLocal(socket.name, mode, kBacklog);
+  absl::StatusOr<os::UniqueFd> pipe = os::ListenLocal(socket.name, mode, kBacklog);
   if (!pipe.ok()) return pipe.status();
   return std::make_unique<LoopbackListener>(loop, *std::move(pipe));
 }
 
-}  // namespace sluice
+}  // namespace sluice::broker

@@ -4,7 +4,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
-namespace sluice {
+namespace sluice::broker {
 
 std::string FixedKeyReason(const std::string& key) {
   constexpr char kCannot[] = "nothing but its default: it cannot be chosen on Windows, where ";
@@ -26,4 +26,4 @@ bool IsSameVariable(const std::string& a, const std::string& b) {
 // A list of rights has no one answer.
 std::string OtherReaders(const std::string&) { return ""; }
 
-}  // namespace sluice
+}  // namespace sluice::broker

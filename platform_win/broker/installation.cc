@@ -28,7 +28,7 @@
 #include "platform_win/wide_text.h"
 #include "proto/status_macros.h"
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 constexpr wchar_t kEventSource[] =
@@ -131,7 +131,7 @@ class DriverList {
   // Every entry that names a driver of ours, in whatever folder.
   absl::StatusOr<std::vector<std::wstring>> Ours() {
     const LSTATUS result =
-        ::RegOpenKeyExW(HKEY_LOCAL_MACHINE, kVendorsKey, 0,
+        ::RegOpenKeyExW(HKEY_LOCAL_MACHINE, broker::kVendorsKey, 0,
                         KEY_QUERY_VALUE | KEY_SET_VALUE | KEY_WOW64_64KEY, &key_);
     std::vector<std::wstring> entries;
     if (result == ERROR_FILE_NOT_FOUND) return entries;  // No drivers at all.
@@ -146,7 +146,7 @@ class DriverList {
       }
       const std::wstring value(name.data(), length);
       const std::string file = FromWide(value.substr(value.find_last_of(L"\\/") + 1));
-      if (absl::EqualsIgnoreCase(file, kDriverFile)) entries.push_back(value);
+      if (absl::EqualsIgnoreCase(file, broker::kDriverFile)) entries.push_back(value);
     }
   }
 
@@ -162,7 +162,7 @@ class DriverList {
 
 // The driver beside us, in place of any other of ours: two would show each device twice.
 absl::Status RegisterDriver(const std::string& driver, std::vector<std::string>* done) {
-  RETURN_IF_ERROR(SetDword(kVendorsKey, ToWide(driver), 0));
+  RETURN_IF_ERROR(SetDword(broker::kVendorsKey, ToWide(driver), 0));
   done->push_back(absl::StrCat("driver: ", driver));
   DriverList list;
   ASSIGN_OR_RETURN(const std::vector<std::wstring> entries, list.Ours());
@@ -173,13 +173,14 @@ absl::Status RegisterDriver(const std::string& driver, std::vector<std::string>*
     RETURN_IF_ERROR(list.Remove(entry));
     done->push_back(absl::StrCat("driver replaced: ", FromWide(entry)));
   }
-  if (std::string missing = MissingLoader(); !missing.empty()) done->push_back(std::move(missing));
+  if (std::string missing = broker::MissingLoader(); !missing.empty())
+    done->push_back(std::move(missing));
   return absl::OkStatus();
 }
 
 // The entry of the driver beside us. Another folder's is another installation's.
 absl::Status RemoveDriver(std::vector<std::string>* done) {
-  ASSIGN_OR_RETURN(const std::string driver, FileBeside(kDriverFile));
+  ASSIGN_OR_RETURN(const std::string driver, FileBeside(broker::kDriverFile));
   DriverList list;
   ASSIGN_OR_RETURN(const std::vector<std::wstring> entries, list.Ours());
   for (const std::wstring& entry : entries) {
@@ -190,7 +191,7 @@ absl::Status RemoveDriver(std::vector<std::string>* done) {
       continue;
     }
     const std::string by_hand =
-        absl::StrCat("`reg delete HKLM\\", FromWide(kVendorsKey), " /v \"", file, "\" /f`");
+        absl::StrCat("`reg delete HKLM\\", FromWide(broker::kVendorsKey), " /v \"", file, "\" /f`");
     done->push_back(absl::StrCat("driver left: ", file,
                                  ", which this installation did not register; ",
                                  RemovalAdvice(file, by_hand)));
@@ -259,7 +260,7 @@ absl::Status CheckConfigFile(const std::string& daemon, const std::string& file)
   ::WaitForSingleObject(process.get(), INFINITE);
   DWORD code = 0;
   ::GetExitCodeProcess(process.get(), &code);
-  if (code == kDaemonExitOk) return absl::OkStatus();
+  if (code == broker::kDaemonExitOk) return absl::OkStatus();
   text.erase(std::remove(text.begin(), text.end(), '\r'), text.end());
   const absl::string_view words = absl::StripAsciiWhitespace(text);
   return absl::InvalidArgumentError(
@@ -518,11 +519,11 @@ std::string DescribeEnd(SC_HANDLE service, const SERVICE_STATUS& status) {
                         "; ", kEventLog);
   }
   switch (status.dwServiceSpecificExitCode) {
-    case kDaemonExitUsage:
+    case broker::kDaemonExitUsage:
       return absl::StrCat(
           "the service Sluice does not start with its configuration; `sluiced --check-config \"",
           ConfigFileOf(service), "\"` says what is wrong with it; ", kEventLog);
-    case kDaemonExitAlreadyRunning:
+    case broker::kDaemonExitAlreadyRunning:
       return absl::StrCat(
           "the service Sluice does not start, since another daemon, or a program that is none, has "
           "the name of its pipe; ",
@@ -566,16 +567,16 @@ std::string DescribeService() {
 }
 
 absl::Status Install(const InstallFlags& flags, std::vector<std::string>* done) {
-  ASSIGN_OR_RETURN(const InstallationLock lock, InstallationLock::Take());
+  ASSIGN_OR_RETURN(const broker::InstallationLock lock, broker::InstallationLock::Take());
   std::string driver;
   std::vector<std::string> programs;
   if (!flags.no_service)
     programs = {kDaemon, "sluice-worker.exe", "sluice-gateway.exe", "sluice-allocator.exe"};
-  if (!flags.no_driver) programs.push_back(kDriverFile);
+  if (!flags.no_driver) programs.push_back(broker::kDriverFile);
   ASSIGN_OR_RETURN(const std::string own, OwnExecutablePath());
-  RETURN_IF_ERROR(CheckPrograms(own.substr(0, own.find_last_of("\\/")), programs));
+  RETURN_IF_ERROR(broker::CheckPrograms(own.substr(0, own.find_last_of("\\/")), programs));
   if (!flags.no_driver) {
-    ASSIGN_OR_RETURN(driver, FileBeside(kDriverFile));
+    ASSIGN_OR_RETURN(driver, FileBeside(broker::kDriverFile));
     RETURN_IF_ERROR(CheckLoaderReads(driver));
   }
   if (!flags.no_service)
@@ -585,7 +586,7 @@ absl::Status Install(const InstallFlags& flags, std::vector<std::string>* done) 
 }
 
 absl::Status Uninstall(const InstallFlags& flags, std::vector<std::string>* done) {
-  ASSIGN_OR_RETURN(const InstallationLock lock, InstallationLock::Take());
+  ASSIGN_OR_RETURN(const broker::InstallationLock lock, broker::InstallationLock::Take());
   // The service first: if sessions keep it from stopping, nothing is taken away. Whatever else
   // fails, the other steps are done.
   absl::Status status = flags.no_service ? absl::OkStatus() : UninstallService(done);
@@ -594,4 +595,4 @@ absl::Status Uninstall(const InstallFlags& flags, std::vector<std::string>* done
   return status;
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

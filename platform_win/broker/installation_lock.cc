@@ -10,14 +10,14 @@
 #include "platform_win/security/access_notation.h"
 #include "platform_win/wide_text.h"
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 constexpr wchar_t kList[] = L"D:P(A;;GA;;;SY)(A;;GA;;;BA)";
 constexpr DWORD kTellAfterMs = 2'000;  // As long as one waits without wondering.
 
 std::string OrTaken(const wchar_t* name) {
-  return absl::StrCat("another program has taken the name ", FromWide(name),
+  return absl::StrCat("another program has taken the name ", os::FromWide(name),
                       ", which must end first");
 }
 
@@ -26,10 +26,10 @@ bool IsOurs(DWORD answer) { return answer == WAIT_OBJECT_0 || answer == WAIT_ABA
 }  // namespace
 
 absl::StatusOr<InstallationLock> InstallationLock::Take(const wchar_t* name, DWORD patience_ms) {
-  const AccessNotation access(kList);
-  if (access.get() == nullptr) return WindowsStatus(::GetLastError(), "writing an access list");
+  const os::AccessNotation access(kList);
+  if (access.get() == nullptr) return os::WindowsStatus(::GetLastError(), "writing an access list");
   SECURITY_ATTRIBUTES attributes = {sizeof(attributes), access.get(), FALSE};
-  OwnedHandle mutex(::CreateMutexW(&attributes, FALSE, name));
+  os::OwnedHandle mutex(::CreateMutexW(&attributes, FALSE, name));
   if (!mutex.valid()) {
     const DWORD error = ::GetLastError();
     if (error == ERROR_ACCESS_DENIED) {
@@ -40,7 +40,7 @@ absl::StatusOr<InstallationLock> InstallationLock::Take(const wchar_t* name, DWO
     }
     // Of another kind of object.
     if (error == ERROR_INVALID_HANDLE) return absl::AlreadyExistsError(OrTaken(name));
-    return WindowsStatus(error, "taking the lock of installations");
+    return os::WindowsStatus(error, "taking the lock of installations");
   }
   const DWORD first = std::min(kTellAfterMs, patience_ms);
   DWORD answer = ::WaitForSingleObject(mutex.get(), first);
@@ -49,7 +49,7 @@ absl::StatusOr<InstallationLock> InstallationLock::Take(const wchar_t* name, DWO
     answer = ::WaitForSingleObject(mutex.get(), patience_ms - first);
   }
   if (IsOurs(answer)) return InstallationLock(std::move(mutex));
-  if (answer != WAIT_TIMEOUT) return WindowsStatus(::GetLastError(), "waiting for the other");
+  if (answer != WAIT_TIMEOUT) return os::WindowsStatus(::GetLastError(), "waiting for the other");
   return absl::DeadlineExceededError(absl::StrCat(
       "another `sluicectl install` or `uninstall` has not ended within ", patience_ms / 1000,
       " s: look what it waits for, or end it (Task Manager), and try again (if there is none, ",
@@ -60,4 +60,4 @@ InstallationLock::~InstallationLock() {
   if (mutex_.valid()) ::ReleaseMutex(mutex_.get());
 }
 
-}  // namespace sluice
+}  // namespace sluice::broker

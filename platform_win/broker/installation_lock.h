@@ -14,7 +14,7 @@
 #include "absl/status/statusor.h"
 #include "platform_win/handles/handle_table.h"
 
-namespace sluice {
+namespace sluice::broker {
 
 inline constexpr wchar_t kInstallationLock[] = L"Global\\sluice-installation.lock";
 
@@ -29,9 +29,9 @@ class InstallationLock {
   InstallationLock& operator=(InstallationLock&&) = delete;
 
  private:
-  explicit InstallationLock(OwnedHandle mutex) : mutex_(std::move(mutex)) {}
+  explicit InstallationLock(os::OwnedHandle mutex) : mutex_(std::move(mutex)) {}
 
-  OwnedHandle mutex_;
+  os::OwnedHandle mutex_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::broker

@@ -8,25 +8,25 @@
 #include "platform_win/handles/handle_table.h"
 #include "platform_win/wide_text.h"
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 constexpr int kBacklog = 128;
 
 // In the namespace that all sessions of the machine share, as pipes do.
 std::wstring MutexName(const std::string& pipe_name) {
-  return L"Global\\" + ToWide(pipe_name.substr(pipe_name.rfind('\\') + 1)) + L".lock";
+  return L"Global\\" + os::ToWide(pipe_name.substr(pipe_name.rfind('\\') + 1)) + L".lock";
 }
 
 }  // namespace
 
 // A mutex by name. The system drops it with the process, however it dies.
 absl::StatusOr<InstanceLock> InstanceLock::Take(const std::string& socket_path) {
-  OwnedHandle mutex(::CreateMutexW(nullptr, FALSE, MutexName(socket_path).c_str()));
+  os::OwnedHandle mutex(::CreateMutexW(nullptr, FALSE, MutexName(socket_path).c_str()));
   const DWORD error = ::GetLastError();
   if (mutex.valid() && error != ERROR_ALREADY_EXISTS) {
-    return InstanceLock(socket_path, AddDescriptor(std::make_shared<HandleObject>(
-                                         HandleKind::kEvent, std::move(mutex))));
+    return InstanceLock(socket_path, os::AddDescriptor(std::make_shared<os::HandleObject>(
+                                         os::HandleKind::kEvent, std::move(mutex))));
   }
   // Of another kind of object that has the name: ERROR_INVALID_HANDLE.
   if (mutex.valid() || error == ERROR_ACCESS_DENIED || error == ERROR_INVALID_HANDLE) {
@@ -34,9 +34,9 @@ absl::StatusOr<InstanceLock> InstanceLock::Take(const std::string& socket_path) 
         absl::StrCat("another sluiced serves ", socket_path,
                      "; stop it first, or start this one with another --socket (if none runs, "
                      "another program has taken the name ",
-                     FromWide(MutexName(socket_path)), ")"));
+                     os::FromWide(MutexName(socket_path)), ")"));
   }
-  return WindowsStatus(error, "taking the daemon's lock");
+  return os::WindowsStatus(error, "taking the daemon's lock");
 }
 
 InstanceLock::~InstanceLock() = default;
@@ -49,13 +49,13 @@ void UnlinkOldPlaces(const Config&) {}
 absl::Status RemoveStaleSocket(const std::string&) { return absl::OkStatus(); }
 void RemoveSocketFile(const std::string&) {}
 
-absl::StatusOr<UniqueFd> OpenListener(const Config& config) {
+absl::StatusOr<os::UniqueFd> OpenListener(const Config& config) {
   if (!config.socket_group.empty()) {
     return absl::InvalidArgumentError(
         "\"socket_group\" is not known on Windows: the pipe is open to all, or with socket_mode = "
         "\"0600\" to administrators and the daemon's own user");
   }
-  return ListenLocal(config.socket, config.socket_mode, kBacklog);
+  return os::ListenLocal(config.socket, config.socket_mode, kBacklog);
 }
 
-}  // namespace sluice
+}  // namespace sluice::broker

@@ -19,7 +19,7 @@
 #include "platform_win/wide_text.h"
 #include "proto/status_macros.h"
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 constexpr size_t kHeaderBytes = 64 << 10;  // More than any linker's.
@@ -63,17 +63,17 @@ std::string Problem(const std::string& bytes, uint64_t size, bool library) {
 // OK if it is a whole program, or library, as far as its headers tell: a copy that broke off, or a
 // page of a web server's under its name, would be noticed by the first user only.
 absl::Status CheckWhole(const std::string& path) {
-  const OwnedHandle file(::CreateFileW(ToWide(path).c_str(), GENERIC_READ,
-                                       FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE,
-                                       nullptr, OPEN_EXISTING, FILE_ATTRIBUTE_NORMAL, nullptr));
+  const os::OwnedHandle file(::CreateFileW(os::ToWide(path).c_str(), GENERIC_READ,
+                                           FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE,
+                                           nullptr, OPEN_EXISTING, FILE_ATTRIBUTE_NORMAL, nullptr));
   LARGE_INTEGER size = {};
   if (!file.valid() || !::GetFileSizeEx(file.get(), &size))
-    return WindowsStatus(::GetLastError(), absl::StrCat("reading ", path));
+    return os::WindowsStatus(::GetLastError(), absl::StrCat("reading ", path));
   std::string bytes(std::min<uint64_t>(size.QuadPart, kHeaderBytes), '\0');
   DWORD got = 0;
   if (!bytes.empty() &&
       !::ReadFile(file.get(), bytes.data(), static_cast<DWORD>(bytes.size()), &got, nullptr)) {
-    return WindowsStatus(::GetLastError(), absl::StrCat("reading ", path));
+    return os::WindowsStatus(::GetLastError(), absl::StrCat("reading ", path));
   }
   bytes.resize(got);
   const std::string problem =
@@ -86,7 +86,7 @@ absl::Status CheckWhole(const std::string& path) {
 // length but from programs that say they know longer ones, as theirs need not.
 absl::Status CheckLength(const std::string& path) {
   constexpr size_t kLongest = MAX_PATH - 1;
-  const size_t length = ToWide(path).size();
+  const size_t length = os::ToWide(path).size();
   if (length <= kLongest) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(path, " has ", length,
@@ -106,7 +106,7 @@ absl::Status CheckPrograms(const std::string& folder, const std::vector<std::str
     std::error_code error;
     std::string path = absl::StrCat(folder, "\\", name);
     RETURN_IF_ERROR(CheckLength(path));
-    if (!std::filesystem::exists(ToWide(path), error)) missing.push_back(name);
+    if (!std::filesystem::exists(os::ToWide(path), error)) missing.push_back(name);
     paths.push_back(std::move(path));
   }
   if (!missing.empty()) {
@@ -116,9 +116,9 @@ absl::Status CheckPrograms(const std::string& folder, const std::vector<std::str
   }
   std::vector<absl::Status> checks;
   for (const std::string& path : paths) {
-    checks.push_back(CheckOnlyTrustedChange(path, /*or_own_user=*/false));
+    checks.push_back(os::CheckOnlyTrustedChange(path, /*or_own_user=*/false));
   }
-  checks.push_back(CheckOnlyTrustedMoveAbove(folder));
+  checks.push_back(os::CheckOnlyTrustedMoveAbove(folder));
   for (const absl::Status& status : checks) {
     if (status.ok()) continue;
     // Its advice is for a file that is read, not for programs.
@@ -156,7 +156,7 @@ std::vector<std::string> RegisteredDrivers() {
                                            reinterpret_cast<BYTE*>(&value), &bytes);
     if (result == ERROR_MORE_DATA) continue;  // No number.
     if (result != ERROR_SUCCESS) break;
-    const std::string path = FromWide(name.substr(0, length));
+    const std::string path = os::FromWide(name.substr(0, length));
     // Loaders pass over a value of another number than 0.
     if (type == REG_DWORD && value == 0 && absl::EndsWithIgnoreCase(path, kDriverFile))
       drivers.push_back(path);
@@ -175,4 +175,4 @@ std::string MissingLoader() {
          "one. Khronos' is in the releases of github.com/KhronosGroup/OpenCL-SDK";
 }
 
-}  // namespace sluice
+}  // namespace sluice::broker

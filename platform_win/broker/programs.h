@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 
-namespace sluice {
+namespace sluice::broker {
 
 // Under HKEY_LOCAL_MACHINE: OpenCL's loader knows drivers by the names of its values, each a path.
 inline constexpr wchar_t kVendorsKey[] = L"SOFTWARE\\Khronos\\OpenCL\\Vendors";
@@ -25,4 +25,4 @@ absl::Status CheckPrograms(const std::string& folder, const std::vector<std::str
 // if it has one.
 std::string MissingLoader();
 
-}  // namespace sluice
+}  // namespace sluice::broker

@@ -9,7 +9,7 @@
 #include "proto/resource_messages.h"
 #include "proto/status_macros.h"
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 class LoopbackPort final : public ResourceListener {
@@ -26,14 +26,15 @@ class LoopbackPort final : public ResourceListener {
   // The client's end is a pipe with the ticket in it. Nothing else is ever said there: its end is
   // the connection's.
   absl::StatusOr<Ends> Open(uint64_t connection) override {
-    ASSIGN_OR_RETURN(auto pair, CreateSocketPair(FirstEnd::kStays));
-    RETURN_IF_ERROR(SetNonBlocking(pair.first.get(), true));
-    ASSIGN_OR_RETURN(const LoopbackToken token, tokens_.Issue(connection));
-    auto ticket = MakeMessage<ResourceTicket>();
+    ASSIGN_OR_RETURN(auto pair, os::CreateSocketPair(os::FirstEnd::kStays));
+    RETURN_IF_ERROR(os::SetNonBlocking(pair.first.get(), true));
+    ASSIGN_OR_RETURN(const wire::LoopbackToken token, tokens_.Issue(connection));
+    auto ticket = wire::MakeMessage<wire::ResourceTicket>();
     ticket.port = static_cast<uint32_t>(port_);
-    ticket.flags = kTicketProves;
+    ticket.flags = wire::kTicketProves;
     std::memcpy(ticket.token, token.data(), token.size());
-    if (absl::Status sent = SendMessage(pair.first.get(), &ticket, sizeof(ticket)); !sent.ok()) {
+    if (absl::Status sent = os::SendMessage(pair.first.get(), &ticket, sizeof(ticket));
+        !sent.ok()) {
       tokens_.Revoke(connection);
       return sent;
     }
@@ -48,19 +49,19 @@ class LoopbackPort final : public ResourceListener {
 
   void Prove(grpc::CallbackServerContext* context) override {
     if (const std::string proof = Admit(*context).proof; !proof.empty())
-      context->AddInitialMetadata(kLoopbackProofKey, proof);
+      context->AddInitialMetadata(wire::kLoopbackProofKey, proof);
   }
 
  private:
-  LoopbackTokens::Admitted Admit(const grpc::CallbackServerContext& context) {
-    const auto shown = context.client_metadata().find(kLoopbackTokenKey);
+  wire::LoopbackTokens::Admitted Admit(const grpc::CallbackServerContext& context) {
+    const auto shown = context.client_metadata().find(wire::kLoopbackTokenKey);
     if (shown == context.client_metadata().end()) return {};
     return tokens_.Admit({shown->second.data(), shown->second.size()}, context.peer())
-        .value_or(LoopbackTokens::Admitted());
+        .value_or(wire::LoopbackTokens::Admitted());
   }
 
   int port_ = 0;
-  LoopbackTokens tokens_;
+  wire::LoopbackTokens tokens_;
 };
 
 }  // namespace
@@ -69,4 +70,4 @@ std::unique_ptr<ResourceListener> ResourceListener::Create() {
   return std::make_unique<LoopbackPort>();
 }
 
-}  // namespace sluice
+}  // namespace sluice::broker

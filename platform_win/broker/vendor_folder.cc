@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/vendor_folder.h"
 
-namespace sluice {
+namespace sluice::broker {
 
 // Windows' loader reads the registry alone, which is the whole machine's: nothing can be hidden
 // from it. Sluice's own driver offers nothing in a worker, by SLUICE_WORKER.
@@ -12,4 +12,4 @@ absl::StatusOr<std::string> FillVendorFolder(const std::string&,
 
 void RemoveVendorFolder(const std::string&) {}
 
-}  // namespace sluice
+}  // namespace sluice::broker

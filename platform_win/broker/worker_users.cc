@@ -3,7 +3,7 @@
 
 #include "broker/os/process.h"
 
-namespace sluice {
+namespace sluice::broker {
 
 bool IsTenantUid(uid_t) { return false; }
 
@@ -12,10 +12,10 @@ bool IsTenantUid(uid_t) { return false; }
 absl::StatusOr<WorkerUsers> WorkerUsers::Create(const Config&) { return WorkerUsers(); }
 
 std::string WorkerUsers::Describe() const {
-  return IsPrivileged() ? "LocalService, restricted" : "the daemon's own, restricted";
+  return os::IsPrivileged() ? "LocalService, restricted" : "the daemon's own, restricted";
 }
 
 // Without a cache of its own: a folder that one restricted worker may write, all may.
 absl::StatusOr<WorkerUsers::Tenant> WorkerUsers::For(const std::string&) { return Tenant(); }
 
-}  // namespace sluice
+}  // namespace sluice::broker

@@ -9,7 +9,7 @@
 #include "platform_win/handles/inherited_handles.h"
 #include "platform_win/wide_text.h"
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 constexpr size_t kFirstDescriptor = 3;
@@ -137,4 +137,4 @@ absl::Status WindowsStatus(DWORD error, absl::string_view what) {
   return absl::Status(CodeOf(error), absl::StrCat(what, ": ", said));
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

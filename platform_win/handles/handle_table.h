@@ -18,7 +18,7 @@
 #include "absl/strings/string_view.h"
 #include "broker/os/scoped_handle.h"
 
-namespace sluice {
+namespace sluice::os {
 
 // Owns one HANDLE and closes it once. Thread-compatible.
 class OwnedHandle {
@@ -92,4 +92,4 @@ int CountDescriptors();
 // A status that says what was tried, and what Windows says of `error` (GetLastError).
 absl::Status WindowsStatus(DWORD error, absl::string_view what);
 
-}  // namespace sluice
+}  // namespace sluice::os

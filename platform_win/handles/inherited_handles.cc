@@ -11,7 +11,7 @@
 #include "platform_win/handles/travel.h"
 #include "platform_win/wide_text.h"
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 constexpr int kMaxNumber = 64;
@@ -72,4 +72,4 @@ absl::StatusOr<std::string> DescribeForChild(const HandleObject& object, int num
   return text;
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

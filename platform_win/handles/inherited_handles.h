@@ -14,7 +14,7 @@
 #include "absl/status/statusor.h"
 #include "platform_win/handles/handle_table.h"
 
-namespace sluice {
+namespace sluice::os {
 
 struct InheritedHandle {
   int number = -1;
@@ -29,4 +29,4 @@ absl::StatusOr<std::string> DescribeForChild(const HandleObject& object, int num
 
 inline constexpr wchar_t kInheritedVariable[] = L"SLUICE_INHERITED_HANDLES";
 
-}  // namespace sluice
+}  // namespace sluice::os

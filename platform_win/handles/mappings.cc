@@ -6,7 +6,7 @@
 #include <shared_mutex>
 #include <utility>
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 struct Mappings {
@@ -41,4 +41,4 @@ MappedWord FindMappedWord(const void* word) {
   return {mapping.second, address - start};
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -10,7 +10,7 @@
 
 #include "platform_win/handles/section.h"
 
-namespace sluice {
+namespace sluice::os {
 
 void NoteMapping(const void* data, size_t size, std::shared_ptr<const Section> section);
 void ForgetMapping(const void* data);
@@ -21,4 +21,4 @@ struct MappedWord {
 };
 MappedWord FindMappedWord(const void* word);
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -7,7 +7,7 @@
 
 #include "platform_win/handles/handle_table.h"
 
-namespace sluice {
+namespace sluice::os {
 
 class ProcessObject final : public HandleObject {
  public:
@@ -20,4 +20,4 @@ class ProcessObject final : public HandleObject {
   const OwnedHandle job_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "platform_win/handles/handle_table.h"
 
-namespace sluice {
+namespace sluice::os {
 
 class Section final : public HandleObject {
  public:
@@ -38,4 +38,4 @@ struct SectionFacts {
 
 absl::StatusOr<SectionFacts> DescribeSection(HANDLE section);
 
-}  // namespace sluice
+}  // namespace sluice::os

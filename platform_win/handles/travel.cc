@@ -11,7 +11,7 @@
 #include "platform_win/handles/section.h"
 #include "platform_win/pipe.h"
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 // The name that the system's object manager has for the handle's type, such as L"Section".
@@ -108,4 +108,4 @@ absl::StatusOr<std::shared_ptr<HandleObject>> ObjectFrom(uint32_t kind_number,
   return absl::InvalidArgumentError("a listening pipe cannot be received");
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

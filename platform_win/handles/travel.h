@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "platform_win/handles/handle_table.h"
 
-namespace sluice {
+namespace sluice::os {
 
 struct TravelParts {
   HandleKind kind = HandleKind::kFile;
@@ -31,4 +31,4 @@ absl::StatusOr<std::shared_ptr<HandleObject>> ObjectFrom(uint32_t kind,
                                                          std::vector<OwnedHandle> handles,
                                                          bool pulled);
 
-}  // namespace sluice
+}  // namespace sluice::os

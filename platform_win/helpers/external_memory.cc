@@ -4,7 +4,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/string_view.h"
 
-namespace sluice {
+namespace sluice::os {
 
 // Nothing of the kind is made here yet (README.md): there is no device, so that nobody comes to
 // what follows Open.
@@ -44,4 +44,4 @@ absl::StatusOr<std::unique_ptr<ExternalSemaphore>> ExternalMemoryDevice::CreateS
   return absl::UnimplementedError("no semaphore is exported on Windows yet");
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -9,7 +9,7 @@
 #include "platform_win/hidden_child.h"
 #include "platform_win/security/access_notation.h"
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 // As kHiddenProcessList: a thread's rights of the same names.
@@ -41,4 +41,4 @@ void EndProcessNow(int code) {
   std::abort();  // Never: that call does not return.
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

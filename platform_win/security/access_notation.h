@@ -9,7 +9,7 @@
 
 #include <string>
 
-namespace sluice {
+namespace sluice::os {
 
 class AccessNotation {
  public:
@@ -39,4 +39,4 @@ class AccessNotation {
   PSECURITY_DESCRIPTOR descriptor_ = nullptr;
 };
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -14,7 +14,7 @@
 #include "platform_win/handles/handle_table.h"
 #include "platform_win/wide_text.h"
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 struct Users {
@@ -136,4 +136,4 @@ std::string SidOfUser(uid_t user) {
 bool IsSystemSid(const std::string& sid) { return sid == "S-1-5-18"; }
 bool IsAdministratorsSid(const std::string& sid) { return sid == "S-1-5-32-544"; }
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "broker/os/types.h"
 
-namespace sluice {
+namespace sluice::os {
 
 // "S-1-5-21-...".
 absl::StatusOr<std::string> SidOfToken(HANDLE token);
@@ -44,4 +44,4 @@ bool IsSystemSid(const std::string& sid);
 // True for the group of administrators, whose what its elevated members make is.
 bool IsAdministratorsSid(const std::string& sid);
 
-}  // namespace sluice
+}  // namespace sluice::os

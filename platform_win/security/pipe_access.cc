@@ -6,7 +6,7 @@
 #include "platform_win/security/account.h"
 #include "platform_win/wide_text.h"
 
-namespace sluice {
+namespace sluice::os {
 
 PipeOthers PipeOthersOfMode(mode_t mode) {
   if ((mode & 02) != 0) return PipeOthers::kEverybody;
@@ -43,4 +43,4 @@ bool IsSameLogon(const Logon& client, const Logon& process) {
   return !client.sid.empty() && client.sid == process.sid && client.id == process.id;
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

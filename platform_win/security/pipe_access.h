@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "broker/os/types.h"
 
-namespace sluice {
+namespace sluice::os {
 
 // What a client needs of a pipe. GENERIC_WRITE would hold the right to make further instances of
 // it, which is the server's.
@@ -55,4 +55,4 @@ absl::StatusOr<Logon> LogonOf(HANDLE token);
 // there is no peer.
 bool IsSameLogon(const Logon& client, const Logon& process);
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -8,7 +8,7 @@
 
 #include "platform_win/security/account.h"
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 // The account that Windows has for services which need next to nothing. Its names are in the
@@ -113,4 +113,4 @@ absl::StatusOr<OwnedHandle> CreateRestrictedChildToken() {
   return token;
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

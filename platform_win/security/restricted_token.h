@@ -8,8 +8,8 @@
 #include "absl/status/statusor.h"
 #include "platform_win/handles/handle_table.h"
 
-namespace sluice {
+namespace sluice::os {
 
 absl::StatusOr<OwnedHandle> CreateRestrictedChildToken();
 
-}  // namespace sluice
+}  // namespace sluice::os

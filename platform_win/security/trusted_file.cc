@@ -14,7 +14,7 @@
 #include "platform_win/wide_text.h"
 #include "proto/status_macros.h"
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 // 0x1200a9: FILE_GENERIC_READ and FILE_GENERIC_EXECUTE.
@@ -233,4 +233,4 @@ absl::Status MakeFolderOf(const std::string& user, const std::string& path) {
   return SetLabel(path, low);
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -11,7 +11,7 @@
 
 #include "absl/status/status.h"
 
-namespace sluice {
+namespace sluice::os {
 
 // OK if nobody else owns it or may change it; with `or_own_user` this process's user neither
 // counts. Otherwise kPermissionDenied, naming the file, who it is, and what to do.
@@ -36,4 +36,4 @@ absl::Status SecureFolder(const std::string& path);
 // must be trusted's, or this process's user's, already.
 absl::Status MakeFolderOf(const std::string& user, const std::string& path);
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -13,10 +13,10 @@
 #include "broker/os/dynamic_library.h"
 #include "broker/os/graphics_handle.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
-using Device = ComPtr<ID3D11Device1>;
+using Device = os::ComPtr<ID3D11Device1>;
 
 absl::Status Failed(const char* function, HRESULT result) {
   return absl::UnavailableError(
@@ -25,7 +25,7 @@ absl::Status Failed(const char* function, HRESULT result) {
 
 template <typename Function>
 absl::StatusOr<Function> FindFunction(const char* library, const char* name) {
-  absl::StatusOr<DynamicLibrary> opened = DynamicLibrary::Open(library);
+  absl::StatusOr<os::DynamicLibrary> opened = os::DynamicLibrary::Open(library);
   if (!opened.ok()) return opened.status();
   opened->KeepForever();
   const auto function = reinterpret_cast<Function>(opened->Find(name));
@@ -33,15 +33,15 @@ absl::StatusOr<Function> FindFunction(const char* library, const char* name) {
   return function;
 }
 
-absl::StatusOr<ComPtr<IDXGIAdapter>> FindAdapter(const AdapterId& id) {
+absl::StatusOr<os::ComPtr<IDXGIAdapter>> FindAdapter(const os::AdapterId& id) {
   using Create = HRESULT(WINAPI*)(REFIID, void**);
   const absl::StatusOr<Create> create = FindFunction<Create>("dxgi.dll", "CreateDXGIFactory1");
   if (!create.ok()) return create.status();
-  ComPtr<IDXGIFactory1> factory;
+  os::ComPtr<IDXGIFactory1> factory;
   const HRESULT result = (*create)(__uuidof(IDXGIFactory1), factory.out_void());
   if (FAILED(result)) return Failed("CreateDXGIFactory1", result);
   for (UINT i = 0;; ++i) {
-    ComPtr<IDXGIAdapter> adapter;
+    os::ComPtr<IDXGIAdapter> adapter;
     DXGI_ADAPTER_DESC desc;
     if (FAILED(factory->EnumAdapters(i, adapter.out()))) break;
     if (FAILED(adapter->GetDesc(&desc))) continue;
@@ -51,13 +51,13 @@ absl::StatusOr<ComPtr<IDXGIAdapter>> FindAdapter(const AdapterId& id) {
   return absl::NotFoundError("Direct3D has no adapter with the OpenCL device's LUID");
 }
 
-absl::StatusOr<Device> OpenDevice(const AdapterId& id) {
-  absl::StatusOr<ComPtr<IDXGIAdapter>> adapter = FindAdapter(id);
+absl::StatusOr<Device> OpenDevice(const os::AdapterId& id) {
+  absl::StatusOr<os::ComPtr<IDXGIAdapter>> adapter = FindAdapter(id);
   if (!adapter.ok()) return adapter.status();
   const absl::StatusOr<PFN_D3D11_CREATE_DEVICE> create =
       FindFunction<PFN_D3D11_CREATE_DEVICE>("d3d11.dll", "D3D11CreateDevice");
   if (!create.ok()) return create.status();
-  ComPtr<ID3D11Device> device;
+  os::ComPtr<ID3D11Device> device;
   HRESULT result = (*create)(adapter->get(), D3D_DRIVER_TYPE_UNKNOWN, nullptr, 0, nullptr, 0,
                              D3D11_SDK_VERSION, device.out(), nullptr, nullptr);
   if (FAILED(result)) return Failed("D3D11CreateDevice", result);
@@ -65,9 +65,9 @@ absl::StatusOr<Device> OpenDevice(const AdapterId& id) {
   result = device->QueryInterface(__uuidof(ID3D11Device1), newer.out_void());
   if (FAILED(result)) return Failed("ID3D11Device1", result);
   // Textures change hands on several threads.
-  ComPtr<ID3D11DeviceContext> commands;
+  os::ComPtr<ID3D11DeviceContext> commands;
   device->GetImmediateContext(commands.out());
-  ComPtr<ID3D11Multithread> multithread;
+  os::ComPtr<ID3D11Multithread> multithread;
   result = commands->QueryInterface(__uuidof(ID3D11Multithread), multithread.out_void());
   if (FAILED(result)) return Failed("ID3D11Multithread", result);
   multithread->SetMultithreadProtected(TRUE);
@@ -75,9 +75,9 @@ absl::StatusOr<Device> OpenDevice(const AdapterId& id) {
 }
 
 // The texture in this process, which its mutex belongs to.
-class OpenedMutex final : public KeyedMutex {
+class OpenedMutex final : public os::KeyedMutex {
  public:
-  OpenedMutex(ComPtr<ID3D11Texture2D> texture, std::shared_ptr<KeyedMutex> mutex)
+  OpenedMutex(os::ComPtr<ID3D11Texture2D> texture, std::shared_ptr<os::KeyedMutex> mutex)
       : texture_(std::move(texture)), mutex_(std::move(mutex)) {}
   absl::Status Acquire(uint64_t key, absl::Duration timeout) override {
     return mutex_->Acquire(key, timeout);
@@ -85,30 +85,31 @@ class OpenedMutex final : public KeyedMutex {
   absl::Status Release(uint64_t key) override { return mutex_->Release(key); }
 
  private:
-  const ComPtr<ID3D11Texture2D> texture_;
-  const std::shared_ptr<KeyedMutex> mutex_;
+  const os::ComPtr<ID3D11Texture2D> texture_;
+  const std::shared_ptr<os::KeyedMutex> mutex_;
 };
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<KeyedMutex>> OpenKeyedMutexOn(ID3D11Device1* device, int fd) {
-  const absl::StatusOr<uintptr_t> handle = GraphicsHandleOf(fd);
+absl::StatusOr<std::shared_ptr<os::KeyedMutex>> OpenKeyedMutexOn(ID3D11Device1* device, int fd) {
+  const absl::StatusOr<uintptr_t> handle = os::GraphicsHandleOf(fd);
   if (!handle.ok()) return handle.status();
-  ComPtr<ID3D11Texture2D> texture;
+  os::ComPtr<ID3D11Texture2D> texture;
   // NOLINTNEXTLINE(performance-no-int-to-ptr): descriptors know no HANDLE.
   const HRESULT result = device->OpenSharedResource1(reinterpret_cast<HANDLE>(*handle),
                                                      __uuidof(ID3D11Texture2D), texture.out_void());
   if (FAILED(result)) return Failed("ID3D11Device1::OpenSharedResource1", result);
-  absl::StatusOr<std::shared_ptr<KeyedMutex>> mutex = KeyedMutexOf(texture.get());
+  absl::StatusOr<std::shared_ptr<os::KeyedMutex>> mutex = os::KeyedMutexOf(texture.get());
   if (!mutex.ok()) return mutex.status();
   return std::make_shared<OpenedMutex>(std::move(texture), *std::move(mutex));
 }
 
-absl::StatusOr<std::shared_ptr<KeyedMutex>> OpenKeyedMutex(int fd, const AdapterId& adapter) {
+absl::StatusOr<std::shared_ptr<os::KeyedMutex>> OpenKeyedMutex(int fd,
+                                                               const os::AdapterId& adapter) {
   // Devices are few, take long to make, and are never closed.
   struct Opened {
     std::mutex mutex;
-    std::map<AdapterId, absl::StatusOr<Device>> devices;
+    std::map<os::AdapterId, absl::StatusOr<Device>> devices;
   };
   static Opened& opened = *new Opened;
   const std::lock_guard<std::mutex> lock(opened.mutex);
@@ -119,4 +120,4 @@ absl::StatusOr<std::shared_ptr<KeyedMutex>> OpenKeyedMutex(int fd, const Adapter
   return OpenKeyedMutexOn(known->second->get(), fd);
 }
 
-}  // namespace sluice
+}  // namespace sluice::worker

@@ -12,9 +12,9 @@
 
 struct ID3D11Device1;
 
-namespace sluice {
+namespace sluice::worker {
 
 // As OpenKeyedMutex. The mutex keeps the texture, which keeps the device.
-absl::StatusOr<std::shared_ptr<KeyedMutex>> OpenKeyedMutexOn(ID3D11Device1* device, int fd);
+absl::StatusOr<std::shared_ptr<os::KeyedMutex>> OpenKeyedMutexOn(ID3D11Device1* device, int fd);
 
-}  // namespace sluice
+}  // namespace sluice::worker

@@ -3,14 +3,14 @@
 
 #include "broker/os/file_access.h"
 
-namespace sluice {
+namespace sluice::worker {
 
 // What a worker reaches was decided by its token, when it was started.
-absl::Status ConfineWorkerFiles(const std::vector<std::string>&) { return ConfineFiles({}); }
+absl::Status ConfineWorkerFiles(const std::vector<std::string>&) { return os::ConfineFiles({}); }
 
 std::string CompileCacheFolder() { return ""; }
 
 // Workers run as the daemon's user there, whose caches are its own.
 std::string UnusableFolder() { return ""; }
 
-}  // namespace sluice
+}  // namespace sluice::worker

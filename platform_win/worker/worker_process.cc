@@ -17,7 +17,7 @@
 #include "platform_win/pipe.h"
 #include "platform_win/wide_text.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 constexpr DWORD kCapturedBytes = 1 << 20;
@@ -56,8 +56,8 @@ bool SetProcessNice(int nice) {
 // Windows has no clamp of that kind.
 bool SetProcessUtilisation(uint32_t) { return false; }
 
-absl::StatusOr<UniqueFd> CaptureStdout() {
-  auto ends = CreateOneWayPipe(PIPE_TYPE_MESSAGE | PIPE_READMODE_MESSAGE, kCapturedBytes);
+absl::StatusOr<os::UniqueFd> CaptureStdout() {
+  auto ends = os::CreateOneWayPipe(PIPE_TYPE_MESSAGE | PIPE_READMODE_MESSAGE, kCapturedBytes);
   if (!ends.ok()) return ends.status();
   auto& [read_end, write_end] = *ends;
   std::fflush(stdout);
@@ -68,15 +68,15 @@ absl::StatusOr<UniqueFd> CaptureStdout() {
     return absl::InternalError("taking over stdout");
   }
   std::setvbuf(stdout, nullptr, _IONBF, 0);
-  auto end = std::make_shared<PipeEnd>(std::move(read_end));
+  auto end = std::make_shared<os::PipeEnd>(std::move(read_end));
   end->SetNonBlocking(true);
-  return AddDescriptor(std::move(end));
+  return os::AddDescriptor(std::move(end));
 }
 
 std::string ReadCaptured(int fd, size_t) {
-  const std::shared_ptr<HandleObject> object = FindDescriptor(fd, HandleKind::kPipe);
+  const std::shared_ptr<os::HandleObject> object = os::FindDescriptor(fd, os::HandleKind::kPipe);
   if (object == nullptr) return "";
-  return static_cast<PipeEnd&>(*object).ReceiveRaw(/*may_block=*/false).value_or("");
+  return static_cast<os::PipeEnd&>(*object).ReceiveRaw(/*may_block=*/false).value_or("");
 }
 
 bool MatchesWildcard(const std::string& pattern, const std::string& name) {
@@ -114,7 +114,7 @@ bool MatchesWildcard(const std::string& pattern, const std::string& name) {
 std::string MakeTemporaryFolder() {
   uint64_t secret;
   std::error_code error;
-  if (!FillRandom(&secret, sizeof(secret)).ok()) return "";
+  if (!os::FillRandom(&secret, sizeof(secret)).ok()) return "";
   std::wstring above = std::filesystem::temp_directory_path(error).wstring();
   wchar_t other[MAX_PATH];
   const DWORD length = ::GetShortPathNameW(above.c_str(), other, MAX_PATH);
@@ -125,16 +125,18 @@ std::string MakeTemporaryFolder() {
 }
 
 // By a file in it, which goes with its last handle: an open folder would be in its own way.
-UniqueFd HoldFolder(const std::string& folder) {
-  OwnedHandle held(::CreateFileW(ToWide(folder + "/.sluice-held").c_str(), GENERIC_WRITE | DELETE,
-                                 0, nullptr, CREATE_ALWAYS, FILE_FLAG_DELETE_ON_CLOSE, nullptr));
-  if (!held.valid()) return UniqueFd();
-  return AddDescriptor(std::make_shared<HandleObject>(HandleKind::kFile, std::move(held)));
+os::UniqueFd HoldFolder(const std::string& folder) {
+  os::OwnedHandle held(::CreateFileW(os::ToWide(folder + "/.sluice-held").c_str(),
+                                     GENERIC_WRITE | DELETE, 0, nullptr, CREATE_ALWAYS,
+                                     FILE_FLAG_DELETE_ON_CLOSE, nullptr));
+  if (!held.valid()) return os::UniqueFd();
+  return os::AddDescriptor(
+      std::make_shared<os::HandleObject>(os::HandleKind::kFile, std::move(held)));
 }
 
 // As long as there is anything in it, it is held: what holds it is a file there, which is not to be
 // removed before.
-void RemoveHeldFolder(const std::string& folder, UniqueFd held) {
+void RemoveHeldFolder(const std::string& folder, os::UniqueFd held) {
   std::error_code error;
   const std::filesystem::path root(folder);
   for (const auto& entry : std::filesystem::directory_iterator(root, error))
@@ -156,4 +158,4 @@ bool IsPathInFolder(const std::string& path) {
 const char kOpenClLoader[] = "OpenCL.dll";
 const char kOpenClLoaderAdvice[] = "it comes with a GPU's driver";
 
-}  // namespace sluice
+}  // namespace sluice::worker

@@ -8,7 +8,7 @@
 #include "absl/time/clock.h"
 #include "broker/os/listen_port.h"
 
-namespace sluice {
+namespace sluice::wire {
 namespace {
 
 constexpr absl::Duration kRetryInterval = absl::Milliseconds(50);
@@ -28,24 +28,25 @@ HostAndPort Split(const std::string& address) {
 
 bool IsWildcard(const std::string& host) { return host == "0.0.0.0" || host == "::"; }
 
-PortAnswer TryHost(const std::string& host, const std::string& port) {
-  if (!IsWildcard(host)) return TryListening(host, port);
+os::PortAnswer TryHost(const std::string& host, const std::string& port) {
+  if (!IsWildcard(host)) return os::TryListening(host, port);
   // As gRPC: whoever asks for all of one family gets the other as well, where there is one.
-  PortAnswer both = TryListening("::", port);
-  return both.state == PortState::kAbsent ? TryListening("0.0.0.0", port) : both;
+  os::PortAnswer both = os::TryListening("::", port);
+  return both.state == os::PortState::kAbsent ? os::TryListening("0.0.0.0", port) : both;
 }
 
 absl::Status CheckAddress(const std::string& address, ListenCheck check, absl::Time deadline) {
   const HostAndPort parts = Split(address);
   const std::string port = check == ListenCheck::kPorts ? parts.port : "0";
-  PortAnswer answer = TryHost(parts.host, port);
-  while (answer.state == PortState::kInUse && absl::Now() < deadline) {
+  os::PortAnswer answer = TryHost(parts.host, port);
+  while (answer.state == os::PortState::kInUse && absl::Now() < deadline) {
     absl::SleepFor(kRetryInterval);  // Nothing tells when a port becomes free.
     answer = TryHost(parts.host, port);
   }
-  if (answer.state == PortState::kFree) return absl::OkStatus();
-  return absl::Status(answer.state == PortState::kAbsent ? absl::StatusCode::kUnavailable
-                                                         : absl::StatusCode::kFailedPrecondition,
+  if (answer.state == os::PortState::kFree) return absl::OkStatus();
+  return absl::Status(answer.state == os::PortState::kAbsent
+                          ? absl::StatusCode::kUnavailable
+                          : absl::StatusCode::kFailedPrecondition,
                       absl::StrCat("cannot listen on ", address, ": ", answer.reason));
 }
 
@@ -86,4 +87,4 @@ absl::Status CheckListening(const std::vector<std::string>& listen, ListenCheck 
   return absent;
 }
 
-}  // namespace sluice
+}  // namespace sluice::wire

@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 
-namespace sluice {
+namespace sluice::wire {
 
 enum class ListenCheck {
   kAddresses,  // The host has an address, and it is this machine's.
@@ -35,4 +35,4 @@ std::vector<uint16_t> PortsOf(const std::vector<std::string>& listen);
 absl::Status CheckListening(const std::vector<std::string>& listen, ListenCheck check,
                             absl::Duration patience);
 
-}  // namespace sluice
+}  // namespace sluice::wire

@@ -7,7 +7,7 @@
 
 #include <string_view>
 
-namespace sluice {
+namespace sluice::wire {
 
 // Four decimal numbers up to 255, as inet_pton takes them, the first of them 127.
 inline bool IsLoopbackV4(std::string_view host) {
@@ -39,4 +39,4 @@ inline bool IsLoopbackTarget(std::string_view address) {
   return IsLoopbackV4(host);
 }
 
-}  // namespace sluice
+}  // namespace sluice::wire

@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/network/loopback_tokens.h"
 
-namespace sluice {
+namespace sluice::wire {
 
 // After a call has ended, or a stream's first metadata has come. Only "nobody answers", in its
 // several codes, is believed of a stranger, or of gRPC itself.
@@ -36,4 +36,4 @@ inline grpc::Status CheckLoopbackAnswer(const std::string& proof,
                       "the daemon is gone, and another program answers on its port");
 }
 
-}  // namespace sluice
+}  // namespace sluice::wire

@@ -4,7 +4,7 @@
 #include "absl/strings/escaping.h"
 #include "broker/os/random.h"
 
-namespace sluice {
+namespace sluice::wire {
 namespace {
 
 constexpr size_t kWholeLength = 2 * kLoopbackTokenBytes;  // In hexadecimal.
@@ -34,7 +34,7 @@ LoopbackSecrets SecretsOf(const uint8_t* bytes, uint32_t flags) {
 
 absl::StatusOr<LoopbackToken> LoopbackTokens::Issue(uint64_t id) {
   LoopbackToken token;
-  if (absl::Status filled = FillRandom(token.data(), token.size()); !filled.ok()) return filled;
+  if (absl::Status filled = os::FillRandom(token.data(), token.size()); !filled.ok()) return filled;
   absl::MutexLock lock(&mutex_);
   issued_[id] = {LoopbackTokenText(token.data()), ""};
   return token;
@@ -61,4 +61,4 @@ std::optional<LoopbackTokens::Admitted> LoopbackTokens::Admit(std::string_view t
   return Admitted{shown->first, shown->second.text.substr(text.size())};
 }
 
-}  // namespace sluice
+}  // namespace sluice::wire

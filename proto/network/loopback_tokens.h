@@ -24,7 +24,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 
-namespace sluice {
+namespace sluice::wire {
 
 inline constexpr size_t kLoopbackTokenBytes = 32;
 using LoopbackToken = std::array<uint8_t, kLoopbackTokenBytes>;
@@ -68,4 +68,4 @@ class LoopbackTokens {
   std::map<uint64_t, Issued> issued_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace sluice
+}  // namespace sluice::wire

@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-namespace sluice {
+namespace sluice::wire {
 namespace {
 
 constexpr uint32_t kVarint = 0;
@@ -186,4 +186,4 @@ void AppendStringField(uint32_t number, std::string_view value, std::string* out
   out->append(value);
 }
 
-}  // namespace sluice
+}  // namespace sluice::wire

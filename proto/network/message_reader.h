@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-namespace sluice {
+namespace sluice::wire {
 
 // Field numbers of both messages, and of the others that are read without protobuf.
 inline constexpr uint32_t kOpenField = 1;  // ClientMessage.open, ServerMessage.opened
@@ -84,4 +84,4 @@ void AppendVarint(uint64_t value, std::string* out);
 void AppendFieldHeader(uint32_t number, uint64_t bytes, std::string* out);
 void AppendStringField(uint32_t number, std::string_view value, std::string* out);
 
-}  // namespace sluice
+}  // namespace sluice::wire

@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/status_macros.h"
 
-namespace sluice {
+namespace sluice::wire {
 namespace {
 
 using Bio = std::unique_ptr<BIO, decltype(&BIO_free)>;
@@ -62,4 +62,4 @@ absl::Status CheckAuthorities(const PemFile& authorities) {
   return ReadCertificate(authorities).status();
 }
 
-}  // namespace sluice
+}  // namespace sluice::wire

@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 
-namespace sluice {
+namespace sluice::wire {
 
 // A file's content, and how a message calls it.
 struct PemFile {
@@ -23,4 +23,4 @@ absl::Status CheckIdentity(const PemFile& certificate, const PemFile& key);
 // At least one certificate of an authority.
 absl::Status CheckAuthorities(const PemFile& authorities);
 
-}  // namespace sluice
+}  // namespace sluice::wire

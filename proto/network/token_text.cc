@@ -9,7 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 
-namespace sluice {
+namespace sluice::wire {
 namespace {
 
 constexpr size_t kMinTokenLength = 16;
@@ -55,4 +55,4 @@ absl::StatusOr<std::vector<std::string>> ParseTokens(std::string_view file, size
   return absl::InvalidArgumentError("it holds no token; write one a line (openssl rand -hex 32)");
 }
 
-}  // namespace sluice
+}  // namespace sluice::wire

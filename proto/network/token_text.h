@@ -14,7 +14,7 @@
 
 #include "absl/status/statusor.h"
 
-namespace sluice {
+namespace sluice::wire {
 
 // Headers together may have 8 KiB (gRPC's default).
 inline constexpr size_t kMaxTokenBytes = 4096;
@@ -24,4 +24,4 @@ inline constexpr size_t kMaxTokenBytes = 4096;
 absl::StatusOr<std::vector<std::string>> ParseTokens(
     std::string_view file, size_t most = std::numeric_limits<size_t>::max());
 
-}  // namespace sluice
+}  // namespace sluice::wire

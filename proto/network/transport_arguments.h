@@ -9,7 +9,7 @@
 #include <array>
 #include <utility>
 
-namespace sluice {
+namespace sluice::wire {
 
 // One message carries about a MiB of pieces (kNetworkMessageBytes), plus a last piece and its
 // envelope.
@@ -30,4 +30,4 @@ inline std::array<std::pair<const char*, int>, 8> TransportArguments() {
   }};
 }
 
-}  // namespace sluice
+}  // namespace sluice::wire

@@ -82,15 +82,15 @@ struct Recorded<kImplementation, R(CL_API_CALL*)(Args...)> {
 };
 
 void InstallTable() {
-  Driver driver;
-#define DRIVER_FUNCTION(function)                                                     \
-  using Recorded_##function = Recorded<&fake_##function, decltype(Driver::function)>; \
-  Recorded_##function::name = #function;                                              \
-  if (std::find(g_removed.begin(), g_removed.end(), #function) == g_removed.end()) {  \
-    driver.function = &Recorded_##function::Call;                                     \
+  worker::Driver driver;
+#define DRIVER_FUNCTION(function)                                                             \
+  using Recorded_##function = Recorded<&fake_##function, decltype(worker::Driver::function)>; \
+  Recorded_##function::name = #function;                                                      \
+  if (std::find(g_removed.begin(), g_removed.end(), #function) == g_removed.end()) {          \
+    driver.function = &Recorded_##function::Call;                                             \
   }
 #include "daemon/worker/driver_functions.inc"
-  Driver::InstallForTesting(driver);
+  worker::Driver::InstallForTesting(driver);
 }
 
 }  // namespace

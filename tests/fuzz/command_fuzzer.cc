@@ -26,37 +26,39 @@
 // down at all.
 extern "C" const char* __asan_default_options() { return "detect_leaks=0"; }
 
-namespace sluice {
+namespace sluice::fuzz {
+
+namespace pb = v1;
 namespace {
 
 constexpr size_t kMostCommands = 400;
 
 class FuzzedSession {
  public:
-  FuzzedSession() : command_ring_(Ring()), reply_ring_(Ring()), sockets_(*CreateSocketPair()) {
+  FuzzedSession() : command_ring_(Ring()), reply_ring_(Ring()), sockets_(*os::CreateSocketPair()) {
     fake::FakeCl::Install(fake::Execution::kInline);
-    SessionOptions options;
+    worker::SessionOptions options;
     options.limits.memory_bytes = 256 << 20;
     options.limits.objects = 500;
     options.limits.program_bytes = 1 << 20;
-    session_ = std::make_unique<Session>(options, sockets_.first.get(), reply_ring_.data());
+    session_ = std::make_unique<worker::Session>(options, sockets_.first.get(), reply_ring_.data());
     if (!session_->AddDevices().ok()) std::abort();
-    loop_ = std::make_unique<CommandLoop>(session_.get(), command_ring_.data());
-    reader_ = std::make_unique<RingReader>(reply_ring_.data());
+    loop_ = std::make_unique<worker::CommandLoop>(session_.get(), command_ring_.data());
+    reader_ = std::make_unique<wire::RingReader>(reply_ring_.data());
     MakeObjects();
   }
 
   bool Send(std::string_view message, std::string_view payload, uint64_t skip = 0) {
-    FrameHeader header = {};
+    wire::FrameHeader header = {};
     header.sequence = ++sequence_ + skip;
     header.message_bytes = static_cast<uint32_t>(message.size());
     header.payload_bytes = payload.size();
     std::string pieces;
-    AppendFrame(header, message, payload, &pieces);
-    FrameAssembler assembler;
+    wire::AppendFrame(header, message, payload, &pieces);
+    wire::FrameAssembler assembler;
     bool alive = true;
     const absl::Status fed = assembler.Feed(
-        pieces, [&](Frame& frame) { alive = loop_->HandleFrame(frame).ok() && alive; });
+        pieces, [&](wire::Frame& frame) { alive = loop_->HandleFrame(frame).ok() && alive; });
     Drain();
     return fed.ok() && alive;
   }
@@ -75,9 +77,9 @@ class FuzzedSession {
   }
 
  private:
-  static SharedMapping Ring() {
-    const auto file = CreateSharedMemory("fuzz-ring", kRingFileBytes);
-    return std::move(*SharedMapping::Map(file->get(), kRingFileBytes, /*writable=*/true));
+  static os::SharedMapping Ring() {
+    const auto file = os::CreateSharedMemory("fuzz-ring", wire::kRingFileBytes);
+    return std::move(*os::SharedMapping::Map(file->get(), wire::kRingFileBytes, /*writable=*/true));
   }
 
   void Must(const pb::Command& command) {
@@ -125,7 +127,7 @@ class FuzzedSession {
     Send(command.SerializeAsString(), {});
     // The build runs on its own thread: the kernel needs it to have ended.
     while (!built_) {
-      reader_->Sleep(kSleepsForAny, 0, kBitWaiter, 1'000'000'000);
+      reader_->Sleep(wire::kSleepsForAny, 0, wire::kBitWaiter, 1'000'000'000);
       Drain();
     }
     command.Clear();
@@ -136,7 +138,7 @@ class FuzzedSession {
   }
 
   void Drain() {
-    Frame frame;
+    wire::Frame frame;
     while (true) {
       const absl::StatusOr<bool> got = reader_->Next(&frame);
       if (!got.ok()) std::abort();  // The worker's own frames are sound.
@@ -161,24 +163,24 @@ class FuzzedSession {
     }
   }
 
-  SharedMapping command_ring_;
-  SharedMapping reply_ring_;
-  std::pair<UniqueFd, UniqueFd> sockets_;
-  std::unique_ptr<Session> session_;
-  std::unique_ptr<CommandLoop> loop_;
-  std::unique_ptr<RingReader> reader_;
+  os::SharedMapping command_ring_;
+  os::SharedMapping reply_ring_;
+  std::pair<os::UniqueFd, os::UniqueFd> sockets_;
+  std::unique_ptr<worker::Session> session_;
+  std::unique_ptr<worker::CommandLoop> loop_;
+  std::unique_ptr<wire::RingReader> reader_;
   std::vector<pb::Command> steps_;
   uint64_t sequence_ = 0;
   bool built_ = false;
 };
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::fuzz
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  sluice::FuzzedSession session;
+  sluice::fuzz::FuzzedSession session;
   std::string_view in(reinterpret_cast<const char*>(data), size);
-  for (size_t i = 0; in.size() >= 5 && i < sluice::kMostCommands; ++i) {
+  for (size_t i = 0; in.size() >= 5 && i < sluice::fuzz::kMostCommands; ++i) {
     const auto kind = static_cast<uint8_t>(in[0]);
     uint16_t lengths[2];
     std::memcpy(lengths, in.data() + 1, sizeof(lengths));

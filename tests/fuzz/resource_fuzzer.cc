@@ -18,7 +18,7 @@
 #include "broker/resources/registry.h"
 #include "tests/fuzz/fuzzer.h"
 
-namespace sluice {
+namespace sluice::fuzz {
 namespace {
 
 constexpr uint64_t kConnections = 4;
@@ -44,8 +44,8 @@ void Require(bool good) {
   if (!good) std::abort();
 }
 
-ResourcesConfig Limits() {
-  ResourcesConfig limits;
+broker::ResourcesConfig Limits() {
+  broker::ResourcesConfig limits;
   limits.max_resources = 8;
   limits.max_resources_per_user = 6;
   limits.max_bytes = 1 << 20;
@@ -62,9 +62,9 @@ class Daemon {
   void Call(What what, uint64_t connection, const std::string& request) {
     switch (what) {
       case What::kCreate:
-        return Make<v1::CreateResourceRequest>(connection, request, &ReadCreate);
+        return Make<v1::CreateResourceRequest>(connection, request, &broker::ReadCreate);
       case What::kImport:
-        return Make<v1::ImportResourceRequest>(connection, request, &ReadImport);
+        return Make<v1::ImportResourceRequest>(connection, request, &broker::ReadImport);
       case What::kDescribe:
         return Describe(connection, request);
       case What::kAcquire:
@@ -72,7 +72,7 @@ class Daemon {
       case What::kCancel:
         return WithHold(request, [&](uint64_t id, auto) { registry_.Cancel(connection, id); });
       case What::kRelease:
-        return WithHold(request, [&](uint64_t id, ResourceTurns::Contents contents) {
+        return WithHold(request, [&](uint64_t id, broker::ResourceTurns::Contents contents) {
           (void)registry_.Release(connection, id, contents);
         });
       case What::kDestroy:
@@ -94,7 +94,7 @@ class Daemon {
 
   void Check() const {
     uint64_t bytes = 0;
-    for (const ResourceInfo& info : registry_.List()) {
+    for (const broker::ResourceInfo& info : registry_.List()) {
       Require(!info.state.writer || info.state.readers == 0);
       bytes += info.size_bytes;
     }
@@ -114,10 +114,10 @@ class Daemon {
 
  private:
   // Who relies on a shape reads as far as each plane's end.
-  static void RequireLayoutFits(const ResourceShape& shape) {
+  static void RequireLayoutFits(const broker::ResourceShape& shape) {
     if (!shape.image.has_value()) return;
     const uint64_t slices = std::max(shape.image->depth, shape.image->array_layers);
-    for (const PlaneLayout& plane : shape.image->planes) {
+    for (const broker::PlaneLayout& plane : shape.image->planes) {
       uint64_t end = 0;
       Require(!__builtin_mul_overflow(plane.slice_pitch, slices, &end) &&
               !__builtin_add_overflow(end, plane.offset, &end) && end <= shape.size_bytes);
@@ -126,18 +126,18 @@ class Daemon {
 
   template <typename Request>
   void Make(uint64_t connection, const std::string& bytes,
-            CreateParameters (*read)(const Request&)) {
+            broker::CreateParameters (*read)(const Request&)) {
     Request request;
     if (!request.ParseFromString(bytes)) return;
-    CreateParameters parameters = read(request);
-    if (!CompleteShape(&parameters.shape).ok()) return;
+    broker::CreateParameters parameters = read(request);
+    if (!broker::CompleteShape(&parameters.shape).ok()) return;
     const uint64_t size = parameters.shape.size_bytes;
-    Require(size != 0 && size <= kMaxResourceBytes);
+    Require(size != 0 && size <= broker::kMaxResourceBytes);
     RequireLayoutFits(parameters.shape);
     if (!registry_.Reserve(kIdentity, size).ok()) return;
     const auto made =
         registry_.Create(connection, kIdentity, std::move(parameters.shape), parameters.backing,
-                         std::move(parameters.options), ResourceMemory());
+                         std::move(parameters.options), broker::ResourceMemory());
     if (!made.ok()) return;
     capabilities_.push_back(made->read.Encode());
     capabilities_.push_back(made->write.Encode());
@@ -154,31 +154,32 @@ class Daemon {
     v1::DescribeResourceRequest request;
     if (!request.ParseFromString(bytes)) return;
     const auto view =
-        registry_.Open(connection, Capability(request.capability()), ResourceAccess::kRead);
+        registry_.Open(connection, Capability(request.capability()), broker::ResourceAccess::kRead);
     if (!view.ok()) return;
     v1::ResourceDescription description;
-    FillDescription(*view, registry_.StateOf(view->id), &description);
+    broker::FillDescription(*view, registry_.StateOf(view->id), &description);
     Require(description.resource_id() == view->id);
   }
 
   void Acquire(uint64_t connection, const std::string& bytes) {
     v1::AcquireResourceRequest request;
     if (!request.ParseFromString(bytes)) return;
-    const auto access = ReadAccess(request.access());
+    const auto access = broker::ReadAccess(request.access());
     if (!access.ok()) return;
     const size_t number = answers_->size();
     answers_->push_back(0);
-    registry_.Acquire(
-        connection, request.hold_id(), Capability(request.capability()), *access, now_ms_,
-        request.timeout_ms(),
-        [answers = answers_, number](absl::StatusOr<ResourceGrant>) { ++(*answers)[number]; });
+    registry_.Acquire(connection, request.hold_id(), Capability(request.capability()), *access,
+                      now_ms_, request.timeout_ms(),
+                      [answers = answers_, number](absl::StatusOr<broker::ResourceGrant>) {
+                        ++(*answers)[number];
+                      });
   }
 
   template <typename Then>
   void WithHold(const std::string& bytes, Then then) {
     v1::ReleaseResourceRequest request;
     if (!request.ParseFromString(bytes)) return;
-    const auto contents = ReadContents(request);
+    const auto contents = broker::ReadContents(request);
     if (contents.ok()) then(request.hold_id(), *contents);
   }
 
@@ -194,17 +195,17 @@ class Daemon {
     if (!request.ParseFromString(bytes)) return;
     auto ended = std::make_shared<bool>(false);
     const auto watch = registry_.Watch(connection, Capability(request.capability()),
-                                       [ended](const ResourceStateView& state, bool last) {
+                                       [ended](const broker::ResourceStateView& state, bool last) {
                                          Require(!*ended);
                                          *ended = last;
                                          v1::ResourceState message;
-                                         FillState(state, &message);
+                                         broker::FillState(state, &message);
                                        });
     if (watch.ok()) watches_.push_back(*watch);
   }
 
-  const ResourcesConfig limits_ = Limits();
-  ResourceRegistry registry_{limits_};
+  const broker::ResourcesConfig limits_ = Limits();
+  broker::ResourceRegistry registry_{limits_};
   int64_t now_ms_ = 1'000'000;
   std::vector<std::string> capabilities_;
   std::vector<uint64_t> watches_;
@@ -212,18 +213,18 @@ class Daemon {
 };
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::fuzz
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using sluice::What;
+  using sluice::fuzz::What;
   static const auto silenced = google::protobuf::SetLogHandler(nullptr);
   static_cast<void>(silenced);
-  sluice::Daemon daemon;
+  sluice::fuzz::Daemon daemon;
   std::string_view in(reinterpret_cast<const char*>(data), size);
   while (in.size() >= 4) {
     const auto what =
         static_cast<What>(static_cast<uint8_t>(in[0]) % static_cast<uint8_t>(What::kCount));
-    const uint64_t connection = 1 + static_cast<uint8_t>(in[1]) % sluice::kConnections;
+    const uint64_t connection = 1 + static_cast<uint8_t>(in[1]) % sluice::fuzz::kConnections;
     uint16_t bytes = 0;
     std::memcpy(&bytes, in.data() + 2, sizeof(bytes));
     in.remove_prefix(4);
@@ -297,8 +298,8 @@ std::string Named(Random& random) {
   return request.SerializeAsString();
 }
 
-std::string RequestFor(sluice::What what, Random& random) {
-  using sluice::What;
+std::string RequestFor(sluice::fuzz::What what, Random& random) {
+  using sluice::fuzz::What;
   switch (what) {
     case What::kCreate:
       return MakeRequest<sluice::v1::CreateResourceRequest>(random);
@@ -332,7 +333,7 @@ std::string RequestFor(sluice::What what, Random& random) {
 }  // namespace
 
 std::string MakeFuzzInput(Random& random) {
-  using sluice::What;
+  using sluice::fuzz::What;
   std::string input;
   for (size_t calls = 1 + random() % 40; calls > 0; --calls) {
     // Something must be there before much can be done to it.

@@ -22,13 +22,13 @@ struct FreeMemory {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const std::unique_ptr<uint8_t, FreeMemory> memory(
-      static_cast<uint8_t*>(std::aligned_alloc(4096, sluice::kRingFileBytes)));
-  std::memset(memory.get(), 0, sluice::kRingDataOffset);
-  auto& shared = *reinterpret_cast<sluice::RingShared*>(memory.get());
-  sluice::RingReader reader(memory.get());
+      static_cast<uint8_t*>(std::aligned_alloc(4096, sluice::wire::kRingFileBytes)));
+  std::memset(memory.get(), 0, sluice::wire::kRingDataOffset);
+  auto& shared = *reinterpret_cast<sluice::wire::RingShared*>(memory.get());
+  sluice::wire::RingReader reader(memory.get());
   std::string_view in(reinterpret_cast<const char*>(data), size);
   uint64_t produced = 0;
-  sluice::Frame frame;
+  sluice::wire::Frame frame;
   while (in.size() >= 6) {
     uint32_t step = 0;
     uint16_t body_bytes = 0;
@@ -38,7 +38,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const std::string_view body = in.substr(0, body_bytes);
     in.remove_prefix(body.size());
     for (size_t i = 0; i < body.size(); ++i) {
-      memory.get()[sluice::kRingDataOffset + (produced + i) % sluice::kRingCapacity] =
+      memory.get()[sluice::wire::kRingDataOffset + (produced + i) % sluice::wire::kRingCapacity] =
           static_cast<uint8_t>(body[i]);
     }
     produced += step;
@@ -64,11 +64,11 @@ std::string MakeFuzzInput(std::mt19937_64& random) {
     for (size_t frames = random() % 4; frames > 0; --frames) {
       const std::string message = sluice::fuzz::RandomCommand(random, frames);
       const std::string payload(random() % 3000, 'p');
-      sluice::FrameHeader header = {};
+      sluice::wire::FrameHeader header = {};
       header.message_bytes = static_cast<uint32_t>(message.size());
       header.payload_bytes = payload.size();
       if (random() % 20 == 0) header.payload_bytes += random();
-      sluice::AppendFrame(header, message, payload, &pieces);
+      sluice::wire::AppendFrame(header, message, payload, &pieces);
     }
     if (pieces.size() > 60000) pieces.resize(60000);
     const uint32_t step =

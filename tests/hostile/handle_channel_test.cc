@@ -15,11 +15,11 @@
 #include "proto/handle_messages.h"
 #include "tests/hostile/worker_process.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
-UniqueFd Memfd(size_t bytes, int seals) {
-  UniqueFd fd(::memfd_create("hostile", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+os::UniqueFd Memfd(size_t bytes, int seals) {
+  os::UniqueFd fd(::memfd_create("hostile", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   EXPECT_EQ(::ftruncate(fd.get(), static_cast<off_t>(bytes)), 0);
   if (seals != 0) {
     EXPECT_EQ(::fcntl(fd.get(), F_ADD_SEALS, seals), 0);
@@ -35,21 +35,21 @@ class HandleChannelTest : public ::testing::Test {
     if (worker_ == nullptr) GTEST_SKIP() << "no OpenCL driver for a worker on this host: " << why;
   }
 
-  static HandleMessage Import(uint64_t token) {
-    HandleMessage message = {};
-    message.magic = kHandleMagic;
-    message.type = HandleMessageType::kImportHandle;
+  static wire::HandleMessage Import(uint64_t token) {
+    wire::HandleMessage message = {};
+    message.magic = wire::kHandleMagic;
+    message.type = wire::HandleMessageType::kImportHandle;
     message.address = token;
     return message;
   }
-  void Send(const HandleMessage& message, std::initializer_list<int> fds,
-            size_t bytes = sizeof(HandleMessage)) {
-    EXPECT_TRUE(SendMessage(worker_->handle_channel(), &message, bytes, fds.begin(),
-                            static_cast<int>(fds.size()))
+  void Send(const wire::HandleMessage& message, std::initializer_list<int> fds,
+            size_t bytes = sizeof(wire::HandleMessage)) {
+    EXPECT_TRUE(os::SendMessage(worker_->handle_channel(), &message, bytes, fds.begin(),
+                                static_cast<int>(fds.size()))
                     .ok());
   }
   void ExpectViolation(const std::string& reason) {
-    const std::optional<ExitStatus> end = worker_->WaitForEnd();
+    const std::optional<os::ExitStatus> end = worker_->WaitForEnd();
     ASSERT_TRUE(end.has_value()) << "the worker runs on";
     EXPECT_EQ(end->Describe(), "exit code 3");
     EXPECT_NE(worker_->ViolationNotice().find(reason), std::string::npos) << reason;
@@ -78,22 +78,22 @@ class HandleChannelTest : public ::testing::Test {
 
 // Messages of another form end the session: none of them is taken for anything.
 TEST_F(HandleChannelTest, WrongMagic) {
-  const UniqueFd fd = Memfd(4096, 0);
-  HandleMessage message = Import(1);
+  const os::UniqueFd fd = Memfd(4096, 0);
+  wire::HandleMessage message = Import(1);
   message.magic ^= 1;
   Send(message, {fd.get()});
   ExpectViolation("handle channel");
 }
 TEST_F(HandleChannelTest, WrongType) {
-  const UniqueFd fd = Memfd(4096, 0);
-  HandleMessage message = Import(1);
-  message.type = HandleMessageType::kRingOffer;
+  const os::UniqueFd fd = Memfd(4096, 0);
+  wire::HandleMessage message = Import(1);
+  message.type = wire::HandleMessageType::kRingOffer;
   Send(message, {fd.get()});
   ExpectViolation("handle channel");
 }
 TEST_F(HandleChannelTest, ShortMessage) {
-  const UniqueFd fd = Memfd(4096, 0);
-  Send(Import(1), {fd.get()}, sizeof(HandleMessage) - 1);
+  const os::UniqueFd fd = Memfd(4096, 0);
+  Send(Import(1), {fd.get()}, sizeof(wire::HandleMessage) - 1);
   ExpectViolation("handle channel");
 }
 TEST_F(HandleChannelTest, NoDescriptor) {
@@ -103,28 +103,28 @@ TEST_F(HandleChannelTest, NoDescriptor) {
 
 // More descriptors than a message has are closed, and the session ends.
 TEST_F(HandleChannelTest, TooManyDescriptors) {
-  const UniqueFd fd = Memfd(4096, 0);
+  const os::UniqueFd fd = Memfd(4096, 0);
   Send(Import(1), {fd.get(), fd.get(), fd.get()});
-  const std::optional<ExitStatus> end = worker_->WaitForEnd();
+  const std::optional<os::ExitStatus> end = worker_->WaitForEnd();
   ASSERT_TRUE(end.has_value()) << "the worker runs on";
   EXPECT_EQ(end->Describe(), "exit code 3");
 }
 
 // Descriptors that nobody asks for are bounded.
 TEST_F(HandleChannelTest, Flood) {
-  const UniqueFd fd = Memfd(4096, 0);
+  const os::UniqueFd fd = Memfd(4096, 0);
   for (uint64_t token = 1; token <= 65; ++token) {
-    const HandleMessage message = Import(token);
+    const wire::HandleMessage message = Import(token);
     const int one = fd.get();
     // The worker may be gone before the last.
-    if (!SendMessage(worker_->handle_channel(), &message, sizeof(message), &one, 1).ok()) break;
+    if (!os::SendMessage(worker_->handle_channel(), &message, sizeof(message), &one, 1).ok()) break;
   }
   ExpectViolation("no command asked for");
 }
 
 // A token that comes twice, and a command whose token never came, end the session.
 TEST_F(HandleChannelTest, TokenTwice) {
-  const UniqueFd fd = Memfd(4096, 0);
+  const os::UniqueFd fd = Memfd(4096, 0);
   Send(Import(9), {fd.get()});
   Send(Import(9), {fd.get()});
   ExpectViolation("second descriptor");
@@ -139,14 +139,14 @@ TEST_F(HandleChannelTest, TokenThatNeverCame) {
 // nobody; sealed memory is used, and cannot be taken away.
 TEST_F(HandleChannelTest, TruncationHarmsNobody) {
   MakeContext();
-  const UniqueFd unsealed = Memfd(1 << 20, 0);
+  const os::UniqueFd unsealed = Memfd(1 << 20, 0);
   Send(Import(102), {unsealed.get()});
   const auto refused = CreateBuffer(102, 1 << 20);
   ASSERT_TRUE(refused.has_value());
   EXPECT_EQ(refused->status(), CL_INVALID_OPERATION);
   EXPECT_NE(refused->refusal().find("not sealed"), std::string::npos);
   EXPECT_EQ(::ftruncate(unsealed.get(), 0), 0);
-  const UniqueFd sealed = Memfd(1 << 20, F_SEAL_SHRINK | F_SEAL_GROW);
+  const os::UniqueFd sealed = Memfd(1 << 20, F_SEAL_SHRINK | F_SEAL_GROW);
   Send(Import(103), {sealed.get()});
   const auto taken = CreateBuffer(103, 1 << 20);
   ASSERT_TRUE(taken.has_value());
@@ -158,11 +158,11 @@ TEST_F(HandleChannelTest, TruncationHarmsNobody) {
 // Whatever is refused, the worker has as many descriptors afterwards as before.
 TEST_F(HandleChannelTest, RefusalsKeepNoDescriptor) {
   MakeContext();
-  const UniqueFd sealed = Memfd(4096, F_SEAL_SHRINK | F_SEAL_GROW), unsealed = Memfd(4096, 0);
-  const UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  const os::UniqueFd sealed = Memfd(4096, F_SEAL_SHRINK | F_SEAL_GROW), unsealed = Memfd(4096, 0);
+  const os::UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
   int ends[2];
   ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
-  const UniqueFd first(ends[0]), second(ends[1]);
+  const os::UniqueFd first(ends[0]), second(ends[1]);
   const int before = worker_->CountDescriptors();
   if (before < 0) GTEST_SKIP() << "only root may look at a worker's descriptors";
   // The driver's threads may have one open for a moment: what is kept, stays.
@@ -193,4 +193,4 @@ TEST_F(HandleChannelTest, RefusalsKeepNoDescriptor) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::worker

@@ -13,7 +13,7 @@
 #include "broker/os/file_access.h"
 #include "tests/hostile/worker_process.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 class HostileClientTest : public ::testing::Test {
@@ -41,7 +41,7 @@ class HostileClientTest : public ::testing::Test {
 
   // The session ends as one ends whose client broke the protocol, and says so.
   void ExpectViolation(const std::string& reason) {
-    const std::optional<ExitStatus> end = worker_->WaitForEnd();
+    const std::optional<os::ExitStatus> end = worker_->WaitForEnd();
     ASSERT_TRUE(end.has_value()) << "the worker runs on";
     EXPECT_EQ(end->Describe(), "exit code 3");
     EXPECT_NE(worker_->ViolationNotice().find(reason), std::string::npos) << reason;
@@ -95,7 +95,7 @@ WorkerProcess* HostileClientTest::bystander_ = nullptr;
 
 // A producer index that no honest client can have ends the session.
 TEST_F(HostileClientTest, TamperedProducerIndex) {
-  worker_->command_ring().produced.store(kRingCapacity * 5);
+  worker_->command_ring().produced.store(wire::kRingCapacity * 5);
   worker_->RingTheBell();
   ExpectViolation("ring claims");
 }
@@ -121,7 +121,7 @@ TEST_F(HostileClientTest, TamperedConsumerIndex) {
 
 // Command numbers that repeat, skip or begin elsewhere are violations.
 TEST_F(HostileClientTest, WrongSequence) {
-  FrameHeader header = {};
+  wire::FrameHeader header = {};
   header.sequence = 7;
   worker_->SendFrame(header, Context(100).SerializeAsString());
   ExpectViolation("command 7 follows 0");
@@ -129,7 +129,7 @@ TEST_F(HostileClientTest, WrongSequence) {
 
 // Bytes that are no message are a violation.
 TEST_F(HostileClientTest, GarbageInsteadOfAMessage) {
-  FrameHeader header = {};
+  wire::FrameHeader header = {};
   header.sequence = 1;
   worker_->SendFrame(header, std::string(1000, '\xff'));
   ExpectViolation("does not parse");
@@ -137,7 +137,7 @@ TEST_F(HostileClientTest, GarbageInsteadOfAMessage) {
 
 // A message with no command in it, or one from the future, is a violation.
 TEST_F(HostileClientTest, CommandOfTheFuture) {
-  FrameHeader header = {};
+  wire::FrameHeader header = {};
   header.sequence = 1;
   worker_->SendFrame(header, std::string("\xfa\x3e\x02\x08\x01", 5));  // Field 1007.
   ExpectViolation("no body");
@@ -145,11 +145,11 @@ TEST_F(HostileClientTest, CommandOfTheFuture) {
 
 // A frame whose lengths say more than it has is a violation.
 TEST_F(HostileClientTest, LyingLengths) {
-  FrameHeader header = {};
+  wire::FrameHeader header = {};
   header.sequence = 1;
   header.message_bytes = 0xffffffff;
   header.payload_bytes = 1;
-  const PieceHeader piece = {sizeof(header), kPieceFirst | kPieceLast};
+  const wire::PieceHeader piece = {sizeof(header), wire::kPieceFirst | wire::kPieceLast};
   std::memcpy(worker_->command_data(), &piece, sizeof(piece));
   std::memcpy(worker_->command_data() + sizeof(piece), &header, sizeof(header));
   worker_->command_ring().produced.store(sizeof(piece) + sizeof(header));
@@ -159,12 +159,12 @@ TEST_F(HostileClientTest, LyingLengths) {
 
 // A frame that is begun and never ended keeps nobody from anything, and the client's end ends it.
 TEST_F(HostileClientTest, TruncatedFrame) {
-  const PieceHeader piece = {8, kPieceFirst};
+  const wire::PieceHeader piece = {8, wire::kPieceFirst};
   std::memcpy(worker_->command_data(), &piece, sizeof(piece));
   worker_->command_ring().produced.store(16);
   worker_->RingTheBell();
   worker_->CloseHandleChannel();
-  const std::optional<ExitStatus> end = worker_->WaitForEnd();
+  const std::optional<os::ExitStatus> end = worker_->WaitForEnd();
   ASSERT_TRUE(end.has_value());
   EXPECT_EQ(end->Describe(), "exit code 0");
 }
@@ -178,7 +178,7 @@ TEST_F(HostileClientTest, EndlessFrame) {
   ASSERT_TRUE(worker_->Ping());
   const uint64_t before = worker_->PeakMemoryBytes();
   ASSERT_NE(before, 0u);
-  FrameHeader header = {};
+  wire::FrameHeader header = {};
   header.sequence = worker_->next_sequence();
   const std::string source(256 << 20, ' ');
   pb::Command command;
@@ -217,7 +217,7 @@ TEST_F(HostileClientTest, RingsCannotBeTruncated) {
 TEST_F(HostileClientTest, DescriptorsForTheWorker) {
   const int swapped = memfd_create("swap", 0);
   char byte = 0;
-  ASSERT_TRUE(SendMessage(worker_->handle_channel(), &byte, 1, &swapped, 1).ok());
+  ASSERT_TRUE(os::SendMessage(worker_->handle_channel(), &byte, 1, &swapped, 1).ok());
   close(swapped);
   ASSERT_TRUE(worker_->WaitForEnd().has_value());
 }
@@ -227,7 +227,7 @@ TEST_F(HostileClientTest, EarlyExit) {
   MakeObjects();
   for (uint64_t i = 0; i < 10; ++i) worker_->Send(Write(200 + i));
   worker_->CloseHandleChannel();
-  const std::optional<ExitStatus> end = worker_->WaitForEnd();
+  const std::optional<os::ExitStatus> end = worker_->WaitForEnd();
   ASSERT_TRUE(end.has_value());
   EXPECT_EQ(end->Describe(), "exit code 0");
 }
@@ -296,7 +296,7 @@ TEST_F(HostileClientTest, ReusedEventIdEndsTheSession) {
 TEST_F(HostileClientTest, ChunkThatWasNeverGranted) {
   MakeObjects();
   worker_->Send(Write(300));
-  BulkSpan bulk;
+  wire::BulkSpan bulk;
   const auto grant = worker_->Receive([](const pb::Reply& r) { return r.has_grant(); }, &bulk);
   ASSERT_TRUE(grant.has_value());
   EXPECT_EQ(bulk.size, 100000u);
@@ -462,7 +462,7 @@ TEST_F(HostileClientTest, EndlessCommandsInFlight) {
 // Nothing that a source or its options say makes the worker's compiler read a file of the daemon's
 // host: neither does the program see what the file defines, nor the log quote it.
 TEST_F(HostileClientTest, SourcesCannotReadTheHostsFiles) {
-  if (FileConfinementVersion() == 0) GTEST_SKIP() << "this kernel has no landlock";
+  if (os::FileConfinementVersion() == 0) GTEST_SKIP() << "this kernel has no landlock";
   MakeObjects();
   std::string folder = "/var/tmp/sluice-hostile-XXXXXX";
   ASSERT_NE(mkdtemp(folder.data()), nullptr);
@@ -597,4 +597,4 @@ TEST_F(HostileClientTest, ShadowUnderAUsedId) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::worker

@@ -9,7 +9,7 @@
 
 #include "tests/hostile/worker_process.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 // Two contexts of the one device, each with the same objects; ids of the other's are 100 more.
@@ -188,4 +188,4 @@ TEST_F(OtherContextTest, Devices) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::worker

@@ -14,7 +14,7 @@
 #include "proto/handle_messages.h"
 #include "proto/spin.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 constexpr int kPatienceMs = 60'000;  // A driver may take its time to load, most of all sanitized.
@@ -24,9 +24,9 @@ constexpr int kPatienceMs = 60'000;  // A driver may take its time to load, most
 std::unique_ptr<WorkerProcess> WorkerProcess::Start(std::string* why,
                                                     const std::vector<std::string>& limits) {
   auto worker = std::make_unique<WorkerProcess>();
-  auto channel = CreateSocketPair();
-  auto control = CreateSocketPair();
-  SpawnOptions options;
+  auto channel = os::CreateSocketPair();
+  auto control = os::CreateSocketPair();
+  os::SpawnOptions options;
   options.path = SLUICE_WORKER_PATH;
   options.arguments = {"--session-id=00000000000000aa", "--limit-objects=5000"};
   options.arguments.insert(options.arguments.end(), limits.begin(), limits.end());
@@ -37,7 +37,7 @@ std::unique_ptr<WorkerProcess> WorkerProcess::Start(std::string* why,
     }
   }
   options.descriptors = {{channel->first.get(), 3}, {control->first.get(), 4}};
-  absl::StatusOr<ChildProcess> process = Spawn(options);
+  absl::StatusOr<os::ChildProcess> process = os::Spawn(options);
   if (!process.ok()) {
     *why = std::string(process.status().message());
     return nullptr;
@@ -71,23 +71,23 @@ int WorkerProcess::CountDescriptors() const {
 }
 
 bool WorkerProcess::Attach(std::string* why) {
-  HandleMessage offer;
-  std::vector<UniqueFd> fds;
+  wire::HandleMessage offer;
+  std::vector<os::UniqueFd> fds;
   *why = "the worker offers no rings: ";
-  if (!WaitReadable(channel_.get(), kPatienceMs).ok()) return false;
-  const auto size = ReceiveMessage(channel_.get(), &offer, sizeof(offer), &fds, 2);
+  if (!os::WaitReadable(channel_.get(), kPatienceMs).ok()) return false;
+  const auto size = os::ReceiveMessage(channel_.get(), &offer, sizeof(offer), &fds, 2);
   if (!size.ok() || *size != sizeof(offer) || fds.size() != 2) {
     absl::StrAppend(why, ViolationNotice());
     return false;
   }
-  for (const UniqueFd& fd : fds) {
-    if (!VerifySharedMemory(fd.get(), kRingFileBytes).ok()) return false;
+  for (const os::UniqueFd& fd : fds) {
+    if (!os::VerifySharedMemory(fd.get(), wire::kRingFileBytes).ok()) return false;
   }
-  commands_ = std::move(*SharedMapping::Map(fds[0].get(), kRingFileBytes, true));
-  replies_ = std::move(*SharedMapping::Map(fds[1].get(), kRingFileBytes, true));
+  commands_ = std::move(*os::SharedMapping::Map(fds[0].get(), wire::kRingFileBytes, true));
+  replies_ = std::move(*os::SharedMapping::Map(fds[1].get(), wire::kRingFileBytes, true));
   command_file_ = std::move(fds[0]);
-  writer_ = std::make_unique<RingWriter>(commands_.data());
-  reader_ = std::make_unique<RingReader>(replies_.data());
+  writer_ = std::make_unique<wire::RingWriter>(commands_.data());
+  reader_ = std::make_unique<wire::RingReader>(replies_.data());
   return true;
 }
 
@@ -100,34 +100,34 @@ WorkerProcess::~WorkerProcess() {
   }
 }
 
-void WorkerProcess::SendFrame(FrameHeader header, std::string_view message,
+void WorkerProcess::SendFrame(wire::FrameHeader header, std::string_view message,
                               std::string_view payload) {
   header.message_bytes = static_cast<uint32_t>(message.size());
   header.payload_bytes = payload.size();
-  CutFrame(
-      header, message, payload, kMaxPieceBody,
-      [&](const PieceHeader& piece, std::string_view a, std::string_view b, std::string_view c) {
-        for (int i = 0; i < 100 && !writer_->TryWritePiece(piece, a, b, c); ++i) {
-          writer_->Notify(Wake::kUrgent, 0);
-          writer_->WaitForRoom(piece.body_bytes, 100'000'000);
-        }
-        return true;
-      });
-  writer_->Notify(Wake::kUrgent, 0);
+  wire::CutFrame(header, message, payload, wire::kMaxPieceBody,
+                 [&](const wire::PieceHeader& piece, std::string_view a, std::string_view b,
+                     std::string_view c) {
+                   for (int i = 0; i < 100 && !writer_->TryWritePiece(piece, a, b, c); ++i) {
+                     writer_->Notify(wire::Wake::kUrgent, 0);
+                     writer_->WaitForRoom(piece.body_bytes, 100'000'000);
+                   }
+                   return true;
+                 });
+  writer_->Notify(wire::Wake::kUrgent, 0);
 }
 
 uint64_t WorkerProcess::Send(const pb::Command& command, std::string_view payload) {
-  FrameHeader header = {};
+  wire::FrameHeader header = {};
   header.sequence = next_sequence();
   SendFrame(header, command.SerializeAsString(), payload);
   return header.sequence;
 }
 
 std::optional<pb::Reply> WorkerProcess::Receive(const std::function<bool(const pb::Reply&)>& wanted,
-                                                BulkSpan* bulk) {
-  const int64_t end = MonotonicNs() + int64_t{kPatienceMs} * 1'000'000;
-  Frame frame;
-  while (MonotonicNs() < end) {
+                                                wire::BulkSpan* bulk) {
+  const int64_t end = wire::MonotonicNs() + int64_t{kPatienceMs} * 1'000'000;
+  wire::Frame frame;
+  while (wire::MonotonicNs() < end) {
     const absl::StatusOr<bool> got = reader_->Next(&frame);
     if (!got.ok()) return std::nullopt;
     if (*got) {
@@ -142,8 +142,8 @@ std::optional<pb::Reply> WorkerProcess::Receive(const std::function<bool(const p
     }
     if (!ended_.has_value()) ended_ = process_.TryReap();
     if (ended_.has_value() || !process_.valid()) return std::nullopt;
-    reader_->Sleep(kSleepsForAny, 0, kBitWaiter, 50'000'000);
-    reader_->Arm(kAwake);
+    reader_->Sleep(wire::kSleepsForAny, 0, wire::kBitWaiter, 50'000'000);
+    reader_->Arm(wire::kAwake);
   }
   return std::nullopt;
 }
@@ -166,20 +166,21 @@ bool WorkerProcess::Ping() {
   return answer.has_value() && answer->status() == 0 && !answer->data().empty();
 }
 
-std::optional<ExitStatus> WorkerProcess::WaitForEnd() {
+std::optional<os::ExitStatus> WorkerProcess::WaitForEnd() {
   if (!ended_.has_value()) ended_ = process_.WaitAndReap(10'000);
   return ended_;
 }
 
 std::string WorkerProcess::ViolationNotice() {
-  char buffer[kMaxBrokerMessageBytes];
-  while (WaitReadable(control_.get(), 5000).ok()) {
-    const auto size = ReceiveMessage(control_.get(), buffer, sizeof(buffer), nullptr, 0);
+  char buffer[wire::kMaxBrokerMessageBytes];
+  while (os::WaitReadable(control_.get(), 5000).ok()) {
+    const auto size = os::ReceiveMessage(control_.get(), buffer, sizeof(buffer), nullptr, 0);
     if (!size.ok() || *size == 0) return "";
-    WorkerNotice notice;
-    if (ParseMessage(buffer, *size, &notice) && IsTerminated(notice.text)) return notice.text;
+    wire::WorkerNotice notice;
+    if (wire::ParseMessage(buffer, *size, &notice) && wire::IsTerminated(notice.text))
+      return notice.text;
   }
   return "";
 }
 
-}  // namespace sluice
+}  // namespace sluice::worker

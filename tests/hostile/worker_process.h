@@ -18,7 +18,7 @@
 #include "proto/ring_reader.h"
 #include "proto/ring_writer.h"
 
-namespace sluice {
+namespace sluice::worker {
 
 namespace pb = v1;
 
@@ -33,17 +33,19 @@ class WorkerProcess {
   uint64_t Send(const pb::Command& command, std::string_view payload = {});
   std::optional<pb::Answer> Call(const pb::Command& command, std::string_view payload = {});
   std::optional<pb::Reply> Receive(const std::function<bool(const pb::Reply&)>& wanted,
-                                   BulkSpan* bulk = nullptr);
+                                   wire::BulkSpan* bulk = nullptr);
   bool Ping();
 
   // The other ways.
-  void SendFrame(FrameHeader header, std::string_view message, std::string_view payload = {});
+  void SendFrame(wire::FrameHeader header, std::string_view message, std::string_view payload = {});
   uint64_t next_sequence() { return ++sequence_; }
-  RingShared& command_ring() { return *reinterpret_cast<RingShared*>(commands_.data()); }
-  RingShared& reply_ring() { return *reinterpret_cast<RingShared*>(replies_.data()); }
-  uint8_t* command_data() { return commands_.data() + kRingDataOffset; }
+  wire::RingShared& command_ring() {
+    return *reinterpret_cast<wire::RingShared*>(commands_.data());
+  }
+  wire::RingShared& reply_ring() { return *reinterpret_cast<wire::RingShared*>(replies_.data()); }
+  uint8_t* command_data() { return commands_.data() + wire::kRingDataOffset; }
   int command_file() const { return command_file_.get(); }
-  void RingTheBell() { writer_->Notify(Wake::kUrgent, 0); }
+  void RingTheBell() { writer_->Notify(wire::Wake::kUrgent, 0); }
   int handle_channel() const { return channel_.get(); }
   void CloseHandleChannel() { channel_.reset(); }
   // Open descriptors of the worker; -1 if they cannot be seen.
@@ -53,7 +55,7 @@ class WorkerProcess {
   uint64_t PeakMemoryBytes() const;
 
   // How it ended, within ten seconds; nothing if it runs on.
-  std::optional<ExitStatus> WaitForEnd();
+  std::optional<os::ExitStatus> WaitForEnd();
   // What it told the broker about a violation; empty if nothing.
   std::string ViolationNotice();
 
@@ -62,16 +64,16 @@ class WorkerProcess {
  private:
   bool Attach(std::string* why);
 
-  ChildProcess process_;
-  std::optional<ExitStatus> ended_;  // Whoever sees it first reaps it.
-  UniqueFd channel_;
-  UniqueFd control_;
-  UniqueFd command_file_;
-  SharedMapping commands_;
-  SharedMapping replies_;
-  std::unique_ptr<RingWriter> writer_;
-  std::unique_ptr<RingReader> reader_;
+  os::ChildProcess process_;
+  std::optional<os::ExitStatus> ended_;  // Whoever sees it first reaps it.
+  os::UniqueFd channel_;
+  os::UniqueFd control_;
+  os::UniqueFd command_file_;
+  os::SharedMapping commands_;
+  os::SharedMapping replies_;
+  std::unique_ptr<wire::RingWriter> writer_;
+  std::unique_ptr<wire::RingReader> reader_;
   uint64_t sequence_ = 0;
 };
 
-}  // namespace sluice
+}  // namespace sluice::worker

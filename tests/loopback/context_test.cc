@@ -2,7 +2,7 @@
 // proto/commands/context.proto through the worker.
 #include "tests/loopback/harness.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 class ContextLoopbackTest : public LoopbackTest {
@@ -247,4 +247,4 @@ TEST_F(ContextLoopbackTest, WatchingNothing) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::worker

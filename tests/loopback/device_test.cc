@@ -4,7 +4,7 @@
 
 #include "tests/loopback/harness.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 using DeviceLoopbackTest = LoopbackTest;
@@ -144,4 +144,4 @@ TEST_F(DeviceLoopbackTest, MissingFunctionsAreAnswered) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::worker

@@ -2,7 +2,7 @@
 // proto/commands/event.proto through the worker.
 #include "tests/loopback/harness.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 class EventLoopbackTest : public LoopbackTest {
@@ -442,4 +442,4 @@ TEST_F(EventLoopbackTest, WhatEndsAtOnceHasAProfile) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::worker

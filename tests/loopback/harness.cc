@@ -6,14 +6,14 @@
 #include "proto/heap_span.h"
 #include "proto/spin.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 constexpr int64_t kPatienceNs = 20'000'000'000;
 
-SharedMapping MapRing() {
-  auto file = CreateSharedMemory("test-ring", kRingFileBytes);
-  return std::move(*SharedMapping::Map(file->get(), kRingFileBytes, /*writable=*/true));
+os::SharedMapping MapRing() {
+  auto file = os::CreateSharedMemory("test-ring", wire::kRingFileBytes);
+  return std::move(*os::SharedMapping::Map(file->get(), wire::kRingFileBytes, /*writable=*/true));
 }
 
 // Sessions are never taken down, as in a worker; kept here, they are no leak.
@@ -21,8 +21,8 @@ std::vector<std::unique_ptr<Session>>& Sessions() {
   static auto& sessions = *new std::vector<std::unique_ptr<Session>>;
   return sessions;
 }
-std::vector<SharedMapping>& OldMemory() {
-  static auto& memory = *new std::vector<SharedMapping>;
+std::vector<os::SharedMapping>& OldMemory() {
+  static auto& memory = *new std::vector<os::SharedMapping>;
   return memory;
 }
 
@@ -30,19 +30,19 @@ std::vector<SharedMapping>& OldMemory() {
 
 LoopbackClient::LoopbackClient(const SessionOptions& options)
     : command_memory_(MapRing()), reply_memory_(MapRing()) {
-  auto ends = CreateSocketPair();
+  auto ends = os::CreateSocketPair();
   worker_end_ = std::move(ends->first);
   client_end_ = std::move(ends->second);
   Sessions().push_back(std::make_unique<Session>(options, worker_end_.get(), reply_memory_.data()));
   session_ = Sessions().back().get();
   EXPECT_TRUE(session_->AddDevices().ok());
   loop_ = std::make_unique<CommandLoop>(session_, command_memory_.data());
-  writer_ = std::make_unique<RingWriter>(command_memory_.data());
-  reader_ = std::make_unique<RingReader>(reply_memory_.data());
+  writer_ = std::make_unique<wire::RingWriter>(command_memory_.data());
+  reader_ = std::make_unique<wire::RingReader>(reply_memory_.data());
   thread_ = std::thread([this] {
     violation_ = std::string(loop_->Run().message());
     ended_ = true;
-    reader_->Interrupt(kBitWaiter);
+    reader_->Interrupt(wire::kBitWaiter);
   });
 }
 
@@ -54,25 +54,25 @@ LoopbackClient::~LoopbackClient() {
   (void)worker_end_.release();                      // and announce segments here.
 }
 
-void LoopbackClient::SendRaw(const FrameHeader& header, std::string_view message,
+void LoopbackClient::SendRaw(const wire::FrameHeader& header, std::string_view message,
                              std::string_view payload) {
-  CutFrame(
-      header, message, payload, kMaxPieceBody,
-      [&](const PieceHeader& piece, std::string_view a, std::string_view b, std::string_view c) {
-        while (!writer_->TryWritePiece(piece, a, b, c) && !ended_) {
-          writer_->Notify(Wake::kUrgent, 0);
-          writer_->WaitForRoom(piece.body_bytes, 100'000'000);
-        }
-        return true;
-      });
-  writer_->Notify(Wake::kUrgent, 0);
+  wire::CutFrame(header, message, payload, wire::kMaxPieceBody,
+                 [&](const wire::PieceHeader& piece, std::string_view a, std::string_view b,
+                     std::string_view c) {
+                   while (!writer_->TryWritePiece(piece, a, b, c) && !ended_) {
+                     writer_->Notify(wire::Wake::kUrgent, 0);
+                     writer_->WaitForRoom(piece.body_bytes, 100'000'000);
+                   }
+                   return true;
+                 });
+  writer_->Notify(wire::Wake::kUrgent, 0);
 }
 
 uint64_t LoopbackClient::Send(const pb::Command& command, std::string_view payload,
-                              uint64_t sequence, const BulkSpan& bulk) {
+                              uint64_t sequence, const wire::BulkSpan& bulk) {
   NoteSentCommand(command.body_case());
   const std::string message = command.SerializeAsString();
-  FrameHeader header = {};
+  wire::FrameHeader header = {};
   header.sequence = sequence != 0 ? sequence : ++sequence_;
   header.message_bytes = static_cast<uint32_t>(message.size());
   header.payload_bytes = payload.size();
@@ -84,15 +84,15 @@ uint64_t LoopbackClient::Send(const pb::Command& command, std::string_view paylo
 }
 
 void LoopbackClient::SendHandle(uint64_t token, int fd) {
-  HandleMessage message = {};
-  message.magic = kHandleMagic;
-  message.type = HandleMessageType::kImportHandle;
+  wire::HandleMessage message = {};
+  message.magic = wire::kHandleMagic;
+  message.type = wire::HandleMessageType::kImportHandle;
   message.address = token;
-  EXPECT_TRUE(SendMessage(client_end_.get(), &message, sizeof(message), &fd, 1).ok());
+  EXPECT_TRUE(os::SendMessage(client_end_.get(), &message, sizeof(message), &fd, 1).ok());
 }
 
 void LoopbackClient::Poll() {
-  Frame frame;
+  wire::Frame frame;
   while (true) {
     const absl::StatusOr<bool> got = reader_->Next(&frame);
     ASSERT_TRUE(got.ok()) << got.status();
@@ -108,7 +108,7 @@ void LoopbackClient::Poll() {
 }
 
 ReceivedReply LoopbackClient::WaitFor(const std::function<bool(const ReceivedReply&)>& wanted) {
-  const int64_t end = MonotonicNs() + kPatienceNs;
+  const int64_t end = wire::MonotonicNs() + kPatienceNs;
   size_t seen = 0;
   while (true) {
     Poll();
@@ -118,18 +118,18 @@ ReceivedReply LoopbackClient::WaitFor(const std::function<bool(const ReceivedRep
       received_.erase(received_.begin() + static_cast<ptrdiff_t>(seen));
       return found;
     }
-    if (ended_ || MonotonicNs() > end) {
+    if (ended_ || wire::MonotonicNs() > end) {
       ADD_FAILURE() << "the reply never came; session ended: " << ended_ << " " << violation_;
       return {};
     }
-    reader_->Sleep(kSleepsForAny, 0, kBitWaiter, 1'000'000'000);
-    reader_->Arm(kAwake);
+    reader_->Sleep(wire::kSleepsForAny, 0, wire::kBitWaiter, 1'000'000'000);
+    reader_->Arm(wire::kAwake);
   }
 }
 
 void LoopbackClient::WaitUntil(const std::function<bool()>& happened) {
-  const int64_t end = MonotonicNs() + kPatienceNs;
-  while (!happened() && MonotonicNs() < end) std::this_thread::yield();
+  const int64_t end = wire::MonotonicNs() + kPatienceNs;
+  while (!happened() && wire::MonotonicNs() < end) std::this_thread::yield();
   EXPECT_TRUE(happened());
 }
 
@@ -167,52 +167,54 @@ void LoopbackClient::Sync() {
 }
 
 void LoopbackClient::BreakReplyRing() {
-  reinterpret_cast<RingShared*>(reply_memory_.data())->consumed.store(uint64_t{1} << 50);
+  reinterpret_cast<wire::RingShared*>(reply_memory_.data())->consumed.store(uint64_t{1} << 50);
 }
 
 std::string LoopbackClient::WaitForViolation(bool poll) {
-  const int64_t end = MonotonicNs() + kPatienceNs;
-  while (!ended_ && MonotonicNs() < end) {
-    reader_->Sleep(kSleepsForAny, 0, kBitWaiter, 100'000'000);
-    reader_->Arm(kAwake);
+  const int64_t end = wire::MonotonicNs() + kPatienceNs;
+  while (!ended_ && wire::MonotonicNs() < end) {
+    reader_->Sleep(wire::kSleepsForAny, 0, wire::kBitWaiter, 100'000'000);
+    reader_->Arm(wire::kAwake);
     if (poll) Poll();
   }
   EXPECT_TRUE(ended_) << "the session goes on";
   return ended_ ? violation_ : "";
 }
 
-HandleMessage LoopbackClient::TakeHandle(UniqueFd* descriptor) {
-  std::vector<UniqueFd> fds;
-  const HandleMessage message = TakeHandles(1, &fds);
+wire::HandleMessage LoopbackClient::TakeHandle(os::UniqueFd* descriptor) {
+  std::vector<os::UniqueFd> fds;
+  const wire::HandleMessage message = TakeHandles(1, &fds);
   if (fds.size() == 1) *descriptor = std::move(fds[0]);
   return message;
 }
 
-HandleMessage LoopbackClient::TakeHandles(size_t count, std::vector<UniqueFd>* descriptors) {
-  HandleMessage message = {};
-  absl::Status status = WaitReadable(client_end_.get(), 5000);
+wire::HandleMessage LoopbackClient::TakeHandles(size_t count,
+                                                std::vector<os::UniqueFd>* descriptors) {
+  wire::HandleMessage message = {};
+  absl::Status status = os::WaitReadable(client_end_.get(), 5000);
   if (status.ok()) {
-    status = ReceiveMessage(client_end_.get(), &message, sizeof(message), descriptors, 4).status();
+    status =
+        os::ReceiveMessage(client_end_.get(), &message, sizeof(message), descriptors, 4).status();
   }
-  EXPECT_TRUE(status.ok() && message.magic == kHandleMagic && descriptors->size() == count)
+  EXPECT_TRUE(status.ok() && message.magic == wire::kHandleMagic && descriptors->size() == count)
       << "the wrong number of descriptors came: " << descriptors->size() << " " << status;
   return message;
 }
 
-uint8_t* LoopbackClient::Map(const BulkSpan& span) {
+uint8_t* LoopbackClient::Map(const wire::BulkSpan& span) {
   while (segments_.find(span.segment) == segments_.end()) {
-    UniqueFd file;
-    const HandleMessage message = TakeHandle(&file);
-    if (message.type != HandleMessageType::kHeapSegment ||
-        !VerifySharedMemory(file.get(), message.size).ok()) {
+    os::UniqueFd file;
+    const wire::HandleMessage message = TakeHandle(&file);
+    if (message.type != wire::HandleMessageType::kHeapSegment ||
+        !os::VerifySharedMemory(file.get(), message.size).ok()) {
       ADD_FAILURE() << "no heap segment came";
       return nullptr;
     }
     segments_[message.segment] =
-        std::move(*SharedMapping::Map(file.get(), message.size, /*writable=*/true));
+        std::move(*os::SharedMapping::Map(file.get(), message.size, /*writable=*/true));
   }
-  SharedMapping& segment = segments_[span.segment];
-  return SpanPointer(segment.data(), segment.size(), span.offset, span.size);
+  os::SharedMapping& segment = segments_[span.segment];
+  return wire::SpanPointer(segment.data(), segment.size(), span.offset, span.size);
 }
 
 void LoopbackTest::Start(const SessionOptions& options, cl_uint gpu_vendor_id,
@@ -328,9 +330,9 @@ pb::Completion LoopbackTest::Feed(uint64_t event, std::string_view bytes) {
     });
     if (!received.reply.has_grant()) return received.reply.completion();
     const pb::Grant& grant = received.reply.grant();
-    EXPECT_TRUE((received.flags & kFrameGrant) != 0);
+    EXPECT_TRUE((received.flags & wire::kFrameGrant) != 0);
     uint8_t* const to = client_->Map(received.bulk);
-    if (to == nullptr || !SpanFits(grant.offset(), grant.size(), bytes.size())) {
+    if (to == nullptr || !wire::SpanFits(grant.offset(), grant.size(), bytes.size())) {
       ADD_FAILURE() << "a grant of what there is not";
       return {};
     }
@@ -357,7 +359,7 @@ std::string LoopbackTest::Take(uint64_t event, uint64_t size) {
     }
     const pb::ReadData& data = received.reply.read_data();
     const uint8_t* const from = client_->Map(received.bulk);
-    if (from == nullptr || !SpanFits(data.offset(), data.size(), size)) {
+    if (from == nullptr || !wire::SpanFits(data.offset(), data.size(), size)) {
       ADD_FAILURE() << "data that nobody asked for";
       return {};
     }
@@ -371,4 +373,4 @@ std::string LoopbackTest::Take(uint64_t event, uint64_t size) {
   }
 }
 
-}  // namespace sluice
+}  // namespace sluice::worker

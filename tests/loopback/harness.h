@@ -25,13 +25,13 @@
 #include "proto/ring_writer.h"
 #include "tests/fake_cl/fake_cl.h"
 
-namespace sluice {
+namespace sluice::worker {
 
 // A reply with what came beside it.
 struct ReceivedReply {
   pb::Reply reply;
   std::string payload;
-  BulkSpan bulk;
+  wire::BulkSpan bulk;
   uint32_t flags = 0;
 };
 
@@ -44,8 +44,8 @@ class LoopbackClient {
 
   // Sends one command. Its sequence number is the next, or `sequence` if that is not 0.
   uint64_t Send(const pb::Command& command, std::string_view payload = {}, uint64_t sequence = 0,
-                const BulkSpan& bulk = {});
-  void SendRaw(const FrameHeader& header, std::string_view message, std::string_view payload);
+                const wire::BulkSpan& bulk = {});
+  void SendRaw(const wire::FrameHeader& header, std::string_view message, std::string_view payload);
 
   // Hands a descriptor over, as RingTransport does.
   void SendHandle(uint64_t token, int fd);
@@ -71,10 +71,10 @@ class LoopbackClient {
   bool ended() const { return ended_; }
 
   // The next message of the handle channel, with its descriptor. Fails the test after 5 s.
-  HandleMessage TakeHandle(UniqueFd* descriptor);
-  HandleMessage TakeHandles(size_t count, std::vector<UniqueFd>* descriptors);
+  wire::HandleMessage TakeHandle(os::UniqueFd* descriptor);
+  wire::HandleMessage TakeHandles(size_t count, std::vector<os::UniqueFd>* descriptors);
   // The bytes of a span, in segments announced over the handle channel.
-  uint8_t* Map(const BulkSpan& span);
+  uint8_t* Map(const wire::BulkSpan& span);
 
   // Ids that were not used before.
   uint64_t NewId() { return next_id_++; }
@@ -82,16 +82,16 @@ class LoopbackClient {
  private:
   void Poll();
 
-  SharedMapping command_memory_;
-  SharedMapping reply_memory_;
-  UniqueFd worker_end_;
-  UniqueFd client_end_;
+  os::SharedMapping command_memory_;
+  os::SharedMapping reply_memory_;
+  os::UniqueFd worker_end_;
+  os::UniqueFd client_end_;
   Session* session_ = nullptr;
   std::unique_ptr<CommandLoop> loop_;
-  std::unique_ptr<RingWriter> writer_;
-  std::unique_ptr<RingReader> reader_;
+  std::unique_ptr<wire::RingWriter> writer_;
+  std::unique_ptr<wire::RingReader> reader_;
   std::deque<ReceivedReply> received_;
-  std::map<uint32_t, SharedMapping> segments_;
+  std::map<uint32_t, os::SharedMapping> segments_;
   uint64_t sequence_ = 0;
   uint64_t next_id_ = 1000;
   std::string violation_;
@@ -142,4 +142,4 @@ class LoopbackTest : public ::testing::Test {
 // What was sent through any LoopbackClient, for every_command_is_tested.
 void NoteSentCommand(int body_case);
 
-}  // namespace sluice
+}  // namespace sluice::worker

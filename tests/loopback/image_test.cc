@@ -2,7 +2,7 @@
 // proto/commands/image.proto through the worker.
 #include "tests/loopback/harness.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 std::string Pattern(size_t size) {
@@ -80,7 +80,7 @@ class ImageLoopbackTest : public LoopbackTest {
     Set(body.mutable_region(), region);
     client_->Send(command);
     const uint64_t bytes = 4 * region[0] * region[1] * region[2];
-    if (bytes > kInlineTransferBytes) return Take(event, bytes);
+    if (bytes > wire::kInlineTransferBytes) return Take(event, bytes);
     std::string payload;
     EXPECT_EQ(client_->WaitForCompletion(event, &payload).status(), CL_COMPLETE);
     return payload;
@@ -93,7 +93,7 @@ class ImageLoopbackTest : public LoopbackTest {
     body.set_mem_id(image);
     Set(body.mutable_origin(), origin);
     Set(body.mutable_region(), region);
-    const bool small = bytes.size() <= kInlineTransferBytes;
+    const bool small = bytes.size() <= wire::kInlineTransferBytes;
     client_->Send(command, small ? bytes : "");
     return (small ? Completed(event) : Feed(event, bytes)).status();
   }
@@ -438,4 +438,4 @@ TEST_F(ImageLoopbackTest, MipLevelsAndSamplesAreRefused) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::worker

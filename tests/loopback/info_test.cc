@@ -2,7 +2,7 @@
 // proto/commands/info.proto through the worker.
 #include "tests/loopback/harness.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 class InfoLoopbackTest : public LoopbackTest {
@@ -161,4 +161,4 @@ TEST_F(InfoLoopbackTest, UnknownKindIsAViolation) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::worker

@@ -4,7 +4,7 @@
 
 #include "tests/loopback/harness.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 class KernelLoopbackTest : public LoopbackTest {
@@ -274,4 +274,4 @@ TEST_F(KernelLoopbackTest, CloneInfoAndSuggestedSize) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::worker

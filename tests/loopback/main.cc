@@ -10,7 +10,7 @@
 #include "proto/command.pb.h"
 #include "tests/loopback/harness.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 absl::Mutex g_mu;
@@ -44,11 +44,11 @@ void NoteSentCommand(int body_case) {
   Sent().insert(body_case);
 }
 
-}  // namespace sluice
+}  // namespace sluice::worker
 
 int main(int argc, char** argv) {
   ::testing::InitGoogleTest(&argc, argv);
-  auto* const every = new sluice::EveryCommandIsTested;
+  auto* const every = new sluice::worker::EveryCommandIsTested;
   ::testing::UnitTest::GetInstance()->listeners().Append(every);
   const int result = RUN_ALL_TESTS();
   return result != 0 || every->failed() ? 1 : 0;

@@ -2,7 +2,7 @@
 // Mappings of heap memory (proto/commands/memory.proto) that the driver need not know of.
 #include "tests/loopback/harness.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 class MapLoopbackTest : public LoopbackTest {
@@ -99,4 +99,4 @@ TEST_F(MapLoopbackTest, MapsOfAnObjectAreBounded) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::worker

@@ -4,7 +4,7 @@
 
 #include "tests/loopback/harness.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 using fake::RecordedCall;
@@ -383,7 +383,7 @@ TEST_F(MemoryLoopbackTest, RectsForwardOriginRegionAndPitches) {
       }
     }
     std::string got;
-    if (expected.size() <= kInlineTransferBytes) {
+    if (expected.size() <= wire::kInlineTransferBytes) {
       EXPECT_EQ(client_->WaitForCompletion(event, &got).status(), CL_COMPLETE);
       const RecordedCall call = fake_->Last("clEnqueueReadBufferRect");
       EXPECT_EQ(RecordedCall(call).arrays["origin"], (std::vector<uint64_t>{7, 11, 0}));
@@ -434,7 +434,7 @@ TEST_F(MemoryLoopbackTest, RectsAreWritten) {
     rect.mutable_region()->set_z(1);
     rect.set_row_pitch(1024);
     const std::string bytes = Pattern(width * 100);
-    const bool small = bytes.size() <= kInlineTransferBytes;
+    const bool small = bytes.size() <= wire::kInlineTransferBytes;
     client_->Send(command, small ? bytes : "");
     EXPECT_EQ((small ? Completed(event) : Feed(event, bytes)).status(), CL_COMPLETE);
     EXPECT_EQ(SmallRead(queue, mem, 99 * 1024, width + 1),
@@ -594,4 +594,4 @@ TEST_F(MemoryLoopbackTest, MemoryOfAnotherContextIsRefused) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::worker

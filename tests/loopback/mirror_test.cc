@@ -4,7 +4,7 @@
 
 #include "tests/loopback/harness.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 class MirrorLoopbackTest : public LoopbackTest {
@@ -132,4 +132,4 @@ TEST_F(MirrorLoopbackTest, OnlyWhereItHelpsAndFits) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::worker

@@ -8,7 +8,7 @@
 
 #include "tests/loopback/harness.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 namespace fs = std::filesystem;
@@ -145,4 +145,4 @@ TEST_F(ProgramBinaryLoopbackTest, OtherShape) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::worker

@@ -6,7 +6,7 @@
 
 #include "tests/loopback/harness.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 class ProgramLoopbackTest : public LoopbackTest {
@@ -231,4 +231,4 @@ TEST_F(ProgramLoopbackTest, ProgramsAreBounded) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::worker

@@ -4,7 +4,7 @@
 
 #include "tests/loopback/harness.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 class QueueLoopbackTest : public LoopbackTest {
@@ -216,4 +216,4 @@ TEST_F(QueueLoopbackTest, DefaultDeviceQueueReachesTheDriver) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::worker

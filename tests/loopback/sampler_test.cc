@@ -2,7 +2,7 @@
 // proto/commands/sampler.proto through the worker.
 #include "tests/loopback/harness.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 using SamplerLoopbackTest = LoopbackTest;
@@ -41,4 +41,4 @@ TEST_F(SamplerLoopbackTest, EmptyListIsSaidInFull) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::worker

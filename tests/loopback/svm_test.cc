@@ -4,7 +4,7 @@
 
 #include "tests/loopback/harness.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 class SvmLoopbackTest : public LoopbackTest {
@@ -282,4 +282,4 @@ TEST_F(SvmLoopbackTest, NoneOnAGpu) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::worker

@@ -6,7 +6,7 @@
 
 #include "tests/loopback/harness.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 // Holds the session thread inside one call of the driver, while the ring fills.
@@ -193,4 +193,4 @@ TEST_F(UnmarkedLoopbackTest, FinishTellsWhatTheDriverTells) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::worker

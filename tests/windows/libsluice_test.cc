@@ -12,7 +12,7 @@
 #include "sluice/sluice_d3d11.h"
 #include "tests/windows/resource_daemon.h"
 
-namespace sluice {
+namespace sluice::tests {
 namespace {
 
 constexpr size_t kSize = 64 * 1024;
@@ -118,7 +118,7 @@ namespace {
 
 // What one process writes in its turn, another reads in its own, frame after frame, each byte.
 TEST(LibsluiceTest, FramesBetweenProcesses) {
-  Client client;
+  broker::Client client;
   sluice_capability read, write;
   client.MakeBuffer(kSize, &read, &write);
   uint8_t* memory = client.Map(write, SLUICE_WRITE);
@@ -137,7 +137,7 @@ TEST(LibsluiceTest, FramesBetweenProcesses) {
 
 // A writer that is killed while it writes releases its hold, and the next holders are told.
 TEST(LibsluiceTest, KilledWriterLeavesIndeterminateContents) {
-  Client client;
+  broker::Client client;
   sluice_capability read, write;
   client.MakeBuffer(kSize, &read, &write);
   Process writer(Child("hold", SharedDaemon(), write));
@@ -157,7 +157,7 @@ TEST(LibsluiceTest, KilledWriterLeavesIndeterminateContents) {
 
 // A reader's handle is one for reading, whatever is made of it, and a guessed capability none.
 TEST(LibsluiceTest, ReadersCannotWrite) {
-  Client client;
+  broker::Client client;
   sluice_capability read, write;
   client.MakeBuffer(kSize, &read, &write);
   sluice_handle handle = client.Export(read, SLUICE_READ);
@@ -180,7 +180,7 @@ TEST(LibsluiceTest, ReadersCannotWrite) {
 
 // New memory is zero; what this system does not have is said, with what it has.
 TEST(LibsluiceTest, BackingsAreWhatTheySay) {
-  Client client;
+  broker::Client client;
   sluice_capability read, write;
   client.MakeBuffer(kSize, &read, &write);
   uint8_t* memory = client.Map(write, SLUICE_WRITE);
@@ -188,7 +188,7 @@ TEST(LibsluiceTest, BackingsAreWhatTheySay) {
   sluice_unmap(memory, kSize);
   for (const uint32_t backing :
        {SLUICE_BACKING_DMABUF, SLUICE_BACKING_VULKAN, SLUICE_BACKING_GRALLOC}) {
-    sluice_create_info info = BufferInfo(4096);
+    sluice_create_info info = broker::BufferInfo(4096);
     info.backing = backing;
     EXPECT_EQ(sluice_create(client.get(), &info, &read, &write), SLUICE_UNSUPPORTED) << backing;
     EXPECT_NE(std::strstr(sluice_error_text(), "SLUICE_BACKING_MEMFD"), nullptr)
@@ -199,9 +199,9 @@ TEST(LibsluiceTest, BackingsAreWhatTheySay) {
 // A texture of Direct3D's, where it can share: two handles, for trusted readers. Elsewhere the
 // daemon says what is lacking, and what can be had.
 TEST(LibsluiceTest, Direct3dSharesOrSaysWhy) {
-  Client client;
+  broker::Client client;
   sluice_capability read, write;
-  sluice_create_info info = BufferInfo(0, SLUICE_TRUST_READERS);
+  sluice_create_info info = broker::BufferInfo(0, SLUICE_TRUST_READERS);
   info.backing = SLUICE_BACKING_D3D11;
   info.shape.drm_fourcc = 0x34324241;  // 'AB24'
   info.shape.width = 64;
@@ -232,15 +232,15 @@ TEST(LibsluiceTest, Direct3dSharesOrSaysWhy) {
 
 // A program's own section becomes a resource; what is no such memory does not.
 TEST(LibsluiceTest, ImportTakesSections) {
-  Client client;
-  Client other;
+  broker::Client client;
+  broker::Client other;
   sluice_capability read, write;
   HANDLE section =
       ::CreateFileMappingA(INVALID_HANDLE_VALUE, nullptr, PAGE_READWRITE, 0, kSize, nullptr);
   HANDLE event = ::CreateEventA(nullptr, FALSE, FALSE, nullptr);
   HANDLE reserved = ::CreateFileMappingA(INVALID_HANDLE_VALUE, nullptr,
                                          PAGE_READWRITE | SEC_RESERVE, 0, kSize, nullptr);
-  sluice_create_info info = BufferInfo(kSize);
+  sluice_create_info info = broker::BufferInfo(kSize);
   for (HANDLE wrong : {event, reserved, HANDLE{nullptr}, INVALID_HANDLE_VALUE}) {
     EXPECT_EQ(sluice_import(client.get(), &info, wrong, &read, &write), SLUICE_INVALID_ARGUMENT);
   }
@@ -266,7 +266,7 @@ TEST(LibsluiceTest, ImportTakesSections) {
 
 // A connection survives the threads that use it, and the watches of others that are closed.
 TEST(LibsluiceTest, ConnectionOutlivesItsThreads) {
-  Client one;
+  broker::Client one;
   sluice_capability read, write;
   one.MakeBuffer(4096, &read, &write);
   sluice_description description = {};
@@ -274,7 +274,7 @@ TEST(LibsluiceTest, ConnectionOutlivesItsThreads) {
   for (int round = 0; round < 50; ++round) {
     std::thread user([&] {
       ASSERT_EQ(sluice_describe(one.get(), &read, &description), SLUICE_OK);
-      Client other;
+      broker::Client other;
       sluice_watch* watch = nullptr;
       sluice_state state = {};
       ASSERT_EQ(sluice_watch_open(other.get(), &read, &watch), SLUICE_OK);
@@ -290,7 +290,7 @@ TEST(LibsluiceTest, ConnectionOutlivesItsThreads) {
 // another.
 TEST(LibsluiceTest, AllocatorIsReplaced) {
   ResourceDaemon daemon;
-  Client client(daemon.endpoint());
+  broker::Client client(daemon.endpoint());
   sluice_capability read, write;
   client.MakeBuffer(kSize, &read, &write);
   HANDLE allocator = daemon.OpenChild("sluice-allocator.exe");
@@ -298,9 +298,9 @@ TEST(LibsluiceTest, AllocatorIsReplaced) {
   ::TerminateProcess(allocator, 1);
   ::WaitForSingleObject(allocator, kTestTimeoutMs);
   ::CloseHandle(allocator);
-  EXPECT_TRUE(Becomes([&] {
+  EXPECT_TRUE(broker::Becomes([&] {
     sluice_capability more_read, more_write;
-    const sluice_create_info info = BufferInfo(4096);
+    const sluice_create_info info = broker::BufferInfo(4096);
     return sluice_create(client.get(), &info, &more_read, &more_write) == SLUICE_OK;
   })) << sluice_error_text();
   uint8_t* memory = client.Map(write, SLUICE_WRITE);
@@ -311,8 +311,8 @@ TEST(LibsluiceTest, AllocatorIsReplaced) {
 // Kills a daemon: mappings stay. Whether all that waits, and later calls, tell of it.
 bool TellsOfDeath() {
   ResourceDaemon daemon;
-  Client client(daemon.endpoint());
-  Client waiter(daemon.endpoint());
+  broker::Client client(daemon.endpoint());
+  broker::Client waiter(daemon.endpoint());
   sluice_capability read, write;
   client.MakeBuffer(4096, &read, &write);
   uint8_t* memory = client.Map(write, SLUICE_WRITE);
@@ -361,4 +361,4 @@ TEST(LibsluiceTest, DaemonsDeathIsAnError) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::tests

@@ -9,7 +9,7 @@
 #include <memory>
 #include <utility>
 
-namespace sluice {
+namespace sluice::tests {
 namespace {
 
 std::string OwnFolder() {
@@ -84,7 +84,7 @@ ResourceDaemon::ResourceDaemon() {
   process_ = std::make_unique<Process>(
       std::vector<std::string>{OwnFolder() + "sluiced.exe", "--console", "--socket", pipe_name()});
   // Before it has its pipe, there is nobody there; its probe takes its time afterwards.
-  EXPECT_TRUE(Becomes([this] {
+  EXPECT_TRUE(broker::Becomes([this] {
     sluice_connection* connection = nullptr;
     const sluice_status status = sluice_connect(endpoint_.c_str(), &connection);
     sluice_disconnect(connection);
@@ -126,13 +126,13 @@ std::string TextOf(const sluice_capability& capability) {
   return text;
 }
 
-}  // namespace sluice
+}  // namespace sluice::tests
 
 int main(int argc, char** argv) {
   const std::string child = "--child=";
   const std::string first = argc > 1 ? argv[1] : "";
   if (first.starts_with(child)) {
-    return sluice::RunChildPart(first.substr(child.size()), argc, argv);
+    return sluice::tests::RunChildPart(first.substr(child.size()), argc, argv);
   }
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();

@@ -13,7 +13,7 @@
 
 #include "tests/unit/resources/client.h"
 
-namespace sluice {
+namespace sluice::tests {
 
 inline constexpr int kTestTimeoutMs = 30'000;
 
@@ -61,4 +61,4 @@ std::string TextOf(const sluice_capability& capability);
 // What this program does as another process; its exit code.
 int RunChildPart(const std::string& part, int argc, char** argv);
 
-}  // namespace sluice
+}  // namespace sluice::tests

@@ -19,7 +19,7 @@
 
 #undef SendMessage  // A macro of windows.h.
 
-namespace sluice {
+namespace sluice::tests {
 
 int RunChildPart(const std::string&, int, char**) { return 100; }
 
@@ -30,31 +30,31 @@ constexpr char kNobodysCapability[] = "0123456789abcdef01234567";
 // A connection for resources that is made by hand.
 struct Ticket {
   void Open(const ResourceDaemon& daemon) {
-    Welcome welcome;
-    std::vector<UniqueFd> fds;
-    auto broker = GreetBroker(daemon.pipe_name(), kResourcesFeature, &welcome, &fds);
+    wire::Welcome welcome;
+    std::vector<os::UniqueFd> fds;
+    auto broker = client::GreetBroker(daemon.pipe_name(), wire::kResourcesFeature, &welcome, &fds);
     ASSERT_TRUE(broker.ok()) << broker.status();
     broker_ = *std::move(broker);
-    const auto open = MakeMessage<OpenResources>();
-    ASSERT_TRUE(SendMessage(broker_.get(), &open, sizeof(open)).ok());
-    const auto opened =
-        ReceiveFromBroker<ResourcesOpened>(broker_.get(), AnswerTime(kTestTimeoutMs), &fds, 2);
+    const auto open = wire::MakeMessage<wire::OpenResources>();
+    ASSERT_TRUE(os::SendMessage(broker_.get(), &open, sizeof(open)).ok());
+    const auto opened = client::ReceiveFromBroker<wire::ResourcesOpened>(
+        broker_.get(), client::AnswerTime(kTestTimeoutMs), &fds, 2);
     ASSERT_TRUE(opened.ok()) << opened.status();
     ASSERT_EQ(fds.size(), 2u) << opened->message;
     pipe_ = std::move(fds[0]);
     channel_ = std::move(fds[1]);
-    ASSERT_TRUE(WaitReadable(pipe_.get(), kTestTimeoutMs).ok());
-    char packet[kMaxBrokerMessageBytes];
-    const auto size = ReceiveMessage(pipe_.get(), packet, sizeof(packet), nullptr, 0);
-    ASSERT_TRUE(size.ok() && ParseMessage(packet, *size, &ticket_));
+    ASSERT_TRUE(os::WaitReadable(pipe_.get(), kTestTimeoutMs).ok());
+    char packet[wire::kMaxBrokerMessageBytes];
+    const auto size = os::ReceiveMessage(pipe_.get(), packet, sizeof(packet), nullptr, 0);
+    ASSERT_TRUE(size.ok() && wire::ParseMessage(packet, *size, &ticket_));
   }
 
   uint32_t port() const { return ticket_.port; }
 
-  UniqueFd broker_;
-  UniqueFd pipe_;
-  UniqueFd channel_;
-  ResourceTicket ticket_ = {};
+  os::UniqueFd broker_;
+  os::UniqueFd pipe_;
+  os::UniqueFd channel_;
+  wire::ResourceTicket ticket_ = {};
 };
 
 class TicketTest : public testing::Test, public Ticket {
@@ -70,7 +70,7 @@ class TicketTest : public testing::Test, public Ticket {
                                   grpc::InsecureChannelCredentials(), arguments));
   }
 
-  std::string token() const { return LoopbackTokenText(ticket_.token); }
+  std::string token() const { return wire::LoopbackTokenText(ticket_.token); }
 
   // What the service answers to one who shows `token`: PERMISSION_DENIED to one who is somebody,
   // for the capability opens nothing; UNAVAILABLE to nobody.
@@ -78,7 +78,7 @@ class TicketTest : public testing::Test, public Ticket {
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() +
                          std::chrono::milliseconds(kTestTimeoutMs));
-    if (!token.empty()) context.AddMetadata(kLoopbackTokenKey, token);
+    if (!token.empty()) context.AddMetadata(wire::kLoopbackTokenKey, token);
     v1::DescribeResourceRequest request;
     request.set_capability(kNobodysCapability);
     v1::ResourceDescription reply;
@@ -111,14 +111,14 @@ TEST_F(TicketTest, WrongTokensAreNobodys) {
 
 // A hold belongs to the connection that took it: under another token its id means nothing.
 TEST_F(TicketTest, HoldsAreTheirConnections) {
-  Client other;
+  broker::Client other;
   sluice_capability read, write;
   other.MakeBuffer(4096, &read, &write);
   sluice_hold hold;
   ASSERT_EQ(sluice_acquire(other.get(), &write, SLUICE_WRITE, 0, &hold), SLUICE_OK);
   const auto stub = Connect();
   grpc::ClientContext context;
-  context.AddMetadata(kLoopbackTokenKey, token());
+  context.AddMetadata(wire::kLoopbackTokenKey, token());
   v1::ReleaseResourceRequest request;
   request.set_hold_id(hold.id);
   v1::ReleaseResourceReply reply;
@@ -130,7 +130,7 @@ TEST_F(TicketTest, HoldsAreTheirConnections) {
 // connects anew with its token may have stolen it. So nobody takes the turn over until the pipe
 // ends, which no process outlives.
 TEST_F(TicketTest, HoldsStayUntilThePipeEnds) {
-  Client other;
+  broker::Client other;
   sluice_capability read, write;
   other.MakeBuffer(4096, &read, &write);
   auto holder = Connect();
@@ -141,7 +141,7 @@ TEST_F(TicketTest, HoldsStayUntilThePipeEnds) {
   v1::AcquireResourceReply reply;
   {
     grpc::ClientContext context;
-    context.AddMetadata(kLoopbackTokenKey, token());
+    context.AddMetadata(wire::kLoopbackTokenKey, token());
     const grpc::Status acquired = holder->Acquire(&context, request, &reply);
     ASSERT_TRUE(acquired.ok()) << acquired.error_message();
   }
@@ -150,7 +150,7 @@ TEST_F(TicketTest, HoldsStayUntilThePipeEnds) {
   EXPECT_EQ(Ask(again.get(), token()), grpc::UNAVAILABLE);
   {
     grpc::ClientContext context;
-    context.AddMetadata(kLoopbackTokenKey, token());
+    context.AddMetadata(wire::kLoopbackTokenKey, token());
     v1::ReleaseResourceRequest release;
     release.set_hold_id(1);
     v1::ReleaseResourceReply released;
@@ -166,12 +166,12 @@ TEST_F(TicketTest, HoldsStayUntilThePipeEnds) {
 
 // The end of the pipe, of the handle channel or of the connection to the broker is the token's.
 TEST_F(TicketTest, EndsWithEachOfTheThree) {
-  for (UniqueFd Ticket::*end : {&Ticket::pipe_, &Ticket::channel_, &Ticket::broker_}) {
+  for (os::UniqueFd Ticket::*end : {&Ticket::pipe_, &Ticket::channel_, &Ticket::broker_}) {
     Open(SharedDaemon());
     const auto stub = Connect();
     ASSERT_EQ(Ask(stub.get(), token()), grpc::PERMISSION_DENIED);
     (this->*end).reset();
-    EXPECT_TRUE(Becomes([&] { return Ask(stub.get(), token()) == grpc::UNAVAILABLE; }));
+    EXPECT_TRUE(broker::Becomes([&] { return Ask(stub.get(), token()) == grpc::UNAVAILABLE; }));
   }
 }
 
@@ -184,18 +184,18 @@ TEST_F(TicketTest, OffersMayComeLate) {
   request.set_token(7);
   v1::CreateResourceReply reply;
   grpc::ClientContext context;
-  context.AddMetadata(kLoopbackTokenKey, token());
+  context.AddMetadata(wire::kLoopbackTokenKey, token());
   grpc::CompletionQueue queue;
   const auto call = stub->AsyncImport(&context, request, &queue);
   grpc::Status status;
   call->Finish(&reply, &status, &queue);
   EXPECT_EQ(Ask(stub.get(), token()), grpc::PERMISSION_DENIED);  // Which came after it.
-  const auto memory = CreateSharedMemory("offer", 4096);
+  const auto memory = os::CreateSharedMemory("offer", 4096);
   ASSERT_TRUE(memory.ok()) << memory.status();
-  auto offer = MakeMessage<OfferHandle>();
+  auto offer = wire::MakeMessage<wire::OfferHandle>();
   offer.token = 7;
   const int fd = memory->get();
-  ASSERT_TRUE(SendMessage(channel_.get(), &offer, sizeof(offer), &fd, 1).ok());
+  ASSERT_TRUE(os::SendMessage(channel_.get(), &offer, sizeof(offer), &fd, 1).ok());
   void* tag = nullptr;
   bool ok = false;
   ASSERT_TRUE(queue.Next(&tag, &ok));
@@ -204,20 +204,20 @@ TEST_F(TicketTest, OffersMayComeLate) {
 
   request.set_token(8);
   grpc::ClientContext other_context;
-  other_context.AddMetadata(kLoopbackTokenKey, token());
+  other_context.AddMetadata(wire::kLoopbackTokenKey, token());
   EXPECT_EQ(stub->Import(&other_context, request, &reply).error_code(), grpc::INVALID_ARGUMENT);
 }
 
 // Nothing is said on the pipe after the ticket, and no handle is offered but memory: who does
 // otherwise has no connection any more, and others keep theirs.
 TEST_F(TicketTest, NonsenseEndsTheConnection) {
-  Client other;
-  for (UniqueFd Ticket::*where : {&Ticket::pipe_, &Ticket::channel_}) {
+  broker::Client other;
+  for (os::UniqueFd Ticket::*where : {&Ticket::pipe_, &Ticket::channel_}) {
     Open(SharedDaemon());
     const auto stub = Connect();
     ASSERT_EQ(Ask(stub.get(), token()), grpc::PERMISSION_DENIED);
-    ASSERT_TRUE(SendMessage((this->*where).get(), "nonsense", 8).ok());
-    EXPECT_TRUE(Becomes([&] { return Ask(stub.get(), token()) == grpc::UNAVAILABLE; }));
+    ASSERT_TRUE(os::SendMessage((this->*where).get(), "nonsense", 8).ok());
+    EXPECT_TRUE(broker::Becomes([&] { return Ask(stub.get(), token()) == grpc::UNAVAILABLE; }));
   }
   sluice_capability read, write;
   other.MakeBuffer(4096, &read, &write);
@@ -228,7 +228,7 @@ class Impostor final : public v1::Resources::Service {
  public:
   explicit Impostor(uint32_t port) {
     const std::string address = "127.0.0.1:" + std::to_string(port);
-    EXPECT_TRUE(Becomes([&] {
+    EXPECT_TRUE(broker::Becomes([&] {
       int bound = 0;
       grpc::ServerBuilder builder;
       builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &bound);
@@ -241,14 +241,14 @@ class Impostor final : public v1::Resources::Service {
 
   grpc::Status Create(grpc::ServerContext* context, const v1::CreateResourceRequest*,
                       v1::CreateResourceReply* reply) override {
-    const auto shown = context->client_metadata().find(kLoopbackTokenKey);
+    const auto shown = context->client_metadata().find(wire::kLoopbackTokenKey);
     if (shown != context->client_metadata().end())
       shown_ = std::string(shown->second.data(), shown->second.size());
     reply->set_read_capability(kNobodysCapability);
     reply->set_write_capability(kNobodysCapability);
     ++asked_;
     // What it could know: what it was shown.
-    context->AddInitialMetadata(kLoopbackProofKey, shown_);
+    context->AddInitialMetadata(wire::kLoopbackProofKey, shown_);
     return grpc::Status::OK;
   }
 
@@ -265,22 +265,22 @@ class Impostor final : public v1::Resources::Service {
 // it what the daemon would have proved itself with.
 TEST(ImpostorTest, IsNotBelieved) {
   ResourceDaemon daemon;
-  Client client(daemon.endpoint());
+  broker::Client client(daemon.endpoint());
   sluice_capability read, write;
   client.MakeBuffer(4096, &read, &write);
   Ticket ticket;
   ASSERT_NO_FATAL_FAILURE(ticket.Open(daemon));
   daemon.Kill();
   Impostor impostor(ticket.port());
-  const sluice_create_info info = BufferInfo(4096);
+  const sluice_create_info info = broker::BufferInfo(4096);
   // The first call may only find that the daemon's connection is gone.
-  Becomes([&] {
+  broker::Becomes([&] {
     EXPECT_NE(sluice_create(client.get(), &info, &read, &write), SLUICE_OK);
     return impostor.asked() > 0 || testing::Test::HasFailure();
   });
-  EXPECT_NE(impostor.shown().size(), 2 * kLoopbackTokenBytes);  // All of it, in hexadecimal.
+  EXPECT_NE(impostor.shown().size(), 2 * wire::kLoopbackTokenBytes);  // All of it, in hexadecimal.
   EXPECT_NE(sluice_create(client.get(), &info, &read, &write), SLUICE_OK);
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::tests

@@ -6,7 +6,7 @@
 #include "broker/os/local_socket.h"
 #include "proto/status_macros.h"
 
-namespace sluice {
+namespace sluice::client {
 
 void ResourceChannel::Prepare(grpc::ClientContext*) const {}
 
@@ -14,11 +14,11 @@ grpc::Status ResourceChannel::Check(const grpc::ClientContext&, const grpc::Stat
   return answer;
 }
 
-absl::StatusOr<ResourceChannel> OpenResourceChannel(UniqueFd transport) {
-  RETURN_IF_ERROR(SetNonBlocking(transport.get(), true));
+absl::StatusOr<ResourceChannel> OpenResourceChannel(os::UniqueFd transport) {
+  RETURN_IF_ERROR(os::SetNonBlocking(transport.get(), true));
   ResourceChannel channel;
   channel.channel = grpc::CreateInsecureChannelFromFd("sluice", transport.release());
   return channel;
 }
 
-}  // namespace sluice
+}  // namespace sluice::client

@@ -12,7 +12,7 @@
 #include "client_icd/connect/helper_program.h"
 #include "proto/status_macros.h"
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 // Beyond the call's own time.
@@ -34,7 +34,7 @@ struct Received {
 absl::StatusOr<Received> Receive(int socket) {
   std::string packet(kMaxHelperMessage, '\0');
   ASSIGN_OR_RETURN(const size_t size,
-                   ReceiveMessage(socket, packet.data(), packet.size(), nullptr, 0));
+                   os::ReceiveMessage(socket, packet.data(), packet.size(), nullptr, 0));
   if (size == 0) return absl::AbortedError("end of file");
   HelperReply header = {};
   if (size >= sizeof(header)) std::memcpy(&header, packet.data(), sizeof(header));
@@ -49,7 +49,7 @@ absl::StatusOr<Received> Receive(int socket) {
 
 class HelperWatch final : public ResourceWatch, private WatchedState {
  public:
-  explicit HelperWatch(UniqueFd socket) : socket_(std::move(socket)) {}
+  explicit HelperWatch(os::UniqueFd socket) : socket_(std::move(socket)) {}
 
   absl::StatusOr<v1::ResourceState> Next(uint32_t timeout_ms) override {
     WaitForNews(absl::Milliseconds(timeout_ms));
@@ -68,7 +68,7 @@ class HelperWatch final : public ResourceWatch, private WatchedState {
     while (!Drain()) {
       const int left_ms =
           Bounded(absl::ToInt64Milliseconds(absl::Ceil(end - absl::Now(), absl::Milliseconds(1))));
-      if (!WaitReadable(socket_.get(), left_ms).ok()) return;
+      if (!os::WaitReadable(socket_.get(), left_ms).ok()) return;
     }
   }
 
@@ -88,12 +88,12 @@ class HelperWatch final : public ResourceWatch, private WatchedState {
     return news_ || done_;
   }
 
-  const UniqueFd socket_;  // Its end is the Watch's.
+  const os::UniqueFd socket_;  // Its end is the Watch's.
 };
 
 class HelperCalls final : public ResourceHelper {
  public:
-  HelperCalls(UniqueFd calls, std::shared_ptr<HelperProcess> process)
+  HelperCalls(os::UniqueFd calls, std::shared_ptr<HelperProcess> process)
       : process_(std::move(process)), calls_(std::move(calls)) {}
 
   absl::Status Call(const char* method, const google::protobuf::MessageLite& request,
@@ -101,8 +101,9 @@ class HelperCalls final : public ResourceHelper {
     HelperCall call = {};
     call.timeout_ms = timeout_ms;
     std::strncpy(call.method, method, sizeof(call.method) - 1);
-    ASSIGN_OR_RETURN(const UniqueFd answer, Send(call, request));
-    if (!WaitReadable(answer.get(), Bounded(static_cast<int64_t>(timeout_ms + kHelperPatienceMs)))
+    ASSIGN_OR_RETURN(const os::UniqueFd answer, Send(call, request));
+    if (!os::WaitReadable(answer.get(),
+                          Bounded(static_cast<int64_t>(timeout_ms + kHelperPatienceMs)))
              .ok()) {
       return absl::DeadlineExceededError("the daemon does not answer");
     }
@@ -118,14 +119,14 @@ class HelperCalls final : public ResourceHelper {
       const google::protobuf::MessageLite& request) override {
     HelperCall call = {};
     call.watches = 1;
-    ASSIGN_OR_RETURN(UniqueFd answer, Send(call, request));
-    RETURN_IF_ERROR(SetNonBlocking(answer.get(), true));
+    ASSIGN_OR_RETURN(os::UniqueFd answer, Send(call, request));
+    RETURN_IF_ERROR(os::SetNonBlocking(answer.get(), true));
     return std::unique_ptr<ResourceWatch>(std::make_unique<HelperWatch>(std::move(answer)));
   }
 
  private:
   // This end of the socket that the answer comes on.
-  absl::StatusOr<UniqueFd> Send(HelperCall call, const google::protobuf::MessageLite& request) {
+  absl::StatusOr<os::UniqueFd> Send(HelperCall call, const google::protobuf::MessageLite& request) {
     call.magic = kResourceHelperMagic;
     std::string packet(reinterpret_cast<const char*>(&call), sizeof(call));
     request.AppendToString(&packet);
@@ -133,22 +134,23 @@ class HelperCalls final : public ResourceHelper {
       return absl::InvalidArgumentError(absl::StrCat("the request has ", packet.size(),
                                                      " bytes, allowed are ", kMaxHelperMessage));
     }
-    ASSIGN_OR_RETURN(auto ends, CreateSocketPair());
-    if (call.watches != 0) LimitUnread(ends.second.get(), kWatchBufferBytes);
+    ASSIGN_OR_RETURN(auto ends, os::CreateSocketPair());
+    if (call.watches != 0) os::LimitUnread(ends.second.get(), kWatchBufferBytes);
     const int theirs = ends.second.get();
-    if (!SendMessage(calls_.get(), packet.data(), packet.size(), &theirs, 1).ok()) return Gone();
+    if (!os::SendMessage(calls_.get(), packet.data(), packet.size(), &theirs, 1).ok())
+      return Gone();
     return std::move(ends.first);
   }
 
   const std::shared_ptr<HelperProcess> process_;
-  const UniqueFd calls_;  // Closed first.
+  const os::UniqueFd calls_;  // Closed first.
 };
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<ResourceHelper>> ResourceHelper::Start(UniqueFd transport,
+absl::StatusOr<std::unique_ptr<ResourceHelper>> ResourceHelper::Start(os::UniqueFd transport,
                                                                       const absl::Status& why) {
-  ASSIGN_OR_RETURN(auto ends, CreateSocketPair());
+  ASSIGN_OR_RETURN(auto ends, os::CreateSocketPair());
   absl::StatusOr<std::shared_ptr<HelperProcess>> started =
       StartHelperProgram(kResourceHelper, {},
                          {{ends.second.get(), kCallsSocket}, {transport.get(), kTransportSocket}});
@@ -159,4 +161,4 @@ absl::StatusOr<std::unique_ptr<ResourceHelper>> ResourceHelper::Start(UniqueFd t
       "; and the program for that case cannot be started: ", started.status().message()));
 }
 
-}  // namespace sluice
+}  // namespace sluice::client

@@ -24,7 +24,7 @@
 #include "client_icd/libsluice/resource_watch.h"
 #include "proto/resources.grpc.pb.h"
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 constexpr uint32_t kLongMs = 600'000;
@@ -41,11 +41,11 @@ bool Answer(int socket, bool last, const absl::Status& status, std::string_view 
   std::string packet(reinterpret_cast<const char*>(&reply), sizeof(reply));
   packet.append(status.ok() ? bytes
                             : std::string_view(status.message().data(), status.message().size()));
-  return SendMessage(socket, packet.data(), packet.size()).ok();
+  return os::SendMessage(socket, packet.data(), packet.size()).ok();
 }
 
 struct Unary {
-  UniqueFd answer;
+  os::UniqueFd answer;
   grpc::ClientContext context;
   grpc::ByteBuffer request;
   grpc::ByteBuffer reply;
@@ -63,7 +63,7 @@ std::string ToBytes(const grpc::ByteBuffer& buffer) {
 }
 
 void Begin(grpc::GenericStub* stub, const HelperCall& header, std::string_view request,
-           UniqueFd answer) {
+           os::UniqueFd answer) {
   auto* call = new Unary;  // Until it is answered.
   call->answer = std::move(answer);
   call->request = ToBuffer(request);
@@ -87,35 +87,35 @@ void PassStates(const std::shared_ptr<GrpcWatch>& watch, int socket) {
   }
   // That it was destroyed is the stream's good end.
   Answer(socket, /*last=*/true, absl::IsAborted(end) ? absl::OkStatus() : end, "");
-  HangUp(socket);  // Ends the other thread's wait.
+  os::HangUp(socket);  // Ends the other thread's wait.
 }
 
 void BeginWatch(v1::Resources::Stub* stub, const std::shared_ptr<const ResourceChannel>& channel,
-                std::string_view bytes, UniqueFd answer) {
+                std::string_view bytes, os::UniqueFd answer) {
   v1::WatchResourceRequest request;
   if (!request.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return;
   const auto watch = std::make_shared<GrpcWatch>(stub, channel, request);
   std::thread([watch, socket = std::move(answer)]() mutable {
     const int number = socket.get();
     std::thread states([&] { PassStates(watch, number); });
-    static_cast<void>(WaitReadable(number, -1));  // Nothing comes but the end.
-    HangUp(number);                               // States that nobody takes.
+    static_cast<void>(os::WaitReadable(number, -1));  // Nothing comes but the end.
+    os::HangUp(number);                               // States that nobody takes.
     watch->Cancel();
     states.join();
   }).detach();
 }
 
 int Main() {
-  EnsureStandardDescriptors();
-  auto opened = OpenResourceChannel(UniqueFd(kTransportSocket));
+  os::EnsureStandardDescriptors();
+  auto opened = OpenResourceChannel(os::UniqueFd(kTransportSocket));
   if (!opened.ok()) return 1;
   const auto channel = std::make_shared<const ResourceChannel>(*std::move(opened));
   grpc::GenericStub unary(channel->channel);
   const std::unique_ptr<v1::Resources::Stub> stub = v1::Resources::NewStub(channel->channel);
   std::string packet(kMaxHelperMessage, '\0');
   while (true) {
-    std::vector<UniqueFd> fds;
-    const auto size = ReceiveMessage(kCallsSocket, packet.data(), packet.size(), &fds, 1);
+    std::vector<os::UniqueFd> fds;
+    const auto size = os::ReceiveMessage(kCallsSocket, packet.data(), packet.size(), &fds, 1);
     if (!size.ok() || *size == 0) End(0);
     HelperCall header = {};
     if (*size >= sizeof(header)) std::memcpy(&header, packet.data(), sizeof(header));
@@ -131,7 +131,7 @@ int Main() {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::client
 
 int main(int argc, char**) {
   if (argc != 1) {
@@ -139,5 +139,5 @@ int main(int argc, char**) {
     [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kUsage, sizeof(kUsage) - 1);
     return 2;
   }
-  sluice::End(sluice::Main());
+  sluice::client::End(sluice::client::Main());
 }

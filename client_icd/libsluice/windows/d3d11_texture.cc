@@ -17,7 +17,7 @@
 #include "proto/status_macros.h"
 #include "sluice/sluice_d3d11.h"
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 absl::Status Lacks(HRESULT result, const char* what) {
@@ -31,7 +31,7 @@ class DeviceFence final : public TextureFence {
   absl::Status Open(ID3D11Device* device, HANDLE shared) {
     HRESULT result = device->QueryInterface(__uuidof(ID3D11Device5), device_.out_void());
     if (FAILED(result)) return Lacks(result, "the device has no fences, ID3D11Device5");
-    ComPtr<ID3D11DeviceContext> context;
+    os::ComPtr<ID3D11DeviceContext> context;
     device->GetImmediateContext(context.out());
     result = context.As(&context_);
     if (FAILED(result)) return Lacks(result, "the device has no fences, ID3D11DeviceContext4");
@@ -87,23 +87,23 @@ class DeviceFence final : public TextureFence {
     return SUCCEEDED(removed) ? absl::OkStatus() : Lacks(removed, "the device was removed");
   }
 
-  ComPtr<ID3D11Device5> device_;
-  ComPtr<ID3D11DeviceContext4> context_;
-  ComPtr<ID3D11Fence> fence_;
-  ComPtr<ID3D11Fence> own_;
+  os::ComPtr<ID3D11Device5> device_;
+  os::ComPtr<ID3D11DeviceContext4> context_;
+  os::ComPtr<ID3D11Fence> fence_;
+  os::ComPtr<ID3D11Fence> own_;
   uint64_t own_value_ = 0;
   std::unique_ptr<void, Close> event_;
 };
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::client
 
 struct sluice_d3d11 {
   sluice_connection* connection;
   sluice_capability capability;
   sluice_access access;
-  sluice::ComPtr<ID3D11Resource> resource;
-  sluice::DeviceFence fence;
+  sluice::os::ComPtr<ID3D11Resource> resource;
+  sluice::client::DeviceFence fence;
 };
 
 namespace {
@@ -118,19 +118,20 @@ struct HandleGuard {
 sluice_status sluice_d3d11_open(sluice_connection* connection, const sluice_capability* capability,
                                 sluice_access access, ID3D11Device* device, sluice_d3d11** opened) {
   if (connection == nullptr || capability == nullptr || device == nullptr || opened == nullptr) {
-    return sluice::NullArgument();
+    return sluice::client::NullArgument();
   }
   HandleGuard guard;
   guard.handle.struct_size = sizeof(guard.handle);
   const sluice_status exported = sluice_export(connection, capability, access, &guard.handle);
   if (exported != SLUICE_OK) return exported;
   if (guard.handle.backing != SLUICE_BACKING_D3D11 || guard.handle.fd_count != 2) {
-    return sluice::Fail(SLUICE_INVALID_ARGUMENT,
-                        "this resource is none of Direct3D's: sluice_map gives its memory");
+    return sluice::client::Fail(SLUICE_INVALID_ARGUMENT,
+                                "this resource is none of Direct3D's: sluice_map gives its memory");
   }
-  sluice::ComPtr<ID3D11Device1> sharing;
+  sluice::os::ComPtr<ID3D11Device1> sharing;
   HRESULT result = device->QueryInterface(__uuidof(ID3D11Device1), sharing.out_void());
-  if (FAILED(result)) return sluice::Told(sluice::Lacks(result, "no ID3D11Device1"));
+  if (FAILED(result))
+    return sluice::client::Told(sluice::client::Lacks(result, "no ID3D11Device1"));
   auto made = std::make_unique<sluice_d3d11>();
   made->connection = connection;
   made->capability = *capability;
@@ -138,10 +139,11 @@ sluice_status sluice_d3d11_open(sluice_connection* connection, const sluice_capa
   result = sharing->OpenSharedResource1(guard.handle.fds[0], __uuidof(ID3D11Resource),
                                         made->resource.out_void());
   if (FAILED(result)) {
-    return sluice::Told(sluice::Lacks(result, "ID3D11Device1::OpenSharedResource1"));
+    return sluice::client::Told(
+        sluice::client::Lacks(result, "ID3D11Device1::OpenSharedResource1"));
   }
   if (const absl::Status fence = made->fence.Open(device, guard.handle.fds[1]); !fence.ok()) {
-    return sluice::Told(fence);
+    return sluice::client::Told(fence);
   }
   *opened = made.release();
   return SLUICE_OK;
@@ -152,17 +154,18 @@ ID3D11Resource* sluice_d3d11_resource(const sluice_d3d11* opened) {
 }
 
 sluice_status sluice_d3d11_acquire(sluice_d3d11* opened, uint32_t timeout_ms, sluice_hold* hold) {
-  if (opened == nullptr || hold == nullptr) return sluice::NullArgument();
+  if (opened == nullptr || hold == nullptr) return sluice::client::NullArgument();
   const sluice_status taken =
       sluice_acquire(opened->connection, &opened->capability, opened->access, timeout_ms, hold);
-  if (taken == SLUICE_OK) sluice::BeginTextureTurn(&opened->fence, hold);
+  if (taken == SLUICE_OK) sluice::client::BeginTextureTurn(&opened->fence, hold);
   return taken;
 }
 
 sluice_status sluice_d3d11_release(sluice_d3d11* opened, const sluice_hold* hold, uint32_t flags) {
-  if (opened == nullptr || hold == nullptr) return sluice::NullArgument();
-  return sluice_release(opened->connection, hold,
-                        sluice::EndTextureTurn(&opened->fence, opened->access, *hold, flags));
+  if (opened == nullptr || hold == nullptr) return sluice::client::NullArgument();
+  return sluice_release(
+      opened->connection, hold,
+      sluice::client::EndTextureTurn(&opened->fence, opened->access, *hold, flags));
 }
 
 void sluice_d3d11_close(sluice_d3d11* opened) { delete opened; }

@@ -14,7 +14,7 @@
 #include "proto/resource_messages.h"
 #include "proto/status_macros.h"
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 constexpr int kTicketTimeoutMs = 10'000;  // It was sent before the pipe was.
@@ -44,22 +44,22 @@ void KeepCallbackThreads() {
 }  // namespace
 
 void ResourceChannel::Prepare(grpc::ClientContext* context) const {
-  context->AddMetadata(kLoopbackTokenKey, token);
+  context->AddMetadata(wire::kLoopbackTokenKey, token);
 }
 
 grpc::Status ResourceChannel::Check(const grpc::ClientContext& context,
                                     const grpc::Status& answer) const {
-  return CheckLoopbackAnswer(proof, context, answer);
+  return wire::CheckLoopbackAnswer(proof, context, answer);
 }
 
-absl::StatusOr<ResourceChannel> OpenResourceChannel(UniqueFd transport) {
-  RETURN_IF_ERROR(WaitReadable(transport.get(), kTicketTimeoutMs));
-  char packet[kMaxBrokerMessageBytes];
+absl::StatusOr<ResourceChannel> OpenResourceChannel(os::UniqueFd transport) {
+  RETURN_IF_ERROR(os::WaitReadable(transport.get(), kTicketTimeoutMs));
+  char packet[wire::kMaxBrokerMessageBytes];
   ASSIGN_OR_RETURN(const size_t size,
-                   ReceiveMessage(transport.get(), packet, sizeof(packet), nullptr, 0));
+                   os::ReceiveMessage(transport.get(), packet, sizeof(packet), nullptr, 0));
   if (size == 0) return absl::UnavailableError("the daemon is gone");
-  ResourceTicket ticket;
-  if (!ParseMessage(packet, size, &ticket) || ticket.port == 0 || ticket.port > 65535) {
+  wire::ResourceTicket ticket;
+  if (!wire::ParseMessage(packet, size, &ticket) || ticket.port == 0 || ticket.port > 65535) {
     return absl::InternalError("a broken ticket from the daemon");
   }
   // A token is good for one connection to the port: two of ours must not share one, one that is
@@ -69,15 +69,15 @@ absl::StatusOr<ResourceChannel> OpenResourceChannel(UniqueFd transport) {
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_CLIENT_IDLE_TIMEOUT_MS, std::numeric_limits<int>::max());
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  RunWhereIoLasts(KeepCallbackThreads);
+  os::RunWhereIoLasts(KeepCallbackThreads);
   ResourceChannel channel;
   channel.channel = grpc::CreateCustomChannel(absl::StrCat("ipv4:127.0.0.1:", ticket.port),
                                               grpc::InsecureChannelCredentials(), arguments);
-  LoopbackSecrets secrets = SecretsOf(ticket.token, ticket.flags);
+  wire::LoopbackSecrets secrets = wire::SecretsOf(ticket.token, ticket.flags);
   channel.token = std::move(secrets.token);
   channel.proof = std::move(secrets.proof);
   channel.pipe = std::move(transport);
   return channel;
 }
 
-}  // namespace sluice
+}  // namespace sluice::client

@@ -7,7 +7,7 @@
 
 #include "client_icd/include/CL/cl_sluice.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 namespace {
 
 // The headers of Direct3D's extensions include Windows' own, so their tokens are written out here.
@@ -190,4 +190,4 @@ const ApiRules* RulesOfImageParam(cl_image_info param) {
   return nullptr;
 }
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

@@ -5,7 +5,7 @@
 
 #include <CL/cl.h>
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 
 enum class Api { kGl, kEgl, kGralloc, kD3d10, kD3d11, kDx9Media, kSluice };
 
@@ -46,4 +46,4 @@ const ApiRules& RulesOf(Api api);
 const ApiRules* RulesOfMemParam(cl_mem_info param);
 const ApiRules* RulesOfImageParam(cl_image_info param);
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

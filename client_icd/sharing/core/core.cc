@@ -22,7 +22,7 @@
 #include "client_icd/sharing/core/shadow.h"
 #include "client_icd/sharing/core/ways.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 namespace {
 
 static_assert(static_cast<cl_uint>(Way::kImport) == CL_SHARING_WAY_IMPORT_SLUICE);
@@ -31,7 +31,8 @@ static_assert(static_cast<cl_uint>(Way::kStaging) == CL_SHARING_WAY_STAGING_SLUI
 
 // What SLUICE_SHARING says.
 std::vector<std::string> SharingWords() {
-  return absl::StrSplit(EnvironmentVariable("SLUICE_SHARING").value_or(""), ',', absl::SkipEmpty());
+  return absl::StrSplit(os::EnvironmentVariable("SLUICE_SHARING").value_or(""), ',',
+                        absl::SkipEmpty());
 }
 
 // A word that means nothing would be taken for the default without anybody noticing. Said once.
@@ -181,9 +182,9 @@ SharedObject* FindShared(const MemObject& memory, Api api) {
   return shared != nullptr && shared->rules().api == api ? shared : nullptr;
 }
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 // Of an object that "was not created by" a function of the API, in whatever context it is (sections
@@ -222,4 +223,4 @@ std::optional<cl_int> MemObject::GetSharedImageInfo(cl_image_info param_name,
   return CodeWithoutParam(*rules);
 }
 
-}  // namespace sluice
+}  // namespace sluice::client

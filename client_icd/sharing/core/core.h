@@ -69,7 +69,7 @@
 #include "client_icd/sharing/core/native_object.h"
 #include "client_icd/sharing/core/shared_object.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 
 // Makes the memory object of a native object, with the best way that both sides can go. `about` is
 // complete but for `shared`; its flags are checked by the caller, who knows which of them its API
@@ -127,4 +127,4 @@ bool ComesBehindUserEvent(const SyncArguments& arguments, bool behind_all = fals
 // for any other, sub-buffers included.
 SharedObject* FindShared(const MemObject& memory, Api api);
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

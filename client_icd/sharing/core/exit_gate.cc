@@ -7,7 +7,7 @@
 #include "broker/os/threads.h"
 #include "client_icd/base/per_process.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 namespace {
 
 // A job may wait for the device for longer.
@@ -26,7 +26,7 @@ void ExitGate::CloseAtExit() {
 }
 
 bool ExitGate::Enter() {
-  if (OtherThreadsWereEnded()) return false;
+  if (os::OtherThreadsWereEnded()) return false;
   absl::MutexLock lock(&mu_);
   if (closed_) return false;
   ++inside_;
@@ -54,13 +54,13 @@ void ExitGate::AddLast(const void* key, std::function<void()> last) {
 }
 
 void ExitGate::RemoveLast(const void* key) {
-  if (OtherThreadsWereEnded()) return;
+  if (os::OtherThreadsWereEnded()) return;
   absl::MutexLock lock(&mu_);
   last_.erase(key);
 }
 
 bool ExitGate::Close(absl::Duration timeout) {
-  if (OtherThreadsWereEnded()) return false;
+  if (os::OtherThreadsWereEnded()) return false;
   std::map<const void*, std::function<void()>> last;
   {
     absl::MutexLock lock(&mu_);
@@ -75,4 +75,4 @@ bool ExitGate::Close(absl::Duration timeout) {
   return !given_up_;
 }
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

@@ -15,7 +15,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 
 class ExitGate {
  public:
@@ -47,4 +47,4 @@ class ExitGate {
   std::map<const void*, std::function<void()>> last_ ABSL_GUARDED_BY(mu_);
 };
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

@@ -7,7 +7,7 @@
 
 #include "client_icd/objects/endpoint.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 namespace {
 
 bool IsOn(const Device& device, const std::optional<AdapterLuid>& adapter) {
@@ -51,4 +51,4 @@ cl_int GiveDevices(const Platform& platform, const std::optional<AdapterLuid>& a
   return CL_SUCCESS;
 }
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

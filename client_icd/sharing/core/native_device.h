@@ -12,7 +12,7 @@
 #include "client_icd/objects/device.h"
 #include "client_icd/objects/platform.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 
 // A locally unique identifier, of this machine since it was started; bytes as CL_DEVICE_LUID_KHR
 // gives them.
@@ -36,4 +36,4 @@ cl_int CheckDeviceList(cl_uint num_entries, const cl_device_id* devices,
 cl_int GiveDevices(const Platform& platform, const std::optional<AdapterLuid>& adapter, bool all,
                    cl_uint num_entries, cl_device_id* devices, cl_uint* num_devices);
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

@@ -29,7 +29,7 @@
 #include "client_icd/sharing/core/native_thread.h"
 #include "client_icd/sharing/core/native_watch.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 
 // How the bytes travel, best first (design section 9). Values as in CL/cl_sluice.h.
 enum class Way : cl_uint { kImport = 1, kShadow = 2, kStaging = 3 };
@@ -47,7 +47,7 @@ struct NativeKey {
 struct ExportedMemory {
   enum class Kind { kMemfd, kDmaBuf, kD3d11Texture, kOpaqueFd };
   Kind kind = Kind::kMemfd;
-  UniqueFd fd;
+  os::UniqueFd fd;
   // Of a texture: the worker takes and gives back its keyed mutex (broker/os/texture_sharing.h).
   bool keyed_mutex = false;
   // Where the object's bytes lie in it. Pitches are of an image, 0 for a buffer.
@@ -63,7 +63,7 @@ struct ExportedMemory {
 // Device memory of the worker that both sides can open: the adapter keeps it as a native object of
 // its own and copies on the device.
 struct ShadowMemory {
-  UniqueFd fd;                    // VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD.
+  os::UniqueFd fd;                // VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD.
   uint64_t allocation_bytes = 0;  // Of all of the memory: what an importer must say.
   uint64_t bytes = 0;             // Packed bytes of the object, from offset 0.
   uint8_t device_uuid[16] = {};
@@ -74,8 +74,8 @@ struct ShadowMemory {
 // Binary semaphores of the worker, opened as the memory is: the one that the native API signals for
 // OpenCL, the one that it waits for.
 struct ShadowSemaphores {
-  UniqueFd to_opencl;
-  UniqueFd from_opencl;
+  os::UniqueFd to_opencl;
+  os::UniqueFd from_opencl;
 };
 
 // How one copy to or from a shadow is ordered with what OpenCL does.
@@ -186,4 +186,4 @@ class NativeObject {
   virtual cl_int GetImageInfo(cl_image_info, const InfoSink&) { return CL_INVALID_VALUE; }
 };
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

@@ -3,18 +3,18 @@
 
 #include "broker/os/this_process.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 
-NativeThread::NativeThread(const char* name) : owner_pid_(ProcessId()), thread_(name) {}
+NativeThread::NativeThread(const char* name) : owner_pid_(os::ProcessId()), thread_(name) {}
 
 NativeThread::~NativeThread() {
   if (InForkedChild()) LeaveRunning();
 }
 
-bool NativeThread::InForkedChild() const { return ProcessId() != owner_pid_; }
+bool NativeThread::InForkedChild() const { return os::ProcessId() != owner_pid_; }
 
 bool NativeThread::Post(JobThread::Job job) {
   return !InForkedChild() && thread_.Add(std::move(job));
 }
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

@@ -9,7 +9,7 @@
 
 #include "client_icd/session/job_thread.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 
 class NativeWatch;
 
@@ -36,4 +36,4 @@ class NativeThread {
   JobThread thread_;
 };
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

@@ -10,7 +10,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 
 enum class NativeProgress { kPending, kDone, kFailed };
 
@@ -28,4 +28,4 @@ cl_int WaitForNative(Ask ask, absl::Time deadline) {
   }
 }
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

@@ -7,7 +7,7 @@
 
 #include "absl/time/clock.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 
 NativeWatch::NativeWatch(const char* thread, const char* reason, absl::Duration tick)
     : reason_(reason), state_(std::make_shared<State>(tick)), thread_(thread) {}
@@ -130,4 +130,4 @@ bool NativeWatch::Turn::IsLateLocked(absl::Time now) {
   return false;
 }
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

@@ -26,7 +26,7 @@
 #include "absl/time/time.h"
 #include "client_icd/session/job_thread.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 
 class NativeWatch {
  public:
@@ -115,4 +115,4 @@ class NativeWait {
   bool in_time_ = true;
 };
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

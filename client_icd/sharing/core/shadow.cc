@@ -14,7 +14,7 @@
 #include "proto/codec.h"
 #include "proto/status_macros.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 namespace {
 
 // What the worker's driver is told of: the buffer that lies in the shadow, or the memory object.
@@ -33,7 +33,7 @@ bool IsCopyable(const MemObject& memory) {
          (desc.image_type != CL_MEM_OBJECT_IMAGE1D_ARRAY || memory.context().buffers_in_heap());
 }
 
-absl::Status TakeMemory(const pb::ShadowPlacement& placement, std::vector<UniqueFd>* fds,
+absl::Status TakeMemory(const pb::ShadowPlacement& placement, std::vector<os::UniqueFd>* fds,
                         ShadowMemory* out) {
   if (fds->size() != (placement.semaphores() ? 3 : 1))
     return absl::UnavailableError("the worker sent no descriptor");
@@ -59,7 +59,7 @@ bool AreSemaphoresWorthIt(bool for_image) {
 
 // What is left of the descriptors. An error says why the sides have none in common.
 absl::Status TakeSemaphores(MemObject* buffer, const pb::ShadowPlacement& placement, bool wanted,
-                            std::vector<UniqueFd>* fds, NativeObject& native) {
+                            std::vector<os::UniqueFd>* fds, NativeObject& native) {
   if (!wanted) return absl::UnavailableError("they are not worth their time");
   if (!native.CanSignal())
     return absl::UnimplementedError("the native API imports no semaphore of another process");
@@ -100,7 +100,7 @@ absl::Status MakeBuffer(MemObject* buffer, uint64_t bytes, bool for_image, Share
   ShadowMemory memory;
   memory.bytes = bytes;
   memory.on_cpu = buffer->context().buffers_in_heap();
-  std::vector<UniqueFd> fds = buffer->session().transport().TakeDescriptors(buffer->id());
+  std::vector<os::UniqueFd> fds = buffer->session().transport().TakeDescriptors(buffer->id());
   absl::Status attached = TakeMemory(placement, &fds, &memory);
   if (attached.ok()) attached = native.AttachShadow(std::move(memory));
   if (!attached.ok()) {
@@ -127,7 +127,7 @@ template <typename Body>
 void NameImage(const MemObject& memory, Body* body) {
   if (!SharedOf(memory)->shadow() || !CopiesOnTheWay(memory)) return;
   body->set_image_id(memory.id());
-  EncodeSize3(memory.image().extent.v, body->mutable_region());
+  wire::EncodeSize3(memory.image().extent.v, body->mutable_region());
 }
 
 // A copy of all of it, to or from the buffer in the shadow.
@@ -145,15 +145,15 @@ cl_int PostCopy(EnqueueCall* copy, const MemObject& memory, const MemObject& sha
     pb::EnqueueCopyImageToBuffer& body = *copy->command().mutable_enqueue_copy_image_to_buffer();
     body.set_buffer_id(shadow.id());
     body.set_image_id(memory.id());
-    EncodeSize3(origin, body.mutable_origin());
-    EncodeSize3(memory.image().extent.v, body.mutable_region());
+    wire::EncodeSize3(origin, body.mutable_origin());
+    wire::EncodeSize3(memory.image().extent.v, body.mutable_region());
     return copy->Submit(body.mutable_on());
   }
   pb::EnqueueCopyBufferToImage& body = *copy->command().mutable_enqueue_copy_buffer_to_image();
   body.set_buffer_id(shadow.id());
   body.set_image_id(memory.id());
-  EncodeSize3(origin, body.mutable_origin());
-  EncodeSize3(memory.image().extent.v, body.mutable_region());
+  wire::EncodeSize3(origin, body.mutable_origin());
+  wire::EncodeSize3(memory.image().extent.v, body.mutable_region());
   return copy->Submit(body.mutable_on());
 }
 cl_command_type CopyType(const MemObject& memory, bool to_shadow) {
@@ -173,7 +173,7 @@ absl::Status MakeBeside(MemObject* memory, SharedObject* shared, Make make_buffe
       Ref<MemObject>::Adopt(new MemObject(Ref<Context>(&memory->context()), std::move(*about)));
   RETURN_IF_ERROR(make_buffer(beside.get()));
   const cl_int status =
-      memory->is_image() ? MakeImage(memory, {}) : sluice::MakeBuffer(memory, nullptr);
+      memory->is_image() ? MakeImage(memory, {}) : client::MakeBuffer(memory, nullptr);
   if (status != CL_SUCCESS)
     return absl::UnavailableError(absl::StrCat("what is beside it cannot be made: ", status));
   shared->SetShadow(std::move(beside));
@@ -280,4 +280,4 @@ cl_int PostGiveShadow(Queue* queue, const Ref<MemObject>& memory, const GiveShad
   return call.Submit(given.mutable_on());
 }
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

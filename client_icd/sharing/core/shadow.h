@@ -28,7 +28,7 @@
 #include "client_icd/sharing/core/native_object.h"
 #include "client_icd/sharing/core/shared_object.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 
 // The memory object's bytes, tightly packed.
 uint64_t PackedBytes(const MemObject& memory);
@@ -56,4 +56,4 @@ struct GiveShadow {
 cl_int PostGiveShadow(Queue* queue, const Ref<MemObject>& memory, const GiveShadow& give,
                       Event::Hook then);
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

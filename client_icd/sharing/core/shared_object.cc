@@ -10,7 +10,7 @@
 #include "client_icd/session/letting_go.h"
 #include "client_icd/session/session.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 
 const char* WayName(Way way) {
   switch (way) {
@@ -149,7 +149,7 @@ bool SharedObject::TakeKey() {
   TakenKeys& taken = TakenKeys::All();
   const NativeKey key = native_->key();
   std::shared_ptr<SharedState> other = taken.Take(key, state_);
-  const bool waits = other != nullptr && other->EndsByItself() && !OtherThreadsWereEnded();
+  const bool waits = other != nullptr && other->EndsByItself() && !os::OtherThreadsWereEnded();
   if (waits) {
     const absl::Time deadline = absl::Now() + native_->timeout();
     while (other != nullptr && other->EndsByItself() &&
@@ -199,4 +199,4 @@ SharedObject* SharedOf(const MemObject& memory) {
   return static_cast<SharedObject*>(memory.native());
 }
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

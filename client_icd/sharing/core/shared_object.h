@@ -32,7 +32,7 @@
 #include "client_icd/sharing/core/api_rules.h"
 #include "client_icd/sharing/core/native_object.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 
 // Of one context: who works on its native objects.
 class SharedRegistry final : public ContextAttachment {
@@ -189,4 +189,4 @@ class SharedObject final : public NativeBacking {
 // Null if the memory object was not made from a native object.
 SharedObject* SharedOf(const MemObject& memory);
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

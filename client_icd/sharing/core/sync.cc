@@ -12,7 +12,7 @@
 #include "client_icd/sharing/core/shadow.h"
 #include "proto/codec.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 namespace {
 
 struct Item {
@@ -216,8 +216,8 @@ template <typename Body>
 pb::Enqueue* NameWholeImage(const MemObject& memory, Body* body) {
   const size_t origin[3] = {0, 0, 0};
   body->set_mem_id(memory.id());
-  EncodeSize3(origin, body->mutable_origin());
-  EncodeSize3(memory.image().extent.v, body->mutable_region());
+  wire::EncodeSize3(origin, body->mutable_origin());
+  wire::EncodeSize3(memory.image().extent.v, body->mutable_region());
   return body->mutable_on();
 }
 template <typename Body>
@@ -591,4 +591,4 @@ cl_int EnqueueRelease(Api api, const SyncArguments& arguments, SyncSteps steps) 
   return EnqueueSync(api, arguments, std::move(steps), /*acquire=*/false);
 }
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

@@ -11,7 +11,7 @@
 #include "client_icd/sharing/core/native_object.h"
 #include "client_icd/sharing/core/shared_object.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 
 // Whether SLUICE_SHARING names this: a way, or for tests how a shadow is worked with: `shader`
 // (copies by shaders also on a CPU, where they are slow), `no-shader`, `semaphores` (of buffers
@@ -26,4 +26,4 @@ absl::Status MakeImported(MemObject* memory, SharedObject* shared);
 absl::Status ImportExported(MemObject* memory, const ExportedMemory& exported,
                             SharedObject* shared);
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

@@ -4,7 +4,7 @@
 #include "client_icd/sharing/d3d/d3d_memory.h"
 #include "client_icd/sharing/d3d/d3d_share.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 namespace {
 
 constexpr InteropExtension::Name kD3d10Names[] = {{"cl_khr_d3d10_sharing"}};
@@ -18,9 +18,9 @@ const InteropExtension kD3d10Interop = {
     .context_info = D3dShare<Direct3d10>::ContextInfo,
 };
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing
 
-namespace sluice::api {
+namespace sluice::client::api {
 
 using sharing::Direct3d10;
 
@@ -72,4 +72,4 @@ cl_int CL_API_CALL clEnqueueReleaseD3D10ObjectsKHR(cl_command_queue command_queu
       {command_queue, num_objects, mem_objects, num_events_in_wait_list, event_wait_list, event});
 }
 
-}  // namespace sluice::api
+}  // namespace sluice::client::api

@@ -9,7 +9,7 @@
 #include "client_icd/sharing/d3d/d3d_memory.h"
 #include "client_icd/sharing/d3d/d3d_share.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 namespace {
 
 #define DXGI_ROW(name, value, order, type) static_assert(DXGI_FORMAT_##name == value);
@@ -50,9 +50,9 @@ const InteropExtension kD3d11Interop = {
     .find_function = FindAlias,
 };
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing
 
-namespace sluice::api {
+namespace sluice::client::api {
 
 using sharing::Direct3d11;
 
@@ -104,4 +104,4 @@ cl_int CL_API_CALL clEnqueueReleaseD3D11ObjectsKHR(cl_command_queue command_queu
       {command_queue, num_objects, mem_objects, num_events_in_wait_list, event_wait_list, event});
 }
 
-}  // namespace sluice::api
+}  // namespace sluice::client::api

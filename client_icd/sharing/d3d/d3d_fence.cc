@@ -5,15 +5,15 @@
 
 #include "absl/time/clock.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 
 D3d11Fence::~D3d11Fence() {
   if (event_ != nullptr) ::CloseHandle(event_);
 }
 
 bool D3d11Fence::Make(ID3D11Device* device, ID3D11DeviceContext* commands) {
-  const auto newer = ComPtr<ID3D11Device5>::Of(device);
-  commands_ = ComPtr<ID3D11DeviceContext4>::Of(commands);
+  const auto newer = os::ComPtr<ID3D11Device5>::Of(device);
+  commands_ = os::ComPtr<ID3D11DeviceContext4>::Of(commands);
   if (!newer || !commands_) return false;
   if (FAILED(
           newer->CreateFence(0, D3D11_FENCE_FLAG_NONE, __uuidof(ID3D11Fence), fence_.out_void())))
@@ -36,4 +36,4 @@ cl_int D3d11Fence::Wait(absl::Time deadline) {
   return CL_SUCCESS;
 }
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

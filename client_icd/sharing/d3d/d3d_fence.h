@@ -11,7 +11,7 @@
 #include "absl/time/time.h"
 #include "broker/os/com_ptr.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 
 class D3d11Fence {
  public:
@@ -31,8 +31,8 @@ class D3d11Fence {
   cl_int Wait(absl::Time deadline);
 
  private:
-  ComPtr<ID3D11DeviceContext4> commands_;
-  ComPtr<ID3D11Fence> fence_;
+  os::ComPtr<ID3D11DeviceContext4> commands_;
+  os::ComPtr<ID3D11Fence> fence_;
   HANDLE event_ = nullptr;
   UINT64 value_ = 0;
 };
@@ -49,4 +49,4 @@ class NoD3dFence {
   cl_int Wait(absl::Time) { return CL_INVALID_OPERATION; }
 };
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <iterator>
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 namespace {
 
 struct Row {
@@ -68,4 +68,4 @@ D3d9Plane FindD3d9Plane(uint32_t format, uint32_t plane) {
   return {*Find(kD3d9Formats, format), 1, 1, 0};
 }
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

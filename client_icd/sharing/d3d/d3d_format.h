@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <optional>
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 
 // Of a DXGI_FORMAT; nothing if it is not in the table.
 std::optional<cl_image_format> FindDxgiFormat(uint32_t dxgi_format);
@@ -51,4 +51,4 @@ struct D3d9Plane {
 uint32_t D3d9Planes(uint32_t format);
 D3d9Plane FindD3d9Plane(uint32_t format, uint32_t plane);  // `plane` is one of those.
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

@@ -11,7 +11,7 @@
 #include "client_icd/objects/queue.h"
 #include "client_icd/session/letting_go.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 
 bool D3dThread::Post(JobThread::Job job) {
   {
@@ -142,15 +142,15 @@ AdapterLuid ToAdapterLuid(const LUID& luid) {
 }
 
 std::optional<AdapterLuid> LuidOfDxgiAdapter(IUnknown* object) {
-  const ComPtr<IDXGIAdapter> adapter = ComPtr<IDXGIAdapter>::Of(object);
+  const os::ComPtr<IDXGIAdapter> adapter = os::ComPtr<IDXGIAdapter>::Of(object);
   DXGI_ADAPTER_DESC desc;
   if (!adapter || FAILED(adapter->GetDesc(&desc))) return std::nullopt;
   return ToAdapterLuid(desc.AdapterLuid);
 }
 
 std::optional<AdapterLuid> LuidOfDxgiDevice(IUnknown* object) {
-  const ComPtr<IDXGIDevice> device = ComPtr<IDXGIDevice>::Of(object);
-  ComPtr<IDXGIAdapter> adapter;
+  const os::ComPtr<IDXGIDevice> device = os::ComPtr<IDXGIDevice>::Of(object);
+  os::ComPtr<IDXGIAdapter> adapter;
   if (!device || FAILED(device->GetAdapter(adapter.out()))) return std::nullopt;
   return LuidOfDxgiAdapter(adapter.get());
 }
@@ -165,4 +165,4 @@ void CopyRows(const Pitched& to, const Pitched& from, size_t row_bytes, size_t r
   }
 }
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

@@ -31,7 +31,7 @@
 #include "client_icd/sharing/core/native_wait.h"
 #include "client_icd/sharing/core/native_watch.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 
 // Thread-safe.
 class D3dThread final : public NativeThread {
@@ -126,4 +126,4 @@ struct Pitched {
 };
 void CopyRows(const Pitched& to, const Pitched& from, size_t row_bytes, size_t rows, size_t slices);
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

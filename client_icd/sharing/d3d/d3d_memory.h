@@ -11,7 +11,7 @@
 #include "client_icd/sharing/d3d/d3d_share.h"
 #include "proto/image_format.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 
 template <typename T>
 D3dShape ShapeOf(typename T::Buffer* buffer) {
@@ -55,15 +55,15 @@ cl_int DescribeResource(const D3dShare<T>& share, Typed* given, UINT index, D3dS
                         cl_image_format* format) {
   constexpr cl_int kInvalid = T::kTokens.invalid_resource;
   // CL_INVALID_D3D1x_RESOURCE_KHR if resource is not a Direct3D buffer (texture) resource, ...
-  const auto resource = ComPtr<Typed>::Of(given);
+  const auto resource = os::ComPtr<Typed>::Of(given);
   if (!resource) return kInvalid;
   out->shape = ShapeOf<T>(resource.get());
   // ... if it was created with the usage IMMUTABLE, or is a multisampled texture, ...
   if (out->shape.immutable || out->shape.samples != 1) return kInvalid;
   // ... or if context was not created against the same Direct3D device from which it was created.
-  ComPtr<typename T::Device> device;
+  os::ComPtr<typename T::Device> device;
   resource->GetDevice(device.out());
-  if (!IsSameObject(device.get(), share.device())) return kInvalid;
+  if (!os::IsSameObject(device.get(), share.device())) return kInvalid;
   // CL_INVALID_VALUE if subresource is not a valid subresource index for resource.
   const std::optional<D3dExtent> extent = ExtentOf(out->shape, index);
   if (!extent) return CL_INVALID_VALUE;
@@ -72,9 +72,9 @@ cl_int DescribeResource(const D3dShare<T>& share, Typed* given, UINT index, D3dS
     const std::optional<cl_image_format> found = FindDxgiFormat(out->shape.dxgi_format);
     if (!found) return CL_INVALID_IMAGE_FORMAT_DESCRIPTOR;
     *format = *found;
-    out->element_bytes = ElementBytes(*found);
+    out->element_bytes = wire::ElementBytes(*found);
   }
-  out->resource = ComPtr<typename T::Resource>::Share(resource.get());
+  out->resource = os::ComPtr<typename T::Resource>::Share(resource.get());
   out->given = given;
   out->index = index;
   out->extent = *extent;
@@ -111,7 +111,7 @@ cl_int CreateFromResource(Context* context, cl_mem_flags flags, Typed* given, UI
     about.image = MakeImageShape(format, desc);
   }
   auto object = std::make_unique<D3dObject<T>>(
-      share->thread(), ComPtr<typename T::Device>::Share(share->device()), std::move(from));
+      share->thread(), os::ComPtr<typename T::Device>::Share(share->device()), std::move(from));
   return CreateShared(context, std::move(about), T::kTokens.api, std::move(object), out);
 }
 
@@ -129,4 +129,4 @@ cl_mem CreateFromD3d(cl_context context_handle, cl_mem_flags flags, Typed* resou
   return memory.Detach()->handle();
 }
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

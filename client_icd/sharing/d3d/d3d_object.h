@@ -27,12 +27,12 @@
 #include "client_icd/sharing/d3d/d3d_work.h"
 #include "proto/status_macros.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 
 // What an OpenCL memory object was made from.
 template <typename T>
 struct D3dSubresource {
-  ComPtr<typename T::Resource> resource;
+  os::ComPtr<typename T::Resource> resource;
   void* given = nullptr;  // The application's own pointer to it.
   D3dShape shape;
   UINT index = 0;
@@ -44,12 +44,13 @@ struct D3dSubresource {
 template <typename T>
 class D3dObject final : public NativeObject {
  public:
-  D3dObject(std::shared_ptr<D3dThread> thread, ComPtr<typename T::Device> device,
+  D3dObject(std::shared_ptr<D3dThread> thread, os::ComPtr<typename T::Device> device,
             D3dSubresource<T> subresource)
       : thread_(std::move(thread)),
         device_(std::move(device)),
         subresource_(std::move(subresource)),
-        key_{reinterpret_cast<uintptr_t>(ComPtr<IUnknown>::Of(subresource_.resource.get()).get()),
+        key_{reinterpret_cast<uintptr_t>(
+                 os::ComPtr<IUnknown>::Of(subresource_.resource.get()).get()),
              subresource_.index, 0},
         work_(std::make_shared<D3dWork<T>>(device_.get())) {}
   // To let go of what is ours on the device may wait for its lock, and a device of one thread
@@ -119,16 +120,16 @@ class D3dObject final : public NativeObject {
     typename T::Texture2dDesc desc = PlainTexture2d();
     desc.BindFlags = T::kShaderResource;
     desc.MiscFlags = T::kSharedKeyedMutex | T::kSharedNtHandle;
-    ComPtr<typename T::Texture2d> made;
+    os::ComPtr<typename T::Texture2d> made;
     const HRESULT result = device_->CreateTexture2D(&desc, nullptr, made.out());
     if (FAILED(result)) {
       return absl::UnavailableError(
           absl::StrCat("a texture with a keyed mutex is not to be had: 0x",
                        absl::Hex(static_cast<uint32_t>(result))));
     }
-    ASSIGN_OR_RETURN(const std::shared_ptr<KeyedMutex> mutex, KeyedMutexOf(made.get()));
+    ASSIGN_OR_RETURN(const std::shared_ptr<os::KeyedMutex> mutex, os::KeyedMutexOf(made.get()));
     ASSIGN_OR_RETURN(ExportedMemory exported, ExportTexture(made.get(), /*keyed_mutex=*/true));
-    shadow_ = ComPtr<typename T::Resource>::Share(made.get());
+    shadow_ = os::ComPtr<typename T::Resource>::Share(made.get());
     mutex_ = std::make_shared<ShadowMutex>(mutex);
     return exported;
   }
@@ -215,7 +216,7 @@ class D3dObject final : public NativeObject {
     desc.ByteWidth = subresource_.shape.width;
     desc.Usage = T::kStaging;
     desc.CPUAccessFlags = T::kCpuAccess;
-    ComPtr<typename T::Buffer> made;
+    os::ComPtr<typename T::Buffer> made;
     return Keep(device_->CreateBuffer(&desc, nullptr, made.out()), made);
   }
   // Of the subresource's size, for the device's own use.
@@ -233,7 +234,7 @@ class D3dObject final : public NativeObject {
     typename T::Texture2dDesc desc = PlainTexture2d();
     desc.Usage = T::kStaging;
     desc.CPUAccessFlags = T::kCpuAccess;
-    ComPtr<typename T::Texture2d> made;
+    os::ComPtr<typename T::Texture2d> made;
     return Keep(device_->CreateTexture2D(&desc, nullptr, made.out()), made);
   }
   cl_int MakeStagingTexture3d() {
@@ -245,13 +246,13 @@ class D3dObject final : public NativeObject {
     desc.Format = static_cast<DXGI_FORMAT>(subresource_.shape.dxgi_format);
     desc.Usage = T::kStaging;
     desc.CPUAccessFlags = T::kCpuAccess;
-    ComPtr<typename T::Texture3d> made;
+    os::ComPtr<typename T::Texture3d> made;
     return Keep(device_->CreateTexture3D(&desc, nullptr, made.out()), made);
   }
   template <typename Typed>
-  cl_int Keep(HRESULT result, const ComPtr<Typed>& made) {
+  cl_int Keep(HRESULT result, const os::ComPtr<Typed>& made) {
     if (FAILED(result)) return CL_OUT_OF_RESOURCES;
-    staging_ = ComPtr<typename T::Resource>::Share(made.get());
+    staging_ = os::ComPtr<typename T::Resource>::Share(made.get());
     return CL_SUCCESS;
   }
 
@@ -282,15 +283,15 @@ class D3dObject final : public NativeObject {
 
   const std::shared_ptr<D3dThread> thread_;
   // Constant until the end.
-  ComPtr<typename T::Device> device_;
+  os::ComPtr<typename T::Device> device_;
   D3dSubresource<T> subresource_;
   const NativeKey key_;
   // Made with the memory object, if it goes by a shadow.
-  ComPtr<typename T::Resource> shadow_;
+  os::ComPtr<typename T::Resource> shadow_;
   std::shared_ptr<ShadowMutex> mutex_;
   // Native thread only. Made with the first acquire.
   std::shared_ptr<D3dWork<T>> work_;
-  ComPtr<typename T::Resource> staging_;
+  os::ComPtr<typename T::Resource> staging_;
 };
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

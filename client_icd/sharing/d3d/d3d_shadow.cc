@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/status_macros.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 namespace {
 
 void Warn(const absl::Status& status) {
@@ -19,7 +19,7 @@ void Warn(const absl::Status& status) {
 cl_int ShadowMutex::Take(absl::Time deadline, NativeWatch::Turn* turn) {
   if (lost_) return CL_OUT_OF_RESOURCES;
   NativeWait wait(turn);
-  const absl::Status taken = mutex_->Acquire(kTextureMakersKey, deadline - absl::Now());
+  const absl::Status taken = mutex_->Acquire(os::kTextureMakersKey, deadline - absl::Now());
   const bool in_time = wait.End();
   if (taken.ok()) return in_time ? CL_SUCCESS : Give(false, CL_OUT_OF_RESOURCES, turn);
   lost_ = absl::IsDataLoss(taken);
@@ -29,7 +29,8 @@ cl_int ShadowMutex::Take(absl::Time deadline, NativeWatch::Turn* turn) {
 
 cl_int ShadowMutex::Give(bool to_worker, cl_int status, NativeWatch::Turn* turn) {
   const NativeWait wait(turn);
-  const absl::Status given = mutex_->Release(to_worker ? kTextureUsersKey : kTextureMakersKey);
+  const absl::Status given =
+      mutex_->Release(to_worker ? os::kTextureUsersKey : os::kTextureMakersKey);
   if (given.ok()) return status;
   Warn(given);
   return CL_OUT_OF_RESOURCES;
@@ -39,7 +40,7 @@ void ShadowMutex::TakeBack(NativeWatch::Turn* turn) {
   if (lost_) return;
   NativeWait wait(turn);
   // Mostly the worker has given it back, so that nobody will give it to its key: no waiting.
-  const absl::Status taken = mutex_->Acquire(kTextureUsersKey, absl::ZeroDuration());
+  const absl::Status taken = mutex_->Acquire(os::kTextureUsersKey, absl::ZeroDuration());
   wait.End();
   lost_ = absl::IsDataLoss(taken);
   if (taken.ok()) Give(/*to_worker=*/false, CL_SUCCESS, turn);
@@ -49,8 +50,8 @@ absl::StatusOr<ExportedMemory> ExportTexture(IUnknown* texture, bool keyed_mutex
   ExportedMemory exported;
   exported.kind = ExportedMemory::Kind::kD3d11Texture;
   exported.keyed_mutex = keyed_mutex;
-  ASSIGN_OR_RETURN(exported.fd, ShareTexture(texture));
+  ASSIGN_OR_RETURN(exported.fd, os::ShareTexture(texture));
   return exported;
 }
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

@@ -23,12 +23,12 @@
 #include "client_icd/base/client_log.h"
 #include "client_icd/sharing/core/native_object.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 
 // The texture's keyed mutex as this side holds it.
 class ShadowMutex {
  public:
-  explicit ShadowMutex(std::shared_ptr<KeyedMutex> mutex) : mutex_(std::move(mutex)) {}
+  explicit ShadowMutex(std::shared_ptr<os::KeyedMutex> mutex) : mutex_(std::move(mutex)) {}
 
   // `turn`, here and below: the command's, which may be given up meanwhile (these calls may take
   // the device's lock); null if there is none.
@@ -42,11 +42,11 @@ class ShadowMutex {
   void TakeBack(NativeWatch::Turn* turn);
 
  private:
-  const std::shared_ptr<KeyedMutex> mutex_;
+  const std::shared_ptr<os::KeyedMutex> mutex_;
   bool lost_ = false;
 };
 
 // What a texture that was made to be shared is handed over as.
 absl::StatusOr<ExportedMemory> ExportTexture(IUnknown* texture, bool keyed_mutex);
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

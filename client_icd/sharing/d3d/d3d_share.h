@@ -20,7 +20,7 @@
 #include "client_icd/sharing/d3d/d3d_interop.h"
 #include "client_icd/sharing/d3d/d3d_traits.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 
 extern const InteropExtension kD3d10Interop;
 extern const InteropExtension kD3d11Interop;
@@ -29,7 +29,7 @@ extern const InteropExtension kD3d11Interop;
 template <typename T>
 class D3dShare final : public D3dInterop {
  public:
-  D3dShare(ComPtr<typename T::Device> device, bool user_sync, bool callers_only)
+  D3dShare(os::ComPtr<typename T::Device> device, bool user_sync, bool callers_only)
       : D3dInterop(user_sync, callers_only), device_(std::move(device)) {}
   ~D3dShare() override {
     if (CommandStream::HandlesHere()) thread()->LetGo([device = std::move(device_)] {});
@@ -43,7 +43,7 @@ class D3dShare final : public D3dInterop {
     const uint64_t* value = list.Find(static_cast<uint64_t>(T::kTokens.device_property));
     if (value == nullptr || *value == 0) return CL_SUCCESS;
     // NOLINTNEXTLINE(performance-no-int-to-ptr): the list carries pointers as numbers.
-    auto device = ComPtr<typename T::Device>::Of(reinterpret_cast<IUnknown*>(*value));
+    auto device = os::ComPtr<typename T::Device>::Of(reinterpret_cast<IUnknown*>(*value));
     if (!device) return T::kTokens.invalid_device;
     const bool protects = Protect(device.get());
     out->push_back(
@@ -67,13 +67,13 @@ class D3dShare final : public D3dInterop {
   // Makes the device one that several threads may use; false if it cannot be.
   static bool Protect(typename T::Device* device) {
     if ((device->GetCreationFlags() & T::kSingleThreaded) != 0) return false;
-    const auto multithread = ComPtr<typename T::Multithread>::Of(T::CommandsOf(device).get());
+    const auto multithread = os::ComPtr<typename T::Multithread>::Of(T::CommandsOf(device).get());
     if (!multithread) return false;
     multithread->SetMultithreadProtected(TRUE);
     return true;
   }
 
-  ComPtr<typename T::Device> device_;  // Constant until the end.
+  os::ComPtr<typename T::Device> device_;  // Constant until the end.
 };
 
 // clGetDeviceIDsFromD3D1xKHR.
@@ -92,10 +92,10 @@ cl_int GetD3dDevices(cl_platform_id platform_handle, cl_uint source, void* objec
   const bool is_device = source == kTokens.device_source;
   const std::optional<AdapterLuid> luid =
       is_device ? LuidOfDxgiDevice(unknown) : LuidOfDxgiAdapter(unknown);
-  const bool is_object = is_device ? bool(ComPtr<typename T::Device>::Of(unknown)) : bool(luid);
+  const bool is_object = is_device ? bool(os::ComPtr<typename T::Device>::Of(unknown)) : bool(luid);
   if (!is_object) return CL_DEVICE_NOT_FOUND;
   return GiveDevices(*platform, luid, set == kTokens.all_devices, num_entries, devices,
                      num_devices);
 }
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

@@ -13,7 +13,7 @@
 #include "client_icd/sharing/d3d/d3d_fence.h"
 #include "client_icd/sharing/d3d/d3d_format.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 
 // Of an extension; the NV tokens of Direct3D 11 have the KHR ones' values.
 struct D3dTokens {
@@ -70,7 +70,9 @@ struct Direct3d10 {
   static constexpr UINT kSharedNtHandle = 0;  // Direct3D 10 makes no textures with NT handles.
   using Fence = NoD3dFence;
 
-  static ComPtr<Commands> CommandsOf(Device* device) { return ComPtr<Commands>::Share(device); }
+  static os::ComPtr<Commands> CommandsOf(Device* device) {
+    return os::ComPtr<Commands>::Share(device);
+  }
   static void End(Commands*, Query* query) { query->End(); }
   static HRESULT IsDone(Commands*, Query* query) { return query->GetData(nullptr, 0, 0); }
 
@@ -142,8 +144,8 @@ struct Direct3d11 {
   static constexpr UINT kSharedNtHandle = D3D11_RESOURCE_MISC_SHARED_NTHANDLE;
   using Fence = D3d11Fence;
 
-  static ComPtr<Commands> CommandsOf(Device* device) {
-    ComPtr<Commands> commands;
+  static os::ComPtr<Commands> CommandsOf(Device* device) {
+    os::ComPtr<Commands> commands;
     device->GetImmediateContext(commands.out());
     return commands;
   }
@@ -165,4 +167,4 @@ struct Direct3d11 {
   }
 };
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

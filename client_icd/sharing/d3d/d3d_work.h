@@ -12,7 +12,7 @@
 #include "client_icd/sharing/d3d/d3d_interop.h"
 #include "client_icd/sharing/d3d/d3d_traits.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 
 // The device's lock, as long as it lives. A device of one thread has nothing to lock.
 template <typename T>
@@ -21,7 +21,7 @@ class D3dLock {
   // `turn` may be null.
   D3dLock(typename T::Device* device, NativeWatch::Turn* turn)
       : commands_(T::CommandsOf(device)),
-        multithread_(ComPtr<typename T::Multithread>::Of(commands_.get())) {
+        multithread_(os::ComPtr<typename T::Multithread>::Of(commands_.get())) {
     if (!multithread_) return;
     NativeWait wait(turn);
     multithread_->Enter();
@@ -38,8 +38,8 @@ class D3dLock {
   typename T::Commands* commands() const { return commands_.get(); }
 
  private:
-  const ComPtr<typename T::Commands> commands_;
-  const ComPtr<typename T::Multithread> multithread_;
+  const os::ComPtr<typename T::Commands> commands_;
+  const os::ComPtr<typename T::Multithread> multithread_;
   bool in_time_ = true;
 };
 
@@ -65,7 +65,7 @@ class D3dCommands {
 
  private:
   const D3dLock<T> lock_;
-  ComPtr<typename T::Predicate> predicate_;
+  os::ComPtr<typename T::Predicate> predicate_;
   BOOL predicate_value_ = FALSE;
 };
 
@@ -128,9 +128,9 @@ class D3dWork {
   typename T::Device* const device_;  // The owner's.
   NativeWatch::Turn* turn_ = nullptr;
   typename T::Fence fence_;
-  ComPtr<typename T::Query> query_;
+  os::ComPtr<typename T::Query> query_;
   bool signalled_ = false;
   bool pending_ = false;  // Work of ours was given to the device and not waited for.
 };
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

@@ -7,7 +7,7 @@
 #include "client_icd/sharing/d3d/dx9_share.h"
 #include "client_icd/sharing/d3d/dx9_surface.h"
 
-namespace sluice {
+namespace sluice::client {
 namespace sharing {
 namespace {
 
@@ -21,15 +21,15 @@ cl_int HoldSurface(const Context& context, const Dx9Surface::Source& source,
   if (adapter == nullptr) return CL_INVALID_OPERATION;
   // CL_INVALID_DX9_MEDIA_SURFACE_KHR if resource is not a valid resource or is not associated with
   // adapter_type, ...
-  const auto surface = ComPtr<IDirect3DSurface9>::Of(source.info.resource);
-  ComPtr<IDirect3DDevice9> device;
+  const auto surface = os::ComPtr<IDirect3DSurface9>::Of(source.info.resource);
+  os::ComPtr<IDirect3DDevice9> device;
   if (!surface || FAILED(surface->GetDevice(device.out())) ||
-      !IsSameObject(device.get(), adapter->device.get()))
+      !os::IsSameObject(device.get(), adapter->device.get()))
     return CL_INVALID_DX9_MEDIA_SURFACE_KHR;
   // ... or if shared_handle is not NULL or a valid handle value: surfaces of plain Direct3D 9 have
   // none.
   const bool has_handle = source.info.shared_handle != nullptr;
-  const bool may_have = ComPtr<IDirect3DDevice9Ex>::Of(device.get()) &&
+  const bool may_have = os::ComPtr<IDirect3DDevice9Ex>::Of(device.get()) &&
                         source.adapter_type != CL_ADAPTER_D3D9_KHR &&
                         source.info.shared_handle != INVALID_HANDLE_VALUE;
   if (has_handle && !may_have) return CL_INVALID_DX9_MEDIA_SURFACE_KHR;
@@ -155,4 +155,4 @@ cl_int CL_API_CALL clEnqueueReleaseDX9MediaSurfacesKHR(
 }
 
 }  // namespace api
-}  // namespace sluice
+}  // namespace sluice::client

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 namespace {
 
 struct AdapterProperty {
@@ -20,10 +20,10 @@ constexpr AdapterProperty kProperties[] = {
 };
 
 // A DXVA device does not tell its Direct3D device, but its surfaces do.
-ComPtr<IDirect3DDevice9> DeviceOfDxva(IUnknown* object) {
-  ComPtr<IDirect3DDevice9> device;
-  const auto dxva = ComPtr<IDXVAHD_Device>::Of(object);
-  ComPtr<IDirect3DSurface9> surface;
+os::ComPtr<IDirect3DDevice9> DeviceOfDxva(IUnknown* object) {
+  os::ComPtr<IDirect3DDevice9> device;
+  const auto dxva = os::ComPtr<IDXVAHD_Device>::Of(object);
+  os::ComPtr<IDirect3DSurface9> surface;
   constexpr UINT kSize = 16;
   if (dxva && SUCCEEDED(dxva->CreateVideoSurface(
                   kSize, kSize, static_cast<D3DFORMAT>(MAKEFOURCC('N', 'V', '1', '2')),
@@ -32,13 +32,13 @@ ComPtr<IDirect3DDevice9> DeviceOfDxva(IUnknown* object) {
   return device;
 }
 
-ComPtr<IDirect3DDevice9> DeviceOf(cl_dx9_media_adapter_type_khr type, IUnknown* object) {
+os::ComPtr<IDirect3DDevice9> DeviceOf(cl_dx9_media_adapter_type_khr type, IUnknown* object) {
   switch (type) {
     case CL_ADAPTER_D3D9_KHR:
-      return ComPtr<IDirect3DDevice9>::Of(object);
+      return os::ComPtr<IDirect3DDevice9>::Of(object);
     case CL_ADAPTER_D3D9EX_KHR: {
-      const auto device = ComPtr<IDirect3DDevice9Ex>::Of(object);
-      return ComPtr<IDirect3DDevice9>::Share(device.get());
+      const auto device = os::ComPtr<IDirect3DDevice9Ex>::Of(object);
+      return os::ComPtr<IDirect3DDevice9>::Share(device.get());
     }
     case CL_ADAPTER_DXVA_KHR:
       return DeviceOfDxva(object);
@@ -50,20 +50,20 @@ ComPtr<IDirect3DDevice9> DeviceOf(cl_dx9_media_adapter_type_khr type, IUnknown* 
 }  // namespace
 
 std::optional<Dx9Adapter> Dx9Adapter::Of(cl_dx9_media_adapter_type_khr type, IUnknown* object) {
-  ComPtr<IDirect3DDevice9> device = DeviceOf(type, object);
+  os::ComPtr<IDirect3DDevice9> device = DeviceOf(type, object);
   if (!device) return std::nullopt;
   return Dx9Adapter{type, std::move(device),
-                    ComPtr<IUnknown>::Share(type == CL_ADAPTER_DXVA_KHR ? object : nullptr)};
+                    os::ComPtr<IUnknown>::Share(type == CL_ADAPTER_DXVA_KHR ? object : nullptr)};
 }
 
 std::optional<AdapterLuid> Dx9Adapter::luid() const {
-  ComPtr<IDirect3D9> direct3d;
+  os::ComPtr<IDirect3D9> direct3d;
   D3DDEVICE_CREATION_PARAMETERS parameters;
   if (FAILED(device->GetDirect3D(direct3d.out())) ||
       FAILED(device->GetCreationParameters(&parameters)))
     return std::nullopt;
   // Direct3D 9 tells LUIDs in its Ex form only.
-  const auto ex = ComPtr<IDirect3D9Ex>::Of(direct3d.get());
+  const auto ex = os::ComPtr<IDirect3D9Ex>::Of(direct3d.get());
   LUID luid;
   if (!ex || FAILED(ex->GetAdapterLUID(parameters.AdapterOrdinal, &luid))) return std::nullopt;
   return ToAdapterLuid(luid);
@@ -115,4 +115,4 @@ const InteropExtension kDx9Interop = {
     .open = Dx9Share::Open,
 };
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

@@ -15,7 +15,7 @@
 #include "client_icd/session/command_stream.h"
 #include "client_icd/sharing/d3d/d3d_interop.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 
 extern const InteropExtension kDx9Interop;
 
@@ -23,8 +23,8 @@ extern const InteropExtension kDx9Interop;
 struct Dx9Adapter {
   cl_dx9_media_adapter_type_khr type = 0;
   // The Direct3D device itself, or that on which the DXVA device makes its surfaces.
-  ComPtr<IDirect3DDevice9> device;
-  ComPtr<IUnknown> dxva;
+  os::ComPtr<IDirect3DDevice9> device;
+  os::ComPtr<IUnknown> dxva;
 
   // Nothing if the object is not of that type.
   static std::optional<Dx9Adapter> Of(cl_dx9_media_adapter_type_khr type, IUnknown* object);
@@ -57,4 +57,4 @@ class Dx9Share final : public D3dInterop {
   std::vector<Dx9Adapter> adapters_;  // Constant until the end.
 };
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

@@ -10,7 +10,7 @@
 #include "client_icd/base/client_log.h"
 #include "client_icd/session/command_stream.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 namespace {
 
 #define D3D9_ROW(name, value, order, type) static_assert(D3DFMT_##name == value);
@@ -93,7 +93,7 @@ cl_int Dx9Surface::Describe() {
 }
 
 cl_int Dx9Surface::ChooseAccess() {
-  ComPtr<IDirect3DBaseTexture9> texture;
+  os::ComPtr<IDirect3DBaseTexture9> texture;
   const bool of_texture =
       SUCCEEDED(surface_->GetContainer(__uuidof(IDirect3DBaseTexture9), texture.out_void()));
   const bool dynamic = (desc_.Usage & D3DUSAGE_DYNAMIC) != 0;
@@ -117,7 +117,7 @@ cl_int Dx9Surface::ChooseAccess() {
 
 // The only way to read a texture's level that cannot be locked is through a render target.
 bool Dx9Surface::CanCopyFrom() {
-  ComPtr<IDirect3D9> direct3d;
+  os::ComPtr<IDirect3D9> direct3d;
   D3DDEVICE_CREATION_PARAMETERS parameters;
   D3DDISPLAYMODE mode;
   return SUCCEEDED(device_->GetDirect3D(direct3d.out())) &&
@@ -159,7 +159,7 @@ cl_int Dx9Surface::Store(const uint8_t* packed, absl::Time deadline) {
 // ("Lost Devices" in Direct3D 9's documentation). Any other answer says nothing: plain Direct3D 9
 // refuses the question on a thread that is not the device's.
 cl_int Dx9Surface::CheckDevice() {
-  const auto ex = ComPtr<IDirect3DDevice9Ex>::Of(device_.get());
+  const auto ex = os::ComPtr<IDirect3DDevice9Ex>::Of(device_.get());
   switch (ex ? ex->CheckDeviceState(nullptr) : device_->TestCooperativeLevel()) {
     case D3DERR_DEVICELOST:
     case D3DERR_DEVICENOTRESET:
@@ -231,4 +231,4 @@ cl_int Dx9Surface::GetImageInfo(cl_image_info, const InfoSink& sink) {
   return sink.Value<cl_uint>(source_.plane);
 }
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

@@ -22,7 +22,7 @@
 #include "client_icd/sharing/d3d/d3d_interop.h"
 #include "proto/image_format.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 
 class Dx9Surface final : public NativeObject {
  public:
@@ -63,16 +63,16 @@ class Dx9Surface final : public NativeObject {
 
   Dx9Surface(std::shared_ptr<D3dThread> thread, IDirect3DDevice9* device, const Source& source)
       : thread_(std::move(thread)),
-        device_(ComPtr<IDirect3DDevice9>::Share(device)),
-        surface_(ComPtr<IDirect3DSurface9>::Share(source.info.resource)),
+        device_(os::ComPtr<IDirect3DDevice9>::Share(device)),
+        surface_(os::ComPtr<IDirect3DSurface9>::Share(source.info.resource)),
         source_(source),
-        key_{reinterpret_cast<uintptr_t>(ComPtr<IUnknown>::Of(surface_.get()).get()), 0,
+        key_{reinterpret_cast<uintptr_t>(os::ComPtr<IUnknown>::Of(surface_.get()).get()), 0,
              source.plane} {}
 
   cl_int Describe();
   cl_int ChooseAccess();
   bool CanCopyFrom();
-  size_t row_bytes() const { return width() * ElementBytes(plane_.format); }
+  size_t row_bytes() const { return width() * wire::ElementBytes(plane_.format); }
 
   // Waits for all that the device was given.
   cl_int WaitForDevice(absl::Time deadline);
@@ -84,17 +84,17 @@ class Dx9Surface final : public NativeObject {
 
   const std::shared_ptr<D3dThread> thread_;
   // Constant until the end.
-  ComPtr<IDirect3DDevice9> device_;
-  ComPtr<IDirect3DSurface9> surface_;
+  os::ComPtr<IDirect3DDevice9> device_;
+  os::ComPtr<IDirect3DSurface9> surface_;
   const Source source_;
   const NativeKey key_;
   D3DSURFACE_DESC desc_ = {};
   D3d9Plane plane_;
   Access access_ = Access::kLock;
   // Made with the first use.
-  ComPtr<IDirect3DQuery9> query_;
-  ComPtr<IDirect3DSurface9> system_memory_;
-  ComPtr<IDirect3DSurface9> render_target_;  // Access::kTexture.
+  os::ComPtr<IDirect3DQuery9> query_;
+  os::ComPtr<IDirect3DSurface9> system_memory_;
+  os::ComPtr<IDirect3DSurface9> render_target_;  // Access::kTexture.
 };
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

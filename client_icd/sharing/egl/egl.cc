@@ -15,7 +15,7 @@
 #include "client_icd/sharing/gl/gl_image.h"
 #include "client_icd/sharing/gl/gl_object.h"
 
-namespace sluice {
+namespace sluice::client {
 namespace sharing {
 namespace {
 
@@ -112,4 +112,4 @@ cl_int CL_API_CALL clEnqueueReleaseEGLObjectsKHR(cl_command_queue command_queue,
 }
 
 }  // namespace api
-}  // namespace sluice
+}  // namespace sluice::client

@@ -3,11 +3,11 @@
 
 #include <utility>
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 
 absl::StatusOr<EglApi> EglApi::Find() {
   EglApi egl;
-  absl::StatusOr<DynamicLibrary> library = DynamicLibrary::FindLoaded("libEGL.so.1");
+  absl::StatusOr<os::DynamicLibrary> library = os::DynamicLibrary::FindLoaded("libEGL.so.1");
   if (!library.ok()) return library.status();
   egl.library = *std::move(library);
 #define SLUICE_EGL_LOAD(type, name)                                 \
@@ -18,4 +18,4 @@ absl::StatusOr<EglApi> EglApi::Find() {
   return egl;
 }
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "broker/os/dynamic_library.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 
 #define SLUICE_EGL_REQUIRED(X)                            \
   X(PFNEGLGETPROCADDRESSPROC, GetProcAddress)             \
@@ -35,10 +35,10 @@ struct EglApi {
 #define SLUICE_EGL_MEMBER(type, name) type name = nullptr;
   SLUICE_EGL_REQUIRED(SLUICE_EGL_MEMBER)
 #undef SLUICE_EGL_MEMBER
-  DynamicLibrary library;
+  os::DynamicLibrary library;
 
   // NotFoundError if the process has no EGL.
   static absl::StatusOr<EglApi> Find();
 };
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

@@ -7,7 +7,7 @@
 #include "client_icd/sharing/gl/gl_api.h"
 #include "client_icd/sharing/gl/gl_bindings_linux.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 namespace {
 
 using Attributes = std::vector<EGLint>;
@@ -208,4 +208,4 @@ absl::StatusOr<std::unique_ptr<GlBinding>> MakeEglBinding(const GlContextRef& re
   return std::make_unique<EglBinding>(*std::move(egl), ref);
 }
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

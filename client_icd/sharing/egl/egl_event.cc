@@ -12,7 +12,7 @@
 #include "client_icd/sharing/gl/gl_event.h"
 #include "client_icd/sharing/gl/gl_share.h"
 
-namespace sluice::api {
+namespace sluice::client::api {
 
 cl_event CL_API_CALL clCreateEventFromEGLSyncKHR(cl_context context, CLeglSyncKHR sync,
                                                  CLeglDisplayKHR display,
@@ -53,4 +53,4 @@ cl_event CL_API_CALL clCreateEventFromEGLSyncKHR(cl_context context, CLeglSyncKH
                             errcode_ret);
 }
 
-}  // namespace sluice::api
+}  // namespace sluice::client::api

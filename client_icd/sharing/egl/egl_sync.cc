@@ -7,7 +7,7 @@
 #include "client_icd/sharing/egl/egl_api.h"
 #include "client_icd/sharing/gl/gl_api.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 namespace {
 
 // The extension's functions; null if the display has not got it, or is none.
@@ -51,4 +51,4 @@ cl_int WaitForEglFence(void* display, void* sync, absl::Time deadline) {
   return CL_OUT_OF_RESOURCES;
 }
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

@@ -8,7 +8,7 @@
 
 #include "absl/time/time.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 
 // A fence of that display. False for what is none, another kind of sync object among them.
 bool IsEglFence(void* display, void* sync);
@@ -19,4 +19,4 @@ bool FollowEglFence(void* display, void* sync);
 // CL_OUT_OF_RESOURCES when it is late, or is no more.
 cl_int WaitForEglFence(void* display, void* sync, absl::Time deadline);
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

@@ -11,7 +11,7 @@
 #include "client_icd/base/client_log.h"
 #include "client_icd/sharing/core/exit_gate.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 namespace {
 
 // From the check of a fence to the wait for it; a machine under load may need some of it.
@@ -134,7 +134,7 @@ cl_int FenceWaiters::Start(GlShare& share, Fence fence) {
       waiter->thread.Post([ref = ref_, waiter, beginning, fence = std::move(fence)] {
         const cl_int status = Begin(ref, waiter, fence);
         beginning->status = status;
-        beginning->thread = ThisThreadNumber();
+        beginning->thread = os::ThisThreadNumber();
         beginning->done.Notify();
         if (status == CL_SUCCESS) {
           const cl_int ended = fence.wait(*waiter->contexts, absl::Now() + kGlPatience);
@@ -150,7 +150,7 @@ cl_int FenceWaiters::Start(GlShare& share, Fence fence) {
   beginning->done.WaitForNotification();
   const absl::Time enough = absl::Now() + kMostToBegin;
   while (!own && beginning->status == CL_SUCCESS && !beginning->ended.load() &&
-         !ThreadSleeps(beginning->thread) && absl::Now() < enough) {
+         !os::ThreadSleeps(beginning->thread) && absl::Now() < enough) {
     std::this_thread::yield();
   }
   return beginning->status;
@@ -219,4 +219,4 @@ void FenceWaiters::LookAtAll(const GlContextRef& ref, const std::shared_ptr<Wait
   }
 }
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

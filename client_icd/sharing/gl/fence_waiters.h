@@ -39,7 +39,7 @@
 #include "client_icd/sharing/gl/gl_binding.h"
 #include "client_icd/sharing/gl/gl_share.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 
 class FenceWaiters {
  public:
@@ -101,4 +101,4 @@ class FenceWaiters {
   std::shared_ptr<Waiter> looker_ ABSL_GUARDED_BY(mu_);
 };
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

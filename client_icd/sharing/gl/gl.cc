@@ -13,7 +13,7 @@
 #include "client_icd/sharing/gl/gl_object.h"
 #include "client_icd/sharing/gl/gl_sync.h"
 
-namespace sluice {
+namespace sluice::client {
 namespace sharing {
 namespace {
 
@@ -185,4 +185,4 @@ cl_int CL_API_CALL clEnqueueReleaseGLObjects(cl_command_queue command_queue, cl_
 }
 
 }  // namespace api
-}  // namespace sluice
+}  // namespace sluice::client

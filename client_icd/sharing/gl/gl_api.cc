@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client_icd/sharing/gl/gl_api.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 absl::StatusOr<GlFunctions> LoadGlFunctions(const GlLookup& lookup) {
   GlFunctions gl;
 #define SLUICE_GL_LOAD_REQUIRED(type, name)             \
@@ -26,4 +26,4 @@ bool HasWord(const char* list, std::string_view word) {
   return false;
 }
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

@@ -18,7 +18,7 @@
 
 #include "absl/status/statusor.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 
 // Not in the headers of core OpenGL: glEGLImageTargetTexture2DOES of GL_OES_EGL_image, that of
 // GL_EXT_EGL_image_storage, glGetUnsignedBytevEXT and glGetUnsignedBytei_vEXT of
@@ -110,4 +110,4 @@ absl::StatusOr<GlFunctions> LoadGlFunctions(const GlLookup& lookup);
 // True if `word` is one of `list`, which has blanks between and may be null.
 bool HasWord(const char* list, std::string_view word);
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

@@ -24,7 +24,7 @@
 
 #include "absl/status/statusor.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 
 // What the application named in its context properties.
 struct GlContextRef {
@@ -93,4 +93,4 @@ absl::StatusOr<std::unique_ptr<GlBinding>> MakeGlBinding(const GlContextRef& ref
 // glGetString(GL_VERSION) of the context that is current on this thread.
 GlVersion CurrentVersion(const std::function<void*(const char*)>& lookup);
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

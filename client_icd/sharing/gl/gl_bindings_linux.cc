@@ -3,7 +3,7 @@
 
 #include "broker/os/dynamic_library.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 
 absl::StatusOr<std::unique_ptr<GlBinding>> MakeGlBinding(const GlContextRef& ref) {
   switch (ref.kind) {
@@ -18,7 +18,7 @@ absl::StatusOr<std::unique_ptr<GlBinding>> MakeGlBinding(const GlContextRef& ref
 
 void* FindInGlLibraries(const char* function) {
   for (const char* file : {"libGL.so.1", "libOpenGL.so.0", "libGLESv2.so.2"}) {
-    absl::StatusOr<DynamicLibrary> library = DynamicLibrary::FindLoaded(file);
+    absl::StatusOr<os::DynamicLibrary> library = os::DynamicLibrary::FindLoaded(file);
     if (!library.ok()) continue;
     void* address = library->Find(function);
     if (address == nullptr) continue;
@@ -29,4 +29,4 @@ void* FindInGlLibraries(const char* function) {
   return nullptr;
 }
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

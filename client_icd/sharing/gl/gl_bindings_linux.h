@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "client_icd/sharing/gl/gl_binding.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 
 absl::StatusOr<std::unique_ptr<GlBinding>> MakeEglBinding(const GlContextRef& ref);
 absl::StatusOr<std::unique_ptr<GlBinding>> MakeGlxBinding(const GlContextRef& ref);
@@ -16,4 +16,4 @@ absl::StatusOr<std::unique_ptr<GlBinding>> MakeGlxBinding(const GlContextRef& re
 // library of the process has it.
 void* FindInGlLibraries(const char* function);
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

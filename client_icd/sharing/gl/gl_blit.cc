@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client_icd/sharing/gl/gl_blit.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 
 GLenum GlBlit::AttachmentOf(const GlFormat& format) {
   return format.is_depth() ? GL_DEPTH_ATTACHMENT : GL_COLOR_ATTACHMENT0;
@@ -39,4 +39,4 @@ void GlBlit::Drop(const GlFunctions& gl) {
   if (texture_ != 0) gl.DeleteTextures(1, &texture_);
 }
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

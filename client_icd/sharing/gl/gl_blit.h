@@ -8,7 +8,7 @@
 
 #include "client_icd/sharing/gl/gl_holding.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 
 class GlBlit {
  public:
@@ -26,4 +26,4 @@ class GlBlit {
   GLuint source_ = 0;  // The framebuffer that it is read through.
 };
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

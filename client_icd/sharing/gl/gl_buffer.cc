@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 namespace {
 
 class BufferHolding final : public GlHolding {
@@ -119,4 +119,4 @@ void GlHolding::Narrow(const uint8_t* packed_in_buffer, uint8_t* packed) {
   std::memcpy(packed, packed_in_buffer, about_.bytes);
 }
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

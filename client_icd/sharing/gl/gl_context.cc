@@ -15,7 +15,7 @@
 #include "client_icd/session/info.h"
 #include "client_icd/sharing/gl/gl_image.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 namespace {
 
 // Of cl_khr_device_uuid.
@@ -117,9 +117,9 @@ const InteropExtension kGlInterop = {
     .add_image_formats = AddGlFormats,
 };
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing
 
-namespace sluice::api {
+namespace sluice::client::api {
 
 cl_int CL_API_CALL clGetGLContextInfoKHR(const cl_context_properties* properties,
                                          cl_gl_context_info param_name, size_t param_value_size,
@@ -148,4 +148,4 @@ cl_int CL_API_CALL clGetGLContextInfoKHR(const cl_context_properties* properties
   return sink.Value<cl_device_id>(devices.front());
 }
 
-}  // namespace sluice::api
+}  // namespace sluice::client::api

@@ -12,7 +12,7 @@
 #include "client_icd/objects/extensions.h"
 #include "client_icd/sharing/gl/gl_share.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 
 // cl_khr_gl_sharing, cl_khr_gl_event and cl_khr_gl_depth_images.
 extern const InteropExtension kGlInterop;
@@ -21,4 +21,4 @@ extern const InteropExtension kGlInterop;
 // it names none. CL_INVALID_PROPERTY, CL_INVALID_OPERATION, CL_INVALID_GL_SHAREGROUP_REFERENCE_KHR.
 cl_int OpenGlShare(const PropertyList& list, std::shared_ptr<GlShare>* out);
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 namespace {
 
 // Of a work-group, each way.
@@ -172,4 +172,4 @@ void GlCopier::DeletePrograms() {
   programs_.clear();
 }
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

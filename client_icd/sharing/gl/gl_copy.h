@@ -23,7 +23,7 @@
 #include "client_icd/sharing/gl/gl_format.h"
 #include "client_icd/sharing/gl/gl_share.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 
 class GlCopier {
  public:
@@ -93,4 +93,4 @@ class GlCopier {
   std::map<std::pair<GLenum, bool>, GLuint> programs_;
 };
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

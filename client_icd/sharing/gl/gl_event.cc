@@ -18,7 +18,7 @@
 #define CL_COMMAND_GL_FENCE_SYNC_OBJECT_KHR 0x200D
 #endif
 
-namespace sluice {
+namespace sluice::client {
 namespace sharing {
 namespace {
 
@@ -108,4 +108,4 @@ cl_event CL_API_CALL clCreateEventFromGLsyncKHR(cl_context context, cl_GLsync sy
 }
 
 }  // namespace api
-}  // namespace sluice
+}  // namespace sluice::client

@@ -8,11 +8,11 @@
 
 #include "client_icd/sharing/gl/fence_waiters.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 
 // "The command associated with the linked sync object has not completed" until `fence` has: the
 // event then ends, with an error if the wait failed.
 cl_event LinkFence(cl_context context, cl_command_type type, FenceWaiters::Fence fence,
                    cl_int* errcode_ret);
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

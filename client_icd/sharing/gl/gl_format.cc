@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <iterator>
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 namespace {
 
 // GL_BGRA_EXT of GL_EXT_texture_format_BGRA8888, an internal format of OpenGL ES alone.
@@ -122,4 +122,4 @@ const GlFormat* FindUnsizedGlFormat(GLenum internal_format, const GlComponents& 
   }
 }
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

@@ -11,7 +11,7 @@
 
 #include "client_icd/sharing/gl/gl_api.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 
 struct GlFormat {
   GLenum internal_format;
@@ -48,4 +48,4 @@ const GlFormat* FindUnsizedGlFormat(GLenum internal_format, const GlComponents& 
 const GlFormat* GlFormatsBegin();
 const GlFormat* GlFormatsEnd();
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

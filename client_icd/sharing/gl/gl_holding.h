@@ -26,7 +26,7 @@
 #include "client_icd/sharing/gl/gl_format.h"
 #include "client_icd/sharing/gl/gl_share.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 
 struct GlDescription {
   cl_gl_object_type type = 0;
@@ -86,4 +86,4 @@ cl_int HoldGlRenderbuffer(GlContexts& contexts, GLuint name, std::unique_ptr<GlH
 // CL_IMAGE_FORMAT_NOT_SUPPORTED if it has no OpenCL format or cannot be a two-dimensional texture.
 cl_int HoldEglImage(GlContexts& contexts, void* image, std::unique_ptr<GlHolding>* out);
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

@@ -9,7 +9,7 @@
 
 #include "client_icd/objects/device.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 namespace {
 
 // The image that table 9.4's words make of each target.
@@ -113,4 +113,4 @@ cl_int CreateFromGlObject(Context* context, cl_mem_flags flags, Api api,
   return CreateShared(context, std::move(about), api, std::move(object), out);
 }
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

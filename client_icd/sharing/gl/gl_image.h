@@ -10,7 +10,7 @@
 #include "client_icd/sharing/core/core.h"
 #include "client_icd/sharing/gl/gl_object.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 
 // 2D, rectangle, or a face of a cube map.
 bool IsTwoDimensionalTarget(GLenum target);
@@ -23,4 +23,4 @@ void AddGlFormats(const Context& context, std::vector<cl_image_format>* formats)
 cl_int CreateFromGlObject(Context* context, cl_mem_flags flags, Api api,
                           std::unique_ptr<GlObject> object, Ref<MemObject>* out);
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

@@ -9,7 +9,7 @@
 #include "client_icd/base/client_log.h"
 #include "client_icd/sharing/core/ways.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 cl_int GlObject::Make(std::shared_ptr<GlShare> share, Hold hold, std::unique_ptr<GlObject>* out) {
   // Shared with the job, which may outlive this call.
   auto holding = std::make_shared<std::unique_ptr<GlHolding>>();
@@ -182,4 +182,4 @@ cl_int GlObject::Store(const uint8_t* packed, absl::Time deadline) {
   return status != CL_SUCCESS ? status : contexts.Finish(deadline);
 }
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

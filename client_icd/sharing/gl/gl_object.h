@@ -12,7 +12,7 @@
 #include "client_icd/sharing/gl/gl_shadow.h"
 #include "client_icd/sharing/gl/gl_share.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 
 class GlObject final : public NativeObject {
  public:
@@ -49,4 +49,4 @@ class GlObject final : public NativeObject {
   std::function<void()> stuck_;       // Set by AttachSemaphores.
 };
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

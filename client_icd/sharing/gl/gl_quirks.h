@@ -24,7 +24,7 @@
 
 #include <string_view>
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 
 struct GlQuirks {
   // A texture's bytes lie in the order of its internal format's name, whatever it was made from.
@@ -45,4 +45,4 @@ inline GlQuirks GlQuirksOf(std::string_view vendor) {
   return {is_nvidia, is_nvidia, is_nvidia};
 }
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

@@ -7,7 +7,7 @@
 
 #include "proto/image_format.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 namespace {
 
 size_t Channels(const GlFormat& format) {
@@ -96,7 +96,7 @@ void NarrowChannel(cl_channel_type type, const uint8_t* wide, uint8_t* out) {
 }  // namespace
 
 GlRead DirectGlRead(const GlFormat& format) {
-  return {format.transfer_format, format.transfer_type, ElementBytes(format.cl),
+  return {format.transfer_format, format.transfer_type, wire::ElementBytes(format.cl),
           !format.has_stencil()};
 }
 
@@ -139,7 +139,7 @@ uint16_t FloatToHalf(float value) {
 
 void SplitDepthStencils(const GlFormat& format, const uint8_t* in, size_t count, uint8_t* floats,
                         uint8_t* stencils) {
-  const size_t step = ElementBytes(format.cl);
+  const size_t step = wire::ElementBytes(format.cl);
   for (size_t i = 0; i < count; ++i, in += step, floats += sizeof(float)) {
     const uint32_t word = Load<uint32_t>(in + step - sizeof(uint32_t));
     stencils[i] = static_cast<uint8_t>(word);
@@ -151,7 +151,7 @@ void SplitDepthStencils(const GlFormat& format, const uint8_t* in, size_t count,
 
 void JoinDepthStencils(const GlFormat& format, const uint8_t* floats, const uint8_t* stencils,
                        size_t count, uint8_t* out) {
-  const size_t step = ElementBytes(format.cl);
+  const size_t step = wire::ElementBytes(format.cl);
   for (size_t i = 0; i < count; ++i, out += step, floats += sizeof(float)) {
     const float depth = Load<float>(floats);
     uint32_t word = stencils[i];
@@ -184,4 +184,4 @@ void NarrowElements(const GlFormat& format, const GlRead& read, const uint8_t* w
   }
 }
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

@@ -11,7 +11,7 @@
 #include "client_icd/sharing/gl/gl_format.h"
 #include "client_icd/sharing/gl/gl_share.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 
 struct GlRead {
   GLenum format = 0;
@@ -43,4 +43,4 @@ void JoinDepthStencils(const GlFormat& format, const uint8_t* floats, const uint
 // A float that was a half before, exactly; others are rounded towards zero.
 uint16_t FloatToHalf(float value);
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

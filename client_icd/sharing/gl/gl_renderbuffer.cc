@@ -4,7 +4,7 @@
 #include "client_icd/sharing/gl/gl_holding.h"
 #include "client_icd/sharing/gl/gl_read.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 namespace {
 
 GLint Parameter(const GlFunctions& gl, GLenum name) {
@@ -161,4 +161,4 @@ cl_int HoldGlRenderbuffer(GlContexts& contexts, GLuint name, std::unique_ptr<GlH
   return CL_SUCCESS;
 }
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

@@ -11,7 +11,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 namespace {
 
 // GL_EXT_memory_object and GL_EXT_memory_object_fd, which the core headers lack.
@@ -147,7 +147,7 @@ absl::Status GlShadow::ImportSemaphores(GlContexts& contexts, ShadowSemaphores s
   if (!functions->complete())
     return absl::UnimplementedError("OpenGL lacks functions of GL_EXT_semaphore_fd");
   semaphore_functions_ = std::move(functions);
-  const auto import = [&](UniqueFd fd, GLuint* semaphore) {
+  const auto import = [&](os::UniqueFd fd, GLuint* semaphore) {
     semaphore_functions_->GenSemaphoresEXT(1, semaphore);
     semaphore_functions_->ImportSemaphoreFdEXT(*semaphore, kHandleTypeOpaqueFd, fd.get());
     if (contexts.TakeError(CL_INVALID_OPERATION) != CL_SUCCESS) return false;
@@ -189,4 +189,4 @@ void GlShadow::Drop(GlContexts& contexts) {
   Functions(contexts).DeleteMemoryObjectsEXT(1, &memory_);
 }
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

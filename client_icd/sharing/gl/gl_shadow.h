@@ -13,7 +13,7 @@
 #include "client_icd/sharing/core/native_object.h"
 #include "client_icd/sharing/gl/gl_share.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 
 class GlShadow {
  public:
@@ -55,4 +55,4 @@ class GlShadow {
   GLuint from_opencl_ = 0;
 };
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

@@ -15,7 +15,7 @@
 #include "client_icd/sharing/gl/gl_quirks.h"
 #include "client_icd/sharing/gl/gl_shadow.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 namespace {
 
 // Making a context, describing an object: what an entry point waits for, an acquire before it in
@@ -415,4 +415,4 @@ void GlShare::Post(std::function<void(GlContexts&)> job) {
   });
 }
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

@@ -35,7 +35,7 @@
 #include "client_icd/sharing/gl/gl_api.h"
 #include "client_icd/sharing/gl/gl_binding.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 
 // With GL commands of the application, a fence or a copy: one that draws in software may need it.
 constexpr absl::Duration kGlPatience = absl::Seconds(30);
@@ -227,4 +227,4 @@ class GlShare : public std::enable_shared_from_this<GlShare> {
   std::unique_ptr<FenceWaiters> waiters_ ABSL_GUARDED_BY(mu_);
 };
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

@@ -9,7 +9,7 @@
 #include "client_icd/objects/queue.h"
 #include "client_icd/sharing/gl/gl_share.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 namespace {
 
 // The share of a call that would do something; null for one that will be refused or is empty.
@@ -100,4 +100,4 @@ cl_int ReleaseGlObjects(const SyncArguments& arguments) {
   return WaitForRelease(*queue, released.get(), arguments.event);
 }
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

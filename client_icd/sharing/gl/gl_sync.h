@@ -14,9 +14,9 @@
 
 #include "client_icd/sharing/core/core.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 
 cl_int AcquireGlObjects(const SyncArguments& arguments);
 cl_int ReleaseGlObjects(const SyncArguments& arguments);
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

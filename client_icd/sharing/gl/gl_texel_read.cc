@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 namespace {
 
 // Of a work-group, each way.
@@ -160,4 +160,4 @@ void GlTexelRead::Drop() {
   functions_.DeleteSamplers(1, &sampler_);
 }
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

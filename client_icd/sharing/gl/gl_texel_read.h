@@ -13,7 +13,7 @@
 
 #include "client_icd/sharing/gl/gl_holding.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 
 class GlTexelRead {
  public:
@@ -57,4 +57,4 @@ class GlTexelRead {
   GLuint sampler_ = 0;
 };
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

@@ -13,7 +13,7 @@
 #include "client_icd/sharing/gl/gl_read.h"
 #include "client_icd/sharing/gl/gl_texel_read.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 namespace {
 
 // GL_TEXTURE_BORDER, which core profiles do not have.
@@ -546,4 +546,4 @@ cl_int HoldEglImage(GlContexts& contexts, void* image, std::unique_ptr<GlHolding
   return status;
 }
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

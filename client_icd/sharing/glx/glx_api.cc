@@ -3,13 +3,13 @@
 
 #include <utility>
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 namespace {
 
 constexpr const char* kGlxLibraries[] = {"libGL.so.1", "libGLX.so.0"};
 
 template <typename Function>
-bool Load(const DynamicLibrary& library, const char* name, Function* function) {
+bool Load(const os::DynamicLibrary& library, const char* name, Function* function) {
   *function = reinterpret_cast<Function>(library.Find(name));
   return *function != nullptr;
 }
@@ -17,10 +17,10 @@ bool Load(const DynamicLibrary& library, const char* name, Function* function) {
 }  // namespace
 
 absl::StatusOr<GlxApi> GlxApi::Find() {
-  absl::StatusOr<DynamicLibrary> x11 = DynamicLibrary::FindLoaded("libX11.so.6");
+  absl::StatusOr<os::DynamicLibrary> x11 = os::DynamicLibrary::FindLoaded("libX11.so.6");
   if (!x11.ok()) return x11.status();
   for (const char* file : kGlxLibraries) {
-    absl::StatusOr<DynamicLibrary> library = DynamicLibrary::FindLoaded(file);
+    absl::StatusOr<os::DynamicLibrary> library = os::DynamicLibrary::FindLoaded(file);
     if (!library.ok()) continue;
     GlxApi glx;
     const bool whole = Load(*library, "glXGetProcAddressARB", &glx.GetProcAddressARB) &&
@@ -40,8 +40,8 @@ absl::StatusOr<GlxApi> GlxApi::Find() {
                        Load(*x11, "XSetErrorHandler", &glx.SetErrorHandler) &&
                        Load(*x11, "XSync", &glx.Sync) && Load(*x11, "XFree", &glx.Free);
     if (!whole) continue;
-    absl::StatusOr<DynamicLibrary> x11_xcb = DynamicLibrary::FindLoaded("libX11-xcb.so.1");
-    absl::StatusOr<DynamicLibrary> xcb = DynamicLibrary::FindLoaded("libxcb.so.1");
+    absl::StatusOr<os::DynamicLibrary> x11_xcb = os::DynamicLibrary::FindLoaded("libX11-xcb.so.1");
+    absl::StatusOr<os::DynamicLibrary> xcb = os::DynamicLibrary::FindLoaded("libxcb.so.1");
     if (x11_xcb.ok() && xcb.ok() && Load(*x11_xcb, "XGetXCBConnection", &glx.GetXcbConnection) &&
         Load(*xcb, "xcb_get_setup", &glx.GetXcbSetup)) {
       glx.x11_xcb = *std::move(x11_xcb);
@@ -54,4 +54,4 @@ absl::StatusOr<GlxApi> GlxApi::Find() {
   return absl::NotFoundError("the process has no GLX");
 }
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

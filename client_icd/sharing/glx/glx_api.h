@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "broker/os/dynamic_library.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 
 // The beginning of xcb_setup_t, which is a server's answer to a connection byte for byte.
 struct XcbSetup {
@@ -45,13 +45,13 @@ struct GlxApi {
   // Null in a process without libX11-xcb.
   void* (*GetXcbConnection)(void* display) = nullptr;
   const XcbSetup* (*GetXcbSetup)(void* connection) = nullptr;
-  DynamicLibrary glx;
-  DynamicLibrary x11;
-  DynamicLibrary x11_xcb;
-  DynamicLibrary xcb;
+  os::DynamicLibrary glx;
+  os::DynamicLibrary x11;
+  os::DynamicLibrary x11_xcb;
+  os::DynamicLibrary xcb;
 
   // NotFoundError if the process has no GLX.
   static absl::StatusOr<GlxApi> Find();
 };
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

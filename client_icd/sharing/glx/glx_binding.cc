@@ -18,7 +18,7 @@
 #include "client_icd/sharing/gl/gl_bindings_linux.h"
 #include "client_icd/sharing/glx/glx_api.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 namespace {
 
 // GL/glx.h and GL/glxext.h, which cannot be included without X11's headers.
@@ -393,4 +393,4 @@ absl::StatusOr<std::unique_ptr<GlBinding>> MakeGlxBinding(const GlContextRef& re
   return std::make_unique<GlxBinding>(*std::move(glx), ref);
 }
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

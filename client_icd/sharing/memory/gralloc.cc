@@ -19,7 +19,7 @@
 #include "client_icd/sharing/core/core.h"
 #include "client_icd/sharing/memory/gralloc.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 namespace {
 
 // native_handle_t of Android's cutils/native_handle.h, whose layout never changes: it says its own
@@ -54,7 +54,7 @@ cl_int ToError(const absl::Status& status) {
 // Its own duplicate of the descriptor, so that the application may close the handle's.
 class GrallocObject : public NativeObject {
  public:
-  GrallocObject(UniqueFd fd, const ForeignMemory& memory, SharedMapping mapping,
+  GrallocObject(os::UniqueFd fd, const os::ForeignMemory& memory, os::SharedMapping mapping,
                 std::shared_ptr<NativeThread> thread)
       : fd_(std::move(fd)),
         memory_(memory),
@@ -70,11 +70,11 @@ class GrallocObject : public NativeObject {
   }
 
   cl_int Fetch(uint8_t* packed, absl::Time deadline) override {
-    if (packed != nullptr) return ToError(ReadForeignMemory(fd_.get(), packed, bytes()));
+    if (packed != nullptr) return ToError(os::ReadForeignMemory(fd_.get(), packed, bytes()));
     return Begin(deadline);
   }
   cl_int Store(const uint8_t* packed, absl::Time) override {
-    if (packed != nullptr) return ToError(WriteForeignMemory(fd_.get(), packed, bytes()));
+    if (packed != nullptr) return ToError(os::WriteForeignMemory(fd_.get(), packed, bytes()));
     return End();
   }
   cl_int LetGo(absl::Time) override { return End(); }
@@ -85,9 +85,9 @@ class GrallocObject : public NativeObject {
           "the allocation is a memfd that is not sealed: it could shrink under the device");
     }
     ExportedMemory exported;
-    exported.kind = memory_.kind == ForeignMemoryKind::kDmaBuf ? ExportedMemory::Kind::kDmaBuf
-                                                               : ExportedMemory::Kind::kMemfd;
-    exported.fd = DuplicateFd(fd_.get());
+    exported.kind = memory_.kind == os::ForeignMemoryKind::kDmaBuf ? ExportedMemory::Kind::kDmaBuf
+                                                                   : ExportedMemory::Kind::kMemfd;
+    exported.fd = os::DuplicateFd(fd_.get());
     if (!exported.fd.valid()) return absl::ResourceExhaustedError("no descriptor to be had");
     return exported;
   }
@@ -99,19 +99,20 @@ class GrallocObject : public NativeObject {
 
   // Accesses of the processor, ours or the worker's, are bracketed from acquire to release.
   cl_int Begin(absl::Time deadline) {
-    cl_int status = ToError(WaitForDevices(fd_.get(), memory_, memory_.writable, deadline));
-    if (status == CL_SUCCESS) status = ToError(BeginAccess(fd_.get(), memory_, memory_.writable));
+    cl_int status = ToError(os::WaitForDevices(fd_.get(), memory_, memory_.writable, deadline));
+    if (status == CL_SUCCESS)
+      status = ToError(os::BeginAccess(fd_.get(), memory_, memory_.writable));
     begun_ = begun_ || status == CL_SUCCESS;
     return status;
   }
   cl_int End() {
     if (!std::exchange(begun_, false)) return CL_SUCCESS;
-    return ToError(EndAccess(fd_.get(), memory_, memory_.writable));
+    return ToError(os::EndAccess(fd_.get(), memory_, memory_.writable));
   }
 
-  const UniqueFd fd_;
-  const ForeignMemory memory_;
-  const SharedMapping mapping_;  // Only of memory that cannot shrink.
+  const os::UniqueFd fd_;
+  const os::ForeignMemory memory_;
+  const os::SharedMapping mapping_;  // Only of memory that cannot shrink.
   const std::shared_ptr<NativeThread> thread_;
   bool begun_ = false;  // Native thread only.
 };
@@ -127,10 +128,10 @@ cl_int CheckGrallocFlags(cl_mem_flags flags) {
 
 cl_int MakeObject(const Context& context, cl_mem_flags flags, const void* handle,
                   std::unique_ptr<NativeObject>* object, uint64_t* bytes) {
-  UniqueFd fd = DuplicateFd(FirstDescriptor(handle));
+  os::UniqueFd fd = os::DuplicateFd(FirstDescriptor(handle));
   if (!fd.valid() && errno == EMFILE) return CL_OUT_OF_HOST_MEMORY;
   if (!fd.valid()) return CL_INVALID_GRALLOC_OBJECT_IMG;
-  const absl::StatusOr<ForeignMemory> memory = DescribeForeignMemory(fd.get());
+  const absl::StatusOr<os::ForeignMemory> memory = os::DescribeForeignMemory(fd.get());
   const bool writes = (flags & CL_MEM_READ_ONLY) == 0;
   if (!memory.ok() || (writes && !memory->writable)) {
     ClientLog(ClientLogLevel::kInfo,
@@ -141,10 +142,10 @@ cl_int MakeObject(const Context& context, cl_mem_flags flags, const void* handle
   // CL_INVALID_BUFFER_SIZE as for any buffer: 0, or more than any device of the context takes.
   if (memory->size_bytes == 0 || memory->size_bytes > MaxAllocation(context))
     return CL_INVALID_BUFFER_SIZE;
-  SharedMapping mapping;
+  os::SharedMapping mapping;
   if (memory->mappable()) {
-    absl::StatusOr<SharedMapping> mapped =
-        SharedMapping::Map(fd.get(), memory->size_bytes, memory->writable);
+    absl::StatusOr<os::SharedMapping> mapped =
+        os::SharedMapping::Map(fd.get(), memory->size_bytes, memory->writable);
     if (!mapped.ok()) return ToError(mapped.status());
     mapping = *std::move(mapped);
   }
@@ -195,9 +196,9 @@ const InteropExtension kGrallocInterop = {
     .find_function = FindGrallocFunction,
 };
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing
 
-namespace sluice::api {
+namespace sluice::client::api {
 
 cl_int CL_API_CALL clEnqueueAcquireGrallocObjectsIMG(cl_command_queue command_queue,
                                                      cl_uint num_objects, const cl_mem* mem_objects,
@@ -219,4 +220,4 @@ cl_int CL_API_CALL clEnqueueReleaseGrallocObjectsIMG(cl_command_queue command_qu
       {command_queue, num_objects, mem_objects, num_events_in_wait_list, event_wait_list, event});
 }
 
-}  // namespace sluice::api
+}  // namespace sluice::client::api

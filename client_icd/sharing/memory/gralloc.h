@@ -4,8 +4,8 @@
 
 #include "client_icd/objects/extensions.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 
 extern const InteropExtension kGrallocInterop;
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

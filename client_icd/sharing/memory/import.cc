@@ -6,7 +6,7 @@
 #include "proto/codec.h"
 #include "proto/status_macros.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 namespace {
 
 using Kind = ExportedMemory::Kind;
@@ -56,8 +56,8 @@ absl::Status ImportExported(MemObject* memory, const ExportedMemory& exported,
     body.set_mem_id(memory->id());
     body.set_context_id(memory->context().id());
     body.set_flags(WireMemFlags(memory->flags()));
-    EncodeImageFormat(memory->image().format, body.mutable_format());
-    EncodeImageDesc(memory->image().desc, 0, body.mutable_desc());
+    wire::EncodeImageFormat(memory->image().format, body.mutable_format());
+    wire::EncodeImageDesc(memory->image().desc, 0, body.mutable_desc());
     Describe(exported, writable, shadow, body.mutable_memory());
   } else {
     pb::CreateImportedBuffer& body = *command->mutable_create_imported_buffer();
@@ -79,4 +79,4 @@ absl::Status ImportExported(MemObject* memory, const ExportedMemory& exported,
   return absl::OkStatus();
 }
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

@@ -24,7 +24,7 @@
 #include "client_icd/sharing/core/shadow.h"
 #include "proto/resource_messages.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 namespace {
 
 cl_int ToError(const SluiceConnection& connection, sluice_status status, const char* what) {
@@ -139,8 +139,8 @@ class SharedResourceObject : public NativeObject {
     handle.struct_size = sizeof(handle);
     cl_int status = ToError(*connection_, ExportTo(&handle), "export");
     if (status != CL_SUCCESS) return status;
-    memory_.fd = FromNative(handle.fds[0]);
-    const auto vulkan = ReadVulkanInts(handle.ints, handle.int_count);
+    memory_.fd = os::FromNative(handle.fds[0]);
+    const auto vulkan = wire::ReadVulkanInts(handle.ints, handle.int_count);
     if (handle.backing == SLUICE_BACKING_VULKAN && vulkan.has_value() && vulkan->mappable == 0) {
       memory_.kind = ExportedMemory::Kind::kOpaqueFd;
       memory_.allocation_bytes = handle.allocation_bytes;
@@ -151,7 +151,7 @@ class SharedResourceObject : public NativeObject {
     }
     memory_.offset = part_.offset;
     if (handle.backing == SLUICE_BACKING_VULKAN)
-      memory_.offset += VulkanMapOffset(handle.ints, handle.int_count).value_or(0);
+      memory_.offset += wire::VulkanMapOffset(handle.ints, handle.int_count).value_or(0);
     sluice.handle_close(&handle);
     return status;
   }
@@ -365,9 +365,9 @@ cl_int Create(Context* context, cl_mem_flags flags, const void* capability, cl_u
 }
 
 }  // namespace
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing
 
-namespace sluice::api {
+namespace sluice::client::api {
 
 cl_mem CL_API_CALL clCreateFromSharedResourceSLUICE(cl_context context_handle, cl_mem_flags flags,
                                                     const void* capability, cl_uint plane,
@@ -397,4 +397,4 @@ cl_int CL_API_CALL clEnqueueReleaseSharedResourcesSLUICE(
       {command_queue, num_objects, mem_objects, num_events_in_wait_list, event_wait_list, event});
 }
 
-}  // namespace sluice::api
+}  // namespace sluice::client::api

@@ -4,13 +4,13 @@
 #include <cstdint>
 #include <utility>
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 
 absl::StatusOr<WglApi> WglApi::Find() {
   WglApi wgl;
-  absl::StatusOr<DynamicLibrary> opengl = DynamicLibrary::FindLoaded("opengl32.dll");
+  absl::StatusOr<os::DynamicLibrary> opengl = os::DynamicLibrary::FindLoaded("opengl32.dll");
   if (!opengl.ok()) return opengl.status();
-  absl::StatusOr<DynamicLibrary> gdi = DynamicLibrary::FindLoaded("gdi32.dll");
+  absl::StatusOr<os::DynamicLibrary> gdi = os::DynamicLibrary::FindLoaded("gdi32.dll");
   if (!gdi.ok()) return gdi.status();
   wgl.opengl = *std::move(opengl);
   wgl.gdi = *std::move(gdi);
@@ -39,4 +39,4 @@ WglExtensions::WglExtensions(const WglApi& wgl) {
 #undef SLUICE_WGL_LOAD
 }
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "broker/os/dynamic_library.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 
 #define SLUICE_WGL_REQUIRED(X) \
   X(GetProcAddress)            \
@@ -25,8 +25,8 @@ struct WglApi {
   SLUICE_WGL_REQUIRED(SLUICE_WGL_MEMBER)
 #undef SLUICE_WGL_MEMBER
   decltype(&::GetPixelFormat) GetPixelFormat = nullptr;  // GDI's.
-  DynamicLibrary opengl;
-  DynamicLibrary gdi;
+  os::DynamicLibrary opengl;
+  os::DynamicLibrary gdi;
 
   // NotFoundError if the process has no OpenGL.
   static absl::StatusOr<WglApi> Find();
@@ -60,4 +60,4 @@ struct WglExtensions {
   }
 };
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

@@ -17,7 +17,7 @@
 
 #include "client_icd/sharing/gl/gl_binding.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 namespace {
 
 using Attributes = std::vector<int>;
@@ -213,4 +213,4 @@ absl::StatusOr<std::unique_ptr<GlBinding>> MakeGlBinding(const GlContextRef& ref
   return binding;
 }
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

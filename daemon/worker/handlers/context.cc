@@ -10,7 +10,7 @@
 #include "daemon/worker/own_questions.h"
 #include "daemon/worker/queues/enqueuer.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 // What a driver's callback may touch. A context's lives for ever, since a driver may call late; a
@@ -39,13 +39,13 @@ void CL_CALLBACK OnNotify(const char* message, const void* private_info, size_t 
   notify.set_context_id(watcher->id);
   if (message != nullptr) notify.set_message(message);
   if (private_info != nullptr) notify.set_private_info(private_info, bytes);
-  watcher->session->replies().Send(reply, Wake::kUrgent);
+  watcher->session->replies().Send(reply, wire::Wake::kUrgent);
 }
 
 void SendDestroyed(const Watcher& watcher) {
   pb::Reply reply;
   reply.mutable_destroyed()->set_id(watcher.id);
-  watcher.session->replies().Send(reply, Wake::kUrgent);
+  watcher.session->replies().Send(reply, wire::Wake::kUrgent);
 }
 
 void CL_CALLBACK OnMemoryDestroyed(cl_mem, void* data) {
@@ -199,4 +199,4 @@ HandlerResult HandleWatchDestruction(Session& session, const pb::WatchDestructio
   return CL_INVALID_VALUE;
 }
 
-}  // namespace sluice
+}  // namespace sluice::worker

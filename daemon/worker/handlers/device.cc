@@ -2,7 +2,7 @@
 #include "daemon/worker/handlers/handlers.h"
 #include "daemon/worker/info_reader.h"
 
-namespace sluice {
+namespace sluice::worker {
 
 HandlerResult HandleSetDevices(Session& session, const pb::SetDevices& cmd, Call&) {
   absl::flat_hash_map<uint64_t, uint64_t> ids_by_key;
@@ -69,4 +69,4 @@ HandlerResult HandleGetHostTimer(Session& session, const pb::GetHostTimer& cmd, 
   return status;
 }
 
-}  // namespace sluice
+}  // namespace sluice::worker

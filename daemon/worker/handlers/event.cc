@@ -2,7 +2,7 @@
 #include "daemon/worker/handlers/handlers.h"
 #include "daemon/worker/queues/enqueuer.h"
 
-namespace sluice {
+namespace sluice::worker {
 
 HandlerResult HandleCreateUserEvent(Session& session, const pb::CreateUserEvent& cmd, Call&) {
   auto event = std::make_shared<EventObject>();
@@ -53,4 +53,4 @@ HandlerResult HandleEnqueueBarrier(Session& session, const pb::EnqueueBarrier& c
       });
 }
 
-}  // namespace sluice
+}  // namespace sluice::worker

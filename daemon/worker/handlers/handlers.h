@@ -7,10 +7,10 @@
 #include "daemon/worker/call.h"
 #include "daemon/worker/session.h"
 
-namespace sluice {
+namespace sluice::worker {
 
 #define COMMAND(Name, field, reply) \
   HandlerResult Handle##Name(Session& session, const pb::Name& cmd, Call& call);
 #include "proto/commands.inc"
 
-}  // namespace sluice
+}  // namespace sluice::worker

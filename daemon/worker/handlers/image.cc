@@ -12,14 +12,14 @@
 #include "proto/heap_span.h"
 #include "proto/image_format.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 // Host bytes of a box of an image, rows packed. False if it is no box of this image.
 bool PlanImage(const pb::Size3& origin, const pb::Size3& region, TransferPlan* plan) {
   plan->kind = TransferPlan::Kind::kImage;
-  plan->origin = DecodeSize3(origin);
-  plan->region = DecodeSize3(region);
+  plan->origin = wire::DecodeSize3(origin);
+  plan->region = wire::DecodeSize3(region);
   const size_t* const r = plan->region.v;
   if (!IsInImage(*plan->memory, plan->origin, plan->region)) return false;
   return !__builtin_mul_overflow(r[0], plan->memory->element_size, &plan->row_bytes) &&
@@ -38,7 +38,7 @@ T ImageValue(cl_mem image, cl_image_info param) {
 // Of the extents that the type has: an application may leave anything in the others.
 uint64_t ImageBytes(const cl_image_desc& desc, size_t element_size) {
   uint64_t bytes = element_size;
-  for (const size_t extent : ExtentOf(desc).v) {
+  for (const size_t extent : wire::ExtentOf(desc).v) {
     if (__builtin_mul_overflow(bytes, std::max<uint64_t>(extent, 1), &bytes)) return UINT64_MAX;
   }
   return bytes;
@@ -49,14 +49,14 @@ cl_int ZeroImage(const MemoryObject& memory, const cl_image_desc& desc) {
   const size_t origin[3] = {0, 0, 0};
   const cl_command_queue queue = memory.context->own_queue.get();
   const cl_int status = cl().clEnqueueFillImage(queue, memory.handle.get(), zeros, origin,
-                                                ExtentOf(desc).v, 0, nullptr, nullptr);
+                                                wire::ExtentOf(desc).v, 0, nullptr, nullptr);
   return status == CL_SUCCESS ? cl().clFinish(queue) : status;
 }
 
 cl_int WriteImage(const MemoryObject& memory, const cl_image_desc& desc,
                   std::string_view contents) {
   const size_t origin[3] = {0, 0, 0};
-  const ImageExtent extent = ExtentOf(desc);
+  const wire::ImageExtent extent = wire::ExtentOf(desc);
   const size_t row_bytes = extent.v[0] * memory.element_size;
   return cl().clEnqueueWriteImage(
       memory.context->own_queue.get(), memory.handle.get(), CL_TRUE, origin, extent.v, row_bytes,
@@ -88,9 +88,9 @@ cl_int MakeHandle(const pb::CreateImage& cmd, const cl_image_format& format,
 // without, and gives its own answer.
 bool MakeInHeap(Session& session, const pb::CreateImage& cmd, const cl_image_format& format,
                 const cl_image_desc& desc, MemoryObject* memory) {
-  ImageLayout layout;
+  wire::ImageLayout layout;
   if (!ImagesWorkInHostMemory(memory->context.get(), desc.image_type) ||
-      !LayOutImage(desc, ElementBytes(format), 0, &layout)) {
+      !wire::LayOutImage(desc, wire::ElementBytes(format), 0, &layout)) {
     return false;
   }
   const auto span = session.heap().Allocate(layout.bytes);
@@ -110,11 +110,11 @@ bool MakeInHeap(Session& session, const pb::CreateImage& cmd, const cl_image_for
 // An image made from a buffer that lies in the heap lies there too, if the driver says so.
 void FindInParent(const cl_image_desc& desc, MemoryObject* memory) {
   const HeapSpan& parents = memory->parent->span;
-  ImageLayout layout;
+  wire::ImageLayout layout;
   if (parents.segment == 0 || memory->parent->is_image ||
       !ImagesWorkInHostMemory(memory->context.get(), CL_MEM_OBJECT_IMAGE2D) ||
-      !LayOutImage(desc, memory->element_size, desc.image_row_pitch, &layout) ||
-      !SpanFits(0, layout.bytes, parents.size) || layout.bytes == 0 ||
+      !wire::LayOutImage(desc, memory->element_size, desc.image_row_pitch, &layout) ||
+      !wire::SpanFits(0, layout.bytes, parents.size) || layout.bytes == 0 ||
       !MapsTo(*memory, layout, parents.data)) {
     return;
   }
@@ -189,8 +189,8 @@ bool WaitsInFills(const MemoryObject& image, const QueueObject& queue) {
 // In a queue of ours, in which nothing waits for the application.
 HandlerResult FillWhenReady(Enqueuer* enqueue, std::shared_ptr<MemoryObject> image,
                             const pb::EnqueueFillImage& cmd, const FillColor& color) {
-  const auto fill = [image = std::move(image), color, origin = DecodeSize3(cmd.origin()),
-                     region = DecodeSize3(cmd.region())](cl_event* ended) {
+  const auto fill = [image = std::move(image), color, origin = wire::DecodeSize3(cmd.origin()),
+                     region = wire::DecodeSize3(cmd.region())](cl_event* ended) {
     const cl_command_queue queue = image->context->own_queue.get();
     const cl_int status = cl().clEnqueueFillImage(queue, image->handle.get(), color.data(), origin,
                                                   region, 0, nullptr, ended);
@@ -206,10 +206,10 @@ HandlerResult HandleCreateImage(Session& session, const pb::CreateImage& cmd, Ca
   auto memory = std::make_shared<MemoryObject>();
   memory->context = session.objects().Find<ContextObject>(cmd.context_id());
   if (memory->context == nullptr) return CL_INVALID_CONTEXT;
-  cl_image_desc desc = DecodeImageDesc(cmd.desc());
+  cl_image_desc desc = wire::DecodeImageDesc(cmd.desc());
   // They must be 0 (section 5.3.1.2): what they add would be neither charged nor set to zero.
   if (desc.num_mip_levels != 0 || desc.num_samples != 0) return CL_INVALID_IMAGE_DESCRIPTOR;
-  const cl_image_format format = DecodeImageFormat(cmd.format());
+  const cl_image_format format = wire::DecodeImageFormat(cmd.format());
   if (cmd.desc().parent_id() != 0) {
     memory->parent = session.objects().Find<MemoryObject>(cmd.desc().parent_id());
     if (memory->parent == nullptr || memory->parent->context != memory->context)
@@ -220,7 +220,7 @@ HandlerResult HandleCreateImage(Session& session, const pb::CreateImage& cmd, Ca
     return absl::InvalidArgumentError("image property without a value");
   }
   // Of a format that only the driver knows, the largest element there is.
-  const size_t element_size = ElementBytes(format) != 0 ? ElementBytes(format) : 16;
+  const size_t element_size = wire::ElementBytes(format) != 0 ? wire::ElementBytes(format) : 16;
   const uint64_t bytes = memory->parent == nullptr ? ImageBytes(desc, element_size) : 0;
   if (bytes == UINT64_MAX) return CL_INVALID_IMAGE_SIZE;
   if (!session.quota().ChargeMemory(bytes)) return CL_MEM_OBJECT_ALLOCATION_FAILURE;
@@ -229,7 +229,7 @@ HandlerResult HandleCreateImage(Session& session, const pb::CreateImage& cmd, Ca
   memory->id = cmd.mem_id();
   memory->is_image = true;
   memory->image_type = desc.image_type;
-  memory->layout.extent = ExtentOf(desc);
+  memory->layout.extent = wire::ExtentOf(desc);
   const std::string_view contents = call.frame.payload();
   if (const cl_int status = MakeImage(session, cmd, format, desc, contents, memory.get());
       status != CL_SUCCESS) {
@@ -268,7 +268,7 @@ HandlerResult HandleEnqueueReadImage(Session& session, const pb::EnqueueReadImag
   TransferPlan plan;
   plan.memory = session.objects().Find<MemoryObject>(cmd.mem_id());
   if (!PlanImage(cmd.origin(), cmd.region(), &plan)) return CL_INVALID_VALUE;
-  if (plan.total_bytes > kInlineTransferBytes || cmd.on().acknowledge_data() ||
+  if (plan.total_bytes > wire::kInlineTransferBytes || cmd.on().acknowledge_data() ||
       enqueue.names_mirror())
     return enqueue.RunTransfer(std::move(plan));
   auto carried = std::make_unique<Carried>();
@@ -330,17 +330,18 @@ HandlerResult HandleEnqueueCopyImage(Session& session, const pb::EnqueueCopyImag
   MemoryObject* const source = enqueue.Find<MemoryObject>(cmd.source_id());
   MemoryObject* const destination = enqueue.Find<MemoryObject>(cmd.destination_id());
   if (!enqueue.ok()) return enqueue.answer();
-  const Size3 region = DecodeSize3(cmd.region());
-  if (!IsInImage(*source, DecodeSize3(cmd.source_origin()), region) ||
-      !IsInImage(*destination, DecodeSize3(cmd.destination_origin()), region)) {
+  const wire::Size3 region = wire::DecodeSize3(cmd.region());
+  if (!IsInImage(*source, wire::DecodeSize3(cmd.source_origin()), region) ||
+      !IsInImage(*destination, wire::DecodeSize3(cmd.destination_origin()), region)) {
     return CL_INVALID_VALUE;
   }
-  return enqueue.Run([&](cl_command_queue queue, cl_uint waits, const cl_event* list,
-                         cl_event* event) {
-    return cl().clEnqueueCopyImage(
-        queue, source->handle.get(), destination->handle.get(), DecodeSize3(cmd.source_origin()),
-        DecodeSize3(cmd.destination_origin()), DecodeSize3(cmd.region()), waits, list, event);
-  });
+  return enqueue.Run(
+      [&](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {
+        return cl().clEnqueueCopyImage(queue, source->handle.get(), destination->handle.get(),
+                                       wire::DecodeSize3(cmd.source_origin()),
+                                       wire::DecodeSize3(cmd.destination_origin()),
+                                       wire::DecodeSize3(cmd.region()), waits, list, event);
+      });
 }
 
 HandlerResult HandleEnqueueCopyImageToBuffer(Session& session,
@@ -349,14 +350,14 @@ HandlerResult HandleEnqueueCopyImageToBuffer(Session& session,
   MemoryObject* const image = enqueue.Find<MemoryObject>(cmd.image_id());
   MemoryObject* const buffer = enqueue.Find<MemoryObject>(cmd.buffer_id());
   if (!enqueue.ok()) return enqueue.answer();
-  if (!IsInImage(*image, DecodeSize3(cmd.origin()), DecodeSize3(cmd.region())))
+  if (!IsInImage(*image, wire::DecodeSize3(cmd.origin()), wire::DecodeSize3(cmd.region())))
     return CL_INVALID_VALUE;
   const BufferPlace place = PlaceOf(*buffer, enqueue.queue());
   return enqueue.Run([&](cl_command_queue queue, cl_uint waits, const cl_event* list,
                          cl_event* event) {
-    return cl().clEnqueueCopyImageToBuffer(queue, image->handle.get(), place.handle,
-                                           DecodeSize3(cmd.origin()), DecodeSize3(cmd.region()),
-                                           place.offset + cmd.buffer_offset(), waits, list, event);
+    return cl().clEnqueueCopyImageToBuffer(
+        queue, image->handle.get(), place.handle, wire::DecodeSize3(cmd.origin()),
+        wire::DecodeSize3(cmd.region()), place.offset + cmd.buffer_offset(), waits, list, event);
   });
 }
 
@@ -366,14 +367,14 @@ HandlerResult HandleEnqueueCopyBufferToImage(Session& session,
   MemoryObject* const buffer = enqueue.Find<MemoryObject>(cmd.buffer_id());
   MemoryObject* const image = enqueue.Find<MemoryObject>(cmd.image_id());
   if (!enqueue.ok()) return enqueue.answer();
-  if (!IsInImage(*image, DecodeSize3(cmd.origin()), DecodeSize3(cmd.region())))
+  if (!IsInImage(*image, wire::DecodeSize3(cmd.origin()), wire::DecodeSize3(cmd.region())))
     return CL_INVALID_VALUE;
   const BufferPlace place = PlaceOf(*buffer, enqueue.queue());
   return enqueue.Run(
       [&](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {
         return cl().clEnqueueCopyBufferToImage(
             queue, place.handle, image->handle.get(), place.offset + cmd.buffer_offset(),
-            DecodeSize3(cmd.origin()), DecodeSize3(cmd.region()), waits, list, event);
+            wire::DecodeSize3(cmd.origin()), wire::DecodeSize3(cmd.region()), waits, list, event);
       });
 }
 
@@ -381,7 +382,7 @@ HandlerResult HandleEnqueueFillImage(Session& session, const pb::EnqueueFillImag
   Enqueuer enqueue(session, cmd.on());
   MemoryObject* const memory = enqueue.Find<MemoryObject>(cmd.mem_id());
   if (!enqueue.ok()) return enqueue.answer();
-  if (!IsInImage(*memory, DecodeSize3(cmd.origin()), DecodeSize3(cmd.region())))
+  if (!IsInImage(*memory, wire::DecodeSize3(cmd.origin()), wire::DecodeSize3(cmd.region())))
     return CL_INVALID_VALUE;
   FillColor color = {};
   std::copy_n(cmd.color().begin(), std::min(cmd.color().size(), sizeof(color)), color.data());
@@ -390,9 +391,9 @@ HandlerResult HandleEnqueueFillImage(Session& session, const pb::EnqueueFillImag
   return enqueue.Run(
       [&](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {
         return cl().clEnqueueFillImage(queue, memory->handle.get(), color.data(),
-                                       DecodeSize3(cmd.origin()), DecodeSize3(cmd.region()), waits,
-                                       list, event);
+                                       wire::DecodeSize3(cmd.origin()),
+                                       wire::DecodeSize3(cmd.region()), waits, list, event);
       });
 }
 
-}  // namespace sluice
+}  // namespace sluice::worker

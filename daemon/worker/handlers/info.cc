@@ -11,7 +11,7 @@
 #include "daemon/worker/own_questions.h"
 #include "daemon/worker/programs/kernel_description.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 // Values that are handles of the driver, or pointers of this process. The client answers these from
@@ -176,7 +176,7 @@ HandlerResult ReadUnaskedKernelArg(Session& session, const pb::GetInfo& cmd, Cal
     reply.mutable_answer()->set_sequence(sequence);
     reply.mutable_answer()->set_status(status);
     reply.mutable_answer()->set_data(std::move(data));
-    session.replies().Send(reply, Wake::kWaiter);
+    session.replies().Send(reply, wire::Wake::kWaiter);
   };
   Builds::Work work;
   work.run = [&session, cmd, answer, asked = kernel->program->arg_info_asked,
@@ -292,4 +292,4 @@ HandlerResult HandleGetInfo(Session& session, const pb::GetInfo& cmd, Call& call
   }
 }
 
-}  // namespace sluice
+}  // namespace sluice::worker

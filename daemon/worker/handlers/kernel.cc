@@ -7,7 +7,7 @@
 #include "proto/codec.h"
 #include "proto/status_macros.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 // A value where the kernel takes a handle would be a pointer of the client's for the driver to
@@ -171,7 +171,7 @@ HandlerResult HandleGetKernelSuggestedLocalWorkSize(Session& session,
   if (queue == nullptr) return CL_INVALID_COMMAND_QUEUE;
   if (applied != CL_SUCCESS) return applied;
   if (kernel->program->context != queue->context) return CL_INVALID_CONTEXT;
-  ASSIGN_OR_RETURN(const NdRange range, DecodeNdRange(cmd.range()));
+  ASSIGN_OR_RETURN(const wire::NdRange range, wire::DecodeNdRange(cmd.range()));
   const auto suggest = reinterpret_cast<clGetKernelSuggestedLocalWorkSizeKHR_fn>(
       cl().clGetExtensionFunctionAddressForPlatform(queue->device->platform,
                                                     "clGetKernelSuggestedLocalWorkSizeKHR"));
@@ -192,7 +192,7 @@ HandlerResult HandleEnqueueNdRangeKernel(Session& session, const pb::EnqueueNdRa
   if (applied != CL_SUCCESS) return applied;
   if (!enqueue.ok()) return enqueue.answer();
   if (kernel->program->context != enqueue.queue().context) return CL_INVALID_CONTEXT;
-  ASSIGN_OR_RETURN(const NdRange range, DecodeNdRange(cmd.range()));
+  ASSIGN_OR_RETURN(const wire::NdRange range, wire::DecodeNdRange(cmd.range()));
   return enqueue.Run(
       [&](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {
         return cl().clEnqueueNDRangeKernel(queue, kernel->handle.get(), range.work_dim,
@@ -201,4 +201,4 @@ HandlerResult HandleEnqueueNdRangeKernel(Session& session, const pb::EnqueueNdRa
       });
 }
 
-}  // namespace sluice
+}  // namespace sluice::worker

@@ -7,7 +7,7 @@
 #include "proto/codec.h"
 #include "proto/heap_span.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 // Of one memory object at a time, since they are counted nowhere else: far more than anybody has.
@@ -16,16 +16,16 @@ constexpr size_t kMaxMaps = 4096;
 // A rect as the driver takes it. Volume and rows are checked against the buffer before anything is
 // sized by them.
 struct Rect {
-  Size3 origin;
-  Size3 region;
+  wire::Size3 origin;
+  wire::Size3 region;
   size_t row_pitch = 0;
   size_t slice_pitch = 0;
   uint64_t bytes = 0;  // Packed.
 };
 
 bool DecodeRect(const pb::BufferRect& in, const MemoryObject& memory, Rect* out) {
-  out->origin = DecodeSize3(in.origin());
-  out->region = DecodeSize3(in.region());
+  out->origin = wire::DecodeSize3(in.origin());
+  out->region = wire::DecodeSize3(in.region());
   out->row_pitch = in.row_pitch();
   out->slice_pitch = in.slice_pitch();
   const size_t* const r = out->region.v;
@@ -132,7 +132,7 @@ HeapSpan PartOf(const HeapSpan& whole, uint64_t origin, uint64_t size) {
 HandlerResult CreateBufferInSvm(Session& session, const pb::CreateSubBuffer& cmd,
                                 const SvmObject& svm, Call& call) {
   // Before a driver, which takes the pointer for good, sees it.
-  if (cmd.size() == 0 || !SpanFits(cmd.origin(), cmd.size(), svm.span->size))
+  if (cmd.size() == 0 || !wire::SpanFits(cmd.origin(), cmd.size(), svm.span->size))
     return CL_INVALID_BUFFER_SIZE;
   const HeapSpan part = PartOf(*svm.span, cmd.origin(), cmd.size());
   constexpr cl_mem_flags kClients = CL_MEM_ALLOC_HOST_PTR | CL_MEM_COPY_HOST_PTR;
@@ -194,7 +194,7 @@ HandlerResult HandleCreateSubBuffer(Session& session, const pb::CreateSubBuffer&
   memory->handle.reset(cl().clCreateSubBuffer(parent->handle.get(), cmd.flags(),
                                               CL_BUFFER_CREATE_TYPE_REGION, &region, &status));
   if (status != CL_SUCCESS) return status;
-  if (!SpanFits(cmd.origin(), cmd.size(), parent->size)) return CL_INVALID_VALUE;
+  if (!wire::SpanFits(cmd.origin(), cmd.size(), parent->size)) return CL_INVALID_VALUE;
   memory->id = cmd.mem_id();
   memory->context = parent->context;
   memory->size = cmd.size();
@@ -229,11 +229,11 @@ HandlerResult HandleEnqueueReadBuffer(Session& session, const pb::EnqueueReadBuf
   Rect rect;
   const bool is_rect = cmd.has_rect();
   if (is_rect ? !DecodeRect(cmd.rect(), *memory, &rect)
-              : !SpanFits(cmd.offset(), cmd.size(), memory->size)) {
+              : !wire::SpanFits(cmd.offset(), cmd.size(), memory->size)) {
     return CL_INVALID_VALUE;
   }
   const uint64_t bytes = is_rect ? rect.bytes : cmd.size();
-  if (bytes > kInlineTransferBytes || cmd.on().acknowledge_data() || enqueue.names_mirror()) {
+  if (bytes > wire::kInlineTransferBytes || cmd.on().acknowledge_data() || enqueue.names_mirror()) {
     if (is_rect) return enqueue.RunTransfer(RectPlan(session, cmd.mem_id(), false, rect));
     TransferPlan plan = PlanOf(session, cmd.mem_id(), false);
     plan.offset = cmd.offset();
@@ -278,7 +278,7 @@ HandlerResult HandleEnqueueWriteBuffer(Session& session, const pb::EnqueueWriteB
   Rect rect;
   const bool is_rect = cmd.has_rect();
   if (is_rect ? !DecodeRect(cmd.rect(), *memory, &rect)
-              : !SpanFits(cmd.offset(), cmd.size(), memory->size)) {
+              : !wire::SpanFits(cmd.offset(), cmd.size(), memory->size)) {
     return CL_INVALID_VALUE;
   }
   const uint64_t bytes = is_rect ? rect.bytes : cmd.size();
@@ -409,10 +409,11 @@ HandlerResult HandleEnqueueMapShared(Session& session, const pb::EnqueueMapShare
   if (!enqueue.ok()) return enqueue.answer();
   enqueue.SetFailsAsOurs();
   if (memory->span.segment == 0) return CL_INVALID_OPERATION;
-  const Size3 origin = DecodeSize3(cmd.origin());
-  const Size3 region = DecodeSize3(cmd.region());
-  if (memory->is_image ? !IsInImage(*memory, origin, region)
-                       : cmd.size() == 0 || !SpanFits(cmd.offset(), cmd.size(), memory->size)) {
+  const wire::Size3 origin = wire::DecodeSize3(cmd.origin());
+  const wire::Size3 region = wire::DecodeSize3(cmd.region());
+  if (memory->is_image
+          ? !IsInImage(*memory, origin, region)
+          : cmd.size() == 0 || !wire::SpanFits(cmd.offset(), cmd.size(), memory->size)) {
     return CL_INVALID_VALUE;
   }
   // Section 5.2.4: no resources are left on the host.
@@ -478,4 +479,4 @@ HandlerResult HandleEnqueueMigrateMemObjects(Session& session,
       std::move(carried));
 }
 
-}  // namespace sluice
+}  // namespace sluice::worker

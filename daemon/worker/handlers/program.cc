@@ -8,7 +8,7 @@
 #include "daemon/worker/info_reader.h"
 #include "daemon/worker/programs/include_folder.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 using Devices = std::vector<std::shared_ptr<DeviceObject>>;
@@ -86,7 +86,7 @@ void SendAnswer(Session& session, uint64_t sequence, cl_int status, const Progra
     DescribeState(*program, answer.mutable_program());
   }
   // A build may have a callback of the application, for which nobody waits.
-  session.replies().Send(reply, Wake::kUrgent);
+  session.replies().Send(reply, wire::Wake::kUrgent);
 }
 
 // What the client is told of a build that was given up: as of one that failed, with the reason in
@@ -104,7 +104,7 @@ void SendGivenUp(Session& session, uint64_t sequence, cl_int status, const Devic
     entry.set_binary_type(CL_PROGRAM_BINARY_TYPE_NONE);
     entry.set_log(why);
   }
-  session.replies().Send(reply, Wake::kUrgent);
+  session.replies().Send(reply, wire::Wake::kUrgent);
 }
 
 // Has the build thread run `build`, which returns its status, and answers when it has ended. The
@@ -365,4 +365,4 @@ HandlerResult HandleSetProgramSpecializationConstant(
                                                  cmd.value().size(), cmd.value().data());
 }
 
-}  // namespace sluice
+}  // namespace sluice::worker

@@ -4,7 +4,7 @@
 #include "daemon/worker/handlers/handlers.h"
 #include "daemon/worker/queues/enqueuer.h"
 
-namespace sluice {
+namespace sluice::worker {
 
 HandlerResult HandleCreateCommandQueue(Session& session, const pb::CreateCommandQueue& cmd, Call&) {
   auto context = session.objects().Find<ContextObject>(cmd.context_id());
@@ -87,4 +87,4 @@ HandlerResult HandleSetDefaultDeviceCommandQueue(Session& session,
                                              queue->handle.get());
 }
 
-}  // namespace sluice
+}  // namespace sluice::worker

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/worker/handlers/handlers.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 // What a property that is not named has (section 5.7.1).
@@ -48,4 +48,4 @@ HandlerResult HandleCreateSampler(Session& session, const pb::CreateSampler& cmd
   return session.Add(cmd.sampler_id(), std::move(sampler));
 }
 
-}  // namespace sluice
+}  // namespace sluice::worker

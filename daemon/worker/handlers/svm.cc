@@ -5,7 +5,7 @@
 #include "daemon/worker/handlers/handlers.h"
 #include "daemon/worker/queues/enqueuer.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 // Charged to the session until nothing holds it any more, a buffer over it neither.
@@ -156,4 +156,4 @@ HandlerResult HandleEnqueueSvmMigrateMem(Session& session, const pb::EnqueueSvmM
   return RunNothing(enqueue);
 }
 
-}  // namespace sluice
+}  // namespace sluice::worker

@@ -9,7 +9,7 @@
 #include "broker/base/log.h"
 #include "daemon/worker/info_reader.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 constexpr absl::Duration kMutexTimeout = absl::Seconds(2);
@@ -18,7 +18,7 @@ constexpr absl::Duration kMutexTimeout = absl::Seconds(2);
 
 cl_int ChangeOfHands::TakeMutex() const {
   if (mutex == nullptr) return CL_SUCCESS;
-  const absl::Status taken = mutex->Acquire(kTextureUsersKey, kMutexTimeout);
+  const absl::Status taken = mutex->Acquire(os::kTextureUsersKey, kMutexTimeout);
   if (taken.ok()) {
     holds_mutex.store(true, std::memory_order_relaxed);
     return CL_SUCCESS;
@@ -39,7 +39,7 @@ UniqueCl<cl_event> ChangeOfHands::TakeFromDriver(cl_command_queue queue, cl_mem 
 
 cl_int ChangeOfHands::GiveMutexBack(cl_int status) const {
   if (!holds_mutex.exchange(false, std::memory_order_relaxed)) return status;
-  const absl::Status given = mutex->Release(kTextureMakersKey);
+  const absl::Status given = mutex->Release(os::kTextureMakersKey);
   if (given.ok()) return status;
   Log(LogLevel::kWarning, "worker", "a shared texture is not given back",
       {{"reason", std::string(given.message())}});
@@ -74,4 +74,4 @@ absl::StatusOr<std::shared_ptr<ChangeOfHands>> FindChangeOfHands(
   return hands;
 }
 
-}  // namespace sluice
+}  // namespace sluice::worker

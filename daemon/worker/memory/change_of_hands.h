@@ -17,7 +17,7 @@
 #include "broker/os/texture_sharing.h"
 #include "daemon/worker/objects.h"
 
-namespace sluice {
+namespace sluice::worker {
 
 // Kept by the memory object and by commands that are under way. The driver is told by the
 // functions; null ones: it works in the host's memory and need not be. Of a texture with a keyed
@@ -26,7 +26,7 @@ namespace sluice {
 struct ChangeOfHands {
   clEnqueueAcquireExternalMemObjectsKHR_fn acquire = nullptr;
   clEnqueueReleaseExternalMemObjectsKHR_fn release = nullptr;
-  std::shared_ptr<KeyedMutex> mutex;
+  std::shared_ptr<os::KeyedMutex> mutex;
   mutable std::atomic<bool> holds_mutex{false};
   mutable std::atomic<bool> driver_has_it{false};  // It was told of an acquire, of no release yet.
 
@@ -73,4 +73,4 @@ absl::StatusOr<std::shared_ptr<ChangeOfHands>> FindChangeOfHands(
     const DeviceObject& device, cl_external_memory_handle_type_khr type,
     absl::string_view extension);
 
-}  // namespace sluice
+}  // namespace sluice::worker

@@ -9,7 +9,7 @@
 #include "proto/handle_messages.h"
 #include "proto/status_macros.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 constexpr uint64_t kPage = 4096;
@@ -28,18 +28,18 @@ uint64_t Heap::NextSegmentBytes(uint64_t at_least) const {
 absl::Status Heap::AddSegment(uint64_t at_least) {
   const uint64_t size = NextSegmentBytes(at_least);
   auto segment = std::make_unique<Segment>();
-  ASSIGN_OR_RETURN(segment->file, CreateSharedMemory("sluice-heap", size));
+  ASSIGN_OR_RETURN(segment->file, os::CreateSharedMemory("sluice-heap", size));
   ASSIGN_OR_RETURN(segment->mapping,
-                   SharedMapping::Map(segment->file.get(), size, /*writable=*/true,
-                                      reinterpret_cast<void*>(next_address_)));
-  HandleMessage message = {};
-  message.magic = kHandleMagic;
-  message.type = HandleMessageType::kHeapSegment;
+                   os::SharedMapping::Map(segment->file.get(), size, /*writable=*/true,
+                                          reinterpret_cast<void*>(next_address_)));
+  wire::HandleMessage message = {};
+  message.magic = wire::kHandleMagic;
+  message.type = wire::HandleMessageType::kHeapSegment;
   message.size = size;
   message.segment = first_segment_ + static_cast<uint32_t>(segments_.size());
   message.address = next_address_;
   const int fd = segment->file.get();
-  RETURN_IF_ERROR(SendMessage(handle_channel_, &message, sizeof(message), &fd, 1));
+  RETURN_IF_ERROR(os::SendMessage(handle_channel_, &message, sizeof(message), &fd, 1));
   segment->free[0] = size;
   if (next_address_ != 0) next_address_ += size;
   segments_bytes_ += size;
@@ -82,7 +82,7 @@ void Heap::Free(const HeapSpan& span) {
   absl::MutexLock lock(&mu_);
   Segment& segment = *segments_[span.segment - first_segment_];
   if (freed_ == Freed::kZeroed)
-    ZeroSharedMemory(segment.file.get(), span.data, span.offset, rounded);
+    os::ZeroSharedMemory(segment.file.get(), span.data, span.offset, rounded);
   used_bytes_ -= rounded;
   auto [it, inserted] = segment.free.emplace(span.offset, rounded);
   auto next = std::next(it);
@@ -108,7 +108,7 @@ std::shared_ptr<const HeapSpan> Heap::Hold(const HeapSpan& span) {
 
 HeapSpan Heap::WholeSegment(uint32_t number) const {
   absl::MutexLock lock(&mu_);
-  const SharedMapping& mapping = segments_[number - first_segment_]->mapping;
+  const os::SharedMapping& mapping = segments_[number - first_segment_]->mapping;
   return {number, 0, mapping.size(), mapping.data()};
 }
 
@@ -117,4 +117,4 @@ uint64_t Heap::used_bytes() const {
   return used_bytes_;
 }
 
-}  // namespace sluice
+}  // namespace sluice::worker

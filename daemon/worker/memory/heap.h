@@ -20,7 +20,7 @@
 #include "broker/os/scoped_handle.h"
 #include "broker/os/shared_memory.h"
 
-namespace sluice {
+namespace sluice::worker {
 
 struct HeapSpan {
   uint32_t segment = 0;  // 0: not in the heap.
@@ -63,8 +63,8 @@ class Heap {
   static constexpr uint64_t kUsualSegmentBytes = 64 << 20;
 
   struct Segment {
-    UniqueFd file;
-    SharedMapping mapping;
+    os::UniqueFd file;
+    os::SharedMapping mapping;
     std::map<uint64_t, uint64_t> free;  // offset -> size, never adjacent to each other
   };
 
@@ -86,4 +86,4 @@ class Heap {
   uint64_t used_bytes_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
-}  // namespace sluice
+}  // namespace sluice::worker

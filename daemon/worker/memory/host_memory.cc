@@ -7,7 +7,7 @@
 #include "daemon/worker/memory/transfers.h"
 #include "daemon/worker/own_questions.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 constexpr size_t kBytes = 4096;
@@ -28,7 +28,7 @@ cl_image_desc SmallImage(cl_mem_object_type type) {
 }
 
 // Writes and reads the whole image through the driver, and looks at the memory.
-bool KeepsElementsInPlace(const MemoryObject& image, const ImageLayout& layout, Page* page) {
+bool KeepsElementsInPlace(const MemoryObject& image, const wire::ImageLayout& layout, Page* page) {
   const cl_command_queue queue = image.context->own_queue.get();
   const size_t origin[3] = {0, 0, 0};
   const size_t row_bytes = layout.extent.v[0] * layout.element_bytes;
@@ -51,8 +51,9 @@ bool KeepsElementsInPlace(const MemoryObject& image, const ImageLayout& layout, 
 bool TryImages(ContextObject* context, cl_mem_object_type type) {
   const cl_image_format format = {CL_RGBA, CL_UNORM_INT8};  // Every device with images has it.
   const cl_image_desc desc = SmallImage(type);
-  ImageLayout layout;
-  if (!LayOutImage(desc, ElementBytes(format), 0, &layout) || layout.bytes > kBytes) return false;
+  wire::ImageLayout layout;
+  if (!wire::LayOutImage(desc, wire::ElementBytes(format), 0, &layout) || layout.bytes > kBytes)
+    return false;
   Page page;
   cl_int status = CL_SUCCESS;
   MemoryObject image;
@@ -105,7 +106,7 @@ bool ImagesWorkInHostMemory(ContextObject* context, cl_mem_object_type type) {
   return tried->second;
 }
 
-bool MapsTo(const MemoryObject& image, const ImageLayout& layout, const uint8_t* memory) {
+bool MapsTo(const MemoryObject& image, const wire::ImageLayout& layout, const uint8_t* memory) {
   const cl_command_queue queue = image.context->own_queue.get();
   const size_t* const extent = layout.extent.v;
   const size_t last[3] = {extent[0] - 1, extent[1] - 1, extent[2] - 1};
@@ -121,4 +122,4 @@ bool MapsTo(const MemoryObject& image, const ImageLayout& layout, const uint8_t*
   return cl().clFinish(queue) == CL_SUCCESS && there == memory + layout.OffsetOf(last);
 }
 
-}  // namespace sluice
+}  // namespace sluice::worker

@@ -12,7 +12,7 @@
 #include "daemon/worker/objects.h"
 #include "proto/image_format.h"
 
-namespace sluice {
+namespace sluice::worker {
 
 // Both ways and without a map.
 bool BuffersWorkInHostMemory(const ContextObject& context);
@@ -22,6 +22,6 @@ bool BuffersWorkInHostMemory(const ContextObject& context);
 bool ImagesWorkInHostMemory(ContextObject* context, cl_mem_object_type type);
 
 // An image made from a buffer that lies at `memory`: whether a map of the image leads there.
-bool MapsTo(const MemoryObject& image, const ImageLayout& layout, const uint8_t* memory);
+bool MapsTo(const MemoryObject& image, const wire::ImageLayout& layout, const uint8_t* memory);
 
-}  // namespace sluice
+}  // namespace sluice::worker

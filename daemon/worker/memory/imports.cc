@@ -9,7 +9,7 @@
 #include "proto/handle_messages.h"
 #include "proto/status_macros.h"
 
-namespace sluice {
+namespace sluice::worker {
 
 absl::Status Imports::Receive() {
   absl::MutexLock lock(&mu_);
@@ -18,7 +18,7 @@ absl::Status Imports::Receive() {
 
 absl::Status Imports::ReceiveLocked() {
   while (true) {
-    const absl::Status readable = WaitReadable(channel_, 0);
+    const absl::Status readable = os::WaitReadable(channel_, 0);
     if (absl::IsDeadlineExceeded(readable)) return absl::OkStatus();
     RETURN_IF_ERROR(readable);
     RETURN_IF_ERROR(ReceiveOneLocked());
@@ -26,13 +26,13 @@ absl::Status Imports::ReceiveLocked() {
 }
 
 absl::Status Imports::ReceiveOneLocked() {
-  HandleMessage message;
-  std::vector<UniqueFd> fds;
+  wire::HandleMessage message;
+  std::vector<os::UniqueFd> fds;
   ASSIGN_OR_RETURN(const size_t bytes,
-                   ReceiveMessage(channel_, &message, sizeof(message), &fds, 1));
+                   os::ReceiveMessage(channel_, &message, sizeof(message), &fds, 1));
   if (bytes == 0) return absl::AbortedError("the client has gone");
-  if (bytes != sizeof(message) || message.magic != kHandleMagic ||
-      message.type != HandleMessageType::kImportHandle || fds.size() != 1) {
+  if (bytes != sizeof(message) || message.magic != wire::kHandleMagic ||
+      message.type != wire::HandleMessageType::kImportHandle || fds.size() != 1) {
     return absl::InvalidArgumentError("a message on the handle channel that is none");
   }
   if (waiting_.size() >= kMaxWaiting) {
@@ -46,11 +46,11 @@ absl::Status Imports::ReceiveOneLocked() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<UniqueFd> Imports::Take(uint64_t token) {
+absl::StatusOr<os::UniqueFd> Imports::Take(uint64_t token) {
   absl::MutexLock lock(&mu_);
   auto it = waiting_.find(token);
   while (it == waiting_.end()) {
-    const absl::Status readable = WaitReadable(channel_, kDeliveryMs);
+    const absl::Status readable = os::WaitReadable(channel_, os::kDeliveryMs);
     if (absl::IsDeadlineExceeded(readable)) {
       return absl::InvalidArgumentError(absl::StrCat("no descriptor came under token ", token,
                                                      " before the command that names it"));
@@ -59,9 +59,9 @@ absl::StatusOr<UniqueFd> Imports::Take(uint64_t token) {
     RETURN_IF_ERROR(ReceiveOneLocked());
     it = waiting_.find(token);
   }
-  UniqueFd fd = std::move(it->second);
+  os::UniqueFd fd = std::move(it->second);
   waiting_.erase(it);
   return fd;
 }
 
-}  // namespace sluice
+}  // namespace sluice::worker

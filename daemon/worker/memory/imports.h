@@ -20,7 +20,7 @@
 #include "absl/synchronization/mutex.h"
 #include "broker/os/scoped_handle.h"
 
-namespace sluice {
+namespace sluice::worker {
 
 class Imports {
  public:
@@ -34,7 +34,7 @@ class Imports {
   absl::Status Receive();
 
   // The descriptor that came under `token`, which is forgotten. An error is a violation.
-  absl::StatusOr<UniqueFd> Take(uint64_t token);
+  absl::StatusOr<os::UniqueFd> Take(uint64_t token);
 
  private:
   absl::Status ReceiveLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -42,7 +42,7 @@ class Imports {
 
   const int channel_;
   absl::Mutex mu_;
-  absl::flat_hash_map<uint64_t, UniqueFd> waiting_ ABSL_GUARDED_BY(mu_);
+  absl::flat_hash_map<uint64_t, os::UniqueFd> waiting_ ABSL_GUARDED_BY(mu_);
 };
 
-}  // namespace sluice
+}  // namespace sluice::worker

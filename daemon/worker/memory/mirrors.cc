@@ -3,10 +3,10 @@
 
 #include "proto/handle_messages.h"
 
-namespace sluice {
+namespace sluice::worker {
 
 Mirrors::Mirrors(int handle_channel, uint64_t max_bytes)
-    : heap_(handle_channel, max_bytes, kFirstMirrorSegment, 0, Heap::Freed::kKept,
+    : heap_(handle_channel, max_bytes, wire::kFirstMirrorSegment, 0, Heap::Freed::kKept,
             kPinnedSegmentBytes),
       pins_(&heap_) {}
 
@@ -17,4 +17,4 @@ std::shared_ptr<const Mirror> Mirrors::Make(const ContextObject& context, uint64
   return std::make_shared<const Mirror>(&heap_, *span);
 }
 
-}  // namespace sluice
+}  // namespace sluice::worker

@@ -16,7 +16,7 @@
 #include "daemon/worker/memory/pins.h"
 #include "daemon/worker/objects.h"
 
-namespace sluice {
+namespace sluice::worker {
 
 class Mirror {
  public:
@@ -44,4 +44,4 @@ class Mirrors {
   Pins pins_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::worker

@@ -5,11 +5,11 @@
 #include "daemon/worker/memory/external_memory_names.h"
 #include "proto/status_macros.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
-absl::StatusOr<DeviceUuid> UuidOf(cl_device_id device, cl_device_info which) {
-  DeviceUuid uuid;
+absl::StatusOr<os::DeviceUuid> UuidOf(cl_device_id device, cl_device_info which) {
+  os::DeviceUuid uuid;
   size_t size = 0;
   const cl_int status = cl().clGetDeviceInfo(device, which, uuid.size(), uuid.data(), &size);
   if (status == CL_SUCCESS && size == uuid.size()) return uuid;
@@ -36,7 +36,7 @@ absl::StatusOr<OpaqueImporter> FindOpaqueImporter(const ContextObject& context) 
   return importer;
 }
 
-absl::Status ImportOpaque(const OpaqueImporter& importer, UniqueFd fd, cl_mem_flags flags,
+absl::Status ImportOpaque(const OpaqueImporter& importer, os::UniqueFd fd, cl_mem_flags flags,
                           MemoryObject* memory) {
   const cl_mem_properties properties[] = {
       CL_EXTERNAL_MEMORY_HANDLE_OPAQUE_FD_KHR, static_cast<cl_mem_properties>(fd.get()),
@@ -53,4 +53,4 @@ absl::Status ImportOpaque(const OpaqueImporter& importer, UniqueFd fd, cl_mem_fl
   return absl::OkStatus();
 }
 
-}  // namespace sluice
+}  // namespace sluice::worker

@@ -17,13 +17,13 @@
 #include "daemon/worker/memory/change_of_hands.h"
 #include "daemon/worker/objects.h"
 
-namespace sluice {
+namespace sluice::worker {
 
 // What imports such memory: a device's driver.
 struct OpaqueImporter {
   cl_device_id device = nullptr;
-  DeviceUuid device_uuid = {};
-  std::optional<DeviceUuid> driver_uuid;  // None: the driver's does not tell.
+  os::DeviceUuid device_uuid = {};
+  std::optional<os::DeviceUuid> driver_uuid;  // None: the driver's does not tell.
   std::shared_ptr<ChangeOfHands> hands;
 };
 
@@ -32,7 +32,7 @@ absl::StatusOr<OpaqueImporter> FindOpaqueImporter(const ContextObject& context);
 
 // Makes `memory`, whose context and size are set, a buffer in that memory: sets its handle and
 // hands. The descriptor is the driver's then.
-absl::Status ImportOpaque(const OpaqueImporter& importer, UniqueFd fd, cl_mem_flags flags,
+absl::Status ImportOpaque(const OpaqueImporter& importer, os::UniqueFd fd, cl_mem_flags flags,
                           MemoryObject* memory);
 
-}  // namespace sluice
+}  // namespace sluice::worker

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/worker/memory/pins.h"
 
-namespace sluice {
+namespace sluice::worker {
 
 void Pins::Pin(const ContextObject& context, const HeapSpan& span) {
   const std::pair<cl_platform_id, uint32_t> key(context.devices[0]->platform, span.segment);
@@ -19,4 +19,4 @@ void Pins::Pin(const ContextObject& context, const HeapSpan& span) {
   pins_[key] = std::move(pin);
 }
 
-}  // namespace sluice
+}  // namespace sluice::worker

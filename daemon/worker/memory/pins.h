@@ -22,7 +22,7 @@
 #include "daemon/worker/memory/heap.h"
 #include "daemon/worker/objects.h"
 
-namespace sluice {
+namespace sluice::worker {
 
 // Pinning takes the driver 0.4 ms for each MiB that was never touched: no more than staging needs.
 inline constexpr uint64_t kPinnedSegmentBytes = 32 << 20;
@@ -41,4 +41,4 @@ class Pins {
   std::map<std::pair<cl_platform_id, uint32_t>, UniqueCl<cl_mem>> pins_ ABSL_GUARDED_BY(mu_);
 };
 
-}  // namespace sluice
+}  // namespace sluice::worker

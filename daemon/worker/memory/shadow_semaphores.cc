@@ -10,13 +10,13 @@
 #include "daemon/worker/info_reader.h"
 #include "proto/status_macros.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
-absl::StatusOr<std::function<absl::StatusOr<UniqueFd>()>> MakeByVulkan(
-    const ExternalMemoryDevice& device) {
-  ASSIGN_OR_RETURN(std::unique_ptr<ExternalSemaphore> made, device.CreateSemaphore());
-  return [semaphore = std::shared_ptr<const ExternalSemaphore>(std::move(made))] {
+absl::StatusOr<std::function<absl::StatusOr<os::UniqueFd>()>> MakeByVulkan(
+    const os::ExternalMemoryDevice& device) {
+  ASSIGN_OR_RETURN(std::unique_ptr<os::ExternalSemaphore> made, device.CreateSemaphore());
+  return [semaphore = std::shared_ptr<const os::ExternalSemaphore>(std::move(made))] {
     return semaphore->Export();
   };
 }
@@ -50,7 +50,7 @@ void SetSemaphoreMakerForTesting(SemaphoreMaker maker) {
 }
 
 absl::StatusOr<std::unique_ptr<ShadowSemaphores>> ShadowSemaphores::Make(
-    const ContextObject& context, const ExternalMemoryDevice& device) {
+    const ContextObject& context, const os::ExternalMemoryDevice& device) {
   if (context.devices.size() != 1) {
     return absl::UnimplementedError("the context has several devices");
   }
@@ -75,10 +75,10 @@ absl::StatusOr<std::unique_ptr<ShadowSemaphores>> ShadowSemaphores::Make(
   return made;
 }
 
-absl::Status ShadowSemaphores::MakeOne(cl_context context, const ExternalMemoryDevice& device,
+absl::Status ShadowSemaphores::MakeOne(cl_context context, const os::ExternalMemoryDevice& device,
                                        One* one) {
   ASSIGN_OR_RETURN(one->export_fd, Maker()(device));
-  ASSIGN_OR_RETURN(UniqueFd fd, one->export_fd());
+  ASSIGN_OR_RETURN(os::UniqueFd fd, one->export_fd());
   const cl_semaphore_properties_khr properties[] = {
       CL_SEMAPHORE_TYPE_KHR, CL_SEMAPHORE_TYPE_BINARY_KHR, CL_SEMAPHORE_HANDLE_OPAQUE_FD_KHR,
       static_cast<cl_semaphore_properties_khr>(fd.get()), 0};
@@ -100,8 +100,8 @@ ShadowSemaphores::~ShadowSemaphores() {
   }
 }
 
-absl::StatusOr<std::array<UniqueFd, 2>> ShadowSemaphores::Export() const {
-  std::array<UniqueFd, 2> fds;
+absl::StatusOr<std::array<os::UniqueFd, 2>> ShadowSemaphores::Export() const {
+  std::array<os::UniqueFd, 2> fds;
   ASSIGN_OR_RETURN(fds[0], from_client_.export_fd());
   ASSIGN_OR_RETURN(fds[1], to_client_.export_fd());
   return fds;
@@ -115,4 +115,4 @@ cl_int ShadowSemaphores::EnqueueSignal(cl_command_queue queue) const {
   return functions_.signal(queue, 1, &to_client_.handle, nullptr, 0, nullptr, nullptr);
 }
 
-}  // namespace sluice
+}  // namespace sluice::worker

@@ -18,19 +18,19 @@
 #include "daemon/helpers/external_memory.h"
 #include "daemon/worker/objects.h"
 
-namespace sluice {
+namespace sluice::worker {
 
 class ShadowSemaphores {
  public:
   // In a context of one device. The error says what is missing, for a log.
-  static absl::StatusOr<std::unique_ptr<ShadowSemaphores>> Make(const ContextObject& context,
-                                                                const ExternalMemoryDevice& device);
+  static absl::StatusOr<std::unique_ptr<ShadowSemaphores>> Make(
+      const ContextObject& context, const os::ExternalMemoryDevice& device);
   ~ShadowSemaphores();
   ShadowSemaphores(const ShadowSemaphores&) = delete;
   ShadowSemaphores& operator=(const ShadowSemaphores&) = delete;
 
   // New descriptors: the one that the client signals, the one that it waits for.
-  absl::StatusOr<std::array<UniqueFd, 2>> Export() const;
+  absl::StatusOr<std::array<os::UniqueFd, 2>> Export() const;
 
   // For the driver's queue, without an event.
   cl_int EnqueueWait(cl_command_queue queue) const;
@@ -44,11 +44,11 @@ class ShadowSemaphores {
     clEnqueueSignalSemaphoresKHR_fn signal = nullptr;
   };
   struct One {
-    std::function<absl::StatusOr<UniqueFd>()> export_fd;
+    std::function<absl::StatusOr<os::UniqueFd>()> export_fd;
     cl_semaphore_khr handle = nullptr;
   };
   explicit ShadowSemaphores(const Functions& functions) : functions_(functions) {}
-  absl::Status MakeOne(cl_context context, const ExternalMemoryDevice& device, One* one);
+  absl::Status MakeOne(cl_context context, const os::ExternalMemoryDevice& device, One* one);
 
   const Functions functions_;
   One from_client_;
@@ -57,8 +57,8 @@ class ShadowSemaphores {
 
 // What makes a semaphore in place of Vulkan: gives a function that exports it. The drivers of test
 // machines export none.
-using SemaphoreMaker = std::function<absl::StatusOr<std::function<absl::StatusOr<UniqueFd>()>>(
-    const ExternalMemoryDevice& device)>;
+using SemaphoreMaker = std::function<absl::StatusOr<std::function<absl::StatusOr<os::UniqueFd>()>>(
+    const os::ExternalMemoryDevice& device)>;
 void SetSemaphoreMakerForTesting(SemaphoreMaker maker);
 
-}  // namespace sluice
+}  // namespace sluice::worker

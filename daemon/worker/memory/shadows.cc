@@ -10,7 +10,7 @@
 #include "daemon/worker/memory/opaque_memory.h"
 #include "proto/status_macros.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 // More than the largest vector type needs, and what drivers ask of memory that it works in.
@@ -19,18 +19,19 @@ constexpr uintptr_t kHostAlignment = 128;
 // The devices that were opened, by the UUID that was asked for; none for the one on the CPU. What
 // could not be opened is not tried again for every object that the client shares: drivers take
 // long to say so, and do not change while the process lives.
-absl::StatusOr<std::shared_ptr<ExternalMemoryDevice>> DeviceFor(
-    const std::optional<DeviceUuid>& uuid) {
+absl::StatusOr<std::shared_ptr<os::ExternalMemoryDevice>> DeviceFor(
+    const std::optional<os::DeviceUuid>& uuid) {
   struct Opened {
     absl::Mutex mu;
-    std::map<std::optional<DeviceUuid>, absl::StatusOr<std::shared_ptr<ExternalMemoryDevice>>>
+    std::map<std::optional<os::DeviceUuid>,
+             absl::StatusOr<std::shared_ptr<os::ExternalMemoryDevice>>>
         devices ABSL_GUARDED_BY(mu);
   };
   static Opened& opened = *new Opened;  // Drivers are never closed.
   absl::MutexLock lock(&opened.mu);
   const auto known = opened.devices.find(uuid);
   if (known != opened.devices.end()) return known->second;
-  return opened.devices.emplace(uuid, ExternalMemoryDevice::Open(uuid)).first->second;
+  return opened.devices.emplace(uuid, os::ExternalMemoryDevice::Open(uuid)).first->second;
 }
 
 // Commands in flight use the memory beyond the client's release: the driver says when it is done.
@@ -59,15 +60,15 @@ absl::Status MakeShadowBuffer(cl_mem_flags flags, MemoryObject* memory) {
   if (context.buffers_in_heap) {
     ASSIGN_OR_RETURN(shadow->device, DeviceFor(std::nullopt));
     ASSIGN_OR_RETURN(shadow->memory,
-                     shadow->device->AllocateBuffer(memory->size, ExternalHandle::kOpaqueFd));
+                     shadow->device->AllocateBuffer(memory->size, os::ExternalHandle::kOpaqueFd));
     RETURN_IF_ERROR(MakeOnHostMemory(flags, memory, shadow.get()));
     memory->hands = std::make_shared<ChangeOfHands>();
   } else {
     ASSIGN_OR_RETURN(const OpaqueImporter importer, FindOpaqueImporter(context));
     ASSIGN_OR_RETURN(shadow->device, DeviceFor(importer.device_uuid));
     ASSIGN_OR_RETURN(shadow->memory,
-                     shadow->device->AllocateBuffer(memory->size, ExternalHandle::kOpaqueFd));
-    ASSIGN_OR_RETURN(UniqueFd fd, shadow->memory->Export());
+                     shadow->device->AllocateBuffer(memory->size, os::ExternalHandle::kOpaqueFd));
+    ASSIGN_OR_RETURN(os::UniqueFd fd, shadow->memory->Export());
     RETURN_IF_ERROR(ImportOpaque(importer, std::move(fd), flags, memory));
   }
   memory->shadow = shadow;
@@ -79,4 +80,4 @@ absl::Status MakeShadowBuffer(cl_mem_flags flags, MemoryObject* memory) {
   return absl::OkStatus();
 }
 
-}  // namespace sluice
+}  // namespace sluice::worker

@@ -16,16 +16,16 @@
 #include "daemon/helpers/external_memory.h"
 #include "daemon/worker/objects.h"
 
-namespace sluice {
+namespace sluice::worker {
 
 // The memory of a shadow buffer, and where it is.
 struct ShadowBuffer {
-  std::shared_ptr<const ExternalMemoryDevice> device;
-  std::shared_ptr<const ExternalMemory> memory;
+  std::shared_ptr<const os::ExternalMemoryDevice> device;
+  std::shared_ptr<const os::ExternalMemory> memory;
 };
 
 // Makes `memory`, whose context and size are set, a buffer of zeros in exportable memory: sets its
 // handle, shadow and hands. The error says what is missing, for a log.
 absl::Status MakeShadowBuffer(cl_mem_flags flags, MemoryObject* memory);
 
-}  // namespace sluice
+}  // namespace sluice::worker

@@ -10,7 +10,7 @@
 #include "daemon/worker/replies.h"
 #include "proto/heap_span.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 // Several chunks are under way, so that the client copies one while the driver moves another.
@@ -45,9 +45,9 @@ size_t HostSlicePitch(const MemoryObject& image, size_t row_bytes, size_t rows) 
   }
 }
 
-bool IsInImage(const MemoryObject& image, const Size3& origin, const Size3& region) {
+bool IsInImage(const MemoryObject& image, const wire::Size3& origin, const wire::Size3& region) {
   for (int i = 0; i < 3; ++i) {
-    if (region.v[i] == 0 || !SpanFits(origin.v[i], region.v[i], image.layout.extent.v[i]))
+    if (region.v[i] == 0 || !wire::SpanFits(origin.v[i], region.v[i], image.layout.extent.v[i]))
       return false;
   }
   return image.is_image;
@@ -157,7 +157,7 @@ void Transfers::StartChunk(const TransferRef& transfer, Chunk chunk) {
     reply.mutable_grant()->set_event_id(transfer->plan.event_id);
     reply.mutable_grant()->set_offset(chunk.offset);
     reply.mutable_grant()->set_size(chunk.size);
-    replies_->Send(reply, Wake::kUrgent, {}, kFrameGrant,
+    replies_->Send(reply, wire::Wake::kUrgent, {}, wire::kFrameGrant,
                    {chunk.span.segment, chunk.span.offset, chunk.size});
     return;
   }
@@ -175,7 +175,7 @@ void Transfers::SendReadData(const TransferRef& transfer, const Chunk& chunk) {
   reply.mutable_read_data()->set_event_id(transfer->plan.event_id);
   reply.mutable_read_data()->set_offset(chunk.offset);
   reply.mutable_read_data()->set_size(chunk.size);
-  replies_->Send(reply, Wake::kUrgent, {}, kFrameReadData,
+  replies_->Send(reply, wire::Wake::kUrgent, {}, wire::kFrameReadData,
                  {chunk.span.segment, chunk.span.offset, chunk.size});
   transfer->read_bytes += chunk.size;
   if (transfer->read_bytes < transfer->plan.total_bytes) return;
@@ -209,7 +209,7 @@ absl::Status Transfers::OnChunk(uint64_t event_id, uint64_t offset, uint64_t siz
     if (transfer == nullptr || !transfer->plan.is_write) return absl::OkStatus();
     auto it = transfer->chunks.upper_bound(offset);
     if (it == transfer->chunks.begin() ||
-        (--it, !SpanFits(offset - it->second.offset, size, it->second.size))) {
+        (--it, !wire::SpanFits(offset - it->second.offset, size, it->second.size))) {
       return absl::InvalidArgumentError(absl::StrCat("transfer chunk ", offset, "+", size,
                                                      " of event ", event_id, " was never granted"));
     }
@@ -318,7 +318,8 @@ absl::Status Transfers::OnAck(uint64_t event_id, uint64_t offset, uint64_t size)
     if (transfer == nullptr || transfer->plan.is_write) return absl::OkStatus();
     auto it = transfer->chunks.upper_bound(offset);
     if (it == transfer->chunks.begin() ||
-        (--it, !SpanFits(offset - it->second.offset, size, it->second.size)) || !it->second.sent) {
+        (--it, !wire::SpanFits(offset - it->second.offset, size, it->second.size)) ||
+        !it->second.sent) {
       return absl::InvalidArgumentError(absl::StrCat("acknowledgement of ", offset, "+", size,
                                                      " of event ", event_id,
                                                      " for data never sent"));
@@ -404,4 +405,4 @@ void Transfers::RunDeferred() {
   }
 }
 
-}  // namespace sluice
+}  // namespace sluice::worker

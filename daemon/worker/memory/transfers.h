@@ -39,7 +39,7 @@
 #include "daemon/worker/queues/in_flight.h"
 #include "proto/codec.h"
 
-namespace sluice {
+namespace sluice::worker {
 
 class Pins;
 class Replies;
@@ -52,8 +52,8 @@ struct TransferPlan {
   std::shared_ptr<MemoryObject> memory;
   uint64_t offset = 0;  // kLinear
   uint64_t total_bytes = 0;
-  Size3 origin;  // kRect, kImage
-  Size3 region;
+  wire::Size3 origin;  // kRect, kImage
+  wire::Size3 region;
   size_t row_pitch = 0;  // kRect
   size_t slice_pitch = 0;
   uint64_t row_bytes = 0;  // Packed bytes of one row of the region: kRect, kImage.
@@ -70,7 +70,7 @@ size_t HostSlicePitch(const MemoryObject& image, size_t row_bytes, size_t rows);
 
 // False if the box is empty or not in the image, whatever wraps: the client has checked that, and
 // not every driver survives it.
-bool IsInImage(const MemoryObject& image, const Size3& origin, const Size3& region);
+bool IsInImage(const MemoryObject& image, const wire::Size3& origin, const wire::Size3& region);
 
 // What others keep of a transfer.
 struct TransferEnd {
@@ -156,4 +156,4 @@ class Transfers {
   std::vector<std::function<void()>> deferred_ ABSL_GUARDED_BY(mu_);
 };
 
-}  // namespace sluice
+}  // namespace sluice::worker

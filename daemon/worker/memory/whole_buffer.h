@@ -10,7 +10,7 @@
 #include "daemon/worker/driver.h"
 #include "daemon/worker/objects.h"
 
-namespace sluice {
+namespace sluice::worker {
 
 struct BufferPlace {
   cl_mem handle;
@@ -27,4 +27,4 @@ inline BufferPlace PlaceOf(const MemoryObject& buffer, const QueueObject& queue)
   return {buffer.parent->handle.get(), origin};
 }
 
-}  // namespace sluice
+}  // namespace sluice::worker

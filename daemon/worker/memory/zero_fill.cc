@@ -3,7 +3,7 @@
 
 #include "daemon/worker/driver.h"
 
-namespace sluice {
+namespace sluice::worker {
 
 cl_int EnqueueZeros(cl_command_queue queue, cl_mem buffer, size_t bytes) {
   // Not with a pattern of one byte: a driver may take eight times as long, and
@@ -20,4 +20,4 @@ cl_int EnqueueZeros(cl_command_queue queue, cl_mem buffer, size_t bytes) {
   return cl().clEnqueueCopyBuffer(queue, buffer, buffer, 0, whole, rest, 0, nullptr, nullptr);
 }
 
-}  // namespace sluice
+}  // namespace sluice::worker

@@ -6,10 +6,10 @@
 
 #include <cstddef>
 
-namespace sluice {
+namespace sluice::worker {
 
 // Fills the buffer with zeros on the queue, which is in order. Returns before it is done: clFinish
 // says when.
 cl_int EnqueueZeros(cl_command_queue queue, cl_mem buffer, size_t bytes);
 
-}  // namespace sluice
+}  // namespace sluice::worker

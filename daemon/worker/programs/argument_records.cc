@@ -16,7 +16,7 @@
 #include "broker/os/file.h"
 #include "broker/os/this_process.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 namespace fs = std::filesystem;
@@ -56,7 +56,7 @@ void ArgumentRecords::Write(const std::string& key, const pb::ProgramRecord& rec
   }
   const std::string path = absl::StrCat(directory_, "/", key);
   if (fs::exists(path, error)) return;
-  const std::string temporary = absl::StrCat(path, ".", ProcessId());
+  const std::string temporary = absl::StrCat(path, ".", os::ProcessId());
   std::ofstream file(temporary, std::ios::binary);
   file << record.SerializeAsString();
   file.close();
@@ -85,11 +85,11 @@ std::shared_ptr<const pb::ProgramRecord> ArgumentRecords::Find(std::string_view 
   const std::string path = absl::StrCat(directory_, "/", key);
   std::error_code error;
   if (!fs::is_regular_file(path, error)) return nullptr;
-  const absl::StatusOr<std::string> bytes = ReadNamedFile(path, kMaxRecordBytes);
+  const absl::StatusOr<std::string> bytes = os::ReadNamedFile(path, kMaxRecordBytes);
   auto record = std::make_shared<pb::ProgramRecord>();
   if (!bytes.ok() || bytes->empty() || !record->ParseFromString(*bytes)) return nullptr;
   Remember(key, record);
   return record;
 }
 
-}  // namespace sluice
+}  // namespace sluice::worker

@@ -19,7 +19,7 @@
 #include "proto/command.pb.h"
 #include "proto/program_record.pb.h"
 
-namespace sluice {
+namespace sluice::worker {
 
 namespace pb = v1;
 
@@ -47,4 +47,4 @@ class ArgumentRecords {
   std::map<std::string, std::shared_ptr<const pb::ProgramRecord>> known_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::worker

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 
-namespace sluice {
+namespace sluice::worker {
 
 bool Builds::Post(Work work) {
   absl::MutexLock lock(&mu_);
@@ -74,4 +74,4 @@ void Builds::Watch() {
   if (on_overrun_) on_overrun_(why);
 }
 
-}  // namespace sluice
+}  // namespace sluice::worker

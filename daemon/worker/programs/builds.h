@@ -19,7 +19,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 
-namespace sluice {
+namespace sluice::worker {
 
 class Builds {
  public:
@@ -70,4 +70,4 @@ class Builds {
   std::thread watch_ ABSL_GUARDED_BY(mu_);
 };
 
-}  // namespace sluice
+}  // namespace sluice::worker

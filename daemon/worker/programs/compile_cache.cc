@@ -8,7 +8,7 @@
 
 #include "broker/base/log.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 namespace fs = std::filesystem;
@@ -100,4 +100,4 @@ void CompileCache::Trim() const {
       {{"removed", entries.size() - left}, {"programs_left", left}, {"bytes_left", bytes}});
 }
 
-}  // namespace sluice
+}  // namespace sluice::worker

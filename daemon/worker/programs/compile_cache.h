@@ -14,7 +14,7 @@
 #include <string>
 #include <utility>
 
-namespace sluice {
+namespace sluice::worker {
 
 class CompileCache {
  public:
@@ -37,4 +37,4 @@ class CompileCache {
   int builds_until_look_ = 0;
 };
 
-}  // namespace sluice
+}  // namespace sluice::worker

@@ -15,7 +15,7 @@
 #include "daemon/worker/worker_process.h"
 #include "proto/include_host.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 namespace fs = std::filesystem;
@@ -51,7 +51,7 @@ void IncludeFolder::SweepAbandoned() {
   for (const fs::directory_entry& entry :
        fs::directory_iterator(fs::temp_directory_path(error), error)) {
     if (!absl::StartsWith(entry.path().filename().string(), kTemporaryFolderPrefix)) continue;
-    UniqueFd held = HoldFolder(entry.path().string());
+    os::UniqueFd held = HoldFolder(entry.path().string());
     if (held.valid()) RemoveHeldFolder(entry.path().string(), std::move(held));
   }
 }
@@ -93,7 +93,7 @@ absl::Status IncludeFolder::Write(
     fs::create_directories(path.parent_path(), error);
     std::ofstream(path, std::ios::binary) << file.contents();
     if (host_is_link_) continue;
-    const fs::path below_host = absl::StrCat(root_, "/", kIncludeHostFolder, file.path());
+    const fs::path below_host = absl::StrCat(root_, "/", wire::kIncludeHostFolder, file.path());
     fs::create_directories(below_host.parent_path(), error);
     fs::create_hard_link(path, below_host, error);
   }
@@ -112,7 +112,7 @@ bool IncludeFolder::MakeRoot() {
   // Absolute paths of the client's host, which its sources name below this one. Where only
   // administrators make links to folders (Windows), each file has a second name there; a compiler
   // still sees one file, for `#pragma once`.
-  fs::create_directory_symlink(".", root_ + "/" + kIncludeHostFolder, error);
+  fs::create_directory_symlink(".", root_ + "/" + wire::kIncludeHostFolder, error);
   host_is_link_ = !error;
   return true;
 }
@@ -162,4 +162,4 @@ std::string IncludeFolder::RewriteOptions(
   return out;
 }
 
-}  // namespace sluice
+}  // namespace sluice::worker

@@ -15,7 +15,7 @@
 #include "proto/command.pb.h"
 #include "proto/status_macros.h"
 
-namespace sluice {
+namespace sluice::worker {
 
 namespace pb = v1;
 
@@ -57,10 +57,10 @@ class IncludeFolder {
  private:
   bool MakeRoot();
 
-  std::string root_;  // Empty while there are no files.
-  UniqueFd held_;     // The root, locked for as long as it is in use.
+  std::string root_;   // Empty while there are no files.
+  os::UniqueFd held_;  // The root, locked for as long as it is in use.
   bool host_is_link_ = false;
   std::map<std::string, std::string> second_names_;  // By the directory; below the root.
 };
 
-}  // namespace sluice
+}  // namespace sluice::worker

@@ -8,7 +8,7 @@
 #include "daemon/worker/info_reader.h"
 #include "daemon/worker/own_questions.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 std::string ArgText(cl_kernel kernel, cl_uint index, cl_kernel_arg_info param) {
@@ -183,4 +183,4 @@ void DescribeKernel(const KernelObject& kernel, pb::KernelDescription* out) {
     DescribeOnDevice(handle, *device, out->add_devices());
 }
 
-}  // namespace sluice
+}  // namespace sluice::worker

@@ -7,7 +7,7 @@
 #include "proto/command.pb.h"
 #include "proto/program_record.pb.h"
 
-namespace sluice {
+namespace sluice::worker {
 
 namespace pb = v1;
 
@@ -22,4 +22,4 @@ UniqueCl<cl_kernel> MakeUnaskedKernel(const ContextObject& context, ArgInfoAsked
 
 void DescribeKernel(const KernelObject& kernel, pb::KernelDescription* out);
 
-}  // namespace sluice
+}  // namespace sluice::worker

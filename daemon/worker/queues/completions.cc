@@ -7,7 +7,7 @@
 #include "daemon/worker/queues/printf_capture.h"
 #include "daemon/worker/replies.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 constexpr size_t kMostLeftBehind = 256;
@@ -177,7 +177,7 @@ void Completions::SendCompletion(uint64_t event_id, cl_int status, const EventTi
   completion.set_event_id(event_id);
   completion.set_status(status);
   if (times != nullptr) AddTimes(*times, &completion);
-  replies_->Send(reply, Wake::kIfAwaited);
+  replies_->Send(reply, wire::Wake::kIfAwaited);
 }
 
 void Completions::Publish(cl_event event, uint64_t event_id, bool profiling,
@@ -322,7 +322,7 @@ void Completions::Deliver(Pending* pending, cl_event event, cl_int status) {
   if (pending->profiling && status == CL_COMPLETE && ReadProfiling(event, &times))
     AddTimes(times, &completion);
   const bool has_data = carried != nullptr && status == CL_COMPLETE;
-  replies_->Send(reply, Wake::kIfAwaited,
+  replies_->Send(reply, wire::Wake::kIfAwaited,
                  has_data ? std::string_view(carried->read_data) : std::string_view());
 }
 
@@ -439,4 +439,4 @@ bool Completions::AllDelivered(const LaneRef& lane) {
   return lane->idle();
 }
 
-}  // namespace sluice
+}  // namespace sluice::worker

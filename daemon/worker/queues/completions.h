@@ -33,7 +33,7 @@
 #include "daemon/worker/queues/in_flight.h"
 #include "proto/frame.h"
 
-namespace sluice {
+namespace sluice::worker {
 
 class PrintfCapture;
 class Replies;
@@ -41,7 +41,7 @@ class CompletionLane;
 
 // Memory that a command uses until it has ended: the payload it writes from, or what it reads into.
 struct Carried {
-  Frame frame;            // A write's payload lies in here.
+  wire::Frame frame;      // A write's payload lies in here.
   std::string read_data;  // A small read's result: becomes the completion's payload.
   // Kept a while longer if the command fails: a driver may tell a failure before its own
   // thread has done with what the command was given.
@@ -158,4 +158,4 @@ cl_int StatusOf(cl_event event);
 // Of an event that has ended; false if the driver gives none.
 bool ReadProfiling(cl_event event, EventTimes* times);
 
-}  // namespace sluice
+}  // namespace sluice::worker

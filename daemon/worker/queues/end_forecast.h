@@ -20,7 +20,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-namespace sluice {
+namespace sluice::worker {
 
 class EndForecast {
  public:
@@ -99,4 +99,4 @@ class EndForecast {
   size_t next_ = 0;
 };
 
-}  // namespace sluice
+}  // namespace sluice::worker

@@ -7,7 +7,7 @@
 #include "daemon/worker/memory/mirrors.h"
 #include "proto/heap_span.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 // Of one queue, in memory until a later command's event tells that they have ended.
@@ -221,7 +221,7 @@ HandlerResult Enqueuer::CompleteNow(std::string_view payload) {
   reply.mutable_completion()->set_event_id(event_id_);
   reply.mutable_completion()->set_status(CL_COMPLETE);
   session_.printf().Drain();
-  session_.replies().Send(reply, Wake::kIfAwaited, payload);
+  session_.replies().Send(reply, wire::Wake::kIfAwaited, payload);
   return CL_SUCCESS;
 }
 
@@ -313,7 +313,7 @@ HandlerResult Enqueuer::RunInMirror(const TransferPlan& plan) {
   const MemoryObject* const buffer = session_.objects().Peek<MemoryObject>(mirror_mem_id_);
   if (buffer == nullptr || buffer->mirror == nullptr) return CL_INVALID_MEM_OBJECT;
   const HeapSpan& span = buffer->mirror->span();
-  if (!SpanFits(mirror_offset_, plan.total_bytes, span.size)) return CL_INVALID_VALUE;
+  if (!wire::SpanFits(mirror_offset_, plan.total_bytes, span.size)) return CL_INVALID_VALUE;
   auto carried = std::make_unique<Carried>();
   carried->keep = std::const_pointer_cast<Mirror>(buffer->mirror);
   return Run(
@@ -420,7 +420,7 @@ cl_int Enqueuer::WhenAllEnded(Session& session, const std::shared_ptr<QueueObjec
   const auto on_last = [then = std::move(then), queue, owner = &session](cl_int status) {
     if (status == CL_COMPLETE) return then(CL_SUCCESS);
     // It failed, perhaps before others of the queue have ended: the driver knows when they have.
-    StartDetached([then, queue, owner] {
+    os::StartDetached([then, queue, owner] {
       const cl_int finished = cl().clFinish(queue->handle.get());
       owner->completions().SweepEnded();
       then(finished);
@@ -430,4 +430,4 @@ cl_int Enqueuer::WhenAllEnded(Session& session, const std::shared_ptr<QueueObjec
   return CL_SUCCESS;
 }
 
-}  // namespace sluice
+}  // namespace sluice::worker

@@ -19,7 +19,7 @@
 #include "daemon/worker/queues/own_commands.h"
 #include "daemon/worker/session.h"
 
-namespace sluice {
+namespace sluice::worker {
 
 class Enqueuer {
  public:
@@ -148,4 +148,4 @@ class Enqueuer {
   bool fails_as_ours_ = false;
 };
 
-}  // namespace sluice
+}  // namespace sluice::worker

@@ -18,7 +18,7 @@
 
 #include "daemon/worker/quota.h"
 
-namespace sluice {
+namespace sluice::worker {
 
 class QueueInFlight;
 
@@ -77,4 +77,4 @@ inline void CommandShare::End(bool all_before) {
   queue->quota_->EndCommands(commands_);
 }
 
-}  // namespace sluice
+}  // namespace sluice::worker

@@ -16,7 +16,7 @@
 #include "absl/types/span.h"
 #include "daemon/worker/queues/completions.h"
 
-namespace sluice {
+namespace sluice::worker {
 
 class KeptEvents {
  public:
@@ -69,4 +69,4 @@ class KeptEvents {
   std::deque<Entry> failed_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::worker

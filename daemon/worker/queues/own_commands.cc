@@ -9,7 +9,7 @@
 #include "daemon/worker/objects.h"
 #include "daemon/worker/queues/printf_capture.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 // A chain of such commands ends one within the other's callback where a driver calls back at once:
@@ -127,4 +127,4 @@ void OwnCommand::Tell(cl_int status, const EventTimes* times) {
   completions_->SweepFailed();
 }
 
-}  // namespace sluice
+}  // namespace sluice::worker

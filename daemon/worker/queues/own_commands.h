@@ -23,7 +23,7 @@
 #include "daemon/worker/queues/completions.h"
 #include "daemon/worker/queues/in_flight.h"
 
-namespace sluice {
+namespace sluice::worker {
 
 struct ContextObject;
 
@@ -83,4 +83,4 @@ class OwnCommand : public std::enable_shared_from_this<OwnCommand> {
   UniqueCl<cl_event> queued_;  // A marker from when it was enqueued.
 };
 
-}  // namespace sluice
+}  // namespace sluice::worker

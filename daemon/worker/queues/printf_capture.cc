@@ -8,16 +8,16 @@
 #include "daemon/worker/replies.h"
 #include "daemon/worker/worker_process.h"
 
-namespace sluice {
+namespace sluice::worker {
 
 absl::Status PrintfCapture::Start(Replies* replies) {
-  absl::StatusOr<UniqueFd> captured = CaptureStdout();
+  absl::StatusOr<os::UniqueFd> captured = CaptureStdout();
   if (!captured.ok()) return captured.status();
   read_end_ = *std::move(captured);
   replies_ = replies;
   // A kernel that prints more than the pipe holds must not wait for its own completion to drain it.
-  StartDetached([this] {
-    while (WaitReadable(read_end_.get(), -1).ok()) DrainNow();
+  os::StartDetached([this] {
+    while (os::WaitReadable(read_end_.get(), -1).ok()) DrainNow();
   });
   return absl::OkStatus();
 }
@@ -30,8 +30,8 @@ void PrintfCapture::DrainNow() {
     if (text.empty()) return;
     pb::Reply reply;
     reply.mutable_printed()->set_text(text);
-    replies_->Send(reply, Wake::kUrgent);
+    replies_->Send(reply, wire::Wake::kUrgent);
   }
 }
 
-}  // namespace sluice
+}  // namespace sluice::worker

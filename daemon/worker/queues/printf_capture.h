@@ -11,7 +11,7 @@
 #include "absl/synchronization/mutex.h"
 #include "broker/os/scoped_handle.h"
 
-namespace sluice {
+namespace sluice::worker {
 
 class Replies;
 
@@ -32,9 +32,9 @@ class PrintfCapture {
   void DrainNow();
 
   Replies* replies_ = nullptr;
-  UniqueFd read_end_;
+  os::UniqueFd read_end_;
   std::atomic<bool> expected_ = false;
   absl::Mutex mu_;  // Keeps the order of the text.
 };
 
-}  // namespace sluice
+}  // namespace sluice::worker

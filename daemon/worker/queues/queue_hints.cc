@@ -7,7 +7,7 @@
 #include "daemon/worker/info_reader.h"
 #include "daemon/worker/worker_process.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 constexpr int kLowNice = 10;
@@ -104,4 +104,4 @@ void SessionHints::Apply() {
   }
 }
 
-}  // namespace sluice
+}  // namespace sluice::worker

@@ -23,7 +23,7 @@
 
 #include "daemon/worker/driver.h"
 
-namespace sluice {
+namespace sluice::worker {
 
 // Smaller is sooner.
 enum class QueueLevel { kHigh, kMedium, kLow };
@@ -54,4 +54,4 @@ class SessionHints {
   bool clamped_ = false;
 };
 
-}  // namespace sluice
+}  // namespace sluice::worker

@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "deploy/sluicectl/containers/client_folder.h"
 
-namespace sluice {
+namespace sluice::ctl {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -84,4 +84,4 @@ std::vector<std::string> CdiFiles(const std::vector<std::string>& folders) {
   return files;
 }
 
-}  // namespace sluice
+}  // namespace sluice::ctl

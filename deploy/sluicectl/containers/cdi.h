@@ -15,7 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-namespace sluice {
+namespace sluice::ctl {
 
 inline constexpr char kCdiKind[] = "sluice.dev/gpu";
 
@@ -47,4 +47,4 @@ std::string CdiKindOf(const std::string& text);
 // The files of the folders that runtimes read, or of `folders` if it names some, in their order.
 std::vector<std::string> CdiFiles(const std::vector<std::string>& folders);
 
-}  // namespace sluice
+}  // namespace sluice::ctl

@@ -14,7 +14,7 @@
 #include "deploy/sluicectl/exit_codes.h"
 #include "proto/status_macros.h"
 
-namespace sluice {
+namespace sluice::ctl {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -47,12 +47,12 @@ absl::StatusOr<std::string> AbsoluteFolder(const std::string& folder) {
 absl::StatusOr<std::string> ClientFolder(const std::string& flag) {
   std::string folder = flag;
   if (folder.empty()) {
-    ASSIGN_OR_RETURN(const std::string own, OwnExecutablePath());
+    ASSIGN_OR_RETURN(const std::string own, os::OwnExecutablePath());
     folder = own.substr(0, own.rfind('/')) + "/../lib/sluice-client";
   }
   ASSIGN_OR_RETURN(folder, AbsoluteFolder(folder));
   const std::string icd = absl::StrCat(folder, "/", kIcdFile);
-  const absl::StatusOr<std::string> text = ReadNamedFile(icd, kMaxCdiBytes);
+  const absl::StatusOr<std::string> text = os::ReadNamedFile(icd, kMaxCdiBytes);
   if (!text.ok()) {
     return absl::NotFoundError(absl::StrCat(
         text.status().message(),
@@ -109,7 +109,7 @@ std::vector<Verdict> Examine(const CdiFlags& flags) {
   const bool named = !flags.files.empty();
   std::vector<Verdict> verdicts;
   for (const std::string& file : named ? flags.files : CdiFiles(flags.folders)) {
-    const absl::StatusOr<std::string> text = ReadNamedFile(file, kMaxCdiBytes);
+    const absl::StatusOr<std::string> text = os::ReadNamedFile(file, kMaxCdiBytes);
     if (!text.ok()) {
       if (named) verdicts.push_back({file, {{"", std::string(text.status().message()), true}}});
       continue;
@@ -191,7 +191,7 @@ int CdiGenerateCommand(const CdiFlags& flags) {
 int CdiListCommand(const CdiFlags& flags) {
   std::vector<Device> devices;
   for (const std::string& file : CdiFiles(flags.folders)) {
-    const absl::StatusOr<std::string> text = ReadNamedFile(file, kMaxCdiBytes);
+    const absl::StatusOr<std::string> text = os::ReadNamedFile(file, kMaxCdiBytes);
     if (!text.ok() || !IsOfSluice(*text)) continue;
     const std::vector<Device> more = DevicesOf(file, *text);
     devices.insert(devices.end(), more.begin(), more.end());
@@ -215,4 +215,4 @@ int CdiValidateCommand(const CdiFlags& flags) {
   return PrintVerdicts(flags, verdicts);
 }
 
-}  // namespace sluice
+}  // namespace sluice::ctl

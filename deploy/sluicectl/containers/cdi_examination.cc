@@ -20,7 +20,7 @@
 #include "deploy/sluicectl/containers/client_folder.h"
 #include "deploy/sluicectl/containers/elf_file.h"
 
-namespace sluice {
+namespace sluice::ctl {
 namespace {
 
 using Json = nlohmann::json;
@@ -258,7 +258,7 @@ void Examination::IcdFile() {
     return Wrong("containerEdits.mounts",
                  absl::StrCat("none gives a container ", kContainerIcdFile,
                               ": its OpenCL loader would not look at Sluice"));
-  const absl::StatusOr<std::string> text = ReadNamedFile(icd->host, kMaxIcdBytes);
+  const absl::StatusOr<std::string> text = os::ReadNamedFile(icd->host, kMaxIcdBytes);
   if (!text.ok()) return;  // Said already.
   const std::string driver(absl::StripAsciiWhitespace(*text));
   const std::string host = HostPathOf(driver);
@@ -303,4 +303,4 @@ std::vector<CdiFinding> Examination::Run(const std::string& text) {
 
 std::vector<CdiFinding> ExamineCdi(const std::string& text) { return Examination().Run(text); }
 
-}  // namespace sluice
+}  // namespace sluice::ctl

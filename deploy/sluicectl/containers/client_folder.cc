@@ -13,7 +13,7 @@
 #include "deploy/sluicectl/endpoint.h"
 #include "proto/status_macros.h"
 
-namespace sluice {
+namespace sluice::ctl {
 namespace {
 
 struct Part {
@@ -32,7 +32,7 @@ constexpr Part kOptionalParts[] = {
 
 absl::StatusOr<std::string> Folder(const std::string& from) {
   if (!from.empty()) return from;
-  const absl::StatusOr<std::string> own = OwnExecutablePath();
+  const absl::StatusOr<std::string> own = os::OwnExecutablePath();
   if (!own.ok()) return own.status();
   const std::string installed =
       absl::StrCat(own->substr(0, own->rfind('/')), "/../lib/sluice-client");
@@ -105,4 +105,4 @@ absl::StatusOr<ClientFiles> FindClientFiles(const std::string& from) {
   return client;
 }
 
-}  // namespace sluice
+}  // namespace sluice::ctl

@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 
-namespace sluice {
+namespace sluice::ctl {
 
 // Where the folder lies in a container, and what its .icd file names there.
 inline constexpr char kContainerClientFolder[] = "/usr/lib/sluice-client";
@@ -44,4 +44,4 @@ std::vector<std::string> AllClientFileNames();
 // this sluicectl.
 absl::StatusOr<ClientFiles> FindClientFiles(const std::string& from);
 
-}  // namespace sluice
+}  // namespace sluice::ctl

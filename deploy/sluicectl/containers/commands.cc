@@ -5,7 +5,7 @@
 #include "deploy/sluicectl/containers/client_folder.h"
 #include "deploy/sluicectl/containers/export_client.h"
 
-namespace sluice {
+namespace sluice::ctl {
 namespace {
 
 struct AllFlags {
@@ -114,4 +114,4 @@ std::optional<int> RunContainerCommand(const std::string& name, const CommonFlag
   return CdiValidateCommand(flags.cdi);
 }
 
-}  // namespace sluice
+}  // namespace sluice::ctl

@@ -11,7 +11,7 @@
 
 #include "deploy/sluicectl/admin_commands.h"
 
-namespace sluice {
+namespace sluice::ctl {
 
 struct CdiFlags {
   std::string client_folder;
@@ -32,4 +32,4 @@ int CdiGenerateCommand(const CdiFlags& flags);
 int CdiListCommand(const CdiFlags& flags);
 int CdiValidateCommand(const CdiFlags& flags);
 
-}  // namespace sluice
+}  // namespace sluice::ctl

@@ -21,7 +21,7 @@
 #include "deploy/sluicectl/doctor_report.h"
 #include "deploy/sluicectl/exit_codes.h"
 
-namespace sluice {
+namespace sluice::ctl {
 namespace {
 
 constexpr char kVendors[] = "/etc/OpenCL/vendors";
@@ -92,7 +92,7 @@ std::string ContainerExamination::FindLibrary(const std::string& name) const {
 
 // The loader of musl, if that is what the program or the image has.
 std::optional<std::string> ContainerExamination::MuslLoader() const {
-  const absl::StatusOr<UniqueFd> program = root_.Program();
+  const absl::StatusOr<os::UniqueFd> program = root_.Program();
   if (program.ok()) {
     const absl::StatusOr<ElfFile> elf = ReadElf(program->get());
     if (elf.ok() && absl::StrContains(elf->interpreter, "ld-musl")) return elf->interpreter;
@@ -116,7 +116,7 @@ void ContainerExamination::CheckLibc() {
   if (path.empty())
     return steps_.Failed(kName, "there is no libc.so.6",
                          "use an image with glibc: the driver needs it, a static program has none");
-  const absl::StatusOr<UniqueFd> file = root_.OpenFile(path);
+  const absl::StatusOr<os::UniqueFd> file = root_.OpenFile(path);
   const absl::StatusOr<ElfFile> elf = file.ok() ? ReadElf(file->get()) : file.status();
   if (!elf.ok())
     return steps_.Failed(kName, absl::StrCat(path, ": ", elf.status().message()),
@@ -166,7 +166,7 @@ void ContainerExamination::CheckDriver() {
   if (driver_.empty()) return steps_.Skipped(kName, "no .icd file names it");
   const bool absolute = absl::StartsWith(driver_, "/");
   const std::string path = absolute ? driver_ : FindLibrary(driver_);
-  const absl::StatusOr<UniqueFd> file =
+  const absl::StatusOr<os::UniqueFd> file =
       path.empty() ? absl::NotFoundError("in no folder of libraries") : root_.OpenFile(path);
   if (!file.ok()) {
     return steps_.Failed(
@@ -228,7 +228,7 @@ void ContainerExamination::CheckSocket() {
 void ContainerExamination::TrySocket(const std::string& path) {
   constexpr char kName[] = "daemon's socket";
   socket_ = path;
-  const absl::StatusOr<UniqueFd> found = root_.Find(path);
+  const absl::StatusOr<os::UniqueFd> found = root_.Find(path);
   const absl::StatusOr<Greeting> greeting =
       found.ok() ? Greet(absl::StrCat("/proc/self/fd/", found->get()), flags_.timeout_ms)
                  : found.status();
@@ -276,4 +276,4 @@ int ContainerDoctorCommand(const CommonFlags& flags, pid_t pid) {
   return steps.Report(flags.json, "", "The container cannot be examined.\n");
 }
 
-}  // namespace sluice
+}  // namespace sluice::ctl

@@ -9,8 +9,8 @@
 
 #include "deploy/sluicectl/admin_commands.h"
 
-namespace sluice {
+namespace sluice::ctl {
 
 int ContainerDoctorCommand(const CommonFlags& flags, pid_t pid);
 
-}  // namespace sluice
+}  // namespace sluice::ctl

@@ -19,7 +19,7 @@
 #include "broker/os/file.h"
 #include "proto/status_macros.h"
 
-namespace sluice {
+namespace sluice::ctl {
 namespace {
 
 constexpr size_t kMaxElfBytes = size_t{1} << 30;
@@ -195,12 +195,12 @@ absl::StatusOr<ElfFile> ReadElf(int fd) {
   if (size == 0) return absl::InvalidArgumentError("an empty file");
   if (size > kMaxElfBytes) return absl::InvalidArgumentError("too large for a library");
   // Read, not mapped: a file that shrinks meanwhile would raise SIGBUS.
-  ASSIGN_OR_RETURN(const std::string bytes, ReadToEnd(fd, kMaxElfBytes));
+  ASSIGN_OR_RETURN(const std::string bytes, os::ReadToEnd(fd, kMaxElfBytes));
   return ParseElf(bytes);
 }
 
 absl::StatusOr<ElfFile> ReadElfAt(const std::string& path) {
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  const os::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd.valid()) return absl::ErrnoToStatus(errno, path);
   absl::StatusOr<ElfFile> file = ReadElf(fd.get());
   if (file.ok()) return file;
@@ -248,4 +248,4 @@ bool IsNewerVersion(const std::string& a, const std::string& b) {
   return false;
 }
 
-}  // namespace sluice
+}  // namespace sluice::ctl

@@ -12,7 +12,7 @@
 
 #include "absl/status/statusor.h"
 
-namespace sluice {
+namespace sluice::ctl {
 
 struct ElfFile {
   struct VersionNeed {
@@ -47,4 +47,4 @@ std::string NewestGlibcDefined(const ElfFile& libc);
 // Whether version `a` ("2.34") is newer than `b`.
 bool IsNewerVersion(const std::string& a, const std::string& b);
 
-}  // namespace sluice
+}  // namespace sluice::ctl

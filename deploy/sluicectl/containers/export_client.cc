@@ -19,7 +19,7 @@
 #include "deploy/sluicectl/exit_codes.h"
 #include "proto/status_macros.h"
 
-namespace sluice {
+namespace sluice::ctl {
 namespace {
 
 constexpr size_t kMaxFileBytes = size_t{1} << 30;
@@ -93,7 +93,7 @@ absl::StatusOr<Export> ExportClient(const ExportFlags& flags) {
     return absl::FailedPreconditionError(
         absl::StrCat(flags.folder, " is the client's own folder: name another, or mount this one"));
   for (const ClientFile& file : done.client.files) {
-    ASSIGN_OR_RETURN(const std::string bytes, ReadNamedFile(file.path, kMaxFileBytes));
+    ASSIGN_OR_RETURN(const std::string bytes, os::ReadNamedFile(file.path, kMaxFileBytes));
     RETURN_IF_ERROR(WriteInto(flags.folder, NameInFolder(flags, file.name), bytes,
                               file.program ? 0755 : 0644, &done));
   }
@@ -169,4 +169,4 @@ int ExportClientCommand(const ExportFlags& flags) {
   return kExitFailed;
 }
 
-}  // namespace sluice
+}  // namespace sluice::ctl

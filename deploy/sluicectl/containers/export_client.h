@@ -6,7 +6,7 @@
 
 #include <string>
 
-namespace sluice {
+namespace sluice::ctl {
 
 struct ExportFlags {
   std::string folder;
@@ -18,4 +18,4 @@ struct ExportFlags {
 
 int ExportClientCommand(const ExportFlags& flags);
 
-}  // namespace sluice
+}  // namespace sluice::ctl

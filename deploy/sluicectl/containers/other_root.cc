@@ -19,17 +19,17 @@
 #include "broker/os/file.h"
 #include "proto/status_macros.h"
 
-namespace sluice {
+namespace sluice::ctl {
 namespace {
 
 constexpr size_t kMaxEnvironmentBytes = size_t{4} << 20;
 constexpr size_t kMaxNames = 4096;
 
-absl::StatusOr<UniqueFd> OpenInRoot(int root, const std::string& path, uint64_t flags) {
+absl::StatusOr<os::UniqueFd> OpenInRoot(int root, const std::string& path, uint64_t flags) {
   open_how how = {};
   how.flags = flags | O_CLOEXEC;
   how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS;
-  UniqueFd fd(static_cast<int>(::syscall(SYS_openat2, root, path.c_str(), &how, sizeof(how))));
+  os::UniqueFd fd(static_cast<int>(::syscall(SYS_openat2, root, path.c_str(), &how, sizeof(how))));
   if (!fd.valid()) return absl::ErrnoToStatus(errno, path);
   return fd;
 }
@@ -43,7 +43,7 @@ std::string Link(const std::string& path) {
 
 absl::StatusOr<OtherRoot> OtherRoot::Open(pid_t pid) {
   const std::string process = absl::StrCat("/proc/", pid);
-  UniqueFd root(::open((process + "/root").c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  os::UniqueFd root(::open((process + "/root").c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!root.valid()) {
     if (errno == ENOENT) return absl::NotFoundError(absl::StrCat("there is no process ", pid));
     return absl::ErrnoToStatus(errno, absl::StrCat("process ", pid));
@@ -60,7 +60,7 @@ absl::StatusOr<OtherRoot> OtherRoot::Open(pid_t pid) {
 
 void OtherRoot::ReadEnvironment() {
   const absl::StatusOr<std::string> text =
-      ReadNamedFile(absl::StrCat("/proc/", pid_, "/environ"), kMaxEnvironmentBytes);
+      os::ReadNamedFile(absl::StrCat("/proc/", pid_, "/environ"), kMaxEnvironmentBytes);
   if (!text.ok()) return;
   for (const absl::string_view entry : absl::StrSplit(*text, '\0', absl::SkipEmpty())) {
     const std::pair<std::string, std::string> pair = absl::StrSplit(entry, absl::MaxSplits('=', 1));
@@ -68,30 +68,31 @@ void OtherRoot::ReadEnvironment() {
   }
 }
 
-absl::StatusOr<UniqueFd> OtherRoot::Find(const std::string& path) const {
+absl::StatusOr<os::UniqueFd> OtherRoot::Find(const std::string& path) const {
   return OpenInRoot(root_.get(), path, O_PATH);
 }
 
-absl::StatusOr<UniqueFd> OtherRoot::OpenFile(const std::string& path) const {
+absl::StatusOr<os::UniqueFd> OtherRoot::OpenFile(const std::string& path) const {
   // Looked at before it is opened: opening a device may do something.
-  ASSIGN_OR_RETURN(const UniqueFd found, Find(path));
+  ASSIGN_OR_RETURN(const os::UniqueFd found, Find(path));
   struct stat info = {};
   if (::fstat(found.get(), &info) != 0) return absl::ErrnoToStatus(errno, path);
   if (!S_ISREG(info.st_mode))
     return absl::InvalidArgumentError(absl::StrCat(path, " is no regular file"));
-  UniqueFd fd(::open(absl::StrCat("/proc/self/fd/", found.get()).c_str(), O_RDONLY | O_CLOEXEC));
+  os::UniqueFd fd(
+      ::open(absl::StrCat("/proc/self/fd/", found.get()).c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.valid()) return absl::ErrnoToStatus(errno, path);
   return fd;
 }
 
 absl::StatusOr<std::string> OtherRoot::ReadFile(const std::string& path, size_t max_bytes) const {
-  ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(path));
-  return ReadToEnd(fd.get(), max_bytes);
+  ASSIGN_OR_RETURN(const os::UniqueFd fd, OpenFile(path));
+  return os::ReadToEnd(fd.get(), max_bytes);
 }
 
 std::vector<std::string> OtherRoot::List(const std::string& folder) const {
   std::vector<std::string> names;
-  absl::StatusOr<UniqueFd> fd = OpenInRoot(root_.get(), folder, O_RDONLY | O_DIRECTORY);
+  absl::StatusOr<os::UniqueFd> fd = OpenInRoot(root_.get(), folder, O_RDONLY | O_DIRECTORY);
   if (!fd.ok()) return names;
   DIR* listing = ::fdopendir(fd->get());
   if (listing == nullptr) return names;
@@ -109,11 +110,11 @@ std::string OtherRoot::Variable(const std::string& name) const {
   return found == environment_.end() ? "" : found->second;
 }
 
-absl::StatusOr<UniqueFd> OtherRoot::Program() const {
+absl::StatusOr<os::UniqueFd> OtherRoot::Program() const {
   const std::string path = absl::StrCat("/proc/", pid_, "/exe");
-  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  os::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.valid()) return absl::ErrnoToStatus(errno, path);
   return fd;
 }
 
-}  // namespace sluice
+}  // namespace sluice::ctl

@@ -14,7 +14,7 @@
 #include "absl/status/statusor.h"
 #include "broker/os/scoped_handle.h"
 
-namespace sluice {
+namespace sluice::ctl {
 
 class OtherRoot {
  public:
@@ -22,8 +22,8 @@ class OtherRoot {
   static absl::StatusOr<OtherRoot> Open(pid_t pid);
 
   // A descriptor for paths alone (O_PATH), or for reading.
-  absl::StatusOr<UniqueFd> Find(const std::string& path) const;
-  absl::StatusOr<UniqueFd> OpenFile(const std::string& path) const;
+  absl::StatusOr<os::UniqueFd> Find(const std::string& path) const;
+  absl::StatusOr<os::UniqueFd> OpenFile(const std::string& path) const;
   absl::StatusOr<std::string> ReadFile(const std::string& path, size_t max_bytes) const;
   // The names in a folder, sorted; empty if there is none.
   std::vector<std::string> List(const std::string& folder) const;
@@ -32,18 +32,18 @@ class OtherRoot {
   // Its environment when it was started.
   std::string Variable(const std::string& name) const;
   // The program that it runs.
-  absl::StatusOr<UniqueFd> Program() const;
+  absl::StatusOr<os::UniqueFd> Program() const;
   // Whether it has the same root and mounts as this process.
   bool IsOurs() const { return ours_; }
 
  private:
-  OtherRoot(pid_t pid, UniqueFd root) : pid_(pid), root_(std::move(root)) {}
+  OtherRoot(pid_t pid, os::UniqueFd root) : pid_(pid), root_(std::move(root)) {}
   void ReadEnvironment();
 
   pid_t pid_;
-  UniqueFd root_;
+  os::UniqueFd root_;
   bool ours_ = false;
   std::map<std::string, std::string> environment_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::ctl

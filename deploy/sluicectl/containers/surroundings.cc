@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace sluice {
+namespace sluice::ctl {
 namespace {
 
 struct Mark {
@@ -35,4 +35,4 @@ std::string ContainerAround() {
   return absl::StrCat("a container (", variable, ")");
 }
 
-}  // namespace sluice
+}  // namespace sluice::ctl

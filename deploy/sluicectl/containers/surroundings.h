@@ -5,9 +5,9 @@
 
 #include <string>
 
-namespace sluice {
+namespace sluice::ctl {
 
 // "a container of podman's", "a Flatpak sandbox", "a container"; "" if there is no sign of one.
 std::string ContainerAround();
 
-}  // namespace sluice
+}  // namespace sluice::ctl

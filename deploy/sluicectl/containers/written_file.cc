@@ -12,16 +12,16 @@
 #include "absl/strings/str_cat.h"
 #include "broker/os/file.h"
 
-namespace sluice {
+namespace sluice::ctl {
 namespace {
 
 absl::Status CannotWrite(int error, const std::string& path) {
   return absl::ErrnoToStatus(error, absl::StrCat("cannot write ", path));
 }
 
-absl::Status FillAndClose(UniqueFd fd, std::string_view bytes, mode_t mode,
+absl::Status FillAndClose(os::UniqueFd fd, std::string_view bytes, mode_t mode,
                           const std::string& path) {
-  const absl::Status written = WriteWhole(fd.get(), bytes);
+  const absl::Status written = os::WriteWhole(fd.get(), bytes);
   if (!written.ok())
     return absl::InternalError(absl::StrCat("cannot write ", path, ": ", written.message()));
   // Before it has its name: after a crash of the machine there is no empty file of that name.
@@ -33,7 +33,7 @@ absl::Status FillAndClose(UniqueFd fd, std::string_view bytes, mode_t mode,
 
 absl::Status WriteByRename(const std::string& path, std::string_view bytes, mode_t mode) {
   std::string temporary = path + ".XXXXXX";
-  UniqueFd fd(::mkostemp(temporary.data(), O_CLOEXEC));
+  os::UniqueFd fd(::mkostemp(temporary.data(), O_CLOEXEC));
   if (!fd.valid()) return CannotWrite(errno, path);
   absl::Status status = FillAndClose(std::move(fd), bytes, mode, path);
   if (status.ok() && ::rename(temporary.c_str(), path.c_str()) != 0)
@@ -59,4 +59,4 @@ absl::Status MakeFolder(const std::string& path) {
   return absl::OkStatus();
 }
 
-}  // namespace sluice
+}  // namespace sluice::ctl

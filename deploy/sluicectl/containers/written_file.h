@@ -11,7 +11,7 @@
 
 #include "absl/status/status.h"
 
-namespace sluice {
+namespace sluice::ctl {
 
 // The file has exactly `mode`, whatever the umask.
 absl::Status WriteByRename(const std::string& path, std::string_view bytes, mode_t mode);
@@ -19,4 +19,4 @@ absl::Status WriteByRename(const std::string& path, std::string_view bytes, mode
 // A folder and those above it, where they are missing; the new ones can be entered by everybody.
 absl::Status MakeFolder(const std::string& path);
 
-}  // namespace sluice
+}  // namespace sluice::ctl

@@ -6,7 +6,7 @@
 
 #include <cerrno>
 
-namespace sluice {
+namespace sluice::ctl {
 
 void AdminChannel::Prepare(grpc::ClientContext*) const {}
 
@@ -21,4 +21,4 @@ absl::StatusOr<AdminChannel> OpenAdminChannel(const std::string& name, int) {
   return channel;
 }
 
-}  // namespace sluice
+}  // namespace sluice::ctl

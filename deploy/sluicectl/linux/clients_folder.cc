@@ -16,7 +16,7 @@
 #include "deploy/sluicectl/admin_channel.h"
 #include "proto/admin.grpc.pb.h"
 
-namespace sluice {
+namespace sluice::ctl {
 namespace {
 
 namespace fs = std::filesystem;
@@ -31,7 +31,7 @@ bool IsOperators(const fs::path& path) {
     return absl::StrContains(name, "admin") || absl::StrContains(name, "monitor");
   }
   // Clients' sockets are of another kind, and gRPC would try them again and again.
-  if (!channel.ok() || !absl::IsInvalidArgument(ConnectLocal(path, kPatienceMs).status()))
+  if (!channel.ok() || !absl::IsInvalidArgument(os::ConnectLocal(path, kPatienceMs).status()))
     return false;
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(kPatienceMs));
@@ -61,4 +61,4 @@ std::string OperatorsSocketBeside(const std::string& client_socket) {
                       ": root in such a container administers the daemon");
 }
 
-}  // namespace sluice
+}  // namespace sluice::ctl

@@ -5,10 +5,10 @@
 
 #include <string>
 
-namespace sluice {
+namespace sluice::ctl {
 
 // An operators' socket that whoever has the folder of the clients' socket reaches, in words; "" if
 // there is none.
 std::string OperatorsSocketBeside(const std::string& client_socket);
 
-}  // namespace sluice
+}  // namespace sluice::ctl

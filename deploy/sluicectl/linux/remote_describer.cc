@@ -7,7 +7,7 @@
 #include "deploy/sluicectl/endpoint.h"
 #include "deploy/sluicectl/remote_client.h"
 
-namespace sluice {
+namespace sluice::ctl {
 
 absl::StatusOr<RemoteDescriber> FindRemoteDescriber() {
   const absl::StatusOr<std::string> icd = FindIcdLibrary();
@@ -15,7 +15,7 @@ absl::StatusOr<RemoteDescriber> FindRemoteDescriber() {
   const absl::StatusOr<std::string> path =
       FindClientFile(icd->substr(0, icd->rfind('/') + 1), "libsluice_remote.so");
   if (!path.ok()) return path.status();
-  absl::StatusOr<DynamicLibrary> library = DynamicLibrary::Open(*path);
+  absl::StatusOr<os::DynamicLibrary> library = os::DynamicLibrary::Open(*path);
   if (!library.ok()) return library.status();
   library->KeepForever();  // It has threads.
   const RemoteDescriber found{
@@ -25,4 +25,4 @@ absl::StatusOr<RemoteDescriber> FindRemoteDescriber() {
   return absl::NotFoundError(absl::StrCat(*path, " is of another version of Sluice"));
 }
 
-}  // namespace sluice
+}  // namespace sluice::ctl

@@ -9,7 +9,7 @@
 #include "deploy/sluicectl/doctor.h"
 #include "deploy/sluicectl/run_command.h"
 
-namespace sluice {
+namespace sluice::ctl {
 namespace {
 
 RunFlags& TheRunFlags() {
@@ -67,7 +67,7 @@ void DefineSystemCommands(CLI::App* app, CommonFlags* common) {
 }
 
 std::optional<int> RunSystemCommand(const std::string& name, const CommonFlags& flags) {
-  const bool child_signals_ignored = ReceiveChildSignals();
+  const bool child_signals_ignored = os::ReceiveChildSignals();
   if (name == "run") {
     RunFlags run = TheRunFlags();
     run.child_signals_ignored = child_signals_ignored;
@@ -108,4 +108,4 @@ std::string AdviceWithoutDaemon(bool) { return "`sluicectl doctor` looks closer"
 
 std::string MonitorsName() { return absl::StrCat("the group ", kMonitorGroup); }
 
-}  // namespace sluice
+}  // namespace sluice::ctl

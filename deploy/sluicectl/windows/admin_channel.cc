@@ -10,37 +10,37 @@
 #include "proto/broker_messages.h"
 #include "proto/network/loopback_proof.h"
 
-namespace sluice {
+namespace sluice::ctl {
 
 void AdminChannel::Prepare(grpc::ClientContext* context) const {
-  context->AddMetadata(kLoopbackTokenKey, token);
+  context->AddMetadata(wire::kLoopbackTokenKey, token);
 }
 
 grpc::Status AdminChannel::Check(const grpc::ClientContext& context,
                                  const grpc::Status& answer) const {
-  return CheckLoopbackAnswer(proof, context, answer);
+  return wire::CheckLoopbackAnswer(proof, context, answer);
 }
 
 absl::StatusOr<AdminChannel> OpenAdminChannel(const std::string& name, int timeout_ms) {
-  absl::StatusOr<UniqueFd> pipe = ConnectLocal(name, timeout_ms);
+  absl::StatusOr<os::UniqueFd> pipe = os::ConnectLocal(name, timeout_ms);
   if (!pipe.ok()) return pipe.status();
-  if (absl::Status came = WaitReadable(pipe->get(), timeout_ms); !came.ok()) return came;
-  char packet[kMaxBrokerMessageBytes];
+  if (absl::Status came = os::WaitReadable(pipe->get(), timeout_ms); !came.ok()) return came;
+  char packet[wire::kMaxBrokerMessageBytes];
   const absl::StatusOr<size_t> size =
-      ReceiveMessage(pipe->get(), packet, sizeof(packet), nullptr, 0);
+      os::ReceiveMessage(pipe->get(), packet, sizeof(packet), nullptr, 0);
   if (!size.ok()) return size.status();
-  AdminTicket ticket;
-  if (!ParseMessage(packet, *size, &ticket) || ticket.port == 0 || ticket.port > 65535) {
+  wire::AdminTicket ticket;
+  if (!wire::ParseMessage(packet, *size, &ticket) || ticket.port == 0 || ticket.port > 65535) {
     return absl::UnavailableError("what answers there is no sluiced");
   }
   AdminChannel channel;
   channel.channel = grpc::CreateChannel(absl::StrCat("ipv4:127.0.0.1:", ticket.port),
                                         grpc::InsecureChannelCredentials());
-  LoopbackSecrets secrets = SecretsOf(ticket.token, ticket.flags);
+  wire::LoopbackSecrets secrets = wire::SecretsOf(ticket.token, ticket.flags);
   channel.token = std::move(secrets.token);
   channel.proof = std::move(secrets.proof);
   channel.pipe = *std::move(pipe);
   return channel;
 }
 
-}  // namespace sluice
+}  // namespace sluice::ctl

@@ -21,7 +21,7 @@
 #include "deploy/sluicectl/endpoint.h"
 #include "deploy/sluicectl/remote_client.h"
 
-namespace sluice {
+namespace sluice::ctl {
 namespace {
 
 constexpr char kLoader[] = "OpenCL.dll";
@@ -51,7 +51,7 @@ class Examination {
 
  private:
   void CheckLoader() {
-    absl::StatusOr<DynamicLibrary> loader = DynamicLibrary::Open(kLoader);
+    absl::StatusOr<os::DynamicLibrary> loader = os::DynamicLibrary::Open(kLoader);
     if (!loader.ok()) {
       return steps_.Failed("OpenCL loader", std::string(loader.status().message()),
                            "OpenCL.dll comes with the driver of a graphics adapter; Khronos' is in "
@@ -61,22 +61,22 @@ class Examination {
     loader_.KeepForever();
     const void* const function = loader_.Find("clGetPlatformIDs");
     if (function == nullptr) {
-      loader_ = DynamicLibrary();
+      loader_ = os::DynamicLibrary();
       return steps_.Failed("OpenCL loader", "the system's OpenCL.dll is no loader of OpenCL's",
                            "install the graphics adapter's driver again");
     }
-    steps_.Ok("OpenCL loader", LibraryFileOf(function));
+    steps_.Ok("OpenCL loader", os::LibraryFileOf(function));
   }
 
   void CheckDriver() {
-    const std::vector<std::string> drivers = RegisteredDrivers();
+    const std::vector<std::string> drivers = os::RegisteredDrivers();
     if (drivers.empty()) {
       steps_.Failed("driver's entry", "no entry of OpenCL's loader names sluice_icd.dll",
                     "`sluicectl install --no-service`, as an administrator, makes one");
     }
     for (const std::string& driver : drivers) {
       steps_.Ok("driver's entry", driver);
-      absl::StatusOr<DynamicLibrary> library = DynamicLibrary::Open(driver);
+      absl::StatusOr<os::DynamicLibrary> library = os::DynamicLibrary::Open(driver);
       if (!library.ok()) {
         steps_.Failed("driver", std::string(library.status().message()),
                       "unpack or install Sluice there again, or `sluicectl install` from where it "
@@ -101,7 +101,7 @@ class Examination {
     }
     const absl::StatusOr<Greeting> greeting = Greet(endpoint.target, flags_.timeout_ms);
     if (!greeting.ok()) {
-      const std::string service = DescribeService();
+      const std::string service = os::DescribeService();
       return steps_.Failed(
           "daemon's pipe", std::string(greeting.status().message()),
           service.empty() ? "`sluicectl status` says what the service does" : service);
@@ -170,7 +170,7 @@ class Examination {
 
   const CommonFlags& flags_;
   Steps steps_;
-  DynamicLibrary loader_;
+  os::DynamicLibrary loader_;
 };
 
 }  // namespace
@@ -184,4 +184,4 @@ int DoctorCommand(const CommonFlags& flags) {
   return Examination(flags).Run();
 }
 
-}  // namespace sluice
+}  // namespace sluice::ctl

@@ -5,9 +5,9 @@
 
 #include "deploy/sluicectl/admin_commands.h"
 
-namespace sluice {
+namespace sluice::ctl {
 
 // The exit code.
 int DoctorCommand(const CommonFlags& flags);
 
-}  // namespace sluice
+}  // namespace sluice::ctl

@@ -7,10 +7,10 @@ SluiceRemoteDescribe sluice_remote_describe;
 SluiceRemoteSilenceGrpc sluice_remote_silence_grpc;
 }
 
-namespace sluice {
+namespace sluice::ctl {
 
 absl::StatusOr<RemoteDescriber> FindRemoteDescriber() {
   return RemoteDescriber{&sluice_remote_describe, &sluice_remote_silence_grpc};
 }
 
-}  // namespace sluice
+}  // namespace sluice::ctl

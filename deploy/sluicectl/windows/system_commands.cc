@@ -12,11 +12,11 @@
 #include "deploy/sluicectl/exit_codes.h"
 #include "deploy/sluicectl/windows/doctor.h"
 
-namespace sluice {
+namespace sluice::ctl {
 namespace {
 
-InstallFlags& TheInstallFlags() {
-  static InstallFlags* flags = new InstallFlags;
+os::InstallFlags& TheInstallFlags() {
+  static os::InstallFlags* flags = new os::InstallFlags;
   return *flags;
 }
 
@@ -46,7 +46,7 @@ int Told(const absl::Status& status, const std::vector<std::string>& steps, bool
 
 void DefineSystemCommands(CLI::App* app, CommonFlags* common) {
   AddSubcommand(app, "doctor", "Find out why an application sees no device", common);
-  InstallFlags* flags = &TheInstallFlags();
+  os::InstallFlags* flags = &TheInstallFlags();
   CLI::App* install = app->add_subcommand(
       "install", "Make sluiced a service and register the driver with OpenCL's loader");
   CLI::Option* config =
@@ -80,8 +80,8 @@ std::optional<int> RunSystemCommand(const std::string& name, const CommonFlags& 
     Told(absl::InvalidArgumentError(message), steps, flags.json);
     return kExitUsage;
   }
-  const absl::Status status =
-      name == "install" ? Install(TheInstallFlags(), &steps) : Uninstall(TheInstallFlags(), &steps);
+  const absl::Status status = name == "install" ? os::Install(TheInstallFlags(), &steps)
+                                                : os::Uninstall(TheInstallFlags(), &steps);
   return Told(status, steps, flags.json);
 }
 
@@ -99,8 +99,8 @@ const char* SystemExamples() {
 
 const char* SystemExitCodes() { return ""; }
 
-std::string AdviceWithoutDaemon(bool here) { return here ? DescribeService() : ""; }
+std::string AdviceWithoutDaemon(bool here) { return here ? os::DescribeService() : ""; }
 
 std::string MonitorsName() { return "the group Performance Monitor Users"; }
 
-}  // namespace sluice
+}  // namespace sluice::ctl

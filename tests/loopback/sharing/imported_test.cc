@@ -7,7 +7,7 @@
 #include "tests/loopback/harness.h"
 #include "tests/unit/platform_linux/open_descriptors.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 using fake::RecordedCall;
@@ -17,8 +17,8 @@ constexpr int kSealed = F_SEAL_SHRINK | F_SEAL_GROW;
 class ImportedLoopbackTest : public LoopbackTest {
  protected:
   // A memfd with bytes 0, 1, 2, ... and these seals.
-  static UniqueFd Memory(size_t bytes, int seals = kSealed) {
-    UniqueFd fd(::memfd_create("imported", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  static os::UniqueFd Memory(size_t bytes, int seals = kSealed) {
+    os::UniqueFd fd(::memfd_create("imported", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     EXPECT_EQ(::ftruncate(fd.get(), static_cast<off_t>(bytes)), 0);
     const std::string contents = Contents(bytes);
     EXPECT_EQ(::pwrite(fd.get(), contents.data(), bytes, 0), static_cast<ssize_t>(bytes));
@@ -62,8 +62,8 @@ class ImportedLoopbackTest : public LoopbackTest {
 // bytes travel, for as long as they live. One that is refused, or shares nothing, does not count.
 TEST_F(ImportedLoopbackTest, WaysAreCounted) {
   const uint64_t context = MakeContext(kCpu);
-  const UniqueFd fd = Memory(8192);
-  const UniqueFd unsealed = Memory(8192, 0);
+  const os::UniqueFd fd = Memory(8192);
+  const os::UniqueFd unsealed = Memory(8192, 0);
   const pb::Command import = CreateBuffer(context, 4096);
   ASSERT_EQ(Import(import, fd.get()).status(), CL_SUCCESS);
   EXPECT_NE(Import(CreateBuffer(context, 4096), unsealed.get()).status(), CL_SUCCESS);
@@ -93,7 +93,7 @@ TEST_F(ImportedLoopbackTest, WaysAreCounted) {
 // there.
 TEST_F(ImportedLoopbackTest, BufferIsTheClientsMemory) {
   const uint64_t context = MakeContext(kCpu), queue = MakeQueue(context, kCpu);
-  const UniqueFd fd = Memory(8192);
+  const os::UniqueFd fd = Memory(8192);
   const pb::Command command = CreateBuffer(context, 4096, 4096);
   ASSERT_EQ(Import(command, fd.get()).status(), CL_SUCCESS);
   const RecordedCall call = fake_->Last("clCreateBuffer");
@@ -124,7 +124,7 @@ TEST_F(ImportedLoopbackTest, BufferIsTheClientsMemory) {
 // An image lies in the client's memory with the client's row pitch.
 TEST_F(ImportedLoopbackTest, ImageIsTheClientsMemory) {
   const uint64_t context = MakeContext(kCpu), queue = MakeQueue(context, kCpu);
-  const UniqueFd fd = Memory(64 * 16);
+  const os::UniqueFd fd = Memory(64 * 16);
   pb::Command command;
   pb::CreateImportedImage& body = *command.mutable_create_imported_image();
   body.set_mem_id(client_->NewId());
@@ -156,7 +156,7 @@ TEST_F(ImportedLoopbackTest, ImageIsTheClientsMemory) {
 // As of other images, levels and samples are refused (section 5.3.1.2).
 TEST_F(ImportedLoopbackTest, MipLevelsAndSamplesAreRefused) {
   const uint64_t context = MakeContext(kCpu);
-  const UniqueFd fd = Memory(64 * 16);
+  const os::UniqueFd fd = Memory(64 * 16);
   for (const bool samples : {false, true}) {
     for (const pb::ImportedHandle handle :
          {pb::IMPORTED_HANDLE_MEMORY, pb::IMPORTED_HANDLE_D3D11_TEXTURE}) {
@@ -182,10 +182,10 @@ TEST_F(ImportedLoopbackTest, MipLevelsAndSamplesAreRefused) {
 // for another way.
 TEST_F(ImportedLoopbackTest, RefusalsLeaveNothing) {
   const uint64_t cpu = MakeContext(kCpu), gpu = MakeContext(kGpu);
-  const UniqueFd sealed = Memory(4096), unsealed = Memory(4096, 0);
-  const UniqueFd half_sealed = Memory(4096, F_SEAL_GROW);
-  const UniqueFd read_only = Memory(4096, kSealed | F_SEAL_FUTURE_WRITE);
-  const UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  const os::UniqueFd sealed = Memory(4096), unsealed = Memory(4096, 0);
+  const os::UniqueFd half_sealed = Memory(4096, F_SEAL_GROW);
+  const os::UniqueFd read_only = Memory(4096, kSealed | F_SEAL_FUTURE_WRITE);
+  const os::UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
   struct Row {
     const char* what;
     uint64_t context, size, offset;
@@ -204,21 +204,21 @@ TEST_F(ImportedLoopbackTest, RefusalsLeaveNothing) {
       {"nothing", cpu, 0, 0, sealed.get()},
   };
   client_->Sync();
-  const int before = CountOpenDescriptors();
+  const int before = os::CountOpenDescriptors();
   const int objects = fake_->live_objects();
   for (const Row& row : rows) {
     const pb::Command command = CreateBuffer(row.context, row.size, row.offset);
     const pb::Answer answer = Import(command, row.fd);
     EXPECT_EQ(answer.status(), CL_INVALID_OPERATION) << row.what;
     EXPECT_FALSE(answer.refusal().empty()) << row.what;
-    EXPECT_EQ(CountOpenDescriptors(), before) << row.what;
+    EXPECT_EQ(os::CountOpenDescriptors(), before) << row.what;
   }
   EXPECT_EQ(fake_->live_objects(), objects);
   // A driver that refuses, too.
   fake_->FailNext("clCreateBuffer", CL_OUT_OF_RESOURCES);
   const pb::Command command = CreateBuffer(cpu, 4096);
   EXPECT_EQ(Import(command, sealed.get()).status(), CL_OUT_OF_RESOURCES);
-  EXPECT_EQ(CountOpenDescriptors(), before);
+  EXPECT_EQ(os::CountOpenDescriptors(), before);
   pb::Command staged;
   staged.mutable_create_buffer()->set_mem_id(command.create_imported_buffer().mem_id());
   staged.mutable_create_buffer()->set_context_id(cpu);
@@ -230,12 +230,12 @@ TEST_F(ImportedLoopbackTest, RefusalsLeaveNothing) {
 // object, which commands in flight keep.
 TEST_F(ImportedLoopbackTest, MemoryLivesAsLongAsTheDriversObject) {
   const uint64_t context = MakeContext(kCpu), queue = MakeQueue(context, kCpu);
-  const UniqueFd fd = Memory(1 << 20);
+  const os::UniqueFd fd = Memory(1 << 20);
   client_->Sync();
-  const int before = CountOpenDescriptors();
+  const int before = os::CountOpenDescriptors();
   const pb::Command command = CreateBuffer(context, 1 << 20);
   ASSERT_EQ(Import(command, fd.get()).status(), CL_SUCCESS);
-  EXPECT_EQ(CountOpenDescriptors(), before);
+  EXPECT_EQ(os::CountOpenDescriptors(), before);
   const uint64_t id = command.create_imported_buffer().mem_id();
   fake_->HoldCommands();
   pb::Command fill;
@@ -261,7 +261,7 @@ TEST_F(ImportedLoopbackTest, MissingDescriptorIsAViolation) {
 }
 TEST_F(ImportedLoopbackTest, SecondDescriptorIsAViolation) {
   const uint64_t context = MakeContext(kCpu);
-  const UniqueFd fd = Memory(4096);
+  const os::UniqueFd fd = Memory(4096);
   client_->SendHandle(77, fd.get());
   client_->SendHandle(77, fd.get());
   client_->Send(CreateBuffer(context, 64));
@@ -269,4 +269,4 @@ TEST_F(ImportedLoopbackTest, SecondDescriptorIsAViolation) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::worker

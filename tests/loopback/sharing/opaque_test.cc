@@ -9,7 +9,7 @@
 #include "tests/loopback/harness.h"
 #include "tests/unit/platform_linux/open_descriptors.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 using Uuid = std::array<uint8_t, 16>;
@@ -70,7 +70,7 @@ class OpaqueLoopbackTest : public LoopbackTest {
     return Completed(event).status();
   }
 
-  const UniqueFd memory_{::open("/dev/null", O_RDWR | O_CLOEXEC)};
+  const os::UniqueFd memory_{::open("/dev/null", O_RDWR | O_CLOEXEC)};
   uint64_t context_ = 0;
   uint64_t queue_ = 0;
 };
@@ -79,10 +79,10 @@ class OpaqueLoopbackTest : public LoopbackTest {
 // hands; the contents are left alone.
 TEST_F(OpaqueLoopbackTest, DriverImportsTheMemory) {
   client_->Sync();
-  const int before = CountOpenDescriptors();
+  const int before = os::CountOpenDescriptors();
   const size_t fills = fake_->Count("clEnqueueFillBuffer");
   const uint64_t mem = Import(Describe(1001));
-  EXPECT_EQ(CountOpenDescriptors(), before) << "the driver has it";
+  EXPECT_EQ(os::CountOpenDescriptors(), before) << "the driver has it";
   fake::RecordedCall call = fake_->Last("clCreateBufferWithProperties");
   EXPECT_EQ(call.values[2], cl_mem_flags{CL_MEM_READ_WRITE});
   EXPECT_EQ(call.values[3], 1001u);
@@ -163,12 +163,12 @@ TEST_F(OpaqueLoopbackTest, ImagesAreCopiedOnTheWay) {
 TEST_F(OpaqueLoopbackTest, RefusalsLeaveNothing) {
   const uint64_t cpu = MakeContext(kCpu);
   client_->Sync();
-  const UniqueFd memfd(::memfd_create("memory", MFD_CLOEXEC));
+  const os::UniqueFd memfd(::memfd_create("memory", MFD_CLOEXEC));
   int pipe[2];
   ASSERT_EQ(::pipe2(pipe, O_CLOEXEC), 0);
-  const UniqueFd ends[2] = {UniqueFd(pipe[0]), UniqueFd(pipe[1])};
-  const UniqueFd folder(::open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  const int before = CountOpenDescriptors();
+  const os::UniqueFd ends[2] = {os::UniqueFd(pipe[0]), os::UniqueFd(pipe[1])};
+  const os::UniqueFd folder(::open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const int before = os::CountOpenDescriptors();
   const int objects = fake_->live_objects();
   const uint64_t used = client_->session().quota().memory_bytes();
   const size_t asked = fake_->Count("clCreateBufferWithProperties");
@@ -176,7 +176,7 @@ TEST_F(OpaqueLoopbackTest, RefusalsLeaveNothing) {
     const pb::Answer answer = Import(command, fd);
     EXPECT_EQ(answer.status(), CL_INVALID_OPERATION) << reason;
     EXPECT_NE(answer.refusal().find(reason), std::string::npos) << answer.refusal();
-    EXPECT_EQ(CountOpenDescriptors(), before) << reason;
+    EXPECT_EQ(os::CountOpenDescriptors(), before) << reason;
     EXPECT_EQ(fake_->live_objects(), objects) << reason;
     EXPECT_EQ(client_->session().quota().memory_bytes(), used) << reason;
   };
@@ -280,4 +280,4 @@ TEST_F(OpaqueLoopbackTest, DriversWithUuidsOfTheirOwn) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::worker

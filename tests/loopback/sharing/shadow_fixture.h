@@ -10,7 +10,7 @@
 #include "daemon/helpers/external_memory.h"
 #include "tests/loopback/harness.h"
 
-namespace sluice {
+namespace sluice::worker {
 
 inline constexpr uint64_t kBytes = 100'000;
 
@@ -18,7 +18,7 @@ class ShadowLoopbackTest : public LoopbackTest {
  protected:
   void SetUp() override {
     LoopbackTest::SetUp();
-    auto opened = ExternalMemoryDevice::Open(std::nullopt);
+    auto opened = os::ExternalMemoryDevice::Open(std::nullopt);
     if (!opened.ok()) GTEST_SKIP() << opened.status();
     vulkan_ = *std::move(opened);
   }
@@ -76,7 +76,7 @@ class ShadowLoopbackTest : public LoopbackTest {
     return bytes;
   }
 
-  std::shared_ptr<ExternalMemoryDevice> vulkan_;
+  std::shared_ptr<os::ExternalMemoryDevice> vulkan_;
 
  private:
   template <typename Body>
@@ -95,4 +95,4 @@ class ShadowLoopbackTest : public LoopbackTest {
   }
 };
 
-}  // namespace sluice
+}  // namespace sluice::worker

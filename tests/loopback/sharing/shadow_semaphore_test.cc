@@ -8,17 +8,17 @@
 #include "daemon/worker/memory/shadow_semaphores.h"
 #include "tests/loopback/sharing/shadow_fixture.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
-using Exports = std::function<absl::StatusOr<UniqueFd>()>;
+using Exports = std::function<absl::StatusOr<os::UniqueFd>()>;
 
-absl::StatusOr<Exports> MakeEventfd(const ExternalMemoryDevice&) {
-  const auto fd = std::make_shared<UniqueFd>(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  return Exports([fd]() -> absl::StatusOr<UniqueFd> { return UniqueFd(dup(fd->get())); });
+absl::StatusOr<Exports> MakeEventfd(const os::ExternalMemoryDevice&) {
+  const auto fd = std::make_shared<os::UniqueFd>(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  return Exports([fd]() -> absl::StatusOr<os::UniqueFd> { return os::UniqueFd(dup(fd->get())); });
 }
 
-bool IsSignalled(const UniqueFd& fd) {
+bool IsSignalled(const os::UniqueFd& fd) {
   struct pollfd one = {fd.get(), POLLIN, 0};
   return poll(&one, 1, 0) == 1;
 }
@@ -46,7 +46,7 @@ class ShadowSemaphoreLoopbackTest : public ShadowLoopbackTest {
     const pb::Answer answer = Create(*mem, context_, kBytes, /*semaphores=*/true);
     ASSERT_EQ(answer.status(), CL_SUCCESS) << answer.shadow().reason();
     ASSERT_TRUE(answer.shadow().semaphores()) << answer.shadow().no_semaphores();
-    std::vector<UniqueFd> fds;
+    std::vector<os::UniqueFd> fds;
     client_->TakeHandles(3, &fds);
     ASSERT_EQ(fds.size(), 3u);
     ours_ = std::move(fds[1]);
@@ -66,8 +66,8 @@ class ShadowSemaphoreLoopbackTest : public ShadowLoopbackTest {
   }
 
   uint64_t context_ = 0;
-  UniqueFd ours_;    // What the client signals.
-  UniqueFd theirs_;  // What it waits for.
+  os::UniqueFd ours_;    // What the client signals.
+  os::UniqueFd theirs_;  // What it waits for.
 };
 
 // The device waits for the client's signal, and the image is made of what is in the shadow then.
@@ -201,7 +201,7 @@ TEST_F(ShadowSemaphoreLoopbackTest, WithoutSemaphoresTheShadowIsThere) {
     EXPECT_EQ(answer.status(), CL_SUCCESS) << answer.shadow().reason();
     EXPECT_FALSE(answer.shadow().semaphores());
     EXPECT_TRUE(answer.shadow().copies_images());
-    UniqueFd memory;
+    os::UniqueFd memory;
     client_->TakeHandle(&memory);
     return answer.shadow().no_semaphores();
   };
@@ -237,4 +237,4 @@ TEST_F(ShadowSemaphoreLoopbackTest, ReleasedWithTheShadow) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::worker

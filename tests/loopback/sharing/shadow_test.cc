@@ -4,7 +4,7 @@
 #include "daemon/worker/memory/external_memory_names.h"
 #include "tests/loopback/sharing/shadow_fixture.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 // On a CPU the driver works in the memory itself, and the client has its descriptor, under the
@@ -16,13 +16,13 @@ TEST_F(ShadowLoopbackTest, CpuDeviceWorksInTheMemory) {
   const pb::Answer answer = Create(mem, context);
   ASSERT_EQ(answer.status(), CL_SUCCESS) << answer.shadow().reason();
   EXPECT_EQ(client_->session().shadowed_count, 1u);
-  UniqueFd descriptor;
-  const HandleMessage message = client_->TakeHandle(&descriptor);
-  EXPECT_EQ(message.type, HandleMessageType::kShadowMemory);
+  os::UniqueFd descriptor;
+  const wire::HandleMessage message = client_->TakeHandle(&descriptor);
+  EXPECT_EQ(message.type, wire::HandleMessageType::kShadowMemory);
   EXPECT_EQ(message.address, mem);
   EXPECT_EQ(message.size, answer.shadow().allocation_bytes());
   EXPECT_GT(answer.shadow().allocation_bytes(), kBytes);
-  const DeviceUuid& uuid = vulkan_->device_uuid();
+  const os::DeviceUuid& uuid = vulkan_->device_uuid();
   EXPECT_EQ(answer.shadow().device_uuid(), std::string(uuid.begin(), uuid.end()));
   const fake::RecordedCall call = fake_->Last("clCreateBuffer");
   EXPECT_EQ(call.values[1], CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR);
@@ -197,4 +197,4 @@ TEST_F(ShadowLoopbackTest, MemoryOutlivesItsRelease) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::worker

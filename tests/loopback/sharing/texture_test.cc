@@ -12,17 +12,17 @@
 #include "tests/loopback/harness.h"
 #include "tests/unit/platform_linux/open_descriptors.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
-constexpr AdapterId kAdapter = {1, 2, 3, 4, 5, 6, 7, 8};
+constexpr os::AdapterId kAdapter = {1, 2, 3, 4, 5, 6, 7, 8};
 
 // A keyed mutex with a log, which both ends of it and the driver write into.
 struct Texture {
   std::mutex mu;
   std::condition_variable noted;
   std::string log;
-  uint64_t key = kTextureMakersKey;  // With which it is free.
+  uint64_t key = os::kTextureMakersKey;  // With which it is free.
   bool held = false;
   absl::Status open_status;
   absl::Status acquire_status;
@@ -38,7 +38,7 @@ struct Texture {
   }
 };
 
-class FakeMutex final : public KeyedMutex {
+class FakeMutex final : public os::KeyedMutex {
  public:
   explicit FakeMutex(std::shared_ptr<Texture> texture) : texture_(std::move(texture)) {}
   absl::Status Acquire(uint64_t key, absl::Duration timeout) override {
@@ -65,9 +65,8 @@ class TextureLoopbackTest : public LoopbackTest {
  protected:
   void SetUp() override {
     SessionOptions options;
-    options.open_keyed_mutex =
-        [texture = texture_](
-            int fd, const AdapterId& adapter) -> absl::StatusOr<std::shared_ptr<KeyedMutex>> {
+    options.open_keyed_mutex = [texture = texture_](int fd, const os::AdapterId& adapter)
+        -> absl::StatusOr<std::shared_ptr<os::KeyedMutex>> {
       EXPECT_GE(fd, 0);
       EXPECT_EQ(adapter, kAdapter);
       if (!texture->open_status.ok()) return texture->open_status;
@@ -79,7 +78,7 @@ class TextureLoopbackTest : public LoopbackTest {
       texture_->Note(acquire ? "acquire" : "release");
       return driver_status_.load();
     });
-    handle_ = UniqueFd(::dup(0));
+    handle_ = os::UniqueFd(::dup(0));
     context_ = MakeContext(kGpu);
     queue_ = MakeQueue(context_, kGpu);
   }
@@ -139,11 +138,11 @@ class TextureLoopbackTest : public LoopbackTest {
     return std::exchange(texture_->log, "");
   }
   // What the client does with the mutex before an acquire.
-  void GiveToWorker() { texture_->key = kTextureUsersKey; }
+  void GiveToWorker() { texture_->key = os::kTextureUsersKey; }
 
   const std::shared_ptr<Texture> texture_ = std::make_shared<Texture>();
   std::atomic<cl_int> driver_status_{CL_SUCCESS};
-  UniqueFd handle_;
+  os::UniqueFd handle_;
   uint64_t context_ = 0;
   uint64_t queue_ = 0;
 };
@@ -152,9 +151,9 @@ class TextureLoopbackTest : public LoopbackTest {
 // hands.
 TEST_F(TextureLoopbackTest, DriverImportsTheTexture) {
   client_->Sync();
-  const int before = CountOpenDescriptors();
+  const int before = os::CountOpenDescriptors();
   const uint64_t mem = Import(/*keyed_mutex=*/false);
-  EXPECT_EQ(CountOpenDescriptors(), before) << "closed once the driver has opened it";
+  EXPECT_EQ(os::CountOpenDescriptors(), before) << "closed once the driver has opened it";
   const std::vector<uint64_t> properties =
       fake_->Last("clCreateImageWithProperties").arrays["properties"];
   ASSERT_GE(properties.size(), 4u);
@@ -180,7 +179,7 @@ TEST_F(TextureLoopbackTest, KeyedMutexIsTakenAroundTheDriver) {
     EXPECT_TRUE(texture_->held);
     EXPECT_EQ(Completed(Release(mem)).status(), CL_COMPLETE);
     EXPECT_EQ(texture_->TakeLog(), "take1 acquire release give0 ");
-    EXPECT_EQ(texture_->key, kTextureMakersKey);
+    EXPECT_EQ(texture_->key, os::kTextureMakersKey);
   }
 }
 
@@ -248,7 +247,7 @@ TEST_F(TextureLoopbackTest, RefusedReleaseGivesBack) {
     EXPECT_EQ(Completed(Acquire(mem)).status(), CL_COMPLETE);
     EXPECT_LT(Completed(Release(mem, {failed})).status(), 0);
     EXPECT_EQ(WaitForLog("give0 "), "take1 acquire release give0 ");
-    EXPECT_EQ(texture_->key, kTextureMakersKey);
+    EXPECT_EQ(texture_->key, os::kTextureMakersKey);
   }
   EXPECT_LT(Completed(Release(mem, {failed})).status(), 0);
   client_->Sync();
@@ -281,14 +280,14 @@ TEST_F(TextureLoopbackTest, RefusedReleaseOfAnAcquireUnderWay) {
 TEST_F(TextureLoopbackTest, RefusalsLeaveNothing) {
   const uint64_t cpu = MakeContext(kCpu);
   client_->Sync();
-  const int before = CountOpenDescriptors();
+  const int before = os::CountOpenDescriptors();
   const int objects = fake_->live_objects();
   const uint64_t used = client_->session().quota().memory_bytes();
   const auto refused = [&](const pb::Command& command, const std::string& reason) {
     const pb::Answer answer = Import(command);
     EXPECT_EQ(answer.status(), CL_INVALID_OPERATION) << reason;
     EXPECT_NE(answer.refusal().find(reason), std::string::npos) << answer.refusal();
-    EXPECT_EQ(CountOpenDescriptors(), before) << reason;
+    EXPECT_EQ(os::CountOpenDescriptors(), before) << reason;
     EXPECT_EQ(fake_->live_objects(), objects) << reason;
     EXPECT_EQ(client_->session().quota().memory_bytes(), used) << reason;
   };
@@ -333,4 +332,4 @@ TEST_F(TextureLoopbackTest, RefusalsLeaveNothing) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::worker

@@ -14,7 +14,7 @@
 
 #include "broker/fair_queue.h"
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 std::string Drain(FairQueue<int>* queue) {
@@ -62,7 +62,7 @@ class AllocatorLinkTest : public testing::Test {
     ResourceShape shape;
     shape.size_bytes = 4096;
     ++asked_;
-    link_->Allocate(identity, ResourceBacking::kMemfd, shape,
+    link_->Allocate(identity, wire::ResourceBacking::kMemfd, shape,
                     [this, identity](absl::StatusOr<AllocatedMemory> memory) {
                       answered_.push_back(identity);
                       statuses_.push_back(memory.status());
@@ -126,4 +126,4 @@ TEST_F(AllocatorLinkTest, StopAnswersWhatWaits) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::broker

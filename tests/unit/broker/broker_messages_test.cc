@@ -7,19 +7,20 @@
 
 #include "broker/base/peer_version.h"
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 // A made message parses as what it is, and its strings are terminated.
 TEST(BrokerMessagesTest, RoundTrip) {
-  auto sent = MakeMessage<Hello>();
-  SetString(sent.features, "sync");
-  SetString(sent.process_name, "app");
-  Hello received;
-  ASSERT_TRUE(ParseMessage(&sent, sizeof(sent), &received));
+  auto sent = wire::MakeMessage<wire::Hello>();
+  wire::SetString(sent.features, "sync");
+  wire::SetString(sent.process_name, "app");
+  wire::Hello received;
+  ASSERT_TRUE(wire::ParseMessage(&sent, sizeof(sent), &received));
   EXPECT_STREQ(received.features, "sync");
-  EXPECT_TRUE(IsTerminated(received.process_name));
-  EXPECT_EQ(PeekMessageType(&sent, sizeof(sent)), static_cast<uint16_t>(MessageType::kHello));
+  EXPECT_TRUE(wire::IsTerminated(received.process_name));
+  EXPECT_EQ(wire::PeekMessageType(&sent, sizeof(sent)),
+            static_cast<uint16_t>(wire::MessageType::kHello));
 }
 
 // A peer's version is found among its features; what is none, or would be shown to a person as
@@ -43,45 +44,45 @@ TEST(PeerVersionTest, AdviceNamesBoth) {
 
 // A packet that is cut short, too long, of another type, size or magic is none.
 TEST(BrokerMessagesTest, WrongHeadersAreRefused) {
-  const auto good = MakeMessage<OpenSession>();
-  OpenSession out;
-  EXPECT_FALSE(ParseMessage(&good, sizeof(good) - 1, &out));
-  EXPECT_FALSE(ParseMessage(&good, 0, &out));
+  const auto good = wire::MakeMessage<wire::OpenSession>();
+  wire::OpenSession out;
+  EXPECT_FALSE(wire::ParseMessage(&good, sizeof(good) - 1, &out));
+  EXPECT_FALSE(wire::ParseMessage(&good, 0, &out));
   char longer[sizeof(good) + 1] = {};
   std::memcpy(longer, &good, sizeof(good));
-  EXPECT_FALSE(ParseMessage(longer, sizeof(longer), &out));
+  EXPECT_FALSE(wire::ParseMessage(longer, sizeof(longer), &out));
   for (int field = 0; field < 3; ++field) {
-    OpenSession bad = good;
+    wire::OpenSession bad = good;
     if (field == 0) bad.header.magic ^= 1;
-    if (field == 1) bad.header.type = static_cast<uint16_t>(MessageType::kHello);
+    if (field == 1) bad.header.type = static_cast<uint16_t>(wire::MessageType::kHello);
     if (field == 2) bad.header.size -= 1;
-    EXPECT_FALSE(ParseMessage(&bad, sizeof(bad), &out)) << field;
+    EXPECT_FALSE(wire::ParseMessage(&bad, sizeof(bad), &out)) << field;
   }
-  Hello hello;
-  EXPECT_FALSE(ParseMessage(&good, sizeof(good), &hello));
+  wire::Hello hello;
+  EXPECT_FALSE(wire::ParseMessage(&good, sizeof(good), &hello));
 }
 
 // A packet shorter than a header, or one whose header lies about the size, has no type.
 TEST(BrokerMessagesTest, PeekNeedsASoundHeader) {
-  const auto good = MakeMessage<StatsRequest>();
-  EXPECT_EQ(PeekMessageType(&good, 7), 0);
-  EXPECT_EQ(PeekMessageType(&good, 0), 0);
+  const auto good = wire::MakeMessage<wire::StatsRequest>();
+  EXPECT_EQ(wire::PeekMessageType(&good, 7), 0);
+  EXPECT_EQ(wire::PeekMessageType(&good, 0), 0);
   auto bad = good;
   bad.header.size = 9;
-  EXPECT_EQ(PeekMessageType(&bad, sizeof(bad)), 0);
+  EXPECT_EQ(wire::PeekMessageType(&bad, sizeof(bad)), 0);
 }
 
 // A string without its NUL is recognised; one that does not fit is cut, and terminated.
 TEST(BrokerMessagesTest, StringsAreBounded) {
-  auto message = MakeMessage<Terminate>();
+  auto message = wire::MakeMessage<wire::Terminate>();
   std::memset(message.reason, 'x', sizeof(message.reason));
-  EXPECT_FALSE(IsTerminated(message.reason));
-  SetString(message.reason, std::string(500, 'y'));
-  ASSERT_TRUE(IsTerminated(message.reason));
+  EXPECT_FALSE(wire::IsTerminated(message.reason));
+  wire::SetString(message.reason, std::string(500, 'y'));
+  ASSERT_TRUE(wire::IsTerminated(message.reason));
   EXPECT_EQ(std::strlen(message.reason), sizeof(message.reason) - 1);
-  SetString(message.reason, "");
+  wire::SetString(message.reason, "");
   EXPECT_STREQ(message.reason, "");
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::broker

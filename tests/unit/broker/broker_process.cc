@@ -21,7 +21,7 @@
 
 extern char** environ;
 
-namespace sluice {
+namespace sluice::broker {
 
 TestDirectory::TestDirectory() {
   char pattern[] = "/tmp/sluice-test-XXXXXX";
@@ -50,10 +50,10 @@ BrokerProcess::BrokerProcess(const TestDirectory& directory, const Options& opti
   std::memcpy(address.sun_path, notify_path.data(), notify_path.size());
   notify_.reset(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   EXPECT_EQ(::bind(notify_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
-  const UniqueFd log(
+  const os::UniqueFd log(
       ::open((directory_ + "/log").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
 
-  SpawnOptions spawn;
+  os::SpawnOptions spawn;
   spawn.path = SLUICE_TEST_SLUICED;
   spawn.arguments = {"--config", config_file(), "--socket", socket()};
   spawn.arguments.insert(spawn.arguments.end(), options.arguments.begin(), options.arguments.end());
@@ -66,7 +66,7 @@ BrokerProcess::BrokerProcess(const TestDirectory& directory, const Options& opti
   spawn.environment.push_back("SLUICE_WORKER_TEST=" + options.worker_mode);
   spawn.environment.push_back("SLUICE_TEST_SECRET=secret");
   spawn.output = log.get();
-  auto process = Spawn(spawn);
+  auto process = os::Spawn(spawn);
   EXPECT_TRUE(process.ok()) << process.status();
   if (!process.ok()) return;
   process_ = *std::move(process);
@@ -91,10 +91,10 @@ void BrokerProcess::WriteConfig(const std::string& text) const {
   std::ofstream(config_file()) << text;
 }
 
-ExitStatus BrokerProcess::WaitForExit() {
+os::ExitStatus BrokerProcess::WaitForExit() {
   const auto status = process_.WaitAndReap(kTestTimeoutMs);
   EXPECT_TRUE(status.has_value()) << "sluiced did not end in time; its log:\n" << Log();
-  return status.value_or(ExitStatus{-1, 0});
+  return status.value_or(os::ExitStatus{-1, 0});
 }
 
 std::string BrokerProcess::WaitUntilReady() { return WaitUntilItTells("READY=1"); }
@@ -136,35 +136,36 @@ int BrokerProcess::CountOpenDescriptors() const {
 }
 
 TestClient::TestClient(const std::string& socket_path) {
-  auto socket = ConnectLocal(socket_path, kTestTimeoutMs);
+  auto socket = os::ConnectLocal(socket_path, kTestTimeoutMs);
   if (socket.ok()) socket_ = *std::move(socket);
 }
 
 bool TestClient::SendBytes(const void* data, size_t size) {
-  return SendMessage(socket_.get(), data, size).ok();
+  return os::SendMessage(socket_.get(), data, size).ok();
 }
 
-size_t TestClient::ReceivePacket(char* packet, UniqueFd* fd) {
-  if (!WaitReadable(socket_.get(), kTestTimeoutMs).ok()) return 0;
-  std::vector<UniqueFd> fds;
-  const auto size = ReceiveMessage(socket_.get(), packet, kMaxBrokerMessageBytes, &fds, 1);
+size_t TestClient::ReceivePacket(char* packet, os::UniqueFd* fd) {
+  if (!os::WaitReadable(socket_.get(), kTestTimeoutMs).ok()) return 0;
+  std::vector<os::UniqueFd> fds;
+  const auto size =
+      os::ReceiveMessage(socket_.get(), packet, wire::kMaxBrokerMessageBytes, &fds, 1);
   if (!size.ok()) return 0;
   if (fd != nullptr && !fds.empty()) *fd = std::move(fds[0]);
   return *size;
 }
 
-bool TestClient::Greet(Welcome* welcome, UniqueFd* snapshot) {
-  auto hello = MakeMessage<Hello>();
-  SetString(hello.process_name, "test client");
-  SetString(hello.features, "sync,from-the-future");
+bool TestClient::Greet(wire::Welcome* welcome, os::UniqueFd* snapshot) {
+  auto hello = wire::MakeMessage<wire::Hello>();
+  wire::SetString(hello.process_name, "test client");
+  wire::SetString(hello.features, "sync,from-the-future");
   return Send(hello) && Receive(welcome, snapshot);
 }
 
-UniqueFd TestClient::Open(SessionOpened* answer, uint32_t flags) {
-  auto open = MakeMessage<OpenSession>();
+os::UniqueFd TestClient::Open(wire::SessionOpened* answer, uint32_t flags) {
+  auto open = wire::MakeMessage<wire::OpenSession>();
   open.flags = flags;
   open.nonce = 4711;
-  UniqueFd channel;
+  os::UniqueFd channel;
   if (!Send(open) || !Receive(answer, &channel)) answer->status = -1;
   return channel;
 }
@@ -172,10 +173,10 @@ UniqueFd TestClient::Open(SessionOpened* answer, uint32_t flags) {
 bool TestClient::IsClosedByPeer() {
   const int64_t deadline_ms = MonotonicMs() + kTestTimeoutMs;
   while (MonotonicMs() < deadline_ms) {
-    if (!WaitReadable(socket_.get(), kTestTimeoutMs).ok()) return false;
-    char packet[kMaxBrokerMessageBytes];
-    std::vector<UniqueFd> fds;
-    const auto size = ReceiveMessage(socket_.get(), packet, sizeof(packet), &fds, 1);
+    if (!os::WaitReadable(socket_.get(), kTestTimeoutMs).ok()) return false;
+    char packet[wire::kMaxBrokerMessageBytes];
+    std::vector<os::UniqueFd> fds;
+    const auto size = os::ReceiveMessage(socket_.get(), packet, sizeof(packet), &fds, 1);
     if (size.ok() && *size == 0) return true;
   }
   return false;
@@ -184,19 +185,19 @@ bool TestClient::IsClosedByPeer() {
 std::string DescribeWorker(int handle_channel) { return AskWorker(handle_channel, "describe"); }
 
 std::string AskWorker(int handle_channel, const std::string& request) {
-  if (!SendMessage(handle_channel, request.data(), request.size()).ok()) return "";
-  if (!WaitReadable(handle_channel, kTestTimeoutMs).ok()) return "";
+  if (!os::SendMessage(handle_channel, request.data(), request.size()).ok()) return "";
+  if (!os::WaitReadable(handle_channel, kTestTimeoutMs).ok()) return "";
   std::string text(65536, '\0');
-  const auto size = ReceiveMessage(handle_channel, text.data(), text.size(), nullptr, 0);
+  const auto size = os::ReceiveMessage(handle_channel, text.data(), text.size(), nullptr, 0);
   if (!size.ok()) return "";
   text.resize(*size);
   return text;
 }
 
 bool WaitForEndOfFile(int socket) {
-  if (!WaitReadable(socket, kTestTimeoutMs).ok()) return false;
+  if (!os::WaitReadable(socket, kTestTimeoutMs).ok()) return false;
   char byte[64];
-  const auto size = ReceiveMessage(socket, byte, sizeof(byte), nullptr, 0);
+  const auto size = os::ReceiveMessage(socket, byte, sizeof(byte), nullptr, 0);
   return size.ok() && *size == 0;
 }
 
@@ -214,4 +215,4 @@ std::string ReadUntil(int fd, const std::string& text) {
   return all;
 }
 
-}  // namespace sluice
+}  // namespace sluice::broker

@@ -15,7 +15,7 @@
 #include "broker/os/scoped_handle.h"
 #include "proto/broker_messages.h"
 
-namespace sluice {
+namespace sluice::broker {
 
 inline constexpr int kTestTimeoutMs = 20'000;
 
@@ -46,7 +46,7 @@ class BrokerProcess {
   ~BrokerProcess();  // Ends it if it still runs.
 
   bool ok() const { return process_.valid(); }
-  ChildProcess& process() { return process_; }
+  os::ChildProcess& process() { return process_; }
   pid_t pid() const { return process_.pid(); }
   std::string socket() const { return directory_ + "/sluice/clients/broker.sock"; }
   std::string endpoint() const { return "unix:" + socket(); }
@@ -57,7 +57,7 @@ class BrokerProcess {
   void WriteConfig(const std::string& text) const;
   void Signal(int number) { ASSERT_OK(process_.Signal(number)); }
   // Its exit status; a failure of the test if it does not end in time.
-  ExitStatus WaitForExit();
+  os::ExitStatus WaitForExit();
   // The next "READY=1..." it tells its service manager; "" if none comes in time.
   std::string WaitUntilReady();
   // What it tells the service manager that begins so; "" if it ends before.
@@ -71,8 +71,8 @@ class BrokerProcess {
   static void ASSERT_OK(const absl::Status& status);
 
   std::string directory_;
-  UniqueFd notify_;
-  ChildProcess process_;
+  os::UniqueFd notify_;
+  os::ChildProcess process_;
 };
 
 class TestClient {
@@ -90,22 +90,22 @@ class TestClient {
 
   // The next packet as a T, with its descriptor if it has one.
   template <typename T>
-  bool Receive(T* out, UniqueFd* fd = nullptr) {
-    char packet[kMaxBrokerMessageBytes];
+  bool Receive(T* out, os::UniqueFd* fd = nullptr) {
+    char packet[wire::kMaxBrokerMessageBytes];
     const size_t size = ReceivePacket(packet, fd);
-    return ParseMessage(packet, size, out);
+    return wire::ParseMessage(packet, size, out);
   }
-  size_t ReceivePacket(char* packet, UniqueFd* fd);  // 0: end of file, or nothing came in time.
+  size_t ReceivePacket(char* packet, os::UniqueFd* fd);  // 0: end of file, or nothing came in time.
 
   // Says Hello and takes the Welcome.
-  bool Greet(Welcome* welcome, UniqueFd* snapshot = nullptr);
+  bool Greet(wire::Welcome* welcome, os::UniqueFd* snapshot = nullptr);
   // Opens a session; invalid, with `*answer` filled, if it was refused.
-  UniqueFd Open(SessionOpened* answer, uint32_t flags = 0);
+  os::UniqueFd Open(wire::SessionOpened* answer, uint32_t flags = 0);
   // True if the broker closes the connection in time, whatever it sends before.
   bool IsClosedByPeer();
 
  private:
-  UniqueFd socket_;
+  os::UniqueFd socket_;
 };
 
 // What the stand-in worker says of itself over a session's handle channel; "" if it is gone.
@@ -119,4 +119,4 @@ bool WaitForEndOfFile(int socket);
 // What has come through `fd` until `text` is in it, or the time is over.
 std::string ReadUntil(int fd, const std::string& text);
 
-}  // namespace sluice
+}  // namespace sluice::broker

@@ -13,7 +13,7 @@
 
 #include "broker/os/local_socket.h"
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 class ChildWatchTest : public testing::Test {
@@ -22,10 +22,10 @@ class ChildWatchTest : public testing::Test {
     auto loop = EventLoop::Create();
     ASSERT_TRUE(loop.ok()) << loop.status();
     loop_ = *std::move(loop);
-    SpawnOptions options;
+    os::SpawnOptions options;
     options.path = "/bin/sleep";
     options.arguments = {"1000"};
-    auto child = Spawn(options);
+    auto child = os::Spawn(options);
     ASSERT_TRUE(child.ok()) << child.status();
     child_ = *std::move(child);
   }
@@ -36,14 +36,14 @@ class ChildWatchTest : public testing::Test {
   }
 
   std::unique_ptr<EventLoop> loop_;
-  ChildProcess child_;
+  os::ChildProcess child_;
 };
 
 // The end of a child is told once, with how it ended, and it is reaped by then.
 TEST_F(ChildWatchTest, TellsTheEndOnce) {
   int calls = 0;
   ChildWatch watch(loop_.get());
-  watch.Start(&child_, [&](const ExitStatus& status) {
+  watch.Start(&child_, [&](const os::ExitStatus& status) {
     ++calls;
     EXPECT_EQ(status.signal, SIGTERM);
     EXPECT_FALSE(child_.valid());
@@ -57,7 +57,7 @@ TEST_F(ChildWatchTest, TellsTheEndOnce) {
 // After Stop nothing is told.
 TEST_F(ChildWatchTest, StopStops) {
   ChildWatch watch(loop_.get());
-  watch.Start(&child_, [&](const ExitStatus&) { FAIL() << "told after Stop"; });
+  watch.Start(&child_, [&](const os::ExitStatus&) { FAIL() << "told after Stop"; });
   ASSERT_TRUE(child_.Signal(SIGTERM).ok());
   watch.Stop();
   loop_->AddTimer(20, [&] { loop_->Quit(); });
@@ -68,7 +68,7 @@ TEST_F(ChildWatchTest, StopStops) {
 class Tracer {
  public:
   explicit Tracer(pid_t traced) {
-    auto pair = CreateSocketPair();
+    auto pair = os::CreateSocketPair();
     if (!pair.ok()) return;
     pid_ = ::fork();
     if (pid_ == 0) {
@@ -76,14 +76,15 @@ class Tracer {
       const bool attached = ::ptrace(PTRACE_SEIZE, traced, nullptr, nullptr) == 0;
       const char answer = attached ? 'y' : 'n';
       char byte;
-      [[maybe_unused]] const absl::Status sent = SendMessage(pair->second.get(), &answer, 1);
-      [[maybe_unused]] const auto end = ReceiveMessage(pair->second.get(), &byte, 1, nullptr, 0);
+      [[maybe_unused]] const absl::Status sent = os::SendMessage(pair->second.get(), &answer, 1);
+      [[maybe_unused]] const auto end =
+          os::ReceiveMessage(pair->second.get(), &byte, 1, nullptr, 0);
       ::_exit(0);
     }
     socket_ = std::move(pair->first);
     pair->second.reset();
     char answer = 0;
-    traces_ = ReceiveMessage(socket_.get(), &answer, 1, nullptr, 0).ok() && answer == 'y';
+    traces_ = os::ReceiveMessage(socket_.get(), &answer, 1, nullptr, 0).ok() && answer == 'y';
   }
   ~Tracer() {
     LetGo();
@@ -95,7 +96,7 @@ class Tracer {
 
  private:
   pid_t pid_ = -1;
-  UniqueFd socket_;
+  os::UniqueFd socket_;
   bool traces_ = false;
 };
 
@@ -108,7 +109,7 @@ TEST_F(ChildWatchTest, TracedChildIsToldLater) {
   bool released = false;
   bool told = false;
   ChildWatch watch(loop_.get());
-  watch.Start(&child_, [&](const ExitStatus& status) {
+  watch.Start(&child_, [&](const os::ExitStatus& status) {
     told = true;
     EXPECT_TRUE(released) << "reaped under its tracer: this test shows nothing";
     EXPECT_EQ(status.signal, SIGKILL);
@@ -136,4 +137,4 @@ TEST_F(ChildWatchTest, KilledChildThatStaysIsLeft) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::broker

@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_join.h"
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 std::string ErrorOf(const std::string& text) {
@@ -559,4 +559,4 @@ TEST(ConfigTest, OneSocketForBothIsToldWhereItStands) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::broker

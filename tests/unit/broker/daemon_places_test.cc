@@ -14,7 +14,7 @@
 #include "broker/config/config.h"
 #include "broker/os/local_endpoint.h"
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 namespace fs = std::filesystem;
@@ -95,14 +95,14 @@ TEST(DaemonPlacesTest, ClientsSearch) {
   const char* before = ::getenv("XDG_RUNTIME_DIR");
   const std::string kept = before == nullptr ? "" : before;
   ::setenv("XDG_RUNTIME_DIR", runtime.c_str(), 1);
-  EXPECT_TRUE(DefaultClientName().starts_with("/run/sluice/"));
+  EXPECT_TRUE(os::DefaultClientName().starts_with("/run/sluice/"));
   fs::create_directories(runtime / "sluice/clients");
   std::ofstream(runtime / "sluice/broker.sock") << "x";
   if (OldPlacesServed()) {
-    EXPECT_EQ(DefaultClientName(), runtime / "sluice/broker.sock");
+    EXPECT_EQ(os::DefaultClientName(), runtime / "sluice/broker.sock");
   }
   std::ofstream(runtime / "sluice/clients/broker.sock") << "x";
-  EXPECT_EQ(DefaultClientName(), runtime / "sluice/clients/broker.sock");
+  EXPECT_EQ(os::DefaultClientName(), runtime / "sluice/clients/broker.sock");
   if (before == nullptr) {
     ::unsetenv("XDG_RUNTIME_DIR");
   } else {
@@ -184,4 +184,4 @@ TEST(DaemonPlacesTest, TheOldDefaultLeadsToTodays) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::broker

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 // A network endpoint has a port that there can be; what else is written is refused with its name.
@@ -108,4 +108,4 @@ TEST(EndpointAddressTest, EachOnce) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::broker

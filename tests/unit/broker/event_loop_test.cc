@@ -10,7 +10,7 @@
 
 #include "broker/os/local_socket.h"
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 class EventLoopTest : public testing::Test {
@@ -47,7 +47,7 @@ TEST_F(EventLoopTest, CancelledTimerDoesNotFire) {
 
 // A watched descriptor is reported while it can be read, and no more once unwatched.
 TEST_F(EventLoopTest, WatchesDescriptors) {
-  auto pair = CreateSocketPair();
+  auto pair = os::CreateSocketPair();
   ASSERT_TRUE(pair.ok());
   int count = 0;
   EventLoop::WatchId watch = 0;
@@ -57,7 +57,7 @@ TEST_F(EventLoopTest, WatchesDescriptors) {
       loop_->AddTimer(10, [&] { loop_->Quit(); });
     }
   });
-  ASSERT_TRUE(SendMessage(pair->second.get(), "x", 1).ok());
+  ASSERT_TRUE(os::SendMessage(pair->second.get(), "x", 1).ok());
   loop_->Run();
   EXPECT_EQ(count, 3);
 }
@@ -65,8 +65,8 @@ TEST_F(EventLoopTest, WatchesDescriptors) {
 // A callback may remove another watch whose event is already in the same round: that one is not
 // called.
 TEST_F(EventLoopTest, StaleEventsAreDropped) {
-  auto first = CreateSocketPair();
-  auto second = CreateSocketPair();
+  auto first = os::CreateSocketPair();
+  auto second = os::CreateSocketPair();
   ASSERT_TRUE(first.ok() && second.ok());
   EventLoop::WatchId watches[2] = {0, 0};
   int calls = 0;
@@ -80,8 +80,8 @@ TEST_F(EventLoopTest, StaleEventsAreDropped) {
   };
   watches[0] = loop_->Watch(first->first.get(), remove_both);
   watches[1] = loop_->Watch(second->first.get(), remove_both);
-  ASSERT_TRUE(SendMessage(first->second.get(), "x", 1).ok());
-  ASSERT_TRUE(SendMessage(second->second.get(), "x", 1).ok());
+  ASSERT_TRUE(os::SendMessage(first->second.get(), "x", 1).ok());
+  ASSERT_TRUE(os::SendMessage(second->second.get(), "x", 1).ok());
   loop_->Run();
   EXPECT_EQ(calls, 1);
 }
@@ -115,4 +115,4 @@ TEST_F(EventLoopTest, UnwatchableDescriptor) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::broker

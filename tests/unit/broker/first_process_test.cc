@@ -19,7 +19,7 @@
 #include "broker/os/local_socket.h"
 #include "tests/unit/broker/broker_process.h"
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 std::string StatusLine(const std::string& pid, const std::string& key) {
@@ -54,10 +54,10 @@ class FirstProcessTest : public testing::Test {
  protected:
   void SetUp() override {
     if (::geteuid() != 0) GTEST_SKIP() << "only root makes a PID namespace by itself";
-    const auto listener = ListenLocal(socket_, 0600, 16);
+    const auto listener = os::ListenLocal(socket_, 0600, 16);
     ASSERT_TRUE(listener.ok()) << listener.status();
-    const UniqueFd output(::open(log_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-    SpawnOptions options;
+    const os::UniqueFd output(::open(log_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+    os::SpawnOptions options;
     options.path = "/usr/bin/unshare";
     // As a container's manager that has the socket: PID 1 is told that it is for it.
     options.arguments = {"--pid",
@@ -73,10 +73,10 @@ class FirstProcessTest : public testing::Test {
                          "root",
                          "--socket",
                          socket_};
-    options.environment = OwnEnvironment();  // With a sanitizer's options.
+    options.environment = os::OwnEnvironment();  // With a sanitizer's options.
     options.descriptors = {{listener->get(), 3}};
     options.output = output.get();
-    auto container = Spawn(options);
+    auto container = os::Spawn(options);
     ASSERT_TRUE(container.ok()) << container.status();
     container_ = *std::move(container);
     ASSERT_TRUE(client_.emplace(socket_).Greet(&welcome_)) << Log();
@@ -104,16 +104,16 @@ class FirstProcessTest : public testing::Test {
   TestDirectory directory_;
   const std::string socket_ = directory_.ClientSocket();
   const std::string log_ = directory_.path() + "/log";
-  ChildProcess container_;
+  os::ChildProcess container_;
   pid_t first_ = 0;
   std::optional<TestClient> client_;
-  Welcome welcome_;
+  wire::Welcome welcome_;
 };
 
 // What a worker started and left behind is nobody's zombie: it is gone, number and all.
 TEST_F(FirstProcessTest, OrphansAreReaped) {
-  SessionOpened opened;
-  UniqueFd channel = client_->Open(&opened);
+  wire::SessionOpened opened;
+  os::UniqueFd channel = client_->Open(&opened);
   ASSERT_TRUE(channel.valid()) << opened.message;
   const std::string stray = AskWorker(channel.get(), "stray");
   const pid_t number = FindInside(stray, container_.pid());
@@ -140,4 +140,4 @@ TEST_F(FirstProcessTest, IsTheDaemonToTheContainersManager) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::broker

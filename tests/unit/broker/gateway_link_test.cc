@@ -14,7 +14,7 @@
 #include "broker/os/process.h"
 #include "tests/unit/broker/broker_process.h"
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -40,7 +40,7 @@ class GatewayLinkTest : public testing::Test {
   std::string Report() { return ReadUntil(fifo_.get(), "end of report\n"); }
 
   TestDirectory directory_;
-  UniqueFd fifo_;
+  os::UniqueFd fifo_;
 };
 
 // A gateway gets its addresses as arguments and its files as descriptors, and the snapshot on
@@ -74,7 +74,7 @@ TEST_F(GatewayLinkTest, GatewayHasHalfOfTheMachines) {
   if (kHasSanitizer) GTEST_SKIP() << "a sanitizer's memory would count";
   BrokerProcess broker(directory_, {.arguments = {}, .config = Config("idle")});
   const std::string report = Report();
-  const std::string half = std::to_string(MachineMemoryBytes() / 2);
+  const std::string half = std::to_string(os::MachineMemoryBytes() / 2);
   EXPECT_NE(report.find("data " + half + "\n"), report.npos) << report;
 }
 
@@ -94,9 +94,9 @@ TEST_F(GatewayLinkTest, GatewayOpensSessions) {
       << report;
   // A local user is not in their way.
   TestClient client(broker.socket());
-  Welcome welcome;
+  wire::Welcome welcome;
   ASSERT_TRUE(client.Greet(&welcome));
-  SessionOpened opened;
+  wire::SessionOpened opened;
   EXPECT_TRUE(client.Open(&opened).valid());
 }
 
@@ -134,7 +134,7 @@ TEST_F(GatewayLinkTest, DeadGatewayIsStartedAgain) {
     EXPECT_NE(Report().find("welcome"), std::string::npos);
     EXPECT_NE(Report().find("welcome"), std::string::npos) << "no second gateway came";
     TestClient client(broker.socket());
-    Welcome welcome;
+    wire::Welcome welcome;
     EXPECT_TRUE(client.Greet(&welcome));
     broker.Signal(SIGTERM);
     EXPECT_EQ(broker.WaitForExit().code, 0);
@@ -142,4 +142,4 @@ TEST_F(GatewayLinkTest, DeadGatewayIsStartedAgain) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::broker

@@ -8,7 +8,7 @@
 
 #include "broker/os/this_process.h"
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 class GrpcEnvironmentTest : public testing::Test {
@@ -40,11 +40,11 @@ TEST_F(GrpcEnvironmentTest, AsGrpcTakesIt) {
 TEST_F(GrpcEnvironmentTest, MendsOnlyWhatIsBad) {
   ::setenv(kGrpcPollStrategy, "poll", 1);
   EXPECT_TRUE(MendGrpcEnvironment().ok());
-  EXPECT_EQ(EnvironmentVariable(kGrpcPollStrategy), "poll");
+  EXPECT_EQ(os::EnvironmentVariable(kGrpcPollStrategy), "poll");
   ::setenv(kGrpcPollStrategy, "epollex", 1);
   EXPECT_FALSE(MendGrpcEnvironment().ok());
-  EXPECT_EQ(EnvironmentVariable(kGrpcPollStrategy), std::nullopt);
+  EXPECT_EQ(os::EnvironmentVariable(kGrpcPollStrategy), std::nullopt);
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::broker

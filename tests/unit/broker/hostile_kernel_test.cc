@@ -15,15 +15,15 @@
 #include "broker/event_loop.h"
 #include "tests/unit/broker/broker_process.h"
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 class HostileKernelTest : public testing::Test {
  protected:
   void SetUp() override {
-    Welcome welcome;
+    wire::Welcome welcome;
     ASSERT_TRUE(client_.Greet(&welcome)) << broker_.Log();
-    SessionOpened opened;
+    wire::SessionOpened opened;
     channel_ = client_.Open(&opened);
     ASSERT_TRUE(channel_.valid()) << opened.message;
     session_ = " session=" + HexId(opened.session_id);
@@ -34,7 +34,7 @@ class HostileKernelTest : public testing::Test {
   TestDirectory directory_;
   BrokerProcess broker_{directory_, {}};
   TestClient client_{broker_.socket()};
-  UniqueFd channel_;
+  os::UniqueFd channel_;
   std::string session_;
 };
 
@@ -47,7 +47,7 @@ TEST_F(HostileKernelTest, WorkersAreNoClients) {
   }
   EXPECT_TRUE(broker_.WaitForLog("msg=\"connection closed\"")) << broker_.Log();
   EXPECT_NE(broker_.Log().find("a worker of this daemon"), std::string::npos) << broker_.Log();
-  Welcome welcome;
+  wire::Welcome welcome;
   EXPECT_TRUE(TestClient(broker_.socket()).Greet(&welcome));
   EXPECT_EQ(welcome.status, 0);
 }
@@ -117,7 +117,7 @@ TEST_F(HostileKernelTest, OutputCannotFloodTheLog) {
   const size_t before = broker_.Log().size();
   EXPECT_EQ(Ask("flood"), "done");
   EXPECT_LT(broker_.Log().size() - before, 200'000u);
-  Welcome welcome;
+  wire::Welcome welcome;
   EXPECT_TRUE(TestClient(broker_.socket()).Greet(&welcome));
   channel_.reset();
   ASSERT_TRUE(broker_.WaitForLog("\"session ended\""));
@@ -144,4 +144,4 @@ TEST_F(HostileKernelTest, UnfinishedAndLongLines) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::broker

@@ -19,7 +19,7 @@
 #include "broker/os/local_socket.h"
 #include "tests/unit/broker/broker_process.h"
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 class HostilePeerTest : public testing::Test {
@@ -27,10 +27,10 @@ class HostilePeerTest : public testing::Test {
   // A client that does everything right gets its session.
   static void ExpectServing(const BrokerProcess& broker) {
     TestClient client(broker.socket());
-    Welcome welcome;
+    wire::Welcome welcome;
     ASSERT_TRUE(client.Greet(&welcome)) << broker.Log();
-    SessionOpened opened;
-    const UniqueFd channel = client.Open(&opened);
+    wire::SessionOpened opened;
+    const os::UniqueFd channel = client.Open(&opened);
     ASSERT_TRUE(channel.valid()) << opened.message;
     EXPECT_NE(DescribeWorker(channel.get()), "");
   }
@@ -52,58 +52,61 @@ TEST_F(HostilePeerTest, MalformedMessagesCloseTheConnection) {
   BrokerProcess broker(directory_, {});
   ExpectServing(broker);
   const auto greet = [](TestClient* client) {
-    Welcome welcome;
+    wire::Welcome welcome;
     return client->Greet(&welcome);
   };
   const std::vector<std::pair<const char*, std::function<bool(TestClient*)>>> attacks = {
       {"one byte", [](TestClient* c) { return c->SendBytes("x", 1); }},
       {"larger than any message",
        [](TestClient* c) { return c->SendBytes(std::string(5000, 'x').data(), 5000); }},
-      {"session before hello", [](TestClient* c) { return c->Send(MakeMessage<OpenSession>()); }},
-      {"gateway's message", [](TestClient* c) { return c->Send(MakeMessage<GatewayHello>()); }},
+      {"session before hello",
+       [](TestClient* c) { return c->Send(wire::MakeMessage<wire::OpenSession>()); }},
+      {"gateway's message",
+       [](TestClient* c) { return c->Send(wire::MakeMessage<wire::GatewayHello>()); }},
       {"wrong magic",
        [](TestClient* c) {
-         auto hello = MakeMessage<Hello>();
+         auto hello = wire::MakeMessage<wire::Hello>();
          hello.header.magic = 0;
          return c->Send(hello);
        }},
       {"unterminated name",
        [](TestClient* c) {
-         auto hello = MakeMessage<Hello>();
+         auto hello = wire::MakeMessage<wire::Hello>();
          std::memset(hello.process_name, 'x', sizeof(hello.process_name));
          return c->Send(hello);
        }},
       {"unterminated features",
        [](TestClient* c) {
-         auto hello = MakeMessage<Hello>();
+         auto hello = wire::MakeMessage<wire::Hello>();
          std::memset(hello.features, 'x', sizeof(hello.features));
          return c->Send(hello);
        }},
-      {"second hello", [&](TestClient* c) { return greet(c) && c->Send(MakeMessage<Hello>()); }},
+      {"second hello",
+       [&](TestClient* c) { return greet(c) && c->Send(wire::MakeMessage<wire::Hello>()); }},
       {"unknown flags",
        [&](TestClient* c) {
-         auto open = MakeMessage<OpenSession>();
+         auto open = wire::MakeMessage<wire::OpenSession>();
          open.flags = 0x80;
          return greet(c) && c->Send(open);
        }},
       {"reserved field",
        [&](TestClient* c) {
-         auto open = MakeMessage<OpenSession>();
+         auto open = wire::MakeMessage<wire::OpenSession>();
          open.reserved = 1;
          return greet(c) && c->Send(open);
        }},
       {"descriptors",
        [](TestClient* c) {
-         const auto hello = MakeMessage<Hello>();
+         const auto hello = wire::MakeMessage<wire::Hello>();
          const int fds[] = {STDERR_FILENO, STDERR_FILENO};
-         const absl::Status sent = SendMessage(c->socket(), &hello, sizeof(hello), fds, 2);
+         const absl::Status sent = os::SendMessage(c->socket(), &hello, sizeof(hello), fds, 2);
          // From Linux 6.16 on the kernel refuses them, here in the sender's face.
          return sent.ok() || (absl::IsPermissionDenied(sent) && c->SendBytes("x", 1));
        }},
   };
   // The stand-in's session above has ended when the count settles at what an idle broker has.
   TestClient idle(broker.socket());
-  Welcome welcome;
+  wire::Welcome welcome;
   ASSERT_TRUE(idle.Greet(&welcome));
   ASSERT_TRUE(broker.WaitForLog("session ended"));
   const int before = broker.CountOpenDescriptors();
@@ -122,7 +125,7 @@ TEST_F(HostilePeerTest, MalformedMessagesCloseTheConnection) {
     ++lines;
   }
   EXPECT_EQ(lines, attacks.size()) << log;
-  SessionOpened opened;
+  wire::SessionOpened opened;
   EXPECT_TRUE(idle.Open(&opened).valid());
 }
 
@@ -131,12 +134,12 @@ TEST_F(HostilePeerTest, PeerOfAnotherVersionIsTold) {
   BrokerProcess broker(directory_, {});
   ExpectServing(broker);
   TestClient newer(broker.socket());
-  char hello[sizeof(Hello) + 8] = {};
-  const MessageHeader header = {kBrokerMagic, static_cast<uint16_t>(MessageType::kHello),
-                                sizeof(hello)};
+  char hello[sizeof(wire::Hello) + 8] = {};
+  const wire::MessageHeader header = {
+      wire::kBrokerMagic, static_cast<uint16_t>(wire::MessageType::kHello), sizeof(hello)};
   std::memcpy(hello, &header, sizeof(header));
   ASSERT_TRUE(newer.SendBytes(hello, sizeof(hello)));
-  Welcome welcome;
+  wire::Welcome welcome;
   ASSERT_TRUE(newer.Receive(&welcome));
   EXPECT_NE(welcome.status, 0);
   EXPECT_TRUE(absl::StrContains(welcome.message, VersionAdvice("daemon", "client", "")))
@@ -144,13 +147,13 @@ TEST_F(HostilePeerTest, PeerOfAnotherVersionIsTold) {
   EXPECT_TRUE(newer.IsClosedByPeer());
 
   TestClient client(broker.socket());
-  auto greeting = MakeMessage<Hello>();
-  SetString(greeting.features, "sync,version:7.8.9");
+  auto greeting = wire::MakeMessage<wire::Hello>();
+  wire::SetString(greeting.features, "sync,version:7.8.9");
   ASSERT_TRUE(client.Send(greeting));
-  UniqueFd snapshot;
+  os::UniqueFd snapshot;
   ASSERT_TRUE(client.Receive(&welcome, &snapshot));
   EXPECT_EQ(VersionIn(welcome.features), VersionIn(VersionFeature())) << welcome.features;
-  SessionOpened opened;
+  wire::SessionOpened opened;
   client.Open(&opened, 0x80);
   EXPECT_NE(opened.status, 0);
   EXPECT_TRUE(absl::StrContains(opened.message, VersionAdvice("daemon", "client", "7.8.9")))
@@ -165,20 +168,20 @@ TEST_F(HostilePeerTest, ClientThatNeverReadsIsCutOff) {
                                               "[broker]\nkill_grace_ms = 10\n"});
   {
     TestClient client(broker.socket());
-    const auto hello = MakeMessage<Hello>();
+    const auto hello = wire::MakeMessage<wire::Hello>();
     ASSERT_TRUE(client.Send(hello));
-    const auto open = MakeMessage<OpenSession>();
+    const auto open = wire::MakeMessage<wire::OpenSession>();
     bool alive = true;
     for (int i = 0; i < 100'000 && alive; ++i) alive = client.Send(open);
     EXPECT_FALSE(alive) << "the broker took 100000 requests without an answer being read";
   }
   const int64_t deadline_ms = MonotonicMs() + kTestTimeoutMs;
-  UniqueFd channel;
+  os::UniqueFd channel;
   while (!channel.valid() && MonotonicMs() < deadline_ms) {
     TestClient client(broker.socket());
-    Welcome welcome;
+    wire::Welcome welcome;
     ASSERT_TRUE(client.Greet(&welcome)) << broker.Log();
-    SessionOpened opened;
+    wire::SessionOpened opened;
     channel = client.Open(&opened);
   }
   EXPECT_TRUE(channel.valid());
@@ -190,14 +193,14 @@ TEST_F(HostilePeerTest, ConnectionLimitHolds) {
                        {.arguments = {}, .config = "[limits]\nmax_connections_per_user = 2\n"});
   TestClient first(broker.socket());
   TestClient second(broker.socket());
-  Welcome welcome;
+  wire::Welcome welcome;
   ASSERT_TRUE(first.Greet(&welcome));
   ASSERT_TRUE(second.Greet(&welcome));
   TestClient third(broker.socket());
   ASSERT_TRUE(third.Greet(&welcome));
   EXPECT_EQ(welcome.status, EBUSY);
   EXPECT_TRUE(third.IsClosedByPeer());
-  SessionOpened opened;
+  wire::SessionOpened opened;
   EXPECT_TRUE(first.Open(&opened).valid());
 }
 
@@ -206,10 +209,10 @@ TEST_F(HostilePeerTest, MisbehavingWorkersAreEnded) {
   for (const char* mode : {"garbage ignore", "flood"}) {
     BrokerProcess broker(directory_, {.worker_mode = mode});
     TestClient client(broker.socket());
-    Welcome welcome;
+    wire::Welcome welcome;
     ASSERT_TRUE(client.Greet(&welcome));
-    SessionOpened opened;
-    const UniqueFd channel = client.Open(&opened);
+    wire::SessionOpened opened;
+    const os::UniqueFd channel = client.Open(&opened);
     ASSERT_TRUE(channel.valid());
     EXPECT_TRUE(WaitForEndOfFile(channel.get())) << mode;
     EXPECT_NE(broker.Log().find("worker broke the control protocol"), std::string::npos);
@@ -225,10 +228,10 @@ TEST_F(HostilePeerTest, ViolationNoticesAreOneLine) {
     TestDirectory directory;
     BrokerProcess broker(directory, {.worker_mode = mode});
     TestClient client(broker.socket());
-    Welcome welcome;
+    wire::Welcome welcome;
     ASSERT_TRUE(client.Greet(&welcome));
-    SessionOpened opened;
-    UniqueFd channel = client.Open(&opened);
+    wire::SessionOpened opened;
+    os::UniqueFd channel = client.Open(&opened);
     ASSERT_TRUE(channel.valid());
     ASSERT_EQ(::shutdown(channel.get(), SHUT_WR), 0);
     ASSERT_TRUE(broker.WaitForLog("session ended")) << broker.Log();
@@ -242,4 +245,4 @@ TEST_F(HostilePeerTest, ViolationNoticesAreOneLine) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::broker

@@ -19,7 +19,7 @@
 #include "broker/os/shared_memory.h"
 #include "tests/unit/broker/broker_process.h"
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 mode_t ModeOf(const std::string& path) {
@@ -30,7 +30,7 @@ mode_t ModeOf(const std::string& path) {
 bool Exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
 
 struct ShortRun {
-  ExitStatus status;
+  os::ExitStatus status;
   std::string output;
 };
 
@@ -38,18 +38,18 @@ struct ShortRun {
 ShortRun RunToEnd(const std::vector<std::string>& arguments) {
   int ends[2];
   EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
-  const UniqueFd read_end(ends[0]);
-  UniqueFd write_end(ends[1]);
-  SpawnOptions options;
+  const os::UniqueFd read_end(ends[0]);
+  os::UniqueFd write_end(ends[1]);
+  os::SpawnOptions options;
   options.path = SLUICE_TEST_SLUICED;
   options.arguments = arguments;
   options.output = write_end.get();
-  auto child = Spawn(options);
+  auto child = os::Spawn(options);
   EXPECT_TRUE(child.ok()) << child.status();
   write_end.reset();
   ShortRun run;
   run.output = ReadUntil(read_end.get(), "\x01 nothing prints this");  // To the end of the pipe.
-  run.status = child->WaitAndReap(kTestTimeoutMs).value_or(ExitStatus{-1, 0});
+  run.status = child->WaitAndReap(kTestTimeoutMs).value_or(os::ExitStatus{-1, 0});
   return run;
 }
 
@@ -86,7 +86,7 @@ TEST_F(LifecycleTest, SecondInstanceIsRefused) {
   EXPECT_NE(second.output.find("pid " + std::to_string(first.process().pid())), std::string::npos)
       << second.output;
   TestClient client(first.socket());
-  Welcome welcome;
+  wire::Welcome welcome;
   EXPECT_TRUE(client.Greet(&welcome));
 }
 
@@ -101,7 +101,7 @@ TEST_F(LifecycleTest, StaleSocketIsReplaced) {
   }
   BrokerProcess next(directory_, {});
   TestClient client(next.socket());
-  Welcome welcome;
+  wire::Welcome welcome;
   EXPECT_TRUE(client.Greet(&welcome));
 }
 
@@ -109,10 +109,10 @@ TEST_F(LifecycleTest, StaleSocketIsReplaced) {
 TEST_F(LifecycleTest, ForeignFilesAreNotRemoved) {
   const std::string path = directory_.ClientSocket();
   {
-    const auto listener = ListenLocal(path, 0600, 4);
+    const auto listener = os::ListenLocal(path, 0600, 4);
     ASSERT_TRUE(listener.ok());
     EXPECT_EQ(RunToEnd({"--config", "/dev/null", "--socket", path}).status.code, 3);
-    EXPECT_TRUE(ConnectLocal(path, kTestTimeoutMs).ok());
+    EXPECT_TRUE(os::ConnectLocal(path, kTestTimeoutMs).ok());
   }
   ::unlink(path.c_str());
   std::ofstream(path) << "precious";
@@ -126,18 +126,18 @@ TEST_F(LifecycleTest, ForeignFilesAreNotRemoved) {
 TEST_F(LifecycleTest, SigtermDrains) {
   BrokerProcess broker(directory_, {});
   TestClient client(broker.socket());
-  Welcome welcome;
+  wire::Welcome welcome;
   ASSERT_TRUE(client.Greet(&welcome));
-  SessionOpened opened;
-  UniqueFd channel = client.Open(&opened);
+  wire::SessionOpened opened;
+  os::UniqueFd channel = client.Open(&opened);
   ASSERT_TRUE(channel.valid());
   broker.Signal(SIGTERM);
   // By default 30 s, and what ends the sessions that are left then.
   const std::string extended = broker.WaitUntilItTells("EXTEND_TIMEOUT_USEC=");
   EXPECT_GT(std::atoll(extended.c_str() + extended.find('=') + 1), 30'000'000) << extended;
   // Whether the signal or this request is handled first is open: ask until the answer changes.
-  SessionOpened refused;
-  UniqueFd more;
+  wire::SessionOpened refused;
+  os::UniqueFd more;
   do {
     more = client.Open(&refused);
   } while (more.valid());
@@ -156,10 +156,10 @@ TEST_F(LifecycleTest, DrainTimeoutEndsWorkers) {
                                       .config = "[broker]\nkill_grace_ms = 50\n",
                                       .worker_mode = mode});
     TestClient client(broker.socket());
-    Welcome welcome;
+    wire::Welcome welcome;
     ASSERT_TRUE(client.Greet(&welcome));
-    SessionOpened opened;
-    const UniqueFd channel = client.Open(&opened);
+    wire::SessionOpened opened;
+    const os::UniqueFd channel = client.Open(&opened);
     ASSERT_TRUE(channel.valid());
     broker.Signal(SIGTERM);
     EXPECT_EQ(broker.WaitForExit().code, 0);
@@ -173,14 +173,14 @@ TEST_F(LifecycleTest, SecondSigtermStopsAtOnce) {
                                     .config = "[broker]\nkill_grace_ms = 60000\n",
                                     .worker_mode = "ignore"});
   TestClient client(broker.socket());
-  Welcome welcome;
+  wire::Welcome welcome;
   ASSERT_TRUE(client.Greet(&welcome));
-  SessionOpened opened;
-  const UniqueFd channel = client.Open(&opened);
+  wire::SessionOpened opened;
+  const os::UniqueFd channel = client.Open(&opened);
   ASSERT_TRUE(channel.valid());
   broker.Signal(SIGTERM);
   // Until the first one is seen: signals of one number do not queue.
-  SessionOpened refused;
+  wire::SessionOpened refused;
   while (client.Open(&refused).valid()) {
   }
   broker.Signal(SIGTERM);
@@ -192,10 +192,10 @@ TEST_F(LifecycleTest, SecondSigtermStopsAtOnce) {
 TEST_F(LifecycleTest, KilledBrokerLeavesSessionsRunning) {
   BrokerProcess broker(directory_, {});
   TestClient client(broker.socket());
-  Welcome welcome;
+  wire::Welcome welcome;
   ASSERT_TRUE(client.Greet(&welcome));
-  SessionOpened opened;
-  UniqueFd channel = client.Open(&opened);
+  wire::SessionOpened opened;
+  os::UniqueFd channel = client.Open(&opened);
   ASSERT_TRUE(channel.valid());
   broker.Signal(SIGKILL);
   broker.WaitForExit();
@@ -219,8 +219,8 @@ TEST_F(LifecycleTest, ProbeFailureIsTold) {
         directory_,
         {.arguments = {}, .config = "[broker]\nprobe_timeout_ms = 200\n", .worker_mode = one.mode});
     TestClient client(broker.socket());
-    Welcome welcome;
-    UniqueFd snapshot;
+    wire::Welcome welcome;
+    os::UniqueFd snapshot;
     ASSERT_TRUE(client.Greet(&welcome, &snapshot)) << one.mode;
     EXPECT_EQ(welcome.status, 0);
     EXPECT_EQ(welcome.snapshot_size, 0u);
@@ -235,10 +235,10 @@ TEST_F(LifecycleTest, ProbeFailureIsTold) {
 TEST_F(LifecycleTest, SighupReloads) {
   BrokerProcess broker(directory_, {});
   TestClient client(broker.socket());
-  Welcome welcome;
+  wire::Welcome welcome;
   ASSERT_TRUE(client.Greet(&welcome));
-  SessionOpened opened;
-  const UniqueFd first = client.Open(&opened);
+  wire::SessionOpened opened;
+  const os::UniqueFd first = client.Open(&opened);
   ASSERT_TRUE(first.valid());
 
   broker.WriteConfig("[limits]\nmax_sessions_per_user = 1\nobjects_per_session = 77\n");
@@ -251,14 +251,14 @@ TEST_F(LifecycleTest, SighupReloads) {
   broker.WriteConfig("[limits]\nmax_sessions_per_user = 2\nobjects_per_session = 78\n");
   broker.Signal(SIGHUP);
   ASSERT_NE(broker.WaitUntilReady(), "");
-  const UniqueFd second = client.Open(&opened);
+  const os::UniqueFd second = client.Open(&opened);
   ASSERT_TRUE(second.valid());
   EXPECT_EQ(opened.max_objects, 78u);
   EXPECT_NE(DescribeWorker(second.get()).find("arg --limit-objects=78\n"), std::string::npos);
 
   broker.WriteConfig("[limits]\nnonsense = 1\n");
   broker.Signal(SIGHUP);
-  SessionOpened refused;
+  wire::SessionOpened refused;
   EXPECT_FALSE(client.Open(&refused).valid());
   EXPECT_EQ(refused.status, EMFILE);  // Still 2.
 }
@@ -284,10 +284,10 @@ TEST_F(LifecycleTest, CheckConfigExitCodes) {
 
 // A daemon whose configuration names `socket`, and whom a service manager gives `listener`. What it
 // says comes to `log`.
-ChildProcess StartActivated(const UniqueFd& listener, const std::string& socket,
-                            const std::string& log) {
-  const UniqueFd output(::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-  SpawnOptions options;
+os::ChildProcess StartActivated(const os::UniqueFd& listener, const std::string& socket,
+                                const std::string& log) {
+  const os::UniqueFd output(::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  os::SpawnOptions options;
   options.path = "/bin/sh";
   options.arguments = {"-c",
                        "LISTEN_PID=$$ LISTEN_FDS=1 LISTEN_FDNAMES=sluice exec \"$0\" \"$@\"",
@@ -296,26 +296,26 @@ ChildProcess StartActivated(const UniqueFd& listener, const std::string& socket,
                        "/dev/null",
                        "--socket",
                        socket};
-  options.environment = OwnEnvironment();  // With a sanitizer's options.
+  options.environment = os::OwnEnvironment();  // With a sanitizer's options.
   options.descriptors = {{listener.get(), 3}};
   options.output = output.get();
-  auto daemon = Spawn(options);
+  auto daemon = os::Spawn(options);
   EXPECT_TRUE(daemon.ok()) << daemon.status();
-  return daemon.ok() ? *std::move(daemon) : ChildProcess();
+  return daemon.ok() ? *std::move(daemon) : os::ChildProcess();
 }
 
 // A listening socket from the service manager is served, and stays the service manager's at the
 // end.
 TEST_F(LifecycleTest, SocketActivation) {
   const std::string path = directory_.ClientSocket();
-  const auto listener = ListenLocal(path, 0600, 16);
+  const auto listener = os::ListenLocal(path, 0600, 16);
   ASSERT_TRUE(listener.ok());
-  ChildProcess daemon = StartActivated(*listener, path, directory_.path() + "/log");
+  os::ChildProcess daemon = StartActivated(*listener, path, directory_.path() + "/log");
   TestClient client(path);
-  Welcome welcome;
+  wire::Welcome welcome;
   EXPECT_TRUE(client.Greet(&welcome));
-  SessionOpened opened;
-  const UniqueFd channel = client.Open(&opened);
+  wire::SessionOpened opened;
+  const os::UniqueFd channel = client.Open(&opened);
   ASSERT_TRUE(channel.valid());
   EXPECT_EQ(DescribeWorker(channel.get()).find("LISTEN_"), std::string::npos);
   for (int i = 0; i < 2; ++i) ASSERT_TRUE(daemon.Signal(SIGINT).ok());
@@ -336,12 +336,12 @@ TEST_F(LifecycleTest, TellsOfAnotherSocketThanTheServiceManagers) {
   const std::string alias = directory_.path() + "/alias/clients";
   std::filesystem::create_directory_symlink(folder, alias);
   for (const std::string& configured : {folder + "/other.sock", given, alias + "/broker.sock"}) {
-    const auto listener = ListenLocal(given, 0600, 16);
+    const auto listener = os::ListenLocal(given, 0600, 16);
     ASSERT_TRUE(listener.ok());
     const std::string log_file = directory_.path() + "/log";
-    ChildProcess daemon = StartActivated(*listener, configured, log_file);
+    os::ChildProcess daemon = StartActivated(*listener, configured, log_file);
     TestClient client(given);
-    Welcome welcome;
+    wire::Welcome welcome;
     EXPECT_TRUE(client.Greet(&welcome));
     ASSERT_TRUE(daemon.Signal(SIGTERM).ok());
     ASSERT_TRUE(daemon.WaitAndReap(kTestTimeoutMs).has_value());
@@ -359,4 +359,4 @@ TEST_F(LifecycleTest, TellsOfAnotherSocketThanTheServiceManagers) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::broker

@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 // A line has time, level, component, message and fields, in this order.
@@ -124,4 +124,4 @@ TEST(LogTest, NamesRoundTrip) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::broker

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 constexpr uint64_t kGreedy = 1;  // Connections.
@@ -97,4 +97,4 @@ TEST_F(LoopQueueTest, ClosingRunsWhatWaits) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::broker

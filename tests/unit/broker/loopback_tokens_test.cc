@@ -3,19 +3,19 @@
 
 #include <gtest/gtest.h>
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 constexpr char kPeer[] = "ipv4:127.0.0.1:50000";
 constexpr char kOther[] = "ipv4:127.0.0.1:50001";
 
-std::string TextOf(const absl::StatusOr<LoopbackToken>& token) {
-  return LoopbackTokenText(token->data());
+std::string TextOf(const absl::StatusOr<wire::LoopbackToken>& token) {
+  return wire::LoopbackTokenText(token->data());
 }
 
 // A token admits the connection that shows it first, again and again, and no other one.
 TEST(LoopbackTokensTest, BoundToTheFirstConnection) {
-  LoopbackTokens tokens;
+  wire::LoopbackTokens tokens;
   const std::string text = TextOf(tokens.Issue(1));
   EXPECT_TRUE(tokens.Admit(text, kPeer));
   EXPECT_TRUE(tokens.Admit(text, kPeer));
@@ -24,9 +24,9 @@ TEST(LoopbackTokensTest, BoundToTheFirstConnection) {
 
 // What is no token, or not one of these, or nearly one, admits nobody, and binds nothing.
 TEST(LoopbackTokensTest, WrongTokensAdmitNobody) {
-  LoopbackTokens tokens;
+  wire::LoopbackTokens tokens;
   const std::string text = TextOf(tokens.Issue(1));
-  LoopbackTokens others;
+  wire::LoopbackTokens others;
   EXPECT_FALSE(tokens.Admit("", kOther));
   EXPECT_FALSE(tokens.Admit(TextOf(others.Issue(1)), kOther));
   EXPECT_FALSE(tokens.Admit(text.substr(1), kOther));
@@ -41,9 +41,9 @@ TEST(LoopbackTokensTest, WrongTokensAdmitNobody) {
 // Who shows the first half is shown the second, which nobody else learns; a listener that proves
 // nothing is shown all of it.
 TEST(LoopbackTokensTest, HalfIsAnsweredByTheOther) {
-  LoopbackTokens tokens;
+  wire::LoopbackTokens tokens;
   const auto token = tokens.Issue(1);
-  const LoopbackSecrets secrets = SecretsOf(token->data(), kTicketProves);
+  const wire::LoopbackSecrets secrets = wire::SecretsOf(token->data(), wire::kTicketProves);
   EXPECT_EQ(secrets.token + secrets.proof, TextOf(token));
   EXPECT_EQ(secrets.token.size(), secrets.proof.size());
   const auto admitted = tokens.Admit(secrets.token, kPeer);
@@ -53,14 +53,14 @@ TEST(LoopbackTokensTest, HalfIsAnsweredByTheOther) {
   EXPECT_FALSE(tokens.Admit(secrets.token, kOther));
   EXPECT_FALSE(tokens.Admit(secrets.proof, kPeer));
   EXPECT_FALSE(tokens.Admit(secrets.token.substr(1), kPeer));
-  const LoopbackSecrets old = SecretsOf(token->data(), 0);
+  const wire::LoopbackSecrets old = wire::SecretsOf(token->data(), 0);
   EXPECT_EQ(old.proof, "");
   EXPECT_EQ(tokens.Admit(old.token, kPeer)->proof, "");
 }
 
 // Once revoked it is nothing any more; others stay what they are, and name who has them.
 TEST(LoopbackTokensTest, RevokedIsGone) {
-  LoopbackTokens tokens;
+  wire::LoopbackTokens tokens;
   const std::string first = TextOf(tokens.Issue(1));
   const std::string second = TextOf(tokens.Issue(2));
   EXPECT_NE(first, second);
@@ -71,4 +71,4 @@ TEST(LoopbackTokensTest, RevokedIsGone) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::broker

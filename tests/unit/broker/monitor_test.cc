@@ -18,7 +18,7 @@
 #include "proto/admin.grpc.pb.h"
 #include "tests/unit/broker/broker_process.h"
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 class MonitorTest : public testing::Test {
@@ -79,7 +79,7 @@ TEST_F(MonitorTest, NothingIsChangedThroughIt) {
   }
   // It was not drained, and the other socket does all of it.
   TestClient client(broker.socket());
-  Welcome welcome;
+  wire::Welcome welcome;
   ASSERT_TRUE(client.Greet(&welcome));
   EXPECT_EQ(Call(broker.admin_socket(), "/sluice.v1.Admin/KillSession").error_code(),
             grpc::StatusCode::NOT_FOUND);
@@ -91,10 +91,10 @@ TEST_F(MonitorTest, NothingIsChangedThroughIt) {
 TEST_F(MonitorTest, SessionsAreShown) {
   BrokerProcess broker(directory_, {});
   TestClient client(broker.socket());
-  Welcome welcome;
+  wire::Welcome welcome;
   ASSERT_TRUE(client.Greet(&welcome));
-  SessionOpened opened;
-  const UniqueFd channel = client.Open(&opened);
+  wire::SessionOpened opened;
+  const os::UniqueFd channel = client.Open(&opened);
   ASSERT_TRUE(channel.valid());
   const auto stub = v1::Admin::NewStub(ChannelTo(broker.monitor_socket()));
   v1::ListSessionsReply sessions;
@@ -137,4 +137,4 @@ TEST_F(MonitorTest, ModesAndGroup) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::broker

@@ -7,7 +7,7 @@
 
 #include "broker/children/worker_users.h"
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 Config SmallLimits() {
@@ -117,4 +117,4 @@ TEST(PolicyTest, RateLimiter) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::broker

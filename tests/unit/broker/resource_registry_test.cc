@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 constexpr uint64_t kAlice = 11;  // Connections.
@@ -45,7 +45,7 @@ class ResourceRegistryTest : public testing::Test {
     shape.size_bytes = size;
     ResourceOptions options;
     options.linger_ms = linger_ms;
-    const auto created = registry_.Create(connection, "uid:1", shape, ResourceBacking::kMemfd,
+    const auto created = registry_.Create(connection, "uid:1", shape, wire::ResourceBacking::kMemfd,
                                           options, ResourceMemory());
     EXPECT_TRUE(created.ok()) << created.status();
     return *created;
@@ -430,4 +430,4 @@ TEST_F(ResourceRegistryTest, NothingIsLeftBehind) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::broker

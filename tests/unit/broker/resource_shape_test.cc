@@ -6,7 +6,7 @@
 
 #include "absl/status/statusor.h"
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 absl::StatusOr<ResourceShape> Completed(ResourceShape shape) {
@@ -111,4 +111,4 @@ TEST(ResourceShapeTest, Refusals) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::broker

@@ -8,7 +8,7 @@
 #include <set>
 #include <vector>
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 using Contents = ResourceTurns::Contents;
@@ -134,4 +134,4 @@ TEST(ResourceTurnsTest, EveryOrderFollowsTheRule) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::broker

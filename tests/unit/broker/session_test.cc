@@ -22,18 +22,18 @@
 #include "proto/admin.grpc.pb.h"
 #include "tests/unit/broker/broker_process.h"
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 constexpr char kUnreachable[] = "another user cannot reach the build tree at " SLUICE_TEST_SLUICED;
 
 // True if that user may execute what was built.
-bool CanRun(const UserIdentity& user) {
-  SpawnOptions readable;
+bool CanRun(const os::UserIdentity& user) {
+  os::SpawnOptions readable;
   readable.path = "/bin/sh";
   readable.arguments = {"-c", "test -x \"$0\"", SLUICE_TEST_SLUICED};
   readable.sandbox.user = user;
-  auto check = Spawn(readable);
+  auto check = os::Spawn(readable);
   return check.ok() && check->WaitAndReap(-1)->code == 0;
 }
 
@@ -82,13 +82,13 @@ class AdminClient {
 TEST_F(SessionTest, WelcomeCarriesTheSnapshot) {
   BrokerProcess broker(directory_, {});
   TestClient client(broker.socket());
-  Welcome welcome;
-  UniqueFd snapshot;
+  wire::Welcome welcome;
+  os::UniqueFd snapshot;
   ASSERT_TRUE(client.Greet(&welcome, &snapshot));
   EXPECT_EQ(welcome.status, 0);
   EXPECT_STREQ(welcome.message, "");
   EXPECT_STREQ(welcome.features, "sync");
-  EXPECT_EQ(*ReadSealedCopy(snapshot.get(), 4096), "stand-in snapshot");
+  EXPECT_EQ(*os::ReadSealedCopy(snapshot.get(), 4096), "stand-in snapshot");
   EXPECT_EQ(welcome.snapshot_size, std::string("stand-in snapshot").size());
   EXPECT_LT(::pwrite(snapshot.get(), "x", 1, 0), 0);
 }
@@ -100,10 +100,10 @@ TEST_F(SessionTest, WorkerIsConfined) {
                                     .config = "[limits]\nmemory_bytes_per_session = \"1MiB\"\n"
                                               "[worker.environment]\nEXTRA = \"given\"\n"});
   TestClient client(broker.socket());
-  Welcome welcome;
+  wire::Welcome welcome;
   ASSERT_TRUE(client.Greet(&welcome));
-  SessionOpened opened;
-  const UniqueFd channel = client.Open(&opened, kOpenSessionSync);
+  wire::SessionOpened opened;
+  const os::UniqueFd channel = client.Open(&opened, wire::kOpenSessionSync);
   ASSERT_TRUE(channel.valid());
   EXPECT_EQ(opened.request_id, 4711u);
   EXPECT_NE(opened.session_id, 0u);
@@ -122,15 +122,15 @@ TEST_F(SessionTest, WorkerIsConfined) {
 // A daemon of root's starts workers as the user that the configuration names.
 TEST_F(SessionTest, WorkerRunsAsTheConfiguredUser) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root's daemon can change its workers' user";
-  const auto nobody = LookUpUser("nobody");
+  const auto nobody = os::LookUpUser("nobody");
   ASSERT_TRUE(nobody.ok());
   if (!CanRun(*nobody)) GTEST_SKIP() << kUnreachable;
   BrokerProcess broker(directory_, {.arguments = {"--worker-user", "nobody"}, .same_user = false});
   TestClient client(broker.socket());
-  Welcome welcome;
+  wire::Welcome welcome;
   ASSERT_TRUE(client.Greet(&welcome));
-  SessionOpened opened;
-  const UniqueFd channel = client.Open(&opened);
+  wire::SessionOpened opened;
+  const os::UniqueFd channel = client.Open(&opened);
   EXPECT_NE(DescribeWorker(channel.get()).find("uid " + std::to_string(nobody->uid) + "\n"),
             std::string::npos);
 }
@@ -138,7 +138,7 @@ TEST_F(SessionTest, WorkerRunsAsTheConfiguredUser) {
 // Root's daemon gives every identity's workers a user of their own, and their cache belongs to it.
 TEST_F(SessionTest, EveryIdentityHasAUserOfItsOwn) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root's daemon can change its workers' user";
-  const auto nobody = LookUpUser("nobody");
+  const auto nobody = os::LookUpUser("nobody");
   ASSERT_TRUE(nobody.ok());
   if (!CanRun(*nobody)) GTEST_SKIP() << kUnreachable;
   ASSERT_EQ(::chmod(directory_.path().c_str(), 0755), 0);
@@ -151,11 +151,11 @@ TEST_F(SessionTest, EveryIdentityHasAUserOfItsOwn) {
     ASSERT_EQ(::seteuid(uid), 0);  // SO_PEERCRED tells the user that connects.
     TestClient client(broker.socket());
     ASSERT_EQ(::seteuid(0), 0);
-    Welcome welcome;
+    wire::Welcome welcome;
     ASSERT_TRUE(client.Greet(&welcome));
     for (int i = 0; i < 2; ++i) {  // The same user both times.
-      SessionOpened opened;
-      const UniqueFd channel = client.Open(&opened);
+      wire::SessionOpened opened;
+      const os::UniqueFd channel = client.Open(&opened);
       const std::string text = DescribeWorker(channel.get());
       const size_t at = text.find("uid ");
       ASSERT_NE(at, std::string::npos) << text;
@@ -176,14 +176,14 @@ TEST_F(SessionTest, LimitsHold) {
   BrokerProcess broker(directory_,
                        {.arguments = {}, .config = "[limits]\nmax_sessions_per_user = 2\n"});
   TestClient client(broker.socket());
-  Welcome welcome;
+  wire::Welcome welcome;
   ASSERT_TRUE(client.Greet(&welcome));
   EXPECT_EQ(welcome.session_limit, 2u);
-  SessionOpened first;
-  SessionOpened second;
-  SessionOpened third;
-  UniqueFd first_channel = client.Open(&first);
-  const UniqueFd second_channel = client.Open(&second);
+  wire::SessionOpened first;
+  wire::SessionOpened second;
+  wire::SessionOpened third;
+  os::UniqueFd first_channel = client.Open(&first);
+  const os::UniqueFd second_channel = client.Open(&second);
   ASSERT_TRUE(first_channel.valid() && second_channel.valid());
   EXPECT_NE(first.session_id, second.session_id);
   EXPECT_FALSE(client.Open(&third).valid());
@@ -197,7 +197,7 @@ TEST_F(SessionTest, LimitsHold) {
   ASSERT_EQ(::shutdown(first_channel.get(), SHUT_WR), 0);
   ASSERT_TRUE(WaitForEndOfFile(first_channel.get()));
   // The broker sees the exit a moment after we see the end of file: ask until it has.
-  UniqueFd channel;
+  os::UniqueFd channel;
   for (int i = 0; i < 10'000 && !channel.valid(); ++i) channel = client.Open(&third);
   EXPECT_TRUE(channel.valid());
 }
@@ -208,8 +208,8 @@ TEST_F(SessionTest, StrangersAreRefused) {
   BrokerProcess broker(directory_,
                        {.arguments = {}, .config = "[access]\nusers = [" + other + "]\n"});
   TestClient client(broker.socket());
-  Welcome welcome;
-  UniqueFd snapshot;
+  wire::Welcome welcome;
+  os::UniqueFd snapshot;
   ASSERT_TRUE(client.Greet(&welcome, &snapshot));
   EXPECT_EQ(welcome.status, EACCES);
   EXPECT_STRNE(welcome.message, "");
@@ -222,11 +222,11 @@ TEST_F(SessionTest, DeadClientsWorkersAreEnded) {
   BrokerProcess broker(
       directory_,
       {.arguments = {}, .config = "[broker]\nkill_grace_ms = 50\n", .worker_mode = "ignore"});
-  SessionOpened opened;
-  UniqueFd channel;
+  wire::SessionOpened opened;
+  os::UniqueFd channel;
   {
     TestClient client(broker.socket());
-    Welcome welcome;
+    wire::Welcome welcome;
     ASSERT_TRUE(client.Greet(&welcome));
     channel = client.Open(&opened);
     ASSERT_TRUE(channel.valid());
@@ -242,31 +242,31 @@ TEST_F(SessionTest, ClosedSessionsWorkerIsEnded) {
       {.arguments = {}, .config = "[broker]\nkill_grace_ms = 50\n", .worker_mode = "ignore"});
   TestClient client(broker.socket());
   TestClient stranger(broker.socket());
-  Welcome welcome;
+  wire::Welcome welcome;
   ASSERT_TRUE(client.Greet(&welcome));
   ASSERT_TRUE(stranger.Greet(&welcome));
-  SessionOpened first;
-  SessionOpened second;
-  UniqueFd first_channel = client.Open(&first);
-  UniqueFd second_channel = client.Open(&second);
+  wire::SessionOpened first;
+  wire::SessionOpened second;
+  os::UniqueFd first_channel = client.Open(&first);
+  os::UniqueFd second_channel = client.Open(&second);
   ASSERT_TRUE(first_channel.valid() && second_channel.valid());
-  auto close = MakeMessage<CloseSession>();
+  auto close = wire::MakeMessage<wire::CloseSession>();
   close.session_id = second.session_id;
-  ASSERT_TRUE(SendMessage(stranger.socket(), &close, sizeof(close)).ok());
+  ASSERT_TRUE(os::SendMessage(stranger.socket(), &close, sizeof(close)).ok());
   close.session_id = first.session_id;
-  ASSERT_TRUE(SendMessage(client.socket(), &close, sizeof(close)).ok());
+  ASSERT_TRUE(os::SendMessage(client.socket(), &close, sizeof(close)).ok());
   EXPECT_TRUE(WaitForEndOfFile(first_channel.get()));
   // Both were handled before this is answered, and the grace of the other is over with the first's.
-  SessionOpened third;
+  wire::SessionOpened third;
   EXPECT_TRUE(client.Open(&third).valid());
-  EXPECT_FALSE(WaitReadable(second_channel.get(), 0).ok());
+  EXPECT_FALSE(os::WaitReadable(second_channel.get(), 0).ok());
 }
 
 // A child that a dead client left behind does not keep the client's session.
 TEST_F(SessionTest, ForkedChildDoesNotKeepTheSession) {
-  auto pair = CreateSocketPair();
+  auto pair = os::CreateSocketPair();
   ASSERT_TRUE(pair.ok());
-  const auto identity = GetPeerIdentity(pair->first.get());
+  const auto identity = os::GetPeerIdentity(pair->first.get());
   ASSERT_TRUE(identity.ok());
   if (!identity->pidfd.valid()) GTEST_SKIP() << "this kernel has no SO_PEERPIDFD (Linux 6.5)";
   BrokerProcess broker(
@@ -275,25 +275,26 @@ TEST_F(SessionTest, ForkedChildDoesNotKeepTheSession) {
   const pid_t client_pid = ::fork();
   if (client_pid == 0) {
     TestClient client(broker.socket());
-    Welcome welcome;
-    SessionOpened opened;
+    wire::Welcome welcome;
+    wire::SessionOpened opened;
     if (!client.Greet(&welcome)) ::_exit(1);
-    const UniqueFd channel = client.Open(&opened);
+    const os::UniqueFd channel = client.Open(&opened);
     const int fd = channel.get();
     if (::fork() == 0) {
       // Keeps every descriptor of its dead parent until the test lets go of it.
       pair->first.reset();
       char byte;
-      [[maybe_unused]] const auto ended = ReceiveMessage(pair->second.get(), &byte, 1, nullptr, 0);
+      [[maybe_unused]] const auto ended =
+          os::ReceiveMessage(pair->second.get(), &byte, 1, nullptr, 0);
       ::_exit(0);
     }
-    const bool sent = SendMessage(pair->second.get(), "x", 1, &fd, 1).ok();
+    const bool sent = os::SendMessage(pair->second.get(), "x", 1, &fd, 1).ok();
     ::_exit(sent ? 0 : 2);
   }
-  std::vector<UniqueFd> fds;
+  std::vector<os::UniqueFd> fds;
   char byte;
-  ASSERT_TRUE(WaitReadable(pair->first.get(), kTestTimeoutMs).ok());
-  ASSERT_TRUE(ReceiveMessage(pair->first.get(), &byte, 1, &fds, 1).ok());
+  ASSERT_TRUE(os::WaitReadable(pair->first.get(), kTestTimeoutMs).ok());
+  ASSERT_TRUE(os::ReceiveMessage(pair->first.get(), &byte, 1, &fds, 1).ok());
   ASSERT_EQ(fds.size(), 1u);
   int status = 0;
   ASSERT_EQ(::waitpid(client_pid, &status, 0), client_pid);
@@ -305,12 +306,12 @@ TEST_F(SessionTest, ForkedChildDoesNotKeepTheSession) {
 TEST_F(SessionTest, AdminListsAndKills) {
   BrokerProcess broker(directory_, {});
   TestClient client(broker.socket());
-  Welcome welcome;
+  wire::Welcome welcome;
   ASSERT_TRUE(client.Greet(&welcome));
-  SessionOpened opened;
-  SessionOpened other;
-  const UniqueFd channel = client.Open(&opened);
-  const UniqueFd other_channel = client.Open(&other);
+  wire::SessionOpened opened;
+  wire::SessionOpened other;
+  const os::UniqueFd channel = client.Open(&opened);
+  const os::UniqueFd other_channel = client.Open(&other);
   AdminClient admin(broker);
   const v1::ListSessionsReply list = admin.List();
   ASSERT_EQ(list.sessions_size(), 2);
@@ -336,10 +337,10 @@ TEST_F(SessionTest, AdminListsAndKills) {
 TEST_F(SessionTest, SilentWorkerDoesNotStopTheList) {
   BrokerProcess broker(directory_, {});
   TestClient client(broker.socket());
-  Welcome welcome;
+  wire::Welcome welcome;
   ASSERT_TRUE(client.Greet(&welcome));
-  SessionOpened opened;
-  const UniqueFd channel = client.Open(&opened);
+  wire::SessionOpened opened;
+  const os::UniqueFd channel = client.Open(&opened);
   ASSERT_TRUE(channel.valid());
   AdminClient admin(broker);
   const pid_t worker = static_cast<pid_t>(admin.List().sessions(0).worker_pid());
@@ -354,10 +355,10 @@ TEST_F(SessionTest, SilentWorkerDoesNotStopTheList) {
 TEST_F(SessionTest, AdminStatusDevicesAndDrain) {
   BrokerProcess broker(directory_, {});
   TestClient client(broker.socket());
-  Welcome welcome;
+  wire::Welcome welcome;
   ASSERT_TRUE(client.Greet(&welcome));
-  SessionOpened opened;
-  UniqueFd channel = client.Open(&opened);
+  wire::SessionOpened opened;
+  os::UniqueFd channel = client.Open(&opened);
   AdminClient admin(broker);
   v1::StatusReply status;
   {
@@ -385,7 +386,7 @@ TEST_F(SessionTest, AdminStatusDevicesAndDrain) {
     ASSERT_TRUE(admin.stub().Drain(&context, {}, &drained).ok());
   }
   EXPECT_EQ(drained.sessions_left(), 1u);
-  SessionOpened refused;
+  wire::SessionOpened refused;
   EXPECT_FALSE(client.Open(&refused).valid());
   EXPECT_EQ(refused.status, ESHUTDOWN);
   channel.reset();
@@ -393,4 +394,4 @@ TEST_F(SessionTest, AdminStatusDevicesAndDrain) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::broker

@@ -20,7 +20,7 @@
 
 extern char** environ;
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 using Json = nlohmann::json;
@@ -43,8 +43,8 @@ class SluicectlTest : public testing::Test {
 
   // Started, with stdout and stderr in one pipe, temporary files in our directory.
   struct Running {
-    ChildProcess process;
-    UniqueFd output;
+    os::ChildProcess process;
+    os::UniqueFd output;
   };
 
   Running Start(std::vector<std::string> arguments) {
@@ -52,8 +52,8 @@ class SluicectlTest : public testing::Test {
     EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
     Running running;
     running.output.reset(ends[0]);
-    const UniqueFd write_end(ends[1]);
-    SpawnOptions options;
+    const os::UniqueFd write_end(ends[1]);
+    os::SpawnOptions options;
     options.path = SLUICE_TEST_SLUICECTL;
     options.arguments = std::move(arguments);
     for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -61,7 +61,7 @@ class SluicectlTest : public testing::Test {
     }
     options.environment.push_back("TMPDIR=" + directory_.path());
     options.output = write_end.get();
-    auto process = Spawn(options);
+    auto process = os::Spawn(options);
     EXPECT_TRUE(process.ok()) << process.status();
     if (process.ok()) running.process = *std::move(process);
     return running;
@@ -170,10 +170,10 @@ TEST_F(SluicectlTest, RunWarnsWithoutDevices) {
 TEST_F(SluicectlTest, AdminCommands) {
   BrokerProcess broker(directory_, {});
   TestClient client(broker.socket());
-  Welcome welcome;
+  wire::Welcome welcome;
   ASSERT_TRUE(client.Greet(&welcome));
-  SessionOpened opened;
-  const UniqueFd channel = client.Open(&opened);
+  wire::SessionOpened opened;
+  const os::UniqueFd channel = client.Open(&opened);
   ASSERT_TRUE(channel.valid());
   const std::string endpoint = "unix:" + broker.socket();
   const Json status = Run({"status", "--json", "--endpoint", endpoint}).json();
@@ -237,7 +237,7 @@ TEST_F(SluicectlTest, DoctorFindsWhatIsMissing) {
 // What listens and never answers is told from what is not there, with who it may be.
 TEST_F(SluicectlTest, DoctorFindsAMuteDaemon) {
   const std::string path = directory_.ClientSocket();
-  const auto listener = ListenLocal(path, 0600, 16);
+  const auto listener = os::ListenLocal(path, 0600, 16);
   ASSERT_TRUE(listener.ok());
   const std::vector<std::string> flags = {"--json", "--timeout-ms", "100", "--endpoint",
                                           "unix:" + path};
@@ -258,4 +258,4 @@ TEST_F(SluicectlTest, DoctorFindsAMuteDaemon) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::broker

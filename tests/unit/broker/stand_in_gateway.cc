@@ -19,40 +19,40 @@
 #include "broker/os/shared_memory.h"
 #include "proto/broker_messages.h"
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 constexpr int kControl = 3;
 
 void Tell(const std::string& fifo, const std::string& text) {
-  const UniqueFd out(::open(fifo.c_str(), O_WRONLY | O_CLOEXEC));
+  const os::UniqueFd out(::open(fifo.c_str(), O_WRONLY | O_CLOEXEC));
   [[maybe_unused]] const ssize_t written = ::write(out.get(), text.data(), text.size());
 }
 
 std::string Greet() {
-  const auto hello = MakeMessage<GatewayHello>();
-  if (!SendMessage(kControl, &hello, sizeof(hello)).ok()) return "no hello\n";
-  char packet[kMaxBrokerMessageBytes];
-  std::vector<UniqueFd> fds;
-  const auto size = ReceiveMessage(kControl, packet, sizeof(packet), &fds, 1);
-  Welcome welcome;
-  if (!size.ok() || !ParseMessage(packet, *size, &welcome) || fds.size() != 1) {
+  const auto hello = wire::MakeMessage<wire::GatewayHello>();
+  if (!os::SendMessage(kControl, &hello, sizeof(hello)).ok()) return "no hello\n";
+  char packet[wire::kMaxBrokerMessageBytes];
+  std::vector<os::UniqueFd> fds;
+  const auto size = os::ReceiveMessage(kControl, packet, sizeof(packet), &fds, 1);
+  wire::Welcome welcome;
+  if (!size.ok() || !wire::ParseMessage(packet, *size, &welcome) || fds.size() != 1) {
     return "no welcome\n";
   }
-  return "welcome " + ReadSealedCopy(fds[0].get(), 4096).value_or("unreadable") + "\n";
+  return "welcome " + os::ReadSealedCopy(fds[0].get(), 4096).value_or("unreadable") + "\n";
 }
 
 // At the socket for clients, also from a process that leaves the gateway's session, if it can.
 std::string ConnectAsAClient(const std::string& path) {
-  const auto connection = ConnectLocal(path, 10'000);
-  const auto hello = MakeMessage<Hello>();
-  char packet[kMaxBrokerMessageBytes];
-  Welcome welcome;
-  std::vector<UniqueFd> fds;
-  if (!connection.ok() || !SendMessage(connection->get(), &hello, sizeof(hello)).ok())
+  const auto connection = os::ConnectLocal(path, 10'000);
+  const auto hello = wire::MakeMessage<wire::Hello>();
+  char packet[wire::kMaxBrokerMessageBytes];
+  wire::Welcome welcome;
+  std::vector<os::UniqueFd> fds;
+  if (!connection.ok() || !os::SendMessage(connection->get(), &hello, sizeof(hello)).ok())
     return "no connection\n";
-  const auto size = ReceiveMessage(connection->get(), packet, sizeof(packet), &fds, 1);
-  if (!size.ok() || !ParseMessage(packet, *size, &welcome)) return "no answer\n";
+  const auto size = os::ReceiveMessage(connection->get(), packet, sizeof(packet), &fds, 1);
+  if (!size.ok() || !wire::ParseMessage(packet, *size, &welcome)) return "no answer\n";
   return "status " + std::to_string(welcome.status) + "\n";
 }
 
@@ -71,24 +71,24 @@ std::string ConnectFromOffspring(const std::string& path) {
 }
 
 // The sessions stay open as long as `channels` does.
-std::string OpenSessions(int count, std::vector<UniqueFd>* channels) {
+std::string OpenSessions(int count, std::vector<os::UniqueFd>* channels) {
   for (int i = 0; i < count; ++i) {
-    auto open = MakeMessage<GatewayOpen>();
+    auto open = wire::MakeMessage<wire::GatewayOpen>();
     open.request_id = 100 + static_cast<uint64_t>(i);
-    SetString(open.peer, "CN=alice");
-    SetString(open.process_name, "remote app");
-    if (!SendMessage(kControl, &open, sizeof(open)).ok()) return "no request\n";
+    wire::SetString(open.peer, "CN=alice");
+    wire::SetString(open.process_name, "remote app");
+    if (!os::SendMessage(kControl, &open, sizeof(open)).ok()) return "no request\n";
   }
   std::string text;
   for (int i = 0; i < count; ++i) {
-    char packet[kMaxBrokerMessageBytes];
-    std::vector<UniqueFd> fds;
-    const auto size = ReceiveMessage(kControl, packet, sizeof(packet), &fds, 1);
-    SessionOpened opened;
-    if (!size.ok() || !ParseMessage(packet, *size, &opened)) return text + "no answer\n";
+    char packet[wire::kMaxBrokerMessageBytes];
+    std::vector<os::UniqueFd> fds;
+    const auto size = os::ReceiveMessage(kControl, packet, sizeof(packet), &fds, 1);
+    wire::SessionOpened opened;
+    if (!size.ok() || !wire::ParseMessage(packet, *size, &opened)) return text + "no answer\n";
     text += "session " + std::to_string(opened.request_id) + " status " +
             std::to_string(opened.status) + " channels " + std::to_string(fds.size()) + "\n";
-    for (UniqueFd& fd : fds) channels->push_back(std::move(fd));
+    for (os::UniqueFd& fd : fds) channels->push_back(std::move(fd));
   }
   return text;
 }
@@ -110,7 +110,7 @@ int Main(int argc, char** argv) {
   ::getrlimit(RLIMIT_DATA, &data);
   report += "data " + std::to_string(data.rlim_cur) + "\n";
   report += Greet();
-  std::vector<UniqueFd> channels;
+  std::vector<os::UniqueFd> channels;
   if (std::string(mode) == "open3") report += OpenSessions(3, &channels);
   if (std::string(mode) == "connect") {
     const std::string path(fifo);
@@ -120,7 +120,7 @@ int Main(int argc, char** argv) {
   // Before the garbage: the broker ends us for it.
   Tell(fifo, report + "end of report\n");
   if (std::string(mode) == "garbage") {
-    [[maybe_unused]] const absl::Status sent = SendMessage(kControl, "xyz", 3);
+    [[maybe_unused]] const absl::Status sent = os::SendMessage(kControl, "xyz", 3);
   }
   if (std::string(mode) == "say") {
     std::fputs(
@@ -131,11 +131,11 @@ int Main(int argc, char** argv) {
   }
   if (std::string(mode) == "die") return 1;
   char byte;
-  [[maybe_unused]] const auto ended = ReceiveMessage(kControl, &byte, 1, nullptr, 0);
+  [[maybe_unused]] const auto ended = os::ReceiveMessage(kControl, &byte, 1, nullptr, 0);
   return 0;
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::broker
 
-int main(int argc, char** argv) { return sluice::Main(argc, argv); }
+int main(int argc, char** argv) { return sluice::broker::Main(argc, argv); }

@@ -43,7 +43,7 @@
 
 extern char** environ;
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 constexpr int kHandleChannel = 3;
@@ -99,10 +99,10 @@ void SendControl(const T& message) {
 }
 
 void Misbehave() {
-  if (Mode("garbage")) SendControl(MessageHeader{kBrokerMagic, 99, 8});
-  auto notice = MakeMessage<WorkerNotice>();
-  notice.kind = static_cast<uint32_t>(WorkerNoticeKind::kViolation);
-  SetString(notice.text, "client sent a frame of\nno known kind");
+  if (Mode("garbage")) SendControl(wire::MessageHeader{wire::kBrokerMagic, 99, 8});
+  auto notice = wire::MakeMessage<wire::WorkerNotice>();
+  notice.kind = static_cast<uint32_t>(wire::WorkerNoticeKind::kViolation);
+  wire::SetString(notice.text, "client sent a frame of\nno known kind");
   if (Mode("violate") || Mode("last-words")) SendControl(notice);
   if (Mode("last-words")) ::_exit(3);
   while (Mode("flood")) SendControl(notice);
@@ -110,24 +110,24 @@ void Misbehave() {
 
 // False: the session is over.
 bool HandleControl() {
-  char packet[kMaxBrokerMessageBytes];
+  char packet[wire::kMaxBrokerMessageBytes];
   const ssize_t size = ::recv(kControl, packet, sizeof(packet), 0);
   if (size <= 0) return true;  // The broker is gone; the session goes on.
-  const uint16_t type = PeekMessageType(packet, static_cast<size_t>(size));
-  if (type == static_cast<uint16_t>(MessageType::kTerminate)) return Mode("ignore");
-  if (type == static_cast<uint16_t>(MessageType::kShadowStatsRequest)) {
-    auto stats = MakeMessage<ShadowStats>();
+  const uint16_t type = wire::PeekMessageType(packet, static_cast<size_t>(size));
+  if (type == static_cast<uint16_t>(wire::MessageType::kTerminate)) return Mode("ignore");
+  if (type == static_cast<uint16_t>(wire::MessageType::kShadowStatsRequest)) {
+    auto stats = wire::MakeMessage<wire::ShadowStats>();
     stats.by_semaphores = 3;
     stats.by_keyed_mutex = 2;
     SendControl(stats);
   }
-  if (type == static_cast<uint16_t>(MessageType::kStatsRequest)) {
-    auto stats = MakeMessage<WorkerStats>();
+  if (type == static_cast<uint16_t>(wire::MessageType::kStatsRequest)) {
+    auto stats = wire::MakeMessage<wire::WorkerStats>();
     stats.memory_bytes = 4096;
     stats.object_count = 7;
     stats.commands_executed = 42;
     stats.context_count = 1;
-    SetString(stats.device_name, "stand-in device");
+    wire::SetString(stats.device_name, "stand-in device");
     SendControl(stats);
   }
   return true;
@@ -141,13 +141,13 @@ std::string AskForWelcome(const std::string& path) {
   const int fd = ::socket(AF_UNIX, SOCK_SEQPACKET, 0);
   if (::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0)
     return "cannot connect";
-  auto hello = MakeMessage<Hello>();
-  char packet[kMaxBrokerMessageBytes];
-  Welcome welcome;
+  auto hello = wire::MakeMessage<wire::Hello>();
+  char packet[wire::kMaxBrokerMessageBytes];
+  wire::Welcome welcome;
   std::string answer = "no Welcome";
   if (::send(fd, &hello, sizeof(hello), MSG_NOSIGNAL) == sizeof(hello)) {
     const ssize_t size = ::recv(fd, packet, sizeof(packet), 0);
-    if (size > 0 && ParseMessage(packet, static_cast<size_t>(size), &welcome))
+    if (size > 0 && wire::ParseMessage(packet, static_cast<size_t>(size), &welcome))
       answer = "status " + std::to_string(welcome.status) + " " + welcome.message;
   }
   ::close(fd);
@@ -242,9 +242,9 @@ int RunSession(int argc, char** argv) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::broker
 
 int main(int argc, char** argv) {
-  if (argc > 1 && std::strcmp(argv[1], "--probe") == 0) return sluice::Probe();
-  return sluice::RunSession(argc, argv);
+  if (argc > 1 && std::strcmp(argv[1], "--probe") == 0) return sluice::broker::Probe();
+  return sluice::broker::RunSession(argc, argv);
 }

@@ -13,7 +13,7 @@
 #include <thread>
 #include <utility>
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 constexpr int kTimeoutMs = 20'000;
@@ -82,13 +82,13 @@ class StreamGateTest : public ::testing::Test {
     AddStream(&client_, &server_);
   }
   // Both ends of one more.
-  void AddStream(UniqueFd* client_end, UniqueFd* server_end) {
+  void AddStream(os::UniqueFd* client_end, os::UniqueFd* server_end) {
     int client[2], server[2];
     ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, client), 0);
     ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, server), 0);
     client_end->reset(client[0]);
     server_end->reset(server[0]);
-    gate_->Add(UniqueFd(client[1]), UniqueFd(server[1]));
+    gate_->Add(os::UniqueFd(client[1]), os::UniqueFd(server[1]));
   }
   // What comes until `size` bytes have, or the end.
   static std::string Receive(int fd, size_t size) {
@@ -107,7 +107,7 @@ class StreamGateTest : public ::testing::Test {
   }
 
   std::unique_ptr<StreamGate> gate_;
-  UniqueFd client_, server_;
+  os::UniqueFd client_, server_;
 };
 
 TEST_F(StreamGateTest, PassesBytesOn) {
@@ -156,7 +156,7 @@ TEST_F(StreamGateTest, EndsWhoDoesNotRead) {
 TEST_F(StreamGateTest, MakesResettersWait) {
   std::string resets(24, 'x');
   for (int i = 0; i < 600; ++i) resets += Frame(3, 4);
-  UniqueFd leaver, leavers_server;
+  os::UniqueFd leaver, leavers_server;
   AddStream(&leaver, &leavers_server);
   const auto send = [&resets](int fd) {
     return ::send(fd, resets.data(), resets.size(), 0) == static_cast<ssize_t>(resets.size());
@@ -165,7 +165,7 @@ TEST_F(StreamGateTest, MakesResettersWait) {
   ASSERT_FALSE(Receive(leavers_server.get(), 4096).empty());  // It waits now.
   leaver.reset();
   ASSERT_TRUE(send(client_.get()));  // Waits longer than the first would have.
-  UniqueFd other, others_server;
+  os::UniqueFd other, others_server;
   AddStream(&other, &others_server);
   ASSERT_EQ(::send(other.get(), "x", 1, 0), 1);
   EXPECT_EQ(Receive(others_server.get(), 1), "x");
@@ -186,7 +186,7 @@ TEST_F(StreamGateTest, StreamsShareResets) {
     ASSERT_EQ(::send(from, bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
     ASSERT_TRUE(Receive(to, bytes.size()) == bytes);
   };
-  UniqueFd clients[kStreams], servers[kStreams];
+  os::UniqueFd clients[kStreams], servers[kStreams];
   for (int i = 0; i < kStreams; ++i) {
     AddStream(&clients[i], &servers[i]);
     pass(clients[i].get(), servers[i].get(), resets(255));  // What any one may at once.
@@ -199,4 +199,4 @@ TEST_F(StreamGateTest, StreamsShareResets) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::broker

@@ -10,7 +10,7 @@
 #include <set>
 #include <string>
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 namespace fs = std::filesystem;
@@ -144,4 +144,4 @@ TEST_F(VendorFolderTest, UmaskDoesNotCloseIt) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::broker

@@ -16,7 +16,7 @@
 
 #include "broker/os/process.h"
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 class WorkerUsersTest : public testing::Test {
@@ -199,4 +199,4 @@ TEST_F(WorkerUsersTest, ANamedUserIsEverybodys) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::broker

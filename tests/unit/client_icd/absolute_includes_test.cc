@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <fstream>
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 // What needs no change is not changed, byte for byte.
@@ -53,4 +53,4 @@ TEST(AbsoluteIncludesTest, RewritesMacrosThatAreFiles) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::client

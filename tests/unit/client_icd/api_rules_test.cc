@@ -6,7 +6,7 @@
 
 #include "client_icd/sharing/core/shared_object.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 namespace {
 
 constexpr Api kApis[] = {Api::kGl,    Api::kEgl,      Api::kGralloc, Api::kD3d10,
@@ -127,4 +127,4 @@ TEST(SharedStateTest, UseFollowsTheState) {
 }
 
 }  // namespace
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

@@ -15,7 +15,7 @@
 #include "broker/base/peer_version.h"
 #include "broker/os/this_process.h"
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 class BrokerGreetingTest : public testing::Test {
@@ -25,10 +25,10 @@ class BrokerGreetingTest : public testing::Test {
     static char limit[] = "SLUICE_CONNECT_TIMEOUT_MS=200";
     ::putenv(limit);
     static int number = 0;
-    const std::string name = absl::StrCat("sluice-greeting-", ProcessId(), "-", ++number);
-    path_ =
-        std::string(kLocalScheme) == "pipe:" ? R"(\\.\pipe\)" + name : testing::TempDir() + name;
-    listener_ = ListenLocal(path_, 0600, 4).value();
+    const std::string name = absl::StrCat("sluice-greeting-", os::ProcessId(), "-", ++number);
+    path_ = std::string(os::kLocalScheme) == "pipe:" ? R"(\\.\pipe\)" + name
+                                                     : testing::TempDir() + name;
+    listener_ = os::ListenLocal(path_, 0600, 4).value();
   }
   ~BrokerGreetingTest() override {
     static char none[] = "SLUICE_CONNECT_TIMEOUT_MS=";
@@ -37,8 +37,8 @@ class BrokerGreetingTest : public testing::Test {
   }
 
   absl::Status Greet() {
-    Welcome welcome;
-    std::vector<UniqueFd> fds;
+    wire::Welcome welcome;
+    std::vector<os::UniqueFd> fds;
     return GreetBroker(path_, "", &welcome, &fds).status();
   }
   static bool IsLate(const absl::Status& status) {
@@ -46,7 +46,7 @@ class BrokerGreetingTest : public testing::Test {
   }
 
   std::string path_;
-  UniqueFd listener_;
+  os::UniqueFd listener_;
 };
 
 // A connection that is taken, and whose first word is never answered.
@@ -58,15 +58,15 @@ TEST_F(BrokerGreetingTest, Silence) {
 // Messages that are no answer do not give more time, however many come.
 TEST_F(BrokerGreetingTest, OtherMessagesWithoutEnd) {
   std::thread server([this] {
-    absl::StatusOr<UniqueFd> accepted = absl::UnavailableError("nobody yet");
-    while (absl::IsUnavailable(accepted.status()) && WaitReadable(listener_.get(), 60'000).ok())
-      accepted = AcceptLocal(listener_.get());
+    absl::StatusOr<os::UniqueFd> accepted = absl::UnavailableError("nobody yet");
+    while (absl::IsUnavailable(accepted.status()) && os::WaitReadable(listener_.get(), 60'000).ok())
+      accepted = os::AcceptLocal(listener_.get());
     ASSERT_TRUE(accepted.ok()) << accepted.status();
-    const SessionOpened other = MakeMessage<SessionOpened>();
+    const wire::SessionOpened other = wire::MakeMessage<wire::SessionOpened>();
     absl::Status sent;
     while (sent.ok() || absl::IsUnavailable(sent)) {
-      if (!WaitWritable(accepted->get(), 60'000).ok()) break;
-      sent = SendMessage(accepted->get(), &other, sizeof(other));
+      if (!os::WaitWritable(accepted->get(), 60'000).ok()) break;
+      sent = os::SendMessage(accepted->get(), &other, sizeof(other));
     }
   });
   const absl::Status status = Greet();
@@ -77,18 +77,18 @@ TEST_F(BrokerGreetingTest, OtherMessagesWithoutEnd) {
 // What no version of this client understands names its own, and what to do.
 TEST_F(BrokerGreetingTest, AnswerOfAnotherVersion) {
   std::thread server([this] {
-    absl::StatusOr<UniqueFd> accepted = absl::UnavailableError("nobody yet");
-    while (absl::IsUnavailable(accepted.status()) && WaitReadable(listener_.get(), 60'000).ok())
-      accepted = AcceptLocal(listener_.get());
+    absl::StatusOr<os::UniqueFd> accepted = absl::UnavailableError("nobody yet");
+    while (absl::IsUnavailable(accepted.status()) && os::WaitReadable(listener_.get(), 60'000).ok())
+      accepted = os::AcceptLocal(listener_.get());
     ASSERT_TRUE(accepted.ok()) << accepted.status();
     const char answer[] = "a greeting of the year 2040";
-    EXPECT_TRUE(SendMessage(accepted->get(), answer, sizeof(answer)).ok());
-    char packet[kMaxBrokerMessageBytes];
+    EXPECT_TRUE(os::SendMessage(accepted->get(), answer, sizeof(answer)).ok());
+    char packet[wire::kMaxBrokerMessageBytes];
     absl::StatusOr<size_t> hello = absl::UnavailableError("nothing yet");
-    while (absl::IsUnavailable(hello.status()) && WaitReadable(accepted->get(), 60'000).ok())
-      hello = ReceiveMessage(accepted->get(), packet, sizeof(packet), nullptr, 0);
-    Hello greeting;
-    ASSERT_TRUE(hello.ok() && ParseMessage(packet, *hello, &greeting)) << hello.status();
+    while (absl::IsUnavailable(hello.status()) && os::WaitReadable(accepted->get(), 60'000).ok())
+      hello = os::ReceiveMessage(accepted->get(), packet, sizeof(packet), nullptr, 0);
+    wire::Hello greeting;
+    ASSERT_TRUE(hello.ok() && wire::ParseMessage(packet, *hello, &greeting)) << hello.status();
     EXPECT_EQ(VersionIn(greeting.features), VersionIn(VersionFeature())) << greeting.features;
   });
   const absl::Status status = Greet();
@@ -97,4 +97,4 @@ TEST_F(BrokerGreetingTest, AnswerOfAnotherVersion) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::client

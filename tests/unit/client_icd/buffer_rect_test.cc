@@ -6,7 +6,7 @@
 #include <random>
 #include <set>
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 // Pitches that were left out are those of tightly packed memory; begin and end frame the bytes.
@@ -80,4 +80,4 @@ TEST(BufferRectTest, OverlapAgreesWithCounting) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::client

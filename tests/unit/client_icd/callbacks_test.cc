@@ -12,7 +12,7 @@
 #include "absl/time/time.h"
 #include "client_icd/session/command_stream.h"
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 constexpr absl::Duration kPatience = absl::Seconds(20);
@@ -109,4 +109,4 @@ TEST(CallbacksTest, OtherJobsHaveSignalsBlocked) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::client

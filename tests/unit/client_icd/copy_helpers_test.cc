@@ -14,7 +14,7 @@
 #include "absl/time/time.h"
 #include "broker/os/threads.h"
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 std::vector<unsigned char> Counting(size_t bytes, unsigned char first) {
@@ -80,10 +80,10 @@ TEST(CopyHelpersTest, SleepsForASlowHelper) {
   const std::shared_future<void> may_go_on = go_on.get_future().share();
   std::atomic<bool> helped = false;
   std::thread runner([&] {
-    const int self = ThisThreadNumber();
+    const int self = os::ThisThreadNumber();
     told.set_value(self);
     helpers.Run(1 << 20, [&](uint64_t, uint64_t) {
-      if (ThisThreadNumber() != self) {
+      if (os::ThisThreadNumber() != self) {
         helped = true;
         return may_go_on.wait();
       }
@@ -92,8 +92,8 @@ TEST(CopyHelpersTest, SleepsForASlowHelper) {
   });
   const int number = told.get_future().get();
   const absl::Time end = absl::Now() + absl::Seconds(10);
-  while (!(helped && ThreadSleeps(number)) && absl::Now() < end) std::this_thread::yield();
-  EXPECT_TRUE(ThreadSleeps(number));
+  while (!(helped && os::ThreadSleeps(number)) && absl::Now() < end) std::this_thread::yield();
+  EXPECT_TRUE(os::ThreadSleeps(number));
   go_on.set_value();
   runner.join();
 }
@@ -111,4 +111,4 @@ TEST(CopyHelpersTest, OwnersComeAndGo) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::client

@@ -9,7 +9,7 @@
 
 #include "proto/image_format.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 namespace {
 
 constexpr uint32_t kNv12 = 0x3231564e;  // MAKEFOURCC('N', 'V', '1', '2')
@@ -138,7 +138,7 @@ TEST(D3dFormatTest, DxgiFormatsAreTheTables) {
     const std::optional<cl_image_format> image = FindDxgiFormat(format);
     found += image.has_value();
     if (image) {
-      EXPECT_GT(ElementBytes(*image), 0u) << format;
+      EXPECT_GT(wire::ElementBytes(*image), 0u) << format;
     }
   }
   EXPECT_EQ(found, 37);
@@ -207,4 +207,4 @@ TEST(D3dFormatTest, Direct3d9Planes) {
 }
 
 }  // namespace
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

@@ -6,7 +6,7 @@
 #include <atomic>
 #include <thread>
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 namespace {
 
 // Closing waits for who is inside, and lets nobody in any more.
@@ -71,4 +71,4 @@ TEST(ExitGateTest, ExitClosesTheProcesssGate) {
 }
 
 }  // namespace
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

@@ -9,7 +9,7 @@
 #include "client_icd/sharing/gl/gl_read.h"
 #include "proto/image_format.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 namespace {
 
 // Every internal format has one row, whose elements are as large as OpenCL's.
@@ -17,8 +17,9 @@ TEST(GlFormatTest, RowsAreUniqueAndSized) {
   std::set<GLenum> seen;
   for (const GlFormat* format = GlFormatsBegin(); format != GlFormatsEnd(); ++format) {
     EXPECT_TRUE(seen.insert(format->internal_format).second) << format->internal_format;
-    EXPECT_NE(ElementBytes(format->cl), 0u) << format->internal_format;
-    EXPECT_EQ(ElementBytes(format->worker_cl()), format->element_bytes) << format->internal_format;
+    EXPECT_NE(wire::ElementBytes(format->cl), 0u) << format->internal_format;
+    EXPECT_EQ(wire::ElementBytes(format->worker_cl()), format->element_bytes)
+        << format->internal_format;
     EXPECT_EQ(FindGlFormat(format->internal_format), format);
   }
   EXPECT_EQ(FindGlFormat(GL_RGB8), nullptr);
@@ -120,4 +121,4 @@ TEST(GlVersionTest, Parse) {
 }
 
 }  // namespace
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

@@ -5,7 +5,7 @@
 
 #include <thread>
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 void Call() { const HomeThread::ErrandsAfter call; }
@@ -54,4 +54,4 @@ TEST(HomeThreadTest, MovesWithItsErrands) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::client

@@ -3,7 +3,7 @@
 
 #include "client_icd/objects/memory.h"
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 ImageShape Shape() {
@@ -14,7 +14,7 @@ ImageShape Shape() {
   shape.desc.image_width = 10;
   shape.desc.image_height = 5;
   shape.desc.image_depth = 3;
-  shape.extent = ExtentOf(shape.desc);
+  shape.extent = wire::ExtentOf(shape.desc);
   shape.row_pitch = 64;  // Of the application's memory: nothing that the heap has to do with.
   shape.slice_pitch = 640;
   return shape;
@@ -32,7 +32,7 @@ pb::MemoryPlacement Placement() {
 
 // An image of its own lies without gaps, one made from a buffer with the buffer's row pitch.
 TEST(ImagePlacementTest, AsTheContractSays) {
-  ImageLayout layout;
+  wire::ImageLayout layout;
   ASSERT_TRUE(LayOutInHeap(Shape(), /*of_buffer=*/false, Placement(), &layout));
   EXPECT_EQ(layout.bytes, 600u);
   ImageShape of_buffer = Shape();
@@ -47,7 +47,7 @@ TEST(ImagePlacementTest, AsTheContractSays) {
 // A worker that names another element size, other pitches, or pitches that wrap is not followed
 // into the heap.
 TEST(ImagePlacementTest, LiesAreNotFollowed) {
-  ImageLayout layout;
+  wire::ImageLayout layout;
   EXPECT_FALSE(LayOutInHeap(Shape(), false, {}, &layout));
   for (const uint64_t lie : {uint64_t{0}, uint64_t{1}, uint64_t{39}, uint64_t{41}, uint64_t{4096},
                              uint64_t{1} << 63, UINT64_MAX}) {
@@ -64,4 +64,4 @@ TEST(ImagePlacementTest, LiesAreNotFollowed) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::client

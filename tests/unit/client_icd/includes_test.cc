@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 class IncludesTest : public ::testing::Test {
@@ -311,4 +311,4 @@ TEST_F(IncludesTest, BoundedBytes) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::client

@@ -6,7 +6,7 @@
 
 #include <string>
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 // Every scalar and vector name has the size of the host type that OpenCL 3.0 section 6.3 pairs it
@@ -56,4 +56,4 @@ TEST(KernelArgTypesTest, UnknownNames) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::client

@@ -9,7 +9,7 @@
 
 #include "client_icd/session/command_stream.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 namespace {
 
 // A call waits until all that is under way has gone, on whatever thread.
@@ -55,4 +55,4 @@ TEST(LettingGoTest, IsGivenUp) {
 }
 
 }  // namespace
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 TEST(ShadowPoolTest, LendsWhatWasGivenBack) {
@@ -50,4 +50,4 @@ TEST(ShadowPoolTest, ShadowsOutliveIt) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::client

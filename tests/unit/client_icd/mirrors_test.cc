@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 // Memory is found in the mirror it lies in, whole, and only as long as that is there.
@@ -30,4 +30,4 @@ TEST(MirrorsTest, FindsWhatLiesInOne) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::client

@@ -7,7 +7,7 @@
 
 #include "client_icd/objects/endpoint.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 namespace {
 
 using Values = google::protobuf::RepeatedPtrField<pb::InfoValue>;
@@ -136,4 +136,4 @@ TEST(NativeDeviceTest, DeviceLists) {
 }
 
 }  // namespace
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 namespace {
 
 // Work is waited for as long as it is pending, and asked about no more once it is done.
@@ -42,4 +42,4 @@ TEST(NativeWaitTest, AsksBeforeItGivesUp) {
 }
 
 }  // namespace
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

@@ -15,7 +15,7 @@
 #include "absl/time/clock.h"
 #include "tests/unit/client_icd/sharing_fixture.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 namespace {
 
 constexpr absl::Duration kShort = absl::Milliseconds(5);
@@ -257,4 +257,4 @@ TEST_F(GivenUpTest, NothingIsFreedUnderTheCall) {
 }
 
 }  // namespace
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

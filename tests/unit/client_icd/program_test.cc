@@ -10,7 +10,7 @@
 #include "client_icd/objects/kernel_metadata.h"
 #include "tests/unit/client_icd/sharing_fixture.h"
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 // A program for two devices, in a session with a scripted worker.
@@ -235,4 +235,4 @@ TEST_F(BuildTest, RefusedOptionsAreABuildThatFailed) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::client

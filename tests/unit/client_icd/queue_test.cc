@@ -4,7 +4,7 @@
 #include "client_icd/base/api.h"
 #include "tests/unit/client_icd/sharing_fixture.h"
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 // A context of a device that has queues of its own.
@@ -63,4 +63,4 @@ TEST_F(DeviceQueueTest, ThereIsOneDefaultQueue) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::client

@@ -14,7 +14,7 @@
 #include "broker/os/local_socket.h"
 #include "proto/handle_messages.h"
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 constexpr int kTimeoutMs = 10'000;
@@ -23,32 +23,32 @@ constexpr int kTimeoutMs = 10'000;
 class RingTransportTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    auto ends = CreateSocketPair();
+    auto ends = os::CreateSocketPair();
     ASSERT_TRUE(ends.ok()) << ends.status();
     worker_ = std::move(ends->first);
-    const UniqueFd commands = *CreateSharedMemory("test-ring", kRingFileBytes);
-    const UniqueFd replies = *CreateSharedMemory("test-ring", kRingFileBytes);
+    const os::UniqueFd commands = *os::CreateSharedMemory("test-ring", wire::kRingFileBytes);
+    const os::UniqueFd replies = *os::CreateSharedMemory("test-ring", wire::kRingFileBytes);
     const int fds[] = {commands.get(), replies.get()};
-    Send(HandleMessageType::kRingOffer, kRingFileBytes, 0, 0, fds, 2);
+    Send(wire::HandleMessageType::kRingOffer, wire::kRingFileBytes, 0, 0, fds, 2);
     auto transport = RingTransport::Connect(std::move(ends->second), kTimeoutMs, 0);
     ASSERT_TRUE(transport.ok()) << transport.status();
     transport_ = *std::move(transport);
   }
 
-  void Send(HandleMessageType type, uint64_t size, uint32_t segment, uint64_t address,
+  void Send(wire::HandleMessageType type, uint64_t size, uint32_t segment, uint64_t address,
             const int* fds, int count) {
-    HandleMessage message = {};
-    message.magic = kHandleMagic;
+    wire::HandleMessage message = {};
+    message.magic = wire::kHandleMagic;
     message.type = type;
     message.size = size;
     message.segment = segment;
     message.address = address;
-    SendMessage(worker_.get(), &message, sizeof(message), fds, count).IgnoreError();
+    os::SendMessage(worker_.get(), &message, sizeof(message), fds, count).IgnoreError();
   }
   void SendShadow(uint64_t id, int count = 1) {
-    const UniqueFd memory = *CreateSharedMemory("test-shadow", 4096);
+    const os::UniqueFd memory = *os::CreateSharedMemory("test-shadow", 4096);
     const std::vector<int> fds(static_cast<size_t>(count), memory.get());
-    Send(HandleMessageType::kShadowMemory, 4096, 0, id, fds.data(), count);
+    Send(wire::HandleMessageType::kShadowMemory, 4096, 0, id, fds.data(), count);
   }
   // Until the channel's thread has seen what was sent.
   void WaitUntilLost() {
@@ -57,7 +57,7 @@ class RingTransportTest : public ::testing::Test {
     EXPECT_TRUE(transport_->lost());
   }
 
-  UniqueFd worker_;
+  os::UniqueFd worker_;
   std::unique_ptr<RingTransport> transport_;
 };
 
@@ -67,10 +67,10 @@ TEST_F(RingTransportTest, ExportedMemoryIsFoundByItsId) {
   SendShadow(9);
   SendShadow(11, 3);
   for (const auto& [id, count] : {std::pair(9, 1), std::pair(11, 3), std::pair(7, 1)}) {
-    const std::vector<UniqueFd> fds = transport_->TakeDescriptors(static_cast<uint64_t>(id));
+    const std::vector<os::UniqueFd> fds = transport_->TakeDescriptors(static_cast<uint64_t>(id));
     ASSERT_EQ(fds.size(), static_cast<size_t>(count));
     struct stat info;
-    for (const UniqueFd& fd : fds) EXPECT_EQ(fstat(fd.get(), &info), 0);
+    for (const os::UniqueFd& fd : fds) EXPECT_EQ(fstat(fd.get(), &info), 0);
   }
   worker_.reset();
   WaitUntilLost();
@@ -84,7 +84,7 @@ TEST_F(RingTransportTest, FloodOfExportedMemoryLosesTheSession) {
   EXPECT_NE(transport_->lost_reason().find("not asked for"), std::string::npos);
 }
 TEST_F(RingTransportTest, ExportedMemoryWithoutADescriptorLosesTheSession) {
-  Send(HandleMessageType::kShadowMemory, 4096, 0, 1, nullptr, 0);
+  Send(wire::HandleMessageType::kShadowMemory, 4096, 0, 1, nullptr, 0);
   WaitUntilLost();
 }
 TEST_F(RingTransportTest, ExportedMemoryWithOneSemaphoreLosesTheSession) {
@@ -95,12 +95,12 @@ TEST_F(RingTransportTest, ExportedMemoryWithOneSemaphoreLosesTheSession) {
 // A heap segment for an address where something lies already, as another session's does, is one
 // that nothing fits into; the session goes on.
 TEST_F(RingTransportTest, SegmentAtATakenAddressHoldsNothing) {
-  const UniqueFd file = *CreateSharedMemory("test-segment", 4096);
-  const SharedMapping in_the_way = *SharedMapping::Map(file.get(), 4096, /*writable=*/true);
+  const os::UniqueFd file = *os::CreateSharedMemory("test-segment", 4096);
+  const os::SharedMapping in_the_way = *os::SharedMapping::Map(file.get(), 4096, /*writable=*/true);
   const int fd = file.get();
-  Send(HandleMessageType::kHeapSegment, 4096, kFirstSvmSegment,
+  Send(wire::HandleMessageType::kHeapSegment, 4096, wire::kFirstSvmSegment,
        reinterpret_cast<uint64_t>(in_the_way.data()), &fd, 1);
-  EXPECT_EQ(transport_->Map({kFirstSvmSegment, 0, 64}), nullptr);
+  EXPECT_EQ(transport_->Map({wire::kFirstSvmSegment, 0, 64}), nullptr);
   EXPECT_FALSE(transport_->lost());
 }
 
@@ -108,21 +108,21 @@ TEST_F(RingTransportTest, SegmentAtATakenAddressHoldsNothing) {
 // take memory: then nothing fits into that, and the session goes on, also with memory that comes
 // later.
 TEST_F(RingTransportTest, SegmentsWithoutDescriptorsHoldNothing) {
-  const UniqueFd file = *CreateSharedMemory("test-segment", 4096);
+  const os::UniqueFd file = *os::CreateSharedMemory("test-segment", 4096);
   const int fd = file.get();
   rlimit before;
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
   const rlimit none = {3, before.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
-  Send(HandleMessageType::kHeapSegment, 4096, 5, 0, &fd, 1);
-  Send(HandleMessageType::kShadowMemory, 4096, 0, 9, &fd, 1);
+  Send(wire::HandleMessageType::kHeapSegment, 4096, 5, 0, &fd, 1);
+  Send(wire::HandleMessageType::kShadowMemory, 4096, 0, 9, &fd, 1);
   EXPECT_EQ(transport_->Map({5, 0, 64}), nullptr);
   EXPECT_TRUE(transport_->TakeDescriptors(9).empty());
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
-  Send(HandleMessageType::kHeapSegment, 4096, 6, 0, &fd, 1);
+  Send(wire::HandleMessageType::kHeapSegment, 4096, 6, 0, &fd, 1);
   EXPECT_NE(transport_->Map({6, 0, 64}), nullptr);
   EXPECT_FALSE(transport_->lost()) << transport_->lost_reason();
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::client

@@ -5,7 +5,7 @@
 
 #include <utility>
 
-namespace sluice {
+namespace sluice::client {
 
 std::string ScriptedWorker::Memory(uint64_t id) {
   const std::lock_guard<std::mutex> lock(mu_);
@@ -85,14 +85,14 @@ bool ScriptedWorker::SendHandle(uint64_t token, int) {
   return takes_imports_;
 }
 
-std::vector<UniqueFd> ScriptedWorker::TakeDescriptors(uint64_t) {
+std::vector<os::UniqueFd> ScriptedWorker::TakeDescriptors(uint64_t) {
   const std::lock_guard<std::mutex> lock(mu_);
-  std::vector<UniqueFd> fds;
-  for (int i = 0; i < (gave_semaphores_ ? 3 : 1); ++i) fds.push_back(DuplicateFd(0));
+  std::vector<os::UniqueFd> fds;
+  for (int i = 0; i < (gave_semaphores_ ? 3 : 1); ++i) fds.push_back(os::DuplicateFd(0));
   return fds;
 }
 
-bool ScriptedWorker::Send(const FrameHeader& header, std::string_view message,
+bool ScriptedWorker::Send(const wire::FrameHeader& header, std::string_view message,
                           std::string_view payload, bool) {
   pb::Command command;
   if (!command.ParseFromArray(message.data(), static_cast<int>(message.size()))) return false;
@@ -109,7 +109,7 @@ bool ScriptedWorker::Send(const FrameHeader& header, std::string_view message,
   return true;
 }
 
-void ScriptedWorker::Take(const FrameHeader& header, const pb::Command& command,
+void ScriptedWorker::Take(const wire::FrameHeader& header, const pb::Command& command,
                           std::string_view payload) {
   pb::Reply reply;
   pb::Answer& answer = *reply.mutable_answer();
@@ -279,19 +279,19 @@ void ScriptedWorker::Complete(uint64_t event, cl_int status, const std::string& 
 
 void ScriptedWorker::Reply(const pb::Reply& reply, const std::string& payload) {
   const std::string message = reply.SerializeAsString();
-  FrameHeader header = {};
+  wire::FrameHeader header = {};
   header.message_bytes = static_cast<uint32_t>(message.size());
   header.payload_bytes = payload.size();
   std::string pieces;
-  AppendFrame(header, message, payload, &pieces);
-  FrameAssembler assembler;
-  assembler.Feed(pieces, [this](Frame& frame) { frames_.push_back(std::move(frame)); })
+  wire::AppendFrame(header, message, payload, &pieces);
+  wire::FrameAssembler assembler;
+  assembler.Feed(pieces, [this](wire::Frame& frame) { frames_.push_back(std::move(frame)); })
       .IgnoreError();
   ++bell_;
   changed_.notify_all();
 }
 
-bool ScriptedWorker::Receive(Frame* frame) {
+bool ScriptedWorker::Receive(wire::Frame* frame) {
   const std::lock_guard<std::mutex> lock(mu_);
   if (frames_.empty()) return false;
   *frame = std::move(frames_.front());
@@ -304,7 +304,7 @@ bool ScriptedWorker::HasFrame() const {
   return !frames_.empty();
 }
 
-uint32_t ScriptedWorker::Arm(RingSleep, uint64_t) {
+uint32_t ScriptedWorker::Arm(wire::RingSleep, uint64_t) {
   const std::lock_guard<std::mutex> lock(mu_);
   return bell_;
 }
@@ -332,4 +332,4 @@ void ScriptedWorker::Lose(std::string_view) {
   changed_.notify_all();
 }
 
-}  // namespace sluice
+}  // namespace sluice::client

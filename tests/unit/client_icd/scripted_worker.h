@@ -18,7 +18,7 @@
 #include "client_icd/session/transport.h"
 #include "proto/command.pb.h"
 
-namespace sluice {
+namespace sluice::client {
 
 namespace pb = v1;
 
@@ -51,21 +51,21 @@ class ScriptedWorker : public Transport {
   void EndBuild(cl_int status);
 
   // --- Transport.
-  bool Send(const FrameHeader& header, std::string_view message, std::string_view payload,
+  bool Send(const wire::FrameHeader& header, std::string_view message, std::string_view payload,
             bool wake) override;
-  bool Receive(Frame* frame) override;
+  bool Receive(wire::Frame* frame) override;
   bool HasFrame() const override;
-  uint32_t Arm(RingSleep, uint64_t) override;
+  uint32_t Arm(wire::RingSleep, uint64_t) override;
   void Wait(uint32_t ticket, uint32_t) override;
   void Interrupt(uint32_t) override;
   bool lost() const override;
   std::string lost_reason() const override { return "scripted"; }
   void Lose(std::string_view) override;
   void LoseInForkedChild() override {}
-  uint8_t* Map(const BulkSpan&) override { return nullptr; }
+  uint8_t* Map(const wire::BulkSpan&) override { return nullptr; }
   bool shares_memory() const override;
   bool SendHandle(uint64_t token, int fd) override;
-  std::vector<UniqueFd> TakeDescriptors(uint64_t id) override;
+  std::vector<os::UniqueFd> TakeDescriptors(uint64_t id) override;
   uint64_t max_in_flight() const override { return 0; }
 
  private:
@@ -78,7 +78,7 @@ class ScriptedWorker : public Transport {
 
   void Reply(const pb::Reply& reply, const std::string& payload = "");
   void Complete(uint64_t event, cl_int status, const std::string& payload = "");
-  void Take(const FrameHeader& header, const pb::Command& command, std::string_view payload);
+  void Take(const wire::FrameHeader& header, const pb::Command& command, std::string_view payload);
   void Enqueue(const pb::Command& command);
   void Pump();
   bool Step(Pending* pending);  // True once it has ended.
@@ -87,7 +87,7 @@ class ScriptedWorker : public Transport {
   std::condition_variable changed_;
   uint32_t bell_ = 0;
   bool lost_ = false;
-  std::deque<Frame> frames_;
+  std::deque<wire::Frame> frames_;
   std::map<uint64_t, std::string> memory_;
   std::map<uint64_t, bool> in_order_;  // By queue.
   std::map<uint64_t, cl_int> ended_;   // By event.
@@ -107,4 +107,4 @@ class ScriptedWorker : public Transport {
   std::deque<uint64_t> builds_;  // Their sequence numbers.
 };
 
-}  // namespace sluice
+}  // namespace sluice::client

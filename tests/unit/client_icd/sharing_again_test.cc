@@ -14,7 +14,7 @@
 #include "client_icd/base/api.h"
 #include "tests/unit/client_icd/sharing_sync_fixture.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 namespace {
 
 // Tells that somebody waits with it.
@@ -196,4 +196,4 @@ TEST_F(SharingAgainTest, KernelArgumentsKeepNone) {
 }
 
 }  // namespace
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

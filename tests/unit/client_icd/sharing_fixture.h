@@ -14,7 +14,7 @@
 #include "client_icd/sharing/core/core.h"
 #include "tests/unit/client_icd/scripted_worker.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 
 class SharingTest : public ::testing::Test {
  protected:
@@ -89,4 +89,4 @@ class SharingTest : public ::testing::Test {
   Ref<Queue> queue_;
 };
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

@@ -8,7 +8,7 @@
 #include "client_icd/base/api.h"
 #include "tests/unit/client_icd/sharing_sync_fixture.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 namespace {
 
 class SharingShadowTest : public SharingSyncTest {};
@@ -132,4 +132,4 @@ TEST_F(SharingShadowTest, StuckSignalLosesTheSession) {
 }
 
 }  // namespace
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

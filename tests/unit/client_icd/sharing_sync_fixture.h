@@ -14,7 +14,7 @@
 
 #include "tests/unit/client_icd/sharing_fixture.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 
 constexpr size_t kFakeBytes = 64;
 
@@ -144,4 +144,4 @@ class SharingSyncTest : public SharingTest {
   static inline uint64_t next_name_ = 100;  // Objects may outlive a test by a moment.
 };
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

@@ -15,7 +15,7 @@
 #include "client_icd/base/api.h"
 #include "tests/unit/client_icd/sharing_sync_fixture.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 namespace {
 
 // Every API: refused while released, acquired, again, released, again, with the codes of its row.
@@ -396,4 +396,4 @@ TEST_F(SharingSyncTest, LostSessionComesFirst) {
 }
 
 }  // namespace
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

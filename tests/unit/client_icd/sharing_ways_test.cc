@@ -7,7 +7,7 @@
 
 #include "tests/unit/client_icd/sharing_fixture.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 namespace {
 
 using Kind = ExportedMemory::Kind;
@@ -288,4 +288,4 @@ TEST_F(SharingWaysTest, WorkerFailureIsNotHidden) {
 }
 
 }  // namespace
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

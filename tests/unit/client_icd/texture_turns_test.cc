@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 // Behind the seam to Direct3D: notes what it is asked, and answers what the test says.
@@ -114,4 +114,4 @@ TEST(TextureTurnsTest, WithoutASignalTheContentsAreIndeterminate) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::client

@@ -8,7 +8,7 @@
 
 #include "absl/synchronization/notification.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 // Work is done one after the other, in the order posted, and each is told of.
@@ -82,4 +82,4 @@ TEST(BuildsTest, Bounded) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::worker

@@ -3,7 +3,7 @@
 
 #include "tests/loopback/harness.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 using CommandLoopTest = LoopbackTest;
@@ -19,7 +19,7 @@ TEST_F(CommandLoopTest, SequenceMustCount) {
 
 // Bytes that are no command, and a command without a body, end the session.
 TEST_F(CommandLoopTest, GarbageEndsTheSession) {
-  FrameHeader header = {};
+  wire::FrameHeader header = {};
   header.sequence = 1;
   header.message_bytes = 4;
   client_->SendRaw(header, "\xff\xff\xff\xff", {});
@@ -32,11 +32,11 @@ TEST_F(CommandLoopTest, GarbageEndsTheSession) {
 // A client that breaks its reply ring is noticed also while the worker sleeps.
 TEST_F(CommandLoopTest, BrokenReplyRingEndsTheSession) {
   client_->Sync();
-  client_->session().replies().Send(pb::Reply(), Wake::kUrgent);
+  client_->session().replies().Send(pb::Reply(), wire::Wake::kUrgent);
   client_->BreakReplyRing();
   // From a driver's thread, as a completion would.
   for (int i = 0; i < 100 && !client_->ended(); ++i) {
-    client_->session().replies().Send(pb::Reply(), Wake::kUrgent, std::string(100000, 'x'));
+    client_->session().replies().Send(pb::Reply(), wire::Wake::kUrgent, std::string(100000, 'x'));
   }
   EXPECT_NE(client_->WaitForViolation(/*poll=*/false).find("replies"), std::string::npos);
 }
@@ -100,4 +100,4 @@ TEST_F(CommandLoopTest, NothingIsReadIntoMemoryThatGoesAway) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::worker

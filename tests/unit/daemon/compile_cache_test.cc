@@ -9,7 +9,7 @@
 #include <fstream>
 #include <string>
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 namespace fs = std::filesystem;
@@ -106,4 +106,4 @@ TEST_F(CompileCacheTest, Unbounded) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::worker

@@ -7,7 +7,7 @@
 
 #include "tests/loopback/harness.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 class CompletionsTest : public LoopbackTest {
@@ -98,4 +98,4 @@ TEST_F(CompletionsTest, RandomOrders) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::worker

@@ -5,7 +5,7 @@
 
 #include "tests/fake_cl/fake_cl.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 // Ids count all devices, also those that are not allowed: a change of policy moves none.
@@ -24,4 +24,4 @@ TEST(DeviceListTest, AllowListMovesNoId) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::worker

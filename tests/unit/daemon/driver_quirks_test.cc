@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 DriverQuirks OfPocl(std::string_view version) {
@@ -55,4 +55,4 @@ TEST(DriverQuirksTest, DriversAreToldApart) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::worker

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 constexpr int64_t kMs = 1'000'000;
@@ -106,4 +106,4 @@ TEST(EndForecastTest, IdleTimeIsNoWork) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::worker

@@ -11,29 +11,29 @@
 #include "broker/os/local_socket.h"
 #include "proto/handle_messages.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 class HeapTest : public ::testing::Test {
  protected:
-  HeapTest() : ends_(*CreateSocketPair()) {}
+  HeapTest() : ends_(*os::CreateSocketPair()) {}
 
   // The announcements that have come so far.
-  std::vector<HandleMessage> Announced() {
-    std::vector<HandleMessage> messages;
-    while (WaitReadable(ends_.second.get(), 0).ok()) {
-      HandleMessage message;
-      std::vector<UniqueFd> fds;
-      const auto size = ReceiveMessage(ends_.second.get(), &message, sizeof(message), &fds, 1);
+  std::vector<wire::HandleMessage> Announced() {
+    std::vector<wire::HandleMessage> messages;
+    while (os::WaitReadable(ends_.second.get(), 0).ok()) {
+      wire::HandleMessage message;
+      std::vector<os::UniqueFd> fds;
+      const auto size = os::ReceiveMessage(ends_.second.get(), &message, sizeof(message), &fds, 1);
       if (!size.ok() || *size != sizeof(message)) break;
       EXPECT_EQ(fds.size(), 1u);
-      EXPECT_TRUE(VerifySharedMemory(fds[0].get(), message.size).ok());
+      EXPECT_TRUE(os::VerifySharedMemory(fds[0].get(), message.size).ok());
       messages.push_back(message);
     }
     return messages;
   }
 
-  std::pair<UniqueFd, UniqueFd> ends_;
+  std::pair<os::UniqueFd, os::UniqueFd> ends_;
 };
 
 // A segment is announced, sealed and with its size, before any span of it is given out.
@@ -41,10 +41,10 @@ TEST_F(HeapTest, SegmentsAreAnnouncedFirst) {
   Heap heap(ends_.first.get(), uint64_t{1} << 40);
   const absl::StatusOr<HeapSpan> span = heap.Allocate(100);
   ASSERT_TRUE(span.ok());
-  const std::vector<HandleMessage> messages = Announced();
+  const std::vector<wire::HandleMessage> messages = Announced();
   ASSERT_EQ(messages.size(), 1u);
-  EXPECT_EQ(messages[0].magic, kHandleMagic);
-  EXPECT_EQ(messages[0].type, HandleMessageType::kHeapSegment);
+  EXPECT_EQ(messages[0].magic, wire::kHandleMagic);
+  EXPECT_EQ(messages[0].type, wire::HandleMessageType::kHeapSegment);
   EXPECT_EQ(messages[0].segment, span->segment);
   EXPECT_GE(messages[0].size, span->offset + span->size);
 }
@@ -143,4 +143,4 @@ TEST_F(HeapTest, ClientGone) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::worker

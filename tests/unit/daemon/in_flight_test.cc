@@ -3,7 +3,7 @@
 
 #include "tests/loopback/harness.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 class InFlightTest : public LoopbackTest {
@@ -140,4 +140,4 @@ TEST_F(InFlightTest, NoLimit) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::worker

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <iterator>
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 namespace fs = std::filesystem;
@@ -191,4 +191,4 @@ TEST(IncludeFolderTest, FileAndFolderOfOneName) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::worker

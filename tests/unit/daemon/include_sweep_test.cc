@@ -13,7 +13,7 @@
 #include "daemon/worker/programs/include_folder.h"
 #include "daemon/worker/worker_process.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 namespace fs = std::filesystem;
@@ -95,7 +95,7 @@ TEST_F(IncludeSweepTest, OnlyWhatIsHeldIsRemoved) {
   std::ofstream(others + "/file") << "text";
   const std::string folder = MakeAbandoned(others);
   const std::string aside = folder + "-aside";
-  UniqueFd held = HoldFolder(folder);
+  os::UniqueFd held = HoldFolder(folder);
   ASSERT_TRUE(held.valid());
   fs::rename(folder, aside);
   fs::create_directory_symlink(others, folder);
@@ -108,7 +108,7 @@ TEST_F(IncludeSweepTest, OnlyWhatIsHeldIsRemoved) {
 // A folder of ours that could not be held is removed all the same.
 TEST_F(IncludeSweepTest, WhatCouldNotBeHeldIsRemoved) {
   const std::string folder = MakeAbandoned("/");
-  RemoveHeldFolder(folder, UniqueFd());
+  RemoveHeldFolder(folder, os::UniqueFd());
   EXPECT_FALSE(fs::exists(folder));
 }
 
@@ -154,4 +154,4 @@ TEST_F(IncludeSweepTest, NoPlaceForTemporaryFiles) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::worker

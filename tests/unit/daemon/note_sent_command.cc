@@ -2,8 +2,8 @@
 // The loopback harness tells which commands it sends; only the loopback tests listen.
 #include "tests/loopback/harness.h"
 
-namespace sluice {
+namespace sluice::worker {
 
 void NoteSentCommand(int) {}
 
-}  // namespace sluice
+}  // namespace sluice::worker

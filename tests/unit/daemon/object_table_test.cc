@@ -4,7 +4,7 @@
 #include "daemon/worker/objects.h"
 #include "tests/fake_cl/fake_cl.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 // An id finds its object as the type it is, and nothing as any other.
@@ -55,4 +55,4 @@ TEST(ObjectTableTest, SvmPointersAreBounded) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::worker

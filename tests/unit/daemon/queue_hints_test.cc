@@ -11,7 +11,7 @@
 #include "daemon/worker/worker_process.h"
 #include "tests/loopback/harness.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 constexpr QueueHints kLow = {QueueLevel::kLow, QueueLevel::kLow};
@@ -123,4 +123,4 @@ TEST_F(FlushOrderTest, HighIsFlushedFirst) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::worker

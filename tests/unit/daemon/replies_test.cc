@@ -10,15 +10,15 @@
 
 #include "proto/ring_reader.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 // The feeding thread may still be at its last look when a test is over.
 struct ReplyRing {
-  ReplyRing() : memory(static_cast<uint8_t*>(std::aligned_alloc(4096, kRingFileBytes))) {
-    std::memset(memory, 0, kRingDataOffset);
+  ReplyRing() : memory(static_cast<uint8_t*>(std::aligned_alloc(4096, wire::kRingFileBytes))) {
+    std::memset(memory, 0, wire::kRingDataOffset);
     replies = new Replies(memory);
-    reader = std::make_unique<RingReader>(memory);
+    reader = std::make_unique<wire::RingReader>(memory);
     All().push_back(memory);
     AllReplies().push_back(replies);
   }
@@ -33,7 +33,7 @@ struct ReplyRing {
 
   // Sequence of the next answer.
   uint64_t Next() {
-    Frame frame;
+    wire::Frame frame;
     while (true) {
       const absl::StatusOr<bool> got = reader->Next(&frame);
       if (!got.ok()) return 0;
@@ -43,18 +43,18 @@ struct ReplyRing {
         if (!reply.ParseFromArray(message.data(), static_cast<int>(message.size()))) return 0;
         return reply.answer().sequence();
       }
-      reader->Sleep(kSleepsForAny, 0, kBitWaiter, 1'000'000'000);
+      reader->Sleep(wire::kSleepsForAny, 0, wire::kBitWaiter, 1'000'000'000);
     }
   }
   void Send(uint64_t sequence, std::string_view payload) {
     pb::Reply reply;
     reply.mutable_answer()->set_sequence(sequence);
-    replies->Send(reply, Wake::kWaiter, payload);
+    replies->Send(reply, wire::Wake::kWaiter, payload);
   }
 
   uint8_t* const memory;
   Replies* replies = nullptr;
-  std::unique_ptr<RingReader> reader;
+  std::unique_ptr<wire::RingReader> reader;
 };
 
 // Replies that do not fit wait, and come in order, whatever was sent in between.
@@ -92,11 +92,11 @@ TEST(RepliesTest, ImpossibleCursorIsToldOnce) {
   ReplyRing ring;
   int told = 0;
   ring.replies->set_on_violated([&] { ++told; });
-  reinterpret_cast<RingShared*>(ring.memory)->consumed.store(uint64_t{1} << 50);
+  reinterpret_cast<wire::RingShared*>(ring.memory)->consumed.store(uint64_t{1} << 50);
   for (uint64_t i = 1; i <= 50; ++i) ring.Send(i, std::string(100000, 'x'));
   EXPECT_TRUE(ring.replies->violated());
   EXPECT_EQ(told, 1);
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::worker

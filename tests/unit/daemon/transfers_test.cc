@@ -4,7 +4,7 @@
 
 #include "tests/loopback/harness.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 class TransfersTest : public LoopbackTest {
@@ -191,4 +191,4 @@ TEST_F(TransfersTest, TimesAreTheDrivers) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::worker

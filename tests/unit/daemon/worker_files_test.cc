@@ -16,7 +16,7 @@
 
 #include "broker/os/file_access.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
 namespace fs = std::filesystem;
@@ -110,7 +110,7 @@ TEST_F(WorkerFilesTest, SaysWhoIsKeptOut) {
 // A worker that puts links to elsewhere where the broker names folders of its identity's cache
 // opens nothing for the next.
 TEST_F(WorkerFilesTest, LinksOfAnEarlierWorkerOpenNothing) {
-  if (FileConfinementVersion() == 0) GTEST_SKIP() << "this kernel has no landlock";
+  if (os::FileConfinementVersion() == 0) GTEST_SKIP() << "this kernel has no landlock";
   fs::create_directories(folder_ + "/hidden");
   fs::create_directories(folder_ + "/cache");
   std::ofstream(folder_ + "/hidden/file") << "text";
@@ -137,4 +137,4 @@ TEST_F(WorkerFilesTest, LinksOfAnEarlierWorkerOpenNothing) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::worker

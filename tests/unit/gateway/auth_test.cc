@@ -5,7 +5,7 @@
 
 #include "proto/network/token_text.h"
 
-namespace sluice {
+namespace sluice::gateway {
 namespace {
 
 constexpr char kTokenA[] = "0123456789abcdef0123456789abcdef";
@@ -28,7 +28,8 @@ TEST(AuthTest, ComparesWhole) {
 
 // A token file holds one token a line, with blank lines and comments between.
 TEST(AuthTest, ReadsTokenFile) {
-  const auto tokens = ParseTokens(std::string("# clients\n\n") + kTokenA + "  \r\n" + kTokenB);
+  const auto tokens =
+      wire::ParseTokens(std::string("# clients\n\n") + kTokenA + "  \r\n" + kTokenB);
   ASSERT_TRUE(tokens.ok()) << tokens.status();
   EXPECT_EQ(*tokens, (std::vector<std::string>{kTokenA, kTokenB}));
 }
@@ -37,22 +38,22 @@ TEST(AuthTest, ReadsTokenFile) {
 // is refused for what it is.
 TEST(AuthTest, ReadsTokenFileOfWindows) {
   const auto tokens =
-      ParseTokens(std::string("\xef\xbb\xbf") + kTokenA + "\r\n" + kTokenB + "\r\n");
+      wire::ParseTokens(std::string("\xef\xbb\xbf") + kTokenA + "\r\n" + kTokenB + "\r\n");
   ASSERT_TRUE(tokens.ok()) << tokens.status();
   EXPECT_EQ(*tokens, (std::vector<std::string>{kTokenA, kTokenB}));
   std::string wide = "\xff\xfe";
   for (const char c : std::string_view(kTokenA)) wide += {c, '\0'};
-  const auto refused = ParseTokens(wide);
+  const auto refused = wire::ParseTokens(wide);
   ASSERT_FALSE(refused.ok());
   EXPECT_NE(refused.status().message().find("UTF-16"), absl::string_view::npos) << refused.status();
 }
 
 // A file without a token, or with one that could be guessed, is refused with the line.
 TEST(AuthTest, RefusesWeakTokenFile) {
-  EXPECT_FALSE(ParseTokens("# nothing\n").ok());
-  EXPECT_EQ(ParseTokens(std::string(4097, 'x')).status().message(),
+  EXPECT_FALSE(wire::ParseTokens("# nothing\n").ok());
+  EXPECT_EQ(wire::ParseTokens(std::string(4097, 'x')).status().message(),
             "line 1 is longer than 4096 bytes: no request can carry it");
-  const auto weak = ParseTokens(std::string(kTokenA) + "\nsecret\n");
+  const auto weak = wire::ParseTokens(std::string(kTokenA) + "\nsecret\n");
   ASSERT_FALSE(weak.ok());
   EXPECT_NE(weak.status().message().find("line 2"), absl::string_view::npos) << weak.status();
 }
@@ -101,4 +102,4 @@ TEST(AuthTest, TokensAreNamedByTheirHash) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::gateway

@@ -12,7 +12,7 @@
 #include "broker/os/local_socket.h"
 #include "proto/broker_messages.h"
 
-namespace sluice {
+namespace sluice::gateway {
 namespace {
 
 constexpr auto kHang = std::chrono::seconds(30);
@@ -21,14 +21,14 @@ constexpr auto kHang = std::chrono::seconds(30);
 class BrokerLinkTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    auto pair = CreateSocketPair();
+    auto pair = os::CreateSocketPair();
     ASSERT_TRUE(pair.ok());
     broker_ = std::move(pair->first);
-    const auto welcome = MakeMessage<Welcome>();
-    ASSERT_TRUE(SendMessage(broker_.get(), &welcome, sizeof(welcome)).ok());
+    const auto welcome = wire::MakeMessage<wire::Welcome>();
+    ASSERT_TRUE(os::SendMessage(broker_.get(), &welcome, sizeof(welcome)).ok());
     auto link = BrokerLink::Connect(std::move(pair->second), absl::Seconds(30));
     ASSERT_TRUE(link.ok()) << link.status();
-    GatewayHello hello;
+    wire::GatewayHello hello;
     ASSERT_TRUE(Receive(&hello));
     link_ = link->release();  // Its threads run on, as in a gateway.
     ASSERT_TRUE(link_->Start([](BrokerEnd) {}).ok());
@@ -36,13 +36,13 @@ class BrokerLinkTest : public ::testing::Test {
   // The next message, if it is a T.
   template <typename T>
   bool Receive(T* message) {
-    char packet[kMaxBrokerMessageBytes];
-    std::vector<UniqueFd> fds;
-    const auto size = ReceiveMessage(broker_.get(), packet, sizeof(packet), &fds, 0);
-    return size.ok() && ParseMessage(packet, *size, message);
+    char packet[wire::kMaxBrokerMessageBytes];
+    std::vector<os::UniqueFd> fds;
+    const auto size = os::ReceiveMessage(broker_.get(), packet, sizeof(packet), &fds, 0);
+    return size.ok() && wire::ParseMessage(packet, *size, message);
   }
 
-  UniqueFd broker_;
+  os::UniqueFd broker_;
   BrokerLink* link_ = nullptr;
 };
 
@@ -58,11 +58,11 @@ TEST_F(BrokerLinkTest, NobodyWaitsForAStoppedBroker) {
   EXPECT_EQ(opened.status().message(), "the daemon did not answer in time");
   link_->CloseSession(kSessions + 1);
   for (uint64_t id = 1; id <= kSessions + 1; ++id) {
-    CloseSession close;
+    wire::CloseSession close;
     ASSERT_TRUE(Receive(&close)) << id;
     ASSERT_EQ(close.session_id, id);
   }
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::gateway

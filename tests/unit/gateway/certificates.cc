@@ -9,7 +9,7 @@
 #include <fstream>
 #include <sstream>
 
-namespace sluice {
+namespace sluice::gateway {
 namespace {
 
 void Run(const std::string& command) {
@@ -42,4 +42,4 @@ void TestAuthority::Issue(const std::string& name) {
       ".pem");
 }
 
-}  // namespace sluice
+}  // namespace sluice::gateway

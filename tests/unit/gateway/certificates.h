@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace sluice {
+namespace sluice::gateway {
 
 std::string ReadWholeFile(const std::string& path);
 
@@ -26,4 +26,4 @@ class TestAuthority {
   const std::string folder_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::gateway

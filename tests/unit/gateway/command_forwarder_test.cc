@@ -6,7 +6,7 @@
 #include "proto/ring_reader.h"
 #include "tests/unit/gateway/ring_memory.h"
 
-namespace sluice {
+namespace sluice::gateway {
 namespace {
 
 using Outcome = CommandForwarder::Outcome;
@@ -17,10 +17,10 @@ class CommandForwarderTest : public testing::Test {
   absl::StatusOr<Outcome> Feed(const std::string& pieces, size_t slice_bytes = 1000) {
     EXPECT_TRUE(reader_.Reset(Sliced(PiecesMessage(pieces), slice_bytes)));
     uint32_t field = 0;
-    EXPECT_EQ(reader_.NextField(&field), MessageReader::Step::kField);
+    EXPECT_EQ(reader_.NextField(&field), wire::MessageReader::Step::kField);
     return forwarder_.Forward(&reader_);
   }
-  bool Take(Frame* frame) {
+  bool Take(wire::Frame* frame) {
     const absl::StatusOr<bool> got = worker_.Next(frame);
     EXPECT_TRUE(got.ok()) << got.status();
     return got.ok() && *got;
@@ -30,11 +30,11 @@ class CommandForwarderTest : public testing::Test {
     grants_.Add(event_id, offset, sizeof(heap_), {5, 8192, sizeof(heap_)}, {heap_, nullptr});
   }
 
-  TestMemory ring_{kRingFileBytes};
-  RingReader worker_{ring_.data()};
+  TestMemory ring_{wire::kRingFileBytes};
+  wire::RingReader worker_{ring_.data()};
   GrantTable grants_;
   CommandForwarder forwarder_{ring_.data(), &grants_};
-  MessageReader reader_;
+  wire::MessageReader reader_;
   uint8_t heap_[200'000] = {};
 };
 
@@ -45,7 +45,7 @@ TEST_F(CommandForwarderTest, PassesFramesOn) {
   const std::string payload = Pattern(200'001, 2);
   for (const size_t slice_bytes : {7u, 8192u, 1u << 20}) {
     ASSERT_EQ(*Feed(FrameBytes(message, payload), slice_bytes), Outcome::kDone);
-    Frame frame;
+    wire::Frame frame;
     ASSERT_TRUE(Take(&frame));
     EXPECT_EQ(frame.message(), message);
     EXPECT_EQ(frame.payload(), payload);
@@ -57,9 +57,10 @@ TEST_F(CommandForwarderTest, PassesFramesOn) {
 TEST_F(CommandForwarderTest, PutsChunkIntoGrantedSpan) {
   Grant(9, 1000);
   const std::string bytes = Pattern(150'000);
-  ASSERT_EQ(*Feed(FrameBytes(ChunkMessage(9, 1500, bytes.size()), bytes, kFrameTransferChunk), 999),
-            Outcome::kDone);
-  Frame frame;
+  ASSERT_EQ(
+      *Feed(FrameBytes(ChunkMessage(9, 1500, bytes.size()), bytes, wire::kFrameTransferChunk), 999),
+      Outcome::kDone);
+  wire::Frame frame;
   ASSERT_TRUE(Take(&frame));
   EXPECT_EQ(frame.payload().size(), 0u);
   EXPECT_EQ(frame.message(), ChunkMessage(9, 1500, bytes.size()));
@@ -76,12 +77,12 @@ TEST_F(CommandForwarderTest, PutsChunkIntoGrantedSpan) {
 TEST_F(CommandForwarderTest, DropsBytesWithoutGrant) {
   Grant(9, 0);
   const std::string bytes = Pattern(1000);
-  ASSERT_EQ(*Feed(FrameBytes(ChunkMessage(8, 0, bytes.size()), bytes, kFrameTransferChunk)),
+  ASSERT_EQ(*Feed(FrameBytes(ChunkMessage(8, 0, bytes.size()), bytes, wire::kFrameTransferChunk)),
             Outcome::kDone);
   ASSERT_EQ(*Feed(FrameBytes(ChunkMessage(9, sizeof(heap_) - 1, bytes.size()), bytes,
-                             kFrameTransferChunk)),
+                             wire::kFrameTransferChunk)),
             Outcome::kDone);
-  Frame frame;
+  wire::Frame frame;
   ASSERT_TRUE(Take(&frame));
   EXPECT_EQ(frame.bulk().segment, 0u);
   ASSERT_TRUE(Take(&frame));
@@ -93,7 +94,8 @@ TEST_F(CommandForwarderTest, DropsBytesWithoutGrant) {
 // says.
 TEST_F(CommandForwarderTest, RefusesChunkOfAnotherSize) {
   Grant(9, 0);
-  EXPECT_FALSE(Feed(FrameBytes(ChunkMessage(9, 0, 10), Pattern(1000), kFrameTransferChunk)).ok());
+  EXPECT_FALSE(
+      Feed(FrameBytes(ChunkMessage(9, 0, 10), Pattern(1000), wire::kFrameTransferChunk)).ok());
   for (const uint8_t byte : heap_) ASSERT_EQ(byte, 0);
 }
 
@@ -101,15 +103,15 @@ TEST_F(CommandForwarderTest, RefusesChunkOfAnotherSize) {
 TEST_F(CommandForwarderTest, RefusesFalseChunk) {
   v1::Command command;
   command.mutable_flush()->set_queue_id(1);
-  EXPECT_FALSE(Feed(FrameBytes(command.SerializeAsString(), "", kFrameTransferChunk)).ok());
+  EXPECT_FALSE(Feed(FrameBytes(command.SerializeAsString(), "", wire::kFrameTransferChunk)).ok());
 }
 
 // A chunk whose pieces hold more or fewer bytes than its header says is a violation.
 TEST_F(CommandForwarderTest, RefusesChunkThatBreaksItsHeader) {
   Grant(9, 0);
   const std::string message = ChunkMessage(9, 0, 1000);
-  std::string more = FrameBytes(message, Pattern(1000), kFrameTransferChunk);
-  PieceHeader piece;
+  std::string more = FrameBytes(message, Pattern(1000), wire::kFrameTransferChunk);
+  wire::PieceHeader piece;
   std::memcpy(&piece, more.data(), sizeof(piece));
   piece.body_bytes += 8;
   std::memcpy(more.data(), &piece, sizeof(piece));
@@ -121,25 +123,26 @@ TEST_F(CommandForwarderTest, RefusesChunkThatBreaksItsHeader) {
 // header, out of order.
 TEST_F(CommandForwarderTest, RefusesMalformedPieces) {
   const auto piece = [](uint32_t body_bytes, uint32_t flags, size_t there) {
-    const PieceHeader header = {body_bytes, flags};
+    const wire::PieceHeader header = {body_bytes, flags};
     return std::string(reinterpret_cast<const char*>(&header), sizeof(header)) +
            std::string(there, '\0');
   };
-  constexpr uint32_t kWhole = kPieceFirst | kPieceLast;
-  const std::string malformed[] = {std::string("short"),
-                                   piece(64, kWhole, 56),
-                                   piece(64, 8, 64),
-                                   piece(kMaxPieceBody + 8, kPieceFirst, kMaxPieceBody + 8),
-                                   piece(40, kWhole, 40),
-                                   piece(64, kPieceLast, 64),
-                                   piece(0xffffffff, kWhole, 64),
-                                   piece(64, kPieceFirst, 64) + piece(64, kPieceFirst, 64)};
+  constexpr uint32_t kWhole = wire::kPieceFirst | wire::kPieceLast;
+  const std::string malformed[] = {
+      std::string("short"),
+      piece(64, kWhole, 56),
+      piece(64, 8, 64),
+      piece(wire::kMaxPieceBody + 8, wire::kPieceFirst, wire::kMaxPieceBody + 8),
+      piece(40, kWhole, 40),
+      piece(64, wire::kPieceLast, 64),
+      piece(0xffffffff, kWhole, 64),
+      piece(64, wire::kPieceFirst, 64) + piece(64, wire::kPieceFirst, 64)};
   for (const std::string& pieces : malformed) {
-    TestMemory ring(kRingFileBytes);
+    TestMemory ring(wire::kRingFileBytes);
     CommandForwarder forwarder(ring.data(), &grants_);
     ASSERT_TRUE(reader_.Reset(Sliced(PiecesMessage(pieces), 50)));
     uint32_t field = 0;
-    ASSERT_EQ(reader_.NextField(&field), MessageReader::Step::kField);
+    ASSERT_EQ(reader_.NextField(&field), wire::MessageReader::Step::kField);
     EXPECT_FALSE(forwarder.Forward(&reader_).ok()) << testing::PrintToString(pieces.substr(0, 16));
   }
 }
@@ -150,12 +153,12 @@ TEST_F(CommandForwarderTest, GoesOnWhereTheRingWasFull) {
   const std::string payload = Pattern(3 << 20);
   const std::string chunk = Pattern(1000, 3);
   std::string pieces = FrameBytes("first", payload);
-  pieces += FrameBytes(ChunkMessage(9, 0, chunk.size()), chunk, kFrameTransferChunk, 2);
-  pieces += FrameBytes("last", Pattern(kRingCapacity / 2), 0, 3);
+  pieces += FrameBytes(ChunkMessage(9, 0, chunk.size()), chunk, wire::kFrameTransferChunk, 2);
+  pieces += FrameBytes("last", Pattern(wire::kRingCapacity / 2), 0, 3);
   absl::StatusOr<Outcome> outcome = Feed(pieces, 10'000);
   std::vector<uint64_t> sequences;
   int rounds = 0;
-  Frame frame;
+  wire::Frame frame;
   while (true) {
     ASSERT_TRUE(outcome.ok()) << outcome.status();
     while (Take(&frame)) {
@@ -175,9 +178,9 @@ TEST_F(CommandForwarderTest, GoesOnWhereTheRingWasFull) {
 
 // A worker whose cursor is impossible ends the session instead of being believed.
 TEST_F(CommandForwarderTest, NoticesImpossibleCursor) {
-  reinterpret_cast<RingShared*>(ring_.data())->consumed.store(uint64_t{1} << 40);
+  reinterpret_cast<wire::RingShared*>(ring_.data())->consumed.store(uint64_t{1} << 40);
   EXPECT_FALSE(Feed(FrameBytes("x", Pattern(2 << 20))).ok());
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::gateway

@@ -20,7 +20,7 @@
 #include "proto/handle_messages.h"
 #include "tests/unit/gateway/certificates.h"
 
-namespace sluice {
+namespace sluice::gateway {
 namespace {
 
 constexpr int kFirstFile = 5;
@@ -28,7 +28,7 @@ constexpr int64_t kSleepNs = 50'000'000;  // Waits look again this often; nothin
 
 // A port that was free a moment ago.
 int FreePort() {
-  const UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const os::UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address = {};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -39,7 +39,7 @@ int FreePort() {
 }
 
 bool Accepts(int port) {
-  const UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const os::UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address = {};
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<uint16_t>(port));
@@ -47,8 +47,8 @@ bool Accepts(int port) {
   return ::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;
 }
 
-UniqueFd FileWith(const std::string& content) {
-  UniqueFd file(::memfd_create("file", MFD_CLOEXEC));
+os::UniqueFd FileWith(const std::string& content) {
+  os::UniqueFd file(::memfd_create("file", MFD_CLOEXEC));
   EXPECT_EQ(::write(file.get(), content.data(), content.size()),
             static_cast<ssize_t>(content.size()));
   EXPECT_EQ(::lseek(file.get(), 0, SEEK_SET), 0);
@@ -58,64 +58,64 @@ UniqueFd FileWith(const std::string& content) {
 }  // namespace
 
 void PlayedWorker::OfferRings() {
-  HandleMessage offer = {};
-  offer.magic = kHandleMagic;
-  offer.type = HandleMessageType::kRingOffer;
-  offer.size = kRingFileBytes;
+  wire::HandleMessage offer = {};
+  offer.magic = wire::kHandleMagic;
+  offer.type = wire::HandleMessageType::kRingOffer;
+  offer.size = wire::kRingFileBytes;
   const int fds[] = {commands_.file.get(), replies_.file.get()};
-  ASSERT_TRUE(SendMessage(channel_.get(), &offer, sizeof(offer), fds, 2).ok());
+  ASSERT_TRUE(os::SendMessage(channel_.get(), &offer, sizeof(offer), fds, 2).ok());
 }
 
 void PlayedWorker::OfferSegment(uint32_t number, const TestMemory& memory, size_t size) {
-  HandleMessage offer = {};
-  offer.magic = kHandleMagic;
-  offer.type = HandleMessageType::kHeapSegment;
+  wire::HandleMessage offer = {};
+  offer.magic = wire::kHandleMagic;
+  offer.type = wire::HandleMessageType::kHeapSegment;
   offer.size = size;
   offer.segment = number;
   const int fd = memory.file.get();
-  ASSERT_TRUE(SendMessage(channel_.get(), &offer, sizeof(offer), &fd, 1).ok());
+  ASSERT_TRUE(os::SendMessage(channel_.get(), &offer, sizeof(offer), &fd, 1).ok());
 }
 
-Frame PlayedWorker::TakeCommand() {
-  Frame frame;
+wire::Frame PlayedWorker::TakeCommand() {
+  wire::Frame frame;
   while (true) {
     const absl::StatusOr<bool> got = reader_.Next(&frame);
     EXPECT_TRUE(got.ok()) << got.status();
     if (!got.ok() || *got) return frame;
-    if (WaitReadable(channel_.get(), 0).ok()) {
+    if (os::WaitReadable(channel_.get(), 0).ok()) {
       ADD_FAILURE() << "the session ended instead of a command";
       return frame;
     }
-    reader_.Sleep(kSleepsForAny, 0, kBitWaiter, kSleepNs);
+    reader_.Sleep(wire::kSleepsForAny, 0, wire::kBitWaiter, kSleepNs);
   }
 }
 
-void PlayedWorker::Send(const v1::Reply& reply, uint32_t flags, const BulkSpan& bulk,
+void PlayedWorker::Send(const v1::Reply& reply, uint32_t flags, const wire::BulkSpan& bulk,
                         std::string_view payload) {
   const std::string message = reply.SerializeAsString();
-  FrameHeader header = {};
+  wire::FrameHeader header = {};
   header.message_bytes = static_cast<uint32_t>(message.size());
   header.payload_bytes = payload.size();
   header.flags = flags;
   header.bulk_segment = bulk.segment;
   header.bulk_offset = bulk.offset;
   header.bulk_bytes = bulk.size;
-  CutFrame(
-      header, message, payload, kMaxPieceBody,
-      [this](const PieceHeader& piece, std::string_view a, std::string_view b, std::string_view c) {
-        while (!writer_.TryWritePiece(piece, a, b, c)) {
-          was_full_.store(true);
-          if (writer_.violated() || !channel_.valid()) return false;
-          writer_.Notify(Wake::kUrgent, 0);
-          writer_.WaitForRoom(piece.body_bytes, kSleepNs);
-        }
-        return true;
-      });
-  writer_.Notify(Wake::kUrgent, 0);
+  wire::CutFrame(header, message, payload, wire::kMaxPieceBody,
+                 [this](const wire::PieceHeader& piece, std::string_view a, std::string_view b,
+                        std::string_view c) {
+                   while (!writer_.TryWritePiece(piece, a, b, c)) {
+                     was_full_.store(true);
+                     if (writer_.violated() || !channel_.valid()) return false;
+                     writer_.Notify(wire::Wake::kUrgent, 0);
+                     writer_.WaitForRoom(piece.body_bytes, kSleepNs);
+                   }
+                   return true;
+                 });
+  writer_.Notify(wire::Wake::kUrgent, 0);
 }
 
 void PlayedWorker::AwaitClientsEnd() {
-  ASSERT_TRUE(WaitReadable(channel_.get(), 60'000).ok());
+  ASSERT_TRUE(os::WaitReadable(channel_.get(), 60'000).ok());
   char byte;
   EXPECT_EQ(::recv(channel_.get(), &byte, 1, 0), 0);
 }
@@ -124,9 +124,9 @@ GatewayProcess::GatewayProcess(const Options& options) : options_(options) {
   ::signal(SIGPIPE, SIG_IGN);
   const int port = FreePort();
   endpoint_ = absl::StrCat("127.0.0.1:", port);
-  auto control = CreateSocketPair();
+  auto control = os::CreateSocketPair();
   EXPECT_TRUE(control.ok());
-  SpawnOptions spawn;
+  os::SpawnOptions spawn;
   spawn.path = SLUICE_TEST_GATEWAY;
   spawn.arguments = {absl::StrCat("--listen=", endpoint_), "--log-level=error"};
   if (!options.via.empty()) spawn.arguments.push_back(absl::StrCat("--via=", options.via));
@@ -136,7 +136,7 @@ GatewayProcess::GatewayProcess(const Options& options) : options_(options) {
     if (const char* value = std::getenv(name))
       spawn.environment.push_back(absl::StrCat(name, "=", value));
   }
-  std::vector<UniqueFd> files;
+  std::vector<os::UniqueFd> files;
   const std::pair<const char*, const std::string*> contents[] = {
       {"--cert-fd=", &options.certificate},
       {"--key-fd=", &options.key},
@@ -149,7 +149,7 @@ GatewayProcess::GatewayProcess(const Options& options) : options_(options) {
     spawn.descriptors.emplace_back(files.back().get(), number);
     spawn.arguments.push_back(absl::StrCat(flag, number));
   }
-  absl::StatusOr<ChildProcess> process = Spawn(spawn);
+  absl::StatusOr<os::ChildProcess> process = os::Spawn(spawn);
   EXPECT_TRUE(process.ok()) << process.status();
   process_ = *std::move(process);
   broker_ = std::move(control->first);
@@ -174,43 +174,44 @@ GatewayProcess::~GatewayProcess() {
 void GatewayProcess::LoseBroker() { ::shutdown(broker_.get(), SHUT_RDWR); }
 
 void GatewayProcess::TellToEnd() {
-  const auto terminate = MakeMessage<Terminate>();
-  ASSERT_TRUE(SendMessage(broker_.get(), &terminate, sizeof(terminate)).ok());
+  const auto terminate = wire::MakeMessage<wire::Terminate>();
+  ASSERT_TRUE(os::SendMessage(broker_.get(), &terminate, sizeof(terminate)).ok());
 }
 
 void GatewayProcess::PlayBroker() {
   while (true) {
-    char packet[kMaxBrokerMessageBytes];
+    char packet[wire::kMaxBrokerMessageBytes];
     const absl::StatusOr<size_t> size =
-        ReceiveMessage(broker_.get(), packet, sizeof(packet), nullptr, 0);
+        os::ReceiveMessage(broker_.get(), packet, sizeof(packet), nullptr, 0);
     if (!size.ok() || *size == 0) return;
     Answer(packet, *size);
   }
 }
 
 void GatewayProcess::Answer(const void* packet, size_t size) {
-  GatewayHello hello;
-  if (ParseMessage(packet, size, &hello)) {
-    const UniqueFd snapshot = *CreateSealedCopy("snapshot", kSnapshot, sizeof(kSnapshot) - 1);
-    auto welcome = MakeMessage<Welcome>();
+  wire::GatewayHello hello;
+  if (wire::ParseMessage(packet, size, &hello)) {
+    const os::UniqueFd snapshot =
+        *os::CreateSealedCopy("snapshot", kSnapshot, sizeof(kSnapshot) - 1);
+    auto welcome = wire::MakeMessage<wire::Welcome>();
     welcome.snapshot_size = sizeof(kSnapshot) - 1;
     const int fd = snapshot.get();
-    ASSERT_TRUE(SendMessage(broker_.get(), &welcome, sizeof(welcome), &fd, 1).ok());
+    ASSERT_TRUE(os::SendMessage(broker_.get(), &welcome, sizeof(welcome), &fd, 1).ok());
     return;
   }
-  CloseSession close;
-  if (ParseMessage(packet, size, &close)) return;  // Its worker is the test's own.
-  GatewayOpen open;
-  ASSERT_TRUE(ParseMessage(packet, size, &open));
-  auto opened = MakeMessage<SessionOpened>();
+  wire::CloseSession close;
+  if (wire::ParseMessage(packet, size, &close)) return;  // Its worker is the test's own.
+  wire::GatewayOpen open;
+  ASSERT_TRUE(wire::ParseMessage(packet, size, &open));
+  auto opened = wire::MakeMessage<wire::SessionOpened>();
   opened.request_id = open.request_id;
   if (options_.refuse_status != 0) {
     opened.status = options_.refuse_status;
-    SetString(opened.message, kRefusal);
-    ASSERT_TRUE(SendMessage(broker_.get(), &opened, sizeof(opened)).ok());
+    wire::SetString(opened.message, kRefusal);
+    ASSERT_TRUE(os::SendMessage(broker_.get(), &opened, sizeof(opened)).ok());
     return;
   }
-  auto channel = CreateSocketPair();
+  auto channel = os::CreateSocketPair();
   ASSERT_TRUE(channel.ok());
   auto worker = std::make_unique<PlayedWorker>(std::move(channel->second), open.peer);
   if (options_.offer_rings) worker->OfferRings();
@@ -218,7 +219,7 @@ void GatewayProcess::Answer(const void* packet, size_t size) {
   opened.session_id = next_session_++;
   workers_.push_back(std::move(worker));
   const int fd = channel->first.get();
-  ASSERT_TRUE(SendMessage(broker_.get(), &opened, sizeof(opened), &fd, 1).ok());
+  ASSERT_TRUE(os::SendMessage(broker_.get(), &opened, sizeof(opened), &fd, 1).ok());
 }
 
 std::unique_ptr<PlayedWorker> GatewayProcess::TakeWorker() {
@@ -230,9 +231,9 @@ std::unique_ptr<PlayedWorker> GatewayProcess::TakeWorker() {
   return worker;
 }
 
-std::pair<std::unique_ptr<RemoteTransport>, std::unique_ptr<PlayedWorker>>
+std::pair<std::unique_ptr<client::RemoteTransport>, std::unique_ptr<PlayedWorker>>
 GatewayProcess::OpenSession() {
-  auto transport = RemoteTransport::Connect(endpoint_, std::chrono::seconds(30));
+  auto transport = client::RemoteTransport::Connect(endpoint_, std::chrono::seconds(30));
   EXPECT_TRUE(transport.ok()) << transport.status();
   if (!transport.ok()) return {};
   return {*std::move(transport), TakeWorker()};
@@ -251,18 +252,18 @@ uint64_t GatewayProcess::PeakMemoryBytes() const {
   return kilobytes * 1024;
 }
 
-bool AwaitFrame(RemoteTransport* transport, Frame* frame) {
+bool AwaitFrame(client::RemoteTransport* transport, wire::Frame* frame) {
   while (!transport->Receive(frame)) {
     if (transport->lost()) return false;
-    const uint32_t ticket = transport->Arm(kSleepsForAny, 0);
-    transport->Wait(ticket, kBitWaiter);
+    const uint32_t ticket = transport->Arm(wire::kSleepsForAny, 0);
+    transport->Wait(ticket, wire::kBitWaiter);
   }
   return true;
 }
 
-bool SendCommand(RemoteTransport* transport, uint64_t sequence, std::string_view message,
+bool SendCommand(client::RemoteTransport* transport, uint64_t sequence, std::string_view message,
                  std::string_view payload, uint32_t flags) {
-  FrameHeader header = {};
+  wire::FrameHeader header = {};
   header.sequence = sequence;
   header.message_bytes = static_cast<uint32_t>(message.size());
   header.payload_bytes = payload.size();
@@ -277,16 +278,16 @@ v1::Reply AnswerTo(uint64_t sequence, std::string data) {
   return reply;
 }
 
-void ExpectWorks(RemoteTransport* transport, PlayedWorker* worker, uint64_t sequence) {
+void ExpectWorks(client::RemoteTransport* transport, PlayedWorker* worker, uint64_t sequence) {
   const std::string text = absl::StrCat("command ", sequence);
   ASSERT_TRUE(SendCommand(transport, sequence, text));
-  const Frame command = worker->TakeCommand();
+  const wire::Frame command = worker->TakeCommand();
   EXPECT_EQ(command.message(), text);
   EXPECT_EQ(command.header().sequence, sequence);
   worker->Send(AnswerTo(sequence, "answer"));
-  Frame frame;
+  wire::Frame frame;
   ASSERT_TRUE(AwaitFrame(transport, &frame)) << transport->lost_reason();
   EXPECT_EQ(frame.message(), AnswerTo(sequence, "answer").SerializeAsString());
 }
 
-}  // namespace sluice
+}  // namespace sluice::gateway

@@ -18,12 +18,12 @@
 #include "proto/ring_writer.h"
 #include "tests/unit/gateway/ring_memory.h"
 
-namespace sluice {
+namespace sluice::gateway {
 
 // One session's worker.
 class PlayedWorker {
  public:
-  PlayedWorker(UniqueFd channel, std::string peer)
+  PlayedWorker(os::UniqueFd channel, std::string peer)
       : channel_(std::move(channel)), peer_(std::move(peer)) {}
 
   const std::string& peer() const { return peer_; }  // As the gateway named the client.
@@ -33,23 +33,23 @@ class PlayedWorker {
   void Die() { channel_.reset(); }
 
   // The next command; waits for it.
-  Frame TakeCommand();
-  void Send(const v1::Reply& reply, uint32_t flags = 0, const BulkSpan& bulk = {},
+  wire::Frame TakeCommand();
+  void Send(const v1::Reply& reply, uint32_t flags = 0, const wire::BulkSpan& bulk = {},
             std::string_view payload = {});
   // Waits until the gateway has closed the handle channel.
   void AwaitClientsEnd();
 
-  RingShared* reply_ring() { return reinterpret_cast<RingShared*>(replies_.data()); }
+  wire::RingShared* reply_ring() { return reinterpret_cast<wire::RingShared*>(replies_.data()); }
   // The reply ring has been found full.
   bool was_full() const { return was_full_.load(); }
 
  private:
-  UniqueFd channel_;
+  os::UniqueFd channel_;
   const std::string peer_;
-  TestMemory commands_{kRingFileBytes};
-  TestMemory replies_{kRingFileBytes};
-  RingReader reader_{commands_.data()};
-  RingWriter writer_{replies_.data()};
+  TestMemory commands_{wire::kRingFileBytes};
+  TestMemory replies_{wire::kRingFileBytes};
+  wire::RingReader reader_{commands_.data()};
+  wire::RingWriter writer_{replies_.data()};
   std::atomic<bool> was_full_{false};
 };
 
@@ -70,7 +70,7 @@ class GatewayProcess {
   // The worker of the next session.
   std::unique_ptr<PlayedWorker> TakeWorker();
   // A session and its worker.
-  std::pair<std::unique_ptr<RemoteTransport>, std::unique_ptr<PlayedWorker>> OpenSession();
+  std::pair<std::unique_ptr<client::RemoteTransport>, std::unique_ptr<PlayedWorker>> OpenSession();
 
   void LoseBroker();
   void TellToEnd();
@@ -87,8 +87,8 @@ class GatewayProcess {
 
   const Options options_;
   std::string endpoint_;
-  UniqueFd broker_;
-  ChildProcess process_;
+  os::UniqueFd broker_;
+  os::ChildProcess process_;
   std::thread broker_thread_;
   absl::Mutex mu_;
   std::deque<std::unique_ptr<PlayedWorker>> workers_ ABSL_GUARDED_BY(mu_);
@@ -96,12 +96,12 @@ class GatewayProcess {
 };
 
 // Waits for the next reply as an application's thread does.
-bool AwaitFrame(RemoteTransport* transport, Frame* frame);
+bool AwaitFrame(client::RemoteTransport* transport, wire::Frame* frame);
 // Sends a command whose message is `message`.
-bool SendCommand(RemoteTransport* transport, uint64_t sequence, std::string_view message,
+bool SendCommand(client::RemoteTransport* transport, uint64_t sequence, std::string_view message,
                  std::string_view payload = {}, uint32_t flags = 0);
 v1::Reply AnswerTo(uint64_t sequence, std::string data = "");
 // A command and an answer through the whole path, to see that a session still works.
-void ExpectWorks(RemoteTransport* transport, PlayedWorker* worker, uint64_t sequence);
+void ExpectWorks(client::RemoteTransport* transport, PlayedWorker* worker, uint64_t sequence);
 
-}  // namespace sluice
+}  // namespace sluice::gateway

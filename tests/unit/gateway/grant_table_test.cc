@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sluice {
+namespace sluice::gateway {
 namespace {
 
 class GrantTableTest : public testing::Test {
@@ -17,7 +17,7 @@ TEST_F(GrantTableTest, FindsPartOfGrant) {
   GrantTable table;
   table.Add(7, 100, 50, {3, 4096, 50}, Mapped(0));
   table.Add(7, 150, 50, {3, 8192, 50}, Mapped(500));
-  BulkSpan span;
+  wire::BulkSpan span;
   EXPECT_EQ(table.Find(7, 160, 40, &span).data, memory_ + 510);
   EXPECT_EQ(span.segment, 3u);
   EXPECT_EQ(span.offset, 8202u);
@@ -30,7 +30,7 @@ TEST_F(GrantTableTest, FindsNothingElse) {
   GrantTable table;
   table.Add(7, 100, 50, {3, 4096, 50}, Mapped(0));
   table.Add(7, 150, 50, {3, 8192, 50}, Mapped(500));
-  BulkSpan span;
+  wire::BulkSpan span;
   EXPECT_EQ(table.Find(6, 100, 1, &span).data, nullptr);
   EXPECT_EQ(table.Find(8, 100, 1, &span).data, nullptr);
   EXPECT_EQ(table.Find(7, 99, 1, &span).data, nullptr);
@@ -55,7 +55,7 @@ TEST_F(GrantTableTest, IsBounded) {
   GrantTable table(3);
   for (uint64_t event = 1; event <= 5; ++event) table.Add(event, 0, 10, {1, 0, 10}, Mapped(0));
   EXPECT_EQ(table.size(), 3u);
-  BulkSpan span;
+  wire::BulkSpan span;
   EXPECT_EQ(table.Find(2, 0, 10, &span).data, nullptr);
   EXPECT_NE(table.Find(3, 0, 10, &span).data, nullptr);
   table.Add(3, 0, 10, {1, 0, 10}, Mapped(0));  // Again: not a fourth.
@@ -63,4 +63,4 @@ TEST_F(GrantTableTest, IsBounded) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::gateway

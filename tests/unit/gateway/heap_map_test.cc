@@ -10,7 +10,7 @@
 
 #include "tests/unit/gateway/ring_memory.h"
 
-namespace sluice {
+namespace sluice::gateway {
 namespace {
 
 constexpr size_t kSize = 16384;
@@ -41,7 +41,7 @@ TEST(HeapMapTest, RefusesSpansOutside) {
 // refused.
 TEST(HeapMapTest, RefusesUnsafeSegments) {
   HeapMap heap;
-  UniqueFd unsealed(::memfd_create("unsealed", MFD_ALLOW_SEALING | MFD_CLOEXEC));
+  os::UniqueFd unsealed(::memfd_create("unsealed", MFD_ALLOW_SEALING | MFD_CLOEXEC));
   ASSERT_EQ(::ftruncate(unsealed.get(), kSize), 0);
   EXPECT_FALSE(heap.Add(1, std::move(unsealed), kSize).ok());
   const TestMemory memory(kSize);
@@ -90,4 +90,4 @@ TEST(HeapMapTest, WaitsForSegment) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::gateway

@@ -5,27 +5,27 @@
 
 #include "tests/unit/gateway/ring_memory.h"
 
-namespace sluice {
+namespace sluice::gateway {
 namespace {
 
-using Step = MessageReader::Step;
+using Step = wire::MessageReader::Step;
 
 // A field reads the same however gRPC has cut the message.
 TEST(MessageReaderTest, ReadsAcrossSlices) {
   const std::string content = Pattern(1000);
   std::string message;
-  AppendVarint(9 << 3, &message);  // An unknown number: skipped.
-  AppendVarint(12345678, &message);
-  AppendStringField(7, "skipped", &message);
-  AppendStringField(kPiecesField, content, &message);
+  wire::AppendVarint(9 << 3, &message);  // An unknown number: skipped.
+  wire::AppendVarint(12345678, &message);
+  wire::AppendStringField(7, "skipped", &message);
+  wire::AppendStringField(wire::kPiecesField, content, &message);
   for (const size_t slice_bytes : {1u, 3u, 64u, 5000u}) {
-    MessageReader reader;
+    wire::MessageReader reader;
     ASSERT_TRUE(reader.Reset(Sliced(message, slice_bytes)));
     uint32_t field = 0;
     ASSERT_EQ(reader.NextField(&field), Step::kField);
     EXPECT_EQ(field, 7u);
     ASSERT_EQ(reader.NextField(&field), Step::kField);
-    EXPECT_EQ(field, kPiecesField);
+    EXPECT_EQ(field, wire::kPiecesField);
     ASSERT_EQ(reader.left(), content.size());
     char start[10];
     ASSERT_TRUE(reader.Peek(start, sizeof(start)));
@@ -45,9 +45,9 @@ TEST(MessageReaderTest, ReadsAcrossSlices) {
 // Nothing can be read beyond the field, also where the message goes on.
 TEST(MessageReaderTest, StaysInsideTheField) {
   std::string message;
-  AppendStringField(1, "abc", &message);
-  AppendStringField(2, "defghi", &message);
-  MessageReader reader;
+  wire::AppendStringField(1, "abc", &message);
+  wire::AppendStringField(2, "defghi", &message);
+  wire::MessageReader reader;
   ASSERT_TRUE(reader.Reset(Sliced(message, 4)));
   uint32_t field = 0;
   ASSERT_EQ(reader.NextField(&field), Step::kField);
@@ -77,7 +77,7 @@ TEST(MessageReaderTest, RefusesMalformedMessages) {
                   3),  // field number 0
   };
   for (const std::string& message : malformed) {
-    MessageReader reader;
+    wire::MessageReader reader;
     ASSERT_TRUE(reader.Reset(Sliced(message, 2)));
     uint32_t field = 0;
     EXPECT_EQ(reader.NextField(&field), Step::kMalformed) << testing::PrintToString(message);
@@ -92,12 +92,12 @@ TEST(MessageReaderTest, FindsANumber) {
       "\x1d"
       "1234",
       16);
-  AppendStringField(2, "abc", &message);
+  wire::AppendStringField(2, "abc", &message);
   message += std::string("\x18\x80\x02", 3);
   uint64_t value = 0;
-  EXPECT_TRUE(FindVarintField(message, 3, &value));
+  EXPECT_TRUE(wire::FindVarintField(message, 3, &value));
   EXPECT_EQ(value, 256u);
-  EXPECT_TRUE(FindVarintField(message, 9, &value));
+  EXPECT_TRUE(wire::FindVarintField(message, 9, &value));
   EXPECT_EQ(value, 0u);
   for (const char* bad : {"\x18", "\x18\x80",
                           "\x12\x05"
@@ -105,12 +105,12 @@ TEST(MessageReaderTest, FindsANumber) {
                           "\x11"
                           "123",
                           "\x1b"})
-    EXPECT_FALSE(FindVarintField(bad, 3, &value)) << bad;
+    EXPECT_FALSE(wire::FindVarintField(bad, 3, &value)) << bad;
 }
 
 // A message without bytes has no fields.
 TEST(MessageReaderTest, EmptyMessageEnds) {
-  MessageReader reader;
+  wire::MessageReader reader;
   const grpc::Slice slices[] = {grpc::Slice(), grpc::Slice()};
   ASSERT_TRUE(reader.Reset(grpc::ByteBuffer(slices, 2)));
   uint32_t field = 0;
@@ -119,4 +119,4 @@ TEST(MessageReaderTest, EmptyMessageEnds) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::gateway

@@ -23,15 +23,15 @@
 #include "proto/handle_messages.h"
 #include "tests/unit/gateway/gateway_process.h"
 
-namespace sluice {
+namespace sluice::gateway {
 namespace {
 
 // A client that sends what it likes.
 class RawClient {
  public:
   RawClient(const std::string& endpoint, const std::string& method) {
-    EXPECT_TRUE(PrepareGrpc().ok());
-    grpc::GenericStub stub(MakeChannel(endpoint, {}));
+    EXPECT_TRUE(client::PrepareGrpc().ok());
+    grpc::GenericStub stub(client::MakeChannel(endpoint, {}));
     context_.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(60));
     stream_ = stub.PrepareCall(&context_, method, &queue_);
     stream_->StartCall(nullptr);
@@ -66,10 +66,10 @@ class RawClient {
     grpc::ByteBuffer buffer;
     stream_->Read(&buffer, nullptr);
     if (!Next()) return false;
-    MessageReader reader;
+    wire::MessageReader reader;
     uint32_t field = 0;
     if (!reader.Reset(buffer)) return false;
-    if (reader.NextField(&field) == MessageReader::Step::kField) *message = reader.Rest();
+    if (reader.NextField(&field) == wire::MessageReader::Step::kField) *message = reader.Rest();
     return true;
   }
   // Reads to the end; how the server ended the call.
@@ -106,15 +106,17 @@ class NetworkHostileTest : public testing::Test {
   }
 
   GatewayProcess gateway_;
-  std::unique_ptr<RemoteTransport> bystander_;
+  std::unique_ptr<client::RemoteTransport> bystander_;
   std::unique_ptr<PlayedWorker> bystander_worker_;
 };
 
 // Pieces that make no frame end the session that sent them, with INVALID_ARGUMENT, and its worker.
 TEST_F(NetworkHostileTest, MalformedPiecesEndTheirSession) {
-  const PieceHeader lies[] = {
-      {1000, kPieceFirst | kPieceLast}, {8, kPieceLast}, {0xffffffff, kPieceFirst}, {64, 77}};
-  for (const PieceHeader& lie : lies) {
+  const wire::PieceHeader lies[] = {{1000, wire::kPieceFirst | wire::kPieceLast},
+                                    {8, wire::kPieceLast},
+                                    {0xffffffff, wire::kPieceFirst},
+                                    {64, 77}};
+  for (const wire::PieceHeader& lie : lies) {
     RawClient client(gateway_.endpoint(), kStream);
     ASSERT_TRUE(client.Open());
     const std::unique_ptr<PlayedWorker> worker = gateway_.TakeWorker();
@@ -225,26 +227,26 @@ TEST_F(NetworkHostileTest, TamperedReplyRingEndsItsSession) {
   ASSERT_NE(client, nullptr);
   worker->reply_ring()->produced.store(uint64_t{1} << 50);
   worker->reply_ring()->bell.fetch_add(1);
-  Frame frame;
+  wire::Frame frame;
   EXPECT_FALSE(AwaitFrame(client.get(), &frame));
   worker->AwaitClientsEnd();
 }
 
 // A worker that grants or sends memory it has not shown ends its own session.
 TEST_F(NetworkHostileTest, ForgedSpansEndTheirSession) {
-  for (const uint32_t flags : {kFrameGrant, kFrameReadData}) {
+  for (const uint32_t flags : {wire::kFrameGrant, wire::kFrameReadData}) {
     auto [client, worker] = gateway_.OpenSession();
     ASSERT_NE(client, nullptr);
     const TestMemory segment(1 << 20);
     worker->OfferSegment(1, segment, 1 << 20);
     v1::Reply reply;
-    if (flags == kFrameGrant) {
+    if (flags == wire::kFrameGrant) {
       reply.mutable_grant()->set_size(4096);
     } else {
       reply.mutable_read_data()->set_size(4096);
     }
     worker->Send(reply, flags, {1, (1 << 20) - 100, 4096});
-    Frame frame;
+    wire::Frame frame;
     EXPECT_FALSE(AwaitFrame(client.get(), &frame));
     worker->AwaitClientsEnd();
   }
@@ -255,17 +257,18 @@ TEST_F(NetworkHostileTest, ForgedSpansEndTheirSession) {
 TEST_F(NetworkHostileTest, UnsafeSegmentEndsItsSession) {
   auto [client, worker] = gateway_.OpenSession();
   ASSERT_NE(client, nullptr);
-  const UniqueFd unsealed(::memfd_create("unsealed", MFD_ALLOW_SEALING | MFD_CLOEXEC));
+  const os::UniqueFd unsealed(::memfd_create("unsealed", MFD_ALLOW_SEALING | MFD_CLOEXEC));
   ASSERT_EQ(::ftruncate(unsealed.get(), 1 << 20), 0);
-  HandleMessage offer = {kHandleMagic, HandleMessageType::kHeapSegment, 1 << 20, 1, 0, 0};
+  wire::HandleMessage offer = {
+      wire::kHandleMagic, wire::HandleMessageType::kHeapSegment, 1 << 20, 1, 0, 0};
   const int fd = unsealed.get();
-  ASSERT_TRUE(SendMessage(worker->channel(), &offer, sizeof(offer), &fd, 1).ok());
-  Frame frame;
+  ASSERT_TRUE(os::SendMessage(worker->channel(), &offer, sizeof(offer), &fd, 1).ok());
+  wire::Frame frame;
   EXPECT_FALSE(AwaitFrame(client.get(), &frame));
 
   auto [second_client, second_worker] = gateway_.OpenSession();
   ASSERT_NE(second_client, nullptr);
-  ASSERT_TRUE(SendMessage(second_worker->channel(), "garbage", 7).ok());
+  ASSERT_TRUE(os::SendMessage(second_worker->channel(), "garbage", 7).ok());
   EXPECT_FALSE(AwaitFrame(second_client.get(), &frame));
 }
 
@@ -352,7 +355,7 @@ class Http2Client {
     while (unread_.size() < bytes) {
       char buffer[65536];
       const int64_t left_ms = absl::ToInt64Milliseconds(deadline - absl::Now());
-      if (left_ms <= 0 || !WaitReadable(socket_.get(), static_cast<int>(left_ms)).ok())
+      if (left_ms <= 0 || !os::WaitReadable(socket_.get(), static_cast<int>(left_ms)).ok())
         return false;
       const ssize_t size = ::recv(socket_.get(), buffer, sizeof(buffer), 0);
       if (size <= 0) return false;
@@ -361,7 +364,7 @@ class Http2Client {
     return true;
   }
 
-  UniqueFd socket_;
+  os::UniqueFd socket_;
   uint32_t stream_ = 1;
   std::string unread_;
 };
@@ -401,7 +404,8 @@ TEST_F(NetworkHostileTest, StreamsWithoutEndCostLittle) {
     for (int i = 0; i < 20; ++i) {
       ASSERT_TRUE(flood.OpenStreams(1000, path)) << i;
       // Which comes after them: what has been read and not yet looked at does not pile up.
-      ASSERT_TRUE(DescribePlatforms(gateway_.endpoint(), std::chrono::seconds(30)).ok()) << i;
+      ASSERT_TRUE(client::DescribePlatforms(gateway_.endpoint(), std::chrono::seconds(30)).ok())
+          << i;
     }
     EXPECT_LT(gateway_.PeakMemoryBytes(), before + (uint64_t{64} << 20));
   }
@@ -419,7 +423,7 @@ TEST_F(NetworkHostileTest, IdleWatchesKeepNobodyOut) {
   }
   RawClient watch(gateway_.endpoint(), kWatch);
   EXPECT_EQ(watch.AwaitEnd().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
-  EXPECT_TRUE(DescribePlatforms(gateway_.endpoint(), std::chrono::seconds(30)).ok());
+  EXPECT_TRUE(client::DescribePlatforms(gateway_.endpoint(), std::chrono::seconds(30)).ok());
   auto [client, worker] = gateway_.OpenSession();
   ASSERT_NE(client, nullptr);
   ExpectWorks(client.get(), worker.get(), 1);
@@ -439,4 +443,4 @@ TEST_F(NetworkHostileTest, SilentCallsAreEnded) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::gateway

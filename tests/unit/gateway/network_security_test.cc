@@ -11,7 +11,7 @@
 #include "tests/unit/gateway/certificates.h"
 #include "tests/unit/gateway/gateway_process.h"
 
-namespace sluice {
+namespace sluice::gateway {
 namespace {
 
 constexpr char kToken[] = "0123456789abcdef0123456789abcdef";
@@ -67,8 +67,9 @@ class NetworkSecurityTest : public testing::Test {
 
   // Neither way in is open.
   static void ExpectRefused(const GatewayProcess& gateway) {
-    EXPECT_FALSE(DescribePlatforms(gateway.endpoint(), std::chrono::seconds(5)).ok());
-    EXPECT_FALSE(RemoteTransport::Connect(gateway.endpoint(), std::chrono::seconds(5)).ok());
+    EXPECT_FALSE(client::DescribePlatforms(gateway.endpoint(), std::chrono::seconds(5)).ok());
+    EXPECT_FALSE(
+        client::RemoteTransport::Connect(gateway.endpoint(), std::chrono::seconds(5)).ok());
   }
 };
 
@@ -79,7 +80,7 @@ TEST_F(NetworkSecurityTest, TlsWorks) {
   auto [client, worker] = gateway.OpenSession();
   ASSERT_NE(client, nullptr);
   ExpectWorks(client.get(), worker.get(), 1);
-  EXPECT_TRUE(DescribePlatforms(gateway.endpoint(), std::chrono::seconds(30)).ok());
+  EXPECT_TRUE(client::DescribePlatforms(gateway.endpoint(), std::chrono::seconds(30)).ok());
 }
 
 // A client that trusts another authority, or speaks plaintext, gets nothing.
@@ -132,7 +133,7 @@ TEST_F(NetworkSecurityTest, MutualTlsRefusesStrangers) {
 // A client that lacks what TLS needs is told which variable may help.
 TEST_F(NetworkSecurityTest, RefusalsHintAtTls) {
   const auto expect_hint = [](const GatewayProcess& gateway, const char* variable) {
-    const auto refused = DescribePlatforms(gateway.endpoint(), std::chrono::seconds(30));
+    const auto refused = client::DescribePlatforms(gateway.endpoint(), std::chrono::seconds(30));
     ASSERT_FALSE(refused.ok());
     EXPECT_NE(refused.status().message().find(variable), absl::string_view::npos)
         << refused.status();
@@ -155,7 +156,7 @@ TEST_F(NetworkSecurityTest, TokenLetsIn) {
   ASSERT_NE(client, nullptr);
   EXPECT_EQ(worker->peer(), "token 3eb1bd439947");
   ExpectWorks(client.get(), worker.get(), 1);
-  EXPECT_TRUE(DescribePlatforms(gateway.endpoint(), std::chrono::seconds(30)).ok());
+  EXPECT_TRUE(client::DescribePlatforms(gateway.endpoint(), std::chrono::seconds(30)).ok());
 }
 
 // Without a token, or with another, a client is refused, and told how to send one.
@@ -165,7 +166,8 @@ TEST_F(NetworkSecurityTest, RefusesWithoutToken) {
   GatewayProcess gateway(options);
   ExpectRefused(gateway);
   UseToken("0123456789abcdef0123456789abcdee");
-  const auto refused = RemoteTransport::Connect(gateway.endpoint(), std::chrono::seconds(30));
+  const auto refused =
+      client::RemoteTransport::Connect(gateway.endpoint(), std::chrono::seconds(30));
   ASSERT_FALSE(refused.ok());
   EXPECT_NE(refused.status().message().find("does not know the token"), absl::string_view::npos)
       << refused.status();
@@ -173,4 +175,4 @@ TEST_F(NetworkSecurityTest, RefusesWithoutToken) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::gateway

@@ -9,7 +9,7 @@
 #include "client_icd/remote/remote_channel.h"
 #include "tests/unit/gateway/gateway_process.h"
 
-namespace sluice {
+namespace sluice::gateway {
 namespace {
 
 // Above this the gateway would be keeping what it should pass on. Sanitizers need room of their
@@ -31,9 +31,9 @@ TEST(NetworkSessionTest, PassesFramesBothWays) {
     const std::string payload = Pattern(bytes);
     ASSERT_TRUE(SendCommand(client.get(), ++sequence, "message", payload));
     // Larger than the ring: the worker must take it while it comes.
-    const Frame command = worker->TakeCommand();
+    const wire::Frame command = worker->TakeCommand();
     EXPECT_EQ(command.payload(), payload);
-    Frame frame;
+    wire::Frame frame;
     std::thread sender([&worker = worker, sequence, &payload] {
       worker->Send(AnswerTo(sequence), 0, {}, payload);
     });
@@ -78,18 +78,18 @@ TEST(NetworkSessionTest, WritesIntoTheHeap) {
   v1::Reply reply;
   reply.mutable_grant()->set_event_id(9);
   reply.mutable_grant()->set_size(kBytes);
-  worker->Send(reply, kFrameGrant, {1, 4096, kBytes});
-  Frame frame;
+  worker->Send(reply, wire::kFrameGrant, {1, 4096, kBytes});
+  wire::Frame frame;
   ASSERT_TRUE(AwaitFrame(client.get(), &frame));
   EXPECT_EQ(frame.bulk().segment, 0u);
   const std::string bytes = Pattern(kBytes);
   constexpr size_t kChunk = 1 << 20;
   for (size_t at = 0; at < kBytes; at += kChunk) {
     ASSERT_TRUE(SendCommand(client.get(), at / kChunk + 1, ChunkMessage(9, at, kChunk),
-                            std::string_view(bytes).substr(at, kChunk), kFrameTransferChunk));
+                            std::string_view(bytes).substr(at, kChunk), wire::kFrameTransferChunk));
   }
   for (size_t at = 0; at < kBytes; at += kChunk) {
-    const Frame chunk = worker->TakeCommand();
+    const wire::Frame chunk = worker->TakeCommand();
     EXPECT_EQ(chunk.payload().size(), 0u);
     EXPECT_EQ(chunk.bulk().offset, 4096 + at);
     ASSERT_EQ(std::string_view(reinterpret_cast<char*>(segment.data()) + 4096 + at, kChunk),
@@ -110,10 +110,10 @@ TEST(NetworkSessionTest, ReadsFromTheHeap) {
   v1::Reply reply;
   reply.mutable_read_data()->set_event_id(9);
   reply.mutable_read_data()->set_size(kBytes);
-  worker->Send(reply, kFrameReadData, {1, 8192, kBytes});
+  worker->Send(reply, wire::kFrameReadData, {1, 8192, kBytes});
   std::string got;
   while (got.size() < kBytes) {
-    Frame frame;
+    wire::Frame frame;
     ASSERT_TRUE(AwaitFrame(client.get(), &frame)) << client->lost_reason();
     v1::Reply part;
     ASSERT_TRUE(part.ParseFromString(std::string(frame.message())));
@@ -142,7 +142,7 @@ TEST(NetworkSessionTest, SlowWorkerSlowsTheClient) {
   // More than the ring holds is under way before the worker takes anything.
   for (int seen = 0; seen < 4; seen = sent.load()) sent.wait(seen);
   for (int i = 1; i <= kFrames; ++i) {
-    const Frame frame = worker->TakeCommand();
+    const wire::Frame frame = worker->TakeCommand();
     ASSERT_EQ(frame.header().sequence, static_cast<uint64_t>(i));
     ASSERT_EQ(frame.payload(), payload);
   }
@@ -162,7 +162,7 @@ TEST(NetworkSessionTest, SlowClientSlowsTheWorker) {
   });
   while (!worker->was_full()) std::this_thread::yield();
   for (int i = 1; i <= kFrames; ++i) {
-    Frame frame;
+    wire::Frame frame;
     ASSERT_TRUE(AwaitFrame(client.get(), &frame)) << client->lost_reason();
     ASSERT_EQ(frame.message(), AnswerTo(i).SerializeAsString());
     ASSERT_EQ(frame.payload(), payload);
@@ -180,7 +180,7 @@ TEST(NetworkSessionTest, WorkersEndEndsTheSession) {
   last.mutable_session_ended()->set_reason("so it was decided");
   worker->Send(last);
   worker->Die();
-  Frame frame;
+  wire::Frame frame;
   ASSERT_TRUE(AwaitFrame(client.get(), &frame));
   EXPECT_EQ(frame.message(), last.SerializeAsString());
   EXPECT_FALSE(AwaitFrame(client.get(), &frame));
@@ -206,7 +206,7 @@ TEST(NetworkSessionTest, GatewaysDeathEndsTheSession) {
   auto [client, worker] = gateway.OpenSession();
   ASSERT_NE(client, nullptr);
   gateway.Kill();
-  Frame frame;
+  wire::Frame frame;
   EXPECT_FALSE(AwaitFrame(client.get(), &frame));
   EXPECT_TRUE(client->lost());
   EXPECT_FALSE(SendCommand(client.get(), 1, "anyone?"));
@@ -219,7 +219,7 @@ TEST(NetworkSessionTest, OutlivesTheBroker) {
   auto [client, worker] = gateway.OpenSession();
   ASSERT_NE(client, nullptr);
   gateway.LoseBroker();
-  while (RemoteTransport::Connect(gateway.endpoint(), std::chrono::seconds(30)).ok()) {
+  while (client::RemoteTransport::Connect(gateway.endpoint(), std::chrono::seconds(30)).ok()) {
   }
   ExpectWorks(client.get(), worker.get(), 1);
   client.reset();
@@ -233,7 +233,7 @@ TEST(NetworkSessionTest, EndsWhenTold) {
   ASSERT_NE(client, nullptr);
   ExpectWorks(client.get(), worker.get(), 1);
   gateway.TellToEnd();
-  Frame frame;
+  wire::Frame frame;
   EXPECT_FALSE(AwaitFrame(client.get(), &frame));
   worker->AwaitClientsEnd();
   EXPECT_TRUE(gateway.HasEnded(30'000));
@@ -244,7 +244,8 @@ TEST(NetworkSessionTest, RefusalReachesTheClient) {
   GatewayProcess::Options options;
   options.refuse_status = EMFILE;
   GatewayProcess gateway(options);
-  const auto refused = RemoteTransport::Connect(gateway.endpoint(), std::chrono::seconds(30));
+  const auto refused =
+      client::RemoteTransport::Connect(gateway.endpoint(), std::chrono::seconds(30));
   ASSERT_FALSE(refused.ok());
   EXPECT_NE(refused.status().message().find(GatewayProcess::kRefusal), absl::string_view::npos)
       << refused.status();
@@ -254,7 +255,7 @@ TEST(NetworkSessionTest, RefusalReachesTheClient) {
 TEST(NetworkSessionTest, DescribesPlatforms) {
   GatewayProcess gateway;
   const absl::StatusOr<std::string> snapshot =
-      DescribePlatforms(gateway.endpoint(), std::chrono::seconds(30));
+      client::DescribePlatforms(gateway.endpoint(), std::chrono::seconds(30));
   ASSERT_TRUE(snapshot.ok()) << snapshot.status();
   EXPECT_EQ(*snapshot, GatewayProcess::kSnapshot);
 }
@@ -263,15 +264,16 @@ TEST(NetworkSessionTest, DescribesPlatforms) {
 TEST(NetworkSessionTest, DaemonTellsItsVersion) {
   GatewayProcess gateway;
   std::string version;
-  ASSERT_TRUE(DescribePlatforms(gateway.endpoint(), std::chrono::seconds(30), &version).ok());
+  ASSERT_TRUE(
+      client::DescribePlatforms(gateway.endpoint(), std::chrono::seconds(30), &version).ok());
   EXPECT_EQ(version, VersionIn(VersionFeature()));
 }
 
 // Where nobody listens, both ways to begin fail at once, and say where.
 TEST(NetworkSessionTest, NobodyThere) {
   const auto start = std::chrono::steady_clock::now();
-  EXPECT_FALSE(DescribePlatforms("127.0.0.1:1", std::chrono::seconds(60)).ok());
-  const auto session = RemoteTransport::Connect("127.0.0.1:1", std::chrono::seconds(60));
+  EXPECT_FALSE(client::DescribePlatforms("127.0.0.1:1", std::chrono::seconds(60)).ok());
+  const auto session = client::RemoteTransport::Connect("127.0.0.1:1", std::chrono::seconds(60));
   ASSERT_FALSE(session.ok());
   EXPECT_NE(session.status().message().find("127.0.0.1:1"), absl::string_view::npos)
       << session.status();
@@ -284,11 +286,12 @@ TEST(NetworkSessionTest, InterruptWakesSleepers) {
   auto [client, worker] = gateway.OpenSession();
   ASSERT_NE(client, nullptr);
   for (int i = 0; i < 50; ++i) {
-    const uint32_t ticket = client->Arm(i % 2 == 0 ? kSleepsLazily : kSleepsEagerly, 0);
-    std::thread background([&client = client, ticket] { client->Wait(ticket, kBitBackground); });
-    std::thread waiter([&client = client, ticket] { client->Wait(ticket, kBitWaiter); });
-    client->Interrupt(i % 3 == 0 ? kBitWaiter : kBitBackground);
-    client->Interrupt(kBitWaiter | kBitBackground);
+    const uint32_t ticket = client->Arm(i % 2 == 0 ? wire::kSleepsLazily : wire::kSleepsEagerly, 0);
+    std::thread background(
+        [&client = client, ticket] { client->Wait(ticket, wire::kBitBackground); });
+    std::thread waiter([&client = client, ticket] { client->Wait(ticket, wire::kBitWaiter); });
+    client->Interrupt(i % 3 == 0 ? wire::kBitWaiter : wire::kBitBackground);
+    client->Interrupt(wire::kBitWaiter | wire::kBitBackground);
     background.join();
     waiter.join();
   }
@@ -302,13 +305,13 @@ TEST(NetworkSessionTest, BackgroundThreadTakesReplies) {
   ASSERT_NE(client, nullptr);
   std::atomic<int> taken{0};
   std::thread background([&taken, client = client.get()] {
-    Frame frame;
+    wire::Frame frame;
     while (!client->lost()) {
       while (client->Receive(&frame)) {
         taken.fetch_add(1);
         taken.notify_all();
       }
-      client->Wait(client->Arm(kSleepsLazily, 0), kBitBackground);
+      client->Wait(client->Arm(wire::kSleepsLazily, 0), wire::kBitBackground);
     }
   });
   for (int i = 1; i <= 20; ++i) {
@@ -321,4 +324,4 @@ TEST(NetworkSessionTest, BackgroundThreadTakesReplies) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::gateway

@@ -8,7 +8,7 @@
 
 #include "proto/network/loopback.h"
 
-namespace sluice {
+namespace sluice::gateway {
 namespace {
 
 absl::StatusOr<GatewayOptions> Parse(std::vector<const char*> arguments) {
@@ -66,13 +66,13 @@ TEST(OptionsTest, RefusesWhatItDoesNotKnow) {
 TEST(OptionsTest, KnowsLoopback) {
   for (const char* address :
        {"127.0.0.1:1", "127.3.2.1:65535", "[::1]:1", "localhost:1", "dns:///localhost:1"}) {
-    EXPECT_TRUE(IsLoopbackTarget(address)) << address;
+    EXPECT_TRUE(wire::IsLoopbackTarget(address)) << address;
   }
   for (const char* address : {"128.0.0.1:1", "0.0.0.0:1", "[::]:1", "127.0.0.1.example.org:1",
                               "localhost.example.org:1", "127.0.0.1", "dns:///example.org:1", ""}) {
-    EXPECT_FALSE(IsLoopbackTarget(address)) << address;
+    EXPECT_FALSE(wire::IsLoopbackTarget(address)) << address;
   }
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::gateway

@@ -20,13 +20,13 @@
 #include "broker/os/scoped_handle.h"
 #include "tests/unit/gateway/certificates.h"
 
-namespace sluice {
+namespace sluice::gateway {
 namespace {
 
 class RemoteChannelTest : public testing::Test {
  protected:
-  absl::StatusOr<RemoteSecurity> Choose(const std::string& endpoint) {
-    return ChooseSecurity(endpoint, [this](const char* name) -> std::optional<std::string> {
+  absl::StatusOr<client::RemoteSecurity> Choose(const std::string& endpoint) {
+    return client::ChooseSecurity(endpoint, [this](const char* name) -> std::optional<std::string> {
       const auto it = environment_.find(name);
       return it == environment_.end() ? std::nullopt : std::optional(it->second);
     });
@@ -68,9 +68,9 @@ class MuteListener {
   std::string endpoint() const { return absl::StrCat("127.0.0.1:", ntohs(address_.sin_port)); }
 
  private:
-  const UniqueFd fd_;
+  const os::UniqueFd fd_;
   sockaddr_in address_ = {};
-  std::vector<UniqueFd> taken_;
+  std::vector<os::UniqueFd> taken_;
 };
 
 // Who takes no connection is not there, and nobody waits long for that one; who has taken it may be
@@ -79,11 +79,12 @@ TEST_F(RemoteChannelTest, BusyIsNotAbsent) {
   ::setenv("SLUICE_CONNECT_TIMEOUT_MS", "100", 1);
   MuteListener listener;
   const auto start = std::chrono::steady_clock::now();
-  const auto busy = DescribePlatforms(listener.endpoint(), std::chrono::milliseconds(1'000));
+  const auto busy =
+      client::DescribePlatforms(listener.endpoint(), std::chrono::milliseconds(1'000));
   EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(1'000));
   EXPECT_TRUE(absl::StrContains(busy.status().message(), "within 1000 ms")) << busy.status();
   listener.Fill();
-  const auto absent = DescribePlatforms(listener.endpoint(), std::chrono::hours(1));
+  const auto absent = client::DescribePlatforms(listener.endpoint(), std::chrono::hours(1));
   EXPECT_EQ(absent.status().message(), "no connection within 100 ms");
   ::unsetenv("SLUICE_CONNECT_TIMEOUT_MS");
 }
@@ -93,7 +94,7 @@ std::atomic<int> application_lines{0};
 // A program that has gRPC keeps the log function that it set, whatever is asked of the network.
 TEST_F(RemoteChannelTest, LeavesTheApplicationsLogAlone) {
   gpr_set_log_function([](gpr_log_func_args*) { ++application_lines; });
-  EXPECT_FALSE(DescribePlatforms("127.0.0.1:1", std::chrono::milliseconds(200)).ok());
+  EXPECT_FALSE(client::DescribePlatforms("127.0.0.1:1", std::chrono::milliseconds(200)).ok());
   const int before = application_lines;
   gpr_log(GPR_ERROR, "the application's own line");
   EXPECT_EQ(application_lines, before + 1);
@@ -104,10 +105,10 @@ TEST_F(RemoteChannelTest, LeavesTheApplicationsLogAlone) {
 TEST_F(RemoteChannelTest, PlaintextOnlyToLoopback) {
   EXPECT_FALSE(Choose("127.0.0.1:7466")->tls);
   EXPECT_FALSE(Choose("localhost:7466")->tls);
-  const absl::StatusOr<RemoteSecurity> remote = Choose("192.0.2.1:7466");
+  const absl::StatusOr<client::RemoteSecurity> remote = Choose("192.0.2.1:7466");
   EXPECT_TRUE(!remote.ok() || remote->tls);  // An error where the system has no authorities.
   environment_["SLUICE_ALLOW_PLAINTEXT"] = "0";
-  const absl::StatusOr<RemoteSecurity> refused = Choose("192.0.2.1:7466");
+  const absl::StatusOr<client::RemoteSecurity> refused = Choose("192.0.2.1:7466");
   EXPECT_TRUE(!refused.ok() || refused->tls);
   environment_["SLUICE_ALLOW_PLAINTEXT"] = "1";
   ASSERT_TRUE(Choose("192.0.2.1:7466").ok());
@@ -120,7 +121,7 @@ TEST_F(RemoteChannelTest, FilesAskForTls) {
   const TestAuthority authority("remote_channel");
   environment_["SLUICE_TLS_CA"] = authority.certificate_file();
   environment_["SLUICE_ALLOW_PLAINTEXT"] = "1";
-  const absl::StatusOr<RemoteSecurity> security = Choose("127.0.0.1:7466");
+  const absl::StatusOr<client::RemoteSecurity> security = Choose("127.0.0.1:7466");
   ASSERT_TRUE(security.ok()) << security.status();
   EXPECT_TRUE(security->tls);
   EXPECT_EQ(security->roots, ReadWholeFile(authority.certificate_file()));
@@ -131,13 +132,13 @@ TEST_F(RemoteChannelTest, FilesAskForTls) {
 TEST_F(RemoteChannelTest, FindsTheSystemsAuthorities) {
   const auto nothing = [](const char*) { return std::nullopt; };
   std::map<std::string, std::string> files;
-  const SystemFile read = [&files](const char* path) -> absl::StatusOr<std::string> {
+  const client::SystemFile read = [&files](const char* path) -> absl::StatusOr<std::string> {
     const auto it = files.find(path);
     if (it == files.end()) return absl::NotFoundError("no such file");
     if (it->second == "locked") return absl::PermissionDeniedError("cannot open it");
     return it->second;
   };
-  const auto roots = [&]() { return ChooseSecurity("192.0.2.1:7466", nothing, read); };
+  const auto roots = [&]() { return client::ChooseSecurity("192.0.2.1:7466", nothing, read); };
   files["/etc/ssl/certs/ca-certificates.crt"] = "locked";
   const std::string refusal(roots().status().message());
   for (const char* words : {"192.0.2.1:7466", "cannot open it", "SLUICE_TLS_CA",
@@ -158,7 +159,7 @@ TEST_F(RemoteChannelTest, FindsTheSystemsAuthorities) {
 // A file that cannot be read, or half of a pair, is an error that names the variable.
 TEST_F(RemoteChannelTest, NamesTheVariable) {
   environment_["SLUICE_TLS_CA"] = testing::TempDir() + "no_such_file";
-  absl::StatusOr<RemoteSecurity> security = Choose("127.0.0.1:7466");
+  absl::StatusOr<client::RemoteSecurity> security = Choose("127.0.0.1:7466");
   ASSERT_FALSE(security.ok());
   EXPECT_NE(security.status().message().find("SLUICE_TLS_CA"), absl::string_view::npos);
   environment_.clear();
@@ -175,11 +176,11 @@ TEST_F(RemoteChannelTest, PipesAreAwaitedForAWhile) {
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
   {
     std::thread writer([&path] { std::ofstream(path) << "the-token-of-a-pipe\n"; });
-    const absl::StatusOr<RemoteSecurity> security = Choose("127.0.0.1:7466");
+    const absl::StatusOr<client::RemoteSecurity> security = Choose("127.0.0.1:7466");
     writer.join();
     EXPECT_TRUE(security.ok()) << security.status();
   }
-  const absl::StatusOr<RemoteSecurity> security = Choose("127.0.0.1:7466");
+  const absl::StatusOr<client::RemoteSecurity> security = Choose("127.0.0.1:7466");
   ASSERT_FALSE(security.ok());
   EXPECT_EQ(security.status().message(), "SLUICE_TOKEN_FILE: cannot read " + path +
                                              ": nothing has been written into it for 5 s");
@@ -189,7 +190,7 @@ TEST_F(RemoteChannelTest, PipesAreAwaitedForAWhile) {
 // A file without an end is read up to a limit, which is told.
 TEST_F(RemoteChannelTest, ReadsOnlySoMuch) {
   environment_["SLUICE_TOKEN_FILE"] = File("long", "token\n" + std::string(5 << 20, 'x'));
-  const absl::StatusOr<RemoteSecurity> security = Choose("127.0.0.1:7466");
+  const absl::StatusOr<client::RemoteSecurity> security = Choose("127.0.0.1:7466");
   ASSERT_FALSE(security.ok());
   EXPECT_EQ(security.status().message(),
             "SLUICE_TOKEN_FILE: cannot read " + environment_["SLUICE_TOKEN_FILE"] +
@@ -198,14 +199,14 @@ TEST_F(RemoteChannelTest, ReadsOnlySoMuch) {
 
 // However a system words the end of a connection in its handshake, the hint says what to set.
 TEST_F(RemoteChannelTest, HintsAtBrokenHandshakes) {
-  RemoteSecurity security;
+  client::RemoteSecurity security;
   security.tls = true;
   for (const char* end : {"Socket closed", "Connection reset by peer", "Endpoint read failed"}) {
     const std::string message = std::string("last error: UNAVAILABLE: ipv4:127.0.0.1:7466: ") + end;
-    const std::string hint = TlsHint({grpc::StatusCode::UNAVAILABLE, message}, security);
+    const std::string hint = client::TlsHint({grpc::StatusCode::UNAVAILABLE, message}, security);
     EXPECT_NE(hint.find("set SLUICE_TLS_CERT"), std::string::npos) << end;
   }
-  EXPECT_EQ(TlsHint({grpc::StatusCode::UNAVAILABLE, "Connection refused"}, security), "");
+  EXPECT_EQ(client::TlsHint({grpc::StatusCode::UNAVAILABLE, "Connection refused"}, security), "");
 }
 
 // Windows' gRPC has one text for every connection that fails, which says nothing to a person.
@@ -213,8 +214,8 @@ TEST_F(RemoteChannelTest, ExplainsWindowsError) {
   const grpc::Status bare(grpc::StatusCode::UNAVAILABLE,
                           "failed to connect to all addresses; last error: UNKNOWN: "
                           "ipv4:127.0.0.1:1: WSA Error");
-  EXPECT_NE(ConnectHint(bare).find("no daemon listens"), std::string::npos);
-  EXPECT_EQ(ConnectHint({grpc::StatusCode::UNAVAILABLE, "Connection refused"}), "");
+  EXPECT_NE(client::ConnectHint(bare).find("no daemon listens"), std::string::npos);
+  EXPECT_EQ(client::ConnectHint({grpc::StatusCode::UNAVAILABLE, "Connection refused"}), "");
 }
 
 // So is a file that holds something else, which gRPC would only call an empty list of addresses.
@@ -244,7 +245,7 @@ TEST_F(RemoteChannelTest, ReadsToken) {
             "SLUICE_TOKEN_FILE: " + environment_["SLUICE_TOKEN_FILE"] +
                 ": line 1 is longer than 4096 bytes: no request can carry it");
   environment_["SLUICE_TOKEN_FILE"] = File("token", "  abcdef0123456789 \nsecond line\n");
-  absl::StatusOr<RemoteSecurity> security = Choose("127.0.0.1:7466");
+  absl::StatusOr<client::RemoteSecurity> security = Choose("127.0.0.1:7466");
   ASSERT_TRUE(security.ok()) << security.status();
   EXPECT_EQ(security->token, "abcdef0123456789");
   environment_["SLUICE_TOKEN_FILE"] = File("marked",
@@ -272,4 +273,4 @@ TEST_F(RemoteChannelTest, ReadsToken) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::gateway

@@ -6,11 +6,11 @@
 #include "proto/network/transport_arguments.h"
 #include "tests/unit/gateway/ring_memory.h"
 
-namespace sluice {
+namespace sluice::gateway {
 namespace {
 
-FrameHeader HeaderFor(std::string_view message, std::string_view payload, uint64_t sequence) {
-  FrameHeader header = {};
+wire::FrameHeader HeaderFor(std::string_view message, std::string_view payload, uint64_t sequence) {
+  wire::FrameHeader header = {};
   header.sequence = sequence;
   header.message_bytes = static_cast<uint32_t>(message.size());
   header.payload_bytes = payload.size();
@@ -20,21 +20,21 @@ FrameHeader HeaderFor(std::string_view message, std::string_view payload, uint64
 // Frames come out whole and in order, small ones many to a message, large ones in several, none
 // beyond what the peer takes.
 TEST(RemoteOutboxTest, CutsFramesIntoMessages) {
-  RemoteOutbox outbox;
+  client::RemoteOutbox outbox;
   const std::string large = Pattern(5 << 20);
   for (uint64_t i = 1; i <= 100; ++i) outbox.Append(HeaderFor("small", "", i), "small", "");
   outbox.Append(HeaderFor("large", large, 101), "large", large);
   outbox.Append(HeaderFor("small", "", 102), "small", "");
-  FrameAssembler assembler;
+  wire::FrameAssembler assembler;
   uint64_t expected = 1;
   int messages = 0;
   grpc::Slice pieces;
   while (outbox.Take(&pieces)) {
     ++messages;
-    EXPECT_LT(pieces.size(), size_t{kMaxMessageBytes});
+    EXPECT_LT(pieces.size(), size_t{wire::kMaxMessageBytes});
     ASSERT_TRUE(assembler
                     .Feed({reinterpret_cast<const char*>(pieces.begin()), pieces.size()},
-                          [&](Frame& frame) {
+                          [&](wire::Frame& frame) {
                             EXPECT_EQ(frame.header().sequence, expected);
                             EXPECT_EQ(frame.payload().size(), expected == 101 ? large.size() : 0);
                             if (expected == 101) {
@@ -52,7 +52,7 @@ TEST(RemoteOutboxTest, CutsFramesIntoMessages) {
 
 // One message at a time is with gRPC.
 TEST(RemoteOutboxTest, TakesOneAtATime) {
-  RemoteOutbox outbox;
+  client::RemoteOutbox outbox;
   grpc::Slice pieces;
   EXPECT_FALSE(outbox.Take(&pieces));
   outbox.Append(HeaderFor("a", "", 1), "a", "");
@@ -65,4 +65,4 @@ TEST(RemoteOutboxTest, TakesOneAtATime) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::gateway

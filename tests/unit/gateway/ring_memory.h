@@ -16,19 +16,19 @@
 #include "proto/network/message_reader.h"
 #include "proto/ring_abi.h"
 
-namespace sluice {
+namespace sluice::gateway {
 
 // Sealed shared memory and a mapping of it.
 struct TestMemory {
   explicit TestMemory(size_t size)
-      : file(*CreateSharedMemory("test", size)),
-        mapping(*SharedMapping::Map(file.get(), size, /*writable=*/true)) {}
+      : file(*os::CreateSharedMemory("test", size)),
+        mapping(*os::SharedMapping::Map(file.get(), size, /*writable=*/true)) {}
 
-  UniqueFd Duplicate() const { return DuplicateFd(file.get()); }
+  os::UniqueFd Duplicate() const { return os::DuplicateFd(file.get()); }
   uint8_t* data() const { return mapping.data(); }
 
-  UniqueFd file;
-  SharedMapping mapping;
+  os::UniqueFd file;
+  os::SharedMapping mapping;
 };
 
 // `bytes` cut into slices of `slice_bytes`.
@@ -43,20 +43,20 @@ inline grpc::ByteBuffer Sliced(std::string_view bytes, size_t slice_bytes) {
 
 inline std::string PiecesMessage(std::string_view pieces) {
   std::string message;
-  AppendStringField(kPiecesField, pieces, &message);
+  wire::AppendStringField(wire::kPiecesField, pieces, &message);
   return message;
 }
 
 // The pieces of one frame.
 inline std::string FrameBytes(std::string_view message, std::string_view payload,
                               uint32_t flags = 0, uint64_t sequence = 1) {
-  FrameHeader header = {};
+  wire::FrameHeader header = {};
   header.sequence = sequence;
   header.message_bytes = static_cast<uint32_t>(message.size());
   header.payload_bytes = payload.size();
   header.flags = flags;
   std::string out;
-  AppendFrame(header, message, payload, &out);
+  wire::AppendFrame(header, message, payload, &out);
   return out;
 }
 
@@ -80,4 +80,4 @@ inline std::string Pattern(size_t size, uint32_t seed = 1) {
   return bytes;
 }
 
-}  // namespace sluice
+}  // namespace sluice::gateway

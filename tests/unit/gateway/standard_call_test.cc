@@ -6,22 +6,22 @@
 #include "google/protobuf/descriptor.pb.h"
 #include "proto/network/message_reader.h"
 
-namespace sluice {
+namespace sluice::gateway {
 namespace {
 
 std::string Request(uint32_t field, std::string_view value) {
   std::string request;
-  AppendStringField(field, value, &request);
+  wire::AppendStringField(field, value, &request);
   return request;
 }
 
 // The fields of a message, by number.
 std::string Field(const std::string& message, uint32_t wanted) {
   const grpc::Slice slice(message);
-  MessageReader reader;
+  wire::MessageReader reader;
   EXPECT_TRUE(reader.Reset(grpc::ByteBuffer(&slice, 1)));
   uint32_t field = 0;
-  while (reader.NextField(&field) == MessageReader::Step::kField) {
+  while (reader.NextField(&field) == wire::MessageReader::Step::kField) {
     if (field == wanted) return reader.Rest();
   }
   return "";
@@ -57,4 +57,4 @@ TEST(StandardCallTest, ReflectionNamesWhatIsMissing) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::gateway

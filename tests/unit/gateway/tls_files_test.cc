@@ -7,7 +7,7 @@
 
 #include "tests/unit/gateway/certificates.h"
 
-namespace sluice {
+namespace sluice::gateway {
 namespace {
 
 class TlsFilesTest : public testing::Test {
@@ -27,8 +27,8 @@ class TlsFilesTest : public testing::Test {
 
 // What belongs together is taken, with and without authorities for clients.
 TEST_F(TlsFilesTest, SoundFilesAreTaken) {
-  EXPECT_TRUE(CheckIdentity({"c", Certificate("one")}, {"k", Key("one")}).ok());
-  EXPECT_TRUE(CheckAuthorities({"a", ReadWholeFile(authority_.certificate_file())}).ok());
+  EXPECT_TRUE(wire::CheckIdentity({"c", Certificate("one")}, {"k", Key("one")}).ok());
+  EXPECT_TRUE(wire::CheckAuthorities({"a", ReadWholeFile(authority_.certificate_file())}).ok());
 }
 
 // Each mistake is told by the file that holds it.
@@ -36,12 +36,13 @@ TEST_F(TlsFilesTest, MistakesAreNamed) {
   const auto expect = [](const absl::Status& status, const char* text) {
     EXPECT_TRUE(ErrorOf(status).starts_with(text)) << status;
   };
-  expect(CheckIdentity({"c", Certificate("one")}, {"k", Key("two")}),
+  expect(wire::CheckIdentity({"c", Certificate("one")}, {"k", Key("two")}),
          "k: it is not the key of the certificate (c)");
-  expect(CheckIdentity({"c", "nonsense"}, {"k", Key("one")}), "c: it holds no certificate");
-  expect(CheckIdentity({"c", Certificate("one")}, {"k", "nonsense"}), "k: it holds no private key");
-  expect(CheckAuthorities({"a", Key("one")}), "a: it holds no certificate");
+  expect(wire::CheckIdentity({"c", "nonsense"}, {"k", Key("one")}), "c: it holds no certificate");
+  expect(wire::CheckIdentity({"c", Certificate("one")}, {"k", "nonsense"}),
+         "k: it holds no private key");
+  expect(wire::CheckAuthorities({"a", Key("one")}), "a: it holds no certificate");
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::gateway

@@ -10,7 +10,7 @@
 
 #include "broker/os/shared_memory.h"
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 // A word that differs already does not let the waiter sleep.
@@ -64,4 +64,4 @@ TEST(DoorbellTest, WakesAcrossProcesses) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::os

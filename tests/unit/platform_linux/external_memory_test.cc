@@ -18,7 +18,7 @@
 #include "tests/unit/platform_linux/open_descriptors.h"
 #include "tests/unit/platform_linux/pattern.h"
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 constexpr uint64_t kBytes = 1000 * 1000;
@@ -192,4 +192,4 @@ TEST_F(ExternalMemoryTest, NothingIsLeftOpen) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::os

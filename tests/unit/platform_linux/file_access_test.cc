@@ -14,7 +14,7 @@
 #include <fstream>
 #include <functional>
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 class FileAccessTest : public ::testing::Test {
@@ -202,4 +202,4 @@ TEST_F(FileAccessTest, OnlyPortsThatAreAllowed) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::os

@@ -13,7 +13,7 @@
 #include "broker/os/scoped_handle.h"
 #include "tests/unit/platform_linux/open_descriptors.h"
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 UniqueFd Memfd(size_t bytes, int seals, unsigned flags = 0) {
@@ -133,4 +133,4 @@ TEST(ForeignMemoryTest, AppendingDescriptorsAreWrittenInPlace) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::os

@@ -92,8 +92,9 @@ int main(int argc, char** argv) {
   std::vector<uint8_t> bytes(static_cast<size_t>(size));
   Function<PFNGLGETNAMEDBUFFERSUBDATAPROC>("glGetNamedBufferSubData")(buffers[0], 0, size,
                                                                       bytes.data());
-  if (bytes != sluice::Pattern(0, bytes.size())) return Fail(6, "other bytes than the parent's");
-  bytes = sluice::Pattern(1, bytes.size());
+  if (bytes != sluice::os::Pattern(0, bytes.size()))
+    return Fail(6, "other bytes than the parent's");
+  bytes = sluice::os::Pattern(1, bytes.size());
   Function<PFNGLNAMEDBUFFERSTORAGEPROC>("glNamedBufferStorage")(buffers[1], size, bytes.data(), 0);
   Function<PFNGLCOPYNAMEDBUFFERSUBDATAPROC>("glCopyNamedBufferSubData")(buffers[1], buffers[0], 0,
                                                                         0, size);

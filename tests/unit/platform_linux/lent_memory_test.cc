@@ -9,7 +9,7 @@
 
 #include <string>
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 constexpr uid_t kReader = 54321;
@@ -57,4 +57,4 @@ TEST(LentMemoryTest, ReadersMemoryStaysItsOwners) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::os

@@ -17,7 +17,7 @@
 #include "broker/os/peer_identity.h"
 #include "tests/unit/platform_linux/open_descriptors.h"
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 class LocalSocketTest : public testing::Test {
@@ -296,4 +296,4 @@ TEST_F(LocalSocketTest, NoPeerNoIdentity) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::os

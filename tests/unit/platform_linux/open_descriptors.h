@@ -5,7 +5,7 @@
 
 #include <dirent.h>
 
-namespace sluice {
+namespace sluice::os {
 
 inline int CountOpenDescriptors() {
   DIR* folder = ::opendir("/proc/self/fd");
@@ -17,4 +17,4 @@ inline int CountOpenDescriptors() {
   return count - 1;  // Not the folder's own.
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace sluice {
+namespace sluice::os {
 
 inline std::vector<uint8_t> Pattern(uint32_t seed, size_t size) {
   std::vector<uint8_t> bytes(size);
@@ -18,4 +18,4 @@ inline std::vector<uint8_t> Pattern(uint32_t seed, size_t size) {
   return bytes;
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

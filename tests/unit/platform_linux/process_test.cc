@@ -20,7 +20,7 @@
 #include "broker/os/local_socket.h"
 #include "tests/unit/platform_linux/open_descriptors.h"
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 std::string ReadToEnd(int fd) {
@@ -404,4 +404,4 @@ TEST(ProcessTest, DynamicLibraryOpens) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::os

@@ -12,7 +12,7 @@
 
 #include "tests/unit/platform_linux/open_descriptors.h"
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 constexpr size_t kSize = 64 * 1024;
@@ -165,4 +165,4 @@ TEST(SharedMemoryTest, ReadSealedCopyChecksFirst) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::os

@@ -25,7 +25,7 @@
 
 #undef SendMessage  // A macro of windows.h.
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 constexpr size_t kSharedBytes = 64 * 1024;
@@ -376,12 +376,12 @@ std::string FreshPipeName() {
   return absl::StrCat(R"(\\.\pipe\sluice-test-)", ::GetCurrentProcessId(), "-", ++number);
 }
 
-}  // namespace sluice
+}  // namespace sluice::os
 
 int main(int argc, char** argv) {
   constexpr std::string_view kChild = "--child=";
   if (argc > 1 && std::string_view(argv[1]).starts_with(kChild)) {
-    return sluice::RunChildPart(argv[1] + kChild.size(), argc, argv);
+    return sluice::os::RunChildPart(argv[1] + kChild.size(), argc, argv);
   }
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();

@@ -7,7 +7,7 @@
 
 #include "broker/os/process.h"
 
-namespace sluice {
+namespace sluice::os {
 
 // How it is started; the environment is what a child on Windows cannot do without.
 SpawnOptions ChildOptions(const std::string& part);
@@ -24,4 +24,4 @@ inline constexpr int kFloodLines = 100'000;
 // A pipe's name that no other test has.
 std::string FreshPipeName();
 
-}  // namespace sluice
+}  // namespace sluice::os

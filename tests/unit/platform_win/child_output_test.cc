@@ -9,13 +9,13 @@
 #include "broker/os/file.h"
 #include "tests/unit/platform_win/child.h"
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 // What a broker logs that has one child, of this part: it is a process of its own, since what logs
 // keeps the stderr that it found first.
 std::string LogOf(const std::string& part) {
-  auto loop = EventLoop::Create();
+  auto loop = broker::EventLoop::Create();
   auto ends = CreateOutputPipe();
   EXPECT_TRUE(loop.ok() && ends.ok());
   SpawnOptions options = ChildOptions("tell-output");
@@ -25,7 +25,7 @@ std::string LogOf(const std::string& part) {
   EXPECT_TRUE(broker.ok()) << broker.status();
   ends->second.reset();
   std::string log;
-  EventLoop::WatchId watch = (*loop)->Watch(ends->first.get(), [&] {
+  broker::EventLoop::WatchId watch = (*loop)->Watch(ends->first.get(), [&] {
     const std::string more = ReadPipe(ends->first.get(), 1 << 16);
     log += more;
     if (more.empty()) (*loop)->Quit();
@@ -65,9 +65,9 @@ TEST(ChildOutputTest, ForgedAndEndlessLines) {
 }  // namespace
 
 int TellOutputOf(const std::string& part) {
-  auto loop = EventLoop::Create();
+  auto loop = broker::EventLoop::Create();
   if (!loop.ok()) return 10;
-  ChildOutput output(loop->get(), "child");
+  broker::ChildOutput output(loop->get(), "child");
   auto end = output.Open({"task", part});
   if (!end.ok()) return 11;
   SpawnOptions options = ChildOptions(part);
@@ -75,7 +75,7 @@ int TellOutputOf(const std::string& part) {
   auto child = Spawn(options);
   if (!child.ok()) return 12;
   end->reset();
-  EventLoop::WatchId ended = (*loop)->Watch(child->pidfd(), [&] { (*loop)->Quit(); });
+  broker::EventLoop::WatchId ended = (*loop)->Watch(child->pidfd(), [&] { (*loop)->Quit(); });
   (*loop)->Run();
   (*loop)->Unwatch(&ended);
   // It was not kept from its end.
@@ -84,4 +84,4 @@ int TellOutputOf(const std::string& part) {
   return status.has_value() && status->code == 0 ? 0 : 13;
 }
 
-}  // namespace sluice
+}  // namespace sluice::os

@@ -9,7 +9,7 @@
 #include "platform_win/allocator/memory_maker.h"
 #include "tests/unit/client_icd/d3d/fake_direct3d.h"
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 class AllocatorDeviceTest : public testing::Test {
@@ -17,13 +17,13 @@ class AllocatorDeviceTest : public testing::Test {
   AllocatorDeviceTest()
       : maker_([this] {
           ++opened_;
-          return D3d11Sharing::CreateOn(direct3d_.device());
+          return allocator::D3d11Sharing::CreateOn(direct3d_.device());
         }) {
     direct3d_.has_fences = true;
   }
 
-  absl::StatusOr<MadeMemory> MakeTexture() {
-    auto request = MakeMessage<AllocateTexture>();
+  absl::StatusOr<allocator::MadeMemory> MakeTexture() {
+    auto request = wire::MakeMessage<wire::AllocateTexture>();
     request.size_bytes = 64 * 32 * 4;
     request.width = 64;
     request.height = 32;
@@ -34,15 +34,15 @@ class AllocatorDeviceTest : public testing::Test {
     return maker_.MakeTexture(request);
   }
 
-  absl::StatusOr<MadeMemory> MakeBuffer(uint64_t size_bytes) {
-    auto request = MakeMessage<AllocateTexture>();
+  absl::StatusOr<allocator::MadeMemory> MakeBuffer(uint64_t size_bytes) {
+    auto request = wire::MakeMessage<wire::AllocateTexture>();
     request.size_bytes = size_bytes;
     return maker_.MakeTexture(request);
   }
 
   int opened_ = 0;
-  sharing::FakeDirect3d direct3d_;
-  WindowsMemoryMaker maker_;
+  client::sharing::FakeDirect3d direct3d_;
+  allocator::WindowsMemoryMaker maker_;
 };
 
 // A texture comes as two handles, of itself and of its fence, once it has been cleared on one
@@ -127,4 +127,4 @@ TEST_F(AllocatorDeviceTest, RefusalsKeepTheDevice) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::os

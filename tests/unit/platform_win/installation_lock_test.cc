@@ -10,17 +10,18 @@
 
 #include "platform_win/wide_text.h"
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 constexpr wchar_t kName[] = L"Global\\sluice-installation-lock-test";
 
 // What another thread gets, which gives it back, or ends with it in `kept`.
-absl::Status TakeElsewhere(DWORD patience_ms,
-                           std::optional<absl::StatusOr<InstallationLock>>* kept = nullptr) {
+absl::Status TakeElsewhere(
+    DWORD patience_ms, std::optional<absl::StatusOr<broker::InstallationLock>>* kept = nullptr) {
   absl::Status status;
   std::thread([&] {
-    absl::StatusOr<InstallationLock> lock = InstallationLock::Take(kName, patience_ms);
+    absl::StatusOr<broker::InstallationLock> lock =
+        broker::InstallationLock::Take(kName, patience_ms);
     status = lock.status();
     if (kept != nullptr) kept->emplace(std::move(lock));
   }).join();
@@ -34,7 +35,7 @@ bool Names(const absl::Status& status) {
 // One has it, the next is told after a while what may have it, and has it once that one is gone.
 TEST(InstallationLockTest, OneAtATime) {
   {
-    const auto first = InstallationLock::Take(kName, 0);
+    const auto first = broker::InstallationLock::Take(kName, 0);
     ASSERT_TRUE(first.ok()) << first.status();
     const absl::Status second = TakeElsewhere(20);
     EXPECT_TRUE(absl::IsDeadlineExceeded(second)) << second;
@@ -47,10 +48,11 @@ TEST(InstallationLockTest, OneAtATime) {
 
 // Who waits for one has it when that one goes.
 TEST(InstallationLockTest, PassedOn) {
-  std::optional<absl::StatusOr<InstallationLock>> first(InstallationLock::Take(kName, 0));
+  std::optional<absl::StatusOr<broker::InstallationLock>> first(
+      broker::InstallationLock::Take(kName, 0));
   ASSERT_TRUE(first->ok()) << first->status();
   absl::Status second;
-  std::thread waits([&] { second = InstallationLock::Take(kName, 60'000).status(); });
+  std::thread waits([&] { second = broker::InstallationLock::Take(kName, 60'000).status(); });
   first.reset();
   waits.join();
   EXPECT_TRUE(second.ok()) << second;
@@ -58,7 +60,7 @@ TEST(InstallationLockTest, PassedOn) {
 
 // One whose holder died is the next one's.
 TEST(InstallationLockTest, HolderDies) {
-  std::optional<absl::StatusOr<InstallationLock>> dead;
+  std::optional<absl::StatusOr<broker::InstallationLock>> dead;
   ASSERT_TRUE(TakeElsewhere(0, &dead).ok());
   const absl::Status next = TakeElsewhere(0);
   EXPECT_TRUE(next.ok()) << next;
@@ -75,4 +77,4 @@ TEST(InstallationLockTest, NameOfAnotherProgram) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::os

@@ -8,7 +8,7 @@
 
 #include "platform_win/handles/handle_table.h"
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 constexpr char kPipe[] = R"(\\.\pipe\sluice-instance-test)";
@@ -16,13 +16,13 @@ constexpr char kPipe[] = R"(\\.\pipe\sluice-instance-test)";
 // One daemon has a pipe's name; the next is told so, and has it once that one has gone.
 TEST(InstanceTest, OneDaemonForAPipe) {
   {
-    const auto first = InstanceLock::Take(kPipe);
+    const auto first = broker::InstanceLock::Take(kPipe);
     ASSERT_TRUE(first.ok()) << first.status();
-    const absl::Status second = InstanceLock::Take(kPipe).status();
+    const absl::Status second = broker::InstanceLock::Take(kPipe).status();
     EXPECT_TRUE(absl::IsAlreadyExists(second)) << second;
     EXPECT_NE(second.message().find("stop it first"), absl::string_view::npos) << second;
   }
-  EXPECT_TRUE(InstanceLock::Take(kPipe).ok());
+  EXPECT_TRUE(broker::InstanceLock::Take(kPipe).ok());
 }
 
 // The mutex of that name may be another program's, whatever kind of object it is: the refusal says
@@ -30,7 +30,7 @@ TEST(InstanceTest, OneDaemonForAPipe) {
 TEST(InstanceTest, NameOfAnotherProgram) {
   const wchar_t name[] = L"Global\\sluice-instance-test.lock";
   const auto refused = [] {
-    const absl::Status status = InstanceLock::Take(kPipe).status();
+    const absl::Status status = broker::InstanceLock::Take(kPipe).status();
     EXPECT_TRUE(absl::IsAlreadyExists(status)) << status;
     EXPECT_NE(status.message().find("Global\\sluice-instance-test.lock"), absl::string_view::npos)
         << status;
@@ -47,4 +47,4 @@ TEST(InstanceTest, NameOfAnotherProgram) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::os

@@ -9,7 +9,7 @@
 
 #include "broker/os/threads.h"
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 struct Pipe {
@@ -64,4 +64,4 @@ TEST(LastingThreadTest, EachHasAThread) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::os

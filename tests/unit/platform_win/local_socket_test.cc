@@ -21,7 +21,7 @@
 
 #undef SendMessage  // A macro of windows.h.
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 constexpr size_t kSize = 64 * 1024;
@@ -561,4 +561,4 @@ TEST_F(LocalSocketTest, IntroducedEndsExchangeMemory) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::os

@@ -11,20 +11,20 @@
 
 #include "broker/os/lent_memory.h"
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 OwnedHandle StandIn() { return OwnedHandle(::CreateEventW(nullptr, FALSE, FALSE, nullptr)); }
 
 // Behind the seam to Direct3D: notes the shapes, and hands out events for handles.
-class FakeSharing final : public D3d11Sharing {
+class FakeSharing final : public allocator::D3d11Sharing {
  public:
-  FakeSharing(std::vector<D3d11Shape>* shapes, const absl::Status* answer)
+  FakeSharing(std::vector<allocator::D3d11Shape>* shapes, const absl::Status* answer)
       : shapes_(shapes), answer_(answer) {}
-  absl::StatusOr<D3d11Shared> Make(const D3d11Shape& shape) override {
+  absl::StatusOr<allocator::D3d11Shared> Make(const allocator::D3d11Shape& shape) override {
     shapes_->push_back(shape);
     if (!answer_->ok()) return *answer_;
-    D3d11Shared shared;
+    allocator::D3d11Shared shared;
     shared.resource = StandIn();
     shared.fence = StandIn();
     shared.adapter_luid = {1, 2, 3, 4, 5, 6, 7, 8};
@@ -32,21 +32,21 @@ class FakeSharing final : public D3d11Sharing {
   }
 
  private:
-  std::vector<D3d11Shape>* const shapes_;
+  std::vector<allocator::D3d11Shape>* const shapes_;
   const absl::Status* const answer_;
 };
 
 class MemoryMakerTest : public testing::Test {
  protected:
   MemoryMakerTest()
-      : maker_([this]() -> absl::StatusOr<std::unique_ptr<D3d11Sharing>> {
+      : maker_([this]() -> absl::StatusOr<std::unique_ptr<allocator::D3d11Sharing>> {
           ++opened_;
           if (!opens_.ok()) return opens_;
           return std::make_unique<FakeSharing>(&shapes_, &answer_);
         }) {}
 
-  static AllocateTexture Texture(uint32_t order, uint32_t type, uint32_t fourcc = 0) {
-    auto request = MakeMessage<AllocateTexture>();
+  static wire::AllocateTexture Texture(uint32_t order, uint32_t type, uint32_t fourcc = 0) {
+    auto request = wire::MakeMessage<wire::AllocateTexture>();
     request.size_bytes = 64 * 32 * 4;
     request.width = 64;
     request.height = 32;
@@ -61,13 +61,13 @@ class MemoryMakerTest : public testing::Test {
   int opened_ = 0;
   absl::Status opens_;
   absl::Status answer_;
-  std::vector<D3d11Shape> shapes_;
-  WindowsMemoryMaker maker_;
+  std::vector<allocator::D3d11Shape> shapes_;
+  allocator::WindowsMemoryMaker maker_;
 };
 
 // A texture is asked for as the request says it, and comes as two handles and the adapter's LUID.
 TEST_F(MemoryMakerTest, TexturesAreWhatWasAskedFor) {
-  AllocateTexture request = Texture(CL_RGBA, CL_UNORM_INT8);
+  wire::AllocateTexture request = Texture(CL_RGBA, CL_UNORM_INT8);
   request.array_layers = 3;
   const auto made = maker_.MakeTexture(request);
   ASSERT_TRUE(made.ok()) << made.status();
@@ -83,7 +83,7 @@ TEST_F(MemoryMakerTest, TexturesAreWhatWasAskedFor) {
 
 // A buffer has a size and nothing else.
 TEST_F(MemoryMakerTest, BuffersHaveNoFormat) {
-  auto request = MakeMessage<AllocateTexture>();
+  auto request = wire::MakeMessage<wire::AllocateTexture>();
   request.size_bytes = 4096;
   ASSERT_TRUE(maker_.MakeTexture(request).ok());
   ASSERT_EQ(shapes_.size(), 1u);
@@ -95,16 +95,16 @@ TEST_F(MemoryMakerTest, BuffersHaveNoFormat) {
 // OpenCL's name of a format or DRM's; what Direct3D has no texture for is refused before any driver
 // is loaded, and so are depths.
 TEST_F(MemoryMakerTest, FormatsAreDirect3ds) {
-  EXPECT_EQ(DxgiFormatOf(CL_BGRA, CL_UNORM_INT8, 0), 87u);
-  EXPECT_EQ(DxgiFormatOf(CL_R, CL_HALF_FLOAT, 0), 54u);
-  EXPECT_EQ(DxgiFormatOf(CL_RGBA, CL_FLOAT, 0), 2u);
-  EXPECT_EQ(DxgiFormatOf(0, 0, 0x3231564e /* NV12 */), 103u);
-  EXPECT_EQ(DxgiFormatOf(0, 0, 0x30313050 /* P010 */), 104u);
-  EXPECT_EQ(DxgiFormatOf(0, 0, 0x32315659 /* YV12 */), 0u);
-  EXPECT_EQ(DxgiFormatOf(CL_RGB, CL_UNORM_SHORT_565, 0), 0u);
+  EXPECT_EQ(allocator::DxgiFormatOf(CL_BGRA, CL_UNORM_INT8, 0), 87u);
+  EXPECT_EQ(allocator::DxgiFormatOf(CL_R, CL_HALF_FLOAT, 0), 54u);
+  EXPECT_EQ(allocator::DxgiFormatOf(CL_RGBA, CL_FLOAT, 0), 2u);
+  EXPECT_EQ(allocator::DxgiFormatOf(0, 0, 0x3231564e /* NV12 */), 103u);
+  EXPECT_EQ(allocator::DxgiFormatOf(0, 0, 0x30313050 /* P010 */), 104u);
+  EXPECT_EQ(allocator::DxgiFormatOf(0, 0, 0x32315659 /* YV12 */), 0u);
+  EXPECT_EQ(allocator::DxgiFormatOf(CL_RGB, CL_UNORM_SHORT_565, 0), 0u);
   EXPECT_TRUE(
       absl::IsInvalidArgument(maker_.MakeTexture(Texture(CL_RGB, CL_UNORM_SHORT_565)).status()));
-  AllocateTexture deep = Texture(CL_RGBA, CL_UNORM_INT8);
+  wire::AllocateTexture deep = Texture(CL_RGBA, CL_UNORM_INT8);
   deep.depth = 2;
   EXPECT_TRUE(absl::IsInvalidArgument(maker_.MakeTexture(deep).status()));
   EXPECT_EQ(opened_, 0);
@@ -120,7 +120,7 @@ TEST_F(MemoryMakerTest, WhatCannotShareSaysSo) {
     EXPECT_NE(made.status().message().find("SLUICE_BACKING_MEMFD"), std::string::npos);
   }
   EXPECT_EQ(opened_, 1);
-  EXPECT_TRUE(maker_.Make(ResourceBacking::kMemfd, 4096).ok());
+  EXPECT_TRUE(maker_.Make(wire::ResourceBacking::kMemfd, 4096).ok());
 }
 
 // What one resource cannot be says nothing of the next.
@@ -151,12 +151,12 @@ TEST_F(MemoryMakerTest, HandlesAreLentToTrustedReaders) {
 // size the client says; every format that a texture may have is known.
 TEST(D3d11SharingTest, LayersAreOfTheFormatAndTheExtents) {
   const auto layer = [](uint32_t format, uint32_t width, uint32_t height) {
-    D3d11Shape shape;
+    allocator::D3d11Shape shape;
     shape.size_bytes = 1;
     shape.dxgi_format = format;
     shape.width = width;
     shape.height = height;
-    const auto of = LayerOf(shape);
+    const auto of = allocator::LayerOf(shape);
     return of.ok() ? std::pair<uint64_t, uint64_t>(of->row_pitch, of->bytes)
                    : std::pair<uint64_t, uint64_t>(0, 0);
   };
@@ -172,25 +172,25 @@ TEST(D3d11SharingTest, LayersAreOfTheFormatAndTheExtents) {
   EXPECT_EQ(layer(2, 16384, 16384), Pair(262144, 262144u * uint64_t{16384}));
   EXPECT_EQ(layer(2, 16385, 1), Pair(0, 0));
   EXPECT_EQ(layer(1, 64, 64), Pair(0, 0));  // R32G32B32A32_TYPELESS, which nothing asks for.
-#define DXGI_ROW(name, value, order, type)                            \
-  EXPECT_EQ(DxgiFormatOf(CL_##order, CL_##type, 0), uint32_t{value}); \
+#define DXGI_ROW(name, value, order, type)                                       \
+  EXPECT_EQ(allocator::DxgiFormatOf(CL_##order, CL_##type, 0), uint32_t{value}); \
   EXPECT_GT(layer(value, 1, 1).first, 0u) << #name;
 #include "proto/dxgi_formats.inc"
   for (const uint32_t fourcc : {0x34325258u /* XR24 */, 0x30334241u /* AB30 */}) {
-    EXPECT_EQ(layer(DxgiFormatOf(0, 0, fourcc), 1, 1), Pair(4, 4)) << fourcc;
+    EXPECT_EQ(layer(allocator::DxgiFormatOf(0, 0, fourcc), 1, 1), Pair(4, 4)) << fourcc;
   }
 }
 
 // The real thing behind the seam: where it cannot share, it says what it lacks.
 TEST(D3d11SharingTest, RealOneSharesOrSaysWhy) {
-  const auto sharing = D3d11Sharing::Create();
+  const auto sharing = allocator::D3d11Sharing::Create();
   if (!sharing.ok()) {
     EXPECT_TRUE(absl::IsUnimplemented(sharing.status()) || absl::IsNotFound(sharing.status()))
         << sharing.status();
     std::printf("Direct3D shares nothing here: %s\n", sharing.status().ToString().c_str());
     return;
   }
-  D3d11Shape shape;
+  allocator::D3d11Shape shape;
   shape.size_bytes = 64 * 32 * 4;
   shape.dxgi_format = 28;
   shape.width = 64;
@@ -201,4 +201,4 @@ TEST(D3d11SharingTest, RealOneSharesOrSaysWhy) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::os

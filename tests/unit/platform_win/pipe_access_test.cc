@@ -19,7 +19,7 @@
 
 #undef SendMessage  // A macro of windows.h.
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 constexpr char kSomebodyElse[] = "S-1-5-21-1-2-3-1001";
@@ -252,4 +252,4 @@ TEST(PipeAccessTest, EndOfAProcessThatIsGone) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::os

@@ -20,7 +20,7 @@
 
 #undef SendMessage  // A macro of windows.h.
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 std::string ReadToEnd(int fd) {
@@ -365,4 +365,4 @@ TEST(RandomTest, Differs) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::os

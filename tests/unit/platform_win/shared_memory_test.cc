@@ -20,7 +20,7 @@
 
 #undef SendMessage  // A macro of windows.h.
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 constexpr size_t kSize = 64 * 1024;
@@ -245,4 +245,4 @@ TEST(DoorbellTest, WakesAcrossProcesses) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::os

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 constexpr wchar_t kWideName[] = L"SLUICE_TEST_VARIABLE";
@@ -54,4 +54,4 @@ TEST(PortablePathTest, KnowsEverySpelling) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::os

@@ -10,7 +10,7 @@
 #include <thread>
 #include <utility>
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 constexpr DWORD kLongMs = 20'000;
@@ -119,4 +119,4 @@ TEST(ThreadsTest, ObjectsAreDestroyedWithoutTheLoadersLock) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::os

@@ -13,7 +13,7 @@
 #include "platform_win/security/account.h"
 #include "platform_win/wide_text.h"
 
-namespace sluice {
+namespace sluice::os {
 namespace {
 
 constexpr char kSomebody[] = "S-1-5-21-1-2-3-1001";
@@ -145,4 +145,4 @@ TEST(TrustedFileTest, RealFiles) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::os

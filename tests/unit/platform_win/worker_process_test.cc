@@ -12,39 +12,41 @@
 #include "platform_win/security/trusted_file.h"
 #include "platform_win/wide_text.h"
 
-namespace sluice {
+namespace sluice::os {
+
+namespace pb = v1;
 namespace {
 
 namespace fs = std::filesystem;
 
 // Who holds a folder keeps it from others, and from being removed, until it lets go.
 TEST(WorkerProcessTest, FoldersAreHeld) {
-  const std::string folder = MakeTemporaryFolder();
+  const std::string folder = worker::MakeTemporaryFolder();
   ASSERT_NE(folder, "");
   EXPECT_EQ(folder.find('\\'), std::string::npos) << folder;
-  UniqueFd held = HoldFolder(folder);
+  UniqueFd held = worker::HoldFolder(folder);
   EXPECT_TRUE(held.valid());
-  EXPECT_FALSE(HoldFolder(folder).valid());
+  EXPECT_FALSE(worker::HoldFolder(folder).valid());
   std::error_code error;
   fs::remove(folder, error);
   EXPECT_TRUE(fs::exists(folder));
   held.reset();
-  EXPECT_TRUE(HoldFolder(folder).valid());
+  EXPECT_TRUE(worker::HoldFolder(folder).valid());
   EXPECT_TRUE(fs::remove(folder, error)) << error.message();
-  EXPECT_FALSE(HoldFolder(folder).valid());
+  EXPECT_FALSE(worker::HoldFolder(folder).valid());
 }
 
 // A folder is swept away once nobody holds it, with what is in it.
 TEST(WorkerProcessTest, AbandonedFoldersAreSwept) {
-  const std::string used = MakeTemporaryFolder();
-  const std::string abandoned = MakeTemporaryFolder();
-  UniqueFd held = HoldFolder(used);
+  const std::string used = worker::MakeTemporaryFolder();
+  const std::string abandoned = worker::MakeTemporaryFolder();
+  UniqueFd held = worker::HoldFolder(used);
   ASSERT_TRUE(fs::create_directories(abandoned + "/a/b"));
-  IncludeFolder::SweepAbandoned();
+  worker::IncludeFolder::SweepAbandoned();
   EXPECT_FALSE(fs::exists(abandoned));
   EXPECT_TRUE(fs::exists(used));
   held.reset();
-  IncludeFolder::SweepAbandoned();
+  worker::IncludeFolder::SweepAbandoned();
   EXPECT_FALSE(fs::exists(used));
 }
 
@@ -53,11 +55,11 @@ TEST(WorkerProcessTest, AbandonedFoldersAreSwept) {
 TEST(WorkerProcessTest, NamesThatLeadElsewhere) {
   for (const char* path : {"/a\\..\\..\\x.h", "/..\\x.h", "/c:/x.h", "/x.h:stream", "/.. /x.h",
                            "/a./x.h", "/a/x.h.", "/a*"}) {
-    EXPECT_FALSE(IsPathInFolder(path)) << path;
+    EXPECT_FALSE(worker::IsPathInFolder(path)) << path;
     pb::BuildProgram build;
     build.add_include_files()->set_path(path);
     build.add_include_directories(path);
-    IncludeFolder folder;
+    worker::IncludeFolder folder;
     EXPECT_TRUE(folder.Write(build.include_files()).ok());
     EXPECT_TRUE(folder.MakeDirectories(build.include_directories()).ok());
     const std::string root = folder.RewriteOptions("/", [] {
@@ -71,13 +73,13 @@ TEST(WorkerProcessTest, NamesThatLeadElsewhere) {
     }
     EXPECT_EQ(found, 0) << path;
   }
-  EXPECT_TRUE(IsPathInFolder("/c/Program Files/.x/a b.h"));
+  EXPECT_TRUE(worker::IsPathInFolder("/c/Program Files/.x/a b.h"));
 }
 
 // A worker's folder is one that its user and trusted ones fill; one of somebody's that is there
 // already stays his.
 TEST(WorkerProcessTest, FolderOfAUser) {
-  const std::string folder = MakeTemporaryFolder() + "/work";
+  const std::string folder = worker::MakeTemporaryFolder() + "/work";
   for (const char* when : {"new", "there already"}) {
     const absl::Status made = MakeFolderOf(OwnSid(), folder);
     EXPECT_TRUE(made.ok()) << when << made;
@@ -89,4 +91,4 @@ TEST(WorkerProcessTest, FolderOfAUser) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::os

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sluice {
+namespace sluice::wire {
 namespace {
 
 // Work sizes come back as they were, in every number of dimensions, with the parts that were given.
@@ -98,4 +98,4 @@ TEST(CodecTest, ImageDescRoundTrip) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::wire

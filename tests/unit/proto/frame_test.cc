@@ -6,7 +6,7 @@
 #include <cstring>
 #include <vector>
 
-namespace sluice {
+namespace sluice::wire {
 namespace {
 
 FrameHeader HeaderFor(std::string_view message, std::string_view payload, uint64_t sequence = 1) {
@@ -178,4 +178,4 @@ TEST(FrameTest, CutFrameStopsWhenTold) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::wire

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sluice {
+namespace sluice::wire {
 namespace {
 
 // A span fits if and only if all of it lies within the limit, at the very edges too.
@@ -34,4 +34,4 @@ TEST(HeapSpanTest, PointerOnlyWhereItFits) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::wire

@@ -4,7 +4,7 @@
 #include <CL/cl_gl.h>
 #include <gtest/gtest.h>
 
-namespace sluice {
+namespace sluice::wire {
 namespace {
 
 // An element takes channels times the channel's size, as OpenCL 3.0 section 5.3.1.1 tabulates them.
@@ -108,4 +108,4 @@ TEST(ImageFormatTest, NoLayouts) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::wire

@@ -10,7 +10,7 @@
 #include "proto/ring_writer.h"
 #include "proto/spin.h"
 
-namespace sluice {
+namespace sluice::wire {
 namespace {
 
 constexpr int64_t kForever = -1;
@@ -306,4 +306,4 @@ TEST_F(RingTest, WakeWriterEndsAWait) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::wire

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sluice {
+namespace sluice::wire {
 namespace {
 
 // What is there already is found without spending any budget.
@@ -134,4 +134,4 @@ TEST(SpinTest, StopsWhenTheProcessorIsLost) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::wire

@@ -5,7 +5,7 @@
 #include <thread>
 #include <utility>
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 constexpr std::chrono::seconds kPatience(30);
@@ -60,4 +60,4 @@ bool Becomes(const std::function<bool()>& condition) {
   return true;
 }
 
-}  // namespace sluice
+}  // namespace sluice::broker

@@ -11,7 +11,7 @@
 
 #include "sluice/sluice.h"
 
-namespace sluice {
+namespace sluice::broker {
 
 // Of the one daemon of tests that do it no harm.
 const std::string& SharedEndpoint();
@@ -42,4 +42,4 @@ sluice_create_info BufferInfo(uint64_t size, uint32_t flags = 0);
 // Until `condition`, or the test's time limit.
 bool Becomes(const std::function<bool()>& condition);
 
-}  // namespace sluice
+}  // namespace sluice::broker

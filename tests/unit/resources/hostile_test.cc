@@ -19,7 +19,7 @@
 #include "broker/os/local_socket.h"
 #include "tests/unit/resources/raw_client.h"
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 class HostileResourceTest : public ResourceTest {};
@@ -62,8 +62,8 @@ TEST_F(HostileResourceTest, ForgedHolds) {
 }
 
 // A TCP socket whose last close takes half a minute, or as long as `reader` lives.
-UniqueFd Lingering(UniqueFd* reader) {
-  UniqueFd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+os::UniqueFd Lingering(os::UniqueFd* reader) {
+  os::UniqueFd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address = {};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -71,7 +71,7 @@ UniqueFd Lingering(UniqueFd* reader) {
   EXPECT_EQ(::bind(listener.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
   EXPECT_EQ(::listen(listener.get(), 1), 0);
   EXPECT_EQ(::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
-  UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  os::UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   EXPECT_EQ(::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
   reader->reset(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
   const std::string some(64 * 1024, 'x');
@@ -83,10 +83,10 @@ UniqueFd Lingering(UniqueFd* reader) {
 }
 
 // Sends them and closes them here. If the kernel refuses to pass them on, nothing is sent.
-void SendAndClose(int socket, const void* data, size_t size, std::vector<UniqueFd> fds) {
+void SendAndClose(int socket, const void* data, size_t size, std::vector<os::UniqueFd> fds) {
   std::vector<int> numbers;
-  for (const UniqueFd& fd : fds) numbers.push_back(fd.get());
-  if (SendMessage(socket, data, size, numbers.data(), static_cast<int>(numbers.size())).ok()) {
+  for (const os::UniqueFd& fd : fds) numbers.push_back(fd.get());
+  if (os::SendMessage(socket, data, size, numbers.data(), static_cast<int>(numbers.size())).ok()) {
     return;
   }
   const linger none = {};  // The last to close them is this test.
@@ -101,9 +101,9 @@ void SendAndClose(int socket, const void* data, size_t size, std::vector<UniqueF
 TEST_F(HostileResourceTest, DescriptorsThatAreSlowToClose) {
   BrokerProcess broker(directory_, {.config = "[resources]\nmax_connections_per_user = 5\n"});
   const int before = Baseline(broker);
-  std::vector<UniqueFd> readers;
+  std::vector<os::UniqueFd> readers;
   const auto lingering = [&readers](int count) {
-    std::vector<UniqueFd> fds;
+    std::vector<os::UniqueFd> fds;
     for (int i = 0; i < count; ++i) {
       readers.emplace_back();
       fds.push_back(Lingering(&readers.back()));
@@ -116,8 +116,8 @@ TEST_F(HostileResourceTest, DescriptorsThatAreSlowToClose) {
     RawClient offers(broker);
     RawClient offers_two(broker);
     RawClient unread(broker);
-    const auto hello = MakeMessage<Hello>();
-    auto offer = MakeMessage<OfferHandle>();
+    const auto hello = wire::MakeMessage<wire::Hello>();
+    auto offer = wire::MakeMessage<wire::OfferHandle>();
     offer.token = 1;
     // It sleeps meanwhile, so that the last to close them is not this test. Once: a signal ends the
     // closes that wait.
@@ -136,20 +136,20 @@ TEST_F(HostileResourceTest, DescriptorsThatAreSlowToClose) {
   {
     // Three of five are still being closed.
     std::vector<std::unique_ptr<TestClient>> clients;
-    std::vector<UniqueFd> kept;
+    std::vector<os::UniqueFd> kept;
     for (int i = 0; i < 3; ++i) {
       clients.push_back(std::make_unique<TestClient>(broker.socket()));
       TestClient& client = *clients.back();
-      auto hello = MakeMessage<Hello>();
-      SetString(hello.features, kResourcesFeature);
-      Welcome welcome;
+      auto hello = wire::MakeMessage<wire::Hello>();
+      wire::SetString(hello.features, wire::kResourcesFeature);
+      wire::Welcome welcome;
       ASSERT_TRUE(client.Send(hello) && client.Receive(&welcome));
-      ASSERT_TRUE(client.Send(MakeMessage<OpenResources>()));
-      ASSERT_TRUE(WaitReadable(client.socket(), kTestTimeoutMs).ok());
-      char packet[kMaxBrokerMessageBytes];
-      std::vector<UniqueFd> fds;
-      ASSERT_TRUE(ReceiveMessage(client.socket(), packet, sizeof(packet), &fds, 2).ok());
-      for (UniqueFd& fd : fds) kept.push_back(std::move(fd));
+      ASSERT_TRUE(client.Send(wire::MakeMessage<wire::OpenResources>()));
+      ASSERT_TRUE(os::WaitReadable(client.socket(), kTestTimeoutMs).ok());
+      char packet[wire::kMaxBrokerMessageBytes];
+      std::vector<os::UniqueFd> fds;
+      ASSERT_TRUE(os::ReceiveMessage(client.socket(), packet, sizeof(packet), &fds, 2).ok());
+      for (os::UniqueFd& fd : fds) kept.push_back(std::move(fd));
     }
     EXPECT_LE(kept.size(), 2u * 2);
   }
@@ -337,7 +337,7 @@ TEST_F(HostileResourceTest, PingsWithoutEndCostLittle) {
     const int socket = clients.back()->transport.get();
     ASSERT_EQ(::send(socket, preface.data(), preface.size(), MSG_NOSIGNAL), 33);
     size_t sent = 0;
-    while (sent < 20 * pings.size() && WaitWritable(socket, 200).ok()) {
+    while (sent < 20 * pings.size() && os::WaitWritable(socket, 200).ok()) {
       const size_t at = sent % pings.size();
       const ssize_t count =
           ::send(socket, pings.data() + at, pings.size() - at, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -354,12 +354,12 @@ TEST_F(HostileResourceTest, PingsWithoutEndCostLittle) {
 TEST_F(HostileResourceTest, MalformedOffers) {
   BrokerProcess broker(directory_, {});
   const int before = Baseline(broker);
-  const UniqueFd memory = MakeMemfd(4096, F_SEAL_SHRINK | F_SEAL_GROW);
+  const os::UniqueFd memory = MakeMemfd(4096, F_SEAL_SHRINK | F_SEAL_GROW);
   const int fds[] = {memory.get(), memory.get()};
   const auto offer = [&](RawClient* client, uint64_t token, int fd_count) {
-    auto message = MakeMessage<OfferHandle>();
+    auto message = wire::MakeMessage<wire::OfferHandle>();
     message.token = token;
-    return SendMessage(client->channel.get(), &message, sizeof(message), fds, fd_count).ok();
+    return os::SendMessage(client->channel.get(), &message, sizeof(message), fds, fd_count).ok();
   };
   const std::vector<std::pair<const char*, std::function<bool(RawClient*)>>> attacks = {
       {"no descriptor", [&](RawClient* c) { return offer(c, 1, 0); }},
@@ -367,17 +367,17 @@ TEST_F(HostileResourceTest, MalformedOffers) {
       {"one token twice", [&](RawClient* c) { return offer(c, 1, 1) && offer(c, 1, 1); }},
       {"too many offers",
        [&](RawClient* c) {
-         for (int i = 0; i <= kMaxOffers; ++i) {
+         for (int i = 0; i <= wire::kMaxOffers; ++i) {
            if (!offer(c, static_cast<uint64_t>(i), 1)) return false;
          }
          return true;
        }},
       {"another message",
        [&](RawClient* c) {
-         const auto message = MakeMessage<ResourceHandle>();
-         return SendMessage(c->channel.get(), &message, sizeof(message), fds, 1).ok();
+         const auto message = wire::MakeMessage<wire::ResourceHandle>();
+         return os::SendMessage(c->channel.get(), &message, sizeof(message), fds, 1).ok();
        }},
-      {"one byte", [&](RawClient* c) { return SendMessage(c->channel.get(), "x", 1).ok(); }},
+      {"one byte", [&](RawClient* c) { return os::SendMessage(c->channel.get(), "x", 1).ok(); }},
   };
   for (const auto& [name, attack] : attacks) {
     RawClient client(broker);
@@ -396,9 +396,9 @@ TEST_F(HostileResourceTest, OffersItsOwnSockets) {
     RawClient client(broker, false);
     uint64_t token = 0;
     for (const int fd : {client.channel.get(), client.transport.get(), client.broker->socket()}) {
-      auto message = MakeMessage<OfferHandle>();
+      auto message = wire::MakeMessage<wire::OfferHandle>();
       message.token = ++token;
-      ASSERT_TRUE(SendMessage(client.channel.get(), &message, sizeof(message), &fd, 1).ok());
+      ASSERT_TRUE(os::SendMessage(client.channel.get(), &message, sizeof(message), &fd, 1).ok());
     }
   }
   EXPECT_TRUE(SettlesAt(broker, before));
@@ -462,14 +462,14 @@ TEST_F(HostileResourceTest, BrokenStringsWriteNoLog) {
 TEST_F(HostileResourceTest, ConnectionsAreAskedForRightly) {
   BrokerProcess broker(directory_, {.config = "[resources]\nmax_connections_per_user = 2\n"});
   TestClient unnamed(broker.socket());
-  Welcome welcome;
+  wire::Welcome welcome;
   ASSERT_TRUE(unnamed.Greet(&welcome));
-  EXPECT_TRUE(unnamed.Send(MakeMessage<OpenResources>()));
+  EXPECT_TRUE(unnamed.Send(wire::MakeMessage<wire::OpenResources>()));
   EXPECT_TRUE(unnamed.IsClosedByPeer());
   {
     RawClient twice(broker);
-    EXPECT_TRUE(twice.broker->Send(MakeMessage<OpenResources>()));
-    ResourcesOpened opened;
+    EXPECT_TRUE(twice.broker->Send(wire::MakeMessage<wire::OpenResources>()));
+    wire::ResourcesOpened opened;
     ASSERT_TRUE(twice.broker->Receive(&opened));
     EXPECT_EQ(opened.status, EALREADY);
     RawClient second(broker);
@@ -533,4 +533,4 @@ TEST_F(HostileResourceTest, ShortLivesLeaveNothing) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::broker

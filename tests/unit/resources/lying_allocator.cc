@@ -20,41 +20,42 @@
 #include "proto/resource_messages.h"
 #include "tests/unit/resources/lying_allocator.h"
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 constexpr int kSocketFd = 3;
 
-absl::Status Say(const MemoryAllocated& answer, const std::vector<int>& fds) {
-  return SendMessage(kSocketFd, &answer, sizeof(answer), fds.data(), static_cast<int>(fds.size()));
+absl::Status Say(const wire::MemoryAllocated& answer, const std::vector<int>& fds) {
+  return os::SendMessage(kSocketFd, &answer, sizeof(answer), fds.data(),
+                         static_cast<int>(fds.size()));
 }
 
-absl::Status SayVulkan(const AllocateMemory& request, uint64_t map_offset, uint32_t mappable,
+absl::Status SayVulkan(const wire::AllocateMemory& request, uint64_t map_offset, uint32_t mappable,
                        int fd) {
-  auto answer = MakeMessage<VulkanAllocated>();
+  auto answer = wire::MakeMessage<wire::VulkanAllocated>();
   answer.request_id = request.request_id;
   answer.allocation_bytes = request.size_bytes;
   answer.map_offset = map_offset;
   answer.mappable = mappable;
   std::fill(std::begin(answer.device_uuid), std::end(answer.device_uuid), uint8_t{3});
   std::fill(std::begin(answer.driver_uuid), std::end(answer.driver_uuid), uint8_t{4});
-  return SendMessage(kSocketFd, &answer, sizeof(answer), &fd, 1);
+  return os::SendMessage(kSocketFd, &answer, sizeof(answer), &fd, 1);
 }
 
 // A TCP socket whose last close takes kLingerS, or as long as this process lives.
-UniqueFd Lingering() {
-  const UniqueFd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+os::UniqueFd Lingering() {
+  const os::UniqueFd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address = {};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t size = sizeof(address);
   const auto raw = reinterpret_cast<sockaddr*>(&address);
-  UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  os::UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (::bind(listener.get(), raw, size) != 0 || ::listen(listener.get(), 1) != 0 ||
       ::getsockname(listener.get(), raw, &size) != 0 || ::connect(socket.get(), raw, size) != 0) {
-    return UniqueFd();
+    return os::UniqueFd();
   }
-  static std::vector<UniqueFd>& readers = *new std::vector<UniqueFd>;
+  static std::vector<os::UniqueFd>& readers = *new std::vector<os::UniqueFd>;
   readers.emplace_back(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
   const std::string some(64 * 1024, 'x');
   while (::send(socket.get(), some.data(), some.size(), MSG_DONTWAIT) > 0) {
@@ -64,12 +65,12 @@ UniqueFd Lingering() {
   return socket;
 }
 
-absl::Status Lie(const AllocateMemory& request) {
-  auto answer = MakeMessage<MemoryAllocated>();
+absl::Status Lie(const wire::AllocateMemory& request) {
+  auto answer = wire::MakeMessage<wire::MemoryAllocated>();
   answer.request_id = request.request_id;
   answer.descriptor_count = 1;
   const uint64_t right_size = std::max<uint64_t>(request.size_bytes, 4096);
-  const absl::StatusOr<UniqueFd> good = CreateLentMemory("lie", right_size);
+  const absl::StatusOr<os::UniqueFd> good = os::CreateLentMemory("lie", right_size);
   if (!good.ok()) return good.status();
   const int fd = good->get();
   switch (static_cast<AllocatorLie>(request.size_bytes)) {
@@ -83,8 +84,8 @@ absl::Status Lie(const AllocateMemory& request) {
       answer.status = ENOMEM;
       return Say(answer, {fd});
     case AllocatorLie::kTooManyDescriptors:
-      answer.descriptor_count = kMaxResourceDescriptors + 4;
-      return Say(answer, std::vector<int>(kMaxResourceDescriptors + 4, fd));
+      answer.descriptor_count = wire::kMaxResourceDescriptors + 4;
+      return Say(answer, std::vector<int>(wire::kMaxResourceDescriptors + 4, fd));
     case AllocatorLie::kOtherRequest:
       answer.request_id += 1;
       return Say(answer, {fd});
@@ -92,7 +93,7 @@ absl::Status Lie(const AllocateMemory& request) {
       std::memset(answer.message, 'x', sizeof(answer.message));
       return Say(answer, {fd});
     case AllocatorLie::kShortMessage:
-      return SendMessage(kSocketFd, &answer, sizeof(answer) / 2, &fd, 1);
+      return os::SendMessage(kSocketFd, &answer, sizeof(answer) / 2, &fd, 1);
     case AllocatorLie::kTwice: {
       const absl::Status first = Say(answer, {fd});
       return first.ok() ? Say(answer, {fd}) : first;
@@ -102,17 +103,17 @@ absl::Status Lie(const AllocateMemory& request) {
     case AllocatorLie::kPipe: {
       int ends[2];
       if (::pipe(ends) != 0) return absl::ErrnoToStatus(errno, "pipe");
-      const UniqueFd read(ends[0]), write(ends[1]);
+      const os::UniqueFd read(ends[0]), write(ends[1]);
       return Say(answer, {read.get()});
     }
     case AllocatorLie::kSmaller: {
-      const absl::StatusOr<UniqueFd> small = CreateLentMemory("lie", 1);
+      const absl::StatusOr<os::UniqueFd> small = os::CreateLentMemory("lie", 1);
       return small.ok() ? Say(answer, {small->get()}) : small.status();
     }
     case AllocatorLie::kLingers:
       return Say(answer, {Lingering().get()});
     case AllocatorLie::kUnsealed: {
-      const UniqueFd unsealed(::memfd_create("lie", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+      const os::UniqueFd unsealed(::memfd_create("lie", MFD_CLOEXEC | MFD_ALLOW_SEALING));
       if (::ftruncate(unsealed.get(), 4096) != 0) return absl::ErrnoToStatus(errno, "ftruncate");
       return Say(answer, {unsealed.get()});
     }
@@ -123,7 +124,7 @@ absl::Status Lie(const AllocateMemory& request) {
     case AllocatorLie::kVulkanLingers:
       return SayVulkan(request, 0, 0, Lingering().get());
     case AllocatorLie::kVulkanUnsealed: {
-      const UniqueFd unsealed(::memfd_create("lie", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+      const os::UniqueFd unsealed(::memfd_create("lie", MFD_CLOEXEC | MFD_ALLOW_SEALING));
       if (::ftruncate(unsealed.get(), 8192) != 0) return absl::ErrnoToStatus(errno, "ftruncate");
       return SayVulkan(request, 64, 1, unsealed.get());
     }
@@ -135,9 +136,10 @@ absl::Status Lie(const AllocateMemory& request) {
     case AllocatorLie::kNone:
       break;
   }
-  if (request.backing == static_cast<uint32_t>(ResourceBacking::kVulkan)) {
+  if (request.backing == static_cast<uint32_t>(wire::ResourceBacking::kVulkan)) {
     // At byte 64 if it can be mapped: memory of one page more than was asked for.
-    const absl::StatusOr<UniqueFd> more = CreateLentMemory("lie", request.size_bytes + 4096);
+    const absl::StatusOr<os::UniqueFd> more =
+        os::CreateLentMemory("lie", request.size_bytes + 4096);
     if (!more.ok()) return more.status();
     return SayVulkan(request, 64, request.size_bytes % 2 == 0 ? 1 : 0, more->get());
   }
@@ -146,8 +148,8 @@ absl::Status Lie(const AllocateMemory& request) {
 
 // As an allocator on Windows answers: the one texture that the test asks for, two layers of 64x32
 // RGBA8. A texture of width 1 comes without its fence.
-absl::Status AnswerTexture(const AllocateTexture& request) {
-  auto answer = MakeMessage<MemoryAllocated>();
+absl::Status AnswerTexture(const wire::AllocateTexture& request) {
+  auto answer = wire::MakeMessage<wire::MemoryAllocated>();
   answer.request_id = request.request_id;
   const bool whole = request.width == 64 && request.height == 32 && request.depth == 1 &&
                      request.array_layers == 2 && request.channel_order == 0x10B5 &&
@@ -157,8 +159,8 @@ absl::Status AnswerTexture(const AllocateTexture& request) {
     answer.status = EINVAL;
     return Say(answer, {});
   }
-  const absl::StatusOr<UniqueFd> resource = CreateLentMemory("texture", 4096);
-  const absl::StatusOr<UniqueFd> fence = CreateLentMemory("fence", 4096);
+  const absl::StatusOr<os::UniqueFd> resource = os::CreateLentMemory("texture", 4096);
+  const absl::StatusOr<os::UniqueFd> fence = os::CreateLentMemory("fence", 4096);
   if (!resource.ok() || !fence.ok()) return absl::InternalError("no memory");
   std::vector<int> fds = {resource->get()};
   if (whole) fds.push_back(fence->get());
@@ -169,21 +171,21 @@ absl::Status AnswerTexture(const AllocateTexture& request) {
 
 int Main() {
   while (true) {
-    char packet[kMaxBrokerMessageBytes];
-    const auto size = ReceiveMessage(kSocketFd, packet, sizeof(packet), nullptr, 0);
-    AllocateMemory request = {};
-    AllocateTexture texture = {};
+    char packet[wire::kMaxBrokerMessageBytes];
+    const auto size = os::ReceiveMessage(kSocketFd, packet, sizeof(packet), nullptr, 0);
+    wire::AllocateMemory request = {};
+    wire::AllocateTexture texture = {};
     if (!size.ok() || *size == 0) return 0;
-    if (ParseMessage(packet, *size, &texture)) {
+    if (wire::ParseMessage(packet, *size, &texture)) {
       if (!AnswerTexture(texture).ok()) return 1;
       continue;
     }
-    if (!ParseMessage(packet, *size, &request)) return 0;
+    if (!wire::ParseMessage(packet, *size, &request)) return 0;
     if (!Lie(request).ok()) return 1;
   }
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::broker
 
-int main() { return sluice::Main(); }
+int main() { return sluice::broker::Main(); }

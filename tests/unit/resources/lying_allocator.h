@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace sluice {
+namespace sluice::broker {
 
 enum class AllocatorLie : uint64_t {
   kNoDescriptor = 1,    // Success without memory.
@@ -33,4 +33,4 @@ enum class AllocatorLie : uint64_t {
 // How long closing such a socket takes.
 inline constexpr int kLingerS = 8;
 
-}  // namespace sluice
+}  // namespace sluice::broker

@@ -11,7 +11,7 @@
 
 #include "tests/unit/resources/raw_client.h"
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 class LyingAllocatorTest : public ResourceTest, public testing::WithParamInterface<AllocatorLie> {};
@@ -156,4 +156,4 @@ INSTANTIATE_TEST_SUITE_P(
                     AllocatorLie::kVulkanLingers, AllocatorLie::kVulkanUnasked));
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::broker

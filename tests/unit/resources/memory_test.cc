@@ -14,7 +14,7 @@
 #include "proto/resource_messages.h"
 #include "tests/unit/resources/raw_client.h"
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 class MemoryTest : public ResourceTest {};
@@ -30,7 +30,7 @@ int TryToWrite(int fd) {
   if (::ftruncate(fd, 0) == 0) return 5;
   ::fchmod(fd, 0666);  // May work, for the owner; must not help.
   const std::string link = "/proc/self/fd/" + std::to_string(fd);
-  const UniqueFd again(::open(link.c_str(), O_RDWR | O_CLOEXEC));
+  const os::UniqueFd again(::open(link.c_str(), O_RDWR | O_CLOEXEC));
   if (!again.valid()) return 0;
   if (::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, again.get(), 0) != MAP_FAILED) {
     return 6;
@@ -128,22 +128,22 @@ TEST_F(MemoryTest, ImportTakesOnlySealedMemory) {
   }
   int pipe_ends[2];
   ASSERT_EQ(::pipe2(pipe_ends, O_CLOEXEC), 0);
-  const UniqueFd pipe_read(pipe_ends[0]);
-  const UniqueFd pipe_write(pipe_ends[1]);
-  const UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
-  const UniqueFd folder(::open("/", O_RDONLY | O_CLOEXEC));
-  const UniqueFd file(::open(directory_.path().c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  const os::UniqueFd pipe_read(pipe_ends[0]);
+  const os::UniqueFd pipe_write(pipe_ends[1]);
+  const os::UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  const os::UniqueFd folder(::open("/", O_RDONLY | O_CLOEXEC));
+  const os::UniqueFd file(::open(directory_.path().c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
   ASSERT_EQ(::ftruncate(file.get(), 4096), 0);
-  const UniqueFd unsealed = MakeMemfd(4096, 0);
-  const UniqueFd half = MakeMemfd(4096, F_SEAL_SHRINK);
-  const UniqueFd small = MakeMemfd(4095, F_SEAL_SHRINK | F_SEAL_GROW);
+  const os::UniqueFd unsealed = MakeMemfd(4096, 0);
+  const os::UniqueFd half = MakeMemfd(4096, F_SEAL_SHRINK);
+  const os::UniqueFd small = MakeMemfd(4095, F_SEAL_SHRINK | F_SEAL_GROW);
   const int before = broker.CountOpenDescriptors();
   for (const int fd : {pipe_read.get(), pipe_write.get(), null.get(), folder.get(), file.get(),
                        unsealed.get(), half.get(), small.get()}) {
     EXPECT_EQ(sluice_import(client.get(), &info, fd, &read, &write), SLUICE_INVALID_ARGUMENT) << fd;
   }
   EXPECT_TRUE(SettlesAt(broker, before));
-  const UniqueFd good = MakeMemfd(4096, F_SEAL_SHRINK | F_SEAL_GROW);
+  const os::UniqueFd good = MakeMemfd(4096, F_SEAL_SHRINK | F_SEAL_GROW);
   ASSERT_EQ(sluice_import(client.get(), &info, good.get(), &read, &write), SLUICE_OK)
       << sluice_error_text();
   sluice_handle in = client.Export(read, SLUICE_READ);
@@ -160,10 +160,10 @@ TEST_F(MemoryTest, ImportsCountInWhole) {
   Client client(broker.endpoint());
   sluice_capability read, write;
   const sluice_create_info info = BufferInfo(1);
-  const UniqueFd large = MakeMemfd((1 << 20) + 1, F_SEAL_SHRINK | F_SEAL_GROW);
+  const os::UniqueFd large = MakeMemfd((1 << 20) + 1, F_SEAL_SHRINK | F_SEAL_GROW);
   EXPECT_EQ(sluice_import(client.get(), &info, large.get(), &read, &write), SLUICE_LIMIT);
   EXPECT_NE(std::string(sluice_error_text()).find("max_bytes_per_user"), std::string::npos);
-  const UniqueFd exact = MakeMemfd((1 << 20) - 1, F_SEAL_SHRINK | F_SEAL_GROW);
+  const os::UniqueFd exact = MakeMemfd((1 << 20) - 1, F_SEAL_SHRINK | F_SEAL_GROW);
   for (int i = 0; i < 3; ++i) {  // What was counted is given back.
     ASSERT_EQ(sluice_import(client.get(), &info, exact.get(), &read, &write), SLUICE_OK)
         << sluice_error_text();
@@ -178,8 +178,8 @@ TEST_F(MemoryTest, ImportsCountInWhole) {
 TEST_F(MemoryTest, ImportsKeepTheirLimits) {
   BrokerProcess broker(directory_, {});
   Client client(broker.endpoint());
-  const UniqueFd sealed = MakeMemfd(4096, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
-  const UniqueFd read_only(
+  const os::UniqueFd sealed = MakeMemfd(4096, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+  const os::UniqueFd read_only(
       ::open(("/proc/self/fd/" + std::to_string(sealed.get())).c_str(), O_RDONLY | O_CLOEXEC));
   const sluice_create_info info = BufferInfo(4096);
   sluice_capability read, write;
@@ -204,8 +204,8 @@ TEST_F(MemoryTest, ReadOnlyImportsAreNotSealed) {
   };
   for (const Row& row : {Row{0, 0, SLUICE_UNSUPPORTED}, Row{0, SLUICE_TRUST_READERS, SLUICE_OK},
                          Row{F_SEAL_FUTURE_WRITE, 0, SLUICE_OK}}) {
-    const UniqueFd memory = MakeMemfd(4096, F_SEAL_SHRINK | F_SEAL_GROW | row.seal);
-    const UniqueFd read_only(
+    const os::UniqueFd memory = MakeMemfd(4096, F_SEAL_SHRINK | F_SEAL_GROW | row.seal);
+    const os::UniqueFd read_only(
         ::open(("/proc/self/fd/" + std::to_string(memory.get())).c_str(), O_RDONLY | O_CLOEXEC));
     sluice_create_info info = BufferInfo(4096);
     info.flags = row.flags;
@@ -234,7 +234,7 @@ TEST_F(MemoryTest, WriteSealedImportsSaySo) {
   Client client(broker.endpoint());
   const sluice_create_info info = BufferInfo(4096);
   for (const int seal : {F_SEAL_WRITE, F_SEAL_FUTURE_WRITE, F_SEAL_WRITE | F_SEAL_SEAL}) {
-    const UniqueFd memory = MakeMemfd(4096, F_SEAL_SHRINK | F_SEAL_GROW | seal);
+    const os::UniqueFd memory = MakeMemfd(4096, F_SEAL_SHRINK | F_SEAL_GROW | seal);
     sluice_capability read, write;
     ASSERT_EQ(sluice_import(client.get(), &info, memory.get(), &read, &write), SLUICE_OK);
     sluice_handle handle = {};
@@ -261,8 +261,8 @@ TEST_F(MemoryTest, BackingsAreWhatTheySay) {
   ASSERT_EQ(sluice_create(client.get(), &info, &read, &write), SLUICE_OK) << sluice_error_text();
   sluice_handle handle = client.Export(read, SLUICE_READ);
   EXPECT_EQ(handle.size_bytes, 64u * 32 * 4);
-  ASSERT_EQ(handle.int_count, static_cast<uint32_t>(kGrallocIntCount));
-  EXPECT_EQ(handle.ints[0], kGrallocMagic);
+  ASSERT_EQ(handle.int_count, static_cast<uint32_t>(wire::kGrallocIntCount));
+  EXPECT_EQ(handle.ints[0], wire::kGrallocMagic);
   EXPECT_EQ(handle.ints[2], 64);
   EXPECT_EQ(handle.ints[4], 256);
   void* memory = nullptr;
@@ -340,4 +340,4 @@ TEST_F(MemoryTest, AllocatorIsReplaced) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::broker

@@ -16,7 +16,7 @@
 
 #include "tests/unit/resources/raw_client.h"
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 // One HTTP/2 frame.
@@ -237,4 +237,4 @@ TEST_F(RapidResetTest, OpenCallsBeforeSettings) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::broker

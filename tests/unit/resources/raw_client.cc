@@ -14,7 +14,7 @@
 #include "broker/event_loop.h"
 #include "broker/os/local_socket.h"
 
-namespace sluice {
+namespace sluice::broker {
 
 const std::string& SharedEndpoint() {
   static const TestDirectory directory;
@@ -25,18 +25,18 @@ const std::string& SharedEndpoint() {
 
 RawClient::RawClient(const BrokerProcess& process, bool with_stub)
     : broker(std::make_unique<TestClient>(process.socket())) {
-  auto hello = MakeMessage<Hello>();
-  SetString(hello.features, kResourcesFeature);
+  auto hello = wire::MakeMessage<wire::Hello>();
+  wire::SetString(hello.features, wire::kResourcesFeature);
   EXPECT_TRUE(broker->Send(hello));
-  Welcome welcome;
+  wire::Welcome welcome;
   EXPECT_TRUE(broker->Receive(&welcome));
-  EXPECT_TRUE(broker->Send(MakeMessage<OpenResources>()));
-  EXPECT_TRUE(WaitReadable(broker->socket(), kTestTimeoutMs).ok());
-  char packet[kMaxBrokerMessageBytes];
-  std::vector<UniqueFd> fds;
-  const auto size = ReceiveMessage(broker->socket(), packet, sizeof(packet), &fds, 2);
-  ResourcesOpened opened;
-  EXPECT_TRUE(size.ok() && ParseMessage(packet, *size, &opened));
+  EXPECT_TRUE(broker->Send(wire::MakeMessage<wire::OpenResources>()));
+  EXPECT_TRUE(os::WaitReadable(broker->socket(), kTestTimeoutMs).ok());
+  char packet[wire::kMaxBrokerMessageBytes];
+  std::vector<os::UniqueFd> fds;
+  const auto size = os::ReceiveMessage(broker->socket(), packet, sizeof(packet), &fds, 2);
+  wire::ResourcesOpened opened;
+  EXPECT_TRUE(size.ok() && wire::ParseMessage(packet, *size, &opened));
   EXPECT_EQ(fds.size(), 2u) << opened.message;
   if (fds.size() != 2) return;
   transport = std::move(fds[0]);
@@ -73,8 +73,8 @@ bool ResourceTest::SettlesAt(const BrokerProcess& broker, int count) {
   return settles;
 }
 
-UniqueFd MakeMemfd(uint64_t size, int seals) {
-  UniqueFd fd(::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+os::UniqueFd MakeMemfd(uint64_t size, int seals) {
+  os::UniqueFd fd(::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   EXPECT_EQ(::ftruncate(fd.get(), static_cast<off_t>(size)), 0);
   EXPECT_EQ(::fcntl(fd.get(), F_ADD_SEALS, seals), 0);
   return fd;
@@ -96,4 +96,4 @@ int Forked::Wait() {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-}  // namespace sluice
+}  // namespace sluice::broker

@@ -17,15 +17,15 @@
 #include "tests/unit/broker/broker_process.h"
 #include "tests/unit/resources/client.h"
 
-namespace sluice {
+namespace sluice::broker {
 
 // The two descriptors, and a stub on the first unless it is wanted raw.
 struct RawClient {
   explicit RawClient(const BrokerProcess& broker, bool with_stub = true);
 
   std::unique_ptr<TestClient> broker;
-  UniqueFd transport;  // Invalid once the stub has it.
-  UniqueFd channel;
+  os::UniqueFd transport;  // Invalid once the stub has it.
+  os::UniqueFd channel;
   std::unique_ptr<v1::Resources::Stub> stub;
 };
 
@@ -43,7 +43,7 @@ class ResourceTest : public testing::Test {
 };
 
 // A memfd of `size` bytes with those seals.
-UniqueFd MakeMemfd(uint64_t size, int seals);
+os::UniqueFd MakeMemfd(uint64_t size, int seals);
 
 // A child process that runs `child` and exits with what it returns; killed and reaped at the end.
 class Forked {
@@ -57,4 +57,4 @@ class Forked {
   pid_t pid_;
 };
 
-}  // namespace sluice
+}  // namespace sluice::broker

@@ -11,7 +11,7 @@
 #include "broker/event_loop.h"
 #include "tests/unit/resources/raw_client.h"
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 class SharingTest : public ResourceTest {};
@@ -330,7 +330,7 @@ TEST_F(SharingTest, ForkedChildsHoldEndsWithIt) {
 TEST_F(SharingTest, RefusedExportsCloseNothing) {
   BrokerProcess broker(directory_, {});
   Client client(broker.endpoint());
-  const UniqueFd standard_input(::dup(0));
+  const os::UniqueFd standard_input(::dup(0));
   ASSERT_EQ(::dup2(MakeMemfd(1, 0).get(), 0), 0);
   sluice_handle handle = {};
   handle.struct_size = sizeof(handle);
@@ -383,4 +383,4 @@ TEST_F(SharingTest, LabelsAreUtf8) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::broker

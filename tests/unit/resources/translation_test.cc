@@ -6,7 +6,7 @@
 
 #include <string>
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 // A label that is longer than its room is cut where a character ends.
@@ -20,7 +20,7 @@ TEST(TranslationTest, LabelsAreCutBetweenCharacters) {
       message.set_label(label);
       sluice_description description = {};
       description.struct_size = sizeof(description);
-      ASSERT_TRUE(FromDescription(message, &description).ok());
+      ASSERT_TRUE(client::FromDescription(message, &description).ok());
       const std::string cut = description.label;
       EXPECT_EQ(cut, label.substr(0, cut.size()));
       EXPECT_GT(cut.size() + character.size(), kRoom);
@@ -32,7 +32,7 @@ TEST(TranslationTest, LabelsAreCutBetweenCharacters) {
   description.struct_size = sizeof(description);
   for (const std::string& whole : {std::string(), std::string("short"), std::string(kRoom, 'x')}) {
     message.set_label(whole);
-    ASSERT_TRUE(FromDescription(message, &description).ok());
+    ASSERT_TRUE(client::FromDescription(message, &description).ok());
     EXPECT_EQ(description.label, whole);
   }
 }
@@ -44,7 +44,7 @@ TEST(TranslationTest, BuffersHaveNoImageFields) {
     info.struct_size = sizeof(info);
     info.shape.size_bytes = 64;
     change(&info.shape);
-    return std::string(ToCreateRequest(info).status().message());
+    return std::string(client::ToCreateRequest(info).status().message());
   };
   EXPECT_EQ(refusal([](sluice_shape*) {}), "");
   const auto names = [&](const char* field, void (*change)(sluice_shape*)) {
@@ -58,4 +58,4 @@ TEST(TranslationTest, BuffersHaveNoImageFields) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::broker

@@ -7,7 +7,7 @@
 
 #include "tests/unit/resources/client.h"
 
-namespace sluice {
+namespace sluice::broker {
 namespace {
 
 // A turn that does not come is waited for as long as was said, and not at all with 0.
@@ -195,4 +195,4 @@ TEST(TurnsTest, ClosedWatchesDoNotCount) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::broker

@@ -27,11 +27,11 @@
 #include "proto/image_format.h"
 #include "proto/status_macros.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
-absl::StatusOr<AdapterId> AdapterOf(const DeviceObject& device) {
-  AdapterId id;
+absl::StatusOr<os::AdapterId> AdapterOf(const DeviceObject& device) {
+  os::AdapterId id;
   cl_bool valid = CL_FALSE;
   cl().clGetDeviceInfo(device.handle, CL_DEVICE_LUID_VALID_KHR, sizeof(valid), &valid, nullptr);
   if (valid != CL_TRUE || cl().clGetDeviceInfo(device.handle, CL_DEVICE_LUID_KHR, id.size(),
@@ -58,24 +58,26 @@ bool IsAligned(const ContextObject& context, uint64_t offset) {
 
 // All of the memory up to the object's end, verified and mapped. The descriptor is not needed after
 // that.
-absl::StatusOr<SharedMapping> MapImported(int fd, const pb::ImportedMemory& where, uint64_t bytes) {
-  ASSIGN_OR_RETURN(const ForeignMemory memory, DescribeForeignMemory(fd));
+absl::StatusOr<os::SharedMapping> MapImported(int fd, const pb::ImportedMemory& where,
+                                              uint64_t bytes) {
+  ASSIGN_OR_RETURN(const os::ForeignMemory memory, os::DescribeForeignMemory(fd));
   if (!memory.mappable()) {
     return absl::FailedPreconditionError(
         "the memory is not sealed: it could shrink under the device");
   }
   if (where.writable() && !memory.writable)
     return absl::FailedPreconditionError("the memory cannot be written");
-  RETURN_IF_ERROR(CheckLayout({.offset = where.offset(), .row_bytes = bytes}, memory.size_bytes));
-  return SharedMapping::Map(fd, where.offset() + bytes, where.writable());
+  RETURN_IF_ERROR(
+      os::CheckLayout({.offset = where.offset(), .row_bytes = bytes}, memory.size_bytes));
+  return os::SharedMapping::Map(fd, where.offset() + bytes, where.writable());
 }
 
-void CL_CALLBACK Unmap(cl_mem, void* mapping) { delete static_cast<SharedMapping*>(mapping); }
+void CL_CALLBACK Unmap(cl_mem, void* mapping) { delete static_cast<os::SharedMapping*>(mapping); }
 
 // The driver has made `memory` in the mapping: it goes when the driver has destroyed the object,
 // which commands in flight postpone.
-cl_int LeaveMappingToDriver(SharedMapping mapping, MemoryObject* memory) {
-  auto drivers = std::make_unique<SharedMapping>(std::move(mapping));
+cl_int LeaveMappingToDriver(os::SharedMapping mapping, MemoryObject* memory) {
+  auto drivers = std::make_unique<os::SharedMapping>(std::move(mapping));
   const cl_int status =
       cl().clSetMemObjectDestructorCallback(memory->handle.get(), &Unmap, drivers.get());
   if (status != CL_SUCCESS) {
@@ -100,10 +102,10 @@ cl_int Charge(Session& session, uint64_t bytes, MemoryObject* memory) {
 }
 
 // The driver's image in the mapping, if it lies there as the client says.
-cl_int MakeImage(const pb::CreateImportedImage& cmd, const ImageLayout& layout, uint8_t* host,
+cl_int MakeImage(const pb::CreateImportedImage& cmd, const wire::ImageLayout& layout, uint8_t* host,
                  MemoryObject* memory) {
-  const cl_image_format format = DecodeImageFormat(cmd.format());
-  cl_image_desc desc = DecodeImageDesc(cmd.desc());
+  const cl_image_format format = wire::DecodeImageFormat(cmd.format());
+  cl_image_desc desc = wire::DecodeImageDesc(cmd.desc());
   desc.image_row_pitch = layout.row_pitch;
   desc.image_slice_pitch = 0;
   cl_int status = CL_SUCCESS;
@@ -137,9 +139,9 @@ absl::Status OpenTexture(Session& session, const pb::CreateImportedImage& cmd, i
   ASSIGN_OR_RETURN(const auto hands,
                    FindChangeOfHands(device, CL_EXTERNAL_MEMORY_HANDLE_D3D11_TEXTURE_KHR,
                                      "cl_khr_external_memory_d3d11_texture"));
-  ASSIGN_OR_RETURN(const uintptr_t handle, GraphicsHandleOf(fd));
+  ASSIGN_OR_RETURN(const uintptr_t handle, os::GraphicsHandleOf(fd));
   if (cmd.memory().keyed_mutex()) {
-    ASSIGN_OR_RETURN(const AdapterId adapter, AdapterOf(device));
+    ASSIGN_OR_RETURN(const os::AdapterId adapter, AdapterOf(device));
     ASSIGN_OR_RETURN(hands->mutex, session.options().open_keyed_mutex(fd, adapter));
   }
   // The driver keeps a reference of its own: "importing ... does not transfer ownership of the
@@ -150,8 +152,8 @@ absl::Status OpenTexture(Session& session, const pb::CreateImportedImage& cmd, i
                                           reinterpret_cast<cl_mem_properties>(device.handle),
                                           CL_MEM_DEVICE_HANDLE_LIST_END_KHR,
                                           0};
-  const cl_image_format format = DecodeImageFormat(cmd.format());
-  const cl_image_desc desc = DecodeImageDesc(cmd.desc());
+  const cl_image_format format = wire::DecodeImageFormat(cmd.format());
+  const cl_image_desc desc = wire::DecodeImageDesc(cmd.desc());
   cl_int status = CL_SUCCESS;
   const cl_mem_flags flags =
       cmd.flags() & (CL_MEM_READ_WRITE | CL_MEM_READ_ONLY | CL_MEM_WRITE_ONLY);
@@ -165,10 +167,10 @@ absl::Status OpenTexture(Session& session, const pb::CreateImportedImage& cmd, i
 
 HandlerResult ImportTexture(Session& session, const pb::CreateImportedImage& cmd, int fd,
                             std::shared_ptr<MemoryObject> memory, Call& call) {
-  const cl_image_desc desc = DecodeImageDesc(cmd.desc());
-  const size_t element_bytes = ElementBytes(DecodeImageFormat(cmd.format()));
-  ImageLayout layout;
-  if (!LayOutImage(desc, element_bytes, 0, &layout))
+  const cl_image_desc desc = wire::DecodeImageDesc(cmd.desc());
+  const size_t element_bytes = wire::ElementBytes(wire::DecodeImageFormat(cmd.format()));
+  wire::ImageLayout layout;
+  if (!wire::LayOutImage(desc, element_bytes, 0, &layout))
     return Refuse(call, "no layout that the device could use");
   if (const cl_int status = session.CheckNew(cmd.mem_id()); status != CL_SUCCESS) return status;
   if (const cl_int status = Charge(session, layout.bytes, memory.get()); status != CL_SUCCESS)
@@ -190,12 +192,14 @@ HandlerResult ImportTexture(Session& session, const pb::CreateImportedImage& cmd
 absl::Status CheckOpaque(const OpaqueImporter& importer, const pb::CreateImportedBuffer& cmd,
                          int fd) {
   const pb::ImportedMemory& memory = cmd.memory();
-  const auto check = [](absl::string_view whose, absl::string_view said, const DeviceUuid& own) {
-    DeviceUuid uuid = {};
+  const auto check = [](absl::string_view whose, absl::string_view said,
+                        const os::DeviceUuid& own) {
+    os::DeviceUuid uuid = {};
     if (said.size() == uuid.size()) std::copy(said.begin(), said.end(), uuid.begin());
     if (said.size() == uuid.size() && uuid == own) return absl::OkStatus();
-    return absl::FailedPreconditionError(absl::StrCat(
-        "the memory's ", whose, " is ", UuidText(uuid), ", the context's is ", UuidText(own)));
+    return absl::FailedPreconditionError(absl::StrCat("the memory's ", whose, " is ",
+                                                      os::UuidText(uuid), ", the context's is ",
+                                                      os::UuidText(own)));
   };
   RETURN_IF_ERROR(check("device", memory.device_uuid(), importer.device_uuid));
   if (importer.driver_uuid.has_value())
@@ -203,13 +207,14 @@ absl::Status CheckOpaque(const OpaqueImporter& importer, const pb::CreateImporte
   if (cmd.size() == 0) return absl::InvalidArgumentError("a buffer of no bytes");
   if (memory.offset() != 0 && !memory.shadow())
     return absl::UnimplementedError("a buffer begins where the memory does");
-  RETURN_IF_ERROR(
-      CheckLayout({.offset = memory.offset(), .row_bytes = cmd.size()}, memory.allocation_bytes()));
-  return CheckDeviceMemory(fd);
+  RETURN_IF_ERROR(os::CheckLayout({.offset = memory.offset(), .row_bytes = cmd.size()},
+                                  memory.allocation_bytes()));
+  return os::CheckDeviceMemory(fd);
 }
 
-HandlerResult ImportDeviceMemory(Session& session, const pb::CreateImportedBuffer& cmd, UniqueFd fd,
-                                 std::shared_ptr<MemoryObject> memory, Call& call) {
+HandlerResult ImportDeviceMemory(Session& session, const pb::CreateImportedBuffer& cmd,
+                                 os::UniqueFd fd, std::shared_ptr<MemoryObject> memory,
+                                 Call& call) {
   const absl::StatusOr<OpaqueImporter> importer = FindOpaqueImporter(*memory->context);
   if (!importer.ok()) return Refuse(call, importer.status().message());
   if (const absl::Status good = CheckOpaque(*importer, cmd, fd.get()); !good.ok())
@@ -231,7 +236,7 @@ HandlerResult ImportDeviceMemory(Session& session, const pb::CreateImportedBuffe
 
 HandlerResult HandleCreateImportedBuffer(Session& session, const pb::CreateImportedBuffer& cmd,
                                          Call& call) {
-  absl::StatusOr<UniqueFd> fd = session.imports().Take(cmd.mem_id());
+  absl::StatusOr<os::UniqueFd> fd = session.imports().Take(cmd.mem_id());
   if (!fd.ok()) return fd.status();
   auto memory = std::make_shared<MemoryObject>();
   memory->id = cmd.mem_id();
@@ -245,7 +250,7 @@ HandlerResult HandleCreateImportedBuffer(Session& session, const pb::CreateImpor
     return Refuse(call, "the device does not work in the host's memory");
   if (!IsAligned(*memory->context, cmd.memory().offset()))
     return Refuse(call, "the offset does not suit the device");
-  absl::StatusOr<SharedMapping> mapping = MapImported(fd->get(), cmd.memory(), cmd.size());
+  absl::StatusOr<os::SharedMapping> mapping = MapImported(fd->get(), cmd.memory(), cmd.size());
   if (!mapping.ok()) return Refuse(call, mapping.status().message());
   if (const cl_int status = Charge(session, cmd.size(), memory.get()); status != CL_SUCCESS)
     return status;
@@ -261,7 +266,7 @@ HandlerResult HandleCreateImportedBuffer(Session& session, const pb::CreateImpor
 
 HandlerResult HandleCreateImportedImage(Session& session, const pb::CreateImportedImage& cmd,
                                         Call& call) {
-  absl::StatusOr<UniqueFd> fd = session.imports().Take(cmd.mem_id());
+  absl::StatusOr<os::UniqueFd> fd = session.imports().Take(cmd.mem_id());
   if (!fd.ok()) return fd.status();
   auto memory = std::make_shared<MemoryObject>();
   memory->id = cmd.mem_id();
@@ -273,17 +278,17 @@ HandlerResult HandleCreateImportedImage(Session& session, const pb::CreateImport
     return CL_INVALID_IMAGE_DESCRIPTOR;
   if (cmd.memory().handle() != pb::IMPORTED_HANDLE_MEMORY)
     return ImportTexture(session, cmd, fd->get(), std::move(memory), call);
-  const cl_image_desc desc = DecodeImageDesc(cmd.desc());
-  ImageLayout layout;
-  if (!LayOutImage(desc, ElementBytes(DecodeImageFormat(cmd.format())), cmd.memory().row_pitch(),
-                   &layout)) {
+  const cl_image_desc desc = wire::DecodeImageDesc(cmd.desc());
+  wire::ImageLayout layout;
+  if (!wire::LayOutImage(desc, wire::ElementBytes(wire::DecodeImageFormat(cmd.format())),
+                         cmd.memory().row_pitch(), &layout)) {
     return Refuse(call, "no layout that the device could use");
   }
   if (!ImagesWorkInHostMemory(memory->context.get(), desc.image_type))
     return Refuse(call, "the device does not work in the host's memory");
   if (!IsAligned(*memory->context, cmd.memory().offset()))
     return Refuse(call, "the offset does not suit the device");
-  absl::StatusOr<SharedMapping> mapping = MapImported(fd->get(), cmd.memory(), layout.bytes);
+  absl::StatusOr<os::SharedMapping> mapping = MapImported(fd->get(), cmd.memory(), layout.bytes);
   if (!mapping.ok()) return Refuse(call, mapping.status().message());
   memory->is_image = true;
   memory->image_type = desc.image_type;
@@ -300,4 +305,4 @@ HandlerResult HandleCreateImportedImage(Session& session, const pb::CreateImport
   return session.Add(cmd.mem_id(), std::move(memory));
 }
 
-}  // namespace sluice
+}  // namespace sluice::worker

@@ -16,12 +16,12 @@
 #include "proto/handle_messages.h"
 #include "proto/status_macros.h"
 
-namespace sluice {
+namespace sluice::worker {
 namespace {
 
-std::string Bytes(const DeviceUuid& uuid) { return std::string(uuid.begin(), uuid.end()); }
+std::string Bytes(const os::DeviceUuid& uuid) { return std::string(uuid.begin(), uuid.end()); }
 
-using SemaphoreFds = std::array<UniqueFd, 2>;
+using SemaphoreFds = std::array<os::UniqueFd, 2>;
 
 // The descriptors for the client.
 absl::StatusOr<SemaphoreFds> MakeSemaphores(MemoryObject* memory) {
@@ -37,22 +37,22 @@ absl::StatusOr<SemaphoreFds> MakeSemaphores(MemoryObject* memory) {
 
 absl::Status SendShadow(Session& session, const MemoryObject& memory,
                         const SemaphoreFds& semaphores) {
-  ASSIGN_OR_RETURN(const UniqueFd fd, memory.shadow->memory->Export());
-  HandleMessage message = {};
-  message.magic = kHandleMagic;
-  message.type = HandleMessageType::kShadowMemory;
+  ASSIGN_OR_RETURN(const os::UniqueFd fd, memory.shadow->memory->Export());
+  wire::HandleMessage message = {};
+  message.magic = wire::kHandleMagic;
+  message.type = wire::HandleMessageType::kShadowMemory;
   message.size = memory.shadow->memory->allocation_bytes();
   message.address = memory.id;
   const int descriptors[] = {fd.get(), semaphores[0].get(), semaphores[1].get()};
-  return SendMessage(session.handle_channel(), &message, sizeof(message), descriptors,
-                     memory.semaphores != nullptr ? 3 : 1);
+  return os::SendMessage(session.handle_channel(), &message, sizeof(message), descriptors,
+                         memory.semaphores != nullptr ? 3 : 1);
 }
 
 // What changes hands, a shadow or an imported texture, and what happens to it on the way.
 struct HandOver {
   std::shared_ptr<MemoryObject> memory;
   std::shared_ptr<MemoryObject> image;  // Null: nothing is copied.
-  Size3 region;
+  wire::Size3 region;
   bool semaphore = false;
 };
 
@@ -182,7 +182,7 @@ HandlerResult Enqueue(Session& session, const Command& cmd, bool semaphore,
   if (semaphore) what.memory->CountOrderIn(&session.semaphored_count);
   if (cmd.image_id() != 0) {
     what.image = session.objects().Find<MemoryObject>(cmd.image_id());
-    what.region = DecodeSize3(cmd.region());
+    what.region = wire::DecodeSize3(cmd.region());
     if (!IsInImage(*what.image, {}, what.region)) return CL_INVALID_VALUE;
   }
   if (what.memory->hands->acquire == nullptr) return StandFor(enqueue, what, direction.copy);
@@ -260,4 +260,4 @@ HandlerResult HandleEnqueueReleaseShadow(Session& session, const pb::EnqueueRele
   return ChangeHands(session, cmd, cmd.signal_semaphore(), kRelease);
 }
 
-}  // namespace sluice
+}  // namespace sluice::worker

@@ -29,7 +29,7 @@ FakeDaemon* g_daemon = nullptr;
 }  // namespace
 
 // What sluice.cc has for the entry points under test.
-namespace sluice {
+namespace sluice::client {
 
 sluice_status Fail(sluice_status status, const std::string& why) {
   g_daemon->text = why;
@@ -41,7 +41,7 @@ sluice_status Told(const absl::Status& status) {
 }
 sluice_status NullArgument() { return Fail(SLUICE_INVALID_ARGUMENT, "a null argument"); }
 
-}  // namespace sluice
+}  // namespace sluice::client
 
 sluice_status sluice_export(sluice_connection*, const sluice_capability*, sluice_access,
                             sluice_handle* handle) {
@@ -74,7 +74,7 @@ sluice_status sluice_release(sluice_connection*, const sluice_hold* hold, uint32
   return g_daemon->turn;
 }
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 using sharing::FakeDirect3d;
@@ -268,4 +268,4 @@ TEST_F(D3d11TextureTest, EarlierGenerationIsNoEnd) {
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::client

@@ -15,7 +15,7 @@
 #include "client_icd/sharing/d3d/d3d_object.h"
 #include "tests/unit/client_icd/d3d/fake_direct3d.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 namespace {
 
 constexpr UINT kShared = D3D11_RESOURCE_MISC_SHARED;
@@ -29,7 +29,7 @@ template <typename T, typename Typed>
 D3dSubresource<T> Describe(Typed* texture, UINT index = 0, bool same_adapter = true) {
   D3dSubresource<T> from;
   from.shape = ShapeOf<T>(texture);
-  from.resource = ComPtr<typename T::Resource>::Share(texture);
+  from.resource = os::ComPtr<typename T::Resource>::Share(texture);
   from.given = texture;
   from.index = index;
   from.extent = *ExtentOf(from.shape, index);
@@ -52,7 +52,7 @@ class D3dHandlesTest : public testing::Test {
                                               bool same_adapter = true) {
     FakeDirect3d::Texture* const texture = direct3d_.NewTexture(desc);
     return std::make_unique<D3dObject<Direct3d11>>(
-        nullptr, ComPtr<ID3D11Device>::Share(direct3d_.device()),
+        nullptr, os::ComPtr<ID3D11Device>::Share(direct3d_.device()),
         Describe<Direct3d11>(texture->get(), index, same_adapter));
   }
   std::unique_ptr<D3dObject<Direct3d11>> MakeBuffer(UINT misc) {
@@ -63,11 +63,11 @@ class D3dHandlesTest : public testing::Test {
     D3dSubresource<Direct3d11> from;
     ID3D11Buffer* const buffer = direct3d_.NewBuffer(desc)->get();
     from.shape = ShapeOf<Direct3d11>(buffer);
-    from.resource = ComPtr<ID3D11Resource>::Share(buffer);
+    from.resource = os::ComPtr<ID3D11Resource>::Share(buffer);
     from.extent = *ExtentOf(from.shape, 0);
     from.same_adapter = true;
     return std::make_unique<D3dObject<Direct3d11>>(
-        nullptr, ComPtr<ID3D11Device>::Share(direct3d_.device()), std::move(from));
+        nullptr, os::ComPtr<ID3D11Device>::Share(direct3d_.device()), std::move(from));
   }
   // With a shadow that the worker has opened.
   std::unique_ptr<D3dObject<Direct3d11>> MakeShadowed(UINT index = 0) {
@@ -82,8 +82,8 @@ class D3dHandlesTest : public testing::Test {
   // What a worker does that has it, between an acquire and a release.
   void WorkerTakesAndGives() {
     EXPECT_FALSE(direct3d_.mutex_held);
-    EXPECT_EQ(direct3d_.mutex_key, kTextureUsersKey);
-    direct3d_.mutex_key = kTextureMakersKey;
+    EXPECT_EQ(direct3d_.mutex_key, os::kTextureUsersKey);
+    direct3d_.mutex_key = os::kTextureMakersKey;
   }
 
   FakeDirect3d direct3d_;
@@ -101,7 +101,7 @@ TEST_F(D3dHandlesTest, SharedTextureIsExported) {
     EXPECT_EQ(exported->kind, ExportedMemory::Kind::kD3d11Texture);
     EXPECT_FALSE(exported->keyed_mutex);
     EXPECT_EQ(direct3d_.shared_access, DXGI_SHARED_RESOURCE_READ | DXGI_SHARED_RESOURCE_WRITE);
-    const auto handle = GraphicsHandleOf(exported->fd.get());
+    const auto handle = os::GraphicsHandleOf(exported->fd.get());
     ASSERT_TRUE(handle.ok()) << handle.status();
     EXPECT_EQ(reinterpret_cast<HANDLE>(*handle), direct3d_.shared_handle);
     EXPECT_TRUE(::SetEvent(direct3d_.shared_handle));
@@ -308,14 +308,14 @@ TEST_F(D3dHandlesTest, MutexIsTakenAroundEachCopy) {
     WorkerTakesAndGives();
     EXPECT_EQ(object->CopyFromShadow(ShadowSync::kHost, Soon()), CL_SUCCESS);
     EXPECT_EQ(direct3d_.TakeLog(), "take0 ours0>app1 end flush give0 ");
-    EXPECT_EQ(direct3d_.mutex_key, kTextureMakersKey);
+    EXPECT_EQ(direct3d_.mutex_key, os::kTextureMakersKey);
   }
 }
 
 // The wait for the mutex has the acquire's own bound; late is an error, and nothing is copied.
 TEST_F(D3dHandlesTest, MutexThatComesLate) {
   const auto object = MakeShadowed();
-  direct3d_.mutex_key = kTextureUsersKey;  // The worker has it.
+  direct3d_.mutex_key = os::kTextureUsersKey;  // The worker has it.
   EXPECT_EQ(object->CopyToShadow(ShadowSync::kHost, absl::Now() + absl::Seconds(7)),
             CL_OUT_OF_RESOURCES);
   EXPECT_GT(direct3d_.acquire_bound, 6000u);
@@ -363,7 +363,7 @@ TEST_F(D3dHandlesTest, CopyThatDoesNotEnd) {
   direct3d_.removed_reason = S_OK;
   EXPECT_EQ(object->CopyToShadow(ShadowSync::kHost, Soon()), CL_SUCCESS);
   EXPECT_EQ(direct3d_.TakeLog(), "take0 app0>ours0 end flush give1 ");
-  direct3d_.mutex_key = kTextureMakersKey;
+  direct3d_.mutex_key = os::kTextureMakersKey;
 }
 
 // What the worker never took, since another object of the acquire failed, is taken back; what it
@@ -424,9 +424,9 @@ TEST_F(D3dHandlesTest, GoesElsewhereWhereRepliesAreHandled) {
   const auto thread = std::make_shared<D3dThread>(/*callers_only=*/false);
   const int device_before = direct3d_.device_references;
   const auto make = [&] {
-    return std::make_unique<D3dObject<Direct3d11>>(thread,
-                                                   ComPtr<ID3D11Device>::Share(direct3d_.device()),
-                                                   Describe<Direct3d11>(texture->get()));
+    return std::make_unique<D3dObject<Direct3d11>>(
+        thread, os::ComPtr<ID3D11Device>::Share(direct3d_.device()),
+        Describe<Direct3d11>(texture->get()));
   };
   make();
   EXPECT_EQ(texture->references, 1);
@@ -435,7 +435,7 @@ TEST_F(D3dHandlesTest, GoesElsewhereWhereRepliesAreHandled) {
   thread->Post([&go] { go.WaitForNotification(); });
   auto object = make();
   const int held = 1 + direct3d_.device_references - device_before;
-  direct3d_.only_thread = ThisThreadNumber();
+  direct3d_.only_thread = os::ThisThreadNumber();
   {
     const CommandStream::Handling handling;
     object = nullptr;
@@ -452,15 +452,16 @@ TEST_F(D3dHandlesTest, GoesElsewhereWhereRepliesAreHandled) {
 // A device of one thread is not touched where another thread handles replies: the thread that made
 // the last call lets go, at the end of its next one; nor does any other thread's call do it.
 TEST_F(D3dHandlesTest, GoesAtHomeIfTheDeviceIsOfOneThread) {
-  direct3d_.only_thread = ThisThreadNumber();
+  direct3d_.only_thread = os::ThisThreadNumber();
   FakeDirect3d::Texture* const texture = direct3d_.NewTexture(FakeDirect3d::Desc(0));
   const auto thread = std::make_shared<D3dThread>(/*callers_only=*/true);
   auto object = std::make_unique<D3dObject<Direct3d11>>(
-      thread, ComPtr<ID3D11Device>::Share(direct3d_.device()),
+      thread, os::ComPtr<ID3D11Device>::Share(direct3d_.device()),
       Describe<Direct3d11>(texture->get()));
   ASSERT_EQ(object->BeginImported(Soon()), CL_SUCCESS);
-  auto share = std::make_unique<D3dShare<Direct3d11>>(
-      ComPtr<ID3D11Device>::Share(direct3d_.device()), /*user_sync=*/false, /*callers_only=*/true);
+  auto share =
+      std::make_unique<D3dShare<Direct3d11>>(os::ComPtr<ID3D11Device>::Share(direct3d_.device()),
+                                             /*user_sync=*/false, /*callers_only=*/true);
   std::thread([&] {
     const CommandStream::Handling handling;
     EXPECT_NE(object->key().object, 0u);
@@ -497,7 +498,7 @@ TEST_F(D3dHandlesTest, VolumesHaveNoHandle) {
   from.shape.kind = D3dShape::Kind::kTexture3d;
   from.shape.nt_handle = true;
   from.same_adapter = true;
-  D3dObject<Direct3d11> object(nullptr, ComPtr<ID3D11Device>::Share(direct3d_.device()),
+  D3dObject<Direct3d11> object(nullptr, os::ComPtr<ID3D11Device>::Share(direct3d_.device()),
                                std::move(from));
   for (const auto& exported : {object.Export().status(), object.MakeShadow().status()})
     EXPECT_NE(exported.message().find("volumes"), absl::string_view::npos) << exported;
@@ -519,19 +520,19 @@ TEST(D3dWithoutNtHandles, Direct3d10) {
 // Wine's own Direct3D makes a texture with these flags or not; either way the answer is a reason,
 // and never a handle that is none.
 TEST(D3dOfThisSystem, SaysWhatItCannot) {
-  ComPtr<ID3D11Device> device;
+  os::ComPtr<ID3D11Device> device;
   if (FAILED(::D3D11CreateDevice(nullptr, D3D_DRIVER_TYPE_HARDWARE, nullptr, 0, nullptr, 0,
                                  D3D11_SDK_VERSION, device.out(), nullptr, nullptr)))
     GTEST_SKIP() << "no Direct3D 11 device (no display?)";
   for (const UINT misc : {kShared, kShared | kNtHandle, kKeyedMutex | kNtHandle}) {
     const D3D11_TEXTURE2D_DESC desc = FakeDirect3d::Desc(misc);
-    ComPtr<ID3D11Texture2D> texture;
+    os::ComPtr<ID3D11Texture2D> texture;
     if (FAILED(device->CreateTexture2D(&desc, nullptr, texture.out()))) continue;
     D3dObject<Direct3d11> object(nullptr, device, Describe<Direct3d11>(texture.get()));
     for (const bool shadow : {false, true}) {
       const auto exported = shadow ? object.MakeShadow() : object.Export();
       if (exported.ok()) {
-        EXPECT_TRUE(GraphicsHandleOf(exported->fd.get()).ok());
+        EXPECT_TRUE(os::GraphicsHandleOf(exported->fd.get()).ok());
       } else {
         EXPECT_FALSE(exported.status().message().empty());
       }
@@ -541,4 +542,4 @@ TEST(D3dOfThisSystem, SaysWhatItCannot) {
 }
 
 }  // namespace
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

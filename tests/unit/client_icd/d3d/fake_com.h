@@ -16,7 +16,7 @@
 #include <cstdlib>
 #include <cstring>
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 
 template <typename Interface>
 class FakeInterface {
@@ -57,4 +57,4 @@ class FakeInterface {
   void* methods_[256];
 };
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

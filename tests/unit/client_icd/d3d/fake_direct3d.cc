@@ -5,7 +5,7 @@
 
 #include "broker/os/threads.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 namespace {
 
 FakeDirect3d* g_direct3d = nullptr;
@@ -32,7 +32,7 @@ FakeDirect3d::Fence& FenceOf(ID3D11Fence* fence) {
 }
 
 void NoteThread() {
-  if (g_direct3d->only_thread != 0 && g_direct3d->only_thread != ThisThreadNumber())
+  if (g_direct3d->only_thread != 0 && g_direct3d->only_thread != os::ThisThreadNumber())
     ++g_direct3d->strangers;
 }
 
@@ -347,4 +347,4 @@ D3D11_TEXTURE2D_DESC FakeDirect3d::Desc(UINT misc_flags, UINT width, UINT height
   return desc;
 }
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

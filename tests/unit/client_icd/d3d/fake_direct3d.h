@@ -14,7 +14,7 @@
 
 #include "tests/unit/client_icd/d3d/fake_com.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 
 class FakeDirect3d {
  public:
@@ -116,4 +116,4 @@ class FakeDirect3d {
   FakeInterface<ID3D11Query> query_;
 };
 
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing

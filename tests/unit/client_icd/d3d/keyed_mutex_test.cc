@@ -12,27 +12,27 @@
 #include "broker/os/graphics_handle.h"
 #include "tests/unit/client_icd/d3d/fake_direct3d.h"
 
-namespace sluice {
+namespace sluice::client {
 namespace {
 
 using sharing::FakeDirect3d;
 
 // Of anything that has a handle.
-UniqueFd NewDescriptor(HANDLE* handle = nullptr) {
+os::UniqueFd NewDescriptor(HANDLE* handle = nullptr) {
   HANDLE const event = ::CreateEventW(nullptr, TRUE, FALSE, nullptr);
   if (handle != nullptr) *handle = event;
-  return AdoptGraphicsHandle(reinterpret_cast<uintptr_t>(event));
+  return os::AdoptGraphicsHandle(reinterpret_cast<uintptr_t>(event));
 }
 
 class KeyedMutexTest : public testing::Test {
  protected:
   KeyedMutexTest()
-      : device_(ComPtr<ID3D11Device1>::Of(direct3d_.device())),
+      : device_(os::ComPtr<ID3D11Device1>::Of(direct3d_.device())),
         texture_(direct3d_.NewTexture(FakeDirect3d::Desc(D3D11_RESOURCE_MISC_SHARED_KEYEDMUTEX |
                                                          D3D11_RESOURCE_MISC_SHARED_NTHANDLE))) {}
 
   FakeDirect3d direct3d_;
-  const ComPtr<ID3D11Device1> device_;
+  const os::ComPtr<ID3D11Device1> device_;
   FakeDirect3d::Texture* const texture_;
 };
 
@@ -40,52 +40,52 @@ class KeyedMutexTest : public testing::Test {
 // the user's key and given back with the maker's.
 TEST_F(KeyedMutexTest, OpensTakesAndGives) {
   HANDLE handle = nullptr;
-  const UniqueFd fd = NewDescriptor(&handle);
+  const os::UniqueFd fd = NewDescriptor(&handle);
   {
-    const auto mutex = OpenKeyedMutexOn(device_.get(), fd.get());
+    const auto mutex = worker::OpenKeyedMutexOn(device_.get(), fd.get());
     ASSERT_TRUE(mutex.ok()) << mutex.status();
     EXPECT_EQ(direct3d_.opened_resource, handle);
     EXPECT_GT(texture_->references, 1);
     EXPECT_TRUE(
-        absl::IsDeadlineExceeded((*mutex)->Acquire(kTextureUsersKey, absl::Milliseconds(5))));
+        absl::IsDeadlineExceeded((*mutex)->Acquire(os::kTextureUsersKey, absl::Milliseconds(5))));
     EXPECT_EQ(direct3d_.acquire_bound, 5u);
-    direct3d_.mutex_key = kTextureUsersKey;  // The maker gives it.
-    EXPECT_TRUE((*mutex)->Acquire(kTextureUsersKey, absl::Seconds(1)).ok());
-    EXPECT_TRUE((*mutex)->Release(kTextureMakersKey).ok());
-    EXPECT_EQ(direct3d_.mutex_key, kTextureMakersKey);
-    EXPECT_FALSE((*mutex)->Release(kTextureMakersKey).ok()) << "not held";
+    direct3d_.mutex_key = os::kTextureUsersKey;  // The maker gives it.
+    EXPECT_TRUE((*mutex)->Acquire(os::kTextureUsersKey, absl::Seconds(1)).ok());
+    EXPECT_TRUE((*mutex)->Release(os::kTextureMakersKey).ok());
+    EXPECT_EQ(direct3d_.mutex_key, os::kTextureMakersKey);
+    EXPECT_FALSE((*mutex)->Release(os::kTextureMakersKey).ok()) << "not held";
     direct3d_.acquire_sync = static_cast<HRESULT>(WAIT_ABANDONED);
-    EXPECT_TRUE(absl::IsDataLoss((*mutex)->Acquire(kTextureUsersKey, absl::Seconds(1))));
+    EXPECT_TRUE(absl::IsDataLoss((*mutex)->Acquire(os::kTextureUsersKey, absl::Seconds(1))));
   }
   EXPECT_EQ(texture_->references, 1);
 }
 
 // A texture that cannot be opened, or has no keyed mutex, says why and is let go.
 TEST_F(KeyedMutexTest, WhatIsNoSuchTexture) {
-  const UniqueFd fd = NewDescriptor();
+  const os::UniqueFd fd = NewDescriptor();
   direct3d_.open_shared = E_ACCESSDENIED;
-  const absl::Status refused = OpenKeyedMutexOn(device_.get(), fd.get()).status();
+  const absl::Status refused = worker::OpenKeyedMutexOn(device_.get(), fd.get()).status();
   EXPECT_NE(refused.message().find("OpenSharedResource1 answers 0x80070005"), std::string::npos)
       << refused;
   direct3d_.open_shared = S_OK;
   texture_->desc.MiscFlags = D3D11_RESOURCE_MISC_SHARED_NTHANDLE;
-  EXPECT_TRUE(absl::IsUnimplemented(OpenKeyedMutexOn(device_.get(), fd.get()).status()));
+  EXPECT_TRUE(absl::IsUnimplemented(worker::OpenKeyedMutexOn(device_.get(), fd.get()).status()));
   EXPECT_EQ(texture_->references, 1);
   direct3d_.opened_resource = nullptr;
-  EXPECT_TRUE(absl::IsInvalidArgument(OpenKeyedMutexOn(device_.get(), -1).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(worker::OpenKeyedMutexOn(device_.get(), -1).status()));
   EXPECT_EQ(direct3d_.opened_resource, nullptr);
 }
 
 // --- This system's own.
 
-std::optional<AdapterId> FirstAdapter() {
-  ComPtr<IDXGIFactory1> factory;
-  ComPtr<IDXGIAdapter> adapter;
+std::optional<os::AdapterId> FirstAdapter() {
+  os::ComPtr<IDXGIFactory1> factory;
+  os::ComPtr<IDXGIAdapter> adapter;
   DXGI_ADAPTER_DESC desc;
   if (FAILED(::CreateDXGIFactory1(__uuidof(IDXGIFactory1), factory.out_void())) ||
       FAILED(factory->EnumAdapters(0, adapter.out())) || FAILED(adapter->GetDesc(&desc)))
     return std::nullopt;
-  AdapterId id;
+  os::AdapterId id;
   std::memcpy(id.data(), &desc.AdapterLuid, id.size());
   return id;
 }
@@ -93,17 +93,17 @@ std::optional<AdapterId> FirstAdapter() {
 // The adapter is found by its LUID and a device made on it, which then is asked for the texture:
 // what is none is refused there, and not before.
 TEST(KeyedMutexOfThisSystem, FindsTheAdapter) {
-  const std::optional<AdapterId> adapter = FirstAdapter();
+  const std::optional<os::AdapterId> adapter = FirstAdapter();
   if (!adapter) GTEST_SKIP() << "DXGI has no adapter (no display?)";
-  const UniqueFd fd = NewDescriptor();
+  const os::UniqueFd fd = NewDescriptor();
   for (int round = 0; round < 2; ++round) {
-    const absl::Status refused = OpenKeyedMutex(fd.get(), *adapter).status();
+    const absl::Status refused = os::OpenKeyedMutex(fd.get(), *adapter).status();
     EXPECT_NE(refused.message().find("OpenSharedResource1 answers"), std::string::npos) << refused;
   }
-  AdapterId other = *adapter;
+  os::AdapterId other = *adapter;
   other[0] ^= 0xff;
-  EXPECT_TRUE(absl::IsNotFound(OpenKeyedMutex(fd.get(), other).status()));
+  EXPECT_TRUE(absl::IsNotFound(os::OpenKeyedMutex(fd.get(), other).status()));
 }
 
 }  // namespace
-}  // namespace sluice
+}  // namespace sluice::client

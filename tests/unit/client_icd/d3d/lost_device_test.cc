@@ -13,7 +13,7 @@
 #include "client_icd/sharing/d3d/dx9_surface.h"
 #include "tests/unit/client_icd/d3d/fake_com.h"
 
-namespace sluice::sharing {
+namespace sluice::client::sharing {
 namespace {
 
 absl::Time InTime() { return absl::Now() + absl::Seconds(10); }
@@ -105,12 +105,12 @@ class RemovedDirect3d10 : public testing::Test {
     from.extent = *ExtentOf(from.shape, 0);
     from.element_bytes = is_buffer ? 1 : 4;
     if (is_buffer) {
-      from.resource = ComPtr<ID3D10Resource>::Share(buffer_.get());
+      from.resource = os::ComPtr<ID3D10Resource>::Share(buffer_.get());
     } else {
-      from.resource = ComPtr<ID3D10Resource>::Share(texture_.get());
+      from.resource = os::ComPtr<ID3D10Resource>::Share(texture_.get());
     }
     return std::make_unique<D3dObject<Direct3d10>>(
-        nullptr, ComPtr<ID3D10Device>::Share(device_.get()), std::move(from));
+        nullptr, os::ComPtr<ID3D10Device>::Share(device_.get()), std::move(from));
   }
   static constexpr D3dShape::Kind kKinds[] = {D3dShape::Kind::kBuffer, D3dShape::Kind::kTexture2d};
 
@@ -295,4 +295,4 @@ TEST_F(LostDirect3d9Ex, OneLockAtATime) {
 }
 
 }  // namespace
-}  // namespace sluice::sharing
+}  // namespace sluice::client::sharing
