@@ -13,11 +13,21 @@ CONFORMANCE = "tests/conformance"
 PUBLIC_HEADERS = {"client_icd/libsluice/sluice/sluice.h"}
 
 
+def read_rows():
+    """The table's rows: room, namespace, the rooms that it may include."""
+    section = tree.read(tree.ROOT / "ARCHITECTURE.md").split("\n## Rooms\n")[1].split("\n## ")[0]
+    return re.findall(r"^\| `([\w/]+)` \| ([^|]*) \|[^|]*\|([^|]*)\|$", section, re.M)
+
+
 def read_table():
     """room -> the rooms that it may include."""
-    section = tree.read(tree.ROOT / "ARCHITECTURE.md").split("\n## Rooms\n")[1].split("\n## ")[0]
-    rows = re.findall(r"^\| `([\w/]+)` \|[^|]*\|([^|]*)\|$", section, re.M)
-    return {room: set(re.findall(r"[\w/]+", may)) for room, may in rows}
+    return {room: set(re.findall(r"[\w/]+", may)) for room, _, may in read_rows()}
+
+
+def read_namespaces():
+    """room -> its namespace; none for C."""
+    names = {room: space.strip("`") for room, space, _ in read_rows()}
+    return {room: None if name == "C" else name if name == "sluice" else "sluice::" + name for room, name in names.items()}
 
 
 def room_of(name, rooms):
