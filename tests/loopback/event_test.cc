@@ -403,6 +403,15 @@ TEST_F(EventLoopbackTest, UserEventWithoutContext) {
             CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
 }
 
+// A command may wait for what has not ended on a queue that is none: it is refused, and the session
+// goes on (found by command_fuzzer).
+TEST_F(EventLoopbackTest, WaitsOnNoQueue) {
+  const uint64_t context = MakeContext();
+  const uint64_t gate = MakeUserEvent(context);
+  EXPECT_EQ(Completed(Marker(client_->NewId(), {gate})).status(), CL_INVALID_COMMAND_QUEUE);
+  EXPECT_EQ(Completed(Marker(MakeQueue(context))).status(), CL_COMPLETE);
+}
+
 // Profiling values come with the completion, of queues that profile.
 TEST_F(EventLoopbackTest, CompletionsCarryProfiles) {
   const uint64_t context = MakeContext();

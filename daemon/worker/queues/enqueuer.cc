@@ -68,7 +68,8 @@ Enqueuer::Enqueuer(Session& session, const pb::Enqueue& on)
       Fail(CL_INVALID_CONTEXT);
     } else {
       waits_.push_back(event->handle.get());
-      waits_elsewhere_ = waits_elsewhere_ || event->ends_with_later_of != queue_->lane.get();
+      waits_elsewhere_ = waits_elsewhere_ ||
+                         (queue_ != nullptr && event->ends_with_later_of != queue_->lane.get());
       if (ok() && queue_->device->quirks.aborts_on_failed_wait) CollectGuards(event);
     }
   }
