@@ -22,6 +22,7 @@
 #include "daemon/worker/driver_quirks.h"
 #include "daemon/worker/guards.h"
 #include "daemon/worker/memory/heap.h"
+#include "daemon/worker/memory/zero_fill.h"
 #include "daemon/worker/queues/own_commands.h"
 #include "daemon/worker/queues/queue_hints.h"
 #include "proto/heap_span.h"
@@ -80,6 +81,7 @@ struct ContextObject : Object {
   bool pins = false;  // Its driver moves memory that it has pinned faster (pins.h).
   // Whether images of a type can lie there too: known of those types that were asked for.
   absl::flat_hash_map<cl_mem_object_type, bool> images_in_heap;
+  OwedZeros zeros;
   // For work of ours: initial contents, chunks of transfers. In order.
   UniqueCl<cl_command_queue> own_queue;
   // The same, of one device each and with profiling: for transfers whose times the application is
@@ -121,6 +123,10 @@ struct QueueObject : Object {
   // In order: of newer commands, the driver was asked for no event. What they carry goes with the
   // next that has one.
   bool unmarked = false;
+  // Up to which OwedZeros::Definition a barrier of it waits.
+  uint64_t waits_for_defined = 0;
+  // In order: the newest that was told to wait for something, if that may not have ended.
+  UniqueCl<cl_event> last_waiting;
   std::vector<std::unique_ptr<struct Carried>> unmarked_carried;
   // In order: the newest that was told to wait for others, if it may still wait (KeptEvents).
   UniqueCl<cl_event> held;
@@ -211,9 +217,8 @@ struct EventObject : Object {
   UniqueCl<cl_event> handle;    // Null if the driver never saw the command:
   cl_int failed = CL_SUCCESS;   // it was refused, with this code, or is complete.
   uint64_t context_number = 0;  // Of the handle's ContextObject.
-  // The lane of a command that ends with a later one of its queue (CompletionOrder); else null. To
-  // compare only: the queue may be gone.
-  const class CompletionLane* ends_with_later_of = nullptr;
+  // The lane of a command that ends with a later one of its queue (CompletionOrder); else null.
+  std::shared_ptr<class CompletionLane> ends_with_later_of;
   bool is_complete() const { return handle.get() == nullptr && failed == CL_SUCCESS; }
   bool is_user = false;
   std::shared_ptr<Guard> guard;  // A user event's own, once something waits for it.

@@ -47,6 +47,7 @@ class UnmarkedLoopbackTest : public LoopbackTest {
     queue_ = MakeQueue(context_);
     buffer_ = MakeBuffer(context_, kCommands * kPart);
     kernel_ = MakeKernel(MakeProgram(context_));
+    ReadAll(queue_);  // It has been filled.
     fake_->ClearCalls();
   }
   void SetUp() override { Prepare(0); }

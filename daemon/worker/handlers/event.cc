@@ -26,7 +26,7 @@ HandlerResult HandleSetUserEventStatus(Session& session, const pb::SetUserEventS
 }
 
 HandlerResult HandleEnqueueMarker(Session& session, const pb::EnqueueMarker& cmd, Call&) {
-  Enqueuer enqueue(session, cmd.on());
+  Enqueuer enqueue(session, cmd.on(), Enqueuer::Zeros::kOwed);
   if (!enqueue.ok()) return enqueue.answer();
   if ((cmd.list_only() || enqueue.HasWaited()) && !enqueue.queue().in_order)
     return enqueue.RunByList();
@@ -39,7 +39,7 @@ HandlerResult HandleEnqueueMarker(Session& session, const pb::EnqueueMarker& cmd
 }
 
 HandlerResult HandleEnqueueBarrier(Session& session, const pb::EnqueueBarrier& cmd, Call&) {
-  Enqueuer enqueue(session, cmd.on());
+  Enqueuer enqueue(session, cmd.on(), Enqueuer::Zeros::kOwed);
   if (!enqueue.ok()) return enqueue.answer();
   // What comes later waits for the barriers before this one in any case.
   if (enqueue.HasWaited() && !enqueue.queue().in_order) return enqueue.RunByList();

@@ -48,9 +48,9 @@ cl_int ZeroImage(const MemoryObject& memory, const cl_image_desc& desc) {
   const cl_uint zeros[4] = {};
   const size_t origin[3] = {0, 0, 0};
   const cl_command_queue queue = memory.context->own_queue.get();
-  const cl_int status = cl().clEnqueueFillImage(queue, memory.handle.get(), zeros, origin,
-                                                wire::ExtentOf(desc).v, 0, nullptr, nullptr);
-  return status == CL_SUCCESS ? cl().clFinish(queue) : status;
+  memory.context->zeros.untold = true;  // Who comes next waits for it.
+  return cl().clEnqueueFillImage(queue, memory.handle.get(), zeros, origin, wire::ExtentOf(desc).v,
+                                 0, nullptr, nullptr);
 }
 
 cl_int WriteImage(const MemoryObject& memory, const cl_image_desc& desc,

@@ -68,12 +68,6 @@ TransferPlan RectPlan(Session& session, uint64_t mem_id, bool is_write, const Re
   return plan;
 }
 
-cl_int ZeroBuffer(const MemoryObject& memory) {
-  const cl_command_queue queue = memory.context->own_queue.get();
-  const cl_int status = EnqueueZeros(queue, memory.handle.get(), memory.size);
-  return status == CL_SUCCESS ? cl().clFinish(queue) : status;
-}
-
 // Without one, mapping is slower, not wrong: nothing fails for the want of it.
 void MakeMirror(Session& session, MemoryObject* memory) {
   if (!memory->context->pins || !session.quota().ChargeMemory(memory->size)) return;
@@ -115,7 +109,7 @@ cl_int MakeBuffer(const pb::CreateBuffer& cmd, std::string_view contents, Sessio
   }
   if (status != CL_SUCCESS) return status;
   if (held != nullptr) memory->LieIn(*held, held);
-  return host != nullptr ? CL_SUCCESS : ZeroBuffer(*memory);
+  return host != nullptr ? CL_SUCCESS : OweZeros(memory);
 }
 
 void PlaceAt(const HeapSpan& span, pb::MemoryPlacement* placement) {
@@ -271,7 +265,7 @@ HandlerResult HandleEnqueueReadBuffer(Session& session, const pb::EnqueueReadBuf
 
 HandlerResult HandleEnqueueWriteBuffer(Session& session, const pb::EnqueueWriteBuffer& cmd,
                                        Call& call) {
-  Enqueuer enqueue(session, cmd.on());
+  Enqueuer enqueue(session, cmd.on(), Enqueuer::Zeros::kOwed);
   MemoryObject* const memory = enqueue.Find<MemoryObject>(cmd.mem_id());
   if (!enqueue.ok()) return enqueue.answer();
   enqueue.SetFailsAsOurs();
@@ -284,6 +278,11 @@ HandlerResult HandleEnqueueWriteBuffer(Session& session, const pb::EnqueueWriteB
   const uint64_t bytes = is_rect ? rect.bytes : cmd.size();
   const std::string_view payload = call.frame.payload();
   if (bytes == 0) return CL_INVALID_VALUE;  // As a transfer it would never end.
+  const bool writes_all = !is_rect && bytes == memory->size && payload.size() == bytes;
+  if (const cl_int paid = enqueue.PayOrReplaceZeros(writes_all ? memory : nullptr);
+      paid != CL_SUCCESS) {
+    return paid;
+  }
   if (payload.empty()) {
     if (is_rect) return enqueue.RunTransfer(RectPlan(session, cmd.mem_id(), true, rect));
     TransferPlan plan = PlanOf(session, cmd.mem_id(), true);
@@ -323,6 +322,7 @@ HandlerResult HandleWriteInitialContents(Session& session, const pb::WriteInitia
   TransferPlan plan = PlanOf(session, cmd.mem_id(), true);
   if (plan.memory == nullptr || plan.memory->size == 0) return CL_INVALID_MEM_OBJECT;
   if (!session.MayAccept()) return CL_OUT_OF_RESOURCES;
+  if (const cl_int paid = PayZeros(plan.memory->context.get()); paid != CL_SUCCESS) return paid;
   plan.event_id = cmd.on().event_id();
   plan.queue = plan.memory->context->own_queue.get();
   plan.total_bytes = plan.memory->size;

@@ -6,6 +6,7 @@
 
 #include "daemon/worker/queues/printf_capture.h"
 #include "daemon/worker/replies.h"
+#include "proto/spin.h"
 
 namespace sluice::worker {
 namespace {
@@ -124,17 +125,32 @@ class CompletionLane {
 
 namespace {
 
-// Of those that nobody has read. Oldest first: the last has ended.
-void ReadStatuses(bool in_order, std::vector<CompletionLane::Item>* batch) {
+// A driver whose events are polled shows a command complete for a moment before it fails it by what
+// it waited for (580.159.04, H100: some microseconds after the user event was set).
+constexpr int64_t kMomentNs = 50'000;
+constexpr int64_t kLatestNs = 5'000'000;
+
+void WaitAMoment() {
+  for (const int64_t end = wire::MonotonicNs() + kMomentNs; wire::MonotonicNs() < end;) continue;
+}
+
+// Of those that nobody has read. Oldest first: the last has ended. `in_doubt`: something has failed
+// just now.
+void ReadStatuses(bool in_order, bool in_doubt, std::vector<CompletionLane::Item>* batch) {
   bool later_completed = false;
+  std::vector<CompletionLane::Item*> again;
   for (auto item = batch->rbegin(); item != batch->rend(); ++item) {
+    const bool ends_with_later = item->pending->order.ends_with_later;
     if (item->status == kNotRead) {
-      item->status = later_completed && item->pending->order.ends_with_later
-                         ? CL_COMPLETE
-                         : StatusOf(item->event->get());
+      item->status =
+          later_completed && ends_with_later ? CL_COMPLETE : StatusOf(item->event->get());
     }
+    if (in_doubt && !ends_with_later && item->status == CL_COMPLETE) again.push_back(&*item);
     later_completed = in_order && (later_completed || item->status == CL_COMPLETE);
   }
+  if (again.empty()) return;
+  WaitAMoment();
+  for (CompletionLane::Item* const item : again) item->status = StatusOf(item->event->get());
 }
 
 }  // namespace
@@ -267,6 +283,10 @@ void Completions::OnEnded(const PendingRef& pending, cl_int status) {
     }
   }
   if (lane != nullptr) return DeliverLane(lane);
+  if (status == CL_COMPLETE && in_doubt()) {
+    WaitAMoment();
+    status = kNotRead;
+  }
   Deliver(pending.get(), event->get(), status == kNotRead ? StatusOf(event->get()) : status);
 }
 
@@ -278,7 +298,7 @@ void Completions::DeliverLane(CompletionLane* lane) {
       absl::MutexLock lock(&mu_);
       if (!lane->Take(&batch)) return;
     }
-    ReadStatuses(lane->in_order(), &batch);
+    ReadStatuses(lane->in_order(), in_doubt(), &batch);
     {
       absl::MutexLock lock(&mu_);
       // Newest first, so that what is put back keeps its order.
@@ -334,8 +354,14 @@ void Completions::LeaveBehind(const Carried& carried) {
   if (left_behind_.size() > kMostLeftBehind) left_behind_.pop_front();
 }
 
+bool Completions::in_doubt() const {
+  return polls() && any_failed() &&
+         wire::MonotonicNs() < last_failure_ns_.load(std::memory_order_relaxed) + kLatestNs;
+}
+
 void Completions::SweepFailed() {
   any_failed_.store(true, std::memory_order_relaxed);
+  last_failure_ns_.store(wire::MonotonicNs(), std::memory_order_relaxed);
   Sweep(/*only_failed=*/true, nullptr);
 }
 

@@ -122,6 +122,8 @@ class Completions {
   void Watch(const PendingRef& pending, cl_event event);
   void UnlinkLocked(Pending* pending) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
+  // Something was failed just now: what reads as complete may fail yet.
+  bool in_doubt() const;
   static constexpr size_t kLooksAtOnce = 8;
   using Looks =
       absl::InlinedVector<std::pair<PendingRef, std::shared_ptr<const UniqueCl<cl_event>>>,
@@ -142,6 +144,7 @@ class Completions {
   Replies* const replies_;
   PrintfCapture* const printf_;
   std::atomic<bool> any_failed_ = false;
+  std::atomic<int64_t> last_failure_ns_ = 0;
   std::atomic<bool> polls_ = false;
   absl::Mutex mu_;
   Pending* first_ ABSL_GUARDED_BY(mu_) = nullptr;  // All that have not ended, doubly linked,

@@ -23,7 +23,10 @@ namespace sluice::worker {
 
 class Enqueuer {
  public:
-  Enqueuer(Session& session, const pb::Enqueue& on);
+  // What is done about new memory of the context that has not been filled (zero_fill.h): it is
+  // filled before, or the caller says what else (PayOrReplaceZeros).
+  enum class Zeros { kPaid, kOwed };  // Owed also by what touches no memory.
+  Enqueuer(Session& session, const pb::Enqueue& on, Zeros zeros = Zeros::kPaid);
 
   // Null, and ok() false, if the id is no object of that type. The first failure is the answer.
   template <typename T>
@@ -54,9 +57,14 @@ class Enqueuer {
     const cl_int status = enqueue(queue_->handle.get(), static_cast<cl_uint>(waits_.size()),
                                   waits(), marked ? event.out() : nullptr);
     if (status != CL_SUCCESS) return status;
+    if (replaces_zeros_of_ != nullptr) NoteDefinition(event.get());
     if (!marked) return LeaveUnmarked(std::move(carried));
     return Publish(std::move(event), std::move(carried));
   }
+
+  // `written`: the command writes all of this buffer, at once; null: it may see memory that is owed
+  // zeros. Before Run.
+  cl_int PayOrReplaceZeros(MemoryObject* written);
 
   // A transfer that the client feeds or takes in chunks (transfers.h).
   HandlerResult RunTransfer(TransferPlan plan);
@@ -104,12 +112,17 @@ class Enqueuer {
   // All of the wait list has completed, but only the driver can tell the times of the command: it
   // is given a list of something that has ended.
   void WaitForTheEnded();
+  // What comes next in the queue waits for what makes memory defined in others.
+  cl_int WaitForDefinedMemory();
   // Of what it waits for, and what waits for it (guards.h).
   void CollectGuards(EventObject* event);
   void GuardWaits();
+  void NoteDefinition(cl_event event);
+  // A command in the queue may wait for the application, and what is behind it too.
+  bool MayBeHeld();
   // Later commands find the command by its event, or by its place in the queue.
   // `ends_with_later_of`: of EventObject.
-  cl_int AddEvent(cl_event event, const CompletionLane* ends_with_later_of = nullptr);
+  cl_int AddEvent(cl_event event, std::shared_ptr<CompletionLane> ends_with_later_of = nullptr);
   void Fail(cl_int status) {
     if (status_ == CL_SUCCESS) status_ = status;
   }
@@ -138,6 +151,7 @@ class Enqueuer {
   const uint64_t mirror_mem_id_;
   const uint64_t mirror_offset_;
   QueueObject* queue_ = nullptr;
+  MemoryObject* replaces_zeros_of_ = nullptr;
   UniqueCl<cl_event> ended_;
   absl::InlinedVector<cl_event, 8> waits_;
   Guards guards_;

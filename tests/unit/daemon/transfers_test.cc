@@ -17,6 +17,14 @@ class TransfersTest : public LoopbackTest {
     const uint64_t context = MakeContext(device);
     queue_ = MakeQueue(context, device, flags);
     mem_ = MakeBuffer(context, kSize);
+    pb::Command command;  // What comes next finds it filled.
+    pb::EnqueueReadBuffer& body = *command.mutable_enqueue_read_buffer();
+    const uint64_t event = On(body.mutable_on(), queue_);
+    body.set_mem_id(mem_);
+    body.set_size(16);
+    client_->Send(command);
+    Completed(event);
+    fake_->ClearCalls();
   }
   uint64_t Write() {
     pb::Command command;
