@@ -53,9 +53,7 @@ root=${kept_root:-$work/root}
 mkdir -p "$out"
 
 # The client that containers of every distribution can have is the packages' own as well: there is one to test.
-if [ "$client" = portable ] && [ "$rpm" = yes ]; then
-  client=""  # The spec has no place for it yet.
-elif [ "$client" = portable ]; then
+if [ "$client" = portable ]; then
   client=$work/client
   echo "packages.sh: building the portable client; the log is $out/client.log"
   "$tree/deploy/portable/build.sh" "$client" >"$out/client.log" 2>&1 ||
@@ -119,6 +117,7 @@ build='cd /build/sluice-* && exec dpkg-buildpackage -us -uc'
   exec rpmbuild --nodeps -ba --define "_topdir /build/rpm" --define "_sourcedir /build" --define "_builddir /build" \
     --define "_srcrpmdir /build" --define "_rpmdir /build" --define "_rpmfilename %%{NAME}-%%{VERSION}-%%{RELEASE}.%%{ARCH}.rpm" \
     --define "optflags $flags" --define "_vpath_builddir obj-$(gcc -dumpmachine)" \
+    ${SLUICE_INSTALL_CLIENT:+--define "sluice_client $SLUICE_INSTALL_CLIENT"} \
     --define "_smp_mflags -j${DEB_BUILD_OPTIONS#parallel=}" /build/sluice.spec'
 "${lock[@]}" "$enter" run "$root" "${binds[@]}" -- env DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 \
   CCACHE_DIR=/var/cache/ccache DEB_BUILD_OPTIONS="parallel=${SLUICE_BUILD_JOBS:-$(nproc)}" \
