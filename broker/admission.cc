@@ -26,12 +26,14 @@ constexpr int kMessagesPerWakeUp = 8;
 Admission::~Admission() { Stop(); }
 
 void Admission::Listen(os::UniqueFd listener) {
+  thread_.Assert();
   os::RefuseDescriptors(listener.get());
   listener_ = std::move(listener);
   listener_watch_ = loop_->Watch(listener_.get(), [this] { OnAcceptable(); });
 }
 
 void Admission::Stop() {
+  thread_.Assert();
   loop_->Unwatch(&listener_watch_);
   loop_->CancelTimer(&accept_timer_);
   os::CloseElsewhere(std::move(listener_));
@@ -223,6 +225,7 @@ bool Admission::SendWelcomeTo(Connection* connection, std::string* why) {
 }
 
 void Admission::SnapshotReady() {
+  thread_.Assert();
   std::vector<uint64_t> waiting;
   for (const auto& [id, connection] : connections_) {
     if (connection->state == State::kWaiting) waiting.push_back(id);

@@ -27,6 +27,7 @@
 #include "broker/event_loop.h"
 #include "broker/os/peer_identity.h"
 #include "broker/os/scoped_handle.h"
+#include "broker/os/thread_checker.h"
 #include "broker/resources/hub.h"
 #include "broker/session_opener.h"
 #include "broker/slots.h"
@@ -87,6 +88,7 @@ class Admission {
   bool SendWelcomeTo(Connection* connection, std::string* why);
   void Close(uint64_t id, const std::string& violation);
 
+  os::ThreadChecker thread_;
   EventLoop* const loop_;
   Policy* const policy_;
   Workers* const workers_;

@@ -32,6 +32,7 @@ EventLoop::WatchId EventLoop::WatchHangUp(int fd, Task on_hang_up) {
 }
 
 EventLoop::WatchId EventLoop::WatchFor(os::Poller::Interest interest, int fd, Task task) {
+  thread_.Assert();
   const WatchId id = next_id_++;
   if (absl::Status added = poller_->Add(id, fd, interest); !added.ok()) {
     Log(LogLevel::kError, "broker", "cannot watch a descriptor",
@@ -43,6 +44,7 @@ EventLoop::WatchId EventLoop::WatchFor(os::Poller::Interest interest, int fd, Ta
 }
 
 void EventLoop::Unwatch(WatchId* id) {
+  thread_.Assert();
   const auto found = watches_.find(std::exchange(*id, 0));
   if (found == watches_.end()) return;
   poller_->Remove(found->first, found->second.fd);
@@ -50,6 +52,7 @@ void EventLoop::Unwatch(WatchId* id) {
 }
 
 EventLoop::TimerId EventLoop::AddTimer(int64_t delay_ms, Task task) {
+  thread_.Assert();
   const TimerId id = next_id_++;
   const int64_t due_ms = MonotonicMs() + std::max<int64_t>(delay_ms, 0);
   timers_[{due_ms, id}] = std::move(task);
@@ -58,6 +61,7 @@ EventLoop::TimerId EventLoop::AddTimer(int64_t delay_ms, Task task) {
 }
 
 void EventLoop::CancelTimer(TimerId* id) {
+  thread_.Assert();
   const auto found = timer_due_ms_.find(std::exchange(*id, 0));
   if (found == timer_due_ms_.end()) return;
   timers_.erase({found->second, found->first});
@@ -73,7 +77,10 @@ void EventLoop::Post(Task task) {
 }
 
 void EventLoop::Quit() {
-  Post([this] { quit_ = true; });
+  Post([this] {
+    thread_.Assert();
+    quit_ = true;
+  });
 }
 
 int EventLoop::MillisecondsToNextTimer() const {
@@ -101,6 +108,7 @@ void EventLoop::RunPosted() {
 }
 
 void EventLoop::Run() {
+  thread_.Attach();
   std::vector<uint64_t> ready;
   while (!quit_) {
     poller_->Wait(MillisecondsToNextTimer(), &ready);

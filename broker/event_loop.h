@@ -20,6 +20,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "broker/os/poller.h"
+#include "broker/os/thread_checker.h"
 
 namespace sluice::broker {
 
@@ -44,7 +45,8 @@ class EventLoop {
 
   void Post(Task task) ABSL_LOCKS_EXCLUDED(mutex_);  // Thread-safe.
 
-  void Run();   // Until Quit.
+  // Until Quit. The calling thread is the loop thread from now on.
+  void Run();
   void Quit();  // Thread-safe.
 
  private:
@@ -56,19 +58,19 @@ class EventLoop {
   explicit EventLoop(std::unique_ptr<os::Poller> poller) : poller_(std::move(poller)) {}
 
   WatchId WatchFor(os::Poller::Interest interest, int fd, Task task);
-  int MillisecondsToNextTimer() const;
-  void RunDueTimers();
+  int MillisecondsToNextTimer() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(thread_);
+  void RunDueTimers() ABSL_EXCLUSIVE_LOCKS_REQUIRED(thread_);
   void RunPosted() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const std::unique_ptr<os::Poller> poller_;  // Constant after construction.
 
-  // Loop thread only.
-  bool quit_ = false;
-  uint64_t next_id_ = 1;
-  std::map<WatchId, Watched> watches_;
-  std::map<std::pair<int64_t, TimerId>, Task>
-      timers_;  // By time of day of the monotonic clock, in ms.
-  std::map<TimerId, int64_t> timer_due_ms_;
+  os::ThreadChecker thread_;
+  bool quit_ ABSL_GUARDED_BY(thread_) = false;
+  uint64_t next_id_ ABSL_GUARDED_BY(thread_) = 1;
+  std::map<WatchId, Watched> watches_ ABSL_GUARDED_BY(thread_);
+  // By time of day of the monotonic clock, in ms.
+  std::map<std::pair<int64_t, TimerId>, Task> timers_ ABSL_GUARDED_BY(thread_);
+  std::map<TimerId, int64_t> timer_due_ms_ ABSL_GUARDED_BY(thread_);
 
   absl::Mutex mutex_;
   std::vector<Task> posted_ ABSL_GUARDED_BY(mutex_);

@@ -36,6 +36,7 @@ std::string PlainText(std::string_view bytes) {
 Probe::~Probe() { Cancel(); }
 
 void Probe::Cancel() {
+  thread_.Assert();
   watch_.Stop();
   loop_->CancelTimer(&timer_);
   KillAndReap(&child_, "probe");
@@ -49,6 +50,7 @@ Probe::Summary Probe::Copy() const {
 
 void Probe::Start(const WorkerLauncher& launcher, uint64_t memory_limit, int64_t timeout_ms,
                   std::function<void()> on_done) {
+  thread_.Assert();
   if (child_.valid()) return;
   on_done_ = std::move(on_done);
   timeout_ms_ = timeout_ms;

@@ -5,7 +5,7 @@
 // into a sealed memfd of its own, so that neither the probe nor a client can change what the next
 // client sees.
 //
-// Owner: the Broker. Loop thread only, but for bytes(). The probe runs vendors' code and is trusted
+// Owner: the Broker. Loop thread only, but for Copy. The probe runs vendors' code and is trusted
 // as a worker is: its time, its size and its exit status are checked.
 #pragma once
 
@@ -21,6 +21,7 @@
 #include "broker/event_loop.h"
 #include "broker/os/process.h"
 #include "broker/os/scoped_handle.h"
+#include "broker/os/thread_checker.h"
 
 namespace sluice::broker {
 
@@ -60,6 +61,7 @@ class Probe {
   void Finish(absl::StatusOr<std::string> snapshot);
   absl::StatusOr<std::string> Collect(const os::ExitStatus& status) const;
 
+  os::ThreadChecker thread_;
   EventLoop* const loop_;
   os::ChildProcess child_;
   ChildOutput said_;

@@ -34,6 +34,7 @@ std::string CommonFeatures(const std::string& peer_features) {
 }
 
 absl::Status SessionOpener::SendWelcome(int socket, const std::string& features) const {
+  thread_.Assert();
   auto welcome = wire::MakeMessage<wire::Welcome>();
   welcome.session_limit = static_cast<uint32_t>(
       std::min<uint64_t>(limits_.max_sessions_per_user, limits_.max_sessions));
@@ -67,6 +68,7 @@ absl::Status SessionOpener::SendSessionRefusal(int socket, uint64_t request_id,
 
 absl::Status SessionOpener::SendSession(int socket, uint64_t request_id,
                                         const SessionRequest& request) {
+  thread_.Assert();
   if (draining_) {
     return SendSessionRefusal(socket, request_id,
                               {ESHUTDOWN, "the daemon is about to stop and takes no new sessions"});

@@ -13,6 +13,7 @@
 #include "broker/children/workers.h"
 #include "broker/config/config.h"
 #include "broker/config/policy.h"
+#include "broker/os/thread_checker.h"
 #include "broker/probe.h"
 
 namespace sluice::broker {
@@ -44,6 +45,7 @@ class SessionOpener {
   static absl::Status SendSessionRefusal(int socket, uint64_t request_id, const Refusal& refusal);
 
  private:
+  os::ThreadChecker thread_;
   Policy* const policy_;
   Workers* const workers_;
   const Probe* const probe_;

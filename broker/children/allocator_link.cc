@@ -96,6 +96,7 @@ absl::Status AllocatorLink::Ask(wire::ResourceBacking backing, const ResourceSha
 
 void AllocatorLink::Allocate(const std::string& identity, wire::ResourceBacking backing,
                              const ResourceShape& shape, Done done) {
+  thread_.Assert();
   if (waiting_.CountOf(identity) >= kMaxWaiting) {
     return done(absl::ResourceExhaustedError("too many allocations at once; try again"));
   }
@@ -202,6 +203,7 @@ void AllocatorLink::Kill(const std::string& why) {
 }
 
 void AllocatorLink::Stop() {
+  thread_.Assert();
   exit_watch_.Stop();
   loop_->Unwatch(&socket_watch_);
   KillAndReap(&process_, "allocator");

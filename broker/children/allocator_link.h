@@ -25,6 +25,7 @@
 #include "broker/os/close_elsewhere.h"
 #include "broker/os/process.h"
 #include "broker/os/scoped_handle.h"
+#include "broker/os/thread_checker.h"
 #include "broker/resources/registry.h"
 #include "proto/resource_messages.h"
 
@@ -90,6 +91,7 @@ class AllocatorLink {
   void Answer(absl::StatusOr<AllocatedMemory> memory);
   void Kill(const std::string& why);
 
+  os::ThreadChecker thread_;
   EventLoop* const loop_;
   std::optional<os::UserIdentity> user_;
   std::vector<std::string> file_arguments_;

@@ -19,6 +19,7 @@ constexpr size_t kTimeBytes = sizeof("2024-01-31T10:00:00.123Z") - 1;
 }  // namespace
 
 absl::StatusOr<os::UniqueFd> ChildOutput::Open(LogField whose) {
+  thread_.Assert();
   Finish();
   whose_ = std::move(whose);
   absl::StatusOr<std::pair<os::UniqueFd, os::UniqueFd>> ends = os::CreateOutputPipe();
@@ -46,6 +47,7 @@ void ChildOutput::OnReadable() {
 }
 
 void ChildOutput::Take() {
+  thread_.Assert();
   for (int i = 0; i < kReadsAtOnce; ++i) {
     const std::string bytes = os::ReadPipe(pipe_.get(), kBytesPerWakeUp);
     if (bytes.empty()) break;
@@ -54,6 +56,7 @@ void ChildOutput::Take() {
 }
 
 void ChildOutput::Finish() {
+  thread_.Assert();
   if (!pipe_.valid()) return;
   Take();
   EndLine();

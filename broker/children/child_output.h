@@ -22,6 +22,7 @@
 #include "broker/config/policy.h"
 #include "broker/event_loop.h"
 #include "broker/os/scoped_handle.h"
+#include "broker/os/thread_checker.h"
 
 namespace sluice::broker {
 
@@ -51,6 +52,7 @@ class ChildOutput {
   void Tell(std::string_view line);
   void TellLeftOut();
 
+  os::ThreadChecker thread_;
   EventLoop* const loop_;
   const std::string component_;
   std::optional<LogField> whose_;

@@ -26,6 +26,7 @@ void KillAndReap(os::ChildProcess* process, const char* what) {
 
 void ChildWatch::Start(os::ChildProcess* process,
                        std::function<void(const os::ExitStatus&)> on_exit) {
+  thread_.Assert();
   Stop();
   process_ = process;
   on_exit_ = std::move(on_exit);
@@ -33,6 +34,7 @@ void ChildWatch::Start(os::ChildProcess* process,
 }
 
 void ChildWatch::Stop() {
+  thread_.Assert();
   loop_->Unwatch(&watch_);
   loop_->CancelTimer(&retry_timer_);
 }

@@ -11,6 +11,7 @@
 
 #include "broker/event_loop.h"
 #include "broker/os/process.h"
+#include "broker/os/thread_checker.h"
 
 namespace sluice::broker {
 
@@ -36,6 +37,7 @@ class ChildWatch {
  private:
   void OnEnded();
 
+  os::ThreadChecker thread_;
   EventLoop* const loop_;
   os::ChildProcess* process_ = nullptr;
   std::function<void(const os::ExitStatus&)> on_exit_;

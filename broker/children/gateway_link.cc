@@ -159,6 +159,7 @@ GatewayLink::~GatewayLink() {
 }
 
 void GatewayLink::Start() {
+  thread_.Assert();
   const absl::Status started = Spawn();
   if (started.ok()) return;
   Log(LogLevel::kError, "broker", "cannot start the gateway",
@@ -276,6 +277,7 @@ bool GatewayLink::HandleMessage(const void* packet, size_t size) {
 }
 
 void GatewayLink::SnapshotReady() {
+  thread_.Assert();
   if (!greeted_) return;
   const absl::Status told = TellSnapshot();
   if (!told.ok()) Kill(std::string(told.message()));

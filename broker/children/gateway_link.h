@@ -24,6 +24,7 @@
 #include "broker/event_loop.h"
 #include "broker/os/process.h"
 #include "broker/os/scoped_handle.h"
+#include "broker/os/thread_checker.h"
 #include "broker/session_opener.h"
 
 namespace sluice::broker {
@@ -72,6 +73,7 @@ class GatewayLink {
   void Kill(const std::string& why);
   void ScheduleRestart();
 
+  os::ThreadChecker thread_;
   EventLoop* const loop_;
   Workers* const workers_;
   SessionOpener* const opener_;

@@ -24,6 +24,7 @@ constexpr int kMessagesPerWakeUp = 16;  // Then the other descriptors get their 
 Workers::~Workers() { SLUICE_CHECK(sessions_.empty()); }
 
 void Workers::Configure(const Config& config, const WorkerLauncher* launcher) {
+  thread_.Assert();
   launcher_ = launcher;
   limits_ = config.limits;
   sync_ = config.sync;
@@ -50,6 +51,7 @@ std::vector<std::string> Workers::Arguments(uint64_t id, uint32_t flags) const {
 }
 
 absl::StatusOr<OpenedSession> Workers::Open(const SessionRequest& request) {
+  thread_.Assert();
   absl::StatusOr<std::pair<os::UniqueFd, os::UniqueFd>> channel = os::CreateSocketPair();
   if (!channel.ok()) return channel.status();
   absl::StatusOr<std::pair<os::UniqueFd, os::UniqueFd>> control = os::CreateSocketPair();
@@ -231,6 +233,7 @@ void Workers::Violation(Session* session, const std::string& what) {
 }
 
 bool Workers::End(uint64_t id, const std::string& reason, int64_t grace_ms) {
+  thread_.Assert();
   const auto found = sessions_.find(id);
   if (found == sessions_.end()) return false;
   Session* session = found->second.get();
@@ -274,24 +277,28 @@ void Workers::EndAfterGrace(Session* session, const std::string& reason) {
 }
 
 void Workers::EndOwnedBy(uint64_t owner, const std::string& reason) {
+  thread_.Assert();
   for (const auto& [id, session] : sessions_) {
     if (session->owner == owner) EndAfterGrace(session.get(), reason);
   }
 }
 
 void Workers::EndOneOwnedBy(uint64_t owner, uint64_t id, const std::string& reason) {
+  thread_.Assert();
   const auto found = sessions_.find(id);
   if (found != sessions_.end() && found->second->owner == owner)
     EndAfterGrace(found->second.get(), reason);
 }
 
 void Workers::EndAll(const std::string& reason, int64_t grace_ms) {
+  thread_.Assert();
   std::vector<uint64_t> ids;
   for (const auto& entry : sessions_) ids.push_back(entry.first);
   for (const uint64_t id : ids) End(id, reason, grace_ms);
 }
 
 void Workers::GiveUp() {
+  thread_.Assert();
   for (const auto& [id, session] : sessions_) {
     Log(LogLevel::kError, "broker",
         "a worker does not end though it was killed; going on without it",
@@ -305,6 +312,7 @@ void Workers::GiveUp() {
 }
 
 void Workers::RequestStats() {
+  thread_.Assert();
   const auto request = wire::MakeMessage<wire::StatsRequest>();
   const auto of_shadows =
       wire::MakeMessage<wire::ShadowStatsRequest>();  // Its answer is here before the other's.
@@ -335,6 +343,7 @@ std::vector<SessionInfo> Workers::List() const {
 }
 
 bool Workers::Includes(pid_t pid) const {
+  thread_.Assert();
   return std::any_of(sessions_.begin(), sessions_.end(),
                      [pid](const auto& entry) { return entry.second->worker.pid() == pid; });
 }

@@ -32,6 +32,7 @@
 #include "broker/event_loop.h"
 #include "broker/os/process.h"
 #include "broker/os/scoped_handle.h"
+#include "broker/os/thread_checker.h"
 #include "broker/os/types.h"
 #include "proto/broker_messages.h"
 
@@ -133,6 +134,7 @@ class Workers {
   void Violation(Session* session, const std::string& what);
   void StopListening(Session* session) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  os::ThreadChecker thread_;
   EventLoop* const loop_;
   Policy* const policy_;
   const std::function<void()> on_ended_;

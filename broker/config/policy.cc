@@ -18,6 +18,7 @@ Identity Identity::ForNetworkPeer(const std::string& peer) {
 }
 
 void Policy::Update(const Config& config) {
+  thread_.Assert();
   limits_ = config.limits;
   everyone_ = config.access_users.empty();
   allowed_uids_.clear();
@@ -31,6 +32,7 @@ void Policy::Update(const Config& config) {
 }
 
 std::optional<Refusal> Policy::MayConnect(uid_t uid) const {
+  thread_.Assert();
   // Its sessions would be an identity's of their own, with limits and workers of their own, and so
   // on without end.
   if (IsTenantUid(uid)) {
@@ -56,6 +58,7 @@ std::optional<Refusal> Policy::MayConnect(uid_t uid) const {
 }
 
 std::optional<Refusal> Policy::MayOpenSession(const Identity& identity) const {
+  thread_.Assert();
   if (sessions_.total() >= limits_.max_sessions) {
     return Refusal{EMFILE, absl::StrCat("the daemon has its limit of ", limits_.max_sessions,
                                         " sessions (max_sessions)")};

@@ -14,6 +14,7 @@
 #include <string>
 
 #include "broker/config/config.h"
+#include "broker/os/thread_checker.h"
 #include "broker/os/types.h"
 #include "broker/slots.h"
 
@@ -49,6 +50,7 @@ class Policy {
   [[nodiscard]] std::shared_ptr<void> SessionOpened(const Identity& identity);
 
  private:
+  os::ThreadChecker thread_;
   LimitsConfig limits_;
   bool everyone_ = true;
   std::set<uid_t> allowed_uids_;

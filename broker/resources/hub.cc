@@ -117,6 +117,7 @@ absl::Status CheckParameters(CreateParameters* parameters) {
 void ResourceHub::Configure(const ResourcesConfig& config,
                             std::optional<os::UserIdentity> allocator_user,
                             std::vector<std::string> allocator_file_arguments) {
+  thread_.Assert();
   config_ = config;
   registry_.Configure(config);
   allocator_.Configure(std::move(allocator_user), std::move(allocator_file_arguments));
@@ -147,6 +148,7 @@ std::optional<Refusal> ResourceHub::MayConnect(const ResourceClient& client) con
 }
 
 absl::Status ResourceHub::SendConnection(int socket, const ResourceClient& client) {
+  thread_.Assert();
   auto answer = wire::MakeMessage<wire::ResourcesOpened>();
   if (const std::optional<Refusal> refusal = MayConnect(client)) {
     answer.status = refusal->status;
@@ -265,12 +267,14 @@ void ResourceHub::End(uint64_t id, const std::string& violation,
 }
 
 void ResourceHub::EndOwnedBy(uint64_t owner) {
+  thread_.Assert();
   for (const auto& [id, connection] : connections_) {
     if (connection->client.owner == owner) return End(id, "");  // There is one at most.
   }
 }
 
 void ResourceHub::Stop() {
+  thread_.Assert();
   while (!connections_.empty()) End(connections_.begin()->first, "");
   allocator_.Stop();
   loop_->CancelTimer(&timer_);
@@ -280,6 +284,7 @@ void ResourceHub::Stop() {
 // ---------------------------------------------------------------------------------------
 
 void ResourceHub::Create(uint64_t connection, CreateParameters parameters, CreateDone done) {
+  thread_.Assert();
   absl::Status checked = CheckParameters(&parameters);
   if (parameters.backing == wire::ResourceBacking::kImported) {
     checked.Update(absl::UnimplementedError(
@@ -345,6 +350,7 @@ absl::StatusOr<CreatedResource> ResourceHub::Keep(uint64_t connection, const std
 
 void ResourceHub::Import(uint64_t connection, uint64_t token, CreateParameters parameters,
                          CreateDone done) {
+  thread_.Assert();
   ReadOffers(connection);  // The offer was sent before the call, but may not have been looked at.
   const auto found = connections_.find(connection);
   if (found == connections_.end()) {
@@ -388,6 +394,7 @@ absl::StatusOr<CreatedResource> ResourceHub::FinishImport(Connection* connection
 
 absl::StatusOr<uint32_t> ResourceHub::Export(uint64_t connection, const std::string& capability,
                                              ResourceAccess access, uint64_t token) {
+  thread_.Assert();
   ASSIGN_OR_RETURN(const ResourceView view, registry_.Open(connection, capability, access));
   const Connection& peer = *connections_[connection];
   auto handle = wire::MakeMessage<wire::ResourceHandle>();
@@ -429,31 +436,37 @@ absl::StatusOr<uint32_t> ResourceHub::Export(uint64_t connection, const std::str
 void ResourceHub::Acquire(uint64_t connection, uint64_t hold_id, const std::string& capability,
                           ResourceAccess access, uint64_t timeout_ms,
                           ResourceRegistry::AcquireDone done) {
+  thread_.Assert();
   registry_.Acquire(connection, hold_id, capability, access, MonotonicMs(), timeout_ms,
                     std::move(done));
   Rearm();
 }
 
 void ResourceHub::Cancel(uint64_t connection, uint64_t hold_id) {
+  thread_.Assert();
   registry_.Cancel(connection, hold_id);
 }
 
 absl::StatusOr<uint64_t> ResourceHub::Release(uint64_t connection, uint64_t hold_id,
                                               ResourceTurns::Contents contents) {
+  thread_.Assert();
   return registry_.Release(connection, hold_id, contents);
 }
 
 absl::Status ResourceHub::Destroy(const std::string& capability) {
+  thread_.Assert();
   return registry_.Destroy(capability);
 }
 
 absl::StatusOr<ResourceView> ResourceHub::Describe(uint64_t connection,
                                                    const std::string& capability) {
+  thread_.Assert();
   return registry_.Open(connection, capability, ResourceAccess::kRead);
 }
 
 absl::StatusOr<uint64_t> ResourceHub::Watch(uint64_t connection, const std::string& capability,
                                             ResourceRegistry::WatchCallback callback) {
+  thread_.Assert();
   return registry_.Watch(connection, capability, std::move(callback));
 }
 

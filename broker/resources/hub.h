@@ -29,6 +29,7 @@
 #include "broker/event_loop.h"
 #include "broker/os/lent_memory.h"
 #include "broker/os/scoped_handle.h"
+#include "broker/os/thread_checker.h"
 #include "broker/os/types.h"
 #include "broker/resources/registry.h"
 #include "broker/resources/streams.h"
@@ -139,6 +140,7 @@ class ResourceHub {
                                        CreateParameters parameters, ResourceMemory memory);
   void Rearm();
 
+  os::ThreadChecker thread_;
   EventLoop* const loop_;
   ResourceStreams* streams_ = nullptr;
   ResourcesConfig config_;

@@ -47,6 +47,7 @@ const char* BackingName(wire::ResourceBacking backing) {
 // --- quotas -------------------------------------------------------------------------------------
 
 absl::Status ResourceRegistry::Reserve(const std::string& identity, uint64_t size_bytes) {
+  thread_.Assert();
   Usage& own = usage_of_[identity];
   absl::Status refused;
   const auto over = [&](uint64_t used, uint64_t more, uint64_t limit) {
@@ -75,6 +76,7 @@ absl::Status ResourceRegistry::Reserve(const std::string& identity, uint64_t siz
 }
 
 void ResourceRegistry::CancelReservation(const std::string& identity, uint64_t size_bytes) {
+  thread_.Assert();
   Subtract(identity, size_bytes);
 }
 
@@ -92,6 +94,7 @@ void ResourceRegistry::Subtract(const std::string& identity, uint64_t size_bytes
 absl::StatusOr<CreatedResource> ResourceRegistry::Create(
     uint64_t connection, const std::string& identity, ResourceShape shape,
     wire::ResourceBacking backing, ResourceOptions options, ResourceMemory memory) {
+  thread_.Assert();
   absl::StatusOr<uint64_t> id = MakeRandomId();
   while (id.ok() && resources_.contains(*id)) id = MakeRandomId();
   absl::StatusOr<Capability> read = id.ok() ? MakeCapability(*id) : id.status();
@@ -141,6 +144,7 @@ absl::StatusOr<uint64_t> ResourceRegistry::Find(const std::string& capability_un
 absl::StatusOr<ResourceView> ResourceRegistry::Open(uint64_t connection,
                                                     const std::string& capability_untrusted,
                                                     ResourceAccess access) {
+  thread_.Assert();
   ASSIGN_OR_RETURN(const uint64_t id, Find(capability_untrusted, access));
   Resource& resource = resources_[id];
   resource.users.insert(connection);
@@ -152,11 +156,13 @@ absl::StatusOr<ResourceView> ResourceRegistry::Open(uint64_t connection,
 }
 
 ResourceStateView ResourceRegistry::StateOf(uint64_t resource_id) const {
+  thread_.Assert();
   const auto found = resources_.find(resource_id);
   return found == resources_.end() ? ResourceStateView() : StateOf(found->second);
 }
 
 ResourceStateView ResourceRegistry::StateOf(const Resource& resource) const {
+  thread_.Assert();
   ResourceStateView state;
   state.generation = resource.turns.generation();
   state.indeterminate = resource.turns.indeterminate();
@@ -193,6 +199,7 @@ absl::Status ResourceRegistry::MayAcquire(uint64_t connection, uint64_t hold_id_
 void ResourceRegistry::Acquire(uint64_t connection, uint64_t hold_id_untrusted,
                                const std::string& capability_untrusted, ResourceAccess access,
                                int64_t now_ms, uint64_t timeout_ms, AcquireDone done) {
+  thread_.Assert();
   const absl::Status allowed = MayAcquire(connection, hold_id_untrusted);
   const absl::StatusOr<ResourceView> view = allowed.ok()
                                                 ? Open(connection, capability_untrusted, access)
@@ -245,6 +252,7 @@ void ResourceRegistry::EndTicket(uint64_t id, ResourceTurns::Contents contents, 
 }
 
 void ResourceRegistry::Cancel(uint64_t connection, uint64_t hold_id) {
+  thread_.Assert();
   const uint64_t ticket = FindTicket(connection, hold_id);
   if (ticket == 0 || !tickets_[ticket].done) return;
   Calls calls;
@@ -254,6 +262,7 @@ void ResourceRegistry::Cancel(uint64_t connection, uint64_t hold_id) {
 
 absl::StatusOr<uint64_t> ResourceRegistry::Release(uint64_t connection, uint64_t hold_id_untrusted,
                                                    ResourceTurns::Contents contents) {
+  thread_.Assert();
   const uint64_t ticket = FindTicket(connection, hold_id_untrusted);
   if (ticket == 0 || tickets_[ticket].done) {
     return absl::NotFoundError("this connection holds nothing under that id");
@@ -271,6 +280,7 @@ absl::StatusOr<uint64_t> ResourceRegistry::Release(uint64_t connection, uint64_t
 // --- the end of things --------------------------------------------------------------------------
 
 absl::Status ResourceRegistry::Destroy(const std::string& capability_untrusted) {
+  thread_.Assert();
   ASSIGN_OR_RETURN(const uint64_t id, Find(capability_untrusted, ResourceAccess::kWrite));
   Calls calls;
   DestroyResource(id, &calls);
@@ -315,6 +325,7 @@ void ResourceRegistry::ForgetIfUnheld(uint64_t id) {
 }
 
 void ResourceRegistry::ConnectionEnded(uint64_t connection, int64_t now_ms) {
+  thread_.Assert();
   const auto found = clients_.find(connection);
   if (found == clients_.end()) return;
   const Client client = found->second;  // A copy: each step below changes the original.
@@ -358,6 +369,7 @@ void ResourceRegistry::DropClientIfIdle(uint64_t connection) {
 absl::StatusOr<uint64_t> ResourceRegistry::Watch(uint64_t connection,
                                                  const std::string& capability_untrusted,
                                                  WatchCallback callback) {
+  thread_.Assert();
   const auto client = clients_.find(connection);
   if (client != clients_.end() &&
       client->second.watches.size() >= limits_.max_watches_per_connection) {
@@ -376,6 +388,7 @@ absl::StatusOr<uint64_t> ResourceRegistry::Watch(uint64_t connection,
 }
 
 void ResourceRegistry::Unwatch(uint64_t watch_id) {
+  thread_.Assert();
   Calls unheard;  // The watcher itself asked.
   EndWatch(watch_id, &unheard);
 }
@@ -395,6 +408,7 @@ void ResourceRegistry::EndWatch(uint64_t id, Calls* calls) {
 }
 
 std::optional<int64_t> ResourceRegistry::NextDueMs() const {
+  thread_.Assert();
   std::optional<int64_t> next;
   if (!deadlines_.empty()) next = deadlines_.begin()->first;
   if (!lingering_.empty()) {
@@ -404,6 +418,7 @@ std::optional<int64_t> ResourceRegistry::NextDueMs() const {
 }
 
 void ResourceRegistry::AdvanceTo(int64_t now_ms) {
+  thread_.Assert();
   Calls calls;
   int ends = 0;
   while (!deadlines_.empty() && deadlines_.begin()->first <= now_ms && ends++ < kEndsAtOnce) {
@@ -438,6 +453,7 @@ void ResourceRegistry::NoteChange(uint64_t resource_id) {
 
 // Watches that come or go meanwhile only change how many are looked at in vain.
 size_t ResourceRegistry::TellWatches(size_t most) {
+  thread_.Assert();
   size_t looked_at = 0;
   for (; !untold_.empty() && looked_at < most; ++looked_at) {
     const uint64_t id = untold_.front();
@@ -459,6 +475,7 @@ size_t ResourceRegistry::TellWatches(size_t most) {
 }
 
 std::vector<ResourceInfo> ResourceRegistry::List() const {
+  thread_.Assert();
   std::vector<ResourceInfo> list;
   for (const auto& [id, resource] : resources_) {
     ResourceInfo info;

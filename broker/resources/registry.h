@@ -39,6 +39,7 @@
 #include "broker/os/close_elsewhere.h"
 #include "broker/os/lent_memory.h"
 #include "broker/os/scoped_handle.h"
+#include "broker/os/thread_checker.h"
 #include "broker/resources/capability.h"
 #include "broker/resources/shape.h"
 #include "broker/resources/turns.h"
@@ -237,6 +238,7 @@ class ResourceRegistry {
   ResourceStateView StateOf(const Resource& resource) const;
   void Run(const Calls& calls);
 
+  os::ThreadChecker thread_;
   ResourcesConfig limits_;
   Usage total_;
   std::map<std::string, Usage> usage_of_;

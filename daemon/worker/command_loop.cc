@@ -134,6 +134,7 @@ absl::Status CommandLoop::HandleFrame(wire::Frame& frame) {
 }
 
 absl::Status CommandLoop::Run() {
+  session_->AttachThread();
   wire::Frame frame;
   while (true) {
     ASSIGN_OR_RETURN(const bool got, reader_.Next(&frame));

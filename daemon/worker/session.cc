@@ -69,6 +69,7 @@ Session::Session(const SessionOptions& options, int handle_channel, uint8_t* rep
       argument_records_(options.records_directory) {}
 
 absl::Status Session::AddDevices() {
+  thread_.Assert();
   ASSIGN_OR_RETURN(const std::vector<RealPlatform> platforms,
                    ListRealDevices(options_.device_allow_list));
   for (const RealPlatform& platform : platforms) {
@@ -88,6 +89,7 @@ absl::Status Session::AddDevices() {
 }
 
 void Session::SetDevices(const absl::flat_hash_map<uint64_t, uint64_t>& ids_by_key) {
+  thread_.Assert();
   for (const auto& device : devices_) objects_.Erase(std::exchange(device->id, 0));
   for (const auto& device : devices_) {
     const auto it = ids_by_key.find(device->key);
@@ -98,6 +100,7 @@ void Session::SetDevices(const absl::flat_hash_map<uint64_t, uint64_t>& ids_by_k
 }
 
 cl_int Session::CheckNew(uint64_t id) {
+  thread_.Assert();
   if (objects_.size() >= options_.limits.objects) return CL_OUT_OF_RESOURCES;
   if (id == 0 || objects_.Contains(id)) {
     violation_ = absl::InvalidArgumentError(absl::StrCat("object id ", id, " is in use"));
@@ -107,6 +110,7 @@ cl_int Session::CheckNew(uint64_t id) {
 }
 
 bool Session::MayAccept() {
+  thread_.Assert();
   if (quota_.TakesCommands()) return true;
   violation_ = absl::ResourceExhaustedError(
       absl::StrCat(quota_.in_flight(), " commands in flight, of which the session may have ",
@@ -115,6 +119,7 @@ bool Session::MayAccept() {
 }
 
 cl_int Session::Add(uint64_t id, std::shared_ptr<Object> object) {
+  thread_.Assert();
   if (const cl_int status = CheckNew(id); status != CL_SUCCESS) return status;
   objects_.Insert(id, std::move(object));
   object_count.store(objects_.size(), std::memory_order_relaxed);
@@ -122,14 +127,19 @@ cl_int Session::Add(uint64_t id, std::shared_ptr<Object> object) {
 }
 
 void Session::Touch(QueueObject* queue) {
+  thread_.Assert();
   if (queue->touched) return;
   queue->touched = true;
   touched_.push_back(queue);
 }
 
-void Session::Forget(QueueObject* queue) { std::erase(touched_, queue); }
+void Session::Forget(QueueObject* queue) {
+  thread_.Assert();
+  std::erase(touched_, queue);
+}
 
 void Session::FlushTouched() {
+  thread_.Assert();
   if (touched_.size() > 1) {
     std::stable_sort(touched_.begin(), touched_.end(), [](QueueObject* a, QueueObject* b) {
       return a->hints.priority < b->hints.priority;
@@ -143,6 +153,7 @@ void Session::FlushTouched() {
 }
 
 void Session::ReportRefused(const Refusal& refusal, cl_int status) {
+  thread_.Assert();
   const uint64_t event_id = refusal.event_id;
   // What it waits for has failed, which the call was not wrong about: only its event tells, as that
   // of a command whose list fails afterwards.

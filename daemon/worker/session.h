@@ -18,6 +18,7 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "broker/os/texture_sharing.h"
+#include "broker/os/thread_checker.h"
 #include "daemon/worker/memory/heap.h"
 #include "daemon/worker/memory/imports.h"
 #include "daemon/worker/memory/mirrors.h"
@@ -64,7 +65,15 @@ class Session {
 
   const SessionOptions& options() const { return options_; }
   int handle_channel() const { return handle_channel_; }  // For descriptors to the client.
-  ObjectTable& objects() { return objects_; }
+  // The calling thread is the session thread from now on: the one before it has done with it.
+  void AttachThread() { thread_.Attach(); }
+  // Session thread only.
+  ObjectTable& objects() {
+    thread_.Assert();
+    return objects_;
+  }
+  // For a thread that looks while the session thread waits for the next command.
+  ObjectTable& ObjectsForTesting() ABSL_NO_THREAD_SAFETY_ANALYSIS { return objects_; }
   Replies& replies() { return replies_; }
   PrintfCapture& printf() { return printf_; }
   Completions& completions() { return completions_; }
@@ -77,10 +86,16 @@ class Session {
   Quota& quota() { return quota_; }
   Imports& imports() { return imports_; }
   Transfers& transfers() { return transfers_; }
-  KeptEvents& kept_events() { return kept_events_; }
+  KeptEvents& kept_events() {
+    thread_.Assert();
+    return kept_events_;
+  }
   Builds& builds() { return builds_; }
   ArgumentRecords& argument_records() { return argument_records_; }
-  SessionHints& hints() { return hints_; }
+  SessionHints& hints() {
+    thread_.Assert();
+    return hints_;
+  }
 
   // New objects are counted; CL_OUT_OF_RESOURCES over the limit, CL_SUCCESS once inserted. An id
   // that is in use is the client's violation, reported by the loop's next look at violation().
@@ -89,23 +104,38 @@ class Session {
   cl_int CheckNew(uint64_t id);
   // False, and a violation, if the client has more in flight than it may.
   bool MayAccept();
-  absl::Status TakeViolation() { return std::exchange(violation_, absl::OkStatus()); }
+  absl::Status TakeViolation() {
+    thread_.Assert();
+    return std::exchange(violation_, absl::OkStatus());
+  }
 
   // Remembers a queue with unflushed commands; FlushTouched() flushes them, when the ring has run
   // dry.
   void Touch(QueueObject* queue);
   void Forget(QueueObject* queue);
   void FlushTouched();
-  const std::vector<QueueObject*>& touched() const { return touched_; }
+  const std::vector<QueueObject*>& touched() const {
+    thread_.Assert();
+    return touched_;
+  }
   // Enough is waiting in the ring that the command which is handled now is none of the last.
-  bool more_follows() const { return more_follows_; }
-  void set_more_follows(bool follows) { more_follows_ = follows; }
+  bool more_follows() const {
+    thread_.Assert();
+    return more_follows_;
+  }
+  void set_more_follows(bool follows) {
+    thread_.Assert();
+    more_follows_ = follows;
+  }
 
   // Sends a LateError, unless it was refused for a wait list that has failed, and the failed
   // completion of its event if it has one.
   void ReportRefused(const Refusal& refusal, cl_int status);
   // An event that the client names and nobody has may be a refused command's.
-  bool forgot_refused() const { return forgot_refused_; }
+  bool forgot_refused() const {
+    thread_.Assert();
+    return forgot_refused_;
+  }
 
   // For operators: the device of the session's first context. Any thread.
   void NameDevice(const std::string& name) {
@@ -146,14 +176,15 @@ class Session {
   Transfers transfers_;
   Builds builds_;
   ArgumentRecords argument_records_;
-  ObjectTable objects_;
-  std::vector<std::shared_ptr<DeviceObject>> devices_;  // The host's.
-  KeptEvents kept_events_;
-  SessionHints hints_;
-  std::vector<QueueObject*> touched_;
-  absl::Status violation_;
-  bool forgot_refused_ = false;
-  bool more_follows_ = false;
+  os::ThreadChecker thread_;  // The session thread.
+  ObjectTable objects_ ABSL_GUARDED_BY(thread_);
+  std::vector<std::shared_ptr<DeviceObject>> devices_ ABSL_GUARDED_BY(thread_);  // The host's.
+  KeptEvents kept_events_ ABSL_GUARDED_BY(thread_);
+  SessionHints hints_ ABSL_GUARDED_BY(thread_);
+  std::vector<QueueObject*> touched_ ABSL_GUARDED_BY(thread_);
+  absl::Status violation_ ABSL_GUARDED_BY(thread_);
+  bool forgot_refused_ ABSL_GUARDED_BY(thread_) = false;
+  bool more_follows_ ABSL_GUARDED_BY(thread_) = false;
 
   mutable absl::Mutex device_mu_;
   std::string device_name_ ABSL_GUARDED_BY(device_mu_);

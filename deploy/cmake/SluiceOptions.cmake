@@ -22,6 +22,7 @@ if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   add_compile_options(-Wthread-safety -Werror=thread-safety)
 endif()
 if(SLUICE_SANITIZE)
+  add_compile_definitions(SLUICE_CHECK_THREADS)  # broker/os/thread_checker.h, as in debug builds.
   string(REPLACE ";" "," sluice_sanitize_list "${SLUICE_SANITIZE}")
   add_compile_options(-fsanitize=${sluice_sanitize_list} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${sluice_sanitize_list})

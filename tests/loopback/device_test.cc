@@ -12,8 +12,8 @@ using DeviceLoopbackTest = LoopbackTest;
 // After SetDevices an id is the device that has its key, wherever the worker lists it; a device
 // without a key there is none, and a key that no device has makes none.
 TEST_F(DeviceLoopbackTest, DevicesAreKnownByTheirKeys) {
-  const uint64_t cpu_key = client_->session().objects().Find<DeviceObject>(kCpu)->key;
-  const uint64_t gpu_key = client_->session().objects().Find<DeviceObject>(kGpu)->key;
+  const uint64_t cpu_key = client_->session().ObjectsForTesting().Find<DeviceObject>(kCpu)->key;
+  const uint64_t gpu_key = client_->session().ObjectsForTesting().Find<DeviceObject>(kGpu)->key;
   EXPECT_NE(cpu_key, gpu_key);
   pb::Command command;
   pb::SetDevices& body = *command.mutable_set_devices();
@@ -25,7 +25,7 @@ TEST_F(DeviceLoopbackTest, DevicesAreKnownByTheirKeys) {
   add(7, cpu_key ^ gpu_key);
   client_->Send(command);
   client_->Sync();
-  const auto device = client_->session().objects().Find<DeviceObject>(kCpu);
+  const auto device = client_->session().ObjectsForTesting().Find<DeviceObject>(kCpu);
   ASSERT_NE(device, nullptr);
   EXPECT_FALSE(device->is_cpu);
   MakeContext(kCpu);
@@ -40,14 +40,14 @@ TEST_F(DeviceLoopbackTest, DevicesAreKnownByTheirKeys) {
 // An object whose id is claimed for a device stays what it is.
 TEST_F(DeviceLoopbackTest, OtherObjectsKeepTheirIds) {
   const uint64_t context = MakeContext();
-  const uint64_t key = client_->session().objects().Find<DeviceObject>(kCpu)->key;
+  const uint64_t key = client_->session().ObjectsForTesting().Find<DeviceObject>(kCpu)->key;
   pb::Command command;
   command.mutable_set_devices()->add_devices()->set_id(context);
   command.mutable_set_devices()->mutable_devices(0)->set_key(key);
   client_->Send(command);
   client_->Send(command);
   client_->Sync();
-  EXPECT_NE(client_->session().objects().Find<ContextObject>(context), nullptr);
+  EXPECT_NE(client_->session().ObjectsForTesting().Find<ContextObject>(context), nullptr);
 }
 
 // A partition forwards its properties, and its sub-devices are devices of the session, described.

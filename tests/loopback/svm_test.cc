@@ -36,7 +36,7 @@ class SvmLoopbackTest : public LoopbackTest {
     EXPECT_EQ(answer.status(), CL_SUCCESS);
     EXPECT_TRUE(answer.memory().in_heap());
     if (id != nullptr) *id = body.svm_id();
-    const auto object = client_->session().objects().Find<SvmObject>(body.svm_id());
+    const auto object = client_->session().ObjectsForTesting().Find<SvmObject>(body.svm_id());
     return reinterpret_cast<uint64_t>(object->span->data);
   }
   cl_int Run(pb::Command& command, pb::Enqueue* on) {
@@ -72,7 +72,7 @@ class SvmLoopbackTest : public LoopbackTest {
     client_->Sync();
   }
   const MemoryObject& Object(uint64_t mem) {
-    return *client_->session().objects().Find<MemoryObject>(mem);
+    return *client_->session().ObjectsForTesting().Find<MemoryObject>(mem);
   }
   uint64_t context_ = 0, queue_ = 0;
   pb::MemoryPlacement placement_;
@@ -176,7 +176,7 @@ TEST_F(SvmLoopbackTest, BuffersLieInIt) {
   ASSERT_EQ(MakePart(svm, 100, 9900, &mem,
                      CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR | CL_MEM_ALLOC_HOST_PTR),
             CL_SUCCESS);
-  const HeapSpan whole = *client_->session().objects().Find<SvmObject>(svm)->span;
+  const HeapSpan whole = *client_->session().ObjectsForTesting().Find<SvmObject>(svm)->span;
   EXPECT_EQ(fake_->Last("clCreateBuffer").values[1],
             uint64_t{CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR});
   // By the driver: what it writes is there.

@@ -40,6 +40,7 @@ void ArgumentRecords::Remember(const std::string& key,
 }
 
 void ArgumentRecords::Note(std::string_view binary, const pb::ProgramRecord& record) {
+  thread_.Assert();
   if (binary.empty() || record.ByteSizeLong() > kMaxRecordBytes) return;
   const std::string key = KeyOf(binary);
   const bool is_new = known_.count(key) == 0;
@@ -79,6 +80,7 @@ void ArgumentRecords::MakeRoom() const {
 }
 
 std::shared_ptr<const pb::ProgramRecord> ArgumentRecords::Find(std::string_view binary) {
+  thread_.Assert();
   const std::string key = KeyOf(binary);
   if (const auto known = known_.find(key); known != known_.end()) return known->second;
   if (directory_.empty()) return nullptr;

@@ -16,6 +16,7 @@
 #include <string>
 #include <string_view>
 
+#include "broker/os/thread_checker.h"
 #include "proto/command.pb.h"
 #include "proto/program_record.pb.h"
 
@@ -42,6 +43,7 @@ class ArgumentRecords {
   void Write(const std::string& key, const pb::ProgramRecord& record);
   void MakeRoom() const;
 
+  os::ThreadChecker thread_;
   const std::string directory_;
   bool prepared_ = false;  // The directory is there, with room for what one session writes.
   std::map<std::string, std::shared_ptr<const pb::ProgramRecord>> known_;

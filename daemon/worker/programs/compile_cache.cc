@@ -75,6 +75,7 @@ std::vector<Entry> EntriesOf(const fs::path& cache) {
 }  // namespace
 
 void CompileCache::AfterBuild() {
+  thread_.Assert();
   if (folder_.empty() || most_bytes_ == 0 || --builds_until_look_ > 0) return;
   builds_until_look_ = kBuildsBetweenLooks;
   Trim();

@@ -14,6 +14,8 @@
 #include <string>
 #include <utility>
 
+#include "broker/os/thread_checker.h"
+
 namespace sluice::worker {
 
 class CompileCache {
@@ -31,6 +33,7 @@ class CompileCache {
  private:
   void Trim() const;
 
+  os::ThreadChecker thread_;
   const std::string folder_;
   const uint64_t most_bytes_;
   const size_t most_programs_;

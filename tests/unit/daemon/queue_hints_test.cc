@@ -109,6 +109,7 @@ TEST_F(FlushOrderTest, HighIsFlushedFirst) {
   }
   Session& session = client_->session();
   client_.reset();  // Ends the session's thread, whose work is done here.
+  session.AttachThread();
   fake_->ClearCalls();
   std::vector<uint64_t> handles;
   for (const uint64_t id : ids) {
