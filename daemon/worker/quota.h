@@ -9,6 +9,8 @@
 
 namespace sluice::worker {
 
+inline constexpr uint64_t kNoLimit = UINT64_MAX;
+
 struct Limits {
   uint64_t memory_bytes = uint64_t{64} << 30;
   uint64_t objects = 1 << 20;

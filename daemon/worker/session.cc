@@ -169,7 +169,7 @@ void Session::ReportRefused(const Refusal& refusal, cl_int status) {
   if (event_id == 0) return;
   // Commands that name it later are to learn of the failure, but for the ids of refused commands a
   // session may hold no more than for what it has.
-  if (objects_.size() >= 2 * options_.limits.objects) {
+  if (objects_.size() / 2 >= options_.limits.objects) {
     forgot_refused_ = forgot_refused_ || refusal.named;
   } else if (refusal.named && !objects_.Contains(event_id)) {
     auto event = std::make_shared<EventObject>();

@@ -11,11 +11,10 @@
 namespace sluice::worker {
 namespace {
 
-// 0 is no limit of the operator's: the worker's own stays.
-bool ParseLimit(const std::string& text, uint64_t* out) {
-  uint64_t limit = 0;
-  if (!absl::SimpleAtoi(text, &limit)) return false;
-  if (limit != 0) *out = limit;
+// 0 is no limit (sluiced.toml(5)), for which `none` stands in Limits.
+bool ParseLimit(const std::string& text, uint64_t none, uint64_t* out) {
+  if (!absl::SimpleAtoi(text, out)) return false;
+  if (*out == 0) *out = none;
   return true;
 }
 
@@ -25,17 +24,17 @@ bool ParseFlag(const std::string& text, bool* out) {
 }
 
 bool TakeLimit(const std::string& name, const std::string& value, Limits* limits) {
-  if (name == "--limit-memory") return ParseLimit(value, &limits->memory_bytes);
-  if (name == "--limit-objects") return ParseLimit(value, &limits->objects);
-  if (name == "--limit-program-bytes") return ParseLimit(value, &limits->program_bytes);
-  if (name == "--limit-in-flight") return ParseLimit(value, &limits->in_flight);
-  if (name == "--limit-build-ms") return ParseLimit(value, &limits->build_ms);
+  if (name == "--limit-memory") return ParseLimit(value, kNoLimit, &limits->memory_bytes);
+  if (name == "--limit-objects") return ParseLimit(value, kNoLimit, &limits->objects);
+  if (name == "--limit-program-bytes") return ParseLimit(value, kNoLimit, &limits->program_bytes);
+  if (name == "--limit-in-flight") return ParseLimit(value, 0, &limits->in_flight);
+  if (name == "--limit-build-ms") return ParseLimit(value, 0, &limits->build_ms);
   return true;  // One that this worker does not know yet is the broker's to keep.
 }
 
 bool Take(const std::string& name, const std::string& value, WorkerOptions* options) {
   SessionOptions& session = options->session;
-  if (name == "--limit-cache-bytes") return ParseLimit(value, &session.cache_bytes);
+  if (name == "--limit-cache-bytes") return ParseLimit(value, 0, &session.cache_bytes);
   if (absl::StartsWith(name, "--limit-")) return TakeLimit(name, value, &session.limits);
   if (name == "--probe") {
     options->probe = true;
