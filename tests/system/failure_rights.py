@@ -88,7 +88,7 @@ def check_user_namespaces(folder, vendors):
         pathlib.Path(f"/proc/{child.pid}/{kind}_map").write_text("0 0 65536\n")
     child.stdin.write(b"\n")
     child.stdin.close()
-    harness.wait_until(lambda: endpoint.exists() or child.poll() is not None, SECONDS)
+    harness.wait_until(lambda: harness.takes_clients(endpoint) or child.poll() is not None, SECONDS)
     listing = subprocess.run([str(harness.built("list_platforms"))], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                              stderr=subprocess.STDOUT, timeout=SECONDS, check=False,
                              env=dict(env, OCL_ICD_VENDORS=str(vendors), SLUICE_ENDPOINT=f"unix:{endpoint}"))

@@ -42,6 +42,16 @@ def built(name):
     return found[0]
 
 
+def takes_clients(path):
+    """True if a client can connect to a daemon's socket. It is there a moment before it can."""
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as probe:
+            probe.connect(str(path))
+        return True
+    except OSError:
+        return False
+
+
 def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -300,9 +310,7 @@ class Daemon:
         try:
             if self.kind == "network" and not self.prefix and not accepts("127.0.0.1", self.port):
                 return False
-            with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as probe:
-                probe.connect(str(self.socket))
-            return True
+            return takes_clients(self.socket)
         except OSError:
             return False
 
