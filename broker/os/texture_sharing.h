@@ -11,7 +11,6 @@
 
 #include <array>
 #include <cstdint>
-#include <functional>
 #include <memory>
 
 #include "absl/status/status.h"
@@ -44,10 +43,7 @@ absl::StatusOr<UniqueFd> ShareTexture(IUnknown* texture);
 // kUnimplemented: it has none.
 absl::StatusOr<std::shared_ptr<KeyedMutex>> KeyedMutexOf(IUnknown* texture);
 
-// The other end: opens the texture behind the descriptor on an adapter, for its keyed mutex.
+// The adapter on which the other end opens it (daemon/worker/memory/keyed_mutex.h).
 using AdapterId = std::array<uint8_t, 8>;  // As CL_DEVICE_LUID_KHR.
-using KeyedMutexOpener =
-    std::function<absl::StatusOr<std::shared_ptr<KeyedMutex>>(int fd, const AdapterId& adapter)>;
-absl::StatusOr<std::shared_ptr<KeyedMutex>> OpenKeyedMutex(int fd, const AdapterId& adapter);
 
 }  // namespace sluice::os

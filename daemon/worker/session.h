@@ -17,10 +17,10 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
-#include "broker/os/texture_sharing.h"
 #include "broker/os/thread_checker.h"
 #include "daemon/worker/memory/heap.h"
 #include "daemon/worker/memory/imports.h"
+#include "daemon/worker/memory/keyed_mutex.h"
 #include "daemon/worker/memory/mirrors.h"
 #include "daemon/worker/memory/pins.h"
 #include "daemon/worker/memory/transfers.h"
@@ -42,7 +42,7 @@ struct SessionOptions {
   std::string device_allow_list;  // Patterns, comma separated; empty: all.
   std::string records_directory;  // argument_records.h; empty: none.
   uint64_t cache_bytes = 0;       // compile_cache.h; 0: no bound.
-  os::KeyedMutexOpener open_keyed_mutex = &os::OpenKeyedMutex;  // Tests have one of their own.
+  KeyedMutexOpener open_keyed_mutex = &OpenKeyedMutex;  // Tests have one of their own.
 };
 
 // A command that was refused, for the report of that.

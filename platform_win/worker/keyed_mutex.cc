@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "broker/os/dynamic_library.h"
 #include "broker/os/graphics_handle.h"
+#include "daemon/worker/memory/keyed_mutex.h"
 
 namespace sluice::worker {
 namespace {
