@@ -13,7 +13,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "broker/os/installation.h"
 #include "platform_win/handles/handle_table.h"
 #include "platform_win/security/trusted_file.h"
 #include "platform_win/wide_text.h"
@@ -137,32 +136,6 @@ absl::Status CheckPrograms(const std::string& folder, const std::vector<std::str
                                                    "then; nothing was changed"));
   }
   return absl::OkStatus();
-}
-
-std::vector<std::string> RegisteredDrivers() {
-  std::vector<std::string> drivers;
-  HKEY key = nullptr;
-  if (::RegOpenKeyExW(HKEY_LOCAL_MACHINE, kVendorsKey, 0, KEY_QUERY_VALUE | KEY_WOW64_64KEY,
-                      &key) != ERROR_SUCCESS) {
-    return drivers;
-  }
-  std::wstring name(32768, L'\0');
-  for (DWORD index = 0;; ++index) {
-    auto length = static_cast<DWORD>(name.size());
-    DWORD type = 0;
-    DWORD value = 1;
-    DWORD bytes = sizeof(value);
-    const LSTATUS result = ::RegEnumValueW(key, index, name.data(), &length, nullptr, &type,
-                                           reinterpret_cast<BYTE*>(&value), &bytes);
-    if (result == ERROR_MORE_DATA) continue;  // No number.
-    if (result != ERROR_SUCCESS) break;
-    const std::string path = os::FromWide(name.substr(0, length));
-    // Loaders pass over a value of another number than 0.
-    if (type == REG_DWORD && value == 0 && absl::EndsWithIgnoreCase(path, kDriverFile))
-      drivers.push_back(path);
-  }
-  ::RegCloseKey(key);
-  return drivers;
 }
 
 std::string MissingLoader() {

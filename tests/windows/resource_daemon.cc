@@ -118,8 +118,6 @@ ResourceDaemon& SharedDaemon() {
   return daemon;
 }
 
-const std::string& SharedEndpoint() { return SharedDaemon().endpoint(); }
-
 std::string TextOf(const sluice_capability& capability) {
   char text[SLUICE_CAPABILITY_TEXT_SIZE];
   sluice_capability_to_text(&capability, text);

@@ -2,6 +2,7 @@
 //
 // The worker's end of a texture's keyed mutex: on a device that is made up, since Wine's shares
 // nothing by handle, and on this system's own as far as that goes.
+#include "daemon/worker/memory/keyed_mutex.h"
 #include "platform_win/worker/keyed_mutex.h"
 
 #include <dxgi.h>
@@ -97,12 +98,12 @@ TEST(KeyedMutexOfThisSystem, FindsTheAdapter) {
   if (!adapter) GTEST_SKIP() << "DXGI has no adapter (no display?)";
   const os::UniqueFd fd = NewDescriptor();
   for (int round = 0; round < 2; ++round) {
-    const absl::Status refused = os::OpenKeyedMutex(fd.get(), *adapter).status();
+    const absl::Status refused = worker::OpenKeyedMutex(fd.get(), *adapter).status();
     EXPECT_NE(refused.message().find("OpenSharedResource1 answers"), std::string::npos) << refused;
   }
   os::AdapterId other = *adapter;
   other[0] ^= 0xff;
-  EXPECT_TRUE(absl::IsNotFound(os::OpenKeyedMutex(fd.get(), other).status()));
+  EXPECT_TRUE(absl::IsNotFound(worker::OpenKeyedMutex(fd.get(), other).status()));
 }
 
 }  // namespace
