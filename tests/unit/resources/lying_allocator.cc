@@ -11,11 +11,13 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "broker/os/lent_memory.h"
 #include "broker/os/local_socket.h"
+#include "broker/os/threads.h"
 #include "broker/resources/registry.h"
 #include "proto/resource_messages.h"
 #include "tests/unit/resources/lying_allocator.h"
@@ -65,6 +67,16 @@ os::UniqueFd Lingering() {
   return socket;
 }
 
+// Closed by a thread of its own: whoever closes it last waits, which is to be the broker, but may
+// be this process. Other requests must not wait for that.
+template <typename Send>
+absl::Status SendLingering(Send send) {
+  const auto socket = std::make_shared<os::UniqueFd>(Lingering());
+  const absl::Status sent = send(socket->get());
+  os::StartDetached([socket] { socket->reset(); });
+  return sent;
+}
+
 absl::Status Lie(const wire::AllocateMemory& request) {
   auto answer = wire::MakeMessage<wire::MemoryAllocated>();
   answer.request_id = request.request_id;
@@ -111,7 +123,7 @@ absl::Status Lie(const wire::AllocateMemory& request) {
       return small.ok() ? Say(answer, {small->get()}) : small.status();
     }
     case AllocatorLie::kLingers:
-      return Say(answer, {Lingering().get()});
+      return SendLingering([&](int socket) { return Say(answer, {socket}); });
     case AllocatorLie::kUnsealed: {
       const os::UniqueFd unsealed(::memfd_create("lie", MFD_CLOEXEC | MFD_ALLOW_SEALING));
       if (::ftruncate(unsealed.get(), 4096) != 0) return absl::ErrnoToStatus(errno, "ftruncate");
@@ -122,7 +134,7 @@ absl::Status Lie(const wire::AllocateMemory& request) {
     case AllocatorLie::kVulkanWraps:
       return SayVulkan(request, ~uint64_t{0} - request.size_bytes + 2, 1, fd);
     case AllocatorLie::kVulkanLingers:
-      return SayVulkan(request, 0, 0, Lingering().get());
+      return SendLingering([&](int socket) { return SayVulkan(request, 0, 0, socket); });
     case AllocatorLie::kVulkanUnsealed: {
       const os::UniqueFd unsealed(::memfd_create("lie", MFD_CLOEXEC | MFD_ALLOW_SEALING));
       if (::ftruncate(unsealed.get(), 8192) != 0) return absl::ErrnoToStatus(errno, "ftruncate");
