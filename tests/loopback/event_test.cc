@@ -317,6 +317,7 @@ TEST_F(EventLoopbackTest, TransfersOfAnOutOfOrderQueue) {
   const uint64_t mem = MakeBuffer(context, kSize);
   const uint64_t gate = MakeUserEvent(context);
   EXPECT_EQ(Completed(Read(queue, mem, 16)).status(), CL_COMPLETE);  // It has been filled.
+  client_->Sync();
   fake_->ClearCalls();
   const uint64_t write = LargeWrite(queue, mem, {gate});
   ExpectNothingCompleted();

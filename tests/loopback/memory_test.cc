@@ -405,6 +405,7 @@ TEST_F(MemoryLoopbackTest, TransfersAreToldToTheDriverWhenTheyMustBe) {
   const uint64_t mem = MakeBuffer(context, 1 << 20);
   const std::string bytes = Pattern(1 << 20);
   SmallRead(queue, mem, 0, 5);  // It has been filled.
+  client_->Sync();
   fake_->ClearCalls();
   EXPECT_EQ(Feed(Write(queue, mem, 0, {}, 1 << 20), bytes).status(), CL_COMPLETE);
   EXPECT_EQ(SmallRead(queue, mem, 77, 5), bytes.substr(77, 5));

@@ -48,6 +48,7 @@ class UnmarkedLoopbackTest : public LoopbackTest {
     buffer_ = MakeBuffer(context_, kCommands * kPart);
     kernel_ = MakeKernel(MakeProgram(context_));
     ReadAll(queue_);  // It has been filled.
+    client_->Sync();
     fake_->ClearCalls();
   }
   void SetUp() override { Prepare(0); }

@@ -19,11 +19,12 @@ class TransfersTest : public LoopbackTest {
     mem_ = MakeBuffer(context, kSize);
     pb::Command command;  // What comes next finds it filled.
     pb::EnqueueReadBuffer& body = *command.mutable_enqueue_read_buffer();
-    const uint64_t event = On(body.mutable_on(), queue_);
+    const uint64_t event = On(body.mutable_on(), MakeQueue(context, device));
     body.set_mem_id(mem_);
     body.set_size(16);
     client_->Send(command);
     Completed(event);
+    client_->Sync();  // The call itself has returned, and is recorded.
     fake_->ClearCalls();
   }
   uint64_t Write() {
