@@ -164,6 +164,7 @@ void CommandLoop::Poll() {
 
 void CommandLoop::PollUntilCommand() {
   int64_t progress = polled_ns_ = wire::MonotonicNs();
+  forecast_.NoteCommand(polled_ns_);
   bool may_spin = wire::MaySpin();
   while (!reader_.HasPiece()) {
     const int64_t pause = may_spin ? forecast_.PauseNs(polled_ns_) : forecast_.SleepNs(polled_ns_);

@@ -176,6 +176,8 @@ struct MemoryObject : Object {
   absl::flat_hash_map<uint64_t, void*> maps;
   // Tells the client, if it asked (WatchDestruction) and the driver tells nobody.
   std::function<void()> on_destroyed;
+  // It is among its context's OwedZeros. False once another thread can hold the object.
+  bool owes_zeros = false;
   uint64_t charged_bytes = 0;  // To the session's quota.
   std::atomic<uint64_t>* counted_in = nullptr;
   std::atomic<uint64_t>* order_counted_in = nullptr;

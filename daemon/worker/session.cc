@@ -26,7 +26,7 @@ MemoryObject::~MemoryObject() {
   // A driver may have the commands of all later contexts wait for ever once external memory is gone
   // that it was told to acquire and not to release.
   if (hands != nullptr) hands->TakeFromDriver(context->own_queue.get(), handle.get());
-  if (context != nullptr) context->zeros.owed.erase(this);
+  if (owes_zeros) TakePlaceOfZeros(this);
   handle.reset();
   if (order_counted_in != nullptr) order_counted_in->fetch_sub(1, std::memory_order_relaxed);
   if (counted_in != nullptr) counted_in->fetch_sub(1, std::memory_order_relaxed);

@@ -179,7 +179,7 @@ TEST_F(UnmarkedLoopbackTest, FailuresAmongOthersAreTold) {
   }
 }
 
-// What the driver says of a finish is what the client is told (section 5.13).
+// What the driver says of a finish is what the client is told (section 5.15).
 TEST_F(UnmarkedLoopbackTest, FinishTellsWhatTheDriverTells) {
   for (const cl_int said : {CL_SUCCESS, CL_INVALID_COMMAND_QUEUE}) {
     Prepare(kNvidia);

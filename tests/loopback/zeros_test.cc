@@ -174,6 +174,22 @@ TEST_F(ZerosLoopbackTest, OtherQueuesWaitForThoseThatAreGone) {
   }
 }
 
+// The driver may keep a kernel's argument beyond the object of which the zeros are owed.
+TEST_F(ZerosLoopbackTest, ArgumentsAreFilled) {
+  const uint64_t mem = MakeBuffer(context_, kBytes);
+  pb::Command command;
+  command.mutable_check_kernel_arg()->set_kernel_id(kernel_);
+  command.mutable_check_kernel_arg()->mutable_arg()->set_mem_id(mem);
+  EXPECT_EQ(client_->Call(command).status(), CL_SUCCESS);
+  EXPECT_EQ(Fills(), 1u);
+  Release(mem);
+  fake_->HoldCommands();
+  const uint64_t launched = Launch(queue_);
+  client_->Sync();
+  fake_->ReleaseCommands();
+  EXPECT_EQ(Completed(launched).status(), CL_COMPLETE);
+}
+
 // A fill that fails fails what would see the memory, until it succeeds.
 TEST_F(ZerosLoopbackTest, FailedFillsAreOwed) {
   const uint64_t mem = MakeBuffer(context_, kBytes);

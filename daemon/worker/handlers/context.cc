@@ -168,6 +168,7 @@ HandlerResult HandleReleaseObject(Session& session, const pb::ReleaseObject& cmd
   // The context's list is empty where the driver tells.
   if (const auto memory = objects.Find<MemoryObject>(cmd.id());
       memory != nullptr && memory->on_destroyed && !memory->context->watched.empty()) {
+    PayZeros(memory->context.get());  // Another thread may end it.
     KeepWhileUsed(session, memory);
   }
   objects.Erase(cmd.id());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstring>
+#include <type_traits>
 
 #include "daemon/worker/handlers/handlers.h"
 #include "daemon/worker/programs/kernel_description.h"
@@ -29,6 +30,11 @@ template <typename T>
 cl_int SetHandleArg(Session& session, const KernelObject& kernel, cl_uint index, uint64_t id) {
   T* const object = session.objects().Peek<T>(id);
   if (object == nullptr || object->context != kernel.program->context) return T::kInvalid;
+  if constexpr (std::is_same_v<T, MemoryObject>) {
+    // The driver may keep it for the kernel, beyond the object that owes the zeros.
+    const cl_int paid = object->owes_zeros ? PayZeros(object->context.get()) : CL_SUCCESS;
+    if (paid != CL_SUCCESS) return paid;
+  }
   const auto handle = object->handle.get();
   return cl().clSetKernelArg(kernel.handle.get(), index, sizeof(handle), &handle);
 }

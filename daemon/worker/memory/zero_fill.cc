@@ -6,6 +6,7 @@
 
 #include "daemon/worker/driver.h"
 #include "daemon/worker/objects.h"
+#include "daemon/worker/queues/completions.h"
 
 namespace sluice::worker {
 namespace {
@@ -18,7 +19,12 @@ constexpr uint64_t kMostOwedBytes = uint64_t{1} << 20;
 void OwedZeros::Define(const std::shared_ptr<CompletionLane>& queue, UniqueCl<cl_event> event) {
   const auto same = [&](const Definition& one) { return one.queue == queue; };
   auto one = std::find_if(defined.begin(), defined.end(), same);
-  if (one == defined.end()) one = defined.insert(one, {queue, {}, 0});
+  if (one == defined.end()) {
+    // Of queues that are gone, and that nobody has waited for since.
+    std::erase_if(defined,
+                  [](const Definition& old) { return StatusOf(old.event.get()) == CL_COMPLETE; });
+    one = defined.insert(defined.end(), {queue, {}, 0});
+  }
   one->event = std::move(event);
   one->number = ++last_number;
 }
@@ -27,6 +33,7 @@ cl_int OweZeros(MemoryObject* memory) {
   OwedZeros& zeros = memory->context->zeros;
   if (memory->size <= kMostOwedBytes) {
     zeros.owed.insert(memory);
+    memory->owes_zeros = true;
     return CL_SUCCESS;
   }
   zeros.untold = true;
@@ -39,10 +46,10 @@ cl_int PayZeros(ContextObject* context) {
   const cl_command_queue queue = context->own_queue.get();
   zeros.untold = true;
   while (!zeros.owed.empty()) {
-    const MemoryObject& memory = **zeros.owed.begin();
+    MemoryObject& memory = **zeros.owed.begin();
     const cl_int status = EnqueueZeros(queue, memory.handle.get(), memory.size);
     if (status != CL_SUCCESS) return status;
-    zeros.owed.erase(zeros.owed.begin());
+    TakePlaceOfZeros(&memory);
   }
   UniqueCl<cl_event> filled;
   const cl_int status = cl().clEnqueueMarkerWithWaitList(queue, 0, nullptr, filled.out());
@@ -54,14 +61,15 @@ cl_int PayZeros(ContextObject* context) {
   return CL_SUCCESS;
 }
 
-bool TakePlaceOfZeros(MemoryObject* memory) {
-  return memory->context->zeros.owed.erase(memory) != 0;
+void TakePlaceOfZeros(MemoryObject* memory) {
+  memory->context->zeros.owed.erase(memory);
+  memory->owes_zeros = false;
 }
 
 cl_int EnqueueZeros(cl_command_queue queue, cl_mem buffer, size_t bytes) {
-  // Not with a pattern of one byte: a driver may take eight times as long, and
-  // 2 GiB into a buffer it fails, and the context with it. The host may have no access to write
-  // with, so that what is left over is copied.
+  // Not with a pattern of one byte: a driver may take eight times as long, and 2 GiB into a buffer
+  // it fails, and the context with it. The host may have no access to write with, so that what is
+  // left over is copied.
   constexpr cl_uchar kZeros[16] = {};
   const size_t rest = bytes % sizeof(kZeros);
   const size_t whole = bytes - rest;

@@ -50,8 +50,8 @@ cl_int EnqueueZeros(cl_command_queue queue, cl_mem buffer, size_t bytes);
 cl_int OweZeros(MemoryObject* memory);
 // Enqueues all that are owed in the context. If that fails they stay owed.
 cl_int PayZeros(ContextObject* context);
-// A command of a queue in order writes all of the buffer, before anything else can see it, and
-// cannot fail by itself: nothing is owed any more. False if nothing was.
-bool TakePlaceOfZeros(MemoryObject* memory);
+// Nothing is owed of the buffer any more: it is filled, or gone, or a command of a queue in order
+// that cannot fail by itself writes all of it before anything else can see it.
+void TakePlaceOfZeros(MemoryObject* memory);
 
 }  // namespace sluice::worker

@@ -25,6 +25,7 @@ namespace sluice::worker {
 class EndForecast {
  public:
   static constexpr int64_t kWithoutSleepNs = 10'000'000;
+  static constexpr int64_t kAfterCommandNs = 1'000'000;
   static constexpr int64_t kShortestPauseNs = 10'000;
   static constexpr int64_t kLongestPauseNs = 2'000'000;
 
@@ -32,6 +33,8 @@ class EndForecast {
   void NoteWork(int64_t now) {
     if (since_ == 0) since_ = now;
   }
+  // The client is at work: what it does next may end at once, whatever else takes long.
+  void NoteCommand(int64_t now) { command_ = now; }
   // Something has ended; more may be left.
   void NoteEnd(int64_t now) {
     if (since_ != 0) Remember(now - since_);
@@ -46,7 +49,10 @@ class EndForecast {
   // How long to sleep before the next look; 0: look on.
   int64_t PauseNs(int64_t now) const {
     const int64_t waited = now - since_;
-    if (since_ == 0 || waited <= kWithoutSleepNs || IsLikely(waited)) return 0;
+    if (since_ == 0 || waited <= kWithoutSleepNs || now - command_ <= kAfterCommandNs ||
+        IsLikely(waited)) {
+      return 0;
+    }
     int64_t pause = SleepNs(now);
     for (const int64_t took : took_) {
       const int64_t begin = took - kMarginNs - took / 32;
@@ -57,7 +63,7 @@ class EndForecast {
 
   // The same for one that must not look on: others want the processor.
   int64_t SleepNs(int64_t now) const {
-    return std::clamp((now - since_) / 32, kShortestPauseNs, kLongestPauseNs);
+    return std::clamp((now - std::max(since_, command_)) / 32, kShortestPauseNs, kLongestPauseNs);
   }
 
   // True once, shortly before an end is likely: who waits elsewhere may have gone to sleep.
@@ -94,6 +100,7 @@ class EndForecast {
   static constexpr size_t kRemembered = 4;
 
   int64_t since_ = 0;  // 0: the driver has nothing to do.
+  int64_t command_ = 0;
   bool told_ = false;
   std::array<int64_t, kRemembered> took_ = {};
   size_t next_ = 0;

@@ -83,8 +83,8 @@ cl_int Enqueuer::PayOrReplaceZeros(MemoryObject* written) {
   // Only where the write cannot fail alone, what comes after it in its queue finds it done, and
   // others may wait for it: it waits for nothing itself.
   const bool replaces = written != nullptr && queue_->in_order && waits_.empty() &&
-                        queue_->device->quirks.faults_end_contexts &&
-                        zeros.owed.contains(written) && !MayBeHeld();
+                        queue_->device->quirks.faults_end_contexts && written->owes_zeros &&
+                        !MayBeHeld();
   if (replaces) {
     replaces_zeros_of_ = written;
     return CL_SUCCESS;

@@ -23,9 +23,9 @@ namespace sluice::worker {
 
 class Enqueuer {
  public:
-  // What is done about new memory of the context that has not been filled (zero_fill.h): it is
-  // filled before, or the caller says what else (PayOrReplaceZeros).
-  enum class Zeros { kPaid, kOwed };  // Owed also by what touches no memory.
+  // Whether new memory of the context that has not been filled (zero_fill.h) is filled before the
+  // command. kOwed: it touches no memory, or the handler calls PayOrReplaceZeros.
+  enum class Zeros { kPaid, kOwed };
   Enqueuer(Session& session, const pb::Enqueue& on, Zeros zeros = Zeros::kPaid);
 
   // Null, and ok() false, if the id is no object of that type. The first failure is the answer.

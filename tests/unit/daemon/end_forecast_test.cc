@@ -94,6 +94,25 @@ TEST(EndForecastTest, SeveralKindsAreRemembered) {
   EXPECT_LT(Watch(&forecast, start + 1000 * kMs, 23 * kMs).late, 5'000);
 }
 
+// While something is held for long, other commands are looked after at once.
+TEST(EndForecastTest, CommandsAreLookedAfterAtOnce) {
+  EndForecast forecast;
+  forecast.NoteCommand(kMs);
+  forecast.NoteWork(kMs);
+  const int64_t later = 1000 * kMs;
+  EXPECT_GT(forecast.PauseNs(later), kMs);
+  forecast.NoteCommand(later);
+  EXPECT_EQ(forecast.PauseNs(later + kMs / 10), 0);
+  EXPECT_GT(forecast.PauseNs(later + 5 * kMs), 0);
+}
+
+// Also where it must not look on.
+TEST(EndForecastTest, SleepsBeginShort) {
+  EndForecast forecast;
+  forecast.NoteCommand(1000 * kMs);
+  EXPECT_EQ(forecast.SleepNs(1000 * kMs), EndForecast::kShortestPauseNs);
+}
+
 // Nothing is known of the time while there was no work.
 TEST(EndForecastTest, IdleTimeIsNoWork) {
   EndForecast forecast;
@@ -102,7 +121,6 @@ TEST(EndForecastTest, IdleTimeIsNoWork) {
   forecast.NoteNoWork();
   forecast.NoteWork(50 * kMs);
   EXPECT_EQ(forecast.PauseNs(50 * kMs + 100'000), 0);
-  EXPECT_GT(forecast.SleepNs(60 * kMs), 0);
 }
 
 }  // namespace
