@@ -171,7 +171,7 @@ void CommandLoop::PollUntilCommand() {
     if (pause > 0) {
       reader_.Sleep(wire::kSleepsForAny, 0, wire::kBitWaiter, pause);
       reader_.Arm(wire::kAwake);
-    } else if (forecast_.TakeNews(polled_ns_)) {
+    } else if (forecast_.TakeWakeUp(polled_ns_)) {
       session_->replies().WakeWaiter();
     }
     const int64_t before = wire::MonotonicNs();

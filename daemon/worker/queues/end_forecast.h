@@ -39,11 +39,11 @@ class EndForecast {
   void NoteEnd(int64_t now) {
     if (since_ != 0) Remember(now - since_);
     since_ = now;
-    told_ = false;
+    woken_ = false;
   }
   void NoteNoWork() {
     since_ = 0;
-    told_ = false;
+    woken_ = false;
   }
 
   // How long to sleep before the next look; 0: look on.
@@ -67,10 +67,10 @@ class EndForecast {
   }
 
   // True once, shortly before an end is likely: who waits elsewhere may have gone to sleep.
-  bool TakeNews(int64_t now) {
+  bool TakeWakeUp(int64_t now) {
     const int64_t waited = now - since_;
-    if (since_ == 0 || told_ || !IsNear(waited, kNewsMarginNs, 64)) return false;
-    told_ = true;
+    if (since_ == 0 || woken_ || !IsNear(waited, kWakeUpMarginNs, 64)) return false;
+    woken_ = true;
     return true;
   }
 
@@ -78,7 +78,7 @@ class EndForecast {
   // Who waits for less looks without sleep.
   static constexpr int64_t kShortestNs = 200'000;
   static constexpr int64_t kMarginNs = 150'000;
-  static constexpr int64_t kNewsMarginNs = 80'000;
+  static constexpr int64_t kWakeUpMarginNs = 80'000;
 
   // Of one of the last times, by so much and a fraction of it.
   bool IsNear(int64_t waited, int64_t margin, int64_t fraction) const {
@@ -101,7 +101,7 @@ class EndForecast {
 
   int64_t since_ = 0;  // 0: the driver has nothing to do.
   int64_t command_ = 0;
-  bool told_ = false;
+  bool woken_ = false;
   std::array<int64_t, kRemembered> took_ = {};
   size_t next_ = 0;
 };

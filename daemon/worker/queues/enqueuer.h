@@ -4,8 +4,8 @@
 //   Enqueuer enqueue(session, cmd.on());
 //   MemoryObject* source = enqueue.Find<MemoryObject>(cmd.source_id());
 //   if (!enqueue.ok()) return enqueue.answer();
-//   return enqueue.Run([&](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event*
-//   event) { ... });
+//   return enqueue.Run([&](cl_command_queue queue, cl_uint waits, const cl_event* list,
+//                          cl_event* event) { ... });
 //
 // Session thread only.
 #pragma once

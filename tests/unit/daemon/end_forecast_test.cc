@@ -13,7 +13,7 @@ constexpr int64_t kMs = 1'000'000;
 struct Seen {
   int64_t slept = 0;
   int64_t late = 0;
-  int news = 0;
+  int wake_ups = 0;
 };
 Seen Watch(EndForecast* forecast, int64_t start, int64_t took) {
   constexpr int64_t kLook = 2'000;
@@ -32,7 +32,7 @@ Seen Watch(EndForecast* forecast, int64_t start, int64_t took) {
       now += pause + kSleepIsLate;
       seen.slept += pause + kSleepIsLate;
     } else {
-      seen.news += forecast->TakeNews(now);
+      seen.wake_ups += forecast->TakeWakeUp(now);
       now += kLook;
     }
   }
@@ -43,7 +43,7 @@ TEST(EndForecastTest, ShortWorkIsNotSleptOver) {
   for (int i = 0; i < 3; ++i) {
     const Seen seen = Watch(&forecast, (i + 1) * 100 * kMs, kMs / 8);
     EXPECT_EQ(seen.slept, 0);
-    EXPECT_EQ(seen.news, 0);
+    EXPECT_EQ(seen.wake_ups, 0);
   }
 }
 
@@ -54,7 +54,7 @@ TEST(EndForecastTest, ClientIsWokenBeforeTheEnd) {
     for (int i = 0; i < 4; ++i) {
       const Seen seen = Watch(&forecast, (i + 1) * 1000 * kMs, took);
       EXPECT_EQ(seen.slept, 0);
-      EXPECT_EQ(seen.news, i == 0 ? 0 : 1) << took;
+      EXPECT_EQ(seen.wake_ups, i == 0 ? 0 : 1) << took;
     }
   }
 }
@@ -72,7 +72,7 @@ TEST(EndForecastTest, RepeatedWorkIsSeenInTime) {
       EXPECT_LT(seen.late, 5'000) << took;
       EXPECT_GT(seen.slept, took / 4) << took;
       if (i > 1) {  // The first was seen late, and remembered so.
-        EXPECT_EQ(seen.news, 1) << took;
+        EXPECT_EQ(seen.wake_ups, 1) << took;
       }
     }
   }
