@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the conformance suite to its end even when a test crashes or hangs.
 
-The program runs all tests in one process. When that process dies, the test that was running is
-counted as failed and the program is started again with the tests that have not run yet. Exit code 0
-if every test passed or was skipped.
+The program runs all tests in one process, but for those of APART. When that process dies, the test
+that was running is counted as failed and the program is started again with the tests that have not
+run yet. Exit code 0 if every test passed or was skipped.
 
 usage: run_all.py PROGRAM [--filter=PATTERN] [--codes=FILE] [further arguments for PROGRAM]
   PROGRAM   may be several words, as "rusticl.py ROOT native -- sluice_conformance"
@@ -17,6 +17,11 @@ import re
 import shlex
 import subprocess
 import sys
+
+
+# Each has a process to itself. After programs of a context with sub-devices, PoCL 3.1's compiler crashes in
+# the next program's build, whoever builds it: natively in 4 and 1 of 25 runs of one of these and another test.
+APART = ("SubDeviceTest.ProgramsOfTheParent", "SubDeviceTest.ProgramsRunWhereTheyAreBuilt")
 
 
 def list_tests(program, pattern):
@@ -83,15 +88,17 @@ def main():
         else:
             extra.append(argument)
     result = {"passed": [], "failed": [], "skipped": [], "crashed": []}
-    left = list_tests(program, pattern)
-    if not left:
+    tests = list_tests(program, pattern)
+    if not tests:
         result["crashed"].append("(no test is listed)")
-    while left:
-        before = len(left)
-        left = run_once(program, left, extra, result)
-        if len(left) == before:
-            result["crashed"].append("(no test ran)")
-            break
+    for left in ([name for name in tests if name not in APART],
+                 *([name] for name in tests if name in APART)):
+        while left:
+            before = len(left)
+            left = run_once(program, left, extra, result)
+            if len(left) == before:
+                result["crashed"].append("(no test ran)")
+                break
     print("conformance: " + ", ".join(f"{len(names)} {what}" for what, names in result.items()))
     for what in ("failed", "crashed"):
         for name in result[what]:
