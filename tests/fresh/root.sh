@@ -66,8 +66,12 @@ enter() {
   done <<<"$binds"
   local environment=(HOME="$(awk -F: -v u="$user" '$1 == u { print $6 }' "$dir/etc/passwd")" USER="$user" LOGNAME="$user"
     PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 TERM="${TERM:-dumb}")
-  exec chroot --userspec="$user" --groups="$(chroot "$dir" id -G "$user" | tr ' ' ,)" "$dir" env -i \
-    "${environment[@]}" "$@"
+  # A root of its own, as a machine has: the kernel lets nobody in a chroot make a user namespace.
+  cd "$dir"
+  pivot_root . .
+  umount -l .
+  cd /
+  exec chroot --userspec="$user" --groups="$(id -G "$user" | tr ' ' ,)" / env -i "${environment[@]}" "$@"
 }
 
 run_in_root() {
