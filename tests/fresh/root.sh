@@ -57,6 +57,8 @@ enter() {
   mount -t tmpfs -o mode=1777 tmpfs "$dir/dev/shm"
   mount -t tmpfs -o mode=0755 tmpfs "$dir/run"
   cp -L /etc/resolv.conf "$dir/etc/resolv.conf" 2>/dev/null || true
+  # What Debian's installer writes there.
+  grep -qs "^127.0.0.1" "$dir/etc/hosts" || echo "127.0.0.1 localhost" >>"$dir/etc/hosts"
   grep -qs " $(hostname)\$" "$dir/etc/hosts" || echo "127.0.1.1 $(hostname)" >>"$dir/etc/hosts"
   while IFS=: read -r mode source path; do
     [ -n "$source" ] || continue

@@ -23,6 +23,15 @@ extern char** environ;
 
 namespace sluice::broker {
 
+bool CanRunDaemon(const os::UserIdentity& user) {
+  os::SpawnOptions readable;
+  readable.path = "/bin/sh";
+  readable.arguments = {"-c", "test -x \"$0\"", SLUICE_TEST_SLUICED};
+  readable.sandbox.user = user;
+  auto check = os::Spawn(readable);
+  return check.ok() && check->WaitAndReap(-1)->code == 0;
+}
+
 TestDirectory::TestDirectory() {
   char pattern[] = "/tmp/sluice-test-XXXXXX";
   EXPECT_NE(::mkdtemp(pattern), nullptr);

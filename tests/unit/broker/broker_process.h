@@ -12,12 +12,19 @@
 
 #include "absl/status/statusor.h"
 #include "broker/os/process.h"
+#include "broker/os/sandbox.h"
 #include "broker/os/scoped_handle.h"
 #include "proto/broker_messages.h"
 
 namespace sluice::broker {
 
 inline constexpr int kTestTimeoutMs = 20'000;
+
+inline constexpr char kUnreachable[] =
+    "another user cannot reach the build tree at " SLUICE_TEST_SLUICED;
+
+// True if that user may execute what was built: not in a home that is its owner's alone.
+bool CanRunDaemon(const os::UserIdentity& user);
 
 class TestDirectory {
  public:

@@ -296,6 +296,9 @@ os::ChildProcess StartActivated(const os::UniqueFd& listener, const std::string&
                        "/dev/null",
                        "--socket",
                        socket};
+  // As BrokerProcess has it.
+  if (::geteuid() == 0)
+    options.arguments.insert(options.arguments.end(), {"--worker-user", "root"});
   options.environment = os::OwnEnvironment();  // With a sanitizer's options.
   options.descriptors = {{listener.get(), 3}};
   options.output = output.get();

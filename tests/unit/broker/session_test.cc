@@ -25,18 +25,6 @@
 namespace sluice::broker {
 namespace {
 
-constexpr char kUnreachable[] = "another user cannot reach the build tree at " SLUICE_TEST_SLUICED;
-
-// True if that user may execute what was built.
-bool CanRun(const os::UserIdentity& user) {
-  os::SpawnOptions readable;
-  readable.path = "/bin/sh";
-  readable.arguments = {"-c", "test -x \"$0\"", SLUICE_TEST_SLUICED};
-  readable.sandbox.user = user;
-  auto check = os::Spawn(readable);
-  return check.ok() && check->WaitAndReap(-1)->code == 0;
-}
-
 class SessionTest : public testing::Test {
  protected:
   TestDirectory directory_;
@@ -124,7 +112,7 @@ TEST_F(SessionTest, WorkerRunsAsTheConfiguredUser) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root's daemon can change its workers' user";
   const auto nobody = os::LookUpUser("nobody");
   ASSERT_TRUE(nobody.ok());
-  if (!CanRun(*nobody)) GTEST_SKIP() << kUnreachable;
+  if (!CanRunDaemon(*nobody)) GTEST_SKIP() << kUnreachable;
   BrokerProcess broker(directory_, {.arguments = {"--worker-user", "nobody"}, .same_user = false});
   TestClient client(broker.socket());
   wire::Welcome welcome;
@@ -140,7 +128,7 @@ TEST_F(SessionTest, EveryIdentityHasAUserOfItsOwn) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root's daemon can change its workers' user";
   const auto nobody = os::LookUpUser("nobody");
   ASSERT_TRUE(nobody.ok());
-  if (!CanRun(*nobody)) GTEST_SKIP() << kUnreachable;
+  if (!CanRunDaemon(*nobody)) GTEST_SKIP() << kUnreachable;
   ASSERT_EQ(::chmod(directory_.path().c_str(), 0755), 0);
   const std::string cache = directory_.path() + "/cache";
   ASSERT_EQ(::mkdir(cache.c_str(), 0755), 0);
