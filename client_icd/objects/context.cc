@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "broker/os/threads.h"
 #include "client_icd/base/api.h"
 #include "client_icd/base/client_log.h"
@@ -94,7 +95,10 @@ cl_int Place(Context* context) {
     body.add_properties(words[i + 1]);
   }
   pb::Answer answer;
+  CreationLease& lease = context->session().creation_lease();
+  const CreationLease::Amount taken = lease.Taken();
   CL_RETURN_IF_ERROR(OfKnownDevice(context->stream().Call(*command, {}, &answer)));
+  if (answer.has_lease()) lease.Renew(taken, answer.lease());
   const bool is_local = context->session().transport().shares_memory();
   context->SetPlacement(answer.context(), is_local);
   if (is_local && !answer.context().buffers_in_heap()) context->stream().ExpectDevice();
@@ -179,6 +183,12 @@ bool Context::ReleaseByApp() {
   const Ref<Context> keep(this);
   if (app_count() == 1) LookAtEnds();
   if (!ReleaseForApp()) return false;
+  if (app_count() == 0 && ClientLogs(ClientLogLevel::kInfo)) {
+    const CommandStream::Waits waits = stream().waits();
+    ClientLog(ClientLogLevel::kInfo,
+              absl::StrCat("so far calls waited ", waits.answers, " times for answers and ",
+                           waits.commands, " times for commands, ", waits.ns / 1000, " us in all"));
+  }
   if (has_interop() && app_count() == 0 && !session_->forked() &&
       !ends_soon_.exchange(true, std::memory_order_relaxed)) {
     stream().AddEager();
@@ -201,6 +211,9 @@ void Context::SetPlacement(const pb::ContextPlacement& placement, bool is_local)
   buffers_in_heap_ = is_local && placement.buffers_in_heap();
   overtakes_ = placement.overtakes();
   images_of_imports_ = placement.images_of_imports();
+  creates_unasked_.store(placement.takes_unasked(), std::memory_order_relaxed);
+  for (const pb::SupportedImageFormats& one : placement.image_formats())
+    image_formats_[{one.flags(), one.image_type()}] = one.formats();
   made_ = true;
   session_->RegisterObject(this, &listener_);
 }
@@ -232,6 +245,35 @@ Ref<Queue> Context::DefaultDeviceQueue(const Device* device) {
   return Ref<Queue>::Adopt(static_cast<Queue*>(queue.Detach()));
 }
 
+bool Context::HasMade(const std::string& kind) const {
+  absl::MutexLock lock(&mu_);
+  return made_kinds_.contains(kind);
+}
+
+cl_int Context::Create(pb::Command& command, std::string_view payload, const Creation& creation,
+                       pb::Answer* answer) {
+  CreationLease& lease = session_->creation_lease();
+  const bool known = creation.kind.empty() || HasMade(creation.kind);
+  if (known && !creation.needs_answer && creates_unasked_.load(std::memory_order_relaxed) &&
+      lease.Take(creation.memory_bytes)) {
+    command.set_unasked_for(id());
+    return stream().Post(command, payload) ? CL_SUCCESS : session_->lost_code();
+  }
+  pb::Answer own;
+  if (answer == nullptr) answer = &own;
+  const CreationLease::Amount taken = lease.Taken();
+  CL_RETURN_IF_ERROR(stream().Call(command, payload, answer));
+  if (answer->has_lease()) lease.Renew(taken, answer->lease());
+  absl::MutexLock lock(&mu_);
+  if (!creation.kind.empty()) made_kinds_.insert(creation.kind);
+  return CL_SUCCESS;
+}
+
+const std::string* Context::ImageFormats(cl_mem_flags flags, cl_mem_object_type type) const {
+  const auto it = image_formats_.find({flags, type});
+  return it == image_formats_.end() ? nullptr : &it->second;
+}
+
 void Context::AddInterop(sharing::Api api, std::shared_ptr<void> interop) {
   interops_.emplace_back(api, std::move(interop));
 }
@@ -257,6 +299,15 @@ void Context::Listener::OnSessionLost(const std::string& message) {
     attachment = context_.attachment_;
   }
   if (attachment != nullptr) attachment->OnSessionLost();
+  context_.QueueNotify(message, {});
+}
+
+void Context::Listener::OnCreationFailed(const std::string& call, cl_int status) {
+  context_.creates_unasked_.store(false, std::memory_order_relaxed);
+  const std::string message =
+      absl::StrCat("cl", call, " was refused with ", status,
+                   " after it had returned: commands that use its object fail with that code");
+  ClientLog(ClientLogLevel::kWarning, message);
   context_.QueueNotify(message, {});
 }
 

@@ -8,9 +8,11 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/synchronization/mutex.h"
 #include "client_icd/base/args.h"
 #include "client_icd/base/object.h"
@@ -31,6 +33,15 @@ class ContextAttachment {
  public:
   virtual ~ContextAttachment() = default;
   virtual void OnSessionLost() = 0;
+};
+
+// What must be known of a new object before its creation may go without an answer.
+struct Creation {
+  uint64_t memory_bytes = 0;  // That the daemon counts for the object.
+  // What the driver may refuse for what it is, and will not once it has made one. Empty: it refuses
+  // nothing of that sort.
+  std::string kind = {};
+  bool needs_answer = false;  // The object is of no use without what the answer says.
 };
 
 class Context : public ClObject<Context, cl_context, ObjectKind::kContext> {
@@ -60,6 +71,14 @@ class Context : public ClObject<Context, cl_context, ObjectKind::kContext> {
   void SetPlacement(const pb::ContextPlacement& placement, bool is_local);
   // CreateBuffer places memory in the shared heap (CPU device, local session).
   bool buffers_in_heap() const { return buffers_in_heap_; }
+  // Sends `command`, which makes an object of the context. CL_SUCCESS: it has been made, or will be.
+  // It waits for the answer only if the worker may refuse: the specification's checks have been
+  // made here, and the session's limits are far enough (CreationLease). What the driver refuses all
+  // the same becomes a failed object (README.md). `answer`, if not null, is filled if it came.
+  cl_int Create(pb::Command& command, std::string_view payload, const Creation& creation,
+                pb::Answer* answer = nullptr) ABSL_LOCKS_EXCLUDED(mu_);
+  // What came with the context; null: it must be asked for.
+  const std::string* ImageFormats(cl_mem_flags flags, cl_mem_object_type type) const;
   // Commands of a queue out of order pass others that wait: an implementation need not do so.
   bool overtakes() const { return overtakes_; }
   // Whether OpenCL works with 1D images over a buffer that the context's driver has imported. Where
@@ -99,12 +118,15 @@ class Context : public ClObject<Context, cl_context, ObjectKind::kContext> {
   void QueueNotify(std::string message, std::string private_info);
 
  private:
+  bool HasMade(const std::string& kind) const ABSL_LOCKS_EXCLUDED(mu_);
+
   class Listener final : public ReplyListener {
    public:
     explicit Listener(Context* context) : context_(*context) {}
     void OnNotify(const std::string& message, const std::string& private_info) override {
       context_.QueueNotify(message, private_info);
     }
+    void OnCreationFailed(const std::string& call, cl_int status) override;
     void OnSessionLost(const std::string& message) override;
 
    private:
@@ -119,10 +141,13 @@ class Context : public ClObject<Context, cl_context, ObjectKind::kContext> {
   const Notify notify_;
   void* const user_data_;
   std::vector<std::pair<sharing::Api, std::shared_ptr<void>>> interops_;
-  bool made_ = false;                   // Set before the handle is given out, constant after.
-  bool buffers_in_heap_ = false;        // As made_.
-  bool overtakes_ = false;              // As made_.
-  bool images_of_imports_ = false;      // As made_.
+  bool made_ = false;               // Set before the handle is given out, constant after.
+  bool buffers_in_heap_ = false;    // As made_.
+  bool overtakes_ = false;          // As made_.
+  bool images_of_imports_ = false;  // As made_.
+  // As made_.
+  absl::flat_hash_map<std::pair<cl_mem_flags, cl_mem_object_type>, std::string> image_formats_;
+  std::atomic<bool> creates_unasked_{false};
   std::atomic<bool> ends_soon_{false};  // The stream is eager for the destructor's sake.
 
   std::atomic<int> open_user_events_{0};
@@ -132,6 +157,7 @@ class Context : public ClObject<Context, cl_context, ObjectKind::kContext> {
   mutable std::shared_ptr<ContextAttachment> attachment_
       ABSL_GUARDED_BY(mu_);  // Once made, constant.
   absl::flat_hash_map<const Device*, uint64_t> default_queues_ ABSL_GUARDED_BY(mu_);
+  absl::flat_hash_set<std::string> made_kinds_ ABSL_GUARDED_BY(mu_);
 };
 
 // Section 4.4: CL_INVALID_PLATFORM for a bad CL_CONTEXT_PLATFORM, CL_INVALID_PROPERTY for a name

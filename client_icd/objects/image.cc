@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "client_icd/base/api.h"
 #include "client_icd/objects/extensions.h"
 #include "client_icd/objects/image_transfer.h"
@@ -162,6 +163,28 @@ ImageShape MakeImageShape(const cl_image_format& format, const cl_image_desc& de
   return shape;
 }
 
+namespace {
+
+// Which formats, types and flags a driver takes, it says with the first image of each; of what is
+// made from another object, only with each.
+Creation CreationOf(const MemObject& memory) {
+  const ImageShape& shape = memory.image();
+  Creation creation;
+  creation.memory_bytes = shape.element_bytes;
+  for (const size_t extent : shape.extent.v) {
+    const uint64_t elements = std::max<uint64_t>(extent, 1);
+    if (!CheckedMultiply(creation.memory_bytes, elements, &creation.memory_bytes))
+      creation.memory_bytes = UINT64_MAX;
+  }
+  creation.kind = absl::StrCat("image ", shape.format.image_channel_order, " ",
+                               shape.format.image_channel_data_type, " ", shape.desc.image_type,
+                               " ", memory.flags());
+  creation.needs_answer = memory.context().buffers_in_heap() || memory.parent() != nullptr;
+  return creation;
+}
+
+}  // namespace
+
 cl_int MakeImage(MemObject* memory, std::string_view contents) {
   const MemObject* parent = memory->parent();
   ScopedCommand command;
@@ -175,7 +198,7 @@ cl_int MakeImage(MemObject* memory, std::string_view contents) {
                         body.mutable_desc());
   body.set_staged(memory->is_staged());
   pb::Answer answer;
-  CL_RETURN_IF_ERROR(memory->stream().Call(*command, contents, &answer));
+  CL_RETURN_IF_ERROR(memory->context().Create(*command, contents, CreationOf(*memory), &answer));
   return memory->SetMade(answer.memory());
 }
 
@@ -380,21 +403,26 @@ cl_int CL_API_CALL clGetSupportedImageFormats(cl_context context_handle, cl_mem_
   CL_RETURN_IF_ERROR(CheckMemFlags(flags));
   if (wire::ImageDimensions(image_type) == 0) return CL_INVALID_VALUE;
   if (num_entries == 0 && image_formats != nullptr) return CL_INVALID_VALUE;
-  ScopedCommand command;
-  pb::GetSupportedImageFormats& body = *command->mutable_get_supported_image_formats();
-  body.set_context_id(context->id());
-  body.set_flags(flags);
-  body.set_image_type(image_type);
+  const std::string* known = context->ImageFormats(flags, image_type);
   pb::Answer answer;
-  const cl_int status = context->stream().Call(*command, {}, &answer);
-  if (status == CL_CONTEXT_TERMINATED_KHR)
-    return AskAnotherContext(*context, flags, image_type, num_entries, image_formats,
-                             num_image_formats);
-  CL_RETURN_IF_ERROR(status);
+  if (known == nullptr) {
+    ScopedCommand command;
+    pb::GetSupportedImageFormats& body = *command->mutable_get_supported_image_formats();
+    body.set_context_id(context->id());
+    body.set_flags(flags);
+    body.set_image_type(image_type);
+    const cl_int status = context->stream().Call(*command, {}, &answer);
+    if (status == CL_CONTEXT_TERMINATED_KHR)
+      return AskAnotherContext(*context, flags, image_type, num_entries, image_formats,
+                               num_image_formats);
+    CL_RETURN_IF_ERROR(status);
+    known = &answer.data();
+  } else if (context->session().lost() && !context->session().terminated()) {
+    return context->session().lost_code();
+  }
   static_assert(sizeof(cl_image_format) == 2 * sizeof(uint32_t));
-  std::vector<cl_image_format> formats(answer.data().size() / sizeof(cl_image_format));
-  answer.data().copy(reinterpret_cast<char*>(formats.data()),
-                     formats.size() * sizeof(cl_image_format));
+  std::vector<cl_image_format> formats(known->size() / sizeof(cl_image_format));
+  known->copy(reinterpret_cast<char*>(formats.data()), formats.size() * sizeof(cl_image_format));
   for (const InteropExtension* one : InteropExtensions()) {
     if (one->add_image_formats != nullptr) one->add_image_formats(*context, &formats);
   }

@@ -168,6 +168,50 @@ bool Accept(Kernel* kernel, const pb::Answer& answer, int index) {
   return true;
 }
 
+// Of a name that the build told of nobody asks the driver again; where there are several devices,
+// the driver says whether they agree on it.
+cl_int CreateKernel(Program* program, const std::string& name, Ref<Kernel>* out) {
+  const bool told = !program->KernelNames().empty() && program->devices().size() == 1;
+  std::shared_ptr<KernelMetadata> known = told ? program->KnownKernel(name) : nullptr;
+  // Section 5.9.1: CL_INVALID_KERNEL_NAME if kernel_name is not found in program.
+  if (told && known == nullptr) return CL_INVALID_KERNEL_NAME;
+  auto kernel = Ref<Kernel>::Adopt(new Kernel(Ref<Program>(program), program->session().NextId()));
+  ScopedCommand command;
+  pb::CreateKernel& body = *command->mutable_create_kernel();
+  body.set_kernel_id(kernel->id());
+  body.set_program_id(program->id());
+  body.set_name(name);
+  pb::Answer answer;
+  CL_RETURN_IF_ERROR(
+      program->context().Create(*command, {}, {.needs_answer = known == nullptr}, &answer));
+  if (known != nullptr) {
+    kernel->SetMade(std::move(known));
+  } else if (!Accept(kernel.get(), answer, 0)) {
+    return CL_OUT_OF_RESOURCES;
+  }
+  *out = std::move(kernel);
+  return CL_SUCCESS;
+}
+
+// All of the program's, which are so many.
+cl_int AskForKernels(Program* program, size_t count, std::vector<Ref<Kernel>>* made) {
+  const uint64_t first_id = program->session().NextIds(count);
+  for (size_t i = 0; i < count; ++i) {
+    made->push_back(Ref<Kernel>::Adopt(new Kernel(Ref<Program>(program), first_id + i)));
+  }
+  ScopedCommand command;
+  pb::CreateKernelsInProgram& body = *command->mutable_create_kernels_in_program();
+  body.set_program_id(program->id());
+  body.set_first_id(first_id);
+  body.set_max_kernels(static_cast<uint32_t>(count));
+  pb::Answer answer;
+  CL_RETURN_IF_ERROR(program->stream().Call(*command, {}, &answer));
+  for (size_t i = 0; i < count; ++i) {
+    if (!Accept((*made)[i].get(), answer, static_cast<int>(i))) return CL_OUT_OF_RESOURCES;
+  }
+  return CL_SUCCESS;
+}
+
 }  // namespace
 
 namespace api {
@@ -180,16 +224,9 @@ cl_kernel CL_API_CALL clCreateKernel(cl_program program_handle, const char* kern
   if (kernel_name == nullptr) return Fail(errcode_ret, CL_INVALID_VALUE);
   // CL_INVALID_PROGRAM_EXECUTABLE if there is no successfully built executable for program.
   if (!program->HasExecutable()) return Fail(errcode_ret, CL_INVALID_PROGRAM_EXECUTABLE);
-  auto kernel = Ref<Kernel>::Adopt(new Kernel(Ref<Program>(program), program->session().NextId()));
-  ScopedCommand command;
-  pb::CreateKernel& body = *command->mutable_create_kernel();
-  body.set_kernel_id(kernel->id());
-  body.set_program_id(program->id());
-  body.set_name(kernel_name);
-  pb::Answer answer;
-  const cl_int status = program->stream().Call(*command, {}, &answer);
+  Ref<Kernel> kernel;
+  const cl_int status = CreateKernel(program, kernel_name, &kernel);
   if (status != CL_SUCCESS) return Fail(errcode_ret, status);
-  if (!Accept(kernel.get(), answer, 0)) return Fail(errcode_ret, CL_OUT_OF_RESOURCES);
   Succeed(errcode_ret);
   return kernel.Detach()->handle();
 }
@@ -199,28 +236,23 @@ cl_int CL_API_CALL clCreateKernelsInProgram(cl_program program_handle, cl_uint n
   Program* program = Program::From(program_handle);
   if (program == nullptr) return CL_INVALID_PROGRAM;
   if (!program->HasExecutable()) return CL_INVALID_PROGRAM_EXECUTABLE;
-  size_t count = 0;
-  CL_RETURN_IF_ERROR(
-      program->GetInfo(CL_PROGRAM_NUM_KERNELS, InfoSink(sizeof(count), &count, nullptr)));
+  const std::vector<std::string> names = program->KernelNames();
+  size_t count = names.size();
+  if (names.empty()) {
+    CL_RETURN_IF_ERROR(
+        program->GetInfo(CL_PROGRAM_NUM_KERNELS, InfoSink(sizeof(count), &count, nullptr)));
+  }
   // Section 5.9.1: CL_INVALID_VALUE if kernels is not NULL and num_kernels is less than the number
   // of kernels in program.
   if (kernels != nullptr && num_kernels < count) return CL_INVALID_VALUE;
   if (num_kernels_ret != nullptr) *num_kernels_ret = static_cast<cl_uint>(count);
   if (kernels == nullptr) return CL_SUCCESS;
-  const uint64_t first_id = program->session().NextIds(count);
   std::vector<Ref<Kernel>> made;
-  for (size_t i = 0; i < count; ++i) {
-    made.push_back(Ref<Kernel>::Adopt(new Kernel(Ref<Program>(program), first_id + i)));
-  }
-  ScopedCommand command;
-  pb::CreateKernelsInProgram& body = *command->mutable_create_kernels_in_program();
-  body.set_program_id(program->id());
-  body.set_first_id(first_id);
-  body.set_max_kernels(static_cast<uint32_t>(count));
-  pb::Answer answer;
-  CL_RETURN_IF_ERROR(program->stream().Call(*command, {}, &answer));
-  for (size_t i = 0; i < count; ++i) {
-    if (!Accept(made[i].get(), answer, static_cast<int>(i))) return CL_OUT_OF_RESOURCES;
+  if (names.empty()) {
+    CL_RETURN_IF_ERROR(AskForKernels(program, count, &made));
+  } else {
+    for (const std::string& name : names)
+      CL_RETURN_IF_ERROR(CreateKernel(program, name, &made.emplace_back()));
   }
   for (size_t i = 0; i < count; ++i) kernels[i] = made[i].Detach()->handle();
   return CL_SUCCESS;

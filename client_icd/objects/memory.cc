@@ -248,8 +248,10 @@ cl_int MakePart(MemObject* memory, uint64_t parent_id, uint64_t origin) {
   body.set_flags(WireMemFlags(memory->flags()) & ~cl_mem_flags{CL_MEM_ALLOC_HOST_PTR});
   body.set_origin(origin);
   body.set_size(memory->bytes());
+  // Where shared virtual memory lies, the answer says; a buffer's part lies in the buffer.
+  const bool asks = memory->parent() == nullptr;
   pb::Answer answer;
-  CL_RETURN_IF_ERROR(memory->stream().Call(*command, {}, &answer));
+  CL_RETURN_IF_ERROR(memory->context().Create(*command, {}, {.needs_answer = asks}, &answer));
   return memory->SetMade(answer.memory());
 }
 
@@ -270,8 +272,11 @@ cl_int MakeBuffer(MemObject* memory, const void* contents) {
   std::string_view payload;
   if (contents != nullptr && !fill_later)
     payload = {static_cast<const char*>(contents), memory->bytes()};
+  Creation creation;
+  creation.memory_bytes = memory->bytes();
+  creation.needs_answer = context.buffers_in_heap() || body.mirror();
   pb::Answer answer;
-  CL_RETURN_IF_ERROR(context.stream().Call(*command, payload, &answer));
+  CL_RETURN_IF_ERROR(context.Create(*command, payload, creation, &answer));
   CL_RETURN_IF_ERROR(memory->SetMade(answer.memory()));
   return fill_later ? FillNew(memory, HostRegion::Source(contents, memory->bytes())) : CL_SUCCESS;
 }

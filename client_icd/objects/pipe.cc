@@ -69,7 +69,10 @@ cl_mem CL_API_CALL clCreatePipe(cl_context context_handle, cl_mem_flags flags,
   body.set_flags(flags);
   body.set_packet_size(pipe_packet_size);
   body.set_max_packets(pipe_max_packets);
-  status = context->stream().Call(*command, {}, nullptr);
+  Creation creation;
+  creation.memory_bytes = uint64_t{pipe_packet_size} * pipe_max_packets;
+  creation.kind = "pipe";
+  status = context->Create(*command, {}, creation);
   if (status != CL_SUCCESS) return Fail(errcode_ret, status);
   memory->SetMade({});
   Succeed(errcode_ret);

@@ -9,6 +9,7 @@
 #include "client_icd/objects/kernel_metadata.h"
 #include "client_icd/objects/platform.h"
 #include "client_icd/program_headers/absolute_includes.h"
+#include "proto/frame.h"
 
 namespace sluice::client {
 
@@ -54,6 +55,7 @@ cl_int Program::BeginBuild(Step step, const Uint64List& device_ids, const std::s
     states_[i].log.clear();
   }
   metadata_.clear();
+  kernel_names_.clear();
   return CL_SUCCESS;
 }
 
@@ -70,6 +72,27 @@ void Program::EndBuild(const Uint64List& device_ids, cl_int status, const pb::Pr
       states_[i].log = device.log();
     }
   }
+}
+
+void Program::LearnKernels(const pb::Answer& answer) {
+  if (answer.count() != static_cast<uint64_t>(answer.kernels_size())) return;
+  absl::MutexLock lock(&mu_);
+  kernel_names_.clear();
+  for (const pb::KernelDescription& kernel : answer.kernels()) {
+    metadata_[kernel.name()] = std::make_shared<KernelMetadata>(kernel);
+    kernel_names_.push_back(kernel.name());
+  }
+}
+
+std::vector<std::string> Program::KernelNames() const {
+  absl::MutexLock lock(&mu_);
+  return kernel_names_;
+}
+
+std::shared_ptr<KernelMetadata> Program::KnownKernel(const std::string& name) const {
+  absl::MutexLock lock(&mu_);
+  const auto it = metadata_.find(name);
+  return it == metadata_.end() ? nullptr : it->second;
 }
 
 void Program::RefuseBuild(const Uint64List& device_ids, std::string_view why) {
@@ -231,10 +254,13 @@ cl_int Program::GetBuildInfo(const Device& device, cl_program_build_info param_n
 
 namespace {
 
-// Sends the command that makes `program`; the handle, or null with the error.
-cl_program Make(Ref<Program> program, const pb::Command& command, std::string_view payload,
+// Sends the command that makes `program`; the handle, or null with the error. With an `answer` it
+// waits: what it says is wanted, or the driver may refuse what it was given.
+cl_program Make(Ref<Program> program, pb::Command& command, std::string_view payload,
                 pb::Answer* answer, cl_int* errcode_ret) {
-  const cl_int status = program->stream().Call(command, payload, answer);
+  // More, the daemon may refuse for its size.
+  const bool asks = answer != nullptr || payload.size() > wire::kMaxInitialPayloadBytes;
+  const cl_int status = program->context().Create(command, payload, {.needs_answer = asks}, answer);
   if (status != CL_SUCCESS) return Fail(errcode_ret, status);
   program->SetMade();
   Succeed(errcode_ret);
@@ -265,7 +291,8 @@ cl_program CreateWithIl(cl_context context_handle, const void* il, size_t length
   pb::CreateProgramWithIl& body = *command->mutable_create_program_with_il();
   body.set_program_id(program->id());
   body.set_context_id(context->id());
-  return Make(std::move(program), *command, payload, nullptr, errcode_ret);
+  pb::Answer answer;
+  return Make(std::move(program), *command, payload, &answer, errcode_ret);
 }
 
 }  // namespace
@@ -373,7 +400,8 @@ cl_program CL_API_CALL clCreateProgramWithBuiltInKernels(cl_context context_hand
   body.set_program_id(program->id());
   body.set_context_id(context->id());
   body.set_names(kernel_names);
-  return Make(std::move(program), *command, {}, nullptr, errcode_ret);
+  pb::Answer answer;
+  return Make(std::move(program), *command, {}, &answer, errcode_ret);
 }
 
 cl_int CL_API_CALL clRetainProgram(cl_program program) noexcept {

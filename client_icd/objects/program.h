@@ -67,6 +67,12 @@ class Program : public ClObject<Program, cl_program, ObjectKind::kProgram> {
   // Kernels of the program: no build may begin while there are any.
   void AttachKernel();
   void DetachKernel();
+  // What a build's answer says of the program's kernels, before EndBuild.
+  void LearnKernels(const pb::Answer& answer);
+  // All of them, in the driver's order, if the last build told; else none.
+  std::vector<std::string> KernelNames() const;
+  // Null: it is not known.
+  std::shared_ptr<KernelMetadata> KnownKernel(const std::string& name) const;
   // One description per name and build, shared by the kernels that were made of it.
   std::shared_ptr<KernelMetadata> Metadata(const pb::KernelDescription& description);
 
@@ -97,6 +103,7 @@ class Program : public ClObject<Program, cl_program, ObjectKind::kProgram> {
   std::vector<BuildState> states_ ABSL_GUARDED_BY(mu_);  // As devices_.
   int kernels_ ABSL_GUARDED_BY(mu_) = 0;
   std::map<std::string, std::shared_ptr<KernelMetadata>> metadata_ ABSL_GUARDED_BY(mu_);
+  std::vector<std::string> kernel_names_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace sluice::client

@@ -34,6 +34,7 @@ struct Build {
       else
         program->session().ReleaseObject(program->id());
     }
+    if (status == CL_SUCCESS) program->LearnKernels(answer);
     program->EndBuild(device_ids, status, answer.program());
     return status;
   }

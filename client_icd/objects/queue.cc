@@ -103,8 +103,12 @@ cl_int Create(cl_context context_handle, cl_device_id device_handle, PropertyLis
   body.set_context_id(context->id());
   body.set_device_id(device->id());
   queue->properties().CopyTo(body.mutable_properties());
-  CL_RETURN_IF_ERROR(context->stream().Call(*command, {}, nullptr));
-  queue->SetMade();
+  // Whether there is room for a queue on the device, nobody here can know.
+  const bool asks = queue->on_device();
+  // Before it is sent, since it may be told of a refused command at any time after.
+  if (!asks) queue->SetMade();
+  CL_RETURN_IF_ERROR(context->Create(*command, {}, {.needs_answer = asks}));
+  if (asks) queue->SetMade();
   *out = queue.Detach()->handle();
   return CL_SUCCESS;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client_icd/objects/sampler.h"
 
+#include "absl/strings/str_cat.h"
 #include "client_icd/base/api.h"
 
 namespace sluice::client {
@@ -88,7 +89,9 @@ cl_sampler CreateSampler(cl_context context_handle, const PropertyList& given,
   body.set_sampler_id(sampler->id());
   body.set_context_id(context->id());
   wire.CopyTo(body.mutable_properties());
-  status = context->stream().Call(*command, {}, nullptr);
+  Creation creation;
+  creation.kind = absl::StrCat("sampler ", normalized, " ", addressing, " ", filter);
+  status = context->Create(*command, {}, creation);
   if (status != CL_SUCCESS) return Fail(errcode_ret, status);
   sampler->SetMade();
   Succeed(errcode_ret);

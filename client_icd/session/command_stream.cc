@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "broker/os/threads.h"
+#include "client_icd/base/client_log.h"
 #include "client_icd/session/letting_go.h"
 #include "client_icd/session/session.h"
 
@@ -17,6 +19,36 @@ constexpr size_t kStackMessageBytes = 1024;
 constexpr int64_t kExpectedNs = 200'000;
 
 }  // namespace
+
+namespace {
+
+const char* NameOf(const pb::Command& command) {
+  switch (command.body_case()) {
+#define COMMAND(Name, field, reply) \
+  case pb::Command::k##Name:        \
+    return #Name;
+#include "proto/commands.inc"
+    case pb::Command::BODY_NOT_SET:
+      break;
+  }
+  return "";
+}
+
+}  // namespace
+
+CommandStream::Waits CommandStream::waits() const {
+  return {waited_answers_.load(std::memory_order_relaxed),
+          waited_commands_.load(std::memory_order_relaxed),
+          waited_ns_.load(std::memory_order_relaxed)};
+}
+
+void CommandStream::NoteWait(std::atomic<uint64_t>* count, int64_t began_ns, const char* what) {
+  const int64_t ns = wire::MonotonicNs() - began_ns;
+  count->fetch_add(1, std::memory_order_relaxed);
+  waited_ns_.fetch_add(ns, std::memory_order_relaxed);
+  if (ClientLogs(ClientLogLevel::kDebug))
+    ClientLog(ClientLogLevel::kDebug, absl::StrCat("waited ", ns / 1000, " us for ", what));
+}
 
 bool CommandStream::Post(const pb::Command& command, std::string_view payload) {
   return Send(command, payload, 0, {}, /*wake=*/true, nullptr);
@@ -67,7 +99,9 @@ cl_int CommandStream::Call(const pb::Command& command, std::string_view payload,
                            pb::Answer* answer) {
   PendingCall call{answer, CL_DEVICE_NOT_AVAILABLE};
   if (!Send(command, payload, 0, {}, /*wake=*/true, &call)) return session_->lost_code();
+  const int64_t began_ns = wire::MonotonicNs();
   WaitUntil(call.done, 0);
+  NoteWait(&waited_answers_, began_ns, NameOf(command));
   return call.status;
 }
 
@@ -94,7 +128,11 @@ std::vector<Ref<Object>> CommandStream::Pending() {
 }
 
 cl_int CommandStream::WaitFor(PendingCommand* command) {
-  if (!command->ended()) WaitUntil(command->ended_flag(), command->id());
+  if (!command->ended()) {
+    const int64_t began_ns = wire::MonotonicNs();
+    WaitUntil(command->ended_flag(), command->id());
+    NoteWait(&waited_commands_, began_ns, "a command");
+  }
   sharing::LettingGo::Await();
   return command->status();
 }

@@ -74,6 +74,15 @@ class CommandStream {
   // The events of those that have not ended.
   std::vector<Ref<Object>> Pending() ABSL_LOCKS_EXCLUDED(pending_mu_);
 
+  // How often calls of the application have waited for the worker, and how long in all: for the
+  // log, which with SLUICE_LOG=debug has each, and for tests.
+  struct Waits {
+    uint64_t answers = 0;   // Call.
+    uint64_t commands = 0;  // WaitFor, of what had not ended yet.
+    int64_t ns = 0;
+  };
+  Waits waits() const;
+
   // Waits until the command has ended, and returns its status: CL_COMPLETE or an error.
   cl_int WaitFor(PendingCommand* command);
   // Waits for a thread that handles replies at this moment: it may hold what it has ended a little
@@ -130,6 +139,7 @@ class CommandStream {
     absl::CondVar wake;
   };
 
+  void NoteWait(std::atomic<uint64_t>* count, int64_t began_ns, const char* what);
   bool Send(const pb::Command& command, std::string_view payload, uint32_t flags,
             const wire::BulkSpan& bulk, bool wake, PendingCall* call);
 
@@ -186,6 +196,11 @@ class CommandStream {
   // The size of waiters_, so that draining with nobody else waiting takes no lock. Changed under
   // wait_mu_; ordered against the `done` flags by sequentially consistent fences on both sides.
   std::atomic<size_t> waiter_count_{0};
+
+  // Relaxed.
+  std::atomic<uint64_t> waited_answers_{0};
+  std::atomic<uint64_t> waited_commands_{0};
+  std::atomic<int64_t> waited_ns_{0};
 
   wire::AdaptiveSpin spin_;  // Of the holder, before it sleeps.
 };

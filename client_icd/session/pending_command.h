@@ -75,6 +75,8 @@ class ReplyListener {
   virtual void OnLateError(const std::string& /*call*/, cl_int /*status*/) {}
   // For a context: its pfn_notify is told this.
   virtual void OnNotify(const std::string& /*message*/, const std::string& /*private_info*/) {}
+  // For a context: a creation that nobody waited for has failed.
+  virtual void OnCreationFailed(const std::string& /*call*/, cl_int /*status*/) {}
   // For a context: everything pending has failed.
   virtual void OnSessionLost(const std::string& /*message*/) {}
 

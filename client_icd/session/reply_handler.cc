@@ -95,6 +95,13 @@ void CommandStream::Handle(const wire::Frame& frame, const pb::Reply& reply) {
       if (context.object) context.listener->OnNotify(notify.message(), notify.private_info());
       return;
     }
+    case pb::Reply::kCreationFailed: {
+      const pb::CreationFailed& failed = reply.creation_failed();
+      const Session::Listener context =
+          session_->FindListener(failed.context_id(), ObjectKind::kContext);
+      if (context.object) context.listener->OnCreationFailed(failed.call(), failed.status());
+      return;
+    }
     case pb::Reply::kPrinted:
       return Print(reply.printed());
     case pb::Reply::kSessionEnded:

@@ -28,6 +28,7 @@
 #include "client_icd/base/object.h"
 #include "client_icd/session/callbacks.h"
 #include "client_icd/session/command_stream.h"
+#include "client_icd/session/creation_lease.h"
 #include "client_icd/session/in_flight.h"
 #include "client_icd/session/mirrors.h"
 #include "client_icd/session/pending_command.h"
@@ -64,6 +65,7 @@ class Session : public std::enable_shared_from_this<Session> {
   Callbacks& callbacks() { return callbacks_; }
   PendingDestinations& pending_destinations() { return pending_destinations_; }
   InFlight& in_flight() { return in_flight_; }
+  CreationLease& creation_lease() { return creation_lease_; }
   Mirrors& mirrors() { return mirrors_; }
   ShadowPool& shadow_pool() { return *shadow_pool_; }
 
@@ -127,6 +129,7 @@ class Session : public std::enable_shared_from_this<Session> {
   Callbacks callbacks_;
   PendingDestinations pending_destinations_;
   InFlight in_flight_;
+  CreationLease creation_lease_;
   Mirrors mirrors_;
   const std::shared_ptr<ShadowPool> shadow_pool_ = std::make_shared<ShadowPool>();
   CommandStream stream_;

@@ -63,6 +63,36 @@ HandlerResult Dispatch(Session& session, const pb::Command& command, Call& call)
   return absl::InvalidArgumentError("command with no body this daemon knows");
 }
 
+// Of what a creation makes; 0 for what makes nothing that could fail unasked.
+template <typename T>
+uint64_t CreatedId(const T& body) {
+  if constexpr (requires { body.mem_id(); }) {
+    return body.mem_id();
+  } else if constexpr (requires { body.kernel_id(); }) {
+    return body.kernel_id();
+  } else if constexpr (requires { body.program_id(); }) {
+    return body.program_id();
+  } else if constexpr (requires { body.sampler_id(); }) {
+    return body.sampler_id();
+  } else if constexpr (requires { body.queue_id(); }) {
+    return body.queue_id();
+  } else {
+    return 0;
+  }
+}
+
+uint64_t CreatedId(const pb::Command& command) {
+  switch (command.body_case()) {
+#define COMMAND(Name, field, reply) \
+  case pb::Command::k##Name:        \
+    return CreatedId(command.field());
+#include "proto/commands.inc"
+    case pb::Command::BODY_NOT_SET:
+      break;
+  }
+  return 0;
+}
+
 Refusal Describe(const pb::Command& command) {
   switch (command.body_case()) {
 #define COMMAND(Name, field, reply) \
@@ -117,18 +147,25 @@ absl::Status CommandLoop::HandleFrame(wire::Frame& frame) {
   const ReplyMode mode = ModeOf(command.body_case());
   pb::Answer* const answer = reply.mutable_answer();
   Call call{frame, *answer};
+  session_->objects().ForgetFailed();
   const HandlerResult result = Dispatch(*session_, command, call);
   session_->commands_executed.fetch_add(1, std::memory_order_relaxed);
   if (result.is_violation()) return result.violation();
   RETURN_IF_ERROR(session_->TakeViolation());
   if (result.is_later()) return absl::OkStatus();
-  if (mode == ReplyMode::kAnswer) {
+  const cl_int status = session_->objects().CodeFor(result.status());
+  if (mode == ReplyMode::kAnswer && command.unasked_for() == 0) {
     answer->set_sequence(sequence);
-    answer->set_status(result.status());
+    answer->set_status(status);
+    if (command.has_create_context() || CreatedId(command) != 0)
+      session_->DescribeLease(answer->mutable_lease());
     const uint32_t flags = answer->memory().in_heap() ? wire::kFrameCreatesMemory : 0;
     session_->replies().Send(reply, wire::Wake::kWaiter, {}, flags);
-  } else if (result.status() != CL_SUCCESS) {
-    session_->ReportRefused(Describe(command), result.status());
+  } else if (status != CL_SUCCESS && mode == ReplyMode::kAnswer) {
+    session_->ReportFailedCreation(Describe(command).call, command.unasked_for(),
+                                   CreatedId(command), status);
+  } else if (status != CL_SUCCESS) {
+    session_->ReportRefused(Describe(command), status);
   }
   return absl::OkStatus();
 }

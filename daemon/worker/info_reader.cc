@@ -224,4 +224,15 @@ void ReadPlatformInfo(cl_platform_id platform,
   }
 }
 
+cl_int ReadImageFormats(cl_context context, cl_mem_flags flags, cl_mem_object_type type,
+                        std::string* formats) {
+  cl_uint count = 0;
+  const cl_int status = cl().clGetSupportedImageFormats(context, flags, type, 0, nullptr, &count);
+  if (status != CL_SUCCESS) return status;
+  formats->resize(count * sizeof(cl_image_format));
+  if (count == 0) return CL_SUCCESS;
+  return cl().clGetSupportedImageFormats(
+      context, flags, type, count, reinterpret_cast<cl_image_format*>(formats->data()), nullptr);
+}
+
 }  // namespace sluice::worker

@@ -42,6 +42,10 @@ void ReadDeviceInfo(cl_device_id device, uint64_t memory_limit,
 void ReadPlatformInfo(cl_platform_id platform,
                       google::protobuf::RepeatedPtrField<pb::InfoValue>* out);
 
+// clGetSupportedImageFormats, and its code: cl_image_format, one after the other.
+cl_int ReadImageFormats(cl_context context, cl_mem_flags flags, cl_mem_object_type type,
+                        std::string* formats);
+
 // A space separated list of extensions, without those whose functions Sluice does not implement,
 // and with those that the worker gives by itself.
 std::string ForwardedExtensions(const std::string& extensions);

@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the worker keeps of each OpenCL object of its session, and the table that finds it by the
-// client's id. An id of another type, or of an object that is gone, is found to be nothing: an
-// answer of CL_INVALID_*, never a pointer. Objects are shared with whatever still works on them (a
-// build, a transfer), so that a release never pulls one away.
-//
-// Objects: the session thread changes them; the fields that other threads read are constant after
-// construction. ObjectTable: session thread only.
+// What the worker keeps of each OpenCL object of its session. Objects are shared with whatever
+// still works on them (a build, a transfer), so that a release never pulls one away. The session
+// thread changes them; the fields that other threads read are constant after construction.
 #pragma once
 
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -43,7 +40,8 @@ enum class ObjectType {
   kKernel,
   kEvent,
   kSampler,
-  kSvm
+  kSvm,
+  kFailed
 };
 
 struct Object {
@@ -210,6 +208,8 @@ struct KernelObject : Object {
   UniqueCl<cl_kernel> handle;
   std::shared_ptr<ProgramObject> program;
   std::vector<int> arg_kinds;  // pb::KernelArgDescription::Kind of each.
+  // Arguments that could not be set, with the codes of that: no launch takes the ones before them.
+  std::map<uint32_t, cl_int> refused_args;
 };
 
 struct EventObject : Object {
@@ -243,54 +243,15 @@ struct SvmObject : Object {
   std::shared_ptr<const HeapSpan> span;  // Buffers over it hold it as well.
 };
 
-class ObjectTable {
- public:
-  template <typename T>
-  std::shared_ptr<T> Find(uint64_t id) const {
-    const auto it = objects_.find(id);
-    if (it == objects_.end() || it->second->type != T::kType) return nullptr;
-    return std::static_pointer_cast<T>(it->second);
+// What a creation leaves behind that failed and that nobody waited for (Command.unasked_for).
+struct FailedObject : Object {
+  static constexpr ObjectType kType = ObjectType::kFailed;
+  explicit FailedObject(cl_int status) : Object(kType), code(status) {}
+  ~FailedObject() override {
+    if (on_released) on_released();
   }
-
-  // A bare pointer for use within one handler, where nothing can be released meanwhile.
-  template <typename T>
-  T* Peek(uint64_t id) const {
-    const auto it = objects_.find(id);
-    if (it == objects_.end() || it->second->type != T::kType) return nullptr;
-    return static_cast<T*>(it->second.get());
-  }
-
-  // False if the id is in use: ids are the client's, and an honest one never uses an id twice.
-  bool Insert(uint64_t id, std::shared_ptr<Object> object) {
-    return objects_.emplace(id, std::move(object)).second;
-  }
-
-  bool Contains(uint64_t id) const { return objects_.contains(id); }
-  void Erase(uint64_t id) { objects_.erase(id); }
-  size_t size() const { return objects_.size(); }
-
-  // The pointer, if all of [address, address + size) lies in one SVM allocation.
-  void* SvmPointer(uint64_t address, uint64_t size) const {
-    void* found = nullptr;
-    ForEach<SvmObject>([&](const SvmObject& object) {
-      const uint64_t base = reinterpret_cast<uint64_t>(object.span->data);
-      if (address >= base && wire::SpanFits(address - base, size, object.span->size)) {
-        found = reinterpret_cast<void*>(address);
-      }
-    });
-    return found;
-  }
-
-  // Calls f(T&) for every object of one type.
-  template <typename T, typename F>
-  void ForEach(F&& f) const {
-    for (const auto& [id, object] : objects_) {
-      if (object->type == T::kType) f(static_cast<T&>(*object));
-    }
-  }
-
- private:
-  absl::flat_hash_map<uint64_t, std::shared_ptr<Object>> objects_;
+  const cl_int code;
+  std::function<void()> on_released;  // Tells the client, if it asked (WatchDestruction).
 };
 
 }  // namespace sluice::worker

@@ -167,9 +167,7 @@ void Session::ReportRefused(const Refusal& refusal, cl_int status) {
     replies_.Send(reply, wire::Wake::kIfAwaited);
   }
   if (event_id == 0) return;
-  // Commands that name it later are to learn of the failure, but for the ids of refused commands a
-  // session may hold no more than for what it has.
-  if (objects_.size() / 2 >= options_.limits.objects) {
+  if (!MayKeepFailed()) {
     forgot_refused_ = forgot_refused_ || refusal.named;
   } else if (refusal.named && !objects_.Contains(event_id)) {
     auto event = std::make_shared<EventObject>();
@@ -178,6 +176,37 @@ void Session::ReportRefused(const Refusal& refusal, cl_int status) {
     object_count.store(objects_.size(), std::memory_order_relaxed);
   }
   completions_.SendCompletion(event_id, status);
+}
+
+// Commands that name it later are to learn of the failure, but for the ids of what failed a session
+// may hold no more than for what it has.
+bool Session::MayKeepFailed() const {
+  thread_.Assert();
+  return objects_.size() / 2 < options_.limits.objects;
+}
+
+void Session::ReportFailedCreation(const char* call, uint64_t context_id, uint64_t id,
+                                   cl_int status) {
+  thread_.Assert();
+  if (id != 0 && MayKeepFailed() && !objects_.Contains(id)) {
+    objects_.Insert(id, std::make_shared<FailedObject>(status));
+    object_count.store(objects_.size(), std::memory_order_relaxed);
+  }
+  pb::Reply reply;
+  pb::CreationFailed& failed = *reply.mutable_creation_failed();
+  failed.set_context_id(context_id);
+  failed.set_status(status);
+  failed.set_call(call);
+  replies_.Send(reply, wire::Wake::kUrgent);
+}
+
+void Session::DescribeLease(pb::Lease* lease) const {
+  thread_.Assert();
+  const uint64_t bytes = quota_.memory_bytes();
+  const uint64_t limit = options_.limits.memory_bytes;
+  lease->set_memory_bytes(limit > bytes ? limit - bytes : 0);
+  const uint64_t objects = options_.limits.objects;
+  lease->set_objects(objects > objects_.size() ? objects - objects_.size() : 0);
 }
 
 }  // namespace sluice::worker

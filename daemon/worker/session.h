@@ -24,7 +24,7 @@
 #include "daemon/worker/memory/mirrors.h"
 #include "daemon/worker/memory/pins.h"
 #include "daemon/worker/memory/transfers.h"
-#include "daemon/worker/objects.h"
+#include "daemon/worker/object_table.h"
 #include "daemon/worker/programs/argument_records.h"
 #include "daemon/worker/programs/builds.h"
 #include "daemon/worker/queues/completions.h"
@@ -131,6 +131,11 @@ class Session {
   // Sends a LateError, unless it was refused for a wait list that has failed, and the failed
   // completion of its event if it has one.
   void ReportRefused(const Refusal& refusal, cl_int status);
+  // A creation that nobody waited for has failed: tells the context, and puts a failed object in
+  // the place of the new one.
+  void ReportFailedCreation(const char* call, uint64_t context_id, uint64_t id, cl_int status);
+  // What may be created before a limit of the session is reached.
+  void DescribeLease(pb::Lease* lease) const;
   // An event that the client names and nobody has may be a refused command's.
   bool forgot_refused() const {
     thread_.Assert();
@@ -161,6 +166,8 @@ class Session {
   std::atomic<uint64_t> mutexed_count{0};     // Shadows with a keyed mutex.
 
  private:
+  bool MayKeepFailed() const;
+
   const SessionOptions options_;
   const int handle_channel_;
   Quota quota_;

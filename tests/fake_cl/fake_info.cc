@@ -80,6 +80,8 @@ cl_int CL_API_CALL fake_clGetDeviceInfo(cl_device_id device, cl_device_info para
       return GiveValue(cl_uint{CL_SEMAPHORE_HANDLE_OPAQUE_FD_KHR}, room, out, size_ret);
     case CL_DEVICE_BUILT_IN_KERNELS:
       return GiveText(device == &g_runtime->gpu ? "a;b" : "", room, out, size_ret);
+    case CL_DEVICE_IMAGE_SUPPORT:
+      return GiveValue(cl_bool{CL_TRUE}, room, out, size_ret);
     case CL_DEVICE_MAX_COMPUTE_UNITS:
       return GiveValue(cl_uint{4}, room, out, size_ret);
     case CL_DEVICE_SVM_CAPABILITIES:

@@ -6,6 +6,7 @@
 #include "broker/base/log.h"
 #include "daemon/worker/device_list.h"
 #include "daemon/worker/handlers/handlers.h"
+#include "daemon/worker/info_reader.h"
 #include "daemon/worker/memory/host_memory.h"
 #include "daemon/worker/own_questions.h"
 #include "daemon/worker/queues/enqueuer.h"
@@ -40,6 +41,32 @@ void CL_CALLBACK OnNotify(const char* message, const void* private_info, size_t 
   if (message != nullptr) notify.set_message(message);
   if (private_info != nullptr) notify.set_private_info(private_info, bytes);
   watcher->session->replies().Send(reply, wire::Wake::kUrgent);
+}
+
+// Of the flags and types that programs ask for, as most of them do.
+void DescribeImageFormats(const ContextObject& context, pb::ContextPlacement* placement) {
+  constexpr cl_mem_flags kFlags[] = {CL_MEM_READ_WRITE, CL_MEM_READ_ONLY, CL_MEM_WRITE_ONLY,
+                                     CL_MEM_KERNEL_READ_AND_WRITE};
+  constexpr cl_mem_object_type kTypes[] = {
+      CL_MEM_OBJECT_IMAGE1D, CL_MEM_OBJECT_IMAGE1D_BUFFER, CL_MEM_OBJECT_IMAGE1D_ARRAY,
+      CL_MEM_OBJECT_IMAGE2D, CL_MEM_OBJECT_IMAGE2D_ARRAY,  CL_MEM_OBJECT_IMAGE3D};
+  const ScopedOwnQuestions own_questions;
+  const auto has_images = [](const auto& device) {
+    cl_bool images = CL_FALSE;
+    cl().clGetDeviceInfo(device->handle, CL_DEVICE_IMAGE_SUPPORT, sizeof(images), &images, nullptr);
+    return images == CL_TRUE;
+  };
+  if (!std::any_of(context.devices.begin(), context.devices.end(), has_images)) return;
+  for (const cl_mem_flags flags : kFlags) {
+    for (const cl_mem_object_type type : kTypes) {
+      std::string formats;
+      if (ReadImageFormats(context.handle.get(), flags, type, &formats) != CL_SUCCESS) continue;
+      pb::SupportedImageFormats& entry = *placement->add_image_formats();
+      entry.set_flags(flags);
+      entry.set_image_type(type);
+      entry.set_formats(std::move(formats));
+    }
+  }
 }
 
 void SendDestroyed(const Watcher& watcher) {
@@ -137,6 +164,8 @@ HandlerResult HandleCreateContext(Session& session, const pb::CreateContext& cmd
   placement.set_buffers_in_heap(context->buffers_in_heap);
   placement.set_overtakes(overtakes);
   placement.set_images_of_imports(images_of_imports);
+  placement.set_takes_unasked(!session.options().sync);
+  DescribeImageFormats(*context, &placement);
   session.NameDevice(DeviceName(handles[0]));
   const cl_int added = session.Add(cmd.context_id(), std::move(context));
   if (added == CL_SUCCESS) session.context_count.fetch_add(1, std::memory_order_relaxed);
@@ -189,6 +218,11 @@ HandlerResult HandleWatchDestruction(Session& session, const pb::WatchDestructio
     } else {
       WatchWithoutDriver(watcher, memory);
     }
+    return CL_SUCCESS;
+  }
+  if (FailedObject* const failed = session.objects().Peek<FailedObject>(cmd.id());
+      failed != nullptr) {
+    failed->on_released = [watcher] { SendDestroyed(watcher); };
     return CL_SUCCESS;
   }
   if (ContextObject* const context = session.objects().Peek<ContextObject>(cmd.id());

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/worker/handlers/handlers.h"
+#include "daemon/worker/info_reader.h"
 #include "daemon/worker/memory/host_memory.h"
 #include "daemon/worker/memory/whole_buffer.h"
 #include "daemon/worker/queues/enqueuer.h"
@@ -248,16 +249,8 @@ HandlerResult HandleGetSupportedImageFormats(Session& session,
                                              const pb::GetSupportedImageFormats& cmd, Call& call) {
   ContextObject* const context = session.objects().Peek<ContextObject>(cmd.context_id());
   if (context == nullptr) return CL_INVALID_CONTEXT;
-  cl_uint count = 0;
-  cl_int status = cl().clGetSupportedImageFormats(context->handle.get(), cmd.flags(),
-                                                  cmd.image_type(), 0, nullptr, &count);
-  if (status != CL_SUCCESS) return status;
-  std::string& data = *call.answer.mutable_data();
-  data.resize(count * sizeof(cl_image_format));
-  if (count == 0) return CL_SUCCESS;
-  return cl().clGetSupportedImageFormats(context->handle.get(), cmd.flags(), cmd.image_type(),
-                                         count, reinterpret_cast<cl_image_format*>(data.data()),
-                                         nullptr);
+  return ReadImageFormats(context->handle.get(), cmd.flags(), cmd.image_type(),
+                          call.answer.mutable_data());
 }
 
 HandlerResult HandleEnqueueReadImage(Session& session, const pb::EnqueueReadImage& cmd, Call&) {

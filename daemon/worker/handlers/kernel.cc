@@ -39,7 +39,7 @@ cl_int SetHandleArg(Session& session, const KernelObject& kernel, cl_uint index,
   return cl().clSetKernelArg(kernel.handle.get(), index, sizeof(handle), &handle);
 }
 
-cl_int SetArg(Session& session, const KernelObject& object, const pb::KernelArg& arg) {
+cl_int TellArg(Session& session, const KernelObject& object, const pb::KernelArg& arg) {
   if (arg.index() >= object.arg_kinds.size()) return CL_INVALID_ARG_INDEX;
   if (!KindTakes(object.arg_kinds[arg.index()], arg.value_case())) return CL_INVALID_ARG_VALUE;
   const cl_kernel kernel = object.handle.get();
@@ -69,16 +69,23 @@ cl_int SetArg(Session& session, const KernelObject& object, const pb::KernelArg&
   return CL_INVALID_ARG_VALUE;
 }
 
-// All are applied, also after one was refused: the client counts them as sent. The first refusal is
-// the answer.
-cl_int ApplyArgs(Session& session, const KernelObject& kernel,
+cl_int SetArg(Session& session, KernelObject* kernel, const pb::KernelArg& arg) {
+  const cl_int status = session.objects().CodeFor(TellArg(session, *kernel, arg));
+  if (status == CL_SUCCESS) kernel->refused_args.erase(arg.index());
+  return status;
+}
+
+// All are applied, also after one was refused: the client counts them as sent. A refusal is the
+// answer, to later launches too, until that argument is set again.
+cl_int ApplyArgs(Session& session, KernelObject* kernel,
                  const google::protobuf::RepeatedPtrField<pb::KernelArg>& args) {
-  cl_int first = CL_SUCCESS;
   for (const pb::KernelArg& arg : args) {
     const cl_int status = SetArg(session, kernel, arg);
-    if (first == CL_SUCCESS) first = status;
+    if (status != CL_SUCCESS && arg.index() < kernel->arg_kinds.size())
+      kernel->refused_args[arg.index()] = status;
+    if (status != CL_SUCCESS && arg.index() >= kernel->arg_kinds.size()) return status;
   }
-  return first;
+  return kernel->refused_args.empty() ? CL_SUCCESS : kernel->refused_args.begin()->second;
 }
 
 cl_int AddKernel(Session& session, uint64_t id, std::shared_ptr<ProgramObject> program,
@@ -88,7 +95,8 @@ cl_int AddKernel(Session& session, uint64_t id, std::shared_ptr<ProgramObject> p
   kernel->handle = std::move(handle);
   kernel->program = std::move(program);
   pb::KernelDescription& description = *call.answer.add_kernels();
-  DescribeKernel(*kernel, &description);
+  DescribeKernel(kernel->handle.get(), *kernel->program, kernel->program->arg_info_asked,
+                 &description);
   for (const auto& arg : description.args()) kernel->arg_kinds.push_back(arg.kind());
   return session.Add(id, std::move(kernel));
 }
@@ -140,7 +148,7 @@ HandlerResult HandleCloneKernel(Session& session, const pb::CloneKernel& cmd, Ca
 HandlerResult HandleCheckKernelArg(Session& session, const pb::CheckKernelArg& cmd, Call&) {
   KernelObject* const kernel = session.objects().Peek<KernelObject>(cmd.kernel_id());
   if (kernel == nullptr) return CL_INVALID_KERNEL;
-  return SetArg(session, *kernel, cmd.arg());
+  return SetArg(session, kernel, cmd.arg());
 }
 
 HandlerResult HandleSetKernelExecInfo(Session& session, const pb::SetKernelExecInfo& cmd, Call&) {
@@ -172,7 +180,7 @@ HandlerResult HandleGetKernelSuggestedLocalWorkSize(Session& session,
   KernelObject* const kernel = session.objects().Peek<KernelObject>(cmd.kernel_id());
   if (kernel == nullptr) return CL_INVALID_KERNEL;
   // First of all: the client takes them for told, whatever becomes of this command.
-  const cl_int applied = ApplyArgs(session, *kernel, cmd.changed_args());
+  const cl_int applied = ApplyArgs(session, kernel, cmd.changed_args());
   QueueObject* const queue = session.objects().Peek<QueueObject>(cmd.queue_id());
   if (queue == nullptr) return CL_INVALID_COMMAND_QUEUE;
   if (applied != CL_SUCCESS) return applied;
@@ -193,7 +201,7 @@ HandlerResult HandleEnqueueNdRangeKernel(Session& session, const pb::EnqueueNdRa
                                          Call&) {
   KernelObject* const kernel = session.objects().Peek<KernelObject>(cmd.kernel_id());
   if (kernel == nullptr) return CL_INVALID_KERNEL;
-  const cl_int applied = ApplyArgs(session, *kernel, cmd.changed_args());
+  const cl_int applied = ApplyArgs(session, kernel, cmd.changed_args());
   Enqueuer enqueue(session, cmd.on());
   if (applied != CL_SUCCESS) return applied;
   if (!enqueue.ok()) return enqueue.answer();

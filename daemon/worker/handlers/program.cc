@@ -7,6 +7,7 @@
 #include "daemon/worker/handlers/handlers.h"
 #include "daemon/worker/info_reader.h"
 #include "daemon/worker/programs/include_folder.h"
+#include "daemon/worker/programs/kernel_description.h"
 
 namespace sluice::worker {
 namespace {
@@ -76,8 +77,9 @@ void DescribeState(const ProgramObject& program, pb::ProgramState* state) {
   }
 }
 
-void SendAnswer(Session& session, uint64_t sequence, cl_int status, const ProgramObject* program) {
-  pb::Reply reply;
+// With what the build thread has put into `reply`.
+void SendAnswer(Session& session, uint64_t sequence, cl_int status, const ProgramObject* program,
+                pb::Reply& reply) {
   pb::Answer& answer = *reply.mutable_answer();
   answer.set_sequence(sequence);
   answer.set_status(status);
@@ -113,10 +115,14 @@ template <typename F>
 HandlerResult RunBuild(Session& session, const Call& call, std::shared_ptr<ProgramObject> program,
                        Devices devices, cl_int failure, F build) {
   Builds::Work work;
-  work.run = [&session, sequence = call.sequence(), program, build = std::move(build)] {
+  work.run = [&session, sequence = call.sequence(), program, asked = program->arg_info_asked,
+              build = std::move(build)] {
     const cl_int status = build();
-    return [&session, sequence, program, status] {
-      SendAnswer(session, sequence, status, program->handle ? program.get() : nullptr);
+    const auto reply = std::make_shared<pb::Reply>();
+    if (status == CL_SUCCESS && program->handle)
+      DescribeKernels(*program, asked, reply->mutable_answer());
+    return [&session, sequence, program, status, reply] {
+      SendAnswer(session, sequence, status, program->handle ? program.get() : nullptr, *reply);
     };
   };
   if (devices.empty()) devices = program->devices;

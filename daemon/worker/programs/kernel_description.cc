@@ -170,17 +170,40 @@ UniqueCl<cl_kernel> MakeUnaskedKernel(const ContextObject& context, ArgInfoAsked
   return UniqueCl<cl_kernel>(cl().clCreateKernel(program.get(), "k", &status));
 }
 
-void DescribeKernel(const KernelObject& kernel, pb::KernelDescription* out) {
+void DescribeKernel(cl_kernel kernel, const ProgramObject& program, ArgInfoAsked asked,
+                    pb::KernelDescription* out) {
   const ScopedOwnQuestions own_questions;
-  const cl_kernel handle = kernel.handle.get();
-  DescribeArguments(handle, kernel.program->record.get(), out);
+  DescribeArguments(kernel, program.record.get(), out);
   // The client asks for what it may tell (ReadUnaskedKernelArg).
-  if (kernel.program->arg_info_asked != ArgInfoAsked::kYes) {
+  if (asked != ArgInfoAsked::kYes) {
     for (pb::KernelArgDescription& arg : *out->mutable_args()) arg.set_has_info(false);
   }
-  out->set_attributes(KernelText(handle, CL_KERNEL_ATTRIBUTES));
-  for (const auto& device : kernel.program->devices)
-    DescribeOnDevice(handle, *device, out->add_devices());
+  out->set_attributes(KernelText(kernel, CL_KERNEL_ATTRIBUTES));
+  for (const auto& device : program.devices) DescribeOnDevice(kernel, *device, out->add_devices());
+}
+
+void DescribeKernels(const ProgramObject& program, ArgInfoAsked asked, pb::Answer* out) {
+  constexpr cl_uint kMost = 256;
+  const ScopedOwnQuestions own_questions;
+  const cl_program handle = program.handle.get();
+  const auto has_executable = [handle](const auto& device) {
+    cl_program_binary_type type = CL_PROGRAM_BINARY_TYPE_NONE;
+    cl().clGetProgramBuildInfo(handle, device->handle, CL_PROGRAM_BINARY_TYPE, sizeof(type), &type,
+                               nullptr);
+    return type == CL_PROGRAM_BINARY_TYPE_EXECUTABLE;
+  };
+  if (std::none_of(program.devices.begin(), program.devices.end(), has_executable)) return;
+  cl_uint count = 0;
+  cl_kernel kernels[kMost] = {};
+  if (cl().clCreateKernelsInProgram(handle, 0, nullptr, &count) != CL_SUCCESS || count > kMost ||
+      cl().clCreateKernelsInProgram(handle, count, kernels, nullptr) != CL_SUCCESS) {
+    return;
+  }
+  out->set_count(count);
+  for (cl_uint i = 0; i < count; ++i) {
+    const UniqueCl<cl_kernel> kernel(kernels[i]);
+    DescribeKernel(kernel.get(), program, asked, out->add_kernels());
+  }
 }
 
 }  // namespace sluice::worker

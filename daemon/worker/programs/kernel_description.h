@@ -20,6 +20,12 @@ bool DescribeArguments(cl_kernel kernel, const pb::ProgramRecord* record,
 // of such kernels. Null if none can be built. Waits in the driver.
 UniqueCl<cl_kernel> MakeUnaskedKernel(const ContextObject& context, ArgInfoAsked asked);
 
-void DescribeKernel(const KernelObject& kernel, pb::KernelDescription* out);
+// Of the program, which was built as `asked` says.
+void DescribeKernel(cl_kernel kernel, const ProgramObject& program, ArgInfoAsked asked,
+                    pb::KernelDescription* out);
+
+// All kernels of the program, and their number. Nothing if the driver tells of none, or if they are
+// more than anybody uses.
+void DescribeKernels(const ProgramObject& program, ArgInfoAsked asked, pb::Answer* out);
 
 }  // namespace sluice::worker

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "daemon/worker/objects.h"
+#include "daemon/worker/object_table.h"
 #include "tests/fake_cl/fake_cl.h"
 
 namespace sluice::worker {
