@@ -82,6 +82,9 @@ class MonitorService : public v1::Admin::Service {
       entry->set_shadows_by_semaphores(info.shadows_by_semaphores);
       entry->set_shadows_by_keyed_mutex(info.shadows_by_keyed_mutex);
       entry->set_device_name(ShownText(info.device_name));
+      entry->set_turns(info.turns.state);
+      entry->set_turns_had(info.turns.turns);
+      entry->set_turns_waited_us(info.turns.waited_us);
     }
     return grpc::Status::OK;
   }

@@ -19,6 +19,9 @@ namespace {
 constexpr int kSizeSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 constexpr int kFrozenSeals = kSizeSeals | F_SEAL_WRITE;
 
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U
 #endif
@@ -160,6 +163,19 @@ absl::StatusOr<SharedMapping> SharedMapping::Map(int fd, size_t size, bool writa
     return ErrnoStatus(errno, "madvise(MADV_DONTFORK)");
   }
   return mapping;
+}
+
+absl::StatusOr<OwnersMemory> CreateOwnersMemory(const char* name, size_t size_bytes) {
+  absl::StatusOr<UniqueFd> fd = CreateSharedMemory(name, size_bytes, Sealing::kMore);
+  if (!fd.ok()) return fd.status();
+  absl::StatusOr<SharedMapping> mapping = SharedMapping::Map(fd->get(), size_bytes, true);
+  if (!mapping.ok()) return mapping.status();
+  // The mapping above stays writable; no descriptor of the memory is, opened anew or not.
+  if (::fcntl(fd->get(), F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) != 0) {
+    if (errno == EINVAL) return absl::UnimplementedError("Linux before 5.1 has no such memory");
+    return ErrnoStatus(errno, "sealing shared memory");
+  }
+  return OwnersMemory{*std::move(fd), *std::move(mapping)};
 }
 
 }  // namespace sluice::os

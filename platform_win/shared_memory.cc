@@ -203,4 +203,8 @@ absl::StatusOr<SharedMapping> SharedMapping::Map(int fd, size_t size, bool writa
   return SharedMapping(static_cast<uint8_t*>(view), size);
 }
 
+absl::StatusOr<OwnersMemory> CreateOwnersMemory(const char*, size_t) {
+  return absl::UnimplementedError("Windows: such sections are not made yet");
+}
+
 }  // namespace sluice::os

@@ -17,6 +17,8 @@ namespace {
 
 constexpr int kWorkerHandleChannelFd = 3;
 constexpr int kWorkerControlFd = 4;
+constexpr int kWorkerTurnOrdersFd = 5;
+constexpr int kWorkerTurnWordsFd = 6;
 constexpr int kMessagesPerWakeUp = 16;  // Then the other descriptors get their turn.
 
 }  // namespace
@@ -29,6 +31,8 @@ void Workers::Configure(const Config& config, const WorkerLauncher* launcher) {
   limits_ = config.limits;
   sync_ = config.sync;
   kill_grace_ms_ = config.kill_grace_ms;
+  turns_.Configure(config.turns);
+  turns_everywhere_ = config.turns.mode == TurnsConfig::Mode::kOn;
 }
 
 uint64_t Workers::NewId() const {
@@ -50,6 +54,24 @@ std::vector<std::string> Workers::Arguments(uint64_t id, uint32_t flags) const {
           absl::StrCat("--sync=", sync ? 1 : 0)};
 }
 
+absl::StatusOr<os::ChildProcess> Workers::Launch(const Session& session,
+                                                 const SessionRequest& request, int channel,
+                                                 int control, int output) {
+  std::vector<std::string> arguments = Arguments(session.id, request.flags);
+  std::vector<std::pair<int, int>> descriptors = {{channel, kWorkerHandleChannelFd},
+                                                  {control, kWorkerControlFd}};
+  const TurnGiver::Pages pages = turns_.Add(session.id);
+  if (pages.orders.valid()) {
+    arguments.push_back(absl::StrCat("--turns=", turns_everywhere_ ? "on" : "auto"));
+    descriptors.emplace_back(pages.orders.get(), kWorkerTurnOrdersFd);
+    descriptors.emplace_back(pages.words.get(), kWorkerTurnWordsFd);
+  }
+  absl::StatusOr<os::ChildProcess> worker = launcher_->Launch(
+      std::move(arguments), std::move(descriptors), request.identity.name, output);
+  if (!worker.ok()) turns_.Remove(session.id);
+  return worker;
+}
+
 absl::StatusOr<OpenedSession> Workers::Open(const SessionRequest& request) {
   thread_.Assert();
   absl::StatusOr<std::pair<os::UniqueFd, os::UniqueFd>> channel = os::CreateSocketPair();
@@ -66,10 +88,8 @@ absl::StatusOr<OpenedSession> Workers::Open(const SessionRequest& request) {
   session->control = std::move(control->first);
   absl::StatusOr<os::UniqueFd> output = session->output.Open({"session", HexId(session->id)});
   if (!output.ok()) return output.status();
-  absl::StatusOr<os::ChildProcess> worker = launcher_->Launch(
-      Arguments(session->id, request.flags),
-      {{channel->second.get(), kWorkerHandleChannelFd}, {control->second.get(), kWorkerControlFd}},
-      request.identity.name, output->get());
+  absl::StatusOr<os::ChildProcess> worker =
+      Launch(*session, request, channel->second.get(), control->second.get(), output->get());
   if (!worker.ok()) return worker.status();
   session->worker = *std::move(worker);
 
@@ -107,6 +127,7 @@ void Workers::OnExit(uint64_t id, const os::ExitStatus& status) {
   SLUICE_CHECK(found != sessions_.end());
   const std::unique_ptr<Session> session = std::move(found->second);
   sessions_.erase(found);
+  turns_.Remove(id);
   StopListening(session.get());
   session->output.Finish();
   loop_->CancelTimer(&session->kill_timer);
@@ -305,6 +326,7 @@ void Workers::GiveUp() {
         {{"session", HexId(id)}, {"pid", session->worker.pid()}});
     loop_->CancelTimer(&session->kill_timer);
     StopListening(session.get());
+    turns_.Remove(id);
   }
   sessions_.clear();
   absl::MutexLock lock(&mutex_);
@@ -338,7 +360,10 @@ void Workers::WaitForStats(absl::Duration timeout) {
 std::vector<SessionInfo> Workers::List() const {
   absl::MutexLock lock(&mutex_);
   std::vector<SessionInfo> list;
-  for (const auto& entry : infos_) list.push_back(entry.second);
+  for (const auto& entry : infos_) {
+    list.push_back(entry.second);
+    list.back().turns = turns_.Tell(entry.first);
+  }
   return list;
 }
 

@@ -34,6 +34,7 @@
 #include "broker/os/scoped_handle.h"
 #include "broker/os/thread_checker.h"
 #include "broker/os/types.h"
+#include "broker/scheduling/turn_giver.h"
 #include "proto/broker_messages.h"
 
 namespace sluice::broker {
@@ -71,6 +72,7 @@ struct SessionInfo {
   uint64_t shadows_by_semaphores = 0;
   uint64_t shadows_by_keyed_mutex = 0;
   std::string device_name;
+  TurnGiver::Told turns;
 };
 
 class Workers {
@@ -134,13 +136,18 @@ class Workers {
   void Violation(Session* session, const std::string& what);
   void StopListening(Session* session) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  absl::StatusOr<os::ChildProcess> Launch(const Session& session, const SessionRequest& request,
+                                          int channel, int control, int output);
+
   os::ThreadChecker thread_;
+  TurnGiver turns_;
   EventLoop* const loop_;
   Policy* const policy_;
   const std::function<void()> on_ended_;
 
   // Loop thread only.
   const WorkerLauncher* launcher_ = nullptr;
+  bool turns_everywhere_ = false;
   RateLimiter log_limiter_{2000, 50};  // Sessions have three lines each: a crowd's are all told.
   LimitsConfig limits_;
   bool sync_ = false;

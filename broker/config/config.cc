@@ -192,6 +192,17 @@ void ReadResources(SectionReader section, ResourcesConfig* resources) {
   section.Finish();
 }
 
+void ReadScheduling(SectionReader section, TurnsConfig* turns) {
+  section.Parsed("turns", "one of auto, on, off", [turns](const std::string& text) {
+    using Mode = TurnsConfig::Mode;
+    turns->mode = text == "on" ? Mode::kOn : text == "off" ? Mode::kOff : Mode::kAuto;
+    return text == "auto" || text == "on" || text == "off";
+  });
+  section.Integer("turn_us", 500, 10'000, &turns->turn_us);
+  section.Integer("turn_grace_us", 20, 1000, &turns->grace_us);
+  section.Finish();
+}
+
 // With null, only says which keys there are.
 NetworkConfig ReadNetwork(const toml::table* table, ConfigErrors* errors) {
   NetworkConfig network;
@@ -376,6 +387,7 @@ absl::StatusOr<Config> ParseConfig(const std::string& text, const std::string& f
   access.Finish();
   ReadLimits(SectionReader(root.Table("limits"), "[limits]", &errors), &config.limits);
   ReadResources(SectionReader(root.Table("resources"), "[resources]", &errors), &config.resources);
+  ReadScheduling(SectionReader(root.Table("scheduling"), "[scheduling]", &errors), &config.turns);
   SectionReader devices(root.Table("devices"), "[devices]", &errors);
   devices.StringOrList("allow", &WildcardProblem, &config.device_patterns);
   devices.Finish();

@@ -77,6 +77,14 @@ struct ResourcesConfig {
   uint64_t max_linger_ms = 60'000;
 };
 
+// Turns between the workers of one device (broker/scheduling).
+struct TurnsConfig {
+  enum class Mode { kOff, kAuto, kOn };  // kAuto: where a switch between processes is dear.
+  Mode mode = Mode::kAuto;
+  int64_t turn_us = 2000;
+  int64_t grace_us = 150;  // How long a holder with nothing to do keeps it.
+};
+
 struct Config {
   std::string file;  // "" = built-in defaults.
   // "file:line:column" of the keys of [broker] that a check of the whole may blame.
@@ -107,6 +115,7 @@ struct Config {
       access_users;  // Names or numeric uids; empty = whoever can open the socket.
   LimitsConfig limits;
   ResourcesConfig resources;
+  TurnsConfig turns;
   std::vector<std::string> device_patterns;  // Shell wildcards over device names; empty = all.
   std::vector<NetworkConfig> network;
 };

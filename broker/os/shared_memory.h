@@ -62,4 +62,12 @@ class SharedMapping {
   size_t size_ = 0;
 };
 
+// Memory that its maker alone writes, now and later: whoever gets `reader` can map it for reading,
+// and make nothing of it that writes. Zero-filled. kUnimplemented where the system has no such.
+struct OwnersMemory {
+  UniqueFd reader;
+  SharedMapping mapping;
+};
+absl::StatusOr<OwnersMemory> CreateOwnersMemory(const char* name, size_t size_bytes);
+
 }  // namespace sluice::os

@@ -72,6 +72,9 @@ struct DriverQuirks {
   // Its driver UUID is not that of the same vendor's graphics driver, whose memory it imports all
   // the same (memory/opaque_memory.cc).
   bool has_uuid_of_its_own = false;
+  // To go from one process's work to another's costs the device more than many a kernel: workers
+  // take turns (queues/turn_gate.h).
+  bool switches_slowly = false;
 };
 
 // As the driver says of itself: CL_DEVICE_VENDOR_ID, CL_DEVICE_VERSION and CL_DRIVER_VERSION.
@@ -130,6 +133,8 @@ inline constexpr QuirkRow kQuirkRows[] = {
     {&DriverQuirks::waits_in_volume_fills, KnownDriver::kNvidia, 0, kAnyLater},
     // Until a kernel reads such an image.
     {&DriverQuirks::fails_images_of_imports, KnownDriver::kNvidia, 0, kAnyLater},
+    // 580 on an H100: 137 us. No fault of the driver's: the row stays as long as it does so.
+    {&DriverQuirks::switches_slowly, KnownDriver::kNvidia, 0, kAnyLater},
     // Until CL_DRIVER_UUID_KHR is Vulkan's.
     {&DriverQuirks::has_uuid_of_its_own, KnownDriver::kNvidia, 0, kAnyLater},
 };

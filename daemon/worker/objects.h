@@ -125,6 +125,8 @@ struct QueueObject : Object {
   uint64_t waits_for_defined = 0;
   // In order: the newest that was told to wait for something, if that may not have ended.
   UniqueCl<cl_event> last_waiting;
+  // The newest of those that may wait for somebody else (turn_gate.h).
+  UniqueCl<cl_event> last_stuck;
   std::vector<std::unique_ptr<struct Carried>> unmarked_carried;
   // In order: the newest that was told to wait for others, if it may still wait (KeptEvents).
   UniqueCl<cl_event> held;
@@ -223,6 +225,7 @@ struct EventObject : Object {
   std::shared_ptr<class CompletionLane> ends_with_later_of;
   bool is_complete() const { return handle.get() == nullptr && failed == CL_SUCCESS; }
   bool is_user = false;
+  bool can_run = false;          // As CompletionOrder::can_run of its command.
   std::shared_ptr<Guard> guard;  // A user event's own, once something waits for it.
   Guards guards;                 // Of what a command may fail by.
 };

@@ -30,6 +30,7 @@
 #include "daemon/worker/queues/completions.h"
 #include "daemon/worker/queues/kept_events.h"
 #include "daemon/worker/queues/printf_capture.h"
+#include "daemon/worker/queues/turn_gate.h"
 #include "daemon/worker/quota.h"
 #include "daemon/worker/replies.h"
 
@@ -86,6 +87,8 @@ class Session {
   Quota& quota() { return quota_; }
   Imports& imports() { return imports_; }
   Transfers& transfers() { return transfers_; }
+  // Session thread only.
+  TurnGate& turns() { return turns_; }
   KeptEvents& kept_events() {
     thread_.Assert();
     return kept_events_;
@@ -173,6 +176,7 @@ class Session {
   Quota quota_;
   Replies replies_;
   PrintfCapture printf_;
+  TurnGate turns_;
   Completions completions_;
   Heap heap_;
   Heap svm_heap_;

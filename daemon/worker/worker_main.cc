@@ -42,6 +42,9 @@ namespace {
 
 constexpr int kHandleChannel = 3;
 constexpr int kControlSocket = 4;
+// Where the broker gives turns.
+constexpr int kTurnOrders = 5;
+constexpr int kTurnWords = 6;
 
 // One ring: made and sealed here, mapped here, its descriptor for the client.
 absl::StatusOr<std::pair<os::UniqueFd, os::SharedMapping>> MakeRing(const char* name) {
@@ -176,11 +179,26 @@ absl::Status Prepare(Session& session) {
   return session.printf().Start(&session.replies());
 }
 
-absl::Status RunSession(const SessionOptions& options) {
+absl::Status AttachTurns(WorkerOptions::Turns turns, Session& session) {
+  if (turns == WorkerOptions::Turns::kNone) return absl::OkStatus();
+  const os::UniqueFd orders_fd(kTurnOrders), words_fd(kTurnWords);
+  ASSIGN_OR_RETURN(os::SharedMapping orders,
+                   os::SharedMapping::Map(orders_fd.get(), wire::kTurnPageBytes, false));
+  ASSIGN_OR_RETURN(os::SharedMapping words,
+                   os::SharedMapping::Map(words_fd.get(), wire::kTurnPageBytes, true));
+  session.turns().Attach(std::move(orders), std::move(words),
+                         turns == WorkerOptions::Turns::kEverywhere);
+  session.completions().set_running(session.turns().running());
+  return absl::OkStatus();
+}
+
+absl::Status RunSession(const WorkerOptions& all) {
+  const SessionOptions& options = all.session;
   ASSIGN_OR_RETURN(auto commands, MakeRing("sluice-commands"));
   ASSIGN_OR_RETURN(auto replies, MakeRing("sluice-replies"));
   // All of this lives until the process ends.
   static Session& session = *new Session(options, kHandleChannel, replies.second.data());
+  RETURN_IF_ERROR(AttachTurns(all.turns, session));
   const absl::Status prepared = Prepare(session);
   // The client cannot see our log.
   if (!prepared.ok()) EndSession(session, absl::StrCat("cannot start: ", prepared.message()));
@@ -222,7 +240,7 @@ int WorkerMain(int argc, char** argv) {
   if (status.ok())
     status = options->probe ? Probe(options->snapshot_fd, options->session.device_allow_list,
                                     options->session.limits.memory_bytes)
-                            : RunSession(options->session);
+                            : RunSession(*options);
   if (status.ok()) EndProcess(0);
   const std::string message(status.message());
   Log(LogLevel::kError, "worker", message);

@@ -53,6 +53,10 @@ bool Take(const std::string& name, const std::string& value, WorkerOptions* opti
     session.records_directory = value;
   } else if (name == "--confine-files") {
     return ParseFlag(value, &options->confine_files);
+  } else if (name == "--turns") {
+    using Turns = WorkerOptions::Turns;
+    options->turns = value == "on" ? Turns::kEverywhere : Turns::kWherePaid;
+    return value == "on" || value == "auto";
   } else if (name == "--readable") {
     options->readable.push_back(value);
   } else if (name == "--log-level") {

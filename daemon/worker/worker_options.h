@@ -15,6 +15,8 @@ struct WorkerOptions {
   bool probe = false;
   int snapshot_fd = -1;
   bool confine_files = true;
+  enum class Turns { kNone, kWherePaid, kEverywhere };  // kNone: the broker gives no pages.
+  Turns turns = Turns::kNone;
   std::vector<std::string> readable;  // Besides what every worker may read.
 };
 

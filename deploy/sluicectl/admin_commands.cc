@@ -314,6 +314,13 @@ std::string Ways(const v1::SessionEntry& entry) {
   return text.empty() ? "-" : text;
 }
 
+// Of the workers of one device: "on, 120 had", "off: alone".
+std::string TurnsOf(const v1::SessionEntry& entry) {
+  if (entry.turns().empty()) return "-";
+  if (entry.turns_had() == 0) return entry.turns();
+  return absl::StrCat(entry.turns(), ", ", entry.turns_had(), " had");
+}
+
 // The column that holds all of them: identities are as wide as a SID on Windows.
 template <class Entries, class Text>
 int Width(const Entries& entries, size_t least, Text text) {
@@ -327,10 +334,12 @@ int SessionsCommand(const CommonFlags& flags) {
     Json list = Json::array();
     const int identity = Width(reply.sessions(), 12, [](auto& entry) { return entry.identity(); });
     const int name = Width(reply.sessions(), 18, [](auto& entry) { return entry.process_name(); });
+    const int turns = Width(reply.sessions(), 10, &TurnsOf);
     if (!flags.json) {
-      Print(absl::StrFormat("%-16s  %-*s %-*s %8s %8s  %-7s %10s %10s %8s  %-20s %s\n", "SESSION",
-                            identity, "IDENTITY", name, "PROCESS", "CLIENT", "WORKER", "AGE",
-                            "COMMANDS", "MEMORY", "OBJECTS", "SHARED BY", "DEVICE"));
+      Print(absl::StrFormat("%-16s  %-*s %-*s %8s %8s  %-7s %10s %10s %8s  %-20s %-*s %s\n",
+                            "SESSION", identity, "IDENTITY", name, "PROCESS", "CLIENT", "WORKER",
+                            "AGE", "COMMANDS", "MEMORY", "OBJECTS", "SHARED BY", turns, "TURNS",
+                            "DEVICE"));
     }
     for (const v1::SessionEntry& entry : reply.sessions()) {
       list.push_back({{"session", HexId(entry.session_id())},
@@ -352,14 +361,19 @@ int SessionsCommand(const CommonFlags& flags) {
                        {{"semaphores", entry.shadows_by_semaphores()},
                         {"keyed mutex", entry.shadows_by_keyed_mutex()},
                         {"host", ShadowsByHost(entry)}}},
+                      {"turns",
+                       {{"state", entry.turns()},
+                        {"had", entry.turns_had()},
+                        {"waited_us", entry.turns_waited_us()}}},
                       {"device", entry.device_name()}});
       if (flags.json) continue;
-      Print(absl::StrFormat("%-16s  %-*s %-*s %8d %8d  %-7s %10d %10s %8d  %-20s %s%s\n",
+      Print(absl::StrFormat("%-16s  %-*s %-*s %8d %8d  %-7s %10d %10s %8d  %-20s %-*s %s%s\n",
                             HexId(entry.session_id()), identity, ShownText(entry.identity()), name,
                             ShownText(entry.process_name()), entry.client_pid(), entry.worker_pid(),
                             Duration(entry.age_seconds()), entry.commands_executed(),
-                            Bytes(entry.memory_bytes()), entry.object_count(), Ways(entry),
-                            ShownText(entry.device_name()), entry.ending() ? " (ending)" : ""));
+                            Bytes(entry.memory_bytes()), entry.object_count(), Ways(entry), turns,
+                            ShownText(TurnsOf(entry)), ShownText(entry.device_name()),
+                            entry.ending() ? " (ending)" : ""));
     }
     if (flags.json) PrintJson({{"sessions", list}});
   };

@@ -116,7 +116,8 @@ def check_sluicectl(program):
 def keys_of(program):
     """Of each section the keys that the parser knows: it lists them where it finds one that it does not know."""
     text = "".join(f"[{name}]\nno_such_key = 1\n"
-                   for name in ("broker", "worker", "access", "limits", "resources", "devices", "[network]"))
+                   for name in ("broker", "worker", "access", "limits", "resources", "scheduling", "devices",
+                                "[network]"))
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder) / "sluiced.toml"
         file.write_text(text, encoding="utf-8")

@@ -68,6 +68,8 @@ struct CompletionOrder {
   // The end of a later command in its queue in order says that this one has completed: it waits for
   // none that may fail while others go on, and the driver's faults end all of a context's commands.
   bool ends_with_later = false;
+  // Nothing but the device is awaited, as far as is known (turn_gate.h).
+  bool can_run = false;
   CommandShare share = {};  // What is no longer in flight when it has ended.
 };
 
@@ -80,6 +82,9 @@ class Completions {
   Completions(Replies* replies, PrintfCapture* printf) : replies_(replies), printf_(printf) {}
 
   static LaneRef MakeLane(bool in_order);
+
+  // Where to count those that can run. Before the first command; outlives this.
+  void set_running(std::atomic<uint32_t>* running) { running_word_ = running; }
 
   // From now on events are looked after by Poll.
   void set_polls() { polls_.store(true, std::memory_order_relaxed); }
@@ -120,6 +125,8 @@ class Completions {
 
   static void CL_CALLBACK OnDriverCallback(cl_event event, cl_int status, void* pending);
   void Watch(const PendingRef& pending, cl_event event);
+  void CountRunningLocked(const Pending& pending, uint32_t change)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void UnlinkLocked(Pending* pending) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // Something was failed just now: what reads as complete may fail yet.
@@ -150,6 +157,8 @@ class Completions {
   Pending* first_ ABSL_GUARDED_BY(mu_) = nullptr;  // All that have not ended, doubly linked,
   Pending* last_ ABSL_GUARDED_BY(mu_) = nullptr;   // oldest first.
   std::deque<std::shared_ptr<void>> left_behind_ ABSL_GUARDED_BY(mu_);  // Of failed commands.
+  uint32_t running_ ABSL_GUARDED_BY(mu_) = 0;  // Also in *running_word_, if there is one.
+  std::atomic<uint32_t>* running_word_ = nullptr;
   size_t polled_count_ ABSL_GUARDED_BY(mu_) = 0;
   Pending* poll_next_ ABSL_GUARDED_BY(mu_) =
       nullptr;  // Where Poll goes on; null: behind the oldest.

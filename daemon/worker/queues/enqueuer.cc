@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/worker/queues/enqueuer.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "broker/os/threads.h"
@@ -68,6 +69,7 @@ Enqueuer::Enqueuer(Session& session, const pb::Enqueue& on, Zeros zeros)
       Fail(CL_INVALID_CONTEXT);
     } else {
       waits_.push_back(event->handle.get());
+      waits_for_stuck_ = waits_for_stuck_ || !event->can_run;
       waits_elsewhere_ =
           waits_elsewhere_ || (queue_ != nullptr && event->ends_with_later_of != queue_->lane);
       if (ok() && queue_->device->quirks.aborts_on_failed_wait) CollectGuards(event);
@@ -129,6 +131,52 @@ bool Enqueuer::MayBeHeld() {
   return static_cast<bool>(waiting);
 }
 
+bool Enqueuer::CanRun(QueueObject* queue) {
+  if (queue->transfer != nullptr && !queue->transfer->ended.load(std::memory_order_acquire))
+    return false;
+  UniqueCl<cl_event>& stuck = queue->in_order ? queue->last_stuck : queue->last_barrier;
+  const bool waits = stuck && StatusOf(stuck.get()) > CL_COMPLETE;
+  if (!waits && queue->in_order) stuck.reset();
+  return !waits;
+}
+
+void Enqueuer::NoteStuck(QueueObject* queue, cl_event event) {
+  if (queue->in_order) queue->last_stuck = Share(event);
+}
+
+void Enqueuer::CountUnwatched(Session& session, QueueObject* queue) {
+  if (!queue->in_order || !CanRun(queue)) return;
+  UniqueCl<cl_event> last;
+  if (LastEvent(session, *queue, &last) != CL_SUCCESS || !last) return;
+  CompletionOrder order = {queue->lane, /*after_all=*/true};
+  order.can_run = true;
+  session.completions().Then(
+      last.get(), [](cl_int) {}, std::move(order));
+}
+
+void Enqueuer::TakeTurn() {
+  // In a queue out of order, a marker or barrier without a list waits for all before it.
+  can_run_ = !waits_for_stuck_ && (queue_->in_order || !after_all_) && CanRun(queue_);
+  if (!can_run_) return;
+  TurnGate& turns = session_.turns();
+  if (turns.MustWait(queue_->device->key)) {
+    TurnGate::Meanwhile meanwhile;
+    meanwhile.flush = [this] {
+      std::vector<QueueObject*> queues = session_.touched();
+      if (std::find(queues.begin(), queues.end(), queue_) == queues.end()) queues.push_back(queue_);
+      for (QueueObject* const queue : queues) CountUnwatched(session_, queue);
+      session_.FlushTouched();
+    };
+    meanwhile.look = [this] {
+      Completions& completions = session_.completions();
+      return completions.polls() && completions.Poll().any_left;
+    };
+    meanwhile.wake_client = [this] { session_.replies().WakeWaiter(); };
+    turns.Wait(meanwhile);
+  }
+  turns.NoteSubmitted();
+}
+
 void Enqueuer::NoteDefinition(cl_event event) {
   TakePlaceOfZeros(replaces_zeros_of_);
   queue_->context->zeros.Define(queue_->lane, Share(event));
@@ -165,6 +213,7 @@ cl_int Enqueuer::AddEvent(cl_event event, std::shared_ptr<CompletionLane> ends_w
   object->context_number = queue_->context->number;
   object->ends_with_later_of = std::move(ends_with_later_of);
   object->guards = guards_;
+  object->can_run = can_run_;
   return session_.Add(event_id_, std::move(object));
 }
 
@@ -225,6 +274,7 @@ HandlerResult Enqueuer::Publish(UniqueCl<cl_event> event, std::unique_ptr<Carrie
     return status;
   }
   if (queue_->in_order && !waits_.empty()) queue_->last_waiting = Share(event.get());
+  if (!can_run_) NoteStuck(queue_, event.get());
   const bool waits = KeepWhileItWaits(event.get());
   // A share that nobody ends would keep its command in flight for ever.
   CommandShare share;
@@ -237,7 +287,7 @@ HandlerResult Enqueuer::Publish(UniqueCl<cl_event> event, std::unique_ptr<Carrie
       event.get(), event_id_, queue_->profiling, std::move(carried),
       {queue_->lane, after_all_,
        waits && fails_as_ours_ && queue_->device->quirks.fails_waits_with_minus_one,
-       ends_with_later, std::move(share)});
+       ends_with_later, can_run_, std::move(share)});
   Remember(std::move(event));
   return CL_SUCCESS;
 }
@@ -359,7 +409,7 @@ HandlerResult Enqueuer::RunWhenReady(std::function<cl_int(cl_event* ended)> star
   SetFailsAsOurs();
   // Stands for the command in the driver's queue, as for a transfer.
   waits_.assign(1, done.get());
-  waits_elsewhere_ = true;
+  waits_elsewhere_ = waits_for_stuck_ = true;
   guards_.AppendTo(&waits_);
   const HandlerResult published =
       Run([](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {
@@ -439,6 +489,7 @@ cl_int Enqueuer::TellDriver(Session& session, QueueObject* queue) {
   Keep(session, *queue, stand_in.get(), list);
   if (NotesHeld(*queue)) queue->held = Share(stand_in.get());
   queue->last_waiting = Share(stand_in.get());
+  NoteStuck(queue, stand_in.get());
   queue->last_event = std::move(stand_in);
   session.Touch(queue);
   return CL_SUCCESS;
@@ -487,7 +538,9 @@ cl_int Enqueuer::WhenAllEnded(Session& session, const std::shared_ptr<QueueObjec
       then(finished);
     });
   };
-  session.completions().Then(last.get(), on_last, {queue->lane, /*after_all=*/true});
+  CompletionOrder order = {queue->lane, /*after_all=*/true};
+  order.can_run = queue->in_order && CanRun(queue.get());
+  session.completions().Then(last.get(), on_last, std::move(order));
   return CL_SUCCESS;
 }
 

@@ -49,6 +49,7 @@ class Enqueuer {
   // in place of &event: nobody will ask for it.
   template <typename F>
   HandlerResult Run(F&& enqueue, std::unique_ptr<Carried> carried = nullptr) {
+    TakeTurn();
     if (queue_->in_order || after_all_) {
       if (const cl_int told = TellDriver(session_, queue_); told != CL_SUCCESS) return told;
     }
@@ -120,6 +121,12 @@ class Enqueuer {
   void NoteDefinition(cl_event event);
   // A command in the queue may wait for the application, and what is behind it too.
   bool MayBeHeld();
+  // Waits in the gate, if the command can run and it is another worker's turn.
+  void TakeTurn();
+  // Counts what of the queue has not ended, though nobody asked to be told of its end.
+  static void CountUnwatched(Session& session, QueueObject* queue);
+  static bool CanRun(QueueObject* queue);  // What is enqueued there and waits for nothing else.
+  static void NoteStuck(QueueObject* queue, cl_event event);
   // Later commands find the command by its event, or by its place in the queue.
   // `ends_with_later_of`: of EventObject.
   cl_int AddEvent(cl_event event, std::shared_ptr<CompletionLane> ends_with_later_of = nullptr);
@@ -158,6 +165,8 @@ class Enqueuer {
   cl_int status_ = CL_SUCCESS;
   bool has_wait_list_ = false;
   bool waits_elsewhere_ = false;  // Not only for commands that end with a later one of its queue.
+  bool waits_for_stuck_ = false;  // For what may wait for somebody else, or is somebody else's.
+  bool can_run_ = false;          // As CompletionOrder's.
   bool after_all_ = false;
   bool fails_as_ours_ = false;
 };

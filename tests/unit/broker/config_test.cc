@@ -90,6 +90,10 @@ in_flight_commands_per_session = 7
 program_bytes = 8
 build_time_ms = 9
 worker_memory_bytes = "3GiB"
+[scheduling]
+turns = "on"
+turn_us = 1000
+turn_grace_us = 100
 [devices]
 allow = "NVIDIA*"
 [[network]]
@@ -132,6 +136,9 @@ allow_plaintext = true
   EXPECT_EQ(config->limits.program_bytes, 8u);
   EXPECT_EQ(config->limits.build_time_ms, 9u);
   EXPECT_EQ(config->limits.worker_memory_bytes, 3ULL << 30);
+  EXPECT_EQ(config->turns.mode, TurnsConfig::Mode::kOn);
+  EXPECT_EQ(config->turns.turn_us, 1000);
+  EXPECT_EQ(config->turns.grace_us, 100);
   EXPECT_EQ(config->device_patterns, std::vector<std::string>{"NVIDIA*"});
   ASSERT_EQ(config->network.size(), 1u);
   EXPECT_EQ(config->network[0].listen.size(), 2u);
@@ -187,6 +194,8 @@ TEST(ConfigTest, WrongValueNamesAllowed) {
   }
   ExpectError("[[network]]\nlisten = \"nowhere\"\n", {"f.toml:2:", "\"nowhere\"", "HOST:PORT"});
   ExpectError("[devices]\nallow = \"a,b\"\n", {"f.toml:2:", "\"a,b\"", "comma"});
+  ExpectError("[scheduling]\nturns = \"yes\"\n", {"f.toml:2:", "\"yes\"", "auto, on, off"});
+  ExpectError("[scheduling]\nturn_us = 100\n", {"is 100", "500", "10000"});
   ExpectError("[[network]]\n", {"f.toml:1:", "needs key \"listen\""});
 }
 
@@ -439,6 +448,9 @@ TEST(ConfigTest, InstalledExampleIsTheDefaults) {
   EXPECT_EQ(config->limits.in_flight_commands, built_in.limits.in_flight_commands);
   EXPECT_EQ(config->limits.program_bytes, built_in.limits.program_bytes);
   EXPECT_EQ(config->limits.build_time_ms, built_in.limits.build_time_ms);
+  EXPECT_EQ(config->turns.mode, built_in.turns.mode);
+  EXPECT_EQ(config->turns.turn_us, built_in.turns.turn_us);
+  EXPECT_EQ(config->turns.grace_us, built_in.turns.grace_us);
   const ResourcesConfig& resources = config->resources;
   EXPECT_EQ(resources.enabled, built_in.resources.enabled);
   EXPECT_EQ(resources.max_resources, built_in.resources.max_resources);

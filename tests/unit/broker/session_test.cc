@@ -81,7 +81,7 @@ TEST_F(SessionTest, WelcomeCarriesTheSnapshot) {
   EXPECT_LT(::pwrite(snapshot.get(), "x", 1, 0), 0);
 }
 
-// A session's worker gets its limits as arguments, two descriptors, a scrubbed environment, no
+// A session's worker gets its limits as arguments, four descriptors, a scrubbed environment, no
 // rights.
 TEST_F(SessionTest, WorkerIsConfined) {
   BrokerProcess broker(directory_, {.arguments = {"--devices", "A*", "--devices", "B*"},
@@ -97,10 +97,10 @@ TEST_F(SessionTest, WorkerIsConfined) {
   EXPECT_NE(opened.session_id, 0u);
   EXPECT_EQ(opened.max_memory_bytes, 1u << 20);
   const std::string text = DescribeWorker(channel.get());
-  for (const char* line :
-       {"arg --limit-memory=1048576\n", "arg --sync=1\n", "arg --devices=A*\n",
-        "arg --devices=B*\n", "env EXTRA=given\n", "fd 0\nfd 1\nfd 2\nfd 3\nfd 4\nuid",
-        "no_new_privs 1\n", "session_leader 1\n"}) {
+  for (const char* line : {"arg --limit-memory=1048576\n", "arg --sync=1\n", "arg --devices=A*\n",
+                           "arg --devices=B*\n", "arg --turns=auto\n", "env EXTRA=given\n",
+                           "fd 0\nfd 1\nfd 2\nfd 3\nfd 4\nfd 5\nfd 6\nuid", "no_new_privs 1\n",
+                           "session_leader 1\n"}) {
     EXPECT_NE(text.find(line), std::string::npos) << "missing " << line << " in\n" << text;
   }
   EXPECT_EQ(text.find("SLUICE_TEST_SECRET"), std::string::npos);

@@ -7,9 +7,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstring>
 #include <string>
 
+#include "broker/os/doorbell.h"
 #include "tests/unit/platform_linux/open_descriptors.h"
 
 namespace sluice::os {
@@ -35,6 +37,26 @@ TEST(SharedMemoryTest, SizeIsFixedForLife) {
   EXPECT_NE(::ftruncate(fd->get(), kSize / 2), 0);
   EXPECT_NE(::ftruncate(fd->get(), kSize * 2), 0);
   EXPECT_NE(::fcntl(fd->get(), F_ADD_SEALS, F_SEAL_WRITE), 0);
+}
+
+// Whoever gets it reads what its maker writes, sleeps on it, and cannot write it in any way.
+TEST(SharedMemoryTest, OnlyItsMakerWritesAnOwnersMemory) {
+  const auto memory = CreateOwnersMemory("test", kSize);
+  if (absl::IsUnimplemented(memory.status())) GTEST_SKIP() << memory.status();
+  ASSERT_TRUE(memory.ok()) << memory.status();
+  const int fd = memory->reader.get();
+  EXPECT_TRUE(VerifySharedMemory(fd, kSize).ok());
+  const auto read = SharedMapping::Map(fd, kSize, false);
+  ASSERT_TRUE(read.ok()) << read.status();
+  memory->mapping.data()[7] = 42;
+  EXPECT_EQ(read->data()[7], 42);
+  EXPECT_FALSE(SharedMapping::Map(fd, kSize, true).ok());
+  EXPECT_NE(::mprotect(read->data(), kSize, PROT_READ | PROT_WRITE), 0);
+  EXPECT_LT(::pwrite(fd, "x", 1, 0), 0);
+  const UniqueFd again(::open(("/proc/self/fd/" + std::to_string(fd)).c_str(), O_RDWR));
+  EXPECT_FALSE(again.valid() && SharedMapping::Map(again.get(), kSize, true).ok());
+  auto* const word = reinterpret_cast<std::atomic<uint32_t>*>(read->data());
+  EXPECT_FALSE(FutexWait(word, 0, ~0U, 1'000'000));  // Its time is over: it has slept.
 }
 
 // A receiver refuses memory of another size, without seals, with too few of them, and what is none.

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the worker waits for its turn at the device (broker/scheduling, proto/turn_page.h): before
+// it gives the driver a command that can run. While no other worker of the device is at work, that
+// costs one relaxed load and one store. In a turn's absence the session thread waits in the gate:
+// what is behind the command in the ring waits with it, for the others' turns and no longer, since
+// those end by the clock. It goes on looking after what is under way.
+//
+// Not held back, and not counted as work: a command that waits for what may be somebody else's to
+// do (a user event, a shared object, a transfer), and transfers, which may run beside another's
+// kernels.
+//
+// Session thread only, but for running().
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+
+#include "broker/os/shared_memory.h"
+#include "proto/turn_page.h"
+
+namespace sluice::worker {
+
+class TurnGate {
+ public:
+  // Before the session's first command. Without it there are no turns. `everywhere`: also where a
+  // switch between workers costs nothing.
+  void Attach(os::SharedMapping orders, os::SharedMapping words, bool everywhere);
+  // The pages outlive this.
+  void AttachForTesting(const wire::TurnOrders* orders, wire::TurnWords* words, bool everywhere);
+
+  // A context of the device has been made. The first with a use for turns counts: those of one
+  // device cannot be waited for with another's in hand.
+  void Use(uint64_t device_key, bool switches_are_dear);
+
+  // Before a command is given to the driver. `flush` is called before a wait, `look` often in it:
+  // true if it found something that has not ended. `wake_client`: shortly before its end.
+  struct Meanwhile {
+    std::function<void()> flush;
+    std::function<bool()> look;
+    std::function<void()> wake_client;
+  };
+  bool MustWait(uint64_t device_key) const {
+    return !wire::MayGo(orders_->order.load(std::memory_order_relaxed)) && device_key == device_;
+  }
+  void Wait(const Meanwhile& meanwhile);
+  void NoteSubmitted() { words_->submitted.store(++submitted_, std::memory_order_relaxed); }
+
+  // The number of commands under way that can run: for Completions, which counts them.
+  std::atomic<uint32_t>* running() { return &words_->running; }
+
+ private:
+  bool IsSilent() const;
+
+  os::SharedMapping orders_page_;
+  os::SharedMapping words_page_;
+  wire::TurnOrders no_orders_ = {};
+  wire::TurnWords no_words_ = {};
+  const wire::TurnOrders* orders_ = &no_orders_;
+  wire::TurnWords* words_ = &no_words_;
+  bool everywhere_ = false;
+  uint64_t device_ = 0;
+  uint32_t submitted_ = 0;
+};
+
+}  // namespace sluice::worker

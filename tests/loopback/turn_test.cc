@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// The gate of turns (daemon/worker/queues/turn_gate.h), with a page that the test writes as the
+// broker would.
+#include <climits>
+#include <functional>
+
+#include "broker/os/doorbell.h"
+#include "proto/spin.h"
+#include "tests/loopback/harness.h"
+
+namespace sluice::worker {
+namespace {
+
+using wire::TurnOrder;
+
+constexpr int64_t kHourNs = 3600LL * 1'000'000'000;
+constexpr char kLaunch[] = "clEnqueueNDRangeKernel";
+
+class TurnLoopbackTest : public LoopbackTest {
+ protected:
+  void Prepare(cl_uint gpu_vendor_id, bool everywhere) {
+    client_.reset();
+    Start({}, gpu_vendor_id);
+    Session& session = client_->session();
+    session.turns().AttachForTesting(&orders_, &words_, everywhere);
+    session.completions().set_running(session.turns().running());
+    context_ = MakeContext();
+    queue_ = MakeQueue(context_);
+    kernel_ = MakeKernel(MakeProgram(context_));
+    client_->Sync();
+  }
+  void SetUp() override { Prepare(0, true); }
+  void TearDown() override {
+    Order(TurnOrder::kFree);
+    client_.reset();
+  }
+
+  void Order(TurnOrder order, int64_t heartbeat_ns = wire::MonotonicNs() + kHourNs) {
+    orders_.heartbeat_ns = heartbeat_ns;
+    orders_.order = static_cast<uint32_t>(order);
+    os::FutexWake(&orders_.order, INT_MAX, ~0U);
+  }
+  uint64_t Launch(uint64_t queue, const std::vector<uint64_t>& waits = {}) {
+    pb::Command command;
+    pb::EnqueueNdRangeKernel& body = *command.mutable_enqueue_nd_range_kernel();
+    const uint64_t event = On(body.mutable_on(), queue, waits);
+    body.set_kernel_id(kernel_);
+    body.mutable_range()->add_global(1);
+    client_->Send(command);
+    return event;
+  }
+  void WaitUntilHeld() {
+    client_->WaitUntil([this] { return words_.waiting == 1; });
+  }
+
+  // A driver's callback may come after the test.
+  static inline wire::TurnOrders orders_ = {};
+  static inline wire::TurnWords words_ = {};
+  uint64_t context_ = 0, queue_ = 0, kernel_ = 0;
+};
+
+TEST_F(TurnLoopbackTest, WithoutAnOrderNothingIsHeldBack) {
+  const uint32_t before = words_.submitted;
+  EXPECT_EQ(Completed(Launch(queue_)).status(), CL_COMPLETE);
+  EXPECT_EQ(words_.submitted.load(), before + 1);
+  EXPECT_NE(words_.device.load(), 0u);
+}
+
+TEST_F(TurnLoopbackTest, WaitsForItsTurn) {
+  Order(TurnOrder::kWait);
+  const uint64_t event = Launch(queue_);
+  WaitUntilHeld();
+  EXPECT_EQ(fake_->Count(kLaunch), 0u);
+  Order(TurnOrder::kSoon);
+  EXPECT_EQ(words_.waiting.load(), 1u);
+  EXPECT_EQ(fake_->Count(kLaunch), 0u);
+  Order(TurnOrder::kGo);
+  EXPECT_EQ(Completed(event).status(), CL_COMPLETE);
+  EXPECT_EQ(words_.waiting.load(), 0u);
+}
+
+// What was given to the driver in the turn before goes on and is told, in every way of looking.
+TEST_F(TurnLoopbackTest, WhatIsUnderWayEndsWhileTheNextWaits) {
+  for (const cl_uint vendor : {cl_uint{0}, kNvidia}) {
+    Prepare(vendor, true);
+    fake_->HoldCommands();
+    const uint64_t first = Launch(queue_);
+    client_->WaitUntil([this] { return words_.running == 1; });
+    Order(TurnOrder::kWait);
+    const uint64_t second = Launch(queue_);
+    WaitUntilHeld();
+    fake_->ReleaseCommands();
+    EXPECT_EQ(Completed(first).status(), CL_COMPLETE);
+    client_->WaitUntil([this] { return words_.running == 0; });
+    EXPECT_EQ(words_.waiting.load(), 1u);
+    Order(TurnOrder::kGo);
+    EXPECT_EQ(Completed(second).status(), CL_COMPLETE);
+  }
+}
+
+// A turn's end waits for what nobody has asked an event of, too.
+TEST_F(TurnLoopbackTest, WhatNobodyWaitsForIsCountedWhenTheTurnIsOver) {
+  fake_->HoldCommands();
+  pb::Command command;
+  pb::EnqueueNdRangeKernel& body = *command.mutable_enqueue_nd_range_kernel();
+  On(body.mutable_on(), queue_);
+  body.mutable_on()->set_event_id(0);
+  body.set_kernel_id(kernel_);
+  body.mutable_range()->add_global(1);
+  client_->Send(command);
+  client_->Sync();
+  EXPECT_EQ(words_.running.load(), 0u);
+  Order(TurnOrder::kWait);
+  const uint64_t next = Launch(queue_);
+  WaitUntilHeld();
+  client_->WaitUntil([this] { return words_.running == 1; });
+  fake_->ReleaseCommands();
+  client_->WaitUntil([this] { return words_.running == 0; });
+  Order(TurnOrder::kGo);
+  EXPECT_EQ(Completed(next).status(), CL_COMPLETE);
+}
+
+// Somebody else may have to do something first, and may want the device for it.
+TEST_F(TurnLoopbackTest, WhatWaitsForSomebodyElseIsNoWorkAndNotHeldBack) {
+  Order(TurnOrder::kWait);
+  const uint64_t user = MakeUserEvent(context_);
+  const uint32_t submitted = words_.submitted;
+  const uint64_t first = Launch(queue_, {user});
+  const uint64_t behind = Launch(queue_);
+  const uint64_t elsewhere = Launch(MakeQueue(context_), {behind});
+  client_->Sync();
+  EXPECT_EQ(fake_->Count(kLaunch), 3u);
+  EXPECT_EQ(words_.waiting.load(), 0u);
+  EXPECT_EQ(words_.running.load(), 0u);
+  EXPECT_EQ(words_.submitted.load(), submitted);
+  SetUserEvent(user, CL_COMPLETE);
+  for (const uint64_t event : {first, behind, elsewhere})
+    EXPECT_EQ(Completed(event).status(), CL_COMPLETE);
+}
+
+// The rest of the session's own work counts, whichever queue it is in.
+TEST_F(TurnLoopbackTest, WhatWaitsForTheSessionsOwnWorkIsWork) {
+  fake_->HoldCommands();
+  const uint64_t first = Launch(queue_);
+  const uint64_t second = Launch(MakeQueue(context_), {first});
+  client_->WaitUntil([this] { return words_.running == 2; });
+  fake_->ReleaseCommands();
+  EXPECT_EQ(Completed(second).status(), CL_COMPLETE);
+  client_->WaitUntil([this] { return words_.running == 0; });
+}
+
+// The broker was killed, or stopped.
+TEST_F(TurnLoopbackTest, WithoutASignOfLifeNobodyWaits) {
+  Order(TurnOrder::kWait, wire::MonotonicNs());
+  EXPECT_EQ(Completed(Launch(queue_)).status(), CL_COMPLETE);
+  Order(TurnOrder::kWait, 0);
+  EXPECT_EQ(Completed(Launch(queue_)).status(), CL_COMPLETE);
+  EXPECT_EQ(words_.waiting.load(), 0u);
+}
+
+TEST_F(TurnLoopbackTest, OnlyWhereASwitchIsDear) {
+  words_.device = 0;
+  Prepare(0, false);
+  EXPECT_EQ(words_.device.load(), 0u);
+  Order(TurnOrder::kWait);
+  EXPECT_EQ(Completed(Launch(queue_)).status(), CL_COMPLETE);
+  Order(TurnOrder::kFree);
+  Prepare(kNvidia, false);
+  EXPECT_NE(words_.device.load(), 0u);
+}
+
+}  // namespace
+}  // namespace sluice::worker

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// Workers that are made up, under a clock that is made up: what a schedule of turns decides.
+#include "broker/scheduling/turn_schedule.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+
+namespace sluice::broker {
+namespace {
+
+using State = TurnSchedule::State;
+using wire::TurnOrder;
+
+constexpr int64_t kMs = 1'000'000;
+
+// Light work: a worker that may go launches every 20 us, and has nothing under way after that.
+struct Worker {
+  bool wants = true;
+  bool obeys = true;
+  bool claims_work = false;  // Says for ever that something of its runs.
+  int64_t kernel_ns = 10'000;
+  // What it has done.
+  uint32_t submitted = 0;
+  int64_t busy_until = 0;
+  int64_t had_ns = 0;
+  int64_t held_ns = 0;
+};
+
+class TurnScheduleTest : public testing::Test {
+ protected:
+  // Runs until then, by the schedule's own times. `each` sees every look.
+  void RunFor(int64_t duration, const std::function<void()>& each = {}) {
+    const int64_t end = now_ + duration;
+    while (now_ < end) {
+      for (auto& [id, worker] : workers_) schedule_.Note(id, Act(id, worker), now_);
+      const int64_t wait = schedule_.Decide(now_);
+      ASSERT_GT(wait, 0);
+      ASSERT_LE(wait, TurnSchedule::kSleepySampleNs);
+      if (each) each();
+      CountGoing(wait);
+      now_ += wait;
+    }
+  }
+
+  TurnSchedule::Says Act(uint64_t id, Worker& worker) {
+    const bool may_go = wire::MayGo(static_cast<uint32_t>(schedule_.OrderOf(id))) || !worker.obeys;
+    TurnSchedule::Says says;
+    says.waiting = worker.wants && !may_go;
+    if (worker.wants && may_go && now_ >= worker.busy_until) {
+      ++worker.submitted;
+      worker.busy_until = now_ + worker.kernel_ns;
+    }
+    says.submitted = worker.submitted;
+    says.running = worker.claims_work || now_ < worker.busy_until;
+    return says;
+  }
+
+  void CountGoing(int64_t wait) {
+    int going = 0;
+    for (auto& [id, worker] : workers_) {
+      const TurnOrder order = schedule_.OrderOf(id);
+      if (!wire::MayGo(static_cast<uint32_t>(order))) worker.held_ns += wait;
+      if (order != TurnOrder::kGo) continue;
+      ++going;
+      worker.had_ns += wait;
+    }
+    EXPECT_LE(going, 1);
+  }
+
+  TurnSchedule schedule_{TurnSchedule::Settings{}};
+  std::map<uint64_t, Worker> workers_;
+  int64_t now_ = 1'000'000 * kMs;
+};
+
+TEST_F(TurnScheduleTest, ALoneOneNeverMeetsAnOrder) {
+  workers_[1] = {};
+  workers_[2].wants = false;
+  RunFor(1000 * kMs, [this] { EXPECT_EQ(schedule_.OrderOf(1), TurnOrder::kFree); });
+  EXPECT_EQ(schedule_.state(now_), State::kNoTurns);
+}
+
+TEST_F(TurnScheduleTest, TwoAtWorkHaveEqualTimeInTurns) {
+  workers_[1] = {};
+  workers_[2] = {};
+  RunFor(1000 * kMs);
+  EXPECT_EQ(schedule_.state(now_), State::kTurns);
+  EXPECT_GT(workers_[1].had_ns, 400 * kMs);
+  EXPECT_GT(workers_[2].had_ns, 400 * kMs);
+  EXPECT_NEAR(static_cast<double>(schedule_.HadBy(1).turns), 240, 40);
+  EXPECT_GT(schedule_.HadBy(1).waited_ns, 400 * kMs);
+}
+
+TEST_F(TurnScheduleTest, TurnsEndWhenTheOthersHaveNothingToDo) {
+  workers_[1] = {};
+  workers_[2] = {};
+  RunFor(100 * kMs);
+  workers_[2].wants = false;
+  RunFor(100 * kMs);
+  EXPECT_EQ(schedule_.state(now_), State::kNoTurns);
+  EXPECT_EQ(schedule_.OrderOf(1), TurnOrder::kFree);
+}
+
+// The one that had least: a newcomer is not given all that it has not had before.
+TEST_F(TurnScheduleTest, WhoComesLateHasNotSavedUp) {
+  workers_[1] = {};
+  workers_[2] = {};
+  workers_[3].wants = false;
+  RunFor(1000 * kMs);
+  workers_[3].wants = true;
+  for (auto& [id, worker] : workers_) worker.had_ns = 0;
+  RunFor(300 * kMs);
+  for (const auto& [id, worker] : workers_)
+    EXPECT_NEAR(static_cast<double>(worker.had_ns), 95e6, 15e6) << id;
+}
+
+// One that works now and then waits for a turn at most, whoever else there is.
+TEST_F(TurnScheduleTest, ARareOneWaitsForOneTurn) {
+  for (uint64_t id = 1; id <= 8; ++id) workers_[id] = {};
+  RunFor(100 * kMs);
+  Worker& rare = workers_[8];
+  for (int i = 0; i < 20; ++i) {
+    rare.wants = false;
+    RunFor(10 * kMs);
+    rare.wants = true;
+    const int64_t began = now_;
+    const uint32_t before = rare.submitted;
+    while (rare.submitted == before) RunFor(1);
+    EXPECT_LT(now_ - began, 3 * kMs);
+  }
+}
+
+// A turn passes on after the grace, not at once, and not with a holder that only thinks.
+TEST_F(TurnScheduleTest, AnIdleHolderLosesItsTurnAfterTheGrace) {
+  workers_[1] = {};
+  workers_[2] = {};
+  RunFor(50 * kMs);
+  while (schedule_.OrderOf(1) != TurnOrder::kGo) RunFor(1);
+  workers_[1].wants = false;
+  const int64_t idle_since = now_;
+  while (schedule_.OrderOf(2) != TurnOrder::kGo) RunFor(1);
+  EXPECT_GE(now_ - idle_since, 100'000);
+  EXPECT_LE(now_ - idle_since, 500'000);
+}
+
+// Work of a turn or longer keeps the driver's own sharing, and is looked at ever more rarely.
+TEST_F(TurnScheduleTest, LongWorkEndsTurnsForAWhile) {
+  workers_[1] = {};
+  workers_[2].kernel_ns = 20 * kMs;
+  RunFor(20'000 * kMs);
+  EXPECT_GT(workers_[1].held_ns, 0);
+  EXPECT_LT(workers_[1].held_ns, 20'000 * kMs / 100);
+}
+
+TEST_F(TurnScheduleTest, TurnsComeBackAfterLongWork) {
+  workers_[1] = {};
+  workers_[2].kernel_ns = 20 * kMs;
+  RunFor(300 * kMs);
+  workers_[2].kernel_ns = 10'000;
+  RunFor(TurnSchedule::kLongestPauseNs + 100 * kMs);
+  EXPECT_EQ(schedule_.state(now_), State::kTurns);
+}
+
+// A liar cannot keep the turn, nor have the others wait.
+TEST_F(TurnScheduleTest, AWorkerThatClaimsWorkForEverHoldsNobodyBack) {
+  workers_[1] = {};
+  workers_[2] = {};
+  workers_[3].claims_work = true;
+  workers_[3].wants = false;
+  RunFor(10'000 * kMs, [this] { EXPECT_NE(schedule_.OrderOf(3), TurnOrder::kGo); });
+  EXPECT_NE(schedule_.state(now_), State::kTurns);
+  EXPECT_LT(workers_[1].held_ns, 10'000 * kMs / 100);
+}
+
+TEST_F(TurnScheduleTest, AWorkerThatDoesNotObeyCostsTheOthersTheirTurnsAndNoMore) {
+  workers_[1] = {};
+  workers_[2] = {};
+  workers_[3].obeys = false;
+  RunFor(10'000 * kMs);
+  EXPECT_EQ(schedule_.state(now_), State::kLongWork);
+  EXPECT_LT(workers_[1].held_ns, 10'000 * kMs / 100);
+  EXPECT_LT(workers_[2].held_ns, 10'000 * kMs / 100);
+}
+
+TEST_F(TurnScheduleTest, AWorkerThatDiesInItsTurnIsForgotten) {
+  workers_[1] = {};
+  workers_[2] = {};
+  workers_[3] = {};
+  RunFor(50 * kMs);
+  while (schedule_.OrderOf(1) != TurnOrder::kGo) RunFor(1);
+  workers_.erase(1);
+  schedule_.Remove(1);
+  const uint64_t two = schedule_.HadBy(2).turns, three = schedule_.HadBy(3).turns;
+  RunFor(20 * kMs);
+  EXPECT_GE(schedule_.HadBy(2).turns, two + 3);
+  EXPECT_GE(schedule_.HadBy(3).turns, three + 3);
+  workers_.erase(2);
+  schedule_.Remove(2);
+  RunFor(100 * kMs);
+  EXPECT_EQ(schedule_.OrderOf(3), TurnOrder::kFree);
+}
+
+// Whoever is next may get its processor going before its turn.
+TEST_F(TurnScheduleTest, TheNextIsToldShortlyBefore) {
+  workers_[1] = {};
+  workers_[2] = {};
+  RunFor(50 * kMs);
+  while (schedule_.OrderOf(1) != TurnOrder::kGo) RunFor(1);
+  while (schedule_.OrderOf(2) == TurnOrder::kWait) RunFor(1);
+  EXPECT_EQ(schedule_.OrderOf(2), TurnOrder::kSoon);
+  const int64_t told = now_;
+  while (schedule_.OrderOf(2) != TurnOrder::kGo) RunFor(1);
+  EXPECT_LE(now_ - told, TurnSchedule::kSoonNs + 2 * TurnSchedule::kLookNs);
+}
+
+}  // namespace
+}  // namespace sluice::broker
