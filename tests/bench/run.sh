@@ -5,8 +5,9 @@
 #   tests/bench/run.sh [--quick] [--rounds N] [--kinds native,ring,network] [--platform TEXT] [--out DIR]
 #                      [--record [FILE]]
 #   tests/bench/run.sh --sharing [--quick] [--rounds N] [--platform TEXT] [--record [FILE]]
+#   tests/bench/run.sh --tenants [--quick] [--rounds N] [--seconds S]
 #
-# --sharing measures objects shared with OpenGL and daemon-owned resources instead (sharing.py).
+# --tenants measures programs beside each other on one device instead (tenants.py); --sharing measures objects shared with OpenGL and daemon-owned resources instead (sharing.py).
 # Prints the table and writes table.md and results.json (default: build/bench). --record measures the shaped
 # links too (root) and writes both tables with the machine's facts as Markdown, by default to
 # tests/bench/results/cpu.md or gpu.md, which README.md names. A full run takes some six minutes. Needs a Release build with
@@ -15,5 +16,9 @@
 if [ "${1:-}" = --sharing ]; then
   shift
   exec /usr/bin/python3 -B "$(dirname "$0")/sharing.py" "$@"
+fi
+if [ "${1:-}" = --tenants ]; then
+  shift
+  exec /usr/bin/python3 -B "$(dirname "$0")/tenants.py" "$@"
 fi
 exec /usr/bin/python3 -B "$(dirname "$0")/bench.py" "$@"
