@@ -18,7 +18,8 @@
 #
 # Without a part, all of them. SLUICE_BUILD_DIR names the build tree (default: build/ of this checkout);
 # logs go to test-logs/ in it. The last line is `N passed, N failed, N skipped`; exit 1 when something
-# failed. Each step has a time limit, so that one hang cannot eat the run.
+# failed. Each step has a time limit, so that one hang cannot eat the run: four times
+# as long on a busy machine (limit.py).
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
 build=${SLUICE_BUILD_DIR:-$root/build}
@@ -31,7 +32,7 @@ for option in "$@"; do
     --lint | --unit | --conformance | --sharing | --system | --failure | --bench | --windows) parts+=" ${option#--}" ;;
     --quick) quick=yes ;;
     --no-build) do_build=no ;;
-    -h | --help) sed -n '3,22s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '3,23s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) echo "run.sh: unknown option '$option'" >&2; exit 2 ;;
   esac
 done
@@ -57,14 +58,14 @@ unset OCL_ICD_VENDORS OCL_ICD_FILENAMES SLUICE_ENDPOINT SLUICE_TEST_KIND SLUICE_
 counts=$logs/counts
 : >"$counts"
 
-# What this shell waits for. It ends with the script: timeout puts its command out of reach of the terminal's Ctrl-C.
+# What this shell waits for. It ends with the script: limit.py puts its command out of reach of the terminal's Ctrl-C.
 running=()
 end_with_script() { trap 'trap - INT TERM; kill "${running[@]}" 2>/dev/null; wait; exit 130' INT TERM; }
 end_with_script
 
 # limited SECONDS COMMAND...: the command, ended after that time (124, or 137 if it had to be killed).
 limited() {
-  timeout -k 10 "$@" </dev/null &
+  /usr/bin/python3 -B "$root/tests/limit.py" "$@" </dev/null &
   running=($!)
   wait $!
 }

@@ -41,7 +41,7 @@ run_all() {
   for one in "${clients[@]}"; do
     start=$SECONDS
     # shellcheck disable=SC2046
-    timeout -k 5 480 $(command_for "$one") </dev/null
+    "$here/../limit.py" 480 $(command_for "$one") </dev/null
     code=$?
     # 77 is a skip, whose reason the client printed.
     case $code in

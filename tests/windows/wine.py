@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import tempfile
 
+LIMIT = str(pathlib.Path(__file__).resolve().parents[1] / "limit.py")
 VENDORS = r"HKLM\SOFTWARE\Khronos\OpenCL\Vendors"
 
 
@@ -120,7 +121,7 @@ class Wine:
         """The exit code (124: the time was over) and what the program wrote."""
         path = self.directory / "output"
         with open(path, "wb") as output:
-            code = subprocess.run(["timeout", "-k", "5", str(seconds), "wine", *map(str, command)],
+            code = subprocess.run([LIMIT, str(seconds), "wine", *map(str, command)],
                                   env={**self.environment, **variables}, stdin=subprocess.DEVNULL, stdout=output,
                                   stderr=subprocess.STDOUT, check=False).returncode
         return code, path.read_text(errors="replace").replace("\r\n", "\n")
@@ -151,7 +152,7 @@ class Wine:
         names = ("WINEPREFIX", "WINEDEBUG", "WINEDLLOVERRIDES", "LIBGL_ALWAYS_SOFTWARE", "DISPLAY",
                  *CONNECT_LIMIT)
         settings = "".join(f'export {name}="{self.environment[name]}"\n' for name in names if name in self.environment)
-        path.write_text(f'#!/bin/sh\n{settings}exec timeout -k 5 900 wine "{program}" "$@" </dev/null\n')
+        path.write_text(f'#!/bin/sh\n{settings}exec {LIMIT} 900 wine "{program}" "$@" </dev/null\n')
         path.chmod(0o755)
         return path
 

@@ -5,6 +5,7 @@
 
 KIND=${SLUICE_TEST_KIND:?run me through tests/system/run_client.sh}
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+LIMIT=$HERE/../../limit.py
 WORK=$(mktemp -d)
 trap 'rm -rf "$WORK"' EXIT
 # No client may write into the caller's home.

@@ -43,7 +43,7 @@ XMP
 develop() { # develop OUTPUT OPTION...
   local output=$1
   shift
-  (cd "$data/kernels" && timeout 240 darktable-cli "$WORK/in.png" "$WORK/in.png.xmp" "$output" \
+  (cd "$data/kernels" && "$LIMIT" 240 darktable-cli "$WORK/in.png" "$WORK/in.png.xmp" "$output" \
     --width 200 --hq true --core --datadir "$data" --configdir "$WORK/config" \
     --cachedir "$WORK/cache" --library :memory: -d opencl -d perf "$@") >"$log" 2>&1 </dev/null ||
     fail "darktable-cli ended with $?" "$log"

@@ -10,7 +10,7 @@ platform_under_test
 log=$WORK/log
 crack() { # crack MODE ATTACK HASH TARGET WORD
   echo "$3" >"$WORK/hash"
-  (cd "$WORK" && timeout 240 hashcat --force -D 1,2 --self-test-disable --potfile-disable \
+  (cd "$WORK" && "$LIMIT" 240 hashcat --force -D 1,2 --self-test-disable --potfile-disable \
     --restore-disable --logfile-disable --hwmon-disable -n 1 -u 1 -T 1 --backend-vector-width 1 \
     -m "$1" -a "$2" -o "$WORK/found" "$WORK/hash" "$4") >"$log" 2>&1 </dev/null ||
     fail "mode $1 ended with $?" "$log"

@@ -6,6 +6,6 @@ CLIENT=loader
 . "$(dirname "$0")/common.sh"
 [ "$KIND" != native ] || { echo "SKIP loader: it is about Sluice's driver"; exit 77; }
 log=$WORK/log
-timeout 120 "$SLUICE_TEST_BIN_DIR/loader_rules" "$(cat "$OCL_ICD_VENDORS/sluice.icd")" 20 >"$log" 2>&1 ||
+"$LIMIT" 120 "$SLUICE_TEST_BIN_DIR/loader_rules" "$(cat "$OCL_ICD_VENDORS/sluice.icd")" 20 >"$log" 2>&1 ||
   fail "it ended with $?" "$log"
 pass "$(tail -n 1 "$log")"
