@@ -16,6 +16,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -52,10 +53,13 @@ def run(root, user, binds, command, log):
         arguments += ["--bind", bind]
     process = subprocess.Popen([*arguments, "--", "bash", "-c", command], stdin=subprocess.DEVNULL,
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
-    for line in process.stdout:
-        log.append(line.rstrip("\n"))
-        print("  | " + line, end="", flush=True)
-    return process.wait()
+    try:
+        for line in process.stdout:
+            log.append(line.rstrip("\n"))
+            print("  | " + line, end="", flush=True)
+        return process.wait()
+    finally:
+        process.kill()  # Who ends this ends what runs in there.
 
 
 def clone_into(root, user):
@@ -98,6 +102,7 @@ def main():
     parser.add_argument("--user", choices=["root", "tester"], default="root")
     parser.add_argument("--part", choices=sorted(PROMISES), action="append")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *unused: sys.exit(143))
     work = pathlib.Path(tempfile.mkdtemp(prefix="sluice-fresh-", dir=os.environ.get("SLUICE_FRESH_DIR")))
     root = work / "root"
     try:
