@@ -118,6 +118,7 @@ cl_int Enqueuer::WaitForDefinedMemory() {
   const cl_int status = cl().clEnqueueBarrierWithWaitList(
       queue_->handle.get(), static_cast<cl_uint>(list.size()), list.data(), barrier.out());
   if (status != CL_SUCCESS) return status;
+  Keep(session_, *queue_, barrier.get(), list);  // It may fail by its place, too.
   session_.Touch(queue_);
   before = std::move(barrier);
   queue_->waits_for_defined = zeros.last_number;
