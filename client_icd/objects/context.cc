@@ -285,7 +285,7 @@ void* Context::Interop(sharing::Api api) const {
   return nullptr;
 }
 
-const std::shared_ptr<ContextAttachment>& Context::Attachment(
+std::shared_ptr<ContextAttachment> Context::Attachment(
     std::shared_ptr<ContextAttachment> (*make)()) const {
   absl::MutexLock lock(&mu_);
   if (attachment_ == nullptr) attachment_ = make();

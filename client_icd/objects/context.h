@@ -106,8 +106,8 @@ class Context : public ClObject<Context, cl_context, ObjectKind::kContext> {
   // API.
   void LookAtEnds();
   // What the sharing core keeps for the context: `make` makes it at first need.
-  const std::shared_ptr<ContextAttachment>& Attachment(
-      std::shared_ptr<ContextAttachment> (*make)()) const ABSL_LOCKS_EXCLUDED(mu_);
+  std::shared_ptr<ContextAttachment> Attachment(std::shared_ptr<ContextAttachment> (*make)()) const
+      ABSL_LOCKS_EXCLUDED(mu_);
 
   // User events of the application that may still get a status: what the context's queues wait for
   // may be one of them.
