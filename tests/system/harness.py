@@ -30,6 +30,9 @@ def build_dir():
     return pathlib.Path(os.environ.get("SLUICE_BUILD_DIR") or ROOT / "build").resolve()
 
 
+NOBODY = 65534
+
+
 def built(name):
     """The path of a built file, wherever its folder put it; ends the run with a reason if it is missing."""
     for folder in ("bin", "lib", "tests/system", "tests/bench"):
@@ -40,6 +43,17 @@ def built(name):
     if not found:
         sys.exit(f"FAIL harness: {name} is not under {build_dir()}: build first, or set SLUICE_BUILD_DIR")
     return found[0]
+
+
+def others_can_run(suite, what):
+    """True if another user than root may run what was built, so not in a home that is root's alone. Otherwise `what` is
+    said to be skipped."""
+    program = built("sluicectl")
+    other = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
+    if os.geteuid() != 0 or subprocess.call(["test", "-x", str(program)], **other) == 0:
+        return True
+    print(f"SKIP {suite}: {what}: {program} cannot be reached by another user", flush=True)
+    return False
 
 
 def takes_clients(path):
