@@ -79,6 +79,22 @@ def stuck():
         report.check(busy.end()[0] == 0, "and they beside it")
 
 
+def shared_resource():
+    """A program that acquires what another releases, frame by frame, beside two that saturate the device."""
+    with harness.Daemon("ring", ON) as daemon:
+        busy = Tenants(daemon, 2, 6)
+        report.check(see(daemon, 2, lambda turns: turns["had"] > 0), "two sessions take turns", see.last)
+        producer = harness.Application(daemon, "gl_frames", "30", "64", "64")
+        report.check(producer.wait_for("ack ", 30), "a program makes frames", producer.output)
+        words = dict(line.split() for line in producer.output.splitlines() if line.startswith(("frames ", "ack ")))
+        consumer = harness.Application(daemon, "cl_frames", "30", words.get("frames", ""), words.get("ack", ""))
+        code = consumer.end(60)
+        report.check(code == 0, "another takes them in OpenCL, beside the two", f"{consumer.output}{consumer.errors}")
+        code = producer.end(60)
+        report.check(code == 0, "every frame is acknowledged", f"{producer.output}{producer.errors}")
+        report.check(busy.end()[0] == 0, "the two end as well")
+
+
 def broker_signal(number, name):
     with harness.Daemon("ring", ON) as daemon:
         tenants = Tenants(daemon, 3, 6)
@@ -107,6 +123,7 @@ def worker_dies():
 
 side_by_side()
 stuck()
+shared_resource()
 broker_signal(signal.SIGKILL, "SIGKILL")
 broker_signal(signal.SIGSTOP, "SIGSTOP")
 worker_dies()
