@@ -66,7 +66,7 @@ Broker::Broker(Config config, ConfigLoader reload, InstanceLock lock,
   workers_.Configure(config_, launcher_.get());
   opener_.Configure(config_);
   resources_.Configure(config_.resources, launcher_->users().service(),
-                       launcher_->file_arguments());
+                       launcher_->confinement_arguments());
 }
 
 bool Broker::IsHelper(pid_t pid) const {
@@ -277,7 +277,7 @@ void Broker::Reload() {
   workers_.Configure(config_, launcher_.get());
   opener_.Configure(config_);
   resources_.Configure(config_.resources, launcher_->users().service(),
-                       launcher_->file_arguments());
+                       launcher_->confinement_arguments());
   StartProbe();
 }
 

@@ -25,6 +25,7 @@ build_packages=(
   libprotobuf-dev protobuf-compiler libabsl-dev             # the command stream
   libspdlog-dev libcli11-dev libtomlplusplus-dev nlohmann-json3-dev
   libxxhash-dev                                             # names program binaries; header only
+  libseccomp-dev                                            # which system calls workers may make
   libssl-dev openssl                                        # TLS; certificates for a first try
   opencl-headers
   libegl-dev libgl-dev                                      # headers only: GL is the application's

@@ -50,8 +50,8 @@ struct PortRule {
   uint64_t port;
 };
 
-constexpr uint64_t kRead =
-    LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR | LANDLOCK_ACCESS_FS_EXECUTE;
+constexpr uint64_t kRead = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
+constexpr uint64_t kRun = kRead | LANDLOCK_ACCESS_FS_EXECUTE;
 constexpr uint64_t kFileRights = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_EXECUTE |
                                  LANDLOCK_ACCESS_FS_WRITE_FILE | kTruncate | kIoctlDevice;
 constexpr uint64_t kFirstVersion = LANDLOCK_ACCESS_FS_MAKE_SYM * 2 - 1;  // All up to that one.
@@ -224,7 +224,11 @@ absl::Status ConfineFiles(const FileAccess& access) {
     if (way.end.valid()) own.push_back(way.end.id());
   }
   absl::Status status = Allow(ruleset.get(), WalkAll(access.readable, access.writable), own, kRead);
-  if (status.ok()) status = Allow(ruleset.get(), writable, own, all & ~kIoctlDevice);
+  if (status.ok())
+    status = Allow(ruleset.get(), WalkAll(access.executable, access.writable), own, kRun);
+  // What it has written itself it does not run.
+  constexpr uint64_t kNotInFolders = kIoctlDevice | LANDLOCK_ACCESS_FS_EXECUTE;
+  if (status.ok()) status = Allow(ruleset.get(), writable, own, all & ~kNotInFolders);
   const uint64_t device =
       kRead | LANDLOCK_ACCESS_FS_WRITE_FILE | ((kTruncate | kIoctlDevice) & all);
   if (status.ok()) status = Allow(ruleset.get(), WalkAll(access.devices, {}), {}, device);

@@ -53,7 +53,7 @@ absl::Status AllocatorLink::Spawn() {
   options.environment = HelperEnvironment({"VK_ICD_FILENAMES", "VK_DRIVER_FILES"});
   options.sandbox.user = user_;
   options.sandbox.stays_in_session = true;
-  options.arguments = file_arguments_;
+  options.arguments = confinement_arguments_;
   options.arguments.push_back(
       absl::StrCat("--log-level=", std::string(LogLevelName(CurrentLogLevel()))));
   ASSIGN_OR_RETURN(auto sockets, os::CreateSocketPair());

@@ -48,10 +48,11 @@ class AllocatorLink {
   ~AllocatorLink() { Stop(); }
 
   // The user that the next allocator runs as, and what of the host's files it may read
-  // (WorkerLauncher::file_arguments).
-  void Configure(std::optional<os::UserIdentity> user, std::vector<std::string> file_arguments) {
+  // (WorkerLauncher::confinement_arguments).
+  void Configure(std::optional<os::UserIdentity> user,
+                 std::vector<std::string> confinement_arguments) {
     user_ = std::move(user);
-    file_arguments_ = std::move(file_arguments);
+    confinement_arguments_ = std::move(confinement_arguments);
   }
 
   // For `identity`. `done` is called once, possibly before this returns.
@@ -94,7 +95,7 @@ class AllocatorLink {
   os::ThreadChecker thread_;
   EventLoop* const loop_;
   std::optional<os::UserIdentity> user_;
-  std::vector<std::string> file_arguments_;
+  std::vector<std::string> confinement_arguments_;
   os::ChildProcess process_;
   ChildOutput output_;
   os::UniqueFd socket_;

@@ -53,11 +53,15 @@ absl::StatusOr<WorkerLauncher> WorkerLauncher::Create(const Config& config) {
   if (!vendors->empty()) launcher.extra_environment_["OCL_ICD_VENDORS"] = *vendors;
   launcher.data_bytes_ = config.limits.worker_memory_bytes;
   launcher.cache_bytes_ = config.cache_bytes;
-  launcher.file_arguments_.push_back(
+  launcher.confinement_arguments_.push_back(
       absl::StrCat("--confine-files=", config.confine_files ? 1 : 0));
+  launcher.confinement_arguments_.push_back(
+      absl::StrCat("--system-calls=", std::string(os::CallRuleName(config.system_calls))));
   for (const std::string& path : config.readable)
-    launcher.file_arguments_.push_back(absl::StrCat("--readable=", path));
-  launcher.common_arguments_ = launcher.file_arguments_;
+    launcher.confinement_arguments_.push_back(absl::StrCat("--readable=", path));
+  for (const std::string& path : config.executable)
+    launcher.confinement_arguments_.push_back(absl::StrCat("--executable=", path));
+  launcher.common_arguments_ = launcher.confinement_arguments_;
   launcher.common_arguments_.push_back(
       absl::StrCat("--log-level=", std::string(LogLevelName(config.log_level))));
   for (const std::string& pattern : config.device_patterns) {

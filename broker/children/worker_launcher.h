@@ -32,8 +32,8 @@ class WorkerLauncher {
                                           int output = os::kParentsStderr) const;
 
   const WorkerUsers& users() const { return *users_; }
-  // What of the host's files a process with drivers in it may read: of workers, and the allocator.
-  const std::vector<std::string>& file_arguments() const { return file_arguments_; }
+  // What of the host a process with drivers in it may reach: of workers, and the allocator.
+  const std::vector<std::string>& confinement_arguments() const { return confinement_arguments_; }
 
  private:
   WorkerLauncher() = default;
@@ -46,7 +46,7 @@ class WorkerLauncher {
   std::unique_ptr<WorkerUsers> users_;
   uint64_t data_bytes_ = 0;
   uint64_t cache_bytes_ = 0;
-  std::vector<std::string> file_arguments_;
+  std::vector<std::string> confinement_arguments_;
   std::vector<std::string> common_arguments_;  // These too.
   std::map<std::string, std::string> extra_environment_;
 };

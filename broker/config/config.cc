@@ -87,11 +87,14 @@ std::string ListenProblem(const std::string& address) {
              : "which is not HOST:PORT or [IPV6]:PORT with a port from 1 to 65535";
 }
 
-std::string ReadableProblem(const std::string& path) {
-  const std::string fixed = FixedKeyReason("readable");
+std::string PathProblem(const char* key, const std::string& path) {
+  const std::string fixed = FixedKeyReason(key);
   if (!fixed.empty()) return absl::StrCat("allowed is ", fixed);
   return os::IsAbsolutePath(path) ? "" : "which is no absolute path";
 }
+
+std::string ReadableProblem(const std::string& path) { return PathProblem("readable", path); }
+std::string ExecutableProblem(const std::string& path) { return PathProblem("executable", path); }
 
 // As SectionReader::Parsed, of a key that some systems have no use for. Empty is the default.
 void ReadOptional(SectionReader* section, const std::string& key, const std::string& allowed,
@@ -153,6 +156,13 @@ void ReadWorker(SectionReader section, Config* config) {
   section.Bytes("cache_bytes", &config->cache_bytes);
   section.Boolean("confine_files", &config->confine_files);
   section.StringOrList("readable", &ReadableProblem, &config->readable);
+  section.StringOrList("executable", &ExecutableProblem, &config->executable);
+  ReadOptional(&section, "system_calls", "one of listed, logged, any",
+               [&](const std::string& text) {
+                 const std::optional<os::CallRule> rule = os::ParseCallRule(text);
+                 config->system_calls = rule.value_or(config->system_calls);
+                 return rule.has_value();
+               });
   section.Boolean("sync", &config->sync);
   std::set<std::string> variables;
   section.StringTable(

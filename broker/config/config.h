@@ -20,6 +20,7 @@
 #include "broker/base/daemon_places.h"
 #include "broker/base/log.h"
 #include "broker/os/process.h"
+#include "broker/os/sandbox.h"
 #include "broker/os/types.h"
 
 namespace sluice::broker {
@@ -106,9 +107,11 @@ struct Config {
   std::optional<std::string> worker_user;  // Unset = of root's daemon, one for each identity.
   std::string cache_directory;             // "" = the worker user's own.
   uint64_t cache_bytes = 1ULL << 30;       // Of each identity's compile cache in it; 0 = no bound.
-  bool confine_files = true;          // Workers reach only what drivers need of the host's files.
-  std::vector<std::string> readable;  // What workers may read besides.
-  bool sync = false;                  // Every session in the debug mode.
+  bool confine_files = true;            // Workers reach only what drivers need of the host's files.
+  std::vector<std::string> readable;    // What workers may read besides.
+  std::vector<std::string> executable;  // What workers may run besides linkers.
+  os::CallRule system_calls = os::CallRule::kListed;  // Which workers and the allocator may make.
+  bool sync = false;                                  // Every session in the debug mode.
   std::map<std::string, std::string> worker_environment;
 
   std::vector<std::string>

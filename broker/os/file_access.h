@@ -22,9 +22,10 @@ namespace sluice::os {
 struct FileAccess {
   // Files and folders; a folder stands for all below it. What does not exist is left out.
   // What lies below a writable folder is writable by that one alone: no link there is followed.
-  std::vector<std::string> readable;  // Executable too: compilers start linkers.
-  std::vector<std::string> writable;  // And readable.
-  std::vector<std::string> devices;   // Device nodes, or folders of them: read, write, ioctl.
+  std::vector<std::string> readable;
+  std::vector<std::string> executable;  // And readable. Nothing else can be run.
+  std::vector<std::string> writable;    // And readable.
+  std::vector<std::string> devices;     // Device nodes, or folders of them: read, write, ioctl.
   // Of TCP, of whatever address, where the kernel knows ports (Linux 6.7); no others.
   std::vector<uint16_t> listen_ports;
   std::vector<uint16_t> connect_ports;

@@ -8,17 +8,30 @@
 // its own, so that the terminal's signals do not reach it, a bound for its memory if the operator
 // sets one. A worker and what it starts stay in that session and in their process group (seccomp):
 // by the first they are known, by the second they are ended. Which files it reaches a worker says
-// itself, before it loads a driver (file_access.h).
+// itself, before it loads a driver (file_access.h), and which system calls it makes
+// (daemon/helpers/confined_calls.h).
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "broker/os/types.h"
 
 namespace sluice::os {
+
+// Which system calls the broker's helpers can make (daemon/helpers/confined_calls.h).
+enum class CallRule {
+  kListed,  // Those of their lists.
+  kLogged,  // Any; the system's log has what is on no list. To find out what a driver needs.
+  kAny,
+};
+
+// "listed", "logged", "any": as a configuration and a helper's flag say it.
+std::optional<CallRule> ParseCallRule(std::string_view name);
+std::string_view CallRuleName(CallRule rule);
 
 struct UserIdentity {
   std::string name;

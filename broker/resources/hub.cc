@@ -116,11 +116,11 @@ absl::Status CheckParameters(CreateParameters* parameters) {
 
 void ResourceHub::Configure(const ResourcesConfig& config,
                             std::optional<os::UserIdentity> allocator_user,
-                            std::vector<std::string> allocator_file_arguments) {
+                            std::vector<std::string> allocator_confinement_arguments) {
   thread_.Assert();
   config_ = config;
   registry_.Configure(config);
-  allocator_.Configure(std::move(allocator_user), std::move(allocator_file_arguments));
+  allocator_.Configure(std::move(allocator_user), std::move(allocator_confinement_arguments));
 }
 
 // --- connections

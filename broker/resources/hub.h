@@ -65,7 +65,7 @@ class ResourceHub {
   // How connections come to the gRPC server; until Stop. Null: there is no server.
   void SetStreams(ResourceStreams* streams) { streams_ = streams; }
   void Configure(const ResourcesConfig& config, std::optional<os::UserIdentity> allocator_user,
-                 std::vector<std::string> allocator_file_arguments);
+                 std::vector<std::string> allocator_confinement_arguments);
   // From now on there are no new connections.
   void StartDraining() { draining_ = true; }
 

@@ -17,9 +17,11 @@
 #include "broker/os/command_line.h"
 #include "broker/os/local_socket.h"
 #include "daemon/allocator/memory_maker.h"
+#include "daemon/helpers/confined_calls.h"
 #include "daemon/helpers/helper_files.h"
 #include "daemon/helpers/helper_process.h"
 #include "proto/resource_messages.h"
+#include "proto/status_macros.h"
 
 namespace sluice::allocator {
 namespace {
@@ -65,7 +67,9 @@ absl::Status Answer(uint64_t request_id, const absl::StatusOr<MadeMemory>& memor
 absl::Status TakeArguments(int argc, char** argv) {
   constexpr std::string_view kLevelFlag = "--log-level=";
   constexpr std::string_view kReadableFlag = "--readable=";
+  constexpr std::string_view kCallsFlag = "--system-calls=";
   bool confine = true;
+  os::CallRule rule = os::CallRule::kListed;
   std::vector<std::string> readable;
   for (int i = 1; i < argc; ++i) {
     const std::string_view argument = argv[i];
@@ -73,11 +77,14 @@ absl::Status TakeArguments(int argc, char** argv) {
       if (const auto level = ParseLogLevel(argument.substr(kLevelFlag.size()))) SetLogLevel(*level);
     } else if (argument.starts_with(kReadableFlag)) {
       readable.emplace_back(argument.substr(kReadableFlag.size()));
+    } else if (argument.starts_with(kCallsFlag)) {
+      rule = os::ParseCallRule(argument.substr(kCallsFlag.size())).value_or(rule);
     } else if (argument == "--confine-files=0") {
       confine = false;
     }
   }
-  return confine ? os::ConfineAllocatorFiles(readable) : absl::OkStatus();
+  if (confine) RETURN_IF_ERROR(os::ConfineAllocatorFiles(readable));
+  return os::ConfineCalls(os::Helper::kAllocator, rule);
 }
 
 int Main(int argc, char** argv) {

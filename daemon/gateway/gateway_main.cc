@@ -33,6 +33,7 @@
 #include "daemon/gateway/grpc_log.h"
 #include "daemon/gateway/options.h"
 #include "daemon/gateway/server.h"
+#include "daemon/helpers/confined_calls.h"
 #include "daemon/helpers/helper_files.h"
 #include "daemon/helpers/helper_process.h"
 #include "proto/network/listen_check.h"
@@ -98,6 +99,7 @@ absl::StatusOr<std::vector<std::string>> ReadTokens(const GatewayOptions& option
 absl::Status RunGateway(int argc, char** argv) {
   ASSIGN_OR_RETURN(const GatewayOptions options, ParseGatewayOptions(argc, argv));
   RETURN_IF_ERROR(os::ConfineGatewayFiles(wire::PortsOf(options.listen)));
+  RETURN_IF_ERROR(os::ConfineCalls(os::Helper::kGateway, os::CallRule::kListed));
   SetLogLevel(options.log_level);
   TakeOverGrpcLog();
   RETURN_IF_ERROR(CheckTlsFiles(options));
@@ -119,6 +121,7 @@ absl::Status RunGateway(int argc, char** argv) {
     stop.Ask(end == BrokerEnd::kToldToEnd ? StopReason::kTold : StopReason::kBrokerGone);
   }));
   RETURN_IF_ERROR(server.Start(options));
+  RETURN_IF_ERROR(os::MakeNoMoreSockets(os::CallRule::kListed));
   stop.asked.acquire();
   if (stop.reason.load() == StopReason::kBrokerGone) {
     Log(LogLevel::kInfo, "gateway", "the broker is gone: no new sessions; those that run go on");

@@ -16,11 +16,14 @@ struct FileAccess;
 
 namespace sluice::worker {
 
-// From the environment that the broker gave; `more` is what the operator adds for reading.
-os::FileAccess WorkerFileAccess(const std::vector<std::string>& more);
+// From the environment that the broker gave; `more` is what the operator adds for reading, and
+// `programs` to be run: else only the linkers and such of compilers are.
+os::FileAccess WorkerFileAccess(const std::vector<std::string>& more,
+                                const std::vector<std::string>& programs = {});
 
 // kUnavailable if this kernel cannot: then the worker reaches what its user may.
-absl::Status ConfineWorkerFiles(const std::vector<std::string>& more);
+absl::Status ConfineWorkerFiles(const std::vector<std::string>& more,
+                                const std::vector<std::string>& programs = {});
 
 // Where a driver without bounds of its own keeps what it has compiled; "" if that is not known.
 std::string CompileCacheFolder();

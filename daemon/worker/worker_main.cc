@@ -23,6 +23,7 @@
 #include "broker/os/poller.h"
 #include "broker/os/shared_memory.h"
 #include "broker/os/threads.h"
+#include "daemon/helpers/confined_calls.h"
 #include "daemon/helpers/helper_process.h"
 #include "daemon/worker/command_loop.h"
 #include "daemon/worker/probe.h"
@@ -164,9 +165,12 @@ void OnHandleChannel(Session& session) {
 
 // Before the first driver is loaded, and the first thread started.
 absl::Status Confine(const WorkerOptions& options) {
-  if (!options.confine_files) return absl::OkStatus();
-  const absl::Status confined = ConfineWorkerFiles(options.readable);
-  return absl::IsUnavailable(confined) ? absl::OkStatus() : confined;  // The broker's log says so.
+  if (options.confine_files) {
+    const absl::Status confined = ConfineWorkerFiles(options.readable, options.executable);
+    // Unavailable: the broker's log says so.
+    if (!confined.ok() && !absl::IsUnavailable(confined)) return confined;
+  }
+  return os::ConfineCalls(os::Helper::kWorker, options.system_calls);
 }
 
 absl::Status Prepare(Session& session) {

@@ -57,6 +57,12 @@ bool Take(const std::string& name, const std::string& value, WorkerOptions* opti
     using Turns = WorkerOptions::Turns;
     options->turns = value == "on" ? Turns::kEverywhere : Turns::kWherePaid;
     return value == "on" || value == "auto";
+  } else if (name == "--executable") {
+    options->executable.push_back(value);
+  } else if (name == "--system-calls") {
+    const std::optional<os::CallRule> rule = os::ParseCallRule(value);
+    options->system_calls = rule.value_or(os::CallRule::kListed);
+    return rule.has_value();
   } else if (name == "--readable") {
     options->readable.push_back(value);
   } else if (name == "--log-level") {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "broker/os/sandbox.h"
 #include "daemon/worker/session.h"
 
 namespace sluice::worker {
@@ -17,6 +18,8 @@ struct WorkerOptions {
   bool confine_files = true;
   enum class Turns { kNone, kWherePaid, kEverywhere };  // kNone: the broker gives no pages.
   Turns turns = Turns::kNone;
+  std::vector<std::string> executable;  // Besides what compilers run.
+  os::CallRule system_calls = os::CallRule::kListed;
   std::vector<std::string> readable;  // Besides what every worker may read.
 };
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "platform_linux/helpers/driver_files.h"
 
+#include <dlfcn.h>
 #include <glob.h>
+#include <sys/auxv.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -10,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 
 namespace sluice::os {
@@ -56,6 +59,8 @@ constexpr const char* kDriversDevices[] = {"/dev/dri",     "/dev/nvidia*", "/dev
                                            "/dev/accel",   "/dev/mali*",   "/dev/udmabuf",
                                            "/dev/dma_heap"};
 
+constexpr const char* kCompilersPrograms[] = {"ld", "ld.*", "*-ld", "*-ld.*", "lld", "llvm-spirv*"};
+
 void AddMatches(const char* pattern, std::vector<std::string>* out) {
   glob_t found = {};
   if (::glob(pattern, 0, nullptr, &found) == 0) {
@@ -93,6 +98,25 @@ FileAccess LibraryFiles() {
   access.readable.push_back(FolderOf(fs::read_symlink("/proc/self/exe", error).string()));
   access.devices.assign(std::begin(kAnybodysDevices), std::end(kAnybodysDevices));
   return access;
+}
+
+std::vector<std::string> CompilersPrograms() {
+  std::vector<std::string> programs;
+  std::vector<std::string> folders = {"/usr/bin", "/usr/local/bin", "/bin", "/usr/lib/llvm*/bin"};
+  for (const absl::string_view folder : absl::StrSplit(Variable("PATH"), ':', absl::SkipEmpty())) {
+    if (absl::StartsWith(folder, "/")) folders.emplace_back(folder);
+  }
+  for (const std::string& folder : folders) {
+    for (const char* const name : kCompilersPrograms)
+      AddMatches(absl::StrCat(folder, "/", name).c_str(), &programs);
+  }
+  // The one that has started this process, by which the linkers are started too.
+  Dl_info loader = {};
+  if (::dladdr(reinterpret_cast<void*>(::getauxval(AT_BASE)), &loader) != 0 &&
+      loader.dli_fname != nullptr) {
+    programs.emplace_back(loader.dli_fname);
+  }
+  return programs;
 }
 
 FileAccess DriverFiles() {

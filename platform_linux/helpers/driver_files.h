@@ -22,4 +22,8 @@ FileAccess LibraryFiles();
 // And drivers: their configuration, what they ask about the machine, device nodes.
 FileAccess DriverFiles();
 
+// The programs that compilers in drivers run: linkers (of each kernel, on a CPU), and what makes
+// SPIR-V. With what starts them, the dynamic loader.
+std::vector<std::string> CompilersPrograms();
+
 }  // namespace sluice::os

@@ -127,7 +127,8 @@ std::string CompileCacheFolder() {
   return home.empty() ? "" : home + "/.cache/pocl/kcache";
 }
 
-os::FileAccess WorkerFileAccess(const std::vector<std::string>& more) {
+os::FileAccess WorkerFileAccess(const std::vector<std::string>& more,
+                                const std::vector<std::string>& programs) {
   os::FileAccess access = os::DriverFiles();
   for (const absl::string_view library :
        absl::StrSplit(os::Variable("OCL_ICD_FILENAMES"), ':', absl::SkipEmpty())) {
@@ -136,6 +137,8 @@ os::FileAccess WorkerFileAccess(const std::vector<std::string>& more) {
   }
   AddDrivers(&access.readable);
   access.readable.insert(access.readable.end(), more.begin(), more.end());
+  access.executable = os::CompilersPrograms();
+  access.executable.insert(access.executable.end(), programs.begin(), programs.end());
   const std::string temporary = os::Variable("TMPDIR");
   AddOwn(temporary.empty() ? "/tmp" : temporary, &access.writable);
   AddOwn(os::Variable("POCL_CACHE_DIR"), &access.writable);
@@ -149,8 +152,9 @@ os::FileAccess WorkerFileAccess(const std::vector<std::string>& more) {
   return access;
 }
 
-absl::Status ConfineWorkerFiles(const std::vector<std::string>& more) {
-  return os::ConfineFiles(WorkerFileAccess(more));
+absl::Status ConfineWorkerFiles(const std::vector<std::string>& more,
+                                const std::vector<std::string>& programs) {
+  return os::ConfineFiles(WorkerFileAccess(more, programs));
 }
 
 }  // namespace sluice::worker

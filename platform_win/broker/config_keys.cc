@@ -10,6 +10,10 @@ std::string FixedKeyReason(const std::string& key) {
   constexpr char kCannot[] = "nothing but its default: it cannot be chosen on Windows, where ";
   if (key == "user") return absl::StrCat(kCannot, "workers run as LocalService, restricted");
   if (key == "cache_directory") return absl::StrCat(kCannot, "no worker has a cache of its own");
+  if (key == "system_calls")
+    return absl::StrCat(kCannot, "a worker's restricted token decides what it may ask for");
+  if (key == "executable")
+    return absl::StrCat(kCannot, "a worker's restricted token decides what it may run");
   if (key == "readable")
     return absl::StrCat(kCannot, "a worker's restricted token decides what it may read");
   if (key == "socket_group")

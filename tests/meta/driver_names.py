@@ -14,6 +14,7 @@ MAY = {
     "daemon/worker/driver.cc": "advice: which package to install",
     "deploy/sluicectl/doctor.cc": "advice: which package to install",
     "platform_linux/helpers/external_memory.cc": "advice: which package to install",
+    "platform_linux/helpers/call_lists.h": "what each driver asks of the kernel",
     "platform_linux/helpers/driver_files.cc": "files and device nodes of drivers",
     "broker/children/worker_launcher.cc": "environment variables of drivers",
     "platform_linux/worker/worker_files.cc": "environment variables of drivers, and their caches",

@@ -84,11 +84,18 @@ class Inside:
 
     def _with_port(self, number, port):
         made = self._call(_SOCKET, socket.AF_INET, socket.SOCK_STREAM, 0)
-        assert made >= 0, self._answer(made)
+        if made < 0:
+            return self._answer(made)
         address = struct.pack("=HH4s8x", socket.AF_INET, socket.htons(port), socket.inet_aton("127.0.0.1"))
         result = self._call(number, made, address, len(address))
         self._call(_CLOSE, made)
         return self._answer(result)
+
+    def socket(self, family, kind, protocol=0):
+        made = self._call(_SOCKET, family, kind, protocol)
+        if made >= 0:
+            self._call(_CLOSE, made)
+        return self._answer(made)
 
     def connect(self, port):
         return self._with_port(_CONNECT, port)
