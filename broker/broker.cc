@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "broker/base/log.h"
 #include "broker/base/version.h"
+#include "broker/config/sandbox_layers.h"
 #include "broker/os/local_socket.h"
 #include "broker/os/service.h"
 #include "broker/vendor_folder.h"
@@ -136,7 +137,8 @@ absl::Status Broker::Start() {
        {"admin_socket", config_.admin_socket},
        {"monitor_socket", config_.monitor_socket},
        {"config", config_.file.empty() ? "built-in" : config_.file},
-       {"worker_user", launcher_->users().Describe()}});
+       {"worker_user", launcher_->users().Describe()},
+       {"worker_sandbox", DescribeLayers(config_)}});
   return absl::OkStatus();
 }
 

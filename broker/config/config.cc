@@ -18,6 +18,7 @@
 #include "broker/base/host_port.h"
 #include "broker/config/config_keys.h"
 #include "broker/config/config_reader.h"
+#include "broker/config/sandbox_layers.h"
 #include "broker/os/file.h"
 #include "broker/os/local_socket.h"
 #include "broker/os/peer_identity.h"
@@ -163,6 +164,10 @@ void ReadWorker(SectionReader section, Config* config) {
                  config->system_calls = rule.value_or(config->system_calls);
                  return rule.has_value();
                });
+  // After all that it depends on.
+  const auto problem = [config](const std::string& name) { return LayerProblem(*config, name); };
+  std::vector<std::string> required;
+  section.StringOrList("require", problem, &required);
   section.Boolean("sync", &config->sync);
   std::set<std::string> variables;
   section.StringTable(

@@ -476,6 +476,13 @@ TEST(ConfigTest, MachineDependentValuesAreRefusedWhereTheyStand) {
               {"f.toml:2:", "\"user\"", "user of this machine"});
   ExpectError("[worker]\ncache_directory = \"relative\"\n", {"f.toml:2:", "absolute path"});
   ExpectError("[worker]\nreadable = [\"relative\"]\n", {"f.toml:2:", "no absolute path"});
+  ExpectError("[worker]\nexecutable = [\"relative\"]\n", {"f.toml:2:", "no absolute path"});
+  ExpectError("[worker]\nsystem_calls = \"some\"\n", {"f.toml:2:", "listed, logged, any"});
+  ExpectError("[worker]\nrequire = \"walls\"\n", {"f.toml:2:", "none of files, programs"});
+  ExpectError("[worker]\nconfine_files = false\nrequire = \"files\"\n",
+              {"f.toml:3:", "not in force: confine_files = false"});
+  ExpectError("[worker]\nrequire = [\"system-calls\"]\nsystem_calls = \"logged\"\n",
+              {"f.toml:2:", "not in force: system_calls = \"logged\""});
   ExpectError("[worker]\ncache_directory = \"/nonexistent/folder\"\n",
               {"f.toml:2:", "that exists"});
   ExpectError("[access]\nusers = [\"root\", \"nosuchuser\"]\n", {"f.toml:2:18", "nosuchuser"});

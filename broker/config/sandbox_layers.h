@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What stands around each worker, layer by layer: by the system, found out once, and by the
+// configuration. For the log, and for `require` of [worker], by which an operator has a daemon
+// start with all of these or not at all.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "broker/config/config.h"
+
+namespace sluice::broker {
+
+struct SandboxLayer {
+  const char* name;
+  std::string missing;  // Why it is not in force; "" if it is.
+};
+
+// All there are. (Whose user workers are is a matter of its own: WorkerUsers.)
+std::vector<SandboxLayer> SandboxLayers(const Config& config);
+
+// Why that layer cannot be required; "" if it is in force.
+std::string LayerProblem(const Config& config, const std::string& name);
+
+// "files, programs, system-calls", and with what is missing: "files, programs; not system-calls (...)".
+std::string DescribeLayers(const Config& config);
+
+}  // namespace sluice::broker
