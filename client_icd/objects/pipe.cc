@@ -69,10 +69,8 @@ cl_mem CL_API_CALL clCreatePipe(cl_context context_handle, cl_mem_flags flags,
   body.set_flags(flags);
   body.set_packet_size(pipe_packet_size);
   body.set_max_packets(pipe_max_packets);
-  Creation creation;
-  creation.memory_bytes = uint64_t{pipe_packet_size} * pipe_max_packets;
-  creation.kind = "pipe";
-  status = context->Create(*command, {}, creation);
+  // How many packets a device has room for, only its driver knows.
+  status = context->Create(*command, {}, {.needs_answer = true});
   if (status != CL_SUCCESS) return Fail(errcode_ret, status);
   memory->SetMade({});
   Succeed(errcode_ret);

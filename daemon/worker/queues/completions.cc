@@ -138,12 +138,12 @@ void ReadStatuses(bool in_order, bool in_doubt, std::vector<CompletionLane::Item
   bool later_completed = false;
   std::vector<CompletionLane::Item*> again;
   for (auto item = batch->rbegin(); item != batch->rend(); ++item) {
-    const bool ends_with_later = item->pending->order.ends_with_later;
-    if (item->status == kNotRead) {
-      item->status =
-          later_completed && ends_with_later ? CL_COMPLETE : StatusOf(item->event->get());
-    }
-    if (in_doubt && !ends_with_later && item->status == CL_COMPLETE) again.push_back(&*item);
+    // By its place alone: what it stands behind may have failed all the same.
+    const bool inferred =
+        item->status == kNotRead && later_completed && item->pending->order.ends_with_later;
+    if (item->status == kNotRead)
+      item->status = inferred ? CL_COMPLETE : StatusOf(item->event->get());
+    if (in_doubt && !inferred && item->status == CL_COMPLETE) again.push_back(&*item);
     later_completed = in_order && (later_completed || item->status == CL_COMPLETE);
   }
   if (again.empty()) return;

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client_icd/objects/context.h"
 
-#include "absl/synchronization/notification.h"
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/synchronization/mutex.h"
 #include "client_icd/base/api.h"
 #include "tests/unit/client_icd/sharing_fixture.h"
 
@@ -13,6 +18,10 @@ class CreationTest : public sharing::SharingTest {
  protected:
   void SetUp() override {
     SharingTest::SetUp();
+    {
+      absl::MutexLock lock(&ToldOf(this).mu);
+      ToldOf(this).refusals.clear();
+    }
     context_ = MakeUnaskedContext();
     Grant(1000, 1000);
   }
@@ -25,7 +34,7 @@ class CreationTest : public sharing::SharingTest {
     const cl_image_format one = {CL_RGBA, CL_FLOAT};
     formats.set_formats(&one, sizeof(one));
     auto context = Ref<Context>::Adopt(
-        new Context(session_, nullptr, {device_}, PropertyList(), &OnNotify, this));
+        new Context(session_, nullptr, {device_}, PropertyList(), &OnNotify, &ToldOf(this)));
     context->SetPlacement(placement, /*is_local=*/false);
     return context;
   }
@@ -49,14 +58,20 @@ class CreationTest : public sharing::SharingTest {
     EXPECT_EQ(status, CL_SUCCESS);
     EXPECT_EQ(api::clReleaseSampler(sampler), CL_SUCCESS);
   }
-  static void CL_CALLBACK OnNotify(const char* message, const void*, size_t, void* self) {
-    auto* const test = static_cast<CreationTest*>(self);
-    test->message_ = message;
-    test->notified_.Notify();  // Dies if it comes twice.
+  // Outlives the test: the end of its session is told as well.
+  struct Told {
+    absl::Mutex mu;
+    std::vector<std::string> refusals ABSL_GUARDED_BY(mu);
+  };
+  static Told& ToldOf(const CreationTest* test) {
+    static auto* const all = new std::map<const CreationTest*, Told>;
+    return (*all)[test];
   }
-
-  std::string message_;
-  absl::Notification notified_;
+  static void CL_CALLBACK OnNotify(const char* message, const void*, size_t, void* told) {
+    if (std::string_view(message).find("was refused") == std::string_view::npos) return;
+    absl::MutexLock lock(&static_cast<Told*>(told)->mu);
+    static_cast<Told*>(told)->refusals.emplace_back(message);
+  }
 };
 
 // Buffers, their parts and queues are made without a question.
@@ -106,10 +121,20 @@ TEST_F(CreationTest, AsksForTheFirstOfAKind) {
 TEST_F(CreationTest, LateFailureIsTold) {
   worker_->FailNextCreation(CL_OUT_OF_RESOURCES);
   const cl_mem failed = Buffer(64);
-  notified_.WaitForNotification();
-  EXPECT_NE(message_.find("clScripted was refused with -5"), std::string::npos) << message_;
+  Told& told = ToldOf(this);
+  {
+    absl::MutexLock lock(&told.mu);
+    told.mu.Await(absl::Condition(
+        +[](std::vector<std::string>* refusals) { return !refusals->empty(); }, &told.refusals));
+  }
   const cl_mem asked = Buffer(64);
   EXPECT_EQ(worker_->Unasked(), 1u);
+  {
+    absl::MutexLock lock(&told.mu);
+    ASSERT_EQ(told.refusals.size(), 1u);
+    EXPECT_NE(told.refusals[0].find("clScripted was refused with -5"), std::string::npos)
+        << told.refusals[0];
+  }
   for (const cl_mem one : {failed, asked}) EXPECT_EQ(api::clReleaseMemObject(one), CL_SUCCESS);
 }
 
