@@ -95,10 +95,7 @@ cl_int Place(Context* context) {
     body.add_properties(words[i + 1]);
   }
   pb::Answer answer;
-  CreationLease& lease = context->session().creation_lease();
-  const CreationLease::Amount taken = lease.Taken();
-  CL_RETURN_IF_ERROR(OfKnownDevice(context->stream().Call(*command, {}, &answer)));
-  if (answer.has_lease()) lease.Renew(taken, answer.lease());
+  CL_RETURN_IF_ERROR(OfKnownDevice(context->Create(*command, {}, {.needs_answer = true}, &answer)));
   const bool is_local = context->session().transport().shares_memory();
   context->SetPlacement(answer.context(), is_local);
   if (is_local && !answer.context().buffers_in_heap()) context->stream().ExpectDevice();

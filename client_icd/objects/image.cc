@@ -165,17 +165,19 @@ ImageShape MakeImageShape(const cl_image_format& format, const cl_image_desc& de
 
 namespace {
 
-// Which formats, types and flags a driver takes, it says with the first image of each; of what is
-// made from another object, only with each.
+// Packed. False if they cannot be counted.
+bool CountBytes(const ImageShape& shape, uint64_t* bytes) {
+  *bytes = shape.element_bytes;
+  return std::all_of(std::begin(shape.extent.v), std::end(shape.extent.v),
+                     [bytes](size_t extent) { return CheckedMultiply(*bytes, extent, bytes); });
+}
+
+// The driver says with the first image of each format, type and flags whether it takes them, and
+// with each image that is made from another object.
 Creation CreationOf(const MemObject& memory) {
   const ImageShape& shape = memory.image();
   Creation creation;
-  creation.memory_bytes = shape.element_bytes;
-  for (const size_t extent : shape.extent.v) {
-    const uint64_t elements = std::max<uint64_t>(extent, 1);
-    if (!CheckedMultiply(creation.memory_bytes, elements, &creation.memory_bytes))
-      creation.memory_bytes = UINT64_MAX;
-  }
+  if (!CountBytes(shape, &creation.memory_bytes)) creation.memory_bytes = UINT64_MAX;
   creation.kind = absl::StrCat("image ", shape.format.image_channel_order, " ",
                                shape.format.image_channel_data_type, " ", shape.desc.image_type,
                                " ", memory.flags());
@@ -208,11 +210,8 @@ namespace {
 cl_int MakeFilledImage(Context* context, const MemObject::Description& about, void* host_ptr,
                        Ref<MemObject>* out) {
   const ImageShape& shape = *about.image;
-  uint64_t bytes = shape.element_bytes;
-  for (const size_t extent : shape.extent.v) {
-    // CL_INVALID_IMAGE_SIZE if they cannot be counted.
-    if (!CheckedMultiply(bytes, extent, &bytes)) return CL_INVALID_IMAGE_SIZE;
-  }
+  uint64_t bytes = 0;
+  if (!CountBytes(shape, &bytes)) return CL_INVALID_IMAGE_SIZE;
   const HostRegion contents =
       ImageHostRegion(shape, host_ptr, shape.extent.v, shape.row_pitch, shape.slice_pitch);
   *out = Ref<MemObject>::Adopt(new MemObject(Ref<Context>(context), about));

@@ -168,13 +168,11 @@ bool Accept(Kernel* kernel, const pb::Answer& answer, int index) {
   return true;
 }
 
-// Of a name that the build told of nobody asks the driver again; where there are several devices,
-// the driver says whether they agree on it.
+// Asks the driver only if the build has not told of the program's kernels.
 cl_int CreateKernel(Program* program, const std::string& name, Ref<Kernel>* out) {
-  const bool told = !program->KernelNames().empty() && program->devices().size() == 1;
-  std::shared_ptr<KernelMetadata> known = told ? program->KnownKernel(name) : nullptr;
+  std::shared_ptr<KernelMetadata> known;
   // Section 5.9.1: CL_INVALID_KERNEL_NAME if kernel_name is not found in program.
-  if (told && known == nullptr) return CL_INVALID_KERNEL_NAME;
+  if (program->KnowsKernels(name, &known) && known == nullptr) return CL_INVALID_KERNEL_NAME;
   auto kernel = Ref<Kernel>::Adopt(new Kernel(Ref<Program>(program), program->session().NextId()));
   ScopedCommand command;
   pb::CreateKernel& body = *command->mutable_create_kernel();
@@ -193,7 +191,7 @@ cl_int CreateKernel(Program* program, const std::string& name, Ref<Kernel>* out)
   return CL_SUCCESS;
 }
 
-// All of the program's, which are so many.
+// Has the driver make all `count` kernels of the program.
 cl_int AskForKernels(Program* program, size_t count, std::vector<Ref<Kernel>>* made) {
   const uint64_t first_id = program->session().NextIds(count);
   for (size_t i = 0; i < count; ++i) {

@@ -248,7 +248,7 @@ cl_int MakePart(MemObject* memory, uint64_t parent_id, uint64_t origin) {
   body.set_flags(WireMemFlags(memory->flags()) & ~cl_mem_flags{CL_MEM_ALLOC_HOST_PTR});
   body.set_origin(origin);
   body.set_size(memory->bytes());
-  // Where shared virtual memory lies, the answer says; a buffer's part lies in the buffer.
+  // The answer says where shared virtual memory lies; a buffer's part lies in the buffer.
   const bool asks = memory->parent() == nullptr;
   pb::Answer answer;
   CL_RETURN_IF_ERROR(memory->context().Create(*command, {}, {.needs_answer = asks}, &answer));

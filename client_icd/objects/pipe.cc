@@ -69,7 +69,7 @@ cl_mem CL_API_CALL clCreatePipe(cl_context context_handle, cl_mem_flags flags,
   body.set_flags(flags);
   body.set_packet_size(pipe_packet_size);
   body.set_max_packets(pipe_max_packets);
-  // How many packets a device has room for, only its driver knows.
+  // Only the driver knows how many packets a device has room for.
   status = context->Create(*command, {}, {.needs_answer = true});
   if (status != CL_SUCCESS) return Fail(errcode_ret, status);
   memory->SetMade({});

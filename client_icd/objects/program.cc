@@ -75,7 +75,8 @@ void Program::EndBuild(const Uint64List& device_ids, cl_int status, const pb::Pr
 }
 
 void Program::LearnKernels(const pb::Answer& answer) {
-  if (answer.count() != static_cast<uint64_t>(answer.kernels_size())) return;
+  if (answer.count() != static_cast<uint64_t>(answer.kernels_size()) || devices_.size() != 1)
+    return;
   absl::MutexLock lock(&mu_);
   kernel_names_.clear();
   for (const pb::KernelDescription& kernel : answer.kernels()) {
@@ -89,10 +90,12 @@ std::vector<std::string> Program::KernelNames() const {
   return kernel_names_;
 }
 
-std::shared_ptr<KernelMetadata> Program::KnownKernel(const std::string& name) const {
+bool Program::KnowsKernels(const std::string& name, std::shared_ptr<KernelMetadata>* kernel) const {
   absl::MutexLock lock(&mu_);
+  if (kernel_names_.empty()) return false;
   const auto it = metadata_.find(name);
-  return it == metadata_.end() ? nullptr : it->second;
+  *kernel = it == metadata_.end() ? nullptr : it->second;
+  return true;
 }
 
 void Program::RefuseBuild(const Uint64List& device_ids, std::string_view why) {
@@ -258,7 +261,7 @@ namespace {
 // waits: what it says is wanted, or the driver may refuse what it was given.
 cl_program Make(Ref<Program> program, pb::Command& command, std::string_view payload,
                 pb::Answer* answer, cl_int* errcode_ret) {
-  // More, the daemon may refuse for its size.
+  // The daemon may refuse more for its size.
   const bool asks = answer != nullptr || payload.size() > wire::kMaxInitialPayloadBytes;
   const cl_int status = program->context().Create(command, payload, {.needs_answer = asks}, answer);
   if (status != CL_SUCCESS) return Fail(errcode_ret, status);

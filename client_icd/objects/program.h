@@ -69,10 +69,11 @@ class Program : public ClObject<Program, cl_program, ObjectKind::kProgram> {
   void DetachKernel();
   // What a build's answer says of the program's kernels, before EndBuild.
   void LearnKernels(const pb::Answer& answer);
-  // All of them, in the driver's order, if the last build told; else none.
+  // All of them, in the driver's order, if the last build told and there is one device (of several,
+  // the driver says whether they agree on a kernel); else none.
   std::vector<std::string> KernelNames() const;
-  // Null: it is not known.
-  std::shared_ptr<KernelMetadata> KnownKernel(const std::string& name) const;
+  // False: KernelNames() has none. `kernel` is null if none of them is that.
+  bool KnowsKernels(const std::string& name, std::shared_ptr<KernelMetadata>* kernel) const;
   // One description per name and build, shared by the kernels that were made of it.
   std::shared_ptr<KernelMetadata> Metadata(const pb::KernelDescription& description);
 

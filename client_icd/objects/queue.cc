@@ -103,7 +103,7 @@ cl_int Create(cl_context context_handle, cl_device_id device_handle, PropertyLis
   body.set_context_id(context->id());
   body.set_device_id(device->id());
   queue->properties().CopyTo(body.mutable_properties());
-  // Whether there is room for a queue on the device, nobody here can know.
+  // Only the driver knows whether there is room for a queue on the device.
   const bool asks = queue->on_device();
   // Before it is sent, since it may be told of a refused command at any time after.
   if (!asks) queue->SetMade();

@@ -63,7 +63,7 @@ HandlerResult Dispatch(Session& session, const pb::Command& command, Call& call)
   return absl::InvalidArgumentError("command with no body this daemon knows");
 }
 
-// Of what a creation makes; 0 for what makes nothing that could fail unasked.
+// The id of what a creation makes. Of other commands, 0 or an id that is in use.
 template <typename T>
 uint64_t CreatedId(const T& body) {
   if constexpr (requires { body.mem_id(); }) {

@@ -7,7 +7,8 @@
 #   tests/bench/run.sh --sharing [--quick] [--rounds N] [--platform TEXT] [--record [FILE]]
 #   tests/bench/run.sh --tenants [--quick] [--rounds N] [--seconds S]
 #
-# --tenants measures programs beside each other on one device instead (tenants.py); --sharing measures objects shared with OpenGL and daemon-owned resources instead (sharing.py).
+# --tenants measures programs beside each other on one device instead (tenants.py).
+# --sharing measures objects shared with OpenGL and daemon-owned resources instead (sharing.py).
 # Prints the table and writes table.md and results.json (default: build/bench). --record measures the shaped
 # links too (root) and writes both tables with the machine's facts as Markdown, by default to
 # tests/bench/results/cpu.md or gpu.md, which README.md names. A full run takes some six minutes. Needs a Release build with

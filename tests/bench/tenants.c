@@ -6,15 +6,12 @@
 //
 // iters: of the kernel's loop (0: a kernel of nothing). pause_us: between launches, of the first tenant alone.
 // Prints one JSON object. Exit code 1: a process failed, or a result is wrong.
-#include <CL/cl.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "../system/programs/ocl.h"
 
 enum { kMostTenants = 64, kMostTimes = 1 << 22, kFloodDepth = 8 };
 
@@ -33,25 +30,12 @@ static int iters = 0, pause_us = 0;
 static double flood_ms = 0, seconds = 2;
 static size_t global = 64;
 
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-static void check(cl_int status, const char* call) {
-  if (status == CL_SUCCESS) return;
-  fprintf(stderr, "tenants: %s: %d\n", call, status);
-  atomic_store(&shared->failed, 1);
-  _exit(1);
-}
-
 static cl_command_queue queue;
 static cl_kernel kernel;
 static cl_mem buffer;
 
 static void set_iterations(int n) {
-  check(clSetKernelArg(kernel, 1, sizeof(n), &n), "clSetKernelArg");
+  ocl_check(clSetKernelArg(kernel, 1, sizeof(n), &n), "clSetKernelArg");
 }
 
 static void set_up(size_t items) {
@@ -61,32 +45,27 @@ static void set_up(size_t items) {
       "  for (int i = 0; i < n; i++) a = a * 1.0001f + 0.1f;\n"
       "  out[get_global_id(0)] += a > 0.0f ? 1 : 2;\n"
       "}\n";
-  cl_platform_id platform;
-  cl_device_id device;
-  cl_int status;
-  check(clGetPlatformIDs(1, &platform, NULL), "clGetPlatformIDs");
-  check(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL), "clGetDeviceIDs");
+  cl_int status = CL_SUCCESS;
+  cl_device_id device = ocl_device(NULL, NULL, 0);
   cl_context context = clCreateContext(NULL, 1, &device, NULL, NULL, &status);
-  check(status, "clCreateContext");
+  ocl_check(status, "clCreateContext");
   queue = clCreateCommandQueue(context, device, 0, &status);
-  check(status, "clCreateCommandQueue");
-  cl_program program = clCreateProgramWithSource(context, 1, &source, NULL, &status);
-  check(status, "clCreateProgramWithSource");
-  check(clBuildProgram(program, 1, &device, "", NULL, NULL), "clBuildProgram");
+  ocl_check(status, "clCreateCommandQueue");
+  cl_program program = ocl_build(context, device, source);
   kernel = clCreateKernel(program, "work", &status);
-  check(status, "clCreateKernel");
+  ocl_check(status, "clCreateKernel");
   void* zeros = calloc(items, sizeof(cl_uint));
   buffer = clCreateBuffer(context, CL_MEM_COPY_HOST_PTR, items * sizeof(cl_uint), zeros, &status);
   free(zeros);
-  check(status, "clCreateBuffer");
-  check(clSetKernelArg(kernel, 0, sizeof(buffer), &buffer), "clSetKernelArg");
+  ocl_check(status, "clCreateBuffer");
+  ocl_check(clSetKernelArg(kernel, 0, sizeof(buffer), &buffer), "clSetKernelArg");
   set_iterations(iters);
 }
 
 static void launch(size_t items, cl_event* event) {
   const size_t local = 64;
-  check(clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &items, &local, 0, NULL, event),
-        "clEnqueueNDRangeKernel");
+  ocl_check(clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &items, &local, 0, NULL, event),
+            "clEnqueueNDRangeKernel");
 }
 
 static void meet(void) {
@@ -104,22 +83,22 @@ static void be_tenant(int index) {
   long launched = 100;
   for (int i = 0; i < 100; i++) {
     launch(global, NULL);
-    check(clFinish(queue), "clFinish");
+    ocl_check(clFinish(queue), "clFinish");
   }
   float* times = malloc(kMostTimes * sizeof(float));
   struct result* result = &shared->results[index];
   meet();
-  const double end = now() + seconds;
-  for (double begin = now(); begin < end; begin = now()) {
+  const double end = ocl_seconds() + seconds;
+  for (double begin = ocl_seconds(); begin < end; begin = ocl_seconds()) {
     launch(global, NULL);
-    check(clFinish(queue), "clFinish");
+    ocl_check(clFinish(queue), "clFinish");
     launched++;
-    if (result->count < kMostTimes) times[result->count++] = (float)((now() - begin) * 1e6);
+    if (result->count < kMostTimes) times[result->count++] = (float)((ocl_seconds() - begin) * 1e6);
     if (index == 0 && pause_us > 0) usleep((useconds_t)pause_us);
   }
   cl_uint done = 0;
-  check(clEnqueueReadBuffer(queue, buffer, CL_TRUE, 0, sizeof(done), &done, 0, NULL, NULL),
-        "clEnqueueReadBuffer");
+  ocl_check(clEnqueueReadBuffer(queue, buffer, CL_TRUE, 0, sizeof(done), &done, 0, NULL, NULL),
+            "clEnqueueReadBuffer");
   if (done != (cl_uint)launched) {
     fprintf(stderr, "tenants: %u launches left their mark, of %ld\n", done, launched);
     atomic_store(&shared->failed, 1);
@@ -136,10 +115,10 @@ static void calibrate(size_t items) {
   double n = 1000;
   for (int i = 0; i < 12; i++) {
     set_iterations((int)n);
-    const double begin = now();
+    const double begin = ocl_seconds();
     launch(items, NULL);
-    check(clFinish(queue), "clFinish");
-    const double took = (now() - begin) * 1e3;
+    ocl_check(clFinish(queue), "clFinish");
+    const double took = (ocl_seconds() - begin) * 1e3;
     if (i > 0 && took > flood_ms * 0.9 && took < flood_ms * 1.1) break;
     n = took < flood_ms / 10 ? n * 5 : n * flood_ms / took;
     if (n > 2e9) n = 2e9;
@@ -152,19 +131,19 @@ static void be_flood(void) {
   calibrate(items);
   meet();
   cl_event events[kFloodDepth] = {0};
-  const double begin = now();
+  const double begin = ocl_seconds();
   long done = 0;
-  for (long i = 0; now() < begin + seconds; i++) {
+  for (long i = 0; ocl_seconds() < begin + seconds; i++) {
     cl_event* event = &events[i % kFloodDepth];
     if (*event != NULL) {
-      check(clWaitForEvents(1, event), "clWaitForEvents");
+      ocl_check(clWaitForEvents(1, event), "clWaitForEvents");
       clReleaseEvent(*event);
       done++;
     }
     launch(items, event);
-    check(clFlush(queue), "clFlush");
+    ocl_check(clFlush(queue), "clFlush");
   }
-  shared->flood_per_s = (double)done / (now() - begin);
+  shared->flood_per_s = (double)done / (ocl_seconds() - begin);
 }
 
 static void start(int index) {
