@@ -146,6 +146,8 @@ void SleepNs(int64_t nanoseconds) {
   ::nanosleep(&time, nullptr);
 }
 
+void LetOthersRun() { ::sched_yield(); }
+
 int UsableProcessors() {
   cpu_set_t set;
   CPU_ZERO(&set);

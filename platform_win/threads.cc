@@ -188,6 +188,8 @@ void SleepNs(int64_t nanoseconds) {
   ::WaitForSingleObject(timer.handle, INFINITE);
 }
 
+void LetOthersRun() { ::SwitchToThread(); }
+
 int UsableProcessors() {
   DWORD_PTR mine = 0;
   DWORD_PTR all = 0;

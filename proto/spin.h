@@ -3,7 +3,8 @@
 // on each side, an answer is often there sooner. How long adapts: it grows while looking pays and
 // shrinks to nothing while it does not. And looking stops at once, for a good while, when it has
 // cost the thread its processor: then no core is idle, and spinning takes the time of the very
-// thread it waits for, or is paid for with a whole time slice later. None on one processor.
+// thread it waits for, or is paid for with a whole time slice later. On one processor each look
+// gives the processor away, so that whoever is to bring the answer can run.
 //
 // Owned by whoever waits; one for each waiting place. Thread-safe: racing updates do no harm.
 #pragma once
@@ -23,10 +24,23 @@ inline int64_t MonotonicNs() {
       .count();
 }
 
-inline bool MaySpin() {
-  static const bool several_cpus = os::UsableProcessors() > 1;
-  return several_cpus;
+inline bool HasOneProcessor() {
+  static const bool one = os::UsableProcessors() == 1;
+  return one;
 }
+
+// Between two looks.
+inline void PauseBetweenLooks() {
+  if (HasOneProcessor()) return os::LetOthersRun();
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+// Looks between two readings of the clock.
+inline int LooksAtOnce() { return HasOneProcessor() ? 1 : 16; }
 
 class AdaptiveSpin {
  public:
@@ -54,7 +68,6 @@ class AdaptiveSpin {
   template <typename There>
   bool Until(There&& there) {
     if (there()) return true;
-    if (!MaySpin()) return false;
     const bool patient = patient_.load(std::memory_order_relaxed);
     // At first also the other side's wake-up is to be awaited, and what it does then.
     const int32_t wake_up = wake_up_ns_.load(std::memory_order_relaxed);
@@ -69,12 +82,12 @@ class AdaptiveSpin {
     started_ns_.store(start, std::memory_order_relaxed);
     int64_t now = start;
     do {
-      for (int i = 0; i < 16; ++i) {
+      for (int i = 0; i < LooksAtOnce(); ++i) {
         if (there()) {
           budget_ns_.store(std::min(most, budget + budget / 4), std::memory_order_relaxed);
           return true;
         }
-        Pause();
+        PauseBetweenLooks();
       }
       const int64_t before = now;
       now = MonotonicNs();
@@ -95,12 +108,11 @@ class AdaptiveSpin {
   // Looks for so long, whatever paid lately: what is awaited is expected.
   template <typename There>
   static bool For(int64_t ns, There&& there) {
-    if (!MaySpin()) return there();
     const int64_t end = MonotonicNs() + ns;
     for (int64_t now = end - ns, before = now; now < end && now - before <= kLossNs;) {
-      for (int i = 0; i < 16; ++i) {
+      for (int i = 0; i < LooksAtOnce(); ++i) {
         if (there()) return true;
-        Pause();
+        PauseBetweenLooks();
       }
       before = now;
       now = MonotonicNs();
@@ -129,14 +141,6 @@ class AdaptiveSpin {
   int32_t budget_ns() const { return budget_ns_.load(std::memory_order_relaxed); }
 
  private:
-  static void Pause() {
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    asm volatile("yield");
-#endif
-  }
-
   void Stop(int32_t waits) {
     budget_ns_.store(0, std::memory_order_relaxed);
     waits_left_.store(waits, std::memory_order_relaxed);

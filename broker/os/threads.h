@@ -61,6 +61,9 @@ bool ThreadSleeps(int number);
 void AskForPreciseSleeps();
 void SleepNs(int64_t nanoseconds);
 
+// Lets another thread run that waits for this one's processor.
+void LetOthersRun();
+
 // Processors that the process may run on, at least 1.
 int UsableProcessors();
 // Threads of the whole machine that run or could run right now, this one among them; a guess of one

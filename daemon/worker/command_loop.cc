@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "broker/os/threads.h"
 #include "daemon/worker/handlers/handlers.h"
 #include "daemon/worker/queues/enqueuer.h"
 #include "google/protobuf/arena.h"
@@ -202,16 +203,18 @@ void CommandLoop::Poll() {
 void CommandLoop::PollUntilCommand() {
   int64_t progress = polled_ns_ = wire::MonotonicNs();
   forecast_.NoteCommand(polled_ns_);
-  bool may_spin = wire::MaySpin();
+  bool may_spin = true;
   while (!reader_.HasPiece()) {
     const int64_t pause = may_spin ? forecast_.PauseNs(polled_ns_) : forecast_.SleepNs(polled_ns_);
+    const int64_t before = wire::MonotonicNs();
     if (pause > 0) {
       reader_.Sleep(wire::kSleepsForAny, 0, wire::kBitWaiter, pause);
       reader_.Arm(wire::kAwake);
     } else if (forecast_.TakeWakeUp(polled_ns_)) {
       session_->replies().WakeWaiter();
+    } else if (wire::HasOneProcessor()) {
+      os::LetOthersRun();
     }
-    const int64_t before = wire::MonotonicNs();
     Poll();
     // Others want the processor.
     if (pause == 0 && polled_ns_ - before > wire::AdaptiveSpin::kLossNs && !polled_.any_ended)

@@ -6,7 +6,9 @@
 #                      [--record [FILE]]
 #   tests/bench/run.sh --sharing [--quick] [--rounds N] [--platform TEXT] [--record [FILE]]
 #   tests/bench/run.sh --tenants [--quick] [--rounds N] [--seconds S]
+#   tests/bench/run.sh --processors [--quick] [--rounds N] [--seconds S]
 #
+# --processors measures launch + clFinish instead where processors are few, and how many are used (processors.py).
 # --tenants measures programs beside each other on one device instead (tenants.py).
 # --sharing measures objects shared with OpenGL and daemon-owned resources instead (sharing.py).
 # Prints the table and writes table.md and results.json (default: build/bench). --record measures the shaped
@@ -18,8 +20,9 @@ if [ "${1:-}" = --sharing ]; then
   shift
   exec /usr/bin/python3 -B "$(dirname "$0")/sharing.py" "$@"
 fi
-if [ "${1:-}" = --tenants ]; then
+if [ "${1:-}" = --tenants ] || [ "${1:-}" = --processors ]; then
+  part=${1#--}
   shift
-  exec /usr/bin/python3 -B "$(dirname "$0")/tenants.py" "$@"
+  exec /usr/bin/python3 -B "$(dirname "$0")/$part.py" "$@"
 fi
 exec /usr/bin/python3 -B "$(dirname "$0")/bench.py" "$@"

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+
 namespace sluice::wire {
 namespace {
 
@@ -30,7 +33,7 @@ TEST(SpinTest, BudgetShrinksWhileItDoesNotPay) {
 
 // Looking that pays is allowed more time, up to the longest spin.
 TEST(SpinTest, BudgetGrowsWhileItPays) {
-  if (!MaySpin()) GTEST_SKIP() << "one processor: there is no spinning here";
+  if (HasOneProcessor()) GTEST_SKIP() << "one processor: each look may lose it";
   AdaptiveSpin spin;
   for (int i = 0; i < 1000 && spin.budget_ns() < AdaptiveSpin::kMostNs; ++i) {
     int looks = 0;
@@ -42,7 +45,7 @@ TEST(SpinTest, BudgetGrowsWhileItPays) {
 // A patient one looks long enough for a device's answer from the first wait on, and longer while it
 // pays; and stops as well if it does not.
 TEST(SpinTest, PatientOneLooksLonger) {
-  if (!MaySpin()) GTEST_SKIP() << "one processor: there is no spinning here";
+  if (HasOneProcessor()) GTEST_SKIP() << "one processor: each look may lose it";
   AdaptiveSpin spin;
   spin.BePatient();
   const int64_t start = MonotonicNs();
@@ -64,7 +67,7 @@ TEST(SpinTest, PatientOneLooksLonger) {
 // A patient one learns how long an answer takes that came after it had gone to sleep; not from one
 // that takes too long, and an impatient one not at all.
 TEST(SpinTest, PatientOneLearnsFromWhatItMissed) {
-  if (!MaySpin()) GTEST_SKIP() << "one processor: there is no spinning here";
+  if (HasOneProcessor()) GTEST_SKIP() << "one processor: each look may lose it";
   for (const bool patient : {true, false}) {
     bool learned = false;
     for (int i = 0; i < 100 && !learned; ++i) {
@@ -88,7 +91,7 @@ TEST(SpinTest, PatientOneLearnsFromWhatItMissed) {
 // Where wake-ups are slow, by what their bringers say, spinning may take longer; what they cannot
 // have meant changes nothing.
 TEST(SpinTest, SpinsAsLongAsAWakeUpTakes) {
-  if (!MaySpin()) GTEST_SKIP() << "one processor: there is no spinning here";
+  if (HasOneProcessor()) GTEST_SKIP() << "one processor: each look may lose it";
   constexpr int64_t kSlowNs = 40'000;
   for (const bool meant : {true, false}) {
     AdaptiveSpin spin;
@@ -109,9 +112,31 @@ TEST(SpinTest, SpinsAsLongAsAWakeUpTakes) {
   }
 }
 
+// What another thread brings is found without a sleep, also if both have one processor.
+TEST(SpinTest, LetsTheBringerRun) {
+  constexpr int kRounds = 200;
+  std::atomic<int> asked = 0;
+  std::atomic<int> answered = 0;
+  std::thread bringer([&] {
+    for (int round = 1; round <= kRounds; ++round) {
+      while (asked.load() < round) os::LetOthersRun();
+      answered.store(round);
+    }
+  });
+  int found = 0;
+  for (int round = 1; round <= kRounds; ++round) {
+    AdaptiveSpin spin;
+    asked.store(round);
+    if (spin.Until([&] { return answered.load() == round; })) ++found;
+    while (answered.load() < round) os::LetOthersRun();
+  }
+  bringer.join();
+  EXPECT_GT(found, 0);  // Most, where nothing else runs.
+}
+
 // A look during which the thread was off the processor is the last for many waits.
 TEST(SpinTest, StopsWhenTheProcessorIsLost) {
-  if (!MaySpin()) GTEST_SKIP() << "one processor: there is no spinning here";
+  if (HasOneProcessor()) GTEST_SKIP() << "one processor: each look may lose it";
   AdaptiveSpin spin;
   for (int i = 0; i < 1000 && spin.budget_ns() < AdaptiveSpin::kMostNs; ++i) {
     int looks = 0;
