@@ -35,7 +35,7 @@ absl::StatusOr<std::shared_ptr<os::ExternalMemoryDevice>> DeviceFor(
 }
 
 // Commands in flight use the memory beyond the client's release: the driver says when it is done.
-void CL_CALLBACK LetGo(cl_mem, void* data) {
+void CL_CALLBACK ReleaseAllocation(cl_mem, void* data) {
   delete static_cast<std::shared_ptr<const ShadowBuffer>*>(data);
 }
 
@@ -73,7 +73,7 @@ absl::Status MakeShadowBuffer(cl_mem_flags flags, MemoryObject* memory) {
   }
   memory->shadow = shadow;
   auto kept = std::make_unique<std::shared_ptr<const ShadowBuffer>>(std::move(shadow));
-  if (cl().clSetMemObjectDestructorCallback(memory->handle.get(), &LetGo, kept.get()) ==
+  if (cl().clSetMemObjectDestructorCallback(memory->handle.get(), &ReleaseAllocation, kept.get()) ==
       CL_SUCCESS) {
     static_cast<void>(kept.release());
   }
