@@ -232,7 +232,7 @@ void CommandLoop::PollUntilCommand() {
 void CommandLoop::FlushTouched() {
   // Nothing more may come: what commands without an event carry is let go of by a marker's.
   for (QueueObject* const queue : session_->touched()) {
-    if (!queue->unmarked_carried.empty()) Enqueuer::Mark(*session_, queue);
+    if (queue->HoldsUnmarked()) queue->Mark(*session_);
   }
   session_->FlushTouched();
 }

@@ -20,8 +20,6 @@
 #include "daemon/worker/guards.h"
 #include "daemon/worker/memory/heap.h"
 #include "daemon/worker/memory/zero_fill.h"
-#include "daemon/worker/queues/own_commands.h"
-#include "daemon/worker/queues/queue_hints.h"
 #include "proto/heap_span.h"
 #include "proto/image_format.h"
 
@@ -103,41 +101,6 @@ struct ContextObject : Object {
     static std::atomic<uint64_t> last{0};
     return last.fetch_add(1, std::memory_order_relaxed) + 1;
   }
-};
-
-struct QueueObject : Object {
-  static constexpr ObjectType kType = ObjectType::kQueue;
-  static constexpr cl_int kInvalid = CL_INVALID_COMMAND_QUEUE;
-  QueueObject() : Object(kType) {}
-  uint64_t id = 0;
-  UniqueCl<cl_command_queue> handle;
-  std::shared_ptr<ContextObject> context;
-  std::shared_ptr<DeviceObject> device;
-  bool in_order = true;
-  bool profiling = false;
-  QueueHints hints;
-  bool touched = false;           // Something was enqueued since the last flush.
-  UniqueCl<cl_event> last_event;  // In order: of the newest command that has an event.
-  // In order: of newer commands, the driver was asked for no event. What they carry goes with the
-  // next that has one.
-  bool unmarked = false;
-  // Up to which OwedZeros::Definition a barrier of it waits.
-  uint64_t waits_for_defined = 0;
-  // In order: the newest that was told to wait for something, if that may not have ended.
-  UniqueCl<cl_event> last_waiting;
-  // The newest of those that may wait for somebody else (turn_gate.h).
-  UniqueCl<cl_event> last_stuck;
-  std::vector<std::unique_ptr<struct Carried>> unmarked_carried;
-  // In order: the newest that was told to wait for others, if it may still wait (KeptEvents).
-  UniqueCl<cl_event> held;
-  // In order: the transfer that is newer than that, of which the driver's queue knows nothing yet.
-  std::shared_ptr<struct TransferEnd> transfer;
-  UniqueCl<cl_event> last_barrier;  // Out of order: what is ours must wait for it as well.
-  OwnEvents own_events;             // Out of order: what the driver's queue does not know.
-  // In order: of all that was enqueued.
-  Guards guards;
-  std::shared_ptr<class CompletionLane> lane;
-  std::shared_ptr<class QueueInFlight> in_flight;
 };
 
 struct MemoryObject : Object {

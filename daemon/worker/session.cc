@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/worker/device_list.h"
 #include "daemon/worker/memory/change_of_hands.h"
+#include "daemon/worker/queues/queue.h"
 #include "proto/handle_messages.h"
 #include "proto/status_macros.h"
 
@@ -36,7 +37,7 @@ MemoryObject::~MemoryObject() {
 
 namespace {
 
-void CL_CALLBACK LetGo(cl_mem, void* held) {
+void CL_CALLBACK ReleaseSpan(cl_mem, void* held) {
   delete static_cast<std::shared_ptr<const HeapSpan>*>(held);
 }
 
@@ -46,7 +47,8 @@ void MemoryObject::LieIn(const HeapSpan& part, std::shared_ptr<const HeapSpan> h
   span = part;
   auto drivers = std::make_unique<std::shared_ptr<const HeapSpan>>(held);
   held_span = std::move(held);
-  if (cl().clSetMemObjectDestructorCallback(handle.get(), &LetGo, drivers.get()) == CL_SUCCESS)
+  if (cl().clSetMemObjectDestructorCallback(handle.get(), &ReleaseSpan, drivers.get()) ==
+      CL_SUCCESS)
     (void)drivers.release();
 }
 

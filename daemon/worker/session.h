@@ -30,11 +30,14 @@
 #include "daemon/worker/queues/completions.h"
 #include "daemon/worker/queues/kept_events.h"
 #include "daemon/worker/queues/printf_capture.h"
+#include "daemon/worker/queues/queue_hints.h"
 #include "daemon/worker/queues/turn_gate.h"
 #include "daemon/worker/quota.h"
 #include "daemon/worker/replies.h"
 
 namespace sluice::worker {
+
+class QueueObject;
 
 struct SessionOptions {
   uint64_t session_id = 0;

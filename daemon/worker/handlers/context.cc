@@ -91,7 +91,7 @@ void EndForgottenUserEvent(Session& session, const EventObject& event) {
 
 void KeepUntilAllEnded(Session& session, const std::shared_ptr<QueueObject>& queue,
                        std::shared_ptr<MemoryObject> memory) {
-  Enqueuer::WhenAllEnded(session, queue, [memory = std::move(memory)](cl_int) {});
+  WhenAllEnded(session, queue, [memory = std::move(memory)](cl_int) {});
 }
 
 // Section 5.5.1: the callback comes when the commands that use the object have finished. A driver
@@ -182,7 +182,7 @@ HandlerResult HandleReleaseObject(Session& session, const pb::ReleaseObject& cmd
       if (auto memory = watched.lock()) KeepUntilAllEnded(session, queue, std::move(memory));
     }
     // What its commands carry is kept until they have ended.
-    if (Enqueuer::Mark(session, queue.get()) != CL_SUCCESS) cl().clFinish(queue->handle.get());
+    if (queue->Mark(session) != CL_SUCCESS) cl().clFinish(queue->handle.get());
     cl().clFlush(queue->handle.get());  // Section 5.1: a release flushes.
     session.Forget(queue.get());
     session.hints().Remove(queue->hints);

@@ -28,7 +28,7 @@ HandlerResult HandleSetUserEventStatus(Session& session, const pb::SetUserEventS
 HandlerResult HandleEnqueueMarker(Session& session, const pb::EnqueueMarker& cmd, Call&) {
   Enqueuer enqueue(session, cmd.on(), Enqueuer::Zeros::kOwed);
   if (!enqueue.ok()) return enqueue.answer();
-  if ((cmd.list_only() || enqueue.HasWaited()) && !enqueue.queue().in_order)
+  if ((cmd.list_only() || enqueue.HasWaited()) && enqueue.MayRunByList())
     return enqueue.RunByList();
   if (cmd.list_only()) enqueue.SetFailsAsOurs();
   enqueue.SetAfterAll();
@@ -42,13 +42,13 @@ HandlerResult HandleEnqueueBarrier(Session& session, const pb::EnqueueBarrier& c
   Enqueuer enqueue(session, cmd.on(), Enqueuer::Zeros::kOwed);
   if (!enqueue.ok()) return enqueue.answer();
   // What comes later waits for the barriers before this one in any case.
-  if (enqueue.HasWaited() && !enqueue.queue().in_order) return enqueue.RunByList();
+  if (enqueue.HasWaited() && enqueue.MayRunByList()) return enqueue.RunByList();
   enqueue.SetAfterAll();
   QueueObject& barred = enqueue.queue();
   return enqueue.Run(
       [&](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {
         const cl_int status = cl().clEnqueueBarrierWithWaitList(queue, waits, list, event);
-        if (status == CL_SUCCESS && !barred.in_order) barred.last_barrier = Share(*event);
+        if (status == CL_SUCCESS) barred.NoteBarrier(*event);
         return status;
       });
 }

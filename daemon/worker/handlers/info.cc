@@ -10,6 +10,7 @@
 #include "daemon/worker/handlers/handlers.h"
 #include "daemon/worker/own_questions.h"
 #include "daemon/worker/programs/kernel_description.h"
+#include "daemon/worker/queues/queue.h"
 
 namespace sluice::worker {
 namespace {

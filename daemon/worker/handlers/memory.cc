@@ -449,14 +449,11 @@ HandlerResult HandleEnqueueUnmapShared(Session& session, const pb::EnqueueUnmapS
   void* const pointer = map->second;
   memory->maps.erase(map);
   // What the driver does not know ends in its turn.
-  if (pointer == nullptr && !enqueue.queue().in_order) return enqueue.RunByList();
-  if (pointer == nullptr && enqueue.IsIdle()) return enqueue.CompleteNow({});
-  return enqueue.Run(
-      [&](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {
-        return pointer == nullptr ? cl().clEnqueueMarkerWithWaitList(queue, waits, list, event)
-                                  : cl().clEnqueueUnmapMemObject(queue, memory->handle.get(),
-                                                                 pointer, waits, list, event);
-      });
+  if (pointer == nullptr) return enqueue.RunWithoutWork();
+  return enqueue.Run([&](cl_command_queue queue, cl_uint waits, const cl_event* list,
+                         cl_event* event) {
+    return cl().clEnqueueUnmapMemObject(queue, memory->handle.get(), pointer, waits, list, event);
+  });
 }
 
 HandlerResult HandleEnqueueMigrateMemObjects(Session& session,

@@ -2,7 +2,9 @@
 #include <memory>
 
 #include "daemon/worker/handlers/handlers.h"
-#include "daemon/worker/queues/enqueuer.h"
+#include "daemon/worker/queues/in_order_queue.h"
+#include "daemon/worker/queues/out_of_order_queue.h"
+#include "daemon/worker/session.h"
 
 namespace sluice::worker {
 
@@ -13,9 +15,9 @@ HandlerResult HandleCreateCommandQueue(Session& session, const pb::CreateCommand
   if (device == nullptr || !context->Has(*device)) return CL_INVALID_DEVICE;
   if (cmd.properties_size() % 2 != 0)
     return absl::InvalidArgumentError("queue property without a value");
-  auto queue = std::make_shared<QueueObject>();
   std::vector<cl_queue_properties> properties(cmd.properties().begin(), cmd.properties().end());
-  cl_int status = TakeQueueHints(device->handle, &properties, &queue->hints);
+  QueueHints hints;
+  cl_int status = TakeQueueHints(device->handle, &properties, &hints);
   if (status != CL_SUCCESS) return status;
   cl_command_queue_properties flags = 0;
   bool only_flags = true;
@@ -27,25 +29,29 @@ HandlerResult HandleCreateCommandQueue(Session& session, const pb::CreateCommand
     }
   }
   properties.push_back(0);
+  UniqueCl<cl_command_queue> handle;
   // The older call where it says the same: a loader of OpenCL 1.2 has no other.
   if (only_flags && (flags & CL_QUEUE_ON_DEVICE) == 0) {
-    queue->handle.reset(
-        cl().clCreateCommandQueue(context->handle.get(), device->handle, flags, &status));
+    handle.reset(cl().clCreateCommandQueue(context->handle.get(), device->handle, flags, &status));
   } else if (cl().clCreateCommandQueueWithProperties != nullptr) {
-    queue->handle.reset(cl().clCreateCommandQueueWithProperties(
-        context->handle.get(), device->handle, properties.data(), &status));
+    handle.reset(cl().clCreateCommandQueueWithProperties(context->handle.get(), device->handle,
+                                                         properties.data(), &status));
   } else {
     status = CL_INVALID_QUEUE_PROPERTIES;
   }
   if (status != CL_SUCCESS) return status;
+  std::shared_ptr<QueueObject> queue;
+  if ((flags & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE) == 0) {
+    queue = std::make_shared<InOrderQueue>(&session.quota());
+  } else {
+    queue = std::make_shared<OutOfOrderQueue>(&session.quota());
+  }
   queue->id = cmd.queue_id();
+  queue->handle = std::move(handle);
   queue->context = std::move(context);
   queue->device = std::move(device);
-  queue->in_order = (flags & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE) == 0;
-  queue->lane = Completions::MakeLane(queue->in_order);
-  queue->in_flight = std::make_shared<QueueInFlight>(&session.quota(), queue->in_order);
   queue->profiling = (flags & CL_QUEUE_PROFILING_ENABLE) != 0;
-  const QueueHints hints = queue->hints;
+  queue->hints = hints;
   const cl_int added = session.Add(cmd.queue_id(), std::move(queue));
   if (added == CL_SUCCESS) session.hints().Add(hints);
   return added;
@@ -63,7 +69,7 @@ HandlerResult HandleFinish(Session& session, const pb::Finish& cmd, Call&) {
   if (queue == nullptr) return CL_INVALID_COMMAND_QUEUE;
   if (!session.MayAccept()) return CL_OUT_OF_RESOURCES;
   const auto share = std::make_shared<CommandShare>(queue->in_flight->Accept(/*after_all=*/true));
-  const cl_int status = Enqueuer::WhenAllEnded(
+  const cl_int status = WhenAllEnded(
       session, queue, [owner = &session, event_id = cmd.event_id(), share](cl_int finished) {
         owner->printf().Drain();
         share->End(/*all_before=*/true);

@@ -18,17 +18,6 @@ std::shared_ptr<const HeapSpan> Charge(Session& session, std::shared_ptr<const H
           }};
 }
 
-// There is nothing to do in memory that the host shares, but to wait for what the command waits
-// for.
-HandlerResult RunNothing(Enqueuer& enqueue) {
-  if (!enqueue.queue().in_order) return enqueue.RunByList();
-  if (enqueue.IsIdle()) return enqueue.CompleteNow({});
-  return enqueue.Run(
-      [](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {
-        return cl().clEnqueueMarkerWithWaitList(queue, waits, list, event);
-      });
-}
-
 // The fill of a buffer over the memory, which the driver keeps until the command has ended.
 HandlerResult FillAsBuffer(Enqueuer& enqueue, void* destination, const pb::EnqueueSvmMemFill& cmd) {
   cl_int status = CL_SUCCESS;
@@ -103,7 +92,7 @@ HandlerResult HandleEnqueueSvmMap(Session& session, const pb::EnqueueSvmMap& cmd
   if (!enqueue.ok()) return enqueue.answer();
   void* const pointer = session.objects().SvmPointer(cmd.pointer(), cmd.size());
   if (pointer == nullptr || cl().clEnqueueSVMMap == nullptr) return CL_INVALID_VALUE;
-  if (enqueue.queue().device->quirks.knows_own_svm_only) return RunNothing(enqueue);
+  if (enqueue.queue().device->quirks.knows_own_svm_only) return enqueue.RunWithoutWork();
   return enqueue.Run(
       [&](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {
         return cl().clEnqueueSVMMap(queue, CL_FALSE, cmd.map_flags(), pointer, cmd.size(), waits,
@@ -116,7 +105,7 @@ HandlerResult HandleEnqueueSvmUnmap(Session& session, const pb::EnqueueSvmUnmap&
   if (!enqueue.ok()) return enqueue.answer();
   void* const pointer = session.objects().SvmPointer(cmd.pointer(), 1);
   if (pointer == nullptr || cl().clEnqueueSVMUnmap == nullptr) return CL_INVALID_VALUE;
-  if (enqueue.queue().device->quirks.knows_own_svm_only) return RunNothing(enqueue);
+  if (enqueue.queue().device->quirks.knows_own_svm_only) return enqueue.RunWithoutWork();
   return enqueue.Run(
       [&](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {
         return cl().clEnqueueSVMUnmap(queue, pointer, waits, list, event);
@@ -140,7 +129,7 @@ HandlerResult HandleEnqueueSvmMigrateMem(Session& session, const pb::EnqueueSvmM
     if (ranges->pointers.back() == nullptr) return CL_INVALID_VALUE;
   }
   if (cl().clEnqueueSVMMigrateMem == nullptr) return CL_INVALID_OPERATION;
-  if (enqueue.queue().device->quirks.knows_own_svm_only) return RunNothing(enqueue);
+  if (enqueue.queue().device->quirks.knows_own_svm_only) return enqueue.RunWithoutWork();
   auto carried = std::make_unique<Carried>();
   carried->keep = ranges;
   const HandlerResult migrated = enqueue.Run(
@@ -153,7 +142,7 @@ HandlerResult HandleEnqueueSvmMigrateMem(Session& session, const pb::EnqueueSvmM
   if (migrated.is_violation() || migrated.status() != CL_INVALID_VALUE) return migrated;
   // The driver knows the memory of its own clSVMAlloc alone (driver_quirks.h): a hint it has no
   // use for. The command still waits for what it waits for.
-  return RunNothing(enqueue);
+  return enqueue.RunWithoutWork();
 }
 
 }  // namespace sluice::worker

@@ -8,7 +8,7 @@
 #pragma once
 
 #include "daemon/worker/driver.h"
-#include "daemon/worker/objects.h"
+#include "daemon/worker/queues/queue.h"
 
 namespace sluice::worker {
 

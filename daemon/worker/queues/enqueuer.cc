@@ -4,31 +4,16 @@
 #include <algorithm>
 #include <utility>
 
-#include "broker/os/threads.h"
 #include "daemon/worker/memory/mirrors.h"
+#include "daemon/worker/queues/out_of_order_queue.h"
 #include "proto/heap_span.h"
 
 namespace sluice::worker {
 namespace {
 
-// Of one queue, in memory until a later command's event tells that they have ended.
-constexpr size_t kMostUnmarkedPayloads = 32;
-
 // A driver may never end a command that is enqueued behind an event which has failed already.
 bool HasFailed(const Session& session, cl_event event) {
   return session.completions().any_failed() && StatusOf(event) < 0;
-}
-
-// While it may fail by one of those.
-void Keep(Session& session, const QueueObject& queue, cl_event event,
-          absl::Span<const cl_event> waits) {
-  if (queue.device->quirks.frees_failed_commands) session.kept_events().Keep(event, waits);
-}
-
-// Whether it matters that a command may fail by what it waits for.
-bool NotesHeld(const QueueObject& queue) {
-  const DriverQuirks& quirks = queue.device->quirks;
-  return quirks.frees_failed_commands || quirks.fails_waits_with_minus_one;
 }
 
 // Null if the driver makes none: the times are not available then (section 5.14), but all else is.
@@ -76,7 +61,7 @@ Enqueuer::Enqueuer(Session& session, const pb::Enqueue& on, Zeros zeros)
     }
   }
   if (ok() && queue_->device->quirks.aborts_on_failed_wait) GuardWaits();
-  if (ok() && HasWaited() && !queue_->in_order && queue_->profiling) WaitForTheEnded();
+  if (ok() && HasWaited() && queue_->NeedsAList()) WaitForTheEnded();
   if (ok() && zeros == Zeros::kPaid) Fail(PayOrReplaceZeros(nullptr));
 }
 
@@ -84,9 +69,9 @@ cl_int Enqueuer::PayOrReplaceZeros(MemoryObject* written) {
   OwedZeros& zeros = queue_->context->zeros;
   // Only where the write cannot fail alone, what comes after it in its queue finds it done, and
   // others may wait for it: it waits for nothing itself.
-  const bool replaces = written != nullptr && queue_->in_order && waits_.empty() &&
+  const bool replaces = written != nullptr && waits_.empty() &&
                         queue_->device->quirks.faults_end_contexts && written->owes_zeros &&
-                        !MayBeHeld();
+                        queue_->RunsUnheld();
   if (replaces) {
     replaces_zeros_of_ = written;
     return CL_SUCCESS;
@@ -100,7 +85,7 @@ cl_int Enqueuer::PayOrReplaceZeros(MemoryObject* written) {
 // a list by its last event (clSetUserEventStatus.one_of_two of the conformance tables).
 cl_int Enqueuer::WaitForDefinedMemory() {
   OwedZeros& zeros = queue_->context->zeros;
-  absl::InlinedVector<cl_event, 4> list;
+  WaitList list;
   cl_int failed = CL_SUCCESS;
   std::erase_if(zeros.defined, [&](const OwedZeros::Definition& one) {
     if (one.queue == queue_->lane) return false;  // Behind it, in order.
@@ -111,44 +96,16 @@ cl_int Enqueuer::WaitForDefinedMemory() {
   });
   if (failed != CL_SUCCESS) return CL_OUT_OF_RESOURCES;
   if (list.empty()) return CL_SUCCESS;
-  UniqueCl<cl_event>& before = queue_->in_order ? queue_->last_event : queue_->last_barrier;
-  if (!queue_->in_order && before && StatusOf(before.get()) > CL_COMPLETE)
-    list.push_back(before.get());
-  UniqueCl<cl_event> barrier;
-  const cl_int status = cl().clEnqueueBarrierWithWaitList(
-      queue_->handle.get(), static_cast<cl_uint>(list.size()), list.data(), barrier.out());
-  if (status != CL_SUCCESS) return status;
-  Keep(session_, *queue_, barrier.get(), list);  // It may fail by its place, too.
-  session_.Touch(queue_);
-  before = std::move(barrier);
+  if (const cl_int status = queue_->EnqueueBarrier(session_, &list); status != CL_SUCCESS)
+    return status;
   queue_->waits_for_defined = zeros.last_number;
   return CL_SUCCESS;
 }
 
-bool Enqueuer::MayBeHeld() {
-  if (queue_->transfer != nullptr) return true;
-  UniqueCl<cl_event>& waiting = queue_->last_waiting;
-  if (waiting && StatusOf(waiting.get()) <= CL_COMPLETE) waiting.reset();
-  return static_cast<bool>(waiting);
-}
-
-bool Enqueuer::CanRun(QueueObject* queue) {
-  if (queue->transfer != nullptr && !queue->transfer->ended.load(std::memory_order_acquire))
-    return false;
-  UniqueCl<cl_event>& stuck = queue->in_order ? queue->last_stuck : queue->last_barrier;
-  const bool waits = stuck && StatusOf(stuck.get()) > CL_COMPLETE;
-  if (!waits && queue->in_order) stuck.reset();
-  return !waits;
-}
-
-void Enqueuer::NoteStuck(QueueObject* queue, cl_event event) {
-  if (queue->in_order) queue->last_stuck = Share(event);
-}
-
 void Enqueuer::CountUnwatched(Session& session, QueueObject* queue) {
-  if (!queue->in_order || !CanRun(queue)) return;
+  if (!queue->CanRun(/*after_all=*/true)) return;
   UniqueCl<cl_event> last;
-  if (LastEvent(session, *queue, &last) != CL_SUCCESS || !last) return;
+  if (queue->LastEvent(session, &last) != CL_SUCCESS || !last) return;
   CompletionOrder order = {queue->lane, /*after_all=*/true};
   order.can_run = true;
   session.completions().Then(
@@ -156,8 +113,7 @@ void Enqueuer::CountUnwatched(Session& session, QueueObject* queue) {
 }
 
 void Enqueuer::TakeTurn() {
-  // In a queue out of order, a marker or barrier without a list waits for all before it.
-  can_run_ = !waits_for_stuck_ && (queue_->in_order || !after_all_) && CanRun(queue_);
+  can_run_ = !waits_for_stuck_ && queue_->CanRun(after_all_);
   if (!can_run_) return;
   TurnGate& turns = session_.turns();
   if (turns.MustWait(queue_->device->key)) {
@@ -192,22 +148,13 @@ void Enqueuer::CollectGuards(EventObject* event) {
 }
 
 void Enqueuer::GuardWaits() {
-  Guards& before = queue_->guards;
-  before.DropLifted();
-  // What has failed by one of several user events holds nothing back for the others.
-  const bool pending =
-      !before.empty() &&
-      (queue_->transfer != nullptr
-           ? !queue_->transfer->ended.load(std::memory_order_acquire)
-           : queue_->last_event && StatusOf(queue_->last_event.get()) > CL_COMPLETE);
-  if (!pending) before.Clear();
-  guards_.Add(before);
+  queue_->AddGuardsTo(&guards_);
   // Without a list it waits for one command at most: the one before it, or the barrier.
   if (!waits_.empty()) guards_.AppendTo(&waits_);
 }
 
 cl_int Enqueuer::AddEvent(cl_event event, std::shared_ptr<CompletionLane> ends_with_later_of) {
-  if (queue_->in_order) queue_->guards.Add(guards_);
+  queue_->NoteGuards(guards_);
   if (!named_) return CL_SUCCESS;
   auto object = std::make_shared<EventObject>();
   object->handle = Share(event);
@@ -227,56 +174,26 @@ void Enqueuer::WaitForTheEnded() {
 }
 
 bool Enqueuer::NeedsEvent(const Carried* carried) {
-  if (event_id_ != 0 || !queue_->in_order || !waits_.empty()) return true;
-  if (replaces_zeros_of_ != nullptr) return true;
-  if (carried != nullptr && queue_->unmarked_carried.size() >= kMostUnmarkedPayloads) return true;
-  // What may fail by a user event is looked after one by one.
-  if (queue_->held || !queue_->guards.empty()) return true;
-  return !session_.more_follows();
+  if (event_id_ != 0 || !waits_.empty() || replaces_zeros_of_ != nullptr) return true;
+  return !queue_->MayLeaveUnmarked(carried != nullptr) || !session_.more_follows();
 }
 
 HandlerResult Enqueuer::LeaveUnmarked(std::unique_ptr<Carried> carried) {
   session_.Touch(queue_);
   queue_->in_flight->AcceptUntracked();
-  queue_->unmarked = true;
-  if (carried != nullptr) queue_->unmarked_carried.push_back(std::move(carried));
-  return CL_SUCCESS;
-}
-
-cl_int Enqueuer::Mark(Session& session, QueueObject* queue) {
-  if (!queue->unmarked) return CL_SUCCESS;
-  UniqueCl<cl_event> marker;
-  const cl_int status =
-      cl().clEnqueueMarkerWithWaitList(queue->handle.get(), 0, nullptr, marker.out());
-  if (status != CL_SUCCESS) return status;
-  queue->unmarked = false;
-  session.Touch(queue);
-  if (!queue->unmarked_carried.empty()) {
-    auto carried = std::make_unique<Carried>();
-    carried->earlier = std::exchange(queue->unmarked_carried, {});
-    session.completions().Publish(marker.get(), 0, /*profiling=*/false, std::move(carried),
-                                  {queue->lane});
-  }
-  queue->last_event = std::move(marker);
+  queue_->LeaveUnmarked(std::move(carried));
   return CL_SUCCESS;
 }
 
 HandlerResult Enqueuer::Publish(UniqueCl<cl_event> event, std::unique_ptr<Carried> carried) {
   session_.Touch(queue_);
-  queue_->unmarked = false;
-  if (!queue_->unmarked_carried.empty()) {
-    if (carried == nullptr) carried = std::make_unique<Carried>();
-    carried->earlier = std::exchange(queue_->unmarked_carried, {});
-  }
-  const bool ends_with_later =
-      queue_->in_order && queue_->device->quirks.faults_end_contexts && !waits_elsewhere_;
+  carried = queue_->CollectUnmarked(std::move(carried));
+  const bool ends_with_later = queue_->EndsWithLater() && !waits_elsewhere_;
   if (const cl_int status = AddEvent(event.get(), ends_with_later ? queue_->lane : nullptr);
       status != CL_SUCCESS) {
     return status;
   }
-  if (queue_->in_order && !waits_.empty()) queue_->last_waiting = Share(event.get());
-  if (!can_run_) NoteStuck(queue_, event.get());
-  const bool waits = KeepWhileItWaits(event.get());
+  const bool waits = queue_->NoteEnqueued(session_, event.get(), waits_, can_run_);
   // A share that nobody ends would keep its command in flight for ever.
   CommandShare share;
   if (event_id_ == 0 && carried == nullptr) {
@@ -289,40 +206,13 @@ HandlerResult Enqueuer::Publish(UniqueCl<cl_event> event, std::unique_ptr<Carrie
       {queue_->lane, after_all_,
        waits && fails_as_ours_ && queue_->device->quirks.fails_waits_with_minus_one,
        ends_with_later, can_run_, std::move(share)});
-  Remember(std::move(event));
+  queue_->NoteNewest(std::move(event));
   return CL_SUCCESS;
 }
 
-bool Enqueuer::KeepWhileItWaits(cl_event event) {
-  if (!NotesHeld(*queue_)) return false;
-  UniqueCl<cl_event>& held = queue_->held;
-  if (!waits_.empty()) {
-    Keep(session_, *queue_, event, waits_);
-    if (queue_->in_order) held = Share(event);
-    return true;
-  }
-  // By its place in the queue.
-  if (held && StatusOf(held.get()) == CL_COMPLETE) held.reset();
-  const cl_event before = queue_->in_order ? held.get() : queue_->last_barrier.get();
-  const cl_int status = before == nullptr ? CL_COMPLETE : StatusOf(before);
-  if (status > CL_COMPLETE) Keep(session_, *queue_, event, {&before, 1});
-  return status != CL_COMPLETE;  // It may have failed just now.
-}
-
-bool Enqueuer::IsIdle() {
-  if (!queue_->in_order || queue_->profiling || !waits_.empty()) return false;
-  if (Mark(session_, queue_) != CL_SUCCESS) return false;
-  if (queue_->transfer != nullptr && !queue_->transfer->ended.load(std::memory_order_acquire))
-    return false;
-  queue_->transfer.reset();
-  if (queue_->last_event && StatusOf(queue_->last_event.get()) != CL_COMPLETE) return false;
-  if (!session_.completions().AllDelivered(queue_->lane)) return false;
-  queue_->last_event.reset();
-  return true;
-}
+bool Enqueuer::IsIdle() { return !queue_->profiling && waits_.empty() && queue_->IsIdle(session_); }
 
 HandlerResult Enqueuer::CompleteNow(std::string_view payload) {
-  if (queue_->in_order) queue_->in_flight->AllEnded();  // IsIdle has seen that.
   if (event_id_ == 0) return CL_SUCCESS;
   if (named_) {
     const cl_int status = session_.Add(event_id_, std::make_shared<EventObject>());
@@ -336,38 +226,19 @@ HandlerResult Enqueuer::CompleteNow(std::string_view payload) {
   return CL_SUCCESS;
 }
 
-void Enqueuer::Remember(UniqueCl<cl_event> event) {
-  if (queue_->in_order) queue_->last_event = std::move(event);
-}
+bool Enqueuer::MayRunByList() const { return queue_->AsOutOfOrder() != nullptr; }
 
-// Of a queue in order: nothing, one event of the driver, or a marker of ours.
-cl_int Enqueuer::WhatItWaitsFor(UniqueCl<cl_event>* ready) {
-  QueueObject& queue = *queue_;
-  if (const cl_int status = Mark(session_, &queue); status != CL_SUCCESS) return status;
-  const UniqueCl<cl_event>& after = queue.last_event;
-  const cl_int after_status = after ? StatusOf(after.get()) : CL_COMPLETE;
-  const bool undelivered = after && !session_.completions().AllDelivered(queue.lane);
-  if (waits_.empty() && (after_status > 0 || (after_status == CL_COMPLETE && undelivered))) {
-    *ready = Share(after.get());
-  } else if (!waits_.empty() || after_status < 0) {
-    const cl_int status = cl().clEnqueueMarkerWithWaitList(
-        queue.handle.get(), static_cast<cl_uint>(waits_.size()), waits(), ready->out());
-    if (status != CL_SUCCESS) return status;
-    Keep(session_, queue, ready->get(), waits_);
-  }
-  return CL_SUCCESS;
-}
-
-void Enqueuer::WhenListEnds(std::function<void(cl_int status)> then) {
-  const cl_event barrier = queue_->last_barrier.get();
-  if (barrier != nullptr && StatusOf(barrier) > CL_COMPLETE) waits_.push_back(barrier);
-  WhenAllComplete(session_.completions(), waits_, std::move(then));
+HandlerResult Enqueuer::RunWithoutWork() {
+  if (MayRunByList()) return RunByList();
+  if (IsIdle()) return CompleteNow({});
+  return Run([](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {
+    return cl().clEnqueueMarkerWithWaitList(queue, waits, list, event);
+  });
 }
 
 HandlerResult Enqueuer::RunByList(OwnCommand::Steps steps) {
-  QueueObject& queue = *queue_;
-  const bool barred = queue.last_barrier && StatusOf(queue.last_barrier.get()) > CL_COMPLETE;
-  if (waits_.empty() && !barred && !queue.profiling && steps.start == nullptr)
+  OutOfOrderQueue& queue = *queue_->AsOutOfOrder();
+  if (waits_.empty() && !queue.IsBarred() && !queue.profiling && steps.start == nullptr)
     return CompleteNow({});
   const auto command = std::make_shared<OwnCommand>(&session_.completions(), &session_.printf(),
                                                     event_id_, std::move(steps));
@@ -376,17 +247,18 @@ HandlerResult Enqueuer::RunByList(OwnCommand::Steps steps) {
   if (const cl_int status = AddEvent(command->event()); status != CL_SUCCESS) return status;
   if (queue.profiling) command->SetTimed(queue.context, TimedQueue(queue));
   command->SetShare(queue.in_flight->Accept(/*after_all=*/false));
-  queue.own_events.Add(Share(command->event()));
-  WhenListEnds([command](cl_int status) { command->Begin(status); });
+  queue.NoteOwnCommand(Share(command->event()));
+  queue.WhenReady(session_, waits_, /*ready=*/{},
+                  [command](cl_int status) { command->Begin(status); });
   return CL_SUCCESS;
 }
 
 HandlerResult Enqueuer::RunWhenReady(std::function<cl_int(cl_event* ended)> start,
                                      std::function<cl_int(cl_int ended)> last) {
-  if (!queue_->in_order) return RunByList({std::move(start), std::move(last)});
-  if (const cl_int status = TellDriver(session_, queue_); status != CL_SUCCESS) return status;
+  if (MayRunByList()) return RunByList({std::move(start), std::move(last)});
   UniqueCl<cl_event> ready;
-  if (const cl_int status = WhatItWaitsFor(&ready); status != CL_SUCCESS) return status;
+  if (const cl_int status = queue_->FindReady(session_, waits_, &ready); status != CL_SUCCESS)
+    return status;
   cl_int status = CL_SUCCESS;
   UniqueCl<cl_event> done(cl().clCreateUserEvent(queue_->context->handle.get(), &status));
   if (status != CL_SUCCESS) return status;
@@ -444,10 +316,8 @@ HandlerResult Enqueuer::RunTransfer(TransferPlan plan) {
   if (!plan.profiling) plan.queue = queue.context->own_queue.get();
 
   UniqueCl<cl_event> ready;
-  if (queue.in_order) {
-    if (const cl_int status = TellDriver(session_, &queue); status != CL_SUCCESS) return status;
-    if (const cl_int status = WhatItWaitsFor(&ready); status != CL_SUCCESS) return status;
-  }
+  if (const cl_int status = queue.FindReady(session_, waits_, &ready); status != CL_SUCCESS)
+    return status;
   std::shared_ptr<TransferEnd> end;
   plan.share = queue.in_flight->Accept(/*after_all=*/false);
   if (const cl_int status = session_.transfers().Begin(plan, &end); status != CL_SUCCESS) {
@@ -459,89 +329,8 @@ HandlerResult Enqueuer::RunTransfer(TransferPlan plan) {
   const auto begin = [transfers, event_id = event_id_](cl_int status) {
     transfers->Ready(event_id, status);
   };
-  if (!queue.in_order) {
-    queue.own_events.Add(Share(end->done.get()));
-    WhenListEnds(begin);
-    return CL_SUCCESS;
-  }
-  queue.transfer = std::move(end);
-  session_.Touch(&queue);
-  if (ready) {
-    session_.completions().Then(ready.get(), begin, {queue.lane});
-  } else {
-    begin(CL_COMPLETE);
-  }
-  return CL_SUCCESS;
-}
-
-cl_int Enqueuer::TellDriver(Session& session, QueueObject* queue) {
-  if (!queue->in_order) return TellOwnEvents(session, queue);
-  const std::shared_ptr<TransferEnd> transfer = std::exchange(queue->transfer, nullptr);
-  if (transfer == nullptr || transfer->ended.load(std::memory_order_acquire)) return CL_SUCCESS;
-  absl::InlinedVector<cl_event, 2> list = {transfer->done.get()};
-  queue->guards.AppendTo(&list);
-  UniqueCl<cl_event> stand_in;
-  const cl_int status = cl().clEnqueueBarrierWithWaitList(
-      queue->handle.get(), static_cast<cl_uint>(list.size()), list.data(), stand_in.out());
-  if (status != CL_SUCCESS) {
-    queue->transfer = transfer;
-    return status;
-  }
-  Keep(session, *queue, stand_in.get(), list);
-  if (NotesHeld(*queue)) queue->held = Share(stand_in.get());
-  queue->last_waiting = Share(stand_in.get());
-  NoteStuck(queue, stand_in.get());
-  queue->last_event = std::move(stand_in);
-  session.Touch(queue);
-  return CL_SUCCESS;
-}
-
-cl_int Enqueuer::TellOwnEvents(Session& session, QueueObject* queue) {
-  const std::vector<cl_event> pending = queue->own_events.Pending();
-  if (pending.empty()) return CL_SUCCESS;
-  UniqueCl<cl_event> stand_in;
-  const cl_int status = cl().clEnqueueMarkerWithWaitList(
-      queue->handle.get(), static_cast<cl_uint>(pending.size()), pending.data(), stand_in.out());
-  if (status != CL_SUCCESS) return status;
-  Keep(session, *queue, stand_in.get(), pending);
-  queue->own_events.Clear();
-  session.Touch(queue);
-  return CL_SUCCESS;
-}
-
-cl_int Enqueuer::LastEvent(Session& session, QueueObject& queue, UniqueCl<cl_event>* last) {
-  if (const cl_int status = TellDriver(session, &queue); status != CL_SUCCESS) return status;
-  if (!queue.in_order) {
-    return cl().clEnqueueMarkerWithWaitList(queue.handle.get(), 0, nullptr, last->out());
-  }
-  if (const cl_int status = Mark(session, &queue); status != CL_SUCCESS) return status;
-  if (queue.last_event) *last = Share(queue.last_event.get());
-  return CL_SUCCESS;
-}
-
-cl_int Enqueuer::WhenAllEnded(Session& session, const std::shared_ptr<QueueObject>& queue,
-                              std::function<void(cl_int finished)> then) {
-  UniqueCl<cl_event> last;
-  if (const cl_int status = LastEvent(session, *queue, &last); status != CL_SUCCESS) return status;
-  // Where events are polled, the first look tells: one that has not ended is dear to ask.
-  if (!last || (!session.completions().polls() && StatusOf(last.get()) == CL_COMPLETE &&
-                session.completions().AllDelivered(queue->lane))) {
-    then(CL_SUCCESS);
-    return CL_SUCCESS;
-  }
-  session.Touch(queue.get());
-  const auto on_last = [then = std::move(then), queue, owner = &session](cl_int status) {
-    if (status == CL_COMPLETE) return then(CL_SUCCESS);
-    // It failed, perhaps before others of the queue have ended: the driver knows when they have.
-    os::StartDetached([then, queue, owner] {
-      const cl_int finished = cl().clFinish(queue->handle.get());
-      owner->completions().SweepEnded();
-      then(finished);
-    });
-  };
-  CompletionOrder order = {queue->lane, /*after_all=*/true};
-  order.can_run = queue->in_order && CanRun(queue.get());
-  session.completions().Then(last.get(), on_last, std::move(order));
+  queue.NoteTransfer(session_, std::move(end));
+  queue.WhenReady(session_, waits_, ready, begin);
   return CL_SUCCESS;
 }
 

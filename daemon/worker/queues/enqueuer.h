@@ -17,6 +17,7 @@
 #include "absl/container/inlined_vector.h"
 #include "daemon/worker/call.h"
 #include "daemon/worker/queues/own_commands.h"
+#include "daemon/worker/queues/queue.h"
 #include "daemon/worker/session.h"
 
 namespace sluice::worker {
@@ -50,8 +51,9 @@ class Enqueuer {
   template <typename F>
   HandlerResult Run(F&& enqueue, std::unique_ptr<Carried> carried = nullptr) {
     TakeTurn();
-    if (queue_->in_order || after_all_) {
-      if (const cl_int told = TellDriver(session_, queue_); told != CL_SUCCESS) return told;
+    if (const cl_int prepared = queue_->PrepareCommand(session_, after_all_);
+        prepared != CL_SUCCESS) {
+      return prepared;
     }
     const bool marked = NeedsEvent(carried.get());
     UniqueCl<cl_event> event;
@@ -79,9 +81,12 @@ class Enqueuer {
   HandlerResult RunWhenReady(std::function<cl_int(cl_event* ended)> start,
                              std::function<cl_int(cl_int ended)> last);
 
-  // In a queue out of order: waits for its list, and for barriers, whatever the driver's markers
-  // wait for, and then does the steps (own_commands.h).
+  // A command that waits for its list and for barriers, whatever the driver's markers wait for, and
+  // then does the steps (own_commands.h). Where MayRunByList: queues out of order.
   HandlerResult RunByList(OwnCommand::Steps steps = {});
+  bool MayRunByList() const;
+  // Nothing is to be done but to wait.
+  HandlerResult RunWithoutWork();
 
   // True if nothing runs or waits in an in-order queue and the command waits for nothing: a host
   // copy of memory that the host shares may be made at once, and the driver need not be asked to
@@ -99,16 +104,6 @@ class Enqueuer {
   // (RunByList). Never in a queue out of order with profiling.
   bool HasWaited() const { return has_wait_list_ && waits_.empty(); }
 
-  // What stands for all that was enqueued so far; null if nothing was, or all of it has ended.
-  static cl_int LastEvent(Session& session, QueueObject& queue, UniqueCl<cl_event>* last);
-  // Calls `then` when everything that was enqueued so far has ended, in whatever way, and has been
-  // told: on this thread if that is so already, else on any. It is given what the driver's clFinish
-  // says: CL_SUCCESS also where a command has failed by what it waited for.
-  static cl_int WhenAllEnded(Session& session, const std::shared_ptr<QueueObject>& queue,
-                             std::function<void(cl_int finished)> then);
-  // Gives an event to the newest command of a queue in order, if it has none: a marker's.
-  static cl_int Mark(Session& session, QueueObject* queue);
-
  private:
   // All of the wait list has completed, but only the driver can tell the times of the command: it
   // is given a list of something that has ended.
@@ -119,14 +114,10 @@ class Enqueuer {
   void CollectGuards(EventObject* event);
   void GuardWaits();
   void NoteDefinition(cl_event event);
-  // A command in the queue may wait for the application, and what is behind it too.
-  bool MayBeHeld();
   // Waits in the gate, if the command can run and it is another worker's turn.
   void TakeTurn();
   // Counts what of the queue has not ended, though nobody asked to be told of its end.
   static void CountUnwatched(Session& session, QueueObject* queue);
-  static bool CanRun(QueueObject* queue);  // What is enqueued there and waits for nothing else.
-  static void NoteStuck(QueueObject* queue, cl_event event);
   // Later commands find the command by its event, or by its place in the queue.
   // `ends_with_later_of`: of EventObject.
   cl_int AddEvent(cl_event event, std::shared_ptr<CompletionLane> ends_with_later_of = nullptr);
@@ -140,17 +131,6 @@ class Enqueuer {
   bool NeedsEvent(const Carried* carried);
   HandlerResult LeaveUnmarked(std::unique_ptr<Carried> carried);
   HandlerResult Publish(UniqueCl<cl_event> event, std::unique_ptr<Carried> carried);
-  // As long as it may fail by what it waits for, for drivers that then still use it (KeptEvents).
-  // False if it waits for nothing.
-  bool KeepWhileItWaits(cl_event event);
-  void Remember(UniqueCl<cl_event> event);
-  cl_int WhatItWaitsFor(UniqueCl<cl_event>* ready);
-  // Of a queue out of order.
-  void WhenListEnds(std::function<void(cl_int status)> then);
-  // What is to be enqueued comes after all before it: the driver's queue learns of what has not
-  // ended and is unknown to it.
-  static cl_int TellDriver(Session& session, QueueObject* queue);
-  static cl_int TellOwnEvents(Session& session, QueueObject* queue);
 
   Session& session_;
   const uint64_t event_id_;
@@ -160,7 +140,7 @@ class Enqueuer {
   QueueObject* queue_ = nullptr;
   MemoryObject* replaces_zeros_of_ = nullptr;
   UniqueCl<cl_event> ended_;
-  absl::InlinedVector<cl_event, 8> waits_;
+  WaitList waits_;
   Guards guards_;
   cl_int status_ = CL_SUCCESS;
   bool has_wait_list_ = false;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "daemon/worker/object_table.h"
+#include "daemon/worker/queues/queue.h"
 #include "tests/fake_cl/fake_cl.h"
 
 namespace sluice::worker {

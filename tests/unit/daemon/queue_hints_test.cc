@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "absl/synchronization/notification.h"
+#include "daemon/worker/queues/queue.h"
 #include "daemon/worker/worker_process.h"
 #include "tests/loopback/harness.h"
 

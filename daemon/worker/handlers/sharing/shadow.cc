@@ -118,12 +118,7 @@ HandlerResult StandFor(Enqueuer& enqueue, const HandOver& what, Copy copy) {
     return enqueue.Run([&](cl_command_queue queue, cl_uint waits, const cl_event* list,
                            cl_event* event) { return copy(what, queue, waits, list, event); });
   }
-  if (!enqueue.queue().in_order) return enqueue.RunByList();
-  if (enqueue.IsIdle()) return enqueue.CompleteNow({});
-  return enqueue.Run(
-      [](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {
-        return cl().clEnqueueMarkerWithWaitList(queue, waits, list, event);
-      });
+  return enqueue.RunWithoutWork();
 }
 
 struct Direction {
