@@ -16,6 +16,7 @@ KIND = harness.kind_argument()
 HEALTHY, FAULTY, NO_DAEMON = 0, 1, 3
 
 report = harness.Report(f"failure_doctor {KIND}")
+harness.let_others_run()
 
 
 def sluicectl(env, *arguments):
@@ -103,8 +104,6 @@ def check_permission():
     others = {"user": nobody, "group": nobody, "extra_groups": []}
     if harness.os.geteuid() != 0:
         print("SKIP failure_doctor: permission: only root can become another user")
-        return
-    if not harness.others_can_run("failure_doctor", "permission"):
         return
     for what, add in (("a socket without permission", '[broker]\nsocket_mode = "0600"\n'),
                       ("a user who is not allowed", '[access]\nusers = ["root"]\n')):

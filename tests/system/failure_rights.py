@@ -16,6 +16,7 @@ import harness
 SECONDS = 60
 
 report = harness.Report("failure_rights")
+harness.let_others_run()
 
 
 def as_nobody(command, **options):
@@ -27,8 +28,6 @@ def as_nobody(command, **options):
 def check_set_user_id(folder, vendors):
     if os.statvfs(folder).f_flag & os.ST_NOSUID:
         print(f"SKIP set-user-ID programs: {folder} is mounted without them (nosuid)")
-        return
-    if not harness.others_can_run("failure_rights", "set-user-ID programs"):  # Nor the driver, then.
         return
     program = folder / "list_platforms"
     shutil.copy(harness.built("list_platforms"), program)

@@ -103,8 +103,7 @@ def check_passed_signals(env):
 
 def check_private_without_home(env):
     """A user without a home has devices: the private daemon has a folder for their drivers' cache."""
-    if not harness.others_can_run("failure_sluicectl", "run --private without a home"):
-        return
+    harness.let_others_run()
     lost = {key: value for key, value in env.items() if key not in ("POCL_CACHE_DIR", "XDG_CACHE_HOME", "TMPDIR")}
     ctl = str(harness.built("sluicectl"))
     user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if os.geteuid() == 0 else []
@@ -380,10 +379,8 @@ def check_stopped_daemon(env, living, pid):
 def check_limits(env):
     """Where no daemon can be started for want of descriptors, processes or threads, the limit is named."""
     nobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
-    reached = harness.others_can_run("failure_sluicectl", "ulimit -u")
+    harness.let_others_run()
     for limit in ("-n 8", "-n 20", "-u 1", "-u 2", "-u 8"):
-        if limit.startswith("-u") and not reached:
-            continue
         # The system limits root's processes only where root has given up CAP_SYS_RESOURCE.
         user = nobody if limit.startswith("-u") and os.geteuid() == 0 else []
         run = subprocess.run([*user, "sh" if limit.startswith("-n") else "bash", "-c",

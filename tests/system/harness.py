@@ -10,6 +10,7 @@ its socket, configuration and log, so that several suites may run at once on one
 runs CMD with an environment in which Sluice is the only OpenCL driver (native: the system's own driver),
 and exits with CMD's code. SLUICE_TEST_LIMITS holds lines of the daemon's [limits]. Python 3 standard library only.
 """
+import atexit
 import os
 import pathlib
 import shutil
@@ -45,15 +46,21 @@ def built(name):
     return found[0]
 
 
-def others_can_run(suite, what):
-    """True if another user than root may run what was built, so not in a home that is root's alone. Otherwise `what` is
-    said to be skipped."""
-    program = built("sluicectl")
+def let_others_run():
+    """From here on another user than root may run what is built: where that lies in a home of root's alone, a copy of
+    the product is what built() finds."""
     other = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
-    if os.geteuid() != 0 or subprocess.call(["test", "-x", str(program)], **other) == 0:
-        return True
-    print(f"SKIP {suite}: {what}: {program} cannot be reached by another user", flush=True)
-    return False
+    if os.geteuid() != 0 or subprocess.call(["test", "-x", str(built("sluicectl"))], **other) == 0:
+        return
+    copy = pathlib.Path(tempfile.mkdtemp(prefix="sluice-built-"))
+    atexit.register(shutil.rmtree, copy, ignore_errors=True)
+    os.chmod(copy, 0o755)
+    for pattern in ("bin/sluice*", "lib/*", "tests/system/**/*"):
+        for file in build_dir().glob(pattern):
+            if file.is_file() and "conformance" not in file.name and "CMakeFiles" not in file.parts:
+                (copy / file.relative_to(build_dir())).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(file, copy / file.relative_to(build_dir()), follow_symlinks=False)
+    os.environ["SLUICE_BUILD_DIR"] = str(copy)
 
 
 def takes_clients(path):
