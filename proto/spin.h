@@ -63,6 +63,7 @@ class AdaptiveSpin {
   // For answers of a device beside the processor, which take some tens of microseconds even if
   // there is little to do: its own driver would spin in the application's thread all the while.
   void BePatient() { patient_.store(true, std::memory_order_relaxed); }
+  bool patient() const { return patient_.load(std::memory_order_relaxed); }
 
   // True as soon as `there()` is; false once it is better to sleep.
   template <typename There>

@@ -145,6 +145,7 @@ class CommandStream {
 
   // Waiting.
   void WaitUntil(const std::atomic<bool>& done, uint64_t event_id);
+  void Sleep(uint32_t ticket, int64_t began_ns);
   void Hold(Waiter* self);
   void Leave(Waiter* self);
   uint32_t RearmLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(wait_mu_);

@@ -294,9 +294,10 @@ uint32_t RingTransport::Arm(wire::RingSleep state, uint64_t awaited_event) {
   return ticket;
 }
 
-void RingTransport::Wait(uint32_t ticket, uint32_t bit) {
-  if (lost() || HasFrame()) return;
-  os::FutexWait(&replies_shared_->bell, ticket, bit, /*timeout_ns=*/-1);
+void RingTransport::Wait(uint32_t ticket, uint32_t bit) { Nap(ticket, bit, /*ns=*/-1); }
+
+bool RingTransport::Nap(uint32_t ticket, uint32_t bit, int64_t ns) {
+  return lost() || HasFrame() || os::FutexWait(&replies_shared_->bell, ticket, bit, ns);
 }
 
 void RingTransport::Interrupt(uint32_t bits) { reader_.Interrupt(bits); }

@@ -49,6 +49,7 @@ class RingTransport : public Transport {
   bool HasFrame() const override;
   uint32_t Arm(wire::RingSleep state, uint64_t awaited_event) override;
   void Wait(uint32_t ticket, uint32_t bit) override;
+  bool Nap(uint32_t ticket, uint32_t bit, int64_t ns) override;
   int64_t rung_ns_untrusted() const override {
     return replies_shared_->rung_ns.load(std::memory_order_relaxed);
   }

@@ -42,6 +42,8 @@ class Transport {
   // rung since the ticket was given; returns too when the session is lost. May return without
   // cause.
   virtual void Wait(uint32_t ticket, uint32_t bit) = 0;
+  // As Wait, for so long at most. False: the time has passed. True at once where there are no naps.
+  virtual bool Nap(uint32_t /*ticket*/, uint32_t /*bit*/, int64_t /*ns*/) { return true; }
   // When the peer says that it last rang for Wait (MonotonicNs); 0 if that is not known.
   virtual int64_t rung_ns_untrusted() const { return 0; }
   // Rings the bell for the threads that sleep with these bits.

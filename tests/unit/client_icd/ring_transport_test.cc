@@ -77,6 +77,19 @@ TEST_F(RingTransportTest, ExportedMemoryIsFoundByItsId) {
   EXPECT_TRUE(transport_->TakeDescriptors(7).empty());
 }
 
+// A nap ends by its time if nothing comes, by the bell, and at once if the bell has rung before.
+TEST_F(RingTransportTest, NapsEndByTheirTimeOrTheBell) {
+  constexpr int64_t kLongNs = int64_t{kTimeoutMs} * 1'000'000;
+  const absl::Time start = absl::Now();
+  EXPECT_FALSE(transport_->Nap(transport_->Arm(wire::kSleepsForAny, 0), wire::kBitWaiter, 1000));
+  const uint32_t ticket = transport_->Arm(wire::kSleepsForAny, 0);
+  std::thread bell([this] { transport_->Interrupt(wire::kBitWaiter); });
+  EXPECT_TRUE(transport_->Nap(ticket, wire::kBitWaiter, kLongNs));
+  bell.join();
+  EXPECT_TRUE(transport_->Nap(ticket, wire::kBitWaiter, kLongNs));
+  EXPECT_LT(absl::Now() - start, absl::Milliseconds(kTimeoutMs));
+}
+
 // A worker that sends memory nobody asks for, and one that sends none, lose the session.
 TEST_F(RingTransportTest, FloodOfExportedMemoryLosesTheSession) {
   for (uint64_t id = 1; id <= 65; ++id) SendShadow(id);
