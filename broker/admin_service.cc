@@ -6,6 +6,7 @@
 #include <grpcpp/health_check_service_interface.h>
 
 #include <chrono>
+#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -26,6 +27,33 @@ constexpr int kMaxThreads = 8;
 
 grpc::Status ToGrpc(const absl::Status& status) {
   return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()));
+}
+
+void Describe(const ListenerConfig& config, v1::Listener* listener) {
+  listener->set_tenant(config.tenant);
+  listener->set_path(ShownText(config.path));
+  listener->set_mode(config.mode);
+  listener->set_group(config.group);
+  for (const std::string& user : config.users) listener->add_users(user);
+  listener->set_share(config.share);
+  listener->set_max_sessions(config.limits.max_sessions);
+  listener->set_max_connections(config.limits.max_connections);
+  listener->set_memory_bytes_per_session(config.limits.memory_bytes);
+}
+
+// What it says is checked by CheckListener.
+ListenerConfig ConfigOf(const v1::Listener& listener) {
+  ListenerConfig config;
+  config.tenant = listener.tenant();
+  config.path = listener.path();
+  config.mode = listener.mode();
+  config.group = listener.group();
+  config.users = {listener.users().begin(), listener.users().end()};
+  if (listener.share() != 0) config.share = listener.share();
+  config.limits.max_sessions = listener.max_sessions();
+  config.limits.max_connections = listener.max_connections();
+  config.limits.memory_bytes = listener.memory_bytes_per_session();
+  return config;
 }
 
 // All that only shows. A call that is not here is no monitor's: new ones are refused until somebody
@@ -65,7 +93,7 @@ class MonitorService : public v1::Admin::Service {
       v1::SessionEntry* entry = reply->add_sessions();
       entry->set_session_id(info.id);
       // A client may call itself anything; a proto3 string may hold UTF-8 only.
-      entry->set_identity(ShownText(info.identity.name));
+      entry->set_identity(ShownText(info.tenant.user));
       entry->set_process_name(ShownText(info.process_name));
       entry->set_client_pid(info.client_pid);
       entry->set_worker_pid(info.worker_pid);
@@ -82,6 +110,9 @@ class MonitorService : public v1::Admin::Service {
       entry->set_shadows_by_semaphores(info.shadows_by_semaphores);
       entry->set_shadows_by_keyed_mutex(info.shadows_by_keyed_mutex);
       entry->set_device_name(ShownText(info.device_name));
+      entry->set_tenant(ShownText(info.tenant.account.name));
+      entry->set_domain(ShownText(info.tenant.domain.name));
+      entry->set_share(info.tenant.account.share);
       entry->set_turns(info.turns.state);
       entry->set_turns_had(info.turns.turns);
       entry->set_turns_waited_us(info.turns.waited_us);
@@ -123,6 +154,35 @@ class MonitorService : public v1::Admin::Service {
     return grpc::Status::OK;
   }
 
+  grpc::Status ListListeners(grpc::ServerContext* context, const v1::ListListenersRequest*,
+                             v1::ListListenersReply* reply) override {
+    if (grpc::Status admitted = listener_->Admit(context); !admitted.ok()) return admitted;
+    const absl::StatusOr<std::vector<ListenerInfo>> listeners = control_->ListListeners();
+    if (!listeners.ok()) return ToGrpc(listeners.status());
+    const absl::StatusOr<std::vector<SessionInfo>> sessions = control_->ListSessions();
+    if (!sessions.ok()) return ToGrpc(sessions.status());
+    std::map<std::string, uint64_t> counts;
+    for (const SessionInfo& session : *sessions) ++counts[session.tenant.account.name];
+    for (const ListenerInfo& info : *listeners) {
+      v1::ListenerEntry* entry = reply->add_listeners();
+      Describe(info.config, entry->mutable_listener());
+      entry->set_from_file(info.from_file);
+      entry->set_connections(info.connections);
+      entry->set_sessions(counts[TenantAccountName(info.config.tenant)]);
+    }
+    return grpc::Status::OK;
+  }
+
+  grpc::Status AddListener(grpc::ServerContext* context, const v1::AddListenerRequest*,
+                           v1::AddListenerReply*) override {
+    return Refuse(context, "makes no listener");
+  }
+
+  grpc::Status RemoveListener(grpc::ServerContext* context, const v1::RemoveListenerRequest*,
+                              v1::RemoveListenerReply*) override {
+    return Refuse(context, "removes no listener");
+  }
+
   grpc::Status KillSession(grpc::ServerContext* context, const v1::KillSessionRequest*,
                            v1::KillSessionReply*) override {
     return Refuse(context, "ends no session");
@@ -156,6 +216,22 @@ class AdminService final : public MonitorService {
                            v1::KillSessionReply*) override {
     if (grpc::Status admitted = listener_->Admit(context); !admitted.ok()) return admitted;
     return ToGrpc(control_->KillSession(request->session_id(), request->reason()));
+  }
+
+  grpc::Status AddListener(grpc::ServerContext* context, const v1::AddListenerRequest* request,
+                           v1::AddListenerReply* reply) override {
+    if (grpc::Status admitted = listener_->Admit(context); !admitted.ok()) return admitted;
+    ListenerConfig listener = ConfigOf(request->listener());
+    const absl::Status added = control_->AddListener(&listener);
+    reply->set_path(listener.path);
+    return ToGrpc(added);
+  }
+
+  grpc::Status RemoveListener(grpc::ServerContext* context,
+                              const v1::RemoveListenerRequest* request,
+                              v1::RemoveListenerReply*) override {
+    if (grpc::Status admitted = listener_->Admit(context); !admitted.ok()) return admitted;
+    return ToGrpc(control_->RemoveListener(request->tenant(), request->end_sessions()));
   }
 
   grpc::Status Drain(grpc::ServerContext* context, const v1::DrainRequest* request,

@@ -23,6 +23,7 @@
 #include "broker/event_loop.h"
 #include "broker/probe.h"
 #include "broker/resources/registry.h"
+#include "broker/tenants/listeners.h"
 
 namespace sluice::broker {
 
@@ -45,6 +46,10 @@ class BrokerControl {
   virtual absl::StatusOr<std::vector<ResourceInfo>> ListResources() = 0;
   virtual Probe::Summary GetSnapshot() = 0;
   virtual absl::Status KillSession(uint64_t id, const std::string& reason) = 0;
+  virtual absl::StatusOr<std::vector<ListenerInfo>> ListListeners() = 0;
+  // Fills the path in, if there is none.
+  virtual absl::Status AddListener(ListenerConfig* listener) = 0;
+  virtual absl::Status RemoveListener(const std::string& tenant, bool end_sessions) = 0;
   // How many sessions are left. `timeout_ms` 0 = no limit.
   virtual absl::StatusOr<uint64_t> Drain(int64_t timeout_ms) = 0;
 };

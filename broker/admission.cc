@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/admission.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -25,73 +26,121 @@ constexpr int kMessagesPerWakeUp = 8;
 
 Admission::~Admission() { Stop(); }
 
-void Admission::Listen(os::UniqueFd listener) {
+Admission::DoorId Admission::Listen(os::UniqueFd socket,
+                                    std::shared_ptr<const ListenerConfig> listener) {
   thread_.Assert();
-  os::RefuseDescriptors(listener.get());
-  listener_ = std::move(listener);
-  listener_watch_ = loop_->Watch(listener_.get(), [this] { OnAcceptable(); });
+  os::RefuseDescriptors(socket.get());
+  const DoorId id = next_id_++;
+  Door& door = doors_[id];
+  door.socket = std::move(socket);
+  door.listener = std::move(listener);
+  door.watch = loop_->Watch(door.socket.get(), [this, id] { OnAcceptable(id); });
+  return id;
+}
+
+void Admission::Update(DoorId door, std::shared_ptr<const ListenerConfig> listener) {
+  thread_.Assert();
+  doors_[door].listener = std::move(listener);
+}
+
+void Admission::Close(DoorId id, bool end_connections) {
+  thread_.Assert();
+  const auto found = doors_.find(id);
+  if (found == doors_.end()) return;
+  loop_->Unwatch(&found->second.watch);
+  loop_->CancelTimer(&found->second.pause_timer);
+  os::CloseElsewhere(std::move(found->second.socket));
+  doors_.erase(found);
+  if (!end_connections) return;
+  std::vector<uint64_t> ended;
+  for (const auto& [connection_id, connection] : connections_) {
+    if (connection->door == id) ended.push_back(connection_id);
+  }
+  for (const uint64_t connection_id : ended) CloseConnection(connection_id, "");
+}
+
+size_t Admission::ConnectionsBy(DoorId door) const {
+  return static_cast<size_t>(
+      std::count_if(connections_.begin(), connections_.end(),
+                    [door](const auto& entry) { return entry.second->door == door; }));
 }
 
 void Admission::Stop() {
   thread_.Assert();
-  loop_->Unwatch(&listener_watch_);
-  loop_->CancelTimer(&accept_timer_);
-  os::CloseElsewhere(std::move(listener_));
-  while (!connections_.empty()) Close(connections_.begin()->first, "");
+  while (!doors_.empty()) Close(doors_.begin()->first, /*end_connections=*/false);
+  while (!connections_.empty()) CloseConnection(connections_.begin()->first, "");
 }
 
-void Admission::OnAcceptable() {
+void Admission::OnAcceptable(DoorId id) {
   for (int i = 0; i < kAcceptsPerWakeUp; ++i) {
-    absl::StatusOr<os::UniqueFd> socket = os::AcceptLocal(listener_.get());
+    absl::StatusOr<os::UniqueFd> socket = os::AcceptLocal(doors_[id].socket.get());
     if (absl::IsUnavailable(socket.status())) return;
     if (!socket.ok()) {
       // Out of descriptors, most likely. The listener stays readable: without a pause this would
       // spin.
       Log(LogLevel::kError, "broker", "cannot accept a connection",
           {{"reason", socket.status().ToString()}});
-      return PauseAccepting();
+      return PauseAccepting(id);
     }
-    Adopt(*std::move(socket));
+    Adopt(id, *std::move(socket));
   }
 }
 
-void Admission::PauseAccepting() {
-  loop_->Unwatch(&listener_watch_);
-  accept_timer_ = loop_->AddTimer(kAcceptPauseMs, [this] {
-    accept_timer_ = 0;
-    listener_watch_ = loop_->Watch(listener_.get(), [this] { OnAcceptable(); });
+void Admission::PauseAccepting(DoorId id) {
+  loop_->Unwatch(&doors_[id].watch);
+  doors_[id].pause_timer = loop_->AddTimer(kAcceptPauseMs, [this, id] {
+    Door& door = doors_[id];
+    door.pause_timer = 0;
+    door.watch = loop_->Watch(door.socket.get(), [this, id] { OnAcceptable(id); });
   });
 }
 
-void Admission::Adopt(os::UniqueFd socket) {
+void Admission::Adopt(DoorId door, os::UniqueFd socket) {
   absl::StatusOr<os::PeerIdentity> peer = os::GetPeerIdentity(socket.get());
   if (!peer.ok()) return os::CloseElsewhere(std::move(socket));  // It is gone already.
-  std::optional<Refusal> refusal = MayConnect(*peer);
-  if (refusal.has_value() && refused_.total() >= kMaxRefusedConnections) {
-    return os::CloseElsewhere(std::move(socket));
-  }
   auto connection = std::make_unique<Connection>();
   connection->id = next_id_++;
-  connection->socket = std::move(socket);
+  connection->door = door;
   connection->peer = *std::move(peer);
-  const uid_t uid = connection->peer.uid;
-  connection->slot = refusal.has_value() ? refused_.Take(uid) : policy_->ConnectionOpened(uid);
+  std::optional<Refusal> refusal = Judge(doors_[door], connection.get());
+  if (refusal.has_value() &&
+      (refusal->status == ESRCH || refused_.total() >= kMaxRefusedConnections)) {
+    return os::CloseElsewhere(std::move(socket));
+  }
+  connection->socket = std::move(socket);
+  connection->slot = refusal.has_value() ? refused_.Take(connection->peer.uid)
+                                         : policy_->ConnectionOpened(connection->tenant.account);
   connection->refusal = std::move(refusal);
   const uint64_t id = connection->id;
   connection->hello_timer = loop_->AddTimer(kHelloTimeoutMs, [this, id] {
     connections_[id]->hello_timer = 0;
-    Close(id, "no Hello within 5 s of connecting");
+    CloseConnection(id, "no Hello within 5 s of connecting");
   });
   if (connection->peer.pidfd.valid()) {
     // A fork of the client keeps the socket open; this tells that the client itself is gone.
     connection->death_watch =
-        loop_->Watch(connection->peer.pidfd.get(), [this, id] { Close(id, ""); });
+        loop_->Watch(connection->peer.pidfd.get(), [this, id] { CloseConnection(id, ""); });
   }
   WatchSocket(connection.get());
   connections_[id] = std::move(connection);
 }
 
-std::optional<Refusal> Admission::MayConnect(const os::PeerIdentity& peer) const {
+// Finds out who it is, too. ESRCH: it is gone already.
+std::optional<Refusal> Admission::Judge(const Door& door, Connection* connection) {
+  const os::PeerIdentity& peer = connection->peer;
+  if (std::optional<Refusal> refusal = IsOurs(peer)) return refusal;
+  absl::StatusOr<TenantFinder::Found> found = finder_.Find(peer, door.listener.get());
+  if (!found.ok()) {
+    return Refusal{absl::IsUnavailable(found.status()) ? ESRCH : EACCES,
+                   std::string(found.status().message())};
+  }
+  connection->tenant = std::move(found->tenant);
+  connection->container = std::move(found->container);
+  return policy_->MayConnect({peer.uid, found->owner, door.listener.get()},
+                             connection->tenant.account);
+}
+
+std::optional<Refusal> Admission::IsOurs(const os::PeerIdentity& peer) const {
   // Where workers have their clients' user, or all the same. A worker's pid is nobody else's while
   // it is not reaped; what it starts cannot leave its session.
   if (workers_->Includes(peer.pid) || workers_->Includes(peer.session_leader)) {
@@ -105,7 +154,7 @@ std::optional<Refusal> Admission::MayConnect(const os::PeerIdentity& peer) const
                    absl::StrCat("process ", peer.pid, " is a helper of this daemon, or was ",
                                 "started by one: a helper is nobody's client")};
   }
-  return policy_->MayConnect(peer.uid);
+  return std::nullopt;
 }
 
 void Admission::WatchSocket(Connection* connection) {
@@ -122,10 +171,10 @@ void Admission::OnReadable(uint64_t id) {
     const absl::StatusOr<size_t> size =
         os::ReceiveMessage(connection->socket.get(), packet, sizeof(packet), nullptr, 0);
     if (absl::IsUnavailable(size.status())) return;
-    if (!size.ok()) return Close(id, std::string(size.status().message()));
-    if (*size == 0) return Close(id, "");
+    if (!size.ok()) return CloseConnection(id, std::string(size.status().message()));
+    if (*size == 0) return CloseConnection(id, "");
     std::string why;
-    if (!HandleMessage(connection, packet, *size, &why)) return Close(id, why);
+    if (!HandleMessage(connection, packet, *size, &why)) return CloseConnection(id, why);
   }
 }
 
@@ -171,6 +220,7 @@ bool Admission::HandleOpenResources(Connection* connection, std::string* why) {
   ResourceClient client;
   client.owner = connection->id;
   client.uid = connection->peer.uid;
+  client.account = connection->tenant.account.name;
   client.process_name = connection->process_name;
   const absl::Status sent = resources_->SendConnection(connection->socket.get(), client);
   if (!sent.ok()) *why = std::string(sent.message());
@@ -187,9 +237,21 @@ bool Admission::HandleOpenSession(Connection* connection, const wire::OpenSessio
         .IgnoreError();
     return false;
   }
+  const auto door = doors_.find(connection->door);
+  if (door == doors_.end()) {
+    const absl::Status told = SessionOpener::SendSessionRefusal(
+        connection->socket.get(), open.nonce,
+        {ESHUTDOWN,
+         "the listener that this program came by was removed: it opens no new sessions"});
+    if (!told.ok()) *why = std::string(told.message());
+    return told.ok();
+  }
+  // Its tenant may have been given other limits since.
+  if (door->second.listener != nullptr)
+    connection->tenant.account = AccountOf(*door->second.listener);
   SessionRequest request;
   request.owner = connection->id;
-  request.identity = Identity::ForUid(connection->peer.uid);
+  request.tenant = connection->tenant;
   request.process_name = connection->process_name;
   request.client_pid = connection->peer.pid;
   request.flags = open.flags;
@@ -219,7 +281,8 @@ bool Admission::HandleHello(Connection* connection, const wire::Hello& hello, st
 
 bool Admission::SendWelcomeTo(Connection* connection, std::string* why) {
   connection->state = State::kWelcome;
-  const absl::Status sent = opener_->SendWelcome(connection->socket.get(), connection->features);
+  const absl::Status sent = opener_->SendWelcome(connection->socket.get(), connection->features,
+                                                 connection->tenant.account);
   if (!sent.ok()) *why = std::string(sent.message());
   return sent.ok();
 }
@@ -236,12 +299,12 @@ void Admission::SnapshotReady() {
     if (SendWelcomeTo(connection, &why)) {
       WatchSocket(connection);
     } else {
-      Close(id, why);
+      CloseConnection(id, why);
     }
   }
 }
 
-void Admission::Close(uint64_t id, const std::string& violation) {
+void Admission::CloseConnection(uint64_t id, const std::string& violation) {
   const auto found = connections_.find(id);
   if (found == connections_.end()) return;
   const std::unique_ptr<Connection> connection = std::move(found->second);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Local clients' connections: Hello -> decision -> Welcome, then OpenSession -> SessionOpened as
-// often as the policy allows, and OpenResources -> ResourcesOpened once. Identity comes from the
-// kernel. Anything malformed closes the connection with one log line; nothing that a client sends
-// reaches further than this file and its log lines.
+// often as the policy allows, and OpenResources -> ResourcesOpened once. They come by doors: the
+// default socket, and one for each listener. Who they are comes from the door and the kernel.
+// Anything malformed closes the connection with one log line; nothing that a client sends reaches
+// further than this file and its log lines.
 //
 //   accept --> [new] --Hello--> [waiting for the snapshot] --> [welcome] --OpenSession--> [welcome]
 //                |                                                |
@@ -31,6 +32,7 @@
 #include "broker/resources/hub.h"
 #include "broker/session_opener.h"
 #include "broker/slots.h"
+#include "broker/tenants/tenant_finder.h"
 #include "proto/broker_messages.h"
 
 namespace sluice::broker {
@@ -47,9 +49,17 @@ class Admission {
         is_helper_(std::move(is_helper)) {}
   ~Admission();
 
-  void Listen(os::UniqueFd listener);
+  using DoorId = uint64_t;
+  // `listener` is null for the default socket.
+  DoorId Listen(os::UniqueFd socket, std::shared_ptr<const ListenerConfig> listener = nullptr);
+  // What its tenant may have from now on.
+  void Update(DoorId door, std::shared_ptr<const ListenerConfig> listener);
+  // Nobody comes by it any more. Connections that came by it open no new sessions; with
+  // `end_connections` they are closed, and their sessions end within the grace.
+  void Close(DoorId door, bool end_connections);
+  size_t ConnectionsBy(DoorId door) const;
 
-  // Closes the listening socket and every connection.
+  // Closes the listening sockets and every connection.
   void Stop();
 
   // Answers the clients that came before the snapshot was there.
@@ -60,11 +70,21 @@ class Admission {
  private:
   enum class State { kNew, kWaiting, kWelcome };
 
+  struct Door {
+    os::UniqueFd socket;
+    std::shared_ptr<const ListenerConfig> listener;
+    EventLoop::WatchId watch = 0;
+    EventLoop::TimerId pause_timer = 0;
+  };
+
   struct Connection {
     uint64_t id = 0;
+    DoorId door = 0;
     os::UniqueFd socket;
     std::shared_ptr<void> slot;  // Of the policy's, or of refused_.
     os::PeerIdentity peer;
+    Tenant tenant;
+    std::shared_ptr<const void> container;  // Whose name it keeps.
     State state = State::kNew;
     std::optional<Refusal> refusal;  // Told after its Hello; such a connection is not counted.
     std::string features;
@@ -74,10 +94,11 @@ class Admission {
     EventLoop::TimerId hello_timer = 0;
   };
 
-  void OnAcceptable();
-  void PauseAccepting();
-  void Adopt(os::UniqueFd socket);
-  std::optional<Refusal> MayConnect(const os::PeerIdentity& peer) const;
+  void OnAcceptable(DoorId id);
+  void PauseAccepting(DoorId id);
+  void Adopt(DoorId door, os::UniqueFd socket);
+  std::optional<Refusal> Judge(const Door& door, Connection* connection);
+  std::optional<Refusal> IsOurs(const os::PeerIdentity& peer) const;
   void WatchSocket(Connection* connection);
   void OnReadable(uint64_t id);
   // False: the connection is to be closed, `*why` says why.
@@ -86,7 +107,7 @@ class Admission {
   bool HandleOpenResources(Connection* connection, std::string* why);
   bool HandleHello(Connection* connection, const wire::Hello& hello, std::string* why);
   bool SendWelcomeTo(Connection* connection, std::string* why);
-  void Close(uint64_t id, const std::string& violation);
+  void CloseConnection(uint64_t id, const std::string& violation);
 
   os::ThreadChecker thread_;
   EventLoop* const loop_;
@@ -96,10 +117,9 @@ class Admission {
   ResourceHub* const resources_;
   const std::function<bool(pid_t)> is_helper_;  // Gateways, allocator, probe.
 
-  os::UniqueFd listener_;
-  EventLoop::WatchId listener_watch_ = 0;
-  EventLoop::TimerId accept_timer_ = 0;
-  uint64_t next_id_ = 1;
+  TenantFinder finder_;
+  std::map<DoorId, Door> doors_;
+  uint64_t next_id_ = 1;  // Of connections, and of doors.
   Slots<uid_t> refused_;
   std::map<uint64_t, std::unique_ptr<Connection>> connections_;
   RateLimiter log_limiter_{50, 10};

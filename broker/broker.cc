@@ -63,7 +63,8 @@ Broker::Broker(Config config, ConfigLoader reload, InstanceLock lock,
       opener_(&policy_, &workers_, &probe_),
       resources_(loop_.get()),
       admission_(loop_.get(), &policy_, &workers_, &opener_, &resources_,
-                 [this](pid_t pid) { return IsHelper(pid); }) {
+                 [this](pid_t pid) { return IsHelper(pid); }),
+      listeners_(&admission_) {
   workers_.Configure(config_, launcher_.get());
   opener_.Configure(config_);
   resources_.Configure(config_.resources, launcher_->users().service(),
@@ -85,6 +86,7 @@ Broker::~Broker() {
   monitor_.reset();
   resource_server_.reset();
   gateways_.clear();
+  listeners_.Stop();
   admission_.Stop();
   probe_.Cancel();
   loop_->Unwatch(&signal_watch_);
@@ -123,6 +125,7 @@ absl::Status Broker::Start() {
   monitor_ = *std::move(monitor);
   old_places_linked_ = LinkOldPlaces(config_);
   admission_.Listen(*std::move(listener));
+  if (absl::Status opened = listeners_.Open(config_); !opened.ok()) return opened;
   StartProbe();
   WatchMemory();
   for (size_t i = 0; i < config_.network.size(); ++i) {
@@ -166,7 +169,8 @@ absl::StatusOr<os::UniqueFd> Broker::TakeOrOpenListener() {
     return std::move(inherited.fd);  // Its file belongs to the service manager.
   }
   listens_at_ = config_.socket;
-  absl::StatusOr<os::UniqueFd> listener = OpenListener(config_);
+  absl::StatusOr<os::UniqueFd> listener =
+      OpenListener({config_.socket, config_.socket_mode, config_.socket_group});
   owns_socket_file_ = listener.ok();
   if (ignored && absl::IsAlreadyExists(listener.status())) {
     return absl::AlreadyExistsError(
@@ -276,6 +280,7 @@ void Broker::Reload() {
   *launcher_ = *std::move(launcher);
   SetLogLevel(config_.log_level);
   policy_.Update(config_);
+  listeners_.Reload(config_);
   workers_.Configure(config_, launcher_.get());
   opener_.Configure(config_);
   resources_.Configure(config_.resources, launcher_->users().service(),
@@ -355,6 +360,8 @@ absl::StatusOr<BrokerStatus> Broker::GetStatus() {
     status.uptime_seconds = static_cast<uint64_t>((MonotonicMs() - started_ms_) / 1000);
     status.draining = opener_.draining();
     status.endpoints.push_back(absl::StrCat(os::kLocalScheme, listens_at_));
+    for (const ListenerInfo& listener : listeners_.List())
+      status.endpoints.push_back(absl::StrCat(os::kLocalScheme, listener.config.path));
     for (const NetworkConfig& network : config_.network) {
       status.endpoints.insert(status.endpoints.end(), network.listen.begin(), network.listen.end());
     }
@@ -397,6 +404,27 @@ absl::Status Broker::KillSession(uint64_t id, const std::string& reason) {
   if (found) return absl::OkStatus();
   return absl::NotFoundError(
       absl::StrCat("no session ", HexId(id), "; `sluicectl sessions` lists those that run"));
+}
+
+absl::StatusOr<std::vector<ListenerInfo>> Broker::ListListeners() {
+  std::vector<ListenerInfo> list;
+  if (absl::Status ran = RunOnLoop([&] { list = listeners_.List(); }); !ran.ok()) return ran;
+  return list;
+}
+
+absl::Status Broker::AddListener(ListenerConfig* listener) {
+  absl::Status added;
+  const absl::Status ran = RunOnLoop([&] {
+    added = opener_.draining() ? absl::FailedPreconditionError("the daemon is about to stop")
+                               : listeners_.Add(config_, listener);
+  });
+  return ran.ok() ? added : ran;
+}
+
+absl::Status Broker::RemoveListener(const std::string& tenant, bool end_sessions) {
+  absl::Status removed;
+  const absl::Status ran = RunOnLoop([&] { removed = listeners_.Remove(tenant, end_sessions); });
+  return ran.ok() ? removed : ran;
 }
 
 absl::StatusOr<uint64_t> Broker::Drain(int64_t timeout_ms) {

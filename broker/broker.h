@@ -41,6 +41,7 @@
 #include "broker/resources/hub.h"
 #include "broker/resources/service.h"
 #include "broker/session_opener.h"
+#include "broker/tenants/listeners.h"
 
 namespace sluice::broker {
 
@@ -60,6 +61,9 @@ class Broker final : public BrokerControl {
   absl::StatusOr<std::vector<ResourceInfo>> ListResources() override;
   Probe::Summary GetSnapshot() override;
   absl::Status KillSession(uint64_t id, const std::string& reason) override;
+  absl::StatusOr<std::vector<ListenerInfo>> ListListeners() override;
+  absl::Status AddListener(ListenerConfig* listener) override;
+  absl::Status RemoveListener(const std::string& tenant, bool end_sessions) override;
   absl::StatusOr<uint64_t> Drain(int64_t timeout_ms) override;
 
  private:
@@ -100,6 +104,7 @@ class Broker final : public BrokerControl {
   SessionOpener opener_;
   ResourceHub resources_;
   Admission admission_;
+  Listeners listeners_;
   std::vector<std::unique_ptr<GatewayLink>> gateways_;
   std::unique_ptr<ResourceServer> resource_server_;
   std::unique_ptr<AdminServer> admin_;

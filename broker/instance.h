@@ -53,7 +53,19 @@ absl::Status RemoveStaleSocket(const std::string& path);
 // Of a listener that is gone.
 void RemoveSocketFile(const std::string& path);
 
-// The listening socket as the configuration wants it, mode and group included.
-absl::StatusOr<os::UniqueFd> OpenListener(const Config& config);
+// A listening socket, mode and group included.
+struct ListenerPlace {
+  std::string path;
+  mode_t mode = 0;
+  std::string group;  // "" = leave.
+};
+absl::StatusOr<os::UniqueFd> OpenListener(const ListenerPlace& place);
+
+// The folder of a listener's socket, for that socket alone: made if it is missing, and the one that
+// all of them lie in by default. Refused if anybody else could put something there, there or in a
+// folder above, or if something else is in it.
+absl::Status MakeListenerFolder(const std::string& socket);
+// If it is empty.
+void RemoveListenerFolder(const std::string& socket);
 
 }  // namespace sluice::broker

@@ -33,11 +33,11 @@ std::string CommonFeatures(const std::string& peer_features) {
   return absl::StrJoin(common, ",");
 }
 
-absl::Status SessionOpener::SendWelcome(int socket, const std::string& features) const {
+absl::Status SessionOpener::SendWelcome(int socket, const std::string& features,
+                                        const Account& account) const {
   thread_.Assert();
   auto welcome = wire::MakeMessage<wire::Welcome>();
-  welcome.session_limit = static_cast<uint32_t>(
-      std::min<uint64_t>(limits_.max_sessions_per_user, limits_.max_sessions));
+  welcome.session_limit = static_cast<uint32_t>(policy_->SessionLimitOf(account));
   welcome.snapshot_size = probe_->size();
   wire::SetString(welcome.message, probe_->size() == 0 ? probe_->problem() : "");
   std::string common = CommonFeatures(features);
@@ -73,10 +73,11 @@ absl::Status SessionOpener::SendSession(int socket, uint64_t request_id,
     return SendSessionRefusal(socket, request_id,
                               {ESHUTDOWN, "the daemon is about to stop and takes no new sessions"});
   }
-  if (const std::optional<Refusal> refusal = policy_->MayOpenSession(request.identity)) {
+  if (const std::optional<Refusal> refusal = policy_->MayOpenSession(request.tenant.account)) {
     if (log_limiter_.Allow(MonotonicMs())) {
       Log(LogLevel::kWarning, "broker", "session refused",
-          {{"identity", request.identity.name},
+          {{"identity", request.tenant.user},
+           {"account", request.tenant.account.name},
            {"reason", refusal->message},
            {"suppressed", log_limiter_.TakeSuppressed()}});
     }
@@ -86,7 +87,7 @@ absl::Status SessionOpener::SendSession(int socket, uint64_t request_id,
   if (!session.ok()) {
     if (log_limiter_.Allow(MonotonicMs())) {
       Log(LogLevel::kError, "broker", "cannot start a worker",
-          {{"identity", request.identity.name},
+          {{"identity", request.tenant.user},
            {"reason", session.status().ToString()},
            {"suppressed", log_limiter_.TakeSuppressed()}});
     }
@@ -97,7 +98,7 @@ absl::Status SessionOpener::SendSession(int socket, uint64_t request_id,
   auto answer = wire::MakeMessage<wire::SessionOpened>();
   answer.request_id = request_id;
   answer.session_id = session->id;
-  answer.max_memory_bytes = limits_.memory_bytes;
+  answer.max_memory_bytes = MemoryLimit(limits_, request.tenant.account);
   answer.max_objects = limits_.objects;
   answer.max_in_flight_commands = limits_.in_flight_commands;
   answer.max_program_bytes = limits_.program_bytes;

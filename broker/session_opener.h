@@ -38,7 +38,7 @@ class SessionOpener {
   int snapshot_number() const { return probe_->results(); }
 
   // An error means that the peer cannot be reached: its connection is to be closed.
-  absl::Status SendWelcome(int socket, const std::string& features) const;
+  absl::Status SendWelcome(int socket, const std::string& features, const Account& account) const;
   absl::Status SendSession(int socket, uint64_t request_id, const SessionRequest& request);
 
   static absl::Status SendWelcomeRefusal(int socket, const Refusal& refusal);

@@ -63,6 +63,10 @@ std::string MonitorNameBeside(const std::string& admin_name) {
                       "-monitor.sock");
 }
 
+std::string TenantNameOf(const std::string& client_name, const std::string& tenant) {
+  return absl::StrCat(BaseOf(client_name), "-tenants/", tenant, "/broker.sock");
+}
+
 std::string StateFolderOf(const std::string& client_name) {
   return BaseOf(client_name) + (HasClientsFolder(client_name) ? "" : "-state");
 }

@@ -20,6 +20,10 @@ std::string MonitorNameBeside(const std::string& admin_name) {
   return absl::StrCat(absl::StripSuffix(admin_name, "-admin"), "-monitor");
 }
 
+std::string TenantNameOf(const std::string& client_name, const std::string& tenant) {
+  return absl::StrCat(client_name, "-", tenant);
+}
+
 std::string StateFolderOf(const std::string&) { return ""; }
 
 std::string StateFileOf(const std::string&, const std::string&) { return ""; }

@@ -228,6 +228,7 @@ run_resources() {
   step guides 300 /usr/bin/python3 -B "$root/tests/system/guides.py"
   step waits 300 /usr/bin/python3 -B "$root/tests/system/waits.py"
   step turns 300 /usr/bin/python3 -B "$root/tests/system/turns.py"
+  step tenants 300 /usr/bin/python3 -B "$root/tests/system/tenants.py"
   step compatibility 900 /usr/bin/python3 -B "$root/tests/compatibility/run.py" --quick
   # The installed service under a systemd of its own, in this machine's kernel.
   step systemd 900 /usr/bin/python3 -B "$root/tests/vm/run.py" --namespaces --short

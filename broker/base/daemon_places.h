@@ -9,6 +9,8 @@
 //   DIR/broker.sock            DIR-admin/...                    DIR-state/
 //   \\.\pipe\NAME (Windows)    NAME-admin, NAME-monitor         none: pipes lie in no folder
 //
+// Tenants' listeners have X-tenants/TENANT/broker.sock, DIR-tenants/TENANT/... and NAME-TENANT.
+//
 // Places of old: until version 0.1.0 all was in one folder, X. Those are served up to
 // kOldPlacesEnd. Thread-safe.
 #pragma once
@@ -26,6 +28,9 @@ std::string AdminNameOf(const std::string& client_name);
 std::string MonitorNameOf(const std::string& client_name);
 // Of the monitor socket that belongs to an admin socket with a name of its own.
 std::string MonitorNameBeside(const std::string& admin_name);
+
+// Of the listener of a tenant, unless it has a name of its own.
+std::string TenantNameOf(const std::string& client_name, const std::string& tenant);
 
 // The group that may open the monitor socket of root's daemon unless its configuration names one.
 inline constexpr char kMonitorGroup[] = "sluice-monitor";

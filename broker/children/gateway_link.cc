@@ -270,7 +270,7 @@ bool GatewayLink::HandleMessage(const void* packet, size_t size) {
   }
   SessionRequest request;
   request.owner = owner_;
-  request.identity = Identity::ForNetworkPeer(open.peer);
+  request.tenant = Tenant::ForNetworkPeer(open.peer);
   request.process_name = open.process_name;
   request.flags = open.flags;
   return opener_->SendSession(control_.get(), open.request_id, request).ok();
@@ -286,7 +286,7 @@ void GatewayLink::SnapshotReady() {
 absl::Status GatewayLink::TellSnapshot() {
   if (opener_->snapshot_number() == told_snapshot_) return absl::OkStatus();
   told_snapshot_ = opener_->snapshot_number();
-  return opener_->SendWelcome(control_.get(), features_);
+  return opener_->SendWelcome(control_.get(), features_, Account());
 }
 
 }  // namespace sluice::broker

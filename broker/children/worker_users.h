@@ -7,7 +7,8 @@
 //
 // These ids stand in no passwd. They come from kFirstTenantUid on, which distributions leave alone
 // (systemd's UIDS-GIDS.md: 1879048192 to 2147483647 is unused). An identity keeps its id, whatever
-// restarts: its cache directory belongs to it, and is the record.
+// restarts: its cache directory belongs to it, and is the record. Of a container, whose name lasts
+// as long as its broker (tenants/tenant_finder.h), the next broker removes it.
 //
 // Whoever can invent names (a gateway that has been taken over, who has many local ids) must not
 // fill the disk with them: of a kind, kMostIdentities are remembered, and of more those forgotten
@@ -75,6 +76,9 @@ class WorkerUsers {
   bool own_uids_ = false;  // One for each identity.
   std::optional<os::UserIdentity> service_;
   std::string cache_root_;
+  // Where that is empty: of containers and listeners' tenants, which must not share a user's own.
+  std::string domain_root_;
+  bool read_record_ = false;              // Once.
   std::map<std::string, Known> tenants_;  // By cache directory.
   uid_t highest_ = kFirstTenantUid;       // Of all that were given out; the first is the services'.
   // When the record was changed last, and how many directories it has, by what we know.

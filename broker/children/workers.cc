@@ -43,10 +43,16 @@ uint64_t Workers::NewId() const {
   return id;
 }
 
-std::vector<std::string> Workers::Arguments(uint64_t id, uint32_t flags) const {
-  const bool sync = sync_ || (flags & wire::kOpenSessionSync) != 0;
+uint64_t MemoryLimit(const LimitsConfig& limits, const Account& account) {
+  const uint64_t own = account.limits.memory_bytes;
+  if (own == 0 || limits.memory_bytes == 0) return std::max(own, limits.memory_bytes);
+  return std::min(own, limits.memory_bytes);
+}
+
+std::vector<std::string> Workers::Arguments(uint64_t id, const SessionRequest& request) const {
+  const bool sync = sync_ || (request.flags & wire::kOpenSessionSync) != 0;
   return {absl::StrCat("--session-id=", HexId(id)),
-          absl::StrCat("--limit-memory=", limits_.memory_bytes),
+          absl::StrCat("--limit-memory=", MemoryLimit(limits_, request.tenant.account)),
           absl::StrCat("--limit-objects=", limits_.objects),
           absl::StrCat("--limit-in-flight=", limits_.in_flight_commands),
           absl::StrCat("--limit-program-bytes=", limits_.program_bytes),
@@ -57,17 +63,17 @@ std::vector<std::string> Workers::Arguments(uint64_t id, uint32_t flags) const {
 absl::StatusOr<os::ChildProcess> Workers::Launch(const Session& session,
                                                  const SessionRequest& request, int channel,
                                                  int control, int output) {
-  std::vector<std::string> arguments = Arguments(session.id, request.flags);
+  std::vector<std::string> arguments = Arguments(session.id, request);
   std::vector<std::pair<int, int>> descriptors = {{channel, kWorkerHandleChannelFd},
                                                   {control, kWorkerControlFd}};
-  const TurnGiver::Pages pages = turns_.Add(session.id);
+  const TurnGiver::Pages pages = turns_.Add(session.id, request.tenant.account);
   if (pages.orders.valid()) {
     arguments.push_back(absl::StrCat("--turns=", turns_everywhere_ ? "on" : "auto"));
     descriptors.emplace_back(pages.orders.get(), kWorkerTurnOrdersFd);
     descriptors.emplace_back(pages.words.get(), kWorkerTurnWordsFd);
   }
   absl::StatusOr<os::ChildProcess> worker = launcher_->Launch(
-      std::move(arguments), std::move(descriptors), request.identity.name, output);
+      std::move(arguments), std::move(descriptors), request.tenant.domain.name, output);
   if (!worker.ok()) turns_.Remove(session.id);
   return worker;
 }
@@ -84,7 +90,6 @@ absl::StatusOr<OpenedSession> Workers::Open(const SessionRequest& request) {
   auto session = std::make_unique<Session>(loop_);
   session->id = NewId();
   session->owner = request.owner;
-  session->identity = request.identity;
   session->control = std::move(control->first);
   absl::StatusOr<os::UniqueFd> output = session->output.Open({"session", HexId(session->id)});
   if (!output.ok()) return output.status();
@@ -99,7 +104,7 @@ absl::StatusOr<OpenedSession> Workers::Open(const SessionRequest& request) {
   session->control_watch = loop_->Watch(session->control.get(), [this, id] { OnControl(id); });
   SessionInfo info;
   info.id = id;
-  info.identity = request.identity;
+  info.tenant = request.tenant;
   info.process_name = request.process_name;
   info.client_pid = request.client_pid;
   info.worker_pid = session->worker.pid();
@@ -107,12 +112,14 @@ absl::StatusOr<OpenedSession> Workers::Open(const SessionRequest& request) {
   if (MayLog()) {
     Log(LogLevel::kInfo, "broker", "session opened",
         {{"session", HexId(id)},
-         {"identity", request.identity.name},
+         {"identity", request.tenant.user},
+         {"account", request.tenant.account.name},
+         {"domain", request.tenant.domain.name},
          {"process", request.process_name},
          {"client_pid", request.client_pid},
          {"worker_pid", info.worker_pid}});
   }
-  session->slot = policy_->SessionOpened(session->identity);
+  session->slot = policy_->SessionOpened(request.tenant.account);
   sessions_[id] = std::move(session);
   {
     absl::MutexLock lock(&mutex_);

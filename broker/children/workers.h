@@ -35,13 +35,14 @@
 #include "broker/os/thread_checker.h"
 #include "broker/os/types.h"
 #include "broker/scheduling/turn_giver.h"
+#include "broker/tenants/tenant.h"
 #include "proto/broker_messages.h"
 
 namespace sluice::broker {
 
 struct SessionRequest {
   uint64_t owner = 0;  // The connection that asked; EndOwnedBy ends what is left when it is gone.
-  Identity identity;
+  Tenant tenant;
   std::string process_name;  // As the client says it.
   pid_t client_pid = -1;     // For the list only; -1 for a network client.
   uint32_t flags = 0;        // Of OpenSession, checked.
@@ -55,7 +56,7 @@ struct OpenedSession {
 // What an operator sees of a session.
 struct SessionInfo {
   uint64_t id = 0;
-  Identity identity;
+  Tenant tenant;
   std::string process_name;
   pid_t client_pid = -1;
   pid_t worker_pid = -1;
@@ -74,6 +75,9 @@ struct SessionInfo {
   std::string device_name;
   TurnGiver::Told turns;
 };
+
+// Of one session, in bytes; 0: none. The smaller of everybody's and the account's own.
+uint64_t MemoryLimit(const LimitsConfig& limits, const Account& account);
 
 class Workers {
  public:
@@ -112,7 +116,6 @@ class Workers {
 
     uint64_t id = 0;
     uint64_t owner = 0;
-    Identity identity;
     os::ChildProcess worker;
     ChildWatch exit_watch;
     ChildOutput output;
@@ -124,7 +127,7 @@ class Workers {
     RateLimiter notices{10, 1};
   };
 
-  std::vector<std::string> Arguments(uint64_t id, uint32_t flags) const;
+  std::vector<std::string> Arguments(uint64_t id, const SessionRequest& request) const;
   bool MayLog();  // One more line about a session.
   void EndAfterGrace(Session* session, const std::string& reason);
   uint64_t NewId() const;

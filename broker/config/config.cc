@@ -18,6 +18,7 @@
 #include "broker/base/host_port.h"
 #include "broker/config/config_keys.h"
 #include "broker/config/config_reader.h"
+#include "broker/config/listener_config.h"
 #include "broker/config/sandbox_layers.h"
 #include "broker/os/file.h"
 #include "broker/os/local_socket.h"
@@ -37,16 +38,6 @@ constexpr uint64_t kLeastWorkerMemory = 64 << 20;
 // With less no gateway comes as far as to its port.
 constexpr uint64_t kLeastGatewayMemory = 256 << 20;
 
-bool ParseMode(const std::string& text, mode_t* mode) {
-  unsigned value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 8);
-  if (error != std::errc() || end != text.data() + text.size() || value == 0 || value > 0777) {
-    return false;
-  }
-  *mode = value;
-  return true;
-}
-
 // fnmatch takes a bracket without its end for a character of the name, which nobody means.
 std::string WildcardProblem(const std::string& pattern) {
   if (pattern.empty()) return "which matches no device; \"*\" matches all";
@@ -59,12 +50,6 @@ std::string WildcardProblem(const std::string& pattern) {
     open = pattern.find('[', close);
   }
   return "";
-}
-
-std::string UserProblem(const std::string& user) {
-  if (os::ParseUser(user).has_value() || os::LookUpUser(user).ok()) return "";
-  return "which is no user of this machine: neither a name of one nor its number (on Windows its "
-         "SID); groups are not taken";
 }
 
 // `taken`: the names before it.
@@ -216,6 +201,40 @@ void ReadScheduling(SectionReader section, TurnsConfig* turns) {
   section.Integer("turn_us", 500, 10'000, &turns->turn_us);
   section.Integer("turn_grace_us", 20, 1000, &turns->grace_us);
   section.Finish();
+}
+
+// With null, only says which keys there are.
+ListenerConfig ReadListener(const toml::table* table, ConfigErrors* errors) {
+  ListenerConfig listener;
+  SectionReader section(table, "[[listener]]", errors);
+  const size_t errors_before = errors->count();
+  section.Parsed("tenant", std::string(CheckTenantName("").message()),
+                 [&](const std::string& text) {
+                   listener.tenant = text;
+                   return CheckTenantName(text).ok();
+                 });
+  section.Parsed("path", std::string(os::CheckLocalName("").message()),
+                 [&](const std::string& text) {
+                   listener.path = text;
+                   return os::CheckLocalName(text).ok();
+                 });
+  section.Parsed("mode", "an octal file mode in quotes, such as \"0660\"",
+                 [&](const std::string& text) { return ParseMode(text, &listener.mode); });
+  section.String("group", &listener.group);
+  section.StringOrList("users", &UserProblem, &listener.users);
+  int64_t share = listener.share;
+  section.Integer("share", 1, kMostShare, &share);
+  listener.share = static_cast<uint32_t>(share);
+  section.Count("max_sessions", 0, &listener.limits.max_sessions);
+  section.Count("max_connections", 0, &listener.limits.max_connections);
+  section.Bytes("memory_bytes_per_session", &listener.limits.memory_bytes);
+  section.Finish();
+  if (table == nullptr) return listener;
+  listener.where = errors->Place(table->source());
+  listener.where.resize(listener.where.rfind(':'));
+  if (listener.tenant.empty() && errors->count() == errors_before)
+    errors->Add(table->source(), "[[listener]] needs key \"tenant\", such as tenant = \"lab\"");
+  return listener;
 }
 
 // With null, only says which keys there are.
@@ -410,6 +429,10 @@ absl::StatusOr<Config> ParseConfig(const std::string& text, const std::string& f
     config.network.push_back(ReadNetwork(table, &errors));
   }
   if (config.network.empty()) ReadNetwork(nullptr, &errors);
+  for (const toml::table* table : root.TableArray("listener")) {
+    config.listeners.push_back(ReadListener(table, &errors));
+  }
+  if (config.listeners.empty()) ReadListener(nullptr, &errors);
   root.Finish();
   if (errors.count() != 0) return absl::InvalidArgumentError(errors.Text());
   return config;
@@ -449,6 +472,11 @@ absl::Status CheckConfig(const Config& config, bool serves_old_places) {
   if (problems.empty() && IsInClientsReach(config.monitor_socket, config.socket))
     problems.push_back(MonitorInReachProblem(config));
   if (problems.empty() && !serves_old_places) problems = OldPlaces(config);
+  std::vector<ListenerConfig> before;
+  for (const ListenerConfig& listener : config.listeners) {
+    if (socket.ok()) add(CheckListener(listener, config, before));
+    before.push_back(listener);
+  }
   std::set<std::string> addresses;
   for (const NetworkConfig& network : config.network) {
     add(CheckNetwork(network));
@@ -541,6 +569,8 @@ void ApplyDefaults(Config* config) {
                                  ? MonitorNameOf(config->socket)
                                  : MonitorNameBeside(config->admin_socket);
   }
+  for (ListenerConfig& listener : config->listeners)
+    ApplyListenerDefaults(config->socket, &listener);
   if (config->socket_mode == 0) config->socket_mode = os::IsPrivileged() ? 0666 : 0600;
   NameApart(&config->network);
 }

@@ -19,6 +19,7 @@
 #include "absl/status/statusor.h"
 #include "broker/base/daemon_places.h"
 #include "broker/base/log.h"
+#include "broker/config/listener_config.h"
 #include "broker/os/process.h"
 #include "broker/os/sandbox.h"
 #include "broker/os/types.h"
@@ -51,7 +52,7 @@ inline constexpr int64_t kMaxDrainTimeoutMs = 24LL * 3600 * 1000;
 // Per session unless it says otherwise; 0 = no limit.
 struct LimitsConfig {
   uint64_t max_sessions = 256;          // Of the daemon.
-  uint64_t max_sessions_per_user = 64;  // Of one uid, or of one network identity.
+  uint64_t max_sessions_per_user = 64;  // Of one account (tenants/tenant.h).
   uint64_t max_network_sessions = 128;  // Of all gateways together.
   uint64_t max_connections = 2048;
   uint64_t max_connections_per_user = 512;
@@ -121,6 +122,7 @@ struct Config {
   TurnsConfig turns;
   std::vector<std::string> device_patterns;  // Shell wildcards over device names; empty = all.
   std::vector<NetworkConfig> network;
+  std::vector<ListenerConfig> listeners;  // Beside the default socket.
 };
 
 // Reads and checks. All errors of a file are in the one message, a line each.

@@ -11,78 +11,95 @@
 #include "broker/os/process.h"
 
 namespace sluice::broker {
-Identity Identity::ForUid(uid_t uid) { return {os::UserName(uid), false}; }
+namespace {
 
-Identity Identity::ForNetworkPeer(const std::string& peer) {
-  return {absl::StrCat("net:", peer), true};
+// The account's own limit, which the operator gave it by name, or everybody's.
+uint64_t LimitOf(uint64_t own, uint64_t of_user) { return own != 0 ? own : of_user; }
+
+const char* KeyOf(uint64_t own, const char* of_listener, const char* of_user) {
+  return own != 0 ? of_listener : of_user;
 }
+
+}  // namespace
 
 void Policy::Update(const Config& config) {
   thread_.Assert();
   limits_ = config.limits;
   everyone_ = config.access_users.empty();
-  allowed_uids_.clear();
-  for (const std::string& user : config.access_users) {
-    if (const std::optional<uid_t> uid = os::ParseUser(user)) {
-      allowed_uids_.insert(*uid);
-    } else if (const auto identity = os::LookUpUser(user); identity.ok()) {
-      allowed_uids_.insert(identity->uid);
-    }
-  }
+  allowed_uids_ = UidsOf(config.access_users);
 }
 
-std::optional<Refusal> Policy::MayConnect(uid_t uid) const {
+std::optional<Refusal> Policy::MayEnter(const Caller& caller) const {
+  // Its sessions would be a tenant's of their own, with limits and workers of their own, and so on
+  // without end.
+  if (IsTenantUid(caller.uid)) {
+    return Refusal{EACCES,
+                   absl::StrCat(os::UserName(caller.uid), " is a user that the daemon keeps for ",
+                                "its workers: a worker (a kernel in it) is nobody's client")};
+  }
+  const bool everyone = caller.listener != nullptr ? caller.listener->users.empty() : everyone_;
+  const std::set<uid_t>& allowed =
+      caller.listener != nullptr ? caller.listener->uids : allowed_uids_;
+  // A container's user is let in with whoever made it.
+  if (everyone || allowed.contains(caller.uid) || allowed.contains(caller.owner))
+    return std::nullopt;
+  const std::string where =
+      caller.listener != nullptr
+          ? absl::StrCat("of the listener of tenant \"", caller.listener->tenant, "\"")
+          : "of [access]";
+  return Refusal{EACCES, absl::StrCat(os::UserName(caller.uid), " is not in \"users\" ", where,
+                                      " in the daemon's configuration")};
+}
+
+std::optional<Refusal> Policy::MayConnect(const Caller& caller, const Account& account) const {
   thread_.Assert();
-  // Its sessions would be an identity's of their own, with limits and workers of their own, and so
-  // on without end.
-  if (IsTenantUid(uid)) {
-    return Refusal{EACCES,
-                   absl::StrCat(os::UserName(uid), " is a user that the daemon keeps for its ",
-                                "workers: a worker (a kernel in it) is nobody's client")};
-  }
-  if (!everyone_ && !allowed_uids_.contains(uid)) {
-    return Refusal{EACCES,
-                   absl::StrCat(os::UserName(uid), " is not in \"users\" of [access] in the ",
-                                "daemon's configuration")};
-  }
+  if (std::optional<Refusal> refusal = MayEnter(caller)) return refusal;
   if (connections_.total() >= limits_.max_connections) {
     return Refusal{EBUSY, absl::StrCat("the daemon has its limit of ", limits_.max_connections,
                                        " connections (max_connections)")};
   }
-  if (connections_.CountOf(uid) >= limits_.max_connections_per_user) {
-    return Refusal{EBUSY, absl::StrCat(os::UserName(uid), " has the limit of ",
-                                       limits_.max_connections_per_user,
-                                       " connections (max_connections_per_user)")};
-  }
-  return std::nullopt;
+  const uint64_t own = account.limits.max_connections;
+  const uint64_t limit = LimitOf(own, limits_.max_connections_per_user);
+  if (connections_.CountOf(account.name) < limit) return std::nullopt;
+  return Refusal{
+      EBUSY,
+      absl::StrCat(account.name, " has the limit of ", limit, " connections (",
+                   KeyOf(own, "max_connections of its listener", "max_connections_per_user"), ")")};
 }
 
-std::optional<Refusal> Policy::MayOpenSession(const Identity& identity) const {
+uint64_t Policy::SessionLimitOf(const Account& account) const {
+  return std::min(LimitOf(account.limits.max_sessions, limits_.max_sessions_per_user),
+                  limits_.max_sessions);
+}
+
+std::optional<Refusal> Policy::MayOpenSession(const Account& account) const {
   thread_.Assert();
   if (sessions_.total() >= limits_.max_sessions) {
     return Refusal{EMFILE, absl::StrCat("the daemon has its limit of ", limits_.max_sessions,
                                         " sessions (max_sessions)")};
   }
-  if (identity.network && network_sessions_.total() >= limits_.max_network_sessions) {
+  if (account.network && network_sessions_.total() >= limits_.max_network_sessions) {
     return Refusal{EMFILE,
                    absl::StrCat("the daemon has its limit of ", limits_.max_network_sessions,
                                 " network sessions (max_network_sessions)")};
   }
-  if (sessions_.CountOf(identity.name) >= limits_.max_sessions_per_user) {
-    return Refusal{EMFILE,
-                   absl::StrCat(identity.name, " has the limit of ", limits_.max_sessions_per_user,
-                                " sessions (max_sessions_per_user)")};
-  }
-  return std::nullopt;
+  const uint64_t own = account.limits.max_sessions;
+  const uint64_t limit = LimitOf(own, limits_.max_sessions_per_user);
+  if (sessions_.CountOf(account.name) < limit) return std::nullopt;
+  return Refusal{
+      EMFILE, absl::StrCat(account.name, " has the limit of ", limit, " sessions (",
+                           KeyOf(own, "max_sessions of its tenant", "max_sessions_per_user"), ")")};
 }
 
-std::shared_ptr<void> Policy::ConnectionOpened(uid_t uid) { return connections_.Take(uid); }
+std::shared_ptr<void> Policy::ConnectionOpened(const Account& account) {
+  return connections_.Take(account.name);
+}
 
-std::shared_ptr<void> Policy::SessionOpened(const Identity& identity) {
-  std::shared_ptr<void> slot = sessions_.Take(identity.name);
-  if (!identity.network) return slot;
+std::shared_ptr<void> Policy::SessionOpened(const Account& account) {
+  std::shared_ptr<void> slot = sessions_.Take(account.name);
+  if (!account.network) return slot;
   return std::make_shared<std::pair<std::shared_ptr<void>, std::shared_ptr<void>>>(
-      std::move(slot), network_sessions_.Take(identity.name));
+      std::move(slot), network_sessions_.Take(account.name));
 }
 
 bool RateLimiter::Allow(int64_t now_ms) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who may connect, and who may have how many sessions. Identities come from the kernel (a uid) or
-// from the gateway's authentication of a network client, never from a client's message. What is
-// counted here is held by the broker itself: a worker cannot talk its way past it.
+// Who may connect, and who may have how many sessions. Accounts (tenants/tenant.h) come from the
+// kernel or from the gateway's authentication of a network client, never from a client's message.
+// What is counted here is held by the broker itself: a worker cannot talk its way past it.
 //
 // Owner: the Broker. Loop thread only.
 #pragma once
@@ -17,21 +17,20 @@
 #include "broker/os/thread_checker.h"
 #include "broker/os/types.h"
 #include "broker/slots.h"
+#include "broker/tenants/tenant.h"
 
 namespace sluice::broker {
-
-// Whom limits are counted for.
-struct Identity {
-  std::string name;  // "uid:1000", "net:CN=alice".
-  bool network = false;
-
-  static Identity ForUid(uid_t uid);
-  static Identity ForNetworkPeer(const std::string& peer);
-};
 
 struct Refusal {
   int status;           // An errno value, for Welcome and SessionOpened.
   std::string message;  // For the person at the client.
+};
+
+// A local client, before it may do anything.
+struct Caller {
+  uid_t uid = static_cast<uid_t>(-1);
+  uid_t owner = static_cast<uid_t>(-1);      // Who answers for it (PeerContainer::owner).
+  const ListenerConfig* listener = nullptr;  // Null: the default socket.
 };
 
 class Policy {
@@ -42,20 +41,24 @@ class Policy {
   void Update(const Config& config);
 
   // Nothing if it is allowed.
-  std::optional<Refusal> MayConnect(uid_t uid) const;
-  std::optional<Refusal> MayOpenSession(const Identity& identity) const;
+  std::optional<Refusal> MayConnect(const Caller& caller, const Account& account) const;
+  std::optional<Refusal> MayOpenSession(const Account& account) const;
+  // How many sessions an account may have at once.
+  uint64_t SessionLimitOf(const Account& account) const;
 
   // It counts as long as the slot is held.
-  [[nodiscard]] std::shared_ptr<void> ConnectionOpened(uid_t uid);
-  [[nodiscard]] std::shared_ptr<void> SessionOpened(const Identity& identity);
+  [[nodiscard]] std::shared_ptr<void> ConnectionOpened(const Account& account);
+  [[nodiscard]] std::shared_ptr<void> SessionOpened(const Account& account);
 
  private:
+  std::optional<Refusal> MayEnter(const Caller& caller) const;
+
   os::ThreadChecker thread_;
   LimitsConfig limits_;
   bool everyone_ = true;
   std::set<uid_t> allowed_uids_;
-  Slots<uid_t> connections_;
-  Slots<std::string> sessions_;
+  Slots<std::string> connections_;       // By account.
+  Slots<std::string> sessions_;          // By account.
   Slots<std::string> network_sessions_;  // Of those.
 };
 

@@ -140,11 +140,11 @@ std::optional<Refusal> ResourceHub::MayConnect(const ResourceClient& client) con
       return Refusal{EALREADY, "this connection to the daemon has its resource connection"};
     }
   }
-  if (slots_.CountOf(client.uid) < config_.max_connections_per_user) return std::nullopt;
-  return Refusal{EBUSY, absl::StrCat(os::UserName(client.uid), " has the limit of ",
-                                     config_.max_connections_per_user,
-                                     " resource connections (max_connections_per_user in "
-                                     "[resources])")};
+  if (slots_.CountOf(client.account) < config_.max_connections_per_user) return std::nullopt;
+  return Refusal{
+      EBUSY, absl::StrCat(client.account, " has the limit of ", config_.max_connections_per_user,
+                          " resource connections (max_connections_per_user in "
+                          "[resources])")};
 }
 
 absl::Status ResourceHub::SendConnection(int socket, const ResourceClient& client) {
@@ -178,9 +178,8 @@ absl::StatusOr<std::pair<os::UniqueFd, os::UniqueFd>> ResourceHub::Connect(
   const uint64_t id = next_id_++;
   connection->id = id;
   connection->client = client;
-  connection->identity = Identity::ForUid(client.uid).name;
   connection->channel = std::move(channel.first);
-  connection->slot = slots_.Take(client.uid);
+  connection->slot = slots_.Take(client.account);
   ASSIGN_OR_RETURN(ResourceStreams::Ends stream, streams_->Open(id));
   connection->transport = std::move(stream.ours);
   connection->transport_watch =
@@ -293,7 +292,7 @@ void ResourceHub::Create(uint64_t connection, CreateParameters parameters, Creat
   }
   if (parameters.backing == wire::ResourceBacking::kAny)
     parameters.backing = wire::ResourceBacking::kMemfd;
-  const std::string identity = connections_[connection]->identity;
+  const std::string identity = connections_[connection]->client.account;
   const uint64_t size = parameters.shape.size_bytes;
   if (checked.ok()) checked = registry_.Reserve(identity, size);
   if (!checked.ok()) return done(checked);
@@ -387,9 +386,9 @@ absl::StatusOr<CreatedResource> ResourceHub::FinishImport(Connection* connection
   }
   memory.brought_bytes = (size + kPageBytes - 1) / kPageBytes * kPageBytes;
   memory.fds.push_back(*std::move(fd));
-  RETURN_IF_ERROR(registry_.Reserve(connection->identity, memory.brought_bytes));
+  RETURN_IF_ERROR(registry_.Reserve(connection->client.account, memory.brought_bytes));
   parameters.backing = wire::ResourceBacking::kImported;
-  return Keep(connection->id, connection->identity, std::move(parameters), std::move(memory));
+  return Keep(connection->id, connection->client.account, std::move(parameters), std::move(memory));
 }
 
 absl::StatusOr<uint32_t> ResourceHub::Export(uint64_t connection, const std::string& capability,

@@ -39,8 +39,9 @@ namespace sluice::broker {
 
 // Who asks for a connection.
 struct ResourceClient {
-  uint64_t owner = 0;  // The broker connection; EndOwnedBy ends what it has.
-  uid_t uid = 0;       // From the kernel.
+  uint64_t owner = 0;   // The broker connection; EndOwnedBy ends what it has.
+  uid_t uid = 0;        // From the kernel.
+  std::string account;  // Whom limits are counted for.
   std::string process_name;
 };
 
@@ -112,7 +113,6 @@ class ResourceHub {
   struct Connection {
     uint64_t id = 0;
     ResourceClient client;
-    std::string identity;
     os::UniqueFd transport;  // To hang up, and to see the other side do so.
     os::UniqueFd channel;
     std::shared_ptr<void> slot;
@@ -149,7 +149,7 @@ class ResourceHub {
   bool draining_ = false;
   uint64_t next_id_ = 1;
   std::map<uint64_t, std::unique_ptr<Connection>> connections_;
-  Slots<uid_t> slots_;  // Of connections until they are quite closed.
+  Slots<std::string> slots_;  // By account, of connections until they are quite closed.
   EventLoop::TimerId timer_ = 0;
   int64_t timer_due_ms_ = 0;
   RateLimiter log_limiter_{20, 2};

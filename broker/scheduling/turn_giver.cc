@@ -64,10 +64,11 @@ absl::StatusOr<TurnGiver::Pages> TurnGiver::MakePages(Worker* worker) {
   return pages;
 }
 
-TurnGiver::Pages TurnGiver::Add(uint64_t id) {
+TurnGiver::Pages TurnGiver::Add(uint64_t id, const Account& account) {
   absl::MutexLock lock(&mutex_);
   if (config_.mode == TurnsConfig::Mode::kOff || !unavailable_.empty()) return Pages();
   Worker worker;
+  worker.payer = {account.name, account.share};
   absl::StatusOr<Pages> pages = MakePages(&worker);
   if (!pages.ok()) {
     unavailable_ = std::string(pages.status().message());
@@ -132,7 +133,7 @@ void TurnGiver::NoteAll(int64_t now) {
     }
     if (device == 0) continue;
     schedules_.try_emplace(device, SettingsOf(config_))
-        .first->second.Note(id, Read(worker.says()), now);
+        .first->second.Note(id, Read(worker.says()), now, worker.payer);
   }
 }
 

@@ -44,7 +44,7 @@ class TurnGiver {
     os::UniqueFd orders;
     os::UniqueFd words;
   };
-  Pages Add(uint64_t id) ABSL_LOCKS_EXCLUDED(mutex_);
+  Pages Add(uint64_t id, const Account& account) ABSL_LOCKS_EXCLUDED(mutex_);
   void Remove(uint64_t id) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // For operators.
@@ -59,6 +59,7 @@ class TurnGiver {
   struct Worker {
     os::SharedMapping orders;
     os::SharedMapping words;
+    TurnPayer payer;
     uint64_t device = 0;
 
     wire::TurnOrders& order() const { return *reinterpret_cast<wire::TurnOrders*>(orders.data()); }

@@ -2,32 +2,49 @@
 #include "broker/scheduling/turn_schedule.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace sluice::broker {
 
 using wire::TurnOrder;
 
 void TurnSchedule::Remove(uint64_t id) {
-  members_.erase(id);
+  const auto found = members_.find(id);
+  if (found == members_.end()) return;
+  const auto balance = balances_.find(found->second.account);
+  if (--balance->second.members == 0) balances_.erase(balance);
+  members_.erase(found);
   if (holder_ == id) holder_ = 0;
   if (last_holder_ == id) last_holder_ = 0;
 }
 
-void TurnSchedule::Note(uint64_t id, const Says& says, int64_t now) {
+void TurnSchedule::Join(uint64_t id, const TurnPayer& payer, Member* member) {
+  member->account = payer.account.empty() ? std::to_string(id) : payer.account;
+  member->share = payer.share;
+  const auto [found, is_new] = balances_.try_emplace(member->account);
+  member->balance = &found->second;
+  ++member->balance->members;
+  if (is_new) member->balance->used_ns = virtual_ns_;
+  member->used_ns = member->balance->virtual_ns;
+}
+
+void TurnSchedule::Note(uint64_t id, const Says& says, int64_t now, const TurnPayer& payer) {
   const auto [found, is_new] = members_.try_emplace(id);
   Member& member = found->second;
   if (is_new) {
+    Join(id, payer, &member);
     // With turns, the newest begins as the others: its first command waits.
     member.order = in_turns_ ? TurnOrder::kWait : TurnOrder::kFree;
     member.says = says;
-    member.used_ns = virtual_ns_;
   }
   if (says.submitted != member.says.submitted || says.running || says.waiting)
     member.active_ns = now;
   if (says.waiting && !member.says.waiting) {
     member.waits_since_ns = now;
     // Who comes late has saved up no more than a turn.
-    member.used_ns = std::max(member.used_ns, virtual_ns_ - settings_.turn_ns);
+    Balance& balance = *member.balance;
+    balance.used_ns = std::max(balance.used_ns, virtual_ns_ - settings_.turn_ns);
+    member.used_ns = std::max(member.used_ns, balance.virtual_ns - settings_.turn_ns);
   }
   if (!says.waiting && member.says.waiting) member.had.waited_ns += now - member.waits_since_ns;
   member.says = says;
@@ -56,12 +73,13 @@ int TurnSchedule::CountActive(int64_t since) const {
 
 uint64_t TurnSchedule::Next() const {
   uint64_t next = 0;
-  int64_t least = 0;
+  std::pair<int64_t, int64_t> least;
   for (const auto& [id, member] : members_) {
     if (!member.says.waiting || id == holder_) continue;
-    if (next != 0 && member.used_ns >= least) continue;
+    const std::pair<int64_t, int64_t> used = {member.balance->used_ns, member.used_ns};
+    if (next != 0 && used >= least) continue;
     next = id;
-    least = member.used_ns;
+    least = used;
   }
   return next;
 }
@@ -155,6 +173,7 @@ void TurnSchedule::EndTurn(int64_t now) {
   Member& member = members_[holder_];
   member.order = TurnOrder::kWait;
   member.used_ns += now - granted_ns_;
+  member.balance->used_ns += (now - granted_ns_) * kDefaultShare / member.share;
   last_holder_ = holder_;
   holder_ = 0;
   draining_since_ns_ = now;
@@ -178,7 +197,9 @@ void TurnSchedule::Grant(uint64_t id, int64_t now) {
   Member& member = members_[id];
   member.order = TurnOrder::kGo;
   ++member.had.turns;
-  virtual_ns_ = std::max(virtual_ns_, member.used_ns);
+  Balance& balance = *member.balance;
+  virtual_ns_ = std::max(virtual_ns_, balance.used_ns);
+  balance.virtual_ns = std::max(balance.virtual_ns, member.used_ns);
   // It need not begin at once.
   member.active_ns = now;
   holder_ = id;

@@ -10,9 +10,11 @@
 //       +-- work that does not end at its turn's end: kernels of milliseconds keep the driver's own
 //           time slices. Tried again after a while, and later each time.
 //
-// In turns, the one that waits and has had least time is next. A turn ends only if another waits:
-// when it has lasted turn_ns, or its holder has had nothing to do for grace_ns. At its end the
-// holder is told to wait; the next goes when what the holder has given the device has ended.
+// In turns, the account that waits and has had least time for its share is next, and of its workers
+// the one that has had least: sixty sessions of one account have the share of one. A turn ends only
+// if another waits: when it has lasted turn_ns, or its holder has had nothing to do for grace_ns.
+// At its end the holder is told to wait; the next goes when what the holder has given the device
+// has ended.
 //
 // A worker whose commands wait for somebody else's has nothing to do: it says so itself.
 //
@@ -21,10 +23,18 @@
 
 #include <cstdint>
 #include <map>
+#include <string>
 
+#include "broker/tenants/tenant.h"
 #include "proto/turn_page.h"
 
 namespace sluice::broker {
+
+// Whose time a worker's turns are.
+struct TurnPayer {
+  std::string account;  // "": its own.
+  uint32_t share = kDefaultShare;
+};
 
 class TurnSchedule {
  public:
@@ -58,7 +68,7 @@ class TurnSchedule {
 
   void Remove(uint64_t id);
   // Adds it if it is new.
-  void Note(uint64_t id, const Says& says, int64_t now);
+  void Note(uint64_t id, const Says& says, int64_t now, const TurnPayer& payer = {});
   // After all have been noted. Returns how long to wait before the next look.
   int64_t Decide(int64_t now);
 
@@ -73,7 +83,16 @@ class TurnSchedule {
   Had HadBy(uint64_t id) const;
 
  private:
+  // Times of an account are those of its share: with twice the share, half as long.
+  struct Balance {
+    int64_t used_ns = 0;
+    int64_t virtual_ns = 0;  // As virtual_ns_, of its members.
+    size_t members = 0;
+  };
   struct Member {
+    std::string account;
+    Balance* balance = nullptr;  // In balances_.
+    uint32_t share = kDefaultShare;
     Says says;
     int64_t active_ns = 0;  // When it last was seen to do something.
     int64_t used_ns = 0;    // Of the device's time.
@@ -82,6 +101,7 @@ class TurnSchedule {
     wire::TurnOrder order = wire::TurnOrder::kFree;
   };
 
+  void Join(uint64_t id, const TurnPayer& payer, Member* member);
   int64_t DecideWithout(int64_t now);
   int64_t DecideInTurns(int64_t now);
   int64_t DrainAll(int64_t now);
@@ -102,13 +122,14 @@ class TurnSchedule {
 
   Settings settings_;
   std::map<uint64_t, Member> members_;
+  std::map<std::string, Balance> balances_;  // By account.
   bool in_turns_ = false;
   uint64_t holder_ = 0;       // 0: nobody,
   uint64_t last_holder_ = 0;  // or it has been told to wait, since then, and may have work there.
   int64_t granted_ns_ = 0;
   int64_t draining_since_ns_ = 0;  // 0: it is not awaited.
   bool draining_all_ = false;
-  int64_t virtual_ns_ = 0;  // What they have had who have had least, as SFQ's virtual time.
+  int64_t virtual_ns_ = 0;  // What accounts have had that have had least, as SFQ's virtual time.
   int64_t entered_ns_ = 0;
   int64_t no_turns_until_ns_ = 0;
   int64_t pause_ns_ = kFirstPauseNs;

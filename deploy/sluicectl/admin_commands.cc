@@ -16,7 +16,7 @@
 #include "absl/strings/str_join.h"
 #include "broker/base/log.h"
 #include "broker/base/shown_text.h"
-#include "deploy/sluicectl/admin_channel.h"
+#include "deploy/sluicectl/admin_call.h"
 #include "deploy/sluicectl/broker_client.h"
 #include "deploy/sluicectl/endpoint.h"
 #include "deploy/sluicectl/exit_codes.h"
@@ -29,128 +29,11 @@ namespace {
 
 using Json = nlohmann::json;
 
-void Print(const std::string& text) { std::fputs(text.c_str(), stdout); }
-
-// Another process's strings may be no UTF-8; they are shown as well as can be.
-void PrintJson(const Json& json) {
-  Print(json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
-}
-
-int Fail(const CommonFlags& flags, int exit_code, const std::string& message) {
-  if (flags.json) {
-    PrintJson({{"error", message}});
-  } else {
-    std::fflush(stdout);  // In one file, what came before stays before.
-    std::fprintf(stderr, "sluicectl: %s\n", message.c_str());
-  }
-  return exit_code;
-}
-
-std::string Bytes(uint64_t count) {
-  constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  double value = static_cast<double>(count);
-  size_t unit = 0;
-  while (value >= 1024 && unit + 1 < std::size(kUnits)) {
-    value /= 1024;
-    ++unit;
-  }
-  if (unit == 0) return absl::StrCat(count, " B");
-  return absl::StrFormat("%.1f %s", value, kUnits[unit]);
-}
-
 std::string Duration(uint64_t seconds) {
   if (seconds < 60) return absl::StrCat(seconds, "s");
   if (seconds < 3600) return absl::StrCat(seconds / 60, "m", seconds % 60, "s");
   return absl::StrCat(seconds / 3600, "h", seconds / 60 % 60, "m");
 }
-
-std::string Advised(const std::string& problem, bool here) {
-  const std::string advice = AdviceWithoutDaemon(here);
-  return advice.empty() ? problem : absl::StrCat(problem, "; ", advice);
-}
-
-enum class Wants { kToLook, kToChange };
-
-// One call to the admin service, through the admin socket, or, for who may not open that and only
-// wants to look, the monitor socket; a failure is printed and becomes an exit code.
-class AdminCall {
- public:
-  AdminCall(const CommonFlags& flags, Wants wants) : flags_(flags), wants_(wants) {}
-
-  int Run(const std::function<grpc::Status(v1::Admin::Stub*, grpc::ClientContext*)>& call,
-          const std::function<void()>& print) {
-    const absl::StatusOr<std::vector<std::string>> paths =
-        ResolveAdminSockets(flags_.admin_socket, flags_.endpoint, wants_ == Wants::kToLook);
-    if (!paths.ok()) return Fail(flags_, kExitUsage, std::string(paths.status().message()));
-    std::string path;
-    const absl::StatusOr<AdminChannel> channel = Open(*paths, &path);
-    if (!channel.ok()) return Unreachable(path, channel.status());
-    const auto stub = v1::Admin::NewStub(channel->channel);
-    grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() +
-                         std::chrono::milliseconds(flags_.timeout_ms));
-    channel->Prepare(&context);
-    const grpc::Status status = channel->Check(context, call(stub.get(), &context));
-    if (status.ok()) {
-      print();
-      return kExitOk;
-    }
-    if (status.error_code() == grpc::StatusCode::NOT_FOUND) {
-      return Fail(flags_, kExitNoSession, status.error_message());
-    }
-    if (status.error_code() == grpc::StatusCode::UNAVAILABLE) {
-      return Unreachable(path, absl::UnavailableError("nobody answers"));
-    }
-    if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
-      return Unreachable(path, absl::DeadlineExceededError("no answer in time"));
-    }
-    return Fail(flags_, kExitFailed, absl::StrCat("the daemon answered: ", status.error_message()));
-  }
-
- private:
-  // The first that can be opened; else what is wrong with the first that is there, or with the
-  // first. `path`: which one it is.
-  absl::StatusOr<AdminChannel> Open(const std::vector<std::string>& paths, std::string* path) {
-    absl::Status problem;
-    for (const std::string& candidate : paths) {
-      absl::StatusOr<AdminChannel> channel = OpenAdminChannel(candidate, flags_.timeout_ms);
-      if (channel.ok()) {
-        *path = candidate;
-        return channel;
-      }
-      if (!problem.ok() && (!absl::IsNotFound(problem) || absl::IsNotFound(channel.status())))
-        continue;
-      problem = channel.status();
-      *path = candidate;
-    }
-    return problem;
-  }
-
-  int Unreachable(const std::string& path, const absl::Status& why) const {
-    std::string advice;
-    if (absl::IsPermissionDenied(why)) {
-      advice = wants_ == Wants::kToLook
-                   ? absl::StrCat("only the daemon's own user and ", MonitorsName(),
-                                  " may look; try as an administrator")
-                   : "only the daemon's own user may administer it; try as an administrator";
-    } else if (absl::IsFailedPrecondition(why)) {  // It is another program's (Windows).
-      advice = std::string(why.message());
-    } else if (absl::IsNotFound(why)) {
-      advice = Advised("is sluiced running? --endpoint or --admin-socket names another daemon",
-                       /*here=*/true);
-    } else if (absl::IsDeadlineExceeded(why)) {
-      advice = absl::StrCat(
-          "sluiced is there, but has not answered within ", flags_.timeout_ms,
-          " ms; is it stopped, or the machine busy? See its log, or give a longer --timeout-ms");
-    } else {
-      advice = Advised("nobody answers there; start sluiced", /*here=*/true);
-    }
-    return Fail(flags_, kExitNoDaemon, absl::StrCat("cannot reach ", path, ": ", advice));
-  }
-
-  const CommonFlags& flags_;
-  const Wants wants_;
-};
 
 Json ToJson(const PlatformSummary& platform, const std::string& endpoint) {
   Json devices = Json::array();
@@ -333,17 +216,21 @@ int SessionsCommand(const CommonFlags& flags) {
   const auto print = [&] {
     Json list = Json::array();
     const int identity = Width(reply.sessions(), 12, [](auto& entry) { return entry.identity(); });
+    const int tenant = Width(reply.sessions(), 12, [](auto& entry) { return entry.tenant(); });
     const int name = Width(reply.sessions(), 18, [](auto& entry) { return entry.process_name(); });
     const int turns = Width(reply.sessions(), 10, &TurnsOf);
     if (!flags.json) {
-      Print(absl::StrFormat("%-16s  %-*s %-*s %8s %8s  %-7s %10s %10s %8s  %-20s %-*s %s\n",
-                            "SESSION", identity, "IDENTITY", name, "PROCESS", "CLIENT", "WORKER",
-                            "AGE", "COMMANDS", "MEMORY", "OBJECTS", "SHARED BY", turns, "TURNS",
-                            "DEVICE"));
+      Print(absl::StrFormat("%-16s  %-*s %-*s %-*s %8s %8s  %-7s %10s %10s %8s  %-20s %-*s %s\n",
+                            "SESSION", identity, "IDENTITY", tenant, "TENANT", name, "PROCESS",
+                            "CLIENT", "WORKER", "AGE", "COMMANDS", "MEMORY", "OBJECTS", "SHARED BY",
+                            turns, "TURNS", "DEVICE"));
     }
     for (const v1::SessionEntry& entry : reply.sessions()) {
       list.push_back({{"session", HexId(entry.session_id())},
                       {"identity", entry.identity()},
+                      {"tenant", entry.tenant()},
+                      {"domain", entry.domain()},
+                      {"share", entry.share()},
                       {"process", entry.process_name()},
                       {"client_pid", entry.client_pid()},
                       {"worker_pid", entry.worker_pid()},
@@ -367,8 +254,9 @@ int SessionsCommand(const CommonFlags& flags) {
                         {"waited_us", entry.turns_waited_us()}}},
                       {"device", entry.device_name()}});
       if (flags.json) continue;
-      Print(absl::StrFormat("%-16s  %-*s %-*s %8d %8d  %-7s %10d %10s %8d  %-20s %-*s %s%s\n",
-                            HexId(entry.session_id()), identity, ShownText(entry.identity()), name,
+      Print(absl::StrFormat("%-16s  %-*s %-*s %-*s %8d %8d  %-7s %10d %10s %8d  %-20s %-*s %s%s\n",
+                            HexId(entry.session_id()), identity, ShownText(entry.identity()),
+                            tenant, ShownText(entry.tenant()), name,
                             ShownText(entry.process_name()), entry.client_pid(), entry.worker_pid(),
                             Duration(entry.age_seconds()), entry.commands_executed(),
                             Bytes(entry.memory_bytes()), entry.object_count(), Ways(entry), turns,

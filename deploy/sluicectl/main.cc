@@ -19,6 +19,7 @@
 #include "broker/os/local_endpoint.h"
 #include "deploy/sluicectl/admin_commands.h"
 #include "deploy/sluicectl/exit_codes.h"
+#include "deploy/sluicectl/listener_commands.h"
 #include "deploy/sluicectl/system_commands.h"
 
 namespace sluice::ctl {
@@ -53,7 +54,7 @@ constexpr char kExitCodes[] =
     "  1  failed\n"
     "  2  a flag is wrong\n"
     "  3  the daemon cannot be reached (devices: one of several; what the others offer is shown)\n"
-    "  4  kill: there is no such session\n";
+    "  4  kill: there is no such session; listener remove: there is no such listener\n";
 
 constexpr char kReadOn[] =
     "`sluicectl --help` says where the daemon is, and what the exit codes mean.";
@@ -86,6 +87,7 @@ int Dispatch(const CLI::App& app, const AllFlags& flags) {
   if (name == "sessions") return SessionsCommand(flags.common);
   if (name == "resources") return ResourcesCommand(flags.common);
   if (name == "kill") return KillCommand(flags.common, flags.session, flags.reason);
+  if (name == "listener") return RunListenerCommand(flags.common);
   if (name == "drain") return DrainCommand(flags.common, flags.drain_seconds);
   return RunSystemCommand(name, flags.common).value_or(kExitUsage);
 }
@@ -201,6 +203,7 @@ int Main(int argc, char** argv) {
       ->required();
   kill->add_option("--reason", flags.reason,
                    "Why, for the daemon's log and for the session's program");
+  DefineListenerCommands(&app, &flags.common);
   CLI::App* drain = AdminSubcommand(
       &app, "drain", "Take no new sessions, and stop the daemon when the last has ended",
       &flags.common);

@@ -9,6 +9,8 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -72,6 +74,40 @@ absl::Status MakeOwnFolder(const std::string& folder, const char* what, const ch
   return absl::FailedPreconditionError(absl::StrCat(folder, ", where the daemon has ", what,
                                                     ", is there already and ", wrong,
                                                     "; remove it, or have the socket elsewhere"));
+}
+
+// Whoever could rename one of them would choose where the socket lies, and whose mode is set.
+absl::Status CheckFoldersAbove(const std::string& path) {
+  for (size_t slash = path.find('/', 1); slash != std::string::npos;
+       slash = path.find('/', slash + 1)) {
+    const std::string folder = path.substr(0, slash);
+    struct stat link;
+    struct stat info;
+    if (::lstat(folder.c_str(), &link) != 0 || ::stat(folder.c_str(), &info) != 0) {
+      if (errno == ENOENT) continue;  // Which creating it will say.
+      return absl::ErrnoToStatus(errno, absl::StrCat("looking at ", folder));
+    }
+    const auto trusted = [](uid_t uid) { return uid == 0 || uid == ::geteuid(); };
+    const bool by_others =
+        (info.st_mode & S_IWOTH) != 0 || ((info.st_mode & S_IWGRP) != 0 && info.st_gid != 0);
+    const bool safe = !by_others || (info.st_mode & S_ISVTX) != 0;
+    if (trusted(link.st_uid) && trusted(info.st_uid) && safe) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat(folder,
+                     " is another user's, or others may write there: they could put "
+                     "something else in the place of the socket's folder"));
+  }
+  return absl::OkStatus();
+}
+
+// What else is in it than the socket, in words that follow the folder; "" if nothing is.
+std::string OtherEntry(const std::string& folder, const std::string& socket) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    if (entry.path() != socket)
+      return absl::StrCat("has \"", entry.path().filename().string(), "\" in it");
+  }
+  return error ? absl::StrCat("cannot be read: ", error.message()) : "";
 }
 
 void RemoveDeadSocket(const std::string& path) {
@@ -177,22 +213,48 @@ absl::Status RemoveStaleSocket(const std::string& path) {
 
 void RemoveSocketFile(const std::string& path) { ::unlink(path.c_str()); }
 
-absl::StatusOr<os::UniqueFd> OpenListener(const Config& config) {
-  if (absl::Status removed = RemoveStaleSocket(config.socket); !removed.ok()) return removed;
+absl::StatusOr<os::UniqueFd> OpenListener(const ListenerPlace& place) {
+  if (absl::Status removed = RemoveStaleSocket(place.path); !removed.ok()) return removed;
   // Closed to all until the group is right: between the two steps the wrong group could connect.
-  const mode_t first_mode = config.socket_group.empty() ? config.socket_mode : 0600;
-  absl::StatusOr<os::UniqueFd> listener = os::ListenLocal(config.socket, first_mode, kBacklog);
-  if (!listener.ok() || config.socket_group.empty()) return listener;
-  absl::StatusOr<gid_t> group = os::LookUpGroup(config.socket_group);
+  const mode_t first_mode = place.group.empty() ? place.mode : 0600;
+  absl::StatusOr<os::UniqueFd> listener = os::ListenLocal(place.path, first_mode, kBacklog);
+  if (!listener.ok() || place.group.empty()) return listener;
+  absl::StatusOr<gid_t> group = os::LookUpGroup(place.group);
   absl::Status done = group.status();
-  if (done.ok() && (::chown(config.socket.c_str(), static_cast<uid_t>(-1), *group) != 0 ||
-                    ::chmod(config.socket.c_str(), config.socket_mode) != 0)) {
-    done = absl::ErrnoToStatus(
-        errno, absl::StrCat("giving ", config.socket, " to group ", config.socket_group));
+  if (done.ok() && (::chown(place.path.c_str(), static_cast<uid_t>(-1), *group) != 0 ||
+                    ::chmod(place.path.c_str(), place.mode) != 0)) {
+    done =
+        absl::ErrnoToStatus(errno, absl::StrCat("giving ", place.path, " to group ", place.group));
   }
   if (done.ok()) return listener;
-  ::unlink(config.socket.c_str());
+  ::unlink(place.path.c_str());
   return done;
 }
+
+absl::Status MakeListenerFolder(const std::string& socket) {
+  const std::string folder = ParentFolder(socket);
+  if (folder.empty())
+    return absl::InvalidArgumentError(absl::StrCat(socket, " lies in \"/\", not in a folder"));
+  const std::string above = ParentFolder(folder);
+  if (absl::Status safe = CheckFoldersAbove(above + "/x"); !safe.ok()) return safe;
+  if (absl::EndsWith(above, "-tenants")) {
+    if (absl::Status made = MakeFolder(above); !made.ok()) return made;
+  }
+  if (absl::Status safe = CheckFoldersAbove(folder); !safe.ok()) return safe;
+  if (absl::Status made = MakeFolder(folder); !made.ok()) return made;
+  struct stat info;
+  if (::lstat(folder.c_str(), &info) != 0)
+    return absl::ErrnoToStatus(errno, absl::StrCat("looking at ", folder));
+  const std::string wrong = !S_ISDIR(info.st_mode)       ? "is no folder"
+                            : info.st_uid != ::geteuid() ? "is another user's"
+                            : (info.st_mode & (S_IWGRP | S_IWOTH)) != 0
+                                ? "can be written by others"
+                                : OtherEntry(folder, socket);
+  if (wrong.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(folder, ", which is to hold the socket and nothing else, ", wrong));
+}
+
+void RemoveListenerFolder(const std::string& socket) { ::rmdir(ParentFolder(socket).c_str()); }
 
 }  // namespace sluice::broker

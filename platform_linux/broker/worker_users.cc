@@ -20,6 +20,7 @@
 #include "broker/base/log.h"
 #include "broker/os/lasting_thread.h"
 #include "broker/os/process.h"
+#include "broker/os/this_process.h"
 
 namespace sluice::broker {
 namespace {
@@ -54,6 +55,31 @@ std::string PathComponent(const std::string& identity_name) {
     }
   }
   return component;  // At most 4 + 3 * 80 bytes (gateway/auth.h): a file name may have 255.
+}
+
+// The directory of a container: its name ends with "_" and 16 digits.
+bool IsContainers(const std::string& component) {
+  constexpr size_t kDigits = 16;
+  if (component.size() <= kDigits + 1) return false;
+  const size_t mark = component.size() - kDigits - 1;
+  return component[mark] == '_' &&
+         component.find_first_not_of("0123456789abcdef", mark + 1) == std::string::npos;
+}
+
+// Whether an identity is more than a user: other users' programs may be in its container.
+bool IsDomain(const std::string& identity_name) {
+  return identity_name.starts_with("container:") || identity_name.starts_with("unseen:") ||
+         identity_name.starts_with("tenant:");
+}
+
+// Of a daemon that keeps no caches of its own.
+std::string OwnDomainRoot(const std::string& socket) {
+  if (os::IsPrivileged()) return StateFolderOf(socket) + "/cache";
+  const std::string xdg = os::EnvironmentVariable("XDG_CACHE_HOME").value_or("");
+  if (xdg.starts_with('/')) return xdg + "/sluice-tenants";
+  const std::string home = os::EnvironmentVariable("HOME").value_or("");
+  return home.starts_with('/') && IsDirectory(home + "/.cache") ? home + "/.cache/sluice-tenants"
+                                                                : StateFolderOf(socket) + "/cache";
 }
 
 int64_t Nanoseconds(const timespec& time) {
@@ -176,6 +202,7 @@ bool IsTenantUid(uid_t uid) { return uid >= kFirstTenantUid && uid <= kLastTenan
 absl::StatusOr<WorkerUsers> WorkerUsers::Create(const Config& config) {
   WorkerUsers users;
   users.cache_root_ = config.cache_directory;
+  users.domain_root_ = OwnDomainRoot(config.socket);
   if (!os::IsPrivileged()) {
     if (config.worker_user.has_value()) {
       Log(LogLevel::kWarning, "broker",
@@ -217,9 +244,11 @@ std::string WorkerUsers::Describe() const {
 
 absl::StatusOr<WorkerUsers::Tenant> WorkerUsers::For(const std::string& identity_name) {
   Tenant tenant{service_, ""};
-  if (cache_root_.empty()) return tenant;
-  if (absl::Status made = MakeRoot(cache_root_); !made.ok()) return made;
-  tenant.cache_directory = absl::StrCat(cache_root_, "/", PathComponent(identity_name));
+  const std::string& root =
+      cache_root_.empty() && IsDomain(identity_name) ? domain_root_ : cache_root_;
+  if (root.empty()) return tenant;
+  if (absl::Status made = MakeRoot(root); !made.ok()) return made;
+  tenant.cache_directory = absl::StrCat(root, "/", PathComponent(identity_name));
   const bool is_new =
       own_uids_ && !identity_name.empty() && !tenants_.contains(tenant.cache_directory);
   if (own_uids_ && !identity_name.empty()) {
@@ -270,6 +299,9 @@ absl::StatusOr<uid_t> WorkerUsers::TenantUid(const std::string& directory) {
 // cannot set it.
 void WorkerUsers::ReadRecord() {
   NoteRecord();
+  // Nobody comes to the containers' of an earlier broker again, but for its workers that still run.
+  const std::optional<std::set<uid_t>> busy =
+      std::exchange(read_record_, true) ? std::nullopt : UidsOfProcesses();
   std::vector<std::string> gone;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(cache_root_, error)) {
@@ -280,6 +312,14 @@ void WorkerUsers::ReadRecord() {
     if (entry.path().filename().string().starts_with(kGone)) {
       gone.push_back(path);
     } else if (S_ISDIR(info.st_mode)) {
+      if (busy.has_value() && IsContainers(entry.path().filename()) &&
+          !busy->contains(info.st_uid)) {
+        std::string away = absl::StrCat(cache_root_, "/", kGone, info.st_uid);
+        if (::rename(path.c_str(), away.c_str()) == 0) {
+          gone.push_back(std::move(away));
+          continue;
+        }
+      }
       Known& known = tenants_[path];
       known = {info.st_uid, std::max(known.last_used_ns, Nanoseconds(info.st_ctim))};
     }

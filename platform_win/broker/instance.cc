@@ -49,13 +49,16 @@ void UnlinkOldPlaces(const Config&) {}
 absl::Status RemoveStaleSocket(const std::string&) { return absl::OkStatus(); }
 void RemoveSocketFile(const std::string&) {}
 
-absl::StatusOr<os::UniqueFd> OpenListener(const Config& config) {
-  if (!config.socket_group.empty()) {
+absl::StatusOr<os::UniqueFd> OpenListener(const ListenerPlace& place) {
+  if (!place.group.empty()) {
     return absl::InvalidArgumentError(
-        "\"socket_group\" is not known on Windows: the pipe is open to all, or with socket_mode = "
-        "\"0600\" to administrators and the daemon's own user");
+        "a socket's group is not known on Windows: the pipe is open to all, or with mode \"0600\" "
+        "to administrators and the daemon's own user");
   }
-  return os::ListenLocal(config.socket, config.socket_mode, kBacklog);
+  return os::ListenLocal(place.path, place.mode, kBacklog);
 }
+
+absl::Status MakeListenerFolder(const std::string&) { return absl::OkStatus(); }
+void RemoveListenerFolder(const std::string&) {}
 
 }  // namespace sluice::broker

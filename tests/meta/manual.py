@@ -117,7 +117,7 @@ def keys_of(program):
     """Of each section the keys that the parser knows: it lists them where it finds one that it does not know."""
     text = "".join(f"[{name}]\nno_such_key = 1\n"
                    for name in ("broker", "worker", "access", "limits", "resources", "scheduling", "devices",
-                                "[network]"))
+                                "[network]", "[listener]"))
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder) / "sluiced.toml"
         file.write_text(text, encoding="utf-8")
@@ -135,9 +135,9 @@ def keys_of(program):
 
 def kept_at_reload():
     """What the broker keeps at SIGHUP, and what is only looked at when the socket is made."""
-    kept = set(re.findall(r"fresh->(\w+) = config_\.\1;", tree.read(tree.ROOT / "broker/broker.cc")))
-    opener = tree.read(tree.ROOT / "platform_linux/broker/instance.cc")
-    return kept | set(re.findall(r"config\.(socket\w*)", opener))
+    broker = tree.read(tree.ROOT / "broker/broker.cc")
+    opened = re.search(r"OpenListener\(\{([^}]*)\}\)", broker).group(1)
+    return set(re.findall(r"fresh->(\w+) = config_\.\1;", broker)) | set(re.findall(r"config_\.(\w+)", opened))
 
 
 def as_written(value):

@@ -23,7 +23,7 @@
 namespace sluice::ctl {
 namespace {
 
-using Json = nlohmann::json;
+using ParsedJson = nlohmann::json;
 
 constexpr const char* kVersions[] = {"0.3.0", "0.4.0", "0.5.0", "0.6.0",
                                      "0.7.0", "0.8.0", "1.0.0", "1.1.0"};
@@ -44,19 +44,19 @@ class Examination {
   void Warn(const std::string& field, const std::string& problem) {
     findings_.push_back({field, problem, false});
   }
-  bool IsObject(const Json& value, const std::string& field);
-  void KnownFields(const Json& object, const std::string& field,
+  bool IsObject(const ParsedJson& value, const std::string& field);
+  void KnownFields(const ParsedJson& object, const std::string& field,
                    std::initializer_list<const char*> names);
   // The text of a field that must be there; "" if it is not, which is said.
-  std::string Text(const Json& object, const std::string& field, const char* name);
+  std::string Text(const ParsedJson& object, const std::string& field, const char* name);
   void NeedsVersion(const char* version, const std::string& field);
-  void Version(const Json& document);
-  void Kind(const Json& document);
-  void Devices(const Json& document);
-  void Edits(const Json& edits, const std::string& field);
-  void Mounts(const Json& mounts, const std::string& field);
-  void OneMount(const Json& mount, const std::string& field);
-  void OwnEdits(const Json& edits, const std::string& field);
+  void Version(const ParsedJson& document);
+  void Kind(const ParsedJson& document);
+  void Devices(const ParsedJson& document);
+  void Edits(const ParsedJson& edits, const std::string& field);
+  void Mounts(const ParsedJson& mounts, const std::string& field);
+  void OneMount(const ParsedJson& mount, const std::string& field);
+  void OwnEdits(const ParsedJson& edits, const std::string& field);
   void OwnMount(const std::string& host, const std::string& container, const std::string& field);
   void IcdFile();
   std::string HostPathOf(const std::string& container_path) const;
@@ -76,13 +76,13 @@ std::string Join(const std::string& field, const std::string& name) {
   return field.empty() ? name : absl::StrCat(field, ".", name);
 }
 
-bool Examination::IsObject(const Json& value, const std::string& field) {
+bool Examination::IsObject(const ParsedJson& value, const std::string& field) {
   if (value.is_object()) return true;
   Wrong(field, absl::StrCat("must be an object, and is ", value.type_name()));
   return false;
 }
 
-void Examination::KnownFields(const Json& object, const std::string& field,
+void Examination::KnownFields(const ParsedJson& object, const std::string& field,
                               std::initializer_list<const char*> names) {
   for (const auto& [name, value] : object.items()) {
     const std::string& written = name;
@@ -92,7 +92,8 @@ void Examination::KnownFields(const Json& object, const std::string& field,
   }
 }
 
-std::string Examination::Text(const Json& object, const std::string& field, const char* name) {
+std::string Examination::Text(const ParsedJson& object, const std::string& field,
+                              const char* name) {
   const auto found = object.find(name);
   if (found == object.end()) {
     Wrong(Join(field, name), "is missing");
@@ -110,7 +111,7 @@ void Examination::NeedsVersion(const char* version, const std::string& field) {
     Wrong(field, absl::StrCat("came with version ", version, ", and cdiVersion is ", version_));
 }
 
-void Examination::Version(const Json& document) {
+void Examination::Version(const ParsedJson& document) {
   const std::string version = Text(document, "", "cdiVersion");
   if (version.empty()) return;
   if (std::find(std::begin(kVersions), std::end(kVersions), version) == std::end(kVersions)) {
@@ -132,7 +133,7 @@ bool IsName(std::string_view name, std::string_view also) {
          });
 }
 
-void Examination::Kind(const Json& document) {
+void Examination::Kind(const ParsedJson& document) {
   const std::string kind = Text(document, "", "kind");
   if (kind.empty()) return;
   const size_t slash = kind.find('/');
@@ -142,14 +143,14 @@ void Examination::Kind(const Json& document) {
   }
 }
 
-void Examination::Devices(const Json& document) {
+void Examination::Devices(const ParsedJson& document) {
   const auto devices = document.find("devices");
   if (devices == document.end() || !devices->is_array() || devices->empty())
     return Wrong("devices", "must be a list with at least one device");
   std::vector<std::string> names;
   for (size_t i = 0; i < devices->size(); ++i) {
     const std::string field = absl::StrCat("devices[", i, "]");
-    const Json& device = (*devices)[i];
+    const ParsedJson& device = (*devices)[i];
     if (!IsObject(device, field)) continue;
     KnownFields(device, field, {"name", "annotations", "containerEdits"});
     if (device.contains("annotations")) NeedsVersion("0.6.0", field + ".annotations");
@@ -170,7 +171,7 @@ void Examination::Devices(const Json& document) {
   }
 }
 
-void Examination::Edits(const Json& edits, const std::string& field) {
+void Examination::Edits(const ParsedJson& edits, const std::string& field) {
   if (!IsObject(edits, field)) return;
   KnownFields(
       edits, field,
@@ -183,19 +184,19 @@ void Examination::Edits(const Json& edits, const std::string& field) {
 }
 
 // Sluice needs none of these, and each is a way for a file to do more than it says.
-void Examination::OwnEdits(const Json& edits, const std::string& field) {
+void Examination::OwnEdits(const ParsedJson& edits, const std::string& field) {
   for (const char* name : {"env", "deviceNodes", "hooks"}) {
     if (edits.contains(name))
       Warn(Join(field, name), "Sluice's client needs none: what wrote this file?");
   }
 }
 
-void Examination::Mounts(const Json& mounts, const std::string& field) {
+void Examination::Mounts(const ParsedJson& mounts, const std::string& field) {
   if (!mounts.is_array()) return Wrong(field, "must be a list");
   for (size_t i = 0; i < mounts.size(); ++i) OneMount(mounts[i], absl::StrCat(field, "[", i, "]"));
 }
 
-void Examination::OneMount(const Json& mount, const std::string& field) {
+void Examination::OneMount(const ParsedJson& mount, const std::string& field) {
   if (!IsObject(mount, field)) return;
   KnownFields(mount, field, {"hostPath", "containerPath", "type", "options"});
   if (mount.contains("type")) NeedsVersion("0.4.0", field + ".type");
@@ -212,7 +213,7 @@ void Examination::OneMount(const Json& mount, const std::string& field) {
   const bool texts =
       options == mount.end() ||
       (options->is_array() && std::all_of(options->begin(), options->end(),
-                                          [](const Json& one) { return one.is_string(); }));
+                                          [](const ParsedJson& one) { return one.is_string(); }));
   if (!texts) Wrong(field + ".options", "must be a list of texts");
   if (ours_ && texts &&
       (options == mount.end() ||
@@ -278,10 +279,10 @@ void Examination::IcdFile() {
 }
 
 std::vector<CdiFinding> Examination::Run(const std::string& text) {
-  Json document;
+  ParsedJson document;
   try {
-    document = Json::parse(text);
-  } catch (const Json::parse_error& error) {
+    document = ParsedJson::parse(text);
+  } catch (const ParsedJson::parse_error& error) {
     const std::string what = error.what();
     const size_t code = what.find("] ");
     Wrong("", absl::StrCat("no JSON: ", code == std::string::npos ? what : what.substr(code + 2)));

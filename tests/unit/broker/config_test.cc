@@ -537,13 +537,15 @@ TEST(ConfigTest, KeysAreSentToTheirTables) {
       ErrorOf("socket = \"/a\"\n[broker]\nmax_sessions = 3\nlog_level = 1\nlimits = 1\n");
   EXPECT_EQ(error,
             "f.toml:1:1: key \"socket\" is outside its table: it belongs in [broker]\n"
-            "f.toml:3:1: key \"max_sessions\" is in [broker], but belongs in [limits]\n"
+            "f.toml:3:1: key \"max_sessions\" is in [broker], but belongs in "
+            "[[listener]] or [limits]\n"
             "f.toml:4:13: key \"log_level\" in [broker] is an integer, allowed is one of trace, "
             "debug, info, warning, error\n"
             "f.toml:5:1: key \"limits\" is in [broker], but belongs at the top of the file, as "
             "[limits]");
   ExpectError("listen = \"127.0.0.1:1\"\n", {"f.toml:1:1:", "belongs in [[network]]"});
-  ExpectError("[broker]\nmax_connections = 1\n", {"belongs in [limits] or [resources]"});
+  ExpectError("[broker]\nmax_connections = 1\n",
+              {"belongs in [[listener]] or [limits] or [resources]"});
 }
 
 // Errors about the network's files stand at the key that names the file.

@@ -20,15 +20,23 @@ Config SmallLimits() {
   return config;
 }
 
+// One of this host, by the default socket.
+Caller Local(uid_t uid) { return {uid, uid, nullptr}; }
+Account Of(uid_t uid) { return Tenant::ForUid(uid).account; }
+std::optional<Refusal> MayConnect(const Policy& policy, uid_t uid) {
+  return policy.MayConnect(Local(uid), Of(uid));
+}
+Account OfNetwork(const std::string& peer) { return Tenant::ForNetworkPeer(peer).account; }
+
 // Without a list everybody may connect; with one, exactly who is on it.
 TEST(PolicyTest, AllowList) {
   Config config;
-  EXPECT_FALSE(Policy(config).MayConnect(1234).has_value());
+  EXPECT_FALSE(MayConnect(Policy(config), 1234).has_value());
   config.access_users = {"root", "1000"};
   const Policy policy(config);
-  EXPECT_FALSE(policy.MayConnect(0).has_value());
-  EXPECT_FALSE(policy.MayConnect(1000).has_value());
-  const auto refusal = policy.MayConnect(1001);
+  EXPECT_FALSE(MayConnect(policy, 0).has_value());
+  EXPECT_FALSE(MayConnect(policy, 1000).has_value());
+  const auto refusal = MayConnect(policy, 1001);
   ASSERT_TRUE(refusal.has_value());
   EXPECT_EQ(refusal->status, EACCES);
   EXPECT_NE(refusal->message.find("1001"), std::string::npos);
@@ -41,33 +49,33 @@ TEST(PolicyTest, TenantsAreNoClients) {
     if (listed) config.access_users = {std::to_string(kFirstTenantUid + 1)};
     const Policy policy(config);
     for (const uid_t uid : {kFirstTenantUid, kFirstTenantUid + 1, kLastTenantUid}) {
-      const std::optional<Refusal> refusal = policy.MayConnect(uid);
+      const std::optional<Refusal> refusal = MayConnect(policy, uid);
       ASSERT_TRUE(refusal.has_value()) << uid;
       EXPECT_EQ(refusal->status, EACCES);
       EXPECT_NE(refusal->message.find("worker"), std::string::npos) << refusal->message;
     }
-    EXPECT_EQ(policy.MayConnect(kFirstTenantUid - 1).has_value(), listed);
+    EXPECT_EQ(MayConnect(policy, kFirstTenantUid - 1).has_value(), listed);
   }
 }
 
 // Connections are counted per user and in all, and closing one makes room.
 TEST(PolicyTest, ConnectionLimits) {
   Policy policy(SmallLimits());
-  std::shared_ptr<void> first = policy.ConnectionOpened(1);
-  const std::shared_ptr<void> second = policy.ConnectionOpened(1);
-  EXPECT_EQ(policy.MayConnect(1)->status, EBUSY);
-  EXPECT_FALSE(policy.MayConnect(2).has_value());
-  const std::shared_ptr<void> third = policy.ConnectionOpened(2);
-  EXPECT_EQ(policy.MayConnect(3)->status, EBUSY);
+  std::shared_ptr<void> first = policy.ConnectionOpened(Of(1));
+  const std::shared_ptr<void> second = policy.ConnectionOpened(Of(1));
+  EXPECT_EQ(MayConnect(policy, 1)->status, EBUSY);
+  EXPECT_FALSE(MayConnect(policy, 2).has_value());
+  const std::shared_ptr<void> third = policy.ConnectionOpened(Of(2));
+  EXPECT_EQ(MayConnect(policy, 3)->status, EBUSY);
   first.reset();
-  EXPECT_FALSE(policy.MayConnect(1).has_value());
+  EXPECT_FALSE(MayConnect(policy, 1).has_value());
 }
 
 // Sessions are counted per identity and in all, and ending one makes room.
 TEST(PolicyTest, SessionLimits) {
   Policy policy(SmallLimits());
-  const Identity alice = Identity::ForUid(1);
-  const Identity bob = Identity::ForUid(2);
+  const Account alice = Of(1);
+  const Account bob = Of(2);
   std::shared_ptr<void> first = policy.SessionOpened(alice);
   const std::shared_ptr<void> second = policy.SessionOpened(alice);
   EXPECT_EQ(policy.MayOpenSession(alice)->status, EMFILE);
@@ -81,24 +89,63 @@ TEST(PolicyTest, SessionLimits) {
 // Network sessions have a limit of their own, which leaves local users their share.
 TEST(PolicyTest, NetworkSessionLimit) {
   Policy policy(SmallLimits());
-  const std::shared_ptr<void> one = policy.SessionOpened(Identity::ForNetworkPeer("CN=a"));
-  EXPECT_TRUE(policy.MayOpenSession(Identity::ForNetworkPeer("CN=b")).has_value());
-  EXPECT_FALSE(policy.MayOpenSession(Identity::ForUid(0)).has_value());
+  const std::shared_ptr<void> one = policy.SessionOpened(OfNetwork("CN=a"));
+  EXPECT_TRUE(policy.MayOpenSession(OfNetwork("CN=b")).has_value());
+  EXPECT_FALSE(policy.MayOpenSession(Of(0)).has_value());
 }
 
 // A network peer cannot name itself like a local user.
-TEST(PolicyTest, NetworkNamesAreApart) {
-  EXPECT_NE(Identity::ForNetworkPeer("uid:0").name, Identity::ForUid(0).name);
+TEST(PolicyTest, NetworkNamesAreApart) { EXPECT_NE(OfNetwork("uid:0").name, Of(0).name); }
+
+// However many user ids and namespaces somebody has made, what they have is counted together; and
+// they come in with whoever made them.
+TEST(PolicyTest, ContainersCountForWhoMadeThem) {
+  Config config = SmallLimits();
+  config.access_users = {"1000"};
+  Policy policy(config);
+  const Caller subordinate = {100'001, 1000, nullptr};
+  EXPECT_FALSE(policy.MayConnect(subordinate, Of(1000)).has_value());
+  EXPECT_TRUE(policy.MayConnect(Local(100'001), Of(100'001)).has_value());
+  const std::shared_ptr<void> one = policy.ConnectionOpened(Of(1000));
+  const std::shared_ptr<void> two = policy.ConnectionOpened(Of(1000));
+  EXPECT_EQ(policy.MayConnect(subordinate, Of(1000))->status, EBUSY);
+}
+
+// A listener's tenant has limits and a list of its own, and leaves the users' theirs.
+TEST(PolicyTest, ListenersHaveTheirOwn) {
+  Config config = SmallLimits();
+  config.access_users = {"1"};
+  config.limits.max_sessions = 10;
+  Policy policy(config);
+  ListenerConfig lab;
+  lab.tenant = "lab";
+  lab.users = {"7"};
+  lab.limits.max_sessions = 1;
+  lab.limits.max_connections = 1;
+  ApplyListenerDefaults("/run/sluice/clients/broker.sock", &lab);
+  const Account account = AccountOf(lab);
+  EXPECT_FALSE(policy.MayConnect({7, 7, &lab}, account).has_value());
+  const auto refusal = policy.MayConnect({1, 1, &lab}, account);
+  ASSERT_TRUE(refusal.has_value());
+  EXPECT_NE(refusal->message.find("lab"), std::string::npos) << refusal->message;
+  const std::shared_ptr<void> connection = policy.ConnectionOpened(account);
+  const std::shared_ptr<void> session = policy.SessionOpened(account);
+  EXPECT_EQ(policy.MayConnect({7, 7, &lab}, account)->status, EBUSY);
+  EXPECT_EQ(policy.MayOpenSession(account)->status, EMFILE);
+  EXPECT_EQ(policy.SessionLimitOf(account), 1u);
+  EXPECT_FALSE(MayConnect(policy, 1).has_value());
+  EXPECT_FALSE(policy.MayOpenSession(Of(1)).has_value());
+  EXPECT_EQ(policy.SessionLimitOf(Of(1)), 2u);
 }
 
 // New limits hold from the next question on.
 TEST(PolicyTest, UpdateTakesEffect) {
   Policy policy(SmallLimits());
-  const std::shared_ptr<void> one = policy.SessionOpened(Identity::ForUid(1));
+  const std::shared_ptr<void> one = policy.SessionOpened(Of(1));
   Config narrow = SmallLimits();
   narrow.limits.max_sessions = 1;
   policy.Update(narrow);
-  EXPECT_TRUE(policy.MayOpenSession(Identity::ForUid(2)).has_value());
+  EXPECT_TRUE(policy.MayOpenSession(Of(2)).has_value());
 }
 
 // A burst passes, then the rate holds, and what was held back is counted once.

@@ -21,6 +21,7 @@ struct Worker {
   bool obeys = true;
   bool claims_work = false;  // Says for ever that something of its runs.
   int64_t kernel_ns = 10'000;
+  TurnPayer payer = {};
   // What it has done.
   uint32_t submitted = 0;
   int64_t busy_until = 0;
@@ -34,7 +35,7 @@ class TurnScheduleTest : public testing::Test {
   void RunFor(int64_t duration, const std::function<void()>& each = {}) {
     const int64_t end = now_ + duration;
     while (now_ < end) {
-      for (auto& [id, worker] : workers_) schedule_.Note(id, Act(id, worker), now_);
+      for (auto& [id, worker] : workers_) schedule_.Note(id, Act(id, worker), now_, worker.payer);
       const int64_t wait = schedule_.Decide(now_);
       ASSERT_GT(wait, 0);
       ASSERT_LE(wait, TurnSchedule::kSleepySampleNs);
@@ -113,6 +114,59 @@ TEST_F(TurnScheduleTest, WhoComesLateHasNotSavedUp) {
   RunFor(300 * kMs);
   for (const auto& [id, worker] : workers_)
     EXPECT_NEAR(static_cast<double>(worker.had_ns), 95e6, 15e6) << id;
+}
+
+// Sixty sessions of one account have the share of one, evenly among them.
+TEST_F(TurnScheduleTest, AnAccountHasOneShareHoweverManySessions) {
+  workers_[1] = {};
+  for (uint64_t id = 2; id <= 13; ++id) workers_[id].payer.account = "uid:1000";
+  RunFor(3000 * kMs);
+  int64_t theirs = 0;
+  for (uint64_t id = 2; id <= 13; ++id) {
+    theirs += workers_[id].had_ns;
+    EXPECT_GT(workers_[id].had_ns, 60 * kMs) << id;
+  }
+  EXPECT_NEAR(static_cast<double>(workers_[1].had_ns), static_cast<double>(theirs), 150e6);
+}
+
+TEST_F(TurnScheduleTest, SharesAreHeld) {
+  workers_[1].payer = {"tenant:big", 300};
+  workers_[2].payer = {"tenant:small", 100};
+  RunFor(3000 * kMs);
+  const double small = static_cast<double>(workers_[2].had_ns);
+  EXPECT_NEAR(static_cast<double>(workers_[1].had_ns) / small, 3.0, 0.3);
+}
+
+// An account that comes late has saved up no more than a turn, and neither has its next session.
+TEST_F(TurnScheduleTest, ALateSessionOfAnAccountHasNotSavedUp) {
+  workers_[1].payer.account = "a";
+  workers_[2].payer.account = "b";
+  workers_[3].payer.account = "a";
+  workers_[3].wants = false;
+  RunFor(1000 * kMs);
+  workers_[3].wants = true;
+  for (auto& [id, worker] : workers_) worker.had_ns = 0;
+  RunFor(400 * kMs);
+  EXPECT_NEAR(static_cast<double>(workers_[2].had_ns), 190e6, 25e6);
+  EXPECT_NEAR(static_cast<double>(workers_[1].had_ns), 95e6, 20e6);
+  EXPECT_NEAR(static_cast<double>(workers_[3].had_ns), 95e6, 20e6);
+}
+
+// An account is forgotten with its last session, and nothing is left of what it had.
+TEST_F(TurnScheduleTest, AnAccountsSessionsMayEndInItsTurn) {
+  for (uint64_t id = 1; id <= 4; ++id) workers_[id].payer.account = id <= 2 ? "a" : "b";
+  RunFor(50 * kMs);
+  for (const uint64_t id : {uint64_t{1}, uint64_t{2}}) {
+    while (schedule_.OrderOf(id) != TurnOrder::kGo) RunFor(1);
+    workers_.erase(id);
+    schedule_.Remove(id);
+    schedule_.Remove(id);  // Nobody's any more.
+  }
+  RunFor(20 * kMs);
+  workers_[5].payer.account = "a";
+  for (auto& [id, worker] : workers_) worker.had_ns = 0;
+  RunFor(200 * kMs);
+  EXPECT_NEAR(static_cast<double>(workers_[5].had_ns), 95e6, 15e6);
 }
 
 // One that works now and then waits for a turn at most, whoever else there is.

@@ -34,7 +34,7 @@ if command -v systemd-sysusers >/dev/null; then
   grep -q '^sluice:' "$root/etc/passwd"
   echo "user is made"
   systemd-tmpfiles --root="$root" --create "$source/sluice.tmpfiles"
-  for folder in sluice sluice/clients sluice-admin; do test "$(stat -c %a "$root/run/$folder")" = 755; done
+  for folder in sluice sluice/clients sluice-admin sluice-tenants; do test "$(stat -c %a "$root/run/$folder")" = 755; done
   test "$(readlink "$root/run/sluice/broker.sock")" = clients/broker.sock
   grep -q '^sluice-monitor:' "$root/etc/group"
   test "$(stat -c %a "$root/var/lib/sluice")" = 700

@@ -105,6 +105,31 @@ TEST_F(WorkerUsersTest, TheCacheIsTheRecord) {
   EXPECT_NE(other->user->uid, first->user->uid);
 }
 
+// A container has its name from one broker: what is left of it goes with the next one, unless a
+// worker of its still runs.
+TEST_F(WorkerUsersTest, ContainersCachesGoWithTheirBroker) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root's daemon can change its workers' user";
+  const std::string container = "container:1000_0123456789abcdef";
+  const std::string of_tenant = "tenant:lab_1000_0123456789abcdef";
+  WorkerUsers users = Users();
+  std::set<std::string> caches;
+  std::set<uid_t> uids;
+  for (const std::string& name :
+       {container, of_tenant, std::string("tenant:lab_1000"), std::string("uid:1000")}) {
+    const auto tenant = users.For(name);
+    ASSERT_TRUE(tenant.ok()) << tenant.status();
+    caches.insert(tenant->cache_directory);
+    uids.insert(tenant->user->uid);
+  }
+  EXPECT_EQ(caches.size(), 4u);
+  EXPECT_EQ(uids.size(), 4u);
+  ASSERT_TRUE(Users().For("uid:7").ok());
+  EXPECT_FALSE(std::filesystem::exists(directory_ + "/container-1000_0123456789abcdef"));
+  EXPECT_FALSE(std::filesystem::exists(directory_ + "/tenant-lab_1000_0123456789abcdef"));
+  EXPECT_TRUE(std::filesystem::exists(directory_ + "/tenant-lab_1000"));
+  EXPECT_TRUE(std::filesystem::exists(directory_ + "/uid-1000"));
+}
+
 // Names without end do not fill the disk: of more than are remembered those go that were not used
 // for longest, but for those whose processes live, and none of another kind. What was given back is
 // nobody's.

@@ -27,7 +27,7 @@ files_of_the_daemon() {
       'Read-only file system|Permission denied|No such file'
   done
   check_equal "the daemon sees no home" "" "$(with_its_files ls -A /home 2>&1 | grep -v 'Permission denied')"
-  for path in /var/cache/sluice /run/sluice /run/sluice-admin; do
+  for path in /var/cache/sluice /run/sluice /run/sluice-admin /run/sluice-tenants; do
     [ -d "$path" ] || continue
     check "the daemon can write in $path" with_its_files sh -c 'touch "$1/.sluice-check" && rm "$1/.sluice-check"' - "$path"
   done

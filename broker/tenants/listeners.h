@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The listeners beside the default socket (config/listener_config.h): those of the configuration,
+// and those that operators make and remove while the daemon runs. Each has a folder that holds its
+// socket and nothing else, and is a door of the Admission.
+//
+// What an operator made is gone with this daemon; what an operator removed, and the configuration
+// has, is back with the next reload. A socket stays until its listener is removed or the daemon
+// ends; its folder stays for the next daemon, as containers have it mounted.
+//
+// Owner: the Broker. Loop thread only.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "broker/admission.h"
+#include "broker/config/config.h"
+#include "broker/os/thread_checker.h"
+
+namespace sluice::broker {
+
+// What operators see of one.
+struct ListenerInfo {
+  ListenerConfig config;
+  bool from_file = false;
+  uint64_t connections = 0;
+};
+
+class Listeners {
+ public:
+  explicit Listeners(Admission* admission) : admission_(admission) {}
+  ~Listeners() { Stop(); }
+
+  // Opens those of the configuration; an error closes none that is open.
+  absl::Status Open(const Config& config);
+  // Opens, closes and updates what has changed in the file since; what cannot be is in the log.
+  void Reload(const Config& config);
+  // An operator's. `config` is the daemon's, beside whose sockets it must fit. The path is in
+  // `*listener` then.
+  absl::Status Add(const Config& config, ListenerConfig* listener);
+  // With `end_sessions`, its connections are closed and their sessions end. Otherwise they go on as
+  // long as their programs do, but open no new ones. Also takes away the folder.
+  absl::Status Remove(const std::string& tenant, bool end_sessions);
+  std::vector<ListenerInfo> List() const;
+  void Stop();  // Closes all; the folders stay.
+
+ private:
+  struct Entry {
+    std::shared_ptr<const ListenerConfig> config;
+    bool from_file = false;
+    Admission::DoorId door = 0;
+  };
+
+  absl::Status OpenOne(const ListenerConfig& listener, bool from_file);
+  void Close(const Entry& entry, bool end_connections);
+  std::vector<ListenerConfig> Configs() const;
+
+  os::ThreadChecker thread_;
+  Admission* const admission_;
+  std::map<std::string, Entry> entries_;  // By tenant.
+};
+
+}  // namespace sluice::broker

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Who a client is to the daemon. Two keys, not one:
+//
+//   account           what is counted and shared out: connections, sessions, resources, turns.
+//                     A named listener's tenant; else the user who answers for the client, however
+//                     many user ids and namespaces that user has made.
+//   isolation domain  what must not touch another's: compile cache, worker user. Finer: the
+//                     listener, the user id and the container.
+//
+// Plain data, computed once for a connection (tenant_finder.h) from what the kernel or the gateway
+// says, never from a client's message.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "broker/os/types.h"
+
+namespace sluice::broker {
+
+// Of device time, beside the others' at one device.
+inline constexpr uint32_t kDefaultShare = 100;
+inline constexpr uint32_t kMostShare = 10'000;
+
+// Of one account; 0: what [limits] says of a user.
+struct AccountLimits {
+  uint64_t max_sessions = 0;
+  uint64_t max_connections = 0;
+  uint64_t memory_bytes = 0;  // Of each session.
+};
+
+struct Account {
+  std::string name;  // "uid:1000", "tenant:lab", "net:CN=alice".
+  bool network = false;
+  uint32_t share = kDefaultShare;
+  AccountLimits limits;
+};
+
+struct IsolationDomain {
+  std::string name;  // "uid:1000", "container:1000_5f1c...", "tenant:lab_1000".
+};
+
+struct Tenant {
+  std::string user;  // For people: "uid:1000", "net:CN=alice".
+  Account account;
+  IsolationDomain domain;
+
+  // Of this host, by the default socket, in no container.
+  static Tenant ForUid(uid_t uid);
+  static Tenant ForNetworkPeer(const std::string& peer);
+};
+
+// Of whoever comes by the listener of that tenant.
+std::string TenantAccountName(const std::string& tenant);
+
+}  // namespace sluice::broker
