@@ -79,7 +79,7 @@ add() {
 # skips FILE: which tests of that log did not run, and why. GoogleTest prints the reason on the line before.
 skips() {
   awk '/^SKIP / { print "    " $0 } /^\[  SKIPPED \] .* ms\)$/ { print "    SKIP " $4 ": " before }
-       { before = $0 }' "$1" | head -n 30
+       NF { before = $0 }' "$1" | head -n 30
 }
 
 # step NAME LIMIT_SECONDS COMMAND...: runs it into a log of its own and counts the verdict lines in it.

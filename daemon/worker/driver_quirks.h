@@ -9,27 +9,27 @@
 //
 // These are kept without a fact, since they are right with every driver:
 //
-//   | where                        | driver               | what it would do otherwise | |
-//   handlers/svm.cc, migrate     | rusticl 25.0         | CL_INVALID_VALUE for memory of ours    |
-//   | handlers/info.cc             | PoCL 3.1             | one binary for all sub-devices | |
-//   handlers/kernel.cc           | rusticl 25.0         | refuses an empty list by NULL          |
-//   | handlers/memory.cc, migrate  | NVIDIA 580           | reads the list when the command runs |
-//   | handlers/memory.cc, rects    | PoCL 3.1             | takes an x beyond the pitch for more |
-//   | handlers/program.cc          | NVIDIA 580           | ptxas fails when asked for arguments |
-//   | handlers/program.cc          | rusticl 25.0         | crashes for built-in kernels it lacks |
-//   | handlers/program.cc, link    | PoCL 3.1             | goes by the options of the link alone |
-//   | handlers/sampler.cc          | NVIDIA 580           | crashes on an empty list of properties
-//   | | handlers/sharing/shadow.cc   | NVIDIA 580           | waits in the call for the wait list |
-//   | memory/zero_fill.cc          | NVIDIA 580           | fills by single bytes fail at 2 GiB |
-//   | programs/argument_records.h  | NVIDIA 580           | no argument information in binaries |
-//   | programs/compile_cache.h     | PoCL                 | its cache grows without bound | |
-//   programs/include_folder.h    | PoCL 3.1             | takes no quotes off a path             |
-//   | queues/completions.h         | PoCL 3.1             | no callback for what fails by an event
-//   | | queues/completions.h, keep   | NVIDIA 580           | uses a failed command's memory on |
-//   | queues/enqueuer.cc           | PoCL 3.1             | never ends what waits for the failed |
-//   | queues/own_commands.h        | PoCL 3.1             | markers wait for more than their list |
-//   | session.cc                   | NVIDIA 580           | hangs if shared memory is not released
-//   |
+//   | where                        | driver       | what it would do otherwise             |
+//   | ---------------------------- | ------------ | -------------------------------------- |
+//   | handlers/svm.cc, migrate     | rusticl 25.0 | CL_INVALID_VALUE for memory of ours    |
+//   | handlers/info.cc             | PoCL 3.1     | one binary for all sub-devices         |
+//   | handlers/kernel.cc           | rusticl 25.0 | refuses an empty list by NULL          |
+//   | handlers/memory.cc, migrate  | NVIDIA 580   | reads the list when the command runs   |
+//   | handlers/memory.cc, rects    | PoCL 3.1     | takes an x beyond the pitch for more   |
+//   | handlers/program.cc          | NVIDIA 580   | ptxas fails when asked for arguments   |
+//   | handlers/program.cc          | rusticl 25.0 | crashes for built-in kernels it lacks  |
+//   | handlers/program.cc, link    | PoCL 3.1     | goes by the options of the link alone  |
+//   | handlers/sampler.cc          | NVIDIA 580   | crashes on an empty list of properties |
+//   | handlers/sharing/shadow.cc   | NVIDIA 580   | waits in the call for the wait list    |
+//   | memory/zero_fill.cc          | NVIDIA 580   | fills by single bytes fail at 2 GiB    |
+//   | programs/argument_records.h  | NVIDIA 580   | no argument information in binaries    |
+//   | programs/compile_cache.h     | PoCL         | its cache grows without bound          |
+//   | programs/include_folder.h    | PoCL 3.1     | takes no quotes off a path             |
+//   | queues/completions.h         | PoCL 3.1     | no callback for what fails by an event |
+//   | queues/completions.h, keep   | NVIDIA 580   | uses a failed command's memory on      |
+//   | queues/enqueuer.cc           | PoCL 3.1     | never ends what waits for the failed   |
+//   | queues/own_commands.h        | PoCL 3.1     | markers wait for more than their list  |
+//   | session.cc                   | NVIDIA 580   | hangs if shared memory is not released |
 //
 // Immutable.
 #pragma once
@@ -114,9 +114,9 @@ inline constexpr QuirkRow kQuirkRows[] = {
     {&DriverQuirks::aborts_on_failed_wait, KnownDriver::kPocl, 0, kAnyLater},
     // The same versions. Until it answers CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST.
     {&DriverQuirks::fails_waits_with_minus_one, KnownDriver::kPocl, 0, kAnyLater},
-    // 3.1: aborts in the first rounds of what 6.0 and 7.1 stand thousands of. Until Debian 12 is
-    // no longer supported.
-    {&DriverQuirks::frees_failed_commands, KnownDriver::kPocl, 0, 5},
+    // 3.1: aborts in the first rounds of what 7.1 stands thousands of. 6.0: in one of some thousand
+    // ("pocl_lock_events_inorder: ... refcount > 0"). Until Debian 13 is no longer supported.
+    {&DriverQuirks::frees_failed_commands, KnownDriver::kPocl, 0, 6},
     // 3.1 and 6.0; 7.1 copies them right. Until Debian 13 is no longer supported.
     {&DriverQuirks::crashes_on_sub_buffers, KnownDriver::kPocl, 0, 6},
     // 6.0 and 7.1; 3.1 takes any memory. Until it looks up what it has not allocated.

@@ -42,7 +42,8 @@ EXTENSION_FUNCTIONS = ["clCreateProgramWithILKHR", "clCreateCommandQueueWithProp
 def dispatch_entries(header):
     text = tree.read(header)
     struct = text[text.index("typedef struct _cl_icd_dispatch"):]
-    members = re.findall(r"cl_api_(\w+)\s+(\w+);", struct)
+    # Of headers before 2023, and since.
+    members = re.findall(r"cl_api_(\w+)\s+(\w+);", struct) + re.findall(r"(\w+)_t\s*\*\s*(\w+);", struct)
     return [name for kind, name in members if kind == name and not WINDOWS.search(name)]
 
 

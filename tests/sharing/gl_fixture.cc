@@ -121,6 +121,10 @@ bool WithGl::ShadowIsForced() {
   return ways.starts_with("shadow") && ways.find("staging") == ways.npos;
 }
 
+bool WithGl::LacksForcedShadow(const Format& format) {
+  return ShadowIsForced() && format.internal == GL_RG16;
+}
+
 void WithGl::SetUp() {
   WithPlatform::SetUp();
   if (!conformance::TheHarness().IsSluice() &&

@@ -44,6 +44,9 @@ class WithGl : public conformance::WithPlatform, public testing::WithParamInterf
   GlApp& app() { return *app_; }
   // SLUICE_SHARING, by who runs this, leaves no way but a device shadow.
   static bool ShadowIsForced();
+  // Then, of a format that OpenGL ES reads wider than it is (GL_RG16 of Mesa 25.0, which Mesa 22 does
+  // not have there): a shadow takes exact copies only.
+  static bool LacksForcedShadow(const Format& format);
 
   // The application's context and, of GLX, its display.
   void CloseApp() { app_.reset(); }

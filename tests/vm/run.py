@@ -8,6 +8,7 @@ README.md says what is checked. Needs root, as tests/fresh/root.sh does. Python 
 import argparse
 import os
 import pathlib
+import platform
 import re
 import shutil
 import subprocess
@@ -24,15 +25,22 @@ FULL = ("activation", "identities", "confinement", "reload", "broker_crashes", "
         "restart", "drained_by_a_person", "drain", "wrong_config", "full_var", "crash_loop", "upgrade", "journal")
 SHORT_SECONDS = 900
 FULL_SECONDS = 3600
+RELEASES = ("bookworm", "trixie")
 
 
 def say(text):
     print(text, flush=True)
 
 
+def own_release():
+    """Of this machine: what is built here runs there."""
+    name = platform.freedesktop_os_release().get("VERSION_CODENAME")
+    return name if name in RELEASES else RELEASES[0]
+
+
 def parse():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
-    parser.add_argument("--release", default="bookworm", choices=("bookworm", "trixie"), help="of Debian (bookworm)")
+    parser.add_argument("--release", default=own_release(), choices=RELEASES, help="of Debian (this machine's, or bookworm)")
     parser.add_argument("--short", action="store_true", help="only: boot, activate, clinfo")
     parser.add_argument("--namespaces", action="store_true",
                         help="in namespaces of this machine's kernel, not in an emulated machine")

@@ -52,6 +52,8 @@ DOCUMENTED = {
     r"Terminate capability.*": anything,
     # Shared virtual memory is absent where the worker cannot give the client the same address.
     r".*SVM.*|.*Shared Virtual Memory.*|(Coarse|Fine)-grained .* sharing|Atomics": anything,
+    # So is the unified shared memory of cl_intel_unified_shared_memory (PoCL 6.0), whose functions are hidden.
+    r"CL_DEVICE_\w+_MEM_CAPABILITIES_INTEL|Unified Shared Memory \(USM\)|.* USM cap.*": anything,
     # Native kernels are the application's own code; another process cannot run them.
     r"Run native kernels|CL_DEVICE_EXECUTION_CAPABILITIES": anything,
     # Bounded by a session's quota.

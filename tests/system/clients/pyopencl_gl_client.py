@@ -21,6 +21,10 @@ except ImportError as problem:
     print(f"SKIP pyopencl_gl: {problem}")
     sys.exit(77)
 
+if not cl.have_gl():
+    print(f"SKIP pyopencl_gl: pyopencl {cl.VERSION_TEXT} was built without OpenGL sharing")
+    sys.exit(77)
+
 EGL_PLATFORM_SURFACELESS_MESA = 0x31DD
 
 SOURCE = """
