@@ -13,16 +13,13 @@ namespace {
 
 constexpr std::string_view kBearer = "Bearer ";
 
-// The subject as gRPC gives it ("CN=alice,O=Example"), else the first other name that the
-// certificate carries ("SAN=alice.example"), which no subject looks like.
-std::string CertificateName(const grpc::AuthContext& auth) {
-  for (const auto& [property, kind] : {std::pair(GRPC_X509_SUBJECT_PROPERTY_NAME, ""),
-                                       std::pair(GRPC_X509_CN_PROPERTY_NAME, "CN="),
-                                       std::pair(GRPC_X509_SAN_PROPERTY_NAME, "SAN=")}) {
-    const std::vector<grpc::string_ref> values = auth.FindPropertyValues(property);
-    if (!values.empty() && !values[0].empty())
-      return absl::StrCat(kind, absl::string_view(values[0].data(), values[0].size()));
-  }
+// The subject ("CN=alice,O=Example"), else the first other name that the certificate carries
+// ("SAN=alice.example"), which no subject looks like.
+std::string CertificateName(const AdmittedPeer& peer) {
+  if (!peer.subject.empty()) return peer.subject;
+  if (!peer.common_name.empty()) return absl::StrCat("CN=", peer.common_name);
+  if (!peer.alternative_names.empty() && !peer.alternative_names[0].empty())
+    return absl::StrCat("SAN=", peer.alternative_names[0]);
   return "";
 }
 
@@ -62,10 +59,10 @@ std::optional<size_t> Authenticator::FindToken(std::string_view authorization) c
   return found;
 }
 
-absl::StatusOr<std::string> Authenticator::Authenticate(const grpc::ServerContext& context) const {
+absl::StatusOr<std::string> Authenticator::Authenticate(const AdmittedPeer& peer,
+                                                        const grpc::ServerContext& context) const {
   std::string name;
-  const auto auth = context.auth_context();
-  if (auth != nullptr && auth->IsPeerAuthenticated()) name = CertificateName(*auth);
+  if (peer.verified) name = CertificateName(peer);
   if (!tokens_.empty()) {
     const auto& metadata = context.client_metadata();
     const auto header = metadata.find("authorization");
@@ -80,13 +77,35 @@ absl::StatusOr<std::string> Authenticator::Authenticate(const grpc::ServerContex
     }
     if (name.empty()) name = names_[*token - 1];
   }
-  if (name.empty()) return PeerHost(context.peer());
+  if (name.empty()) return peer.address;
   return FittingName(via_.empty() ? name : absl::StrCat(name, " via ", via_));
 }
 
-void LogRefused(const grpc::ServerContext& context, const absl::Status& why) {
+AdmittedPeer PeerOf(const grpc::ServerContext& context) {
+  AdmittedPeer peer;
+  peer.address = PeerHost(context.peer());
+  const auto auth = context.auth_context();
+  if (auth == nullptr || !auth->IsPeerAuthenticated()) return peer;
+  peer.verified = true;
+  const auto values = [&auth](const char* property) {
+    std::vector<std::string> texts;
+    for (const grpc::string_ref& value : auth->FindPropertyValues(property))
+      texts.emplace_back(value.data(), value.size());
+    return texts;
+  };
+  const auto first = [&values](const char* property) {
+    const std::vector<std::string> texts = values(property);
+    return texts.empty() ? std::string() : texts[0];
+  };
+  peer.subject = first(GRPC_X509_SUBJECT_PROPERTY_NAME);
+  peer.common_name = first(GRPC_X509_CN_PROPERTY_NAME);
+  peer.alternative_names = values(GRPC_X509_SAN_PROPERTY_NAME);
+  return peer;
+}
+
+void LogRefused(const AdmittedPeer& peer, const absl::Status& why) {
   Log(LogLevel::kWarning, "gateway", "client refused",
-      {{"peer", PeerHost(context.peer())}, {"reason", std::string(why.message())}});
+      {{"peer", peer.address}, {"reason", std::string(why.message())}});
 }
 
 std::string TokenName(std::string_view token) {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "daemon/gateway/front/admitted_peer.h"
 
 namespace sluice::gateway {
 
@@ -33,9 +34,10 @@ class Authenticator {
   // none of ours.
   std::optional<size_t> FindToken(std::string_view authorization) const;
 
-  // The client's name: its certificate's subject, or its token's name, or its address.
-  // kUnauthenticated: no valid token.
-  absl::StatusOr<std::string> Authenticate(const grpc::ServerContext& context) const;
+  // The client's name: its certificate's subject, or its token's name, or its address. `context`:
+  // of a call of this peer's, which carries the token. kUnauthenticated: no valid token.
+  absl::StatusOr<std::string> Authenticate(const AdmittedPeer& peer,
+                                           const grpc::ServerContext& context) const;
 
  private:
   const std::vector<std::string> tokens_;
@@ -47,8 +49,11 @@ class Authenticator {
 // away, and stays with it whatever becomes of the file's other lines.
 std::string TokenName(std::string_view token);
 
+// The peer of a call whose connection gRPC has accepted, and ended TLS of.
+AdmittedPeer PeerOf(const grpc::ServerContext& context);
+
 // One line for the log: whom Authenticate has refused, and why.
-void LogRefused(const grpc::ServerContext& context, const absl::Status& why);
+void LogRefused(const AdmittedPeer& peer, const absl::Status& why);
 
 // A client's name as the broker and its file names can carry it: what is too long is cut, and told
 // apart by its SHA-256.

@@ -151,9 +151,11 @@ void StandardCall::OnAccepted(bool ok) {
   const std::string& method = context_.method();
   if (method == "/sluice.v1.Session/DescribePlatforms") {
     kind_ = Kind::kDescribe;
-    const absl::StatusOr<std::string> peer = server_->authenticator().Authenticate(context_);
+    const AdmittedPeer admitted = PeerOf(context_);
+    const absl::StatusOr<std::string> peer =
+        server_->authenticator().Authenticate(admitted, context_);
     if (!peer.ok()) {
-      LogRefused(context_, peer.status());
+      LogRefused(admitted, peer.status());
       return Finish(grpc::StatusCode::UNAUTHENTICATED, std::string(peer.status().message()));
     }
     peer_ = *peer;

@@ -77,9 +77,11 @@ void StreamSession::OnAccepted(bool ok) {
   }
   AcceptNext(server_);
   if (!place_.Take(&server_->calls(), context_.peer())) return context_.TryCancel();
-  const absl::StatusOr<std::string> peer = server_->authenticator().Authenticate(context_);
+  const AdmittedPeer admitted = PeerOf(context_);
+  const absl::StatusOr<std::string> peer =
+      server_->authenticator().Authenticate(admitted, context_);
   if (!peer.ok()) {
-    LogRefused(context_, peer.status());
+    LogRefused(admitted, peer.status());
     return End(peer.status());
   }
   peer_ = *peer;
